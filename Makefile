@@ -54,7 +54,7 @@ release: release-tools
 # The race detector has nothing to see in the root's tests, which run the program as it is built for users.
 test: deps format vet vet-others lint
 	$(TESTS) ./...
-	$(RACE) ./cmd/... ./internal/...
+	$(RACE) ./cmd/... ./internal/... ./e2e/...
 	$(MAKE) -j 2 test-release test-soak test-deploy test-browser test-bench test-clients
 	scripts/fuzz.sh 40
 	$(MAKE) clients CLIENTS_FLAGS=--check
@@ -87,7 +87,7 @@ soak:
 	cd soak && $(GO) run . remote
 
 profile:
-	cd cmd/cellserver && CGO_ENABLED=0 $(GO) test -run '^$$' -bench Serve -benchtime 5s -cpuprofile default.pgo -o /dev/null .
+	CGO_ENABLED=0 $(GO) test -run '^$$' -bench Serve -benchtime 5s -cpuprofile cmd/cellserver/default.pgo -o /dev/null ./e2e/wire
 
 # Clients whose packages cannot be installed are listed and skipped.
 clients:
@@ -132,9 +132,9 @@ vet-others:
 	cd deploy/test && $(GO) mod tidy -diff
 	cd release && $(GO) mod tidy -diff
 	cd release/goreleaser && $(GO) mod tidy -diff
-	GOOS=darwin $(GO) vet $(HASTY) ./cmd/... ./internal/...
+	GOOS=darwin $(GO) vet $(HASTY) ./cmd/... ./internal/... ./e2e/...
 	GOARCH=386 $(GO) build $(HASTY) ./cmd/... ./internal/...
-	GOOS=windows $(GO) vet $(HASTY) ./cmd/... ./internal/...
+	GOOS=windows $(GO) vet $(HASTY) ./cmd/... ./internal/... ./e2e/...
 	GOOS=freebsd $(GO) build $(HASTY) ./cmd/... ./internal/...
 
 lint:

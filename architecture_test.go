@@ -10,7 +10,8 @@ import (
 
 const module = "cellserver"
 
-// floor is a folder of internal/ and what its packages may not import although it lies below them.
+// floor is a folder of internal/, or one beside it, and what its packages may not import although it lies
+// below them.
 type floor struct {
 	folder string
 	not    []string // folders or packages
@@ -23,6 +24,9 @@ func floors() []floor {
 	noCommands := []string{"redis/session", "redis/commands", "wire/catalog"}
 	// What clients and operators are told of a store is in the seam, whichever store it is.
 	return []floor{
+		{folder: "e2e"},
+		{folder: "cmd"},
+		{folder: "app"},
 		{folder: "edge", not: append(noCommands, "migrate", "lua", "keep", "shard")},
 		{folder: "migrate", not: []string{"redis/session", "redis/commands", "lua"}},
 		{folder: "redis", not: []string{"keep", "shard"}, free: "redis/commands/rig"},
@@ -49,24 +53,50 @@ func TestImportsGoDown(t *testing.T) {
 	for _, p := range packages(t) {
 		from := position(p.path)
 		if from < 0 {
-			t.Errorf("internal/%s is on no floor: add its folder to the list here and to ARCHITECTURE.md", p.path)
+			t.Errorf("%s is on no floor: add its folder to the list here and to ARCHITECTURE.md", p.path)
 			continue
 		}
 		for _, imported := range p.imports {
 			if position(imported) < from {
-				t.Errorf("internal/%s imports internal/%s, which is above it", p.path, imported)
+				t.Errorf("%s imports %s, which is above it", p.path, imported)
 			}
 			for _, not := range all[from].not {
 				if within(imported, not) && p.path != all[from].free {
-					t.Errorf("internal/%s imports internal/%s, which its floor may not", p.path, imported)
+					t.Errorf("%s imports %s, which its floor may not", p.path, imported)
 				}
 			}
 		}
 		for _, imported := range p.testImports {
 			if position(imported) < from && (p.path != "store/storetest" || imported != "shard") {
-				t.Errorf("a test of internal/%s imports internal/%s, which is above it", p.path, imported)
+				t.Errorf("a test of %s imports %s, which is above it", p.path, imported)
 			}
 		}
+	}
+}
+
+// TestArgumentsReachNoDisk holds that whoever reads an argument pulls in nothing that keeps it.
+func TestArgumentsReachNoDisk(t *testing.T) {
+	imports := map[string][]string{}
+	for _, p := range packages(t) {
+		imports[p.path] = p.imports
+	}
+	seen := map[string]bool{}
+	var visit func(path, by string)
+	visit = func(path, by string) {
+		if seen[path] {
+			return
+		}
+		seen[path] = true
+		if within(path, "keep") {
+			t.Errorf("internal/redis/argument reaches internal/%s, which internal/%s imports", path, by)
+		}
+		for _, imported := range imports[path] {
+			visit(imported, path)
+		}
+	}
+	visit("redis/argument", "")
+	if !seen["decide/limits"] {
+		t.Error("internal/redis/argument has moved: name it here as it is called now")
 	}
 }
 
@@ -75,19 +105,20 @@ func TestImportsOfOthers(t *testing.T) {
 	for _, p := range packages(t) {
 		for _, imported := range p.others {
 			if strings.HasPrefix(imported, "github.com/tidwall/redcon") && p.path != "resp" {
-				t.Errorf("internal/%s imports redcon; only internal/resp may", p.path)
+				t.Errorf("%s imports redcon; only resp may", p.path)
 			}
 			if strings.HasPrefix(imported, "github.com/yuin/gopher-lua") && !within(p.path, "lua") {
-				t.Errorf("internal/%s imports gopher-lua; only internal/lua and what is below it may", p.path)
+				t.Errorf("%s imports gopher-lua; only lua and what is below it may", p.path)
 			}
 			if imported == "unsafe" || imported == "C" {
-				t.Errorf("internal/%s imports %q", p.path, imported)
+				t.Errorf("%s imports %q", p.path, imported)
 			}
 		}
 	}
 }
 
-// goPackage is a package of internal/ with what it imports from there, and from elsewhere.
+// goPackage is a package of the module with what it imports from there, and from elsewhere. Paths of those in
+// internal/ are from there.
 type goPackage struct {
 	path                         string
 	imports, testImports, others []string
@@ -96,25 +127,31 @@ type goPackage struct {
 func packages(t *testing.T) []goPackage {
 	t.Helper()
 	const format = `{{.ImportPath}}|{{join .Imports " "}}|{{join .TestImports " "}} {{join .XTestImports " "}}`
-	out, err := exec.Command("go", "list", "-f", format, "./internal/...").Output()
+	out, err := exec.Command("go", "list", "-f", format, "./cmd/...", "./internal/...", "./e2e/...").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	const internal = module + "/internal/"
+	own := func(path string) (from string, is bool) {
+		if from, is = strings.CutPrefix(path, module+"/"); is {
+			from = strings.TrimPrefix(from, "internal/")
+		}
+		return from, is
+	}
 	var all []goPackage
 	for line := range strings.Lines(string(out)) {
 		fields := strings.Split(strings.TrimSpace(line), "|")
-		p := goPackage{path: strings.TrimPrefix(fields[0], internal)}
+		p := goPackage{}
+		p.path, _ = own(fields[0])
 		for _, imported := range strings.Fields(fields[1]) {
-			if own, is := strings.CutPrefix(imported, internal); is {
-				p.imports = append(p.imports, own)
+			if path, is := own(imported); is {
+				p.imports = append(p.imports, path)
 			} else {
 				p.others = append(p.others, imported)
 			}
 		}
 		for _, imported := range strings.Fields(fields[2]) {
-			if own, is := strings.CutPrefix(imported, internal); is {
-				p.testImports = append(p.testImports, own)
+			if path, is := own(imported); is {
+				p.testImports = append(p.testImports, path)
 			}
 		}
 		all = append(all, p)

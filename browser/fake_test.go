@@ -125,7 +125,7 @@ func (f *fake) source() dashboard.Source {
 // top returns hot keys, whose order changes with every sample: a click on one of them needs steady.
 func (f *fake) top(_ topkeys.Ranking, _ int) []topkeys.Entry {
 	n := f.calls.Load()
-	terms := limiter.Terms{Kind: limiter.Funnel, Most: 16, Count: 30, Period: 60, Unit: funnel.Seconds}
+	terms := limiter.Terms{Kind: limiter.Funnel, Unit: funnel.Seconds, Numbers: limiter.Numbers{16, 30, 60}}
 	keys := []topkeys.Entry{
 		{Name: hostile, Recent: 100, IsRecent: true, Share: 0.5, Terms: terms},
 		{Name: "\xff\x00\u202e\"><script>alert(2)</script>", DB: 2, Recent: 50, IsRecent: true, Share: 0.25, Terms: terms},

@@ -20,7 +20,7 @@ fuzz() {
 }
 export -f fuzz is_timeout
 
-mapfile -t targets < <(grep -rho --include='*_test.go' '^func Fuzz[A-Za-z]*' --with-filename internal cmd |
+mapfile -t targets < <(grep -rho --include='*_test.go' '^func Fuzz[A-Za-z]*' --with-filename internal |
 	sed -E 's|^(.*)/[^/]*:func (.*)|./\1 \2|' | sort)
 processors=$(getconf _NPROCESSORS_ONLN)
 each="$((${1:-60} * 1000 * processors / ${#targets[@]}))ms"

@@ -165,7 +165,7 @@ func TestLook(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	take := limiter.Rule{Kind: limiter.Bucket, Bucket: five}
+	take := limiter.Rule{Kind: limiter.Bucket, Packed: five.Packed()}
 	until := func(tatNs int64) limiter.State { return limiter.State{ExpiresNs: tatNs} }
 	full := limiter.State{Kind: limiter.Bucket}
 	full.Payload, full.ExpiresNs = five.Fill(nil, t0)
@@ -199,7 +199,7 @@ func TestPickedTerms(t *testing.T) {
 	d.Batch(shard.New(), t0, []store.Request{q}, by)
 	d.Applied(t0, store.Key{Name: []byte("place")}, &o, by.Local)
 	for _, e := range d.Records.TopKeys.Top(topkeys.Requested, t0, 2) {
-		if want := map[string]limiter.Terms{"k": q.Rule.Terms(), "place": o.Terms()}[e.Name]; e.Terms != want || e.Terms.Most == 0 {
+		if want := map[string]limiter.Terms{"k": q.Rule.Terms(), "place": o.Terms()}[e.Name]; e.Terms != want || e.Terms.Numbers[0] == 0 {
 			t.Errorf("%s: %+v, want %+v", e.Name, e.Terms, want)
 		}
 	}

@@ -45,25 +45,3 @@ func ReadHead(b []byte) (k Kind, expiresNs int64, ok bool) {
 	}
 	return Kind(b[0]), int64(binary.LittleEndian.Uint64(b[1:])), true
 }
-
-// String returns the kind's name, where those that TYPE calls strings have names of their own.
-func (k Kind) String() string {
-	switch k {
-	case Funnel:
-		return "funnel"
-	case Reserving:
-		return "cl-reserving"
-	default:
-		return k.Type()
-	}
-}
-
-// KindOf returns the kind of a name.
-func KindOf(name string) (k Kind, ok bool) {
-	for k := range Kinds {
-		if k.String() == name {
-			return k, true
-		}
-	}
-	return 0, false
-}

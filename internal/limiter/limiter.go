@@ -5,11 +5,9 @@ package limiter
 
 import (
 	"errors"
+	"sync/atomic"
 
 	"cellserver/internal/funnel"
-	"cellserver/internal/limiter/bucket"
-	"cellserver/internal/limiter/reserve"
-	"cellserver/internal/limiter/window"
 )
 
 var (
@@ -20,65 +18,6 @@ var (
 	ErrTooManyOpen = errors.New("limiter: the key has as many open entries as it may")
 )
 
-// Kind is what a key's state means. There are no more than fit into three bits.
-type Kind uint8
-
-// The kinds:
-const (
-	Funnel        Kind = iota // expires at its TAT; it has no payload
-	Reserving                 // a funnel with reservations; expires when none is open and the funnel is empty
-	FixedWindow               // expires when its window ends
-	SlidingWindow             // expires when its newest record leaves the window
-	ApproxWindow              // likewise
-	Bucket                    // never expires, unless it was told to
-	Concurrency               // expires when the last lease does
-	Named                     // the windows of a named limit
-	Kinds
-)
-
-// Type is the kind's name, as TYPE says it.
-func (k Kind) Type() string {
-	return [...]string{
-		"string", "string", "cl-window", "cl-slidingwindow", "cl-approxwindow", "cl-bucket", "cl-concurrency", "cl-limit",
-	}[k]
-}
-
-// NeverNs is when a key expires that does not.
-const NeverNs = bucket.NeverNs
-
-// State is what is kept of a key, which expires as soon as its state is as good as none. The zero State is
-// that of no key: it has expired.
-type State struct {
-	Kind      Kind
-	ExpiresNs int64  // Unix nanoseconds; a funnel's TAT
-	Payload   []byte // what its kind needs beyond that
-}
-
-// TAT returns the time at which a funnel will be empty, which is nowNs if it is or there is no key.
-func (s *State) TAT(nowNs int64) (tatNs int64, err error) {
-	switch {
-	case s.ExpiresNs <= nowNs:
-		return nowNs, nil
-	case s.Kind == Funnel:
-		return s.ExpiresNs, nil
-	case s.Kind != Reserving:
-		return 0, ErrWrongType
-	}
-	l, ok := reserve.Open(s.Payload)
-	if !ok {
-		return nowNs, nil
-	}
-	return l.TATAt(nowNs), nil
-}
-
-// begin makes a state that has expired one of the kind, without a payload. It is false if the state is of another kind.
-func (s *State) begin(nowNs int64, kind Kind) bool {
-	if s.ExpiresNs <= nowNs {
-		*s = State{Kind: kind, ExpiresNs: nowNs, Payload: s.Payload[:0]}
-	}
-	return s.Kind == kind
-}
-
 // Flags are readings of a Rule.
 type Flags uint8
 
@@ -88,15 +27,23 @@ const (
 	CountDenied Flags = 1 << iota
 )
 
+// Packed is a limit in two words, which its own arithmetic packs and unpacks.
+type Packed [2]int64
+
+// Shared is what all requests of one limit have in common beyond words.
+type Shared interface {
+	// Counter returns what counts a request with its result; nil if nothing does.
+	Counter(quantity int64, r *funnel.Result) *atomic.Uint64
+}
+
 // Rule is a limiter's kind and parameters. The zero Rule is a funnel without capacity.
 type Rule struct {
 	Kind   Kind
 	Flags  Flags
 	Unit   funnel.Unit  // of the results
 	Funnel funnel.Limit // of a Funnel
-	Window window.Limit // of the windows
-	Bucket bucket.Limit // of a Bucket
-	Named  *NamedLimit  // of a Named
+	Packed Packed       // of any other kind
+	Shared Shared       // nil for most kinds; a *NamedLimit of a Named
 }
 
 // OfFunnel returns the rule of CL.THROTTLE.
@@ -104,17 +51,18 @@ func OfFunnel(l funnel.Limit) Rule { return Rule{Funnel: l} }
 
 // MakesKey reports whether a request makes a key where there is none.
 func (r *Rule) MakesKey(quantity int64) bool {
-	switch r.Kind {
-	case Funnel:
+	if r.Kind == Funnel {
 		return r.Funnel.Fits(quantity) && quantity > 0
-	case Bucket:
-		return quantity < 0
-	case Named:
-		return quantity > 0 && r.Named != nil && r.Named.fits(quantity)
-	default:
-		return quantity > 0 && (r.Flags&CountDenied != 0 || r.Window.Fits(quantity))
 	}
+	return r.Kind.of().makesKey(*r, quantity)
 }
+
+// Share changes the rule to that of one of those who divide it up, by a share above 0 and at most 1. It lets at least one unit in if
+// the rule did.
+func (r *Rule) Share(share float64) { *r = r.Kind.of().share(*r, share) }
+
+// Full returns a state of which all that the rule allows is available: none, but of kinds that callers fill.
+func (r *Rule) Full(nowNs int64) State { return r.Kind.of().full(*r, nowNs) }
 
 // Decide decides a request on a key's state, and brings that to what it is then; the payload may be overwritten and appended
 // to. What has expired is as good as nothing, and so is a payload that is damaged. changed says whether that is another state for

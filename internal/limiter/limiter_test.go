@@ -19,7 +19,8 @@ func BenchmarkDecide(b *testing.B) {
 			c, _ := bucket.NewLimit(1 << 60)
 			l := mustFunnel(b, 100, 100, 1)
 			named := &NamedLimit{Windows: []Window{{l, sec}, {l, 60 * sec}}}
-			r := Rule{Kind: kind, Funnel: l, Window: w, Bucket: c, Named: named, Unit: funnel.WholeSeconds}
+			r := ruleOf(kind, l, w, c, named)
+			r.Unit = funnel.WholeSeconds
 			var s State
 			if kind == Bucket {
 				mustDo(b, &s, t0, &Operation{Verb: Fill, Max: 1 << 60})
@@ -64,8 +65,11 @@ func TestVectors(t *testing.T) {
 			}
 		}
 		r := Rule{Kind: kinds[row[2]], Flags: Flags(n[3]), Unit: funnel.WholeSeconds}
-		r.Window, _ = window.NewExactLimit(funnel.Seconds, n[4], n[5])
-		r.Bucket, _ = bucket.NewLimit(n[4])
+		w, _ := window.NewExactLimit(funnel.Seconds, n[4], n[5])
+		if r.Packed = w.Packed(); r.Kind == Bucket {
+			l, _ := bucket.NewLimit(n[4])
+			r.Packed = l.Packed()
+		}
 		s := states[row[1]]
 		if s == nil {
 			s = &State{}

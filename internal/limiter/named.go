@@ -33,7 +33,7 @@ type Counts struct {
 	ShadowLimited atomic.Uint64 // would have been limited, but for Shadow
 }
 
-// Counter returns what counts a request with its result; nil if it requests nothing.
+// Counter implements Shared: it is nil for what requests nothing.
 func (n *NamedLimit) Counter(quantity int64, r *funnel.Result) *atomic.Uint64 {
 	switch {
 	case quantity <= 0:
@@ -107,14 +107,79 @@ func tighter(a, b *funnel.Result) bool {
 	return a.Remaining < b.Remaining || a.Remaining == b.Remaining && a.ResetAfter > b.ResetAfter
 }
 
-func validNamed(payload []byte, expiresNs int64) bool {
-	n := len(payload) / windowBytes
-	if n < 1 || n > MaxWindows || len(payload)%windowBytes != 0 {
+// OfNamed returns the rule of CL.CHECK.
+func OfNamed(n *NamedLimit) Rule { return Rule{Kind: Named, Unit: funnel.WholeSeconds, Shared: n} }
+
+// named returns the named limit of a rule, or nil.
+func (r *Rule) named() *NamedLimit {
+	n, _ := r.Shared.(*NamedLimit)
+	return n
+}
+
+// namedLimits is Named. Its limits are defined, and not told in a request.
+type namedLimits struct{ defaults }
+
+func (namedLimits) row() Row {
+	return Row{Name: "cl-limit", Type: "cl-limit", Encoding: "funnels", Command: "cl.check"}
+}
+
+func (namedLimits) makesKey(r Rule, quantity int64) bool {
+	n := r.named()
+	return quantity > 0 && n != nil && n.fits(quantity)
+}
+
+func (namedLimits) share(r Rule, share float64) Rule {
+	if n := r.named(); n != nil {
+		shared := *n
+		shared.Windows = make([]Window, len(n.Windows))
+		for i, w := range n.Windows {
+			shared.Windows[i] = Window{Funnel: w.Funnel.Share(share), PeriodNs: w.PeriodNs}
+		}
+		r.Shared = &shared
+	}
+	return r
+}
+
+func (namedLimits) intervalNs(r Rule) (ns uint64) {
+	n := r.named()
+	if n == nil {
+		return 0
+	}
+	for i := range n.Windows {
+		if of := leakNs(&n.Windows[i].Funnel); of > 0 && (ns == 0 || of < ns) {
+			ns = of
+		}
+	}
+	return ns
+}
+
+func (namedLimits) valid(s State) bool {
+	n := len(s.Payload) / windowBytes
+	if n < 1 || n > MaxWindows || len(s.Payload)%windowBytes != 0 {
 		return false
 	}
-	lastNs := int64(binary.LittleEndian.Uint64(payload[8:]))
-	for at := windowBytes; at < len(payload); at += windowBytes {
-		lastNs = max(lastNs, int64(binary.LittleEndian.Uint64(payload[at+8:])))
+	lastNs := tatAt(s.Payload, 0)
+	for at := windowBytes; at < len(s.Payload); at += windowBytes {
+		lastNs = max(lastNs, tatAt(s.Payload, at))
 	}
-	return lastNs == expiresNs
+	return lastNs == s.ExpiresNs
 }
+
+func (namedLimits) shift(payload []byte, byNs int64) {
+	for at := 0; at+windowBytes <= len(payload); at += windowBytes {
+		binary.LittleEndian.PutUint64(payload[at+8:], uint64(funnel.Shift(tatAt(payload, at), byNs)))
+	}
+}
+
+func (namedLimits) eachTAT(s State, _ int64, f func(at int, periodNs, tatNs int64)) {
+	for at := 0; at+windowBytes <= len(s.Payload); at += windowBytes {
+		f(at+8, int64(binary.LittleEndian.Uint64(s.Payload[at:])), tatAt(s.Payload, at))
+	}
+}
+
+func (k namedLimits) stamp(to *stamping) {
+	k.eachTAT(*to.state, to.course.nowNs, func(at int, periodNs, tatNs int64) { to.follow(at, tatNs, to.course.of(periodNs).leastNs) })
+}
+
+// tatAt returns the TAT of the window at a place of a payload.
+func tatAt(payload []byte, at int) int64 { return int64(binary.LittleEndian.Uint64(payload[at+8:])) }

@@ -33,7 +33,7 @@ func TestWindowsAreDecidedTogether(t *testing.T) {
 	} {
 		for _, shadow := range []bool{true, false} {
 			before := State{s.Kind, s.ExpiresNs, bytes.Clone(s.Payload)}
-			r := Rule{Kind: Named, Unit: funnel.WholeSeconds, Named: &NamedLimit{Windows: tt.windows, Shadow: shadow}}
+			r := Rule{Kind: Named, Unit: funnel.WholeSeconds, Shared: &NamedLimit{Windows: tt.windows, Shadow: shadow}}
 			want := tt.want
 			if shadow && want.Limited {
 				want.Limited, want.Shadowed, want.RetryAfter = false, true, -1

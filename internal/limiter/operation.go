@@ -142,10 +142,10 @@ func (o *Operation) doBucket(s *State, nowNs int64) (changed bool, err error) {
 	return changed, nil
 }
 
-// expire has a bucket expire at another time. A key that is absent, or of another kind, does not.
+// expire has a key expire at another time. One that is absent, or has a time of its own, does not.
 func (o *Operation) expire(s *State, nowNs int64) (changed bool) {
 	o.Count = 0
-	if s.ExpiresNs <= nowNs || s.Kind != Bucket {
+	if s.ExpiresNs <= nowNs || !s.Kind.Row().Endless {
 		return false
 	}
 	o.Count, changed = 1, s.ExpiresNs != o.AtNs

@@ -12,6 +12,19 @@ import (
 	"cellserver/internal/limiter/window"
 )
 
+// ruleOf returns the rule of a kind.
+func ruleOf(kind Kind, l funnel.Limit, w window.Limit, b bucket.Limit, named *NamedLimit) Rule {
+	r := Rule{Kind: kind, Funnel: l, Packed: w.Packed()}
+	switch kind {
+	case Bucket:
+		r.Packed = b.Packed()
+	case Named:
+		r.Shared = named
+	default:
+	}
+	return r
+}
+
 // TestOtherKindsStayAsTheyAre: a request or an operation for another kind of key is refused, and changes nothing; once the key has
 // expired it is as good as none.
 func TestOtherKindsStayAsTheyAre(t *testing.T) {
@@ -46,7 +59,7 @@ func TestOtherKindsStayAsTheyAre(t *testing.T) {
 		}
 		for _, kind := range []Kind{Funnel, FixedWindow, SlidingWindow, ApproxWindow, Bucket, Named} {
 			for _, quantity := range []int64{-1, 0, 1, 100} {
-				r := Rule{Kind: kind, Funnel: l, Window: w, Bucket: b, Named: named}
+				r := ruleOf(kind, l, w, b, named)
 				try("a request", kind, func(s *State, nowNs int64) error {
 					_, _, err := r.Decide(s, nowNs, quantity)
 					return err
@@ -202,7 +215,8 @@ func TestMakesKey(t *testing.T) {
 		for _, flags := range []Flags{0, CountDenied} {
 			for _, quantity := range []int64{math.MinInt64, -1, 0, 1, 10, 11, math.MaxInt64} {
 				var s State
-				r := Rule{Kind: kind, Flags: flags, Funnel: l, Window: w, Bucket: b, Named: named}
+				r := ruleOf(kind, l, w, b, named)
+				r.Flags = flags
 				_, changed, err := r.Decide(&s, t0, quantity)
 				if err == nil && (changed != r.MakesKey(quantity) || changed != (s.ExpiresNs > t0)) {
 					t.Errorf("%s, flags %d, quantity %d: got %v, and it is %+v", kind.Type(), flags, quantity, !changed, s)
@@ -236,7 +250,7 @@ func TestDoesNotAllocate(t *testing.T) {
 			mustDo(t, &states[Reserving], nowNs, &reserved)
 		},
 		"wait":  func() { mustDo(t, &states[Funnel], nowNs, &Operation{Verb: Wait, Funnel: l, Quantity: 2, TTLNs: sec}) },
-		"check": func() { mustDecide(t, &Rule{Kind: Named, Named: named}, &states[Named], nowNs, 1) },
+		"check": func() { mustDecide(t, &Rule{Kind: Named, Shared: named}, &states[Named], nowNs, 1) },
 		"acquire and release": func() {
 			mustDo(t, &states[Concurrency], nowNs, &Operation{Verb: Acquire, Max: 10, ID: 1, TTLNs: sec})
 			mustDo(t, &states[Concurrency], nowNs, &Operation{Verb: Release, ID: 1})

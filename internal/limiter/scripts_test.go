@@ -57,7 +57,8 @@ func TestScriptsOfArticles(t *testing.T) {
 			if tt.kind == Funnel {
 				lastsNs = unitNs
 			} else {
-				rule.Window, _ = window.NewExactLimit(funnel.Seconds, capacity, periodSec)
+				w, _ := window.NewExactLimit(funnel.Seconds, capacity, periodSec)
+				rule.Packed = w.Packed()
 			}
 			if tt.wholeUnits {
 				tt.gridNs = unitNs
@@ -196,7 +197,7 @@ func TestBucketScripts(t *testing.T) {
 				mustDo(t, &s, t0, &o)
 				got = o.Count
 			default:
-				if r := mustDecide(t, &Rule{Kind: Bucket, Bucket: l}, &s, t0, n); !r.Limited {
+				if r := mustDecide(t, &Rule{Kind: Bucket, Packed: l.Packed()}, &s, t0, n); !r.Limited {
 					got = 1
 				}
 			}

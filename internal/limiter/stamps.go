@@ -7,9 +7,6 @@ import (
 	"slices"
 
 	"cellserver/internal/funnel"
-	"cellserver/internal/limiter/lease"
-	"cellserver/internal/limiter/reserve"
-	"cellserver/internal/limiter/window"
 )
 
 // ExpiresAt is the place of a Stamp that is when the key expires.
@@ -138,16 +135,8 @@ func (c Course) Set(s *State) Course {
 
 // eachTAT calls f with the TATs of a state, and where they are in its payload.
 func eachTAT(s *State, nowNs int64, f func(at int, periodNs, tatNs int64)) {
-	switch {
-	case s.ExpiresNs <= nowNs:
-	case s.Kind == Funnel || s.Kind == Reserving:
-		tatNs, _ := s.TAT(nowNs)
-		f(0, 0, tatNs)
-	case s.Kind == Named:
-		for at := 0; at+windowBytes <= len(s.Payload); at += windowBytes {
-			w := s.Payload[at:]
-			f(at+8, int64(binary.LittleEndian.Uint64(w)), int64(binary.LittleEndian.Uint64(w[8:])))
-		}
+	if s.ExpiresNs > nowNs {
+		s.Kind.of().eachTAT(*s, nowNs, f)
 	}
 }
 
@@ -162,6 +151,20 @@ func (c *Course) of(periodNs int64) debt {
 	return c.debts[i]
 }
 
+// stamping is the state with which a course ends, and its stamps as far as they are found.
+type stamping struct {
+	course *Course
+	state  *State
+	all    Stamps
+	lastNs int64 // when the key expires at least, as far as that follows the clock
+}
+
+// follow stamps a time of the payload that the key lives until, and that is later from fromNs on.
+func (t *stamping) follow(at int, ns, fromNs int64) {
+	t.all.add(at, ns, fromNs, math.MaxInt64, false)
+	t.lastNs = max(t.lastNs, funnel.Shift(ns, -fromNs))
+}
+
 // Stamps returns the stamps of the state with which the course ends. A funnel with reservations is stamped
 // to expire later by twice the delay: its TAT becomes later, and its reservations give back less, each by
 // at most the delay. Accept then finds out when it expires.
@@ -170,49 +173,16 @@ func (c *Course) Stamps(s *State) Stamps {
 	if endNs <= c.nowNs {
 		return nil
 	}
-	all := make(Stamps, 1, 4)      // the first is when the key expires
-	lastNs := int64(math.MinInt64) // when it expires at least, as far as that follows the clock
-	follow := func(at int, ns, fromNs int64) {
-		all.add(at, ns, fromNs, math.MaxInt64, false)
-		lastNs = max(lastNs, funnel.Shift(ns, -fromNs))
+	t := stamping{course: c, state: s, all: make(Stamps, 1, 4), lastNs: math.MinInt64} // the first is when the key expires
+	s.Kind.of().stamp(&t)
+	if t.lastNs == math.MinInt64 || endNs == NeverNs {
+		return t.all[1:]
 	}
-	switch s.Kind {
-	case Funnel:
-		lastNs = funnel.Shift(endNs, -c.of(0).leastNs)
-	case Named:
-		eachTAT(s, c.nowNs, func(at int, periodNs, tatNs int64) { follow(at, tatNs, c.of(periodNs).leastNs) })
-	case Reserving:
-		d := c.of(0)
-		course := reserve.Course{FirstDebtNs: d.firstNs, LeastDebtNs: d.leastNs, Debited: c.debited}
-		course.Written(c.payloadBefore(Reserving), s.Payload, follow, all.add)
-	case FixedWindow:
-		if lastNs = c.nowNs + 1; c.payloadBefore(FixedWindow) == nil {
-			lastNs = endNs
-		}
-	case SlidingWindow:
-		window.WrittenAt(s.Payload, c.nowNs, func(at int) {
-			all.add(at, c.nowNs, 0, math.MaxInt64, false)
-			lastNs = endNs
-		})
-	case ApproxWindow:
-		if startNs, fromNs, ok := window.ApproxStart(s.Payload, endNs, c.nowNs); ok {
-			all.add(0, startNs, fromNs, math.MaxInt64, false)
-			lastNs = funnel.Shift(endNs, -fromNs)
-		}
-	case Concurrency:
-		lease.Written(c.payloadBefore(Concurrency), s.Payload, func(at int, endNs int64) {
-			follow(at, endNs, 0)
-		})
-	default: // a bucket has no time of its own
-	}
-	if lastNs == math.MinInt64 || endNs == NeverNs {
-		return all[1:]
-	}
-	all[0] = Stamp{At: ExpiresAt, FromNs: endNs - lastNs, MostNs: math.MaxInt64 - max(endNs, 0)}
+	t.all[0] = Stamp{At: ExpiresAt, FromNs: endNs - t.lastNs, MostNs: math.MaxInt64 - max(endNs, 0)}
 	if s.Kind == Reserving {
-		all[0].FromNs, all[0].Twice = 0, true
+		t.all[0].FromNs, t.all[0].Twice = 0, true
 	}
-	return all
+	return t.all
 }
 
 // payloadBefore returns what the course began with, if that was of the kind.

@@ -57,10 +57,12 @@ func doings(t *testing.T, random *rand.Rand, kind limiter.Kind, ids *uint64) doi
 		t.Fatal(err)
 	}
 	quantity, id, ttlNs := random.Int64N(6)-1, random.Uint64N(6), random.Int64N(30)*ms
-	rule := limiter.Rule{Kind: kind, Funnel: l, Window: w, Bucket: c, Flags: limiter.Flags(random.IntN(2))}
+	rule := limiter.Rule{Kind: kind, Funnel: l, Packed: w.Packed(), Flags: limiter.Flags(random.IntN(2))}
 	switch kind {
+	case limiter.Bucket:
+		rule.Packed = c.Packed()
 	case limiter.Named:
-		rule.Named = &limiter.NamedLimit{Windows: []limiter.Window{
+		rule.Shared = &limiter.NamedLimit{Windows: []limiter.Window{
 			{Funnel: l, PeriodNs: 1}, {Funnel: l.Share(0.7), PeriodNs: 2},
 		}}
 	case limiter.Concurrency:
@@ -146,7 +148,8 @@ func TestStamps(t *testing.T) {
 					t.Fatalf("%+v was deleted, and came to %+v, want %+v", s, stamped, want)
 				}
 				denies++
-				if kind != limiter.ApproxWindow && kind != limiter.FixedWindow {
+				goesOn := kind == limiter.ApproxWindow || kind == limiter.FixedWindow || kind > limiter.Named // its period does
+				if !goesOn {
 					deniesAsMuch(t, random, &stamped, &want, nowNs+laterNs)
 				}
 			}
@@ -192,7 +195,7 @@ func deniesAsMuch(t *testing.T, random *rand.Rand, s, than *limiter.State, nowNs
 			continue
 		}
 		w, _ := window.NewLimit(funnel.Milliseconds, 1+random.Int64N(6), 20)
-		r := limiter.Rule{Kind: kind, Window: w}
+		r := limiter.Rule{Kind: kind, Packed: w.Packed()}
 		a, b := cloned(s), cloned(than)
 		gotA, _, errA := r.Decide(&a, nowNs, 1)
 		if gotB, _, errB := r.Decide(&b, nowNs, 1); errA == nil && errB == nil && gotB.Limited && !gotA.Limited {

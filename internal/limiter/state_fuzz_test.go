@@ -43,13 +43,17 @@ func (t *tape) number() int64 {
 func (t *tape) rule() Rule {
 	r := Rule{Kind: Kind(t.byte()) % (Kinds + 1), Flags: Flags(t.byte() % 2), Unit: funnel.Unit(t.byte() % 4)}
 	r.Funnel = t.funnel()
-	r.Window, _ = window.NewLimit(r.Unit, t.number(), t.number())
-	r.Bucket, _ = bucket.NewLimit(t.number())
+	w, _ := window.NewLimit(r.Unit, t.number(), t.number())
+	b, _ := bucket.NewLimit(t.number())
+	if r.Packed = w.Packed(); r.Kind == Bucket {
+		r.Packed = b.Packed()
+	}
 	if r.Kind == Named && t.byte() < 240 { // else there is none
-		r.Named = &NamedLimit{Shadow: t.byte()%4 == 0}
+		n := &NamedLimit{Shadow: t.byte()%4 == 0}
 		for range t.byte() % 4 {
-			r.Named.Windows = append(r.Named.Windows, Window{t.funnel(), t.number()})
+			n.Windows = append(n.Windows, Window{t.funnel(), t.number()})
 		}
+		r.Shared = n
 	}
 	return r
 }
@@ -126,10 +130,18 @@ func samples(t testing.TB) []State {
 	l := mustFunnel(t, 10, 1, 1)
 	states := make([]State, Kinds)
 	for _, kind := range []Kind{Funnel, FixedWindow, SlidingWindow, ApproxWindow, Named} {
-		r := Rule{Kind: kind, Funnel: l, Window: w, Named: &NamedLimit{Windows: []Window{{l, sec}, {l, 60 * sec}}}}
+		r := ruleOf(kind, l, w, bucket.Limit{}, &NamedLimit{Windows: []Window{{l, sec}, {l, 60 * sec}}})
 		for i := range int64(5) {
 			mustDecide(t, &r, &states[kind], t0+i*ms, 1)
 		}
+	}
+	for kind := Named + 1; kind < Kinds; kind++ {
+		var r Rule
+		s := Spec{Kind: kind, Numbers: Numbers{10, 60}}
+		if err := s.Build(&r); err != nil {
+			t.Fatal(err)
+		}
+		mustDecide(t, &r, &states[kind], t0, 1)
 	}
 	for _, o := range []struct {
 		kind Kind

@@ -1,5 +1,7 @@
 package limiter
 
+import "cellserver/internal/funnel"
+
 // Step is what is done to a key's state at once: it reads the state, computes, and says what the state is
 // then. A request and an Operation are steps. A new one embeds Base, adds Do and Copy, and is then a step of
 // every store.
@@ -82,18 +84,18 @@ func (r *Rule) Traits(quantity int64) Traits {
 	}
 }
 
-// IntervalNs returns the shortest time in which a unit leaks of one of the rule's funnels; 0 if none does. A
-// funnel that holds nothing denies everything at any rate.
-func (r *Rule) IntervalNs() (ns uint64) {
-	switch {
-	case r.Kind == Funnel && r.Funnel.Capacity() > 0:
-		return r.Funnel.IntervalNs()
-	case r.Kind == Named && r.Named != nil:
-		for _, w := range r.Named.Windows {
-			if w.Funnel.Capacity() > 0 && (ns == 0 || w.Funnel.IntervalNs() < ns) {
-				ns = w.Funnel.IntervalNs()
-			}
-		}
+// IntervalNs returns the shortest time in which a unit leaks of one of the rule's funnels; 0 if none does.
+func (r *Rule) IntervalNs() uint64 {
+	if r.Kind == Funnel {
+		return leakNs(&r.Funnel)
 	}
-	return ns
+	return r.Kind.of().intervalNs(*r)
+}
+
+// leakNs returns a funnel's interval; 0 of one that holds nothing, as it denies everything at any rate.
+func leakNs(l *funnel.Limit) uint64 {
+	if l.Capacity() == 0 {
+		return 0
+	}
+	return l.IntervalNs()
 }

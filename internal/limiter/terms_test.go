@@ -20,11 +20,11 @@ func TestTerms(t *testing.T) {
 		rule Rule
 		want Terms
 	}{
-		{Rule{Funnel: perMinute}, Terms{Most: 16, Count: 30, Period: 60}},
-		{Rule{Unit: funnel.Milliseconds, Funnel: perPart}, Terms{Unit: funnel.Milliseconds, Most: 1, Count: 3, Period: 250}},
-		{Rule{Kind: FixedWindow, Unit: funnel.WholeSeconds, Window: hundred}, Terms{Kind: FixedWindow, Unit: funnel.WholeSeconds, Most: 100, Period: 3600}},
-		{Rule{Kind: SlidingWindow, Unit: funnel.WholeSeconds, Window: hundred}, Terms{Kind: SlidingWindow, Unit: funnel.WholeSeconds, Most: 100, Period: 3600}},
-		{Rule{Kind: Bucket, Bucket: five}, Terms{Kind: Bucket, Most: 5}},
+		{Rule{Funnel: perMinute}, Terms{Numbers: Numbers{16, 30, 60}}},
+		{Rule{Unit: funnel.Milliseconds, Funnel: perPart}, Terms{Unit: funnel.Milliseconds, Numbers: Numbers{1, 3, 250}}},
+		{Rule{Kind: FixedWindow, Unit: funnel.WholeSeconds, Packed: hundred.Packed()}, Terms{Kind: FixedWindow, Unit: funnel.WholeSeconds, Numbers: Numbers{100, 3600}}},
+		{Rule{Kind: SlidingWindow, Unit: funnel.WholeSeconds, Packed: hundred.Packed()}, Terms{Kind: SlidingWindow, Unit: funnel.WholeSeconds, Numbers: Numbers{100, 3600}}},
+		{Rule{Kind: Bucket, Packed: five.Packed()}, Terms{Kind: Bucket, Numbers: Numbers{5}}},
 		{Rule{Kind: Named}, Terms{Kind: Named}},
 	} {
 		if got := tt.rule.Terms(); got != tt.want {
@@ -35,8 +35,8 @@ func TestTerms(t *testing.T) {
 		o    Operation
 		want Terms
 	}{
-		{Operation{Verb: Reserve, Funnel: perMinute}, Terms{Most: 16, Count: 30, Period: 60}},
-		{Operation{Verb: Acquire, Max: 7}, Terms{Kind: Concurrency, Most: 7}},
+		{Operation{Verb: Reserve, Funnel: perMinute}, Terms{Numbers: Numbers{16, 30, 60}}},
+		{Operation{Verb: Acquire, Max: 7}, Terms{Kind: Concurrency, Numbers: Numbers{7}}},
 		{Operation{Verb: Look}, Terms{}},
 	} {
 		if got := tt.o.Terms(); got != tt.want {

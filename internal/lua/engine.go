@@ -10,19 +10,19 @@ import (
 	"sync"
 	"time"
 
-	"cellserver/internal/lua/bound"
-	"cellserver/internal/lua/machine"
-	"cellserver/internal/lua/message"
-	"cellserver/internal/lua/redislib"
+	"cellserver/internal/lua/guard"
+	"cellserver/internal/lua/vm"
+
+	"cellserver/internal/lua/lib"
 	"cellserver/internal/resp"
 )
 
 // Host is what a script can reach.
-type Host = redislib.Host
+type Host = lib.Host
 
 // ThreadClock returns what Config needs to hold a run to the processor time that it has had, and nil where the system does
 // not tell.
-func ThreadClock() func() int64 { return bound.ThreadClock() }
+func ThreadClock() func() int64 { return guard.ThreadClock() }
 
 // Config bounds an Engine. A zero means the default, except for the clock, which is required.
 type Config struct {
@@ -152,9 +152,9 @@ func (e *Engine) RunWithin(ctx context.Context, a *Allowance, s *Script, keys, a
 	a.Spent += in.Meter.Ran()
 	switch reason, line := in.Meter.Ended(); {
 	case reason != "":
-		reply, err = appendError(buf, message.InScript(reason, s.SHA1, line), resp3), &EndError{reason}
+		reply, err = appendError(buf, guard.InScript(reason, s.SHA1, line), resp3), &EndError{reason}
 	case problem != nil:
-		reply = appendError(buf, machine.ErrorText(problem, s.SHA1), resp3)
+		reply = appendError(buf, vm.ErrorText(problem, s.SHA1), resp3)
 	default:
 		reply = in.reply.Buf
 	}

@@ -6,18 +6,15 @@ import (
 	"runtime/debug"
 	"strconv"
 
-	vm "github.com/yuin/gopher-lua"
+	lua "github.com/yuin/gopher-lua"
 
-	"cellserver/internal/lua/baselib"
-	"cellserver/internal/lua/cjson"
-	"cellserver/internal/lua/machine"
-	"cellserver/internal/lua/mathlib"
-	"cellserver/internal/lua/operators"
-	"cellserver/internal/lua/redislib"
+	"cellserver/internal/lua/lib"
+
+	"cellserver/internal/lua/vm"
+
+	"cellserver/internal/lua/guard"
 	"cellserver/internal/lua/reply"
-	"cellserver/internal/lua/rewrite"
-	"cellserver/internal/lua/strlib"
-	"cellserver/internal/lua/tablelib"
+
 	"cellserver/internal/resp"
 )
 
@@ -28,11 +25,11 @@ const (
 
 // An interpreter is a machine with Redis's library, and the run that has it at the moment.
 type interpreter struct {
-	*machine.Machine
-	random *mathlib.Random
-	redis  *redislib.Library
-	guards [rewrite.Guards]vm.LValue
-	main   *vm.LFunction // runs the script's function inside gopher-lua's protected call
+	*vm.Machine
+	random *lib.Random
+	redis  *lib.Redis
+	guards [guard.Count]lua.LValue
+	main   *lua.LFunction // runs the script's function inside gopher-lua's protected call
 
 	script        *Script
 	host          Host
@@ -42,16 +39,16 @@ type interpreter struct {
 }
 
 func newInterpreter(now, threadNow func() int64) *interpreter {
-	m := machine.New(now, threadNow)
-	baselib.Open(m)
-	operators.OpenMetatables(m, strlib.Open(m))
-	tablelib.Open(m)
-	cjson.Open(m)
+	m := vm.New(now, threadNow)
+	lib.OpenBase(m)
+	vm.OpenMetatables(m, lib.OpenString(m))
+	lib.OpenTable(m)
+	lib.OpenCJSON(m)
 	in := &interpreter{
 		Machine: m,
-		random:  mathlib.Open(m),
-		redis:   redislib.Open(m),
-		guards:  operators.NewGuards(m),
+		random:  lib.OpenMath(m),
+		redis:   lib.OpenRedis(m),
+		guards:  vm.NewGuards(m),
 	}
 	in.main = m.NewProtected(in.runMain)
 	return in
@@ -80,7 +77,7 @@ func (in *interpreter) run(keys, argv [][]byte) (err error) {
 	in.SetGlobal("ARGV", in.stringTable(argv))
 	in.L.Push(in.main)
 	err = in.L.PCall(0, 0, nil)
-	if api, ok := err.(*vm.ApiError); ok && api.Type == vm.ApiErrorPanic { //nolint:errorlint // as it is
+	if api, ok := err.(*lua.ApiError); ok && api.Type == lua.ApiErrorPanic { //nolint:errorlint // as it is
 		in.fail(api.Error())
 	}
 	return err
@@ -89,11 +86,11 @@ func (in *interpreter) run(keys, argv [][]byte) (err error) {
 func (in *interpreter) fail(stack string) {
 	if reason, _ := in.Meter.Ended(); reason == "" {
 		in.Meter.Fail("ERR script was ended by an internal error")
-		in.host.Log(redislib.LogWarning, "panic in script "+in.script.SHA1+": "+stack)
+		in.host.Log(lib.LogWarning, "panic in script "+in.script.SHA1+": "+stack)
 	}
 }
 
-func (in *interpreter) runMain(l *vm.LState) int {
+func (in *interpreter) runMain(l *lua.LState) int {
 	l.Push(l.NewFunctionFromProto(in.script.proto))
 	for _, g := range in.script.guards {
 		l.Push(in.guards[g])
@@ -103,16 +100,16 @@ func (in *interpreter) runMain(l *vm.LState) int {
 	return 0
 }
 
-func (in *interpreter) stringTable(list [][]byte) *vm.LTable {
-	if len(list) > machine.MaxElements {
-		in.Meter.End("ERR script has more than " + strconv.Itoa(machine.MaxElements) + " keys or arguments")
+func (in *interpreter) stringTable(list [][]byte) *lua.LTable {
+	if len(list) > vm.MaxElements {
+		in.Meter.End("ERR script has more than " + strconv.Itoa(vm.MaxElements) + " keys or arguments")
 	}
 	t := in.L.CreateTable(len(list), 0)
 	for i, b := range list {
 		in.Meter.Spend(2 + len(b)>>6)
 		in.Meter.Widen(len(b))
 		in.inputBytes += len(b)
-		t.RawSetInt(i+1, vm.LString(b))
+		t.RawSetInt(i+1, lua.LString(b))
 	}
 	return t
 }
@@ -129,7 +126,7 @@ func (in *interpreter) forget() {
 	in.script, in.host = nil, nil
 	in.reply = resp.Writer{}
 	if in.inputBytes > keptBytes { // small ones stay until the next run replaces them
-		in.SetGlobal("KEYS", vm.LNil)
-		in.SetGlobal("ARGV", vm.LNil)
+		in.SetGlobal("KEYS", lua.LNil)
+		in.SetGlobal("ARGV", lua.LNil)
 	}
 }

@@ -11,15 +11,14 @@ import (
 	"strings"
 	"sync/atomic"
 
-	vm "github.com/yuin/gopher-lua"
+	lua "github.com/yuin/gopher-lua"
 	"github.com/yuin/gopher-lua/ast"
 	"github.com/yuin/gopher-lua/parse"
 
-	"cellserver/internal/lua/bound"
-	"cellserver/internal/lua/effort"
-	"cellserver/internal/lua/message"
+	"cellserver/internal/lua/guard"
+
 	"cellserver/internal/lua/native"
-	"cellserver/internal/lua/rewrite"
+
 	"cellserver/internal/resp"
 )
 
@@ -40,8 +39,8 @@ type Script struct {
 	Native *native.Call // the one command that the script is; nil for most
 
 	key       scriptKey
-	proto     *vm.FunctionProto
-	guards    []rewrite.Guard
+	proto     *lua.FunctionProto
+	guards    []guard.ID
 	costBytes int
 
 	usedAt atomic.Int64 // by the cache's clock
@@ -67,14 +66,14 @@ func compile(key scriptKey, source []byte, commands native.Commands) (*Script, e
 		return nil, errors.New(compileError + err.Error())
 	}
 	s.Native = commands.Recognize(chunk, s.SHA1)
-	chunk, s.guards, err = rewrite.Chunk(chunk, body)
+	chunk, s.guards, err = guard.Rewrite(chunk, body)
 	if err != nil {
-		return nil, errors.New(compileError + message.AtLine(1) + err.Error())
+		return nil, errors.New(compileError + guard.AtLine(1) + err.Error())
 	}
-	if err = effort.Check(chunk); err != nil {
-		return nil, errors.New(compileError + message.AtLine(1) + err.Error())
+	if err = guard.CheckEffort(chunk); err != nil {
+		return nil, errors.New(compileError + guard.AtLine(1) + err.Error())
 	}
-	if s.proto, err = vm.Compile(chunk, message.Chunk); err == nil {
+	if s.proto, err = lua.Compile(chunk, guard.ChunkName); err == nil {
 		s.costBytes, err = shrink(s.proto)
 	}
 	if err != nil {
@@ -89,7 +88,7 @@ type politeReader struct{ rest []byte }
 
 func (r *politeReader) Read(p []byte) (n int, err error) {
 	const piece = 512
-	bound.Yield()
+	guard.Yield()
 	if len(r.rest) == 0 {
 		return 0, io.EOF
 	}
@@ -100,13 +99,13 @@ func (r *politeReader) Read(p []byte) (n int, err error) {
 
 // parseChunk parses Lua; the message of an error is Lua's in its form, if not in every word.
 func parseChunk(body []byte) ([]ast.Stmt, error) {
-	chunk, err := parse.Parse(&politeReader{body}, message.Chunk)
+	chunk, err := parse.Parse(&politeReader{body}, guard.ChunkName)
 	if err == nil {
 		return chunk, nil
 	}
 	var syntax *parse.Error
 	if !errors.As(err, &syntax) {
-		return nil, errors.New(message.AtLine(1) + message.OneLine(err.Error()))
+		return nil, errors.New(guard.AtLine(1) + guard.OneLine(err.Error()))
 	}
 	line, near := syntax.Pos.Line, resp.Printable([]byte(syntax.Token))
 	if line == parse.EOF {
@@ -121,28 +120,28 @@ func parseChunk(body []byte) ([]ast.Stmt, error) {
 	case "unterminated string", "unterminated multiline string":
 		problem = "unfinished string"
 	}
-	return nil, errors.New(message.AtLine(line) + message.OneLine(problem) + " near '" + near + "'")
+	return nil, errors.New(guard.AtLine(line) + guard.OneLine(problem) + " near '" + near + "'")
 }
 
 func compileText(err error) string {
-	var problem *vm.CompileError
+	var problem *lua.CompileError
 	if errors.As(err, &problem) {
-		return message.AtLine(max(problem.Line, 1)) + message.OneLine(problem.Message)
+		return guard.AtLine(max(problem.Line, 1)) + guard.OneLine(problem.Message)
 	}
-	return message.AtLine(1) + message.OneLine(err.Error())
+	return guard.AtLine(1) + guard.OneLine(err.Error())
 }
 
 // shrink gives back what the compiler reserved, some six kilobytes a function, and what nobody uses. It returns what
 // the code takes.
-func shrink(p *vm.FunctionProto) (costBytes int, err error) {
+func shrink(p *lua.FunctionProto) (costBytes int, err error) {
 	if len(p.Code) >= maxJumpInstructions {
 		return 0, fmt.Errorf("function at line %d has more than %d instructions", max(p.LineDefined, 1), maxJumpInstructions)
 	}
 	p.Code = slices.Clip(slices.Clone(p.Code))
 	p.Constants = slices.Clip(slices.Clone(p.Constants))
 	p.DbgSourcePositions = slices.Clip(slices.Clone(p.DbgSourcePositions))
-	p.IsVarArg &^= vm.VarArgNeedsArg // Lua 5.0's table arg, made at every call
-	p.DbgCalls = nil                 // names of functions for traces, which nobody asks for
+	p.IsVarArg &^= lua.VarArgNeedsArg // Lua 5.0's table arg, made at every call
+	p.DbgCalls = nil                  // names of functions for traces, which nobody asks for
 	p.DbgLocals = nil
 	p.FunctionPrototypes = slices.Clip(slices.Clone(p.FunctionPrototypes))
 	const functionBytes, instructionBytes, constantBytes = 1024, 4 + 8, 16 + 16 + 16

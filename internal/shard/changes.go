@@ -29,7 +29,7 @@ const (
 	markMask    = markChanged | markLowered
 
 	inlineMarkShift = 9
-	longMarkShift   = 5
+	longMarkShift   = laneKindShift + laneKindBits
 )
 
 // changes is what a table notes.

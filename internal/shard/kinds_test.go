@@ -22,9 +22,9 @@ func must[T any](v T, err error) T {
 // windowRule is the rule of a window of so many units in so many seconds.
 func windowRule(kind limiter.Kind, maxCount, periodSec int64) limiter.Rule {
 	if kind == limiter.SlidingWindow {
-		return limiter.Rule{Kind: kind, Window: must(window.NewExactLimit(funnel.Seconds, maxCount, periodSec))}
+		return limiter.Rule{Kind: kind, Packed: must(window.NewExactLimit(funnel.Seconds, maxCount, periodSec)).Packed()}
 	}
-	return limiter.Rule{Kind: kind, Window: must(window.NewLimit(funnel.Seconds, maxCount, periodSec))}
+	return limiter.Rule{Kind: kind, Packed: must(window.NewLimit(funnel.Seconds, maxCount, periodSec)).Packed()}
 }
 
 // benchRules are those of requests that are allowed most of the time, the exact sliding window's with about 100 records a key,
@@ -36,9 +36,9 @@ func benchRules(tb testing.TB, keys int) map[string]limiter.Rule {
 		"funnel":  limiter.OfFunnel(limit(tb, 1<<20, 1, 3600)),
 		"fixed":   windowRule(limiter.FixedWindow, 1<<40, 3600),
 		"approx":  windowRule(limiter.ApproxWindow, 1<<40, 3600),
-		"bucket":  {Kind: limiter.Bucket, Bucket: must(buckets.NewLimit(1 << 40))},
+		"bucket":  {Kind: limiter.Bucket, Packed: must(buckets.NewLimit(1 << 40)).Packed()},
 		"sliding": windowRule(limiter.SlidingWindow, 100, int64(max(1, keys/10_000))),
-		"named":   {Kind: limiter.Named, Unit: funnel.WholeSeconds, Named: named},
+		"named":   {Kind: limiter.Named, Unit: funnel.WholeSeconds, Shared: named},
 	}
 }
 

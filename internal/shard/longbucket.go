@@ -5,8 +5,8 @@ import "cellserver/internal/limiter"
 // In a bucket of the long table, behind the meta and the TATs of seven slots, stand their locators, and in the last word eight
 // bits of each key's hash, so that hardly another key than the wanted is looked at.
 //
-// The meta is eight bits a slot. Two say where the key stands (0: the slot is empty), and three are its kind. Two are
-// for marks of entries that have changed; one is spare.
+// The meta is eight bits a slot. Two say where the key stands (0: the slot is empty), and four are its kind. Two are
+// for marks of entries that have changed.
 const (
 	longSlots   = 7
 	locatorWord = tatWord + longSlots // of the first slot
@@ -20,10 +20,14 @@ const (
 	placeArena    = 1 // in the segment's arena
 	placeAlone    = 2 // in a buffer of its own
 	laneKindShift = 2
-	laneKindMask  = 7
+	laneKindBits  = 4
+	laneKindMask  = 1<<laneKindBits - 1
 	// plainMask are the bits by which a funnel in an arena, with placeArena, is told from all others.
 	plainMask = laneKindMask<<laneKindShift | placeMask
 )
+
+// More kinds than fit do not compile: they would set the marks.
+const _ = uint(laneKindMask + 1 - limiter.Kinds)
 
 // hashLane is what a bucket keeps of a hash: bits that the directory does not look at, and homeOf hardly.
 func hashLane(hash uint64) uint64 { return hash >> 8 & laneMask }
@@ -47,9 +51,12 @@ func (b *bucket) kind(slot int) limiter.Kind {
 }
 
 func (b *bucket) setKind(slot int, kind limiter.Kind) {
-	shift := laneBits*uint(slot) + laneKindShift
-	b[0] = b[0]&^(laneKindMask<<shift) | uint64(kind)<<shift
+	lane := laneBits * uint(slot)
+	b[0] = b[0]&^(laneKindMask<<laneKindShift<<lane) | laneKind(kind)<<lane
 }
+
+// laneKind returns a kind as it stands in a lane.
+func laneKind(kind limiter.Kind) uint64 { return uint64(kind) & laneKindMask << laneKindShift }
 
 func (b *bucket) lane(slot int) uint64 { return b[0] >> (laneBits * uint(slot)) & laneMask }
 

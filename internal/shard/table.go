@@ -210,7 +210,7 @@ func (t *table) add(seg *segment, it *item) {
 		t.shorts++
 	}
 	b, slot := t.place(seg, it.ref.hash, it.expiresNs)
-	b.setLong(slot, place|uint64(it.kind)<<laneKindShift, it.ref.hash, locator)
+	b.setLong(slot, place|laneKind(it.kind), it.ref.hash, locator)
 	t.noteNew(seg, b, slot)
 }
 

@@ -82,9 +82,9 @@ func subjects() ([]subject, error) {
 		in("funnel", limiter.OfFunnel(wide)),
 		in("even", limiter.OfFunnel(narrow)),
 		left("tokenbucket", limiter.OfFunnel(wide)),
-		left("fixedwindow", limiter.Rule{Kind: limiter.FixedWindow, Unit: funnel.WholeSeconds, Window: windows}),
-		left("slidingwindow", limiter.Rule{Kind: limiter.SlidingWindow, Unit: funnel.WholeSeconds, Window: exact}),
-		left("approxwindow", limiter.Rule{Kind: limiter.ApproxWindow, Unit: funnel.WholeSeconds, Window: windows}),
+		left("fixedwindow", limiter.Rule{Kind: limiter.FixedWindow, Unit: funnel.WholeSeconds, Packed: windows.Packed()}),
+		left("slidingwindow", limiter.Rule{Kind: limiter.SlidingWindow, Unit: funnel.WholeSeconds, Packed: exact.Packed()}),
+		left("approxwindow", limiter.Rule{Kind: limiter.ApproxWindow, Unit: funnel.WholeSeconds, Packed: windows.Packed()}),
 		filled,
 		waiting(narrow),
 		concurrent(),
@@ -94,7 +94,7 @@ func subjects() ([]subject, error) {
 // filledBucket is a bucket into which a job puts as many units as are allowed in a period, once a period.
 func filledBucket() (subject, error) {
 	limit, err := bucket.NewLimit(units)
-	r := &ruled{rule: limiter.Rule{Kind: limiter.Bucket, Bucket: limit}}
+	r := &ruled{rule: limiter.Rule{Kind: limiter.Bucket, Packed: limit.Packed()}}
 	next := time.Duration(0)
 	fill := func(now time.Duration) error {
 		for ; next <= now; next += period {

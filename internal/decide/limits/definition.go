@@ -1,6 +1,6 @@
-// Package limits is the named limits: what each is, who has defined it, and what was decided by it. Definitions come from a
-// YAML file, and from commands, whose are kept in a directory. A Registry is safe for concurrent use; to look a limit up takes
-// no lock.
+// Package limits is the named limits: what each is, who has defined it, and what was decided by it.
+// Definitions come from a file, and from commands, whose are kept; limitsfile knows both files. A Registry is
+// safe for concurrent use; to look a limit up takes no lock.
 package limits
 
 import (
@@ -55,7 +55,8 @@ type Definition struct {
 	Shadow  bool // it decides and counts, and never denies
 }
 
-func (d *Definition) equal(other *Definition) bool {
+// Equal reports whether two definitions are the same.
+func (d *Definition) Equal(other *Definition) bool {
 	return d.Name == other.Name && d.Shadow == other.Shadow && slices.Equal(d.Windows, other.Windows)
 }
 
@@ -69,6 +70,12 @@ func CheckName(name []byte) error {
 		return errors.New("a limit's name must be 1 to " + strconv.Itoa(MaxNameBytes) + " letters, digits, dots, hyphens and underscores")
 	}
 	return nil
+}
+
+// Check says what is wrong with a definition.
+func (d *Definition) Check() error {
+	_, err := d.rules()
+	return err
 }
 
 // rules checks the definition and returns its windows.

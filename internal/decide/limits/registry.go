@@ -10,18 +10,32 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"cellserver/internal/funnel"
-	"cellserver/internal/keep/persist/disk"
 	"cellserver/internal/limiter"
 )
 
 // Config is what a Registry needs.
 type Config struct {
-	File    string         // of YAML, which defines limits; "" for none
-	Reading funnel.Reading // of max_burst there
-	Dir     disk.Dir       // where what commands define is kept; nil for nowhere
-	Repair  bool           // keep aside what is damaged there, and begin without it
-	Log     *slog.Logger
+	File   File   // which defines limits; nil for none
+	Keeper Keeper // of what commands define; nil for none
+	Log    *slog.Logger
+}
+
+// File is a file that defines limits.
+type File interface {
+	Path() string
+	// Read returns all definitions, or none if anything is wrong with one. whole says that the file ends with
+	// a newline.
+	Read() (definitions map[string]Definition, whole bool, err error)
+}
+
+// Keeper keeps what commands define.
+type Keeper interface {
+	// Load returns what is kept.
+	Load() ([]Definition, error)
+	// Keep replaces what is kept. When it returns nil, the definitions survive a crash.
+	Keep(definitions []Definition) error
+	// Check returns an error if nothing is kept, or if it cannot be read.
+	Check() error
 }
 
 // ErrNoFile is that there is nothing to reload.
@@ -77,7 +91,7 @@ func (r *Registry) Len() int { return len(*r.current.Load()) }
 
 // Set defines a limit. When it returns nil, that is kept.
 func (r *Registry) Set(d Definition) error {
-	if _, err := d.rules(); err != nil {
+	if err := d.Check(); err != nil {
 		return err
 	}
 	return r.change(func() error {
@@ -85,7 +99,7 @@ func (r *Registry) Set(d Definition) error {
 			return err
 		}
 		before, known := r.byCommand[d.Name]
-		if known && before.equal(&d) && !r.unsure {
+		if known && before.Equal(&d) && !r.unsure {
 			return nil
 		}
 		if n := len(r.byFile) + len(r.byCommand); !known && n >= MaxNames {
@@ -115,7 +129,7 @@ func (r *Registry) Delete(name string) (found bool, err error) {
 
 // Reload reads the file again: all limits in it, or none if anything is wrong with one.
 func (r *Registry) Reload() error {
-	if r.config.File == "" {
+	if r.config.File == nil {
 		return ErrNoFile
 	}
 	return r.change(r.reloadLocked)
@@ -152,9 +166,50 @@ func (r *Registry) Reloads() Reloads {
 // ofCommandsLocked refuses to change what the file defines.
 func (r *Registry) ofCommandsLocked(name string) error {
 	if _, ok := r.byFile[name]; ok {
-		return fmt.Errorf("the limit '%s' is defined in %s; change it there, and send CL.LIMIT RELOAD or SIGHUP", name, r.config.File)
+		return fmt.Errorf("the limit '%s' is defined in %s; change it there, and send CL.LIMIT RELOAD or SIGHUP", name, r.config.File.Path())
 	}
 	return nil
+}
+
+// Load takes in what commands have defined before the last end of the server.
+func (r *Registry) Load() error {
+	if r.config.Keeper == nil {
+		return nil
+	}
+	kept, err := r.config.Keeper.Load()
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, d := range kept {
+		r.byCommand[d.Name] = d
+	}
+	r.publishLocked()
+	return nil
+}
+
+// Rewrite writes what commands have defined once more, if there is something or the file is gone.
+func (r *Registry) Rewrite() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.byCommand) == 0 && r.config.Keeper.Check() == nil {
+		return nil
+	}
+	return r.writeLocked(r.byCommand)
+}
+
+func (r *Registry) writeLocked(definitions map[string]Definition) error {
+	if r.config.Keeper == nil {
+		return nil
+	}
+	sorted := make([]Definition, 0, len(definitions))
+	for _, name := range slices.Sorted(maps.Keys(definitions)) {
+		sorted = append(sorted, definitions[name])
+	}
+	err := r.config.Keeper.Keep(sorted)
+	r.unsure = err != nil
+	return err
 }
 
 // keepLocked writes what commands have defined, and then has it hold.
@@ -168,7 +223,7 @@ func (r *Registry) keepLocked(next map[string]Definition) error {
 }
 
 func (r *Registry) reloadLocked() error {
-	byFile, whole, err := readFile(r.config.File, r.config.Reading)
+	byFile, whole, err := r.config.File.Read()
 	if err == nil {
 		err = r.acceptLocked(byFile, whole)
 	}
@@ -188,7 +243,7 @@ func (r *Registry) reloadLocked() error {
 // acceptLocked refuses a file that may be in the middle of being written, and more limits than there may be.
 func (r *Registry) acceptLocked(byFile map[string]Definition, whole bool) error {
 	if r.whole && !whole {
-		return fmt.Errorf("%s does not end with a newline, as it did, so it may be in the middle of being written: end its last line", r.config.File)
+		return fmt.Errorf("%s does not end with a newline, as it did, so it may be in the middle of being written: end its last line", r.config.File.Path())
 	}
 	n := len(byFile)
 	for name := range r.byCommand {
@@ -197,7 +252,7 @@ func (r *Registry) acceptLocked(byFile map[string]Definition, whole bool) error 
 		}
 	}
 	if n > MaxNames {
-		return fmt.Errorf("%s: with those that commands have defined there would be %d limits; %d is the most", r.config.File, n, MaxNames)
+		return fmt.Errorf("%s: with those that commands have defined there would be %d limits; %d is the most", r.config.File.Path(), n, MaxNames)
 	}
 	return nil
 }
@@ -207,7 +262,7 @@ func (r *Registry) takeOverLocked() {
 	next := maps.Clone(r.byCommand)
 	for _, name := range slices.Sorted(maps.Keys(r.byCommand)) {
 		if _, ok := r.byFile[name]; ok {
-			r.config.Log.Info("a limit that was defined by CL.LIMIT SET is the file's from now on", "limit", name, "file", r.config.File)
+			r.config.Log.Info("a limit that was defined by CL.LIMIT SET is the file's from now on", "limit", name, "file", r.config.File.Path())
 			delete(next, name)
 		}
 	}
@@ -245,7 +300,7 @@ func (r *Registry) logReloadLocked(byFile map[string]Definition) {
 		switch {
 		case !known:
 			added++
-		case !before.equal(&d):
+		case !before.Equal(&d):
 			changed++
 		}
 	}
@@ -254,5 +309,5 @@ func (r *Registry) logReloadLocked(byFile map[string]Definition) {
 			removed++
 		}
 	}
-	r.config.Log.Info("limits read", "file", r.config.File, "limits", len(byFile), "added", added, "changed", changed, "removed", removed)
+	r.config.Log.Info("limits read", "file", r.config.File.Path(), "limits", len(byFile), "added", added, "changed", changed, "removed", removed)
 }

@@ -382,7 +382,7 @@ func TestTerms(t *testing.T) {
 	note := func(name string, most int64, limited bool) {
 		if !s.Skip(1) {
 			tracker.Note(s, t0, 1, func(int) Request {
-				return Request{Name: []byte(name), Limited: limited, Terms: limiter.Terms{Kind: limiter.FixedWindow, Most: most}}
+				return Request{Name: []byte(name), Limited: limited, Terms: limiter.Terms{Kind: limiter.FixedWindow, Numbers: limiter.Numbers{most}}}
 			})
 		}
 	}
@@ -390,14 +390,14 @@ func TestTerms(t *testing.T) {
 	note("a", 2, true)
 	note("a", 3, false)
 	for ranking, want := range map[Ranking]int64{Requested: 3, Limited: 2} {
-		if got := tracker.estimates(ranking, t0, 1)[0].Terms; got.Most != want || got.Kind != limiter.FixedWindow {
+		if got := tracker.estimates(ranking, t0, 1)[0].Terms; got.Numbers[0] != want || got.Kind != limiter.FixedWindow {
 			t.Errorf("%s: %+v, want the most %d", ranking, got, want)
 		}
 	}
 	sketch := NewSketch(1, 1)
-	sketch.addBy([]byte("a"), 1, limiter.Terms{Most: 1})
-	sketch.addBy([]byte("b"), 1, limiter.Terms{Most: 2})
-	if got := sketch.Top(1)[0]; got.Key != "b" || got.Terms.Most != 2 {
+	sketch.addBy([]byte("a"), 1, limiter.Terms{Numbers: limiter.Numbers{1}})
+	sketch.addBy([]byte("b"), 1, limiter.Terms{Numbers: limiter.Numbers{2}})
+	if got := sketch.Top(1)[0]; got.Key != "b" || got.Terms.Numbers[0] != 2 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -408,7 +408,9 @@ func TestNoteDoesNotAllocate(t *testing.T) {
 		tracker, s, name := New(), &Sampler{}, bytes.Repeat([]byte("x"), nameBytes)
 		n := testing.AllocsPerRun(100, func() {
 			*s = Sampler{every: 1, left: -1}
-			tracker.Note(s, t0, 1, func(int) Request { return Request{DB: 1, Name: name, Limited: true, Terms: limiter.Terms{Most: 1}} })
+			tracker.Note(s, t0, 1, func(int) Request {
+				return Request{DB: 1, Name: name, Limited: true, Terms: limiter.Terms{Numbers: limiter.Numbers{1}}}
+			})
 		})
 		if n != 0 {
 			t.Errorf("a name of %d bytes: %v allocations", nameBytes, n)

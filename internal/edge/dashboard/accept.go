@@ -3,6 +3,8 @@ package dashboard
 import (
 	"strconv"
 	"strings"
+
+	"cellserver/internal/edge/dashboard/words"
 )
 
 // weightOf returns how much the sender of an Accept header wants something, from 0 for not at all to 1: the most that it gives to
@@ -24,4 +26,19 @@ func weightOf(accept, name string) (most float64) {
 		}
 	}
 	return most
+}
+
+// textsFor returns the texts in the language of the query or, without one, of the browser.
+func textsFor(requested, acceptLanguage string) *words.Texts {
+	switch requested {
+	case "en":
+		return words.English()
+	case "zh":
+		return words.Chinese()
+	}
+	en, zh := weightOf(acceptLanguage, "en"), weightOf(acceptLanguage, "zh")
+	if zh > en {
+		return words.Chinese()
+	}
+	return words.English()
 }

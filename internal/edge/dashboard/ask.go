@@ -4,12 +4,14 @@ import (
 	"strings"
 
 	g "maragu.dev/gomponents"
+
+	"cellserver/internal/edge/dashboard/words"
 )
 
-func (v *view) lookSection(form, answer g.Node) g.Node {
+func lookSection(t *words.Texts, form, answer g.Node) g.Node {
 	return el("section", id("look"), attr("aria-labelledby", "look-heading"),
-		el("h2", id("look-heading"), text(v.t.ProbeHeading)),
-		el("p", text(v.t.ProbeNote)),
+		el("h2", id("look-heading"), text(t.ProbeHeading)),
+		el("p", text(t.ProbeNote)),
 		el("form", id("form"), flag("data-live"), attr("action", "/#look"), attr("method", "get"), flag("novalidate"), form),
 		live("answer", answer),
 	)
@@ -20,27 +22,28 @@ func (v *view) formPart() g.Node {
 	f := &v.form
 	return g.Group{
 		g.If(v.query.Has("lang"), el("input", attr("type", "hidden"), attr("name", "lang"), attr("value", v.query.Get("lang")))),
-		v.keyInput(&f.key), v.kindInput(), g.Map(f.fields, field.input),
+		f.keyInput(v.t), f.kindInput(v.t), g.Map(f.fields, field.input),
 		el("button", attr("type", "submit"), text(v.t.Probe)),
 	}
 }
 
-func (v *view) keyInput(f *field) g.Node {
+func (f *form) keyInput(t *words.Texts) g.Node {
+	key := &f.key
 	return el("div", class("field long"),
-		el("label", attr("for", "field-key"), text(f.label)),
-		el("input", id("field-key"), attr("name", "key"), attr("value", f.value), flag("required"), attr("autocomplete", "off"), attr("autocapitalize", "none"),
-			attr("spellcheck", "false"), f.problem("hint-key")),
-		el("small", id("hint-key"), text(v.t.KeyHint)),
-		f.message(),
+		el("label", attr("for", "field-key"), text(key.label)),
+		el("input", id("field-key"), attr("name", "key"), attr("value", key.value), flag("required"), attr("autocomplete", "off"), attr("autocapitalize", "none"),
+			attr("spellcheck", "false"), key.problem("hint-key")),
+		el("small", id("hint-key"), text(t.KeyHint)),
+		key.message(),
 	)
 }
 
-func (v *view) kindInput() g.Node {
+func (f *form) kindInput(t *words.Texts) g.Node {
 	return el("div", class("field"),
-		el("label", attr("for", "field-kind"), text(v.t.Command)),
+		el("label", attr("for", "field-kind"), text(t.Command)),
 		el("select", id("field-kind"), attr("name", "kind"), g.Map(formKinds(), func(k formKind) g.Node {
-			chosen := v.form.kind != nil && v.form.kind.name == k.name
-			return el("option", attr("value", k.name), g.If(chosen, flag("selected")), text(command(k.Kind)))
+			chosen := f.kind != nil && f.kind.Kind == k.Kind
+			return el("option", attr("value", k.Short), g.If(chosen, flag("selected")), text(command(k.Kind)))
 		})),
 	)
 }

@@ -13,6 +13,7 @@ import (
 	"cellserver/internal/decide/histogram"
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/decide/topkeys"
+	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
 	"cellserver/internal/store"
@@ -49,7 +50,7 @@ func TestFacts(t *testing.T) {
 		t.Error("a list of no warnings")
 	}
 	for ns, want := range map[time.Duration]string{0: "under a minute", 59 * time.Minute: "59 min", 49 * time.Hour: "2 d 1 h"} {
-		if got := english().uptime(ns); got != want {
+		if got := words.English().Span(ns); got != want {
 			t.Errorf("%s is written %q, want %q", ns, got, want)
 		}
 	}
@@ -142,7 +143,7 @@ func TestLatencyAndHotKeys(t *testing.T) {
 			return nil
 		}
 		return []topkeys.Entry{
-			{Name: hostile, Recent: 12.5, IsRecent: true, CallsPerSecond: 7, Share: 0.25, Terms: limiter.Terms{Most: 16, Count: 30, Period: 60}},
+			{Name: hostile, Recent: 12.5, IsRecent: true, CallsPerSecond: 7, Share: 0.25, Terms: limiter.Terms{Numbers: limiter.Numbers{16, 30, 60}}},
 			{Name: "\"><script>alert(1)</script>\xff\x00", DB: 3},
 			{Name: "long... (#1, 500 bytes)", Cut: true, Recent: 8, RecentError: 1.5, IsRecent: true},
 			{Name: "a new one", CallsPerSecond: 109, Error: 2.18, Recent: 3},
@@ -173,12 +174,12 @@ func TestLookLinks(t *testing.T) {
 		want  string
 	}{
 		{limiter.Terms{}, "/?db=0&key=k&lang=zh#look"},
-		{limiter.Terms{Most: 16, Count: 30, Period: 60}, "/?count=30&db=0&key=k&lang=zh&max_burst=15&period=60#look"},
-		{limiter.Terms{Unit: funnel.Milliseconds, Most: 1, Count: 7, Period: 2000}, "/?count=7&db=0&key=k&lang=zh&max_burst=0&period=2#look"},
-		{limiter.Terms{Unit: funnel.Milliseconds, Most: 1, Count: 7, Period: 250}, "/?count=7000&db=0&key=k&lang=zh&max_burst=0&period=250#look"},
-		{limiter.Terms{Kind: limiter.FixedWindow, Most: 5, Period: 60}, "/?db=0&key=k&kind=fixedwindow&lang=zh&max_count=5&period=60#look"},
-		{limiter.Terms{Kind: limiter.ApproxWindow, Most: 5, Period: 60}, "/?db=0&key=k&kind=approxwindow&lang=zh&max_count=5&period=60#look"},
-		{limiter.Terms{Kind: limiter.Bucket, Most: 5}, "/?capacity=5&db=0&key=k&kind=bucket&lang=zh#look"},
+		{limiter.Terms{Numbers: limiter.Numbers{16, 30, 60}}, "/?count=30&db=0&key=k&lang=zh&max_burst=15&period=60#look"},
+		{limiter.Terms{Unit: funnel.Milliseconds, Numbers: limiter.Numbers{1, 7, 2000}}, "/?count=7&db=0&key=k&lang=zh&max_burst=0&period=2#look"},
+		{limiter.Terms{Unit: funnel.Milliseconds, Numbers: limiter.Numbers{1, 7, 250}}, "/?count=7000&db=0&key=k&lang=zh&max_burst=0&period=250#look"},
+		{limiter.Terms{Kind: limiter.FixedWindow, Numbers: limiter.Numbers{5, 60}}, "/?db=0&key=k&kind=fixedwindow&lang=zh&max_count=5&period=60#look"},
+		{limiter.Terms{Kind: limiter.ApproxWindow, Numbers: limiter.Numbers{5, 60}}, "/?db=0&key=k&kind=approxwindow&lang=zh&max_count=5&period=60#look"},
+		{limiter.Terms{Kind: limiter.Bucket, Numbers: limiter.Numbers{5}}, "/?capacity=5&db=0&key=k&kind=bucket&lang=zh#look"},
 		{limiter.Terms{Kind: limiter.Named}, "/?db=0&key=k&kind=other&lang=zh#look"},
 	} {
 		if got := v.lookLink("k", "0", tt.terms); got != tt.want {
@@ -186,7 +187,7 @@ func TestLookLinks(t *testing.T) {
 		}
 	}
 	v.page.source.Reading = funnel.Capacity
-	if got := v.lookLink("k", "0", limiter.Terms{Most: 16, Count: 30, Period: 60}); !strings.Contains(got, "max_burst=16") {
+	if got := v.lookLink("k", "0", limiter.Terms{Numbers: limiter.Numbers{16, 30, 60}}); !strings.Contains(got, "max_burst=16") {
 		t.Errorf("where max_burst is the capacity: %s", got)
 	}
 }

@@ -6,19 +6,21 @@ import (
 
 	g "maragu.dev/gomponents"
 
+	"cellserver/internal/edge/dashboard/figures"
+	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/store"
 )
 
 // durability returns what is kept on a disk and when, in a few words.
-func (p *Page) durability(t *texts) string {
+func (p *Page) durability(t *words.Texts) string {
 	if p.source.Persistence == nil {
 		return t.DurabilityOff
 	}
 	switch st := p.source.Persistence(); {
 	case st.Loading && st.LoadBytes == 0:
-		return fmt.Sprintf(t.LoadingPart, percent(0))
+		return fmt.Sprintf(t.LoadingPart, figures.Percent(0))
 	case st.Loading:
-		return fmt.Sprintf(t.LoadingPart, percent(min(1, float64(st.LoadedBytes)/float64(st.LoadBytes))))
+		return fmt.Sprintf(t.LoadingPart, figures.Percent(min(1, float64(st.LoadedBytes)/float64(st.LoadBytes))))
 	case st.Fault != nil:
 		return fmt.Sprintf(t.FaultFor, time.Duration(p.source.Now()-st.FaultSinceNs).Round(time.Second))
 	case st.Interval == store.NoSync:
@@ -26,7 +28,7 @@ func (p *Page) durability(t *texts) string {
 	case st.Interval == 0:
 		return t.SyncBeforeReplies
 	default:
-		return fmt.Sprintf(t.SyncEvery, waitText(uint64(st.Interval)))
+		return fmt.Sprintf(t.SyncEvery, figures.Wait(uint64(st.Interval)))
 	}
 }
 
@@ -40,7 +42,7 @@ func (v *view) durabilityPart() g.Node {
 		if ns == 0 {
 			return t.Never
 		}
-		return fmt.Sprintf(t.Ago, t.uptime(time.Duration(v.page.source.Now()-ns)))
+		return fmt.Sprintf(t.Ago, t.Span(time.Duration(v.page.source.Now()-ns)))
 	}
 	saved := ago(st.LastSaveNs)
 	switch {
@@ -51,12 +53,12 @@ func (v *view) durabilityPart() g.Node {
 	}
 	return v.section("durability", t.Durability, list("list",
 		entry(t.Sync, v.page.durability(t)),
-		entry(t.LastSync, durationNs.text(float64(st.LastSyncTookNs))),
-		entry(t.Written, byteCount.text(float64(st.WrittenBytes))),
-		entry(t.LogSize, byteCount.text(float64(st.LogBytes))),
-		entry(t.Snapshot, byteCount.text(float64(st.SnapshotBytes))),
+		entry(t.LastSync, figures.DurationNs.Text(float64(st.LastSyncTookNs))),
+		entry(t.Written, figures.Bytes.Text(float64(st.WrittenBytes))),
+		entry(t.LogSize, figures.Bytes.Text(float64(st.LogBytes))),
+		entry(t.Snapshot, figures.Bytes.Text(float64(st.SnapshotBytes))),
 		entry(t.LastSnapshot, saved),
-		entry(t.WaitingReplies, grouped(st.WaitingReplies)),
-		entry(t.Faults, grouped(int64(st.Faults))),
+		entry(t.WaitingReplies, figures.Grouped(st.WaitingReplies)),
+		entry(t.Faults, figures.Grouped(int64(st.Faults))),
 	))
 }

@@ -18,7 +18,7 @@ func (v *view) lastErrorPart() g.Node {
 	if last.Name != "" {
 		by += " (" + last.Name + ")"
 	}
-	by += " · " + fmt.Sprintf(t.Ago, t.uptime(age))
+	by += " · " + fmt.Sprintf(t.Ago, t.Span(age))
 	return el("div", class("last"),
 		el("p", text(t.LastError+t.Colon), el("code", text(last.Text))),
 		el("p", g.If(last.Command != "", g.Group{el("code", text(last.Command)), text(" · ")}), text(by)),

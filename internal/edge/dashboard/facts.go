@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"fmt"
 	"time"
 
 	g "maragu.dev/gomponents"
@@ -51,7 +50,7 @@ func (v *view) factsPart() g.Node {
 	for _, addr := range f.Addrs {
 		facts = append(facts, entry(t.Address, addr))
 	}
-	facts = append(facts, entry(t.Uptime, t.uptime(time.Duration(v.page.source.Now()-f.StartedNs))), entry(t.Version, version), entry(t.Store, store))
+	facts = append(facts, entry(t.Uptime, t.Span(time.Duration(v.page.source.Now()-f.StartedNs))), entry(t.Version, version), entry(t.Store, store))
 	if v.remote == nil {
 		facts = append(facts, entry(t.Durability, v.page.durability(t)))
 	}
@@ -62,20 +61,5 @@ func (v *view) factsPart() g.Node {
 				NoPassword: t.NoPassword, RefusesHosts: t.RefusesHosts, OpenPage: t.OpenPage, UnencryptedPage: t.UnencryptedPage,
 			}[w]))
 		}))),
-	}
-}
-
-// uptime writes how long the server has run, with two units at most.
-func (t *texts) uptime(d time.Duration) string {
-	days, hours, minutes := int(d/(24*time.Hour)), int(d.Hours())%24, int(d.Minutes())%60
-	switch {
-	case days > 0:
-		return fmt.Sprintf(t.DaysHours, days, hours)
-	case hours > 0:
-		return fmt.Sprintf(t.HoursMinutes, hours, minutes)
-	case minutes > 0:
-		return fmt.Sprintf(t.Minutes, minutes)
-	default:
-		return t.UnderAMinute
 	}
 }

@@ -6,6 +6,9 @@ import (
 	"time"
 
 	g "maragu.dev/gomponents"
+
+	"cellserver/internal/edge/dashboard/figures"
+	"cellserver/internal/edge/dashboard/words"
 )
 
 // fault is a warning: changes do not reach the disk, the store does not answer, or memory is full. Its
@@ -16,19 +19,21 @@ type fault struct {
 	note          string
 }
 
-func (v *view) faultPart() g.Node { return g.Map(v.faults(), v.faultNode) }
+func (v *view) faultPart() g.Node {
+	return g.Map(v.faults(), func(f *fault) g.Node { return f.node(v.t) })
+}
 
-func (v *view) faultNode(f *fault) g.Node {
+func (f *fault) node(t *words.Texts) g.Node {
 	return g.Group{
 		el("p", class("problem"), attr("role", "alert"), text(f.what+" "+f.meaning)),
-		g.If(f.cause != "", el("p", el("code", text(f.cause)), v.copyButton(f.cause))),
+		g.If(f.cause != "", el("p", el("code", text(f.cause)), copyButton(t, f.cause))),
 		g.If(f.note != "", el("p", text(f.note))),
 	}
 }
 
 // faults returns none while all is well.
 func (v *view) faults() (all []*fault) {
-	for _, f := range []*fault{v.keeperFault(), memoryFault(v.t, v.lastMinute())} {
+	for _, f := range []*fault{v.keeperFault(), memoryFault(v.t, lastMinute(v.points))} {
 		if f != nil {
 			all = append(all, f)
 		}
@@ -60,11 +65,11 @@ func (v *view) keeperFault() *fault {
 type withoutRoom struct{ evicted, refused float64 }
 
 // lastMinute counts the keys without room in the last minute.
-func (v *view) lastMinute() (n withoutRoom) {
-	for i := len(v.points) - 1; i >= 0 && v.points[i].atNs > v.now().atNs-int64(time.Minute); i-- {
-		p, sec := &v.points[i], sampleInterval.Seconds()
+func lastMinute(points []point) (n withoutRoom) {
+	for i := len(points) - 1; i >= 0 && points[i].atNs > points[len(points)-1].atNs-int64(time.Minute); i-- {
+		p, sec := &points[i], sampleInterval.Seconds()
 		if i > 0 {
-			sec = time.Duration(p.atNs - v.points[i-1].atNs).Seconds()
+			sec = time.Duration(p.atNs - points[i-1].atNs).Seconds()
 		}
 		n.evicted += p.evicted * sec
 		n.refused += p.refused * sec
@@ -73,14 +78,14 @@ func (v *view) lastMinute() (n withoutRoom) {
 }
 
 // memoryFault returns the fault that keys found no room in the last minute.
-func memoryFault(t *texts, n withoutRoom) *fault {
+func memoryFault(t *words.Texts, n withoutRoom) *fault {
 	evicted, refused := math.Round(n.evicted), math.Round(n.refused)
 	switch {
 	case evicted > 0:
-		note := fmt.Sprintf(t.EvictedLately, count.text(evicted))
+		note := fmt.Sprintf(t.EvictedLately, figures.Count.Text(evicted))
 		return &fault{what: t.MemoryFull, meaning: t.MemoryEvicts, note: note}
 	case refused > 0:
-		note := fmt.Sprintf(t.RefusedLately, count.text(refused))
+		note := fmt.Sprintf(t.RefusedLately, figures.Count.Text(refused))
 		return &fault{what: t.MemoryFull, meaning: t.MemoryRefuses, note: note}
 	}
 	return nil

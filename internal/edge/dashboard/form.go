@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 
+	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
-	"cellserver/internal/limiter/bucket"
 	"cellserver/internal/limiter/window"
 	"cellserver/internal/resp"
 	"cellserver/internal/store"
@@ -24,27 +24,25 @@ type form struct {
 	answer *answer // nil while the form is not filled in
 }
 
-// formKind is a kind of limiter that can be looked at, with its arguments.
+// formKind is a kind of limiter that can be looked at.
 type formKind struct {
 	limiter.Kind
-	name      string // in links
-	arguments []string
+	limiter.Row
 }
 
-func formKinds() []formKind {
-	return []formKind{
-		{limiter.Funnel, "throttle", []string{"max_burst", "count", "period"}},
-		{limiter.FixedWindow, "fixedwindow", []string{"max_count", "period"}},
-		{limiter.SlidingWindow, "slidingwindow", []string{"max_count", "period"}},
-		{limiter.ApproxWindow, "approxwindow", []string{"max_count", "period"}},
-		{limiter.Bucket, "bucket", []string{"capacity"}},
+func formKinds() (all []formKind) {
+	for kind := range limiter.Kinds {
+		if row := kind.Row(); row.Short != "" {
+			all = append(all, formKind{kind, row})
+		}
 	}
+	return all
 }
 
 // formKindOf returns the kind of a form by its name in links; without one it is that of a funnel.
 func formKindOf(name string) *formKind {
 	for _, k := range formKinds() {
-		if k.name == name || name == "" {
+		if k.Short == name || name == "" {
 			return &k
 		}
 	}
@@ -58,13 +56,13 @@ type field struct {
 }
 
 // newForm reads the form from a query and, if it is filled in, looks at the key.
-func (p *Page) newForm(t *texts, query url.Values) form {
+func (p *Page) newForm(t *words.Texts, query url.Values) form {
 	f := form{kind: formKindOf(query.Get("kind")), key: field{name: "key", label: t.Key, value: query.Get("key")}}
 	if f.kind == nil {
 		return f
 	}
 	f.fields = []field{{name: "db", label: t.Database, value: query.Get("db"), least: "0"}}
-	for _, name := range f.kind.arguments {
+	for _, name := range f.kind.Arguments() {
 		label, least := name, "1"
 		switch {
 		case name == "period":
@@ -77,14 +75,14 @@ func (p *Page) newForm(t *texts, query url.Values) form {
 	if f.fields[0].value == "" {
 		f.fields[0].value = "0"
 	}
-	if query.Has(f.kind.arguments[0]) {
+	if query.Has(f.fields[1].name) {
 		p.fillIn(t, &f)
 	}
 	return f
 }
 
 // fillIn sets the form's answer, or what is wrong with it.
-func (p *Page) fillIn(t *texts, f *form) {
+func (p *Page) fillIn(t *words.Texts, f *form) {
 	key, keyError := p.readKey(t, f.key.value)
 	f.key.error = keyError
 	if keyError == "" {
@@ -103,11 +101,14 @@ func (p *Page) fillIn(t *texts, f *form) {
 	if !ok {
 		return
 	}
-	rule, err := f.kind.rule(p.source.Reading, numbers[1:])
-	if err != nil {
+	var rule limiter.Rule
+	limit := limiter.Spec{Kind: f.kind.Kind, Unit: f.kind.Unit, Reading: p.source.Reading}
+	copy(limit.Numbers[:], numbers[1:])
+	if err := limit.Build(&rule); err != nil {
 		f.limitError(t, err)
 		return
 	}
+	var err error
 	f.answer, err = p.look(t, store.Key{DB: uint16(numbers[0]), Name: key}, &rule)
 	switch {
 	case errors.Is(err, limiter.ErrWrongType):
@@ -117,24 +118,7 @@ func (p *Page) fillIn(t *texts, f *form) {
 	}
 }
 
-// rule returns the rule that a kind has by its arguments.
-func (k *formKind) rule(reading funnel.Reading, n []int64) (r limiter.Rule, err error) {
-	r = limiter.Rule{Kind: k.Kind, Unit: funnel.WholeSeconds}
-	switch k.Kind {
-	case limiter.Funnel:
-		r.Unit = funnel.Seconds
-		r.Funnel, err = funnel.NewLimit(reading, n[0], n[1], n[2])
-	case limiter.SlidingWindow:
-		r.Window, err = window.NewExactLimit(r.Unit, n[0], n[1])
-	case limiter.Bucket:
-		r.Bucket, err = bucket.NewLimit(n[0])
-	default:
-		r.Window, err = window.NewLimit(r.Unit, n[0], n[1])
-	}
-	return r, err
-}
-
-func (p *Page) readKey(t *texts, text string) (key []byte, problem string) {
+func (p *Page) readKey(t *words.Texts, text string) (key []byte, problem string) {
 	if text == "" {
 		return nil, t.KeyMissing
 	}
@@ -149,7 +133,7 @@ func (p *Page) readKey(t *texts, text string) (key []byte, problem string) {
 }
 
 // read parses the field's number; a problem with it is set in the field's Error.
-func (f *field) read(t *texts) int64 {
+func (f *field) read(t *words.Texts) int64 {
 	n, err := strconv.ParseInt(strings.TrimSpace(f.value), 10, 64)
 	switch {
 	case errors.Is(err, strconv.ErrRange):
@@ -163,7 +147,7 @@ func (f *field) read(t *texts) int64 {
 }
 
 // limitError shows in the form why the limit is not valid.
-func (f *form) limitError(t *texts, err error) {
+func (f *form) limitError(t *words.Texts, err error) {
 	var argument *funnel.ArgumentError
 	switch {
 	case errors.As(err, &argument):

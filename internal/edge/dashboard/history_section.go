@@ -7,11 +7,14 @@ import (
 	"time"
 
 	g "maragu.dev/gomponents"
+
+	"cellserver/internal/edge/dashboard/figures"
+	"cellserver/internal/edge/dashboard/words"
 )
 
 func (v *view) historySection(minutes g.Node) g.Node {
 	return v.section("history", v.t.HistoryHeading,
-		el("div", class("scripted"), v.ranges(), el("div", class("charts"), g.Map(v.charts(), v.figure))),
+		el("div", class("scripted"), ranges(v.t), el("div", class("charts"), g.Map(v.charts(), v.figure))),
 		el("details", el("summary", text(v.t.TableSummary)), scrolling(v.t.TableScroll, el("table",
 			el("caption", text(v.t.TableCaption)),
 			headings(v.t.Minute, v.t.Allowed, v.t.Limited, v.t.P50, v.t.P99, v.t.Connections, v.t.Keys, v.t.Memory),
@@ -21,14 +24,14 @@ func (v *view) historySection(minutes g.Node) g.Node {
 }
 
 // ranges returns the choice of how far back the charts reach.
-func (v *view) ranges() g.Node {
-	return el("fieldset", id("ranges"), el("legend", class("unseen"), text(v.t.Range)),
+func ranges(t *words.Texts) g.Node {
+	return el("fieldset", id("ranges"), el("legend", class("unseen"), text(t.Range)),
 		g.Map([]time.Duration{time.Minute, 5 * time.Minute, historySpan}, func(d time.Duration) g.Node {
 			return el("label",
 				el("input", attr("type", "radio"), attr("name", "range"), attr("value", strconv.FormatInt(d.Milliseconds(), 10)), g.If(d == historySpan, flag("checked"))),
-				text(fmt.Sprintf(v.t.Minutes, int(d.Minutes()))))
+				text(fmt.Sprintf(t.Minutes, int(d.Minutes()))))
 		}),
-		el("button", id("whole"), attr("type", "button"), flag("hidden"), text(v.t.WholeRange)),
+		el("button", id("whole"), attr("type", "button"), flag("hidden"), text(t.WholeRange)),
 	)
 }
 
@@ -56,14 +59,14 @@ func (v *view) figure(c chart) g.Node {
 }
 
 // newestOf writes the newest value of a column.
-func (v *view) newestOf(name string, q quantity) string {
+func (v *view) newestOf(name string, q figures.Quantity) string {
 	if now := v.now(); now != nil {
 		for _, c := range v.page.columns() {
 			if c.name != name {
 				continue
 			}
 			if n, ok := c.value(now); ok {
-				return q.ofColumn(n)
+				return q.OfColumn(n)
 			}
 		}
 	}

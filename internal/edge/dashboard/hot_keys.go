@@ -6,6 +6,7 @@ import (
 	g "maragu.dev/gomponents"
 
 	"cellserver/internal/decide/topkeys"
+	"cellserver/internal/edge/dashboard/figures"
 	"cellserver/internal/resp"
 )
 
@@ -19,7 +20,7 @@ func (v *view) topPart() g.Node {
 // firstCall says what to type while there was no call.
 func (v *view) firstCall() g.Node {
 	call := v.page.facts().Client + " cl.throttle laoqian:reply 15 30 60 1"
-	return el("div", class("first"), el("p", text(v.t.FirstCall)), el("p", el("code", text(call)), v.copyButton(call)))
+	return el("div", class("first"), el("p", text(v.t.FirstCall)), el("p", el("code", text(call)), copyButton(v.t, call)))
 }
 
 // ranking returns the table of the keys of one ranking.
@@ -37,12 +38,12 @@ func (v *view) hotKey(k topkeys.Entry) g.Node {
 	quoted, db := resp.Quote([]byte(k.Name)), strconv.Itoa(int(k.DB))
 	name := keyName(quoted)
 	if !k.Cut {
-		name = g.Group{el("a", attr("href", v.lookLink(quoted, db, k.Terms)), name), v.copyButton(quoted)}
+		name = g.Group{el("a", attr("href", v.lookLink(quoted, db, k.Terms)), name), copyButton(v.t, quoted)}
 	}
 	return el("tr",
 		attr("data-k", db+":"+quoted),
 		el("th", attr("scope", "row"), name, g.If(k.DB != 0, el("small", text(" db "+db)))),
-		cells(perSecond(k), percent(k.Share)),
+		cells(perSecond(k), figures.Percent(k.Share)),
 	)
 }
 
@@ -52,7 +53,7 @@ func perSecond(k topkeys.Entry) string {
 	case !k.IsRecent:
 		return "–"
 	case k.RecentError == 0:
-		return estimate(k.Recent)
+		return figures.Estimate(k.Recent)
 	}
-	return estimate(k.Recent) + " ± " + estimate(k.RecentError)
+	return figures.Estimate(k.Recent) + " ± " + figures.Estimate(k.RecentError)
 }

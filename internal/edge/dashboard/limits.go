@@ -9,6 +9,7 @@ import (
 	g "maragu.dev/gomponents"
 
 	"cellserver/internal/decide/limits"
+	"cellserver/internal/edge/dashboard/figures"
 	"cellserver/internal/funnel"
 )
 
@@ -54,13 +55,13 @@ func (v *view) limitsPart() g.Node {
 func (v *view) limitRow(r limitRow) g.Node {
 	share, shadow := "–", "–"
 	if all := r.allowed + r.limited; all > 0 {
-		share = percent(float64(r.limited) / float64(all))
+		share = figures.Percent(float64(r.limited) / float64(all))
 	}
 	if r.Shadow {
 		shadow = v.t.Yes
 	}
 	return el("tr", attr("data-k", r.Name), el("th", attr("scope", "row"), text(r.Name)),
-		cells(windowsText(r.Windows, v.page.source.Reading), shadow, count.text(float64(r.allowed)), count.text(float64(r.limited)), share))
+		cells(windowsText(r.Windows, v.page.source.Reading), shadow, figures.Count.Text(float64(r.allowed)), figures.Count.Text(float64(r.limited)), share))
 }
 
 // windowsText writes windows as CL.LIMIT SET takes them.

@@ -261,7 +261,7 @@ func busySource(t *testing.T, r *rand.Rand) Source {
 			entries[i] = topkeys.Entry{
 				Name: names[int(ranking)*n+i], Share: r.Float64() / 10,
 				Recent: perSec, RecentError: perSec / 10, IsRecent: true,
-				Terms: limiter.Terms{Most: 16, Count: 30, Period: 60},
+				Terms: limiter.Terms{Numbers: limiter.Numbers{16, 30, 60}},
 			}
 		}
 		return entries

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"net/url"
@@ -8,6 +9,8 @@ import (
 
 	g "maragu.dev/gomponents"
 
+	"cellserver/internal/edge/dashboard/figures"
+	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
 	"cellserver/internal/resp"
@@ -25,7 +28,7 @@ type answer struct {
 }
 
 // look looks at a key by a rule.
-func (p *Page) look(t *texts, key store.Key, rule *limiter.Rule) (*answer, error) {
+func (p *Page) look(t *words.Texts, key store.Key, rule *limiter.Rule) (*answer, error) {
 	probe, err := p.source.Look(p.source.Now(), key, rule)
 	if err != nil {
 		return nil, err
@@ -33,7 +36,7 @@ func (p *Page) look(t *texts, key store.Key, rule *limiter.Rule) (*answer, error
 	terms := rule.Terms()
 	return &answer{
 		key: resp.Quote(key.Name), kind: rule.Kind, known: probe.Known, next: probe.Next, outlook: probe.Outlook,
-		leak: fmt.Sprintf(t.LeakRate, grouped(terms.Count), grouped(terms.Period)),
+		leak: fmt.Sprintf(t.LeakRate, figures.Grouped(terms.Numbers[1]), figures.Grouped(terms.Numbers[2])),
 	}, nil
 }
 
@@ -65,22 +68,22 @@ func (v *view) answerPart() g.Node {
 }
 
 // details are figures, for a funnel with a picture.
-func (a *answer) details(t *texts) g.Node {
+func (a *answer) details(t *words.Texts) g.Node {
 	reply := codeEntry(fmt.Sprintf(t.ReplyHeading, command(a.kind)), replyText(a.next))
 	if a.kind != limiter.Funnel {
-		entries := []g.Node{entry(t.Available, fmt.Sprintf(t.UnitsOf, grouped(a.next.Remaining), grouped(a.next.Limit)))}
+		entries := []g.Node{entry(t.Available, fmt.Sprintf(t.UnitsOf, figures.Grouped(a.next.Remaining), figures.Grouped(a.next.Limit)))}
 		if a.next.RetryAfter >= 0 {
-			entries = append(entries, entry(t.RetryAfter, t.after(uint64(a.next.RetryAfter)*1e9)))
+			entries = append(entries, entry(t.RetryAfter, after(t, uint64(a.next.RetryAfter)*1e9)))
 		}
 		return el("div", class("funnel"), list("list", append(entries, reply)...))
 	}
-	share := percent(a.outlook.Level / float64(a.next.Limit))
-	level := fmt.Sprintf(t.UnitsOf, rate.text(a.outlook.Level), grouped(a.next.Limit))
+	share := figures.Percent(a.outlook.Level / float64(a.next.Limit))
+	level := fmt.Sprintf(t.UnitsOf, figures.Rate.Text(a.outlook.Level), figures.Grouped(a.next.Limit))
 	return el("div", class("funnel"), a.picture(t, share, level), list("list",
 		entry(t.Level, level),
 		entry(t.Leak, a.leak),
-		entry(t.UntilFree, t.after(a.outlook.FreeNs)),
-		entry(t.UntilEmpty, t.after(a.outlook.EmptyNs)),
+		entry(t.UntilFree, after(t, a.outlook.FreeNs)),
+		entry(t.UntilEmpty, after(t, a.outlook.EmptyNs)),
 		reply,
 	))
 }
@@ -101,7 +104,7 @@ const (
 )
 
 // picture draws the funnel.
-func (a *answer) picture(t *texts, share, level string) g.Node {
+func (a *answer) picture(t *words.Texts, share, level string) g.Node {
 	number := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 	high := funnelHigh * min(a.outlook.Level/float64(a.next.Limit), 1)
 	return el("svg", attr("viewBox", "0 0 120 150"), attr("role", "img"), attr("aria-labelledby", "funnel-title"), attr("aria-describedby", "funnel-desc"),
@@ -115,11 +118,11 @@ func (a *answer) picture(t *texts, share, level string) g.Node {
 }
 
 // after writes when something is, that many nanoseconds from now.
-func (t *texts) after(ns uint64) string {
+func after(t *words.Texts, ns uint64) string {
 	if ns == 0 {
 		return t.Now
 	}
-	return fmt.Sprintf(t.In, waitText(ns))
+	return fmt.Sprintf(t.In, figures.Wait(ns))
 }
 
 // lookLink returns a link to this page that looks at a key by the terms of its last request.
@@ -128,52 +131,40 @@ func (v *view) lookLink(quoted, db string, terms limiter.Terms) string {
 	if v.query.Has("lang") {
 		link.Set("lang", v.query.Get("lang"))
 	}
-	set := func(name string, n int64) { link.Set(name, strconv.FormatInt(n, 10)) }
-	switch terms.Kind {
-	case limiter.Funnel:
-		if terms.Most == 0 {
-			break // no request of it is known
-		}
-		if v.page.source.Reading == funnel.Burst {
-			terms.Most--
-		}
-		count, period := inSeconds(terms)
-		set("max_burst", terms.Most)
-		set("count", count)
-		set("period", period)
-	case limiter.FixedWindow, limiter.SlidingWindow, limiter.ApproxWindow:
-		set("max_count", terms.Most)
-		set("period", terms.Period)
-	case limiter.Bucket:
-		set("capacity", terms.Most)
-	case limiter.Reserving, limiter.Concurrency, limiter.Named, limiter.Kinds: // cannot be looked at
-	}
+	row := terms.Kind.Row()
 	if terms.Kind != limiter.Funnel {
-		link.Set("kind", linkKind(terms.Kind))
+		link.Set("kind", cmp.Or(row.Short, "other")) // which cannot be looked at
+	}
+	if terms.Numbers[0] > 0 { // else no request is known
+		for i, n := range v.page.formNumbers(terms) {
+			link.Set(row.Arguments()[i], strconv.FormatInt(n, 10))
+		}
 	}
 	return "/?" + link.Encode() + "#look"
 }
 
-// linkKind returns the name that a kind has in links.
-func linkKind(kind limiter.Kind) string {
-	for _, k := range formKinds() {
-		if k.Kind == kind {
-			return k.name
+// formNumbers returns the numbers of terms as the form has them.
+func (p *Page) formNumbers(terms limiter.Terms) []int64 {
+	row, n := terms.Kind.Row(), terms.Numbers
+	if terms.Kind == limiter.Funnel {
+		if p.source.Reading == funnel.Burst {
+			n[0]--
 		}
+		n[1], n[2] = inSeconds(terms.Unit, n[1], n[2])
 	}
-	return "other"
+	return n[:len(row.Arguments())]
 }
 
-// inSeconds returns count and period of a funnel's terms with a period of whole seconds that make the same limit.
-func inSeconds(terms limiter.Terms) (count, period int64) {
+// inSeconds returns count and period of a funnel with a period of whole seconds that make the same limit.
+func inSeconds(unit funnel.Unit, count, period int64) (countInSec, periodSec int64) {
 	const ms = 1000 // of a second
 	switch {
-	case terms.Unit != funnel.Milliseconds:
-		return terms.Count, terms.Period
-	case terms.Period%ms == 0:
-		return terms.Count, terms.Period / ms
-	case terms.Count > math.MaxInt64/ms:
-		return terms.Count, max(1, terms.Period/ms) // nearly the same: nobody has such a count
+	case unit != funnel.Milliseconds:
+		return count, period
+	case period%ms == 0:
+		return count, period / ms
+	case count > math.MaxInt64/ms:
+		return count, max(1, period/ms) // nearly the same: nobody has such a count
 	}
-	return terms.Count * ms, terms.Period
+	return count * ms, period
 }

@@ -8,6 +8,10 @@ import (
 	"strings"
 
 	g "maragu.dev/gomponents"
+
+	"cellserver/internal/edge/dashboard/words"
+
+	"cellserver/internal/edge/dashboard/figures"
 )
 
 // part is an element of the page that the script keeps up to date.
@@ -64,7 +68,7 @@ func (p *Page) servePage(v *view, _ *http.Request) (body []byte, err error) {
 			v.section("top", v.t.TopHeading, el("p", text(v.t.TopNote)), live("top", parts["top"], class("tops"))),
 			v.historySection(parts["minutes"]),
 			g.Map([]string{"limits", "kinds", "store", "leases", "durability", "capacity"}, func(name string) g.Node { return live(name, parts[name]) }),
-			v.lookSection(parts["form"], parts["answer"]),
+			lookSection(v.t, parts["form"], parts["answer"]),
 		),
 		el("template", id("page"), attr("data-page", data)),
 		el("script", g.Raw(script())),
@@ -78,7 +82,7 @@ func (v *view) scriptData() (string, error) {
 		Lang   string            `json:"lang"`
 		Charts []chart           `json:"charts"`
 		Words  map[string]string `json:"words"`
-	}{v.t.Lang, v.charts(), v.t.forScript()})
+	}{v.t.Lang, v.charts(), v.t.ForScript()})
 	return string(b), err
 }
 
@@ -110,7 +114,7 @@ func (v *view) header(facts g.Node) g.Node {
 func (v *view) title() string {
 	if now := v.now(); now != nil {
 		if share, ok := now.limitedShare(); ok {
-			return fmt.Sprintf(v.t.ShareTitle, wholePercent(share)) + " · cellserver"
+			return fmt.Sprintf(v.t.ShareTitle, figures.WholePercent(share)) + " · cellserver"
 		}
 	}
 	return "cellserver"
@@ -141,8 +145,8 @@ func keyName(quoted string) g.Node {
 }
 
 // copyButton returns a button that the script reveals, and which copies a text.
-func (v *view) copyButton(copied string) g.Node {
-	return el("button", class("copy"), attr("type", "button"), attr("data-copy", copied), flag("hidden"), text(v.t.Copy))
+func copyButton(t *words.Texts, copied string) g.Node {
+	return el("button", class("copy"), attr("type", "button"), attr("data-copy", copied), flag("hidden"), text(t.Copy))
 }
 
 // with returns a link to this page with one query parameter changed.

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	g "maragu.dev/gomponents"
+
+	"cellserver/internal/edge/dashboard/figures"
 )
 
 // minute is a minute of the clock: the mean of its decisions, and the maximum of everything else.
@@ -50,12 +52,12 @@ func (m minute) row() g.Node {
 	at := time.Unix(0, m.atNs).UTC()
 	p50, p99 := "–", "–"
 	if m.most.latency.ok {
-		p50, p99 = durationNs.text(m.most.latency.p50), durationNs.text(m.most.latency.p99)
+		p50, p99 = figures.DurationNs.Text(m.most.latency.p50), figures.DurationNs.Text(m.most.latency.p99)
 	}
 	return el("tr",
 		attr("data-k", at.Format("15:04")),
 		el("th", attr("scope", "row"), el("time", attr("datetime", at.Format("2006-01-02T15:04Z")), text(at.Format("15:04")))),
-		cells(rate.text(m.allowed/float64(m.points)), rate.text(m.limited/float64(m.points)), p50, p99,
-			count.text(float64(m.most.connections)), count.text(float64(m.most.keys)), byteCount.text(float64(m.most.memoryBytes))),
+		cells(figures.Rate.Text(m.allowed/float64(m.points)), figures.Rate.Text(m.limited/float64(m.points)), p50, p99,
+			figures.Count.Text(float64(m.most.connections)), figures.Count.Text(float64(m.most.keys)), figures.Bytes.Text(float64(m.most.memoryBytes))),
 	)
 }

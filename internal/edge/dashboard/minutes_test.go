@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"cellserver/internal/edge/dashboard/words"
 )
 
 // TestMinutes: a row is a minute of the clock, and the one under way is left out unless it is the only one.
@@ -12,7 +14,7 @@ func TestMinutes(t *testing.T) {
 	for i := range 75 { // two and a half minutes
 		points = append(points, point{atNs: int64(i) * int64(sampleInterval), allowed: float64(i), keys: i})
 	}
-	v := &view{t: english(), sampled: sampled{minutes: minutes(points)}}
+	v := &view{t: words.English(), sampled: sampled{minutes: minutes(points)}}
 	rows, err := render(v.minutesPart())
 	if err != nil {
 		t.Fatal(err)

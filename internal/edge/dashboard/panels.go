@@ -6,6 +6,7 @@ import (
 
 	g "maragu.dev/gomponents"
 
+	"cellserver/internal/edge/dashboard/figures"
 	"cellserver/internal/limiter"
 )
 
@@ -22,11 +23,8 @@ func codeEntry(name, code string) g.Node {
 
 // command is the command that stands for the decisions of a kind, as it is written by who calls it.
 func command(kind limiter.Kind) string {
-	return [limiter.Kinds]string{
-		limiter.Funnel: "CL.THROTTLE", limiter.Reserving: "CL.RESERVE", limiter.FixedWindow: "CL.FIXEDWINDOW",
-		limiter.SlidingWindow: "CL.SLIDINGWINDOW", limiter.ApproxWindow: "CL.SLIDINGWINDOW APPROX", limiter.Bucket: "CL.BUCKET TAKE",
-		limiter.Concurrency: "CL.CONCURRENCY ACQUIRE", limiter.Named: "CL.CHECK",
-	}[kind]
+	row := kind.Row()
+	return row.Call()
 }
 
 // kindsPart is how often each kind of limiter has decided; nothing while it is CL.THROTTLE alone.
@@ -41,7 +39,7 @@ func (v *view) kindsPart() g.Node {
 		others = others || limiter.Kind(kind) != limiter.Funnel
 		name := command(limiter.Kind(kind))
 		rows = append(rows, el("tr", attr("data-k", name), el("th", attr("scope", "row"), text(name)),
-			cells(grouped(int64(n.Allowed)), grouped(int64(n.Limited)), percent(float64(n.Limited)/float64(all)))))
+			cells(figures.Grouped(int64(n.Allowed)), figures.Grouped(int64(n.Limited)), figures.Percent(float64(n.Limited)/float64(all)))))
 	}
 	if !others {
 		return nil
@@ -57,12 +55,12 @@ func (v *view) leasesPart() g.Node {
 	}
 	s, t := &v.remote.Stats.Lease, v.t
 	return v.section("leases", t.LeasesHeading, el("p", text(t.LeasesNote)), list("list",
-		entry(t.LeasedKeys, grouped(int64(s.Keys))),
-		entry(t.OpenUnits, grouped(s.Open)),
-		entry(t.GrantedUnits, grouped(int64(s.Granted))),
-		entry(t.UsedUnits, grouped(int64(s.Used))),
-		entry(t.ReturnedUnits, grouped(int64(s.Returned))),
-		entry(t.LostUnits, grouped(int64(s.Lost))),
+		entry(t.LeasedKeys, figures.Grouped(int64(s.Keys))),
+		entry(t.OpenUnits, figures.Grouped(s.Open)),
+		entry(t.GrantedUnits, figures.Grouped(int64(s.Granted))),
+		entry(t.UsedUnits, figures.Grouped(int64(s.Used))),
+		entry(t.ReturnedUnits, figures.Grouped(int64(s.Returned))),
+		entry(t.LostUnits, figures.Grouped(int64(s.Lost))),
 	))
 }
 
@@ -73,10 +71,10 @@ type room struct {
 	filled     float64
 }
 
-func newRoom(name string, q quantity, used, most uint64) room {
-	r := room{name: name, used: q.text(float64(used)), most: "–"}
+func newRoom(name string, q figures.Quantity, used, most uint64) room {
+	r := room{name: name, used: q.Text(float64(used)), most: "–"}
 	if most > 0 {
-		r.most, r.filled = q.text(float64(most)), min(1, float64(used)/float64(most))
+		r.most, r.filled = q.Text(float64(most)), min(1, float64(used)/float64(most))
 	}
 	return r
 }
@@ -87,20 +85,20 @@ func (v *view) capacityPart() g.Node {
 		return nil
 	}
 	s, t := &v.last, v.t
-	rooms := []room{newRoom(t.ClientMemory, byteCount, s.ClientBytes, s.MaxClientBytes)}
+	rooms := []room{newRoom(t.ClientMemory, figures.Bytes, s.ClientBytes, s.MaxClientBytes)}
 	switch {
 	case v.keysHaveMaximum():
-		rooms = append(rooms, newRoom(t.Memory, byteCount, s.MemoryBytes, s.MaxMemoryBytes))
+		rooms = append(rooms, newRoom(t.Memory, figures.Bytes, s.MemoryBytes, s.MaxMemoryBytes))
 	case v.remote == nil:
-		rooms = append(rooms, newRoom(t.TableMemory, byteCount, s.TableBytes, s.MaxTableBytes))
+		rooms = append(rooms, newRoom(t.TableMemory, figures.Bytes, s.TableBytes, s.MaxTableBytes))
 	}
 	refusals := []g.Node{
-		entry(t.ConnectionsRefused, grouped(int64(s.ConnectionsRefused))),
-		entry(t.NewKeysRefused, grouped(int64(s.NewKeysRefused))),
-		entry(t.EvictedKeys, grouped(int64(s.Evicted))),
-		entry(t.RefusedKeys, grouped(int64(s.Refused))),
-		entry(t.ScriptsEnded, grouped(int64(s.ScriptsEnded))),
-		entry(t.LogLinesLost, grouped(int64(s.LogLinesLost))),
+		entry(t.ConnectionsRefused, figures.Grouped(int64(s.ConnectionsRefused))),
+		entry(t.NewKeysRefused, figures.Grouped(int64(s.NewKeysRefused))),
+		entry(t.EvictedKeys, figures.Grouped(int64(s.Evicted))),
+		entry(t.RefusedKeys, figures.Grouped(int64(s.Refused))),
+		entry(t.ScriptsEnded, figures.Grouped(int64(s.ScriptsEnded))),
+		entry(t.LogLinesLost, figures.Grouped(int64(s.LogLinesLost))),
 	}
 	return v.section("capacity", t.CapacityHeading, scrolling(t.CapacityScroll, el("table",
 		headings(t.Resource, t.InUse, t.Maximum), el("tbody", g.Map(rooms, room.row)))), el("p", text(t.RefusalsNote)), list("list", refusals...))

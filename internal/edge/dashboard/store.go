@@ -6,6 +6,8 @@ import (
 
 	g "maragu.dev/gomponents"
 
+	"cellserver/internal/edge/dashboard/figures"
+	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/store"
 )
 
@@ -15,20 +17,20 @@ func (v *view) storePart() g.Node {
 	if st == nil {
 		return nil
 	}
-	s, whole := &st.Stats, func(n uint64) string { return count.text(float64(n)) }
+	s, whole := &st.Stats, func(n uint64) string { return figures.Count.Text(float64(n)) }
 	note := fmt.Sprintf(t.StoreNote, st.Store, whole(s.Requests), whole(s.Asked), whole(s.Scripts), whole(s.Prefiltered), whole(s.Leased),
 		whole(s.ByPolicy()), st.Policy)
 	return v.section("store", t.Store, el("p", text(note)), g.If(len(s.Servers) > 0, scrolling(t.StoreScroll, el("table",
 		headings(t.StoreServer, t.Circuit, t.Queued, t.InFlight, t.RoundTrip),
 		el("tbody", g.Map(s.Servers, func(server store.ServerStats) g.Node {
 			return el("tr", attr("data-k", server.Addr), el("th", attr("scope", "row"), text(server.Addr)),
-				cells(circuitText(t, server.Circuit), count.text(float64(server.Queued)), count.text(float64(server.InFlight)),
-					durationNs.text(float64(server.RoundTripNs))))
+				cells(circuitText(t, server.Circuit), figures.Count.Text(float64(server.Queued)), figures.Count.Text(float64(server.InFlight)),
+					figures.DurationNs.Text(float64(server.RoundTripNs))))
 		})),
 	))))
 }
 
-func circuitText(t *texts, state string) string {
+func circuitText(t *words.Texts, state string) string {
 	switch state {
 	case "open":
 		return t.CircuitOpen
@@ -39,7 +41,7 @@ func circuitText(t *texts, state string) string {
 }
 
 // storeState returns how the store is, in a few words.
-func storeState(t *texts, st *store.Health, nowNs int64) string {
+func storeState(t *words.Texts, st *store.Health, nowNs int64) string {
 	switch {
 	case !st.Asked:
 		return t.StoreConnecting
@@ -53,7 +55,7 @@ func storeState(t *texts, st *store.Health, nowNs int64) string {
 
 // storeFault is the warning that the store does not answer, or a part of it; nil while all of it does. As that about the disk,
 // it stays the same while the fault does.
-func storeFault(t *texts, st *store.Health) *fault {
+func storeFault(t *words.Texts, st *store.Health) *fault {
 	if st.Fault == nil {
 		return nil
 	}

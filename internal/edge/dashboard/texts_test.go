@@ -2,12 +2,14 @@ package dashboard
 
 import (
 	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/limiter"
 	"cellserver/internal/wire/catalog"
 )
@@ -15,7 +17,7 @@ import (
 // TestLanguagesAreComplete: each text exists in each language with the same fmt verbs, and is used.
 func TestLanguagesAreComplete(t *testing.T) {
 	verbs := regexp.MustCompile(`%[sd]`)
-	en, zh := reflect.ValueOf(*english()), reflect.ValueOf(*chinese())
+	en, zh := reflect.ValueOf(*words.English()), reflect.ValueOf(*words.Chinese())
 	used := source(t)
 	for i := range en.NumField() {
 		name, a, b := en.Type().Field(i).Name, en.Field(i).String(), zh.Field(i).String()
@@ -45,7 +47,7 @@ func TestCommandsExist(t *testing.T) {
 			}
 		}
 	}
-	for _, language := range []*texts{english(), chinese()} {
+	for _, language := range []*words.Texts{words.English(), words.Chinese()} {
 		all := reflect.ValueOf(*language)
 		for i := range all.NumField() {
 			check(language.Lang+" "+all.Type().Field(i).Name, all.Field(i).String())
@@ -55,23 +57,26 @@ func TestCommandsExist(t *testing.T) {
 		check("the table", command(kind))
 	}
 	check("the script", script())
-	for _, field := range []string{english().NoLook, chinese().NoLook} {
+	for _, field := range []string{words.English().NoLook, words.Chinese().NoLook} {
 		if !named.MatchString(field) {
 			t.Errorf("no command is found in %q", field)
 		}
 	}
 }
 
-// source returns the package's code.
+// source returns the code of the page and of its words.
 func source(t *testing.T) string {
 	t.Helper()
-	files, err := os.ReadDir(".")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var all strings.Builder
-	for _, f := range files {
-		if name := f.Name(); strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") {
+	for _, pattern := range []string{"*.go", "words/*.go"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range files {
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
 			b, err := os.ReadFile(name)
 			if err != nil {
 				t.Fatal(err)

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	g "maragu.dev/gomponents"
+
+	"cellserver/internal/edge/dashboard/figures"
 )
 
 // tile is one current value.
@@ -21,8 +23,8 @@ func (v *view) nowPart() g.Node {
 	if now == nil {
 		return el("p", text(v.t.Waiting))
 	}
-	summary := fmt.Sprintf(v.t.Summary, rate.text(now.allowed), rate.text(now.limited), count.text(float64(now.connections)),
-		count.text(float64(now.keys)), byteCount.text(float64(now.memoryBytes)))
+	summary := fmt.Sprintf(v.t.Summary, figures.Rate.Text(now.allowed), figures.Rate.Text(now.limited), figures.Count.Text(float64(now.connections)),
+		figures.Count.Text(float64(now.keys)), figures.Bytes.Text(float64(now.memoryBytes)))
 	return g.Group{
 		el("dl", class("tiles"), g.Map(v.tiles(now), tile.node)),
 		el("p", id("summary"), class("unseen"), text(summary)),
@@ -53,19 +55,19 @@ func (v *view) tiles(now *point) []tile {
 	t := v.t
 	limited := tile{id: "share", name: t.LimitedShare, text: "–", column: "share"}
 	if share, ok := now.limitedShare(); ok {
-		limited.text = percent(share)
+		limited.text = figures.Percent(share)
 	}
 	tiles := []tile{
-		{id: "allowed", name: t.AllowedPerSec, text: rate.text(now.allowed), column: "allowed"},
-		{id: "limited", name: t.LimitedPerSec, text: rate.text(now.limited), column: "limited"},
+		{id: "allowed", name: t.AllowedPerSec, text: figures.Rate.Text(now.allowed), column: "allowed"},
+		{id: "limited", name: t.LimitedPerSec, text: figures.Rate.Text(now.limited), column: "limited"},
 		limited,
 	}
 	if now.latency.ok {
-		tiles = append(tiles, tile{id: "p99", name: t.LatencyP99, text: durationNs.text(now.latency.p99), column: "p99"})
+		tiles = append(tiles, tile{id: "p99", name: t.LatencyP99, text: figures.DurationNs.Text(now.latency.p99), column: "p99"})
 	}
 	tiles = append(tiles,
-		v.partOf(tile{id: "connections", name: t.Connections, column: "connections"}, count, uint64(now.connections), uint64(v.last.MaxConnections)),
-		tile{id: "keys", name: t.Keys, text: count.text(float64(now.keys)), column: "keys"},
+		v.partOf(tile{id: "connections", name: t.Connections, column: "connections"}, figures.Count, uint64(now.connections), uint64(v.last.MaxConnections)),
+		tile{id: "keys", name: t.Keys, text: figures.Count.Text(float64(now.keys)), column: "keys"},
 		v.memoryTile(now))
 	tiles = append(tiles, v.keeperTile()...)
 	for _, rare := range []struct {
@@ -75,11 +77,11 @@ func (v *view) tiles(now *point) []tile {
 		{"evicted", t.Evicted, now.evicted}, {"refused", t.Refused, now.refused}, {"bypolicy", t.ByPolicy, now.byPolicy},
 	} {
 		if rare.perSec > 0 {
-			tiles = append(tiles, tile{id: rare.id, name: rare.name, text: rate.text(rare.perSec), column: rare.id})
+			tiles = append(tiles, tile{id: rare.id, name: rare.name, text: figures.Rate.Text(rare.perSec), column: rare.id})
 		}
 	}
 	return append(tiles, tile{
-		id: "errors", name: t.ErrorsPerSec, text: rate.text(now.errors),
+		id: "errors", name: t.ErrorsPerSec, text: figures.Rate.Text(now.errors),
 		column: "errors", problem: now.errors > 0,
 	})
 }
@@ -91,15 +93,15 @@ func (v *view) keysHaveMaximum() bool { return v.remote == nil && v.last.MaxTabl
 func (v *view) memoryTile(now *point) tile {
 	if v.keysHaveMaximum() {
 		t := tile{id: "keymemory", name: v.t.TableMemory, column: "keymemory"}
-		return v.partOf(t, byteCount, now.tableBytes, v.last.MaxTableBytes)
+		return v.partOf(t, figures.Bytes, now.tableBytes, v.last.MaxTableBytes)
 	}
 	t := tile{id: "memory", name: v.t.Memory, column: "memory"}
-	return v.partOf(t, byteCount, now.memoryBytes, now.maxMemoryBytes)
+	return v.partOf(t, figures.Bytes, now.memoryBytes, now.maxMemoryBytes)
 }
 
 // partOf gives a tile its value, and of how much it is, if there is a maximum.
-func (v *view) partOf(t tile, q quantity, used, most uint64) tile {
-	t.text = q.text(float64(used))
+func (v *view) partOf(t tile, q figures.Quantity, used, most uint64) tile {
+	t.text = q.Text(float64(used))
 	if most > 0 {
 		r := newRoom(t.name, q, used, most)
 		t.of, t.filled = fmt.Sprintf(v.t.Of, r.most), r.filled

@@ -4,13 +4,14 @@ import (
 	"net/http"
 	"net/url"
 
+	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/store"
 )
 
 // view is what one request is shown.
 type view struct {
 	page   *Page
-	t      *texts
+	t      *words.Texts
 	query  url.Values
 	remote *store.Health // nil for a store in memory
 	form   form

@@ -61,7 +61,7 @@ func (to sink) store(st *store.Stats) {
 		"cl.throttle stands for all commands on funnels but cl.reserve.", "command", "outcome")
 	byCommand := map[string]store.Outcomes{}
 	for kind, n := range st.Outcomes {
-		command := commandOf(limiter.Kind(kind))
+		command := limiter.Kind(kind).Row().Command
 		sum := byCommand[command]
 		byCommand[command] = store.Outcomes{Allowed: sum.Allowed + n.Allowed, Limited: sum.Limited + n.Limited}
 	}
@@ -76,15 +76,6 @@ func (to sink) store(st *store.Stats) {
 	to.gauge("table_bytes", "Memory of the tables that hold the keys, in bytes.", st.Bytes)
 	to.counter("expired_keys_total", "Expired keys removed by the sweeper.", st.Expired)
 	to.counter("swept_segments_total", "Table segments of 155 slots examined by the sweeper.", st.Swept)
-}
-
-// commandOf returns the command that stands for the decisions of a kind.
-func commandOf(kind limiter.Kind) string {
-	return [limiter.Kinds]string{
-		limiter.Funnel: "cl.throttle", limiter.Reserving: "cl.reserve", limiter.FixedWindow: "cl.fixedwindow",
-		limiter.SlidingWindow: "cl.slidingwindow", limiter.ApproxWindow: "cl.slidingwindow", limiter.Bucket: "cl.bucket",
-		limiter.Concurrency: "cl.concurrency", limiter.Named: "cl.check",
-	}[kind]
 }
 
 func (to sink) memory(st *store.Stats, most store.Maximum) {

@@ -145,12 +145,12 @@ func TestDecisionsByCommand(t *testing.T) {
 	names := catalog.New()
 	for kind := range limiter.Kinds {
 		for _, outcome := range []string{"allowed", "denied"} {
-			if n := value(t, r.gather(t)["cellserver_decisions_total"], commandOf(kind), outcome); n != 0 {
-				t.Errorf("%s %s: %g before there were any", commandOf(kind), outcome, n)
+			if n := value(t, r.gather(t)["cellserver_decisions_total"], kind.Row().Command, outcome); n != 0 {
+				t.Errorf("%s %s: %g before there were any", kind.Row().Command, outcome, n)
 			}
 		}
-		if names.Lookup([]byte(commandOf(kind))) == nil {
-			t.Errorf("%s is no command", commandOf(kind))
+		if names.Lookup([]byte(kind.Row().Command)) == nil {
+			t.Errorf("%s is no command", kind.Row().Command)
 		}
 	}
 	r.say("CL.PTHROTTLE f 0 1 60000\r\nCL.TOKENBUCKET t 1 1 60 2\r\nCL.MTHROTTLE 2 m 0 1 60 1 n 0 1 60 1\r\nCL.RESERVE f 0 1 60 1 1000\r\n")

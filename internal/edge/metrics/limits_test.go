@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"cellserver/internal/decide/limits"
+	"cellserver/internal/decide/limits/limitsfile"
 	"cellserver/internal/funnel"
 )
 
@@ -17,7 +18,7 @@ func TestLimits(t *testing.T) {
 	if err := os.WriteFile(file, []byte("limits: {login: {windows: [{max_burst: 4, count: 5, period: 60}], shadow: true}}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	named := limits.New(limits.Config{File: file, Log: slog.New(slog.DiscardHandler)})
+	named := limitsfile.New(limitsfile.Config{File: file, Log: slog.New(slog.DiscardHandler)})
 	if err := named.Reload(); err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"net"
 	"time"
 
+	"cellserver/internal/edge/server/conn"
 	"cellserver/internal/wire/peer"
 )
 
@@ -76,7 +77,7 @@ func (s *Server) admit(nc net.Conn) {
 		s.release(p)
 		return
 	}
-	s.driver.serve(nc, p)
+	s.driver.Serve(nc, p)
 }
 
 // peerOf names both sides of a connection. Those of a unix socket are its path, as in Redis.
@@ -96,13 +97,13 @@ func (s *Server) admitTLS(nc net.Conn, config *tls.Config) {
 		_ = nc.Close()
 		return
 	}
-	s.goroutines.serveTLS(nc, p, config)
+	s.goroutines.ServeTLS(nc, p, config)
 }
 
 // reserve counts one more that is connected, within MaxClients and MaxClientsPerAddress; release takes that back. It
 // returns what a client is refused with that has no place.
 func (s *Server) reserve(p peer.Peer) (refusal string) {
-	limits := s.limits.Load()
+	limits := s.host.Limits()
 	if s.connected.Add(1) > int64(limits.MaxClients) {
 		s.connected.Add(-1)
 		s.refused.Add(1)
@@ -141,12 +142,10 @@ func (s *Server) refusal(p peer.Peer) (refusal string) {
 }
 
 func refuse(nc net.Conn, refusal string) {
-	_ = nc.SetWriteDeadline(deadlineIn(refusalTimeout))
-	_, _ = nc.Write(errorLine(refusal))
+	_ = nc.SetWriteDeadline(conn.DeadlineIn(refusalTimeout))
+	_, _ = nc.Write(conn.ErrorLine(refusal))
 	_ = nc.Close()
 }
-
-func errorLine(text string) []byte { return []byte("-" + text + "\r\n") }
 
 // refusalTimeout is never used up: the first bytes on a connection go into its empty send buffer.
 const refusalTimeout = 100 * time.Millisecond

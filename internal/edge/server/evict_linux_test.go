@@ -1,26 +1,12 @@
 package server
 
 import (
-	"bytes"
 	"net"
 	"sync/atomic"
 	"testing"
 
 	"cellserver/internal/wire/peer"
 )
-
-// hooked is a session that calls a hook before each Feed with input.
-type hooked struct {
-	echoes
-	hook func(line string)
-}
-
-func (h *hooked) Feed(in, out []byte) (consumed int, replies []byte, status peer.Status) {
-	if line, _, ok := bytes.Cut(in, []byte("\n")); ok {
-		h.hook(string(line))
-	}
-	return h.echoes.Feed(in, out)
-}
 
 // TestLoopEvictsBetweenTurns: within one round of a loop all connections may grow, so one that is to be closed for its
 // memory is closed before the next has its turn.

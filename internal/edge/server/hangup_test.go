@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"cellserver/internal/edge/server/conn"
 	"cellserver/internal/test/patience"
 	"cellserver/internal/wire/peer"
 )
@@ -259,8 +260,8 @@ func TestInputIsBoundedWhileWaiting(t *testing.T) {
 			}
 		}()
 		s.pass(0)
-		if n := sent.Load(); n < maxKeptInput-2*each || n > maxKeptInput {
-			t.Errorf("%d bytes were read, want about %d", n, maxKeptInput)
+		if n := sent.Load(); n < conn.MaxKeptInput-2*each || n > conn.MaxKeptInput {
+			t.Errorf("%d bytes were read, want about %d", n, conn.MaxKeptInput)
 		}
 		feeds := w.feeds.Load()
 		s.pass(time.Hour)

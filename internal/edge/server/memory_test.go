@@ -6,11 +6,12 @@ import (
 	"testing"
 
 	"cellserver/internal/base/buffers"
+	"cellserver/internal/edge/server/conn"
 	"cellserver/internal/test/patience"
 )
 
 // longHalf is a part of a command that is too long to stay half-sent.
-var longHalf = strings.Repeat("x", halfSentBytes+1)
+var longHalf = strings.Repeat("x", conn.HalfSentBytes+1)
 
 func withInputTimeout(c *Config) { c.Limits.InputTimeout = timeout }
 
@@ -109,7 +110,7 @@ func TestSessionKnowsWhatIsHeld(t *testing.T) {
 		s.awaitHeld(t, "half-sent", func(input, free, _ int64) bool { return input == 1<<20 && input+free <= 2<<20 })
 		ask(t, nc, "\n", half+"\n")
 		s.awaitHeld(t, "done", func(input, free, output int64) bool {
-			return input == 0 && free <= 2*maxKeptInput && output == 0
+			return input == 0 && free <= 2*conn.MaxKeptInput && output == 0
 		})
 		write(t, nc, "flood\na\n")
 		s.awaitHeld(t, "unread", func(_, _, output int64) bool { return output > floodBytes/4 && output <= floodBytes+buffers.ChunkBytes })

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"cellserver/internal/edge/server/goroutines"
 	"cellserver/internal/wire/peer"
 )
 
@@ -61,7 +62,7 @@ func TestProbeFindsALoopThatHangs(t *testing.T) {
 		s := start(t, ioThreads, listen(t, "tcp"), func(c *Config) {
 			c.NewSession = func(peer.Peer, peer.Conn) peer.Session { return session }
 		})
-		if _, none := s.driver.(*goroutineDriver); none {
+		if _, none := s.driver.(*goroutines.Driver); none {
 			t.Skip("no event loops on this system")
 		}
 		nc := s.dial(t)
@@ -89,7 +90,7 @@ func TestShutdownLeavesBehindWhatHangs(t *testing.T) {
 		s := start(t, ioThreads, listen(t, "tcp"), func(c *Config) {
 			c.NewSession = func(peer.Peer, peer.Conn) peer.Session { return session }
 		})
-		if _, none := s.driver.(*goroutineDriver); none && ioThreads > 0 {
+		if _, none := s.driver.(*goroutines.Driver); none && ioThreads > 0 {
 			t.Skip("no event loops on this system")
 		}
 		write(t, s.dial(t), "a\n")

@@ -152,3 +152,16 @@ func (w *observed) enter() {
 		w.faults.Add(1)
 	}
 }
+
+// hooked is a session that calls a hook before each Feed with input.
+type hooked struct {
+	echoes
+	hook func(line string)
+}
+
+func (h *hooked) Feed(in, out []byte) (consumed int, replies []byte, status peer.Status) {
+	if line, _, ok := bytes.Cut(in, []byte("\n")); ok {
+		h.hook(string(line))
+	}
+	return h.echoes.Feed(in, out)
+}

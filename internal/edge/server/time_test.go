@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"cellserver/internal/edge/server/conn"
 	"cellserver/internal/wire/peer"
 )
 
@@ -268,7 +269,7 @@ func TestKillEndsALinger(t *testing.T) {
 		s := start(nil)
 		nc := s.dial(t)
 		ask(t, nc, "a\nclose\n", "a\nbye\n")
-		s.pass(lingerTimeout - 1)
+		s.pass(conn.LingerTimeout - 1)
 		if n := s.Stats().Connected; n != 1 {
 			t.Errorf("%d clients while one lingers", n)
 		}
@@ -282,7 +283,7 @@ func TestALingerEnds(t *testing.T) {
 		s := start(nil)
 		nc := s.dial(t)
 		ask(t, nc, "a\nclose\n", "a\nbye\n")
-		s.passUntilNone(lingerTimeout)
+		s.passUntilNone(conn.LingerTimeout)
 		s.checkClosed(t, "session")
 	})
 }

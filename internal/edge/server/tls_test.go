@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"errors"
 	"io"
 	"net"
 	"strings"
@@ -13,7 +12,6 @@ import (
 
 	"cellserver/internal/test/certtest"
 	"cellserver/internal/test/patience"
-	"cellserver/internal/wire/peer"
 )
 
 func TestTLSPeer(t *testing.T) {
@@ -171,35 +169,4 @@ func TestPeerNeedsNoTLS(t *testing.T) {
 			t.Errorf("%s: got %+v", network, p)
 		}
 	}
-}
-
-// TestTLSItselfIsBounded: a client that has TLS answer again and again, and reads nothing of it, is closed.
-func TestTLSItselfIsBounded(t *testing.T) {
-	client, server := net.Pipe()
-	defer client.Close()
-	g := newGoroutineDriver(newServer(listen(t, "tcp"), 0, nil).Server)
-	c := newGoroutineConn(g, server, peer.Peer{})
-	c.secure(&tls.Config{})
-	defer c.out.wait()
-	defer c.Kill()
-	go func() {
-		for {
-			if _, err := client.Write([]byte{0}); err != nil {
-				return
-			}
-		}
-	}()
-	answer := make([]byte, 1<<10)
-	for range maxOwnOutput/len(answer) + 2 {
-		if _, err := c.secured.Write(answer); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.secured.Read(make([]byte, 1)); err != nil {
-			if !errors.Is(err, errUnread) {
-				t.Errorf("got %v", err)
-			}
-			return
-		}
-	}
-	t.Error("no end is in sight")
 }

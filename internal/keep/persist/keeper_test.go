@@ -78,7 +78,7 @@ func (l *life) take(name string) (tatNs int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	rule := limiter.Rule{Funnel: limit, Window: windows}
+	rule := limiter.Rule{Funnel: limit, Packed: windows.Packed()}
 	switch {
 	case strings.HasPrefix(name, windowsOf):
 		rule.Kind = limiter.FixedWindow

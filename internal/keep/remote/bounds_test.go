@@ -195,7 +195,7 @@ func TestManyKeysOfAServerThatLoads(t *testing.T) {
 			}
 			s := opened(t, Config{Pool: f})
 			var all []store.Pending
-			rule := limiter.Rule{Kind: limiter.FixedWindow, Window: mustWindow(t, 10, 60)}
+			rule := limiter.Rule{Kind: limiter.FixedWindow, Packed: mustWindow(t, 10, 60).Packed()}
 			for i := range 3000 {
 				all = append(all, s.Throttle(t0, []store.Request{{Key: named(strconv.Itoa(i)), Rule: rule, Quantity: 1}}))
 			}

@@ -71,7 +71,7 @@ func chaosKeys(t *testing.T) []*chaos {
 	}
 	rules := []limiter.Rule{
 		limiter.OfFunnel(mustLimit(t, chaosUnits-1, 1, 3600)),
-		{Kind: limiter.FixedWindow, Window: large}, {Kind: limiter.ApproxWindow, Window: large}, {Kind: limiter.Bucket, Bucket: full},
+		{Kind: limiter.FixedWindow, Packed: large.Packed()}, {Kind: limiter.ApproxWindow, Packed: large.Packed()}, {Kind: limiter.Bucket, Packed: full.Packed()},
 	}
 	var keys []*chaos
 	for i := range 12 {

@@ -16,6 +16,7 @@ import (
 	"cellserver/internal/keep/remote/script"
 	"cellserver/internal/keep/remote/servers"
 	"cellserver/internal/limiter"
+	"cellserver/internal/limiter/limitertest"
 	"cellserver/internal/limiter/window"
 	"cellserver/internal/store"
 	"cellserver/internal/test/redistest"
@@ -99,18 +100,18 @@ func exactCases(t *testing.T) []exactCase {
 		}
 	}
 	named := func(l funnel.Limit) limiter.Rule {
-		return limiter.Rule{Kind: limiter.Named, Named: &limiter.NamedLimit{Counts: &limiter.Counts{},
+		return limiter.Rule{Kind: limiter.Named, Shared: &limiter.NamedLimit{Counts: &limiter.Counts{},
 			Windows: []limiter.Window{{Funnel: l, PeriodNs: exactPeriodMs * 1e6}}}}
 	}
-	return []exactCase{
+	cases := []exactCase{
 		{kind: limiter.SlidingWindow, name: "sliding",
-			step: request(limiter.Rule{Kind: limiter.SlidingWindow, Window: windowOf(units)}, 1)},
+			step: request(limiter.Rule{Kind: limiter.SlidingWindow, Packed: windowOf(units).Packed()}, 1)},
 		{kind: limiter.SlidingWindow, name: "of one",
-			step: request(limiter.Rule{Kind: limiter.SlidingWindow, Window: windowOf(1)}, 1)},
+			step: request(limiter.Rule{Kind: limiter.SlidingWindow, Packed: windowOf(1).Packed()}, 1)},
 		{kind: limiter.ApproxWindow, name: "approx", reread: true,
-			step: request(limiter.Rule{Kind: limiter.ApproxWindow, Window: windowOf(units)}, 1)},
+			step: request(limiter.Rule{Kind: limiter.ApproxWindow, Packed: windowOf(units).Packed()}, 1)},
 		{kind: limiter.FixedWindow, name: "large", reread: true,
-			step: request(limiter.Rule{Kind: limiter.FixedWindow, Window: windowOf(units * script.NativeMost)}, script.NativeMost)},
+			step: request(limiter.Rule{Kind: limiter.FixedWindow, Packed: windowOf(units * script.NativeMost).Packed()}, script.NativeMost)},
 		{kind: limiter.Named, name: "named", step: request(named(l), 1)},
 		{kind: limiter.Named, name: "of one unit", step: request(named(one), 1)},
 		{kind: limiter.Concurrency, name: "places", step: operation(func(i uint64) limiter.Operation {
@@ -127,6 +128,14 @@ func exactCases(t *testing.T) []exactCase {
 			return limiter.Operation{Verb: limiter.Reserve, Funnel: l, Quantity: 1, ID: i, TTLNs: ttlNs}
 		})},
 	}
+	for kind := limiter.Named + 1; kind < limiter.Kinds; kind++ {
+		r, err := limitertest.RuleIn(funnel.Milliseconds, kind, units, units, exactPeriodMs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cases = append(cases, exactCase{kind: kind, name: kind.String(), reread: true, step: request(r, 1)})
+	}
+	return cases
 }
 
 // notSwapped are the kinds whose requests no swap decides by the time.

@@ -87,7 +87,7 @@ func TestForeignKeysStay(t *testing.T) {
 	c.HSet(ctx, "hash", "a", "b")
 	c.RPush(ctx, "list", "a")
 	c.Set(ctx, "large", fmt.Sprintf("%02000000d", 7), 0)
-	fixed := store.Request{Rule: limiter.Rule{Kind: limiter.FixedWindow, Window: mustWindow(t, 5, 60)}, Quantity: 1}
+	fixed := store.Request{Rule: limiter.Rule{Kind: limiter.FixedWindow, Packed: mustWindow(t, 5, 60).Packed()}, Quantity: 1}
 	for _, name := range []string{"text", "empty", "almost", "hash", "list", "large"} {
 		k, before := named(name), c.Dump(ctx, name).Val()
 		o := limiter.Operation{Verb: limiter.Acquire, Max: 1, ID: 1, TTLNs: sec}
@@ -197,7 +197,7 @@ func TestScanOfASharedServer(t *testing.T) {
 func TestTooFastForTheirClocks(t *testing.T) {
 	s, _ := onServer(t, Config{})
 	fast := mustLimit(t, 5, 2_000_000, 1)
-	rule := limiter.Rule{Kind: limiter.Named, Named: &limiter.NamedLimit{Windows: []limiter.Window{{Funnel: fast, PeriodNs: sec}}}}
+	rule := limiter.Rule{Kind: limiter.Named, Shared: &limiter.NamedLimit{Windows: []limiter.Window{{Funnel: fast, PeriodNs: sec}}}}
 	o := limiter.Operation{Verb: limiter.Wait, Funnel: fast, Quantity: 1}
 	tx, err := s.Begin(t.Context(), t0, []store.Key{named("k")})
 	if err != nil {
@@ -218,8 +218,8 @@ func TestManyStoresOnOneKey(t *testing.T) {
 	stores := []*Store{first, onPool(t, Config{}, "redis://"+p.Addr), onPool(t, Config{}, "redis://"+p.Addr)}
 	const callers, each = 8, 20
 	requests := map[string]limiter.Rule{
-		"fixed": {Kind: limiter.FixedWindow, Window: mustWindow(t, 300, 3600)}, "sliding": {Kind: limiter.SlidingWindow, Window: mustWindow(t, 300, 3600)},
-		"approx": {Kind: limiter.ApproxWindow, Window: mustWindow(t, 300, 3600)}, "bucket": {Kind: limiter.Bucket, Bucket: mustBucket(t, 300)},
+		"fixed": {Kind: limiter.FixedWindow, Packed: mustWindow(t, 300, 3600).Packed()}, "sliding": {Kind: limiter.SlidingWindow, Packed: mustWindow(t, 300, 3600).Packed()},
+		"approx": {Kind: limiter.ApproxWindow, Packed: mustWindow(t, 300, 3600).Packed()}, "bucket": {Kind: limiter.Bucket, Packed: mustBucket(t, 300).Packed()},
 	}
 	fill := limiter.Operation{Verb: limiter.Fill, Max: 300}
 	if err := first.Apply(t0, named("bucket"), &fill); err != nil {
@@ -275,7 +275,10 @@ func TestNativeScripts(t *testing.T) {
 		var batch []store.Request
 		for range 1 + r.IntN(20) {
 			size := []int64{1, 5, 100, 1 << 40, 1 << 51}[r.IntN(5)]
-			q := store.Request{Key: k, Rule: limiter.Rule{Kind: kind, Window: mustLargeWindow(t, size), Bucket: mustBucket(t, size)}, Quantity: r.Int64N(9) - 4}
+			q := store.Request{Key: k, Rule: limiter.OfWindow(kind, mustLargeWindow(t, size)), Quantity: r.Int64N(9) - 4}
+			if kind == limiter.Bucket {
+				q.Rule = limiter.OfBucket(mustBucket(t, size))
+			}
 			if q.Quantity == -4 {
 				q.Quantity *= 1 << (2 * r.IntN(28))
 			}

@@ -40,9 +40,9 @@ func TestForeignValueIsNotRead(t *testing.T) {
 		sent := stat(t, p, "stats", "total_net_output_bytes:", "\r")
 		for _, r := range []limiter.Rule{
 			limiter.OfFunnel(mustLimit(t, 9, 1, 60)),
-			{Kind: limiter.FixedWindow, Window: mustWindow(t, 9, 60)},
-			{Kind: limiter.SlidingWindow, Window: mustWindow(t, 9, 60)},
-			{Kind: limiter.Bucket, Bucket: mustBucket(t, 9)},
+			{Kind: limiter.FixedWindow, Packed: mustWindow(t, 9, 60).Packed()},
+			{Kind: limiter.SlidingWindow, Packed: mustWindow(t, 9, 60).Packed()},
+			{Kind: limiter.Bucket, Packed: mustBucket(t, 9).Packed()},
 		} {
 			q := decide(s, t0, store.Request{Key: named(name), Rule: r, Quantity: 1})[0]
 			if !errors.Is(q.Err, limiter.ErrWrongType) {
@@ -149,7 +149,7 @@ func TestLargeStatesGoApart(t *testing.T) {
 			t.Fatalf("reservation %d: %+v, %v", id, o.Result, err)
 		}
 		if id%100 == 0 {
-			r := limiter.Rule{Kind: limiter.SlidingWindow, Window: mustWindow(t, 1000, 3600)}
+			r := limiter.Rule{Kind: limiter.SlidingWindow, Packed: mustWindow(t, 1000, 3600).Packed()}
 			decide(s, t0, store.Request{Key: named("small"), Rule: r, Quantity: 1})
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"cellserver/internal/keep/remote/servers"
 	"cellserver/internal/limiter"
 	"cellserver/internal/limiter/bucket"
+	"cellserver/internal/limiter/limitertest"
 	"cellserver/internal/limiter/window"
 	"cellserver/internal/store"
 	"cellserver/internal/test/redistest"
@@ -89,22 +90,21 @@ func ask(name string, l funnel.Limit, quantity int64) store.Request {
 // someStates returns a state of each kind that an operation makes, at t0.
 func someStates(t testing.TB) []limiter.State {
 	t.Helper()
-	l, w := mustLimit(t, 9, 1, 60), mustWindow(t, 9, 60)
-	named := &limiter.NamedLimit{Windows: []limiter.Window{{Funnel: l, PeriodNs: sec}, {Funnel: l, PeriodNs: 60 * sec}}}
 	states := make([]limiter.State, 0, limiter.Kinds)
-	for _, r := range []limiter.Rule{limiter.OfFunnel(l), {Kind: limiter.FixedWindow, Window: w}, {Kind: limiter.SlidingWindow, Window: w},
-		{Kind: limiter.ApproxWindow, Window: w}, {Kind: limiter.Named, Named: named}} {
-		var s limiter.State
-		if _, changed, err := r.Decide(&s, t0, 2); !changed || err != nil {
-			t.Fatalf("kind %v: %v, %v", r.Kind, changed, err)
+	for kind := range limiter.Kinds {
+		c, err := limitertest.Maker(kind)
+		if err != nil {
+			t.Fatal(err)
 		}
-		states = append(states, s)
-	}
-	for _, o := range []limiter.Operation{{Verb: limiter.Reserve, Funnel: l, Quantity: 1, ID: 7, TTLNs: sec},
-		{Verb: limiter.Fill, Max: 5}, {Verb: limiter.Acquire, Max: 5, ID: 7, TTLNs: sec}} {
 		var s limiter.State
-		if changed, err := o.Do(&s, t0); !changed || err != nil {
-			t.Fatalf("verb %v: %v, %v", o.Verb, changed, err)
+		var changed bool
+		if c.Operation != nil {
+			changed, err = c.Operation.Do(&s, t0)
+		} else {
+			_, changed, err = c.Rule.Decide(&s, t0, c.Quantity)
+		}
+		if !changed || err != nil || s.Kind != kind {
+			t.Fatalf("kind %v: %v, %v", kind, changed, err)
 		}
 		states = append(states, s)
 	}

@@ -73,7 +73,7 @@ func (s *Store) applyPolicy(q *store.Request, f *servers.Failed) {
 		q.Result = denied(&q.Rule, q.Quantity)
 	case store.FallbackLocal:
 		local := [1]store.Request{*q}
-		local[0].Rule = shareOf(q.Rule, s.LocalShare)
+		local[0].Rule.Share(s.LocalShare)
 		s.Local.Throttle(s.Now(), local[:])
 		q.Result, q.Err = local[0].Result, local[0].Err
 	default:
@@ -84,11 +84,7 @@ func (s *Store) applyPolicy(q *store.Request, f *servers.Failed) {
 // ofEmpty is the result of a request to a key that nobody has used.
 func ofEmpty(r *limiter.Rule, quantity int64) funnel.Result {
 	const nowNs = 0
-	var full limiter.State
-	if r.Kind == limiter.Bucket {
-		full.Kind = limiter.Bucket
-		full.Payload, full.ExpiresNs = r.Bucket.Fill(nil, nowNs)
-	}
+	full := r.Full(nowNs)
 	result, _, _ := r.Decide(&full, nowNs, quantity) // a state that has expired is of every kind
 	return result
 }
@@ -101,27 +97,4 @@ func denied(r *limiter.Rule, quantity int64) funnel.Result {
 		result.RetryAfter = result.ResetAfter
 	}
 	return result
-}
-
-// shareOf returns the rule of a share of a limit, which lets at least one unit in.
-func shareOf(r limiter.Rule, share float64) limiter.Rule {
-	switch r.Kind {
-	case limiter.Funnel:
-		r.Funnel = r.Funnel.Share(share)
-	case limiter.FixedWindow, limiter.SlidingWindow, limiter.ApproxWindow:
-		r.Window = r.Window.Share(share)
-	case limiter.Bucket:
-		r.Bucket = r.Bucket.Share(share)
-	case limiter.Named:
-		if r.Named != nil {
-			named := *r.Named
-			named.Windows = make([]limiter.Window, len(r.Named.Windows))
-			for i, w := range r.Named.Windows {
-				named.Windows[i] = limiter.Window{Funnel: w.Funnel.Share(share), PeriodNs: w.PeriodNs}
-			}
-			r.Named = &named
-		}
-	default:
-	}
-	return r
 }

@@ -244,11 +244,11 @@ func TestPolicies(t *testing.T) {
 	named := &limiter.NamedLimit{Windows: []limiter.Window{{Funnel: mustLimit(t, 99, 1, 60), PeriodNs: 60 * sec}}}
 	for _, rule := range []limiter.Rule{
 		limiter.OfFunnel(mustLimit(t, 99, 1, 60)),
-		{Kind: limiter.FixedWindow, Window: windows},
-		{Kind: limiter.SlidingWindow, Window: windows},
-		{Kind: limiter.ApproxWindow, Window: windows},
-		{Kind: limiter.Bucket, Bucket: holds},
-		{Kind: limiter.Named, Named: named},
+		{Kind: limiter.FixedWindow, Packed: windows.Packed()},
+		{Kind: limiter.SlidingWindow, Packed: windows.Packed()},
+		{Kind: limiter.ApproxWindow, Packed: windows.Packed()},
+		{Kind: limiter.Bucket, Packed: holds.Packed()},
+		{Kind: limiter.Named, Shared: named},
 	} {
 		for _, tt := range []struct {
 			policy    store.Fallback

@@ -213,7 +213,7 @@ func TestOneCallAKey(t *testing.T) {
 // TestNativeGivesWay: where the value is another kind's, or has numbers that are too large, a swap decides.
 func TestNativeGivesWay(t *testing.T) {
 	s, calls := scripted(t, reply(0), reply(1, nil), reply(2), reply(3, nil))
-	window := limiter.Rule{Kind: limiter.FixedWindow, Window: mustWindow(t, 5, 60)}
+	window := limiter.Rule{Kind: limiter.FixedWindow, Packed: mustWindow(t, 5, 60).Packed()}
 	for range 2 {
 		q := decide(s, t0, store.Request{Key: named("k"), Rule: window, Quantity: 2})[0]
 		if q.Err != nil || q.Result.Remaining != 3 {
@@ -232,7 +232,7 @@ func TestOtherKindsByPolicy(t *testing.T) {
 	p.Stop()
 	defer p.Continue()
 	for _, kind := range []limiter.Kind{limiter.FixedWindow, limiter.SlidingWindow} {
-		q := decide(s, t0, store.Request{Key: named("k"), Rule: limiter.Rule{Kind: kind, Window: mustWindow(t, 5, 60)}, Quantity: 1})[0]
+		q := decide(s, t0, store.Request{Key: named("k"), Rule: limiter.Rule{Kind: kind, Packed: mustWindow(t, 5, 60).Packed()}, Quantity: 1})[0]
 		if q.Err != nil || !q.Result.Limited || q.Result.RetryAfter != 1 {
 			t.Errorf("%v: %+v, %v", kind, q.Result, q.Err)
 		}
@@ -253,8 +253,8 @@ func TestOtherKindsWhileASlotMoves(t *testing.T) {
 	c := redistest.Cluster(t)
 	s := onPool(t, Config{}, c.URL())
 	const each, callers = 150, 4
-	one := store.Request{Key: named("{k}sliding"), Rule: limiter.Rule{Kind: limiter.SlidingWindow, Window: mustWindow(t, 4000, 3600)}, Quantity: 1}
-	count := store.Request{Key: named("{k}fixed"), Rule: limiter.Rule{Kind: limiter.FixedWindow, Window: mustWindow(t, 4000, 3600)}, Quantity: 1}
+	one := store.Request{Key: named("{k}sliding"), Rule: limiter.Rule{Kind: limiter.SlidingWindow, Packed: mustWindow(t, 4000, 3600).Packed()}, Quantity: 1}
+	count := store.Request{Key: named("{k}fixed"), Rule: limiter.Rule{Kind: limiter.FixedWindow, Packed: mustWindow(t, 4000, 3600).Packed()}, Quantity: 1}
 	decide(s, t0, one, count)
 	slot := int(s.Pool.Slot("{k}"))
 	from, err := c.Master(t.Context(), "{k}")

@@ -27,6 +27,12 @@ func NewLimit(capacity int64) (Limit, error) {
 // Capacity is how many units a bucket holds.
 func (l Limit) Capacity() int64 { return l.capacity }
 
+// Packed returns the limit in the two words of a rule.
+func (l Limit) Packed() [2]int64 { return [2]int64{l.capacity} }
+
+// Unpack returns the limit that Packed has packed.
+func Unpack(words [2]int64) Limit { return Limit{words[0]} }
+
 // NeverNs is when a bucket expires that was not told to.
 const NeverNs = math.MaxInt64
 

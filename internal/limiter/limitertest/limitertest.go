@@ -1,14 +1,11 @@
-// Package limitertest makes states of every kind for tests of what keeps and moves them.
+// Package limitertest makes states of every kind, and requests and operations on them, for tests of what keeps and moves them.
 package limitertest
 
 import (
-	"errors"
 	"time"
 
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
-	"cellserver/internal/limiter/bucket"
-	"cellserver/internal/limiter/window"
 )
 
 const (
@@ -20,32 +17,29 @@ const (
 
 // State returns a state in which some units are taken, as calls make it LifeNs before it expires, or a bucket, which never does.
 func State(kind limiter.Kind, expiresNs int64, units int64) (limiter.State, error) {
-	var s limiter.State
 	nowNs := expiresNs - LifeNs
 	switch kind {
 	case limiter.Reserving, limiter.Concurrency:
+		var s limiter.State
 		o, err := operation(kind, units)
 		if err == nil {
 			_, err = o.Do(&s, nowNs)
 		}
 		return s, err
-	case limiter.Bucket:
-		fill := limiter.Operation{Verb: limiter.Fill, Max: capacity}
-		if _, err := fill.Do(&s, nowNs); err != nil {
-			return s, err
-		}
 	default:
 	}
-	r, err := rule(kind, units)
-	if err == nil {
-		_, _, err = r.Decide(&s, nowNs, units)
+	r, err := Rule(kind, capacity, units, LifeNs/int64(time.Second))
+	if err != nil {
+		return limiter.State{}, err
 	}
+	s := r.Full(nowNs)
+	_, _, err = r.Decide(&s, nowNs, units)
 	return s, err
 }
 
 // operation is one that makes a key of a kind.
 func operation(kind limiter.Kind, units int64) (o limiter.Operation, err error) {
-	limit, err := drained(units)
+	limit, err := funnel.NewLimit(funnel.Burst, capacity, units, LifeNs/int64(time.Second))
 	o = limiter.Operation{Funnel: limit, Quantity: units, Max: capacity, ID: uint64(units), TTLNs: LifeNs}
 	if o.Verb = limiter.Reserve; kind == limiter.Concurrency {
 		o.Verb = limiter.Acquire
@@ -53,18 +47,66 @@ func operation(kind limiter.Kind, units int64) (o limiter.Operation, err error) 
 	return o, err
 }
 
-// rule is one by which a request makes a key of a kind, or takes from it.
-func rule(kind limiter.Kind, units int64) (r limiter.Rule, err error) {
-	r.Kind = kind
-	var errs [3]error
-	r.Funnel, errs[0] = drained(units)
-	r.Window, errs[1] = window.NewExactLimit(funnel.Seconds, capacity, LifeNs/int64(time.Second))
-	r.Bucket, errs[2] = bucket.NewLimit(capacity)
-	r.Named = &limiter.NamedLimit{Windows: []limiter.Window{{Funnel: r.Funnel, PeriodNs: LifeNs}}}
-	return r, errors.Join(errs[:]...)
+// Rule returns the rule of a limit of so many units, for a period; of a funnel as many as perPeriod leak in one. The error is
+// limiter.ErrWrongType for a kind whose keys no request makes.
+func Rule(kind limiter.Kind, units, perPeriod, periodSec int64) (r limiter.Rule, err error) {
+	return RuleIn(funnel.Seconds, kind, units, perPeriod, periodSec)
 }
 
-// drained returns a limit by which so many units leak in LifeNs.
-func drained(units int64) (funnel.Limit, error) {
-	return funnel.NewLimit(funnel.Burst, capacity, units, LifeNs/int64(time.Second))
+// RuleIn is Rule with the period, and the times of the results, in a unit.
+func RuleIn(unit funnel.Unit, kind limiter.Kind, units, perPeriod, period int64) (r limiter.Rule, err error) {
+	if kind == limiter.Named {
+		l, err := funnel.NewLimitIn(unit, funnel.Burst, units, perPeriod, period)
+		return named(limiter.Window{Funnel: l, PeriodNs: period * int64(unit.Ns())}), err
+	}
+	row, s := kind.Row(), limiter.Spec{Kind: kind, Unit: unit}
+	for i, name := range row.Arguments() {
+		switch name {
+		case "period":
+			s.Numbers[i] = period
+		case "count":
+			s.Numbers[i] = perPeriod
+		default:
+			s.Numbers[i] = units
+		}
+	}
+	err = s.Build(&r)
+	return r, err
+}
+
+func named(windows ...limiter.Window) limiter.Rule {
+	return limiter.Rule{Kind: limiter.Named, Shared: &limiter.NamedLimit{Windows: windows}}
+}
+
+// Call is a request, or an operation if there is one.
+type Call struct {
+	Rule      limiter.Rule
+	Quantity  int64
+	Operation *limiter.Operation
+}
+
+// Maker returns what makes a key of a kind that expires in a minute, or never. The same call may be made again.
+func Maker(kind limiter.Kind) (c Call, err error) {
+	const minuteSec, minuteNs = 60, int64(time.Minute)
+	l, err := funnel.NewLimit(funnel.Burst, 9, 1, minuteSec)
+	if err != nil {
+		return c, err
+	}
+	switch kind {
+	case limiter.Reserving:
+		return Call{Operation: &limiter.Operation{Verb: limiter.Reserve, Funnel: l, Quantity: 1, ID: 7, TTLNs: minuteNs}}, nil
+	case limiter.Bucket:
+		return Call{Operation: &limiter.Operation{Verb: limiter.Fill, Max: 5}}, nil
+	case limiter.Concurrency:
+		return Call{Operation: &limiter.Operation{Verb: limiter.Acquire, Max: 5, ID: 7, TTLNs: minuteNs}}, nil
+	case limiter.Funnel:
+		return Call{Rule: limiter.OfFunnel(l), Quantity: 1}, nil
+	case limiter.Named:
+		short, err := funnel.NewLimit(funnel.Burst, 99, 1, 1)
+		windows := []limiter.Window{{Funnel: l, PeriodNs: minuteNs}, {Funnel: short, PeriodNs: int64(time.Second)}}
+		return Call{Rule: named(windows...), Quantity: 1}, err
+	default:
+		r, err := Rule(kind, 9, 1, minuteSec)
+		return Call{Rule: r, Quantity: 2}, err
+	}
 }

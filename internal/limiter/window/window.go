@@ -54,6 +54,12 @@ func (l Limit) MaxCount() int64 { return l.maxCount }
 // PeriodNs is how long the period is.
 func (l Limit) PeriodNs() uint64 { return l.periodNs }
 
+// Packed returns the limit in the two words of a rule.
+func (l Limit) Packed() [2]int64 { return [2]int64{l.maxCount, int64(l.periodNs)} }
+
+// Unpack returns the limit that Packed has packed.
+func Unpack(words [2]int64) Limit { return Limit{maxCount: words[0], periodNs: uint64(words[1])} }
+
 // Fits reports whether an empty window has room for quantity units.
 func (l Limit) Fits(quantity int64) bool { return quantity <= l.maxCount }
 
@@ -65,12 +71,20 @@ type Options struct {
 
 const fixedBytes = 8 // the count
 
+// Count returns how many units a fixed window has counted.
+func Count(payload []byte) int64 {
+	if len(payload) != fixedBytes {
+		return 0
+	}
+	return max(0, int64(binary.LittleEndian.Uint64(payload)))
+}
+
 // Fixed requests quantity units of a fixed window, which ends when the key expires. One in progress keeps its end whatever
 // the period of later calls is. A refund lowers the count, but not below zero.
 func (l Limit) Fixed(payload []byte, endNs, nowNs, quantity int64, o Options) (newPayload []byte, newEndNs int64, r funnel.Result, changed bool) {
 	count := int64(0)
-	if endNs > nowNs && len(payload) == fixedBytes {
-		count = max(0, int64(binary.LittleEndian.Uint64(payload)))
+	if endNs > nowNs {
+		count = Count(payload)
 	}
 	before := count
 	r = funnel.Result{Limit: l.maxCount, RetryAfter: -1}

@@ -5,9 +5,8 @@ package native
 import (
 	"bytes"
 
-	"cellserver/internal/lua/bound"
-	"cellserver/internal/lua/message"
-	"cellserver/internal/lua/number"
+	"cellserver/internal/lua/guard"
+
 	"cellserver/internal/resp"
 )
 
@@ -50,7 +49,7 @@ func (c *Call) Args(args, keys, argv [][]byte) ([][]byte, bool) {
 		var value []byte
 		switch a.from {
 		case fromAllArgv:
-			if len(argv) >= bound.MaxResults {
+			if len(argv) >= guard.MaxResults {
 				return args, false
 			}
 			args = append(args, argv...)
@@ -83,18 +82,18 @@ func numberArgument(text []byte) ([]byte, bool) {
 	const plainDigits = 14 // an integer of so few digits stays as it is
 	if len(text) > 0 && len(text) <= plainDigits && (text[0] != '0' || len(text) == 1) {
 		i := 0
-		for i < len(text) && number.IsDigit(text[i]) {
+		for i < len(text) && guard.IsDigit(text[i]) {
 			i++
 		}
 		if i == len(text) {
 			return text, true
 		}
 	}
-	f, ok := number.Parse(string(text))
+	f, ok := guard.ParseNumber(string(text))
 	if !ok {
 		return nil, false
 	}
-	return number.AppendExact(nil, f), true
+	return guard.AppendExactNumber(nil, f), true
 }
 
 // AppendReply appends the script's reply for the command's, which is an error or an array of integers, in RESP2.
@@ -110,7 +109,7 @@ func (c *Call) AppendReply(answer, buf []byte, resp3 bool) []byte {
 	for i := int64(1); ok && i <= count; i++ {
 		var value int64
 		value, rest, ok = readInteger(rest, ':')
-		value = number.Truncate(float64(value)) // numbers of Lua are doubles
+		value = guard.TruncateNumber(float64(value)) // numbers of Lua are doubles
 		switch c.index {
 		case 0:
 			w.Int(value)
@@ -135,11 +134,11 @@ func (c *Call) appendError(answer, buf []byte, resp3 bool) []byte {
 	w := resp.Writer{Buf: buf, RESP3: resp3}
 	switch {
 	case !c.protected:
-		w.Error(message.InScript(text, c.sha1, c.line))
+		w.Error(guard.InScript(text, c.sha1, c.line))
 	case c.index > 0:
 		w.Null()
 	default:
-		w.Error(message.OneLine(text))
+		w.Error(guard.OneLine(text))
 	}
 	return w.Buf
 }

@@ -5,7 +5,7 @@ import (
 
 	"github.com/yuin/gopher-lua/ast"
 
-	"cellserver/internal/lua/number"
+	"cellserver/internal/lua/guard"
 )
 
 // A recognizer follows a chunk of plain local assignments up to its return.
@@ -138,7 +138,7 @@ func (r *recognizer) argument(e ast.Expr) (argument, bool) {
 		return argument{literal: []byte(x.Value)}, true
 	case *ast.NumberExpr, *ast.UnaryMinusOpExpr:
 		f, ok := numberLiteral(e)
-		return argument{literal: number.AppendExact(nil, f)}, ok
+		return argument{literal: guard.AppendExactNumber(nil, f)}, ok
 	case *ast.IdentExpr:
 		value, ok := r.values[x.Value]
 		return value, ok
@@ -201,7 +201,7 @@ func isName(e ast.Expr, name string) bool {
 func numberLiteral(e ast.Expr) (float64, bool) {
 	switch x := e.(type) {
 	case *ast.NumberExpr:
-		return number.Parse(x.Value)
+		return guard.ParseNumber(x.Value)
 	case *ast.UnaryMinusOpExpr:
 		if _, ok := x.Expr.(*ast.NumberExpr); ok {
 			f, ok := numberLiteral(x.Expr)

@@ -4,11 +4,11 @@ package reply
 import (
 	"bytes"
 
-	vm "github.com/yuin/gopher-lua"
+	lua "github.com/yuin/gopher-lua"
 
-	"cellserver/internal/lua/bound"
-	"cellserver/internal/lua/machine"
-	"cellserver/internal/lua/number"
+	"cellserver/internal/lua/guard"
+	"cellserver/internal/lua/vm"
+
 	"cellserver/internal/resp"
 )
 
@@ -17,13 +17,13 @@ const maxDepth = 200
 
 // A reader reads one reply, which is at the front of its buffer.
 type reader struct {
-	*machine.Machine
+	*vm.Machine
 	buf []byte
 	bad bool // the reply is malformed
 }
 
 // Read returns a reply in RESP as a Lua value, by Redis's rules. It is false if the reply is malformed.
-func Read(m *machine.Machine, buf []byte) (v vm.LValue, ok bool) {
+func Read(m *vm.Machine, buf []byte) (v lua.LValue, ok bool) {
 	r := reader{Machine: m, buf: buf}
 	v = r.value(0)
 	return v, !r.bad
@@ -49,11 +49,11 @@ func (r *reader) size(line []byte) int {
 }
 
 // value reads one reply. The lists of RESP3 are tables with one field that says what they are, as in Redis.
-func (r *reader) value(depth int) vm.LValue {
+func (r *reader) value(depth int) lua.LValue {
 	line := r.line()
 	if r.bad || len(line) == 0 || depth > maxDepth {
 		r.bad = true
-		return vm.LNil
+		return lua.LNil
 	}
 	rest := line[1:]
 	switch line[0] {
@@ -64,23 +64,23 @@ func (r *reader) value(depth int) vm.LValue {
 	case ':':
 		n, ok := resp.ParseInt(rest)
 		r.bad = r.bad || !ok
-		return vm.LNumber(n)
+		return lua.LNumber(n)
 	case '$':
 		return r.bulk(r.size(rest))
 	case '*':
 		return r.array(r.size(rest), depth)
 	case '_':
-		return vm.LNil
+		return lua.LNil
 	case '#':
-		return vm.LBool(len(rest) == 1 && rest[0] == 't')
+		return lua.LBool(len(rest) == 1 && rest[0] == 't')
 	case ',':
-		f, ok := number.Parse(string(rest))
+		f, ok := guard.ParseNumber(string(rest))
 		r.bad = r.bad || !ok
-		return r.NewTagged("double", vm.LNumber(f))
+		return r.NewTagged("double", lua.LNumber(f))
 	case '(':
 		return r.NewTagged("big_number", r.text(rest))
 	case '=':
-		text, _ := r.bulk(r.size(rest)).(vm.LString)
+		text, _ := r.bulk(r.size(rest)).(lua.LString)
 		return r.verbatim(text)
 	case '%':
 		return r.NewTagged("map", r.pairs(r.size(rest), depth))
@@ -88,39 +88,39 @@ func (r *reader) value(depth int) vm.LValue {
 		return r.NewTagged("set", r.members(r.size(rest), depth))
 	}
 	r.bad = true
-	return vm.LNil
+	return lua.LNil
 }
 
-func (r *reader) text(b []byte) vm.LValue {
+func (r *reader) text(b []byte) lua.LValue {
 	r.Meter.Charge(len(b) + 16)
-	return vm.LString(b)
+	return lua.LString(b)
 }
 
-func (r *reader) table(elements, fields int) *vm.LTable {
+func (r *reader) table(elements, fields int) *lua.LTable {
 	if elements+fields > len(r.buf) { // each takes a byte or more: the sizes can be believed
 		r.bad = true
 		elements, fields = 0, 0
 	}
-	r.Meter.Charge(bound.TableBytes + elements*bound.ElementBytes + fields*bound.FieldBytes)
+	r.Meter.Charge(guard.TableBytes + elements*guard.ElementBytes + fields*guard.FieldBytes)
 	return r.L.CreateTable(elements, fields)
 }
 
-func (r *reader) bulk(n int) vm.LValue {
+func (r *reader) bulk(n int) lua.LValue {
 	if n < 0 {
-		return vm.LFalse
+		return lua.LFalse
 	}
 	if n > len(r.buf)-2 {
 		r.bad = true
-		return vm.LFalse
+		return lua.LFalse
 	}
 	v := r.text(r.buf[:n])
 	r.buf = r.buf[n+2:]
 	return v
 }
 
-func (r *reader) array(n, depth int) vm.LValue {
+func (r *reader) array(n, depth int) lua.LValue {
 	if n < 0 {
-		return vm.LFalse
+		return lua.LFalse
 	}
 	t := r.table(n, 0)
 	for i := 1; i <= n && !r.bad; i++ {
@@ -129,31 +129,31 @@ func (r *reader) array(n, depth int) vm.LValue {
 	return t
 }
 
-func (r *reader) pairs(n, depth int) vm.LValue {
+func (r *reader) pairs(n, depth int) lua.LValue {
 	t := r.table(0, n)
 	for i := 0; i < n && !r.bad; i++ {
 		k, v := r.value(depth+1), r.value(depth+1)
-		if k != vm.LNil {
+		if k != lua.LNil {
 			t.RawSet(k, v)
 		}
 	}
 	return t
 }
 
-func (r *reader) members(n, depth int) vm.LValue {
+func (r *reader) members(n, depth int) lua.LValue {
 	t := r.table(0, n)
 	for i := 0; i < n && !r.bad; i++ {
-		if k := r.value(depth + 1); k != vm.LNil {
-			t.RawSet(k, vm.LTrue)
+		if k := r.value(depth + 1); k != lua.LNil {
+			t.RawSet(k, lua.LTrue)
 		}
 	}
 	return t
 }
 
-func (r *reader) verbatim(text vm.LString) vm.LValue {
+func (r *reader) verbatim(text lua.LString) lua.LValue {
 	if len(text) < 4 {
 		r.bad = true
-		return vm.LNil
+		return lua.LNil
 	}
 	t := r.table(0, 0)
 	t.RawSetString("format", text[:3])

@@ -4,20 +4,20 @@ import (
 	"testing"
 	"time"
 
-	vm "github.com/yuin/gopher-lua"
+	lua "github.com/yuin/gopher-lua"
 
-	"cellserver/internal/lua/machine"
+	"cellserver/internal/lua/vm"
 	"cellserver/internal/resp"
 )
 
-func newMachine() *machine.Machine {
-	m := machine.New(func() int64 { return 0 }, nil)
+func newMachine() *vm.Machine {
+	m := vm.New(func() int64 { return 0 }, nil)
 	m.Meter.Begin(nil, time.Second, 16<<20)
 	return m
 }
 
 // write returns a value as a reply, or why the run was ended.
-func write(m *machine.Machine, v vm.LValue, resp3 bool, maxBytes int) (text string) {
+func write(m *vm.Machine, v lua.LValue, resp3 bool, maxBytes int) (text string) {
 	defer func() {
 		if p := recover(); p != nil {
 			text, _ = m.Meter.Ended()
@@ -63,7 +63,7 @@ func TestThereAndBack(t *testing.T) {
 }
 
 func TestReplyIsBounded(t *testing.T) {
-	v := vm.LString("0123456789")
+	v := lua.LString("0123456789")
 	if got := write(newMachine(), v, false, 10); got != "$10\r\n0123456789\r\n" {
 		t.Errorf("got %q", got)
 	}
@@ -77,7 +77,7 @@ func FuzzRead(f *testing.F) {
 	for _, in := range []string{"%1\r\n+k\r\n:1\r\n", "~-1\r\n", "*2\r\n$1\r\na\r\n_\r\n", "=7\r\ntxt:abc\r\n", ",3.5\r\n", "(1\r\n", "*9223372036854775807\r\n"} {
 		f.Add([]byte(in))
 	}
-	m := machine.New(func() int64 { return 0 }, nil)
+	m := vm.New(func() int64 { return 0 }, nil)
 	f.Fuzz(func(_ *testing.T, in []byte) {
 		m.Meter.Begin(nil, time.Second, 64<<20)
 		defer func() {

@@ -3,17 +3,17 @@ package reply
 import (
 	"strconv"
 
-	vm "github.com/yuin/gopher-lua"
+	lua "github.com/yuin/gopher-lua"
 
-	"cellserver/internal/lua/machine"
-	"cellserver/internal/lua/message"
-	"cellserver/internal/lua/number"
+	"cellserver/internal/lua/guard"
+	"cellserver/internal/lua/vm"
+
 	"cellserver/internal/resp"
 )
 
 // A writer writes the reply of one run.
 type writer struct {
-	*machine.Machine
+	*vm.Machine
 	out         *resp.Writer
 	scriptRESP3 bool
 	maxBytes    int
@@ -21,26 +21,26 @@ type writer struct {
 
 // Write appends a script's value as a reply, by Redis's rules. The run is ended if the reply gets longer than maxBytes.
 // A boolean depends on the protocol that the script has chosen by redis.setresp, too.
-func Write(m *machine.Machine, out *resp.Writer, v vm.LValue, scriptRESP3 bool, maxBytes int) {
+func Write(m *vm.Machine, out *resp.Writer, v lua.LValue, scriptRESP3 bool, maxBytes int) {
 	w := writer{m, out, scriptRESP3, maxBytes}
 	w.value(v, 0)
 }
 
 // value appends a value. A table is what the first of these fields makes it: err, ok, double, map, set, big_number,
 // verbatim_string; else it is an array up to its first nil.
-func (w *writer) value(v vm.LValue, depth int) {
+func (w *writer) value(v lua.LValue, depth int) {
 	w.Meter.Spend(2)
 	switch x := v.(type) {
-	case vm.LString:
+	case lua.LString:
 		w.room(len(x))
 		w.out.BulkString(string(x))
-	case vm.LNumber:
+	case lua.LNumber:
 		w.room(0)
-		w.out.Int(number.Truncate(float64(x)))
-	case vm.LBool:
+		w.out.Int(guard.TruncateNumber(float64(x)))
+	case lua.LBool:
 		w.room(0)
 		w.bool(bool(x))
-	case *vm.LTable:
+	case *lua.LTable:
 		w.room(0)
 		if depth >= maxDepth {
 			w.ThrowText(w.L, "reached lua stack limit")
@@ -71,48 +71,48 @@ func (w *writer) bool(b bool) {
 	}
 }
 
-func (w *writer) table(t *vm.LTable, depth int) {
-	if text, ok := t.RawGetString("err").(vm.LString); ok {
+func (w *writer) table(t *lua.LTable, depth int) {
+	if text, ok := t.RawGetString("err").(lua.LString); ok {
 		w.room(len(text))
-		w.out.Error(message.OneLine(string(text)))
-	} else if text, ok := t.RawGetString("ok").(vm.LString); ok {
+		w.out.Error(guard.OneLine(string(text)))
+	} else if text, ok := t.RawGetString("ok").(lua.LString); ok {
 		w.room(len(text))
-		w.out.Status(message.OneLine(string(text)))
-	} else if f, ok := t.RawGetString("double").(vm.LNumber); ok {
+		w.out.Status(guard.OneLine(string(text)))
+	} else if f, ok := t.RawGetString("double").(lua.LNumber); ok {
 		w.double(float64(f))
-	} else if m, ok := t.RawGetString("map").(*vm.LTable); ok {
+	} else if m, ok := t.RawGetString("map").(*lua.LTable); ok {
 		w.out.Map(w.count(m))
-		for k, v := range machine.Pairs(m) {
+		for k, v := range vm.Pairs(m) {
 			w.value(k, depth+1)
 			w.value(v, depth+1)
 		}
-	} else if set, ok := t.RawGetString("set").(*vm.LTable); ok {
+	} else if set, ok := t.RawGetString("set").(*lua.LTable); ok {
 		w.out.Set(w.count(set))
-		for k := range machine.Pairs(set) {
+		for k := range vm.Pairs(set) {
 			w.value(k, depth+1)
 		}
-	} else if big, ok := t.RawGetString("big_number").(vm.LString); ok {
+	} else if big, ok := t.RawGetString("big_number").(lua.LString); ok {
 		w.room(len(big))
-		w.out.BigNumber(message.OneLine(string(big)))
-	} else if text, ok := t.RawGetString("verbatim_string").(*vm.LTable); ok && w.verbatim(text) {
+		w.out.BigNumber(guard.OneLine(string(big)))
+	} else if text, ok := t.RawGetString("verbatim_string").(*lua.LTable); ok && w.verbatim(text) {
 		return
 	} else {
 		w.array(t, depth)
 	}
 }
 
-func (w *writer) count(t *vm.LTable) int {
+func (w *writer) count(t *lua.LTable) int {
 	n := 0
-	for range machine.Pairs(t) {
+	for range vm.Pairs(t) {
 		n++
 		w.Meter.Spend(2)
 	}
 	return n
 }
 
-func (w *writer) array(t *vm.LTable, depth int) {
+func (w *writer) array(t *lua.LTable, depth int) {
 	n := 0
-	for t.RawGetInt(n+1) != vm.LNil {
+	for t.RawGetInt(n+1) != lua.LNil {
 		n++
 		w.Meter.Spend(1)
 	}
@@ -125,7 +125,7 @@ func (w *writer) array(t *vm.LTable, depth int) {
 // double appends a number with as many digits as Redis gives it in scripts, which are more than elsewhere.
 func (w *writer) double(f float64) {
 	var piece [40]byte
-	text := number.AppendExact(piece[:0], f)
+	text := guard.AppendExactNumber(piece[:0], f)
 	if f != f {
 		text = append(piece[:0], "nan"...)
 	}
@@ -137,9 +137,9 @@ func (w *writer) double(f float64) {
 }
 
 // verbatim appends a text with its format of three letters, if t is one.
-func (w *writer) verbatim(t *vm.LTable) bool {
-	text, isText := t.RawGetString("string").(vm.LString)
-	format, isFormat := t.RawGetString("format").(vm.LString)
+func (w *writer) verbatim(t *lua.LTable) bool {
+	text, isText := t.RawGetString("string").(lua.LString)
+	format, isFormat := t.RawGetString("format").(lua.LString)
 	if !isText || !isFormat {
 		return false
 	}
@@ -149,7 +149,7 @@ func (w *writer) verbatim(t *vm.LTable) bool {
 		return true
 	}
 	const formatBytes = 3
-	format = vm.LString(message.OneLine(string(format + "   "))[:formatBytes])
+	format = lua.LString(guard.OneLine(string(format + "   "))[:formatBytes])
 	b := strconv.AppendInt(append(w.out.Buf, '='), int64(len(text)+formatBytes+1), 10)
 	b = append(append(append(b, '\r', '\n'), format...), ':')
 	w.out.Buf = append(append(b, text...), '\r', '\n')

@@ -8,26 +8,35 @@ import (
 
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
-	"cellserver/internal/limiter/bucket"
-	"cellserver/internal/limiter/window"
 )
 
 // Algorithm is the limiter that decides a trace's requests, each of which it knows from the rows before it alone.
 type Algorithm uint8
 
-// The algorithms, by the commands whose arguments are their columns:
+// The algorithms of funnels, whose columns are the arguments of CL.THROTTLE and CL.TOKENBUCKET. Those of the other kinds that are
+// decided by arguments follow. A bucket is filled by negative quantities.
 const (
-	Funnel        Algorithm = iota // CL.THROTTLE
-	TokenBucket                    // CL.TOKENBUCKET
-	FixedWindow                    // CL.FIXEDWINDOW
-	SlidingWindow                  // CL.SLIDINGWINDOW
-	ApproxWindow                   // CL.SLIDINGWINDOW with APPROX
-	Bucket                         // CL.BUCKET: a negative quantity adds units
+	Funnel Algorithm = iota
+	TokenBucket
 )
+
+// siblings returns the kinds of the algorithms behind TokenBucket.
+func siblings() (kinds []limiter.Kind) {
+	for kind := limiter.Funnel + 1; kind < limiter.Kinds; kind++ {
+		if kind.Row().Short != "" {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}
 
 // Algorithms are the names of the algorithms.
 func Algorithms() []string {
-	return []string{"funnel", "tokenbucket", "fixedwindow", "slidingwindow", "approxwindow", "bucket"}
+	names := []string{"funnel", "tokenbucket"}
+	for _, kind := range siblings() {
+		names = append(names, kind.Row().Short)
+	}
+	return names
 }
 
 func (a Algorithm) String() string { return Algorithms()[a] }
@@ -41,15 +50,16 @@ func ParseAlgorithm(name string) (Algorithm, error) {
 	return Algorithm(i), nil
 }
 
-// CountsDenied reports whether there is a reading of the algorithm that counts denied requests, too.
-func (a Algorithm) CountsDenied() bool { return a.isWindow() }
-
-func (a Algorithm) isWindow() bool {
-	return a == FixedWindow || a == SlidingWindow || a == ApproxWindow
+// kind returns the kind of limiter that the algorithm is.
+func (a Algorithm) kind() limiter.Kind {
+	if a <= TokenBucket {
+		return limiter.Funnel
+	}
+	return siblings()[a-TokenBucket-1]
 }
 
-// maxLimits is how many columns a limit has at most.
-const maxLimits = 3
+// CountsDenied reports whether there is a reading of the algorithm that counts denied requests, too.
+func (a Algorithm) CountsDenied() bool { return a.kind().Row().CountsDenied }
 
 // namesLimit reports whether there is a limit beside those that a trace has itself.
 func (o *Options) namesLimit() bool {
@@ -62,64 +72,54 @@ func (o *Options) namesLimit() bool {
 }
 
 // fixed returns what decides every request of a trace that has no limits of its own.
-func (o *Options) fixed() (limiter.Rule, error) {
-	var limit [maxLimits]int64
+func (o *Options) fixed() (r limiter.Rule, err error) {
+	s := o.spec()
 	for i, n := range o.limits() {
 		if n.fallback == nil {
 			return limiter.Rule{}, fmt.Errorf("%s is missing: give %s", n.name, n.flag)
 		}
-		limit[i] = *n.fallback
+		s.Numbers[i] = *n.fallback
 	}
-	return o.rule(limit)
+	err = s.Build(&r)
+	return r, o.Algorithm.named(err)
 }
 
 // limits are the columns of the algorithm's limit, in the order of its command's arguments.
 func (o *Options) limits() []number {
-	capacity := number{"capacity", "--capacity", -1, o.Capacity}
-	period := number{"period", "--period", -1, o.Period}
-	switch o.Algorithm {
-	case TokenBucket:
-		return []number{capacity, {"refill_count", "--refill-count", -1, o.RefillCount}, period}
-	case FixedWindow, SlidingWindow, ApproxWindow:
-		return []number{{"max_count", "--max-count", -1, o.MaxCount}, period}
-	case Bucket:
-		return []number{capacity}
-	default:
-		return []number{{"max_burst", "--max-burst", -1, o.MaxBurst}, {"count", "--count", -1, o.Count}, period}
+	row := o.Algorithm.kind().Row()
+	names := row.Arguments()
+	if o.Algorithm == TokenBucket {
+		names = []string{"capacity", "refill_count", "period"}
 	}
+	columns := make([]number, len(names))
+	for i, name := range names {
+		columns[i] = number{name, "--" + strings.ReplaceAll(name, "_", "-"), -1, o.limit(name)}
+	}
+	return columns
 }
 
-// rule returns what decides a request, by the values of the columns of limits.
-func (o *Options) rule(limit [maxLimits]int64) (r limiter.Rule, err error) {
-	r.Unit = funnel.Seconds
+// limit returns the value of a column in all rows that do not have it, or nil.
+func (o *Options) limit(column string) *int64 {
+	return map[string]*int64{
+		"max_burst": o.MaxBurst, "count": o.Count, "capacity": o.Capacity, "refill_count": o.RefillCount,
+		"max_count": o.MaxCount, "period": o.Period,
+	}[column]
+}
+
+// spec returns the algorithm's limit, without its numbers.
+func (o *Options) spec() limiter.Spec {
+	s := limiter.Spec{Kind: o.Algorithm.kind(), Reading: o.Reading}
+	s.Unit = s.Kind.Row().Unit
+	if o.Milliseconds {
+		s.Unit = funnel.Milliseconds
+	}
 	if o.CountDenied {
-		r.Flags = limiter.CountDenied
+		s.Flags = limiter.CountDenied
 	}
-	switch {
-	case o.Milliseconds:
-		r.Unit = funnel.Milliseconds
-	case o.Algorithm.isWindow():
-		r.Unit = funnel.WholeSeconds
+	if o.Algorithm == TokenBucket {
+		s.Reading = funnel.Capacity
 	}
-	switch o.Algorithm {
-	case TokenBucket:
-		r.Funnel, err = funnel.NewLimitIn(r.Unit, funnel.Capacity, limit[0], limit[1], limit[2])
-	case FixedWindow:
-		r.Kind = limiter.FixedWindow
-		r.Window, err = window.NewLimit(r.Unit, limit[0], limit[1])
-	case SlidingWindow:
-		r.Kind = limiter.SlidingWindow
-		r.Window, err = window.NewExactLimit(r.Unit, limit[0], limit[1])
-	case ApproxWindow:
-		r.Kind = limiter.ApproxWindow
-		r.Window, err = window.NewLimit(r.Unit, limit[0], limit[1])
-	case Bucket:
-		r.Kind = limiter.Bucket
-		r.Bucket, err = bucket.NewLimit(limit[0])
-	default:
-		r.Funnel, err = funnel.NewLimitIn(r.Unit, o.Reading, limit[0], limit[1], limit[2])
-	}
-	return r, o.Algorithm.named(err)
+	return s
 }
 
 // named has an error speak of columns and flags, as it would speak of the arguments of a command.
@@ -128,7 +128,7 @@ func (a Algorithm) named(err error) error {
 	switch {
 	case err != nil && a == TokenBucket:
 		names = strings.NewReplacer("max_burst", "capacity", "count", "refill_count", "funnel", "bucket")
-	case err != nil && a == SlidingWindow:
+	case err != nil && a.kind() == limiter.SlidingWindow:
 		names = strings.NewReplacer("add APPROX", "use --algorithm approxwindow")
 	default:
 		return err

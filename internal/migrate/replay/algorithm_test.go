@@ -10,6 +10,14 @@ import (
 	"cellserver/internal/funnel"
 )
 
+// The algorithms of kinds, by the commands whose arguments are their columns:
+const (
+	FixedWindow   = TokenBucket + 1 + iota // CL.FIXEDWINDOW
+	SlidingWindow                          // CL.SLIDINGWINDOW
+	ApproxWindow                           // CL.SLIDINGWINDOW with APPROX
+	Bucket                                 // CL.BUCKET: a negative quantity adds units
+)
+
 func TestAlgorithms(t *testing.T) {
 	tests := []struct {
 		name    string
@@ -166,5 +174,6 @@ func TestAlgorithmNames(t *testing.T) {
 		}
 	}
 	_, err := ParseAlgorithm("leaky")
-	checkError(t, err, "want one of funnel, tokenbucket, fixedwindow, slidingwindow, approxwindow, bucket")
+	names := append([]string{"funnel", "tokenbucket", "fixedwindow", "slidingwindow", "approxwindow", "bucket"}, Algorithms()[Bucket+1:]...)
+	checkError(t, err, "want one of "+strings.Join(names, ", "))
 }

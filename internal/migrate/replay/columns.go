@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"cellserver/internal/limiter"
 )
 
 // resultColumns are the columns that a replay appends, replacing any of these names in the trace.
@@ -16,7 +18,8 @@ func resultColumns() []string {
 type columns struct {
 	at, atNs int // one of them is -1
 	key      int
-	limits   []number // of the algorithm
+	limits   []number     // of the algorithm
+	spec     limiter.Spec // of which limits are the numbers
 	quantity number
 	options  Options
 
@@ -38,7 +41,7 @@ func newColumns(header []string, o Options) (columns, error) {
 		quantity = &one
 	}
 	c := columns{
-		at: -1, atNs: -1, key: -1, options: o, limits: o.limits(), quantity: number{"quantity", "--quantity", -1, quantity},
+		at: -1, atNs: -1, key: -1, options: o, limits: o.limits(), spec: o.spec(), quantity: number{"quantity", "--quantity", -1, quantity},
 	}
 	known := map[string]*int{"at": &c.at, "at_ns": &c.atNs, "key": &c.key, "quantity": &c.quantity.column}
 	for i := range c.limits {
@@ -85,17 +88,17 @@ func (c *columns) parse(record []string, r *row) (err error) {
 		return err
 	}
 	r.key = record[c.key]
-	var limit [maxLimits]int64
+	limit := c.spec
 	for i := range c.limits {
-		if limit[i], err = c.limits[i].parse(record); err != nil {
+		if limit.Numbers[i], err = c.limits[i].parse(record); err != nil {
 			return err
 		}
 	}
 	if r.quantity, err = c.quantity.parse(record); err != nil {
 		return err
 	}
-	if r.rule, err = c.options.rule(limit); err != nil {
-		return err
+	if err = limit.Build(&r.rule); err != nil {
+		return c.options.Algorithm.named(err)
 	}
 	for _, i := range c.kept {
 		r.fields = append(r.fields, csvReadable(record[i]))

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"math"
 
-	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
-	"cellserver/internal/limiter/window"
 )
 
 // stays reports whether a target's state stays where another one arrives, so that nobody's debt is forgiven: the one that expires
@@ -24,24 +22,5 @@ func stays(held, other *limiter.State) (stays, ok bool) {
 	case bytes.Equal(held.Payload, other.Payload):
 		return true, true
 	}
-	return remaining(held) < remaining(other), true
-}
-
-// remaining is how many units are left of a limiter whose expiry does not tell, and 0 for others.
-func remaining(s *limiter.State) int64 {
-	copied := *s
-	copied.Payload = bytes.Clone(s.Payload)
-	switch s.Kind {
-	case limiter.Bucket:
-		o := limiter.Operation{Verb: limiter.Level}
-		_, _ = o.Do(&copied, math.MinInt64) // a bucket has a level
-		return o.Count
-	case limiter.FixedWindow:
-		limit, _ := window.NewLimit(funnel.Seconds, math.MaxInt64, 1) // the longest that there is
-		rule := limiter.Rule{Kind: limiter.FixedWindow, Window: limit}
-		result, _, _ := rule.Decide(&copied, math.MinInt64, 0)
-		return result.Remaining
-	default:
-		return 0
-	}
+	return held.Left() < other.Left(), true
 }

@@ -8,7 +8,7 @@ import (
 	"io/fs"
 	"os"
 
-	"cellserver/internal/decide/limits"
+	"cellserver/internal/decide/limits/limitsfile"
 	"cellserver/internal/funnel"
 	"cellserver/internal/keep/persist"
 	"cellserver/internal/keep/persist/disk"
@@ -130,9 +130,9 @@ func CheckDir(ctx context.Context, path string, nowNs int64) (persist.Report, *L
 
 // checkLimits adds what is to be said of the limits that commands have defined.
 func checkLimits(dir disk.Dir, report *persist.Report) {
-	n, size, err := limits.CheckKept(dir)
+	n, size, err := limitsfile.CheckKept(dir)
 	if !errors.Is(err, fs.ErrNotExist) {
-		report.Files = append(report.Files, persist.FileReport{Name: limits.KeptName, Bytes: size, Records: int64(n), Err: err})
+		report.Files = append(report.Files, persist.FileReport{Name: limitsfile.KeptName, Bytes: size, Records: int64(n), Err: err})
 	}
 }
 
@@ -161,7 +161,7 @@ func LoadDir(path string, nowNs int64, from Reader) (counts Counts, err error) {
 			switch {
 			case e.State.ExpiresNs <= nowNs:
 				counts.Expired++
-			case e.State.Kind != limiter.Bucket && e.State.ExpiresNs-nowNs > funnel.MaxToleranceNs:
+			case !e.State.Kind.Row().Endless && e.State.ExpiresNs-nowNs > funnel.MaxToleranceNs:
 				count(&counts.Refused, "empty in more than 2^62 ns")
 			case len(e.Key.Name) > persist.MaxKeyBytes:
 				count(&counts.Refused, "the key is longer than 1 MiB")

@@ -31,7 +31,7 @@ func check(named *limits.Registry) Request {
 		from := len(*joined)
 		*joined = catalog.AppendJoined(*joined, args[1], args[2])
 		q.Key = store.Key{DB: db, Name: (*joined)[from:len(*joined):len(*joined)]}
-		q.Rule = limiter.Rule{Kind: limiter.Named, Unit: funnel.WholeSeconds, Named: limit.Named()}
+		q.Rule = limiter.OfNamed(limit.Named())
 		q.Quantity = quantity
 		return nil
 	}

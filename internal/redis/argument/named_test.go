@@ -39,7 +39,7 @@ func TestCheck(t *testing.T) {
 		if want := "login:" + string(bytes.Repeat([]byte{byte(i)}, i)); string(q.Key.Name) != want || cap(q.Key.Name) != len(want) || q.Key.DB != 7 {
 			t.Errorf("request %d is for %+v", i, q.Key)
 		}
-		if q.Rule.Kind != limiter.Named || q.Rule.Unit != funnel.WholeSeconds || len(q.Rule.Named.Windows) != 1 || q.Quantity != -3 {
+		if n, _ := q.Rule.Shared.(*limiter.NamedLimit); q.Rule.Kind != limiter.Named || q.Rule.Unit != funnel.WholeSeconds || len(n.Windows) != 1 || q.Quantity != -3 {
 			t.Errorf("request %d: %+v", i, q)
 		}
 	}

@@ -17,17 +17,18 @@ type Request func(q *store.Request, db uint16, args [][]byte, reading funnel.Rea
 
 // Requests returns what reads each of the commands that are decided in batches, by their full names.
 func Requests(named *limits.Registry) map[string]Request {
-	return map[string]Request{
-		"cl.throttle":      throttle("cl.throttle").request(),
-		"rl.throttle":      throttle("rl.throttle").request(),
-		"cl.refund":        refund(throttle("cl.refund").request()),
-		"cl.pthrottle":     (shape{"cl.pthrottle", [3]string{"max_burst", "count", "period_ms"}, funnel.Milliseconds, false}).request(),
-		"cl.tokenbucket":   (shape{"cl.tokenbucket", [3]string{"capacity", "refill_count", "period"}, funnel.Seconds, true}).request(),
-		"cl.fixedwindow":   fixedWindow,
-		"cl.slidingwindow": slidingWindow,
-		"cl.bucket|take":   take,
-		"cl.check":         check(named),
+	all := map[string]Request{
+		"cl.throttle":    throttle("cl.throttle").request(),
+		"rl.throttle":    throttle("rl.throttle").request(),
+		"cl.refund":      refund(throttle("cl.refund").request()),
+		"cl.pthrottle":   (shape{"cl.pthrottle", [3]string{"max_burst", "count", "period_ms"}, funnel.Milliseconds, false}).request(),
+		"cl.tokenbucket": (shape{"cl.tokenbucket", [3]string{"capacity", "refill_count", "period"}, funnel.Seconds, true}).request(),
+		"cl.check":       check(named),
 	}
+	for command, s := range siblings() {
+		all[command] = s.request
+	}
+	return all
 }
 
 // shape is how a command has the shape of a funnel as its arguments.
@@ -60,12 +61,11 @@ func (s shape) request() Request {
 		if isCapacity {
 			reading = funnel.Capacity
 		}
-		limit, err := funnel.NewLimitIn(unit, reading, n[0], n[1], n[2])
-		if err != nil {
+		limit := limiter.Spec{Unit: unit, Reading: reading, Numbers: limiter.Numbers(n[:])}
+		if err := limit.Build(&q.Rule); err != nil {
 			return s.named(err)
 		}
 		q.Key = store.Key{DB: db, Name: args[1]}
-		q.Rule = limiter.Rule{Unit: unit, Funnel: limit}
 		q.Quantity = n[3]
 		return nil
 	}

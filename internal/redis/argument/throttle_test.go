@@ -50,7 +50,7 @@ func windowOf(t *testing.T, kind limiter.Kind, flags limiter.Flags, maxCount int
 	if err != nil {
 		t.Fatal(err)
 	}
-	return limiter.Rule{Kind: kind, Flags: flags, Unit: funnel.WholeSeconds, Window: l}
+	return limiter.Rule{Kind: kind, Flags: flags, Unit: funnel.WholeSeconds, Packed: l.Packed()}
 }
 
 func TestRequests(t *testing.T) {

@@ -92,7 +92,7 @@ func NewEngine(c Config) (*Engine, error) {
 		cat = cat.Without(admin.MemoryOnly, "save", "bgsave", "bgrewriteaof")
 	}
 	if c.NamedLimits == nil {
-		c.NamedLimits = limits.New(limits.Config{Reading: c.Reading, Log: c.Log})
+		c.NamedLimits = limits.New(limits.Config{Log: c.Log})
 	}
 	records, logins, register := observe.New(cat, c.Now()), &login.Failures{}, &clients.Register{}
 	newKeys := &clients.NewKeys{}

@@ -174,7 +174,7 @@ func (s *Session) replyRequest(q *store.Request) {
 
 // countNamed counts what was decided by named limits: once for many requests of one limit, for all loops share its counters.
 func (s *Session) countNamed(batch []store.Request) {
-	if batch[0].Rule.Kind != limiter.Named { // and so are all, as they are of one command
+	if batch[0].Rule.Shared == nil { // and so it is of all, as they are of one command
 		return
 	}
 	var counter *atomic.Uint64
@@ -184,7 +184,7 @@ func (s *Session) countNamed(batch []store.Request) {
 		if q.Err != nil {
 			continue
 		}
-		if next := q.Rule.Named.Counter(q.Quantity, &q.Result); next != counter {
+		if next := q.Rule.Shared.Counter(q.Quantity, &q.Result); next != counter {
 			s.countOn(counter, n)
 			counter, n = next, 0
 		}

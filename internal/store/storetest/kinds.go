@@ -8,7 +8,7 @@ import (
 
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
-	"cellserver/internal/limiter/window"
+	"cellserver/internal/limiter/limitertest"
 	"cellserver/internal/store"
 )
 
@@ -147,19 +147,29 @@ func checkKindsExclusive(t reporter, s store.Store) {
 
 // makers make a key of each kind that expires in a minute, or never.
 func makers() map[limiter.Kind]act {
-	l, minute := limit(9, 1, 60), mustWindow(window.NewExactLimit(funnel.Seconds, 9, 60))
-	return map[limiter.Kind]act{
-		limiter.Funnel:        ofRequest(limiter.OfFunnel(l), 1),
-		limiter.Reserving:     ofOperation(limiter.Operation{Verb: limiter.Reserve, Funnel: l, Quantity: 1, ID: 7, TTLNs: 60 * sec}),
-		limiter.FixedWindow:   ofRequest(limiter.Rule{Kind: limiter.FixedWindow, Window: minute}, 2),
-		limiter.SlidingWindow: ofRequest(limiter.Rule{Kind: limiter.SlidingWindow, Window: minute}, 2),
-		limiter.ApproxWindow:  ofRequest(limiter.Rule{Kind: limiter.ApproxWindow, Window: minute}, 2),
-		limiter.Bucket:        ofOperation(limiter.Operation{Verb: limiter.Fill, Max: 5}),
-		limiter.Concurrency:   ofOperation(limiter.Operation{Verb: limiter.Acquire, Max: 5, ID: 7, TTLNs: 60 * sec}),
-		limiter.Named: ofRequest(limiter.Rule{Kind: limiter.Named, Named: &limiter.NamedLimit{Windows: []limiter.Window{
-			{Funnel: l, PeriodNs: 60 * sec}, {Funnel: limit(99, 1, 1), PeriodNs: sec},
-		}}}, 1),
+	all := map[limiter.Kind]act{}
+	for kind := range limiter.Kinds {
+		c, err := limitertest.Maker(kind)
+		switch {
+		case err != nil:
+			panic(err) // a mistake in that package
+		case c.Operation != nil:
+			all[kind] = ofOperation(*c.Operation)
+		default:
+			all[kind] = ofRequest(c.Rule, c.Quantity)
+		}
 	}
+	return all
+}
+
+// endless returns how many kinds have keys that never expire unless they are told to.
+func endless() (n int) {
+	for kind := range limiter.Kinds {
+		if kind.Row().Endless {
+			n++
+		}
+	}
+	return n
 }
 
 // isOther says whether what makes a key of one kind is refused by a key of another.
@@ -201,7 +211,7 @@ func checkWrongType(t reporter, s store.Store) {
 					}
 					wantState(t, s, t0, k, before, true)
 				}
-				if found == limiter.Bucket {
+				if found.Row().Endless {
 					wantDeleted(t, s, t0+sec, []store.Key{k}, 1)
 				}
 				makeKey(t, s, t0+3600*sec, k, made)
@@ -263,7 +273,7 @@ func checkOneEntry(t reporter, s store.Store) {
 				t.Fatalf("%d keys, and there are %d", st.Keys, len(kindNames()))
 			}
 			for _, name := range kindNames() {
-				if kind == limiter.Bucket {
+				if kind.Row().Endless {
 					wantDeleted(t, s, nowNs, []store.Key{key(1, name)}, 1)
 				}
 			}
@@ -298,10 +308,10 @@ func checkKindsWalk(t reporter, s store.Store) {
 			t.Fatalf("Scan met %d keys", met)
 		}
 	}
-	all := store.KeyCount{Keys: 150 * len(makers()), Expiring: 150 * (len(makers()) - 1)}
+	all := store.KeyCount{Keys: 150 * len(makers()), Expiring: 150 * (len(makers()) - endless())}
 	wantKeyCounts(t, w, t0, all, all)
-	buckets := store.KeyCount{Keys: 150} // which never expire
-	wantKeyCounts(t, w, t0+3600*sec, buckets, buckets)
+	stay := store.KeyCount{Keys: 150 * endless()}
+	wantKeyCounts(t, w, t0+3600*sec, stay, stay)
 	w.FlushAll()
 	wantCounts(t, w, t0, 0, 0)
 }
@@ -326,31 +336,38 @@ func checkNever(t reporter, s store.Store) {
 	}
 }
 
+// checkKindsStats: what is requested of a kind counts as allowed and limited as often as its arithmetic says.
 func checkKindsStats(t reporter, s store.Store) {
 	before := statsOf(s)
+	var want [limiter.Kinds]store.Outcomes
 	for kind, a := range makers() {
-		makeKey(t, s, t0, key(0, strconv.Itoa(int(kind))), kind)
-		for range 20 {
-			a.on(t, s, t0, key(0, strconv.Itoa(int(kind))))
+		k, state := key(0, strconv.Itoa(int(kind))), limiter.State{}
+		for range 21 {
+			var as answer
+			state, as = a.to(state, t0)
+			a.on(t, s, t0, k)
+			switch {
+			case a.operation != nil && !a.operation.Outcome().Requests:
+			case as.result.Limited:
+				want[kind].Limited++
+			default:
+				want[kind].Allowed++
+			}
 		}
 	}
 	tx := begin(t, s, t0, key(0, "tx"))
 	_ = makers()[limiter.Concurrency].on(t, tx, t0, key(0, "tx"))
 	tx.Commit()
-	st := statsOf(s)
-	// Of a unit each: a funnel and a reservation that hold 10, and named limits; of two: windows that hold 9. The holder is
-	// always the same, and filling a bucket is no request.
-	if allowed, limited := st.Allowed-before.Allowed, st.Limited-before.Limited; allowed != 3*10+3*4+21+1 || limited != 3*11+3*17 {
-		t.Fatalf("%d allowed, %d limited", allowed, limited)
-	}
-	of1, of2 := store.Outcomes{Allowed: 10, Limited: 11}, store.Outcomes{Allowed: 4, Limited: 17}
-	for kind, want := range [limiter.Kinds]store.Outcomes{
-		limiter.Funnel: of1, limiter.Reserving: of1, limiter.Named: of1, limiter.Concurrency: {Allowed: 21 + 1},
-		limiter.FixedWindow: of2, limiter.SlidingWindow: of2, limiter.ApproxWindow: of2,
-	} {
+	want[limiter.Concurrency].Allowed++
+	st, all := statsOf(s), store.Outcomes{}
+	for kind, want := range want {
+		all.Allowed, all.Limited = all.Allowed+want.Allowed, all.Limited+want.Limited
 		got := store.Outcomes{Allowed: st.Outcomes[kind].Allowed - before.Outcomes[kind].Allowed, Limited: st.Outcomes[kind].Limited - before.Outcomes[kind].Limited}
 		if got != want {
 			t.Fatalf("kind %d: %+v, want %+v", kind, got, want)
 		}
+	}
+	if got := (store.Outcomes{Allowed: st.Allowed - before.Allowed, Limited: st.Limited - before.Limited}); got != all {
+		t.Fatalf("%+v of all kinds, want %+v", got, all)
 	}
 }

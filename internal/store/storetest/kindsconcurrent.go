@@ -15,7 +15,7 @@ import (
 func checkKindsConcurrent(t reporter, s store.Store) {
 	const callers, each, most = 6, 100, 1 << 12
 	hot, twice, held := key(0, "hot"), key(0, "counted twice in a step"), key(1, "held")
-	rule := limiter.Rule{Kind: limiter.SlidingWindow, Window: mustWindow(window.NewExactLimit(funnel.Seconds, most, 60))}
+	rule := limiter.Rule{Kind: limiter.SlidingWindow, Packed: mustWindow(window.NewExactLimit(funnel.Seconds, most, 60)).Packed()}
 	one := ofRequest(rule, 1)
 	transactor, _ := s.(store.Transactor)
 	var wg sync.WaitGroup

@@ -8,7 +8,7 @@ import (
 
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
-	"cellserver/internal/limiter/bucket"
+	"cellserver/internal/limiter/limitertest"
 	"cellserver/internal/limiter/window"
 	"cellserver/internal/store"
 )
@@ -84,19 +84,23 @@ func mustWindow(l window.Limit, err error) window.Limit {
 	return l
 }
 
-func mustBucket(l bucket.Limit, err error) bucket.Limit {
-	if err != nil {
-		panic(err)
+// ruleOf returns the rule of a kind of a size, for a second or two, and false for a kind that no request is decided by.
+func ruleOf(kind limiter.Kind, size int64) (r limiter.Rule, ok bool) {
+	r, err := limitertest.Rule(kind, size, size+1, 1+size%2)
+	if err != nil && !errors.Is(err, limiter.ErrWrongType) {
+		panic(err) // a mistake in that package
 	}
-	return l
+	return r, err == nil
 }
 
-// ruleOf returns the rule of a kind of a size, for a second or two.
-func ruleOf(kind limiter.Kind, size int64) limiter.Rule {
-	return limiter.Rule{
-		Kind: kind, Funnel: limit(size, size+1, 1), Window: mustWindow(window.NewExactLimit(funnel.Seconds, size, 1+size%2)),
-		Bucket: mustBucket(bucket.NewLimit(size)),
+// requested returns a rule of each kind that requests are decided by.
+func requested(size int64) (rules []limiter.Rule) {
+	for kind := range limiter.Kinds {
+		if r, ok := ruleOf(kind, size); ok {
+			rules = append(rules, r)
+		}
 	}
+	return rules
 }
 
 // namedRule returns the rule of a named limit of a few windows.
@@ -105,14 +109,15 @@ func (r source) namedRule(size int64) limiter.Rule {
 	for i := range r.IntN(6) {
 		named.Windows = append(named.Windows, limiter.Window{Funnel: limit(size, size, int64(1+i)), PeriodNs: int64(1+i) * sec})
 	}
-	return limiter.Rule{Kind: limiter.Named, Unit: funnel.WholeSeconds, Named: named}
+	return limiter.OfNamed(named)
 }
 
 // acts are things to do to keys of every kind, of which some wait long and some make payloads large.
 func (r source) act() act {
 	size := []int64{1, 3, 10, 60, 300}[r.IntN(5)]
-	if kinds := []limiter.Kind{limiter.Funnel, limiter.FixedWindow, limiter.SlidingWindow, limiter.ApproxWindow, limiter.Bucket, limiter.Named}; r.IntN(3) > 0 {
-		rule := ruleOf(kinds[r.IntN(len(kinds))], size)
+	if r.IntN(3) > 0 {
+		rules := requested(size)
+		rule := rules[r.IntN(len(rules))]
 		if rule.Kind == limiter.Named {
 			rule = r.namedRule(size)
 		}

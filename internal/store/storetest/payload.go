@@ -32,7 +32,7 @@ func payloadChecks() []check {
 // count adds units to a fixed window of a minute, of which 100 are allowed.
 func count(quantity int64) act {
 	l := mustWindow(window.NewLimit(funnel.Seconds, 100, 60))
-	return ofRequest(limiter.Rule{Kind: limiter.FixedWindow, Window: l}, quantity)
+	return ofRequest(limiter.Rule{Kind: limiter.FixedWindow, Packed: l.Packed()}, quantity)
 }
 
 // hold adds a holder for a minute.

@@ -210,7 +210,7 @@ func checkStepsStats(t reporter, s store.Store) {
 // checkStepsConcurrent: a step is done at once.
 func checkStepsConcurrent(t reporter, s store.Store) {
 	const callers, each = 8, 50
-	rule := ruleOf(limiter.SlidingWindow, callers*each) // half of them may
+	rule, _ := ruleOf(limiter.SlidingWindow, callers*each) // half of them may
 	var allowed atomic.Int64
 	var wg sync.WaitGroup
 	for range callers {

@@ -19,15 +19,10 @@ const NativeMost = 1 << 50
 
 // IsNative reports whether the native script can decide a request.
 func IsNative(q *store.Request) bool {
-	var most int64
-	switch q.Rule.Kind {
-	case limiter.FixedWindow:
-		most = q.Rule.Window.MaxCount()
-	case limiter.Bucket:
-		most = q.Rule.Bucket.Capacity()
-	default:
+	if k := q.Rule.Kind; k != limiter.FixedWindow && k != limiter.Bucket {
 		return false
 	}
+	most := q.Rule.Packed[0]
 	return most < NativeMost && q.Quantity < NativeMost && q.Quantity > -NativeMost
 }
 
@@ -42,15 +37,10 @@ func (s *Scripts) NativeArgs(kind limiter.Kind, nowNs int64) []any {
 
 // AppendNativeRun appends so many of a request to the native script's arguments.
 func AppendNativeRun(args []any, n int64, q *store.Request) []any {
-	var most, countDenied int64
-	var period uint64
-	if r := &q.Rule; r.Kind == limiter.FixedWindow {
-		most, period = r.Window.MaxCount(), r.Window.PeriodNs()
-		if r.Flags&limiter.CountDenied != 0 {
-			countDenied = 1
-		}
-	} else {
-		most = r.Bucket.Capacity()
+	r := &q.Rule
+	most, period, countDenied := r.Packed[0], uint64(r.Packed[1]), int64(0) // a bucket has no period
+	if r.Flags&limiter.CountDenied != 0 {
+		countDenied = 1
 	}
 	return append(args, n, q.Quantity, most, int64(period>>32), int64(period&(1<<32-1)), countDenied)
 }

@@ -21,8 +21,8 @@ func someStates(t testing.TB) (states []limiter.State) {
 	t.Helper()
 	for kind := range limiter.Kinds {
 		s, err := limitertest.State(kind, t0+limitertest.LifeNs, 2)
-		if err != nil {
-			t.Fatal(err)
+		if err != nil || s.Kind != kind {
+			t.Fatalf("kind %v: %v, %v", kind, s.Kind, err)
 		}
 		states = append(states, s)
 	}

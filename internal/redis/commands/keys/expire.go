@@ -55,9 +55,9 @@ func expireKey(c session.Call, args [][]byte, unit time.Duration, isTime bool) e
 		if _, err := c.Delete([]store.Key{c.Key(args[1])}); err != nil {
 			return err
 		}
-	case e.Kind == limiter.Bucket && isTime:
+	case e.Kind.Row().Endless && isTime:
 		return expireAtNs(c, args[1], sumNs(0, atMs))
-	case e.Kind == limiter.Bucket:
+	case e.Kind.Row().Endless:
 		return expireAtNs(c, args[1], sumNs(c.Now(), n*unitMs))
 	}
 	c.Reply().Int(1)
@@ -131,7 +131,7 @@ func persist(c session.Call, args [][]byte) error {
 	switch {
 	case err != nil:
 		return err
-	case ok && e.Kind == limiter.Bucket && e.ExpiresNs != limiter.NeverNs:
+	case ok && e.Kind.Row().Endless && e.ExpiresNs != limiter.NeverNs:
 		return expireAtNs(c, args[1], limiter.NeverNs)
 	}
 	c.Reply().Int(0)

@@ -190,25 +190,18 @@ func strLen(c session.Call, args [][]byte) error {
 	return nil
 }
 
+// objectEncoding says how a key's state is kept: a funnel's as the integer that redis-cell stores.
 func objectEncoding(c session.Call, args [][]byte) error {
 	e, ok, err := c.Entry(args[2])
 	switch {
 	case err != nil:
 		return err
 	case ok:
-		c.Reply().BulkString(encodingOf(e.Kind))
+		c.Reply().BulkString(e.Kind.Row().Encoding)
 	default:
 		c.Reply().Null()
 	}
 	return nil
-}
-
-// encodingOf says how a key's state is kept: a funnel's as the integer that redis-cell stores.
-func encodingOf(k limiter.Kind) string {
-	return [limiter.Kinds]string{
-		limiter.Funnel: "int", limiter.Reserving: "reservations", limiter.FixedWindow: "counter", limiter.SlidingWindow: "ring",
-		limiter.ApproxWindow: "counters", limiter.Bucket: "level", limiter.Concurrency: "leases", limiter.Named: "funnels",
-	}[k]
 }
 
 // memoryUsage is MEMORY USAGE key [SAMPLES count].

@@ -29,7 +29,7 @@ func states(t *testing.T) (all []limiter.State) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	long, r := limiter.State{}, limiter.Rule{Kind: limiter.SlidingWindow, Window: limit}
+	long, r := limiter.State{}, limiter.Rule{Kind: limiter.SlidingWindow, Packed: limit.Packed()}
 	for i := range int64(window.MaxExact) {
 		if _, changed, err := r.Decide(&long, rig.T0+i*i, 1); !changed || err != nil {
 			t.Fatalf("request %d: %v", i, err)

@@ -62,7 +62,7 @@ func (k codec) restore(c session.Call, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	if s.Kind == limiter.Bucket {
+	if s.Kind.Row().Endless {
 		if s.ExpiresNs = o.expiresNs(ttlMs, c.Now()); s.ExpiresNs <= c.Now() {
 			return replaceByNothing(c, args[1], o.when)
 		}
@@ -90,7 +90,7 @@ func (k codec) stateOf(payload []byte, nowNs int64) (limiter.State, error) {
 		return s, errDamaged
 	case err != nil:
 		return s, errNotTAT
-	case s.Kind == limiter.Bucket || s.ExpiresNs > nowNs && s.ExpiresNs-nowNs <= funnel.MaxToleranceNs:
+	case s.Kind.Row().Endless || s.ExpiresNs > nowNs && s.ExpiresNs-nowNs <= funnel.MaxToleranceNs:
 		return s, nil
 	case s.Kind == limiter.Funnel:
 		return s, errNotTAT

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"cellserver/internal/decide/limits"
+	"cellserver/internal/decide/limits/limitsfile"
 	"cellserver/internal/funnel"
 	"cellserver/internal/keep/persist/disk/disktest"
 	"cellserver/internal/redis/commands"
@@ -34,11 +35,11 @@ func expect(t *testing.T, s *rig.Client, in, want string) {
 // withLimits has limits kept in a directory, and read from a file.
 func withLimits(dir *disktest.Dir, file string) func(*commands.Config) {
 	return func(c *commands.Config) {
-		config := limits.Config{File: file, Reading: c.Reading, Log: slog.New(slog.DiscardHandler)}
+		config := limitsfile.Config{File: file, Reading: c.Reading, Log: slog.New(slog.DiscardHandler)}
 		if dir != nil {
 			config.Dir = dir
 		}
-		c.NamedLimits = limits.New(config)
+		c.NamedLimits = limitsfile.New(config)
 	}
 }
 
@@ -152,7 +153,7 @@ func TestLimitSetIsKept(t *testing.T) {
 	dir := disktest.New()
 	s := rig.New(withLimits(dir, "")).Session()
 	kept := func() (n int) {
-		n, _, err := limits.CheckKept(dir.Kill())
+		n, _, err := limitsfile.CheckKept(dir.Kill())
 		if err != nil {
 			t.Error(err)
 		}
@@ -197,7 +198,7 @@ func TestManyLimitChanges(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if n, _, err := limits.CheckKept(dir); n != clients*changes+1 || err != nil {
+	if n, _, err := limitsfile.CheckKept(dir); n != clients*changes+1 || err != nil {
 		t.Errorf("%d limits are kept, %v", n, err)
 	}
 	if got := rig.Say(t, r.Session(), "CL.LIMIT GET login\r\n"); !strings.Contains(got, fmt.Sprintf("allowed\r\n:%d\r\n", clients*changes)) {

@@ -1,0 +1,143 @@
+package durability
+
+import (
+	"math/rand/v2"
+	"syscall"
+	"testing"
+	"time"
+
+	"cellserver/e2e/harness"
+	"cellserver/internal/test/killtest"
+	"cellserver/internal/test/patience"
+	"cellserver/internal/test/racetest"
+)
+
+// killLoad is the load of the tests that kill a server.
+func killLoad(eachReply bool) *killtest.Load {
+	return killtest.New(killtest.Config{Clients: 6, Keys: 2000, EachReply: eachReply, Seed: rand.Uint64()})
+}
+
+// checkLoad fails the test for each key that is not as it may be.
+func checkLoad(t *testing.T, load *killtest.Load, p *harness.Process) (found killtest.Found) {
+	t.Helper()
+	found, err := load.Check(t.Context(), p.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, line := range found.Wrong {
+		if i == 10 {
+			t.Errorf("and %d keys more", len(found.Wrong)-i)
+			break
+		}
+		t.Error(line)
+	}
+	return found
+}
+
+// endLoad ends a server under load, and fails the test for what clients saw amiss before.
+func endLoad(t *testing.T, run *killtest.Run, p *harness.Process, sig syscall.Signal) (code int) {
+	t.Helper()
+	for _, line := range run.End(func() { code = p.Stop(t, sig) }) {
+		t.Error(line)
+	}
+	return code
+}
+
+// TestLoadNoticesLosses: a server that knows nothing of what was before is found out.
+func TestLoadNoticesLosses(t *testing.T) {
+	t.Parallel()
+	load := killLoad(true)
+	p := harness.StartKeeping(t, t.TempDir())
+	run := load.Begin(t.Context(), p.Addr)
+	patience.Until(func() bool { return load.Confirmed() > 100 })
+	for _, line := range run.Pause() {
+		t.Error(line)
+	}
+	if found := checkLoad(t, load, p); found.Confirmed == 0 || found.Unsure != 0 {
+		t.Errorf("%+v", found)
+	}
+	run = load.Begin(t.Context(), p.Addr)
+	patience.Until(func() bool { return load.Confirmed() > 100 })
+	endLoad(t, run, p, syscall.SIGKILL)
+	found, err := load.Check(t.Context(), harness.StartKeeping(t, t.TempDir()).Addr)
+	if err != nil || len(found.Wrong) == 0 { // how many depends on how many calls there was time for
+		t.Errorf("%d of %d keys are lost: %v", len(found.Wrong), found.Keys, err)
+	}
+}
+
+// TestKills kills a server at random moments under load. No key is older than the last sync that was confirmed, and none has
+// what nobody asked for. With an interval of 0 nothing is lost that was confirmed.
+func TestKills(t *testing.T) {
+	t.Parallel()
+	kills := 10
+	if testing.Short() {
+		kills = 2
+	}
+	for _, interval := range []string{"1s", "0"} {
+		t.Run(interval, func(t *testing.T) {
+			t.Parallel()
+			racetest.OneAtATime(t)
+			dir, load := t.TempDir(), killLoad(interval == "0")
+			var sum killtest.Found
+			for round := range kills {
+				p := harness.StartKeeping(t, dir, "--fsync-interval", interval)
+				found := checkLoad(t, load, p)
+				t.Logf("kill %d: %d calls to be kept, %d later ones; of %d keys %d have one of these", round, found.Confirmed, found.Unsure, found.Keys, found.Survived)
+				sum.Confirmed += found.Confirmed
+				run := load.Begin(t.Context(), p.Addr)
+				time.Sleep(rand.N(2500 * time.Millisecond))
+				endLoad(t, run, p, syscall.SIGKILL)
+				if rand.N(2) == 0 {
+					killAtStart(t, dir, interval)
+				}
+				if t.Failed() {
+					return
+				}
+			}
+			found := checkLoad(t, load, harness.StartKeeping(t, dir, "--fsync-interval", interval))
+			if sum.Confirmed += found.Confirmed; sum.Confirmed == 0 {
+				t.Error("nothing was confirmed")
+			}
+		})
+	}
+}
+
+// killAtStart kills a server while it starts: while it loads, or when it begins a log, or later.
+func killAtStart(t *testing.T, dir, interval string) {
+	t.Helper()
+	p := harness.Start(t, harness.Command(t, "--addr", "127.0.0.1:0", "--metrics-addr", "", "--data-dir", dir, "--fsync-interval", interval))
+	time.Sleep(rand.N(200 * time.Millisecond))
+	p.Stop(t, syscall.SIGKILL)
+}
+
+// TestSIGTERMLosesNothing: what was answered is there after the next start, also if a snapshot was being written.
+func TestSIGTERMLosesNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	t.Parallel()
+	for _, interval := range []string{"1s", "no", "0"} {
+		t.Run(interval, func(t *testing.T) {
+			t.Parallel()
+			racetest.OneAtATime(t)
+			dir, load := t.TempDir(), killLoad(interval == "0")
+			p, confirmed := harness.StartKeeping(t, dir, "--fsync-interval", interval), 0
+			for round := range 4 {
+				run := load.Begin(t.Context(), p.Addr)
+				time.Sleep(rand.N(500 * time.Millisecond))
+				if round > 1 {
+					harness.SayTo(t, p.Dial(t), "BGSAVE\r\n", "\r\n") // unless a client has just had that
+				}
+				if code := endLoad(t, run, p, syscall.SIGTERM); code != 0 {
+					t.Errorf("it ended with %d", code)
+				}
+				load.ConfirmReplied()
+				p = harness.StartKeeping(t, dir, "--fsync-interval", interval)
+				confirmed += checkLoad(t, load, p).Confirmed
+			}
+			if confirmed == 0 { // a round may end before its first reply
+				t.Error("nothing was confirmed")
+			}
+		})
+	}
+}

@@ -1,0 +1,183 @@
+package durability
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"cellserver/e2e/harness"
+	"cellserver/internal/limiter"
+	"cellserver/internal/limiter/limitertest"
+	rdbcodec "cellserver/internal/store/rdb"
+)
+
+// formatDirs are data directories that the first versions with each format wrote: one with a snapshot and two logs, one with a
+// log of which a part was flushed. They stay as they are when there are other formats. Their keys expire in 90 years.
+var formatDirs = []string{"testdata/format1/snapshot", "testdata/format1/flushed", "testdata/format2/snapshot", "testdata/format2/flushed"}
+
+// formatKinds is how many kinds of limiters the versions had that wrote them.
+const formatKinds = limiter.Named + 1
+
+// writtenFormat is the one that this version writes.
+const writtenFormat = "format2"
+
+// expectedFile has a line for each key: its database, its name and when it expires in milliseconds, or -2 where it is gone, and
+// with format 2 behind it what DUMP returns.
+const expectedFile = "expected.txt"
+
+// TestFormats: what earlier versions wrote is read, and kept. UPDATE_FORMAT=1 writes that of this version anew, which only a
+// change of a format that no release has can be a reason for.
+func TestFormats(t *testing.T) {
+	t.Parallel()
+	for _, golden := range formatDirs {
+		t.Run(strings.TrimPrefix(golden, "testdata/"), func(t *testing.T) {
+			t.Parallel()
+			dumps := strings.Contains(golden, "format2")
+			if strings.Contains(golden, writtenFormat) && os.Getenv("UPDATE_FORMAT") != "" {
+				writeFormat(t, golden)
+			}
+			files := contents(t, golden)
+			expected := string(files[expectedFile])
+			if dumps && strings.Count(expected, "CELLSTAT") < 3*int(formatKinds-1) || strings.Count(expected, "\n") < len(formatKeys())*len(formatDBs()) {
+				t.Fatalf("%s has %q", golden, expected)
+			}
+			dir := write(t, lacking(files, expectedFile))
+			for range 2 {
+				p := harness.StartKeeping(t, dir)
+				if got := keysAsExpected(t, p, dumps); got != expected {
+					t.Errorf("got\n%s, want\n%s", got, expected)
+				}
+				harness.SyncAll(t, p)
+				p.Stop(t, syscall.SIGKILL)
+			}
+		})
+	}
+}
+
+func formatKeys() []string {
+	return []string{"short", "of sixteen bytes", strings.Repeat("long:", 20), "\x00\xff\r\n", "gone", "later", "refunded"}
+}
+
+func formatDBs() []int { return []int{0, 1, 15} }
+
+// kindKeys are the keys of other limiters than funnels.
+func kindKeys() (names []string) {
+	for kind := range formatKinds {
+		if kind != limiter.Funnel {
+			names = append(names, "of "+kind.String(), strings.Repeat("long:", 20)+kind.String())
+		}
+	}
+	return names
+}
+
+// keysAsExpected returns what expectedFile has.
+func keysAsExpected(t *testing.T, p *harness.Process, dumps bool) string {
+	t.Helper()
+	keys := formatKeys()
+	if dumps {
+		keys = append(keys, kindKeys()...)
+	}
+	var b strings.Builder
+	for _, db := range formatDBs() {
+		rdb := harness.Database(t, p, db)
+		for _, key := range keys {
+			ms, err := rdb.Do(t.Context(), "PEXPIRETIME", key).Int64()
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(&b, "%d %q %d", db, key, ms)
+			if dumps {
+				state, err := rdb.Dump(t.Context(), key).Result()
+				if err != nil && !errors.Is(err, redis.Nil) {
+					t.Fatal(err)
+				}
+				fmt.Fprintf(&b, " %q", state)
+			}
+			b.WriteByte('\n')
+		}
+	}
+	return b.String()
+}
+
+// restore gives a key a state that other calls would have made an hour before it expires, in 90 years.
+func restore(t *testing.T, rdb *redis.Client, key string, units int64) {
+	t.Helper()
+	for kind := range limiter.Kinds {
+		if !strings.HasSuffix(key, kind.String()) {
+			continue
+		}
+		s, err := limitertest.State(kind, time.Now().AddDate(90, 0, 0).UnixNano(), units)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := rdb.RestoreReplace(t.Context(), key, 0, string(rdbcodec.NewCodec().Append(nil, &s))).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// writeFormat writes a directory of this version.
+func writeFormat(t *testing.T, golden string) {
+	t.Helper()
+	dir := t.TempDir()
+	p := harness.StartKeeping(t, dir, "--fsync-interval", "0")
+	say := func(db int, args ...any) {
+		t.Helper()
+		rdb := harness.Database(t, p, db)
+		if err := rdb.Do(t.Context(), args...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	chargeAll := func(keys []string) {
+		t.Helper()
+		for _, db := range formatDBs() {
+			for i, key := range keys {
+				say(db, "CL.THROTTLE", key, 400_000, 1, 10_000, 300_000+i)
+			}
+		}
+	}
+	restoreAll := func(keys []string, units int64) {
+		t.Helper()
+		for _, db := range formatDBs() {
+			for _, key := range keys {
+				restore(t, harness.Database(t, p, db), key, units)
+			}
+		}
+	}
+	keys, kinds := formatKeys(), kindKeys()
+	chargeAll(keys[:5])
+	restoreAll(kinds, 1)
+	say(0, "SAVE")
+	say(0, "DEL", keys[4])
+	say(1, "CL.THROTTLE", keys[0], 400_000, 1, 10_000, 1)
+	if filepath.Base(golden) == "flushed" {
+		say(0, "FLUSHALL")
+		chargeAll(keys[1:3])
+		restoreAll(kinds, 2)
+	}
+	p.Stop(t, syscall.SIGKILL)
+	p = harness.StartKeeping(t, dir, "--fsync-interval", "0")
+	chargeAll(keys[5:])
+	restoreAll(kinds[len(kinds)/2:], 4)
+	say(15, "CL.THROTTLE", keys[6], 400_000, 1, 10_000, -5)
+	expected := keysAsExpected(t, p, true)
+	p.Stop(t, syscall.SIGKILL)
+	if err := os.RemoveAll(golden); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(golden, 0o755); err != nil { //nolint:gosec // a part of the source
+		t.Fatal(err)
+	}
+	for name, b := range having(contents(t, dir), expectedFile, []byte(expected)) {
+		if err := os.WriteFile(filepath.Join(golden, name), b, 0o644); err != nil { //nolint:gosec // a part of the source
+			t.Fatal(err)
+		}
+	}
+}

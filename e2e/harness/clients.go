@@ -1,0 +1,67 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"cellserver/internal/test/patience"
+	"cellserver/internal/test/processtest"
+)
+
+// RedisTool returns one of Redis's programs, connected to p and without the user's own settings.
+func RedisTool(t *testing.T, p *Process, tool string, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := processtest.Command(t, Need(t, tool), append([]string{"-h", "127.0.0.1", "-p", p.Port()}, args...)...)
+	cmd.Env = []string{"TERM=xterm", "HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH")}
+	return cmd
+}
+
+// Need finds one of Redis's programs.
+func Need(t *testing.T, tool string) (path string) {
+	t.Helper()
+	if tool == "redis-server" {
+		return processtest.Need(t, tool, tool)
+	}
+	return processtest.Need(t, tool, "redis-tools")
+}
+
+// GoRedis returns a client, and fails the test if go-redis logs anything while the test runs. It does not
+// retry, because a repeated call would be counted twice.
+func GoRedis(t *testing.T, o redis.Options) *redis.Client {
+	t.Helper()
+	log := &redisLog{}
+	redis.SetLogger(log)
+	o.MaxRetries = -1
+	o.DialTimeout, o.ReadTimeout = patience.Forever, patience.Forever
+	o.WriteTimeout, o.PoolTimeout = patience.Forever, patience.Forever
+	client := redis.NewClient(&o)
+	t.Cleanup(func() {
+		if err := client.Close(); err != nil {
+			t.Error(err)
+		}
+		log.mu.Lock()
+		defer log.mu.Unlock()
+		for _, line := range log.lines {
+			t.Error("go-redis logged:", line)
+		}
+	})
+	return client
+}
+
+// redisLog collects what go-redis logs.
+type redisLog struct {
+	mu    sync.Mutex // guards lines
+	lines []string
+}
+
+func (l *redisLog) Printf(_ context.Context, format string, v ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, fmt.Sprintf(format, v...))
+}

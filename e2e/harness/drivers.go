@@ -1,0 +1,41 @@
+package harness
+
+import (
+	"crypto/tls"
+	"testing"
+)
+
+// Starter is StartServer with one of the connection drivers.
+type Starter func(t *testing.T, args ...string) *Process
+
+// OnEachDriver runs a test with a goroutine per connection, with event loops where they are supported, and
+// over TLS, which always uses goroutines. The tests run in parallel, because they mostly wait.
+func OnEachDriver(t *testing.T, test func(t *testing.T, startServer Starter)) {
+	t.Helper()
+	onEachDriverInTurn(t, func(t *testing.T, startServer Starter) {
+		t.Parallel()
+		test(t, startServer)
+	})
+}
+
+// onEachDriverInTurn is OnEachDriver for tests that must have ended when it returns.
+func onEachDriverInTurn(t *testing.T, test func(t *testing.T, startServer Starter)) {
+	t.Helper()
+	for _, ioThreads := range []string{"0", "1"} {
+		t.Run("io-threads="+ioThreads, func(t *testing.T) {
+			test(t, func(t *testing.T, args ...string) *Process {
+				t.Helper()
+				return StartServer(t, append([]string{"--io-threads", ioThreads}, args...)...)
+			})
+		})
+	}
+	t.Run("tls", func(t *testing.T) {
+		test(t, func(t *testing.T, args ...string) *Process {
+			t.Helper()
+			files, ca := NewTLSFiles(t)
+			p := StartServer(t, append(files.Flags(), args...)...)
+			p.TLS = &tls.Config{RootCAs: ca.Pool, ServerName: "localhost"}
+			return p
+		})
+	})
+}

@@ -1,0 +1,45 @@
+package harness
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// Rewrite replaces a file, has the server reload it, and waits until the log says so.
+func (p *Process) Rewrite(t *testing.T, path, text, logged string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.Reload(t, logged)
+}
+
+// Reload has the server reload its files, and waits until the log says so.
+func (p *Process) Reload(t *testing.T, logged string) {
+	t.Helper()
+	before := strings.Count(p.Log.String(), logged)
+	if err := p.Cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	p.Eventually(t, "log "+logged, func() bool { return strings.Count(p.Log.String(), logged) > before })
+}
+
+// Get is CONFIG GET of a setting.
+func (p *Process) Get(t *testing.T, name, want string) {
+	t.Helper()
+	Exchange(t, p.Dial(t), "CONFIG GET "+name+"\r\n", fmt.Sprintf("*2\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n", len(name), name, len(want), want))
+}
+
+// WriteConfig writes a config file.
+func WriteConfig(t *testing.T, text string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "cellserver.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

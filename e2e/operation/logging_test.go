@@ -1,0 +1,150 @@
+package operation
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"cellserver/e2e/harness"
+	"cellserver/internal/test/processtest"
+)
+
+// fullPipe returns the end of a pipe to write to, which is full, and the one to read from.
+func fullPipe(t *testing.T) (full, end *os.File) {
+	t.Helper()
+	end, full, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = end.Close()
+		_ = full.Close()
+	})
+	if err := full.SetWriteDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
+		t.Skip("pipes have no deadlines on this system:", err)
+	}
+	for err == nil {
+		_, err = full.Write(make([]byte, 1))
+	}
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatal(err)
+	}
+	return full, end
+}
+
+// startWithLog starts a server on a fixed address whose log goes to a file.
+func startWithLog(t *testing.T, log *os.File, args ...string) (p *harness.Process) {
+	t.Helper()
+	addr := processtest.FreeAddr(t)
+	cmd := harness.Command(t, append([]string{"--addr", addr, "--metrics-addr", "", "--log-level", "debug"}, args...)...)
+	p = &harness.Process{Process: processtest.StartWithOutput(t, cmd, log), Addr: addr}
+	p.Eventually(t, "listen", func() bool {
+		nc, err := net.Dial("tcp", addr)
+		if err == nil {
+			_ = nc.Close()
+		}
+		return err == nil || p.HasExited()
+	})
+	return p
+}
+
+// TestLogThatNobodyReads: clients are served all the same, whatever they do that is logged, and the shutdown ends. When the
+// log is read again, it says how many lines are missing.
+func TestLogThatNobodyReads(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	t.Parallel()
+	for _, ioThreads := range []string{"0", "1"} {
+		for _, readAtLast := range []bool{false, true} {
+			log, end := fullPipe(t)
+			p := startWithLog(t, log, "--io-threads", ioThreads)
+			nc := p.Dial(t)
+			harness.Exchange(t, nc, "AUTH wrong\r\n", "-ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?\r\n")
+			harness.Exchange(t, p.Dial(t), "AUTH nobody wrong\r\n", "-WRONGPASS invalid username-password pair or user is disabled.\r\n")
+			for range 250 { // more than may wait while the log's goroutine holds as much
+				harness.Exchange(t, nc, strings.Repeat("CONFIG SET maxclients 100\r\n", 100), strings.Repeat("+OK\r\n", 100))
+			}
+			harness.Exchange(t, nc, "CL.THROTTLE k 15 30 60\r\n", "*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2\r\n")
+			var text processtest.Log
+			read := make(chan struct{})
+			if readAtLast {
+				_ = log.Close()
+				go func() {
+					_, _ = io.Copy(&text, end)
+					close(read)
+				}()
+				p.Eventually(t, "tell of lost lines", func() bool {
+					return strings.Contains(text.String(), "log lines were lost")
+				})
+			}
+			if code := p.Stop(t, syscall.SIGTERM); code != 0 {
+				t.Errorf("io-threads %s: ended with %d", ioThreads, code)
+			}
+			if !readAtLast {
+				continue
+			}
+			<-read
+			for _, want := range []string{"msg=ready", "msg=stopped"} {
+				if !strings.Contains(text.String(), want) {
+					t.Errorf("io-threads %s: the log has no %q in %d bytes", ioThreads, want, len(text.String()))
+				}
+			}
+		}
+	}
+}
+
+// TestLogWhoseReaderEnds does not end the server.
+func TestLogWhoseReaderEnds(t *testing.T) {
+	t.Parallel()
+	end, log, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = end.Close()
+	p := startWithLog(t, log)
+	_ = log.Close()
+	nc := p.Dial(t)
+	harness.Exchange(t, nc, "CONFIG SET maxclients 100\r\n", "+OK\r\n")
+	p.Eventually(t, "count lost lines", func() bool {
+		return strings.Contains(information(t, nc, "INFO stats\r\n"), "cell_dropped_log_lines:") &&
+			!strings.Contains(information(t, nc, "INFO stats\r\n"), "cell_dropped_log_lines:0\r\n")
+	})
+	if code := p.Stop(t, syscall.SIGTERM); code != 0 {
+		t.Errorf("ended with %d", code)
+	}
+}
+
+// TestMistakeThatNobodyReads ends the program all the same.
+func TestMistakeThatNobodyReads(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"--nope"}, {"--addr", "no port"}} {
+		log, _ := fullPipe(t)
+		p := processtest.StartWithOutput(t, harness.Command(t, args...), log)
+		if code := p.Await(t); code == 0 {
+			t.Errorf("%q: ended with %d", args, code)
+		}
+	}
+}
+
+// information sends a command and returns its reply, a bulk string.
+func information(t *testing.T, nc net.Conn, command string) string {
+	t.Helper()
+	if _, err := io.WriteString(nc, command); err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	for b := make([]byte, 4096); !strings.HasSuffix(text.String(), "\r\n\r\n"); {
+		n, err := nc.Read(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text.Write(b[:n])
+	}
+	return text.String()
+}

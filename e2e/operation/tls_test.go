@@ -1,0 +1,186 @@
+package operation
+
+import (
+	"crypto/tls"
+	"io"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"cellserver/e2e/harness"
+	"cellserver/internal/test/certtest"
+)
+
+// served returns the common name in the certificate that a server presents.
+func served(t *testing.T, p *harness.Process, ca *certtest.CA) string {
+	t.Helper()
+	nc := tls.Client(harness.DialTCP(t, p.TLSAddr), &tls.Config{RootCAs: ca.Pool, ServerName: "localhost"})
+	defer func() { _ = nc.Close() }()
+	harness.Exchange(t, nc, "PING\r\n", "+PONG\r\n")
+	return nc.ConnectionState().PeerCertificates[0].Subject.CommonName
+}
+
+func TestTLSBesidePlain(t *testing.T) {
+	files, ca := harness.NewTLSFiles(t)
+	p := harness.StartServer(t, files.Flags()...)
+	plain := p.Dial(t)
+	p.TLS = &tls.Config{RootCAs: ca.Pool, ServerName: "localhost"}
+	over := p.Dial(t)
+	harness.Exchange(t, over, "PING\r\n", "+PONG\r\n")
+	harness.Exchange(t, plain, "CL.THROTTLE k 15 30 60\r\n", "*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2\r\n")
+	harness.Exchange(t, over, "CL.THROTTLE k 15 30 60\r\n", "*5\r\n:0\r\n:16\r\n:14\r\n:-1\r\n:4\r\n")
+	out, err := harness.RedisTool(t, &harness.Process{Addr: p.TLSAddr}, "redis-cli", "--tls", "--cacert", files.ClientCA, "exists", "k").CombinedOutput()
+	if err != nil || string(out) != "1\n" {
+		t.Errorf("redis-cli printed %q, %v", out, err)
+	}
+	for _, version := range []uint16{tls.VersionTLS10, tls.VersionTLS11, tls.VersionTLS12, tls.VersionTLS13} {
+		nc := tls.Client(harness.DialTCP(t, p.TLSAddr), &tls.Config{RootCAs: ca.Pool, ServerName: "localhost", MinVersion: version, MaxVersion: version})
+		if err := nc.Handshake(); (err == nil) != (version >= tls.VersionTLS12) {
+			t.Errorf("%s: %v", tls.VersionName(version), err)
+		}
+	}
+	wrong := harness.DialTCP(t, p.TLSAddr)
+	_, _ = io.WriteString(wrong, "PING\r\n")
+	if b, _ := io.ReadAll(wrong); strings.Contains(string(b), "PONG") {
+		t.Errorf("plain bytes got %q", b)
+	}
+	p.Eventually(t, "count the handshakes that failed", func() bool {
+		return p.Metric(t, "cellserver_tls_handshakes_failed_total") == 3
+	})
+	harness.Exchange(t, over, "PING\r\n", "+PONG\r\n")
+}
+
+func TestTLSClientCertificates(t *testing.T) {
+	t.Parallel()
+	files, ca := harness.NewTLSFiles(t)
+	const anonymous, known = "", "client"
+	for _, tt := range []struct {
+		auth            string
+		without, within bool // whether a client without a certificate is accepted, and one with
+	}{{"", false, true}, {"yes", false, true}, {"optional", true, true}, {"no", true, true}} {
+		args := append(files.Flags(), "--tls-client-ca", files.ClientCA)
+		if tt.auth != "" {
+			args = append(args, "--tls-auth-clients", tt.auth)
+		}
+		p := harness.StartServer(t, args...)
+		for name, want := range map[string]bool{anonymous: tt.without, known: tt.within} {
+			config := &tls.Config{RootCAs: ca.Pool, ServerName: "localhost"}
+			if name != anonymous {
+				config.Certificates = []tls.Certificate{ca.Pair(t, name)}
+			}
+			nc := tls.Client(harness.DialTCP(t, p.TLSAddr), config)
+			_, _ = io.WriteString(nc, "PING\r\n")
+			got := make([]byte, 7)
+			if _, err := io.ReadFull(nc, got); (err == nil) != want {
+				t.Errorf("--tls-auth-clients %q: the client %q got %q, %v", tt.auth, name, got, err)
+			}
+		}
+	}
+}
+
+// TestTLSFilesAreReloaded: changed files are reloaded at SIGHUP and without it; a bad one changes nothing.
+func TestTLSFilesAreReloaded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	t.Parallel()
+	files, ca := harness.NewTLSFiles(t)
+	p := harness.StartServer(t, files.Flags()...)
+	if name := served(t, p, ca); name != "server" {
+		t.Fatalf("got the certificate of %q", name)
+	}
+	hangup := func(line string) {
+		t.Helper()
+		before := strings.Count(p.Log.String(), line)
+		if err := p.Cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		p.Eventually(t, "log "+line, func() bool { return strings.Count(p.Log.String(), line) > before })
+	}
+	files.Write(t, ca, "second")
+	hangup("using new TLS files")
+	if name := served(t, p, ca); name != "second" {
+		t.Errorf("after SIGHUP: got the certificate of %q", name)
+	}
+	certtest.Write(t, files.Cert, []byte("none"))
+	hangup("cannot use the changed TLS files")
+	if name := served(t, p, ca); name != "second" {
+		t.Errorf("after a bad file: got the certificate of %q", name)
+	}
+	files.Write(t, ca, "third")
+	p.Eventually(t, "see the new file", func() bool { return served(t, p, ca) == "third" })
+}
+
+func TestTLSShutdownAndHalfClose(t *testing.T) {
+	t.Parallel()
+	files, ca := harness.NewTLSFiles(t)
+	p := harness.StartServer(t, files.Flags()...)
+	p.TLS = &tls.Config{RootCAs: ca.Pool, ServerName: "localhost"}
+	half := p.Dial(t).(*tls.Conn)
+	pipeline := strings.Repeat("PING\r\n", 10_000)
+	harness.Exchange(t, half, pipeline, strings.Repeat("+PONG\r\n", 10_000))
+	if _, err := io.WriteString(half, pipeline); err != nil {
+		t.Fatal(err)
+	}
+	if err := half.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(half); string(got) != strings.Repeat("+PONG\r\n", 10_000) || err != nil {
+		t.Errorf("after a half-close: got %d bytes, %v", len(got), err)
+	}
+	nc := p.Dial(t)
+	harness.Exchange(t, nc, "PING\r\n", "+PONG\r\n")
+	if code := p.Stop(t, syscall.SIGTERM); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	if rest, err := io.ReadAll(nc); len(rest) > 0 || err != nil {
+		t.Errorf("the client was left with %q, %v", rest, err)
+	}
+}
+
+func TestMistakesInFiles(t *testing.T) {
+	t.Parallel()
+	files, ca := harness.NewTLSFiles(t)
+	_, otherKey := ca.Issue(t, "other")
+	dir := t.TempDir()
+	file := func(name, contents string) string {
+		path := filepath.Join(dir, name)
+		certtest.Write(t, path, []byte(contents))
+		return path
+	}
+	other, empty := file("other", string(otherKey)), file("empty", "")
+	encrypted := file("encrypted", "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n")
+	missing := filepath.Join(dir, "missing")
+	const none = "no such file or directory"
+	for _, tt := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"--tls-addr", ":0", "--tls-cert", missing, "--tls-key", files.Key}, 1, "certs: read --tls-cert " + missing + ": " + none},
+		{[]string{"--tls-addr", ":0", "--tls-cert", files.Cert, "--tls-key", missing}, 1, "certs: read --tls-key " + missing + ": " + none},
+		{append(files.Flags(), "--tls-client-ca", missing), 1, "certs: read --tls-client-ca " + missing + ": " + none},
+		{append(files.Flags(), "--tls-client-ca", empty), 1, "certs: parse --tls-client-ca " + empty + ": no certificate in it; it must be a PEM file"},
+		{append(files.Flags(), "--tls-key", other), 1, "certs: parse --tls-cert " + files.Cert + " and --tls-key " + other + ": private key does not match public key"},
+		{append(files.Flags(), "--tls-key", encrypted), 1, "certs: parse --tls-key " + encrypted + ": the key is encrypted; decrypt it with openssl pkey"},
+		{append(files.Flags(), "--tls-cert", empty), 1, "certs: parse --tls-cert " + empty + " and --tls-key " + files.Key + ": failed to find any PEM data in certificate input"},
+		{append(files.Flags(), "--tls-addr", "no port"), 2, `--tls-addr takes host:port, such as 127.0.0.1:6381; got "no port"`},
+		{[]string{"--tls-addr", ":0"}, 2, "--tls-addr requires --tls-cert and --tls-key"},
+		{[]string{"--tls-cert", files.Cert}, 2, "TLS flags require --tls-addr; set it, such as --tls-addr 127.0.0.1:6381"},
+		{append(files.Flags(), "--tls-auth-clients", "maybe"), 2, `--tls-auth-clients takes yes, no or optional; got "maybe"`},
+		{append(files.Flags(), "--tls-auth-clients", "yes"), 2, "--tls-auth-clients yes requires --tls-client-ca"},
+		{[]string{"--protected-mode", "perhaps"}, 2, `--protected-mode takes yes or no; got "perhaps"`},
+		{[]string{"--unixsocketperm", "700"}, 2, "--unixsocketperm requires --unixsocket"},
+		{[]string{"--unixsocket", missing, "--unixsocketperm", "9"}, 2, `--unixsocketperm takes octal permissions from 1 to 777, such as 700; got "9"`},
+		{[]string{"--unixsocket", missing, "--unixsocketperm", "1777"}, 2, `--unixsocketperm takes octal permissions from 1 to 777, such as 700; got "1777"`},
+		{[]string{"--requirepass-file", missing}, 1, "cannot read --requirepass-file " + missing + ": " + none},
+		{[]string{"--requirepass-file", empty}, 1, "--requirepass-file " + empty + " is empty; write the password into it"},
+		{[]string{"--requirepass-file", other, "--requirepass", "x"}, 2, "--requirepass and --requirepass-file are mutually exclusive; set only one"},
+	} {
+		code, _, errOut := harness.Call(t, nil, append([]string{"--addr", "127.0.0.1:0", "--metrics-addr", ""}, tt.args...)...)
+		if code != tt.code || errOut != "cellserver: "+tt.want+"\n" {
+			t.Errorf("%q: got %d, %q, want %d, %q", tt.args, code, errOut, tt.code, tt.want)
+		}
+	}
+}

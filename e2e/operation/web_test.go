@@ -1,0 +1,176 @@
+package operation
+
+import (
+	"bufio"
+	"io"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"cellserver/e2e/harness"
+	"cellserver/internal/test/certtest"
+	"cellserver/internal/test/patience"
+)
+
+// secretFile writes a file that only its owner may read.
+func secretFile(t *testing.T, contents string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "secret")
+	certtest.Write(t, path, []byte(contents))
+	return path
+}
+
+func TestMetricsOverTLSWithASecret(t *testing.T) {
+	files, ca := harness.NewTLSFiles(t)
+	token := secretFile(t, "first\n")
+	p := harness.StartServer(t, "--metrics-tls-cert", files.Cert, "--metrics-tls-key", files.Key, "--metrics-token-file", token)
+	for given, want := range map[string]int{"": 401, "second": 401, "first": 200} {
+		if got := p.Ask(t, "/metrics", given, ca.Pool); got != want {
+			t.Errorf("token %q: got %d, want %d", given, got, want)
+		}
+	}
+	if got := p.Ask(t, "/readyz", "", ca.Pool); got != 200 {
+		t.Errorf("/readyz: got %d", got)
+	}
+	if code, out, errOut := harness.Call(t, nil, "health", "--metrics-addr", p.Metrics, "--metrics-tls-cert", files.Cert); code != 0 || out != "ok\n" {
+		t.Errorf("health: got %d, %q, %q", code, out, errOut)
+	}
+	if code, _, _ := harness.Call(t, nil, "health", "--metrics-addr", p.Metrics); code != 1 {
+		t.Errorf("health without TLS: got %d", code)
+	}
+	other := certtest.NewCA(t)
+	files.Write(t, other, "renewed")
+	certtest.Write(t, token, []byte("second"))
+	if err := p.Cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	p.Logged(t, "using new TLS files")
+	p.Eventually(t, "take the new token", func() bool {
+		return p.Ask(t, "/metrics", "second", other.Pool) == 200
+	})
+	if got := p.Ask(t, "/metrics", "first", other.Pool); got != 401 {
+		t.Errorf("the old token: got %d", got)
+	}
+	certtest.Write(t, token, nil)
+	if err := p.Cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	p.Logged(t, "is empty; write the token into it")
+	if got := p.Ask(t, "/metrics", "second", other.Pool); got != 200 {
+		t.Errorf("the token after a file that cannot be used: got %d", got)
+	}
+}
+
+func TestNotReadyWhileItDrains(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	p := harness.StartServer(t, "--io-threads", "1", "--enable-debug-command", "yes")
+	if got := p.Ask(t, "/readyz", "", nil); got != 200 {
+		t.Errorf("ready: got %d", got)
+	}
+	idle := bufio.NewReader(p.Dial(t))
+	nc := p.Dial(t)
+	if _, err := io.WriteString(nc, "DEBUG SLEEP 2\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	p.Eventually(t, "see the command", func() bool {
+		return p.Metric(t, "cellserver_received_bytes_total") > 0
+	})
+	if err := p.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := idle.ReadByte(); err != io.EOF { // closed first because it is idle
+		t.Errorf("the idle client: %v", err)
+	}
+	if got := p.Ask(t, "/readyz", "", nil); got != 503 {
+		t.Errorf("/readyz while it drains: got %d", got)
+	}
+	if got := p.Ask(t, "/healthz", "", nil); got != 200 {
+		t.Errorf("/healthz while it drains: got %d", got)
+	}
+	p.Await(t)
+}
+
+func TestMetricsBeyondLoopback(t *testing.T) {
+	files, _ := harness.NewTLSFiles(t)
+	open := []string{"--metrics-addr", "0.0.0.0:0"}
+	secret := []string{"--metrics-addr", "0.0.0.0:0", "--metrics-password-file", secretFile(t, "prometheus:secret")}
+	for _, tt := range []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"open", open, "requires no secret"},
+		{"unencrypted", secret, "cross the network unencrypted"},
+		{"well", append(secret, "--metrics-tls-cert", files.Cert, "--metrics-tls-key", files.Key), ""},
+		{"loopback", nil, ""},
+	} {
+		p := harness.StartServer(t, tt.args...)
+		p.Logged(t, tt.want)
+		p.Stop(t, syscall.SIGTERM)
+		if log := p.Log.String(); tt.want == "" && strings.Contains(log, "metrics address") {
+			t.Errorf("%s: the log warns: %s", tt.name, log)
+		}
+	}
+}
+
+func TestProfilesAreServedOnRequest(t *testing.T) {
+	for flag, want := range map[string]int{"--pprof=false": 404, "--pprof": 200} {
+		if got := harness.StartServer(t, flag).Ask(t, "/debug/pprof/heap", "", nil); got != want {
+			t.Errorf("%s: got %d, want %d", flag, got, want)
+		}
+	}
+}
+
+func TestMistakesAboutMetrics(t *testing.T) {
+	empty, noColon := secretFile(t, "\n"), secretFile(t, "secret\n")
+	spaced, twoLines := secretFile(t, "a token\n"), secretFile(t, "prometheus:secret\n\n")
+	files, _ := harness.NewTLSFiles(t)
+	free := func(args ...string) []string {
+		return append([]string{"--addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0"}, args...)
+	}
+	for _, tt := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"--metrics-addr", "", "--pprof"}, 2, "--pprof and the flags that begin with --metrics require --metrics-addr; set it, such as --metrics-addr 127.0.0.1:9380"},
+		{free("--metrics-tls-cert", files.Cert), 2, "--metrics-tls-cert and --metrics-tls-key require each other; set both"},
+		{[]string{"--metrics-addr", "", "--metrics-allowed-hosts", "a"}, 2, "--pprof and the flags that begin with --metrics require --metrics-addr; set it, such as --metrics-addr 127.0.0.1:9380"},
+		{free("--metrics-allowed-hosts", "cellserver,http://a"), 2, `--metrics-allowed-hosts takes names without a scheme and a port, such as cellserver,metrics.example.com; got "cellserver,http://a"`},
+		{free("--metrics-allowed-hosts", "a:9380"), 2, `--metrics-allowed-hosts takes names without a scheme and a port, such as cellserver,metrics.example.com; got "a:9380"`},
+		{free("--metrics-token-file", "/no/such"), 1, "cannot read --metrics-token-file /no/such: no such file or directory"},
+		{free("--metrics-token-file", empty), 1, "--metrics-token-file " + empty + " is empty; write the token into it"},
+		{free("--metrics-password-file", noColon), 1, "--metrics-password-file " + noColon + " must be one line of the form user:password"},
+		{free("--metrics-password-file", twoLines), 1, "--metrics-password-file " + twoLines + " must be one line of the form user:password"},
+		{free("--metrics-token-file", spaced), 1, "--metrics-token-file " + spaced + " must be one line without spaces"},
+		{free("--metrics-tls-cert", "/no/such", "--metrics-tls-key", files.Key), 1, "certs: read --metrics-tls-cert /no/such: no such file or directory"},
+	} {
+		code, out, errOut := harness.Call(t, nil, tt.args...)
+		if code != tt.code || out != "" || errOut != "cellserver: "+tt.want+"\n" {
+			t.Errorf("%q: got %d, %q, %q, want %d, %q", tt.args, code, out, errOut, tt.code, tt.want)
+		}
+	}
+}
+
+// TestLogOfClients: one line per client, when it disconnects, and only at debug.
+func TestLogOfClients(t *testing.T) {
+	for level, want := range map[string]int{"debug": 1, "info": 0} {
+		p := harness.StartServer(t, "--log-level", level)
+		nc := p.Dial(t)
+		harness.Exchange(t, nc, "CLIENT SETNAME worker-7\r\n", "+OK\r\n")
+		harness.Exchange(t, nc, "QUIT\r\n", "+OK\r\n")
+		p.Eventually(t, "forget the client", func() bool {
+			_ = nc.(patience.Conn).CloseWrite()
+			return p.Metric(t, "cellserver_connections_closed_total") == 1
+		})
+		p.Stop(t, syscall.SIGTERM)
+		log := p.Log.String()
+		line := `"msg":"client disconnected","client":"` + nc.LocalAddr().String() + `","name":"worker-7","tls":false,"reason":"session","received_bytes":31,"sent_bytes":10,`
+		if strings.Count(log, line) != want || strings.Count(log, nc.LocalAddr().String()) != want {
+			t.Errorf("%s: want %d of %s, got %s", level, want, line, log)
+		}
+	}
+}

@@ -1,0 +1,169 @@
+package tools
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"cellserver/e2e/harness"
+	"cellserver/internal/app"
+	"cellserver/internal/app/usage"
+)
+
+// watcher calls cellserver shadow, and has calls made while it follows.
+func watcher(t *testing.T, calls func(), args ...string) (stdout string, err error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	stderr := &notifier{text: "following", notify: func() {
+		go func() {
+			defer cancel()
+			calls()
+		}()
+	}}
+	var out bytes.Buffer
+	err = app.Run(ctx, append([]string{"shadow"}, args...), strings.NewReader(""), &out, stderr)
+	return out.String(), err
+}
+
+// notifier tells when a text is written to it.
+type notifier struct {
+	text   string
+	notify func()
+	once   sync.Once
+}
+
+func (n *notifier) Write(b []byte) (int, error) {
+	if bytes.Contains(b, []byte(n.text)) {
+		n.once.Do(n.notify)
+	}
+	return len(b), nil
+}
+
+// throttleAll makes calls of all shapes by several clients on few keys. Scripts and transactions are not among them: they are
+// executed beside the event loop.
+func throttleAll(t *testing.T, options *redis.Options, rounds int) {
+	var workers sync.WaitGroup
+	for worker := range 4 {
+		workers.Go(func() {
+			o := *options
+			o.DB, o.Protocol, o.DisableIdentity = worker%2, 2, true
+			client := redis.NewClient(&o)
+			defer func() { _ = client.Close() }()
+			for round := range rounds {
+				_, err := client.Pipelined(t.Context(), func(p redis.Pipeliner) error {
+					for i := range 10 {
+						key := "a key \"" + string(rune('a'+i%7)) + "\""
+						p.Do(t.Context(), "CL.THROTTLE", key, i%5, 4, 100, i%3)
+						p.Do(t.Context(), "cl.refund", key, 3, 40, 10)
+						p.Do(t.Context(), "CL.PTHROTTLE", key, 2, 30, 50_000)
+						p.Do(t.Context(), "cl.tokenbucket", key, 2, 1, 30, 1)
+					}
+					return nil
+				})
+				if err == nil && round%10 == 0 {
+					err = client.Del(t.Context(), "a key \"c\"").Err()
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	workers.Wait()
+}
+
+// TestShadow follows a server of this kind, whose event loop shows calls in the order of execution.
+func TestShadow(t *testing.T) {
+	t.Parallel()
+	const rounds = 50
+	p := harness.StartServer(t, "--io-threads", "1")
+	options := &redis.Options{Addr: p.Addr}
+	out, err := watcher(t, func() { throttleAll(t, options, rounds) }, "--from", p.Addr, "--tolerance", "500ms", "--rate", "20000")
+	if err != nil || !strings.HasPrefix(out, "calls                            8000\n") || !strings.Contains(out, "\ndifferences                      0\n") {
+		t.Errorf("got %v and\n%s", err, out)
+	}
+	out, err = watcher(t, func() { throttleAll(t, options, rounds) }, "--from", p.Addr, "--tolerance", "500ms", "--burst-is-capacity", "--json")
+	if err == nil || !strings.HasPrefix(err.Error(), "shadow: ") || !strings.HasSuffix(err.Error(), " differences") {
+		t.Errorf("with another reading: got %v", err)
+	}
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	var first struct {
+		Difference struct{ Key, Call string }
+	}
+	var last struct {
+		Summary struct{ Calls, Differences int }
+	}
+	if err := json.Unmarshal([]byte(lines[0]), &first); err != nil || !strings.HasPrefix(first.Difference.Key, `a key "`) {
+		t.Errorf("%v: %s", err, lines[0])
+	}
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &last); err != nil || last.Summary.Calls != 8000 || last.Summary.Differences != len(lines)-1 {
+		t.Errorf("%v: %s", err, lines[len(lines)-1])
+	}
+}
+
+// TestShadowLogsIn over TLS, as a user who may do no more than the help says.
+func TestShadowLogsIn(t *testing.T) {
+	t.Parallel()
+	files, _ := harness.NewTLSFiles(t)
+	users := filepath.Join(t.TempDir(), "users.acl")
+	if err := os.WriteFile(users, []byte("user default on nopass ~* +@all\nuser watcher on >secret ~* +monitor +get +select +ping\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	password := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(password, []byte("secret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := harness.StartServer(t, append(files.Flags(), "--io-threads", "1", "--aclfile", users)...)
+	client := redis.NewClient(&redis.Options{Addr: p.Addr, Protocol: 2, DisableIdentity: true})
+	defer func() { _ = client.Close() }()
+	calls := func() { // that change nothing: connections with TLS are not on the loop, so others' order is not known
+		for range 10 {
+			if err := client.Do(t.Context(), "CL.THROTTLE", "k", 1, 1, 1, 0).Err(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	for _, args := range [][]string{
+		{"--from", p.TLSAddr, "--user", "watcher", "--password-file", password, "--tls", "--tls-ca", files.ClientCA, "--tls-server-name", "localhost"},
+		{"--from", "redis://watcher:secret@" + p.Addr},
+	} {
+		out, err := watcher(t, calls, args...)
+		if err != nil || !strings.HasPrefix(out, "calls                            10\n") {
+			t.Errorf("%q: got %v and\n%s", args, err, out)
+		}
+	}
+	_, err := watcher(t, calls, "--from", "redis://watcher:wrong@"+p.Addr)
+	if err == nil || !strings.Contains(err.Error(), "check --user and --password-file") {
+		t.Errorf("a wrong password: %v", err)
+	}
+}
+
+func TestShadowFlags(t *testing.T) {
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{nil, "shadow: --from is missing: give the host:port of a Redis; see cellserver shadow --help"},
+		{[]string{"--from", "localhost"}, `shadow: --from: want host:port, such as 127.0.0.1:6379, got "localhost"`},
+		{[]string{"--from", "unix:///run/redis"}, "shadow: --from: want host:port, or a URL such as redis://user:password@host:port, or rediss:// for TLS"},
+		{[]string{"--from", "a:1", "--tls-ca", "x"}, "shadow: flags of TLS require --tls, or a URL that begins with rediss://"},
+		{[]string{"--from", "a:1", "--tls-client-cert", "x"}, "shadow: --tls-client-cert and --tls-client-key require each other; set both"},
+		{[]string{"--from", "a:1", "--tls", "--tls-ca", os.DevNull}, "shadow: --tls-ca: " + os.DevNull + " has no certificate in PEM"},
+		{[]string{"x"}, `shadow takes no argument, got "x"`},
+	} {
+		err := app.Run(t.Context(), append([]string{"shadow"}, tt.args...), strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{})
+		var usage usage.Error
+		if err == nil || err.Error() != tt.want || !errors.As(err, &usage) {
+			t.Errorf("%q: got %v, want %s", tt.args, err, tt.want)
+		}
+	}
+}

@@ -1,0 +1,264 @@
+package wire
+
+import (
+	"bufio"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+
+	"cellserver/e2e/harness"
+	"cellserver/internal/test/certtest"
+)
+
+func TestUsersOfAFile(t *testing.T) {
+	t.Parallel()
+	users := harness.WriteUsers(t, harness.OperatorsUsers)
+	harness.OnEachDriver(t, func(t *testing.T, startServer harness.Starter) {
+		p := startServer(t, "--aclfile", users)
+		const funnel, denied = "*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2\r\n", "-NOPERM this user has no permissions to "
+		for _, tt := range []struct{ login, send, want string }{
+			{"", "CL.THROTTLE limits:a 15 30 60\r\n", noAuth},
+			{"", "HELLO 3\r\n", "-NOAUTH HELLO must be called with the client already authenticated"},
+			{"AUTH app s3cret\r\n", "CL.THROTTLE limits:a 15 30 60\r\n", funnel},
+			{"AUTH app s3cret\r\n", "SELECT 3\r\nCL.THROTTLE limits:a 15 30 60\r\n", "+OK\r\n" + funnel},
+			{"AUTH app s3cret\r\n", "CL.THROTTLE other 15 30 60\r\n", denied + "access one of the keys used as arguments\r\n"},
+			{"AUTH app s3cret\r\n", "DEL limits:a\r\n", denied + "run the 'del' command\r\n"},
+			{"AUTH app s3cret\r\n", "CONFIG GET requirepass\r\n", denied + "run the 'config|get' command\r\n"},
+			{"AUTH app s3cret\r\n", "MULTI\r\nCL.THROTTLE other 15 30 60\r\nEXEC\r\n", "+OK\r\n" + denied + "access one of the keys used as arguments\r\n-EXECABORT "},
+			{"AUTH app s3cret\r\n", "EVAL \"return redis.call('cl.throttle', KEYS[1], 15, 30, 60)\" 1 other\r\n", denied + "access one of the keys"},
+			{"AUTH app s3cret\r\n", "EVAL \"return redis.call('del', KEYS[1])\" 1 limits:a\r\n", "-ERR The user executing the script can't run this command or subcommand script: "},
+			{"AUTH exporter exp\r\n", "CONFIG GET databases\r\n", "*2\r\n$9\r\ndatabases\r\n$2\r\n16\r\n"},
+			{"AUTH exporter exp\r\n", "CONFIG SET timeout 1\r\n", denied + "run the 'config|set' command\r\n"},
+			{"AUTH exporter exp\r\n", "CL.THROTTLE limits:a 15 30 60\r\n", denied + "run the 'cl.throttle' command\r\n"},
+			{"HELLO 2 AUTH exporter exp\r\n", "ACL WHOAMI\r\n", "$8\r\nexporter\r\n"},
+			{"HELLO 3 AUTH admin root\r\n", "ACL WHOAMI\r\nCONFIG GET databases\r\nDBSIZE\r\n", "$5\r\nadmin\r\n%1\r\n$9\r\ndatabases\r\n$2\r\n16\r\n:1\r\n"},
+		} {
+			nc := p.Dial(t)
+			login(t, nc, tt.login)
+			if _, err := io.WriteString(nc, tt.send); err != nil {
+				t.Fatal(err)
+			}
+			got := make([]byte, len(tt.want))
+			if n, err := io.ReadFull(nc, got); err != nil || string(got) != tt.want {
+				t.Errorf("%q%q: got %q, %v, want %q", tt.login, tt.send, got[:n], err, tt.want)
+			}
+		}
+	})
+}
+
+// login sends a command whose reply is not an error, +OK or the map of HELLO.
+func login(t *testing.T, nc net.Conn, command string) {
+	t.Helper()
+	if command == "" {
+		return
+	}
+	if _, err := io.WriteString(nc, command+"ECHO logged-in\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	var got []byte
+	for one := make([]byte, 1); !strings.HasSuffix(string(got), "\r\nlogged-in\r\n"); {
+		if _, err := nc.Read(one); err != nil || len(got) > 0 && got[0] == '-' {
+			t.Fatalf("%q got %q, %v", command, got, err)
+		}
+		got = append(got, one[0])
+		if strings.HasSuffix(string(got), "'echo' command\r\n") { // a user without permission for ECHO is logged in as well
+			return
+		}
+	}
+}
+
+// TestUsersAreReloaded: at SIGHUP and by ACL LOAD; a bad file is reported in one line, and changes nothing.
+func TestUsersAreReloaded(t *testing.T) {
+	t.Parallel()
+	users := harness.WriteUsers(t, harness.OperatorsUsers)
+	p := harness.StartServer(t, "--aclfile", users)
+	admin := p.Dial(t)
+	harness.Exchange(t, admin, "AUTH admin root\r\n", "+OK\r\n")
+	app := p.Dial(t)
+	harness.Exchange(t, app, "AUTH app s3cret\r\n", "+OK\r\n")
+	hangup := func(line string) {
+		t.Helper()
+		before := strings.Count(p.Log.String(), line)
+		if err := p.Cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		p.Eventually(t, "log "+line, func() bool { return strings.Count(p.Log.String(), line) > before })
+	}
+	certtest.Write(t, users, []byte(harness.OperatorsUsers+"user late on nopass ~* +@nonsense\nuse\n"))
+	complaint := users + ":6: Error in applying operation '+@nonsense': Unknown command or category name in ACL. " +
+		users + ":7 should start with user keyword followed by the username. " +
+		"WARNING: ACL errors detected, no change to the previously active ACL rules was performed"
+	harness.Exchange(t, admin, "ACL LOAD\r\n", "-ERR "+complaint+"\r\n")
+	hangup(complaint)
+	harness.Exchange(t, admin, "ACL USERS\r\n", "*4\r\n$5\r\nadmin\r\n$3\r\napp\r\n$7\r\ndefault\r\n$8\r\nexporter\r\n")
+	harness.Exchange(t, app, "PING\r\n", "+PONG\r\n")
+	if code, _, errOut := harness.Call(t, nil, "--addr", "127.0.0.1:0", "--metrics-addr", "", "--aclfile", users); code != 1 || errOut != "cellserver: --aclfile: "+complaint+"\n" {
+		t.Errorf("a start with it: got %d, %q", code, errOut)
+	}
+
+	certtest.Write(t, users, []byte(strings.ReplaceAll(harness.OperatorsUsers, "+ping +multi", "+multi")))
+	hangup("users read")
+	if rest, err := io.ReadAll(app); len(rest) > 0 {
+		t.Errorf("the connection of a user with other rules got %q, %v; want its end", rest, err)
+	}
+	again := p.Dial(t)
+	harness.Exchange(t, again, "AUTH app s3cret\r\nPING\r\n", "+OK\r\n-NOPERM this user has no permissions to run the 'ping' command\r\n")
+	certtest.Write(t, users, []byte("user admin on >root ~* &* +@all\nuser default off\n"))
+	harness.Exchange(t, admin, "ACL LOAD\r\nACL USERS\r\n", "+OK\r\n*2\r\n$5\r\nadmin\r\n$7\r\ndefault\r\n")
+	harness.Exchange(t, p.Dial(t), "AUTH app s3cret\r\n", "-WRONGPASS invalid username-password pair or user is disabled.\r\n")
+}
+
+// TestReloadsDoNotOpenTheServer: a file that is empty, or has lost its default user, lets nobody in; one that says so does,
+// with a warning.
+func TestReloadsDoNotOpenTheServer(t *testing.T) {
+	t.Parallel()
+	users := harness.WriteUsers(t, harness.OperatorsUsers)
+	p := harness.StartServer(t, "--aclfile", users)
+	admin := p.Dial(t)
+	harness.Exchange(t, admin, "AUTH admin root\r\n", "+OK\r\n")
+	for text, complaint := range map[string]string{
+		"":                                  users + " has no user, and the present ones would be gone: ",
+		"user admin on >root ~* &* +@all\n": users + " has no user default, as whom clients could then do everything without a password: write 'user default off' or",
+		harness.OperatorsUsers[:len("user default off\nuser app on >s3c")]: users + " does not end with a newline, as it did, so it may be in the middle of being written",
+	} {
+		certtest.Write(t, users, []byte(text))
+		if got := ask(t, admin, "ACL LOAD\r\n"); !strings.HasPrefix(got, "ERR "+complaint) {
+			t.Errorf("%q: ACL LOAD got %q", text, got)
+		}
+		if err := p.Cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		p.Logged(t, complaint)
+		harness.Exchange(t, p.Dial(t), "PING\r\n", noAuth)
+		harness.Exchange(t, admin, "ACL USERS\r\n", "*4\r\n$5\r\nadmin\r\n$3\r\napp\r\n$7\r\ndefault\r\n$8\r\nexporter\r\n")
+	}
+	const warning = "with this ACL file clients require no password"
+	if log := p.Log.String(); strings.Contains(log, warning) || strings.Count(log, "the users stay as they were") != 3 {
+		t.Errorf("logged %s", log)
+	}
+	certtest.Write(t, users, []byte("user default on nopass ~* &* +@all\nuser app on >other\nuser new off\nuser admin on >root ~* &* +@all\n"))
+	harness.Exchange(t, admin, "ACL LOAD\r\n", "+OK\r\n")
+	harness.Exchange(t, p.Dial(t), "PING\r\n", "+PONG\r\n")
+	for _, want := range []string{warning, `"added":"new","removed":"exporter","changed":"app default"`} {
+		if strings.Contains(p.Logged(t, want), "root") {
+			t.Error("a password is in the log")
+		}
+	}
+}
+
+// TestCertificateIsAUser: a client certificate logs the client in as the user named in it.
+func TestCertificateIsAUser(t *testing.T) {
+	t.Parallel()
+	files, ca := harness.NewTLSFiles(t)
+	p := harness.StartServer(t, append(files.Flags(), "--tls-client-ca", files.ClientCA, "--tls-auth-clients", "optional",
+		"--aclfile", harness.WriteUsers(t, harness.OperatorsUsers+"user gone off >x ~* +@all\n"))...)
+	for name, want := range map[string]string{
+		"":         noAuth,
+		"admin":    "$5\r\nadmin\r\n",
+		"exporter": "$8\r\nexporter\r\n",
+		"gone":     noAuth,
+		"nobody":   noAuth,
+		"default":  noAuth,
+		"ADMIN":    noAuth,
+	} {
+		config := &tls.Config{RootCAs: ca.Pool, ServerName: "localhost"}
+		if name != "" {
+			config.Certificates = []tls.Certificate{ca.Pair(t, name)}
+		}
+		nc := tls.Client(harness.DialTCP(t, p.TLSAddr), config)
+		harness.Exchange(t, nc, "ACL WHOAMI\r\n", want)
+		harness.Exchange(t, nc, "AUTH admin root\r\nACL WHOAMI\r\n", "+OK\r\n$5\r\nadmin\r\n")
+	}
+}
+
+// TestFailedLogins are counted, logged and slowed, and the others do not wait for them. By how much they are slowed, a
+// test of the sessions holds.
+func TestFailedLogins(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	t.Parallel()
+	harness.OnEachDriver(t, func(t *testing.T, startServer harness.Starter) {
+		const failures, wrong = 7, "-WRONGPASS invalid username-password pair or user is disabled.\r\n"
+		p := startServer(t, "--requirepass", "secret")
+		other := p.Dial(t)
+		harness.Exchange(t, other, "AUTH secret\r\n", "+OK\r\n")
+		guesser := p.Dial(t)
+		if _, err := io.WriteString(guesser, strings.Repeat("AUTH guess\r\n", failures-1)+"HELLO 3 AUTH default guess\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		harness.Exchange(t, other, "PING\r\n", "+PONG\r\n")
+		if p.Metric(t, "cellserver_auth_failures_total") == failures {
+			t.Error("a client's PING waited for all failures of another")
+		}
+		harness.Exchange(t, guesser, "", strings.Repeat(wrong, failures))
+		if n := p.Metric(t, "cellserver_auth_failures_total"); n != failures {
+			t.Errorf("%v failures in /metrics, want %d", n, failures)
+		}
+		info := ask(t, other, "INFO stats\r\n")
+		if !strings.Contains(info, fmt.Sprintf("acl_access_denied_auth:%d\r\n", failures)) {
+			t.Errorf("INFO has %s", info)
+		}
+		entries := ask(t, other, "ACL LOG\r\n")
+		for command, count := range map[string]int{"AUTH": failures - 1, "HELLO": 1} {
+			if !strings.Contains(entries, fmt.Sprintf("count\n%d\nreason\nauth\ncontext\ntoplevel\nobject\n%s\nusername\ndefault\n", count, command)) {
+				t.Errorf("ACL LOG has %q, without %s", entries, command)
+			}
+		}
+		const line = "wrong user name or password"
+		if log := p.Logged(t, line); strings.Count(log, line) != 1 || strings.Contains(log, "guess") {
+			t.Errorf("want the failures logged once, and never the password: %s", log)
+		}
+		harness.Exchange(t, guesser, "AUTH secret\r\nPING\r\n", "+OK\r\n+PONG\r\n")
+	})
+}
+
+// ask returns a reply without its types: one line, or one per element of an array.
+func ask(t *testing.T, nc net.Conn, command string) string {
+	t.Helper()
+	if _, err := io.WriteString(nc, command); err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	if err := readReply(bufio.NewReader(nc), &text); err != nil {
+		t.Fatal(err)
+	}
+	return text.String()
+}
+
+func readReply(r *bufio.Reader, into *strings.Builder) error {
+	line, err := r.ReadString('\n')
+	if err != nil {
+		return err
+	}
+	n := 0
+	switch line[0] {
+	case '*', '~', '%', '$':
+		if _, err := fmt.Sscanf(line[1:], "%d", &n); err != nil {
+			return err
+		}
+	default:
+		into.WriteString(strings.TrimSpace(line[1:]) + "\n")
+		return nil
+	}
+	if line[0] == '$' && n >= 0 {
+		bulk := make([]byte, n+len("\r\n"))
+		_, err := io.ReadFull(r, bulk)
+		into.Write(bulk[:n])
+		into.WriteByte('\n')
+		return err
+	}
+	if line[0] == '%' {
+		n *= 2
+	}
+	for ; n > 0; n-- {
+		if err := readReply(r, into); err != nil {
+			return err
+		}
+	}
+	return nil
+}

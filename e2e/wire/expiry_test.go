@@ -1,0 +1,109 @@
+package wire
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"cellserver/e2e/harness"
+	"cellserver/internal/test/resptest"
+)
+
+// TestMillionKeysExpire fills the store with keys that live for a second. Then it is silent but for a client that
+// pings, and all is as it was in the end. How long that takes, and its pings meanwhile, is for the log only.
+func TestMillionKeysExpire(t *testing.T) {
+	t.Parallel()
+	if testing.Short() || harness.IsRace() {
+		t.Skip("takes some seconds, and many under the race detector")
+	}
+	const keys, memorySlop = 1_000_000, 64 << 20
+	p := harness.StartServer(t)
+	tables, resident := p.Metric(t, "cellserver_table_bytes"), p.RSS(t)
+	start := time.Now()
+	newKeyLoad(t, p, keys).run(t)
+	t.Logf("loaded %d keys in %s, %.0f are left; resident: %d MiB before, %d MiB full",
+		keys, time.Since(start), p.Metric(t, "cellserver_keys"), resident>>20, p.RSS(t)>>20)
+
+	start = time.Now()
+	stopPings, watcher := startPings(t, p), p.Dial(t)
+	p.Eventually(t, "show no keys", func() bool { return dbSizeOf(t, watcher) == 0 })
+	empty := time.Since(start)
+	p.Eventually(t, "remove all entries", func() bool { return p.Metric(t, "cellserver_keys") == 0 })
+	swept := time.Since(start)
+	if n := p.Metric(t, "cellserver_expired_keys_total"); n != keys {
+		t.Errorf("%.0f keys are said to have expired, want %d", n, keys)
+	}
+	if n := p.Metric(t, "cellserver_table_bytes"); n != tables {
+		t.Errorf("the tables took %.0f bytes before, and take %.0f in the end", tables, n)
+	}
+	p.Eventually(t, "give its memory back", func() bool { return p.RSS(t) <= resident+memorySlop })
+	t.Logf("then DBSIZE 0 in %s, nothing left to sweep in %s, memory back in %s; meanwhile another client had %s",
+		empty, swept, time.Since(start), stopPings())
+}
+
+// keyLoad creates keys that live for one second, over several connections.
+type keyLoad struct {
+	conns    []net.Conn
+	commands [][]byte // of each connection
+	reply    []byte   // to each command
+	each     int      // commands of each connection
+}
+
+func newKeyLoad(t *testing.T, p *harness.Process, keys int) *keyLoad {
+	const conns = 4
+	load := &keyLoad{each: keys / conns, reply: []byte("*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:1\r\n")}
+	for c := range conns {
+		load.conns = append(load.conns, p.Dial(t))
+		var commands []byte
+		for i := range load.each {
+			commands = resptest.Append(commands, "CL.THROTTLE", fmt.Sprintf("key:%d:%d", c, i), "0", "1", "1")
+		}
+		load.commands = append(load.commands, commands)
+	}
+	return load
+}
+
+// run sends all commands and reads all replies.
+func (load *keyLoad) run(t *testing.T) {
+	t.Helper()
+	want := bytes.Repeat(load.reply, load.each)
+	var wg sync.WaitGroup
+	for c, nc := range load.conns {
+		wg.Go(func() {
+			if _, err := nc.Write(load.commands[c]); err != nil {
+				t.Error(err)
+			}
+		})
+		wg.Go(func() {
+			got := make([]byte, len(want))
+			if n, err := io.ReadFull(nc, got); err != nil || !bytes.Equal(got, want) {
+				t.Errorf("connection %d got %d bytes of replies, %v, or others than %q", c, n, err, load.reply)
+			}
+		})
+	}
+	wg.Wait()
+	load.commands = nil
+}
+
+func dbSizeOf(t *testing.T, nc net.Conn) int {
+	t.Helper()
+	if _, err := io.WriteString(nc, "DBSIZE\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	var reply [32]byte
+	n, err := nc.Read(reply[:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	size, err := strconv.Atoi(strings.Trim(string(reply[:n]), ":\r\n"))
+	if err != nil {
+		t.Fatalf("DBSIZE got %q", reply[:n])
+	}
+	return size
+}

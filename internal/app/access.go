@@ -1,0 +1,87 @@
+package app
+
+import (
+	"crypto/tls"
+	"net"
+	"net/netip"
+	"sync/atomic"
+
+	"cellserver/internal/app/settings"
+	"cellserver/internal/wire/acl"
+	"cellserver/internal/wire/catalog"
+	"cellserver/internal/wire/peer"
+)
+
+// protectedMode is the error reply of protected mode. It begins as Redis's does, because some clients look for that.
+const protectedMode = "DENIED cellserver is running in protected mode because protected mode is enabled and no password is set " +
+	"for the default user. In this mode connections are only accepted from the loopback interface. To let other hosts in, " +
+	"set a password with --requirepass or --requirepass-file, or give --protected-mode=no where only hosts that may use it " +
+	"can reach the port. To serve this host alone, have it bind to loopback: --addr 127.0.0.1:6380."
+
+// access decides who may use the server. It is safe for concurrent use.
+type access struct {
+	users         *acl.Users
+	password      atomic.Pointer[string] // last set for the default user
+	protectedMode atomic.Bool
+}
+
+func newAccess(o *settings.Options, cat *catalog.Catalog) *access {
+	a := &access{users: acl.NewUsers(cat.ForRules())}
+	a.setPassword(o.RequirePass)
+	a.protectedMode.Store(o.ProtectedMode)
+	return a
+}
+
+func (a *access) setPassword(password string) {
+	a.password.Store(&password)
+	a.users.SetDefaultPassword(password)
+}
+
+// isOpen reports whether clients may use the server without a password.
+func (a *access) isOpen() bool {
+	user := a.users.Default()
+	return user.Enabled() && !user.NeedsPassword()
+}
+
+func (a *access) refusesOtherHosts() bool { return a.protectedMode.Load() && a.isOpen() }
+
+// admit refuses clients on other hosts while the server requires no password, if protected mode is enabled.
+func (a *app) admit(p peer.Peer) (refusal string) {
+	if isLocal(p) || !a.access.refusesOtherHosts() {
+		return ""
+	}
+	return protectedMode
+}
+
+// mayDebug reports whether a client may use DEBUG.
+func mayDebug(o *settings.Options, p peer.Peer) bool {
+	return o.DebugCommand == "yes" || o.DebugCommand == "local" && isLocal(p)
+}
+
+// isLocal reports whether a client is on this host.
+func isLocal(p peer.Peer) bool {
+	addr, err := netip.ParseAddrPort(p.Addr)
+	return p.Unix || err == nil && addr.Addr().Unmap().IsLoopback()
+}
+
+// warnOfAccess warns of the ports that other hosts can reach while there is no password.
+func (a *app) warnOfAccess() {
+	a.warnOfOtherHosts("tcp", a.listeners.TCP)
+	if a.options.ClientAuth() != tls.RequireAndVerifyClientCert || a.access.refusesOtherHosts() {
+		a.warnOfOtherHosts("tls", a.listeners.TLS)
+	}
+}
+
+// warnOfOtherHosts warns of a port that other hosts can reach while there is no password.
+func (a *app) warnOfOtherHosts(listener string, l net.Listener) {
+	if l == nil || !a.access.isOpen() || l.Addr().(*net.TCPAddr).IP.IsLoopback() {
+		return
+	}
+	if a.access.refusesOtherHosts() {
+		a.log.Warn("other hosts can reach this server but are refused because it has no password (protected mode); set "+
+			settings.EnvName("requirepass")+", or --protected-mode=no if a firewall protects the port", listener, l.Addr().String())
+		return
+	}
+	a.log.Warn("other hosts can reach this server and it requires no password; set "+settings.EnvName("requirepass")+
+		" or protect the port with a firewall", listener, l.Addr().String())
+}

@@ -1,0 +1,107 @@
+// Package cli is the command line: the root, which serves, the subcommands, help, completion and the manual.
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"cellserver/internal/app/cli/tools"
+	"cellserver/internal/app/settings"
+	"cellserver/internal/app/usage"
+)
+
+// subcommands are all but serving. Each has a file of its own.
+func subcommands(p Program) []*cobra.Command {
+	return append(tools.Commands(),
+		completionCommand(),
+		configCommand(p),
+		healthCommand(),
+		versionCommand(),
+	)
+}
+
+// newRoot returns the command line, and what prints its help. It sets no template of cobra's: text/template calls
+// methods by name, and so the linker would have to keep every method of the program.
+func newRoot(p Program) (*cobra.Command, *helpPrinter) {
+	help := &helpPrinter{}
+	root := serveCommand(p, help)
+	root.AddCommand(subcommands(p)...)
+	root.AddCommand(manCommand(help))
+	helpCommand := helpCommand()
+	finish(helpCommand)
+	root.SetHelpCommand(helpCommand)
+	root.SetHelpFunc(help.print)
+	root.SetUsageFunc(func(*cobra.Command) error { return nil }) // an error says enough
+	root.SetFlagErrorFunc(flagError)
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.SilenceErrors, root.SilenceUsage = true, true
+	for _, cmd := range root.Commands() {
+		finish(cmd)
+	}
+	completeFlags(root)
+	return root, help
+}
+
+// finish gives a subcommand, and those below it, what all have.
+func finish(cmd *cobra.Command) {
+	cmd.Flags().SortFlags = false
+	cmd.Flags().BoolP("help", "h", false, "show this help")
+	cmd.DisableFlagsInUseLine = true
+	if cmd.PreRunE == nil {
+		cmd.PreRunE = setFlags
+	}
+	if cmd.RunE != nil {
+		endOnHangup(cmd)
+	}
+	for _, below := range cmd.Commands() {
+		finish(below)
+	}
+}
+
+// flagError makes an error of pflag's one of the command line.
+func flagError(cmd *cobra.Command, err error) error {
+	if errors.Is(err, pflag.ErrHelp) {
+		return err
+	}
+	return usage.Mistake(usage.FlagMistake(cmd.CommandPath(), cmd.Flags(), err))
+}
+
+// setFlags takes the flags that a command line leaves out from the environment, and from a config file if the command has
+// --config: that is the server's, which may well run with what stood there before a mistake.
+func setFlags(cmd *cobra.Command, _ []string) error {
+	_, file, wrong := settings.SetRest(cmd.Flags(), os.LookupEnv)
+	if err := wrong.Err(); err != nil {
+		return usage.Mistake(err)
+	}
+	if file != nil && len(file.Wrong) > 0 {
+		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "cellserver: %v; going on without that\n", file.Wrong)
+	}
+	return nil
+}
+
+// onlySubcommands refuses what is no subcommand, and names the nearest.
+func onlySubcommands(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return unknownCommand(cmd, args[0])
+}
+
+func unknownCommand(parent *cobra.Command, name string) error {
+	var names []string
+	for _, below := range parent.Commands() {
+		if below.IsAvailableCommand() {
+			names = append(names, below.Name())
+		}
+	}
+	meant := usage.Hint(name, names, nil, "see "+parent.CommandPath()+" --help")
+	if strings.ContainsAny(name, "./") && !parent.HasParent() { // as a file of Redis's settings is given
+		meant = "a config file is named by --config"
+	}
+	return usage.Mistake(fmt.Errorf("unknown command %q; %s", name, meant))
+}

@@ -1,0 +1,217 @@
+package cli
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"cellserver/internal/app/settings"
+	"cellserver/internal/test/processtest"
+)
+
+// everyCommand visits all commands, also those below others.
+func everyCommand(cmd *cobra.Command, visit func(cmd *cobra.Command)) {
+	visit(cmd)
+	for _, below := range cmd.Commands() {
+		everyCommand(below, visit)
+	}
+}
+
+// goWords are what Go says of values, and users of a command line do not know.
+var goWords = regexp.MustCompile(`strconv|ParseInt|ParseBool|ParseUint|Atoi|invalid syntax|invalid argument|flag:|time:|parsing|missing unit|unmarshal|%!|&\{|0x[0-9a-f]{8}`)
+
+// TestEveryFlagsBadValues: each is one line that says which flag, what was given and what it takes.
+func TestEveryFlagsBadValues(t *testing.T) {
+	t.Parallel()
+	root, _ := newRoot(Program{})
+	refused := map[string]int{}
+	everyCommand(root, func(cmd *cobra.Command) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			for _, bad := range []string{"zz:zz", "-5x", "1.5.5", "99999999999999999999", "\x01", "NaN", "1e99", " 5", "0x10", "-1s", "9999999h"} {
+				err := cmd.ParseFlags([]string{"--" + f.Name + "=" + bad})
+				if err == nil {
+					continue
+				}
+				text := cmd.FlagErrorFunc()(cmd, err).Error()
+				if goWords.MatchString(text) || strings.Contains(text, "\n") || !strings.HasPrefix(text, "--"+f.Name+" takes ") || !strings.Contains(text, "; got "+strconv.Quote(bad)) {
+					t.Errorf("%s --%s=%q: %s", cmd.CommandPath(), f.Name, bad, text)
+				}
+				refused[f.Name]++
+			}
+		})
+	})
+	// What takes any text, and is checked when it is used.
+	anything := regexp.MustCompile(`file|store$|-(cert|key|ca|dir|user|prefix|server-name)$|^(unixsocket|requirepass|config|from|into|match|resume|key|filter|time-field|user)$`)
+	everyCommand(root, func(cmd *cobra.Command) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if refused[f.Name] == 0 && !anything.MatchString(f.Name) {
+				t.Errorf("%s --%s has refused none of the bad values", cmd.CommandPath(), f.Name)
+			}
+		})
+	})
+}
+
+func TestFlagMistakes(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		args string
+		want string
+	}{
+		{"--max-clients 5", "unknown flag --max-clients; did you mean --maxclients?"},
+		{"dump --form csv", "unknown flag --form; did you mean --from?"},
+		{"-x", "unknown flag -x; see cellserver --help"},
+		{"--port 7000", "unknown flag --port; use --addr"},
+		{"-p 7000", "unknown flag -p; use --addr"},
+		{"--BIND=0.0.0.0", "unknown flag --BIND; use --addr"},
+		{"--appendonly yes", "unknown flag --appendonly; use --data-dir"},
+		{"-addr=:7000", "unknown flag -addr; did you mean --addr?"},
+		{"dump --port 7000", "unknown flag --port; see cellserver dump --help"},
+		{"/etc/redis.conf", `unknown command "/etc/redis.conf"; a config file is named by --config`},
+		{"config check now", `config check takes no argument, got "now"`},
+		{"--log-level " + strings.Repeat("a", 100), `--log-level takes debug, info, warn or error; got "` + strings.Repeat("a", 64) + `..."`},
+		{"--addr", "--addr requires a value; see cellserver --help"},
+		{"--log-level wran", `--log-level takes debug, info, warn or error; got "wran"; did you mean warn?`},
+		{"--lua maybe", `--lua takes on or off; got "maybe"`},
+		{"--pprof=maybe", `--pprof takes true or false; got "maybe"`},
+		{"config chek", `unknown command "chek"; did you mean check?`},
+		{"config", "config requires a command: check, show or example; see cellserver config --help"},
+		{"help config sho", `unknown command "sho"; did you mean show?`},
+		{"completion", "completion: want one SHELL: bash, zsh, fish or powershell; see cellserver completion --help"},
+		{"completion tcsh", `completion: there are scripts of bash, zsh, fish or powershell, not of "tcsh"`},
+		{"version now", `version takes no argument, got "now"`},
+		{"check", "check: want one DIR; see cellserver check --help"},
+	} {
+		err := Run(t.Context(), Program{}, strings.Fields(tt.args), nil, io.Discard, io.Discard)
+		if err == nil || err.Error() != tt.want {
+			t.Errorf("%s: got %v, want %s", tt.args, err, tt.want)
+		}
+	}
+}
+
+// TestHelpFitsItsTerminal, and is the same by help COMMAND and COMMAND --help.
+func TestHelpFitsItsTerminal(t *testing.T) {
+	t.Parallel()
+	root, help := newRoot(Program{})
+	everyCommand(root, func(cmd *cobra.Command) {
+		widths := []int{79, 119}
+		if !strings.Contains(about(cmd), "\n  ") { // what is a table already is not wrapped, and fits 79
+			widths = append(widths, 39)
+		}
+		for _, width := range widths {
+			text := help.text(cmd, width)
+			if cmd.Example != "" {
+				text, _, _ = strings.Cut(text, "\nExample")
+			}
+			for line := range strings.Lines(text) {
+				// A word is not split, nor is a flag or a command from what it takes.
+				words := strings.TrimSpace(line)
+				if len(line)-1 > width && strings.Contains(words, " ") && (width > 39 || !strings.HasPrefix(words, "-") && !strings.HasPrefix(words, "cellserver ")) {
+					t.Errorf("%s at %d: %s", cmd.CommandPath(), width, line)
+				}
+			}
+		}
+		var byFlag, byCommand bytes.Buffer
+		path := strings.Fields(cmd.CommandPath())[1:]
+		if err := Run(t.Context(), Program{}, append(slices.Clone(path), "--help"), nil, &byFlag, io.Discard); err != nil {
+			t.Error(err)
+		}
+		if err := Run(t.Context(), Program{}, append([]string{"help"}, path...), nil, &byCommand, io.Discard); err != nil {
+			t.Error(err)
+		}
+		if byFlag.String() != byCommand.String() || !strings.Contains(byFlag.String(), "\nUsage:\n  "+strings.TrimSuffix(cmd.CommandPath(), " help")) {
+			t.Errorf("%s: --help says %q, help %q", cmd.CommandPath(), byFlag.String(), byCommand.String())
+		}
+	})
+}
+
+// TestCompletion: what the scripts ask for is answered.
+func TestCompletion(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ args, want string }{
+		{"", "check completion config dump health help import load replay"},
+		{"config ", "check example show"},
+		{"help config ", "check example show"},
+		{"completion ", "bash zsh fish powershell"},
+		{"--maxmemory-policy ", "volatile-ttl noeviction"},
+		{"--lua ", "on off"},
+		{"dump --format ", "stream csv"},
+		{"config check --log-level ", "debug info warn error"},
+		{"--maxclients", "--maxclients --maxclients-per-address"},
+	} {
+		words := strings.Split(tt.args, " ")
+		var out bytes.Buffer
+		if err := Run(t.Context(), Program{}, append([]string{"__complete"}, words...), nil, &out, io.Discard); err != nil {
+			t.Errorf("%q: %v", tt.args, err)
+		}
+		var got []string
+		for line := range strings.Lines(out.String()) {
+			word, description, _ := strings.Cut(strings.TrimSpace(line), "\t")
+			if strings.Contains(description, "`") {
+				t.Errorf("%q: a description with its quotes: %s", tt.args, line)
+			}
+			if !strings.HasPrefix(word, ":") {
+				got = append(got, word)
+			}
+		}
+		if !strings.HasPrefix(strings.Join(got, " "), tt.want) {
+			t.Errorf("%q completes to %q, want %s", tt.args, got, tt.want)
+		}
+	}
+}
+
+// TestManual: there is a page for each command that help lists, with all its flags, and mandoc finds no fault.
+func TestManual(t *testing.T) {
+	t.Setenv("SOURCE_DATE_EPOCH", "1795392000")
+	dir := t.TempDir()
+	if err := Run(t.Context(), Program{}, []string{"man", dir}, nil, io.Discard, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	root, _ := newRoot(Program{})
+	everyCommand(root, func(cmd *cobra.Command) {
+		if cmd.HasParent() && !cmd.IsAvailableCommand() {
+			return
+		}
+		file := filepath.Join(dir, pageName(cmd)+".1")
+		if out, err := processtest.Command(t, processtest.Need(t, "mandoc", "mandoc"), "-Tlint", "-Wwarning", file).CombinedOutput(); err != nil || len(out) > 0 {
+			t.Errorf("%v, %s", err, out)
+		}
+		page, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := strings.ReplaceAll(string(page), `\-`, "-")
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden && !strings.Contains(text, "--"+f.Name) {
+				t.Errorf("%s has no --%s", file, f.Name)
+			}
+		})
+		if !strings.Contains(text, `"2026-11-23"`) {
+			t.Errorf("%s has not the day of SOURCE_DATE_EPOCH", file)
+		}
+	})
+}
+
+// TestHelpHasEveryFlag below the heading of its group.
+func TestHelpHasEveryFlag(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	if err := Run(t.Context(), Program{}, []string{"--help"}, nil, &out, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range (&settings.Options{}).FlagGroups() {
+		var flags strings.Builder
+		printFlags(&flags, g.Flags, plainHelpWidth)
+		if !strings.Contains(out.String(), "\n"+g.Title+":\n"+flags.String()) {
+			t.Errorf("--help has no heading %s with its flags", g.Title)
+		}
+	}
+}

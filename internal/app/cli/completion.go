@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"cellserver/internal/app/usage"
+	"cellserver/internal/base/flagvalue"
+)
+
+const completionHelp = `Write a script with which a shell completes the commands, flags and values of cellserver when Tab is pressed.
+
+The packages install these scripts. Otherwise, write the one of your shell (bash, zsh, fish or powershell) to where it looks for
+them, and start a new shell. That of bash requires the package bash-completion, as those of most programs do.`
+
+const completionExample = `  cellserver completion bash > /etc/bash_completion.d/cellserver
+  cellserver completion zsh > "${fpath[1]}/_cellserver"
+  cellserver completion fish > ~/.config/fish/completions/cellserver.fish
+  cellserver completion powershell >> $PROFILE`
+
+// shells are those that there are scripts for.
+func shells() []string { return []string{"bash", "zsh", "fish", "powershell"} }
+
+func completionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "completion SHELL", Short: "write a completion script of a shell", Long: completionHelp, Example: completionExample,
+		ValidArgs: shells(),
+		Args:      usage.ExactlyOne("SHELL: " + flagvalue.Or(shells())),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return writeCompletion(cmd.Root(), args[0], cmd.OutOrStdout())
+		},
+	}
+}
+
+func writeCompletion(root *cobra.Command, shell string, out io.Writer) error {
+	switch shell {
+	case "bash":
+		return root.GenBashCompletionV2(out, true)
+	case "zsh":
+		return root.GenZshCompletion(out)
+	case "fish":
+		return root.GenFishCompletion(out, true)
+	case "powershell":
+		return root.GenPowerShellCompletionWithDesc(out)
+	}
+	return usage.Mistake(fmt.Errorf("completion: there are scripts of %s, not of %q", flagvalue.Or(shells()), shell))
+}
+
+// shortenUsages leaves of each flag's usage what fits beside a completion.
+func shortenUsages(cmd *cobra.Command) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		_, usage := pflag.UnquoteUsage(f)
+		if end := strings.IndexAny(usage, ";:("); end > 0 {
+			usage = strings.TrimRight(usage[:end], " ")
+		}
+		f.Usage = usage
+	})
+	for _, below := range cmd.Commands() {
+		shortenUsages(below)
+	}
+}
+
+// completeFlags says how the values of flags are completed: by their words, or by names of files. Of anything else the shell
+// suggests nothing.
+func completeFlags(cmd *cobra.Command) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		words, isChoice := f.Value.(interface{ Words() []string })
+		kind, _ := pflag.UnquoteUsage(f)
+		complete := cobra.FixedCompletions(nil, cobra.ShellCompDirectiveNoFileComp)
+		switch {
+		case isChoice:
+			complete = cobra.FixedCompletions(words.Words(), cobra.ShellCompDirectiveNoFileComp)
+		case f.Name == "config":
+			complete = cobra.FixedCompletions([]string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt)
+		case kind == "directory":
+			complete = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)
+		case kind == "file", kind == "path", kind == "URL":
+			return // the shell's own
+		}
+		_ = cmd.RegisterFlagCompletionFunc(f.Name, complete) // fails for a flag that has one already
+	})
+	if cmd.ValidArgsFunction == nil && len(cmd.ValidArgs) == 0 && cmd.HasAvailableSubCommands() {
+		cmd.ValidArgsFunction = cobra.NoFileCompletions
+	}
+	for _, below := range cmd.Commands() {
+		completeFlags(below)
+	}
+}

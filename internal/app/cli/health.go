@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	neturl "net/url"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"cellserver/internal/app/probe"
+	"cellserver/internal/app/settings"
+	"cellserver/internal/app/usage"
+)
+
+// healthTimeout is longer than the server may take to find out that it is not ready.
+const healthTimeout = probe.Timeout + 2*time.Second
+
+// healthCommand is for health checks in containers without a shell or curl.
+func healthCommand() *cobra.Command {
+	var addr, certFile string
+	cmd := &cobra.Command{
+		Use: "health [flags]", Short: "check the health of a running server", Args: usage.NoArguments,
+		Long: "Check that a running cellserver serves clients: prints ok, and a line that begins with " +
+			"degraded for each of disk, memory and store that lacks something, and exits with 0; " +
+			"or says why not, and exits with 1.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return checkHealth(cmd.Context(), addr, certFile != "", cmd.OutOrStdout())
+		},
+	}
+	settings.DefineMetricsAddr(cmd.Flags(), &addr)
+	cmd.Flags().String("config", "", "the server's config `file`, which may have these settings, too")
+	cmd.Flags().StringVar(&certFile, "metrics-tls-cert", "", "the server's `file`: if set, use HTTPS; the file is not read, and the certificate not verified")
+	return cmd
+}
+
+// checkHealth requests /readyz of a metrics address.
+func checkHealth(ctx context.Context, addr string, overTLS bool, stdout io.Writer) error {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return usage.Mistake(errors.New("health: --metrics-addr is empty, so there is nothing to ask"))
+	}
+	// A server that listens on all addresses is reached on loopback.
+	switch ip := net.ParseIP(host); {
+	case host == "", ip.Equal(net.IPv4zero):
+		host = "127.0.0.1"
+	case ip.Equal(net.IPv6unspecified):
+		host = "::1"
+	}
+	scheme := "http://"
+	if overTLS {
+		scheme = "https://"
+	}
+	text, err := requestHealth(ctx, scheme+net.JoinHostPort(host, port)+"/readyz")
+	if err == nil {
+		_, err = fmt.Fprintln(stdout, text)
+	}
+	return err
+}
+
+const (
+	maxHealthBytes       = 1 << 10 // of a reply
+	maxHealthHeaderBytes = 64 << 10
+)
+
+// requestHealth returns what a server that is ready says: ok, and on lines of their own what it lacks.
+func requestHealth(ctx context.Context, at string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
+	if err != nil {
+		return "", fmt.Errorf("health: %w", err)
+	}
+	client := http.Client{Transport: &http.Transport{ // connects directly, without a proxy
+		// Certificates are rarely valid for loopback. No secret is sent, and an impostor could answer ok without TLS, too.
+		TLSClientConfig:        &tls.Config{InsecureSkipVerify: true},
+		MaxResponseHeaderBytes: maxHealthHeaderBytes,
+	}}
+	response, err := client.Do(request)
+	if err != nil {
+		return "", fmt.Errorf("health: no answer from %s: %w", request.Host, withoutGo(err))
+	}
+	defer response.Body.Close()
+	b, _ := io.ReadAll(io.LimitReader(response.Body, maxHealthBytes))
+	text := string(bytes.TrimSpace(b))
+	if response.StatusCode != http.StatusOK {
+		return "", errors.New("health: " + at + " answered " + response.Status + ": " + text)
+	}
+	return text, nil
+}
+
+// withoutGo is what the system says, without the names of Go's calls around it.
+func withoutGo(err error) error {
+	var request *neturl.Error
+	var call *os.SyscallError
+	var name *net.DNSError
+	switch {
+	case errors.As(err, &call):
+		return call.Err
+	case errors.As(err, &name):
+		return errors.New(name.Err)
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("it took longer than %s", healthTimeout)
+	case errors.As(err, &request):
+		return request.Err
+	}
+	return err
+}

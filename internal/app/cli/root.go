@@ -1,0 +1,49 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"cellserver/internal/app/settings"
+	"cellserver/internal/base/buildinfo"
+)
+
+const serveHelp = `cellserver is a rate limiter that speaks the Redis protocol and answers CL.THROTTLE.`
+
+const serveExample = `  cellserver &
+  redis-cli -p 6380 cl.throttle laoqian:reply 15 30 60 1`
+
+// Program is what a command line runs that is above this package.
+type Program struct {
+	Serve      func(ctx context.Context, o *settings.Options, stderr io.Writer) error
+	CheckFiles func(o *settings.Options, log *slog.Logger) settings.Problems // those that settings name
+}
+
+// serveCommand is the root: without a subcommand the program serves.
+func serveCommand(p Program, help *helpPrinter) *cobra.Command {
+	o := &settings.Options{}
+	cmd := &cobra.Command{
+		Use: "cellserver [flags]", Short: "serve Redis clients", Long: serveHelp, Example: serveExample, Args: onlySubcommands,
+		DisableFlagsInUseLine: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.Version {
+				_, err := fmt.Fprintln(cmd.OutOrStdout(), buildinfo.Read())
+				return err
+			}
+			if err := o.Complete(cmd.Flags(), os.LookupEnv); err != nil {
+				return err
+			}
+			return p.Serve(cmd.Context(), o, cmd.ErrOrStderr())
+		},
+	}
+	help.groups = o.FlagGroups()
+	for _, g := range help.groups {
+		cmd.Flags().AddFlagSet(g.Flags)
+	}
+	return cmd
+}

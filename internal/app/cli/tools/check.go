@@ -1,0 +1,107 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"cellserver/internal/app/usage"
+	"cellserver/internal/base/buildinfo"
+	"cellserver/internal/decide/limits/limitsfile"
+	"cellserver/internal/keep/persist"
+	"cellserver/internal/limiter"
+	"cellserver/internal/migrate/transfer"
+)
+
+const checkHelp = `Read all files of a data directory whose server does not run, and say whether they can be read. It changes nothing.
+
+For each file it prints how many frames, records and bytes there are, and at which byte it is damaged. A torn tail, of a
+write that was under way when the server ended, is no damage. Live keys are counted by kind, unless all are funnels. It exits
+with 0 if all can be read, and with 1 if not, or if DIR is no data directory.`
+
+func checkCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "check DIR", Short: "check the files of a data directory", Long: checkHelp, Example: "  cellserver check /var/lib/cellserver",
+		Args: usage.ExactlyOne("DIR"),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return checkDir(cmd.Context(), args[0], cmd.OutOrStdout())
+		},
+	}
+}
+
+func checkDir(ctx context.Context, path string, stdout io.Writer) error {
+	report, keys, err := transfer.CheckDir(ctx, path, time.Now().UnixNano())
+	if err != nil {
+		return fmt.Errorf("check: %w", interrupted(ctx, err, "not all was checked"))
+	}
+	if report.Err == nil && len(report.Files) == 0 {
+		return fmt.Errorf("check: %s is not a data directory: it has no MANIFEST, and no named limits; "+
+			"give the one that --data-dir names", path)
+	}
+	if err := printReport(stdout, &report, keys); err != nil {
+		return err
+	}
+	newer := report.Newer()
+	switch {
+	case newer != nil:
+		return fmt.Errorf("check: %s needs a later version than %s, the one that wrote it: %w",
+			path, buildinfo.Version, newer)
+	case report.Damaged():
+		return fmt.Errorf("check: %s is damaged: copy it, and start the server with --data-recover to keep what can be read, or restore a backup", path)
+	}
+	return nil
+}
+
+// unreadable says why a file is not read. That of a later version is sound.
+func unreadable(err error) string {
+	if errors.Is(err, persist.ErrNewer) {
+		return "NEWER: " + err.Error()
+	}
+	return "DAMAGED: " + err.Error()
+}
+
+func printReport(w io.Writer, r *persist.Report, keys *transfer.LiveKeys) (err error) {
+	line := func(format string, args ...any) {
+		if err == nil {
+			_, err = fmt.Fprintf(w, format+"\n", args...)
+		}
+	}
+	if r.Err != nil {
+		line("MANIFEST  %s", unreadable(r.Err))
+	}
+	for _, f := range r.Files {
+		state := "ok"
+		switch {
+		case f.Err != nil:
+			state = unreadable(f.Err)
+		case f.TornBytes > 0:
+			state = fmt.Sprintf("ok; the last %d bytes are a write that was under way when the server ended", f.TornBytes)
+		}
+		if f.Name == limitsfile.KeptName {
+			line("%s  %d named limits, %d bytes  %s", f.Name, f.Records, f.Bytes, state)
+			continue
+		}
+		line("%s  %d frames, %d records, %d bytes  %s", f.Name, f.Frames, f.Records, f.Bytes, state)
+	}
+	for _, name := range r.Others {
+		line("%s  not of the data; the server removes it", name)
+	}
+	if r.ClockNs > 0 {
+		line("last seen  %s", time.Unix(0, r.ClockNs).UTC().Format(time.RFC3339Nano))
+	}
+	total := keys.Count()
+	line("live keys  %d", total)
+	for kind, n := range keys.CountKinds() {
+		if n > 0 && (n < total || kind != int(limiter.Funnel)) {
+			line("           %d %s", n, limiter.Kind(kind))
+		}
+	}
+	return err
+}

@@ -1,0 +1,148 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"cellserver/internal/app/usage"
+	"cellserver/internal/base/flagvalue"
+	"cellserver/internal/limiter"
+	"cellserver/internal/migrate/transfer"
+)
+
+const importHelp = `Take redis-cell's keys from a running Redis into a running cellserver, so that nobody's debt is forgiven.
+
+The Redis is only read (SCAN, GET or GETRANGE, PTTL, INFO, and TIME within MULTI). A key is taken if it is a number of
+nanoseconds and expires at that time, within 2 s; others are passed over and counted. The times are shifted by the
+difference of the two servers' clocks. A key whose state is later on the target stays as it is, so an import may be
+repeated, and clients may be there already. The other way round, from a cellserver into a Redis with redis-cell, it is the
+same: keys get the expiry that the module gives them, and limiters other than funnels are passed over and counted. From one
+cellserver into another go all limiters, by DUMP and RESTORE.`
+
+const importExample = `  cellserver import --dry-run redis://redis.example:6379
+  cellserver import --resume import.state --rate 20000 redis://reader:PASSWORD@redis.example:6379
+  cellserver import --into redis://redis.example:6379 redis://127.0.0.1:6380`
+
+// importCall is a command line.
+type importCall struct {
+	from, into, match, resume string
+	db, rate                  int
+	dryRun                    bool
+}
+
+func importCommand() *cobra.Command {
+	c := &importCall{}
+	cmd := &cobra.Command{
+		Use: "import [flags] URL", Short: "take redis-cell's keys from a Redis", Long: importHelp, Example: importExample, Args: usage.AtMostOne("URL"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				c.from = args[0]
+			}
+			if err := c.check(); err != nil {
+				return usage.Mistake(err)
+			}
+			return c.importAll(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&c.from, "from", "", "the source's `URL`, instead of the argument: CELLSERVER_FROM hides its password from who can list processes")
+	flags.StringVar(&c.into, "into", defaultServer, "`URL` of the target")
+	flags.StringVar(&c.match, "match", "*", "import only keys that match a `pattern` in Redis's syntax")
+	c.db = -1
+	flagvalue.FuncVar(flags, flagvalue.Func{
+		Kind: "number", Takes: "all, or a whole number from 0 to 65535, such as 3", Get: c.whichDB, Set: c.setDB,
+	}, "db", "import only this database, by its `number`; a URL may name it, too")
+	flagvalue.NumberVar(flags, &c.rate, "rate", 0, 0, math.MaxInt, "read at most so many `keys` a second; 0 for no limit")
+	flagvalue.BoolVar(flags, &c.dryRun, "dry-run", "write nothing: count, and show the first few keys")
+	flags.StringVar(&c.resume, "resume", "", "`file` with the state of the import: if it is there, go on; it is removed when all is done")
+	return cmd
+}
+
+func (c *importCall) whichDB() string {
+	if c.db < 0 {
+		return "all"
+	}
+	return strconv.Itoa(c.db)
+}
+
+func (c *importCall) setDB(text string) bool {
+	n, err := strconv.ParseUint(text, 10, 16)
+	if err == nil {
+		c.db = int(n)
+	} else if text == "all" {
+		c.db = -1
+	}
+	return err == nil || text == "all"
+}
+
+func (c *importCall) check() error {
+	switch {
+	case c.from == "":
+		return errors.New("import: want the source's URL, such as redis://127.0.0.1:6379; see cellserver import --help")
+	case c.dryRun && c.resume != "":
+		return errors.New("import: --dry-run has no use for --resume")
+	}
+	return nil
+}
+
+func (c *importCall) importAll(ctx context.Context, stdout, stderr io.Writer) error {
+	counts, err := c.run(ctx, stdout, stderr)
+	var usage usage.Error
+	if errors.As(err, &usage) {
+		return err
+	}
+	done, again := "imported", "with --resume FILE the next one can go on where one has ended"
+	if c.dryRun {
+		done = "to import"
+	}
+	if c.resume != "" {
+		again = "call it again, with --resume " + c.resume + ", to go on"
+	}
+	return reportCounts(stdout, "import", done, counts, interrupted(ctx, err, again))
+}
+
+func (c *importCall) run(ctx context.Context, stdout, stderr io.Writer) (transfer.Counts, error) {
+	from, err := openServer("import", c.from)
+	if err != nil {
+		return transfer.Counts{}, err
+	}
+	defer from.Close()
+	db := c.db
+	if n, ok := from.NamesDB(); ok && db < 0 {
+		db = n
+	}
+	line := newKeyProgress(stderr)
+	defer line.clear()
+	im := transfer.Import{From: from, Match: c.match, DB: db, Rate: c.rate, StateFile: c.resume, Progress: func(counts transfer.Counts, of int64) {
+		line.update(counts.Seen, of)
+	}}
+	if c.dryRun {
+		im.Example = func(e transfer.Entry, left time.Duration) {
+			_, _ = fmt.Fprintf(stdout, "db %d  %q  %s\n", e.Key.DB, e.Key.Name, remains(&e.State, left))
+		}
+		return im.Run(ctx)
+	}
+	if im.Into, err = openTarget(c.into); err != nil {
+		return transfer.Counts{}, err
+	}
+	defer im.Into.Close()
+	return im.Run(ctx)
+}
+
+// remains says what a key is, and for how long.
+func remains(s *limiter.State, left time.Duration) string {
+	switch {
+	case s.Kind == limiter.Funnel:
+		return "empty in " + left.Round(time.Millisecond).String()
+	case s.ExpiresNs == limiter.NeverNs:
+		return s.Kind.String()
+	}
+	return s.Kind.String() + ", expires in " + left.Round(time.Millisecond).String()
+}

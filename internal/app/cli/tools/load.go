@@ -1,0 +1,125 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"cellserver/internal/app/usage"
+	"cellserver/internal/migrate/transfer"
+)
+
+const loadHelp = `Load the state of every key of a dump into a running server, or into a new data directory.
+
+Without FILE, or with -, the dump is standard input. A FILE is checked before anything is loaded; standard input is loaded
+as it comes, and a dump that turns out to be damaged is reported with what was loaded before.
+
+A state is the time at which a funnel is empty, or that of another limiter. It is loaded as it is, whatever time has passed
+since the dump; what has expired is left out. On a running server a key whose state is later stays as it is, so nobody's
+debt is forgiven, and a dump may be loaded twice. The server may be a Redis with redis-cell, too: it takes the funnels, and
+their keys get the expiry that the module gives them; other limiters are passed over and counted.
+
+A data directory must be new, empty, or without data. The server that starts in it begins with the keys.`
+
+const loadExample = `  cellserver load keys.dump
+  cellserver load --into redis://operator:PASSWORD@limits.example:6380 keys.dump
+  cellserver load --into /var/lib/cellserver keys.dump
+  printf 'key,tat_ns\nalice,%s000000000\n' $(date -d '+1 hour' +%s) | cellserver load --format csv`
+
+// loadCall is a command line: the place is --into.
+type loadCall struct{ fileCall }
+
+func loadCommand() *cobra.Command {
+	c := &loadCall{}
+	cmd := &cobra.Command{
+		Use: "load [flags] [FILE|-]", Short: "load a file that dump has written", Long: loadHelp, Example: loadExample, Args: usage.AtMostOne("FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c.take(args)
+			return c.load(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	c.define(cmd.Flags(), "into")
+	return cmd
+}
+
+func (c *loadCall) load(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error {
+	counts, err := c.run(ctx, stdin, stderr)
+	var usage usage.Error
+	if errors.As(err, &usage) {
+		return err
+	}
+	return reportCounts(stdout, "load", "loaded", counts, interrupted(ctx, err, "load it again to have the rest"))
+}
+
+// reportCounts prints what has become of keys, also of those before an error, and makes an error of keys that were refused.
+func reportCounts(stdout io.Writer, command, done string, counts transfer.Counts, err error) error {
+	if err == nil || counts.Seen > 0 {
+		if err := counts.Print(stdout, done); err != nil {
+			return err
+		}
+	}
+	refused := int64(0)
+	for _, n := range counts.Refused {
+		refused += n
+	}
+	switch {
+	case err != nil && counts.Seen > 0:
+		return fmt.Errorf("%s: ended after %d keys: %w", command, counts.Seen, err)
+	case err != nil:
+		return fmt.Errorf("%s: %w", command, err)
+	case refused > 0:
+		return fmt.Errorf("%s: %d keys were refused", command, refused)
+	}
+	return nil
+}
+
+func (c *loadCall) run(ctx context.Context, stdin io.Reader, stderr io.Writer) (transfer.Counts, error) {
+	in := stdin
+	if c.file != "-" {
+		f, err := os.Open(c.file)
+		if err != nil {
+			return transfer.Counts{}, err
+		}
+		defer f.Close()
+		if err := c.check(f); err != nil {
+			return transfer.Counts{}, err
+		}
+		in = f
+	}
+	from, err := newReader(c.format, untilDone(ctx, in))
+	if err != nil {
+		return transfer.Counts{}, err
+	}
+	if !isURL(c.place) {
+		return transfer.LoadDir(c.place, time.Now().UnixNano(), from)
+	}
+	s, err := openTarget(c.place)
+	if err != nil {
+		return transfer.Counts{}, err
+	}
+	defer s.Close()
+	line := newKeyProgress(stderr)
+	defer line.clear()
+	return transfer.Load(ctx, from, s, func(counts transfer.Counts) { line.update(counts.Seen, 0) })
+}
+
+// check reads all of a file that can be read twice, so that a damaged one is not loaded in part.
+func (c *loadCall) check(f *os.File) error {
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return err
+	}
+	from, err := newReader(c.format, f)
+	for err == nil {
+		_, err = from.Read()
+	}
+	if !errors.Is(err, io.EOF) {
+		return fmt.Errorf("%s: %w; nothing was loaded", c.file, err)
+	}
+	_, err = f.Seek(0, io.SeekStart)
+	return err
+}

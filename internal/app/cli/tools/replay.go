@@ -1,0 +1,225 @@
+package tools
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"cellserver/internal/app/usage"
+	"cellserver/internal/base/flagvalue"
+	"cellserver/internal/funnel"
+	"cellserver/internal/migrate/replay"
+)
+
+const replayHelp = `Run a trace of requests through a limiter, with its times as the clock, and print each row with its answer.
+
+Without FILE, or with -, the trace is standard input. It may be in gzip. Its first line tells its format, unless --format does:
+
+  csv          the first line names the columns, see below
+  monitor      what redis-cli monitor prints: calls of CL.THROTTLE,
+               CL.PTHROTTLE, CL.REFUND, CL.TOKENBUCKET, CL.FIXEDWINDOW and
+               CL.SLIDINGWINDOW, with their own limits, or with the one that
+               flags give; other commands are passed over, and so is what
+               they do to the keys
+  combined     an access log of nginx or Apache
+  json         an access log of which each line is an object, as nginx
+               writes with escape=json
+
+Of an access log, each line requests the units of --quantity, 1 without it, of the limit that flags give. The key is
+the client's address, or what --key names, by nginx's variables: remote_addr, remote_user, request, request_method,
+request_uri, uri, server_protocol, status, http_referer, http_user_agent, http_x_forwarded_for; in JSON any field. The
+time in JSON is --time-field, or msec, time_iso8601, time_local, @timestamp, timestamp or time.
+
+The columns of CSV are, in any order:
+
+  at_ns        the time of the request, Unix nanoseconds; or
+  at           the same, RFC 3339 or Unix seconds such as 1700000000.25
+  key          the key to limit
+  quantity     the units that are requested; 1 without it
+
+and those of the limit, which are the arguments of the command of the --algorithm:
+
+  funnel       max_burst, count, period, as in CL.THROTTLE; with
+               --milliseconds, as in CL.PTHROTTLE
+  tokenbucket  capacity, refill_count, period, as in CL.TOKENBUCKET
+  fixedwindow, slidingwindow, approxwindow
+               max_count, period, as in CL.FIXEDWINDOW, CL.SLIDINGWINDOW
+               and CL.SLIDINGWINDOW ... APPROX
+  bucket       capacity, as in CL.BUCKET TAKE; a negative quantity is what
+               the caller adds, and a key begins empty
+
+Flags set the defaults for missing columns and empty fields. Other columns are copied. The columns limited, limit,
+remaining, retry_after and reset_after are appended, and replace columns of these names. Rows must be in order of time;
+see --reorder-window.
+
+CL.BTHROTTLE, CL.RESERVE and CL.CONCURRENCY are not here: what they do depends on when clients go away, what requests
+cost in the end and when they end, which no trace of requests says. CL.MTHROTTLE and CL.CHECK are about several limits
+at once: replay each of them. MONITOR's lines may have them, and CL.BUCKET, which others fill: they are counted and
+passed over.`
+
+const replayExample = `  $ printf 'at,key\n1700000000,alice\n1700000000.5,alice\n' |
+      cellserver replay --max-burst 0 --count 1 --period 1
+  at,key,limited,limit,remaining,retry_after,reset_after
+  1700000000,alice,0,1,0,-1,1
+  1700000000.5,alice,1,1,0,1,1`
+
+// replayCall is a command line.
+type replayCall struct {
+	file         string // "-" is standard input
+	summary      bool
+	top          int
+	wholeBursts  bool // --burst-is-capacity
+	format, keys string
+	algorithm    string
+	options      replay.Options
+}
+
+// replayCommand answers a trace's rows as the server would have.
+func replayCommand() *cobra.Command {
+	c := &replayCall{file: "-"}
+	cmd := &cobra.Command{
+		Use: "replay [flags] [FILE|-]", Short: "show what a limit would have done to a trace", Long: replayHelp, Example: replayExample,
+		Args: usage.AtMostOne("FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				c.file = args[0]
+			}
+			if err := c.check(); err != nil {
+				return usage.Mistake(err)
+			}
+			return c.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	flags := cmd.Flags()
+	flagvalue.ChoiceVar(flags, &c.format, "format", c.options.Format.String(), "`format` of the trace: "+flagvalue.Or(replay.Formats()), replay.Formats()...)
+	flags.StringVar(&c.keys, "key", "", "`fields` of an access log that make its keys, separated by spaces (default remote_addr)")
+	flags.StringVar(&c.options.TimeField, "time-field", "", "`field` of an access log in JSON that is its time (default whichever is there)")
+	flagvalue.ChoiceVar(flags, &c.algorithm, "algorithm", c.options.Algorithm.String(), "`which` limiter decides: "+flagvalue.Or(replay.Algorithms()), replay.Algorithms()...)
+	limitFlags(flags, &c.options)
+	flagvalue.BoolVar(flags, &c.wholeBursts, "burst-is-capacity", "read max_burst as the whole capacity of a funnel, not as the burst beyond the first unit")
+	flagvalue.BoolVar(flags, &c.options.CountDenied, "count-denied", "a window counts denied requests, too, as with COUNTDENIED")
+	flagvalue.BoolVar(flags, &c.options.Milliseconds, "milliseconds", "periods, retry_after and reset_after are in milliseconds, not in seconds")
+	flagvalue.DurationVar(flags, &c.options.ReorderWindow, "reorder-window", 0, 0, math.MaxInt64, "sort rows that are up to this much older than the newest one")
+	flagvalue.BoolVar(flags, &c.options.SkipBad, "skip-bad", "count bad rows and continue, instead of stopping at the first")
+	flagvalue.BoolVar(flags, &c.summary, "summary", "print totals and the most limited keys instead of the rows")
+	flagvalue.NumberVar(flags, &c.top, "top", 10, 0, math.MaxInt, "how many of the most limited keys to print with --summary")
+	return cmd
+}
+
+// check validates the flags, and sets what they decide.
+func (c *replayCall) check() error {
+	c.options.Algorithm, _ = replay.ParseAlgorithm(c.algorithm) // which is one of Algorithms
+	c.options.Format, _ = replay.ParseFormat(c.format)          // likewise
+	c.options.KeyFields = strings.Fields(c.keys)
+	if c.wholeBursts {
+		c.options.Reading = funnel.Capacity
+	}
+	if c.options.CountDenied && !c.options.Algorithm.CountsDenied() {
+		return fmt.Errorf("replay: --count-denied is for windows, and the --algorithm is %s", c.options.Algorithm)
+	}
+	return nil
+}
+
+// limitFlags are the defaults of the columns of limits.
+func limitFlags(flags *pflag.FlagSet, o *replay.Options) {
+	for _, f := range []struct {
+		value       **int64
+		name, usage string
+	}{
+		{&o.MaxBurst, "max-burst", "default max_burst"},
+		{&o.Count, "count", "default count"},
+		{&o.Capacity, "capacity", "default capacity"},
+		{&o.RefillCount, "refill-count", "default refill_count"},
+		{&o.MaxCount, "max-count", "default max_count"},
+		{&o.Period, "period", "default period in seconds"},
+		{&o.Quantity, "quantity", "default quantity (default 1)"},
+	} {
+		flagvalue.FuncVar(flags, optionalInteger(f.value), f.name, f.usage)
+	}
+}
+
+// optionalInteger is a 64-bit integer, in decimal as in a trace, or nil.
+func optionalInteger(to **int64) flagvalue.Func {
+	return flagvalue.Func{
+		Kind: "int", Takes: "a decimal integer of up to 64 bits, such as 10",
+		Get: func() string {
+			if *to == nil {
+				return ""
+			}
+			return strconv.FormatInt(**to, 10)
+		},
+		Set: func(text string) bool {
+			n, err := strconv.ParseInt(text, 10, 64)
+			if err == nil {
+				*to = &n
+			}
+			return err == nil
+		},
+	}
+}
+
+func (c *replayCall) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	in := stdin
+	c.options.Name = "stdin"
+	if c.file != "-" {
+		f, err := os.Open(c.file)
+		if err != nil {
+			return fmt.Errorf("replay: %w", err)
+		}
+		defer func() { _ = f.Close() }()
+		in, c.options.Name = f, c.file
+	}
+	line := &progressLine{out: stderr, sizeBytes: fileSize(in), start: time.Now()}
+	// Rows on a terminal show progress themselves, and would mix with the progress line.
+	if isTerminal(stderr) && (c.summary || !isTerminal(stdout)) {
+		c.options.Progress = line.update
+	}
+	trace := untilDone(ctx, in)
+	var skipped replay.Skipped
+	var summary *replay.Summary
+	var err error
+	if c.summary {
+		summary, err = replay.Summarize(ctx, trace, c.options)
+		skipped = summary.Skipped
+	} else {
+		skipped, err = replay.Rows(ctx, trace, stdout, c.options)
+	}
+	line.clear()
+	reportSkipped(stderr, skipped)
+	if err != nil || summary == nil {
+		return err // the totals of a part could be mistaken for those of the whole trace
+	}
+	return summary.Print(stdout, c.top)
+}
+
+func reportSkipped(stderr io.Writer, skipped replay.Skipped) {
+	if skipped.Rows > 0 {
+		_, _ = fmt.Fprintf(stderr, "replay: skipped %s, the first: %v\n", counted(skipped.Rows, "bad row"), skipped.First)
+	}
+	if skipped.Calls > 0 {
+		_, _ = fmt.Fprintf(stderr, "replay: passed over %s of limiters that no trace can decide, such as CL.BTHROTTLE\n", counted(skipped.Calls, "call"))
+	}
+}
+
+// fileSize returns 0 if the size is not known.
+func fileSize(in io.Reader) int64 {
+	f, ok := in.(*os.File)
+	if !ok {
+		return 0
+	}
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return 0
+	}
+	return info.Size()
+}

@@ -1,0 +1,17 @@
+// Package tools has the subcommands that work beside a server: on traces, on other servers and on data
+// directories.
+package tools
+
+import "github.com/spf13/cobra"
+
+// Commands returns the subcommands of this package.
+func Commands() []*cobra.Command {
+	return []*cobra.Command{
+		checkCommand(),
+		dumpCommand(),
+		importCommand(),
+		loadCommand(),
+		replayCommand(),
+		shadowCommand(),
+	}
+}

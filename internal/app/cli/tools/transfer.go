@@ -1,0 +1,156 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9/logging"
+	"github.com/spf13/pflag"
+
+	"cellserver/internal/app/usage"
+	"cellserver/internal/base/flagvalue"
+	"cellserver/internal/migrate/transfer"
+)
+
+// What dump, load, import and check have in common.
+
+const defaultServer = "redis://127.0.0.1:6380"
+
+const (
+	formatStream = "stream"
+	formatCSV    = "csv"
+)
+
+// fileCall is the command line of dump and load: a server or a directory, which a flag names, and a file.
+type fileCall struct{ place, format, file string }
+
+func (c *fileCall) define(flags *pflag.FlagSet, placeFlag string) {
+	flags.StringVar(&c.place, placeFlag, defaultServer, "`URL` of a server, redis://user:password@host:port, rediss:// or unix://, or the path of a data directory")
+	flagvalue.ChoiceVar(flags, &c.format, "format", formatStream, "`format` of the file: stream, cellserver's own with checksums, or csv, lines of db,key,key_base64,tat_ns,kind,payload_base64", formatStream, formatCSV)
+}
+
+// take takes the arguments.
+func (c *fileCall) take(args []string) {
+	c.file = "-"
+	if len(args) == 1 {
+		c.file = args[0]
+	}
+}
+
+// isURL tells a server from a directory.
+func isURL(place string) bool { return strings.Contains(place, "://") }
+
+// openServer connects to no server yet.
+func openServer(flag, url string) (*transfer.Server, error) {
+	logging.Disable() // what go-redis says of a connection, the error says, too
+	s, err := transfer.Open(url)
+	if err != nil {
+		return nil, usage.Mistake(fmt.Errorf("%s: %w", flag, err))
+	}
+	return s, nil
+}
+
+// openTarget is openServer for one whose databases are those of the source.
+func openTarget(url string) (*transfer.Server, error) {
+	s, err := openServer("--into", url)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := s.NamesDB(); ok {
+		return nil, usage.Mistake(errors.New("--into: leave out the database; keys go to the database that they come from"))
+	}
+	return s, nil
+}
+
+// reader reads a file of a format.
+func newReader(format string, in io.Reader) (transfer.Reader, error) {
+	if format == formatCSV {
+		return transfer.NewCSVReader(in)
+	}
+	return transfer.NewStreamReader(in)
+}
+
+// writeFile has a file written, or standard output for "-". A file is there whole or not at all.
+func writeFile(path string, stdout io.Writer, write func(w io.Writer) error) (err error) {
+	if path == "-" {
+		return write(stdout)
+	}
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is no regular file; - is standard output", path)
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	if err = write(f); err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
+
+// progressEvery is how often a log gets a line of progress.
+const progressEvery = 5 * time.Second
+
+// keyProgress shows how many keys were done: on a terminal as a line that is overwritten, elsewhere as lines.
+type keyProgress struct {
+	line     progressLine
+	terminal bool
+	start    time.Time
+}
+
+func newKeyProgress(stderr io.Writer) *keyProgress {
+	now := time.Now()
+	return &keyProgress{progressLine{out: stderr, shown: now}, isTerminal(stderr), now}
+}
+
+// update tells of keys, and of how many there are if that is not 0.
+func (p *keyProgress) update(keys, of int64) {
+	interval := progressEvery
+	if p.terminal {
+		interval = progressInterval
+	}
+	now := time.Now()
+	if now.Sub(p.line.shown) < interval {
+		return
+	}
+	p.line.shown = now
+	text := fmt.Sprintf("%d keys, %.0f keys/s", keys, float64(keys)/now.Sub(p.start).Seconds())
+	if of > 0 {
+		text += fmt.Sprintf(", %d %% of about %d", min(100*keys/of, 100), of)
+	}
+	if p.terminal {
+		p.line.show(text)
+	} else {
+		_, _ = fmt.Fprintln(p.line.out, text)
+	}
+}
+
+// clear removes the line from a terminal.
+func (p *keyProgress) clear() {
+	if p.terminal {
+		p.line.clear()
+	}
+}
+
+// interrupted says what Ctrl-C has ended, whatever failed by that.
+func interrupted(ctx context.Context, err error, how string) error {
+	if err != nil && ctx.Err() != nil {
+		return errors.New("interrupted; " + how)
+	}
+	return err
+}

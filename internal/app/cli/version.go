@@ -1,0 +1,46 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"cellserver/internal/app/usage"
+	"cellserver/internal/base/buildinfo"
+	"cellserver/internal/base/flagvalue"
+)
+
+func versionCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "version [flags]",
+		Short: "show which cellserver this is, and what it was built from",
+		Args:  usage.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			info := buildinfo.Read()
+			if asJSON {
+				encoder := json.NewEncoder(cmd.OutOrStdout())
+				encoder.SetIndent("", "  ")
+				return encoder.Encode(info)
+			}
+			revision, date := info.Revision, ""
+			switch {
+			case revision == "":
+				revision = "not known"
+			case info.Modified:
+				revision += ", with changes that are not committed"
+			}
+			if !info.Time.IsZero() {
+				date = "committed\t" + info.Time.UTC().Format(time.RFC3339) + "\n"
+			}
+			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+			_, _ = fmt.Fprintf(w, "version\t%s\nrevision\t%s\n%sgo\t%s\nplatform\t%s\n", info.Version, revision, date, info.Go, info.Platform)
+			return w.Flush()
+		},
+	}
+	flagvalue.BoolVar(cmd.Flags(), &asJSON, "json", "as a JSON object")
+	return cmd
+}

@@ -1,0 +1,82 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"cellserver/internal/app/settings"
+	"cellserver/internal/app/storage"
+	"cellserver/internal/app/web"
+	"cellserver/internal/base/certs"
+	"cellserver/internal/base/yamlfile"
+	"cellserver/internal/decide/limits/limitsfile"
+	"cellserver/internal/wire/acl"
+	"cellserver/internal/wire/catalog"
+)
+
+// checkFiles reads the files that settings name as a server would, and says which of them it could not use.
+func checkFiles(o *settings.Options, log *slog.Logger) (wrong settings.Problems) {
+	for _, check := range []func(*settings.Options, *slog.Logger) error{
+		(*settings.Options).ReadPassword, checkCertFiles, checkWebFiles, checkLimitsFile, checkACLFile, checkStoreFiles,
+	} {
+		if err := check(o, log); err != nil {
+			wrong = append(wrong, settings.SplitProblems(err)...)
+		}
+	}
+	return wrong
+}
+
+func checkCertFiles(o *settings.Options, log *slog.Logger) error {
+	if o.TLSCert == "" || o.TLSKey == "" {
+		return nil // which another check says
+	}
+	_, err := openCerts(o, log)
+	return err
+}
+
+func checkWebFiles(o *settings.Options, log *slog.Logger) error {
+	if (o.MetricsTLSCert == "") != (o.MetricsTLSKey == "") {
+		return nil // which another check says
+	}
+	_, err := web.New(o, func() int64 { return time.Now().UnixNano() }, log)
+	return err
+}
+
+func checkLimitsFile(o *settings.Options, log *slog.Logger) error {
+	if o.LimitsFile == "" {
+		return nil
+	}
+	err := limitsfile.New(limitsfile.Config{File: o.LimitsFile, Reading: o.Reading(), Log: log}).Reload()
+	if lines := (yamlfile.Problems)(nil); err != nil && !errors.As(err, &lines) {
+		return fmt.Errorf("--limits-file: %w", err)
+	}
+	return err
+}
+
+func checkACLFile(o *settings.Options, _ *slog.Logger) error {
+	if o.ACLFile == "" {
+		return nil
+	}
+	if _, err := acl.NewUsers(catalog.New().ForRules()).LoadFile(o.ACLFile); err != nil {
+		return fmt.Errorf("--aclfile: %w", err)
+	}
+	return nil
+}
+
+// checkStoreFiles reads the URL of --store, and its files. Nothing is connected to.
+func checkStoreFiles(o *settings.Options, log *slog.Logger) error {
+	if !o.IsRemote() || o.Remote.CheckParts() != nil {
+		return nil //nolint:nilerr // another check says it
+	}
+	return storage.CheckRemote(&o.Remote, log)
+}
+
+// openCerts reads the TLS files, if TLS is enabled.
+func openCerts(o *settings.Options, log *slog.Logger) (*certs.Keeper, error) {
+	if o.TLSAddr == "" {
+		return nil, nil
+	}
+	return certs.Open(certs.Files{Cert: o.TLSCert, Key: o.TLSKey, ClientCA: o.TLSClientCA, Clients: o.ClientAuth()}, time.Now, log)
+}

@@ -1,0 +1,147 @@
+package app
+
+import (
+	"crypto/tls"
+	"net"
+	"os"
+	"runtime/metrics"
+	"strconv"
+
+	"cellserver/internal/base/buildinfo"
+	"cellserver/internal/decide"
+	"cellserver/internal/edge/dashboard"
+	"cellserver/internal/limiter"
+	"cellserver/internal/store"
+)
+
+// newPage returns the live page, which shows nothing before its Run.
+func (a *app) newPage() *dashboard.Page {
+	return dashboard.New(dashboard.Source{
+		Version: buildinfo.Version,
+		Facts:   a.facts(),
+		Now:     a.now,
+		Sample:  a.sample,
+		Look: func(nowNs int64, key store.Key, rule *limiter.Rule) (decide.Probe, error) {
+			return decide.Look(a.storage.Store, nowNs, key, rule)
+		},
+		Reading:     a.options.Reading(),
+		Databases:   a.options.Databases,
+		MaxKeyBytes: a.options.MaxKeyBytes,
+		Limits:      a.storage.Limits.All,
+		Persistence: a.storage.Persistence(),
+		Remote:      a.storage.RemoteStatus(),
+		Latency:     a.engine.Records.ThrottleDurations,
+		Top:         a.topKeys,
+	})
+}
+
+// facts returns what the page says of the server beside figures.
+func (a *app) facts() func() dashboard.Facts {
+	f := dashboard.Facts{StartedNs: a.now(), Revision: buildinfo.Read().Revision}
+	f.Host, _ = os.Hostname()
+	if a.storage.Remote != nil {
+		f.Store = a.storage.Remote.Pool.String()
+	}
+	for _, l := range []net.Listener{a.listeners.TCP, a.listeners.TLS, a.listeners.Unix} {
+		if l != nil {
+			f.Addrs = append(f.Addrs, l.Addr().String())
+		}
+	}
+	f.Client = a.clientCommand()
+	return func() dashboard.Facts {
+		now := f
+		now.Warnings = a.warnings()
+		return now
+	}
+}
+
+// warnings are about access: as the log's, but as it is now.
+func (a *app) warnings() (all []dashboard.Warning) {
+	others := func(l net.Listener) bool { return l != nil && !l.Addr().(*net.TCPAddr).IP.IsLoopback() }
+	byCert := a.options.ClientAuth() == tls.RequireAndVerifyClientCert
+	switch reached := others(a.listeners.TCP) || others(a.listeners.TLS) && !byCert; {
+	case !a.access.isOpen():
+	case a.access.refusesOtherHosts() && (reached || others(a.listeners.TLS)):
+		all = append(all, dashboard.RefusesHosts)
+	case reached:
+		all = append(all, dashboard.NoPassword)
+	}
+	switch {
+	case !others(a.listeners.Metrics):
+	case a.web.Access.IsOpen():
+		all = append(all, dashboard.OpenPage)
+	case a.web.Certs == nil:
+		all = append(all, dashboard.UnencryptedPage)
+	}
+	return all
+}
+
+// clientCommand is redis-cli with the options that it needs to connect from this host.
+func (a *app) clientCommand() string {
+	l, call := a.listeners.TCP, "redis-cli"
+	switch {
+	case l == nil && a.listeners.TLS != nil:
+		l, call = a.listeners.TLS, "redis-cli --tls --insecure"
+	case l == nil && a.listeners.Unix != nil:
+		call += " -s " + a.listeners.Unix.Addr().String()
+	}
+	if l != nil {
+		addr := l.Addr().(*net.TCPAddr)
+		if !addr.IP.IsUnspecified() && !addr.IP.Equal(net.IPv4(127, 0, 0, 1)) {
+			call += " -h " + addr.IP.String()
+		}
+		call += " -p " + strconv.Itoa(addr.Port)
+	}
+	if !a.access.isOpen() {
+		call += " --askpass"
+	}
+	return call
+}
+
+func (a *app) sample() dashboard.Sample {
+	var st store.Stats
+	a.storage.Store.UpdateStats(&st)
+	server, records := a.server.Stats(), a.engine.Records
+	sample := dashboard.Sample{
+		Allowed:            st.Allowed,
+		Limited:            st.Limited,
+		Outcomes:           st.Outcomes,
+		Connections:        server.Connected,
+		MaxConnections:     a.server.Limits().MaxClients,
+		Keys:               st.Keys,
+		MemoryBytes:        heldBytes(),
+		MaxMemoryBytes:     uint64(a.storage.Memory.State().MaxBytes),
+		TableBytes:         uint64(st.Bytes),
+		MaxTableBytes:      uint64(st.MaxBytes),
+		ClientBytes:        uint64(a.engine.Clients.Memory()),
+		MaxClientBytes:     uint64(a.engine.Clients.MaxMemory()),
+		Evicted:            st.Evicted,
+		Refused:            st.Refused,
+		Errors:             records.Errors.Ever(),
+		LastError:          records.Errors.Last(),
+		ConnectionsRefused: server.Refused + server.RefusedAddresses + server.Denied,
+		NewKeysRefused:     a.engine.NewKeys.Refused(),
+		ScriptsEnded:       records.ScriptsEnded(),
+		LogLinesLost:       a.lines.Dropped() + records.ScriptLinesLeftOut(),
+	}
+	if a.storage.Remote != nil {
+		figures := a.storage.Remote.Stats()
+		sample.Keys = a.storage.Remote.Watch.Keys()
+		sample.ByPolicy, sample.Leased, sample.Prefiltered = figures.ByPolicy(), figures.Leased, figures.Prefiltered
+		for _, s := range figures.Servers {
+			sample.RoundTripNs = max(sample.RoundTripNs, s.RoundTripNs)
+		}
+	}
+	if persistence := a.storage.Persistence(); persistence != nil {
+		st := persistence()
+		sample.WrittenBytes, sample.SyncNs = st.WrittenBytes, st.LastSyncTookNs
+	}
+	return sample
+}
+
+// heldBytes returns the memory that the runtime holds from the system.
+func heldBytes() uint64 {
+	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(samples)
+	return samples[0].Value.Uint64() - samples[1].Value.Uint64()
+}

@@ -1,0 +1,63 @@
+// Package listen opens the server's ports and its unix socket, and knows how many clients they have
+// descriptors for.
+package listen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+
+	"cellserver/internal/app/settings"
+)
+
+// Listeners holds the server's listeners; nil for those not configured.
+type Listeners struct{ TCP, TLS, Unix, Metrics net.Listener }
+
+// Open listens where the settings say.
+func Open(ctx context.Context, o *settings.Options) (*Listeners, error) {
+	l := &Listeners{}
+	var config net.ListenConfig
+	for _, one := range []struct {
+		flag, addr string
+		into       *net.Listener
+	}{
+		{"addr", o.Addr, &l.TCP}, {"tls-addr", o.TLSAddr, &l.TLS}, {"metrics-addr", o.MetricsAddr, &l.Metrics},
+	} {
+		if one.addr == "" {
+			continue
+		}
+		listener, err := config.Listen(ctx, "tcp", one.addr)
+		if err != nil {
+			l.Close()
+			return nil, listenError(one.flag, one.addr, err)
+		}
+		*one.into = listener
+	}
+	if o.UnixSocket == "" {
+		return l, nil
+	}
+	var err error
+	if l.Unix, err = listenUnix(ctx, o.UnixSocket, o.SocketMode); err != nil {
+		l.Close()
+		return nil, listenError("unixsocket", o.UnixSocket, err)
+	}
+	return l, nil
+}
+
+func listenError(flag, addr string, err error) error {
+	var op *net.OpError
+	if errors.As(err, &op) {
+		err = op.Err // without the address, which the message has already
+	}
+	return fmt.Errorf("cannot listen on %s: %w; choose another with --%s or %s", addr, err, flag, settings.EnvName(flag))
+}
+
+// Close closes all that are open.
+func (l *Listeners) Close() {
+	for _, one := range []net.Listener{l.TCP, l.TLS, l.Unix, l.Metrics} {
+		if one != nil {
+			_ = one.Close()
+		}
+	}
+}

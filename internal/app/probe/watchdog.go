@@ -1,0 +1,39 @@
+package probe
+
+import (
+	"context"
+	"log/slog"
+	"time"
+)
+
+// Watchdog calls feed once an interval while probes succeed. While a probe hangs it does not, and systemd
+// takes action.
+type Watchdog struct {
+	Interval time.Duration
+	Probe    func(context.Context) error
+	Feed     func()
+	Log      *slog.Logger
+}
+
+// Run feeds the watchdog until ctx is done.
+func (w Watchdog) Run(ctx context.Context) {
+	ticker := time.NewTicker(w.Interval)
+	defer ticker.Stop()
+	for {
+		late := time.AfterFunc(w.Interval, func() {
+			w.Log.Error("the server hangs; unless it recovers, the service manager kills it and its stacks are logged",
+				"seconds", w.Interval.Seconds())
+		})
+		err := w.Probe(ctx)
+		late.Stop()
+		if err != nil { // the server is shutting down
+			return
+		}
+		w.Feed()
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}

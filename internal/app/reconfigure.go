@@ -1,0 +1,168 @@
+package app
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"cellserver/internal/app/listen"
+	"cellserver/internal/app/settings"
+	"cellserver/internal/edge/server"
+	"cellserver/internal/keep/memory"
+)
+
+// again returns the options of the same command line with the config file, and the files of passwords, as they are now.
+func (t *tuning) again() (*settings.Options, error) {
+	path := t.app.options.Config
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // a pipe is empty the second time, or waited for
+		return nil, fmt.Errorf("--config: %s is no regular file, and cannot be read again", path)
+	}
+	next := &settings.Options{}
+	fs := next.FlagSet(next.FlagGroups())
+	for name, from := range t.app.options.From {
+		if from == "--"+name {
+			if err := fs.Set(name, t.app.options.Values[name]); err != nil {
+				return nil, fmt.Errorf("--%s: %w", name, err)
+			}
+		}
+	}
+	if err := next.Complete(fs, os.LookupEnv); err != nil {
+		return nil, err
+	}
+	return next, next.ReadPassword(t.app.log)
+}
+
+// reloadSettings has the settings hold that have changed since they were loaded and that can change while the server runs. What
+// CONFIG SET has set stays, unless the file has changed there. With any mistake nothing changes.
+func (t *tuning) reloadSettings() {
+	next, err := t.again()
+	var changed, fixed []string
+	var storePassword string
+	if err == nil {
+		storePassword, err = t.readStorePassword()
+	}
+	if err == nil {
+		t.app.engine.ChangeSettings(func() { changed, fixed, err = t.change(next, storePassword) })
+	}
+	if err != nil {
+		t.app.log.Error("cannot use the changed settings; all stay as they were", "error", err,
+			"hint", "correct them and send SIGHUP; cellserver config check finds all mistakes")
+		return
+	}
+	t.loaded = next
+	next.File.WarnOfReaders(t.app.log)
+	if len(changed) > 0 {
+		t.app.log.Info("settings changed by SIGHUP", "settings", strings.Join(changed, " ")) // not the values: one is a password
+	}
+	if len(fixed) > 0 {
+		t.app.log.Warn("changed settings require a restart, and stay as they were until then", "settings", strings.Join(fixed, " "))
+	}
+	if slices.Contains(changed, "requirepass") || slices.Contains(changed, "protected-mode") {
+		t.app.warnOfAccess()
+	}
+}
+
+// change makes the changes, and names them and those that require a restart. It reads no file, as CONFIG SET waits for it. New
+// connections to the store log in with its password, if there is one.
+func (t *tuning) change(next *settings.Options, storePassword string) (changed, fixed []string, err error) {
+	maximum, err := t.changedMaximum(next)
+	if err != nil {
+		return nil, nil, err
+	}
+	if storePassword != "" && t.app.storage.Remote.Pool.SetPassword(storePassword) {
+		changed = append(changed, "store-password-file")
+	}
+	if next.RequirePass != t.loaded.RequirePass {
+		changed = append(changed, "requirepass")
+		t.app.access.setPassword(next.RequirePass)
+	}
+	changes := t.reloadable()
+	for _, m := range allMemorySettings() {
+		changes[m.name] = func(*settings.Options) { t.app.storage.Memory.Set(maximum.MaxBytes, maximum.Policy, maximum.Clients) }
+	}
+	next.Flags.VisitAll(func(f *pflag.Flag) {
+		change, can := changes[f.Name]
+		switch {
+		case !t.differs(next, f.Name), f.Name == "requirepass", f.Name == "requirepass-file":
+		case can:
+			changed = append(changed, f.Name)
+			change(next)
+		default:
+			fixed = append(fixed, f.Name)
+			next.Values[f.Name] = t.loaded.Values[f.Name] // it holds, and the next reload says so again
+		}
+	})
+	return changed, fixed, nil
+}
+
+// differs reports whether a setting is another one than when settings were loaded last.
+func (t *tuning) differs(next *settings.Options, name string) bool {
+	return next.Values[name] != t.loaded.Values[name]
+}
+
+// reloadable are what makes settings hold that can change while the server runs: those of CONFIG SET, but for the maximum of memory,
+// and the level of the log.
+func (t *tuning) reloadable() map[string]func(next *settings.Options) {
+	all := map[string]func(next *settings.Options){
+		"log-level":                 func(next *settings.Options) { t.app.options.Level.Set(settings.SlogLevel(next.LogLevel)) },
+		"protected-mode":            func(next *settings.Options) { t.app.access.protectedMode.Store(next.ProtectedMode) },
+		"max-new-keys-per-second":   func(next *settings.Options) { t.app.engine.NewKeys.Limit(next.MaxNewKeysPerSecond) },
+		"slowlog-log-slower-than":   func(next *settings.Options) { t.app.engine.Records.Slowness.SetSlowlog(next.Thresholds.SlowlogFromUs) },
+		"slowlog-max-len":           func(next *settings.Options) { t.app.engine.Records.Slowlog.SetMaxLen(next.Thresholds.SlowlogMaxLen) },
+		"latency-monitor-threshold": func(next *settings.Options) { t.app.engine.Records.Slowness.SetLatency(next.Thresholds.LatencyFromMs) },
+	}
+	maps.Copy(all, t.reloadableLimits())
+	return all
+}
+
+func (t *tuning) reloadableLimits() map[string]func(next *settings.Options) {
+	all := map[string]func(next *settings.Options){}
+	for name, set := range map[string]func(to *server.Limits, from server.Limits){
+		"max-output-bytes": func(to *server.Limits, from server.Limits) { to.MaxOutputBytes = from.MaxOutputBytes },
+		"maxclients": func(to *server.Limits, from server.Limits) {
+			to.MaxClients = listen.FitMaxClients(from.MaxClients, t.app.options.IOThreads)
+		},
+		"maxclients-per-address": func(to *server.Limits, from server.Limits) { to.MaxClientsPerAddress = from.MaxClientsPerAddress },
+		"handshake-timeout":      func(to *server.Limits, from server.Limits) { to.HandshakeTimeout = from.HandshakeTimeout },
+		"input-timeout":          func(to *server.Limits, from server.Limits) { to.InputTimeout = from.InputTimeout },
+		"output-timeout":         func(to *server.Limits, from server.Limits) { to.OutputTimeout = from.OutputTimeout },
+		"timeout":                func(to *server.Limits, from server.Limits) { to.IdleTimeout = from.IdleTimeout },
+	} {
+		all[name] = func(next *settings.Options) { t.changeLimits(func(l *server.Limits) { set(l, serverLimits(next)) }) }
+	}
+	return all
+}
+
+// changedMaximum is what the maximum of memory comes to with what differs in next: the rest of it may be CONFIG SET's.
+func (t *tuning) changedMaximum(next *settings.Options) (memory.State, error) {
+	state, changed := t.app.storage.Memory.State(), false
+	for name, set := range map[string]func(){
+		"maxmemory":         func() { state.MaxBytes, _ = next.MaxMemoryBytes() },
+		"maxmemory-clients": func() { state.Clients = next.MaxMemoryClients },
+		"maxmemory-policy":  func() { state.Policy, _ = memory.ParsePolicy(next.MaxMemoryPolicy) },
+	} {
+		if t.differs(next, name) {
+			set()
+			changed = true
+		}
+	}
+	if !changed {
+		return state, nil
+	}
+	if err := memory.Check(state.MaxBytes, state.Clients); err != nil {
+		return state, fmt.Errorf("--maxmemory %w", err)
+	}
+	return state, nil
+}
+
+// readStorePassword reads the file of the store's password again; "" for none.
+func (t *tuning) readStorePassword() (string, error) {
+	if t.app.storage.Remote == nil {
+		return "", nil
+	}
+	return settings.ReadSecret("--store-password-file", t.app.options.Remote.PasswordFile, "the password", t.app.log)
+}

@@ -1,0 +1,320 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"runtime"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"cellserver/internal/app/cli"
+	"cellserver/internal/app/listen"
+	"cellserver/internal/app/probe"
+	"cellserver/internal/app/settings"
+	"cellserver/internal/app/storage"
+	"cellserver/internal/app/web"
+	"cellserver/internal/base/buildinfo"
+	"cellserver/internal/base/certs"
+	"cellserver/internal/base/clock"
+	"cellserver/internal/base/logwriter"
+	"cellserver/internal/decide/observe"
+	"cellserver/internal/decide/topkeys"
+	"cellserver/internal/edge/metrics"
+	"cellserver/internal/edge/server"
+	"cellserver/internal/keep/memory"
+	"cellserver/internal/lua"
+	"cellserver/internal/redis/commands"
+	"cellserver/internal/redis/commands/admin"
+	"cellserver/internal/resp"
+	"cellserver/internal/wire/catalog"
+	"cellserver/internal/wire/peer"
+)
+
+// logAndServe serves with a log to stderr.
+func logAndServe(ctx context.Context, o *settings.Options, stderr io.Writer) error {
+	signal.Ignore(syscall.SIGPIPE) // or the end of who reads the log would end the server
+	lines := logwriter.New(stderr, func(sink io.Writer, lost uint64) { noteLostLines(o, sink, lost) })
+	defer lines.Close(flushTimeout)
+	log := newLogger(o, lines)
+	settings.WarnOfUnknownVariables(os.Environ(), log)
+	o.File.WarnOfReaders(log)
+	return serve(ctx, o, log, lines)
+}
+
+// serve serves until ctx ends, which is no error at any time.
+func serve(ctx context.Context, o *settings.Options, log *slog.Logger, lines *logwriter.Writer) error {
+	err := startAndRun(ctx, o, log, lines)
+	if !errors.Is(err, context.Canceled) || ctx.Err() == nil {
+		return err
+	}
+	log.Info("stopped before clients were served")
+	return nil
+}
+
+func startAndRun(ctx context.Context, o *settings.Options, log *slog.Logger, lines *logwriter.Writer) error {
+	if err := o.ReadPassword(log); err != nil {
+		return err
+	}
+	keeper, err := openCerts(o, log)
+	if err != nil {
+		return err
+	}
+	clk := clock.New()
+	web, err := web.New(o, clk.Now, log)
+	if err != nil {
+		return err
+	}
+	listeners, err := listen.Open(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer listeners.Close()
+	o.MaxClients = warnedMaxClients(o.MaxClients, o.IOThreads, log)
+	a, err := newApp(ctx, o, clk, log, lines, listeners, keeper, web)
+	if err != nil {
+		return err
+	}
+	return a.run(ctx)
+}
+
+// warnedMaxClients is listen.FitMaxClients that warns of what it lowers.
+func warnedMaxClients(maxClients, ioThreads int, log *slog.Logger) int {
+	most := listen.FitMaxClients(maxClients, ioThreads)
+	if most < maxClients {
+		log.Warn("the limit of open files allows fewer clients than --maxclients; raise it with ulimit -n",
+			"maxclients", maxClients, "lowered_to", most)
+	}
+	return most
+}
+
+// app is the parts of a running server.
+type app struct {
+	options   *settings.Options
+	log       *slog.Logger
+	lines     *logwriter.Writer // of the log
+	listeners *listen.Listeners
+	certs     *certs.Keeper // nil without TLS
+	now       func() int64  // the clock's
+	storage   *storage.Storage
+	keepErr   error // why the data directory has not kept all, once the parts have ended
+	tuning    *tuning
+	access    *access
+	engine    *commands.Engine
+	server    *server.Server
+	web       *web.Server
+	prober    *probe.Prober
+	parts     parts
+	notReady  atomic.Pointer[string] // why; empty while clients are served
+	up        chan struct{}          // closed once clients are served
+	stop      func()                 // ends the server gracefully
+}
+
+func newApp(
+	ctx context.Context, o *settings.Options, clk *clock.Clock, log *slog.Logger, lines *logwriter.Writer,
+	l *listen.Listeners, keeper *certs.Keeper, web *web.Server,
+) (_ *app, err error) {
+	cat := catalog.New()
+	a := &app{
+		options: o, log: log, lines: lines, listeners: l, certs: keeper, web: web, now: clk.Now,
+		access: newAccess(o, cat), up: make(chan struct{}),
+	}
+	a.tuning = &tuning{app: a, loaded: o}
+	if a.storage, err = storage.Open(ctx, o, clk, log); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			a.storage.Close()
+		}
+	}()
+	a.setNotReady("starting")
+	engine, err := commands.NewEngine(a.engineConfig(cat))
+	if err != nil {
+		return nil, err
+	}
+	a.engine = engine
+	a.limitClients()
+	a.server = a.newServer()
+	a.prober = &probe.Prober{Loops: a.server.Probe, Shards: func() { a.storage.Keys() }, Log: log}
+	if o.ACLFile != "" {
+		if err := a.engine.ReloadUsers(); err != nil {
+			return nil, fmt.Errorf("--aclfile: %w", err)
+		}
+	}
+	return a, nil
+}
+
+func (a *app) engineConfig(cat *catalog.Catalog) commands.Config {
+	o := a.options
+	c := commands.Config{
+		Store:             a.storage.Store,
+		Now:               a.now,
+		WallTime:          time.Now,
+		Catalog:           cat,
+		Users:             a.access.users,
+		Reading:           o.Reading(),
+		Databases:         o.Databases,
+		MaxKeyBytes:       o.MaxKeyBytes,
+		MaxReplyBytes:     o.MaxOutputBytes,
+		StoreTimeout:      o.Remote.Timeout,
+		Limits:            resp.Limits{MaxArgs: o.MaxArgs, MaxCommandBytes: o.MaxCommandBytes},
+		ACLFile:           o.ACLFile,
+		Scripts:           newScripts(o, cat, a.now, a.storage.Memory.State().Shares.Scripts),
+		BackgroundThreads: backgroundThreads(o.IOThreads), // once the store has as many shards as there are processors for
+		Version:           buildinfo.Version,
+		Settings:          a.tuning.settings(),
+		ConfigFile:        absolute(o.Config),
+		Maximum:           a.storage.Memory.Maximum,
+		ReleaseMemory:     memory.Release,
+		Remote:            a.storage.RemoteStatus(),
+		NamedLimits:       a.storage.Limits,
+		Thresholds:        o.Thresholds,
+		Connections:       a.connections,
+		Shutdown:          func() { a.stop() },
+		MayDebug:          func(p peer.Peer) bool { return mayDebug(o, p) },
+		Log:               a.log,
+		LostLogLines:      a.lines.Dropped,
+	}
+	if a.storage.Keeper != nil { // or the field would not be nil
+		c.Keeper = a.storage.Keeper
+	}
+	return c
+}
+
+// backgroundThreads returns how many long commands run at once, and lets the runtime execute that many goroutines beside the
+// event loops. A loop keeps its place in the scheduler while it waits in the kernel: where loops have all places, all else,
+// such as scripts, waits for up to 10 ms until one is made to leave. The system shares the processors among the threads.
+func backgroundThreads(ioThreads int) int {
+	places := runtime.GOMAXPROCS(0)
+	if places > ioThreads {
+		return places - max(1, ioThreads) // without loops, one is left for clients
+	}
+	runtime.GOMAXPROCS(ioThreads + 1)
+	return 1
+}
+
+func (a *app) newServer() *server.Server {
+	return server.New(server.Config{
+		NewSession: func(p peer.Peer, c peer.Conn) peer.Session { return a.engine.NewSession(p, c) },
+		Admit:      a.admit,
+		IOThreads:  a.options.IOThreads,
+		Limits:     serverLimits(a.options),
+		Now:        a.now,
+		Log:        a.log,
+	})
+}
+
+// newScripts returns what executes scripts of a catalog, or nil. The bytes bound its cache; 0 is the default.
+func newScripts(o *settings.Options, cat *catalog.Catalog, now func() int64, cacheBytes int64) *lua.Engine {
+	if !o.Lua {
+		return nil
+	}
+	return lua.New(lua.Config{
+		Now: now, ThreadNow: lua.ThreadClock(), TimeLimit: o.LuaTimeLimit, MaxReplyBytes: o.MaxOutputBytes,
+		MaxCacheBytes: int(cacheBytes), Native: cat.Batched(),
+	})
+}
+
+func serverLimits(o *settings.Options) server.Limits {
+	return server.Limits{
+		MaxClients:           o.MaxClients,
+		MaxClientsPerAddress: o.MaxClientsPerAddress,
+		MaxOutputBytes:       o.MaxOutputBytes,
+		OutputTimeout:        o.OutputTimeout,
+		InputTimeout:         o.InputTimeout,
+		IdleTimeout:          o.Timeout,
+		HandshakeTimeout:     o.HandshakeTimeout,
+	}
+}
+
+func (a *app) connections() admin.Connections {
+	st := a.server.Stats()
+	c := admin.Connections{
+		Connected:  st.Connected,
+		MaxClients: a.server.Limits().MaxClients,
+		Accepted:   st.Accepted,
+		Refused:    st.Refused + st.RefusedAddresses + st.Denied,
+	}
+	if a.listeners.TCP != nil {
+		c.Port = a.listeners.TCP.Addr().(*net.TCPAddr).Port
+	}
+	return c
+}
+
+// run serves until ctx is done, or until a part fails, and then ends gracefully.
+func (a *app) run(ctx context.Context) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	a.stop = func() { stop(nil) }
+	start := func(name string, part func() error) {
+		a.parts.run(name, func() {
+			if err := part(); err != nil && !errors.Is(err, server.ErrClosed) && !errors.Is(err, http.ErrServerClosed) {
+				stop(err)
+			}
+		})
+	}
+	a.serveClients(start)
+	background, endBackground := context.WithCancel(context.WithoutCancel(ctx))
+	if a.listeners.Metrics != nil {
+		a.serveMetrics(background, start)
+	}
+	a.storage.Tend(background, a.parts.run, func(ns int64) { a.engine.Records.Latency(observe.SweepEvent, a.now(), ns) })
+	a.parts.run("the care of memory", func() { a.storage.TendMemory(background, a.engine.Clients.Memory) })
+	hangups := cli.HangupsOf(ctx).Signals
+	a.parts.run("reloading", func() { a.reloadOn(background, hangups) })
+	a.parts.run("the prober", func() { a.prober.Run(ctx) })
+	a.parts.run("the watchdog", func() { a.feedWatchdog(background) })
+
+	a.letInOnceLoaded(background, start)
+	<-ctx.Done()
+	a.setNotReady("shutting down")
+	err := a.end(endBackground)
+	a.storage.Close()
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	return err
+}
+
+// serveMetrics starts what serves the metrics address.
+func (a *app) serveMetrics(background context.Context, start func(name string, part func() error)) {
+	l := a.listeners.Metrics
+	config := metrics.Config{
+		Store: a.storage.Store, Remote: a.storage.RemoteStatus(), Records: a.engine.Records, Logins: a.engine.Logins, Clients: a.engine.Clients, NewKeys: a.engine.NewKeys,
+		Now: a.now, Server: a.server, Maximum: a.storage.Memory.Maximum, Persistence: a.storage.Persistence(), Limits: a.storage.Limits, Build: buildinfo.Read(),
+		Ready: a.ready, Alive: a.prober.Alive, Degraded: a.storage.Degraded, LostLogLines: a.lines.Dropped,
+		Access: a.web.Access, Profiles: a.options.Pprof, BoundTo: l.Addr(), AllowedHosts: a.options.MetricsHosts,
+		TopKeys: a.options.TopKeysMetric, TopKeyNames: a.options.TopKeysNames,
+	}
+	if !a.options.NoDashboard {
+		page := a.newPage()
+		config.Page = page
+		a.parts.run("the live page", func() { page.Run(background) })
+	}
+	start("the metrics address", func() error { return a.web.Serve(l, metrics.Handler(config)) })
+}
+
+// serveClients starts a part for each listener.
+func (a *app) serveClients(start func(name string, part func() error)) {
+	for _, l := range []net.Listener{a.listeners.TCP, a.listeners.Unix} {
+		if l != nil {
+			start("a listener", func() error { return a.server.Serve(l) })
+		}
+	}
+	if l := a.listeners.TLS; l != nil {
+		start("a listener", func() error { return a.server.ServeTLS(l, a.certs.Config()) })
+	}
+}
+
+// topKeys returns up to n keys of a ranking, the first first.
+func (a *app) topKeys(kind topkeys.Ranking, n int) []topkeys.Entry {
+	return a.engine.Records.TopKeys.Top(kind, a.now(), n)
+}

@@ -1,0 +1,147 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v4"
+
+	"cellserver/internal/app/usage"
+	"cellserver/internal/base/flagvalue"
+	"cellserver/internal/base/yamlfile"
+)
+
+// ConfigFile is the file of --config: a mapping in YAML of the flags' names to their values.
+type ConfigFile struct {
+	path    string
+	entries []configEntry
+	Wrong   Problems // with it
+}
+
+type configEntry struct {
+	name   string
+	values []string // of a list, or one
+	isList bool
+	line   int
+}
+
+// readConfig reads a file. With an error, which says what is wrong in each line, it returns the other lines.
+func readConfig(path string) (*ConfigFile, error) {
+	text, err := yamlfile.Read(path)
+	if err != nil {
+		return &ConfigFile{path: path}, fmt.Errorf("--config: %w", err)
+	}
+	return parseConfig(path, text)
+}
+
+func parseConfig(path string, text []byte) (*ConfigFile, error) {
+	c := &ConfigFile{path: path}
+	f := &yamlfile.File{Path: path}
+	root := f.Root(text)
+	if root == nil {
+		return c, f.Err() // without a setting, as the example is
+	}
+	names := slices.DeleteFunc(settingNames(), func(name string) bool { return name == "config" })
+	f.Fields(root, "the file", func(key, value *yaml.Node) { c.read(f, names, key, value) })
+	return c, f.Err()
+}
+
+func (c *ConfigFile) read(f *yamlfile.File, names []string, key, value *yaml.Node) {
+	name := key.Value
+	if !slices.Contains(names, name) {
+		f.Fail(key, yamlfile.Quote(name)+" is no setting; "+usage.Hint(name, names, nil, "cellserver --help lists them"))
+		return
+	}
+	e := configEntry{name: name, line: key.Line}
+	switch value.Kind {
+	case yaml.ScalarNode:
+		if value.Tag == "!!null" {
+			f.Fail(key, name+` has no value; write "" for an empty one`)
+			return
+		}
+		e.values = []string{value.Value}
+	case yaml.SequenceNode:
+		e.isList = true
+		for _, item := range value.Content {
+			if item = yamlfile.Resolve(item); item.Kind != yaml.ScalarNode {
+				f.Fail(item, name+" must be a list of words")
+				return
+			}
+			e.values = append(e.values, item.Value)
+		}
+	default:
+		f.Fail(value, name+" must be one value, not a mapping")
+		return
+	}
+	c.entries = append(c.entries, e)
+}
+
+// set takes what flags do not have yet from the file, and leaves out what the command has no flag for.
+func (c *ConfigFile) set(fs *pflag.FlagSet, from Origins) (wrong Problems) {
+	for _, e := range c.entries {
+		f := fs.Lookup(e.name)
+		if f == nil || from[e.name] != "" {
+			continue
+		}
+		at := c.path + ":" + strconv.Itoa(e.line)
+		list, ok := f.Value.(*flagvalue.List)
+		var err error
+		switch {
+		case e.isList && !ok:
+			wrong = append(wrong, fmt.Errorf("%s: %s takes one value, not a list", at, e.name))
+			continue
+		case e.isList:
+			err = list.Replace(e.values)
+		default:
+			err = f.Value.Set(e.values[0])
+		}
+		if err != nil {
+			wrong = append(wrong, flagvalue.Describe(at+": "+e.name, strings.Join(e.values, ","), err))
+			continue
+		}
+		f.Changed = true
+		from[e.name] = at
+	}
+	return wrong
+}
+
+// WarnOfReaders warns of a file with a password that every user of the machine can read.
+func (c *ConfigFile) WarnOfReaders(log *slog.Logger) {
+	if c == nil || runtime.GOOS == "windows" {
+		return
+	}
+	info, err := os.Stat(c.path)
+	if err != nil || info.Mode().Perm()&0o004 == 0 {
+		return
+	}
+	for _, e := range c.entries {
+		if !e.isList && hasSecret(e.name, e.values[0]) {
+			log.Warn("every user of this machine can read the password in the config file; revoke that with chmod o-r, or move it to a file of its own",
+				"config", c.path, "setting", e.name)
+		}
+	}
+}
+
+// hasSecret tells settings that must not be shown.
+func hasSecret(name, value string) bool {
+	return value != "" && (name == "requirepass" || name == "store" && strings.Contains(value, "@"))
+}
+
+// SplitProblems is what a file's error says of each line.
+func SplitProblems(err error) (wrong Problems) {
+	var lines yamlfile.Problems
+	if !errors.As(err, &lines) {
+		return Problems{err}
+	}
+	for _, line := range lines {
+		wrong = append(wrong, errors.New(line))
+	}
+	return wrong
+}

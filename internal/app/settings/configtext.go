@@ -1,0 +1,82 @@
+package settings
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/pflag"
+
+	"cellserver/internal/base/flagvalue"
+	"cellserver/internal/base/wrap"
+)
+
+// Show prints all settings.
+func (o *Options) Show(out io.Writer, groups []FlagGroup) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, g := range groups {
+		g.Flags.VisitAll(func(f *pflag.Flag) {
+			if !IsSetting(f) || f.Name == "config" {
+				return
+			}
+			line, from := f.Name+": "+yamlValue(f, f.Value.String()), o.From[f.Name]
+			if hasSecret(f.Name, f.Value.String()) {
+				line = "#" + f.Name + ": (not shown)"
+			}
+			if from == "" {
+				from = "default"
+			}
+			_, _ = fmt.Fprintf(w, "%s\t# %s\n", line, from)
+		})
+	}
+	return w.Flush()
+}
+
+var plainValue = regexp.MustCompile(`^[A-Za-z0-9/][A-Za-z0-9._/%|-]*(:[0-9]+)?$`)
+
+// yamlValue is a flag's value as a config file has it.
+func yamlValue(f *pflag.Flag, text string) string {
+	if _, ok := f.Value.(*flagvalue.List); ok {
+		return "[" + strings.ReplaceAll(text, ",", ", ") + "]"
+	}
+	if plainValue.MatchString(text) && !strings.EqualFold(text, "null") {
+		return text
+	}
+	quoted, _ := json.Marshal(text) // which YAML includes
+	return string(quoted)
+}
+
+const exampleHead = `# The settings of cellserver, each with its default. To change one, remove the # in front of its name.
+#
+# A flag (--maxclients 500) goes before an environment variable (CELLSERVER_MAXCLIENTS=500), and that before this file.
+# cellserver config check --config FILE checks the file, and cellserver config show --config FILE shows what holds and why.
+# A time is 30s, 1m30s or 500ms, or seconds: 30 or 0.5; lua-time-limit, store-timeout and lease-time require a unit.
+# SIGHUP makes a server read it again: what can change while it runs does, and of the rest the log says that it
+# requires a restart.
+`
+
+// exampleWidth is that of the comments.
+const exampleWidth = 120
+
+// Example is a config file that changes nothing.
+func Example() string {
+	var b strings.Builder
+	b.WriteString(exampleHead)
+	for _, g := range (&Options{}).FlagGroups() {
+		fmt.Fprintf(&b, "\n# --- %s ---\n", g.Title)
+		g.Flags.VisitAll(func(f *pflag.Flag) {
+			if !IsSetting(f) || f.Name == "config" {
+				return
+			}
+			_, usage := pflag.UnquoteUsage(f)
+			for line := range strings.Lines(wrap.Text(usage, exampleWidth-2)) {
+				b.WriteString("\n# " + strings.TrimRight(line, "\n"))
+			}
+			fmt.Fprintf(&b, "\n#%s: %s\n", f.Name, yamlValue(f, f.DefValue))
+		})
+	}
+	return b.String()
+}

@@ -1,0 +1,80 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"cellserver/internal/base/flagvalue"
+	"cellserver/internal/keep/persist"
+	"cellserver/internal/store"
+)
+
+// SyncInterval is the value of --fsync-interval.
+type SyncInterval time.Duration
+
+const (
+	defaultSyncInterval = SyncInterval(time.Second)
+	leastSyncInterval   = 10 * time.Millisecond
+	mostSyncInterval    = time.Hour
+
+	defaultSyncTimeout = 5 * time.Second
+	leastSyncTimeout   = 10 * time.Millisecond
+	mostSyncTimeout    = time.Hour
+)
+
+// set reads an interval.
+func (i *SyncInterval) set(text string) bool {
+	if text == "no" {
+		*i = SyncInterval(store.NoSync)
+		return true
+	}
+	d, ok := flagvalue.ParseDuration(text)
+	if !ok || d != 0 && (d < leastSyncInterval || d > mostSyncInterval) {
+		return false
+	}
+	*i = SyncInterval(d)
+	return true
+}
+
+// String returns the interval as --fsync-interval takes it.
+func (i *SyncInterval) String() string {
+	if time.Duration(*i) == store.NoSync {
+		return "no"
+	}
+	return flagvalue.FormatDuration(time.Duration(*i))
+}
+
+func (o *Options) defineDurability(fs *pflag.FlagSet) {
+	fs.StringVar(&o.DataDir, "data-dir", "", "`directory` that keeps what the server knows over restarts and crashes (default none: all is forgotten)")
+	o.SyncInterval = defaultSyncInterval
+	flagvalue.FuncVar(fs, flagvalue.Func{
+		Kind: "interval", Get: o.SyncInterval.String, Set: o.SyncInterval.set,
+		Takes: fmt.Sprintf("a time from %s to %s, such as 1s; 0 to sync before each reply; or no to leave it to the system", leastSyncInterval,
+			flagvalue.FormatDuration(mostSyncInterval)),
+	}, "fsync-interval", "`time` between two syncs to the disk, the most that a crash can lose; 0 to sync before each reply; no to leave it to the system")
+	flagvalue.DurationVar(fs, &o.SyncTimeout, "fsync-timeout",
+		defaultSyncTimeout, leastSyncTimeout, mostSyncTimeout,
+		"`time` for which a reply waits for its sync at most, with --fsync-interval=0; "+
+			"then the call gets an error, and may have been charged")
+	flagvalue.BoolVar(fs, &o.UnreadyOnDiskFault, "unready-on-disk-fault", "fail /readyz while changes do not reach the disk, so that clients go elsewhere")
+	flagvalue.BoolVar(fs, &o.DataRecover, "data-recover", "start with what can be read of a damaged data directory; the damaged files are kept aside")
+}
+
+func (o *Options) checkDurability() error {
+	timed := o.SyncInterval != defaultSyncInterval || o.SyncTimeout != defaultSyncTimeout
+	if o.DataDir == "" && (timed || o.DataRecover || o.UnreadyOnDiskFault) {
+		return errors.New("--fsync-interval, --fsync-timeout, --unready-on-disk-fault and --data-recover " +
+			"are about --data-dir, which is not set")
+	}
+	if o.SyncInterval != 0 && o.SyncTimeout != defaultSyncTimeout {
+		return fmt.Errorf("--fsync-timeout is about replies that wait for the disk, "+
+			"and with --fsync-interval=%s none does; set --fsync-interval=0, or remove it", &o.SyncInterval)
+	}
+	if o.DataDir != "" && o.MaxKeyBytes > persist.MaxKeyBytes {
+		return fmt.Errorf("--max-key-bytes must be at most %d with --data-dir, got %d", persist.MaxKeyBytes, o.MaxKeyBytes)
+	}
+	return nil
+}

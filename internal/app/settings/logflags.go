@@ -1,0 +1,20 @@
+package settings
+
+import (
+	"log/slog"
+
+	"github.com/spf13/pflag"
+
+	"cellserver/internal/base/flagvalue"
+)
+
+func (o *Options) defineLogs(fs *pflag.FlagSet) {
+	flagvalue.ChoiceVar(fs, &o.LogLevel, "log-level", "info", "`level`: debug, info, warn or error", "debug", "info", "warn", "error")
+	flagvalue.ChoiceVar(fs, &o.LogFormat, "log-format", "text", "`format`: text or json", "text", "json")
+}
+
+// SlogLevel is the level of a name that was checked.
+func SlogLevel(name string) (level slog.Level) {
+	_ = level.UnmarshalText([]byte(name))
+	return level
+}

@@ -1,0 +1,238 @@
+// Package settings makes one value of the server's flags, environment and config file. Options are for one
+// goroutine until they are complete, and then only read, but for the level of the log.
+package settings
+
+import (
+	"errors"
+	"io/fs"
+	"log/slog"
+	"math"
+	"runtime"
+	"strconv"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"cellserver/internal/app/usage"
+	"cellserver/internal/base/flagvalue"
+	"cellserver/internal/decide/clients"
+	"cellserver/internal/edge/metrics"
+	"cellserver/internal/funnel"
+	"cellserver/internal/keep/memory"
+	"cellserver/internal/redis/commands/admin"
+)
+
+// Options holds the values of the flags.
+type Options struct {
+	Addr, UnixSocket, MetricsAddr string
+
+	SocketMode fs.FileMode // --unixsocketperm; 0 for that of the umask
+
+	TLSAddr, TLSCert, TLSKey, TLSClientCA, tlsAuthClients string
+
+	MetricsTokenFile, MetricsPasswordFile, MetricsTLSCert, MetricsTLSKey string
+
+	MetricsHosts []string
+
+	Pprof, NoDashboard bool
+
+	Databases       int
+	BurstIsCapacity bool
+	LimitsFile      string
+	RequirePass     string
+	requirePassFile string
+	ProtectedMode   bool
+	ACLFile         string
+	DebugCommand    string
+
+	Remote StoreOptions
+
+	DataDir      string
+	SyncInterval SyncInterval
+	SyncTimeout  time.Duration
+	DataRecover  bool
+
+	UnreadyOnDiskFault bool
+
+	Lua          bool
+	LuaTimeLimit time.Duration
+
+	IOThreads, MaxClients, MaxArgs, MaxCommandBytes, MaxKeyBytes, MaxOutputBytes int
+
+	MaxMemory, MaxMemoryPolicy string
+	MaxMemoryClients           memory.Part
+
+	MaxClientsPerAddress, MaxNewKeysPerSecond int
+
+	Timeout, HandshakeTimeout, InputTimeout, OutputTimeout, ShutdownTimeout time.Duration
+
+	Thresholds    admin.Thresholds
+	TopKeysMetric int
+	TopKeysNames  metrics.NameStyle
+
+	LogLevel, LogFormat string
+	Level               slog.LevelVar // of the loggers, which a reload may change
+
+	Config        string // path of the config file; "" for none
+	help, Version bool
+
+	Flags  *pflag.FlagSet    // that have set these
+	Values map[string]string // as they were set, for what the server makes of some changes the fields
+	From   Origins           // of the values
+	File   *ConfigFile       // of config; nil for none
+}
+
+// FlagGroups defines all flags, which set o, under the headings of the help.
+func (o *Options) FlagGroups() []FlagGroup {
+	group := func(title string, define func(*pflag.FlagSet)) FlagGroup {
+		fs := pflag.NewFlagSet(title, pflag.ContinueOnError)
+		fs.SortFlags = false
+		define(fs)
+		return FlagGroup{title, fs}
+	}
+	return []FlagGroup{
+		group("Listening", func(fs *pflag.FlagSet) {
+			flagvalue.AddressVar(fs, &o.Addr, "addr", "127.0.0.1:6380", "127.0.0.1:6380", "`host:port` for Redis clients; empty disables it")
+			fs.StringVar(&o.UnixSocket, "unixsocket", "", "`path` of a unix socket for Redis clients (default none)")
+			o.defineSocketMode(fs)
+		}),
+		group("TLS", o.defineTLS),
+		group("Metrics", o.defineMetrics),
+		group("Threads", func(fs *pflag.FlagSet) {
+			o.defineIOThreads(fs)
+		}),
+		group("Rate limiting", func(fs *pflag.FlagSet) {
+			flagvalue.BoolVar(fs, &o.BurstIsCapacity, "burst-is-capacity", "read CL.THROTTLE's second argument, and max_burst wherever it stands, as a funnel's whole capacity, not as the burst beyond the first unit")
+			fs.StringVar(&o.LimitsFile, "limits-file", "", "YAML `file` with named limits for CL.CHECK; SIGHUP and CL.LIMIT RELOAD reload it")
+			flagvalue.NumberVar(fs, &o.Databases, "databases", 16, 1, 1<<16, "number of databases for SELECT")
+		}),
+		group("Access", func(fs *pflag.FlagSet) {
+			fs.StringVar(&o.RequirePass, "requirepass", "", "`password` of the default user (default none); better set by "+EnvName("requirepass"))
+			fs.StringVar(&o.requirePassFile, "requirepass-file", "", "`file` with that password")
+			fs.StringVar(&o.ACLFile, "aclfile", "", "`file` with users and their permissions in the syntax of Redis's aclfile; SIGHUP and ACL LOAD reload it")
+			flagvalue.ChoiceVar(fs, &o.DebugCommand, "enable-debug-command", "no", "who may use DEBUG: `no|local|yes`", "no", "local", "yes")
+			o.ProtectedMode = true
+			flagvalue.SwitchVar(fs, &o.ProtectedMode, "protected-mode", "yes", "no", "refuse clients on other hosts while there is no password: `yes|no`")
+		}),
+		group("Scripts", o.defineScripts),
+		group("Store", o.defineStore),
+		group("Durability", o.defineDurability),
+		group("Memory", o.defineMemory),
+		group("Client limits", o.defineClientLimits),
+		group("Monitoring", o.defineMonitoring),
+		group("Config file, logs and help", func(fs *pflag.FlagSet) {
+			o.defineLogs(fs)
+			fs.StringVar(&o.Config, "config", "", "YAML `file` with settings by the names of these flags; SIGHUP reloads what can change, and cellserver config check checks it")
+			fs.BoolVarP(&o.help, "help", "h", false, "show this help")
+			fs.BoolVarP(&o.Version, "version", "v", false, "show the version")
+		}),
+	}
+}
+
+// defineIOThreads defines the number of event loops: by default half of the processors, which help and man pages made elsewhere
+// cannot know.
+func (o *Options) defineIOThreads(fs *pflag.FlagSet) {
+	automatic := max(1, runtime.GOMAXPROCS(0)/2)
+	text := "auto"
+	o.IOThreads = automatic
+	flagvalue.FuncVar(fs, flagvalue.Func{
+		Kind: "number", Takes: "auto, or a whole number from 0 to 1024, such as 4", Get: func() string { return text },
+		Set: func(given string) bool {
+			n, err := strconv.Atoi(given)
+			if given == "auto" {
+				n, err = automatic, nil
+			}
+			if err != nil || n < 0 || n > 1024 {
+				return false
+			}
+			o.IOThreads, text = n, given
+			return true
+		},
+	}, "io-threads", "`number` of event loops that serve clients (Linux); with 0 each client has a goroutine; auto is half of the processors")
+}
+
+func (o *Options) defineScripts(fs *pflag.FlagSet) {
+	o.Lua = true
+	flagvalue.SwitchVar(fs, &o.Lua, "lua", "on", "off", "enable EVAL, SCRIPT and the like: `on|off`")
+	flagvalue.UnitDurationVar(fs, &o.LuaTimeLimit, "lua-time-limit", 50*time.Millisecond, time.Millisecond, math.MaxInt64, "CPU time (and 20 times that in wall-clock time) after which a script is stopped and its writes discarded")
+}
+
+func (o *Options) defineClientLimits(fs *pflag.FlagSet) {
+	flagvalue.NumberVar(fs, &o.MaxClients, "maxclients", 10_000, 1, 1<<30, "largest number of connected clients")
+	flagvalue.NumberVar(fs, &o.MaxClientsPerAddress, "maxclients-per-address", 0, 0, 1<<30, "largest number of connected clients of one IPv4 address, or of IPv6 addresses with the same first 64 bits; 0 for no limit")
+	o.MaxMemoryClients = DefaultClients()
+	flagvalue.FuncVar(fs, flagvalue.Func{
+		Kind: "size", Takes: "a size or a percentage, such as 64mb or 25%", Get: o.MaxMemoryClients.String,
+		Set: func(text string) bool { return o.MaxMemoryClients.Set(text) == nil },
+	}, "maxmemory-clients", "`size` of memory that all clients may make the server hold together, such as 64mb, or a percentage of the maximum of all memory; beyond it the connection that holds most is closed; 0 for no limit")
+	flagvalue.NumberVar(fs, &o.MaxNewKeysPerSecond, "max-new-keys-per-second", 0, 0, clients.MaxNewKeys, "new keys that the clients of one address may make per second; calls for existing keys still answer; 0 for no limit")
+	flagvalue.NumberVar(fs, &o.MaxArgs, "max-args", 1<<20, 16, 1<<31-1, "largest number of arguments of a command")
+	flagvalue.NumberVar(fs, &o.MaxCommandBytes, "max-command-bytes", 4<<20, 1<<10, 1<<30, "largest size of a command in bytes")
+	flagvalue.NumberVar(fs, &o.MaxKeyBytes, "max-key-bytes", 4<<10, 1, 1<<30, "largest size of a key in bytes")
+	flagvalue.NumberVar(fs, &o.MaxOutputBytes, "max-output-bytes", 32<<20, 1<<10, 1<<30, "unread replies in bytes beyond which the server stops reading from a client")
+	flagvalue.DurationVar(fs, &o.InputTimeout, "input-timeout", 30*time.Second, 0, math.MaxInt64, "close clients that leave more than 16 KiB of a command half-sent for this long; 0 never")
+	flagvalue.DurationVar(fs, &o.OutputTimeout, "output-timeout", time.Minute, 0, math.MaxInt64, "close clients that exceed --max-output-bytes for this long; 0 never")
+	flagvalue.DurationVar(fs, &o.Timeout, "timeout", 0, 0, math.MaxInt64, "close clients that are idle for this long; 0 never")
+	flagvalue.DurationVar(fs, &o.HandshakeTimeout, "handshake-timeout", 10*time.Second, 0, math.MaxInt64, "close clients that have not completed the TLS handshake and authenticated in this time; 0 never")
+	flagvalue.DurationVar(fs, &o.ShutdownTimeout, "shutdown-timeout", 10*time.Second, 0, math.MaxInt64, "how long a graceful shutdown waits for clients, and with --data-dir as long again for the disk")
+}
+
+// FlagSet is the flags of all groups.
+func (o *Options) FlagSet(groups []FlagGroup) *pflag.FlagSet {
+	fs := pflag.NewFlagSet("cellserver", pflag.ContinueOnError)
+	for _, g := range groups {
+		fs.AddFlagSet(g.Flags)
+	}
+	return fs
+}
+
+// Complete takes what the command line leaves out from the environment and the config file, and checks all.
+func (o *Options) Complete(fs *pflag.FlagSet, getenv func(string) (string, bool)) error {
+	from, file, wrong := SetRest(fs, getenv)
+	o.From, o.File, o.Flags, o.Values = from, file, fs, map[string]string{}
+	fs.VisitAll(func(f *pflag.Flag) { o.Values[f.Name] = f.Value.String() })
+	if file != nil {
+		wrong = append(wrong, file.Wrong...)
+	}
+	wrong = append(wrong, o.check()...)
+	if err := wrong.Err(); err != nil {
+		return usage.Mistake(err)
+	}
+	return nil
+}
+
+// check validates what the values come to together.
+func (o *Options) check() (wrong Problems) {
+	for _, check := range []func() error{o.checkStore, o.checkListening, o.checkMemory, o.checkDurability, o.checkTLS, o.checkMetrics} {
+		if err := check(); err != nil {
+			wrong = append(wrong, err)
+		}
+	}
+	return wrong
+}
+
+func (o *Options) checkListening() error {
+	switch {
+	case o.Addr == "" && o.UnixSocket == "" && o.TLSAddr == "":
+		return errors.New("nothing to listen on: set --addr, --tls-addr or --unixsocket")
+	case o.RequirePass != "" && o.requirePassFile != "":
+		return errors.New("--requirepass and --requirepass-file are mutually exclusive; set only one")
+	case o.SocketMode != 0 && o.UnixSocket == "":
+		return errors.New("--unixsocketperm requires --unixsocket")
+	}
+	return nil
+}
+
+// Reading is how CL.THROTTLE's second argument is to be understood.
+func (o *Options) Reading() funnel.Reading {
+	if o.BurstIsCapacity {
+		return funnel.Capacity
+	}
+	return funnel.Burst
+}
+
+// FlagGroup is the flags under one heading of the help.
+type FlagGroup struct {
+	Title string
+	Flags *pflag.FlagSet
+}

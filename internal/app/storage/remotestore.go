@@ -1,0 +1,136 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"cellserver/internal/app/settings"
+	"cellserver/internal/app/usage"
+	"cellserver/internal/keep/remote"
+	"cellserver/internal/keep/remote/ahead"
+	"cellserver/internal/keep/remote/servers"
+	"cellserver/internal/keep/remote/watch"
+	"cellserver/internal/store"
+)
+
+// Remote is a store on other machines. A nil one is there at all times.
+type Remote struct {
+	*remote.Store
+	Pool  *servers.Pool
+	Watch *watch.Watch
+}
+
+// poolConfig reads the password files, and returns which servers --store names.
+func poolConfig(r *settings.StoreOptions, log *slog.Logger) (servers.Config, error) {
+	password, err := settings.ReadSecret("--store-password-file", r.PasswordFile, "the password", log)
+	if err != nil {
+		return servers.Config{}, err
+	}
+	sentinelPassword, err := settings.ReadSecret("--store-sentinel-password-file", r.SentinelPasswordFile, "the password", log)
+	if err != nil {
+		return servers.Config{}, err
+	}
+	return servers.Config{
+		URL: r.URL, Password: password, SentinelUser: r.SentinelUser, SentinelPassword: sentinelPassword,
+		CAFile: r.TLSCA, CertFile: r.TLSCert, KeyFile: r.TLSKey, ServerName: r.TLSServerName, Timeout: r.Timeout, Log: log,
+	}, nil
+}
+
+// storeMistake is an error of package servers about --store.
+func storeMistake(err error) error {
+	if err == nil {
+		return nil
+	}
+	return usage.Mistake(fmt.Errorf("--store: %w", err))
+}
+
+// CheckRemote says what is wrong with --store and its files. It opens no connection.
+func CheckRemote(r *settings.StoreOptions, log *slog.Logger) error {
+	config, err := poolConfig(r, log)
+	if err != nil {
+		return err
+	}
+	return storeMistake(servers.Check(config))
+}
+
+// openPool returns the servers of --store, and does not wait for them.
+func openPool(r *settings.StoreOptions, log *slog.Logger) (*servers.Pool, error) {
+	config, err := poolConfig(r, log)
+	if err != nil {
+		return nil, err
+	}
+	pool, err := servers.Open(config)
+	return pool, storeMistake(err)
+}
+
+// openRemote opens --store. Whether its servers answer it does not wait for.
+func (s *Storage) openRemote() (*Remote, error) {
+	r := &s.options.Remote
+	pool, err := openPool(r, s.log)
+	if err != nil {
+		return nil, err
+	}
+	config := remote.Config{
+		Pool: pool, KeyPrefix: r.KeyPrefix, Timeout: r.Timeout, Wait: r.Wait, OnError: r.Policy, LocalShare: r.LocalShare,
+		Prefilter: r.Prefilter, Now: s.clock.Now,
+		Lease: ahead.Config{Enabled: r.Lease, MaxUnits: int64(r.LeaseMaxUnits), MaxTime: r.LeaseTime, StartAbove: int64(r.LeaseAbove)},
+	}
+	if s.Tables != nil {
+		config.Local = s.Tables
+	}
+	opened, err := remote.Open(config)
+	if err != nil {
+		_ = pool.Close()
+		return nil, err
+	}
+	w := watch.New(watch.Config{Store: pool.String(), Policy: r.Policy, Pool: pool, Stats: opened.Stats, Size: opened.Size, Now: s.clock.Now, Log: s.log})
+	return &Remote{opened, pool, w}, nil
+}
+
+func (s *Remote) close() {
+	if s != nil {
+		s.Close()
+		_ = s.Pool.Close()
+	}
+}
+
+var (
+	errStoreNotAsked = errors.New("the store was not reached yet")
+	errStoreAway     = errors.New("the store does not answer; the log says why")
+)
+
+// ready is a part of /readyz: where calls get errors because no server of the store answers, clients should go elsewhere. If
+// some answer, leaving is worse: all cellservers would, and the keys of those servers had no limiter, too. The cause may contain
+// names of hosts, and is left to the log.
+func (s *Remote) ready() error {
+	if s == nil {
+		return nil
+	}
+	switch st := s.Watch.Health(); {
+	case st.Policy != store.FallbackError:
+	case !st.Asked:
+		return errStoreNotAsked
+	case st.Away():
+		return errStoreAway
+	}
+	return nil
+}
+
+// degraded says in what way the store does not do all that it should; "" for in none.
+func (s *Remote) degraded() string {
+	if s == nil {
+		return ""
+	}
+	st := s.Watch.Health()
+	what := "the store does not answer"
+	switch {
+	case st.Asked && st.Fault == nil:
+		return ""
+	case !st.Asked:
+		what = "the store was not reached yet"
+	case st.Up > 0:
+		what = fmt.Sprintf("%d of %d servers of the store do not answer", st.Masters-st.Up, st.Masters)
+	}
+	return what + ", and --on-store-error=" + st.Policy.String() + " decides"
+}

@@ -1,0 +1,67 @@
+package usage
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"cellserver/internal/base/flagvalue"
+)
+
+// otherNames are those that Redis and its tools have for settings that are near none of ours.
+func otherNames() map[string]string {
+	return map[string]string{
+		"port": "addr", "p": "addr", "bind": "addr", "host": "addr", "listen": "addr",
+		"tls-port": "tls-addr", "tls-ca-cert-file": "tls-client-ca",
+		"dir": "data-dir", "appendonly": "data-dir", "save": "data-dir", "appendfsync": "fsync-interval",
+		"c": "config",
+	}
+}
+
+// Hint says which of names was meant by one that is none of them, as show writes it, or as it is without one;
+// otherwise is for none.
+func Hint(name string, names []string, show func(name string) string, otherwise string) string {
+	if show == nil {
+		show = func(name string) string { return name }
+	}
+	name = strings.ToLower(strings.ReplaceAll(name, "_", "-"))
+	if meant := otherNames()[name]; slices.Contains(names, meant) {
+		return "use " + show(meant)
+	}
+	if nearest := flagvalue.Nearest(name, names); nearest != "" {
+		return "did you mean " + show(nearest) + "?"
+	}
+	return otherwise
+}
+
+// FlagMistake says what is wrong with the flags of a command line, in place of pflag.
+func FlagMistake(command string, fs *pflag.FlagSet, err error) error {
+	see := "see " + command + " --help"
+	var unknown *pflag.NotExistError
+	var invalid *pflag.InvalidValueError
+	var bare *pflag.ValueRequiredError
+	switch {
+	case errors.As(err, &invalid):
+		return flagvalue.Describe("--"+invalid.GetFlag().Name, invalid.GetValue(), err)
+	case errors.As(err, &bare):
+		return fmt.Errorf("--%s requires a value; %s", bare.GetFlag().Name, see)
+	case errors.As(err, &unknown):
+		return unknownFlag(fs, unknown, see)
+	}
+	return fmt.Errorf("%w; %s", err, see)
+}
+
+func unknownFlag(fs *pflag.FlagSet, unknown *pflag.NotExistError, see string) error {
+	var names []string
+	fs.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	slices.Sort(names)
+	name, given := unknown.GetSpecifiedName(), "--"+unknown.GetSpecifiedName()
+	if short := unknown.GetSpecifiedShortnames(); short != "" { // or a long one with one hyphen
+		name, _, _ = strings.Cut(short, "=")
+		given = "-" + name
+	}
+	return fmt.Errorf("unknown flag %s; %s", given, Hint(name, names, func(name string) string { return "--" + name }, see))
+}

@@ -1,0 +1,49 @@
+// Package usage says what is wrong with a command line, and what was meant.
+package usage
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// Error is a mistake in the command line.
+type Error struct{ err error }
+
+// Error implements error.
+func (e Error) Error() string { return e.err.Error() }
+
+// Mistake makes an error one of the command line; it is not nil.
+func Mistake(err error) error { return Error{err} }
+
+// Unwrap returns the mistake itself.
+func (e Error) Unwrap() error { return e.err }
+
+// NoArguments refuses arguments.
+func NoArguments(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return Mistake(fmt.Errorf("%s takes no argument, got %q", strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" "), args[0]))
+	}
+	return nil
+}
+
+// AtMostOne refuses more than one argument of a name.
+func AtMostOne(name string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > 1 {
+			return Mistake(fmt.Errorf("%s: want at most one %s, got %d", cmd.Name(), name, len(args)))
+		}
+		return nil
+	}
+}
+
+// ExactlyOne requires an argument.
+func ExactlyOne(name string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return Mistake(fmt.Errorf("%s: want one %s; see %s --help", cmd.Name(), name, cmd.CommandPath()))
+		}
+		return nil
+	}
+}

@@ -1,0 +1,72 @@
+// Package words has all text of the live page, in each of its languages. It keeps nothing.
+package words
+
+import (
+	"fmt"
+	"time"
+)
+
+// Texts is all text of the page in one language. Percent signs are fmt verbs.
+type Texts struct {
+	Lang, Other, OtherName string // HTML's lang, and the other language that the page offers
+	Colon, Comma           string
+
+	Title, Skip, Pause, Resume, Lost, NoScript, Languages, Copy, Copied string
+
+	Host, Address, Uptime, Version, InMemory, DaysHours, HoursMinutes, Minutes, UnderAMinute, NoPassword string
+	RefusesHosts, OpenPage, UnencryptedPage                                                              string
+
+	NowHeading, HistoryHeading, TopHeading, ProbeHeading, Waiting, Summary, Of, ShareTitle, Range string
+	WholeRange                                                                                    string
+
+	DecisionsPerSec, Allowed, Limited, LimitedShare, AllowedPerSec, LimitedPerSec, Latency, LatencyP99 string
+	P50, P99, P999, Connections, Keys, Memory, Evicted, Refused, WithoutRoom, EvictedKeys, RefusedKeys string
+	ErrorsPerSec, LastError, MemoryFull, MemoryEvicts, EvictedLately, MemoryRefuses, RefusedLately     string
+
+	Durability, DurabilityOff, SyncEvery, SyncBeforeReplies, SyncBySystem, LoadingPart, FaultFor      string
+	FaultSince, FaultForgets, FaultRefuses, Sync, LastSync, Written, WrittenPerSec, LogSize, Snapshot string
+	LastSnapshot, Saving, SaveFailed, WaitingReplies, Faults, Never, Ago                              string
+
+	Store, StoreConnecting, StoreAnswers, StorePartly, StoreAwayFor, StoreAwaySince, Stop, StoreErrors string
+	StoreAllows, StoreDenies, StoreLocal, ByPolicy, StoreNote, StoreScroll, StoreServer, Circuit       string
+	CircuitClosed, CircuitOpen, CircuitHalfOpen, Queued, InFlight, RoundTrip, DecidedHere, FromLeases  string
+	FromKnown, FromPolicy, LeasesHeading, LeasesNote, LeasedKeys, OpenUnits, GrantedUnits, UsedUnits   string
+	ReturnedUnits, LostUnits                                                                           string
+
+	TableSummary, TableCaption, Minute, TableScroll string
+
+	TopRequested, TopLimited, TopNone, TopNote, PerSec, Share, FirstCall, KindsHeading, KindsScroll string
+	Command                                                                                         string
+
+	LimitsHeading, LimitsNote, LimitsMore, LimitsScroll, Limit, Windows, Shadow, Yes string
+
+	CapacityHeading, CapacityScroll, Resource, InUse, Maximum, TableMemory, ClientMemory, RefusalsNote string
+	ConnectionsRefused, NewKeysRefused, ScriptsEnded, LogLinesLost                                     string
+
+	ProbeNote, Key, KeyHint, Database, PeriodSec, Probe, KeyMissing, KeyQuotes, KeyTooLong              string
+	DatabaseTooLarge, NotANumber, NumberTooLarge, NumberTooSmall, ZeroRate, TooSlow, TooLong, OtherKind string
+	NoLook, FormErrors                                                                                  string
+
+	NextAllowed, NextLimited, NoState, NoKey, UnitsOf, LeakRate, In, Now, Picture, FunnelDescription string
+	StateOf, Level, Leak, UntilFree, UntilEmpty, Available, RetryAfter, ReplyHeading                 string
+}
+
+// ForScript returns the texts that the page's script shows.
+func (t *Texts) ForScript() map[string]string {
+	return map[string]string{"pause": t.Pause, "resume": t.Resume, "copy": t.Copy, "copied": t.Copied}
+}
+
+// Span writes how long something has lasted, with two units at most.
+func (t *Texts) Span(d time.Duration) string {
+	days, hours, minutes := int(d/(24*time.Hour)), int(d.Hours())%24, int(d.Minutes())%60
+	switch {
+	case days > 0:
+		return fmt.Sprintf(t.DaysHours, days, hours)
+	case hours > 0:
+		return fmt.Sprintf(t.HoursMinutes, hours, minutes)
+	case minutes > 0:
+		return fmt.Sprintf(t.Minutes, minutes)
+	default:
+		return t.UnderAMinute
+	}
+}

@@ -1,0 +1,123 @@
+package conn
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"cellserver/internal/wire/peer"
+)
+
+const sec = int64(time.Second)
+
+func TestInputDue(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		limits Limits
+		life   Life
+		nowNs  int64
+		want   int64
+	}{
+		{"no limits", Limits{}, Life{OpenedNs: 5 * sec}, 7 * sec, 0},
+		{"idle", Limits{IdleTimeout: 3 * time.Second}, Life{OpenedNs: 5 * sec}, 7 * sec, 10 * sec},
+		{"idle, in MONITOR", Limits{IdleTimeout: 3 * time.Second}, Life{OpenedNs: 5 * sec, monitors: true}, 7 * sec, 0},
+		{"handshake", Limits{HandshakeTimeout: 3 * time.Second}, Life{OpenedNs: 5 * sec}, 7 * sec, 8 * sec},
+		{"handshake, in MONITOR", Limits{HandshakeTimeout: 3 * time.Second}, Life{OpenedNs: 5 * sec, monitors: true}, 7 * sec, 8 * sec},
+		{"handshake done", Limits{HandshakeTimeout: 3 * time.Second}, Life{OpenedNs: 5 * sec, HandshakeDone: true}, 7 * sec, 0},
+		{"handshake first", Limits{IdleTimeout: 2 * time.Second, HandshakeTimeout: 3 * time.Second}, Life{OpenedNs: 5 * sec}, 7 * sec, 8 * sec},
+		{"idle first", Limits{IdleTimeout: time.Second, HandshakeTimeout: 4 * time.Second}, Life{OpenedNs: 5 * sec}, 7 * sec, 8 * sec},
+		{"both, handshake done", Limits{IdleTimeout: 2 * time.Second, HandshakeTimeout: time.Second}, Life{OpenedNs: 5 * sec, HandshakeDone: true}, 7 * sec, 9 * sec},
+		{"long", Limits{IdleTimeout: math.MaxInt64, HandshakeTimeout: math.MaxInt64}, Life{OpenedNs: 5 * sec}, 7 * sec, math.MaxInt64},
+	} {
+		if got := tt.life.InputDueNs(&tt.limits, tt.nowNs); got != tt.want {
+			t.Errorf("%s: got %d, want %d", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestSilenceReason(t *testing.T) {
+	limits := Limits{IdleTimeout: time.Second, HandshakeTimeout: 3 * time.Second}
+	for _, tt := range []struct {
+		name   string
+		limits Limits
+		life   Life
+		nowNs  int64
+		want   Reason
+	}{
+		{"before the handshake's end", limits, Life{OpenedNs: 5 * sec}, 8*sec - 1, ReasonIdle},
+		{"at the handshake's end", limits, Life{OpenedNs: 5 * sec}, 8 * sec, ReasonHandshake},
+		{"handshake done", limits, Life{OpenedNs: 5 * sec, HandshakeDone: true}, 8 * sec, ReasonIdle},
+		{"no limit of the handshake", Limits{IdleTimeout: time.Second}, Life{OpenedNs: 5 * sec}, 8 * sec, ReasonIdle},
+	} {
+		if got := tt.life.SilenceReason(&tt.limits, tt.nowNs); got != tt.want {
+			t.Errorf("%s: got %s, want %s", tt.name, got, tt.want)
+		}
+	}
+}
+
+// A fakeSession says of itself what it is told.
+type fakeSession struct {
+	peer.Session
+	locked, monitors bool
+}
+
+func (s fakeSession) Authenticated() bool { return !s.locked }
+func (s fakeSession) Monitors() bool      { return s.monitors }
+
+// TestObserve: who was authenticated once has greeted, whatever becomes of it; to monitor can end.
+func TestObserve(t *testing.T) {
+	var life Life
+	for i, step := range []struct {
+		session       fakeSession
+		handshakeDone bool
+		monitors      bool
+	}{
+		{fakeSession{locked: true}, false, false},
+		{fakeSession{locked: true, monitors: true}, false, true},
+		{fakeSession{}, true, false},
+		{fakeSession{locked: true, monitors: true}, true, true},
+	} {
+		life.Observe(step.session)
+		if life.HandshakeDone != step.handshakeDone || life.monitors != step.monitors {
+			t.Errorf("step %d: got %+v", i, life)
+		}
+	}
+}
+
+func TestTheFirstReasonCounts(t *testing.T) {
+	for _, tt := range []struct {
+		reasons []Reason
+		want    Reason
+	}{
+		{nil, ReasonClient},
+		{[]Reason{ReasonClient, ReasonIdle}, ReasonIdle},
+		{[]Reason{ReasonOutput, ReasonKilled, ReasonPanic}, ReasonOutput},
+		{[]Reason{ReasonKilled, ReasonClient}, ReasonKilled},
+	} {
+		var life Life
+		for _, r := range tt.reasons {
+			life.Because(r)
+		}
+		if life.reason != tt.want {
+			t.Errorf("%v: got %s, want %s", tt.reasons, life.reason, tt.want)
+		}
+	}
+}
+
+func TestJudgeOutput(t *testing.T) {
+	limits := Limits{MaxOutputBytes: 4096}
+	for _, tt := range []struct {
+		pending       int
+		authenticated bool
+		want          OutputVerdict
+	}{
+		{4096, true, OutputFits},
+		{4097, true, OutputBlocks},
+		{peer.UnauthenticatedOutput, false, OutputFits},
+		{peer.UnauthenticatedOutput + 1, false, OutputOverruns},
+	} {
+		if got := limits.JudgeOutput(tt.pending, tt.authenticated); got != tt.want {
+			t.Errorf("%d bytes, authenticated: %v: got %d, want %d", tt.pending, tt.authenticated, got, tt.want)
+		}
+	}
+}

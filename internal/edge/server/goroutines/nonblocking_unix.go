@@ -1,0 +1,53 @@
+//go:build unix
+
+package goroutines
+
+import (
+	"net"
+	"syscall"
+
+	"cellserver/internal/edge/server/conn"
+)
+
+// nonblocking writes what a connection takes at once.
+type nonblocking struct {
+	raw syscall.RawConn // nil where the connection has no descriptor; then nothing is taken
+	try *attempt
+}
+
+type attempt struct {
+	buf []byte
+	n   int
+	err error
+	do  func(fd uintptr) bool // made once, so that a write does not allocate
+}
+
+func newNonblocking(nc net.Conn) nonblocking {
+	sc, ok := nc.(syscall.Conn)
+	if !ok {
+		return nonblocking{}
+	}
+	raw, err := sc.SyscallConn()
+	if err != nil {
+		return nonblocking{}
+	}
+	try := &attempt{}
+	try.do = func(fd uintptr) bool {
+		try.n, try.err = conn.WriteOnce(int(fd), try.buf)
+		return true
+	}
+	return nonblocking{raw: raw, try: try}
+}
+
+func (w nonblocking) write(b []byte) (n int, err error) {
+	if w.raw == nil {
+		return 0, nil
+	}
+	w.try.buf = b
+	err = w.raw.Write(w.try.do)
+	w.try.buf = nil
+	if err != nil {
+		return 0, err
+	}
+	return w.try.n, w.try.err
+}

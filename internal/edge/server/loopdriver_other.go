@@ -1,6 +1,0 @@
-//go:build !linux
-
-package server
-
-// newLoopDriver returns the driver that it was given: there are no event loops for this system.
-func newLoopDriver(_ *Server, _ int, others driver) driver { return others }

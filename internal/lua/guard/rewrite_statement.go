@@ -1,0 +1,154 @@
+package guard
+
+import (
+	"strconv"
+
+	"github.com/yuin/gopher-lua/ast"
+)
+
+func (w *rewriter) block(stmts []ast.Stmt) []ast.Stmt {
+	w.depth++
+	defer func() { w.depth-- }()
+	if w.depth > maxSyntaxDepth {
+		w.fail("chunk has too many syntax levels")
+		return stmts
+	}
+	out := make([]ast.Stmt, 0, len(stmts))
+	for _, s := range stmts {
+		out = append(out, w.stmt(s)...)
+	}
+	return out
+}
+
+func (w *rewriter) stmt(s ast.Stmt) []ast.Stmt {
+	switch x := s.(type) {
+	case *ast.AssignStmt:
+		return w.assign(x)
+	case *ast.LocalAssignStmt:
+		return w.local(x)
+	case *ast.FuncDefStmt:
+		return w.define(x)
+	case *ast.FuncCallStmt:
+		x.Expr = w.expr(x.Expr)
+	case *ast.DoBlockStmt:
+		x.Stmts = w.block(x.Stmts)
+	case *ast.WhileStmt:
+		x.Condition, x.Stmts = w.expr(x.Condition), w.block(x.Stmts)
+	case *ast.RepeatStmt:
+		x.Condition, x.Stmts = w.expr(x.Condition), w.block(x.Stmts)
+	case *ast.IfStmt:
+		x.Condition, x.Then, x.Else = w.expr(x.Condition), w.block(x.Then), w.block(x.Else)
+	case *ast.NumberForStmt:
+		x.Init, x.Limit, x.Step = w.bound(x.Init), w.bound(x.Limit), w.bound(x.Step)
+		x.Stmts = append(w.boxes(x, x, x.Name), w.block(x.Stmts)...)
+	case *ast.GenericForStmt:
+		x.Exprs = w.exprs(x.Exprs)
+		x.Stmts = append(w.boxes(x, x, x.Names...), w.block(x.Stmts)...)
+	case *ast.ReturnStmt:
+		x.Exprs = w.exprs(x.Exprs)
+	}
+	return []ast.Stmt{s}
+}
+
+func (w *rewriter) callStmt(at ast.PositionHolder, g ID, args ...ast.Expr) ast.Stmt {
+	call := &ast.FuncCallStmt{Expr: w.call(at, g, args...)}
+	place(call, at)
+	return call
+}
+
+// local leaves a lone function as it is, for gopher-lua knows a local function, which may call itself, by that.
+func (w *rewriter) local(x *ast.LocalAssignStmt) []ast.Stmt {
+	if len(x.Names) == 1 && len(x.Exprs) == 1 {
+		if f, ok := x.Exprs[0].(*ast.FunctionExpr); ok {
+			w.function(f)
+			return append([]ast.Stmt{x, w.callStmt(x, Closure)}, w.boxes(x, x, x.Names...)...)
+		}
+	}
+	x.Exprs = w.exprs(x.Exprs)
+	return append([]ast.Stmt{x}, w.boxes(x, x, x.Names...)...)
+}
+
+func (w *rewriter) define(x *ast.FuncDefStmt) []ast.Stmt {
+	target := x.Name.Func
+	if target == nil { // function receiver:method() takes itself as a parameter
+		method := &ast.StringExpr{Value: x.Name.Method}
+		attr := &ast.AttrGetExpr{Object: x.Name.Receiver, Key: method}
+		place(method, x)
+		place(attr, x)
+		target = attr
+		x.Func.ParList.Names = append([]string{"self"}, x.Func.ParList.Names...)
+	}
+	assign := &ast.AssignStmt{Lhs: []ast.Expr{target}, Rhs: []ast.Expr{x.Func}}
+	place(assign, x)
+	return w.assign(assign)
+}
+
+// assign replaces stores into tables. Of a multiple assignment, all operands are evaluated before the first store.
+// gopher-lua would store some early: of several values, of "and" and "or", and into a function's last parameter.
+func (w *rewriter) assign(x *ast.AssignStmt) []ast.Stmt {
+	_, logical := x.Rhs[0].(*ast.LogicalOpExpr)
+	plain := len(x.Lhs) == 1 && !logical
+	for i, l := range x.Lhs {
+		if name, ok := l.(*ast.IdentExpr); ok && w.isBoxed(name) {
+			l = w.unbox(name)
+			x.Lhs[i] = l
+		}
+		if name, ok := l.(*ast.IdentExpr); !ok || name.Value == w.lastParam {
+			plain = false
+		}
+	}
+	if plain {
+		x.Rhs = w.exprs(x.Rhs)
+		return []ast.Stmt{x}
+	}
+	if attr, ok := x.Lhs[0].(*ast.AttrGetExpr); ok && len(x.Lhs) == 1 && len(x.Rhs) == 1 {
+		return []ast.Stmt{w.callStmt(attr, SetIndex, one(w.expr(attr.Object)), one(w.expr(attr.Key)), one(w.expr(x.Rhs[0])))}
+	}
+	return []ast.Stmt{w.assignMany(x)}
+}
+
+func (w *rewriter) assignMany(x *ast.AssignStmt) ast.Stmt {
+	evaluate := &ast.LocalAssignStmt{}
+	place(evaluate, x)
+	temp := func(kind string, i int) ast.Expr {
+		e := &ast.IdentExpr{Value: "(" + kind + strconv.Itoa(i) + ")"}
+		place(e, x)
+		return e
+	}
+	declare := func(e ast.Expr) { evaluate.Names = append(evaluate.Names, e.(*ast.IdentExpr).Value) }
+	for i, l := range x.Lhs {
+		if attr, ok := l.(*ast.AttrGetExpr); ok {
+			declare(temp("object", i))
+			declare(temp("key", i))
+			evaluate.Exprs = append(evaluate.Exprs, one(w.expr(attr.Object)), one(w.expr(attr.Key)))
+		}
+	}
+	for i := range x.Lhs {
+		declare(temp("value", i))
+	}
+	evaluate.Exprs = append(evaluate.Exprs, w.exprs(x.Rhs)...)
+	block := &ast.DoBlockStmt{Stmts: []ast.Stmt{evaluate}}
+	place(block, x)
+	for i := len(x.Lhs) - 1; i >= 0; i-- {
+		if _, ok := x.Lhs[i].(*ast.AttrGetExpr); ok {
+			block.Stmts = append(block.Stmts, w.callStmt(x, SetIndex, temp("object", i), temp("key", i), temp("value", i)))
+			continue
+		}
+		store := &ast.AssignStmt{Lhs: x.Lhs[i : i+1], Rhs: []ast.Expr{temp("value", i)}}
+		place(store, x)
+		block.Stmts = append(block.Stmts, store)
+	}
+	return block
+}
+
+// bound is one of a loop's three numbers: gopher-lua does not take strings there.
+func (w *rewriter) bound(e ast.Expr) ast.Expr {
+	if e == nil {
+		return nil
+	}
+	e = w.expr(e)
+	if _, ok := e.(*ast.NumberExpr); ok {
+		return e
+	}
+	return w.call(e, LoopBound, one(e))
+}

@@ -1,0 +1,124 @@
+package lib
+
+import (
+	"math"
+
+	lua "github.com/yuin/gopher-lua"
+
+	"cellserver/internal/lua/vm"
+)
+
+// A mathLibrary is Lua's math library, and LuaJIT's bit library.
+type mathLibrary struct {
+	*vm.Machine
+	random *Random
+}
+
+// OpenMath makes the tables math and bit global, and returns the generator of math.random.
+func OpenMath(m *vm.Machine) *Random {
+	lib := mathLibrary{m, &Random{}}
+	lib.openMath()
+	lib.openBit()
+	return lib.random
+}
+
+func (lib mathLibrary) openMath() {
+	functions := vm.Functions{
+		"frexp":      lib.frexp,
+		"ldexp":      lib.ldexp,
+		"max":        func(l *lua.LState) int { return lib.extreme(l, func(a, b float64) bool { return a > b }) },
+		"min":        func(l *lua.LState) int { return lib.extreme(l, func(a, b float64) bool { return a < b }) },
+		"modf":       lib.modf,
+		"random":     lib.draw,
+		"randomseed": func(l *lua.LState) int { lib.random.seed(uint32(lib.CheckInt(l, 1))); return 0 },
+	}
+	for name, f := range map[string]func(float64) float64{
+		"abs": math.Abs, "acos": math.Acos, "asin": math.Asin, "atan": math.Atan, "ceil": math.Ceil, "cos": math.Cos,
+		"cosh": math.Cosh, "exp": math.Exp, "floor": math.Floor, "log": math.Log, "log10": math.Log10, "sin": math.Sin,
+		"sinh": math.Sinh, "sqrt": math.Sqrt, "tan": math.Tan, "tanh": math.Tanh,
+		"deg": func(f float64) float64 { return f / (math.Pi / 180) },
+		"rad": func(f float64) float64 { return f * (math.Pi / 180) },
+	} {
+		functions[name] = func(l *lua.LState) int {
+			l.Push(lua.LNumber(f(lib.CheckNumber(l, 1))))
+			return 1
+		}
+	}
+	for name, f := range map[string]func(a, b float64) float64{
+		"atan2": math.Atan2, "fmod": lib.remainder, "mod": lib.remainder, "pow": math.Pow,
+	} {
+		functions[name] = func(l *lua.LState) int {
+			l.Push(lua.LNumber(f(lib.CheckNumber(l, 1), lib.CheckNumber(l, 2))))
+			return 1
+		}
+	}
+	t := lib.OpenLibrary("math", functions)
+	t.RawSetString("pi", lua.LNumber(math.Pi))
+	t.RawSetString("huge", lua.LNumber(math.Inf(1)))
+}
+
+// remainder takes a step for each bit by which its operands differ in size.
+func (lib mathLibrary) remainder(a, b float64) float64 {
+	_, sizeA := math.Frexp(a)
+	_, sizeB := math.Frexp(b)
+	lib.Meter.Spend(max(sizeA-sizeB, 0) >> 1)
+	return math.Mod(a, b)
+}
+
+func (lib mathLibrary) frexp(l *lua.LState) int {
+	fraction, exponent := math.Frexp(lib.CheckNumber(l, 1))
+	l.Push(lua.LNumber(fraction))
+	l.Push(lua.LNumber(exponent))
+	return 2
+}
+
+func (lib mathLibrary) ldexp(l *lua.LState) int {
+	l.Push(lua.LNumber(math.Ldexp(lib.CheckNumber(l, 1), min(max(lib.CheckInt(l, 2), -5000), 5000))))
+	return 1
+}
+
+func (lib mathLibrary) modf(l *lua.LState) int {
+	f := lib.CheckNumber(l, 1)
+	whole, fraction := math.Modf(f)
+	if math.IsInf(f, 0) {
+		fraction = 0
+	}
+	l.Push(lua.LNumber(whole))
+	l.Push(lua.LNumber(fraction))
+	return 2
+}
+
+func (lib mathLibrary) extreme(l *lua.LState, better func(a, b float64) bool) int {
+	best := lib.CheckNumber(l, 1)
+	for i := 2; i <= l.GetTop(); i++ {
+		if f := lib.CheckNumber(l, i); better(f, best) {
+			best = f
+		}
+	}
+	l.Push(lua.LNumber(best))
+	return 1
+}
+
+func (lib mathLibrary) draw(l *lua.LState) int {
+	r := float64(lib.random.next()%math.MaxInt32) / math.MaxInt32
+	low, high := 1.0, 0.0
+	switch l.GetTop() {
+	case 0:
+		l.Push(lua.LNumber(r))
+		return 1
+	case 1:
+		high = float64(lib.CheckInt(l, 1))
+		if high < 1 {
+			lib.RaiseArgument(l, 1, "interval is empty")
+		}
+	case 2:
+		low, high = float64(lib.CheckInt(l, 1)), float64(lib.CheckInt(l, 2))
+		if high < low {
+			lib.RaiseArgument(l, 2, "interval is empty")
+		}
+	default:
+		lib.Raise(l, "wrong number of arguments")
+	}
+	l.Push(lua.LNumber(math.Floor(r*(high-low+1)) + low))
+	return 1
+}

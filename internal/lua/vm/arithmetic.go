@@ -1,0 +1,78 @@
+package vm
+
+import (
+	"math"
+
+	lua "github.com/yuin/gopher-lua"
+)
+
+// OpenMetatables gives strings the functions of a library, and Lua's arithmetic, for gopher-lua reads "010" as eight and
+// "1_0" as ten; and the simple types messages that say what they are.
+func OpenMetatables(m *Machine, stringFunctions *lua.LTable) {
+	ops, stringMeta := operators{m}, m.L.CreateTable(0, 16)
+	stringMeta.RawSetString("__index", stringFunctions)
+	m.seal(stringMeta)
+	m.L.SetMetatable(lua.LString(""), stringMeta)
+	for event, f := range map[string]func(a, b float64) float64{
+		"__add": func(a, b float64) float64 { return a + b },
+		"__sub": func(a, b float64) float64 { return a - b },
+		"__mul": func(a, b float64) float64 { return a * b },
+		"__div": func(a, b float64) float64 { return a / b },
+		"__mod": modulo,
+		"__pow": math.Pow,
+		"__unm": func(a, _ float64) float64 { return -a },
+	} {
+		stringMeta.RawSetString(event, ops.L.NewFunction(func(l *lua.LState) int {
+			return ops.arithmetic(l, event, f)
+		}))
+	}
+	for _, v := range []lua.LValue{lua.LNil, lua.LFalse, lua.LNumber(0), lua.LString(""), ops.L.NewFunction(nil)} {
+		meta := stringMeta
+		if v.Type() != lua.LTString {
+			meta = ops.L.CreateTable(0, 3)
+			ops.L.SetMetatable(v, meta)
+			ops.complain(meta, "__len", "attempt to get length of a ")
+		}
+		ops.complain(meta, "__call", "attempt to call a ")
+		if v.Type() != lua.LTNumber && v.Type() != lua.LTString {
+			ops.complain(meta, "__unm", "attempt to perform arithmetic on a ")
+		}
+	}
+}
+
+func (ops operators) complain(meta *lua.LTable, event, problem string) {
+	meta.RawSetString(event, ops.L.NewFunction(func(l *lua.LState) int {
+		ops.Raise(l, problem+l.Get(1).Type().String()+" value")
+		return 0
+	}))
+}
+
+// arithmetic is an operation of which one operand is a string: the other one may be a table that knows better.
+func (ops operators) arithmetic(l *lua.LState, event string, f func(a, b float64) float64) int {
+	left, right := l.Get(1), l.Get(2)
+	if event == "__unm" {
+		right = left
+	}
+	a, leftOK := ops.ToNumber(left)
+	b, rightOK := ops.ToNumber(right)
+	if leftOK && rightOK {
+		l.Push(lua.LNumber(f(a, b)))
+		return 1
+	}
+	for _, v := range []lua.LValue{left, right} {
+		if t, ok := v.(*lua.LTable); ok {
+			if other := l.GetMetaField(t, event); other != lua.LNil {
+				l.Push(ops.Call1(l, other, left, right))
+				return 1
+			}
+		}
+	}
+	culprit := left
+	if leftOK {
+		culprit = right
+	}
+	ops.Raise(l, "attempt to perform arithmetic on a "+culprit.Type().String()+" value")
+	return 0
+}
+
+func modulo(a, b float64) float64 { return a - math.Floor(a/b)*b }

@@ -1,0 +1,135 @@
+// Package vm is an interpreter as native functions see it: its meter, their arguments, the errors that they
+// raise, tables that scripts must not change, and the guards, which charge for what the virtual machine
+// allocates. A Machine belongs to one goroutine at a time.
+package vm
+
+import (
+	lua "github.com/yuin/gopher-lua"
+
+	"cellserver/internal/lua/guard"
+)
+
+// MaxCalls is how deep calls may be nested; Redis allows 200 through C.
+const MaxCalls = 400
+
+// Sizes of an interpreter. The registry never reaches its maximum: what could fill it is charged for as memory.
+const (
+	registrySize = 2048
+	registryStep = 16384
+	registryMax  = 4 << 20
+)
+
+// A Machine is an interpreter without a library.
+type Machine struct {
+	L     *lua.LState
+	Meter *guard.Meter
+
+	env      *lua.LTable // what functions see as _G: an empty table in front of globals, so that all stores are seen
+	globals  *lua.LTable
+	sealed   *lua.LTable // the metatable of tables that scripts may not change
+	native   string      // the native function that was called last, for messages
+	verbatim bool        // the next error is the script's own
+}
+
+// New returns an interpreter on the clocks of guard.Attach.
+func New(now, threadNow func() int64) *Machine {
+	boundArrays()
+	m := &Machine{L: lua.NewState(lua.Options{
+		SkipOpenLibs:     true,
+		CallStackSize:    MaxCalls,
+		RegistrySize:     registrySize,
+		RegistryGrowStep: registryStep,
+		RegistryMaxSize:  registryMax,
+
+		IncludeGoStackTrace: true, // of panics, for the log
+	})}
+	m.Meter = guard.Attach(m.L, now, threadNow)
+	m.L.Panic = m.onError
+	m.sealed = m.L.CreateTable(0, 1)
+	m.sealed.Metatable = m.sealed
+	m.openGlobals()
+	return m
+}
+
+// openGlobals builds the globals: env, which is empty, finds them by its metatable.
+func (m *Machine) openGlobals() {
+	m.globals, m.env = m.L.CreateTable(0, 40), m.L.CreateTable(0, 1)
+	missing := m.L.CreateTable(0, 1)
+	missing.RawSetString("__index", m.L.NewFunction(func(l *lua.LState) int {
+		m.Raise(l, "Script attempted to access nonexistent global variable '"+guard.NameInMessage(l.Get(2).String())+"'")
+		return 0
+	}))
+	m.globals.Metatable = missing
+	meta := m.L.CreateTable(0, 2)
+	meta.RawSetString("__index", m.globals)
+	meta.RawSetString("__newindex", m.L.NewFunction(func(l *lua.LState) int {
+		m.raiseReadOnly(l)
+		return 0
+	}))
+	m.env.Metatable = meta
+	m.SetGlobal("_G", m.env)
+	m.SetGlobal("_VERSION", lua.LString("Lua 5.1"))
+	m.L.Env = m.env
+}
+
+// SetGlobal sets a global, which scripts cannot do.
+func (m *Machine) SetGlobal(name string, v lua.LValue) { m.globals.RawSetString(name, v) }
+
+// Functions are native functions by their names.
+type Functions map[string]lua.LGFunction
+
+// OpenGlobals makes functions global.
+func (m *Machine) OpenGlobals(functions Functions) { m.register(m.globals, functions) }
+
+// OpenLibrary makes a global table of functions that scripts cannot change.
+func (m *Machine) OpenLibrary(name string, functions Functions) *lua.LTable {
+	t := m.L.CreateTable(0, len(functions))
+	m.register(t, functions)
+	m.seal(t)
+	m.SetGlobal(name, t)
+	return t
+}
+
+// register puts functions into a table, each with its name for messages and a price for the call.
+func (m *Machine) register(into *lua.LTable, functions Functions) {
+	for name, f := range functions {
+		into.RawSetString(name, m.L.NewFunction(func(l *lua.LState) int {
+			m.native = name
+			m.Meter.Spend(2)
+			return f(l)
+		}))
+	}
+}
+
+// NewProtected makes a function that is called by PCall, which puts its own handler of errors in place of the
+// machine's.
+func (m *Machine) NewProtected(f lua.LGFunction) *lua.LFunction {
+	return m.L.NewFunction(func(l *lua.LState) int {
+		l.Panic = m.onError
+		return f(l)
+	})
+}
+
+// call calls a Lua value from a native function; the results are on the stack.
+func (m *Machine) call(l *lua.LState, f lua.LValue, results int, args ...lua.LValue) {
+	l.Push(f)
+	for _, a := range args {
+		l.Push(a)
+	}
+	l.Call(len(args), results)
+}
+
+// Call1 calls a Lua value from a native function and returns its one result.
+func (m *Machine) Call1(l *lua.LState, f lua.LValue, args ...lua.LValue) lua.LValue {
+	m.call(l, f, 1, args...)
+	v := l.Get(-1)
+	l.Pop(1)
+	return v
+}
+
+// Release drops what belongs to a run that is over.
+func (m *Machine) Release() {
+	m.L.SetTop(0)
+	m.L.Panic = m.onError
+	m.verbatim = false
+}

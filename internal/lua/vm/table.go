@@ -1,0 +1,128 @@
+package vm
+
+import (
+	"iter"
+	"math"
+	"sync"
+
+	lua "github.com/yuin/gopher-lua"
+
+	"cellserver/internal/lua/guard"
+)
+
+// maxArrayIndex bounds the arrays of tables, which gopher-lua fills with nils up to the highest index: elements from here on
+// are hashed. No run of 16 MiB has a longer array in which there are no gaps.
+const maxArrayIndex = 1 << 19
+
+// MaxElements is how many elements a table's array may have.
+const MaxElements = maxArrayIndex - 1
+
+// boundArrays tells gopher-lua, which knows one bound for all interpreters.
+var boundArrays = sync.OnceFunc(func() { lua.MaxArrayIndex = maxArrayIndex }) //nolint:gochecknoglobals // as what it sets is
+
+// seal makes a table one that scripts cannot change.
+func (m *Machine) seal(t *lua.LTable) { t.Metatable = m.sealed }
+
+// IsSealed reports whether a table is one that scripts cannot change.
+func (m *Machine) IsSealed(t *lua.LTable) bool { return t == m.env || t.Metatable == m.sealed }
+
+// Readable returns a table as reads see it: behind _G are the globals.
+func (m *Machine) Readable(t *lua.LTable) *lua.LTable {
+	if t == m.env {
+		return m.globals
+	}
+	return t
+}
+
+// Metatable returns the metatable of a value as scripts see it.
+func (m *Machine) Metatable(l *lua.LState, v lua.LValue) lua.LValue {
+	mt := l.GetMetatable(v)
+	switch {
+	case v == m.env:
+		return m.sealed
+	case mt == m.sealed:
+		return lua.LNil
+	}
+	return mt
+}
+
+// SetMetatable gives a table a metatable. That of _G counts as none: its tables would be taken for the library's.
+func (m *Machine) SetMetatable(t *lua.LTable, mt lua.LValue) {
+	if mt == m.sealed {
+		mt = lua.LNil
+	}
+	t.Metatable = mt
+}
+
+// RawSet stores into a table and charges for its growth.
+func (m *Machine) RawSet(l *lua.LState, t *lua.LTable, key, value lua.LValue) {
+	if n, ok := key.(lua.LNumber); ok && math.IsNaN(float64(n)) {
+		m.Raise(l, "table index is NaN")
+	} else if key == lua.LNil {
+		m.Raise(l, "table index is nil")
+	} else if ok && n == lua.LNumber(int(n)) && n > 0 && n < maxArrayIndex {
+		m.setElement(t, int(n), value)
+		return
+	}
+	if t.RawGet(key) == lua.LNil {
+		if value == lua.LNil {
+			return
+		}
+		m.Meter.Charge(guard.FieldBytes)
+	} else if value == lua.LNil {
+		m.Meter.AddHoles(1)
+	}
+	t.RawSet(key, value)
+}
+
+// setElement stores into a table's array, which gopher-lua fills with nils up to the index.
+func (m *Machine) setElement(t *lua.LTable, i int, value lua.LValue) {
+	if t.RawGetInt(i) != lua.LNil {
+		if value == lua.LNil {
+			m.Meter.AddHoles(1)
+		}
+	} else if value == lua.LNil {
+		return
+	} else if n := t.MaxN(); i > n {
+		m.Meter.Charge((i - n) * guard.ElementBytes)
+		m.Meter.AddHoles(i - n - 1)
+		m.fill(t, n, i)
+	}
+	t.RawSetInt(i, value)
+}
+
+// fill makes an array reach from the n-th element to the i-th, piece by piece if that is far.
+func (m *Machine) fill(t *lua.LTable, n, i int) {
+	const piece, bytesPerUnit = 1 << 10, 4
+	for n += piece; n < i; n += piece {
+		m.Meter.Spend(piece / bytesPerUnit)
+		t.RawSetInt(n, lua.LNil)
+	}
+}
+
+// Element returns the i-th element of a table, wherever it is.
+func Element(t *lua.LTable, i int) lua.LValue {
+	if i < maxArrayIndex {
+		return t.RawGetInt(i)
+	}
+	return t.RawGet(lua.LNumber(i))
+}
+
+// NewTagged makes a table of one field that says what the value is, as Redis does with replies.
+func (m *Machine) NewTagged(tag string, v lua.LValue) *lua.LTable {
+	m.Meter.Charge(guard.TableBytes)
+	t := m.L.CreateTable(0, 1)
+	t.RawSetString(tag, v)
+	return t
+}
+
+// Pairs goes through a table in its order, without metamethods.
+func Pairs(t *lua.LTable) iter.Seq2[lua.LValue, lua.LValue] {
+	return func(yield func(k, v lua.LValue) bool) {
+		for k, v := t.Next(lua.LNil); k != lua.LNil; k, v = t.Next(k) {
+			if !yield(k, v) {
+				return
+			}
+		}
+	}
+}

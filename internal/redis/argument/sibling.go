@@ -1,0 +1,101 @@
+package argument
+
+import (
+	"slices"
+	"strings"
+
+	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
+	"cellserver/internal/redis/reply"
+	"cellserver/internal/store"
+	"cellserver/internal/wire/glob"
+)
+
+// sibling is a command that decides by kinds other than Funnel, as their rows have it: key, the limit's numbers, [quantity],
+// [options].
+type sibling struct {
+	usage        string
+	keyAt        int
+	numbers      int
+	most         int            // arguments
+	kinds        []limiter.Kind // of which the first needs no option
+	options      []string       // of the kinds
+	countsDenied bool
+	unit         funnel.Unit
+}
+
+// siblings returns the commands by their full names.
+func siblings() map[string]*sibling {
+	all := map[string]*sibling{}
+	for kind := limiter.Funnel + 1; kind < limiter.Kinds; kind++ {
+		row := kind.Row()
+		command, names := row.FullCommand(), row.Arguments()
+		if len(names) == 0 {
+			continue
+		}
+		s := all[command]
+		if s == nil {
+			s = &sibling{
+				usage: "Usage: " + strings.Replace(command, "|", " ", 1) + " <key> <" + strings.Join(names, "> <") + "> [<" + row.Quantity + ">]",
+				keyAt: 1 + strings.Count(command, "|"), numbers: len(names), countsDenied: row.CountsDenied, unit: row.Unit,
+			}
+			all[command] = s
+		}
+		if row.Option != "" {
+			s.usage += " [" + strings.ToUpper(row.Option) + "]"
+		}
+		s.kinds, s.options = append(s.kinds, kind), append(s.options, row.Option)
+	}
+	for _, s := range all {
+		s.most = s.keyAt + 1 + s.numbers + 1
+		if s.countsDenied {
+			const options = 2 // which may be the same
+			s.usage, s.most = s.usage+" [COUNTDENIED]", s.most+options
+		}
+	}
+	return all
+}
+
+// request is the Request of the command.
+func (s *sibling) request(q *store.Request, db uint16, args [][]byte, _ funnel.Reading, _ *[]byte) error {
+	first := s.keyAt + 1
+	options := first + s.numbers
+	if len(args) < options || len(args) > s.most {
+		return reply.Cell(s.usage)
+	}
+	if len(args) > options && !s.isOption(args[options]) {
+		options++ // behind the quantity
+	}
+	var n [limiter.MaxArguments + 1]int64
+	n[s.numbers] = 1 // the quantity
+	if err := Numbers(n[:options-first], args[first:]); err != nil {
+		return err
+	}
+	limit := limiter.Spec{Kind: s.kinds[0], Unit: s.unit}
+	copy(limit.Numbers[:], n[:s.numbers])
+	for _, arg := range args[options:] {
+		if s.isCountDenied(arg) {
+			limit.Flags |= limiter.CountDenied
+		} else if at := s.kindAt(arg); at > 0 {
+			limit.Kind = s.kinds[at]
+		} else {
+			return reply.Cell(s.usage)
+		}
+	}
+	if err := limit.Build(&q.Rule); err != nil {
+		return reply.Cell(err.Error())
+	}
+	q.Key, q.Quantity = store.Key{DB: db, Name: args[s.keyAt]}, n[s.numbers]
+	return nil
+}
+
+func (s *sibling) isOption(arg []byte) bool { return s.isCountDenied(arg) || s.kindAt(arg) > 0 }
+
+func (s *sibling) isCountDenied(arg []byte) bool {
+	return s.countsDenied && glob.IsFolded(arg, "countdenied")
+}
+
+// kindAt returns which kind an option means, or -1.
+func (s *sibling) kindAt(arg []byte) int {
+	return slices.IndexFunc(s.options, func(option string) bool { return option != "" && glob.IsFolded(arg, option) })
+}

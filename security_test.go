@@ -1,0 +1,96 @@
+package cellserver_test
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+
+	"cellserver/internal/app/settings"
+)
+
+// TestSecurityDocument: each bound in SECURITY.md has its option's default and a test that exists, no option that bounds
+// clients is missing, and its readers find it.
+func TestSecurityDocument(t *testing.T) {
+	const root = "."
+	text, err := os.ReadFile(filepath.Join(root, "SECURITY.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, found := strings.Cut(string(text), "| bound | set by | default | test |\n| --- | --- | --- | --- |\n")
+	if !found {
+		t.Fatal("SECURITY.md has no table of bounds")
+	}
+	table, _, _ = strings.Cut(table, "\n\n")
+	flags := map[string]*pflag.Flag{}
+	var mustBeThere []string
+	for _, g := range (&settings.Options{}).FlagGroups() {
+		g.Flags.VisitAll(func(f *pflag.Flag) {
+			flags[f.Name] = f
+			if g.Title == "Client limits" && f.Name != "shutdown-timeout" {
+				mustBeThere = append(mustBeThere, f.Name)
+			}
+		})
+	}
+	for row := range strings.Lines(table) {
+		cells := strings.Split(strings.Trim(row, "| \n"), " | ")
+		if len(cells) != 4 {
+			t.Errorf("not four cells: %s", row)
+			continue
+		}
+		if option, ok := strings.CutPrefix(strings.Trim(cells[1], "`"), "--"); !ok {
+			if cells[1] != "fixed" {
+				t.Errorf("set by neither an option nor fixed: %s", row)
+			}
+		} else if f := flags[option]; f == nil || cells[2] != defaultOf(f) {
+			t.Errorf("not the default of an option: %s", row)
+		}
+		names := strings.Split(cells[3], ", ")
+		for _, name := range names {
+			if !testExists(t, root, strings.Trim(name, "`")) {
+				t.Errorf("no test %s, of the bound %q", name, cells[0])
+			}
+		}
+	}
+	for _, file := range []string{"README.md", "CONTRIBUTING.md"} {
+		if text, err := os.ReadFile(filepath.Join(root, file)); err != nil || !strings.Contains(string(text), "(SECURITY.md)") {
+			t.Errorf("%s has no link to it: %v", file, err)
+		}
+	}
+	for _, name := range mustBeThere {
+		if !strings.Contains(table, "| `--"+name+"` |") {
+			t.Errorf("--%s is missing", name)
+		}
+	}
+}
+
+func defaultOf(f *pflag.Flag) string {
+	if f.DefValue == "" {
+		return "none"
+	}
+	return "`" + f.DefValue + "`"
+}
+
+// testExists looks for a test by its package's directory, a dot and its name.
+func testExists(t *testing.T, root, name string) bool {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root, path.Dir(name), strings.TrimSuffix(path.Base(name), path.Ext(name)), "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	declared := regexp.MustCompile(`(?m)^func ` + regexp.QuoteMeta(strings.TrimPrefix(path.Ext(name), ".")) + `\(t \*testing\.T\)`)
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if declared.Match(source) {
+			return true
+		}
+	}
+	return false
+}
