@@ -5,15 +5,14 @@ import (
 	"time"
 
 	"cellserver/internal/funnel"
+	"cellserver/internal/keep/remote/engine"
 	"cellserver/internal/keep/remote/servers"
-	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
 
 // batch is requests that came together, and of which some wait. It implements store.Pending.
 type batch struct {
 	store    *Store
-	nowNs    int64 // the caller's time
 	deadline time.Time
 
 	before, behind *batch // in the store's deadlines, whose lock guards them
@@ -26,12 +25,11 @@ type batch struct {
 	wake     func() // nil if there is none, and when it was called
 }
 
-// item is a request that waits for a server.
+// item is a request of a batch that waits for a server. It implements engine.Waiter.
 type item struct {
-	batch *batch
-	at    int   // its place in the batch
-	node  *node // for which it waits, as far as that was known when it came
-	next  *item
+	engine.Job
+	batch  *batch
+	sender *engine.Sender // of the server for which it waits, as far as that was known when it came
 
 	// The batch's lock guards all below.
 	answered bool
@@ -69,14 +67,15 @@ func newBatch(s *Store, nowNs int64, requests []store.Request, ask []place) *bat
 	if len(requests) == 1 {
 		one := &single{}
 		b = &one.batch
-		b.requests, b.items = append(one.requests[:0], requests[0]), one.items[:0]
+		b.requests, b.items = append(one.requests[:0], requests[0]), one.items[:]
 	} else {
-		b = &batch{requests: append([]store.Request(nil), requests...), items: make([]item, 0, len(ask))}
+		b = &batch{requests: append([]store.Request(nil), requests...), items: make([]item, len(ask))}
 	}
-	b.store, b.nowNs, b.left = s, nowNs, len(ask)
+	b.store, b.left = s, len(ask)
 	b.copyNames()
-	for _, p := range ask {
-		b.items = append(b.items, item{batch: b, at: p.at, node: p.node})
+	for i, p := range ask {
+		it := &b.items[i]
+		it.NowNs, it.Request, it.Waiter, it.batch, it.sender = nowNs, &b.requests[p.at], it, b, p.sender
 	}
 	return b
 }
@@ -95,11 +94,8 @@ func (b *batch) copyNames() {
 	}
 }
 
-// request is what an item waits for. Its Result and Err belong to who holds the batch's lock.
-func (it *item) request() *store.Request { return &it.batch.requests[it.at] }
-
-// waits reports whether anybody waits for an item's answer, and if so has it sent to a server, unless that is nil.
-func (it *item) waits(to *servers.Server) bool {
+// Waits implements engine.Waiter.
+func (it *item) Waits(to *servers.Server) bool {
 	b := it.batch
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -110,56 +106,55 @@ func (it *item) waits(to *servers.Server) bool {
 	return true
 }
 
-// sentInVain notes that what an item was sent for has certainly not been done.
-func (it *item) sentInVain(f *servers.Failed) {
+// SentInVain implements engine.Waiter.
+func (it *item) SentInVain(f *servers.Failed) {
 	it.batch.mu.Lock()
 	it.attempt = attempt{vain: f}
 	it.batch.mu.Unlock()
 }
 
-// decided gives an item the answer that a server's state leads to.
-func (it *item) decided(result funnel.Result, err error) {
-	s, q := it.batch.store, it.request()
-	var out limiter.Outcome
-	wake, ok := it.answer(func(*store.Request) {
-		q.Result, q.Err = result, err
-		out = q.Outcome()
-	})
-	if !ok {
-		s.counts.late.Add(1)
+// Done implements engine.Waiter: it gives an item the answer that a server's state leads to.
+func (it *item) Done(r funnel.Result, err error) {
+	b, q := it.batch, it.Request
+	b.store.engine.Leave(q.Key.Name, it.sender)
+	b.mu.Lock()
+	if it.answered {
+		b.mu.Unlock()
+		b.store.counts.late.Add(1)
 		return
 	}
+	q.Result, q.Err = r, err
+	out, wake := q.Outcome(), it.answeredLocked()
+	b.mu.Unlock()
 	if err == nil {
-		s.counts.outcome(out)
+		b.store.counts.outcome(out)
 	}
 	wake()
 }
 
-// fail gives an item the answer to a failure: an error if its server has refused it, else the policy's.
-func (it *item) fail(f *servers.Failed) {
-	s := it.batch.store
-	wake, ok := it.answer(func(q *store.Request) {
-		if !it.batch.canceled { // else it is no concern of the policy's
-			s.decideFailed(q, f)
-		}
-	})
-	if ok {
-		wake()
+// Fail implements engine.Waiter: it gives an item the answer to a failure, an error if its server has refused
+// it, else the policy's.
+func (it *item) Fail(f *servers.Failed) {
+	b, q := it.batch, it.Request
+	b.store.engine.Leave(q.Key.Name, it.sender)
+	b.mu.Lock()
+	if it.answered {
+		b.mu.Unlock()
+		return
 	}
+	if !b.canceled { // else it is no concern of the policy's
+		b.store.decideFailed(q, f)
+	}
+	wake := it.answeredLocked()
+	b.mu.Unlock()
+	wake()
 }
 
-// answer has an item answered that is not yet. wake must be called then.
-func (it *item) answer(do func(q *store.Request)) (wake func(), ok bool) {
-	b := it.batch
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if it.answered {
-		return nil, false
-	}
+// answeredLocked notes that an item is answered, and returns what must be called without the lock.
+func (it *item) answeredLocked() (wake func()) {
 	it.answered = true
-	do(it.request())
-	b.left--
-	return b.wakeLocked(), true
+	it.batch.left--
+	return it.batch.wakeLocked()
 }
 
 // wakeLocked returns what must be called without the lock.
@@ -185,7 +180,7 @@ func (s *Store) expire(b *batch) {
 		if it := &b.items[i]; !it.answered {
 			it.answered = true
 			b.left--
-			s.decideFailed(it.request(), it.tooLate(s.Timeout))
+			s.decideFailed(it.Request, it.tooLate(s.Timeout))
 		}
 	}
 	wake := b.wakeLocked()

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"cellserver/internal/keep/remote/engine"
+	"cellserver/internal/keep/remote/script"
 	"cellserver/internal/keep/remote/servers"
 	"cellserver/internal/store"
 )
@@ -56,7 +58,7 @@ func TestRunsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{}
 		s := opened(t, Config{Pool: f})
-		batch := make([]store.Request, 5*maxRuns+1)
+		batch := make([]store.Request, 5*script.MaxRuns+1)
 		for i := range batch {
 			batch[i] = ask("k", mustLimit(t, 9, 1, 60), 1+int64(i%2))
 		}
@@ -76,19 +78,19 @@ func TestPipelines(t *testing.T) {
 		f.send = func(_ ctxType, _ *servers.Server, _ []*servers.Call) { <-goOn }
 		s := opened(t, Config{Pool: f})
 		var all []store.Pending
-		for i := range 8 * maxPipelines * morePipelines {
+		for i := range 8 * engine.MaxPipelines * engine.MorePipelines {
 			all = append(all, s.Throttle(t0, []store.Request{ask(fmt.Sprint("k", i), mustLimit(t, 9, 1, 60), 1)}))
-			if i == 0 || i == morePipelines {
+			if i == 0 || i == engine.MorePipelines {
 				synctest.Wait() // until the first, or a second, is under way
 			}
-			if i == morePipelines-1 {
-				if st := s.Stats().Servers[0]; st.InFlight != 1 || st.Queued != morePipelines-1 {
+			if i == engine.MorePipelines-1 {
+				if st := s.Stats().Servers[0]; st.InFlight != 1 || st.Queued != engine.MorePipelines-1 {
 					t.Errorf("got %+v", st)
 				}
 			}
 		}
 		synctest.Wait()
-		if st := s.Stats().Servers[0]; st.InFlight != maxPipelines {
+		if st := s.Stats().Servers[0]; st.InFlight != engine.MaxPipelines {
 			t.Errorf("got %+v", st)
 		}
 		close(goOn)
@@ -99,10 +101,8 @@ func TestPipelines(t *testing.T) {
 		if st := s.Stats().Servers[0]; st.InFlight != 0 || st.Queued != 0 {
 			t.Errorf("got %+v", st)
 		}
-		for i := range s.groups.parts {
-			if n := len(s.groups.parts[i].groups); n != 0 {
-				t.Errorf("%d groups are left", n)
-			}
+		if n := s.engine.Stats().Keys; n != 0 {
+			t.Errorf("%d keys are left", n)
 		}
 	})
 }

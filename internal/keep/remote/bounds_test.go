@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"cellserver/internal/funnel"
+	"cellserver/internal/keep/remote/engine"
 	"cellserver/internal/keep/remote/servers"
 	"cellserver/internal/limiter"
 	"cellserver/internal/store"
@@ -38,18 +39,18 @@ func TestBoundOfAServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := opened(t, Config{Pool: ofTwo(), OnError: store.FallbackAllow})
 		l := mustLimit(t, 9, 1, 60)
-		batch := make([]store.Request, maxWaiting)
+		batch := make([]store.Request, engine.MaxWaiting)
 		for i := range batch {
 			batch[i] = ask("h", l, 1)
 		}
 		p := s.Throttle(t0, batch)
-		if st := s.Stats(); st.Failed[servers.QueueFull] != maxWaiting/2 || st.Waiting != maxWaiting/2 || st.WaitingBytes != maxWaiting/2 {
+		if st := s.Stats(); st.Failed[servers.QueueFull] != engine.MaxWaiting/2 || st.Waiting != engine.MaxWaiting/2 || st.WaitingBytes != engine.MaxWaiting/2 {
 			t.Errorf("%d refused, %d requests of %d bytes wait", st.Failed[servers.QueueFull], st.Waiting, st.WaitingBytes)
 		}
 		if q := decide(s, t0, ask("k", l, 1))[0]; q.Err != nil || q.Result.Remaining != 9 {
 			t.Errorf("a key of another server: %+v, %v", q.Result, q.Err)
 		}
-		if st := s.Stats(); st.Policy[store.FallbackAllow].Allowed != maxWaiting/2 {
+		if st := s.Stats(); st.Policy[store.FallbackAllow].Allowed != engine.MaxWaiting/2 {
 			t.Errorf("the policy has decided %+v", st.Policy[store.FallbackAllow])
 		}
 		answersOf(p)
@@ -65,7 +66,7 @@ func TestRefusedLeavesNoBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := opened(t, Config{Pool: &fake{send: hangs}, OnError: store.FallbackAllow})
 		l := mustLimit(t, 9, 1, 60)
-		batch := make([]store.Request, maxWaiting)
+		batch := make([]store.Request, engine.MaxWaiting)
 		for i := range batch {
 			batch[i] = ask("k", l, 1)
 		}
@@ -73,31 +74,10 @@ func TestRefusedLeavesNoBytes(t *testing.T) {
 		for range 100 {
 			s.Throttle(t0, []store.Request{ask(strings.Repeat("k", 1000), l, 1)})
 		}
-		if st := s.Stats(); st.Waiting != maxWaiting || st.WaitingBytes != maxWaiting {
+		if st := s.Stats(); st.Waiting != engine.MaxWaiting || st.WaitingBytes != engine.MaxWaiting {
 			t.Errorf("%d requests of %d bytes wait", st.Waiting, st.WaitingBytes)
 		}
 	})
-}
-
-// TestForgottenServersNodes: what is kept for servers that have left their cluster goes.
-func TestForgottenServersNodes(t *testing.T) {
-	f := &fake{}
-	s := opened(t, Config{Pool: f})
-	node := func(addr string) *node { return s.node(f.At(addr)) }
-	a, b := node("a:1"), node("b:1")
-	if node("c:1"); len(s.nodes) != 3 || s.node(a.server) != a {
-		t.Fatalf("%d nodes", len(s.nodes))
-	}
-	delete(f.known, "a:1")
-	delete(f.known, "b:1")
-	a.flying = 1
-	if node("d:1"); len(s.nodes) != 3 || s.nodes[a.server] != a || s.nodes[b.server] != nil {
-		t.Errorf("with a pipeline under way: %d nodes", len(s.nodes))
-	}
-	a.flying = 0
-	if node("e:1"); len(s.nodes) != 3 || s.nodes[a.server] != nil {
-		t.Errorf("%d nodes", len(s.nodes))
-	}
 }
 
 // TestCanceledIsNotDecided: what nobody waits for is none of the policy's, whatever becomes of it.
@@ -159,23 +139,6 @@ func TestDecideByPolicy(t *testing.T) {
 		if got := s.Stats().Policy[tt.policy]; got != tt.counts {
 			t.Errorf("%v: counted %+v", tt.policy, got)
 		}
-	}
-}
-
-// TestRefundForgetsWhatWasReadBefore: a TAT that was read behind a refund's arrival, and before it was executed, denies nothing
-// afterwards.
-func TestRefundForgetsWhatWasReadBefore(t *testing.T) {
-	s := opened(t, Config{Pool: &fake{}, Prefilter: true})
-	l := mustLimit(t, 0, 1, 3600)
-	name := []byte("k")
-	nowNs := s.Now()
-	b := newBatch(s, nowNs, []store.Request{ask("k", l, -1)}, []place{{}})
-	g := &group{key: "k"}
-	g.taken.push(&b.items[0])
-	s.recent.Note(name, nowNs+3600*sec, nowNs)
-	s.replay(g, answer{tatNs: nowNs + 3600*sec, nowNs: nowNs}, nowNs+1)
-	if r, ok := s.recent.Denied(name, l, funnel.Seconds, 1, nowNs, nowNs, nowNs+2); ok {
-		t.Errorf("it is denied still: %+v", r)
 	}
 }
 
@@ -242,7 +205,7 @@ func TestManyKeysOfAServerThatLoads(t *testing.T) {
 				}
 			}
 			s.Close()
-			if most > 2*maxPipelines {
+			if most > 2*engine.MaxPipelines {
 				t.Errorf("%d calls were under way at once", most)
 			}
 		})

@@ -12,6 +12,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"cellserver/internal/funnel"
+	"cellserver/internal/keep/remote/engine"
+	"cellserver/internal/keep/remote/script"
 	"cellserver/internal/keep/remote/servers"
 	"cellserver/internal/limiter"
 	"cellserver/internal/limiter/limitertest"
@@ -45,7 +47,7 @@ func (p *told) Do(ctx context.Context, key string, c *servers.Call, wait int) er
 func (p *told) note(c *servers.Call) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if _, atNs, err := replyOf(c.Reply); err == nil && c.Err == nil {
+	if _, atNs, err := script.ReplyOf(c.Reply); err == nil && c.Err == nil {
 		p.atNs = atNs
 	}
 }
@@ -109,7 +111,7 @@ func exactCases(t *testing.T) []exactCase {
 		{kind: limiter.ApproxWindow, name: "approx", reread: true,
 			step: request(limiter.Rule{Kind: limiter.ApproxWindow, Packed: windowOf(units).Packed()}, 1)},
 		{kind: limiter.FixedWindow, name: "large", reread: true,
-			step: request(limiter.Rule{Kind: limiter.FixedWindow, Packed: windowOf(units * nativeMost).Packed()}, nativeMost)},
+			step: request(limiter.Rule{Kind: limiter.FixedWindow, Packed: windowOf(units * script.NativeMost).Packed()}, script.NativeMost)},
 		{kind: limiter.Named, name: "named", step: request(named(l), 1)},
 		{kind: limiter.Named, name: "of one unit", step: request(named(one), 1)},
 		{kind: limiter.Concurrency, name: "places", step: operation(func(i uint64) limiter.Operation {
@@ -166,7 +168,7 @@ func TestExactWhereRepliesAreLate(t *testing.T) {
 				for range 2 {
 					s := onPool(t, Config{}, "redis://"+proxy.Addr)
 					pool := &told{Pool: s.Pool}
-					s.Pool = pool
+					s.Pool, s.engine.Pool = pool, pool
 					e.stores, e.pools = append(e.stores, s), append(e.pools, pool)
 				}
 				e.run()
@@ -231,7 +233,7 @@ func (e *exact) once(i uint64) (o exactOutcome, isRequest bool) {
 		e.t.Fatal(err)
 	}
 	atNs, before := e.pools[which].lastNs(), limiter.Shifted(e.model, 0)
-	if _, err := doBehind(as, &e.model, atNs, nowNs-atNs); err != nil {
+	if _, err := engine.Do(as, &e.model, atNs, nowNs-atNs); err != nil {
 		e.t.Fatal(err)
 	}
 	o, isRequest = outcomeOf(d)
@@ -302,7 +304,7 @@ func (e *exact) stored() limiter.State {
 	if err != nil {
 		return limiter.State{}
 	}
-	s, err := readValue(v)
+	s, err := script.ReadValue(v)
 	if err != nil {
 		e.t.Fatalf("%q: %v", v, err)
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"cellserver/internal/keep/remote/servers"
+	"cellserver/internal/keep/remote/script"
 	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
@@ -15,28 +15,12 @@ var errCrossSlot = store.Failure{Line: "CROSSSLOT Keys in request don't hash to 
 // errTooLarge is for keys whose states no step can have in common.
 var errTooLarge = store.Failure{Line: "ERR the states of the keys have more than 4 MiB, which is too much for one step; nothing was charged"}
 
-// doBehind does a step by a clock that is so much behind the caller's.
-func doBehind(step store.Step, s *limiter.State, nowNs, byNs int64) (changed bool, err error) {
-	if timed, is := step.(limiter.Timed); is {
-		return timed.DoBehind(s, nowNs, byNs)
-	}
-	return step.Do(s, nowNs)
-}
-
 // check returns an error for a step that the servers' clocks are too coarse for.
 func (s *Store) check(step store.Step) error {
 	if !s.CallersTime && leaksTooFast(step.Traits().IntervalNs) {
 		return errTooFast
 	}
 	return nil
-}
-
-// follow returns the course of a state after a step has changed it.
-func follow(c limiter.Course, step store.Step, s *limiter.State) limiter.Course {
-	if step.Traits().Absolute {
-		return c.Set(s)
-	}
-	return c.Did(s)
 }
 
 // Entry implements store.Keys.
@@ -51,10 +35,10 @@ func (s *Store) State(nowNs int64, key store.Key) (st limiter.State, ok bool, er
 	if err != nil {
 		return limiter.State{}, false, err
 	}
-	if f := &at[0]; f.err != nil || f.state.ExpiresNs <= serverNs {
-		return limiter.State{}, false, f.err
+	if f := &at[0]; f.Err != nil || f.State.ExpiresNs <= serverNs {
+		return limiter.State{}, false, f.Err
 	}
-	st = at[0].state
+	st = at[0].State
 	limiter.Shift(&st, nowNs-serverNs)
 	return st, true, nil
 }
@@ -62,10 +46,9 @@ func (s *Store) State(nowNs int64, key store.Key) (st limiter.State, ok bool, er
 // Delete implements store.Keys. It is one step for all keys that one slot has, or one server that is no cluster's.
 func (s *Store) Delete(nowNs int64, keys []store.Key) (deleted int, err error) {
 	for _, names := range s.steps(keys) {
-		c := &servers.Call{Script: s.keyScripts.remove, Keys: names, Args: []any{s.timeArg(nowNs), stateHeadBytes}}
-		heads, serverNs, err := s.call(context.Background(), names[0], c)
+		heads, serverNs, err := s.call(context.Background(), names[0], s.scripts.RemoveCall(nowNs, names))
 		for _, name := range names {
-			s.learn(name, limiter.Replaces, nil, 0)
+			s.known.Learn(name, limiter.Replaces, nil, 0)
 		}
 		if err != nil {
 			return deleted, err
@@ -75,7 +58,7 @@ func (s *Store) Delete(nowNs int64, keys []store.Key) (deleted int, err error) {
 		}
 		for _, head := range heads {
 			text, _ := head.(string)
-			if _, expiresNs, ok := readHead(text); ok && expiresNs > serverNs {
+			if _, expiresNs, ok := script.ReadHead(text); ok && expiresNs > serverNs {
 				deleted++
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"cellserver/internal/keep/remote/script"
 	"cellserver/internal/keep/remote/servers"
 	"cellserver/internal/limiter"
 	"cellserver/internal/store"
@@ -125,7 +126,7 @@ func (r *recorder) note(calls []*servers.Call) {
 			text, _ := arg.(string)
 			bytes += len(text)
 		}
-		const most = 2*largeBytes + 1<<10 // of a swap, which has the value before, too
+		const most = 2*script.LargeBytes + 1<<10 // of a swap, which has the value before, too
 		if c.Large != calls[0].Large || !c.Large && bytes > most {
 			r.wrong = append(r.wrong, c.Keys[0]+": "+strconv.Itoa(bytes))
 		}
@@ -137,7 +138,7 @@ func (r *recorder) note(calls []*servers.Call) {
 func TestLargeStatesGoApart(t *testing.T) {
 	s, _ := onServer(t, Config{})
 	r := &recorder{Pool: s.Pool}
-	s.Pool = r
+	s.Pool, s.engine.Pool = r, r
 	const n = 600
 	for id := range uint64(n) {
 		o := limiter.Operation{
@@ -153,7 +154,7 @@ func TestLargeStatesGoApart(t *testing.T) {
 		}
 	}
 	st, ok, err := s.State(t0, named("large"))
-	if !ok || err != nil || len(st.Payload) < 5*largeBytes {
+	if !ok || err != nil || len(st.Payload) < 5*script.LargeBytes {
 		t.Fatalf("%d bytes, %v, %v", len(st.Payload), ok, err)
 	}
 	tx, err := s.Begin(t.Context(), t0, []store.Key{named("large"), named("small")})
@@ -169,19 +170,5 @@ func TestLargeStatesGoApart(t *testing.T) {
 	}
 	if r.large < n/2 || len(r.wrong) > 0 {
 		t.Errorf("%d pipelines were of large values; those that were not, or not alone: %v", r.large, r.wrong)
-	}
-}
-
-// TestSeenNamesAreBounded: that a key's state is large is remembered without the state, and not under a long
-// name.
-func TestSeenNamesAreBounded(t *testing.T) {
-	var o others
-	o.init(&Store{})
-	for _, name := range []string{"short", strings.Repeat("n", seenBytes+1)} {
-		large := found{value: strings.Repeat("x", largeBytes+1)}
-		o.endLocked(&line{name: name, known: known{is: true, large: true, found: large}})
-	}
-	if k, is := o.seen["short"]; len(o.seen) != 1 || !is || !k.large || k.value != "" {
-		t.Errorf("%d keys are remembered, this one as %+v", len(o.seen), k)
 	}
 }

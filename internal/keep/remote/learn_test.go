@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"cellserver/internal/funnel"
+	"cellserver/internal/keep/remote/script"
 	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
@@ -140,7 +141,7 @@ func stateOf(t *testing.T, client *redis.Client) (s limiter.State) {
 		return s
 	}
 	if err == nil {
-		s, err = readValue(v)
+		s, err = script.ReadValue(v)
 	}
 	if err != nil {
 		t.Fatal(err)

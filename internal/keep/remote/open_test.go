@@ -7,6 +7,9 @@ import (
 	"cellserver/internal/funnel"
 	"cellserver/internal/keep/remote/servers"
 	"cellserver/internal/limiter"
+	"cellserver/internal/limiter/bucket"
+	"cellserver/internal/limiter/limitertest"
+	"cellserver/internal/limiter/window"
 	"cellserver/internal/store"
 	"cellserver/internal/test/redistest"
 )
@@ -82,4 +85,46 @@ func mustLimit(t testing.TB, maxBurst, count, periodSec int64) funnel.Limit {
 
 func ask(name string, l funnel.Limit, quantity int64) store.Request {
 	return store.Request{Key: store.Key{Name: []byte(name)}, Rule: limiter.OfFunnel(l), Quantity: quantity}
+}
+
+// someStates returns a state of each kind that an operation makes, at t0.
+func someStates(t testing.TB) []limiter.State {
+	t.Helper()
+	states := make([]limiter.State, 0, limiter.Kinds)
+	for kind := range limiter.Kinds {
+		c, err := limitertest.Maker(kind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var s limiter.State
+		var changed bool
+		if c.Operation != nil {
+			changed, err = c.Operation.Do(&s, t0)
+		} else {
+			_, changed, err = c.Rule.Decide(&s, t0, c.Quantity)
+		}
+		if !changed || err != nil || s.Kind != kind {
+			t.Fatalf("kind %v: %v, %v", kind, changed, err)
+		}
+		states = append(states, s)
+	}
+	return states
+}
+
+func mustWindow(t testing.TB, maxCount, periodSec int64) window.Limit {
+	t.Helper()
+	l, err := window.NewExactLimit(funnel.Seconds, maxCount, periodSec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func mustBucket(t testing.TB, capacity int64) bucket.Limit {
+	t.Helper()
+	l, err := bucket.NewLimit(capacity)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
 }

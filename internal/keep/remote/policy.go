@@ -42,15 +42,6 @@ func failureOf(f *servers.Failed) error {
 	return store.Failure{Line: "STOREDOWN " + f.Text + "; " + charged}
 }
 
-// failedOf returns what is known of an error of package servers.
-func failedOf(err error) *servers.Failed {
-	var f *servers.Failed
-	if errors.As(err, &f) {
-		return f
-	}
-	return &servers.Failed{Reason: servers.Network, Executed: servers.Maybe, Text: err.Error()}
-}
-
 // DecideByPolicy implements transact.Deputy: for the requests of a transaction that a failure has left undecided.
 func (s *Store) DecideByPolicy(batch []store.Request, failure error) bool {
 	if s.OnError == store.FallbackError {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"cellserver/internal/funnel"
+	"cellserver/internal/keep/remote/engine"
 	"cellserver/internal/keep/remote/servers"
 	"cellserver/internal/limiter"
 	"cellserver/internal/limiter/bucket"
@@ -42,7 +43,7 @@ func TestHangingServer(t *testing.T) {
 		if st.Policy[store.FallbackDeny].Limited != 3000 || st.Failed[servers.Timeout] != 3000 || st.Waiting != 0 || st.WaitingBytes != 0 || st.Servers[0].InFlight != 0 {
 			t.Errorf("got %+v", st)
 		}
-		if n := len(f.pipelines()); n > 2*maxPipelines {
+		if n := len(f.pipelines()); n > 2*engine.MaxPipelines {
 			t.Errorf("%d pipelines were sent to a server that hangs", n)
 		}
 	})
@@ -95,7 +96,7 @@ func TestCanceled(t *testing.T) {
 func TestBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := opened(t, Config{Pool: &fake{send: hangs}, OnError: store.FallbackAllow})
-		batch := make([]store.Request, maxWaiting)
+		batch := make([]store.Request, engine.MaxWaiting)
 		for i := range batch {
 			batch[i] = ask("k", mustLimit(t, 9, 1, 60), 1)
 		}
@@ -106,7 +107,7 @@ func TestBounds(t *testing.T) {
 		if s.Throttle(t0, one) != nil || one[0].Result != (funnel.Result{Limit: 10, Remaining: 7, RetryAfter: -1, ResetAfter: 180}) {
 			t.Errorf("one too many: %+v", one[0])
 		}
-		if st := s.Stats(); st.Failed[servers.QueueFull] != 1 || st.Policy[store.FallbackAllow].Allowed != 1 || st.Waiting != maxWaiting {
+		if st := s.Stats(); st.Failed[servers.QueueFull] != 1 || st.Policy[store.FallbackAllow].Allowed != 1 || st.Waiting != engine.MaxWaiting {
 			t.Errorf("got %+v", st)
 		}
 	})

@@ -6,7 +6,9 @@ import (
 	"strconv"
 	"strings"
 
+	"cellserver/internal/keep/remote/script"
 	"cellserver/internal/keep/remote/servers"
+	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
 
@@ -18,7 +20,7 @@ func (s *Store) Size(ctx context.Context) (keys int, err error) {
 	defer cancel()
 	masters, err := s.Pool.Masters(ctx)
 	if err != nil {
-		return 0, failureOf(failedOf(err))
+		return 0, failureOf(servers.FailedOf(err))
 	}
 	for _, m := range masters {
 		n, err := m.Client().DBSize(ctx).Result()
@@ -45,20 +47,21 @@ func (s *Store) Scan(ctx context.Context, nowNs int64, cursor uint64, count int,
 	if s.Pool.Clustered() {
 		return 0, errScansOne
 	}
-	reply, serverNs, err := s.call(ctx, "", &servers.Call{Script: s.keyScripts.scan, Args: []any{
-		s.timeArg(nowNs), strconv.FormatUint(cursor, 10), globQuoted(s.KeyPrefix) + "*", max(count, 1), stateHeadBytes,
-	}})
+	reply, serverNs, err := s.call(ctx, "", s.scripts.ScanCall(nowNs, cursor, s.KeyPrefix, count))
 	if err != nil {
 		return 0, err
 	}
-	text, _ := first(reply).(string)
+	text := ""
+	if len(reply) > 0 {
+		text, _ = reply[0].(string)
+	}
 	if next, err = strconv.ParseUint(text, 10, 64); err != nil {
 		return 0, store.Failure{Line: "ERR a server returned a cursor that is no number"}
 	}
 	for at := 1; at+1 < len(reply); at += 2 {
 		name, _ := reply[at].(string)
 		head, _ := reply[at+1].(string)
-		kind, expiresNs, ok := readHead(head)
+		kind, expiresNs, ok := script.ReadHead(head)
 		if !ok || expiresNs <= serverNs {
 			continue
 		}
@@ -67,14 +70,9 @@ func (s *Store) Scan(ctx context.Context, nowNs int64, cursor uint64, count int,
 	return next, nil
 }
 
-// globQuoted returns a pattern that only the text matches.
-func globQuoted(text string) string {
-	var b strings.Builder
-	for _, c := range []byte(text) {
-		if strings.IndexByte(`*?[]\^-`, c) >= 0 {
-			b.WriteByte('\\')
-		}
-		b.WriteByte(c)
-	}
-	return b.String()
+// entryAt is an Entry by another clock.
+func entryAt(k limiter.Kind, expiresNs, byNs int64) store.Entry {
+	s := limiter.State{Kind: k, ExpiresNs: expiresNs}
+	limiter.Shift(&s, byNs)
+	return store.Entry{Kind: k, ExpiresNs: s.ExpiresNs}
 }

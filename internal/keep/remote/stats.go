@@ -1,8 +1,6 @@
 package remote
 
 import (
-	"slices"
-	"strings"
 	"sync/atomic"
 
 	"cellserver/internal/keep/remote/servers"
@@ -12,10 +10,10 @@ import (
 
 // counts is what a Store counts.
 type counts struct {
-	requests, asked, joined, scripts, pipelines, prefiltered, leased, late atomic.Uint64
+	requests, late atomic.Uint64
 
-	resent, failed servers.ByReason
-	policy         [store.Fallbacks]decided
+	failed servers.ByReason
+	policy [store.Fallbacks]decided
 
 	granted, refused atomic.Uint64 // units
 	outcomes         [limiter.Kinds]struct{ allowed, limited atomic.Uint64 }
@@ -69,22 +67,15 @@ func (s *Store) UpdateStats(st *store.Stats) {
 
 // Stats returns what the store has counted.
 func (s *Store) Stats() store.RemoteStats {
-	c := &s.counts
+	c, e, k := &s.counts, s.engine.Stats(), s.known.Stats()
 	st := store.RemoteStats{
-		Requests: c.requests.Load(), Asked: c.asked.Load(), Joined: c.joined.Load(), Scripts: c.scripts.Load(), Pipelines: c.pipelines.Load(),
-		Prefiltered: c.prefiltered.Load(), Leased: c.leased.Load(), Late: c.late.Load(),
-		Resent: c.resent.All(), Failed: c.failed.All(), Policy: map[store.Fallback]store.Decided{},
-		Waiting: int(s.waiting.requests.Load()), WaitingBytes: int(s.waiting.bytes.Load()),
+		Requests: c.requests.Load(), Asked: e.Asked, Joined: e.Joined, Scripts: e.Scripts,
+		Pipelines: e.Pipelines, Prefiltered: k.Prefiltered, Leased: k.Leased, Late: c.late.Load(),
+		Resent: e.Resent, Failed: c.failed.All(), Policy: map[store.Fallback]store.Decided{},
+		Waiting: e.Waiting, WaitingBytes: e.WaitingBytes, Servers: e.Servers, Lease: k.Lease,
 	}
 	for p := range store.Fallbacks {
 		st.Policy[p] = c.policy[p].all()
 	}
-	s.leases.UpdateStats(&st.Lease)
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	for _, n := range s.nodes {
-		st.Servers = append(st.Servers, n.stats())
-	}
-	slices.SortFunc(st.Servers, func(a, b store.ServerStats) int { return strings.Compare(a.Addr, b.Addr) })
 	return st
 }

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"cellserver/internal/keep/remote/ahead"
-	"cellserver/internal/keep/remote/recent"
+	"cellserver/internal/keep/remote/engine"
+	"cellserver/internal/keep/remote/known"
+	"cellserver/internal/keep/remote/script"
 	"cellserver/internal/keep/remote/servers"
 	"cellserver/internal/store"
 )
@@ -19,13 +21,9 @@ const DefaultTimeout = 50 * time.Millisecond
 
 // Pool is what a Store needs of a *servers.Pool.
 type Pool interface {
-	Clustered() bool
+	engine.Pool
 	OneStep(keys []string) bool
 	Slot(key string) uint16
-	Of(ctx context.Context, key string) (*servers.Server, error)
-	At(addr string) *servers.Server
-	Forgotten(s *servers.Server) bool
-	Send(ctx context.Context, s *servers.Server, calls []*servers.Call, wait int)
 	Do(ctx context.Context, key string, c *servers.Call, wait int) error
 	Masters(ctx context.Context) ([]*servers.Server, error)
 }
@@ -53,33 +51,17 @@ type Config struct {
 	CallersTime bool
 }
 
-// What waits is bounded: beyond this, requests are decided by the policy at once.
-const (
-	maxWaiting      = 1 << 17
-	maxWaitingBytes = 64 << 20 // of names
-	// serverPart is that those for one server of a cluster may be one of so many parts of them, or one that hangs would have
-	// requests refused that are none of its.
-	serverPart = 2
-)
-
 // Store implements store.Remote.
 type Store struct {
 	Config
-	scripts    scripts
-	keyScripts keyScripts
-	counts     counts
-	deadlines  deadlines
-	groups     table
-	others     others
-	recent     *recent.Table // nil without Prefilter
-	leases     *ahead.Table  // nil without leases
-	stop       chan struct{} // closed by Close
-	closing    sync.Once
-	working    working
-	waiting    waiting
-
-	mu    sync.RWMutex // guards all below
-	nodes map[*servers.Server]*node
+	scripts   *script.Scripts
+	engine    *engine.Engine
+	known     *known.Table // nil if nothing is decided unasked
+	counts    counts
+	deadlines deadlines
+	stop      chan struct{} // closed by Close
+	closing   sync.Once
+	leases    sync.WaitGroup // who gives them back
 }
 
 // Open returns a store on a pool's servers, which it does not close.
@@ -90,18 +72,19 @@ func Open(c Config) (*Store, error) {
 	if err := checkPolicy(c.OnError, &c); err != nil {
 		return nil, err
 	}
-	s := &Store{Config: c, nodes: map[*servers.Server]*node{}, scripts: newScripts(c.CallersTime), keyScripts: newKeyScripts(c.CallersTime), stop: make(chan struct{})}
+	s := &Store{Config: c, scripts: script.New(c.CallersTime), stop: make(chan struct{})}
 	s.deadlines.expire = s.expire
-	s.working.idle.L = &s.working.mu
-	s.groups.init()
-	s.others.init(s)
-	if c.Prefilter && !c.CallersTime {
-		s.recent = recent.New(recentBytes)
+	if !c.CallersTime {
+		s.known = known.New(known.Config{
+			KeyPrefix: c.KeyPrefix, Prefilter: c.Prefilter, Lease: c.Lease, Now: c.Now,
+		})
 	}
-	if c.Lease.Enabled && !c.CallersTime {
-		s.leases = ahead.New(c.Lease)
-		s.working.begin()
-		go s.giveBackNowAndThen()
+	s.engine = engine.New(engine.Config{
+		Pool: c.Pool, Scripts: s.scripts, Known: s.known, Timeout: c.Timeout, Wait: c.Wait, Now: c.Now,
+		CallersTime: c.CallersTime,
+	})
+	if maxTime, ok := s.known.Leases(); ok {
+		s.leases.Go(func() { s.giveBackNowAndThen(maxTime) })
 	}
 	return s, nil
 }
@@ -110,36 +93,8 @@ func Open(c Config) (*Store, error) {
 func (s *Store) Close() {
 	s.closing.Do(func() { close(s.stop) })
 	s.deadlines.close()
-	s.working.wait()
-}
-
-// working counts goroutines, and what will be one.
-type working struct {
-	mu   sync.Mutex // guards all below
-	n    int
-	idle sync.Cond
-}
-
-func (w *working) begin() {
-	w.mu.Lock()
-	w.n++
-	w.mu.Unlock()
-}
-
-func (w *working) end() {
-	w.mu.Lock()
-	if w.n--; w.n == 0 {
-		w.idle.Broadcast()
-	}
-	w.mu.Unlock()
-}
-
-func (w *working) wait() {
-	w.mu.Lock()
-	for w.n > 0 {
-		w.idle.Wait()
-	}
-	w.mu.Unlock()
+	s.engine.WaitIdle()
+	s.leases.Wait()
 }
 
 // timeout returns a context for what must be done within the store's timeout.

@@ -5,12 +5,11 @@ import (
 	"context"
 	"slices"
 
+	"cellserver/internal/keep/remote/engine"
+	"cellserver/internal/keep/remote/script"
 	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
-
-// txBytes is how much the states of a transaction's keys may take, in all that it reads or writes.
-const txBytes = 4 << 20
 
 // tx implements store.RemoteTransaction: states that were read in one step, work on copies of them, and one step that writes
 // what has changed, if all is still as it was read. It belongs to one goroutine.
@@ -27,7 +26,7 @@ type tx struct {
 
 type txState struct {
 	name    string // on the servers
-	found   found
+	found   script.Found
 	state   limiter.State // as it is in the transaction, by the servers' clock
 	course  limiter.Course
 	written bool
@@ -56,9 +55,9 @@ func (s *Store) Begin(ctx context.Context, nowNs int64, keys []store.Key) (store
 	}
 	t.serverNs, t.byNs, t.states = serverNs, nowNs-serverNs, make([]txState, len(names))
 	for i, name := range names {
-		course := limiter.Follow(&found[i].state, serverNs)
-		t.states[i] = txState{name: name, found: found[i], state: found[i].state, course: course}
-		t.held += len(found[i].state.Payload)
+		course := limiter.Follow(&found[i].State, serverNs)
+		t.states[i] = txState{name: name, found: found[i], state: found[i].State, course: course}
+		t.held += len(found[i].State.Payload)
 	}
 	return t, nil
 }
@@ -94,12 +93,12 @@ func (t *tx) do(st *txState, step store.Step) error {
 	}
 	s := st.state
 	s.Payload = bytes.Clone(s.Payload)
-	changed, err := doBehind(step, &s, t.serverNs, t.byNs)
+	changed, err := engine.Do(step, &s, t.serverNs, t.byNs)
 	if changed {
 		if !t.keep(st, s) {
 			return store.ErrTooLarge
 		}
-		st.course = follow(st.course, step, &st.state)
+		st.course = engine.Follow(st.course, step, &st.state)
 	}
 	if err == nil {
 		t.counts = append(t.counts, step.Outcome())
@@ -112,13 +111,13 @@ func (st *txState) err() error {
 	if st.written {
 		return nil
 	}
-	return st.found.err
+	return st.found.Err
 }
 
 // keep gives a key a state of the transaction's own. It is false if there is no room.
 func (t *tx) keep(st *txState, s limiter.State) bool {
 	more := len(s.Payload) - len(st.state.Payload)
-	if more > 0 && t.held+more > txBytes {
+	if more > 0 && t.held+more > script.MaxStepBytes {
 		return false
 	}
 	if s.ExpiresNs <= t.serverNs {
@@ -198,22 +197,22 @@ func (t *tx) Commit(ctx context.Context) (done bool, err error) {
 }
 
 func (t *tx) write(ctx context.Context) (done bool, err error) {
-	w := t.store.newSwap(t.serverNs, len(t.states), false)
+	w := t.store.scripts.NewSwap(t.serverNs, len(t.states), false)
 	for i := range t.states {
 		st := &t.states[i]
 		if !st.written {
-			w.key(st.name, &st.found, nil, nil, t.serverNs)
+			w.Key(st.name, &st.found, nil, nil, t.serverNs)
 			continue
 		}
-		w.key(st.name, &st.found, &st.state, st.course.Stamps(&st.state), t.serverNs)
+		w.Key(st.name, &st.found, &st.state, st.course.Stamps(&st.state), t.serverNs)
 	}
-	rest, _, err := t.store.call(ctx, w.call.Keys[0], &w.call)
+	rest, _, err := t.store.call(ctx, w.Call.Keys[0], &w.Call)
 	if err == nil {
-		done, _ = swapped(rest)
+		done, _ = script.Swapped(rest)
 	}
 	for i := range t.states {
 		if t.states[i].written && (done || err != nil) {
-			t.store.learn(t.states[i].name, limiter.Replaces, nil, 0)
+			t.store.known.Learn(t.states[i].name, limiter.Replaces, nil, 0)
 		}
 	}
 	return done, err

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"cellserver/internal/keep/remote/script"
 	"cellserver/internal/keep/remote/servers"
 	"cellserver/internal/limiter"
 	"cellserver/internal/store"
@@ -51,7 +52,7 @@ func TestTransactionIsTwoCalls(t *testing.T) {
 	f := &fake{send: func(_ context.Context, _ *servers.Server, calls []*servers.Call) {
 		for _, c := range calls {
 			reply := []any{strconv.FormatInt(t0, 10)}
-			if c.Script == s.keyScripts.read {
+			if c.Script == s.scripts.Read {
 				reply = append(reply, make([]any, len(c.Keys))...)
 			}
 			c.Reply = reply
@@ -86,7 +87,7 @@ func TestTooLargeTransaction(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	keys := make([]store.Key, txBytes/len(large.Payload)+2)
+	keys := make([]store.Key, script.MaxStepBytes/len(large.Payload)+2)
 	for i := range keys {
 		keys[i] = named(strconv.Itoa(i))
 	}
@@ -96,7 +97,7 @@ func TestTooLargeTransaction(t *testing.T) {
 	}
 	for i := range keys {
 		_, _, err = store.SetIf(tx, t0, keys[i], large, store.Always)
-		if full := i >= txBytes/len(large.Payload); full != errors.Is(err, store.ErrTooLarge) {
+		if full := i >= script.MaxStepBytes/len(large.Payload); full != errors.Is(err, store.ErrTooLarge) {
 			t.Fatalf("state %d of %d bytes: %v", i, len(large.Payload), err)
 		}
 	}

@@ -3,6 +3,7 @@ package servers
 import (
 	"crypto/sha1"
 	"encoding/hex"
+	"errors"
 
 	"cellserver/internal/store"
 )
@@ -49,6 +50,15 @@ type Redirect struct {
 }
 
 func (f *Failed) Error() string { return f.Text }
+
+// FailedOf returns what is known of an error of a Pool.
+func FailedOf(err error) *Failed {
+	var f *Failed
+	if errors.As(err, &f) {
+		return f
+	}
+	return &Failed{Reason: Network, Executed: Maybe, Text: err.Error()}
+}
 
 // Again is whether the call may be sent again, as it was not executed, for a reason that passes soon.
 func (f *Failed) Again() bool {

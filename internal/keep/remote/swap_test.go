@@ -10,14 +10,15 @@ import (
 	"testing/synctest"
 	"time"
 
+	"cellserver/internal/keep/remote/script"
 	"cellserver/internal/keep/remote/servers"
 	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 	"cellserver/internal/test/redistest"
 )
 
-// script is a fake whose servers answer one call after the other with what a test has for it.
-func script(t *testing.T, replies ...func(c *servers.Call)) (s *Store, calls func() []string) {
+// scripted is a store on a fake whose servers answer one call after the other with what a test has for it.
+func scripted(t *testing.T, replies ...func(c *servers.Call)) (s *Store, calls func() []string) {
 	t.Helper()
 	var mu sync.Mutex // guards all below
 	var made []string
@@ -44,11 +45,11 @@ func script(t *testing.T, replies ...func(c *servers.Call)) (s *Store, calls fun
 
 func nameOf(s *Store, of *servers.Script) string {
 	switch of {
-	case s.keyScripts.read:
+	case s.scripts.Read:
 		return "read"
-	case s.keyScripts.swap:
+	case s.scripts.Swap:
 		return "swap"
-	case s.keyScripts.native:
+	case s.scripts.Native:
 		return "native"
 	default:
 		return "other"
@@ -73,7 +74,7 @@ func holding(t *testing.T, ids ...uint64) string {
 			t.Fatal(err)
 		}
 	}
-	return valueOf(&s)
+	return script.ValueOf(&s)
 }
 
 func acquire(id uint64) limiter.Operation {
@@ -82,7 +83,7 @@ func acquire(id uint64) limiter.Operation {
 
 // TestConflictIsDecidedAgain: on what the swap has found, without another read, and by the servers' time.
 func TestConflictIsDecidedAgain(t *testing.T) {
-	s, calls := script(t, reply(0, nil), reply(1, int64(1), holding(t, 1)), reply(2, int64(1), holding(t, 1, 2)))
+	s, calls := scripted(t, reply(0, nil), reply(1, int64(1), holding(t, 1)), reply(2, int64(1), holding(t, 1, 2)))
 	o := acquire(3)
 	if err := s.Apply(t0, named("k"), &o); err != nil || !o.Result.Limited {
 		t.Fatalf("%+v, %v", o.Result, err)
@@ -98,7 +99,7 @@ func TestKnownValueSavesTheRead(t *testing.T) {
 }
 
 func testKnownValue(t *testing.T) {
-	s, calls := script(t, reply(0, nil), reply(0), reply(1), reply(2), reply(3, int64(1), nil))
+	s, calls := scripted(t, reply(0, nil), reply(0), reply(1), reply(2), reply(3, int64(1), nil))
 	for range 2 {
 		o := acquire(1)
 		if err := s.Apply(t0, named("k"), &o); err != nil || o.Result.Limited {
@@ -127,7 +128,7 @@ func TestNotSentTwice(t *testing.T) {
 		{[]func(*servers.Call){failing(lost)}, "STOREDOWN gone; nothing was charged"},
 		{[]func(*servers.Call){reply(0, nil), failing(lost)}, "STOREDOWN gone; it may have been charged"},
 	} {
-		s, calls := script(t, c.replies...)
+		s, calls := scripted(t, c.replies...)
 		o := acquire(1)
 		var f store.Failure
 		if err := s.Apply(t0, named("k"), &o); !errors.As(err, &f) || f.Line != c.want {
@@ -141,7 +142,7 @@ func TestNotSentTwice(t *testing.T) {
 
 // TestSwapSentAgain: what was certainly not done.
 func TestSwapSentAgain(t *testing.T) {
-	s, calls := script(t, reply(0, nil), failing(servers.Failed{Reason: servers.Cluster, Text: "TRYAGAIN"}), reply(1))
+	s, calls := scripted(t, reply(0, nil), failing(servers.Failed{Reason: servers.Cluster, Text: "TRYAGAIN"}), reply(1))
 	o := acquire(1)
 	if err := s.Apply(t0, named("k"), &o); err != nil || o.Result.Limited {
 		t.Fatalf("%+v, %v", o.Result, err)
@@ -151,9 +152,67 @@ func TestSwapSentAgain(t *testing.T) {
 	}
 }
 
+// TestNotAnsweredByAnEarlierValue: what came after a value was asked for is not answered by that value, when the call that was to
+// find out whether it still holds is sent again.
+func TestNotAnsweredByAnEarlierValue(t *testing.T) {
+	s, calls := scripted(t, reply(0, nil), reply(1), failing(servers.Failed{Reason: servers.Loading, Text: "LOADING"}), reply(2, int64(1), nil))
+	o := acquire(1)
+	if err := s.Apply(t0, named("k"), &o); err != nil || o.Result.Limited {
+		t.Fatalf("%+v, %v", o.Result, err)
+	}
+	look := limiter.Operation{Verb: limiter.Holders} // and another has deleted the key
+	if err := s.Apply(t0, named("k"), &look); err != nil || look.Count != 0 {
+		t.Fatalf("%d hold a place, %v", look.Count, err)
+	}
+	if got := strings.Join(calls(), " "); got != "read swap swap swap" {
+		t.Errorf("the calls were %s", got)
+	}
+}
+
+// TestOneCallAKey: requests and other steps of a key are done in the order in which they came, and its calls one after the other,
+// each for all that came meanwhile.
+func TestOneCallAKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		goOn := make(chan struct{})
+		s, calls := scripted(t, func(c *servers.Call) { <-goOn; c.Reply = answerAtT0 }, reply(1, nil), reply(2))
+		l := mustLimit(t, 9, 1, 60)
+		first := s.Throttle(t0, []store.Request{ask("k", l, 1)})
+		synctest.Wait()
+		var took []limiter.Operation
+		var wg sync.WaitGroup
+		step := func(quantity int64) {
+			o := limiter.Operation{Verb: limiter.Wait, Funnel: l, Quantity: quantity}
+			wg.Go(func() {
+				if err := s.Apply(t0, named("k"), &o); err != nil {
+					t.Error(err)
+				}
+				took = append(took, o)
+			})
+			synctest.Wait()
+		}
+		step(2)
+		second := s.Throttle(t0, []store.Request{ask("k", l, 3), ask("k", l, 0)})
+		synctest.Wait()
+		close(goOn)
+		answersOf(first)
+		wg.Wait()
+		for _, q := range answersOf(second) { // behind the 2, of what the fake has at the key, which is nothing
+			if q.Err != nil || q.Result.Remaining != 5 {
+				t.Errorf("%+v, %v", q.Result, q.Err)
+			}
+		}
+		if took[0].Result.Remaining != 8 {
+			t.Errorf("%+v", took[0].Result)
+		}
+		if got := strings.Join(calls(), " "); got != "other read swap" {
+			t.Errorf("the calls were %s", got)
+		}
+	})
+}
+
 // TestNativeGivesWay: where the value is another kind's, or has numbers that are too large, a swap decides.
 func TestNativeGivesWay(t *testing.T) {
-	s, calls := script(t, reply(0), reply(1, nil), reply(2), reply(3, nil))
+	s, calls := scripted(t, reply(0), reply(1, nil), reply(2), reply(3, nil))
 	window := limiter.Rule{Kind: limiter.FixedWindow, Packed: mustWindow(t, 5, 60).Packed()}
 	for range 2 {
 		q := decide(s, t0, store.Request{Key: named("k"), Rule: window, Quantity: 2})[0]
@@ -166,8 +225,8 @@ func TestNativeGivesWay(t *testing.T) {
 	}
 }
 
-// TestOthersByPolicy: a server that does not answer leaves other kinds to the policy, too, and nothing waits for it any more.
-func TestOthersByPolicy(t *testing.T) {
+// TestOtherKindsByPolicy: a server that does not answer leaves other kinds to the policy, too, and nothing waits for it any more.
+func TestOtherKindsByPolicy(t *testing.T) {
 	p := redistest.Server(t)
 	s := onPool(t, Config{Timeout: 30 * time.Millisecond, OnError: store.FallbackDeny}, "redis://"+p.Addr)
 	p.Stop()
@@ -184,13 +243,13 @@ func TestOthersByPolicy(t *testing.T) {
 		t.Errorf("an operation: %v", err)
 	}
 	s.Close()
-	if n := len(s.others.lines); n > 0 {
+	if n := s.engine.Stats().Keys; n > 0 {
 		t.Errorf("%d keys are still waited for", n)
 	}
 }
 
-// TestOthersWhileASlotMoves has another kind's key moved to another server: nothing is lost or done twice.
-func TestOthersWhileASlotMoves(t *testing.T) {
+// TestOtherKindsWhileASlotMoves has another kind's key moved to another server: nothing is lost or done twice.
+func TestOtherKindsWhileASlotMoves(t *testing.T) {
 	c := redistest.Cluster(t)
 	s := onPool(t, Config{}, c.URL())
 	const each, callers = 150, 4

@@ -1,4 +1,4 @@
-package remote
+package script
 
 import (
 	"bytes"
@@ -7,53 +7,26 @@ import (
 	"strings"
 	"testing"
 
-	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
-	"cellserver/internal/limiter/bucket"
 	"cellserver/internal/limiter/limitertest"
-	"cellserver/internal/limiter/window"
 )
 
-// someStates returns a state of each kind that an operation makes, at t0.
-func someStates(t testing.TB) []limiter.State {
+const (
+	t0  = int64(1_700_000_000_000_000_000)
+	sec = int64(1_000_000_000)
+)
+
+// someStates returns a state of each kind.
+func someStates(t testing.TB) (states []limiter.State) {
 	t.Helper()
-	states := make([]limiter.State, 0, limiter.Kinds)
 	for kind := range limiter.Kinds {
-		c, err := limitertest.Maker(kind)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var s limiter.State
-		var changed bool
-		if c.Operation != nil {
-			changed, err = c.Operation.Do(&s, t0)
-		} else {
-			_, changed, err = c.Rule.Decide(&s, t0, c.Quantity)
-		}
-		if !changed || err != nil || s.Kind != kind {
-			t.Fatalf("kind %v: %v, %v", kind, changed, err)
+		s, err := limitertest.State(kind, t0+limitertest.LifeNs, 2)
+		if err != nil || s.Kind != kind {
+			t.Fatalf("kind %v: %v, %v", kind, s.Kind, err)
 		}
 		states = append(states, s)
 	}
 	return states
-}
-
-func mustWindow(t testing.TB, maxCount, periodSec int64) window.Limit {
-	t.Helper()
-	l, err := window.NewExactLimit(funnel.Seconds, maxCount, periodSec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
-}
-
-func mustBucket(t testing.TB, capacity int64) bucket.Limit {
-	t.Helper()
-	l, err := bucket.NewLimit(capacity)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
 }
 
 func sameState(a, b limiter.State) bool {
@@ -66,12 +39,12 @@ func TestValuesAreReadAsTheyAreWritten(t *testing.T) {
 		t.Fatalf("%d kinds, and there are %d", len(states), limiter.Kinds)
 	}
 	for _, want := range states {
-		v := valueOf(&want)
-		got, err := readValue(v)
+		v := ValueOf(&want)
+		got, err := ReadValue(v)
 		if err != nil || !sameState(got, want) {
 			t.Errorf("%v: got %+v, %v, want %+v", want.Kind, got, err, want)
 		}
-		kind, expiresNs, ok := readHead(v[:min(len(v), stateHeadBytes)])
+		kind, expiresNs, ok := ReadHead(v[:min(len(v), headBytes)])
 		if !ok || kind != want.Kind || expiresNs != want.ExpiresNs {
 			t.Errorf("%v: the head is %v, %d, %v", want.Kind, kind, expiresNs, ok)
 		}
@@ -79,7 +52,7 @@ func TestValuesAreReadAsTheyAreWritten(t *testing.T) {
 			t.Errorf("%v: %q", want.Kind, v)
 		}
 		for n := range len(v) {
-			if s, err := readValue(v[:n]); want.Kind != limiter.Funnel && !errors.Is(err, limiter.ErrWrongType) {
+			if s, err := ReadValue(v[:n]); want.Kind != limiter.Funnel && !errors.Is(err, limiter.ErrWrongType) {
 				t.Errorf("%v: the first %d of %d bytes are %+v, %v", want.Kind, n, len(v), s, err)
 			}
 		}
@@ -90,14 +63,14 @@ func TestWhatIsNotOurs(t *testing.T) {
 	for _, v := range []string{"", " ", "x", "-1", "+1", "01", "1.5", "1e9", "9223372036854775808", "12 ", "cl1", "cl1:", "cl2:xxxxxxxxxxxx",
 		"cl1:\x09aaaaaaaa\x00", "cl1:\x02aaaaaaaa\x00",
 		prefixed(limiter.State{ExpiresNs: -1}), prefixed(limiter.State{ExpiresNs: t0}), strings.Repeat("9", 30)} {
-		if s, err := readValue(v); !errors.Is(err, limiter.ErrWrongType) {
+		if s, err := ReadValue(v); !errors.Is(err, limiter.ErrWrongType) {
 			t.Errorf("%q is %+v, %v", v, s, err)
 		}
-		if k, _, ok := readHead(v); ok && k == limiter.Funnel {
+		if k, _, ok := ReadHead(v); ok && k == limiter.Funnel {
 			t.Errorf("%q is the head of a funnel", v)
 		}
 	}
-	if s, err := readValue("9223372036854775807"); err != nil || s.ExpiresNs != math.MaxInt64 {
+	if s, err := ReadValue("9223372036854775807"); err != nil || s.ExpiresNs != math.MaxInt64 {
 		t.Errorf("the last TAT is %+v, %v", s, err)
 	}
 }
@@ -119,21 +92,21 @@ func TestTimesToLive(t *testing.T) {
 
 func FuzzReadValue(f *testing.F) {
 	for _, s := range someStates(f) {
-		f.Add(valueOf(&s))
+		f.Add(ValueOf(&s))
 	}
 	f.Add("cl1:")
 	f.Add(prefixed(limiter.State{ExpiresNs: -1}))
 	f.Add("0")
 	f.Fuzz(func(t *testing.T, v string) {
-		s, err := readValue(v)
+		s, err := ReadValue(v)
 		if err != nil {
 			return
 		}
-		again := valueOf(&s)
+		again := ValueOf(&s)
 		if len(again) == len(v) && again != v {
 			t.Fatalf("%q is %+v, which is written as %q", v, s, again)
 		}
-		if second, err := readValue(again); err != nil || !sameState(second, s) {
+		if second, err := ReadValue(again); err != nil || !sameState(second, s) {
 			t.Fatalf("%+v is written as %q, which is read as %+v, %v", s, again, second, err)
 		}
 		_ = limiter.Shifted(s, 5)

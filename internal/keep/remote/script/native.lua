@@ -1,4 +1,4 @@
--- See others_native.go.
+-- See native.go.
 local call, floor = redis.call, math.floor
 local now, hi, lo = ARGV[1], ARGV[2] + 0, ARGV[3] + 0
 if now == '' then

@@ -1,0 +1,254 @@
+// Package engine has jobs decided by the servers of their keys: it queues them by key, sends a server one
+// pipeline with a call for each key of which something waits, sends again what was certainly not executed,
+// and tells who waits. A key has one call under way at a time, and what comes meanwhile is decided together
+// by the next. An Engine is safe for concurrent use.
+package engine
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"cellserver/internal/keep/remote/known"
+	"cellserver/internal/keep/remote/script"
+	"cellserver/internal/keep/remote/servers"
+)
+
+// Pool is what an Engine needs of a *servers.Pool.
+type Pool interface {
+	Clustered() bool
+	Of(ctx context.Context, key string) (*servers.Server, error)
+	At(addr string) *servers.Server
+	Forgotten(s *servers.Server) bool
+	Send(ctx context.Context, s *servers.Server, calls []*servers.Call, wait int)
+}
+
+// Config is what an Engine is made of.
+type Config struct {
+	Pool    Pool
+	Scripts *script.Scripts
+	Known   *known.Table  // what requests are decided by unasked, or nil
+	Timeout time.Duration // of a pipeline
+	Wait    int           // how many replicas must have what was written; see servers.Pool.Send
+	// Now is the callers' clock: Unix nanoseconds that do not go back.
+	Now func() int64
+	// CallersTime has jobs decided at the times that callers give, instead of the servers'.
+	CallersTime bool
+}
+
+// Engine queues, sends and retries.
+type Engine struct {
+	Config
+	table   table
+	seen    seen
+	counts  counts
+	waiting waiting
+	working working
+
+	funnels funnels
+	natives natives
+	swaps   swaps
+
+	mu      sync.RWMutex // guards all below
+	senders map[*servers.Server]*Sender
+}
+
+// New returns an engine.
+func New(c Config) *Engine {
+	e := &Engine{Config: c, senders: map[*servers.Server]*Sender{}}
+	e.table.init()
+	e.seen.keys = map[string]reading{}
+	e.working.idle.L = &e.working.mu
+	e.funnels.Engine, e.natives.Engine, e.swaps.Engine = e, e, e
+	return e
+}
+
+// Starting is the keys that became busy by jobs that were queued, until Start.
+type Starting struct{ first, last *queue }
+
+// Queue puts a job behind those of its key, whose name on the servers it does not keep. The sender may be
+// known, or nil.
+func (e *Engine) Queue(to *Starting, name []byte, j *Job, sender *Sender) {
+	q := e.table.push(name, j)
+	if q == nil {
+		return
+	}
+	q.sender = sender
+	if to.last == nil {
+		to.first = q
+	} else {
+		to.last.next = q
+	}
+	to.last = q
+}
+
+// Start has the jobs decided that were queued.
+func (e *Engine) Start(all Starting) {
+	for q := all.first; q != nil; {
+		next := q.next
+		if q.next = nil; q.sender != nil {
+			q.sender.push(q)
+		} else {
+			e.dispatch(q)
+		}
+		q = next
+	}
+}
+
+// dispatch queues a key for its server.
+func (e *Engine) dispatch(q *queue) {
+	if q.to != nil {
+		e.Sender(e.Pool.At(q.to.Addr)).push(q)
+		return
+	}
+	server, err := e.Pool.Of(context.Background(), q.key)
+	if err == nil {
+		e.Sender(server).push(q)
+		return
+	}
+	if e.takePresent(q); q.count == 0 {
+		e.goOn(q)
+		return
+	}
+	e.failed(q, servers.FailedOf(err))
+}
+
+// prepare makes the next call of a key. It is false if none is to be sent by this pipeline; then the key is
+// no longer the caller's.
+func (e *Engine) prepare(p *pipeline, q *queue) bool {
+	for e.take(p, q) {
+		if q.way.call(p, q) {
+			return true
+		}
+		e.putBack(q) // what is not decided
+	}
+	e.goOn(q)
+	return false
+}
+
+// take takes what the next call of a key decides. What nobody waits for any more goes, and what is known
+// unasked. It is false if nothing was taken, as nothing is left, or the key belongs into the server's other
+// lane.
+func (e *Engine) take(p *pipeline, q *queue) bool {
+	all := e.table.takeAll(q)
+	for q.count = 0; all.first != nil; {
+		j := all.first
+		if q.count == 0 {
+			q.way = e.wayOf(q, j)
+			q.way.begin(q, j)
+			if q.isLarge() != p.isLarge() {
+				break
+			}
+		} else if !q.way.takes(q, j) {
+			break
+		}
+		switch all.pop(); {
+		case !j.Waiter.Waits(p.sender.server):
+			j.Waiter.Fail(errGone)
+		case q.way.add(p, q, j):
+			q.taken.push(j)
+			q.count++
+		}
+	}
+	e.table.putBack(q, &all)
+	return q.count > 0
+}
+
+// takePresent takes all for which somebody waits.
+func (e *Engine) takePresent(q *queue) {
+	all := e.table.takeAll(q)
+	for q.count, q.way = 0, nil; all.first != nil; {
+		j := all.pop()
+		if !j.Waiter.Waits(nil) {
+			j.Waiter.Fail(errGone)
+			continue
+		}
+		q.taken.push(j)
+		q.count++
+	}
+}
+
+// putBack has what was taken and is not decided wait for the next call.
+func (e *Engine) putBack(q *queue) {
+	e.table.putBack(q, &q.taken)
+	q.count = 0
+}
+
+// goOn has a key's owner go on with what waits, or let it go.
+func (e *Engine) goOn(q *queue) {
+	if e.putBack(q); !e.table.release(q, &e.seen) {
+		e.dispatch(q)
+	}
+}
+
+// answered does with a key what came of its call.
+func (e *Engine) answered(p *pipeline, q *queue) {
+	q.sentNs = p.sentNs
+	if q.call.Err != nil {
+		e.failed(q, servers.FailedOf(q.call.Err))
+		return
+	}
+	if err := q.way.reply(p, q); err != nil {
+		e.failed(q, &servers.Failed{Reason: servers.Refused, Executed: servers.Maybe, Text: err.Error()})
+		return
+	}
+	q.tries, q.to = 0, nil
+	e.goOn(q)
+}
+
+// maxRedirects is how often a key's call follows a redirection at once.
+const maxRedirects = 5
+
+// failed has what was taken of a key sent again, if it certainly was not executed for a reason that may pass;
+// else it fails.
+func (e *Engine) failed(q *queue, f *servers.Failed) {
+	if !f.Again() {
+		e.fail(q, f)
+		q.tries, q.to = 0, nil
+		e.goOn(q)
+		return
+	}
+	e.counts.resent.Add(f.Reason)
+	for j := q.taken.first; j != nil; j = j.next {
+		j.Waiter.SentInVain(f)
+	}
+	e.putBack(q)
+	q.tries++
+	if q.to = f.Redirect; q.to != nil && q.tries <= maxRedirects {
+		e.dispatch(q)
+		return
+	}
+	q.to = nil
+	e.working.begin()
+	time.AfterFunc(pause(q.tries), func() {
+		defer e.working.end()
+		e.dispatch(q)
+	})
+}
+
+// pause is how long after so many tries in vain the next one is.
+func pause(tries int) time.Duration {
+	return time.Millisecond << min(tries-1, 5)
+}
+
+// fail has what was taken of a key fail. What a call cannot have changed is as if it was not executed.
+func (e *Engine) fail(q *queue, f *servers.Failed) {
+	if f.Executed != servers.No && q.way != nil && !q.way.writes(q) {
+		as := *f
+		as.Executed = servers.No
+		f = &as
+	}
+	if f.Executed != servers.No {
+		e.Known.Learn(q.key, q.taken.effect(), nil, 0)
+	}
+	if q.bySwap = false; q.value != nil {
+		q.value.last = reading{}
+	}
+	if q.way != nil {
+		e.counts.decided(q.count)
+	}
+	for q.taken.first != nil {
+		q.taken.pop().Waiter.Fail(f)
+	}
+	q.count = 0
+}

@@ -1,0 +1,113 @@
+package engine
+
+import (
+	"errors"
+
+	"cellserver/internal/keep/remote/known"
+	"cellserver/internal/keep/remote/script"
+	"cellserver/internal/limiter"
+	"cellserver/internal/store"
+)
+
+// funnels is the way of requests of plain funnels: a script decides them in closed form, and the answers
+// follow from the TAT that it has found.
+type funnels struct{ *Engine }
+
+func (w *funnels) begin(q *queue, first *Job) {
+	q.runs.Begin(w.Scripts, first.NowNs)
+	q.ahead, q.refunded = known.Ahead{}, false
+}
+
+func (w *funnels) takes(q *queue, j *Job) bool {
+	if j.Request == nil || j.Request.Rule.Kind != limiter.Funnel {
+		return false
+	}
+	return w.sameTime(q, j) && q.runs.Fits(j.Request)
+}
+
+func (w *funnels) add(p *pipeline, q *queue, j *Job) bool {
+	if !q.refunded && w.decideKnown(p, j) {
+		return false
+	}
+	q.refunded = q.refunded || j.Request.Quantity < 0 // behind which nothing that was known before counts
+	q.runs.Add(j.Request)
+	return true
+}
+
+// decideKnown answers a job by what is known: there may have been an answer to learn from since it came.
+func (w *funnels) decideKnown(p *pipeline, j *Job) bool {
+	if w.Known == nil {
+		return false
+	}
+	q := store.Request{Key: j.Request.Key, Rule: j.Request.Rule, Quantity: j.Request.Quantity}
+	if !w.Known.Decide(&q, &p.sender.Timeline, p.localNs) {
+		return false
+	}
+	j.Waiter.Done(q.Result, nil)
+	return true
+}
+
+func (w *funnels) call(p *pipeline, q *queue) bool {
+	q.ahead = w.Known.Want(q.taken.last.Request, q.count, p.localNs)
+	if q.ahead.Units > 0 {
+		q.runs.AddUnits(q.ahead.Units, q.ahead.Limit)
+	}
+	q.call.Script, q.call.Args = w.Scripts.Funnel, q.runs.Args()
+	return true
+}
+
+func (w *funnels) writes(*queue) bool { return true }
+
+var errNoSense = errors.New("a server's reply makes no sense")
+
+func (w *funnels) reply(p *pipeline, q *queue) error {
+	r, ok := w.Scripts.FunnelReplyOf(q.call.Reply)
+	switch {
+	case !ok:
+		return errNoSense
+	case r.NoFunnel:
+		q.bySwap = true
+		return nil
+	}
+	if p.tells(r.NowNs); q.value != nil {
+		q.value.last = reading{} // which is out of date
+	}
+	w.replay(q, r)
+	return nil
+}
+
+// replay decides what was taken of a key as the script has. The engine learns of the key before anybody
+// has an answer.
+func (w *funnels) replay(q *queue, r script.FunnelReply) {
+	if w.Known != nil {
+		w.learn(q, r)
+	}
+	w.counts.decided(q.count)
+	state := limiter.State{ExpiresNs: r.TATNs}
+	for q.taken.first != nil {
+		j := q.taken.pop()
+		result, _, err := j.Request.Rule.Decide(&state, r.NowNs, j.Request.Quantity)
+		j.Waiter.Done(result, err)
+	}
+}
+
+// learn learns what a reply tells of a key.
+func (w *funnels) learn(q *queue, r script.FunnelReply) {
+	state := limiter.State{ExpiresNs: r.TATNs}
+	full, refunded := false, false
+	for j := q.taken.first; j != nil; j = j.next {
+		result, _, _ := j.Request.Rule.Decide(&state, r.NowNs, j.Request.Quantity)
+		full, refunded = result.Limited || result.Remaining == 0, refunded || j.Request.Quantity < 0
+	}
+	var some bool
+	name := q.taken.last.Request.Key.Name
+	state.ExpiresNs, some = w.Known.Granted(name, &q.ahead, max(state.ExpiresNs, r.NowNs), r.NowNs)
+	switch {
+	case refunded:
+		w.Known.Learn(q.key, limiter.Lowers, nil, q.sentNs)
+	case full || some:
+		w.Known.Note(name, state.ExpiresNs, q.sentNs)
+	default:
+		w.Known.Learn(q.key, limiter.Raises, &state, q.sentNs)
+	}
+}

@@ -1,0 +1,220 @@
+package engine
+
+import (
+	"context"
+	"maps"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"cellserver/internal/keep/remote/servers"
+	"cellserver/internal/keep/remote/timeline"
+)
+
+// bounds is how much a lane has under way.
+type bounds struct {
+	pipelines int // at once, at most
+	more      int // keys that wait, for each pipeline that is under way, when another is begun
+	calls     int // that a pipeline has at most
+	bytes     int // of names and values in a pipeline: beyond it no other call is added
+}
+
+// The bounds of small values, and of those that are large, or may be:
+const (
+	MaxPipelines  = 4
+	MorePipelines = 128
+	MaxCalls      = 512
+	maxBytes      = 256 << 10
+
+	maxLargeCalls = 8
+	maxLargeBytes = 1 << 20
+)
+
+// Sender sends a server pipelines of calls for the keys whose jobs wait for it. Large values have a lane of
+// their own, for which other keys do not wait.
+type Sender struct {
+	engine *Engine
+	server *servers.Server
+
+	// Timeline is what is known of the server's clock.
+	Timeline timeline.Timeline
+
+	waiting      waiting // requests, those in pipelines included, and of keys with a call under way
+	small, large lane
+	roundTripNs  atomic.Int64 // moving average
+}
+
+// lane is the keys whose jobs wait for a pipeline to a server.
+type lane struct {
+	sender *Sender
+	bounds bounds
+
+	mu          sync.Mutex // guards all below
+	first, last *queue     // that wait for a pipeline; the lane owns them
+	ready       int        // how many these are
+	flying      int        // pipelines, each of which has a goroutine
+}
+
+// Sender returns the one of a server.
+func (e *Engine) Sender(server *servers.Server) *Sender {
+	e.mu.RLock()
+	s := e.senders[server]
+	e.mu.RUnlock()
+	if s != nil {
+		return s
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if s = e.senders[server]; s == nil {
+		// Those of servers that come and go would pile up.
+		maps.DeleteFunc(e.senders, func(_ *servers.Server, s *Sender) bool { return s.unused() })
+		s = &Sender{engine: e, server: server}
+		s.small.sender, s.small.bounds = s, bounds{MaxPipelines, MorePipelines, MaxCalls, maxBytes}
+		s.large.sender, s.large.bounds = s, bounds{pipelines: 1, calls: maxLargeCalls, bytes: maxLargeBytes}
+		e.senders[server] = s
+	}
+	return s
+}
+
+// unused reports whether nothing waits for a server that is forgotten. Whoever is about to use the sender
+// still may.
+func (s *Sender) unused() bool {
+	return !s.small.busy() && !s.large.busy() && s.engine.Pool.Forgotten(s.server)
+}
+
+func (l *lane) busy() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.flying > 0
+}
+
+// push queues a key for a lane.
+func (s *Sender) push(q *queue) {
+	if q.isLarge() {
+		s.large.push(q)
+		return
+	}
+	s.small.push(q)
+}
+
+// push queues a key, and has another pipeline begun if that is worth it.
+func (l *lane) push(q *queue) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.last == nil {
+		l.first = q
+	} else {
+		l.last.next = q
+	}
+	l.last = q
+	l.ready++
+	if l.flying < l.bounds.pipelines && l.ready > l.flying*l.bounds.more {
+		l.flying++
+		l.sender.engine.working.begin()
+		go l.work()
+	}
+}
+
+// next takes keys for a pipeline. If there are none, the caller's is no longer under way.
+func (l *lane) next(queues []*queue) []*queue {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for bytes := 0; l.first != nil && len(queues) < l.bounds.calls && bytes < l.bounds.bytes; l.ready-- {
+		q := l.first
+		if l.first, q.next = q.next, nil; l.first == nil {
+			l.last = nil
+		}
+		bytes += q.bytes()
+		queues = append(queues, q)
+	}
+	if len(queues) == 0 {
+		l.flying--
+	}
+	return queues
+}
+
+// pipeline is what is sent to a server at once.
+type pipeline struct {
+	*lane
+	queues []*queue
+	calls  []*servers.Call
+	wait   int // for so many replicas
+
+	localNs          int64 // when it was made
+	sentNs, answerNs int64
+	answered         bool // one of its calls at least
+}
+
+// work sends what waits as pipelines, one after the other: the size of each is what came while the one before
+// was under way.
+func (l *lane) work() {
+	e := l.sender.engine
+	defer e.working.end()
+	p := pipeline{lane: l}
+	for {
+		runtime.Gosched() // who is about to bring more goes first
+		p.queues = l.next(p.queues[:0])
+		if len(p.queues) == 0 {
+			return
+		}
+		if e.fill(&p); len(p.queues) > 0 {
+			e.send(&p)
+		}
+		clear(p.queues)
+	}
+}
+
+// isLarge reports whether a pipeline is for large values.
+func (p *pipeline) isLarge() bool { return p.lane == &p.sender.large }
+
+// fill makes calls of a pipeline's keys, and lets go of those that have none, or go another way.
+func (e *Engine) fill(p *pipeline) {
+	kept := p.queues[:0]
+	p.calls, p.wait, p.answered, p.localNs = p.calls[:0], 0, false, e.Now()
+	for _, q := range p.queues {
+		if !e.prepare(p, q) {
+			continue
+		}
+		q.call.Asking, q.call.Large = q.to != nil && q.to.Asking, p.isLarge()
+		if q.way.writes(q) {
+			p.wait = e.Wait
+		}
+		kept = append(kept, q)
+		p.calls = append(p.calls, &q.call)
+	}
+	p.queues = kept
+}
+
+func (e *Engine) send(p *pipeline) {
+	e.counts.pipelines.Add(1)
+	e.counts.scripts.Add(uint64(len(p.calls)))
+	// The policy may answer earlier: a connection need not be lost for that.
+	ctx, cancel := context.WithTimeout(context.Background(), e.Timeout)
+	defer cancel()
+	p.sentNs = e.Now()
+	e.Pool.Send(ctx, p.sender.server, p.calls, p.wait)
+	p.answerNs = e.Now()
+	for _, q := range p.queues {
+		e.answered(p, q)
+	}
+	if p.answered && !p.isLarge() { // else it tells of no round trip
+		p.sender.took(p.answerNs - p.sentNs)
+	}
+}
+
+// tells notes the time that a call's reply has told.
+func (p *pipeline) tells(serverNs int64) {
+	if p.answered = true; p.sender.engine.Known != nil {
+		p.sender.Timeline.Note(p.sentNs, p.answerNs, serverNs)
+	}
+}
+
+// took notes how long a pipeline has taken.
+func (s *Sender) took(ns int64) {
+	const weight = 8
+	was := s.roundTripNs.Load()
+	if was == 0 {
+		was = ns
+	}
+	s.roundTripNs.Store(was + (ns-was)/weight) // of two at once one may be lost
+}
