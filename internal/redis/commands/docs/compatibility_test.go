@@ -11,7 +11,7 @@ import (
 
 const (
 	compatibilityFile = "../../../../docs/COMPATIBILITY.md"
-	tableBegins       = "<!-- The table is generated from the catalog: UPDATE_DOCS=1 go test ./internal/commands/docs -->\n"
+	tableBegins       = "<!-- The table is generated from the catalog: UPDATE_DOCS=1 go test ./internal/redis/commands/docs -->\n"
 	tableEnds         = "<!-- End of the table. -->\n"
 	remoteBegins      = "<!-- The table of the remote store is generated from the catalog, too. -->\n"
 	remoteEnds        = "<!-- End of the table of the remote store. -->\n"
@@ -30,7 +30,7 @@ func TestCompatibilityTable(t *testing.T) {
 		return
 	}
 	if os.Getenv("UPDATE_DOCS") == "" {
-		t.Error("docs/COMPATIBILITY.md is not what the catalog says: UPDATE_DOCS=1 go test ./internal/commands/docs")
+		t.Error("docs/COMPATIBILITY.md is not what the catalog says: UPDATE_DOCS=1 go test ./internal/redis/commands/docs")
 		return
 	}
 	if err := os.WriteFile(compatibilityFile, []byte(want), 0o644); err != nil {
