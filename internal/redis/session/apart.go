@@ -14,10 +14,10 @@ import (
 )
 
 // runApart has a command executed in the background, with arguments of its own.
-func (s *Session) runApart(h execute.Handler, slots *background.Slots, args [][]byte) error {
-	x := &apart{client: s, handler: h, args: args}
-	s.waitForTask(x.finish).Run(slots, s.who(), x.run)
-	s.pending.abandoned = x.abandon
+func (r *clientRole) runApart(h execute.Handler, slots *background.Slots, args [][]byte) error {
+	x := &apart{client: (*Session)(r), handler: h, args: args}
+	r.waitForTask(&r.x, x.finish).Run(slots, who(&r.x), x.run)
+	r.pending.abandoned = x.abandon
 	return nil
 }
 
@@ -63,7 +63,7 @@ func (x *apart) run(ctx context.Context) {
 // finish replies on the session that waits.
 func (x *apart) finish(to *execute.Executor) error {
 	if turn := x.take(); turn != nil {
-		x.client.awaitAlone(turn)
+		x.await(turn)
 		return nil
 	}
 	if x.err != nil {
@@ -85,7 +85,7 @@ func (away) Words() execute.Words { return execute.PlainWords("toplevel") }
 // Together implements execute.Role. Each attempt may change the requests.
 func (r away) Together(x *execute.Executor, j *execute.Joint) error {
 	if x.Engine.Remote == nil {
-		return r.apart.client.Together(x, j)
+		return r.apart.client.x.Role.Together(x, j)
 	}
 	requests := slices.Clone(j.Batch)
 	return x.Engine.Remote.Transact(r.Context, x.Engine.Config.Now, j.Keys(), func(in *transact.Space) transact.Verdict {
@@ -109,7 +109,7 @@ func (r away) Turn(c execute.Call, name []byte, o *limiter.Operation) error {
 	if o.Result.Limited || o.WaitNs == 0 {
 		execute.Result(c.Reply(), &o.Result)
 	} else {
-		r.apart.leave(&apartTurn{who: client.who(), atNs: c.Now(), key: c.Key(name), operation: *o})
+		r.apart.leave(&apartTurn{who: who(&client.x), atNs: c.Now(), key: c.Key(name), operation: *o})
 	}
 	return nil
 }
@@ -123,7 +123,7 @@ func (x *apart) leave(turn *apartTurn) {
 	}
 	x.mu.Unlock()
 	if ended {
-		x.client.returnUnits(turn, func() {})
+		turn.giveBack(x.client.engine, func() {})
 	}
 }
 
@@ -140,23 +140,25 @@ func (x *apart) abandon() {
 	x.ended = true
 	x.mu.Unlock()
 	if turn := x.take(); turn != nil {
-		x.client.returnUnits(turn, func() {})
+		turn.giveBack(x.client.engine, func() {})
 	}
 }
 
-// awaitAlone has the client wait for a turn that it has debited.
-func (s *Session) awaitAlone(t *apartTurn) {
+// await has the client wait for a turn that it has debited.
+func (x *apart) await(t *apartTurn) {
+	s := x.client
 	gone := s.pending.gone
-	turn := s.engine.Room.EnterAlone(t.atNs, &t.operation, s.x.Client.Conn, func(then func()) { s.returnUnits(t, then) })
-	s.awaitTurn(turn)
+	giveBack := func(then func()) { t.giveBack(s.engine, then) }
+	turn := s.engine.Room.EnterAlone(t.atNs, &t.operation, s.x.Client.Conn, giveBack)
+	s.awaitTurn(&s.x, turn)
 	if gone {
 		turn.Leave(queue.Cancelled)
 	}
 }
 
-// returnUnits gives back what was debited for a turn. If the store fails then, it stays debited, and drains.
-func (s *Session) returnUnits(t *apartTurn, then func()) {
-	r, now := s.engine.Remote, s.engine.Config.Now
+// giveBack gives back what was debited for a turn. If the store fails then, it stays debited, and drains.
+func (t *apartTurn) giveBack(e *Engine, then func()) {
+	r, now := e.Remote, e.Config.Now
 	background.New(context.Background(), then).Run(r.Slots, t.who, func(context.Context) {
 		o := limiter.Operation{Verb: limiter.GiveBack, DebitNs: t.operation.DebitNs}
 		_ = r.Store.Apply(now(), t.key, &o)

@@ -12,17 +12,17 @@ import (
 )
 
 // confirms reports whether replies that tell of a change wait for the disk.
-func (s *Session) confirms() bool {
-	k := s.x.Engine.Config.Keeper
+func confirms(x *execute.Executor) bool {
+	k := x.Engine.Config.Keeper
 	return k != nil && k.Confirms()
 }
 
 // untold does something whose replies are not wanted.
-func (s *Session) untold(do func()) {
-	notes := s.x.Scratch.NotesTold
-	s.x.Scratch.NotesTold = false
+func untold(x *execute.Executor, do func()) {
+	notes := x.Scratch.NotesTold
+	x.Scratch.NotesTold = false
 	do()
-	s.x.Scratch.NotesTold = notes
+	x.Scratch.NotesTold = notes
 }
 
 // unsynced is replies that tell of changes which are not on the disk yet.
@@ -60,12 +60,16 @@ func (u *unsynced) abandon() {
 	u.replies, u.answers, u.told = nil, nil, nil
 }
 
+// confirming is a session's place for the replies that wait for the disk.
+type confirming struct {
+	unsynced *unsynced // nil where there are none
+}
+
 // confirm keeps the replies behind a place back, if they tell of a change, until that is on the disk.
-func (s *Session) confirm(from int) {
-	x := &s.x
+func (c *confirming) confirm(x *execute.Executor, from int) {
 	wrote := x.Wrote
 	x.Wrote = false
-	if !wrote || !s.confirms() || x.Replied() == from {
+	if !wrote || !confirms(x) || x.Replied() == from {
 		return
 	}
 	u := &unsynced{told: slices.Clone(x.Scratch.Told), status: x.Status}
@@ -77,10 +81,10 @@ func (s *Session) confirm(from int) {
 	} else {
 		u.replies, x.W.Buf = bytes.Clone(x.W.Buf[from:]), x.W.Buf[:from]
 	}
-	s.unsynced, x.Status = u, peer.Waiting
+	c.unsynced, x.Status = u, peer.Waiting
 	x.Client.Hold(clients.Unsynced, u.bytes())
 	u.conn.Store(&x.Client.Conn)
-	s.engine.Config.Keeper.Confirm(u.end)
+	x.Engine.Config.Keeper.Confirm(u.end)
 }
 
 // answerBytes is what an Answer takes.
@@ -91,55 +95,55 @@ func (u *unsynced) bytes() int { return len(u.replies) + len(u.answers)*answerBy
 
 // release replies what was kept back. It is false while that must wait, and where nothing is to come behind
 // it.
-func (s *Session) release(hasInput bool) bool {
-	u := s.unsynced
+func (c *confirming) release(x *execute.Executor, hasInput bool) bool {
+	u := c.unsynced
 	switch u.state.Load() {
 	case isUnsynced:
-		s.x.Status = peer.Waiting
+		x.Status = peer.Waiting
 		return false
 	case isLate:
-		if !s.replyLate(u) {
-			s.x.Status = peer.More
+		if !u.replyLate(x) {
+			x.Status = peer.More
 			return false
 		}
 	}
-	s.replyTo(u, len(u.replies)+len(u.answers))
-	s.unsynced = nil
-	s.x.Client.Hold(clients.Unsynced, 0)
+	u.replyTo(x, len(u.replies)+len(u.answers))
+	c.unsynced = nil
+	x.Client.Hold(clients.Unsynced, 0)
 	if u.status == peer.Close || u.status == peer.Abort {
-		s.x.Status = u.status
+		x.Status = u.status
 		return false
 	}
 	if hasInput { // or these replies would wait for what that changes, too
-		s.x.Status = peer.More
+		x.Status = peer.More
 	}
 	return !hasInput
 }
 
 // replyTo replies what was kept back, up to a place.
-func (s *Session) replyTo(u *unsynced, to int) {
-	if s.x.Valued {
-		s.x.Scratch.Answers = append(s.x.Scratch.Answers, u.answers[u.sent:to]...)
+func (u *unsynced) replyTo(x *execute.Executor, to int) {
+	if x.Valued {
+		x.Scratch.Answers = append(x.Scratch.Answers, u.answers[u.sent:to]...)
 	} else {
-		s.x.W.Buf = append(s.x.W.Buf, u.replies[u.sent:to]...)
+		x.W.Buf = append(x.W.Buf, u.replies[u.sent:to]...)
 	}
 }
 
 // replyLate replies an error in place of each reply that tells of a change, and what is in front of it. It is
 // false where more of that is left: the errors may be much longer than the replies, and are sent in parts.
-func (s *Session) replyLate(u *unsynced) (all bool) {
-	most := s.x.Replied() + feedBytes
+func (u *unsynced) replyLate(x *execute.Executor) (all bool) {
+	most := x.Replied() + feedBytes
 	for ; len(u.told) > 0; u.told = u.told[1:] {
 		t := &u.told[0]
 		if u.sent <= t.From {
-			s.replyTo(u, t.From)
+			u.replyTo(x, t.From)
 			u.sent = t.To
 		}
 		for ; t.Replies > 0; t.Replies-- {
-			if s.x.Replied() >= most {
+			if x.Replied() >= most {
 				return false
 			}
-			s.x.Fail(nil, nil, reply.ErrUnconfirmed)
+			x.Fail(nil, nil, reply.ErrUnconfirmed)
 		}
 	}
 	return true

@@ -50,7 +50,7 @@ func (e *Engine) NewSession(p peer.Peer, conn peer.Conn) *Session {
 func (e *Engine) NewSessionAs(p peer.Peer, conn peer.Conn, user *acl.User) *Session {
 	s := &Session{engine: e, decoder: resp.Decoder{Limits: e.Config.Limits}}
 	client := clients.New(p, conn, e.Config.Now())
-	e.NewClient(&s.x, s, client)
+	e.NewClient(&s.x, (*clientRole)(s), client)
 	e.Config.Clients.Add(client)
 	if user != nil {
 		s.x.Become(user)

@@ -15,7 +15,7 @@ func exec(s *Session, args [][]byte) error {
 	case s.multi == nil:
 		return reply.Error("ERR EXEC without MULTI")
 	case s.multi.Failed:
-		s.Discard()
+		s.discard()
 		return reply.ErrExecFailed
 	}
 	s.x.TellsItself = true
@@ -25,7 +25,7 @@ func exec(s *Session, args [][]byte) error {
 		return s.beginExec(x)
 	}
 	makePlan := func(context.Context) { x.MakePlan() }
-	return s.Background(&s.x, s.engine.Background, makePlan, func(*execute.Executor) error { return s.beginExec(x) })
+	return s.x.Role.Background(&s.x, s.engine.Background, makePlan, func(*execute.Executor) error { return s.beginExec(x) })
 }
 
 // plannedArguments is how many a transaction may have whose plan is made where others wait for it.
@@ -35,16 +35,16 @@ const plannedArguments = 8000
 func (s *Session) beginExec(x *multi.Execution) error {
 	if refused := x.Plan.Refused(); refused != nil {
 		s.x.TellsItself = false
-		s.Discard()
+		s.discard()
 		return reply.ExecAborted(reply.NotWithKeys(refused))
 	}
 	if whole := x.Plan.Whole(); whole != nil && s.engine.Remote != nil {
-		s.Discard()
+		s.discard()
 		return reply.ExecAborted(reply.WholeInExec(whole))
 	}
 	s.setMulti(nil) // what is executed is not queued
 	if slots := x.Slots(); slots != nil {
-		return s.Background(&s.x, slots, x.Run, func(*execute.Executor) error { return s.finishExec(x) })
+		return s.x.Role.Background(&s.x, slots, x.Run, func(*execute.Executor) error { return s.finishExec(x) })
 	}
 	x.Run(context.Background())
 	return s.finishExec(x)
@@ -52,7 +52,7 @@ func (s *Session) beginExec(x *multi.Execution) error {
 
 // finishExec replies with what an execution left, and takes over what its commands made of the session.
 func (s *Session) finishExec(x *multi.Execution) error {
-	s.unwatch()
+	s.unwatch(&s.x)
 	s.x.Client.Change(func(i *clients.Info) { i.Queued = -1 })
 	s.x.Client.Hold(clients.Queue, 0)
 	switch {

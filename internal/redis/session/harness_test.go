@@ -90,7 +90,7 @@ type gate struct {
 // wait is TEST.WAIT: it replies its argument, later.
 func (g *gate) wait(s *Session, args [][]byte) error {
 	text := string(args[1]) // the input may have moved by then
-	p := s.waitForTask(func(x *execute.Executor) error {
+	p := s.waitForTask(&s.x, func(x *execute.Executor) error {
 		x.W.BulkString(text)
 		return nil
 	})

@@ -72,7 +72,7 @@ func (s *Session) dispatchLong(first [][]byte, l long) {
 	case err != nil:
 		s.proceed(held{command: c, args: first[:min(len(first), shownArgs)], err: err})
 	case !s.x.Flush():
-		s.hold(held{long: &l}) // and then this is done
+		s.hold(s.x.Client, held{long: &l}) // and then this is done
 	default:
 		s.admitLater(l.kept())
 	}
@@ -85,11 +85,11 @@ const shownArgs = 64
 // of a user's rules. Then it is executed with arguments of its own.
 func (s *Session) admitLater(l *long) {
 	h := &held{}
-	p := s.waitForTask(func(*execute.Executor) error { return nil })
+	p := s.waitForTask(&s.x, func(*execute.Executor) error { return nil })
 	p.next = h
 	held := l.bytes()
-	s.holdArguments(held)
-	p.Run(s.engine.Background, s.who(), func(context.Context) {
+	s.holdArguments(s.x.Client, held)
+	p.Run(s.engine.Background, who(&s.x), func(context.Context) {
 		if h.args = l.args; h.args == nil {
 			h.args = resp.Split(l.command, l.count, background.Yield)
 		}

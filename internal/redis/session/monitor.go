@@ -7,25 +7,25 @@ import (
 )
 
 // BeginMonitor implements execute.Conversation.
-func (s *Session) BeginMonitor() error {
-	if s.monitor != nil { // which is not replied to, as in Redis
+func (r *clientRole) BeginMonitor() error {
+	if r.monitor != nil { // which is not replied to, as in Redis
 		return nil
 	}
-	s.monitor = s.engine.Config.Records.Monitors.Begin(s.x.Client)
-	s.x.Monitored = true
-	s.x.Client.Change(func(i *clients.Info) { i.Monitoring = true })
-	s.x.W.OK()
+	r.monitor = r.engine.Config.Records.Monitors.Begin(r.x.Client)
+	r.x.Monitored = true
+	r.x.Client.Change(func(i *clients.Info) { i.Monitoring = true })
+	r.x.W.OK()
 	return nil
 }
 
 // EndMonitor implements execute.Conversation. What it has still to be sent comes before anything else.
-func (s *Session) EndMonitor() {
-	if s.monitor == nil {
+func (r *clientRole) EndMonitor() {
+	if r.monitor == nil {
 		return
 	}
-	s.engine.Config.Records.Monitors.End(s.monitor)
-	s.x.W.Buf, _ = s.monitor.Take(s.x.W.Buf, observe.MaxMonitorBytes)
-	s.monitor = nil
+	r.engine.Config.Records.Monitors.End(r.monitor)
+	r.x.W.Buf, _ = r.monitor.Take(r.x.W.Buf, observe.MaxMonitorBytes)
+	r.monitor = nil
 }
 
 // sendLines replies with the lines that the client in MONITOR is to be sent, as many as are good for one Feed.

@@ -3,9 +3,7 @@ package session
 import (
 	"cellserver/internal/decide"
 	"cellserver/internal/decide/clients"
-	"cellserver/internal/decide/observe"
 	"cellserver/internal/decide/queue"
-	"cellserver/internal/redis/argument"
 	"cellserver/internal/redis/background"
 	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
@@ -38,17 +36,45 @@ type pending struct {
 	argsBytes int // that the arguments take which the rest and next have
 }
 
+// waiting is a session's place for the command that is not done.
+type waiting struct {
+	pending *pending // nil where there is none
+}
+
 // wait makes the session wait for the command that runs.
-func (s *Session) wait(p *pending) *pending {
-	p.handedNs = s.engine.Config.Now()
-	s.pending = p
-	s.x.Status = peer.Waiting
+func (w *waiting) wait(x *execute.Executor, p *pending) *pending {
+	p.handedNs = x.Engine.Config.Now()
+	w.pending = p
+	x.Status = peer.Waiting
 	return p
 }
 
 // waitForTask makes the session wait for a task.
-func (s *Session) waitForTask(finish execute.Finish) *pending {
-	return s.wait(&pending{Task: background.New(s.engine.Context, s.x.Client.Conn.Wake), finish: finish})
+func (w *waiting) waitForTask(x *execute.Executor, finish execute.Finish) *pending {
+	return w.wait(x, &pending{Task: background.New(x.Engine.Context, x.Client.Conn.Wake), finish: finish})
+}
+
+func (w *waiting) awaitTurn(x *execute.Executor, turn *queue.Waiter) {
+	w.wait(x, &pending{turn: turn})
+	x.Client.Await(turn)
+}
+
+// hold keeps a command until the batch in front of it is answered.
+func (w *waiting) hold(c *clients.Client, h held) {
+	if h.long != nil {
+		h.long = h.long.kept()
+		w.holdArguments(c, h.long.bytes())
+	} else {
+		h.args = h.kept()
+		w.holdArguments(c, h.bytes())
+	}
+	w.pending.next = &h
+}
+
+// holdArguments counts the arguments that are kept for the command that is not done.
+func (w *waiting) holdArguments(c *clients.Client, bytes int) {
+	w.pending.argsBytes += bytes
+	c.Hold(clients.Arguments, w.pending.argsBytes)
 }
 
 // hungUp cancels what only waits and, where the client is gone, what runs. A batch that is with the store is decided.
@@ -110,10 +136,10 @@ func (s *Session) resume() bool {
 	if p.argsBytes > 0 {
 		s.x.Client.Hold(clients.Arguments, 0)
 	}
-	s.countPending(p)
+	p.tally(&s.x)
 	s.x.LookAfter(p.command)
 	if p.next != nil && p.muted {
-		s.untold(func() {
+		untold(&s.x, func() {
 			s.goOn(*p.next)
 			s.x.Flush()
 		})
@@ -137,7 +163,7 @@ func (p *pending) ended(s *Session) (finish execute.Finish) {
 		if p.turn.Outcome() == queue.Waiting {
 			return nil
 		}
-		return func(*execute.Executor) error { return s.replyTurn(p) }
+		return p.replyTurn
 	}
 	outcome, ended := p.Outcome()
 	switch {
@@ -173,27 +199,9 @@ func (s *Session) leaveOut(p *pending) {
 // cancelled replies to a command that was cancelled before it ran.
 func (s *Session) cancelled(c *catalog.Command) error {
 	if c != nil && c.Name == "exec" {
-		s.Discard() // or the next transaction would depend on what was watched for this one
+		s.discard() // or the next transaction would depend on what was watched for this one
 	}
 	return reply.ErrCancelled
-}
-
-// hold keeps a command until the batch in front of it is answered.
-func (s *Session) hold(h held) {
-	if h.long != nil {
-		h.long = h.long.kept()
-		s.holdArguments(h.long.bytes())
-	} else {
-		h.args = h.kept()
-		s.holdArguments(h.bytes())
-	}
-	s.pending.next = &h
-}
-
-// holdArguments counts the arguments that are kept for the command that is not done.
-func (s *Session) holdArguments(bytes int) {
-	s.pending.argsBytes += bytes
-	s.x.Client.Hold(clients.Arguments, s.pending.argsBytes)
 }
 
 // goOn executes a command that was held.
@@ -212,62 +220,38 @@ func (s *Session) goOn(h held) {
 }
 
 // who is between whom the slots are shared.
-func (s *Session) who() background.Who {
-	return background.Who{Addr: s.x.Client.Peer.Network(), User: s.x.User.Name(), Client: s.x.Client.ID}
+func who(x *execute.Executor) background.Who {
+	return background.Who{Addr: x.Client.Peer.Network(), User: x.User.Name(), Client: x.Client.ID}
 }
 
-// Deferred implements execute.Role. It notes what is to be counted of a command when that is done.
-func (s *Session) Deferred(c *catalog.Command, args [][]byte, beganNs int64) bool {
-	p := s.pending
-	if p == nil {
-		return false
-	}
-	s.x.Scratch.Local.Called(c, 1)
-	p.command, p.beganNs, p.handlerNs = c, beganNs, p.handedNs-beganNs
-	if p.later == nil && p.argsBytes == 0 {
-		bytes := s.ownBytes
-		if bytes == 0 {
-			bytes = argument.Memory(args)
-		}
-		s.holdArguments(bytes) // at most: its handler has copied what it still needs
-	}
-	if p.turn != nil {
-		s.holdArguments(queue.WaiterBytes + len(args[c.Keys.First])) // which has the name, too
-	}
-	if s.engine.Config.Records.Slowness.Any() {
-		p.args = observe.ShortArgs(observe.Redacted(c, args))
-	}
-	return true
-}
-
-// countPending counts what was not done and has ended. Its work is what is slow or not; its waiting, too, is what
+// tally counts what was not done and has ended. Its work is what is slow or not; its waiting, too, is what
 // the client has felt.
-func (s *Session) countPending(p *pending) {
+func (p *pending) tally(x *execute.Executor) {
 	if p.command == nil {
 		return
 	}
-	nowNs, ns := s.engine.Config.Now(), p.handlerNs+p.workNs
-	s.x.Scratch.Local.Took(p.command, true, ns, nowNs-p.beganNs)
-	if records := s.engine.Config.Records; records.Slowness.IsSlow(ns) {
-		records.SlowCall(p.command, p.args, s.x.Client, nowNs, ns)
+	nowNs, ns := x.Engine.Config.Now(), p.handlerNs+p.workNs
+	x.Scratch.Local.Took(p.command, true, ns, nowNs-p.beganNs)
+	if records := x.Engine.Config.Records; records.Slowness.IsSlow(ns) {
+		records.SlowCall(p.command, p.args, x.Client, nowNs, ns)
 	}
 }
 
 // replyTurn replies to who has waited for its turn.
-func (s *Session) replyTurn(p *pending) error {
-	s.x.Client.Await(nil)
-	nowNs := s.engine.Config.Now()
+func (p *pending) replyTurn(x *execute.Executor) error {
+	x.Client.Await(nil)
+	nowNs := x.Engine.Config.Now()
 	p.beganNs = nowNs - p.handlerNs // what it has waited for is what it wanted
 	switch p.turn.Outcome() {
 	case queue.Cancelled:
-		return s.cancelled(p.command)
+		return reply.ErrCancelled
 	case queue.Ended:
 		return reply.ErrEnded
 	case queue.Unblocked:
 		return reply.ErrUnblocked
 	default:
 		r := p.turn.Result(nowNs)
-		execute.Result(&s.x.W, &r)
+		execute.Result(&x.W, &r)
 		return nil
 	}
 }

@@ -12,7 +12,7 @@ func (s *Session) executeMuted(dispatch func()) {
 	if once {
 		s.x.Replies = execute.RepliesOn
 	}
-	s.untold(func() {
+	untold(&s.x, func() {
 		dispatch()
 		s.x.Flush()
 	})

@@ -6,8 +6,10 @@ import (
 	"time"
 
 	"cellserver/internal/decide"
+	"cellserver/internal/decide/observe"
 	"cellserver/internal/decide/queue"
 	"cellserver/internal/limiter"
+	"cellserver/internal/redis/argument"
 	"cellserver/internal/redis/background"
 	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
@@ -16,58 +18,86 @@ import (
 )
 
 var (
-	_ execute.Role         = (*Session)(nil)
-	_ execute.Conversation = (*Session)(nil)
+	_ execute.Role         = (*clientRole)(nil)
+	_ execute.Conversation = (*clientRole)(nil)
 )
 
+// clientRole is a Session as its executor sees it. It implements execute.Role for the client's own commands. Its methods are no part of
+// what a driver calls; a conversion costs nothing.
+type clientRole Session
+
 // Words implements execute.Role.
-func (s *Session) Words() execute.Words {
-	if s.multi != nil {
+func (r *clientRole) Words() execute.Words {
+	if r.multi != nil {
 		return execute.PlainWords("multi")
 	}
 	return execute.PlainWords("toplevel")
 }
 
 // Now implements execute.Role.
-func (s *Session) Now(*execute.Executor) int64 { return s.engine.Config.Now() }
+func (r *clientRole) Now(*execute.Executor) int64 { return r.engine.Config.Now() }
 
 // Run implements execute.Role.
-func (s *Session) Run(x *execute.Executor, c *catalog.Command, h execute.Handler, beganNs int64, args [][]byte) error {
+func (r *clientRole) Run(x *execute.Executor, c *catalog.Command, h execute.Handler, beganNs int64, args [][]byte) error {
 	x.Client.Active(c, beganNs)
 	switch {
 	case h.IsApart():
-		return s.runApart(h, s.engine.Remote.Slots, execute.Keep(args))
-	case s.ownBytes > 0 && h.Own == nil:
-		return s.runApart(h, s.engine.Background, args)
+		return r.runApart(h, r.engine.Remote.Slots, execute.Keep(args))
+	case r.ownBytes > 0 && h.Own == nil:
+		return r.runApart(h, r.engine.Background, args)
 	}
 	return h.Run(x, beganNs, args)
 }
 
+// Deferred implements execute.Role. It notes what is to be counted of a command when that is done.
+func (r *clientRole) Deferred(c *catalog.Command, args [][]byte, beganNs int64) bool {
+	p := r.pending
+	if p == nil {
+		return false
+	}
+	r.x.Scratch.Local.Called(c, 1)
+	p.command, p.beganNs, p.handlerNs = c, beganNs, p.handedNs-beganNs
+	if p.later == nil && p.argsBytes == 0 {
+		bytes := r.ownBytes
+		if bytes == 0 {
+			bytes = argument.Memory(args)
+		}
+		r.holdArguments(r.x.Client, bytes) // at most: its handler has copied what it still needs
+	}
+	if p.turn != nil {
+		r.holdArguments(r.x.Client, queue.WaiterBytes+len(args[c.Keys.First])) // which has the name, too
+	}
+	if r.engine.Config.Records.Slowness.Any() {
+		p.args = observe.ShortArgs(observe.Redacted(c, args))
+	}
+	return true
+}
+
 // Decide implements execute.Role.
-func (s *Session) Decide(x *execute.Executor, c *catalog.Command, batch []store.Request) *decide.Later {
+func (r *clientRole) Decide(x *execute.Executor, c *catalog.Command, batch []store.Request) *decide.Later {
 	nowNs := x.Engine.Config.Now()
 	x.Client.Active(c, nowNs)
 	return x.Engine.Decider.Batch(x.Space.Keys, nowNs, batch, x.By(c))
 }
 
 // Await implements execute.Role.
-func (s *Session) Await(later *decide.Later, answered execute.Answered) {
-	s.wait(&pending{later: later, answered: answered})
-	later.Notify(s.x.Client.Conn.Wake)
+func (r *clientRole) Await(later *decide.Later, answered execute.Answered) {
+	r.wait(&r.x, &pending{later: later, answered: answered})
+	later.Notify(r.x.Client.Conn.Wake)
 }
 
 // Together implements execute.Role.
-func (s *Session) Together(_ *execute.Executor, j *execute.Joint) error {
-	s.engine.Stage.Hold(j.Keys(), j.Decide)
+func (r *clientRole) Together(_ *execute.Executor, j *execute.Joint) error {
+	r.engine.Stage.Hold(j.Keys(), j.Decide)
 	return nil
 }
 
 // Turn implements execute.Role.
-func (s *Session) Turn(c execute.Call, name []byte, o *limiter.Operation) error {
+func (r *clientRole) Turn(c execute.Call, name []byte, o *limiter.Operation) error {
 	if o.Quantity <= 0 {
 		return execute.Inner{}.Turn(c, name, o)
 	}
-	turn, err := s.x.EnterRoom(c.Now(), c.Key(name), o)
+	turn, err := r.x.EnterRoom(c.Now(), c.Key(name), o)
 	if err != nil {
 		return err
 	}
@@ -75,32 +105,27 @@ func (s *Session) Turn(c execute.Call, name []byte, o *limiter.Operation) error 
 		execute.Result(c.Reply(), &o.Result)
 		return nil
 	}
-	s.awaitTurn(turn)
+	r.awaitTurn(&r.x, turn)
 	return nil
-}
-
-func (s *Session) awaitTurn(turn *queue.Waiter) {
-	s.wait(&pending{turn: turn})
-	s.x.Client.Await(turn)
 }
 
 // Background implements execute.Role: work runs on a goroutine of its own, so that the driver can serve others meanwhile. The
 // arguments of the command are work's only if it has copied them.
-func (s *Session) Background(_ *execute.Executor, slots *background.Slots, work func(context.Context), finish execute.Finish) error {
-	s.waitForTask(finish).Run(slots, s.who(), work)
+func (r *clientRole) Background(_ *execute.Executor, slots *background.Slots, work func(context.Context), finish execute.Finish) error {
+	r.waitForTask(&r.x, finish).Run(slots, who(&r.x), work)
 	return nil
 }
 
 // After implements execute.Role.
-func (s *Session) After(d time.Duration, finish execute.Finish) error {
-	s.waitForTask(finish).After(d)
+func (r *clientRole) After(d time.Duration, finish execute.Finish) error {
+	r.waitForTask(&r.x, finish).After(d)
 	return nil
 }
 
 // AfterPause implements execute.Conversation.
-func (s *Session) AfterPause(d time.Duration, err error) error {
-	p := s.waitForTask(func(*execute.Executor) error {
-		s.pending.beganNs, s.pending.workNs = s.engine.Config.Now(), 0
+func (r *clientRole) AfterPause(d time.Duration, err error) error {
+	p := r.waitForTask(&r.x, func(*execute.Executor) error {
+		r.pending.beganNs, r.pending.workNs = r.engine.Config.Now(), 0
 		return err
 	})
 	p.After(d)
@@ -109,10 +134,10 @@ func (s *Session) AfterPause(d time.Duration, err error) error {
 }
 
 // Until implements execute.Role.
-func (s *Session) Until(begin func(ctx context.Context, finish func()), atMost time.Duration, done func(c execute.Call) error) error {
+func (r *clientRole) Until(begin func(ctx context.Context, finish func()), atMost time.Duration, done func(c execute.Call) error) error {
 	var ended atomic.Bool
-	p := s.waitForTask(func(x *execute.Executor) error {
-		s.pending.workNs = 0 // nothing was done for the client
+	p := r.waitForTask(&r.x, func(x *execute.Executor) error {
+		r.pending.workNs = 0 // nothing was done for the client
 		if ended.Load() {
 			return reply.ErrEnded
 		}
@@ -122,7 +147,7 @@ func (s *Session) Until(begin func(ctx context.Context, finish func()), atMost t
 	if atMost > 0 {
 		p.After(atMost)
 	}
-	server := s.engine.Context
+	server := r.engine.Context
 	context.AfterFunc(p.Context(), func() {
 		ended.Store(server.Err() != nil)
 		p.Finish()
@@ -130,3 +155,6 @@ func (s *Session) Until(begin func(ctx context.Context, finish func()), atMost t
 	begin(p.Context(), p.Finish)
 	return nil
 }
+
+// Discard implements execute.Conversation.
+func (r *clientRole) Discard() { (*Session)(r).discard() }

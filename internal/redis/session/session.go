@@ -11,20 +11,20 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// Session implements peer.Session, and execute.Role for its client's own commands. It knows no socket.
+// Session implements peer.Session. It knows no socket.
 type Session struct {
 	// What every command needs comes first: with thousands of clients each cache line is a wait for memory.
-	x        execute.Executor
-	engine   *Engine
-	multi    *transact.Queue  // between MULTI and EXEC; else nil
-	pending  *pending         // the command that is not done; else nil
-	unsynced *unsynced        // replies that wait for the disk; else nil
-	monitor  *observe.Monitor // nil without MONITOR
-	decoder  resp.Decoder
+	x      execute.Executor
+	engine *Engine
+	multi  *transact.Queue // between MULTI and EXEC; else nil
+	waiting
+	confirming
+	monitor *observe.Monitor // nil without MONITOR
+	decoder resp.Decoder
 	// ownBytes is what the arguments of the command that is called take, and what is around them, where both are the session's
 	// own; 0 where they are slices of the driver's buffer.
 	ownBytes int
-	watched  *transact.Watched // nil without WATCH
+	watching
 }
 
 const (
@@ -73,7 +73,7 @@ func (s *Session) Close() {
 		s.unsynced.abandon()
 		s.unsynced = nil
 	}
-	s.unwatch()
+	s.unwatch(&s.x)
 	if s.monitor != nil {
 		s.engine.Config.Records.Monitors.Abandon(s.monitor)
 		s.monitor = nil
@@ -127,7 +127,7 @@ func (s *Session) Feed(in, out []byte) (consumed int, replies []byte, status pee
 func (s *Session) begin() {
 	s.x.Status = peer.NeedInput
 	s.x.Begin()
-	s.x.Scratch.NotesTold = s.confirms()
+	s.x.Scratch.NotesTold = confirms(&s.x)
 }
 
 func (s *Session) end() {
@@ -141,12 +141,12 @@ func (s *Session) waits() bool { return s.unsynced != nil || s.pending != nil }
 // goesOn replies what was still to come, and reports whether commands may be executed now. There are replies of others up to a
 // place.
 func (s *Session) goesOn(hasInput bool, from int) bool {
-	if s.unsynced != nil && !s.release(hasInput) {
+	if s.unsynced != nil && !s.release(&s.x, hasInput) {
 		return false
 	}
 	if s.pending != nil && !s.resume() {
 		s.x.Status = peer.Waiting
-		s.confirm(from)
+		s.confirm(&s.x, from)
 		return false
 	}
 	return true
@@ -158,7 +158,7 @@ func (s *Session) finish(from int) {
 	if s.x.Monitored {
 		s.sendLines()
 	}
-	s.confirm(from)
+	s.confirm(&s.x, from)
 }
 
 func (s *Session) execute(args [][]byte) {
@@ -196,10 +196,10 @@ func (s *Session) proceed(h held) {
 	switch {
 	case h.err == nil && h.command.Batches && s.multi == nil && s.monitor == nil:
 		if !s.x.Batch(h.command, h.args) {
-			s.hold(h)
+			s.hold(s.x.Client, h)
 		}
 	case !s.x.Flush():
-		s.hold(h)
+		s.hold(s.x.Client, h)
 	case h.err != nil:
 		s.reject(h, h.err)
 	case s.monitor != nil && h.command.Flags&(catalog.FlagWrite|catalog.FlagReadonly|catalog.FlagScript) != 0:
@@ -226,7 +226,7 @@ func (s *Session) reject(h held, err error) {
 		s.multi.Failed = true
 	}
 	if c != nil && c.Name == "exec" {
-		s.Discard()
+		s.discard()
 		err = reply.ExecAborted(err)
 	}
 	s.x.Fail(c, h.args, err)
@@ -235,7 +235,7 @@ func (s *Session) reject(h held, err error) {
 // failInput replies to what is no command, if replies are wanted, and ends the connection.
 func (s *Session) failInput(err error) {
 	if !s.x.Flush() {
-		s.hold(held{err: err}) // the decoder may not find it a second time
+		s.hold(s.x.Client, held{err: err}) // the decoder may not find it a second time
 		return
 	}
 	s.engine.Config.Records.ProtocolError()

@@ -25,7 +25,7 @@ func ownHandlers() map[string]execute.Handler {
 
 // own is the handler of a command that only clients execute, and that is not queued.
 func own(f func(s *Session, args [][]byte) error) execute.Handler {
-	return execute.Handler{Own: func(x *execute.Executor, args [][]byte) error { return f(x.Role.(*Session), args) }}
+	return execute.Handler{Own: func(x *execute.Executor, args [][]byte) error { return f((*Session)(x.Role.(*clientRole)), args) }}
 }
 
 // beginMulti is MULTI.
@@ -74,17 +74,17 @@ func discard(s *Session, _ [][]byte) error {
 	if s.multi == nil {
 		return reply.Error("ERR DISCARD without MULTI")
 	}
-	s.Discard()
+	s.discard()
 	s.x.W.OK()
 	return nil
 }
 
-// Discard implements execute.Conversation. It forgets the transaction, and what was watched for it.
-func (s *Session) Discard() {
+// discard forgets the transaction, and what was watched for it.
+func (s *Session) discard() {
 	s.setMulti(nil)
 	s.x.Client.Change(func(i *clients.Info) { i.Queued = -1 })
 	s.x.Client.Hold(clients.Queue, 0)
-	s.unwatch()
+	s.unwatch(&s.x)
 }
 
 func watch(s *Session, args [][]byte) error {
@@ -125,41 +125,46 @@ func (s *Session) watchOn(keys []store.Key) error {
 		w.Watch.Add(s.engine.Config.Now(), step)
 	}
 	if rest := keys[len(step):]; len(rest) > 0 {
-		s.waitForTask(func(*execute.Executor) error { return s.watchOn(rest) }).Finish()
+		s.waitForTask(&s.x, func(*execute.Executor) error { return s.watchOn(rest) }).Finish()
 		return nil
 	}
 	s.x.Client.Change(func(i *clients.Info) { i.Watched = len(w.Keys) })
 	s.x.W.OK()
-	s.noteWatched(len(step))
+	noteWatched(&s.x, len(step))
 	return nil
 }
 
 // noteWatched has others served before the client's next command once it has had many keys watched, or no longer.
-func (s *Session) noteWatched(keys int) {
-	if s.x.Scratch == nil { // the session ends
+func noteWatched(x *execute.Executor, keys int) {
+	if x.Scratch == nil { // the session ends
 		return
 	}
-	if s.x.Scratch.WatchedKeys += keys; s.x.Scratch.WatchedKeys >= watchStep && s.x.Status == peer.NeedInput {
-		s.x.Status = peer.More
+	if x.Scratch.WatchedKeys += keys; x.Scratch.WatchedKeys >= watchStep && x.Status == peer.NeedInput {
+		x.Status = peer.More
 	}
 }
 
 // unwatch is UNWATCH. EXEC watches nothing.
 func unwatch(x *execute.Executor, _ [][]byte) error {
-	if s, ok := x.Role.(*Session); ok {
-		s.unwatch()
+	if r, ok := x.Role.(*clientRole); ok {
+		r.unwatch(x)
 	}
 	x.W.OK()
 	return nil
 }
 
-func (s *Session) unwatch() {
-	if s.watched == nil {
+// watching is a session's place for what it watches.
+type watching struct {
+	watched *transact.Watched // nil without WATCH
+}
+
+func (w *watching) unwatch(x *execute.Executor) {
+	if w.watched == nil {
 		return
 	}
-	s.watched.Watch.Close()
-	s.noteWatched(len(s.watched.Keys))
-	s.watched = nil
-	s.x.Client.Change(func(i *clients.Info) { i.Watched = 0 })
-	s.x.Client.Hold(clients.WatchedKeys, 0)
+	w.watched.Watch.Close()
+	noteWatched(x, len(w.watched.Keys))
+	w.watched = nil
+	x.Client.Change(func(i *clients.Info) { i.Watched = 0 })
+	x.Client.Hold(clients.WatchedKeys, 0)
 }

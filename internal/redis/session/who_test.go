@@ -14,7 +14,7 @@ func TestSlotsAreSharedBetween(t *testing.T) {
 		c := &client{woken: make(chan struct{}, 1)}
 		p := peer.Peer{Addr: addr}
 		c.Session = r.NewSession(p, c)
-		if got, want := c.who(), (background.Who{Addr: p.Network(), User: "default", Client: c.x.Client.ID}); got != want || want.Client == 0 {
+		if got, want := who(&c.x), (background.Who{Addr: p.Network(), User: "default", Client: c.x.Client.ID}); got != want || want.Client == 0 {
 			t.Errorf("%s: %+v, want %+v", addr, got, want)
 		}
 	}
