@@ -32,7 +32,7 @@ func Charge(t *testing.T, p *Process, keys ...string) {
 	}
 }
 
-// Units fails the test unless keys have so many units charged, each.
+// Units fails the test unless each of the keys is charged exactly want units.
 func Units(t *testing.T, p *Process, want int64, keys ...string) {
 	t.Helper()
 	got, err := killtest.Charged(t.Context(), p.Addr, keys...)

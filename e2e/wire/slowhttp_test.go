@@ -44,7 +44,7 @@ func TestHealthBesideSlowClients(t *testing.T) {
 		if code := p.Ask(t, "/healthz", "", nil); code != http.StatusOK {
 			t.Errorf("/healthz: got %d", code)
 		}
-		p.Ask(t, "/readyz", "", nil) // answers, even if that is that the machine is too busy
+		p.Ask(t, "/readyz", "", nil) // any answer will do, 503 too
 	}
 }
 

@@ -20,8 +20,8 @@ import (
 	"cellserver/internal/edge/metrics"
 )
 
-// maxWebConns bounds the connections to the metrics address, so that descriptors are left for clients. Who wants to keep a
-// health check out has to open so many in the instant between its connection and its request.
+// maxWebConns bounds the connections to the metrics address, so that descriptors are left for clients. An attacker
+// keeps a health check out only by opening as many between the check's connection and its request.
 const maxWebConns = 32
 
 // requestTimeout is how long a request's header may take to arrive, and then its body.

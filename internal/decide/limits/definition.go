@@ -1,6 +1,6 @@
-// Package limits is the named limits: what each is, who has defined it, and what was decided by it.
-// Definitions come from a file, and from commands, whose are kept; limitsfile knows both files. A Registry is
-// safe for concurrent use; to look a limit up takes no lock.
+// Package limits has the named limits: their definitions, the origin of each, and the counts of decisions.
+// Definitions come from the operator's file and from commands; limitsfile reads both kinds of file. A
+// Registry is safe for concurrent use; a lookup takes no lock.
 package limits
 
 import (

@@ -132,7 +132,7 @@ func (k hangingKeeper) Keep([]Definition) error {
 func (k hangingKeeper) Load() ([]Definition, error) { return nil, nil }
 func (k hangingKeeper) Check() error                { return nil }
 
-// TestTooManyChanges: while the disk hangs, only so many wait for it.
+// TestTooManyChanges: the changes that wait for a hanging disk are bounded.
 func TestTooManyChanges(t *testing.T) {
 	t.Parallel()
 	hangs, release := make(chan struct{}, 1), make(chan struct{})

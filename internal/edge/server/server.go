@@ -78,8 +78,8 @@ func New(c Config) *Server {
 // Limits returns the limits that hold now.
 func (s *Server) Limits() Limits { return *s.host.Limits() }
 
-// SetLimits changes the limits, also for who is connected: silence is counted anew from now on. A client that is beyond
-// MaxOutputBytes already keeps the time that it was given, and those that are connected stay, however many they are.
+// SetLimits changes the limits, for connected clients too, whose idle time starts again. A client beyond MaxOutputBytes
+// keeps its deadline, and no connected client is closed for the new maximum of clients.
 func (s *Server) SetLimits(l Limits) {
 	s.limitsMu.Lock()
 	defer s.limitsMu.Unlock()

@@ -41,7 +41,7 @@ func (s *Store) Apply(nowNs int64, key store.Key, step store.Step) error {
 	return w.err
 }
 
-// caller implements engine.Waiter for one who waits on a channel.
+// caller is an engine.Waiter that waits on a channel.
 type caller struct {
 	engine.Job // until it is answered the engine's
 	answered   chan struct{}

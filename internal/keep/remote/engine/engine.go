@@ -1,7 +1,7 @@
-// Package engine has jobs decided by the servers of their keys: it queues them by key, sends a server one
-// pipeline with a call for each key of which something waits, sends again what was certainly not executed,
-// and tells who waits. A key has one call under way at a time, and what comes meanwhile is decided together
-// by the next. An Engine is safe for concurrent use.
+// Package engine has jobs decided by the servers of their keys: it queues them by key, sends each server one
+// pipeline with a call per waiting key, sends again what was certainly not executed, and wakes the waiters.
+// A key has one call in flight; jobs that arrive meanwhile share the next. An Engine is safe for concurrent
+// use.
 package engine
 
 import (
