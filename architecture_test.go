@@ -29,7 +29,7 @@ func floors() []floor {
 		{folder: "app"},
 		{folder: "edge", not: append(noCommands, "migrate", "lua", "keep", "shard")},
 		{folder: "migrate", not: []string{"redis/session", "redis/execute", "redis/commands", "lua"}},
-		{folder: "redis", not: []string{"keep", "shard"}, free: "redis/commands/rig"},
+		{folder: "redis", not: []string{"keep", "shard"}, free: "redis/commands/commandstest"},
 		{folder: "decide", not: []string{"lua", "keep/remote", "shard"}},
 		{folder: "lua", not: []string{"keep", "shard", "store", "limiter", "funnel", "wire", "base"}},
 		{folder: "keep", not: []string{"wire"}},
@@ -95,7 +95,7 @@ func TestArgumentsReachNoDisk(t *testing.T) {
 		}
 	}
 	visit("redis/argument", "")
-	if !seen["decide/limits"] {
+	if !seen["decide/namedlimit"] {
 		t.Error("internal/redis/argument has moved: name it here as it is called now")
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 
-	"cellserver/internal/decide/limits"
+	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/decide/topkeys"
 )
 
@@ -22,9 +22,9 @@ func TestWire(t *testing.T) {
 	source := f.source()
 	source.Persistence = nil
 	source.Top = func(topkeys.Ranking, int) []topkeys.Entry { return busyKeys() }
-	named := limits.New(limits.Config{Log: slog.New(slog.DiscardHandler)})
+	named := namedlimit.New(namedlimit.Config{Log: slog.New(slog.DiscardHandler)})
 	for i := range 20 {
-		definition := limits.Definition{Name: fmt.Sprintf("limit-%02d", i), Windows: []limits.Window{{Capacity: 16, Count: 30, PeriodSec: 60}}}
+		definition := namedlimit.Definition{Name: fmt.Sprintf("limit-%02d", i), Windows: []namedlimit.Window{{Capacity: 16, Count: 30, PeriodSec: 60}}}
 		if err := named.Set(definition); err != nil {
 			t.Fatal(err)
 		}

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"cellserver/e2e/harness"
-	"cellserver/internal/decide/limits/limitsfile"
+	"cellserver/internal/decide/namedlimit/limitsfile"
 	"cellserver/internal/test/certtest"
 	"cellserver/internal/test/resptest"
 )

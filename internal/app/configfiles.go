@@ -11,7 +11,7 @@ import (
 	"cellserver/internal/app/web"
 	"cellserver/internal/base/certs"
 	"cellserver/internal/base/yamlfile"
-	"cellserver/internal/decide/limits/limitsfile"
+	"cellserver/internal/decide/namedlimit/limitsfile"
 	"cellserver/internal/wire/acl"
 	"cellserver/internal/wire/catalog"
 )

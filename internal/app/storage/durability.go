@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"cellserver/internal/decide/limits/limitsfile"
+	"cellserver/internal/decide/namedlimit/limitsfile"
 	"cellserver/internal/keep/persist"
 	"cellserver/internal/keep/persist/disk"
 	"cellserver/internal/redis/background"

@@ -3,7 +3,7 @@ package storage
 import (
 	"fmt"
 
-	"cellserver/internal/decide/limits/limitsfile"
+	"cellserver/internal/decide/namedlimit/limitsfile"
 )
 
 // openLimits reads the named limits: those that commands have defined, of the data directory, and those of the file.

@@ -9,8 +9,8 @@ import (
 	"cellserver/internal/app/usage"
 	"cellserver/internal/keep/remote"
 	"cellserver/internal/keep/remote/ahead"
+	"cellserver/internal/keep/remote/health"
 	"cellserver/internal/keep/remote/servers"
-	"cellserver/internal/keep/remote/watch"
 	"cellserver/internal/store"
 )
 
@@ -18,7 +18,7 @@ import (
 type Remote struct {
 	*remote.Store
 	Pool  *servers.Pool
-	Watch *watch.Watch
+	Watch *health.Watch
 }
 
 // poolConfig reads the password files, and returns which servers --store names.
@@ -84,7 +84,7 @@ func (s *Storage) openRemote() (*Remote, error) {
 		_ = pool.Close()
 		return nil, err
 	}
-	w := watch.New(watch.Config{Store: pool.String(), Policy: r.Policy, Pool: pool, Stats: opened.Stats, Size: opened.Size, Now: s.clock.Now, Log: s.log})
+	w := health.New(health.Config{Store: pool.String(), Policy: r.Policy, Pool: pool, Stats: opened.Stats, Size: opened.Size, Now: s.clock.Now, Log: s.log})
 	return &Remote{opened, pool, w}, nil
 }
 

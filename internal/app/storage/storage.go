@@ -9,7 +9,7 @@ import (
 
 	"cellserver/internal/app/settings"
 	"cellserver/internal/base/clock"
-	"cellserver/internal/decide/limits"
+	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/keep/memory"
 	"cellserver/internal/keep/persist"
 	"cellserver/internal/keep/persist/disk"
@@ -30,7 +30,7 @@ type Storage struct {
 	shortage memory.Shortage // of the memory for keys
 	dir      *disk.OS        // nil without --data-dir
 	Keeper   *persist.Keeper // of the directory
-	Limits   *limits.Registry
+	Limits   *namedlimit.Registry
 }
 
 // Open opens the store, the data directory and the named limits. It loads no states.

@@ -15,7 +15,7 @@ import (
 
 	"cellserver/internal/decide"
 	"cellserver/internal/decide/histogram"
-	"cellserver/internal/decide/limits"
+	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/decide/topkeys"
 	"cellserver/internal/funnel"
@@ -37,7 +37,7 @@ type Source struct {
 	MaxKeyBytes int
 
 	// Limits are the named limits by name; nil for none.
-	Limits func() []*limits.Limit
+	Limits func() []*namedlimit.Limit
 
 	// Persistence is what is kept on a disk; nil if nothing is.
 	Persistence func() store.Durability

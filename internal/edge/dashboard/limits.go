@@ -8,7 +8,7 @@ import (
 
 	g "maragu.dev/gomponents"
 
-	"cellserver/internal/decide/limits"
+	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/edge/dashboard/figures"
 	"cellserver/internal/funnel"
 )
@@ -18,7 +18,7 @@ const maxLimitRows = 50
 
 // limitRow is a named limit and how often it has decided.
 type limitRow struct {
-	*limits.Limit
+	*namedlimit.Limit
 	allowed, limited uint64
 }
 
@@ -65,7 +65,7 @@ func (v *view) limitRow(r limitRow) g.Node {
 }
 
 // windowsText writes windows as CL.LIMIT SET takes them.
-func windowsText(windows []limits.Window, reading funnel.Reading) string {
+func windowsText(windows []namedlimit.Window, reading funnel.Reading) string {
 	texts := make([]string, len(windows))
 	for i, w := range windows {
 		texts[i] = fmt.Sprintf("%d %d %d", w.MaxBurst(reading), w.Count, w.PeriodSec)

@@ -6,13 +6,13 @@ import (
 	"strings"
 	"testing"
 
-	"cellserver/internal/decide/limits"
+	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/funnel"
 )
 
-func limitsOf(t *testing.T, definitions ...limits.Definition) *limits.Registry {
+func limitsOf(t *testing.T, definitions ...namedlimit.Definition) *namedlimit.Registry {
 	t.Helper()
-	r := limits.New(limits.Config{Log: slog.New(slog.DiscardHandler)})
+	r := namedlimit.New(namedlimit.Config{Log: slog.New(slog.DiscardHandler)})
 	for _, d := range definitions {
 		if err := r.Set(d); err != nil {
 			t.Fatal(err)
@@ -21,7 +21,7 @@ func limitsOf(t *testing.T, definitions ...limits.Definition) *limits.Registry {
 	return r
 }
 
-func decided(r *limits.Registry, name string, limited bool, times int) {
+func decided(r *namedlimit.Registry, name string, limited bool, times int) {
 	for range times {
 		r.Lookup([]byte(name)).Named().Counter(1, &funnel.Result{Limited: limited}).Add(1)
 	}
@@ -30,9 +30,9 @@ func decided(r *limits.Registry, name string, limited bool, times int) {
 // TestLimits: the limits with the most decisions first, and nothing at all where there are none.
 func TestLimits(t *testing.T) {
 	r := limitsOf(t,
-		limits.Definition{Name: "api", Windows: []limits.Window{{Capacity: 5, Count: 10, PeriodSec: 60}, {Capacity: 100, Count: 100, PeriodSec: 86400}}},
-		limits.Definition{Name: "login", Windows: []limits.Window{{Capacity: 1, Count: 1, PeriodSec: 1}}, Shadow: true},
-		limits.Definition{Name: "unused", Windows: []limits.Window{{Capacity: 1, Count: 1, PeriodSec: 1}}},
+		namedlimit.Definition{Name: "api", Windows: []namedlimit.Window{{Capacity: 5, Count: 10, PeriodSec: 60}, {Capacity: 100, Count: 100, PeriodSec: 86400}}},
+		namedlimit.Definition{Name: "login", Windows: []namedlimit.Window{{Capacity: 1, Count: 1, PeriodSec: 1}}, Shadow: true},
+		namedlimit.Definition{Name: "unused", Windows: []namedlimit.Window{{Capacity: 1, Count: 1, PeriodSec: 1}}},
 	)
 	decided(r, "api", false, 1)
 	decided(r, "login", false, 3)
@@ -58,9 +58,9 @@ func TestLimits(t *testing.T) {
 }
 
 func TestMostLimits(t *testing.T) {
-	var all []limits.Definition
+	var all []namedlimit.Definition
 	for i := range maxLimitRows + 7 {
-		all = append(all, limits.Definition{Name: fmt.Sprintf("limit-%02d", i), Windows: []limits.Window{{Capacity: 1, Count: 1, PeriodSec: 1}}})
+		all = append(all, namedlimit.Definition{Name: fmt.Sprintf("limit-%02d", i), Windows: []namedlimit.Window{{Capacity: 1, Count: 1, PeriodSec: 1}}})
 	}
 	s := testSource(nil)
 	s.Limits = limitsOf(t, all...).All

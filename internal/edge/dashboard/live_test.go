@@ -16,7 +16,7 @@ import (
 	"sync"
 	"testing"
 
-	"cellserver/internal/decide/limits"
+	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/decide/topkeys"
 	"cellserver/internal/limiter"
@@ -163,7 +163,7 @@ func TestWholeUpdates(t *testing.T) {
 // TestHave: an update has the parts that differ from what the browser shows, whatever it says that it has.
 func TestHave(t *testing.T) {
 	s := testSource(nil)
-	limited := limitsOf(t, limits.Definition{Name: "api", Windows: []limits.Window{{Capacity: 1, Count: 1, PeriodSec: 1}}})
+	limited := limitsOf(t, namedlimit.Definition{Name: "api", Windows: []namedlimit.Window{{Capacity: 1, Count: 1, PeriodSec: 1}}})
 	s.Limits = limited.All
 	p := New(s)
 	fill(p, 3)
@@ -239,12 +239,12 @@ func wire(t *testing.T, p *Page, target string, header http.Header) (n int, body
 // busySource is a server with 20 hot keys of 36 bytes and 20 named limits, of which everything changes all the time.
 func busySource(t *testing.T, r *rand.Rand) Source {
 	s := testSource(nil)
-	var definitions []limits.Definition
+	var definitions []namedlimit.Definition
 	for i := range 20 {
-		definitions = append(definitions, limits.Definition{Name: fmt.Sprintf("limit-%d", i), Windows: []limits.Window{{Capacity: 100, Count: int64(r.IntN(1000)), PeriodSec: 60}}})
+		definitions = append(definitions, namedlimit.Definition{Name: fmt.Sprintf("limit-%d", i), Windows: []namedlimit.Window{{Capacity: 100, Count: int64(r.IntN(1000)), PeriodSec: 60}}})
 	}
 	registry := limitsOf(t, definitions...)
-	s.Limits = func() []*limits.Limit {
+	s.Limits = func() []*namedlimit.Limit {
 		for i := range 20 {
 			decided(registry, fmt.Sprintf("limit-%d", i), i%3 == 0, r.IntN(200))
 		}

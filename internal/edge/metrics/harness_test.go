@@ -12,7 +12,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"cellserver/internal/base/buildinfo"
-	"cellserver/internal/decide/limits"
+	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/edge/server"
 	"cellserver/internal/lua"
 	"cellserver/internal/redis/commands"
@@ -36,7 +36,7 @@ func newRig(change ...func(*Config)) *rig {
 	began := time.Now()
 	now := func() int64 { return began.UnixNano() + int64(time.Since(began)) }
 	clients := server.New(server.Config{Limits: server.Limits{MaxClients: 100}, Now: now, Log: log})
-	cat, named := catalog.New(), limits.New(limits.Config{Log: log})
+	cat, named := catalog.New(), namedlimit.New(namedlimit.Config{Log: log})
 	engine, err := commands.NewEngine(commands.Config{
 		Store: store, Now: now, WallTime: time.Now, Databases: 16, Catalog: cat,
 		MaxKeyBytes: 100, MaxReplyBytes: 1 << 20, Limits: resp.Limits{MaxArgs: 100, MaxCommandBytes: 1 << 20},

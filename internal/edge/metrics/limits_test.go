@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"cellserver/internal/decide/limits"
-	"cellserver/internal/decide/limits/limitsfile"
+	"cellserver/internal/decide/namedlimit"
+	"cellserver/internal/decide/namedlimit/limitsfile"
 	"cellserver/internal/funnel"
 )
 
@@ -50,14 +50,14 @@ func TestLimits(t *testing.T) {
 func TestLimitSeriesAreBounded(t *testing.T) {
 	r := newRig()
 	series := func() int { return strings.Count(r.scrape(t), "\ncellserver_limit_decisions_total{") }
-	for i := range limits.MaxNames + 10 {
+	for i := range namedlimit.MaxNames + 10 {
 		r.say(fmt.Sprintf("CL.LIMIT SET l%d 1 1 1\r\n", i))
 	}
-	if n := series(); n != 3*limits.MaxNames {
+	if n := series(); n != 3*namedlimit.MaxNames {
 		t.Errorf("%d series", n)
 	}
 	r.say("CL.LIMIT DEL l0\r\n")
-	if n := series(); n != 3*(limits.MaxNames-1) {
+	if n := series(); n != 3*(namedlimit.MaxNames-1) {
 		t.Errorf("%d series without one limit", n)
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 	"cellserver/internal/base/buildinfo"
 	"cellserver/internal/decide/clients"
-	"cellserver/internal/decide/limits"
+	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/decide/topkeys"
 	"cellserver/internal/edge/server"
@@ -37,7 +37,7 @@ type Config struct {
 	Persistence func() store.Durability
 	// Remote is how the store on other machines is; nil for a store in memory.
 	Remote func() store.Health
-	Limits *limits.Registry
+	Limits *namedlimit.Registry
 	Build  buildinfo.Info
 	// Ready returns an error while clients are not served, and Alive one when they have not been for so long that the
 	// process should be restarted. Both return soon.

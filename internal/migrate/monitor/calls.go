@@ -4,7 +4,7 @@ import (
 	"log/slog"
 	"strings"
 
-	"cellserver/internal/decide/limits"
+	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/funnel"
 	"cellserver/internal/redis/argument"
 	"cellserver/internal/redis/reply"
@@ -39,7 +39,7 @@ type Calls struct {
 // NewCalls reads calls with a reading of max_burst.
 func NewCalls(reading funnel.Reading) *Calls {
 	c := &Calls{reading: reading, uses: map[string]Use{}}
-	c.requests = argument.Requests(limits.New(limits.Config{Log: slog.New(slog.DiscardHandler)}))
+	c.requests = argument.Requests(namedlimit.New(namedlimit.Config{Log: slog.New(slog.DiscardHandler)}))
 	delete(c.requests, "cl.check")       // whose limit stands elsewhere
 	delete(c.requests, "cl.bucket|take") // before which others have filled the bucket
 	catalog.New().Each(func(command *catalog.Command) { c.uses[command.FullName()] = useOf(command) })

@@ -8,7 +8,7 @@ import (
 	"io/fs"
 	"os"
 
-	"cellserver/internal/decide/limits/limitsfile"
+	"cellserver/internal/decide/namedlimit/limitsfile"
 	"cellserver/internal/funnel"
 	"cellserver/internal/keep/persist"
 	"cellserver/internal/keep/persist/disk"

@@ -1,7 +1,7 @@
 package argument
 
 import (
-	"cellserver/internal/decide/limits"
+	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
 	"cellserver/internal/redis/reply"
@@ -12,7 +12,7 @@ import (
 )
 
 // check returns the Request of CL.CHECK name key [quantity].
-func check(named *limits.Registry) Request {
+func check(named *namedlimit.Registry) Request {
 	return func(q *store.Request, db uint16, args [][]byte, _ funnel.Reading, joined *[]byte) error {
 		if len(args) < 3 || len(args) > 4 {
 			return reply.Error("ERR Usage: cl.check <name> <key> [<quantity>]")
@@ -26,7 +26,7 @@ func check(named *limits.Registry) Request {
 		}
 		limit := named.Lookup(args[1])
 		if limit == nil {
-			return reply.Error("ERR no such limit '" + resp.PrintableN(args[1], limits.MaxNameBytes) + "'; define it by CL.LIMIT SET or in --limits-file")
+			return reply.Error("ERR no such limit '" + resp.PrintableN(args[1], namedlimit.MaxNameBytes) + "'; define it by CL.LIMIT SET or in --limits-file")
 		}
 		from := len(*joined)
 		*joined = catalog.AppendJoined(*joined, args[1], args[2])
@@ -38,16 +38,16 @@ func check(named *limits.Registry) Request {
 }
 
 // Definition reads the arguments of CL.LIMIT SET.
-func Definition(args [][]byte, reading funnel.Reading) (d limits.Definition, err error) {
+func Definition(args [][]byte, reading funnel.Reading) (d namedlimit.Definition, err error) {
 	d.Name, args = string(args[2]), args[3:]
 	if last := len(args) - 1; glob.Fold(args[last]) == "shadow" {
 		d.Shadow, args = true, args[:last]
 	}
-	if err := limits.CheckName([]byte(d.Name)); err != nil {
+	if err := namedlimit.CheckName([]byte(d.Name)); err != nil {
 		return d, reply.Error("ERR " + err.Error())
 	}
 	const numbers = 3 // of a window
-	if len(args)%numbers != 0 || len(args) > limits.MaxWindows*numbers {
+	if len(args)%numbers != 0 || len(args) > namedlimit.MaxWindows*numbers {
 		return d, reply.Error("ERR Usage: cl.limit set <name> <max_burst> <count per period> <period> ... [SHADOW], of 1 to 16 windows")
 	}
 	for ; len(args) > 0; args = args[numbers:] {
@@ -55,7 +55,7 @@ func Definition(args [][]byte, reading funnel.Reading) (d limits.Definition, err
 		if err := Numbers(window[:], args); err != nil {
 			return d, err
 		}
-		w, err := limits.NewWindow(reading, window[0], window[1], window[2])
+		w, err := namedlimit.NewWindow(reading, window[0], window[1], window[2])
 		if err != nil {
 			return d, err
 		}

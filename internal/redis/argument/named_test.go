@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"testing"
 
-	"cellserver/internal/decide/limits"
+	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
 	"cellserver/internal/redis/reply"
@@ -13,10 +13,10 @@ import (
 )
 
 // registry has one limit.
-func registry(t *testing.T) *limits.Registry {
+func registry(t *testing.T) *namedlimit.Registry {
 	t.Helper()
-	named := limits.New(limits.Config{Log: slog.New(slog.DiscardHandler)})
-	if err := named.Set(limits.Definition{Name: "login", Windows: []limits.Window{{Capacity: 5, Count: 5, PeriodSec: 60}}}); err != nil {
+	named := namedlimit.New(namedlimit.Config{Log: slog.New(slog.DiscardHandler)})
+	if err := named.Set(namedlimit.Definition{Name: "login", Windows: []namedlimit.Window{{Capacity: 5, Count: 5, PeriodSec: 60}}}); err != nil {
 		t.Fatal(err)
 	}
 	return named

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"cellserver/internal/decide/limits"
+	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
 	"cellserver/internal/redis/reply"
@@ -16,7 +16,7 @@ import (
 type Request func(q *store.Request, db uint16, args [][]byte, reading funnel.Reading, joined *[]byte) error
 
 // Requests returns what reads each of the commands that are decided in batches, by their full names.
-func Requests(named *limits.Registry) map[string]Request {
+func Requests(named *namedlimit.Registry) map[string]Request {
 	all := map[string]Request{
 		"cl.throttle":    throttle("cl.throttle").request(),
 		"rl.throttle":    throttle("rl.throttle").request(),

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"cellserver/internal/decide/clients"
-	"cellserver/internal/decide/limits"
+	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/funnel"
 	"cellserver/internal/lua"
@@ -16,8 +16,8 @@ import (
 	"cellserver/internal/redis/commands/connection"
 	"cellserver/internal/redis/commands/docs"
 	"cellserver/internal/redis/commands/keys"
-	"cellserver/internal/redis/commands/limiters"
 	"cellserver/internal/redis/commands/operator"
+	"cellserver/internal/redis/commands/throttle"
 	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/login"
 	"cellserver/internal/redis/session"
@@ -53,7 +53,7 @@ type Config struct {
 	ReleaseMemory     func()               // gives the system the memory that is in no use
 	Keeper            Keeper               // nil where nothing is kept on a disk
 	Remote            func() store.Health  // how the Store is that is on other machines; nil for none
-	NamedLimits       *limits.Registry     // nil for one that keeps nothing
+	NamedLimits       *namedlimit.Registry // nil for one that keeps nothing
 	Thresholds        admin.Thresholds
 	Connections       func() admin.Connections
 	Shutdown          func()                 // begins a graceful shutdown
@@ -93,7 +93,7 @@ func NewEngine(c Config) (*Engine, error) {
 		cat = cat.Without(admin.MemoryOnly, "save", "bgsave", "bgrewriteaof")
 	}
 	if c.NamedLimits == nil {
-		c.NamedLimits = limits.New(limits.Config{Log: c.Log})
+		c.NamedLimits = namedlimit.New(namedlimit.Config{Log: c.Log})
 	}
 	records, logins, register := observe.New(cat, c.Now()), &login.Failures{}, &clients.Register{}
 	newKeys := &clients.NewKeys{}
@@ -113,7 +113,7 @@ func NewEngine(c Config) (*Engine, error) {
 		admin.Handlers(administration),
 		operator.Handlers(operator.Config{Catalog: cat, Records: records}),
 		docs.Handlers(docs.Config{Catalog: cat}),
-		limiters.Handlers(limiters.Config{Reading: c.Reading, Limits: c.NamedLimits, Log: c.Log}),
+		throttle.Handlers(throttle.Config{Reading: c.Reading, Limits: c.NamedLimits, Log: c.Log}),
 		c.Handlers,
 	} {
 		maps.Copy(handlers, room)

@@ -13,7 +13,7 @@ import (
 	"cellserver/internal/limiter"
 	"cellserver/internal/limiter/limitertest"
 	"cellserver/internal/redis/commands"
-	"cellserver/internal/redis/commands/rig"
+	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
 	"cellserver/internal/test/redistest"
@@ -26,7 +26,7 @@ type agedKey func(t *testing.T, s store.Store, key store.Key)
 
 func operate(t *testing.T, s store.Store, key store.Key, o limiter.Operation) limiter.Operation {
 	t.Helper()
-	if err := s.Apply(rig.T0, key, &o); err != nil {
+	if err := s.Apply(commandstest.T0, key, &o); err != nil {
 		t.Fatal(err)
 	}
 	return o
@@ -46,7 +46,7 @@ func agedFunnel(t *testing.T) funnel.Limit {
 func agedKeys(t *testing.T) map[string]agedKey {
 	t.Helper()
 	l := agedFunnel(t)
-	reserve := limiter.Operation{Verb: limiter.Reserve, Funnel: l, Quantity: 2, ID: 1, TTLNs: rig.Sec}
+	reserve := limiter.Operation{Verb: limiter.Reserve, Funnel: l, Quantity: 2, ID: 1, TTLNs: commandstest.Sec}
 	all := map[string]agedKey{
 		"a reservation that expires": func(t *testing.T, s store.Store, key store.Key) { t.Helper(); operate(t, s, key, reserve) },
 		"one of two that is cancelled": func(t *testing.T, s store.Store, key store.Key) {
@@ -69,23 +69,23 @@ func agedKeys(t *testing.T) map[string]agedKey {
 		},
 		"a lease that is released": func(t *testing.T, s store.Store, key store.Key) {
 			t.Helper()
-			operate(t, s, key, limiter.Operation{Verb: limiter.Acquire, Max: 2, ID: 1, TTLNs: 60 * rig.Sec})
+			operate(t, s, key, limiter.Operation{Verb: limiter.Acquire, Max: 2, ID: 1, TTLNs: 60 * commandstest.Sec})
 			operate(t, s, key, limiter.Operation{Verb: limiter.Release, ID: 1})
 		},
 	}
 	for kind := range limiter.Kinds {
 		all[kind.String()] = func(t *testing.T, s store.Store, key store.Key) {
 			t.Helper()
-			state, err := limitertest.State(kind, rig.T0+rig.Sec, 3)
+			state, err := limitertest.State(kind, commandstest.T0+commandstest.Sec, 3)
 			if err == nil {
 				// An approximate window counts on.
-				limiter.Shift(&state, min(0, rig.T0+rig.Sec-state.ExpiresNs))
-				_, _, err = store.SetIf(s, rig.T0, key, state, store.Always)
+				limiter.Shift(&state, min(0, commandstest.T0+commandstest.Sec-state.ExpiresNs))
+				_, _, err = store.SetIf(s, commandstest.T0, key, state, store.Always)
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			operate(t, s, key, limiter.Operation{Verb: limiter.Expire, AtNs: rig.T0 + rig.Sec}) // a bucket
+			operate(t, s, key, limiter.Operation{Verb: limiter.Expire, AtNs: commandstest.T0 + commandstest.Sec}) // a bucket
 		}
 	}
 	return all
@@ -137,13 +137,13 @@ func bothStores(t *testing.T) map[string]opener {
 }
 
 // withKey is a rig on a store of which a key was made at its begin, if any, at a time after that.
-func withKey(t *testing.T, s store.Store, makeKey agedKey, afterNs int64) *rig.Rig {
+func withKey(t *testing.T, s store.Store, makeKey agedKey, afterNs int64) *commandstest.Rig {
 	t.Helper()
-	r := rig.New(func(c *commands.Config) { c.Store, c.Databases, c.StoreTimeout = s, 1, time.Minute })
+	r := commandstest.New(func(c *commands.Config) { c.Store, c.Databases, c.StoreTimeout = s, 1, time.Minute })
 	if makeKey != nil {
 		makeKey(t, s, store.Key{Name: []byte("k")})
 	}
-	r.Clock.Set(rig.T0 + afterNs)
+	r.Clock.Set(commandstest.T0 + afterNs)
 	return r
 }
 
@@ -169,9 +169,9 @@ func testAsNewIsAbsent(t *testing.T, open opener, makeKey agedKey, c *catalog.Co
 	ask := func(makeKey agedKey) (reply, after string) {
 		s, end := open()
 		defer end()
-		r := withKey(t, s, makeKey, rig.Sec)
-		reply, _, _ = rig.Converse(t, r.Session(), resptest.Encode(call...))
-		return reply, rig.Say(t, r.Session(), looks)
+		r := withKey(t, s, makeKey, commandstest.Sec)
+		reply, _, _ = commandstest.Converse(t, r.Session(), resptest.Encode(call...))
+		return reply, commandstest.Say(t, r.Session(), looks)
 	}
 	got, gotAfter := ask(makeKey)
 	want, wantAfter := ask(nil)
@@ -192,7 +192,7 @@ func TestLooksChangeNothing(t *testing.T) {
 		t.Helper()
 		expires(t, s, key)
 		o := limiter.Operation{
-			Verb: limiter.Reserve, Funnel: agedFunnel(t), Quantity: 3, ID: 2, TTLNs: 60 * rig.Sec,
+			Verb: limiter.Reserve, Funnel: agedFunnel(t), Quantity: 3, ID: 2, TTLNs: 60 * commandstest.Sec,
 		}
 		operate(t, s, key, o)
 	}
@@ -222,7 +222,7 @@ func TestLooksChangeNothing(t *testing.T) {
 				name == "a reservation that is cancelled" {
 				continue // the key is absent at once
 			}
-			for _, afterNs := range []int64{rig.Sec / 2, 2 * rig.Sec} {
+			for _, afterNs := range []int64{commandstest.Sec / 2, 2 * commandstest.Sec} {
 				s, end := open()
 				r := withKey(t, s, makeKey, afterNs)
 				testLooks(t, r, fmt.Sprintf("%s, %s, after %d ms", where, name, afterNs/1e6),
@@ -233,21 +233,21 @@ func TestLooksChangeNothing(t *testing.T) {
 	}
 }
 
-func testLooks(t *testing.T, r *rig.Rig, what string, watches bool, looks [][]string) {
+func testLooks(t *testing.T, r *commandstest.Rig, what string, watches bool, looks [][]string) {
 	t.Helper()
 	watcher, other := r.Session(), r.Session()
 	const state = "DUMP k\r\nPTTL k\r\n"
-	before := rig.Say(t, other, state)
+	before := commandstest.Say(t, other, state)
 	for _, look := range looks {
 		if watches {
-			rig.Say(t, watcher, "WATCH k\r\n")
+			commandstest.Say(t, watcher, "WATCH k\r\n")
 		}
-		rig.Converse(t, r.Session(), resptest.Encode(look...))
-		if got := rig.Say(t, other, state); got != before {
+		commandstest.Converse(t, r.Session(), resptest.Encode(look...))
+		if got := commandstest.Say(t, other, state); got != before {
 			t.Fatalf("%s: %s makes %q of %q", what, look, got, before)
 		}
-		got := rig.Say(t, watcher, "MULTI\r\nPING\r\nEXEC\r\n")
-		if !strings.HasSuffix(got, "*1\r\n"+rig.Pong) {
+		got := commandstest.Say(t, watcher, "MULTI\r\nPING\r\nEXEC\r\n")
+		if !strings.HasSuffix(got, "*1\r\n"+commandstest.Pong) {
 			t.Errorf("%s: %s is noticed by who watches the key: %q", what, look, got)
 		}
 	}

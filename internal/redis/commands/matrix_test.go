@@ -13,7 +13,7 @@ import (
 	"cellserver/internal/keep/persist"
 	"cellserver/internal/keep/persist/disk/disktest"
 	"cellserver/internal/redis/commands"
-	"cellserver/internal/redis/commands/rig"
+	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/test/resptest"
 	"cellserver/internal/wire/catalog"
 	"cellserver/internal/wire/peer"
@@ -52,7 +52,9 @@ func required(c *catalog.Command) (n int) {
 }
 
 // keeping has what needs a disk find one.
-func keeping(t *testing.T) func(*commands.Config) { return rig.Keeping(t, disktest.New(), time.Second) }
+func keeping(t *testing.T) func(*commands.Config) {
+	return commandstest.Keeping(t, disktest.New(), time.Second)
+}
 
 // eachCall visits every command that can be called, with a call of it.
 func eachCall(visit func(c *catalog.Command, call []string)) {
@@ -68,7 +70,7 @@ func eachCall(visit func(c *catalog.Command, call []string)) {
 func TestEveryCommandBesideAHeldKey(t *testing.T) {
 	eachCall(func(c *catalog.Command, call []string) {
 		t.Run(c.FullName(), func(t *testing.T) {
-			r := rig.New(keeping(t))
+			r := commandstest.New(keeping(t))
 			s, other := r.Session(), r.Session()
 			stop := make(chan struct{})
 			var wg sync.WaitGroup
@@ -79,16 +81,16 @@ func TestEveryCommandBesideAHeldKey(t *testing.T) {
 						return
 					default: // enough keys to meet every shard
 						for key := range 64 {
-							rig.Say(t, other, resptest.Encode("CL.THROTTLE", "held"+string(rune('A'+key)), "1000000", "1000000", "1"))
+							commandstest.Say(t, other, resptest.Encode("CL.THROTTLE", "held"+string(rune('A'+key)), "1000000", "1000000", "1"))
 						}
-						rig.Say(t, other, resptest.Encode("CL.THROTTLE", "held", "1000000", "1000000", "1"))
+						commandstest.Say(t, other, resptest.Encode("CL.THROTTLE", "held", "1000000", "1000000", "1"))
 					}
 				}
 			})
 			pipeline := "MULTI\r\nCL.THROTTLE held 4 1 10\r\n" + resptest.Encode(call...) + "EXEC\r\n"
-			got, _, status := rig.Converse(t, s, pipeline)
+			got, _, status := commandstest.Converse(t, s, pipeline)
 			if status == peer.NeedInput {
-				got += rig.Say(t, s, "CL.THROTTLE held 1000000 1000000 1 0\r\n") // whatever it was: the key can be had again
+				got += commandstest.Say(t, s, "CL.THROTTLE held 1000000 1000000 1 0\r\n") // whatever it was: the key can be had again
 			}
 			close(stop)
 			wg.Wait()
@@ -107,25 +109,25 @@ func TestRefusedTransactionsDoNothing(t *testing.T) {
 	for _, refused := range []string{"CONFIG SET slowlog-max-len 7", "MEMORY PURGE", "ACL LOAD", "SCRIPT FLUSH", "SCRIPT LOAD x"} {
 		for _, beside := range []string{"CL.THROTTLE k 4 1 10", "GET k", "DBSIZE", "EVAL \"return 1\" 1 k"} {
 			for _, order := range []string{beside + "\r\n" + refused + "\r\n", refused + "\r\n" + beside + "\r\n"} {
-				r := rig.New()
+				r := commandstest.New()
 				s, other := r.Session(), r.Session()
-				rig.Say(t, s, "WATCH w\r\nMULTI\r\n"+order)
+				commandstest.Say(t, s, "WATCH w\r\nMULTI\r\n"+order)
 				name := strings.ToLower(strings.Join(strings.Fields(refused)[:2], "|"))
 				want := "-EXECABORT Transaction discarded because of: '" + name + "' can not be executed in a transaction together with commands on keys; send it on its own\r\n"
-				if got := rig.Say(t, s, "EXEC\r\n"); got != want {
+				if got := commandstest.Say(t, s, "EXEC\r\n"); got != want {
 					t.Errorf("%q: got %q, want %q", order, got, want)
 				}
-				if got := rig.Say(t, other, "EXISTS k\r\nCONFIG GET slowlog-max-len\r\n"); got != ":0\r\n*2\r\n$15\r\nslowlog-max-len\r\n$1\r\n0\r\n" {
+				if got := commandstest.Say(t, other, "EXISTS k\r\nCONFIG GET slowlog-max-len\r\n"); got != ":0\r\n*2\r\n$15\r\nslowlog-max-len\r\n$1\r\n0\r\n" {
 					t.Errorf("%q: something was executed: %q", order, got)
 				}
-				rig.Say(t, other, "CL.THROTTLE w 4 1 10\r\n") // not watched any more
-				if got := rig.Say(t, s, "EXEC\r\nMULTI\r\nPING\r\nEXEC\r\n"); got != "-ERR EXEC without MULTI\r\n+OK\r\n+QUEUED\r\n*1\r\n"+rig.Pong {
+				commandstest.Say(t, other, "CL.THROTTLE w 4 1 10\r\n") // not watched any more
+				if got := commandstest.Say(t, s, "EXEC\r\nMULTI\r\nPING\r\nEXEC\r\n"); got != "-ERR EXEC without MULTI\r\n+OK\r\n+QUEUED\r\n*1\r\n"+commandstest.Pong {
 					t.Errorf("%q: afterwards %q", order, got)
 				}
 			}
 		}
-		alone := rig.Say(t, rig.New().Session(), "WATCH w\r\nMULTI\r\nPING\r\n"+refused+"\r\nEXEC\r\n")
-		if strings.Contains(alone, "EXECABORT") || !strings.Contains(alone, "*2\r\n"+rig.Pong) {
+		alone := commandstest.Say(t, commandstest.New().Session(), "WATCH w\r\nMULTI\r\nPING\r\n"+refused+"\r\nEXEC\r\n")
+		if strings.Contains(alone, "EXECABORT") || !strings.Contains(alone, "*2\r\n"+commandstest.Pong) {
 			t.Errorf("%s without keys: got %q", refused, alone)
 		}
 	}
@@ -143,9 +145,9 @@ func quoted(call []string) string {
 // TestEveryCommandInAScript is executed or refused, beside a key that the script holds, and the key can be had again.
 func TestEveryCommandInAScript(t *testing.T) {
 	eachCall(func(c *catalog.Command, call []string) {
-		s := rig.New(keeping(t)).Session()
+		s := commandstest.New(keeping(t)).Session()
 		script := "redis.call('cl.throttle', KEYS[1], 4, 1, 10) return redis.pcall(" + quoted(call) + ")"
-		got := rig.Say(t, s, resptest.Encode("EVAL", script, "1", "held")+"TTL held\r\n")
+		got := commandstest.Say(t, s, resptest.Encode("EVAL", script, "1", "held")+"TTL held\r\n")
 		all := resptest.ParseAll(t, got)
 		notAllowed := c.Flags&(catalog.FlagNoScript|catalog.FlagWhole|catalog.FlagNotWithKeys) != 0 || c.Refusal != ""
 		if notAllowed != (all[0].Kind == '-' && (strings.Contains(all[0].Text, "not allowed from script") ||
@@ -159,7 +161,7 @@ func TestEveryCommandInAScript(t *testing.T) {
 func TestEveryCommandBeforeAuth(t *testing.T) {
 	free := []string{"auth", "hello", "quit", "reset"}
 	eachCall(func(c *catalog.Command, call []string) {
-		got, _, _ := rig.Converse(t, rig.New(rig.WithPassword("secret")).Session(), resptest.Encode(call...))
+		got, _, _ := commandstest.Converse(t, commandstest.New(commandstest.WithPassword("secret")).Session(), resptest.Encode(call...))
 		if refused := strings.HasSuffix(got, "NOAUTH Authentication required.\r\n"); refused == slices.Contains(free, c.FullName()) {
 			t.Errorf("%s: got %q", c.FullName(), got)
 		}
@@ -173,15 +175,15 @@ func TestEveryCommandWithoutRights(t *testing.T) {
 		if c.Refusal != "" {
 			return
 		}
-		r := rig.New(keeping(t), func(c *commands.Config) {
+		r := commandstest.New(keeping(t), func(c *commands.Config) {
 			c.ACLFile = writeUsers(t, "user default on nopass ~* &* +@all", "user none on >pw ~* -@all")
 		})
 		if err := r.Engine.ReloadUsers(); err != nil {
 			t.Fatal(err)
 		}
 		s := r.Session()
-		rig.Say(t, s, "AUTH none pw\r\n")
-		got, _, _ := rig.Converse(t, s, resptest.Encode(call...))
+		commandstest.Say(t, s, "AUTH none pw\r\n")
+		got, _, _ := commandstest.Converse(t, s, resptest.Encode(call...))
 		if refused := strings.Contains(got, "no permissions to run"); refused == (c.Flags&catalog.FlagNoAuth != 0) {
 			t.Errorf("%s: got %q", c.FullName(), got)
 		}
@@ -203,7 +205,7 @@ func TestRightsComeFirst(t *testing.T) {
 	} {
 		users := writeUsers(t, "user default on nopass ~* &* +@all",
 			"user none on >pw ~* -@all +multi +exec +discard +eval")
-		r := rig.New(config, func(c *commands.Config) { c.ACLFile = users })
+		r := commandstest.New(config, func(c *commands.Config) { c.ACLFile = users })
 		if err := r.Engine.ReloadUsers(); err != nil {
 			t.Fatal(err)
 		}
@@ -213,7 +215,7 @@ func TestRightsComeFirst(t *testing.T) {
 				return
 			}
 			s := r.Session()
-			rig.Say(t, s, "AUTH none pw\r\n")
+			commandstest.Say(t, s, "AUTH none pw\r\n")
 			check := func(how, got, want string) {
 				if !strings.Contains(got, want) || strings.Count(got, "\r\n") != 1 {
 					t.Errorf("%s, %s %s: got %q, want %q", c.FullName(), state, how, got, want)
@@ -226,13 +228,13 @@ func TestRightsComeFirst(t *testing.T) {
 				check("with a hundred arguments", say(t, s, hundred...), "-ERR wrong number of arguments")
 			}
 			if state != "loading" || catalog.New().Lookup([]byte("multi")).Flags&catalog.FlagLoading != 0 {
-				rig.Say(t, s, "MULTI\r\n")
+				commandstest.Say(t, s, "MULTI\r\n")
 				want := noperm
 				if c.Flags&catalog.FlagNoMulti != 0 {
 					want = "-ERR Command not allowed inside a transaction\r\n"
 				}
 				check("behind MULTI", say(t, s, call...), want)
-				rig.Say(t, s, "DISCARD\r\n")
+				commandstest.Say(t, s, "DISCARD\r\n")
 			}
 			if state == "in memory" {
 				want := "-ERR The user executing the script can't run this command or subcommand"
@@ -245,9 +247,9 @@ func TestRightsComeFirst(t *testing.T) {
 	}
 }
 
-func say(t *testing.T, s *rig.Client, call ...string) string {
+func say(t *testing.T, s *commandstest.Client, call ...string) string {
 	t.Helper()
-	return rig.Say(t, s, resptest.Encode(call...))
+	return commandstest.Say(t, s, resptest.Encode(call...))
 }
 
 func writeUsers(t *testing.T, lines ...string) (file string) {

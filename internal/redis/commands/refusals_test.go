@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"cellserver/internal/redis/commands/rig"
+	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/test/resptest"
 )
 
@@ -32,7 +32,7 @@ func TestRefusalsOfLibraries(t *testing.T) {
 		{"a log of times", "LTRIM k 0 9", "CL.SLIDINGWINDOW"},
 		{"a semaphore", "SADD k holder", "CL.CONCURRENCY"},
 	} {
-		s := rig.New().Session()
+		s := commandstest.New().Session()
 		helps := func(sent, line string) {
 			t.Helper()
 			if !strings.HasPrefix(line, "-ERR cellserver keeps limits, not ") || !strings.Contains(line, ": "+tt.instead+" ") ||
@@ -42,19 +42,19 @@ func TestRefusalsOfLibraries(t *testing.T) {
 			}
 		}
 		call := tt.call + "\r\n"
-		lines := strings.SplitAfter(rig.Say(t, s, "PING\r\n"+call+"PING\r\n"), "\r\n")
-		if len(lines) != 4 || lines[0] != rig.Pong || lines[2] != rig.Pong {
+		lines := strings.SplitAfter(commandstest.Say(t, s, "PING\r\n"+call+"PING\r\n"), "\r\n")
+		if len(lines) != 4 || lines[0] != commandstest.Pong || lines[2] != commandstest.Pong {
 			t.Fatalf("%s: in a pipeline: %q", tt.library, lines)
 		}
 		helps("in a pipeline", lines[1])
 		words := "'" + strings.Join(strings.Fields(tt.call), "','") + "'"
-		raised := rig.Say(t, s, resptest.Encode("EVAL", "return redis.call("+words+")", "1", "k"))
+		raised := commandstest.Say(t, s, resptest.Encode("EVAL", "return redis.call("+words+")", "1", "k"))
 		helps("in a script", raised)
 		if !strings.Contains(raised, " script: ") || !strings.HasSuffix(raised, ", on @user_script:1.\r\n") {
 			t.Errorf("%s: the script raised %q", tt.library, raised)
 		}
-		helps("caught by a script", rig.Say(t, s, resptest.Encode("EVAL", "return redis.pcall("+words+")", "1", "k")))
-		if got := rig.Say(t, s, "EXISTS k\r\n"); got != ":0\r\n" {
+		helps("caught by a script", commandstest.Say(t, s, resptest.Encode("EVAL", "return redis.pcall("+words+")", "1", "k")))
+		if got := commandstest.Say(t, s, "EXISTS k\r\n"); got != ":0\r\n" {
 			t.Errorf("%s: afterwards %q", tt.library, got)
 		}
 	}
@@ -63,19 +63,19 @@ func TestRefusalsOfLibraries(t *testing.T) {
 // TestRefusalsInMulti: a refused command is refused where it would be queued, and aborts EXEC; a value of SET is found out in EXEC
 // only, and the other commands are executed, as in Redis.
 func TestRefusalsInMulti(t *testing.T) {
-	s := rig.New().Session()
-	got := rig.Say(t, s, "MULTI\r\nCL.THROTTLE k 4 1 10\r\nINCR n\r\nEXEC\r\nEXISTS k\r\n")
+	s := commandstest.New().Session()
+	got := commandstest.Say(t, s, "MULTI\r\nCL.THROTTLE k 4 1 10\r\nINCR n\r\nEXEC\r\nEXISTS k\r\n")
 	const want = "+OK\r\n+QUEUED\r\n-ERR cellserver keeps limits, not counters: CL.FIXEDWINDOW key max_count period counts and decides in one call; " +
 		"see cellserver's docs/RECIPES.md#counters\r\n-EXECABORT Transaction discarded because of previous errors.\r\n:0\r\n"
 	if got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	got = rig.Say(t, s, "MULTI\r\nCL.THROTTLE k 4 1 10\r\nSET n 1\r\nEXEC\r\nEXISTS k\r\n")
+	got = commandstest.Say(t, s, "MULTI\r\nCL.THROTTLE k 4 1 10\r\nSET n 1\r\nEXEC\r\nEXISTS k\r\n")
 	if !strings.HasPrefix(got, "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n*5\r\n") || !strings.Contains(got, "-ERR cellserver keeps limits, not values: ") ||
 		!strings.HasSuffix(got, "\r\n:1\r\n") {
 		t.Errorf("got %q", got)
 	}
-	if got := rig.Say(t, s, "INCR\r\nINCR a b\r\n"); got != strings.Repeat("-ERR wrong number of arguments for 'incr' command\r\n", 2) {
+	if got := commandstest.Say(t, s, "INCR\r\nINCR a b\r\n"); got != strings.Repeat("-ERR wrong number of arguments for 'incr' command\r\n", 2) {
 		t.Errorf("got %q", got)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"cellserver/internal/redis/commands"
-	"cellserver/internal/redis/commands/rig"
+	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
 	"cellserver/internal/store/storetest"
@@ -82,8 +82,8 @@ func TestEveryCommandOverRemote(t *testing.T) {
 		eachCall(func(c *catalog.Command, _ []string) {
 			in := "CL.THROTTLE held 4 1 10\r\n" + pattern.before + resptest.Encode(remoteCall(c)...) + pattern.behind
 			on, remote := onRemote()
-			got, left, status := rig.Converse(t, rig.New(remote).Session(), in)
-			want, wantLeft, wantStatus := rig.Converse(t, rig.New(func(c *commands.Config) { c.Databases = 1 }).Session(), in)
+			got, left, status := commandstest.Converse(t, commandstest.New(remote).Session(), in)
+			want, wantLeft, wantStatus := commandstest.Converse(t, commandstest.New(func(c *commands.Config) { c.Databases = 1 }).Session(), in)
 			wantNothingWithin(t, on)
 			gotAll, wantAll := resptest.ParseAll(t, got), resptest.ParseAll(t, want)
 			whole := c.Flags&catalog.FlagWhole != 0 && pattern.name == "EXEC"
@@ -106,11 +106,11 @@ func TestEveryCommandWhileTheStoreFails(t *testing.T) {
 	const down = "-" + storetest.LineDown + "\r\n"
 	eachCall(func(c *catalog.Command, _ []string) {
 		on, remote := onRemote()
-		r := rig.New(remote)
+		r := commandstest.New(remote)
 		on.Fail(store.Failure{Line: storetest.LineDown})
 		s := r.Session()
 		call := resptest.Encode(remoteCall(c)...)
-		got, _, status := rig.Converse(t, s, call)
+		got, _, status := commandstest.Converse(t, s, call)
 		own := slices.Contains([]string{ // what the server itself knows: limits, scripts and figures
 			"cl.check", "cl.top", "evalsha", "evalsha_ro", "info",
 		}, c.FullName())
@@ -121,13 +121,13 @@ func TestEveryCommandWhileTheStoreFails(t *testing.T) {
 		if status != peer.NeedInput || c.FullName() == "monitor" || c.FullName() == "client|reply" {
 			return
 		}
-		rig.Say(t, s, "RESET\r\n")
-		got = rig.Say(t, s, "MULTI\r\nCL.THROTTLE held 4 1 10\r\nEXEC\r\nDISCARD\r\n")
+		commandstest.Say(t, s, "RESET\r\n")
+		got = commandstest.Say(t, s, "MULTI\r\nCL.THROTTLE held 4 1 10\r\nEXEC\r\nDISCARD\r\n")
 		if want := "+OK\r\n+QUEUED\r\n" + down + "-ERR DISCARD without MULTI\r\n"; got != want {
 			t.Errorf("%s: then got %q", c.FullName(), got)
 		}
 		on.Fail(nil)
-		if got := rig.Say(t, s, "DEL held\r\nCL.THROTTLE held 4 1 10\r\n"); !strings.HasSuffix(got, resptest.Ints(0, 5, 4, -1, 10)) {
+		if got := commandstest.Say(t, s, "DEL held\r\nCL.THROTTLE held 4 1 10\r\n"); !strings.HasSuffix(got, resptest.Ints(0, 5, 4, -1, 10)) {
 			t.Errorf("%s: when the store is back: got %q", c.FullName(), got)
 		}
 		wantNothingWithin(t, on)
@@ -137,7 +137,7 @@ func TestEveryCommandWhileTheStoreFails(t *testing.T) {
 // TestRefusedOverRemote: what the store does not have is in no list, by itself or as a subcommand, and says why; all else is.
 func TestRefusedOverRemote(t *testing.T) {
 	_, remote := onRemote()
-	s := rig.New(remote).Session()
+	s := commandstest.New(remote).Session()
 	refused := map[string]bool{}
 	for _, row := range catalog.RemoteRows() {
 		c := catalog.New().LookupFull([]byte(row.Name))
@@ -148,15 +148,15 @@ func TestRefusedOverRemote(t *testing.T) {
 			continue
 		}
 		refused[row.Name] = true
-		if got, want := rig.Say(t, s, resptest.Encode(callWith(c, "k")...)), "-ERR "+row.Refusal+"\r\n"; got != want {
+		if got, want := commandstest.Say(t, s, resptest.Encode(callWith(c, "k")...)), "-ERR "+row.Refusal+"\r\n"; got != want {
 			t.Errorf("%s: got %q, want %q", row.Name, got, want)
 		}
-		if got := rig.Say(t, s, "MULTI\r\n"+resptest.Encode(callWith(c, "k")...)+"EXEC\r\n"); got != "+OK\r\n-ERR "+row.Refusal+"\r\n-EXECABORT Transaction discarded because of previous errors.\r\n" {
+		if got := commandstest.Say(t, s, "MULTI\r\n"+resptest.Encode(callWith(c, "k")...)+"EXEC\r\n"); got != "+OK\r\n-ERR "+row.Refusal+"\r\n-EXECABORT Transaction discarded because of previous errors.\r\n" {
 			t.Errorf("%s in MULTI: got %q", row.Name, got)
 		}
 	}
 	listed := map[string]bool{}
-	for _, name := range resptest.ParseAll(t, rig.Say(t, s, "COMMAND LIST\r\n"))[0].Elements {
+	for _, name := range resptest.ParseAll(t, commandstest.Say(t, s, "COMMAND LIST\r\n"))[0].Elements {
 		listed[name.Text] = true
 	}
 	catalog.New().Each(func(c *catalog.Command) {
@@ -164,10 +164,10 @@ func TestRefusedOverRemote(t *testing.T) {
 			t.Errorf("%s: listed is %t", name, listed[name])
 		}
 	})
-	if got := rig.Say(t, s, "CL.LIMIT HELP\r\nCOMMAND DOCS cl.limit\r\nCOMMAND INFO cl.limit cl.limit|set\r\n"); strings.Contains(got, "Defines a named limit") || strings.Contains(strings.ToLower(got), "cl.limit|set") {
+	if got := commandstest.Say(t, s, "CL.LIMIT HELP\r\nCOMMAND DOCS cl.limit\r\nCOMMAND INFO cl.limit cl.limit|set\r\n"); strings.Contains(got, "Defines a named limit") || strings.Contains(strings.ToLower(got), "cl.limit|set") {
 		t.Errorf("got %q", got)
 	}
-	if got := rig.Say(t, s, "SELECT 1\r\nMULTI\r\nSELECT 1\r\nCL.THROTTLE k 4 1 10\r\nEXEC\r\nUNWATCH\r\n"); got != "-ERR DB index is out of range\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n"+
+	if got := commandstest.Say(t, s, "SELECT 1\r\nMULTI\r\nSELECT 1\r\nCL.THROTTLE k 4 1 10\r\nEXEC\r\nUNWATCH\r\n"); got != "-ERR DB index is out of range\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n"+
 		"-ERR DB index is out of range\r\n"+resptest.Ints(0, 5, 4, -1, 10)+"+OK\r\n" {
 		t.Errorf("got %q", got)
 	}
@@ -178,14 +178,14 @@ func TestUsersOverRemote(t *testing.T) {
 	script := resptest.Encode("EVAL", "return redis.call('cl.throttle', KEYS[1], 4, 1, 10)", "1", "k")
 	replies := map[string]string{}
 	for name, over := range map[string]func(*commands.Config){"memory": func(*commands.Config) {}, "remote": func(c *commands.Config) { c.Store = storetest.NewRemote(shard.New()) }} {
-		r := rig.New(over, func(c *commands.Config) {
+		r := commandstest.New(over, func(c *commands.Config) {
 			c.ACLFile = writeUsers(t, "user default on nopass ~* &* +@all", "user may on >pw ~* +@all -del", "user mayNot on >pw ~* +@all -cl.throttle", "user other on >pw ~o* +@all")
 		})
 		if err := r.Engine.ReloadUsers(); err != nil {
 			t.Fatal(err)
 		}
 		for _, user := range []string{"may", "mayNot", "other"} {
-			replies[name] += rig.Say(t, r.Session(), "AUTH "+user+" pw\r\n"+script+"MULTI\r\n"+script+"TTL k\r\nCL.MTHROTTLE 1 k 4 1 10 1\r\nEXEC\r\n")
+			replies[name] += commandstest.Say(t, r.Session(), "AUTH "+user+" pw\r\n"+script+"MULTI\r\n"+script+"TTL k\r\nCL.MTHROTTLE 1 k 4 1 10 1\r\nEXEC\r\n")
 		}
 	}
 	if replies["memory"] != replies["remote"] || !strings.Contains(replies["remote"], resptest.Ints(0, 5, 4, -1, 10)) {

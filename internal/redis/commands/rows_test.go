@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"cellserver/internal/redis/commands"
-	"cellserver/internal/redis/commands/rig"
+	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/test/resptest"
 	"cellserver/internal/wire/catalog"
 )
@@ -19,12 +19,12 @@ func TestArityErrors(t *testing.T) {
 			if words == r.Arity || r.Arity < 0 && words >= -r.Arity || r.Subs != nil && words > 1 {
 				continue
 			}
-			got := rig.Say(t, rig.New().Session(), rig.CallOf(r, words)+resptest.Encode("PING"))
+			got := commandstest.Say(t, commandstest.New().Session(), commandstest.CallOf(r, words)+resptest.Encode("PING"))
 			code := "-ERR "
 			if r.Name == "exec" {
 				code = "-EXECABORT Transaction discarded because of: "
 			}
-			if want := code + "wrong number of arguments for '" + r.FullName() + "' command\r\n" + rig.Pong; got != want {
+			if want := code + "wrong number of arguments for '" + r.FullName() + "' command\r\n" + commandstest.Pong; got != want {
 				t.Errorf("%s with %d words: got %q, want %q", r.FullName(), words, got, want)
 			}
 		}
@@ -39,7 +39,7 @@ func TestNoAuth(t *testing.T) {
 		if r.Subs != nil && words > 1 {
 			return // its subcommands are visited
 		}
-		got, _, _ := rig.Converse(t, rig.New(rig.WithPassword("secret")).Session(), rig.CallOf(r, words))
+		got, _, _ := commandstest.Converse(t, commandstest.New(commandstest.WithPassword("secret")).Session(), commandstest.CallOf(r, words))
 		if refused := strings.HasSuffix(got, "NOAUTH Authentication required.\r\n"); refused == slices.Contains(free, r.FullName()) {
 			t.Errorf("%s before AUTH: got %q", r.FullName(), got)
 		}
@@ -48,13 +48,13 @@ func TestNoAuth(t *testing.T) {
 
 // TestScriptsOff: every command about scripts says how to have them, and is in no list.
 func TestScriptsOff(t *testing.T) {
-	s := rig.New(func(c *commands.Config) { c.Scripts = nil }).Session()
+	s := commandstest.New(func(c *commands.Config) { c.Scripts = nil }).Session()
 	for _, in := range []string{"EVAL x 0", "EVALSHA x 0", "EVAL_RO x 0", "EVALSHA_RO x 0", "SCRIPT LOAD x", "SCRIPT EXISTS x", "SCRIPT FLUSH", "SCRIPT KILL", "SCRIPT HELP"} {
-		if got := rig.Say(t, s, in+"\r\n"); got != "-ERR scripts are off: start the server without --lua=off\r\n" {
+		if got := commandstest.Say(t, s, in+"\r\n"); got != "-ERR scripts are off: start the server without --lua=off\r\n" {
 			t.Errorf("%s: got %q", in, got)
 		}
 	}
-	if got := rig.Say(t, s, "COMMAND INFO eval script script|load subscribe nosuch\r\nCOMMAND DOCS eval script|load\r\nCOMMAND LIST FILTERBY PATTERN *script*\r\n"); got !=
+	if got := commandstest.Say(t, s, "COMMAND INFO eval script script|load subscribe nosuch\r\nCOMMAND DOCS eval script|load\r\nCOMMAND LIST FILTERBY PATTERN *script*\r\n"); got !=
 		"*5\r\n$-1\r\n$-1\r\n$-1\r\n$-1\r\n$-1\r\n*0\r\n*0\r\n" {
 		t.Errorf("got %q", got)
 	}
@@ -72,9 +72,9 @@ func TestNoForgedReplies(t *testing.T) {
 		{"HELLO", "3", "SETNAME", evil}, {"HELLO", "3", "AUTH", evil, evil}, {"AUTH", evil}, {"AUTH", evil, evil},
 		{"SELECT", evil}, {"FLUSHALL", evil}, {"FLUSHDB", evil}, {"COMMAND", "LIST", "FILTERBY", evil, "x"},
 	} {
-		s := rig.New(rig.WithPassword("secret")).Session()
+		s := commandstest.New(commandstest.WithPassword("secret")).Session()
 		in := resptest.Encode(args...) + resptest.Encode("AUTH", "secret") + resptest.Encode(args...) + resptest.Encode("PING")
-		got := rig.Say(t, s, in)
+		got := commandstest.Say(t, s, in)
 		lines := strings.Split(got, "\r\n")
 		isError := func(line string) bool {
 			return strings.HasPrefix(line, "-") && !strings.ContainsFunc(line, func(r rune) bool { return r < ' ' || r > '~' })

@@ -12,7 +12,7 @@ import (
 	"cellserver/internal/keep/persist"
 	"cellserver/internal/keep/persist/disk/disktest"
 	"cellserver/internal/redis/commands"
-	"cellserver/internal/redis/commands/rig"
+	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/shard"
 	"cellserver/internal/test/resptest"
 	"cellserver/internal/wire/catalog"
@@ -56,9 +56,9 @@ func (d *hangingDisk) goOn() {
 const replyTimeout = 5 * time.Second
 
 // confirming has each reply wait for a disk, for as long as replyTimeout.
-func confirming(t *testing.T, d *hangingDisk) (*rig.Rig, *persist.Keeper) {
+func confirming(t *testing.T, d *hangingDisk) (*commandstest.Rig, *persist.Keeper) {
 	var k *persist.Keeper
-	r := rig.New(func(c *commands.Config) {
+	r := commandstest.New(func(c *commands.Config) {
 		c.Now = func() int64 { return time.Now().UnixNano() }
 		k = persist.New(persist.Config{
 			Dir: d, Store: c.Store.(*shard.Store), Now: c.Now, Timeout: replyTimeout,
@@ -99,7 +99,7 @@ func unconfirmedCases() []unconfirmedCase {
 	const limited = "*5\r\n:1\r\n:1\r\n:0\r\n:100000\r\n:100000\r\n"
 	return []unconfirmedCase{
 		{"a call", throttle, "!"},
-		{"a pipeline", "PING\r\n" + throttle + "PING\r\n" + throttle + throttle + denied + throttle + "PING\r\n", rig.Pong + "!" + rig.Pong + "!!" + limited + "!" + rig.Pong},
+		{"a pipeline", "PING\r\n" + throttle + "PING\r\n" + throttle + throttle + denied + throttle + "PING\r\n", commandstest.Pong + "!" + commandstest.Pong + "!!" + limited + "!" + commandstest.Pong},
 		{"several commands", throttle + "CL.FIXEDWINDOW w 2 60\r\nCL.SLIDINGWINDOW s 2 60\r\nRL.THROTTLE k 99 1 60\r\n", "!!!!"},
 		{"errors", throttle + "CL.THROTTLE k x 1 60\r\n" + throttle + "CL.FIXEDWINDOW k 2 60\r\nNOSUCH\r\n",
 			"!-Cell error: Store error: Couldn't parse as integer: x\r\n!-WRONGTYPE Operation against a key holding the wrong kind of value\r\n-ERR unknown command 'NOSUCH', with args beginning with: \r\n"},
@@ -108,17 +108,17 @@ func unconfirmedCases() []unconfirmedCase {
 		{"several keys", "CL.MTHROTTLE 2 a 9 1 60 1 b 9 1 60 1\r\n", "!"},
 		{"a turn", "CL.BTHROTTLE k 99 1 60 1 10\r\n", "!"},
 		{"a reservation", "CL.RESERVE k 99 1 60 1 100\r\nCL.CONCURRENCY ACQUIRE c 5 1000\r\n", "!!"},
-		{"a transaction", "PING\r\nMULTI\r\n" + throttle + "PING\r\n" + throttle + "EXEC\r\nPING\r\n", rig.Pong + "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n!" + rig.Pong},
+		{"a transaction", "PING\r\nMULTI\r\n" + throttle + "PING\r\n" + throttle + "EXEC\r\nPING\r\n", commandstest.Pong + "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n!" + commandstest.Pong},
 		{"a transaction that reads", throttle + "MULTI\r\n" + denied + "EXEC\r\n", "!+OK\r\n+QUEUED\r\n*1\r\n" + limited},
 		{"a script of one call", resptest.Encode("EVAL", "return redis.call('CL.THROTTLE', KEYS[1], unpack(ARGV))", "1", "k", "99", "1", "60"), "!"},
-		{"a script", resptest.Encode("EVAL", "return {redis.call('CL.THROTTLE', KEYS[1], 99, 1, 60)[1] + 0, 'two', {}}", "1", "k") + "PING\r\n", "!" + rig.Pong},
+		{"a script", resptest.Encode("EVAL", "return {redis.call('CL.THROTTLE', KEYS[1], 99, 1, 60)[1] + 0, 'two', {}}", "1", "k") + "PING\r\n", "!" + commandstest.Pong},
 		{"a script in a transaction", "MULTI\r\n" + resptest.Encode("EVAL", "return redis.call('CL.THROTTLE', KEYS[1], 99, 1, 60)[1] + 0", "1", "k") + "EXEC\r\n", "+OK\r\n+QUEUED\r\n!"},
 		{"a script that reads", throttle + resptest.Encode("EVAL", "return redis.call('EXISTS', KEYS[1]) + 5", "1", "full"), "!:6\r\n"},
-		{"what is skipped", throttle + "CLIENT REPLY SKIP\r\n" + throttle + throttle + "CLIENT REPLY SKIP\r\nDEL k\r\nPING\r\n", "!!" + rig.Pong},
+		{"what is skipped", throttle + "CLIENT REPLY SKIP\r\n" + throttle + throttle + "CLIENT REPLY SKIP\r\nDEL k\r\nPING\r\n", "!!" + commandstest.Pong},
 		{"what is muted", throttle + "CLIENT REPLY OFF\r\n" + throttle + "DEL k\r\nCLIENT REPLY ON\r\n" + throttle, "!+OK\r\n?"},
 		{"what ends the connection", throttle + "QUIT\r\n", "!+OK\r\n"},
 		{"what is no command", throttle + "*1\r\n+x\r\n", "!-ERR Protocol error: expected '$', got '+'\r\n"},
-		{"many", strings.Repeat("CL.THROTTLE k 9999 1 60\r\n", 1000) + "PING\r\n", strings.Repeat("!", 1000) + rig.Pong},
+		{"many", strings.Repeat("CL.THROTTLE k 9999 1 60\r\n", 1000) + "PING\r\n", strings.Repeat("!", 1000) + commandstest.Pong},
 	}
 }
 
@@ -132,10 +132,10 @@ func TestUnconfirmed(t *testing.T) {
 				d := newHangingDisk()
 				r, k := confirming(t, d)
 				s := r.Session()
-				rig.Say(t, r.Session(), "CL.THROTTLE full 0 1 100000\r\n")
+				commandstest.Say(t, r.Session(), "CL.THROTTLE full 0 1 100000\r\n")
 				d.hang()
 				began := time.Now()
-				got, left, status := rig.Converse(t, s, tt.in)
+				got, left, status := commandstest.Converse(t, s, tt.in)
 				if want := strings.NewReplacer("!", unconfirmed, "?", frozen).Replace(tt.want); got != want {
 					t.Errorf("got %.2000q\nwant %.2000q", got, want)
 				}
@@ -152,8 +152,8 @@ func TestUnconfirmed(t *testing.T) {
 				if left != "" || status != peer.NeedInput {
 					t.Errorf("status %d, left %.200q", status, left)
 				}
-				want := rig.Pong + "*5\r\n:0\r\n:10\r\n:9\r\n:-1\r\n:60\r\n"
-				if got := rig.Say(t, s, "PING\r\nCL.THROTTLE new 9 1 60\r\n"); got != want {
+				want := commandstest.Pong + "*5\r\n:0\r\n:10\r\n:9\r\n:-1\r\n:60\r\n"
+				if got := commandstest.Say(t, s, "PING\r\nCL.THROTTLE new 9 1 60\r\n"); got != want {
 					t.Errorf("then got %q", got)
 				}
 			})
@@ -169,26 +169,26 @@ func TestUnconfirmedIsCharged(t *testing.T) {
 		r, k := confirming(t, d)
 		s, other := r.Session(), r.Session()
 		d.hang()
-		if got := rig.Say(t, s, "CL.THROTTLE k 9 1 60\r\n"); got != unconfirmed {
+		if got := commandstest.Say(t, s, "CL.THROTTLE k 9 1 60\r\n"); got != unconfirmed {
 			t.Errorf("got %q", got)
 		}
 		// From then on nothing is changed that could not be confirmed.
-		if got := rig.Say(t, other, "CL.THROTTLE k 9 1 60\r\nEXISTS k\r\n"); got != frozen+":1\r\n" {
+		if got := commandstest.Say(t, other, "CL.THROTTLE k 9 1 60\r\nEXISTS k\r\n"); got != frozen+":1\r\n" {
 			t.Errorf("got %q", got)
 		}
-		info := rig.Say(t, other, "INFO persistence\r\n")
+		info := commandstest.Say(t, other, "INFO persistence\r\n")
 		if !strings.Contains(info, "cell_disk_status:err\r\n") ||
 			!strings.Contains(info, "cell_waiting_replies:0\r\n") {
 			t.Errorf("INFO says %q", info)
 		}
-		info = rig.Say(t, other, "INFO errorstats\r\n")
+		info = commandstest.Say(t, other, "INFO errorstats\r\n")
 		if !strings.Contains(info, "errorstat_MISCONF:count=2\r\n") {
 			t.Errorf("INFO says %q", info)
 		}
 		d.goOn()
 		synctest.Wait()
 		const look, charged = "CL.THROTTLE k 9 1 60 0\r\n", "*5\r\n:0\r\n:10\r\n:9\r\n:-1\r\n:55\r\n"
-		if got := rig.Say(t, other, look); got != charged {
+		if got := commandstest.Say(t, other, look); got != charged {
 			t.Errorf("got %q", got)
 		}
 		if st := k.Status(); st.Fault != nil || k.Frozen() {
@@ -198,8 +198,8 @@ func TestUnconfirmedIsCharged(t *testing.T) {
 		if _, err := persist.ReadDir(t.Context(), d.Kill(), kept, time.Now().UnixNano()); err != nil {
 			t.Fatal(err)
 		}
-		again := rig.New(func(c *commands.Config) { c.Store, c.Now = kept, r.Config.Now }).Session()
-		if rig.Say(t, again, look) != charged {
+		again := commandstest.New(func(c *commands.Config) { c.Store, c.Now = kept, r.Config.Now }).Session()
+		if commandstest.Say(t, again, look) != charged {
 			t.Error("the disk has another state")
 		}
 	})
@@ -218,7 +218,7 @@ func TestEveryWriteIsAnsweredInTime(t *testing.T) {
 				d.hang()
 				defer d.goOn()
 				began := time.Now()
-				got, left, status := rig.Converse(t, r.Session(), in)
+				got, left, status := commandstest.Converse(t, r.Session(), in)
 				if took := time.Since(began); took > 2*replyTimeout || status != peer.NeedInput ||
 					left != "" {
 					t.Errorf("%.200q: %q, status %d, after %v", in, got, status, took)

@@ -14,7 +14,7 @@ import (
 	"cellserver/internal/base/often"
 	"cellserver/internal/decide"
 	"cellserver/internal/decide/clients"
-	"cellserver/internal/decide/limits"
+	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/decide/queue"
 	"cellserver/internal/funnel"
@@ -40,7 +40,7 @@ type Config struct {
 	Records           *observe.Records
 	Clients           *clients.Register
 	NewKeys           *clients.NewKeys
-	NamedLimits       *limits.Registry
+	NamedLimits       *namedlimit.Registry
 	Reading           funnel.Reading
 	Databases         int
 	MaxKeyBytes       int

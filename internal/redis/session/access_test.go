@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"cellserver/internal/redis/commands/rig"
+	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/test/resptest"
 	"cellserver/internal/wire/peer"
 )
@@ -26,7 +26,7 @@ func denyCommand(name string) string {
 
 // TestUsersMayWhatTheirRulesSay: at the top, behind MULTI and in scripts, also in those that need no interpreter.
 func TestUsersMayWhatTheirRulesSay(t *testing.T) {
-	r := rig.NewUserRig(t, openDefault,
+	r := commandstest.NewUserRig(t, openDefault,
 		"user app on >pw ~a:* +@all -@dangerous",
 		"user reader on >pw %R~a:* +@read +@scripting +ping",
 		"user writer on >pw ~* +eval +evalsha +eval_ro -cl.throttle",
@@ -64,7 +64,7 @@ func TestUsersMayWhatTheirRulesSay(t *testing.T) {
 		{"reader", resptest.Encode("EVAL_RO", "return redis.call('get', KEYS[1])", "1", "a:1"), "$-1\r\n"},
 		{"reader", resptest.Encode("EVAL_RO", native, "1", "a:1", "4", "1", "10"), scriptNoRun},
 		{"writer", resptest.Encode("EVAL", native, "1", "a:1", "4", "1", "10"), scriptNoRun},
-		{"writer", resptest.Encode("EVALSHA", rig.SHAOf(native), "1", "a:1", "4", "1", "10"), scriptNoRun},
+		{"writer", resptest.Encode("EVALSHA", commandstest.SHAOf(native), "1", "a:1", "4", "1", "10"), scriptNoRun},
 		{"writer", resptest.Encode("EVAL_RO", native, "1", "a:1", "4", "1", "10"), scriptNoRun},
 		{"writer", "MULTI\r\n", denyCommand("multi")},
 		{"caller", "CL.THROTTLE a:1 4 1 10\r\nPING\r\n", first + denyCommand("ping")},
@@ -76,7 +76,7 @@ func TestUsersMayWhatTheirRulesSay(t *testing.T) {
 		if tt.user != "default" {
 			s = r.Login(tt.user)
 		}
-		if got := rig.Say(t, s, tt.in); !strings.HasPrefix(got, tt.want) {
+		if got := commandstest.Say(t, s, tt.in); !strings.HasPrefix(got, tt.want) {
 			t.Errorf("%s, %q: got %q, want %q", tt.user, tt.in, got, tt.want)
 		}
 		s.Close()
@@ -94,7 +94,7 @@ func TestRefundsAreARight(t *testing.T) {
 	noDel := strings.TrimSuffix(denyCommand("del"), "\r\n") + refund + "\r\n"
 	noKey := strings.TrimSuffix(denyKey, "\r\n") + refund + "\r\n"
 	returned := resptest.Ints(0, 5, 5, -1, 0)
-	r := rig.NewUserRig(t, openDefault,
+	r := commandstest.NewUserRig(t, openDefault,
 		"user caller on >pw ~* +cl.throttle +multi +exec +eval",
 		"user fast on >pw ~* +@all -@refill",
 		"user partly on >pw ~* +cl.throttle +eval (~a* +del)",
@@ -141,12 +141,12 @@ func TestRefundsAreARight(t *testing.T) {
 		if tt.user != "default" {
 			s = r.Login(tt.user)
 		}
-		if got := rig.Say(t, s, tt.in); !strings.HasPrefix(got, tt.want) {
+		if got := commandstest.Say(t, s, tt.in); !strings.HasPrefix(got, tt.want) {
 			t.Errorf("%s, %q: got %q, want %q", tt.user, tt.in, got, tt.want)
 		}
 		s.Close()
 		object := ""
-		for _, e := range resptest.ParseAll(t, rig.Say(t, r.Session(), "ACL LOG\r\nACL LOG RESET\r\n"))[0].Elements {
+		for _, e := range resptest.ParseAll(t, commandstest.Say(t, r.Session(), "ACL LOG\r\nACL LOG RESET\r\n"))[0].Elements {
 			object += e.Field("object").Text
 		}
 		if object != tt.object {
@@ -157,31 +157,31 @@ func TestRefundsAreARight(t *testing.T) {
 
 // TestRefundsAreForbiddenUnderATransaction: also in EXEC, if DEL was allowed when the call was queued.
 func TestRefundsAreForbiddenUnderATransaction(t *testing.T) {
-	r := rig.NewUserRig(t, openDefault)
+	r := commandstest.NewUserRig(t, openDefault)
 	s := r.Session()
-	rig.Say(t, s, "CL.THROTTLE a 4 1 10\r\nMULTI\r\nCL.THROTTLE a 4 1 10 -1\r\nCL.THROTTLE a 4 1 10\r\n")
+	commandstest.Say(t, s, "CL.THROTTLE a 4 1 10\r\nMULTI\r\nCL.THROTTLE a 4 1 10 -1\r\nCL.THROTTLE a 4 1 10\r\n")
 	r.Rewrite("user default on nopass ~* &* +@all -del")
 	want := "*2\r\n" + aclChanged + "no permission to execute the command or subcommand\r\n" + resptest.Ints(0, 5, 3, -1, 20)
-	if got := rig.Say(t, s, "EXEC\r\n"); got != want {
+	if got := commandstest.Say(t, s, "EXEC\r\n"); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
 // TestRulesChangeUnderATransaction: what was queued is asked for again, and the rest is executed.
 func TestRulesChangeUnderATransaction(t *testing.T) {
-	r := rig.NewUserRig(t, openDefault)
+	r := commandstest.NewUserRig(t, openDefault)
 	s := r.Session()
-	rig.Say(t, s, "MULTI\r\nCL.THROTTLE b 4 1 10\r\nFLUSHDB\r\nCL.THROTTLE a 4 1 10\r\n")
+	commandstest.Say(t, s, "MULTI\r\nCL.THROTTLE b 4 1 10\r\nFLUSHDB\r\nCL.THROTTLE a 4 1 10\r\n")
 	r.Rewrite("user default on nopass ~a* &* +@all -flushdb")
 	if s.Conn.Killed.Load() {
 		t.Error("the default user's connections are ended")
 	}
 	want := "*3\r\n" + aclChanged + "no permission to touch the specified keys\r\n" +
 		aclChanged + "no permission to execute the command or subcommand\r\n" + resptest.Ints(0, 5, 4, -1, 10)
-	if got := rig.Say(t, s, "EXEC\r\n"); got != want {
+	if got := commandstest.Say(t, s, "EXEC\r\n"); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	for _, e := range resptest.ParseAll(t, rig.Say(t, s, "ACL LOG\r\n"))[0].Elements {
+	for _, e := range resptest.ParseAll(t, commandstest.Say(t, s, "ACL LOG\r\n"))[0].Elements {
 		if e.Field("context").Text != "multi" {
 			t.Errorf("logged %+v", e)
 		}
@@ -193,7 +193,7 @@ func TestRulesChangeUnderATransaction(t *testing.T) {
 
 // TestCertificateNamesAreUsers, where there is such a user and it is on.
 func TestCertificateNamesAreUsers(t *testing.T) {
-	r := rig.NewUserRig(t, "user default off", "user app on >pw ~a* +@all", "user off off >pw ~* +@all")
+	r := commandstest.NewUserRig(t, "user default off", "user app on >pw ~a* +@all", "user off off >pw ~* +@all")
 	for _, tt := range []struct{ name, want string }{
 		{"app", "$3\r\napp\r\n"},
 		{"off", noAuth},
@@ -201,7 +201,7 @@ func TestCertificateNamesAreUsers(t *testing.T) {
 		{"", noAuth},
 	} {
 		s := r.SessionOf(peer.Peer{Addr: "192.0.2.1:5000", TLS: true, CertName: tt.name})
-		if got := rig.Say(t, s, "ACL WHOAMI\r\nRESET\r\nACL WHOAMI\r\n"); got != tt.want+"+RESET\r\n"+tt.want {
+		if got := commandstest.Say(t, s, "ACL WHOAMI\r\nRESET\r\nACL WHOAMI\r\n"); got != tt.want+"+RESET\r\n"+tt.want {
 			t.Errorf("a certificate of %q: got %q, want %q twice", tt.name, got, tt.want)
 		}
 	}
@@ -209,7 +209,7 @@ func TestCertificateNamesAreUsers(t *testing.T) {
 
 // TestACLLogTellsWhere something was denied.
 func TestACLLogTellsWhere(t *testing.T) {
-	r := rig.NewUserRig(t, openDefault, "user app on >pw ~a* +@all -flushdb")
+	r := commandstest.NewUserRig(t, openDefault, "user app on >pw ~a* +@all -flushdb")
 	for _, tt := range []struct{ in, context, reason, object string }{
 		{"FLUSHDB\r\n", "toplevel", "command", "flushdb"},
 		{"GET b\r\n", "toplevel", "key", "b"},
@@ -218,9 +218,9 @@ func TestACLLogTellsWhere(t *testing.T) {
 		{"AUTH app wrong\r\n", "toplevel", "auth", "AUTH"},
 	} {
 		s := r.Login("app")
-		rig.Say(t, s, tt.in)
+		commandstest.Say(t, s, tt.in)
 		s.Close()
-		log := resptest.ParseAll(t, rig.Say(t, r.Session(), "ACL LOG 1\r\nACL LOG RESET\r\n"))[0].Elements
+		log := resptest.ParseAll(t, commandstest.Say(t, r.Session(), "ACL LOG 1\r\nACL LOG RESET\r\n"))[0].Elements
 		if len(log) != 1 {
 			t.Errorf("%q: %d entries", tt.in, len(log))
 			continue

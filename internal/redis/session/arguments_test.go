@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"cellserver/internal/redis/commands/rig"
+	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/resp"
 	"cellserver/internal/test/racetest"
 	"cellserver/internal/test/resptest"
@@ -78,7 +78,7 @@ func listsOf(name string) (calls []string) {
 		calls = append(calls, command(many, []string{name, native, "1", "k", "4", "1", "10"}),
 			command(many, []string{name, "return redis.call('cl.throttle', KEYS[1], unpack(ARGV))", "1", "k"}))
 	case "evalsha", "evalsha_ro":
-		add(many, name+" "+rig.SHAOf("return 1")+" 0", "x")
+		add(many, name+" "+commandstest.SHAOf("return 1")+" 0", "x")
 	case "expire", "pexpire", "expireat", "pexpireat":
 		add(many, name+" k 1", "nx")
 	case "hello":
@@ -111,7 +111,7 @@ type turn struct {
 }
 
 // turns feeds calls to a session, and returns what its worst turn was.
-func turns(t *testing.T, r *rig.Rig, s *rig.Client, in string, handed *int) (worst turn, replies string) {
+func turns(t *testing.T, r *commandstest.Rig, s *commandstest.Client, in string, handed *int) (worst turn, replies string) {
 	t.Helper()
 	for left := in; ; <-s.Conn.Woken {
 		release := r.Engine.HoldBackground()
@@ -152,10 +152,10 @@ func TestManyArguments(t *testing.T) {
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			check := func(call, before string) {
-				r, handed := rig.NewUserRig(t, rules), 0
+				r, handed := commandstest.NewUserRig(t, rules), 0
 				r.Engine.CountHanded(func(args int) { handed = max(handed, args) })
 				s := r.Session()
-				rig.Say(t, s, before)
+				commandstest.Say(t, s, before)
 				got, replies := turns(t, r.Rig, s, call, &handed)
 				if got.handed > resp.LongArgs || got.allocated > len(call)+most {
 					t.Errorf("%.50q behind %q: %d arguments were handed to a handler, "+
@@ -190,9 +190,9 @@ func TestManyArgumentsInMulti(t *testing.T) {
 		{most + 1, "+OK\r\n-ERR transaction is longer than 4194304 bytes, the limit of --max-command-bytes\r\n" +
 			"-EXECABORT Transaction discarded because of previous errors.\r\n"},
 	} {
-		s := rig.New().Session()
+		s := commandstest.New().Session()
 		call := command(tt.arguments, []string{"EXISTS"})
-		if got := rig.Say(t, s, "MULTI\r\n"+call+"EXEC\r\n"); got != tt.want {
+		if got := commandstest.Say(t, s, "MULTI\r\n"+call+"EXEC\r\n"); got != tt.want {
 			t.Errorf("%d arguments: got %.200q, want %q", tt.arguments, got, tt.want)
 		}
 	}
@@ -202,12 +202,12 @@ func TestManyArgumentsInMulti(t *testing.T) {
 func TestMostNames(t *testing.T) {
 	for _, call := range []string{"INFO", "LATENCY RESET", "LATENCY HISTOGRAM", "CONFIG GET", "COMMAND INFO", "COMMAND DOCS"} {
 		const most = 128
-		s := rig.New().Session()
-		if got := rig.Say(t, s, call+strings.Repeat(" x", most)+"\r\n"); strings.HasPrefix(got, "-") {
+		s := commandstest.New().Session()
+		if got := commandstest.Say(t, s, call+strings.Repeat(" x", most)+"\r\n"); strings.HasPrefix(got, "-") {
 			t.Errorf("%s: got %.100q", call, got)
 		}
 		want := "-ERR more than 128 names or patterns; ask for all of them instead\r\n"
-		if got := rig.Say(t, s, call+strings.Repeat(" x", most+1)+"\r\n"); got != want {
+		if got := commandstest.Say(t, s, call+strings.Repeat(" x", most+1)+"\r\n"); got != want {
 			t.Errorf("%s: got %.100q, want %q", call, got, want)
 		}
 	}
@@ -221,12 +221,12 @@ func TestManyArgumentsInLine(t *testing.T) {
 		"PING":          "-ERR more than 1024 arguments for 'ping'; send fewer at once\r\n",
 		"LATENCY RESET": "-ERR more than 1024 arguments for 'latency|reset'; send fewer at once\r\n",
 	} {
-		r := rig.New()
+		r := commandstest.New()
 		handed := 0
 		s := r.Session()
-		rig.Say(t, s, "CL.THROTTLE k 1 1 10\r\n")
+		commandstest.Say(t, s, "CL.THROTTLE k 1 1 10\r\n")
 		r.Engine.CountHanded(func(args int) { handed = max(handed, args) })
-		if got := rig.Say(t, s, name+strings.Repeat(" k", words)+"\r\n"); got != want ||
+		if got := commandstest.Say(t, s, name+strings.Repeat(" k", words)+"\r\n"); got != want ||
 			handed > resp.LongArgs {
 			t.Errorf("%s: got %.100q, and %d arguments were handed to a handler", name, got, handed)
 		}

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"cellserver/internal/decide/observe"
-	"cellserver/internal/redis/commands/rig"
+	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/test/resptest"
 )
 
@@ -27,9 +27,9 @@ func TestBatching(t *testing.T) {
 		{name: "as many as a batch holds", in: many(observe.MaxBatch), readings: 2},
 		{name: "one more", in: many(observe.MaxBatch + 1), readings: 2 * 2},
 		{name: "many", in: many(3*observe.MaxBatch - 1), readings: 3 * 2},
-		{name: "a full batch and a PING", in: many(observe.MaxBatch) + "PING\r\n", readings: 2 + 2, between: rig.Pong},
-		{name: "PING in front", in: "PING\r\n" + many(2), readings: 2 + 2, between: rig.Pong},
-		{name: "PING between", in: many(2) + "PING\r\n" + many(2), readings: 2*2 + 2, between: rig.Pong},
+		{name: "a full batch and a PING", in: many(observe.MaxBatch) + "PING\r\n", readings: 2 + 2, between: commandstest.Pong},
+		{name: "PING in front", in: "PING\r\n" + many(2), readings: 2 + 2, between: commandstest.Pong},
+		{name: "PING between", in: many(2) + "PING\r\n" + many(2), readings: 2*2 + 2, between: commandstest.Pong},
 		{name: "an error between", in: many(2) + refused + many(2), readings: 2 * 2,
 			between: "-Cell error: Store error: Couldn't parse as integer: x\r\n"},
 		{name: "an unknown command between", in: many(2) + "FOO\r\n" + many(2), readings: 2 * 2,
@@ -42,10 +42,10 @@ func TestBatching(t *testing.T) {
 		{name: "DBSIZE reads the clock for itself, and is timed aside", in: many(2) + "DBSIZE\r\n", readings: 2 + 2 + 4 + 2, between: ":1\r\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := rig.New()
+			r := commandstest.New()
 			s := r.Session()
 			r.Clock.StepBy(1) // a little at each reading, to be seen in nothing but the count
-			got := rig.Say(t, s, tt.in)
+			got := commandstest.Say(t, s, tt.in)
 			if got := r.Clock.Readings(); got != tt.readings {
 				t.Errorf("the clock was read %d times, want %d", got, tt.readings)
 			}
@@ -71,20 +71,20 @@ func TestBatching(t *testing.T) {
 
 // TestOneTimePerBatch: an hour between two readings would let the second call pass.
 func TestOneTimePerBatch(t *testing.T) {
-	r := rig.New()
-	r.Clock.StepBy(3600 * rig.Sec)
-	got := rig.Say(t, r.Session(), "CL.THROTTLE k 0 1 60\r\nCL.THROTTLE k 0 1 60\r\nPING\r\nCL.THROTTLE k 0 1 60\r\n")
-	if want := resptest.Ints(0, 1, 0, -1, 60) + resptest.Ints(1, 1, 0, 60, 60) + rig.Pong + resptest.Ints(0, 1, 0, -1, 60); got != want {
+	r := commandstest.New()
+	r.Clock.StepBy(3600 * commandstest.Sec)
+	got := commandstest.Say(t, r.Session(), "CL.THROTTLE k 0 1 60\r\nCL.THROTTLE k 0 1 60\r\nPING\r\nCL.THROTTLE k 0 1 60\r\n")
+	if want := resptest.Ints(0, 1, 0, -1, 60) + resptest.Ints(1, 1, 0, 60, 60) + commandstest.Pong + resptest.Ints(0, 1, 0, -1, 60); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
 // TestDatabasesInAPipeline: SELECT counts for what follows it, not for what stands before it.
 func TestDatabasesInAPipeline(t *testing.T) {
-	s := rig.New().Session()
+	s := commandstest.New().Session()
 	const throttle = "CL.THROTTLE k 0 1 60\r\n"
 	first, second := resptest.Ints(0, 1, 0, -1, 60), resptest.Ints(1, 1, 0, 60, 60)
-	got := rig.Say(t, s, throttle+"SELECT 1\r\n"+throttle+throttle+"SELECT 99\r\n"+throttle+"DBSIZE\r\nSELECT 0\r\n"+
+	got := commandstest.Say(t, s, throttle+"SELECT 1\r\n"+throttle+throttle+"SELECT 99\r\n"+throttle+"DBSIZE\r\nSELECT 0\r\n"+
 		throttle+"SELECT 2\r\nDBSIZE\r\nEXISTS k\r\n"+throttle+"FLUSHDB\r\nSELECT 1\r\nEXISTS k\r\n")
 	want := first + "+OK\r\n" + first + second + "-ERR DB index is out of range\r\n" + second + ":1\r\n+OK\r\n" +
 		second + "+OK\r\n:0\r\n:0\r\n" + first + "+OK\r\n+OK\r\n:1\r\n"
@@ -95,18 +95,18 @@ func TestDatabasesInAPipeline(t *testing.T) {
 
 // TestSessionsShareTheStore, and nothing else: their batches, databases and names are their own.
 func TestSessionsShareTheStore(t *testing.T) {
-	r := rig.New()
+	r := commandstest.New()
 	a, b := r.Session(), r.Session()
-	rig.Say(t, a, "SELECT 3\r\nCLIENT SETNAME a\r\nCL.THROTTLE k 0 1 60\r\n")
+	commandstest.Say(t, a, "SELECT 3\r\nCLIENT SETNAME a\r\nCL.THROTTLE k 0 1 60\r\n")
 	for _, tt := range []struct {
-		s        *rig.Client
+		s        *commandstest.Client
 		in, want string
 	}{
 		{b, "EXISTS k\r\nCLIENT GETNAME\r\nCLIENT ID\r\n", ":0\r\n$-1\r\n:2\r\n"},
 		{b, "SELECT 3\r\nCL.THROTTLE k 0 1 60\r\n", "+OK\r\n" + resptest.Ints(1, 1, 0, 60, 60)},
 		{a, "CLIENT GETNAME\r\nCLIENT ID\r\n", "$1\r\na\r\n:1\r\n"},
 	} {
-		if got := rig.Say(t, tt.s, tt.in); got != tt.want {
+		if got := commandstest.Say(t, tt.s, tt.in); got != tt.want {
 			t.Errorf("%q: got %q, want %q", tt.in, got, tt.want)
 		}
 	}
@@ -124,9 +124,9 @@ func TestPipelineCutAnywhere(t *testing.T) {
 		}
 	}
 	for cut := range in.Len() {
-		s := rig.New().Session()
-		got, left, _ := rig.Converse(t, s, in.String()[:cut])
-		if got += rig.Say(t, s, left+in.String()[cut:]); got != want.String() {
+		s := commandstest.New().Session()
+		got, left, _ := commandstest.Converse(t, s, in.String()[:cut])
+		if got += commandstest.Say(t, s, left+in.String()[cut:]); got != want.String() {
 			t.Fatalf("cut at %d: got %q, want %q", cut, got, want.String())
 		}
 	}

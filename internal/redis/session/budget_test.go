@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"cellserver/internal/redis/commands/rig"
+	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/redis/reply"
 	"cellserver/internal/redis/transact"
 	"cellserver/internal/shard"
@@ -27,13 +27,13 @@ func within(t *testing.T, what string, do func()) {
 }
 
 // fill makes n keys.
-func fill(t *testing.T, s *rig.Client, n int) {
+func fill(t *testing.T, s *commandstest.Client, n int) {
 	t.Helper()
 	var b strings.Builder
 	for i := range n {
 		fmt.Fprintf(&b, "CL.THROTTLE filled:%d 4 1 1000\r\n", i)
 	}
-	rig.Say(t, s, b.String())
+	commandstest.Say(t, s, b.String())
 }
 
 // TestExecIsRefusedWhole: what would hold up others for too long is not begun, and leaves nothing.
@@ -47,19 +47,19 @@ func TestExecIsRefusedWhole(t *testing.T) {
 		{"many exact windows beside a walk", "DBSIZE\r\n" + strings.Repeat("CL.SLIDINGWINDOW a 4 60\r\n", 600), "cl.slidingwindow"},
 		{"many commands that can not be repeated", "CLIENT SETNAME x\r\n" + strings.Repeat(first, 6000), "cl.throttle"},
 	} {
-		r := rig.New()
+		r := commandstest.New()
 		s := r.Session()
 		fill(t, s, 1000)
-		rig.Say(t, s, "WATCH w\r\nMULTI\r\n"+first+tt.in)
-		got := rig.Say(t, s, "EXEC\r\n")
+		commandstest.Say(t, s, "WATCH w\r\nMULTI\r\n"+first+tt.in)
+		got := commandstest.Say(t, s, "EXEC\r\n")
 		if !strings.HasPrefix(got, "-EXECABORT Transaction discarded because of: it could hold up all other clients for ") ||
 			!strings.Contains(got, "most of that is for '"+tt.command+"'") {
 			t.Errorf("%s: got %.300q", tt.name, got)
 		}
-		if got := rig.Say(t, s, "CLIENT INFO\r\n"); !strings.Contains(got, " multi=-1 watch=0 ") {
+		if got := commandstest.Say(t, s, "CLIENT INFO\r\n"); !strings.Contains(got, " multi=-1 watch=0 ") {
 			t.Errorf("%s: %s", tt.name, got)
 		}
-		if got := rig.Say(t, s, "EXISTS a\r\nMULTI\r\nDBSIZE\r\nEXEC\r\n"); got != ":0\r\n+OK\r\n+QUEUED\r\n*1\r\n:1000\r\n" {
+		if got := commandstest.Say(t, s, "EXISTS a\r\nMULTI\r\nDBSIZE\r\nEXEC\r\n"); got != ":0\r\n+OK\r\n+QUEUED\r\n*1\r\n:1000\r\n" {
 			t.Errorf("%s: afterwards %q", tt.name, got)
 		}
 	}
@@ -67,9 +67,9 @@ func TestExecIsRefusedWhole(t *testing.T) {
 
 // TestUsualPatternsInExec are not refused.
 func TestUsualPatternsInExec(t *testing.T) {
-	s := rig.New().Session()
+	s := commandstest.New().Session()
 	fill(t, s, 20_000)
-	got := rig.Say(t, s, "MULTI\r\nKEYS user:*:login\r\nDBSIZE\r\nEXEC\r\n")
+	got := commandstest.Say(t, s, "MULTI\r\nKEYS user:*:login\r\nDBSIZE\r\nEXEC\r\n")
 	if want := "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n*0\r\n:20000\r\n"; got != want {
 		t.Errorf("got %q", got)
 	}
@@ -90,17 +90,17 @@ func TestLongExecMeetsOthers(t *testing.T) {
 		{"often", 3500, 10, false},
 		{"always, and it is too long for them to wait", 6000, 1 << 20, true},
 	} {
-		r := rig.New(rig.Meddling)
+		r := commandstest.New(commandstest.Meddling)
 		s, other := r.Session(), r.Session()
 		runs := 0
 		r.Meddle = func() {
 			if runs++; runs <= tt.times {
-				rig.Say(t, other, "CL.THROTTLE a 100000 1 10\r\n")
+				commandstest.Say(t, other, "CL.THROTTLE a 100000 1 10\r\n")
 			}
 		}
-		rig.Say(t, s, "MULTI\r\nTEST.MEDDLE\r\n"+strings.Repeat("CL.THROTTLE a 100000 1 10\r\n", tt.commands-1))
+		commandstest.Say(t, s, "MULTI\r\nTEST.MEDDLE\r\n"+strings.Repeat("CL.THROTTLE a 100000 1 10\r\n", tt.commands-1))
 		within(t, tt.name, func() {
-			got := rig.Say(t, s, "EXEC\r\n")
+			got := commandstest.Say(t, s, "EXEC\r\n")
 			if tt.aborted != (got == aborted) || !tt.aborted && !strings.HasPrefix(got, "*"+strconv.Itoa(tt.commands)+"\r\n+OK\r\n") {
 				t.Errorf("%s: got %.200q", tt.name, got)
 			}
@@ -109,7 +109,7 @@ func TestLongExecMeetsOthers(t *testing.T) {
 		if tt.aborted {
 			want = 10 * runs
 		}
-		if got := rig.Say(t, s, "TTL a\r\n"); got != fmt.Sprintf(":%d\r\n", want) {
+		if got := commandstest.Say(t, s, "TTL a\r\n"); got != fmt.Sprintf(":%d\r\n", want) {
 			t.Errorf("%s: %d runs, and the key lives %q s, want %d", tt.name, runs, got, want)
 		}
 		if !tt.aborted && runs != min(tt.times, 1<<10)+1 || tt.aborted && (runs < 10 || runs > 1000) {
@@ -131,15 +131,15 @@ func TestExecOfAClientThatIsGone(t *testing.T) {
 		{"with all keys", "TEST.MEDDLE\r\n" + calls + "DBSIZE\r\n", true},
 		{"what can not be undone", "TEST.MEDDLE\r\nCLIENT SETNAME x\r\n" + calls, true},
 	} {
-		r := rig.New(rig.Meddling)
+		r := commandstest.New(commandstest.Meddling)
 		s := r.Session()
 		r.Meddle = func() { s.HungUp(peer.Reset) }
-		rig.Say(t, s, "MULTI\r\n"+tt.in)
-		if _, _, status := rig.Feed(t, s, "EXEC\r\n"); status != peer.Waiting {
+		commandstest.Say(t, s, "MULTI\r\n"+tt.in)
+		if _, _, status := commandstest.Feed(t, s, "EXEC\r\n"); status != peer.Waiting {
 			t.Fatalf("%s: status %d", tt.name, status)
 		}
 		<-s.Conn.Woken
-		if got := rig.Say(t, r.Session(), "EXISTS a\r\n"); got != map[bool]string{true: ":1\r\n", false: ":0\r\n"}[tt.done] {
+		if got := commandstest.Say(t, r.Session(), "EXISTS a\r\n"); got != map[bool]string{true: ":1\r\n", false: ":0\r\n"}[tt.done] {
 			t.Errorf("%s: got %q", tt.name, got)
 		}
 	}
@@ -164,8 +164,8 @@ func TestKeysOfScripts(t *testing.T) {
 		{"one of them undeclared", resptest.Encode(append([]string{"EVAL", "return redis.call('exists', 'x')", "17"},
 			strings.Fields("a b c d e f g h i j k l m n o p q")...)...), "-ERR script used the key 'x', "},
 	} {
-		s := rig.New().Session()
-		if got := rig.Say(t, s, tt.in); !strings.HasPrefix(got, tt.want) {
+		s := commandstest.New().Session()
+		if got := commandstest.Say(t, s, tt.in); !strings.HasPrefix(got, tt.want) {
 			t.Errorf("%s: got %.200q", tt.name, got)
 		}
 	}
@@ -195,14 +195,14 @@ func TestManyKeysAreDeletedInSteps(t *testing.T) {
 	}
 	for _, gone := range []bool{false, true} {
 		d := deletions{Store: shard.New(), sizes: new([]int)}
-		var s *rig.Client
+		var s *commandstest.Client
 		if gone {
 			d.after = func() { s.HungUp(peer.Reset) }
 		}
-		s = rig.New(withStore(d)).Session()
+		s = commandstest.New(withStore(d)).Session()
 		fill(t, s, all)
 		within(t, "DEL", func() {
-			if got := rig.Say(t, s, resptest.Encode(append(names, "filled:0")...)); !gone && got != fmt.Sprintf(":%d\r\n", all) {
+			if got := commandstest.Say(t, s, resptest.Encode(append(names, "filled:0")...)); !gone && got != fmt.Sprintf(":%d\r\n", all) {
 				t.Errorf("got %q", got)
 			}
 		})
@@ -226,17 +226,17 @@ func TestLongCommandOfAUserWithRules(t *testing.T) {
 		return resptest.Encode(args...)
 	}
 	for _, tt := range []struct{ name, in, want string }{
-		{"allowed", "PING\r\n" + long("EXISTS", "app:") + "PING\r\n", rig.Pong + ":0\r\n" + rig.Pong},
-		{"denied", long("EXISTS", "other:") + "PING\r\n", denyKey + rig.Pong},
+		{"allowed", "PING\r\n" + long("EXISTS", "app:") + "PING\r\n", commandstest.Pong + ":0\r\n" + commandstest.Pong},
+		{"denied", long("EXISTS", "other:") + "PING\r\n", denyKey + commandstest.Pong},
 		{"unknown", long("NOSUCH", "app:"), "-ERR unknown command 'NOSUCH'"},
 		{"behind a batch", "CL.THROTTLE app:1 4 1 10\r\n" + long("EXISTS", "app:"), resptest.Ints(0, 5, 4, -1, 10) + ":1\r\n"},
-		{"queued", "MULTI\r\n" + long("EXISTS", "app:") + "EXEC\r\nPING\r\n", "+OK\r\n+QUEUED\r\n*1\r\n:0\r\n" + rig.Pong},
+		{"queued", "MULTI\r\n" + long("EXISTS", "app:") + "EXEC\r\nPING\r\n", "+OK\r\n+QUEUED\r\n*1\r\n:0\r\n" + commandstest.Pong},
 		{"denied and queued", "MULTI\r\n" + long("EXISTS", "other:") + "EXEC\r\n", "+OK\r\n" + denyKey + execAborted},
-		{"without its reply", "CLIENT REPLY SKIP\r\n" + long("EXISTS", "other:") + "PING\r\n", rig.Pong},
+		{"without its reply", "CLIENT REPLY SKIP\r\n" + long("EXISTS", "other:") + "PING\r\n", commandstest.Pong},
 		{"without replies", "CLIENT REPLY OFF\r\n" + long("EXISTS", "app:") + "PING\r\nCLIENT REPLY ON\r\n", "+OK\r\n"},
 	} {
-		r := rig.NewUserRig(t, "user default on nopass ~app:* &* +@all")
-		if got := rig.Say(t, r.Session(), tt.in); !strings.HasPrefix(got, tt.want) || strings.Count(got, "\r\n") != max(1, strings.Count(tt.want, "\r\n")) {
+		r := commandstest.NewUserRig(t, "user default on nopass ~app:* &* +@all")
+		if got := commandstest.Say(t, r.Session(), tt.in); !strings.HasPrefix(got, tt.want) || strings.Count(got, "\r\n") != max(1, strings.Count(tt.want, "\r\n")) {
 			t.Errorf("%s: got %q", tt.name, got)
 		}
 	}

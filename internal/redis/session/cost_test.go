@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"cellserver/internal/redis/commands/rig"
+	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/test/racetest"
 	"cellserver/internal/test/resptest"
 	"cellserver/internal/wire/peer"
@@ -37,7 +37,7 @@ func TestThrottleDoesNotAllocate(t *testing.T) {
 		{"with a quantity", 128, []string{"1000000", "1000000", "1", "2"}},
 		{"probes", 128, []string{"15", "30", "60", "0"}},
 	} {
-		s := rig.New().Session()
+		s := commandstest.New().Session()
 		in, out := []byte(throttles(tt.n, tt.args...)), make([]byte, 0, 64<<10)
 		allocs := testing.AllocsPerRun(100, func() {
 			n, replies, status := s.Feed(in, out)
@@ -57,18 +57,18 @@ func TestRulesAndScriptsAllocateLittle(t *testing.T) {
 	if racetest.Enabled {
 		t.Skip("the race detector allocates")
 	}
-	r := rig.NewUserRig(t, openDefault, "user app on >pw ~user* ~a* -@all +cl.throttle +auth")
+	r := commandstest.NewUserRig(t, openDefault, "user app on >pw ~user* ~a* -@all +cl.throttle +auth")
 	for _, tt := range []struct {
 		name string
-		s    *rig.Client
+		s    *commandstest.Client
 		in   string
 	}{
 		{"a restricted user", r.Login("app"), throttles(128, "1000000", "1000000", "1")},
 		{"EVAL", r.Session(), resptest.Encode("EVAL", native, "1", "user0", "1000000", "1000000", "1")},
 		{"EVAL of one number", r.Session(), resptest.Encode("EVAL", native+"[1]", "1", "user0", "1000000", "1000000", "1")},
-		{"EVALSHA", r.Session(), resptest.Encode("EVALSHA", rig.SHAOf(native), "1", "user0", "1000000", "1000000", "1")},
+		{"EVALSHA", r.Session(), resptest.Encode("EVALSHA", commandstest.SHAOf(native), "1", "user0", "1000000", "1000000", "1")},
 	} {
-		rig.Say(t, tt.s, tt.in) // compiles it
+		commandstest.Say(t, tt.s, tt.in) // compiles it
 		in, out := []byte(tt.in), make([]byte, 0, 64<<10)
 		allocs := testing.AllocsPerRun(100, func() {
 			if n, replies, status := tt.s.Feed(in, out); n != len(in) || status != peer.NeedInput || replies[0] == '-' {
@@ -84,7 +84,7 @@ func TestRulesAndScriptsAllocateLittle(t *testing.T) {
 func BenchmarkThrottle(b *testing.B) {
 	for _, n := range []int{1, 128} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			s := rig.New().Session()
+			s := commandstest.New().Session()
 			in, out := []byte(throttles(n, "1000000", "1000000", "1")), make([]byte, 0, 64<<10)
 			b.ReportAllocs()
 			for b.Loop() {

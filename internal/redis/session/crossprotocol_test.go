@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"cellserver/internal/redis/commands"
-	"cellserver/internal/redis/commands/rig"
+	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/test/resptest"
 	"cellserver/internal/wire/peer"
 )
@@ -25,11 +25,11 @@ func TestCrossProtocol(t *testing.T) {
 		{name: "a header", in: "Host: localhost:6380\r\n"},
 		{name: "a header in lower case", in: "host: localhost:6380\r\n"},
 		{name: "a header behind GET", in: "GET / HTTP/1.1\r\nHost: localhost:6380\r\n\r\n"},
-		{name: "before AUTH", in: "POST / HTTP/1.1\r\n", settings: []func(*commands.Config){rig.WithPassword("secret")}},
+		{name: "before AUTH", in: "POST / HTTP/1.1\r\n", settings: []func(*commands.Config){commandstest.WithPassword("secret")}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := rig.New(tt.settings...)
-			_, left, status := rig.Converse(t, r.Session(), tt.in+throttle)
+			r := commandstest.New(tt.settings...)
+			_, left, status := commandstest.Converse(t, r.Session(), tt.in+throttle)
 			if status != peer.Abort || !strings.HasSuffix(left, throttle) {
 				t.Errorf("status %d, and left %q", status, left)
 			}
@@ -47,8 +47,8 @@ func TestCrossProtocol(t *testing.T) {
 // TestNotCrossProtocol: a name alone is an unknown command.
 func TestNotCrossProtocol(t *testing.T) {
 	for _, in := range []string{"GET / HTTP/1.1", "HEAD /", "POSTS", "Host localhost", "Host:localhost", "ECHO POST", `"POST "`} {
-		r := rig.New()
-		if _, _, status := rig.Converse(t, r.Session(), in+"\r\n"); status != peer.NeedInput || r.Log.Len() > 0 {
+		r := commandstest.New()
+		if _, _, status := commandstest.Converse(t, r.Session(), in+"\r\n"); status != peer.NeedInput || r.Log.Len() > 0 {
 			t.Errorf("%q: status %d, logged %q", in, status, r.Log.String())
 		}
 	}
@@ -56,7 +56,7 @@ func TestNotCrossProtocol(t *testing.T) {
 
 // TestCrossProtocolIsLoggedOnceAMinute, whoever it is, with how many it were.
 func TestCrossProtocolIsLoggedOnceAMinute(t *testing.T) {
-	r := rig.New()
+	r := commandstest.New()
 	for _, step := range []struct {
 		after  time.Duration
 		attack int
@@ -72,7 +72,7 @@ func TestCrossProtocolIsLoggedOnceAMinute(t *testing.T) {
 	} {
 		r.Clock.Advance(int64(step.after))
 		for range step.attack {
-			rig.Converse(t, r.Session(), "POST / HTTP/1.1\r\n")
+			commandstest.Converse(t, r.Session(), "POST / HTTP/1.1\r\n")
 		}
 		if got := r.Log.String(); strings.Count(got, "count=") != min(1, len(step.want)) || !strings.Contains(got, step.want) {
 			t.Errorf("after %v more: logged %q, want %q", step.after, got, step.want)

@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"cellserver/internal/decide/limits"
+	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/keep/persist"
 	"cellserver/internal/keep/persist/disk/disktest"
 	"cellserver/internal/redis/commands"
-	"cellserver/internal/redis/commands/rig"
+	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
 	"cellserver/internal/shard"
@@ -28,7 +28,7 @@ import (
 
 // door is a way to ask a session.
 type door struct {
-	s      *rig.Client
+	s      *commandstest.Client
 	waited func() // what is done when the session waits; nil for nothing
 }
 
@@ -110,14 +110,14 @@ func (d *door) goesOn(status peer.Status, left int) bool {
 type rule struct {
 	name   string
 	change func(t *testing.T, c *commands.Config)
-	then   func(t *testing.T, r *rig.Rig) // before the calls
-	user   string                         // the rules of the client's user; "" for who has not said anything
-	before string                         // what another client has said
-	calls  string                         // one a line
-	waiter string                         // what somebody waits for, until these calls
-	waited func(c *commands.Config)       // what is done when the session waits, as it must
-	want   []string                       // what each reply begins with
-	still  bool                           // the clock stands still, as others read it too
+	then   func(t *testing.T, r *commandstest.Rig) // before the calls
+	user   string                                  // the rules of the client's user; "" for who has not said anything
+	before string                                  // what another client has said
+	calls  string                                  // one a line
+	waiter string                                  // what somebody waits for, until these calls
+	waited func(c *commands.Config)                // what is done when the session waits, as it must
+	want   []string                                // what each reply begins with
+	still  bool                                    // the clock stands still, as others read it too
 }
 
 const (
@@ -134,7 +134,7 @@ func rulesOfUsers() []rule {
 		{name: "no user", change: func(_ *testing.T, c *commands.Config) { c.Users.SetDefaultPassword("pw") }, calls: call16 + "\nNOSUCH",
 			want: []string{"-NOAUTH", "-ERR unknown command"}},
 		{name: "a password that was taken away", change: func(_ *testing.T, c *commands.Config) { c.Users.SetDefaultPassword("pw") },
-			then: func(_ *testing.T, r *rig.Rig) { r.Config.Users.SetDefaultPassword("") }, calls: call16, want: []string{oneOf16}},
+			then: func(_ *testing.T, r *commandstest.Rig) { r.Config.Users.SetDefaultPassword("") }, calls: call16, want: []string{oneOf16}},
 		{name: "no right to the command", user: "~* +cl.check", calls: call16, want: []string{"-NOPERM this user has no permissions to run"}},
 		{name: "no right to a command that takes no part", user: "~* +cl.check", calls: "PING", want: []string{"-NOPERM"}},
 		{name: "no right to the key", user: "~mine* +cl.throttle", calls: call16 + "\nCL.THROTTLE mine 15 30 60",
@@ -147,7 +147,7 @@ func rulesOfUsers() []rule {
 }
 
 func rulesOfArguments() []rule {
-	long := strings.Repeat("k", rig.MaxKeyBytes+1)
+	long := strings.Repeat("k", commandstest.MaxKeyBytes+1)
 	return []rule{
 		{name: "unknown commands", calls: strings.Repeat("NOSUCH a\n", 30), want: slices.Repeat([]string{"-ERR unknown command 'NOSUCH'"}, 30)},
 		{name: "a refused command", calls: "SUBSCRIBE a", want: []string{"-ERR "}},
@@ -166,7 +166,7 @@ func rulesOfArguments() []rule {
 			"CL.FIXEDWINDOW f 5 60\nCL.SLIDINGWINDOW s 5 60\nCL.SLIDINGWINDOW a 5 60 APPROX\nCL.BUCKET TAKE b 1 0",
 			want: []string{oneOf16, oneOf16, "[0 16 16", "[0 16", "[0 15", "[0 5", "[0 5", "[0 5", "[0 "}},
 		{name: "many calls", calls: strings.Repeat(call16+"\n", 1000), want: slices.Concat([]string{oneOf16}, slices.Repeat([]string{"["}, 999))},
-		{name: "new keys", then: func(_ *testing.T, r *rig.Rig) { r.Engine.NewKeys.Limit(2) },
+		{name: "new keys", then: func(_ *testing.T, r *commandstest.Rig) { r.Engine.NewKeys.Limit(2) },
 			calls: "CL.THROTTLE a 15 30 60\nCL.THROTTLE b 15 30 60\nCL.THROTTLE c 15 30 60\nCL.THROTTLE a 15 30 60\nCL.FIXEDWINDOW d 5 60",
 			want:  []string{oneOf16, oneOf16, "-ERR more than 2 new keys per second", "[0 16 14", "-ERR more than 2"}},
 	}
@@ -180,13 +180,13 @@ func rulesOfStores() []rule {
 	later := func(_ *testing.T, c *commands.Config) { c.Store = storetest.Later(shard.New()) }
 	return []rule{
 		{name: "loading", still: true, change: kept(0, false), calls: call16 + "\n" + call16, want: []string{"-LOADING", "-LOADING"}},
-		{name: "a disk", still: true, change: kept(0, true), then: func(*testing.T, *rig.Rig) { disk.hangs.Store(true) }, waited: func(*commands.Config) { disk.hangs.Store(false) },
+		{name: "a disk", still: true, change: kept(0, true), then: func(*testing.T, *commandstest.Rig) { disk.hangs.Store(true) }, waited: func(*commands.Config) { disk.hangs.Store(false) },
 			calls: call16 + " 0\n" + call16 + "\n" + call16 + "\nCL.THROTTLE other x 30 60\nCL.THROTTLE k 0 1 60", want: []string{"[0 16 16", oneOf16, "[0 16 14", "-Cell", "["}},
-		{name: "a disk that is late", still: true, change: kept(time.Millisecond, true), then: func(*testing.T, *rig.Rig) { disk.hangs.Store(true) },
+		{name: "a disk that is late", still: true, change: kept(time.Millisecond, true), then: func(*testing.T, *commandstest.Rig) { disk.hangs.Store(true) },
 			calls: call16 + " 0\n" + call16 + "\n" + call16 + "\nCL.THROTTLE other x 30 60\nCL.CHECK nosuch k\n" + call16, want: []string{"[0 16 16", "-MISCONF the disk", "-MISCONF the disk", "-Cell", "-", "-MISCONF the disk"}},
-		{name: "a disk that fails", still: true, change: kept(time.Millisecond, true), then: func(t *testing.T, r *rig.Rig) {
+		{name: "a disk that fails", still: true, change: kept(time.Millisecond, true), then: func(t *testing.T, r *commandstest.Rig) {
 			disk.fails.Store(true)
-			rig.Say(t, r.Session(), "CL.THROTTLE a 15 30 60\r\n")
+			commandstest.Say(t, r.Session(), "CL.THROTTLE a 15 30 60\r\n")
 			for !r.Config.Keeper.Frozen() {
 				time.Sleep(time.Millisecond)
 			}
@@ -223,7 +223,7 @@ func (d *slowDisk) keep(t *testing.T, c *commands.Config, timeout time.Duration,
 		return nil
 	}
 	began := time.Now()
-	now := func() int64 { return rig.T0 + int64(time.Since(began)) }
+	now := func() int64 { return commandstest.T0 + int64(time.Since(began)) }
 	k := persist.New(persist.Config{Dir: dir, Store: c.Store.(persist.Store), Now: now, Timeout: timeout, Log: slog.New(slog.DiscardHandler)})
 	if c.Keeper = k; !runs {
 		return
@@ -254,38 +254,38 @@ type seen struct {
 
 // observe has a rule's calls executed through a door.
 func (u rule) observe(t *testing.T, ask func(d door, t *testing.T, calls [][]string) []string) (s seen) {
-	r := rig.New(func(c *commands.Config) {
-		c.NamedLimits = limits.New(limits.Config{Log: c.Log})
+	r := commandstest.New(func(c *commands.Config) {
+		c.NamedLimits = namedlimit.New(namedlimit.Config{Log: c.Log})
 		if u.still {
-			c.Now = func() int64 { return rig.T0 }
+			c.Now = func() int64 { return commandstest.T0 }
 		}
 		if u.change != nil {
 			u.change(t, c)
 		}
 	})
 	operator, monitor := r.Session(), r.Session()
-	for _, c := range []*rig.Client{operator, monitor} {
+	for _, c := range []*commandstest.Client{operator, monitor} {
 		if !c.Authenticated() {
-			rig.Say(t, c, "AUTH pw\r\n")
+			commandstest.Say(t, c, "AUTH pw\r\n")
 		}
 	}
-	rig.Say(t, operator, "CONFIG SET slowlog-log-slower-than 1 slowlog-max-len 2000\r\nACL SETUSER app ON NOPASS\r\n"+u.before)
+	commandstest.Say(t, operator, "CONFIG SET slowlog-log-slower-than 1 slowlog-max-len 2000\r\nACL SETUSER app ON NOPASS\r\n"+u.before)
 	client := r.Session()
 	if u.user != "" {
 		if _, err := r.Config.Users.Load("", "user default on nopass ~* +@all\nuser app on nopass "+u.user); err != nil {
 			t.Fatal(err)
 		}
-		conn := &rig.Conn{Woken: make(chan struct{}, 1)}
+		conn := &commandstest.Conn{Woken: make(chan struct{}, 1)}
 		client.Close()
-		client = &rig.Client{Session: r.Engine.NewSessionAs(peer.Peer{Addr: "192.0.2.1:5000"}, conn, r.Config.Users.Lookup("app")), Conn: conn}
+		client = &commandstest.Client{Session: r.Engine.NewSessionAs(peer.Peer{Addr: "192.0.2.1:5000"}, conn, r.Config.Users.Lookup("app")), Conn: conn}
 	}
-	rig.Say(t, monitor, "MONITOR\r\n")
+	commandstest.Say(t, monitor, "MONITOR\r\n")
 	if u.then != nil {
 		u.then(t, r)
 	}
 	waiter := r.Session()
 	if u.waiter != "" {
-		if _, _, status := rig.Feed(t, waiter, u.waiter); status != peer.Waiting {
+		if _, _, status := commandstest.Feed(t, waiter, u.waiter); status != peer.Waiting {
 			t.Fatalf("%q: status %d", u.waiter, status)
 		}
 	}
@@ -305,12 +305,12 @@ func (u rule) observe(t *testing.T, ask func(d door, t *testing.T, calls [][]str
 	s.readings = r.Clock.Readings()
 	if u.waiter != "" {
 		<-waiter.Conn.Woken
-		turn, _, _ := rig.Feed(t, waiter, "")
+		turn, _, _ := commandstest.Feed(t, waiter, "")
 		s.told = "turn: " + turn
 	}
 	r.Clock.StepBy(0)
-	s.monitor, _, _ = rig.Feed(t, monitor, "")
-	told, _, _ := rig.Converse(t, operator, "INFO commandstats\r\nINFO errorstats\r\nINFO stats\r\nSLOWLOG GET 2000\r\nACL LOG\r\nCL.TOP\r\nCLIENT LIST\r\nCL.LIMIT STATS\r\n"+
+	s.monitor, _, _ = commandstest.Feed(t, monitor, "")
+	told, _, _ := commandstest.Converse(t, operator, "INFO commandstats\r\nINFO errorstats\r\nINFO stats\r\nSLOWLOG GET 2000\r\nACL LOG\r\nCL.TOP\r\nCLIENT LIST\r\nCL.LIMIT STATS\r\n"+
 		"CL.LIMIT LIST\r\nLATENCY HISTOGRAM\r\n")
 	s.told += told
 	for _, l := range r.Config.NamedLimits.All() {
@@ -354,7 +354,7 @@ func TestEveryDoorHasTheSameRules(t *testing.T) {
 
 // TestSubmitRefuses what has no answer, and goes on.
 func TestSubmitRefuses(t *testing.T) {
-	r := rig.New()
+	r := commandstest.New()
 	d := door{s: r.Session()}
 	got := d.submit(t, [][]string{{"PING"}, {}, strings.Fields(call16), {"MULTI"}, {"POST"}, append([]string{"DEL"}, slices.Repeat([]string{"k"}, 2000)...), strings.Fields(call16)})
 	const refused = "-ERR this command is not one that a limit decides"
@@ -369,7 +369,7 @@ func TestSubmitDoesNotAllocate(t *testing.T) {
 	if racetest.Enabled {
 		t.Skip("the race detector allocates")
 	}
-	s := rig.New().Session()
+	s := commandstest.New().Session()
 	call := peer.Call{[]byte("CL.THROTTLE"), []byte("k"), []byte("1000000"), []byte("1000000"), []byte("1")}
 	calls, answers := slices.Repeat([]peer.Call{call}, 128), make([]reply.Answer, 0, 128)
 	allocs := testing.AllocsPerRun(100, func() {

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"cellserver/internal/decide/limits"
+	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/keep/persist"
 	"cellserver/internal/keep/persist/disk/disktest"
 	"cellserver/internal/redis/execute"
@@ -150,7 +150,7 @@ func TestMisconf(t *testing.T) {
 	run(t, k)
 	c, other := r.session(), r.session()
 	r.define(t, "login")
-	r.defineAs(t, limits.Definition{Name: "trial", Shadow: true})
+	r.defineAs(t, namedlimit.Definition{Name: "trial", Shadow: true})
 	c.say(t, throttled("a", "16")+"CL.CHECK login a 5\r\nCL.CHECK trial a 5\r\n")
 	d.mu.Lock()
 	d.fails = true

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"cellserver/internal/redis/commands/rig"
+	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/test/resptest"
 	"cellserver/internal/wire/peer"
 )
@@ -15,9 +15,9 @@ const feedBytes = 64 << 10 // of replies, after which a Feed ends
 // TestFeedStopsWhenRepliesAreLong, so that a short input cannot fill the memory.
 func TestFeedStopsWhenRepliesAreLong(t *testing.T) {
 	const list, calls = "COMMAND LIST\r\n", 1000
-	r := rig.New()
+	r := commandstest.New()
 	s := r.Session()
-	one := rig.Say(t, s, list)
+	one := commandstest.Say(t, s, list)
 	buf, before, feeds, total := []byte(strings.Repeat(list, calls)), strings.Repeat("x", 1000), 0, 0
 	for {
 		n, out, status := s.Feed(buf, []byte(before)) // what is pending already does not count
@@ -44,10 +44,10 @@ func TestFeedStopsWhenRepliesAreLong(t *testing.T) {
 // TestUnauthenticatedFeedStopsEarly: CVE-2025-21605.
 func TestUnauthenticatedFeedStopsEarly(t *testing.T) {
 	longest := 0
-	s := rig.New(rig.WithPassword("secret")).Session()
+	s := commandstest.New(commandstest.WithPassword("secret")).Session()
 	inputs := []string{"PING\r\n", "HELLO\r\n", resptest.Encode(strings.Repeat("\x00", 128), strings.Repeat("\x00", 128)), "RESET\r\n", "AUTH\r\n"}
 	for _, in := range inputs {
-		longest = max(longest, len(rig.Say(t, s, in)))
+		longest = max(longest, len(commandstest.Say(t, s, in)))
 	}
 	buf := []byte(strings.Repeat(strings.Join(inputs, ""), 100))
 	for len(buf) > 0 {
@@ -57,11 +57,11 @@ func TestUnauthenticatedFeedStopsEarly(t *testing.T) {
 			t.Fatalf("%d bytes of replies, status %d, %d bytes consumed", len(out), status, n)
 		}
 	}
-	if s.Authenticated() || !rig.New().Session().Authenticated() {
+	if s.Authenticated() || !commandstest.New().Session().Authenticated() {
 		t.Error("Authenticated is wrong")
 	}
-	rig.Say(t, s, "AUTH secret\r\n")
-	if _, out, status := s.Feed([]byte(strings.Repeat("PING\r\n", 1000)), nil); len(out) != 1000*len(rig.Pong) || status != peer.NeedInput || !s.Authenticated() {
+	commandstest.Say(t, s, "AUTH secret\r\n")
+	if _, out, status := s.Feed([]byte(strings.Repeat("PING\r\n", 1000)), nil); len(out) != 1000*len(commandstest.Pong) || status != peer.NeedInput || !s.Authenticated() {
 		t.Errorf("after AUTH: %d bytes of replies, status %d", len(out), status)
 	}
 }
@@ -84,7 +84,7 @@ func TestUnauthenticatedBounds(t *testing.T) {
 		// As in Redis, a HELLO that fails behind its AUTH has authenticated.
 		{"HELLO 2 AUTH default secret FOO\r\n" + eleven, "-ERR Syntax error in HELLO option 'FOO'\r\n" + read, peer.NeedInput},
 	} {
-		if got, _, status := rig.Converse(t, rig.New(rig.WithPassword("secret")).Session(), tt.in); got != tt.want || status != tt.status {
+		if got, _, status := commandstest.Converse(t, commandstest.New(commandstest.WithPassword("secret")).Session(), tt.in); got != tt.want || status != tt.status {
 			t.Errorf("%.60q: got %q, status %d, want %q, %d", tt.in, got, status, tt.want, tt.status)
 		}
 	}
@@ -94,8 +94,8 @@ func TestUnauthenticatedBounds(t *testing.T) {
 func TestFeedStopsWhenInputIsLong(t *testing.T) {
 	const most = 64 << 10
 	call := resptest.Encode("CL.THROTTLE", "k", "1", "1", "1")
-	s := rig.New().Session()
-	rig.Say(t, s, "CLIENT REPLY OFF\r\n")
+	s := commandstest.New().Session()
+	commandstest.Say(t, s, "CLIENT REPLY OFF\r\n")
 	buf, feeds := []byte(strings.Repeat(call, 10*most/len(call))), 0
 	for status := peer.More; status == peer.More; feeds++ {
 		var n int
@@ -107,7 +107,7 @@ func TestFeedStopsWhenInputIsLong(t *testing.T) {
 	if len(buf) > 0 || feeds < 10 {
 		t.Errorf("%d bytes are left after %d feeds", len(buf), feeds)
 	}
-	if got := rig.Say(t, s, "CLIENT REPLY ON\r\n"+resptest.Encode("ECHO", strings.Repeat("x", most))); len(got) < most {
+	if got := commandstest.Say(t, s, "CLIENT REPLY ON\r\n"+resptest.Encode("ECHO", strings.Repeat("x", most))); len(got) < most {
 		t.Errorf("a long command got %.100q", got)
 	}
 }
@@ -122,7 +122,7 @@ func TestWatchGivesWay(t *testing.T) {
 		return resptest.Encode(args...)
 	}
 	const watched = 10_000
-	r := rig.New()
+	r := commandstest.New()
 	s, other := r.Session(), r.Session()
 	left, turns, replies := watch(watched, 0)+"CLIENT INFO\r\nMULTI\r\nEXEC\r\nUNWATCH\r\nPING\r\n", 0, ""
 	for ; left != ""; turns++ {
@@ -131,7 +131,7 @@ func TestWatchGivesWay(t *testing.T) {
 			<-s.Conn.Woken
 		}
 		if turns == 1 { // of a key that is watched by then
-			rig.Say(t, other, "CL.THROTTLE 0 1 1 1\r\n")
+			commandstest.Say(t, other, "CL.THROTTLE 0 1 1 1\r\n")
 		}
 	}
 	if turns < watched/1000+1 {
@@ -152,7 +152,7 @@ func TestWatchGivesWay(t *testing.T) {
 	}
 	s.Feed([]byte(watch(watched, 0)), nil) // gone half-way
 	s.Close()
-	if got := rig.Say(t, other, "CLIENT LIST\r\nPING\r\n"); strings.Count(got, "id=") != 1 {
+	if got := commandstest.Say(t, other, "CLIENT LIST\r\nPING\r\n"); strings.Count(got, "id=") != 1 {
 		t.Error(got)
 	}
 }
@@ -165,7 +165,7 @@ func TestLongBatchesEndAFeed(t *testing.T) {
 		"CL.FIXEDWINDOW f 9 60\r\n":                            1,
 		"CL.THROTTLE k 9 1 1\r\n":                              1,
 	} {
-		s := rig.New().Session()
+		s := commandstest.New().Session()
 		in := []byte(strings.Repeat(call, 800/strings.Count(call, "\r\n")))
 		n := 0
 		for status := peer.More; status == peer.More && len(in) > 0; n++ {
@@ -182,8 +182,8 @@ func TestLongBatchesEndAFeed(t *testing.T) {
 // TestLongCommandsEndAFeed, too, even where each of them is short.
 func TestLongCommandsEndAFeed(t *testing.T) {
 	const calls = 40
-	s := rig.New().Session()
-	rig.Say(t, s, "CL.SLIDINGWINDOW k 9 60\r\n")
+	s := commandstest.New().Session()
+	commandstest.Say(t, s, "CL.SLIDINGWINDOW k 9 60\r\n")
 	in, most := []byte(strings.Repeat("DUMP k\r\n", calls)), 0
 	for len(in) > 0 {
 		n, _, status := s.Feed(in, nil)

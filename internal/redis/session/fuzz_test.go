@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"cellserver/internal/redis/commands"
-	"cellserver/internal/redis/commands/rig"
+	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/resp"
 	"cellserver/internal/test/resptest"
 	"cellserver/internal/wire/catalog"
@@ -25,15 +25,15 @@ func FuzzArguments(f *testing.F) {
 		{"k", "0", "1", "4611686018", "1"},
 		{"k", "4611686018427387903", "1000000000", "1", "4611686018427387904"},
 		{"k", "1\r\n+OK\r\n", "\x1b", "\u009b", "漢"},
-		{strings.Repeat("k", rig.MaxKeyBytes+1), "", "-", "+", "1.0"},
+		{strings.Repeat("k", commandstest.MaxKeyBytes+1), "", "-", "+", "1.0"},
 	} {
 		f.Add(seed[0], seed[1], seed[2], seed[3], seed[4])
 	}
 	f.Fuzz(func(t *testing.T, key, maxBurst, count, period, quantity string) {
-		r := rig.New()
+		r := commandstest.New()
 		s := r.Session()
 		call := resptest.Encode("CL.THROTTLE", key, maxBurst, count, period, quantity)
-		all := resptest.ParseAll(t, rig.Say(t, s, call+"PING\r\n"+call+"PING\r\n"))
+		all := resptest.ParseAll(t, commandstest.Say(t, s, call+"PING\r\n"+call+"PING\r\n"))
 		if len(all) != 4 || all[1].Text != "PONG" || all[3].Text != "PONG" || all[0].Kind != all[2].Kind {
 			t.Fatalf("got %+v", all)
 		}
@@ -71,7 +71,7 @@ func FuzzBatchedArguments(f *testing.F) {
 			args = args[:len(args)-1]
 		}
 		call := resptest.Encode(args...)
-		for _, r := range resptest.ParseAll(t, rig.Say(t, rig.New().Session(), "CL.LIMIT SET k 4 5 60\r\n"+call+call+"CL.BUCKET RESET k 5\r\n"+call+"PING\r\n")) {
+		for _, r := range resptest.ParseAll(t, commandstest.Say(t, commandstest.New().Session(), "CL.LIMIT SET k 4 5 60\r\n"+call+call+"CL.BUCKET RESET k 5\r\n"+call+"PING\r\n")) {
 			switch {
 			case r.Kind == '-' && len(r.Text) < 300, r.Kind == ':' && r.Number == 5, r.Kind == '+' && (r.Text == "PONG" || r.Text == "OK"):
 				continue
@@ -118,7 +118,7 @@ func sessionSeeds() []string {
 	seeds := []string{
 		"MULTI\r\nCL.THROTTLE a 4 1 10\r\nDBSIZE\r\nEXEC\r\nWATCH a b\r\nDEL a\r\nMULTI\r\nPING\r\nEXEC\r\nMULTI\r\nNOSUCH\r\nEXEC\r\n",
 		"MULTI\r\nSELECT 3\r\nCL.THROTTLE a 4 1 10\r\nEVAL \"return redis.call('ttl', KEYS[1])\" 1 a\r\nFLUSHALL\r\nEXEC\r\nDISCARD\r\nUNWATCH\r\n",
-		resptest.Encode("EVAL", native, "1", "k", "4", "1", "10") + resptest.Encode("EVALSHA", rig.SHAOf(native), "1", "k", "4", "1", "10") + "SCRIPT FLUSH\r\n",
+		resptest.Encode("EVAL", native, "1", "k", "4", "1", "10") + resptest.Encode("EVALSHA", commandstest.SHAOf(native), "1", "k", "4", "1", "10") + "SCRIPT FLUSH\r\n",
 		resptest.Encode("EVAL", "return {1, 'x', {ok='y'}, redis.pcall('cl.throttle', KEYS[1], ARGV[1], 1, 10), false, 3.5}", "1", "k", "x"),
 		resptest.Encode("EVAL_RO", "return redis.call('exists', KEYS[1])", "1", "k") + resptest.Encode("EVAL", "return redis.call('select', 1)", "0"),
 		"HELLO 3\r\nEVAL \"return {double=1.5}\" 0\r\nEVAL \"redis.setresp(3) return {map={a=true}}\" 0\r\nHELLO 2 SETNAME x\r\nRESET\r\n",
@@ -132,7 +132,7 @@ func sessionSeeds() []string {
 	seeds = append(seeds, calls+"MULTI\r\n"+calls+"EXEC\r\n")
 	catalog.New().Each(func(r *catalog.Command) {
 		if r.Subs == nil {
-			seeds = append(seeds, rig.CallOf(r, max(r.Arity, -r.Arity, 1))+rig.CallOf(r, max(r.Arity, -r.Arity, 1)+1))
+			seeds = append(seeds, commandstest.CallOf(r, max(r.Arity, -r.Arity, 1))+commandstest.CallOf(r, max(r.Arity, -r.Arity, 1)+1))
 		}
 	})
 	return seeds
@@ -148,17 +148,17 @@ func FuzzSession(f *testing.F) {
 		if strings.Contains(strings.ToLower(in), "auth") {
 			t.Skip() // wrong passwords wait
 		}
-		r := rig.New(rig.WithTimeLimit(5*time.Millisecond), func(c *commands.Config) {
+		r := commandstest.New(commandstest.WithTimeLimit(5*time.Millisecond), func(c *commands.Config) {
 			c.MayDebug = func(peer.Peer) bool { return false } // DEBUG SLEEP waits
 			c.Limits = resp.Limits{MaxArgs: 1000, MaxCommandBytes: 1 << 16}
 		})
 		other, s := r.Session(), r.Session()
-		rig.Say(t, other, "CL.THROTTLE other 9 1 10\r\nWATCH x\r\nMULTI\r\nPING\r\n")
+		commandstest.Say(t, other, "CL.THROTTLE other 9 1 10\r\nWATCH x\r\nMULTI\r\nPING\r\n")
 		at := min(max(cut, 0), len(in))
-		replies, left, status := rig.Converse(t, s, in[:at])
+		replies, left, status := commandstest.Converse(t, s, in[:at])
 		if status == peer.NeedInput {
 			var more string
-			more, left, status = rig.Converse(t, s, left+in[at:])
+			more, left, status = commandstest.Converse(t, s, left+in[at:])
 			replies += more
 		}
 		if strings.Contains(strings.ToLower(in), "eval") {
@@ -172,7 +172,7 @@ func FuzzSession(f *testing.F) {
 		if r.Engine.Clients.Len() != 1 {
 			t.Fatal("a session has left something")
 		}
-		if got := resptest.ParseAll(t, rig.Say(t, other, "EXEC\r\nPING\r\n")); len(got) != 2 || got[1].Text != "PONG" {
+		if got := resptest.ParseAll(t, commandstest.Say(t, other, "EXEC\r\nPING\r\n")); len(got) != 2 || got[1].Text != "PONG" {
 			t.Fatalf("another client got %+v", got)
 		}
 	})

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"cellserver/internal/decide/clients"
-	"cellserver/internal/decide/limits"
+	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/funnel"
 	"cellserver/internal/lua"
@@ -44,7 +44,7 @@ func newRig(t testing.TB, change ...func(*execute.Config)) *rig {
 	c := execute.Config{
 		Store: shard.New(), Now: func() int64 { return t0 }, WallTime: func() time.Time { return time.Unix(0, t0) },
 		Catalog: cat, Users: acl.NewUsers(cat.ForRules()), ACLLog: acl.NewLog(8),
-		Records: observe.New(cat, t0), Clients: &clients.Register{}, NewKeys: &clients.NewKeys{}, NamedLimits: limits.New(limits.Config{}),
+		Records: observe.New(cat, t0), Clients: &clients.Register{}, NewKeys: &clients.NewKeys{}, NamedLimits: namedlimit.New(namedlimit.Config{}),
 		Reading: funnel.Burst, Databases: 16, MaxKeyBytes: 4096,
 		MaxReplyBytes: 1 << 20, Limits: resp.Limits{MaxArgs: 1 << 10, MaxCommandBytes: 1 << 20},
 		Scripts: lua.New(lua.Config{Now: func() int64 { return t0 }, TimeLimit: time.Minute, Native: cat.Batched()}), BackgroundThreads: 1, Log: slog.New(slog.NewTextHandler(&r.log, nil)),
@@ -166,12 +166,12 @@ func (c *client) say(t testing.TB, in string) string {
 // define defines a named limit of 5 units in a minute.
 func (r *rig) define(t testing.TB, name string) {
 	t.Helper()
-	r.defineAs(t, limits.Definition{Name: name})
+	r.defineAs(t, namedlimit.Definition{Name: name})
 }
 
-func (r *rig) defineAs(t testing.TB, d limits.Definition) {
+func (r *rig) defineAs(t testing.TB, d namedlimit.Definition) {
 	t.Helper()
-	d.Windows = []limits.Window{{Capacity: 5, Count: 5, PeriodSec: 60}}
+	d.Windows = []namedlimit.Window{{Capacity: 5, Count: 5, PeriodSec: 60}}
 	if err := r.Config.NamedLimits.Set(d); err != nil {
 		t.Fatal(err)
 	}

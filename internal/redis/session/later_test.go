@@ -10,7 +10,7 @@ import (
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/limiter"
 	"cellserver/internal/redis/commands"
-	"cellserver/internal/redis/commands/rig"
+	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
 	"cellserver/internal/store/storetest"
@@ -56,22 +56,22 @@ var ownINFO = regexp.MustCompile(`\$\d+\r\n|cmdstat_info.*\r\n`)
 // hurry, while the session may still wait for the store.
 func converse(t *testing.T, on store.Store, in string, cut int, hurry bool) (c conversation) {
 	t.Helper()
-	r := rig.New(withStore(on), rig.WithLimitFor(in))
+	r := commandstest.New(withStore(on), commandstest.WithLimitFor(in))
 	monitor, s := r.Session(), r.Session()
-	rig.Say(t, monitor, "MONITOR\r\n")
-	feed := rig.Converse
+	commandstest.Say(t, monitor, "MONITOR\r\n")
+	feed := commandstest.Converse
 	if hurry {
-		feed = rig.Feed
+		feed = commandstest.Feed
 	}
 	var replies string
 	c.replies, c.left, c.status = feed(t, s, in[:cut])
 	if c.left += in[cut:]; c.status == peer.NeedInput || c.status == peer.Waiting {
-		replies, c.left, c.status = rig.Converse(t, s, c.left)
+		replies, c.left, c.status = commandstest.Converse(t, s, c.left)
 		c.replies += replies
 	}
-	c.monitored, _, _ = rig.Converse(t, monitor, "")
+	c.monitored, _, _ = commandstest.Converse(t, monitor, "")
 	operator := r.Session()
-	c.stats = ownINFO.ReplaceAllString(rig.Say(t, operator, "INFO commandstats\r\nINFO errorstats\r\nSLOWLOG LEN\r\n"), "")
+	c.stats = ownINFO.ReplaceAllString(commandstest.Say(t, operator, "INFO commandstats\r\nINFO errorstats\r\nSLOWLOG LEN\r\n"), "")
 	st := r.Stats()
 	c.store = store.Stats{Keys: st.Keys, Allowed: st.Allowed, Limited: st.Limited, Requested: st.Requested, Granted: st.Granted}
 	_, c.logged, _ = strings.Cut(r.Log.String(), "level=") // behind the time
@@ -188,9 +188,9 @@ func TestStoreFails(t *testing.T) {
 			"del:1/1"},
 	} {
 		for _, on := range []store.Store{brokenStore{shard.New()}, storetest.Later(brokenStore{shard.New()})} {
-			r := rig.New(withStore(on))
+			r := commandstest.New(withStore(on))
 			s := r.Session()
-			if got := rig.Say(t, s, tt.in); got != tt.want {
+			if got := commandstest.Say(t, s, tt.in); got != tt.want {
 				t.Errorf("%s, %T: got %q, want %q", tt.name, on, got, tt.want)
 			}
 			var stats strings.Builder

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"cellserver/internal/redis/commands/rig"
+	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/test/racetest"
 	"cellserver/internal/test/resptest"
 	"cellserver/internal/wire/catalog"
@@ -37,10 +37,10 @@ func someCalls(seed uint64, n int) []string {
 }
 
 // mixedRig has a bucket to take from, named limits, and a key that is a limit's but for its kind.
-func mixedRig(t *testing.T) *rig.Client {
+func mixedRig(t *testing.T) *commandstest.Client {
 	t.Helper()
-	s := rig.New().Session()
-	rig.Say(t, s, "CL.BUCKET RESET b 9\r\nCL.LIMIT SET l 4 1 60 9 1 1\r\nCL.LIMIT SET shadow 2 1 60 SHADOW\r\nCL.BUCKET RESET l:f 9\r\n")
+	s := commandstest.New().Session()
+	commandstest.Say(t, s, "CL.BUCKET RESET b 9\r\nCL.LIMIT SET l 4 1 60 9 1 1\r\nCL.LIMIT SET shadow 2 1 60 SHADOW\r\nCL.BUCKET RESET l:f 9\r\n")
 	return s
 }
 
@@ -49,7 +49,7 @@ func oneByOne(t *testing.T, calls []string) (replies []string) {
 	t.Helper()
 	s := mixedRig(t)
 	for _, call := range calls {
-		replies = append(replies, rig.Say(t, s, call+"\r\n"))
+		replies = append(replies, commandstest.Say(t, s, call+"\r\n"))
 	}
 	return replies
 }
@@ -60,12 +60,12 @@ func TestMixedPipelines(t *testing.T) {
 	for seed := range uint64(20) {
 		calls := someCalls(seed, 200)
 		one := oneByOne(t, calls)
-		if got, want := rig.Say(t, mixedRig(t), strings.Join(calls, "\r\n")+"\r\n"), strings.Join(one, ""); got != want {
+		if got, want := commandstest.Say(t, mixedRig(t), strings.Join(calls, "\r\n")+"\r\n"), strings.Join(one, ""); got != want {
 			t.Errorf("seed %d: got %q, want %q", seed, got, want)
 		}
 		calls = executable(calls, one)
 		one = oneByOne(t, calls)
-		got := rig.Say(t, mixedRig(t), "MULTI\r\n"+strings.Join(calls, "\r\n")+"\r\nEXEC\r\n")
+		got := commandstest.Say(t, mixedRig(t), "MULTI\r\n"+strings.Join(calls, "\r\n")+"\r\nEXEC\r\n")
 		if want := "+OK\r\n" + strings.Repeat("+QUEUED\r\n", len(calls)) + fmt.Sprintf("*%d\r\n", len(calls)) + strings.Join(one, ""); got != want {
 			t.Errorf("seed %d, in a transaction: got %q, want %q", seed, got, want)
 		}
@@ -73,10 +73,10 @@ func TestMixedPipelines(t *testing.T) {
 		for i, call := range calls {
 			words := strings.Fields(call)
 			quoted := "'" + strings.Join(words, "','") + "'"
-			if got := rig.Say(t, native, resptest.Encode("EVAL", "return redis.pcall("+quoted+")", "9", "t", "p", "f", "s", "a", "b", "l:n", "l:f", "shadow:n")); got != one[i] {
+			if got := commandstest.Say(t, native, resptest.Encode("EVAL", "return redis.pcall("+quoted+")", "9", "t", "p", "f", "s", "a", "b", "l:n", "l:f", "shadow:n")); got != one[i] {
 				t.Errorf("seed %d: the script %s: got %q, want %q", seed, quoted, got, one[i])
 			}
-			if got := rig.Say(t, interpreted, resptest.Encode(append([]string{"EVAL", "return redis.pcall(unpack(ARGV))", "9", "t", "p", "f", "s", "a", "b", "l:n", "l:f", "shadow:n"}, words...)...)); got != one[i] {
+			if got := commandstest.Say(t, interpreted, resptest.Encode(append([]string{"EVAL", "return redis.pcall(unpack(ARGV))", "9", "t", "p", "f", "s", "a", "b", "l:n", "l:f", "shadow:n"}, words...)...)); got != one[i] {
 				t.Errorf("seed %d: the interpreted script of %s: got %q, want %q", seed, quoted, got, one[i])
 			}
 		}
@@ -102,10 +102,10 @@ func TestBatchesAreOfOneCommand(t *testing.T) {
 		"CL.SLIDINGWINDOW s 3 60,CL.SLIDINGWINDOW a 3 60 APPROX,CL.BUCKET TAKE b 5,CL.REFUND t 3 1 60": 3,
 		"CL.BUCKET TAKE b 5,CL.BUCKET take b 6,CL.THROTTLE t 3 1 60,CL.BUCKET TAKE b 5":                3,
 	} {
-		r := rig.New()
+		r := commandstest.New()
 		s := r.Session()
 		r.Clock.StepBy(1)
-		rig.Say(t, s, strings.ReplaceAll(calls, ",", "\r\n")+"\r\n")
+		commandstest.Say(t, s, strings.ReplaceAll(calls, ",", "\r\n")+"\r\n")
 		if got := r.Clock.Readings(); got != 2*batches { // when each begins and when it is done
 			t.Errorf("%s: the clock was read %d times, want %d", calls, got, 2*batches)
 		}
@@ -141,13 +141,13 @@ func TestBatchedCommandsDoNotAllocate(t *testing.T) {
 	})
 	for _, name := range table.Batched() {
 		for _, args := range calls[name] {
-			s := rig.New().Session()
-			rig.Say(t, s, "CL.LIMIT SET wide 1000000 1000000 60 1000000 1000000 3600\r\nCL.LIMIT SET narrow 1 1 60\r\nCL.LIMIT SET shadow 1 1 60 SHADOW\r\n")
+			s := commandstest.New().Session()
+			commandstest.Say(t, s, "CL.LIMIT SET wide 1000000 1000000 60 1000000 1000000 3600\r\nCL.LIMIT SET narrow 1 1 60\r\nCL.LIMIT SET shadow 1 1 60 SHADOW\r\n")
 			var b strings.Builder
 			for i := range 128 {
 				key := fmt.Sprint("user", i)
 				if name == "cl.bucket|take" {
-					rig.Say(t, s, "CL.BUCKET RESET "+key+" 1000000\r\n")
+					commandstest.Say(t, s, "CL.BUCKET RESET "+key+" 1000000\r\n")
 				}
 				call := strings.ReplaceAll(name, "|", " ") + " " + strings.Replace(args, "KEY", key, 1)
 				b.WriteString(resptest.Encode(strings.Fields(call)...))

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"cellserver/internal/decide/observe"
-	"cellserver/internal/redis/commands/rig"
+	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
 	"cellserver/internal/store/storetest"
@@ -46,11 +46,11 @@ func TestNamedLimitsCountWhatIsAnswered(t *testing.T) {
 			stores = []store.Store{brokenStore{shard.New()}, storetest.Later(brokenStore{shard.New()})}
 		}
 		for _, on := range stores {
-			s := rig.New(withStore(on)).Session()
-			rig.Say(t, s, "CL.LIMIT SET l 4 1 60\r\nCL.LIMIT SET shadow 4 1 60 SHADOW\r\nCL.LIMIT SET bad 4 1 60\r\n")
-			rig.Say(t, s, tt.in)
+			s := commandstest.New(withStore(on)).Session()
+			commandstest.Say(t, s, "CL.LIMIT SET l 4 1 60\r\nCL.LIMIT SET shadow 4 1 60 SHADOW\r\nCL.LIMIT SET bad 4 1 60\r\n")
+			commandstest.Say(t, s, tt.in)
 			want := fmt.Sprintf("allowed\r\n:%d\r\n$7\r\nlimited\r\n:%d\r\n$14\r\nshadow_limited\r\n:%d\r\n", tt.allowed, tt.limited, tt.shadow)
-			if got := rig.Say(t, s, "CL.LIMIT GET "+tt.name+"\r\n"); !strings.HasSuffix(got, want) {
+			if got := commandstest.Say(t, s, "CL.LIMIT GET "+tt.name+"\r\n"); !strings.HasSuffix(got, want) {
 				t.Errorf("%.80q, %T: got %q, want %q", tt.in, on, got, want)
 			}
 		}

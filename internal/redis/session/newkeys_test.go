@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"cellserver/internal/redis/commands/rig"
+	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/test/resptest"
 )
 
@@ -24,9 +24,9 @@ func TestNewKeysAreLimited(t *testing.T) {
 	eval := func(script, key string) string {
 		return resptest.Encode("EVAL", script, "1", key, "4", "1", "10")
 	}
-	tat := strconv.FormatInt(rig.T0+10*rig.Sec, 10)
+	tat := strconv.FormatInt(commandstest.T0+10*commandstest.Sec, 10)
 	set := func(key, options string) string { return "SET " + key + " " + tat + " " + options + "\r\n" }
-	dumped := resptest.ParseAll(t, rig.Say(t, rig.New().Session(), set("k", "")+"DUMP k\r\n"))[1].Text
+	dumped := resptest.ParseAll(t, commandstest.Say(t, commandstest.New().Session(), set("k", "")+"DUMP k\r\n"))[1].Text
 	const interpreted = "local r = redis.call('cl.throttle', KEYS[1], 4, 1, 10) return r"
 	const nativeCall = "return redis.call('cl.throttle', KEYS[1], ARGV[1], ARGV[2], ARGV[3])"
 	for _, tt := range []struct{ name, in, want string }{
@@ -39,9 +39,9 @@ func TestNewKeysAreLimited(t *testing.T) {
 			first + first + resptest.Ints(1, 5, 5, -1, 0) + line},
 		{"in a transaction", "MULTI\r\n" + all("a b c a") + "EXEC\r\n", "+OK\r\n" + strings.Repeat("+QUEUED\r\n", 4) + "*4\r\n" + first + first + line + second},
 		{"in scripts", eval(interpreted, "a") + eval(interpreted, "b") + eval(interpreted, "c") + eval(interpreted, "a"),
-			first + first + refused + " script: " + rig.SHAOf(interpreted) + ", on @user_script:1.\r\n" + second},
+			first + first + refused + " script: " + commandstest.SHAOf(interpreted) + ", on @user_script:1.\r\n" + second},
 		{"in scripts that are one call", eval(nativeCall, "a") + eval(nativeCall, "b") + eval(nativeCall, "c") + eval(nativeCall, "a"),
-			first + first + refused + " script: " + rig.SHAOf(nativeCall) + ", on @user_script:1.\r\n" + second},
+			first + first + refused + " script: " + commandstest.SHAOf(nativeCall) + ", on @user_script:1.\r\n" + second},
 		{"by SET and RESTORE", set("a", "") + set("b", "NX GET") + set("c", "") + set("c", "XX") + resptest.Encode("RESTORE", "c", "0", dumped) + set("a", "") + all("c a"),
 			"+OK\r\n$-1\r\n" + line + "$-1\r\n" + line + "+OK\r\n" + line + second},
 		{"by SET in a transaction", all("a") + "MULTI\r\n" + set("b", "") + set("c", "") + set("b", "") + "EXEC\r\n",
@@ -54,14 +54,14 @@ func TestNewKeysAreLimited(t *testing.T) {
 			"+OK\r\n" + resptest.Ints(1, 5, 5, -1, 0) + first + first + line + second + line},
 		{"keys that were deleted", all("a b") + "DEL a\r\n" + all("a"), first + first + ":1\r\n" + line},
 	} {
-		r := rig.New()
+		r := commandstest.New()
 		r.Engine.NewKeys.Limit(2)
 		c := r.Session()
-		if got := rig.Say(t, c, tt.in); got != tt.want {
+		if got := commandstest.Say(t, c, tt.in); got != tt.want {
 			t.Errorf("%s: got  %q\nwant %q", tt.name, got, tt.want)
 		}
-		r.Clock.Advance(rig.Sec)
-		if got := rig.Say(t, c, "SELECT 2\r\n"+all("a b c")); got != "+OK\r\n"+first+first+line {
+		r.Clock.Advance(commandstest.Sec)
+		if got := commandstest.Say(t, c, "SELECT 2\r\n"+all("a b c")); got != "+OK\r\n"+first+first+line {
 			t.Errorf("%s: a second later got %q", tt.name, got)
 		}
 	}
@@ -76,17 +76,17 @@ func TestNewKeysCountOnce(t *testing.T) {
 		{"EXEC", "MULTI\r\nTEST.MEDDLE\r\n" + "CL.THROTTLE new 9 1 10\r\n" + change +
 			resptest.Encode("EVAL", "return 1", "1", "a") + "EXEC\r\n", "*4\r\n+OK\r\n*5\r\n:0\r\n"},
 	} {
-		r := rig.New(rig.Meddling)
+		r := commandstest.New(commandstest.Meddling)
 		c, other := r.Session(), r.Session()
-		rig.Say(t, other, change)
+		commandstest.Say(t, other, change)
 		r.Engine.NewKeys.Limit(1)
 		times := 0
 		r.Meddle = func() {
 			if times++; times <= 2 {
-				rig.Say(t, other, change)
+				commandstest.Say(t, other, change)
 			}
 		}
-		if got := rig.Say(t, c, tt.in); !strings.Contains(got, tt.want) || times != 3 {
+		if got := commandstest.Say(t, c, tt.in); !strings.Contains(got, tt.want) || times != 3 {
 			t.Errorf("%s: in %d attempts got %q", tt.name, times, got)
 		}
 	}

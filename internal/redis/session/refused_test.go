@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"cellserver/internal/keep/persist/disk/disktest"
-	"cellserver/internal/redis/commands/rig"
+	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/shard"
 	"cellserver/internal/store/storetest"
 	"cellserver/internal/test/resptest"
@@ -26,27 +26,27 @@ func TestBareStore(t *testing.T) {
 		{throttle + "TTL k\r\nDEL k\r\nTTL k\r\nEXISTS k\r\nTYPE k\r\n", first + ":10\r\n:1\r\n:-2\r\n:0\r\n+none\r\n"},
 		{"EXPIRE k 0\r\n" + throttle + "EXPIRE k 0\r\n" + throttle, ":0\r\n" + first + ":1\r\n" + first},
 		{resptest.Encode("EVAL", native, "1", "k", "4", "1", "10"), first},
-		{resptest.Encode("SCRIPT", "LOAD", native) + resptest.Encode("EVALSHA", rig.SHAOf(native), "1", "k", "4", "1", "10"),
-			"$40\r\n" + rig.SHAOf(native) + "\r\n" + first},
+		{resptest.Encode("SCRIPT", "LOAD", native) + resptest.Encode("EVALSHA", commandstest.SHAOf(native), "1", "k", "4", "1", "10"),
+			"$40\r\n" + commandstest.SHAOf(native) + "\r\n" + first},
 		{"EVAL \"return 1\" 0\r\n", noTransactions},
 		{"EVAL_RO \"return 1\" 0\r\n", noTransactions},
 		{"EVALSHA " + strings.Repeat("a", 40) + " 0\r\n", "-NOSCRIPT No matching script. Please use EVAL.\r\n"},
-		{"MULTI\r\nPING\r\nEXEC\r\nDISCARD\r\n", noTransactions + rig.Pong + "-ERR EXEC without MULTI\r\n-ERR DISCARD without MULTI\r\n"},
+		{"MULTI\r\nPING\r\nEXEC\r\nDISCARD\r\n", noTransactions + commandstest.Pong + "-ERR EXEC without MULTI\r\n-ERR DISCARD without MULTI\r\n"},
 		{"WATCH k\r\nUNWATCH\r\n", noWatch + "+OK\r\n"},
-		{"CLIENT REPLY SKIP\r\nMULTI\r\nPING\r\n", rig.Pong},
+		{"CLIENT REPLY SKIP\r\nMULTI\r\nPING\r\n", commandstest.Pong},
 	} {
-		s := rig.New(withStore(storetest.Bare(shard.New()))).Session()
-		if got := rig.Say(t, s, tt.in); got != tt.want {
+		s := commandstest.New(withStore(storetest.Bare(shard.New()))).Session()
+		if got := commandstest.Say(t, s, tt.in); got != tt.want {
 			t.Errorf("%q: got %q, want %q", tt.in, got, tt.want)
 		}
 	}
-	r := rig.New(withStore(storetest.Bare(shard.New())))
+	r := commandstest.New(withStore(storetest.Bare(shard.New())))
 	r.Config.Catalog.Each(func(c *catalog.Command) {
 		if c.Flags&catalog.FlagWhole == 0 {
 			return
 		}
 		const want = "-ERR the store of this server has no commands about all keys\r\n"
-		if got := rig.Say(t, r.Session(), rig.CallOf(c, max(c.Arity, -c.Arity))); got != want {
+		if got := commandstest.Say(t, r.Session(), commandstest.CallOf(c, max(c.Arity, -c.Arity))); got != want {
 			t.Errorf("%s: got %q", c.FullName(), got)
 		}
 	})
@@ -63,7 +63,7 @@ func notWithKeys() map[string][2]string {
 		"cl.limit|reload": {"CL.LIMIT RELOAD\r\n", "-ERR the server has no file of limits; start it with --limits-file\r\n"},
 		"cl.limit|set":    {"CL.LIMIT SET a 1 1 1\r\n", "+OK\r\n"},
 		"config|set":      {"CONFIG SET slowlog-max-len 9\r\n", "+OK\r\n"},
-		"script|load":     {"SCRIPT LOAD \"return 1\"\r\n", "$40\r\n" + rig.SHAOf("return 1") + "\r\n"},
+		"script|load":     {"SCRIPT LOAD \"return 1\"\r\n", "$40\r\n" + commandstest.SHAOf("return 1") + "\r\n"},
 		"script|flush":    {"SCRIPT FLUSH\r\n", "+OK\r\n"},
 	}
 }
@@ -99,16 +99,16 @@ func TestNotWithKeys(t *testing.T) {
 			{first: watch, before: call[0] + throttle, refused: true},
 			{before: "SELECT 1\r\n", after: throttle, refused: true},
 		} {
-			r := rig.New(rig.Keeping(t, disktest.New(), time.Second))
+			r := commandstest.New(commandstest.Keeping(t, disktest.New(), time.Second))
 			s := r.Session()
-			rig.Say(t, s, tt.first)
+			commandstest.Say(t, s, tt.first)
 			in := strings.TrimSuffix(tt.before+call[0]+tt.after, "\r\n")
 			if strings.Contains(in, "*") { // EVAL is many lines
-				rig.Say(t, s, "MULTI\r\n"+tt.before+call[0]+tt.after)
-			} else if got, want := rig.Say(t, s, "MULTI\r\n"+in+"\r\n"), "+OK\r\n"+strings.Repeat("+QUEUED\r\n", 1+strings.Count(in, "\r\n")); got != want {
+				commandstest.Say(t, s, "MULTI\r\n"+tt.before+call[0]+tt.after)
+			} else if got, want := commandstest.Say(t, s, "MULTI\r\n"+in+"\r\n"), "+OK\r\n"+strings.Repeat("+QUEUED\r\n", 1+strings.Count(in, "\r\n")); got != want {
 				t.Errorf("%q: queued as %q", in, got)
 			}
-			got := rig.Say(t, s, "EXEC\r\n")
+			got := commandstest.Say(t, s, "EXEC\r\n")
 			if tt.refused {
 				want := "-EXECABORT Transaction discarded because of: '" + name + "' can not be executed in a transaction together with commands on keys; send it on its own\r\n"
 				if got != want {
@@ -121,8 +121,8 @@ func TestNotWithKeys(t *testing.T) {
 				t.Errorf("%q: something was executed: %+v", in, st)
 			}
 			// Nothing is left of it, whatever became of it.
-			rig.Say(t, r.Session(), throttle)
-			if got, want := rig.Say(t, s, "MULTI\r\n"+throttle+"EXEC\r\n"), "+OK\r\n+QUEUED\r\n*1\r\n"+resptest.Ints(0, 5, 3, -1, 20); got != want {
+			commandstest.Say(t, r.Session(), throttle)
+			if got, want := commandstest.Say(t, s, "MULTI\r\n"+throttle+"EXEC\r\n"), "+OK\r\n+QUEUED\r\n*1\r\n"+resptest.Ints(0, 5, 3, -1, 20); got != want {
 				t.Errorf("%q: got %q of the next transaction", in, got)
 			}
 		}
@@ -133,8 +133,8 @@ func TestNotWithKeys(t *testing.T) {
 func TestNotWithKeysInScripts(t *testing.T) {
 	for name := range notWithKeys() {
 		call := "return redis.call('" + strings.ReplaceAll(name, "|", "', '") + "'"
-		r := rig.New(rig.Keeping(t, disktest.New(), time.Second))
-		got := rig.Say(t, r.Session(), resptest.Encode("EVAL", call+", 'x', 'y')", "0")+
+		r := commandstest.New(commandstest.Keeping(t, disktest.New(), time.Second))
+		got := commandstest.Say(t, r.Session(), resptest.Encode("EVAL", call+", 'x', 'y')", "0")+
 			resptest.Encode("EVAL", call+", 'x')", "0")+resptest.Encode("EVAL", call+")", "0")+
 			resptest.Encode("EVAL", call+", 'x', '1', '1', '1')", "0"))
 		if !strings.Contains(got, "-ERR This Redis command is not allowed from script") || strings.Contains(got, "+OK") {
@@ -150,19 +150,19 @@ func TestSelectRefusedInExec(t *testing.T) {
 	refused := aclChanged + "no permission to execute the command or subcommand\r\n"
 	first := resptest.Ints(0, 5, 4, -1, 10)
 	for _, tt := range []struct{ in, want string }{
-		{"SELECT 1\r\nCL.THROTTLE k 4 1 10\r\nPING\r\n", "*3\r\n" + refused + notSelected + rig.Pong},
+		{"SELECT 1\r\nCL.THROTTLE k 4 1 10\r\nPING\r\n", "*3\r\n" + refused + notSelected + commandstest.Pong},
 		{"CL.THROTTLE k 4 1 10\r\nSELECT 1\r\nFLUSHDB\r\nDBSIZE\r\n", "*4\r\n" + first + refused + notSelected + notSelected},
 		{"SELECT 1\r\nSELECT 0\r\nCL.THROTTLE k 4 1 10\r\n", "*3\r\n" + refused + refused + first},
 		{"SELECT 1\r\nEVAL \"return 1\" 1 k\r\nEVAL \"return 1\" 0\r\n", "*3\r\n" + refused + notSelected + notSelected},
 	} {
-		r := rig.NewUserRig(t, openDefault)
+		r := commandstest.NewUserRig(t, openDefault)
 		s := r.Session()
-		rig.Say(t, s, "MULTI\r\n"+tt.in)
+		commandstest.Say(t, s, "MULTI\r\n"+tt.in)
 		r.Rewrite("user default on nopass ~* &* +@all -select")
-		if got := rig.Say(t, s, "EXEC\r\n"); got != tt.want {
+		if got := commandstest.Say(t, s, "EXEC\r\n"); got != tt.want {
 			t.Errorf("%q: got %q, want %q", tt.in, got, tt.want)
 		}
-		if got := rig.Say(t, s, "EXISTS k\r\n"); got != ":"+map[bool]string{true: "1", false: "0"}[strings.Contains(tt.want, first)]+"\r\n" {
+		if got := commandstest.Say(t, s, "EXISTS k\r\n"); got != ":"+map[bool]string{true: "1", false: "0"}[strings.Contains(tt.want, first)]+"\r\n" {
 			t.Errorf("%q: left %q keys", tt.in, got)
 		}
 	}

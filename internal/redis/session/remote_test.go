@@ -9,7 +9,7 @@ import (
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/funnel"
 	"cellserver/internal/redis/commands"
-	"cellserver/internal/redis/commands/rig"
+	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
 	"cellserver/internal/store/storetest"
@@ -67,8 +67,8 @@ func TestExecOverRemote(t *testing.T) {
 	for _, tt := range []struct{ n, conflicts, attempts int }{{1, 0, 1}, {100, 0, 1}, {300, 0, 1}, {1, 1, 2}, {100, 3, 4}} {
 		on := newRemoteStore(t)
 		on.Conflict(tt.conflicts)
-		r := rig.New(withStore(on), withStoreTimeout(time.Minute))
-		got := rig.Say(t, r.Session(), transaction(tt.n)+"CL.THROTTLE k 299 1 60 0\r\n")
+		r := commandstest.New(withStore(on), withStoreTimeout(time.Minute))
+		got := commandstest.Say(t, r.Session(), transaction(tt.n)+"CL.THROTTLE k 299 1 60 0\r\n")
 		if want := resptest.Ints(0, 300, int64(300-tt.n), -1, int64(60*tt.n)); !strings.HasSuffix(got, want) {
 			t.Errorf("%+v: got %q, want %q at its end", tt, got, want)
 		}
@@ -110,22 +110,22 @@ func TestRemoteFailures(t *testing.T) {
 		if tt.name == conflicts {
 			timeout = time.Second
 		}
-		s := rig.New(withStore(on), withStoreTimeout(timeout)).Session()
-		if got, want := rig.Say(t, s, exec), queued+tt.failed; got != want {
+		s := commandstest.New(withStore(on), withStoreTimeout(timeout)).Session()
+		if got, want := commandstest.Say(t, s, exec), queued+tt.failed; got != want {
 			t.Errorf("%s: EXEC got %q, want %q", tt.name, got, want)
 		}
 		want := tt.failed
 		if tt.other != "" {
 			want = tt.other
 		}
-		if got := rig.Say(t, s, together); got != want {
+		if got := commandstest.Say(t, s, together); got != want {
 			t.Errorf("%s: CL.MTHROTTLE got %q, want %q", tt.name, got, want)
 		}
-		if got := rig.Say(t, s, "DISCARD\r\nMULTI\r\nPING\r\nEXEC\r\n"); got != "-ERR DISCARD without MULTI\r\n+OK\r\n+QUEUED\r\n*1\r\n"+rig.Pong {
+		if got := commandstest.Say(t, s, "DISCARD\r\nMULTI\r\nPING\r\nEXEC\r\n"); got != "-ERR DISCARD without MULTI\r\n+OK\r\n+QUEUED\r\n*1\r\n"+commandstest.Pong {
 			t.Errorf("%s: then got %q", tt.name, got)
 		}
 		on.Fail(nil)
-		if got := rig.Say(t, s, "EXISTS a b\r\n"); got != ":0\r\n" {
+		if got := commandstest.Say(t, s, "EXISTS a b\r\n"); got != ":0\r\n" {
 			t.Errorf("%s: something has changed: %q", tt.name, got)
 		}
 	}
@@ -135,8 +135,8 @@ func TestRemoteFailures(t *testing.T) {
 func TestTagsOverRemote(t *testing.T) {
 	on := newRemoteStore(t)
 	on.Cluster()
-	s := rig.New(withStore(on)).Session()
-	got := rig.Say(t, s, "MULTI\r\nCL.THROTTLE {u}a 4 1 10\r\nCL.THROTTLE {u}b 4 1 10\r\nEXEC\r\nCL.MTHROTTLE 2 {u}a 4 1 10 1 {u}b 4 1 10 1\r\nSCAN 0\r\nKEYS *\r\nDBSIZE\r\n")
+	s := commandstest.New(withStore(on)).Session()
+	got := commandstest.Say(t, s, "MULTI\r\nCL.THROTTLE {u}a 4 1 10\r\nCL.THROTTLE {u}b 4 1 10\r\nEXEC\r\nCL.MTHROTTLE 2 {u}a 4 1 10 1 {u}b 4 1 10 1\r\nSCAN 0\r\nKEYS *\r\nDBSIZE\r\n")
 	one, two := resptest.Ints(0, 5, 4, -1, 10), resptest.Ints(0, 5, 3, -1, 20)
 	line := "-" + storetest.LineScan + "\r\n"
 	if want := "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n" + one + one + "*3\r\n:0\r\n" + two + two + line + line + ":2\r\n"; got != want {
@@ -148,13 +148,13 @@ func TestTagsOverRemote(t *testing.T) {
 func TestBatchesFailOverRemote(t *testing.T) {
 	on := newRemoteStore(t)
 	on.FailIn("Throttle", remoteFailure("STOREDOWN it is\r\ndown"))
-	s := rig.New(withStore(on)).Session()
+	s := commandstest.New(withStore(on)).Session()
 	failed := "-STOREDOWN it is\\r\\ndown\r\n"
-	got := rig.Say(t, s, strings.Repeat("CL.THROTTLE k 4 1 10\r\n", observe.MaxBatch+1)+"TTL k\r\nCL.FIXEDWINDOW f 1 1\r\nHELLO 3\r\nCL.THROTTLE k 4 1 10\r\n")
+	got := commandstest.Say(t, s, strings.Repeat("CL.THROTTLE k 4 1 10\r\n", observe.MaxBatch+1)+"TTL k\r\nCL.FIXEDWINDOW f 1 1\r\nHELLO 3\r\nCL.THROTTLE k 4 1 10\r\n")
 	if want := strings.Repeat(failed, observe.MaxBatch+1) + ":-2\r\n" + failed; !strings.HasPrefix(got, want) || !strings.HasSuffix(got, failed) {
 		t.Errorf("got %q", got)
 	}
-	if got := rig.Say(t, s, "INFO errorstats\r\n"); !strings.Contains(got, "errorstat_STOREDOWN:count=131\r\n") {
+	if got := commandstest.Say(t, s, "INFO errorstats\r\n"); !strings.Contains(got, "errorstat_STOREDOWN:count=131\r\n") {
 		t.Errorf("counted %q", got)
 	}
 }
@@ -165,7 +165,7 @@ func TestScriptsOverRemote(t *testing.T) {
 	eval := func(key string, args ...string) string {
 		return resptest.Encode(append([]string{"EVAL", native, "1", key}, args...)...)
 	}
-	sha := resptest.Encode("EVALSHA", rig.SHAOf(native), "1", "k", "299", "1", "60")
+	sha := resptest.Encode("EVALSHA", commandstest.SHAOf(native), "1", "k", "299", "1", "60")
 	for _, tt := range []struct{ name, in, want string }{
 		{"one call", eval("k", "299", "1", "60"), ""},
 		{"by its name", resptest.Encode("SCRIPT", "LOAD", native) + sha + sha, ""},
@@ -182,10 +182,10 @@ func TestScriptsOverRemote(t *testing.T) {
 	} {
 		want := tt.want
 		if want == "" {
-			want = rig.Say(t, rig.New().Session(), tt.in)
+			want = commandstest.Say(t, commandstest.New().Session(), tt.in)
 		}
-		s := rig.New(withStore(newRemoteStore(t))).Session()
-		if got := rig.Say(t, s, tt.in); got != want {
+		s := commandstest.New(withStore(newRemoteStore(t))).Session()
+		if got := commandstest.Say(t, s, tt.in); got != want {
 			t.Errorf("%s: got %q, want %q", tt.name, got, want)
 		}
 	}
@@ -194,28 +194,28 @@ func TestScriptsOverRemote(t *testing.T) {
 // TestHangUpsOverRemote: a client may go at any time; what it sent before is executed, and nothing else waits for it.
 func TestHangUpsOverRemote(t *testing.T) {
 	for _, in := range []string{"CL.THROTTLE k 4 1 10\r\n", "DEL k\r\n", "CL.MTHROTTLE 1 k 4 1 10 1\r\n", "MULTI\r\nDEL k\r\nEXEC\r\n", "CL.BTHROTTLE k 4 1 10 1 1\r\n", "DBSIZE\r\n"} {
-		for name, leave := range map[string]func(s *rig.Client){
-			"half closed": func(s *rig.Client) { s.HungUp(peer.HalfClosed) },
-			"reset":       func(s *rig.Client) { s.HungUp(peer.Reset) },
-			"closed":      func(s *rig.Client) { s.Close() },
+		for name, leave := range map[string]func(s *commandstest.Client){
+			"half closed": func(s *commandstest.Client) { s.HungUp(peer.HalfClosed) },
+			"reset":       func(s *commandstest.Client) { s.HungUp(peer.Reset) },
+			"closed":      func(s *commandstest.Client) { s.Close() },
 		} {
 			on := newRemoteStore(t)
 			on.Hold()
-			r := rig.New(withStore(on))
+			r := commandstest.New(withStore(on))
 			s := r.Session()
-			_, left, status := rig.Feed(t, s, in)
+			_, left, status := commandstest.Feed(t, s, in)
 			if left != "" || status != peer.Waiting {
 				t.Fatalf("%q, %s: left %q, status %d", in, name, left, status)
 			}
 			leave(s)
 			on.Release()
 			if name != "closed" {
-				if replies, _, status := rig.Converse(t, s, "PING\r\n"); status != peer.NeedInput || !strings.HasSuffix(replies, rig.Pong) {
+				if replies, _, status := commandstest.Converse(t, s, "PING\r\n"); status != peer.NeedInput || !strings.HasSuffix(replies, commandstest.Pong) {
 					t.Errorf("%q, %s: got %q, status %d", in, name, replies, status)
 				}
 				s.Close()
 			}
-			if got := rig.Say(t, r.Session(), "PING\r\n"); got != rig.Pong {
+			if got := commandstest.Say(t, r.Session(), "PING\r\n"); got != commandstest.Pong {
 				t.Errorf("%q, %s: another got %q", in, name, got)
 			}
 		}
@@ -226,7 +226,7 @@ func TestHangUpsOverRemote(t *testing.T) {
 func TestPolicyInExec(t *testing.T) {
 	on := newRemoteStore(t)
 	on.Policy(func(q *store.Request) { q.Result = funnel.Result{Limit: 7} })
-	s := rig.New(withStore(on)).Session()
+	s := commandstest.New(withStore(on)).Session()
 	const requests = "MULTI\r\nCL.THROTTLE a 4 1 10\r\nCL.FIXEDWINDOW b 5 10\r\nEXEC\r\n"
 	const queued = "+OK\r\n+QUEUED\r\n+QUEUED\r\n"
 	byPolicy := resptest.Ints(0, 7, 0, 0, 0)
@@ -244,7 +244,7 @@ func TestPolicyInExec(t *testing.T) {
 		{"no policy", func() { on.Policy(nil); on.Fail(remoteFailure(storetest.LineDown)) }, requests, queued + down},
 	} {
 		tt.change()
-		if got := rig.Say(t, s, tt.in); got != tt.want {
+		if got := commandstest.Say(t, s, tt.in); got != tt.want {
 			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
 		}
 	}
@@ -253,26 +253,26 @@ func TestPolicyInExec(t *testing.T) {
 // TestScanOverRemote takes one round trip, and a walk finds every key.
 func TestScanOverRemote(t *testing.T) {
 	on := newRemoteStore(t)
-	s := rig.New(withStore(on)).Session()
+	s := commandstest.New(withStore(on)).Session()
 	for i := range 300 {
-		rig.Say(t, s, "CL.THROTTLE key"+strconv.Itoa(i)+" 4 1 10\r\n")
+		commandstest.Say(t, s, "CL.THROTTLE key"+strconv.Itoa(i)+" 4 1 10\r\n")
 	}
 	for count, calls := range map[string]int{"10": 1, "1000": 1, "5000": 1} {
 		before := on.Calls()["Scan"]
-		rig.Say(t, s, "SCAN 0 COUNT "+count+" MATCH key1*\r\n")
+		commandstest.Say(t, s, "SCAN 0 COUNT "+count+" MATCH key1*\r\n")
 		if n := on.Calls()["Scan"] - before; n != calls {
 			t.Errorf("COUNT %s took %d round trips, want %d", count, n, calls)
 		}
 	}
 	found := map[string]bool{}
 	for cursor, round := "0", 0; round == 0 || cursor != "0"; round++ {
-		reply := resptest.ParseAll(t, rig.Say(t, s, "SCAN "+cursor+" COUNT 50 TYPE string\r\n"))[0]
+		reply := resptest.ParseAll(t, commandstest.Say(t, s, "SCAN "+cursor+" COUNT 50 TYPE string\r\n"))[0]
 		cursor = reply.Elements[0].Text
 		for _, key := range reply.Elements[1].Elements {
 			found[key.Text] = true
 		}
 	}
-	if keys := resptest.ParseAll(t, rig.Say(t, s, "KEYS *\r\n"))[0].Elements; len(found) != 300 || len(keys) != 300 {
+	if keys := resptest.ParseAll(t, commandstest.Say(t, s, "KEYS *\r\n"))[0].Elements; len(found) != 300 || len(keys) != 300 {
 		t.Errorf("found %d keys by SCAN and %d by KEYS", len(found), len(keys))
 	}
 }
@@ -283,19 +283,19 @@ func TestRecordsOverRemote(t *testing.T) {
 		"CL.RESERVE k 4 1 10 x 1\r\nSCAN 0\r\nDBSIZE\r\n"
 	seen := map[string]string{}
 	for name, on := range map[string]store.Store{"memory": shard.New(), "remote": newRemoteStore(t)} {
-		r := rig.New(withStore(on))
+		r := commandstest.New(withStore(on))
 		monitor, s, operator := r.Session(), r.Session(), r.Session()
-		rig.Say(t, operator, "CONFIG SET slowlog-log-slower-than 1 slowlog-max-len 100\r\n")
-		rig.Say(t, monitor, "MONITOR\r\n")
+		commandstest.Say(t, operator, "CONFIG SET slowlog-log-slower-than 1 slowlog-max-len 100\r\n")
+		commandstest.Say(t, monitor, "MONITOR\r\n")
 		r.Clock.StepBy(2000)
-		rig.Say(t, s, in)
+		commandstest.Say(t, s, in)
 		r.Clock.StepBy(0)
-		lines, _, _ := rig.Converse(t, monitor, "")
+		lines, _, _ := commandstest.Converse(t, monitor, "")
 		for line := range strings.Lines(lines) {
 			_, call, _ := strings.Cut(line, "] ")
 			seen[name] += call
 		}
-		for _, entry := range resptest.ParseAll(t, rig.Say(t, operator, "SLOWLOG GET 20\r\n"))[0].Elements {
+		for _, entry := range resptest.ParseAll(t, commandstest.Say(t, operator, "SLOWLOG GET 20\r\n"))[0].Elements {
 			for _, arg := range entry.Elements[3].Elements {
 				seen[name] += arg.Text + " "
 			}

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"cellserver/internal/redis/commands"
-	"cellserver/internal/redis/commands/rig"
+	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/redis/session"
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
@@ -127,7 +127,7 @@ func (w watchedLog) Enabled(context.Context, slog.Level) bool { return true }
 
 // lockedRig is a rig with such a store and such a log, a client, one in MONITOR and a victim, which is client 3.
 type lockedRig struct {
-	*rig.Rig
+	*commandstest.Rig
 	store      *lockedStore
 	s, monitor *session.Session
 	conn       *watchedConn
@@ -136,7 +136,7 @@ type lockedRig struct {
 func newLockedRig(t *testing.T, change ...func(*commands.Config)) *lockedRig {
 	t.Helper()
 	l := &lockedRig{store: &lockedStore{Store: shard.New()}}
-	l.Rig = rig.New(append(change, withStore(l.store), func(c *commands.Config) {
+	l.Rig = commandstest.New(append(change, withStore(l.store), func(c *commands.Config) {
 		c.Log = slog.New(watchedLog{slog.DiscardHandler, l.store})
 	})...)
 	connect := func(name string) (*session.Session, *watchedConn) {
@@ -204,7 +204,7 @@ func TestSettled(t *testing.T) {
 func TestSettledForAClientThatIsGone(t *testing.T) {
 	for _, how := range []peer.Hangup{peer.HalfClosed, peer.Reset} {
 		for _, closed := range []bool{false, true} {
-			l := newLockedRig(t, rig.Meddling)
+			l := newLockedRig(t, commandstest.Meddling)
 			begun, goOn := make(chan struct{}), make(chan struct{})
 			l.Meddle = func() {
 				close(begun)
@@ -281,7 +281,7 @@ func TestLoggedIsBounded(t *testing.T) {
 // TestScriptLinesInASecond: each client has ten, and all together a hundred; then come more, and how many were left out. A
 // line is cut. Lines that the level leaves out do not count.
 func TestScriptLinesInASecond(t *testing.T) {
-	r := rig.New()
+	r := commandstest.New()
 	log := func(level, text string, n int) string {
 		return resptest.Encode("EVAL", fmt.Sprintf("for i = 1, %d do redis.log(redis.LOG_%s, %s) end", n, level, text), "0")
 	}
@@ -292,16 +292,16 @@ func TestScriptLinesInASecond(t *testing.T) {
 		}
 	}
 	first := r.Session()
-	rig.Say(t, first, log("DEBUG", "'a'", 100))
+	commandstest.Say(t, first, log("DEBUG", "'a'", 100))
 	expect(0, 0)
-	rig.Say(t, first, log("WARNING", "'a'", 12))
+	commandstest.Say(t, first, log("WARNING", "'a'", 12))
 	expect(10, 2)
 	for range 20 {
-		rig.Say(t, r.Session(), log("WARNING", "'b'", 7))
+		commandstest.Say(t, r.Session(), log("WARNING", "'b'", 7))
 	}
 	expect(100, 2+50)
-	r.Clock.Advance(rig.Sec)
-	rig.Say(t, first, log("WARNING", "'c' .. string.rep('中', 1000)", 2))
+	r.Clock.Advance(commandstest.Sec)
+	commandstest.Say(t, first, log("WARNING", "'c' .. string.rep('中', 1000)", 2))
 	expect(102, 52)
 	if got := r.Log.String(); strings.Count(got, "left_out_before=2\n") != 1 || strings.Count(got, "left_out_before=50\n") != 1 || strings.Count(got, "left_out") != 2 || !strings.Contains(got, `script: c`+strings.Repeat("中", 341)+`..."`) {
 		t.Errorf("logged %.3000q", got)

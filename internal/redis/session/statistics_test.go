@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"cellserver/internal/redis/commands/rig"
+	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/test/resptest"
 )
 
@@ -50,9 +50,9 @@ func TestStatistics(t *testing.T) {
 		{"a script in a transaction", "MULTI\r\n" + eval("return redis.call('get')") + "EXEC\r\n", "eval=1,0,1 exec=1,0,0 get=0,1,0 multi=1,0,0", "ERR=1"},
 		{"reset", throttle + refused + "NOSUCH\r\nCONFIG RESETSTAT\r\n", "config|resetstat=1,0,0", ""},
 	} {
-		r := rig.New()
-		rig.Say(t, r.Session(), tt.in)
-		text := resptest.ParseAll(t, rig.Say(t, r.Session(), "INFO commandstats errorstats stats\r\n"))[0].Text
+		r := commandstest.New()
+		commandstest.Say(t, r.Session(), tt.in)
+		text := resptest.ParseAll(t, commandstest.Say(t, r.Session(), "INFO commandstats errorstats stats\r\n"))[0].Text
 		var commands, errorCodes []string
 		for line := range strings.SplitSeq(text, "\r\n") {
 			fields := func(names ...string) string {
@@ -83,11 +83,11 @@ func TestStatistics(t *testing.T) {
 
 // TestTimeAside: the time that a command takes aside is its own, too.
 func TestTimeAside(t *testing.T) {
-	r := rig.New(rig.Meddling)
+	r := commandstest.New(commandstest.Meddling)
 	s := r.Session()
 	r.Meddle = func() { r.Clock.Advance(int64(30 * time.Millisecond)) }
-	rig.Say(t, s, resptest.Encode("EVAL", "redis.call('test.meddle')", "0")+"MULTI\r\nTEST.MEDDLE\r\nDBSIZE\r\nEXEC\r\n")
-	got := rig.Say(t, s, "INFO commandstats\r\n")
+	commandstest.Say(t, s, resptest.Encode("EVAL", "redis.call('test.meddle')", "0")+"MULTI\r\nTEST.MEDDLE\r\nDBSIZE\r\nEXEC\r\n")
+	got := commandstest.Say(t, s, "INFO commandstats\r\n")
 	for _, want := range []string{"cmdstat_eval:calls=1,usec=30000,", "cmdstat_exec:calls=1,usec=30000,"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%s is not in %q", want, got)
@@ -97,10 +97,10 @@ func TestTimeAside(t *testing.T) {
 
 // TestCommandsAreTimedToTheirEnd: one that is done aside as well, but for the pause of a failed login.
 func TestCommandsAreTimedToTheirEnd(t *testing.T) {
-	r := rig.New()
+	r := commandstest.New()
 	r.Clock.StepBy(int64(time.Millisecond))
 	s := r.Session()
-	rig.Say(t, s, "CL.THROTTLE k 1 1 1\r\nEVAL 'return 1' 0\r\nDBSIZE\r\nPING\r\nCL.THROTTLE k 1 1 1\r\nCL.THROTTLE k 1 1 1\r\n")
+	commandstest.Say(t, s, "CL.THROTTLE k 1 1 1\r\nEVAL 'return 1' 0\r\nDBSIZE\r\nPING\r\nCL.THROTTLE k 1 1 1\r\nCL.THROTTLE k 1 1 1\r\n")
 	st := r.Engine.Records.Stats()
 	for kind, want := range map[string]struct {
 		count       uint64
@@ -118,16 +118,16 @@ func TestCommandsAreTimedToTheirEnd(t *testing.T) {
 	if got := r.Engine.Records.ThrottleDurations(); got.Count != 3 || got.Quantile(1) > 1100*time.Microsecond {
 		t.Errorf("latency: %d, at most %s", got.Count, got.Quantile(1))
 	}
-	stats := rig.Say(t, s, "INFO commandstats\r\n")
+	stats := commandstest.Say(t, s, "INFO commandstats\r\n")
 	if !strings.Contains(stats, "cmdstat_cl.throttle:calls=3,usec=2000,usec_per_call=666.67,") || !strings.Contains(stats, "cmdstat_eval:calls=1,") {
 		t.Errorf("commandstats: %s", stats)
 	}
 }
 
 func TestALoginsPauseIsNoWork(t *testing.T) {
-	r := rig.New()
+	r := commandstest.New()
 	s := r.Session()
-	rig.Say(t, s, "AUTH nobody wrong\r\n")
+	commandstest.Say(t, s, "AUTH nobody wrong\r\n")
 	if d := r.Engine.Records.Stats().Durations["other"]; d.Count != 1 || d.SumNs != 0 { // the clock stands still
 		t.Errorf("%d took %d ns", d.Count, d.SumNs)
 	}

@@ -6,7 +6,7 @@ import (
 
 	"cellserver/internal/funnel"
 	"cellserver/internal/redis/commands"
-	"cellserver/internal/redis/commands/rig"
+	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/test/resptest"
 )
 
@@ -22,15 +22,15 @@ func refuse(t *testing.T, tests []refusal, change ...func(*commands.Config)) {
 	t.Helper()
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			r := rig.New(change...)
+			r := commandstest.New(change...)
 			s := r.Session()
 			key := "k"
 			if len(tt.args) > 0 {
 				key = tt.args[0]
 			}
 			in := resptest.Encode(append([]string{"CL.THROTTLE"}, tt.args...)...) + resptest.Encode("EXISTS", key) + resptest.Encode("PING")
-			want := "-Cell error: Store error: " + tt.want + "\r\n:0\r\n" + rig.Pong
-			if got := rig.Say(t, s, in); got != want {
+			want := "-Cell error: Store error: " + tt.want + "\r\n:0\r\n" + commandstest.Pong
+			if got := commandstest.Say(t, s, in); got != want {
 				t.Errorf("got %q, want %q", got, want)
 			}
 			if st := r.Stats(); st.Keys != 0 || st.Allowed != 0 || st.Limited != 0 {
@@ -128,14 +128,14 @@ func TestThrottleOutOfRange(t *testing.T) {
 		{"capacity 0", []string{"k", "0", "1", "1"}, "max_burst must be at least 1, got 0"},
 		{"capacity -1", []string{"k", "-1", "1", "1"}, "max_burst must be at least 1, got -1"},
 		{"capacity and tolerance", []string{"k", most, "1", "1"}, slow},
-	}, rig.WithReading(funnel.Capacity))
+	}, commandstest.WithReading(funnel.Capacity))
 }
 
 // TestKeyTooLong: every command that takes keys refuses long ones, before it does anything.
 func TestKeyTooLong(t *testing.T) {
-	r := rig.New()
+	r := commandstest.New()
 	s := r.Session()
-	long, longest := strings.Repeat("k", rig.MaxKeyBytes+1), strings.Repeat("k", rig.MaxKeyBytes)
+	long, longest := strings.Repeat("k", commandstest.MaxKeyBytes+1), strings.Repeat("k", commandstest.MaxKeyBytes)
 	const refused = "-ERR key is longer than 4096 bytes, the limit of --max-key-bytes\r\n"
 	for _, tt := range []struct {
 		args []string
@@ -156,7 +156,7 @@ func TestKeyTooLong(t *testing.T) {
 		{[]string{"DEL", longest, "a"}, ":2\r\n"},
 		{[]string{"ECHO", long}, "$4097\r\n" + long + "\r\n"}, // no key
 	} {
-		if got := rig.Say(t, s, resptest.Encode(tt.args...)); got != tt.want {
+		if got := commandstest.Say(t, s, resptest.Encode(tt.args...)); got != tt.want {
 			t.Errorf("%.50q: got %.100q, want %.100q", tt.args, got, tt.want)
 		}
 	}

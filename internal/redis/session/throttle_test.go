@@ -7,18 +7,18 @@ import (
 
 	"cellserver/internal/funnel"
 	"cellserver/internal/funnel/vectors"
-	"cellserver/internal/redis/commands/rig"
+	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/test/resptest"
 )
 
 // TestThrottleOverTime runs the cases of the arithmetic through a session, and what only text can say.
 func TestThrottleOverTime(t *testing.T) {
-	for _, c := range vectors.Cases(rig.T0) {
+	for _, c := range vectors.Cases(commandstest.T0) {
 		reading := funnel.Burst
 		if c.Capacity {
 			reading = funnel.Capacity
 		}
-		r := rig.New(rig.WithReading(reading))
+		r := commandstest.New(commandstest.WithReading(reading))
 		s := r.Session()
 		for i, row := range c.Rows {
 			r.Clock.Set(row.AtNs)
@@ -28,7 +28,7 @@ func TestThrottleOverTime(t *testing.T) {
 				limited = 1
 			}
 			want := resptest.Ints(limited, row.Limit, row.Remaining, row.RetryAfter, row.ResetAfter)
-			if got := rig.Say(t, s, call); got != want {
+			if got := commandstest.Say(t, s, call); got != want {
 				t.Errorf("%s, call %d: got %q, want %q", c.Name, i, got, want)
 			}
 		}
@@ -36,7 +36,7 @@ func TestThrottleOverTime(t *testing.T) {
 			t.Errorf("%s: %d keys are stored, want %d", c.Name, st.Keys, c.Keys)
 		}
 	}
-	s := rig.New().Session()
+	s := commandstest.New().Session()
 	for _, tt := range []struct {
 		args string
 		want []int64
@@ -48,7 +48,7 @@ func TestThrottleOverTime(t *testing.T) {
 		{"b -0 1 1", []int64{0, 1, 0, -1, 1}},
 	} {
 		call := resptest.Encode(append([]string{"cl.throttle"}, strings.Fields(tt.args)...)...)
-		if got, want := rig.Say(t, s, call), resptest.Ints(tt.want...); got != want {
+		if got, want := commandstest.Say(t, s, call), resptest.Ints(tt.want...); got != want {
 			t.Errorf("%.50s: got %q, want %q", tt.args, got, want)
 		}
 	}
@@ -56,16 +56,16 @@ func TestThrottleOverTime(t *testing.T) {
 
 // TestKeysAreAnyBytes: each of them is a key of its own.
 func TestKeysAreAnyBytes(t *testing.T) {
-	r := rig.New()
+	r := commandstest.New()
 	s := r.Session()
 	keys := []string{"", "\x00", "\x00\x00", "k", "K", "k\x00", "k ", "\xff\xfe", "\xc3", "\xed\xa0\x80", "漢字", "\r\n", "*1\r\n$4\r\nPING\r\n",
-		strings.Repeat("k", rig.MaxKeyBytes)}
+		strings.Repeat("k", commandstest.MaxKeyBytes)}
 	for _, round := range []string{resptest.Ints(0, 1, 0, -1, 60), resptest.Ints(1, 1, 0, 60, 60)} {
 		for _, key := range keys {
-			if got := rig.Say(t, s, resptest.Encode("CL.THROTTLE", key, "0", "1", "60")); got != round {
+			if got := commandstest.Say(t, s, resptest.Encode("CL.THROTTLE", key, "0", "1", "60")); got != round {
 				t.Errorf("key %.30q: got %q, want %q", key, got, round)
 			}
-			if got := rig.Say(t, s, resptest.Encode("EXISTS", key)+resptest.Encode("TTL", key)); got != ":1\r\n:60\r\n" {
+			if got := commandstest.Say(t, s, resptest.Encode("EXISTS", key)+resptest.Encode("TTL", key)); got != ":1\r\n:60\r\n" {
 				t.Errorf("key %.30q: EXISTS and TTL reply %q", key, got)
 			}
 		}
@@ -74,7 +74,7 @@ func TestKeysAreAnyBytes(t *testing.T) {
 		t.Errorf("%d keys are stored, want %d", st.Keys, len(keys))
 	}
 	for _, key := range keys {
-		if got := rig.Say(t, s, resptest.Encode("DEL", key, key)); got != ":1\r\n" {
+		if got := commandstest.Say(t, s, resptest.Encode("DEL", key, key)); got != ":1\r\n" {
 			t.Errorf("key %.30q: DEL replies %q", key, got)
 		}
 	}
@@ -82,22 +82,22 @@ func TestKeysAreAnyBytes(t *testing.T) {
 
 // TestProbesNeverWrite: of an absent key, of a full funnel, and of an expired one.
 func TestProbesNeverWrite(t *testing.T) {
-	r := rig.New()
+	r := commandstest.New()
 	s := r.Session()
 	for range 3 {
-		rig.Say(t, s, resptest.Encode("CL.THROTTLE", "k", "4", "1", "10", "0"))
+		commandstest.Say(t, s, resptest.Encode("CL.THROTTLE", "k", "4", "1", "10", "0"))
 	}
 	if st := r.Stats(); st.Keys != 0 || st.Allowed != 3 {
 		t.Errorf("after probes of an absent key: %+v", st)
 	}
-	rig.Say(t, s, resptest.Encode("CL.THROTTLE", "k", "4", "1", "10", "5"))
-	before := rig.Say(t, s, "PTTL k\r\n")
-	rig.Say(t, s, resptest.Encode("CL.THROTTLE", "k", "4", "1", "10", "0")+resptest.Encode("CL.THROTTLE", "k", "100", "1", "9", "0"))
-	if after := rig.Say(t, s, "PTTL k\r\n"); after != before || after != ":50000\r\n" {
+	commandstest.Say(t, s, resptest.Encode("CL.THROTTLE", "k", "4", "1", "10", "5"))
+	before := commandstest.Say(t, s, "PTTL k\r\n")
+	commandstest.Say(t, s, resptest.Encode("CL.THROTTLE", "k", "4", "1", "10", "0")+resptest.Encode("CL.THROTTLE", "k", "100", "1", "9", "0"))
+	if after := commandstest.Say(t, s, "PTTL k\r\n"); after != before || after != ":50000\r\n" {
 		t.Errorf("a probe of a full funnel changes its TTL from %q to %q", before, after)
 	}
-	r.Clock.Advance(50 * rig.Sec)
-	if got := rig.Say(t, s, resptest.Encode("CL.THROTTLE", "k", "4", "1", "10", "0")+"EXISTS k\r\n"); got != resptest.Ints(0, 5, 5, -1, 0)+":0\r\n" {
+	r.Clock.Advance(50 * commandstest.Sec)
+	if got := commandstest.Say(t, s, resptest.Encode("CL.THROTTLE", "k", "4", "1", "10", "0")+"EXISTS k\r\n"); got != resptest.Ints(0, 5, 5, -1, 0)+":0\r\n" {
 		t.Errorf("a probe of an expired key: got %q", got)
 	}
 }

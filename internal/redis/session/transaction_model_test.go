@@ -10,7 +10,7 @@ import (
 
 	"cellserver/internal/funnel"
 	"cellserver/internal/redis/commands"
-	"cellserver/internal/redis/commands/rig"
+	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/test/resptest"
 )
 
@@ -181,9 +181,9 @@ func TestTransactionsFollowTheModel(t *testing.T) {
 	const interpreted = `EVAL "do end return redis.call('cl.throttle', KEYS[1], 3, 1, 10)" 1 `
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(4, seed))
-		r := rig.New()
-		m := &model{nowNs: rig.T0, tats: map[modelKey]int64{}}
-		var all []*rig.Client
+		r := commandstest.New()
+		m := &model{nowNs: commandstest.T0, tats: map[modelKey]int64{}}
+		var all []*commandstest.Client
 		for range sessions {
 			all = append(all, r.Session())
 			m.sessions = append(m.sessions, &modelSession{})
@@ -204,11 +204,11 @@ func TestTransactionsFollowTheModel(t *testing.T) {
 				in.WriteString(c + "\r\n")
 				want.WriteString(m.do(m.sessions[i], c))
 			}
-			if got := rig.Say(t, all[i], in.String()); got != want.String() {
+			if got := commandstest.Say(t, all[i], in.String()); got != want.String() {
 				t.Fatalf("seed %d, step %d, session %d: %q got %q, want %q", seed, step, i, in.String(), got, want.String())
 			}
 			if rng.IntN(8) == 0 {
-				ns := rng.Int64N(15 * rig.Sec)
+				ns := rng.Int64N(15 * commandstest.Sec)
 				r.Clock.Advance(ns)
 				m.nowNs += ns
 			}
@@ -223,13 +223,13 @@ func TestTransactionsAreAtomic(t *testing.T) {
 	const call = "CL.THROTTLE %s 1000000 1 1 %d\r\n"
 	const script = "redis.call('cl.throttle', KEYS[1], 1000000, 1, 1, ARGV[1]) for i = 1, 2000 do end " +
 		"redis.call('cl.throttle', KEYS[2], 1000000, 1, 1, ARGV[1]) return 'moved'"
-	r := rig.New(func(c *commands.Config) { c.BackgroundThreads = 4 })
+	r := commandstest.New(func(c *commands.Config) { c.BackgroundThreads = 4 })
 	both := func(units int) string { return fmt.Sprintf(call, "a", units) + fmt.Sprintf(call, "b", units) }
 	var mu sync.Mutex // guards moved
 	moved := 0
-	look := func(between string) func(*rig.Client, int) (string, int) {
-		return func(s *rig.Client, _ int) (string, int) {
-			got := resptest.ParseAll(t, rig.Say(t, s, "MULTI\r\nGET a\r\n"+between+"GET b\r\nEXEC\r\n"))
+	look := func(between string) func(*commandstest.Client, int) (string, int) {
+		return func(s *commandstest.Client, _ int) (string, int) {
+			got := resptest.ParseAll(t, commandstest.Say(t, s, "MULTI\r\nGET a\r\n"+between+"GET b\r\nEXEC\r\n"))
 			e := got[len(got)-1].Elements
 			if a, b := e[0].Text, e[len(e)-1].Text; a != b {
 				t.Errorf("a is %q and b is %q", a, b)
@@ -237,19 +237,21 @@ func TestTransactionsAreAtomic(t *testing.T) {
 			return "", 0
 		}
 	}
-	ways := []func(s *rig.Client, units int) (in string, moved int){
-		func(_ *rig.Client, units int) (string, int) { return "MULTI\r\n" + both(units) + "EXEC\r\n", units },
-		func(_ *rig.Client, units int) (string, int) {
+	ways := []func(s *commandstest.Client, units int) (in string, moved int){
+		func(_ *commandstest.Client, units int) (string, int) {
+			return "MULTI\r\n" + both(units) + "EXEC\r\n", units
+		},
+		func(_ *commandstest.Client, units int) (string, int) {
 			return "MULTI\r\nDBSIZE\r\n" + both(units) + "EXEC\r\n", units
 		},
-		func(_ *rig.Client, units int) (string, int) {
+		func(_ *commandstest.Client, units int) (string, int) {
 			return resptest.Encode("EVAL", script, "2", "a", "b", strconv.Itoa(units)), units
 		},
-		func(_ *rig.Client, units int) (string, int) {
+		func(_ *commandstest.Client, units int) (string, int) {
 			return "MULTI\r\n" + fmt.Sprintf(call, "a", units) + resptest.Encode("EVAL", script, "2", "a", "b", "1") + fmt.Sprintf(call, "b", units) + "EXEC\r\n", units + 1
 		},
-		func(s *rig.Client, units int) (string, int) { // by what it has read before
-			text, dirty := strings.CutSuffix(rig.Say(t, s, "WATCH a b\r\nGET a\r\nMULTI\r\nGET a\r\n"+both(units)+"EXEC\r\n"), "*-1\r\n")
+		func(s *commandstest.Client, units int) (string, int) { // by what it has read before
+			text, dirty := strings.CutSuffix(commandstest.Say(t, s, "WATCH a b\r\nGET a\r\nMULTI\r\nGET a\r\n"+both(units)+"EXEC\r\n"), "*-1\r\n")
 			if dirty {
 				return "", 0
 			}
@@ -261,8 +263,8 @@ func TestTransactionsAreAtomic(t *testing.T) {
 			return "", units
 		},
 		look(""), look("DBSIZE\r\n"), look("EVAL \"return 1\" 0\r\n"),
-		func(s *rig.Client, _ int) (string, int) {
-			got := resptest.ParseAll(t, rig.Say(t, s, resptest.Encode("EVAL", "local a = redis.call('get', KEYS[1]) for i = 1, 2000 do end return {a, redis.call('get', KEYS[2])}", "2", "a", "b")))
+		func(s *commandstest.Client, _ int) (string, int) {
+			got := resptest.ParseAll(t, commandstest.Say(t, s, resptest.Encode("EVAL", "local a = redis.call('get', KEYS[1]) for i = 1, 2000 do end return {a, redis.call('get', KEYS[2])}", "2", "a", "b")))
 			if e := got[0].Elements; len(e) == 2 && e[0].Text != e[1].Text {
 				t.Errorf("a script read %q and %q", e[0].Text, e[1].Text)
 			}
@@ -276,7 +278,7 @@ func TestTransactionsAreAtomic(t *testing.T) {
 			rng := rand.New(rand.NewPCG(7, uint64(g)))
 			for range rounds {
 				in, units := way(s, 1+rng.IntN(5))
-				if got := rig.Say(t, s, in); strings.Contains(got, "-") && strings.Contains(got, "ERR") {
+				if got := commandstest.Say(t, s, in); strings.Contains(got, "-") && strings.Contains(got, "ERR") {
 					t.Errorf("%q: got %q", in, got)
 				}
 				mu.Lock()
@@ -287,7 +289,7 @@ func TestTransactionsAreAtomic(t *testing.T) {
 	}
 	wg.Wait()
 	want := fmt.Sprintf(":%d\r\n", moved)
-	if got := rig.Say(t, r.Session(), "TTL a\r\nTTL b\r\n"); got != want+want {
+	if got := commandstest.Say(t, r.Session(), "TTL a\r\nTTL b\r\n"); got != want+want {
 		t.Errorf("%d units have been moved, but in the end there are %q", moved, got)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"cellserver/internal/redis/commands"
-	"cellserver/internal/redis/commands/rig"
+	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/test/resptest"
 	"cellserver/internal/wire/peer"
 )
@@ -39,11 +39,11 @@ func TestTransactionBounds(t *testing.T) {
 	for _, tt := range []struct{ name, in, want string }{
 		{"as long as may be", "MULTI\r\n" + resptest.Encode("ECHO", x(maxBytes-4-2*queuedArgBytes)) + "DISCARD\r\n", "+OK\r\n+QUEUED\r\n+OK\r\n"},
 		{"longer", "MULTI\r\n" + resptest.Encode("ECHO", x(maxBytes-3-2*queuedArgBytes)) + "PING\r\nEXEC\r\nPING\r\n",
-			"+OK\r\n" + tooLong + "+QUEUED\r\n" + execAborted + rig.Pong},
+			"+OK\r\n" + tooLong + "+QUEUED\r\n" + execAborted + commandstest.Pong},
 		{"many", "MULTI\r\n" + strings.Repeat("PING\r\n", 36) + "EXEC\r\n",
 			"+OK\r\n" + strings.Repeat("+QUEUED\r\n", maxBytes/28) + tooLong + execAborted},
 		{"the next one is new", "MULTI\r\n" + strings.Repeat("PING\r\n", 36) + "DISCARD\r\nMULTI\r\nPING\r\nEXEC\r\n",
-			"+OK\r\n" + strings.Repeat("+QUEUED\r\n", maxBytes/28) + tooLong + "+OK\r\n+OK\r\n+QUEUED\r\n*1\r\n" + rig.Pong},
+			"+OK\r\n" + strings.Repeat("+QUEUED\r\n", maxBytes/28) + tooLong + "+OK\r\n+OK\r\n+QUEUED\r\n*1\r\n" + commandstest.Pong},
 		{"watched names", strings.Repeat(resptest.Encode("WATCH", x(250), x(250)), 2) + "WATCH y\r\nUNWATCH\r\nWATCH y\r\n",
 			"+OK\r\n+OK\r\n" + watchedTooLong + "+OK\r\n+OK\r\n"},
 		{"replies", "MULTI\r\n" + strings.Repeat("COMMAND COUNT\r\n", 1) + "COMMAND LIST\r\nCL.THROTTLE k 4 1 10\r\nPING\r\nEXEC\r\nEXISTS k\r\n",
@@ -51,7 +51,7 @@ func TestTransactionBounds(t *testing.T) {
 		{"replies that fit", "MULTI\r\n" + strings.Repeat(resptest.Encode("ECHO", x(40)), 10) + "EXEC\r\n",
 			"+OK\r\n" + strings.Repeat("+QUEUED\r\n", 10) + "*10\r\n" + strings.Repeat(echo, 10)},
 	} {
-		got := rig.Say(t, rig.New(small).Session(), tt.in)
+		got := commandstest.Say(t, commandstest.New(small).Session(), tt.in)
 		if tt.name == "replies" {
 			if !strings.HasPrefix(got, tt.want) || !strings.HasSuffix(got, repliesTooLong+repliesTooLong+":0\r\n") {
 				t.Errorf("%s: got %q", tt.name, got)
@@ -65,7 +65,7 @@ func TestTransactionBounds(t *testing.T) {
 		keys = append(keys, strconv.Itoa(i))
 	}
 	want := "+OK\r\n-ERR more than 10000 keys are watched; EXEC or UNWATCH first\r\n+OK\r\n*0\r\n+OK\r\n"
-	if got := rig.Say(t, rig.New().Session(), resptest.Encode(keys...)+"WATCH x\r\nMULTI\r\nEXEC\r\nWATCH x\r\n"); got != want {
+	if got := commandstest.Say(t, commandstest.New().Session(), resptest.Encode(keys...)+"WATCH x\r\nMULTI\r\nEXEC\r\nWATCH x\r\n"); got != want {
 		t.Errorf("watched keys: got %q, want %q", got, want)
 	}
 }
@@ -91,15 +91,15 @@ func TestLongExecGoesAside(t *testing.T) {
 		{"all clients", "CLIENT LIST\r\n", true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := rig.New().Session()
-			rig.Say(t, s, "MULTI\r\n"+tt.in)
-			replies, left, status := rig.Feed(t, s, "EXEC\r\nPING\r\n")
+			s := commandstest.New().Session()
+			commandstest.Say(t, s, "MULTI\r\n"+tt.in)
+			replies, left, status := commandstest.Feed(t, s, "EXEC\r\nPING\r\n")
 			if (status == peer.Waiting) != tt.aside || tt.aside && left != "PING\r\n" {
 				t.Errorf("status %d, replied %.20q, left %q", status, replies, left)
 			}
 			for status == peer.Waiting {
 				<-s.Conn.Woken
-				replies, left, status = rig.Feed(t, s, left)
+				replies, left, status = commandstest.Feed(t, s, left)
 			}
 			if all := resptest.ParseAll(t, replies); len(all) != 2 || all[0].Kind != '*' || all[1].Text != "PONG" {
 				t.Errorf("replied %.80q", replies)
@@ -111,7 +111,7 @@ func TestLongExecGoesAside(t *testing.T) {
 // TestNoSleepInATransaction: it would sleep under locks.
 func TestNoSleepInATransaction(t *testing.T) {
 	want := "+OK\r\n+QUEUED\r\n*1\r\n-ERR Command not allowed inside a transaction\r\n"
-	if got := rig.Say(t, rig.New().Session(), "MULTI\r\nDEBUG SLEEP 3600\r\nEXEC\r\n"); got != want {
+	if got := commandstest.Say(t, commandstest.New().Session(), "MULTI\r\nDEBUG SLEEP 3600\r\nEXEC\r\n"); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -140,14 +140,14 @@ func TestExecOnAllKeys(t *testing.T) {
 		{"too many scripts", resptest.Encode("EVAL", loop, "1", "b") + resptest.Encode("EVAL", "return 1", "0") + "CL.THROTTLE b 4 1 10\r\n", timedOut + scriptSum + first},
 		{"too many scripts, and all keys", resptest.Encode("EVAL", loop, "1", "b") + resptest.Encode("EVAL", "return 1", "0") + "DBSIZE\r\n", heldOut + scriptSum + ":1\r\n"},
 	} {
-		r := rig.New(rig.WithLimitFor(tt.in))
+		r := commandstest.New(commandstest.WithLimitFor(tt.in))
 		s := r.Session()
-		rig.Say(t, s, "CL.THROTTLE a 4 1 10\r\nMULTI\r\n"+tt.in)
+		commandstest.Say(t, s, "CL.THROTTLE a 4 1 10\r\nMULTI\r\n"+tt.in)
 		if strings.HasPrefix(tt.name, "too many") {
 			r.Clock.StepBy(int64(5 * time.Millisecond)) // at each reading: in EXEC, time stands still
 		}
 		want := "*" + strconv.Itoa(len(resptest.ParseAll(t, tt.want))) + "\r\n" + tt.want
-		if got := rig.Say(t, s, "EXEC\r\n"); got != want {
+		if got := commandstest.Say(t, s, "EXEC\r\n"); got != want {
 			t.Errorf("%s: got %q, want %q", tt.name, got, want)
 		}
 	}
@@ -160,13 +160,13 @@ func TestEndedScriptTouchesNothing(t *testing.T) {
 		"MULTI\r\n" + resptest.Encode("EVAL", loop, "2", "a", "b") + "EXEC\r\n",
 		"MULTI\r\n" + resptest.Encode("EVAL", "while true do end", "2", "a", "b") + "DBSIZE\r\nEXEC\r\n", // writes are at once there
 	} {
-		r := rig.New(rig.WithTimeLimit(5 * time.Millisecond))
+		r := commandstest.New(commandstest.WithTimeLimit(5 * time.Millisecond))
 		s, watcher := r.Session(), r.Session()
-		rig.Say(t, watcher, "WATCH a b\r\nMULTI\r\nPING\r\n")
-		if got := rig.Say(t, s, in); !strings.Contains(got, timedOut) && !strings.Contains(got, heldOut) {
+		commandstest.Say(t, watcher, "WATCH a b\r\nMULTI\r\nPING\r\n")
+		if got := commandstest.Say(t, s, in); !strings.Contains(got, timedOut) && !strings.Contains(got, heldOut) {
 			t.Errorf("%q: got %q", in, got)
 		}
-		if got := rig.Say(t, watcher, "EXEC\r\nDBSIZE\r\n"); got != "*1\r\n"+rig.Pong+":0\r\n" {
+		if got := commandstest.Say(t, watcher, "EXEC\r\nDBSIZE\r\n"); got != "*1\r\n"+commandstest.Pong+":0\r\n" {
 			t.Errorf("%q: the watcher got %q", in, got)
 		}
 	}
@@ -186,7 +186,7 @@ func TestExecIsRepeatedOnlyIfItMay(t *testing.T) {
 		{"CLIENT SETNAME x\r\n", "calls=1", "99"}, // under locks: the others come behind it
 		{"DBSIZE\r\n", "calls=1", "99"},
 	} {
-		r := rig.New(rig.Meddling)
+		r := commandstest.New(commandstest.Meddling)
 		s, other := r.Session(), r.Session()
 		left := 2
 		var behind sync.WaitGroup
@@ -194,21 +194,21 @@ func TestExecIsRepeatedOnlyIfItMay(t *testing.T) {
 			if left > 0 {
 				left--
 				if tt.calls == "calls=1" { // it would wait for the locks
-					behind.Go(func() { rig.Say(t, other, "CL.THROTTLE a 99 1 10\r\n") })
+					behind.Go(func() { commandstest.Say(t, other, "CL.THROTTLE a 99 1 10\r\n") })
 				} else {
-					rig.Say(t, other, "CL.THROTTLE a 99 1 10\r\n")
+					commandstest.Say(t, other, "CL.THROTTLE a 99 1 10\r\n")
 				}
 			}
 		}
-		got := rig.Say(t, s, "MULTI\r\n"+resptest.Encode("EVAL", script, "1", "a")+tt.also+"EXEC\r\n")
+		got := commandstest.Say(t, s, "MULTI\r\n"+resptest.Encode("EVAL", script, "1", "a")+tt.also+"EXEC\r\n")
 		behind.Wait()
 		if !strings.Contains(got, ":"+tt.want+"\r\n") {
 			t.Errorf("%q: got %q", tt.also, got)
 		}
-		if got := rig.Say(t, s, "INFO commandstats\r\n"); !strings.Contains(got, "cmdstat_eval:"+tt.calls) {
+		if got := commandstest.Say(t, s, "INFO commandstats\r\n"); !strings.Contains(got, "cmdstat_eval:"+tt.calls) {
 			t.Errorf("%q: %s", tt.also, got)
 		}
-		if got, want := rig.Say(t, s, "TTL a\r\n"), map[string]string{"97": ":30\r\n", "99": ":20\r\n"}[tt.want]; got != want {
+		if got, want := commandstest.Say(t, s, "TTL a\r\n"), map[string]string{"97": ":30\r\n", "99": ":20\r\n"}[tt.want]; got != want {
 			t.Errorf("%q: the end is %q, want %q", tt.also, got, want)
 		}
 	}
@@ -217,16 +217,16 @@ func TestExecIsRepeatedOnlyIfItMay(t *testing.T) {
 // TestSessionEndsWhileItsTransactionIsPlanned: what plans a long transaction in the background looks at
 // nothing that the end of the session changes, which the race detector sees.
 func TestSessionEndsWhileItsTransactionIsPlanned(t *testing.T) {
-	r := rig.New()
+	r := commandstest.New()
 	c := r.Session()
 	const calls, keys = 100, 1000
 	exists := resptest.Encode(append([]string{"EXISTS"}, make([]string, keys)...)...)
 	want := "+OK\r\n+OK\r\n" + strings.Repeat("+QUEUED\r\n", calls)
-	if got := rig.Say(t, c, "WATCH k\r\nMULTI\r\n"+strings.Repeat(exists, calls)); got != want {
+	if got := commandstest.Say(t, c, "WATCH k\r\nMULTI\r\n"+strings.Repeat(exists, calls)); got != want {
 		t.Fatalf("got %.200q", got)
 	}
 	release := r.Engine.HoldBackground()
-	if replies, _, status := rig.Feed(t, c, "EXEC\r\n"); replies != "" || status != peer.Waiting {
+	if replies, _, status := commandstest.Feed(t, c, "EXEC\r\n"); replies != "" || status != peer.Waiting {
 		t.Fatalf("status %d, got %.200q", status, replies)
 	}
 	release()

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"cellserver/internal/decide/observe"
-	"cellserver/internal/redis/commands/rig"
+	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/test/resptest"
 )
 
@@ -13,13 +13,13 @@ import (
 // one that tries a few is not.
 func TestUnknownCommandsAreLogged(t *testing.T) {
 	for _, call := range []string{"NOSUCH secret\r\n", "INCR k\r\n", "CLIENT NOSUCH\r\n", "MULTI\r\nINCR k\r\nDISCARD\r\n"} {
-		r := rig.New()
+		r := commandstest.New()
 		s := r.Session()
-		rig.Say(t, s, "CLIENT SETNAME checkout\r\n"+strings.Repeat(call, 9))
+		commandstest.Say(t, s, "CLIENT SETNAME checkout\r\n"+strings.Repeat(call, 9))
 		if got := r.Log.String(); got != "" {
 			t.Errorf("%q: a few are logged: %s", call, got)
 		}
-		rig.Say(t, s, strings.Repeat(call, 500))
+		commandstest.Say(t, s, strings.Repeat(call, 500))
 		got := r.Log.String()
 		name := strings.Fields(strings.TrimPrefix(call, "MULTI\r\n"))[0]
 		if strings.Count(got, "\n") != 1 || !strings.Contains(got,
@@ -28,15 +28,15 @@ func TestUnknownCommandsAreLogged(t *testing.T) {
 			t.Errorf("%q: logged %s", call, got)
 		}
 		r.Log.Reset()
-		r.Clock.Advance(60 * rig.Sec)
-		rig.Say(t, s, strings.Repeat(call, 500))
+		r.Clock.Advance(60 * commandstest.Sec)
+		commandstest.Say(t, s, strings.Repeat(call, 500))
 		if got := r.Log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "count=500") {
 			t.Errorf("%q: after a minute: %s", call, got)
 		}
 	}
-	r := rig.New()
+	r := commandstest.New()
 	long := strings.Repeat(resptest.Encode(strings.Repeat("\x1b", 10_000)), 20)
-	rig.Say(t, r.Session(), long)
+	commandstest.Say(t, r.Session(), long)
 	if got := r.Log.String(); strings.Count(got, "\n") != 1 || len(got) > 600 ||
 		strings.Contains(got, "\x1b") {
 		t.Errorf("a long name: %d bytes: %.600q", len(got), got)
@@ -55,16 +55,16 @@ func TestLastErrorOfSession(t *testing.T) {
 		{resptest.Encode("EVAL", "redis.pcall('expire', KEYS[1], 'x') return 1", "1", "k"), "expire k x", "ERR value is not an integer"},
 		{resptest.Encode("EVAL", "error('MY error')", "0"), "EVAL", "ERR "},
 	} {
-		r := rig.New()
-		rig.Say(t, r.Session(), "CLIENT SETNAME checkout\r\n"+tt.in)
+		r := commandstest.New()
+		commandstest.Say(t, r.Session(), "CLIENT SETNAME checkout\r\n"+tt.in)
 		last := r.Engine.Records.Errors.Last()
 		if last.Command != tt.command || !strings.HasPrefix(last.Text, tt.text) ||
 			last.Client != "192.0.2.1:5000" || last.Name != "checkout" {
 			t.Errorf("%q: got %+v", tt.in, last)
 		}
 	}
-	r := rig.New()
-	rig.Say(t, r.Session(), "CL.THROTTLE k 9 1 1\r\n")
+	r := commandstest.New()
+	commandstest.Say(t, r.Session(), "CL.THROTTLE k 9 1 1\r\n")
 	if last := r.Engine.Records.Errors.Last(); last != (observe.LastError{}) {
 		t.Errorf("without an error: %+v", last)
 	}

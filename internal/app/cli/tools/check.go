@@ -11,7 +11,7 @@ import (
 
 	"cellserver/internal/app/usage"
 	"cellserver/internal/base/buildinfo"
-	"cellserver/internal/decide/limits/limitsfile"
+	"cellserver/internal/decide/namedlimit/limitsfile"
 	"cellserver/internal/keep/persist"
 	"cellserver/internal/limiter"
 	"cellserver/internal/migrate/transfer"

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"cellserver/internal/redis/commands/rig"
+	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/test/resptest"
 	"cellserver/internal/wire/peer"
 )
@@ -21,15 +21,15 @@ func denyCommand(name string) string {
 // TestChangedUsersAreDisconnected, and they alone; who asks for it has the reply first.
 func TestChangedUsersAreDisconnected(t *testing.T) {
 	const stays, changes, goes = "user stays on >pw ~* +@all", "user changes on >pw ~* +@all", "user goes on >pw ~* +@all"
-	r := rig.NewUserRig(t, openDefault, stays, changes, goes)
-	sessions := map[string]*rig.Client{"default": r.Session()}
+	r := commandstest.NewUserRig(t, openDefault, stays, changes, goes)
+	sessions := map[string]*commandstest.Client{"default": r.Session()}
 	for _, user := range []string{"stays", "changes", "goes"} {
 		sessions[user] = r.Login(user)
 	}
 	asks := r.Login("goes")
 	changed := "user changes on >pw ~a* +@all"
 	r.Write(openDefault, stays, changed)
-	if got, _, status := rig.Converse(t, asks, "ACL LOAD\r\nPING\r\n"); got != "+OK\r\n" || status != peer.Close {
+	if got, _, status := commandstest.Converse(t, asks, "ACL LOAD\r\nPING\r\n"); got != "+OK\r\n" || status != peer.Close {
 		t.Errorf("ACL LOAD by who goes: got %q, status %d", got, status)
 	}
 	for user, s := range sessions {
@@ -37,29 +37,29 @@ func TestChangedUsersAreDisconnected(t *testing.T) {
 			t.Errorf("%s: killed is %t", user, killed)
 		}
 	}
-	if got, want := rig.Say(t, sessions["goes"], "PING\r\nGET a\r\nHELLO\r\n"), denyCommand("ping")+denyCommand("get"); !strings.HasPrefix(got, want) {
+	if got, want := commandstest.Say(t, sessions["goes"], "PING\r\nGET a\r\nHELLO\r\n"), denyCommand("ping")+denyCommand("get"); !strings.HasPrefix(got, want) {
 		t.Errorf("a user that is gone got %q, want %q", got, want)
 	}
-	if got := rig.Say(t, sessions["default"], "AUTH goes pw\r\nACL USERS\r\n"); got != wrongPass+"*3\r\n$7\r\nchanges\r\n$7\r\ndefault\r\n$5\r\nstays\r\n" {
+	if got := commandstest.Say(t, sessions["default"], "AUTH goes pw\r\nACL USERS\r\n"); got != wrongPass+"*3\r\n$7\r\nchanges\r\n$7\r\ndefault\r\n$5\r\nstays\r\n" {
 		t.Errorf("got %q", got)
 	}
 	r.Write("user default on nopass +nosuch")
-	if got := rig.Say(t, sessions["default"], "ACL LOAD\r\nACL WHOAMI\r\n"); !strings.HasPrefix(got, "-ERR ") || !strings.HasSuffix(got, "$7\r\ndefault\r\n") {
+	if got := commandstest.Say(t, sessions["default"], "ACL LOAD\r\nACL WHOAMI\r\n"); !strings.HasPrefix(got, "-ERR ") || !strings.HasSuffix(got, "$7\r\ndefault\r\n") {
 		t.Errorf("a broken file: got %q", got)
 	}
-	if got := rig.Say(t, sessions["stays"], "ACL LIST\r\n"); !strings.Contains(got, "user changes on #") {
+	if got := commandstest.Say(t, sessions["stays"], "ACL LIST\r\n"); !strings.Contains(got, "user changes on #") {
 		t.Errorf("a broken file changed the users: %q", got)
 	}
 }
 
 // TestACLLog: what was denied to whom, where and how often.
 func TestACLLog(t *testing.T) {
-	r := rig.NewUserRig(t, openDefault, "user app on >pw ~a:* +@all -@dangerous")
+	r := commandstest.NewUserRig(t, openDefault, "user app on >pw ~a:* +@all -@dangerous")
 	admin, s := r.Session(), r.Login("app")
-	rig.Say(t, s, "GET b\r\nGET b\r\nGET b\r\nCLIENT LIST\r\nMULTI\r\nGET b\r\nDISCARD\r\n"+
+	commandstest.Say(t, s, "GET b\r\nGET b\r\nGET b\r\nCLIENT LIST\r\nMULTI\r\nGET b\r\nDISCARD\r\n"+
 		resptest.Encode("EVAL", "redis.pcall('get', 'b')", "0")+"AUTH nobody x\r\nauth nobody x\r\nHELLO 3 AUTH app x\r\n")
-	r.Clock.Advance(3 * rig.Sec / 2)
-	got := resptest.ParseAll(t, rig.Say(t, admin, "ACL LOG 100\r\n"))[0].Elements
+	r.Clock.Advance(3 * commandstest.Sec / 2)
+	got := resptest.ParseAll(t, commandstest.Say(t, admin, "ACL LOG 100\r\n"))[0].Elements
 	for i, want := range []struct {
 		count                             int64
 		reason, context, object, username string
@@ -78,7 +78,7 @@ func TestACLLog(t *testing.T) {
 		e := got[i]
 		if e.Field("count").Number != want.count || e.Field("reason").Text != want.reason || e.Field("context").Text != want.context ||
 			e.Field("object").Text != want.object || e.Field("username").Text != want.username || e.Field("age-seconds").Text != "1.5" ||
-			e.Field("timestamp-created").Number != rig.T0/1e6 || e.Field("timestamp-last-updated").Number != rig.T0/1e6 ||
+			e.Field("timestamp-created").Number != commandstest.T0/1e6 || e.Field("timestamp-last-updated").Number != commandstest.T0/1e6 ||
 			!strings.HasPrefix(e.Field("client-info").Text, "id=2 addr=192.0.2.1:5000 ") {
 			t.Errorf("entry %d is %+v, want %+v", i, e, want)
 		}
@@ -86,17 +86,17 @@ func TestACLLog(t *testing.T) {
 	if len(got) != 7 {
 		t.Errorf("%d entries, want 7", len(got))
 	}
-	if n := len(resptest.ParseAll(t, rig.Say(t, admin, "ACL LOG\r\n"))[0].Elements); n != 7 {
+	if n := len(resptest.ParseAll(t, commandstest.Say(t, admin, "ACL LOG\r\n"))[0].Elements); n != 7 {
 		t.Errorf("%d entries by default", n)
 	}
-	if got := rig.Say(t, admin, "ACL LOG 0\r\nACL LOG RESET\r\nACL LOG\r\n"); got != "*0\r\n+OK\r\n*0\r\n" {
+	if got := commandstest.Say(t, admin, "ACL LOG 0\r\nACL LOG RESET\r\nACL LOG\r\n"); got != "*0\r\n+OK\r\n*0\r\n" {
 		t.Errorf("got %q", got)
 	}
 }
 
 // TestDryRunOfUsers asks for others, and leaves nothing in the log.
 func TestDryRunOfUsers(t *testing.T) {
-	s := rig.NewUserRig(t, openDefault, "user app on >pw ~a:* +@all -@dangerous", "user off off +get",
+	s := commandstest.NewUserRig(t, openDefault, "user app on >pw ~a:* +@all -@dangerous", "user off off +get",
 		"user caller off ~* +cl.throttle", "user partly off ~* +cl.throttle (~a +del)", "user taker off ~* +cl.bucket|take").Session()
 	for _, tt := range []struct{ in, want string }{
 		{"app get a:1", "+OK\r\n"},
@@ -117,18 +117,18 @@ func TestDryRunOfUsers(t *testing.T) {
 		{"default config nosuch", "-ERR Command 'config' not found\r\n"},
 		{"app subscribe x", "-ERR Command 'subscribe' not found\r\n"},
 	} {
-		if got := rig.Say(t, s, "ACL DRYRUN "+tt.in+"\r\n"); got != tt.want {
+		if got := commandstest.Say(t, s, "ACL DRYRUN "+tt.in+"\r\n"); got != tt.want {
 			t.Errorf("%s: got %q, want %q", tt.in, got, tt.want)
 		}
 	}
-	if got := rig.Say(t, s, "ACL LOG\r\n"); got != "*0\r\n" {
+	if got := commandstest.Say(t, s, "ACL LOG\r\n"); got != "*0\r\n" {
 		t.Errorf("logged %q", got)
 	}
 }
 
 // TestReload is what SIGHUP does: all of the file or nothing, and a line in the log of what has no effect here.
 func TestReload(t *testing.T) {
-	r := rig.NewUserRig(t, openDefault, "user app on >pw ~* +@all")
+	r := commandstest.NewUserRig(t, openDefault, "user app on >pw ~* +@all")
 	if got := r.Log.String(); strings.Contains(got, "no effect") || !strings.Contains(got, "users read") {
 		t.Errorf("logged %q", got)
 	}
@@ -148,25 +148,25 @@ func TestReload(t *testing.T) {
 
 // TestGenPass: four bits a digit, rounded up.
 func TestGenPass(t *testing.T) {
-	s := rig.New().Session()
+	s := commandstest.New().Session()
 	for _, tt := range []struct {
 		args   string
 		digits int
 	}{{"", 64}, {" 1", 1}, {" 4", 1}, {" 5", 2}, {" 4096", 1024}} {
-		if got := resptest.ParseAll(t, rig.Say(t, s, "ACL GENPASS"+tt.args+"\r\n"))[0]; len(got.Text) != tt.digits || got.Kind != '$' {
+		if got := resptest.ParseAll(t, commandstest.Say(t, s, "ACL GENPASS"+tt.args+"\r\n"))[0]; len(got.Text) != tt.digits || got.Kind != '$' {
 			t.Errorf("GENPASS%s: got %+v", tt.args, got)
 		}
 	}
 	for in, want := range map[string]string{
 		"x": "-ERR value is not an integer or out of range\r\n", "1 2": "-ERR unknown subcommand or wrong number of arguments for 'GENPASS'. Try ACL HELP.\r\n",
 	} {
-		if got := rig.Say(t, s, "ACL GENPASS "+in+"\r\n"); got != want {
+		if got := commandstest.Say(t, s, "ACL GENPASS "+in+"\r\n"); got != want {
 			t.Errorf("GENPASS %s: got %q", in, got)
 		}
 	}
 	const bounds = "-ERR ACL GENPASS argument must be the number of bits for the output password, a positive number up to 4096\r\n"
 	for _, bits := range []string{"0", "-1", "4097", "9223372036854775807"} {
-		if got := rig.Say(t, s, "ACL GENPASS "+bits+"\r\n"); got != bounds {
+		if got := commandstest.Say(t, s, "ACL GENPASS "+bits+"\r\n"); got != bounds {
 			t.Errorf("GENPASS %s: got %q, want %q", bits, got, bounds)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"cellserver/internal/redis/commands"
-	"cellserver/internal/redis/commands/rig"
+	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/wire/peer"
 )
 
@@ -24,8 +24,8 @@ func TestLoadIsNotWaitedFor(t *testing.T) {
 		"ACL LOAD\r\n":                  "+OK\r\n",
 		"MULTI\r\nACL LOAD\r\nEXEC\r\n": "+OK\r\n+QUEUED\r\n*1\r\n+OK\r\n",
 	} {
-		s := rig.New(func(c *commands.Config) { c.ACLFile = pipe }).Session()
-		replies, left, status := rig.Feed(t, s, in)
+		s := commandstest.New(func(c *commands.Config) { c.ACLFile = pipe }).Session()
+		replies, left, status := commandstest.Feed(t, s, in)
 		if status != peer.Waiting {
 			t.Errorf("%q: status %d, got %q", in, status, replies)
 			continue
@@ -35,7 +35,7 @@ func TestLoadIsNotWaitedFor(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-s.Conn.Woken
-		if replies += rig.Say(t, s, left); replies != want {
+		if replies += commandstest.Say(t, s, left); replies != want {
 			t.Errorf("%q: got %q", in, replies)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 
 	"cellserver/internal/decide/clients"
-	"cellserver/internal/decide/limits"
+	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/lua"
 	"cellserver/internal/redis/execute"
@@ -41,7 +41,7 @@ type Config struct {
 	ReleaseMemory func()               // gives the system the memory that is in no use
 	Keeper        Keeper               // nil where nothing is kept on a disk
 	Remote        func() store.Health  // how the store on other machines is; nil for none
-	Limits        *limits.Registry
+	Limits        *namedlimit.Registry
 	Thresholds    Thresholds
 	Connections   func() Connections
 	Shutdown      func()                 // begins a graceful shutdown

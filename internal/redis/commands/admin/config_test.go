@@ -8,7 +8,7 @@ import (
 
 	"cellserver/internal/redis/commands"
 	"cellserver/internal/redis/commands/admin"
-	"cellserver/internal/redis/commands/rig"
+	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/test/resptest"
 )
 
@@ -24,7 +24,7 @@ func TestConfigSet(t *testing.T) {
 			return func() { mu.Lock(); defer mu.Unlock(); values[name] = value }, nil
 		}}
 	}
-	r := rig.New(func(c *commands.Config) {
+	r := commandstest.New(func(c *commands.Config) {
 		c.Settings = []admin.Setting{setting("one"), setting("two"), admin.Constant("fixed", "x")}
 	})
 	s := r.Session()
@@ -41,7 +41,7 @@ func TestConfigSet(t *testing.T) {
 		{"one 5 two", "-ERR syntax error\r\n", "3", "4"},
 		{"two 7", "+OK\r\n", "3", "7"},
 	} {
-		if got := rig.Say(t, s, "CONFIG SET "+tt.in+"\r\nCONFIG GET one two\r\n"); got != tt.want+both(tt.one, tt.two) {
+		if got := commandstest.Say(t, s, "CONFIG SET "+tt.in+"\r\nCONFIG GET one two\r\n"); got != tt.want+both(tt.one, tt.two) {
 			t.Errorf("%s: got %q", tt.in, got)
 		}
 	}
@@ -49,7 +49,7 @@ func TestConfigSet(t *testing.T) {
 	for _, value := range []string{"8", "9"} {
 		wg.Go(func() {
 			s := r.Session()
-			rig.Say(t, s, strings.Repeat("CONFIG SET one "+value+" two "+value+"\r\n", 300))
+			commandstest.Say(t, s, strings.Repeat("CONFIG SET one "+value+" two "+value+"\r\n", 300))
 		})
 	}
 	wg.Wait()
@@ -59,9 +59,9 @@ func TestConfigSet(t *testing.T) {
 }
 
 func TestResetStatLeavesHistograms(t *testing.T) {
-	r := rig.New()
+	r := commandstest.New()
 	s := r.Session()
-	rig.Say(t, s, "CL.THROTTLE k 1 1 1\r\nFOO\r\nCONFIG RESETSTAT\r\n")
+	commandstest.Say(t, s, "CL.THROTTLE k 1 1 1\r\nFOO\r\nCONFIG RESETSTAT\r\n")
 	st := r.Engine.Records.Stats()
 	if st.Calls["cl.throttle"] != 0 || st.Errors["ERR"] != 0 || st.Durations["cl.throttle"].Count != 1 || st.Batches.Count != 1 {
 		t.Errorf("got %d calls, %d errors, %d durations, %d batches", st.Calls["cl.throttle"], st.Errors["ERR"],
@@ -72,14 +72,14 @@ func TestResetStatLeavesHistograms(t *testing.T) {
 // TestConfigGetIsBounded asks for the most names, and for patterns that are costly to match.
 func TestConfigGetIsBounded(t *testing.T) {
 	const maxNames = 128 // of one CONFIG GET
-	s := rig.New().Session()
+	s := commandstest.New().Session()
 	most := "CONFIG GET" + strings.Repeat(" client", maxNames)
 	want := "*0\r\n-ERR more than 128 names or patterns; ask for all of them instead\r\n"
-	if got := rig.Say(t, s, most+"\r\n"+most+" client\r\n"); got != want {
+	if got := commandstest.Say(t, s, most+"\r\n"+most+" client\r\n"); got != want {
 		t.Errorf("got %.80q, want %q", got, want)
 	}
 	evil := strings.Repeat(" *m*a*?*?*?*?*?*?*?*#?*", maxNames)
-	if got := rig.Say(t, s, "CONFIG GET"+evil+"\r\n"); got != "*0\r\n" {
+	if got := commandstest.Say(t, s, "CONFIG GET"+evil+"\r\n"); got != "*0\r\n" {
 		t.Errorf("patterns that match nothing got %.80q", got)
 	}
 }
@@ -103,14 +103,14 @@ func TestThresholdSettings(t *testing.T) {
 		{"latency-monitor-threshold", "-1", "must be between 0 and " + most + " inclusive"},
 		{"latency-monitor-threshold", most, ""},
 	} {
-		s := rig.New(func(c *commands.Config) {
+		s := commandstest.New(func(c *commands.Config) {
 			c.Thresholds = admin.Thresholds{SlowlogFromUs: 7, SlowlogMaxLen: 7, LatencyFromMs: 7}
 		}).Session()
 		want, value := "+OK\r\n", tt.value
 		if tt.reason != "" {
 			want, value = failed(tt.name, tt.reason), "7"
 		}
-		got := resptest.ParseAll(t, rig.Say(t, s, "CONFIG SET "+tt.name+" "+tt.value+"\r\nCONFIG GET "+tt.name+"\r\n"))
+		got := resptest.ParseAll(t, commandstest.Say(t, s, "CONFIG SET "+tt.name+" "+tt.value+"\r\nCONFIG GET "+tt.name+"\r\n"))
 		if text := string(got[0].Kind) + got[0].Text + "\r\n"; text != want || got[1].Field(tt.name).Text != value {
 			t.Errorf("%s %s: got %q, and then it is %+v", tt.name, tt.value, text, got[1])
 		}
@@ -128,7 +128,7 @@ func TestNoThresholds(t *testing.T) {
 		{admin.Thresholds{SlowlogFromUs: 5, SlowlogMaxLen: 1}, 5},
 		{admin.Thresholds{SlowlogMaxLen: 1}, 0},
 	} {
-		r := rig.New(func(c *commands.Config) { c.Thresholds = tt.thresholds })
+		r := commandstest.New(func(c *commands.Config) { c.Thresholds = tt.thresholds })
 		if got := r.Engine.Records.Slowness.Slowlog(); got != tt.fromUs {
 			t.Errorf("%+v: from %d us", tt.thresholds, got)
 		}

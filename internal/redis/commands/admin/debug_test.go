@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"cellserver/internal/redis/commands"
-	"cellserver/internal/redis/commands/rig"
+	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/wire/peer"
 )
 
@@ -14,7 +14,7 @@ import (
 func TestDebugSleep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const ok, refused = "+OK\r\n", "-ERR DEBUG SLEEP wants from 0 to 3600 seconds\r\n"
-		s := rig.New().Session()
+		s := commandstest.New().Session()
 		for _, tt := range []struct {
 			sec  string
 			want string
@@ -24,7 +24,7 @@ func TestDebugSleep(t *testing.T) {
 			{"NaN", refused, 0}, {"x", refused, 0},
 		} {
 			began := time.Now()
-			if got := rig.Say(t, s, "DEBUG SLEEP "+tt.sec+"\r\n"); got != tt.want || time.Since(began) != tt.took {
+			if got := commandstest.Say(t, s, "DEBUG SLEEP "+tt.sec+"\r\n"); got != tt.want || time.Since(began) != tt.took {
 				t.Errorf("%s s: got %q after %s", tt.sec, got, time.Since(began))
 			}
 		}
@@ -33,11 +33,11 @@ func TestDebugSleep(t *testing.T) {
 
 // TestMayDebug: it is asked about the client.
 func TestMayDebug(t *testing.T) {
-	r := rig.New(func(c *commands.Config) { c.MayDebug = func(p peer.Peer) bool { return p.Unix } })
+	r := commandstest.New(func(c *commands.Config) { c.MayDebug = func(p peer.Peer) bool { return p.Unix } })
 	const refused = "-ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run " +
 		"it from a local connection, otherwise you need to start the server with --enable-debug-command\r\n"
 	for unix, want := range map[bool]string{true: "+OK\r\n", false: refused} {
-		if got := rig.Say(t, r.SessionOf(peer.Peer{Unix: unix}), "DEBUG SLEEP 0\r\n"); got != want {
+		if got := commandstest.Say(t, r.SessionOf(peer.Peer{Unix: unix}), "DEBUG SLEEP 0\r\n"); got != want {
 			t.Errorf("unix %t: got %q, want %q", unix, got, want)
 		}
 	}

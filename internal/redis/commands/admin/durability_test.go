@@ -12,7 +12,7 @@ import (
 	"cellserver/internal/keep/persist"
 	"cellserver/internal/keep/persist/disk/disktest"
 	"cellserver/internal/redis/commands"
-	"cellserver/internal/redis/commands/rig"
+	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/test/resptest"
 	"cellserver/internal/wire/peer"
 )
@@ -58,18 +58,18 @@ const (
 )
 
 // begin feeds a call that must wait.
-func begin(t *testing.T, s *rig.Client, call string) {
+func begin(t *testing.T, s *commandstest.Client, call string) {
 	t.Helper()
-	if replies, _, status := rig.Feed(t, s, call); status != peer.Waiting || replies != "" {
+	if replies, _, status := commandstest.Feed(t, s, call); status != peer.Waiting || replies != "" {
 		t.Fatalf("%q: got %q, status %d", call, replies, status)
 	}
 }
 
 // end returns the reply to the call that waits.
-func end(t *testing.T, s *rig.Client) (replies string, status peer.Status) {
+func end(t *testing.T, s *commandstest.Client) (replies string, status peer.Status) {
 	t.Helper()
 	<-s.Conn.Woken
-	replies, _, status = rig.Converse(t, s, "")
+	replies, _, status = commandstest.Converse(t, s, "")
 	return replies, status
 }
 
@@ -77,13 +77,13 @@ func end(t *testing.T, s *rig.Client) (replies string, status peer.Status) {
 func TestSaveWhileSaving(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDisk(disktest.Sync, "snapshot")
-		r := rig.New(rig.Keeping(t, d, time.Second))
+		r := commandstest.New(commandstest.Keeping(t, d, time.Second))
 		saves, s := r.Session(), r.Session()
-		rig.Say(t, s, throttle)
+		commandstest.Say(t, s, throttle)
 		goOn := d.stop()
 		begin(t, saves, "SAVE\r\n")
 		synctest.Wait()
-		r.Clock.Advance(3 * rig.Sec)
+		r.Clock.Advance(3 * commandstest.Sec)
 		for _, tt := range []struct{ call, want string }{
 			{"SAVE", progress},
 			{"BGSAVE", progress},
@@ -93,7 +93,7 @@ func TestSaveWhileSaving(t *testing.T) {
 			{"LASTSAVE", ":1700000000\r\n"},
 			{throttle + "WAITAOF 1 0 0", resptest.Ints(0, 5, 3, -1, 17) + resptest.Ints(1, 0)}, // the log goes on
 		} {
-			if got := rig.Say(t, s, tt.call+"\r\n"); got != tt.want {
+			if got := commandstest.Say(t, s, tt.call+"\r\n"); got != tt.want {
 				t.Errorf("%s: got %q, want %q", tt.call, got, tt.want)
 			}
 		}
@@ -127,28 +127,28 @@ func TestSaveFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDisk(disktest.Write, "snapshot")
 		shutDowns := 0
-		r := rig.New(rig.Keeping(t, d, time.Second), func(c *commands.Config) { c.Shutdown = func() { shutDowns++ } })
+		r := commandstest.New(commandstest.Keeping(t, d, time.Second), func(c *commands.Config) { c.Shutdown = func() { shutDowns++ } })
 		s := r.Session()
-		rig.Say(t, s, throttle)
+		commandstest.Say(t, s, throttle)
 		d.fail.Store(true)
-		if got := rig.Say(t, s, "SAVE\r\n"); !strings.HasPrefix(got, "-ERR the snapshot failed: ") || !strings.HasSuffix(got, "no\\r\\nspace\r\n") {
+		if got := commandstest.Say(t, s, "SAVE\r\n"); !strings.HasPrefix(got, "-ERR the snapshot failed: ") || !strings.HasSuffix(got, "no\\r\\nspace\r\n") {
 			t.Errorf("SAVE: got %q", got)
 		}
 		if got := field(t, s, "persistence", "rdb_last_bgsave_status") + field(t, s, "persistence", "aof_last_bgrewrite_status"); got != "errerr" {
 			t.Errorf("the status is %q", got)
 		}
-		if got := rig.Say(t, s, "SHUTDOWN SAVE\r\nPING\r\n"); got != "-ERR Errors trying to SHUTDOWN. Check logs.\r\n"+rig.Pong || shutDowns != 0 {
+		if got := commandstest.Say(t, s, "SHUTDOWN SAVE\r\nPING\r\n"); got != "-ERR Errors trying to SHUTDOWN. Check logs.\r\n"+commandstest.Pong || shutDowns != 0 {
 			t.Errorf("SHUTDOWN SAVE: got %q, %d shutdowns", got, shutDowns)
 		}
 		if !strings.Contains(r.Log.String(), "the snapshot for a client's SHUTDOWN SAVE failed") {
 			t.Errorf("the log is %q", r.Log.String())
 		}
-		if got, _, status := rig.Converse(t, s, "SHUTDOWN SAVE FORCE\r\n"); got != "" || status != peer.Close || shutDowns != 1 {
+		if got, _, status := commandstest.Converse(t, s, "SHUTDOWN SAVE FORCE\r\n"); got != "" || status != peer.Close || shutDowns != 1 {
 			t.Errorf("SHUTDOWN SAVE FORCE: got %q, status %d, %d shutdowns", got, status, shutDowns)
 		}
 		d.fail.Store(false)
 		s = r.Session()
-		if got := rig.Say(t, s, "SAVE\r\n") + field(t, s, "persistence", "rdb_last_bgsave_status"); got != "+OK\r\nok" {
+		if got := commandstest.Say(t, s, "SAVE\r\n") + field(t, s, "persistence", "rdb_last_bgsave_status"); got != "+OK\r\nok" {
 			t.Errorf("SAVE where there is space: got %q", got)
 		}
 	})
@@ -159,10 +159,10 @@ func TestShutdownSave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDisk(disktest.Sync, "snapshot")
 		var shutDowns atomic.Int64
-		r := rig.New(rig.Keeping(t, d, time.Second), func(c *commands.Config) { c.Shutdown = func() { shutDowns.Add(1) } })
+		r := commandstest.New(commandstest.Keeping(t, d, time.Second), func(c *commands.Config) { c.Shutdown = func() { shutDowns.Add(1) } })
 		s, gone, other := r.Session(), r.Session(), r.Session()
 		goOn := d.stop()
-		rig.Say(t, other, throttle+"BGSAVE\r\n")
+		commandstest.Say(t, other, throttle+"BGSAVE\r\n")
 		begin(t, s, "SHUTDOWN SAVE\r\n")
 		begin(t, gone, "SHUTDOWN SAVE\r\n")
 		gone.HungUp(peer.Reset)
@@ -193,15 +193,15 @@ func TestShutdownSaveOfNothing(t *testing.T) {
 		call   string
 	}{{memoryOnly, "SHUTDOWN SAVE FORCE"}, {memoryOnly, "SHUTDOWN"}, {memoryOnly, "SHUTDOWN NOSAVE"}, {loading, "SHUTDOWN SAVE"}} {
 		shutDowns := 0
-		r := rig.New(tt.config, func(c *commands.Config) { c.Shutdown = func() { shutDowns++ } })
-		if got, _, status := rig.Converse(t, r.Session(), tt.call+"\r\n"); got != "" || status != peer.Close || shutDowns != 1 {
+		r := commandstest.New(tt.config, func(c *commands.Config) { c.Shutdown = func() { shutDowns++ } })
+		if got, _, status := commandstest.Converse(t, r.Session(), tt.call+"\r\n"); got != "" || status != peer.Close || shutDowns != 1 {
 			t.Errorf("%s: got %q, status %d, %d shutdowns", tt.call, got, status, shutDowns)
 		}
 	}
-	r := rig.New(loading)
+	r := commandstest.New(loading)
 	s := r.Session()
-	r.Clock.Advance(2 * rig.Sec)
-	if got := rig.Say(t, s, "SAVE\r\nWAITAOF 0 0 0\r\nLASTSAVE\r\n"); got != strings.Repeat("-LOADING cellserver is loading the dataset in memory\r\n", 2)+":1700000000\r\n" {
+	r.Clock.Advance(2 * commandstest.Sec)
+	if got := commandstest.Say(t, s, "SAVE\r\nWAITAOF 0 0 0\r\nLASTSAVE\r\n"); got != strings.Repeat("-LOADING cellserver is loading the dataset in memory\r\n", 2)+":1700000000\r\n" {
 		t.Errorf("while it loads: got %q", got)
 	}
 	if got := field(t, s, "persistence", "loading") + " " + field(t, s, "persistence", "loading_start_time"); got != "1 1700000000" {
@@ -213,10 +213,10 @@ func TestShutdownSaveOfNothing(t *testing.T) {
 func TestWaitAOF(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDisk(disktest.Sync, "log")
-		r := rig.New(rig.Keeping(t, d, time.Second))
+		r := commandstest.New(commandstest.Keeping(t, d, time.Second))
 		short, patient, second, gone := r.Session(), r.Session(), r.Session(), r.Session()
 		goOn := d.stop()
-		rig.Say(t, short, throttle+"CONFIG SET slowlog-max-len 9 slowlog-log-slower-than 1000\r\n")
+		commandstest.Say(t, short, throttle+"CONFIG SET slowlog-max-len 9 slowlog-log-slower-than 1000\r\n")
 		begin(t, short, "WAITAOF 1 0 1500\r\n")
 		synctest.Wait()
 		begin(t, patient, "WAITAOF 1 0 0\r\n")
@@ -234,12 +234,12 @@ func TestWaitAOF(t *testing.T) {
 			t.Error("others were told of what is not on the disk")
 		}
 		goOn()
-		for _, s := range []*rig.Client{patient, second} {
+		for _, s := range []*commandstest.Client{patient, second} {
 			if got, _ := end(t, s); got != resptest.Ints(1, 0) {
 				t.Errorf("got %q", got)
 			}
 		}
-		if got := rig.Say(t, short, "SLOWLOG LEN\r\n"); got != ":0\r\n" {
+		if got := commandstest.Say(t, short, "SLOWLOG LEN\r\n"); got != ":0\r\n" {
 			t.Errorf("to wait is no work, and SLOWLOG has %q of it", got)
 		}
 	})
@@ -249,11 +249,11 @@ func TestWaitAOF(t *testing.T) {
 func TestFault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDisk(disktest.Sync, "log")
-		r := rig.New(rig.Keeping(t, d, time.Second))
+		r := commandstest.New(commandstest.Keeping(t, d, time.Second))
 		s := r.Session()
 		d.fail.Store(true)
-		r.Clock.Advance(5 * rig.Sec)
-		if got := rig.Say(t, s, throttle+"WAITAOF 1 0 2000\r\n"); got != resptest.Ints(0, 5, 4, -1, 10)+resptest.Ints(0, 0) {
+		r.Clock.Advance(5 * commandstest.Sec)
+		if got := commandstest.Say(t, s, throttle+"WAITAOF 1 0 2000\r\n"); got != resptest.Ints(0, 5, 4, -1, 10)+resptest.Ints(0, 0) {
 			t.Errorf("got %q", got)
 		}
 		for name, want := range map[string]string{
@@ -265,11 +265,11 @@ func TestFault(t *testing.T) {
 			}
 		}
 		d.fail.Store(false)
-		r.Clock.Advance(60 * rig.Sec)
-		if got := rig.Say(t, s, "WAITAOF 1 0 0\r\n"); got != resptest.Ints(1, 0) {
+		r.Clock.Advance(60 * commandstest.Sec)
+		if got := commandstest.Say(t, s, "WAITAOF 1 0 0\r\n"); got != resptest.Ints(1, 0) {
 			t.Errorf("got %q", got)
 		}
-		if got := rig.Say(t, s, "INFO persistence\r\n"); !strings.Contains(got, "cell_disk_status:ok\r\ncell_disk_faults:1\r\ncell_log_generation:") {
+		if got := commandstest.Say(t, s, "INFO persistence\r\n"); !strings.Contains(got, "cell_disk_status:ok\r\ncell_disk_faults:1\r\ncell_log_generation:") {
 			t.Errorf("got %q", got)
 		}
 	})
@@ -277,9 +277,9 @@ func TestFault(t *testing.T) {
 
 // TestWaitAOFBeforeEachReply: with that interval what a client has been told is on the disk, so it needs not wait.
 func TestWaitAOFBeforeEachReply(t *testing.T) {
-	r := rig.New(rig.Keeping(t, disktest.New(), 0))
+	r := commandstest.New(commandstest.Keeping(t, disktest.New(), 0))
 	want := resptest.Ints(0, 5, 4, -1, 10) + resptest.Ints(1, 0) + resptest.Ints(1, 0) + "+OK\r\n+QUEUED\r\n*1\r\n" + resptest.Ints(1, 0)
-	if got := rig.Say(t, r.Session(), throttle+"WAITAOF 0 0 0\r\nWAITAOF 1 0 0\r\nMULTI\r\nWAITAOF 1 0 0\r\nEXEC\r\n"); got != want {
+	if got := commandstest.Say(t, r.Session(), throttle+"WAITAOF 0 0 0\r\nWAITAOF 1 0 0\r\nMULTI\r\nWAITAOF 1 0 0\r\nEXEC\r\n"); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"cellserver/internal/decide/clients"
-	"cellserver/internal/decide/limits"
+	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/redis/argument"
 	"cellserver/internal/redis/execute"
 	"cellserver/internal/store"
@@ -121,9 +121,9 @@ func (k *Config) info(c execute.Call, all store.Walker, args [][]byte) error {
 func infoLimits(t *infoText) {
 	all, reloads := t.Limits.All(), t.Limits.Reloads()
 	var fromFile int
-	var sum limits.Counts
+	var sum namedlimit.Counts
 	for _, l := range all {
-		if l.Source == limits.ByFile {
+		if l.Source == namedlimit.ByFile {
 			fromFile++
 		}
 		counts := l.Counts()

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"cellserver/internal/redis/commands/rig"
+	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/test/resptest"
 	"cellserver/internal/wire/catalog"
 )
@@ -35,8 +35,8 @@ func TestInfoSections(t *testing.T) {
 		{" limits", []string{"Limits"}},
 		{" nosuch", nil},
 	} {
-		s := rig.New().Session()
-		got := resptest.ParseAll(t, rig.Say(t, s, "CL.THROTTLE a 0 1 1\r\nINFO"+tt.args+"\r\n"))[1].Text
+		s := commandstest.New().Session()
+		got := resptest.ParseAll(t, commandstest.Say(t, s, "CL.THROTTLE a 0 1 1\r\nINFO"+tt.args+"\r\n"))[1].Text
 		var titles []string
 		for section := range strings.SplitSeq(strings.TrimSuffix(got, "\r\n"), "\r\n\r\n") {
 			lines := strings.Split(section, "\r\n")
@@ -53,7 +53,7 @@ func TestInfoSections(t *testing.T) {
 			t.Errorf("INFO%s: sections %q, want %q", tt.args, titles, tt.want)
 		}
 	}
-	got := rig.Say(t, rig.New().Session(), "INFO server memory\r\n")
+	got := commandstest.Say(t, commandstest.New().Session(), "INFO server memory\r\n")
 	for _, want := range []string{"redis_version:" + catalog.RedisVersion, "cellserver_version:1.2.3", "redis_mode:standalone", "tcp_port:6380",
 		"uptime_in_seconds:0", "maxmemory:0", "maxmemory_policy:volatile-ttl"} {
 		if !strings.Contains(got, want+"\r\n") {
@@ -64,8 +64,8 @@ func TestInfoSections(t *testing.T) {
 
 // TestInfoLimits: those of all named limits together.
 func TestInfoLimits(t *testing.T) {
-	s := rig.New().Session()
-	got := rig.Say(t, s, "CL.LIMIT SET a 0 1 60\r\nCL.LIMIT SET b 0 1 60 SHADOW\r\nCL.CHECK a k\r\nCL.CHECK a k\r\nCL.CHECK b k\r\nCL.CHECK b k\r\nCL.CHECK b k\r\nINFO limits\r\n")
+	s := commandstest.New().Session()
+	got := commandstest.Say(t, s, "CL.LIMIT SET a 0 1 60\r\nCL.LIMIT SET b 0 1 60 SHADOW\r\nCL.CHECK a k\r\nCL.CHECK a k\r\nCL.CHECK b k\r\nCL.CHECK b k\r\nCL.CHECK b k\r\nINFO limits\r\n")
 	for _, want := range []string{"named_limits:2", "named_limits_of_file:0", "limits_file_reloads:0", "limits_file_failed_reloads:0",
 		"limits_file_last_reload_failed:0", "checks_allowed:2", "checks_limited:1", "checks_shadow_limited:2"} {
 		if !strings.Contains(got, want+"\r\n") {
@@ -77,18 +77,18 @@ func TestInfoLimits(t *testing.T) {
 // TestTime: seconds and microseconds of the wall clock, not of the engine's.
 func TestTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := rig.New().Session()
+		s := commandstest.New().Session()
 		time.Sleep(1500*time.Millisecond + 42*time.Microsecond + 999)
-		if got := rig.Say(t, s, "TIME\r\n"); got != "*2\r\n$9\r\n946684801\r\n$6\r\n500042\r\n" {
+		if got := commandstest.Say(t, s, "TIME\r\n"); got != "*2\r\n$9\r\n946684801\r\n$6\r\n500042\r\n" {
 			t.Errorf("got %q", got)
 		}
 	})
 }
 
 // field returns a line of INFO.
-func field(t *testing.T, s *rig.Client, section, name string) string {
+func field(t *testing.T, s *commandstest.Client, section, name string) string {
 	t.Helper()
-	for line := range strings.SplitSeq(resptest.ParseAll(t, rig.Say(t, s, "INFO "+section+"\r\n"))[0].Text, "\r\n") {
+	for line := range strings.SplitSeq(resptest.ParseAll(t, commandstest.Say(t, s, "INFO "+section+"\r\n"))[0].Text, "\r\n") {
 		if value, ok := strings.CutPrefix(line, name+":"); ok {
 			return value
 		}
@@ -98,9 +98,9 @@ func field(t *testing.T, s *rig.Client, section, name string) string {
 }
 
 func TestInfoTimes(t *testing.T) {
-	r := rig.New()
+	r := commandstest.New()
 	s := r.Session()
-	r.Clock.Advance((3*86400 + 5) * rig.Sec)
+	r.Clock.Advance((3*86400 + 5) * commandstest.Sec)
 	for _, tt := range []struct{ section, name, want string }{
 		{"server", "uptime_in_seconds", "259205"},
 		{"server", "uptime_in_days", "3"},
@@ -119,10 +119,10 @@ func TestInfoTimes(t *testing.T) {
 
 // TestInfoMemory: what has been given back to the system does not count.
 func TestInfoMemory(t *testing.T) {
-	s := rig.New().Session()
+	s := commandstest.New().Session()
 	garbage := make([]byte, 32<<20)
 	garbage[len(garbage)-1] = 1
-	rig.Say(t, s, "MEMORY PURGE\r\n")
+	commandstest.Say(t, s, "MEMORY PURGE\r\n")
 	bytes := func(name string) uint64 {
 		n, err := strconv.ParseUint(field(t, s, "memory", name), 10, 64)
 		if err != nil {
@@ -140,28 +140,28 @@ func TestInfoMemory(t *testing.T) {
 
 // TestCommandStats has the commands that were called or rejected.
 func TestCommandStats(t *testing.T) {
-	r := rig.New()
+	r := commandstest.New()
 	s := r.Session()
 	r.Clock.StepBy(2500)
-	rig.Say(t, s, "PING\r\nPING\r\nEXPIRE k x\r\nGET\r\n")
+	commandstest.Say(t, s, "PING\r\nPING\r\nEXPIRE k x\r\nGET\r\n")
 	r.Clock.StepBy(0)
 	want := "# Commandstats\r\n" +
 		"cmdstat_expire:calls=1,usec=2,usec_per_call=2.50,rejected_calls=0,failed_calls=1\r\n" +
 		"cmdstat_get:calls=0,usec=0,usec_per_call=0.00,rejected_calls=1,failed_calls=0\r\n" +
 		"cmdstat_ping:calls=2,usec=5,usec_per_call=2.50,rejected_calls=0,failed_calls=0\r\n"
-	if got := resptest.ParseAll(t, rig.Say(t, s, "INFO commandstats\r\n"))[0].Text; got != want {
+	if got := resptest.ParseAll(t, commandstest.Say(t, s, "INFO commandstats\r\n"))[0].Text; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
 // TestErrorStats: a code that a script has made up is one field.
 func TestErrorStats(t *testing.T) {
-	s := rig.New().Session()
+	s := commandstest.New().Session()
 	for _, code := range []string{"a:b#c\\td", "~!", "\\127x", "\\200", "0"} {
-		rig.Say(t, s, resptest.Encode("EVAL", "return {err='"+code+" why'}", "0"))
+		commandstest.Say(t, s, resptest.Encode("EVAL", "return {err='"+code+" why'}", "0"))
 	}
 	want := "# Errorstats\r\nerrorstat_0:count=1\r\nerrorstat__:count=1\r\nerrorstat__x:count=1\r\nerrorstat_a_b_c_d:count=1\r\nerrorstat_~!:count=1\r\n"
-	if got := resptest.ParseAll(t, rig.Say(t, s, "INFO errorstats\r\n"))[0].Text; got != want {
+	if got := resptest.ParseAll(t, commandstest.Say(t, s, "INFO errorstats\r\n"))[0].Text; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"cellserver/internal/redis/commands/rig"
+	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/test/resptest"
 	"cellserver/internal/wire/peer"
 )
@@ -15,24 +15,24 @@ const loop = "redis.call('cl.throttle', KEYS[1], 4, 1, 10) while true do end"
 // TestScriptKill ends what runs, by EVAL and in EXEC.
 func TestScriptKill(t *testing.T) {
 	for _, in := range []string{"", "MULTI\r\n"} {
-		r := rig.New(rig.Meddling, rig.WithTimeLimit(time.Hour))
+		r := commandstest.New(commandstest.Meddling, commandstest.WithTimeLimit(time.Hour))
 		s, other := r.Session(), r.Session()
 		started := make(chan struct{}, 1)
 		r.Meddle = func() { started <- struct{}{} }
 		call := resptest.Encode("EVAL", "redis.call('test.meddle') "+loop, "1", "a")
 		if in != "" {
-			rig.Say(t, s, in+call)
+			commandstest.Say(t, s, in+call)
 			call = "EXEC\r\n"
 		}
-		if _, _, status := rig.Feed(t, s, call); status != peer.Waiting {
+		if _, _, status := commandstest.Feed(t, s, call); status != peer.Waiting {
 			t.Fatalf("status %d", status)
 		}
 		<-started
-		if got := rig.Say(t, other, "SCRIPT KILL\r\n"); got != "+OK\r\n" {
+		if got := commandstest.Say(t, other, "SCRIPT KILL\r\n"); got != "+OK\r\n" {
 			t.Errorf("got %q", got)
 		}
 		<-s.Conn.Woken
-		got := rig.Say(t, s, "EXISTS a\r\n")
+		got := commandstest.Say(t, s, "EXISTS a\r\n")
 		if !strings.Contains(got, "-ERR Script killed by user with SCRIPT KILL") || !strings.HasSuffix(got, "\r\n:0\r\n") {
 			t.Errorf("%q: got %q", in, got)
 		}
@@ -41,8 +41,8 @@ func TestScriptKill(t *testing.T) {
 
 // TestScriptCommands: scripts are known by their SHA1 until they are flushed.
 func TestScriptCommands(t *testing.T) {
-	s := rig.New().Session()
-	sha := rig.SHAOf("return 7")
+	s := commandstest.New().Session()
+	sha := commandstest.SHAOf("return 7")
 	const flushes = "-ERR SCRIPT FLUSH only support SYNC|ASYNC option\r\n"
 	known, unknown := "*2\r\n:1\r\n:0\r\n", "*2\r\n:0\r\n:0\r\n"
 	for _, tt := range []struct{ in, want string }{
@@ -63,7 +63,7 @@ func TestScriptCommands(t *testing.T) {
 		{"EXISTS " + sha + " x", unknown},
 		{"KILL", "-NOTBUSY No scripts in execution right now.\r\n"},
 	} {
-		if got := rig.Say(t, s, "SCRIPT "+tt.in+"\r\n"); got != tt.want {
+		if got := commandstest.Say(t, s, "SCRIPT "+tt.in+"\r\n"); got != tt.want {
 			t.Errorf("SCRIPT %s: got %q, want %q", tt.in, got, tt.want)
 		}
 	}

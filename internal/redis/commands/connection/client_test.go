@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"cellserver/internal/redis/commands/rig"
+	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/test/resptest"
 	"cellserver/internal/wire/peer"
 )
@@ -17,9 +17,9 @@ const (
 )
 
 // clientRig is an engine with some clients: 1 and 2 of one host, the second of user app, 3 by a unix socket.
-func clientRig(t *testing.T) (r *rig.UserRig, all []*rig.Client) {
+func clientRig(t *testing.T) (r *commandstest.UserRig, all []*commandstest.Client) {
 	t.Helper()
-	r = rig.NewUserRig(t, openDefault, "user app on >pw ~* +@all")
+	r = commandstest.NewUserRig(t, openDefault, "user app on >pw ~* +@all")
 	for _, p := range []peer.Peer{
 		{Addr: "192.0.2.1:1", LocalAddr: "192.0.2.2:6380"},
 		{Addr: "192.0.2.1:2", LocalAddr: "192.0.2.3:6380"},
@@ -27,8 +27,8 @@ func clientRig(t *testing.T) (r *rig.UserRig, all []*rig.Client) {
 	} {
 		all = append(all, r.SessionOf(p))
 	}
-	rig.Say(t, all[1], "AUTH app pw\r\nSELECT 3\r\nCLIENT SETNAME second\r\nWATCH a b\r\nMULTI\r\nPING\r\n")
-	rig.Say(t, all[2], "HELLO 3\r\nCLIENT TRACKING ON\r\nCLIENT NO-EVICT ON\r\nCLIENT NO-TOUCH ON\r\nCL.THROTTLE a 1 1 1\r\n")
+	commandstest.Say(t, all[1], "AUTH app pw\r\nSELECT 3\r\nCLIENT SETNAME second\r\nWATCH a b\r\nMULTI\r\nPING\r\n")
+	commandstest.Say(t, all[2], "HELLO 3\r\nCLIENT TRACKING ON\r\nCLIENT NO-EVICT ON\r\nCLIENT NO-TOUCH ON\r\nCL.THROTTLE a 1 1 1\r\n")
 	return r, all
 }
 
@@ -36,8 +36,8 @@ func clientRig(t *testing.T) (r *rig.UserRig, all []*rig.Client) {
 func TestClientList(t *testing.T) {
 	r, all := clientRig(t)
 	silent := r.Session()
-	r.Clock.Advance(7 * rig.Sec)
-	lines := strings.Split(strings.TrimSuffix(resptest.ParseAll(t, rig.Say(t, all[0], "CLIENT LIST\r\n"))[0].Text, "\n"), "\n")
+	r.Clock.Advance(7 * commandstest.Sec)
+	lines := strings.Split(strings.TrimSuffix(resptest.ParseAll(t, commandstest.Say(t, all[0], "CLIENT LIST\r\n"))[0].Text, "\n"), "\n")
 	for i, want := range []string{
 		"id=1 addr=192.0.2.1:1 laddr=192.0.2.2:6380 name= age=7 idle=0 flags=N db=0 multi=-1 watch=0 cmd=client|list user=default redir=-1 resp=2",
 		"id=2 addr=192.0.2.1:2 laddr=192.0.2.3:6380 name=second age=7 idle=7 flags=x db=3 multi=1 watch=2 cmd=ping user=app redir=-1 resp=2",
@@ -54,11 +54,11 @@ func TestClientList(t *testing.T) {
 	if len(lines) != 4 {
 		t.Errorf("%d lines", len(lines))
 	}
-	rig.Say(t, all[1], "DISCARD\r\n")
-	if got := rig.Say(t, all[1], "CLIENT INFO\r\n"); !strings.Contains(got, " multi=-1 watch=0 ") {
+	commandstest.Say(t, all[1], "DISCARD\r\n")
+	if got := commandstest.Say(t, all[1], "CLIENT INFO\r\n"); !strings.Contains(got, " multi=-1 watch=0 ") {
 		t.Errorf("after DISCARD: %q", got)
 	}
-	if got := rig.Say(t, silent, "CLIENT INFO\r\n"); !strings.Contains(got, "id=4 ") || !strings.Contains(got, " idle=0 ") {
+	if got := commandstest.Say(t, silent, "CLIENT INFO\r\n"); !strings.Contains(got, "id=4 ") || !strings.Contains(got, " idle=0 ") {
 		t.Errorf("CLIENT INFO: %q", got)
 	}
 }
@@ -100,7 +100,7 @@ func TestClientListFilters(t *testing.T) {
 	} {
 		t.Run(tt.filter, func(t *testing.T) {
 			_, all := clientRig(t)
-			list := resptest.ParseAll(t, rig.Say(t, all[0], "CLIENT LIST"+tt.filter+"\r\n"))[0]
+			list := resptest.ParseAll(t, commandstest.Say(t, all[0], "CLIENT LIST"+tt.filter+"\r\n"))[0]
 			shown := "-" + list.Text
 			if list.Kind != '-' {
 				var ids []string
@@ -113,7 +113,7 @@ func TestClientListFilters(t *testing.T) {
 			if shown != tt.list {
 				t.Errorf("CLIENT LIST shows %q, want %q", shown, tt.list)
 			}
-			got, left, status := rig.Converse(t, all[0], "CLIENT KILL"+tt.filter+"\r\nPING\r\n")
+			got, left, status := commandstest.Converse(t, all[0], "CLIENT KILL"+tt.filter+"\r\nPING\r\n")
 			var ended []string
 			if status == peer.Close {
 				ended = append(ended, "1")
@@ -132,7 +132,7 @@ func TestClientListFilters(t *testing.T) {
 				reply = "+OK\r\n"
 			}
 			if status != peer.Close {
-				reply += rig.Pong
+				reply += commandstest.Pong
 			}
 			if got != reply || strings.Join(ended, " ") != want || (status == peer.Close) != (left != "") {
 				t.Errorf("CLIENT KILL ends %q, left %q, and replies %q; want %q and %q", ended, left, got, tt.kill, reply)
@@ -147,9 +147,9 @@ func TestClientListFilters(t *testing.T) {
 // TestKillItselfInATransaction: the replies come first.
 func TestKillItselfInATransaction(t *testing.T) {
 	for _, more := range []string{"", "DBSIZE\r\n"} { // at once, and aside
-		s := rig.New().Session()
-		got, _, status := rig.Converse(t, s, "MULTI\r\nCLIENT KILL ID 1 SKIPME no\r\n"+more+"PING\r\nEXEC\r\nPING\r\n")
-		if !strings.HasSuffix(got, rig.Pong) || !strings.Contains(got, "\r\n:1\r\n") || strings.Count(got, rig.Pong) != 1 || status != peer.Close {
+		s := commandstest.New().Session()
+		got, _, status := commandstest.Converse(t, s, "MULTI\r\nCLIENT KILL ID 1 SKIPME no\r\n"+more+"PING\r\nEXEC\r\nPING\r\n")
+		if !strings.HasSuffix(got, commandstest.Pong) || !strings.Contains(got, "\r\n:1\r\n") || strings.Count(got, commandstest.Pong) != 1 || status != peer.Close {
 			t.Errorf("%q: got %q, status %d", more, got, status)
 		}
 	}
@@ -165,7 +165,7 @@ func TestClientText(t *testing.T) {
 		{resptest.Encode("CLIENT", "SETINFO", "lib-ver", longest+"n"), "-ERR lib-ver cannot be longer than 1024 bytes.\r\n"},
 		{resptest.Encode("HELLO", "2", "SETNAME", longest+"n"), "-ERR Client names cannot be longer than 1024 bytes.\r\n"},
 	} {
-		if got := rig.Say(t, rig.New().Session(), tt.in); got != tt.want {
+		if got := commandstest.Say(t, commandstest.New().Session(), tt.in); got != tt.want {
 			t.Errorf("%.60q: got %.100q, want %.100q", tt.in, got, tt.want)
 		}
 	}
@@ -173,9 +173,9 @@ func TestClientText(t *testing.T) {
 
 // TestClientKillHasFewFilters: each of them is asked about each client.
 func TestClientKillHasFewFilters(t *testing.T) {
-	s := rig.New().Session()
+	s := commandstest.New().Session()
 	most := "CLIENT KILL" + strings.Repeat(" ID 99", 64)
-	if got, want := rig.Say(t, s, most+"\r\n"+most+" ID 99\r\n"), ":0\r\n-ERR more than 64 filters; send several CLIENT KILLs\r\n"; got != want {
+	if got, want := commandstest.Say(t, s, most+"\r\n"+most+" ID 99\r\n"), ":0\r\n-ERR more than 64 filters; send several CLIENT KILLs\r\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

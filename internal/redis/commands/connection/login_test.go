@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"cellserver/internal/redis/commands"
-	"cellserver/internal/redis/commands/rig"
+	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/wire/peer"
 )
 
@@ -19,17 +19,17 @@ const (
 
 // TestPasswordTakenAway: who waits for it need not, as in Redis; one that is given concerns those that come.
 func TestPasswordTakenAway(t *testing.T) {
-	r := rig.New(rig.WithPassword("secret"))
+	r := commandstest.New(commandstest.WithPassword("secret"))
 	s := r.Session()
-	if got := rig.Say(t, s, "PING\r\n"); got != noAuth {
+	if got := commandstest.Say(t, s, "PING\r\n"); got != noAuth {
 		t.Errorf("got %q", got)
 	}
 	r.Config.Users.SetDefaultPassword("")
-	if got := rig.Say(t, s, "PING\r\nACL WHOAMI\r\n"); got != rig.Pong+"$7\r\ndefault\r\n" || !s.Authenticated() {
+	if got := commandstest.Say(t, s, "PING\r\nACL WHOAMI\r\n"); got != commandstest.Pong+"$7\r\ndefault\r\n" || !s.Authenticated() {
 		t.Errorf("got %q", got)
 	}
 	r.Config.Users.SetDefaultPassword("other")
-	if got := rig.Say(t, s, "PING\r\n") + rig.Say(t, r.Session(), "PING\r\n"); got != rig.Pong+noAuth {
+	if got := commandstest.Say(t, s, "PING\r\n") + commandstest.Say(t, r.Session(), "PING\r\n"); got != commandstest.Pong+noAuth {
 		t.Errorf("got %q", got)
 	}
 }
@@ -38,14 +38,14 @@ func TestPasswordTakenAway(t *testing.T) {
 // minute, or too many hosts make them forgotten, but a success does not. Nothing is executed meanwhile.
 func TestLoginPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := rig.New(rig.WithPassword("secret"), func(c *commands.Config) { c.Now = func() int64 { return time.Now().UnixNano() } }) // the bubble's
-		at := func(addr string, unix bool) *rig.Client {
+		r := commandstest.New(commandstest.WithPassword("secret"), func(c *commands.Config) { c.Now = func() int64 { return time.Now().UnixNano() } }) // the bubble's
+		at := func(addr string, unix bool) *commandstest.Client {
 			return r.SessionOf(peer.Peer{Addr: addr, Unix: unix})
 		}
 		a, sameHost, v6, socket := at("192.0.2.1:1", false), at("192.0.2.1:2", false), at("[2001:db8::1]:1", false), at("/run/a:1", true)
 		const wrong, right, hello = "AUTH wrong\r\n", "AUTH secret\r\n", "HELLO 3 AUTH default wrong\r\n"
 		for i, step := range []struct {
-			s       *rig.Client
+			s       *commandstest.Client
 			after   time.Duration
 			in      string
 			pauseMs int64
@@ -59,32 +59,32 @@ func TestLoginPauses(t *testing.T) {
 		} {
 			time.Sleep(step.after) // the bubble's time
 			began := time.Now()
-			rig.Converse(t, step.s, step.in)
+			commandstest.Converse(t, step.s, step.in)
 			if got := time.Since(began).Milliseconds(); got != step.pauseMs {
 				t.Errorf("step %d: a pause of %d ms, want %d", i, got, step.pauseMs)
 			}
 		}
 		s := at("192.0.2.9:1", false)
-		replies, left, status := rig.Feed(t, s, "AUTH wrong\r\nAUTH secret\r\nPING\r\n")
+		replies, left, status := commandstest.Feed(t, s, "AUTH wrong\r\nAUTH secret\r\nPING\r\n")
 		if replies != "" || left != "AUTH secret\r\nPING\r\n" || status != peer.Waiting || s.Authenticated() {
 			t.Errorf("while it waits: %q, left %q, status %d", replies, left, status)
 		}
-		if got := rig.Say(t, s, left); got != wrongPass+"+OK\r\n"+rig.Pong {
+		if got := commandstest.Say(t, s, left); got != wrongPass+"+OK\r\n"+commandstest.Pong {
 			t.Errorf("afterwards: %q", got)
 		}
 		s.Close()
 		s = at("192.0.2.8:1", false)
-		rig.Feed(t, s, "AUTH wrong\r\n")
+		commandstest.Feed(t, s, "AUTH wrong\r\n")
 		s.HungUp(peer.HalfClosed)
-		if replies, _, status := rig.Feed(t, s, ""); replies != "" || status != peer.Waiting {
+		if replies, _, status := commandstest.Feed(t, s, ""); replies != "" || status != peer.Waiting {
 			t.Errorf("a client that sends no more: %q, status %d", replies, status)
 		}
-		if got := rig.Say(t, s, ""); got != wrongPass {
+		if got := commandstest.Say(t, s, ""); got != wrongPass {
 			t.Errorf("afterwards: %q", got)
 		}
 		s.Close()
 		s = at("192.0.2.9:1", false)
-		rig.Feed(t, s, "AUTH wrong\r\n")
+		commandstest.Feed(t, s, "AUTH wrong\r\n")
 		s.Close() // before the pause is over
 		time.Sleep(time.Second)
 	})
@@ -98,7 +98,7 @@ func TestLoginsBetweenGuesses(t *testing.T) {
 		if err := os.WriteFile(users, []byte("user default off\nuser low on >pw ~low:* +cl.throttle\nuser admin on >secret ~* +@all"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		r := rig.New(func(c *commands.Config) {
+		r := commandstest.New(func(c *commands.Config) {
 			c.Now = func() int64 { return time.Now().UnixNano() } // the bubble's
 			if _, err := c.Users.LoadFile(users); err != nil {
 				t.Fatal(err)
@@ -108,14 +108,14 @@ func TestLoginsBetweenGuesses(t *testing.T) {
 		began := time.Now()
 		guesses := 0
 		for ; time.Since(began) < 10*time.Minute; guesses++ {
-			if got := rig.Say(t, s, "AUTH low pw\r\nAUTH admin guess\r\n"); got != "+OK\r\n"+wrongPass {
+			if got := commandstest.Say(t, s, "AUTH low pw\r\nAUTH admin guess\r\n"); got != "+OK\r\n"+wrongPass {
 				t.Fatalf("got %q", got)
 			}
 		}
 		if most := 5 + 600*10/16 + 1; guesses > most { // the first five are faster
 			t.Errorf("%d guesses in ten minutes, at most %d are expected", guesses, most)
 		}
-		if got := rig.Say(t, s, "AUTH admin secret\r\nACL WHOAMI\r\n"); got != "+OK\r\n$5\r\nadmin\r\n" {
+		if got := commandstest.Say(t, s, "AUTH admin secret\r\nACL WHOAMI\r\n"); got != "+OK\r\n$5\r\nadmin\r\n" {
 			t.Errorf("the right password: got %q", got)
 		}
 	})

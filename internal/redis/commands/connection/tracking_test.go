@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"cellserver/internal/redis/commands/rig"
+	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/test/resptest"
 )
 
@@ -43,11 +43,11 @@ func TestTrackingPrefixes(t *testing.T) {
 		{"an ID", []string{"REDIRECT", "0"}, "-ERR CLIENT TRACKING REDIRECT is not supported: nothing is cached here, so no client is told of changes\r\n"},
 		{"a prefix of that name", []string{"PREFIX", "redirect"}, ok},
 	} {
-		s := rig.New().Session()
+		s := commandstest.New().Session()
 		if tt.name == "of before" {
-			rig.Say(t, s, "CLIENT TRACKING ON BCAST PREFIX p:\r\n")
+			commandstest.Say(t, s, "CLIENT TRACKING ON BCAST PREFIX p:\r\n")
 		}
-		if got := rig.Say(t, s, resptest.Encode(append([]string{"CLIENT", "TRACKING", "ON", "BCAST"}, tt.args...)...)); got != tt.want {
+		if got := commandstest.Say(t, s, resptest.Encode(append([]string{"CLIENT", "TRACKING", "ON", "BCAST"}, tt.args...)...)); got != tt.want {
 			t.Errorf("%s: got %.150q, want %q", tt.name, got, tt.want)
 		}
 	}

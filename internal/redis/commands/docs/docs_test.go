@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"cellserver/internal/keep/persist/disk/disktest"
-	"cellserver/internal/redis/commands/rig"
+	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/test/resptest"
 	"cellserver/internal/wire/catalog"
 )
@@ -15,14 +15,14 @@ const maxNames = 128 // of one COMMAND
 
 // TestAnswersAreBounded asks for the most that one command may get.
 func TestAnswersAreBounded(t *testing.T) {
-	s := rig.New().Session()
+	s := commandstest.New().Session()
 	for _, command := range []string{"COMMAND DOCS", "COMMAND INFO"} {
 		most := strings.Repeat(" client", maxNames)
-		if got := rig.Say(t, s, command+most+"\r\n"); strings.HasPrefix(got, "-") || len(got) > 4<<20 {
+		if got := commandstest.Say(t, s, command+most+"\r\n"); strings.HasPrefix(got, "-") || len(got) > 4<<20 {
 			t.Errorf("%s of %d names got %d bytes: %.80q", command, maxNames, len(got), got)
 		}
 		want := "-ERR more than 128 names or patterns; ask for all of them instead\r\n"
-		if got := rig.Say(t, s, command+most+" client\r\n"); got != want {
+		if got := commandstest.Say(t, s, command+most+" client\r\n"); got != want {
 			t.Errorf("%s of one more got %.80q, want %q", command, got, want)
 		}
 	}
@@ -30,10 +30,10 @@ func TestAnswersAreBounded(t *testing.T) {
 
 // TestPatternsAreBounded: a longer one than any name matches nothing.
 func TestPatternsAreBounded(t *testing.T) {
-	s := rig.New().Session()
+	s := commandstest.New().Session()
 	longest := "ping" + strings.Repeat("*", 60)
 	for _, tt := range []struct{ pattern, want string }{{longest, "*1\r\n$4\r\nping\r\n"}, {longest + "*", "*0\r\n"}} {
-		if got := rig.Say(t, s, "COMMAND LIST FILTERBY PATTERN "+tt.pattern+"\r\n"); got != tt.want {
+		if got := commandstest.Say(t, s, "COMMAND LIST FILTERBY PATTERN "+tt.pattern+"\r\n"); got != tt.want {
 			t.Errorf("%d bytes: got %q, want %q", len(tt.pattern), got, tt.want)
 		}
 	}
@@ -41,7 +41,7 @@ func TestPatternsAreBounded(t *testing.T) {
 
 // TestGetKeysErrors: what is wrong with a call whose keys are asked for.
 func TestGetKeysErrors(t *testing.T) {
-	s := rig.New().Session()
+	s := commandstest.New().Session()
 	const invalid, none = "-ERR Invalid command specified\r\n", "-ERR The command has no key arguments\r\n"
 	for _, tt := range []struct{ call, want string }{
 		{"memory nosuch", invalid},
@@ -59,7 +59,7 @@ func TestGetKeysErrors(t *testing.T) {
 			if name == "GETKEYSANDFLAGS" && tt.call == "memory usage k" {
 				want = "*1\r\n*2\r\n$1\r\nk\r\n*1\r\n+RO\r\n"
 			}
-			if got := rig.Say(t, s, "COMMAND "+name+" "+tt.call+"\r\n"); got != want {
+			if got := commandstest.Say(t, s, "COMMAND "+name+" "+tt.call+"\r\n"); got != want {
 				t.Errorf("%s %s: got %q, want %q", name, tt.call, got, want)
 			}
 		}
@@ -68,12 +68,12 @@ func TestGetKeysErrors(t *testing.T) {
 
 // TestIntrospectionTellsTheTable: COMMAND, COMMAND INFO and COMMAND DOCS say what the rows say, in both protocols.
 func TestIntrospectionTellsTheTable(t *testing.T) {
-	r := rig.New(rig.Keeping(t, disktest.New(), time.Second))
+	r := commandstest.New(commandstest.Keeping(t, disktest.New(), time.Second))
 	rows := r.Config.Catalog.Shown()
 	for _, hello := range []string{"", "HELLO 3\r\n"} {
 		s := r.Session()
-		rig.Say(t, s, hello)
-		all := resptest.ParseAll(t, rig.Say(t, s, "COMMAND\r\nCOMMAND INFO\r\nCOMMAND DOCS\r\nCOMMAND COUNT\r\n"))
+		commandstest.Say(t, s, hello)
+		all := resptest.ParseAll(t, commandstest.Say(t, s, "COMMAND\r\nCOMMAND INFO\r\nCOMMAND DOCS\r\nCOMMAND COUNT\r\n"))
 		if len(all) != 4 || len(all[0].Elements) != len(rows) || len(all[1].Elements) != len(rows) ||
 			len(all[2].Elements) != 2*len(rows) || int(all[3].Number) != len(rows) {
 			t.Fatalf("%q: not one entry for each of %d rows", hello, len(rows))
@@ -132,13 +132,13 @@ func checkDoc(t *testing.T, r *catalog.Command, name, doc resptest.Reply) {
 
 // TestKeysOfAVeryLongCall are not asked for: the reply would be made while other clients wait.
 func TestKeysOfAVeryLongCall(t *testing.T) {
-	s := rig.New().Session()
+	s := commandstest.New().Session()
 	most := append([]string{"COMMAND", "GETKEYS", "DEL"}, make([]string, 9999)...)
-	if got := rig.Say(t, s, resptest.Encode(most...)); !strings.HasPrefix(got, "*9999\r\n") {
+	if got := commandstest.Say(t, s, resptest.Encode(most...)); !strings.HasPrefix(got, "*9999\r\n") {
 		t.Errorf("got %.80q", got)
 	}
 	want := "-ERR more than 10002 arguments for 'command|getkeys'; send fewer at once\r\n"
-	if got := rig.Say(t, s, resptest.Encode(append(most, "k")...)); got != want {
+	if got := commandstest.Say(t, s, resptest.Encode(append(most, "k")...)); got != want {
 		t.Errorf("one more: got %.80q, want %q", got, want)
 	}
 }

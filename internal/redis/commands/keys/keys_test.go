@@ -10,7 +10,7 @@ import (
 
 	"cellserver/internal/limiter"
 	"cellserver/internal/redis/commands"
-	"cellserver/internal/redis/commands/rig"
+	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
 	"cellserver/internal/test/resptest"
@@ -19,7 +19,7 @@ import (
 
 // TestExpireBounds: times that no clock reaches are refused, and those that it does are compared with the key's.
 func TestExpireBounds(t *testing.T) {
-	const nowMs, emptyMs = rig.T0 / 1e6, rig.T0/1e6 + 50_000
+	const nowMs, emptyMs = commandstest.T0 / 1e6, commandstest.T0/1e6 + 50_000
 	const none, done = ":0\r\n", ":1\r\n"
 	invalid := func(name string) string { return "-ERR invalid expire time in '" + name + "' command\r\n" }
 	for _, tt := range []struct {
@@ -54,14 +54,14 @@ func TestExpireBounds(t *testing.T) {
 		{"expire", 0, " NX", none, false},
 		{"expire", 0, " XX", done, true},
 	} {
-		s := rig.New().Session()
-		rig.Say(t, s, "CL.THROTTLE k 4 1 10 5\r\n")
+		s := commandstest.New().Session()
+		commandstest.Say(t, s, "CL.THROTTLE k 4 1 10 5\r\n")
 		in := fmt.Sprintf("%s k %d%s", tt.name, tt.n, tt.option)
 		left := ":50000\r\n"
 		if tt.gone {
 			left = ":-2\r\n"
 		}
-		if got := rig.Say(t, s, in+"\r\nPTTL k\r\n"); got != tt.want+left {
+		if got := commandstest.Say(t, s, in+"\r\nPTTL k\r\n"); got != tt.want+left {
 			t.Errorf("%s: got %q, want %q", in, got, tt.want+left)
 		}
 	}
@@ -96,9 +96,9 @@ func TestManyKeysAreForTheBackground(t *testing.T) {
 		{"all of all databases", "FLUSHALL\r\n", false, "+OK\r\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := rig.New().Session()
+			s := commandstest.New().Session()
 			for i := range few + 1 {
-				rig.Say(t, s, fmt.Sprintf("CL.THROTTLE k%d 0 1 60\r\n", i))
+				commandstest.Say(t, s, fmt.Sprintf("CL.THROTTLE k%d 0 1 60\r\n", i))
 			}
 			buf := []byte(tt.in)
 			n, out, status := s.Feed(buf, nil)
@@ -139,13 +139,13 @@ func (brokenStore) Delete(int64, []store.Key) (int, error) { return 0, errors.Ne
 
 // TestStoreFails: every command about a key says so.
 func TestStoreFails(t *testing.T) {
-	s := rig.New(func(c *commands.Config) { c.Store = brokenStore{shard.New()} }).Session()
+	s := commandstest.New(func(c *commands.Config) { c.Store = brokenStore{shard.New()} }).Session()
 	for _, in := range []string{
 		"EXISTS k\r\n", "TOUCH k\r\n", "DEL k\r\n", many("DEL", 1001), many("EXISTS", 1001), "TTL k\r\n", "PTTL k\r\n", "EXPIRETIME k\r\n",
 		"PEXPIRETIME k\r\n", "EXPIRE k 1\r\n", "PERSIST k\r\n", "TYPE k\r\n", "GET k\r\n", "STRLEN k\r\n", "OBJECT ENCODING k\r\n", "DUMP k\r\n", "RESTORE k 0 x\r\n",
 		"SET k 1700000030000000000\r\n",
 	} {
-		if got := rig.Say(t, s, in+"PING\r\n"); !strings.HasPrefix(got, "-") || !strings.Contains(got, "it broke") || !strings.HasSuffix(got, "\r\n"+rig.Pong) {
+		if got := commandstest.Say(t, s, in+"PING\r\n"); !strings.HasPrefix(got, "-") || !strings.Contains(got, "it broke") || !strings.HasSuffix(got, "\r\n"+commandstest.Pong) {
 			t.Errorf("%.30q: got %q", in, got)
 		}
 	}
@@ -153,14 +153,14 @@ func TestStoreFails(t *testing.T) {
 
 // TestMemoryUsage is of the table's slot, of a short key as of an absent one's neighbour.
 func TestMemoryUsage(t *testing.T) {
-	s := rig.New().Session()
-	rig.Say(t, s, "CL.THROTTLE k 0 1 60\r\n")
+	s := commandstest.New().Session()
+	commandstest.Say(t, s, "CL.THROTTLE k 0 1 60\r\n")
 	for _, tt := range []struct{ in, want string }{
 		{"k", ":"}, {"k SAMPLES 0", ":"}, {"k samples 5 SAMPLES 7", ":"}, {"nosuch SAMPLES 0", "$-1\r\n"},
 		{"k SAMPLES -1", "-ERR syntax error\r\n"}, {"k SAMPLES x", "-ERR value is not an integer or out of range\r\n"},
 		{"k NOSUCH 1", "-ERR syntax error\r\n"}, {"k SAMPLES", "-ERR syntax error\r\n"},
 	} {
-		if got := rig.Say(t, s, "MEMORY USAGE "+tt.in+"\r\n"); !strings.HasPrefix(got, tt.want) || got == ":0\r\n" {
+		if got := commandstest.Say(t, s, "MEMORY USAGE "+tt.in+"\r\n"); !strings.HasPrefix(got, tt.want) || got == ":0\r\n" {
 			t.Errorf("%s: got %q, want %q", tt.in, got, tt.want)
 		}
 	}

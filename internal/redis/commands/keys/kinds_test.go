@@ -9,7 +9,7 @@ import (
 	"cellserver/internal/limiter"
 	"cellserver/internal/limiter/limitertest"
 	"cellserver/internal/limiter/window"
-	"cellserver/internal/redis/commands/rig"
+	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/store/rdb"
 	"cellserver/internal/test/redistest"
 	"cellserver/internal/test/resptest"
@@ -19,7 +19,7 @@ import (
 func states(t *testing.T) (all []limiter.State) {
 	t.Helper()
 	for kind := range limiter.Kinds {
-		s, err := limitertest.State(kind, rig.T0+limitertest.LifeNs, 3)
+		s, err := limitertest.State(kind, commandstest.T0+limitertest.LifeNs, 3)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -31,7 +31,7 @@ func states(t *testing.T) (all []limiter.State) {
 	}
 	long, r := limiter.State{}, limiter.Rule{Kind: limiter.SlidingWindow, Packed: limit.Packed()}
 	for i := range int64(window.MaxExact) {
-		if _, changed, err := r.Decide(&long, rig.T0+i*i, 1); !changed || err != nil {
+		if _, changed, err := r.Decide(&long, commandstest.T0+i*i, 1); !changed || err != nil {
 			t.Fatalf("request %d: %v", i, err)
 		}
 	}
@@ -44,8 +44,8 @@ func payloadOf(s *limiter.State) string { return string(rdb.NewCodec().Append(ni
 func TestStatesTravel(t *testing.T) {
 	redis, ctx := redistest.Start(t), t.Context()
 	for _, s := range states(t) {
-		c, payload := rig.New().Session(), payloadOf(&s)
-		if got := rig.Say(t, c, resptest.Encode("RESTORE", "k", "0", payload)+"TYPE k\r\n"); got != "+OK\r\n+"+s.Kind.Type()+"\r\n" {
+		c, payload := commandstest.New().Session(), payloadOf(&s)
+		if got := commandstest.Say(t, c, resptest.Encode("RESTORE", "k", "0", payload)+"TYPE k\r\n"); got != "+OK\r\n+"+s.Kind.Type()+"\r\n" {
 			t.Errorf("%s: got %q", s.Kind, got)
 		}
 		if got := dumpOf(t, c, "k"); got != payload {
@@ -58,7 +58,7 @@ func TestStatesTravel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rig.Say(t, c, resptest.Encode("RESTORE", "k2", "0", theirs))
+		commandstest.Say(t, c, resptest.Encode("RESTORE", "k2", "0", theirs))
 		if got := dumpOf(t, c, "k2"); got != payload {
 			t.Errorf("%s: restored %q from redis-server, dumped %q", s.Kind, theirs, got)
 		}
@@ -79,8 +79,8 @@ func TestDamagedStatesAreRefused(t *testing.T) {
 		} {
 			bad := s
 			change(&bad)
-			c := rig.New().Session()
-			got := rig.Say(t, c, resptest.Encode("RESTORE", "k", "0", payloadOf(&bad))+"EXISTS k\r\n")
+			c := commandstest.New().Session()
+			got := commandstest.Say(t, c, resptest.Encode("RESTORE", "k", "0", payloadOf(&bad))+"EXISTS k\r\n")
 			const want = "-ERR the state in the payload is not one that DUMP has returned, or of a later version of this server\r\n:0\r\n"
 			if got != want {
 				t.Errorf("%s with %s: got %.200q", s.Kind, name, got)
@@ -93,18 +93,18 @@ func TestDamagedStatesAreRefused(t *testing.T) {
 func TestKindsThroughTransactions(t *testing.T) {
 	for _, s := range states(t) {
 		payload, typed := payloadOf(&s), s.Kind.Type()
-		c := rig.New().Session()
+		c := commandstest.New().Session()
 		restore := resptest.Encode("RESTORE", "k", "0", payload)
 		want := "+OK\r\n" + strings.Repeat("+QUEUED\r\n", 4) + "*4\r\n+OK\r\n+" + typed + "\r\n" + bulk(payload) + ":1\r\n"
-		if got := rig.Say(t, c, "MULTI\r\n"+restore+"TYPE k\r\nDUMP k\r\nDEL k\r\nEXEC\r\n"); got != want {
+		if got := commandstest.Say(t, c, "MULTI\r\n"+restore+"TYPE k\r\nDUMP k\r\nDEL k\r\nEXEC\r\n"); got != want {
 			t.Errorf("%s in EXEC: got %.300q, want %.300q", s.Kind, got, want)
 		}
 		script := "redis.call('RESTORE', KEYS[1], 0, ARGV[1]) return {redis.call('TYPE', KEYS[1]).ok, redis.call('DUMP', KEYS[1]) == ARGV[1]}"
 		want = "*2\r\n" + bulk(typed) + ":1\r\n"
-		if got := rig.Say(t, c, resptest.Encode("EVAL", script, "1", "k", payload)); got != want {
+		if got := commandstest.Say(t, c, resptest.Encode("EVAL", script, "1", "k", payload)); got != want {
 			t.Errorf("%s in a script: got %.300q, want %.300q", s.Kind, got, want)
 		}
-		if got := rig.Say(t, c, fmt.Sprintf("MULTI\r\nSCAN 0 TYPE %s\r\nEXEC\r\n", typed)); !strings.HasSuffix(got, "*1\r\n$1\r\nk\r\n") {
+		if got := commandstest.Say(t, c, fmt.Sprintf("MULTI\r\nSCAN 0 TYPE %s\r\nEXEC\r\n", typed)); !strings.HasSuffix(got, "*1\r\n$1\r\nk\r\n") {
 			t.Errorf("%s by SCAN in EXEC: got %q", s.Kind, got)
 		}
 	}
@@ -112,17 +112,17 @@ func TestKindsThroughTransactions(t *testing.T) {
 
 // TestReservingFunnel: a funnel with reservations is a string, of which GET returns the TAT with what is reserved.
 func TestReservingFunnel(t *testing.T) {
-	s, err := limitertest.State(limiter.Reserving, rig.T0+limitertest.LifeNs, 3)
+	s, err := limitertest.State(limiter.Reserving, commandstest.T0+limitertest.LifeNs, 3)
 	if err != nil {
 		t.Fatal(err)
 	}
-	tatNs, err := s.TAT(rig.T0)
+	tatNs, err := s.TAT(commandstest.T0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := rig.New().Session()
-	if got, want := rig.Say(t, c, resptest.Encode("RESTORE", "k", "0", payloadOf(&s))+"GET k\r\nSTRLEN k\r\nOBJECT ENCODING k\r\n"+
-		setCall("k", rig.T0+rig.Sec, "GET")+"OBJECT ENCODING k\r\n"),
+	c := commandstest.New().Session()
+	if got, want := commandstest.Say(t, c, resptest.Encode("RESTORE", "k", "0", payloadOf(&s))+"GET k\r\nSTRLEN k\r\nOBJECT ENCODING k\r\n"+
+		setCall("k", commandstest.T0+commandstest.Sec, "GET")+"OBJECT ENCODING k\r\n"),
 		"+OK\r\n"+valueReply(tatNs)+":19\r\n"+bulk("reservations")+valueReply(tatNs)+bulk("int"); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -132,9 +132,9 @@ func TestReservingFunnel(t *testing.T) {
 func TestMemoryUsageOfPayloads(t *testing.T) {
 	all := states(t)
 	long := all[len(all)-1]
-	c := rig.New().Session()
-	rig.Say(t, c, resptest.Encode("RESTORE", "long", "0", payloadOf(&long))+"CL.FIXEDWINDOW short 5 60\r\n")
-	replies := resptest.ParseAll(t, rig.Say(t, c, "MEMORY USAGE long\r\nMEMORY USAGE short\r\n"))
+	c := commandstest.New().Session()
+	commandstest.Say(t, c, resptest.Encode("RESTORE", "long", "0", payloadOf(&long))+"CL.FIXEDWINDOW short 5 60\r\n")
+	replies := resptest.ParseAll(t, commandstest.Say(t, c, "MEMORY USAGE long\r\nMEMORY USAGE short\r\n"))
 	if least := int64(len(long.Payload)); replies[0].Number < least || replies[0].Number-replies[1].Number < least/2 {
 		t.Errorf("%+v for %d bytes and for 8", replies, least)
 	}

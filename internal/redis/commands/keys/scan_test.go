@@ -7,15 +7,15 @@ import (
 	"testing"
 
 	"cellserver/internal/redis/commands"
-	"cellserver/internal/redis/commands/rig"
+	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/test/resptest"
 	"cellserver/internal/wire/peer"
 )
 
 // scan returns the cursor and the names of a SCAN.
-func scan(t *testing.T, s *rig.Client, args string) (cursor string, names []string) {
+func scan(t *testing.T, s *commandstest.Client, args string) (cursor string, names []string) {
 	t.Helper()
-	reply := resptest.ParseAll(t, rig.Say(t, s, "SCAN "+args+"\r\n"))[0]
+	reply := resptest.ParseAll(t, commandstest.Say(t, s, "SCAN "+args+"\r\n"))[0]
 	if len(reply.Elements) != 2 {
 		t.Fatalf("SCAN %s: got %+v", args, reply)
 	}
@@ -28,9 +28,9 @@ func scan(t *testing.T, s *rig.Client, args string) (cursor string, names []stri
 // TestScanByAnyCount finds every key once, and one long step goes as far as the short ones that it is made of.
 func TestScanByAnyCount(t *testing.T) {
 	const keys = 6000
-	s := rig.New().Session()
+	s := commandstest.New().Session()
 	for i := range keys {
-		rig.Say(t, s, fmt.Sprintf("CL.THROTTLE key%d 0 1 60\r\n", i))
+		commandstest.Say(t, s, fmt.Sprintf("CL.THROTTLE key%d 0 1 60\r\n", i))
 	}
 	for _, count := range []int{1, 10, 999, 1001, 5000, 1 << 30} {
 		cursor, found := "0", []string(nil)
@@ -63,15 +63,15 @@ func TestScanByAnyCount(t *testing.T) {
 // background, and comes to the same.
 func TestScanLeavesTheLoop(t *testing.T) {
 	a := func(n int) string { return strings.Repeat("a", n) }
-	long := rig.New().Session()
-	short := rig.New().Session()
+	long := commandstest.New().Session()
+	short := commandstest.New().Session()
 	for i := range 1000 {
-		rig.Say(t, long, fmt.Sprintf("CL.THROTTLE %s%04d 0 1 60\r\n", a(4092), i))
-		rig.Say(t, short, fmt.Sprintf("CL.THROTTLE user:%d:login 0 1 60\r\n", i))
+		commandstest.Say(t, long, fmt.Sprintf("CL.THROTTLE %s%04d 0 1 60\r\n", a(4092), i))
+		commandstest.Say(t, short, fmt.Sprintf("CL.THROTTLE user:%d:login 0 1 60\r\n", i))
 	}
 	for _, tt := range []struct {
 		name   string
-		s      *rig.Client
+		s      *commandstest.Client
 		args   string
 		status peer.Status
 		found  int
@@ -87,12 +87,12 @@ func TestScanLeavesTheLoop(t *testing.T) {
 		{"a long pattern with classes", long, "COUNT 10 MATCH *" + a(1000) + "[ab]" + a(1000) + "b*", peer.Waiting, 0},
 		{"all of them by their end", long, "COUNT 1000 MATCH *" + a(90) + "?[0-9]??", peer.Waiting, 1000},
 	} {
-		replies, _, status := rig.Feed(t, tt.s, "SCAN 0 "+tt.args+"\r\n")
+		replies, _, status := commandstest.Feed(t, tt.s, "SCAN 0 "+tt.args+"\r\n")
 		if status != tt.status {
 			t.Errorf("%s: status %d, want %d", tt.name, status, tt.status)
 		}
 		if status == peer.Waiting {
-			replies, _, _ = rig.Converse(t, tt.s, "")
+			replies, _, _ = commandstest.Converse(t, tt.s, "")
 		}
 		got := resptest.ParseAll(t, replies)[0].Elements
 		if found := len(got[1].Elements); found != tt.found {
@@ -106,15 +106,15 @@ func TestReplyBounds(t *testing.T) {
 	const two = "*2\r\n$1\r\na\r\n$1\r\nb\r\n"
 	const tooLong = "-ERR the reply would be longer than 13 bytes, the limit of --max-output-bytes; use SCAN\r\n"
 	for maxBytes, want := range map[int]string{14: two, 13: tooLong} {
-		s := rig.New(func(c *commands.Config) { c.MaxReplyBytes = maxBytes }).Session()
-		rig.Say(t, s, "CL.THROTTLE a 0 1 60\r\nCL.THROTTLE b 0 1 60\r\n")
-		if got := rig.Say(t, s, "KEYS ?\r\n"); got != want && got != "*2\r\n$1\r\nb\r\n$1\r\na\r\n" {
+		s := commandstest.New(func(c *commands.Config) { c.MaxReplyBytes = maxBytes }).Session()
+		commandstest.Say(t, s, "CL.THROTTLE a 0 1 60\r\nCL.THROTTLE b 0 1 60\r\n")
+		if got := commandstest.Say(t, s, "KEYS ?\r\n"); got != want && got != "*2\r\n$1\r\nb\r\n$1\r\na\r\n" {
 			t.Errorf("%d bytes: got %q, want %q", maxBytes, got, want)
 		}
 	}
-	s := rig.New(func(c *commands.Config) { c.MaxReplyBytes = 2000 }).Session()
+	s := commandstest.New(func(c *commands.Config) { c.MaxReplyBytes = 2000 }).Session()
 	for i := range 6000 {
-		rig.Say(t, s, fmt.Sprintf("CL.THROTTLE key%d 0 1 60\r\n", i))
+		commandstest.Say(t, s, fmt.Sprintf("CL.THROTTLE key%d 0 1 60\r\n", i))
 	}
 	if cursor, names := scan(t, s, "0 COUNT 6000"); cursor == "0" || len(names) < 100 || len(names) > 3000 {
 		t.Errorf("%d names, and then %s", len(names), cursor)
@@ -123,8 +123,8 @@ func TestReplyBounds(t *testing.T) {
 
 // TestScanArguments: the bounds of what may be asked for.
 func TestScanArguments(t *testing.T) {
-	s := rig.New().Session()
-	longest := strings.Repeat("p", rig.MaxKeyBytes)
+	s := commandstest.New().Session()
+	longest := strings.Repeat("p", commandstest.MaxKeyBytes)
 	const none, tooLong = "*2\r\n$1\r\n0\r\n*0\r\n", "-ERR pattern is longer than 4096 bytes, the limit of --max-key-bytes\r\n"
 	const syntax, notInteger = "-ERR syntax error\r\n", "-ERR value is not an integer or out of range\r\n"
 	for _, tt := range []struct {
@@ -144,7 +144,7 @@ func TestScanArguments(t *testing.T) {
 		{[]string{"SCAN", "18446744073709551615"}, none},
 		{[]string{"SCAN", "18446744073709551616"}, "-ERR invalid cursor\r\n"},
 	} {
-		if got := rig.Say(t, s, resptest.Encode(tt.args...)); got != tt.want {
+		if got := commandstest.Say(t, s, resptest.Encode(tt.args...)); got != tt.want {
 			t.Errorf("%.40q: got %q, want %q", tt.args, got, tt.want)
 		}
 	}

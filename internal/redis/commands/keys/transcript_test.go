@@ -3,7 +3,7 @@ package keys_test
 import (
 	"testing"
 
-	"cellserver/internal/redis/commands/rig"
+	"cellserver/internal/redis/commands/commandstest"
 )
 
-func TestTranscripts(t *testing.T) { rig.PlayTranscripts(t) }
+func TestTranscripts(t *testing.T) { commandstest.PlayTranscripts(t) }

@@ -10,7 +10,7 @@ import (
 
 	"cellserver/internal/funnel"
 	"cellserver/internal/redis/commands"
-	"cellserver/internal/redis/commands/rig"
+	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
 	"cellserver/internal/test/redistest"
@@ -26,35 +26,35 @@ func bulk(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), t
 func valueReply(tatNs int64) string { return bulk(strconv.FormatInt(tatNs, 10)) }
 
 // dumpOf returns what DUMP replies about a key, which it must have.
-func dumpOf(t *testing.T, s *rig.Client, key string) string {
+func dumpOf(t *testing.T, s *commandstest.Client, key string) string {
 	t.Helper()
-	return resptest.ParseAll(t, rig.Say(t, s, resptest.Encode("DUMP", key)))[0].Text
+	return resptest.ParseAll(t, commandstest.Say(t, s, resptest.Encode("DUMP", key)))[0].Text
 }
 
 // TestSetThenThrottle: a key that was set, or restored, answers as its TAT demands, as one that was filled by calls does.
 func TestSetThenThrottle(t *testing.T) {
-	for _, aheadNs := range []int64{1, 999_999, 1_000_000, rig.Sec - 1, rig.Sec, 45*rig.Sec + 1, 50 * rig.Sec, 86_400 * rig.Sec, math.MaxInt64 / 4, 1 << 62} {
+	for _, aheadNs := range []int64{1, 999_999, 1_000_000, commandstest.Sec - 1, commandstest.Sec, 45*commandstest.Sec + 1, 50 * commandstest.Sec, 86_400 * commandstest.Sec, math.MaxInt64 / 4, 1 << 62} {
 		for _, l := range [][3]int64{{4, 1, 10}, {0, 1, 1}, {15, 30, 60}, {99, 1500, 1}, {0, 1, 4_611_686_018}} {
 			limit, err := funnel.NewLimit(funnel.Burst, l[0], l[1], l[2])
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, quantity := range []int64{-1, 0, 1, 3, 100} {
-				tatNs, want := limit.Throttle(rig.T0+aheadNs, rig.T0, quantity)
-				s := rig.New().Session()
-				rig.Say(t, s, setCall("a", rig.T0+aheadNs))
-				rig.Say(t, s, resptest.Encode("RESTORE", "b", "0", dumpOf(t, s, "a")))
+				tatNs, want := limit.Throttle(commandstest.T0+aheadNs, commandstest.T0, quantity)
+				s := commandstest.New().Session()
+				commandstest.Say(t, s, setCall("a", commandstest.T0+aheadNs))
+				commandstest.Say(t, s, resptest.Encode("RESTORE", "b", "0", dumpOf(t, s, "a")))
 				for _, key := range []string{"a", "b"} {
 					limited := int64(0)
 					if want.Limited {
 						limited = 1
 					}
 					now := "$-1\r\n"
-					if tatNs > rig.T0 {
+					if tatNs > commandstest.T0 {
 						now = valueReply(tatNs)
 					}
 					call := fmt.Sprintf("CL.THROTTLE %s %d %d %d %d\r\n", key, l[0], l[1], l[2], quantity)
-					if got := rig.Say(t, s, call+"GET "+key+"\r\n"); got != resptest.Ints(limited, want.Limit, want.Remaining, want.RetryAfter, want.ResetAfter)+now {
+					if got := commandstest.Say(t, s, call+"GET "+key+"\r\n"); got != resptest.Ints(limited, want.Limit, want.Remaining, want.RetryAfter, want.ResetAfter)+now {
 						t.Errorf("%q with a TAT in %d ns: got %q, want %+v and a TAT of %d", call, aheadNs, got, want, tatNs)
 					}
 				}
@@ -65,11 +65,11 @@ func TestSetThenThrottle(t *testing.T) {
 
 // TestSetTogether: in EXEC, in scripts, beside commands about all keys and under a WATCH, as alone.
 func TestSetTogether(t *testing.T) {
-	const tatNs = rig.T0 + 30*rig.Sec
+	const tatNs = commandstest.T0 + 30*commandstest.Sec
 	queued := func(n int) string { return "+OK\r\n" + strings.Repeat("+QUEUED\r\n", n) }
 	set, value := setCall("k", tatNs), valueReply(tatNs)
-	from := rig.New().Session()
-	rig.Say(t, from, set)
+	from := commandstest.New().Session()
+	commandstest.Say(t, from, set)
 	payload := dumpOf(t, from, "k")
 	restore := resptest.Encode("RESTORE", "k", "0", payload)
 	const busy = "-BUSYKEY Target key name already exists.\r\n"
@@ -91,8 +91,8 @@ func TestSetTogether(t *testing.T) {
 		{"a script with another key", eval("return redis.call('SET', 'other', 5)"), "-ERR script used the key 'other'"},
 		{"a snapshot", "MULTI\r\n" + many + set + "EXEC\r\nGET k\r\n", queued(1002) + "*1002\r\n" + strings.Repeat(resptest.Ints(0, 5, 5, -1, 0), 1001) + "+OK\r\n" + value},
 	} {
-		s := rig.New().Session()
-		if got := rig.Say(t, s, tt.in); !strings.HasPrefix(got, tt.want) {
+		s := commandstest.New().Session()
+		if got := commandstest.Say(t, s, tt.in); !strings.HasPrefix(got, tt.want) {
 			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
 		}
 	}
@@ -101,7 +101,7 @@ func TestSetTogether(t *testing.T) {
 // TestSetUnderWatch: what another client writes is noticed, as in Redis also where it is what was there; what it does not write
 // is not.
 func TestSetUnderWatch(t *testing.T) {
-	const tatNs = rig.T0 + 30*rig.Sec
+	const tatNs = commandstest.T0 + 30*commandstest.Sec
 	for _, tt := range []struct {
 		name, in string
 		noticed  bool
@@ -116,15 +116,15 @@ func TestSetUnderWatch(t *testing.T) {
 		{"dumped", "DUMP k\r\nDUMP absent\r\n", false},
 		{"in EXEC", "MULTI\r\n" + setCall("k", tatNs) + "EXEC\r\n", true},
 	} {
-		r := rig.New()
+		r := commandstest.New()
 		s, other := r.Session(), r.Session()
-		rig.Say(t, s, setCall("k", tatNs)+"WATCH k absent\r\nMULTI\r\nPING\r\n")
-		rig.Say(t, other, tt.in)
-		want := "*1\r\n" + rig.Pong
+		commandstest.Say(t, s, setCall("k", tatNs)+"WATCH k absent\r\nMULTI\r\nPING\r\n")
+		commandstest.Say(t, other, tt.in)
+		want := "*1\r\n" + commandstest.Pong
 		if tt.noticed {
 			want = "*-1\r\n"
 		}
-		if got := rig.Say(t, s, "EXEC\r\n"); got != want {
+		if got := commandstest.Say(t, s, "EXEC\r\n"); got != want {
 			t.Errorf("%s: got %q, want %q", tt.name, got, want)
 		}
 	}
@@ -133,13 +133,13 @@ func TestSetUnderWatch(t *testing.T) {
 // TestSetWithoutRoom: a key that has no room is not made, and one that is there is set.
 func TestSetWithoutRoom(t *testing.T) {
 	const oom = "-OOM command not allowed when used memory > 'maxmemory'.\r\n"
-	const tatNs = rig.T0 + 30*rig.Sec
-	s := rig.New(func(c *commands.Config) { c.Store.(*shard.Store).SetMaxBytes(1, store.NoEviction) }).Session()
-	full := rig.New().Session()
-	rig.Say(t, full, setCall("k", tatNs))
+	const tatNs = commandstest.T0 + 30*commandstest.Sec
+	s := commandstest.New(func(c *commands.Config) { c.Store.(*shard.Store).SetMaxBytes(1, store.NoEviction) }).Session()
+	full := commandstest.New().Session()
+	commandstest.Say(t, full, setCall("k", tatNs))
 	restore := resptest.Encode("RESTORE", "k", "0", dumpOf(t, full, "k"), "REPLACE")
 	set := setCall("k", tatNs)
-	if got := rig.Say(t, s, set+setCall("k", tatNs, "XX")+setCall("k", tatNs, "NX", "GET")+restore+"MULTI\r\n"+set+restore+"EXEC\r\nMULTI\r\nDBSIZE\r\n"+set+"EXEC\r\nEXISTS k\r\n"); got !=
+	if got := commandstest.Say(t, s, set+setCall("k", tatNs, "XX")+setCall("k", tatNs, "NX", "GET")+restore+"MULTI\r\n"+set+restore+"EXEC\r\nMULTI\r\nDBSIZE\r\n"+set+"EXEC\r\nEXISTS k\r\n"); got !=
 		oom+"$-1\r\n"+oom+oom+"+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n"+oom+oom+"+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:0\r\n"+oom+":0\r\n" {
 		t.Errorf("got %q", got)
 	}
@@ -148,9 +148,9 @@ func TestSetWithoutRoom(t *testing.T) {
 // TestSetIfAbsent: of many clients one makes the key, by SET as by RESTORE.
 func TestSetIfAbsent(t *testing.T) {
 	const clients, rounds = 4, 50
-	r := rig.New(rig.Standing)
+	r := commandstest.New(commandstest.Standing)
 	one := r.Session()
-	rig.Say(t, one, setCall("k", rig.T0+rig.Sec))
+	commandstest.Say(t, one, setCall("k", commandstest.T0+commandstest.Sec))
 	payload := dumpOf(t, one, "k")
 	for round := range rounds {
 		key := "k" + strconv.Itoa(round)
@@ -158,11 +158,11 @@ func TestSetIfAbsent(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range clients {
 			wg.Go(func() {
-				call := setCall(key, rig.T0+rig.Sec, "NX")
+				call := setCall(key, commandstest.T0+commandstest.Sec, "NX")
 				if i%2 == 0 {
 					call = resptest.Encode("RESTORE", key, "0", payload)
 				}
-				made[i] = rig.Say(t, r.Session(), call) == "+OK\r\n"
+				made[i] = commandstest.Say(t, r.Session(), call) == "+OK\r\n"
 			})
 		}
 		wg.Wait()
@@ -180,10 +180,10 @@ func TestSetIfAbsent(t *testing.T) {
 
 // TestSetNeedsRights: to write, and with GET to read the key; and to what is in @refill.
 func TestSetNeedsRights(t *testing.T) {
-	const tatNs = rig.T0 + 30*rig.Sec
-	r := rig.NewUserRig(t, "user default on nopass ~* &* +@all", "user writer on >pw %W~* +@all", "user reader on >pw %R~* +@all",
+	const tatNs = commandstest.T0 + 30*commandstest.Sec
+	r := commandstest.NewUserRig(t, "user default on nopass ~* &* +@all", "user writer on >pw %W~* +@all", "user reader on >pw %R~* +@all",
 		"user limiter on >pw ~* +@all -@refill")
-	rig.Say(t, r.Session(), setCall("k", tatNs))
+	commandstest.Say(t, r.Session(), setCall("k", tatNs))
 	payload := dumpOf(t, r.Session(), "k")
 	set, setGet, restore := setCall("k", tatNs), setCall("k", tatNs, "GET"), resptest.Encode("RESTORE", "k", "0", payload, "REPLACE")
 	const noKey = "-NOPERM this user has no permissions to access one of the keys used as arguments\r\n"
@@ -195,7 +195,7 @@ func TestSetNeedsRights(t *testing.T) {
 		"reader":  noKey + noKey + noKey + valueReply(tatNs) + bulk(payload),
 		"limiter": noCommand("set") + noCommand("set") + noCommand("restore") + noCommand("get") + noCommand("dump"),
 	} {
-		if got := rig.Say(t, r.Login(user), set+setGet+restore+"GET k\r\nDUMP k\r\n"); got != want {
+		if got := commandstest.Say(t, r.Login(user), set+setGet+restore+"GET k\r\nDUMP k\r\n"); got != want {
 			t.Errorf("%s: got %q, want %q", user, got, want)
 		}
 	}
@@ -204,11 +204,11 @@ func TestSetNeedsRights(t *testing.T) {
 // TestDumpAndRestoreWithRedis: what is dumped here is restored by a redis-server, and the other way round.
 func TestDumpAndRestoreWithRedis(t *testing.T) {
 	redis, ctx := redistest.Start(t), t.Context()
-	s := rig.New().Session()
-	for _, aheadNs := range []int64{1, rig.Sec, 12_345_678_901, 1 << 40, 1 << 62} {
-		tatNs := rig.T0 + aheadNs
+	s := commandstest.New().Session()
+	for _, aheadNs := range []int64{1, commandstest.Sec, 12_345_678_901, 1 << 40, 1 << 62} {
+		tatNs := commandstest.T0 + aheadNs
 		value := strconv.FormatInt(tatNs, 10)
-		rig.Say(t, s, setCall("ours", tatNs))
+		commandstest.Say(t, s, setCall("ours", tatNs))
 		payload := dumpOf(t, s, "ours")
 		if err := redis.RestoreReplace(ctx, "ours", 0, payload).Err(); err != nil {
 			t.Fatalf("redis-server restores %q: %v", payload, err)
@@ -223,7 +223,7 @@ func TestDumpAndRestoreWithRedis(t *testing.T) {
 		if err != nil || dumped != payload {
 			t.Errorf("redis-server dumps %q, %v, want %q", dumped, err, payload)
 		}
-		if got := rig.Say(t, s, resptest.Encode("RESTORE", "theirs", "0", dumped, "REPLACE")+"GET theirs\r\n"); got != "+OK\r\n"+bulk(value) {
+		if got := commandstest.Say(t, s, resptest.Encode("RESTORE", "theirs", "0", dumped, "REPLACE")+"GET theirs\r\n"); got != "+OK\r\n"+bulk(value) {
 			t.Errorf("restored from redis-server: got %q", got)
 		}
 	}
@@ -236,7 +236,7 @@ func TestDumpAndRestoreWithRedis(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := rig.Say(t, s, resptest.Encode("RESTORE", "k", "0", dumped)); !strings.HasPrefix(got, "-ERR cellserver keeps limits, not values: ") {
+		if got := commandstest.Say(t, s, resptest.Encode("RESTORE", "k", "0", dumped)); !strings.HasPrefix(got, "-ERR cellserver keeps limits, not values: ") {
 			t.Errorf("%.40q from redis-server: got %q", other, got)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"cellserver/internal/decide/observe"
-	"cellserver/internal/redis/commands/rig"
+	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/test/resptest"
 	"cellserver/internal/wire/peer"
 )
@@ -22,9 +22,9 @@ const (
 )
 
 // watched returns what a MONITOR in another session has been sent, without its time.
-func watched(t *testing.T, monitor *rig.Client) string {
+func watched(t *testing.T, monitor *commandstest.Client) string {
 	t.Helper()
-	got, _, status := rig.Feed(t, monitor, "")
+	got, _, status := commandstest.Feed(t, monitor, "")
 	if status != peer.NeedInput {
 		t.Errorf("status %d", status)
 	}
@@ -70,12 +70,12 @@ func TestMonitor(t *testing.T) {
 			`[0 c] "DEL"` + strings.Repeat(` ""`, maxLineArgs-1) + ` "... (977 more arguments)"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := rig.New(rig.Standing)
+			r := commandstest.New(commandstest.Standing)
 			monitor, s := r.Session(), r.Session()
-			if got := rig.Say(t, monitor, "MONITOR\r\n"); got != "+OK\r\n" {
+			if got := commandstest.Say(t, monitor, "MONITOR\r\n"); got != "+OK\r\n" {
 				t.Fatalf("got %q", got)
 			}
-			rig.Converse(t, s, tt.in)
+			commandstest.Converse(t, s, tt.in)
 			want := tt.want
 			if want != "" {
 				want = strings.ReplaceAll(want, "\n", "\r\n") + "\r\n"
@@ -89,29 +89,29 @@ func TestMonitor(t *testing.T) {
 
 // TestMonitorsOwnCommands: it may do what does not touch keys, and RESET and QUIT end it.
 func TestMonitorsOwnCommands(t *testing.T) {
-	r := rig.New(rig.Standing)
+	r := commandstest.New(commandstest.Standing)
 	s := r.Session()
 	const refused = "-ERR Replica can't interact with the keyspace\r\n"
 	line := func(text string) string { return "+1700000000.000000 [0 192.0.2.1:5000] " + text + "\r\n" }
 	for _, tt := range []struct{ in, want string }{
 		{"MONITOR\r\n", "+OK\r\n"},
-		{"PING\r\n", rig.Pong + line(`"PING"`)},
+		{"PING\r\n", commandstest.Pong + line(`"PING"`)},
 		{"MONITOR\r\n", ""},
 		{"GET a\r\nCL.THROTTLE a 1 1 1\r\nFLUSHALL\r\n" + resptest.Encode("EVAL", "return 1", "0"), strings.Repeat(refused, 4)},
 		{"MULTI\r\nGET a\r\nEXEC\r\n", "+OK\r\n" + refused + "-EXECABORT Transaction discarded because of previous errors.\r\n" + line(`"MULTI"`) + line(`"EXEC"`)},
 		{"CLIENT LIST ID 5\r\nCLIENT ID\r\nRESET\r\n", "$0\r\n\r\n:1\r\n" + line(`"CLIENT" "ID"`) + "+RESET\r\n"},
-		{"PING\r\nGET a\r\nMULTI\r\nMONITOR\r\nEXEC\r\nPING\r\n", rig.Pong + "$-1\r\n+OK\r\n+QUEUED\r\n*1\r\n-ERR MONITOR isn't allowed for DENY BLOCKING client\r\n" + rig.Pong},
+		{"PING\r\nGET a\r\nMULTI\r\nMONITOR\r\nEXEC\r\nPING\r\n", commandstest.Pong + "$-1\r\n+OK\r\n+QUEUED\r\n*1\r\n-ERR MONITOR isn't allowed for DENY BLOCKING client\r\n" + commandstest.Pong},
 		{resptest.Encode("EVAL", "return redis.call('monitor')", "0"), "-ERR This Redis command is not allowed from script"},
 	} {
-		if got := rig.Say(t, s, tt.in); got != tt.want && (tt.want == "" || !strings.HasPrefix(got, tt.want)) {
+		if got := commandstest.Say(t, s, tt.in); got != tt.want && (tt.want == "" || !strings.HasPrefix(got, tt.want)) {
 			t.Errorf("%q: got %q, want %q", tt.in, got, tt.want)
 		}
 	}
-	rig.Say(t, s, "MONITOR\r\n")
-	if list := rig.Say(t, r.Session(), "CLIENT LIST ID 1\r\n"); !strings.Contains(list, " flags=O ") {
+	commandstest.Say(t, s, "MONITOR\r\n")
+	if list := commandstest.Say(t, r.Session(), "CLIENT LIST ID 1\r\n"); !strings.Contains(list, " flags=O ") {
 		t.Errorf("CLIENT LIST has %q", list)
 	}
-	if got, _, status := rig.Converse(t, s, "QUIT\r\n"); got != "+OK\r\n" || status != peer.Close {
+	if got, _, status := commandstest.Converse(t, s, "QUIT\r\n"); got != "+OK\r\n" || status != peer.Close {
 		t.Errorf("QUIT: got %q, %d", got, status)
 	}
 	s.Close()
@@ -122,20 +122,20 @@ func TestMonitorsOwnCommands(t *testing.T) {
 
 // TestMonitorIsWoken once for what it has not yet taken, and is not while there is nothing.
 func TestMonitorIsWoken(t *testing.T) {
-	r := rig.New(rig.Standing)
+	r := commandstest.New(commandstest.Standing)
 	monitor, s := r.Session(), r.Session()
-	rig.Say(t, monitor, "MONITOR\r\n")
+	commandstest.Say(t, monitor, "MONITOR\r\n")
 	woken := monitor.Conn.Woken
 	for range 2 {
 		if len(woken) != 0 {
 			t.Error("woken for nothing")
 		}
-		rig.Say(t, s, "PING\r\nPING\r\n")
+		commandstest.Say(t, s, "PING\r\nPING\r\n")
 		if len(woken) != 1 {
 			t.Error("not woken")
 		}
 		<-woken
-		rig.Say(t, s, "PING\r\n")
+		commandstest.Say(t, s, "PING\r\n")
 		if len(woken) != 0 {
 			t.Error("woken again before it has taken what there is")
 		}
@@ -147,10 +147,10 @@ func TestMonitorIsWoken(t *testing.T) {
 
 // TestMonitorTakesPieces: a Feed gives whole lines, and not all of many.
 func TestMonitorTakesPieces(t *testing.T) {
-	r := rig.New(rig.Standing)
+	r := commandstest.New(commandstest.Standing)
 	monitor, s := r.Session(), r.Session()
-	rig.Say(t, monitor, "MONITOR\r\n")
-	rig.Say(t, s, strings.Repeat("ECHO abcdefghijklmnopqrstuvwxyz\r\n", 10_000))
+	commandstest.Say(t, monitor, "MONITOR\r\n")
+	commandstest.Say(t, s, strings.Repeat("ECHO abcdefghijklmnopqrstuvwxyz\r\n", 10_000))
 	feeds, lines := 0, 0
 	for more := true; more; feeds++ {
 		_, out, status := monitor.Feed(nil, nil)
@@ -167,13 +167,13 @@ func TestMonitorTakesPieces(t *testing.T) {
 
 // TestMonitorThatFallsBehind is closed, and nobody waits for it.
 func TestMonitorThatFallsBehind(t *testing.T) {
-	r := rig.New(rig.Standing)
+	r := commandstest.New(commandstest.Standing)
 	slow, quick, s := r.Session(), r.Session(), r.Session()
-	rig.Say(t, slow, "MONITOR\r\n")
-	rig.Say(t, quick, "MONITOR\r\n")
+	commandstest.Say(t, slow, "MONITOR\r\n")
+	commandstest.Say(t, quick, "MONITOR\r\n")
 	lines := 0
 	for i := range observe.MaxMonitorBytes / (64 * 40) * 2 {
-		rig.Say(t, s, strings.Repeat("ECHO abcdefghijklmnopqrstuvwxyz\r\n", 32))
+		commandstest.Say(t, s, strings.Repeat("ECHO abcdefghijklmnopqrstuvwxyz\r\n", 32))
 		got := watched(t, quick)
 		lines += strings.Count(got, "\n")
 		if killed := slow.Conn.Killed.Load(); killed && i == 0 {
@@ -187,9 +187,9 @@ func TestMonitorThatFallsBehind(t *testing.T) {
 		t.Errorf("the quick one saw %d lines, want %d", lines, want)
 	}
 	again := r.Session()
-	rig.Say(t, again, "MONITOR\r\n")
+	commandstest.Say(t, again, "MONITOR\r\n")
 	for range 2 * observe.MaxMonitorBytes / (32 * 8000) {
-		rig.Say(t, s, strings.Repeat(resptest.Encode("ECHO", strings.Repeat("x", 8000)), 32))
+		commandstest.Say(t, s, strings.Repeat(resptest.Encode("ECHO", strings.Repeat("x", 8000)), 32))
 	}
 	if log := r.Log.String(); strings.Count(log, "MONITOR is too slow") != 1 || !again.Conn.Killed.Load() {
 		t.Errorf("the log says %q", log)
@@ -204,14 +204,14 @@ func TestLongScriptDropsNoMonitor(t *testing.T) {
 	const calls = observe.MaxMonitorBytes / 40
 	script := resptest.Encode("EVAL", fmt.Sprintf("for i = 1, %d do redis.call('exists', KEYS[1]) end", calls), "1", "k")
 	for _, in := range []string{script, "MULTI\r\n" + script + script + "EXEC\r\n"} {
-		r := rig.New(rig.Standing)
+		r := commandstest.New(commandstest.Standing)
 		monitor, s := r.Session(), r.Session()
-		rig.Say(t, monitor, "MONITOR\r\n")
-		rig.Converse(t, s, in+"PING\r\n")
+		commandstest.Say(t, monitor, "MONITOR\r\n")
+		commandstest.Converse(t, s, in+"PING\r\n")
 		if monitor.Conn.Killed.Load() {
 			t.Fatalf("%.20q: closed", in)
 		}
-		got, _, _ := rig.Feed(t, monitor, "")
+		got, _, _ := commandstest.Feed(t, monitor, "")
 		if n := strings.Count(got, `"exists"`); n < 1000 || len(got) > 3*maxInnerLineBytes || !strings.Contains(got, `[0 lua] "... (more commands)"`+"\r\n") ||
 			!strings.HasSuffix(got, "\"PING\"\r\n") {
 			t.Errorf("%.20q: %d calls in %d bytes, %q at the end", in, n, len(got), got[len(got)-200:])
@@ -221,16 +221,16 @@ func TestLongScriptDropsNoMonitor(t *testing.T) {
 
 // TestMonitorConcurrently: every command is there once, of scripts that begin again too. For the race detector.
 func TestMonitorConcurrently(t *testing.T) {
-	r := rig.New(rig.Standing)
+	r := commandstest.New(commandstest.Standing)
 	monitor := r.Session()
-	rig.Say(t, monitor, "MONITOR\r\n")
+	commandstest.Say(t, monitor, "MONITOR\r\n")
 	const clients, rounds = 4, 100
 	var wg sync.WaitGroup
 	for id := range clients {
 		s := r.Session()
 		wg.Go(func() {
 			for i := range rounds {
-				rig.Converse(t, s, resptest.Encode("CL.THROTTLE", fmt.Sprintf("k%d-%d", id, i), "1", "1", "1")+
+				commandstest.Converse(t, s, resptest.Encode("CL.THROTTLE", fmt.Sprintf("k%d-%d", id, i), "1", "1", "1")+
 					resptest.Encode("EVAL", "redis.call('get', KEYS[1]) return redis.call('del', KEYS[1], ARGV[1])", "2", "shared", fmt.Sprintf("s%d-%d", id, i), fmt.Sprintf("s%d-%d", id, i)))
 			}
 			s.Close()

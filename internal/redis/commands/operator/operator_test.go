@@ -9,17 +9,17 @@ import (
 
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/redis/commands"
-	"cellserver/internal/redis/commands/rig"
+	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/test/resptest"
 )
 
 func TestLatency(t *testing.T) {
 	const samples = 160 // that are kept of an event, as in Redis
-	r := rig.New()
+	r := commandstest.New()
 	s := r.Session()
 	latency := func(event string, ns int64) { r.Engine.Records.Latency(event, r.Clock.Now(), ns) }
 	latency(observe.SweepEvent, 50*int64(time.Millisecond)) // it is off
-	if got := rig.Say(t, s, "LATENCY LATEST\r\nLATENCY HISTORY sweep\r\nLATENCY RESET\r\nLATENCY GRAPH sweep\r\n"); got !=
+	if got := commandstest.Say(t, s, "LATENCY LATEST\r\nLATENCY HISTORY sweep\r\nLATENCY RESET\r\nLATENCY GRAPH sweep\r\n"); got !=
 		"*0\r\n*0\r\n:0\r\n-ERR No samples available for event 'sweep'\r\n" {
 		t.Errorf("got %q", got)
 	}
@@ -27,59 +27,59 @@ func TestLatency(t *testing.T) {
 		{"LATENCY DOCTOR\r\n", "monitoring is off"},
 		{"CONFIG SET latency-monitor-threshold 5\r\nLATENCY DOCTOR\r\n", "Nothing took as long"},
 	} {
-		if got := rig.Say(t, s, tt.in); !strings.Contains(got, tt.want) {
+		if got := commandstest.Say(t, s, tt.in); !strings.Contains(got, tt.want) {
 			t.Errorf("%q: got %q, want %q", tt.in, got, tt.want)
 		}
 	}
 	for _, step := range []struct{ afterSec, ms int64 }{{0, 4}, {0, 5}, {0, 9}, {0, 7}, {60, 20}, {60, 14}} {
-		r.Clock.Advance(step.afterSec * rig.Sec)
+		r.Clock.Advance(step.afterSec * commandstest.Sec)
 		latency(observe.SweepEvent, step.ms*int64(time.Millisecond)+999)
 	}
 	latency("command", int64(time.Second))
-	at := rig.T0 / 1e9
+	at := commandstest.T0 / 1e9
 	for _, tt := range []struct{ in, want string }{
 		{"LATENCY HISTORY sweep\r\n", fmt.Sprintf("*3\r\n*2\r\n:%d\r\n:9\r\n*2\r\n:%d\r\n:20\r\n*2\r\n:%d\r\n:14\r\n", at, at+60, at+120)},
 		{"LATENCY LATEST\r\n", fmt.Sprintf("*2\r\n*4\r\n$7\r\ncommand\r\n:%d\r\n:1000\r\n:1000\r\n*4\r\n$5\r\nsweep\r\n:%d\r\n:14\r\n:20\r\n", at+120, at+120)},
 		{"LATENCY RESET nosuch command\r\n", ":1\r\n"},
 		{"LATENCY HISTORY command\r\n", "*0\r\n"},
 	} {
-		if got := rig.Say(t, s, tt.in); got != tt.want {
+		if got := commandstest.Say(t, s, tt.in); got != tt.want {
 			t.Errorf("%q: got %q, want %q", tt.in, got, tt.want)
 		}
 	}
 	graph := "sweep - high 20 ms, low 9 ms (all time high 20 ms)\n" + strings.Repeat("-", 80) + "\n" +
 		" # \n" + " # \n" + " ##\n" + "_##\n" + "   \n" + "210\n" + "mms\n"
-	if got := rig.Say(t, s, "LATENCY GRAPH sweep\r\n"); got != fmt.Sprintf("$%d\r\n%s\r\n", len(graph), graph) {
+	if got := commandstest.Say(t, s, "LATENCY GRAPH sweep\r\n"); got != fmt.Sprintf("$%d\r\n%s\r\n", len(graph), graph) {
 		t.Errorf("got %s", got)
 	}
-	doctor := rig.Say(t, s, "LATENCY DOCTOR\r\n")
+	doctor := commandstest.Say(t, s, "LATENCY DOCTOR\r\n")
 	if !strings.Contains(doctor, "sweep: slow in 3 seconds of the last 121; 14 ms on average, mean deviation 4 ms, worst ever 20 ms, last 0 s ago.\n- ") {
 		t.Errorf("got %q", doctor)
 	}
 	for i := range 2 * samples {
-		r.Clock.Advance(rig.Sec)
+		r.Clock.Advance(commandstest.Sec)
 		latency("command", int64(5+i)*int64(time.Millisecond))
 	}
 	if v := r.Engine.Records.Latencies.All()["command"]; len(v.Samples) != samples || v.WorstMs != 5+2*samples-1 || v.Samples[0].Ms != 5+samples {
 		t.Errorf("%d samples from %+v, worst %d ms", len(v.Samples), v.Samples[0], v.WorstMs)
 	}
-	if got := rig.Say(t, s, "LATENCY RESET\r\n"); got != ":2\r\n" {
+	if got := commandstest.Say(t, s, "LATENCY RESET\r\n"); got != ":2\r\n" {
 		t.Errorf("got %q", got)
 	}
 }
 
 // TestLatencyGraph draws a row of bars, and how old each is, in a unit that keeps it short.
 func TestLatencyGraph(t *testing.T) {
-	r := rig.New()
+	r := commandstest.New()
 	s := r.Session()
 	graph := func(event string) string {
-		reply := resptest.ParseAll(t, rig.Say(t, s, "LATENCY GRAPH "+event+"\r\n"))[0].Text
+		reply := resptest.ParseAll(t, commandstest.Say(t, s, "LATENCY GRAPH "+event+"\r\n"))[0].Text
 		_, bars, _ := strings.Cut(reply, strings.Repeat("-", 80)+"\n")
 		return bars
 	}
-	rig.Say(t, s, "CONFIG SET latency-monitor-threshold 1\r\n")
+	commandstest.Say(t, s, "CONFIG SET latency-monitor-threshold 1\r\n")
 	for _, step := range []struct{ afterSec, ms int64 }{{0, 1}, {86400, 12}, {10 * 3600, 7}, {3600, 3}, {600, 2}, {1, 9}, {12, 1}} {
-		r.Clock.Advance(step.afterSec * rig.Sec)
+		r.Clock.Advance(step.afterSec * commandstest.Sec)
 		r.Engine.Records.Latency("many", r.Clock.Now(), step.ms*int64(time.Millisecond))
 	}
 	if got, want := graph("many"), " #     \n #_  # \n ##  # \n_###o#_\n       \n1111110\nd1h032s\n h mss \n"; got != want {
@@ -87,7 +87,7 @@ func TestLatencyGraph(t *testing.T) {
 	}
 	for range 2 {
 		r.Engine.Records.Latency("even", r.Clock.Now(), 5*int64(time.Millisecond))
-		r.Clock.Advance(rig.Sec)
+		r.Clock.Advance(commandstest.Sec)
 	}
 	if got, want := graph("even"), "  \n  \n  \n__\n  \n21\nss\n"; got != want {
 		t.Errorf("got  %q\nwant %q", got, want)
@@ -95,12 +95,12 @@ func TestLatencyGraph(t *testing.T) {
 }
 
 func TestLatencyHistogram(t *testing.T) {
-	r := rig.New()
+	r := commandstest.New()
 	s := r.Session()
 	r.Clock.StepBy(3000)
-	rig.Say(t, s, "PING\r\nPING\r\nCLIENT ID\r\n")
+	commandstest.Say(t, s, "PING\r\nPING\r\nCLIENT ID\r\n")
 	r.Clock.StepBy(5000)
-	rig.Say(t, s, strings.Repeat("CL.THROTTLE k 1 1 1\r\n", 3))
+	commandstest.Say(t, s, strings.Repeat("CL.THROTTLE k 1 1 1\r\n", 3))
 	r.Clock.StepBy(0)
 	const throttle = "$11\r\ncl.throttle\r\n*4\r\n$5\r\ncalls\r\n:3\r\n$14\r\nhistogram_usec\r\n*2\r\n:2\r\n:3\r\n"
 	const pings = "$4\r\nping\r\n%2\r\n$5\r\ncalls\r\n:2\r\n$14\r\nhistogram_usec\r\n%1\r\n:4\r\n:2\r\n"
@@ -112,7 +112,7 @@ func TestLatencyHistogram(t *testing.T) {
 		{"HELLO 3\r\nLATENCY HISTOGRAM client ping\r\n", "%2\r\n" + id + pings},
 		{"CONFIG RESETSTAT\r\nLATENCY HISTOGRAM ping\r\n", "%0\r\n"},
 	} {
-		if got := rig.Say(t, s, tt.in); !strings.HasSuffix(got, tt.want) {
+		if got := commandstest.Say(t, s, tt.in); !strings.HasSuffix(got, tt.want) {
 			t.Errorf("%q: got %q, want %q", tt.in, got, tt.want)
 		}
 	}
@@ -120,16 +120,16 @@ func TestLatencyHistogram(t *testing.T) {
 
 func TestTop(t *testing.T) {
 	var nowNs atomic.Int64
-	nowNs.Store(rig.T0)
-	r := rig.New(func(c *commands.Config) { c.Now = nowNs.Load })
+	nowNs.Store(commandstest.T0)
+	r := commandstest.New(func(c *commands.Config) { c.Now = nowNs.Load })
 	s := r.Session()
-	rig.Say(t, s, strings.Repeat("CL.THROTTLE often 1 1 60\r\n", 6)+"CL.THROTTLE once 1 1 60\r\nSELECT 3\r\nCL.THROTTLE often 1 1 60\r\n"+
+	commandstest.Say(t, s, strings.Repeat("CL.THROTTLE often 1 1 60\r\n", 6)+"CL.THROTTLE once 1 1 60\r\nSELECT 3\r\nCL.THROTTLE often 1 1 60\r\n"+
 		"MULTI\r\nCL.THROTTLE exec 1 1 60\r\nEXEC\r\n"+resptest.Encode("EVAL", "return redis.call('cl.throttle', KEYS[1], 1, 1, 60)", "1", "script"))
-	nowNs.Add(rig.Sec / 2) // not yet a second: the rates are as of one
+	nowNs.Add(commandstest.Sec / 2) // not yet a second: the rates are as of one
 	entry := func(name string, rate, share string, db int) string {
 		return fmt.Sprintf("*5\r\n$%d\r\n%s\r\n,%s\r\n,%s\r\n,0\r\n:%d\r\n", len(name), name, rate, share, db)
 	}
-	rig.Say(t, s, "HELLO 3\r\n")
+	commandstest.Say(t, s, "HELLO 3\r\n")
 	for _, tt := range []struct{ in, want string }{
 		{"CL.TOP\r\n", "*5\r\n" + entry("often", "6", "0.6", 0) + entry("once", "1", "0.1", 0) + entry("exec", "1", "0.1", 3) + entry("often", "1", "0.1", 3) + entry("script", "1", "0.1", 3)},
 		{"cl.top asked count 1\r\n", "*1\r\n" + entry("often", "6", "0.6", 0)},
@@ -141,7 +141,7 @@ func TestTop(t *testing.T) {
 		{resptest.Encode("EVAL", "return redis.call('cl.top')", "0"), "-ERR This Redis command is not allowed from script"},
 		{"HELLO 2\r\nCL.TOP DENIED\r\n", "*1\r\n*5\r\n$5\r\noften\r\n$1\r\n4\r\n$1\r\n1\r\n$1\r\n0\r\n:0\r\n"},
 	} {
-		if got := rig.Say(t, s, tt.in); !strings.Contains(got, tt.want) {
+		if got := commandstest.Say(t, s, tt.in); !strings.Contains(got, tt.want) {
 			t.Errorf("%q: got %q, want %q", tt.in, got, tt.want)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 
 	"cellserver/internal/redis/commands"
 	"cellserver/internal/redis/commands/admin"
-	"cellserver/internal/redis/commands/rig"
+	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/store"
 	"cellserver/internal/test/resptest"
 )
@@ -18,11 +18,11 @@ func withThresholds(w admin.Thresholds) func(*commands.Config) {
 }
 
 // slowlogText is SLOWLOG GET as lines of "id us args addr name".
-func slowlogText(t *testing.T, s *rig.Client, count string) string {
+func slowlogText(t *testing.T, s *commandstest.Client, count string) string {
 	t.Helper()
 	var b strings.Builder
-	for _, e := range resptest.ParseAll(t, rig.Say(t, s, "SLOWLOG GET "+count+"\r\n"))[0].Elements {
-		if len(e.Elements) != 6 || e.Elements[1].Number != rig.T0/1e9 {
+	for _, e := range resptest.ParseAll(t, commandstest.Say(t, s, "SLOWLOG GET "+count+"\r\n"))[0].Elements {
+		if len(e.Elements) != 6 || e.Elements[1].Number != commandstest.T0/1e9 {
 			t.Errorf("%+v", e)
 		}
 		fmt.Fprintf(&b, "%d %d [", e.Elements[0].Number, e.Elements[2].Number)
@@ -52,10 +52,10 @@ func TestSlowlogEntries(t *testing.T) {
 		{"as many as are kept", "DEL" + strings.Repeat(" k", 31) + "\r\n", "[DEL," + strings.Repeat("k,", 31) + "] 192.0.2.1:5000 \n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := rig.New(withThresholds(admin.Thresholds{SlowlogFromUs: 20, SlowlogMaxLen: 10}))
+			r := commandstest.New(withThresholds(admin.Thresholds{SlowlogFromUs: 20, SlowlogMaxLen: 10}))
 			s := r.Session()
 			r.Clock.StepBy(20_000)
-			rig.Say(t, s, tt.in)
+			commandstest.Say(t, s, tt.in)
 			r.Clock.StepBy(0)
 			var got strings.Builder
 			for line := range strings.Lines(slowlogText(t, r.Session(), "-1")) {
@@ -75,13 +75,13 @@ func TestSlowlogEntries(t *testing.T) {
 
 // TestSlowAhead: a command that goes on after its handler is timed to its end.
 func TestSlowAhead(t *testing.T) {
-	r := rig.New(withThresholds(admin.Thresholds{SlowlogFromUs: 1000, SlowlogMaxLen: 10, LatencyFromMs: 1}), rig.Standing)
+	r := commandstest.New(withThresholds(admin.Thresholds{SlowlogFromUs: 1000, SlowlogMaxLen: 10, LatencyFromMs: 1}), commandstest.Standing)
 	s := r.Session()
-	rig.Say(t, s, "DEBUG SLEEP 0.003\r\nDEBUG SLEEP 0\r\nAUTH x\r\nDBSIZE\r\n")
+	commandstest.Say(t, s, "DEBUG SLEEP 0.003\r\nDEBUG SLEEP 0\r\nAUTH x\r\nDBSIZE\r\n")
 	if got, want := slowlogText(t, s, "-1"), "0 3000 [DEBUG,SLEEP,0.003,] 192.0.2.1:5000 \n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if got, want := rig.Say(t, s, "LATENCY LATEST\r\n"), fmt.Sprintf("*1\r\n*4\r\n$7\r\ncommand\r\n:%d\r\n:3\r\n:3\r\n", rig.T0/1e9); got != want {
+	if got, want := commandstest.Say(t, s, "LATENCY LATEST\r\n"), fmt.Sprintf("*1\r\n*4\r\n$7\r\ncommand\r\n:%d\r\n:3\r\n:3\r\n", commandstest.T0/1e9); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -94,14 +94,14 @@ func (caller) Addr() string { return "192.0.2.1:5000" }
 func (caller) Name() string { return "" }
 
 func TestSlowBatch(t *testing.T) {
-	r := rig.New(withThresholds(admin.Thresholds{SlowlogFromUs: 5000, SlowlogMaxLen: 10, LatencyFromMs: 5}))
+	r := commandstest.New(withThresholds(admin.Thresholds{SlowlogFromUs: 5000, SlowlogMaxLen: 10, LatencyFromMs: 5}))
 	s := r.Session()
 	batch := make([]store.Request, 3)
 	batch[0].Key.Name = []byte("first" + strings.Repeat("x", 200))
 	records, throttle := r.Engine.Records, r.Config.Catalog.Lookup([]byte("cl.throttle"))
 	took := func(batch []store.Request, d time.Duration) {
 		if records.Slowness.IsSlow(int64(d)) {
-			records.SlowBatch(throttle, batch, caller{}, rig.T0, int64(d))
+			records.SlowBatch(throttle, batch, caller{}, commandstest.T0, int64(d))
 		}
 	}
 	took(batch, 4999*time.Microsecond)
@@ -119,35 +119,35 @@ func TestSlowBatch(t *testing.T) {
 
 // TestSlowlogCommands: the replies and errors of Redis 7.0.15.
 func TestSlowlogCommands(t *testing.T) {
-	r := rig.New(withThresholds(admin.Thresholds{SlowlogFromUs: -1, SlowlogMaxLen: 3}))
+	r := commandstest.New(withThresholds(admin.Thresholds{SlowlogFromUs: -1, SlowlogMaxLen: 3}))
 	s := r.Session()
-	config := func(name, value string) string { return rig.Say(t, s, "CONFIG SET "+name+" "+value+"\r\n") }
+	config := func(name, value string) string { return commandstest.Say(t, s, "CONFIG SET "+name+" "+value+"\r\n") }
 	failed := func(name, reason string) string {
 		return "-ERR CONFIG SET failed (possibly related to argument '" + name + "') - " + reason + "\r\n"
 	}
 	for _, tt := range []struct{ got, want string }{
-		{rig.Say(t, s, "SLOWLOG LEN\r\nSLOWLOG GET\r\n"), ":0\r\n*0\r\n"},
+		{commandstest.Say(t, s, "SLOWLOG LEN\r\nSLOWLOG GET\r\n"), ":0\r\n*0\r\n"},
 		{config("slowlog-log-slower-than", "0"), "+OK\r\n"},
-		{rig.Say(t, s, "SLOWLOG LEN\r\n"), ":1\r\n"}, // of CONFIG SET, which was timed when it was set
-		{rig.Say(t, s, "PING\r\nPING\r\nPING\r\nSLOWLOG LEN\r\n"), strings.Repeat(rig.Pong, 3) + ":3\r\n"},
+		{commandstest.Say(t, s, "SLOWLOG LEN\r\n"), ":1\r\n"}, // of CONFIG SET, which was timed when it was set
+		{commandstest.Say(t, s, "PING\r\nPING\r\nPING\r\nSLOWLOG LEN\r\n"), strings.Repeat(commandstest.Pong, 3) + ":3\r\n"},
 		{slowlogText(t, s, "2"), "5 0 [SLOWLOG,LEN,] 192.0.2.1:5000 \n4 0 [PING,] 192.0.2.1:5000 \n"},
-		{rig.Say(t, s, "SLOWLOG GET 0\r\n"), "*0\r\n"},
+		{commandstest.Say(t, s, "SLOWLOG GET 0\r\n"), "*0\r\n"},
 		{config("slowlog-max-len", "1"), "+OK\r\n"},
-		{rig.Say(t, s, "SLOWLOG LEN\r\n"), ":1\r\n"},
+		{commandstest.Say(t, s, "SLOWLOG LEN\r\n"), ":1\r\n"},
 		{config("slowlog-log-slower-than", "-1"), "+OK\r\n"},
-		{rig.Say(t, s, "SLOWLOG RESET\r\nSLOWLOG LEN\r\n"), "+OK\r\n:0\r\n"},
+		{commandstest.Say(t, s, "SLOWLOG RESET\r\nSLOWLOG LEN\r\n"), "+OK\r\n:0\r\n"},
 		{config("slowlog-log-slower-than", "0"), "+OK\r\n"},
 		{slowlogText(t, s, "1")[:3], "10 "}, // the numbers go on
 		{config("slowlog-max-len", "0"), "+OK\r\n"},
-		{rig.Say(t, s, "SLOWLOG LEN\r\n"), ":0\r\n"},
-		{rig.Say(t, s, "SLOWLOG GET x\r\nSLOWLOG GET -2\r\n"), strings.Repeat("-ERR count should be greater than or equal to -1\r\n", 2)},
-		{rig.Say(t, s, "SLOWLOG GET 1 2\r\n"), "-ERR unknown subcommand or wrong number of arguments for 'GET'. Try SLOWLOG HELP.\r\n"},
+		{commandstest.Say(t, s, "SLOWLOG LEN\r\n"), ":0\r\n"},
+		{commandstest.Say(t, s, "SLOWLOG GET x\r\nSLOWLOG GET -2\r\n"), strings.Repeat("-ERR count should be greater than or equal to -1\r\n", 2)},
+		{commandstest.Say(t, s, "SLOWLOG GET 1 2\r\n"), "-ERR unknown subcommand or wrong number of arguments for 'GET'. Try SLOWLOG HELP.\r\n"},
 		{config("slowlog-log-slower-than", "x"), failed("slowlog-log-slower-than", "argument couldn't be parsed into an integer")},
 		{config("slowlog-log-slower-than", "-2"), failed("slowlog-log-slower-than", "argument must be between -1 and 9223372036854775807 inclusive")},
 		{config("slowlog-max-len", "-1"), failed("slowlog-max-len", "argument must be between 0 and 16384 inclusive")},
 		{config("latency-monitor-threshold", "-1"), failed("latency-monitor-threshold", "argument must be between 0 and 9223372036854775807 inclusive")},
 		{config("slowlog-log-slower-than", "9223372036854775807"), "+OK\r\n"},
-		{rig.Say(t, s, "CONFIG GET slowlog-log-slower-than\r\n"), "*2\r\n$23\r\nslowlog-log-slower-than\r\n$19\r\n9223372036854775807\r\n"},
+		{commandstest.Say(t, s, "CONFIG GET slowlog-log-slower-than\r\n"), "*2\r\n$23\r\nslowlog-log-slower-than\r\n$19\r\n9223372036854775807\r\n"},
 	} {
 		if tt.got != tt.want {
 			t.Errorf("got %q, want %q", tt.got, tt.want)

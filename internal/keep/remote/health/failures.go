@@ -1,0 +1,62 @@
+package health
+
+import (
+	"cellserver/internal/base/often"
+	"cellserver/internal/keep/remote/servers"
+	"cellserver/internal/store"
+)
+
+// failures are the calls that the store did not decide for one reason.
+type failures struct {
+	lines  often.Counter
+	logged uint64 // that lines have told of
+}
+
+// noteFailures logs, at most once a minute for each reason, what calls were left to the policy.
+func (w *Watch) noteFailures(all map[store.Reason]uint64) {
+	nowNs := w.config.Now()
+	for reason, total := range all {
+		if reason == servers.WrongType { // a mistake of the client, which has the error
+			continue
+		}
+		f := w.failures[reason]
+		if f == nil {
+			f = &failures{}
+			w.failures[reason] = f
+		}
+		if total == f.logged || f.lines.Due(nowNs) == 0 {
+			continue
+		}
+		w.config.Log.Warn("the store did not decide some calls", "reason", string(reason), "calls", total-f.logged,
+			"on-store-error", w.config.Policy.String(), "hint", hintOn(reason))
+		f.logged = total
+	}
+}
+
+// hintOn says what to do about a reason.
+func hintOn(reason store.Reason) string {
+	switch reason {
+	case servers.Timeout:
+		return "find out why its servers, or the network, take longer than --store-timeout; such a call may have been charged"
+	case servers.Network, servers.CircuitOpen:
+		return "find out why its servers cannot be reached"
+	case servers.QueueFull:
+		return "its servers take less than is requested: add some, or cellservers with --prefilter and --lease"
+	case servers.Auth:
+		return "correct the user or password of --store, or that user's rights, which docs/OPERATIONS.md lists"
+	case servers.NoScripting:
+		return "its servers must have EVALSHA and SCRIPT LOAD, and allow them; docs/OPERATIONS.md lists the rights"
+	case servers.OutOfMemory:
+		return "its servers are full: raise their maxmemory, or set their maxmemory-policy to volatile-ttl"
+	case servers.ReadOnly:
+		return "the server is a replica: --store must name a master, sentinels or a cluster"
+	case servers.Cluster:
+		return "the cluster moves slots, or some have no master: see CLUSTER INFO there"
+	case servers.Loading:
+		return "a server loads its data; wait"
+	case servers.Replicas:
+		return "fewer replicas than --store-wait have answered in time; the calls were charged"
+	default:
+		return "with --on-store-error=error, calls get the server's own words"
+	}
+}

@@ -1,0 +1,297 @@
+// Package commandstest is an engine of all commands for tests, with a clock of its own, and clients that talk to its sessions. A Rig
+// is safe for concurrent use except for its Log; a Client belongs to one goroutine at a time.
+package commandstest
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha1"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"cellserver/internal/funnel"
+	"cellserver/internal/keep/memory"
+	"cellserver/internal/keep/persist"
+	"cellserver/internal/keep/persist/disk"
+	"cellserver/internal/lua"
+	"cellserver/internal/redis/commands"
+	"cellserver/internal/redis/commands/admin"
+	"cellserver/internal/redis/execute"
+	"cellserver/internal/redis/session"
+	"cellserver/internal/resp"
+	"cellserver/internal/shard"
+	"cellserver/internal/store"
+	"cellserver/internal/test/resptest"
+	"cellserver/internal/wire/acl"
+	"cellserver/internal/wire/catalog"
+	"cellserver/internal/wire/peer"
+)
+
+// The clock of a rig starts at T0; both are in nanoseconds.
+const (
+	T0  = int64(1_700_000_000_000_000_000)
+	Sec = int64(1_000_000_000)
+)
+
+// MaxKeyBytes is the longest key of a rig.
+const MaxKeyBytes = 4096
+
+// Rig is an engine with a clock of its own.
+type Rig struct {
+	Config commands.Config
+	Engine *commands.Engine
+	Clock  Clock
+	Log    bytes.Buffer
+	Meddle func() // what TEST.MEDDLE does, with which commands of EXEC and scripts have something done from outside
+}
+
+// Clock stands still unless it is moved, and counts how often it was read. What runs in the background reads it, too.
+type Clock struct {
+	mu       sync.Mutex // guards all below
+	nowNs    int64
+	readings int
+	stepNs   int64 // it goes forward by that at each reading
+}
+
+// Now reads the clock.
+func (c *Clock) Now() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.readings++
+	c.nowNs += c.stepNs
+	return c.nowNs
+}
+
+// Set moves the clock to a time.
+func (c *Clock) Set(nowNs int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.nowNs = nowNs
+}
+
+// Advance moves the clock forward.
+func (c *Clock) Advance(ns int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.nowNs += ns
+}
+
+// StepBy has it go forward at each reading, and counts those from here on.
+func (c *Clock) StepBy(ns int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stepNs, c.readings = ns, 0
+}
+
+// Readings returns how often the clock was read since StepBy.
+func (c *Clock) Readings() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.readings
+}
+
+// New returns a rig whose configuration is changed first.
+func New(change ...func(*commands.Config)) *Rig {
+	r := &Rig{Clock: Clock{nowNs: T0}}
+	r.Config = commands.Config{
+		Store:         shard.New(),
+		Now:           r.Clock.Now,
+		WallTime:      time.Now,
+		Catalog:       catalog.New(),
+		Reading:       funnel.Burst,
+		Databases:     16,
+		MaxKeyBytes:   MaxKeyBytes,
+		Limits:        resp.Limits{MaxArgs: 1 << 20, MaxCommandBytes: 4 << 20},
+		Version:       "1.2.3",
+		MaxReplyBytes: 32 << 20,
+		Scripts:       NewScripts(time.Minute), // a busy machine is slow
+		Shutdown:      func() {},
+		ReleaseMemory: memory.Release,
+		MayDebug:      func(peer.Peer) bool { return true },
+		Settings:      []admin.Setting{admin.Constant("databases", "16"), admin.Constant("maxclients", "100"), admin.Constant("save", "")},
+		Connections: func() admin.Connections {
+			return admin.Connections{Connected: 2, MaxClients: 100, Accepted: 7, Refused: 3, Port: 6380}
+		},
+		Log: slog.New(slog.NewTextHandler(&r.Log, nil)),
+	}
+	r.Config.Users = acl.NewUsers(r.Config.Catalog.ForRules())
+	for _, f := range change {
+		f(&r.Config)
+	}
+	r.Config.Handlers = map[string]execute.Handler{
+		"test.meddle": execute.Plain(func(c execute.Call, _ [][]byte) error {
+			r.Meddle()
+			c.Reply().OK()
+			return nil
+		}),
+	}
+	engine, err := commands.NewEngine(r.Config)
+	if err != nil {
+		panic(err)
+	}
+	r.Engine = engine
+	return r
+}
+
+// Keeping has the store kept in a directory until the test ends, with a sync before each reply if interval is 0.
+func Keeping(t testing.TB, dir disk.Dir, interval time.Duration) func(*commands.Config) {
+	return func(c *commands.Config) {
+		k := persist.New(persist.Config{Dir: dir, Store: c.Store.(persist.Store), Now: c.Now, Interval: interval, Log: slog.New(slog.DiscardHandler)})
+		c.Keeper = k
+		ctx, end := context.WithCancel(context.Background())
+		ready, ended := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(ended)
+			_ = k.Run(ctx, func() { close(ready) }) // an error where the test has had the directory fail
+		}()
+		<-ready
+		t.Cleanup(func() {
+			end()
+			<-ended
+		})
+	}
+}
+
+// Meddling adds TEST.MEDDLE.
+func Meddling(c *commands.Config) {
+	c.Catalog = catalog.Of(append(catalog.Rows(), &catalog.Command{Name: "test.meddle", Arity: 1, Flags: catalog.FlagFast}))
+	c.Users = acl.NewUsers(c.Catalog.ForRules())
+}
+
+// Client is a session and its connection.
+type Client struct {
+	*session.Session
+	Conn *Conn
+}
+
+// Conn is a session's connection.
+type Conn struct {
+	Woken  chan struct{} // holds one wake-up
+	Killed atomic.Bool
+}
+
+// Wake implements peer.Conn.
+func (c *Conn) Wake() {
+	select {
+	case c.Woken <- struct{}{}:
+	default:
+	}
+}
+
+// Kill implements peer.Conn.
+func (c *Conn) Kill() { c.Killed.Store(true) }
+
+// Evict implements peer.Conn.
+func (c *Conn) Evict() { c.Killed.Store(true) }
+
+// WithPassword has the default user require a password.
+func WithPassword(password string) func(*commands.Config) {
+	return func(c *commands.Config) { c.Users.SetDefaultPassword(password) }
+}
+
+// WithReading has CL.THROTTLE's second argument read in a way.
+func WithReading(reading funnel.Reading) func(*commands.Config) {
+	return func(c *commands.Config) { c.Reading = reading }
+}
+
+// Session returns a new client.
+func (r *Rig) Session() *Client {
+	return r.SessionOf(peer.Peer{Addr: "192.0.2.1:5000", LocalAddr: "192.0.2.2:6380"})
+}
+
+// SessionOf returns a new client with an address of its own.
+func (r *Rig) SessionOf(p peer.Peer) *Client {
+	conn := &Conn{Woken: make(chan struct{}, 1)}
+	return &Client{r.Engine.NewSession(p, conn), conn}
+}
+
+// Stats returns the figures of the store.
+func (r *Rig) Stats() (st store.Stats) {
+	r.Config.Store.UpdateStats(&st)
+	return st
+}
+
+// Feed feeds a session until it wants something else than to be fed on, and returns what it left of in.
+func Feed(t testing.TB, s *Client, in string) (replies, left string, status peer.Status) {
+	t.Helper()
+	buf := []byte(in)
+	var out []byte
+	for {
+		consumed, appended, status := s.Feed(buf, out)
+		if consumed < 0 || consumed > len(buf) || !bytes.HasPrefix(appended, out) {
+			t.Fatalf("%.200q: consumed %d of %d bytes, replied %.200q after %.200q", in, consumed, len(buf), appended, out)
+		}
+		buf, out = buf[consumed:], appended
+		if status != peer.More {
+			return string(out), string(buf), status
+		}
+	}
+}
+
+// Converse is Feed, and waits where the session does.
+func Converse(t testing.TB, s *Client, in string) (replies, left string, status peer.Status) {
+	t.Helper()
+	var all strings.Builder
+	for left = in; ; <-s.Conn.Woken {
+		replies, left, status = Feed(t, s, left)
+		all.WriteString(replies)
+		if status != peer.Waiting {
+			return all.String(), left, status
+		}
+	}
+}
+
+// Say feeds whole commands, after which the session must want more, and returns the replies.
+func Say(t testing.TB, s *Client, in string) string {
+	t.Helper()
+	replies, left, status := Converse(t, s, in)
+	if left != "" || status != peer.NeedInput {
+		t.Errorf("%.200q: status %d, and left %.200q", in, status, left)
+	}
+	return replies
+}
+
+// Pong is the reply to PING.
+const Pong = "+PONG\r\n"
+
+// SHAOf is the name of a script for EVALSHA.
+func SHAOf(script string) string { return fmt.Sprintf("%x", sha1.Sum([]byte(script))) }
+
+// CallOf writes a call of a command with so many words, its name in mixed case.
+func CallOf(c *catalog.Command, words int) string {
+	args := make([]string, 0, words)
+	for part := range strings.SplitSeq(c.FullName(), "|") {
+		args = append(args, strings.ToUpper(part[:1])+part[1:])
+	}
+	for len(args) < words {
+		args = append(args, "1")
+	}
+	return resptest.Encode(args...)
+}
+
+// Standing has the clock stand still, for commands that read it from goroutines of their own.
+func Standing(c *commands.Config) { c.Now = func() int64 { return T0 } }
+
+// NewScripts returns what executes scripts, on a clock that goes forward by itself.
+func NewScripts(limit time.Duration) *lua.Engine {
+	start := time.Now()
+	return lua.New(lua.Config{Now: func() int64 { return int64(time.Since(start)) }, TimeLimit: limit, Native: catalog.New().Batched()})
+}
+
+// WithTimeLimit bounds the time of scripts.
+func WithTimeLimit(d time.Duration) func(*commands.Config) {
+	return func(c *commands.Config) { c.Scripts = NewScripts(d) }
+}
+
+// WithLimitFor bounds the time of scripts where there is one in a test's input that would never end.
+func WithLimitFor(in string) func(*commands.Config) {
+	if strings.Contains(in, "while true") {
+		return WithTimeLimit(5 * time.Millisecond)
+	}
+	return func(*commands.Config) {}
+}

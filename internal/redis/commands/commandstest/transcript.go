@@ -1,0 +1,139 @@
+package commandstest
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"cellserver/internal/funnel"
+	"cellserver/internal/keep/persist/disk/disktest"
+	"cellserver/internal/redis/commands"
+	"cellserver/internal/wire/peer"
+)
+
+// PlayTranscripts plays the conversations in the testdata/transcripts of the package under test. A file begins with its
+// settings and is one session of a new engine. Its lines:
+//
+//	# a comment
+//	! password=secret, capacity, or data-dir
+//	@ 1500ms                    the clock goes on
+//	> CL.THROTTLE a 4 1 10      an inline command, and
+//	< *5                        its reply, line by line, escaped as in Go
+//	= close                     what the session wants afterwards, if not more
+//
+// With UPDATE_TRANSCRIPTS set, the replies are written anew, to be read before they are kept.
+func PlayTranscripts(t *testing.T) {
+	t.Helper()
+	files, err := filepath.Glob("testdata/transcripts/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no transcripts: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var played string
+			synctest.Test(t, func(t *testing.T) { played = play(t, string(text)) }) // ages and TIME stand still
+			if os.Getenv("UPDATE_TRANSCRIPTS") != "" {
+				if err := os.WriteFile(file, []byte(played), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			compareTranscripts(t, string(text), played)
+		})
+	}
+}
+
+// play returns a transcript with the replies that come now.
+func play(t *testing.T, text string) string {
+	var (
+		settings []func(*commands.Config)
+		r        *Rig
+		s        *Client
+		played   strings.Builder
+	)
+	for line := range strings.Lines(text) {
+		mark, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		if mark == "<" || mark == "=" {
+			continue
+		}
+		played.WriteString(line)
+		if mark == "!" {
+			settings = append(settings, setting(t, rest))
+			continue
+		}
+		if s == nil && (mark == "@" || mark == ">") {
+			r = New(settings...)
+			s = r.Session()
+		}
+		switch mark {
+		case "@":
+			d, err := time.ParseDuration(rest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Clock.Advance(int64(d))
+		case ">":
+			replies, _, status := Converse(t, s, rest+"\r\n")
+			played.WriteString(replyLines(replies))
+			if status != peer.NeedInput {
+				played.WriteString("= " + []string{"", "more", "waiting", "close", "abort"}[status] + "\n")
+			}
+		}
+	}
+	return played.String()
+}
+
+func setting(t *testing.T, text string) func(*commands.Config) {
+	password, ok := strings.CutPrefix(text, "password=")
+	switch {
+	case ok:
+		return WithPassword(password)
+	case text == "capacity":
+		return WithReading(funnel.Capacity)
+	case text == "data-dir":
+		return Keeping(t, disktest.New(), time.Second)
+	}
+	t.Fatalf("unknown setting %q", text)
+	return nil
+}
+
+func replyLines(replies string) string {
+	var b strings.Builder
+	for replies != "" {
+		line, rest, whole := strings.Cut(replies, "\r\n")
+		if !whole {
+			line, rest = line+"(no CRLF)", ""
+		}
+		quoted := strconv.Quote(line)
+		line = strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
+		if text, ok := strings.CutSuffix(line, " "); ok {
+			line = text + `\x20` // editors like to cut a blank off
+		}
+		b.WriteString(strings.TrimSuffix("< "+line, " ") + "\n")
+		replies = rest
+	}
+	return b.String()
+}
+
+// compareTranscripts reports each command whose replies are not those of the file.
+func compareTranscripts(t *testing.T, want, got string) {
+	t.Helper()
+	wanted, played := strings.Split(want, "\n> "), strings.Split(got, "\n> ")
+	if len(wanted) != len(played) {
+		t.Fatalf("played %d commands of %d", len(played), len(wanted))
+	}
+	for i := range wanted {
+		command, _, _ := strings.Cut(wanted[i], "\n")
+		if wanted[i] != played[i] {
+			t.Errorf("%s\ngot:\n%s\nwant:\n%s", command, played[i], wanted[i])
+		}
+	}
+}

@@ -1,9 +1,0 @@
-package limiters_test
-
-import (
-	"testing"
-
-	"cellserver/internal/redis/commands/rig"
-)
-
-func TestTranscripts(t *testing.T) { rig.PlayTranscripts(t) }

@@ -1,0 +1,324 @@
+package throttle_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"cellserver/internal/keep/persist/disk/disktest"
+	"cellserver/internal/redis/commands"
+	"cellserver/internal/redis/commands/commandstest"
+	"cellserver/internal/test/resptest"
+	"cellserver/internal/wire/peer"
+)
+
+// inBubble runs a test of a server whose clock goes on when all wait.
+func inBubble(t *testing.T, f func(t *testing.T, r *commandstest.Rig)) {
+	t.Parallel()
+	inBubbleOf(t, f)
+}
+
+func onSystemClock(c *commands.Config) { c.Now = func() int64 { return time.Now().UnixNano() } }
+
+func inBubbleOf(t *testing.T, f func(t *testing.T, r *commandstest.Rig)) {
+	synctest.Test(t, func(t *testing.T) {
+		f(t, commandstest.New(onSystemClock))
+	})
+}
+
+// waits sends what its client has to wait for.
+func waits(t *testing.T, s *commandstest.Client, in string) {
+	t.Helper()
+	if replies, left, status := commandstest.Feed(t, s, in); replies != "" || left != "" || status != peer.Waiting {
+		t.Fatalf("%q: got %q, left %q, status %d", in, replies, left, status)
+	}
+}
+
+// isAnswered: the client is replied to at once, with what is wanted.
+func isAnswered(t *testing.T, s *commandstest.Client, want string) {
+	t.Helper()
+	synctest.Wait()
+	replies, _, status := commandstest.Feed(t, s, "")
+	if replies != want || status == peer.Waiting {
+		t.Errorf("got %q, status %d, want %q", replies, status, want)
+	}
+}
+
+// stillWaits: the client is not answered.
+func stillWaits(t *testing.T, s *commandstest.Client) { t.Helper(); synctest.Wait(); waits(t, s, "") }
+
+const oneASecond = " 0 1 1 1 " // max_burst, count, period, quantity
+
+// TestBThrottle: a call is answered at once, when its turn comes, or at once if that is too late.
+func TestBThrottle(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *commandstest.Rig) {
+		s, second, third := r.Session(), r.Session(), r.Session()
+		if got, want := commandstest.Say(t, s, "CL.BTHROTTLE k"+oneASecond+"5\r\n"), resptest.Ints(0, 1, 0, -1, 1); got != want {
+			t.Errorf("the first: got %q, want %q", got, want)
+		}
+		waits(t, second, "CL.BTHROTTLE k"+oneASecond+"1\r\n")
+		if got, want := commandstest.Say(t, s, "CL.BTHROTTLE k"+oneASecond+"1.5\r\n"), resptest.Ints(1, 1, 0, 2, 2); got != want {
+			t.Errorf("too late: got %q, want %q", got, want)
+		}
+		waits(t, third, "CL.BTHROTTLE k"+oneASecond+"0\r\n")
+		if got, want := commandstest.Say(t, s, "CL.THROTTLE k 0 1 1\r\n"), resptest.Ints(1, 1, 0, 3, 3); got != want {
+			t.Errorf("one that does not wait: got %q, want %q", got, want)
+		}
+		time.Sleep(999 * time.Millisecond)
+		stillWaits(t, second)
+		time.Sleep(time.Millisecond)
+		isAnswered(t, second, resptest.Ints(0, 1, 0, -1, 2))
+		stillWaits(t, third)
+		time.Sleep(time.Second)
+		isAnswered(t, third, resptest.Ints(0, 1, 0, -1, 1))
+	})
+}
+
+// TestBThrottleBehindIt: what a client sends behind it is executed when it is answered.
+func TestBThrottleBehindIt(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *commandstest.Rig) {
+		s := r.Session()
+		const call = "CL.BTHROTTLE k" + oneASecond + "60\r\n"
+		beganNs := time.Now().UnixNano()
+		got := commandstest.Say(t, s, "PING\r\n"+call+call+"PING\r\n"+call+"CL.BTHROTTLE k 0 1 1 0 60\r\n")
+		one := resptest.Ints(0, 1, 0, -1, 1)
+		if want := commandstest.Pong + one + one + commandstest.Pong + one + one; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if ns := time.Now().UnixNano() - beganNs; ns != int64(2*time.Second) {
+			t.Errorf("it took %s", time.Duration(ns))
+		}
+	})
+}
+
+// TestBThrottleMuted is not replied to, and waited for.
+func TestBThrottleMuted(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *commandstest.Rig) {
+		const call = "CL.BTHROTTLE k" + oneASecond + "60\r\n"
+		if got := commandstest.Say(t, r.Session(), "CLIENT REPLY OFF\r\n"+call+call+call+"CLIENT REPLY ON\r\nCL.THROTTLE k 0 1 1 0\r\n"); got != "+OK\r\n"+resptest.Ints(0, 1, 0, -1, 1) {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
+// TestBThrottleLeaving: a client that goes away, however it does, gives its debit back, and the one behind it moves up.
+func TestBThrottleLeaving(t *testing.T) {
+	for name, leave := range map[string]func(t *testing.T, r *commandstest.Rig, s *commandstest.Client){
+		"reset":       func(_ *testing.T, _ *commandstest.Rig, s *commandstest.Client) { s.HungUp(peer.Reset) },
+		"half closed": func(_ *testing.T, _ *commandstest.Rig, s *commandstest.Client) { s.HungUp(peer.HalfClosed) },
+		"closed":      func(_ *testing.T, _ *commandstest.Rig, s *commandstest.Client) { s.Close() },
+		"both": func(_ *testing.T, _ *commandstest.Rig, s *commandstest.Client) {
+			s.HungUp(peer.HalfClosed)
+			s.HungUp(peer.Reset)
+			s.Close()
+		},
+		"unblocked": func(t *testing.T, r *commandstest.Rig, _ *commandstest.Client) {
+			if got := commandstest.Say(t, r.Session(), "CLIENT UNBLOCK 2\r\nCLIENT UNBLOCK 2\r\n"); got != ":1\r\n:0\r\n" {
+				t.Errorf("got %q", got)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, r *commandstest.Rig) {
+				first, leaving, behind := r.Session(), r.Session(), r.Session()
+				commandstest.Say(t, first, "CL.BTHROTTLE k 0 1 60 1 0\r\n")
+				waits(t, leaving, "CL.BTHROTTLE k 0 1 60 1 0\r\n")
+				waits(t, behind, "CL.BTHROTTLE k 0 1 60 1 0\r\n")
+				leave(t, r, leaving)
+				if got, want := commandstest.Say(t, first, "CL.THROTTLE k 0 1 60 0\r\n"), resptest.Ints(1, 1, 0, 60, 120); got != want {
+					t.Errorf("got %q, want %q", got, want)
+				}
+				time.Sleep(time.Minute)
+				isAnswered(t, behind, resptest.Ints(0, 1, 0, -1, 60))
+				if name != "closed" && name != "both" {
+					commandstest.Feed(t, leaving, "")
+				}
+				if n := r.Engine.Clients.Blocked(); n != 0 {
+					t.Errorf("%d are blocked", n)
+				}
+			})
+		})
+	}
+}
+
+// TestBThrottleUnblocked: CLIENT UNBLOCK ends the time, or is an error, and reports whom it found waiting; also in EXEC.
+func TestBThrottleUnblocked(t *testing.T) {
+	limited := resptest.Ints(1, 1, 0, 60, 60)
+	for _, tt := range []struct{ call, reply, told string }{
+		{"CLIENT UNBLOCK 2\r\n", ":1\r\n", limited},
+		{"CLIENT UNBLOCK 2 TIMEOUT\r\n", ":1\r\n", limited},
+		{"client unblock 2 error\r\n", ":1\r\n", "-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n"},
+		{"CLIENT UNBLOCK 1 ERROR\r\nCLIENT UNBLOCK 9\r\nCLIENT UNBLOCK 2\r\n", ":0\r\n:0\r\n:1\r\n", limited},
+		{"CLIENT UNBLOCK x\r\nCLIENT UNBLOCK 2 NOW\r\nCLIENT UNBLOCK 2\r\n", "-ERR value is not an integer or out of range\r\n-ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR\r\n:1\r\n", limited},
+		{"MULTI\r\nCL.THROTTLE k 0 1 60 0\r\nCLIENT UNBLOCK 2\r\nEXEC\r\n", "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n" + resptest.Ints(1, 1, 0, 60, 120) + ":1\r\n", limited},
+	} {
+		t.Run(strings.TrimSpace(tt.call), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, r *commandstest.Rig) {
+				other, s := r.Session(), r.Session()
+				commandstest.Say(t, other, "CL.BTHROTTLE k 0 1 60 1 0\r\n")
+				waits(t, s, "CL.BTHROTTLE k 0 1 60 1 0\r\n")
+				if got := commandstest.Say(t, other, tt.call); got != tt.reply {
+					t.Errorf("got %q, want %q", got, tt.reply)
+				}
+				isAnswered(t, s, tt.told)
+				if got := commandstest.Say(t, other, "CL.THROTTLE k 0 1 60\r\n"); got != limited {
+					t.Errorf("afterwards %q", got)
+				}
+			})
+		})
+	}
+}
+
+// TestBThrottleMovesUp when the key gives units back, by whatever command, also in EXEC and in scripts.
+func TestBThrottleMovesUp(t *testing.T) {
+	for _, in := range []string{
+		"DEL k", "UNLINK k", "FLUSHDB", "FLUSHALL", "CL.RESET k", "CL.REFUND k 0 1 60 2", "CL.THROTTLE k 0 1 60 -2", "CL.BTHROTTLE k 0 1 60 -2 0",
+		"PEXPIRE k 0", "DEL k" + strings.Repeat(" x", 1001), "SET k 946684801000000000", // a second behind a bubble's begin
+		"MULTI|DEL k|EXEC", "MULTI|CL.REFUND k 0 1 60 2|EXEC", "MULTI|FLUSHALL|EXEC",
+		"EVAL \"return redis.call('DEL',KEYS[1])\" 1 k", "EVAL \"return redis.call('CL.REFUND',KEYS[1],0,1,60,2)\" 1 k",
+		"EVAL \"redis.call('CL.THROTTLE',KEYS[1],0,1,60,-2) return 1\" 1 k", "MULTI|EVAL \"redis.call('DEL',KEYS[1]) return 1\" 1 k|EXEC",
+	} {
+		t.Run(in, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, r *commandstest.Rig) {
+				other, s, unmoved := r.Session(), r.Session(), r.Session()
+				commandstest.Say(t, other, "CL.BTHROTTLE k 0 1 60 1 0\r\nSELECT 1\r\nCL.BTHROTTLE k 0 1 60 1 0\r\nSELECT 0\r\n")
+				waits(t, s, "CL.BTHROTTLE k 0 1 60 1 0\r\n")
+				if in != "FLUSHALL" && in != "MULTI|FLUSHALL|EXEC" {
+					commandstest.Say(t, unmoved, "SELECT 1\r\n")
+					waits(t, unmoved, "CL.BTHROTTLE k 0 1 60 1 0\r\n")
+					defer stillWaits(t, unmoved)
+				}
+				if got := commandstest.Say(t, other, strings.ReplaceAll(in, "|", "\r\n")+"\r\n"); strings.Contains(got, "-ERR") {
+					t.Errorf("got %q", got)
+				}
+				synctest.Wait()
+				if got, _, status := commandstest.Feed(t, s, ""); !strings.HasPrefix(got, "*5\r\n:0\r\n:1\r\n") || status == peer.Waiting {
+					t.Errorf("got %q, status %d", got, status)
+				}
+			})
+		})
+	}
+}
+
+// TestBThrottleBehindAReservation moves up when that is committed with less, or expires, of which no command tells.
+func TestBThrottleBehindAReservation(t *testing.T) {
+	t.Parallel()
+	for commit, wait := range map[string]time.Duration{"CL.COMMIT k %s 0\r\n": 0, "PING %s\r\n": 11 * time.Second} {
+		inBubbleOf(t, func(t *testing.T, r *commandstest.Rig) {
+			other, s := r.Session(), r.Session()
+			reserved := resptest.ParseAll(t, commandstest.Say(t, other, "CL.RESERVE k 0 1 60 1 10000\r\n"))
+			waits(t, s, "CL.BTHROTTLE k 0 1 60 1 0\r\n")
+			commandstest.Say(t, other, fmt.Sprintf(commit, reserved[0].Elements[5].Text))
+			time.Sleep(wait)
+			synctest.Wait()
+			if got, _, _ := commandstest.Feed(t, s, ""); !strings.HasPrefix(got, "*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:") {
+				t.Errorf("%s: got %q", commit, got)
+			}
+		})
+	}
+}
+
+// TestBThrottleNeverWaits in EXEC and in scripts, and with nothing to wait for.
+func TestBThrottleNeverWaits(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *commandstest.Rig) {
+		s := r.Session()
+		const call = "CL.BTHROTTLE k" + oneASecond + "0\r\n"
+		allowed, limited := resptest.Ints(0, 1, 0, -1, 1), resptest.Ints(1, 1, 0, 1, 1)
+		for in, want := range map[string]string{
+			"MULTI\r\n" + call + call + "EXEC\r\n": "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n" + allowed + limited,
+			"EVAL \"redis.call('CL.BTHROTTLE',KEYS[1],0,1,1,1,0) return redis.call('CL.BTHROTTLE',KEYS[1],0,1,1,1,0)\" 1 k\r\n": limited,
+			"CL.THROTTLE k 0 1 1\r\nCL.BTHROTTLE k 0 1 1 2 0\r\n":                                                               allowed + resptest.Ints(1, 1, 0, -1, 1),
+			"CL.THROTTLE k 0 1 1\r\nCL.BTHROTTLE k 0 1 1 0 0\r\nCL.BTHROTTLE k 0 1 1 -1 0\r\n":                                  allowed + allowed + resptest.Ints(0, 1, 1, -1, 0),
+		} {
+			if got := commandstest.Say(t, s, "DEL k\r\n"+in); !strings.HasSuffix(got, want) {
+				t.Errorf("%q: got %q, want %q", in, got, want)
+			}
+		}
+	})
+}
+
+// TestBThrottleArguments are refused in Redis's words, or the module's.
+func TestBThrottleArguments(t *testing.T) {
+	t.Parallel()
+	s := commandstest.New().Session()
+	const notFloat, negative, tooLarge = "-ERR timeout is not a float or out of range\r\n", "-ERR timeout is negative\r\n", "-ERR timeout is out of range\r\n"
+	for args, want := range map[string]string{
+		"k 0 1 1 1": "-ERR wrong number of arguments for 'cl.bthrottle' command\r\n", "k 0 1 1 1 0 0": "-ERR wrong number of arguments for 'cl.bthrottle' command\r\n",
+		"k 0 1 1 1 x": notFloat, "k 0 1 1 1 nan": notFloat, "k 0 1 1 1 \"\"": notFloat, "k 0 1 1 1 \" 1\"": notFloat,
+		"k 0 1 1 1 -0.5": negative, "k 0 1 1 1 -1e15": negative,
+		"k 0 1 1 1 inf": tooLarge, "k 0 1 1 1 -inf": tooLarge, "k 0 1 1 1 1e300": tooLarge, "k 0 1 1 1 1e16": tooLarge, "k 0 1 1 1 1e999": tooLarge,
+		"k x 1 1 1 0": "-Cell error: Store error: Couldn't parse as integer: x\r\n", "k 0 0 1 1 0": "-Cell error: Store error: Zero rates are not supported\r\n",
+	} {
+		if got := commandstest.Say(t, s, "CL.BTHROTTLE "+args+"\r\n"); got != want {
+			t.Errorf("%s: got %q, want %q", args, got, want)
+		}
+	}
+	for _, timeout := range []string{"0", "-0", "0.001", "1e-300", "+5", ".5", "1e15", "9223372036854775"} {
+		if got := commandstest.Say(t, s, "CL.BTHROTTLE "+timeout+" 0 1 1 1 "+timeout+"\r\n"); got != resptest.Ints(0, 1, 0, -1, 1) {
+			t.Errorf("%s: got %q", timeout, got)
+		}
+	}
+	if got := commandstest.Say(t, s, "CL.THROTTLE s 0 1 1\r\nCL.SLIDINGWINDOW w 1 1\r\nCL.BTHROTTLE w 0 1 1 1 0\r\n"); !strings.HasSuffix(got, "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n") {
+		t.Errorf("another kind: %q", got)
+	}
+}
+
+// TestBThrottleIsSeen by operators: as a client that is blocked, and not as slow.
+func TestBThrottleIsSeen(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *commandstest.Rig) {
+		other, s := r.Session(), r.Session()
+		commandstest.Say(t, other, "CONFIG SET slowlog-log-slower-than 1000\r\nCONFIG SET latency-monitor-threshold 1\r\nCL.BTHROTTLE k"+oneASecond+"0\r\n")
+		waits(t, s, "CL.BTHROTTLE k"+oneASecond+"0\r\n")
+		if got := commandstest.Say(t, other, "INFO clients\r\nCLIENT LIST\r\n"); !strings.Contains(got, "blocked_clients:1\r\n") || !strings.Contains(got, "flags=b ") || !strings.Contains(got, "flags=N ") {
+			t.Errorf("got %q", got)
+		}
+		time.Sleep(time.Second)
+		isAnswered(t, s, resptest.Ints(0, 1, 0, -1, 1))
+		if got := commandstest.Say(t, other, "INFO clients\r\nCLIENT LIST\r\n"); !strings.Contains(got, "blocked_clients:0\r\n") || strings.Contains(got, "flags=b ") {
+			t.Errorf("got %q", got)
+		}
+		if got := commandstest.Say(t, other, "SLOWLOG LEN\r\nLATENCY LATEST\r\n"); got != ":0\r\n*0\r\n" {
+			t.Errorf("it was slow: %q", got)
+		}
+		if got := commandstest.Say(t, other, "INFO commandstats\r\n"); !strings.Contains(got, "cmdstat_cl.bthrottle:calls=2,usec=0,usec_per_call=0.00,rejected_calls=0,failed_calls=0\r\n") {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
+// TestBThrottleAtTheEnd: whoever waits when the server ends is told so, and gives the debit back.
+func TestBThrottleAtTheEnd(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *commandstest.Rig) {
+		other, s := r.Session(), r.Session()
+		commandstest.Say(t, other, "CL.BTHROTTLE k"+oneASecond+"0\r\n")
+		waits(t, s, "CL.BTHROTTLE k"+oneASecond+"0\r\n")
+		r.Engine.EndBackground()
+		isAnswered(t, s, "-ERR the command was ended before it was done: the server is shutting down, or its client has gone\r\n")
+		limited := resptest.Ints(1, 1, 0, 1, 1)
+		if got := commandstest.Say(t, other, "CL.BTHROTTLE k"+oneASecond+"0\r\n"); got != limited {
+			t.Errorf("got %q, want %q", got, limited)
+		}
+	})
+}
+
+// TestBThrottleOnADisk is replied to behind the sync of its debit.
+func TestBThrottleOnADisk(t *testing.T) {
+	t.Parallel()
+	r := commandstest.New(commandstest.Keeping(t, disktest.New(), 0), onSystemClock)
+	s := r.Session()
+	const call = "CL.BTHROTTLE k 0 100 1 1 60\r\n"
+	for _, reply := range resptest.ParseAll(t, commandstest.Say(t, s, call+"CL.THROTTLE z 4 1 1\r\n"+call+call+"CL.THROTTLE z 4 1 1\r\n")) {
+		if len(reply.Elements) != 5 || reply.Elements[0].Number != 0 {
+			t.Errorf("got %+v", reply)
+		}
+	}
+	waits(t, r.Session(), "CL.BTHROTTLE k 0 1 60 1 0\r\n")
+	gone := r.Session()
+	waits(t, gone, "CL.BTHROTTLE k 0 1 60 1 0\r\n")
+	gone.HungUp(peer.Reset)
+	if replies, _, _ := commandstest.Converse(t, gone, ""); !strings.HasPrefix(replies, "-ERR the client closed its side") {
+		t.Errorf("got %q", replies)
+	}
+}
