@@ -21,7 +21,7 @@ import (
 	"cellserver/internal/wire/catalog"
 )
 
-// agedKey makes a key whose state is as new after rig.Sec.
+// agedKey makes a key whose state is as new after commandstest.Sec.
 type agedKey func(t *testing.T, s store.Store, key store.Key)
 
 func operate(t *testing.T, s store.Store, key store.Key, o limiter.Operation) limiter.Operation {
@@ -136,8 +136,8 @@ func bothStores(t *testing.T) map[string]opener {
 	}
 }
 
-// withKey is a rig on a store of which a key was made at its begin, if any, at a time after that.
-func withKey(t *testing.T, s store.Store, makeKey agedKey, afterNs int64) *commandstest.Rig {
+// withKey is a harness on a store of which a key was made at its begin, if any, at a time after that.
+func withKey(t *testing.T, s store.Store, makeKey agedKey, afterNs int64) *commandstest.Harness {
 	t.Helper()
 	r := commandstest.New(func(c *commands.Config) { c.Store, c.Databases, c.StoreTimeout = s, 1, time.Minute })
 	if makeKey != nil {
@@ -233,7 +233,7 @@ func TestLooksChangeNothing(t *testing.T) {
 	}
 }
 
-func testLooks(t *testing.T, r *commandstest.Rig, what string, watches bool, looks [][]string) {
+func testLooks(t *testing.T, r *commandstest.Harness, what string, watches bool, looks [][]string) {
 	t.Helper()
 	watcher, other := r.Session(), r.Session()
 	const state = "DUMP k\r\nPTTL k\r\n"

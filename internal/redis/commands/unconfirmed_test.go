@@ -56,7 +56,7 @@ func (d *hangingDisk) goOn() {
 const replyTimeout = 5 * time.Second
 
 // confirming has each reply wait for a disk, for as long as replyTimeout.
-func confirming(t *testing.T, d *hangingDisk) (*commandstest.Rig, *persist.Keeper) {
+func confirming(t *testing.T, d *hangingDisk) (*commandstest.Harness, *persist.Keeper) {
 	var k *persist.Keeper
 	r := commandstest.New(func(c *commands.Config) {
 		c.Now = func() int64 { return time.Now().UnixNano() }

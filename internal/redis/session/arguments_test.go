@@ -111,7 +111,7 @@ type turn struct {
 }
 
 // turns feeds calls to a session, and returns what its worst turn was.
-func turns(t *testing.T, r *commandstest.Rig, s *commandstest.Client, in string, handed *int) (worst turn, replies string) {
+func turns(t *testing.T, r *commandstest.Harness, s *commandstest.Client, in string, handed *int) (worst turn, replies string) {
 	t.Helper()
 	for left := in; ; <-s.Conn.Woken {
 		release := r.Engine.HoldBackground()
@@ -152,11 +152,11 @@ func TestManyArguments(t *testing.T) {
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			check := func(call, before string) {
-				r, handed := commandstest.NewUserRig(t, rules), 0
+				r, handed := commandstest.NewUserHarness(t, rules), 0
 				r.Engine.CountHanded(func(args int) { handed = max(handed, args) })
 				s := r.Session()
 				commandstest.Say(t, s, before)
-				got, replies := turns(t, r.Rig, s, call, &handed)
+				got, replies := turns(t, r.Harness, s, call, &handed)
 				if got.handed > resp.LongArgs || got.allocated > len(call)+most {
 					t.Errorf("%.50q behind %q: %d arguments were handed to a handler, "+
 						"and %d bytes allocated beyond a copy",

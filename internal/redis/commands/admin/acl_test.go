@@ -21,7 +21,7 @@ func denyCommand(name string) string {
 // TestChangedUsersAreDisconnected, and they alone; who asks for it has the reply first.
 func TestChangedUsersAreDisconnected(t *testing.T) {
 	const stays, changes, goes = "user stays on >pw ~* +@all", "user changes on >pw ~* +@all", "user goes on >pw ~* +@all"
-	r := commandstest.NewUserRig(t, openDefault, stays, changes, goes)
+	r := commandstest.NewUserHarness(t, openDefault, stays, changes, goes)
 	sessions := map[string]*commandstest.Client{"default": r.Session()}
 	for _, user := range []string{"stays", "changes", "goes"} {
 		sessions[user] = r.Login(user)
@@ -54,7 +54,7 @@ func TestChangedUsersAreDisconnected(t *testing.T) {
 
 // TestACLLog: what was denied to whom, where and how often.
 func TestACLLog(t *testing.T) {
-	r := commandstest.NewUserRig(t, openDefault, "user app on >pw ~a:* +@all -@dangerous")
+	r := commandstest.NewUserHarness(t, openDefault, "user app on >pw ~a:* +@all -@dangerous")
 	admin, s := r.Session(), r.Login("app")
 	commandstest.Say(t, s, "GET b\r\nGET b\r\nGET b\r\nCLIENT LIST\r\nMULTI\r\nGET b\r\nDISCARD\r\n"+
 		resptest.Encode("EVAL", "redis.pcall('get', 'b')", "0")+"AUTH nobody x\r\nauth nobody x\r\nHELLO 3 AUTH app x\r\n")
@@ -96,7 +96,7 @@ func TestACLLog(t *testing.T) {
 
 // TestDryRunOfUsers asks for others, and leaves nothing in the log.
 func TestDryRunOfUsers(t *testing.T) {
-	s := commandstest.NewUserRig(t, openDefault, "user app on >pw ~a:* +@all -@dangerous", "user off off +get",
+	s := commandstest.NewUserHarness(t, openDefault, "user app on >pw ~a:* +@all -@dangerous", "user off off +get",
 		"user caller off ~* +cl.throttle", "user partly off ~* +cl.throttle (~a +del)", "user taker off ~* +cl.bucket|take").Session()
 	for _, tt := range []struct{ in, want string }{
 		{"app get a:1", "+OK\r\n"},
@@ -128,7 +128,7 @@ func TestDryRunOfUsers(t *testing.T) {
 
 // TestReload is what SIGHUP does: all of the file or nothing, and a line in the log of what has no effect here.
 func TestReload(t *testing.T) {
-	r := commandstest.NewUserRig(t, openDefault, "user app on >pw ~* +@all")
+	r := commandstest.NewUserHarness(t, openDefault, "user app on >pw ~* +@all")
 	if got := r.Log.String(); strings.Contains(got, "no effect") || !strings.Contains(got, "users read") {
 		t.Errorf("logged %q", got)
 	}

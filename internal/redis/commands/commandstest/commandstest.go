@@ -1,4 +1,4 @@
-// Package commandstest is an engine of all commands for tests, with a clock of its own, and clients that talk to its sessions. A Rig
+// Package commandstest is an engine of all commands for tests, with a clock of its own, and clients that talk to its sessions. A Harness
 // is safe for concurrent use except for its Log; a Client belongs to one goroutine at a time.
 package commandstest
 
@@ -32,17 +32,17 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// The clock of a rig starts at T0; both are in nanoseconds.
+// The clock of a harness starts at T0; both are in nanoseconds.
 const (
 	T0  = int64(1_700_000_000_000_000_000)
 	Sec = int64(1_000_000_000)
 )
 
-// MaxKeyBytes is the longest key of a rig.
+// MaxKeyBytes is the longest key of a harness.
 const MaxKeyBytes = 4096
 
-// Rig is an engine with a clock of its own.
-type Rig struct {
+// Harness is an engine with a clock of its own.
+type Harness struct {
 	Config commands.Config
 	Engine *commands.Engine
 	Clock  Clock
@@ -95,9 +95,9 @@ func (c *Clock) Readings() int {
 	return c.readings
 }
 
-// New returns a rig whose configuration is changed first.
-func New(change ...func(*commands.Config)) *Rig {
-	r := &Rig{Clock: Clock{nowNs: T0}}
+// New returns a harness whose configuration is changed first.
+func New(change ...func(*commands.Config)) *Harness {
+	r := &Harness{Clock: Clock{nowNs: T0}}
 	r.Config = commands.Config{
 		Store:         shard.New(),
 		Now:           r.Clock.Now,
@@ -200,18 +200,18 @@ func WithReading(reading funnel.Reading) func(*commands.Config) {
 }
 
 // Session returns a new client.
-func (r *Rig) Session() *Client {
+func (r *Harness) Session() *Client {
 	return r.SessionOf(peer.Peer{Addr: "192.0.2.1:5000", LocalAddr: "192.0.2.2:6380"})
 }
 
 // SessionOf returns a new client with an address of its own.
-func (r *Rig) SessionOf(p peer.Peer) *Client {
+func (r *Harness) SessionOf(p peer.Peer) *Client {
 	conn := &Conn{Woken: make(chan struct{}, 1)}
 	return &Client{r.Engine.NewSession(p, conn), conn}
 }
 
 // Stats returns the figures of the store.
-func (r *Rig) Stats() (st store.Stats) {
+func (r *Harness) Stats() (st store.Stats) {
 	r.Config.Store.UpdateStats(&st)
 	return st
 }

@@ -55,7 +55,7 @@ func PlayTranscripts(t *testing.T) {
 func play(t *testing.T, text string) string {
 	var (
 		settings []func(*commands.Config)
-		r        *Rig
+		r        *Harness
 		s        *Client
 		played   strings.Builder
 	)

@@ -17,9 +17,9 @@ const (
 )
 
 // clientRig is an engine with some clients: 1 and 2 of one host, the second of user app, 3 by a unix socket.
-func clientRig(t *testing.T) (r *commandstest.UserRig, all []*commandstest.Client) {
+func clientRig(t *testing.T) (r *commandstest.UserHarness, all []*commandstest.Client) {
 	t.Helper()
-	r = commandstest.NewUserRig(t, openDefault, "user app on >pw ~* +@all")
+	r = commandstest.NewUserHarness(t, openDefault, "user app on >pw ~* +@all")
 	for _, p := range []peer.Peer{
 		{Addr: "192.0.2.1:1", LocalAddr: "192.0.2.2:6380"},
 		{Addr: "192.0.2.1:2", LocalAddr: "192.0.2.3:6380"},

@@ -181,7 +181,7 @@ func TestSetIfAbsent(t *testing.T) {
 // TestSetNeedsRights: to write, and with GET to read the key; and to what is in @refill.
 func TestSetNeedsRights(t *testing.T) {
 	const tatNs = commandstest.T0 + 30*commandstest.Sec
-	r := commandstest.NewUserRig(t, "user default on nopass ~* &* +@all", "user writer on >pw %W~* +@all", "user reader on >pw %R~* +@all",
+	r := commandstest.NewUserHarness(t, "user default on nopass ~* &* +@all", "user writer on >pw %W~* +@all", "user reader on >pw %R~* +@all",
 		"user limiter on >pw ~* +@all -@refill")
 	commandstest.Say(t, r.Session(), setCall("k", tatNs))
 	payload := dumpOf(t, r.Session(), "k")

@@ -15,14 +15,14 @@ import (
 )
 
 // inBubble runs a test of a server whose clock goes on when all wait.
-func inBubble(t *testing.T, f func(t *testing.T, r *commandstest.Rig)) {
+func inBubble(t *testing.T, f func(t *testing.T, r *commandstest.Harness)) {
 	t.Parallel()
 	inBubbleOf(t, f)
 }
 
 func onSystemClock(c *commands.Config) { c.Now = func() int64 { return time.Now().UnixNano() } }
 
-func inBubbleOf(t *testing.T, f func(t *testing.T, r *commandstest.Rig)) {
+func inBubbleOf(t *testing.T, f func(t *testing.T, r *commandstest.Harness)) {
 	synctest.Test(t, func(t *testing.T) {
 		f(t, commandstest.New(onSystemClock))
 	})
@@ -53,7 +53,7 @@ const oneASecond = " 0 1 1 1 " // max_burst, count, period, quantity
 
 // TestBThrottle: a call is answered at once, when its turn comes, or at once if that is too late.
 func TestBThrottle(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *commandstest.Rig) {
+	inBubble(t, func(t *testing.T, r *commandstest.Harness) {
 		s, second, third := r.Session(), r.Session(), r.Session()
 		if got, want := commandstest.Say(t, s, "CL.BTHROTTLE k"+oneASecond+"5\r\n"), resptest.Ints(0, 1, 0, -1, 1); got != want {
 			t.Errorf("the first: got %q, want %q", got, want)
@@ -78,7 +78,7 @@ func TestBThrottle(t *testing.T) {
 
 // TestBThrottleBehindIt: what a client sends behind it is executed when it is answered.
 func TestBThrottleBehindIt(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *commandstest.Rig) {
+	inBubble(t, func(t *testing.T, r *commandstest.Harness) {
 		s := r.Session()
 		const call = "CL.BTHROTTLE k" + oneASecond + "60\r\n"
 		beganNs := time.Now().UnixNano()
@@ -95,7 +95,7 @@ func TestBThrottleBehindIt(t *testing.T) {
 
 // TestBThrottleMuted is not replied to, and waited for.
 func TestBThrottleMuted(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *commandstest.Rig) {
+	inBubble(t, func(t *testing.T, r *commandstest.Harness) {
 		const call = "CL.BTHROTTLE k" + oneASecond + "60\r\n"
 		if got := commandstest.Say(t, r.Session(), "CLIENT REPLY OFF\r\n"+call+call+call+"CLIENT REPLY ON\r\nCL.THROTTLE k 0 1 1 0\r\n"); got != "+OK\r\n"+resptest.Ints(0, 1, 0, -1, 1) {
 			t.Errorf("got %q", got)
@@ -105,23 +105,23 @@ func TestBThrottleMuted(t *testing.T) {
 
 // TestBThrottleLeaving: a client that goes away, however it does, gives its debit back, and the one behind it moves up.
 func TestBThrottleLeaving(t *testing.T) {
-	for name, leave := range map[string]func(t *testing.T, r *commandstest.Rig, s *commandstest.Client){
-		"reset":       func(_ *testing.T, _ *commandstest.Rig, s *commandstest.Client) { s.HungUp(peer.Reset) },
-		"half closed": func(_ *testing.T, _ *commandstest.Rig, s *commandstest.Client) { s.HungUp(peer.HalfClosed) },
-		"closed":      func(_ *testing.T, _ *commandstest.Rig, s *commandstest.Client) { s.Close() },
-		"both": func(_ *testing.T, _ *commandstest.Rig, s *commandstest.Client) {
+	for name, leave := range map[string]func(t *testing.T, r *commandstest.Harness, s *commandstest.Client){
+		"reset":       func(_ *testing.T, _ *commandstest.Harness, s *commandstest.Client) { s.HungUp(peer.Reset) },
+		"half closed": func(_ *testing.T, _ *commandstest.Harness, s *commandstest.Client) { s.HungUp(peer.HalfClosed) },
+		"closed":      func(_ *testing.T, _ *commandstest.Harness, s *commandstest.Client) { s.Close() },
+		"both": func(_ *testing.T, _ *commandstest.Harness, s *commandstest.Client) {
 			s.HungUp(peer.HalfClosed)
 			s.HungUp(peer.Reset)
 			s.Close()
 		},
-		"unblocked": func(t *testing.T, r *commandstest.Rig, _ *commandstest.Client) {
+		"unblocked": func(t *testing.T, r *commandstest.Harness, _ *commandstest.Client) {
 			if got := commandstest.Say(t, r.Session(), "CLIENT UNBLOCK 2\r\nCLIENT UNBLOCK 2\r\n"); got != ":1\r\n:0\r\n" {
 				t.Errorf("got %q", got)
 			}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, r *commandstest.Rig) {
+			inBubble(t, func(t *testing.T, r *commandstest.Harness) {
 				first, leaving, behind := r.Session(), r.Session(), r.Session()
 				commandstest.Say(t, first, "CL.BTHROTTLE k 0 1 60 1 0\r\n")
 				waits(t, leaving, "CL.BTHROTTLE k 0 1 60 1 0\r\n")
@@ -155,7 +155,7 @@ func TestBThrottleUnblocked(t *testing.T) {
 		{"MULTI\r\nCL.THROTTLE k 0 1 60 0\r\nCLIENT UNBLOCK 2\r\nEXEC\r\n", "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n" + resptest.Ints(1, 1, 0, 60, 120) + ":1\r\n", limited},
 	} {
 		t.Run(strings.TrimSpace(tt.call), func(t *testing.T) {
-			inBubble(t, func(t *testing.T, r *commandstest.Rig) {
+			inBubble(t, func(t *testing.T, r *commandstest.Harness) {
 				other, s := r.Session(), r.Session()
 				commandstest.Say(t, other, "CL.BTHROTTLE k 0 1 60 1 0\r\n")
 				waits(t, s, "CL.BTHROTTLE k 0 1 60 1 0\r\n")
@@ -181,7 +181,7 @@ func TestBThrottleMovesUp(t *testing.T) {
 		"EVAL \"redis.call('CL.THROTTLE',KEYS[1],0,1,60,-2) return 1\" 1 k", "MULTI|EVAL \"redis.call('DEL',KEYS[1]) return 1\" 1 k|EXEC",
 	} {
 		t.Run(in, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, r *commandstest.Rig) {
+			inBubble(t, func(t *testing.T, r *commandstest.Harness) {
 				other, s, unmoved := r.Session(), r.Session(), r.Session()
 				commandstest.Say(t, other, "CL.BTHROTTLE k 0 1 60 1 0\r\nSELECT 1\r\nCL.BTHROTTLE k 0 1 60 1 0\r\nSELECT 0\r\n")
 				waits(t, s, "CL.BTHROTTLE k 0 1 60 1 0\r\n")
@@ -206,7 +206,7 @@ func TestBThrottleMovesUp(t *testing.T) {
 func TestBThrottleBehindAReservation(t *testing.T) {
 	t.Parallel()
 	for commit, wait := range map[string]time.Duration{"CL.COMMIT k %s 0\r\n": 0, "PING %s\r\n": 11 * time.Second} {
-		inBubbleOf(t, func(t *testing.T, r *commandstest.Rig) {
+		inBubbleOf(t, func(t *testing.T, r *commandstest.Harness) {
 			other, s := r.Session(), r.Session()
 			reserved := resptest.ParseAll(t, commandstest.Say(t, other, "CL.RESERVE k 0 1 60 1 10000\r\n"))
 			waits(t, s, "CL.BTHROTTLE k 0 1 60 1 0\r\n")
@@ -222,7 +222,7 @@ func TestBThrottleBehindAReservation(t *testing.T) {
 
 // TestBThrottleNeverWaits in EXEC and in scripts, and with nothing to wait for.
 func TestBThrottleNeverWaits(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *commandstest.Rig) {
+	inBubble(t, func(t *testing.T, r *commandstest.Harness) {
 		s := r.Session()
 		const call = "CL.BTHROTTLE k" + oneASecond + "0\r\n"
 		allowed, limited := resptest.Ints(0, 1, 0, -1, 1), resptest.Ints(1, 1, 0, 1, 1)
@@ -267,7 +267,7 @@ func TestBThrottleArguments(t *testing.T) {
 
 // TestBThrottleIsSeen by operators: as a client that is blocked, and not as slow.
 func TestBThrottleIsSeen(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *commandstest.Rig) {
+	inBubble(t, func(t *testing.T, r *commandstest.Harness) {
 		other, s := r.Session(), r.Session()
 		commandstest.Say(t, other, "CONFIG SET slowlog-log-slower-than 1000\r\nCONFIG SET latency-monitor-threshold 1\r\nCL.BTHROTTLE k"+oneASecond+"0\r\n")
 		waits(t, s, "CL.BTHROTTLE k"+oneASecond+"0\r\n")
@@ -290,7 +290,7 @@ func TestBThrottleIsSeen(t *testing.T) {
 
 // TestBThrottleAtTheEnd: whoever waits when the server ends is told so, and gives the debit back.
 func TestBThrottleAtTheEnd(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *commandstest.Rig) {
+	inBubble(t, func(t *testing.T, r *commandstest.Harness) {
 		other, s := r.Session(), r.Session()
 		commandstest.Say(t, other, "CL.BTHROTTLE k"+oneASecond+"0\r\n")
 		waits(t, s, "CL.BTHROTTLE k"+oneASecond+"0\r\n")

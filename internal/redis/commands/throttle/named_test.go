@@ -82,7 +82,7 @@ func TestCheckInScripts(t *testing.T) {
 // TestCheckOfUsers is decided by the whole key, also for what gives units back.
 func TestCheckOfUsers(t *testing.T) {
 	t.Parallel()
-	r := commandstest.NewUserRig(t, "user default on nopass ~* +@all",
+	r := commandstest.NewUserHarness(t, "user default on nopass ~* +@all",
 		"user api on >pw ~login:* +cl.check", "user both on >pw ~login:* +cl.check +del", "user bare on >pw ~bob +cl.check")
 	admin, api, both, bare := r.Session(), r.Login("api"), r.Login("both"), r.Login("bare")
 	commandstest.Say(t, admin, defined+"CL.LIMIT SET other 1 1 1\r\n")

@@ -110,7 +110,7 @@ func (d debits) mostOver(l funnel.Limit, nowNs int64) (ns int64) {
 type game struct {
 	*rand.Rand
 	t          *testing.T
-	rig        *commandstest.Rig
+	harness    *commandstest.Harness
 	client     *commandstest.Client
 	limit      funnel.Limit
 	intervalNs int64
@@ -121,8 +121,8 @@ type game struct {
 }
 
 func newGame(t *testing.T, seed uint64, change ...func(*commands.Config)) *game {
-	g := &game{Rand: rand.New(rand.NewPCG(seed, 7)), t: t, rig: commandstest.New(change...)}
-	g.client = g.rig.Session()
+	g := &game{Rand: rand.New(rand.NewPCG(seed, 7)), t: t, harness: commandstest.New(change...)}
+	g.client = g.harness.Session()
 	burst, count, period := g.Int64N(12), 1+g.Int64N(3), 1+g.Int64N(3)
 	g.shape = []string{fmt.Sprint(burst), fmt.Sprint(count), fmt.Sprint(period)}
 	g.limit, _ = funnel.NewLimit(funnel.Burst, burst, count, period)
@@ -133,14 +133,14 @@ func newGame(t *testing.T, seed uint64, change ...func(*commands.Config)) *game 
 func (g *game) call(args ...string) resptest.Reply {
 	g.t.Helper()
 	way := g.IntN(ways)
-	g.history = append(g.history, fmt.Sprintf("%d ms, way %d: %s", (g.rig.Clock.Now()-commandstest.T0)/1_000_000, way, strings.Join(args, " ")))
+	g.history = append(g.history, fmt.Sprintf("%d ms, way %d: %s", (g.harness.Clock.Now()-commandstest.T0)/1_000_000, way, strings.Join(args, " ")))
 	return callIn(g.t, g.client, way, "k", args...)
 }
 
 // request requests units, by one of the commands that do, and returns the result.
 func (g *game) request(units int64) (r funnel.Result) {
 	g.t.Helper()
-	now := g.rig.Clock.Now()
+	now := g.harness.Clock.Now()
 	quantity := fmt.Sprint(units)
 	switch limit := append([]string{"k"}, g.shape...); g.IntN(3) {
 	case 0:
@@ -175,7 +175,7 @@ func (g *game) commit() {
 	id, actual := g.ids[g.IntN(len(g.ids))], g.Int64N(8)
 	got := g.call("CL.COMMIT", "k", id, fmt.Sprint(actual)).Number
 	var want int64
-	if g.debits, want = g.debits.commit(g.rig.Clock.Now(), id, actual*g.intervalNs); got != want {
+	if g.debits, want = g.debits.commit(g.harness.Clock.Now(), id, actual*g.intervalNs); got != want {
 		g.t.Fatalf("%q: got %d, want %d", g.history, got, want)
 	}
 }
@@ -185,8 +185,8 @@ func TestReserveModel(t *testing.T) {
 	for seed := range uint64(40) {
 		g := newGame(t, seed)
 		for range 120 {
-			g.rig.Clock.Advance(g.Int64N(2) * g.Int64N(2*commandstest.Sec))
-			now := g.rig.Clock.Now()
+			g.harness.Clock.Advance(g.Int64N(2) * g.Int64N(2*commandstest.Sec))
+			now := g.harness.Clock.Now()
 			g.debits.settle(now)
 			if g.IntN(3) == 0 {
 				g.commit()
@@ -208,8 +208,8 @@ func TestReservePassesNoMore(t *testing.T) {
 	for seed := range uint64(50) {
 		g := newGame(t, seed)
 		for range 120 {
-			g.rig.Clock.Advance(g.Int64N(2) * g.Int64N(2*commandstest.Sec))
-			now := g.rig.Clock.Now()
+			g.harness.Clock.Advance(g.Int64N(2) * g.Int64N(2*commandstest.Sec))
+			now := g.harness.Clock.Now()
 			g.debits.settle(now)
 			switch g.IntN(4) {
 			case 0:
@@ -231,20 +231,20 @@ func (g *game) refund(units int64) {
 	g.t.Helper()
 	before := g.tat()
 	g.call(append(append([]string{"CL.THROTTLE", "k"}, g.shape...), fmt.Sprint(-units))...)
-	g.debits = append(g.debits, debit{atNs: g.rig.Clock.Now(), ns: g.tat() - before})
+	g.debits = append(g.debits, debit{atNs: g.harness.Clock.Now(), ns: g.tat() - before})
 }
 
 // tat is when the funnel will be empty, by what the server says.
 func (g *game) tat() int64 {
 	g.t.Helper()
-	state, ok, err := g.rig.Config.Store.State(g.rig.Clock.Now(), store.Key{Name: []byte("k")})
+	state, ok, err := g.harness.Config.Store.State(g.harness.Clock.Now(), store.Key{Name: []byte("k")})
 	if err != nil {
 		g.t.Fatal(err)
 	}
 	if !ok {
-		return g.rig.Clock.Now()
+		return g.harness.Clock.Now()
 	}
-	tatNs, err := state.TAT(g.rig.Clock.Now())
+	tatNs, err := state.TAT(g.harness.Clock.Now())
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -365,7 +365,7 @@ func TestReservationsAreCounted(t *testing.T) {
 
 // TestReserveOfUsers: who may reserve and commit needs no right to refund.
 func TestReserveOfUsers(t *testing.T) {
-	r := commandstest.NewUserRig(t, "user default on nopass ~* &* +@all", "user app on >pw ~a:* +@all -@refill -del")
+	r := commandstest.NewUserHarness(t, "user default on nopass ~* &* +@all", "user app on >pw ~a:* +@all -@refill -del")
 	s := r.Login("app")
 	const denied = "NOPERM this user has no permissions to access one of the keys used as arguments"
 	for way := range ways - 1 { // the last one names another key

@@ -210,7 +210,7 @@ func TestTogetherNeedsTransactions(t *testing.T) {
 // TestTogetherOfUsers: each of the keys is one that the user may read and write.
 func TestTogetherOfUsers(t *testing.T) {
 	const denied = "-NOPERM this user has no permissions to access one of the keys used as arguments\r\n"
-	r := commandstest.NewUserRig(t, "user default on nopass ~* &* +@all", "user app on >pw ~a:* +cl.mthrottle", "user reader on >pw %R~a:* ~b:* +cl.mthrottle",
+	r := commandstest.NewUserHarness(t, "user default on nopass ~* &* +@all", "user app on >pw ~a:* +cl.mthrottle", "user reader on >pw %R~a:* ~b:* +cl.mthrottle",
 		"user none on >pw ~* +@all -cl.mthrottle")
 	a, b := want{"a:1", 4, 1, 10, 1}, want{"b:1", 4, 1, 10, 1}
 	for _, tt := range []struct {
