@@ -11,14 +11,8 @@ func manyKeys(flags ...string) KeySpec {
 // keyRow completes a command of the group generic that is about keys.
 func keyRow(c Command, keys KeySpec) *Command {
 	c.Keys = keys
-	if c.Group == "" {
-		c.Group = "generic"
-	}
 	if c.Categories == nil {
 		c.Categories = []string{"keyspace"}
-	}
-	if c.Complexity == "" {
-		c.Complexity = "O(1)"
 	}
 	if c.Args == nil {
 		c.Args = []Arg{{Name: "key", Type: "key", Multiple: keys.Last < 0}}
@@ -61,11 +55,9 @@ func keyRows() []*Command {
 			Name: "unlink", Arity: -2, MaxArgs: anyNumber, Flags: FlagWrite | FlagFast | FlagRefill, Long: true,
 			Since: "4.0.0", Complexity: perKey, Summary: "Deletes keys", Differs: inSteps,
 		}, manyKeys("RM", "delete")),
-		{
-			Name: "object", Arity: -2, Subs: objectRows(),
-			Group: "generic", Since: "2.2.3", Complexity: "Depends on subcommand",
-			Summary: "A container for object introspection commands",
-		},
+		{Name: "object", Arity: -2, Subs: objectRows(),
+			Group: "generic", Since: "2.2.3",
+			Summary: "A container for object introspection commands"},
 	}
 }
 
@@ -75,11 +67,6 @@ func stateRows() []*Command {
 		"Another one is refused. "
 	const expires = " checked and have no effect, because a funnel expires when it is empty."
 	const others = "The state of another limiter travels in a string of its own, which a Redis stores and returns. "
-	token := func(name, token string) Arg { return Arg{Name: name, Type: "pure-token", Token: token} }
-	optional := func(a Arg) Arg {
-		a.Optional = true
-		return a
-	}
 	anyKey := oneKey(1, "RW", "access", "update", variableFlags)
 	anyKey.ReadBy = "get"
 	return []*Command{
@@ -94,27 +81,17 @@ func stateRows() []*Command {
 			Since: "2.6.0", Summary: "Gives a key the state that DUMP has returned, here or in Redis",
 			Differs: differs + others + "Payloads of Redis 7.0 to 7.4 are accepted. The ttl and ABSTTL are for what CL.BUCKET has made. " +
 				"Of other keys they are, as the other options but REPLACE," + expires,
-			Args: []Arg{
-				{Name: "key", Type: "key"}, {Name: "ttl", Type: "integer"}, {Name: "serialized-value", Type: "string"},
-				optional(token("replace", "REPLACE")), optional(token("absttl", "ABSTTL")),
-				{Name: "seconds", Type: "integer", Token: "IDLETIME", Optional: true},
-				{Name: "frequency", Type: "integer", Token: "FREQ", Optional: true},
-			},
+			Args: keyAnd(integer("ttl"), text("serialized-value"), optional(token("REPLACE")), optional(token("ABSTTL")),
+				optional(option("IDLETIME", integer("seconds"))), optional(option("FREQ", integer("frequency")))),
 		}, oneKey(1, "OW", "update")),
 		keyRow(Command{
 			Name: "set", Arity: -3, Flags: FlagWrite | FlagDenyOOM | FlagRefill, Categories: []string{"string"}, Group: "string",
 			Since: "1.0.0", Summary: "Sets when a key's funnel is empty, its TAT, in Unix nanoseconds",
 			Differs: differs + "Options of expiry are" + expires + " A key of another limiter is replaced, as in Redis one of another type.",
-			Args: []Arg{
-				{Name: "key", Type: "key"}, {Name: "value", Type: "string"},
-				{Name: "condition", Type: "oneof", Optional: true, Args: []Arg{token("nx", "NX"), token("xx", "XX")}},
-				optional(token("get", "GET")),
-				{Name: "expiration", Type: "oneof", Optional: true, Args: []Arg{
-					{Name: "seconds", Type: "integer", Token: "EX"}, {Name: "milliseconds", Type: "integer", Token: "PX"},
-					{Name: "unix-time-seconds", Type: "integer", Token: "EXAT"},
-					{Name: "unix-time-milliseconds", Type: "integer", Token: "PXAT"}, token("keepttl", "KEEPTTL"),
-				}},
-			},
+			Args: keyAnd(text("value"), optional(oneOf("condition", token("NX"), token("XX"))), optional(token("GET")),
+				optional(oneOf("expiration", option("EX", integer("seconds")), option("PX", integer("milliseconds")),
+					option("EXAT", integer("unix-time-seconds")), option("PXAT", integer("unix-time-milliseconds")),
+					token("KEEPTTL")))),
 		}, anyKey),
 	}
 }
@@ -135,11 +112,8 @@ func expiryRows() []*Command {
 	const read, write = FlagReadonly | FlagFast, FlagWrite | FlagFast
 	const differs = "Deletes the key if the time has passed. Otherwise it is for what CL.BUCKET has made. " +
 		"Of any other key it returns 1 and changes nothing, because a limiter expires when it has nothing left to remember."
-	condition := func(name, token string) Arg { return Arg{Name: name, Type: "pure-token", Token: token} }
 	args := func(time string) []Arg {
-		return []Arg{{Name: "key", Type: "key"}, {Name: time, Type: "integer"}, {Name: "condition", Type: "oneof", Optional: true, Args: []Arg{
-			condition("nx", "NX"), condition("xx", "XX"), condition("gt", "GT"), condition("lt", "LT"),
-		}}}
+		return keyAnd(integer(time), optional(oneOf("condition", token("NX"), token("XX"), token("GT"), token("LT"))))
 	}
 	readTime, update := oneKey(1, "RO", "access"), oneKey(1, "RW", "update")
 	return []*Command{
@@ -195,21 +169,17 @@ func keyspaceRows() []*Command {
 	keyspace, dangerous := []string{"keyspace"}, []string{"keyspace", "dangerous"}
 	const perEntry = "O(N) in the number of entries"
 	return []*Command{
-		{
-			Name: "dbsize", Arity: 1, Flags: FlagReadonly | FlagFast | FlagWhole, Categories: keyspace,
+		{Name: "dbsize", Arity: 1, Flags: FlagReadonly | FlagFast | FlagWhole, Categories: keyspace,
 			Group: "server", Since: "1.0.0", Complexity: perEntry,
-			Summary: "Counts the live keys of the database", Cost: Cost{Slot: countSteps},
-		},
+			Summary: "Counts the live keys of the database", Cost: Cost{Slot: countSteps}},
 		{
 			Name: "flushall", Arity: -1, Flags: FlagWrite | FlagWhole | FlagRefill, Categories: dangerous, Long: true,
-			Group: "server", Since: "1.0.0", Complexity: "O(1)",
+			Group: "server", Since: "1.0.0",
 			Summary: "Removes all keys of all databases", Args: flushArgs(), Cost: Cost{Call: 100_000},
 		},
-		{
-			Name: "flushdb", Arity: -1, Flags: FlagWrite | FlagWhole | FlagRefill, Categories: dangerous,
+		{Name: "flushdb", Arity: -1, Flags: FlagWrite | FlagWhole | FlagRefill, Categories: dangerous,
 			Group: "server", Since: "1.0.0", Complexity: perEntry,
-			Summary: "Removes all keys of the database", Args: flushArgs(), Cost: Cost{Slot: 50, KiB: 150},
-		},
+			Summary: "Removes all keys of the database", Args: flushArgs(), Cost: Cost{Slot: 50, KiB: 150}},
 		{
 			Name: "keys", Arity: 2, Flags: FlagReadonly | FlagWhole, Categories: dangerous,
 			Group: "generic", Since: "1.0.0", Complexity: perEntry,
@@ -224,10 +194,9 @@ func keyspaceRows() []*Command {
 			Group: "generic", Since: "2.8.0", Complexity: "O(1) for a call, " + perEntry + " for a walk",
 			Summary: "Returns some keys, and the cursor with which to continue",
 			Args: []Arg{
-				{Name: "cursor", Type: "integer"},
-				{Name: "pattern", Type: "pattern", Token: "MATCH", Optional: true},
-				{Name: "count", Type: "integer", Token: "COUNT", Optional: true},
-				{Name: "type", Type: "string", Token: "TYPE", Optional: true},
+				integer("cursor"),
+				optional(option("MATCH", Arg{Name: "pattern", Type: "pattern"})),
+				optional(option("COUNT", integer("count"))), optional(option("TYPE", text("type"))),
 			},
 			Differs: "Returns each key at most once. Types are those of TYPE.",
 			Cost:    Cost{Slot: 50, Options: true},

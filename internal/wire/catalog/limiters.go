@@ -19,7 +19,7 @@ func batchedRow(c Command, at int, args ...Arg) *Command {
 	c.Flags |= batchedFlags
 	c.Keys = oneKey(at, "RW", "access", "update")
 	c.Group = "module"
-	c.Args = append([]Arg{{Name: "key", Type: "key"}}, args...)
+	c.Args = keyAnd(args...)
 	if c.Arity == 0 {
 		c.Arity = -1
 	}
@@ -32,22 +32,8 @@ func batchedRow(c Command, at int, args ...Arg) *Command {
 	return &c
 }
 
-func integers(names ...string) []Arg {
-	args := make([]Arg, len(names))
-	for i, name := range names {
-		args[i] = Arg{Name: name, Type: "integer"}
-	}
-	return args
-}
-
-func optionalInteger(name string) Arg { return Arg{Name: name, Type: "integer", Optional: true} }
-
-func optionalToken(name, token string) Arg {
-	return Arg{Name: name, Type: "pure-token", Token: token, Optional: true}
-}
-
 func withQuantity(names ...string) []Arg {
-	return append(integers(names...), optionalInteger("quantity"))
+	return append(integers(names...), optional(integer("quantity")))
 }
 
 // funnelRows request units of a funnel, give them back, or look at it.
@@ -81,9 +67,8 @@ func funnelRows() []*Command {
 		}, 1, shape("period")...),
 		{
 			Name: "cl.peek", Arity: -1, Flags: FlagReadonly | FlagFast | FlagModule, Keys: oneKey(1, "RO", "access"),
-			Group: "module", Since: "0.2.0", Complexity: "O(1)",
 			Summary: "Returns what CL.THROTTLE would reply to a quantity, by default 0, and changes nothing",
-			Args:    append([]Arg{{Name: "key", Type: "key"}}, shape("period")...),
+			Args:    keyAnd(shape("period")...),
 			Differs: notInCell + "It is not counted as a decision.",
 		},
 	}
@@ -95,7 +80,7 @@ const slidingSteps = 10_000
 // windowRows request units of a window.
 func windowRows() []*Command {
 	shape := withQuantity("max_count", "period")
-	counted := optionalToken("countdenied", "COUNTDENIED")
+	counted := optional(token("COUNTDENIED"))
 	return []*Command{
 		batchedRow(Command{
 			Name: "cl.fixedwindow", Flags: FlagDenyOOM, QuantityAt: 4,
@@ -109,7 +94,7 @@ func windowRows() []*Command {
 			Summary: "Requests units of a key's sliding window: returns limited (0 or 1), limit, remaining, " +
 				"seconds until a retry, seconds until the window is empty",
 			Differs: notInCell + refundNeedsDel + ". " + oomDiffers + " At most about 440 calls fit into a transaction that is not executed on a snapshot.",
-		}, 1, append(shape[:len(shape):len(shape)], optionalToken("approx", "APPROX"), counted)...),
+		}, 1, append(shape[:len(shape):len(shape)], optional(token("APPROX")), counted)...),
 	}
 }
 
@@ -117,7 +102,6 @@ func windowRows() []*Command {
 func bucketRows() []*Command {
 	return []*Command{{
 		Name: "cl.bucket", Arity: -2, Flags: FlagModule, Subs: bucketSubRows(),
-		Group: "module", Since: "0.2.0", Complexity: "Depends on subcommand",
 		Summary: "A container for commands on buckets, which are filled by their callers",
 	}}
 }
@@ -130,25 +114,23 @@ func bucketSubRows() []*Command {
 	return []*Command{
 		{
 			Name: "add", Arity: 5, Flags: flags | FlagWrite | FlagDenyOOM | FlagRefill, Keys: oneKey(2, "RW", "access", "update"),
-			Since: "0.2.0", Complexity: "O(1)", Summary: "Puts units into a bucket, up to its capacity: returns how many fitted",
-			Args: append([]Arg{key}, integers("capacity", "n")...), Differs: notInCell + "A bucket does not expire by itself.",
+			Summary: "Puts units into a bucket, up to its capacity: returns how many fitted",
+			Args:    append([]Arg{key}, integers("capacity", "n")...), Differs: notInCell + "A bucket does not expire by itself.",
 		},
 		help,
-		{
-			Name: "len", Arity: 3, Flags: flags | FlagReadonly, Keys: oneKey(2, "RO", "access"),
-			Since: "0.2.0", Complexity: "O(1)", Summary: "Returns how many units are in a bucket: 0 without one",
-			Args: []Arg{key}, Differs: strings.TrimSpace(notInCell),
-		},
+		{Name: "len", Arity: 3, Flags: flags | FlagReadonly, Keys: oneKey(2, "RO", "access"),
+			Summary: "Returns how many units are in a bucket: 0 without one",
+			Args:    []Arg{key}, Differs: strings.TrimSpace(notInCell)},
 		{
 			Name: "reset", Arity: 4, Flags: flags | FlagWrite | FlagDenyOOM | FlagRefill, Keys: oneKey(2, "OW", "update"),
-			Since: "0.2.0", Complexity: "O(1)", Summary: "Fills a bucket: returns how many units are in it then",
-			Args: append([]Arg{key}, integers("capacity")...), Differs: notInCell + "A bucket does not expire by itself.",
+			Summary: "Fills a bucket: returns how many units are in it then",
+			Args:    append([]Arg{key}, integers("capacity")...), Differs: notInCell + "A bucket does not expire by itself.",
 		},
 		batchedRow(Command{
 			Name: "take", Arity: -2, Flags: FlagDenyOOM, QuantityAt: 4,
 			Summary: "Takes units, by default 1, from a bucket: returns limited (0 or 1), limit, remaining, -1, -1",
 			Differs: notInCell + refundNeedsDel + ".",
-		}, 2, Arg{Name: "capacity", Type: "integer"}, optionalInteger("n")),
+		}, 2, integer("capacity"), optional(integer("n"))),
 	}
 }
 
@@ -157,8 +139,8 @@ func resetRows() []*Command {
 	return []*Command{
 		keyRow(Command{
 			Name: "cl.reset", Arity: -2, MaxArgs: anyNumber, Flags: FlagWrite | FlagModule | FlagRefill,
-			Long: true, Group: "module", Categories: []string{},
-			Since: "0.2.0", Complexity: "O(N) in the number of keys", Summary: "Deletes the states of limiters of any kind: returns how many there were",
+			Long: true, Categories: []string{},
+			Complexity: "O(N) in the number of keys", Summary: "Deletes the states of limiters of any kind: returns how many there were",
 			Differs: notInCell + "Another name of DEL.",
 		}, manyKeys("RM", "delete")),
 	}

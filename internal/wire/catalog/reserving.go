@@ -13,13 +13,13 @@ func openRow(c Command, at int, complexity string, args ...Arg) *Command {
 	c.Keys = oneKey(at, "RW", "access", "update")
 	c.Group, c.Since, c.Complexity = "module", "0.2.0", complexity
 	c.Cost.Call = openSteps
-	c.Args = append([]Arg{{Name: "key", Type: "key"}}, args...)
+	c.Args = keyAnd(args...)
 	return &c
 }
 
 // reservingRows reserve units, or places, and give them back; and request units of several keys.
 func reservingRows() []*Command {
-	limit := append([]Arg{{Name: "key", Type: "key"}}, integers("max_burst", "count_per_period", "period", "quantity")...)
+	limit := keyAnd(integers("max_burst", "count_per_period", "period", "quantity")...)
 	return []*Command{
 		openRow(Command{
 			Name: "cl.reserve", Arity: 7, Flags: FlagWrite | FlagDenyOOM,
@@ -37,29 +37,26 @@ func reservingRows() []*Command {
 			Differs: notInCell + "More units than were reserved are always debited, even if that makes the funnel fuller than full. Fewer give " +
 				"the others back, at most what the reservation has debited; so it needs no right to DEL the key, and is not in @refill: who may " +
 				"reserve and commit, and not refund, never gets more than the limit. A second commit of an id changes nothing.",
-		}, 1, perReservation, Arg{Name: "id", Type: "string"}, Arg{Name: "actual", Type: "integer"}),
+		}, 1, perReservation, text("id"), integer("actual")),
 		{
 			Name: "cl.mthrottle", Arity: -7, Flags: FlagWrite | FlagDenyOOM | FlagModule | FlagMovableKeys,
-			Keys:  KeySpec{Counted: 1, With: len(limit) - 1, Flags: []string{"RW", "access", "update"}},
-			Group: "module", Since: "0.2.0", Complexity: "O(N) in the number of limits",
-			Cost: Cost{Call: 5000}, // for what a transaction notes of all its keys, so that this can be undone
+			Keys:       KeySpec{Counted: 1, With: len(limit) - 1, Flags: []string{"RW", "access", "update"}},
+			Complexity: "O(N) in the number of limits",
+			Cost:       Cost{Call: 5000}, // for what a transaction notes of all its keys, so that this can be undone
 			Summary: "Requests units of several keys' funnels, of all or of none: returns limited (0 or 1) for the whole, and the five integers " +
 				"of CL.THROTTLE for each",
 			Differs: notInCell + "n is how many limits follow, at most 128. If one of them is limited, nothing is debited: those that are " +
 				"limited say when to retry, and the others how their funnels are. A key that is named twice is debited in order. Quantity 0 is " +
 				"a look, and a negative one is refused.",
-			Args: []Arg{{Name: "n", Type: "integer"}, {Name: "limit", Type: "block", Multiple: true, Args: limit}},
+			Args: []Arg{integer("n"), {Name: "limit", Type: "block", Multiple: true, Args: limit}},
 		},
-		{
-			Name: "cl.concurrency", Arity: -2, Subs: concurrencyRows(),
-			Group: "module", Since: "0.2.0", Complexity: "Depends on subcommand",
-			Summary: "A container for commands that limit how many do something at once",
-		},
+		{Name: "cl.concurrency", Arity: -2, Subs: concurrencyRows(),
+			Summary: "A container for commands that limit how many do something at once"},
 	}
 }
 
 func concurrencyRows() []*Command {
-	token := Arg{Name: "token", Type: "string"}
+	token := text("token")
 	limit := Arg{Name: "limit", Type: "block", Optional: true, Args: integers("max", "lease_ms")}
 	help := helpRow()
 	help.Since = "0.2.0"
@@ -76,7 +73,7 @@ func concurrencyRows() []*Command {
 				"and the holder's token, or null where it is limited",
 			Differs: notInCell + "max is at most 4,096. Without a token, of 1 to 64 bytes, the server makes one. Who holds a place already renews " +
 				"it. A place whose lease ends is free.",
-		}, 2, perHolder, append(integers("max", "lease_ms"), Arg{Name: "token", Type: "string", Optional: true})...),
+		}, 2, perHolder, append(integers("max", "lease_ms"), optional(text("token")))...),
 		help,
 		length,
 		openRow(Command{
@@ -90,6 +87,6 @@ func concurrencyRows() []*Command {
 			Summary: "Has a holder's lease end lease_ms milliseconds from now, or after a time such as 30s: " +
 				"returns 1, or 0 if it has none (any more)",
 			Differs: notInCell + "max, which ACQUIRE has, means nothing.",
-		}, 2, perHolder, Arg{Name: "max", Type: "integer", Optional: true}, Arg{Name: "lease_ms", Type: "integer"}, token),
+		}, 2, perHolder, optional(integer("max")), integer("lease_ms"), token),
 	}
 }
