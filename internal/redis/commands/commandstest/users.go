@@ -9,14 +9,14 @@ import (
 	"cellserver/internal/redis/commands"
 )
 
-// UserHarness is a harness whose users stand in an ACL file.
+// UserHarness is a harness with an ACL file.
 type UserHarness struct {
 	*Harness
 	t    testing.TB
 	file string
 }
 
-// NewUserHarness returns a harness whose users are those of some lines.
+// NewUserHarness returns a harness whose ACL file has the given lines.
 func NewUserHarness(t testing.TB, lines ...string) *UserHarness {
 	t.Helper()
 	r := &UserHarness{t: t, file: filepath.Join(t.TempDir(), "users.acl")}
@@ -25,7 +25,7 @@ func NewUserHarness(t testing.TB, lines ...string) *UserHarness {
 	return r
 }
 
-// Write changes the file.
+// Write replaces the file's lines.
 func (r *UserHarness) Write(lines ...string) {
 	r.t.Helper()
 	if err := os.WriteFile(r.file, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
@@ -33,7 +33,7 @@ func (r *UserHarness) Write(lines ...string) {
 	}
 }
 
-// Rewrite changes the file and has it read.
+// Rewrite changes the file and reloads it.
 func (r *UserHarness) Rewrite(lines ...string) {
 	r.t.Helper()
 	r.Write(lines...)
@@ -42,7 +42,7 @@ func (r *UserHarness) Rewrite(lines ...string) {
 	}
 }
 
-// Login returns a session of a user, whose password is pw.
+// Login returns a session of a user whose password is pw.
 func (r *UserHarness) Login(user string) *Client {
 	r.t.Helper()
 	s := r.Session()

@@ -8,6 +8,7 @@ import (
 
 	"cellserver/internal/redis/commands"
 	"cellserver/internal/redis/commands/commandstest"
+	"cellserver/internal/test/racetest"
 	"cellserver/internal/test/resptest"
 	"cellserver/internal/wire/peer"
 )
@@ -27,6 +28,7 @@ func scan(t *testing.T, s *commandstest.Client, args string) (cursor string, nam
 
 // TestScanByAnyCount finds every key once, and one long step goes as far as the short ones that it is made of.
 func TestScanByAnyCount(t *testing.T) {
+	racetest.SkipAlone(t)
 	const keys = 6000
 	s := commandstest.New().Session()
 	for i := range keys {

@@ -14,6 +14,7 @@ import (
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
 	"cellserver/internal/test/redistest"
+	"cellserver/internal/test/racetest"
 	"cellserver/internal/test/resptest"
 )
 
@@ -33,6 +34,7 @@ func dumpOf(t *testing.T, s *commandstest.Client, key string) string {
 
 // TestSetThenThrottle: a key that was set, or restored, answers as its TAT demands, as one that was filled by calls does.
 func TestSetThenThrottle(t *testing.T) {
+	racetest.SkipAlone(t)
 	for _, aheadNs := range []int64{1, 999_999, 1_000_000, commandstest.Sec - 1, commandstest.Sec, 45*commandstest.Sec + 1, 50 * commandstest.Sec, 86_400 * commandstest.Sec, math.MaxInt64 / 4, 1 << 62} {
 		for _, l := range [][3]int64{{4, 1, 10}, {0, 1, 1}, {15, 30, 60}, {99, 1500, 1}, {0, 1, 4_611_686_018}} {
 			limit, err := funnel.NewLimit(funnel.Burst, l[0], l[1], l[2])

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"cellserver/internal/redis/commands/commandstest"
+	"cellserver/internal/test/racetest"
 	"cellserver/internal/test/resptest"
 )
 
@@ -41,6 +42,7 @@ func (h holders) acquire(nowNs, most, leaseMs int64, token string) string {
 // TestConcurrencyModel: every reply is that of a plain model, in whatever way it is called, and never more hold a place at
 // once than there are.
 func TestConcurrencyModel(t *testing.T) {
+	racetest.SkipAlone(t)
 	for seed := range uint64(40) {
 		random := rand.New(rand.NewPCG(seed, 3))
 		r, model := commandstest.New(), holders{}
@@ -100,6 +102,7 @@ func say(r resptest.Reply) string {
 
 // TestManyHolders: 4,096 have a place, each with a token of the server's own, which differ.
 func TestManyHolders(t *testing.T) {
+	racetest.SkipAlone(t)
 	s := commandstest.New().Session()
 	call := resptest.Encode("CL.CONCURRENCY", "ACQUIRE", "k", "4096", "60000")
 	seen := map[string]bool{}

@@ -12,6 +12,7 @@ import (
 	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
+	"cellserver/internal/test/racetest"
 	"cellserver/internal/test/resptest"
 )
 
@@ -182,6 +183,7 @@ func (g *game) commit() {
 
 // TestReserveModel: every reply is that of a funnel of which nobody has ever reserved what was not used.
 func TestReserveModel(t *testing.T) {
+	racetest.SkipAlone(t)
 	for seed := range uint64(40) {
 		g := newGame(t, seed)
 		for range 120 {
@@ -205,6 +207,7 @@ func TestReserveModel(t *testing.T) {
 // TestReservePassesNoMore: no sequence of reservations, commits, expiries and refunds lets more than the capacity and the rate
 // times the time pass, in any time. What a commit debits beyond its reservation has passed before, whatever the limit.
 func TestReservePassesNoMore(t *testing.T) {
+	racetest.SkipAlone(t)
 	for seed := range uint64(50) {
 		g := newGame(t, seed)
 		for range 120 {
@@ -296,6 +299,7 @@ func TestReserveEnds(t *testing.T) {
 
 // TestManyReservations: no more than 4,096 of a key are open, and one that ends makes room.
 func TestManyReservations(t *testing.T) {
+	racetest.SkipAlone(t)
 	s := commandstest.New().Session()
 	call := resptest.Encode("CL.RESERVE", "k", "9999", "1", "1", "1", "60000")
 	all := resptest.ParseAll(t, commandstest.Say(t, s, strings.Repeat(call, 4096)))

@@ -13,6 +13,7 @@ import (
 	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
+	"cellserver/internal/test/racetest"
 	"cellserver/internal/test/resptest"
 )
 
@@ -88,6 +89,7 @@ func someOf(r *rand.Rand) (all []want) {
 
 // TestTogetherModel: whatever is called, alone, in transactions and in scripts, a plain model of funnels says the same.
 func TestTogetherModel(t *testing.T) {
+	racetest.SkipAlone(t)
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		r, model := commandstest.New(), funnels{}
