@@ -33,6 +33,7 @@ import (
 	"cellserver/internal/lua"
 	"cellserver/internal/redis/commands"
 	"cellserver/internal/redis/commands/admin"
+	"cellserver/internal/redis/execute"
 	"cellserver/internal/resp"
 	"cellserver/internal/wire/catalog"
 	"cellserver/internal/wire/peer"
@@ -155,33 +156,38 @@ func newApp(
 func (a *app) engineConfig(cat *catalog.Catalog) commands.Config {
 	o := a.options
 	c := commands.Config{
-		Store:             a.storage.Store,
-		Now:               a.now,
-		WallTime:          time.Now,
-		Catalog:           cat,
-		Users:             a.access.users,
-		Reading:           o.Reading(),
-		Databases:         o.Databases,
-		MaxKeyBytes:       o.MaxKeyBytes,
-		MaxReplyBytes:     o.MaxOutputBytes,
-		StoreTimeout:      o.Remote.Timeout,
-		Limits:            resp.Limits{MaxArgs: o.MaxArgs, MaxCommandBytes: o.MaxCommandBytes},
-		ACLFile:           o.ACLFile,
-		Scripts:           newScripts(o, cat, a.now, a.storage.Memory.State().Shares.Scripts),
-		BackgroundThreads: backgroundThreads(o.IOThreads), // once the store has as many shards as there are processors for
-		Version:           buildinfo.Version,
-		Settings:          a.tuning.settings(),
-		ConfigFile:        absolute(o.Config),
-		Maximum:           a.storage.Memory.Maximum,
-		ReleaseMemory:     memory.Release,
-		Remote:            a.storage.RemoteStatus(),
-		NamedLimits:       a.storage.Limits,
-		Thresholds:        o.Thresholds,
-		Connections:       a.connections,
-		Shutdown:          func() { a.stop() },
-		MayDebug:          func(p peer.Peer) bool { return mayDebug(o, p) },
-		Log:               a.log,
-		LostLogLines:      a.lines.Dropped,
+		Config: execute.Config{
+			Store:         a.storage.Store,
+			Now:           a.now,
+			WallTime:      time.Now,
+			Catalog:       cat,
+			Users:         a.access.users,
+			Reading:       o.Reading(),
+			Databases:     o.Databases,
+			MaxKeyBytes:   o.MaxKeyBytes,
+			MaxReplyBytes: o.MaxOutputBytes,
+			StoreTimeout:  o.Remote.Timeout,
+			Limits:        resp.Limits{MaxArgs: o.MaxArgs, MaxCommandBytes: o.MaxCommandBytes},
+			Scripts:       newScripts(o, cat, a.now, a.storage.Memory.State().Shares.Scripts),
+			NamedLimits:   a.storage.Limits,
+			Log:           a.log,
+			// after the store has sized its shards by GOMAXPROCS
+			BackgroundThreads: backgroundThreads(o.IOThreads),
+		},
+		Options: admin.Options{
+			ACLFile:       o.ACLFile,
+			Version:       buildinfo.Version,
+			Settings:      a.tuning.settings(),
+			ConfigFile:    absolute(o.Config),
+			Maximum:       a.storage.Memory.Maximum,
+			ReleaseMemory: memory.Release,
+			Remote:        a.storage.RemoteStatus(),
+			Thresholds:    o.Thresholds,
+			Connections:   a.connections,
+			Shutdown:      func() { a.stop() },
+			MayDebug:      func(p peer.Peer) bool { return mayDebug(o, p) },
+			LostLogLines:  a.lines.Dropped,
+		},
 	}
 	if a.storage.Keeper != nil { // or the field would not be nil
 		c.Keeper = a.storage.Keeper

@@ -17,6 +17,7 @@ import (
 	"cellserver/internal/lua"
 	"cellserver/internal/redis/commands"
 	"cellserver/internal/redis/commands/admin"
+	"cellserver/internal/redis/execute"
 	"cellserver/internal/resp"
 	"cellserver/internal/shard"
 	"cellserver/internal/wire/acl"
@@ -38,10 +39,13 @@ func newRig(change ...func(*Config)) *rig {
 	clients := server.New(server.Config{Limits: server.Limits{MaxClients: 100}, Now: now, Log: log})
 	cat, named := catalog.New(), namedlimit.New(namedlimit.Config{Log: log})
 	engine, err := commands.NewEngine(commands.Config{
-		Store: store, Now: now, WallTime: time.Now, Databases: 16, Catalog: cat,
-		MaxKeyBytes: 100, MaxReplyBytes: 1 << 20, Limits: resp.Limits{MaxArgs: 100, MaxCommandBytes: 1 << 20},
-		Users: acl.NewUsers(cat.ForRules()), Scripts: lua.New(lua.Config{Now: now, Native: cat.Batched()}), BackgroundThreads: 2,
-		Connections: func() admin.Connections { return admin.Connections{} }, NamedLimits: named, Log: log,
+		Config: execute.Config{
+			Store: store, Now: now, WallTime: time.Now, Databases: 16, Catalog: cat,
+			MaxKeyBytes: 100, MaxReplyBytes: 1 << 20, Limits: resp.Limits{MaxArgs: 100, MaxCommandBytes: 1 << 20},
+			Users: acl.NewUsers(cat.ForRules()), Scripts: lua.New(lua.Config{Now: now, Native: cat.Batched()}),
+			BackgroundThreads: 2, NamedLimits: named, Log: log,
+		},
+		Options: admin.Options{Connections: func() admin.Connections { return admin.Connections{} }},
 	})
 	if err != nil {
 		panic(err)

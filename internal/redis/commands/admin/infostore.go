@@ -10,7 +10,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// infoStore is about the store on other machines; of one in memory other sections tell.
+// infoStore describes a store on other machines.
 func infoStore(t *infoText) {
 	st := t.Remote()
 	t.fields("store", st.Store, "store_status", storeStatus(&st), "store_masters", st.Masters, "store_masters_up", st.Up,

@@ -99,25 +99,29 @@ func (c *Clock) Readings() int {
 func New(change ...func(*commands.Config)) *Harness {
 	r := &Harness{Clock: Clock{nowNs: T0}}
 	r.Config = commands.Config{
-		Store:         shard.New(),
-		Now:           r.Clock.Now,
-		WallTime:      time.Now,
-		Catalog:       sharedCatalog(),
-		Reading:       funnel.Burst,
-		Databases:     16,
-		MaxKeyBytes:   MaxKeyBytes,
-		Limits:        resp.Limits{MaxArgs: 1 << 20, MaxCommandBytes: 4 << 20},
-		Version:       "1.2.3",
-		MaxReplyBytes: 32 << 20,
-		Scripts:       NewScripts(time.Minute), // long enough for a busy machine
-		Shutdown:      func() {},
-		ReleaseMemory: memory.Release,
-		MayDebug:      func(peer.Peer) bool { return true },
-		Settings:      []admin.Setting{admin.Constant("databases", "16"), admin.Constant("maxclients", "100"), admin.Constant("save", "")},
-		Connections: func() admin.Connections {
-			return admin.Connections{Connected: 2, MaxClients: 100, Accepted: 7, Refused: 3, Port: 6380}
+		Config: execute.Config{
+			Store:         shard.New(),
+			Now:           r.Clock.Now,
+			WallTime:      time.Now,
+			Catalog:       sharedCatalog(),
+			Reading:       funnel.Burst,
+			Databases:     16,
+			MaxKeyBytes:   MaxKeyBytes,
+			Limits:        resp.Limits{MaxArgs: 1 << 20, MaxCommandBytes: 4 << 20},
+			MaxReplyBytes: 32 << 20,
+			Scripts:       NewScripts(time.Minute), // long enough for a busy machine
+			Log:           slog.New(slog.NewTextHandler(&r.Log, nil)),
 		},
-		Log: slog.New(slog.NewTextHandler(&r.Log, nil)),
+		Options: admin.Options{
+			Version:       "1.2.3",
+			Shutdown:      func() {},
+			ReleaseMemory: memory.Release,
+			MayDebug:      func(peer.Peer) bool { return true },
+			Settings:      []admin.Setting{admin.Constant("databases", "16"), admin.Constant("maxclients", "100"), admin.Constant("save", "")},
+			Connections: func() admin.Connections {
+				return admin.Connections{Connected: 2, MaxClients: 100, Accepted: 7, Refused: 3, Port: 6380}
+			},
+		},
 	}
 	r.Config.Users = acl.NewUsers(r.Config.Catalog.ForRules())
 	for _, f := range change {

@@ -68,7 +68,7 @@ func clientInfo(c execute.Call, conn execute.Connection, _ [][]byte) error {
 }
 
 // clientList is CLIENT LIST [TYPE type] [ID id ...].
-func (k *Config) clientList(c execute.Call, args [][]byte) error {
+func (k *handlers) clientList(c execute.Call, args [][]byte) error {
 	list := func() []*clients.Client { return k.Clients.All(func(*clients.Client) bool { return true }) }
 	switch {
 	case len(args) == 2:
@@ -117,7 +117,7 @@ func ofType(name []byte) (func(*clients.Client) bool, error) {
 }
 
 // clientKill is CLIENT KILL addr, or CLIENT KILL followed by filters, of which all must hold.
-func (k *Config) clientKill(c execute.Call, conn execute.Connection, args [][]byte) error {
+func (k *handlers) clientKill(c execute.Call, conn execute.Connection, args [][]byte) error {
 	if len(args) == 3 {
 		addr := string(args[2])
 		victims := k.Clients.All(func(client *clients.Client) bool { return client.Addr() == addr })
@@ -160,7 +160,7 @@ func (f *killFilter) accepts(c *clients.Client) bool {
 // maxFilters is how many options CLIENT KILL may have.
 const maxFilters = 64
 
-func (k *Config) killFilter(self *clients.Client, args [][]byte) (*killFilter, error) {
+func (k *handlers) killFilter(self *clients.Client, args [][]byte) (*killFilter, error) {
 	f := &killFilter{self: self, skipMe: true}
 	if len(args) > 2*maxFilters { // each of which is asked about each client
 		return nil, reply.Error("ERR more than " + strconv.Itoa(maxFilters) + " filters; send several CLIENT KILLs")
@@ -187,7 +187,7 @@ func (k *Config) killFilter(self *clients.Client, args [][]byte) (*killFilter, e
 }
 
 // killOption is one of CLIENT KILL's options that say which clients.
-func (k *Config) killOption(option string, value []byte) (accepts func(*clients.Client) bool, err error) {
+func (k *handlers) killOption(option string, value []byte) (accepts func(*clients.Client) bool, err error) {
 	switch option {
 	case "id":
 		id, ok := resp.ParseInt(value)
@@ -229,7 +229,7 @@ func setFlag(c execute.Call, conn execute.Connection, arg []byte, set func(i *cl
 }
 
 // clientUnblock is CLIENT UNBLOCK id [TIMEOUT|ERROR].
-func (k *Config) clientUnblock(c execute.Call, conn execute.Connection, args [][]byte) error {
+func (k *handlers) clientUnblock(c execute.Call, conn execute.Connection, args [][]byte) error {
 	if len(args) > 4 {
 		return reply.UnknownOrArity(args)
 	}

@@ -1,5 +1,5 @@
-// Package docs is the commands that tell about commands: COMMAND, the HELP of each command with subcommands, and MODULE
-// LIST. All of it is read off the catalog. Its handlers are safe for concurrent use.
+// Package docs has the commands that describe commands, by the catalog: COMMAND, HELP and MODULE LIST. Its handlers are
+// safe for concurrent use.
 package docs
 
 import (
@@ -14,13 +14,11 @@ import (
 	"cellserver/internal/wire/glob"
 )
 
-// Config is what the commands need.
-type Config struct {
-	Catalog *catalog.Catalog
-}
+type handlers struct{ *catalog.Catalog }
 
-// Handlers returns the commands by their full names.
-func Handlers(k Config) map[string]execute.Handler {
+// Handlers returns the handlers by their commands' full names.
+func Handlers(c *catalog.Catalog) map[string]execute.Handler {
+	k := handlers{c}
 	all := map[string]execute.Handler{
 		"command":                 execute.Plain(k.commandAll),
 		"command|count":           execute.Plain(k.commandCount),
@@ -31,7 +29,7 @@ func Handlers(k Config) map[string]execute.Handler {
 		"command|getkeysandflags": execute.Plain(k.commandGetKeysAndFlags),
 		"module|list":             execute.Plain(moduleList),
 	}
-	k.Catalog.Each(func(c *catalog.Command) {
+	c.Each(func(c *catalog.Command) {
 		if c.Name == "help" {
 			all[c.FullName()] = execute.Plain(k.help)
 		}
@@ -39,20 +37,20 @@ func Handlers(k Config) map[string]execute.Handler {
 	return all
 }
 
-func (k Config) commandAll(c execute.Call, _ [][]byte) error {
-	c.Reply().Array(len(k.Catalog.Shown()))
-	for _, r := range k.Catalog.Shown() {
+func (k handlers) commandAll(c execute.Call, _ [][]byte) error {
+	c.Reply().Array(len(k.Shown()))
+	for _, r := range k.Shown() {
 		replyCommand(c.Reply(), r)
 	}
 	return nil
 }
 
-func (k Config) commandCount(c execute.Call, _ [][]byte) error {
-	c.Reply().Int(int64(len(k.Catalog.Shown())))
+func (k handlers) commandCount(c execute.Call, _ [][]byte) error {
+	c.Reply().Int(int64(len(k.Shown())))
 	return nil
 }
 
-func (k Config) commandInfo(c execute.Call, args [][]byte) error {
+func (k handlers) commandInfo(c execute.Call, args [][]byte) error {
 	if len(args) == 2 {
 		return k.commandAll(c, args)
 	}
@@ -61,7 +59,7 @@ func (k Config) commandInfo(c execute.Call, args [][]byte) error {
 	}
 	c.Reply().Array(len(args) - 2)
 	for _, name := range args[2:] {
-		if r := k.Catalog.LookupShown(name); r != nil {
+		if r := k.LookupShown(name); r != nil {
 			replyCommand(c.Reply(), r)
 		} else {
 			c.Reply().Null()
@@ -141,15 +139,15 @@ func replySpecPart(w *resp.Writer, part, kind string, numbers ...specNumber) {
 	}
 }
 
-func (k Config) commandDocs(c execute.Call, args [][]byte) error {
-	found := k.Catalog.Shown()
+func (k handlers) commandDocs(c execute.Call, args [][]byte) error {
+	found := k.Shown()
 	if err := argument.CheckNames(args[2:]); err != nil {
 		return err
 	}
 	if len(args) > 2 {
 		found = nil
 		for _, name := range args[2:] {
-			if r := k.Catalog.LookupShown(name); r != nil {
+			if r := k.LookupShown(name); r != nil {
 				found = append(found, r)
 			}
 		}
@@ -234,7 +232,7 @@ func argFlags(a catalog.Arg) (names []string) {
 }
 
 // commandList is COMMAND LIST [FILTERBY MODULE name | ACLCAT category | PATTERN pattern].
-func (k Config) commandList(c execute.Call, args [][]byte) error {
+func (k handlers) commandList(c execute.Call, args [][]byte) error {
 	accept := func(*catalog.Command) bool { return true }
 	if len(args) > 2 {
 		if len(args) != 5 || glob.Fold(args[2]) != "filterby" {
@@ -256,7 +254,7 @@ func (k Config) commandList(c execute.Call, args [][]byte) error {
 		}
 	}
 	var names []string
-	for _, r := range k.Catalog.Shown() {
+	for _, r := range k.Shown() {
 		for _, r := range append([]*catalog.Command{r}, r.ShownSubs()...) {
 			if accept(r) {
 				names = append(names, r.FullName())
@@ -271,8 +269,8 @@ func (k Config) commandList(c execute.Call, args [][]byte) error {
 }
 
 // help lists the subcommands of the command in args[0].
-func (k Config) help(c execute.Call, args [][]byte) error {
-	command := k.Catalog.Lookup(args[0])
+func (k handlers) help(c execute.Call, args [][]byte) error {
+	command := k.Lookup(args[0])
 	ReplyHelp(c.Reply(), command.Name, command.ShownSubs())
 	return nil
 }

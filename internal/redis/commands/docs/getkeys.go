@@ -7,7 +7,7 @@ import (
 )
 
 // commandGetKeys is COMMAND GETKEYS command [arg ...].
-func (k Config) commandGetKeys(c execute.Call, args [][]byte) error {
+func (k handlers) commandGetKeys(c execute.Call, args [][]byte) error {
 	_, keys, err := k.keysOf(args[2:])
 	if err != nil {
 		return err
@@ -20,7 +20,7 @@ func (k Config) commandGetKeys(c execute.Call, args [][]byte) error {
 }
 
 // commandGetKeysAndFlags is COMMAND GETKEYSANDFLAGS command [arg ...].
-func (k Config) commandGetKeysAndFlags(c execute.Call, args [][]byte) error {
+func (k handlers) commandGetKeysAndFlags(c execute.Call, args [][]byte) error {
 	r, keys, err := k.keysOf(args[2:])
 	if err != nil {
 		return err
@@ -37,8 +37,8 @@ func (k Config) commandGetKeysAndFlags(c execute.Call, args [][]byte) error {
 
 // keysOf returns the keys of a call that is not executed. It is given at least two arguments, by the arity of the commands
 // that use it, so that every key that a call must have is there.
-func (k Config) keysOf(args [][]byte) (*catalog.Command, [][]byte, error) {
-	r := k.Catalog.Lookup(args[0])
+func (k handlers) keysOf(args [][]byte) (*catalog.Command, [][]byte, error) {
+	r := k.Lookup(args[0])
 	if r != nil && r.Subs != nil {
 		r = r.Sub(args[1])
 	}

@@ -1,5 +1,4 @@
-// Package keys is the commands about keys: what there is of them, when they expire, and all of them together. Its
-// handlers are safe for concurrent use.
+// Package keys has the commands about keys, one by one and all together. Its handlers are safe for concurrent use.
 package keys
 
 import (
@@ -18,15 +17,11 @@ import (
 	"cellserver/internal/wire/glob"
 )
 
-// Config is what the commands need.
-type Config struct {
-	Databases     int
-	MaxKeyBytes   int // of a pattern, too
-	MaxReplyBytes int
-}
+type handlers struct{ execute.Config }
 
-// Handlers returns the commands by their full names.
-func Handlers(k Config) map[string]execute.Handler {
+// Handlers returns the handlers by their commands' full names.
+func Handlers(c execute.Config) map[string]execute.Handler {
+	k := handlers{c}
 	plain, whole, payloads := execute.Plain, execute.Whole, codec{rdb.NewCodec()}
 	return map[string]execute.Handler{
 		"del":             plain(del),
@@ -225,7 +220,7 @@ func memoryUsage(c execute.Call, all store.Walker, args [][]byte) error {
 	return nil
 }
 
-func (k Config) dbSize(c execute.Call, all store.Walker, _ [][]byte) error {
+func (k handlers) dbSize(c execute.Call, all store.Walker, _ [][]byte) error {
 	counts := make([]store.KeyCount, k.Databases)
 	return c.Background(func(ctx context.Context, nowNs int64) { all.Count(ctx, nowNs, counts) }, func(c execute.Call) error {
 		if err := transact.WalkFailed(all); err != nil {

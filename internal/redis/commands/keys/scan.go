@@ -28,7 +28,7 @@ const (
 	maxScanCount = 1 << 20
 )
 
-func (k Config) scanQuery(args [][]byte) (*scanQuery, error) {
+func (k handlers) scanQuery(args [][]byte) (*scanQuery, error) {
 	cursor, err := parseCursor(string(args[1]))
 	if err != nil {
 		return nil, err
@@ -79,14 +79,14 @@ func parseCursor(text string) (uint64, error) {
 }
 
 // checkPattern bounds what a match costs.
-func (k Config) checkPattern(pattern []byte) error {
+func (k handlers) checkPattern(pattern []byte) error {
 	if len(pattern) > k.MaxKeyBytes {
 		return reply.TooLong("pattern is", k.MaxKeyBytes, "--max-key-bytes")
 	}
 	return nil
 }
 
-func (k Config) scan(c execute.Call, all store.Walker, args [][]byte) error {
+func (k handlers) scan(c execute.Call, all store.Walker, args [][]byte) error {
 	q, err := k.scanQuery(args)
 	if err != nil {
 		return err
@@ -108,7 +108,7 @@ func (k Config) scan(c execute.Call, all store.Walker, args [][]byte) error {
 }
 
 // keys is KEYS pattern. It walks the store as SCAN does, so what is written meanwhile may or may not be there.
-func (k Config) keys(c execute.Call, all store.Walker, args [][]byte) error {
+func (k handlers) keys(c execute.Call, all store.Walker, args [][]byte) error {
 	if err := k.checkPattern(args[1]); err != nil {
 		return err
 	}

@@ -13,8 +13,8 @@ import (
 	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
-	"cellserver/internal/test/redistest"
 	"cellserver/internal/test/racetest"
+	"cellserver/internal/test/redistest"
 	"cellserver/internal/test/resptest"
 )
 

@@ -26,7 +26,7 @@ type walk struct {
 	n         int
 }
 
-func (k Config) newWalk(c execute.Call, all store.Walker, q *scanQuery) *walk {
+func (k handlers) newWalk(c execute.Call, all store.Walker, q *scanQuery) *walk {
 	w := &walk{scanQuery: q, all: all, db: c.DB(), maxBytes: k.MaxReplyBytes, holdsKeys: c.HoldsKeys()}
 	w.w.Buf = make([]byte, headBytes)
 	return w

@@ -14,7 +14,7 @@ import (
 )
 
 // latencyDoctor tells in words what LATENCY has seen.
-func (k Config) latencyDoctor(c execute.Call, _ [][]byte) error {
+func (k handlers) latencyDoctor(c execute.Call, _ [][]byte) error {
 	all := k.Records.Latencies.All()
 	if k.Records.Slowness.Latency() <= 0 && len(all) == 0 {
 		c.Reply().Verbatim("Latency monitoring is off. Turn it on with CONFIG SET latency-monitor-threshold <milliseconds>, " +
@@ -73,7 +73,7 @@ func latencyAdvice(event string) []string {
 const graphRows = 4
 
 // latencyGraph is LATENCY GRAPH event: the samples as a row of bars, each with its age beneath.
-func (k Config) latencyGraph(c execute.Call, args [][]byte) error {
+func (k handlers) latencyGraph(c execute.Call, args [][]byte) error {
 	name := string(args[2])
 	v, ok := k.Records.Latencies.All()[name]
 	if !ok {

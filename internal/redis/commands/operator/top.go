@@ -15,7 +15,7 @@ import (
 const defaultTopKeys = 10
 
 // top is CL.TOP [REQUESTED|LIMITED] [COUNT n]. ASKED and DENIED are older words for the same.
-func (k Config) top(c execute.Call, _ store.Walker, args [][]byte) error {
+func (k handlers) top(c execute.Call, _ store.Walker, args [][]byte) error {
 	ranking, n := topkeys.Requested, int64(defaultTopKeys)
 	rest := args[1:]
 	if len(rest) > 0 {

@@ -16,7 +16,7 @@ import (
 const nsPerMs = 1_000_000
 
 // reserve is CL.RESERVE key max_burst count period amount ttl_ms.
-func (k Config) reserve(c execute.Call, args [][]byte) error {
+func (k handlers) reserve(c execute.Call, args [][]byte) error {
 	var n [4]int64 // max_burst, count, period, amount
 	limit, err := k.readFunnel(n[:], args[2:])
 	if err != nil {
