@@ -121,7 +121,7 @@ func (k *handlers) auth(c execute.Call, conn execute.Connection, args [][]byte) 
 	return nil
 }
 
-// refuseLogin replies that a login failed, after a pause that gets longer with each failure from the client's host.
+// refuseLogin replies after a pause that grows with each failure from the client's host.
 func (k *handlers) refuseLogin(conn execute.Connection) error {
 	client, nowNs := conn.Client(), k.Now()
 	if count := k.failedLogins.Due(nowNs); count > 0 {
@@ -152,7 +152,7 @@ func (k *handlers) hello(c execute.Call, conn execute.Connection, args [][]byte)
 			}
 			i += 2
 		case left >= 1 && glob.Fold(args[i]) == "setname":
-			if err := setName(conn, args[i+1]); err != nil { // whatever is wrong behind it, as in Redis
+			if err := setName(conn, args[i+1]); err != nil { // before later errors, as in Redis
 				return err
 			}
 			i++
@@ -186,10 +186,10 @@ func replyHello(w *resp.Writer, id int64) {
 	docs.ReplyModules(w)
 }
 
-// maxClientText bounds the names that a client gives itself, which are kept for as long as it is connected.
+// maxClientText bounds a client's texts, which are kept while it is connected.
 const maxClientText = 1 << 10
 
-// checkClientText refuses what would not be one word in CLIENT INFO.
+// checkClientText requires one word for CLIENT INFO.
 func checkClientText(what string, text []byte) error {
 	if len(text) > maxClientText {
 		return reply.Error("ERR " + what + " cannot be longer than 1024 bytes.")

@@ -113,7 +113,7 @@ func replyKeySpecs(w *resp.Writer, spec catalog.KeySpec) {
 	begin, find := max(spec.First, spec.Counted), "range"
 	numbers := []specNumber{{"lastkey", spec.Last}, {"keystep", spec.Step}, {"limit", 0}}
 	if spec.Last > 0 {
-		numbers[0].n = spec.Last - spec.First // a spec counts from the first key
+		numbers[0].n = spec.Last - spec.First // specs count from the first key
 	}
 	if spec.Counted > 0 {
 		find, numbers = "keynum", []specNumber{{"keynumidx", 0}, {"firstkey", 1}, {"keystep", 1 + spec.With}}
@@ -254,21 +254,15 @@ func (k handlers) commandList(c execute.Call, args [][]byte) error {
 		}
 	}
 	var names []string
-	for _, r := range k.Shown() {
-		for _, r := range append([]*catalog.Command{r}, r.ShownSubs()...) {
-			if accept(r) {
-				names = append(names, r.FullName())
-			}
+	k.Each(func(r *catalog.Command) {
+		if accept(r) {
+			names = append(names, r.FullName())
 		}
-	}
-	c.Reply().Array(len(names))
-	for _, name := range names {
-		c.Reply().BulkString(name)
-	}
+	})
+	c.Reply().Strings(names)
 	return nil
 }
 
-// help lists the subcommands of the command in args[0].
 func (k handlers) help(c execute.Call, args [][]byte) error {
 	command := k.Lookup(args[0])
 	ReplyHelp(c.Reply(), command.Name, command.ShownSubs())
@@ -289,7 +283,7 @@ func ReplyHelp(w *resp.Writer, name string, subs []*catalog.Command) {
 	}
 }
 
-// ReplyModules replies with the module whose command CL.THROTTLE is, as MODULE LIST does.
+// ReplyModules replies as MODULE LIST: the module of CL.THROTTLE.
 func ReplyModules(w *resp.Writer) {
 	w.Array(1)
 	w.Map(4)

@@ -34,7 +34,6 @@ func Handlers(c execute.Config) map[string]execute.Handler {
 	}
 }
 
-// monitor is MONITOR.
 func monitor(_ execute.Call, conn execute.Connection, _ [][]byte) error { return conn.Monitor() }
 
 // slowlogGet is SLOWLOG GET [count].
@@ -114,8 +113,7 @@ func (k handlers) latencyReset(c execute.Call, args [][]byte) error {
 	return nil
 }
 
-// latencyHistogram is LATENCY HISTOGRAM [command ...]: of each command that was called, how many calls took up to how
-// many microseconds.
+// latencyHistogram is LATENCY HISTOGRAM [command ...]. Commands never called are left out.
 func (k handlers) latencyHistogram(c execute.Call, args [][]byte) error {
 	if err := argument.CheckNames(args[2:]); err != nil {
 		return err

@@ -43,13 +43,12 @@ func (k handlers) limitDel(c execute.Call, conn execute.Connection, args [][]byt
 	})
 }
 
-// limitReload is CL.LIMIT RELOAD.
 func (k handlers) limitReload(c execute.Call, _ [][]byte) error {
 	return k.change(c, k.NamedLimits.Reload, func(c execute.Call) { c.Reply().OK() })
 }
 
-// change does what may wait for a disk, and replies behind it. A transaction, which is in the background already, and then has
-// no keys, waits for it.
+// change runs do, which may wait for a disk, in the background, and then replies. A transaction runs it in place: it is in
+// the background already, and holds no keys then.
 func (k handlers) change(c execute.Call, do func() error, done func(c execute.Call)) error {
 	var failure error
 	behind := func(c execute.Call) error {
@@ -71,18 +70,16 @@ func (k handlers) change(c execute.Call, do func() error, done func(c execute.Ca
 	}, 0, behind)
 }
 
-// maxReasonBytes leaves room for what is wrong in several lines of a file.
+// maxReasonBytes fits the errors of several lines of a file.
 const maxReasonBytes = 1024
 
-// limitGet is CL.LIMIT GET name.
 func (k handlers) limitGet(c execute.Call, args [][]byte) error {
 	w, limit := c.Reply(), k.NamedLimits.Lookup(args[2])
 	if limit == nil {
 		w.Null()
 		return nil
 	}
-	const fields = 7
-	w.Map(fields)
+	w.Map(7)
 	w.Pair("name", limit.Name)
 	w.BulkString("windows")
 	w.Array(len(limit.Windows))
@@ -106,7 +103,6 @@ func (k handlers) limitGet(c execute.Call, args [][]byte) error {
 	return nil
 }
 
-// limitList is CL.LIMIT LIST.
 func (k handlers) limitList(c execute.Call, _ [][]byte) error {
 	all := k.NamedLimits.All()
 	names := make([]string, len(all))

@@ -11,12 +11,12 @@ import (
 	"cellserver/internal/store"
 )
 
-// limitArgs is how many arguments of CL.MTHROTTLE are one limit: key, max_burst, count, period, quantity.
+// limitArgs counts the arguments of one limit: key, max_burst, count, period, quantity.
 const limitArgs = 5
 
 // throttleTogether is CL.MTHROTTLE n key max_burst count period quantity [key max_burst count period quantity ...].
 func (k handlers) throttleTogether(c execute.Call, args [][]byte) error {
-	n, err := argument.Int(args[1]) // as its row reads it, or the keys would not be those that were checked
+	n, err := argument.Int(args[1]) // in the grammar of its row, by which its keys were checked
 	switch {
 	case err != nil:
 		return err
