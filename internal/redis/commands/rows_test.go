@@ -35,9 +35,7 @@ func TestArityErrors(t *testing.T) {
 func TestScriptsOff(t *testing.T) {
 	s := commandstest.New(func(c *commands.Config) { c.Scripts = nil }).Session()
 	for _, in := range []string{"EVAL x 0", "EVALSHA x 0", "EVAL_RO x 0", "EVALSHA_RO x 0", "SCRIPT LOAD x", "SCRIPT EXISTS x", "SCRIPT FLUSH", "SCRIPT KILL", "SCRIPT HELP"} {
-		if got := commandstest.Say(t, s, in+"\r\n"); got != "-ERR scripts are off: start the server without --lua=off\r\n" {
-			t.Errorf("%s: got %q", in, got)
-		}
+		commandstest.Expect(t, s, in+"\r\n", "-ERR scripts are off: start the server without --lua=off\r\n")
 	}
 	if got := commandstest.Say(t, s, "COMMAND INFO eval script script|load subscribe nosuch\r\nCOMMAND DOCS eval script|load\r\nCOMMAND LIST FILTERBY PATTERN *script*\r\n"); got !=
 		"*5\r\n$-1\r\n$-1\r\n$-1\r\n$-1\r\n$-1\r\n*0\r\n*0\r\n" {

@@ -89,9 +89,7 @@ func TestACLLog(t *testing.T) {
 	if n := len(resptest.ParseAll(t, commandstest.Say(t, admin, "ACL LOG\r\n"))[0].Elements); n != 7 {
 		t.Errorf("%d entries by default", n)
 	}
-	if got := commandstest.Say(t, admin, "ACL LOG 0\r\nACL LOG RESET\r\nACL LOG\r\n"); got != "*0\r\n+OK\r\n*0\r\n" {
-		t.Errorf("got %q", got)
-	}
+	commandstest.Expect(t, admin, "ACL LOG 0\r\nACL LOG RESET\r\nACL LOG\r\n", "*0\r\n+OK\r\n*0\r\n")
 }
 
 // TestDryRunOfUsers asks for others, and leaves nothing in the log.
@@ -117,13 +115,9 @@ func TestDryRunOfUsers(t *testing.T) {
 		{"default config nosuch", "-ERR Command 'config' not found\r\n"},
 		{"app subscribe x", "-ERR Command 'subscribe' not found\r\n"},
 	} {
-		if got := commandstest.Say(t, s, "ACL DRYRUN "+tt.in+"\r\n"); got != tt.want {
-			t.Errorf("%s: got %q, want %q", tt.in, got, tt.want)
-		}
+		commandstest.Expect(t, s, "ACL DRYRUN "+tt.in+"\r\n", tt.want)
 	}
-	if got := commandstest.Say(t, s, "ACL LOG\r\n"); got != "*0\r\n" {
-		t.Errorf("logged %q", got)
-	}
+	commandstest.Expect(t, s, "ACL LOG\r\n", "*0\r\n")
 }
 
 // TestReload is what SIGHUP does: all of the file or nothing, and a line in the log of what has no effect here.
@@ -160,14 +154,10 @@ func TestGenPass(t *testing.T) {
 	for in, want := range map[string]string{
 		"x": "-ERR value is not an integer or out of range\r\n", "1 2": "-ERR unknown subcommand or wrong number of arguments for 'GENPASS'. Try ACL HELP.\r\n",
 	} {
-		if got := commandstest.Say(t, s, "ACL GENPASS "+in+"\r\n"); got != want {
-			t.Errorf("GENPASS %s: got %q", in, got)
-		}
+		commandstest.Expect(t, s, "ACL GENPASS "+in+"\r\n", want)
 	}
 	const bounds = "-ERR ACL GENPASS argument must be the number of bits for the output password, a positive number up to 4096\r\n"
 	for _, bits := range []string{"0", "-1", "4097", "9223372036854775807"} {
-		if got := commandstest.Say(t, s, "ACL GENPASS "+bits+"\r\n"); got != bounds {
-			t.Errorf("GENPASS %s: got %q, want %q", bits, got, bounds)
-		}
+		commandstest.Expect(t, s, "ACL GENPASS "+bits+"\r\n", bounds)
 	}
 }

@@ -260,6 +260,14 @@ func Say(t testing.TB, s *Client, in string) string {
 	return replies
 }
 
+// Expect feeds whole commands and checks their replies.
+func Expect(t testing.TB, s *Client, in, want string) {
+	t.Helper()
+	if got := Say(t, s, in); got != want {
+		t.Errorf("%.300q: got %q, want %q", in, got, want)
+	}
+}
+
 // Pong is the reply to PING.
 const Pong = "+PONG\r\n"
 

@@ -146,8 +146,6 @@ func TestScanArguments(t *testing.T) {
 		{[]string{"SCAN", "18446744073709551615"}, none},
 		{[]string{"SCAN", "18446744073709551616"}, "-ERR invalid cursor\r\n"},
 	} {
-		if got := commandstest.Say(t, s, resptest.Encode(tt.args...)); got != tt.want {
-			t.Errorf("%.40q: got %q, want %q", tt.args, got, tt.want)
-		}
+		commandstest.Expect(t, s, resptest.Encode(tt.args...), tt.want)
 	}
 }

@@ -55,17 +55,11 @@ const oneASecond = " 0 1 1 1 " // max_burst, count, period, quantity
 func TestBThrottle(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *commandstest.Harness) {
 		s, second, third := r.Session(), r.Session(), r.Session()
-		if got, want := commandstest.Say(t, s, "CL.BTHROTTLE k"+oneASecond+"5\r\n"), resptest.Ints(0, 1, 0, -1, 1); got != want {
-			t.Errorf("the first: got %q, want %q", got, want)
-		}
+		commandstest.Expect(t, s, "CL.BTHROTTLE k"+oneASecond+"5\r\n", resptest.Ints(0, 1, 0, -1, 1))
 		waits(t, second, "CL.BTHROTTLE k"+oneASecond+"1\r\n")
-		if got, want := commandstest.Say(t, s, "CL.BTHROTTLE k"+oneASecond+"1.5\r\n"), resptest.Ints(1, 1, 0, 2, 2); got != want {
-			t.Errorf("too late: got %q, want %q", got, want)
-		}
+		commandstest.Expect(t, s, "CL.BTHROTTLE k"+oneASecond+"1.5\r\n", resptest.Ints(1, 1, 0, 2, 2))
 		waits(t, third, "CL.BTHROTTLE k"+oneASecond+"0\r\n")
-		if got, want := commandstest.Say(t, s, "CL.THROTTLE k 0 1 1\r\n"), resptest.Ints(1, 1, 0, 3, 3); got != want {
-			t.Errorf("one that does not wait: got %q, want %q", got, want)
-		}
+		commandstest.Expect(t, s, "CL.THROTTLE k 0 1 1\r\n", resptest.Ints(1, 1, 0, 3, 3))
 		time.Sleep(999 * time.Millisecond)
 		stillWaits(t, second)
 		time.Sleep(time.Millisecond)
@@ -97,9 +91,8 @@ func TestBThrottleBehindIt(t *testing.T) {
 func TestBThrottleMuted(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *commandstest.Harness) {
 		const call = "CL.BTHROTTLE k" + oneASecond + "60\r\n"
-		if got := commandstest.Say(t, r.Session(), "CLIENT REPLY OFF\r\n"+call+call+call+"CLIENT REPLY ON\r\nCL.THROTTLE k 0 1 1 0\r\n"); got != "+OK\r\n"+resptest.Ints(0, 1, 0, -1, 1) {
-			t.Errorf("got %q", got)
-		}
+		commandstest.Expect(t, r.Session(), "CLIENT REPLY OFF\r\n"+call+call+call+"CLIENT REPLY ON\r\nCL.THROTTLE k 0 1 1 0\r\n",
+			"+OK\r\n"+resptest.Ints(0, 1, 0, -1, 1))
 	})
 }
 
@@ -115,9 +108,7 @@ func TestBThrottleLeaving(t *testing.T) {
 			s.Close()
 		},
 		"unblocked": func(t *testing.T, r *commandstest.Harness, _ *commandstest.Client) {
-			if got := commandstest.Say(t, r.Session(), "CLIENT UNBLOCK 2\r\nCLIENT UNBLOCK 2\r\n"); got != ":1\r\n:0\r\n" {
-				t.Errorf("got %q", got)
-			}
+			commandstest.Expect(t, r.Session(), "CLIENT UNBLOCK 2\r\nCLIENT UNBLOCK 2\r\n", ":1\r\n:0\r\n")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -127,9 +118,7 @@ func TestBThrottleLeaving(t *testing.T) {
 				waits(t, leaving, "CL.BTHROTTLE k 0 1 60 1 0\r\n")
 				waits(t, behind, "CL.BTHROTTLE k 0 1 60 1 0\r\n")
 				leave(t, r, leaving)
-				if got, want := commandstest.Say(t, first, "CL.THROTTLE k 0 1 60 0\r\n"), resptest.Ints(1, 1, 0, 60, 120); got != want {
-					t.Errorf("got %q, want %q", got, want)
-				}
+				commandstest.Expect(t, first, "CL.THROTTLE k 0 1 60 0\r\n", resptest.Ints(1, 1, 0, 60, 120))
 				time.Sleep(time.Minute)
 				isAnswered(t, behind, resptest.Ints(0, 1, 0, -1, 60))
 				if name != "closed" && name != "both" {
@@ -159,13 +148,9 @@ func TestBThrottleUnblocked(t *testing.T) {
 				other, s := r.Session(), r.Session()
 				commandstest.Say(t, other, "CL.BTHROTTLE k 0 1 60 1 0\r\n")
 				waits(t, s, "CL.BTHROTTLE k 0 1 60 1 0\r\n")
-				if got := commandstest.Say(t, other, tt.call); got != tt.reply {
-					t.Errorf("got %q, want %q", got, tt.reply)
-				}
+				commandstest.Expect(t, other, tt.call, tt.reply)
 				isAnswered(t, s, tt.told)
-				if got := commandstest.Say(t, other, "CL.THROTTLE k 0 1 60\r\n"); got != limited {
-					t.Errorf("afterwards %q", got)
-				}
+				commandstest.Expect(t, other, "CL.THROTTLE k 0 1 60\r\n", limited)
 			})
 		})
 	}
@@ -251,14 +236,11 @@ func TestBThrottleArguments(t *testing.T) {
 		"k 0 1 1 1 inf": tooLarge, "k 0 1 1 1 -inf": tooLarge, "k 0 1 1 1 1e300": tooLarge, "k 0 1 1 1 1e16": tooLarge, "k 0 1 1 1 1e999": tooLarge,
 		"k x 1 1 1 0": "-Cell error: Store error: Couldn't parse as integer: x\r\n", "k 0 0 1 1 0": "-Cell error: Store error: Zero rates are not supported\r\n",
 	} {
-		if got := commandstest.Say(t, s, "CL.BTHROTTLE "+args+"\r\n"); got != want {
-			t.Errorf("%s: got %q, want %q", args, got, want)
-		}
+		commandstest.Expect(t, s, "CL.BTHROTTLE "+args+"\r\n", want)
 	}
 	for _, timeout := range []string{"0", "-0", "0.001", "1e-300", "+5", ".5", "1e15", "9223372036854775"} {
-		if got := commandstest.Say(t, s, "CL.BTHROTTLE "+timeout+" 0 1 1 1 "+timeout+"\r\n"); got != resptest.Ints(0, 1, 0, -1, 1) {
-			t.Errorf("%s: got %q", timeout, got)
-		}
+		commandstest.Expect(t, s, "CL.BTHROTTLE "+timeout+" 0 1 1 1 "+timeout+"\r\n",
+			resptest.Ints(0, 1, 0, -1, 1))
 	}
 	if got := commandstest.Say(t, s, "CL.THROTTLE s 0 1 1\r\nCL.SLIDINGWINDOW w 1 1\r\nCL.BTHROTTLE w 0 1 1 1 0\r\n"); !strings.HasSuffix(got, "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n") {
 		t.Errorf("another kind: %q", got)
@@ -279,9 +261,7 @@ func TestBThrottleIsSeen(t *testing.T) {
 		if got := commandstest.Say(t, other, "INFO clients\r\nCLIENT LIST\r\n"); !strings.Contains(got, "blocked_clients:0\r\n") || strings.Contains(got, "flags=b ") {
 			t.Errorf("got %q", got)
 		}
-		if got := commandstest.Say(t, other, "SLOWLOG LEN\r\nLATENCY LATEST\r\n"); got != ":0\r\n*0\r\n" {
-			t.Errorf("it was slow: %q", got)
-		}
+		commandstest.Expect(t, other, "SLOWLOG LEN\r\nLATENCY LATEST\r\n", ":0\r\n*0\r\n")
 		if got := commandstest.Say(t, other, "INFO commandstats\r\n"); !strings.Contains(got, "cmdstat_cl.bthrottle:calls=2,usec=0,usec_per_call=0.00,rejected_calls=0,failed_calls=0\r\n") {
 			t.Errorf("got %q", got)
 		}
@@ -297,9 +277,7 @@ func TestBThrottleAtTheEnd(t *testing.T) {
 		r.Engine.EndBackground()
 		isAnswered(t, s, "-ERR the command was ended before it was done: the server is shutting down, or its client has gone\r\n")
 		limited := resptest.Ints(1, 1, 0, 1, 1)
-		if got := commandstest.Say(t, other, "CL.BTHROTTLE k"+oneASecond+"0\r\n"); got != limited {
-			t.Errorf("got %q, want %q", got, limited)
-		}
+		commandstest.Expect(t, other, "CL.BTHROTTLE k"+oneASecond+"0\r\n", limited)
 	})
 }
 

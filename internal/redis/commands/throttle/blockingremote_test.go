@@ -39,13 +39,9 @@ func waitsRemotely(t *testing.T, s *commandstest.Client, in string) {
 func TestBThrottleOverRemote(t *testing.T) {
 	inRemoteBubble(t, func(t *testing.T, r *commandstest.Harness, _ *storetest.RemoteStore) {
 		s, second, third := r.Session(), r.Session(), r.Session()
-		if got, want := commandstest.Say(t, s, "CL.BTHROTTLE k"+oneASecond+"5\r\n"), resptest.Ints(0, 1, 0, -1, 1); got != want {
-			t.Errorf("the first: got %q, want %q", got, want)
-		}
+		commandstest.Expect(t, s, "CL.BTHROTTLE k"+oneASecond+"5\r\n", resptest.Ints(0, 1, 0, -1, 1))
 		waitsRemotely(t, second, "CL.BTHROTTLE k"+oneASecond+"1\r\n")
-		if got, want := commandstest.Say(t, s, "CL.BTHROTTLE k"+oneASecond+"1.5\r\n"), resptest.Ints(1, 1, 0, 2, 2); got != want {
-			t.Errorf("too late: got %q, want %q", got, want)
-		}
+		commandstest.Expect(t, s, "CL.BTHROTTLE k"+oneASecond+"1.5\r\n", resptest.Ints(1, 1, 0, 2, 2))
 		waitsRemotely(t, third, "CL.BTHROTTLE k"+oneASecond+"0\r\n")
 		if got := commandstest.Say(t, s, "INFO clients\r\n"); !strings.Contains(got, "blocked_clients:2\r\n") {
 			t.Errorf("got %q", got)
@@ -109,9 +105,8 @@ func TestBThrottleLeavingRemotely(t *testing.T) {
 						leaving.Close()
 					}
 					synctest.Wait()
-					if got, want := commandstest.Say(t, first, "CL.THROTTLE k 0 1 60 0\r\n"), resptest.Ints(0, 1, 0, -1, 60); got != want {
-						t.Errorf("got %q, want %q", got, want)
-					}
+					commandstest.Expect(t, first, "CL.THROTTLE k 0 1 60 0\r\n",
+						resptest.Ints(0, 1, 0, -1, 60))
 					if n := r.Engine.Clients.Blocked(); n != 0 {
 						t.Errorf("%d are blocked", n)
 					}
@@ -127,9 +122,7 @@ func TestBThrottleFailsRemotely(t *testing.T) {
 		failure := store.Failure{Line: storetest.LineDown}
 		s, leaving := r.Session(), r.Session()
 		on.Fail(failure)
-		if got := commandstest.Say(t, s, "CL.BTHROTTLE k 0 1 60 1 0\r\n"); got != "-"+storetest.LineDown+"\r\n" {
-			t.Errorf("got %q", got)
-		}
+		commandstest.Expect(t, s, "CL.BTHROTTLE k 0 1 60 1 0\r\n", "-"+storetest.LineDown+"\r\n")
 		on.Fail(nil)
 		commandstest.Say(t, s, "CL.BTHROTTLE k 0 1 60 1 0\r\n")
 		waitsRemotely(t, leaving, "CL.BTHROTTLE k 0 1 60 1 0\r\n")
@@ -137,9 +130,7 @@ func TestBThrottleFailsRemotely(t *testing.T) {
 		leaving.Close()
 		synctest.Wait()
 		on.Fail(nil)
-		if got, want := commandstest.Say(t, s, "CL.THROTTLE k 0 1 60 0\r\n"), resptest.Ints(1, 1, 0, 60, 120); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
+		commandstest.Expect(t, s, "CL.THROTTLE k 0 1 60 0\r\n", resptest.Ints(1, 1, 0, 60, 120))
 		time.Sleep(2 * time.Minute)
 	})
 }

@@ -112,7 +112,6 @@ func TestManyHolders(t *testing.T) {
 	if len(seen) != 4096 {
 		t.Errorf("%d tokens", len(seen))
 	}
-	if got := commandstest.Say(t, s, call+"CL.CONCURRENCY LEN k\r\n"); got != "*6\r\n:1\r\n:4096\r\n:0\r\n:60\r\n:60\r\n$-1\r\n:4096\r\n" {
-		t.Errorf("got %q", got)
-	}
+	commandstest.Expect(t, s, call+"CL.CONCURRENCY LEN k\r\n",
+		"*6\r\n:1\r\n:4096\r\n:0\r\n:60\r\n:60\r\n$-1\r\n:4096\r\n")
 }

@@ -267,18 +267,15 @@ func TestReserveEnds(t *testing.T) {
 	}
 	id := reserve("5", "60000")
 	r.Clock.Advance(10 * commandstest.Sec) // the funnel is empty, the reservation open
-	if got := commandstest.Say(t, s, "EXISTS k\r\nCL.THROTTLE k 9 1 1 0\r\nTYPE k\r\n"); got != ":1\r\n"+resptest.Ints(0, 10, 10, -1, 0)+"+string\r\n" {
-		t.Errorf("open: got %q", got)
-	}
+	commandstest.Expect(t, s, "EXISTS k\r\nCL.THROTTLE k 9 1 1 0\r\nTYPE k\r\n",
+		":1\r\n"+resptest.Ints(0, 10, 10, -1, 0)+"+string\r\n")
 	commit := func(id, actual string) string {
 		return commandstest.Say(t, s, resptest.Encode("CL.COMMIT", "k", id, actual))
 	}
 	if got := commit(id, "8"); got != ":1\r\n" {
 		t.Errorf("got %q", got)
 	}
-	if got := commandstest.Say(t, s, "CL.THROTTLE k 9 1 1 0\r\n"); got != resptest.Ints(0, 10, 7, -1, 3) {
-		t.Errorf("three more were used: got %q", got)
-	}
+	commandstest.Expect(t, s, "CL.THROTTLE k 9 1 1 0\r\n", resptest.Ints(0, 10, 7, -1, 3))
 	if got := commit(id, "8") + commit("7", "8") + commandstest.Say(t, s, "CL.THROTTLE k 9 1 1 0\r\n"); got != ":0\r\n:0\r\n"+resptest.Ints(0, 10, 7, -1, 3) {
 		t.Errorf("twice: got %q", got)
 	}
@@ -292,9 +289,7 @@ func TestReserveEnds(t *testing.T) {
 		t.Errorf("expired: got %q", got)
 	}
 	r.Clock.Advance(2 * commandstest.Sec)
-	if got := commandstest.Say(t, s, "EXISTS k\r\n"); got != ":0\r\n" {
-		t.Errorf("empty: got %q", got)
-	}
+	commandstest.Expect(t, s, "EXISTS k\r\n", ":0\r\n")
 }
 
 // TestManyReservations: no more than 4,096 of a key are open, and one that ends makes room.
@@ -311,9 +306,8 @@ func TestManyReservations(t *testing.T) {
 		t.Fatalf("%d ids", len(seen))
 	}
 	const refused = "-ERR the key has 4096 open reservations or holders, which is the most; commit or release some, or spread them over several keys\r\n"
-	if got := commandstest.Say(t, s, call+"CL.THROTTLE k 9999 1 1 0\r\n"); got != refused+resptest.Ints(0, 10000, 10000-4096, -1, 4096) {
-		t.Errorf("got %q", got)
-	}
+	commandstest.Expect(t, s, call+"CL.THROTTLE k 9999 1 1 0\r\n",
+		refused+resptest.Ints(0, 10000, 10000-4096, -1, 4096))
 	if got := commandstest.Say(t, s, resptest.Encode("CL.COMMIT", "k", all[77].Elements[5].Text, "1")+call); !strings.HasPrefix(got, ":1\r\n*6\r\n:0\r\n") {
 		t.Errorf("got %q", got)
 	}
