@@ -1,6 +1,5 @@
 package catalog
 
-// adminRows are what operators use.
 func adminRows() []*Command {
 	admin := []string{"admin", "dangerous"}
 	replica := []Arg{text("host"), integer("port")}

@@ -1,6 +1,5 @@
 package catalog
 
-// blockingRows are the commands whose clients wait.
 func blockingRows() []*Command {
 	return []*Command{{
 		Name: "cl.bthrottle", Arity: 7, Flags: FlagWrite | FlagDenyOOM | FlagFast | FlagModule | FlagBlocking, QuantityAt: 5,

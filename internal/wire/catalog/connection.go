@@ -44,7 +44,7 @@ func clientRows() []*Command {
 	return inCategory("connection", append(clientSelfRows(), clientOthersRows()...)...)
 }
 
-// clientSelfRows are about the connection itself.
+// clientSelfRows are about the own connection.
 func clientSelfRows() []*Command {
 	return []*Command{
 		{Name: "caching", Arity: 3, Flags: asIs,
@@ -85,7 +85,7 @@ func clientSelfRows() []*Command {
 	}
 }
 
-// clientOthersRows are about other connections, too.
+// clientOthersRows need admin rights.
 func clientOthersRows() []*Command {
 	return []*Command{
 		{

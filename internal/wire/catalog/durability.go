@@ -1,6 +1,5 @@
 package catalog
 
-// durabilityRows are about what is kept on a disk.
 func durabilityRows() []*Command {
 	const (
 		byOperator = FlagAdmin | FlagNoScript

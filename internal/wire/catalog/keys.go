@@ -8,7 +8,7 @@ func manyKeys(flags ...string) KeySpec {
 	return KeySpec{First: 1, Last: -1, Step: 1, Flags: flags}
 }
 
-// keyRow completes a command of the group generic that is about keys.
+// keyRow completes the row of a command on keys.
 func keyRow(c Command, keys KeySpec) *Command {
 	c.Keys = keys
 	if c.Categories == nil {
@@ -61,7 +61,6 @@ func keyRows() []*Command {
 	}
 }
 
-// stateRows read and write a key's state as Redis keeps redis-cell's.
 func stateRows() []*Command {
 	const differs = "The value is a funnel's TAT, as redis-cell stores it: decimal, in Unix nanoseconds, after now and at most 2^62 ns ahead of it. " +
 		"Another one is refused. "
@@ -156,15 +155,14 @@ func expiryRows() []*Command {
 	}
 }
 
-// dumpSteps is what DUMP takes for the longest state, of 160 KiB, beyond what a key takes: most of it for the checksum.
+// dumpSteps bounds DUMP of the longest state, of 160 KiB: most of it is the checksum.
 const dumpSteps = 500_000
 
-// countSteps is what DBSIZE takes for each slot of the store: 5 to 10 ns were measured, up to 4 million keys. What collects
-// names takes 26 to 33 ns and the reply, and FLUSHDB 12 ns for a slot that stays, up to 50 for one that it empties, and 70 to
-// 170 ns for a KiB of their names.
+// countSteps is DBSIZE's time for each slot: 5 to 10 ns were measured, up to 4 million keys. Collecting names takes 26 to 33
+// ns and the reply. FLUSHDB takes 12 ns for a slot that stays, up to 50 for one it empties, and 70 to 170 ns for a KiB of
+// names.
 const countSteps = 10
 
-// keyspaceRows are about all keys.
 func keyspaceRows() []*Command {
 	keyspace, dangerous := []string{"keyspace"}, []string{"keyspace", "dangerous"}
 	const perEntry = "O(N) in the number of entries"

@@ -2,8 +2,8 @@ package catalog
 
 import "strings"
 
-// The commands that requests are decided by: CL.THROTTLE, and those that reply as it does. They check the number of their
-// arguments themselves, as redis-cell does, and say how they are used.
+// CL.THROTTLE and the commands that reply as it does check their number of arguments themselves and reply with their
+// usage, as in redis-cell.
 
 const batchedFlags = FlagWrite | FlagFast | FlagModule
 
@@ -13,7 +13,7 @@ const (
 	notInCell      = "Not in redis-cell. "
 )
 
-// batchedRow completes the row of a command that is decided in batches, and whose key is the argument at.
+// batchedRow completes the row of a command decided in batches, with its key at an index.
 func batchedRow(c Command, at int, args ...Arg) *Command {
 	c.Batches = true
 	c.Flags |= batchedFlags
@@ -36,7 +36,6 @@ func withQuantity(names ...string) []Arg {
 	return append(integers(names...), optional(integer("quantity")))
 }
 
-// funnelRows request units of a funnel, give them back, or look at it.
 func funnelRows() []*Command {
 	throttle := Command{
 		Name: "cl.throttle", Flags: FlagDenyOOM, QuantityAt: 5, Since: "0.1.0",
@@ -74,10 +73,9 @@ func funnelRows() []*Command {
 	}
 }
 
-// slidingSteps is what a call takes that looks at 4,096 records: 6,000 ns were measured, and more where they are copied.
+// slidingSteps bounds a call on 4,096 records: 6,000 ns were measured, and more where they are copied.
 const slidingSteps = 10_000
 
-// windowRows request units of a window.
 func windowRows() []*Command {
 	shape := withQuantity("max_count", "period")
 	counted := optional(token("COUNTDENIED"))
@@ -98,7 +96,6 @@ func windowRows() []*Command {
 	}
 }
 
-// bucketRows are about buckets that callers fill.
 func bucketRows() []*Command {
 	return []*Command{{
 		Name: "cl.bucket", Arity: -2, Flags: FlagModule, Subs: bucketSubRows(),
@@ -134,7 +131,6 @@ func bucketSubRows() []*Command {
 	}
 }
 
-// resetRows forget what is known of keys.
 func resetRows() []*Command {
 	return []*Command{
 		keyRow(Command{

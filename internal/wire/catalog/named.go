@@ -1,6 +1,5 @@
 package catalog
 
-// namedRows are about limits that the server knows by name.
 func namedRows() []*Command {
 	return []*Command{
 		{

@@ -1,6 +1,5 @@
 package catalog
 
-// operatorRows are what shows operators the server at work.
 func operatorRows() []*Command {
 	return []*Command{
 		{

@@ -1,13 +1,13 @@
 package catalog
 
-// Remote is how a command differs over a store on other machines, those of --store.
+// Remote describes how a command differs over a store on other machines (--store).
 type Remote struct {
-	Name    string // its full name
-	Refusal string // why there is none; "" where there is
+	Name    string // the full name
+	Refusal string // the reason why it is not available; "" if it is
 	Differs string
 }
 
-// RemoteRows are the commands that differ over a store on other machines. All others are as over the store in memory.
+// RemoteRows returns the commands that differ from those over the store in memory.
 func RemoteRows() []Remote {
 	const (
 		ofLimits = "over a remote store (--store) named limits come from --limits-file only, so that all servers have the same: change it there and CL.LIMIT RELOAD"
@@ -42,7 +42,7 @@ func RemoteRows() []Remote {
 	}
 }
 
-// OverRemote returns the catalog with those commands refused that a store on other machines does not have.
+// OverRemote returns the catalog for a store on other machines.
 func (t *Catalog) OverRemote() *Catalog {
 	for _, r := range RemoteRows() {
 		if r.Refusal != "" {

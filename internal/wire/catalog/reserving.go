@@ -3,11 +3,11 @@ package catalog
 const (
 	perReservation = "O(N) in the number of the key's open reservations, of which there are at most 4,096"
 	perHolder      = "O(N) in the number of the key's holders, of which there are at most 4,096"
-	// openSteps is what a call takes of which the key has 4,096 open reservations or holders: they are copied and looked through.
+	// openSteps bounds a call on a key with 4,096 open reservations or holders, which are copied and searched.
 	openSteps = 30_000
 )
 
-// openRow completes the row of a command about what is open at a key, the argument at.
+// openRow completes the row of a command on reservations or holders, with its key at an index.
 func openRow(c Command, at int, complexity string, args ...Arg) *Command {
 	c.Flags |= FlagModule
 	c.Keys = oneKey(at, "RW", "access", "update")
@@ -17,7 +17,6 @@ func openRow(c Command, at int, complexity string, args ...Arg) *Command {
 	return &c
 }
 
-// reservingRows reserve units, or places, and give them back; and request units of several keys.
 func reservingRows() []*Command {
 	limit := keyAnd(integers("max_burst", "count_per_period", "period", "quantity")...)
 	return []*Command{
@@ -42,7 +41,7 @@ func reservingRows() []*Command {
 			Name: "cl.mthrottle", Arity: -7, Flags: FlagWrite | FlagDenyOOM | FlagModule | FlagMovableKeys,
 			Keys:       KeySpec{Counted: 1, With: len(limit) - 1, Flags: []string{"RW", "access", "update"}},
 			Complexity: "O(N) in the number of limits",
-			Cost:       Cost{Call: 5000}, // for what a transaction notes of all its keys, so that this can be undone
+			Cost:       Cost{Call: 5000}, // for the undo log of a transaction on all keys
 			Summary: "Requests units of several keys' funnels, of all or of none: returns limited (0 or 1) for the whole, and the five integers " +
 				"of CL.THROTTLE for each",
 			Differs: notInCell + "n is how many limits follow, at most 128. If one of them is limited, nothing is debited: those that are " +

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// The commands by group. Arity, categories and key positions are Redis 7's, and of the flags those that mean something
-// here.
+// Arity, categories, key positions, and the flags that apply here are those of Redis 7.
 
 // Rows returns the commands of this server, each in a new copy.
 func Rows() []*Command {
@@ -77,16 +76,15 @@ func option(token string, a Arg) Arg { a.Token = token; return a }
 // keyAnd returns a key and what follows it.
 func keyAnd(more ...Arg) []Arg { return append([]Arg{{Name: "key", Type: "key"}}, more...) }
 
-// The flags that many have.
+// Common combinations of flags:
 const (
 	anyTime     = FlagLoading | FlagStale | FlagFast
-	asIs        = FlagLoading | FlagStale | FlagNoScript // about the connection or the server, not for scripts
+	asIs        = FlagLoading | FlagStale | FlagNoScript // on the connection or the server, not for scripts
 	byAdmin     = FlagAdmin | asIs
 	transacting = anyTime | FlagNoScript
 )
 
-// maxListed is how many things a call may list that are no keys.
-const maxListed = 10_000
+const maxListed = 10_000 // most arguments in a list other than of keys
 
 func helpRow() *Command {
 	return &Command{
@@ -126,7 +124,7 @@ func transactionRows() []*Command {
 	}...)
 }
 
-// MaxWatched is how many keys a client may watch.
+// MaxWatched is the most keys that a client may watch.
 const MaxWatched = 10_000
 
 func scriptingRows() []*Command {

@@ -1,6 +1,6 @@
 package catalog
 
-// describeSteps is what describing all commands takes: 200 us.
+// describeSteps bounds a description of all commands: 200 us were measured.
 const describeSteps = 300_000
 
 func serverRows() []*Command {
