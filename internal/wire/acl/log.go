@@ -53,14 +53,6 @@ func NewLog(maxEntries int) *Log {
 	return &Log{maxEntries: maxEntries}
 }
 
-// SetMaxEntries changes the maximum and drops the oldest entries beyond it.
-func (l *Log) SetMaxEntries(n int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.maxEntries = n
-	l.trimLocked()
-}
-
 // Add records a denial, in the entry of a recent equal one if there is any.
 func (l *Log) Add(nowNs int64, d Denial) {
 	d.Object, d.Username = cut(d.Object), cut(d.Username)
@@ -75,7 +67,9 @@ func (l *Log) Add(nowNs int64, d Denial) {
 	}
 	l.entries.PushFront(&LogEntry{Denial: d, ID: l.nextID, Count: 1, CreatedNs: nowNs, UpdatedNs: nowNs})
 	l.nextID++
-	l.trimLocked()
+	if l.entries.Len() > l.maxEntries {
+		l.entries.Remove(l.entries.Back())
+	}
 }
 
 func (l *Log) findEqualLocked(nowNs int64, d Denial) *list.Element {
@@ -92,12 +86,6 @@ func (l *Log) findEqualLocked(nowNs int64, d Denial) *list.Element {
 		e = e.Next()
 	}
 	return nil
-}
-
-func (l *Log) trimLocked() {
-	for l.entries.Len() > max(l.maxEntries, 0) {
-		l.entries.Remove(l.entries.Back())
-	}
 }
 
 // Entries returns up to n entries, latest first.

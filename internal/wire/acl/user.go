@@ -50,29 +50,6 @@ func (u *User) Line() string { return "user " + u.name + " " + u.Describe().line
 // Unrestricted reports whether the user is enabled and may run every command on every key, so that Check is unnecessary.
 func (u *User) Unrestricted() bool { return u.rules.Load().unrestricted }
 
-// MayRun reports whether the user may run the command on any keys. firstArg follows the command's name; nil if absent.
-func (u *User) MayRun(command int, firstArg []byte) bool {
-	set := u.rules.Load()
-	for i := range set.selectors {
-		if set.selectors[i].mayRun(command, firstArg) {
-			return true
-		}
-	}
-	return false
-}
-
-// MayAccess reports whether the user may access the key with any command. An empty access, as of EXISTS, requires only a
-// pattern that matches.
-func (u *User) MayAccess(key []byte, access Access) bool {
-	set := u.rules.Load()
-	for i := range set.selectors {
-		if set.selectors[i].mayAccess(key, access) {
-			return true
-		}
-	}
-	return false
-}
-
 // Check decides on a command, by its index in NewUsers, with keys: one selector must allow the whole call. If DeniedKey,
 // denied is, as in Redis, the index of the first denied key for the selector that got furthest.
 func (u *User) Check(command int, firstArg []byte, keys []Key) (reason Reason, denied int) {

@@ -98,14 +98,14 @@ func TestReload(t *testing.T) {
 	if users.Lookup("same") != same || users.Lookup("other") != other || users.Default() != def {
 		t.Error("a user that stays is another now")
 	}
-	if other.MayAccess([]byte("a"), Read) || !other.MayAccess([]byte("b"), Read) || def.MayRun(command(t, "get"), nil) {
+	if mayRead(other, "a") || !mayRead(other, "b") || mayRun(def, command(t, "get"), nil) {
 		t.Error("the old rules hold")
 	}
-	if users.Lookup("gone") != nil || gone.Unrestricted() || gone.Enabled() || gone.MayRun(command(t, "get"), nil) ||
-		gone.MayAccess([]byte("a"), Read) {
+	if users.Lookup("gone") != nil || gone.Unrestricted() || gone.Enabled() || mayRun(gone, command(t, "get"), nil) ||
+		mayRead(gone, "a") {
 		t.Error("a user that is gone may still do something")
 	}
-	if !gone.MayRun(command(t, "auth"), nil) {
+	if !mayRun(gone, command(t, "auth"), nil) {
 		t.Error("a client of a user that is gone cannot become another")
 	}
 	var names []string

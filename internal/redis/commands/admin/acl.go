@@ -124,8 +124,7 @@ func (k *Server) aclDryRun(c execute.Call, args [][]byte) error {
 	}
 	reason, object, refund := command.Check(user, call)
 	if reason == acl.Allowed {
-		c.Reply().OK()
-		return nil
+		return replyOK(c)
 	}
 	text := "This user has no permissions to " + dryRunText(reason, object)
 	if refund {
@@ -158,8 +157,7 @@ func (k *Server) aclLoad(c execute.Call, conn execute.Connection, _ [][]byte) er
 			return reply.Error("ERR " + err.Error())
 		}
 		conn.Kill(changed)
-		c.Reply().OK()
-		return nil
+		return replyOK(c)
 	})
 }
 
@@ -233,8 +231,7 @@ func (k *Server) aclLog(c execute.Call, args [][]byte) error {
 		return reply.UnknownOrArity(args)
 	case len(args) == 3 && glob.Fold(args[2]) == "reset":
 		k.ACLLog.Reset()
-		c.Reply().OK()
-		return nil
+		return replyOK(c)
 	case len(args) == 3:
 		n, err := argument.Int(args[2])
 		if err != nil {

@@ -91,8 +91,7 @@ func (k *Server) configSet(c execute.Call, conn execute.Connection, args [][]byt
 	}
 	k.Log.Info("settings changed by CONFIG SET", "client", conn.Client().Addr(),
 		"settings", strings.Join(names, " ")) // not the values: one is a password
-	c.Reply().OK()
-	return nil
+	return replyOK(c)
 }
 
 // settings looks all names up before any value is checked.
@@ -131,8 +130,7 @@ const maxReasonBytes = 256
 func (k *Server) configResetStat(c execute.Call, _ [][]byte) error {
 	k.Records.ResetStat()
 	k.Logins.Reset()
-	c.Reply().OK()
-	return nil
+	return replyOK(c)
 }
 
 // configRewrite always fails, as in a Redis that cannot write its file or has none.

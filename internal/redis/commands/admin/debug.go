@@ -56,10 +56,7 @@ func debugSleep(c execute.Call, args [][]byte) error {
 	if err != nil || !(sec >= 0 && sec <= maxSec) {
 		return reply.Error("ERR DEBUG SLEEP takes 0 to " + strconv.Itoa(maxSec) + " seconds")
 	}
-	return c.After(time.Duration(sec*float64(time.Second)), func(c execute.Call) error {
-		c.Reply().OK()
-		return nil
-	})
+	return c.After(time.Duration(sec*float64(time.Second)), replyOK)
 }
 
 func debugProtocol(c execute.Call, args [][]byte) error {

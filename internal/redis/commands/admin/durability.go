@@ -33,8 +33,7 @@ func (k *Server) save(c execute.Call, _ [][]byte) error {
 		if failure != nil {
 			return saveFailed(failure)
 		}
-		c.Reply().OK()
-		return nil
+		return replyOK(c)
 	})
 }
 

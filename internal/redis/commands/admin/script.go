@@ -24,14 +24,12 @@ func (k *Server) scriptFlush(c execute.Call, args [][]byte) error {
 		return reply.Error("ERR SCRIPT FLUSH only support SYNC|ASYNC option")
 	}
 	k.Scripts.Flush()
-	c.Reply().OK()
-	return nil
+	return replyOK(c)
 }
 
 func (k *Server) scriptKill(c execute.Call, _ [][]byte) error {
 	if err := k.Scripts.Kill(); err != nil {
 		return err
 	}
-	c.Reply().OK()
-	return nil
+	return replyOK(c)
 }

@@ -27,8 +27,7 @@ func role(c execute.Call, _ [][]byte) error {
 // replicaOf accepts NO ONE only.
 func replicaOf(c execute.Call, args [][]byte) error {
 	if glob.Fold(args[1]) == "no" && glob.Fold(args[2]) == "one" {
-		c.Reply().OK()
-		return nil
+		return replyOK(c)
 	}
 	return reply.Error("ERR cellserver has no replication; run it over Redis or Valkey Cluster to share limits between machines")
 }
@@ -68,10 +67,7 @@ func (k *Server) shutDown(conn execute.Connection) {
 }
 
 func (k *Server) memoryPurge(c execute.Call, _ [][]byte) error {
-	return c.Background(func(context.Context, int64) { k.ReleaseMemory() }, func(c execute.Call) error {
-		c.Reply().OK()
-		return nil
-	})
+	return c.Background(func(context.Context, int64) { k.ReleaseMemory() }, replyOK)
 }
 
 // waitCommand is WAIT numreplicas timeout, without replicas.

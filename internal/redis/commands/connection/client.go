@@ -32,8 +32,7 @@ func clientSetName(c execute.Call, conn execute.Connection, args [][]byte) error
 	if err := setName(conn, args[2]); err != nil {
 		return err
 	}
-	c.Reply().OK()
-	return nil
+	return replyOK(c)
 }
 
 func setName(conn execute.Connection, name []byte) error {
@@ -59,8 +58,7 @@ func clientSetInfo(c execute.Call, conn execute.Connection, args [][]byte) error
 			i.LibVersion = string(args[3])
 		}
 	})
-	c.Reply().OK()
-	return nil
+	return replyOK(c)
 }
 
 func clientInfo(c execute.Call, conn execute.Connection, _ [][]byte) error {
@@ -125,8 +123,7 @@ func (k *handlers) clientKill(c execute.Call, conn execute.Connection, args [][]
 			return reply.Error("ERR No such client")
 		}
 		conn.Kill(victims)
-		c.Reply().OK()
-		return nil
+		return replyOK(c)
 	}
 	accepts, err := k.killFilter(conn.Client(), args[2:])
 	if err != nil {
@@ -206,8 +203,7 @@ func setFlag(c execute.Call, conn execute.Connection, arg []byte, set func(i *cl
 		return err
 	}
 	conn.Client().Change(func(i *clients.Info) { set(i, on) })
-	c.Reply().OK()
-	return nil
+	return replyOK(c)
 }
 
 // clientUnblock is CLIENT UNBLOCK id [TIMEOUT|ERROR].

@@ -82,8 +82,7 @@ func echo(c execute.Call, args [][]byte) error {
 
 func quit(c execute.Call, conn execute.Connection, _ [][]byte) error {
 	conn.Close()
-	c.Reply().OK()
-	return nil
+	return replyOK(c)
 }
 
 func reset(c execute.Call, conn execute.Connection, _ [][]byte) error {
@@ -98,8 +97,7 @@ func (k *handlers) selectDB(c execute.Call, conn execute.Connection, args [][]by
 		return err
 	}
 	conn.Select(db)
-	c.Reply().OK()
-	return nil
+	return replyOK(c)
 }
 
 func (k *handlers) auth(c execute.Call, conn execute.Connection, args [][]byte) error {
@@ -117,8 +115,7 @@ func (k *handlers) auth(c execute.Call, conn execute.Connection, args [][]byte) 
 	if !conn.Login(args[0], user, args[len(args)-1]) {
 		return k.refuseLogin(conn)
 	}
-	c.Reply().OK()
-	return nil
+	return replyOK(c)
 }
 
 // refuseLogin replies after a pause that grows with each failure from the client's host.
@@ -199,3 +196,5 @@ func checkClientText(what string, text []byte) error {
 	}
 	return nil
 }
+
+func replyOK(c execute.Call) error { c.Reply().OK(); return nil }

@@ -32,8 +32,7 @@ func clientTracking(c execute.Call, conn execute.Connection, args [][]byte) erro
 		return err
 	}
 	conn.Client().Change(func(i *clients.Info) { i.Tracking = wanted })
-	c.Reply().OK()
-	return nil
+	return replyOK(c)
 }
 
 func trackingOptions(args [][]byte) (t clients.Tracking, err error) {
@@ -163,6 +162,5 @@ func clientCaching(c execute.Call, conn execute.Connection, args [][]byte) error
 	case !t.OptOut:
 		return reply.Error("ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode.")
 	}
-	c.Reply().OK()
-	return nil
+	return replyOK(c)
 }

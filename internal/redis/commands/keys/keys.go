@@ -235,10 +235,7 @@ func flushDB(c execute.Call, all store.Walker, args [][]byte) error {
 		return err
 	}
 	db := c.DB()
-	return c.Background(func(ctx context.Context, _ int64) { all.Flush(ctx, db) }, func(c execute.Call) error {
-		c.Reply().OK()
-		return nil
-	})
+	return c.Background(func(ctx context.Context, _ int64) { all.Flush(ctx, db) }, replyOK)
 }
 
 func flushAll(c execute.Call, all store.Walker, args [][]byte) error {
@@ -246,8 +243,7 @@ func flushAll(c execute.Call, all store.Walker, args [][]byte) error {
 		return err
 	}
 	all.FlushAll()
-	c.Reply().OK()
-	return nil
+	return replyOK(c)
 }
 
 func checkFlush(args [][]byte) error {
@@ -256,3 +252,5 @@ func checkFlush(args [][]byte) error {
 	}
 	return reply.ErrSyntax
 }
+
+func replyOK(c execute.Call) error { c.Reply().OK(); return nil }

@@ -70,8 +70,7 @@ func (k codec) restore(c execute.Call, args [][]byte) error {
 	case !o.when.Holds(found): // another client has made it meanwhile
 		return errBusyKey
 	}
-	c.Reply().OK()
-	return nil
+	return replyOK(c)
 }
 
 // stateOf returns the state in a payload. As in SET, its expiry must lie ahead, at most MaxToleranceNs; a bucket's is not in
@@ -102,8 +101,7 @@ func replaceByNothing(c execute.Call, name []byte, when store.Condition) error {
 			return err
 		}
 	}
-	c.Reply().OK()
-	return nil
+	return replyOK(c)
 }
 
 type restoreOptions struct {

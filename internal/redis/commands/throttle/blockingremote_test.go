@@ -35,29 +35,8 @@ func waitsRemotely(t *testing.T, s *commandstest.Client, in string) {
 	stillWaits(t, s)
 }
 
-// TestBThrottleOverRemote: a call is answered at once, when its turn comes, or at once if that is too late.
 func TestBThrottleOverRemote(t *testing.T) {
-	inRemoteBubble(t, func(t *testing.T, r *commandstest.Harness, _ *storetest.RemoteStore) {
-		s, second, third := r.Session(), r.Session(), r.Session()
-		commandstest.Expect(t, s, "CL.BTHROTTLE k"+oneASecond+"5\r\n", resptest.Ints(0, 1, 0, -1, 1))
-		waitsRemotely(t, second, "CL.BTHROTTLE k"+oneASecond+"1\r\n")
-		commandstest.Expect(t, s, "CL.BTHROTTLE k"+oneASecond+"1.5\r\n", resptest.Ints(1, 1, 0, 2, 2))
-		waitsRemotely(t, third, "CL.BTHROTTLE k"+oneASecond+"0\r\n")
-		if got := commandstest.Say(t, s, "INFO clients\r\n"); !strings.Contains(got, "blocked_clients:2\r\n") {
-			t.Errorf("got %q", got)
-		}
-		time.Sleep(999 * time.Millisecond)
-		stillWaits(t, second)
-		time.Sleep(time.Millisecond)
-		isAnswered(t, second, resptest.Ints(0, 1, 0, -1, 1))
-		stillWaits(t, third)
-		time.Sleep(time.Second)
-		isAnswered(t, third, resptest.Ints(0, 1, 0, -1, 1))
-		if got := commandstest.Say(t, s, "INFO clients\r\nINFO commandstats\r\n"); !strings.Contains(got, "blocked_clients:0\r\n") ||
-			!strings.Contains(got, "cmdstat_cl.bthrottle:calls=4,usec=0,usec_per_call=0.00,rejected_calls=0,failed_calls=0\r\n") {
-			t.Errorf("got %q", got)
-		}
-	})
+	inRemoteBubble(t, func(t *testing.T, r *commandstest.Harness, _ *storetest.RemoteStore) { testTurns(t, r, 1) })
 }
 
 // TestBThrottleLeavingRemotely: a client that goes away, however and whenever it does, gives its debit back.
