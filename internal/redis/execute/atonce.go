@@ -11,7 +11,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// atOnce is Effects as a client's own Executor has them.
+// atOnce applies the effects of a client's own commands immediately.
 type atOnce struct{ x *Executor }
 
 // Send implements Effects.
@@ -29,8 +29,8 @@ func (a atOnce) Send(lines []byte) {
 	}
 }
 
-// Lines that scripts log in a second, which are written; the others are counted. A line has at most 1 KiB, so no number of
-// clients fills a disk, and one client does not displace the lines of the others.
+// Bounds for lines that scripts log a second; the rest is counted. A line has at most 1 KiB, so no number of
+// clients fills a disk, and none displaces the lines of others.
 const (
 	maxClientLines = 10
 	maxScriptLines = 100 // of all clients

@@ -6,8 +6,8 @@ import (
 	"cellserver/internal/store"
 )
 
-// NoKeys is where those commands find keys that have none, and scripts over a store on other machines: one that is no single call
-// is refused, and one that is comes here only for the error that it fails with.
+// NoKeys stands in for the keys of commands without any, and of scripts on a remote store: those that are not
+// a single call are refused, single calls run here only to produce their errors.
 type NoKeys struct{}
 
 // Throttle implements store.Keys.
