@@ -22,8 +22,8 @@ var (
 	_ execute.Conversation = (*clientRole)(nil)
 )
 
-// clientRole is a Session as its executor sees it. It implements execute.Role for the client's own commands. Its methods are no part of
-// what a driver calls; a conversion costs nothing.
+// clientRole is a Session as execute.Role for the client's own commands. The type keeps its methods from
+// drivers; a conversion costs nothing.
 type clientRole Session
 
 // Words implements execute.Role.
@@ -49,7 +49,7 @@ func (r *clientRole) Run(x *execute.Executor, c *catalog.Command, h execute.Hand
 	return h.Run(x, beganNs, args)
 }
 
-// Deferred implements execute.Role. It notes what is to be counted of a command when that is done.
+// Deferred notes the counters of an unfinished command.
 func (r *clientRole) Deferred(c *catalog.Command, args [][]byte, beganNs int64) bool {
 	p := r.pending
 	if p == nil {
@@ -62,10 +62,10 @@ func (r *clientRole) Deferred(c *catalog.Command, args [][]byte, beganNs int64) 
 		if bytes == 0 {
 			bytes = argument.Memory(args)
 		}
-		r.holdArguments(r.x.Client, bytes) // at most: its handler has copied what it still needs
+		r.holdArguments(r.x.Client, bytes) // at most; the handler has copied the rest
 	}
 	if p.turn != nil {
-		r.holdArguments(r.x.Client, queue.WaiterBytes+len(args[c.Keys.First])) // which has the name, too
+		r.holdArguments(r.x.Client, queue.WaiterBytes+len(args[c.Keys.First])) // with the name
 	}
 	if r.engine.Config.Records.Slowness.Any() {
 		p.args = observe.ShortArgs(observe.Redacted(c, args))
@@ -109,8 +109,8 @@ func (r *clientRole) Turn(c execute.Call, name []byte, o *limiter.Operation) err
 	return nil
 }
 
-// Background implements execute.Role: work runs on a goroutine of its own, so that the driver can serve others meanwhile. The
-// arguments of the command are work's only if it has copied them.
+// Background runs work on a goroutine, so that the driver can serve others. work may use arguments only if it
+// has copied them.
 func (r *clientRole) Background(_ *execute.Executor, slots *background.Slots, work func(context.Context), finish execute.Finish) error {
 	r.waitForTask(&r.x, finish).Run(slots, who(&r.x), work)
 	return nil
