@@ -8,22 +8,21 @@ import (
 	"cellserver/internal/store"
 )
 
-// exclusive implements store.Exclusive: it holds the locks of all shards. The time is the one at which it began,
-// whatever time its methods are given.
+// exclusive implements store.Exclusive by holding all locks. Its time is that of its beginning.
 type exclusive struct {
 	store *Store
 	nowNs int64
 	ended bool
-	// written are the keys that must not be evicted any more; there are none without a bound on the store.
+	// written are keys that must not be evicted; nil without a bound.
 	written map[uint64]struct{}
 	journal *journal // since the last Save; nil before the first
-	copies  copies   // of payloads, in all journals
+	copies  copies   // of payloads in all journals
 }
 
-// journal has the keys that were touched since a Save, and before the next one, by their hashes.
+// journal holds the keys touched between two Saves by hash.
 type journal struct {
 	keys   map[uint64][]saved
-	before *journal // since the Save before
+	before *journal // of the previous Save
 }
 
 // BeginAll implements store.Transactor.
@@ -45,7 +44,7 @@ func (x *exclusive) holds(hash uint64) bool {
 	return found
 }
 
-// note keeps a key from being evicted until End.
+// note protects a key from eviction until End.
 func (x *exclusive) note(hash uint64) {
 	if x.written != nil {
 		x.written[hash] = struct{}{}
@@ -114,13 +113,13 @@ func (x *exclusive) Delete(_ int64, keys []store.Key) (deleted int, err error) {
 	return deleted, nil
 }
 
-// saved is what a key was when Save was called.
+// saved is a key's state at a Save.
 type saved struct {
 	key   store.Key
 	state limiter.State
 }
 
-// touch returns a key's shard, and keeps its state as it is for the undo of a Save.
+// touch returns a key's shard and records its state for undo.
 func (x *exclusive) touch(key *store.Key) (k keyRef, sh *shard, err error) {
 	k = x.store.ref(key)
 	sh = x.store.shardOf(k.hash)
@@ -141,7 +140,7 @@ func (x *exclusive) touch(key *store.Key) (k keyRef, sh *shard, err error) {
 	return k, sh, nil
 }
 
-// Save implements store.Restorer. What a flush removes does not come back.
+// Save implements store.Restorer. Flushed keys are not restored.
 func (x *exclusive) Save() (undo func()) {
 	since := &journal{map[uint64][]saved{}, x.journal}
 	x.journal = since
@@ -157,7 +156,7 @@ func (x *exclusive) Save() (undo func()) {
 	}
 }
 
-// restore puts a key back, unless it is as it was.
+// restore puts a changed key back.
 func (x *exclusive) restore(was *saved) {
 	k := x.store.ref(&was.key)
 	sh := x.store.shardOf(k.hash)
