@@ -136,7 +136,6 @@ func (t *table) mayNote(nameBytes int) bool {
 	return !t.changes.lost
 }
 
-// Track implements store.Tracker.
 func (s *Store) Track(hurry func()) {
 	s.lockAll()
 	defer s.unlockAll()
@@ -147,7 +146,6 @@ func (s *Store) Track(hurry func()) {
 	}
 }
 
-// Changes implements store.Tracker.
 func (s *Store) Changes(nowNs int64, visit func(c store.Change)) (complete bool) {
 	g := gather{store: s, nowNs: nowNs, visit: visit}
 	complete = true
@@ -239,7 +237,6 @@ func (s *Store) emptyPartLocked(part, parts int) {
 	}
 }
 
-// Freeze implements store.Tracker.
 func (s *Store) Freeze(frozen bool) {
 	for i := range s.shards {
 		sh := &s.shards[i]

@@ -25,7 +25,6 @@ type journal struct {
 	before *journal // of the previous Save
 }
 
-// BeginAll implements store.Transactor.
 func (s *Store) BeginAll(nowNs int64) store.Exclusive {
 	s.lockAll()
 	x := &exclusive{store: s, nowNs: nowNs}
@@ -38,7 +37,6 @@ func (s *Store) BeginAll(nowNs int64) store.Exclusive {
 	return x
 }
 
-// holds implements pins.
 func (x *exclusive) holds(hash uint64) bool {
 	_, found := x.written[hash]
 	return found
@@ -51,7 +49,6 @@ func (x *exclusive) note(hash uint64) {
 	}
 }
 
-// End implements store.Exclusive.
 func (x *exclusive) End() {
 	if !x.ended {
 		x.ended = true
@@ -62,7 +59,6 @@ func (x *exclusive) End() {
 	}
 }
 
-// Throttle implements store.Keys.
 func (x *exclusive) Throttle(_ int64, batch []store.Request) store.Pending {
 	for i := range batch {
 		q := &batch[i]
@@ -77,7 +73,6 @@ func (x *exclusive) Throttle(_ int64, batch []store.Request) store.Pending {
 	return nil
 }
 
-// Apply implements store.Keys.
 func (x *exclusive) Apply(_ int64, key store.Key, step store.Step) error {
 	k, sh, err := x.touch(&key)
 	if err != nil {
@@ -87,21 +82,18 @@ func (x *exclusive) Apply(_ int64, key store.Key, step store.Step) error {
 	return sh.applyLocked(x.nowNs, k, &key, step)
 }
 
-// Entry implements store.Keys.
 func (x *exclusive) Entry(_ int64, key store.Key) (e store.Entry, ok bool, err error) {
 	k := x.store.ref(&key)
 	e, ok = x.store.shardOf(k.hash).entryLocked(x.nowNs, k, &key)
 	return e, ok, nil
 }
 
-// State implements store.Keys.
 func (x *exclusive) State(_ int64, key store.Key) (s limiter.State, ok bool, err error) {
 	k := x.store.ref(&key)
 	s, ok = x.store.shardOf(k.hash).stateLocked(x.nowNs, k, &key)
 	return s, ok, nil
 }
 
-// Delete implements store.Keys.
 func (x *exclusive) Delete(_ int64, keys []store.Key) (deleted int, err error) {
 	for i := range keys {
 		k, sh, err := x.touch(&keys[i])
@@ -169,13 +161,11 @@ func (x *exclusive) restore(was *saved) {
 	sh.changedLocked(k.hash)
 }
 
-// MemoryUsage implements store.Walker.
 func (x *exclusive) MemoryUsage(_ int64, key store.Key) (bytes int, ok bool) {
 	k := x.store.ref(&key)
 	return x.store.shardOf(k.hash).memoryUsageLocked(x.nowNs, k, &key)
 }
 
-// Count implements store.Walker.
 func (x *exclusive) Count(_ context.Context, _ int64, counts []store.KeyCount) {
 	for i := range x.store.shards {
 		x.store.shards[i].eachSegmentLocked(counter(x.nowNs, counts))
@@ -187,7 +177,6 @@ func (x *exclusive) Scan(_ int64, db uint16, cursor uint64, count int, visit fun
 	return x.store.scan(scan{store: x.store, nowNs: x.nowNs, db: db, locked: true}, cursor, count, visit)
 }
 
-// Flush implements store.Walker.
 func (x *exclusive) Flush(_ context.Context, db uint16) {
 	for i := range x.store.shards {
 		sh := &x.store.shards[i]
@@ -196,10 +185,8 @@ func (x *exclusive) Flush(_ context.Context, db uint16) {
 	}
 }
 
-// FlushAll implements store.Walker.
 func (x *exclusive) FlushAll() { x.store.flushAllLocked() }
 
-// UpdateStats implements store.Walker.
 func (x *exclusive) UpdateStats(st *store.Stats) {
 	for i := range x.store.shards {
 		x.store.shards[i].updateStatsLocked(st)

@@ -76,7 +76,6 @@ type shard struct {
 	_ [128]byte // separates shards by a pair of cache lines, which are often fetched together
 }
 
-// Apply implements store.Keys.
 func (s *Store) Apply(nowNs int64, key store.Key, step store.Step) error {
 	k := s.ref(&key)
 	sh := s.shardOf(k.hash)
@@ -85,7 +84,6 @@ func (s *Store) Apply(nowNs int64, key store.Key, step store.Step) error {
 	return sh.applyLocked(nowNs, k, &key, step)
 }
 
-// Entry implements store.Keys.
 func (s *Store) Entry(nowNs int64, key store.Key) (e store.Entry, ok bool, err error) {
 	k := s.ref(&key)
 	sh := s.shardOf(k.hash)
@@ -95,7 +93,6 @@ func (s *Store) Entry(nowNs int64, key store.Key) (e store.Entry, ok bool, err e
 	return e, ok, nil
 }
 
-// State implements store.Keys.
 func (s *Store) State(nowNs int64, key store.Key) (state limiter.State, ok bool, err error) {
 	k := s.ref(&key)
 	sh := s.shardOf(k.hash)
@@ -105,7 +102,6 @@ func (s *Store) State(nowNs int64, key store.Key) (state limiter.State, ok bool,
 	return state, ok, nil
 }
 
-// Delete implements store.Keys.
 func (s *Store) Delete(nowNs int64, keys []store.Key) (deleted int, err error) {
 	if len(keys) == 1 {
 		return s.deleteOne(nowNs, &keys[0]), nil
@@ -125,7 +121,6 @@ func (s *Store) deleteOne(nowNs int64, key *store.Key) (deleted int) {
 	return sh.deleteLocked(nowNs, k, key)
 }
 
-// FlushAll implements store.Walker.
 func (s *Store) FlushAll() {
 	s.lockAll()
 	defer s.unlockAll()

@@ -60,7 +60,6 @@ func (sh *shard) identityLocked(nowNs int64, k keyRef, key *store.Key) identity 
 	return identity{t.kindAt(b, slot), b.tatNs(slot), t.versionAt(b, slot)}
 }
 
-// Begin implements store.Transactor.
 func (s *Store) Begin(nowNs int64, keys []store.Key) store.Transaction { return s.begin(nowNs, keys) }
 
 func (s *Store) begin(nowNs int64, keys []store.Key) *tx {
@@ -171,13 +170,11 @@ func (t *tx) holds(hash uint64) bool {
 	return found
 }
 
-// Entry implements store.Keys.
 func (t *tx) Entry(_ int64, key store.Key) (e store.Entry, ok bool, err error) {
 	st := t.state(&key)
 	return store.Entry{Kind: st.state.Kind, ExpiresNs: st.state.ExpiresNs}, st.state.ExpiresNs > t.nowNs, nil
 }
 
-// State implements store.Keys.
 func (t *tx) State(_ int64, key store.Key) (s limiter.State, ok bool, err error) {
 	st := t.state(&key)
 	if err = t.load(st); err != nil {
@@ -188,7 +185,6 @@ func (t *tx) State(_ int64, key store.Key) (s limiter.State, ok bool, err error)
 	return s, s.ExpiresNs > t.nowNs, nil
 }
 
-// Delete implements store.Keys.
 func (t *tx) Delete(_ int64, keys []store.Key) (deleted int, err error) {
 	for i := range keys {
 		if st := t.state(&keys[i]); st.state.ExpiresNs > t.nowNs {
@@ -221,7 +217,6 @@ func (t *tx) Save() (undo func()) {
 	}
 }
 
-// Commit implements store.Transaction.
 func (t *tx) Commit() bool {
 	if t.phase == txEnded {
 		return false
@@ -253,7 +248,6 @@ func (t *tx) Commit() bool {
 	return true
 }
 
-// Rollback implements store.Transaction.
 func (t *tx) Rollback() {
 	t.Release()
 	t.phase, t.states = txEnded, nil // the caller's names

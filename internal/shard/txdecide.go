@@ -46,7 +46,6 @@ func (t *tx) throttle(st *txState, q *store.Request) error {
 	return nil
 }
 
-// Apply implements store.Keys.
 func (t *tx) Apply(_ int64, key store.Key, step store.Step) error { return t.do(t.state(&key), step) }
 
 // do applies a step to a state. It copies a payload that is shared or may have to be restored.

@@ -27,14 +27,12 @@ type watching struct {
 // watched lists a shard's watches by hash; nil if there are none.
 type watched map[uint64]*watching
 
-// Watch implements store.Watcher.
 func (s *Store) Watch(nowNs int64, keys []store.Key) store.Watch {
 	w := &watch{store: s, expiresNs: math.MaxInt64}
 	w.Add(nowNs, keys)
 	return w
 }
 
-// Add implements store.Watch.
 func (w *watch) Add(nowNs int64, keys []store.Key) {
 	if w.keys == nil {
 		w.keys = make(map[uint64]*watching, len(keys))

@@ -9,19 +9,16 @@ import (
 // need not know which.
 type Step = limiter.Step
 
-// Do implements Step.
 func (q *Request) Do(s *limiter.State, nowNs int64) (changed bool, err error) {
 	q.Result, changed, err = q.Rule.Decide(s, nowNs, q.Quantity)
 	return changed, err
 }
 
-// Traits implements Step.
 func (q *Request) Traits() limiter.Traits { return q.Rule.Traits(q.Quantity) }
 
 // MakesKey reports whether the request creates an absent key.
 func (q *Request) MakesKey() bool { return q.Rule.MakesKey(q.Quantity) }
 
-// Outcome implements Step.
 func (q *Request) Outcome() limiter.Outcome {
 	return limiter.Outcome{Requests: true, Kind: q.Rule.Kind, Quantity: q.Quantity, Limited: q.Result.Limited}
 }
@@ -62,7 +59,6 @@ type Setting struct {
 	Found  bool
 }
 
-// Do implements Step.
 func (w *Setting) Do(s *limiter.State, nowNs int64) (changed bool, err error) {
 	return w.DoBehind(s, nowNs, 0)
 }
@@ -85,18 +81,14 @@ func (w *Setting) DoBehind(s *limiter.State, nowNs, byNs int64) (changed bool, e
 	return true, nil
 }
 
-// Traits implements Step.
 func (w *Setting) Traits() limiter.Traits {
 	return limiter.Traits{Kind: w.To.Kind, KeepsPayload: true, Absolute: true}
 }
 
-// MakesKey implements Step.
 func (w *Setting) MakesKey() bool { return w.When != IfFound }
 
-// Outcome implements Step.
 func (w *Setting) Outcome() limiter.Outcome { return limiter.Outcome{} }
 
-// Copy implements Step.
 func (w *Setting) Copy() (c Step, take func()) {
 	as := &Setting{To: limiter.Shifted(w.To, 0), When: w.When}
 	return as, func() { w.Before, w.Found = as.Before, as.Found }

@@ -115,10 +115,8 @@ func (one *share) remove(t *turn) {
 // queue is a heap of shares by turn.
 type queue []*share
 
-// Len implements heap.Interface.
 func (q queue) Len() int { return len(q) }
 
-// Less implements heap.Interface.
 func (q queue) Less(i, j int) bool {
 	a, b := q[i], q[j]
 	switch {
@@ -130,20 +128,17 @@ func (q queue) Less(i, j int) bool {
 	return a.arrival < b.arrival
 }
 
-// Swap implements heap.Interface.
 func (q queue) Swap(i, j int) {
 	q[i], q[j] = q[j], q[i]
 	q[i].at, q[j].at = i, j
 }
 
-// Push implements heap.Interface.
 func (q *queue) Push(x any) {
 	one := x.(*share)
 	one.at = len(*q)
 	*q = append(*q, one)
 }
 
-// Pop implements heap.Interface.
 func (q *queue) Pop() any {
 	last := len(*q) - 1
 	one := (*q)[last]

@@ -14,7 +14,6 @@ import (
 // atOnce applies the effects of a client's own commands immediately.
 type atOnce struct{ x *Executor }
 
-// Send implements Effects.
 func (a atOnce) Send(lines []byte) {
 	if len(lines) == 0 {
 		return
@@ -36,7 +35,6 @@ const (
 	maxScriptLines = 100 // of all clients
 )
 
-// Log implements Effects.
 func (a atOnce) Log(lines []LogLine, leftOut int) {
 	x, e := a.x, a.x.Engine
 	for _, line := range lines {
@@ -60,17 +58,12 @@ func (a atOnce) Log(lines []LogLine, leftOut int) {
 	}
 }
 
-// Kill implements Effects.
 func (atOnce) Kill(victim *clients.Client) { victim.Conn.Kill() }
 
-// Unblock implements Effects.
 func (atOnce) Unblock(turn *queue.Waiter, why queue.Outcome) bool { return turn.Leave(why) }
 
-// Look implements Effects.
 func (a atOnce) Look(key store.Key) { a.x.Engine.Room.Look(key) }
 
-// LookAtAll implements Effects.
 func (a atOnce) LookAtAll() { a.x.Engine.Room.LookAtAll() }
 
-// Count implements Effects.
 func (atOnce) Count(counter *atomic.Uint64, n uint64) { counter.Add(n) }

@@ -65,7 +65,6 @@ const (
 	maxLoggedBytes = 64 << 10
 )
 
-// Send implements Effects.
 func (k *Kept) Send(lines []byte) {
 	if len(k.monitored) >= maxInnerLineBytes {
 		return
@@ -78,7 +77,6 @@ func (k *Kept) Send(lines []byte) {
 // Append adds lines for those in MONITOR to what is kept, however much that is.
 func (k *Kept) Append(lines []byte) { k.monitored = append(k.monitored, lines...) }
 
-// Log implements Effects.
 func (k *Kept) Log(lines []LogLine, leftOut int) {
 	k.leftOut += leftOut
 	for _, line := range lines {
@@ -90,16 +88,13 @@ func (k *Kept) Log(lines []LogLine, leftOut int) {
 	}
 }
 
-// Kill implements Effects.
 func (k *Kept) Kill(victim *clients.Client) { k.killed = append(k.killed, victim) }
 
-// Unblock implements Effects.
 func (k *Kept) Unblock(turn *queue.Waiter, why queue.Outcome) bool {
 	k.unblocked = append(k.unblocked, unblocked{turn, why})
 	return true
 }
 
-// Look implements Effects.
 func (k *Kept) Look(key store.Key) {
 	switch {
 	case k.looksAtAll:
@@ -110,10 +105,8 @@ func (k *Kept) Look(key store.Key) {
 	}
 }
 
-// LookAtAll implements Effects.
 func (k *Kept) LookAtAll() { k.looked, k.looksAtAll = nil, true }
 
-// Count implements Effects.
 func (k *Kept) Count(counter *atomic.Uint64, n uint64) {
 	if k.counted == nil {
 		k.counted = map[*atomic.Uint64]uint64{}

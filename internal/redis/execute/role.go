@@ -64,15 +64,12 @@ type Words interface {
 // PlainWords words refusals of a client's own commands; its text is their Context.
 type PlainWords string
 
-// Unknown implements Words.
 func (PlainWords) Unknown(args [][]byte) error { return reply.UnknownCommand(args) }
 
-// UnknownSubcommand implements Words.
 func (PlainWords) UnknownSubcommand(c *catalog.Command, name []byte) error {
 	return reply.UnknownSubcommand(c, name)
 }
 
-// Arity implements Words.
 func (PlainWords) Arity(c *catalog.Command, count int) error {
 	switch {
 	case count > c.Most() && c.Refusal == "":
@@ -83,10 +80,8 @@ func (PlainWords) Arity(c *catalog.Command, count int) error {
 	return nil
 }
 
-// Forbidden implements Words.
 func (PlainWords) Forbidden() error { return reply.ErrNotInMulti }
 
-// Denied implements Words.
 func (PlainWords) Denied(reason acl.Reason, object string) string {
 	if reason == acl.DeniedCommand {
 		return "NOPERM this user has no permissions to run the '" + object + "' command"
@@ -94,7 +89,6 @@ func (PlainWords) Denied(reason acl.Reason, object string) string {
 	return "NOPERM this user has no permissions to access one of the keys used as arguments"
 }
 
-// Context implements Words.
 func (p PlainWords) Context() string { return string(p) }
 
 // Inner is the common part of roles within a client's command: time stands still, nothing is deferred, and
@@ -103,21 +97,16 @@ type Inner struct {
 	Context context.Context // ends with the client
 }
 
-// Words implements Role.
 func (Inner) Words() Words { return PlainWords("multi") }
 
-// Now implements Role.
 func (Inner) Now(x *Executor) int64 { return x.Space.NowNs }
 
-// Run implements Role.
 func (Inner) Run(x *Executor, _ *catalog.Command, h Handler, _ int64, args [][]byte) error {
 	return h.Run(x, x.Space.NowNs, args)
 }
 
-// Deferred implements Role.
 func (Inner) Deferred(*catalog.Command, [][]byte, int64) bool { return false }
 
-// Decide implements Role.
 func (Inner) Decide(x *Executor, c *catalog.Command, batch []store.Request) *decide.Later {
 	x.Engine.Decider.BatchIn(x.Space.Keys, x.Space.NowNs, batch, x.By(c))
 	return nil
@@ -126,7 +115,6 @@ func (Inner) Decide(x *Executor, c *catalog.Command, batch []store.Request) *dec
 // Await has nothing to do: Decide answers at once.
 func (Inner) Await(*decide.Later, Answered) {}
 
-// Together implements Role.
 func (Inner) Together(x *Executor, j *Joint) error {
 	transact.OrUndo(x.Space, func() (keep bool) { return j.Decide(x.Space) == transact.Keep })
 	return nil
@@ -148,10 +136,8 @@ func (r Inner) Background(x *Executor, _ *background.Slots, work func(context.Co
 	return finish(x)
 }
 
-// After implements Role.
 func (Inner) After(time.Duration, Finish) error { return reply.ErrNotInMulti }
 
-// Until implements Role.
 func (Inner) Until(func(context.Context, func()), time.Duration, func(Call) error) error {
 	return reply.ErrNotInMulti
 }

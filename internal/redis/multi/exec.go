@@ -208,13 +208,10 @@ type role struct {
 	timedOut bool
 }
 
-// Script implements script.Transaction.
 func (r *role) Script(source []byte) (*lua.Script, error) { return r.scripts.Get(source) }
 
-// Allowance implements script.Transaction.
 func (r *role) Allowance() *lua.Allowance { return r.time }
 
-// TimedOut implements script.Transaction.
 func (r *role) TimedOut() { r.timedOut = true }
 
 // mayExecute refuses steps that have become impossible.

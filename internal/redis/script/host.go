@@ -13,25 +13,19 @@ import (
 
 type role struct{ execute.Inner }
 
-// Words implements execute.Role.
 func (role) Words() execute.Words { return words{} }
 
 // words has the wording of refusals in scripts.
 type words struct{}
 
-// Unknown implements execute.Words.
 func (words) Unknown([][]byte) error { return reply.ErrUnknownInScript }
 
-// UnknownSubcommand implements execute.Words.
 func (words) UnknownSubcommand(*catalog.Command, []byte) error { return reply.ErrUnknownInScript }
 
-// Arity implements execute.Words.
 func (words) Arity(*catalog.Command, int) error { return reply.ErrArityInScript }
 
-// Forbidden implements execute.Words.
 func (words) Forbidden() error { return reply.ErrNotInScript }
 
-// Denied implements execute.Words.
 func (words) Denied(reason acl.Reason, _ string) string {
 	if reason == acl.DeniedCommand {
 		return "ERR The user executing the script can't run this command or subcommand"
@@ -39,13 +33,11 @@ func (words) Denied(reason acl.Reason, _ string) string {
 	return "ERR The user executing the script can't access at least one of the keys mentioned in the command arguments"
 }
 
-// Context implements execute.Words.
 func (words) Context() string { return "lua" }
 
 // host serves redis.call.
 type host struct{ x *execute.Executor }
 
-// Call implements lua.Host.
 func (h host) Call(args [][]byte, resp3 bool, buf []byte) []byte {
 	x := h.x
 	x.W = resp.Writer{Buf: buf, RESP3: resp3}

@@ -78,7 +78,6 @@ type away struct {
 	apart *apart
 }
 
-// Words implements execute.Role.
 func (away) Words() execute.Words { return execute.PlainWords("toplevel") }
 
 // Together may change the requests in each attempt.

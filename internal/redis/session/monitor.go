@@ -6,7 +6,6 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// BeginMonitor implements execute.Conversation.
 func (r *clientRole) BeginMonitor() error {
 	if r.monitor != nil { // no reply, as in Redis
 		return nil

@@ -26,7 +26,6 @@ var (
 // drivers; a conversion costs nothing.
 type clientRole Session
 
-// Words implements execute.Role.
 func (r *clientRole) Words() execute.Words {
 	if r.multi != nil {
 		return execute.PlainWords("multi")
@@ -34,10 +33,8 @@ func (r *clientRole) Words() execute.Words {
 	return execute.PlainWords("toplevel")
 }
 
-// Now implements execute.Role.
 func (r *clientRole) Now(*execute.Executor) int64 { return r.engine.Config.Now() }
 
-// Run implements execute.Role.
 func (r *clientRole) Run(x *execute.Executor, c *catalog.Command, h execute.Handler, beganNs int64, args [][]byte) error {
 	x.Client.Active(c, beganNs)
 	switch {
@@ -73,26 +70,22 @@ func (r *clientRole) Deferred(c *catalog.Command, args [][]byte, beganNs int64) 
 	return true
 }
 
-// Decide implements execute.Role.
 func (r *clientRole) Decide(x *execute.Executor, c *catalog.Command, batch []store.Request) *decide.Later {
 	nowNs := x.Engine.Config.Now()
 	x.Client.Active(c, nowNs)
 	return x.Engine.Decider.Batch(x.Space.Keys, nowNs, batch, x.By(c))
 }
 
-// Await implements execute.Role.
 func (r *clientRole) Await(later *decide.Later, answered execute.Answered) {
 	r.wait(&r.x, &pending{later: later, answered: answered})
 	later.Notify(r.x.Client.Conn.Wake)
 }
 
-// Together implements execute.Role.
 func (r *clientRole) Together(_ *execute.Executor, j *execute.Joint) error {
 	r.engine.Stage.Hold(j.Keys(), j.Decide)
 	return nil
 }
 
-// Turn implements execute.Role.
 func (r *clientRole) Turn(c execute.Call, name []byte, o *limiter.Operation) error {
 	if o.Quantity <= 0 {
 		return execute.Inner{}.Turn(c, name, o)
@@ -116,13 +109,11 @@ func (r *clientRole) Background(_ *execute.Executor, slots *background.Slots, wo
 	return nil
 }
 
-// After implements execute.Role.
 func (r *clientRole) After(d time.Duration, finish execute.Finish) error {
 	r.waitForTask(&r.x, finish).After(d)
 	return nil
 }
 
-// AfterPause implements execute.Conversation.
 func (r *clientRole) AfterPause(d time.Duration, err error) error {
 	p := r.waitForTask(&r.x, func(*execute.Executor) error {
 		r.pending.beganNs, r.pending.workNs = r.engine.Config.Now(), 0
@@ -133,7 +124,6 @@ func (r *clientRole) AfterPause(d time.Duration, err error) error {
 	return nil
 }
 
-// Until implements execute.Role.
 func (r *clientRole) Until(begin func(ctx context.Context, finish func()), atMost time.Duration, done func(c execute.Call) error) error {
 	var ended atomic.Bool
 	p := r.waitForTask(&r.x, func(x *execute.Executor) error {
@@ -156,5 +146,4 @@ func (r *clientRole) Until(begin func(ctx context.Context, finish func()), atMos
 	return nil
 }
 
-// Discard implements execute.Conversation.
 func (r *clientRole) Discard() { (*Session)(r).discard() }

@@ -35,19 +35,14 @@ const (
 	feedInputBytes = 64 << 10
 )
 
-// Authenticated implements peer.Session.
 func (s *Session) Authenticated() bool { return s.x.Authenticated }
 
-// Name implements peer.Session.
 func (s *Session) Name() string { return s.x.Client.Name() }
 
-// Monitors implements peer.Session.
 func (s *Session) Monitors() bool { return s.monitor != nil }
 
-// HoldsInput implements peer.Session.
 func (s *Session) HoldsInput(bytes, free int) { s.x.Client.HoldInput(bytes, free) }
 
-// HoldsOutput implements peer.Session.
 func (s *Session) HoldsOutput(bytes int) { s.x.Client.Hold(clients.Output, bytes) }
 
 // HungUp ends what a closed client no longer needs. After a half-close, pending replies are still sent, but
@@ -61,7 +56,6 @@ func (s *Session) HungUp(h peer.Hangup) {
 	}
 }
 
-// Close implements peer.Session.
 func (s *Session) Close() {
 	if s.pending != nil {
 		s.pending.abandon() // before its watch ends: see multi.Execution
@@ -80,7 +74,6 @@ func (s *Session) Close() {
 	s.engine.Config.Clients.Remove(s.x.Client)
 }
 
-// Feed implements peer.Session.
 func (s *Session) Feed(in, out []byte) (consumed int, replies []byte, status peer.Status) {
 	x := &s.x
 	x.W.Buf = out

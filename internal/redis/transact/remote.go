@@ -113,7 +113,6 @@ type byPolicy struct {
 	failure error
 }
 
-// Throttle implements store.Keys.
 func (p byPolicy) Throttle(_ int64, batch []store.Request) store.Pending {
 	p.deputy.DecideByPolicy(batch, p.failure)
 	return nil

@@ -44,7 +44,6 @@ func (w *walk) Count(ctx context.Context, _ int64, counts []store.KeyCount) {
 	counts[0].Keys += n
 }
 
-// Scan implements store.Walker.
 func (w *walk) Scan(nowNs int64, _ uint16, cursor uint64, count int, visit func(key store.Key, e store.Entry)) (next uint64) {
 	next, err := w.Remote.Scan(w.ctx, nowNs, cursor, count, visit)
 	if err != nil {
@@ -56,14 +55,11 @@ func (w *walk) Scan(nowNs int64, _ uint16, cursor uint64, count int, visit func(
 
 // The catalog of such a store refuses the commands of the following methods.
 
-// MemoryUsage implements store.Walker.
 func (w *walk) MemoryUsage(int64, store.Key) (bytes int, ok bool) {
 	w.fail(reply.ErrNoWalk)
 	return 0, false
 }
 
-// Flush implements store.Walker.
 func (w *walk) Flush(context.Context, uint16) { w.fail(reply.ErrNoWalk) }
 
-// FlushAll implements store.Walker.
 func (w *walk) FlushAll() { w.fail(reply.ErrNoWalk) }
