@@ -11,29 +11,9 @@ import (
 
 func exclusiveChecks() []check {
 	return []check{
-		{"exclusive: a plain map", checkExclusiveModel},
 		{"exclusive: its own time", checkExclusiveTime},
 		{"exclusive: is a Walker", checkExclusiveWalker},
 		{"exclusive: keeps others out", checkKeepsOut},
-	}
-}
-
-func checkExclusiveModel(t reporter, s store.Store) {
-	transactor := need[store.Transactor](t, s)
-	r, m, nowNs := newSource(6), model{}, t0
-	var batch []store.Request
-	for range 300 {
-		nowNs += r.stepNs()
-		x := transactor.BeginAll(nowNs)
-		for range 5 {
-			m.step(t, x, nowNs, r, &batch)
-			k := r.key()
-			m[idOf(k)] = nowNs + r.Int64N(4*sec) - sec
-			setTAT(t, x, k, m[idOf(k)])
-			wantTAT(t, x, nowNs, k, m[idOf(k)])
-		}
-		x.End()
-		m.step(t, s, nowNs, r, &batch)
 	}
 }
 

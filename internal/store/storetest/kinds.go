@@ -14,9 +14,6 @@ import (
 
 func kindChecks() []check {
 	return []check{
-		{"kinds: a plain map", checkKindsModel},
-		{"kinds: a plain map, in transactions", checkKindsTransactions},
-		{"kinds: a plain map, in an exclusive", checkKindsExclusive},
 		{"kinds: another kind is left as it is", checkWrongType},
 		{"kinds: a payload is the caller's", checkPayloadIsOwn},
 		{"kinds: SetIf changes the kind", checkSetsKinds},
@@ -28,23 +25,40 @@ func kindChecks() []check {
 	}
 }
 
-func checkKindsModel(t reporter, s store.Store) {
-	r, m, nowNs := newSource(11), stateMap{}, t0
-	for range 25_000 {
+// modelChecks compare a store with a plain map, on many funnels and on a few keys of every kind.
+func modelChecks() (all []check) {
+	for _, funnels := range []bool{true, false} {
+		prefix := "kinds: "
+		if funnels {
+			prefix = ""
+		}
+		on := func(run func(t reporter, s store.Store, r source)) func(t reporter, s store.Store) {
+			return func(t reporter, s store.Store) { run(t, s, newSource(11, funnels)) }
+		}
+		all = append(all, check{prefix + "a plain map", on(checkModel)},
+			check{prefix + "a plain map, in transactions", on(checkModelInTransactions)},
+			check{prefix + "a plain map, in an exclusive", on(checkModelInExclusive)})
+	}
+	return all
+}
+
+func checkModel(t reporter, s store.Store, r source) {
+	m, nowNs := stateMap{}, t0
+	for range 20_000 {
 		nowNs += r.stepNs() / 4
-		m.step(t, s, nowNs, r, r.kindKey())
+		m.step(t, s, nowNs, r)
 	}
 	for range 1000 {
-		m.want(t, s, nowNs, r.kindKey())
+		m.want(t, s, nowNs, r.key())
 	}
 }
 
-// checkKindsTransactions has them committed, rolled back, or half undone, while others keep away or change something.
-func checkKindsTransactions(t reporter, s store.Store) {
-	r, m, nowNs := newSource(12), stateMap{}, t0
-	for range 3000 {
+// checkModelInTransactions commits, rolls back or partly undoes transactions, beside others that may change a key.
+func checkModelInTransactions(t reporter, s store.Store, r source) {
+	m, nowNs := stateMap{}, t0
+	for range 2500 {
 		nowNs += r.stepNs()
-		keys := []store.Key{r.kindKey(), r.kindKey(), r.kindKey()}
+		keys := []store.Key{r.key(), r.key(), r.key()}
 		tx := begin(t, s, nowNs, keys...)
 		if r.IntN(2) == 0 {
 			tx.Release()
@@ -67,17 +81,17 @@ func checkKindsTransactions(t reporter, s store.Store) {
 	}
 }
 
-// within returns what the map is after some steps in a transaction, of which the last may be undone.
+// within returns the map after some steps in a transaction, of which the last may be undone.
 func (m stateMap) within(t reporter, tx store.Transaction, nowNs int64, r source, keys []store.Key) stateMap {
 	t.Helper()
 	in := m.clone()
 	for range 1 + r.IntN(5) {
-		in.step(t, tx, nowNs, r, keys[r.IntN(len(keys))])
+		in.step(t, tx, nowNs, r, keys...)
 	}
 	if r.IntN(3) == 0 {
 		saved, undo := in.clone(), tx.Save()
 		for range 1 + r.IntN(5) {
-			in.step(t, tx, nowNs, r, keys[r.IntN(len(keys))])
+			in.step(t, tx, nowNs, r, keys...)
 		}
 		undo()
 		in = saved
@@ -109,14 +123,14 @@ func (m stateMap) clone() stateMap {
 	return c
 }
 
-func checkKindsExclusive(t reporter, s store.Store) {
+func checkModelInExclusive(t reporter, s store.Store, r source) {
 	transactor := need[store.Transactor](t, s)
-	r, m, nowNs := newSource(13), stateMap{}, t0
-	for range 1500 {
+	m, nowNs := stateMap{}, t0
+	for range 1000 {
 		nowNs += r.stepNs()
 		x := transactor.BeginAll(nowNs)
 		for range 5 {
-			m.step(t, x, nowNs, r, r.kindKey())
+			m.step(t, x, nowNs, r)
 		}
 		if r.IntN(2) == 0 {
 			before := m.clone()
@@ -124,7 +138,7 @@ func checkKindsExclusive(t reporter, s store.Store) {
 			for range r.IntN(3) { // parts, of which some are undone on their own
 				within, undoPart := m.clone(), x.Save()
 				for range 3 {
-					m.step(t, x, nowNs, r, r.kindKey())
+					m.step(t, x, nowNs, r)
 				}
 				if r.IntN(2) == 0 {
 					undoPart()
@@ -132,16 +146,16 @@ func checkKindsExclusive(t reporter, s store.Store) {
 				}
 			}
 			for range 5 {
-				m.step(t, x, nowNs, r, r.kindKey())
+				m.step(t, x, nowNs, r)
 			}
 			undo()
 			m = before
 			for range 10 {
-				m.want(t, x, nowNs, r.kindKey())
+				m.want(t, x, nowNs, r.key())
 			}
 		}
 		x.End()
-		m.step(t, s, nowNs, r, r.kindKey())
+		m.step(t, s, nowNs, r)
 	}
 }
 

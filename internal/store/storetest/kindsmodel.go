@@ -3,8 +3,6 @@ package storetest
 import (
 	"bytes"
 	"errors"
-	"strconv"
-	"strings"
 
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
@@ -49,13 +47,10 @@ func (a act) on(t reporter, ks store.Keys, nowNs int64, k store.Key) answer {
 		err := ks.Apply(nowNs, k, &o)
 		return answerOf(&o, err)
 	}
-	batch := []store.Request{*a.request}
-	batch[0].Key = k
-	makeStale(batch)
-	if p := ks.Throttle(nowNs, batch); p != nil {
-		batch = wait(t, p)
-	}
-	return answer{result: batch[0].Result, err: batch[0].Err}
+	q := *a.request
+	q.Key = k
+	q = answersTo(t, ks, nowNs, []store.Request{q})[0]
+	return answer{result: q.Result, err: q.Err}
 }
 
 // to does it to a state, and returns the one that there is then.
@@ -112,8 +107,12 @@ func (r source) namedRule(size int64) limiter.Rule {
 	return limiter.OfNamed(named)
 }
 
-// acts are things to do to keys of every kind, of which some wait long and some make payloads large.
+// act returns something to do to a key of any kind. Some acts wait long, some make payloads large.
 func (r source) act() act {
+	if r.funnels {
+		q := r.request()
+		return ofRequest(q.Rule, q.Quantity)
+	}
 	size := []int64{1, 3, 10, 60, 300}[r.IntN(5)]
 	if r.IntN(3) > 0 {
 		rules := requested(size)
@@ -132,7 +131,7 @@ func (r source) act() act {
 	})
 }
 
-// states is a store of every kind as a plain map.
+// stateMap is a store of every kind as a plain map.
 type stateMap map[id]limiter.State
 
 func (m stateMap) live(nowNs int64, k store.Key) (limiter.State, bool) {
@@ -160,7 +159,7 @@ func (m stateMap) act(t reporter, ks store.Keys, nowNs int64, k store.Key, a act
 	}
 }
 
-// wantState holds a key to the map.
+// want compares a key with the map.
 func (m stateMap) want(t reporter, ks store.Keys, nowNs int64, k store.Key) {
 	t.Helper()
 	want, live := m.live(nowNs, k)
@@ -183,9 +182,16 @@ func sameState(a, b limiter.State) bool {
 	return a.Kind == b.Kind && a.ExpiresNs == b.ExpiresNs && bytes.Equal(a.Payload, b.Payload)
 }
 
-// step does something to a key and to the map.
-func (m stateMap) step(t reporter, ks store.Keys, nowNs int64, r source, k store.Key) {
+// step does something to one or several of the keys, or of all, and to the map.
+func (m stateMap) step(t reporter, ks store.Keys, nowNs int64, r source, keys ...store.Key) {
 	t.Helper()
+	pick := func() store.Key {
+		if len(keys) == 0 {
+			return r.key()
+		}
+		return keys[r.IntN(len(keys))]
+	}
+	k := pick()
 	switch r.IntN(20) {
 	case 0:
 		_, live := m.live(nowNs, k)
@@ -199,14 +205,45 @@ func (m stateMap) step(t reporter, ks store.Keys, nowNs int64, r source, k store
 		m.setIf(t, ks, nowNs, k, m.someState(nowNs, r), r.condition())
 	case 2:
 		m.want(t, ks, nowNs, k)
+	case 3, 4, 5:
+		m.batch(t, ks, nowNs, r, pick)
+	case 6, 7, 8:
+		m.own(t, ks, nowNs, r, k)
 	default:
 		m.act(t, ks, nowNs, k, r.act())
 	}
 }
 
-// someState returns a state of some kind, most of the time one that an act has made.
+// batch has requests decided together, and compares their results.
+func (m stateMap) batch(t reporter, ks store.Keys, nowNs int64, r source, pick func() store.Key) {
+	t.Helper()
+	var batch []store.Request
+	var want []answer
+	for range 1 + r.IntN(1+r.IntN(12)) {
+		a := r.act()
+		if a.request == nil {
+			continue
+		}
+		q := *a.request
+		q.Key = pick()
+		s, _ := m.live(nowNs, q.Key)
+		after, as := a.to(s, nowNs)
+		m.set(nowNs, q.Key, after)
+		batch, want = append(batch, q), append(want, as)
+	}
+	for i, q := range answersTo(t, ks, nowNs, batch) {
+		if got := (answer{result: q.Result, err: q.Err}); !errors.Is(got.err, want[i].err) || got.err == nil && got != want[i] {
+			t.Fatalf("request %d of %d, %+v: got %+v, want %+v", i, len(batch), q, got, want[i])
+		}
+	}
+}
+
+// someState returns a state of some kind, usually one that an act has made.
 func (m stateMap) someState(nowNs int64, r source) limiter.State {
 	for range 20 {
+		if r.funnels {
+			break
+		}
 		if s, _ := r.act().to(limiter.State{}, nowNs); s.ExpiresNs > nowNs {
 			return s
 		}
@@ -227,10 +264,4 @@ func (m stateMap) setIf(t reporter, ks store.Keys, nowNs int64, k store.Key, s l
 	if when.Holds(found) {
 		m.set(nowNs, k, s)
 	}
-}
-
-// kindKey picks one of a few keys, so that their payloads grow.
-func (r source) kindKey() store.Key {
-	i := r.IntN(40)
-	return key(uint16(i%3), strings.Repeat(strconv.Itoa(i)+"-", []int{1, 2, 4, 5, 30, 60, 300, 1000}[i%8]))
 }

@@ -283,11 +283,11 @@ func checkPayloadChanges(t reporter, s store.Store) {
 	told := stateMap{}
 	m := fillKinds(t, s, 10)
 	told.follow(t, tracker, t0)
-	r, nowNs := newSource(14), t0
+	r, nowNs := newSource(14, false), t0
 	for round := range 300 {
 		for range 40 {
 			nowNs += r.stepNs() / 4
-			m.step(t, s, nowNs, r, r.kindKey())
+			m.step(t, s, nowNs, r, r.key())
 		}
 		if told.follow(t, tracker, nowNs); round%10 > 0 {
 			continue
@@ -306,7 +306,7 @@ func checkPayloadChanges(t reporter, s store.Store) {
 // checkPayloadsEvicted: payloads that grow make room for themselves by others.
 func checkPayloadsEvicted(t reporter, s store.Store) {
 	need[store.Bounded](t, s).SetMaxBytes(boundBytes, store.VolatileTTL)
-	r := newSource(15)
+	r := newSource(15, false)
 	for i := range 40_000 {
 		k := key(0, floodKindName(r.IntN(400)))
 		if a := hold(uint64(i)).on(t, s, t0, k); a.err != nil || a.result.Limited {
@@ -331,7 +331,7 @@ func firstHolder(s limiter.State) uint64 { return binary.LittleEndian.Uint64(s.P
 
 // checkPayloadsRefused: a payload that has no room to grow stays as it is.
 func checkPayloadsRefused(t reporter, s store.Store) {
-	b, r, m := need[store.Bounded](t, s), newSource(16), stateMap{}
+	b, r, m := need[store.Bounded](t, s), newSource(16, false), stateMap{}
 	b.SetMaxBytes(boundBytes, store.NoEviction)
 	refused := 0
 	for i := range 40_000 {

@@ -13,9 +13,6 @@ import (
 // stepChecks are about steps that no store knows.
 func stepChecks() []check {
 	return []check{
-		{"steps: a plain map", checkSteps},
-		{"steps: a plain map, in transactions", checkStepsTransactions},
-		{"steps: a plain map, in an exclusive", checkStepsExclusive},
 		{"steps: statistics", checkStepsStats},
 		{"steps: concurrent callers", checkStepsConcurrent},
 	}
@@ -97,14 +94,12 @@ func (m stateMap) apply(t reporter, ks store.Keys, nowNs int64, k store.Key, ste
 	m.want(t, ks, nowNs, k)
 }
 
-// own does a step that no store knows, or something else.
+// own does a step that no store knows.
 func (m stateMap) own(t reporter, ks store.Keys, nowNs int64, r source, k store.Key) {
 	t.Helper()
 	a := r.act()
 	s, live := m.live(nowNs, k)
 	switch {
-	case r.IntN(4) == 0:
-		m.step(t, ks, nowNs, r, k)
 	case a.request != nil && r.IntN(4) > 0:
 		m.apply(t, ks, nowNs, k, &both{rule: a.request.Rule, quantity: a.request.Quantity}, func(s store.Step) any { return s.(*both).second })
 	default:
@@ -116,70 +111,6 @@ func (m stateMap) own(t reporter, ks store.Keys, nowNs int64, r source, k store.
 			w.to = limiter.State{ExpiresNs: nowNs}
 		}
 		m.apply(t, ks, nowNs, k, w, func(s store.Step) any { return s.(*swap).was })
-	}
-}
-
-func checkSteps(t reporter, s store.Store) {
-	r, m, nowNs := newSource(21), stateMap{}, t0
-	for range 5000 {
-		nowNs += r.stepNs() / 4
-		m.own(t, s, nowNs, r, r.kindKey())
-	}
-}
-
-// checkStepsTransactions has them committed, rolled back, or half undone.
-func checkStepsTransactions(t reporter, s store.Store) {
-	r, m, nowNs := newSource(22), stateMap{}, t0
-	for range 1500 {
-		nowNs += r.stepNs()
-		keys := []store.Key{r.kindKey(), r.kindKey()}
-		tx := begin(t, s, nowNs, keys...)
-		if r.IntN(2) == 0 {
-			tx.Release()
-		}
-		in := m.clone()
-		for range 1 + r.IntN(4) {
-			in.own(t, tx, nowNs, r, keys[r.IntN(len(keys))])
-		}
-		if r.IntN(3) == 0 {
-			saved, undo := in.clone(), tx.Save()
-			for range 1 + r.IntN(4) {
-				in.own(t, tx, nowNs, r, keys[r.IntN(len(keys))])
-			}
-			undo()
-			in = saved
-		}
-		if r.IntN(3) > 0 {
-			if m = in; !tx.Commit() {
-				t.Fatalf("it was not committed")
-			}
-		}
-		tx.Rollback()
-		for _, k := range keys {
-			m.want(t, s, nowNs, k)
-		}
-	}
-}
-
-func checkStepsExclusive(t reporter, s store.Store) {
-	transactor := need[store.Transactor](t, s)
-	r, m, nowNs := newSource(23), stateMap{}, t0
-	for range 500 {
-		nowNs += r.stepNs()
-		x := transactor.BeginAll(nowNs)
-		for range 5 {
-			m.own(t, x, nowNs, r, r.kindKey())
-		}
-		before, undo := m.clone(), x.Save()
-		for range r.IntN(5) {
-			m.own(t, x, nowNs, r, r.kindKey())
-		}
-		if r.IntN(2) == 0 {
-			undo()
-			m = before
-		}
-		x.End()
-		m.own(t, s, nowNs, r, r.kindKey())
 	}
 }
 

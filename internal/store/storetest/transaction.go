@@ -13,7 +13,6 @@ func transactionChecks() []check {
 	return []check{
 		{"transaction: sees what it wrote", checkOwnWrites},
 		{"transaction: all or nothing", checkAllOrNothing},
-		{"transaction: a plain map", checkTransactionModel},
 		{"transaction: a key that is named twice", checkNamedTwice},
 		{"transaction: its own time", checkOwnTime},
 		{"transaction: its own keys", checkOwnKeys},
@@ -65,54 +64,6 @@ func checkAllOrNothing(t reporter, s store.Store) {
 	}
 	wantTAT(t, s, t0, user, t0+60*sec)
 	wantTAT(t, s, t0, address, t0+60*sec)
-}
-
-// checkTransactionModel does random things, of which only what is committed is done to the map.
-func checkTransactionModel(t reporter, s store.Store) {
-	r, m, nowNs := newSource(5), model{}, t0
-	var batch []store.Request
-	for range 1000 {
-		nowNs += r.stepNs()
-		checkTransaction(t, s, nowNs, r, m)
-		m.step(t, s, nowNs, r, &batch)
-	}
-}
-
-func checkTransaction(t reporter, s store.Store, nowNs int64, r source, m model) {
-	keys := append(r.keys(5), r.key())
-	tx := begin(t, s, nowNs, keys...)
-	defer tx.Rollback()
-	in := model{}
-	for _, k := range keys {
-		in[idOf(k)] = m[idOf(k)]
-	}
-	for range r.IntN(6) {
-		k := keys[r.IntN(len(keys))]
-		switch r.IntN(5) {
-		case 4:
-			tatNs, when := nowNs+r.Int64N(4*sec)-sec, r.condition()
-			wantSetIf(t, tx, nowNs, k, tatNs, when, in.setIf(nowNs, k, tatNs, when))
-		case 0:
-			wantDeleted(t, tx, nowNs, []store.Key{k}, in.delete(nowNs, []store.Key{k}))
-		case 1:
-			in[idOf(k)] = nowNs + r.Int64N(4*sec) - sec
-			setTAT(t, tx, k, in[idOf(k)])
-		default:
-			q := r.request()
-			q.Key = k
-			in.decide(t, tx, nowNs, []store.Request{q})
-		}
-		wantTAT(t, tx, nowNs, k, in.tat(nowNs, k))
-	}
-	if r.IntN(2) == 0 {
-		return
-	}
-	if !tx.Commit() {
-		t.Fatalf("a transaction that was not released did not commit")
-	}
-	for _, k := range keys {
-		m[idOf(k)] = in[idOf(k)]
-	}
 }
 
 func checkNamedTwice(t reporter, s store.Store) {
@@ -290,7 +241,7 @@ func checkOverlap(t reporter, s store.Store) {
 	var wg sync.WaitGroup
 	for g := range callers {
 		wg.Go(func() {
-			t, r := concurrent{t}, newSource(uint64(10+g))
+			t, r := concurrent{t}, newSource(uint64(10+g), true)
 			for range each {
 				first, second := r.IntN(len(keys)), r.IntN(len(keys))
 				tx := begin(t, s, t0, append([]store.Key{keys[second], keys[first]}, keys[r.IntN(40):][:10]...)...)

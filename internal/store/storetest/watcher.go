@@ -249,7 +249,7 @@ func checkWatchAdds(t reporter, s store.Store) {
 
 // checkManyWatches opens and closes watches of the same keys in any order: all that are open notice.
 func checkManyWatches(t reporter, s store.Store) {
-	watcher, r := need[store.Watcher](t, s), newSource(4)
+	watcher, r := need[store.Watcher](t, s), newSource(4, true)
 	type opened struct {
 		w     store.Watch
 		keys  [8]bool
