@@ -17,7 +17,7 @@ func exclusiveChecks() []check {
 	}
 }
 
-// checkExclusiveTime gives an exclusive later times than the one at which it began.
+// checkExclusiveTime passes times later than the beginning.
 func checkExclusiveTime(t reporter, s store.Store) {
 	transactor, a := need[store.Transactor](t, s), key(0, "a")
 	put(t, s, t0, a, 60)
@@ -63,7 +63,7 @@ func checkExclusiveWalker(t reporter, s store.Store) {
 	wantTAT(t, s, nowNs, key(0, "after"), nowNs+60*sec)
 }
 
-// checkKeepsOut has callers of all sorts, of which those with all of the store see nobody.
+// checkKeepsOut runs transactions and exclusives together: the latter meet nobody.
 func checkKeepsOut(t reporter, s store.Store) {
 	transactor := need[store.Transactor](t, s)
 	const callers, each = 4, 200
@@ -94,7 +94,7 @@ func checkKeepsOut(t reporter, s store.Store) {
 	wantTAT(t, s, t0, k, t0+callers*each*3600*sec)
 }
 
-// exclusively takes a unit, in two looks at the key.
+// exclusively takes a unit between two looks.
 func exclusively(t reporter, transactor store.Transactor, inside *atomic.Bool, k store.Key) {
 	x := transactor.BeginAll(t0)
 	defer x.End()

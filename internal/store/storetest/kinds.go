@@ -102,7 +102,7 @@ func (m stateMap) within(t reporter, tx store.Transaction, nowNs int64, r source
 	return in
 }
 
-// conflict changes a key of a released transaction, or not, and has that write something.
+// conflict may change a key of a released transaction that then writes.
 func (m stateMap) conflict(t reporter, s store.Store, tx store.Transaction, nowNs int64, r source, k store.Key) {
 	t.Helper()
 	was, _ := m.live(nowNs, k)
@@ -135,7 +135,7 @@ func checkModelInExclusive(t reporter, s store.Store, r source) {
 		if r.IntN(2) == 0 {
 			before := m.clone()
 			undo := x.Save()
-			for range r.IntN(3) { // parts, of which some are undone on their own
+			for range r.IntN(3) { // some parts are undone separately
 				within, undoPart := m.clone(), x.Save()
 				for range 3 {
 					m.step(t, x, nowNs, r)
@@ -159,7 +159,7 @@ func checkModelInExclusive(t reporter, s store.Store, r source) {
 	}
 }
 
-// makers make a key of each kind that expires in a minute, or never.
+// makers returns a call for each kind that makes a key for a minute, or for good.
 func makers() map[limiter.Kind]act {
 	all := map[limiter.Kind]act{}
 	for kind := range limiter.Kinds {
@@ -176,7 +176,7 @@ func makers() map[limiter.Kind]act {
 	return all
 }
 
-// endless returns how many kinds have keys that never expire unless they are told to.
+// endless returns the number of kinds whose keys expire only when told to.
 func endless() (n int) {
 	for kind := range limiter.Kinds {
 		if kind.Row().Endless {
@@ -186,13 +186,12 @@ func endless() (n int) {
 	return n
 }
 
-// isOther says whether what makes a key of one kind is refused by a key of another.
+// isOther reports whether a call for one kind is refused by a key of another.
 func isOther(made, found limiter.Kind) bool {
 	isFunnel := func(k limiter.Kind) bool { return k == limiter.Funnel || k == limiter.Reserving }
 	return made != found && (!isFunnel(made) || !isFunnel(found))
 }
 
-// makeKey makes a key of a kind.
 func makeKey(t reporter, ks store.Keys, nowNs int64, k store.Key, kind limiter.Kind) limiter.State {
 	t.Helper()
 	if a := makers()[kind].on(t, ks, nowNs, k); a.err != nil || a.result.Limited {
@@ -205,12 +204,12 @@ func makeKey(t reporter, ks store.Keys, nowNs int64, k store.Key, kind limiter.K
 	return s
 }
 
-// kindNames are names of which some are short.
+// kindNames returns short and long names.
 func kindNames() []string {
 	return []string{"k", strings.Repeat("long", 6), strings.Repeat("longer", 400)}
 }
 
-// checkWrongType: a key of another kind stays as it is, and once it has expired it is none.
+// checkWrongType: a key of another kind is unchanged, and absent once it has expired.
 func checkWrongType(t reporter, s store.Store) {
 	for found := range makers() {
 		for made, a := range makers() {
@@ -234,7 +233,7 @@ func checkWrongType(t reporter, s store.Store) {
 	}
 }
 
-// checkPayloadIsOwn: what State and SetIf return is the caller's, and what SetIf is given is not kept.
+// checkPayloadIsOwn: State and SetIf return payloads of the caller's, and SetIf keeps none.
 func checkPayloadIsOwn(t reporter, s store.Store) {
 	for kind := range makers() {
 		for _, name := range kindNames() {
@@ -274,9 +273,9 @@ func checkSetsKinds(t reporter, s store.Store) {
 	}
 }
 
-// checkOneEntry: a key that was of many kinds is there once.
+// checkOneEntry: a key of changing kinds has one entry.
 func checkOneEntry(t reporter, s store.Store) {
-	need[store.Walker](t, s) // and so it can count its keys
+	need[store.Walker](t, s) // its keys can be counted
 	nowNs := t0
 	for range 3 {
 		for kind := range makers() {
@@ -330,7 +329,7 @@ func checkKindsWalk(t reporter, s store.Store) {
 	wantCounts(t, w, t0, 0, 0)
 }
 
-// checkNever: what does not expire is there at any time, unless it is told to expire.
+// checkNever: a key without an expiry lives until it is given one.
 func checkNever(t reporter, s store.Store) {
 	const later = limiter.NeverNs - 1
 	for i, name := range kindNames() {
@@ -350,7 +349,7 @@ func checkNever(t reporter, s store.Store) {
 	}
 }
 
-// checkKindsStats: what is requested of a kind counts as allowed and limited as often as its arithmetic says.
+// checkKindsStats: requests of each kind are counted by their arithmetic's results.
 func checkKindsStats(t reporter, s store.Store) {
 	before := statsOf(s)
 	var want [limiter.Kinds]store.Outcomes

@@ -23,7 +23,7 @@ func ofRequest(r limiter.Rule, quantity int64) act {
 
 func ofOperation(o limiter.Operation) act { return act{operation: &o} }
 
-// answer is what an act answers, as far as it says so.
+// answer is the comparable part of an act's answer.
 type answer struct {
 	result  funnel.Result
 	err     error
@@ -39,7 +39,7 @@ func answerOf(o *limiter.Operation, err error) answer {
 	return answer{o.Result, nil, o.Count, o.WaitNs, o.DebitNs}
 }
 
-// on does it to a key.
+// on applies the act to a key.
 func (a act) on(t reporter, ks store.Keys, nowNs int64, k store.Key) answer {
 	t.Helper()
 	if a.operation != nil {
@@ -53,7 +53,7 @@ func (a act) on(t reporter, ks store.Keys, nowNs int64, k store.Key) answer {
 	return answer{result: q.Result, err: q.Err}
 }
 
-// to does it to a state, and returns the one that there is then.
+// to applies the act to a state and returns the new one.
 func (a act) to(s limiter.State, nowNs int64) (limiter.State, answer) {
 	s.Payload = bytes.Clone(s.Payload)
 	as := s
@@ -79,7 +79,7 @@ func mustWindow(l window.Limit, err error) window.Limit {
 	return l
 }
 
-// ruleOf returns the rule of a kind of a size, for a second or two, and false for a kind that no request is decided by.
+// ruleOf returns a kind's rule of a size, for a second or two, and false for a kind without requests.
 func ruleOf(kind limiter.Kind, size int64) (r limiter.Rule, ok bool) {
 	r, err := limitertest.Rule(kind, size, size+1, 1+size%2)
 	if err != nil && !errors.Is(err, limiter.ErrWrongType) {
@@ -88,7 +88,7 @@ func ruleOf(kind limiter.Kind, size int64) (r limiter.Rule, ok bool) {
 	return r, err == nil
 }
 
-// requested returns a rule of each kind that requests are decided by.
+// requested returns a rule of each kind with requests.
 func requested(size int64) (rules []limiter.Rule) {
 	for kind := range limiter.Kinds {
 		if r, ok := ruleOf(kind, size); ok {
@@ -98,7 +98,7 @@ func requested(size int64) (rules []limiter.Rule) {
 	return rules
 }
 
-// namedRule returns the rule of a named limit of a few windows.
+// namedRule returns the rule of a named limit with a few windows.
 func (r source) namedRule(size int64) limiter.Rule {
 	named := &limiter.NamedLimit{Shadow: r.IntN(5) == 0}
 	for i := range r.IntN(6) {
@@ -148,7 +148,7 @@ func (m stateMap) set(nowNs int64, k store.Key, s limiter.State) {
 	}
 }
 
-// act does the same to keys and to the map, and compares the answers.
+// act applies an act to a key and the map, and compares the answers.
 func (m stateMap) act(t reporter, ks store.Keys, nowNs int64, k store.Key, a act) {
 	t.Helper()
 	s, _ := m.live(nowNs, k)
@@ -182,7 +182,7 @@ func sameState(a, b limiter.State) bool {
 	return a.Kind == b.Kind && a.ExpiresNs == b.ExpiresNs && bytes.Equal(a.Payload, b.Payload)
 }
 
-// step does something to one or several of the keys, or of all, and to the map.
+// step does something to some of the keys, by default of all, and to the map.
 func (m stateMap) step(t reporter, ks store.Keys, nowNs int64, r source, keys ...store.Key) {
 	t.Helper()
 	pick := func() store.Key {
@@ -214,7 +214,7 @@ func (m stateMap) step(t reporter, ks store.Keys, nowNs int64, r source, keys ..
 	}
 }
 
-// batch has requests decided together, and compares their results.
+// batch decides several requests at once and compares the results.
 func (m stateMap) batch(t reporter, ks store.Keys, nowNs int64, r source, pick func() store.Key) {
 	t.Helper()
 	var batch []store.Request
@@ -257,7 +257,7 @@ func (m stateMap) setIf(t reporter, ks store.Keys, nowNs int64, k store.Key, s l
 	given := s
 	given.Payload = bytes.Clone(s.Payload)
 	before, found, err := store.SetIf(ks, nowNs, k, given, when)
-	clear(given.Payload) // it is not kept
+	clear(given.Payload) // it must not be kept
 	if found != live || err != nil || found && !sameState(before, want) {
 		t.Fatalf("SetIf of %.40q: found %+v, %v, %v, want %+v, %v", k.Name, before, found, err, want, live)
 	}

@@ -18,7 +18,7 @@ type id struct {
 
 func idOf(k store.Key) id { return id{k.DB, string(k.Name)} }
 
-// model is a store as a plain map.
+// model is a store of funnels as a plain map.
 type model map[id]int64
 
 func (m model) tat(nowNs int64, k store.Key) int64 { return max(m[idOf(k)], nowNs) }
@@ -39,7 +39,7 @@ func (m model) delete(nowNs int64, keys []store.Key) (deleted int) {
 	return deleted
 }
 
-// decide has a batch decided by keys, and holds the results to those of the model.
+// decide compares a batch's results with the model's.
 func (m model) decide(t reporter, ks store.Keys, nowNs int64, batch []store.Request) {
 	t.Helper()
 	for i, q := range decide(t, ks, nowNs, batch) {

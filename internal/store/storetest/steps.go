@@ -10,7 +10,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// stepChecks are about steps that no store knows.
+// stepChecks use steps unknown to any store.
 func stepChecks() []check {
 	return []check{
 		{"steps: statistics", checkStepsStats},
@@ -18,12 +18,12 @@ func stepChecks() []check {
 	}
 }
 
-// both is a step that decides two equal requests, and does neither where one is limited.
+// both is a step that decides two equal requests, or none if one is limited.
 type both struct {
 	limiter.Base
 	rule     limiter.Rule
 	quantity int64
-	second   funnel.Result // or the first, if that is limited
+	second   funnel.Result // or the first one's, if limited
 }
 
 func (b *both) Do(s *limiter.State, nowNs int64) (changed bool, err error) {
@@ -51,10 +51,9 @@ func (b *both) Copy() (store.Step, func()) {
 	return &c, func() { *b = c }
 }
 
-// errUnexpected is the error of a step.
 var errUnexpected = errors.New("storetest: the key expires at another time")
 
-// swap is a step that gives a key another state if it expires at a time, and else fails.
+// swap is a step that replaces a state with a certain expiry.
 type swap struct {
 	limiter.Base
 	fromNs int64
@@ -77,7 +76,7 @@ func (w *swap) Copy() (store.Step, func()) {
 	return &c, func() { *w = c }
 }
 
-// apply does a step to a key and to the map, and compares its answers, which answer returns.
+// apply applies a step to a key and the map, and compares the answers.
 func (m stateMap) apply(t reporter, ks store.Keys, nowNs int64, k store.Key, step store.Step, answer func(store.Step) any) {
 	t.Helper()
 	s, _ := m.live(nowNs, k)
@@ -94,7 +93,7 @@ func (m stateMap) apply(t reporter, ks store.Keys, nowNs int64, k store.Key, ste
 	m.want(t, ks, nowNs, k)
 }
 
-// own does a step that no store knows.
+// own applies a step unknown to the store.
 func (m stateMap) own(t reporter, ks store.Keys, nowNs int64, r source, k store.Key) {
 	t.Helper()
 	a := r.act()
@@ -114,7 +113,7 @@ func (m stateMap) own(t reporter, ks store.Keys, nowNs int64, r source, k store.
 	}
 }
 
-// checkStepsStats: what a step says of itself is counted, in a transaction that is committed, too.
+// checkStepsStats: a step's Outcome is counted, also in transactions.
 func checkStepsStats(t reporter, s store.Store) {
 	k, before := key(0, "k"), statsOf(s)
 	step := both{rule: limiter.OfFunnel(limit(4, 1, 60)), quantity: 1} // it holds 5
@@ -130,7 +129,7 @@ func checkStepsStats(t reporter, s store.Store) {
 		tx.Commit()
 		want.Limited++
 	}
-	_ = s.Apply(t0, k, &swap{}) // it requests nothing, and fails
+	_ = s.Apply(t0, k, &swap{}) // no request, and a failure
 	st := statsOf(s)
 	got := store.Outcomes{Allowed: st.Allowed - before.Allowed, Limited: st.Limited - before.Limited}
 	if units := st.Granted - before.Granted; got != want || units != 4 || st.Outcomes[limiter.Funnel].Allowed-before.Outcomes[limiter.Funnel].Allowed != 2 {
@@ -138,10 +137,10 @@ func checkStepsStats(t reporter, s store.Store) {
 	}
 }
 
-// checkStepsConcurrent: a step is done at once.
+// checkStepsConcurrent: a step is atomic.
 func checkStepsConcurrent(t reporter, s store.Store) {
 	const callers, each = 8, 50
-	rule, _ := ruleOf(limiter.SlidingWindow, callers*each) // half of them may
+	rule, _ := ruleOf(limiter.SlidingWindow, callers*each) // half of them pass
 	var allowed atomic.Int64
 	var wg sync.WaitGroup
 	for range callers {

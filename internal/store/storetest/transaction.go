@@ -24,7 +24,7 @@ func transactionChecks() []check {
 	}
 }
 
-// begin returns a transaction, and skips the check if the store has none.
+// begin returns a transaction, or skips the check.
 func begin(t reporter, s store.Store, nowNs int64, keys ...store.Key) store.Transaction {
 	t.Helper()
 	return need[store.Transactor](t, s).Begin(nowNs, keys)
@@ -48,7 +48,7 @@ func checkOwnWrites(t reporter, s store.Store) {
 	}
 }
 
-// checkAllOrNothing: a unit of two limits, of which the second has one.
+// checkAllOrNothing takes a unit of two limits, the second of which has one.
 func checkAllOrNothing(t reporter, s store.Store) {
 	user, address := key(0, "user"), key(0, "address")
 	both := func() bool {
@@ -78,7 +78,7 @@ func checkNamedTwice(t reporter, s store.Store) {
 	wantTAT(t, s, t0, a, 0)
 }
 
-// checkOwnTime gives a transaction later times than the one at which it began.
+// checkOwnTime passes times later than the beginning.
 func checkOwnTime(t reporter, s store.Store) {
 	a := key(0, "a")
 	put(t, s, t0, a, 60)
@@ -92,7 +92,7 @@ func checkOwnTime(t reporter, s store.Store) {
 	wantDeleted(t, tx, t0+3600*sec, []store.Key{a}, 1)
 }
 
-// checkOwnKeys: another key panics, and leaves a transaction that can be rolled back.
+// checkOwnKeys: another key panics, and the transaction can be rolled back.
 func checkOwnKeys(t reporter, s store.Store) {
 	for _, other := range []store.Key{key(0, "another"), key(1, "a"), key(0, "")} {
 		tx := begin(t, s, t0, key(0, "a"), key(2, "a"))
@@ -106,11 +106,11 @@ func checkOwnKeys(t reporter, s store.Store) {
 		wantPanic(t, func() { _ = tx.Apply(t0, other, &limiter.Operation{Verb: limiter.Level}) })
 		tx.Rollback()
 		wantTAT(t, s, t0, other, 0)
-		put(t, s, t0, other, 60) // nothing is kept from others
+		put(t, s, t0, other, 60) // keys are free
 	}
 }
 
-// checkManyKeys: keys are known by what they are, however many there are, and whatever Begin's slices are.
+// checkManyKeys: any number of keys, in reused slices.
 func checkManyKeys(t reporter, s store.Store) {
 	for _, n := range []int{1, 2, 3, 8, 500} {
 		var keys []store.Key
@@ -140,7 +140,7 @@ func wantPanic(t reporter, do func()) {
 	}
 }
 
-// checkEndsOnce: what has ended, in whichever way, stays as it is, and keeps nothing from others.
+// checkEndsOnce: an ended transaction has no effect and holds no keys.
 func checkEndsOnce(t reporter, s store.Store) {
 	a, want := key(0, "a"), int64(0)
 	for i := range 12 {
@@ -195,7 +195,7 @@ func checkCountedOnCommit(t reporter, s store.Store) {
 	}
 }
 
-// checkSets sets states, by a transaction and with all of the store.
+// checkSets sets states in a transaction and in an exclusive.
 func checkSets(t reporter, s store.Store) {
 	transactor := need[store.Transactor](t, s)
 	for i, c := range []struct {
@@ -230,8 +230,8 @@ func setTATs(t reporter, ks store.Keys, k store.Key, atSec []int64) {
 	}
 }
 
-// checkOverlap has transactions over keys that they have in common, named in any order, and flushes: no unit is lost, and
-// nobody waits for ever.
+// checkOverlap runs transactions on common keys in any order, beside flushes: no unit is lost, and nobody
+// waits forever.
 func checkOverlap(t reporter, s store.Store) {
 	need[store.Transactor](t, s)
 	const callers, each = 4, 200
