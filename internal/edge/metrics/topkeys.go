@@ -11,14 +11,14 @@ import (
 	"cellserver/internal/resp"
 )
 
-// NameStyle says how keys are named in labels.
+// NameStyle is the form of key names in labels.
 type NameStyle string
 
 // The name styles:
 const (
 	PlainNames  NameStyle = "plain"
-	HashedNames NameStyle = "hash" // the first 16 digits of SHA-256: it hides the key, but a guess can be verified
-	CutNames    NameStyle = "cut"  // the first characters; keys that share them are added up
+	HashedNames NameStyle = "hash" // first 16 hex digits of SHA-256, which hide the key but let a guess be verified
+	CutNames    NameStyle = "cut"  // first characters; keys that share them are summed
 )
 
 const (
@@ -29,7 +29,7 @@ const (
 	hashNameBytes = 8 // in hexadecimal, two digits each
 )
 
-// name returns a key as a label value, which must be UTF-8.
+// name returns a key as a valid UTF-8 label value.
 func (s NameStyle) name(key string) string {
 	switch {
 	case s == HashedNames:
@@ -41,38 +41,35 @@ func (s NameStyle) name(key string) string {
 	return resp.PrintableN([]byte(key), 4*topkeys.MaxNameBytes)
 }
 
-// topKeysCollector collects the most requested and the most limited keys.
+// topKeysCollector collects the most requested and the most limited keys, up to n each; with 0 none, as keys
+// may be personal data.
 type topKeysCollector struct {
 	top   func(ranking topkeys.Ranking, n int) []topkeys.Entry
 	n     int
 	names NameStyle
 	rate  *prometheus.Desc
-	err   *prometheus.Desc // the rate's error
+	err   *prometheus.Desc // error of the rate
 }
 
-// newTopKeysCollector returns a collector of up to n keys of each ranking. With 0 it collects nothing: keys may be
-// personal data.
 func newTopKeysCollector(top func(ranking topkeys.Ranking, n int) []topkeys.Entry, n int, names NameStyle) *topKeysCollector {
 	labels := []string{"kind", "db", "key"}
 	return &topKeysCollector{
 		top: top, n: n, names: names,
-		rate: desc("top_key_calls_per_second", "Estimated calls per second of the most requested and the most limited keys, over about "+
-			"the last minute; only of keys that exceed their error clearly.", labels...),
-		err: desc("top_key_calls_per_second_error", "The error of the estimates of top_key_calls_per_second.", labels...),
+		rate: desc("top_key_calls_per_second", "Estimated calls per second of the most requested and the most limited keys over about "+
+			"the last minute; keys whose estimate is within its error are left out.", labels...),
+		err: desc("top_key_calls_per_second_error", "Error of top_key_calls_per_second.", labels...),
 	}
 }
 
-// Describe implements prometheus.Collector.
 func (t *topKeysCollector) Describe(ch chan<- *prometheus.Desc) { ch <- t.rate; ch <- t.err }
 
-// Collect implements prometheus.Collector.
 func (t *topKeysCollector) Collect(ch chan<- prometheus.Metric) {
 	if t.n == 0 {
 		return
 	}
 	for _, ranking := range []topkeys.Ranking{topkeys.Requested, topkeys.Limited} {
 		type series struct{ db, key string }
-		rates, errs := map[series]float64{}, map[series]float64{} // several keys may share a label
+		rates, errs := map[series]float64{}, map[series]float64{}
 		for _, e := range t.top(ranking, t.n) {
 			s := series{strconv.Itoa(int(e.DB)), t.names.name(e.Name)}
 			rates[s] += e.CallsPerSecond

@@ -29,9 +29,9 @@ func TestTopKeys(t *testing.T) {
 			return ""
 		}
 		const name = "cellserver_top_key_calls_per_second"
-		rates := "# HELP " + name + " Estimated calls per second of the most requested and the most limited keys, over about the last minute; " +
-			"only of keys that exceed their error clearly.\n# TYPE " + name + " gauge\n"
-		errors := "# HELP " + name + "_error The error of the estimates of top_key_calls_per_second.\n# TYPE " + name + "_error gauge\n"
+		rates := "# HELP " + name + " Estimated calls per second of the most requested and the most limited keys over about the last minute; " +
+			"keys whose estimate is within its error are left out.\n# TYPE " + name + " gauge\n"
+		errors := "# HELP " + name + "_error Error of top_key_calls_per_second.\n# TYPE " + name + "_error gauge\n"
 		for _, line := range lines {
 			f := strings.Fields(line)
 			rates += name + f[0] + " " + f[1] + "\n"
