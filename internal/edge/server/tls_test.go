@@ -82,7 +82,7 @@ func TestNotTLS(t *testing.T) {
 	if st := s.Stats(); st.Panics != 0 || st.Accepted != 1 {
 		t.Errorf("got %+v", st)
 	}
-	if n := strings.Count(s.log.String(), `level=INFO msg="a TLS handshake failed`); n != 1 {
+	if n := strings.Count(s.log.String(), `level=INFO msg="TLS handshake failed`); n != 1 {
 		t.Errorf("the failures were logged %d times at the level info, want once", n)
 	}
 }
