@@ -59,10 +59,10 @@ func TestFacts(t *testing.T) {
 // TestFirstCall: a server without calls says what to type, and ceases to with the first.
 func TestFirstCall(t *testing.T) {
 	p := New(testSource(nil))
-	wantText(t, get(t, p, "/?lang=en").Body.String(), "No call has come yet.", "<code>redis-cli -p 6380 cl.throttle laoqian:reply 15 30 60 1</code>")
+	wantText(t, get(t, p, "/?lang=en").Body.String(), "No calls yet.", "<code>redis-cli -p 6380 cl.throttle laoqian:reply 15 30 60 1</code>")
 	wantText(t, get(t, p, "/?lang=zh").Body.String(), "还没有收到请求")
 	fill(p, 1)
-	if body := get(t, p, "/?lang=en").Body.String(); strings.Contains(body, "No call has come yet.") || !strings.Contains(body, "No key stands out now.") {
+	if body := get(t, p, "/?lang=en").Body.String(); strings.Contains(body, "No calls yet.") || !strings.Contains(body, "No key stands out.") {
 		t.Error("with calls, the page says that there was none")
 	}
 }
@@ -78,7 +78,7 @@ func TestMaximum(t *testing.T) {
 	}
 	wantText(t, get(t, p, "/?lang=en").Body.String(), `<dt>Memory of keys</dt><dd><span class="value">512`+"\u00a0KiB <small>of 64\u00a0MiB</small></span><meter min=\"0\" max=\"1\" low=\"0.75\" high=\"0.9\" optimum=\"0\" value=\"0.008\"",
 		`<dt>Connections</dt><dd><span class="value">8 <small>of 10,000</small>`, `<dt>Keys evicted per second</dt><dd><span class="value">50<`,
-		`<dt>New keys refused per second</dt><dd><span class="value">10<`, `id="chart-room"`, "<td>96\u00a0MiB<meter", "<dt>scripts ended</dt><dd>7</dd>")
+		`<dt>New keys refused per second</dt><dd><span class="value">10<`, `id="chart-evictions"`, "<td>96\u00a0MiB<meter", "<dt>scripts ended</dt><dd>7</dd>")
 	wantText(t, get(t, p, "/?lang=zh").Body.String(), `<dt>淘汰 Key/秒</dt><dd><span class="value">50<`, `<dt>拒绝新 Key/秒</dt><dd><span class="value">10<`,
 		`8 <small>/ 10,000</small>`)
 }
@@ -104,7 +104,7 @@ func TestEviction(t *testing.T) {
 	wantText(t, body("en"), `<dt>Memory of keys</dt><dd>`+red+`58 <small>of 64`)
 	add(1, Sample{Evicted: 12_000})
 	alert := `<p class="problem" role="alert">` + full +
-		` Keys are evicted before they expire, and each of them has its full burst again.</p>`
+		` Keys are evicted before they expire and get their full burst again.</p>`
 	wantText(t, body("en"), alert, "<p>12,000 keys were evicted within the last minute. Raise --maxmemory")
 	wantText(t, body("zh"), `<p class="problem" role="alert">内存已满。`, "最近一分钟淘汰了 12,000 个 Key。")
 	add(1, Sample{Evicted: 15_000})
@@ -117,7 +117,7 @@ func TestEviction(t *testing.T) {
 	}
 	add(1, Sample{Evicted: 15_000, Refused: 7})
 	wantText(t, body("en"),
-		full+" Calls with new keys are refused with -OOM.", "<p>7 were refused within the last minute.")
+		full+" Calls with new keys are refused with -OOM.", "<p>7 calls were refused within the last minute.")
 }
 
 // TestKinds: what was decided is told apart by command, if it is not CL.THROTTLE alone.
@@ -162,7 +162,7 @@ func TestLatencyAndHotKeys(t *testing.T) {
 			t.Error("a key became markup")
 		}
 	}
-	wantText(t, get(t, p, "/").Body.String(), "No key stands out now.")
+	wantText(t, get(t, p, "/").Body.String(), "No key stands out.")
 }
 
 // TestLookLinks: a hot key's link has the limit of its last request, as the form takes it.

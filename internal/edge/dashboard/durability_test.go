@@ -27,7 +27,7 @@ func TestDurability(t *testing.T) {
 		{"loads more than there was", store.Durability{Loading: true, LoadBytes: 400, LoadedBytes: 500}, "loading, 100\u00a0%", "加载中，100\u00a0%", ""},
 		{
 			"a fault", store.Durability{Interval: time.Second, Fault: full, FaultSinceNs: testNowNs - 125*sec}, "fault for 2m5s", "故障已持续 2m5s",
-			"Changes have not reached the disk since 2023-11-14 22:11:15 UTC. Decisions go on, but if the server ended now, these changes would be lost.",
+			"Changes have not reached the disk since 2023-11-14 22:11:15 UTC. Decisions continue, but these changes are lost if the server stops now.",
 		},
 		{
 			"a fault, and each reply", store.Durability{Fault: full, FaultSinceNs: testNowNs}, "fault for 0s", "故障已持续 0s",

@@ -24,11 +24,11 @@ func TestStore(t *testing.T) {
 		{"answers", store.Health{Asked: true, Masters: 1, Up: 1}, "answers", "正常", ""},
 		{
 			"one of three", store.Health{Asked: true, Masters: 3, Up: 2, Fault: away}, "2 of 3 servers of the store answer", "2 / 3 台存储服务器有响应",
-			"2 of 3 servers of the store answer. Calls that it does not decide get an error.",
+			"2 of 3 servers of the store answer. Calls it cannot decide get an error.",
 		},
 		{
 			"away", store.Health{Asked: true, Masters: 1, Fault: away, SinceNs: testNowNs - 5*sec, Policy: store.FallbackLocal}, "no answer for 5s", "无响应已 5s",
-			"The store has not answered since 2023-11-14 22:13:15 UTC. Calls that it does not decide are decided in this server&#39;s memory, by its share of their limits.",
+			"The store has not answered since 2023-11-14 22:13:15 UTC. Calls it cannot decide are decided in this server&#39;s memory, by its share of their limits.",
 		},
 	} {
 		tt.st.Store = "redis-cluster://192.0.2.1:6379"

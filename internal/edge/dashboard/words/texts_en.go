@@ -1,6 +1,5 @@
 package words
 
-// English returns the texts in English.
 func English() *Texts {
 	return &Texts{
 		Lang:      "en",
@@ -29,7 +28,7 @@ func English() *Texts {
 		Minutes:         "%d min",
 		UnderAMinute:    "under a minute",
 		NoPassword:      "Other hosts can use this server without a password: set --requirepass.",
-		RefusesHosts:    "Clients on other hosts are refused, as no password is set (protected mode): set --requirepass.",
+		RefusesHosts:    "Clients on other hosts are refused, because no password is set (protected mode): set --requirepass.",
 		OpenPage:        "Other hosts can read this page without a password: set --metrics-password-file.",
 		UnencryptedPage: "The password of this page crosses the network unencrypted: set --metrics-tls-cert and --metrics-tls-key.",
 
@@ -60,16 +59,16 @@ func English() *Texts {
 		Memory:          "Memory",
 		Evicted:         "Keys evicted per second",
 		Refused:         "New keys refused per second",
-		WithoutRoom:     "Keys without room, per second",
+		NotStored:       "Keys evicted or refused per second",
 		EvictedKeys:     "keys evicted",
-		RefusedKeys:     "new keys refused for lack of memory",
+		RefusedKeys:     "new keys refused at the memory limit",
 		ErrorsPerSec:    "Error replies per second",
 		LastError:       "Last error",
 		MemoryFull:      "Memory is full.",
-		MemoryEvicts:    "Keys are evicted before they expire, and each of them has its full burst again.",
-		EvictedLately:   "%s keys were evicted within the last minute. Raise --maxmemory, or find who makes so many keys.",
+		MemoryEvicts:    "Keys are evicted before they expire and get their full burst again.",
+		EvictedLately:   "%s keys were evicted within the last minute. Raise --maxmemory, or find the client that creates them.",
 		MemoryRefuses:   "Calls with new keys are refused with -OOM.",
-		RefusedLately:   "%s were refused within the last minute. Raise --maxmemory, or find who makes so many keys.",
+		RefusedLately:   "%s calls were refused within the last minute. Raise --maxmemory, or find the client that creates the keys.",
 
 		Durability:        "Durability",
 		DurabilityOff:     "off",
@@ -79,7 +78,7 @@ func English() *Texts {
 		LoadingPart:       "loading, %s",
 		FaultFor:          "fault for %s",
 		FaultSince:        "Changes have not reached the disk since %s.",
-		FaultForgets:      "Decisions go on, but if the server ended now, these changes would be lost.",
+		FaultForgets:      "Decisions continue, but these changes are lost if the server stops now.",
 		FaultRefuses:      "Calls that would change a key are refused with -MISCONF.",
 		Sync:              "Synced to disk",
 		LastSync:          "Last sync took",
@@ -99,13 +98,13 @@ func English() *Texts {
 		StoreConnecting: "connecting",
 		StoreAnswers:    "answers",
 		StorePartly:     "%d of %d servers of the store answer",
-		StoreAwayFor:    "no answer for %s",
-		StoreAwaySince:  "The store has not answered since %s.",
+		StoreDownFor:    "no answer for %s",
+		StoreDownSince:  "The store has not answered since %s.",
 		Stop:            ".",
-		StoreErrors:     "Calls that it does not decide get an error.",
-		StoreAllows:     "Calls that it does not decide are allowed, and not counted.",
-		StoreDenies:     "Calls that it does not decide are limited.",
-		StoreLocal:      "Calls that it does not decide are decided in this server's memory, by its share of their limits.",
+		StoreErrors:     "Calls it cannot decide get an error.",
+		StoreAllows:     "Calls it cannot decide are allowed and not counted.",
+		StoreDenies:     "Calls it cannot decide are limited.",
+		StoreLocal:      "Calls it cannot decide are decided in this server's memory, by its share of their limits.",
 		ByPolicy:        "Decided without the store, per second",
 		StoreNote: "%s. Of %s requests since the start, %s were sent to it, in %s script calls; %s were denied by what " +
 			"had just been read of the key, %s allowed from units taken ahead, and %s left to --on-store-error=%s.",
@@ -116,7 +115,7 @@ func English() *Texts {
 		CircuitOpen:     "fails, paused",
 		CircuitHalfOpen: "being tried",
 		Queued:          "keys queued",
-		InFlight:        "pipelines under way",
+		InFlight:        "pipelines in flight",
 		RoundTrip:       "Round trip",
 		DecidedHere:     "Decided without asking the store, per second",
 		FromLeases:      "from units taken ahead",
@@ -139,18 +138,18 @@ func English() *Texts {
 
 		TopRequested: "Most requested",
 		TopLimited:   "Most limited",
-		TopNone:      "No key stands out now.",
-		TopNote: "Select a key to inspect it by its last limit. Ranks and shares are of the last minutes, rates of the last 10 " +
-			"seconds, with an estimate's error; – is not known yet.",
+		TopNone:      "No key stands out.",
+		TopNote: "Select a key to inspect it with the limit of its last call. Ranks and shares cover the last minutes, rates the last " +
+			"10 seconds, with the error of an estimate; – means not known yet.",
 		PerSec:       "calls per second",
 		Share:        "share",
-		FirstCall:    "No call has come yet. Try one:",
+		FirstCall:    "No calls yet. Try one:",
 		KindsHeading: "Decisions by command",
 		KindsScroll:  "Table of decisions by command",
 		Command:      "command",
 
 		LimitsHeading: "Named limits",
-		LimitsNote:    "Since each was first defined. Of a shadow, limited are the calls that it would have limited.",
+		LimitsNote:    "Counts since each limit was first defined. A shadow limit counts the calls it would have limited.",
 		LimitsMore:    "And %d more with fewer decisions; CL.LIMIT LIST has all.",
 		LimitsScroll:  "Table of the named limits",
 		Limit:         "limit",
@@ -159,7 +158,7 @@ func English() *Texts {
 		Yes:           "yes",
 
 		CapacityHeading:    "Capacity",
-		CapacityScroll:     "Table of what is bounded",
+		CapacityScroll:     "Table of bounded resources",
 		Resource:           "resource",
 		InUse:              "in use",
 		Maximum:            "maximum",
@@ -167,11 +166,11 @@ func English() *Texts {
 		ClientMemory:       "Memory of clients",
 		RefusalsNote:       "Refused or ended at a limit since the start:",
 		ConnectionsRefused: "connections refused",
-		NewKeysRefused:     "new keys refused for their rate",
+		NewKeysRefused:     "new keys refused by rate",
 		ScriptsEnded:       "scripts ended",
 		LogLinesLost:       "log lines dropped",
 
-		ProbeNote: "This takes nothing from the key. The server keeps a key's state but not its limit, so enter the " +
+		ProbeNote: "Inspecting consumes nothing. The server stores a key's state but not its limit, so enter the " +
 			"limit that your clients send.",
 		Key:              "Key",
 		KeyHint:          `A key in double quotes can contain escapes: "a\x00\xff".`,
@@ -189,7 +188,7 @@ func English() *Texts {
 		TooSlow:          "This funnel would take more than 146 years to drain: enter a smaller max_burst or period, or a larger count.",
 		TooLong:          "This window would be longer than 146 years: enter a smaller period.",
 		OtherKind:        "The key holds the state of another command: choose that above.",
-		NoLook:           "Keys of CL.CHECK and CL.CONCURRENCY cannot be inspected here: CL.LIMIT and CL.CONCURRENCY LEN tell of them.",
+		NoLook:           "Keys of CL.CHECK and CL.CONCURRENCY cannot be inspected here; use CL.LIMIT and CL.CONCURRENCY LEN.",
 		FormErrors:       "The form has an error:",
 
 		NextAllowed:       "The next call is allowed",

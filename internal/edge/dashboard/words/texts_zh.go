@@ -1,6 +1,5 @@
 package words
 
-// Chinese returns the texts in Chinese.
 func Chinese() *Texts {
 	return &Texts{
 		Lang:      "zh-Hans",
@@ -60,16 +59,16 @@ func Chinese() *Texts {
 		Memory:          "内存",
 		Evicted:         "淘汰 Key/秒",
 		Refused:         "拒绝新 Key/秒",
-		WithoutRoom:     "空间不足的 Key/秒",
+		NotStored:       "淘汰或拒绝的 Key/秒",
 		EvictedKeys:     "淘汰的 Key",
 		RefusedKeys:     "内存不足而拒绝的新 Key",
 		ErrorsPerSec:    "错误返回/秒",
 		LastError:       "最近一次错误",
 		MemoryFull:      "内存已满。",
 		MemoryEvicts:    "Key 在过期之前被淘汰，被淘汰的 Key 重新获得全部突发额度。",
-		EvictedLately:   "最近一分钟淘汰了 %s 个 Key。请增大 --maxmemory，或查明是谁创建了这么多 Key。",
+		EvictedLately:   "最近一分钟淘汰了 %s 个 Key。请增大 --maxmemory，或查明哪个客户端创建了这些 Key。",
 		MemoryRefuses:   "新 Key 的请求将返回 -OOM。",
-		RefusedLately:   "最近一分钟拒绝了 %s 个。请增大 --maxmemory，或查明是谁创建了这么多 Key。",
+		RefusedLately:   "最近一分钟拒绝了 %s 个请求。请增大 --maxmemory，或查明哪个客户端创建了这些 Key。",
 
 		Durability:        "持久化",
 		DurabilityOff:     "关闭",
@@ -99,13 +98,13 @@ func Chinese() *Texts {
 		StoreConnecting: "连接中",
 		StoreAnswers:    "正常",
 		StorePartly:     "%d / %d 台存储服务器有响应",
-		StoreAwayFor:    "无响应已 %s",
-		StoreAwaySince:  "自 %s 起，存储无响应。",
+		StoreDownFor:    "无响应已 %s",
+		StoreDownSince:  "自 %s 起，存储无响应。",
 		Stop:            "。",
 		StoreErrors:     "存储未能判定的请求会返回错误。",
 		StoreAllows:     "存储未能判定的请求一律放行，且不计数。",
 		StoreDenies:     "存储未能判定的请求一律限流。",
-		StoreLocal:      "存储未能判定的请求由本服务器在内存中按限额的份额判定。",
+		StoreLocal:      "存储未能判定的请求由本服务器在内存中按所占的限额份额判定。",
 		ByPolicy:        "未经存储判定/秒",
 		StoreNote:       "%s。启动以来共 %s 个请求，其中 %s 个发往存储，合并为 %s 次脚本调用；%s 个按刚读到的状态直接限流，%s 个由预取的额度放行，%s 个按 --on-store-error=%s 处理。",
 		StoreScroll:     "存储服务器列表",
@@ -115,7 +114,7 @@ func Chinese() *Texts {
 		CircuitOpen:     "故障，暂停请求",
 		CircuitHalfOpen: "试探中",
 		Queued:          "排队的 Key",
-		InFlight:        "进行中的管道",
+		InFlight:        "未应答的 pipeline",
 		RoundTrip:       "往返时间",
 		DecidedHere:     "未询问存储的判定/秒",
 		FromLeases:      "预取的额度",
@@ -137,8 +136,8 @@ func Chinese() *Texts {
 
 		TopRequested: "请求最多",
 		TopLimited:   "限流最多",
-		TopNone:      "目前没有突出的 Key。",
-		TopNote:      "点击 Key 可按最近一次请求的限额查看。排名和占比按最近几分钟计算，速率按最近 10 秒计算，估计值注明误差；– 表示尚不可知。",
+		TopNone:      "没有突出的 Key。",
+		TopNote:      "点击 Key 可按最近一次请求的限额查看。排名和占比按最近几分钟计算，速率按最近 10 秒计算，估计值附带误差；– 表示暂无数据。",
 		PerSec:       "请求/秒",
 		Share:        "占比",
 		FirstCall:    "还没有收到请求。试一试：",
@@ -147,7 +146,7 @@ func Chinese() *Texts {
 		Command:      "命令",
 
 		LimitsHeading: "命名限额",
-		LimitsNote:    "自首次定义以来的次数。影子限额的“限流”是指它本会限流的次数。",
+		LimitsNote:    "自首次定义以来的次数。影子限额并不限流，其“限流”为本应限流的次数。",
 		LimitsMore:    "另有 %d 个判定较少的限额；完整列表见 CL.LIMIT LIST。",
 		LimitsScroll:  "命名限额的表格",
 		Limit:         "限额",
