@@ -39,8 +39,8 @@ type workflow struct {
 	} `json:"jobs"`
 }
 
-// TestWorkflowsAreCareful: each action is one commit, each job has the rights that it needs and an end, no token stays in the
-// checkout, and no script contains what an event brings.
+// TestWorkflowsAreCareful checks that actions are pinned to commits, that jobs have minimal rights and a
+// timeout, that no token stays in the checkout, and that no script contains data of an event.
 func TestWorkflowsAreCareful(t *testing.T) {
 	t.Parallel()
 	pinned := regexp.MustCompile(`^\s*-?\s*uses: (\./\S+|\S+@[0-9a-f]{40} # v\d+\.\d+\.\d+)$`)
@@ -78,7 +78,7 @@ func TestWorkflowsAreCareful(t *testing.T) {
 	}
 }
 
-// TestDependabotKnowsAllModules: an update of a dependency is proposed wherever there is one.
+// TestDependabotKnowsAllModules checks that updates are proposed for every dependency file.
 func TestDependabotKnowsAllModules(t *testing.T) {
 	t.Parallel()
 	var config struct {
@@ -118,7 +118,7 @@ func TestDependabotKnowsAllModules(t *testing.T) {
 	}
 }
 
-// TestIssueForms: GitHub shows a form only if each part has what its type requires.
+// TestIssueForms checks that each part of a form has what its type requires, without which GitHub shows none.
 func TestIssueForms(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"bug", "feature"} {

@@ -12,6 +12,7 @@ import (
 	"cellserver/internal/limiter"
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
+	"cellserver/internal/test/processtest"
 	"cellserver/internal/wire/catalog"
 )
 
@@ -211,5 +212,13 @@ func TestScrapesUnderLoad(t *testing.T) {
 	d := series(h.gather(t)["cellserver_command_duration_seconds"], "cl.throttle").GetHistogram()
 	if d.GetSampleCount() != clients*rounds*batch || h.config.Records.ThrottleDurations().Count != d.GetSampleCount() {
 		t.Errorf("%d durations, and %d", d.GetSampleCount(), h.config.Records.ThrottleDurations().Count)
+	}
+}
+
+func TestPromtoolFindsNothing(t *testing.T) {
+	cmd := processtest.Command(t, processtest.Need(t, "promtool", "prometheus"), "check", "metrics")
+	cmd.Stdin = strings.NewReader(everything(t).scrape(t))
+	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("promtool check metrics: %v\n%s", err, out)
 	}
 }
