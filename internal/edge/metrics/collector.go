@@ -13,22 +13,16 @@ import (
 	"cellserver/internal/store"
 )
 
-// collector reads the statistics of the store, the engine and the server at each scrape. Clients choose no
-// label value.
-type collector struct{ config *Config }
-
-// Describe implements prometheus.Collector.
-func (c *collector) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, ch) }
-
-// Collect implements prometheus.Collector.
-func (c *collector) Collect(ch chan<- prometheus.Metric) {
+// collect reads the statistics of the store, the engine and the server at each scrape. Clients choose no label value,
+// except for the keys of topKeys.
+func (c *Config) collect(ch chan<- prometheus.Metric) {
 	to := sink(ch)
 	var st store.Stats
-	c.config.Store.UpdateStats(&st)
+	c.Store.UpdateStats(&st)
 	to.store(&st)
 	var most store.Maximum
-	if c.config.Maximum != nil {
-		most = c.config.Maximum()
+	if c.Maximum != nil {
+		most = c.Maximum()
 	}
 	to.memory(&st, most)
 	c.collectCommands(to)
@@ -36,11 +30,12 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	c.collectPersistence(to)
 	c.collectRemote(to)
 	c.collectLimits(to)
-	ready := c.config.Ready(context.Background()) == nil
+	ready := c.Ready(context.Background()) == nil
 	to.truth("ready", "1 while clients are served; 0 while the server starts, hangs or shuts down.", ready)
 	labelled(to, "log_lines_dropped_total", "Log lines dropped because the log was full (full) or a script logged too much (script).",
-		"reason", map[string]uint64{"full": c.config.LostLogLines(), "script": c.config.Records.ScriptLinesLeftOut()})
-	to.build(&c.config.Build)
+		"reason", map[string]uint64{"full": c.LostLogLines(), "script": c.Records.ScriptLinesLeftOut()})
+	to.build(&c.Build)
+	to.topKeys(c.topKeys, c.TopKeys, c.TopKeyNames)
 }
 
 // build follows Prometheus's own build_info, in which an unknown revision is "unknown".
@@ -87,9 +82,9 @@ func (to sink) memory(st *store.Stats, most store.Maximum) {
 	to.counter("refused_keys_total", "Calls that failed at the memory limit because they needed a new key (noeviction).", st.Refused)
 }
 
-func (c *collector) collectCommands(to sink) {
-	st := c.config.Records.Stats()
-	failedLogins, _ := c.config.Logins.Total()
+func (c *Config) collectCommands(to sink) {
+	st := c.Records.Stats()
+	failedLogins, _ := c.Logins.Total()
 	labelled(to, "commands_total", "Commands executed, failed ones included.", "command", st.Calls)
 	labelled(to, "errors_total", "Error replies by code; codes made up by scripts count as other.", "code", st.Errors)
 	to.counter("protocol_errors_total", "Connections closed because of malformed input.", st.ProtocolErrors)
@@ -104,20 +99,20 @@ func (c *collector) collectCommands(to sink) {
 	to <- prometheus.MustNewConstHistogram(sizes, st.Batches.Count, float64(st.Batches.Commands), st.Batches.UpTo)
 }
 
-func (c *collector) collectConnections(to sink) {
-	st := c.config.Server.Stats()
+func (c *Config) collectConnections(to sink) {
+	st := c.Server.Stats()
 	to.gauge("connections", "Connected clients.", st.Connected)
-	to.gauge("connections_max", "Maximum number of connected clients (--maxclients).", c.config.Server.Limits().MaxClients)
-	to.gauge("connections_blocked", "Clients waiting in a blocking command.", c.config.Clients.Blocked())
+	to.gauge("connections_max", "Maximum number of connected clients (--maxclients).", c.Server.Limits().MaxClients)
+	to.gauge("connections_blocked", "Clients waiting in a blocking command.", c.Clients.Blocked())
 	to.counter("connections_accepted_total", "Connections accepted.", st.Accepted)
 	labelled(to, "connections_refused_total", "Connections refused by --maxclients, --maxclients-per-address or --protected-mode.", "reason",
 		map[string]uint64{"maxclients": st.Refused, "maxclients_per_address": st.RefusedAddresses, "protected_mode": st.Denied})
 	labelled(to, "connections_closed_total", "Closed connections by reason: by the client, by the session "+
 		"(QUIT or a protocol error), at a limit (idle, handshake, input, output, memory), or other.", "reason", st.Closed)
 	to.gauge("client_memory_bytes", "Memory held for clients in bytes: incomplete and queued commands, unread replies, watched keys.",
-		int(c.config.Clients.Memory()))
-	to.gauge("client_memory_max_bytes", "Limit of client_memory_bytes (--maxmemory-clients); 0 if unlimited.", int(c.config.Clients.MaxMemory()))
-	to.counter("new_keys_refused_total", "Calls refused by --max-new-keys-per-second.", c.config.NewKeys.Refused())
+		int(c.Clients.Memory()))
+	to.gauge("client_memory_max_bytes", "Limit of client_memory_bytes (--maxmemory-clients); 0 if unlimited.", int(c.Clients.MaxMemory()))
+	to.counter("new_keys_refused_total", "Calls refused by --max-new-keys-per-second.", c.NewKeys.Refused())
 	to.counter("tls_handshakes_failed_total", "Connections closed because the TLS handshake failed.", st.HandshakesFailed)
 	to.counter("panics_total", "Connections closed by a panic.", st.Panics)
 	to.counter("received_bytes_total", "Bytes received from clients.", st.Received)
@@ -195,8 +190,8 @@ func (d duration) Write(m *dto.Metric) error {
 }
 
 // collectLimits has a series for each named limit and outcome, bounded by namedlimit.MaxNames; operators choose the names.
-func (c *collector) collectLimits(to sink) {
-	all, reloads := c.config.Limits.All(), c.config.Limits.Reloads()
+func (c *Config) collectLimits(to sink) {
+	all, reloads := c.Limits.All(), c.Limits.Reloads()
 	to.gauge("limits", "Named limits defined by --limits-file or CL.LIMIT SET.", len(all))
 	to.truth("limits_file_reload_failed", "1 if the last reload of --limits-file failed and the previous limits are in use.", reloads.LastFailed)
 	decisions := desc("limit_decisions_total", "Decisions of CL.CHECK by named limit and outcome; shadow_limited calls were allowed "+

@@ -83,27 +83,23 @@ func Handler(c Config) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", all)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeHealth(w, c.Alive(), nil) })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) { writeHealth(w, c.Ready(r.Context()), c.degraded()) })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) { writeHealth(w, c.Ready(r.Context()), c.Degraded) })
 	if allowed.loopback && len(allowed.names) == 0 {
 		return allowed.guard(mux)
 	}
 	return mux
 }
 
-func (c *Config) degraded() []string {
-	if c.Degraded == nil {
-		return nil
-	}
-	return c.Degraded()
-}
-
-func writeHealth(w http.ResponseWriter, err error, degraded []string) {
+func writeHealth(w http.ResponseWriter, err error, degraded func() []string) {
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
 	_, _ = io.WriteString(w, "ok\n")
-	for _, way := range degraded {
+	if degraded == nil {
+		return
+	}
+	for _, way := range degraded() {
 		_, _ = io.WriteString(w, "degraded: "+way+"\n")
 	}
 }
@@ -117,8 +113,7 @@ func newRegistry(c *Config) *prometheus.Registry {
 	registry.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		&collector{config: c},
-		newTopKeysCollector(c.topKeys, c.TopKeys, c.TopKeyNames),
+		prometheus.CollectorFunc(c.collect),
 	)
 	return registry
 }

@@ -7,8 +7,8 @@ import (
 )
 
 // collectRemote has series for each server of the store, which the operator or the cluster names.
-func (c *collector) collectRemote(to sink) {
-	status := c.config.Remote
+func (c *Config) collectRemote(to sink) {
+	status := c.Remote
 	to.truth("store_remote", "1 if --store is on other machines; 0 if it is this server's memory, without further store metrics.", status != nil)
 	if status == nil {
 		return

@@ -41,43 +41,26 @@ func (s NameStyle) name(key string) string {
 	return resp.PrintableN([]byte(key), 4*topkeys.MaxNameBytes)
 }
 
-// topKeysCollector collects the most requested and the most limited keys, up to n each; with 0 none, as keys
-// may be personal data.
-type topKeysCollector struct {
-	top   func(ranking topkeys.Ranking, n int) []topkeys.Entry
-	n     int
-	names NameStyle
-	rate  *prometheus.Desc
-	err   *prometheus.Desc // error of the rate
-}
-
-func newTopKeysCollector(top func(ranking topkeys.Ranking, n int) []topkeys.Entry, n int, names NameStyle) *topKeysCollector {
-	labels := []string{"kind", "db", "key"}
-	return &topKeysCollector{
-		top: top, n: n, names: names,
-		rate: desc("top_key_calls_per_second", "Estimated calls per second of the most requested and the most limited keys over about "+
-			"the last minute; keys whose estimate is within its error are left out.", labels...),
-		err: desc("top_key_calls_per_second_error", "Error of top_key_calls_per_second.", labels...),
-	}
-}
-
-func (t *topKeysCollector) Describe(ch chan<- *prometheus.Desc) { ch <- t.rate; ch <- t.err }
-
-func (t *topKeysCollector) Collect(ch chan<- prometheus.Metric) {
-	if t.n == 0 {
+// topKeys sends the most requested and the most limited keys, up to n each; by default none, as keys may be personal data.
+func (to sink) topKeys(top func(ranking topkeys.Ranking, n int) []topkeys.Entry, n int, names NameStyle) {
+	if n == 0 {
 		return
 	}
+	labels := []string{"kind", "db", "key"}
+	rateDesc := desc("top_key_calls_per_second", "Estimated calls per second of the most requested and the most limited keys over about "+
+		"the last minute; keys whose estimate is within its error are left out.", labels...)
+	errDesc := desc("top_key_calls_per_second_error", "Error of top_key_calls_per_second.", labels...)
 	for _, ranking := range []topkeys.Ranking{topkeys.Requested, topkeys.Limited} {
 		type series struct{ db, key string }
 		rates, errs := map[series]float64{}, map[series]float64{}
-		for _, e := range t.top(ranking, t.n) {
-			s := series{strconv.Itoa(int(e.DB)), t.names.name(e.Name)}
+		for _, e := range top(ranking, n) {
+			s := series{strconv.Itoa(int(e.DB)), names.name(e.Name)}
 			rates[s] += e.CallsPerSecond
 			errs[s] += e.Error
 		}
 		for s, rate := range rates {
-			ch <- prometheus.MustNewConstMetric(t.err, prometheus.GaugeValue, errs[s], ranking.String(), s.db, s.key)
-			ch <- prometheus.MustNewConstMetric(t.rate, prometheus.GaugeValue, rate, ranking.String(), s.db, s.key)
+			to.series(errDesc, prometheus.GaugeValue, errs[s], ranking.String(), s.db, s.key)
+			to.series(rateDesc, prometheus.GaugeValue, rate, ranking.String(), s.db, s.key)
 		}
 	}
 }

@@ -54,7 +54,7 @@ func TestTopKeys(t *testing.T) {
 		{"hash", 1, HashedNames, page(`{db="0",key="177ef160e583cce9",kind="asked"} 20 1.5`, `{db="0",key="efee38f45bf9822d",kind="denied"} 10 1`)},
 	} {
 		registry := prometheus.NewRegistry()
-		registry.MustRegister(newTopKeysCollector(top, tt.n, tt.names))
+		registry.MustRegister(prometheus.CollectorFunc(func(ch chan<- prometheus.Metric) { sink(ch).topKeys(top, tt.n, tt.names) }))
 		answer := httptest.NewRecorder()
 		promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 		if got := answer.Body.String(); got != tt.want {

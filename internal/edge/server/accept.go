@@ -4,8 +4,10 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"sync/atomic"
 	"time"
 
+	"cellserver/internal/base/often"
 	"cellserver/internal/edge/server/conn"
 	"cellserver/internal/wire/peer"
 )
@@ -107,24 +109,22 @@ func (s *Server) admitTLS(nc net.Conn, config *tls.Config) {
 func (s *Server) reserve(p peer.Peer) (refusal string) {
 	limits := s.host.Limits()
 	if s.connected.Add(1) > int64(limits.MaxClients) {
-		s.connected.Add(-1)
-		s.refused.Add(1)
-		if count := s.refusedLines.Due(s.config.Now()); count > 0 {
-			s.config.Log.Warn("connection refused: maximum number of clients reached", "count", count,
-				"hint", "raise --maxclients, or see CLIENT LIST")
-		}
-		return "ERR max number of clients reached"
+		return s.overMaximum(p, "clients", "--maxclients", &s.refused, &s.refusedLines)
 	}
 	if !s.addresses.take(&p, limits.MaxClientsPerAddress) {
-		s.connected.Add(-1)
-		s.refusedAddresses.Add(1)
-		if count := s.refusedAddressLines.Due(s.config.Now()); count > 0 {
-			s.config.Log.Warn("connection refused: maximum number of clients per address reached", "client", p.Addr, "count", count,
-				"hint", "raise --maxclients-per-address, or see CLIENT LIST")
-		}
-		return "ERR max number of clients per address reached"
+		return s.overMaximum(p, "clients per address", "--maxclients-per-address", &s.refusedAddresses, &s.refusedAddressLines)
 	}
 	return ""
+}
+
+func (s *Server) overMaximum(p peer.Peer, what, flag string, refused *atomic.Uint64, lines *often.Counter) (refusal string) {
+	s.connected.Add(-1)
+	refused.Add(1)
+	if count := lines.Due(s.config.Now()); count > 0 {
+		s.config.Log.Warn("connection refused: maximum number of "+what+" reached", "client", p.Addr, "count", count,
+			"hint", "raise "+flag+", or see CLIENT LIST")
+	}
+	return "ERR max number of " + what + " reached"
 }
 
 // refusal asks Admit about a client, and counts the result.

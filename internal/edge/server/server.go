@@ -82,9 +82,6 @@ func (s *Server) SetLimits(l Limits) {
 	before := s.host.SetLimits(&l)
 	if before.IdleTimeout != l.IdleTimeout || before.InputTimeout != l.InputTimeout || before.HandshakeTimeout != l.HandshakeTimeout {
 		s.driver.LimitsChanged()
-		if s.driver != conn.Driver(s.goroutines) {
-			s.goroutines.LimitsChanged()
-		}
 	}
 }
 

@@ -35,10 +35,11 @@ type Host struct {
 	Log        *slog.Logger
 	Pool       buffers.Pool // for input and for unsent replies
 
-	limits           atomic.Pointer[Limits]
-	handshakesFailed atomic.Uint64
-	panics           atomic.Uint64
-	closed           [reasonCount]atomic.Uint64
+	HandshakesFailed atomic.Uint64
+	Panics           atomic.Uint64 // connections closed by a panic
+
+	limits atomic.Pointer[Limits]
+	closed [reasonCount]atomic.Uint64
 
 	// rate-limited log lines
 	handshakeLines, panicLines, halfSentLines, unreadLines, unservedLines often.Counter
@@ -62,12 +63,6 @@ func (h *Host) CloseSession(session peer.Session, p peer.Peer) {
 	}()
 	session.Close()
 }
-
-// FailedHandshakes returns the number of failed TLS handshakes.
-func (h *Host) FailedHandshakes() (failed uint64) { return h.handshakesFailed.Load() }
-
-// Panics returns the number of connections closed by a panic.
-func (h *Host) Panics() uint64 { return h.panics.Load() }
 
 // Closed returns the number of accepted connections that have ended, by reason.
 func (h *Host) Closed() map[string]uint64 {

@@ -88,6 +88,7 @@ func (d *driver) LimitsChanged() {
 	for _, l := range d.all {
 		l.inbox.limitsChanged()
 	}
+	d.fallback.LimitsChanged()
 }
 
 func (d *driver) Traffic() conn.Traffic {
