@@ -2,7 +2,6 @@ package limiter
 
 import "cellserver/internal/funnel"
 
-// Traits implements Step.
 func (o *Operation) Traits() Traits {
 	switch o.Verb {
 	case Look:
@@ -25,7 +24,6 @@ func (o *Operation) Traits() Traits {
 	return Traits{}
 }
 
-// Outcome implements Step.
 func (o *Operation) Outcome() Outcome {
 	out := Outcome{Count: o.Count}
 	switch o.Verb {
@@ -42,7 +40,6 @@ func (o *Operation) Outcome() Outcome {
 	return out
 }
 
-// Copy implements Step.
 func (o *Operation) Copy() (c Step, take func()) {
 	as := *o
 	return &as, func() { *o = as }

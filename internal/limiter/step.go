@@ -68,13 +68,10 @@ type Outcome struct {
 // Base has what a new step need not say: it may do anything, and is not counted.
 type Base struct{}
 
-// Traits implements Step.
 func (Base) Traits() Traits { return Traits{} }
 
-// MakesKey implements Step.
 func (Base) MakesKey() bool { return true }
 
-// Outcome implements Step.
 func (Base) Outcome() Outcome { return Outcome{} }
 
 // Traits returns those of a request by the rule.

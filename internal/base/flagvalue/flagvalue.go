@@ -85,10 +85,8 @@ func (c *Choice) Words() []string { return c.words }
 
 func (c *Choice) String() string { return *c.to }
 
-// Type implements pflag.Value.
 func (c *Choice) Type() string { return strings.Join(c.words, "|") }
 
-// Set implements pflag.Value.
 func (c *Choice) Set(text string) error {
 	if text != c.initial && !slices.Contains(c.words, text) {
 		return &Wrong{Takes: Or(c.words), Meant: Nearest(text, c.words)}
@@ -132,7 +130,6 @@ func (s *Switch) String() string {
 	return s.no
 }
 
-// Type implements pflag.Value.
 func (s *Switch) Type() string {
 	if s.yes == "true" {
 		return "bool" // which help knows to need no value
@@ -140,7 +137,6 @@ func (s *Switch) Type() string {
 	return s.yes + "|" + s.no
 }
 
-// Set implements pflag.Value.
 func (s *Switch) Set(text string) error {
 	switch text {
 	case "yes", "on", "true":
@@ -168,7 +164,6 @@ func ListVar(fs *pflag.FlagSet, p *[]string, name, usage, takes string, check fu
 
 func (l *List) String() string { return strings.Join(*l.to, ",") }
 
-// Type implements pflag.Value.
 func (l *List) Type() string { return "words" }
 
 // Set implements pflag.Value: the first call replaces the default, and others append, as pflag's slices do.

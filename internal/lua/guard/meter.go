@@ -128,13 +128,10 @@ func (m *Meter) Done() <-chan struct{} {
 	return nil
 }
 
-// Deadline implements context.Context.
 func (m *Meter) Deadline() (time.Time, bool) { return time.Time{}, false }
 
-// Err implements context.Context.
 func (m *Meter) Err() error { return nil }
 
-// Value implements context.Context.
 func (m *Meter) Value(any) any { return nil }
 
 // Spend accounts for work inside a native function, in units of one instruction: some 30 nanoseconds.

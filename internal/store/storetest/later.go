@@ -127,7 +127,6 @@ func (b *laterBatch) wakeOnce() {
 	}
 }
 
-// Notify implements store.Pending.
 func (b *laterBatch) Notify(wake func()) {
 	b.mu.Lock()
 	b.wake = wake
@@ -135,7 +134,6 @@ func (b *laterBatch) Notify(wake func()) {
 	b.wakeOnce()
 }
 
-// Answers implements store.Pending.
 func (b *laterBatch) Answers() (answered []store.Request, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -83,7 +83,6 @@ func (r *RemoteStore) Policy(decide func(q *store.Request)) {
 	r.policy = decide
 }
 
-// DecideByPolicy implements transact.Deputy.
 func (r *RemoteStore) DecideByPolicy(batch []store.Request, _ error) bool {
 	r.mu.Lock()
 	decide := r.policy
@@ -180,7 +179,6 @@ func isBelow(functions []string) bool {
 	}
 }
 
-// Throttle implements store.Keys.
 func (r *RemoteStore) Throttle(nowNs int64, batch []store.Request) store.Pending {
 	r.mu.Lock()
 	r.calls["Throttle"]++
@@ -208,7 +206,6 @@ func (f failingBatches) Throttle(_ int64, batch []store.Request) store.Pending {
 	return nil
 }
 
-// Apply implements store.Keys.
 func (r *RemoteStore) Apply(nowNs int64, key store.Key, step store.Step) error {
 	if err := r.enter("Apply"); err != nil {
 		return err
@@ -216,7 +213,6 @@ func (r *RemoteStore) Apply(nowNs int64, key store.Key, step store.Step) error {
 	return r.inner.Apply(nowNs, key, step)
 }
 
-// Entry implements store.Keys.
 func (r *RemoteStore) Entry(nowNs int64, key store.Key) (e store.Entry, ok bool, err error) {
 	if err := r.enter("Entry"); err != nil {
 		return e, false, err
@@ -224,7 +220,6 @@ func (r *RemoteStore) Entry(nowNs int64, key store.Key) (e store.Entry, ok bool,
 	return r.inner.Entry(nowNs, key)
 }
 
-// State implements store.Keys.
 func (r *RemoteStore) State(nowNs int64, key store.Key) (s limiter.State, ok bool, err error) {
 	if err := r.enter("State"); err != nil {
 		return s, false, err
@@ -232,7 +227,6 @@ func (r *RemoteStore) State(nowNs int64, key store.Key) (s limiter.State, ok boo
 	return r.inner.State(nowNs, key)
 }
 
-// Delete implements store.Keys.
 func (r *RemoteStore) Delete(nowNs int64, keys []store.Key) (deleted int, err error) {
 	if err := r.enter("Delete"); err != nil {
 		return 0, err
@@ -240,7 +234,6 @@ func (r *RemoteStore) Delete(nowNs int64, keys []store.Key) (deleted int, err er
 	return r.inner.Delete(nowNs, keys)
 }
 
-// Size implements store.Remote.
 func (r *RemoteStore) Size(ctx context.Context) (keys int, err error) {
 	if err := r.enter("Size"); err != nil {
 		return 0, err
@@ -250,7 +243,6 @@ func (r *RemoteStore) Size(ctx context.Context) (keys int, err error) {
 	return counts[0].Keys, ctx.Err()
 }
 
-// Scan implements store.Remote.
 func (r *RemoteStore) Scan(ctx context.Context, nowNs int64, cursor uint64, count int, visit func(key store.Key, e store.Entry)) (next uint64, err error) {
 	if err := r.enter("Scan"); err != nil {
 		return 0, err
@@ -267,7 +259,6 @@ func (r *RemoteStore) isCluster() bool {
 	return r.clustered
 }
 
-// Begin implements store.Remote.
 func (r *RemoteStore) Begin(ctx context.Context, nowNs int64, keys []store.Key) (store.RemoteTransaction, error) {
 	if err := r.enter("Begin"); err != nil {
 		return nil, err
@@ -299,7 +290,6 @@ type remoteTransaction struct {
 	of *RemoteStore
 }
 
-// Commit implements store.RemoteTransaction.
 func (t *remoteTransaction) Commit(ctx context.Context) (done bool, err error) {
 	defer t.Rollback()
 	if err := t.of.enter("Commit"); err != nil {

@@ -161,7 +161,6 @@ func (d *OS) Close() error {
 	return nil
 }
 
-// Create implements Dir.
 func (d *OS) Create(name string) (File, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -185,10 +184,8 @@ type created struct {
 	name string
 }
 
-// Sync implements File.
 func (c created) Sync() error { return syncData(c.File) }
 
-// Close implements File.
 func (c created) Close() error {
 	info, err := c.Stat()
 	if err != nil {
@@ -203,7 +200,6 @@ func (c created) Close() error {
 	return c.File.Close()
 }
 
-// Open implements Dir.
 func (d *OS) Open(name string) (Reader, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -229,7 +225,6 @@ type sized struct {
 
 func (s sized) Size() int64 { return s.size }
 
-// Rename implements Dir.
 func (d *OS) Rename(from, to string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -248,7 +243,6 @@ func (d *OS) Rename(from, to string) error {
 	return nil
 }
 
-// Remove implements Dir.
 func (d *OS) Remove(name string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -262,7 +256,6 @@ func (d *OS) Remove(name string) error {
 	return nil
 }
 
-// SyncFile implements Dir.
 func (d *OS) SyncFile(name string) error {
 	f, err := d.openFile(name)
 	if err != nil {
@@ -279,7 +272,6 @@ func (d *OS) openFile(name string) (*os.File, error) {
 	return f, d.held.named(err)
 }
 
-// List implements Dir.
 func (d *OS) List() (names []string, err error) {
 	f, err := d.openFile(".")
 	if err != nil {
@@ -298,7 +290,6 @@ func (d *OS) List() (names []string, err error) {
 	return names, nil
 }
 
-// SyncDir implements Dir.
 func (d *OS) SyncDir() error {
 	f, err := d.openFile(".")
 	if err != nil {

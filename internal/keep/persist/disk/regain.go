@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 )
 
-// Check implements Dir.
 func (d *OS) Check(names ...string) error {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -53,7 +52,6 @@ func gone(path string, err error) error {
 	return fmt.Errorf("%w: %s", ErrGone, path)
 }
 
-// Regain implements Dir.
 func (d *OS) Regain(accept func(there Dir, isOther bool) error) (isOther bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -40,7 +40,6 @@ func (d *Dir) goneLocked() error {
 	return nil
 }
 
-// Check implements disk.Dir.
 func (d *Dir) Check(names ...string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -52,7 +51,6 @@ func (d *Dir) Check(names ...string) error {
 	return d.goneLocked()
 }
 
-// Regain implements disk.Dir.
 func (d *Dir) Regain(accept func(there disk.Dir, isOther bool) error) (isOther bool, err error) {
 	d.mu.Lock()
 	gone, other := d.gone, d.other

@@ -107,7 +107,6 @@ func (d *Dir) changeLocked(c change) {
 	d.changes = append(d.changes, c)
 }
 
-// Create implements disk.Dir.
 func (d *Dir) Create(name string) (disk.File, error) {
 	if err := d.before(Create, name); err != nil {
 		return nil, err
@@ -125,7 +124,6 @@ func (d *Dir) Create(name string) (disk.File, error) {
 	return &file{d, name, c}, nil
 }
 
-// Open implements disk.Dir.
 func (d *Dir) Open(name string) (disk.Reader, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -139,7 +137,6 @@ func (d *Dir) Open(name string) (disk.Reader, error) {
 	return reader{bytes.NewReader(c.bytes)}, nil
 }
 
-// Rename implements disk.Dir.
 func (d *Dir) Rename(from, to string) error {
 	if err := d.before(Rename, from); err != nil {
 		return err
@@ -157,7 +154,6 @@ func (d *Dir) Rename(from, to string) error {
 	return nil
 }
 
-// Remove implements disk.Dir.
 func (d *Dir) Remove(name string) error {
 	if err := d.before(Remove, name); err != nil {
 		return err
@@ -174,14 +170,12 @@ func (d *Dir) Remove(name string) error {
 	return nil
 }
 
-// List implements disk.Dir.
 func (d *Dir) List() ([]string, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Sorted(maps.Keys(d.names)), nil
 }
 
-// SyncFile implements disk.Dir.
 func (d *Dir) SyncFile(name string) error {
 	if err := d.before(Sync, name); err != nil {
 		return err
@@ -196,7 +190,6 @@ func (d *Dir) SyncFile(name string) error {
 	return nil
 }
 
-// SyncDir implements disk.Dir.
 func (d *Dir) SyncDir() error {
 	if err := d.before(SyncDir, ""); err != nil {
 		return err
@@ -231,7 +224,6 @@ type file struct {
 	*content
 }
 
-// Write implements disk.File.
 func (f *file) Write(b []byte) (n int, err error) {
 	if err = f.dir.before(Write, f.name); err != nil {
 		b = b[:len(b)/2]
@@ -253,10 +245,8 @@ func (f *file) Sync() error {
 	return nil
 }
 
-// Close implements disk.File.
 func (f *file) Close() error { return nil }
 
 type reader struct{ *bytes.Reader }
 
-// Close implements disk.Reader.
 func (reader) Close() error { return nil }
