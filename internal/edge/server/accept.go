@@ -144,13 +144,10 @@ func (s *Server) refusal(p peer.Peer) (refusal string) {
 }
 
 func refuse(nc net.Conn, refusal string) {
-	_ = nc.SetWriteDeadline(conn.DeadlineIn(refusalTimeout))
+	_ = nc.SetWriteDeadline(conn.DeadlineIn(100 * time.Millisecond)) // never reached, as the send buffer is empty
 	_, _ = nc.Write(conn.ErrorLine(refusal))
 	_ = nc.Close()
 }
-
-// refusalTimeout is never reached: the first bytes fit into the empty send buffer.
-const refusalTimeout = 100 * time.Millisecond
 
 func (s *Server) release(p peer.Peer) {
 	s.addresses.leave(&p)

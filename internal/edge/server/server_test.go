@@ -295,3 +295,13 @@ func heapBytes() int64 {
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
 }
+
+func TestPeerWithoutTLS(t *testing.T) {
+	for _, network := range []string{"tcp", "unix"} {
+		s := start(t, 1, listen(t, network), nil)
+		s.greet(t)
+		if p := s.all()[0].peer; p.TLS || p.CertName != "" || p.Unix != (network == "unix") {
+			t.Errorf("%s: got %+v", network, p)
+		}
+	}
+}

@@ -104,6 +104,7 @@ func TestIdleTimeout(t *testing.T) {
 		ask(t, nc, "lf\n", "half\n")
 		s.pass(timeout)
 		ended(t, nc, "")
+		s.checkReason(t, nc, "idle")
 	})
 }
 
@@ -151,6 +152,15 @@ func TestIdleTimeoutSparesWaiting(t *testing.T) {
 	})
 }
 
+// checkReason expects the end of the only connection, which the client now closes too, to have this reason.
+func (s *testServer) checkReason(t *testing.T, nc net.Conn, reason string) {
+	t.Helper()
+	nc.Close()
+	s.awaitClients(t, 0)
+	s.checkEnds(t)
+	s.checkClosed(t, reason)
+}
+
 func TestHandshakeTimeout(t *testing.T) {
 	onEachDriverInTime(t, func(t *testing.T, start starter) {
 		s := start(func(c *Config) {
@@ -162,6 +172,7 @@ func TestHandshakeTimeout(t *testing.T) {
 		ask(t, nc, "a\n", "a\n")
 		s.pass(1)
 		ended(t, nc, "")
+		s.checkReason(t, nc, "handshake")
 	})
 }
 
@@ -201,6 +212,8 @@ func TestClientThatDoesNotReadIsClosed(t *testing.T) {
 		s := start(func(c *Config) { c.Limits.MaxOutputBytes, c.Limits.OutputTimeout = 1<<20, timeout })
 		s.dialAndNotRead(t)
 		s.passUntilNone(timeout)
+		s.checkEnds(t)
+		s.checkClosed(t, "output")
 		if log := s.log.String(); !strings.Contains(log, "does not read its replies") {
 			t.Errorf("the log does not say why: %s", log)
 		}
@@ -218,30 +231,6 @@ func TestOutputTimeoutHoldsToTheEnd(t *testing.T) {
 			t.Errorf("fed %q after the end", fed)
 		}
 	})
-}
-
-// TestReasonOfATimeout checks that the session is closed once and that the reason is counted and logged.
-func TestReasonOfATimeout(t *testing.T) {
-	for _, tt := range []struct {
-		reason string
-		change func(*Config)
-		send   string
-	}{
-		{"idle", func(c *Config) { c.Limits.IdleTimeout = timeout }, "half"},
-		{"handshake", func(c *Config) { c.Limits.HandshakeTimeout = timeout; locked(c) }, "half"},
-		{"output", func(c *Config) { c.Limits.MaxOutputBytes, c.Limits.OutputTimeout = 1<<20, timeout }, "flood\n"},
-	} {
-		t.Run(tt.reason, func(t *testing.T) {
-			onEachDriverInTime(t, func(t *testing.T, start starter) {
-				s := start(tt.change)
-				nc := s.greet(t)
-				write(t, nc, tt.send)
-				s.passUntilNone(timeout)
-				s.checkEnds(t)
-				s.checkClosed(t, tt.reason)
-			})
-		})
-	}
 }
 
 // TestKillEndsALinger checks a linger that lasts, as no time passes.

@@ -157,13 +157,3 @@ func (r *recorded) Read(b []byte) (int, error) {
 	r.read.Write(b[:n])
 	return n, err
 }
-
-func TestPeerNeedsNoTLS(t *testing.T) {
-	for _, network := range []string{"tcp", "unix"} {
-		s := start(t, 1, listen(t, network), nil)
-		s.greet(t)
-		if p := s.all()[0].peer; p.TLS || p.CertName != "" || p.Unix != (network == "unix") {
-			t.Errorf("%s: got %+v", network, p)
-		}
-	}
-}

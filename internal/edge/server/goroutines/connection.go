@@ -134,10 +134,13 @@ func (c *connection) run() {
 
 // killReason returns why the connection ends if it is killed now.
 func (c *connection) killReason() conn.Reason {
-	if c.evicted.Load() {
+	switch {
+	case c.evicted.Load():
 		return conn.ReasonMemory
+	case c.driver.isDraining():
+		return conn.ReasonShutdown
 	}
-	return c.driver.killReason()
+	return conn.ReasonKilled
 }
 
 func (c *connection) nowNs() int64 { return c.driver.host.Now() }
@@ -162,7 +165,11 @@ func (c *connection) process() bool {
 		case !sent:
 			return false
 		}
-		c.noteFed(n, status)
+		if left := len(c.in.Unread()); left > conn.HalfSentBytes || c.HalfSentNs != 0 {
+			c.mu.Lock()
+			c.Fed(n, left, status, c.nowNs)
+			c.mu.Unlock()
+		}
 		switch status {
 		case peer.NeedInput:
 			return true
@@ -198,15 +205,6 @@ func (c *connection) feed() (consumed int, status peer.Status, sent bool) {
 		c.driver.replies.Put(r)
 	}
 	return consumed, status, err == nil && c.awaitRead(pending)
-}
-
-func (c *connection) noteFed(consumed int, status peer.Status) {
-	left := len(c.in.Unread())
-	if left > conn.HalfSentBytes || c.HalfSentNs != 0 {
-		c.mu.Lock()
-		c.Fed(consumed, left, status, c.nowNs)
-		c.mu.Unlock()
-	}
 }
 
 // reportInput tells the session how much memory the read buffer takes.

@@ -62,14 +62,6 @@ func (g *Driver) start(c *connection) {
 
 func (g *Driver) isDraining() bool { return ready(g.draining) }
 
-// killReason returns why a connection that is killed now ends.
-func (g *Driver) killReason() conn.Reason {
-	if g.isDraining() {
-		return conn.ReasonShutdown
-	}
-	return conn.ReasonKilled
-}
-
 func (g *Driver) remove(c *connection) {
 	c.in.Release(&g.host.Pool)
 	if c.evicted.Swap(true) { // no connection waits for it from now on

@@ -62,14 +62,14 @@ func (c *connection) refuse() {
 }
 
 // Wake implements peer.Conn.
-func (c *connection) Wake() { c.loop.inbox.wake(c) }
+func (c *connection) Wake() { c.loop.inbox.put(&c.loop.inbox.woken, c) }
 
 // Kill implements peer.Conn.
-func (c *connection) Kill() { c.loop.inbox.kill(c) }
+func (c *connection) Kill() { c.loop.inbox.put(&c.loop.inbox.killed, c) }
 
 // Evict implements peer.Conn.
 func (c *connection) Evict() {
-	c.loop.inbox.evict(c)
+	c.loop.inbox.put(&c.loop.inbox.evicted, c)
 	c.loop.evicts.Store(true)
 }
 

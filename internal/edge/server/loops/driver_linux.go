@@ -86,7 +86,7 @@ func takeDescriptor(nc net.Conn) (fd int, err error) {
 
 func (d *driver) LimitsChanged() {
 	for _, l := range d.all {
-		l.inbox.limitsChanged()
+		l.inbox.raise(&l.inbox.limited)
 	}
 	d.fallback.LimitsChanged()
 }
@@ -101,7 +101,7 @@ func (d *driver) Traffic() conn.Traffic {
 
 func (d *driver) Shutdown(ctx context.Context) error {
 	for _, l := range d.all {
-		l.inbox.drain()
+		l.inbox.raise(&l.inbox.drained)
 	}
 	err := d.fallback.Shutdown(ctx)
 	own := conn.Await(ctx, &d.wg, d.endAll, d.hanging)
@@ -116,7 +116,7 @@ func (d *driver) Shutdown(ctx context.Context) error {
 
 func (d *driver) endAll() {
 	for _, l := range d.all {
-		l.inbox.end()
+		l.inbox.raise(&l.inbox.ended)
 	}
 }
 

@@ -82,12 +82,6 @@ func (b *inbox) add(c *connection) bool {
 	return true
 }
 
-func (b *inbox) wake(c *connection) { b.put(&b.woken, c) }
-
-func (b *inbox) kill(c *connection) { b.put(&b.killed, c) }
-
-func (b *inbox) evict(c *connection) { b.put(&b.evicted, c) }
-
 func (b *inbox) put(list *[]*connection, c *connection) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -96,12 +90,6 @@ func (b *inbox) put(list *[]*connection, c *connection) {
 		b.ringLocked()
 	}
 }
-
-func (b *inbox) limitsChanged() { b.raise(&b.limited) }
-
-func (b *inbox) drain() { b.raise(&b.drained) }
-
-func (b *inbox) end() { b.raise(&b.ended) }
 
 func (b *inbox) raise(flag *bool) {
 	b.mu.Lock()
