@@ -158,7 +158,7 @@ func TestTimeOfScriptsTogether(t *testing.T) {
 
 // scriptsTogether is a transaction whose scripts have a time.
 type scriptsTogether struct {
-	execute.Inner
+	execute.NestedRole
 	time *lua.Allowance
 }
 
