@@ -42,7 +42,7 @@ func failureOf(f *servers.Failed) error {
 	return store.Failure{Line: "STOREDOWN " + f.Text + "; " + charged}
 }
 
-// DecideByPolicy implements transact.Deputy: for the requests of a transaction that a failure has left undecided.
+// DecideByPolicy implements transact.PolicyDecider: for the requests of a transaction that a failure has left undecided.
 func (s *Store) DecideByPolicy(batch []store.Request, failure error) bool {
 	if s.OnError == store.FallbackError {
 		return false

@@ -100,7 +100,7 @@ func (k handlers) scan(c execute.Call, all store.Walker, args [][]byte) error {
 		w.reply(c.Reply())
 		return nil
 	}
-	if !c.IsAway() && w.isShort(k.MaxKeyBytes) && w.first(c.Now()) {
+	if !c.InBackground() && w.isShort(k.MaxKeyBytes) && w.first(c.Now()) {
 		return done(c)
 	}
 	return c.Background(w.many, done)
