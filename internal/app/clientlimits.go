@@ -10,7 +10,6 @@ import (
 
 var errNewKeysUnknown = errors.New("argument must be 0 with this --store: only the store knows which keys are new")
 
-// limitClients sets the limits of clients that are the engine's.
 func (a *app) limitClients() {
 	a.storage.Memory.OnClients(a.engine.Clients.SetMaxMemory)
 	a.engine.NewKeys.Limit(a.options.MaxNewKeysPerSecond)

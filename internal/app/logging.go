@@ -8,8 +8,7 @@ import (
 	"cellserver/internal/app/settings"
 )
 
-// flushTimeout is how long the end of the program waits for the last log lines to be written, which is enough for any sink
-// but one that does not take them.
+// flushTimeout bounds the wait for the last log lines at exit: enough for any sink that takes lines at all.
 const flushTimeout = 500 * time.Millisecond
 
 func newLogger(o *settings.Options, w io.Writer) *slog.Logger {
@@ -21,7 +20,7 @@ func newLogger(o *settings.Options, w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, handler))
 }
 
-// noteLostLines logs to the sink itself that lines were lost.
+// noteLostLines logs lost lines to the sink itself.
 func noteLostLines(o *settings.Options, sink io.Writer, lost uint64) {
 	newLogger(o, sink).Warn("log lines were lost, because they came faster than they could be written", "lines", lost)
 }

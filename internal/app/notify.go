@@ -8,7 +8,7 @@ import (
 	"cellserver/internal/app/probe"
 )
 
-// notify sends a state to the service manager by sd_notify(3), if one started the server and asked for it.
+// notify sends a state to the service manager by sd_notify(3), if there is one.
 func (a *app) notify(state string) {
 	if _, err := daemon.SdNotify(false, state); err != nil {
 		a.log.Warn("cannot notify the service manager; check NOTIFY_SOCKET and NotifyAccess=", "error", err)
@@ -19,12 +19,12 @@ func (a *app) notifyReady() { a.notify(daemon.SdNotifyReady) }
 
 func (a *app) notifyStopping() { a.notify(daemon.SdNotifyStopping) }
 
-// notifyReloading reports the start of a reload, with its time, as Type=notify-reload requires.
+// notifyReloading reports the start of a reload and its time, as Type=notify-reload requires.
 func (a *app) notifyReloading() {
 	a.notify(daemon.SdNotifyReloading + "\n" + daemon.SdNotifyMonotonicUsec())
 }
 
-// feedWatchdog feeds the service manager's watchdog, if it is enabled, for as long as the server responds.
+// feedWatchdog feeds the service manager's watchdog, if enabled, while the server responds.
 func (a *app) feedWatchdog(ctx context.Context) {
 	timeout, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {

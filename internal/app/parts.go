@@ -6,16 +6,16 @@ import (
 	"sync"
 )
 
-// parts are the goroutines of a running server, by name, so that a shutdown can say which of them do not end. The zero value
-// has none. It is safe for concurrent use.
+// parts are the goroutines of a running server by name, so that a shutdown can name those that hang. The zero
+// value is ready. It is safe for concurrent use.
 type parts struct {
 	wg sync.WaitGroup
 
 	mu      sync.Mutex // guards running
-	running []string   // their names
+	running []string   // names
 }
 
-// run runs a part in a goroutine of its own.
+// run starts a part in its own goroutine.
 func (p *parts) run(name string, part func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -35,7 +35,7 @@ func (p *parts) ended(name string) {
 
 func (p *parts) wait() { p.wg.Wait() }
 
-// String lists the parts that have not ended.
+// String lists the running parts.
 func (p *parts) String() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -8,7 +8,6 @@ import (
 	"cellserver/internal/base/buildinfo"
 )
 
-// letIn says that clients are served. It is called once.
 func (a *app) letIn() {
 	a.setNotReady("")
 	a.logReady()
@@ -16,7 +15,7 @@ func (a *app) letIn() {
 	close(a.up)
 }
 
-// letInOnceLoaded lets clients in: at once, or as soon as the data directory is loaded.
+// letInOnceLoaded lets clients in once the data directory, if any, is loaded.
 func (a *app) letInOnceLoaded(ctx context.Context, start func(name string, part func() error)) {
 	if a.storage.Keeper == nil {
 		a.letIn()

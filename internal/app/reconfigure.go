@@ -15,10 +15,10 @@ import (
 	"cellserver/internal/keep/memory"
 )
 
-// again returns the options of the same command line with the config file, and the files of passwords, as they are now.
+// again returns the options of the same command line with the current config file and password files.
 func (t *tuning) again() (*settings.Options, error) {
 	path := t.app.options.Config
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // a pipe is empty the second time, or waited for
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // a pipe cannot be read twice
 		return nil, fmt.Errorf("--config: %s is no regular file, and cannot be read again", path)
 	}
 	next := &settings.Options{}
@@ -36,8 +36,8 @@ func (t *tuning) again() (*settings.Options, error) {
 	return next, next.ReadPassword(t.app.log)
 }
 
-// reloadSettings has the settings hold that have changed since they were loaded and that can change while the server runs. What
-// CONFIG SET has set stays, unless the file has changed there. With any mistake nothing changes.
+// reloadSettings applies the settings that differ from the last load and can change at run time. Values of
+// CONFIG SET stay unless the file changed there. Any mistake leaves all settings as they were.
 func (t *tuning) reloadSettings() {
 	next, err := t.again()
 	var changed, fixed []string
@@ -56,7 +56,8 @@ func (t *tuning) reloadSettings() {
 	t.loaded = next
 	next.File.WarnOfReaders(t.app.log)
 	if len(changed) > 0 {
-		t.app.log.Info("settings changed by SIGHUP", "settings", strings.Join(changed, " ")) // not the values: one is a password
+		// without the values, one of which is a password
+		t.app.log.Info("settings changed by SIGHUP", "settings", strings.Join(changed, " "))
 	}
 	if len(fixed) > 0 {
 		t.app.log.Warn("changed settings require a restart, and stay as they were until then", "settings", strings.Join(fixed, " "))
@@ -66,8 +67,8 @@ func (t *tuning) reloadSettings() {
 	}
 }
 
-// change makes the changes, and names them and those that require a restart. It reads no file, as CONFIG SET waits for it. New
-// connections to the store log in with its password, if there is one.
+// change applies the changes and returns their names, and the names of those that require a restart. It reads
+// no file, since CONFIG SET waits for it. New connections to the store log in with storePassword, if any.
 func (t *tuning) change(next *settings.Options, storePassword string) (changed, fixed []string, err error) {
 	maximum, err := t.changedMaximum(next)
 	if err != nil {
@@ -93,19 +94,19 @@ func (t *tuning) change(next *settings.Options, storePassword string) (changed, 
 			change(next)
 		default:
 			fixed = append(fixed, f.Name)
-			next.Values[f.Name] = t.loaded.Values[f.Name] // it holds, and the next reload says so again
+			next.Values[f.Name] = t.loaded.Values[f.Name] // still in force; the next reload warns again
 		}
 	})
 	return changed, fixed, nil
 }
 
-// differs reports whether a setting is another one than when settings were loaded last.
+// differs reports whether a setting differs from the last load.
 func (t *tuning) differs(next *settings.Options, name string) bool {
 	return next.Values[name] != t.loaded.Values[name]
 }
 
-// reloadable are what makes settings hold that can change while the server runs: those of CONFIG SET, but for the maximum of memory,
-// and the level of the log.
+// reloadable returns the functions that apply settings at run time: those of CONFIG SET except the memory's,
+// and the log level.
 func (t *tuning) reloadable() map[string]func(next *settings.Options) {
 	all := map[string]func(next *settings.Options){
 		"log-level":                 func(next *settings.Options) { t.app.options.Level.Set(settings.SlogLevel(next.LogLevel)) },
@@ -137,7 +138,7 @@ func (t *tuning) reloadableLimits() map[string]func(next *settings.Options) {
 	return all
 }
 
-// changedMaximum is what the maximum of memory comes to with what differs in next: the rest of it may be CONFIG SET's.
+// changedMaximum returns the memory's settings with those that differ in next; the rest may be CONFIG SET's.
 func (t *tuning) changedMaximum(next *settings.Options) (memory.State, error) {
 	state, changed := t.app.storage.Memory.State(), false
 	for name, set := range map[string]func(){
@@ -159,7 +160,7 @@ func (t *tuning) changedMaximum(next *settings.Options) (memory.State, error) {
 	return state, nil
 }
 
-// readStorePassword reads the file of the store's password again; "" for none.
+// readStorePassword reads the file of the store's password again; "" without one.
 func (t *tuning) readStorePassword() (string, error) {
 	if t.app.storage.Remote == nil {
 		return "", nil

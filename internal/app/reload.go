@@ -5,8 +5,8 @@ import (
 	"os"
 )
 
-// reloadOn reloads at each hangup, and at one that came before clients were served as soon as they are: until
-// then the service manager must not be told that a reload has made the server ready.
+// reloadOn reloads at each hangup. One that comes before clients are served waits until they are: a reload
+// must not report the server ready to the service manager earlier.
 func (a *app) reloadOn(ctx context.Context, hangups <-chan os.Signal) {
 	select {
 	case <-ctx.Done():
@@ -23,7 +23,7 @@ func (a *app) reloadOn(ctx context.Context, hangups <-chan os.Signal) {
 	}
 }
 
-// reload reads again what stands in files. What cannot be used is logged, and what was there before stays.
+// reload rereads all files. Mistakes are logged, and the previous content stays in use.
 func (a *app) reload() {
 	a.notifyReloading()
 	defer a.notifyReady()

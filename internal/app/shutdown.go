@@ -9,15 +9,15 @@ import (
 	"cellserver/internal/edge/server"
 )
 
-// shutdownGrace is how long what was cut off at --shutdown-timeout may take to end.
+// shutdownGrace is the time for connections cut off at --shutdown-timeout to end.
 const shutdownGrace = time.Second
 
-// backgroundGrace is how long a script or another command in the background may go on when the shutdown has begun.
+// backgroundGrace is the time left to scripts and other background commands once a shutdown begins.
 const backgroundGrace = 50 * time.Millisecond
 
-// end ends the server gracefully. It returns shutdownGrace after --shutdown-timeout at the latest, or with a data
-// directory after twice that, whatever does not end, and then with an error: the process is about to exit, so it can be left
-// behind.
+// end ends the server gracefully, at the latest shutdownGrace after --shutdown-timeout, or after twice that
+// with a data directory. It returns an error for parts that do not end: the process is about to exit and
+// leaves them behind.
 func (a *app) end(endBackground func()) error {
 	cutOff, ended := make(chan error, 1), make(chan struct{})
 	go func() {
@@ -28,7 +28,7 @@ func (a *app) end(endBackground func()) error {
 	}()
 	most := a.options.ShutdownTimeout + shutdownGrace
 	if a.storage.Keeper != nil {
-		most += a.options.ShutdownTimeout // clients that do not end must not cost what the disk has still to take
+		most += a.options.ShutdownTimeout // the disk's time, in addition to the clients'
 	}
 	late := time.NewTimer(most)
 	defer late.Stop()

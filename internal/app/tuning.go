@@ -19,15 +19,15 @@ var (
 	errNotYesNo = errors.New("argument must be 'yes' or 'no'")
 )
 
-// tuning is what of the settings can change while the server runs: by CONFIG SET, and by a reload. Both
-// change one at a time.
+// tuning holds the settings that can change while the server runs: by CONFIG SET, and by a reload. Each
+// changes one at a time.
 type tuning struct {
 	app    *app
-	loaded *settings.Options // of the last reload, or the first; the reloads' own
+	loaded *settings.Options // as of the last reload or the start; used by reloads only
 }
 
-// settings returns the settings of CONFIG GET and CONFIG SET: those of Redis that exist here, some that clients read when
-// they connect, and our own flags.
+// settings returns the settings of CONFIG GET and CONFIG SET: Redis's that exist here, those that clients
+// read when they connect, and our own flags.
 func (t *tuning) settings() []admin.Setting {
 	o := t.app.options
 	return append(slices.Concat(t.changeable(), t.memorySettings(), durabilitySettings(o), t.storeSettings()),
@@ -47,7 +47,6 @@ func (t *tuning) settings() []admin.Setting {
 	)
 }
 
-// changeable returns the settings that CONFIG SET can change.
 func (t *tuning) changeable() []admin.Setting {
 	return []admin.Setting{
 		t.intLimit("max-output-bytes", 1<<10, func(l *server.Limits) *int { return &l.MaxOutputBytes }),
@@ -78,7 +77,7 @@ func (t *tuning) changeable() []admin.Setting {
 	}
 }
 
-// maxClients is a limit that the operating system limits, too.
+// maxClients is bounded by the operating system, too.
 func (t *tuning) maxClients() admin.Setting {
 	s := t.intLimit("maxclients", 1, func(l *server.Limits) *int { return &l.MaxClients })
 	set := s.Set
@@ -147,14 +146,13 @@ func (t *tuning) secondsLimit(name string, of func(*server.Limits) *time.Duratio
 	}
 }
 
-// changeLimits needs no lock: CONFIG SET changes one setting at a time.
+// changeLimits needs no lock: settings change one at a time.
 func (t *tuning) changeLimits(change func(*server.Limits)) {
 	l := t.app.server.Limits()
 	change(&l)
 	t.app.server.SetLimits(l)
 }
 
-// yesNo formats a boolean setting as Redis does.
 func yesNo(on bool) string {
 	if on {
 		return "yes"
@@ -162,7 +160,7 @@ func yesNo(on bool) string {
 	return "no"
 }
 
-// absolute returns a path from the root, as long as there is one.
+// absolute returns an absolute path if possible; "" stays.
 func absolute(path string) string {
 	if from, err := filepath.Abs(path); path != "" && err == nil {
 		return from

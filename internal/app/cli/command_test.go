@@ -18,7 +18,7 @@ import (
 	"cellserver/internal/test/processtest"
 )
 
-// everyCommand visits all commands, also those below others.
+// everyCommand visits cmd and all its descendants.
 func everyCommand(cmd *cobra.Command, visit func(cmd *cobra.Command)) {
 	visit(cmd)
 	for _, below := range cmd.Commands() {
@@ -26,10 +26,10 @@ func everyCommand(cmd *cobra.Command, visit func(cmd *cobra.Command)) {
 	}
 }
 
-// goWords are what Go says of values, and users of a command line do not know.
+// goWords are words of Go's errors that must not reach users.
 var goWords = regexp.MustCompile(`strconv|ParseInt|ParseBool|ParseUint|Atoi|invalid syntax|invalid argument|flag:|time:|parsing|missing unit|unmarshal|%!|&\{|0x[0-9a-f]{8}`)
 
-// TestEveryFlagsBadValues: each is one line that says which flag, what was given and what it takes.
+// TestEveryFlagsBadValues requires one line with the flag, the value and what the flag takes.
 func TestEveryFlagsBadValues(t *testing.T) {
 	t.Parallel()
 	root, _ := newRoot(Program{})
@@ -49,7 +49,7 @@ func TestEveryFlagsBadValues(t *testing.T) {
 			}
 		})
 	})
-	// What takes any text, and is checked when it is used.
+	// Flags that take any text and are checked on use.
 	anything := regexp.MustCompile(`file|store$|-(cert|key|ca|dir|user|prefix|server-name)$|^(unixsocket|requirepass|config|from|into|match|resume|key|filter|time-field|user)$`)
 	everyCommand(root, func(cmd *cobra.Command) {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -97,13 +97,13 @@ func TestFlagMistakes(t *testing.T) {
 	}
 }
 
-// TestHelpFitsItsTerminal, and is the same by help COMMAND and COMMAND --help.
+// TestHelpFitsItsTerminal also compares help COMMAND with COMMAND --help.
 func TestHelpFitsItsTerminal(t *testing.T) {
 	t.Parallel()
 	root, help := newRoot(Program{})
 	everyCommand(root, func(cmd *cobra.Command) {
 		widths := []int{79, 119}
-		if !strings.Contains(about(cmd), "\n  ") { // what is a table already is not wrapped, and fits 79
+		if !strings.Contains(about(cmd), "\n  ") { // a table is not wrapped, and fits 79
 			widths = append(widths, 39)
 		}
 		for _, width := range widths {
@@ -112,7 +112,7 @@ func TestHelpFitsItsTerminal(t *testing.T) {
 				text, _, _ = strings.Cut(text, "\nExample")
 			}
 			for line := range strings.Lines(text) {
-				// A word is not split, nor is a flag or a command from what it takes.
+				// Neither a word is split, nor a flag or a command from its value.
 				words := strings.TrimSpace(line)
 				if len(line)-1 > width && strings.Contains(words, " ") && (width > 39 || !strings.HasPrefix(words, "-") && !strings.HasPrefix(words, "cellserver ")) {
 					t.Errorf("%s at %d: %s", cmd.CommandPath(), width, line)
@@ -133,7 +133,6 @@ func TestHelpFitsItsTerminal(t *testing.T) {
 	})
 }
 
-// TestCompletion: what the scripts ask for is answered.
 func TestCompletion(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ args, want string }{
@@ -168,7 +167,7 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// TestManual: there is a page for each command that help lists, with all its flags, and mandoc finds no fault.
+// TestManual requires a page for each listed command, with all its flags, and no fault found by mandoc.
 func TestManual(t *testing.T) {
 	t.Setenv("SOURCE_DATE_EPOCH", "1795392000")
 	dir := t.TempDir()
@@ -200,7 +199,6 @@ func TestManual(t *testing.T) {
 	})
 }
 
-// TestHelpHasEveryFlag below the heading of its group.
 func TestHelpHasEveryFlag(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

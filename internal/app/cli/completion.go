@@ -22,7 +22,6 @@ const completionExample = `  cellserver completion bash > /etc/bash_completion.d
   cellserver completion fish > ~/.config/fish/completions/cellserver.fish
   cellserver completion powershell >> $PROFILE`
 
-// shells are those that there are scripts for.
 func shells() []string { return []string{"bash", "zsh", "fish", "powershell"} }
 
 func completionCommand() *cobra.Command {
@@ -50,7 +49,7 @@ func writeCompletion(root *cobra.Command, shell string, out io.Writer) error {
 	return usage.Mistake(fmt.Errorf("completion: there are scripts of %s, not of %q", flagvalue.Or(shells()), shell))
 }
 
-// shortenUsages leaves of each flag's usage what fits beside a completion.
+// shortenUsages cuts each flag's usage to fit beside a completion.
 func shortenUsages(cmd *cobra.Command) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		_, usage := pflag.UnquoteUsage(f)
@@ -64,8 +63,7 @@ func shortenUsages(cmd *cobra.Command) {
 	}
 }
 
-// completeFlags says how the values of flags are completed: by their words, or by names of files. Of anything else the shell
-// suggests nothing.
+// completeFlags completes values of flags by their words or by file names; other values have no suggestions.
 func completeFlags(cmd *cobra.Command) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		words, isChoice := f.Value.(interface{ Words() []string })
@@ -81,7 +79,7 @@ func completeFlags(cmd *cobra.Command) {
 		case kind == "file", kind == "path", kind == "URL":
 			return // the shell's own
 		}
-		_ = cmd.RegisterFlagCompletionFunc(f.Name, complete) // fails for a flag that has one already
+		_ = cmd.RegisterFlagCompletionFunc(f.Name, complete) // fails if registered already
 	})
 	if cmd.ValidArgsFunction == nil && len(cmd.ValidArgs) == 0 && cmd.HasAvailableSubCommands() {
 		cmd.ValidArgsFunction = cobra.NoFileCompletions

@@ -31,7 +31,7 @@ func configCommand(p Program) *cobra.Command {
 	return cmd
 }
 
-// serverFlags gives a command all flags of the server, and shows only --config in its help.
+// serverFlags adds all server flags to a command; its help shows --config only.
 func serverFlags(cmd *cobra.Command) (*settings.Options, []settings.FlagGroup) {
 	o := &settings.Options{}
 	groups := o.FlagGroups()
@@ -88,7 +88,7 @@ func withoutTime(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// checkAll is all that can be said of settings without a server.
+// checkAll reports every mistake that can be found without a server.
 func (p Program) checkAll(o *settings.Options, fs *pflag.FlagSet, log *slog.Logger) settings.Problems {
 	err := o.Complete(fs, os.LookupEnv)
 	var wrong settings.Problems

@@ -14,20 +14,19 @@ import (
 	"cellserver/internal/base/wrap"
 )
 
-// The width of help: that of the terminal, within bounds.
+// Bounds of the width of help, which is otherwise the terminal's.
 const (
 	leastHelpWidth = 30
 	mostHelpWidth  = 120
-	plainHelpWidth = 100 // where there is no terminal
+	plainHelpWidth = 100 // without a terminal
 )
 
-// helpPrinter prints the help of each command.
 type helpPrinter struct {
 	groups []settings.FlagGroup // of the root
-	err    error                // of the last help that could not be printed
+	err    error                // of the last help printed
 }
 
-// print is cobra's help function.
+// print implements cobra's help function.
 func (p *helpPrinter) print(cmd *cobra.Command, _ []string) {
 	out := cmd.OutOrStdout()
 	_, p.err = io.WriteString(out, p.text(cmd, helpWidth(out)))
@@ -42,7 +41,7 @@ func helpWidth(out io.Writer) int {
 	if err != nil || width == 0 {
 		return plainHelpWidth
 	}
-	return min(max(width-1, leastHelpWidth), mostHelpWidth) // a full line would leave the cursor on the next
+	return min(max(width-1, leastHelpWidth), mostHelpWidth) // a full line would wrap the cursor
 }
 
 func (p *helpPrinter) text(cmd *cobra.Command, width int) string {
@@ -67,7 +66,6 @@ func (p *helpPrinter) text(cmd *cobra.Command, width int) string {
 	return b.String()
 }
 
-// about is what a command's help says first.
 func about(cmd *cobra.Command) string {
 	if cmd.Long == "" {
 		return strings.ToUpper(cmd.Short[:1]) + cmd.Short[1:] + "."
@@ -75,7 +73,6 @@ func about(cmd *cobra.Command) string {
 	return cmd.Long
 }
 
-// groupsOf are the flags of a command under their headings.
 func (p *helpPrinter) groupsOf(cmd *cobra.Command) []settings.FlagGroup {
 	if cmd.HasParent() {
 		return []settings.FlagGroup{{Title: "Flags", Flags: cmd.Flags()}}
@@ -83,7 +80,6 @@ func (p *helpPrinter) groupsOf(cmd *cobra.Command) []settings.FlagGroup {
 	return p.groups
 }
 
-// usageLine is a way to call a command or one below it.
 type usageLine struct{ use, short string }
 
 func usageLines(cmd *cobra.Command) (lines []usageLine) {
@@ -101,7 +97,6 @@ func usageLines(cmd *cobra.Command) (lines []usageLine) {
 	return lines
 }
 
-// printUsage prints the lines as a table.
 func printUsage(b *strings.Builder, cmd *cobra.Command, width int) {
 	var rows []row
 	for _, l := range usageLines(cmd) {
@@ -110,7 +105,6 @@ func printUsage(b *strings.Builder, cmd *cobra.Command, width int) {
 	printRows(b, rows, width)
 }
 
-// printFlags prints flags as a table.
 func printFlags(b *strings.Builder, fs *pflag.FlagSet, width int) {
 	var rows []row
 	fs.VisitAll(func(f *pflag.Flag) {
@@ -127,7 +121,7 @@ func printFlags(b *strings.Builder, fs *pflag.FlagSet, width int) {
 	printRows(b, rows, width)
 }
 
-// describe says what a flag takes, and what it does with its default.
+// describe returns a flag's kind and its usage with the default.
 func describe(f *pflag.Flag) (kind, usage string) {
 	kind, usage = pflag.UnquoteUsage(f)
 	if d := f.DefValue; d != "" && d != "0" && d != "false" {
@@ -136,10 +130,10 @@ func describe(f *pflag.Flag) (kind, usage string) {
 	return kind, usage
 }
 
-// row is a name, and what is said of it.
 type row struct{ name, text string }
 
-// printRows prints two columns, the second filled to a width, or below the first where there is too little room beside it.
+// printRows prints two columns: the second is wrapped to the width, or below the first if the width is too
+// small.
 func printRows(b *strings.Builder, rows []row, width int) {
 	const between, leastText, below = 2, 24, 10
 	indent := 0
@@ -166,7 +160,7 @@ func printRows(b *strings.Builder, rows []row, width int) {
 const durationNote = `A time is written as 30s, 1m30s or 500ms, or as seconds: 30 or 0.5. Those that Redis has in milliseconds (--lua-time-limit,
 --store-timeout, --lease-time) require a unit.`
 
-// settingsNote says how else a command's flags are set, and how times are written.
+// settingsNote explains the other ways to set flags, and how times are written.
 func settingsNote(cmd *cobra.Command, groups []settings.FlagGroup) string {
 	flag := firstSetting(groups)
 	switch {
@@ -179,7 +173,7 @@ func settingsNote(cmd *cobra.Command, groups []settings.FlagGroup) string {
 		"; a flag goes before a variable, and that before the file.\n\n" + durationNote
 }
 
-// firstSetting returns the name of the first flag that a variable sets.
+// firstSetting returns the name of the first flag that a variable can set.
 func firstSetting(groups []settings.FlagGroup) (name string) {
 	for _, g := range groups {
 		g.Flags.VisitAll(func(f *pflag.Flag) {
@@ -223,7 +217,6 @@ func helpCommand() *cobra.Command {
 	}
 }
 
-// subcommand returns the one of a name, or nil.
 func subcommand(parent *cobra.Command, name string) *cobra.Command {
 	for _, below := range parent.Commands() {
 		if below.Name() == name {

@@ -18,13 +18,12 @@ const serveHelp = `cellserver is a rate limiter that speaks the Redis protocol a
 const serveExample = `  cellserver &
   redis-cli -p 6380 cl.throttle laoqian:reply 15 30 60 1`
 
-// Program is what a command line runs that is above this package.
+// Program holds what the command line runs from the package above.
 type Program struct {
 	Serve      func(ctx context.Context, o *settings.Options, stderr io.Writer) error
-	CheckFiles func(o *settings.Options, log *slog.Logger) settings.Problems // those that settings name
+	CheckFiles func(o *settings.Options, log *slog.Logger) settings.Problems // the files that settings name
 }
 
-// serveCommand is the root: without a subcommand the program serves.
 func serveCommand(p Program, help *helpPrinter) *cobra.Command {
 	o := &settings.Options{}
 	cmd := &cobra.Command{

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Watchdog calls feed once an interval while probes succeed. While a probe hangs it does not, and systemd
-// takes action.
+// Watchdog calls Feed once an interval while probes succeed. While a probe hangs it does not, and systemd
+// acts.
 type Watchdog struct {
 	Interval time.Duration
 	Probe    func(context.Context) error
@@ -26,7 +26,7 @@ func (w Watchdog) Run(ctx context.Context) {
 		})
 		err := w.Probe(ctx)
 		late.Stop()
-		if err != nil { // the server is shutting down
+		if err != nil { // shutting down
 			return
 		}
 		w.Feed()

@@ -14,7 +14,7 @@ import (
 	"cellserver/internal/base/wrap"
 )
 
-// Show prints all settings.
+// Show prints all settings with their origins as a config file.
 func (o *Options) Show(out io.Writer, groups []FlagGroup) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, g := range groups {
@@ -37,7 +37,6 @@ func (o *Options) Show(out io.Writer, groups []FlagGroup) error {
 
 var plainValue = regexp.MustCompile(`^[A-Za-z0-9/][A-Za-z0-9._/%|-]*(:[0-9]+)?$`)
 
-// yamlValue is a flag's value as a config file has it.
 func yamlValue(f *pflag.Flag, text string) string {
 	if _, ok := f.Value.(*flagvalue.List); ok {
 		return "[" + strings.ReplaceAll(text, ",", ", ") + "]"
@@ -45,7 +44,7 @@ func yamlValue(f *pflag.Flag, text string) string {
 	if plainValue.MatchString(text) && !strings.EqualFold(text, "null") {
 		return text
 	}
-	quoted, _ := json.Marshal(text) // which YAML includes
+	quoted, _ := json.Marshal(text) // JSON is YAML
 	return string(quoted)
 }
 
@@ -58,10 +57,9 @@ const exampleHead = `# The settings of cellserver, each with its default. To cha
 # requires a restart.
 `
 
-// exampleWidth is that of the comments.
 const exampleWidth = 120
 
-// Example is a config file that changes nothing.
+// Example returns a config file that changes nothing.
 func Example() string {
 	var b strings.Builder
 	b.WriteString(exampleHead)

@@ -25,7 +25,6 @@ const (
 	mostSyncTimeout    = time.Hour
 )
 
-// set reads an interval.
 func (i *SyncInterval) set(text string) bool {
 	if text == "no" {
 		*i = SyncInterval(store.NoSync)

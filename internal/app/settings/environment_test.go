@@ -7,7 +7,6 @@ import (
 	"testing"
 )
 
-// TestUnknownVariablesAreWarnedOf, with the nearest setting, and never with their values.
 func TestUnknownVariablesAreWarnedOf(t *testing.T) {
 	const unknown = " is no setting of the server and has no effect; "
 	for _, tt := range []struct{ variable, want string }{

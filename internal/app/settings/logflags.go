@@ -13,7 +13,7 @@ func (o *Options) defineLogs(fs *pflag.FlagSet) {
 	flagvalue.ChoiceVar(fs, &o.LogFormat, "log-format", "text", "`format`: text or json", "text", "json")
 }
 
-// SlogLevel is the level of a name that was checked.
+// SlogLevel converts a valid --log-level.
 func SlogLevel(name string) (level slog.Level) {
 	_ = level.UnmarshalText([]byte(name))
 	return level

@@ -10,7 +10,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// AutoMemory is the value of --maxmemory for what the cgroup has.
+// AutoMemory is the --maxmemory that derives from the cgroup.
 const AutoMemory = "auto"
 
 // DefaultClients returns the default of --maxmemory-clients.
@@ -45,7 +45,7 @@ func (o *Options) checkMemory() error {
 	return nil
 }
 
-// MaxMemoryBytes is what --maxmemory comes to, and whether that is less than the server needs.
+// MaxMemoryBytes returns --maxmemory in bytes, and whether the server needs more.
 func (o *Options) MaxMemoryBytes() (maxBytes int64, tooSmall bool) {
 	if o.MaxMemory == AutoMemory {
 		return memory.Auto()

@@ -26,7 +26,6 @@ func (o *Options) defineMetrics(fs *pflag.FlagSet) {
 	flagvalue.BoolVar(fs, &o.Pprof, "pprof", "serve profiles at /debug/pprof/ of the metrics address")
 }
 
-// checkMetrics refuses inconsistent flags.
 func (o *Options) checkMetrics() error {
 	if o.MetricsAddr == "" {
 		if o.MetricsTokenFile+o.MetricsPasswordFile+o.MetricsTLSCert+o.MetricsTLSKey != "" || o.Pprof || len(o.MetricsHosts) > 0 {

@@ -4,7 +4,6 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// settingNames are the names of the server's settings.
 func settingNames() (names []string) {
 	for _, g := range (&Options{}).FlagGroups() {
 		g.Flags.VisitAll(func(f *pflag.Flag) {
@@ -16,5 +15,5 @@ func settingNames() (names []string) {
 	return names
 }
 
-// IsSetting tells flags that set something from those that ask for something else.
+// IsSetting reports whether a flag sets a value, unlike --help and --version.
 func IsSetting(f *pflag.Flag) bool { return f.Name != "help" && f.Name != "version" }

@@ -1,5 +1,5 @@
-// Package settings makes one value of the server's flags, environment and config file. Options are for one
-// goroutine until they are complete, and then only read, but for the level of the log.
+// Package settings reads flags, environment and config file into one value. Options belong to one goroutine
+// until complete; then they are only read, except for the log level.
 package settings
 
 import (
@@ -26,7 +26,7 @@ import (
 type Options struct {
 	Addr, UnixSocket, MetricsAddr string
 
-	SocketMode fs.FileMode // --unixsocketperm; 0 for that of the umask
+	SocketMode fs.FileMode // --unixsocketperm; 0 for the umask's
 
 	TLSAddr, TLSCert, TLSKey, TLSClientCA, tlsAuthClients string
 
@@ -71,15 +71,15 @@ type Options struct {
 	TopKeysNames  metrics.NameStyle
 
 	LogLevel, LogFormat string
-	Level               slog.LevelVar // of the loggers, which a reload may change
+	Level               slog.LevelVar // of the loggers; a reload may change it
 
 	Config        string // path of the config file; "" for none
 	help, Version bool
 
-	Flags  *pflag.FlagSet    // that have set these
-	Values map[string]string // as they were set, for what the server makes of some changes the fields
+	Flags  *pflag.FlagSet    // set these options
+	Values map[string]string // as set; the server adjusts some fields
 	From   Origins           // of the values
-	File   *ConfigFile       // of config; nil for none
+	File   *ConfigFile       // named by Config; nil for none
 }
 
 // FlagGroups defines all flags, which set o, under the headings of the help.
@@ -129,8 +129,7 @@ func (o *Options) FlagGroups() []FlagGroup {
 	}
 }
 
-// defineIOThreads defines the number of event loops: by default half of the processors, which help and man pages made elsewhere
-// cannot know.
+// defineIOThreads shows the default as auto: help and man pages are made on other machines.
 func (o *Options) defineIOThreads(fs *pflag.FlagSet) {
 	automatic := max(1, runtime.GOMAXPROCS(0)/2)
 	text := "auto"
@@ -177,7 +176,7 @@ func (o *Options) defineClientLimits(fs *pflag.FlagSet) {
 	flagvalue.DurationVar(fs, &o.ShutdownTimeout, "shutdown-timeout", 10*time.Second, 0, math.MaxInt64, "how long a graceful shutdown waits for clients, and with --data-dir as long again for the disk")
 }
 
-// FlagSet is the flags of all groups.
+// FlagSet returns the flags of all groups.
 func (o *Options) FlagSet(groups []FlagGroup) *pflag.FlagSet {
 	fs := pflag.NewFlagSet("cellserver", pflag.ContinueOnError)
 	for _, g := range groups {
@@ -186,7 +185,7 @@ func (o *Options) FlagSet(groups []FlagGroup) *pflag.FlagSet {
 	return fs
 }
 
-// Complete takes what the command line leaves out from the environment and the config file, and checks all.
+// Complete sets what the command line leaves out from the environment and the config file, and checks all.
 func (o *Options) Complete(fs *pflag.FlagSet, getenv func(string) (string, bool)) error {
 	from, file, wrong := SetRest(fs, getenv)
 	o.From, o.File, o.Flags, o.Values = from, file, fs, map[string]string{}
@@ -201,7 +200,7 @@ func (o *Options) Complete(fs *pflag.FlagSet, getenv func(string) (string, bool)
 	return nil
 }
 
-// check validates what the values come to together.
+// check validates combinations of values.
 func (o *Options) check() (wrong Problems) {
 	for _, check := range []func() error{o.checkStore, o.checkListening, o.checkMemory, o.checkDurability, o.checkTLS, o.checkMetrics} {
 		if err := check(); err != nil {
@@ -223,7 +222,7 @@ func (o *Options) checkListening() error {
 	return nil
 }
 
-// Reading is how CL.THROTTLE's second argument is to be understood.
+// Reading returns the meaning of CL.THROTTLE's second argument.
 func (o *Options) Reading() funnel.Reading {
 	if o.BurstIsCapacity {
 		return funnel.Capacity

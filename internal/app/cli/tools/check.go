@@ -59,7 +59,7 @@ func checkDir(ctx context.Context, path string, stdout io.Writer) error {
 	return nil
 }
 
-// unreadable says why a file is not read. That of a later version is sound.
+// unreadable says why a file cannot be read: damaged, or sound but of a later version.
 func unreadable(err error) string {
 	if errors.Is(err, persist.ErrNewer) {
 		return "NEWER: " + err.Error()

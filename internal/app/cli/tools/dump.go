@@ -27,7 +27,7 @@ const dumpExample = `  cellserver dump keys.dump
   CELLSERVER_FROM=rediss://operator:PASSWORD@limits.example:6390 cellserver dump keys.dump
   cellserver dump --from /var/lib/cellserver --format csv - | head`
 
-// dumpCall is a command line: the place is --from.
+// dumpCall is a command line; place is --from.
 type dumpCall struct{ fileCall }
 
 func dumpCommand() *cobra.Command {
@@ -88,7 +88,6 @@ func (c *dumpCall) writer(out io.Writer, nowNs int64) (transfer.Writer, error) {
 	return transfer.NewStreamWriter(out, nowNs)
 }
 
-// dumpSource is what a dump is made of.
 type dumpSource struct {
 	nowNs int64
 	each  func(ctx context.Context, visit func(e transfer.Entry) error) error

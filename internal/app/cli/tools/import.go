@@ -30,7 +30,6 @@ const importExample = `  cellserver import --dry-run redis://redis.example:6379
   cellserver import --resume import.state --rate 20000 redis://reader:PASSWORD@redis.example:6379
   cellserver import --into redis://redis.example:6379 redis://127.0.0.1:6380`
 
-// importCall is a command line.
 type importCall struct {
 	from, into, match, resume string
 	db, rate                  int
@@ -136,7 +135,7 @@ func (c *importCall) run(ctx context.Context, stdout, stderr io.Writer) (transfe
 	return im.Run(ctx)
 }
 
-// remains says what a key is, and for how long.
+// remains describes a key and its lifetime.
 func remains(s *limiter.State, left time.Duration) string {
 	switch {
 	case s.Kind == limiter.Funnel:

@@ -31,7 +31,7 @@ const loadExample = `  cellserver load keys.dump
   cellserver load --into /var/lib/cellserver keys.dump
   printf 'key,tat_ns\nalice,%s000000000\n' $(date -d '+1 hour' +%s) | cellserver load --format csv`
 
-// loadCall is a command line: the place is --into.
+// loadCall is a command line; place is --into.
 type loadCall struct{ fileCall }
 
 func loadCommand() *cobra.Command {
@@ -56,7 +56,7 @@ func (c *loadCall) load(ctx context.Context, stdin io.Reader, stdout, stderr io.
 	return reportCounts(stdout, "load", "loaded", counts, interrupted(ctx, err, "load it again to have the rest"))
 }
 
-// reportCounts prints what has become of keys, also of those before an error, and makes an error of keys that were refused.
+// reportCounts prints the counts, also those before an error, and returns an error if keys were refused.
 func reportCounts(stdout io.Writer, command, done string, counts transfer.Counts, err error) error {
 	if err == nil || counts.Seen > 0 {
 		if err := counts.Print(stdout, done); err != nil {
@@ -108,7 +108,7 @@ func (c *loadCall) run(ctx context.Context, stdin io.Reader, stderr io.Writer) (
 	return transfer.Load(ctx, from, s, func(counts transfer.Counts) { line.update(counts.Seen, 0) })
 }
 
-// check reads all of a file that can be read twice, so that a damaged one is not loaded in part.
+// check reads a regular file to its end, so that a damaged one is not loaded in part.
 func (c *loadCall) check(f *os.File) error {
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
 		return err

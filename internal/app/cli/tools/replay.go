@@ -71,9 +71,8 @@ const replayExample = `  $ printf 'at,key\n1700000000,alice\n1700000000.5,alice\
   1700000000,alice,0,1,0,-1,1
   1700000000.5,alice,1,1,0,1,1`
 
-// replayCall is a command line.
 type replayCall struct {
-	file         string // "-" is standard input
+	file         string // "-" for standard input
 	summary      bool
 	top          int
 	wholeBursts  bool // --burst-is-capacity
@@ -82,7 +81,6 @@ type replayCall struct {
 	options      replay.Options
 }
 
-// replayCommand answers a trace's rows as the server would have.
 func replayCommand() *cobra.Command {
 	c := &replayCall{file: "-"}
 	cmd := &cobra.Command{
@@ -114,10 +112,10 @@ func replayCommand() *cobra.Command {
 	return cmd
 }
 
-// check validates the flags, and sets what they decide.
+// check validates the flags and sets the options derived from them.
 func (c *replayCall) check() error {
-	c.options.Algorithm, _ = replay.ParseAlgorithm(c.algorithm) // which is one of Algorithms
-	c.options.Format, _ = replay.ParseFormat(c.format)          // likewise
+	c.options.Algorithm, _ = replay.ParseAlgorithm(c.algorithm) // one of Algorithms
+	c.options.Format, _ = replay.ParseFormat(c.format)          // one of Formats
 	c.options.KeyFields = strings.Fields(c.keys)
 	if c.wholeBursts {
 		c.options.Reading = funnel.Capacity
@@ -128,7 +126,7 @@ func (c *replayCall) check() error {
 	return nil
 }
 
-// limitFlags are the defaults of the columns of limits.
+// limitFlags define defaults for the columns of limits.
 func limitFlags(flags *pflag.FlagSet, o *replay.Options) {
 	for _, f := range []struct {
 		value       **int64
@@ -146,7 +144,7 @@ func limitFlags(flags *pflag.FlagSet, o *replay.Options) {
 	}
 }
 
-// optionalInteger is a 64-bit integer, in decimal as in a trace, or nil.
+// optionalInteger takes a decimal 64-bit integer; nil if unset.
 func optionalInteger(to **int64) flagvalue.Func {
 	return flagvalue.Func{
 		Kind: "int", Takes: "a decimal integer of up to 64 bits, such as 10",
@@ -197,7 +195,7 @@ func (c *replayCall) run(ctx context.Context, stdin io.Reader, stdout, stderr io
 	line.clear()
 	reportSkipped(stderr, skipped)
 	if err != nil || summary == nil {
-		return err // the totals of a part could be mistaken for those of the whole trace
+		return err // a part's totals could be mistaken for the whole's
 	}
 	return summary.Print(stdout, c.top)
 }
@@ -211,7 +209,7 @@ func reportSkipped(stderr io.Writer, skipped replay.Skipped) {
 	}
 }
 
-// fileSize returns 0 if the size is not known.
+// fileSize returns 0 for an unknown size.
 func fileSize(in io.Reader) int64 {
 	f, ok := in.(*os.File)
 	if !ok {

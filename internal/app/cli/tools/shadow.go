@@ -52,7 +52,6 @@ const shadowExample = `  cellserver shadow --from redis.example:6379 --for 10m
 
 const maxShadowRate = 1_000_000_000
 
-// shadowCall is a command line.
 type shadowCall struct {
 	from, user, passwordFile            string
 	tls                                 bool
@@ -91,7 +90,7 @@ func shadowCommand() *cobra.Command {
 	return cmd
 }
 
-// check validates the flags, and sets what they decide.
+// check validates the flags and sets the options derived from them.
 func (c *shadowCall) check() error {
 	o := &c.options
 	if c.wholeBursts {
@@ -118,7 +117,6 @@ func (c *shadowCall) check() error {
 	return c.readTLS()
 }
 
-// readAddress reads --from.
 func (c *shadowCall) readAddress() error {
 	source := &c.options.Source
 	if !isURL(c.from) {
@@ -129,7 +127,7 @@ func (c *shadowCall) readAddress() error {
 		return nil
 	}
 	o, err := redis.ParseURL(c.from)
-	if err != nil || o.Network != "tcp" { // whose text may contain the password
+	if err != nil || o.Network != "tcp" { // its text may contain the password
 		return errors.New("--from: want host:port, or a URL such as redis://user:password@host:port, or rediss:// for TLS")
 	}
 	source.Addr, source.User, source.Password, source.TLS = o.Addr, o.Username, o.Password, o.TLSConfig
@@ -205,7 +203,7 @@ func (c *shadowCall) run(ctx context.Context, stdout, stderr io.Writer) error {
 	return nil
 }
 
-// shadowPrinter prints what was found, for people or for programs.
+// shadowPrinter prints differences and totals as text or JSON.
 type shadowPrinter struct {
 	out    io.Writer
 	asJSON bool
