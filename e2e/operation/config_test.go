@@ -8,7 +8,7 @@ import (
 	"cellserver/e2e/harness"
 )
 
-// TestConfigPrecedence: a flag goes before a variable, that before the file, and that before the default; config show says which.
+// TestConfigPrecedence: flag before variable before file before default; config show names the source.
 func TestConfigPrecedence(t *testing.T) {
 	t.Parallel()
 	path := harness.WriteConfig(t, "maxclients: 1\ndatabases: 2\ntimeout: 3\nlua: false\nmetrics-allowed-hosts: [a, b]\nrequirepass: s3cret\nprotected-mode: no\n")
@@ -53,7 +53,7 @@ func TestServerTakesItsConfigFile(t *testing.T) {
 	}
 }
 
-// TestConfigMistakes: each is a line with the file, the line and what to write.
+// TestConfigMistakes requires a line for each mistake, with the file, the line and the correction.
 func TestConfigMistakes(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ text, want string }{

@@ -7,7 +7,8 @@ import (
 	"cellserver/e2e/harness"
 )
 
-// TestServerStartsAsAService: what Kubernetes sets is no setting, and a misspelt one does not keep the server from its start.
+// TestServerStartsAsAService: Kubernetes' variables are no settings, and a misspelt one does not prevent the
+// start.
 func TestServerStartsAsAService(t *testing.T) {
 	t.Parallel()
 	cmd := harness.Command(t, "--addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0", "--log-format", "json")

@@ -188,7 +188,7 @@ func TestReplayFullDisk(t *testing.T) {
 	}
 }
 
-// TestReplayStopsWhileItsInputIsSilent simulates Ctrl-C at a terminal before anything was typed.
+// TestReplayStopsWhileItsInputIsSilent simulates Ctrl-C before any input.
 func TestReplayStopsWhileItsInputIsSilent(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	silent, w := io.Pipe()
@@ -250,7 +250,7 @@ func onTerminal(t *testing.T, do func(terminal *os.File)) string {
 	defer master.Close()
 	seen := make(chan string)
 	go func() {
-		b, _ := io.ReadAll(master) // fails with EIO once the other side is closed
+		b, _ := io.ReadAll(master) // EIO once the other side is closed
 		seen <- string(b)
 	}()
 	do(terminal)

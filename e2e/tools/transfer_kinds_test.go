@@ -19,7 +19,7 @@ import (
 	rdbcodec "cellserver/internal/store/rdb"
 )
 
-// makeKinds makes a key of each kind, which are named by them, in a database of a server.
+// makeKinds makes a key of each kind, named after it.
 func makeKinds(t *testing.T, p *harness.Process, db int) {
 	t.Helper()
 	rdb := harness.Database(t, p, db)
@@ -41,8 +41,7 @@ func transferred(t *testing.T, want string, args ...string) {
 	}
 }
 
-// TestKindsAreMoved: limiters of all kinds go from a server by a stream, by CSV and by a directory to others, and are the same
-// there.
+// TestKindsAreMoved: limiters of all kinds move by stream, CSV and directory, and are the same afterwards.
 func TestKindsAreMoved(t *testing.T) {
 	t.Parallel()
 	first := harness.StartServer(t)
@@ -82,7 +81,7 @@ func TestKindsAreMoved(t *testing.T) {
 	p.Stop(t, syscall.SIGTERM)
 }
 
-// TestKindsAreImported from a cellserver into another, on the other's clock, and not over what is there and stricter.
+// TestKindsAreImported into another cellserver, shifted to its clock, keeping stricter states there.
 func TestKindsAreImported(t *testing.T) {
 	t.Parallel()
 	from, into := harness.StartServer(t), harness.StartServer(t)
@@ -128,7 +127,7 @@ func TestKindsAreImported(t *testing.T) {
 	}
 }
 
-// TestFunnelsAloneGoToRedis: other limiters are counted and left out, but for what reservations have debited.
+// TestFunnelsAloneGoToRedis: other limiters are counted and left out, except what reservations have debited.
 func TestFunnelsAloneGoToRedis(t *testing.T) {
 	t.Parallel()
 	from, into := harness.StartServer(t), harness.StartRedis(t)
@@ -152,7 +151,7 @@ func TestFunnelsAloneGoToRedis(t *testing.T) {
 			t.Errorf("%s: %d, want %d: %v", name, got, want, errors.Join(err1, err2))
 		}
 	}
-	// What a Redis has of other limiters' states, for safe keeping, is no funnel.
+	// States of other limiters that a Redis holds for safe keeping are no funnels.
 	if err := target.Restore(t.Context(), "kept", time.Hour, harness.Dumps(t, from, 0)["cl-window"]).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +159,7 @@ func TestFunnelsAloneGoToRedis(t *testing.T) {
 		"import", "--into", url(from), url(into))
 }
 
-// TestUserWhoMayNotDump: keys that are funnels are known by GET; others are named.
+// TestUserWhoMayNotDump: funnels are read by GET; other keys are reported.
 func TestUserWhoMayNotDump(t *testing.T) {
 	t.Parallel()
 	users := harness.WriteUsers(t, "user default on nopass ~* &* +@all\nuser mover on >pw ~* +scan +get +pttl +info +select +time +multi +exec\n")

@@ -21,7 +21,7 @@ import (
 	"cellserver/internal/test/processtest"
 )
 
-// asRedisCell makes keys as redis-cell does: the TAT in decimal, and the key expires then.
+// asRedisCell makes keys as redis-cell does: a decimal TAT that expires at its time.
 func asRedisCell(t *testing.T, p *harness.Process, db, n int, prefix string) map[string]int64 {
 	t.Helper()
 	client := redis.NewClient(&redis.Options{Addr: p.Addr, DB: db})
@@ -39,7 +39,7 @@ func asRedisCell(t *testing.T, p *harness.Process, db, n int, prefix string) map
 	return tats
 }
 
-// wantTATs fails unless a server has exactly these keys in a database.
+// wantTATs requires exactly these keys in a database.
 func wantTATs(t *testing.T, p *harness.Process, db int, want map[string]int64) {
 	t.Helper()
 	client := redis.NewClient(&redis.Options{Addr: p.Addr, DB: db})
@@ -49,7 +49,8 @@ func wantTATs(t *testing.T, p *harness.Process, db int, want map[string]int64) {
 	}
 	for key, tatNs := range want {
 		got, err := client.Get(t.Context(), key).Int64()
-		if err != nil || max(got-tatNs, tatNs-got) > int64(time.Millisecond) { // the two clocks are one, but for what is measured
+		// one clock, within the error of its measurement
+		if err != nil || max(got-tatNs, tatNs-got) > int64(time.Millisecond) {
 			t.Fatalf("%s: got %d, %v, want %d", key, got, err, tatNs)
 		}
 	}
@@ -75,7 +76,7 @@ func TestImport(t *testing.T) {
 	wantTATs(t, into, 0, first)
 	wantTATs(t, into, 3, other)
 
-	// A later state stays, and what is missing is made.
+	// A later state stays, and missing keys are made.
 	first["user:0"] += int64(time.Hour)
 	harness.Exchange(t, into.Dial(t), fmt.Sprintf("SET user:0 %d\r\n", first["user:0"]), "+OK\r\n")
 	harness.Exchange(t, into.Dial(t), "DEL user:1\r\n", ":1\r\n")
@@ -86,7 +87,7 @@ func TestImport(t *testing.T) {
 	wantTATs(t, into, 0, first)
 }
 
-// TestImportIsResumed: an interrupted one says where it was, and the next one goes on there.
+// TestImportIsResumed: an interrupted import says where it was, and the next one continues there.
 func TestImportIsResumed(t *testing.T) {
 	t.Parallel()
 	from, into := harness.StartRedis(t), harness.StartServer(t)
@@ -149,7 +150,7 @@ func TestDumpAndLoad(t *testing.T) {
 	}
 }
 
-// TestDamagedDump: nothing of a file is loaded, and of standard input what was before, which is said.
+// TestDamagedDump: a damaged file loads nothing; standard input loads what precedes the damage, and says so.
 func TestDamagedDump(t *testing.T) {
 	t.Parallel()
 	first, second := harness.StartServer(t), harness.StartServer(t)
@@ -185,13 +186,12 @@ func TestDamagedDump(t *testing.T) {
 	cmd := harness.Command(t, "load", "--into", url(second))
 	cmd.Stdin = strings.NewReader(string(b[:len(b)-1]))
 	out, _ := cmd.CombinedOutput()
-	// After five seconds, on a machine that is busy, it tells of its progress.
+	// A busy machine takes over five seconds and prints progress.
 	if !regexp.MustCompile(`(?s)^(?:\d+ keys, \d+ keys/s\n)*keys        30000\nloaded      \d0000\ncellserver: load: ended after 30000 keys: the dump is damaged`).Match(out) {
 		t.Errorf("from standard input: %s", out)
 	}
 }
 
-// TestCheck: fine, torn, damaged, in use.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
@@ -295,8 +295,8 @@ func TestTransferMistakesAreOneLine(t *testing.T) {
 	}
 }
 
-// TestDataDirIsMoved: what a server that was killed has left in its directory is dumped, loaded into another directory, and
-// served from there.
+// TestDataDirIsMoved: the directory of a killed server is dumped, loaded into another directory, and served
+// from there.
 func TestDataDirIsMoved(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -321,7 +321,7 @@ func TestDataDirIsMoved(t *testing.T) {
 	if code, out, errOut := harness.Call(t, nil, "load", "--into", moved, file); code != 0 || out != "keys        502\nloaded      502\n" {
 		t.Fatalf("got %d, %q, %q", code, out, errOut)
 	}
-	for range 2 { // the second one goes on from what the first has made of it
+	for range 2 { // the second server continues from the first one's files
 		p := harness.StartServer(t, "--data-dir", moved)
 		wantTATs(t, p, 0, tats)
 		wantTATs(t, p, 7, other)
@@ -332,7 +332,6 @@ func TestDataDirIsMoved(t *testing.T) {
 	}
 }
 
-// lines makes a CSV file.
 func lines(t *testing.T, text string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "keys.csv")
@@ -342,7 +341,7 @@ func lines(t *testing.T, text string) (path string) {
 	return path
 }
 
-// TestDumpOverTLS: with a password, and the authority as any program in Go is told of it.
+// TestDumpOverTLS: with a password and SSL_CERT_FILE.
 func TestDumpOverTLS(t *testing.T) {
 	t.Parallel()
 	files, _ := harness.NewTLSFiles(t)

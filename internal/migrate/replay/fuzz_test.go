@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// FuzzReplay uses any bytes as a trace. The output must be a trace again, with the same answers.
+// FuzzReplay reads any bytes as a trace. The output is a trace with the same answers.
 func FuzzReplay(f *testing.F) {
 	for _, seed := range []string{
 		"at_ns,key,max_burst,count,period,quantity\n1,a,4,1,10,6\n2,b,4,1,10,-1\n",
@@ -29,7 +29,7 @@ func FuzzReplay(f *testing.F) {
 		var out bytes.Buffer
 		skipped, err := Rows(t.Context(), bytes.NewReader(in), &out, o)
 		if out.Len() == 0 {
-			return // the header is invalid
+			return // invalid header
 		}
 		s, summaryErr := Summarize(t.Context(), bytes.NewReader(in), o)
 		if (err == nil) != (summaryErr == nil) || s.Skipped.Rows != skipped.Rows {
@@ -40,7 +40,7 @@ func FuzzReplay(f *testing.F) {
 			t.Fatalf("%d records, %v, for a header and %d rows", len(records), err, s.Allowed+s.Limited)
 		}
 		if bytes.HasPrefix(out.Bytes(), []byte("\ufeff")) {
-			return // the first column's name begins with a byte order mark, which would be taken for the file's
+			return // the first name begins with a byte order mark, which would be taken for the file's
 		}
 		var again bytes.Buffer
 		if _, err := Rows(t.Context(), bytes.NewReader(out.Bytes()), &again, o); err != nil {

@@ -8,7 +8,6 @@ import (
 	"strings"
 )
 
-// jsonEntry is a line of an access log in JSON.
 type jsonEntry struct {
 	fields    map[string]json.RawMessage
 	timeField string
@@ -24,7 +23,7 @@ func parseJSON(line []byte, timeField string) (entry, error) {
 	return e, nil
 }
 
-// timeFields are where a log's time is, the most exact first.
+// timeFields are the default time fields, the most exact first.
 func timeFields() []string {
 	return []string{"msec", "time_iso8601", "time_local", "@timestamp", "timestamp", "time"}
 }
@@ -68,7 +67,7 @@ func (e jsonEntry) field(name string) (string, error) {
 	return "", fmt.Errorf("the line has no field %s", quoted(name))
 }
 
-// jsonText is a text or number as text; null is the empty one.
+// jsonText returns a string or number as text, and "" for null.
 func jsonText(name string, raw json.RawMessage) (text string, err error) {
 	switch raw[0] {
 	case '"':

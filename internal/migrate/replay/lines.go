@@ -10,15 +10,15 @@ import (
 
 var errLongLine = errors.New("a line is longer than 16 MiB: is it a text file?")
 
-// lines reads a trace of which each line is a row.
+// lines reads a trace with a row per line.
 type lines struct {
 	name   string
 	in     *input
-	number int // of the line read last
+	number int // of the last line
 	long   []byte
 }
 
-// next returns the next line that is not empty, without its end. It is valid until the following call.
+// next returns the next non-empty line without its end, valid until the following call.
 func (l *lines) next() ([]byte, error) {
 	for {
 		line, err := l.one()
@@ -44,7 +44,7 @@ func (l *lines) one() ([]byte, error) {
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue
-		case err == nil, err == io.EOF && len(piece) > 0: // compared directly, because a wrapped io.EOF is a failure
+		case err == nil, err == io.EOF && len(piece) > 0: // not errors.Is: a wrapped io.EOF is a failure
 			l.number++
 			return piece, nil
 		case err == io.EOF:

@@ -9,16 +9,16 @@ import (
 	"cellserver/internal/migrate/monitor"
 )
 
-// maxStepBack is by how much the clock of a server that shows its calls may be set back. Their order is known in any case: it
-// is the one in which they were executed.
+// maxStepBack is the largest step back of the monitored server's clock to be ignored: lines are in order of
+// execution.
 const maxStepBack = time.Second
 
-// monitorTrace reads the calls of limiters from what redis-cli monitor prints. Other commands are passed over.
+// monitorTrace reads limiter calls from the output of redis-cli monitor and skips other commands.
 type monitorTrace struct {
 	lines
 	calls  *monitor.Calls
-	fixed  *limiter.Rule // decides instead of the calls' own limits, if it is there
-	sorts  bool          // rows of the past are sorted, instead of taken for ones of now
+	fixed  *limiter.Rule // replaces the calls' own limits; nil for none
+	sorts  bool          // sort rows of the past, instead of moving them to the present
 	lastNs int64
 	passed int64
 	line   monitor.Line
@@ -45,7 +45,7 @@ func (t *monitorTrace) read(r *row) error {
 		if err != nil {
 			return err
 		}
-		if bytes.Equal(text, []byte("OK")) { // which redis-cli prints first, and files may be joined
+		if bytes.Equal(text, []byte("OK")) { // redis-cli's first line, repeated in joined files
 			continue
 		}
 		found, err := t.parse(text, r)
@@ -84,7 +84,7 @@ func (t *monitorTrace) parse(text []byte, r *row) (found bool, err error) {
 	return true, nil
 }
 
-// unixSeconds is a time as MONITOR shows it, which a trace in CSV may have.
+// unixSeconds formats a time as MONITOR and CSV traces do.
 func unixSeconds(atNs int64) string {
 	return strconv.FormatInt(atNs/1e9, 10) + "." + strconv.FormatInt(1e6+atNs%1e9/1e3, 10)[1:]
 }

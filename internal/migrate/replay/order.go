@@ -7,23 +7,22 @@ import (
 	"time"
 )
 
-// order sorts rows by time; rows of the same time keep their order. It holds only the rows of the window, and reuses
-// their memory.
+// order sorts rows by time, stably. It holds only the rows of the window and reuses their memory.
 type order struct {
 	windowNs int64
 	waiting  rowHeap
 	free     []*row
 	pushed   int64
 
-	newestNs   int64 // time of the newest row pushed
-	releasedNs int64 // time of the row popped last
+	newestNs   int64 // of the newest row pushed
+	releasedNs int64 // of the last row popped
 }
 
 func newOrder(window time.Duration) order {
 	return order{windowNs: int64(window), newestNs: math.MinInt64, releasedNs: math.MinInt64}
 }
 
-// takeRow returns an empty row to fill in and pass to push or recycle.
+// takeRow returns an empty row for push or recycle.
 func (o *order) takeRow() *row {
 	n := len(o.free)
 	if n == 0 {
@@ -34,17 +33,17 @@ func (o *order) takeRow() *row {
 	return r
 }
 
-// recycle takes back a row that is no longer used.
+// recycle takes back an unused row.
 func (o *order) recycle(r *row) {
 	clear(r.fields) // releases the text
 	*r = row{fields: r.fields[:0]}
 	o.free = append(o.free, r)
 }
 
-// push adds a row, unless a later one was popped already.
+// push adds a row unless a later one was popped.
 func (o *order) push(r *row) error {
 	if r.atNs < o.releasedNs {
-		late := time.Unix(0, o.newestNs).Sub(time.Unix(0, r.atNs)) // unlike subtraction of int64, Sub saturates
+		late := time.Unix(0, o.newestNs).Sub(time.Unix(0, r.atNs)) // unlike int64 subtraction, Sub saturates
 		return fmt.Errorf("out of order by %s: sort the trace, or give --reorder-window %[1]s or more", late)
 	}
 	o.pushed++
@@ -54,7 +53,7 @@ func (o *order) push(r *row) error {
 	return nil
 }
 
-// pop returns the oldest row if it is at least the window older than the newest, else nil.
+// pop returns the oldest row once it is the window older than the newest, else nil.
 func (o *order) pop() *row {
 	if len(o.waiting) == 0 || o.waiting[0].atNs > o.readyNs() {
 		return nil
@@ -64,7 +63,7 @@ func (o *order) pop() *row {
 	return r
 }
 
-// end makes all rows ready, because no more will be pushed.
+// end makes all rows ready; no push follows.
 func (o *order) end() { o.windowNs = 0 }
 
 func (o *order) readyNs() int64 {

@@ -11,7 +11,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// call decides a call as the source has.
+// call decides a call as the source does.
 func (f *follower) call(name string) {
 	args := f.line.Args
 	q, err := f.calls.Request(name, &f.line)
@@ -55,7 +55,6 @@ func (f *follower) request(k *key, q *store.Request) {
 	k.tats, k.verdict = k.tats.request(l, at, q.Quantity)
 }
 
-// tally counts a call by how it is decided here.
 func (f *follower) tally(k *key) {
 	s := &f.summary
 	s.Calls++
@@ -71,7 +70,7 @@ func (f *follower) tally(k *key) {
 	}
 }
 
-// compare compares what the source has replied with what it should.
+// compare compares the source's state with the expected one.
 func (f *follower) compare(k *key, r reply) error {
 	f.summary.Reads++
 	if r.err != nil && !strings.HasPrefix(r.err.Error(), "WRONGTYPE") {
@@ -104,7 +103,7 @@ func (f *follower) compare(k *key, r reply) error {
 	return nil
 }
 
-// tat reads a TAT as redis-cell writes it, or that there is none. It is false for a key that is something else.
+// tat parses a TAT of redis-cell, noTAT for no key. It returns false for anything else.
 func (r reply) tat() (tatNs int64, ok bool) {
 	if r.err != nil {
 		return 0, false
@@ -116,7 +115,7 @@ func (r reply) tat() (tatNs int64, ok bool) {
 	return tatNs, err == nil
 }
 
-// measure notes how far the source's clock was from MONITOR's time.
+// measure records the source's clock offset from MONITOR's time.
 func (f *follower) measure(ns int64) {
 	if apart := time.Duration(ns); f.summary.ClockReads == 0 {
 		f.summary.ClockLeast, f.summary.ClockMost = apart, apart
@@ -150,7 +149,7 @@ func (f *follower) difference(k *key, tatNs int64) Difference {
 	return d
 }
 
-// ahead is how much later a TAT is than a time, for people.
+// ahead formats how much later a TAT is than a time.
 func ahead(tatNs, atNs int64) string {
 	switch {
 	case tatNs == math.MaxInt64:
@@ -161,7 +160,7 @@ func ahead(tatNs, atNs int64) string {
 	return "empty in " + time.Duration(funnel.Since(atNs, tatNs)).String()
 }
 
-// String is the difference on one line.
+// String returns the difference on one line.
 func (d *Difference) String() string {
 	expected := make([]string, len(d.Expected))
 	for i, r := range d.Expected {

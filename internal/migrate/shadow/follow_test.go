@@ -15,15 +15,15 @@ import (
 	"cellserver/internal/test/patience"
 )
 
-// step is a call of others: when, on what, and the TAT that the source has of the key then.
+// step is another client's call: time, command and the TAT that the source then holds.
 type step struct {
 	offset int64
 	place  string
-	tat    string // an offset in nanoseconds, or what the value is, behind =; empty if it stays
+	tat    string // an offset in nanoseconds, or "=" and the value; empty if unchanged
 	args   string
 }
 
-// follow has a source call steps, one after the other, each of which is read before the next one, if it is of a limiter.
+// follow plays steps one by one, each read before the next if it is a limiter's.
 func follow(t *testing.T, o Options, steps []step) (Summary, []Difference, error) {
 	t.Helper()
 	ctx, cancel := patience.Context(t.Context())
@@ -55,7 +55,7 @@ func follow(t *testing.T, o Options, steps []step) (Summary, []Difference, error
 	return summary, differences, err
 }
 
-const call = "cl.throttle k 1 1 1" // of a funnel of 2 units, of which one leaks a second
+const call = "cl.throttle k 1 1 1" // 2 units, one leaks per second
 
 func TestFollow(t *testing.T) {
 	second := fmt.Sprint
@@ -63,7 +63,7 @@ func TestFollow(t *testing.T) {
 		name     string
 		reading  funnel.Reading
 		steps    []step
-		want     Summary // some of it
+		want     Summary // some fields
 		reported []string
 	}{
 		{"as it should be", funnel.Burst, []step{
@@ -138,7 +138,7 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// TestManyCalls between two reads of a key, of which a value reflects exactly those before it.
+// TestManyCalls: between two reads of a key, a value reflects exactly the calls before it.
 func TestManyCalls(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	const calls = 10_000
@@ -219,7 +219,7 @@ func TestPassword(t *testing.T) {
 	}
 }
 
-// TestMemory of keys is bounded: those whose funnels are empty are forgotten first, and those that are to be read never.
+// TestMemory: memory is bounded. Keys with empty funnels are forgotten first, and queued ones never.
 func TestMemory(t *testing.T) {
 	const most = 100
 	m := newMemory(most * (keyBytes + 3))
@@ -266,7 +266,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestTooManyKeys: calls on keys that cannot be read in time are counted, and take no memory.
+// TestTooManyKeys: calls on keys that cannot be read in time are counted and take no memory.
 func TestTooManyKeys(t *testing.T) {
 	t.Parallel()
 	const calls, kept = 1000, 10
@@ -278,7 +278,7 @@ func TestTooManyKeys(t *testing.T) {
 				for i := range calls {
 					s.called(t0, "0/", "", "cl.throttle", fmt.Sprintf("%04d", i), "1", "1", "1")
 				}
-				<-following // or the end could come before the stream has begun
+				<-following // else the end could precede the stream
 				cancel()
 			}()
 		}
@@ -291,7 +291,7 @@ func TestTooManyKeys(t *testing.T) {
 	}
 }
 
-// TestLongLine: of a call that is too long to be kept nobody knows which keys it changes.
+// TestLongLine: a call too long to parse may have changed any key.
 func TestLongLine(t *testing.T) {
 	var reported []Difference
 	long := strings.Repeat("x", maxLineBytes)
@@ -320,7 +320,7 @@ func TestLongLine(t *testing.T) {
 	}
 }
 
-// TestBytesOfLines that wait are bounded.
+// TestBytesOfLines: queued lines are bounded.
 func TestBytesOfLines(t *testing.T) {
 	const size, total = 8 << 20, 20
 	here, there := net.Pipe()
@@ -353,15 +353,15 @@ func TestBytesOfLines(t *testing.T) {
 	}
 }
 
-// TestEndsEarly: what ends before the source has answered has compared nothing, which is an error.
+// TestEndsEarly: ending before the source has answered is an error.
 func TestEndsEarly(t *testing.T) {
 	t.Parallel()
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // whose kernel accepts
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = silent.Close() }()
-	for password, connections := range map[string]int{"": 2, "secret": 1} { // before it has to answer
+	for password, connections := range map[string]int{"": 2, "secret": 1} { // before a reply is needed
 		ctx, cancel := context.WithCancel(t.Context())
 		accepted := make(chan net.Conn, 2)
 		go func() {

@@ -7,14 +7,15 @@ import (
 	"cellserver/internal/limiter"
 )
 
-// stays reports whether a target's state stays where another one arrives, so that nobody's debt is forgiven: the one that expires
-// later, and of two that expire at once the one that leaves less. ok is false if they are of different types.
+// stays reports whether a target's state stays when another arrives, so that no debt is forgiven: the one
+// that expires later or, at the same time, the one that leaves less. ok is false for states of different
+// types.
 func stays(held, other *limiter.State) (stays, ok bool) {
 	switch {
 	case held.Kind.Type() != other.Kind.Type():
 		return false, false
 	case held.Kind.Type() == limiter.Funnel.Type():
-		a, _ := held.TAT(math.MinInt64) // which a funnel has
+		a, _ := held.TAT(math.MinInt64) // never fails for a funnel
 		b, _ := other.TAT(math.MinInt64)
 		return a >= b, true
 	case held.ExpiresNs != other.ExpiresNs:

@@ -7,17 +7,17 @@ import (
 	"slices"
 )
 
-// Counts is what has become of keys.
+// Counts counts keys by outcome.
 type Counts struct {
 	Seen    int64            `json:"seen"`
 	Written int64            `json:"written"`
-	Kept    int64            `json:"kept"`    // the target's, whose state was the same or later
+	Kept    int64            `json:"kept"`    // the target's state was the same or later
 	Expired int64            `json:"expired"` // before they could be written
-	Others  map[string]int64 `json:"others"`  // that no limiter has made, by how that was seen
-	Refused map[string]int64 `json:"refused"` // by the target, by its error
+	Others  map[string]int64 `json:"others"`  // not a limiter's, by reason
+	Refused map[string]int64 `json:"refused"` // by the target, by error
 }
 
-// maxReasons bounds what a strange server can make of Counts.
+// maxReasons bounds the memory that a strange server can take.
 const maxReasons = 20
 
 func count(in *map[string]int64, reason string) {
@@ -30,7 +30,7 @@ func count(in *map[string]int64, reason string) {
 	(*in)[reason]++
 }
 
-// Print writes the counts, one a line.
+// Print writes one count per line.
 func (c *Counts) Print(w io.Writer, written string) error {
 	_, err := fmt.Fprintf(w, "%-11s %d\n%-11s %d\n", "keys", c.Seen, written, c.Written)
 	if err == nil && c.Kept > 0 {

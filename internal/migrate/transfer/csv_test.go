@@ -85,7 +85,7 @@ func TestCSVOfOthers(t *testing.T) {
 	}
 }
 
-// FuzzCSV: what is read is what its own writing is read as.
+// FuzzCSV: an entry survives being written and read again.
 func FuzzCSV(f *testing.F) {
 	f.Add("db,key,key_base64,tat_ns\n0,a,,5\n1,,AA==,6\n")
 	f.Add("key,tat_ns\n\"a\"\"b\",5")

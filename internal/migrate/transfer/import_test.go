@@ -16,7 +16,6 @@ import (
 	"cellserver/internal/test/redistest"
 )
 
-// open returns the server that a client is of.
 func open(t *testing.T, client *redis.Client) *Server {
 	t.Helper()
 	s, err := Open("unix://" + client.Options().Addr)
@@ -27,7 +26,7 @@ func open(t *testing.T, client *redis.Client) *Server {
 	return s
 }
 
-// throttled makes a key as redis-cell does: its TAT in decimal, and it expires then.
+// throttled makes a key as redis-cell does: a decimal TAT that expires at its time.
 func throttled(t *testing.T, client *redis.Client, key string, left time.Duration) (tatNs int64) {
 	t.Helper()
 	tatNs = time.Now().Add(left).UnixNano()
@@ -63,7 +62,7 @@ func TestLimiterState(t *testing.T) {
 	}{
 		{"1700000060000000000", 60 * time.Second, nil, ""},
 		{"1700000060000000000", 61999 * time.Millisecond, nil, ""},
-		{"1700000060000000000", 57999 * time.Millisecond, nil, otherTTL}, // the key was read within a millisecond
+		{"1700000060000000000", 57999 * time.Millisecond, nil, otherTTL}, // read within a millisecond
 		{"1700000060000000000", 62001 * time.Millisecond, nil, otherTTL},
 		{"1700000060000000000", -1, nil, noExpiry},
 		{"1699999999999999999", 1 * time.Millisecond, nil, ""},
@@ -84,8 +83,8 @@ func TestLimiterState(t *testing.T) {
 	}
 }
 
-// TestImport: what is a limiter's is taken from all databases, shifted by the clocks' difference, and what the target has later
-// stays.
+// TestImport takes limiters from all databases, shifted by the clocks' difference; later states of the target
+// stay.
 func TestImport(t *testing.T) {
 	from, into := redistest.Start(t), redistest.Start(t)
 	ctx := t.Context()
@@ -145,7 +144,7 @@ func TestImport(t *testing.T) {
 	}
 }
 
-// TestImportGoesOn where it was, and does nothing twice but the page that it was at.
+// TestImportGoesOn where it was, and repeats at most the current page.
 func TestImportGoesOn(t *testing.T) {
 	from, into := redistest.Start(t), redistest.Start(t)
 	const keys = 3000
@@ -183,7 +182,7 @@ func TestImportGoesOn(t *testing.T) {
 	}
 }
 
-// TestRate: a page is no more than a tenth of a second's keys.
+// TestRate: a page holds at most a tenth of a second's keys.
 func TestRate(t *testing.T) {
 	from := redistest.Start(t)
 	for i := range 30 {
@@ -200,7 +199,7 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// TestDumpAndLoad: from a running server through a stream into another, of which the second time nothing changes.
+// TestDumpAndLoad by a stream; a second load changes nothing.
 func TestDumpAndLoad(t *testing.T) {
 	from, into := redistest.Start(t), redistest.Start(t)
 	for i := range 1500 {
@@ -236,7 +235,7 @@ func TestDumpAndLoad(t *testing.T) {
 	}
 }
 
-// TestLoadDir: what is loaded into a directory is what is read of it; a directory with data, or a damaged dump, changes nothing.
+// TestLoadDir: a directory returns what was loaded; one with data, or a damaged dump, stays unchanged.
 func TestLoadDir(t *testing.T) {
 	now := time.Now().UnixNano()
 	path := t.TempDir() + "/data"

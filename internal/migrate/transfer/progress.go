@@ -11,12 +11,12 @@ import (
 	"cellserver/internal/base/smallfile"
 )
 
-// progress is a state file: where an import was when it ended.
+// progress is the state file of an import that has not finished.
 type progress struct {
 	Format int    `json:"format"`
 	Source string `json:"source"`
 	Target string `json:"target"`
-	RunID  string `json:"run_id"` // of the source, whose cursors mean nothing after a restart
+	RunID  string `json:"run_id"` // of the source; a restart invalidates its cursors
 	Match  string `json:"match"`
 	OnlyDB int    `json:"only_db"` // -1 for all
 	Done   []int  `json:"done"`    // databases
@@ -27,7 +27,7 @@ type progress struct {
 
 const progressFormat = 1
 
-// readProgress returns what is in a state file of the same import, or the beginning of it if there is none.
+// readProgress reads the state file of the same import, or returns begin if there is none.
 func readProgress(path string, begin progress) (progress, error) {
 	begin.Format, begin.DB = progressFormat, -1
 	if path == "" {
@@ -62,7 +62,7 @@ func parseProgress(b []byte) (p progress, err error) {
 	return p, nil
 }
 
-// write replaces the state file, so that it is always whole.
+// write replaces the state file atomically.
 func (p *progress) write(path string) error {
 	if path == "" {
 		return nil
