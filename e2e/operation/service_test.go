@@ -15,7 +15,7 @@ func TestServerStartsAsAService(t *testing.T) {
 	cmd.Env = append(cmd.Env, "CELLSERVER_PORT=tcp://10.0.0.1:6380", "CELLSERVER_SERVICE_HOST=10.0.0.1", "CELLSERVER_REQUIREPAS=s3cret")
 	p := harness.Start(t, cmd)
 	p.Eventually(t, "be ready", p.ReadReady)
-	if log := p.Log.String(); strings.Count(log, "is no setting") != 1 || !strings.Contains(log, "did you mean CELLSERVER_REQUIREPASS?") {
+	if log := p.Log.String(); strings.Count(log, "unknown setting") != 1 || !strings.Contains(log, "did you mean CELLSERVER_REQUIREPASS?") {
 		t.Errorf("logged %s", log)
 	}
 }

@@ -193,7 +193,7 @@ func checkHangup(t *testing.T, addr string, nohup bool) {
 	if code := dump.Stop(t, end); code != 1 || files() != 0 {
 		t.Errorf("ended with %d, and left %d files", code, files())
 	}
-	if log := dump.Log.String(); !strings.Contains(log, "dump: interrupted; there is no dump") {
-		t.Errorf("said %q", log)
+	if log := dump.Log.String(); !strings.Contains(log, "dump: interrupted; no dump was written") {
+		t.Errorf("got %q", log)
 	}
 }

@@ -90,7 +90,7 @@ func TestReplayFlags(t *testing.T) {
 			"at,key" + replayResults + "\n1970-01-01T00:00:01Z,a,0,1,0,-1,10\n", ""},
 		{"MONITOR", nil, `1.000000 [0 a] "cl.throttle" "k" "0" "1" "1"` + "\n" + `1.500000 [0 a] "cl.bthrottle" "k" "0" "1" "1" "1"` + "\n",
 			"at,db,key,call" + replayResults + "\n1.000000,0,k,cl.throttle k 0 1 1,0,1,0,-1,1\n",
-			"replay: passed over 1 call of limiters that no trace can decide, such as CL.BTHROTTLE\n"},
+			"replay: skipped 1 call of limiters that no trace can decide, such as CL.BTHROTTLE\n"},
 		{"one bad row", append(limit, "--skip-bad"), "at,key\nx,a\n", "at,key" + replayResults + "\n",
 			"replay: skipped 1 bad row, the first: stdin:2: at: \"x\" is not a time: give RFC 3339 or Unix seconds\n"},
 		{"three bad rows", append(limit, "--skip-bad"), "at_ns,key\n1,a\nx\n0,a\ny,b\n", "at_ns,key" + replayResults + "\n1,a,0,1,0,-1,10\n",

@@ -155,7 +155,7 @@ func TestShadowFlags(t *testing.T) {
 		{nil, "shadow: --from is missing: give the host:port of a Redis; see cellserver shadow --help"},
 		{[]string{"--from", "localhost"}, `shadow: --from: want host:port, such as 127.0.0.1:6379, got "localhost"`},
 		{[]string{"--from", "unix:///run/redis"}, "shadow: --from: want host:port, or a URL such as redis://user:password@host:port, or rediss:// for TLS"},
-		{[]string{"--from", "a:1", "--tls-ca", "x"}, "shadow: flags of TLS require --tls, or a URL that begins with rediss://"},
+		{[]string{"--from", "a:1", "--tls-ca", "x"}, "shadow: TLS flags require --tls, or a URL that begins with rediss://"},
 		{[]string{"--from", "a:1", "--tls-client-cert", "x"}, "shadow: --tls-client-cert and --tls-client-key require each other; set both"},
 		{[]string{"--from", "a:1", "--tls", "--tls-ca", os.DevNull}, "shadow: --tls-ca: " + os.DevNull + " has no certificate in PEM"},
 		{[]string{"x"}, `shadow takes no argument, got "x"`},

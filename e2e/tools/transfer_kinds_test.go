@@ -97,7 +97,7 @@ func TestKindsAreImported(t *testing.T) {
 	kept := harness.Dumps(t, into, 0)
 	code, out, errOut := harness.Call(t, nil, "import", "--into", url(into), url(from))
 	want := fmt.Sprintf("keys        %d\nimported    %d\nleft        2: the target's state is the same or later\n"+
-		"refused     1: the target has something else under the key\n", limiter.Kinds, limiter.Kinds-3)
+		"refused     1: the target's key holds something else\n", limiter.Kinds, limiter.Kinds-3)
 	if code != 1 || out != want || errOut != "cellserver: import: 1 keys were refused\n" {
 		t.Errorf("got %d, %q, %q", code, out, errOut)
 	}
@@ -137,7 +137,7 @@ func TestFunnelsAloneGoToRedis(t *testing.T) {
 	others := ""
 	for _, kind := range slices.Sorted(maps.Keys(harness.Dumps(t, from, 0))) {
 		if kind != "funnel" && kind != "cl-reserving" {
-			others += fmt.Sprintf("passed over 1: a %s, which a Redis cannot hold\n", kind)
+			others += fmt.Sprintf("skipped     1: a %s, which Redis cannot hold\n", kind)
 		}
 	}
 	transferred(t, fmt.Sprintf("keys        %d\nimported    2\n", limiter.Kinds)+others, "import", "--into", url(into), url(from))
@@ -155,7 +155,7 @@ func TestFunnelsAloneGoToRedis(t *testing.T) {
 	if err := target.Restore(t.Context(), "kept", time.Hour, harness.Dumps(t, from, 0)["cl-window"]).Err(); err != nil {
 		t.Fatal(err)
 	}
-	transferred(t, "keys        3\nimported    0\nleft        2: the target's state is the same or later\npassed over 1: not a number of nanoseconds\n",
+	transferred(t, "keys        3\nimported    0\nleft        2: the target's state is the same or later\nskipped     1: not a number of nanoseconds\n",
 		"import", "--into", url(from), url(into))
 }
 
@@ -165,6 +165,6 @@ func TestUserWhoMayNotDump(t *testing.T) {
 	users := harness.WriteUsers(t, "user default on nopass ~* &* +@all\nuser mover on >pw ~* +scan +get +pttl +info +select +time +multi +exec\n")
 	from, into := harness.StartServer(t, "--aclfile", users), harness.StartServer(t)
 	makeKinds(t, from, 0)
-	transferred(t, fmt.Sprintf("keys        %d\nimported    2\npassed over %d: not a funnel; the user needs the right to DUMP\n", limiter.Kinds, limiter.Kinds-2),
+	transferred(t, fmt.Sprintf("keys        %d\nimported    2\nskipped     %d: not a funnel; the user needs permission to DUMP\n", limiter.Kinds, limiter.Kinds-2),
 		"import", "--into", url(into), "redis://mover:pw@"+from.Addr)
 }

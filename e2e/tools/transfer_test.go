@@ -63,7 +63,7 @@ func TestImport(t *testing.T) {
 	from, into := harness.StartRedis(t), harness.StartServer(t)
 	first, other := asRedisCell(t, from, 0, 2500, "user:"), asRedisCell(t, from, 3, 5, "\xff\x00")
 	harness.Exchange(t, harness.DialTCP(t, from.Addr), "SET session abc EX 100\r\nSET page 1 EX 100\r\nLPUSH list 1\r\n", "+OK\r\n+OK\r\n:1\r\n")
-	const others = "passed over 1: does not expire at the time that it holds\npassed over 1: not a number of nanoseconds\npassed over 1: not a string\n"
+	const others = "skipped     1: does not expire at its time\nskipped     1: not a number of nanoseconds\nskipped     1: not a string\n"
 
 	code, out, errOut := harness.Call(t, nil, "import", "--dry-run", url(from))
 	if want := `db 0  "user:`; code != 0 || strings.Count(out, want) < 9 || !strings.HasSuffix(out, "keys        2508\nto import   2505\n"+others) {
@@ -102,9 +102,9 @@ func TestImportIsResumed(t *testing.T) {
 	if code := p.Stop(t, syscall.SIGINT); code != 1 {
 		t.Errorf("it ended with %d", code)
 	}
-	const seen = `imported    (\d+)\n.*interrupted; call it again, with --resume .*/state, to go on\n$`
+	const seen = `imported    (\d+)\n.*interrupted; call it again, with --resume .*/state, to continue\n$`
 	if m := regexp.MustCompile(`(?s)` + seen).FindStringSubmatch(p.Log.String()); m == nil {
-		t.Errorf("it said %q", p.Log.String())
+		t.Errorf("it got %q", p.Log.String())
 	}
 	if code, out, errOut := harness.Call(t, nil, args...); code != 0 || out != "keys        3000\nimported    3000\n" {
 		t.Errorf("got %d, %q, %q", code, out, errOut)
@@ -169,10 +169,10 @@ func TestDamagedDump(t *testing.T) {
 		dump []byte
 		want string
 	}{
-		{b[:len(b)-1], "the dump is damaged or was cut off: it ends at byte"},
-		{append(slices.Clone(b[:len(b)-20]), b[len(b)-19:]...), "the dump is damaged or was cut off: "},
-		{newer, "the dump is damaged or was cut off: byte 24"},
-		{[]byte("db,key,tat_ns\n"), "this is no dump of cellserver; a CSV file needs --format csv"},
+		{b[:len(b)-1], "the dump is damaged or truncated: it ends at byte"},
+		{append(slices.Clone(b[:len(b)-20]), b[len(b)-19:]...), "the dump is damaged or truncated: "},
+		{newer, "the dump is damaged or truncated: byte 24"},
+		{[]byte("db,key,tat_ns\n"), "not a cellserver dump; a CSV file needs --format csv"},
 	} {
 		if err := os.WriteFile(file, tt.dump, 0o600); err != nil {
 			t.Fatal(err)
@@ -214,7 +214,7 @@ func TestCheck(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	check(1, "^$", "cellserver: check: "+data+" is in use by a running server: ask that one, by redis://HOST:PORT, or stop it first\n")
+	check(1, "^$", "cellserver: check: "+data+" is in use by a running server: give its redis://HOST:PORT, or stop it first\n")
 	if err := locked.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +229,7 @@ func TestCheck(t *testing.T) {
 	}
 	check(1, `(?m)^snapshot-00000001  0 frames, 0 records, \d+ bytes  DAMAGED: `+persist.ErrDamaged.Error()+`: byte 28`,
 		"cellserver: check: "+data+" is damaged: copy it, and start the server with --data-recover to keep what can be read, or restore a backup\n")
-	if code, _, errOut := harness.Call(t, nil, "dump", "--from", data, "-", "--format=csv"); code != 1 || !strings.HasSuffix(errOut, "; cellserver check "+data+" tells more\n") {
+	if code, _, errOut := harness.Call(t, nil, "dump", "--from", data, "-", "--format=csv"); code != 1 || !strings.HasSuffix(errOut, "; see cellserver check "+data+"\n") {
 		t.Errorf("a dump of it: %d, %q", code, errOut)
 	}
 }
@@ -263,7 +263,7 @@ func TestTransferMistakesAreOneLine(t *testing.T) {
 		{[]string{"import", "redis://:secret%@x"}, 2, "import: " + urls},
 		{[]string{"import", "--rate", "-1", url(from)}, 2, `--rate takes a whole number of at least 0, such as 10; got "-1"`},
 		{[]string{"import", "--db", "65536", url(from)}, 2, `--db takes all, or a whole number from 0 to 65535, such as 3; got "65536"`},
-		{[]string{"import", "--into", url(locked) + "/3", url(from)}, 2, "--into: leave out the database; keys go to the database that they come from"},
+		{[]string{"import", "--into", url(locked) + "/3", url(from)}, 2, "--into: leave out the database; keys stay in their database"},
 		{[]string{"import", "redis://" + closed}, 1, "import: " + closed + ": dial tcp " + closed + ": connect: connection refused; check the address, and that the server runs"},
 		{[]string{"import", "--into", url(locked), url(from)}, 1, "import: " + locked.Addr + ": NOAUTH Authentication required.; give the password in the URL: redis://user:password@host:port"},
 		{[]string{"import", "--into", "redis://:wrong@" + locked.Addr, url(from)}, 1,
@@ -273,12 +273,12 @@ func TestTransferMistakesAreOneLine(t *testing.T) {
 		{[]string{"dump", "--from", missing}, 1, "dump: there is no directory " + missing},
 		{[]string{"dump", "--format", "xml"}, 2, `--format takes stream or csv; got "xml"`},
 		{[]string{"dump", "a", "b"}, 2, "dump: want at most one FILE, got 2"},
-		{[]string{"dump", "--from", url(from), "/dev/null"}, 1, "dump: /dev/null is no regular file; - is standard output"},
+		{[]string{"dump", "--from", url(from), "/dev/null"}, 1, "dump: /dev/null is not a regular file; use - for standard output"},
 		{[]string{"load", missing}, 1, "load: open " + missing + ": no such file or directory"},
 		{[]string{"load", "--format", "csv"}, 1, "load: the CSV is empty: its first line must name the columns db,key,key_base64,tat_ns"},
 		{[]string{"check"}, 2, "check: want one DIR; see cellserver check --help"},
 		{[]string{"check", missing}, 1, "check: there is no directory " + missing},
-		{[]string{"check", empty}, 1, "check: " + empty + " is not a data directory: it has no MANIFEST, and no named limits; give the one that --data-dir names"},
+		{[]string{"check", empty}, 1, "check: " + empty + " is not a data directory: it has neither a MANIFEST nor named limits; give the one that --data-dir names"},
 		{[]string{"check", dump}, 1, "check: " + dump + " is a dump, not a data directory: cellserver load " + dump + " checks it, and then loads it"},
 		{[]string{"dump", "--from", dump}, 1, "dump: " + dump + " is a dump, not a data directory: cellserver load " + dump + " checks it, and then loads it"},
 		{[]string{"load", "--into", text, dump}, 1, "load: " + text + " is a file, not a data directory: give the directory that --data-dir names"},
@@ -305,7 +305,7 @@ func TestDataDirIsMoved(t *testing.T) {
 	tats, other := asRedisCell(t, first, 0, 500, "user:"), asRedisCell(t, first, 7, 3, "\x00")
 	harness.Exchange(t, first.Dial(t), "DEL user:0\r\n", ":1\r\n")
 	delete(tats, "user:0")
-	const inUse = " is in use by a running server: ask that one, by redis://HOST:PORT, or stop it first\n"
+	const inUse = " is in use by a running server: give its redis://HOST:PORT, or stop it first\n"
 	for _, args := range [][]string{{"check", data}, {"dump", "--from", data, file}, {"load", "--into", data, lines(t, "key,tat_ns\n"), "--format=csv"}} {
 		if code, out, errOut := harness.Call(t, nil, args...); code != 1 || out != "" || errOut != "cellserver: "+args[0]+": "+data+inUse {
 			t.Errorf("%q: got %d, %q, %q", args, code, out, errOut)

@@ -113,7 +113,7 @@ func TestHealthAndShutdownWhileShardsAreHeld(t *testing.T) {
 		stop()
 		err := <-ended
 		if !strings.Contains(text(err), "--shutdown-timeout (2s); ") ||
-			!strings.Contains(text(err), stuck+"; these parts do not end: ") {
+			!strings.Contains(text(err), stuck+"; still running: ") {
 			t.Errorf("the shutdown ended with %v, want %s", err, stuck)
 		}
 		held.End()
@@ -136,7 +136,7 @@ func TestShutdownWithAPartThatHangs(t *testing.T) {
 	a.parts.run("a test", func() { <-release })
 	a.awaitHealth(t)
 	stop()
-	if err := <-ended; err == nil || !strings.HasSuffix(err.Error(), "these parts do not end: a test") {
+	if err := <-ended; err == nil || !strings.HasSuffix(err.Error(), "still running: a test") {
 		t.Errorf("got %v", err)
 	}
 	close(release)

@@ -22,5 +22,5 @@ func newLogger(o *settings.Options, w io.Writer) *slog.Logger {
 
 // noteLostLines logs lost lines to the sink itself.
 func noteLostLines(o *settings.Options, sink io.Writer, lost uint64) {
-	newLogger(o, sink).Warn("log lines were lost, because they came faster than they could be written", "lines", lost)
+	newLogger(o, sink).Warn("log lines were lost: they came faster than they could be written", "lines", lost)
 }

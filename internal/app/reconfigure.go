@@ -19,7 +19,7 @@ import (
 func (t *tuning) again() (*settings.Options, error) {
 	path := t.app.options.Config
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // a pipe cannot be read twice
-		return nil, fmt.Errorf("--config: %s is no regular file, and cannot be read again", path)
+		return nil, fmt.Errorf("--config: %s is not a regular file and cannot be read again", path)
 	}
 	next := &settings.Options{}
 	fs := next.FlagSet(next.FlagGroups())
@@ -60,7 +60,7 @@ func (t *tuning) reloadSettings() {
 		t.app.log.Info("settings changed by SIGHUP", "settings", strings.Join(changed, " "))
 	}
 	if len(fixed) > 0 {
-		t.app.log.Warn("changed settings require a restart, and stay as they were until then", "settings", strings.Join(fixed, " "))
+		t.app.log.Warn("changed settings require a restart", "settings", strings.Join(fixed, " "))
 	}
 	if slices.Contains(changed, "requirepass") || slices.Contains(changed, "protected-mode") {
 		t.app.warnOfAccess()

@@ -36,7 +36,7 @@ func (a *app) end(endBackground func()) error {
 	select {
 	case <-ended:
 	case <-late.C:
-		hangs = "; these parts do not end: " + a.parts.String()
+		hangs = "; still running: " + a.parts.String()
 	}
 	select {
 	case err := <-cutOff:
@@ -64,7 +64,7 @@ func (a *app) shutdown() error {
 	defer time.AfterFunc(backgroundGrace, a.engine.EndBackground).Stop()
 	err := a.server.Shutdown(ctx)
 	if err != nil {
-		a.log.Warn("some clients did not end in time and were cut off", "error", err)
+		a.log.Warn("some clients did not finish in time and were cut off", "error", err)
 	}
 	a.web.Shutdown(ctx)
 	if errors.Is(err, server.ErrStuck) {

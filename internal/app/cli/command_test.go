@@ -86,7 +86,7 @@ func TestFlagMistakes(t *testing.T) {
 		{"config", "config requires a command: check, show or example; see cellserver config --help"},
 		{"help config sho", `unknown command "sho"; did you mean show?`},
 		{"completion", "completion: want one SHELL: bash, zsh, fish or powershell; see cellserver completion --help"},
-		{"completion tcsh", `completion: there are scripts of bash, zsh, fish or powershell, not of "tcsh"`},
+		{"completion tcsh", `completion: want bash, zsh, fish or powershell, got "tcsh"`},
 		{"version now", `version takes no argument, got "now"`},
 		{"check", "check: want one DIR; see cellserver check --help"},
 	} {

@@ -12,10 +12,10 @@ import (
 	"cellserver/internal/base/flagvalue"
 )
 
-const completionHelp = `Write a script with which a shell completes the commands, flags and values of cellserver when Tab is pressed.
+const completionHelp = `Write a script that makes a shell complete the commands, flags and values of cellserver.
 
-The packages install these scripts. Otherwise, write the one of your shell (bash, zsh, fish or powershell) to where it looks for
-them, and start a new shell. That of bash requires the package bash-completion, as those of most programs do.`
+The packages install these scripts. Otherwise, write your shell's (bash, zsh, fish or powershell) to where the shell looks for
+them, and start a new shell. The one for bash requires the package bash-completion.`
 
 const completionExample = `  cellserver completion bash > /etc/bash_completion.d/cellserver
   cellserver completion zsh > "${fpath[1]}/_cellserver"
@@ -26,7 +26,7 @@ func shells() []string { return []string{"bash", "zsh", "fish", "powershell"} }
 
 func completionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "completion SHELL", Short: "write a completion script of a shell", Long: completionHelp, Example: completionExample,
+		Use: "completion SHELL", Short: "write a shell's completion script", Long: completionHelp, Example: completionExample,
 		ValidArgs: shells(),
 		Args:      usage.ExactlyOne("SHELL: " + flagvalue.Or(shells())),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -46,7 +46,7 @@ func writeCompletion(root *cobra.Command, shell string, out io.Writer) error {
 	case "powershell":
 		return root.GenPowerShellCompletionWithDesc(out)
 	}
-	return usage.Mistake(fmt.Errorf("completion: there are scripts of %s, not of %q", flagvalue.Or(shells()), shell))
+	return usage.Mistake(fmt.Errorf("completion: want %s, got %q", flagvalue.Or(shells()), shell))
 }
 
 // shortenUsages cuts each flag's usage to fit beside a completion.

@@ -28,23 +28,22 @@ func healthCommand() *cobra.Command {
 	var addr, certFile string
 	cmd := &cobra.Command{
 		Use: "health [flags]", Short: "check the health of a running server", Args: usage.NoArguments,
-		Long: "Check that a running cellserver serves clients: prints ok, and a line that begins with " +
-			"degraded for each of disk, memory and store that lacks something, and exits with 0; " +
-			"or says why not, and exits with 1.",
+		Long: "Check that a running cellserver serves clients. It prints ok, and a line that begins with degraded for " +
+			"each of disk, memory and store that is impaired, and exits with 0; or it says why not, and exits with 1.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return checkHealth(cmd.Context(), addr, certFile != "", cmd.OutOrStdout())
 		},
 	}
 	settings.DefineMetricsAddr(cmd.Flags(), &addr)
-	cmd.Flags().String("config", "", "the server's config `file`, which may have these settings, too")
-	cmd.Flags().StringVar(&certFile, "metrics-tls-cert", "", "the server's `file`: if set, use HTTPS; the file is not read, and the certificate not verified")
+	cmd.Flags().String("config", "", "the server's config `file`, which may set these flags")
+	cmd.Flags().StringVar(&certFile, "metrics-tls-cert", "", "the server's certificate `file`; if set, use HTTPS without verifying the certificate or reading the file")
 	return cmd
 }
 
 func checkHealth(ctx context.Context, addr string, overTLS bool, stdout io.Writer) error {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
-		return usage.Mistake(errors.New("health: --metrics-addr is empty, so there is nothing to ask"))
+		return usage.Mistake(errors.New("health: --metrics-addr is empty, so there is no server to ask"))
 	}
 	// A server on all addresses is reached on loopback.
 	switch ip := net.ParseIP(host); {

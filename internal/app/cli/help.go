@@ -157,7 +157,7 @@ func printRows(b *strings.Builder, rows []row, width int) {
 	}
 }
 
-const durationNote = `A time is written as 30s, 1m30s or 500ms, or as seconds: 30 or 0.5. Those that Redis has in milliseconds (--lua-time-limit,
+const durationNote = `A time is written as 30s, 1m30s or 500ms, or as seconds: 30 or 0.5. Those that are milliseconds in Redis (--lua-time-limit,
 --store-timeout, --lease-time) require a unit.`
 
 // settingsNote explains the other ways to set flags, and how times are written.
@@ -170,7 +170,7 @@ func settingsNote(cmd *cobra.Command, groups []settings.FlagGroup) string {
 		return "Every flag can also be set by an environment variable: --" + flag + " by " + settings.EnvName(flag) + "."
 	}
 	return "Every flag can also be set by an environment variable, --" + flag + " by " + settings.EnvName(flag) + ", and in the config file, by " + flag +
-		"; a flag goes before a variable, and that before the file.\n\n" + durationNote
+		"; a flag overrides a variable, and a variable the file.\n\n" + durationNote
 }
 
 // firstSetting returns the name of the first flag that a variable can set.

@@ -127,6 +127,6 @@ func (p *Prober) note(err error) {
 		return
 	}
 	if p.silent++; p.silent == silentAfter {
-		p.Log.Error("the server does not respond; no client is served that needs this", "error", err, "seconds", p.silent)
+		p.Log.Error("the server does not respond; clients that depend on this are not served", "error", err, "seconds", p.silent)
 	}
 }

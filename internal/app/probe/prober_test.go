@@ -56,7 +56,7 @@ func TestProberCountsProbes(t *testing.T) {
 		hangs.Store(false)
 		close(shardsHeld)
 		step(2*probeInterval, "", "")
-		for _, want := range []string{"does not respond; no client", "responds again"} {
+		for _, want := range []string{"does not respond; clients", "responds again"} {
 			if got := strings.Count(log.String(), want); got != 1 {
 				t.Errorf("%d lines with %q", got, want)
 			}

@@ -21,7 +21,7 @@ func (w Watchdog) Run(ctx context.Context) {
 	defer ticker.Stop()
 	for {
 		late := time.AfterFunc(w.Interval, func() {
-			w.Log.Error("the server hangs; unless it recovers, the service manager kills it and its stacks are logged",
+			w.Log.Error("the server hangs; the service manager kills it, with its stacks in the log, unless it recovers",
 				"seconds", w.Interval.Seconds())
 		})
 		err := w.Probe(ctx)

@@ -56,7 +56,7 @@ func parseConfig(path string, text []byte) (*ConfigFile, error) {
 func (c *ConfigFile) read(f *yamlfile.File, names []string, key, value *yaml.Node) {
 	name := key.Value
 	if !slices.Contains(names, name) {
-		f.Fail(key, yamlfile.Quote(name)+" is no setting; "+usage.Hint(name, names, nil, "cellserver --help lists them"))
+		f.Fail(key, "unknown setting "+yamlfile.Quote(name)+"; "+usage.Hint(name, names, nil, "cellserver --help lists them"))
 		return
 	}
 	e := configEntry{name: name, line: key.Line}

@@ -50,11 +50,10 @@ func yamlValue(f *pflag.Flag, text string) string {
 
 const exampleHead = `# The settings of cellserver, each with its default. To change one, remove the # in front of its name.
 #
-# A flag (--maxclients 500) goes before an environment variable (CELLSERVER_MAXCLIENTS=500), and that before this file.
-# cellserver config check --config FILE checks the file, and cellserver config show --config FILE shows what holds and why.
+# A flag (--maxclients 500) overrides an environment variable (CELLSERVER_MAXCLIENTS=500), and a variable this file.
+# cellserver config check --config FILE checks the file, and cellserver config show --config FILE shows each setting and its source.
 # A time is 30s, 1m30s or 500ms, or seconds: 30 or 0.5; lua-time-limit, store-timeout and lease-time require a unit.
-# SIGHUP makes a server read it again: what can change while it runs does, and of the rest the log says that it
-# requires a restart.
+# SIGHUP makes a server read it again and apply what can change at run time; the log names changes that require a restart.
 `
 
 const exampleWidth = 120

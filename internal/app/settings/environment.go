@@ -24,7 +24,7 @@ func WarnOfUnknownVariables(environ []string, log *slog.Logger) {
 			strings.HasSuffix(name, "_PORT") && strings.Contains(value, "://") {
 			continue
 		}
-		log.Warn(name + " is no setting of the server and has no effect; " +
+		log.Warn("unknown setting " + name + " has no effect; " +
 			usage.Hint(strings.TrimPrefix(name, EnvPrefix), names, EnvName, "see cellserver --help"))
 	}
 }

@@ -102,14 +102,14 @@ func (o *Options) FlagGroups() []FlagGroup {
 			o.defineIOThreads(fs)
 		}),
 		group("Rate limiting", func(fs *pflag.FlagSet) {
-			flagvalue.BoolVar(fs, &o.BurstIsCapacity, "burst-is-capacity", "read CL.THROTTLE's second argument, and max_burst wherever it stands, as a funnel's whole capacity, not as the burst beyond the first unit")
+			flagvalue.BoolVar(fs, &o.BurstIsCapacity, "burst-is-capacity", "read CL.THROTTLE's second argument, and every max_burst, as a funnel's whole capacity instead of the burst beyond the first unit")
 			fs.StringVar(&o.LimitsFile, "limits-file", "", "YAML `file` with named limits for CL.CHECK; SIGHUP and CL.LIMIT RELOAD reload it")
 			flagvalue.NumberVar(fs, &o.Databases, "databases", 16, 1, 1<<16, "number of databases for SELECT")
 		}),
 		group("Access", func(fs *pflag.FlagSet) {
 			fs.StringVar(&o.RequirePass, "requirepass", "", "`password` of the default user (default none); better set by "+EnvName("requirepass"))
 			fs.StringVar(&o.requirePassFile, "requirepass-file", "", "`file` with that password")
-			fs.StringVar(&o.ACLFile, "aclfile", "", "`file` with users and their permissions in the syntax of Redis's aclfile; SIGHUP and ACL LOAD reload it")
+			fs.StringVar(&o.ACLFile, "aclfile", "", "`file` with users and permissions in the syntax of Redis's aclfile; SIGHUP and ACL LOAD reload it")
 			flagvalue.ChoiceVar(fs, &o.DebugCommand, "enable-debug-command", "no", "who may use DEBUG: `no|local|yes`", "no", "local", "yes")
 			o.ProtectedMode = true
 			flagvalue.SwitchVar(fs, &o.ProtectedMode, "protected-mode", "yes", "no", "refuse clients on other hosts while there is no password: `yes|no`")
@@ -122,7 +122,7 @@ func (o *Options) FlagGroups() []FlagGroup {
 		group("Monitoring", o.defineMonitoring),
 		group("Config file, logs and help", func(fs *pflag.FlagSet) {
 			o.defineLogs(fs)
-			fs.StringVar(&o.Config, "config", "", "YAML `file` with settings by the names of these flags; SIGHUP reloads what can change, and cellserver config check checks it")
+			fs.StringVar(&o.Config, "config", "", "YAML `file` with settings named like these flags; SIGHUP reloads it, and cellserver config check checks it")
 			fs.BoolVarP(&o.help, "help", "h", false, "show this help")
 			fs.BoolVarP(&o.Version, "version", "v", false, "show the version")
 		}),
@@ -147,33 +147,33 @@ func (o *Options) defineIOThreads(fs *pflag.FlagSet) {
 			o.IOThreads, text = n, given
 			return true
 		},
-	}, "io-threads", "`number` of event loops that serve clients (Linux); with 0 each client has a goroutine; auto is half of the processors")
+	}, "io-threads", "`number` of event loops that serve clients (Linux); 0 for a goroutine per client; auto is half of the processors")
 }
 
 func (o *Options) defineScripts(fs *pflag.FlagSet) {
 	o.Lua = true
 	flagvalue.SwitchVar(fs, &o.Lua, "lua", "on", "off", "enable EVAL, SCRIPT and the like: `on|off`")
-	flagvalue.UnitDurationVar(fs, &o.LuaTimeLimit, "lua-time-limit", 50*time.Millisecond, time.Millisecond, math.MaxInt64, "CPU time (and 20 times that in wall-clock time) after which a script is stopped and its writes discarded")
+	flagvalue.UnitDurationVar(fs, &o.LuaTimeLimit, "lua-time-limit", 50*time.Millisecond, time.Millisecond, math.MaxInt64, "CPU `time` after which a script is stopped and its writes discarded; wall-clock time is limited to 20 times that")
 }
 
 func (o *Options) defineClientLimits(fs *pflag.FlagSet) {
 	flagvalue.NumberVar(fs, &o.MaxClients, "maxclients", 10_000, 1, 1<<30, "largest number of connected clients")
-	flagvalue.NumberVar(fs, &o.MaxClientsPerAddress, "maxclients-per-address", 0, 0, 1<<30, "largest number of connected clients of one IPv4 address, or of IPv6 addresses with the same first 64 bits; 0 for no limit")
+	flagvalue.NumberVar(fs, &o.MaxClientsPerAddress, "maxclients-per-address", 0, 0, 1<<30, "largest number of connected clients per IPv4 address, or per first 64 bits of an IPv6 address; 0 for no limit")
 	o.MaxMemoryClients = DefaultClients()
 	flagvalue.FuncVar(fs, flagvalue.Func{
 		Kind: "size", Takes: "a size or a percentage, such as 64mb or 25%", Get: o.MaxMemoryClients.String,
 		Set: func(text string) bool { return o.MaxMemoryClients.Set(text) == nil },
-	}, "maxmemory-clients", "`size` of memory that all clients may make the server hold together, such as 64mb, or a percentage of the maximum of all memory; beyond it the connection that holds most is closed; 0 for no limit")
-	flagvalue.NumberVar(fs, &o.MaxNewKeysPerSecond, "max-new-keys-per-second", 0, 0, clients.MaxNewKeys, "new keys that the clients of one address may make per second; calls for existing keys still answer; 0 for no limit")
+	}, "maxmemory-clients", "largest `size` of memory held for all clients, such as 64mb, or a percentage of --maxmemory; beyond it the connection that holds most is closed; 0 for no limit")
+	flagvalue.NumberVar(fs, &o.MaxNewKeysPerSecond, "max-new-keys-per-second", 0, 0, clients.MaxNewKeys, "new keys that the clients of one address may create per second; calls on existing keys are not limited; 0 for no limit")
 	flagvalue.NumberVar(fs, &o.MaxArgs, "max-args", 1<<20, 16, 1<<31-1, "largest number of arguments of a command")
 	flagvalue.NumberVar(fs, &o.MaxCommandBytes, "max-command-bytes", 4<<20, 1<<10, 1<<30, "largest size of a command in bytes")
 	flagvalue.NumberVar(fs, &o.MaxKeyBytes, "max-key-bytes", 4<<10, 1, 1<<30, "largest size of a key in bytes")
-	flagvalue.NumberVar(fs, &o.MaxOutputBytes, "max-output-bytes", 32<<20, 1<<10, 1<<30, "unread replies in bytes beyond which the server stops reading from a client")
-	flagvalue.DurationVar(fs, &o.InputTimeout, "input-timeout", 30*time.Second, 0, math.MaxInt64, "close clients that leave more than 16 KiB of a command half-sent for this long; 0 never")
-	flagvalue.DurationVar(fs, &o.OutputTimeout, "output-timeout", time.Minute, 0, math.MaxInt64, "close clients that exceed --max-output-bytes for this long; 0 never")
-	flagvalue.DurationVar(fs, &o.Timeout, "timeout", 0, 0, math.MaxInt64, "close clients that are idle for this long; 0 never")
-	flagvalue.DurationVar(fs, &o.HandshakeTimeout, "handshake-timeout", 10*time.Second, 0, math.MaxInt64, "close clients that have not completed the TLS handshake and authenticated in this time; 0 never")
-	flagvalue.DurationVar(fs, &o.ShutdownTimeout, "shutdown-timeout", 10*time.Second, 0, math.MaxInt64, "how long a graceful shutdown waits for clients, and with --data-dir as long again for the disk")
+	flagvalue.NumberVar(fs, &o.MaxOutputBytes, "max-output-bytes", 32<<20, 1<<10, 1<<30, "bytes of unread replies beyond which the server stops reading from a client")
+	flagvalue.DurationVar(fs, &o.InputTimeout, "input-timeout", 30*time.Second, 0, math.MaxInt64, "close clients that leave more than 16 KiB of a command unfinished for this `time`; 0 for no limit")
+	flagvalue.DurationVar(fs, &o.OutputTimeout, "output-timeout", time.Minute, 0, math.MaxInt64, "close clients that exceed --max-output-bytes for this `time`; 0 for no limit")
+	flagvalue.DurationVar(fs, &o.Timeout, "timeout", 0, 0, math.MaxInt64, "close clients that are idle for this `time`; 0 for no limit")
+	flagvalue.DurationVar(fs, &o.HandshakeTimeout, "handshake-timeout", 10*time.Second, 0, math.MaxInt64, "close clients that have not completed TLS and authentication in this `time`; 0 for no limit")
+	flagvalue.DurationVar(fs, &o.ShutdownTimeout, "shutdown-timeout", 10*time.Second, 0, math.MaxInt64, "longest `time` that a graceful shutdown waits for clients, and again for the disk with --data-dir")
 }
 
 // FlagSet returns the flags of all groups.

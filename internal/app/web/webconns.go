@@ -39,7 +39,7 @@ func (w *webConns) changed(nc net.Conn, state http.ConnState) {
 		}
 		_ = excess.Close()
 		if count := w.closed.Due(w.now()); count > 0 {
-			w.log.Warn("too many connections to the metrics address; the slowest one of the host with most was closed",
+			w.log.Warn("too many connections to the metrics address; closed the slowest of the host with most",
 				"client", excess.RemoteAddr().String(), "count", count)
 		}
 	}

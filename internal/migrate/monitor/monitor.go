@@ -26,7 +26,7 @@ var (
 	errShape  = errors.New(`want a line of MONITOR, such as 1700000000.123456 [0 127.0.0.1:5000] "cl.throttle" "key" "15" "30" "60"`)
 	errTime   = errors.New("the time does not fit in 64 bits of nanoseconds")
 	errDB     = errors.New("the database is not from 0 to 65535")
-	errQuotes = errors.New("a quote is not closed: the line was cut")
+	errQuotes = errors.New("unclosed quote: the line was cut")
 )
 
 // Parse reads a line without its line end into l, reusing its memory: the arguments are valid until the next

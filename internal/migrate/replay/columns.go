@@ -68,7 +68,7 @@ func newColumns(header []string, o Options) (columns, error) {
 func (c *columns) check() error {
 	switch {
 	case c.at < 0 && c.atNs < 0:
-		return errors.New("no time column: the header must name at_ns (Unix nanoseconds) or at (RFC 3339 or Unix seconds); for a log whose first line is none, give --format")
+		return errors.New("no time column: the header must name at_ns (Unix nanoseconds) or at (RFC 3339 or Unix seconds); for a log that is not CSV, give --format")
 	case c.at >= 0 && c.atNs >= 0:
 		return errors.New("columns at and at_ns are both present: keep one")
 	case c.key < 0:

@@ -9,7 +9,7 @@ import (
 
 var (
 	errEmpty   = errors.New("the input is empty: its first line must name the columns, such as at_ns,key,max_burst,count,period")
-	errLongRow = errors.New("a row is longer than 16 MiB: is a quote not closed?")
+	errLongRow = errors.New("a row is longer than 16 MiB; is a quote unclosed?")
 )
 
 // csvTrace reads CSV as encoding/csv does: it skips empty lines and turns CR LF into LF, even within quotes.

@@ -128,7 +128,7 @@ func TestHeaderErrors(t *testing.T) {
 	tests := []struct{ in, want string }{
 		{"", "replay: trace.csv: the input is empty: its first line must name the columns, such as at_ns,key,max_burst,count,period"},
 		{"\ufeff\n\n", "replay: trace.csv: the input is empty: its first line must name the columns, such as at_ns,key,max_burst,count,period"},
-		{"0,a,1,1,1\n", "replay: trace.csv:1: no time column: the header must name at_ns (Unix nanoseconds) or at (RFC 3339 or Unix seconds); for a log whose first line is none, give --format"},
+		{"0,a,1,1,1\n", "replay: trace.csv:1: no time column: the header must name at_ns (Unix nanoseconds) or at (RFC 3339 or Unix seconds); for a log that is not CSV, give --format"},
 		{"at,at_ns,key\n", "replay: trace.csv:1: columns at and at_ns are both present: keep one"},
 		{"at,max_burst\n", "replay: trace.csv:1: column key is missing: add it to the header"},
 		{"\nat,key,key\n", "replay: trace.csv:2: column key appears twice"},

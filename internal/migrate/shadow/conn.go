@@ -107,9 +107,9 @@ type reply struct {
 	err   error // an errReply, or the connection's
 }
 
-var errLongLine = errors.New("it has sent a line of more than 16 MiB")
+var errLongLine = errors.New("it has sent a line longer than 16 MiB")
 
-var errProtocol = errors.New("it does not answer as a Redis server")
+var errProtocol = errors.New("not the reply of a Redis server")
 
 func (c *conn) reply() reply {
 	line, err := c.line()
@@ -206,10 +206,10 @@ func (s Source) explain(err error) error {
 		{"WRONGPASS", "check --user and --password-file"},
 		{"NOPERM", "the user needs +monitor +get +select +ping, and the keys"},
 		{"connection refused", "check the address, and that the server runs"},
-		{"EOF", "it has closed the connection: is the connection that MONITOR streams to too slow for it (client-output-buffer-limit), or was it stopped?"},
-		{"MOVED", "it is a cluster's node, and the key is another's; follow each of them"},
+		{"EOF", "it has closed the connection: was MONITOR read too slowly (client-output-buffer-limit), or was it stopped?"},
+		{"MOVED", "the key is on another node of the cluster; follow each node"},
 		{"LOADING", "wait until it has loaded"},
-		{"DENIED", "it lets in only its own host while it has no password; set one"},
+		{"DENIED", "it is in protected mode; set a password there"},
 		{"i/o timeout", "it does not answer; with TLS give --tls"},
 		{"first record does not look like a TLS handshake", "the port has no TLS"},
 	} {

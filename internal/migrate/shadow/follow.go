@@ -19,10 +19,10 @@ const (
 )
 
 var (
-	errUnseen = errors.New("MONITOR does not show what the second connection sends: is there a proxy between, or are these two servers?")
-	errStep   = errors.New("MONITOR shows other reads than were sent: is the order of its lines not that of execution?")
+	errUnseen = errors.New("MONITOR does not show the second connection: is there a proxy, or are these two servers?")
+	errStep   = errors.New("MONITOR shows reads out of order: does it not show calls in order of execution?")
 	errSilent = errors.New("i/o timeout: a read was not answered")
-	errEarly  = errors.New("the end came before it had answered: nothing was followed")
+	errEarly  = errors.New("ended before it answered: nothing was followed")
 )
 
 // follower is the state of a Run.

@@ -42,7 +42,7 @@ func (c *Counts) Print(w io.Writer, written string) error {
 	for _, by := range []struct {
 		what   string
 		counts map[string]int64
-	}{{"passed over", c.Others}, {"refused", c.Refused}} {
+	}{{"skipped", c.Others}, {"refused", c.Refused}} {
 		for _, reason := range slices.Sorted(maps.Keys(by.counts)) {
 			if err == nil {
 				_, err = fmt.Fprintf(w, "%-11s %d: %s\n", by.what, by.counts[reason], reason)

@@ -141,7 +141,7 @@ func (c *CSVReader) entry(row []string) (e Entry, err error) {
 	if db := c.field(row, columnDB); db != "" {
 		n, err := strconv.ParseUint(db, 10, 16)
 		if err != nil {
-			return Entry{}, fmt.Errorf("%s: %q is no database's number, from 0 to 65535", columnDB, db)
+			return Entry{}, fmt.Errorf("%s: %q is not a database number from 0 to 65535", columnDB, db)
 		}
 		e.Key.DB = uint16(n)
 	}
@@ -162,12 +162,12 @@ func (c *CSVReader) entry(row []string) (e Entry, err error) {
 
 func (c *CSVReader) state(row []string) (s limiter.State, err error) {
 	if s.ExpiresNs, err = strconv.ParseInt(c.field(row, columnTAT), 10, 64); err != nil {
-		return s, fmt.Errorf("%s: %q is no time in Unix nanoseconds", columnTAT, c.field(row, columnTAT))
+		return s, fmt.Errorf("%s: %q is not a time in Unix nanoseconds", columnTAT, c.field(row, columnTAT))
 	}
 	if kind := c.field(row, columnKind); kind != "" {
 		var ok bool
 		if s.Kind, ok = limiter.KindOf(kind); !ok {
-			return s, fmt.Errorf("%s: %q is no kind of limiter that this version knows", columnKind, kind)
+			return s, fmt.Errorf("%s: %q is not a kind of limiter that this version knows", columnKind, kind)
 		}
 	}
 	if payload := c.field(row, columnPayload); payload != "" {
@@ -176,7 +176,7 @@ func (c *CSVReader) state(row []string) (s limiter.State, err error) {
 		}
 	}
 	if limiter.Accept(&s) != nil {
-		return s, fmt.Errorf("%s: it is not that of a %s", columnPayload, s.Kind)
+		return s, fmt.Errorf("%s: not the payload of a %s", columnPayload, s.Kind)
 	}
 	return s, nil
 }

@@ -61,13 +61,13 @@ func explainDir(path string, err error) error {
 	newer := (*persist.NewerError)(nil)
 	switch {
 	case errors.As(err, &newer):
-		return fmt.Errorf("%s needs the later version that wrote it: %w", path, newer)
+		return fmt.Errorf("%s was written by a later version: %w", path, newer)
 	case errors.Is(err, disk.ErrInUse):
-		return fmt.Errorf("%s is in use by a running server: ask that one, by redis://HOST:PORT, or stop it first", path)
+		return fmt.Errorf("%s is in use by a running server: give its redis://HOST:PORT, or stop it first", path)
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("there is no directory %s", path)
+		return fmt.Errorf("no such directory: %s", path)
 	case errors.Is(err, persist.ErrDamaged):
-		return fmt.Errorf("%w; cellserver check %s tells more", err, path)
+		return fmt.Errorf("%w; see cellserver check %s", err, path)
 	}
 	return err
 }

@@ -31,10 +31,10 @@ type Import struct {
 // Reasons for leaving a key.
 const (
 	notString  = "not a string"
-	needsDump  = "not a funnel; the user needs the right to DUMP"
+	needsDump  = "not a funnel; the user needs permission to DUMP"
 	notTAT     = "not a number of nanoseconds"
 	noExpiry   = "does not expire"
-	otherTTL   = "does not expire at the time that it holds"
+	otherTTL   = "does not expire at its time"
 	ttlWithin  = 2 * time.Second
 	readTries  = 3 // of a key that may have changed between GET and PTTL
 	maxExample = 10

@@ -123,7 +123,7 @@ func TestImport(t *testing.T) {
 	}
 	others := map[string]int64{notTAT: 3, noExpiry: 1, otherTTL: 1, notString: 1}
 	if counts.Seen != 2507 || counts.Written != 2499 || counts.Kept != 1 || !maps.Equal(counts.Others, others) ||
-		!maps.Equal(counts.Refused, map[string]int64{"the target has something else under the key": 1}) {
+		!maps.Equal(counts.Refused, map[string]int64{"the target's key holds something else": 1}) {
 		t.Errorf("got %+v", counts)
 	}
 	for key, tatNs := range want {
@@ -230,7 +230,7 @@ func TestDumpAndLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := source.Dump(t.Context(), func(Entry) error { return nil }, func(int64, int64) {})
-	if err == nil || !strings.Contains(err.Error(), `key "text" of database 0 is no limiter's`) {
+	if err == nil || !strings.Contains(err.Error(), `key "text" of database 0 is not a limiter`) {
 		t.Errorf("a dump of something else: %v", err)
 	}
 }

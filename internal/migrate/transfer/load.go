@@ -83,7 +83,7 @@ func (s *Server) Dump(ctx context.Context, visit func(e Entry) error, progress f
 					continue
 				}
 				if !ok {
-					return fmt.Errorf("%s: key %q of database %d is no limiter's; dump is for cellserver, and cellserver import for a Redis with redis-cell", s.name, keys[i], db)
+					return fmt.Errorf("%s: key %q of database %d is not a limiter; dump reads a cellserver, and cellserver import a Redis with redis-cell", s.name, keys[i], db)
 				}
 				if err := visit(Entry{store.Key{DB: uint16(db), Name: []byte(keys[i])}, state}); err != nil {
 					return err

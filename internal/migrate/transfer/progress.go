@@ -43,21 +43,21 @@ func readProgress(path string, begin progress) (progress, error) {
 	p, err := parseProgress(b)
 	switch {
 	case err != nil:
-		return progress{}, fmt.Errorf("%s: %w; remove it to begin anew", path, err)
+		return progress{}, fmt.Errorf("%s: %w; remove it to start over", path, err)
 	case p.Source != begin.Source || p.Target != begin.Target || p.Match != begin.Match || p.OnlyDB != begin.OnlyDB:
-		return progress{}, fmt.Errorf("%s is of another import (of %s into %s, --match %q, --db %d); give that one's flags, or another file", path, p.Source, p.Target, p.Match, p.OnlyDB)
+		return progress{}, fmt.Errorf("%s belongs to another import (of %s into %s, --match %q, --db %d); give its flags, or another file", path, p.Source, p.Target, p.Match, p.OnlyDB)
 	case p.RunID != begin.RunID:
-		return progress{}, fmt.Errorf("%s has restarted since; remove %s to begin anew, which does no harm to what was imported", p.Source, path)
+		return progress{}, fmt.Errorf("%s has restarted since; remove %s to start over; what was imported stays", p.Source, path)
 	}
 	return p, nil
 }
 
 func parseProgress(b []byte) (p progress, err error) {
 	if err := json.Unmarshal(b, &p); err != nil {
-		return progress{}, fmt.Errorf("no state of an import: %w", err)
+		return progress{}, fmt.Errorf("not the state of an import: %w", err)
 	}
 	if p.Format != progressFormat {
-		return progress{}, fmt.Errorf("a state of format %d, not %d", p.Format, progressFormat)
+		return progress{}, fmt.Errorf("format %d, want %d", p.Format, progressFormat)
 	}
 	return p, nil
 }

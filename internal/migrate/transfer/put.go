@@ -77,7 +77,7 @@ func (s *Server) missing(ctx context.Context, nowNs int64, entries []Entry, coun
 	for i, v := range held {
 		e := live[i]
 		if !s.takes(&e, nowNs) {
-			count(&counts.Others, "a "+e.State.Kind.String()+", which a Redis cannot hold")
+			count(&counts.Others, "a "+e.State.Kind.String()+", which Redis cannot hold")
 			continue
 		}
 		state, known := v.state()
@@ -86,7 +86,7 @@ func (s *Server) missing(ctx context.Context, nowNs int64, entries []Entry, coun
 		case v.err == nil && v.text == "":
 			missing = append(missing, e)
 		case v.err != nil || !known || !alike:
-			count(&counts.Refused, "the target has something else under the key")
+			count(&counts.Refused, "the target's key holds something else")
 		case keep:
 			counts.Kept++
 		default:

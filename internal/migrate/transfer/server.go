@@ -92,7 +92,7 @@ func (s *Server) explain(err error) error {
 		{"LOADING", "wait until it has loaded"},
 		{"MISCONF", "see its log"},
 		{"OOM", "give it more memory (maxmemory)"},
-		{"DENIED", "it lets in only its own host while it has no password; set one"},
+		{"DENIED", "it is in protected mode; set a password there"},
 		{"the server announces", "it is no Redis, or has long strings of other programs, for which it takes " +
 			"GETRANGE: give a user in the URL who may use that"},
 		{"i/o timeout", "it does not answer"},

@@ -154,7 +154,7 @@ func (s *StreamReader) check() error {
 		return err
 	}
 	if got := binary.LittleEndian.Uint32(s.buf.Bytes()[n:]); got != s.sum {
-		return s.damaged("the checksum before it is wrong")
+		return s.damaged("wrong checksum before it")
 	}
 	s.buf.Truncate(n)
 	return nil
@@ -173,7 +173,7 @@ func (s *StreamReader) Read() (Entry, error) {
 	}
 	e, rest, ok := readRecord(s.block, s.format)
 	if !ok {
-		return Entry{}, s.damaged("the block before it has no such records")
+		return Entry{}, s.damaged("bad record in the block before it")
 	}
 	s.block = rest
 	s.count++
@@ -188,7 +188,7 @@ func (s *StreamReader) nextBlock() error {
 	}
 	kind, length := string(s.buf.Bytes()[:4]), int64(binary.LittleEndian.Uint32(s.buf.Bytes()[4:]))
 	if kind != blockOfKeys && kind != blockOfEnd || length > maxBlockBytes {
-		return s.damaged("no block begins before it")
+		return s.damaged("no block before it")
 	}
 	if err := s.take(length); err != nil {
 		return err
@@ -201,11 +201,11 @@ func (s *StreamReader) nextBlock() error {
 		return nil
 	}
 	if len(s.block) != 8 || binary.LittleEndian.Uint64(s.block) != s.count {
-		return s.damaged("the end mark before it counts other records than there are")
+		return s.damaged("wrong number of records in the end mark before it")
 	}
 	s.block = nil
 	if _, err := s.r.ReadByte(); err == nil {
-		return s.damaged("something follows the end mark")
+		return s.damaged("data after the end mark")
 	} else if !errors.Is(err, io.EOF) {
 		return err
 	}

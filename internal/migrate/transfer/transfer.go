@@ -41,9 +41,9 @@ type Reader interface {
 
 var (
 	// ErrNewer reports a stream of a later version.
-	ErrNewer = errors.New("the dump is of a newer format than this version knows; use the version that wrote it, or a later one")
+	ErrNewer = errors.New("the dump has a newer format; use the version that wrote it, or a later one")
 	// ErrDamaged reports a changed or truncated file.
-	ErrDamaged = errors.New("the dump is damaged or was cut off")
+	ErrDamaged = errors.New("the dump is damaged or truncated")
 	// ErrNoDump reports a file of another type.
-	ErrNoDump = errors.New("this is no dump of cellserver; a CSV file needs --format csv")
+	ErrNoDump = errors.New("not a cellserver dump; a CSV file needs --format csv")
 )

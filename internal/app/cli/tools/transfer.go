@@ -60,7 +60,7 @@ func openTarget(url string) (*transfer.Server, error) {
 		return nil, err
 	}
 	if _, ok := s.NamesDB(); ok {
-		return nil, usage.Mistake(errors.New("--into: leave out the database; keys go to the database that they come from"))
+		return nil, usage.Mistake(errors.New("--into: leave out the database; keys stay in their database"))
 	}
 	return s, nil
 }
@@ -78,7 +78,7 @@ func writeFile(path string, stdout io.Writer, write func(w io.Writer) error) (er
 		return write(stdout)
 	}
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is no regular file; - is standard output", path)
+		return fmt.Errorf("%s is not a regular file; use - for standard output", path)
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
