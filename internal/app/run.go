@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"cellserver/internal/app/cli"
+	"cellserver/internal/app/settings"
 	"cellserver/internal/app/usage"
 )
 
@@ -59,4 +61,21 @@ func printError(err error) {
 // Run runs the program until its work or ctx is done.
 func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	return cli.Run(ctx, cli.Program{Serve: logAndServe, CheckFiles: checkFiles}, args, stdin, stdout, stderr)
+}
+
+// flushTimeout bounds the wait for the last log lines at exit: enough for any sink that takes lines at all.
+const flushTimeout = 500 * time.Millisecond
+
+func newLogger(o *settings.Options, w io.Writer) *slog.Logger {
+	o.Level.Set(settings.SlogLevel(o.LogLevel))
+	handler := &slog.HandlerOptions{Level: &o.Level}
+	if o.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(w, handler))
+	}
+	return slog.New(slog.NewTextHandler(w, handler))
+}
+
+// noteLostLines logs lost lines to the sink itself.
+func noteLostLines(o *settings.Options, sink io.Writer, lost uint64) {
+	newLogger(o, sink).Warn("log lines were lost: they came faster than they could be written", "lines", lost)
 }

@@ -16,6 +16,7 @@ import (
 	"cellserver/internal/app/usage"
 	"cellserver/internal/base/flagvalue"
 	"cellserver/internal/decide/clients"
+	"cellserver/internal/decide/observe"
 	"cellserver/internal/edge/metrics"
 	"cellserver/internal/funnel"
 	"cellserver/internal/keep/memory"
@@ -235,3 +236,52 @@ type FlagGroup struct {
 	Title string
 	Flags *pflag.FlagSet
 }
+
+func (o *Options) defineLogs(fs *pflag.FlagSet) {
+	flagvalue.ChoiceVar(fs, &o.LogLevel, "log-level", "info", "`level`: debug, info, warn or error", "debug", "info", "warn", "error")
+	flagvalue.ChoiceVar(fs, &o.LogFormat, "log-format", "text", "`format`: text or json", "text", "json")
+}
+
+// SlogLevel converts a valid --log-level.
+func SlogLevel(name string) (level slog.Level) {
+	_ = level.UnmarshalText([]byte(name))
+	return level
+}
+
+func (o *Options) defineMonitoring(fs *pflag.FlagSet) {
+	flagvalue.NumberVar(fs, &o.Thresholds.SlowlogFromUs, "slowlog-log-slower-than", 10_000, -1, math.MaxInt64, "`microseconds` from which SLOWLOG records a call or batch; negative to disable")
+	flagvalue.NumberVar(fs, &o.Thresholds.SlowlogMaxLen, "slowlog-max-len", 128, 0, observe.MaxSlowlogLen, "`number` of entries that SLOWLOG keeps")
+	flagvalue.NumberVar(fs, &o.Thresholds.LatencyFromMs, "latency-monitor-threshold", 0, 0, math.MaxInt64, "`milliseconds` from which LATENCY records an event; 0 to disable")
+	flagvalue.NumberVar(fs, &o.TopKeysMetric, "top-keys-metric", 0, 0, metrics.MaxTopKeys, "`number` of the most requested and the most limited keys in a metric, at most 100; keys may be personal data")
+	flagvalue.ChoiceVar(fs, (*string)(&o.TopKeysNames), "top-keys-metric-names", string(metrics.PlainNames), "`style` of keys in that metric: plain; hash (16 digits of SHA-256); or cut (the first 8 bytes, summing keys with the same start)",
+		string(metrics.PlainNames), string(metrics.HashedNames), string(metrics.CutNames))
+}
+
+func (o *Options) defineSocketMode(flags *pflag.FlagSet) {
+	text := ""
+	flagvalue.FuncVar(flags, flagvalue.Func{
+		Kind: "permissions", Takes: "octal permissions from 1 to 777, such as 700", Get: func() string { return text },
+		Set: func(given string) bool {
+			mode, err := strconv.ParseUint(given, 8, 32)
+			if given != "" && (err != nil || mode < 1 || mode > 0o777) {
+				return false
+			}
+			o.SocketMode, text = fs.FileMode(mode), given
+			return true
+		},
+	}, "unixsocketperm", "octal `permissions` of the unix socket, such as 700 (default set by the umask)")
+}
+
+func settingNames() (names []string) {
+	for _, g := range (&Options{}).FlagGroups() {
+		g.Flags.VisitAll(func(f *pflag.Flag) {
+			if IsSetting(f) {
+				names = append(names, f.Name)
+			}
+		})
+	}
+	return names
+}
+
+// IsSetting reports whether a flag sets a value, unlike --help and --version.
+func IsSetting(f *pflag.Flag) bool { return f.Name != "help" && f.Name != "version" }

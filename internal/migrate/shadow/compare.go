@@ -21,11 +21,11 @@ func (f *follower) call(name string) {
 	case err != nil:
 		return
 	case q.Rule.Kind != limiter.Funnel:
-		f.count(&f.summary.Others)
-		f.known.touch(f.line.DB, args)
+		f.count(&f.summary.OtherKinds)
+		f.keys.touch(f.line.DB, args)
 		return
 	}
-	k := f.known.key(q.Key.DB, q.Key.Name, f.line.AtNs)
+	k := f.keys.key(q.Key.DB, q.Key.Name, f.line.AtNs)
 	if k == nil {
 		f.count(&f.summary.Calls)
 		f.count(&f.summary.Missed)
@@ -41,7 +41,7 @@ func (f *follower) call(name string) {
 		f.request(k, &q)
 	}
 	f.tally(k)
-	if f.known.wait(k) {
+	if f.keys.wait(k) {
 		f.queue = append(f.queue, k)
 	}
 }
@@ -49,7 +49,7 @@ func (f *follower) call(name string) {
 func (f *follower) request(k *key, q *store.Request) {
 	at := around(f.line.AtNs, int64(f.options.Tolerance))
 	l := q.Rule.Funnel
-	if k.debits = q.Quantity > 0; k.debits && k.known && k.calls == 1 && k.seenNs <= at.from && l.Fits(q.Quantity) {
+	if k.debits = q.Quantity > 0; k.debits && k.tracked && k.calls == 1 && k.seenNs <= at.from && l.Fits(q.Quantity) {
 		k.freshNs, _ = l.Throttle(noTAT, f.line.AtNs, q.Quantity)
 	}
 	k.tats, k.verdict = k.tats.request(l, at, q.Quantity)
@@ -84,10 +84,10 @@ func (f *follower) compare(k *key, r reply) error {
 		return nil
 	}
 	switch {
-	case !k.known:
+	case !k.tracked:
 		f.summary.Unknown += int64(k.calls)
 	case k.calls == 1:
-		f.summary.Alone++
+		f.summary.Single++
 		fallthrough
 	default:
 		f.summary.Compared += int64(k.calls)
@@ -117,10 +117,10 @@ func (r reply) tat() (tatNs int64, ok bool) {
 
 // measure records the source's clock offset from MONITOR's time.
 func (f *follower) measure(ns int64) {
-	if apart := time.Duration(ns); f.summary.ClockReads == 0 {
-		f.summary.ClockLeast, f.summary.ClockMost = apart, apart
+	if offset := time.Duration(ns); f.summary.ClockReads == 0 {
+		f.summary.ClockLeast, f.summary.ClockMost = offset, offset
 	} else {
-		f.summary.ClockLeast, f.summary.ClockMost = min(f.summary.ClockLeast, apart), max(f.summary.ClockMost, apart)
+		f.summary.ClockLeast, f.summary.ClockMost = min(f.summary.ClockLeast, offset), max(f.summary.ClockMost, offset)
 	}
 	f.summary.ClockReads++
 }
@@ -133,7 +133,7 @@ func (f *follower) difference(k *key, tatNs int64) Difference {
 	if k.problem != nil {
 		d.Error = k.problem.Error()
 	}
-	if !k.known || k.calls != 1 || !k.debits {
+	if !k.tracked || k.calls != 1 || !k.debits {
 		return d
 	}
 	d.There = "allowed"

@@ -29,7 +29,7 @@ var (
 type follower struct {
 	options Options
 	calls   *monitor.Calls
-	known   *memory
+	keys    *memory
 	summary Summary
 
 	state   *conn // reads keys
@@ -58,7 +58,7 @@ func newFollower(o Options) *follower {
 	if o.Timeout == 0 {
 		o.Timeout = defaultTimeout
 	}
-	return &follower{options: o, calls: monitor.NewCalls(o.Reading), known: newMemory(o.MaxBytes), token: rand.Text()}
+	return &follower{options: o, calls: monitor.NewCalls(o.Reading), keys: newMemory(o.MaxBytes), token: rand.Text()}
 }
 
 func (f *follower) run(ctx context.Context) error {
@@ -161,7 +161,7 @@ func (f *follower) connect(ctx, connections context.Context) (err error) {
 
 func (f *follower) handle(text []byte) error {
 	if text == nil { // its keys are unknown
-		f.known.forgetAll()
+		f.keys.forgetAll()
 		return nil
 	}
 	if err := f.line.Parse(text); err != nil {
@@ -185,12 +185,12 @@ func (f *follower) handle(text []byte) error {
 	case monitor.Decides:
 		f.call(name)
 	case monitor.Limits:
-		f.count(&f.summary.Others)
-		f.known.touch(f.line.DB, args)
+		f.count(&f.summary.OtherKinds)
+		f.keys.touch(f.line.DB, args)
 	case monitor.Writes:
-		f.known.touch(f.line.DB, args)
+		f.keys.touch(f.line.DB, args)
 	case monitor.Flushes:
-		f.known.forgetAll()
+		f.keys.forgetAll()
 	case monitor.Reads:
 	}
 	return nil
@@ -232,7 +232,7 @@ func (f *follower) read(args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	a.key.waiting = false
+	f.keys.read(a.key)
 	return f.compare(a.key, r)
 }
 

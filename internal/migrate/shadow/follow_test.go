@@ -71,34 +71,34 @@ func TestFollow(t *testing.T) {
 			{100 * ms, "0/k", second(2 * sec), call},
 			{200 * ms, "0/k", "", call},
 			{5 * sec, "0/k", second(6*sec + 3*ms), call},
-		}, Summary{Calls: 4, Allowed: 2, Limited: 1, Either: 1, Compared: 3, Alone: 3, Unknown: 1, Reads: 4, ClockReads: 1}, nil},
+		}, Summary{Calls: 4, Allowed: 2, Limited: 1, Either: 1, Compared: 3, Single: 3, Unknown: 1, Reads: 4, ClockReads: 1}, nil},
 		{"databases", funnel.Burst, []step{
 			{0, "0/k", second(sec), call},
 			{0, "3/k", second(2 * sec), call},
 			{100 * ms, "3/k", "", call},
 			{100 * ms, "0/k", second(2 * sec), call},
-		}, Summary{Calls: 4, Allowed: 1, Limited: 1, Either: 2, Compared: 2, Alone: 2, Unknown: 2, Reads: 4}, nil},
+		}, Summary{Calls: 4, Allowed: 1, Limited: 1, Either: 2, Compared: 2, Single: 2, Unknown: 2, Reads: 4}, nil},
 		{"a nanosecond off", funnel.Burst, []step{
 			{0, "0/k", second(sec), call},
 			{100 * ms, "0/k", second(2*sec + 1), call},
 			{200 * ms, "0/k", "", call},
-		}, Summary{Calls: 3, Allowed: 1, Limited: 1, Either: 1, Compared: 2, Alone: 2, Unknown: 1, Reads: 3, Different: 1},
+		}, Summary{Calls: 3, Allowed: 1, Limited: 1, Either: 1, Compared: 2, Single: 2, Unknown: 1, Reads: 3, Different: 1},
 			[]string{"2023-11-14T22:13:20.100000Z db 0 cl.throttle k 1 1 1: here empty in 1.9s; there empty in 1.900000001s: allowed here, allowed there"}},
 		{"limited there", funnel.Burst, []step{
 			{0, "0/k", second(sec), call},
 			{100 * ms, "0/k", "", call},
-		}, Summary{Calls: 2, Allowed: 1, Either: 1, Compared: 1, Alone: 1, Unknown: 1, Reads: 2, Different: 1},
+		}, Summary{Calls: 2, Allowed: 1, Either: 1, Compared: 1, Single: 1, Unknown: 1, Reads: 2, Different: 1},
 			[]string{"2023-11-14T22:13:20.100000Z db 0 cl.throttle k 1 1 1: here empty in 1.9s; there empty in 900ms: allowed here, limited there"}},
 		{"another reading", funnel.Capacity, []step{
 			{0, "0/k", second(sec), call},
 			{100 * ms, "0/k", second(2 * sec), call},
 			{200 * ms, "0/j", "", "cl.throttle j 0 1 1"},
-		}, Summary{Calls: 3, Limited: 1, Either: 1, Refused: 1, Compared: 1, Alone: 1, Unknown: 2, Reads: 3, Different: 1},
+		}, Summary{Calls: 3, Limited: 1, Either: 1, Refused: 1, Compared: 1, Single: 1, Unknown: 2, Reads: 3, Different: 1},
 			[]string{"2023-11-14T22:13:20.100000Z db 0 cl.throttle k 1 1 1: here empty in 900ms; there empty in 1.9s: limited here, allowed there"}},
 		{"an error here", funnel.Burst, []step{
 			{0, "0/k", second(sec), call},
 			{100 * ms, "0/k", second(2 * sec), "cl.throttle k x 1 1"},
-		}, Summary{Calls: 2, Either: 1, Refused: 1, Compared: 1, Alone: 1, Unknown: 1, Reads: 2, Different: 1},
+		}, Summary{Calls: 2, Either: 1, Refused: 1, Compared: 1, Single: 1, Unknown: 1, Reads: 2, Different: 1},
 			[]string{"2023-11-14T22:13:20.100000Z db 0 cl.throttle k x 1 1: here empty in 900ms; there empty in 1.9s; here it is an error: cl.throttle: Couldn't parse as integer: x"}},
 		{"others write", funnel.Burst, []step{
 			{0, "0/k", second(sec), call},
@@ -112,7 +112,7 @@ func TestFollow(t *testing.T) {
 			{0, "0/w", "", "CL.FIXEDWINDOW w 1 1"},
 			{0, "0/w", "=-WRONGTYPE Operation against a key holding the wrong kind of value", "cl.throttle w 1 1 1"},
 			{0, "0/x", "=no number", "cl.throttle x 1 1 1"},
-		}, Summary{Calls: 2, Either: 2, Others: 2, Reads: 2, Unread: 2}, nil},
+		}, Summary{Calls: 2, Either: 2, OtherKinds: 2, Reads: 2, Unread: 2}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -232,15 +232,15 @@ func TestMemory(t *testing.T) {
 			m.wait(k)
 		}
 	}
-	if len(m.keys) > most || !m.keys[place{0, "0"}].waiting || m.keys[place{0, "149"}] == nil {
-		t.Errorf("%d keys", len(m.keys))
+	if len(m.all) > most || !m.all[place{0, "0"}].waiting || m.all[place{0, "149"}] == nil {
+		t.Errorf("%d keys", len(m.all))
 	}
 	for i := range 200 {
 		k := m.key(1, fmt.Append(nil, i), t0)
 		k.saw(t0 + sec)
 	}
-	if len(m.keys) > most || m.keys[place{0, "0"}] == nil {
-		t.Errorf("%d keys", len(m.keys))
+	if len(m.all) > most || m.all[place{0, "0"}] == nil {
+		t.Errorf("%d keys", len(m.all))
 	}
 	refused := 0
 	for i := range 200 {
@@ -250,19 +250,32 @@ func TestMemory(t *testing.T) {
 			t.Error("a key begins to wait once")
 		}
 	}
-	if waiting := m.waitingBytes / keyBytes; refused != 200-most/2+1 || waiting != most/2 || len(m.keys) > most {
-		t.Errorf("%d refused, %d wait, of %d keys", refused, waiting, len(m.keys))
+	if waiting := m.waitingBytes / keyBytes; refused != 200-most/2+1 || waiting != most/2 || len(m.all) > most {
+		t.Errorf("%d refused, %d wait, of %d keys", refused, waiting, len(m.all))
 	}
-	m.read(m.keys[place{0, "0"}])
+	m.read(m.all[place{0, "0"}])
 	if m.key(2, []byte("new"), t0) == nil || m.key(2, make([]byte, maxNameBytes+1), t0) != nil {
 		t.Error("there is room again for a key, and never for one that is too long")
 	}
 	left := 0
-	for _, k := range m.keys {
+	for _, k := range m.all {
 		left += k.bytes()
 	}
 	if left != m.bytes {
 		t.Errorf("%d bytes, and counted were %d", left, m.bytes)
+	}
+}
+
+// TestReadKeysAreForgotten: keys that were read make way for new ones, however many there are over time.
+func TestReadKeysAreForgotten(t *testing.T) {
+	var steps []step
+	for i := range 20 {
+		key := fmt.Sprintf("%02d", i)
+		steps = append(steps, step{int64(i), "0/" + key, "1000000000", "cl.throttle " + key + " 1 1 1"})
+	}
+	s, _, err := follow(t, Options{MaxBytes: 6 * (keyBytes + 2)}, steps)
+	if err != nil || s.Calls != 20 || s.Missed > 0 || s.Keys > 6 {
+		t.Errorf("got %+v, %v, want 20 calls, none missed, at most 6 keys", s, err)
 	}
 }
 

@@ -23,7 +23,7 @@ type key struct {
 	name string
 
 	tats    spans // the possible TATs
-	known   bool  // the state was read, and only followed calls changed it since
+	tracked bool  // the state was read, and only followed calls changed it since
 	seenNs  int64 // TAT of the last read
 	waiting bool  // queued for reading
 
@@ -37,11 +37,11 @@ type key struct {
 }
 
 // forget is called when the key may have changed unobserved.
-func (k *key) forget() { k.tats, k.known = anyTAT(), false }
+func (k *key) forget() { k.tats, k.tracked = anyTAT(), false }
 
 // saw records the key's TAT.
 func (k *key) saw(tatNs int64) {
-	k.tats, k.known, k.seenNs, k.calls, k.last = spans{{tatNs, tatNs}}, true, tatNs, 0, ""
+	k.tats, k.tracked, k.seenNs, k.calls, k.last = spans{{tatNs, tatNs}}, true, tatNs, 0, ""
 }
 
 type place struct {
@@ -60,7 +60,7 @@ func (k *key) called(args [][]byte) {
 
 // memory holds the called keys.
 type memory struct {
-	keys                          map[place]*key
+	all                           map[place]*key
 	maxBytes, bytes, waitingBytes int // waitingBytes counts queued keys
 }
 
@@ -68,13 +68,13 @@ func newMemory(maxBytes int) *memory {
 	if maxBytes == 0 {
 		maxBytes = defaultMaxBytes
 	}
-	return &memory{keys: map[place]*key{}, maxBytes: maxBytes}
+	return &memory{all: map[place]*key{}, maxBytes: maxBytes}
 }
 
 // key returns a key, possibly new. It returns nil for a name that is too long, and for a new key while queued
 // keys, which cannot be forgotten, take half of the memory.
 func (m *memory) key(db uint16, name []byte, nowNs int64) *key {
-	if k := m.keys[place{db, string(name)}]; k != nil {
+	if k := m.all[place{db, string(name)}]; k != nil {
 		return k
 	}
 	k := &key{db: db, name: string(name)}
@@ -85,7 +85,7 @@ func (m *memory) key(db uint16, name []byte, nowNs int64) *key {
 		m.makeRoom(nowNs)
 	}
 	k.forget()
-	m.keys[place{db, k.name}] = k
+	m.all[place{db, k.name}] = k
 	m.bytes += k.bytes()
 	return k
 }
@@ -109,12 +109,12 @@ func (m *memory) read(k *key) {
 // makeRoom forgets keys with empty funnels, then others, until a quarter is free.
 func (m *memory) makeRoom(nowNs int64) {
 	drop := func(when func(*key) bool) {
-		for at, k := range m.keys {
+		for at, k := range m.all {
 			if m.bytes <= m.maxBytes-m.maxBytes/4 {
 				return
 			}
 			if !k.waiting && when(k) {
-				delete(m.keys, at)
+				delete(m.all, at)
 				m.bytes -= k.bytes()
 			}
 		}
@@ -126,14 +126,14 @@ func (m *memory) makeRoom(nowNs int64) {
 // touch forgets the keys that a call names.
 func (m *memory) touch(db uint16, args [][]byte) {
 	for _, arg := range args[1:] {
-		if k := m.keys[place{db, string(arg)}]; k != nil {
+		if k := m.all[place{db, string(arg)}]; k != nil {
 			k.forget()
 		}
 	}
 }
 
 func (m *memory) forgetAll() {
-	for _, k := range m.keys {
+	for _, k := range m.all {
 		k.forget()
 	}
 }

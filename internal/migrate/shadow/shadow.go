@@ -36,19 +36,19 @@ type Options struct {
 
 // Summary holds a Run's counts.
 type Summary struct {
-	Calls     int64 `json:"calls"`   // of CL.THROTTLE and its siblings with the same state
-	Allowed   int64 `json:"allowed"` // by this server
-	Limited   int64 `json:"limited"`
-	Either    int64 `json:"either"`         // allowed or limited: the state is unknown or the time too close
-	Refused   int64 `json:"errors"`         // for their arguments
-	Compared  int64 `json:"compared"`       // calls on keys in known states
-	Alone     int64 `json:"alone"`          // of these, the only calls since their key's state was known
-	Unknown   int64 `json:"unknown"`        // calls on keys in unknown states, only checked for being possible
-	Missed    int64 `json:"not_compared"`   // calls on keys not read: too many, or the end came first
-	Others    int64 `json:"other_limiters"` // calls of other kinds, which are not compared
-	Reads     int64 `json:"reads"`          // GETs
-	Unread    int64 `json:"unread"`         // of these, without a TAT
-	Different int64 `json:"differences"`
+	Calls      int64 `json:"calls"`   // of CL.THROTTLE and its siblings with the same state
+	Allowed    int64 `json:"allowed"` // by this server
+	Limited    int64 `json:"limited"`
+	Either     int64 `json:"either"`         // allowed or limited: the state is unknown or the time too close
+	Refused    int64 `json:"errors"`         // for their arguments
+	Compared   int64 `json:"compared"`       // calls on keys in known states
+	Single     int64 `json:"alone"`          // of these, the only calls since their key's state was known
+	Unknown    int64 `json:"unknown"`        // calls on keys in unknown states, only checked for being possible
+	Missed     int64 `json:"not_compared"`   // calls on keys not read: too many, or the end came first
+	OtherKinds int64 `json:"other_limiters"` // calls of other kinds, which are not compared
+	Reads      int64 `json:"reads"`          // GETs
+	Unread     int64 `json:"unread"`         // of these, without a TAT
+	Different  int64 `json:"differences"`
 
 	Keys       int           `json:"keys"`           // remembered
 	ClockLeast time.Duration `json:"clock_least_ns"` // earliest source clock relative to MONITOR's times
@@ -88,7 +88,7 @@ func Run(ctx context.Context, o Options) (Summary, error) {
 	began := time.Now()
 	f := newFollower(o)
 	err := f.run(ctx)
-	f.summary.Keys, f.summary.Took = len(f.known.keys), time.Since(began)
+	f.summary.Keys, f.summary.Took = len(f.keys.all), time.Since(began)
 	if err == nil {
 		return f.summary, nil
 	}
