@@ -30,7 +30,6 @@ func newRoot(p Program) (*cobra.Command, *helpPrinter) {
 	help := &helpPrinter{}
 	root := serveCommand(p, help)
 	root.AddCommand(subcommands(p)...)
-	root.AddCommand(manCommand(help))
 	helpCommand := helpCommand()
 	finish(helpCommand)
 	root.SetHelpCommand(helpCommand)

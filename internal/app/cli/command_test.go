@@ -3,8 +3,6 @@ package cli
 import (
 	"bytes"
 	"io"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -15,7 +13,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"cellserver/internal/app/settings"
-	"cellserver/internal/test/processtest"
 )
 
 // everyCommand visits cmd and all its descendants.
@@ -103,7 +100,7 @@ func TestHelpFitsItsTerminal(t *testing.T) {
 	root, help := newRoot(Program{})
 	everyCommand(root, func(cmd *cobra.Command) {
 		widths := []int{79, 119}
-		if !strings.Contains(about(cmd), "\n  ") { // a table is not wrapped, and fits 79
+		if !strings.Contains(About(cmd), "\n  ") { // a table is not wrapped, and fits 79
 			widths = append(widths, 39)
 		}
 		for _, width := range widths {
@@ -165,38 +162,6 @@ func TestCompletion(t *testing.T) {
 			t.Errorf("%q completes to %q, want %s", tt.args, got, tt.want)
 		}
 	}
-}
-
-// TestManual requires a page for each listed command, with all its flags, and no fault found by mandoc.
-func TestManual(t *testing.T) {
-	t.Setenv("SOURCE_DATE_EPOCH", "1795392000")
-	dir := t.TempDir()
-	if err := Run(t.Context(), Program{}, []string{"man", dir}, nil, io.Discard, io.Discard); err != nil {
-		t.Fatal(err)
-	}
-	root, _ := newRoot(Program{})
-	everyCommand(root, func(cmd *cobra.Command) {
-		if cmd.HasParent() && !cmd.IsAvailableCommand() {
-			return
-		}
-		file := filepath.Join(dir, pageName(cmd)+".1")
-		if out, err := processtest.Command(t, processtest.Need(t, "mandoc", "mandoc"), "-Tlint", "-Wwarning", file).CombinedOutput(); err != nil || len(out) > 0 {
-			t.Errorf("%v, %s", err, out)
-		}
-		page, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text := strings.ReplaceAll(string(page), `\-`, "-")
-		cmd.Flags().VisitAll(func(f *pflag.Flag) {
-			if !f.Hidden && !strings.Contains(text, "--"+f.Name) {
-				t.Errorf("%s has no --%s", file, f.Name)
-			}
-		})
-		if !strings.Contains(text, `"2026-11-23"`) {
-			t.Errorf("%s has not the day of SOURCE_DATE_EPOCH", file)
-		}
-	})
 }
 
 func TestHelpHasEveryFlag(t *testing.T) {

@@ -46,7 +46,7 @@ func helpWidth(out io.Writer) int {
 
 func (p *helpPrinter) text(cmd *cobra.Command, width int) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n\nUsage:\n", wrap.Text(about(cmd), width))
+	fmt.Fprintf(&b, "%s\n\nUsage:\n", wrap.Text(About(cmd), width))
 	printUsage(&b, cmd, width)
 	groups := p.groupsOf(cmd)
 	for _, g := range groups {
@@ -66,7 +66,8 @@ func (p *helpPrinter) text(cmd *cobra.Command, width int) string {
 	return b.String()
 }
 
-func about(cmd *cobra.Command) string {
+// About returns the first paragraphs of a command's help.
+func About(cmd *cobra.Command) string {
 	if cmd.Long == "" {
 		return strings.ToUpper(cmd.Short[:1]) + cmd.Short[1:] + "."
 	}
@@ -80,49 +81,48 @@ func (p *helpPrinter) groupsOf(cmd *cobra.Command) []settings.FlagGroup {
 	return p.groups
 }
 
-type usageLine struct{ use, short string }
-
-func usageLines(cmd *cobra.Command) (lines []usageLine) {
+// UsageLines returns the ways to call a command and those below it.
+func UsageLines(cmd *cobra.Command) (lines []Row) {
 	if !cmd.HasParent() || !cmd.HasAvailableSubCommands() {
-		lines = append(lines, usageLine{use: cmd.UseLine()})
+		lines = append(lines, Row{Name: cmd.UseLine()})
 	}
 	for _, below := range cmd.Commands() {
 		if below.IsAvailableCommand() || below.Name() == "help" {
-			lines = append(lines, usageLine{below.UseLine(), below.Short})
+			lines = append(lines, Row{below.UseLine(), below.Short})
 		}
 	}
 	if len(lines) > 1 && !cmd.HasParent() {
-		lines[0].short = cmd.Short
+		lines[0].Text = cmd.Short
 	}
 	return lines
 }
 
 func printUsage(b *strings.Builder, cmd *cobra.Command, width int) {
-	var rows []row
-	for _, l := range usageLines(cmd) {
-		rows = append(rows, row{"  " + l.use, l.short})
+	var rows []Row
+	for _, l := range UsageLines(cmd) {
+		rows = append(rows, Row{"  " + l.Name, l.Text})
 	}
 	printRows(b, rows, width)
 }
 
 func printFlags(b *strings.Builder, fs *pflag.FlagSet, width int) {
-	var rows []row
+	var rows []Row
 	fs.VisitAll(func(f *pflag.Flag) {
 		if f.Hidden {
 			return
 		}
-		kind, usage := describe(f)
+		kind, usage := Describe(f)
 		name := "      --" + f.Name
 		if f.Shorthand != "" {
 			name = "  -" + f.Shorthand + ", --" + f.Name
 		}
-		rows = append(rows, row{strings.TrimRight(name+" "+kind, " "), usage})
+		rows = append(rows, Row{strings.TrimRight(name+" "+kind, " "), usage})
 	})
 	printRows(b, rows, width)
 }
 
-// describe returns a flag's kind and its usage with the default.
-func describe(f *pflag.Flag) (kind, usage string) {
+// Describe returns a flag's kind and its usage with the default.
+func Describe(f *pflag.Flag) (kind, usage string) {
 	kind, usage = pflag.UnquoteUsage(f)
 	if d := f.DefValue; d != "" && d != "0" && d != "false" {
 		usage += " (default " + d + ")"
@@ -130,29 +130,30 @@ func describe(f *pflag.Flag) (kind, usage string) {
 	return kind, usage
 }
 
-type row struct{ name, text string }
+// Row is a name and its description.
+type Row struct{ Name, Text string }
 
 // printRows prints two columns: the second is wrapped to the width, or below the first if the width is too
 // small.
-func printRows(b *strings.Builder, rows []row, width int) {
+func printRows(b *strings.Builder, rows []Row, width int) {
 	const between, leastText, below = 2, 24, 10
 	indent := 0
 	for _, r := range rows {
-		indent = max(indent, len(r.name)+between)
+		indent = max(indent, len(r.Name)+between)
 	}
 	isBeside := width-indent >= leastText
 	if !isBeside {
 		indent = below
 	}
 	for _, r := range rows {
-		text := strings.ReplaceAll(wrap.Text(r.text, width-indent), "\n", "\n"+strings.Repeat(" ", indent))
+		text := strings.ReplaceAll(wrap.Text(r.Text, width-indent), "\n", "\n"+strings.Repeat(" ", indent))
 		switch {
 		case text == "":
-			b.WriteString(r.name + "\n")
+			b.WriteString(r.Name + "\n")
 		case isBeside:
-			fmt.Fprintf(b, "%-*s%s\n", indent, r.name, text)
+			fmt.Fprintf(b, "%-*s%s\n", indent, r.Name, text)
 		default:
-			fmt.Fprintf(b, "%s\n%*s%s\n", r.name, indent, "", text)
+			fmt.Fprintf(b, "%s\n%*s%s\n", r.Name, indent, "", text)
 		}
 	}
 }

@@ -62,3 +62,10 @@ func Run(ctx context.Context, p Program, args []string, stdin io.Reader, stdout,
 	}
 	return help.err
 }
+
+// Root returns the command line and the groups of its flags, for the manual.
+func Root(p Program) (*cobra.Command, []settings.FlagGroup) {
+	root, help := newRoot(p)
+	root.InitDefaultHelpCmd()
+	return root, help.groups
+}
