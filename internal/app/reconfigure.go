@@ -3,9 +3,9 @@ package app
 import (
 	"context"
 	"fmt"
-	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -117,24 +117,12 @@ func (t *tuning) reloadable() map[string]func(next *settings.Options) {
 		"slowlog-max-len":           func(next *settings.Options) { t.app.engine.Records.Slowlog.SetMaxLen(next.Thresholds.SlowlogMaxLen) },
 		"latency-monitor-threshold": func(next *settings.Options) { t.app.engine.Records.Slowness.SetLatency(next.Thresholds.LatencyFromMs) },
 	}
-	maps.Copy(all, t.reloadableLimits())
-	return all
-}
-
-func (t *tuning) reloadableLimits() map[string]func(next *settings.Options) {
-	all := map[string]func(next *settings.Options){}
-	for name, set := range map[string]func(to *server.Limits, from server.Limits){
-		"max-output-bytes": func(to *server.Limits, from server.Limits) { to.MaxOutputBytes = from.MaxOutputBytes },
-		"maxclients": func(to *server.Limits, from server.Limits) {
-			to.MaxClients = listen.FitMaxClients(from.MaxClients, t.app.options.IOThreads)
-		},
-		"maxclients-per-address": func(to *server.Limits, from server.Limits) { to.MaxClientsPerAddress = from.MaxClientsPerAddress },
-		"handshake-timeout":      func(to *server.Limits, from server.Limits) { to.HandshakeTimeout = from.HandshakeTimeout },
-		"input-timeout":          func(to *server.Limits, from server.Limits) { to.InputTimeout = from.InputTimeout },
-		"output-timeout":         func(to *server.Limits, from server.Limits) { to.OutputTimeout = from.OutputTimeout },
-		"timeout":                func(to *server.Limits, from server.Limits) { to.IdleTimeout = from.IdleTimeout },
-	} {
-		all[name] = func(next *settings.Options) { t.changeLimits(func(l *server.Limits) { set(l, serverLimits(next)) }) }
+	for _, limit := range limits() {
+		all[limit.name] = func(next *settings.Options) {
+			from := serverLimits(next)
+			from.MaxClients = listen.FitMaxClients(from.MaxClients, t.app.options.IOThreads)
+			t.changeLimits(func(to *server.Limits) { limit.reload(to, &from) })
+		}
 	}
 	return all
 }
@@ -142,15 +130,16 @@ func (t *tuning) reloadableLimits() map[string]func(next *settings.Options) {
 // changedMaximum returns the memory's settings with those that differ in next; the rest may be CONFIG SET's.
 func (t *tuning) changedMaximum(next *settings.Options) (memory.State, error) {
 	state, changed := t.app.storage.Memory.State(), false
-	for name, set := range map[string]func(){
-		"maxmemory":         func() { state.MaxBytes, _ = next.MaxMemoryBytes() },
-		"maxmemory-clients": func() { state.Clients = next.MaxMemoryClients },
-		"maxmemory-policy":  func() { state.Policy, _ = memory.ParsePolicy(next.MaxMemoryPolicy) },
-	} {
-		if t.differs(next, name) {
-			set()
-			changed = true
+	for _, m := range allMemorySettings() {
+		if !t.differs(next, m.name) {
+			continue
 		}
+		value := next.Values[m.name]
+		if m.name == "maxmemory" {
+			maxBytes, _ := next.MaxMemoryBytes()
+			value = strconv.FormatInt(maxBytes, 10)
+		}
+		_, changed = m.read(&state, value), true // the flag has checked the value
 	}
 	if !changed {
 		return state, nil
