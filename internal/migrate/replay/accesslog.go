@@ -48,7 +48,6 @@ func newLogTrace(in *input, o Options) (*logTrace, error) {
 }
 
 func (t *logTrace) columns() []string { return []string{"at", "key"} }
-func (t *logTrace) passedOver() int64 { return 0 }
 
 func (t *logTrace) read(r *row) error {
 	line, err := t.next()

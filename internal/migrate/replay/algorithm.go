@@ -10,51 +10,34 @@ import (
 	"cellserver/internal/limiter"
 )
 
-// Algorithm is a limiter whose decisions follow from the preceding rows alone.
-type Algorithm uint8
+// Algorithm is a limiter whose decisions follow from the preceding rows alone; "" is the funnel.
+type Algorithm string
 
-// The funnel's algorithms have the columns of CL.THROTTLE and CL.TOKENBUCKET. Those of other kinds follow;
-// negative quantities fill a bucket.
+// Algorithms besides those of Algorithms' other kinds. Their columns are the arguments of CL.THROTTLE and
+// CL.TOKENBUCKET; negative quantities fill a bucket.
 const (
-	Funnel Algorithm = iota
-	TokenBucket
+	Funnel      Algorithm = "funnel"
+	TokenBucket Algorithm = "tokenbucket"
 )
-
-// siblings returns the kinds behind TokenBucket.
-func siblings() (kinds []limiter.Kind) {
-	for kind := limiter.Funnel + 1; kind < limiter.Kinds; kind++ {
-		if kind.Row().Short != "" {
-			kinds = append(kinds, kind)
-		}
-	}
-	return kinds
-}
 
 // Algorithms returns the names of all algorithms.
 func Algorithms() []string {
-	names := []string{"funnel", "tokenbucket"}
-	for _, kind := range siblings() {
-		names = append(names, kind.Row().Short)
+	names := []string{string(Funnel), string(TokenBucket)}
+	for kind := limiter.Funnel + 1; kind < limiter.Kinds; kind++ {
+		if short := kind.Row().Short; short != "" {
+			names = append(names, short)
+		}
 	}
 	return names
 }
 
-func (a Algorithm) String() string { return Algorithms()[a] }
-
-// ParseAlgorithm returns an algorithm by name.
-func ParseAlgorithm(name string) (Algorithm, error) {
-	i := slices.Index(Algorithms(), name)
-	if i < 0 {
-		return 0, errors.New("want one of " + strings.Join(Algorithms(), ", "))
-	}
-	return Algorithm(i), nil
-}
-
 func (a Algorithm) kind() limiter.Kind {
-	if a <= TokenBucket {
-		return limiter.Funnel
+	for kind := limiter.Funnel + 1; kind < limiter.Kinds; kind++ {
+		if short := kind.Row().Short; short != "" && short == string(a) {
+			return kind
+		}
 	}
-	return siblings()[a-TokenBucket-1]
+	return limiter.Funnel
 }
 
 // CountsDenied reports whether the algorithm can count denied requests.
@@ -62,12 +45,9 @@ func (a Algorithm) CountsDenied() bool { return a.kind().Row().CountsDenied }
 
 // namesLimit reports whether flags set a limit.
 func (o *Options) namesLimit() bool {
-	for _, n := range []*int64{o.MaxBurst, o.Count, o.Capacity, o.RefillCount, o.MaxCount, o.Period} {
-		if n != nil {
-			return true
-		}
-	}
-	return o.Algorithm != Funnel
+	numbers := []*int64{o.MaxBurst, o.Count, o.Capacity, o.RefillCount, o.MaxCount, o.Period}
+	return slices.ContainsFunc(numbers, func(n *int64) bool { return n != nil }) ||
+		o.Algorithm == TokenBucket || o.Algorithm.kind() != limiter.Funnel
 }
 
 // fixed returns the limit that flags set.

@@ -78,4 +78,3 @@ func syntaxError(e *csv.ParseError, fields, columns int) error {
 
 func (t *csvTrace) bad(err error) error { return badAt(t.name, t.line, err) }
 func (t *csvTrace) bytes() int64        { return t.source.bytes() }
-func (t *csvTrace) passedOver() int64   { return 0 }

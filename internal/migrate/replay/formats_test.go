@@ -236,14 +236,14 @@ func FuzzFormats(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, in []byte, format byte) {
-		o := Options{Format: Format(int(format) % len(Formats())), SkipBad: true, MaxBurst: integer(2), Count: integer(3), Period: integer(5)}
+		o := Options{Format: Format(Formats()[int(format)%len(Formats())]), SkipBad: true, MaxBurst: integer(2), Count: integer(3), Period: integer(5)}
 		var out bytes.Buffer
 		skipped, err := Rows(t.Context(), bytes.NewReader(in), &out, o)
 		s, summaryErr := Summarize(t.Context(), bytes.NewReader(in), o)
 		if (err == nil) != (summaryErr == nil) || s.Skipped.Rows != skipped.Rows {
 			t.Fatalf("rows end in %v with %v, the summary in %v with %v", err, skipped, summaryErr, s.Skipped)
 		}
-		if o.Format < Combined || out.Len() == 0 {
+		if o.Format != Combined && o.Format != JSONLines || out.Len() == 0 {
 			return // CSV has its own test, and MONITOR's calls have quantities
 		}
 		var again bytes.Buffer

@@ -4,39 +4,25 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
-	"errors"
 	"fmt"
 	"io"
-	"slices"
-	"strings"
 
 	"cellserver/internal/migrate/monitor"
 )
 
 // Format is the format of a trace.
-type Format uint8
+type Format string
 
 const (
-	AnyFormat Format = iota // guessed from the first line
-	CSV
-	Monitor   // the output of redis-cli monitor
-	Combined  // an access log of nginx or Apache
-	JSONLines // an access log with an object per line, as nginx writes with escape=json
+	AnyFormat Format = "auto" // guessed from the first line, as for ""
+	CSV       Format = "csv"
+	Monitor   Format = "monitor"  // the output of redis-cli monitor
+	Combined  Format = "combined" // an access log of nginx or Apache
+	JSONLines Format = "json"     // an access log with an object per line, as nginx writes with escape=json
 )
 
 // Formats returns the names of all formats.
 func Formats() []string { return []string{"auto", "csv", "monitor", "combined", "json"} }
-
-func (f Format) String() string { return Formats()[f] }
-
-// ParseFormat returns a format by name.
-func ParseFormat(name string) (Format, error) {
-	i := slices.Index(Formats(), name)
-	if i < 0 {
-		return 0, errors.New("want one of " + strings.Join(Formats(), ", "))
-	}
-	return Format(i), nil
-}
 
 const (
 	bufferBytes = 64 << 10
@@ -55,7 +41,7 @@ func open(in io.Reader, o Options) (trace, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.Name, err)
 	}
-	if o.Format == AnyFormat {
+	if o.Format == AnyFormat || o.Format == "" {
 		o.Format = i.guess()
 	}
 	if isLog := o.Format == Combined || o.Format == JSONLines; !isLog && len(o.KeyFields) > 0 {

@@ -16,12 +16,12 @@ const maxStepBack = time.Second
 // monitorTrace reads limiter calls from the output of redis-cli monitor and skips other commands.
 type monitorTrace struct {
 	lines
-	calls  *monitor.Calls
-	fixed  *limiter.Rule // replaces the calls' own limits; nil for none
-	sorts  bool          // sort rows of the past, instead of moving them to the present
-	lastNs int64
-	passed int64
-	line   monitor.Line
+	calls   *monitor.Calls
+	fixed   *limiter.Rule // replaces the calls' own limits; nil for none
+	sorts   bool          // sort rows of the past, instead of moving them to the present
+	lastNs  int64
+	skipped int64
+	line    monitor.Line
 }
 
 func newMonitorTrace(in *input, o Options) (*monitorTrace, error) {
@@ -37,7 +37,6 @@ func newMonitorTrace(in *input, o Options) (*monitorTrace, error) {
 }
 
 func (t *monitorTrace) columns() []string { return []string{"at", "db", "key", "call"} }
-func (t *monitorTrace) passedOver() int64 { return t.passed }
 
 func (t *monitorTrace) read(r *row) error {
 	for {
@@ -62,7 +61,7 @@ func (t *monitorTrace) parse(text []byte, r *row) (found bool, err error) {
 	}
 	use, name := t.calls.Use(t.line.Args)
 	if use == monitor.Limits {
-		t.passed++
+		t.skipped++
 	}
 	if use != monitor.Decides {
 		return false, nil

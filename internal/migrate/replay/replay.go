@@ -121,7 +121,9 @@ func newPlayer(t trace, s sink, o Options) *player {
 
 func (p *player) run(ctx context.Context) error {
 	err := p.readAll(ctx)
-	p.skipped.Calls = p.trace.passedOver()
+	if t, ok := p.trace.(*monitorTrace); ok {
+		p.skipped.Calls = t.skipped
+	}
 	p.order.end()
 	if lastErr := p.answerReady(ctx); err == nil {
 		err = lastErr

@@ -19,8 +19,6 @@ type trace interface {
 	bad(err error) error
 	// bytes returns how much of the file was read.
 	bytes() int64
-	// passedOver returns the number of calls that no trace can decide.
-	passedOver() int64
 }
 
 var errEnd = errors.New("the trace has no more rows")

@@ -71,13 +71,12 @@ const replayExample = `  $ printf 'at,key\n1700000000,alice\n1700000000.5,alice\
   1700000000.5,alice,1,1,0,1,1`
 
 type replayCall struct {
-	file         string // "-" for standard input
-	summary      bool
-	top          int
-	wholeBursts  bool // --burst-is-capacity
-	format, keys string
-	algorithm    string
-	options      replay.Options
+	file        string // "-" for standard input
+	summary     bool
+	top         int
+	wholeBursts bool // --burst-is-capacity
+	keys        string
+	options     replay.Options
 }
 
 func replayCommand() *cobra.Command {
@@ -96,10 +95,10 @@ func replayCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flagvalue.ChoiceVar(flags, &c.format, "format", c.options.Format.String(), "`format` of the trace: "+flagvalue.Or(replay.Formats()), replay.Formats()...)
+	flagvalue.ChoiceVar(flags, (*string)(&c.options.Format), "format", string(replay.AnyFormat), "`format` of the trace: "+flagvalue.Or(replay.Formats()), replay.Formats()...)
 	flags.StringVar(&c.keys, "key", "", "`fields` of an access log that make the key, separated by spaces (default remote_addr)")
 	flags.StringVar(&c.options.TimeField, "time-field", "", "`field` with the time in a JSON access log (default the first that exists)")
-	flagvalue.ChoiceVar(flags, &c.algorithm, "algorithm", c.options.Algorithm.String(), "`limiter`: "+flagvalue.Or(replay.Algorithms()), replay.Algorithms()...)
+	flagvalue.ChoiceVar(flags, (*string)(&c.options.Algorithm), "algorithm", string(replay.Funnel), "`limiter`: "+flagvalue.Or(replay.Algorithms()), replay.Algorithms()...)
 	limitFlags(flags, &c.options)
 	flagvalue.BoolVar(flags, &c.wholeBursts, "burst-is-capacity", "read max_burst as a funnel's whole capacity instead of the burst beyond the first unit")
 	flagvalue.BoolVar(flags, &c.options.CountDenied, "count-denied", "count denied requests in windows, as COUNTDENIED does")
@@ -113,8 +112,6 @@ func replayCommand() *cobra.Command {
 
 // check validates the flags and sets the options derived from them.
 func (c *replayCall) check() error {
-	c.options.Algorithm, _ = replay.ParseAlgorithm(c.algorithm) // one of Algorithms
-	c.options.Format, _ = replay.ParseFormat(c.format)          // one of Formats
 	c.options.KeyFields = strings.Fields(c.keys)
 	if c.wholeBursts {
 		c.options.Reading = funnel.Capacity
