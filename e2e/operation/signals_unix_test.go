@@ -43,7 +43,9 @@ func TestSIGHUPAsThePortOpens(t *testing.T) {
 			ready > strings.Index(log, "reloading on SIGHUP") {
 			t.Errorf("reloaded before clients were served:\n%s", log)
 		}
-		harness.Exchange(t, p.Dial(t), "PING\r\n", "+PONG\r\n")
+		nc := p.Dial(t)
+		harness.Exchange(t, nc, "PING\r\n", "+PONG\r\n")
+		_ = nc.Close() // else the shutdown lingers for a second
 		if code := p.Stop(t, syscall.SIGTERM); code != 0 {
 			t.Errorf("ended with %d", code)
 		}

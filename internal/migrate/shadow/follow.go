@@ -84,7 +84,7 @@ func (f *follower) run(ctx context.Context) error {
 		case err := <-f.failed:
 			return err
 		case <-end:
-			end, drained = nil, time.After(drainTimeout)
+			end, drained = nil, time.After(f.options.Timeout/2)
 			f.state.add("PING", f.token) // everything before it in MONITOR is compared
 			if err := f.state.flush(); err != nil {
 				return err
@@ -107,7 +107,7 @@ func (f *follower) run(ctx context.Context) error {
 	return nil
 }
 
-// late counts what remains when drainTimeout ends.
+// late counts the calls whose keys were not read in time.
 func (f *follower) late() error {
 	if f.addr == "" {
 		return errUnseen
@@ -118,7 +118,7 @@ func (f *follower) late() error {
 	for _, a := range f.asked {
 		f.summary.Missed += int64(a.key.calls)
 	}
-	if len(f.asked) > 0 && time.Since(f.askedAt) >= drainTimeout {
+	if len(f.asked) > 0 && time.Since(f.askedAt) >= f.options.Timeout/2 {
 		return errSilent
 	}
 	return nil

@@ -176,7 +176,7 @@ func TestErrors(t *testing.T) {
 		{"nobody", func(_ *source, o *Options) { o.Source.Addr = gone.Addr().String() }, "check the address, and that the server runs"},
 		{"no password", func(s *source, _ *Options) { s.password = "secret" }, "NOAUTH Authentication required.; give --password-file"},
 		{"a wrong password", func(s *source, o *Options) { s.password, o.Source.Password = "secret", "x" }, "check --user and --password-file"},
-		{"another server", func(s *source, o *Options) { s.hides, o.Timeout = true, 3*time.Second }, "MONITOR does not show the second connection"},
+		{"another server", func(s *source, o *Options) { s.hides, o.Timeout = true, 2*time.Second }, "MONITOR does not show the second connection"},
 		{"no rights", func(s *source, _ *Options) { s.values["0/k"] = "-NOPERM this user has no permissions" }, "the user needs +monitor +get +select +ping, and the keys"},
 		{"a line that is none", func(s *source, _ *Options) {
 			s.pinged = func() {
@@ -296,7 +296,8 @@ func TestTooManyKeys(t *testing.T) {
 			}()
 		}
 	})
-	summary, err := Run(ctx, Options{Source: Source{Addr: s.addr}, Rate: 1, MaxBytes: 2 * kept * (keyBytes + 4), Tolerance: 500 * time.Millisecond,
+	summary, err := Run(ctx, Options{Source: Source{Addr: s.addr}, Rate: 1, Timeout: 4 * time.Second,
+		MaxBytes: 2 * kept * (keyBytes + 4), Tolerance: 500 * time.Millisecond,
 		Following: func() { close(following) },
 		Report:    func(d Difference) { t.Error(d.String()) }})
 	if err != nil || summary.Calls != calls || summary.Unknown+summary.Missed != calls || summary.Missed < calls/2 || summary.Keys > 2*kept {

@@ -27,7 +27,7 @@ type Options struct {
 	// Tolerance bounds the difference of the source's clock readings from MONITOR's times.
 	Tolerance time.Duration
 	Rate      int              // keys read per second; 0 for no limit
-	Timeout   time.Duration    // per exchange; 0 for 10 seconds
+	Timeout   time.Duration    // per exchange; 0 for 10 seconds; outstanding reads have half of it after the end
 	MaxBytes  int              // of the remembered keys, estimated; 0 for 256 MiB
 	Following func()           // called when the stream begins; may be nil
 	Report    func(Difference) // called for each difference
@@ -78,9 +78,6 @@ type Range struct {
 	FromNs int64 `json:"from_ns"`
 	ToNs   int64 `json:"to_ns"`
 }
-
-// drainTimeout bounds the wait for outstanding reads after the end.
-const drainTimeout = 5 * time.Second
 
 // Run follows a source until ctx is done, which is no error once the stream has begun. Calls before that are
 // compared.

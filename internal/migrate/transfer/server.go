@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"slices"
 	"strconv"
@@ -38,8 +39,8 @@ type Server struct {
 }
 
 // Open returns the server at a URL: redis://user:password@host:port, rediss:// with TLS, or unix:///path. It
-// connects on first use.
-func Open(text string) (*Server, error) {
+// connects on first use, and the end of ctx closes its connections.
+func Open(ctx context.Context, text string) (*Server, error) {
 	o, err := redis.ParseURL(text)
 	if err != nil { // its text may contain the password
 		return nil, errors.New("want a URL such as redis://user:password@host:port, rediss:// for TLS, or unix:///path")
@@ -48,7 +49,14 @@ func Open(text string) (*Server, error) {
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	o.PoolSize, o.PipelinePoolSize = 1, -1
 	o.DialTimeout, o.ReadTimeout, o.WriteTimeout = ioTimeout, ioTimeout, ioTimeout
-	o.Dialer = replyBounds().Bounded(redis.NewDialer(o))
+	dial := replyBounds().Bounded(redis.NewDialer(o))
+	o.Dialer = func(dialCtx context.Context, network, addr string) (net.Conn, error) {
+		nc, err := dial(dialCtx, network, addr)
+		if err == nil {
+			context.AfterFunc(ctx, func() { _ = nc.Close() }) // else a silent server would delay the end by ioTimeout
+		}
+		return nc, err
+	}
 	s := &Server{name: o.Addr, options: o, codec: rdb.NewCodec()}
 	if u, err := url.Parse(text); err == nil {
 		s.oneDB = u.Query().Has("db") || o.Network == "tcp" && strings.Trim(u.Path, "/") != ""

@@ -102,7 +102,7 @@ func (c *dumpCall) open(ctx context.Context, stderr io.Writer) (dumpSource, erro
 		}
 		return dumpSource{keys.NowNs, keys.Each, func() {}}, nil
 	}
-	s, err := openServer("--from", c.place)
+	s, err := openServer(ctx, "--from", c.place)
 	if err != nil {
 		return dumpSource{}, err
 	}

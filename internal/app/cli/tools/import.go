@@ -108,7 +108,7 @@ func (c *importCall) importAll(ctx context.Context, stdout, stderr io.Writer) er
 }
 
 func (c *importCall) run(ctx context.Context, stdout, stderr io.Writer) (transfer.Counts, error) {
-	from, err := openServer("import", c.from)
+	from, err := openServer(ctx, "import", c.from)
 	if err != nil {
 		return transfer.Counts{}, err
 	}
@@ -128,7 +128,7 @@ func (c *importCall) run(ctx context.Context, stdout, stderr io.Writer) (transfe
 		}
 		return im.Run(ctx)
 	}
-	if im.Into, err = openTarget(c.into); err != nil {
+	if im.Into, err = openTarget(ctx, c.into); err != nil {
 		return transfer.Counts{}, err
 	}
 	defer im.Into.Close()

@@ -98,7 +98,7 @@ func (c *loadCall) run(ctx context.Context, stdin io.Reader, stderr io.Writer) (
 	if !isURL(c.place) {
 		return transfer.LoadDir(c.place, time.Now().UnixNano(), from)
 	}
-	s, err := openTarget(c.place)
+	s, err := openTarget(ctx, c.place)
 	if err != nil {
 		return transfer.Counts{}, err
 	}

@@ -44,9 +44,9 @@ func (c *fileCall) take(args []string) {
 func isURL(place string) bool { return strings.Contains(place, "://") }
 
 // openServer parses the URL; it does not connect yet.
-func openServer(flag, url string) (*transfer.Server, error) {
+func openServer(ctx context.Context, flag, url string) (*transfer.Server, error) {
 	logging.Disable() // the returned errors say the same as go-redis's log
-	s, err := transfer.Open(url)
+	s, err := transfer.Open(ctx, url)
 	if err != nil {
 		return nil, usage.Mistake(fmt.Errorf("%s: %w", flag, err))
 	}
@@ -54,8 +54,8 @@ func openServer(flag, url string) (*transfer.Server, error) {
 }
 
 // openTarget opens a server whose URL may not name a database.
-func openTarget(url string) (*transfer.Server, error) {
-	s, err := openServer("--into", url)
+func openTarget(ctx context.Context, url string) (*transfer.Server, error) {
+	s, err := openServer(ctx, "--into", url)
 	if err != nil {
 		return nil, err
 	}
