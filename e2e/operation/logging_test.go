@@ -67,7 +67,7 @@ func TestLogThatNobodyReads(t *testing.T) {
 			nc := p.Dial(t)
 			harness.Exchange(t, nc, "AUTH wrong\r\n", "-ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?\r\n")
 			harness.Exchange(t, p.Dial(t), "AUTH nobody wrong\r\n", "-WRONGPASS invalid username-password pair or user is disabled.\r\n")
-			for range 250 { // more than the queue holds
+			for range 190 { // more than the queue holds
 				harness.Exchange(t, nc, strings.Repeat("CONFIG SET maxclients 100\r\n", 100), strings.Repeat("+OK\r\n", 100))
 			}
 			harness.Exchange(t, nc, "CL.THROTTLE k 15 30 60\r\n", "*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2\r\n")

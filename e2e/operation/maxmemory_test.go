@@ -17,9 +17,9 @@ func TestFloodKeepsToMaxMemory(t *testing.T) {
 	if testing.Short() || harness.IsRace() {
 		t.Skip("takes some seconds, and many under the race detector")
 	}
-	const keys, maxMemory = 4_000_000, 64 << 20 // 170 MB without a maximum
+	const keys, maxMemory = 2_400_000, 48 << 20 // 120 MB without a maximum
 	for _, policy := range memory.PolicyNames() {
-		p := harness.StartServer(t, "--maxmemory", "64mb", "--maxmemory-policy", policy)
+		p := harness.StartServer(t, "--maxmemory", "48mb", "--maxmemory-policy", policy)
 		honest := p.Dial(t)
 		harness.SayTo(t, honest, "CL.THROTTLE honest 0 1 360000\r\n", ":360000\r\n")
 		most, failed := 0, 0

@@ -94,7 +94,7 @@ func TestHealthAndShutdownWhileShardsAreHeld(t *testing.T) {
 	}
 	for ioThreads, stuck := range []string{"connections outside the event loops: 1", "event loop 1 of 1"} {
 		a, stop, ended := startApp(t, "--io-threads", []string{"0", "1"}[ioThreads],
-			"--shutdown-timeout", "2s")
+			"--shutdown-timeout", "100ms")
 		a.awaitHealth(t)
 		held := a.storage.Tables.BeginAll(a.now())
 		a.awaitHealth(t, "503", "the lock of a shard is not released")
@@ -112,7 +112,7 @@ func TestHealthAndShutdownWhileShardsAreHeld(t *testing.T) {
 		}
 		stop()
 		err := <-ended
-		if !strings.Contains(text(err), "--shutdown-timeout (2s); ") ||
+		if !strings.Contains(text(err), "--shutdown-timeout (100ms); ") ||
 			!strings.Contains(text(err), stuck+"; still running: ") {
 			t.Errorf("the shutdown ended with %v, want %s", err, stuck)
 		}
@@ -131,7 +131,7 @@ func newTestClient(a *app) net.Conn {
 
 // TestShutdownWithAPartThatHangs: the server ends and names the part.
 func TestShutdownWithAPartThatHangs(t *testing.T) {
-	a, stop, ended := startApp(t, "--shutdown-timeout", "2s")
+	a, stop, ended := startApp(t, "--shutdown-timeout", "100ms")
 	release := make(chan struct{})
 	a.parts.run("a test", func() { <-release })
 	a.awaitHealth(t)

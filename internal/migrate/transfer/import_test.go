@@ -18,7 +18,7 @@ import (
 
 func open(t *testing.T, client *redis.Client) *Server {
 	t.Helper()
-	s, err := Open(t.Context(), "unix://" + client.Options().Addr)
+	s, err := Open(t.Context(), "unix://"+client.Options().Addr)
 	if err != nil {
 		t.Fatal(err)
 	}
