@@ -115,7 +115,7 @@ func TestSignalsEndItInGoodOrder(t *testing.T) {
 	}
 }
 
-// TestShutdownEndsScripts, those that run and those that wait for their turn, however long they may take.
+// TestShutdownEndsScripts, running and queued, whatever their time limit.
 func TestShutdownEndsScripts(t *testing.T) {
 	t.Parallel()
 	p := harness.StartServer(t, "--shutdown-timeout", "1h", "--lua-time-limit", "1h")
@@ -135,7 +135,6 @@ func TestShutdownEndsScripts(t *testing.T) {
 	}
 }
 
-// TestSecondSignalEndsItAtOnce, whatever the graceful shutdown waits for.
 func TestSecondSignalEndsItAtOnce(t *testing.T) {
 	t.Parallel()
 	p := harness.StartServer(t, "--enable-debug-command", "yes", "--shutdown-timeout", "1h")
@@ -149,7 +148,7 @@ func TestSecondSignalEndsItAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.Logged(t, "shutting down")
-	p.Eventually(t, "end", func() bool { // the second signal is no longer taken a moment after the line
+	p.Eventually(t, "end", func() bool { // the second signal is no longer caught a moment after the line
 		_ = p.Cmd.Process.Signal(syscall.SIGTERM)
 		return p.HasExited()
 	})

@@ -12,7 +12,7 @@ import (
 	"cellserver/internal/test/certtest"
 )
 
-// served returns the common name in the certificate that a server presents.
+// served returns the common name of a server's certificate.
 func served(t *testing.T, p *harness.Process, ca *certtest.CA) string {
 	t.Helper()
 	nc := tls.Client(harness.DialTCP(t, p.TLSAddr), &tls.Config{RootCAs: ca.Pool, ServerName: "localhost"})
@@ -57,7 +57,7 @@ func TestTLSClientCertificates(t *testing.T) {
 	const anonymous, known = "", "client"
 	for _, tt := range []struct {
 		auth            string
-		without, within bool // whether a client without a certificate is accepted, and one with
+		without, within bool // whether clients without and with a certificate are accepted
 	}{{"", false, true}, {"yes", false, true}, {"optional", true, true}, {"no", true, true}} {
 		args := append(files.Flags(), "--tls-client-ca", files.ClientCA)
 		if tt.auth != "" {
@@ -79,7 +79,7 @@ func TestTLSClientCertificates(t *testing.T) {
 	}
 }
 
-// TestTLSFilesAreReloaded: changed files are reloaded at SIGHUP and without it; a bad one changes nothing.
+// TestTLSFilesAreReloaded, at SIGHUP and without it; a bad file changes nothing.
 func TestTLSFilesAreReloaded(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")

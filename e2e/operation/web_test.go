@@ -13,7 +13,7 @@ import (
 	"cellserver/internal/test/patience"
 )
 
-// secretFile writes a file that only its owner may read.
+// secretFile writes a file readable by its owner only.
 func secretFile(t *testing.T, contents string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "secret")
@@ -81,7 +81,7 @@ func TestNotReadyWhileItDrains(t *testing.T) {
 	if err := p.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := idle.ReadByte(); err != io.EOF { // closed first because it is idle
+	if _, err := idle.ReadByte(); err != io.EOF { // closed first, as it is idle
 		t.Errorf("the idle client: %v", err)
 	}
 	if got := p.Ask(t, "/readyz", "", nil); got != 503 {
@@ -155,7 +155,7 @@ func TestMistakesAboutMetrics(t *testing.T) {
 	}
 }
 
-// TestLogOfClients: one line per client, when it disconnects, and only at debug.
+// TestLogOfClients: one line per client at disconnect, and only at debug.
 func TestLogOfClients(t *testing.T) {
 	for level, want := range map[string]int{"debug": 1, "info": 0} {
 		p := harness.StartServer(t, "--log-level", level)
