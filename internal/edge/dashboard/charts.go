@@ -48,7 +48,7 @@ func (v *view) charts() []chart {
 	if source.Remote != nil {
 		all = append(all, gauge("roundtrip", figures.DurationNs, 1000, t.RoundTrip), chart{
 			ID: "decidedhere", Kind: figures.Rate, Least: 5, title: t.DecidedHere,
-			Lines: []line{{"leased", "first", t.FromLeases}, {"prefiltered", "second", t.FromKnown}, {"bypolicy", "third", t.FromPolicy}},
+			Lines: []line{{"prefiltered", "first", t.FromKnown}, {"bypolicy", "second", t.FromPolicy}},
 		})
 	}
 	if source.Persistence != nil {

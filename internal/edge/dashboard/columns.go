@@ -37,7 +37,6 @@ func (p *Page) columns() []column {
 	if p.source.Remote != nil {
 		all = append(all,
 			column{"roundtrip", func(p *point) (int64, bool) { return p.roundTripNs, p.roundTripNs > 0 }},
-			column{"leased", rateOf(func(p *point) float64 { return p.leased })},
 			column{"prefiltered", rateOf(func(p *point) float64 { return p.prefiltered })},
 			column{"bypolicy", rateOf(func(p *point) float64 { return p.byPolicy })})
 	}

@@ -51,24 +51,24 @@ type Source struct {
 
 // Sample is the server's state at one time. What is counted is counted since its start; a maximum of 0 is none.
 type Sample struct {
-	Allowed, Limited              uint64 // the sums of Outcomes
-	Outcomes                      [limiter.Kinds]store.Outcomes
-	Connections, MaxConnections   int
-	Keys                          int
-	MemoryBytes, MaxMemoryBytes   uint64
-	TableBytes, MaxTableBytes     uint64
-	ClientBytes, MaxClientBytes   uint64
-	Evicted, Refused              uint64 // keys that had no room
-	Errors                        uint64 // replies
-	LastError                     observe.LastError
-	ConnectionsRefused            uint64
-	NewKeysRefused                uint64 // by --max-new-keys-per-second
-	ScriptsEnded                  uint64 // at a limit
-	LogLinesLost                  uint64
-	ByPolicy, Leased, Prefiltered uint64 // requests that were not sent to the store on other machines, by why
-	RoundTripNs                   int64  // to the slowest of its servers
-	WrittenBytes                  uint64 // to the disk
-	SyncNs                        int64  // what the last sync took
+	Allowed, Limited            uint64 // the sums of Outcomes
+	Outcomes                    [limiter.Kinds]store.Outcomes
+	Connections, MaxConnections int
+	Keys                        int
+	MemoryBytes, MaxMemoryBytes uint64
+	TableBytes, MaxTableBytes   uint64
+	ClientBytes, MaxClientBytes uint64
+	Evicted, Refused            uint64 // keys that had no room
+	Errors                      uint64 // replies
+	LastError                   observe.LastError
+	ConnectionsRefused          uint64
+	NewKeysRefused              uint64 // by --max-new-keys-per-second
+	ScriptsEnded                uint64 // at a limit
+	LogLinesLost                uint64
+	ByPolicy, Prefiltered       uint64 // requests that were not sent to the store on other machines, by why
+	RoundTripNs                 int64  // to the slowest of its servers
+	WrittenBytes                uint64 // to the disk
+	SyncNs                      int64  // what the last sync took
 }
 
 // Page is the HTTP handler of / and of /live.json, by which the page's script keeps it up to date.

@@ -33,8 +33,7 @@ func TestStore(t *testing.T) {
 	} {
 		tt.st.Store = "redis-cluster://192.0.2.1:6379"
 		tt.st.Stats = store.RemoteStats{
-			Requests: 1000, Asked: 600, Scripts: 300, Prefiltered: 200, Leased: 100, Policy: map[store.Fallback]store.Decided{store.FallbackLocal: {Allowed: 4, Limited: 3}},
-			Lease:   store.LeaseStats{Keys: 12, Open: 345, Asked: 900, Granted: 800, Used: 400, Returned: 50, Lost: 5},
+			Requests: 1000, Asked: 600, Scripts: 300, Prefiltered: 200, Policy: map[store.Fallback]store.Decided{store.FallbackLocal: {Allowed: 4, Limited: 3}},
 			Servers: []store.ServerStats{{Addr: "192.0.2.1:6379", Queued: 3, InFlight: 2, RoundTripNs: 1_500_000, Circuit: "open"}},
 		}
 		s := testSource(nil)
@@ -42,9 +41,8 @@ func TestStore(t *testing.T) {
 		p := New(s)
 		fill(p, 1)
 		body := get(t, p, "/?lang=en").Body.String()
-		wantText(t, body, `<dt>Store</dt><dd><span class="value">`+tt.en+"</span></dd>", "redis-cluster://192.0.2.1:6379. Of 1,000 requests since the start, 600", "100 allowed from units taken ahead, and 7 left",
-			`<th scope="row">192.0.2.1:6379</th><td>fails, paused</td><td>3</td><td>2</td>`, `id="chart-roundtrip"`, `id="chart-decidedhere"`,
-			"<dt>Units at hand</dt><dd>345</dd>", "<dt>Lost</dt><dd>5</dd>")
+		wantText(t, body, `<dt>Store</dt><dd><span class="value">`+tt.en+"</span></dd>", "redis-cluster://192.0.2.1:6379. Of 1,000 requests since the start, 600", "read of the key, and 7 left",
+			`<th scope="row">192.0.2.1:6379</th><td>fails, paused</td><td>3</td><td>2</td>`, `id="chart-roundtrip"`, `id="chart-decidedhere"`)
 		if strings.Contains(body, "<dt>Durability</dt>") {
 			t.Errorf("%s: the page tells of the disk", tt.name)
 		}
@@ -57,7 +55,7 @@ func TestStore(t *testing.T) {
 	}
 	p := New(testSource(nil))
 	fill(p, 1)
-	if body := get(t, p, "/?lang=en").Body.String(); strings.Contains(body, "store-heading") || strings.Contains(body, "leases-heading") || strings.Contains(body, "chart-roundtrip") {
+	if body := get(t, p, "/?lang=en").Body.String(); strings.Contains(body, "store-heading") || strings.Contains(body, "chart-roundtrip") {
 		t.Error("the page tells of a store in memory")
 	}
 }

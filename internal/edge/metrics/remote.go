@@ -30,13 +30,8 @@ func (to sink) remoteRequests(st *store.RemoteStats) {
 	to.counter("store_asked_total", "Requests that were sent to a server of the store.", st.Asked)
 	to.counter("store_joined_total", "Requests that were decided by the script call of another on the same key.", st.Joined)
 	to.counter("store_prefiltered_total", "Requests that were denied without asking, by what was read of the key less than a second before.", st.Prefiltered)
-	to.counter("store_leased_total", "Requests that were allowed without asking, from units taken ahead (--lease).", st.Leased)
 	to.counter("store_scripts_total", "Script calls that were sent to the store's servers.", st.Scripts)
 	to.counter("store_pipelines_total", "Pipelines in which script calls were sent to the store's servers.", st.Pipelines)
-	to.gauge("store_lease_keys", "Keys of which units are taken ahead (--lease).", st.Lease.Keys)
-	to.gauge("store_lease_open_units", "Units that are taken ahead and can be used.", int(st.Lease.Open))
-	to.labelled("store_lease_units_total", "Units by what became of them: requested ahead (asked), taken (granted), used, lost as their time came, given back (returned).",
-		"state", map[string]uint64{"asked": st.Lease.Asked, "granted": st.Lease.Granted, "used": st.Lease.Used, "lost": st.Lease.Lost, "returned": st.Lease.Returned})
 	to.gauge("store_waiting_requests", "Requests that wait for the store.", st.Waiting)
 	to.gauge("store_waiting_bytes", "Bytes of the keys of the requests that wait for the store.", st.WaitingBytes)
 }

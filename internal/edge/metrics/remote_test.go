@@ -15,11 +15,10 @@ func remoteStatus() store.Health {
 	return store.Health{
 		Policy: store.FallbackAllow, Asked: true, Masters: 3, Up: 2, Fault: errors.New("192.0.2.1:7000: no answer in time"), Keys: 12,
 		Stats: store.RemoteStats{
-			Requests: 100, Asked: 60, Joined: 20, Scripts: 40, Pipelines: 10, Prefiltered: 25, Leased: 15, Late: 1,
+			Requests: 100, Asked: 60, Joined: 20, Scripts: 40, Pipelines: 10, Prefiltered: 25, Late: 1,
 			Resent: map[store.Reason]uint64{servers.Cluster: 3}, Failed: map[store.Reason]uint64{servers.Timeout: 4, servers.WrongType: 2},
 			Policy: map[store.Fallback]store.Decided{store.FallbackLocal: {Allowed: 4, Limited: 3, Failed: 1}, store.FallbackError: {}}, Waiting: 5, WaitingBytes: 50,
 			Servers: []store.ServerStats{{Addr: "192.0.2.1:7000", Queued: 6, InFlight: 7, RoundTripNs: 2_000_000, Circuit: "open"}},
-			Lease:   store.LeaseStats{Keys: 2, Open: 9, Asked: 30, Granted: 28, Used: 15, Lost: 3, Returned: 1},
 		},
 	}
 }
@@ -34,13 +33,12 @@ func TestRemote(t *testing.T) {
 	}{
 		{"remote", nil, 1}, {"up", nil, 1}, {"masters", nil, 3}, {"masters_up", nil, 2}, {"keys", nil, 12}, {"policy_info", []string{"allow"}, 1},
 		{"requests_total", nil, 100}, {"asked_total", nil, 60}, {"joined_total", nil, 20}, {"scripts_total", nil, 40}, {"pipelines_total", nil, 10},
-		{"prefiltered_total", nil, 25}, {"leased_total", nil, 15}, {"late_answers_total", nil, 1},
+		{"prefiltered_total", nil, 25}, {"late_answers_total", nil, 1},
 		{"resent_total", []string{"cluster"}, 3}, {"failures_total", []string{"timeout"}, 4}, {"failures_total", []string{"wrong_type"}, 2},
 		{"policy_decisions_total", []string{"allowed", "local"}, 4}, {"policy_decisions_total", []string{"denied", "local"}, 3},
 		{"policy_decisions_total", []string{"error", "local"}, 1}, {"policy_decisions_total", []string{"error", "error"}, 0},
 		{"waiting_requests", nil, 5}, {"waiting_bytes", nil, 50}, {"server_queued_keys", []string{"192.0.2.1:7000"}, 6},
 		{"server_pipelines_in_flight", []string{"192.0.2.1:7000"}, 7}, {"server_round_trip_seconds", []string{"192.0.2.1:7000"}, 0.002},
-		{"lease_keys", nil, 2}, {"lease_open_units", nil, 9}, {"lease_units_total", []string{"used"}, 15}, {"lease_units_total", []string{"lost"}, 3},
 	} {
 		if got := value(t, all["cellserver_store_"+tt.name], tt.labels...); got != tt.want {
 			t.Errorf("%s %q: got %g, want %g", tt.name, tt.labels, got, tt.want)

@@ -108,7 +108,7 @@ func English() *Texts {
 		StoreLocal:      "Calls that it does not decide are decided in this server's memory, by its share of their limits.",
 		ByPolicy:        "Decided without the store, per second",
 		StoreNote: "%s. Of %s requests since the start, %s were sent to it, in %s script calls; %s were denied by what " +
-			"had just been read of the key, %s allowed from units taken ahead, and %s left to --on-store-error=%s.",
+			"had just been read of the key, and %s left to --on-store-error=%s.",
 		StoreScroll:     "Table of the store's servers",
 		StoreServer:     "server",
 		Circuit:         "state",
@@ -119,18 +119,8 @@ func English() *Texts {
 		InFlight:        "pipelines under way",
 		RoundTrip:       "Round trip",
 		DecidedHere:     "Decided without asking the store, per second",
-		FromLeases:      "from units taken ahead",
 		FromKnown:       "by a state just read",
 		FromPolicy:      "by --on-store-error",
-		LeasesHeading:   "Units taken ahead",
-		LeasesNote: "Units that this server has taken from the store's funnels, so that it need not ask for each call. " +
-			"Since the start, except for the first two.",
-		LeasedKeys:    "Keys with units",
-		OpenUnits:     "Units at hand",
-		GrantedUnits:  "Granted",
-		UsedUnits:     "Used",
-		ReturnedUnits: "Returned",
-		LostUnits:     "Lost",
 
 		TableSummary: "The same data as a table",
 		TableCaption: "Each row is one minute: the mean of decisions per second, the maximum of everything else.",
