@@ -164,7 +164,7 @@ func printRows(b *strings.Builder, rows []row, width int) {
 }
 
 const durationNote = `A time is written as 30s, 1m30s or 500ms, or as seconds: 30 or 0.5. Those that Redis has in milliseconds (--lua-time-limit,
---store-timeout, --lease-time) require a unit.`
+--store-timeout) require a unit.`
 
 // settingsNote says how else a command's flags are set, and how times are written.
 func settingsNote(cmd *cobra.Command, groups []settings.FlagGroup) string {

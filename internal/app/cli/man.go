@@ -145,8 +145,7 @@ An option goes before a variable, and that before the config file.
 .SH TIMES
 A time is written as 30s, 1m30s or 500ms, or as seconds: 30 or 0.5. Those that Redis has in milliseconds
 .RB ( \-\-lua\-time\-limit ,
-.BR \-\-store\-timeout ,
-.BR \-\-lease\-time )
+.BR \-\-store\-timeout )
 require a unit.
 .SH SIGNALS
 .TP

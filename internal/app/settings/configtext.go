@@ -53,7 +53,7 @@ const exampleHead = `# The settings of cellserver, each with its default. To cha
 #
 # A flag (--maxclients 500) goes before an environment variable (CELLSERVER_MAXCLIENTS=500), and that before this file.
 # cellserver config check --config FILE checks the file, and cellserver config show --config FILE shows what holds and why.
-# A time is 30s, 1m30s or 500ms, or seconds: 30 or 0.5; lua-time-limit, store-timeout and lease-time require a unit.
+# A time is 30s, 1m30s or 500ms, or seconds: 30 or 0.5; lua-time-limit and store-timeout require a unit.
 # SIGHUP makes a server read it again: what can change while it runs does, and of the rest the log says that it
 # requires a restart.
 `

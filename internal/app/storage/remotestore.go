@@ -8,7 +8,6 @@ import (
 	"cellserver/internal/app/settings"
 	"cellserver/internal/app/usage"
 	"cellserver/internal/keep/remote"
-	"cellserver/internal/keep/remote/ahead"
 	"cellserver/internal/keep/remote/health"
 	"cellserver/internal/keep/remote/servers"
 	"cellserver/internal/store"
@@ -74,7 +73,6 @@ func (s *Storage) openRemote() (*Remote, error) {
 	config := remote.Config{
 		Pool: pool, KeyPrefix: r.KeyPrefix, Timeout: r.Timeout, Wait: r.Wait, OnError: r.Policy, LocalShare: r.LocalShare,
 		Prefilter: r.Prefilter, Now: s.clock.Now,
-		Lease: ahead.Config{Enabled: r.Lease, MaxUnits: int64(r.LeaseMaxUnits), MaxTime: r.LeaseTime, StartAbove: int64(r.LeaseAbove)},
 	}
 	if s.Tables != nil {
 		config.Local = s.Tables

@@ -124,7 +124,7 @@ func (s *Store) read(ctx context.Context, nowNs int64, names []string) (
 	at = make([]script.Found, len(names))
 	for i, v := range rest {
 		at[i] = script.FoundIn(v)
-		s.known.Learn(names[i], limiter.Raises, &at[i].State, sentNs)
+		s.filter.Learn(names[i], limiter.Raises, &at[i].State, sentNs)
 	}
 	return serverNs, at, nil
 }

@@ -46,7 +46,7 @@ func (s *Store) Delete(nowNs int64, keys []store.Key) (deleted int, err error) {
 	for _, names := range s.steps(keys) {
 		heads, serverNs, err := s.call(context.Background(), names[0], s.scripts.RemoveCall(nowNs, names))
 		for _, name := range names {
-			s.known.Learn(name, limiter.Replaces, nil, 0)
+			s.filter.Learn(name, limiter.Replaces, nil, 0)
 		}
 		if err != nil {
 			return deleted, err

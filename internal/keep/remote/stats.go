@@ -67,12 +67,12 @@ func (s *Store) UpdateStats(st *store.Stats) {
 
 // Stats returns what the store has counted.
 func (s *Store) Stats() store.RemoteStats {
-	c, e, k := &s.counts, s.engine.Stats(), s.known.Stats()
+	c, e := &s.counts, s.engine.Stats()
 	st := store.RemoteStats{
 		Requests: c.requests.Load(), Asked: e.Asked, Joined: e.Joined, Scripts: e.Scripts,
-		Pipelines: e.Pipelines, Prefiltered: k.Prefiltered, Leased: k.Leased, Late: c.late.Load(),
+		Pipelines: e.Pipelines, Prefiltered: s.filter.Denied(), Late: c.late.Load(),
 		Resent: e.Resent, Failed: c.failed.All(), Policy: map[store.Fallback]store.Decided{},
-		Waiting: e.Waiting, WaitingBytes: e.WaitingBytes, Servers: e.Servers, Lease: k.Lease,
+		Waiting: e.Waiting, WaitingBytes: e.WaitingBytes, Servers: e.Servers,
 	}
 	for p := range store.Fallbacks {
 		st.Policy[p] = c.policy[p].all()

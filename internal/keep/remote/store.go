@@ -5,12 +5,10 @@ package remote
 
 import (
 	"context"
-	"sync"
 	"time"
 
-	"cellserver/internal/keep/remote/ahead"
 	"cellserver/internal/keep/remote/engine"
-	"cellserver/internal/keep/remote/known"
+	"cellserver/internal/keep/remote/prefilter"
 	"cellserver/internal/keep/remote/script"
 	"cellserver/internal/keep/remote/servers"
 	"cellserver/internal/store"
@@ -39,10 +37,7 @@ type Config struct {
 	Local      store.Store // decides by the policy Local; it must answer at once
 	LocalShare float64     // of each limit that is Local's, above 0 and at most 1
 
-	// Prefilter has requests denied, unasked, that a TAT which was read lately denies already.
-	Prefilter bool
-	// Lease is how units of hot funnels are taken ahead.
-	Lease ahead.Config
+	Prefilter bool // denies requests without asking, by recently read TATs
 
 	// Now is the caller's clock: Unix nanoseconds that do not go back.
 	Now func() int64
@@ -56,12 +51,9 @@ type Store struct {
 	Config
 	scripts   *script.Scripts
 	engine    *engine.Engine
-	known     *known.Table // nil if nothing is decided unasked
+	filter    *prefilter.Filter // nil without Prefilter
 	counts    counts
 	deadlines deadlines
-	stop      chan struct{} // closed by Close
-	closing   sync.Once
-	leases    sync.WaitGroup // who gives them back
 }
 
 // Open returns a store on a pool's servers, which it does not close.
@@ -72,29 +64,22 @@ func Open(c Config) (*Store, error) {
 	if err := checkPolicy(c.OnError, &c); err != nil {
 		return nil, err
 	}
-	s := &Store{Config: c, scripts: script.New(c.CallersTime), stop: make(chan struct{})}
+	s := &Store{Config: c, scripts: script.New(c.CallersTime)}
 	s.deadlines.expire = s.expire
-	if !c.CallersTime {
-		s.known = known.New(known.Config{
-			KeyPrefix: c.KeyPrefix, Prefilter: c.Prefilter, Lease: c.Lease, Now: c.Now,
-		})
+	if c.Prefilter && !c.CallersTime {
+		s.filter = prefilter.New(c.KeyPrefix, c.Now)
 	}
 	s.engine = engine.New(engine.Config{
-		Pool: c.Pool, Scripts: s.scripts, Known: s.known, Timeout: c.Timeout, Wait: c.Wait, Now: c.Now,
+		Pool: c.Pool, Scripts: s.scripts, Filter: s.filter, Timeout: c.Timeout, Wait: c.Wait, Now: c.Now,
 		CallersTime: c.CallersTime,
 	})
-	if maxTime, ok := s.known.Leases(); ok {
-		s.leases.Go(func() { s.giveBackNowAndThen(maxTime) })
-	}
 	return s, nil
 }
 
 // Close has all that waits decided by the policy, as all that comes is from then on, and returns when nothing is under way.
 func (s *Store) Close() {
-	s.closing.Do(func() { close(s.stop) })
 	s.deadlines.close()
 	s.engine.WaitIdle()
-	s.leases.Wait()
 }
 
 // timeout returns a context for what must be done within the store's timeout.

@@ -53,7 +53,7 @@ func (s *Store) decideHere(q *store.Request, nowNs int64, behindRefund bool) (to
 		q.Err = errTooFast
 		return nil, false
 	}
-	if to = s.senderOf(q.Key.Name); to != nil && !behindRefund && s.known.Decide(q, &to.Timeline, nowNs) {
+	if to = s.senderOf(q.Key.Name); to != nil && !behindRefund && s.filter.Decide(q, &to.Timeline, nowNs) {
 		s.counts.outcome(q.Outcome())
 		return nil, false
 	}
@@ -67,7 +67,7 @@ func (s *Store) decideHere(q *store.Request, nowNs int64, behindRefund bool) (to
 
 // senderOf returns the sender of a key's server, or nil if nobody knows it, or has a use for it.
 func (s *Store) senderOf(name []byte) *engine.Sender {
-	if s.known == nil && !s.Pool.Clustered() {
+	if s.filter == nil && !s.Pool.Clustered() {
 		return nil
 	}
 	key := ""

@@ -207,7 +207,7 @@ func (t *tx) write(ctx context.Context) (done bool, err error) {
 	}
 	for i := range t.states {
 		if t.states[i].written && (done || err != nil) {
-			t.store.known.Learn(t.states[i].name, limiter.Replaces, nil, 0)
+			t.store.filter.Learn(t.states[i].name, limiter.Replaces, nil, 0)
 		}
 	}
 	return done, err

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"cellserver/internal/keep/remote/known"
+	"cellserver/internal/keep/remote/prefilter"
 	"cellserver/internal/keep/remote/script"
 	"cellserver/internal/keep/remote/servers"
 )
@@ -27,9 +27,9 @@ type Pool interface {
 type Config struct {
 	Pool    Pool
 	Scripts *script.Scripts
-	Known   *known.Table  // what requests are decided by unasked, or nil
-	Timeout time.Duration // of a pipeline
-	Wait    int           // how many replicas must have what was written; see servers.Pool.Send
+	Filter  *prefilter.Filter // may be nil
+	Timeout time.Duration     // of a pipeline
+	Wait    int               // how many replicas must have what was written; see servers.Pool.Send
 	// Now is the callers' clock: Unix nanoseconds that do not go back.
 	Now func() int64
 	// CallersTime has jobs decided at the times that callers give, instead of the servers'.
@@ -239,7 +239,7 @@ func (e *Engine) fail(q *queue, f *servers.Failed) {
 		f = &as
 	}
 	if f.Executed != servers.No {
-		e.Known.Learn(q.key, q.taken.effect(), nil, 0)
+		e.Filter.Learn(q.key, q.taken.effect(), nil, 0)
 	}
 	if q.bySwap = false; q.value != nil {
 		q.value.last = reading{}

@@ -3,7 +3,6 @@ package engine
 import (
 	"errors"
 
-	"cellserver/internal/keep/remote/known"
 	"cellserver/internal/keep/remote/script"
 	"cellserver/internal/limiter"
 	"cellserver/internal/store"
@@ -15,7 +14,7 @@ type funnels struct{ *Engine }
 
 func (w *funnels) begin(q *queue, first *Job) {
 	q.runs.Begin(w.Scripts, first.NowNs)
-	q.ahead, q.refunded = known.Ahead{}, false
+	q.refunded = false
 }
 
 func (w *funnels) takes(q *queue, j *Job) bool {
@@ -26,7 +25,7 @@ func (w *funnels) takes(q *queue, j *Job) bool {
 }
 
 func (w *funnels) add(p *pipeline, q *queue, j *Job) bool {
-	if !q.refunded && w.decideKnown(p, j) {
+	if !q.refunded && w.prefiltered(p, j) {
 		return false
 	}
 	q.refunded = q.refunded || j.Request.Quantity < 0 // behind which nothing that was known before counts
@@ -34,24 +33,20 @@ func (w *funnels) add(p *pipeline, q *queue, j *Job) bool {
 	return true
 }
 
-// decideKnown answers a job by what is known: there may have been an answer to learn from since it came.
-func (w *funnels) decideKnown(p *pipeline, j *Job) bool {
-	if w.Known == nil {
+// prefiltered denies a job if it can: there may have been an answer to learn from since the job came.
+func (w *funnels) prefiltered(p *pipeline, j *Job) bool {
+	if w.Filter == nil { // saves the copy
 		return false
 	}
 	q := store.Request{Key: j.Request.Key, Rule: j.Request.Rule, Quantity: j.Request.Quantity}
-	if !w.Known.Decide(&q, &p.sender.Timeline, p.localNs) {
+	if !w.Filter.Decide(&q, &p.sender.Timeline, p.localNs) {
 		return false
 	}
 	j.Waiter.Done(q.Result, nil)
 	return true
 }
 
-func (w *funnels) call(p *pipeline, q *queue) bool {
-	q.ahead = w.Known.Want(q.taken.last.Request, q.count, p.localNs)
-	if q.ahead.Units > 0 {
-		q.runs.AddUnits(q.ahead.Units, q.ahead.Limit)
-	}
+func (w *funnels) call(_ *pipeline, q *queue) bool {
 	q.call.Script, q.call.Args = w.Scripts.Funnel, q.runs.Args()
 	return true
 }
@@ -79,7 +74,7 @@ func (w *funnels) reply(p *pipeline, q *queue) error {
 // replay decides what was taken of a key as the script has. The engine learns of the key before anybody
 // has an answer.
 func (w *funnels) replay(q *queue, r script.FunnelReply) {
-	if w.Known != nil {
+	if w.Filter != nil {
 		w.learn(q, r)
 	}
 	w.counts.decided(q.count)
@@ -99,15 +94,13 @@ func (w *funnels) learn(q *queue, r script.FunnelReply) {
 		result, _, _ := j.Request.Rule.Decide(&state, r.NowNs, j.Request.Quantity)
 		full, refunded = result.Limited || result.Remaining == 0, refunded || j.Request.Quantity < 0
 	}
-	var some bool
-	name := q.taken.last.Request.Key.Name
-	state.ExpiresNs, some = w.Known.Granted(name, &q.ahead, max(state.ExpiresNs, r.NowNs), r.NowNs)
+	state.ExpiresNs = max(state.ExpiresNs, r.NowNs)
 	switch {
 	case refunded:
-		w.Known.Learn(q.key, limiter.Lowers, nil, q.sentNs)
-	case full || some:
-		w.Known.Note(name, state.ExpiresNs, q.sentNs)
+		w.Filter.Learn(q.key, limiter.Lowers, nil, q.sentNs)
+	case full:
+		w.Filter.Note(q.taken.last.Request.Key.Name, state.ExpiresNs, q.sentNs)
 	default:
-		w.Known.Learn(q.key, limiter.Raises, &state, q.sentNs)
+		w.Filter.Learn(q.key, limiter.Raises, &state, q.sentNs)
 	}
 }

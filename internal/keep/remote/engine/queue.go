@@ -4,7 +4,6 @@ import (
 	"hash/maphash"
 	"sync"
 
-	"cellserver/internal/keep/remote/known"
 	"cellserver/internal/keep/remote/script"
 	"cellserver/internal/keep/remote/servers"
 )
@@ -30,7 +29,6 @@ type queue struct {
 	sentNs int64 // by the local clock
 
 	runs     script.Runs // of the way funnels
-	ahead    known.Ahead // units that are requested beside them
 	refunded bool        // one of them gives units back
 
 	bySwap bool   // no script that decides by itself can do what is next

@@ -204,7 +204,7 @@ func (e *Engine) send(p *pipeline) {
 
 // tells notes the time that a call's reply has told.
 func (p *pipeline) tells(serverNs int64) {
-	if p.answered = true; p.sender.engine.Known != nil {
+	if p.answered = true; p.sender.engine.Filter != nil {
 		p.sender.Timeline.Note(p.sentNs, p.answerNs, serverNs)
 	}
 }

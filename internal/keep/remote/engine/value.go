@@ -88,7 +88,7 @@ func (e *Engine) answer(q *queue, onlyWritten bool) {
 		return
 	}
 	q.bySwap = false
-	e.Known.Learn(q.key, answered.effect(), &v.last.State, q.sentNs)
+	e.Filter.Learn(q.key, answered.effect(), &v.last.State, q.sentNs)
 	e.counts.decided(len(outcomes))
 	for _, o := range outcomes {
 		answered.pop().Waiter.Done(o.result, o.err)
