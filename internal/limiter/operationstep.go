@@ -9,7 +9,7 @@ func (o *Operation) Traits() Traits {
 	case Wait:
 		as := OfFunnel(o.Funnel)
 		return as.Traits(o.Quantity)
-	case GiveBack: // perhaps units from before those that were taken ahead
+	case GiveBack: // perhaps units charged before those taken ahead
 		return Traits{Kind: Funnel, TAT: Replaces}
 	case Commit: // likewise
 		return Traits{Kind: Reserving, TAT: Replaces}
@@ -45,7 +45,7 @@ func (o *Operation) Copy() (c Step, take func()) {
 	return &as, func() { *o = as }
 }
 
-// DoBehind implements Timed: AtNs is a time of the caller's clock.
+// DoBehind implements Timed: AtNs is by the caller's clock.
 func (o *Operation) DoBehind(s *State, nowNs, byNs int64) (changed bool, err error) {
 	atNs := o.AtNs
 	if atNs != NeverNs {

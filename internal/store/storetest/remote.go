@@ -13,7 +13,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// Inner is the store that a RemoteStore is made of: one in memory, whose transactions can be released.
+// Inner is a store in memory for a RemoteStore; its transactions can be released.
 type Inner interface {
 	store.Store
 	store.Transactor
@@ -27,9 +27,9 @@ const (
 	LineScan      = "ERR SCAN is for a store of one machine; this one is a cluster"
 )
 
-// RemoteStore is a store.Remote made of a store in memory, for tests of what waits for other machines: batches are answered
-// later, from another goroutine, and all other methods may be made to wait, to fail or to find conflicts. It notes who has
-// called what. It is safe for concurrent use; its transactions belong to one goroutine at a time, as all do.
+// RemoteStore is a store.Remote on a store in memory, for tests: batches are answered later from another
+// goroutine, and other methods can be made to wait, fail or conflict. It records its callers. It is safe for
+// concurrent use; a transaction belongs to one goroutine at a time.
 type RemoteStore struct {
 	*LaterStore
 	inner Inner
@@ -41,10 +41,10 @@ type RemoteStore struct {
 	failure   error // of all methods
 	failing   map[string]error
 	policy    func(q *store.Request) // nil for an error
-	conflicts int                    // Commits that are still to find one; all if negative
+	conflicts int                    // Commits still to conflict; all if negative
 	calls     map[string]int
-	forbidden []string // functions below which only Throttle may be called
-	within    []string // the methods that were
+	forbidden []string // functions that may only call Throttle
+	within    []string // methods called by these
 }
 
 // NewRemote returns a RemoteStore of one machine.
@@ -54,29 +54,28 @@ func NewRemote(inner Inner) *RemoteStore {
 	return r
 }
 
-// Cluster makes it a cluster: keys can be changed in one step only if they have the same {tag}, or are the same, and nothing can
-// be scanned.
+// Cluster makes it a cluster: keys are changed together only with equal {tag}s, and Scan is refused.
 func (r *RemoteStore) Cluster() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.clustered = true
 }
 
-// Fail has all that is called from now on fail; nil ends that.
+// Fail makes all calls fail; nil ends that.
 func (r *RemoteStore) Fail(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.failure = err
 }
 
-// FailIn has a method fail; nil ends that.
+// FailIn makes a method fail; nil ends that.
 func (r *RemoteStore) FailIn(method string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.failing[method] = err
 }
 
-// Policy has requests of transactions decided while the machines do not answer; nil has them fail.
+// Policy decides requests of failing transactions; nil lets them fail.
 func (r *RemoteStore) Policy(decide func(q *store.Request)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -96,20 +95,19 @@ func (r *RemoteStore) DecideByPolicy(batch []store.Request, _ error) bool {
 	return true
 }
 
-// Conflict has so many Commits find that somebody has changed a key; all if it is negative.
+// Conflict makes the next Commits conflict; all if negative.
 func (r *RemoteStore) Conflict(commits int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.conflicts = commits
 }
 
-// Hold has batches wait undecided, and callers of other methods wait, until Release.
+// Hold blocks batches and callers until Release.
 func (r *RemoteStore) Hold() {
 	r.LaterStore.Hold()
 	r.setHeld(true)
 }
 
-// Release is Hold's opposite.
 func (r *RemoteStore) Release() {
 	r.LaterStore.Release()
 	r.setHeld(false)
@@ -122,28 +120,28 @@ func (r *RemoteStore) setHeld(held bool) {
 	r.changed.Broadcast()
 }
 
-// Forbid has calls noted that are made below one of the functions, which are named by how their full names end.
+// Forbid records calls from the functions, given by the ends of their full names.
 func (r *RemoteStore) Forbid(functions ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.forbidden = functions
 }
 
-// Within returns which methods were called below a function where that is forbidden.
+// Within returns the methods called by forbidden functions.
 func (r *RemoteStore) Within() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.within)
 }
 
-// Calls returns how often each method was called; Commit is that of the transactions.
+// Calls returns the number of calls by method; Commit is that of transactions.
 func (r *RemoteStore) Calls() map[string]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return maps.Clone(r.calls)
 }
 
-// enter notes a call of a method that waits, and returns how it fails.
+// enter records a call of a waiting method and returns its failure.
 func (r *RemoteStore) enter(method string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -161,7 +159,7 @@ func (r *RemoteStore) enter(method string) error {
 	return r.failing[method]
 }
 
-// isBelow reports whether the caller was called, however indirectly, by one of the functions.
+// isBelow reports whether a function is among the callers.
 func isBelow(functions []string) bool {
 	if len(functions) == 0 {
 		return false
@@ -193,7 +191,6 @@ func (r *RemoteStore) Throttle(nowNs int64, batch []store.Request) store.Pending
 	return Later(failingBatches{r.inner, err}).Throttle(nowNs, batch)
 }
 
-// failingBatches is a store that decides nothing.
 type failingBatches struct {
 	store.Store
 	err error
@@ -274,7 +271,7 @@ func (r *RemoteStore) Begin(ctx context.Context, nowNs int64, keys []store.Key) 
 	return &remoteTransaction{Transaction: tx, of: r}, nil
 }
 
-// tagOf is what decides on a key's slot: what stands in its first pair of braces, or all of it.
+// tagOf returns the part of a name that determines its slot: the first pair of braces, or all.
 func tagOf(name []byte) []byte {
 	_, behind, ok := bytes.Cut(name, []byte("{"))
 	tag, _, closed := bytes.Cut(behind, []byte("}"))
@@ -284,7 +281,6 @@ func tagOf(name []byte) []byte {
 	return tag
 }
 
-// remoteTransaction implements store.RemoteTransaction.
 type remoteTransaction struct {
 	store.Transaction
 	of *RemoteStore
@@ -296,7 +292,7 @@ func (t *remoteTransaction) Commit(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	switch {
-	case t.of.conflict(): // an answer that may come as the time ends
+	case t.of.conflict(): // it may come as the time ends
 		return false, nil
 	case ctx.Err() != nil:
 		return false, store.Failure{Line: LineDown}
@@ -304,7 +300,7 @@ func (t *remoteTransaction) Commit(ctx context.Context) (done bool, err error) {
 	return t.Transaction.Commit(), nil
 }
 
-// conflict reports whether a Commit is to find one.
+// conflict reports whether this Commit conflicts.
 func (r *RemoteStore) conflict() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
