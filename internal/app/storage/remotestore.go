@@ -16,8 +16,8 @@ import (
 // Remote is a store on other machines. A nil one is there at all times.
 type Remote struct {
 	*remote.Store
-	Pool  *servers.Pool
-	Watch *health.Watch
+	Pool   *servers.Pool
+	Health *health.Checker
 }
 
 // poolConfig reads the password files, and returns which servers --store names.
@@ -105,7 +105,7 @@ func (s *Remote) ready() error {
 	if s == nil {
 		return nil
 	}
-	switch st := s.Watch.Health(); {
+	switch st := s.Health.Health(); {
 	case st.Policy != store.FallbackError:
 	case !st.Asked:
 		return errStoreNotAsked
@@ -120,7 +120,7 @@ func (s *Remote) degraded() string {
 	if s == nil {
 		return ""
 	}
-	st := s.Watch.Health()
+	st := s.Health.Health()
 	what := "the store does not answer"
 	switch {
 	case st.Asked && st.Fault == nil:

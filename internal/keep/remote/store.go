@@ -1,6 +1,5 @@
-// Package remote is the store of states on Redis or Valkey servers, whose clocks decide: what requests of all connections wait for
-// a server are sent to it as pipelines of scripts, one for each key, and what it does not answer in time is decided by a policy. A
-// Store is safe for concurrent use.
+// Package remote keeps states on Redis or Valkey servers, by whose clocks it decides. It sends the requests of all connections to a server
+// as pipelines with a script call for each key; a policy decides the ones not answered in time. A Store is safe for concurrent use.
 package remote
 
 import (
@@ -14,10 +13,9 @@ import (
 	"cellserver/internal/store"
 )
 
-// DefaultTimeout is how long a decision may take.
 const DefaultTimeout = 50 * time.Millisecond
 
-// Pool is what a Store needs of a *servers.Pool.
+// Pool is the part of a *servers.Pool that a Store uses.
 type Pool interface {
 	engine.Pool
 	OneStep(keys []string) bool
@@ -26,23 +24,22 @@ type Pool interface {
 	Masters(ctx context.Context) ([]*servers.Server, error)
 }
 
-// Config is what a Store is opened with.
 type Config struct {
 	Pool      Pool
 	KeyPrefix string        // of all keys on the servers
-	Timeout   time.Duration // a decision takes no longer; 0 is DefaultTimeout
-	Wait      int           // how many replicas must have what was written; see servers.Pool.Send
+	Timeout   time.Duration // of a decision; 0 is DefaultTimeout
+	Wait      int           // number of replicas that must have a write; see servers.Pool.Send
 
 	OnError    store.Fallback
 	Local      store.Store // decides by the policy Local; it must answer at once
-	LocalShare float64     // of each limit that is Local's, above 0 and at most 1
+	LocalShare float64     // Local's part of each limit, above 0 and at most 1
 
 	Prefilter bool // denies requests without asking, by recently read TATs
 
-	// Now is the caller's clock: Unix nanoseconds that do not go back.
+	// Now is the caller's clock: monotonic Unix nanoseconds.
 	Now func() int64
-	// CallersTime has scripts decide at the times that callers give, to the nanosecond, instead of the servers', and lets
-	// keys live for an hour longer: for tests on a clock of their own.
+	// CallersTime has scripts decide at the callers' times, to the nanosecond, and keys live for an hour longer: for tests with
+	// their own clock.
 	CallersTime bool
 }
 
@@ -76,16 +73,14 @@ func Open(c Config) (*Store, error) {
 	return s, nil
 }
 
-// Close has all that waits decided by the policy, as all that comes is from then on, and returns when nothing is under way.
+// Close has the policy decide all waiting and later requests, and returns once no call is under way.
 func (s *Store) Close() {
 	s.deadlines.close()
 	s.engine.WaitIdle()
 }
 
-// timeout returns a context for what must be done within the store's timeout.
 func (s *Store) timeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, s.Timeout)
 }
 
-// name returns a key's name on the servers.
 func (s *Store) name(key store.Key) string { return s.KeyPrefix + string(key.Name) }

@@ -8,8 +8,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// funnels is the way of requests of plain funnels: a script decides them in closed form, and the answers
-// follow from the TAT that it has found.
+// funnels decides requests of plain funnels: a script does, in closed form, and the answers follow from the TAT that it returns.
 type funnels struct{ *Engine }
 
 func (w *funnels) begin(q *queue, first *Job) {
@@ -28,7 +27,7 @@ func (w *funnels) add(p *pipeline, q *queue, j *Job) bool {
 	if !q.refunded && w.prefiltered(p, j) {
 		return false
 	}
-	q.refunded = q.refunded || j.Request.Quantity < 0 // behind which nothing that was known before counts
+	q.refunded = q.refunded || j.Request.Quantity < 0 // what was known before does not count behind a refund
 	q.runs.Add(j.Request)
 	return true
 }
@@ -53,26 +52,25 @@ func (w *funnels) call(_ *pipeline, q *queue) bool {
 
 func (w *funnels) writes(*queue) bool { return true }
 
-var errNoSense = errors.New("a server's reply makes no sense")
+var errMalformed = errors.New("a server's reply is malformed")
 
 func (w *funnels) reply(p *pipeline, q *queue) error {
 	r, ok := w.Scripts.FunnelReplyOf(q.call.Reply)
 	switch {
 	case !ok:
-		return errNoSense
+		return errMalformed
 	case r.NoFunnel:
 		q.bySwap = true
 		return nil
 	}
 	if p.tells(r.NowNs); q.value != nil {
-		q.value.last = reading{} // which is out of date
+		q.value.last = reading{} // out of date
 	}
 	w.replay(q, r)
 	return nil
 }
 
-// replay decides what was taken of a key as the script has. The engine learns of the key before anybody
-// has an answer.
+// replay decides the jobs as the script has. The filter learns of the key before any caller has its answer.
 func (w *funnels) replay(q *queue, r script.FunnelReply) {
 	if w.Filter != nil {
 		w.learn(q, r)
@@ -86,7 +84,6 @@ func (w *funnels) replay(q *queue, r script.FunnelReply) {
 	}
 }
 
-// learn learns what a reply tells of a key.
 func (w *funnels) learn(q *queue, r script.FunnelReply) {
 	state := limiter.State{ExpiresNs: r.TATNs}
 	full, refunded := false, false

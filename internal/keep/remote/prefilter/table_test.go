@@ -159,15 +159,6 @@ func TestBound(t *testing.T) {
 	}
 }
 
-func TestNothing(t *testing.T) {
-	var table *table
-	table.note([]byte("a"), 501*sec, 100*sec)
-	table.forget([]byte("a"), 100*sec)
-	if _, ok := table.denied([]byte("a"), limit(t, 1, 1), funnel.Seconds, 1, 500*sec, 500*sec, 100*sec); ok {
-		t.Error("a table that remembers nothing denies")
-	}
-}
-
 func TestAllocations(t *testing.T) {
 	table, l, name := newTable(0), limit(t, 10, 10), []byte("a key of some length, as they are")
 	if allocs := testing.AllocsPerRun(100, func() {
