@@ -144,8 +144,7 @@ An option overrides a variable, and a variable the config file.
 .SH TIMES
 A time is written as 30s, 1m30s or 500ms, or as seconds: 30 or 0.5. Those that are milliseconds in Redis
 .RB ( \-\-lua\-time\-limit ,
-.BR \-\-store\-timeout ,
-.BR \-\-lease\-time )
+.BR \-\-store\-timeout )
 require a unit.
 .SH SIGNALS
 .TP

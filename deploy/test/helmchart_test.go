@@ -103,7 +103,7 @@ var chartValues = map[string]string{
 	"store": `
 replicas: 3
 store: {url: "redis-cluster://valkey-0.valkey:6379,valkey-1.valkey:6379", existingSecret: valkey}
-config: {on-store-error: local, local-share: 0.33, lease: on}
+config: {on-store-error: local, local-share: 0.33}
 networkPolicy: {storeEgress: [{to: [{podSelector: {matchLabels: {app.kubernetes.io/name: valkey}}}], ports: [{port: valkey}]}]}
 resources: {requests: {cpu: "1", memory: 512Mi}, limits: {cpu: "2", memory: 512Mi}}
 terminationGracePeriodSeconds: 30

@@ -150,7 +150,7 @@ func TestChartWithStoreIsTheManifests(t *testing.T) {
 	all := readObjects(t, clusterDir, "")
 	config := objectOf[*corev1.ConfigMap](t, all, "ConfigMap/cellserver").Data
 	r := render(t, strings.NewReplacer("redis-cluster://valkey-0.valkey:6379,valkey-1.valkey:6379", config["CELLSERVER_STORE"],
-		"{on-store-error: local, local-share: 0.33, lease: on}", "{on-store-error: error}").Replace(chartValues["store"]))
+		"{on-store-error: local, local-share: 0.33}", "{on-store-error: error}").Replace(chartValues["store"]))
 	got := specOf(only[*appsv1.Deployment](t, r))
 	got.Template.Spec.SecurityContext.FSGroupChangePolicy = nil // without a volume it says nothing
 	text := strings.NewReplacer("/run/secrets/store", "/run/secrets/valkey", "name: store", "name: valkey").Replace(asYAML(t, got))

@@ -161,7 +161,7 @@ func accelerated(text string) string {
 func startShared(t *testing.T, binary string, env ...string) *server {
 	t.Helper()
 	s := startServer(t, binary, "127.0.0.1:0", "127.0.0.1:0", append(env,
-		"CELLSERVER_STORE=redis://"+redistest.Server(t).Addr, "CELLSERVER_LEASE=on", "CELLSERVER_PREFILTER=on")...)
+		"CELLSERVER_STORE=redis://"+redistest.Server(t).Addr, "CELLSERVER_PREFILTER=on")...)
 	client := redis.NewClient(&redis.Options{Addr: s.addr, Protocol: 2, DisableIdentity: true})
 	t.Cleanup(func() { _ = client.Close() })
 	s.Eventually(t, "decide", func() bool {

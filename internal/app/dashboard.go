@@ -126,8 +126,8 @@ func (a *app) sample() dashboard.Sample {
 	}
 	if a.storage.Remote != nil {
 		figures := a.storage.Remote.Stats()
-		sample.Keys = a.storage.Remote.Watch.Keys()
-		sample.ByPolicy, sample.Leased, sample.Prefiltered = figures.ByPolicy(), figures.Leased, figures.Prefiltered
+		sample.Keys = a.storage.Remote.Health.Keys()
+		sample.ByPolicy, sample.Prefiltered = figures.ByPolicy(), figures.Prefiltered
 		for _, s := range figures.Servers {
 			sample.RoundTripNs = max(sample.RoundTripNs, s.RoundTripNs)
 		}

@@ -16,7 +16,7 @@ import (
 func TestShutdownEndsTheStore(t *testing.T) {
 	for _, hangs := range []bool{false, true} {
 		redis := redistest.Server(t)
-		a, stop, ended := startApp(t, "--store", "redis://"+redis.Addr, "--lease", "on", "--on-store-error", "local")
+		a, stop, ended := startApp(t, "--store", "redis://"+redis.Addr, "--on-store-error", "local")
 		nc := newTestClient(a)
 		pingAfter(t, nc, "CL.THROTTLE k 1 1 60\r\nCL.BUCKET ADD b 5 1\r\n")
 		if hangs {

@@ -25,7 +25,6 @@ type remoteCase struct {
 	name    string
 	keys    load.Keys
 	limit   redis_rate.Limit
-	leases  bool
 	mostCPU float64 // of the Redis servers' CPU time per decision, by redis_rate's; 0 for no goal
 	mostRun float64 // of the scripts that they run per decision, by redis_rate's; 0 for no goal
 }
@@ -39,11 +38,9 @@ func remoteCases() []remoteCase {
 		{name: "zipf 1.2", keys: skewed, limit: peer.LimitThatDenies(), mostCPU: 1.0 / 3, mostRun: 1.0 / 3},
 		// Of a thousand keys that are drawn at once by this law, more than 400 differ: no joining can do with fewer scripts.
 		{name: "zipf 1.2, all allowed", keys: skewed, limit: peer.LimitThatAllows()},
-		{name: "zipf 1.2, all allowed, with leases", keys: skewed, limit: peer.LimitThatAllows(), leases: true},
 		{name: "a denied key", keys: hot, limit: peer.LimitThatDenies(), mostCPU: 1.0 / 50},
-		{name: "a hot key, all allowed, with leases", keys: hot, limit: peer.LimitThatAllows(), leases: true, mostCPU: 1.0 / 50},
-		{name: "a hot key that drains at once, with leases", keys: hot, limit: peer.LimitThatDrains(), leases: true},
-		{name: "a hot key, all allowed", keys: hot, limit: peer.LimitThatAllows()},
+		{name: "a hot key that drains at once", keys: hot, limit: peer.LimitThatDrains()},
+		{name: "a hot key, all allowed", keys: hot, limit: peer.LimitThatAllows(), mostRun: 1.0 / 10},
 	}
 }
 
@@ -60,31 +57,28 @@ func (s *Suite) remote(ctx context.Context) error {
 	defer cluster.Stop()
 	var started servers
 	defer started.stop()
-	byLeases := map[bool]*peer.Server{}
-	for leases, value := range map[bool]string{false: "off", true: "on"} {
-		byLeases[leases], err = started.add(s.Kit.StartCellserver(ctx, "--store", cluster.URL(), "--store-timeout", remoteTimeout, "--lease", value))
-		if err != nil {
-			return err
-		}
+	server, err := started.add(s.Kit.StartCellserver(ctx, "--store", cluster.URL(), "--store-timeout", remoteTimeout))
+	if err != nil {
+		return err
 	}
 	memory, err := started.add(s.Kit.StartCellserver(ctx))
 	if err != nil {
 		return err
 	}
-	if err := s.remoteCosts(ctx, cluster, byLeases); err != nil {
+	if err := s.remoteCosts(ctx, cluster, server); err != nil {
 		return err
 	}
-	return s.remoteTails(ctx, cluster, byLeases[false], memory)
+	return s.remoteTails(ctx, cluster, server, memory)
 }
 
 // remoteCosts compares in a closed loop what a decision costs the Redis servers.
-func (s *Suite) remoteCosts(ctx context.Context, cluster *peer.Cluster, byLeases map[bool]*peer.Server) error {
+func (s *Suite) remoteCosts(ctx context.Context, cluster *peer.Cluster, server *peer.Server) error {
 	var all []*remoteLane
 	for i, c := range remoteCases() {
 		prefix := fmt.Sprintf("r%d:", i)
 		ours := s.remoteLane(cluster, peer.Cellserver+", "+c.name, c)
 		ours.openGenerator(load.Config{
-			Addr: byLeases[c.leases].Addr, Command: peer.ThrottleBy(c.limit, prefix), Conns: remoteCallers, Pipeline: 1, Threads: s.Threads, Keys: c.keys,
+			Addr: server.Addr, Command: peer.ThrottleBy(c.limit, prefix), Conns: remoteCallers, Pipeline: 1, Threads: s.Threads, Keys: c.keys,
 		})
 		theirs := s.remoteLane(cluster, peer.RedisRateLibrary+", "+c.name, c)
 		theirs.openCallers(func() (load.Call, func()) { return cluster.RedisRate(c.limit, prefix, remoteCallers) }, c.keys)

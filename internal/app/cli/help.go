@@ -159,7 +159,7 @@ func printRows(b *strings.Builder, rows []Row, width int) {
 }
 
 const durationNote = `A time is written as 30s, 1m30s or 500ms, or as seconds: 30 or 0.5. Those that are milliseconds in Redis (--lua-time-limit,
---store-timeout, --lease-time) require a unit.`
+--store-timeout) require a unit.`
 
 // settingsNote explains the other ways to set flags, and how times are written.
 func settingsNote(cmd *cobra.Command, groups []settings.FlagGroup) string {

@@ -52,7 +52,7 @@ const exampleHead = `# The settings of cellserver, each with its default. To cha
 #
 # A flag (--maxclients 500) overrides an environment variable (CELLSERVER_MAXCLIENTS=500), and a variable this file.
 # cellserver config check --config FILE checks the file, and cellserver config show --config FILE shows each setting and its source.
-# A time is 30s, 1m30s or 500ms, or seconds: 30 or 0.5; lua-time-limit, store-timeout and lease-time require a unit.
+# A time is 30s, 1m30s or 500ms, or seconds: 30 or 0.5; lua-time-limit and store-timeout require a unit.
 # SIGHUP makes a server read it again and apply what can change at run time; the log names changes that require a restart.
 `
 

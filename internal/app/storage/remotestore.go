@@ -8,7 +8,6 @@ import (
 	"cellserver/internal/app/settings"
 	"cellserver/internal/app/usage"
 	"cellserver/internal/keep/remote"
-	"cellserver/internal/keep/remote/ahead"
 	"cellserver/internal/keep/remote/health"
 	"cellserver/internal/keep/remote/servers"
 	"cellserver/internal/store"
@@ -17,8 +16,8 @@ import (
 // Remote is a store on other machines. A nil one is there at all times.
 type Remote struct {
 	*remote.Store
-	Pool  *servers.Pool
-	Watch *health.Watch
+	Pool   *servers.Pool
+	Health *health.Checker
 }
 
 // poolConfig reads the password files, and returns which servers --store names.
@@ -74,7 +73,6 @@ func (s *Storage) openRemote() (*Remote, error) {
 	config := remote.Config{
 		Pool: pool, KeyPrefix: r.KeyPrefix, Timeout: r.Timeout, Wait: r.Wait, OnError: r.Policy, LocalShare: r.LocalShare,
 		Prefilter: r.Prefilter, Now: s.clock.Now,
-		Lease: ahead.Config{Enabled: r.Lease, MaxUnits: int64(r.LeaseMaxUnits), MaxTime: r.LeaseTime, StartAbove: int64(r.LeaseAbove)},
 	}
 	if s.Tables != nil {
 		config.Local = s.Tables
@@ -107,7 +105,7 @@ func (s *Remote) ready() error {
 	if s == nil {
 		return nil
 	}
-	switch st := s.Watch.Health(); {
+	switch st := s.Health.Health(); {
 	case st.Policy != store.FallbackError:
 	case !st.Asked:
 		return errStoreNotAsked
@@ -122,7 +120,7 @@ func (s *Remote) degraded() string {
 	if s == nil {
 		return ""
 	}
-	st := s.Watch.Health()
+	st := s.Health.Health()
 	what := "the store does not answer"
 	switch {
 	case st.Asked && st.Fault == nil:

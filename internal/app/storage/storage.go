@@ -147,7 +147,7 @@ func (s *Storage) Tend(background context.Context, run func(name string, part fu
 		run("the clock", func() { every(background, clockInterval, catchUp) })
 	}
 	if s.Remote != nil {
-		run("the watch of the store", func() { s.Remote.Watch.Run(background) })
+		run("the store's health checks", func() { s.Remote.Health.Run(background) })
 	}
 }
 
@@ -173,7 +173,7 @@ func (s *Storage) RemoteStatus() func() store.Health {
 	if s.Remote == nil {
 		return nil
 	}
-	return s.Remote.Watch.Health
+	return s.Remote.Health.Health
 }
 
 func noteSuspension(log *slog.Logger, slept time.Duration) {

@@ -53,7 +53,7 @@ func (v *view) charts() []chart {
 	if source.Remote != nil {
 		all = append(all, gauge("roundtrip", figures.DurationNs, 1000, t.RoundTrip), chart{
 			ID: "decidedhere", Kind: figures.Rate, Least: 5, title: t.DecidedHere,
-			Lines: []line{{"leased", "first", t.FromLeases}, {"prefiltered", "second", t.FromKnown}, {"bypolicy", "third", t.FromPolicy}},
+			Lines: []line{{"prefiltered", "first", t.FromKnown}, {"bypolicy", "second", t.FromPolicy}},
 		})
 	}
 	if source.Persistence != nil {
@@ -99,7 +99,6 @@ func (p *Page) columns() []column {
 	if p.source.Remote != nil {
 		all = append(all,
 			column{"roundtrip", func(p *point) (int64, bool) { return p.roundTripNs, p.roundTripNs > 0 }},
-			column{"leased", rateOf(func(p *point) float64 { return p.leased })},
 			column{"prefiltered", rateOf(func(p *point) float64 { return p.prefiltered })},
 			column{"bypolicy", rateOf(func(p *point) float64 { return p.byPolicy })})
 	}

@@ -49,24 +49,24 @@ type Source struct {
 
 // Sample is the server's state at one time. Counters count since the start; a maximum of 0 is none.
 type Sample struct {
-	Allowed, Limited              uint64 // the sums of Outcomes
-	Outcomes                      [limiter.Kinds]store.Outcomes
-	Connections, MaxConnections   int
-	Keys                          int
-	MemoryBytes, MaxMemoryBytes   uint64
-	TableBytes, MaxTableBytes     uint64
-	ClientBytes, MaxClientBytes   uint64
-	Evicted, Refused              uint64 // keys
-	Errors                        uint64 // replies
-	LastError                     observe.LastError
-	ConnectionsRefused            uint64
-	NewKeysRefused                uint64 // by --max-new-keys-per-second
-	ScriptsEnded                  uint64 // at a limit
-	LogLinesLost                  uint64
-	ByPolicy, Leased, Prefiltered uint64 // requests decided without the store on other machines
-	RoundTripNs                   int64  // of the slowest store server
-	WrittenBytes                  uint64 // to the disk
-	SyncNs                        int64  // duration of the last sync
+	Allowed, Limited            uint64 // the sums of Outcomes
+	Outcomes                    [limiter.Kinds]store.Outcomes
+	Connections, MaxConnections int
+	Keys                        int
+	MemoryBytes, MaxMemoryBytes uint64
+	TableBytes, MaxTableBytes   uint64
+	ClientBytes, MaxClientBytes uint64
+	Evicted, Refused            uint64 // keys
+	Errors                      uint64 // replies
+	LastError                   observe.LastError
+	ConnectionsRefused          uint64
+	NewKeysRefused              uint64 // by --max-new-keys-per-second
+	ScriptsEnded                uint64 // at a limit
+	LogLinesLost                uint64
+	ByPolicy, Prefiltered       uint64 // requests decided without the store on other machines
+	RoundTripNs                 int64  // of the slowest store server
+	WrittenBytes                uint64 // to the disk
+	SyncNs                      int64  // duration of the last sync
 }
 
 // Page handles / and /live.json, from which the page's script updates it.

@@ -17,17 +17,17 @@ const (
 
 // point holds gauges of a sample, and counters per second since the sample before.
 type point struct {
-	atNs                          int64
-	allowed, limited              float64
-	connections, keys             int
-	memoryBytes, maxMemoryBytes   uint64
-	tableBytes                    uint64
-	evicted, refused, errors      float64
-	byPolicy, leased, prefiltered float64
-	roundTripNs                   int64
-	writtenBytes                  float64
-	syncNs                        int64
-	latency                       latencies
+	atNs                        int64
+	allowed, limited            float64
+	connections, keys           int
+	memoryBytes, maxMemoryBytes uint64
+	tableBytes                  uint64
+	evicted, refused, errors    float64
+	byPolicy, prefiltered       float64
+	roundTripNs                 int64
+	writtenBytes                float64
+	syncNs                      int64
+	latency                     latencies
 }
 
 // limitedShare returns the limited share of decisions; ok is false without decisions.
@@ -66,7 +66,6 @@ func (h *history) add(nowNs int64, s Sample, durations histogram.Snapshot) {
 			refused:        perSec(s.Refused, last.Refused),
 			errors:         perSec(s.Errors, last.Errors),
 			byPolicy:       perSec(s.ByPolicy, last.ByPolicy),
-			leased:         perSec(s.Leased, last.Leased),
 			prefiltered:    perSec(s.Prefiltered, last.Prefiltered),
 			roundTripNs:    s.RoundTripNs,
 			writtenBytes:   perSec(s.WrittenBytes, last.WrittenBytes),

@@ -37,22 +37,6 @@ func (v *view) kindsPart() g.Node {
 		headings(v.t.Command, v.t.Allowed, v.t.Limited, v.t.LimitedShare), el("tbody", rows))))
 }
 
-// leasesPart is what was taken ahead of the store on other machines; nothing while nothing was.
-func (v *view) leasesPart() g.Node {
-	if v.remote == nil || v.remote.Stats.Lease.Asked == 0 {
-		return nil
-	}
-	s, t := &v.remote.Stats.Lease, v.t
-	return v.section("leases", t.LeasesHeading, el("p", text(t.LeasesNote)), list("list",
-		entry(t.LeasedKeys, figures.Grouped(int64(s.Keys))),
-		entry(t.OpenUnits, figures.Grouped(s.Open)),
-		entry(t.GrantedUnits, figures.Grouped(int64(s.Granted))),
-		entry(t.UsedUnits, figures.Grouped(int64(s.Used))),
-		entry(t.ReturnedUnits, figures.Grouped(int64(s.Returned))),
-		entry(t.LostUnits, figures.Grouped(int64(s.Lost))),
-	))
-}
-
 type resource struct {
 	name       string
 	used, most string

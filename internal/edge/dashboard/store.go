@@ -18,7 +18,7 @@ func (v *view) storePart() g.Node {
 		return nil
 	}
 	s, whole := &st.Stats, func(n uint64) string { return figures.Count.Text(float64(n)) }
-	note := fmt.Sprintf(t.StoreNote, st.Store, whole(s.Requests), whole(s.Asked), whole(s.Scripts), whole(s.Prefiltered), whole(s.Leased),
+	note := fmt.Sprintf(t.StoreNote, st.Store, whole(s.Requests), whole(s.Asked), whole(s.Scripts), whole(s.Prefiltered),
 		whole(s.ByPolicy()), st.Policy)
 	return v.section("store", t.Store, el("p", text(note)), g.If(len(s.Servers) > 0, scrolling(t.StoreScroll, el("table",
 		headings(t.StoreServer, t.Circuit, t.Queued, t.InFlight, t.RoundTrip),

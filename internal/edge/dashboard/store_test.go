@@ -32,8 +32,7 @@ func TestStore(t *testing.T) {
 	} {
 		tt.st.Store = "redis-cluster://192.0.2.1:6379"
 		tt.st.Stats = store.RemoteStats{
-			Requests: 1000, Asked: 600, Scripts: 300, Prefiltered: 200, Leased: 100, Policy: map[store.Fallback]store.Decided{store.FallbackLocal: {Allowed: 4, Limited: 3}},
-			Lease:   store.LeaseStats{Keys: 12, Open: 345, Asked: 900, Granted: 800, Used: 400, Returned: 50, Lost: 5},
+			Requests: 1000, Asked: 600, Scripts: 300, Prefiltered: 200, Policy: map[store.Fallback]store.Decided{store.FallbackLocal: {Allowed: 4, Limited: 3}},
 			Servers: []store.ServerStats{{Addr: "192.0.2.1:6379", Queued: 3, InFlight: 2, RoundTripNs: 1_500_000, Circuit: "open"}},
 		}
 		s := testSource(nil)
@@ -41,9 +40,8 @@ func TestStore(t *testing.T) {
 		p := New(s)
 		fill(p, 1)
 		page := body(t, p, "lang=en")
-		wantText(t, page, `<dt>Store</dt><dd><span class="value">`+tt.en+"</span></dd>", "redis-cluster://192.0.2.1:6379. Of 1,000 requests since the start, 600", "100 allowed from units taken ahead, and 7 left",
-			`<th scope="row">192.0.2.1:6379</th><td>fails, paused</td><td>3</td><td>2</td>`, `id="chart-roundtrip"`, `id="chart-decidedhere"`,
-			"<dt>Units at hand</dt><dd>345</dd>", "<dt>Lost</dt><dd>5</dd>")
+		wantText(t, page, `<dt>Store</dt><dd><span class="value">`+tt.en+"</span></dd>", "redis-cluster://192.0.2.1:6379. Of 1,000 requests since the start, 600", "by a state just read, and 7 left",
+			`<th scope="row">192.0.2.1:6379</th><td>fails, paused</td><td>3</td><td>2</td>`, `id="chart-roundtrip"`, `id="chart-decidedhere"`)
 		lacksText(t, page, "<dt>Durability</dt>")
 		if tt.warning != "" {
 			wantText(t, page, `<p class="problem" role="alert">`+tt.warning+"</p>", "<code>192.0.2.1:6379: &lt;refused&gt;</code>")
@@ -54,5 +52,5 @@ func TestStore(t *testing.T) {
 	}
 	p := New(testSource(nil))
 	fill(p, 1)
-	lacksText(t, body(t, p, "lang=en"), "store-heading", "leases-heading", "chart-roundtrip")
+	lacksText(t, body(t, p, "lang=en"), "store-heading", "chart-roundtrip")
 }

@@ -30,13 +30,8 @@ func (to sink) remoteRequests(st *store.RemoteStats) {
 	to.counter("store_asked_total", "Limiter requests sent to a server of the store.", st.Asked)
 	to.counter("store_joined_total", "Limiter requests decided by the script call of another on the same key.", st.Joined)
 	to.counter("store_prefiltered_total", "Limiter requests denied locally by a state of the key read less than a second before.", st.Prefiltered)
-	to.counter("store_leased_total", "Requests that were allowed without asking, from units taken ahead (--lease).", st.Leased)
 	to.counter("store_scripts_total", "Script calls sent to the store.", st.Scripts)
 	to.counter("store_pipelines_total", "Pipelines of script calls sent to the store.", st.Pipelines)
-	to.gauge("store_lease_keys", "Keys of which units are taken ahead (--lease).", st.Lease.Keys)
-	to.gauge("store_lease_open_units", "Units that are taken ahead and can be used.", int(st.Lease.Open))
-	labelled(to, "store_lease_units_total", "Units by what became of them: requested ahead (asked), taken (granted), used, lost as their time came, given back (returned).",
-		"state", map[string]uint64{"asked": st.Lease.Asked, "granted": st.Lease.Granted, "used": st.Lease.Used, "lost": st.Lease.Lost, "returned": st.Lease.Returned})
 	to.gauge("store_waiting_requests", "Requests waiting for the store.", st.Waiting)
 	to.gauge("store_waiting_bytes", "Key bytes of the requests waiting for the store.", st.WaitingBytes)
 }

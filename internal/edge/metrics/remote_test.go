@@ -15,11 +15,10 @@ func remoteStatus() store.Health {
 	return store.Health{
 		Policy: store.FallbackAllow, Asked: true, Masters: 3, Up: 2, Fault: errors.New("192.0.2.1:7000: no answer in time"), Keys: 12,
 		Stats: store.RemoteStats{
-			Requests: 100, Asked: 60, Joined: 20, Scripts: 40, Pipelines: 10, Prefiltered: 25, Leased: 15, Late: 1,
+			Requests: 100, Asked: 60, Joined: 20, Scripts: 40, Pipelines: 10, Prefiltered: 25, Late: 1,
 			Resent: map[store.Reason]uint64{servers.Cluster: 3}, Failed: map[store.Reason]uint64{servers.Timeout: 4, servers.WrongType: 2},
 			Policy: map[store.Fallback]store.Decided{store.FallbackLocal: {Allowed: 4, Limited: 3, Failed: 1}, store.FallbackError: {}}, Waiting: 5, WaitingBytes: 50,
 			Servers: []store.ServerStats{{Addr: "192.0.2.1:7000", Queued: 6, InFlight: 7, RoundTripNs: 2_000_000, Circuit: "open"}},
-			Lease:   store.LeaseStats{Keys: 2, Open: 9, Asked: 30, Granted: 28, Used: 15, Lost: 3, Returned: 1},
 		},
 	}
 }
@@ -28,13 +27,12 @@ func TestRemote(t *testing.T) {
 	newHarness(func(c *Config) { c.Remote = remoteStatus }).expect(t, []figure{
 		{"store_remote", nil, 1}, {"store_up", nil, 1}, {"store_masters", nil, 3}, {"store_masters_up", nil, 2}, {"store_keys", nil, 12}, {"store_policy_info", []string{"allow"}, 1},
 		{"store_requests_total", nil, 100}, {"store_asked_total", nil, 60}, {"store_joined_total", nil, 20}, {"store_scripts_total", nil, 40}, {"store_pipelines_total", nil, 10},
-		{"store_prefiltered_total", nil, 25}, {"store_leased_total", nil, 15}, {"store_late_answers_total", nil, 1},
+		{"store_prefiltered_total", nil, 25}, {"store_late_answers_total", nil, 1},
 		{"store_resent_total", []string{"cluster"}, 3}, {"store_failures_total", []string{"timeout"}, 4}, {"store_failures_total", []string{"wrong_type"}, 2},
 		{"store_policy_decisions_total", []string{"allowed", "local"}, 4}, {"store_policy_decisions_total", []string{"denied", "local"}, 3},
 		{"store_policy_decisions_total", []string{"error", "local"}, 1}, {"store_policy_decisions_total", []string{"error", "error"}, 0},
 		{"store_waiting_requests", nil, 5}, {"store_waiting_bytes", nil, 50}, {"store_server_queued_keys", []string{"192.0.2.1:7000"}, 6},
 		{"store_server_pipelines_in_flight", []string{"192.0.2.1:7000"}, 7}, {"store_server_round_trip_seconds", []string{"192.0.2.1:7000"}, 0.002},
-		{"store_lease_keys", nil, 2}, {"store_lease_open_units", nil, 9}, {"store_lease_units_total", []string{"used"}, 15}, {"store_lease_units_total", []string{"lost"}, 3},
 	}...)
 }
 

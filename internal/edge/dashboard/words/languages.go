@@ -137,9 +137,9 @@ func texts(chinese bool) *Texts {
 			"limits.",
 			"存储未能判定的请求由本服务器在内存中按所占的限额份额判定。"),
 		ByPolicy: in("Decided without the store, per second", "未经存储判定/秒"),
-		StoreNote: in("%s. Of %s requests since the start, %s were sent to it, in %s script calls; %s were "+
-			"denied by what had just been read of the key, %s allowed from units taken ahead, and %s left to --on-store-error=%s.",
-			"%s。启动以来共 %s 个请求，其中 %s 个发往存储，合并为 %s 次脚本调用；%s 个按刚读到的状态直接限流，%s 个由预取的额度放行，%s 个按 --on-store-error=%s 处理。"),
+		StoreNote: in("%s. Of %s requests since the start, %s were sent to it in %s script calls, %s were denied by a "+
+			"state just read, and %s left to --on-store-error=%s.",
+			"%s。启动以来共 %s 个请求，其中 %s 个发往存储，合并为 %s 次脚本调用；%s 个按刚读到的状态直接限流，%s 个按 --on-store-error=%s 处理。"),
 		StoreScroll:     in("Table of the store's servers", "存储服务器列表"),
 		StoreServer:     in("server", "服务器"),
 		Circuit:         in("state", "状态"),
@@ -150,19 +150,8 @@ func texts(chinese bool) *Texts {
 		InFlight:        in("pipelines in flight", "未应答的 pipeline"),
 		RoundTrip:       in("Round trip", "往返时间"),
 		DecidedHere:     in("Decided without asking the store, per second", "未询问存储的判定/秒"),
-		FromLeases:      in("from units taken ahead", "预取的额度"),
 		FromKnown:       in("by a state just read", "刚读到的状态"),
 		FromPolicy:      in("by --on-store-error", "按 --on-store-error"),
-		LeasesHeading:   in("Units taken ahead", "预取的额度"),
-		LeasesNote: in("Units that this server has taken from the store's funnels, so that it need not ask "+
-			"for each call. Since the start, except for the first two.",
-			"本服务器从存储的漏斗中预取的额度，因此不必为每个请求询问存储。除前两项外，均为启动以来的累计值。"),
-		LeasedKeys:    in("Keys with units", "有额度的 Key"),
-		OpenUnits:     in("Units at hand", "可用额度"),
-		GrantedUnits:  in("Granted", "获得"),
-		UsedUnits:     in("Used", "使用"),
-		ReturnedUnits: in("Returned", "归还"),
-		LostUnits:     in("Lost", "作废"),
 
 		TableSummary: in("The same data as a table", "以表格显示"),
 		TableCaption: in("Each row is one minute: the mean of decisions per second, the maximum of "+

@@ -29,9 +29,8 @@ type Texts struct {
 
 	Store, StoreConnecting, StoreAnswers, StorePartly, StoreDownFor, StoreDownSince, Stop, StoreErrors string
 	StoreAllows, StoreDenies, StoreLocal, ByPolicy, StoreNote, StoreScroll, StoreServer, Circuit       string
-	CircuitClosed, CircuitOpen, CircuitHalfOpen, Queued, InFlight, RoundTrip, DecidedHere, FromLeases  string
-	FromKnown, FromPolicy, LeasesHeading, LeasesNote, LeasedKeys, OpenUnits, GrantedUnits, UsedUnits   string
-	ReturnedUnits, LostUnits                                                                           string
+	CircuitClosed, CircuitOpen, CircuitHalfOpen, Queued, InFlight, RoundTrip, DecidedHere              string
+	FromKnown, FromPolicy                                                                              string
 
 	TableSummary, TableCaption, Minute, TableScroll string
 

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"cellserver/internal/funnel"
 	"cellserver/internal/store"
 )
 
@@ -86,15 +85,8 @@ func (w *Runs) Fits(q *store.Request) bool {
 }
 
 // Add adds a request.
-func (w *Runs) Add(q *store.Request) { w.add(runOf(q)) }
-
-// AddUnits adds so many requests of one unit.
-func (w *Runs) AddUnits(n int64, l funnel.Limit) {
-	w.add(run{n: n, addsNs: l.IntervalNs(), toleranceNs: l.ToleranceNs()})
-}
-
-func (w *Runs) add(r run) {
-	switch {
+func (w *Runs) Add(q *store.Request) {
+	switch r := runOf(q); {
 	case r.n == 0:
 	case w.joins(r):
 		w.last.n += r.n

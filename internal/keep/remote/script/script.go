@@ -12,7 +12,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// Scripts are what is done to keys of one step. The first argument of each but Funnel and Cut is the time or,
+// Scripts are what is done to keys of one step. The first argument of each but Funnel is the time or,
 // for the server's, nothing; the first that each returns is the time. All are decimal numbers of nanoseconds.
 type Scripts struct {
 	// callersTime has scripts decide at times that are given to them, and lets keys live for an hour longer.
@@ -20,8 +20,6 @@ type Scripts struct {
 
 	// Funnel decides requests of plain funnels: see Runs.
 	Funnel *servers.Script
-	// Cut gives back what a lease has not used, as long as nobody has taken units behind it.
-	Cut *servers.Script
 	// Read returns what stands at each key. ARGV[2] is how many bytes that may be; if it is more, it returns
 	// only the time.
 	Read *servers.Script
@@ -48,9 +46,6 @@ type Scripts struct {
 
 //go:embed funnel.lua
 var funnelScript string
-
-//go:embed cut.lua
-var cutScript string
 
 //go:embed read.lua
 var readScript string
@@ -103,8 +98,8 @@ func New(ofCallers bool) *Scripts {
 	}
 	return &Scripts{
 		callersTime: ofCallers,
-		Funnel:      funnelOf(ofCallers), Cut: servers.NewScript(cutScript),
-		Read: script(readScript), Swap: script(swapScript), Native: script(nativeScript),
+		Funnel:      funnelOf(ofCallers),
+		Read:        script(readScript), Swap: script(swapScript), Native: script(nativeScript),
 		Remove: script(removeScript), Scan: script(scanScript),
 	}
 }
@@ -169,14 +164,7 @@ func globQuoted(text string) string {
 	return b.String()
 }
 
-// CutCall returns a call that has a key's TAT become another, or the key go if that is not after now, if it
-// still is endNs.
-func (s *Scripts) CutCall(name string, endNs, toNs int64) *servers.Call {
-	args := []any{strconv.FormatInt(endNs, 10), toNs / nsPerSec, toNs % nsPerSec}
-	return &servers.Call{Script: s.Cut, Keys: []string{name}, Args: args}
-}
-
-// ReplyOf returns what a script but Funnel and Cut has returned behind the time.
+// ReplyOf returns what a script but Funnel has returned behind the time.
 func ReplyOf(reply any) (rest []any, serverNs int64, err error) {
 	all, _ := reply.([]any)
 	if len(all) == 0 {
