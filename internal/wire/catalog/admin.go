@@ -27,8 +27,8 @@ func adminRows() []*Command {
 				optional(oneOf("save-selector", token("NOSAVE"), token("SAVE"))),
 				optional(token("NOW")), optional(token("FORCE")), optional(token("ABORT")),
 			},
-			Differs: "With --data-dir nothing is lost in any case, also with NOSAVE. SAVE has a snapshot written first; if that fails, and without " +
-				"--data-dir, it is an error, and the server goes on, unless FORCE is given. There is never anything to ABORT.",
+			Differs: "With --data-dir nothing is lost, even with NOSAVE. SAVE first writes a snapshot; if that fails, and " +
+				"without --data-dir, it is an error and the server continues, unless FORCE is given. ABORT is always an error.",
 		},
 		{
 			Name: "slaveof", Arity: 3, Flags: FlagAdmin | FlagNoScript | FlagStale, Categories: admin, Args: replica,
@@ -70,8 +70,9 @@ func aclRows() []*Command {
 		{
 			Name: "cat", Arity: -2, Flags: asIs,
 			Since: "6.0.0", Summary: "Lists the categories, or the commands in one",
-			Args:    []Arg{optional(text("category"))},
-			Differs: "@refill is not in Redis: the commands that empty funnels or read and write their states as values, of which users must have DEL to give CL.THROTTLE and commands like it a negative quantity.",
+			Args: []Arg{optional(text("category"))},
+			Differs: "@refill is not in Redis: the commands that empty funnels, or read and write their states as values. " +
+				"Of these, users need DEL for a negative quantity of CL.THROTTLE and commands like it.",
 		},
 		{
 			Name: "dryrun", Arity: -4, MaxArgs: 3 + maxListed, Flags: byAdmin,
@@ -92,8 +93,8 @@ func aclRows() []*Command {
 		{
 			Name: "load", Arity: 2, Flags: byAdmin | FlagNotWithKeys, Long: true,
 			Since: "6.0.0", Complexity: "O(N) in the number of users", Summary: "Reloads --aclfile: all of it or nothing",
-			Differs: "The error texts are different. A file that would let clients in by what is missing in it is refused: one without the " +
-				"user default, or without users, where there were, and one that has lost its last newline.",
+			Differs: "The error texts are different. A file that would open access by an omission is refused: one that lacks " +
+				"the user default, or any users, where there were some, and one that has lost its final newline.",
 		},
 		{
 			Name: "log", Arity: -2, Flags: byAdmin,

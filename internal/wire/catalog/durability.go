@@ -7,24 +7,24 @@ func durabilityRows() []*Command {
 	)
 	return []*Command{
 		{Name: "bgrewriteaof", Arity: 1, Flags: byOperator | FlagNotWithKeys,
-			Since: "1.0.0", Summary: "Has a snapshot written in the background, which replaces the logs",
+			Since: "1.0.0", Summary: "Writes a snapshot in the background, which replaces the logs",
 			Differs: "The same as BGSAVE. " + noDataDir},
 		{
 			Name: "bgsave", Arity: -1, Flags: byOperator | FlagNotWithKeys,
-			Since: "1.0.0", Summary: "Has a snapshot written in the background",
+			Since: "1.0.0", Summary: "Writes a snapshot in the background",
 			Args:    []Arg{optional(token("SCHEDULE"))},
-			Differs: "While a snapshot is being written, SCHEDULE has another one written behind it. " + noDataDir,
+			Differs: "While a snapshot is being written, SCHEDULE writes another one after it. " + noDataDir,
 		},
 		{
 			Name: "save", Arity: 1, Flags: byOperator | FlagNoMulti,
 			Since: "1.0.0", Complexity: "O(N) in the number of keys",
-			Summary: "Has a snapshot written, and replies when it is on the disk",
+			Summary: "Writes a snapshot, and replies when it is on the disk",
 			Differs: "Other clients do not wait. The error says why it failed. " + noDataDir,
 		},
 		{
 			Name: "waitaof", Arity: 4, Flags: FlagNoScript, Categories: []string{"connection"},
 			Group: "generic", Since: "7.2.0",
-			Summary: "Replies when all that was changed before is on the disk: 1 or 0, and 0 replicas",
+			Summary: "Replies when all earlier changes are on the disk: 1 or 0, and 0 replicas",
 			Args: []Arg{
 				integer("numlocal"), integer("numreplicas"), integer("timeout"),
 			},

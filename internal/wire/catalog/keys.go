@@ -23,7 +23,8 @@ func keyRow(c Command, keys KeySpec) *Command {
 func keyRows() []*Command {
 	const read = FlagReadonly | FlagFast
 	const perKey = "O(N) in the number of keys"
-	const inSteps = "More than 1,000 keys are deleted in steps of 1,000, and other clients are served between them; in a transaction or script, all in one step."
+	const inSteps = "More than 1,000 keys are deleted in steps of 1,000, and other clients are served between them; in a " +
+		"transaction or script, all in one step."
 	strings := []string{"string"}
 	return []*Command{
 		keyRow(Command{
@@ -36,7 +37,7 @@ func keyRows() []*Command {
 		}, manyKeys("RO")),
 		keyRow(Command{
 			Name: "get", Arity: 2, Flags: read | FlagRefill, Categories: strings, Group: "string",
-			Since: "1.0.0", Summary: "Returns when a key's funnel is empty, its TAT, in Unix nanoseconds",
+			Since: "1.0.0", Summary: "Returns the time when a key's funnel is empty, its TAT, in Unix nanoseconds",
 			Differs: "A key's value is its funnel's TAT in nanoseconds, as redis-cell stores it. Keys of other limiters have no value.",
 		}, oneKey(1, "RO", "access")),
 		keyRow(Command{
@@ -63,29 +64,29 @@ func keyRows() []*Command {
 
 func stateRows() []*Command {
 	const differs = "The value is a funnel's TAT, as redis-cell stores it: decimal, in Unix nanoseconds, after now and at most 2^62 ns ahead of it. " +
-		"Another one is refused. "
+		"Any other is refused. "
 	const expires = " checked and have no effect, because a funnel expires when it is empty."
-	const others = "The state of another limiter travels in a string of its own, which a Redis stores and returns. "
+	const others = "The state of another limiter is a string in a format of its own, which a Redis stores and returns. "
 	anyKey := oneKey(1, "RW", "access", "update", variableFlags)
 	anyKey.ReadBy = "get"
 	return []*Command{
 		keyRow(Command{
 			Name: "dump", Arity: 2, Flags: FlagReadonly | FlagRefill,
 			Since: "2.6.0", Summary: "Returns a limiter's state, as Redis serializes a string for RESTORE",
-			Differs: "Of a funnel it is what GET returns. " + others,
+			Differs: "For a funnel it is the value of GET. " + others,
 			Cost:    Cost{Call: dumpSteps},
 		}, oneKey(1, "RO", "access")),
 		keyRow(Command{
 			Name: "restore", Arity: -4, Flags: FlagWrite | FlagDenyOOM | FlagRefill, Categories: []string{"keyspace", "dangerous"},
-			Since: "2.6.0", Summary: "Gives a key the state that DUMP has returned, here or in Redis",
-			Differs: differs + others + "Payloads of Redis 7.0 to 7.4 are accepted. The ttl and ABSTTL are for what CL.BUCKET has made. " +
-				"Of other keys they are, as the other options but REPLACE," + expires,
+			Since: "2.6.0", Summary: "Sets a key's state to one returned by DUMP, here or in Redis",
+			Differs: differs + others + "Payloads of Redis 7.0 to 7.4 are accepted. The ttl and ABSTTL apply to keys of CL.BUCKET. " +
+				"For other keys they are, like all options but REPLACE," + expires,
 			Args: keyAnd(integer("ttl"), text("serialized-value"), optional(token("REPLACE")), optional(token("ABSTTL")),
 				optional(option("IDLETIME", integer("seconds"))), optional(option("FREQ", integer("frequency")))),
 		}, oneKey(1, "OW", "update")),
 		keyRow(Command{
 			Name: "set", Arity: -3, Flags: FlagWrite | FlagDenyOOM | FlagRefill, Categories: []string{"string"}, Group: "string",
-			Since: "1.0.0", Summary: "Sets when a key's funnel is empty, its TAT, in Unix nanoseconds",
+			Since: "1.0.0", Summary: "Sets the time when a key's funnel is empty, its TAT, in Unix nanoseconds",
 			Differs: differs + "Options of expiry are" + expires + " A key of another limiter is replaced, as in Redis one of another type.",
 			Args: keyAnd(text("value"), optional(oneOf("condition", token("NX"), token("XX"))), optional(token("GET")),
 				optional(oneOf("expiration", option("EX", integer("seconds")), option("PX", integer("milliseconds")),
@@ -109,8 +110,8 @@ func objectRows() []*Command {
 
 func expiryRows() []*Command {
 	const read, write = FlagReadonly | FlagFast, FlagWrite | FlagFast
-	const differs = "Deletes the key if the time has passed. Otherwise it is for what CL.BUCKET has made. " +
-		"Of any other key it returns 1 and changes nothing, because a limiter expires when it has nothing left to remember."
+	const differs = "Deletes the key if the time has passed. Otherwise it changes only keys of CL.BUCKET: for others it " +
+		"returns 1 and changes nothing, because a limiter expires by its own rate."
 	args := func(time string) []Arg {
 		return keyAnd(integer(time), optional(oneOf("condition", token("NX"), token("XX"), token("GT"), token("LT"))))
 	}
@@ -118,27 +119,27 @@ func expiryRows() []*Command {
 	return []*Command{
 		keyRow(Command{
 			Name: "expire", Arity: -3, Flags: write | FlagRefill, Args: args("seconds"), Differs: differs,
-			Since: "1.0.0", Summary: "Has a bucket expire after a time, and deletes any key if that is not positive",
+			Since: "1.0.0", Summary: "Makes a bucket expire after a time, and deletes any key if that is not positive",
 		}, update),
 		keyRow(Command{
 			Name: "expireat", Arity: -3, Flags: write | FlagRefill, Args: args("unix-time-seconds"), Differs: differs,
-			Since: "1.2.0", Summary: "Has a bucket expire at a time, and deletes any key if that has passed",
+			Since: "1.2.0", Summary: "Makes a bucket expire at a time, and deletes any key if that has passed",
 		}, update),
 		keyRow(Command{
 			Name: "expiretime", Arity: 2, Flags: read,
 			Since: "7.0.0", Summary: "Returns the Unix time in seconds at which a key expires, as its funnel is empty then",
 		}, readTime),
 		keyRow(Command{
-			Name: "persist", Arity: 2, Flags: write, Differs: "Returns 0 for all but what CL.BUCKET has made: other keys expire.",
-			Since: "2.2.0", Summary: "Has a bucket never expire",
+			Name: "persist", Arity: 2, Flags: write, Differs: "Returns 0 for all keys but those of CL.BUCKET, which alone need not expire.",
+			Since: "2.2.0", Summary: "Makes a bucket never expire",
 		}, update),
 		keyRow(Command{
 			Name: "pexpire", Arity: -3, Flags: write | FlagRefill, Args: args("milliseconds"), Differs: differs,
-			Since: "2.6.0", Summary: "Has a bucket expire after a time, and deletes any key if that is not positive",
+			Since: "2.6.0", Summary: "Makes a bucket expire after a time, and deletes any key if that is not positive",
 		}, update),
 		keyRow(Command{
 			Name: "pexpireat", Arity: -3, Flags: write | FlagRefill, Args: args("unix-time-milliseconds"), Differs: differs,
-			Since: "2.6.0", Summary: "Has a bucket expire at a time, and deletes any key if that has passed",
+			Since: "2.6.0", Summary: "Makes a bucket expire at a time, and deletes any key if that has passed",
 		}, update),
 		keyRow(Command{
 			Name: "pexpiretime", Arity: 2, Flags: read,
@@ -185,7 +186,7 @@ func keyspaceRows() []*Command {
 			Cost: Cost{Slot: 50, Pattern: 1},
 			Differs: "Runs in the background. A reply longer than --max-output-bytes is an error. " +
 				"In a range such as [a-z] of any pattern bytes from 128 on come before the others, " +
-				"as in a Redis on x86; one on ARM has them behind.",
+				"as in a Redis on x86; on ARM they come last.",
 		},
 		{
 			Name: "scan", Arity: -2, Flags: FlagReadonly | FlagWhole, Categories: keyspace,

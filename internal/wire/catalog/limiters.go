@@ -9,7 +9,7 @@ const batchedFlags = FlagWrite | FlagFast | FlagModule
 
 const (
 	refundNeedsDel = "A negative quantity needs the right to DEL the key, too"
-	oomDiffers     = "At --maxmemory with noeviction it is refused only if it would make a key; a key that is there, and quantity 0, are answered."
+	oomDiffers     = "At --maxmemory with noeviction it is refused only if it needs a new key; existing keys, and quantity 0, are answered."
 	notInCell      = "Not in redis-cell. "
 )
 
@@ -51,18 +51,19 @@ func funnelRows() []*Command {
 		batchedRow(sameName, 1, shape("period")...),
 		batchedRow(Command{
 			Name: "cl.pthrottle", Flags: FlagDenyOOM, QuantityAt: 5,
-			Summary: "Is CL.THROTTLE with its period and its answers in milliseconds, which are rounded up",
+			Summary: "Is CL.THROTTLE with its period and times in milliseconds, rounded up",
 			Differs: notInCell + refundNeedsDel + ". " + oomDiffers,
 		}, 1, shape("period_ms")...),
 		batchedRow(Command{
 			Name: "cl.tokenbucket", Flags: FlagDenyOOM, QuantityAt: 5,
-			Summary: "Takes tokens from a key's bucket, which fills at a rate: the state is that of CL.THROTTLE with a max_burst of one less than the capacity, and so is the reply",
+			Summary: "Takes tokens from a key's bucket, which fills at a rate: the state and the reply are those of " +
+				"CL.THROTTLE with a max_burst of capacity - 1",
 			Differs: notInCell + refundNeedsDel + ". " + oomDiffers,
 		}, 1, withQuantity("capacity", "refill_count_per_period", "period")...),
 		batchedRow(Command{
 			Name: "cl.refund", Flags: FlagRefill,
-			Summary: "Gives units back to a key's funnel: returns what CL.THROTTLE does",
-			Differs: notInCell + "The quantity, 1 without it, is positive.",
+			Summary: "Returns units to a key's funnel: replies as CL.THROTTLE does",
+			Differs: notInCell + "The quantity, by default 1, is positive.",
 		}, 1, shape("period")...),
 		{
 			Name: "cl.peek", Arity: -1, Flags: FlagReadonly | FlagFast | FlagModule, Keys: oneKey(1, "RO", "access"),
@@ -82,16 +83,16 @@ func windowRows() []*Command {
 	return []*Command{
 		batchedRow(Command{
 			Name: "cl.fixedwindow", Flags: FlagDenyOOM, QuantityAt: 4,
-			Summary: "Requests units of a key's fixed window, which begins with the first of them: returns limited (0 or 1), limit, remaining, " +
+			Summary: "Requests units of a key's fixed window, which begins with its first request: returns limited (0 or 1), limit, remaining, " +
 				"seconds until a retry, seconds until the window ends",
 			Differs: notInCell + refundNeedsDel + ". " + oomDiffers,
 		}, 1, append(shape[:len(shape):len(shape)], counted)...),
 		batchedRow(Command{
 			Name: "cl.slidingwindow", Flags: FlagDenyOOM, QuantityAt: 4, Cost: Cost{Call: slidingSteps},
-			Complexity: "O(N) in the number of calls that are in the window, at most 4,096; O(1) with APPROX",
+			Complexity: "O(N) in the number of calls in the window, at most 4,096; O(1) with APPROX",
 			Summary: "Requests units of a key's sliding window: returns limited (0 or 1), limit, remaining, " +
 				"seconds until a retry, seconds until the window is empty",
-			Differs: notInCell + refundNeedsDel + ". " + oomDiffers + " At most about 440 calls fit into a transaction that is not executed on a snapshot.",
+			Differs: notInCell + refundNeedsDel + ". " + oomDiffers + " A transaction that is not executed on a snapshot fits about 440 calls.",
 		}, 1, append(shape[:len(shape):len(shape)], optional(token("APPROX")), counted)...),
 	}
 }
@@ -99,7 +100,7 @@ func windowRows() []*Command {
 func bucketRows() []*Command {
 	return []*Command{{
 		Name: "cl.bucket", Arity: -2, Flags: FlagModule, Subs: bucketSubRows(),
-		Summary: "A container for commands on buckets, which are filled by their callers",
+		Summary: "A container for commands on buckets that callers fill",
 	}}
 }
 
@@ -111,16 +112,16 @@ func bucketSubRows() []*Command {
 	return []*Command{
 		{
 			Name: "add", Arity: 5, Flags: flags | FlagWrite | FlagDenyOOM | FlagRefill, Keys: oneKey(2, "RW", "access", "update"),
-			Summary: "Puts units into a bucket, up to its capacity: returns how many fitted",
+			Summary: "Puts units into a bucket, up to its capacity: returns the number added",
 			Args:    append([]Arg{key}, integers("capacity", "n")...), Differs: notInCell + "A bucket does not expire by itself.",
 		},
 		help,
 		{Name: "len", Arity: 3, Flags: flags | FlagReadonly, Keys: oneKey(2, "RO", "access"),
-			Summary: "Returns how many units are in a bucket: 0 without one",
+			Summary: "Returns the number of units in a bucket, 0 if there is none",
 			Args:    []Arg{key}, Differs: strings.TrimSpace(notInCell)},
 		{
 			Name: "reset", Arity: 4, Flags: flags | FlagWrite | FlagDenyOOM | FlagRefill, Keys: oneKey(2, "OW", "update"),
-			Summary: "Fills a bucket: returns how many units are in it then",
+			Summary: "Fills a bucket: returns the number of its units",
 			Args:    append([]Arg{key}, integers("capacity")...), Differs: notInCell + "A bucket does not expire by itself.",
 		},
 		batchedRow(Command{
@@ -136,7 +137,7 @@ func resetRows() []*Command {
 		keyRow(Command{
 			Name: "cl.reset", Arity: -2, MaxArgs: anyNumber, Flags: FlagWrite | FlagModule | FlagRefill,
 			Long: true, Categories: []string{},
-			Complexity: "O(N) in the number of keys", Summary: "Deletes the states of limiters of any kind: returns how many there were",
+			Complexity: "O(N) in the number of keys", Summary: "Deletes the states of limiters of any kind: returns the number deleted",
 			Differs: notInCell + "Another name of DEL.",
 		}, manyKeys("RM", "delete")),
 	}

@@ -12,7 +12,9 @@ func operatorRows() []*Command {
 			Args: []Arg{
 				optional(oneOf("ranking", token("REQUESTED"), token("LIMITED"))), optional(option("COUNT", integer("count"))),
 			},
-			Differs: "Not in Redis. Calls are sampled under load, counts decay with a half-life of a minute, long names are cut, and only keys whose rate is at least four times its error are returned: none if all are requested alike. ASKED and DENIED are accepted, too.",
+			Differs: "Not in Redis. Calls are sampled under load, counts have a half-life of a minute, long names are cut, and " +
+				"only keys whose rate is at least four times its error are returned: none if all are requested alike. ASKED and " +
+				"DENIED are accepted, too.",
 		},
 		{Name: "latency", Arity: -2, Subs: latencyRows(),
 			Since: "2.8.13", Summary: "A container for latency diagnostics commands"},
@@ -56,8 +58,9 @@ func slowlogRows() []*Command {
 		{
 			Name: "get", Arity: -2, Flags: flags, Cost: Cost{Call: 200_000},
 			Since: "2.2.12", Complexity: "O(N) in the number of entries", Summary: "Returns the latest entries: by default 10, all with -1",
-			Args:    []Arg{optional(integer("count"))},
-			Differs: "A slow batch of CL.THROTTLE, or of a command like it, is one entry, with its first key and its size; so is a slow EXEC. At most 16,384 entries are kept.",
+			Args: []Arg{optional(integer("count"))},
+			Differs: "A slow batch of CL.THROTTLE, or of a command like it, is one entry, with its first key and its size; so " +
+				"is a slow EXEC. At most 16,384 entries are kept.",
 		},
 		helpRow(),
 		{Name: "len", Arity: 2, Flags: flags,

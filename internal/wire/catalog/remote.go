@@ -14,8 +14,9 @@ func RemoteRows() []Remote {
 		flushes  = "over a remote store (--store) nothing is flushed, for other data may be on its machines: DEL the keys, or flush it there"
 	)
 	return []Remote{
-		{Name: "cl.bthrottle", Differs: "Its turn is known when it debits and stays as it is: who gives up gives back what was debited, but those " +
-			"behind do not move up for it. The five integers are as of its debit. If the store fails when units are to be given back, they drain instead."},
+		{Name: "cl.bthrottle", Differs: "Its turn is fixed when it debits: a client that gives up returns its debit, but later " +
+			"ones do not move up. The five integers are as of the debit. If the store fails when units are to be returned, " +
+			"they drain instead."},
 		{Name: "cl.limit|del", Refusal: ofLimits},
 		{Name: "cl.limit|set", Refusal: ofLimits},
 		{Name: "cl.mthrottle", Differs: "On a cluster all keys have to be in one slot: give them the same {tag}. If other clients change them in each attempt " +

@@ -102,11 +102,12 @@ func transactionRows() []*Command {
 			Name: "exec", Arity: 1, Flags: asIs | FlagNotQueued, Long: true,
 			Since: "1.2.0", Complexity: "Depends on the commands",
 			Summary: "Executes the queued commands as one step",
-			Differs: "ACL LOAD, BGREWRITEAOF, BGSAVE, CONFIG SET, MEMORY PURGE, SCRIPT FLUSH and SCRIPT LOAD are refused together with commands on keys, " +
-				"which they would delay; then nothing is executed. So is a transaction that could hold up other clients for longer than 5 ms, by its " +
-				"commands and by how much the server holds, such as KEYS in a server with more than about 60,000 keys, and DBSIZE with 300,000. With scripts, or with more than 1,000 " +
-				"commands or keys, it is executed on a snapshot of at most 8,000 different keys, and again if other clients have changed them; if they " +
-				"always do, it ends with an error and nothing is executed.",
+			Differs: "ACL LOAD, BGREWRITEAOF, BGSAVE, CONFIG SET, MEMORY PURGE, SCRIPT FLUSH and SCRIPT LOAD are refused " +
+				"together with commands on keys, which they would delay; then nothing is executed. So is a transaction whose " +
+				"commands could delay other clients for more than 5 ms, such as KEYS with more than about 60,000 keys in the " +
+				"server, and DBSIZE with 300,000. With scripts, or more than 1,000 commands or keys, it is executed on a " +
+				"snapshot of at most 8,000 different keys, and again if other clients have changed them; if they always do, it " +
+				"ends with an error and nothing is executed.",
 		},
 		{Name: "multi", Arity: 1, Flags: transacting | FlagNotQueued,
 			Since: "1.2.0", Summary: "Starts a transaction",
@@ -134,9 +135,10 @@ func scriptingRows() []*Command {
 			text(script), integer("numkeys"), optional(multiple(Arg{Name: "key", Type: "key"})), optional(multiple(text("arg"))),
 		}
 	}
-	const differs = "Scripts can use only the keys that they declare, and no command about all keys. A script that takes more CPU time " +
-		"than --lua-time-limit is stopped, and nothing that it wrote is kept. So is one that has spent this time in several attempts, because other " +
-		"clients have changed its keys meanwhile. At most 8,000 different keys. In a transaction with commands about all keys, scripts have 5 ms."
+	const differs = "Scripts can use only the keys that they declare, and no command about all keys. A script that takes " +
+		"more CPU time than --lua-time-limit is stopped, and its writes are discarded. The time counts all attempts: a script " +
+		"starts again when other clients have changed its keys. At most 8,000 different keys. In a transaction with commands " +
+		"about all keys, scripts have 5 ms."
 	row := func(name, since, summary, script string, flags Flag, keyFlags ...string) *Command {
 		return &Command{
 			Name: name, Arity: -3, MaxArgs: anyNumber, Flags: scripting | flags, Categories: []string{"scripting"},
