@@ -45,7 +45,7 @@ build:
 TOOLS := CGO_ENABLED=0 $(GO) build -pgo=off -trimpath
 release-tools:
 	cd release && $(TOOLS) -o bin/ .
-	cd release/goreleaser && $(TOOLS) -o ../bin/ github.com/goreleaser/goreleaser/v2
+	cd release/goreleaser && $(TOOLS) -o ../bin/ tool
 
 release: release-tools
 	PWD=$(CURDIR) GORELEASER_CURRENT_TAG=v$$(release/bin/release version) release/bin/goreleaser release --snapshot --clean

@@ -10,19 +10,18 @@ import (
 
 const module = "cellserver"
 
-// floor is a folder of internal/, or one beside it, and what its packages may not import although it lies
-// below them.
+// floor is a folder and the lower packages that it must not import.
 type floor struct {
 	folder string
 	not    []string // folders or packages
-	free   string   // a package of it that may, as it is for tests alone
+	free   string   // a package of it that may: it is for tests
 }
 
-// floors are ARCHITECTURE.md's: a package imports only from its own folder and those further down this list.
+// floors lists ARCHITECTURE.md's floors: a package imports only from its own folder and those below.
 func floors() []floor {
-	// What moves bytes and draws figures knows no session and no command.
+	// Packages that move bytes or draw figures import no session and no command.
 	noCommands := []string{"redis/session", "redis/execute", "redis/commands", "wire/catalog"}
-	// What clients and operators are told of a store is in the seam, whichever store it is.
+	// Clients and operators learn of a store through the seam.
 	return []floor{
 		{folder: "e2e"},
 		{folder: "cmd"},
@@ -44,7 +43,6 @@ func floors() []floor {
 	}
 }
 
-// TestImportsGoDown holds ARCHITECTURE.md's floors, for the packages' tests too.
 func TestImportsGoDown(t *testing.T) {
 	all := floors()
 	position := func(path string) int {
@@ -74,7 +72,7 @@ func TestImportsGoDown(t *testing.T) {
 	}
 }
 
-// TestArgumentsReachNoDisk holds that whoever reads an argument pulls in nothing that keeps it.
+// TestArgumentsReachNoDisk: reading arguments imports no storage.
 func TestArgumentsReachNoDisk(t *testing.T) {
 	imports := map[string][]string{}
 	for _, p := range packages(t) {
@@ -100,7 +98,7 @@ func TestArgumentsReachNoDisk(t *testing.T) {
 	}
 }
 
-// TestImportsOfOthers: what others wrote that trusts its peer, or its program, is imported in one place.
+// TestImportsOfOthers: a third-party package that trusts its peer, or its caller, has one importer.
 func TestImportsOfOthers(t *testing.T) {
 	for _, p := range packages(t) {
 		for _, imported := range p.others {
@@ -117,8 +115,8 @@ func TestImportsOfOthers(t *testing.T) {
 	}
 }
 
-// goPackage is a package of the module with what it imports from there, and from elsewhere. Paths of those in
-// internal/ are from there.
+// goPackage is a package with its imports from the module, and others. Paths inside internal/ are relative to
+// it.
 type goPackage struct {
 	path                         string
 	imports, testImports, others []string
@@ -159,11 +157,12 @@ func packages(t *testing.T) []goPackage {
 	return all
 }
 
-// within reports whether a package is the one of a path, or in its folder.
+// within reports whether path is folder or below it.
 func within(path, folder string) bool { return path == folder || strings.HasPrefix(path, folder+"/") }
 
-// TestBinary: it is static, and has neither a plotting library nor methods that nobody calls. One call of a method by a name that
-// is computed, as text/template has, makes the linker keep every exported method of every type: 4 MB of go-redis alone.
+// TestBinary: the program is static, without a plotting library and without unused methods. One call of a
+// method by a computed name, as in text/template, makes the linker keep every exported method: 4 MB of
+// go-redis alone.
 func TestBinary(t *testing.T) {
 	f, err := elf.Open(build(t))
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// built holds the server that the tests of this package run: to link it takes seconds, so it is done once.
+// built is the server for this package's tests. It is linked once, which takes seconds.
 var built struct {
 	once sync.Once
 	dir  string // removed by TestMain
@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// build returns the server in a directory of the test's own, where it may write files beside it.
+// build returns the server in a directory of its own, where a test may write files beside it.
 func build(t *testing.T) (binary string) {
 	t.Helper()
 	built.once.Do(func() {

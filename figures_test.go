@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// measured is what of bench/results/latest.json the README shows.
+// measured is the README's part of bench/results/latest.json.
 type measured struct {
 	Started time.Time
 	Machine struct {
@@ -35,11 +35,11 @@ type measured struct {
 
 const figuresMarker = "<!-- figures: UPDATE_DOCS=1 go test -run Figures . -->\n"
 
-// rate is what a bar of the chart says.
+// rate matches the label of a bar.
 var rate = regexp.MustCompile(`>([\d,]+)</text>`)
 
-// TestFigures: the README's figures, in both languages, are those of the last measurement, and what is said of the chart is what the
-// chart says. With UPDATE_DOCS set, it writes the table.
+// TestFigures compares the figures of both READMEs with the last measurement, and the text with the chart.
+// With UPDATE_DOCS set, it writes the table.
 func TestFigures(t *testing.T) {
 	var m measured
 	if err := json.Unmarshal([]byte(read(t, "bench/results/latest.json")), &m); err != nil {
@@ -89,10 +89,9 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// figuresOf are the columns.
 var figuresOf = []string{"cellserver", "redis-cell", "SET"}
 
-// cpu returns the server's CPU time for a call of each, the median of the rounds.
+// cpu returns the median CPU time of a call in each column.
 func (m *measured) cpu(t *testing.T, pipeline int) (cells []string) {
 	t.Helper()
 	for _, peer := range figuresOf {
@@ -111,7 +110,7 @@ func (m *measured) cpu(t *testing.T, pipeline int) (cells []string) {
 	return complete(t, cells)
 }
 
-// memory returns the server's bytes for each of a million keys.
+// memory returns the bytes a key of a million.
 func (m *measured) memory(t *testing.T) (cells []string) {
 	t.Helper()
 	for _, peer := range figuresOf {

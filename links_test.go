@@ -16,7 +16,7 @@ var (
 	inline  = regexp.MustCompile("`[^`\n]*`")
 )
 
-// TestLinks: what a document links to in this repository is there, and so is the section.
+// TestLinks: linked files and sections exist.
 func TestLinks(t *testing.T) {
 	documents := 0
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
@@ -67,7 +67,7 @@ func checkLink(t *testing.T, document, target string) {
 	t.Errorf("%s links to %s: there is no such section", document, target)
 }
 
-// anchor returns a section's name in links: in lower case, without punctuation, with a dash for each space.
+// anchor returns a section's link name: lower case, without punctuation, dashes for spaces.
 func anchor(title string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

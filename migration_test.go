@@ -14,16 +14,17 @@ import (
 	"testing"
 )
 
-// What the timeouts of the examples look like.
+// The timeouts in the examples.
 var milliseconds, seconds = regexp.MustCompile(`\b100\b`), regexp.MustCompile(`(timeout(?:=|: ))0\.1\b`)
 
-// TestMigrationExamples: what the clients of docs/MIGRATION.md do when the server allows, limits, does not answer, or is not there.
+// TestMigrationExamples runs the clients of docs/MIGRATION.md against a server that allows, limits, hangs or
+// is down.
 func TestMigrationExamples(t *testing.T) {
 	if testing.Short() {
 		t.Skip("installs a client and starts a Java machine")
 	}
 	binary := build(t)
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // and accepts nobody: the system does
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // the system accepts connections, nobody reads
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +49,8 @@ func TestMigrationExamples(t *testing.T) {
 		ran++
 		t.Run(f.language, func(t *testing.T) {
 			s, dir := start(t, binary), t.TempDir()
-			patient := seconds.ReplaceAllString(milliseconds.ReplaceAllString(f.text, "30000"), "${1}30") // on a machine that is busy
+			// for a busy machine
+			patient := seconds.ReplaceAllString(milliseconds.ReplaceAllString(f.text, "30000"), "${1}30")
 			for _, step := range []struct {
 				name, text string
 				at         server
@@ -101,7 +103,8 @@ func runRuby(t *testing.T, dir, code string) string {
 	return run(t, dir, "ruby", write(t, dir, "example.rb", code))
 }
 
-// TestMigrationTranscripts runs what docs/MIGRATION.md prints. With UPDATE_DOCS set, it writes the output into it that there is.
+// TestMigrationTranscripts runs the commands of docs/MIGRATION.md. With UPDATE_DOCS set, it writes their
+// output.
 func TestMigrationTranscripts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the server")
@@ -125,8 +128,8 @@ func TestMigrationTranscripts(t *testing.T) {
 	compareBlocks(t, document, ran.String())
 }
 
-// shadowed returns what a block prints that follows a server, of which this program is one that shows the same. How long that takes, and
-// how many calls are read at once, is not for a test to say.
+// shadowed returns the output of a block with a server that stands in for the program. Timing and batching
+// may differ.
 func shadowed(t *testing.T, binary, block string) string {
 	t.Helper()
 	s := start(t, binary, "--io-threads", "1")

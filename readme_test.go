@@ -18,7 +18,7 @@ import (
 	"cellserver/internal/test/processtest"
 )
 
-// fence is a code block of a document. An untried one says so behind its language.
+// fence is a code block of a document. A note after its language marks an untested one.
 type fence struct {
 	language, text string
 	untried        bool
@@ -37,7 +37,7 @@ func fences(t *testing.T, document string) []fence {
 	return all
 }
 
-// testContext is done shortly before the test times out.
+// testContext ends shortly before the test's time-out.
 func testContext(t *testing.T) context.Context {
 	t.Helper()
 	ctx := t.Context()
@@ -49,13 +49,12 @@ func testContext(t *testing.T) context.Context {
 	return ctx
 }
 
-// server is a running server, with its ports in place of those in a document.
+// server has the ports that replace those of a document.
 type server struct{ redisPort, tlsPort, metricsPort string }
 
 func (s server) ports(text string) string { return placePorts(text, s, s) }
 
-// placePorts places those of a server at the default ports, 6380 and 9380, and of one at the ports that examples name for a
-// second server beside it.
+// placePorts replaces the default ports, 6380 and 9380, and those of an example's second server.
 func placePorts(text string, first, second server) string {
 	return strings.NewReplacer("6380", first.redisPort, "9380", first.metricsPort,
 		"6390", second.redisPort, "6391", second.tlsPort, "6392", second.redisPort, "6393", second.redisPort).Replace(text)
@@ -63,12 +62,12 @@ func placePorts(text string, first, second server) string {
 
 var ready = regexp.MustCompile(`msg=ready .*?(?:tcp=127\.0\.0\.1:(\d+) )?(?:tls=127\.0\.0\.1:(\d+) )?metrics=127\.0\.0\.1:(\d+)`)
 
-// start runs a command that serves on free ports, and stops it when the test ends.
+// start starts a server on free ports and stops it with the test.
 func start(t *testing.T, name string, args ...string) server {
 	t.Helper()
 	cmd := exec.CommandContext(testContext(t), name, args...)
 	cmd.Env = append(os.Environ(), "CELLSERVER_ADDR=127.0.0.1:0", "CELLSERVER_METRICS_ADDR=127.0.0.1:0")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // includes the children of make
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // includes make's children
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -92,7 +91,7 @@ func start(t *testing.T, name string, args ...string) server {
 	return server{}
 }
 
-// need skips a test without its tools, but fails it in CI.
+// need skips a test without its tools; in CI it fails it.
 func need(t *testing.T, tools ...string) {
 	t.Helper()
 	for _, tool := range tools {
@@ -102,7 +101,6 @@ func need(t *testing.T, tools ...string) {
 	}
 }
 
-// run returns the output of a command.
 func run(t *testing.T, dir, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(testContext(t), name, args...)
@@ -133,7 +131,7 @@ func TestReadmeMakeRun(t *testing.T) {
 	}
 }
 
-// TestTranscripts: what the README and the guide print is what a reader sees who types the commands in their order.
+// TestTranscripts runs the commands of the README and the guide in order and compares their output.
 func TestTranscripts(t *testing.T) {
 	need(t, "redis-cli", "curl", "bash", "openssl")
 	for _, document := range []string{"README.md", "docs/GUIDE.md"} {
@@ -145,8 +143,9 @@ func followTranscripts(t *testing.T, document string) {
 	binary := build(t)
 	dir := filepath.Dir(binary)
 	first := start(t, binary)
-	var second server                                                                           // which an example starts beside it
-	files := map[string]string{"acl": "users.acl", "lua": "all.lua", "yaml": "cellserver.yaml"} // by the language of their block
+	var second server // for examples beside the first
+	// by the block's language
+	files := map[string]string{"acl": "users.acl", "lua": "all.lua", "yaml": "cellserver.yaml"}
 	for _, f := range fences(t, document) {
 		if name := files[f.language]; name != "" {
 			write(t, dir, name, f.text)
@@ -176,7 +175,7 @@ func followTranscripts(t *testing.T, document string) {
 
 var anyPort = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 
-// ownPorts reports whether a server's command line leaves the default ports to others.
+// ownPorts reports whether a command line leaves the default ports free.
 func ownPorts(args string) bool {
 	return regexp.MustCompile(`--addr ("" |127)`).MatchString(args) && strings.Contains(args, "--metrics-addr ") &&
 		!strings.Contains(args, "6380") && !strings.Contains(args, "9380")

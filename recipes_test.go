@@ -13,14 +13,14 @@ import (
 	"cellserver/internal/wire/catalog"
 )
 
-// programName is on the first line of a program that a document has its readers save.
+// programName matches the first line of a program to save.
 var programName = regexp.MustCompile(`^(?:<\?php )?(?:#|//|--) (\w+\.\w+)\b`)
 
-// consoleBlock is a block of commands and what they print.
+// consoleBlock matches commands with their output.
 var consoleBlock = regexp.MustCompile("(?ms)^```console\n.*?^```\n")
 
-// TestRecipes runs what the documents about limiters print, on a server each. With UPDATE_DOCS set, it writes the output into them
-// that there is.
+// TestRecipes runs the commands of the documents about limiters, a server each. With UPDATE_DOCS set, it
+// writes their output.
 func TestRecipes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
@@ -30,7 +30,7 @@ func TestRecipes(t *testing.T) {
 	for _, document := range []string{"docs/RECIPES.md", "docs/LIMITERS.md"} {
 		t.Run(filepath.Base(document), func(t *testing.T) {
 			var ran string
-			for range 3 { // replies count seconds, so a machine that stalls for one between two commands shows others
+			for range 3 { // a stall between commands changes replies by a second
 				ran = followRecipes(t, document, binary)
 				if ran == strings.Join(consoleBlock.FindAllString(read(t, document), -1), "") {
 					break
@@ -41,13 +41,13 @@ func TestRecipes(t *testing.T) {
 	}
 }
 
-// followRecipes returns a document's blocks of commands with what they print on new servers.
+// followRecipes returns a document's blocks with the output of new servers.
 func followRecipes(t *testing.T, document, binary string) string {
 	t.Helper()
 	redisPort := redisOnTCP(t)
 	s := start(t, binary)
 	place := func(text string) string {
-		text = strings.ReplaceAll(text, "python3 ", "/usr/bin/python3 ") // which has the client
+		text = strings.ReplaceAll(text, "python3 ", "/usr/bin/python3 ") // has the client library
 		return strings.ReplaceAll(s.ports(text), "6379", redisPort)
 	}
 	dir := t.TempDir()
@@ -72,7 +72,7 @@ func followRecipes(t *testing.T, document, binary string) string {
 	return ran.String()
 }
 
-// redisOnTCP starts a redis-server and returns its port: one that nobody else has taken meanwhile.
+// redisOnTCP starts a redis-server on a free port.
 func redisOnTCP(t *testing.T) (port string) {
 	t.Helper()
 	server := redistest.Start(t, "--bind", "127.0.0.1")
@@ -87,8 +87,7 @@ func redisOnTCP(t *testing.T) (port string) {
 	return ""
 }
 
-// transcript runs the commands of a block, and returns it with their output. That is all they print, so that no error stays
-// behind a pipe.
+// transcript runs a block's commands and returns it with all their output, so that a pipe hides no error.
 func transcript(t *testing.T, dir, block string, place func(string) string) string {
 	t.Helper()
 	var b strings.Builder
@@ -103,7 +102,7 @@ func transcript(t *testing.T, dir, block string, place func(string) string) stri
 	return b.String()
 }
 
-// compareBlocks compares a document's blocks with what has run.
+// compareBlocks compares a document with an actual run.
 func compareBlocks(t *testing.T, document, ran string) {
 	t.Helper()
 	b, err := os.ReadFile(document)
@@ -137,7 +136,7 @@ func freePort(t *testing.T) string {
 	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 }
 
-// TestRefusalsLeadToRecipes: every section that a refusal names is there.
+// TestRefusalsLeadToRecipes: every section named in a refusal exists.
 func TestRefusalsLeadToRecipes(t *testing.T) {
 	b, err := os.ReadFile(catalog.Recipes)
 	if err != nil {

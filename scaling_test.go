@@ -11,13 +11,13 @@ import (
 	"cellserver/internal/test/redistest"
 )
 
-// TestScalingTranscripts runs what docs/SCALING.md starts: each command on real servers of its kind.
+// TestScalingTranscripts runs the commands of docs/SCALING.md on real servers.
 func TestScalingTranscripts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a cluster and sentinels")
 	}
 	need(t, "redis-cli", "bash")
-	t.Setenv("CELLSERVER_STORE_TIMEOUT", "30s") // on a machine as busy as the tests' the default may be too short
+	t.Setenv("CELLSERVER_STORE_TIMEOUT", "30s") // the default may be too short on a busy machine
 	binary := build(t)
 	stores := map[string]func() string{
 		"redis":          func() string { return "redis://127.0.0.1:" + redisOnTCP(t) },

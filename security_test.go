@@ -13,8 +13,8 @@ import (
 	"cellserver/internal/app/settings"
 )
 
-// TestSecurityDocument: each bound in SECURITY.md has its option's default and a test that exists, no option that bounds
-// clients is missing, and its readers find it.
+// TestSecurityDocument: each bound in SECURITY.md has its option's default and an existing test, and every
+// option that bounds clients is listed.
 func TestSecurityDocument(t *testing.T) {
 	const root = "."
 	text, err := os.ReadFile(filepath.Join(root, "SECURITY.md"))
@@ -75,7 +75,6 @@ func defaultOf(f *pflag.Flag) string {
 	return "`" + f.DefValue + "`"
 }
 
-// testExists looks for a test by its package's directory, a dot and its name.
 func testExists(t *testing.T, root, name string) bool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root, path.Dir(name), strings.TrimSuffix(path.Base(name), path.Ext(name)), "*_test.go"))

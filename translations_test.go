@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-// translations are the documents in Chinese, by those that they translate.
+// translations maps documents to their Chinese versions.
 var translations = map[string]string{
 	"README.md":        "README.zh-CN.md",
 	"docs/RECIPES.md":  "docs/RECIPES.zh-CN.md",
 	"docs/LIMITERS.md": "docs/LIMITERS.zh-CN.md",
 }
 
-// A block of a document, and what else its translation has in the same order: pictures, sections, commands and table rows.
+// Shared parts in the same order: blocks, pictures, sections, commands and table rows.
 var (
 	anyBlock  = regexp.MustCompile("(?ms)^```[^\n]*\n.*?^```$")
 	sameParts = regexp.MustCompile("srcset=\"[^\"]*\"|src=\"[^\"]*\"|(?m)^#+ |`CL\\.[^`]*`|^\\|")
@@ -24,9 +24,9 @@ var (
 	code      = regexp.MustCompile("`[^`]*`")
 )
 
-// TestTranslations: a translation has the blocks of its original, byte for byte, so that what is tested of the one is tested of
-// both, and the same sections, pictures, commands and rows; what else is set as code is the same in any order. With UPDATE_DOCS set,
-// it takes over the blocks.
+// TestTranslations: a translation has the original's blocks byte for byte, so a test of one covers both, and
+// the same sections, pictures, commands and rows; other code spans may be reordered. With UPDATE_DOCS set, it
+// copies the blocks.
 func TestTranslations(t *testing.T) {
 	for document, translation := range translations {
 		original, translated := read(t, document), read(t, translation)
@@ -70,7 +70,7 @@ func TestTranslations(t *testing.T) {
 	}
 }
 
-// partsOf returns what a document shares with its translation beside blocks.
+// partsOf returns the parts other than blocks that a translation shares.
 func partsOf(t *testing.T, document, text string) (parts []string) {
 	t.Helper()
 	for _, image := range picture.FindAllString(text, -1) {
@@ -87,7 +87,7 @@ func partsOf(t *testing.T, document, text string) (parts []string) {
 	return parts
 }
 
-// codesOf returns what a document sets as code outside of blocks, such as commands and flags, in alphabetical order.
+// codesOf returns the code spans outside blocks, sorted.
 func codesOf(text string) (codes []string) {
 	for _, c := range code.FindAllString(anyBlock.ReplaceAllString(text, ""), -1) {
 		codes = append(codes, strings.Join(strings.Fields(c), " "))

@@ -80,7 +80,7 @@ var tools = sync.OnceValues(func() (string, error) {
 	if err := command(".", "go", "build", "-trimpath", "-o", bin, "."); err != nil {
 		return "", err
 	}
-	return bin, command("goreleaser", "go", "build", "-trimpath", "-o", bin, "github.com/goreleaser/goreleaser/v2")
+	return bin, command("goreleaser", "go", "build", "-trimpath", "-o", bin, "tool")
 })
 
 // copySource copies the work tree and commits the copy. Go writes no revision into what it builds in a linked work tree.

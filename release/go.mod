@@ -6,9 +6,7 @@ replace cellserver => ../
 
 require (
 	cellserver v0.0.0-00010101000000-000000000000
-	github.com/CycloneDX/cyclonedx-go v0.12.0
 	github.com/google/go-containerregistry v0.22.1
-	github.com/google/uuid v1.6.0
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.10
 )

@@ -162,6 +162,20 @@ func (d *distribution) image(b binary) (v1.Image, error) {
 	return mutate.ConfigFile(image, file)
 }
 
+func setting(info *debug.BuildInfo, key string) string {
+	i := slices.IndexFunc(info.Settings, func(s debug.BuildSetting) bool { return s.Key == key })
+	if i < 0 {
+		return ""
+	}
+	return info.Settings[i].Value
+}
+
+// commitTime returns the time of everything in a release.
+func commitTime(info *debug.BuildInfo) time.Time {
+	t, _ := time.Parse(time.RFC3339, setting(info, "vcs.time"))
+	return t
+}
+
 func (d *distribution) labels(b binary) map[string]string {
 	labels := map[string]string{
 		"org.opencontainers.image.title":       "cellserver",

@@ -1,5 +1,5 @@
-// Release makes what a release has beside the binaries: licenses, software bills of materials and the container image.
-// The configuration of GoReleaser, .goreleaser.yaml, and the Makefile's target release run it from the repository's root.
+// Release makes a release's licenses, manual and container image. GoReleaser, as .goreleaser.yaml says, and make release
+// run it from the repository's root.
 package main
 
 import (
@@ -14,10 +14,9 @@ import (
 )
 
 const usage = `usage:
-  release version                  prints the version that the source belongs to
+  release version                  prints the source's version
   release prepare VERSION          writes release/generated, before the build
-  release sbom BINARY FILE         writes the bill of materials of a binary, in CycloneDX's format
-  release image DIST               writes the container image of a finished build to DIST, as an OCI archive
+  release image DIST               writes DIST, a finished build, as a container image, an OCI archive in DIST
   release push DIST REPOSITORY     pushes that image to a registry, with its version as the tag`
 
 func main() {
@@ -37,8 +36,6 @@ func run(ctx context.Context, args []string) error {
 		return nil
 	case command == "prepare" && len(args) == 1:
 		return prepare(ctx, args[0])
-	case command == "sbom" && len(args) == 2:
-		return writeSBOM(args[0], args[1])
 	case command == "image" && len(args) == 1:
 		return writeImage(args[0])
 	case command == "push" && len(args) == 2:

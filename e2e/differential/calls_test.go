@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// callMaker generates calls of the commands that both servers have.
+// callMaker generates calls of the commands common to both servers.
 type callMaker struct {
 	*rand.Rand
 	grammar *grammar
-	// extends permits commands that change when a key expires, or make it what only Redis keeps: only Redis changes it. No key is watched then, because
-	// Redis takes it for a modification.
+	// extends permits commands that change an expiry, or make a key a value that only Redis keeps. No key is
+	// watched then: Redis counts these as modifications.
 	extends bool
 }
 
@@ -37,7 +37,7 @@ func (m *callMaker) pattern() string {
 	return m.pick("*", "a*", "?", "key:[12]", "key:[^1]", `\a*`, "", "[a-b]", "nosuch*", "*b", "[")
 }
 
-// call returns a call that neither blocks nor stops a server, and after which their keys can be equal.
+// call returns a call that neither blocks nor stops a server, and after which the keys can be equal.
 func (m *callMaker) call(c *twin) []string {
 	for {
 		var call []string
@@ -71,7 +71,7 @@ func isToken(word string) bool {
 	return len(word) > 1 && !strings.ContainsFunc(word, func(r rune) bool { return r < 'A' || r > 'Z' })
 }
 
-// anyCase changes nothing that is more than a word.
+// anyCase changes the case of single words.
 func (m *callMaker) anyCase(word string) string {
 	switch {
 	case slices.Contains(keyNames(), word) || strings.HasPrefix(word, "{"):
@@ -84,7 +84,7 @@ func (m *callMaker) anyCase(word string) string {
 	return word
 }
 
-// known is a call with a meaning. Of its words, K, P, D, N, W, S, H, V and R are put in.
+// known returns a valid call. Its placeholders are K, P, D, N, W, S, H, V and R.
 func (m *callMaker) known() []string {
 	words := m.server()
 	if m.IntN(5) < 2 {
@@ -93,7 +93,6 @@ func (m *callMaker) known() []string {
 	return m.fill(strings.Fields(words))
 }
 
-// keyspace is about keys.
 func (m *callMaker) keyspace() string {
 	return m.pick("GET K", "GET K", "STRLEN K", "TYPE K", "TTL K", "PTTL K", "EXPIRETIME K", "PEXPIRETIME K", "EXISTS K K K", "TOUCH K K",
 		"DEL K", "DEL K K", "UNLINK K K K", "EXPIRE K N", "PEXPIRE K N", "EXPIREAT K N", "PEXPIREAT K N", "EXPIRE K -1",
@@ -105,7 +104,6 @@ func (m *callMaker) keyspace() string {
 		"SCAN 0 TYPE hash COUNT 500", "WATCH K", "WATCH K K", "UNWATCH", "MULTI", "EXEC", "EXEC", "EVAL S 1 K", "EVAL S 2 K K W", "SELECT D")
 }
 
-// server is about connections, users, scripts and the server.
 func (m *callMaker) server() string {
 	return m.pick(
 		"FLUSHDB", "FLUSHALL SYNC", "FLUSHDB ASYNC",
@@ -176,24 +174,24 @@ func (m *callMaker) number() string {
 		"-9223372036854775808", "2147483648", "4294967296", "-2147483649", "99999999999999999999", strconv.Itoa(m.IntN(100)))
 }
 
-// tat is a value that both servers keep, for at least an hour.
+// tat returns a value that both servers keep for at least an hour.
 func (m *callMaker) tat() string {
 	return strconv.FormatInt(time.Now().Add(time.Hour+time.Duration(m.IntN(1e9))).UnixNano(), 10)
 }
 
-// payload is one of DUMP, most of the time of a value that both servers keep.
+// payload returns one of DUMP, mostly of a value that both servers keep.
 func (m *callMaker) payload() string {
 	value := m.tat()
 	b := append([]byte{0, byte(len(value))}, value...)
 	if m.IntN(8) == 0 {
-		b = []byte{0, 0xc0, byte(m.IntN(256))} // an integer of a byte
+		b = []byte{0, 0xc0, byte(m.IntN(256))} // an integer of one byte
 	}
 	b = append(b, 10, 0) // the version
 	table := crc64.MakeTable(0x95ac9329ac4bc9b5)
 	return string(binary.LittleEndian.AppendUint64(b, ^crc64.Update(^uint64(0), table, b)))
 }
 
-// word returns a word that names nothing.
+// word returns a meaningless word.
 func (m *callMaker) word() string {
 	return m.pick("nosuch", "NoSuch", "no such", "", "x", "grün", "a\r\nb", "a,b", "%s", "'", `"`, "a|b", "client|nosuch", "get|set",
 		strings.Repeat("w", 1+m.IntN(60)))
@@ -226,7 +224,7 @@ func (m *callMaker) scanOptions() (options []string) {
 	return options
 }
 
-// spoil makes a call invalid, most of the time.
+// spoil mostly makes a call invalid.
 func (m *callMaker) spoil(call []string) []string {
 	at := m.IntN(len(call))
 	switch n := m.IntN(5); {
@@ -244,7 +242,6 @@ func (m *callMaker) spoil(call []string) []string {
 	return call
 }
 
-// avoids reports whether a call must not be tried.
 func (m *callMaker) avoids(c *twin, call []string) bool {
 	name, sub := strings.ToLower(call[0]), ""
 	if len(call) > 1 {
@@ -257,12 +254,12 @@ func (m *callMaker) avoids(c *twin, call []string) bool {
 		return true
 	}
 	switch name {
-	case "set", "restore": // of keys that sync knows
+	case "set", "restore": // sync knows their keys
 		return !m.extends || c.multi || len(call) > 1 && !slices.Contains(keyNames(), call[1])
-	case "select": // of databases that sync knows
+	case "select": // sync knows their databases
 		n, err := strconv.Atoi(sub)
 		return err == nil && n >= 0 && n < 16 && !slices.Contains(databases(), strconv.Itoa(n))
-	case "shutdown": // these are errors; an unknown word is, too
+	case "shutdown": // errors; so is an unknown word
 		return !slices.Contains([]string{"abort", "nosuch", "x"}, sub) && (len(call) != 3 || sub != "save" || !strings.EqualFold(call[2], "nosave"))
 	case "wait": // it may block in Redis
 		return len(call) == 3 && sub != "0" && sub != "x" && call[2] != "1"
@@ -286,21 +283,21 @@ func (m *callMaker) avoids(c *twin, call []string) bool {
 		}
 		return c.multi && sub == "kill" || sub == "reply" && len(call) == 3 && slices.Contains([]string{"off", "skip"}, strings.ToLower(call[2])) ||
 			sub == "tracking" && (slices.Contains(call, "{id}") || slices.Contains(call, "{other}")) || // it works at Redis
-			sub == "tracking" && len(call) > 8 // three prefixes that overlap have two replies of Redis
+			sub == "tracking" && len(call) > 8 // Redis has two replies to three overlapping prefixes
 	case "acl":
 		return c.multi && sub == "load"
 	case "memory":
-		return c.multi && sub == "purge" // refused here beside commands with keys
+		return c.multi && sub == "purge" // refused beside commands with keys
 	case "script":
-		return c.multi && (sub == "load" || sub == "flush") // so are these
+		return c.multi && (sub == "load" || sub == "flush") // refused, too
 	case "config":
 		return sub == "set" && (c.multi || setsTooLow(call)) || sub == "set" && len(call) > 3 && !slices.Contains([]string{"timeout", "maxclients", "databases"}, strings.ToLower(call[2])) && !isUnknown(call[2])
 	}
 	return isExtension(call) && (!m.extends || c.multi)
 }
 
-// setsTooLow reports whether CONFIG SET sets a timeout or a number of clients under which the test's own connections may be
-// closed or refused, depending on how fast the servers are.
+// setsTooLow reports whether CONFIG SET could close or refuse the test's own connections, depending on the
+// servers' speed.
 func setsTooLow(call []string) bool {
 	for i, name := range call[:len(call)-1] {
 		if n, err := strconv.Atoi(call[i+1]); err == nil && n > 0 && n < 60 && (strings.EqualFold(name, "timeout") || strings.EqualFold(name, "maxclients")) {
@@ -310,8 +307,8 @@ func setsTooLow(call []string) bool {
 	return false
 }
 
-// guessesKeys reports whether a script's number of keys is invalid but begins with a number: EVAL refuses it, but Redis
-// checks permissions for that many keys first.
+// guessesKeys reports whether a script's number of keys is invalid but begins with a number: EVAL refuses it,
+// and Redis checks permissions for that number first.
 func guessesKeys(call []string) bool {
 	at := slices.IndexFunc(call, func(word string) bool { return strings.HasPrefix(strings.ToLower(word), "eval") })
 	if at < 0 || len(call) <= at+2 {
@@ -323,7 +320,7 @@ func guessesKeys(call []string) bool {
 	return (err != nil || digits != number) && digits != "" && digits[0] >= '1' && digits[0] <= '9'
 }
 
-// isClientNumber reports whether a word may be the ID of a client, which differs between the servers.
+// isClientNumber reports whether a word may be a client ID, which differs between the servers.
 func isClientNumber(word string) bool {
 	n, err := strconv.ParseInt(strings.TrimSpace(word), 0, 64)
 	return err == nil && n > 0 && n < 100_000
@@ -333,7 +330,7 @@ func isUnknown(word string) bool {
 	return word == "" || word == "x" || strings.EqualFold(word, "nosuch") || strings.HasPrefix(word, "ww")
 }
 
-// isExtension reports whether a call may change when a key expires, or make it what only Redis keeps.
+// isExtension reports whether a call may change an expiry, or make a key a value that only Redis keeps.
 func isExtension(call []string) bool {
 	switch name := strings.ToLower(call[0]); name {
 	case "persist", "set", "restore":

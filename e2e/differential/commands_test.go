@@ -21,12 +21,12 @@ import (
 	"cellserver/internal/test/resptest"
 )
 
-// sequencesEnv sets how many sequences of commands are tried, instead of the default.
+// sequencesEnv sets the number of command sequences.
 const sequencesEnv = "CELLSERVER_TEST_SEQUENCES"
 
 const (
 	sequenceSteps = 60
-	// bothUsers is the ACL file of both servers. Before a command, a client is the user default.
+	// bothUsers is the ACL file of both servers.
 	bothUsers = `user alice on >wonderland ~a* %R~b* resetchannels -@all +@read +@connection +multi +exec +discard +eval +config|get
 user bob on >builder ~* resetchannels +@all -@dangerous -client +client|setname -flushdb
 user carol off >sesame ~* resetchannels +@all
@@ -35,8 +35,9 @@ user default on PASSWORD sanitize-payload ~* resetchannels +@all
 `
 )
 
-// TestCommandsAsRedis has redis-server and cellserver execute the same random calls of every command that both have: valid
-// and invalid, from several connections, users and databases. The replies must be equal except for the exceptions.
+// TestCommandsAsRedis sends the same random calls of every common command to redis-server and cellserver,
+// valid and invalid, from several connections, users and databases. The replies must be equal, apart from the
+// exceptions.
 func TestCommandsAsRedis(t *testing.T) {
 	sequences := 400
 	if testing.Short() || harness.IsRace() {
@@ -62,7 +63,7 @@ func TestCommandsAsRedis(t *testing.T) {
 				s := &sequence{pair: p, used: used, maker: callMaker{Rand: rand.New(rand.NewPCG(seed, uint64(i))), grammar: g}}
 				err := s.run()
 				commands.Add(int64(s.commands))
-				if err != nil { // what comes after it may fail because of it
+				if err != nil { // a cause of later failures
 					t.Errorf("%s=%d, sequence %d, password %s: %v", seedEnv, seed, i, password, err)
 					return
 				}
@@ -73,7 +74,7 @@ func TestCommandsAsRedis(t *testing.T) {
 	t.Logf("%d sequences, %d commands", sequences, commands.Load())
 }
 
-// testSeed returns the random seed, which is logged so that a failure can be reproduced.
+// testSeed logs and returns the random seed.
 func testSeed(t *testing.T) uint64 {
 	t.Helper()
 	seed := uint64(1)
@@ -87,7 +88,7 @@ func testSeed(t *testing.T) uint64 {
 	return seed
 }
 
-// pair is the two servers with the same users, and an unrestricted connection to each.
+// pair is two servers with the same users and an unrestricted connection to each.
 type pair struct {
 	ours, redis *harness.Process
 	admin       *twin
@@ -116,18 +117,17 @@ func newPair(t *testing.T, password string) *pair {
 	return p
 }
 
-// twin is a connection to each server, over which the same input is sent.
+// twin is a connection to each server with the same input.
 type twin struct {
 	ours, redis half
-	queued      [][]string // behind MULTI
+	queued      [][]string // after MULTI
 	multi       bool
 }
 
-// half is one of the two connections.
 type half struct {
 	net.Conn
 	r         *bufio.Reader
-	id, other string // the client's ID, and that of the other twin
+	id, other string // the client IDs of this and the other twin
 }
 
 func (p *pair) dial(fail func(...any)) *twin {
@@ -140,7 +140,8 @@ func (p *pair) dial(fail func(...any)) *twin {
 		return half{Conn: nc, r: bufio.NewReader(nc)}
 	}
 	var from net.Dialer
-	if runtime.GOOS == "linux" { // where each client can be a host of its own, so that wrong passwords of others do not delay it
+	// each client has its own address, so that wrong passwords of others do not delay it
+	if runtime.GOOS == "linux" {
 		p.dialled++
 		from.LocalAddr = &net.TCPAddr{IP: net.IPv4(127, 0, 1, p.dialled)}
 	}
@@ -152,7 +153,7 @@ func (c *twin) close() {
 	_ = c.redis.Close()
 }
 
-// renewAdmin reconnects after the connection may have been killed.
+// renewAdmin reconnects after a kill.
 func (p *pair) renewAdmin() error {
 	var dialError error
 	p.admin.close()
@@ -163,7 +164,7 @@ func (p *pair) renewAdmin() error {
 	return p.admin.login()
 }
 
-// login authenticates the admin's connection as the default user, which accepts any password.
+// login authenticates as the default user, which accepts any password.
 func (c *twin) login() error {
 	for _, h := range []*half{&c.ours, &c.redis} {
 		if got, err := h.do("AUTH", "default", "sesame"); err != nil || got.text != "OK" {
@@ -173,7 +174,6 @@ func (c *twin) login() error {
 	return nil
 }
 
-// do sends one command and returns its reply.
 func (h *half) do(args ...string) (value, error) {
 	if err := h.send(false, args); err != nil {
 		return value{}, err
@@ -181,7 +181,7 @@ func (h *half) do(args ...string) (value, error) {
 	return h.read()
 }
 
-// send writes a command, with its placeholders replaced by what differs between the two servers.
+// send writes a command and fills in its placeholders.
 func (h *half) send(inline bool, args []string) error {
 	args = slices.Clone(args)
 	for i := range args {
@@ -215,7 +215,7 @@ func appendInline(b []byte, args []string) []byte {
 	return append(b, "\r\n"...)
 }
 
-// read reads the reply to a command, and skips push messages of client-side caching.
+// read reads a reply and skips push messages.
 func (h *half) read() (value, error) {
 	for {
 		v, err := readValue(h.r)
@@ -229,10 +229,9 @@ func (h *half) read() (value, error) {
 	}
 }
 
-// value is a reply.
 type value struct {
-	typ   byte   // the protocol's
-	text  string // what the line says, or the bytes of a string
+	typ   byte   // of the protocol
+	text  string // the line, or a string's bytes
 	elems []value
 	null  bool
 }
@@ -269,7 +268,7 @@ func readValue(r *bufio.Reader) (v value, err error) {
 		}
 		v.elems = append(v.elems, elem)
 	}
-	if v.typ == '|' { // belongs to the value that follows
+	if v.typ == '|' { // precedes the actual value
 		elem, err := readValue(r)
 		v.elems = append(v.elems, elem)
 		return v, err
@@ -277,7 +276,7 @@ func readValue(r *bufio.Reader) (v value, err error) {
 	return v, nil
 }
 
-// String formats the reply for people; only equal replies give equal strings.
+// String formats the reply uniquely.
 func (v value) String() string {
 	if v.elems == nil {
 		return fmt.Sprintf("%c%q", v.typ, v.text)

@@ -22,11 +22,11 @@ import (
 	"cellserver/internal/test/patience"
 )
 
-// seedEnv selects other random streams than the default ones.
+// seedEnv replaces the default random streams.
 const seedEnv = "CELLSERVER_TEST_SEED"
 
-// TestAnswersAsRedis sends the same streams of bytes, valid and invalid, to redis-server and cellserver. The replies must
-// be equal, errors up to their first comma, and so must be whether the connection is closed.
+// TestAnswersAsRedis sends the same byte streams, valid and invalid, to redis-server and cellserver. The
+// replies, errors up to their first comma, must be equal, and so must the closing of the connection.
 func TestAnswersAsRedis(t *testing.T) {
 	t.Parallel()
 	const workers = 16
@@ -38,8 +38,8 @@ func TestAnswersAsRedis(t *testing.T) {
 	for password, args := range map[string][]string{"": nil, "sesame": {"--requirepass", "sesame"}} {
 		t.Run("password "+password, func(t *testing.T) {
 			t.Parallel()
-			// Redis's own limits, so that numbers between its limits and ours make no difference; and without commands
-			// that share a name with an argument, which a broken stream may call.
+			// Redis's limits, because generated numbers are not between ours and Redis's. Commands that share
+			// a name with an argument are disabled: a broken stream may call them.
 			d := &differential{
 				ours:  harness.StartServer(t, append([]string{"--max-args", "2147483647", "--max-command-bytes", "536870912"}, args...)...),
 				redis: harness.StartRedis(t, append([]string{"--rename-command", "GET", "", "--rename-command", "SYNC", ""}, args...)...),
@@ -65,7 +65,6 @@ func TestAnswersAsRedis(t *testing.T) {
 	}
 }
 
-// differential compares the two servers, and counts the results.
 type differential struct {
 	ours, redis                     *harness.Process
 	replies, closed, excused, again atomic.Int64
@@ -74,8 +73,8 @@ type differential struct {
 // conversation is the output for a stream.
 type conversation struct {
 	replies []string
-	closed  bool // by the server before the client had closed its half
-	reset   bool // closed by a reset, which may have lost replies
+	closed  bool // by the server, before the client's half
+	reset   bool // by a reset, which may lose replies
 }
 
 func (c conversation) equal(o conversation) bool {
@@ -84,7 +83,7 @@ func (c conversation) equal(o conversation) bool {
 
 func (d *differential) try(t *testing.T, number int64, s stream) bool {
 	var ours, redis conversation
-	// A server that has not closed a connection may be about to do so; a difference must persist.
+	// A difference must persist: a server may be about to close a connection.
 	for _, within := range []time.Duration{10 * time.Millisecond, 200 * time.Millisecond, 5 * time.Second} {
 		ours, redis = s.converse(t, d.ours, within), s.converse(t, d.redis, within)
 		if d.excuse(s, &ours, &redis); ours.equal(redis) {
@@ -115,13 +114,13 @@ func replyAt(replies []string, i int) string {
 	return "(none)"
 }
 
-// excuse removes intended differences, where cellserver refuses what Redis does not, or with other words: a bulk that does
-// not end in CRLF, which Redis skips; a NUL in a header, after which Redis waits for ever; the limits before AUTH, which
-// come before all others; and a protocol error while CLIENT REPLY is off, after which Redis waits for ever.
+// excuse removes intended differences, where cellserver refuses what Redis accepts, or in other words: a bulk
+// without CRLF, which Redis skips; a NUL in a header, after which Redis waits forever; limits before AUTH,
+// which come first; and a protocol error during CLIENT REPLY OFF, after which Redis waits forever.
 func (d *differential) excuse(s stream, ours, redis *conversation) {
 	const protocol = "-ERR Protocol error: "
 	if ours.closed && !redis.closed && s.mutes() {
-		ours.closed = false // Redis closes after the error, which it never sends
+		ours.closed = false // Redis closes after an error that it never sends
 		d.excused.Add(1)
 	}
 	last := len(ours.replies) - 1
@@ -138,7 +137,7 @@ func (d *differential) excuse(s stream, ours, redis *conversation) {
 	if what, ok := strings.CutPrefix(reason, "unauthenticated "); ok && replyAt(redis.replies, last) == protocol+"invalid "+what {
 		redis.replies[last] = ours.replies[last]
 	}
-	// Redis closes without reading the rest, so its last replies may be lost; cellserver drains the input first.
+	// Redis closes without reading the rest, so its last replies may be lost; cellserver drains the input.
 	if n := len(redis.replies); redis.reset && !ours.equal(*redis) && n <= len(ours.replies) {
 		if n--; n >= 0 && strings.HasPrefix(ours.replies[n], redis.replies[n]) {
 			redis.replies[n] = ours.replies[n]
@@ -148,8 +147,8 @@ func (d *differential) excuse(s stream, ours, redis *conversation) {
 	}
 }
 
-// converse sends the stream on a new connection and reads all output. The server has some time to close the connection
-// before the client closes its half.
+// converse sends the stream on a new connection and reads all output. The server gets time to close before
+// the client closes its half.
 func (s stream) converse(t *testing.T, p *harness.Process, within time.Duration) (c conversation) {
 	dialled, err := net.Dial("tcp", p.Addr)
 	if err != nil {
@@ -167,15 +166,15 @@ func (s stream) converse(t *testing.T, p *harness.Process, within time.Duration)
 	}()
 	for _, piece := range s.pieces {
 		if _, err := nc.Write(piece); err != nil {
-			break // the server has closed it
+			break // closed by the server
 		}
-		time.Sleep(time.Microsecond) // so that the pieces arrive separately
+		time.Sleep(time.Microsecond) // the pieces arrive separately
 	}
 	select {
 	case <-ended:
 	case <-time.After(within):
 	}
-	select { // again, because after a pause of the machine both are ready
+	select { // after a suspension both are ready
 	case <-ended:
 		c.closed = true
 	default:
@@ -190,7 +189,7 @@ func (s stream) converse(t *testing.T, p *harness.Process, within time.Duration)
 	return c
 }
 
-// splitReplies splits output into replies, and removes what cannot be equal in both.
+// splitReplies splits output into replies and removes inevitable differences.
 func splitReplies(b []byte) (replies []string) {
 	for len(b) > 0 {
 		n := replyLen(b)
@@ -207,14 +206,13 @@ func splitReplies(b []byte) (replies []string) {
 	return replies
 }
 
-// ownAnswer matches replies that differ between the servers: to HELLO, after the protocol version, to INFO, COMMAND and
-// TIME.
+// ownAnswer matches replies that differ between the servers: HELLO after the version, INFO, COMMAND and TIME.
 func ownAnswer() *regexp.Regexp {
 	return regexp.MustCompile(`(?s)^([%*]\d+\r\n\$6\r\nserver\r\n.*\$5\r\nproto\r\n:\d|[$=]|\*)` +
 		`(?:\r\n\$2\r\nid\r\n.*|\d+\r\n(?:txt:)?# Server\r\n.*|\d+\r\n\*10\r\n.*|2\r\n\$10\r\n\d{10}\r\n.*)$`)
 }
 
-// blankUnprintable replaces by spaces what Redis prints raw or as a space and cellserver escapes.
+// blankUnprintable replaces bytes by spaces that Redis prints raw or as spaces, and cellserver escapes.
 func blankUnprintable(s string) string {
 	s = regexp.MustCompile(`\\(x[0-9a-f]{2}|[rnt])`).ReplaceAllString(s, " ")
 	return strings.Map(func(r rune) rune {
@@ -225,7 +223,7 @@ func blankUnprintable(s string) string {
 	}, s)
 }
 
-// replyLen returns the length of the reply at the front of b, or 0 if it is incomplete.
+// replyLen returns the length of the first reply in b, or 0 if it is incomplete.
 func replyLen(b []byte) int {
 	end := bytes.Index(b, []byte("\r\n")) + 2
 	if end < 3 {
@@ -255,7 +253,7 @@ func replyLen(b []byte) int {
 	return end
 }
 
-// TestAnswersNoWebPage tests a difference that the streams leave out: Redis reads the rest of an HTTP request.
+// TestAnswersNoWebPage covers an intended difference: Redis reads the rest of an HTTP request.
 func TestAnswersNoWebPage(t *testing.T) {
 	p := harness.StartServer(t)
 	for _, line := range []string{"POST / HTTP/1.1\r\n", "host: localhost\r\n", "*1\r\n$4\r\nPost\r\n"} {

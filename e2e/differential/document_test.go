@@ -12,8 +12,8 @@ const (
 	exceptionsEnd     = "<!-- End of the list. -->\n"
 )
 
-// TestExceptionsAreDocumented compares the document with the exceptions of TestCommandsAsRedis. With UPDATE_DOCS set, it
-// updates the document's list.
+// TestExceptionsAreDocumented compares the document with TestCommandsAsRedis's exceptions. With UPDATE_DOCS
+// set, it updates the list.
 func TestExceptionsAreDocumented(t *testing.T) {
 	text, err := os.ReadFile(compatibilityFile)
 	if err != nil {

@@ -10,16 +10,16 @@ import (
 	"testing"
 )
 
-// exception is a permitted difference between the two servers. docs/COMPATIBILITY.md lists them, too.
+// exception is a permitted difference, also listed in docs/COMPATIBILITY.md.
 type exception struct {
-	calls string // a regular expression that matches the calls in lower case
+	calls string // regular expression for the calls in lower case
 	what  string // what may differ
 	why   string
-	// even makes replies equal where they may differ, and leaves the rest.
+	// even equalizes the permitted part of two replies.
 	even func(ours, redis value) (value, value)
 }
 
-// exceptions is the whole list; common are the names of the commands that both servers have.
+// exceptions returns the whole list; common are the common commands' names.
 func exceptions(common []string) []exception {
 	names := evenNames(common)
 	const passes, own = "time passes between the two replies", "each server has its own"
@@ -67,7 +67,6 @@ func exceptions(common []string) []exception {
 	}
 }
 
-// uses counts how often each exception was used.
 type uses struct {
 	list     []exception
 	patterns []*regexp.Regexp
@@ -93,7 +92,6 @@ func (u *uses) log(t *testing.T) {
 	}
 }
 
-// except removes the permitted differences.
 func (u *uses) except(call []string, ours, redis value) (value, value) {
 	text := strings.ToLower(strings.Join(call, " "))
 	for i, e := range u.list {
@@ -133,7 +131,6 @@ func near(ours, redis value) (value, value) {
 	return ours, redis
 }
 
-// without removes some fields of a map.
 func without(v value, names ...string) value {
 	if v.elems == nil {
 		return v
@@ -186,7 +183,7 @@ func evenInfo(v value) value {
 	return v
 }
 
-// evenConfig keeps the settings that both have.
+// evenConfig keeps the common settings.
 func evenConfig(ours, redis value) (value, value) {
 	common := func(v, other value) value {
 		kept := map[string]string{}
@@ -227,7 +224,7 @@ func evenACLLog(v value) value {
 	return v
 }
 
-// evenNames keeps the names that both servers have, sorted.
+// evenNames keeps the common names, sorted.
 func evenNames(common []string) func(value) value {
 	return func(v value) value {
 		v.elems = slices.DeleteFunc(slices.Clone(v.elems), func(name value) bool { return !slices.Contains(common, name.text) })
@@ -247,7 +244,7 @@ func evenDocs(v value) value {
 	return value{typ: v.typ, elems: names}
 }
 
-// either permits one server to refuse what the other executes.
+// either permits one server to refuse a call.
 func either(ours, redis value) (value, value) {
 	if ours.typ == '-' {
 		return ours, ours
@@ -255,7 +252,7 @@ func either(ours, redis value) (value, value) {
 	return ours, redis
 }
 
-// refusesValue permits us to refuse a value as such.
+// refusesValue permits our refusal of a value.
 func refusesValue(ours, redis value) (value, value) {
 	if strings.HasPrefix(ours.text, "ERR cellserver keeps limits, not values: ") {
 		return ours, ours
@@ -263,7 +260,8 @@ func refusesValue(ours, redis value) (value, value) {
 	return ours, redis
 }
 
-// escaped replaces by spaces what Redis prints as spaces or raw and cellserver escapes; Redis truncates at a NUL.
+// escaped replaces bytes by spaces that Redis prints raw or as spaces, and cellserver escapes; Redis
+// truncates at a NUL.
 func escaped(ours, redis value) (value, value) {
 	switch {
 	case ours.typ != redis.typ || !strings.Contains(ours.text, `\`) || ours.typ != '-' && !strings.HasPrefix(ours.text, "This user has no "):
@@ -278,7 +276,6 @@ func escaped(ours, redis value) (value, value) {
 	return ours, redis
 }
 
-// evenRules sorts the words of texts.
 func evenRules(v value) value {
 	if v.typ == '$' {
 		words := strings.Fields(strings.NewReplacer("(", " ( ", ")", " ) ").Replace(v.text))
@@ -301,7 +298,7 @@ func evenTracking(v value) value {
 	return v
 }
 
-// evenCommandInfo keeps what both servers report about their commands.
+// evenCommandInfo keeps the common facts about commands.
 func evenCommandInfo(v value) value {
 	v.elems = slices.Clone(v.elems) // nil stays nil
 	for i, c := range v.elems {

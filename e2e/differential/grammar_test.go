@@ -6,11 +6,11 @@ import (
 	"testing"
 )
 
-// grammar is Redis's own documentation of the commands that both servers have.
+// grammar is Redis's documentation of the common commands.
 type grammar struct {
 	forms  []form
 	common []string // full names
-	others []string // the full names of those that only Redis has
+	others []string // full names of Redis's own
 }
 
 type form struct {
@@ -24,7 +24,6 @@ type docArg struct {
 	args               []docArg
 }
 
-// newGrammar asks both servers for their commands.
 func newGrammar(t *testing.T, p *pair) *grammar {
 	t.Helper()
 	list := func(h *half) (names []string) {
@@ -44,7 +43,7 @@ func newGrammar(t *testing.T, p *pair) *grammar {
 	}
 	g := &grammar{}
 	g.add(docs, ours)
-	slices.Sort(g.common) // Redis lists them in another order each time, and a seed must lead to the same calls
+	slices.Sort(g.common) // Redis's order varies; a seed must lead to the same calls
 	slices.SortFunc(g.forms, func(a, b form) int { return slices.Compare(a.words, b.words) })
 	if len(g.forms) < 80 {
 		t.Fatalf("both servers have %d commands", len(g.forms))
@@ -66,12 +65,12 @@ func (g *grammar) add(docs value, ours []string) {
 	}
 }
 
-// has reports whether the call uses no command that only Redis has; a command that neither has is an error in both.
+// has reports whether a call avoids Redis's own commands; one that neither has is an error in both.
 func (g *grammar) has(name, sub string) bool {
 	return !slices.Contains(g.others, name) && !slices.Contains(g.others, name+"|"+sub)
 }
 
-// field is what follows a name.
+// field returns the element after a name.
 func field(v value, name string) value {
 	for i := 0; i+1 < len(v.elems); i += 2 {
 		if v.elems[i].text == name {

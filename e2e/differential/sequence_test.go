@@ -10,7 +10,7 @@ import (
 	"cellserver/internal/test/patience"
 )
 
-// sequence sends commands to both servers one by one, over two twin connections.
+// sequence sends commands to both servers in turn, over two twins.
 type sequence struct {
 	*pair
 	maker    callMaker
@@ -45,7 +45,6 @@ func (s *sequence) run() (err error) {
 	return s.compareKeys()
 }
 
-// restart returns both servers to their initial state.
 func (s *sequence) restart() error {
 	for _, call := range []string{"ACL LOAD", "FLUSHALL", "SCRIPT FLUSH", "ACL LOG RESET", "CONFIG SET timeout 0 maxclients 10000"} {
 		for _, h := range []*half{&s.admin.ours, &s.admin.redis} {
@@ -57,14 +56,14 @@ func (s *sequence) restart() error {
 	return s.connect()
 }
 
-// connect opens both connections, and waits until only they and the admin's are left.
+// connect opens both twins and waits until only they and the admin remain.
 func (s *sequence) connect() error {
 	for _, c := range s.conns {
 		if c != nil {
 			c.close()
 		}
 	}
-	for _, admin := range []*half{&s.admin.ours, &s.admin.redis} { // or one of the new ones may be beyond maxclients
+	for _, admin := range []*half{&s.admin.ours, &s.admin.redis} { // else a new one may exceed maxclients
 		if _, err := awaitClients(admin, 1); err != nil {
 			return err
 		}
@@ -92,7 +91,6 @@ func (s *sequence) connect() error {
 	return nil
 }
 
-// identify asks for the clients' IDs.
 func identify(admin, a, b *half) error {
 	lines, err := awaitClients(admin, 3)
 	if err != nil {
@@ -106,7 +104,7 @@ func identify(admin, a, b *half) error {
 	return nil
 }
 
-// awaitClients waits until there are so many clients, and returns CLIENT LIST's lines.
+// awaitClients waits for n clients and returns CLIENT LIST's lines.
 func awaitClients(admin *half, n int) (lines []string, err error) {
 	came := patience.Until(func() bool {
 		var list value
@@ -141,7 +139,7 @@ func (s *sequence) step() error {
 	return s.execute(c, s.maker.call(c), s.maker.IntN(4) == 0)
 }
 
-// execute has both servers execute a command, and compares the replies.
+// execute runs a command on both servers and compares the replies.
 func (s *sequence) execute(c *twin, call []string, inline bool) error {
 	s.commands++
 	name := strings.ToLower(call[0])
@@ -169,7 +167,7 @@ func (s *sequence) execute(c *twin, call []string, inline bool) error {
 		name == "acl" && len(call) > 1 && strings.EqualFold(call[1], "load") && got[1].text == "OK":
 		return errors.Join(s.renewAdmin(), s.connect())
 	case (name == "auth" || name == "hello") && strings.HasPrefix(got[0].text, "WRONGPASS"):
-		return s.admin.login() // else failed attempts would be delayed more and more
+		return s.admin.login() // failed attempts would add up their delays
 	}
 	if isExtension(call) && got[1].typ != '-' || s.executed(c, call, got[1]) {
 		return s.sync()
@@ -177,7 +175,7 @@ func (s *sequence) execute(c *twin, call []string, inline bool) error {
 	return nil
 }
 
-// executed tracks the connection's transaction. It returns true if the keys of the two servers may now differ.
+// executed tracks the connection's transaction, and reports whether the servers' keys may differ now.
 func (s *sequence) executed(c *twin, call []string, reply value) (extended bool) {
 	switch name := strings.ToLower(call[0]); {
 	case reply.text == "QUEUED" && reply.typ == '+':
@@ -194,7 +192,7 @@ func (s *sequence) executed(c *twin, call []string, reply value) (extended bool)
 	return extended
 }
 
-// ended checks that both servers close the connection after QUIT.
+// ended expects both servers to close the connection after QUIT.
 func (s *sequence) ended(c *twin) error {
 	for _, h := range []*half{&c.ours, &c.redis} {
 		if v, err := h.read(); !errors.Is(err, io.EOF) {
@@ -204,7 +202,7 @@ func (s *sequence) ended(c *twin) error {
 	return s.connect()
 }
 
-// compare compares the replies; those within EXEC's one by one.
+// compare compares replies, and the elements of EXEC's one by one.
 func (s *sequence) compare(c *twin, call []string, ours, redis value) error {
 	if strings.EqualFold(call[0], "exec") && len(redis.elems) == len(c.queued) && len(ours.elems) == len(c.queued) && c.multi {
 		for i, queued := range c.queued {
@@ -241,10 +239,10 @@ func shorten(text string) string {
 	return text
 }
 
-// throttle creates a key in cellserver, and the same in Redis.
+// throttle creates a key in cellserver and the same one in Redis.
 func (s *sequence) throttle() error {
 	db, key := s.maker.database(), s.maker.key()
-	// Some funnels are empty before the sequence ends, but none at a time at which it would matter.
+	// Some funnels drain before the sequence ends, none at a critical time.
 	call := []string{"CL.THROTTLE", key, s.maker.pick("0", "3", "100"), "1", s.maker.pick("3600", "100000"), s.maker.pick("0", "1", "1", "1", "2")}
 	s.history = append(s.history, fmt.Sprintf("admin: db %s %q", db, call))
 	if _, err := s.admin.ours.do("SELECT", db); err != nil {
@@ -256,7 +254,7 @@ func (s *sequence) throttle() error {
 	return s.syncKeys(db, key)
 }
 
-// sync copies our keys to Redis after a command that changed a key only there.
+// sync copies our keys to Redis after a change that only Redis made.
 func (s *sequence) sync() error {
 	for _, db := range databases() {
 		if err := s.syncKeys(db, keyNames()...); err != nil {
@@ -292,7 +290,7 @@ func (s *sequence) syncKeys(db string, keys ...string) error {
 			return fmt.Errorf("%q: %s %w", call, got, err)
 		}
 	}
-	for _, h := range []*half{&s.admin.ours, &s.admin.redis} { // so that both have the same last command
+	for _, h := range []*half{&s.admin.ours, &s.admin.redis} { // equalizes the last command
 		if _, err := h.do("PING"); err != nil {
 			return err
 		}
@@ -300,7 +298,7 @@ func (s *sequence) syncKeys(db string, keys ...string) error {
 	return nil
 }
 
-// state is a key's value and the time at which it expires.
+// state returns a key's value and expiry.
 func state(h *half, key string) (state [2]string, err error) {
 	for i, name := range []string{"GET", "PEXPIRETIME"} {
 		got, err := h.do(name, key)
@@ -314,7 +312,6 @@ func state(h *half, key string) (state [2]string, err error) {
 	return state, nil
 }
 
-// compareKeys compares all databases.
 func (s *sequence) compareKeys() error {
 	for _, db := range databases() {
 		for _, h := range []*half{&s.admin.ours, &s.admin.redis} {
@@ -335,7 +332,7 @@ func (s *sequence) compareKeys() error {
 	return nil
 }
 
-// walk compares complete iterations by SCAN, if the user may run it.
+// walk compares complete SCAN iterations, if the user may run them.
 func (s *sequence) walk(c *twin) error {
 	if c.multi {
 		return nil

@@ -11,10 +11,10 @@ import (
 	"cellserver/internal/test/resptest"
 )
 
-// stream is input for a server, in the pieces in which it arrives.
+// stream is input in the pieces of its arrival.
 type stream struct{ pieces [][]byte }
 
-// String formats the stream for people, with long runs abbreviated.
+// String abbreviates long runs.
 func (s stream) String() string {
 	text := strconv.Quote(string(bytes.Join(s.pieces, nil)))
 	return regexp.MustCompile(`x{40,}|e{40,}|w{40,}|(\\r\\n){10,}|(\*1\\r\\n){10,}`).ReplaceAllStringFunc(text, func(dull string) string {
@@ -29,14 +29,14 @@ func (s stream) mutes() bool {
 
 func (s stream) hasNUL() bool { return bytes.IndexByte(bytes.Join(s.pieces, nil), 0) >= 0 }
 
-// streamMaker generates streams that Redis 7 and cellserver must answer alike. They leave out intended differences: the
-// content of the store, IDs and counts, commands that only one of the two has, NUL in headers, and sizes between our
-// limits and Redis's.
+// streamMaker generates streams that Redis 7 and cellserver must answer alike. They avoid intended
+// differences: the store's content, IDs and counts, commands of one server, NUL in headers, and sizes between
+// the two servers' limits.
 type streamMaker struct {
 	*rand.Rand
 	b       []byte
-	mutates bool // one byte will be changed
-	weighty bool // Redis would discard pending replies, with the client, after a RESET, which undoes AUTH
+	mutates bool // one byte changes
+	weighty bool // Redis would discard pending replies with the client after a RESET, which undoes AUTH
 }
 
 func newStream(r *rand.Rand) stream {
@@ -70,7 +70,7 @@ func newStream(r *rand.Rand) stream {
 
 func (m *streamMaker) pick(choices ...string) string { return choices[m.IntN(len(choices))] }
 
-// cut cuts a stream nowhere, at a few places, or after each byte.
+// cut leaves a stream whole, or cuts it at a few places or after each byte.
 func (m *streamMaker) cut() (s stream) {
 	longest := len(m.b)
 	if len(m.b) < 200 && m.IntN(4) == 0 {
@@ -106,7 +106,7 @@ func (m *streamMaker) command() []string {
 		"MODULE", "MODULE NOSUCH", "INFO nosuch", "TIME x", "RESET", "RESET x", "QUIT", "QUIT now",
 		"W", "W W", "W a b c d e f g h i j k"))
 	if m.mutates && slices.Contains([]string{"CLIENT", "COMMAND", "INFO", "MODULE", "TIME"}, words[0]) {
-		words = []string{"PING"} // because their errors could become replies
+		words = []string{"PING"} // errors of others could become replies
 	}
 	if m.weighty = m.weighty || words[0] == "COMMAND"; m.weighty && words[0] == "RESET" {
 		words = []string{"PING"}
@@ -124,7 +124,7 @@ func (m *streamMaker) command() []string {
 	return words
 }
 
-// word returns a word that is no command. A long one, which errors truncate, has nothing to escape.
+// word returns a word that is no command. Long ones, which errors truncate, need no escaping.
 func (m *streamMaker) word() string {
 	long := 300
 	if m.mutates {
@@ -134,15 +134,14 @@ func (m *streamMaker) word() string {
 		strings.Repeat("w", 1+m.IntN(long)))
 }
 
-// number returns text that may be parsed as a number. None is between our limits and Redis's, which are higher: 1,048,576
-// arguments, 4 MiB.
+// number returns text that may parse as a number. None is between our limits and Redis's higher ones:
+// 1,048,576 arguments, 4 MiB.
 func (m *streamMaker) number() string {
 	return m.pick("", "0", "00", "01", "-0", "-1", "-10", "+1", "+0", "1 ", " 1", "1a", "abc", "0x1", "1.5", "1e3", "-", "--1", "²",
 		"2147483647000", "2147483648", "-2147483648", "-2147483649", "9223372036854775807", "9223372036854775808", "-9223372036854775808",
 		"-9223372036854775809", "99999999999999999999", strconv.Itoa(m.IntN(20)), strings.Repeat("0", 1+m.IntN(40)), strings.Repeat("1", 30+m.IntN(40)))
 }
 
-// inline returns an inline command with quotes and escapes.
 func (m *streamMaker) inline() {
 	m.b = append(m.b, m.pick("ECHO ", "ECHO ", "ECHO ", "PING ", " \tECHO\t", `"ECHO" `, `'ping'`, `"\x45C\x48o" `, "ec\"ho\" ")...)
 	for range m.IntN(8) {
@@ -163,7 +162,7 @@ func (m *streamMaker) oddHeader() {
 		marker = m.pick("", "*", "+", "f", ",", " ", "\n")
 	case 2:
 		length = m.number()
-	case 3: // as many arguments as are allowed before AUTH, and one more; and long ones
+	case 3: // the limit before AUTH, one more, and long arguments
 		m.b = resptest.Append(m.b, append([]string{"DEL"}, strings.Fields(strings.Repeat("k ", 9+m.IntN(2)))...)...)
 		m.b = resptest.Append(m.b, "ECHO", strings.Repeat("e", 16<<10-1+m.IntN(3)))
 		m.weighty = true

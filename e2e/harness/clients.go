@@ -22,7 +22,6 @@ func RedisTool(t *testing.T, p *Process, tool string, args ...string) *exec.Cmd 
 	return cmd
 }
 
-// Need finds one of Redis's programs.
 func Need(t *testing.T, tool string) (path string) {
 	t.Helper()
 	if tool == "redis-server" {
@@ -31,8 +30,8 @@ func Need(t *testing.T, tool string) (path string) {
 	return processtest.Need(t, tool, "redis-tools")
 }
 
-// GoRedis returns a client, and fails the test if go-redis logs anything while the test runs. It does not
-// retry, because a repeated call would be counted twice.
+// GoRedis returns a client, and fails the test if go-redis logs anything. It does not retry: a repeated call
+// would count twice.
 func GoRedis(t *testing.T, o redis.Options) *redis.Client {
 	t.Helper()
 	log := &redisLog{}
@@ -54,7 +53,6 @@ func GoRedis(t *testing.T, o redis.Options) *redis.Client {
 	return client
 }
 
-// redisLog collects what go-redis logs.
 type redisLog struct {
 	mu    sync.Mutex // guards lines
 	lines []string

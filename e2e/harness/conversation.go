@@ -69,7 +69,7 @@ func Reply(t *testing.T, nc net.Conn, command string) string {
 	return strings.TrimSuffix(strings.ReplaceAll(strings.TrimSuffix(got, "$12\r\nend-of-reply\r\n"), "\r\n", " "), " ")
 }
 
-// Flood has n keys made that were not there, over two connections, and returns how many calls got an error.
+// Flood creates n keys over two connections and returns the number of failed calls.
 func Flood(t *testing.T, p *Process, prefix string, n int) (failed int) {
 	t.Helper()
 	const piece, conns = 1000, 2

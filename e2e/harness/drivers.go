@@ -5,11 +5,10 @@ import (
 	"testing"
 )
 
-// Starter is StartServer with one of the connection drivers.
 type Starter func(t *testing.T, args ...string) *Process
 
-// OnEachDriver runs a test with a goroutine per connection, with event loops where they are supported, and
-// over TLS, which always uses goroutines. The tests run in parallel, because they mostly wait.
+// OnEachDriver runs a test with goroutines, with event loops where supported, and over TLS, which uses
+// goroutines. The tests run in parallel: they mostly wait.
 func OnEachDriver(t *testing.T, test func(t *testing.T, startServer Starter)) {
 	t.Helper()
 	onEachDriverInTurn(t, func(t *testing.T, startServer Starter) {
@@ -18,7 +17,7 @@ func OnEachDriver(t *testing.T, test func(t *testing.T, startServer Starter)) {
 	})
 }
 
-// onEachDriverInTurn is OnEachDriver for tests that must have ended when it returns.
+// onEachDriverInTurn is OnEachDriver for tests that must end before it returns.
 func onEachDriverInTurn(t *testing.T, test func(t *testing.T, startServer Starter)) {
 	t.Helper()
 	for _, ioThreads := range []string{"0", "1"} {

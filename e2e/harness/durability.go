@@ -12,8 +12,8 @@ import (
 	"cellserver/internal/test/patience"
 )
 
-// StartKeeping starts a server with a data directory, and waits until it has loaded that. Where replies wait
-// for the disk, they do so for as long as that is busy, unless the arguments say for how long.
+// StartKeeping starts a server with a data directory and waits until it is loaded. Replies wait for a busy
+// disk without a limit, unless the arguments set one.
 func StartKeeping(t *testing.T, dir string, args ...string) *Process {
 	t.Helper()
 	if i := slices.Index(args, "--fsync-interval"); i >= 0 && args[i+1] == "0" && !slices.Contains(args, "--fsync-timeout") {
@@ -24,7 +24,6 @@ func StartKeeping(t *testing.T, dir string, args ...string) *Process {
 	return p
 }
 
-// Charge charges one unit of each key.
 func Charge(t *testing.T, p *Process, keys ...string) {
 	t.Helper()
 	if err := killtest.Charge(t.Context(), p.Addr, keys...); err != nil {
@@ -32,7 +31,7 @@ func Charge(t *testing.T, p *Process, keys ...string) {
 	}
 }
 
-// Units fails the test unless each of the keys is charged exactly want units.
+// Units fails the test unless want units are charged to each key.
 func Units(t *testing.T, p *Process, want int64, keys ...string) {
 	t.Helper()
 	got, err := killtest.Charged(t.Context(), p.Addr, keys...)
@@ -41,7 +40,6 @@ func Units(t *testing.T, p *Process, want int64, keys ...string) {
 	}
 }
 
-// SyncAll waits until all changes are on the disk.
 func SyncAll(t *testing.T, p *Process) {
 	t.Helper()
 	if err := killtest.Sync(t.Context(), p.Addr); err != nil {
@@ -49,7 +47,7 @@ func SyncAll(t *testing.T, p *Process) {
 	}
 }
 
-// ManyKeys are more than what fits into what a file has of its last page when a disk is full.
+// ManyKeys returns more keys than fit into the last page of a file on a full disk.
 func ManyKeys(prefix string) (keys []string) {
 	for i := range 300 {
 		keys = append(keys, fmt.Sprintf("%s:%060d", prefix, i))
@@ -57,7 +55,7 @@ func ManyKeys(prefix string) (keys []string) {
 	return keys
 }
 
-// AwaitFault waits until the metric of the disk's faults has a value.
+// AwaitFault waits until the metric of disk faults has a value.
 func (p *Process) AwaitFault(t *testing.T, want float64) {
 	t.Helper()
 	p.Eventually(t, fmt.Sprintf("say a fault of %.0f", want), func() bool {
@@ -65,7 +63,6 @@ func (p *Process) AwaitFault(t *testing.T, want float64) {
 	})
 }
 
-// Signal sends a signal.
 func (p *Process) Signal(t *testing.T, sig syscall.Signal) {
 	t.Helper()
 	if err := p.Cmd.Process.Signal(sig); err != nil {
@@ -73,7 +70,7 @@ func (p *Process) Signal(t *testing.T, sig syscall.Signal) {
 	}
 }
 
-// RefusedStart starts a server that is to end by itself, and returns what it said.
+// RefusedStart starts a server that exits by itself, and returns its output.
 func RefusedStart(t *testing.T, args ...string) (code int, said string) {
 	t.Helper()
 	p := Start(t, Command(t, append([]string{"--addr", "127.0.0.1:0", "--metrics-addr", ""}, args...)...))
@@ -81,7 +78,6 @@ func RefusedStart(t *testing.T, args ...string) (code int, said string) {
 	return p.Await(t), p.Log.String()
 }
 
-// Database returns a client of a database.
 func Database(t *testing.T, p *Process, db int) *redis.Client {
 	t.Helper()
 	rdb := redis.NewClient(&redis.Options{
@@ -91,7 +87,7 @@ func Database(t *testing.T, p *Process, db int) *redis.Client {
 	return rdb
 }
 
-// Dumps returns what DUMP says of all keys of a database.
+// Dumps returns the DUMP of each key of a database.
 func Dumps(t *testing.T, p *Process, db int) map[string]string {
 	t.Helper()
 	rdb, all := Database(t, p, db), map[string]string{}

@@ -19,7 +19,7 @@ import (
 type Process struct {
 	*processtest.Process
 
-	Addr, unix, Metrics string // what it listens on
+	Addr, unix, Metrics string // the listening addresses
 	TLSAddr             string
 	TLS                 *tls.Config // for clients; nil without TLS
 }
@@ -74,7 +74,7 @@ func DialTCP(t *testing.T, addr string) net.Conn {
 	return patience.Conn{Conn: nc}
 }
 
-// Socket returns what a connection of Dial sends and receives by, below TLS.
+// Socket returns the TCP connection below TLS.
 func Socket(nc net.Conn) *net.TCPConn {
 	if over, ok := nc.(*tls.Conn); ok {
 		nc = over.NetConn()

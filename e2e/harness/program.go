@@ -1,4 +1,4 @@
-// Package harness starts the program as a process, for the tests that drive it, and talks to it.
+// Package harness runs the program as a process and talks to it.
 package harness
 
 import (
@@ -13,8 +13,8 @@ import (
 	"cellserver/internal/test/processtest"
 )
 
-// execEnv makes the test binary act as the program, so that tests can start real processes without building it. It does
-// not look like a setting, of which the server would warn.
+// execEnv turns the test binary into the program. It must not look like a setting: the server warns of
+// unknown ones.
 const execEnv = "TEST_CELLSERVER_EXEC"
 
 // Main is the TestMain of a package whose tests start the program.
@@ -25,8 +25,8 @@ func Main(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Command returns a command that runs the program, ends before the test binary does, and does not inherit the
-// user's own settings.
+// Command returns a command that runs the program without the user's own settings, and ends it with the test
+// binary.
 func Command(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()

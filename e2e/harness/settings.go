@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Rewrite replaces a file, has the server reload it, and waits until the log says so.
+// Rewrite replaces a file, reloads the server, and waits for the log line.
 func (p *Process) Rewrite(t *testing.T, path, text, logged string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -18,7 +18,7 @@ func (p *Process) Rewrite(t *testing.T, path, text, logged string) {
 	p.Reload(t, logged)
 }
 
-// Reload has the server reload its files, and waits until the log says so.
+// Reload reloads the server's files and waits for the log line.
 func (p *Process) Reload(t *testing.T, logged string) {
 	t.Helper()
 	before := strings.Count(p.Log.String(), logged)
@@ -28,13 +28,12 @@ func (p *Process) Reload(t *testing.T, logged string) {
 	p.Eventually(t, "log "+logged, func() bool { return strings.Count(p.Log.String(), logged) > before })
 }
 
-// Get is CONFIG GET of a setting.
+// Get expects a value of CONFIG GET.
 func (p *Process) Get(t *testing.T, name, want string) {
 	t.Helper()
 	Exchange(t, p.Dial(t), "CONFIG GET "+name+"\r\n", fmt.Sprintf("*2\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n", len(name), name, len(want), want))
 }
 
-// WriteConfig writes a config file.
 func WriteConfig(t *testing.T, text string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "cellserver.yaml")

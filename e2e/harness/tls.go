@@ -10,12 +10,11 @@ import (
 // TLSFiles holds the paths of a server's TLS files.
 type TLSFiles struct{ Cert, Key, ClientCA string }
 
-// Flags returns the flags that have a server use them.
 func (f TLSFiles) Flags() []string {
 	return []string{"--tls-addr", "127.0.0.1:0", "--tls-cert", f.Cert, "--tls-key", f.Key}
 }
 
-// NewTLSFiles creates the TLS files of a server, and returns their authority.
+// NewTLSFiles creates a server's TLS files and returns their authority.
 func NewTLSFiles(t *testing.T) (TLSFiles, *certtest.CA) {
 	t.Helper()
 	dir, ca := t.TempDir(), certtest.NewCA(t)
@@ -25,7 +24,7 @@ func NewTLSFiles(t *testing.T) (TLSFiles, *certtest.CA) {
 	return f, ca
 }
 
-// Write writes a certificate of an authority, and its key.
+// Write writes a certificate and its key.
 func (f TLSFiles) Write(t *testing.T, ca *certtest.CA, name string) {
 	t.Helper()
 	cert, key := ca.Issue(t, name)

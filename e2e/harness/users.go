@@ -15,7 +15,6 @@ user exporter on #dd7a946de80abf41797036335be60bf207f3262c6429f4993005d91f174ecf
 user admin on >root ~* &* +@all
 `
 
-// WriteUsers writes an aclfile.
 func WriteUsers(t *testing.T, text string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "users.acl")

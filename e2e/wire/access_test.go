@@ -50,7 +50,7 @@ func TestUsersOfAFile(t *testing.T) {
 	})
 }
 
-// login sends a command whose reply is not an error, +OK or the map of HELLO.
+// login sends a command that replies +OK or HELLO's map.
 func login(t *testing.T, nc net.Conn, command string) {
 	t.Helper()
 	if command == "" {
@@ -65,13 +65,14 @@ func login(t *testing.T, nc net.Conn, command string) {
 			t.Fatalf("%q got %q, %v", command, got, err)
 		}
 		got = append(got, one[0])
-		if strings.HasSuffix(string(got), "'echo' command\r\n") { // a user without permission for ECHO is logged in as well
+		// an accepted user may lack permission for ECHO
+		if strings.HasSuffix(string(got), "'echo' command\r\n") {
 			return
 		}
 	}
 }
 
-// TestUsersAreReloaded: at SIGHUP and by ACL LOAD; a bad file is reported in one line, and changes nothing.
+// TestUsersAreReloaded: SIGHUP and ACL LOAD read the file; a bad file gives one line and no change.
 func TestUsersAreReloaded(t *testing.T) {
 	t.Parallel()
 	users := harness.WriteUsers(t, harness.OperatorsUsers)
@@ -112,8 +113,8 @@ func TestUsersAreReloaded(t *testing.T) {
 	harness.Exchange(t, p.Dial(t), "AUTH app s3cret\r\n", "-WRONGPASS invalid username-password pair or user is disabled.\r\n")
 }
 
-// TestReloadsDoNotOpenTheServer: a file that is empty, or has lost its default user, lets nobody in; one that says so does,
-// with a warning.
+// TestReloadsDoNotOpenTheServer: an empty file, or one without its default user, admits nobody; an explicit
+// one does, with a warning.
 func TestReloadsDoNotOpenTheServer(t *testing.T) {
 	t.Parallel()
 	users := harness.WriteUsers(t, harness.OperatorsUsers)
@@ -150,7 +151,6 @@ func TestReloadsDoNotOpenTheServer(t *testing.T) {
 	}
 }
 
-// TestCertificateIsAUser: a client certificate logs the client in as the user named in it.
 func TestCertificateIsAUser(t *testing.T) {
 	t.Parallel()
 	files, ca := harness.NewTLSFiles(t)
@@ -175,8 +175,8 @@ func TestCertificateIsAUser(t *testing.T) {
 	}
 }
 
-// TestFailedLogins are counted, logged and slowed, and the others do not wait for them. By how much they are slowed, a
-// test of the sessions holds.
+// TestFailedLogins: failed log-ins are counted, logged and slowed, and do not slow other clients. A test of
+// sessions covers the delays.
 func TestFailedLogins(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
@@ -217,7 +217,7 @@ func TestFailedLogins(t *testing.T) {
 	})
 }
 
-// ask returns a reply without its types: one line, or one per element of an array.
+// ask returns a reply without types: one line, or one an element.
 func ask(t *testing.T, nc net.Conn, command string) string {
 	t.Helper()
 	if _, err := io.WriteString(nc, command); err != nil {

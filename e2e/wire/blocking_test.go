@@ -19,20 +19,20 @@ import (
 	"cellserver/internal/test/resptest"
 )
 
-// hourly is a limit of which nobody's turn comes while a test runs, unless somebody gives units back.
+// hourly is a limit under which no unit leaks during a test.
 const hourly = " 0 1 3600 "
 
-// queue is clients that wait for the turn of one key, in their order.
+// queue holds clients that wait for one key, in order.
 type queue struct {
 	t        *testing.T
 	p        *harness.Process
 	control  net.Conn
 	clients  []net.Conn
 	ids      []string
-	answered chan int // who was allowed
+	answered chan int // numbers of allowed clients
 }
 
-// newQueue has n clients wait, one behind the other.
+// newQueue lets n clients wait in order.
 func newQueue(t *testing.T, p *harness.Process, n int, dial func(t *testing.T) net.Conn) *queue {
 	q := &queue{t: t, p: p, control: p.Dial(t), answered: make(chan int, n)}
 	harness.Exchange(t, q.control, "CL.THROTTLE k"+hourly+"\r\n", resptest.Ints(0, 1, 0, -1, 3600))
@@ -42,7 +42,7 @@ func newQueue(t *testing.T, p *harness.Process, n int, dial func(t *testing.T) n
 			t.Fatal(err)
 		}
 		in := bufio.NewReaderSize(nc, 64)
-		id, err := in.ReadString('\n') // it is sent when the next command waits
+		id, err := in.ReadString('\n') // sent when the next command waits
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +66,7 @@ func (q *queue) isBlocked(n int) {
 	})
 }
 
-// refund gives units back and returns who is answered by that.
+// refund returns units and reports the clients answered by them.
 func (q *queue) refund(units int) (answered []int) {
 	q.t.Helper()
 	if _, err := fmt.Fprintf(q.control, "CL.REFUND k%s%d\r\n", hourly, units); err != nil {
@@ -88,7 +88,7 @@ func (q *queue) refund(units int) (answered []int) {
 	return answered
 }
 
-// hours returns how many units the funnel holds.
+// hours returns the units in the funnel.
 func (q *queue) hours() int {
 	q.t.Helper()
 	if _, err := io.WriteString(q.control, "TTL k\r\n"); err != nil {
@@ -102,8 +102,8 @@ func (q *queue) hours() int {
 	return (seconds + 3599) / 3600
 }
 
-// TestClientsThatWait are answered in their order. Half of them are killed, or disconnect: those behind move up, and the
-// funnel is as if they had never been.
+// TestClientsThatWait: waiting clients are answered in order. After half of them are killed or disconnect,
+// the rest move up, and the funnel has no trace of the others.
 func TestClientsThatWait(t *testing.T) {
 	harness.OnEachDriver(t, func(t *testing.T, startServer harness.Starter) {
 		p := startServer(t)
@@ -116,7 +116,7 @@ func TestTenThousandClientsThatWait(t *testing.T) {
 		t.Skip("takes seconds")
 	}
 	racetest.OneAtATime(t)
-	n := listen.FitMaxClients(10_100, 0) - 100 // as far as this process may open as many files
+	n := listen.FitMaxClients(10_100, 0) - 100 // as permitted by the limit of open files
 	if harness.IsRace() {
 		n = min(n, 500)
 	}
@@ -181,7 +181,7 @@ func (q *queue) play(t *testing.T) {
 	}
 }
 
-// TestShutdownWhileClientsWait ends them soon, and what they were debited is not kept.
+// TestShutdownWhileClientsWait: a shutdown ends waiting clients at once and keeps none of their debits.
 func TestShutdownWhileClientsWait(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
@@ -208,7 +208,7 @@ func TestShutdownWhileClientsWait(t *testing.T) {
 	})
 }
 
-// TestClientsThatWaitAreNotIdle: --timeout is for who is waited for.
+// TestClientsThatWaitAreNotIdle: --timeout spares waiting clients.
 func TestClientsThatWaitAreNotIdle(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")

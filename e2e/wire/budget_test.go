@@ -10,7 +10,8 @@ import (
 	"cellserver/internal/test/resptest"
 )
 
-// TestTransactionThatWouldHoldUpOthers is refused whole, and changes nothing; others are answered behind it.
+// TestTransactionThatWouldHoldUpOthers: an expensive transaction is refused whole, and the connection goes
+// on.
 func TestTransactionThatWouldHoldUpOthers(t *testing.T) {
 	harness.OnEachDriver(t, func(t *testing.T, startServer harness.Starter) {
 		const keys, walks = 2000, 2500

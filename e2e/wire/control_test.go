@@ -15,7 +15,6 @@ import (
 	"cellserver/internal/test/processtest"
 )
 
-// TestConfigSetTakesEffect changes settings of a running server with connected clients.
 func TestConfigSetTakesEffect(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
@@ -73,7 +72,6 @@ func TestConfigSetTakesEffect(t *testing.T) {
 	})
 }
 
-// TestConfigSetProtectedMode: a local client disables protected mode for clients on other hosts.
 func TestConfigSetProtectedMode(t *testing.T) {
 	t.Parallel()
 	p := harness.StartServer(t, "--addr", "0.0.0.0:0")
@@ -89,7 +87,7 @@ func TestConfigSetProtectedMode(t *testing.T) {
 	harness.Exchange(t, harness.DialTCP(t, other), "AUTH secret\r\nPING\r\n", "+OK\r\n+PONG\r\n")
 }
 
-// TestShutdownByAClient: SHUTDOWN is graceful. Pending replies are sent, to its own client and to others.
+// TestShutdownByAClient: SHUTDOWN is graceful: all pending replies are sent.
 func TestShutdownByAClient(t *testing.T) {
 	t.Parallel()
 	harness.OnEachDriver(t, func(t *testing.T, startServer harness.Starter) {
@@ -136,7 +134,7 @@ func TestDebugIsForWhomTheFlagSays(t *testing.T) {
 	}
 }
 
-// TestRestartAfterAKill starts the server on the addresses of one that was killed while clients were connected.
+// TestRestartAfterAKill starts a server on the addresses of a killed one with clients.
 func TestRestartAfterAKill(t *testing.T) {
 	t.Parallel()
 	files, ca := harness.NewTLSFiles(t)

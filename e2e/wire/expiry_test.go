@@ -15,8 +15,8 @@ import (
 	"cellserver/internal/test/resptest"
 )
 
-// TestMillionKeysExpire fills the store with keys that live for a second. Then it is silent but for a client that
-// pings, and all is as it was in the end. How long that takes, and its pings meanwhile, is for the log only.
+// TestMillionKeysExpire fills the store with keys that live for a second, and expects the initial state
+// afterwards, with only a PING now and then. Times are for the log only.
 func TestMillionKeysExpire(t *testing.T) {
 	t.Parallel()
 	if testing.Short() || harness.IsRace() {
@@ -47,12 +47,11 @@ func TestMillionKeysExpire(t *testing.T) {
 		empty, swept, time.Since(start), stopPings())
 }
 
-// keyLoad creates keys that live for one second, over several connections.
 type keyLoad struct {
 	conns    []net.Conn
 	commands [][]byte // of each connection
-	reply    []byte   // to each command
-	each     int      // commands of each connection
+	reply    []byte   // of each command
+	each     int      // commands of a connection
 }
 
 func newKeyLoad(t *testing.T, p *harness.Process, keys int) *keyLoad {
@@ -69,7 +68,6 @@ func newKeyLoad(t *testing.T, p *harness.Process, keys int) *keyLoad {
 	return load
 }
 
-// run sends all commands and reads all replies.
 func (load *keyLoad) run(t *testing.T) {
 	t.Helper()
 	want := bytes.Repeat(load.reply, load.each)

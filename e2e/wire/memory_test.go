@@ -14,7 +14,7 @@ import (
 
 const floodLimit = 6 << 20
 
-// flooding is ways in which a client makes the server hold about a megabyte.
+// flooding lists ways to make the server hold about a megabyte for a client.
 func flooding() map[string]string {
 	long := strings.Repeat("x", 900_000)
 	watch := []string{"WATCH"}
@@ -30,8 +30,8 @@ func flooding() map[string]string {
 	}
 }
 
-// TestClientsAreBoundedTogether: many clients that each stay within their own bounds lose their connections, the largest
-// first, until all hold no more than they may; a client that is exempt and one that holds little do not.
+// TestClientsAreBoundedTogether: when clients within their own bounds exceed the common one, the largest are
+// closed first; exempt and small clients stay.
 func TestClientsAreBoundedTogether(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
@@ -72,7 +72,6 @@ func TestClientsAreBoundedTogether(t *testing.T) {
 	})
 }
 
-// TestClientLimitsAreSettable while clients are connected.
 func TestClientLimitsAreSettable(t *testing.T) {
 	t.Parallel()
 	harness.OnEachDriver(t, func(t *testing.T, startServer harness.Starter) {

@@ -14,7 +14,7 @@ import (
 	"cellserver/e2e/harness"
 )
 
-// watchedCommands is what a client does while another is in MONITOR.
+// watchedCommands are the commands of a client beside MONITOR.
 func watchedCommands() string {
 	var b strings.Builder
 	for _, line := range []string{
@@ -30,7 +30,7 @@ func watchedCommands() string {
 	return b.String()
 }
 
-// monitored returns the lines that a MONITOR sees of them.
+// monitored returns MONITOR's lines for them.
 func monitored(t *testing.T, p *harness.Process) []string {
 	t.Helper()
 	m, nc := p.Dial(t), p.Dial(t)
@@ -47,7 +47,7 @@ func monitored(t *testing.T, p *harness.Process) []string {
 	return lines
 }
 
-// TestMonitorAsRedis: a MONITOR sees what one of a real redis-server sees, whatever drives the connections.
+// TestMonitorAsRedis: MONITOR shows the lines of a real redis-server's, with every connection driver.
 func TestMonitorAsRedis(t *testing.T) {
 	want := monitored(t, harness.StartRedis(t))
 	harness.OnEachDriver(t, func(t *testing.T, startServer harness.Starter) {
@@ -57,7 +57,7 @@ func TestMonitorAsRedis(t *testing.T) {
 	})
 }
 
-// TestMonitorAndBack: a client gets its lines without asking, is heard meanwhile, and goes on as any other.
+// TestMonitorAndBack: a monitoring client receives lines unasked, is still heard, and can return to normal.
 func TestMonitorAndBack(t *testing.T) {
 	harness.OnEachDriver(t, func(t *testing.T, startServer harness.Starter) {
 		p := startServer(t, "--timeout", "10m")
@@ -88,7 +88,7 @@ func TestMonitorAndBack(t *testing.T) {
 	})
 }
 
-// TestSlowMonitor: one that reads nothing is closed, and no other client waits for it.
+// TestSlowMonitor: a MONITOR that does not read is closed, and delays no other client.
 func TestSlowMonitor(t *testing.T) {
 	harness.OnEachDriver(t, func(t *testing.T, startServer harness.Starter) {
 		p := startServer(t, "--max-output-bytes", "1048576")
@@ -121,7 +121,7 @@ func TestSlowMonitor(t *testing.T) {
 	})
 }
 
-// TestHotKeys: what is asked is in CL.TOP, and in the metric if that is wanted.
+// TestHotKeys: requested keys are in CL.TOP, and on demand in the metric.
 func TestHotKeys(t *testing.T) {
 	for _, tt := range []struct {
 		args []string

@@ -18,7 +18,6 @@ import (
 	"cellserver/internal/test/resptest"
 )
 
-// pipelineReply is the reply to one CL.THROTTLE.
 type pipelineReply struct{ limited, limit, remaining, retryAfter, resetAfter int64 }
 
 func readPipelineReply(r *bufio.Reader) (p pipelineReply, err error) {
@@ -38,8 +37,8 @@ func readPipelineReply(r *bufio.Reader) (p pipelineReply, err error) {
 	return p, nil
 }
 
-// TestPipelineIsWrittenBeforeItIsRead sends pipelines as clients do: the server must not wait for its replies to be
-// read.
+// TestPipelineIsWrittenBeforeItIsRead sends whole pipelines before reading: the server must not wait for the
+// reader.
 func TestPipelineIsWrittenBeforeItIsRead(t *testing.T) {
 	t.Parallel()
 	harness.OnEachDriver(t, testPipelineIsWrittenBeforeItIsRead)
@@ -76,7 +75,7 @@ func testPipelineIsWrittenBeforeItIsRead(t *testing.T, startServer harness.Start
 
 func repeat(b []byte, n int) []byte { return []byte(strings.Repeat(string(b), n)) }
 
-// startPings has a client send one PING after the other until stop is called, which reports the result.
+// startPings sends one PING after another until stop, which reports the result.
 func startPings(t *testing.T, p *harness.Process) (stop func() string) {
 	nc := p.Dial(t)
 	var done atomic.Bool
@@ -104,8 +103,7 @@ func startPings(t *testing.T, p *harness.Process) (stop func() string) {
 	}
 }
 
-// floodUntilClosed sends commands without reading replies until it is disconnected: how much the system buffers before
-// that differs from run to run.
+// floodUntilClosed sends commands without reading until it is disconnected; the system's buffers vary.
 func floodUntilClosed(t *testing.T, nc net.Conn) {
 	t.Helper()
 	flood := repeat(resptest.Append(nil, "ECHO", strings.Repeat("x", 60_000)), 100)
@@ -151,9 +149,9 @@ func testClientThatNeverReadsIsDisconnected(t *testing.T, startServer harness.St
 	harness.Exchange(t, p.Dial(t), "PING\r\n", "+PONG\r\n")
 	t.Logf("resident: %d MiB before, %d MiB at most", before>>20, peak>>20)
 	if harness.IsRace() {
-		return // its memory is another
+		return // its memory differs
 	}
-	// Several times what may be pending, because growing buffers are copied; but far less than the 960 MB requested.
+	// Growing buffers are copied, so several times the pending bytes; still far below the requested 960 MB.
 	if most := before + 6*clients*maxOutput; peak > most {
 		t.Errorf("the server grew from %d to %d MiB, want at most %d", before>>20, peak>>20, most>>20)
 	}
@@ -193,7 +191,7 @@ func testClientThatReadsLateGetsEveryReply(t *testing.T, startServer harness.Sta
 	for last := int64(-1); last != written.Load(); time.Sleep(300 * time.Millisecond) {
 		last = written.Load()
 	}
-	// The system may buffer all that the client has written, but of the replies only a few megabytes.
+	// The system may buffer all requests, but only a few megabytes of replies.
 	if n := p.Metric(t, "cellserver_received_bytes_total"); n > calls*echo/2 {
 		t.Errorf("the server took %.0f bytes of a client that reads nothing", n)
 	}

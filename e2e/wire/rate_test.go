@@ -9,9 +9,9 @@ import (
 	"cellserver/internal/test/resptest"
 )
 
-// TestRateOfOneClient sends calls as fast as one connection can: no more may be allowed than the limit says. (redis-cell
-// allows a third more here, because Redis expires keys with less than a millisecond to live.) The least number allowed
-// depends on how often the machine lets the client run; but no call may be limited when a unit is available.
+// TestRateOfOneClient sends calls at full speed: never more may pass than the limit allows. (redis-cell
+// allows a third more here, because Redis expires keys with less than a millisecond to live.) How many pass
+// at least depends on the machine, but no call may be limited while a unit is available.
 func TestRateOfOneClient(t *testing.T) {
 	t.Parallel()
 	const rate, interval = 1500, time.Second / 1500
@@ -23,7 +23,7 @@ func TestRateOfOneClient(t *testing.T) {
 	command := resptest.Append(nil, "CL.THROTTLE", "k", "0", "1500", "1")
 	replies := bufio.NewReader(nc)
 	calls, allowed := 0, 0
-	var lastSent, lastRead time.Duration // of the last call that passed; the server's time was between them
+	var lastSent, lastRead time.Duration // of the last call that passed; the server's time lies between them
 	start := time.Now()
 	for ; time.Since(start) < duration; calls++ {
 		sent := time.Since(start)

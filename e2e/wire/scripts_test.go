@@ -16,8 +16,8 @@ import (
 	"cellserver/internal/test/resptest"
 )
 
-// TestScriptsOfServices sends the common variants of the script that stands in for CL.THROTTLE: most run without the
-// interpreter, some in it, and all must return the same.
+// TestScriptsOfServices sends common script replacements of CL.THROTTLE, native and interpreted: all must
+// return the same.
 func TestScriptsOfServices(t *testing.T) {
 	t.Parallel()
 	const five, one = "*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2\r\n", ":0\r\n"
@@ -47,8 +47,8 @@ func TestScriptsOfServices(t *testing.T) {
 	})
 }
 
-// TestScriptByHash executes scripts as client libraries do: by hash, and by source if the server does not know the hash.
-// Exactly as many calls are allowed as the limit says.
+// TestScriptByHash runs scripts by hash and, if unknown, by source, as client libraries do. The limit is
+// exact.
 func TestScriptByHash(t *testing.T) {
 	p := harness.StartServer(t)
 	client := harness.GoRedis(t, redis.Options{Addr: p.Addr})
@@ -91,8 +91,8 @@ func TestScriptByHash(t *testing.T) {
 	}
 }
 
-// TestScriptIsAtomic has some clients run a script on two keys while others call one of them. The replies must match some
-// serial order: no other command inside a script, and each number once.
+// TestScriptIsAtomic runs a script on two keys beside single calls of one of them. The replies must match a
+// serial order: no command inside a script, and each number once.
 func TestScriptIsAtomic(t *testing.T) {
 	t.Parallel()
 	harness.OnEachDriver(t, func(t *testing.T, startServer harness.Starter) {
@@ -105,7 +105,7 @@ func TestScriptIsAtomic(t *testing.T) {
 			for i = 1, 2000 do n = n + i end
 			local b = redis.call('cl.throttle', KEYS[2], ARGV[1], 1, 3600)
 			return {a[3], b[3]}`
-		p := startServer(t, "--lua-time-limit", "1h") // the speed of the machine must not matter
+		p := startServer(t, "--lua-time-limit", "1h") // independent of the machine's speed
 		var mu sync.Mutex                             // guards seenA and seenB
 		var seenA, seenB []int
 		var wg sync.WaitGroup
@@ -160,7 +160,6 @@ func TestScriptIsAtomic(t *testing.T) {
 	})
 }
 
-// TestManyScriptsAtOnce: each script is executed, however many are waiting.
 func TestManyScriptsAtOnce(t *testing.T) {
 	t.Parallel()
 	harness.OnEachDriver(t, func(t *testing.T, startServer harness.Starter) {
@@ -178,15 +177,15 @@ func TestManyScriptsAtOnce(t *testing.T) {
 	})
 }
 
-// TestScriptsMemoryIsBounded has many clients at once run scripts that use as much memory as allowed.
+// TestScriptsMemoryIsBounded: many clients run scripts that use the permitted memory.
 func TestScriptsMemoryIsBounded(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
 	t.Parallel()
 	racetest.OneAtATime(t)
-	const clients, ofOneScript = 32, 16 << 20             // 512 MiB, if all of them ran at once
-	p := harness.StartServer(t, "--lua-time-limit", "1h") // the memory limit must stop them, not the time limit
+	const clients, ofOneScript = 32, 16 << 20             // 512 MiB if all ran at once
+	p := harness.StartServer(t, "--lua-time-limit", "1h") // memory must stop them, not time
 	before := p.RSS(t)
 	const script = "local t = {} for i = 1, 1e9 do t[i] = string.rep('x', 10000) .. i end"
 	want := fmt.Sprintf("-ERR script used more than %d bytes of memory and was ended\r\n", ofOneScript)
@@ -216,7 +215,7 @@ func TestScriptsMemoryIsBounded(t *testing.T) {
 	})
 	t.Logf("resident: %d MiB before, %d MiB at most", before>>20, peak>>20)
 	if harness.IsRace() {
-		return // its memory is another
+		return // its memory differs
 	}
 	if most := before + 8*ofOneScript; peak > most {
 		t.Errorf("the server grew from %d to %d MiB, want at most %d", before>>20, peak>>20, most>>20)

@@ -16,8 +16,8 @@ import (
 	"cellserver/internal/app"
 )
 
-// BenchmarkServe measures the whole program, over a unix socket. The compiler optimizes the program with its profile: see
-// `make profile`.
+// BenchmarkServe measures the whole program over a unix socket. Its profile optimizes the program: see `make
+// profile`.
 func BenchmarkServe(b *testing.B) {
 	const clients = 50
 	socket := filepath.Join(b.TempDir(), "s")
@@ -36,7 +36,7 @@ func BenchmarkServe(b *testing.B) {
 	for _, load := range []struct {
 		name      string
 		pipelined int
-		call      string // for a key
+		call      string // takes a key
 	}{
 		{"1", 1, throttleCall}, {"16", 16, throttleCall}, {"128", 128, throttleCall},
 		{"128,fixed", 128, "CL.FIXEDWINDOW f:%06d 1000000 60 1"},
@@ -74,8 +74,8 @@ func dialSocket(b *testing.B, socket string) net.Conn {
 
 const throttleCall = "CL.THROTTLE k:%06d 15 30 60 1"
 
-// pipelinesOf returns pipelines of calls for random keys out of 100,000. They are made in advance, so that the profile is of the
-// server, and hardly of the client.
+// pipelinesOf prepares pipelines of calls on random keys out of 100,000, so that the profile shows the
+// server, not the client.
 func pipelinesOf(call string, calls int) (pipelines [][]byte) {
 	words := strings.Fields(call)
 	for range max(1, 1024/calls) {
@@ -94,7 +94,6 @@ func pipelinesOf(call string, calls int) (pipelines [][]byte) {
 	return pipelines
 }
 
-// askMany sends a pipeline of calls and reads the replies.
 func askMany(nc net.Conn, pipeline []byte, calls int) error {
 	if _, err := nc.Write(pipeline); err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 	"cellserver/e2e/harness"
 )
 
-// slowRequests are what clients of the metrics address send at first; then a byte now and then.
+// slowRequests are first bytes for the metrics address; a byte now and then follows.
 var slowRequests = []string{
 	"GET / HTTP/1.1\r\nHost: local",
 	"POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n",
@@ -19,7 +19,7 @@ var slowRequests = []string{
 	"",
 }
 
-// TestHealthBesideSlowClients: however many there are, and however often they come again, the health checks answer.
+// TestHealthBesideSlowClients: health checks are answered beside any number of slow clients.
 func TestHealthBesideSlowClients(t *testing.T) {
 	p := harness.StartServer(t)
 	stop := make(chan struct{})
@@ -32,7 +32,7 @@ func TestHealthBesideSlowClients(t *testing.T) {
 					return
 				default:
 					beSlow(p.Metrics, slowRequests[i%len(slowRequests)], stop)
-					time.Sleep(100 * time.Millisecond) // or the test would need all of a busy machine
+					time.Sleep(100 * time.Millisecond) // spares a busy machine
 				}
 			}
 		})
@@ -44,15 +44,15 @@ func TestHealthBesideSlowClients(t *testing.T) {
 		if code := p.Ask(t, "/healthz", "", nil); code != http.StatusOK {
 			t.Errorf("/healthz: got %d", code)
 		}
-		p.Ask(t, "/readyz", "", nil) // any answer will do, 503 too
+		p.Ask(t, "/readyz", "", nil) // 503 will do, too
 	}
 }
 
-// beSlow sends the request and then a byte now and then, reads nothing, and returns when the connection is closed.
+// beSlow sends the request and a byte now and then, without reading, until the connection is closed.
 func beSlow(addr, request string, stop <-chan struct{}) {
 	attacker := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
 	nc, err := attacker.Dial("tcp", addr)
-	if err != nil { // not every system has more than one address on loopback
+	if err != nil { // some systems have one loopback address
 		nc, err = net.Dial("tcp", addr)
 	}
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 	"cellserver/internal/test/resptest"
 )
 
-// endless are scripts that must be stopped: a plain loop, one that catches errors, and one that produces garbage.
+// endless are scripts that must be stopped: a plain loop, one that catches errors, and one that makes
+// garbage.
 var endless = []string{
 	"while true do end",
 	"while true do pcall(function() while true do error('x') end end) end",
@@ -22,9 +23,9 @@ var endless = []string{
 	"while true do redis.call('cl.throttle', KEYS[1], 15, 30, 60) end",
 }
 
-// TestEndlessScriptsLeaveOthersTheirTurn has a client ask now and then while others send such scripts without a pause:
-// it gets many replies for each script that ends. How long it waits for them is for the log only: on a machine with
-// other work it is that which it waits for. That a script takes turns, TestScriptsYield holds.
+// TestEndlessScriptsLeaveOthersTheirTurn: while clients send endless scripts, another gets many replies a
+// script. Waiting times are for the log: on a busy machine they measure the machine. TestScriptsYield covers
+// turns.
 func TestEndlessScriptsLeaveOthersTheirTurn(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
@@ -50,15 +51,13 @@ func TestEndlessScriptsLeaveOthersTheirTurn(t *testing.T) {
 	}
 }
 
-// waits holds how long a client waited for each reply.
 type waits []time.Duration
 
 func (w waits) quantile(q float64) time.Duration {
 	return slices.Sorted(slices.Values(w))[int(q*float64(len(w)))]
 }
 
-// whileLooping calls do while each of the connections sends one endless script after the other, and returns how many of
-// them ended meanwhile.
+// whileLooping calls do while each looper sends endless scripts, and returns how many ended.
 func whileLooping(t *testing.T, loopers []net.Conn, do func()) (ended int64) {
 	stop := make(chan struct{})
 	var scripts atomic.Int64
@@ -91,7 +90,7 @@ func whileLooping(t *testing.T, loopers []net.Conn, do func()) (ended int64) {
 	return scripts.Load()
 }
 
-// polite is a client that pauses after each command.
+// polite is a client with pauses.
 type polite struct {
 	nc      net.Conn
 	replies *bufio.Reader
@@ -102,7 +101,7 @@ func newPolite(t *testing.T, p *harness.Process) *polite {
 	return &polite{nc, bufio.NewReader(nc)}
 }
 
-// ask asks so many times, and returns how long each reply took.
+// ask asks repeatedly and returns the waiting times.
 func (c *polite) ask(t *testing.T, calls int) (took waits) {
 	t.Helper()
 	command := resptest.Append(nil, "CL.THROTTLE", "polite", "15", "30", "60")

@@ -20,18 +20,18 @@ import (
 	"cellserver/internal/test/processtest"
 )
 
-// wireCase is input on a connection of its own, and the expected output.
+// wireCase is the input of a connection and the expected output.
 type wireCase struct {
 	name   string
 	send   string
-	flood  int           // this many bytes more after send
+	flood  int           // further bytes after send
 	pace   time.Duration // a pause after each byte
 	want   string        // all replies
-	closed bool          // by the server; else a PING must be answered
+	closed bool          // by the server; else it must answer a PING
 	half   bool          // an incomplete command: the client disconnects
 
-	// locked is the replies to a client that has not authenticated, if they differ, and lockedCloses whether the server
-	// closes only its connection.
+	// locked are the replies before authentication, if they differ; lockedCloses reports that only the
+	// client's connection closes.
 	locked       string
 	lockedCloses bool
 
@@ -80,7 +80,7 @@ func wireCases() []wireCase {
 	for _, n := range []string{"2147483648", "9223372036854775807", "99999999999999999999", "abc", "\x00", "\x00\r\n", "+1", "01", "", "-0", "1048577"} {
 		c := wireCase{name: "multibulk length", send: "*" + n + "\r\n", want: protocolReply("invalid multibulk length"), closed: true}
 		if most, err := strconv.Atoi(n); err == nil && most > 10 {
-			c.locked = manyLocked // before every other check
+			c.locked = manyLocked // precedes every other check
 		}
 		cases = append(cases, c)
 	}
@@ -94,7 +94,7 @@ func wireCases() []wireCase {
 	return cases
 }
 
-// beforeAuth is the case for a server that requires a password.
+// beforeAuth adapts the case to a server with a password.
 func (c wireCase) beforeAuth() wireCase {
 	if c.locked != "" {
 		c.want = c.locked
@@ -143,8 +143,8 @@ func (c wireCase) write(nc net.Conn) error {
 	return nil
 }
 
-// TestWire sends hostile input over a real socket: each case on a new connection, while another client must not be affected.
-// In the end memory and goroutines must be back at their initial level.
+// TestWire sends hostile input, each case on a new connection, beside an undisturbed client. Memory and
+// goroutines must return to their initial level.
 func TestWire(t *testing.T) {
 	t.Parallel()
 	harness.OnEachDriver(t, testWire)
@@ -154,7 +154,7 @@ func testWire(t *testing.T, startServer harness.Starter) {
 	p := startServer(t)
 	before := p.Dial(t)
 	harness.Exchange(t, before, "PING\r\n", "+PONG\r\n")
-	p.Metric(t, "go_goroutines") // the web server's first connection
+	p.Metric(t, "go_goroutines") // opens the web server's connection
 	memory, goroutines := p.RSS(t), p.Metric(t, "go_goroutines")
 
 	t.Run("cases", func(t *testing.T) {
@@ -215,17 +215,17 @@ func testWireSplitCommandCostsLinearTime(t *testing.T, startServer harness.Start
 		rest = rest[n:]
 	}
 	harness.Exchange(t, nc, "", fmt.Sprintf("$%d\r\n%s\r\n", len(argument), argument))
-	// 10,000 reads; a buffer that grew by each of them would be 20 GB in all. That none of the bytes are looked at again,
-	// a test of the decoder holds.
+	// A buffer growing at each of 10,000 reads would take 20 GB in all. A test of the decoder covers
+	// rescanning.
 	used := p.Metric(t, allocated) - before
 	t.Logf("allocated %.1f MB", used/1e6)
-	if most := 64 * float64(len(command)); used > most { // TLS and the race detector take several times the rest
+	if most := 64 * float64(len(command)); used > most { // for TLS and the race detector
 		t.Errorf("for a command in 10,000 pieces the server allocated %.0f MB, want %.0f at most", used/1e6, most/1e6)
 	}
 }
 
-// TestWireBeforeAuth sends the list, and what comes before every other check, where a password is wanted: by
-// --requirepass, and by an aclfile that turns the default user off.
+// TestWireBeforeAuth sends the cases to servers that require a password, by --requirepass and by an aclfile
+// without a default user.
 func TestWireBeforeAuth(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
@@ -277,7 +277,7 @@ func testWireBeforeAuth(t *testing.T, p *harness.Process, auth string) {
 func testResetForgetsAuth(t *testing.T, p *harness.Process, auth string) {
 	nc := p.Dial(t)
 	harness.Exchange(t, nc, auth, "+OK\r\n")
-	time.Sleep(3200 * time.Millisecond) // the handshake timeout has passed, and must have no effect any more
+	time.Sleep(3200 * time.Millisecond) // beyond the handshake timeout, which must have ended
 	harness.Exchange(t, nc, "RESET\r\n", "+RESET\r\n")
 	harness.Exchange(t, nc, "PING\r\n", noAuth)
 	harness.Exchange(t, nc, auth+"PING\r\n", "+OK\r\n+PONG\r\n")
@@ -328,13 +328,13 @@ func testWireMaxClients(t *testing.T, startServer harness.Starter) {
 	harness.Exchange(t, second, "PING\r\n", "+PONG\r\n")
 	refused := wireCase{want: "-ERR max number of clients reached\r\n", closed: true}
 	if p.TLS != nil {
-		refused.want = "" // as in Redis: no reply is possible before the handshake
+		refused.want = "" // as in Redis: no reply precedes the handshake
 	}
 	refused.run(t, p)
 }
 
-// TestNoFilesLeft takes the server its descriptors: it must not end, and serve again later. That it does not spin
-// meanwhile, a test of the accept loop holds.
+// TestNoFilesLeft exhausts the server's descriptors: it must survive and recover. A test of the accept loop
+// covers spinning.
 func TestNoFilesLeft(t *testing.T) {
 	t.Parallel()
 	harness.OnEachDriver(t, testNoFilesLeft)

@@ -7,8 +7,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// Apply has a step done to a key. One that requests something may be picked for CL.TOP, as the requests of a
-// batch are.
+// Apply applies a step to a key. A request may be sampled for CL.TOP, like those of a batch.
 func (d *Decider) Apply(on store.Keys, nowNs int64, key store.Key, step store.Step, local *observe.Local) error {
 	err := on.Apply(nowNs, key, step)
 	if err == nil {
@@ -17,7 +16,7 @@ func (d *Decider) Apply(on store.Keys, nowNs int64, key store.Key, step store.St
 	return err
 }
 
-// Applied is Apply for what has been done.
+// Applied counts a step already applied.
 func (d *Decider) Applied(nowNs int64, key store.Key, step store.Step, local *observe.Local) {
 	out := step.Outcome()
 	if out.Requests && !local.Sampler.Skip(1) {
@@ -27,7 +26,7 @@ func (d *Decider) Applied(nowNs int64, key store.Key, step store.Step, local *ob
 	}
 }
 
-// termsOf returns the terms by which a step requests something, if it has any.
+// termsOf returns the terms of a step that requests units.
 func termsOf(step store.Step) limiter.Terms {
 	if by, ok := step.(interface{ Terms() limiter.Terms }); ok {
 		return by.Terms()

@@ -1,5 +1,5 @@
-// Package decide is the one way to a limiter's decision: a batch of requests to the keys of a store or of a
-// transaction, and what is counted of it. A Decider is safe for concurrent use; each call's Local belongs to one
+// Package decide is the only way to a limiter's decision: it has batches of requests decided by the keys of a
+// store or a transaction, and counts them. A Decider is safe for concurrent use; a Local belongs to one
 // goroutine.
 package decide
 
@@ -10,21 +10,20 @@ import (
 	"cellserver/internal/wire/catalog"
 )
 
-// Decider has batches decided, and counts them.
 type Decider struct {
 	Now     func() int64 // Unix nanoseconds
 	Records *observe.Records
 }
 
-// By is who requests, by which command, and where that is counted.
+// By identifies the client and command of requests, and the place to count them.
 type By struct {
 	Command *catalog.Command
 	Local   *observe.Local
 	Caller  observe.Caller
 }
 
-// Batch has a batch decided on a store at a time, which was read just before, and times it by a second reading: that
-// costs less than a hundredth of a request that comes alone. It returns nil if the requests are answered.
+// Batch decides a batch at a time just read, and measures it by a second reading, which costs less than a
+// hundredth of a single request. It returns nil if the requests are answered.
 func (d *Decider) Batch(on store.Keys, nowNs int64, batch []store.Request, by By) *Later {
 	if pending := on.Throttle(nowNs, batch); pending != nil {
 		return &Later{decider: d, pending: pending, nowNs: nowNs, command: by.Command, caller: by.Caller}
@@ -42,14 +41,14 @@ func (d *Decider) decided(nowNs int64, batch []store.Request, by By) {
 	}
 }
 
-// BatchIn has a batch decided in a transaction, whose time stands still.
+// BatchIn decides a batch in a transaction, whose time stands still.
 func (d *Decider) BatchIn(tx store.Keys, nowNs int64, batch []store.Request, by By) {
 	tx.Throttle(nowNs, batch)
 	by.Local.Called(by.Command, len(batch))
 	d.sample(nowNs, batch, by.Local)
 }
 
-// sample counts the requests of a batch, of which a few are picked for CL.TOP.
+// sample counts a batch's requests and picks some for CL.TOP.
 func (d *Decider) sample(nowNs int64, batch []store.Request, local *observe.Local) {
 	if !local.Sampler.Skip(len(batch)) {
 		d.pick(nowNs, batch, local)
@@ -63,7 +62,7 @@ func (d *Decider) pick(nowNs int64, batch []store.Request, local *observe.Local)
 	})
 }
 
-// Later is a batch that its store answers later.
+// Later is a batch with answers to come.
 type Later struct {
 	decider *Decider
 	pending store.Pending
@@ -72,11 +71,10 @@ type Later struct {
 	caller  observe.Caller
 }
 
-// Notify has wake called, once and from any goroutine, when the answers are there.
+// Notify calls wake once, from any goroutine, when the answers are there.
 func (l *Later) Notify(wake func()) { l.pending.Notify(wake) }
 
-// Answers returns the requests answered, in their order, and counts them; false while they are not there. The Local is
-// one that belongs to the caller now.
+// Answers returns the answered requests in order and counts them in the caller's Local, or false before.
 func (l *Later) Answers(local *observe.Local) (answered []store.Request, ok bool) {
 	answered, ok = l.pending.Answers()
 	if ok {
@@ -85,10 +83,10 @@ func (l *Later) Answers(local *observe.Local) (answered []store.Request, ok bool
 	return answered, ok
 }
 
-// Cancel says that the answers are no longer needed.
+// Cancel ends the interest in the answers.
 func (l *Later) Cancel() { l.pending.Cancel() }
 
-// One decides one request at a time and counts nothing: for those who keep accounts of their own.
+// One decides a single request without counting, for callers with accounts of their own.
 func One(on store.Keys, nowNs int64, q *[1]store.Request) {
 	on.Throttle(nowNs, q[:])
 }

@@ -25,7 +25,7 @@ type caller struct{}
 func (caller) Addr() string { return "addr" }
 func (caller) Name() string { return "name" }
 
-// decider returns one whose clock is 7 us further at each reading, with a slow log of everything.
+// decider returns one with a clock that advances 7 us at each reading, and a slow log of everything.
 func decider(t *testing.T) (*Decider, By) {
 	t.Helper()
 	table := catalog.New()
@@ -49,7 +49,7 @@ func request(t *testing.T, name string, units int64) store.Request {
 	return store.Request{Key: store.Key{Name: []byte(name)}, Rule: limiter.OfFunnel(limit), Quantity: units}
 }
 
-// recorded is what the records have of calls: how many, how long, in how many batches, the slow ones and the keys.
+// recorded returns the records of calls as text.
 func recorded(d *Decider) string {
 	st := d.Records.Stats()
 	text := fmt.Sprint(st.Calls["cl.throttle"], " calls, ", st.Durations["cl.throttle"].SumNs, " ns, ", st.Batches.Count, " batches")
@@ -102,7 +102,7 @@ func TestOne(t *testing.T) {
 	}
 }
 
-// laterStore answers when it is told to.
+// laterStore answers on demand.
 type laterStore struct {
 	store.Keys
 	*pending
@@ -157,7 +157,7 @@ type keeping struct {
 
 func (k keeping) State(int64, store.Key) (limiter.State, bool, error) { return k.state, k.ok, k.err }
 
-// TestLook changes nothing: it is what the next call would be told.
+// TestLook predicts the next call without a change.
 func TestLook(t *testing.T) {
 	broken := errors.New("broken")
 	throttle := request(t, "", 0).Rule
@@ -192,7 +192,7 @@ func TestLook(t *testing.T) {
 	}
 }
 
-// TestPickedTerms: what is picked for CL.TOP has the terms of its request, also where that is no request of a batch.
+// TestPickedTerms: samples have their request's terms, also outside batches.
 func TestPickedTerms(t *testing.T) {
 	d, by := decider(t)
 	q, o := request(t, "k", 1), limiter.Operation{Verb: limiter.Acquire, Max: 7, TTLNs: sec}

@@ -6,19 +6,18 @@ import (
 	"cellserver/internal/store"
 )
 
-// Probe is a look at a key by a rule, which changes nothing and is counted nowhere.
+// Probe is the view of a key by a rule, without effect or count.
 type Probe struct {
-	Known   bool           // whether the key has a state
-	Next    funnel.Result  // what a call for one unit would get now
+	Known   bool           // the key has a state
+	Next    funnel.Result  // of a call for one unit
 	Outlook funnel.Outlook // of a funnel
 }
 
-// reader is what a look needs of a store.
+// reader is the part of a store for looks.
 type reader interface {
 	State(nowNs int64, key store.Key) (s limiter.State, ok bool, err error)
 }
 
-// Look looks at a key by a rule.
 func Look(on reader, nowNs int64, key store.Key, rule *limiter.Rule) (p Probe, err error) {
 	state, known, err := on.State(nowNs, key)
 	if err != nil {
@@ -32,6 +31,6 @@ func Look(on reader, nowNs int64, key store.Key, rule *limiter.Rule) (p Probe, e
 		}
 		p.Outlook = rule.Funnel.Outlook(tatNs, nowNs)
 	}
-	p.Next, _, err = rule.Decide(&state, nowNs, 1) // the state is a copy
+	p.Next, _, err = rule.Decide(&state, nowNs, 1) // state is a copy
 	return p, err
 }

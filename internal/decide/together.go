@@ -10,9 +10,9 @@ import (
 	"cellserver/internal/store"
 )
 
-// Together decides a batch, of funnels, as one in a transaction: all requests are debited in their order, or, where one of
-// them is limited, none. Then the limited ones have their results, and the others those of a look, for that is how they are
-// counted, too. With an error the transaction must be undone, for some may have been debited.
+// Together decides a batch of requests on funnels as one in a transaction: it charges all in order, or none
+// if one is limited. Then the limited ones have their results, and the others those of a look, which is how
+// they are counted. On an error the transaction must be undone, as some may have been charged.
 func (d *Decider) Together(tx store.Keys, nowNs int64, batch []store.Request, local *observe.Local) (limited bool, err error) {
 	ahead, err := foresee(tx, nowNs, batch)
 	if err != nil {
@@ -27,7 +27,7 @@ func (d *Decider) Together(tx store.Keys, nowNs int64, batch []store.Request, lo
 		if batch[i].Err != nil {
 			return false, batch[i].Err
 		}
-		if r := &ahead[i].result; r.Limited { // which that look did not find if it is for those before it
+		if r := &ahead[i].result; r.Limited { // limited by earlier requests only
 			batch[i].Result.Limited, batch[i].Result.RetryAfter = true, r.RetryAfter
 		}
 	}
@@ -35,11 +35,11 @@ func (d *Decider) Together(tx store.Keys, nowNs int64, batch []store.Request, lo
 	return limited, nil
 }
 
-// foreseen is what a request of several at once would come to if those before it were debited.
+// foreseen is a request's result if the earlier ones were charged.
 type foreseen struct {
-	first  int // of the requests of its key, which has, as far as the requests go:
+	first  int // index of its key's first request, which holds the key's states:
 	state  limiter.State
-	empty  limiter.State // what that would be if the key were empty before
+	empty  limiter.State // as if the key had been empty
 	result funnel.Result
 }
 
@@ -59,14 +59,15 @@ func foresee(tx store.Keys, nowNs int64, batch []store.Request) (ahead []foresee
 		if f.result, _, err = q.Rule.Decide(&first.state, nowNs, q.Quantity); err != nil {
 			return nil, err
 		}
-		if r, _, err := q.Rule.Decide(&first.empty, nowNs, q.Quantity); err != nil || r.Limited { // and so it will always be
+		// limited forever
+		if r, _, err := q.Rule.Decide(&first.empty, nowNs, q.Quantity); err != nil || r.Limited {
 			f.result.RetryAfter = -1
 		}
 	}
 	return ahead, nil
 }
 
-// firstOf returns which request is the first of a key; the one behind those if none of them is.
+// firstOf returns the index of a key's first request, or len(requests).
 func firstOf(requests []store.Request, key *store.Key) int {
 	for i := range requests {
 		if other := &requests[i].Key; other.DB == key.DB && bytes.Equal(other.Name, key.Name) {
@@ -76,8 +77,8 @@ func firstOf(requests []store.Request, key *store.Key) int {
 	return len(requests)
 }
 
-// lookOnly has nothing debited. A request that is limited for an earlier one of its key might not be limited alone, so it is
-// no more than a look, either.
+// lookOnly turns the requests into looks. One limited by earlier requests on its key might not be limited
+// alone, so it becomes a look, too.
 func lookOnly(batch []store.Request, ahead []foreseen) {
 	for i := range batch {
 		if !ahead[i].result.Limited || ahead[i].first != i {

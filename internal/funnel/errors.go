@@ -5,10 +5,10 @@ import (
 	"strconv"
 )
 
-// ErrZeroRate means that the interval of a unit is zero: count or period is 0, or count is more than one per nanosecond.
+// ErrZeroRate reports a zero interval: count or period is 0, or count exceeds one a nanosecond.
 var ErrZeroRate = errors.New("Zero rates are not supported") //nolint:staticcheck // redis-cell's wording
 
-// ErrTooSlow means that a full funnel would take more than 2^62 ns to drain.
+// ErrTooSlow reports a funnel that takes more than 2^62 ns to drain.
 var ErrTooSlow = errors.New("the funnel would take more than 2^62 ns (146 years) to drain; use a smaller max_burst or period, or a larger count")
 
 // ArgumentError is an argument below its minimum.

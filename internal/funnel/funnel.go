@@ -33,12 +33,11 @@ const (
 // the sums below fit in 64 bits.
 const MaxToleranceNs = 1 << 62
 
-// Limit is the shape of a funnel: its capacity and its leak rate. The zero Limit has no capacity; NewLimit returns the
-// others.
+// Limit is a funnel's capacity and leak rate. The zero Limit has no capacity; NewLimit returns the others.
 type Limit struct {
-	intervalNs uint64 // the time in which one unit leaks
+	intervalNs uint64 // time in which one unit leaks
 	capacity   int64
-	count      int64 // of the arguments, for who asks for them; 0 for none
+	count      int64 // original arguments; 0 for none
 }
 
 // NewLimit returns the limit for CL.THROTTLE's arguments: count units leak every periodSec seconds, and the capacity is
@@ -74,32 +73,32 @@ func NewLimitIn(unit Unit, reading Reading, maxBurst, count, period int64) (Limi
 	return Limit{intervalNs: intervalNs, capacity: int64(capacity), count: count}, nil
 }
 
-// Same reports whether two limits decide alike, whatever arguments they were made of.
+// Same reports whether two limits decide alike, whatever their arguments.
 func (l Limit) Same(other Limit) bool {
 	return l.intervalNs == other.intervalNs && l.capacity == other.capacity
 }
 
-// IntervalNs is the time in which one unit leaks.
+// IntervalNs returns the time in which one unit leaks.
 func (l Limit) IntervalNs() uint64 { return l.intervalNs }
 
-// Capacity is how many units the funnel holds.
 func (l Limit) Capacity() int64 { return l.capacity }
 
-// DebitNs is the time in which so many units leak, of which a negative number counts as none.
+// DebitNs returns the time in which quantity units leak, 0 for a negative quantity.
 func (l Limit) DebitNs(quantity int64) uint64 {
 	return mulSaturated(l.intervalNs, uint64(max(quantity, 0)))
 }
 
-// ToleranceNs is the time in which a full funnel drains.
-func (l Limit) ToleranceNs() uint64 { return l.intervalNs * uint64(l.capacity) } // NewLimitIn has refused what overflows
+// ToleranceNs returns the time in which a full funnel drains.
+// NewLimitIn refuses overflows
+func (l Limit) ToleranceNs() uint64 { return l.intervalNs * uint64(l.capacity) }
 
-// Arguments are count and period of a limit in a unit, as it was made; without them, of one that is the same. Where count is
-// more than one per nanosecond of the unit, the period may be another that makes the same limit.
+// Arguments returns a limit's count and period in its unit, as given or equivalent. Beyond one per
+// nanosecond, the period may be another that makes the same limit.
 func (l Limit) Arguments(unit Unit) (count, period int64) {
 	count = max(l.count, 1)
 	hi, lo := bits.Mul64(l.intervalNs, uint64(count))
 	if hi >= unit.Ns() {
-		return 0, 0 // of no limit that was made in this unit
+		return 0, 0 // the limit was made in another unit
 	}
 	whole, rest := bits.Div64(hi, lo, unit.Ns()) // the interval was rounded down
 	return count, int64(whole + min(rest, 1))
@@ -108,29 +107,29 @@ func (l Limit) Arguments(unit Unit) (count, period int64) {
 // Fits reports whether an empty funnel has room for quantity units.
 func (l Limit) Fits(quantity int64) bool { return quantity <= l.capacity }
 
-// Result is CL.THROTTLE's reply, and that of its siblings.
+// Result is the reply of CL.THROTTLE and its siblings.
 type Result struct {
 	Limited    bool
-	Shadowed   bool  // it would be Limited, but a limit that is a shadow denies nothing; no part of the reply
+	Shadowed   bool  // it would be Limited, but a shadow denies nothing; not in the reply
 	Limit      int64 // the capacity in units
 	Remaining  int64 // units available now
-	RetryAfter int64 // until the same call would be allowed; -1 if it was, or never can be
+	RetryAfter int64 // until the same call is allowed; -1 if it was, or never will be
 	ResetAfter int64 // until the funnel is empty
 }
 
-// Unit is what a Result's times are in.
+// Unit is the unit of a Result's times.
 type Unit uint8
 
 const (
 	// Seconds are rounded as redis-cell does: up, except that a remainder of less than a millisecond is dropped.
 	Seconds Unit = iota
-	// Milliseconds are rounded up, so that nobody who is limited is told to retry at once.
+	// Milliseconds are rounded up, so that nobody limited is told to retry at once.
 	Milliseconds
-	// WholeSeconds are rounded up, likewise.
+	// WholeSeconds are rounded up.
 	WholeSeconds
 )
 
-// Of returns a time in the unit.
+// Of returns ns in the unit, rounded.
 func (u Unit) Of(ns uint64) int64 {
 	switch u {
 	case Milliseconds:
@@ -142,7 +141,6 @@ func (u Unit) Of(ns uint64) int64 {
 	}
 }
 
-// Ns is how long the unit is.
 func (u Unit) Ns() uint64 {
 	if u == Milliseconds {
 		return nsPerMs
@@ -167,7 +165,7 @@ func (l Limit) Throttle(tatNs, nowNs, quantity int64) (newTATNs int64, r Result)
 
 // ThrottleIn is Throttle with the result's times in a unit.
 func (l Limit) ThrottleIn(unit Unit, tatNs, nowNs, quantity int64) (newTATNs int64, r Result) {
-	debtNs := Since(nowNs, tatNs) // the funnel's level, as the time in which it drains
+	debtNs := Since(nowNs, tatNs) // the funnel's level as its drain time
 	toleranceNs := l.ToleranceNs()
 	r = Result{Limit: l.capacity, RetryAfter: -1}
 	switch {
@@ -193,18 +191,18 @@ func (l Limit) ThrottleIn(unit Unit, tatNs, nowNs, quantity int64) (newTATNs int
 	return tatNs, r
 }
 
-// Since returns by how much laterNs is after nowNs, or 0 if it is not.
+// Since returns laterNs - nowNs, or 0 if it is negative.
 func Since(nowNs, laterNs int64) uint64 {
-	return uint64(max(laterNs, nowNs)) - uint64(nowNs) // right modulo 2^64, and the difference of two int64 fits
+	return uint64(max(laterNs, nowNs)) - uint64(nowNs) // exact modulo 2^64; the difference of two int64 fits
 }
 
-// After returns the time that is so much after nowNs, or the last one that there is.
+// After returns nowNs + ns, saturating.
 func After(nowNs int64, ns uint64) int64 {
 	leftNs := uint64(math.MaxInt64) - uint64(nowNs)
 	return int64(uint64(nowNs) + min(ns, leftNs))
 }
 
-// Shift returns a time by another clock, by which it is so much later, or the first or last one that there is.
+// Shift returns ns + byNs, saturating.
 func Shift(ns, byNs int64) int64 {
 	switch sum := ns + byNs; {
 	case byNs > 0 && sum < ns:

@@ -25,7 +25,7 @@ func mustLimit(t testing.TB, reading Reading, maxBurst, count, periodSec int64) 
 	return l
 }
 
-// TestThrottleOverTime runs the cases on the arithmetic alone; through sessions, internal/session does.
+// TestThrottleOverTime runs the cases on the arithmetic.
 func TestThrottleOverTime(t *testing.T) {
 	for _, c := range vectors.Cases(t0) {
 		reading := Burst
@@ -56,8 +56,7 @@ func TestLimitsMayChangeBetweenCalls(t *testing.T) {
 	}
 }
 
-// TestTATThatStays: nothing is to be stored for a probe and for what is limited, so the TAT is the one that was given,
-// even one that has passed.
+// TestTATThatStays: a probe and a limited request return the given TAT, even a past one.
 func TestTATThatStays(t *testing.T) {
 	l := mustLimit(t, Burst, 4, 1, 1)
 	for _, tt := range []struct {

@@ -11,7 +11,7 @@ import (
 	"cellserver/internal/funnel"
 )
 
-// funnelObject is a funnel as programs in articles have it, with what goes wrong in copies.
+// funnelObject is a funnel as in articles, with faults of copies.
 type funnelObject struct {
 	capacity, room, aSecond float64
 	seenNs                  int64
@@ -41,8 +41,8 @@ func (f *funnelObject) pour(nowNs int64) bool {
 	return true
 }
 
-// TestObjectsOfArticles holds the figures of docs/RECIPES.md, in both languages: how many requests copies
-// allow of which the server allows fewer.
+// TestObjectsOfArticles checks the figures of docs/RECIPES.md: requests allowed by faulty copies and by the
+// server.
 func TestObjectsOfArticles(t *testing.T) {
 	limit, err := funnel.NewLimit(funnel.Burst, 14, 30, 60)
 	if err != nil {

@@ -2,7 +2,7 @@ package funnel
 
 // Outlook is the future of a funnel without further calls, more precise than a Result.
 type Outlook struct {
-	Level   float64 // units in the funnel now; above its capacity if a larger limit filled it
+	Level   float64 // units now; above the capacity if a larger limit filled it
 	FreeNs  uint64  // until one unit is available
 	EmptyNs uint64  // until it is empty
 }

@@ -2,8 +2,8 @@ package funnel
 
 import "math"
 
-// Share returns the limit of one of those who divide it up: it leaks at a share of the rate, which is above 0 and at most 1, and holds
-// that share of the capacity, but one unit at the least if it held any.
+// Share returns a share, above 0 and at most 1, of the limit's rate and capacity, but at least one unit if it
+// had any.
 func (l Limit) Share(share float64) Limit {
 	if l.capacity < 1 || l.intervalNs == 0 || share >= 1 {
 		return l

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// tokenBucket is the funnel's mirror, as it is written in articles, with fractions for the tokens: it begins full, and refill tokens
-// come every period, evenly, up to its capacity.
+// tokenBucket is the funnel's mirror with fractional tokens: it begins full and is refilled evenly.
 type tokenBucket struct {
 	capacity, refill, periodSec int64
 	tokens                      *big.Rat
@@ -36,8 +35,8 @@ func (b *tokenBucket) take(nowNs, quantity int64) (allowed bool, left int64) {
 	return allowed, new(big.Int).Quo(b.tokens.Num(), b.tokens.Denom()).Int64()
 }
 
-// TestTokenBucketIsTheSame: a token bucket has as many tokens as the funnel has room. Periods that refill does not divide are left
-// out, for there the interval of a unit is rounded down to whole nanoseconds.
+// TestTokenBucketIsTheSame: tokens equal the funnel's free units. Periods not divisible by refill are
+// omitted, as the interval is rounded down to nanoseconds.
 func TestTokenBucketIsTheSame(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(300) {

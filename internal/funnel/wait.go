@@ -1,7 +1,7 @@
 package funnel
 
-// WaitIn is ThrottleIn for a caller that waits for its turn, up to maxWaitNs: what it requests is debited at once, though the
-// funnel becomes fuller than full by that, so that nobody who asks later is before it. It is its turn after waitNs.
+// WaitIn is ThrottleIn for a caller that waits up to maxWaitNs: units are charged at once, beyond the
+// capacity, so that no later caller overtakes. Its turn is after waitNs.
 func (l Limit) WaitIn(unit Unit, tatNs, nowNs, quantity, maxWaitNs int64) (newTATNs, waitNs int64, r Result) {
 	newTATNs, r = l.ThrottleIn(unit, tatNs, nowNs, quantity)
 	if !r.Limited || quantity <= 0 || quantity > l.capacity {
@@ -17,7 +17,7 @@ func (l Limit) WaitIn(unit Unit, tatNs, nowNs, quantity, maxWaitNs int64) (newTA
 	return newTATNs, int64(overNs), r
 }
 
-// GiveBack takes a debit off a funnel's TAT, as far as it is not empty then.
+// GiveBack takes debitNs off a TAT, down to an empty funnel.
 func GiveBack(tatNs, nowNs int64, debitNs uint64) (newTATNs int64) {
 	debtNs := Since(nowNs, tatNs)
 	return After(nowNs, debtNs-min(debtNs, debitNs))

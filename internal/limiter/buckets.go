@@ -7,7 +7,6 @@ func OfBucket(l bucket.Limit) Rule { return Rule{Kind: Bucket, Packed: l.Packed(
 
 func (r *Rule) bucket() bucket.Limit { return bucket.Unpack(r.Packed) }
 
-// buckets is Bucket.
 type buckets struct{ defaults }
 
 func (buckets) row() Row {

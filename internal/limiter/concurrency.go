@@ -2,7 +2,7 @@ package limiter
 
 import "cellserver/internal/limiter/lease"
 
-// leases is Concurrency. Places are requested by operations.
+// leases is Concurrency. Operations request its places.
 type leases struct{ defaults }
 
 func (leases) row() Row {

@@ -2,24 +2,22 @@ package limiter
 
 import "encoding/binary"
 
-// MaxPayloadBytes bounds a payload, of whatever kind, where one is read.
+// MaxPayloadBytes bounds a payload of any kind when it is read.
 const MaxPayloadBytes = 512 << 10
 
-// A state is the same wherever it is kept or moved to: in a data directory, in a dump, and in what DUMP returns:
+// A state's encoding in a data directory, a dump and DUMP is, in little endian:
 //
-//	kind: u8 | when it expires: i64 | length of the payload: uvarint | payload
-//
-// The numbers are little endian.
+//	kind: u8 | expiry: i64 | length of the payload: uvarint | payload
 const encodedHeadBytes = 1 + 8
 
-// AppendState appends a state to what is kept or sent.
+// AppendState appends a state's encoding.
 func AppendState(b []byte, s *State) []byte {
 	b = binary.LittleEndian.AppendUint64(append(b, byte(s.Kind)), uint64(s.ExpiresNs))
 	return append(binary.AppendUvarint(b, uint64(len(s.Payload))), s.Payload...)
 }
 
-// ReadState returns the state that b begins with, and what is behind it. It is false if there is none, or one that cannot be.
-// The payload is a part of b.
+// ReadState decodes the first state of b and returns the rest. It returns false for an invalid one. The
+// payload is a part of b.
 func ReadState(b []byte) (s State, rest []byte, ok bool) {
 	if len(b) < encodedHeadBytes {
 		return State{}, nil, false
@@ -37,8 +35,7 @@ func ReadState(b []byte) (s State, rest []byte, ok bool) {
 	return s, b[length:], Accept(&s) == nil
 }
 
-// ReadHead returns of what kind a state is that b begins with, whose rest may be missing, and when it expires. It is false if
-// there is none.
+// ReadHead decodes the kind and the expiry of a possibly incomplete state.
 func ReadHead(b []byte) (k Kind, expiresNs int64, ok bool) {
 	if len(b) < encodedHeadBytes || b[0] >= byte(Kinds) {
 		return 0, 0, false

@@ -21,8 +21,7 @@ func stateOf(t testing.TB, kind limiter.Kind, expiresNs int64) limiter.State {
 	return s
 }
 
-// TestStatesOfTests: what the tests of other packages take for states are valid ones of their kinds, which live as long as they
-// ought to.
+// TestStatesOfTests: limitertest's states are valid and live as long as promised.
 func TestStatesOfTests(t *testing.T) {
 	for kind := range limiter.Kinds {
 		s, want := stateOf(t, kind, t0), int64(t0)
@@ -72,7 +71,7 @@ func TestShift(t *testing.T) {
 	}
 }
 
-// FuzzReadState: whatever is read is a valid state, which is written and read again the same.
+// FuzzReadState: every state read is valid and encoded identically.
 func FuzzReadState(f *testing.F) {
 	for kind := range limiter.Kinds {
 		s := stateOf(f, kind, t0)

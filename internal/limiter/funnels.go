@@ -5,7 +5,6 @@ import (
 	"cellserver/internal/limiter/reserve"
 )
 
-// funnels is Funnel.
 type funnels struct{ defaults }
 
 func (funnels) row() Row {
@@ -39,14 +38,13 @@ func (funnels) stamp(to *stamping) {
 	to.lastNs = funnel.Shift(to.state.ExpiresNs, -to.course.of(0).leastNs)
 }
 
-// reservations is Reserving.
 type reservations struct{ funnels }
 
 func (reservations) row() Row {
 	return Row{Name: "cl-reserving", Type: "string", Encoding: "reservations", Command: "cl.reserve"}
 }
 
-// Requests are decided as those of a Funnel, so there is no rule of this kind.
+// Requests are decided as a Funnel's, so no rule has this kind.
 
 func (reservations) numbers(Rule) Numbers         { return Numbers{} }
 func (reservations) share(r Rule, _ float64) Rule { return r }

@@ -5,23 +5,23 @@ import (
 	"cellserver/internal/limiter/window"
 )
 
-// Kind is what a key's state means. Its number is kept with the state.
+// Kind is the meaning of a key's state. Its number is stored.
 type Kind uint8
 
-// The kinds:
+// Kinds:
 const (
-	Funnel        Kind = iota // expires at its TAT; it has no payload
-	Reserving                 // a funnel with reservations; expires when none is open and the funnel is empty
-	FixedWindow               // expires when its window ends
+	Funnel        Kind = iota // expires at its TAT; no payload
+	Reserving                 // a funnel with reservations; expires with the last one and the TAT
+	FixedWindow               // expires with its window
 	SlidingWindow             // expires when its newest record leaves the window
 	ApproxWindow              // likewise
-	Bucket                    // never expires, unless it was told to
-	Concurrency               // expires when the last lease does
+	Bucket                    // never expires unless told to
+	Concurrency               // expires with its last lease
 	Named                     // the windows of a named limit
 	Kinds
 )
 
-// of returns what a kind is and does. Adding a kind takes a constant, a case here and a type of its own.
+// of returns a kind's behavior. A new kind takes a constant, a case here and a type.
 func (k Kind) of() kind {
 	switch k {
 	case Funnel:
@@ -45,8 +45,8 @@ func (k Kind) of() kind {
 	}
 }
 
-// decideSibling decides for the kinds that have a payload of their own. It sets the result where that is to be: each copy of what
-// was just written would have to wait until it is in memory. Direct calls leave what the pointers point to on the stack.
+// decideSibling decides for kinds with a payload. It sets the result in place, as copying fresh stores would
+// stall. Direct calls keep the pointers' targets on the stack.
 func (r *Rule) decideSibling(s *State, nowNs, quantity int64, result *funnel.Result) (changed bool, err error) {
 	o := window.Options{Unit: r.Unit, CountDenied: r.Flags&CountDenied != 0}
 	switch r.Kind {
@@ -70,7 +70,7 @@ func (r *Rule) decideSibling(s *State, nowNs, quantity int64, result *funnel.Res
 	return changed, nil
 }
 
-// decideOther decides for all other kinds, by way of copies.
+// decideOther decides for the other kinds, through copies.
 func (r *Rule) decideOther(s *State, nowNs, quantity int64, result *funnel.Result) (changed bool, err error) {
 	*s, *result, changed, err = r.Kind.of().decide(*r, *s, nowNs, quantity)
 	return changed, err

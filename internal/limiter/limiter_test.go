@@ -36,8 +36,8 @@ func BenchmarkDecide(b *testing.B) {
 	}
 }
 
-// TestVectors runs 3,000 calls, in order and on keys without states, whose answers were calculated in Python: by lists of units,
-// fractions and bisection.
+// TestVectors runs 3,000 calls whose answers were computed in Python by lists of units, fractions and
+// bisection.
 func TestVectors(t *testing.T) {
 	t.Parallel()
 	f, err := os.Open(filepath.Join("testdata", "siblings.csv"))

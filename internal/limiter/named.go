@@ -8,32 +8,31 @@ import (
 	"cellserver/internal/funnel"
 )
 
-// MaxWindows is how many windows a named limit may have. There must be no two of one period.
+// MaxWindows bounds the windows of a named limit, whose periods differ.
 const MaxWindows = 16
 
-const windowBytes = 16 // the period, by which a window is known, and the TAT
+const windowBytes = 16 // its period, which identifies it, and TAT
 
-// Window is one of a named limit's.
 type Window struct {
 	Funnel   funnel.Limit
-	PeriodNs int64 // by which its state is known
+	PeriodNs int64 // identifies its state
 }
 
-// NamedLimit is what the requests of a named limit are decided by. Nobody changes it but for what it counts.
+// NamedLimit decides requests of a named limit. It is immutable but for its counts.
 type NamedLimit struct {
 	Windows []Window
-	Shadow  bool    // it denies nothing, and says what it would deny
-	Counts  *Counts // who has requests decided counts them, by Counter
+	Shadow  bool    // denies nothing and reports denials
+	Counts  *Counts // by Counter
 }
 
-// Counts is how many requests were decided by a named limit, and how.
+// Counts counts decisions of a named limit.
 type Counts struct {
 	Allowed       atomic.Uint64
 	Limited       atomic.Uint64
-	ShadowLimited atomic.Uint64 // would have been limited, but for Shadow
+	ShadowLimited atomic.Uint64 // requests that a Shadow would deny
 }
 
-// Counter implements Shared: it is nil for what requests nothing.
+// Counter implements Shared; it returns nil without a request for units.
 func (n *NamedLimit) Counter(quantity int64, r *funnel.Result) *atomic.Uint64 {
 	switch {
 	case quantity <= 0:
@@ -46,13 +45,13 @@ func (n *NamedLimit) Counter(quantity int64, r *funnel.Result) *atomic.Uint64 {
 	return &n.Counts.Allowed
 }
 
-// fits reports whether all windows have room for quantity units when they are empty.
+// fits reports whether all windows, when empty, have room for quantity units.
 func (n *NamedLimit) fits(quantity int64) bool {
 	return !slices.ContainsFunc(n.Windows, func(w Window) bool { return !w.Funnel.Fits(quantity) })
 }
 
-// decide requests units of all windows, or of none. It sets the result to that of the window which is limited, or has the least
-// left. What is kept of a window that the limit no longer has is let go of with the next debit.
+// decide charges all windows or none. The result is that of the limited window, or of the one with the least
+// left. The next charge drops states of removed windows.
 func (n *NamedLimit) decide(s *State, nowNs, quantity int64, unit funnel.Unit, result *funnel.Result) (changed bool) {
 	windows := n.Windows[:min(len(n.Windows), MaxWindows)]
 	var tats [MaxWindows]int64
@@ -85,7 +84,7 @@ func (n *NamedLimit) decide(s *State, nowNs, quantity int64, unit funnel.Unit, r
 	return true
 }
 
-// windowTAT returns the TAT of a window, which is nowNs if it is empty.
+// windowTAT returns a window's TAT, nowNs if it is empty.
 func windowTAT(payload []byte, periodNs, nowNs int64) int64 {
 	for ; len(payload) >= windowBytes; payload = payload[windowBytes:] {
 		if int64(binary.LittleEndian.Uint64(payload)) == periodNs {
@@ -95,8 +94,8 @@ func windowTAT(payload []byte, periodNs, nowNs int64) int64 {
 	return nowNs
 }
 
-// tighter reports whether a window is limited for longer than another, or has less left, or the same for longer. One that never
-// allows the request is limited for longest.
+// tighter reports whether a window is limited longer, else has less left, else resets later. One that never
+// allows the request is the tightest.
 func tighter(a, b *funnel.Result) bool {
 	if a.Limited != b.Limited {
 		return a.Limited
@@ -110,13 +109,12 @@ func tighter(a, b *funnel.Result) bool {
 // OfNamed returns the rule of CL.CHECK.
 func OfNamed(n *NamedLimit) Rule { return Rule{Kind: Named, Unit: funnel.WholeSeconds, Shared: n} }
 
-// named returns the named limit of a rule, or nil.
 func (r *Rule) named() *NamedLimit {
 	n, _ := r.Shared.(*NamedLimit)
 	return n
 }
 
-// namedLimits is Named. Its limits are defined, and not told in a request.
+// namedLimits is Named. Its limits are defined, not given in a request.
 type namedLimits struct{ defaults }
 
 func (namedLimits) row() Row {
@@ -181,5 +179,4 @@ func (k namedLimits) stamp(to *stamping) {
 	k.eachTAT(*to.state, to.course.nowNs, func(at int, periodNs, tatNs int64) { to.follow(at, tatNs, to.course.of(periodNs).leastNs) })
 }
 
-// tatAt returns the TAT of the window at a place of a payload.
 func tatAt(payload []byte, at int) int64 { return int64(binary.LittleEndian.Uint64(payload[at+8:])) }

@@ -9,7 +9,7 @@ import (
 	"cellserver/internal/funnel"
 )
 
-// TestWindowsAreDecidedTogether: a request that one window denies is debited from none.
+// TestWindowsAreDecidedTogether: a request denied by one window charges none.
 func TestWindowsAreDecidedTogether(t *testing.T) {
 	perSec, perMin := Window{mustFunnel(t, 3, 3, 1), sec}, Window{mustFunnel(t, 5, 5, 60), 60 * sec}
 	var s State

@@ -6,42 +6,42 @@ import (
 	"cellserver/internal/limiter/lease"
 )
 
-// Verb is what an Operation does.
+// Verb is the action of an Operation.
 type Verb uint8
 
-// The verbs, each with the fields of an Operation that it reads, and those that it sets:
+// Verbs, with the fields that they read and set:
 const (
-	// Reserve debits Quantity units of Funnel, if they fit, and notes that as a reservation ID for TTLNs. It sets Result.
+	// Reserve charges Quantity units of Funnel and records them as reservation ID for TTLNs. It sets Result.
 	Reserve Verb = iota + 1
-	// Commit corrects what the reservation ID has debited to Quantity units, and ends it. It sets Count: 1, or 0 if there is no
-	// such reservation (any more); then nothing changes.
+	// Commit corrects the charge of reservation ID to Quantity units and ends it. It sets Count to 1, or to 0
+	// without effect if there is none.
 	Commit
-	// Acquire gives the holder ID one of Max places for TTLNs, or renews it. It sets Result.
+	// Acquire gives holder ID one of Max places for TTLNs, or renews it. It sets Result.
 	Acquire
-	// Release ends the holder ID's lease. It sets Count: 1, or 0 if it has none.
+	// Release ends holder ID's lease. It sets Count to 1, or 0 if there is none.
 	Release
-	// Renew has the holder ID's lease end in TTLNs. It sets Count: 1, or 0 if it has none.
+	// Renew moves the end of holder ID's lease to TTLNs from now. It sets Count to 1, or 0 if there is none.
 	Renew
-	// Holders sets Count to how many have a place.
+	// Holders sets Count to the number of holders.
 	Holders
-	// Add puts up to Quantity units into a bucket of Max, and sets Count to how many fitted.
+	// Add adds up to Quantity units to a bucket of Max and sets Count to their number.
 	Add
-	// Fill makes a bucket hold Max units, and sets Count to them.
+	// Fill fills a bucket with Max units and sets Count to them.
 	Fill
-	// Level sets Count to how many units a bucket holds.
+	// Level sets Count to a bucket's units.
 	Level
-	// Expire has a key expire at AtNs that is of a kind which can, and sets Count to 1, else to 0.
+	// Expire sets a key's expiry to AtNs if its kind permits, and Count to 1, else to 0.
 	Expire
-	// Wait debits Quantity units of Funnel, which may become fuller than full, if they would fit within TTLNs. It sets Result,
+	// Wait charges Quantity units of Funnel, beyond its capacity if they fit within TTLNs. It sets Result,
 	// WaitNs, and DebitNs for GiveBack.
 	Wait
-	// GiveBack takes DebitNs off a funnel, as far as it is not empty then.
+	// GiveBack takes DebitNs off a funnel, down to empty.
 	GiveBack
-	// Look sets AtNs to when a funnel will be empty, and Count to 1 if there is one, else to 0.
+	// Look sets AtNs to a funnel's TAT and Count to 1, or to 0 if it is absent.
 	Look
 )
 
-// Operation is something that is done to a key's state in one step, and then its answers.
+// Operation changes a key's state in one step and holds its answers.
 type Operation struct {
 	Verb     Verb
 	Unit     funnel.Unit
@@ -55,10 +55,10 @@ type Operation struct {
 
 	Result funnel.Result
 	Count  int64
-	WaitNs int64 // until it is its turn
+	WaitNs int64 // until its turn
 }
 
-// MakesKey reports whether the operation makes a key where there is none.
+// MakesKey reports whether the operation creates an absent key.
 func (o *Operation) MakesKey() bool {
 	switch o.Verb {
 	case Reserve, Wait:
@@ -72,7 +72,7 @@ func (o *Operation) MakesKey() bool {
 	}
 }
 
-// Do does an operation to a key's state, as Rule.Decide does a request. With an error nothing has changed.
+// Do applies an operation to a key's state, like Rule.Decide. On an error nothing has changed.
 func (o *Operation) Do(s *State, nowNs int64) (changed bool, err error) {
 	switch o.Verb {
 	case Reserve, Commit, Wait, GiveBack:
@@ -99,7 +99,7 @@ func (o *Operation) doConcurrency(s *State, nowNs int64) (changed bool, err erro
 		o.Count = lease.Holders(s.Payload, nowNs)
 		return false, nil
 	}
-	endNs := nowNs // of the lease that is released
+	endNs := nowNs // of the released lease
 	if o.Verb != Release {
 		endNs = funnel.After(nowNs, uint64(max(o.TTLNs, 0)))
 	}
@@ -142,7 +142,7 @@ func (o *Operation) doBucket(s *State, nowNs int64) (changed bool, err error) {
 	return changed, nil
 }
 
-// expire has a key expire at another time. One that is absent, or has a time of its own, does not.
+// expire changes the expiry of a present key whose kind has no time of its own.
 func (o *Operation) expire(s *State, nowNs int64) (changed bool) {
 	o.Count = 0
 	if s.ExpiresNs <= nowNs || !s.Kind.Row().Endless {

@@ -25,8 +25,7 @@ func ruleOf(kind Kind, l funnel.Limit, w window.Limit, b bucket.Limit, named *Na
 	return r
 }
 
-// TestOtherKindsStayAsTheyAre: a request or an operation for another kind of key is refused, and changes nothing; once the key has
-// expired it is as good as none.
+// TestOtherKindsStayAsTheyAre: calls for another kind are refused without a change, until the key expires.
 func TestOtherKindsStayAsTheyAre(t *testing.T) {
 	t.Parallel()
 	l := mustFunnel(t, 10, 1, 1)

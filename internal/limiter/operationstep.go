@@ -2,7 +2,6 @@ package limiter
 
 import "cellserver/internal/funnel"
 
-// Traits implements Step.
 func (o *Operation) Traits() Traits {
 	switch o.Verb {
 	case Look:
@@ -10,7 +9,7 @@ func (o *Operation) Traits() Traits {
 	case Wait:
 		as := OfFunnel(o.Funnel)
 		return as.Traits(o.Quantity)
-	case GiveBack: // perhaps units from before those that were taken ahead
+	case GiveBack: // perhaps units charged before those taken ahead
 		return Traits{Kind: Funnel, TAT: Replaces}
 	case Commit: // likewise
 		return Traits{Kind: Reserving, TAT: Replaces}
@@ -25,7 +24,6 @@ func (o *Operation) Traits() Traits {
 	return Traits{}
 }
 
-// Outcome implements Step.
 func (o *Operation) Outcome() Outcome {
 	out := Outcome{Count: o.Count}
 	switch o.Verb {
@@ -42,13 +40,12 @@ func (o *Operation) Outcome() Outcome {
 	return out
 }
 
-// Copy implements Step.
 func (o *Operation) Copy() (c Step, take func()) {
 	as := *o
 	return &as, func() { *o = as }
 }
 
-// DoBehind implements Timed: AtNs is a time of the caller's clock.
+// DoBehind implements Timed: AtNs is by the caller's clock.
 func (o *Operation) DoBehind(s *State, nowNs, byNs int64) (changed bool, err error) {
 	atNs := o.AtNs
 	if atNs != NeverNs {

@@ -5,7 +5,7 @@ import (
 	"cellserver/internal/limiter/reserve"
 )
 
-// ledger returns the ledger of a funnel that is about to change, in which all is settled that has expired.
+// ledger returns the settled ledger of a funnel about to change.
 func (s *State) ledger(nowNs int64) reserve.Ledger {
 	if s.ExpiresNs <= nowNs {
 		return reserve.New(s.Payload, nowNs)
@@ -21,7 +21,7 @@ func (s *State) ledger(nowNs int64) reserve.Ledger {
 	return l
 }
 
-// keep gives the state what the ledger says: that of a plain funnel, where nothing is reserved any more.
+// keep stores a ledger in the state, as a plain funnel without reservations.
 func (s *State) keep(l *reserve.Ledger) {
 	s.Kind = Funnel
 	if l.Len() > 0 {
@@ -30,14 +30,12 @@ func (s *State) keep(l *reserve.Ledger) {
 	s.Payload, s.ExpiresNs = l.Close()
 }
 
-// setTAT gives a funnel another TAT.
 func (s *State) setTAT(nowNs, tatNs int64) {
 	l := s.ledger(nowNs)
 	l.SetTAT(nowNs, tatNs)
 	s.keep(&l)
 }
 
-// decideReserving decides a request on a funnel with reservations.
 func (r *Rule) decideReserving(s *State, nowNs, quantity int64) (result funnel.Result, changed bool, err error) {
 	beforeNs, err := s.TAT(nowNs)
 	if err != nil {
@@ -50,7 +48,7 @@ func (r *Rule) decideReserving(s *State, nowNs, quantity int64) (result funnel.R
 	return result, changed, nil
 }
 
-// doFunnel does what is done to a funnel.
+// doFunnel applies an operation to a funnel.
 func (o *Operation) doFunnel(s *State, nowNs int64) (changed bool, err error) {
 	beforeNs, err := s.TAT(nowNs)
 	if err != nil {
@@ -83,7 +81,7 @@ func (o *Operation) reserve(s *State, beforeNs, nowNs int64) (done bool, err err
 		return false, nil
 	}
 	l := s.ledger(nowNs)
-	if l.Len() >= reserve.MaxOpen { // so none has expired
+	if l.Len() >= reserve.MaxOpen { // none has expired
 		o.Result = funnel.Result{}
 		return false, ErrTooManyOpen
 	}

@@ -26,14 +26,14 @@ func mustFunnel(t testing.TB, capacity, count, periodSec int64) funnel.Limit {
 	return l
 }
 
-// event is something that has happened to a funnel: a debit, of which the units may turn out to have been fewer, or a refund.
+// event is a charge, whose units may turn out fewer, or a refund.
 type event struct {
 	atNs    int64
 	debitNs int64 // negative for a refund
 	id      uint64
 }
 
-// replayed is the TAT of a plain funnel that is told what has happened.
+// replayed returns a plain funnel's TAT after the events.
 func replayed(events []event, nowNs int64) int64 {
 	tatNs := int64(0)
 	for _, e := range events {
@@ -48,7 +48,7 @@ type openReservation struct {
 	units     int64
 }
 
-// reservingModel keeps the history of a key, in which a reservation that has ended is what was used of it.
+// reservingModel keeps a key's history, in which ended reservations are their used units.
 type reservingModel struct {
 	events []event
 	open   []openReservation
@@ -79,7 +79,7 @@ func (m *reservingModel) expire(nowNs int64) {
 	}
 }
 
-// reservingTrace is a random trace of one key, done to a State and to the model.
+// reservingTrace is a random trace on a State and the model.
 type reservingTrace struct {
 	*rand.Rand
 	s      State
@@ -132,8 +132,8 @@ func (tr *reservingTrace) step(t *testing.T, limit funnel.Limit) (what string) {
 	return fmt.Sprintf("request %d units: %+v", units, r)
 }
 
-// TestReservationsAsIfKnownBefore: whatever is reserved, committed, refunded and expires, the funnel is that of somebody who had
-// known from the beginning what would be used, and nobody can tell when others have looked.
+// TestReservationsAsIfKnownBefore: the funnel is always as if the used units had been known from the start,
+// whenever others look.
 func TestReservationsAsIfKnownBefore(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(600) {
@@ -157,8 +157,8 @@ func TestReservationsAsIfKnownBefore(t *testing.T) {
 	}
 }
 
-// TestReservationsLetNoMoreThrough: in no time do more units pass than the capacity and what leaks in that time, of those that were
-// used in the end, less those that were refunded and still in the funnel.
+// TestReservationsLetNoMoreThrough: used units in any time do not exceed the capacity and its leak, less
+// effective refunds.
 func TestReservationsLetNoMoreThrough(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
@@ -225,8 +225,7 @@ func halfExpired(t testing.TB, l funnel.Limit) (s State) {
 	return s
 }
 
-// TestLooksChangeNothing: who requests, commits, or gives back nothing has nothing changed, also where a
-// reservation has expired.
+// TestLooksChangeNothing: zero requests and commits change nothing, even beside expired reservations.
 func TestLooksChangeNothing(t *testing.T) {
 	t.Parallel()
 	l := mustFunnel(t, 9, 1, 1_000_000)
@@ -268,7 +267,7 @@ func TestLooksChangeNothing(t *testing.T) {
 	}
 }
 
-// TestReservationsOfFirstVersions: what was kept with an expiry at the TAT expires when it is as new.
+// TestReservationsOfFirstVersions: old expiries at the TAT are corrected.
 func TestReservationsOfFirstVersions(t *testing.T) {
 	t.Parallel()
 	var s State

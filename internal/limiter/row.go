@@ -7,33 +7,33 @@ import (
 	"cellserver/internal/funnel"
 )
 
-// MaxArguments is how many numbers a kind's limit has at most.
+// MaxArguments bounds the numbers of a kind's limit.
 const MaxArguments = 3
 
-// Numbers are a limit's, in the order of its kind's arguments.
+// Numbers are a limit's numbers in the order of its kind's arguments.
 type Numbers [MaxArguments]int64
 
-// Row is a kind as others know it: a client, a scrape, the live page, a trace.
+// Row describes a kind to clients, operators and tools.
 type Row struct {
-	Name     string // in files, and to operators
-	Type     string // as TYPE says it
-	Encoding string // as OBJECT ENCODING says it
+	Name     string // in files and for operators
+	Type     string // of TYPE
+	Encoding string // of OBJECT ENCODING
 
-	Command   string // makes keys of the kind, and stands for its decisions; in lower case
-	Sub       string // of the command, if it has subcommands
-	Option    string // by which the command means this kind, and not the one that needs none
+	Command   string // creates keys of the kind and stands for its decisions; lower case
+	Sub       string // if the command has subcommands
+	Option    string // selects this kind of the command
 	arguments [MaxArguments]string
-	Quantity  string // the command's name for the quantity
+	Quantity  string // name of the quantity
 	// CountsDenied reports whether the command has COUNTDENIED.
 	CountsDenied bool
 	Unit         funnel.Unit // of the command's times
 
-	Short string // the name in links and flags of what is decided by its arguments and the time; else empty
-	// Endless reports whether keys expire only when they are told to, as by EXPIRE.
+	Short string // name in links and flags, if arguments and time determine decisions; else empty
+	// Endless reports whether keys expire only when told to, as by EXPIRE.
 	Endless bool
 }
 
-// Arguments returns the command's names for a limit's numbers, behind the key. There are none where a request tells no limit.
+// Arguments returns the names of a limit's numbers after the key; none where requests give no limit.
 func (r *Row) Arguments() []string {
 	if n := slices.Index(r.arguments[:], ""); n >= 0 {
 		return r.arguments[:n]
@@ -41,7 +41,7 @@ func (r *Row) Arguments() []string {
 	return r.arguments[:]
 }
 
-// FullCommand returns the command, with its subcommand as the catalog has it.
+// FullCommand returns the catalog's name with the subcommand.
 func (r *Row) FullCommand() string {
 	if r.Sub == "" {
 		return r.Command
@@ -49,22 +49,20 @@ func (r *Row) FullCommand() string {
 	return r.Command + "|" + r.Sub
 }
 
-// Call returns the command as whoever calls it writes it.
+// Call returns the command as callers write it.
 func (r *Row) Call() string {
 	words := slices.DeleteFunc([]string{r.Command, r.Sub, r.Option}, func(word string) bool { return word == "" })
 	return strings.ToUpper(strings.Join(words, " "))
 }
 
-// Row returns the kind's row.
 func (k Kind) Row() Row { return k.of().row() }
 
-// Type returns the kind's name, as TYPE says it.
+// Type returns the kind's name for TYPE.
 func (k Kind) Type() string { return k.Row().Type }
 
-// String returns the kind's name, where those that TYPE calls strings have names of their own.
+// String returns the kind's name, unique also among TYPE's strings.
 func (k Kind) String() string { return k.Row().Name }
 
-// KindOf returns the kind of a name.
 func KindOf(name string) (k Kind, ok bool) {
 	for k := range Kinds {
 		if k.String() == name {
@@ -74,39 +72,37 @@ func KindOf(name string) (k Kind, ok bool) {
 	return 0, false
 }
 
-// kind is what a kind is and does. Its arguments are values, because what a pointer in an indirect call points to is
-// allocated.
+// kind is a kind's behavior. Arguments are values: pointers in indirect calls would escape to the heap.
 type kind interface {
 	row() Row
 
-	// build returns what a rule has of a limit's numbers. The errors are those of the kind's arithmetic.
+	// build packs a limit's numbers into a rule, or returns its arithmetic's error.
 	build(s Spec) (Packed, error)
-	// numbers is the way back, with a funnel's capacity for max_burst.
+	// numbers reverses build, with a funnel's capacity for max_burst.
 	numbers(r Rule) Numbers
-	// share changes a rule to that of one of those who divide it up, as funnel.Limit.Share does.
+	// share reduces a rule to a share, as funnel.Limit.Share does.
 	share(r Rule, share float64) Rule
-	// intervalNs is the shortest in which a unit leaks of a funnel that the rule requests units of; 0 if none does.
+	// intervalNs returns the shortest interval of a unit among the rule's funnels, 0 without any.
 	intervalNs(r Rule) uint64
 
-	// decide decides a request on a state that is of the kind, or has expired.
+	// decide decides a request on a state of the kind or an expired one.
 	decide(r Rule, s State, nowNs, quantity int64) (after State, result funnel.Result, changed bool, err error)
 	makesKey(r Rule, quantity int64) bool
-	// full returns a state of which a rule's units are all available.
+	// full returns a state with all of a rule's units available.
 	full(r Rule, nowNs int64) State
-	// left returns how many units a payload leaves, if when the key expires does not tell, up to a constant.
+	// left returns a payload's remaining units up to a constant, if the expiry does not tell.
 	left(payload []byte) int64
 
-	// valid reports whether a state may have been made by requests or operations.
+	// valid reports whether requests or operations can make the state.
 	valid(s State) bool
-	// shift adds byNs to the times in a payload, in place.
 	shift(payload []byte, byNs int64)
-	// eachTAT calls f with the TATs of a live state, and where they are in its payload.
+	// eachTAT calls f with the position and value of each TAT of a live state.
 	eachTAT(s State, nowNs int64, f func(at int, periodNs, tatNs int64))
-	// stamp adds the stamps of a state's payload, and follows the key's expiry.
+	// stamp adds the payload's stamps and follows the key's expiry.
 	stamp(to *stamping)
 }
 
-// defaults are what a kind is and does that has no other of its own.
+// defaults is the behavior common to kinds.
 type defaults struct{}
 
 func (defaults) build(Spec) (Packed, error)   { return Packed{}, ErrWrongType }
@@ -125,7 +121,7 @@ func (defaults) decide(_ Rule, s State, _, _ int64) (State, funnel.Result, bool,
 	return s, funnel.Result{}, false, ErrWrongType
 }
 
-// noKind is what no constant stands for.
+// noKind stands for unknown numbers.
 type noKind struct{ defaults }
 
 func (noKind) row() Row { return Row{Name: "unknown", Type: "unknown"} }

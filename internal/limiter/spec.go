@@ -2,17 +2,17 @@ package limiter
 
 import "cellserver/internal/funnel"
 
-// Spec is a limit as somebody gives it: by a command's arguments, a form's fields, a trace's columns.
+// Spec is a limit as given in a command, a form or a trace.
 type Spec struct {
 	Kind    Kind
 	Flags   Flags
-	Unit    funnel.Unit    // of the period, and of the results
+	Unit    funnel.Unit    // of the period and the results
 	Reading funnel.Reading // of a funnel's first number
 	Numbers Numbers        // in the order of the kind's arguments
 }
 
-// Build makes r the rule of the limit. The errors are those of the kind's arithmetic, and of a kind without arguments
-// ErrWrongType; with one r is that of no limit.
+// Build sets r to the limit's rule. It returns the arithmetic's errors, or ErrWrongType for a kind without
+// arguments; r has no limit then.
 func (s *Spec) Build(r *Rule) (err error) {
 	*r = Rule{Kind: s.Kind, Flags: s.Flags, Unit: s.Unit}
 	if s.Kind == Funnel {

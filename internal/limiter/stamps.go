@@ -9,20 +9,19 @@ import (
 	"cellserver/internal/funnel"
 )
 
-// ExpiresAt is the place of a Stamp that is when the key expires.
+// ExpiresAt is the Stamp position of the key's expiry.
 const ExpiresAt = -1
 
-// Stamp says how a number of a state would differ if the same had been done a little later: a time would be
-// later, or a duration shorter.
+// Stamp describes how a number of a state would differ after a delay: a time later, or a duration shorter.
 type Stamp struct {
-	At     int   // where its eight bytes begin in the payload, or ExpiresAt
-	FromNs int64 // how late it begins to change with the clock
-	MostNs int64 // and by no more than this
-	Less   bool  // it becomes less
-	Twice  bool  // it changes by two nanoseconds with each of the clock
+	At     int   // of its eight bytes in the payload, or ExpiresAt
+	FromNs int64 // delay at which it begins to change
+	MostNs int64 // largest change
+	Less   bool  // it decreases
+	Twice  bool  // it changes by twice the delay
 }
 
-// By returns what is added to the number if the same is done laterNs later.
+// By returns the change of the number after laterNs.
 func (p Stamp) By(laterNs int64) int64 {
 	if p.Twice {
 		laterNs *= 2
@@ -34,10 +33,10 @@ func (p Stamp) By(laterNs int64) int64 {
 	return ns
 }
 
-// Stamps are all stamps of a state, in the order of their places.
+// Stamps are all stamps of a state by position.
 type Stamps []Stamp
 
-// Apply changes a state, and its payload in place, to what it would be after laterNs.
+// Apply changes a state, and its payload in place, to that after laterNs.
 func (all Stamps) Apply(s *State, laterNs int64) {
 	for _, p := range all {
 		if p.At == ExpiresAt {
@@ -49,7 +48,7 @@ func (all Stamps) Apply(s *State, laterNs int64) {
 	}
 }
 
-// add adds a stamp, unless its number never changes. No time becomes later than the last one that there is.
+// add adds a stamp unless its number never changes. Times saturate.
 func (all *Stamps) add(at int, number, fromNs, mostNs int64, less bool) {
 	if !less {
 		mostNs = min(mostNs, math.MaxInt64-max(number, 0))
@@ -59,37 +58,35 @@ func (all *Stamps) add(at int, number, fromNs, mostNs int64, less bool) {
 	}
 }
 
-// Course follows a state through all that is done to it at one time. Its Stamps say what the state would be
-// if the same had been done a little later, with the same outcomes. They are for callers that decide before
-// it is certain when that takes effect.
+// Course follows a state through changes at one time. Its Stamps describe the state if the same had happened
+// later with the same outcomes, for callers that decide before the time of effect is known.
 //
-// What is allowed at a time is allowed at any later one, as long as nothing else is done. Nothing is
-// forgotten early: a record or lease that expires during the delay is kept, and a period that would end
-// during it lasts until it is over.
+// Whatever is allowed at one time is allowed later, if nothing else happens. Nothing is dropped early: a
+// record or lease that expires during the delay is kept, and a period that would end lasts through it.
 //
-// Times that were written move by the delay. A TAT is max(TAT, now) + debit, so it stays as it is while the
-// funnel does not become empty: it follows the clock from the least debt on the course on. What a
-// reservation gives back depends on all debts since it was made. So behind a debit on the same course the
-// TAT is taken to follow the clock at once, which is never too early.
+// Written times move by the delay. A TAT, max(TAT, now) + charge, stays unchanged while the funnel is not
+// empty: it follows the clock from the course's least debt on. Returns of a reservation depend on all debts
+// since its creation. So after a charge on the same course, the TAT is taken to follow the clock at once,
+// which is never too early.
 type Course struct {
 	nowNs     int64
-	before    State // nobody changes its payload
+	before    State // with an unchanged payload
 	debts     []debt
 	debited   bool
 	reserving bool // there were reservations
 }
 
-// debt is that of a window of a named limit, or of a funnel, which has the period 0 and no other debt.
+// debt is a debt of a named limit's window, or of a funnel, with period 0.
 type debt struct {
 	periodNs         int64
-	firstNs, leastNs int64 // when the course began, and on it
+	firstNs, leastNs int64 // at the course's start, and the least since
 	lastNs           int64
 }
 
-// Follow returns the course of a state, of which nobody may change the payload.
+// Follow returns the course of a state whose payload must not change.
 func Follow(s *State, nowNs int64) Course { return Course{nowNs: nowNs, before: *s}.from(s) }
 
-// from returns the course with the debts of a state.
+// from adds the debts of a state to the course.
 func (c Course) from(s *State) Course {
 	c.debts, c.debited, c.reserving = nil, false, s.Kind == Reserving
 	eachTAT(s, c.nowNs, func(_ int, periodNs, tatNs int64) {
@@ -99,9 +96,9 @@ func (c Course) from(s *State) Course {
 	return c
 }
 
-// Did returns the course after something more was done, which has made s of the state.
+// Did returns the course after a change to s.
 func (c Course) Did(s *State) Course {
-	if s.ExpiresNs <= c.nowNs { // what is done next begins a new state
+	if s.ExpiresNs <= c.nowNs { // the next change starts a new state
 		return c.Set(s)
 	}
 	c.debts, c.reserving = slices.Clone(c.debts), c.reserving || s.Kind == Reserving
@@ -127,13 +124,13 @@ func (c Course) Did(s *State) Course {
 	return c
 }
 
-// Set returns the course after s has replaced the state. The times of s are right as they are.
+// Set returns the course after replacement by s, whose times are final.
 func (c Course) Set(s *State) Course {
 	c.before = State{s.Kind, s.ExpiresNs, bytes.Clone(s.Payload)}
 	return c.from(s)
 }
 
-// eachTAT calls f with the TATs of a state, and where they are in its payload.
+// eachTAT calls f with the position and value of each TAT.
 func eachTAT(s *State, nowNs int64, f func(at int, periodNs, tatNs int64)) {
 	if s.ExpiresNs > nowNs {
 		s.Kind.of().eachTAT(*s, nowNs, f)
@@ -151,29 +148,30 @@ func (c *Course) of(periodNs int64) debt {
 	return c.debts[i]
 }
 
-// stamping is the state with which a course ends, and its stamps as far as they are found.
+// stamping is a course's final state with the stamps found so far.
 type stamping struct {
 	course *Course
 	state  *State
 	all    Stamps
-	lastNs int64 // when the key expires at least, as far as that follows the clock
+	lastNs int64 // the least expiry that follows the clock
 }
 
-// follow stamps a time of the payload that the key lives until, and that is later from fromNs on.
+// follow stamps a time of the payload up to which the key lives, later from fromNs on.
 func (t *stamping) follow(at int, ns, fromNs int64) {
 	t.all.add(at, ns, fromNs, math.MaxInt64, false)
 	t.lastNs = max(t.lastNs, funnel.Shift(ns, -fromNs))
 }
 
-// Stamps returns the stamps of the state with which the course ends. A funnel with reservations is stamped
-// to expire later by twice the delay: its TAT becomes later, and its reservations give back less, each by
-// at most the delay. Accept then finds out when it expires.
+// Stamps returns the stamps of the course's final state. A funnel with reservations expires later by twice
+// the delay: its TAT is later, and its reservations return less, each by at most the delay. Accept corrects
+// the expiry.
 func (c *Course) Stamps(s *State) Stamps {
 	endNs := s.ExpiresNs
 	if endNs <= c.nowNs {
 		return nil
 	}
-	t := stamping{course: c, state: s, all: make(Stamps, 1, 4), lastNs: math.MinInt64} // the first is when the key expires
+	// the first is the expiry
+	t := stamping{course: c, state: s, all: make(Stamps, 1, 4), lastNs: math.MinInt64}
 	s.Kind.of().stamp(&t)
 	if t.lastNs == math.MinInt64 || endNs == NeverNs {
 		return t.all[1:]
@@ -185,7 +183,7 @@ func (c *Course) Stamps(s *State) Stamps {
 	return t.all
 }
 
-// payloadBefore returns what the course began with, if that was of the kind.
+// payloadBefore returns the initial payload if it was of the kind.
 func (c *Course) payloadBefore(kind Kind) []byte {
 	if c.before.Kind != kind || c.before.ExpiresNs <= c.nowNs {
 		return nil

@@ -22,7 +22,7 @@ type outcome struct {
 	count            int64
 }
 
-// doings draws what may be done to a state of a kind, with times of some tens of milliseconds.
+// doings draws an act for a state of a kind, with times of some tens of milliseconds.
 func doings(t *testing.T, random *rand.Rand, kind limiter.Kind, ids *uint64) doing {
 	t.Helper()
 	decide := func(r limiter.Rule, quantity int64) doing {
@@ -99,8 +99,8 @@ func cloned(s *limiter.State) limiter.State {
 	return limiter.State{Kind: s.Kind, ExpiresNs: s.ExpiresNs, Payload: bytes.Clone(s.Payload)}
 }
 
-// TestStamps: a state that was decided at a time, and stamped for one a little later, is the one of who did
-// the same then. Where something has expired in between it denies no less. Behind a deletion nothing has.
+// TestStamps: a stamped state is as if all had been done later. If something expired in between, it denies no
+// less, and nothing expires after a deletion.
 func TestStamps(t *testing.T) {
 	for kind := range limiter.Kinds {
 		t.Run(fmt.Sprintf("%d %s", kind, kind), func(t *testing.T) {
@@ -162,7 +162,7 @@ func TestStamps(t *testing.T) {
 	}
 }
 
-// sameAt reports whether two states are the same for anybody from a time on.
+// sameAt reports whether two states are equivalent from a time on.
 func sameAt(a, b *limiter.State, nowNs int64) bool {
 	if a.ExpiresNs <= nowNs || b.ExpiresNs <= nowNs {
 		return a.ExpiresNs <= nowNs && b.ExpiresNs <= nowNs
@@ -170,7 +170,7 @@ func sameAt(a, b *limiter.State, nowNs int64) bool {
 	return a.Kind == b.Kind && a.ExpiresNs == b.ExpiresNs && bytes.Equal(a.Payload, b.Payload)
 }
 
-// deniesAsMuch tries requests at later times, none of which only the second state may deny.
+// deniesAsMuch tries later requests, none of which only the second state may deny.
 func deniesAsMuch(t *testing.T, random *rand.Rand, s, than *limiter.State, nowNs int64) {
 	t.Helper()
 	kind := max(s.Kind, than.Kind)

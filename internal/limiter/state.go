@@ -9,21 +9,21 @@ import (
 	"cellserver/internal/limiter/reserve"
 )
 
-// ErrDamaged is that a payload is not one of its kind.
+// ErrDamaged reports a payload that its kind cannot have.
 var ErrDamaged = errors.New("limiter: the payload is not of its kind")
 
-// NeverNs is when a key expires that does not.
+// NeverNs is the expiry of a key without one.
 const NeverNs = bucket.NeverNs
 
-// State is what is kept of a key, which expires as soon as its state is as good as none. The zero State is
-// that of no key: it has expired.
+// State is a key's state, which expires when it is as good as none. The zero State, which has expired, is an
+// absent key's.
 type State struct {
 	Kind      Kind
 	ExpiresNs int64  // Unix nanoseconds; a funnel's TAT
-	Payload   []byte // what its kind needs beyond that
+	Payload   []byte // as its kind needs
 }
 
-// TAT returns the time at which a funnel will be empty, which is nowNs if it is or there is no key.
+// TAT returns a funnel's TAT, nowNs if it is empty or absent.
 func (s *State) TAT(nowNs int64) (tatNs int64, err error) {
 	switch {
 	case s.ExpiresNs <= nowNs:
@@ -40,7 +40,7 @@ func (s *State) TAT(nowNs int64) (tatNs int64, err error) {
 	return l.TATAt(nowNs), nil
 }
 
-// begin makes a state that has expired one of the kind, without a payload. It is false if the state is of another kind.
+// begin turns an expired state into an empty one of the kind. It returns false for a state of another kind.
 func (s *State) begin(nowNs int64, kind Kind) bool {
 	if s.ExpiresNs <= nowNs {
 		*s = State{Kind: kind, ExpiresNs: nowNs, Payload: s.Payload[:0]}
@@ -48,11 +48,11 @@ func (s *State) begin(nowNs int64, kind Kind) bool {
 	return s.Kind == kind
 }
 
-// Left returns how many units are left of a limiter whose expiry does not tell, up to a constant, and 0 of others.
+// Left returns the remaining units, up to a constant, of limiters whose expiry does not tell; else 0.
 func (s *State) Left() int64 { return s.Kind.of().left(s.Payload) }
 
-// Accept is Valid for a state from elsewhere. Such a state of a funnel with reservations may expire too
-// late: at its TAT, as the first versions had it, or at the time that Stamps set. Accept corrects that.
+// Accept is Valid for foreign states. It corrects a funnel with reservations that expires too late: at its
+// TAT, as in the first versions, or by Stamps.
 func Accept(s *State) error {
 	if s.Kind == Reserving {
 		s.ExpiresNs = min(s.ExpiresNs, reserve.AsNewNs(s.Payload))
@@ -60,7 +60,7 @@ func Accept(s *State) error {
 	return Valid(s)
 }
 
-// Valid returns ErrDamaged for a state, from a disk or from a client, that no request or operation can have made.
+// Valid returns ErrDamaged for a state, from a disk or a client, that no request or operation can make.
 func Valid(s *State) error {
 	if !s.Kind.of().valid(*s) {
 		return ErrDamaged
@@ -68,15 +68,15 @@ func Valid(s *State) error {
 	return nil
 }
 
-// Shift brings a state to another clock, by which all is so much later. The payload is changed in place.
+// Shift adds byNs to every time, in place.
 func Shift(s *State, byNs int64) {
-	if s.ExpiresNs != NeverNs || !s.Kind.Row().Endless { // others' may stand in their payloads, too
+	if s.ExpiresNs != NeverNs || !s.Kind.Row().Endless { // other kinds' times may equal it
 		s.ExpiresNs = funnel.Shift(s.ExpiresNs, byNs)
 	}
 	s.Kind.of().shift(s.Payload, byNs)
 }
 
-// Shifted returns a state by another clock, with a payload of its own.
+// Shifted returns a shifted copy.
 func Shifted(s State, byNs int64) State {
 	s.Payload = bytes.Clone(s.Payload)
 	if byNs != 0 {

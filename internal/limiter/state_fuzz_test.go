@@ -23,7 +23,7 @@ func (t *tape) byte() byte {
 	return c
 }
 
-// number returns a small number mostly, and else one of those near which arithmetic goes wrong.
+// number returns mostly small numbers, else critical ones.
 func (t *tape) number() int64 {
 	edges := [...]int64{math.MinInt64, math.MinInt64 + 1, -1, 0, 1, 4095, 4096, 4097, sec, 1 << 62, math.MaxInt64 - 1, math.MaxInt64}
 	switch c := t.byte(); {
@@ -70,8 +70,8 @@ func (t *tape) operation() Operation {
 	}
 }
 
-// FuzzState has any sequence of requests and operations done to any state, and by another clock: nothing panics, and a state that
-// is valid stays so.
+// FuzzState applies any requests, operations and clock changes to any state: nothing panics, and valid states
+// stay valid.
 func FuzzState(f *testing.F) {
 	for _, s := range samples(f) {
 		f.Add(uint8(s.Kind), s.ExpiresNs, s.Payload, t0, []byte("\x00\x01\x00\x01\x05\x05\x05\x00\x00\x00\x01\x02"))

@@ -2,53 +2,49 @@ package limiter
 
 import "cellserver/internal/funnel"
 
-// Step is what is done to a key's state at once: it reads the state, computes, and says what the state is
-// then. A request and an Operation are steps. A new one embeds Base, adds Do and Copy, and is then a step of
-// every store.
+// Step changes a key's state at once, computed from the state. Requests and Operations are steps. A new one
+// embeds Base, adds Do and Copy, and works in every store.
 type Step interface {
-	// Do does the step to a state at a time, as Rule.Decide does, and keeps the answers. A store may do it
-	// again, to another state: then that is what was done. The step keeps nothing of the payload.
+	// Do applies the step to a state, as Rule.Decide does, and keeps the answers. A store may repeat it on
+	// another state; the last time counts. The step keeps nothing of the payload.
 	Do(s *State, nowNs int64) (changed bool, err error)
-	// Traits returns what a store knows of the step before it is done.
+	// Traits returns what is known before Do.
 	Traits() Traits
-	// MakesKey reports whether the step makes a key where there is none.
+	// MakesKey reports whether the step creates an absent key.
 	MakesKey() bool
-	// Outcome returns what the step has come to.
+	// Outcome returns the result of Do.
 	Outcome() Outcome
-	// Copy returns a copy, with nothing of the caller's buffers, that another goroutine may do, and what
-	// takes the answers of that copy over.
+	// Copy returns an independent copy for another goroutine, and a function that takes over its answers.
 	Copy() (c Step, take func())
 }
 
-// Timed is a Step that has times of its caller's clock among its arguments or answers.
+// Timed is a Step with times of its caller's clock among its arguments or answers.
 type Timed interface {
 	Step
-	// DoBehind is Do by a clock that is so much behind the caller's.
+	// DoBehind is Do by a clock byNs behind the caller's.
 	DoBehind(s *State, nowNs, byNs int64) (changed bool, err error)
 }
 
-// Traits are what is known of a step before it is done. The zero Traits are those of one that may do
-// anything.
+// Traits are properties of a step before Do. The zero Traits permit anything.
 type Traits struct {
-	Kind         Kind   // of which the key most likely is
-	TAT          Effect // on that of a funnel
-	KeepsPayload bool   // it overwrites no payload, but gives a state another one
-	Absolute     bool   // the times of a state that it changes are right, however much later that is written
-	CountsDenied bool   // a state tells of the step even if it was limited
-	IntervalNs   uint64 // the shortest in which a unit leaks; 0 if none does
+	Kind         Kind   // most likely the key's
+	TAT          Effect // on a funnel's TAT
+	KeepsPayload bool   // replaces payloads, never overwrites them
+	Absolute     bool   // times of the new state are right whenever it is written
+	CountsDenied bool   // limited requests change the state, too
+	IntervalNs   uint64 // shortest interval of a unit; 0 for none
 }
 
-// Effect is what may become of a funnel's TAT.
+// Effect is a possible change of a funnel's TAT.
 type Effect uint8
 
-// The effects, of which the least is the greatest:
+// Effects, the greatest first:
 const (
-	Replaces Effect = iota // it may be another, or none
-	Lowers                 // units may be given back
-	Raises                 // it is what it was, or later
+	Replaces Effect = iota // arbitrary, or none
+	Lowers                 // units may be returned
+	Raises                 // never earlier
 )
 
-// effectOf is the effect of a request.
 func effectOf(quantity int64) Effect {
 	if quantity < 0 {
 		return Lowers
@@ -56,25 +52,22 @@ func effectOf(quantity int64) Effect {
 	return Raises
 }
 
-// Outcome is what a step has come to. If a step that is done again has the same one, it has the same answers.
+// Outcome is a step's result. Equal Outcomes mean equal answers.
 type Outcome struct {
-	Requests bool // units were requested; then the store counts them by the next three
+	Requests bool // the store counts the units by the following
 	Kind     Kind
 	Limited  bool
 	Quantity int64
-	Count    int64 // of what was done
+	Count    int64 // things done
 }
 
-// Base has what a new step need not say: it may do anything, and is not counted.
+// Base is a step without Traits or Outcome.
 type Base struct{}
 
-// Traits implements Step.
 func (Base) Traits() Traits { return Traits{} }
 
-// MakesKey implements Step.
 func (Base) MakesKey() bool { return true }
 
-// Outcome implements Step.
 func (Base) Outcome() Outcome { return Outcome{} }
 
 // Traits returns those of a request by the rule.
@@ -84,7 +77,7 @@ func (r *Rule) Traits(quantity int64) Traits {
 	}
 }
 
-// IntervalNs returns the shortest time in which a unit leaks of one of the rule's funnels; 0 if none does.
+// IntervalNs returns the shortest interval of a unit among the rule's funnels, 0 without any.
 func (r *Rule) IntervalNs() uint64 {
 	if r.Kind == Funnel {
 		return leakNs(&r.Funnel)
@@ -92,7 +85,7 @@ func (r *Rule) IntervalNs() uint64 {
 	return r.Kind.of().intervalNs(*r)
 }
 
-// leakNs returns a funnel's interval; 0 of one that holds nothing, as it denies everything at any rate.
+// leakNs returns a funnel's interval, 0 for one without capacity, which denies at any rate.
 func leakNs(l *funnel.Limit) uint64 {
 	if l.Capacity() == 0 {
 		return 0

@@ -2,14 +2,13 @@ package limiter
 
 import "cellserver/internal/funnel"
 
-// Terms are a rule in few bytes, for who keeps many: its kind, and its arguments as a command has them. The zero Terms are none.
+// Terms is a compact rule: its kind and its numbers as arguments. The zero Terms are none.
 type Terms struct {
 	Kind    Kind
 	Unit    funnel.Unit
-	Numbers Numbers // of which the first of a funnel is its capacity
+	Numbers Numbers // a funnel's first one is its capacity
 }
 
-// Terms returns the rule's terms.
 func (r *Rule) Terms() Terms {
 	if r.Kind == Funnel {
 		return funnelTerms(r.Unit, r.Funnel)
@@ -21,7 +20,7 @@ func funnelTerms(unit funnel.Unit, l funnel.Limit) Terms {
 	return Terms{Kind: Funnel, Unit: unit, Numbers: funnelNumbers(unit, l)}
 }
 
-// Terms returns the terms by which an operation requests something.
+// Terms returns the terms of an operation's request.
 func (o *Operation) Terms() Terms {
 	switch o.Verb {
 	case Reserve, Wait:

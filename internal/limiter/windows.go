@@ -12,7 +12,7 @@ func OfWindow(kind Kind, l window.Limit) Rule { return Rule{Kind: kind, Packed: 
 
 func (r *Rule) window() window.Limit { return window.Unpack(r.Packed) }
 
-// windows is what the kinds of windows have in common.
+// windows is common to the kinds of windows.
 type windows struct{ defaults }
 
 func windowRow(name, encoding, command, short string) Row {
@@ -42,7 +42,6 @@ func (windows) makesKey(r Rule, quantity int64) bool {
 	return quantity > 0 && (r.Flags&CountDenied != 0 || r.window().Fits(quantity))
 }
 
-// fixedWindows is FixedWindow.
 type fixedWindows struct{ windows }
 
 func (fixedWindows) row() Row {
@@ -59,7 +58,6 @@ func (fixedWindows) stamp(to *stamping) {
 	}
 }
 
-// slidingWindows is SlidingWindow.
 type slidingWindows struct{ windows }
 
 func (slidingWindows) row() Row {
@@ -82,7 +80,6 @@ func (slidingWindows) stamp(to *stamping) {
 	})
 }
 
-// approxWindows is ApproxWindow.
 type approxWindows struct{ windows }
 
 func (approxWindows) row() Row {

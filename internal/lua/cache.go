@@ -11,20 +11,20 @@ import (
 	"cellserver/internal/lua/native"
 )
 
-// evaluatedShare is the part of the cache that belongs to scripts that only EVAL has seen: one in so many bytes. The rest
-// belongs to those of SCRIPT LOAD. So none can push out the other kind, on which other clients may count.
+// evaluatedShare: this part of the cache is for scripts seen by EVAL only, the rest for those of SCRIPT LOAD,
+// so that neither displaces the other, on which clients may count.
 const evaluatedShare = 4
 
-// A cache holds compiled scripts by the SHA-1 of their source.
+// cache maps the SHA-1 of a source to its compiled script.
 type cache struct {
 	maxSourceBytes int
 	commands       native.Commands
-	compiled       atomic.Int64 // how many scripts have come: the time of the cache's clock
+	compiled       atomic.Int64 // number of compiled scripts, the cache's clock
 
 	mu        sync.RWMutex // guards the rest, and Script.at
 	scripts   map[scriptKey]*Script
-	evaluated room // scripts that only EVAL has seen
-	loaded    room // scripts of SCRIPT LOAD
+	evaluated room // seen by EVAL only
+	loaded    room // by SCRIPT LOAD
 }
 
 func newCache(c Config) *cache {
@@ -56,13 +56,13 @@ func (c *cache) stats() (scripts, bytes int) {
 	return len(c.scripts), c.evaluated.bytes + c.loaded.bytes
 }
 
-// lookup finds a script, which counts as its use.
+// lookup finds a script and counts a use.
 func (c *cache) lookup(key scriptKey) *Script {
 	c.mu.RLock()
 	s := c.scripts[key]
 	c.mu.RUnlock()
 	if s != nil {
-		// A script that is called often writes only when another one has come: processors do not wait for each other.
+		// A use is written only if a script was compiled since, so that processors seldom contend.
 		if now := c.compiled.Load(); s.usedAt.Load() != now {
 			s.usedAt.Store(now)
 		}
@@ -70,7 +70,6 @@ func (c *cache) lookup(key scriptKey) *Script {
 	return s
 }
 
-// isLoaded finds a script of SCRIPT LOAD.
 func (c *cache) isLoaded(key scriptKey) *Script {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -80,7 +79,7 @@ func (c *cache) isLoaded(key scriptKey) *Script {
 	return nil
 }
 
-// get compiles a script unless it is known, and keeps it: if it is not loaded, as long as there is room.
+// get returns a compiled script and caches it: without load, as long as there is space.
 func (c *cache) get(source []byte, load bool) (*Script, error) {
 	key := scriptKey(sha1.Sum(source))
 	s := c.lookup(key)
@@ -114,7 +113,7 @@ func (c *cache) put(s *Script, load bool) (*Script, error) {
 	}
 	if s.costBytes > into.maxBytes {
 		if !load {
-			return s, nil // it runs, uncached
+			return s, nil // runs uncached
 		}
 		return nil, errors.New("ERR the script takes " + strconv.Itoa(s.costBytes) + " bytes once it is compiled, of " +
 			strconv.Itoa(into.maxBytes) + " that all loaded scripts may take")
@@ -130,8 +129,8 @@ func (c *cache) put(s *Script, load bool) (*Script, error) {
 	return s, nil
 }
 
-// A room is a part of the cache. What was used since it came waits in one queue, what was not in another, so that scripts
-// that nobody calls are evicted first.
+// room is a part of the cache. Scripts used since their arrival wait in one queue, unused ones in another,
+// which is evicted first.
 type room struct {
 	maxBytes, maxScripts int
 
@@ -139,8 +138,8 @@ type room struct {
 	unused, inUse *queue
 }
 
-// unusedShare is the part of a room that unused scripts have for themselves, one in so many: a client that has just
-// loaded a script must come to call it.
+// unusedShare: this part of a room is reserved for unused scripts, so that a client can call what it has just
+// loaded.
 const unusedShare = 8
 
 func newRoom(maxBytes, maxScripts int) room {
@@ -170,7 +169,7 @@ func (r *room) remove(s *Script) {
 	r.bytes -= s.costBytes
 }
 
-// evict removes one script of a room that is not empty.
+// evict removes a script from a nonempty room.
 func (r *room) evict() *Script {
 	for {
 		from := r.inUse
@@ -187,16 +186,15 @@ func (r *room) evict() *Script {
 	}
 }
 
-// A queue is a heap of scripts, the one in front whose use was noticed the longest time ago. Uses are noticed when a script
-// has come to the front, so that a lookup changes no queue, and an eviction costs no more than there were uses.
+// queue is a heap of scripts by last noticed use, the oldest first. Uses are noticed at the front, so lookups
+// change no queue, and an eviction costs no more than there were uses.
 type queue []*Script
 
-// place is where a script waits.
 type place struct {
-	room  *room // nil outside of the cache
+	room  *room // nil outside the cache
 	queue *queue
 	index int
-	since int64 // the use that was noticed
+	since int64 // last noticed use
 }
 
 func (q queue) Len() int           { return len(q) }

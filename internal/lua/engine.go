@@ -1,6 +1,6 @@
-// Package lua runs Redis's Lua scripts against a small host. It knows no sessions and no store. An Engine is safe for
-// concurrent use; each run has an interpreter of its own while it lasts. Scripts are not trusted: what a run may take
-// of time and memory is bounded, and nothing is left of it for the next one.
+// Package lua runs Redis's Lua scripts against a small host, without sessions or a store. An Engine is safe
+// for concurrent use; each run has its own interpreter. Scripts are not trusted: time and memory of a run are
+// bounded, and it leaves nothing to the next.
 package lua
 
 import (
@@ -17,25 +17,24 @@ import (
 	"cellserver/internal/resp"
 )
 
-// Host is what a script can reach.
+// Host is all that a script can reach.
 type Host = lib.Host
 
-// ThreadClock returns what Config needs to hold a run to the processor time that it has had, and nil where the system does
-// not tell.
+// ThreadClock returns a clock for Config.ThreadNow, or nil if the system has none.
 func ThreadClock() func() int64 { return guard.ThreadClock() }
 
-// Config bounds an Engine. A zero means the default, except for the clock, which is required.
+// Config bounds an Engine. Zeros are the defaults, except for the required clock.
 type Config struct {
 	Now            func() int64  // monotonic nanoseconds
-	ThreadNow      func() int64  // nanoseconds of processor time that the calling thread has had; without it, a run's are estimated
+	ThreadNow      func() int64  // processor time of the calling thread in nanoseconds; estimated without it
 	TimeLimit      time.Duration // of a run; 50 ms
-	MaxMemoryBytes int           // what a run may allocate in all, garbage included; 16 MiB
+	MaxMemoryBytes int           // total allocation of a run, garbage included; 16 MiB
 	MaxReplyBytes  int           // of a run's reply; 8 MiB
 	MaxSourceBytes int           // of a script's source; 64 KiB
-	MaxScripts     int           // that only EVAL has seen and the cache holds; 500
-	MaxLoaded      int           // that SCRIPT LOAD has loaded and the cache holds; 10,000
-	MaxCacheBytes  int           // of all cached scripts; 64 MiB, of which a quarter is for those of EVAL
-	Native         []string      // the full names of commands that reply arrays of integers: of a script that is one call of them, Script.Native is set
+	MaxScripts     int           // cached, by EVAL only; 500
+	MaxLoaded      int           // cached, by SCRIPT LOAD; 10,000
+	MaxCacheBytes  int           // of all cached scripts; 64 MiB, a quarter for EVAL's
+	Native         []string      // full names of commands that reply arrays of integers, for Script.Native
 }
 
 // Engine compiles, caches and runs scripts.
@@ -51,7 +50,6 @@ type Engine struct {
 	running map[*interpreter]struct{}
 }
 
-// New returns an engine with an empty cache.
 func New(c Config) *Engine {
 	const mib = 1 << 20
 	orDefault := func(n *int, value int) {
@@ -79,21 +77,21 @@ func New(c Config) *Engine {
 	}
 }
 
-// TimeLimit is how long a run may take.
+// TimeLimit returns the time limit of a run.
 func (e *Engine) TimeLimit() time.Duration { return e.timeLimit }
 
-// Load compiles a script for EVALSHA, unless it is loaded, and keeps it. When there are too many, those are forgotten that
-// were not used, or not for the longest time. It may take milliseconds. The text of an error is that of the reply.
+// Load compiles a script for EVALSHA and caches it. Beyond the bounds, unused scripts are dropped, then the
+// least recently used. It may take milliseconds. Error texts are replies.
 func (e *Engine) Load(source []byte) (*Script, error) { return e.cache.get(source, true) }
 
-// Evaluate compiles a script, unless it is known. Scripts that were not loaded are forgotten as those that were, but have
-// a room of their own. It may take milliseconds. Errors are as Load's.
+// Evaluate compiles an unknown script. Scripts that are not loaded are cached likewise, in their own room. It
+// may take milliseconds. Error texts are replies.
 func (e *Engine) Evaluate(source []byte) (*Script, error) { return e.cache.get(source, false) }
 
-// Known returns the script of a source if Evaluate needs not compile it, and nil otherwise.
+// Known returns the script if Evaluate need not compile it, else nil.
 func (e *Engine) Known(source []byte) *Script { return e.cache.lookup(sha1.Sum(source)) }
 
-// Loaded returns the script of a source if Load needs not compile it, and nil otherwise.
+// Loaded returns the script if Load need not compile it, else nil.
 func (e *Engine) Loaded(source []byte) *Script { return e.cache.isLoaded(sha1.Sum(source)) }
 
 // Lookup returns the script with a SHA-1 in 40 hexadecimal digits of any case, or nil.
@@ -108,18 +106,18 @@ func (e *Engine) Lookup(sha []byte) *Script {
 	return e.cache.lookup(key)
 }
 
-// Flush forgets all scripts. Runs go on.
+// Flush drops all scripts. Runs go on.
 func (e *Engine) Flush() { e.cache.flush() }
 
-// CacheStats returns how many scripts are cached, and what they take.
+// CacheStats returns the number and bytes of cached scripts.
 func (e *Engine) CacheStats() (scripts, bytes int) { return e.cache.stats() }
 
-// NotBusyError is what Kill answers when no script runs, in Redis's words.
+// NotBusyError is Kill's answer without a running script, in Redis's words.
 type NotBusyError struct{}
 
 func (NotBusyError) Error() string { return "NOTBUSY No scripts in execution right now." }
 
-// Kill ends the scripts that run, at their next look at the clock.
+// Kill ends running scripts at their next look at the clock.
 func (e *Engine) Kill() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -132,14 +130,14 @@ func (e *Engine) Kill() error {
 	return nil
 }
 
-// EndError says why a run was cut short. Nothing that such a run wrote may be kept.
+// EndError is the reason why a run was ended early; its writes must be dropped.
 type EndError struct{ Reason string }
 
 func (e *EndError) Error() string { return e.Reason }
 
-// RunWithin runs a script and appends its reply to buf, in RESP3 if that is asked for. There is a reply in every case. The
-// error is nil or an *EndError: the run was cut short, and what the script wrote must not be kept. When ctx is
-// cancelled, the run is ended at its next look at the clock. What it takes is taken from the allowance.
+// RunWithin runs a script in the allowance and appends its reply, in RESP3 on request, to buf. There is
+// always a reply. The error is nil or an *EndError, after which the script's writes must be dropped. After
+// the end of ctx, the run ends at its next look at the clock.
 func (e *Engine) RunWithin(ctx context.Context, a *Allowance, s *Script, keys, argv [][]byte, host Host, resp3 bool, buf []byte) (reply []byte, err error) {
 	in, _ := e.idle.Get().(*interpreter)
 	if in == nil {

@@ -19,17 +19,17 @@ import (
 )
 
 const (
-	maxIdleBytes = 1 << 20  // an interpreter that allocated more in a run is not kept
-	keptBytes    = 64 << 10 // of what a run leaves in an interpreter that is kept
+	maxIdleBytes = 1 << 20  // interpreters with more allocation in a run are dropped
+	keptBytes    = 64 << 10 // retained from a run
 )
 
-// An interpreter is a machine with Redis's library, and the run that has it at the moment.
+// interpreter is a machine with Redis's library, and its current run.
 type interpreter struct {
 	*vm.Machine
 	random *lib.Random
 	redis  *lib.Redis
 	guards [guard.Count]lua.LValue
-	main   *lua.LFunction // runs the script's function inside gopher-lua's protected call
+	main   *lua.LFunction // runs the script in gopher-lua's protected call
 
 	script        *Script
 	host          Host
@@ -64,8 +64,8 @@ func (in *interpreter) begin(ctx context.Context, e *Engine, a Allowance, s *Scr
 	in.maxReplyBytes = len(buf) + e.maxReplyBytes
 }
 
-// run runs the script and appends its reply. A panic of the interpreter ends the run, and the interpreter is not used
-// again; the stack goes to the log, as the script's author cannot help.
+// run runs the script and appends its reply. A panic of the interpreter ends the run and the interpreter; the
+// stack goes to the log, as the script's author cannot help.
 func (in *interpreter) run(keys, argv [][]byte) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -119,13 +119,13 @@ func (in *interpreter) reusable() bool {
 	return reason == "" && in.Meter.UsedBytes() <= maxIdleBytes
 }
 
-// forget drops what belongs to the run that is over.
+// forget drops the last run's data.
 func (in *interpreter) forget() {
 	in.Release()
 	in.redis.Release(keptBytes)
 	in.script, in.host = nil, nil
 	in.reply = resp.Writer{}
-	if in.inputBytes > keptBytes { // small ones stay until the next run replaces them
+	if in.inputBytes > keptBytes { // small ones stay until they are replaced
 		in.SetGlobal("KEYS", lua.LNil)
 		in.SetGlobal("ARGV", lua.LNil)
 	}

@@ -22,9 +22,9 @@ import (
 	"cellserver/internal/resp"
 )
 
-// Flags are what a script says about itself in its first line: #!lua flags=no-writes,allow-oom
+// Flags are a script's declarations in its first line: #!lua flags=no-writes,allow-oom
 type Flags struct {
-	Shebang            bool // whether there is such a line at all
+	Shebang            bool // there is such a line
 	NoWrites           bool
 	AllowOOM           bool
 	AllowStale         bool
@@ -32,11 +32,11 @@ type Flags struct {
 	AllowCrossSlotKeys bool
 }
 
-// A Script is a compiled script. It does not change and may be run by several goroutines at once.
+// Script is a compiled script. It is immutable and safe for concurrent use.
 type Script struct {
-	SHA1   string // in lower case
+	SHA1   string // lower case
 	Flags  Flags
-	Native *native.Call // the one command that the script is; nil for most
+	Native *native.Call // the script's only command, or nil
 
 	key       scriptKey
 	proto     *lua.FunctionProto
@@ -44,17 +44,17 @@ type Script struct {
 	costBytes int
 
 	usedAt atomic.Int64 // by the cache's clock
-	at     place        // in the cache, whose mutex guards it
+	at     place        // guarded by the cache's mutex
 }
 
 type scriptKey [sha1.Size]byte
 
 const compileError = "ERR Error compiling script (new function): "
 
-// maxJumpInstructions is how far gopher-lua's jumps reach; it does not check all of them.
+// maxJumpInstructions is the range of gopher-lua's jumps, which it does not always check.
 const maxJumpInstructions = 1 << 17
 
-// compile makes a script of its source. The error is the text of a reply.
+// compile compiles a script. Error texts are replies.
 func compile(key scriptKey, source []byte, commands native.Commands) (*Script, error) {
 	s := &Script{SHA1: hex.EncodeToString(key[:]), key: key}
 	body, err := s.readShebang(source)
@@ -83,7 +83,7 @@ func compile(key scriptKey, source []byte, commands native.Commands) (*Script, e
 	return s, nil
 }
 
-// politeReader lets others have the processor while a source is parsed, which takes up to some 100 ns a byte.
+// politeReader yields during parsing, which takes up to 100 ns a byte.
 type politeReader struct{ rest []byte }
 
 func (r *politeReader) Read(p []byte) (n int, err error) {
@@ -97,7 +97,7 @@ func (r *politeReader) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// parseChunk parses Lua; the message of an error is Lua's in its form, if not in every word.
+// parseChunk parses Lua; errors have the form of Lua's.
 func parseChunk(body []byte) ([]ast.Stmt, error) {
 	chunk, err := parse.Parse(&politeReader{body}, guard.ChunkName)
 	if err == nil {
@@ -131,8 +131,8 @@ func compileText(err error) string {
 	return guard.AtLine(1) + guard.OneLine(err.Error())
 }
 
-// shrink gives back what the compiler reserved, some six kilobytes a function, and what nobody uses. It returns what
-// the code takes.
+// shrink drops the compiler's reserves, some six kilobytes a function, and unused data. It returns the size
+// of the code.
 func shrink(p *lua.FunctionProto) (costBytes int, err error) {
 	if len(p.Code) >= maxJumpInstructions {
 		return 0, fmt.Errorf("function at line %d has more than %d instructions", max(p.LineDefined, 1), maxJumpInstructions)
@@ -140,8 +140,8 @@ func shrink(p *lua.FunctionProto) (costBytes int, err error) {
 	p.Code = slices.Clip(slices.Clone(p.Code))
 	p.Constants = slices.Clip(slices.Clone(p.Constants))
 	p.DbgSourcePositions = slices.Clip(slices.Clone(p.DbgSourcePositions))
-	p.IsVarArg &^= lua.VarArgNeedsArg // Lua 5.0's table arg, made at every call
-	p.DbgCalls = nil                  // names of functions for traces, which nobody asks for
+	p.IsVarArg &^= lua.VarArgNeedsArg // Lua 5.0's table arg, created at every call
+	p.DbgCalls = nil                  // names for unused traces
 	p.DbgLocals = nil
 	p.FunctionPrototypes = slices.Clip(slices.Clone(p.FunctionPrototypes))
 	const functionBytes, instructionBytes, constantBytes = 1024, 4 + 8, 16 + 16 + 16
@@ -156,7 +156,7 @@ func shrink(p *lua.FunctionProto) (costBytes int, err error) {
 	return costBytes, nil
 }
 
-// readShebang reads the flags of the first line and returns what is left, with its lines still numbered as before.
+// readShebang reads the flags of the first line and returns the rest, with line numbers unchanged.
 func (s *Script) readShebang(source []byte) ([]byte, error) {
 	if !bytes.HasPrefix(source, []byte("#!")) {
 		return source, nil

@@ -34,33 +34,32 @@ func (e *ProtocolError) Error() string { return "Protocol error: " + e.reason }
 
 func protocolError(reason string) error { return &ProtocolError{reason} }
 
-// Decoder finds the commands in a stream. It remembers how much of an incomplete command it has checked, so that a command
-// in many pieces takes linear time.
+// Decoder finds the commands of a stream. It remembers the checked part of an incomplete command, so that
+// many pieces take linear time.
 type Decoder struct {
 	Limits Limits
 	// Unauthenticated applies the bounds for unauthenticated clients before all others.
 	Unauthenticated bool
 
-	checked  int  // bytes of the first command that need not be checked again
-	line     int  // where in them an incomplete line begins
-	args     int  // of the command that was decoded last, or is being decoded
+	checked  int  // checked bytes of the first command
+	line     int  // start of an incomplete line in them
+	args     int  // of the current or last command
 	argsLeft int  // remaining bulks; 0 before the command's first header
 	bulk     int  // length of the current bulk, -1 before its header
-	hasNUL   bool // an inline command contains a NUL: as in Redis, no newline ends it any more
+	hasNUL   bool // an inline command contains a NUL: as in Redis, no newline ends it
 }
 
-// LongArgs is how many arguments a command may have that is decoded at once. More take milliseconds.
+// LongArgs is the number of arguments decoded at once. More take milliseconds.
 const LongArgs = 1024
 
-// headArgs is how many arguments Next returns of a longer command: enough for its name, and for an error that
-// repeats them.
+// headArgs is the number of arguments that Next returns of a longer command, enough for its name and an
+// error.
 const headArgs = 64
 
-// Next decodes the command at the front of buf. It returns the length of the command, 0 if it is incomplete,
-// and its arguments, none if there is nothing to execute. The arguments are slices of buf, valid until buf
-// changes, and use args' memory if it suffices. The next call must begin with the bytes that remain, as Next
-// left them: it may modify them. Of a command in RESP with more than LongArgs arguments it returns the first
-// few; Long says how many there are.
+// Next decodes the first command of buf. It returns its length, 0 if it is incomplete, and its arguments,
+// none if there is nothing to execute. The arguments are parts of buf, valid until buf changes, and reuse
+// args. The next call must begin with the remaining bytes as Next left them: it may modify them. Of a RESP
+// command with more than LongArgs arguments it returns the first few; Long returns their number.
 func (d *Decoder) Next(buf []byte, args [][]byte) (n int, cmd [][]byte, err error) {
 	args = args[:0]
 	if len(buf) == 0 {
@@ -89,8 +88,7 @@ func (d *Decoder) Next(buf []byte, args [][]byte) (n int, cmd [][]byte, err erro
 	return n, args, nil
 }
 
-// Long returns how many arguments the command has that Next has returned, if those are only the first; else
-// 0.
+// Long returns the number of arguments if Next returned only the first of them; else 0.
 func (d *Decoder) Long() int {
 	if d.args > LongArgs {
 		return d.args
@@ -98,8 +96,8 @@ func (d *Decoder) Long() int {
 	return 0
 }
 
-// Split returns all arguments of a long command, of which there are count, as slices of it or of a copy, as
-// Next has left it. It calls pause after every LongArgs of them.
+// Split returns all count arguments of a long command, as parts of it or of a copy, as Next has left it. It
+// calls pause after every LongArgs of them.
 func Split(command []byte, count int, pause func()) [][]byte {
 	args, at := make([][]byte, 0, count), bulksBegin(command)
 	for len(args) < count {
@@ -109,11 +107,10 @@ func Split(command []byte, count int, pause func()) [][]byte {
 	return args
 }
 
-// bulksBegin returns where the first bulk begins of a command whose framing was checked.
+// bulksBegin returns the start of the first bulk of a checked command.
 func bulksBegin(command []byte) int { return bytes.IndexByte(command, '\n') + 1 }
 
-// appendBulks appends the next n bulks from at on, of a command whose framing was checked, and returns where
-// they end.
+// appendBulks appends the next n bulks of a checked command from at on, and returns their end.
 func appendBulks(command []byte, at, n int, args [][]byte) ([][]byte, int) {
 	for range n {
 		from := at + bytes.IndexByte(command[at:], '\n') + 1
@@ -124,7 +121,7 @@ func appendBulks(command []byte, at, n int, args [][]byte) ([][]byte, int) {
 	return args, at
 }
 
-// reset forgets a command that is done: it has no bulks to come.
+// reset forgets a finished command.
 func (d *Decoder) reset() { d.checked, d.line, d.hasNUL = 0, 0, false }
 
 // frame is the guard: it returns the length of the multibulk command at the front of buf once it is complete and well
@@ -201,8 +198,8 @@ func (d *Decoder) bulkHeader(buf []byte) (ok bool, err error) {
 	return true, nil
 }
 
-// plainHeader reads a common header, complete and with a number of few digits, and advances past it. It saves three tenths
-// of the time of a CL.THROTTLE from input to output bytes. All other headers are left to header.
+// plainHeader reads a complete header with few digits and advances past it. It saves three tenths of the time
+// from a CL.THROTTLE's input to its output. header reads all others.
 func (d *Decoder) plainHeader(buf []byte, marker byte) (n int64, ok bool) {
 	const maxDigits = 7
 	line := buf[d.line:]

@@ -11,26 +11,26 @@ import (
 	"syscall"
 )
 
-// ReplyBounds are what a server may send us. A client that reads what is announced makes room for it at once,
-// and a number of ten digits would end the process.
+// ReplyBounds limit a server's replies. A client that trusts their headers allocates at once, and a number of
+// ten digits would end the process.
 type ReplyBounds struct {
 	BulkBytes int64 // of a string
-	Bytes     int64 // of all that comes for what was written last
+	Bytes     int64 // of all replies to the last write
 	Elements  int64 // of arrays and their like, likewise
 }
 
 const (
 	maxReplyLine  = 64 << 10
 	maxReplyDepth = 16
-	// headerBytes are more than a number has that can be right.
+	// headerBytes exceeds any valid number.
 	headerBytes = 24
 )
 
 // Dial is how a client connects.
 type Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// Bounded returns a Dial whose connections fail when a server sends, or announces, more than it may. That is
-// checked before the bytes are passed on.
+// Bounded returns a Dial whose connections fail when a server sends or announces too much, before the bytes
+// are passed on.
 func (b ReplyBounds) Bounded(dial Dial) Dial {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		nc, err := dial(ctx, network, addr)
@@ -43,18 +43,18 @@ func (b ReplyBounds) Bounded(dial Dial) Dial {
 
 func (b ReplyBounds) bound(nc net.Conn) net.Conn {
 	c := &boundedConn{Conn: nc, replies: replies{bounds: b}}
-	if socket, ok := nc.(syscall.Conn); ok { // by which a client sees whether an idle one is still open
+	if socket, ok := nc.(syscall.Conn); ok { // lets a client check an idle connection
 		return &boundedSocket{c, socket}
 	}
 	return c
 }
 
-// boundedConn is a connection that reads replies. One goroutine may read while another one writes.
+// boundedConn is a connection for replies. One goroutine may read while another writes.
 type boundedConn struct {
 	net.Conn
-	wrote   atomic.Bool // since replies were counted last
+	wrote   atomic.Bool // since replies were last counted
 	replies replies     // the reader's
-	err     error       // likewise
+	err     error       // the reader's
 }
 
 type boundedSocket struct {
@@ -81,19 +81,19 @@ func (c *boundedConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// replies follows a server's replies through their headers.
+// replies follows a server's replies by their headers.
 type replies struct {
 	bounds                        ReplyBounds
 	received, announced, elements int64
 
-	skip   int64             // bytes of a string, and its line end, that are to come
-	header [headerBytes]byte // the beginning of a line
-	length int               // of the line, as far as it has come
+	skip   int64             // bytes of a string and its line end to come
+	header [headerBytes]byte // of the beginning of a line
+	length int               // of the line so far
 	left   [maxReplyDepth]int64
-	depth  int // of left: what is to come of the arrays that are open
+	depth  int // of left, the elements to come of open arrays
 }
 
-// check takes what a server has sent next.
+// check takes the next bytes of a server.
 func (r *replies) check(b []byte) error {
 	if r.received += int64(len(b)); r.received > r.bounds.Bytes {
 		return fmt.Errorf("the server sends more than %d bytes in reply", r.bounds.Bytes)
@@ -166,7 +166,7 @@ func (r *replies) bulk() error {
 	return nil
 }
 
-// array takes the header of an array, of which each announced element is so many.
+// array takes the header of an array with announced elements of a size.
 func (r *replies) array(each int64) error {
 	n, err := r.number()
 	switch {
@@ -189,7 +189,7 @@ func (r *replies) array(each int64) error {
 	return nil
 }
 
-// ended counts a value down, and the arrays that end with it.
+// ended counts a finished value, and the arrays that end with it.
 func (r *replies) ended() {
 	for r.depth > 0 {
 		if r.left[r.depth-1]--; r.left[r.depth-1] > 0 {
@@ -201,7 +201,7 @@ func (r *replies) ended() {
 
 var errReplyLength = errors.New("the server announces a length that is no number")
 
-// number reads what a line announces: -1 for nothing.
+// number reads a line's number; -1 is a null.
 func (r *replies) number() (int64, error) {
 	if r.length > headerBytes || r.length < len("$0\r\n") || r.header[r.length-2] != '\r' {
 		return 0, errReplyLength

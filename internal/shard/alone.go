@@ -2,13 +2,13 @@ package shard
 
 import "slices"
 
-// alone holds the records that are too long for an arena, each in a buffer of its own, which it keeps wherever its entry goes.
-// A buffer's number is its place in bufs; 0 is none.
+// alone holds records too long for an arena, each in its own buffer, which its entry keeps when it moves. A
+// number is an index of bufs; 0 is none.
 type alone struct {
 	bufs  [][]byte
 	free  []uint32
-	bytes int // that the buffers have room for
-	names int // bytes of names in them
+	bytes int // capacity of the buffers
+	names int // of names in the buffers
 }
 
 func (a *alone) totalBytes() int { return a.bytes + sliceHeaderBytes*len(a.bufs) }
@@ -43,5 +43,5 @@ func (a *alone) give(id uint32, nameBytes int) {
 	}
 }
 
-// newBuf returns an empty buffer, and takes all that the allocator gives for the size.
+// newBuf returns an empty buffer with the whole size class.
 func newBuf(bytes int) []byte { return slices.Grow([]byte(nil), bytes) }

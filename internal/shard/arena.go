@@ -7,39 +7,38 @@ import (
 	"cellserver/internal/limiter"
 )
 
-// arenaKeyBytes is the longest name of a funnel that stands in an arena. A longer one stands alone; so what is copied at a time is
-// bounded.
+// arenaKeyBytes is the longest funnel name in an arena, which bounds a copy. Longer ones get a buffer.
 const arenaKeyBytes = 4096
 
-// An arena holds the records of a segment's long keys and of those with payloads, one behind the other, in a chain of chunks. Where a chunk ends, a long
-// record goes on in the next, and a short one begins there, so that one look finds it. A record that is removed leaves garbage,
-// until squeeze closes the gaps.
+// An arena holds a segment's records of long keys and payloads, one after another in a chain of chunks. A
+// long record may continue in the next chunk; a short one does not, so that one access finds it. A removed
+// record leaves garbage until squeeze closes the gaps.
 //
-// So an arena has no more room than a chunk and no more garbage than a part of itself, however it grows; and what it gives
-// back the next one takes, so that nothing is left to the collector.
+// So an arena's free space is below a chunk and its garbage below a fixed share, and the next arena reuses
+// its chunks without the collector.
 type arena struct {
-	first, last uint32 // chunks; 0 for none
-	bytes       uint32 // of records, those included that are garbage
+	first, last uint32 // 0 for none
+	bytes       uint32 // of records and garbage
 	garbage     uint32
 }
 
 const (
-	// An arena is squeezed once one in so many of its bytes, and a chunk's, are garbage.
+	// garbageShare: an arena is squeezed when this share of its bytes, and a chunk's worth, is garbage.
 	garbageShare = 8
-	// wholeBytes is the longest record that stands in one chunk: what that leaves empty is less than paddingShare.
+	// wholeBytes is the longest record that is not split; the padding stays below paddingShare.
 	wholeBytes   = 48
 	paddingShare = 20
 )
 
 func (a *arena) liveBytes() int { return int(a.bytes - a.garbage) }
 
-// length returns how many chunks the arena has.
+// length returns the number of chunks.
 func (a *arena) length() int { return ceilDiv(int(a.bytes), roomBytes) }
 
-// free returns how many bytes fit into the last chunk.
+// free returns the free bytes of the last chunk.
 func (a *arena) free() int { return a.length()*roomBytes - int(a.bytes) }
 
-// moreChunks returns how many chunks the arena needs for another record.
+// moreChunks returns the number of chunks needed for another record.
 func (a *arena) moreChunks(bytes int) int {
 	free := a.free()
 	if bytes <= wholeBytes && free < bytes {
@@ -48,19 +47,18 @@ func (a *arena) moreChunks(bytes int) int {
 	return ceilDiv(max(0, bytes-free), roomBytes)
 }
 
-// isWasteful says whether it is worth while to close the gaps.
+// isWasteful reports whether squeezing pays.
 func (a *arena) isWasteful() bool {
 	return a.garbage >= roomBytes && a.garbage >= a.bytes/garbageShare || a.garbage > 0 && a.garbage == a.bytes
 }
 
-// In front of a name of more than plainBytes, in an arena or alone, stands its hash: so nobody reads all of it to find out where
-// it belongs.
+// A name of more than plainBytes, in an arena or alone, is preceded by its hash, so that rehashing need not
+// read it.
 const (
 	plainBytes = 128
 	hashBytes  = 8
 )
 
-// nameOf returns the name in a long funnel's record.
 func nameOf(record []byte) []byte {
 	if len(record) > plainBytes {
 		return record[hashBytes:]
@@ -68,8 +66,8 @@ func nameOf(record []byte) []byte {
 	return record
 }
 
-// A locator says where a record stands, by its first chunk and its place there, how long it is, and the key's database. That
-// of a key that stands alone has the number of its buffer instead.
+// A locator consists of a record's first chunk, the place there, the length and the key's database. For a key
+// alone, the number of its buffer replaces the place.
 const (
 	dbBits     = 16
 	lengthBits = 13
@@ -93,7 +91,7 @@ func aloneLocator(number uint32, db uint16) uint64 { return uint64(number)<<dbBi
 
 func numberOf(locator uint64) uint32 { return uint32(locator >> dbBits) }
 
-// record returns a record, which the next call may overwrite.
+// record returns a record, valid until the next call.
 func (t *table) record(locator uint64) []byte {
 	chunk, offset, length := t.chunks.at(chunkOf(locator)), offsetOf(locator), lengthOf(locator)
 	if offset+length <= chunkBytes {
@@ -107,12 +105,12 @@ func (t *table) record(locator uint64) []byte {
 	return t.joined
 }
 
-// recordHash returns the hash in front of a record.
+// recordHash returns the hash before a record.
 func (t *table) recordHash(locator uint64) uint64 {
 	return binary.LittleEndian.Uint64(t.record(locatorOf(chunkOf(locator), offsetOf(locator), hashBytes, 0)))
 }
 
-// appendItem stores an item's record in a segment's arena.
+// appendItem stores an item's record in the segment's arena.
 func (t *table) appendItem(seg *segment, it *item) (locator uint64) {
 	if seg.arena.isWasteful() && seg.arena.moreChunks(it.recordBytes()+it.spare) > 0 {
 		t.squeeze(seg)
@@ -146,7 +144,7 @@ func (t *table) appendRecord(a *arena, record []byte, db uint16) (locator uint64
 	return locator
 }
 
-// extend goes on to the next chunk of an arena of which all that is in use is full, and takes one if there is none.
+// extend moves on to the arena's next chunk, and takes one if there is none.
 func (t *table) extend(a *arena) {
 	next := a.first
 	if a.bytes > 0 {
@@ -166,13 +164,13 @@ func (t *table) extend(a *arena) {
 	a.last = next
 }
 
-// squeeze closes the gaps in a segment's arena. Each record moves towards the beginning, or stays.
+// squeeze closes the gaps of a segment's arena. Records only move towards the start.
 func (t *table) squeeze(seg *segment) {
 	a := &seg.arena
 	if a.garbage == 0 {
 		return
 	}
-	var found [segmentBuckets * longSlots]uint64 // where each record stands, and its index
+	var found [segmentBuckets * longSlots]uint64 // positions of the records and their indexes
 	n := 0
 	for i := range seg.buckets {
 		b := &seg.buckets[i]
@@ -194,7 +192,7 @@ func (t *table) squeeze(seg *segment) {
 	t.trim(a)
 }
 
-// trim gives back the chunks that are not in use.
+// trim returns unused chunks.
 func (t *table) trim(a *arena) {
 	if a.bytes == 0 {
 		t.chunks.giveChain(a.first)
@@ -206,14 +204,14 @@ func (t *table) trim(a *arena) {
 	last.setNext(0)
 }
 
-// tidy squeezes a segment's arena if that is worth while.
+// tidy squeezes a segment's arena if that pays.
 func (t *table) tidy(seg *segment) {
 	if seg.arena.isWasteful() {
 		t.squeeze(seg)
 	}
 }
 
-// pack gives back what chunks a segment's arena can do without, and has the others stand together if many are free.
+// pack returns an arena's unused chunks, and moves the others together if many chunks are free.
 func (t *table) pack(seg *segment) {
 	if a := &seg.arena; ceilDiv(a.liveBytes()+a.liveBytes()/paddingShare, roomBytes) < a.length() {
 		t.squeeze(seg)
@@ -223,10 +221,10 @@ func (t *table) pack(seg *segment) {
 	}
 }
 
-// maxMoved is how many chunks of an arena move at a time.
+// maxMoved bounds the chunks moved at once.
 const maxMoved = 32
 
-// gather moves an arena's chunks to where others stand, so that slabs become empty.
+// gather moves an arena's chunks towards others, so that slabs become empty.
 func (t *table) gather(seg *segment) {
 	a := &seg.arena
 	var from, to [maxMoved]uint32

@@ -35,7 +35,7 @@ func TestArenaIsSqueezed(t *testing.T) {
 	}
 }
 
-// TestInsertSqueezes: a key that needs another chunk has the gaps closed that evicted ones have left, before it is copied.
+// TestInsertSqueezes: gaps are closed before another chunk is taken.
 func TestInsertSqueezes(t *testing.T) {
 	for _, keyBytes := range []int{60, 500, 3000} {
 		tb, m := &table{seed: maphash.MakeSeed(), long: true}, map[string]int64{}
@@ -96,7 +96,7 @@ func TestArenasAreGivenBack(t *testing.T) {
 	}
 }
 
-// firstOf returns the chunk that is to be taken next, or 0 for one of a new slab, and whether it is counted then.
+// firstOf returns the next chunk to take, or 0 for a new slab, and whether it adds to the count.
 func firstOf(c *chunks) (id uint32, grows int) {
 	for i, set := range []bitset{c.free, c.fresh} {
 		for at, word := range set[0] {
@@ -108,7 +108,7 @@ func firstOf(c *chunks) (id uint32, grows int) {
 	return 0, 1
 }
 
-// TestChunksAgainstSet: the lowest free number is taken, and what is free is at most a part.
+// TestChunksAgainstSet: the lowest number is taken, and free chunks are bounded.
 func TestChunksAgainstSet(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var c chunks
@@ -153,7 +153,7 @@ func TestChunksAgainstSet(t *testing.T) {
 	checkChunks(t, &c, 2*slabChunks*slabs)
 }
 
-// TestMostChunks: a key that there is no number for is not kept, and others stay.
+// TestMostChunks: a key without a chunk number is dropped, others stay.
 func TestMostChunks(t *testing.T) {
 	tb := &table{seed: maphash.MakeSeed(), long: true}
 	first, last := strings.Repeat("first", 10), strings.Repeat("last", 10)
@@ -173,7 +173,7 @@ func TestMostChunks(t *testing.T) {
 	}
 }
 
-// TestGather: when most keys are gone, those that stay are moved together, and the rest of the memory is given back.
+// TestGather: after most keys are removed, the others move together and memory is freed.
 func TestGather(t *testing.T) {
 	const n, stay = 50_000, 20
 	s := newStore(1)
@@ -195,8 +195,8 @@ func TestGather(t *testing.T) {
 	}
 }
 
-// churn replaces all keys by as many others, so many at a time, and returns what the tables take in the end, by what the others
-// take alone. With more at a time than there are keys, the new ones come before the old ones go.
+// churn replaces all keys, some at a time, and returns the tables' size relative to the new keys alone. With
+// more at a time than there are keys, new ones come first.
 func churn(t *testing.T, newStore func() *Store, keys int, from, to func(i int) int, order int) float64 {
 	t.Helper()
 	old := func(i int) store.Key { return key(0, fmt.Sprintf("%0*d", from(i), i)) }
@@ -225,9 +225,8 @@ func churn(t *testing.T, newStore func() *Store, keys int, from, to func(i int) 
 
 func always(length int) func(int) int { return func(int) int { return length } }
 
-// TestChurn: when all keys have been replaced by others, the tables take hardly more than those take alone, whatever the
-// lengths were, and in whichever order the old ones went and the new ones came. With so few keys, chunks that are free or half
-// full tell.
+// TestChurn: after all keys are replaced, the tables hardly exceed the new keys' own, for any lengths and
+// orders. With few keys, free and half-full chunks weigh most.
 func TestChurn(t *testing.T) {
 	if testing.Short() || racetest.Enabled {
 		t.Skip("takes seconds, and many with the race detector; it has one goroutine")
@@ -249,7 +248,7 @@ func TestChurn(t *testing.T) {
 	}
 }
 
-// TestChurnOfAMillion is TestChurn with as many keys as make chunks that are free or half full count for little.
+// TestChurnOfAMillion is TestChurn with negligible free chunks.
 func TestChurnOfAMillion(t *testing.T) {
 	if testing.Short() || racetest.Enabled {
 		t.Skip("takes half a minute with the race detector")

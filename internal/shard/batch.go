@@ -7,17 +7,17 @@ import (
 )
 
 const (
-	// A batch shorter than this is answered one request after the other: it gains less by its order than that costs.
+	// Below leastSorted requests, sorting costs more than it saves.
 	leastSorted = 4
-	// pieceRequests bounds what a long batch keeps on the stack.
+	// pieceRequests bounds the stack used for a long batch.
 	pieceRequests = 128
-	// windowRequests is how many requests, at the least, are answered with their shards locked together, so that
-	// their cache misses overlap however many shards there are. Half as many hold fewer locks that others wait
-	// for, but take a tenth longer on a store that is larger than the cache.
+	// windowRequests is the least number of requests decided under common locks, so that their cache misses
+	// overlap with any number of shards. Half as many hold fewer locks, but take a tenth longer on a store
+	// beyond the cache.
 	windowRequests = 16
 )
 
-// Throttle implements store.Keys: it answers at once.
+// Throttle implements store.Keys and decides at once.
 func (s *Store) Throttle(nowNs int64, batch []store.Request) store.Pending {
 	for len(batch) >= leastSorted {
 		piece := batch[:min(len(batch), pieceRequests)]
@@ -35,13 +35,13 @@ func (s *Store) Throttle(nowNs int64, batch []store.Request) store.Pending {
 	return nil
 }
 
-// throttleSorted answers the requests shard by shard, those of a shard in order, and so those of a key too. It
-// takes each lock once.
+// throttleSorted decides requests shard by shard, in order within each shard and so for each key. It takes
+// each lock once.
 func (s *Store) throttleSorted(nowNs int64, batch []store.Request) {
 	var hashes [pieceRequests]uint64
 	var order, shardOf [pieceRequests]uint8
-	var place [maxShards]uint8 // of a shard's next request in order
-	long := false              // a key is, or may have a payload
+	var place [maxShards]uint8 // of a shard's next request
+	long := false              // a key is long or may have a payload
 	for i := range batch {
 		key := &batch[i].Key
 		hash := hashKey(s.seed, key.DB, key.Name)
@@ -65,7 +65,7 @@ func (s *Store) throttleSorted(nowNs int64, batch []store.Request) {
 		end := first
 		for end < len(batch) && end-first < windowRequests {
 			sh := shardOf[order[end]]
-			s.shards[sh].mu.Lock() // in index order, as transactions do
+			s.shards[sh].mu.Lock() // in index order, like transactions
 			end = int(place[sh])
 		}
 		s.throttleWindow(nowNs, batch, &hashes, order[first:end], long)
@@ -97,9 +97,9 @@ func (s *Store) throttleWindow(nowNs int64, batch []store.Request, hashes *[piec
 	}
 }
 
-// touch loads both cache lines of a key's home bucket, and what an insert reads of the segment unless homeRecord finds out
-// whether the key is new. Loads that do not wait for each other overlap, which those of one decision after the other do not.
-// The sum is there to be used, or they would not be made.
+// touch loads both cache lines of a key's home bucket, and the insert's part of the segment unless homeRecord
+// decides that. Independent loads overlap; those of successive decisions do not. The sum keeps the compiler
+// from removing them.
 func (t *table) touch(hash uint64) uint64 {
 	seg := t.segmentFor(hash)
 	if seg == nil {
@@ -113,8 +113,8 @@ func (t *table) touch(hash uint64) uint64 {
 	return sum
 }
 
-// touchLong is touch for keys of which some are in long tables. Their records are loaded where touch has loaded the places: these are
-// found first, because only few instructions fit between loads that are to overlap.
+// touchLong is touch for batches with long keys. Their records are loaded after touch has loaded the
+// locators; finding these first leaves few instructions between overlapping loads.
 func (s *Store) touchLong(batch []store.Request, hashes *[pieceRequests]uint64, window []uint8) (sum uint64) {
 	for _, i := range window {
 		hash := hashes[i%pieceRequests]
@@ -142,15 +142,14 @@ func (s *Store) touchLong(batch []store.Request, hashes *[pieceRequests]uint64, 
 	return sum
 }
 
-// recordEnds is where a record begins in a chunk, and where it, or what of it is in that chunk, ends; or where one begins that
-// stands alone.
+// recordEnds locates a record's first and last byte within its first chunk, or a record alone.
 type recordEnds struct {
 	chunk       *chunk
 	alone       *byte
 	first, last uint32
 }
 
-// homeRecord returns where the first record is that may be a key's, of those in its home bucket.
+// homeRecord locates the first possible record of a key in its home bucket.
 func (t *table) homeRecord(hash uint64) (r recordEnds) {
 	seg := t.segmentFor(hash)
 	if seg == nil {
@@ -158,7 +157,7 @@ func (t *table) homeRecord(hash uint64) (r recordEnds) {
 	}
 	b := &seg.buckets[homeOf(hash)]
 	found := b.candidates(hash)
-	if found == 0 { // a new key: what an insert reads of the segment is loaded instead
+	if found == 0 { // a new key: load the insert's part of the segment
 		r.first = uint32(seg.used)
 		return r
 	}

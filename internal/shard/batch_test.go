@@ -9,8 +9,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// TestBatchHoldsFewLocks: once there are enough requests in the shards that it has locked, a batch is through with them
-// before it waits for the next.
+// TestBatchHoldsFewLocks: a batch decides enough requests under its locks before it waits for the next.
 func TestBatchHoldsFewLocks(t *testing.T) {
 	s, l := newStore(1), limit(t, 0, 1, 60)
 	first, second := &s.shards[0], &s.shards[1]
@@ -33,7 +32,7 @@ func TestBatchHoldsFewLocks(t *testing.T) {
 		close(done)
 	}()
 	for allowed := uint64(0); allowed < windowRequests; runtime.Gosched() {
-		first.mu.Lock() // for ever, if it is held by who waits for the second
+		first.mu.Lock() // held by the waiter, it would block forever
 		allowed = first.counts.outcomes[limiter.Funnel].Allowed
 		first.mu.Unlock()
 	}
@@ -47,7 +46,7 @@ func TestBatchHoldsFewLocks(t *testing.T) {
 	}
 }
 
-// TestBatchLooksAhead: a batch has loaded what it reads of the table before it decides the first request.
+// TestBatchLooksAhead: a batch loads table lines before deciding.
 func TestBatchLooksAhead(t *testing.T) {
 	s, l := newStore(1), limit(t, 9, 1, 60)
 	batch := make([]store.Request, 2*windowRequests)

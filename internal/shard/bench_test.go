@@ -14,7 +14,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// picker makes keys from numbers, in an order without pattern, so that no key's own bytes are a cache miss.
+// picker makes keys from numbers in random order without cache misses of its own.
 type picker struct {
 	state uint64
 	keys  uint64
@@ -26,7 +26,7 @@ func (p *picker) next() uint64 {
 	return hi
 }
 
-// newNames returns names of which all is the same but what putKey puts at their ends: nobody gets by with half a key.
+// newNames returns names that differ only at their ends.
 func newNames(n, keyBytes int) [][]byte {
 	names := make([][]byte, n)
 	for i := range names {
@@ -43,7 +43,7 @@ type caller struct {
 	pick  picker
 	now   int64
 	batch []store.Request
-	names [2][][]byte // in turns: a key is made a call ahead, as it has long been written when it comes off a wire
+	names [2][][]byte // alternating: a key is written a call ahead, as off a wire
 	turn  int
 }
 
@@ -92,7 +92,7 @@ func fillRules(s *Store, r limiter.Rule, keyBytes, first, n int) {
 	}
 }
 
-// lineTable is what a store is measured against: one cache line, at random, of as many bytes.
+// lineTable is the reference: random cache lines of as many bytes.
 type lineTable struct {
 	lines [][8]uint64
 	state uint64
@@ -106,7 +106,7 @@ func newLineTable(bytes int) *lineTable {
 	return t
 }
 
-// read reads so many lines. Which is next depends on what was read.
+// read reads dependent lines.
 func (t *lineTable) read(lines int) {
 	x, n := t.state, uint64(len(t.lines))
 	for range lines {
@@ -140,9 +140,9 @@ func skipLarge(b *testing.B, keys int) {
 	}
 }
 
-// BenchmarkThrottle reports the time of a request in ns/op. It reads lines of a table as large in turns with the
-// requests, and lines/op is how many of them fit into a request's time. All three figures are of the turn at the lower
-// quartile, as turns in which the machine did something else say nothing.
+// BenchmarkThrottle reports ns/op, and lines/op, the number of lines of an equally large table read in a
+// request's time, measured alternately. All figures are of the turn at the lower quartile, to ignore
+// disturbances.
 func BenchmarkThrottle(b *testing.B) {
 	for _, keyBytes := range benchKeyBytes {
 		for _, k := range benchKeys {
@@ -194,8 +194,7 @@ func lowerQuartile(times []time.Duration) float64 {
 	return float64(times[len(times)/4])
 }
 
-// BenchmarkInsert makes a key a call: without a bound, and with one that is reached, so that each evicts another. Both
-// begin with as many keys, and ns/op is the median of turns, without the growth of a process.
+// BenchmarkInsert creates a key a call, without a bound and with evictions. ns/op is the median of turns.
 func BenchmarkInsert(b *testing.B) {
 	for _, keyBytes := range []int{16, 36} {
 		for _, name := range []string{"unbounded", "evicting"} {

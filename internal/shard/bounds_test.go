@@ -25,8 +25,7 @@ func TestNumberOfShards(t *testing.T) {
 	}
 }
 
-// TestSplitAndMergeBounds: a segment splits when it is full and one more entry comes, and two merge when together they are
-// sparse.
+// TestSplitAndMergeBounds: a full segment splits for one more entry, and two sparse ones merge.
 func TestSplitAndMergeBounds(t *testing.T) {
 	for _, tt := range []struct {
 		long         bool
@@ -58,7 +57,7 @@ func TestSplitAndMergeBounds(t *testing.T) {
 	}
 }
 
-// TestOnlyHalvesMerge: a segment whose other half was split once more waits until that is one again.
+// TestOnlyHalvesMerge: a segment waits for its split sibling.
 func TestOnlyHalvesMerge(t *testing.T) {
 	tb := &table{seed: maphash.MakeSeed()}
 	for i := 0; tb.made < 3; i++ {
@@ -81,7 +80,7 @@ func TestOnlyHalvesMerge(t *testing.T) {
 	}
 }
 
-// TestSqueezeBound: an arena is squeezed when a chunk's bytes and an eighth of it are garbage, or all.
+// TestSqueezeBound: an arena is squeezed when a chunk's worth and an eighth of it is garbage, or all.
 func TestSqueezeBound(t *testing.T) {
 	for _, tt := range []struct{ keys, keyBytes, removed int }{{50, 100, 11}, {100, 100, 13}, {20, 30, 20}, {3, 2000, 1}} {
 		tb := &table{seed: maphash.MakeSeed(), long: true}
@@ -104,8 +103,7 @@ func TestSqueezeBound(t *testing.T) {
 	}
 }
 
-// TestEntriesAtABorder: an entry whose hash is the very place that a walk goes on at is met there, and one just before
-// it is not.
+// TestEntriesAtABorder: a walk continuing at a hash meets that entry and not the one before.
 func TestEntriesAtABorder(t *testing.T) {
 	s := newStore(1)
 	for i, name := range []string{"inline", "inline too", strings.Repeat("long", 10), strings.Repeat("longer", 1000)} {
@@ -143,8 +141,8 @@ func TestEntriesAtABorder(t *testing.T) {
 	}
 }
 
-// TestScanLooksAtSoMany: a call that finds nothing goes on behind leastScanSegments segments, or behind as many as its
-// count asks for; empty shards are none.
+// TestScanLooksAtSoMany: a fruitless call stops after leastScanSegments, or as many as its count asks for,
+// without empty shards.
 func TestScanLooksAtSoMany(t *testing.T) {
 	s := newStore(2)
 	for i := range 60_000 {
@@ -203,7 +201,7 @@ func TestScanBuffers(t *testing.T) {
 	}
 }
 
-// TestBytesAreExact: what the tables take is known to the byte.
+// TestBytesAreExact: the tables' size is known to the byte.
 func TestBytesAreExact(t *testing.T) {
 	s := newStore(1)
 	for i := range 2000 {
@@ -222,8 +220,7 @@ func TestBytesAreExact(t *testing.T) {
 	}
 }
 
-// TestUnevenTables: most hashes begin alike, so that segments of few leading bits, which have many places in the
-// directory, stand beside ones of many.
+// TestUnevenTables: most hashes share their beginning, so shallow segments stand beside deep ones.
 func TestUnevenTables(t *testing.T) {
 	racetest.SkipAlone(t)
 	for round := range uint64(20) {
@@ -292,7 +289,7 @@ func TestUnevenTables(t *testing.T) {
 	}
 }
 
-// TestDeleteOfExpired: what has expired cannot be deleted, even if the sweep has yet to come.
+// TestDeleteOfExpired: an expired key cannot be deleted, even before the sweep.
 func TestDeleteOfExpired(t *testing.T) {
 	for _, tt := range []struct {
 		nowNs int64

@@ -6,31 +6,30 @@ import (
 	"cellserver/internal/store"
 )
 
-// budget bounds the bytes of all tables together. It is touched where a table takes or gives back memory, and by no
-// request beyond that.
+// budget bounds the bytes of all tables. Only allocation and release touch it, no other request.
 type budget struct {
 	maxBytes    atomic.Int64 // 0 for none
 	usedBytes   atomic.Int64
-	unusedBytes atomic.Int64 // of these, those of chunks that are free
-	refuses     atomic.Bool  // new keys, where others are evicted without it
+	unusedBytes atomic.Int64 // of these, in free chunks
+	refuses     atomic.Bool  // new keys are refused, not others evicted
 }
 
-// SetMaxBytes implements store.Bounded. Where the tables are larger already, the Sweeper evicts until they fit.
+// SetMaxBytes implements store.Bounded. The Sweeper evicts until larger tables fit.
 func (s *Store) SetMaxBytes(maxBytes int64, policy store.Policy) {
 	s.budget.refuses.Store(policy == store.NoEviction)
 	s.budget.maxBytes.Store(maxBytes)
 }
 
-// fits says whether the tables may take so many bytes more.
+// fits reports whether the tables may take more bytes.
 func (b *budget) fits(bytes int) bool {
 	most := b.maxBytes.Load()
 	return most == 0 || b.usedBytes.Load()+int64(bytes) <= most
 }
 
-// evicts says whether keys make room for others.
+// evicts reports whether keys are evicted for new ones.
 func (b *budget) evicts() bool { return b.maxBytes.Load() != 0 && !b.refuses.Load() }
 
-// settleLocked tells the budget what the table has taken or given back.
+// settleLocked accounts for the table's growth.
 func (sh *shard) settleLocked() {
 	if bytes := sh.inline.bytes() + sh.long.bytes(); bytes != sh.heldBytes {
 		sh.budget.usedBytes.Add(int64(bytes - sh.heldBytes))
@@ -42,8 +41,8 @@ func (sh *shard) settleLocked() {
 	}
 }
 
-// storeLocked brings a key, which stands where find said, to what an item says. It is false, and nothing has happened, if the key
-// has no room: it is new and refused, or has grown and that is.
+// storeLocked writes an item to its key's entry, as found. It returns false, with no effect, if a new or
+// grown key is refused.
 func (sh *shard) storeLocked(nowNs int64, t *table, b *bucket, slot int, it *item) bool {
 	live := it.expiresNs > nowNs
 	switch {
@@ -65,13 +64,13 @@ func (sh *shard) storeLocked(nowNs int64, t *table, b *bucket, slot int, it *ite
 	return true
 }
 
-// moveLocked has an entry stand elsewhere, as its kind has changed or its payload has grown.
+// moveLocked moves an entry whose kind has changed or whose payload has grown.
 func (sh *shard) moveLocked(nowNs int64, t *table, b *bucket, slot int, it *item) bool {
 	to, seg, live := sh.tableOf(it), t.segmentOf(it.ref.hash), b.tatNs(slot) > nowNs
 	if live && t.kindAt(b, slot) == it.kind {
 		it.setSpare(len(t.payloadAt(b, slot)))
 	}
-	it.forced = it.forced || live && it.recordBytes() <= t.entryBytes(b, slot) // it has shrunk
+	it.forced = it.forced || live && it.recordBytes() <= t.entryBytes(b, slot) // smaller than before
 	if live && !it.forced && sh.budget.refuses.Load() && !sh.mayMoveLocked(nowNs, t, to, it) {
 		sh.refused++
 		return false
@@ -80,7 +79,7 @@ func (sh *shard) moveLocked(nowNs int64, t *table, b *bucket, slot int, it *item
 	if it.expiresNs < b.tatNs(slot) {
 		marks |= markLowered
 	}
-	t.remove(seg, b, slot) // so it is not evicted for itself
+	t.remove(seg, b, slot) // avoids evicting it for itself
 	t.tidy(seg)
 	if live && to == t {
 		if sh.budget.evicts() {
@@ -105,11 +104,11 @@ func (sh *shard) moveLocked(nowNs int64, t *table, b *bucket, slot int, it *item
 	return true
 }
 
-// mayMoveLocked says whether there is room for a live entry to stand elsewhere.
+// mayMoveLocked reports whether a live entry may move.
 func (sh *shard) mayMoveLocked(nowNs int64, from, to *table, it *item) bool {
 	fits := func() bool {
 		growth := to.growth(it)
-		if from == to { // where it leaves a slot
+		if from == to { // it leaves a slot there
 			growth = to.longGrowth(&to.segmentOf(it.ref.hash).arena, it)
 		}
 		return growth == 0 || sh.budget.fits(growth)
@@ -140,14 +139,14 @@ func (sh *shard) insertLocked(nowNs int64, it *item) bool {
 	return true
 }
 
-// forceLocked is storeLocked for what cannot be refused any more.
+// forceLocked is storeLocked for what must not be refused.
 func (sh *shard) forceLocked(nowNs int64, it *item) {
 	it.forced = true
 	t, b, slot := sh.find(it.ref, it.key)
 	sh.storeLocked(nowNs, t, b, slot, it)
 }
 
-// expireLocked removes the expired entries beside a new key, and reports whether it fits then.
+// expireLocked removes expired entries near a new key, and reports whether it fits now.
 func (sh *shard) expireLocked(t *table, it *item, nowNs int64) bool {
 	if t.directory == nil || sh.removeExpiredLocked(t, t.segmentOf(it.ref.hash), nowNs) == 0 {
 		return false

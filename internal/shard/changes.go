@@ -8,21 +8,21 @@ import (
 	"cellserver/internal/store"
 )
 
-// A store that is tracked marks the entries that change, and lists the segments that have one. What is gone has no entry: those
-// keys stand in a list of their own, which is bounded. A mark goes with its entry wherever that goes.
+// A tracked store marks changed entries and lists their segments. Removed keys have no entry: they are in a
+// bounded list. Marks move with their entries.
 const (
-	// goneBytes is how much a table remembers of the keys that are gone.
+	// goneBytes bounds a table's list of removed keys.
 	goneBytes = 64 << 10
-	// leastListed is how many segments are listed before it is looked for empty ones.
+	// leastListed is the number of listed segments that starts a search for empty ones.
 	leastListed = 64
-	// gatherBytes is about how much is copied under a lock at a time.
+	// gatherBytes is the approximate size of a copy under a lock.
 	gatherBytes = 32 << 10
-	// segmentGatherBytes is about how much is copied of one segment at a time.
+	// segmentGatherBytes is the approximate size of a copy of a segment.
 	segmentGatherBytes = 128 << 10
 )
 
-// marks are an entry's two, as they stand in a slot's bits: that it has changed, and that its TAT went back, which is so rare
-// that what expires after it can be said to be gone.
+// marks are an entry's two bits: changed, and its TAT decreased, which is so rare that expiring entries with
+// it can be reported as removed.
 const (
 	markChanged = 1
 	markLowered = 2
@@ -32,15 +32,15 @@ const (
 	longMarkShift   = laneKindShift + laneKindBits
 )
 
-// changes is what a table notes.
+// changes is a table's record of changes.
 type changes struct {
-	segments []*segment // each of which has listed set, and maybe a mark; one that was merged into another is empty
-	gone     []byte     // database: u16, length: u32, name
-	lost     bool       // that some are gone; there were too many
-	hurry    func()     // is called when that is near
+	segments []*segment // those with listed set; some are unmarked, merged ones are empty
+	gone     []byte     // encoded as database: u16, length: u32, name
+	lost     bool       // gone has overflowed
+	hurry    func()     // called before that
 }
 
-// markShift returns where in a bucket's meta a slot's marks are.
+// markShift returns the position of a slot's marks in the meta.
 func (t *table) markShift(slot int) uint {
 	if t.long {
 		return laneBits*uint(slot) + longMarkShift
@@ -48,16 +48,14 @@ func (t *table) markShift(slot int) uint {
 	return slotBits*uint(slot) + inlineMarkShift
 }
 
-// mark notes that an entry has changed.
+// mark marks a changed entry.
 func (t *table) mark(seg *segment, b *bucket, slot int, marks uint64) {
 	b[0] |= marks << t.markShift(slot)
 	t.list(seg)
 }
 
-// marksAt returns an entry's marks.
 func (t *table) marksAt(b *bucket, slot int) uint64 { return b[0] >> t.markShift(slot) & markMask }
 
-// isMarked says whether an entry has such a mark.
 func (t *table) isMarked(b *bucket, slot int, marks uint64) bool {
 	return b[0]>>t.markShift(slot)&marks != 0
 }
@@ -66,7 +64,8 @@ func (t *table) list(seg *segment) {
 	if seg.listed {
 		return
 	}
-	if list := &t.changes.segments; len(*list) >= 2*max(t.made, leastListed) { // those that were merged into others stay where nobody asks
+	// merged segments would stay until the next Changes
+	if list := &t.changes.segments; len(*list) >= 2*max(t.made, leastListed) {
 		*list = slices.DeleteFunc(*list, func(seg *segment) bool {
 			seg.listed = seg.used > 0
 			return !seg.listed
@@ -76,7 +75,7 @@ func (t *table) list(seg *segment) {
 	t.changes.segments = append(t.changes.segments, seg)
 }
 
-// changeTAT is setTAT for the entry of a hash, of which the change is noted.
+// changeTAT is setTAT with a mark.
 func (t *table) changeTAT(hash uint64, b *bucket, slot int, tatNs int64) {
 	if t.tracked {
 		marks := uint64(markChanged)
@@ -90,21 +89,21 @@ func (t *table) changeTAT(hash uint64, b *bucket, slot int, tatNs int64) {
 	b.setTAT(slot, tatNs)
 }
 
-// noteNew notes that an entry has been made.
+// noteNew marks a new entry.
 func (t *table) noteNew(seg *segment, b *bucket, slot int) {
 	if t.tracked {
 		t.mark(seg, b, slot, markChanged)
 	}
 }
 
-// noteGone notes that a key is gone.
+// noteGone lists a removed key.
 func (t *table) noteGone(key *store.Key) {
 	if t.tracked && t.mayNote(len(key.Name)) {
 		t.changes.gone = append(appendGone(t.changes.gone, key.DB, len(key.Name)), key.Name...)
 	}
 }
 
-// noteGoneAt is noteGone for the key in a slot.
+// noteGoneAt lists the removed key of a slot.
 func (t *table) noteGoneAt(b *bucket, slot int) {
 	n := t.nameBytesAt(b, slot)
 	if t.tracked && t.mayNote(n) {
@@ -112,7 +111,7 @@ func (t *table) noteGoneAt(b *bucket, slot int) {
 	}
 }
 
-// noteLowered notes that a key is gone which has expired or is evicted, if its TAT is before the one that was told.
+// noteLowered lists an expired or evicted key whose TAT is below the reported one.
 func (t *table) noteLowered(b *bucket, slot int) {
 	if t.isMarked(b, slot, markLowered) {
 		t.noteGoneAt(b, slot)
@@ -137,7 +136,6 @@ func (t *table) mayNote(nameBytes int) bool {
 	return !t.changes.lost
 }
 
-// Track implements store.Tracker.
 func (s *Store) Track(hurry func()) {
 	s.lockAll()
 	defer s.unlockAll()
@@ -148,7 +146,6 @@ func (s *Store) Track(hurry func()) {
 	}
 }
 
-// Changes implements store.Tracker.
 func (s *Store) Changes(nowNs int64, visit func(c store.Change)) (complete bool) {
 	g := gather{store: s, nowNs: nowNs, visit: visit}
 	complete = true
@@ -163,7 +160,7 @@ func (s *Store) Changes(nowNs int64, visit func(c store.Change)) (complete bool)
 	return complete
 }
 
-// States implements store.Tracker. It looks at one segment, or a part of it, under one lock at a time.
+// States implements store.Tracker. It takes one lock at a time, for at most a segment.
 func (s *Store) States(ctx context.Context, nowNs int64, visit func(c store.Change)) {
 	g := gather{store: s, nowNs: nowNs, visit: visit}
 	for i := range s.shards {
@@ -176,10 +173,10 @@ func (s *Store) States(ctx context.Context, nowNs int64, visit func(c store.Chan
 	}
 }
 
-// restoreWindow is how many changes are looked up together, so that their cache misses overlap.
+// restoreWindow is the number of changes looked up together, so that cache misses overlap.
 const restoreWindow = 32
 
-// Restore implements store.Tracker. A part is every so manyth shard.
+// Restore implements store.Tracker. A part is every parts-th shard.
 func (s *Store) Restore(nowNs int64, part, parts int, changes []store.Change) {
 	type change struct {
 		*store.Change
@@ -216,7 +213,7 @@ func (s *Store) Restore(nowNs int64, part, parts int, changes []store.Change) {
 				continue
 			}
 			it := itemOf(c.ref, &c.Key, &c.State)
-			c.sh.forceLocked(nowNs, &it) // it was there before
+			c.sh.forceLocked(nowNs, &it) // it was stored before
 		}
 		s.unlockPart(part, parts)
 	}
@@ -240,7 +237,6 @@ func (s *Store) emptyPartLocked(part, parts int) {
 	}
 }
 
-// Freeze implements store.Tracker.
 func (s *Store) Freeze(frozen bool) {
 	for i := range s.shards {
 		sh := &s.shards[i]

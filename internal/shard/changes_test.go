@@ -30,7 +30,7 @@ func (r replica) follow(s *Store, nowNs int64) (complete bool) {
 	})
 }
 
-// TestChangesMakeTheSame: whatever happens to a store, who does what Changes tells has the same keys, in the same states.
+// TestChangesMakeTheSame: replaying Changes yields the same keys and states.
 func TestChangesMakeTheSame(t *testing.T) {
 	racetest.SkipAlone(t)
 	for name, nameBytes := range map[string]func(i int) int{
@@ -87,7 +87,7 @@ func TestChangesMakeTheSame(t *testing.T) {
 
 func (r replica) check(t *testing.T, s *Store, nowNs int64) {
 	t.Helper()
-	anew := !r.follow(s, nowNs) // as who is told so must begin
+	anew := !r.follow(s, nowNs) // complete is false: start anew
 	if anew {
 		clear(r)
 	}
@@ -115,7 +115,7 @@ func (r replica) check(t *testing.T, s *Store, nowNs int64) {
 	}
 }
 
-// TestManyAreGone: what is not remembered is said not to be.
+// TestManyAreGone: forgotten removals are reported.
 func TestManyAreGone(t *testing.T) {
 	s, r := newStore(1), replica{}
 	s.Track(func() {})
@@ -140,8 +140,8 @@ func TestManyAreGone(t *testing.T) {
 	}
 }
 
-// TestExpiredSooner: a key whose TAT goes back, and that then expires before anybody asks, is told to be gone, or what was told
-// before would bring it back.
+// TestExpiredSooner: a key with a lowered TAT that expires unseen is reported as removed; otherwise its old
+// state would return.
 func TestExpiredSooner(t *testing.T) {
 	for _, name := range []string{"short", strings.Repeat("long", 10)} {
 		for how, expire := range map[string]func(s *Store){
@@ -169,7 +169,7 @@ func TestExpiredSooner(t *testing.T) {
 	}
 }
 
-// TestFuzzyStates: states that are told while others change them, and then what has changed, make the same elsewhere.
+// TestFuzzyStates: States under concurrent changes, followed by Changes, yield the same store.
 func TestFuzzyStates(t *testing.T) {
 	const keys = 20_000
 	s, l := newStore(2), limit(t, 10, 1, 5)

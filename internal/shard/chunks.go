@@ -6,7 +6,7 @@ import (
 	"math/bits"
 )
 
-// A chunk is a piece of an arena: the number of the next, and its own place among the arena's, then bytes.
+// A chunk is a piece of an arena: the next chunk's number, its own index in the arena, and bytes.
 type chunk [chunkBytes]byte
 
 const (
@@ -14,16 +14,16 @@ const (
 	headerBytes = 8
 	roomBytes   = chunkBytes - headerBytes
 
-	// Chunks are made in slabs, so large that hardly anything is read to find one: as many as a word has bits.
+	// Chunks are allocated in slabs of a word's bits, so that finding one reads little.
 	slabShift  = 6
 	slabChunks = 1 << slabShift
 
-	// A slab of chunks in no use is given back when there are spareChunks besides, so that it is not made again at once.
+	// An unused slab is returned only beside spareChunks free chunks, to avoid allocating it again at once.
 	spareChunks = 16
-	// sparseShare is the part of the chunks in use that may be free without others being moved together.
+	// sparseShare is the share of free chunks that starts moving chunks together.
 	sparseShare = 32
 
-	// mostChunks keeps numbers within a locator's bits, with those that a segment needs that splits.
+	// mostChunks keeps numbers within a locator's bits, including a splitting segment's needs.
 	mostChunks = 1<<(64-chunkShift) - 1<<12
 )
 
@@ -31,30 +31,30 @@ func (c *chunk) next() uint32 { return binary.LittleEndian.Uint32(c[:]) }
 
 func (c *chunk) setNext(id uint32) { binary.LittleEndian.PutUint32(c[:], id) }
 
-// place returns how many chunks stand in front of it in its arena.
+// place returns the chunk's index in its arena.
 func (c *chunk) place() int { return int(binary.LittleEndian.Uint32(c[4:])) }
 
 func (c *chunk) setPlace(n int) { binary.LittleEndian.PutUint32(c[4:], uint32(n)) }
 
 type slab [slabChunks]chunk
 
-// chunks gives arenas their chunks, and keeps those that they give back: the lowest number is the first to be taken again,
-// so that slabs become empty, and are left to the collector. The number 0 is no chunk.
+// chunks allocates and reuses chunks, lowest numbers first, so that slabs become empty and are freed. Number
+// 0 is no chunk.
 type chunks struct {
-	slabs  []*slab // nil for one that was given back
-	absent []int   // places of those
-	free   bitset  // of numbers, less one, of chunks that were in use
-	fresh  bitset  // likewise, of those that were not: their memory is not counted before it is first written
-	idle   int     // place, and one more, of a slab that is kept although none of its chunks is in use; 0 for none
+	slabs  []*slab // nil once freed
+	absent []int   // indexes of freed slabs
+	free   bitset  // used chunks, by number less one
+	fresh  bitset  // unused chunks, likewise; not counted before the first write
+	idle   int     // index, plus one, of a retained empty slab; 0 for none
 
 	count  int // of chunks that are not fresh
-	unused int // of those, the free ones
+	unused int // the free ones of count
 }
 
 func (c *chunks) at(id uint32) *chunk {
 	id--
 	s := c.slabs[id>>slabShift]
-	if s == nil { // or the compiler would have the first chunk read to find out
+	if s == nil { // keeps the compiler from reading the first chunk
 		panic("shard: a chunk of a slab that was given back")
 	}
 	return &s[id%slabChunks]
@@ -64,7 +64,7 @@ func (c *chunks) inUse() int { return c.count - c.unused }
 
 func (c *chunks) bytes() int { return c.count*chunkBytes + cap(c.slabs)*pointerBytes }
 
-// growth returns how many bytes it takes to have so many chunks in addition, but for a longer list of slabs.
+// growth returns the bytes for n more chunks, apart from the list of slabs.
 func (c *chunks) growth(n int) int { return max(0, n-c.unused) * chunkBytes }
 
 func (c *chunks) take() (id uint32) {
@@ -98,7 +98,7 @@ func (c *chunks) newSlab() {
 	c.fresh.setWord(at, math.MaxUint64)
 }
 
-// give takes a chunk back.
+// give returns a chunk.
 func (c *chunks) give(id uint32) {
 	i := int(id - 1)
 	at := i >> slabShift
@@ -123,7 +123,7 @@ func (c *chunks) dropIdle() {
 	}
 }
 
-// drop leaves a slab, of which no chunk is in use, to the collector.
+// drop frees an empty slab.
 func (c *chunks) drop(at int) {
 	c.forget(at)
 	c.fresh.setWord(at, 0)
@@ -140,7 +140,7 @@ func (c *chunks) forget(at int) {
 	c.fresh.setWord(at, c.fresh.word(at)|free)
 }
 
-// trim replaces the last slab that has chunks in use, so that its free ones take no memory.
+// trim copies the last used slab without its free chunks, which then take no memory.
 func (c *chunks) trim() {
 	c.dropIdle()
 	at := len(c.slabs) - 1
@@ -159,7 +159,7 @@ func (c *chunks) trim() {
 	}
 }
 
-// giveChain takes back a chunk and those behind it.
+// giveChain returns a chunk and its successors.
 func (c *chunks) giveChain(id uint32) {
 	for id != 0 {
 		next := c.at(id).next()
@@ -168,16 +168,15 @@ func (c *chunks) giveChain(id uint32) {
 	}
 }
 
-// isSparse says whether so many chunks are free that it is worth while to move others together.
+// isSparse reports whether moving chunks together pays.
 func (c *chunks) isSparse() bool {
 	return c.unused >= slabChunks+spareChunks && c.unused > c.inUse()/sparseShare
 }
 
-// bitset is a set of numbers that knows its least one: each level has a bit for each word of the level below that is
-// not 0.
+// bitset is a set of numbers that finds its minimum fast: each level has a bit for each nonzero word below.
 type bitset [3][]uint64
 
-// word returns 64 numbers, as bits.
+// word returns 64 numbers as bits.
 func (s *bitset) word(i int) uint64 { return s[0][i] }
 
 func (s *bitset) setWord(i int, word uint64) {
@@ -211,7 +210,7 @@ func (s *bitset) isEmpty() bool {
 	return true
 }
 
-// first returns the least number of a set that is not empty.
+// first returns the least number of a nonempty set.
 func (s *bitset) first() int {
 	i := 0
 	for s[2][i] == 0 {
@@ -223,7 +222,7 @@ func (s *bitset) first() int {
 	return i
 }
 
-// takeFirst is first, and takes it out of the set.
+// takeFirst removes and returns the least number.
 func (s *bitset) takeFirst() int {
 	i := s.first()
 	s.setWord(i>>6, s.word(i>>6)&(s.word(i>>6)-1))

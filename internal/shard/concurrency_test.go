@@ -13,8 +13,8 @@ import (
 	"cellserver/internal/store"
 )
 
-// TestEverythingAtOnce has callers of all sorts on few keys: no race, and nobody waits for ever. It goes through
-// sweeps, flushes, splits and merges.
+// TestEverythingAtOnce runs all callers on few keys, with sweeps, flushes, splits and merges: no race and no
+// deadlock.
 func TestEverythingAtOnce(t *testing.T) {
 	const rounds = 1500
 	s := newStore(4)

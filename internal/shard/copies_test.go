@@ -9,8 +9,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// TestCopiesAreBounded: each Save has what is written behind it written to a copy, or kept as it was. While others wait that is
-// done up to a bound, whatever is written how often; when they do not, as often as is asked for.
+// TestCopiesAreBounded: copies after Saves are bounded while others wait, and unbounded otherwise.
 func TestCopiesAreBounded(t *testing.T) {
 	const keys, saves, payload = 5, 100, 160 << 10
 	s, l := newStore(1), limit(t, 1<<20, 1, 3600)

@@ -5,10 +5,10 @@ import (
 	"cellserver/internal/store"
 )
 
-// keepScratch is the largest buffer that is kept for the next change.
+// keepScratch is the largest retained buffer.
 const keepScratch = 8 << 10
 
-// decideLocked answers a request that is not about a plain funnel, or finds none.
+// decideLocked decides a request that is not a plain funnel's, or on a key that is not.
 func (sh *shard) decideLocked(nowNs int64, k keyRef, q *store.Request) {
 	err := sh.doLocked(nowNs, k, &q.Key, q.Rule.Kind, q)
 	if err == nil {
@@ -25,8 +25,8 @@ func (sh *shard) applyLocked(nowNs int64, k keyRef, key *store.Key, step store.S
 	return err
 }
 
-// doLocked does a step to a key's state, which is most likely of a kind. A payload is changed where it
-// stands, if that cannot be refused afterwards; another is copied.
+// doLocked applies a step to a key's state, most likely of a given kind. A payload is changed in place if
+// that cannot be refused afterwards, else copied.
 func (sh *shard) doLocked(nowNs int64, k keyRef, key *store.Key, likely limiter.Kind, step store.Step) error {
 	t, b, slot := sh.findOf(likely, k, key)
 	s := &sh.state
@@ -35,7 +35,7 @@ func (sh *shard) doLocked(nowNs int64, k keyRef, key *store.Key, likely limiter.
 	direct := false
 	if b != nil {
 		s.Kind, s.ExpiresNs = t.kindAt(b, slot), b.tatNs(slot)
-		if s.Kind != limiter.Funnel && s.ExpiresNs > nowNs { // or its payload is none any more
+		if s.Kind != limiter.Funnel && s.ExpiresNs > nowNs { // else the payload is void
 			r = t.recordAt(b, slot)
 			if direct = !r.joined && sh.surelyStoresLocked(); direct {
 				s.Payload = r.bytes[r.payload:r.end:len(r.bytes)]
@@ -52,7 +52,7 @@ func (sh *shard) doLocked(nowNs int64, k keyRef, key *store.Key, likely limiter.
 	switch {
 	case !changed:
 		if direct && len(s.Payload) != r.end-r.payload {
-			t.rewrite(b, slot, &r, s.Payload, false) // it was tidied up
+			t.rewrite(b, slot, &r, s.Payload, false) // the payload was tidied up
 		}
 	case sh.frozen:
 		err = store.ErrFrozen
@@ -60,20 +60,20 @@ func (sh *shard) doLocked(nowNs int64, k keyRef, key *store.Key, likely limiter.
 		t.changeTAT(k.hash, b, slot, s.ExpiresNs)
 		sh.changedLocked(k.hash)
 	default:
-		if direct && b.place(slot) == placeArena { // where records are moved
+		if direct && b.place(slot) == placeArena { // arena records may move
 			s.Payload = append(sh.scratch[:0], s.Payload...)
 		}
 		it := itemOf(k, key, s)
-		it.forced = direct // it is done, whatever has been set meanwhile
+		it.forced = direct // it has happened, whatever the bound is now
 		if sh.storeLocked(nowNs, t, b, slot, &it) {
 			sh.changedLocked(k.hash)
 		} else {
 			err = store.ErrFull
 		}
 	}
-	s.Payload = nil // or it would be kept alive
+	s.Payload = nil // it would stay alive
 	return err
 }
 
-// surelyStoresLocked says whether a state can be written, whatever it becomes.
+// surelyStoresLocked reports whether any resulting state can be written.
 func (sh *shard) surelyStoresLocked() bool { return !sh.frozen && !sh.budget.refuses.Load() }

@@ -11,18 +11,18 @@ type pins interface {
 }
 
 const (
-	// expireEvery is how many evictions of a segment come between two looks for expired entries in all of it: the look
-	// takes as long as several inserts.
+	// expireEvery is the number of evictions between searches of a segment for expired entries, each of which
+	// costs several inserts.
 	expireEvery = 16
-	// reclaimSegments is how many segments an insert visits, at the most, to free bytes that it finds none of at its
-	// own place. A long key that needs more than they give goes beyond the bound, and the Sweeper evicts for it.
+	// reclaimSegments bounds the segments visited by an insert to free bytes. A long key that needs more
+	// exceeds the bound, and the Sweeper evicts for it.
 	reclaimSegments = 16
 )
 
-// hand is where a walk around the segments of both tables has come to.
+// hand is the position of a walk around both tables.
 type hand struct {
 	long bool
-	at   uint64 // prefix
+	at   uint64 // a prefix
 }
 
 func (sh *shard) tableAt(h hand) *table {
@@ -32,9 +32,9 @@ func (sh *shard) tableAt(h hand) *table {
 	return &sh.inline
 }
 
-// makeRoomLocked evicts what keeps a new key out: of the entries that have expired or, else, of a few near the key's
-// place those that would expire soonest. It is false if the key's segment has no slot to give, because it is the
-// shard's first or all of its keys are pinned: then the table grows beyond the bound by a segment.
+// makeRoomLocked evicts for a new key: expired entries, else the soonest expiring of a few nearby. It returns
+// false if the segment has none to give, as a shard's first one or with all keys pinned: then the table
+// exceeds the bound by a segment.
 func (sh *shard) makeRoomLocked(t *table, it *item, nowNs int64) bool {
 	if t.directory == nil {
 		sh.reclaimLocked(nil, nowNs, func() bool { return sh.budget.fits(t.growth(it)) })
@@ -50,9 +50,9 @@ func (sh *shard) makeRoomLocked(t *table, it *item, nowNs int64) bool {
 	return true
 }
 
-// freeSlotLocked frees a slot in the bucket of a hash. Its entries are as many as Redis samples, or some more, and they are in
-// the cache. A new entry finds its place in its home bucket, so the segment may become fuller than it does by growing: the
-// chains that overflow get no longer.
+// freeSlotLocked frees a slot in the bucket of a hash, whose entries are about as many as Redis samples, and
+// cached. The new entry gets its home bucket, so overflow chains do not grow although the segment may be
+// fuller than by growth.
 func (sh *shard) freeSlotLocked(t *table, seg *segment, hash uint64, nowNs int64) bool {
 	seg.evictions++
 	if seg.evictions%expireEvery == 1 && sh.removeExpiredLocked(t, seg, nowNs) > 0 && seg.used < t.full() {
@@ -73,10 +73,10 @@ func (sh *shard) freeSlotLocked(t *table, seg *segment, hash uint64, nowNs int64
 	return false
 }
 
-// soonestLocked returns the slot of a full bucket's entry that expires first and is not pinned, or slots.
+// soonestLocked returns the slot of a full bucket's unpinned entry that expires first, or slots.
 func (sh *shard) soonestLocked(t *table, b *bucket) (soonest int) {
 	soonest, soonestNs := t.slots(), int64(math.MaxInt64)
-	for slot := range t.slots() { // some may never expire
+	for slot := range t.slots() { // some never expire
 		if tatNs := b.tatNs(slot); (tatNs < soonestNs || soonest == t.slots()) && !sh.pinnedLocked(t, b, slot) {
 			soonest, soonestNs = slot, tatNs
 		}
@@ -88,7 +88,7 @@ func (sh *shard) pinnedLocked(t *table, b *bucket, slot int) bool {
 	return sh.pins != nil && sh.pins.holds(t.hashAt(b, slot))
 }
 
-// evictLocked removes an entry. One that had expired is not counted as evicted.
+// evictLocked removes an entry and counts it as evicted unless it had expired.
 func (sh *shard) evictLocked(t *table, seg *segment, b *bucket, slot int, nowNs int64) {
 	if sh.watched != nil {
 		sh.watched.lost(t.hashAt(b, slot))
@@ -102,15 +102,15 @@ func (sh *shard) evictLocked(t *table, seg *segment, b *bucket, slot int, nowNs 
 	t.remove(seg, b, slot)
 }
 
-// freeBytesLocked makes the bytes of a record fit: by those of its own segment, which expire soonest, and else by segments that
-// it merges.
+// freeBytesLocked frees bytes for a record: of the soonest expiring in its own segment, else by merging
+// segments.
 func (sh *shard) freeBytesLocked(t *table, seg *segment, it *item, nowNs int64) {
 	fits := func() bool {
 		sh.settleLocked()
 		growth := t.longGrowth(&seg.arena, it)
 		return growth == 0 || sh.budget.fits(growth)
 	}
-	for !fits() && it.place() == placeArena { // some at a time, so that records are not moved for each insert
+	for !fits() && it.place() == placeArena { // several at once, to avoid moving records for each insert
 		if !sh.freeInArenaLocked(t, seg, nowNs) {
 			break
 		}
@@ -125,15 +125,15 @@ func (sh *shard) freeBytesLocked(t *table, seg *segment, it *item, nowNs int64) 
 	sh.reclaimLocked(seg, nowNs, fits)
 }
 
-// freeInArenaLocked evicts some keys of a segment, those that expire soonest, and closes the gaps in its arena. It is false if
-// there are none to evict.
+// freeInArenaLocked evicts a segment's soonest expiring keys and closes the gaps. It returns false if there
+// are none.
 func (sh *shard) freeInArenaLocked(t *table, seg *segment, nowNs int64) bool {
 	evicted := sh.evictSoonestLocked(t, nowNs, ceilDiv(int(seg.used), garbageShare), seg)
 	t.squeeze(seg)
 	return evicted > 0
 }
 
-// soonestAloneLocked returns the bucket and slot of the key that stands alone, is not pinned and expires first, or nil.
+// soonestAloneLocked locates the unpinned key with its own buffer that expires first, or returns nil.
 func (sh *shard) soonestAloneLocked(t *table, seg *segment) (soonest *bucket, soonestSlot int) {
 	soonestNs := int64(math.MaxInt64)
 	t.each(seg, func(b *bucket, slot int) {
@@ -144,7 +144,7 @@ func (sh *shard) soonestAloneLocked(t *table, seg *segment) (soonest *bucket, so
 	return soonest, soonestSlot
 }
 
-// reclaimLocked frees segments, but not a certain one, until there is room.
+// reclaimLocked frees segments other than notThis until fits.
 func (sh *shard) reclaimLocked(notThis *segment, nowNs int64, fits func() bool) {
 	for n := 0; n < reclaimSegments && !fits(); n++ {
 		t := sh.tableAt(sh.hand)
@@ -162,7 +162,7 @@ func (sh *shard) reclaimLocked(notThis *segment, nowNs int64, fits func() bool) 
 	}
 }
 
-// shrinkLocked merges the two halves at a prefix. What does not fit into one segment is evicted, the soonest first.
+// shrinkLocked merges the two halves at a prefix and evicts the soonest expiring excess.
 func (sh *shard) shrinkLocked(t *table, seg, other *segment, at uint64, nowNs int64) (evicted int) {
 	most := int(t.full()) - 1
 	evicted = sh.evictSoonestLocked(t, nowNs, int(seg.used)+int(other.used)-most, seg, other)
@@ -171,7 +171,7 @@ func (sh *shard) shrinkLocked(t *table, seg, other *segment, at uint64, nowNs in
 	return evicted
 }
 
-// evictSoonestLocked evicts n entries of one or two segments, those that expire soonest, as far as they are not pinned.
+// evictSoonestLocked evicts up to n unpinned entries of one or two segments, the soonest expiring first.
 func (sh *shard) evictSoonestLocked(t *table, nowNs int64, n int, from ...*segment) (evicted int) {
 	if n <= 0 {
 		return 0

@@ -13,7 +13,7 @@ import (
 	"cellserver/internal/test/racetest"
 )
 
-// names is what kinds of keys a store may be full of.
+// names are the kinds of keys to fill a store with.
 var names = map[string]func(i int) string{
 	"short":     func(i int) string { return fmt.Sprint("short:", i) },
 	"long":      func(i int) string { return strings.Repeat("long:", 20) + fmt.Sprint(i) },
@@ -31,7 +31,7 @@ func statsOf(s *Store) (st store.Stats) {
 	return st
 }
 
-// checkBudget holds what the budget counts to what there is, and each table to what it counts.
+// checkBudget compares the budget with the tables.
 func checkBudget(t *testing.T, s *Store) {
 	t.Helper()
 	if used, bytes := s.budget.usedBytes.Load(), statsOf(s).Bytes; int(used) != bytes {
@@ -44,8 +44,8 @@ func checkBudget(t *testing.T, s *Store) {
 	}
 }
 
-// TestEvictionKeepsTheBound: whatever keys come, the tables stay within their bound, nothing is refused, and all that
-// came is there, has expired or was evicted.
+// TestEvictionKeepsTheBound: the tables stay within their bound, nothing is refused, and every key is
+// present, expired or evicted.
 func TestEvictionKeepsTheBound(t *testing.T) {
 	racetest.SkipAlone(t)
 	const maxBytes, slack = 1 << 20, 128 << 10
@@ -79,7 +79,7 @@ func TestEvictionKeepsTheBound(t *testing.T) {
 	}
 }
 
-// TestEvictsTheSoonest: what has long to live stays, as far as a sample of five tells, and what has expired goes first.
+// TestEvictsTheSoonest: long-lived keys stay, up to sampling, and expired ones go first.
 func TestEvictsTheSoonest(t *testing.T) {
 	s := newStore(1)
 	s.SetMaxBytes(1<<20, store.VolatileTTL)
@@ -105,7 +105,7 @@ func TestEvictsTheSoonest(t *testing.T) {
 	}
 }
 
-// TestRefusesNewKeys: with NoEviction nothing changes for the keys that are there.
+// TestRefusesNewKeys: NoEviction leaves existing keys unaffected.
 func TestRefusesNewKeys(t *testing.T) {
 	for kind, name := range names {
 		s, l := newStore(2), limit(t, 1, 1, 3600)
@@ -153,7 +153,7 @@ func TestRefusesNewKeys(t *testing.T) {
 	}
 }
 
-// TestTransactionIsNotEvicted: no key of a transaction makes room for another one of it, in whichever kind.
+// TestTransactionIsNotEvicted: a transaction's keys do not evict one another.
 func TestTransactionIsNotEvicted(t *testing.T) {
 	racetest.SkipAlone(t)
 	const own = 2000
@@ -204,8 +204,7 @@ func TestTransactionIsNotEvicted(t *testing.T) {
 	}
 }
 
-// TestTransactionKeepsToTheBound, whatever its keys' lengths are, and though what is free is there for each of them. Beyond
-// the bound there may be a slab of chunks.
+// TestTransactionKeepsToTheBound, for keys of all lengths, up to a slab of chunks.
 func TestTransactionKeepsToTheBound(t *testing.T) {
 	const maxBytes = 1 << 20
 	for _, bytes := range []int{12, 36, 500, 4000} {
@@ -241,8 +240,7 @@ func TestTransactionKeepsToTheBound(t *testing.T) {
 	}
 }
 
-// TestTransactionIsRefused: what has no room is refused when it is requested, not at Commit, and all that was not is
-// written.
+// TestTransactionIsRefused: refusals come with the request, not at Commit, and the rest is written.
 func TestTransactionIsRefused(t *testing.T) {
 	l := limit(t, 9, 1, 60)
 	for _, released := range []bool{false, true} {
@@ -303,7 +301,7 @@ func TestEvictionIsSeenByWatch(t *testing.T) {
 	}
 }
 
-// TestSweeperShrinks: a bound that is set below what there is, is reached by sweeping, the soonest first.
+// TestSweeperShrinks: sweeping reaches a lowered bound, the soonest expiring first.
 func TestSweeperShrinks(t *testing.T) {
 	racetest.SkipAlone(t)
 	for kind, name := range names {
@@ -329,7 +327,7 @@ func TestSweeperShrinks(t *testing.T) {
 	}
 }
 
-// TestShrinkKeepsKeys: a bound that is lowered is filled by keys, not by chunks that nobody uses, however few slabs it has.
+// TestShrinkKeepsKeys: a lowered bound is used for keys, not for free chunks.
 func TestShrinkKeepsKeys(t *testing.T) {
 	const maxBytes = 1 << 20
 	for bytes, least := range map[int]float64{12: 0.35, 36: 0.5, 200: 0.8, 4000: 0.8} {
@@ -349,8 +347,7 @@ func TestShrinkKeepsKeys(t *testing.T) {
 	}
 }
 
-// TestReclaimsFromBothTables: the walk that frees what a key needs, beyond what its own segment gives, goes on from the table
-// of inline keys, which has nothing here, to the other.
+// TestReclaimsFromBothTables: reclaiming goes on from the empty inline table to the other.
 func TestReclaimsFromBothTables(t *testing.T) {
 	const maxBytes, big, many = 2 << 20, 20 << 10, 60
 	s := newStore(1)
@@ -374,7 +371,7 @@ func TestReclaimsFromBothTables(t *testing.T) {
 	}
 }
 
-// TestGrowthIsForeseen: an insert takes hardly more than the budget was asked for.
+// TestGrowthIsForeseen: an insert hardly exceeds its requested budget.
 func TestGrowthIsForeseen(t *testing.T) {
 	racetest.SkipAlone(t)
 	for _, bytes := range []int{12, 17, 36, 64, 100, 500, 1000, 4096, 4097} {
@@ -399,7 +396,7 @@ func TestGrowthIsForeseen(t *testing.T) {
 	}
 }
 
-// TestTickEvicts: the sweeper's ticks go on while there is something to evict, and no longer than their budget.
+// TestTickEvicts: ticks continue while there is something to evict, within their budget.
 func TestTickEvicts(t *testing.T) {
 	s := newStore(2)
 	fill(t, s, t0, 100_000, "k", 3600)
@@ -415,8 +412,8 @@ func TestTickEvicts(t *testing.T) {
 	}
 }
 
-// TestModelWithEviction: with a bound, what is there answers as a map does, and what is gone was evicted: at no time is
-// a key allowed more than its limit, unless it was evicted in between.
+// TestModelWithEviction: present keys answer like a map, and missing ones were evicted: no key exceeds its
+// limit unless it was.
 func TestModelWithEviction(t *testing.T) {
 	s, m := newStore(2), model{}
 	s.SetMaxBytes(256<<10, store.VolatileTTL)

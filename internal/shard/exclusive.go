@@ -8,25 +8,23 @@ import (
 	"cellserver/internal/store"
 )
 
-// exclusive implements store.Exclusive: it holds the locks of all shards. The time is the one at which it began,
-// whatever time its methods are given.
+// exclusive implements store.Exclusive by holding all locks. Its time is that of its beginning.
 type exclusive struct {
 	store *Store
 	nowNs int64
 	ended bool
-	// written are the keys that must not be evicted any more; there are none without a bound on the store.
+	// written are keys that must not be evicted; nil without a bound.
 	written map[uint64]struct{}
 	journal *journal // since the last Save; nil before the first
-	copies  copies   // of payloads, in all journals
+	copies  copies   // of payloads in all journals
 }
 
-// journal has the keys that were touched since a Save, and before the next one, by their hashes.
+// journal holds the keys touched between two Saves by hash.
 type journal struct {
 	keys   map[uint64][]saved
-	before *journal // since the Save before
+	before *journal // of the previous Save
 }
 
-// BeginAll implements store.Transactor.
 func (s *Store) BeginAll(nowNs int64) store.Exclusive {
 	s.lockAll()
 	x := &exclusive{store: s, nowNs: nowNs}
@@ -39,20 +37,18 @@ func (s *Store) BeginAll(nowNs int64) store.Exclusive {
 	return x
 }
 
-// holds implements pins.
 func (x *exclusive) holds(hash uint64) bool {
 	_, found := x.written[hash]
 	return found
 }
 
-// note keeps a key from being evicted until End.
+// note protects a key from eviction until End.
 func (x *exclusive) note(hash uint64) {
 	if x.written != nil {
 		x.written[hash] = struct{}{}
 	}
 }
 
-// End implements store.Exclusive.
 func (x *exclusive) End() {
 	if !x.ended {
 		x.ended = true
@@ -63,7 +59,6 @@ func (x *exclusive) End() {
 	}
 }
 
-// Throttle implements store.Keys.
 func (x *exclusive) Throttle(_ int64, batch []store.Request) store.Pending {
 	for i := range batch {
 		q := &batch[i]
@@ -78,7 +73,6 @@ func (x *exclusive) Throttle(_ int64, batch []store.Request) store.Pending {
 	return nil
 }
 
-// Apply implements store.Keys.
 func (x *exclusive) Apply(_ int64, key store.Key, step store.Step) error {
 	k, sh, err := x.touch(&key)
 	if err != nil {
@@ -88,21 +82,18 @@ func (x *exclusive) Apply(_ int64, key store.Key, step store.Step) error {
 	return sh.applyLocked(x.nowNs, k, &key, step)
 }
 
-// Entry implements store.Keys.
 func (x *exclusive) Entry(_ int64, key store.Key) (e store.Entry, ok bool, err error) {
 	k := x.store.ref(&key)
 	e, ok = x.store.shardOf(k.hash).entryLocked(x.nowNs, k, &key)
 	return e, ok, nil
 }
 
-// State implements store.Keys.
 func (x *exclusive) State(_ int64, key store.Key) (s limiter.State, ok bool, err error) {
 	k := x.store.ref(&key)
 	s, ok = x.store.shardOf(k.hash).stateLocked(x.nowNs, k, &key)
 	return s, ok, nil
 }
 
-// Delete implements store.Keys.
 func (x *exclusive) Delete(_ int64, keys []store.Key) (deleted int, err error) {
 	for i := range keys {
 		k, sh, err := x.touch(&keys[i])
@@ -114,13 +105,13 @@ func (x *exclusive) Delete(_ int64, keys []store.Key) (deleted int, err error) {
 	return deleted, nil
 }
 
-// saved is what a key was when Save was called.
+// saved is a key's state at a Save.
 type saved struct {
 	key   store.Key
 	state limiter.State
 }
 
-// touch returns a key's shard, and keeps its state as it is for the undo of a Save.
+// touch returns a key's shard and records its state for undo.
 func (x *exclusive) touch(key *store.Key) (k keyRef, sh *shard, err error) {
 	k = x.store.ref(key)
 	sh = x.store.shardOf(k.hash)
@@ -141,7 +132,7 @@ func (x *exclusive) touch(key *store.Key) (k keyRef, sh *shard, err error) {
 	return k, sh, nil
 }
 
-// Save implements store.Restorer. What a flush removes does not come back.
+// Save implements store.Restorer. Flushed keys are not restored.
 func (x *exclusive) Save() (undo func()) {
 	since := &journal{map[uint64][]saved{}, x.journal}
 	x.journal = since
@@ -157,7 +148,7 @@ func (x *exclusive) Save() (undo func()) {
 	}
 }
 
-// restore puts a key back, unless it is as it was.
+// restore puts a changed key back.
 func (x *exclusive) restore(was *saved) {
 	k := x.store.ref(&was.key)
 	sh := x.store.shardOf(k.hash)
@@ -170,13 +161,11 @@ func (x *exclusive) restore(was *saved) {
 	sh.changedLocked(k.hash)
 }
 
-// MemoryUsage implements store.Walker.
 func (x *exclusive) MemoryUsage(_ int64, key store.Key) (bytes int, ok bool) {
 	k := x.store.ref(&key)
 	return x.store.shardOf(k.hash).memoryUsageLocked(x.nowNs, k, &key)
 }
 
-// Count implements store.Walker.
 func (x *exclusive) Count(_ context.Context, _ int64, counts []store.KeyCount) {
 	for i := range x.store.shards {
 		x.store.shards[i].eachSegmentLocked(counter(x.nowNs, counts))
@@ -188,7 +177,6 @@ func (x *exclusive) Scan(_ int64, db uint16, cursor uint64, count int, visit fun
 	return x.store.scan(scan{store: x.store, nowNs: x.nowNs, db: db, locked: true}, cursor, count, visit)
 }
 
-// Flush implements store.Walker.
 func (x *exclusive) Flush(_ context.Context, db uint16) {
 	for i := range x.store.shards {
 		sh := &x.store.shards[i]
@@ -197,10 +185,8 @@ func (x *exclusive) Flush(_ context.Context, db uint16) {
 	}
 }
 
-// FlushAll implements store.Walker.
 func (x *exclusive) FlushAll() { x.store.flushAllLocked() }
 
-// UpdateStats implements store.Walker.
 func (x *exclusive) UpdateStats(st *store.Stats) {
 	for i := range x.store.shards {
 		x.store.shards[i].updateStatsLocked(st)

@@ -11,8 +11,8 @@ import (
 	"cellserver/internal/store"
 )
 
-// FuzzTable carries out operations on a table and on a map: each takes a byte that says which, one for the key, and one
-// for the key's length.
+// FuzzTable runs operations on a table and a map; each takes a byte for the operation, the key and the key's
+// length.
 func FuzzTable(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 0, 2, 200, 1, 1, 2, 3, 0, 0})
 	f.Add([]byte("a longer one, which puts some keys of lengths that differ, deletes some of them, and sweeps"))
@@ -48,8 +48,8 @@ func FuzzTable(f *testing.F) {
 	})
 }
 
-// FuzzPayloads carries out operations on a store and on a map of states: each takes a byte that says which and of what kind, one
-// for the key, and one for the payload's length.
+// FuzzPayloads runs operations on a store and a map; each takes a byte for operation and kind, the key and
+// the payload's length.
 func FuzzPayloads(f *testing.F) {
 	f.Add([]byte{8, 1, 2, 16, 1, 200, 1, 1, 2, 9, 1, 0, 11, 1, 90, 7, 0, 0})
 	f.Add([]byte("a longer one, which puts payloads of lengths that differ, changes some of them, deletes others, and sweeps"))

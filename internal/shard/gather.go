@@ -9,18 +9,18 @@ import (
 	"cellserver/internal/store"
 )
 
-// gather is what is copied under a shard's lock, to be told without it.
+// gather collects copies under a shard's lock for use without it.
 type gather struct {
 	store   *Store
 	nowNs   int64
 	visit   func(c store.Change)
 	flushed bool
 	gone    []byte
-	bytes   []byte // names, and payloads behind them
+	bytes   []byte // names, followed by payloads
 	states  []gathered
 }
 
-// gathered is a state whose name and payload are in a gather's bytes, each up to its end.
+// gathered is a state with the ends of its name and payload in bytes.
 type gathered struct {
 	nameEnd, end int
 	expiresNs    int64
@@ -28,13 +28,13 @@ type gathered struct {
 	kind         limiter.Kind
 }
 
-// some gathers from a shard: all that is gone, and then the states of the entries in a few segments. Nothing that is gone at
-// that moment has a state then, and what has a state and is gone later is told to be gone later.
+// some gathers a shard's removed keys, then the states of a few segments. A key removed by now has no state
+// in them; one removed later is reported later.
 func (g *gather) some(sh *shard) (more, lost bool) {
 	g.clear()
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if n := g.store.flushes; n != g.store.told { // flushes need all locks
+	if n := g.store.flushes; n != g.store.told { // flushes hold all locks
 		g.flushed, g.store.told = true, n
 	}
 	for _, t := range sh.tables() {
@@ -58,7 +58,7 @@ func (g *gather) some(sh *shard) (more, lost bool) {
 	return false, lost
 }
 
-// segment copies the states of a segment's marked entries, and removes the marks. It is false if there are more of them.
+// segment copies the states of marked entries and clears the marks. It returns false if more remain.
 func (g *gather) segment(t *table, seg *segment) (all bool) {
 	all = true
 	t.each(seg, func(b *bucket, slot int) {
@@ -71,7 +71,7 @@ func (g *gather) segment(t *table, seg *segment) (all bool) {
 		}
 		live, lowered := b.tatNs(slot) > g.nowNs, t.isMarked(b, slot, markLowered)
 		b[0] &^= markMask << t.markShift(slot)
-		if live || lowered { // or it has expired, and so has what was told of it before
+		if live || lowered { // else it has expired, also where it was reported
 			g.copy(t, b, slot)
 		}
 	})
@@ -110,7 +110,7 @@ func (g *gather) tell() {
 	}
 }
 
-// statesAt copies the states in the segment at a prefix, and returns the prefix to go on at.
+// statesAt copies the states of the segment at a prefix, and returns the next prefix.
 func (g *gather) statesAt(sh *shard, t *table, at uint64) (next uint64, more bool) {
 	g.clear()
 	sh.mu.Lock()
@@ -131,7 +131,7 @@ func (g *gather) statesAt(sh *shard, t *table, at uint64) (next uint64, more boo
 	return next, next != 0
 }
 
-// someStates copies the states of a segment in the order of their prefixes, from one on, until they are enough.
+// someStates copies a segment's states in order of prefixes, up to a bound.
 func (g *gather) someStates(t *table, seg *segment, at, end uint64) (next uint64) {
 	type place struct {
 		prefix uint64
@@ -162,7 +162,7 @@ func (g *gather) someStates(t *table, seg *segment, at, end uint64) (next uint64
 	return end
 }
 
-// stateBytes returns how many bytes the records of a segment have.
+// stateBytes returns the size of a segment's records.
 func (t *table) stateBytes(seg *segment) (n int) {
 	n = seg.arena.liveBytes()
 	if len(t.alone.bufs) == 0 {

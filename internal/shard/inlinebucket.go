@@ -5,12 +5,12 @@ import (
 	"math/bits"
 )
 
-// In a bucket of inline keys, behind the meta and the TATs of five slots, stand the keys, two words each: low and high of
-// keyRef. The first cache line holds all that is read of most keys that are not there, and of one in five that are.
+// A bucket of inline keys has the meta, five TATs, and five keys of two words, low and high of keyRef. The
+// first cache line suffices for most absent keys and a fifth of the present ones.
 //
-// The meta is 12 bits a slot. Five say how long the key is (0: the slot is empty), and one is set where the key has a
-// database's number in front. Two are for marks of entries that have changed; four are spare. All entries are funnels. An
-// entry is removed by clearing its bits, and no other moves.
+// The meta has 12 bits a slot: five for the key's length (0: empty), one for a database number before the
+// key, two marks of changes, four spare. All entries are funnels. Clearing its bits removes an entry; no
+// other moves.
 const (
 	inlineSlots = 5
 	keyWord     = tatWord + inlineSlots // of the first slot
@@ -20,13 +20,13 @@ const (
 	slotMask  = 1<<slotBits - 1
 
 	codeMask     = 0x1f
-	codeEmptyKey = 1 // and one more for each byte of a key
+	codeEmptyKey = 1 // plus one for each byte of a key
 	bitOtherDB   = 1 << 8
 	identityMask = codeMask | bitOtherDB
 )
 
-// match returns the slot of a key, or inlineSlots. It compares all five without a branch: which of them it is cannot be
-// foretold.
+// match returns the slot of a key, or inlineSlots. It compares all five without a branch, as the slot is
+// unpredictable.
 func (b *bucket) match(code, low, high uint64) int {
 	d := (b[0] ^ code*everySlot) & (identityMask * everySlot)
 	m := isZero(d&slotMask | (b[6] ^ low) | (b[7] ^ high))
@@ -37,12 +37,11 @@ func (b *bucket) match(code, low, high uint64) int {
 	return bits.TrailingZeros64(m | 1<<inlineSlots)
 }
 
-// inlineCode returns a slot's 12 bits.
 func (b *bucket) inlineCode(slot int) uint64 { return b[0] >> (slotBits * uint(slot)) & slotMask }
 
 // freeInline returns the first empty slot, or inlineSlots.
 func (b *bucket) freeInline() int {
-	// Adding 31 carries out of five bits unless they are all 0; the sixth has room for it.
+	// Adding 31 carries out of five bits unless all are 0; the sixth has room for it.
 	carries := b[0]&(codeMask*everySlot) + codeMask*everySlot
 	return min(lowestLane(^carries&((codeMask+1)*everySlot), slotBits), inlineSlots)
 }
@@ -52,7 +51,7 @@ func (b *bucket) setInline(slot int, code, low, high uint64) {
 	b[keyWord+2*slot], b[keyWord+2*slot+1] = low, high
 }
 
-// inlineKey returns what is stored of a key, zero padded.
+// inlineKey returns a key's stored bytes, zero padded.
 func (b *bucket) inlineKey(slot int) (key [inlineBytes]byte) {
 	binary.LittleEndian.PutUint64(key[:], b[keyWord+2*slot])
 	binary.LittleEndian.PutUint64(key[8:], b[keyWord+2*slot+1])

@@ -8,15 +8,16 @@ import (
 	"cellserver/internal/store"
 )
 
-// item is what is to be stored of a key. A short key that is a plain funnel is inline; all others stand in the long table.
+// item is the value to store for a key. Plain funnels of short keys are inline; all others are in the long
+// table.
 type item struct {
 	ref       keyRef
 	key       *store.Key
 	kind      limiter.Kind
 	expiresNs int64
-	payload   []byte // of no funnel
-	spare     int    // room to have behind the payload
-	forced    bool   // it cannot be refused any more
+	payload   []byte // nil for a funnel
+	spare     int    // space to reserve after the payload
+	forced    bool   // cannot be refused
 }
 
 func itemOf(k keyRef, key *store.Key, s *limiter.State) item {
@@ -25,25 +26,25 @@ func itemOf(k keyRef, key *store.Key, s *limiter.State) item {
 
 func (it *item) isInline() bool { return it.kind == limiter.Funnel && !it.ref.isLong() }
 
-// In front of the name in the record of a state with a payload stand its version and how long the name is, and the payload
-// where that shares an arena with others: version: u64, sizes: u32. Behind the payload may be room for more of it.
+// In the record of a state with a payload, a version precedes the name, and a word with the sizes follows it,
+// with the payload's where it shares an arena: version: u64, sizes: u32. Spare room may follow the payload.
 //
-// No two payloads of a table have the same version, so a state whose kind, word and version are as they were has not changed.
+// Versions are unique within a table, so equal kind, word and version mean an unchanged state.
 const (
 	versionBytes = 8
 	headBytes    = versionBytes + 4
 	sizeBits     = 16 // of each of two
-	// arenaStateBytes is the longest record with a payload that stands in an arena, where a change copies it, and one that
-	// grows leaves garbage.
+	// arenaStateBytes is the longest record with a payload in an arena: changes copy it, and growth leaves
+	// garbage.
 	arenaStateBytes = 512
-	// A payload that grows by less than a growShare of itself has room for that much more, and for leastSpare, so that the
-	// time for copies is shared by all that is appended.
+	// growShare: a payload that grows by less than this share of itself gets as much spare room, and
+	// leastSpare, to amortize copies.
 	growShare  = 4
 	leastSpare = 48
 	wideBytes  = 128
 )
 
-// nameRecordBytes returns how many bytes a long key's name has in a record.
+// nameRecordBytes returns the size of a long name in a record.
 func nameRecordBytes(nameBytes int) int {
 	if nameBytes > plainBytes {
 		return nameBytes + hashBytes
@@ -51,7 +52,7 @@ func nameRecordBytes(nameBytes int) int {
 	return nameBytes
 }
 
-// recordBytes returns how many bytes the item's record has, if it stands in the long table, without the room behind it.
+// recordBytes returns the size of the record in the long table, without spare room.
 func (it *item) recordBytes() int {
 	n := nameRecordBytes(len(it.key.Name))
 	if it.kind != limiter.Funnel {
@@ -60,7 +61,7 @@ func (it *item) recordBytes() int {
 	return n
 }
 
-// place says where in the long table the item's record stands.
+// place returns the record's place in the long table.
 func (it *item) place() uint64 {
 	if it.kind == limiter.Funnel && len(it.key.Name) <= arenaKeyBytes || it.kind != limiter.Funnel && it.recordBytes() <= arenaStateBytes {
 		return placeArena
@@ -68,7 +69,7 @@ func (it *item) place() uint64 {
 	return placeAlone
 }
 
-// setSpare chooses the room behind a payload that was so long before.
+// setSpare chooses the spare room for a payload that had before bytes.
 func (it *item) setSpare(before int) {
 	n := len(it.payload)
 	if n <= before || n-before > max(before/growShare, leastSpare) {
@@ -100,15 +101,14 @@ func (t *table) encode(buf []byte, it *item, place uint64) []byte {
 	return append(buf, it.payload...)
 }
 
-// record is where an entry with a payload stands, with the room behind it, and where in that the name begins, the payload, and
-// where it ends.
+// record locates an entry with a payload: its spare room, name, payload and end.
 type record struct {
 	bytes              []byte
 	name, payload, end int
-	joined             bool // it is a copy, as the record stands in two chunks
+	joined             bool // a copy, as the record spans two chunks
 }
 
-// recordAt returns the record of an entry with a payload. The next call may overwrite it if it is joined.
+// recordAt returns the record of an entry with a payload; if joined, it is valid until the next call.
 func (t *table) recordAt(b *bucket, slot int) (r record) {
 	at := b.locator(slot)
 	if b.place(slot) == placeAlone {
@@ -129,7 +129,7 @@ func (r *record) setParts(nameBytes int) {
 	r.payload = r.name + nameBytes
 }
 
-// nameAt returns the name of an entry of the long table. The next call may overwrite it.
+// nameAt returns an entry's name, valid until the next call.
 func (t *table) nameAt(b *bucket, slot int) []byte {
 	at := b.locator(slot)
 	switch {
@@ -142,7 +142,7 @@ func (t *table) nameAt(b *bucket, slot int) []byte {
 	return nameOf(t.record(at))
 }
 
-// entryBytes returns how many bytes an entry has beside its slot.
+// entryBytes returns an entry's bytes beyond its slot.
 func (t *table) entryBytes(b *bucket, slot int) int {
 	switch {
 	case !t.long:
@@ -153,7 +153,7 @@ func (t *table) entryBytes(b *bucket, slot int) int {
 	return lengthOf(b.locator(slot))
 }
 
-// payloadAt returns the payload of an entry. The next call may overwrite it.
+// payloadAt returns an entry's payload, valid until the next call.
 func (t *table) payloadAt(b *bucket, slot int) []byte {
 	if t.kindAt(b, slot) == limiter.Funnel {
 		return nil
@@ -162,7 +162,6 @@ func (t *table) payloadAt(b *bucket, slot int) []byte {
 	return r.bytes[r.payload:r.end]
 }
 
-// kindAt returns the kind of an entry.
 func (t *table) kindAt(b *bucket, slot int) limiter.Kind {
 	if !t.long {
 		return limiter.Funnel
@@ -170,7 +169,7 @@ func (t *table) kindAt(b *bucket, slot int) limiter.Kind {
 	return b.kind(slot)
 }
 
-// versionAt returns the version of an entry's payload, 0 for a funnel.
+// versionAt returns the payload's version, 0 for a funnel.
 func (t *table) versionAt(b *bucket, slot int) uint64 {
 	if t.kindAt(b, slot) == limiter.Funnel {
 		return 0
@@ -179,7 +178,7 @@ func (t *table) versionAt(b *bucket, slot int) uint64 {
 	if b.place(slot) == placeAlone {
 		return binary.LittleEndian.Uint64(t.alone.bufs[numberOf(at)])
 	}
-	return t.recordHash(at) // which is what stands first
+	return t.recordHash(at) // the first word
 }
 
 // stateHashAt returns the hash of an entry with a payload.
@@ -191,8 +190,8 @@ func (t *table) stateHashAt(b *bucket, slot int) uint64 {
 	return hashKey(t.seed, dbOf(b.locator(slot)), r.bytes[r.name:r.payload])
 }
 
-// rewrite gives an entry with a payload another one, with another version if it has changed, and is false if that has no room
-// in its record, or far too much. It may be the one in the record, changed in place.
+// rewrite replaces an entry's payload, with a new version if it has changed. It returns false if the record
+// is too small or far too large. The payload may be the record's own, changed in place.
 func (t *table) rewrite(b *bucket, slot int, r *record, payload []byte, changed bool) bool {
 	end := r.payload + len(payload)
 	if end > len(r.bytes) || changed && isWide(len(r.bytes), end) {
@@ -221,10 +220,10 @@ func (t *table) rewrite(b *bucket, slot int, r *record, payload []byte, changed 
 	return true
 }
 
-// isWide says whether a record has so much room that it is worth while to move it.
+// isWide reports whether a record's spare room makes moving pay.
 func isWide(bytes, used int) bool { return bytes > 4*used+wideBytes }
 
-// overwrite puts a record that stands in two chunks back there.
+// overwrite writes back a record that spans two chunks.
 func (t *table) overwrite(locator uint64, record []byte) {
 	chunk := t.chunks.at(chunkOf(locator))
 	for rest := record[copy(chunk[offsetOf(locator):], record):]; len(rest) > 0; {
@@ -233,7 +232,7 @@ func (t *table) overwrite(locator uint64, record []byte) {
 	}
 }
 
-// find returns the bucket and slot of a key in the table, or nil.
+// find returns the bucket and slot of a key, or nil.
 func (t *table) find(k keyRef, key *store.Key) (*bucket, int) {
 	if t.long {
 		return t.findLong(k, key)
@@ -241,7 +240,7 @@ func (t *table) find(k keyRef, key *store.Key) (*bucket, int) {
 	return t.findInline(k)
 }
 
-// withRoom returns a record with so many bytes behind it.
+// withRoom returns a record with bytes of room after it.
 func withRoom(record []byte, bytes int) []byte {
 	return slices.Grow(record, bytes)[:len(record)+bytes]
 }

@@ -8,20 +8,20 @@ import (
 	"cellserver/internal/store"
 )
 
-const inlineBytes = 16 // the longest key that stands in its slot
+const inlineBytes = 16 // longest inline key
 
-// keyRef is a key as a table looks it up. It is passed by value, in registers: on the way through memory, small stores and
-// wider loads would wait for each other.
+// keyRef is a key for lookups. It is passed by value, in registers: through memory, small stores would stall
+// wider loads.
 type keyRef struct {
 	hash      uint64
-	low, high uint64 // what is stored of an inline key, zero padded
-	code      uint64 // the slot's identity bits in the bucket's meta, and bitLong
+	low, high uint64 // an inline key's bytes, zero padded
+	code      uint64 // identity bits in the meta, and bitLong
 }
 
 const bitLong = 1 << 16
 
-// hashKey is a function of the key alone, so that entries need not keep their hashes. The multiplier is 2^64
-// divided by the golden ratio: it spreads a database's number over all bits.
+// hashKey depends on the key alone, so that entries need not store hashes. The multiplier, 2^64 divided by
+// the golden ratio, spreads the database number over all bits.
 func hashKey(seed maphash.Seed, db uint16, name []byte) uint64 {
 	return maphash.Bytes(seed, name) ^ uint64(db)*0x9e3779b97f4a7c15
 }
@@ -34,7 +34,7 @@ func refOf(key *store.Key, hash uint64) keyRef {
 	return otherRef(key, hash)
 }
 
-// otherRef is refOf for the keys of other databases, and long ones.
+// otherRef is refOf for long keys and those of other databases.
 func otherRef(key *store.Key, hash uint64) keyRef {
 	if isInline(key) {
 		low, high := wordsOf(key.Name)
@@ -45,33 +45,32 @@ func otherRef(key *store.Key, hash uint64) keyRef {
 
 func (k keyRef) isLong() bool { return k.code&bitLong != 0 }
 
-// isInline says whether a key is so short that it stands in its slot, behind the two bytes of its database's number where that
-// is not 0, unless it has a payload.
+// isInline reports whether a key without a payload fits into a slot, preceded by two bytes for a database
+// other than 0.
 func isInline(key *store.Key) bool { return isShort(key.DB, len(key.Name)) }
 
 func isShort(db uint16, nameBytes int) bool {
 	return nameBytes <= inlineBytes && (db == 0 || nameBytes <= inlineBytes-2)
 }
 
-// wordsOf returns up to 16 bytes as two little-endian words, zero padded. Loads that overlap stand in for a loop
+// wordsOf returns up to 16 bytes as two zero-padded little-endian words. Overlapping loads replace a loop
 // over bytes.
 func wordsOf(name []byte) (low, high uint64) {
 	le := binary.LittleEndian
 	n := len(name)
 	switch {
 	case n >= 8:
-		// What the two loads have in common is shifted out of the second.
+		// The shift removes the overlap from the second load.
 		return le.Uint64(name), le.Uint64(name[n-8:]) >> (8 * (16 - uint(n)))
 	case n >= 4:
 		return uint64(le.Uint32(name)) | uint64(le.Uint32(name[n-4:]))<<(8*uint(n-4)), 0
 	case n > 0:
-		// The first, the middle and the last are all there are of up to three.
+		// First, middle and last byte cover up to three.
 		return uint64(name[0]) | uint64(name[n/2])<<(8*uint(n/2)) | uint64(name[n-1])<<(8*uint(n-1)), 0
 	}
 	return 0, 0
 }
 
-// hashAt returns the hash of the entry in a slot.
 func (t *table) hashAt(b *bucket, slot int) uint64 {
 	if t.long {
 		return t.longHashAt(b, slot)
@@ -97,7 +96,6 @@ func (t *table) longHashAt(b *bucket, slot int) uint64 {
 	return hashKey(t.seed, dbOf(at), t.record(at))
 }
 
-// dbAt returns the database of the entry in a slot.
 func (t *table) dbAt(b *bucket, slot int) uint16 {
 	switch {
 	case t.long:
@@ -108,7 +106,7 @@ func (t *table) dbAt(b *bucket, slot int) uint16 {
 	return 0
 }
 
-// nameBytesAt returns how long the name of the key in a slot is.
+// nameBytesAt returns the length of a slot's name.
 func (t *table) nameBytesAt(b *bucket, slot int) int {
 	if t.long {
 		return t.longNameBytesAt(b, slot)
@@ -137,7 +135,7 @@ func (t *table) longNameBytesAt(b *bucket, slot int) (n int) {
 	return n
 }
 
-// appendName appends the name of the key in a slot.
+// appendName appends a slot's name.
 func (t *table) appendName(buf []byte, b *bucket, slot int) []byte {
 	if t.long {
 		return append(buf, t.nameAt(b, slot)...)

@@ -27,8 +27,7 @@ func windowRule(kind limiter.Kind, maxCount, periodSec int64) limiter.Rule {
 	return limiter.Rule{Kind: kind, Packed: must(window.NewLimit(funnel.Seconds, maxCount, periodSec)).Packed()}
 }
 
-// benchRules are those of requests that are allowed most of the time, the exact sliding window's with about 100 records a key,
-// for callers of so many keys.
+// benchRules returns rules that mostly allow requests; the exact sliding window has about 100 records a key.
 func benchRules(tb testing.TB, keys int) map[string]limiter.Rule {
 	minute, hour := limit(tb, 1<<20, 1<<20, 60), limit(tb, 1<<20, 1, 3600)
 	named := &limiter.NamedLimit{Windows: []limiter.Window{{Funnel: minute, PeriodNs: 60 * sec}, {Funnel: hour, PeriodNs: 3600 * sec}}}
@@ -42,7 +41,7 @@ func benchRules(tb testing.TB, keys int) map[string]limiter.Rule {
 	}
 }
 
-// fillRule brings a store to where a rule's callers have it: sliding windows to 100 records, buckets to full.
+// fillRule fills a store as its callers leave it: sliding windows with 100 records, buckets full.
 func fillRule(s *Store, r limiter.Rule, keys, keyBytes int) *caller {
 	c := newRuleCaller(s, keys, keyBytes, pieceRequests, r)
 	rounds := 2
@@ -85,7 +84,7 @@ func BenchmarkKinds(b *testing.B) {
 	}
 }
 
-// operations are those that a benchmark and a test of allocations do again and again.
+// operations are repeatable.
 func operations(tb testing.TB) map[string]func(i int) limiter.Operation {
 	l := limit(tb, 1<<20, 1, 3600)
 	return map[string]func(i int) limiter.Operation{
@@ -121,7 +120,7 @@ func BenchmarkOperate(b *testing.B) {
 	}
 }
 
-// TestKindsDoNotAllocate: a request or an operation on an existing key does not, of any kind, except that a payload may double.
+// TestKindsDoNotAllocate, except when a payload doubles.
 func TestKindsDoNotAllocate(t *testing.T) {
 	names := []string{"short", strings.Repeat("long", 20), strings.Repeat("longer", 2000)}
 	for name, rule := range benchRules(t, 1) {
@@ -139,7 +138,7 @@ func TestKindsDoNotAllocate(t *testing.T) {
 				now += sec / 90
 				s.Throttle(now, batch)
 			}
-			for range 300 { // until windows are as large as they become
+			for range 300 { // windows reach their final size
 				call()
 			}
 			if allocs := testing.AllocsPerRun(500, call); allocs != 0 {

@@ -10,9 +10,9 @@ import (
 	"cellserver/internal/store"
 )
 
-// How entries stand in memory shows in no answer of a store, but in what it costs.
+// The layout of entries shows only in their cost.
 
-// TestEntriesAreReadBack: by the lengths at which a key is stored otherwise, all that a slot tells of its entry.
+// TestEntriesAreReadBack checks all properties of an entry at the lengths that change its storage.
 func TestEntriesAreReadBack(t *testing.T) {
 	for _, tt := range []struct {
 		db        uint16
@@ -83,7 +83,7 @@ func TestEntriesAreReadBack(t *testing.T) {
 	}
 }
 
-// TestHashesOfDatabases: one name in all databases is in all shards, and all buckets of a segment, about as often.
+// TestHashesOfDatabases: one name spreads over shards and buckets by database.
 func TestHashesOfDatabases(t *testing.T) {
 	seed := maphash.MakeSeed()
 	var shards [maxShards]int
@@ -106,7 +106,7 @@ func TestHashesOfDatabases(t *testing.T) {
 	}
 }
 
-// TestMemoryUsageOfOne: the shares are as documented, to the byte.
+// TestMemoryUsageOfOne: shares are exact.
 func TestMemoryUsageOfOne(t *testing.T) {
 	for _, keys := range []int{1, 2, 3, 7, 19, fullInline} {
 		s := newStore(1)
@@ -135,7 +135,7 @@ func TestMemoryUsageOfOne(t *testing.T) {
 	}
 }
 
-// TestMemoryUsageInParts: a segment's places in the directory are in its keys' shares, and an arena is parted by bytes.
+// TestMemoryUsageInParts: keys share directory entries equally, and an arena by bytes.
 func TestMemoryUsageInParts(t *testing.T) {
 	s := newStore(1)
 	for i := range 3000 {

@@ -2,11 +2,11 @@ package shard
 
 import "cellserver/internal/limiter"
 
-// In a bucket of the long table, behind the meta and the TATs of seven slots, stand their locators, and in the last word eight
-// bits of each key's hash, so that hardly another key than the wanted is looked at.
+// A bucket of the long table has the meta, seven TATs, seven locators, and a word with eight bits of each
+// key's hash, so that few other keys are compared.
 //
-// The meta is eight bits a slot. Two say where the key stands (0: the slot is empty), and four are its kind. Two are
-// for marks of entries that have changed.
+// The meta has eight bits a slot: two for the key's place (0: empty), four for its kind, two marks of
+// changes.
 const (
 	longSlots   = 7
 	locatorWord = tatWord + longSlots // of the first slot
@@ -18,21 +18,21 @@ const (
 
 	placeMask     = 3
 	placeArena    = 1 // in the segment's arena
-	placeAlone    = 2 // in a buffer of its own
+	placeAlone    = 2 // in its own buffer
 	laneKindShift = 2
 	laneKindBits  = 4
 	laneKindMask  = 1<<laneKindBits - 1
-	// plainMask are the bits by which a funnel in an arena, with placeArena, is told from all others.
+	// plainMask and placeArena identify a funnel in an arena.
 	plainMask = laneKindMask<<laneKindShift | placeMask
 )
 
-// More kinds than fit do not compile: they would set the marks.
+// More kinds than fit do not compile: they would overwrite the marks.
 const _ = uint(laneKindMask + 1 - limiter.Kinds)
 
-// hashLane is what a bucket keeps of a hash: bits that the directory does not look at, and homeOf hardly.
+// hashLane returns the bucket's bits of a hash: not used by the directory, and hardly by homeOf.
 func hashLane(hash uint64) uint64 { return hash >> 8 & laneMask }
 
-// candidates has the highest bit of a slot's lane set for each slot in use that has the same bits of its hash.
+// candidates sets the highest bit of each used lane with the same bits of the hash.
 func (b *bucket) candidates(hash uint64) uint64 {
 	d := b[hashesWord] ^ hashLane(hash)*everyLane
 	// Adding 127 to seven bits carries into the eighth unless they are 0.
@@ -40,12 +40,12 @@ func (b *bucket) candidates(hash uint64) uint64 {
 	return ^(d&low + low | d) & (b.usedLanes() << (laneBits - 1))
 }
 
-// usedLanes has the lowest bit of a slot's lane set for each slot in use.
+// usedLanes sets the lowest bit of each used lane.
 func (b *bucket) usedLanes() uint64 { return (b[0] | b[0]>>1) & everyLane }
 
 func (b *bucket) place(slot int) uint64 { return b[0] >> (laneBits * uint(slot)) & placeMask }
 
-// kind returns the kind of an entry of the long table; all of the other are funnels.
+// kind returns an entry's kind; entries of the inline table are funnels.
 func (b *bucket) kind(slot int) limiter.Kind {
 	return limiter.Kind(b[0] >> (laneBits*uint(slot) + laneKindShift) & laneKindMask)
 }
@@ -55,7 +55,6 @@ func (b *bucket) setKind(slot int, kind limiter.Kind) {
 	b[0] = b[0]&^(laneKindMask<<laneKindShift<<lane) | laneKind(kind)<<lane
 }
 
-// laneKind returns a kind as it stands in a lane.
 func laneKind(kind limiter.Kind) uint64 { return uint64(kind) & laneKindMask << laneKindShift }
 
 func (b *bucket) lane(slot int) uint64 { return b[0] >> (laneBits * uint(slot)) & laneMask }

@@ -11,7 +11,7 @@ import (
 	"cellserver/internal/test/racetest"
 )
 
-// checkListed fails if an entry has a mark and its segment is not listed, or a segment is listed twice.
+// checkListed fails for a marked entry in an unlisted segment, and for a segment listed twice.
 func checkListed(t *testing.T, s *Store) (marked int) {
 	t.Helper()
 	for i := range s.shards {
@@ -41,8 +41,8 @@ func checkListed(t *testing.T, s *Store) (marked int) {
 	return marked
 }
 
-// TestMarkedIsListed: whatever is done to segments, one with a marked entry is listed, and who follows the changes has no
-// live key in another state, though it may have some that were evicted.
+// TestMarkedIsListed: marked segments are always listed, and a follower has no live key in another state,
+// though perhaps evicted ones.
 func TestMarkedIsListed(t *testing.T) {
 	racetest.SkipAlone(t)
 	for seed := range uint64(6) {
@@ -129,7 +129,7 @@ func (r replica) checkLive(t *testing.T, s *Store, nowNs int64) {
 	}
 }
 
-// TestEvictedSooner: a key whose TAT goes back, and that is evicted before anybody asks, does not come back as it was before.
+// TestEvictedSooner: a key with a lowered TAT that is evicted unseen does not return.
 func TestEvictedSooner(t *testing.T) {
 	s, r, l := newStore(1), replica{}, limit(t, 100, 1, 1)
 	s.Track(func() {})
@@ -147,7 +147,7 @@ func TestEvictedSooner(t *testing.T) {
 	}
 }
 
-// TestListedWhileNobodyAsks: while the disk fails for long, what is listed does not grow with each split.
+// TestListedWhileNobodyAsks: during a long disk failure the list does not grow with each split.
 func TestListedWhileNobodyAsks(t *testing.T) {
 	s := newStore(1)
 	s.Track(func() {})

@@ -3,22 +3,21 @@ package shard
 import "cellserver/internal/store"
 
 const (
-	pointerBytes     = 8  // of a segment, in the directory
-	sliceHeaderBytes = 24 // of a record that stands alone
+	pointerBytes     = 8  // of a segment's pointer in the directory
+	sliceHeaderBytes = 24 // of a record alone
 )
 
-// MemoryUsage implements store.Walker. The bytes are rounded up.
-//
-// That is its equal share of its segment, with the segment's places in the directory:
+// MemoryUsage implements store.Walker. The bytes, rounded up, are an equal share of the segment and its
+// directory entries,
 //
 //	(4096 + 8 * places) / entries
 //
-// and for a long key, or one with a payload, also its share, by its record's length, of its segment's arena:
+// and for a long key or a payload a share of the segment's arena by the record's length,
 //
 //	1024 * chunks * record / all records in it
 //
-// or its own buffer, if it has one. So the keys that share a segment pay for the room and the garbage in it, a lone key for
-// all of it, and the sum over all keys is what the tables take, but for the chunks that are in no use.
+// or its own buffer. The keys of a segment thus pay for its free space and garbage, and the sum over all keys
+// is the tables' size without free chunks.
 func (s *Store) MemoryUsage(nowNs int64, key store.Key) (bytes int, ok bool) {
 	k := s.ref(&key)
 	sh := s.shardOf(k.hash)
@@ -37,7 +36,7 @@ func (sh *shard) memoryUsageLocked(nowNs int64, k keyRef, key *store.Key) (bytes
 	return ceilDiv(segmentBytes+pointerBytes*places, int(seg.used)) + t.longShare(seg, b, slot), true
 }
 
-// longShare returns how many bytes an entry costs beside its slot.
+// longShare returns an entry's bytes beyond its slot.
 func (t *table) longShare(seg *segment, b *bucket, slot int) int {
 	n := t.entryBytes(b, slot)
 	switch {

@@ -8,7 +8,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// TestMemoryUsageAddsUp: all keys together cost what the tables have taken.
+// TestMemoryUsageAddsUp: the keys' costs add up to the tables' size.
 func TestMemoryUsageAddsUp(t *testing.T) {
 	for _, keys := range []int{1, 100, 5000} {
 		s := newStore(4)
@@ -34,7 +34,7 @@ func TestMemoryUsageAddsUp(t *testing.T) {
 			t := &s.shards[i].long
 			taken += t.chunks.inUse()*chunkBytes + t.alone.bytes + sliceHeaderBytes*max(0, len(t.alone.bufs)-1-len(t.alone.free))
 		}
-		// A shard without keys has no segments, and shares are rounded up, twice for a long key.
+		// Empty shards have no segments, and shares are rounded up, twice for a long key.
 		if sum < taken || sum > taken+2*n || n != keys+1 {
 			t.Errorf("%d keys cost %d bytes, of %d", n, sum, taken)
 		}

@@ -26,7 +26,7 @@ type run struct {
 	scan    scanModel
 }
 
-// TestAgainstPlainMap runs random operations against the store and against a map of TATs, with keys of every length.
+// TestAgainstPlainMap runs random operations on keys of every length.
 func TestAgainstPlainMap(t *testing.T) {
 	racetest.SkipAlone(t)
 	for name, nameBytes := range map[string]func(i int) int{
@@ -105,7 +105,7 @@ func (r *run) throttle(ks store.Keys, k store.Key) {
 	}
 }
 
-// delete removes several keys as one step, some of them named twice.
+// delete removes several keys in one step, with duplicates.
 func (r *run) delete() {
 	keys := []store.Key{r.pick(), r.pick(), r.pick(), r.pick()}[:1+r.rng.IntN(4)]
 	keys = append(keys, keys[:r.rng.IntN(len(keys))]...)
@@ -159,7 +159,7 @@ func (r *run) onKeys(ks store.Keys, keys []store.Key) {
 	}
 }
 
-// tx takes back what the model has done where the transaction does not commit, for the keys and for the watches.
+// tx reverts the model when a transaction does not commit, watches included.
 func (r *run) tx() {
 	keys := []store.Key{r.pick(), r.pick(), r.pick(), r.pick()}
 	tx := r.s.Begin(r.now, keys)
@@ -179,7 +179,7 @@ func (r *run) tx() {
 	}
 }
 
-// releasedTx lets somebody else at one of the keys, or at another.
+// releasedTx lets others change one of the keys, or another.
 func (r *run) releasedTx() {
 	keys := []store.Key{r.pick(), r.pick(), r.pick()}
 	tx := r.s.begin(r.now, keys)
@@ -303,7 +303,7 @@ func (r *run) changed(k store.Key) {
 	}
 }
 
-// scanModel is a walk that goes on a call at a time, between all else.
+// scanModel is a walk interleaved with everything else.
 type scanModel struct {
 	db     uint16
 	cursor uint64
@@ -335,7 +335,7 @@ func (r *run) scanOn() {
 		return
 	}
 	for name, tatNs := range c.begun {
-		// What is as it was at the beginning was live throughout.
+		// An unchanged key was live throughout.
 		if !c.met[name] && tatNs > r.now && r.m.tat(r.now, key(c.db, name)) == tatNs {
 			r.Fatalf("a walk missed %q", name)
 		}

@@ -15,7 +15,7 @@ import (
 	"cellserver/internal/test/racetest"
 )
 
-// states is a store of all kinds as a plain map.
+// states is a store as a plain map.
 type states map[id]limiter.State
 
 func (m states) live(nowNs int64, k store.Key) (limiter.State, bool) {
@@ -35,7 +35,7 @@ func same(a, b limiter.State) bool {
 	return a.Kind == b.Kind && a.ExpiresNs == b.ExpiresNs && bytes.Equal(a.Payload, b.Payload)
 }
 
-// payloadRun is a run of a store and a map of states, of which nobody knows what they mean.
+// payloadRun is a run with states that have no meaning.
 type payloadRun struct {
 	*testing.T
 	rng     *rand.Rand
@@ -60,7 +60,7 @@ func (r *payloadRun) key() store.Key {
 	return key(uint16(i%3*300), strings.Repeat(fmt.Sprint(i, "-"), []int{1, 2, 3, 6, 30, 60, 120, 1000}[i%8]))
 }
 
-// payload returns one of a length at which something is stored otherwise, or one like another.
+// payload returns a payload of a critical length, or one like another.
 func (r *payloadRun) payload(like int) []byte {
 	n := like + r.rng.IntN(60) - 20
 	if r.rng.IntN(3) == 0 {
@@ -84,7 +84,7 @@ func (r *payloadRun) state(like int) limiter.State {
 	return s
 }
 
-// set sets a key's state, mostly to one like that which it has.
+// set sets a key's state, mostly similar to its present one.
 func (r *payloadRun) set(ks store.Keys, k store.Key) {
 	r.Helper()
 	was, live := r.m.live(r.now, k)
@@ -107,7 +107,7 @@ func (r *payloadRun) set(ks store.Keys, k store.Key) {
 	}
 }
 
-// check compares a state with the map's. What may have been evicted may be gone.
+// check compares a state with the map's. It may be evicted.
 func (r *payloadRun) check(k store.Key, got limiter.State, found bool) {
 	r.Helper()
 	want, live := r.m.live(r.now, k)
@@ -182,7 +182,7 @@ func (r *payloadRun) tx() {
 	}
 }
 
-// follow compares what was told with what there is.
+// follow compares the reported changes with the store.
 func (r *payloadRun) follow() {
 	r.Helper()
 	complete := r.s.Changes(r.now, func(c store.Change) {
@@ -211,7 +211,7 @@ func (r *payloadRun) follow() {
 		}
 	}
 	if r.bounded {
-		return // what was evicted may be told of as it was
+		return // evicted keys may be reported in an old state
 	}
 	for i, s := range r.told {
 		if _, ok := all[i]; !ok && s.ExpiresNs > r.now {
@@ -225,7 +225,7 @@ func (r *payloadRun) follow() {
 	}
 }
 
-// forgetEvicted forgets what was evicted, before nothing is any more. It was not told of.
+// forgetEvicted forgets evicted keys, which are not reported.
 func (r *payloadRun) forgetEvicted() {
 	for i := range r.m {
 		r.look(r.s, key(i.db, i.name))
@@ -237,8 +237,8 @@ func (r *payloadRun) forgetEvicted() {
 	}
 }
 
-// TestPayloadsAgainstPlainMap: whatever happens to segments and arenas, payloads stay what they are; and who follows the changes
-// has the same. In turns the store is bounded.
+// TestPayloadsAgainstPlainMap: payloads survive splits, merges and squeezes, and a follower has the same,
+// alternately with a bound.
 func TestPayloadsAgainstPlainMap(t *testing.T) {
 	racetest.SkipAlone(t)
 	for seed := range uint64(4) {
@@ -277,7 +277,7 @@ func TestPayloadsAgainstPlainMap(t *testing.T) {
 	}
 }
 
-// TestPayloadEntriesAreReadBack: by the lengths at which it is stored otherwise, all that a slot tells of its entry.
+// TestPayloadEntriesAreReadBack checks all properties of an entry at the lengths that change its storage.
 func TestPayloadEntriesAreReadBack(t *testing.T) {
 	for _, db := range []uint16{0, 700} {
 		for _, nameBytes := range []int{0, 1, 13, 14, 15, 16, 17, 128, 129, 300, 499, 500, 4096, 4097, 1 << 16} {
@@ -312,7 +312,7 @@ func TestPayloadEntriesAreReadBack(t *testing.T) {
 	}
 }
 
-// TestVersionsAreNew: whatever becomes of a key, its payload never has a version again.
+// TestVersionsAreNew: a payload's version never repeats.
 func TestVersionsAreNew(t *testing.T) {
 	s, k, seen := newStore(1), key(0, "k"), map[uint64]bool{}
 	sh := s.shardOf(ref(s, k).hash)
@@ -335,7 +335,7 @@ func TestVersionsAreNew(t *testing.T) {
 	}
 }
 
-// TestGatheredInParts: not much more is copied at a time than may be, however large the payloads of a segment are.
+// TestGatheredInParts: copies stay near their bound, however large a segment's payloads.
 func TestGatheredInParts(t *testing.T) {
 	const keys, payload = 300, 20 << 10
 	s := newStore(1)
@@ -381,7 +381,8 @@ func TestGatheredInParts(t *testing.T) {
 	}
 }
 
-// TestLooksCopyNothing: looks at a payload of 160 KiB, of which a transaction may have very many, take no longer than others.
+// TestLooksCopyNothing: looks at a payload of 160 KiB, of which a transaction may have many, are as fast as
+// others.
 func TestLooksCopyNothing(t *testing.T) {
 	s, key := newStore(1), store.Key{Name: []byte("k")}
 	l := limit(t, 1<<20, 1, 3600)

@@ -27,8 +27,8 @@ func residentBytes(tb testing.TB) int {
 	return resident * os.Getpagesize()
 }
 
-// residentKeyBytes has lengths of inline keys and long ones, and fixed windows, whose records have 20 bytes more, each with what a
-// key may take: on average while there are from one to ten million of them, and at the worst.
+// residentKeyBytes has lengths of keys, and fixed windows with 20 more bytes, each with the permitted bytes a
+// key: on average from one to ten million keys, and at worst.
 var residentKeyBytes = []struct {
 	keyBytes, maxMean, maxWorst int
 	kind                        limiter.Kind
@@ -37,7 +37,7 @@ var residentKeyBytes = []struct {
 	{64, 64 + 44, 64 + 60, limiter.Funnel}, {16, 36 + 44, 36 + 60, limiter.FixedWindow},
 }
 
-// TestResidentBytes grows stores, each in a process of its own, and bounds what that takes, everything included.
+// TestResidentBytes bounds the resident memory of growing stores, each in its own process.
 func TestResidentBytes(t *testing.T) {
 	if i, err := strconv.Atoi(os.Getenv("CELLSERVER_RESIDENT")); err == nil {
 		growResident(t, residentKeyBytes[i].kind, residentKeyBytes[i].keyBytes, residentKeyBytes[i].maxMean, residentKeyBytes[i].maxWorst)

@@ -7,46 +7,44 @@ import (
 )
 
 const (
-	// A cursor is the leading bits of a hash, so few that clients which keep numbers as doubles can hold it. No
-	// segment's border is below them.
+	// A cursor is the leading bits of a hash, few enough for clients with doubles. No segment border is
+	// finer.
 	cursorBits  = 48
 	cursorShift = 64 - cursorBits
-	lowBits     = 1<<cursorShift - 1 // those of a hash that are not in a cursor
+	lowBits     = 1<<cursorShift - 1 // outside a cursor
 
-	// leastScanSegments is how many segments a call of Scan looks at where they have less than its count. A large
-	// count has as many as make scanSlots slots for each key of the count.
+	// leastScanSegments is the number of segments visited at least if count keys are not found. A large count
+	// visits as many as have scanSlots slots for each key.
 	leastScanSegments = 64
 	scanSlots         = 8
 	scanSegmentSlots  = segmentBuckets * inlineSlots
 
-	// keepScanBytes is the largest buffer that is kept for the next call: a segment's keys of usual lengths.
+	// keepScanBytes is the largest retained buffer: a segment of usual keys.
 	keepScanBytes = 64 << 10
 )
 
-// Scan visits some of a database's live keys, in the order of their hashes, and returns the cursor with which to
-// go on. A walk begins with cursor 0, and has ended when 0 is returned. It meets every key that lives throughout,
-// and none that does twice, whatever else changes, as an entry's hash does not. A cursor says all about a walk:
-// walks can be left, repeated and begun anywhere, and any number is a cursor.
+// Scan visits some of a database's live keys in order of their hashes, and returns the next cursor, 0 at the
+// end. A walk from 0 to 0 meets every key that lives throughout, and none twice, as hashes do not change. A
+// cursor has no state: walks can be abandoned, repeated and started anywhere with any number.
 //
-// A call visits about count keys, or fewer, or none, where a bounded number of segments has no more. Keys whose
-// hashes have the cursor's bits in common are visited in one call. visit is called outside all locks and may use
-// the store; it must not keep the name.
+// A call visits about count keys, fewer where a bounded number of segments has no more. Keys whose hashes
+// share the cursor's bits are visited together. visit runs without locks and may use the store; it must not
+// keep the name.
 func (s *Store) Scan(nowNs int64, db uint16, cursor uint64, count int, visit func(key store.Key, e store.Entry)) (next uint64) {
 	return s.scan(scan{store: s, nowNs: nowNs, db: db}, cursor, count, visit)
 }
 
-// scan is one call of Scan.
 type scan struct {
 	store  *Store
 	nowNs  int64
 	db     uint16
-	locked bool // the caller has all locks
+	locked bool // the caller holds all locks
 	*scanBuffer
 }
 
-// scanBuffer is what a scan has found in one segment.
+// scanBuffer holds the findings in a segment.
 type scanBuffer struct {
-	found []uint64 // a hash's leading bits, and in place of the rest the table and the index in its segment
+	found []uint64 // leading bits of hashes, with table and index in place of the rest
 	names []byte
 	keys  []scanKey
 }
@@ -78,8 +76,7 @@ func (s *Store) scan(sc scan, cursor uint64, count int, visit func(key store.Key
 	return at >> cursorShift
 }
 
-// segment finds keys in the segment at a hash, and returns the hash to go on at. seen is false where the whole
-// shard is empty.
+// segment finds keys in the segment at a hash, and returns the next hash. seen is false for an empty shard.
 func (sc *scan) segment(at uint64, count int) (next uint64, seen, more bool) {
 	sh := sc.store.shardOf(at)
 	for {
@@ -87,7 +84,8 @@ func (sc *scan) segment(at uint64, count int) (next uint64, seen, more bool) {
 		if needBytes <= cap(sc.names) {
 			return next, seen, next != 0
 		}
-		sc.names = make([]byte, 0, max(needBytes, 2*cap(sc.names))) // outside the lock, and then again
+		// allocated without the lock, then retried
+		sc.names = make([]byte, 0, max(needBytes, 2*cap(sc.names)))
 	}
 }
 
@@ -132,23 +130,23 @@ func (sc *scan) underLock(sh *shard, at uint64, count int) (next uint64, seen bo
 	return next, true, needBytes
 }
 
-// segmentUpTo returns the segment at a hash, and the hash at which it ends if that is before next, which is 0 behind all.
+// segmentUpTo returns the segment at a hash and the smaller of its end and next; 0 is the end of all.
 func (t *table) segmentUpTo(hash, next uint64) (*segment, uint64) {
 	seg, prefix := t.segmentAfter(t.prefix(hash))
-	if prefix == 0 { // it ends with the shard
+	if prefix == 0 { // the end of the shard
 		return seg, next
 	}
 	return seg, min(next-1, (hash&^(1<<(64-t.skip)-1)|prefix>>t.skip)-1) + 1
 }
 
-// nextShard returns the first hash of the next shard, or 0 after the last.
+// nextShard returns the first hash of the next shard, or 0.
 func nextShard(hash uint64, shardBits uint8) uint64 {
 	width := uint64(1) << (64 - shardBits)
 	return hash&^(width-1) + width
 }
 
-// findIn finds the database's live entries whose hashes are not before at, and before next. A segment that was merged, or
-// is longer than that of the other table, has others.
+// findIn finds the database's live entries with hashes from at to before next; segments of different depths
+// hold others, too.
 func (sc *scan) findIn(t *table, seg *segment, at, next uint64) {
 	table := uint64(0)
 	if t.long {
@@ -168,8 +166,8 @@ func (sc *scan) findIn(t *table, seg *segment, at, next uint64) {
 	}
 }
 
-// cutScan returns how many of the found to visit, the first by their hashes: count, and those whose cursor would
-// be the same as the last one's. It sorts them if that is not all.
+// cutScan returns how many of found, by hash, to visit: count, and those with the last one's cursor. It sorts
+// them unless it takes all.
 func cutScan(found []uint64, count int) int {
 	if len(found) <= count {
 		return len(found)

@@ -18,7 +18,7 @@ type scanner interface {
 	Scan(nowNs int64, db uint16, cursor uint64, count int, visit func(key store.Key, e store.Entry)) (next uint64)
 }
 
-// walk scans a database from 0 to 0 and returns how often it met each key. between is called between two calls.
+// walk scans a database and counts visits by key. It calls between after each Scan.
 func walk(t testing.TB, s scanner, nowNs int64, db uint16, count int, between func()) map[string]int {
 	t.Helper()
 	met := map[string]int{}
@@ -108,7 +108,7 @@ func isLast(s *Store, cursor uint64) bool {
 	return s.Scan(t0, 0, cursor, 1, func(store.Key, store.Entry) { n++ }) == 0 && n == 0
 }
 
-// TestScanIsBounded: a call that finds nothing returns after some segments, and one of an empty store ends.
+// TestScanIsBounded: a fruitless call returns after some segments, and an empty store's walk ends.
 func TestScanIsBounded(t *testing.T) {
 	s := New()
 	none := func(store.Key, store.Entry) { t.Error("a key of another database") }
@@ -134,7 +134,7 @@ func TestScanIsBounded(t *testing.T) {
 	}
 }
 
-// TestCutScan: a cursor cannot part keys that have its bits in common.
+// TestCutScan: a cursor cannot separate keys that share its bits.
 func TestCutScan(t *testing.T) {
 	const p = 1 << cursorShift // from one prefix to the next
 	for _, tt := range []struct {
@@ -158,8 +158,8 @@ func TestCutScan(t *testing.T) {
 	}
 }
 
-// TestScanUnderChanges inserts, deletes, expires and sweeps between the calls: a key that lives throughout is met
-// once, no key twice without coming anew.
+// TestScanUnderChanges inserts, deletes, expires and sweeps between calls: lasting keys are met once, and
+// others not twice unless re-created.
 func TestScanUnderChanges(t *testing.T) {
 	for round := range 40 {
 		rng := rand.New(rand.NewPCG(9, uint64(round)))
@@ -215,7 +215,7 @@ func (m movingClock) Scan(_ int64, db uint16, cursor uint64, count int, visit fu
 	return m.s.Scan(*m.nowNs, db, cursor, count, visit)
 }
 
-// TestScanUnderWriters walks while others split, merge, rebuild and empty segments.
+// TestScanUnderWriters walks beside splits, merges, rebuilds and removals.
 func TestScanUnderWriters(t *testing.T) {
 	const stays, walks = 3000, 30
 	s := newStore(4)
@@ -260,7 +260,7 @@ func TestScanDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// FuzzScanCursor takes up walks that never were.
+// FuzzScanCursor continues at arbitrary cursors.
 func FuzzScanCursor(f *testing.F) {
 	s := newStore(4)
 	fill(f, s, t0, 2000, "k", 60)

@@ -15,7 +15,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// A segment fills a size class of the allocator, and a bucket two cache lines.
+// A segment fills a size class, and a bucket two cache lines.
 var (
 	_ [segmentBytes]byte = [unsafe.Sizeof(segment{})]byte{}
 	_ [128]byte          = [unsafe.Sizeof(bucket{})]byte{}
@@ -71,7 +71,7 @@ func TestFreeSlot(t *testing.T) {
 	}
 }
 
-// TestCandidates are the slots in use whose hashes have the same bits.
+// TestCandidates: used slots with equal hash bits.
 func TestCandidates(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 100_000 {
@@ -79,7 +79,7 @@ func TestCandidates(t *testing.T) {
 		hash := rng.Uint64()
 		for slot := range longSlots {
 			if rng.IntN(5) == 0 {
-				b.setLong(slot, 0, rng.Uint64(), 0) // as one that was removed is left
+				b.setLong(slot, 0, rng.Uint64(), 0) // the remains of a removed entry
 				b[hashesWord] ^= (b[hashesWord]>>(8*slot)&0xff ^ hashLane(hash)) << (8 * slot)
 				continue
 			}
@@ -98,7 +98,7 @@ func TestCandidates(t *testing.T) {
 	}
 }
 
-// TestKeysOfEveryLength has names that are parts of each other, and of what is stored of each other.
+// TestKeysOfEveryLength uses names that are parts of each other and of stored records.
 func TestKeysOfEveryLength(t *testing.T) {
 	s, m, l := New(), model{}, limit(t, 3, 1, 60)
 	long := "\x01\x00" + strings.Repeat("\x00\x01\x00\xff", 10) + strings.Repeat("x", 2*arenaKeyBytes)
@@ -174,7 +174,7 @@ func checkTable(t *testing.T, tb *table, m map[string]int64) {
 	checkShape(t, tb)
 }
 
-// checkShape compares what a table counts with what it holds.
+// checkShape compares a table's counts with its contents.
 func checkShape(t *testing.T, tb *table) {
 	t.Helper()
 	if tb.count == 0 {
@@ -234,7 +234,7 @@ func checkShape(t *testing.T, tb *table) {
 	checkChunks(t, &tb.chunks, inArenas)
 }
 
-// checkArena follows an arena's chain, and returns how many chunks it has.
+// checkArena follows an arena's chain and returns its number of chunks.
 func checkArena(t *testing.T, tb *table, a *arena, live int) (chunks int) {
 	t.Helper()
 	last := uint32(0)
@@ -291,8 +291,8 @@ func nameFor(long bool, i, repeats int) string {
 	return strings.Repeat(fmt.Sprint(i), 1+repeats%4)
 }
 
-// TestFullSegments drives one segment to its bound and empties it, again and again, with lookups at all fills:
-// removals leave holes under overflow marks, and rebuilding takes them away.
+// TestFullSegments fills and empties a segment repeatedly, with lookups: removals leave holes under overflow
+// marks, which rebuilding removes.
 func TestFullSegments(t *testing.T) {
 	for _, long := range []bool{false, true} {
 		fillAndEmpty(t, long)
@@ -339,8 +339,7 @@ func fillAndEmpty(t *testing.T, long bool) {
 	}
 }
 
-// TestMarksAreTakenBack: a lookup of an absent key reads one bucket again, once the sweep has removed what made
-// it read more.
+// TestMarksAreTakenBack: after the sweep, a lookup of an absent key reads one bucket again.
 func TestMarksAreTakenBack(t *testing.T) {
 	s := newStore(1)
 	fill(t, s, t0, 4000, "k", 1)
@@ -362,7 +361,7 @@ func TestMarksAreTakenBack(t *testing.T) {
 	}
 }
 
-// TestTableAgainstMap splits and merges under random operations. The bits to skip are a shard's.
+// TestTableAgainstMap splits and merges under random operations, with a shard's skipped bits.
 func TestTableAgainstMap(t *testing.T) {
 	for i := range uint8(6) {
 		skip, long := i/2*4, i%2 != 0

@@ -1,6 +1,6 @@
 package shard
 
-// split gives half of a segment's entries, by the first bit that they need not share, to a new one.
+// split moves half of a segment's entries, by the next bit of their hashes, to a new one.
 func (t *table) split(seg *segment, hash uint64) {
 	if seg.depth == t.depth {
 		t.doubleDirectory()
@@ -21,10 +21,10 @@ func (t *table) split(seg *segment, hash uint64) {
 	}
 }
 
-// merge joins the segment at the prefix with its other half, where both are sparse, and reports whether it did.
+// merge joins the sparse segment at a prefix with its sparse sibling, and reports whether it did.
 func (t *table) merge(at uint64) bool { return t.mergeUpTo(at, t.sparse()) }
 
-// halves returns the segment at the prefix and its other half, or nil where that is split or there is none.
+// halves returns the segment at a prefix and its sibling, or nil if that is split or missing.
 func (t *table) halves(at uint64) (seg, other *segment) {
 	seg = t.directory[at>>(64-t.depth)]
 	if seg.depth == 0 {
@@ -37,13 +37,13 @@ func (t *table) halves(at uint64) (seg, other *segment) {
 	return seg, other
 }
 
-// isSecondHalf says whether the segment at the prefix is the second of two halves.
+// isSecondHalf reports whether the segment at a prefix is the second of two siblings.
 func (t *table) isSecondHalf(at uint64) bool {
 	depth := t.directory[at>>(64-t.depth)].depth
 	return depth > 0 && at>>(64-depth)&1 != 0
 }
 
-// mergeUpTo is merge for two segments that have no more entries than most together.
+// mergeUpTo is merge for siblings with up to most entries together.
 func (t *table) mergeUpTo(at uint64, most int) bool {
 	seg, other := t.halves(at)
 	if other == nil || int(seg.used)+int(other.used) > most {
@@ -70,10 +70,10 @@ func (t *table) mergeUpTo(at uint64, most int) bool {
 	return true
 }
 
-// rebuild makes a segment's overflow marks exact, and brings its entries home.
+// rebuild makes a segment's overflow marks exact and moves entries home.
 func (t *table) rebuild(seg *segment) { t.deal(t.lift(seg), seg, seg, seg) }
 
-// lift takes the entries out of a segment, but their records. They stand in the spare one until deal.
+// lift moves a segment's entries, without records, to the spare segment, until deal.
 func (t *table) lift(seg *segment) (lifted *segment) {
 	if t.spare == nil {
 		t.spare = new(segment)
@@ -83,9 +83,8 @@ func (t *table) lift(seg *segment) (lifted *segment) {
 	return t.spare
 }
 
-// deal gives the entries of a segment that is no longer in use to two others by the last of the leading bits that those
-// share, or to one if they are the same. The records stand in the arena of records, and leave garbage there if they go
-// elsewhere.
+// deal distributes entries to two segments by their last shared leading bit, or all to one. Records that
+// leave the arena of records become garbage there.
 func (t *table) deal(from, records, low, high *segment) {
 	slots := t.slots()
 	for i := range from.buckets {
@@ -113,7 +112,7 @@ func (t *table) deal(from, records, low, high *segment) {
 	}
 }
 
-// directoryRange returns where in the directory a segment of the depth stands that holds the hash.
+// directoryRange returns the directory entries of the segment of a depth at a hash.
 func (t *table) directoryRange(hash uint64, depth uint8) (first, span int) {
 	span = 1 << (t.depth - depth)
 	return int(t.prefix(hash)>>(64-t.depth)) &^ (span - 1), span

@@ -5,7 +5,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// UpdateStats adds the store's figures to st. It holds one shard's lock at a time, for a few loads.
+// UpdateStats adds the store's figures to st, under one shard's lock at a time for a few loads.
 func (s *Store) UpdateStats(st *store.Stats) {
 	for i := range s.shards {
 		sh := &s.shards[i]
@@ -37,14 +37,13 @@ func (sh *shard) updateStatsLocked(st *store.Stats) {
 	st.Refused += sh.refused
 }
 
-// counts is what requests came to.
+// counts are the outcomes of requests.
 type counts struct {
-	granted  uint64                        // units of the requests that were allowed
-	refused  uint64                        // units of those that were limited
-	outcomes [limiter.Kinds]store.Outcomes // requests; a plain funnel's stand next to what else they change
+	granted  uint64                        // units allowed
+	refused  uint64                        // units limited
+	outcomes [limiter.Kinds]store.Outcomes // of requests; a plain funnel's are near the rest of its changes
 }
 
-// add counts a request.
 func (c *counts) add(kind limiter.Kind, quantity int64, limited bool) {
 	units := store.CountedUnits(quantity)
 	if limited {
@@ -56,7 +55,7 @@ func (c *counts) add(kind limiter.Kind, quantity int64, limited bool) {
 	c.granted += units
 }
 
-// count counts what a step has come to, if that was a request for units.
+// count counts a step if it requested units.
 func (c *counts) count(o limiter.Outcome) {
 	if o.Requests {
 		c.add(o.Kind, o.Quantity, o.Limited)

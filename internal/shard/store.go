@@ -1,8 +1,8 @@
-// Package shard is the lock-sharded store of limiter states. A key's hash picks one of its shards, and what is
-// read, decided and written for the key happens under that shard's lock in one pass.
+// Package shard is the lock-sharded store of limiter states. A key's hash selects a shard, under whose lock
+// it is read, decided and written in one pass.
 //
-// The store has no clock: every call takes the time, as Unix nanoseconds. A Store is safe for concurrent use; what it
-// hands out, and a Sweeper, belong to one goroutine each.
+// The store has no clock: every call takes the time in Unix nanoseconds. A Store is safe for concurrent use;
+// a transaction, a watch or a Sweeper belongs to one goroutine.
 package shard
 
 import (
@@ -16,27 +16,27 @@ import (
 	"cellserver/internal/store"
 )
 
-// Store implements store.Store, store.Walker, store.Watcher, store.Transactor and store.Bounded. A Sweeper gives the memory of
-// expired keys back.
+// Store implements store.Store, Walker, Watcher, Transactor and Bounded. A Sweeper frees the memory of
+// expired keys.
 type Store struct {
-	seed    maphash.Seed // secret, so that nobody can aim keys at one shard or segment
-	shift   uint8        // leaves those bits of a hash that choose the shard
+	seed    maphash.Seed // secret, against keys chosen for one shard or segment
+	shift   uint8        // leaves the shard's bits of a hash
 	shards  []shard
 	budget  budget
-	flushes int       // guarded by all locks, each of which is enough to read it
-	told    int       // of flushes, those that Changes has told of
+	flushes int       // guarded by all locks; any one suffices to read
+	told    int       // flushes reported by Changes
 	scans   sync.Pool // of *scanBuffer
 }
 
-// Many shards keep callers on many cores apart; few have more of a batch in each, so that what it misses in the
-// cache is waited for at once.
+// Many shards separate callers on many cores; few shards have more requests of a batch each, whose cache
+// misses overlap.
 const (
 	shardsPerCore = 8
 	minShards     = 16
 	maxShards     = 256
 )
 
-// New returns an empty store, with a number of shards that suits GOMAXPROCS.
+// New returns an empty store with shards for GOMAXPROCS.
 func New() *Store {
 	n := min(max(shardsPerCore*runtime.GOMAXPROCS(0), minShards), maxShards)
 	return newStore(bits.Len(uint(n - 1)))
@@ -54,7 +54,7 @@ func newStore(shardBits int) *Store {
 
 type shard struct {
 	mu      sync.Mutex // guards all below
-	frozen  bool       // no request changes a key
+	frozen  bool       // requests change nothing
 	inline  table
 	long    table
 	expired uint64
@@ -64,19 +64,18 @@ type shard struct {
 	counts  counts
 
 	budget      *budget
-	heldBytes   int           // that the budget knows of
-	unusedBytes int           // likewise
+	heldBytes   int           // known to the budget
+	unusedBytes int           // known to the budget
 	evicted     uint64        // live entries
 	refused     uint64        // new keys
-	pins        pins          // of the transaction that has the lock; nil without one that writes several keys
-	hand        hand          // where reclaimLocked goes on
-	scratch     []byte        // a payload that is being changed
-	state       limiter.State // what a step is done to
+	pins        pins          // of a transaction on several keys that holds the lock, or nil
+	hand        hand          // of reclaimLocked
+	scratch     []byte        // a payload under change
+	state       limiter.State // of the current step
 
-	_ [128]byte // keeps two shards' data off one pair of cache lines, which are often fetched together
+	_ [128]byte // separates shards by a pair of cache lines, which are often fetched together
 }
 
-// Apply implements store.Keys.
 func (s *Store) Apply(nowNs int64, key store.Key, step store.Step) error {
 	k := s.ref(&key)
 	sh := s.shardOf(k.hash)
@@ -85,7 +84,6 @@ func (s *Store) Apply(nowNs int64, key store.Key, step store.Step) error {
 	return sh.applyLocked(nowNs, k, &key, step)
 }
 
-// Entry implements store.Keys.
 func (s *Store) Entry(nowNs int64, key store.Key) (e store.Entry, ok bool, err error) {
 	k := s.ref(&key)
 	sh := s.shardOf(k.hash)
@@ -95,7 +93,6 @@ func (s *Store) Entry(nowNs int64, key store.Key) (e store.Entry, ok bool, err e
 	return e, ok, nil
 }
 
-// State implements store.Keys.
 func (s *Store) State(nowNs int64, key store.Key) (state limiter.State, ok bool, err error) {
 	k := s.ref(&key)
 	sh := s.shardOf(k.hash)
@@ -105,7 +102,6 @@ func (s *Store) State(nowNs int64, key store.Key) (state limiter.State, ok bool,
 	return state, ok, nil
 }
 
-// Delete implements store.Keys.
 func (s *Store) Delete(nowNs int64, keys []store.Key) (deleted int, err error) {
 	if len(keys) == 1 {
 		return s.deleteOne(nowNs, &keys[0]), nil
@@ -125,14 +121,13 @@ func (s *Store) deleteOne(nowNs int64, key *store.Key) (deleted int) {
 	return sh.deleteLocked(nowNs, k, key)
 }
 
-// FlushAll implements store.Walker.
 func (s *Store) FlushAll() {
 	s.lockAll()
 	defer s.unlockAll()
 	s.flushAllLocked()
 }
 
-// lockAll locks in index order, as everything does that holds more than one shard's lock.
+// lockAll locks in index order, as required for several locks.
 func (s *Store) lockAll() {
 	for i := range s.shards {
 		s.shards[i].mu.Lock()
@@ -152,7 +147,7 @@ func (s *Store) flushAllLocked() {
 	}
 }
 
-// emptyLocked removes all of the shard's keys. Whoever calls it tells of that.
+// emptyLocked removes all keys; the caller reports it.
 func (sh *shard) emptyLocked() {
 	sh.watched.lostAll()
 	for _, t := range sh.tables() {
@@ -166,10 +161,10 @@ func (s *Store) ref(key *store.Key) keyRef { return refOf(key, hashKey(s.seed, k
 
 func (s *Store) shardOf(hash uint64) *shard { return &s.shards[hash>>(s.shift&63)] }
 
-// tables are the shard's two, in the order in which walks go through them.
+// tables returns both tables in the order of walks.
 func (sh *shard) tables() [2]*table { return [...]*table{&sh.inline, &sh.long} }
 
-// tableOf returns where an item stands.
+// tableOf returns the table for an item.
 func (sh *shard) tableOf(it *item) *table {
 	if it.isInline() {
 		return &sh.inline
@@ -177,7 +172,7 @@ func (sh *shard) tableOf(it *item) *table {
 	return &sh.long
 }
 
-// tableFor returns where a key stands, most likely, that a request of a kind is about.
+// tableFor returns the most likely table of a key for requests of a kind.
 func (sh *shard) tableFor(key *store.Key, kind limiter.Kind) *table {
 	if kind == limiter.Funnel && isInline(key) {
 		return &sh.inline
@@ -185,7 +180,7 @@ func (sh *shard) tableFor(key *store.Key, kind limiter.Kind) *table {
 	return &sh.long
 }
 
-// find returns a key's table, bucket and slot; the bucket is nil if there is none.
+// find returns a key's table, bucket and slot; the bucket is nil if it is absent.
 func (sh *shard) find(k keyRef, key *store.Key) (t *table, b *bucket, slot int) {
 	if !k.isLong() {
 		if b, slot = sh.inline.findInline(k); b != nil || sh.long.shorts == 0 {
@@ -196,7 +191,7 @@ func (sh *shard) find(k keyRef, key *store.Key) (t *table, b *bucket, slot int) 
 	return &sh.long, b, slot
 }
 
-// findOf is find for a key that is of a kind, most likely.
+// findOf is find for a key most likely of a kind.
 func (sh *shard) findOf(kind limiter.Kind, k keyRef, key *store.Key) (t *table, b *bucket, slot int) {
 	if kind != limiter.Funnel && !k.isLong() {
 		if b, slot = sh.long.findLong(k, key); b != nil {
@@ -210,7 +205,7 @@ func (sh *shard) findOf(kind limiter.Kind, k keyRef, key *store.Key) (t *table, 
 
 func (sh *shard) count() int { return sh.inline.count + sh.long.count }
 
-// entryLocked returns what is known of a key at a glance; it expires at nowNs if it is absent.
+// entryLocked returns a key's Entry; one that is absent expires at nowNs.
 func (sh *shard) entryLocked(nowNs int64, k keyRef, key *store.Key) (e store.Entry, live bool) {
 	t, b, slot := sh.find(k, key)
 	if b == nil || b.tatNs(slot) <= nowNs {
@@ -219,7 +214,7 @@ func (sh *shard) entryLocked(nowNs int64, k keyRef, key *store.Key) (e store.Ent
 	return store.Entry{Kind: t.kindAt(b, slot), ExpiresNs: b.tatNs(slot)}, true
 }
 
-// stateLocked returns a key's state, with a copy of its payload; it expires at nowNs if it is absent.
+// stateLocked returns a key's state with a copy of its payload; one that is absent expires at nowNs.
 func (sh *shard) stateLocked(nowNs int64, k keyRef, key *store.Key) (s limiter.State, live bool) {
 	t, b, slot := sh.find(k, key)
 	if b == nil || b.tatNs(slot) <= nowNs {
@@ -228,7 +223,7 @@ func (sh *shard) stateLocked(nowNs int64, k keyRef, key *store.Key) (s limiter.S
 	return limiter.State{Kind: t.kindAt(b, slot), ExpiresNs: b.tatNs(slot), Payload: bytes.Clone(t.payloadAt(b, slot))}, true
 }
 
-// deleteLocked removes a key, and returns 1 if it was live, else 0.
+// deleteLocked removes a key and returns the number of live ones, 0 or 1.
 func (sh *shard) deleteLocked(nowNs int64, k keyRef, key *store.Key) (deleted int) {
 	t, b, slot := sh.find(k, key)
 	if b == nil || b.tatNs(slot) <= nowNs {
@@ -239,7 +234,7 @@ func (sh *shard) deleteLocked(nowNs int64, k keyRef, key *store.Key) (deleted in
 	return 1
 }
 
-// removeLocked is table.removeWhere for entries that get lost without a caller that names them.
+// removeLocked is table.removeWhere for entries that no caller names.
 func (sh *shard) removeLocked(t *table, seg *segment, cond func(b *bucket, slot int) bool) (removed int) {
 	defer sh.settleLocked()
 	if sh.watched == nil {

@@ -85,7 +85,7 @@ func TestThrottleDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// TestSetIfFrozen: nothing is set, by whichever way, and what would not be is answered.
+// TestSetIfFrozen: nothing is set in any way, and vain settings are answered.
 func TestSetIfFrozen(t *testing.T) {
 	s, there, absent := New(), key(0, "there"), key(0, "absent")
 	set := func(ks store.Keys, k store.Key, when store.Condition) error {

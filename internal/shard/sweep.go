@@ -5,24 +5,22 @@ import (
 	"time"
 )
 
-// Sweeper walks a store and gives back the memory of expired keys. It looks at one segment under one lock at a
-// time, so nobody waits for it longer than that takes.
+// Sweeper frees the memory of expired keys, one segment under one lock at a time.
 type Sweeper struct {
-	// Took, if it is not nil, is told by Run how long each sweep took.
+	// Took, if set, is called by Run with each sweep's duration.
 	Took func(ns int64)
-	// Before, if it is not nil, is called by Run before each sweep.
+	// Before, if set, is called by Run before each sweep.
 	Before func()
 
 	store *Store
 	shard int
-	hand  hand // of the next segment in that shard
+	hand  hand // the next segment
 }
 
-// NewSweeper returns a Sweeper that begins at the store's first shard.
 func NewSweeper(s *Store) *Sweeper { return &Sweeper{store: s} }
 
-// Step sweeps one segment and goes on to the next, around the store without end. It returns how many entries it
-// looked at and how many it removed. A shard without entries takes a step too.
+// Step sweeps the next segment, endlessly around the store, and returns the numbers of entries seen and
+// removed. An empty shard takes a step.
 func (w *Sweeper) Step(nowNs int64) (seen, removed int) {
 	sh := &w.store.shards[w.shard]
 	sh.mu.Lock()
@@ -34,7 +32,7 @@ func (w *Sweeper) Step(nowNs int64) (seen, removed int) {
 	return seen, removed
 }
 
-// sweepLocked sweeps a segment, and returns where the next one is: the zero hand after the last.
+// sweepLocked sweeps a segment and returns the next position, the zero hand at the end.
 func (sh *shard) sweepLocked(from hand, nowNs int64) (seen, removed int, next hand) {
 	if !from.long && sh.inline.directory == nil {
 		from = hand{long: true}
@@ -65,8 +63,8 @@ func (sh *shard) sweepTableLocked(t *table, at uint64, nowNs int64) (seen, remov
 	if seg.passed && seg.holed {
 		t.rebuild(seg)
 	}
-	for t.isSecondHalf(at) && t.merge(at) { // the first was swept before it
-		continue // what was joined may be joined again
+	for t.isSecondHalf(at) && t.merge(at) { // its sibling was swept before
+		continue // the result may have a sparse sibling
 	}
 	if t.long {
 		t.pack(t.segmentOf(at >> t.skip))
@@ -78,11 +76,11 @@ func (sh *shard) sweepTableLocked(t *table, at uint64, nowNs int64) (seen, remov
 	return seen, removed, next
 }
 
-// excessShare is the part of a table's only segment that is evicted at a time.
+// excessShare is the share of a table's only segment evicted at once.
 const excessShare = 4
 
-// reduceLocked helps where the tables are larger than they may be, as after SetMaxBytes: chunks that are free are moved
-// behind those in use and given back, and if that will not do, entries of the segment at a prefix are evicted.
+// reduceLocked shrinks tables beyond their bound, as after SetMaxBytes: it moves and frees chunks, and if
+// that is not enough, evicts entries of the segment at a prefix.
 func (sh *shard) reduceLocked(t *table, at uint64, last bool, nowNs int64) (evicted int) {
 	if t.long {
 		if t.gather(t.segmentOf(at >> t.skip)); last {
@@ -96,7 +94,7 @@ func (sh *shard) reduceLocked(t *table, at uint64, last bool, nowNs int64) (evic
 	switch seg, other := t.halves(at); {
 	case other != nil:
 		return sh.shrinkLocked(t, seg, other, at, nowNs)
-	case seg.depth == 0: // the only one: its long keys are left
+	case seg.depth == 0: // the only segment: long keys remain
 		evicted = sh.evictSoonestLocked(t, nowNs, ceilDiv(int(seg.used), excessShare), seg)
 		sh.resetIfEmptyLocked()
 		sh.settleLocked()
@@ -106,14 +104,14 @@ func (sh *shard) reduceLocked(t *table, at uint64, last bool, nowNs int64) (evic
 
 const (
 	sweepInterval = 50 * time.Millisecond
-	// A tick sweeps a part of the store in any case, and goes on, up to sweepBudget, for as long as more than
-	// one in ten of the entries it saw last had expired.
-	sweepPart   = 100 // so that in quiet times it comes around in 5 s
+	// A tick sweeps a part of the store, and continues, up to sweepBudget, while more than a tenth of the
+	// entries just seen had expired.
+	sweepPart   = 100 // around in 5 s in quiet times
 	sweepBudget = 10 * time.Millisecond
-	sweepChunk  = 64 // steps between two looks at the clock
+	sweepChunk  = 64 // steps between clock readings
 )
 
-// Run sweeps until ctx is done. now is the clock that the store's callers use.
+// Run sweeps until ctx is done. now is the clock of the store's callers.
 func (w *Sweeper) Run(ctx context.Context, now func() int64) {
 	ticker := time.NewTicker(sweepInterval)
 	defer ticker.Stop()
@@ -149,7 +147,7 @@ func (w *Sweeper) tick(now func() int64) {
 	}
 }
 
-// segments counts the steps of one way around the store.
+// segments returns the number of steps around the store.
 func (s *Store) segments() (n int) {
 	for i := range s.shards {
 		sh := &s.shards[i]

@@ -7,9 +7,9 @@ import (
 	"cellserver/internal/store"
 )
 
-// TestTick: a tick sweeps a part of the store, and goes on while much has expired and there is time.
+// TestTick: a tick sweeps a part of the store, and more while much expires and time remains.
 func TestTick(t *testing.T) {
-	// spread puts as many keys into each of a store's 16 shards, one segment each, of which some expire in a second.
+	// spread puts keys into each of 16 one-segment shards; some expire after a second.
 	spread := func(each, expire int) *Store {
 		s, n := newStore(4), make([]int, 16)
 		for i, missing := 0, 16*each; missing > 0; i++ {
@@ -50,7 +50,7 @@ func TestTick(t *testing.T) {
 		{"a hundredth is a chunk", parts(sweepPart * sweepChunk), 0, 1, 0},
 		{"and a step less", parts(sweepPart*sweepChunk - 1), 0, 1, 0},
 		{"and a step more", parts(sweepPart * (sweepChunk + 1)), 0, 2, 0},
-		// Four times around: 64 steps see each entry that stays four times, and one that expired once.
+		// Four rounds: 64 steps see lasting entries four times, expired ones once.
 		{"one in ten expired", spread(13, 4), 0, 1, 0},
 		{"more expired, then none", spread(14, 5), 0, 2, 0},
 		{"none expired", spread(14, 0), 0, 1, 0},
@@ -81,7 +81,7 @@ func TestTick(t *testing.T) {
 	}
 }
 
-// TestSteps: each step is a segment or an empty shard, and says what it saw and removed.
+// TestSteps: a step is a segment or an empty shard, and reports its findings.
 func TestSteps(t *testing.T) {
 	s := newStore(4)
 	fill(t, s, t0, 5000, "goes:", 1)

@@ -7,37 +7,36 @@ import (
 	"cellserver/internal/store"
 )
 
-// A table is an extendible hash table without locks, of inline funnels or of all else; the shard above it has the lock. It is
-// made of segments of a fixed size that split and merge one at a time, so no operation pays for the whole table and old and
-// new never stand side by side.
+// A table is an extendible hash table without locks; its shard has the lock. It consists of fixed-size
+// segments that split and merge one at a time, so no operation rebuilds the table.
 //
-// The directory maps a hash's leading bits (those that did not choose the shard) to a segment; the hash's low
-// half picks an entry's home bucket in it. Both stay while the table grows and shrinks.
+// The directory maps a hash's leading bits, after the shard's, to a segment; its low half selects the home
+// bucket. Neither changes as the table grows and shrinks.
 type table struct {
 	seed      maphash.Seed
-	skip      uint8      // leading bits of a hash that chose the shard
+	skip      uint8      // leading bits that selected the shard
 	depth     uint8      // of the directory
-	long      bool       // which entries it holds
-	directory []*segment // 1<<depth entries; a segment of a lesser depth stands in several
+	long      bool       // holds all but inline funnels
+	directory []*segment // 1<<depth entries; shallower segments have several
 	count     int
-	made      int      // segments
-	spare     *segment // where entries stand while their segment is built anew
+	made      int      // number of segments
+	spare     *segment // holds a segment's entries during a rebuild
 	chunks    chunks   // of the long table
 	alone     alone
-	shorts    int               // entries of the long table whose keys are short
-	versions  uint64            // that payloads have had
-	joined    []byte            // a record that stands in two chunks; reused
-	atDepth   [maxDepth + 1]int // how many segments there are of each depth
-	tracked   bool              // changes are noted
+	shorts    int               // entries of the long table with short keys
+	versions  uint64            // given to payloads so far
+	joined    []byte            // reused copy of a record in two chunks
+	atDepth   [maxDepth + 1]int // number of segments by depth
+	tracked   bool              // changes are recorded
 	changes   changes
 }
 
-// maxDepth is out of reach: 2^30 segments. Hashes are seeded, so nobody can aim keys at one segment. A key that
-// finds no room all the same is not kept. So it is with mostChunks: 32 GiB.
+// maxDepth, 2^30 segments, is out of reach, as seeded hashes cannot be aimed. A key beyond it would be
+// dropped. The same holds for mostChunks: 32 GiB.
 const maxDepth = 30
 
-// A full segment is split when one more entry comes. The sweep merges two that together have no more than sparse entries,
-// enough below that for a table at the edge not to split and merge in turns.
+// A full segment splits for the next entry. The sweep merges siblings with up to sparse entries together, far
+// enough below to avoid splitting again at once.
 const (
 	fullInline = segmentBuckets * inlineSlots * 9 / 10
 	fullLong   = segmentBuckets * longSlots * 9 / 10
@@ -52,7 +51,7 @@ func (t *table) full() uint8 {
 
 func (t *table) sparse() int { return segmentBuckets * t.slots() * 5 / 6 }
 
-// slots returns how many slots a bucket has.
+// slots returns the number of slots a bucket.
 func (t *table) slots() int {
 	if t.long {
 		return longSlots
@@ -60,19 +59,19 @@ func (t *table) slots() int {
 	return inlineSlots
 }
 
-// reset empties the table. What is gone stays noted.
+// reset empties the table; removals stay recorded.
 func (t *table) reset() {
 	t.changes.segments = nil
 	*t = table{seed: t.seed, skip: t.skip, long: t.long, versions: t.versions, tracked: t.tracked, changes: t.changes}
 }
 
-// findInline returns the bucket and slot of a key that a table of inline keys may hold, or nil.
+// findInline returns the bucket and slot of a possibly inline key, or nil.
 func (t *table) findInline(k keyRef) (*bucket, int) {
 	seg, i := t.segmentFor(k.hash), homeOf(k.hash)
-	if seg == nil || seg.used == 0 { // of which an insert reads more
+	if seg == nil || seg.used == 0 { // an insert reads more of it
 		return nil, 0
 	}
-	for range segmentBuckets { // all may have the mark
+	for range segmentBuckets { // all may have overflow marks
 		b := &seg.buckets[i]
 		if slot := b.match(k.code, k.low, k.high); slot < inlineSlots {
 			return b, slot
@@ -107,7 +106,7 @@ func (t *table) findLong(k keyRef, key *store.Key) (*bucket, int) {
 	return nil, 0
 }
 
-// isStoredAt says whether the key in a slot of the long table is this one.
+// isStoredAt reports whether a slot of the long table has this key.
 func (t *table) isStoredAt(b *bucket, slot int, key *store.Key) bool {
 	at := b.locator(slot)
 	switch {
@@ -118,14 +117,14 @@ func (t *table) isStoredAt(b *bucket, slot int, key *store.Key) bool {
 	case lengthOf(at) != nameRecordBytes(len(key.Name)):
 		return false
 	}
-	// As record does, which is not inlined.
+	// As in record, which is not inlined.
 	if chunk, offset := t.chunks.at(chunkOf(at)), offsetOf(at); offset+lengthOf(at) <= chunkBytes {
 		return string(nameOf(chunk[offset:offset+lengthOf(at)])) == string(key.Name)
 	}
 	return string(nameOf(t.record(at))) == string(key.Name)
 }
 
-// change brings an entry to what an item says, and is false if it must stand elsewhere.
+// change updates an entry to an item. It returns false if the entry must move.
 func (t *table) change(b *bucket, slot int, it *item) bool {
 	if was := t.kindAt(b, slot); was == limiter.Funnel || it.kind == limiter.Funnel {
 		if was != it.kind {
@@ -142,7 +141,7 @@ func (t *table) change(b *bucket, slot int, it *item) bool {
 	return true
 }
 
-// growth returns how many bytes insert would add, or almost: a segment that splits may do so more than once.
+// growth returns the bytes that insert would add, approximately: a segment may split more than once.
 func (t *table) growth(it *item) (bytes int) {
 	if t.directory == nil {
 		return segmentBytes + pointerBytes + t.longGrowth(&arena{}, it)
@@ -157,7 +156,7 @@ func (t *table) growth(it *item) (bytes int) {
 	return bytes + t.longGrowth(&seg.arena, it)
 }
 
-// longGrowth returns how many bytes an item takes beside its slot in addition, or almost: the allocator rounds up.
+// longGrowth returns an item's bytes beyond its slot, approximately: the allocator rounds up.
 func (t *table) longGrowth(a *arena, it *item) (bytes int) {
 	switch {
 	case !t.long:
@@ -168,7 +167,7 @@ func (t *table) longGrowth(a *arena, it *item) (bytes int) {
 	return t.chunks.growth(a.moreChunks(it.recordBytes() + it.spare))
 }
 
-// insert adds an entry for a key that has none.
+// insert adds an absent key's entry.
 func (t *table) insert(it *item) {
 	if t.directory == nil {
 		t.directory = []*segment{new(segment)}
@@ -214,7 +213,7 @@ func (t *table) add(seg *segment, it *item) {
 	t.noteNew(seg, b, slot)
 }
 
-// place finds a slot for an entry that is not there, and sets its TAT. A segment is never full.
+// place finds a slot for a new entry in a segment that is not full, and sets its TAT.
 func (t *table) place(seg *segment, hash uint64, tatNs int64) (b *bucket, slot int) {
 	i := homeOf(hash)
 	b = &seg.buckets[i]
@@ -229,7 +228,7 @@ func (t *table) place(seg *segment, hash uint64, tatNs int64) (b *bucket, slot i
 	return b, slot
 }
 
-// free returns the first empty slot of a bucket, or slots.
+// free returns a bucket's first empty slot, or slots.
 func (t *table) free(b *bucket) int {
 	if t.long {
 		return b.freeLong()
@@ -244,7 +243,7 @@ func (t *table) isEmpty(b *bucket, slot int) bool {
 	return b.inlineCode(slot) == 0
 }
 
-// remove empties a slot. It leaves the arena for tidy.
+// remove empties a slot. tidy cleans the arena.
 func (t *table) remove(seg *segment, b *bucket, slot int) {
 	if t.long {
 		if b.kind(slot) != limiter.Funnel && isShort(t.dbAt(b, slot), t.nameBytesAt(b, slot)) {
@@ -264,7 +263,7 @@ func (t *table) remove(seg *segment, b *bucket, slot int) {
 	t.count--
 }
 
-// hasExpired says whether removeWhere would find an entry that has expired; it takes a fraction of the time.
+// hasExpired reports whether a segment has an expired entry, much faster than removeWhere.
 func (t *table) hasExpired(seg *segment, nowNs int64) bool {
 	slots := t.slots()
 	for i := range seg.buckets {
@@ -278,7 +277,7 @@ func (t *table) hasExpired(seg *segment, nowNs int64) bool {
 	return false
 }
 
-// removeWhere removes the entries of a segment that the condition holds for.
+// removeWhere removes a segment's entries that meet cond.
 func (t *table) removeWhere(seg *segment, cond func(b *bucket, slot int) bool) (removed int) {
 	t.each(seg, func(b *bucket, slot int) {
 		if cond(b, slot) {
@@ -290,7 +289,7 @@ func (t *table) removeWhere(seg *segment, cond func(b *bucket, slot int) bool) (
 	return removed
 }
 
-// each visits a segment's entries, and lets visit remove the one that it is called with.
+// each visits a segment's entries; visit may remove the current one.
 func (t *table) each(seg *segment, visit func(b *bucket, slot int)) {
 	slots := t.slots()
 	for i := range seg.buckets {
@@ -304,12 +303,12 @@ func (t *table) each(seg *segment, visit func(b *bucket, slot int)) {
 }
 
 func (t *table) segmentOf(hash uint64) *segment {
-	// Depth 0 and no bits to skip would be a shift by 64, which the mask makes one by 0; there is one entry then.
+	// At depth 0 without skipped bits, the mask turns a shift by 64 into one by 0 for the only entry.
 	return t.directory[hash>>((64-t.skip-t.depth)&63)&uint64(len(t.directory)-1)]
 }
 
-// segmentFor is segmentOf for a table that may have none. Who compares what it returns with nil spares the processor a look
-// at the segment's first line, which would be made to see that there is one.
+// segmentFor is segmentOf for a possibly empty table. Comparing its result with nil avoids a load from the
+// segment.
 func (t *table) segmentFor(hash uint64) *segment {
 	if len(t.directory) == 0 {
 		return nil
@@ -317,18 +316,18 @@ func (t *table) segmentFor(hash uint64) *segment {
 	return t.segmentOf(hash)
 }
 
-// prefix drops the bits of a hash that chose the shard.
+// prefix drops a hash's shard bits.
 func (t *table) prefix(hash uint64) uint64 { return hash << t.skip }
 
-// segmentAfter returns the segment at a prefix and the prefix of the one after it, 0 after the last. A walk by
-// prefixes stays right when segments split and merge under it.
+// segmentAfter returns the segment at a prefix and the next prefix, 0 at the end. Walks by prefix survive
+// splits and merges.
 func (t *table) segmentAfter(at uint64) (seg *segment, next uint64) {
 	seg = t.directory[at>>(64-t.depth)]
-	width := uint64(1) << (64 - seg.depth) // 0 for depth 0: the only segment is the last
+	width := uint64(1) << (64 - seg.depth) // 0 for depth 0, the only segment
 	return seg, (at &^ (width - 1)) + width
 }
 
-// bytes returns what the table takes.
+// bytes returns the table's size.
 func (t *table) bytes() int {
 	return t.made*segmentBytes + len(t.directory)*pointerBytes + t.chunks.bytes() + t.alone.totalBytes()
 }

@@ -120,10 +120,10 @@ func ref(s *Store, k store.Key) keyRef { return s.ref(&k) }
 
 func nameAt(t *table, b *bucket, slot int) string { return string(t.appendName(nil, b, slot)) }
 
-// TestHomeDoesNotChange is what a cursor over hash prefixes will rely on: whatever splits, merges and is built
-// anew, an entry that is there throughout is met by a walk, and no walk is longer than the hash space.
+// TestHomeDoesNotChange: cursors rely on this: through splits, merges and rebuilds, a walk meets every
+// lasting entry and ends.
 func TestHomeDoesNotChange(t *testing.T) {
-	const stays = 14_000 // so many that two segments of them alone may merge
+	const stays = 14_000 // so that only two segments of them may merge
 	for i := range 4 {
 		s, prefix := newStore(4), []string{"", "a prefix that makes keys long:"}[i%2]
 		fill(t, s, t0, stays, prefix+"stays:", 3600)
@@ -155,7 +155,7 @@ func TestHomeDoesNotChange(t *testing.T) {
 	}
 }
 
-// changeUnderWalk splits segments by new keys, merges some by the sweep, and rebuilds others.
+// changeUnderWalk splits, merges and rebuilds segments.
 func changeUnderWalk(t *testing.T, s *Store, sh *shard, tb *table, prefix string, at uint64, steps int) {
 	t.Helper()
 	switch {
@@ -170,7 +170,7 @@ func changeUnderWalk(t *testing.T, s *Store, sh *shard, tb *table, prefix string
 	}
 }
 
-// TestCountUnderMerges: a Count that is on its way while segments merge counts no entry twice.
+// TestCountUnderMerges: Count counts no entry twice beside merges.
 func TestCountUnderMerges(t *testing.T) {
 	s := newStore(1)
 	fill(t, s, t0, 100, "stays:", 3600)

@@ -9,21 +9,20 @@ import (
 	"cellserver/internal/store"
 )
 
-// tx implements store.Transaction. Its begin locks the shards of its keys, in index order, so that no two
-// transactions wait for each other, and reads all states: from then on it works on those, and what it writes is
-// buffered until Commit.
+// tx implements store.Transaction. Beginning locks the shards of its keys in index order, against deadlocks,
+// and reads their states; writes are buffered until Commit.
 type tx struct {
 	store  *Store
 	nowNs  int64
 	phase  txPhase
-	states []txState // sorted by hash, and so by shard; each key once. None when it has ended
-	added  int       // keys that it will make
-	bytes  int       // that they take at the most, or almost
-	stale  bool      // a payload was asked for when others had changed it
-	held   int       // bytes of payloads
+	states []txState // sorted by hash, so by shard, without duplicates; nil at the end
+	added  int       // number of keys to create
+	bytes  int       // their approximate maximal size
+	stale  bool      // a payload was requested after others had changed it
+	held   int       // of payloads
 	copies copies
-	counts counts        // which become those of the first key's shard
-	work   limiter.State // what a step is done to
+	counts counts        // credited to the first key's shard
+	work   limiter.State // of the current step
 }
 
 type txPhase uint8
@@ -38,22 +37,21 @@ type txState struct {
 	key     store.Key
 	ref     keyRef
 	found   identity
-	state   limiter.State // as it is in the transaction; without a payload that nobody has asked for
-	loaded  bool          // it has its payload, or needs none
-	own     bool          // nobody else has the payload
+	state   limiter.State // current, perhaps without a payload nobody has requested
+	loaded  bool          // its payload is complete
+	own     bool          // the payload is private
 	written bool
-	added   bool // there is room for it
-	bytes   int  // of its record, that there is room for
+	added   bool // room is granted
+	bytes   int  // granted for its record
 }
 
-// identity says whether a key has another state than at another time. That of an absent key expires then.
+// identity distinguishes states of a key over time. An absent key expires at once.
 type identity struct {
 	kind      limiter.Kind
 	expiresNs int64
 	version   uint64 // of the payload
 }
 
-// identityLocked returns a key's identity.
 func (sh *shard) identityLocked(nowNs int64, k keyRef, key *store.Key) identity {
 	t, b, slot := sh.find(k, key)
 	if b == nil || b.tatNs(slot) <= nowNs {
@@ -62,7 +60,6 @@ func (sh *shard) identityLocked(nowNs int64, k keyRef, key *store.Key) identity 
 	return identity{t.kindAt(b, slot), b.tatNs(slot), t.versionAt(b, slot)}
 }
 
-// Begin implements store.Transactor.
 func (s *Store) Begin(nowNs int64, keys []store.Key) store.Transaction { return s.begin(nowNs, keys) }
 
 func (s *Store) begin(nowNs int64, keys []store.Key) *tx {
@@ -78,13 +75,13 @@ func (s *Store) begin(nowNs int64, keys []store.Key) *tx {
 	return t
 }
 
-// arrange sorts keys by their hashes, and leaves out those that are there already.
+// arrange sorts keys by hash and removes duplicates.
 func (s *Store) arrange(keys []store.Key) []txState {
-	type place struct { // smaller to sort than a state
+	type place struct { // cheaper to sort than a state
 		hash uint64
 		i    int
 	}
-	order := make([]place, 0, 16) // on the stack for so many
+	order := make([]place, 0, 16) // on the stack for a few
 	for i := range keys {
 		order = append(order, place{hashKey(s.seed, keys[i].DB, keys[i].Name), i})
 	}
@@ -110,8 +107,7 @@ func (t *tx) shard(i int) *shard { return t.store.shardOf(t.states[i].ref.hash) 
 
 func (t *tx) firstOfShard(i int) bool { return i == 0 || t.shard(i) != t.shard(i-1) }
 
-// touchLocked loads what a key and those behind it are looked up in, so that the cache misses of many keys overlap: others
-// wait for all of them.
+// touchLocked loads the buckets of this and the next keys, so that cache misses overlap while others wait.
 func (t *tx) touchLocked(i int) {
 	if i%windowRequests != 0 || len(t.states) < windowRequests {
 		return
@@ -142,14 +138,14 @@ func (t *tx) unlock() {
 	}
 }
 
-// Release implements store.Transaction: it gives the locks up.
+// Release implements store.Transaction: it unlocks the shards.
 func (t *tx) Release() {
 	if t.phase == txLocked {
 		t.unlock()
 	}
 }
 
-// state finds a key among those of the transaction.
+// state finds a key of the transaction.
 func (t *tx) state(key *store.Key) *txState {
 	hash := hashKey(t.store.seed, key.DB, key.Name)
 	from, to := 0, len(t.states)
@@ -168,19 +164,17 @@ func (t *tx) state(key *store.Key) *txState {
 	panic("shard: a key was not given to the transaction's Begin")
 }
 
-// holds implements pins: no key of a transaction is evicted for another.
+// holds implements pins: the transaction's keys are not evicted for one another.
 func (t *tx) holds(hash uint64) bool {
 	_, found := slices.BinarySearchFunc(t.states, hash, func(st txState, hash uint64) int { return cmp.Compare(st.ref.hash, hash) })
 	return found
 }
 
-// Entry implements store.Keys.
 func (t *tx) Entry(_ int64, key store.Key) (e store.Entry, ok bool, err error) {
 	st := t.state(&key)
 	return store.Entry{Kind: st.state.Kind, ExpiresNs: st.state.ExpiresNs}, st.state.ExpiresNs > t.nowNs, nil
 }
 
-// State implements store.Keys.
 func (t *tx) State(_ int64, key store.Key) (s limiter.State, ok bool, err error) {
 	st := t.state(&key)
 	if err = t.load(st); err != nil {
@@ -191,7 +185,6 @@ func (t *tx) State(_ int64, key store.Key) (s limiter.State, ok bool, err error)
 	return s, s.ExpiresNs > t.nowNs, nil
 }
 
-// Delete implements store.Keys.
 func (t *tx) Delete(_ int64, keys []store.Key) (deleted int, err error) {
 	for i := range keys {
 		if st := t.state(&keys[i]); st.state.ExpiresNs > t.nowNs {
@@ -203,7 +196,7 @@ func (t *tx) Delete(_ int64, keys []store.Key) (deleted int, err error) {
 	return deleted, nil
 }
 
-// Save implements store.Restorer. What is written then is written to copies of payloads.
+// Save implements store.Restorer. Later writes copy payloads first.
 func (t *tx) Save() (undo func()) {
 	type saved struct {
 		state           limiter.State
@@ -224,7 +217,6 @@ func (t *tx) Save() (undo func()) {
 	}
 }
 
-// Commit implements store.Transaction.
 func (t *tx) Commit() bool {
 	if t.phase == txEnded {
 		return false
@@ -234,7 +226,7 @@ func (t *tx) Commit() bool {
 		if t.stale {
 			return false
 		}
-		if !t.written() { // it needs no two locks at once
+		if !t.written() { // takes no two locks at once
 			t.countReleased()
 			return true
 		}
@@ -256,15 +248,13 @@ func (t *tx) Commit() bool {
 	return true
 }
 
-// Rollback implements store.Transaction.
 func (t *tx) Rollback() {
 	t.Release()
-	t.phase, t.states = txEnded, nil // the names are the caller's
+	t.phase, t.states = txEnded, nil // the caller's names
 }
 
-// unchangedLocked compares what tells states apart, and so misses a funnel that was changed and changed back. That is right: a
-// TAT is the whole state, so the transaction would have read and written the same now. For the same reason one that has
-// written nothing needs no look: it happened when it read.
+// unchangedLocked compares identities, so a funnel changed back counts as unchanged. Rightly: a TAT is the
+// whole state, so the transaction would do the same now. Likewise, one without writes happened when it read.
 func (t *tx) unchangedLocked() bool {
 	for i := range t.states {
 		t.touchLocked(i)
@@ -280,9 +270,9 @@ func (t *tx) written() bool {
 	return slices.ContainsFunc(t.states, func(st txState) bool { return st.written })
 }
 
-// countLocked has what the transaction has counted counted by one shard: it is the sum of all that anybody asks for.
+// countLocked credits the transaction's counts to one shard: only their sum is visible.
 func (t *tx) countLocked() {
-	if t.counts != (counts{}) { // or it may have no keys
+	if t.counts != (counts{}) { // it may have no keys
 		t.shard(0).counts.merge(&t.counts)
 	}
 }

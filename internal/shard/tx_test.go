@@ -10,7 +10,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// TestTxEndedKnowsNoKeys: its names may be others by then. What has panicked can be rolled back.
+// TestTxEndedKnowsNoKeys: names may be reused by then. A panicked transaction can be rolled back.
 func TestTxEndedKnowsNoKeys(t *testing.T) {
 	s, k := New(), key(0, "k")
 	for name, end := range map[string]func(tx store.Transaction){
@@ -46,7 +46,7 @@ func TestTxReleasedAndTables(t *testing.T) {
 		{"swept, and live when it began", func(s *Store) { sweepOnce(s, t0+60*sec) }, func(tx store.Transaction) { one(tx, t0, a, l, 2) }, false, 0},
 		{"swept too early to remove it", func(s *Store) { sweepOnce(s, t0+59*sec) }, func(tx store.Transaction) { one(tx, t0, a, l, 2) }, true, 180 * sec},
 		{"split", func(s *Store) { fill(t, s, t0, 30_000, "k", 60) }, func(tx store.Transaction) { one(tx, t0, a, l, 2) }, true, 180 * sec},
-		// What is written back is not compared with what was found.
+		// Written-back states are not compared with the found ones.
 		{"written and given back", func(s *Store) { remove(s, t0, a) }, func(tx store.Transaction) { one(tx, t0, a, l, 1); one(tx, t0, a, l, -1) }, false, 0},
 	} {
 		s := newStore(4)
@@ -64,7 +64,7 @@ func TestTxReleasedAndTables(t *testing.T) {
 	}
 }
 
-// TestSets, by a transaction and with all of the store: what they leave, and who is told.
+// TestSets covers results and watches of settings in transactions and exclusives.
 func TestSets(t *testing.T) {
 	const absent = int64(0)
 	for _, tt := range []struct {
@@ -146,7 +146,7 @@ func BenchmarkTx(b *testing.B) {
 	}
 }
 
-// TestTxHoldsSoMuch: a transaction holds no more of payloads than it may, and what it refuses has not changed.
+// TestTxHoldsSoMuch: payloads of a transaction are bounded, and refused ones unchanged.
 func TestTxHoldsSoMuch(t *testing.T) {
 	const payload = 60 << 10
 	s, keys := New(), make([]store.Key, 2*txPayloadBytes/payload)

@@ -6,20 +6,20 @@ import (
 )
 
 const (
-	// txSpare is the room that a copy of a payload has for what is appended.
+	// txSpare is the room in a copied payload for appending.
 	txSpare = 64
-	// txPayloadBytes is how much a transaction may hold of payloads: so much is read in a millisecond, and written in another
-	// while others wait.
+	// txPayloadBytes bounds a transaction's payloads: reading takes a millisecond, writing, while others
+	// wait, another.
 	txPayloadBytes = 4 << 20
-	// txCopyBytes is how much of payloads a transaction may copy while others wait, beside reading them: what is written behind a
-	// Save is written to a copy, as often as there is one. Measured: 8 MiB take 2 ms, or 4 on a busy machine.
+	// txCopyBytes bounds the payloads copied while others wait: each write after a Save copies. Measured: 8
+	// MiB take 2 ms, 4 on a busy machine.
 	txCopyBytes = 8 << 20
-	// mostGrowth is more than a payload can grow at a time.
+	// mostGrowth exceeds any single growth of a payload.
 	mostGrowth = 512 << 10
 )
 
-// Throttle implements store.Keys. A request sees what the transaction has written before. The time is the one at
-// which the transaction began, here and below.
+// Throttle implements store.Keys. Requests see earlier writes of the transaction. Here and below, the time is
+// that of its beginning.
 func (t *tx) Throttle(_ int64, batch []store.Request) store.Pending {
 	for i := range batch {
 		q := &batch[i]
@@ -46,11 +46,9 @@ func (t *tx) throttle(st *txState, q *store.Request) error {
 	return nil
 }
 
-// Apply implements store.Keys.
 func (t *tx) Apply(_ int64, key store.Key, step store.Step) error { return t.do(t.state(&key), step) }
 
-// do does a step to a state. A payload that others may have, or to which the state may have to go back, is
-// copied before.
+// do applies a step to a state. It copies a payload that is shared or may have to be restored.
 func (t *tx) do(st *txState, step store.Step) error {
 	if err := t.load(st); err != nil {
 		return err
@@ -71,7 +69,7 @@ func (t *tx) do(st *txState, step store.Step) error {
 			st.state, st.written = *s, true
 		}
 	} else if inPlace && st.state.ExpiresNs > t.nowNs {
-		st.state.Payload = s.Payload // it may have been tidied up
+		st.state.Payload = s.Payload // it may be tidied
 	}
 	if err == nil {
 		t.counts.count(step.Outcome())
@@ -79,13 +77,13 @@ func (t *tx) do(st *txState, step store.Step) error {
 	return err
 }
 
-// sameBuffer reports whether two payloads begin at the same place.
+// sameBuffer reports whether two payloads share their start.
 func sameBuffer(a, b []byte) bool { return cap(a) > 0 && cap(b) > 0 && &a[:1][0] == &b[:1][0] }
 
-// copies counts the bytes of payloads that are copied under locks.
+// copies counts bytes of payloads copied under locks.
 type copies int
 
-// may says whether so many more may be copied, and counts them.
+// may counts bytes to copy and reports whether they are permitted.
 func (c *copies) may(bytes int) bool {
 	if int(*c)+bytes > txCopyBytes {
 		return false
@@ -94,8 +92,8 @@ func (c *copies) may(bytes int) bool {
 	return true
 }
 
-// load gives a state the payload that it had at the beginning. Where others have changed it since, the state becomes that of no
-// key: the transaction will not be committed.
+// load reads a state's initial payload. If others have changed it, the state becomes an absent key's: the
+// transaction will fail.
 func (t *tx) load(st *txState) error {
 	if st.loaded {
 		return nil
@@ -121,15 +119,15 @@ func (t *tx) load(st *txState) error {
 	return nil
 }
 
-// surelyStores says whether a state can be written, whatever it becomes.
+// surelyStores reports whether any resulting state can be written.
 func (t *tx) surelyStores(st *txState) bool {
-	if t.phase == txReleased || t.held+mostGrowth > txPayloadBytes { // when it may be frozen at any time
+	if t.phase == txReleased || t.held+mostGrowth > txPayloadBytes { // it may be frozen at any time
 		return false
 	}
 	return t.store.shardOf(st.ref.hash).surelyStoresLocked()
 }
 
-// mayStore says whether a key may have a state, and counts what the transaction holds then.
+// mayStore reports whether a state may be written, and counts its bytes.
 func (t *tx) mayStore(st *txState, s *limiter.State) error {
 	more := len(s.Payload) - len(st.state.Payload)
 	if more > 0 && t.held+more > txPayloadBytes {
@@ -142,8 +140,8 @@ func (t *tx) mayStore(st *txState, s *limiter.State) error {
 	return nil
 }
 
-// hasRoom says whether there is room for a state: one that was not found, or has grown, needs room where keys are refused. It is
-// kept for the transaction, in bytes of the budget that others may take nevertheless: then Commit goes beyond it by that little.
+// hasRoom reports whether a new or grown state fits. The budget is not reserved, so Commit may exceed it
+// slightly.
 func (t *tx) hasRoom(st *txState, s *limiter.State) error {
 	sh := t.store.shardOf(st.ref.hash)
 	if t.phase == txReleased {
@@ -173,8 +171,8 @@ func (t *tx) hasRoom(st *txState, s *limiter.State) error {
 	return nil
 }
 
-// growthLocked returns how many bytes a state takes in addition to what was found of it and what it was granted, or almost, and
-// whether it makes a key.
+// growthLocked returns a state's approximate growth beyond what was found and granted, and whether it creates
+// a key.
 func (t *tx) growthLocked(sh *shard, st *txState, it *item) (growth int, made bool) {
 	if st.found.expiresNs > t.nowNs || st.added {
 		if it.isInline() || it.recordBytes() <= st.bytes || it.kind == limiter.Funnel && st.found.kind == limiter.Funnel {
@@ -185,10 +183,10 @@ func (t *tx) growthLocked(sh *shard, st *txState, it *item) (growth int, made bo
 	table := sh.tableOf(it)
 	growth = table.growth(it)
 	if table.directory != nil && int(table.segmentOf(st.ref.hash).used)+t.added >= int(table.full()) {
-		growth += segmentBytes // as all that were added may be in this one
+		growth += segmentBytes // all additions may be in one segment
 	}
 	if t.added > 0 && table.long {
-		growth = max(growth, it.recordBytes()) // as those that were added may have taken what is free
+		growth = max(growth, it.recordBytes()) // additions may have used the free bytes
 	}
 	return growth, true
 }

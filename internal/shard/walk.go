@@ -7,16 +7,16 @@ import (
 	"cellserver/internal/store"
 )
 
-// walkSegments is how many segments of a table a walk visits before it lets others at the lock.
+// walkSegments is the number of a table's segments visited under one lock.
 const walkSegments = 8
 
-// part is a range of prefixes, both included. whole says that no entry of a segment is outside it.
+// part is an inclusive range of prefixes. whole says that the segment lies within it.
 type part struct {
 	from, last uint64
 	whole      bool
 }
 
-// has says whether the entry in a slot is in the range.
+// has reports whether a slot's entry is in the range.
 func (p part) has(t *table, b *bucket, slot int) bool {
 	if p.whole {
 		return true
@@ -25,7 +25,7 @@ func (p part) has(t *table, b *bucket, slot int) bool {
 	return prefix >= p.from && prefix <= p.last
 }
 
-// segmentVisit is told of a segment, and the part that the walk is at.
+// segmentVisit gets a segment and the walk's current part.
 type segmentVisit func(t *table, seg *segment, at part)
 
 // Count implements store.Walker. It looks at every entry, a few segments at a time.
@@ -35,7 +35,7 @@ func (s *Store) Count(ctx context.Context, nowNs int64, counts []store.KeyCount)
 	}
 }
 
-// counter returns a visit that counts the live entries of segments.
+// counter returns a visit that counts live entries.
 func counter(nowNs int64, counts []store.KeyCount) segmentVisit {
 	return func(t *table, seg *segment, at part) {
 		t.each(seg, func(b *bucket, slot int) {
@@ -66,7 +66,7 @@ func (sh *shard) flush(ctx context.Context, db uint16) {
 	sh.resetIfEmptyLocked()
 }
 
-// flusher returns a visit that removes a database's entries from segments, wherever in them the walk is.
+// flusher returns a visit that removes a database's entries, wherever the walk is.
 func (sh *shard) flusher(db uint16) segmentVisit {
 	return func(t *table, seg *segment, _ part) {
 		sh.removeLocked(t, seg, func(b *bucket, slot int) bool {
@@ -79,8 +79,8 @@ func (sh *shard) flusher(db uint16) segmentVisit {
 	}
 }
 
-// eachSegment visits all segments, under the lock, unless ctx ends first. It goes through both tables side by side: at any time a
-// key may move from one to the other, but its prefix stays.
+// eachSegment visits all segments under the lock until ctx ends. It walks both tables side by side by prefix:
+// keys may move between them at any time.
 func (sh *shard) eachSegment(ctx context.Context, visit segmentVisit) {
 	for at, more := uint64(0), true; more && ctx.Err() == nil; {
 		at, more = sh.someSegments(at, visit)
@@ -99,8 +99,7 @@ func (sh *shard) eachSegmentLocked(visit segmentVisit) {
 	}
 }
 
-// someSegmentsLocked visits what both tables have from a prefix on, as far as a few segments of that one reach which has more of
-// them there: the other's few are not visited for each.
+// someSegmentsLocked visits both tables from a prefix up to a few segments of the denser one.
 func (sh *shard) someSegmentsLocked(at uint64, visit segmentVisit) (next uint64, more bool) {
 	last := ^uint64(0)
 	for _, t := range sh.tables() {
@@ -116,7 +115,7 @@ func (sh *shard) someSegmentsLocked(at uint64, visit segmentVisit) (next uint64,
 	return last + 1, last != ^uint64(0)
 }
 
-// reach returns the last prefix of those that a few segments have, from one on.
+// reach returns the last prefix within a few segments.
 func (t *table) reach(at uint64) (last uint64) {
 	for range walkSegments {
 		if _, at = t.segmentAfter(at); at == 0 {
@@ -126,7 +125,7 @@ func (t *table) reach(at uint64) (last uint64) {
 	return at - 1
 }
 
-// visit visits the segments that have prefixes in a range.
+// visit visits the segments in a range of prefixes.
 func (t *table) visit(from, last uint64, visit segmentVisit) {
 	for at, more := from, true; more; {
 		seg, next := t.segmentAfter(at)

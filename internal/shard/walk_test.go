@@ -11,7 +11,7 @@ import (
 	"cellserver/internal/test/racetest"
 )
 
-// between is a context that calls a function each time that a walk asks whether it is to end: between two of its steps.
+// between is a context that calls a function between a walk's steps.
 type between struct {
 	context.Context
 	call func()
@@ -22,8 +22,8 @@ func (b between) Err() error {
 	return nil
 }
 
-// movers are short keys of which half are plain funnels, in the table of inline keys, and half have payloads, in the other.
-// move has each key that is still there become what it is not, so that it stands in the other table.
+// movers are short keys, half of them plain funnels in the inline table, half with payloads in the other.
+// move turns each present key into the other.
 type movers struct {
 	t     *testing.T
 	s     *Store
@@ -31,7 +31,7 @@ type movers struct {
 	turn  int
 }
 
-// movingKeys make walks of many steps.
+// movingKeys take a walk of many steps.
 const movingKeys = 24_000
 
 func newMovers(t *testing.T) *movers {
@@ -69,8 +69,7 @@ func (m *movers) move() {
 	}
 }
 
-// TestWalksMeetWhatMoves: a key that becomes of another kind stands in the other table, and a walk that is on its way does not
-// miss it for that, or meet it twice.
+// TestWalksMeetWhatMoves: a walk neither misses nor repeats keys that change tables.
 func TestWalksMeetWhatMoves(t *testing.T) {
 	racetest.SkipAlone(t)
 	t.Run("Count", func(t *testing.T) {

@@ -7,41 +7,39 @@ import (
 	"cellserver/internal/store"
 )
 
-// watch implements store.Watch. It knows a key by its hash alone. Two keys of one hash, which nobody can aim at, would
-// dirty each other's watches; the caller would try again.
+// watch implements store.Watch by hashes. A collision, which cannot be aimed at, dirties the other watch; its
+// caller tries again.
 type watch struct {
 	store     *Store
-	dirty     atomic.Bool // set under the lock of the shard that the change is in
-	expiresNs int64       // when the first of the keys that were live does
+	dirty     atomic.Bool // set under the changed shard's lock
+	expiresNs int64       // earliest expiry of the initially live keys
 	keys      map[uint64]*watching
 }
 
-// watching is one key of one watch. It stands in the list that its shard has for the key's hash.
+// watching is a key of a watch, in its shard's list for the hash.
 type watching struct {
 	watch      *watch
-	live       bool // when its watch began; so it stays as long as nothing is written
+	live       bool // at the start, valid until a write
 	listed     bool
 	prev, next *watching
 }
 
-// watched is a shard's watched keys by their hashes: each a list of who watches it. It is nil without any.
+// watched lists a shard's watches by hash; nil if there are none.
 type watched map[uint64]*watching
 
-// Watch implements store.Watcher.
 func (s *Store) Watch(nowNs int64, keys []store.Key) store.Watch {
 	w := &watch{store: s, expiresNs: math.MaxInt64}
 	w.Add(nowNs, keys)
 	return w
 }
 
-// Add implements store.Watch.
 func (w *watch) Add(nowNs int64, keys []store.Key) {
 	if w.keys == nil {
 		w.keys = make(map[uint64]*watching, len(keys))
 	}
 	for i := range keys {
 		if w.dirty.Load() {
-			return // for good: there is nothing more to notice
+			return // nothing more to notice
 		}
 		k := w.store.ref(&keys[i])
 		if w.keys[k.hash] == nil {
@@ -66,12 +64,11 @@ func (sh *shard) beginWatch(nowNs int64, k keyRef, key *store.Key, x *watching) 
 	return e.ExpiresNs
 }
 
-// Dirty implements store.Watch. The watched keys need not be among those of the transaction that it is called in: a
-// change is noticed before the lock of its shard is given up, so one that Dirty does not see yet comes after the
-// transaction for everybody who sees both.
+// Dirty implements store.Watch, also for keys outside the current transaction: changes are noticed before
+// their shard's lock is released, so an unseen one is later for every observer.
 func (w *watch) Dirty(nowNs int64) bool { return w.dirty.Load() || w.expiresNs <= nowNs }
 
-// Close implements store.Watch. It takes locks, so the caller must hold none.
+// Close implements store.Watch. The caller must hold no locks.
 func (w *watch) Close() {
 	for hash, x := range w.keys {
 		w.store.shardOf(hash).endWatch(hash, x)
@@ -88,15 +85,15 @@ func (sh *shard) endWatch(hash uint64, x *watching) {
 	}
 }
 
-// changedLocked dirties the watches of a key that was written. It is apart from what it calls so that the compiler
-// puts the test for watches where the writers are.
+// changedLocked dirties the watches of a written key. It is separate so that the compiler inlines the test
+// into writers.
 func (sh *shard) changedLocked(hash uint64) {
 	if sh.watched != nil {
 		sh.dirtyLocked(hash)
 	}
 }
 
-// dirtyLocked dirties all watches of a key, and forgets them: they have nothing more to notice.
+// dirtyLocked dirties and forgets all watches of a key.
 func (sh *shard) dirtyLocked(hash uint64) {
 	for x := sh.watched[hash]; x != nil; {
 		next := x.next
@@ -108,7 +105,7 @@ func (sh *shard) dirtyLocked(hash uint64) {
 	sh.dropWatchedLocked()
 }
 
-// dropWatchedLocked gives an empty map back, so that writers pass it by and it does not stay at its largest.
+// dropWatchedLocked frees an empty map, so that writers skip it.
 func (sh *shard) dropWatchedLocked() {
 	if len(sh.watched) == 0 {
 		sh.watched = nil
@@ -138,8 +135,7 @@ func (m watched) unlist(hash uint64, x *watching) {
 	x.listed, x.prev, x.next = false, nil, nil
 }
 
-// lost dirties the watches of an entry that a flush or the sweep removes. One that had expired before its watch
-// began was no key, and no change is seen.
+// lost dirties the watches of an entry removed by a flush or the sweep, unless it had expired before.
 func (m watched) lost(hash uint64) {
 	for x := m[hash]; x != nil; x = x.next {
 		if x.live {

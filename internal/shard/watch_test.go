@@ -21,8 +21,7 @@ func watchedKeys(s *Store) (entries, maps int) {
 	return entries, maps
 }
 
-// TestWatchAndSweep: a key that was live when its watch began has expired when the sweep removes it; one that had
-// expired before was no key.
+// TestWatchAndSweep: a watched live key has expired when the sweep removes it; an expired one was absent.
 func TestWatchAndSweep(t *testing.T) {
 	live, expired := key(1, "live"), key(1, "expired")
 	for _, tt := range []struct {
@@ -62,7 +61,7 @@ func TestWatchAddsKeys(t *testing.T) {
 	if entries, _ := watchedKeys(s); entries != 2 {
 		t.Errorf("%d keys are watched, want 2", entries)
 	}
-	// What is watched from when it has expired does not expire, but a was live when its watch began.
+	// A key watched after its expiry cannot expire, but a was live at the start.
 	w.Add(t0+20*sec, []store.Key{a})
 	if !w.Dirty(t0+20*sec) || w.Dirty(t0+2*sec) {
 		t.Error("a key that was watched again lost the time from which it was watched")

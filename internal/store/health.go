@@ -1,25 +1,24 @@
 package store
 
-// Fallback is how requests are decided that the machines of a Remote do not decide.
+// Fallback decides requests that a Remote's machines do not.
 type Fallback uint8
 
-// The fallbacks:
+// Fallbacks:
 const (
-	// FallbackError answers them with an error.
+	// FallbackError answers with an error.
 	FallbackError Fallback = iota
-	// FallbackAllow allows what an empty limiter would.
+	// FallbackAllow answers like an empty limiter.
 	FallbackAllow
-	// FallbackDeny limits them.
+	// FallbackDeny answers limited.
 	FallbackDeny
-	// FallbackLocal has a store of this process decide by a share of their limits.
+	// FallbackLocal decides in a local store by a share of the limits.
 	FallbackLocal
 	Fallbacks
 )
 
-// String returns the fallback's name, as FallbackOf reads it.
+// String returns the name that FallbackOf reads.
 func (f Fallback) String() string { return [...]string{"error", "allow", "deny", "local"}[f] }
 
-// FallbackOf returns the fallback of a name.
 func FallbackOf(name string) (f Fallback, ok bool) {
 	for f := range Fallbacks {
 		if f.String() == name {
@@ -29,46 +28,46 @@ func FallbackOf(name string) (f Fallback, ok bool) {
 	return 0, false
 }
 
-// Health is how a Remote is.
+// Health is a Remote's condition.
 type Health struct {
-	Store  string // its URL, without a password
+	Store  string // URL without a password
 	Policy Fallback
 
-	Asked   bool  // whether its servers have answered, or failed to, since the start
-	Masters int   // servers that decide, 0 where not even that is known
-	Up      int   // of these, that answer
-	Fault   error // why one of them does not; nil if all do
-	SinceNs int64 // Unix time since which some of them answer, or none does
-	Keys    int   // that they had when they were last asked, those of others included
+	Asked   bool  // a server has answered, or failed to, since the start
+	Masters int   // number of deciding servers; 0 if unknown
+	Up      int   // number of answering masters
+	Fault   error // of a failing server; nil if all answer
+	SinceNs int64 // Unix time of the last change between none and some answering
+	Keys    int   // at the last look, foreign ones included
 
 	Stats RemoteStats
 }
 
-// Away reports whether no server has answered.
+// Away reports whether no server answers.
 func (h *Health) Away() bool { return h.Asked && h.Up == 0 }
 
-// RemoteStats is what a Remote has counted since it was opened, and what waits.
+// RemoteStats are counters since a Remote's opening, and gauges.
 type RemoteStats struct {
-	Requests    uint64 // that came
-	Asked       uint64 // of these, that were sent to a server
+	Requests    uint64 // received
+	Asked       uint64 // of these, sent to a server
 	Joined      uint64 // of these, beyond the first of each script
-	Scripts     uint64 // that were sent
+	Scripts     uint64 // sent
 	Pipelines   uint64
-	Prefiltered uint64 // requests that were denied by a TAT which was read lately
-	Leased      uint64 // requests that were allowed from units taken ahead
-	Late        uint64 // answers to requests that the policy had decided
+	Prefiltered uint64 // denied by a recently read TAT
+	Leased      uint64 // allowed from units taken in advance
+	Late        uint64 // answers after the policy's decision
 
-	Resent map[Reason]uint64    // scripts, by why they had not been executed
-	Failed map[Reason]uint64    // requests that were left to the policy, or failed
-	Policy map[Fallback]Decided // requests that it has decided
+	Resent map[Reason]uint64    // scripts sent again, by reason
+	Failed map[Reason]uint64    // requests left to the policy or failed, by reason
+	Policy map[Fallback]Decided // requests decided by the policy
 
-	Waiting      int // requests that are not answered
+	Waiting      int // unanswered requests
 	WaitingBytes int // of their names
 	Servers      []ServerStats
 	Lease        LeaseStats
 }
 
-// ByPolicy returns how many requests the policy has decided.
+// ByPolicy returns the number of requests decided by the policy.
 func (st *RemoteStats) ByPolicy() (n uint64) {
 	for _, decided := range st.Policy {
 		n += decided.Total()
@@ -76,38 +75,37 @@ func (st *RemoteStats) ByPolicy() (n uint64) {
 	return n
 }
 
-// Reason is why a server has not done what was asked, as the label of a metric.
+// Reason is why a server failed, as a metric's label.
 type Reason string
 
-// Decided is requests by what the policy has answered.
+// Decided counts requests by the policy's answer.
 type Decided struct{ Allowed, Limited, Failed uint64 }
 
-// Total is all of them.
 func (d Decided) Total() uint64 { return d.Allowed + d.Limited + d.Failed }
 
-// ServerStats is what is known of a server of a Remote, and of the requests to it.
+// ServerStats describes a Remote's server and the requests to it.
 type ServerStats struct {
 	Addr        string
-	Queued      int   // keys whose requests wait for a pipeline
+	Queued      int   // keys with requests that wait for a pipeline
 	InFlight    int   // pipelines
-	RoundTripNs int64 // of a pipeline, on a moving average
+	RoundTripNs int64 // moving average for a pipeline
 
-	Circuit    string            // of its circuit breaker: closed, half-open or open
-	Error      string            // the last one that counted against it; empty while it answers
-	Loaded     uint64            // scripts, as the server did not know them
-	Redirected uint64            // calls that it has sent to another server
-	Failed     map[Reason]uint64 // calls; each try counts
-	Conns      int               // connections that are open
+	Circuit    string            // circuit breaker: closed, half-open or open
+	Error      string            // last one counted against the server; empty while it answers
+	Loaded     uint64            // scripts unknown to the server
+	Redirected uint64            // calls to another server
+	Failed     map[Reason]uint64 // calls, counting each try
+	Conns      int               // open connections
 }
 
-// LeaseStats is what has become of units that were taken ahead, and what is there.
+// LeaseStats counts units taken in advance.
 type LeaseStats struct {
-	Keys int   // that have leases
-	Open int64 // units that can be used
+	Keys int   // with leases
+	Open int64 // usable units
 
 	Asked    uint64
 	Granted  uint64
 	Used     uint64
-	Lost     uint64 // their slots began, or were in doubt, before they were used
-	Returned uint64 // their time was over; whether they could be given back is not known here
+	Lost     uint64 // unused when their slot began or was in doubt
+	Returned uint64 // expired, and returned if possible
 }

@@ -1,33 +1,33 @@
 package buffers
 
-// Queue is a queue of bytes, in chunks: one long buffer would be copied again each time it grows, and be kept until its last
-// byte is taken. The zero value is empty.
+// Queue is a queue of bytes in chunks, which are neither copied as it grows nor kept until it is empty. The
+// zero value is empty.
 type Queue struct {
 	first, last *chunk
-	bytes       int // that are not taken
+	bytes       int // not taken yet
 	held        int
 }
 
 type chunk struct {
 	next       *chunk
-	start, end int // of what is not taken
+	start, end int // of the bytes not taken yet
 	buf        []byte
 }
 
 const (
-	// ChunkBytes is how much is queued in one piece.
+	// ChunkBytes is the size of a chunk.
 	ChunkBytes = 64 << 10
-	// minChunkBytes is the first chunk's size: most queues stay short.
+	// minChunkBytes is the size of the first chunk: most queues stay short.
 	minChunkBytes = 4 << 10
 )
 
-// Len returns how many bytes are not taken.
+// Len returns the number of queued bytes.
 func (q *Queue) Len() int { return q.bytes }
 
-// Held returns how much memory the queue takes, about.
+// Held returns the approximate memory of the queue.
 func (q *Queue) Held() int { return q.held }
 
-// Add copies b to the end. All that a queue is filled from is one pool.
+// Add copies b to the end. A queue always uses the same pool.
 func (q *Queue) Add(p *Pool, b []byte) {
 	q.bytes += len(b)
 	for len(b) > 0 {
@@ -40,7 +40,7 @@ func (q *Queue) Add(p *Pool, b []byte) {
 	}
 }
 
-// grow adds a chunk for n bytes, or the first of them.
+// grow adds a chunk for up to n bytes.
 func (q *Queue) grow(p *Pool, n int) {
 	var c *chunk
 	if q.last == nil && n <= minChunkBytes {
@@ -57,7 +57,7 @@ func (q *Queue) grow(p *Pool, n int) {
 	q.last = c
 }
 
-// Front returns the bytes that are to be taken next; none if the queue is empty.
+// Front returns the next bytes, none for an empty queue.
 func (q *Queue) Front() []byte {
 	if q.first == nil {
 		return nil
@@ -65,8 +65,7 @@ func (q *Queue) Front() []byte {
 	return q.first.buf[q.first.start:q.first.end]
 }
 
-// Take removes n bytes, at most the length of Front. What Front has returned may not be used any more once all of it is
-// taken.
+// Take removes n bytes, at most Front's length. A slice from Front is invalid once all of it is taken.
 func (q *Queue) Take(p *Pool, n int) {
 	q.bytes -= n
 	c := q.first
@@ -80,7 +79,6 @@ func (q *Queue) Take(p *Pool, n int) {
 	p.putChunk(c)
 }
 
-// Clear empties the queue.
 func (q *Queue) Clear(p *Pool) {
 	for q.first != nil {
 		q.Take(p, len(q.Front()))

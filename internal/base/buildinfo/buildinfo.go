@@ -1,4 +1,4 @@
-// Package buildinfo says which cellserver this is, from what the Go toolchain has written into the binary.
+// Package buildinfo describes the running cellserver.
 package buildinfo
 
 import (
@@ -8,20 +8,19 @@ import (
 	"time"
 )
 
-// Version is the released version that this source belongs to.
+// Version is the released version of this source.
 const Version = "0.2.0"
 
-// Info describes the running binary.
 type Info struct {
 	Version  string    `json:"version"`
-	Revision string    `json:"revision,omitempty"` // the commit, if the build knew it
-	Time     time.Time `json:"time,omitzero"`      // the commit's
+	Revision string    `json:"revision,omitempty"` // the commit, if known
+	Time     time.Time `json:"time,omitzero"`      // of the commit
 	Modified bool      `json:"modified,omitempty"` // since that commit
 	Go       string    `json:"go"`
 	Platform string    `json:"platform"`
 }
 
-// Read returns what the binary says of itself.
+// Read returns the description in the binary.
 func Read() Info {
 	info := Info{Version: Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	build, ok := debug.ReadBuildInfo()
@@ -41,7 +40,7 @@ func Read() Info {
 	return info
 }
 
-// String is one line: the version, Go's, and the platform.
+// String returns one line: version, Go's version and platform.
 func (i Info) String() string {
 	return fmt.Sprintf("cellserver %s (%s %s)", i.Version, i.Go, i.Platform)
 }

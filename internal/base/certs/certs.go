@@ -26,31 +26,29 @@ type Files struct {
 	Clients   tls.ClientAuthType
 }
 
-// checkInterval is how often the files are checked for changes.
 const checkInterval = 2 * time.Second
 
-// Keeper holds the last valid contents of the files.
+// Keeper holds the last valid files.
 type Keeper struct {
 	files   Files
 	now     func() time.Time
 	log     *slog.Logger
 	current atomic.Pointer[tls.Config] // never modified, only replaced
 
-	mu      sync.Mutex // guards all below
+	mu      sync.Mutex // guards the fields below
 	checked time.Time
 	seen    contents
-	problem string // the last logged error; empty if there is none
+	problem string // last logged error, or empty
 }
 
-// contents is the contents of the files.
 type contents struct{ cert, key, clientCA []byte }
 
 func (c contents) equal(d contents) bool {
 	return bytes.Equal(c.cert, d.cert) && bytes.Equal(c.key, d.key) && bytes.Equal(c.clientCA, d.clientCA)
 }
 
-// Open reads the files. An error names the flag and the file that is wrong. The clock is the wall clock, with which the
-// certificate's dates are compared.
+// Open reads the files. An error names the flag and the file. now is the wall clock, compared with the
+// certificate's dates.
 func Open(files Files, now func() time.Time, log *slog.Logger) (*Keeper, error) {
 	k := &Keeper{files: files, now: now, log: log, checked: now()}
 	read, err := files.read()
@@ -80,7 +78,7 @@ func (k *Keeper) Config() *tls.Config {
 	}
 }
 
-// check reloads the files if that is due. One handshake does that; others do not wait for it.
+// check reloads the files when due, in one handshake; others do not wait.
 func (k *Keeper) check() {
 	if !k.mu.TryLock() {
 		return
@@ -122,7 +120,7 @@ func (k *Keeper) reloadLocked() {
 	k.warnOfDates()
 }
 
-// reportLocked logs a problem, but not again while it stays the same.
+// reportLocked logs a problem once.
 func (k *Keeper) reportLocked(err error) {
 	if k.problem == err.Error() {
 		return
@@ -173,7 +171,7 @@ func (f Files) parse(c contents) (*tls.Config, error) {
 		MinVersion:   tls.VersionTLS12,
 		Certificates: []tls.Certificate{pair},
 		ClientAuth:   f.Clients,
-		// Replies are written as a whole, so small initial records would only add overhead.
+		// Replies are written whole, so small initial records would add overhead.
 		DynamicRecordSizingDisabled: true,
 	}
 	if f.ClientCA == "" {

@@ -8,7 +8,7 @@ import (
 	"cellserver/internal/base/smallfile"
 )
 
-// Authorities reads the certificates of a PEM file, by which those of servers must be signed.
+// Authorities reads the certificate authorities of a PEM file.
 func Authorities(path string) (*x509.CertPool, error) {
 	pem, err := smallfile.Read(path)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package clock tells a server's time: Unix nanoseconds that never go back. A Clock is safe for concurrent use.
+// Package clock returns a server's time: monotonic Unix nanoseconds. A Clock is safe for concurrent use.
 package clock
 
 import (
@@ -7,23 +7,22 @@ import (
 	"time"
 )
 
-// leastSuspension is worth a correction: no machine sleeps for less.
+// leastSuspension is the shortest correction: no machine suspends for less.
 const leastSuspension = 10 * time.Millisecond
 
-// Clock goes on from the wall clock's time at its start, whose later steps do not reach it.
+// Clock continues the wall clock's time at its start, unaffected by later steps.
 type Clock struct {
 	start    time.Time // with a monotonic reading
 	startNs  int64
-	offsetNs atomic.Int64 // that was added since
+	offsetNs atomic.Int64 // added since
 
-	// suspended returns the bounds within which the time lies that the machine was suspended for since it was booted.
+	// suspended returns bounds for the time that the machine has been suspended since its boot.
 	suspended func() (leastNs, mostNs int64)
 
-	mu          sync.Mutex // guards suspendedNs, and is held by whoever compares before adding to the offset
-	suspendedNs int64      // of that time, what the clock contains
+	mu          sync.Mutex // guards suspendedNs; held from comparing to adding
+	suspendedNs int64      // the suspended time included in the clock
 }
 
-// New returns a Clock that starts now.
 func New() *Clock { return newClock(suspended) }
 
 func newClock(suspended func() (leastNs, mostNs int64)) *Clock {
@@ -36,11 +35,11 @@ func newClock(suspended func() (leastNs, mostNs int64)) *Clock {
 // Now returns the time in Unix nanoseconds.
 func (c *Clock) Now() int64 { return c.startNs + int64(time.Since(c.start)) + c.offsetNs.Load() }
 
-// Advance sets the clock forward. By a negative time, it does nothing.
+// Advance sets the clock forward; negative times do nothing.
 func (c *Clock) Advance(byNs int64) { c.offsetNs.Add(max(0, byNs)) }
 
-// NotBefore sets the clock to a time that it had reached in an earlier process, unless it is past that already, and returns
-// by how much it moved. Where the wall clock went back in between, debts would otherwise take that much longer to drain.
+// NotBefore advances the clock to a time reached by an earlier process, and returns the difference, if any.
+// Otherwise debts would drain late after a step of the wall clock.
 func (c *Clock) NotBefore(ns int64) (offsetNs int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,12 +48,12 @@ func (c *Clock) NotBefore(ns int64) (offsetNs int64) {
 	return offsetNs
 }
 
-// CatchUp sets the clock forward by the time that the machine was suspended for since New or the last call, and returns
-// that time: Go's monotonic clock stands still meanwhile, and funnels do not drain.
+// CatchUp advances the clock by the suspension since New or the last call, and returns it: Go's monotonic
+// clock and the funnels stood still.
 func (c *Clock) CatchUp() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	leastNs, _ := c.suspended() // so that what a reading lacks in precision never sets the clock forward
+	leastNs, _ := c.suspended() // the lower bound, so that imprecision never advances the clock
 	ns := leastNs - c.suspendedNs
 	if ns < int64(leastSuspension) {
 		return 0

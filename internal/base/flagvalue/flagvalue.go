@@ -1,6 +1,5 @@
-// Package flagvalue is the values that flags take, and what is said of those that they do not take: one line with the flag, what
-// it takes and an example, and what was given, in words of the command line and not of a parser. Values are not safe for
-// concurrent use.
+// Package flagvalue has the types of flags and their errors: one line with the flag, the permitted values, an
+// example and the given value. Values are not safe for concurrent use.
 package flagvalue
 
 import (
@@ -12,21 +11,21 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Wrong is the error of a value's Set.
+// Wrong is an error of Set.
 type Wrong struct {
-	Takes string // what is taken instead, and an example
-	Meant string // what was meant, perhaps
+	Takes string // permitted values and an example
+	Meant string // perhaps intended
 }
 
 func (e *Wrong) Error() string { return "takes " + e.Takes }
 
 const maxQuotedBytes = 64
 
-// Describe says what is wrong with a value that was given for what name names, such as a flag or a line of a file.
+// Describe returns the error for a value of a flag or of a line in a file.
 func Describe(name, given string, err error) error {
 	var wrong *Wrong
 	if !errors.As(err, &wrong) {
-		wrong = &Wrong{Takes: "true or false"} // of pflag's own values only a bool can be wrong
+		wrong = &Wrong{Takes: "true or false"} // of pflag's own values, only a bool can be wrong
 	}
 	if len(given) > maxQuotedBytes {
 		given = given[:maxQuotedBytes] + "..."
@@ -38,22 +37,22 @@ func Describe(name, given string, err error) error {
 	return errors.New(text)
 }
 
-// Func is a value by functions.
+// Func is a value defined by functions.
 type Func struct {
-	Kind  string // of value, for the help where the usage names none
-	Takes string // what, and an example, as Wrong has it
+	Kind  string // of value, for the help, where the usage names none
+	Takes string // see Wrong
 	Get   func() string
-	Set   func(text string) bool // whether the text is taken
+	Set   func(text string) bool // reports whether text is accepted
 }
 
-// FuncVar defines a flag with a value by functions.
+// FuncVar defines a flag by functions.
 func FuncVar(fs *pflag.FlagSet, f Func, name, usage string) { fs.Var(&funcValue{f}, name, usage) }
 
 type funcValue struct{ Func }
 
 func (v *funcValue) String() string {
 	if v.Get == nil {
-		return "" // of the zero value, which pflag compares with
+		return "" // the zero value, pflag's reference
 	}
 	return v.Get()
 }
@@ -67,28 +66,26 @@ func (v *funcValue) Set(text string) error {
 	return nil
 }
 
-// Choice is a value that is one of a few words, or its default, which may be none of them.
+// Choice is one of a few words, or a default other than these.
 type Choice struct {
 	to      *string
 	initial string
 	words   []string
 }
 
-// ChoiceVar defines a flag that takes one of words.
+// ChoiceVar defines a flag with a choice of words.
 func ChoiceVar(fs *pflag.FlagSet, p *string, name, initial, usage string, words ...string) {
 	*p = initial
 	fs.Var(&Choice{p, initial, words}, name, usage)
 }
 
-// Words are those that are taken, for who completes them.
+// Words returns the accepted words, for completion.
 func (c *Choice) Words() []string { return c.words }
 
 func (c *Choice) String() string { return *c.to }
 
-// Type implements pflag.Value.
 func (c *Choice) Type() string { return strings.Join(c.words, "|") }
 
-// Set implements pflag.Value.
 func (c *Choice) Set(text string) error {
 	if text != c.initial && !slices.Contains(c.words, text) {
 		return &Wrong{Takes: Or(c.words), Meant: Nearest(text, c.words)}
@@ -97,7 +94,7 @@ func (c *Choice) Set(text string) error {
 	return nil
 }
 
-// Or lists words.
+// Or joins words by commas and "or".
 func Or(words []string) string {
 	last := len(words) - 1
 	if last == 0 {
@@ -106,23 +103,23 @@ func Or(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// Switch is a value with two words of its own. It takes those of other switches, too.
+// Switch is a bool with its own two words. It accepts other switches' words, too.
 type Switch struct {
 	to      *bool
 	yes, no string
 }
 
-// SwitchVar defines a flag with two words.
+// SwitchVar defines a flag with its own two words.
 func SwitchVar(fs *pflag.FlagSet, p *bool, name, yes, no, usage string) {
 	fs.Var(&Switch{p, yes, no}, name, usage)
 }
 
-// BoolVar defines a flag that needs no value.
+// BoolVar defines a flag without a value.
 func BoolVar(fs *pflag.FlagSet, p *bool, name, usage string) {
 	fs.VarPF(&Switch{p, "true", "false"}, name, "", usage).NoOptDefVal = "true"
 }
 
-// Words are the two of its own.
+// Words returns the switch's own words.
 func (s *Switch) Words() []string { return []string{s.yes, s.no} }
 
 func (s *Switch) String() string {
@@ -132,15 +129,13 @@ func (s *Switch) String() string {
 	return s.no
 }
 
-// Type implements pflag.Value.
 func (s *Switch) Type() string {
 	if s.yes == "true" {
-		return "bool" // which help knows to need no value
+		return "bool" // needs no value in the help
 	}
 	return s.yes + "|" + s.no
 }
 
-// Set implements pflag.Value.
 func (s *Switch) Set(text string) error {
 	switch text {
 	case "yes", "on", "true":
@@ -153,7 +148,7 @@ func (s *Switch) Set(text string) error {
 	return nil
 }
 
-// List is a value that is a list of words.
+// List is a list of words.
 type List struct {
 	to      *[]string
 	takes   string
@@ -161,17 +156,16 @@ type List struct {
 	changed bool
 }
 
-// ListVar defines a flag that takes words, separated by commas or given one by one, each of which check takes.
+// ListVar defines a flag for words separated by commas or given repeatedly, all accepted by check.
 func ListVar(fs *pflag.FlagSet, p *[]string, name, usage, takes string, check func(word string) bool) {
 	fs.Var(&List{to: p, takes: takes, check: check}, name, usage)
 }
 
 func (l *List) String() string { return strings.Join(*l.to, ",") }
 
-// Type implements pflag.Value.
 func (l *List) Type() string { return "words" }
 
-// Set implements pflag.Value: the first call replaces the default, and others append, as pflag's slices do.
+// Set replaces the default at first and appends later, like pflag's slices.
 func (l *List) Set(text string) error {
 	words := strings.Split(text, ",")
 	if text == "" {
@@ -183,7 +177,7 @@ func (l *List) Set(text string) error {
 	return l.Replace(words)
 }
 
-// Replace is Set with a list.
+// Replace sets a whole list.
 func (l *List) Replace(words []string) error {
 	for _, word := range words {
 		if !l.check(word) {

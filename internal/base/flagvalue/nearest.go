@@ -1,6 +1,6 @@
 package flagvalue
 
-// Nearest returns the name with the fewest edits, unless that is half of it or more; "" for none.
+// Nearest returns the name with the fewest edits, fewer than half of its length; else "".
 func Nearest(name string, names []string) (nearest string) {
 	fewest := (len(name) + 1) / 2
 	for _, other := range names {
@@ -11,10 +11,11 @@ func Nearest(name string, names []string) (nearest string) {
 	return nearest
 }
 
-// edits is how many bytes must be inserted, removed, replaced or swapped with their neighbour to make one text of the other, none
-// of them twice: the optimal string alignment distance.
+// edits returns the optimal string alignment distance: inserted, removed, replaced or swapped bytes, none of
+// them twice.
 func edits(a, b string) int {
-	// Of the part of a so far, of that without its last byte and without its last two, to each beginning of b.
+	// Distances to each beginning of b: of the current part of a, without its last byte, and without its last
+	// two.
 	row, above, aboveThat := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j

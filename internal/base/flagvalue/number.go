@@ -17,7 +17,7 @@ type number[T ~int | ~int64] struct {
 	least, most, example T
 }
 
-// NumberVar defines a flag that takes a whole number, in decimal.
+// NumberVar defines a flag for a decimal whole number.
 func NumberVar[T ~int | ~int64](fs *pflag.FlagSet, p *T, name string, initial, least, most T, usage string) {
 	*p = initial
 	example := initial
@@ -51,14 +51,14 @@ type duration struct {
 	needsUnit            bool
 }
 
-// DurationVar defines a flag that takes a time: seconds, with a fraction or without, or numbers with units. A bound of math.MaxInt64
-// is none.
+// DurationVar defines a flag for a duration: seconds, possibly with a fraction, or numbers with units. A
+// bound of math.MaxInt64 is none.
 func DurationVar(fs *pflag.FlagSet, p *time.Duration, name string, initial, least, most time.Duration, usage string) {
 	defineDuration(fs, &duration{to: p, least: least, most: most}, name, initial, usage)
 }
 
-// UnitDurationVar is DurationVar for what Redis has in milliseconds: a number without a unit, which is as likely to be one of
-// those as one of seconds, is refused.
+// UnitDurationVar is DurationVar for settings that Redis has in milliseconds: it refuses ambiguous numbers
+// without a unit.
 func UnitDurationVar(fs *pflag.FlagSet, p *time.Duration, name string, initial, least, most time.Duration, usage string) {
 	defineDuration(fs, &duration{to: p, least: least, most: most, needsUnit: true}, name, initial, usage)
 }
@@ -100,7 +100,7 @@ func (d *duration) takes() string {
 	return takes + ", or seconds, such as " + strconv.FormatFloat(d.example.Seconds(), 'f', -1, 64)
 }
 
-// ParseDuration reads a time: seconds as in Redis, with a fraction or without, or numbers with units.
+// ParseDuration reads seconds, possibly with a fraction, or numbers with units.
 func ParseDuration(text string) (d time.Duration, ok bool) {
 	if text == "" || strings.Trim(text, "0123456789.") != "" {
 		return parseWithUnit(text)
@@ -117,7 +117,7 @@ func parseWithUnit(text string) (time.Duration, bool) {
 	return d, err == nil
 }
 
-// FormatDuration is a time as one would write it: 1m, not 1m0s.
+// FormatDuration returns the shortest form: 1m, not 1m0s.
 func FormatDuration(d time.Duration) string {
 	if d == 0 {
 		return "0"
@@ -132,7 +132,7 @@ func FormatDuration(d time.Duration) string {
 	return text
 }
 
-// AddressVar defines a flag that takes host:port, or nothing.
+// AddressVar defines a flag for host:port or nothing.
 func AddressVar(fs *pflag.FlagSet, p *string, name, initial, example, usage string) {
 	*p = initial
 	FuncVar(fs, Func{
@@ -148,7 +148,7 @@ func AddressVar(fs *pflag.FlagSet, p *string, name, initial, example, usage stri
 	}, name, usage)
 }
 
-// IsAddress tells host:port, whose host may be empty.
+// IsAddress reports whether text is host:port; the host may be empty.
 func IsAddress(text string) bool {
 	_, port, err := net.SplitHostPort(text)
 	if err != nil {

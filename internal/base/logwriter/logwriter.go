@@ -1,6 +1,5 @@
-// Package logwriter keeps the log from holding up whoever writes to it: a Writer takes a copy of each line at once, and a
-// goroutine of its own writes the copies to a sink that may be slow, or may never return, such as a pipe that nobody reads.
-// A Writer is safe for concurrent use.
+// Package logwriter decouples logging from its sink, which may be slow or block forever, such as a pipe
+// without a reader: a goroutine writes copies of the lines. A Writer is safe for concurrent use.
 package logwriter
 
 import (
@@ -11,38 +10,38 @@ import (
 )
 
 const (
-	// MaxBytes is how much waits for the sink at most; while the sink holds a part of it, as much again may wait.
+	// MaxBytes bounds the waiting lines, apart from those being written.
 	MaxBytes = 1 << 20
-	// chunkBytes is how much the sink is given at a time, in whole lines unless one line is longer.
+	// chunkBytes bounds a single write, in whole lines unless one is longer.
 	chunkBytes = 16 << 10
-	// keptBytes is the most that stays allocated while nothing waits.
+	// keptBytes bounds the memory kept while idle.
 	keptBytes = 64 << 10
 )
 
-// Writer is an io.Writer, one line per Write, in front of a sink. When MaxBytes wait, lines are dropped and counted.
+// Writer is an io.Writer for one line a Write. Beyond MaxBytes, it drops and counts lines.
 type Writer struct {
 	sink io.Writer
 	note func(sink io.Writer, lost uint64)
 	wake chan struct{} // holds one wake-up
-	done chan struct{} // closed when the goroutine has ended
+	done chan struct{} // closed at the goroutine's end
 
 	mu      sync.Mutex // guards all below
 	waiting []byte
-	spare   []byte // the goroutine's buffer while it has nothing to write
-	dropped uint64 // lines since the start
-	noted   uint64 // of those, how many a note has told of
+	spare   []byte // the goroutine's idle buffer
+	dropped uint64 // number of lines
+	noted   uint64 // number of reported lines
 	closed  bool
 }
 
-// New returns a Writer in front of a sink. When the sink takes lines again after some were lost, note is called with their
-// number, to write a line about it to the sink.
+// New returns a Writer to sink. After a loss, it calls note with the number of lost lines as soon as the sink
+// accepts lines again.
 func New(sink io.Writer, note func(sink io.Writer, lost uint64)) *Writer {
 	w := &Writer{sink: sink, note: note, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	go w.run()
 	return w
 }
 
-// Write implements io.Writer. It never waits for the sink, and never fails.
+// Write implements io.Writer. It never waits and never fails.
 func (w *Writer) Write(line []byte) (int, error) {
 	w.mu.Lock()
 	if w.closed || len(w.waiting)+len(line) > MaxBytes {
@@ -62,14 +61,14 @@ func (w *Writer) wakeUp() {
 	}
 }
 
-// Dropped returns how many lines were lost since the start.
+// Dropped returns the number of lost lines.
 func (w *Writer) Dropped() uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.dropped
 }
 
-// Close has what waits written, but returns after the timeout at the latest. Later lines are dropped.
+// Close writes the waiting lines, for at most timeout. Later lines are dropped.
 func (w *Writer) Close(timeout time.Duration) {
 	w.mu.Lock()
 	w.closed = true
@@ -99,7 +98,7 @@ func (w *Writer) run() {
 	}
 }
 
-// take takes what waits, and leaves the spare buffer in its place.
+// take swaps the waiting lines for the spare buffer.
 func (w *Writer) take() (lines []byte, closed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -111,7 +110,7 @@ func (w *Writer) take() (lines []byte, closed bool) {
 	return lines, w.closed
 }
 
-// write gives the sink lines, and then tells of those that were lost meanwhile.
+// write writes lines and then reports lost ones.
 func (w *Writer) write(lines []byte) {
 	failed := uint64(0)
 	for rest := lines; len(rest) > 0; {
@@ -136,7 +135,7 @@ func (w *Writer) write(lines []byte) {
 	}
 }
 
-// chunkLen returns the length of the lines at the beginning of b that fit into a chunk, of one line at least.
+// chunkLen returns the length of the first lines of b that fit into a chunk, at least one.
 func chunkLen(b []byte) int {
 	if len(b) <= chunkBytes {
 		return len(b)

@@ -1,5 +1,5 @@
-// Package often keeps what may happen often from filling the log: the first time is worth a line, and then what came
-// since, once a minute; or so many a second. A Counter and a Rate are safe for concurrent use.
+// Package often limits log lines about frequent events: the first at once and then a count every minute, or a
+// number a second. A Counter and a Rate are safe for concurrent use.
 package often
 
 import (
@@ -9,16 +9,16 @@ import (
 
 const interval = time.Minute
 
-// Counter counts what happens. The zero value has counted nothing.
+// Counter counts events. The zero value is ready.
 type Counter struct {
 	mu     sync.Mutex // guards all below
-	begun  bool       // there was a line
-	lastNs int64      // when the last line was due
-	since  int        // happened since then
+	begun  bool       // a line was written
+	lastNs int64      // of the last line
+	since  int        // events since then
 }
 
-// Due counts one more, and returns how many there were since the last line if it is time for another, else 0. The
-// time is in nanoseconds, of a clock that does not go back.
+// Due counts an event, and returns the count since the last line if another is due, else 0. nowNs is
+// monotonic.
 func (c *Counter) Due(nowNs int64) (count int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -31,15 +31,15 @@ func (c *Counter) Due(nowNs int64) (count int) {
 	return count
 }
 
-// Rate counts what happens within a second. The zero value has counted nothing.
+// Rate counts events within a second. The zero value is ready.
 type Rate struct {
 	mu     sync.Mutex // guards all below
 	second int64
 	count  int
 }
 
-// Allow reports whether one more may happen in the second of nowNs, if that is at most perSecond, and then counts it. The
-// time is in nanoseconds, of a clock that does not go back.
+// Allow counts an event if no more than perSecond occur in nowNs's second, and reports that. nowNs is
+// monotonic.
 func (r *Rate) Allow(nowNs int64, perSecond int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

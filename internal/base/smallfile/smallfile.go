@@ -1,6 +1,5 @@
-// Package smallfile reads the files that an operator names, such as those of passwords, certificates and
-// limits, each as a whole and within bounds: a wrong name may be that of a device or of a pipe without an
-// end. Its functions may be called from any goroutine.
+// Package smallfile reads files named by an operator, whole and bounded: a wrong name may be a device's or an
+// endless pipe's. It is safe for concurrent use.
 package smallfile
 
 import (
@@ -13,10 +12,9 @@ import (
 	"time"
 )
 
-// MaxBytes is how long a file may be.
 const MaxBytes = 4 << 20
 
-// patience is how long a pipe may take to end.
+// patience bounds the time for a pipe to end.
 const patience = 10 * time.Second
 
 var (
@@ -24,10 +22,10 @@ var (
 	errNoEnd   = errors.New("nobody has written to this pipe and closed it within " + patience.String())
 )
 
-// Read returns what is in a file. An error is a *fs.PathError.
+// Read returns a file's contents. An error is a *fs.PathError.
 func Read(path string) ([]byte, error) { return read(path, patience) }
 
-// Cause returns an error of Read without the path, for messages that name it already.
+// Cause returns an error of Read without its path.
 func Cause(err error) error {
 	if failed := (*fs.PathError)(nil); errors.As(err, &failed) {
 		return failed.Err
@@ -40,7 +38,7 @@ func read(path string, patience time.Duration) ([]byte, error) {
 	info, err := os.Stat(path)
 	isPipe := err == nil && info.Mode()&fs.ModeNamedPipe != 0
 	if isPipe {
-		flags |= syscall.O_NONBLOCK // else it is waited for whoever opens the other end
+		flags |= syscall.O_NONBLOCK // else opening waits for a writer
 	}
 	f, err := os.OpenFile(path, flags, 0)
 	if err != nil {
@@ -67,8 +65,7 @@ func readAll(f *os.File) ([]byte, error) {
 	return text, err
 }
 
-// pipePoll is how often a pipe is looked at that nobody has opened for writing yet, which reads as one that
-// has ended.
+// pipePoll is the interval of looks at a pipe without a writer, which reads as ended.
 const pipePoll = 10 * time.Millisecond
 
 func readPipe(f *os.File, until time.Time) ([]byte, error) {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Text fills each paragraph to a width, but for those with indented lines.
+// Text fills paragraphs, except those with indented lines.
 func Text(text string, width int) string {
 	paragraphs := strings.Split(text, "\n\n")
 	for i, p := range paragraphs {
@@ -32,7 +32,7 @@ func Text(text string, width int) string {
 	return strings.Join(paragraphs, "\n\n")
 }
 
-// IsTable tells paragraphs that are not filled.
+// IsTable reports whether a paragraph is left as it is.
 func IsTable(paragraph string) bool {
 	return strings.HasPrefix(paragraph, " ") || strings.Contains(paragraph, "\n ")
 }

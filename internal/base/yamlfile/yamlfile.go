@@ -1,5 +1,5 @@
-// Package yamlfile reads files of YAML, and collects what is wrong with them, each with its line, so that all of it can be
-// corrected at once. A File belongs to one goroutine.
+// Package yamlfile reads YAML files and collects all their errors with line numbers. A File belongs to one
+// goroutine.
 package yamlfile
 
 import (
@@ -16,7 +16,6 @@ import (
 	"cellserver/internal/base/smallfile"
 )
 
-// Read returns a file's text.
 func Read(path string) ([]byte, error) {
 	text, err := smallfile.Read(path)
 	if err != nil {
@@ -25,13 +24,13 @@ func Read(path string) ([]byte, error) {
 	return text, nil
 }
 
-// File is a file that is being read.
+// File is a file being read.
 type File struct {
 	Path     string
 	problems Problems
 }
 
-// Root returns the content of the file's only document; nil if it has none, or is wrong.
+// Root returns the file's only document, or nil without a valid one.
 func (f *File) Root(text []byte) *yaml.Node {
 	if line, what := notText(text); what != "" {
 		f.FailAt(line, what)
@@ -55,7 +54,7 @@ func (f *File) Root(text []byte) *yaml.Node {
 	return document.Content[0]
 }
 
-// next returns the next document, if there is one.
+// next returns the next document.
 func (f *File) next(loader *yaml.Loader) (document *yaml.Node, found bool) {
 	document = &yaml.Node{}
 	err := loader.Load(document)
@@ -72,8 +71,7 @@ func (f *File) next(loader *yaml.Loader) (document *yaml.Node, found bool) {
 	return nil, false
 }
 
-// notText returns the first line in which something is no text, and what. The parser tells neither the line of that nor, of a file
-// in UTF-16, that it is in another encoding.
+// notText returns the first line with invalid text, and the reason, which the parser does not tell.
 func notText(text []byte) (line int, what string) {
 	line = 1
 	for len(text) > 0 {
@@ -91,7 +89,7 @@ func notText(text []byte) (line int, what string) {
 	return 0, ""
 }
 
-// Fields visits the entries of a mapping, but for those whose key was there before.
+// Fields visits a mapping's entries and reports repeated keys.
 func (f *File) Fields(n *yaml.Node, what string, visit func(key, value *yaml.Node)) {
 	if n.Kind != yaml.MappingNode {
 		f.Fail(n, what+" must be a mapping")
@@ -113,7 +111,7 @@ func (f *File) Fields(n *yaml.Node, what string, visit func(key, value *yaml.Nod
 	}
 }
 
-// Resolve returns what an alias stands for, and anything else as it is.
+// Resolve returns an alias's target, and other nodes unchanged.
 func Resolve(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode && n.Alias != nil {
 		return n.Alias
@@ -121,18 +119,18 @@ func Resolve(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// Fail notes what is wrong with a node.
+// Fail records an error of a node.
 func (f *File) Fail(n *yaml.Node, problem string) { f.FailAt(n.Line, problem) }
 
-// FailAt notes what is wrong with a line.
+// FailAt records an error of a line.
 func (f *File) FailAt(line int, problem string) {
 	f.problems = append(f.problems, f.Path+":"+strconv.Itoa(line)+": "+problem)
 }
 
-// Count is how many problems there are so far.
+// Count returns the number of errors so far.
 func (f *File) Count() int { return len(f.problems) }
 
-// Err is Problems, or nil.
+// Err returns the Problems, or nil.
 func (f *File) Err() error {
 	if len(f.problems) == 0 {
 		return nil
@@ -140,13 +138,13 @@ func (f *File) Err() error {
 	return f.problems
 }
 
-// Problems are what is wrong with a file, each with the file and the line.
+// Problems are errors with file and line.
 type Problems []string
 
 const (
-	// maxTold is how many an error tells.
+	// maxTold bounds the errors in a message.
 	maxTold = 8
-	// maxCounted is how many are looked for: a file may use what is wrong by aliases more often than it has bytes.
+	// maxCounted bounds the search: aliases may repeat an error more often than the file has bytes.
 	maxCounted = 1000
 )
 
@@ -162,7 +160,7 @@ func (p Problems) Error() string {
 
 const maxQuotedBytes = 64
 
-// Quote makes what stands in a file fit for one line.
+// Quote returns a file's text as one line.
 func Quote(s string) string {
 	if len(s) > maxQuotedBytes {
 		s = s[:maxQuotedBytes] + "..."

@@ -1,5 +1,5 @@
-// Package clients is the register of connected clients, and what each lets others know of itself: CLIENT LIST, INFO
-// and the logs. All of it is safe for concurrent use.
+// Package clients is the register of connected clients and their public data: CLIENT LIST, INFO and the logs.
+// It is safe for concurrent use.
 package clients
 
 import (
@@ -14,30 +14,29 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// Client is a connected client.
 type Client struct {
 	ID   int64
 	Peer peer.Peer
 	Conn peer.Conn
 
 	createdNs int64
-	last      atomic.Pointer[catalog.Command] // the command that it sent last
-	activeNs  atomic.Int64                    // when that was
+	last      atomic.Pointer[catalog.Command] // the last one sent
+	activeNs  atomic.Int64                    // time of the last command
 
-	awaits atomic.Pointer[queue.Waiter] // its turn, in a command that blocks; else nil
+	awaits atomic.Pointer[queue.Waiter] // its turn in a blocking command, or nil
 
 	register *Register               // nil before Add
-	account  atomic.Pointer[account] // what it holds; nil as long as that was never much
+	account  atomic.Pointer[account] // what it holds; nil while that is little
 
 	mu   sync.Mutex // guards info
 	info Info
 }
 
-// Info is what can change of a client. Its session changes it, others read it.
+// Info is a client's changeable data, written by its session and read by others.
 type Info struct {
 	Name, LibName, LibVersion, User string
 
-	Queued   int // commands behind MULTI, -1 without it
+	Queued   int // commands after MULTI, -1 without it
 	Watched  int // keys
 	Tracking Tracking
 
@@ -45,14 +44,14 @@ type Info struct {
 	RESP3, NoEvict, NoTouch, Monitoring bool
 }
 
-// Tracking is what CLIENT TRACKING ON said. Its prefixes are never changed, only replaced.
+// Tracking holds the arguments of CLIENT TRACKING ON. Prefixes are replaced, never changed.
 type Tracking struct {
 	On, BCast, OptIn, OptOut, NoLoop bool
 
 	Prefixes []string // sorted
 }
 
-// Redirect is the client that is told of changes: itself, or -1 for none.
+// Redirect returns the client that is told of changes: 0 for itself, -1 for none.
 func (t *Tracking) Redirect() int64 {
 	if t.On {
 		return 0
@@ -60,31 +59,31 @@ func (t *Tracking) Redirect() int64 {
 	return -1
 }
 
-// New returns a client that is not registered yet.
+// New returns an unregistered client.
 func New(p peer.Peer, conn peer.Conn, nowNs int64) *Client {
 	return &Client{Peer: p, Conn: conn, createdNs: nowNs, info: Info{Queued: -1}}
 }
 
-// Addr is the client's address.
+// Addr returns the client's address.
 func (c *Client) Addr() string { return c.Peer.Addr }
 
-// Name is what the client calls itself, empty at first.
+// Name returns the client's chosen name, initially empty.
 func (c *Client) Name() string { return c.Info().Name }
 
-// Sent notes that the client has sent a command; nil for one that does not exist.
+// Sent records the last command, nil for an unknown one.
 func (c *Client) Sent(command *catalog.Command) {
-	if c.last.Load() != command { // a store costs more than a look
+	if c.last.Load() != command { // a load is cheaper than a store
 		c.last.Store(command)
 	}
 }
 
-// Active notes that the client has sent a command that is about to be executed.
+// Active records a command about to be executed.
 func (c *Client) Active(command *catalog.Command, nowNs int64) {
 	c.Sent(command)
 	c.activeNs.Store(nowNs)
 }
 
-// Await notes which turn the client waits for; nil for none any more. The client is registered.
+// Await records the turn that a registered client waits for, or nil.
 func (c *Client) Await(turn *queue.Waiter) {
 	before := c.awaits.Swap(turn)
 	switch {
@@ -95,24 +94,22 @@ func (c *Client) Await(turn *queue.Waiter) {
 	}
 }
 
-// Awaits returns the turn that the client waits for, or nil.
 func (c *Client) Awaits() *queue.Waiter { return c.awaits.Load() }
 
-// Change changes what others know of the client.
+// Change modifies the client's public data.
 func (c *Client) Change(do func(*Info)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	do(&c.info)
 }
 
-// Info returns what others know of the client.
 func (c *Client) Info() Info {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.info
 }
 
-// flags are those of Redis's CLIENT LIST.
+// flags returns the flags of CLIENT LIST.
 func (c *Client) flags(i *Info) string {
 	var b strings.Builder
 	for _, f := range []struct {
@@ -129,8 +126,8 @@ func (c *Client) flags(i *Info) string {
 	return b.String()
 }
 
-// Line describes the client in the fields of Redis 7.2 and in their order, for clients parse them. Those that mean
-// nothing here are 0, or -1 for the descriptor.
+// Line describes the client in the fields and order of Redis 7.2, which clients parse. Fields without a
+// meaning here are 0, or -1 for the descriptor.
 func (c *Client) Line(nowNs int64) string {
 	i := c.Info()
 	protocol, lastName := 2, "NULL"
@@ -153,7 +150,7 @@ func (c *Client) ageSec(nowNs int64) int64 { return max(0, nowNs-c.createdNs) / 
 
 func (c *Client) idleSec(nowNs int64) int64 {
 	activeNs := c.activeNs.Load()
-	if activeNs == 0 { // it has not said anything
+	if activeNs == 0 { // no command yet
 		return c.ageSec(nowNs)
 	}
 	return max(0, nowNs-activeNs) / int64(time.Second)

@@ -15,7 +15,7 @@ const (
 	sec = int64(1_000_000_000)
 )
 
-// TestLine: the whole line of a client that has said nothing, and the fields that change.
+// TestLine: the line of a silent client, and the fields that change.
 func TestLine(t *testing.T) {
 	ping := catalog.New().Lookup([]byte("ping"))
 	get := catalog.New().LookupFull([]byte("config|get"))
@@ -70,7 +70,7 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// TestRegister: IDs go on, and a client is found for as long as it is connected.
+// TestRegister: IDs grow, and a client is found while it is connected.
 func TestRegister(t *testing.T) {
 	var r Register
 	var all []*Client

@@ -7,46 +7,44 @@ import (
 	"sync/atomic"
 )
 
-// Holding is a kind of memory that a client makes the server hold.
+// Holding is a kind of memory held for a client.
 type Holding uint8
 
-// What a client holds.
+// Kinds of memory:
 const (
-	Input        Holding = iota // bytes of a command that is not complete
-	InputFree                   // what its buffers have beside them
-	Output                      // replies that it has not read
-	Unsynced                    // replies that it is not sent before a sync
-	Arguments                   // of the command that it waits for
-	Queue                       // commands behind MULTI
-	WatchedKeys                 // and what notices their changes
-	MonitorLines                // that it is to be sent
+	Input        Holding = iota // incomplete command
+	InputFree                   // free part of the buffers
+	Output                      // unread replies
+	Unsynced                    // replies that wait for a sync
+	Arguments                   // of the pending command
+	Queue                       // commands after MULTI
+	WatchedKeys                 // with their watches
+	MonitorLines                // lines to be sent
 	holdings
 )
 
-// Held is how many bytes a client holds of each kind.
+// Held is the bytes of each kind.
 type Held [holdings]int
 
 const (
-	// ClientBytes is what a client costs that holds nothing else: its session, its connection and its place in the
-	// register.
+	// ClientBytes is an idle client's memory: session, connection and registration.
 	ClientBytes = 1 << 10
-	// tlsBytes is what a client over TLS costs beyond that: a goroutine, keys and a record.
+	// tlsBytes is the additional memory of an idle TLS client: a goroutine, keys and a record.
 	tlsBytes = 28 << 10
-	// stepBytes is how far what is known of a client may differ from what it holds, so that small changes cost little.
+	// stepBytes is the resolution of accounts, so that small changes are cheap.
 	stepBytes = 1 << 10
 )
 
-// account is what is known of a client's memory.
 type account struct {
 	mu   sync.Mutex // guards all below
 	held Held
 	sum  int
-	left bool // not counted any more: the client has gone, or is about to
+	left bool // not counted: gone or being closed
 }
 
-// Hold notes how many bytes of a kind the client holds now. Those who hold most are closed if all clients together then
-// hold more than they may. A kind belongs to one goroutine at a time. It is false for a client that is not counted any more,
-// and had better be given nothing.
+// Hold records the bytes of a kind now held. If all clients together then exceed their limit, the largest are
+// closed. A kind belongs to one goroutine at a time. It returns false for a client that is no longer counted
+// and should get nothing.
 func (c *Client) Hold(kind Holding, bytes int) (counted bool) {
 	a := c.accountFor(bytes)
 	if a == nil {
@@ -59,7 +57,7 @@ func (c *Client) Hold(kind Holding, bytes int) (counted bool) {
 	return counted
 }
 
-// HoldInput is Hold of Input and InputFree as one step: what fills the one is taken from the other.
+// HoldInput sets Input and InputFree in one step, as they share a buffer.
 func (c *Client) HoldInput(bytes, free int) {
 	if a := c.accountFor(bytes + free); a != nil {
 		a.mu.Lock()
@@ -75,7 +73,7 @@ func (c *Client) count(grown int) {
 	}
 }
 
-// accountFor returns the client's account, which it gets if it has none and so many bytes are worth one; else nil.
+// accountFor returns the client's account, created if it is worth one for so many bytes, or nil.
 func (c *Client) accountFor(bytes int) *account {
 	if a := c.account.Load(); a != nil || bytes < stepBytes || c.register == nil {
 		return a
@@ -84,7 +82,7 @@ func (c *Client) accountFor(bytes int) *account {
 	return c.account.Load()
 }
 
-// setLocked returns by how much what is counted of the client has grown.
+// setLocked returns the growth of the counted bytes.
 func (a *account) setLocked(kind Holding, bytes int) (grown int) {
 	change := bytes - a.held[kind]
 	if bytes > 0 && change < stepBytes && change > -stepBytes {
@@ -98,7 +96,7 @@ func (a *account) setLocked(kind Holding, bytes int) (grown int) {
 	return change
 }
 
-// Memory returns what the client holds, and all that it costs, within a KiB of each kind.
+// Memory returns the client's memory by kind and in total, to within a KiB a kind.
 func (c *Client) Memory() (held Held, total int) {
 	a := c.account.Load()
 	if a == nil {
@@ -109,7 +107,7 @@ func (c *Client) Memory() (held Held, total int) {
 	return a.held, c.ownBytes() + a.sum
 }
 
-// ownBytes is what the client costs that holds nothing.
+// ownBytes returns an idle client's memory.
 func (c *Client) ownBytes() int {
 	if c.Peer.TLS {
 		return ClientBytes + tlsBytes
@@ -117,9 +115,9 @@ func (c *Client) ownBytes() int {
 	return ClientBytes
 }
 
-// leave has the client not counted any more. It returns what was counted of it, and false if that was nothing already.
+// leave stops counting the client. It returns the counted bytes, and false if counting had stopped.
 func (c *Client) leave() (bytes int, counted bool) {
-	c.account.CompareAndSwap(nil, &account{}) // so that nothing is counted later either
+	c.account.CompareAndSwap(nil, &account{}) // prevents later counting
 	a := c.account.Load()
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -127,35 +125,33 @@ func (c *Client) leave() (bytes int, counted bool) {
 	return c.ownBytes() + a.sum, counted
 }
 
-// memory is what all clients hold together.
+// memory is the memory of all clients.
 type memory struct {
 	held    atomic.Int64
-	max     atomic.Int64 // 0 for no limit
+	max     atomic.Int64 // 0 for none
 	evicted atomic.Uint64
-	// passAbove is how much there must be before the next look at all clients. It is beyond the limit if those that are
-	// left may not be closed: or each of their bytes would have all clients looked at.
+	// passAbove is the total that starts the next pass over all clients. It exceeds the limit if the
+	// remaining clients are exempt; else each of their bytes would start a pass.
 	passAbove atomic.Int64
-	passing   sync.Mutex // held by who looks
+	passing   sync.Mutex // held during a pass
 }
 
-// Memory returns how many bytes all clients hold, without those that are being closed for it.
+// Memory returns the bytes held by all clients except those being closed for it.
 func (r *Register) Memory() int64 { return r.memory.held.Load() }
 
-// Evicted returns how many clients were closed for the memory that they held.
+// Evicted returns the number of clients closed for their memory.
 func (r *Register) Evicted() uint64 { return r.memory.evicted.Load() }
 
-// MaxMemory returns the limit of what all clients hold together; 0 for none.
+// MaxMemory returns the common limit; 0 for none.
 func (r *Register) MaxMemory() int64 { return r.memory.max.Load() }
 
-// SetMaxMemory limits what all clients hold together, from now on; 0 for no limit. Beyond it those are closed that hold
-// most.
+// SetMaxMemory sets the common limit, 0 for none, beyond which the largest clients are closed.
 func (r *Register) SetMaxMemory(bytes int64) {
 	r.memory.max.Store(bytes)
 	r.memory.passAbove.Store(bytes)
 	r.fit()
 }
 
-// count counts what is held more, or less.
 func (r *Register) count(bytes int) {
 	held := r.memory.held.Add(int64(bytes))
 	if bytes > 0 {
@@ -165,8 +161,8 @@ func (r *Register) count(bytes int) {
 	}
 }
 
-// fit has the clients closed that hold most, until the others hold no more than they may together. If somebody does so
-// already, it waits: those that went on growing meanwhile could keep who looks from ever getting its turn.
+// fit closes the largest clients until the rest fits. It waits for a pass under way: clients that keep
+// growing could otherwise outrun it.
 func (r *Register) fit() {
 	for r.exceeded() {
 		r.memory.passing.Lock()
@@ -182,12 +178,11 @@ func (r *Register) exceeded() bool {
 	return most > 0 && r.Memory() > max(most, r.memory.passAbove.Load())
 }
 
-// evictShare is how much less than the limit is left, as a part of it: a look at all clients takes time in proportion to
-// their number, and is then good for as many bytes.
+// evictShare is the part of the limit freed by a pass, whose time is proportional to the number of clients.
 const evictShare = 16
 
-// evict closes no more than what it finds there to be too much: who grows meanwhile is found by the next look, or a
-// client would be closed that holds less by then.
+// evict closes no more than the excess found at its start: clients that grow meanwhile are left to the next
+// pass, else smaller ones might be closed.
 func (r *Register) evict(most int64) {
 	excess := r.Memory() - (most - most/evictShare)
 	candidates := r.byMemory()
@@ -209,7 +204,7 @@ func (r *Register) evict(most int64) {
 	}
 }
 
-// dismiss has a client that is connected not counted any more. It is false if that was so already.
+// dismiss stops counting a connected client. It returns false if counting had stopped.
 func (r *Register) dismiss(c *Client) (bytes int, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -222,13 +217,13 @@ func (r *Register) dismiss(c *Client) (bytes int, ok bool) {
 	return bytes, ok
 }
 
-// weighed is a client that may be closed, and what it held a moment ago.
+// weighed is a client with its memory a moment ago.
 type weighed struct {
 	client *Client
 	bytes  int
 }
 
-// byMemory returns the clients that may be closed for their memory, the one that holds most first.
+// byMemory returns the evictable clients, the largest first.
 func (r *Register) byMemory() heaviest {
 	r.mu.Lock()
 	h := make(heaviest, 0, len(r.byID))

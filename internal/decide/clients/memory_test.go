@@ -19,7 +19,7 @@ func (e *evictable) Evict() { e.evicted++ }
 
 const kib = 1 << 10
 
-// crowd is clients that hold as many KiB each, one kind after the other.
+// crowd returns clients that hold the given KiB in different kinds.
 func crowd(r *Register, kibs ...int) (all []*Client) {
 	for i, n := range kibs {
 		c := New(peer.Peer{}, &evictable{}, t0)
@@ -37,7 +37,7 @@ func evicted(all []*Client) (text string) {
 	return text
 }
 
-// TestLargestIsEvictedFirst: and no more than it takes, but for the sixteenth that makes it worth a look at all clients.
+// TestLargestIsEvictedFirst: no more are evicted than needed, apart from evictShare.
 func TestLargestIsEvictedFirst(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -74,14 +74,13 @@ func TestLargestIsEvictedFirst(t *testing.T) {
 	}
 }
 
-// TestEvictionFollowsGrowth: it happens when a client holds more, or comes; and each is evicted once, whatever it still
-// does, and told of.
+// TestEvictionFollowsGrowth: growth and new clients evict, each client once.
 func TestEvictionFollowsGrowth(t *testing.T) {
 	var r Register
 	told := 0
 	r.OnEvict = func(_ *Client, bytes int) { told += bytes }
 	r.SetMaxMemory(100 * kib)
-	all := crowd(&r, 40, 30, 20) // 93 with what they cost themselves
+	all := crowd(&r, 40, 30, 20) // 93 with their own
 	all[1].Hold(Output, 12*kib)
 	if evicted(all) != "010" || r.Memory() != 62*kib || told != 43*kib || r.Evicted() != 1 {
 		t.Errorf("evicted %s, left %d KiB, told of %d KiB", evicted(all), r.Memory()/kib, told/kib)
@@ -103,13 +102,13 @@ func TestEvictionFollowsGrowth(t *testing.T) {
 	}
 }
 
-// TestWhoGrowsMeanwhileIsEvicted, and not who held as much when the look at all began.
+// TestWhoGrowsMeanwhileIsEvicted: the pass under way spares smaller clients.
 func TestWhoGrowsMeanwhileIsEvicted(t *testing.T) {
 	var r Register
 	all := crowd(&r, 0, 0, 60)
 	var grows sync.WaitGroup
 	r.OnEvict = func(c *Client, _ int) {
-		if c == all[2] { // on another goroutine, which waits until the look has ended
+		if c == all[2] { // on another goroutine, which waits for the pass
 			before := r.Memory()
 			grows.Go(func() { all[1].Hold(Output, 80*kib) })
 			for r.Memory() == before {
@@ -124,8 +123,7 @@ func TestWhoGrowsMeanwhileIsEvicted(t *testing.T) {
 	}
 }
 
-// TestExemptClientsCostNoLooks: while those that may not be closed exceed the limit alone, others are looked at only now
-// and then, but they are.
+// TestExemptClientsCostNoLooks: while exempt clients alone exceed the limit, passes are rare.
 func TestExemptClientsCostNoLooks(t *testing.T) {
 	var r Register
 	all := crowd(&r, 200)
@@ -146,7 +144,7 @@ func TestExemptClientsCostNoLooks(t *testing.T) {
 	}
 }
 
-// TestHoldPublishesInSteps: what changes little is not counted anew, and nothing is nothing.
+// TestHoldPublishesInSteps: small changes are not counted, and allocate nothing.
 func TestHoldPublishesInSteps(t *testing.T) {
 	var r Register
 	c := crowd(&r, 0)[0]
@@ -163,7 +161,6 @@ func TestHoldPublishesInSteps(t *testing.T) {
 	}
 }
 
-// TestClientIsSmall: there may be very many.
 func TestClientIsSmall(t *testing.T) {
 	if size := unsafe.Sizeof(Client{}); size > 256 {
 		t.Errorf("%d bytes", size)

@@ -9,15 +9,15 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// NewKeys limits how many keys each address may make: as many a second, and no more than that at once. The zero NewKeys
-// sets no limit. It is safe for concurrent use.
+// NewKeys limits the keys that each address may create in a second, which is also the burst. The zero NewKeys
+// has no limit. It is safe for concurrent use.
 type NewKeys struct {
 	limit   atomic.Pointer[newKeysLimit] // nil for none
 	refused atomic.Uint64
 
 	mu      sync.Mutex // guards all below
 	tatsNs  map[netip.Addr]int64
-	sweptNs int64 // when the addresses were last removed that have made none for a second
+	sweptNs int64 // of the last removal of idle addresses
 }
 
 type newKeysLimit struct {
@@ -28,10 +28,11 @@ type newKeysLimit struct {
 // MaxNewKeys is the largest limit.
 const MaxNewKeys = 1_000_000_000
 
-// maxOrigins bounds the addresses that are told apart. All above it count as one.
+// maxOrigins bounds the distinguished addresses. The others count as one.
 const maxOrigins = 1 << 16
 
-// Limit sets how many keys an address may make a second, up to MaxNewKeys; 0 for no limit. They are counted anew.
+// Limit sets the number of new keys an address and second, up to MaxNewKeys, or 0 for no limit, and restarts
+// counting.
 func (n *NewKeys) Limit(perSec int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -40,11 +41,10 @@ func (n *NewKeys) Limit(perSec int) {
 		n.limit.Store(nil)
 		return
 	}
-	limit, _ := funnel.NewLimit(funnel.Capacity, int64(perSec), int64(perSec), 1) // no error up to MaxNewKeys
+	limit, _ := funnel.NewLimit(funnel.Capacity, int64(perSec), int64(perSec), 1) // valid up to MaxNewKeys
 	n.limit.Store(&newKeysLimit{perSec, limit})
 }
 
-// PerSec returns the limit; 0 for none.
 func (n *NewKeys) PerSec() int {
 	if limit := n.limit.Load(); limit != nil {
 		return limit.perSec
@@ -52,14 +52,13 @@ func (n *NewKeys) PerSec() int {
 	return 0
 }
 
-// Limited reports whether there is a limit.
 func (n *NewKeys) Limited() bool { return n.limit.Load() != nil }
 
-// Refused returns how many keys were not made.
+// Refused returns the number of refused keys.
 func (n *NewKeys) Refused() uint64 { return n.refused.Load() }
 
-// Take counts a key that a client is about to make, and is false if its address makes too many. Clients over unix
-// sockets are not limited.
+// Take counts a key about to be created, and returns false if its address creates too many. Unix sockets are
+// not limited.
 func (n *NewKeys) Take(p *peer.Peer, nowNs int64) bool {
 	limit := n.limit.Load()
 	origin, ok := p.Origin()
@@ -78,8 +77,8 @@ func (n *NewKeys) Take(p *peer.Peer, nowNs int64) bool {
 	return true
 }
 
-// roomLocked returns what an address is counted under: itself, or none where there are too many. An address that has
-// made no key for a second is as one that never has.
+// roomLocked returns the address to count under: itself, or none beyond maxOrigins. An address without a new
+// key for a second is forgotten.
 func (n *NewKeys) roomLocked(origin netip.Addr, nowNs int64) netip.Addr {
 	if _, ok := n.tatsNs[origin]; ok || len(n.tatsNs) < maxOrigins {
 		if n.tatsNs == nil {
@@ -88,7 +87,7 @@ func (n *NewKeys) roomLocked(origin netip.Addr, nowNs int64) netip.Addr {
 		return origin
 	}
 	const sec = 1_000_000_000
-	if nowNs-n.sweptNs < sec { // a sweep looks at all of them
+	if nowNs-n.sweptNs < sec { // a sweep visits all
 		return netip.Addr{}
 	}
 	n.sweptNs = nowNs

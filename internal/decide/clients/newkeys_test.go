@@ -7,7 +7,7 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// TestNewKeys: an address makes as many keys at once as it may in a second, and others have their own.
+// TestNewKeys: the burst is a second's keys, for each address separately.
 func TestNewKeys(t *testing.T) {
 	var n NewKeys
 	from := func(addr string) *peer.Peer { return &peer.Peer{Addr: addr} }
@@ -50,7 +50,7 @@ func TestNewKeys(t *testing.T) {
 	}
 }
 
-// TestNewKeysOfManyAddresses: what is known of them is bounded; beyond that they share one limit, until a second is over.
+// TestNewKeysOfManyAddresses: memory is bounded; further addresses share a limit for a second.
 func TestNewKeysOfManyAddresses(t *testing.T) {
 	var n NewKeys
 	n.Limit(1)

@@ -7,10 +7,11 @@ import (
 	"sync/atomic"
 )
 
-// Register is the clients that are connected, and the memory that they hold together. The zero Register is empty and sets
-// no limit.
+// Register holds the connected clients and their common memory. The zero Register is empty and without a
+// limit.
 type Register struct {
-	// OnEvict is told of a client that is closed for its memory, and of what it held. It is set before there are clients.
+	// OnEvict is called with a client closed for its memory, and its bytes. It is set before the first
+	// client.
 	OnEvict func(c *Client, bytes int)
 
 	memory  memory
@@ -21,7 +22,7 @@ type Register struct {
 	lastID int64
 }
 
-// Add registers a client, and gives it its ID.
+// Add registers a client and gives it an ID.
 func (r *Register) Add(c *Client) {
 	r.mu.Lock()
 	if r.byID == nil {
@@ -35,7 +36,6 @@ func (r *Register) Add(c *Client) {
 	r.count(c.ownBytes())
 }
 
-// Remove takes a client out of the register.
 func (r *Register) Remove(c *Client) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -47,17 +47,17 @@ func (r *Register) Remove(c *Client) {
 	}
 }
 
-// Len returns how many clients are connected.
+// Len returns the number of connected clients.
 func (r *Register) Len() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.byID)
 }
 
-// Blocked returns how many clients wait for their turn.
+// Blocked returns the number of clients that wait for their turn.
 func (r *Register) Blocked() int { return int(r.blocked.Load()) }
 
-// All returns the clients that are wanted, the oldest first.
+// All returns the wanted clients, the oldest first.
 func (r *Register) All(wanted func(*Client) bool) []*Client {
 	r.mu.Lock()
 	found := make([]*Client, 0, len(r.byID))
@@ -70,8 +70,8 @@ func (r *Register) All(wanted func(*Client) bool) []*Client {
 	return found
 }
 
-// ByIDs returns the clients that have one of the numbers, in the order of the numbers. A number counts once, or a
-// command could ask for hundreds of times its length.
+// ByIDs returns the clients with the given IDs, in their order, without duplicates, which would multiply a
+// reply's size.
 func (r *Register) ByIDs(ids []int64) (found []*Client) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,6 +1,5 @@
-// Package histogram counts durations in cells from which both native and classic histograms of Prometheus can be computed:
-// every bucket consists of whole cells. A Scale never changes and is safe for concurrent use; Durations and Snapshot have no
-// locks, and their owner must guard them.
+// Package histogram counts durations in cells that serve Prometheus's native and classic histograms: every
+// bucket consists of whole cells. A Scale is immutable; owners must guard Durations and Snapshots.
 package histogram
 
 import (
@@ -12,17 +11,17 @@ import (
 )
 
 const (
-	// Schema is Prometheus's number for the resolution of the native buckets: each is 2^(1/8) as wide as the one before.
+	// Schema is Prometheus's resolution of native buckets: each is 2^(1/8) times as wide as the one before.
 	Schema    = 3
 	perOctave = 1 << Schema
 
-	// The indices of the first and last native bucket with cells: 2^-24 s, about 60 ns, and 64 s. Shorter and longer
-	// durations are counted in the next bucket beyond them.
+	// Indices of the first and the last native bucket with cells: 2^-24 s, about 60 ns, and 64 s. Durations
+	// beyond are counted in the next buckets.
 	firstNative = -24 * perOctave
 	lastNative  = 6 * perOctave
 )
 
-// classicNs are the upper bounds of the classic buckets, in nanoseconds.
+// classicNs returns the classic buckets' upper bounds in nanoseconds.
 func classicNs() []int64 {
 	const us, ms, sec = 1e3, 1e6, 1e9
 	return []int64{
@@ -31,14 +30,14 @@ func classicNs() []int64 {
 	}
 }
 
-// Scale is the boundaries of the cells.
+// Scale has the boundaries of cells.
 type Scale struct {
-	boundNs []int64 // the longest duration in each cell; the last is unlimited
-	native  []int   // the index of each cell's native bucket
-	first   []int   // by the leading bits of a duration, the first cell that can contain it
+	boundNs []int64 // longest duration of each cell; the last is unlimited
+	native  []int   // index of each cell's native bucket
+	first   []int   // first possible cell by a duration's leading bits
 }
 
-// NewScale returns the scale. All scales are equal.
+// NewScale returns the only scale.
 func NewScale() *Scale {
 	s := &Scale{boundNs: classicNs()}
 	for i := firstNative; i <= lastNative; i++ {
@@ -63,16 +62,16 @@ func NewScale() *Scale {
 	return s
 }
 
-// nativeNs returns a native bucket's upper bound, rounded down to whole nanoseconds.
+// nativeNs returns a native bucket's upper bound in whole nanoseconds, rounded down.
 func nativeNs(index int) int64 {
 	return int64(math.Floor(math.Exp2(float64(index)/perOctave) * float64(time.Second)))
 }
 
-// leadingBits is how many bits after the first one leading uses: with the resolution of native buckets, a duration can be
-// in at most three cells.
+// leadingBits is the number of bits that leading uses after the first one: a duration is in one of at most
+// three cells.
 const leadingBits = Schema
 
-// leading numbers durations by their leading bits, in order and without gaps.
+// leading numbers durations by their leading bits without gaps.
 func leading(ns int64) int {
 	n := bits.Len64(uint64(ns))
 	if n <= leadingBits {
@@ -91,14 +90,12 @@ func (s *Scale) cell(ns int64) int {
 	return i
 }
 
-// Durations counts durations.
 type Durations struct {
 	scale *Scale
 	cells []uint64
 	sumNs uint64
 }
 
-// NewDurations returns an empty Durations.
 func (s *Scale) NewDurations() *Durations {
 	return &Durations{scale: s, cells: make([]uint64, len(s.boundNs))}
 }

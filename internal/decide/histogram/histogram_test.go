@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// nativeIndex is the definition: bucket i is from 2^((i-1)/8) seconds, exclusive, to 2^(i/8) seconds, inclusive.
+// nativeIndex is the definition: bucket i covers 2^((i-1)/8) seconds, exclusive, to 2^(i/8) seconds.
 func nativeIndex(ns int64) int {
 	for i := firstNative; i <= lastNative; i++ {
 		if time.Duration(ns).Seconds() <= math.Exp2(float64(i)/perOctave) {
@@ -47,7 +47,7 @@ func TestEveryDurationIsInItsBuckets(t *testing.T) {
 	}
 }
 
-// TestCellsAreFoundAtOnce: nothing tells a long search from a short one but the turns that it takes.
+// TestCellsAreFoundAtOnce counts the steps of a search.
 func TestCellsAreFoundAtOnce(t *testing.T) {
 	s := NewScale()
 	for i, bound := range s.boundNs {
@@ -63,7 +63,7 @@ func TestCellsAreFoundAtOnce(t *testing.T) {
 	}
 }
 
-// TestLeadingHasNoGaps: what has the same four bits in front has one number, and what comes next has the next.
+// TestLeadingHasNoGaps: equal leading bits have one number, and the next ones the next.
 func TestLeadingHasNoGaps(t *testing.T) {
 	want := 0
 	check := func(least, most int64) {
@@ -115,7 +115,7 @@ func TestQuantiles(t *testing.T) {
 	}
 }
 
-// TestSince: of each cell, and of the sum, what was there before is left out.
+// TestSince subtracts cell by cell, and the sum.
 func TestSince(t *testing.T) {
 	s := NewScale()
 	d, before, now := s.NewDurations(), s.NewSnapshot(), s.NewSnapshot()

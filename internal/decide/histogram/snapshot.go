@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Snapshot is the counts up to some time.
+// Snapshot is the counts at a time.
 type Snapshot struct {
 	Count uint64
 	SumNs uint64
@@ -15,15 +15,12 @@ type Snapshot struct {
 	cells []uint64
 }
 
-// NewSnapshot returns an empty Snapshot.
 func (s *Scale) NewSnapshot() Snapshot {
 	return Snapshot{scale: s, cells: make([]uint64, len(s.boundNs))}
 }
 
-// Add adds the counts of d.
 func (s *Snapshot) Add(d *Durations) { s.add(d.cells, d.sumNs) }
 
-// Merge adds another snapshot.
 func (s *Snapshot) Merge(other Snapshot) { s.add(other.cells, other.SumNs) }
 
 func (s *Snapshot) add(cells []uint64, sumNs uint64) {
@@ -34,7 +31,7 @@ func (s *Snapshot) add(cells []uint64, sumNs uint64) {
 	s.SumNs += sumNs
 }
 
-// Since returns the counts since an earlier snapshot of the same durations.
+// Since returns the difference from an earlier snapshot.
 func (s Snapshot) Since(earlier Snapshot) Snapshot {
 	d := Snapshot{Count: s.Count - earlier.Count, SumNs: s.SumNs - earlier.SumNs, scale: s.scale, cells: make([]uint64, len(s.cells))}
 	for i := range d.cells {
@@ -43,8 +40,7 @@ func (s Snapshot) Since(earlier Snapshot) Snapshot {
 	return d
 }
 
-// Quantile returns the q-quantile of the durations, or 0 if there are none. From 60 ns to 64 s it is exact or at most 9 %
-// too high.
+// Quantile returns the q-quantile, or 0 without durations. From 60 ns to 64 s it is at most 9 % too high.
 func (s Snapshot) Quantile(q float64) time.Duration {
 	if s.Count == 0 {
 		return 0
@@ -59,7 +55,7 @@ func (s Snapshot) Quantile(q float64) time.Duration {
 	return 0
 }
 
-// Classic returns the cumulative counts of the classic buckets, by upper bound in seconds.
+// Classic returns the classic buckets' cumulative counts by upper bound in seconds.
 func (s Snapshot) Classic() map[float64]uint64 {
 	buckets := map[float64]uint64{}
 	at, sum := 0, uint64(0)
@@ -73,7 +69,7 @@ func (s Snapshot) Classic() map[float64]uint64 {
 	return buckets
 }
 
-// Native returns the counts of the native buckets that are not empty, by index.
+// Native returns the nonempty native buckets by index.
 func (s Snapshot) Native() map[int]int64 {
 	buckets := map[int]int64{}
 	for i, n := range s.cells {

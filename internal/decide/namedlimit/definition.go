@@ -1,6 +1,6 @@
-// Package namedlimit has the named limits: their definitions, the origin of each, and the counts of decisions.
-// Definitions come from the operator's file and from commands; limitsfile reads both kinds of file. A
-// Registry is safe for concurrent use; a lookup takes no lock.
+// Package namedlimit holds the named limits: definitions, their origins, and counts of decisions. Definitions
+// come from the operator's file and from commands; limitsfile reads both. A Registry is safe for concurrent
+// use; a lookup takes no lock.
 package namedlimit
 
 import (
@@ -14,27 +14,27 @@ import (
 	"cellserver/internal/limiter"
 )
 
-// The bounds of a Registry:
+// Bounds of a Registry:
 const (
 	MaxNames     = 1024
 	MaxNameBytes = 64
 	MaxWindows   = limiter.MaxWindows // of one limit
 )
 
-// Window is one of a limit's funnels.
+// Window is a limit's funnel.
 type Window struct {
 	Capacity  int64
-	Count     int64 // of units that leak in a period
+	Count     int64 // units that leak in a period
 	PeriodSec int64
 }
 
-// NewWindow returns the window for CL.THROTTLE's arguments. The error is one of funnel.NewLimit.
+// NewWindow returns the window for CL.THROTTLE's arguments, or funnel.NewLimit's error.
 func NewWindow(reading funnel.Reading, maxBurst, count, periodSec int64) (Window, error) {
 	l, err := funnel.NewLimit(reading, maxBurst, count, periodSec)
 	return Window{Capacity: l.Capacity(), Count: count, PeriodSec: periodSec}, err
 }
 
-// MaxBurst is what stands for the capacity in a command. It is -1 where the capacity is 0.
+// MaxBurst returns the command argument for the capacity, -1 for capacity 0.
 func (w Window) MaxBurst(reading funnel.Reading) int64 {
 	if reading == funnel.Burst {
 		return w.Capacity - 1
@@ -42,25 +42,24 @@ func (w Window) MaxBurst(reading funnel.Reading) int64 {
 	return w.Capacity
 }
 
-// rule is the window as package limiter has it.
+// rule returns the window for package limiter.
 func (w Window) rule() (limiter.Window, error) {
 	l, err := funnel.NewLimit(funnel.Capacity, w.Capacity, w.Count, w.PeriodSec)
 	return limiter.Window{Funnel: l, PeriodNs: w.PeriodSec * int64(time.Second)}, err
 }
 
-// Definition is what a limit is. Nobody changes the windows.
+// Definition defines a limit. Windows must not be changed.
 type Definition struct {
 	Name    string
 	Windows []Window
-	Shadow  bool // it decides and counts, and never denies
+	Shadow  bool // decides and counts without denying
 }
 
-// Equal reports whether two definitions are the same.
 func (d *Definition) Equal(other *Definition) bool {
 	return d.Name == other.Name && d.Shadow == other.Shadow && slices.Equal(d.Windows, other.Windows)
 }
 
-// CheckName says what is wrong with a limit's name.
+// CheckName returns what is wrong with a limit's name.
 func CheckName(name []byte) error {
 	valid := len(name) > 0 && len(name) <= MaxNameBytes
 	for _, c := range name {
@@ -72,7 +71,7 @@ func CheckName(name []byte) error {
 	return nil
 }
 
-// Check says what is wrong with a definition.
+// Check returns what is wrong with a definition.
 func (d *Definition) Check() error {
 	_, err := d.rules()
 	return err
@@ -99,16 +98,16 @@ func (d *Definition) rules() ([]limiter.Window, error) {
 	return rules, nil
 }
 
-// Source is who has defined a limit.
+// Source is a limit's origin.
 type Source uint8
 
-// The sources:
+// Sources:
 const (
 	ByCommand Source = iota
 	ByFile
 )
 
-// String returns the source as CL.LIMIT GET says it.
+// String returns the source for CL.LIMIT GET.
 func (s Source) String() string {
 	if s == ByFile {
 		return "file"
@@ -116,25 +115,24 @@ func (s Source) String() string {
 	return "command"
 }
 
-// Limit is a limit that holds. It never changes but for what it counts.
+// Limit is a limit in force, immutable but for its counts.
 type Limit struct {
 	Definition
 	Source Source
-	named  limiter.NamedLimit // its counts are those of the name, until that is deleted
+	named  limiter.NamedLimit // the counts belong to the name until its deletion
 }
 
-// Counts is what was decided by a limit, since its name was defined, or defined again after it was deleted.
+// Counts counts a limit's decisions since its name was defined.
 type Counts struct {
 	Allowed       uint64
 	Limited       uint64
-	ShadowLimited uint64 // would have been limited, but for Shadow
+	ShadowLimited uint64 // requests that a Shadow would deny
 }
 
-// Counts returns what was decided.
 func (l *Limit) Counts() Counts {
 	c := l.named.Counts
 	return Counts{c.Allowed.Load(), c.Limited.Load(), c.ShadowLimited.Load()}
 }
 
-// Named is what requests of the limit are decided by.
+// Named decides the limit's requests.
 func (l *Limit) Named() *limiter.NamedLimit { return &l.named }

@@ -13,72 +13,69 @@ import (
 	"cellserver/internal/limiter"
 )
 
-// Config is what a Registry needs.
+// Config configures a Registry.
 type Config struct {
-	File   File   // which defines limits; nil for none
-	Keeper Keeper // of what commands define; nil for none
+	File   File   // with limits; nil for none
+	Keeper Keeper // of definitions by commands; nil for none
 	Log    *slog.Logger
 }
 
-// File is a file that defines limits.
+// File is a file with limits.
 type File interface {
 	Path() string
-	// Read returns all definitions, or none if anything is wrong with one. whole says that the file ends with
-	// a newline.
+	// Read returns all definitions, or none and an error. whole reports a final newline.
 	Read() (definitions map[string]Definition, whole bool, err error)
 }
 
-// Keeper keeps what commands define.
+// Keeper persists definitions by commands.
 type Keeper interface {
-	// Load returns what is kept.
 	Load() ([]Definition, error)
-	// Keep replaces what is kept. When it returns nil, the definitions survive a crash.
+	// Keep replaces the definitions, which survive a crash once it returns nil.
 	Keep(definitions []Definition) error
-	// Check returns an error if nothing is kept, or if it cannot be read.
+	// Check returns an error if nothing readable is kept.
 	Check() error
 }
 
-// ErrNoFile is that there is nothing to reload.
+// ErrNoFile reports a reload without a file.
 var ErrNoFile = errors.New("the server has no file of limits; start it with --limits-file")
 
-// ErrBusy is that too many changes wait for the disk.
+// ErrBusy reports too many changes waiting for the disk.
 var ErrBusy = errors.New("too many changes of limits wait for the disk; try again later")
 
-// maxChanges is how many changes may wait for one another.
+// maxChanges bounds the waiting changes.
 const maxChanges = 64
 
-// Registry is the limits that there are.
+// Registry holds the limits in force.
 type Registry struct {
 	config  Config
 	current atomic.Pointer[map[string]*Limit]
-	changes chan struct{} // has as many as are under way
+	changes chan struct{} // one element for each change under way
 	reloads struct {
 		done, failed atomic.Uint64
 		lastFailed   atomic.Bool
 	}
 
-	mu        sync.Mutex // guards all below; held while the disk is written
+	mu        sync.Mutex // guards the fields below; held while writing to disk
 	byFile    map[string]Definition
 	byCommand map[string]Definition
-	whole     bool // the file ended with a newline
-	unsure    bool // what the directory has, for writing it has failed
+	whole     bool // the file had a final newline
+	unsure    bool // about the directory's contents, after a failed write
 	closed    bool
 }
 
-// Reloads is what became of the attempts to read the file, beginning with that at the start.
+// Reloads reports attempts to read the file, including the first.
 type Reloads struct {
 	Done, Failed uint64
 	LastFailed   bool
 }
 
-// New returns a Registry without limits.
 func New(c Config) *Registry {
 	r := &Registry{config: c, changes: make(chan struct{}, maxChanges), byFile: map[string]Definition{}, byCommand: map[string]Definition{}}
 	r.current.Store(&map[string]*Limit{})
 	return r
 }
 
-// Lookup returns the limit of a name, or nil.
+// Lookup returns a limit, or nil.
 func (r *Registry) Lookup(name []byte) *Limit { return (*r.current.Load())[string(name)] }
 
 // All returns all limits by name.
@@ -86,10 +83,10 @@ func (r *Registry) All() []*Limit {
 	return slices.SortedFunc(maps.Values(*r.current.Load()), func(a, b *Limit) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// Len is how many limits there are.
+// Len returns the number of limits.
 func (r *Registry) Len() int { return len(*r.current.Load()) }
 
-// Set defines a limit. When it returns nil, that is kept.
+// Set defines a limit persistently.
 func (r *Registry) Set(d Definition) error {
 	if err := d.Check(); err != nil {
 		return err
@@ -111,7 +108,7 @@ func (r *Registry) Set(d Definition) error {
 	})
 }
 
-// Delete forgets a limit, and reports whether there was one. When it returns, that is kept.
+// Delete deletes a limit persistently, and reports whether there was one.
 func (r *Registry) Delete(name string) (found bool, err error) {
 	err = r.change(func() error {
 		if err := r.ofCommandsLocked(name); err != nil {
@@ -127,7 +124,7 @@ func (r *Registry) Delete(name string) (found bool, err error) {
 	return found, err
 }
 
-// Reload reads the file again: all limits in it, or none if anything is wrong with one.
+// Reload reads the file again: all of its limits, or none on an error.
 func (r *Registry) Reload() error {
 	if r.config.File == nil {
 		return ErrNoFile
@@ -135,7 +132,7 @@ func (r *Registry) Reload() error {
 	return r.change(r.reloadLocked)
 }
 
-// change makes a change, behind those that are under way.
+// change makes a change after those under way.
 func (r *Registry) change(do func() error) error {
 	select {
 	case r.changes <- struct{}{}:
@@ -151,19 +148,19 @@ func (r *Registry) change(do func() error) error {
 	return do()
 }
 
-// Close has no more changes made, and waits for the one that is under way.
+// Close ends changes and waits for the current one.
 func (r *Registry) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.closed = true
 }
 
-// Reloads returns what became of the attempts to read the file. It never waits for the disk.
+// Reloads never waits for the disk.
 func (r *Registry) Reloads() Reloads {
 	return Reloads{r.reloads.done.Load(), r.reloads.failed.Load(), r.reloads.lastFailed.Load()}
 }
 
-// ofCommandsLocked refuses to change what the file defines.
+// ofCommandsLocked refuses to change a limit defined by the file.
 func (r *Registry) ofCommandsLocked(name string) error {
 	if _, ok := r.byFile[name]; ok {
 		return fmt.Errorf("the limit '%s' is defined in %s; change it there, and send CL.LIMIT RELOAD or SIGHUP", name, r.config.File.Path())
@@ -171,7 +168,7 @@ func (r *Registry) ofCommandsLocked(name string) error {
 	return nil
 }
 
-// Load takes in what commands have defined before the last end of the server.
+// Load reads the definitions by commands.
 func (r *Registry) Load() error {
 	if r.config.Keeper == nil {
 		return nil
@@ -189,7 +186,7 @@ func (r *Registry) Load() error {
 	return nil
 }
 
-// Rewrite writes what commands have defined once more, if there is something or the file is gone.
+// Rewrite writes the definitions by commands again if there are any or the file is missing.
 func (r *Registry) Rewrite() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -212,7 +209,7 @@ func (r *Registry) writeLocked(definitions map[string]Definition) error {
 	return err
 }
 
-// keepLocked writes what commands have defined, and then has it hold.
+// keepLocked writes the definitions by commands and then publishes them.
 func (r *Registry) keepLocked(next map[string]Definition) error {
 	if err := r.writeLocked(next); err != nil {
 		return fmt.Errorf("the data directory cannot be written, and nothing was changed: %w", err)
@@ -240,7 +237,7 @@ func (r *Registry) reloadLocked() error {
 	return nil
 }
 
-// acceptLocked refuses a file that may be in the middle of being written, and more limits than there may be.
+// acceptLocked refuses too many limits, and a file that may still be written.
 func (r *Registry) acceptLocked(byFile map[string]Definition, whole bool) error {
 	if r.whole && !whole {
 		return fmt.Errorf("%s does not end with a newline, as it did, so it may be in the middle of being written: end its last line", r.config.File.Path())
@@ -257,7 +254,7 @@ func (r *Registry) acceptLocked(byFile map[string]Definition, whole bool) error 
 	return nil
 }
 
-// takeOverLocked forgets what commands have defined and the file defines now.
+// takeOverLocked drops definitions by commands that the file now has.
 func (r *Registry) takeOverLocked() {
 	next := maps.Clone(r.byCommand)
 	for _, name := range slices.Sorted(maps.Keys(r.byCommand)) {
@@ -275,13 +272,13 @@ func (r *Registry) takeOverLocked() {
 	r.byCommand = next
 }
 
-// publishLocked has the definitions hold.
+// publishLocked puts the definitions in force.
 func (r *Registry) publishLocked() {
 	before := *r.current.Load()
 	now := make(map[string]*Limit, len(r.byFile)+len(r.byCommand))
 	for source, definitions := range [...]map[string]Definition{ByCommand: r.byCommand, ByFile: r.byFile} {
 		for name, d := range definitions {
-			windows, _ := d.rules() // checked when it was taken in
+			windows, _ := d.rules() // they were checked before
 			counts := &limiter.Counts{}
 			if known := before[name]; known != nil {
 				counts = known.named.Counts
@@ -292,7 +289,7 @@ func (r *Registry) publishLocked() {
 	r.current.Store(&now)
 }
 
-// logReloadLocked says what the file has changed.
+// logReloadLocked logs the file's changes.
 func (r *Registry) logReloadLocked(byFile map[string]Definition) {
 	var added, removed, changed int
 	for name, d := range byFile {

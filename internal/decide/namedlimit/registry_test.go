@@ -84,7 +84,7 @@ func allowed(l *Limit) {
 	l.Named().Counter(1, &funnel.Result{}).Add(1)
 }
 
-// TestCounts are those of its counters, which go on with the next definition.
+// TestCounts: counts go on across definitions.
 func TestCounts(t *testing.T) {
 	t.Parallel()
 	r := newRegistry()
@@ -132,7 +132,6 @@ func (k hangingKeeper) Keep([]Definition) error {
 func (k hangingKeeper) Load() ([]Definition, error) { return nil, nil }
 func (k hangingKeeper) Check() error                { return nil }
 
-// TestTooManyChanges: the changes that wait for a hanging disk are bounded.
 func TestTooManyChanges(t *testing.T) {
 	t.Parallel()
 	hangs, release := make(chan struct{}, 1), make(chan struct{})

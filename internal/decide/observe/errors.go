@@ -6,16 +6,16 @@ import (
 	"sync"
 )
 
-// ErrorReplies counts error replies by their codes, and keeps the last one. It is safe for concurrent use.
+// ErrorReplies counts error replies by code and keeps the last one. It is safe for concurrent use.
 type ErrorReplies struct {
 	mu     sync.Mutex // guards all below
 	byCode map[string]*int64
 	total  int64
-	ever   uint64 // since the start, whatever is reset
+	ever   uint64 // since the start, despite resets
 	last   lastError
 }
 
-// ownCodes are those of this server's own replies.
+// ownCodes returns this server's own codes.
 func ownCodes() []string {
 	return []string{
 		"ERR", "BUSYKEY", "Cell", "EXECABORT", "LOADING", "MISCONF", "NOAUTH", "NOPERM", "NOPROTO",
@@ -23,17 +23,16 @@ func ownCodes() []string {
 	}
 }
 
-// otherCode is for the codes that scripts make up, which clients choose.
+// otherCode stands for codes made up by clients' scripts.
 const otherCode = "other"
 
-// The codes that are counted in addition to this server's own are bounded, for clients choose them.
+// Bounds for the other codes, which clients choose.
 const (
 	maxCodes     = 128
 	maxCodeBytes = 64
 )
 
-// Count counts a reply and keeps what is shown of it. It allocates for a code's first reply, and where it
-// hides a password.
+// Count counts a reply and keeps its public part. It allocates for a new code, and to hide a password.
 func (e *ErrorReplies) Count(r ErrorReply) {
 	code, _, _ := strings.Cut(r.Text[:min(len(r.Text), maxCodeBytes)], " ")
 	shown := r.shown()
@@ -69,28 +68,27 @@ func (e *ErrorReplies) Each(visit func(code string, n int64)) {
 	}
 }
 
-// Total counts all error replies since they were reset.
+// Total returns the number of error replies since the last reset.
 func (e *ErrorReplies) Total() int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.total
 }
 
-// Ever counts all error replies since the start.
+// Ever returns the number of error replies since the start.
 func (e *ErrorReplies) Ever() uint64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.ever
 }
 
-// Last returns the last error reply.
 func (e *ErrorReplies) Last() LastError {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.last.public()
 }
 
-// byOwnCode returns the counts of this server's own codes, and of all others together.
+// byOwnCode returns the counts of this server's codes and the sum of all others.
 func (e *ErrorReplies) byOwnCode() map[string]uint64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -31,7 +31,7 @@ func TestErrorReplies(t *testing.T) {
 	}
 }
 
-// TestErrorCodesAreBounded: a client that makes codes up cannot fill the memory, and this server's own are still counted.
+// TestErrorCodesAreBounded: invented codes cannot fill the memory, and the server's own are still counted.
 func TestErrorCodesAreBounded(t *testing.T) {
 	var e ErrorReplies
 	e.Count(ErrorReply{Text: strings.Repeat("x", maxCodeBytes+1) + " error"})

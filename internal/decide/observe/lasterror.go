@@ -8,32 +8,31 @@ import (
 	"cellserver/internal/wire/catalog"
 )
 
-// ErrorReply is an error reply with the call that it answers and the client that made it.
+// ErrorReply is an error reply with its call and client.
 type ErrorReply struct {
 	Text    string
-	Command *catalog.Command // nil if there is none of that name
-	Args    [][]byte         // empty if they are no longer known, or the input is not a command
+	Command *catalog.Command // nil if unknown
+	Args    [][]byte         // empty if unavailable or no command
 	By      Caller
 }
 
-// LastError is an error reply as others may see it: cut, printable, and without passwords.
+// LastError is the public part of an error reply: truncated, printable, without passwords.
 type LastError struct {
 	Text         string
 	Command      string // the call
-	Client, Name string // the client's address, and what it calls itself
+	Client, Name string // address and chosen name
 }
 
-// Bounds of what is kept of the last error.
+// Bounds of the last error.
 const (
 	maxErrorBytes       = 240 // of the text
 	maxErrorArgs        = 8
 	maxErrorArgBytes    = 40
-	maxErrorClientBytes = 64 // of the address, and of the name
+	maxErrorClientBytes = 64 // of the address and of the name
 )
 
-// shown returns the reply without what nobody else may see. The call is as MONITOR would show it. Only the
-// name is shown of a command that does not exist, which may be a mistyped AUTH, of one that administers the
-// server, and of HELLO, whose AUTH may be mistyped.
+// shown hides secrets. The call is shown as by MONITOR, but only the name of unknown commands, which may be a
+// mistyped AUTH, of administrative ones, and of HELLO, whose AUTH may be mistyped.
 func (r ErrorReply) shown() ErrorReply {
 	switch {
 	case r.Command == nil:
@@ -43,14 +42,14 @@ func (r ErrorReply) shown() ErrorReply {
 		r.Args, r.Text = nil, withoutQuoted(r.Text)
 	case len(r.Args) > 0:
 		redacted := Redacted(r.Command, r.Args)
-		if &redacted[0] != &r.Args[0] { // a copy, because something is hidden
+		if &redacted[0] != &r.Args[0] { // something was hidden
 			r.Args, r.Text = redacted, withoutQuoted(r.Text)
 		}
 	}
 	return r
 }
 
-// withoutQuoted cuts an error's text where it begins to quote the call.
+// withoutQuoted cuts an error's text before its quotation of the call.
 func withoutQuoted(text string) string {
 	if at := strings.IndexAny(text, "'\""); at >= 0 {
 		return text[:at] + "(redacted)"
@@ -58,14 +57,13 @@ func withoutQuoted(text string) string {
 	return text
 }
 
-// lastError keeps the last error reply in buffers that are used again, so that a flood of errors allocates
-// nothing.
+// lastError keeps the last error in reused buffers, so that a flood of errors allocates nothing.
 type lastError struct {
 	command            *catalog.Command
 	text, client, name []byte
 	args               [maxErrorArgs][]byte
-	argBytes           [maxErrorArgs]int // before they were cut
-	n                  int               // how many arguments the call had
+	argBytes           [maxErrorArgs]int // before truncation
+	n                  int               // number of arguments
 }
 
 func (l *lastError) keep(r *ErrorReply, addr, name string) {

@@ -13,8 +13,7 @@ type erring struct{ addr, name string }
 func (e erring) Addr() string { return e.addr }
 func (e erring) Name() string { return e.name }
 
-// TestLastError: the last error is shown as MONITOR would show its call, without passwords, also where AUTH
-// is misspelled.
+// TestLastError: calls are shown as by MONITOR, without passwords, also in a misspelled AUTH.
 func TestLastError(t *testing.T) {
 	table := catalog.New()
 	many := strings.Repeat("abcdefghij ", 9)
@@ -52,8 +51,7 @@ func TestLastError(t *testing.T) {
 	}
 }
 
-// TestErrorFloodIsCheap: an error of a known code allocates nothing, however long what it quotes is, and
-// keeps no more.
+// TestErrorFloodIsCheap: an error with a known code allocates nothing, however long its quotation.
 func TestErrorFloodIsCheap(t *testing.T) {
 	var e ErrorReplies
 	r := ErrorReply{

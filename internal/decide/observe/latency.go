@@ -5,29 +5,28 @@ import (
 	"sync"
 )
 
-// Latencies is LATENCY's record: of each event the times that reached latency-monitor-threshold. It is safe for
-// concurrent use.
+// Latencies are LATENCY's records of durations above latency-monitor-threshold. It is safe for concurrent
+// use.
 type Latencies struct {
 	mu     sync.Mutex // guards events
 	events map[string]*LatencyEvent
 }
 
-// latencySamples is how many of an event are kept, as in Redis.
+// latencySamples bounds an event's samples, as in Redis.
 const latencySamples = 160
 
-// LatencyEvent is what is recorded of an event.
 type LatencyEvent struct {
-	Samples []LatencySample // the oldest first
+	Samples []LatencySample // oldest first
 	WorstMs int64           // ever
 }
 
-// LatencySample is the worst time of a second.
+// LatencySample is the longest duration in a second.
 type LatencySample struct{ UnixSec, Ms int64 }
 
-// SweepEvent is the sweep of expired keys, which no command waits for.
+// SweepEvent is the sweep of expired keys, for which no command waits.
 const SweepEvent = "sweep"
 
-// add keeps a sample; of a second it keeps the worst.
+// add adds a sample and keeps the longest of each second.
 func (l *Latencies) add(event string, sample LatencySample) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -50,7 +49,6 @@ func (l *Latencies) add(event string, sample LatencySample) {
 	v.Samples = append(v.Samples, sample)
 }
 
-// All returns a copy of what is known, by event.
 func (l *Latencies) All() map[string]LatencyEvent {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -61,7 +59,7 @@ func (l *Latencies) All() map[string]LatencyEvent {
 	return all
 }
 
-// Reset forgets events, or all of them, and counts them.
+// Reset forgets the named events, or all, and returns their number.
 func (l *Latencies) Reset(names []string) (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

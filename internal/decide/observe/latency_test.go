@@ -13,7 +13,7 @@ const (
 	ms  = int64(1_000_000)
 )
 
-// TestLatencies keeps of each second the worst, of what reaches the threshold.
+// TestLatencies keeps the longest duration of each second.
 func TestLatencies(t *testing.T) {
 	r := New(catalog.New(), t0)
 	r.Latency("off", t0, 99*ms)
@@ -36,7 +36,7 @@ func TestLatencies(t *testing.T) {
 	}
 }
 
-// TestLatencySamplesAreBounded: the oldest ones go, the worst is remembered.
+// TestLatencySamplesAreBounded: the oldest go, the longest is remembered.
 func TestLatencySamplesAreBounded(t *testing.T) {
 	var l Latencies
 	for i := range int64(latencySamples + 3) {

@@ -12,9 +12,9 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// Monitors is the clients in MONITOR, which are sent every command. It is safe for concurrent use.
+// Monitors are the clients in MONITOR. It is safe for concurrent use.
 type Monitors struct {
-	any atomic.Bool // whether there are some; all that is looked at while there are none
+	any atomic.Bool // checked by everybody else
 
 	pool buffers.Pool // of the lines
 
@@ -22,7 +22,7 @@ type Monitors struct {
 	all map[*Monitor]struct{}
 }
 
-// Monitor is what a client in MONITOR has still to be sent.
+// Monitor holds the lines to send to a monitoring client.
 type Monitor struct {
 	Client *clients.Client
 
@@ -30,16 +30,16 @@ type Monitor struct {
 
 	mu    sync.Mutex // guards all below
 	lines buffers.Queue
-	woken bool // the client's session has been woken for the lines
+	woken bool // the session has been woken
 }
 
-// MaxMonitorBytes is how far a client in MONITOR may fall behind, in addition to what its connection buffers.
+// MaxMonitorBytes bounds the backlog of a monitoring client, in addition to its connection's buffers.
 const MaxMonitorBytes = 8 << 20
 
-// Any reports whether any client is in MONITOR.
+// Any reports whether any client is monitoring.
 func (ms *Monitors) Any() bool { return ms.any.Load() }
 
-// Begin has a client sent every command from now on.
+// Begin starts sending all commands to a client.
 func (ms *Monitors) Begin(c *clients.Client) *Monitor {
 	m := &Monitor{Client: c, pool: &ms.pool}
 	ms.mu.Lock()
@@ -52,14 +52,14 @@ func (ms *Monitors) Begin(c *clients.Client) *Monitor {
 	return m
 }
 
-// End sends the client no more commands; what it has not taken yet can still be taken.
+// End stops sending; the backlog can still be taken.
 func (ms *Monitors) End(m *Monitor) {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
 	ms.removeLocked(m)
 }
 
-// Abandon is End for a client that has gone.
+// Abandon is End for a disconnected client.
 func (ms *Monitors) Abandon(m *Monitor) {
 	ms.End(m)
 	m.mu.Lock()
@@ -72,7 +72,7 @@ func (ms *Monitors) removeLocked(m *Monitor) {
 	ms.any.Store(len(ms.all) > 0)
 }
 
-// Send sends lines to all clients in MONITOR, and returns those that it has dropped because they are too far behind.
+// Send adds lines for all monitoring clients, and returns those dropped for their backlog.
 func (ms *Monitors) Send(lines []byte) (dropped []*Monitor) {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
@@ -88,8 +88,8 @@ func (ms *Monitors) Send(lines []byte) (dropped []*Monitor) {
 	return dropped
 }
 
-// add reports whether the lines are too many, and whether the client is being closed: until that is done, what it would
-// hold would be counted nowhere.
+// add reports an excessive backlog, and whether the client is already being closed: its memory is not counted
+// then.
 func (m *Monitor) add(lines []byte) (behind, gone bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -108,7 +108,7 @@ func (m *Monitor) add(lines []byte) (behind, gone bool) {
 	return false, false
 }
 
-// Take appends about up to most bytes of lines to b, whole ones, and reports whether there are more.
+// Take appends whole lines of about most bytes to b, and reports whether more remain.
 func (m *Monitor) Take(b []byte, most int) (_ []byte, more bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -128,14 +128,14 @@ func (m *Monitor) Take(b []byte, most int) (_ []byte, more bool) {
 	return b, m.woken
 }
 
-// A line shows so much of a call.
+// Bounds of a line:
 const (
 	maxLineArgBytes = 8 << 10
 	maxLineArgs     = 1 << 10
-	maxLineBytes    = 64 << 10 // of the arguments, as they came
+	maxLineBytes    = 64 << 10 // of all arguments, unquoted
 )
 
-// Line is a call as it is shown to clients in MONITOR.
+// Line is a call as shown by MONITOR.
 type Line struct {
 	NowNs    int64
 	DB       uint16
@@ -144,7 +144,7 @@ type Line struct {
 	Args     [][]byte
 }
 
-// Append appends the line as Redis writes it.
+// Append appends the line in Redis's format.
 func (l *Line) Append(b []byte) []byte {
 	us := l.NowNs / 1000
 	b = strconv.AppendInt(append(b, '+'), us/1e6, 10)
@@ -175,7 +175,7 @@ func (l *Line) Append(b []byte) []byte {
 	return append(b, '\r', '\n')
 }
 
-// appendQuoted writes an argument in quotes, with Redis's escapes, and cut where it is long.
+// appendQuoted appends an argument with Redis's escapes, truncated.
 func appendQuoted(b, arg []byte) []byte {
 	const hex = "0123456789abcdef"
 	cut := len(arg) - maxLineArgBytes

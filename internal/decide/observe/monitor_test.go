@@ -23,7 +23,7 @@ func monitored() (*clients.Client, *wakes) {
 	return clients.New(peer.Peer{}, w, t0), w
 }
 
-// TestMonitors: all of them are sent every line, and woken once for what they have not taken.
+// TestMonitors: all get every line and are woken once.
 func TestMonitors(t *testing.T) {
 	var ms Monitors
 	if ms.Any() || len(ms.Send([]byte("nobody\n"))) != 0 {
@@ -89,7 +89,6 @@ func TestTakePieces(t *testing.T) {
 	}
 }
 
-// TestMonitorFallsBehind by more than it may.
 func TestMonitorFallsBehind(t *testing.T) {
 	var ms Monitors
 	slow, _ := monitored()
@@ -113,7 +112,7 @@ func TestMonitorFallsBehind(t *testing.T) {
 	}
 }
 
-// TestClientThatIsClosed for the memory of clients is sent no more, for that would be counted nowhere until it is gone.
+// TestClientThatIsClosed: a client being closed gets no lines, which would not be counted.
 func TestClientThatIsClosed(t *testing.T) {
 	var register clients.Register
 	var ms Monitors
@@ -184,7 +183,7 @@ func TestQuoted(t *testing.T) {
 	}
 }
 
-// FuzzQuoted: a quoted argument is one line, and tells the bytes apart.
+// FuzzQuoted: a quoted argument is one unambiguous line.
 func FuzzQuoted(f *testing.F) {
 	f.Add([]byte("a\"\\\x00\a\b\r\n\t\x7f\xff"))
 	f.Fuzz(func(t *testing.T, arg []byte) {

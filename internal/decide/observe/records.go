@@ -1,6 +1,6 @@
-// Package observe is the records of what the server does: counts, durations, slow calls, latency events, error codes,
-// hot keys, and the lines that clients in MONITOR are sent. It sends no replies. Everything but a Local is safe for
-// concurrent use; a Local belongs to one goroutine at a time.
+// Package observe records what the server does: counts, durations, slow calls, latency events, error codes,
+// hot keys and MONITOR's lines. It sends no replies. All but a Local, which belongs to one goroutine at a
+// time, is safe for concurrent use.
 package observe
 
 import (
@@ -12,7 +12,7 @@ import (
 	"cellserver/internal/wire/catalog"
 )
 
-// Records is what all sessions write to. Their parts are those of the commands that show them.
+// Records are written by all sessions and read by the commands about them.
 type Records struct {
 	Slowlog   Slowlog
 	Latencies Latencies
@@ -25,14 +25,14 @@ type Records struct {
 	startedNs      int64
 	scale          *histogram.Scale
 	tallies        []*Tally
-	turn           atomic.Uint32 // of the tallies, for the next Local
+	turn           atomic.Uint32 // next Local's tally
 	outcomes       [commandOutcomes][]atomic.Int64
 	scripts        [scriptOutcomes]atomic.Uint64
 	protocolErrors atomic.Uint64
 	linesLeftOut   atomic.Uint64
 }
 
-// New returns empty records of the commands of a catalog.
+// New returns empty records for a catalog.
 func New(c *catalog.Catalog, nowNs int64) *Records {
 	r := &Records{catalog: c, startedNs: nowNs, scale: histogram.NewScale(), TopKeys: topkeys.New()}
 	r.tallies = newTallies(len(c.Commands()), r.scale)
@@ -43,18 +43,18 @@ func New(c *catalog.Catalog, nowNs int64) *Records {
 	return r
 }
 
-// Local is what one goroutine at a time records by: its part of the tallies, and its samples of keys.
+// Local is a goroutine's part of the records.
 type Local struct {
 	*Tally
 	Sampler topkeys.Sampler
 }
 
-// NewLocal returns a Local with one of the tallies, each in its turn.
+// NewLocal returns a Local with the next tally.
 func (r *Records) NewLocal() Local {
 	return Local{Tally: r.tallies[int(r.turn.Add(1))%len(r.tallies)]}
 }
 
-// commandOutcome is an end of a command that is counted apart from the tallies.
+// commandOutcome is an outcome counted outside the tallies.
 type commandOutcome uint8
 
 const (
@@ -63,25 +63,23 @@ const (
 	commandOutcomes
 )
 
-// Failed counts a call that replied an error.
+// Failed counts a call with an error reply.
 func (r *Records) Failed(c *catalog.Command) { r.outcomes[commandFailed][c.ID].Add(1) }
 
-// Rejected counts a call that replied an error before it was executed.
+// Rejected counts a call refused before its execution.
 func (r *Records) Rejected(c *catalog.Command) { r.outcomes[commandRejected][c.ID].Add(1) }
 
-// ProtocolError counts a connection that is closed for bytes that are no command.
+// ProtocolError counts a connection closed for invalid input.
 func (r *Records) ProtocolError() { r.protocolErrors.Add(1) }
 
-// LeaveOutScriptLines counts lines that scripts logged and that are not written.
+// LeaveOutScriptLines counts lines logged by scripts and not written.
 func (r *Records) LeaveOutScriptLines(n int) { r.linesLeftOut.Add(uint64(n)) }
 
-// ScriptLinesLeftOut returns how many there were since the start.
 func (r *Records) ScriptLinesLeftOut() uint64 { return r.linesLeftOut.Load() }
 
-// ScriptOutcome is how a script ended that was interpreted.
+// ScriptOutcome is the end of an interpreted script.
 type ScriptOutcome uint8
 
-// The ways in which a script ends:
 const (
 	ScriptCompleted ScriptOutcome = iota
 	ScriptFailed                  // with an error
@@ -91,17 +89,16 @@ const (
 
 func (o ScriptOutcome) String() string { return [...]string{"completed", "failed", "ended"}[o] }
 
-// Script counts a script that was interpreted.
 func (r *Records) Script(o ScriptOutcome) { r.scripts[o].Add(1) }
 
-// CommandStats is what INFO commandstats tells of a command.
+// CommandStats is a command's part of INFO commandstats.
 type CommandStats struct {
 	Command          *catalog.Command
 	Calls, Ns        int64
 	Failed, Rejected int64
 }
 
-// Commands returns the figures of all commands that lists have, in the order of their names.
+// Commands returns the figures of all listed commands by name.
 func (r *Records) Commands() []CommandStats {
 	sum := make([]CommandStats, len(r.catalog.Commands()))
 	for _, t := range r.tallies {
@@ -122,7 +119,7 @@ func (r *Records) Commands() []CommandStats {
 	return shown
 }
 
-// ByTime returns the calls of each command by their time, by ID.
+// ByTime returns each command's calls by duration, by ID.
 func (r *Records) ByTime() []CallsByTime {
 	sum := make([]CallsByTime, len(r.catalog.Commands()))
 	for _, t := range r.tallies {
@@ -135,7 +132,7 @@ func (r *Records) ByTime() []CallsByTime {
 	return sum
 }
 
-// Executed counts the calls of all commands.
+// Executed returns the number of all calls.
 func (r *Records) Executed() (n int64) {
 	for _, c := range r.Commands() {
 		n += c.Calls
@@ -143,7 +140,7 @@ func (r *Records) Executed() (n int64) {
 	return n
 }
 
-// ResetStat starts the counts of calls and errors from 0 again, as CONFIG RESETSTAT does. Durations are kept.
+// ResetStat resets the counts of calls and errors, as CONFIG RESETSTAT does, not the durations.
 func (r *Records) ResetStat() {
 	for _, t := range r.tallies {
 		t.mu.Lock()
@@ -158,27 +155,27 @@ func (r *Records) ResetStat() {
 	r.Errors.reset()
 }
 
-// Stats is what has been counted since the start, or, of calls and errors, since ResetStat. The maps have the same keys
-// at all times, which no client chooses.
+// Stats are counts since the start, or since ResetStat for calls and errors. Clients do not choose any map's
+// keys, which never change.
 type Stats struct {
-	Since          time.Time         // the start
-	Calls          map[string]uint64 // by command, those included that failed
-	Errors         map[string]uint64 // error replies by their codes; those that are not this server's own together as "other"
-	ProtocolErrors uint64            // after each of which a connection was closed
-	Scripts        map[string]uint64 // by outcome: completed, failed with an error, ended by a bound
+	Since          time.Time         // of the start
+	Calls          map[string]uint64 // by command, failures included
+	Errors         map[string]uint64 // error replies by code, foreign ones as "other"
+	ProtocolErrors uint64            // connections closed for invalid input
+	Scripts        map[string]uint64 // by outcome: completed, failed, ended by a bound
 	Batches        BatchStats
-	// Durations are by what ran: a command that is decided in batches (by the name of cl.throttle), a script, or another one.
-	// The commands of a batch take as long as the batch, for it is what each of them waits for.
+	// Durations are by activity: batched commands (as cl.throttle), scripts, and others. Each command of a
+	// batch waits for the whole batch.
 	Durations map[string]histogram.Snapshot
 }
 
-// BatchStats counts batches of calls of CL.THROTTLE, or of a command like it, which are decided together.
+// BatchStats counts batches of calls of CL.THROTTLE and its like.
 type BatchStats struct {
 	Count, Commands uint64
-	UpTo            map[float64]uint64 // how many had at most so many commands
+	UpTo            map[float64]uint64 // cumulative, by number of commands
 }
 
-// Stats returns the figures. It holds up to one tally's lock at a time, while that is copied.
+// Stats returns the figures, and locks one tally at a time to copy it.
 func (r *Records) Stats() Stats {
 	st := Stats{
 		Since:          time.Unix(0, r.startedNs),
@@ -212,7 +209,7 @@ func (r *Records) Stats() Stats {
 	for f := range durations {
 		st.Durations[family(f).String()] = durations[f]
 	}
-	st.Batches.Commands = durations[familyThrottle].Count // what is in no batch is not timed
+	st.Batches.Commands = durations[familyThrottle].Count // unbatched ones are not timed
 	for i, n := range sizes {
 		st.Batches.Count += n
 		st.Batches.UpTo[float64(int(1)<<i)] = st.Batches.Count
@@ -220,10 +217,10 @@ func (r *Records) Stats() Stats {
 	return st
 }
 
-// ScriptsEnded is how many scripts have ended at a bound.
+// ScriptsEnded returns the number of scripts ended by a bound.
 func (r *Records) ScriptsEnded() uint64 { return r.scripts[ScriptEnded].Load() }
 
-// ThrottleDurations returns the durations of the calls of CL.THROTTLE and of the commands like it since the start.
+// ThrottleDurations returns the durations of CL.THROTTLE and its like since the start.
 func (r *Records) ThrottleDurations() histogram.Snapshot {
 	all := r.scale.NewSnapshot()
 	for _, t := range r.tallies {

@@ -29,7 +29,7 @@ func TestLocalsTakeTurns(t *testing.T) {
 	}
 }
 
-// recorded returns records of some of everything, by two tallies.
+// recorded returns records of everything by two tallies.
 func recorded() *Records {
 	table := catalog.New()
 	r := New(table, t0)
@@ -111,7 +111,7 @@ func TestStats(t *testing.T) {
 	}
 }
 
-// TestResetStat: calls and errors begin anew, what graphs are made of goes on.
+// TestResetStat: calls and errors restart, durations go on.
 func TestResetStat(t *testing.T) {
 	r := recorded()
 	r.ResetStat()

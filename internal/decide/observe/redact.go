@@ -10,7 +10,7 @@ import (
 	"cellserver/internal/wire/glob"
 )
 
-// Redacted returns a call's arguments as others may see them: without passwords.
+// Redacted returns a call's arguments without passwords.
 func Redacted(c *catalog.Command, args [][]byte) [][]byte {
 	hide := func(from, to int) {
 		hidden := []byte("(redacted)")
@@ -35,7 +35,7 @@ func Redacted(c *catalog.Command, args [][]byte) [][]byte {
 	case "config|set":
 		for i := 2; i < len(args); i += 2 {
 			switch glob.Fold(args[i]) {
-			case "requirepass", "masterauth", "masteruser", "tls-key-file-pass", "tls-client-key-file-pass": // ours, and Redis's
+			case "requirepass", "masterauth", "masteruser", "tls-key-file-pass", "tls-client-key-file-pass": // ours and Redis's
 				hide(i+1, i+2)
 			}
 		}
@@ -43,13 +43,13 @@ func Redacted(c *catalog.Command, args [][]byte) [][]byte {
 	return args
 }
 
-// Of a slow call, so much is kept, as in Redis.
+// Bounds of a slow call, as in Redis.
 const (
 	maxSlowArgs     = 32
 	maxSlowArgBytes = 128
 )
 
-// ShortArgs copies a call's arguments for the slow log, cut to its bounds.
+// ShortArgs copies a call's arguments, truncated for the slow log.
 func ShortArgs(args [][]byte) []string {
 	short := make([]string, min(len(args), maxSlowArgs))
 	for i := range short {
@@ -68,7 +68,7 @@ func shortArg(arg []byte) string {
 	return string(arg)
 }
 
-// batchArgs describes a batch by its first call and its size.
+// batchArgs describes a batch by its first call and size.
 func batchArgs(c *catalog.Command, batch []store.Request) []string {
 	args := append(strings.Split(strings.ToUpper(c.FullName()), "|"), shortArg(batch[0].Key.Name))
 	if n := len(batch) - 1; n > 0 {

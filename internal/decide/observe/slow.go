@@ -8,26 +8,24 @@ import (
 	"cellserver/internal/wire/catalog"
 )
 
-// Slowness is how long something must take for SLOWLOG or LATENCY to record it.
+// Slowness holds the thresholds of SLOWLOG and LATENCY.
 type Slowness struct {
-	leastNs       atomic.Int64 // the lower of the two
-	slowlogFromUs atomic.Int64 // negative: never
-	latencyFromMs atomic.Int64 // 0: never
+	leastNs       atomic.Int64 // the lower of both
+	slowlogFromUs atomic.Int64 // negative for never
+	latencyFromMs atomic.Int64 // 0 for never
 }
 
-// Slowlog is slowlog-log-slower-than: microseconds, negative for never.
+// Slowlog returns slowlog-log-slower-than in microseconds, negative for never.
 func (l *Slowness) Slowlog() (us int64) { return l.slowlogFromUs.Load() }
 
-// SetSlowlog changes slowlog-log-slower-than.
 func (l *Slowness) SetSlowlog(us int64) {
 	l.slowlogFromUs.Store(us)
 	l.update()
 }
 
-// Latency is latency-monitor-threshold: milliseconds, 0 for never.
+// Latency returns latency-monitor-threshold in milliseconds, 0 for never.
 func (l *Slowness) Latency() (ms int64) { return l.latencyFromMs.Load() }
 
-// SetLatency changes latency-monitor-threshold.
 func (l *Slowness) SetLatency(ms int64) {
 	l.latencyFromMs.Store(ms)
 	l.update()
@@ -44,26 +42,26 @@ func (l *Slowness) update() {
 	l.leastNs.Store(least)
 }
 
-// Any reports whether anything can be slow.
+// Any reports whether any threshold is set.
 func (l *Slowness) Any() bool { return l.leastNs.Load() < math.MaxInt64 }
 
-// IsSlow reports whether what took so long is to be recorded.
+// IsSlow reports whether a duration is recorded.
 func (l *Slowness) IsSlow(ns int64) bool { return ns >= l.leastNs.Load() }
 
-// Caller is who made a call.
+// Caller identifies a call's client.
 type Caller interface {
 	Addr() string
 	Name() string
 }
 
-// Slow records a call if it was slow, without passwords; else it is one comparison.
+// Slow records a slow call without passwords; a fast one costs a comparison.
 func (r *Records) Slow(c *catalog.Command, args [][]byte, by Caller, nowNs, ns int64) {
 	if r.Slowness.IsSlow(ns) {
 		r.SlowCall(c, ShortArgs(Redacted(c, args)), by, nowNs, ns)
 	}
 }
 
-// SlowCall records a call that IsSlow.
+// SlowCall records a slow call.
 func (r *Records) SlowCall(c *catalog.Command, args []string, by Caller, nowNs, ns int64) {
 	if from := r.Slowness.Slowlog(); from >= 0 && ns/1000 >= from {
 		r.Slowlog.add(SlowEntry{UnixSec: nowNs / 1e9, DurationUs: ns / 1000, Args: args, Addr: by.Addr(), Name: by.Name()})
@@ -75,12 +73,12 @@ func (r *Records) SlowCall(c *catalog.Command, args []string, by Caller, nowNs, 
 	r.Latency(event, nowNs, ns)
 }
 
-// SlowBatch records a batch of calls that IsSlow, as one entry.
+// SlowBatch records a slow batch as one entry.
 func (r *Records) SlowBatch(c *catalog.Command, batch []store.Request, by Caller, nowNs, ns int64) {
 	r.SlowCall(c, batchArgs(c, batch), by, nowNs, ns)
 }
 
-// Latency records how long an event took, if that reaches the threshold.
+// Latency records an event above the threshold.
 func (r *Records) Latency(event string, nowNs, ns int64) {
 	if from := r.Slowness.Latency(); from > 0 && ns/1_000_000 >= from {
 		r.Latencies.add(event, LatencySample{UnixSec: nowNs / 1e9, Ms: ns / 1_000_000})

@@ -9,7 +9,7 @@ import (
 	"cellserver/internal/wire/catalog"
 )
 
-// TestSlowness: something is slow from the lower of the two thresholds on.
+// TestSlowness: the lower threshold decides.
 func TestSlowness(t *testing.T) {
 	const never = math.MaxInt64
 	for _, tt := range []struct{ slowlogUs, latencyMs, leastNs int64 }{
@@ -82,7 +82,7 @@ func TestSlowCall(t *testing.T) {
 	}
 }
 
-// TestSlowlog keeps the newest, and what is too much goes with the next entry.
+// TestSlowlog keeps the newest; the next entry removes the excess.
 func TestSlowlog(t *testing.T) {
 	var l Slowlog
 	add := func(n int64) {

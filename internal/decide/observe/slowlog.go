@@ -6,16 +6,16 @@ import (
 	"sync/atomic"
 )
 
-// Slowlog is the calls that took long recently. It is safe for concurrent use.
+// Slowlog keeps recent slow calls. It is safe for concurrent use.
 type Slowlog struct {
 	maxLen atomic.Int64
 
 	mu      sync.Mutex // guards all below
-	entries list.List  // of SlowEntry, the newest first
+	entries list.List  // of SlowEntry, newest first
 	lastID  int64
 }
 
-// SlowEntry is a slow call, or a batch of them.
+// SlowEntry is a slow call or batch.
 type SlowEntry struct {
 	ID, UnixSec, DurationUs int64
 	Args                    []string
@@ -36,7 +36,7 @@ func (l *Slowlog) add(e SlowEntry) {
 	}
 }
 
-// Latest returns up to n entries, the newest first; all with a negative n.
+// Latest returns up to n entries, newest first; a negative n returns all.
 func (l *Slowlog) Latest(n int64) []SlowEntry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -47,22 +47,21 @@ func (l *Slowlog) Latest(n int64) []SlowEntry {
 	return found
 }
 
-// Len counts the entries.
 func (l *Slowlog) Len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.entries.Len()
 }
 
-// Reset forgets the entries. Their numbers go on.
+// Reset drops the entries; numbering goes on.
 func (l *Slowlog) Reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.entries.Init()
 }
 
-// MaxLen is slowlog-max-len.
+// MaxLen returns slowlog-max-len.
 func (l *Slowlog) MaxLen() int64 { return l.maxLen.Load() }
 
-// SetMaxLen changes slowlog-max-len. What is too much then goes with the next entry.
+// SetMaxLen changes slowlog-max-len; the next entry drops the excess.
 func (l *Slowlog) SetMaxLen(n int64) { l.maxLen.Store(n) }

@@ -9,27 +9,27 @@ import (
 	"cellserver/internal/wire/catalog"
 )
 
-// Tally is what a part of the sessions has executed. There are more of them than processors, so that one session
-// seldom waits for another's lock. It is safe for concurrent use.
+// Tally counts for some of the sessions. There are more tallies than processors, so that sessions seldom wait
+// for one another's lock. It is safe for concurrent use.
 type Tally struct {
 	mu        sync.Mutex     // guards all below
 	commands  []commandTally // by catalog.Command.ID
 	durations [families]*histogram.Durations
 	batches   batchSizes
-	scripts   uint64 // that needed no interpreter
+	scripts   uint64 // native ones
 
-	_ [128]byte // keeps two tallies off one pair of cache lines, which are often fetched together
+	_ [128]byte // separates tallies by a pair of cache lines, which are often fetched together
 }
 
-// commandTally is what the calls of a command add up to.
+// commandTally is the sum of a command's calls.
 type commandTally struct {
-	calls int64 // also those that failed
-	ns    int64 // spent in them
+	calls int64 // failures included
+	ns    int64 // time spent in them
 
-	byTime CallsByTime // those that are done; of a batch each took its part
+	byTime CallsByTime // completed ones; a batch's time is divided
 }
 
-// family is what durations are told apart by.
+// family groups durations.
 type family uint8
 
 const (
@@ -51,13 +51,13 @@ func familyOf(c *catalog.Command) family {
 	return familyOther
 }
 
-// batchSizes counts batches: those of 1 command, of up to 2, of up to 4 and so on.
+// batchSizes counts batches of 1 command, up to 2, up to 4 and so on.
 type batchSizes [sizeBuckets]uint64
 
-// sizeBuckets is as many as MaxBatch needs.
+// sizeBuckets covers MaxBatch.
 const sizeBuckets = 8
 
-// MaxBatch is the most calls that are counted as one batch.
+// MaxBatch is the largest batch.
 const MaxBatch = 1 << (sizeBuckets - 1)
 
 func newTallies(commands int, scale *histogram.Scale) []*Tally {
@@ -72,7 +72,7 @@ func newTallies(commands int, scale *histogram.Scale) []*Tally {
 	return all
 }
 
-// Batch counts a batch of calls. All of them took as long as it did.
+// Batch counts a batch of calls that took ns together.
 func (t *Tally) Batch(c *catalog.Command, calls int, ns int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -84,15 +84,15 @@ func (t *Tally) Batch(c *catalog.Command, calls int, ns int64) {
 	t.batches[bits.Len(uint(calls-1))]++
 }
 
-// Called counts calls of a command that are not timed, or will be by Took.
+// Called counts calls that are not timed, or timed later by Took.
 func (t *Tally) Called(c *catalog.Command, calls int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.commands[c.ID].calls += int64(calls)
 }
 
-// Took counts the work of a call that is done, and how long it took, waiting included. A call that waited has been
-// counted by Called before.
+// Took counts a finished call's work and its time including waiting. A call that waited was counted by
+// Called.
 func (t *Tally) Took(c *catalog.Command, waited bool, workNs, tookNs int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

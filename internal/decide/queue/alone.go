@@ -6,16 +6,16 @@ import (
 	"cellserver/internal/limiter"
 )
 
-// alone is what a Waiter has that stands in no line, for its funnel is on another machine: nobody there tells when others give
-// up, or come. So its turn stays when it was to come, and what was debited for it is given back by whoever knows how.
+// alone is the part of a Waiter outside any line, for a funnel on another machine that does not report other
+// waiters: its turn never moves, and only its caller can return its charge.
 type alone struct {
 	room     *Room
 	giveBack func(then func()) // must not wait
-	timer    *time.Timer       // the room's aloneMu guards it
+	timer    *time.Timer       // guarded by Room.aloneMu
 }
 
-// EnterAlone has somebody wait whose operation Wait was done at a time, and whose turn is still to come. giveBack is called, once
-// and from any goroutine, if it leaves before, and has to call then when that is done.
+// EnterAlone waits for an operation Wait already applied at nowNs. If the Waiter leaves early, giveBack is
+// called once, from any goroutine, and calls then when it is done.
 func (r *Room) EnterAlone(nowNs int64, o *limiter.Operation, who Waker, giveBack func(then func())) *Waiter {
 	w := &Waiter{
 		who: who, limit: o.Funnel, unit: o.Unit, quantity: o.Quantity, debitNs: int64(o.DebitNs), turnNs: nowNs + o.WaitNs,
@@ -35,7 +35,7 @@ func (r *Room) EnterAlone(nowNs int64, o *limiter.Operation, who Waker, giveBack
 	return w
 }
 
-// leaveAlone is Leave, and what has come when its turn has.
+// leaveAlone is Leave, or the arrival of the turn.
 func (w *Waiter) leaveAlone(why Outcome) (left bool) {
 	if !w.outcome.CompareAndSwap(uint32(Waiting), uint32(why)) {
 		return false
@@ -55,7 +55,7 @@ func (w *Waiter) leaveAlone(why Outcome) (left bool) {
 	return true
 }
 
-// tatAlone is when the funnel would be empty by what is known of it: what was there when it was debited, with or without that.
+// tatAlone returns the funnel's TAT by the state at its charge, with or without it.
 func (w *Waiter) tatAlone() (tatNs int64) {
 	tatNs = w.turnNs + w.toleranceNs()
 	if w.Outcome() != Allowed {
@@ -64,7 +64,7 @@ func (w *Waiter) tatAlone() (tatNs int64) {
 	return tatNs
 }
 
-// endAlone has all leave who wait alone, now and from now on.
+// endAlone lets all leave that wait alone, now and later.
 func (r *Room) endAlone() {
 	r.aloneMu.Lock()
 	r.aloneEnded = true

@@ -9,7 +9,7 @@ import (
 	"cellserver/internal/limiter"
 )
 
-// enterAlone has a number wait for a turn that was debited when the funnel had been requested so often a second.
+// enterAlone enters a waiter already charged.
 func (r *room) enterAlone(t *testing.T, quantity, number int, givenBack *[]int) *Waiter {
 	t.Helper()
 	s := limiter.State{ExpiresNs: now() + int64(10*time.Second)}
@@ -23,7 +23,7 @@ func (r *room) enterAlone(t *testing.T, quantity, number int, givenBack *[]int) 
 	})
 }
 
-// TestAlone: each waits for its own turn, whoever leaves, and what was debited for who leaves is given back, once.
+// TestAlone: each waits for its own turn, and a leaver's charge is returned once.
 func TestAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoom()

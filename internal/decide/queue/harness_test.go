@@ -11,7 +11,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// funnels is a store that keeps nothing but what operations make of its keys.
+// funnels is a store that applies operations only.
 type funnels struct {
 	mu     sync.Mutex // guards all below
 	states map[string]limiter.State
@@ -48,7 +48,7 @@ func (f *funnels) emptyNs(key store.Key) int64 {
 	return f.states[f.at(key)].ExpiresNs
 }
 
-// room is a Room of the bubble's clock, with what has happened in it.
+// room is a Room on the bubble's clock that records wakes.
 type room struct {
 	*Room
 	funnels funnels
@@ -76,7 +76,7 @@ func (w wokenAs) Wake() {
 	w.room.woken = append(w.room.woken, w.number)
 }
 
-// taken returns who was woken since it was last called.
+// taken returns the numbers woken since the last call.
 func (r *room) taken() (woken []int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -95,7 +95,7 @@ func limitOf(t testing.TB, maxBurst, count, periodSec int64) funnel.Limit {
 
 func keyOf(text string) store.Key { return store.Key{Name: []byte(text)} }
 
-// enter has a number wait for so long at most. It returns nil for who was answered at once.
+// enter enters a waiter; it returns nil for one answered at once.
 func (r *room) enter(t testing.TB, key store.Key, l funnel.Limit, quantity int64, atMost time.Duration, number int) (*Waiter, funnel.Result) {
 	t.Helper()
 	o := limiter.Operation{Verb: limiter.Wait, Funnel: l, Quantity: quantity, TTLNs: int64(atMost)}
@@ -106,7 +106,7 @@ func (r *room) enter(t testing.TB, key store.Key, l funnel.Limit, quantity int64
 	return w, o.Result
 }
 
-// checkWoken compares who was woken since, in which order.
+// checkWoken compares the order of wakes.
 func (r *room) checkWoken(t *testing.T, want ...int) {
 	t.Helper()
 	if got := r.taken(); !slices.Equal(got, want) {
@@ -117,7 +117,7 @@ func (r *room) checkWoken(t *testing.T, want ...int) {
 // began is when every bubble does.
 const began = 946_684_800_000_000_000
 
-// checkEmpty: nobody is left, and nothing of them.
+// checkEmpty expects no remains.
 func (r *room) checkEmpty(t *testing.T) {
 	t.Helper()
 	if n := r.Waiting(); n != 0 {

@@ -11,36 +11,35 @@ import (
 	"cellserver/internal/store"
 )
 
-// lookEvery is how often a funnel is looked at while somebody waits for it: nobody tells that its key was evicted, that a
-// reservation has expired, or that the machine was suspended, for which timers do not go on.
+// lookEvery is the interval of looks at an awaited funnel: nobody reports an evicted key, an expired
+// reservation, or a suspension, which stops timers.
 const lookEvery = time.Second
 
-// line is who waits for one key, under its part's lock.
+// line is the queue of one key, under its part's lock.
 //
-// The times in it are without what was debited for those ahead. So a waiter's turn is its time and what was answered since
-// the line began, once it is the first; what was debited for those who gave up meanwhile is then in neither.
+// Its times exclude the charges of earlier waiters. The first one's turn is its time plus all charges
+// answered since the line began; charges of those who gave up are in neither.
 type line struct {
 	room       *Room
 	part       *part
 	key        store.Key
-	waiters    []*Waiter // in the order in which they came, some of whom have given up
-	gone       int       // how many of them have
-	came       uint64    // how many there were
-	liveNs     int64     // that was debited for those who wait
-	answeredNs int64     // that was debited for those who were answered; all sums are modulo 2^64
+	waiters    []*Waiter // in order of arrival, including some that gave up
+	gone       int       // number of those
+	came       uint64    // number of arrivals
+	liveNs     int64     // charges of those still waiting
+	answeredNs int64     // charges of those answered; sums are modulo 2^64
 	timer      *time.Timer
 
-	// tolerances are those of the waiters.
+	// tolerances of the waiters.
 	tolerances minima
-	// looks are what the funnel was found to hold beyond what was debited for those who waited then. Nobody of them has to wait
-	// for more.
+	// looks are funnel levels found, less the charges of those waiting then, which bound their waiting.
 	looks minima
 }
 
 func (r *Room) openLocked(p *part, key store.Key) *line {
 	l := &line{room: r, part: p, key: store.Key{DB: key.DB, Name: bytes.Clone(key.Name)}}
 	p.lines[name{key.DB, string(key.Name)}] = l
-	l.timer = time.AfterFunc(math.MaxInt64, l.timeHasCome) // set before the lock is let go of
+	l.timer = time.AfterFunc(math.MaxInt64, l.timeHasCome) // set under the lock
 	return l
 }
 
@@ -56,11 +55,11 @@ func (l *line) timeHasCome() {
 
 func (l *line) empty() bool { return len(l.waiters) == 0 }
 
-// refuses limits a request that could be answered only by overtaking those who have a smaller funnel.
+// refuses limits a request that could only be answered by overtaking waiters with a smaller funnel.
 func (l *line) refuses(o *limiter.Operation, tatNs, nowNs int64) bool {
 	leastNs, _ := l.tolerances.from(l.waiters[0].place)
 	if leastNs >= int64(o.Funnel.ToleranceNs()) || o.Quantity > o.Funnel.Capacity() {
-		return false // the store knows
+		return false // the store decides
 	}
 	waitNs := tatNs - leastNs - nowNs
 	if waitNs <= o.TTLNs {
@@ -71,7 +70,7 @@ func (l *line) refuses(o *limiter.Operation, tatNs, nowNs int64) bool {
 	return true
 }
 
-// addLocked adds whoever was debited at a time, and has still to wait.
+// addLocked adds a charged waiter.
 func (l *line) addLocked(nowNs int64, o *limiter.Operation, who Waker) *Waiter {
 	l.came++
 	w := &Waiter{
@@ -88,7 +87,7 @@ func (l *line) addLocked(nowNs int64, o *limiter.Operation, who Waker) *Waiter {
 	return w
 }
 
-// lookLocked returns when the funnel will be empty, and whose turn has come.
+// lookLocked returns the funnel's TAT and the waiters whose turn has come.
 func (l *line) lookLocked(nowNs int64) (tatNs int64, due []Waker) {
 	tatNs, known := l.tatNs(nowNs)
 	heldNs := tatNs - l.liveNs - l.answeredNs
@@ -98,19 +97,19 @@ func (l *line) lookLocked(nowNs int64) (tatNs int64, due []Waker) {
 	return tatNs, l.advanceLocked(nowNs)
 }
 
-// tatNs is when the funnel will be empty: now if there is none, or the store cannot tell.
+// tatNs returns the funnel's TAT, nowNs if it is absent or the store cannot tell.
 func (l *line) tatNs(nowNs int64) (tatNs int64, known bool) {
 	o := limiter.Operation{Verb: limiter.Look}
 	switch err := l.room.funnels.Apply(nowNs, l.key, &o); {
 	case err == nil:
 		return o.AtNs, true
 	case errors.Is(err, limiter.ErrWrongType):
-		return nowNs, true // it is no funnel any more
+		return nowNs, true // it is no funnel now
 	}
 	return nowNs, false
 }
 
-// turnNs is when the first one's turn comes.
+// turnNs returns the first waiter's turn.
 func (l *line) turnNs(first *Waiter) int64 {
 	turnNs := first.turnNs
 	if heldNs, ok := l.looks.from(first.place); ok {
@@ -121,7 +120,7 @@ func (l *line) turnNs(first *Waiter) int64 {
 	return turnNs + l.answeredNs
 }
 
-// advanceLocked answers those whose turn has come, and waits for the next.
+// advanceLocked answers all whose turn has come, and sets the timer for the next.
 func (l *line) advanceLocked(nowNs int64) (due []Waker) {
 	for len(l.waiters) > 0 {
 		w := l.waiters[0]
@@ -155,7 +154,7 @@ func (l *line) closeLocked() {
 	delete(l.part.lines, name{l.key.DB, string(l.key.Name)})
 }
 
-// giveUpLocked has one leave who still waits, gives back what was debited, and returns whose turn has come by that.
+// giveUpLocked removes a waiter, returns its charge, and returns those whose turn has come by that.
 func (l *line) giveUpLocked(w *Waiter, nowNs int64, why Outcome) (due []Waker) {
 	due = append(due, w.leaveLocked(why))
 	l.liveNs -= w.debitNs
@@ -166,7 +165,7 @@ func (l *line) giveUpLocked(w *Waiter, nowNs int64, why Outcome) (due []Waker) {
 	return append(due, l.advanceLocked(nowNs)...)
 }
 
-// compactLocked forgets those who have given up.
+// compactLocked drops those who gave up.
 func (l *line) compactLocked() {
 	l.waiters = slices.DeleteFunc(l.waiters, func(w *Waiter) bool { return w.Outcome() != Waiting })
 	l.gone = 0
@@ -174,12 +173,12 @@ func (l *line) compactLocked() {
 	l.looks.compact(l.waiters)
 }
 
-// giveBack takes something off the funnel. Where the store changes nothing now, that drains in its time.
+// giveBack returns a charge to the funnel. If the store is frozen, the charge drains.
 func (l *line) giveBack(nowNs int64, debitNs uint64) {
 	_ = l.room.funnels.Apply(nowNs, l.key, &limiter.Operation{Verb: limiter.GiveBack, DebitNs: debitNs})
 }
 
-// endLocked has all leave whose turn has not come.
+// endLocked removes all whose turn has not come.
 func (l *line) endLocked(nowNs int64) (tatNs int64, due []Waker) {
 	tatNs, due = l.lookLocked(nowNs)
 	if l.empty() {

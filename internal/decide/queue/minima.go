@@ -1,8 +1,8 @@
 package queue
 
-// minima finds the least of the values that were put at a place or behind it. What is put and found takes constant time, on average.
+// minima finds the least value at or after a place, in amortized constant time.
 type minima struct {
-	least []value // ascending, by place and by value: what is behind a lower one is the least of nothing
+	least []value // ascending by place and value: a value before a lower one is never the least
 }
 
 type value struct {
@@ -10,7 +10,7 @@ type value struct {
 	ns    int64
 }
 
-// put adds a value at a place, which is not before the last one.
+// put adds a value at a place not before the last one.
 func (m *minima) put(place uint64, ns int64) {
 	n := len(m.least)
 	for n > 0 && !before(m.least[n-1].ns, ns) {
@@ -22,7 +22,7 @@ func (m *minima) put(place uint64, ns int64) {
 	}
 }
 
-// from returns the least value from a place on, which is not before that of the call before, and false if there is none.
+// from returns the least value at or after a place, not before the last call's, and false if there is none.
 func (m *minima) from(place uint64) (ns int64, ok bool) {
 	for len(m.least) > 0 && m.least[0].place < place {
 		m.least = m.least[1:]
@@ -33,7 +33,7 @@ func (m *minima) from(place uint64) (ns int64, ok bool) {
 	return m.least[0].ns, true
 }
 
-// compact forgets what is the least for none of the waiters, who are in the order of their places.
+// compact drops values that are the least for none of the waiters, given in order of places.
 func (m *minima) compact(waiters []*Waiter) {
 	kept := m.least[:0]
 	for _, v := range m.least {
@@ -47,5 +47,5 @@ func (m *minima) compact(waiters []*Waiter) {
 	m.least = kept
 }
 
-// before compares times that are sums modulo 2^64.
+// before compares times modulo 2^64.
 func before(a, b int64) bool { return a-b < 0 }

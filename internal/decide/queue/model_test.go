@@ -10,7 +10,7 @@ import (
 	"cellserver/internal/funnel"
 )
 
-// model is a line as one would write it down: all sums anew at each step.
+// model is a line with all sums computed anew at each step.
 type model struct {
 	tatNs   int64
 	waiting []modelWaiter
@@ -22,12 +22,12 @@ type modelWaiter struct {
 	debitNs      int64
 	tatNs        int64 // of the funnel, with its debit and those ahead
 	w            *Waiter
-	latestTurnNs int64 // which it must not miss
+	latestTurnNs int64 // must not be missed
 }
 
 func (m *modelWaiter) turnNs() int64 { return m.tatNs - int64(m.limit.ToleranceNs()) }
 
-// lastTurnNs is when those who wait will all have been answered.
+// lastTurnNs returns the time when all will be answered.
 func (m *model) lastTurnNs() (turnNs int64) {
 	for i := range m.waiting {
 		turnNs = max(turnNs, m.waiting[i].turnNs())
@@ -35,7 +35,7 @@ func (m *model) lastTurnNs() (turnNs int64) {
 	return turnNs
 }
 
-// answer removes those at the front whose turn has come.
+// answer removes the first ones whose turn has come.
 func (m *model) answer(nowNs int64) (numbers []int) {
 	for len(m.waiting) > 0 && m.waiting[0].turnNs() <= nowNs {
 		numbers = append(numbers, m.waiting[0].number)
@@ -63,7 +63,7 @@ func (m *model) found(tatNs int64) {
 	}
 }
 
-// script plays random arrivals, departures, refunds and plain calls on a line and on its model.
+// script plays random arrivals, departures, refunds and calls on a line and its model.
 type script struct {
 	t      *testing.T
 	rng    *rand.Rand
@@ -151,7 +151,7 @@ func (s *script) leave() {
 	s.compare([]int{who.number})
 }
 
-// refund gives units back behind the room's back.
+// refund returns units unknown to the room.
 func (s *script) refund() {
 	nowNs := now()
 	backNs := s.rng.Int64N(int64(20 * time.Second))
@@ -161,7 +161,7 @@ func (s *script) refund() {
 	s.compare(nil)
 }
 
-// call is somebody who does not wait, and has a larger funnel.
+// call is a caller with a larger funnel that does not wait.
 func (s *script) call() {
 	debitNs, nowNs := s.rng.Int64N(int64(5*time.Second)), now()
 	s.room.funnels.set(modelKey, func(tatNs int64) int64 { return max(tatNs, nowNs) + debitNs })
@@ -182,7 +182,7 @@ func (s *script) sleep(d time.Duration) {
 	s.compare(nil)
 }
 
-// compare: those who were woken are those who left, and then those whose turn has come, in the order in which they came.
+// compare expects the leavers to be woken, then those whose turn has come, in order of arrival.
 func (s *script) compare(left []int) {
 	synctest.Wait()
 	nowNs := now()

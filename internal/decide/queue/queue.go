@@ -1,8 +1,8 @@
-// Package queue is who waits for the turn of a key's funnel: whoever comes first is answered first, as soon as the funnel has
-// room for what was debited when they came. It knows no sessions. Rooms and Waiters are safe for concurrent use.
+// Package queue is the waiting for the turn of a key's funnel: first come, first answered, as soon as the
+// funnel has room. It knows no sessions. Rooms and Waiters are safe for concurrent use.
 //
-// A waiter's turn is known when it comes, and never gets later. It gets earlier when somebody ahead gives up, and when the
-// funnel is found to hold less than it would.
+// A waiter's turn is known at its arrival and never gets later. It gets earlier when an earlier waiter gives
+// up, or when the funnel holds less than expected.
 package queue
 
 import (
@@ -14,18 +14,18 @@ import (
 	"cellserver/internal/store"
 )
 
-// Funnels is what a Room needs of a store.
+// Funnels is the part of a store that a Room uses.
 type Funnels interface {
 	Apply(nowNs int64, key store.Key, step store.Step) error
 }
 
-// Waker is woken when its Waiter waits no more. It must not call the Room.
+// Waker is woken at the end of its Waiter's waiting. It must not call the Room.
 type Waker interface{ Wake() }
 
-// parts is how many locks share the keys.
+// parts is the number of locks.
 const parts = 16
 
-// Room is all who wait.
+// Room holds all waiters.
 type Room struct {
 	funnels Funnels
 	now     func() int64
@@ -33,13 +33,13 @@ type Room struct {
 	waiting atomic.Int64
 	parts   [parts]part
 
-	aloneMu    sync.Mutex // guards below
+	aloneMu    sync.Mutex // guards the fields below
 	alone      map[*Waiter]struct{}
 	aloneEnded bool
 }
 
 type part struct {
-	mu    sync.Mutex // guards all below, the lines and what they hold
+	mu    sync.Mutex // guards the fields below, the lines and their contents
 	lines map[name]*line
 	ended bool
 }
@@ -49,7 +49,7 @@ type name struct {
 	text string
 }
 
-// New returns a Room for the funnels of a store. now is the time in Unix nanoseconds.
+// New returns a Room for a store's funnels. now returns Unix nanoseconds.
 func New(funnels Funnels, now func() int64) *Room {
 	r := &Room{funnels: funnels, now: now, seed: maphash.MakeSeed(), alone: map[*Waiter]struct{}{}}
 	for i := range r.parts {
@@ -58,16 +58,16 @@ func New(funnels Funnels, now func() int64) *Room {
 	return r
 }
 
-// Waiting returns how many wait in lines.
+// Waiting returns the number of waiters in lines.
 func (r *Room) Waiting() int64 { return r.waiting.Load() }
 
 func (r *Room) part(key store.Key) *part {
 	return &r.parts[(maphash.Bytes(r.seed, key.Name)+uint64(key.DB))%parts]
 }
 
-// Enter does an operation Wait, which requests more than no units. Where its turn is still to come, it returns who waits for
-// it, for whom nothing else is to be done but to ask for its Outcome when the Waker is woken. Else the Waiter is nil, and the
-// operation has its Result. A funnel larger than that of others who wait does not let anybody overtake them.
+// Enter applies an operation Wait for at least one unit. It returns a Waiter, whose Outcome is set when who
+// is woken, or nil with the operation's Result if no waiting is needed or useful. A larger funnel does not
+// let anybody overtake waiters.
 func (r *Room) Enter(nowNs int64, key store.Key, o *limiter.Operation, who Waker) (w *Waiter, err error) {
 	p := r.part(key)
 	p.do(func() (due []Waker) {
@@ -99,7 +99,7 @@ func (r *Room) enterLocked(p *part, nowNs int64, key store.Key, o *limiter.Opera
 	return l.addLocked(nowNs, o, who), due, nil
 }
 
-// Look has those who wait for a key move up if its funnel holds less than it would.
+// Look lets a key's waiters advance if its funnel holds less than expected.
 func (r *Room) Look(key store.Key) {
 	nowNs := r.now()
 	p := r.part(key)
@@ -111,12 +111,11 @@ func (r *Room) Look(key store.Key) {
 	})
 }
 
-// LookAtAll is Look for all keys.
 func (r *Room) LookAtAll() {
 	r.each((*line).lookLocked)
 }
 
-// End gives back what was debited for those who wait, whose Outcome is Ended. From now on nobody waits.
+// End returns the charges of all waiters, whose Outcome is Ended, and ends waiting for good.
 func (r *Room) End() {
 	for i := range r.parts {
 		p := &r.parts[i]
@@ -129,7 +128,7 @@ func (r *Room) End() {
 	r.endAlone()
 }
 
-// each does something with all lines, and wakes whom that returns, a part at a time.
+// each applies do to all lines, one part at a time, and wakes the returned waiters.
 func (r *Room) each(do func(l *line, nowNs int64) (tatNs int64, due []Waker)) {
 	nowNs := r.now()
 	for i := range r.parts {
@@ -144,7 +143,7 @@ func (r *Room) each(do func(l *line, nowNs int64) (tatNs int64, due []Waker)) {
 	}
 }
 
-// do does something under the lock, and then wakes whom that returns.
+// do runs locked under the lock and wakes the returned waiters.
 func (p *part) do(locked func() (due []Waker)) {
 	for _, who := range p.under(locked) {
 		who.Wake()

@@ -13,14 +13,14 @@ import (
 	"cellserver/internal/store"
 )
 
-// in runs a test in a bubble, where the clock goes on when all wait.
+// in runs a test in a bubble.
 func in(t *testing.T, f func(t *testing.T, r *room)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { f(t, newRoom()) })
 }
 
-// TestTurns: one that finds room is answered at once, those behind it one after the other, and one that would wait for too
-// long at once again, without a debit.
+// TestTurns: one with room is answered at once, the next in turn, and one that would wait too long at once
+// without a charge.
 func TestTurns(t *testing.T) {
 	in(t, func(t *testing.T, r *room) {
 		k, l := keyOf("k"), limitOf(t, 0, 1, 1)
@@ -45,7 +45,7 @@ func TestTurns(t *testing.T) {
 	})
 }
 
-// TestResults: who was allowed sees the funnel as it is then, and who was not how long it would have to wait.
+// TestResults: allowed waiters see the funnel at their turn, others the time they would have waited.
 func TestResults(t *testing.T) {
 	in(t, func(t *testing.T, r *room) {
 		k, l := keyOf("k"), limitOf(t, 1, 1, 1)
@@ -68,7 +68,7 @@ func TestResults(t *testing.T) {
 	})
 }
 
-// TestNoOvertaking: a larger funnel of the same key waits for those who have a smaller one, or not at all.
+// TestNoOvertaking: a larger funnel waits for smaller ones, or not at all.
 func TestNoOvertaking(t *testing.T) {
 	in(t, func(t *testing.T, r *room) {
 		k, small, large := keyOf("k"), limitOf(t, 0, 1, 1), limitOf(t, 99, 1, 1)
@@ -88,7 +88,7 @@ func TestNoOvertaking(t *testing.T) {
 	})
 }
 
-// TestKeyThatIsGone: nobody tells of it, and all are answered.
+// TestKeyThatIsGone: after an unreported removal all are answered.
 func TestKeyThatIsGone(t *testing.T) {
 	in(t, func(t *testing.T, r *room) {
 		k, l := keyOf("k"), limitOf(t, 0, 1, 60)
@@ -103,7 +103,7 @@ func TestKeyThatIsGone(t *testing.T) {
 	})
 }
 
-// TestLeavingAfterTheKeyIsGone gives nothing back of what others were debited since.
+// TestLeavingAfterTheKeyIsGone returns nothing charged to others since.
 func TestLeavingAfterTheKeyIsGone(t *testing.T) {
 	in(t, func(t *testing.T, r *room) {
 		k, l := keyOf("k"), limitOf(t, 0, 1, 60)
@@ -118,7 +118,7 @@ func TestLeavingAfterTheKeyIsGone(t *testing.T) {
 	})
 }
 
-// TestKeysApart: what happens to a key is nothing to another, in another database either, unless all were changed.
+// TestKeysApart: keys and databases are independent, unless all change.
 func TestKeysApart(t *testing.T) {
 	in(t, func(t *testing.T, r *room) {
 		l := limitOf(t, 0, 1, 3600)
@@ -145,7 +145,7 @@ func TestKeysApart(t *testing.T) {
 	})
 }
 
-// TestEnd gives back what those who still wait were debited, and nobody waits any more.
+// TestEnd returns the charges of waiters and ends waiting.
 func TestEnd(t *testing.T) {
 	in(t, func(t *testing.T, r *room) {
 		k, l := keyOf("k"), limitOf(t, 0, 1, 60)
@@ -169,7 +169,7 @@ func TestEnd(t *testing.T) {
 	})
 }
 
-// TestStoreThatFails tells who comes, and whoever waits is answered when its turn comes.
+// TestStoreThatFails reports to arrivals, and answers waiters in turn.
 func TestStoreThatFails(t *testing.T) {
 	in(t, func(t *testing.T, r *room) {
 		k, l := keyOf("k"), limitOf(t, 0, 1, 60)
@@ -194,7 +194,7 @@ func TestStoreThatFails(t *testing.T) {
 	})
 }
 
-// TestWhoLeavesIsForgotten, also behind one that waits for ever, whatever the funnels of those who come and go.
+// TestWhoLeavesIsForgotten, also behind an endless waiter.
 func TestWhoLeavesIsForgotten(t *testing.T) {
 	in(t, func(t *testing.T, r *room) {
 		k := keyOf("k")
@@ -215,7 +215,7 @@ func TestWhoLeavesIsForgotten(t *testing.T) {
 	})
 }
 
-// TestLongLines: whatever happens to one of very many is done without a look at the others.
+// TestLongLines: no operation visits all waiters.
 func TestLongLines(t *testing.T) {
 	in(t, func(t *testing.T, r *room) {
 		const n = 100_000
@@ -244,8 +244,7 @@ func TestLongLines(t *testing.T) {
 	})
 }
 
-// TestManyAtOnce: whoever comes, goes and looks at once, everybody is answered once, and all that was debited for others is
-// given back.
+// TestManyAtOnce: each is answered once, and all charges of others are returned.
 func TestManyAtOnce(t *testing.T) {
 	in(t, func(t *testing.T, r *room) {
 		keys, l := []store.Key{keyOf("a"), keyOf("b")}, limitOf(t, 0, 100, 1)

@@ -6,43 +6,42 @@ import (
 	"cellserver/internal/funnel"
 )
 
-// Outcome is what has become of a Waiter.
+// Outcome is the end of a Waiter's waiting.
 type Outcome uint32
 
-// The outcomes:
+// Outcomes:
 const (
 	Waiting   Outcome = iota
 	Allowed           // its turn has come
-	TimedOut          // somebody has ended its time
-	Unblocked         // somebody has ended its time, and wants that to be an error
-	Cancelled         // it has gone
-	Ended             // the Room has
+	TimedOut          // its time was ended
+	Unblocked         // its time was ended by an error
+	Cancelled         // it left
+	Ended             // the Room ended
 )
 
-// WaiterBytes is what a Waiter costs at most, who is the only one that waits for a key.
+// WaiterBytes is the largest memory of a key's only Waiter.
 const WaiterBytes = 512
 
-// Waiter is who waits for a key's turn.
+// Waiter waits for the turn of a key.
 type Waiter struct {
-	line     *line  // nil of who waits alone
-	alone    *alone // nil of who stands in a line
-	who      Waker  // nil if it does not wait any more
+	line     *line  // nil outside a line
+	alone    *alone // nil in a line
+	who      Waker  // nil once it has stopped waiting
 	limit    funnel.Limit
 	quantity int64
 	debitNs  int64
 	turnNs   int64  // see line
-	place    uint64 // among those who came for the key
+	place    uint64 // among the key's arrivals
 	outcome  atomic.Uint32
 	unit     funnel.Unit
 }
 
 func (w *Waiter) toleranceNs() int64 { return int64(w.limit.ToleranceNs()) }
 
-// Outcome returns what has become of the Waiter.
 func (w *Waiter) Outcome() Outcome { return Outcome(w.outcome.Load()) }
 
-// Leave gives back what was debited for who still waits, wakes it and those who can be answered by that, and reports whether
-// it did wait. why is TimedOut, Unblocked or Cancelled.
+// Leave returns a waiter's charge, wakes it and those whose turn comes by that, and reports whether it was
+// waiting. why is TimedOut, Unblocked or Cancelled.
 func (w *Waiter) Leave(why Outcome) (left bool) {
 	if w.alone != nil {
 		return w.leaveAlone(why)
@@ -51,7 +50,7 @@ func (w *Waiter) Leave(why Outcome) (left bool) {
 	nowNs := l.room.now()
 	l.part.do(func() (due []Waker) {
 		if w.Outcome() == Waiting {
-			_, due = l.lookLocked(nowNs) // or it could give back what the funnel does not hold any more
+			_, due = l.lookLocked(nowNs) // avoids returning what has drained already
 		}
 		if left = w.Outcome() == Waiting; left {
 			due = append(due, l.giveUpLocked(w, nowNs, why)...)
@@ -61,7 +60,7 @@ func (w *Waiter) Leave(why Outcome) (left bool) {
 	return left
 }
 
-// leaveLocked returns who is to be woken.
+// leaveLocked returns the Waker.
 func (w *Waiter) leaveLocked(why Outcome) (who Waker) {
 	who, w.who = w.who, nil
 	w.outcome.Store(uint32(why))
@@ -69,8 +68,8 @@ func (w *Waiter) leaveLocked(why Outcome) (who Waker) {
 	return who
 }
 
-// Result is what a Waiter is answered that waits no more: what the funnel has at a time, and that the request is allowed,
-// or limited.
+// Result returns the answer to a Waiter that has stopped waiting: the funnel's figures at nowNs, allowed or
+// limited.
 func (w *Waiter) Result(nowNs int64) (r funnel.Result) {
 	tatNs := w.tatNs(nowNs)
 	if w.Outcome() == Allowed {
@@ -79,14 +78,13 @@ func (w *Waiter) Result(nowNs int64) (r funnel.Result) {
 		return r
 	}
 	_, r = w.limit.ThrottleIn(w.unit, tatNs, nowNs, w.quantity)
-	if !r.Limited { // there is room only since it was given back
+	if !r.Limited { // its own return made the room
 		_, r = w.limit.ThrottleIn(w.unit, tatNs, nowNs, 0)
 		r.Limited, r.RetryAfter = true, 0
 	}
 	return r
 }
 
-// tatNs is when the funnel will be empty.
 func (w *Waiter) tatNs(nowNs int64) (tatNs int64) {
 	if w.alone != nil {
 		return w.tatAlone()

@@ -9,7 +9,7 @@ import (
 	"cellserver/internal/test/racetest"
 )
 
-// rateOf returns what is told of a key that is requested.
+// rateOf returns a requested key's entry.
 func rateOf(t *testing.T, tracker *Tracker, nowNs int64, name string) Entry {
 	t.Helper()
 	for _, e := range tracker.Top(Requested, nowNs, Counters) {
@@ -21,8 +21,7 @@ func rateOf(t *testing.T, tracker *Tracker, nowNs int64, name string) Entry {
 	return Entry{}
 }
 
-// TestRecentRates: a rate is that of the last ten seconds, however long the server has run before, and there
-// is none while a key has been counted for less.
+// TestRecentRates: the rate of the last ten seconds is independent of uptime, and absent for newer keys.
 func TestRecentRates(t *testing.T) {
 	tracker, s := New(), Sampler{}
 	now := t0
@@ -63,8 +62,7 @@ func TestRecentRates(t *testing.T) {
 	}
 }
 
-// TestRecentRatesOfSamples: under a load of which a part is picked, too, rates are within their error, from
-// the eleventh second on.
+// TestRecentRatesOfSamples: sampled rates are within their error from the eleventh second on.
 func TestRecentRatesOfSamples(t *testing.T) {
 	racetest.SkipAlone(t)
 	const perSec = 20_000
@@ -94,7 +92,7 @@ func TestRecentRatesOfSamples(t *testing.T) {
 	}
 }
 
-// TestTakenOverCounter: a key that takes a counter over has none of its predecessor's calls.
+// TestTakenOverCounter: a counter's new key inherits no recent calls.
 func TestTakenOverCounter(t *testing.T) {
 	s := NewSketch(1, 8)
 	for range 2 * recentEpochs {

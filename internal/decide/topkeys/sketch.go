@@ -10,30 +10,30 @@ import (
 	"cellserver/internal/limiter"
 )
 
-// Sketch counts the most frequent keys of a stream with a fixed number of counters. It is exact while there are no
-// more keys than counters. After that, a new key takes over the lowest counter together with its count, so a count may
-// be too high but never too low. It is too high by at most total/counters, where total is the sum of everything added,
-// and every key with a true count above total/counters has a counter.
+// Sketch counts the most frequent keys with a fixed number of counters, exactly up to that many keys. Beyond,
+// a new key takes over the lowest counter with its count, so counts may be too high, by at most
+// total/counters, and never too low; every key with a true count above total/counters has a counter.
 //
-// Metwally, Agrawal, El Abbadi: Efficient Computation of Frequent and Top-k Elements in Data Streams, ICDT 2005.
+// Metwally, Agrawal, El Abbadi: Efficient Computation of Frequent and Top-k Elements in Data Streams, ICDT
+// 2005.
 type Sketch struct {
 	capacity int
-	seed     maphash.Seed // secret, so that nobody can construct colliding keys
+	seed     maphash.Seed // secret, against constructed collisions
 	byHash   map[uint64]*counter
-	least    []*counter // a min-heap by count
-	spare    []counter  // unused so far
-	slot     int        // of the current epoch in every counter's recent counts
+	least    []*counter // min-heap by count
+	spare    []counter  // unused ones
+	slot     int        // of the current epoch in each counter's recent counts
 }
 
-// Hitter is what a Sketch knows of a key.
+// Hitter is a key's entry in a Sketch.
 type Hitter struct {
 	Key       string
 	Count     float64
-	Overcount float64 // Count is too high by at most this
+	Overcount float64 // upper bound of Count's excess
 	Terms     limiter.Terms
 
-	Recent    float64 // counted in the last recentEpochs that are complete
-	IsCounted bool    // whether the key has had a counter during all of them
+	Recent    float64 // count of the last recentEpochs complete ones
+	IsCounted bool    // the counter covers all of them
 }
 
 type counter struct {
@@ -43,10 +43,10 @@ type counter struct {
 	index            int           // in the heap
 	terms            limiter.Terms // of its last request
 	recent           [recentEpochs + 1]float32
-	epochs           int // that have begun since the key has the counter, up to recentEpochs+1
+	epochs           int // begun with this key, up to recentEpochs+1
 }
 
-// NewSketch returns a Sketch with capacity counters. Keys of up to keyBytes cause no allocation later.
+// NewSketch returns a Sketch with capacity counters. Keys of up to keyBytes allocate nothing later.
 func NewSketch(capacity, keyBytes int) *Sketch {
 	s := &Sketch{
 		capacity: capacity,
@@ -62,10 +62,10 @@ func NewSketch(capacity, keyBytes int) *Sketch {
 	return s
 }
 
-// Add counts a key n times; n must be positive. It does not retain the key.
+// Add counts a key n times, for positive n. It does not retain the key.
 func (s *Sketch) Add(key []byte, n float64) { s.addBy(key, n, limiter.Terms{}) }
 
-// addBy is Add for a request by a limit's terms, of which those of the last are kept.
+// addBy is Add for a request with terms, of which the last are kept.
 func (s *Sketch) addBy(key []byte, n float64, terms limiter.Terms) {
 	hash := maphash.Bytes(s.seed, key)
 	c := s.byHash[hash]
@@ -80,7 +80,7 @@ func (s *Sketch) addBy(key []byte, n float64, terms limiter.Terms) {
 	s.down(c)
 }
 
-// takeOver returns the counter that a new key gets: an unused one, or the lowest.
+// takeOver returns the counter for a new key: an unused one, or the lowest.
 func (s *Sketch) takeOver() *counter {
 	if n := len(s.least); n < s.capacity {
 		c := &s.spare[n]
@@ -99,7 +99,7 @@ func (s *Sketch) takeOver() *counter {
 	return c
 }
 
-// Scale multiplies all counts. Their order does not change.
+// Scale multiplies all counts, which keep their order.
 func (s *Sketch) Scale(by float64) {
 	for _, c := range s.least {
 		c.count *= by
@@ -107,10 +107,10 @@ func (s *Sketch) Scale(by float64) {
 	}
 }
 
-// recentEpochs is how many complete epochs a counter keeps beside the current one.
+// recentEpochs is the number of complete epochs kept by a counter.
 const recentEpochs = 10
 
-// advance begins a new epoch, some epochs after the current one.
+// advance begins a new epoch.
 func (s *Sketch) advance(epochs int64) {
 	most := min(epochs, recentEpochs+1)
 	for range most {
@@ -134,7 +134,7 @@ func (s *Sketch) recently(c *counter) (sum float64) {
 	return sum
 }
 
-// Top returns up to n keys by descending count; ties are ordered by key.
+// Top returns up to n keys by descending count, then by key.
 func (s *Sketch) Top(n int) []Hitter {
 	all := make([]Hitter, len(s.least))
 	for i, c := range s.least {
@@ -146,8 +146,8 @@ func (s *Sketch) Top(n int) []Hitter {
 	return all[:min(n, len(all))]
 }
 
-// down restores the heap order below a counter that has become higher; container/heap takes twice as long because of its
-// interface calls.
+// down restores the heap below an increased counter; container/heap takes twice as long for its interface
+// calls.
 func (s *Sketch) down(c *counter) {
 	for {
 		child := 2*c.index + 1

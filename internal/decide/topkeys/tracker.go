@@ -13,62 +13,62 @@ import (
 	"cellserver/internal/limiter"
 )
 
-// Ranking is which requests of a key count.
+// Ranking selects the requests that count.
 type Ranking uint8
 
-// The rankings:
 const (
 	Requested Ranking = iota // all requests
-	Limited                  // only those that were limited
+	Limited                  // limited ones
 	rankings
 )
 
-// String returns the ranking's name in metric labels and in CL.TOP, which predates the terms used in the code.
+// String returns the name in metric labels and CL.TOP, which predates the code's terms.
 func (r Ranking) String() string { return [rankings]string{"asked", "denied"}[r] }
 
 const (
-	// HalfLife is the time after which a request counts half.
+	// HalfLife is the time in which a request's weight halves.
 	HalfLife = time.Minute
 
-	// Counters is how many keys each ranking counts. A key with more than 1/Counters of all requests is never missed,
-	// and the sketch contributes at most 1/Counters of them to an Entry's error.
+	// Counters is the number of keys counted in each ranking. A key with more than 1/Counters of all requests
+	// is never missed, and the sketch adds at most 1/Counters of them to an Entry's error.
 	Counters = 1024
 
-	// MaxNameBytes is the longest name that is kept whole.
+	// MaxNameBytes is the longest name kept whole.
 	MaxNameBytes = 128
 
-	keptKeyBytes = 48 // allocated per key in advance; longer keys allocate when first counted
+	keptKeyBytes = 48 // allocated in advance; longer keys allocate when first counted
 
 	// Counts decay once an epoch. A request is forgotten after ten half-lives.
 	epoch     = time.Second
 	forgotten = 1.0 / (1 << 10)
 
-	// The sampling rate follows the load: every request while there are few, and down to one in maxEvery, so that each
-	// epoch takes between fewSamples and manySamples. Each sample costs some cache misses: the counters are rarely cached.
+	// The sampling rate follows the load, from every request to one in maxEvery, for fewSamples to
+	// manySamples an epoch. A sample costs some cache misses, as the counters are rarely cached.
 	maxEvery    = 4096
 	fewSamples  = 1 << 9
 	manySamples = 1 << 11
 )
 
-// Entry is a key and how often it is requested.
+// Entry is a key with its rate.
 type Entry struct {
 	DB   uint16
 	Name string
-	// CallsPerSecond is an average over the last minutes, weighted towards the recent ones.
+	// CallsPerSecond is an average over the last minutes, weighted towards recent ones.
 	CallsPerSecond float64
-	// Error bounds the error of CallsPerSecond: the sketch's overcount plus two standard deviations of the sampling.
+	// Error bounds CallsPerSecond's error: the sketch's overcount plus two standard deviations of the
+	// sampling.
 	Error float64
-	// Recent is the calls per second of the last ten seconds, with the same kind of bound. IsRecent is
-	// false for a key that has not been counted for so long, or of which too few calls were sampled.
+	// Recent is the calls per second of the last ten seconds, with its bound. IsRecent is false for a key not
+	// counted for so long, or with too few samples.
 	Recent, RecentError float64
 	IsRecent            bool
 
-	Share float64       // of all requests in the ranking, from 0 to 1
-	Cut   bool          // the key is longer than MaxNameBytes: Name is its beginning and a mark
-	Terms limiter.Terms // of the last request for it that was counted
+	Share float64       // of the ranking's requests, from 0 to 1
+	Cut   bool          // Name is the beginning of a longer one, and a mark
+	Terms limiter.Terms // of the last counted request
 }
 
-// Request is what a Tracker counts of a request.
+// Request is a Tracker's view of a request.
 type Request struct {
 	DB      uint16
 	Name    []byte
@@ -76,27 +76,26 @@ type Request struct {
 	Terms   limiter.Terms
 }
 
-// Tracker finds the hottest keys. Requests come to it through Samplers.
+// Tracker finds the hottest keys from the picks of Samplers.
 type Tracker struct {
-	every atomic.Int32 // on average one request in this many is picked
+	every atomic.Int32 // average distance of picks
 	seed  maphash.Seed
 
 	mu       sync.Mutex // guards all below
 	sketches [rankings]*Sketch
 	totals   [rankings]float64
-	squares  float64 // the variance that sampling adds per request: the weights, averaged over requests
+	squares  float64 // variance added by sampling: mean of the weights, per request
 	started  bool
-	epochNs  int64                  // start of the current epoch
-	windowNs float64                // decayed length of all earlier epochs
-	recent   [recentEpochs + 1]sums // of the epochs; the sketches know which slot is the current one's
-	sampled  int                    // samples taken since every last changed or the epoch started
+	epochNs  int64                  // start of the current one
+	windowNs float64                // decayed length of the earlier epochs
+	recent   [recentEpochs + 1]sums // by epoch; the sketches know the current slot
+	sampled  int                    // since every changed or the epoch began
 	key      [2 + MaxNameBytes + 1]byte
 }
 
-// sums are an epoch's weights, and their squares, of all requests.
+// sums are an epoch's weights and their squares over all requests.
 type sums struct{ weights, squares float64 }
 
-// New returns an empty Tracker.
 func New() *Tracker {
 	t := &Tracker{seed: maphash.MakeSeed()}
 	t.every.Store(1)
@@ -106,8 +105,8 @@ func New() *Tracker {
 	return t
 }
 
-// Note counts the requests that the sampler picks among the n it has just skipped over. If another goroutine holds the
-// tracker they are dropped: no request ever waits here.
+// Note counts the sampler's picks among the n requests just skipped. It drops them if another goroutine holds
+// the tracker: no request waits here.
 func (t *Tracker) Note(s *Sampler, nowNs int64, n int, request func(i int) Request) {
 	locked := t.mu.TryLock()
 	if locked {
@@ -124,7 +123,7 @@ func (t *Tracker) Note(s *Sampler, nowNs int64, n int, request func(i int) Reque
 	}
 }
 
-// advanceLocked moves to the epoch that nowNs is in.
+// advanceLocked moves to the epoch of nowNs.
 func (t *Tracker) advanceLocked(nowNs int64) {
 	if !t.started {
 		t.started, t.epochNs = true, nowNs
@@ -150,7 +149,7 @@ func (t *Tracker) advanceLocked(nowNs int64) {
 		}
 	}
 	t.squares *= by
-	quiet := over - 1 // epochs
+	quiet := over - 1 // in epochs
 	if t.sampled < fewSamples {
 		quiet++
 	}
@@ -158,13 +157,12 @@ func (t *Tracker) advanceLocked(nowNs int64) {
 	t.sampled = 0
 }
 
-// decay is the factor by which a count shrinks in the given number of epochs.
+// decay returns the factor for a count after some epochs.
 func decay(epochs int64) float64 {
 	return math.Exp2(-float64(epochs) * float64(epoch) / float64(HalfLife))
 }
 
-// sumOfDecays is the weight, in epochs, of the given number of epochs that have just ended: each has decayed at its own
-// end and at those after it.
+// sumOfDecays returns the weight, in epochs, of the epochs just ended, each decayed at its own end and after.
 func sumOfDecays(epochs int64) float64 {
 	one := decay(1)
 	return one * (1 - decay(epochs)) / (1 - one)
@@ -188,9 +186,9 @@ func (t *Tracker) addLocked(r *Request, weight float64) {
 	}
 }
 
-// identifyLocked combines a database and a name into one key: the number in two bytes, then the name, cut if it is long.
-// The mark of a cut name contains a hash of the whole, which keeps names with the same beginning apart. A cut name is one
-// byte longer than any whole one, so it cannot collide with a name that happens to spell a mark.
+// identifyLocked combines database and name into a key: two bytes, then the name, cut if long. A cut name
+// ends in a mark with a hash of the whole, to tell equal beginnings apart, and is a byte longer than any
+// whole one, so it cannot equal a name that spells a mark.
 func (t *Tracker) identifyLocked(db uint16, name []byte) []byte {
 	key := binary.BigEndian.AppendUint16(t.key[:0], db)
 	if len(name) <= MaxNameBytes {
@@ -205,25 +203,25 @@ func (t *Tracker) identifyLocked(db uint16, name []byte) []byte {
 	return append(append(append(key, name[:MaxNameBytes-len(m)]...), m...), 0)
 }
 
-const markBytes = 64 // longer than any mark
+const markBytes = 64 // exceeds any mark
 
-// Top returns up to n keys of a ranking, hottest first: those whose rate is known well enough to be told. If all keys are
-// requested alike, none is.
+// Top returns up to n keys of a ranking, hottest first, whose rate is sufficiently certain. With equal rates
+// there are none.
 func (t *Tracker) Top(ranking Ranking, nowNs int64, n int) []Entry {
 	certain := slices.DeleteFunc(t.estimates(ranking, nowNs, Counters), func(e Entry) bool { return !e.certain() })
 	return certain[:min(n, len(certain))]
 }
 
-// leastCallsPerSecond is what is shown as more than 0.00.
+// leastCallsPerSecond is the least rate shown as more than 0.00.
 const leastCallsPerSecond = 0.005
 
-// certain reports whether the error is at most a quarter of the rate. That of a key that took over a counter a moment ago
-// is almost all of it; with less than a quarter, chance would still pick some of a million keys.
+// certain reports whether the error is at most a quarter of the rate. A key that has just taken over a
+// counter has almost only error; with a laxer bound, chance would pick some of a million keys.
 func (e *Entry) certain() bool {
 	return e.CallsPerSecond >= 4*e.Error && e.CallsPerSecond >= leastCallsPerSecond
 }
 
-// estimates returns up to n keys of a ranking, by what was counted for them.
+// estimates returns up to n keys of a ranking by count.
 func (t *Tracker) estimates(ranking Ranking, nowNs int64, n int) []Entry {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -231,7 +229,7 @@ func (t *Tracker) estimates(ranking Ranking, nowNs int64, n int) []Entry {
 	// A rate over less than an epoch would be a guess.
 	windowSec := max(t.windowNs+float64(nowNs-t.epochNs), float64(epoch)) / float64(time.Second)
 	total := t.totals[ranking]
-	variance := 0.0 // that sampling adds per request
+	variance := 0.0 // added by sampling, per request
 	if t.totals[Requested] > 0 {
 		variance = t.squares/t.totals[Requested] - 1
 	}
@@ -265,8 +263,7 @@ func (t *Tracker) estimates(ranking Ranking, nowNs int64, n int) []Entry {
 	return entries
 }
 
-// recentVarianceLocked returns the variance that sampling adds per request to what is counted of the last
-// complete epochs.
+// recentVarianceLocked returns the variance that sampling adds per request in the last complete epochs.
 func (t *Tracker) recentVarianceLocked() float64 {
 	var all sums
 	for slot, s := range t.recent {

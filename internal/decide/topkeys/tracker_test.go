@@ -155,8 +155,8 @@ func TestDecay(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatIsCertain: under uniform traffic no key stands out, at any load and however many keys there are beyond the
-// counters; keys that do are found among it, within their error. Fewer keys than counters are all known.
+// TestOnlyWhatIsCertain: uniform traffic has no hot keys; real ones are found in it, within their error. All
+// are known if there are fewer keys than counters.
 func TestOnlyWhatIsCertain(t *testing.T) {
 	racetest.SkipAlone(t)
 	for _, tt := range []struct {
@@ -222,8 +222,7 @@ func TestEmptySketchIsKept(t *testing.T) {
 	}
 }
 
-// TestSamplingFollowsLoad: an epoch takes a bounded number of samples however many requests there are, and after a quiet
-// time every request is sampled again.
+// TestSamplingFollowsLoad: samples an epoch are bounded, and after a quiet time every request is sampled.
 func TestSamplingFollowsLoad(t *testing.T) {
 	tracker, s := New(), &Sampler{}
 	picked := 0
@@ -249,8 +248,8 @@ func TestSamplingFollowsLoad(t *testing.T) {
 	}
 }
 
-// TestSamplingSteps: one in twice as many is picked once there were manySamples, and one in half as many after each
-// epoch that had less than fewSamples.
+// TestSamplingSteps: the distance doubles after manySamples, and halves after an epoch with fewer than
+// fewSamples.
 func TestSamplingSteps(t *testing.T) {
 	for _, tt := range []struct {
 		every   int32
@@ -299,7 +298,7 @@ func TestForgotten(t *testing.T) {
 	}
 }
 
-// TestPatterns: a key that comes in step with the samples would be seen always or never.
+// TestPatterns: a key in step with the samples must not always or never be seen.
 func TestPatterns(t *testing.T) {
 	racetest.SkipAlone(t)
 	for _, period := range []int{2, 3, 16, 64, 128} {
@@ -321,7 +320,7 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-// TestHostileKeys: long names, names of arbitrary bytes and any number of names take bounded memory and do not collide.
+// TestHostileKeys: long, arbitrary and many names take bounded memory and do not collide.
 func TestHostileKeys(t *testing.T) {
 	tracker, s := New(), &Sampler{}
 	long := strings.Repeat("x", 1<<20)
@@ -375,8 +374,7 @@ func TestHostileKeys(t *testing.T) {
 	}
 }
 
-// TestTerms: of each ranking a key has the terms of its last request that was counted there, and not those of the key whose counter
-// it took over.
+// TestTerms: a key has the terms of its last counted request, not of its counter's former key.
 func TestTerms(t *testing.T) {
 	tracker, s := New(), &Sampler{}
 	note := func(name string, most int64, limited bool) {
@@ -418,7 +416,7 @@ func TestNoteDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// TestConcurrently: samplers and readers at once, for the race detector; what is dropped for it is the same part of all keys.
+// TestConcurrently runs samplers and readers together; losses affect all keys equally.
 func TestConcurrently(t *testing.T) {
 	tracker := New()
 	var wg sync.WaitGroup

@@ -2,11 +2,11 @@ package vectors
 
 import "math"
 
-// Case is calls in order that show one property, on keys without states.
+// Case is a sequence of calls that shows one property, on fresh keys.
 type Case struct {
 	Name     string
 	Capacity bool // max_burst is read as the whole capacity
-	Keys     int  // that have a state in the end
+	Keys     int  // with a state at the end
 	Rows     []Row
 }
 
@@ -15,7 +15,7 @@ const (
 	ms  = int64(1_000_000)
 )
 
-// Cases returns the cases, which begin at a time. They were checked by hand against the contract.
+// Cases returns hand-checked cases from time t0 on.
 func Cases(t0 int64) []Case {
 	k := func(maxBurst, count, periodSec int64) limit { return limit{t0, maxBurst, count, periodSec} }
 	reply, small, one := k(15, 30, 60), k(4, 1, 10), k(0, 1, 1)

@@ -1,5 +1,5 @@
-// Package vectors reads what redis-cell's own arithmetic answered on a virtual clock, for tests: the files in
-// internal/funnel/testdata.
+// Package vectors reads the answers of redis-cell's own arithmetic on a virtual clock, for tests: the files
+// in internal/funnel/testdata.
 package vectors
 
 import (
@@ -11,13 +11,13 @@ import (
 	"strconv"
 )
 
-// The files. Each is to be run in order on keys without states.
+// Files, each to be run in order on fresh keys.
 const (
 	WholeMicroseconds = "throttle_whole_us.csv"
 	AnyNanosecond     = "throttle_any_ns.csv"
 )
 
-// Row is a call and its answer, in the order of the file's columns.
+// Row is a call and its answer in the columns' order.
 type Row struct {
 	AtNs                                     int64
 	Key                                      string
@@ -26,7 +26,7 @@ type Row struct {
 	Limit, Remaining, RetryAfter, ResetAfter int64
 }
 
-// Read returns the rows of a file. It finds it from any directory of the module.
+// Read returns a file's rows from any directory of the module.
 func Read(file string) ([]Row, error) {
 	root, err := moduleRoot()
 	if err != nil {
@@ -70,7 +70,7 @@ func parse(record []string) (r Row, err error) {
 	return r, nil
 }
 
-// moduleRoot returns the directory with go.mod, at or above the working directory.
+// moduleRoot returns the nearest directory with go.mod.
 func moduleRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {

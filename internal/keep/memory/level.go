@@ -1,16 +1,17 @@
 package memory
 
-// Level says when a share of a maximum is worth a warning. The zero value has seen none. It belongs to one goroutine.
+// Level reports used shares of a maximum worth a warning. The zero value has seen none. It belongs to one
+// goroutine.
 type Level struct{ percent int }
 
-// The levels, and how far below one it must be before it is worth a warning again.
+// Levels, and the distance below one that permits another warning.
 const (
 	warnPercent   = 75
 	urgentPercent = 90
 	backPercent   = 5
 )
 
-// Crossed returns the level that was reached since the last call, in percent, or 0.
+// Crossed returns the level reached since the last call, in percent, or 0.
 func (l *Level) Crossed(used, most int64) (percent int) {
 	if most <= 0 {
 		l.percent = 0

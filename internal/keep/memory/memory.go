@@ -1,5 +1,5 @@
-// Package memory bounds what a server takes: how large the maximum is, which part of it is whose, and what the
-// collector is told. A Bound is safe for concurrent use.
+// Package memory bounds the server's memory: it divides a maximum and sets the collector's limit. A Bound is
+// safe for concurrent use.
 package memory
 
 import (
@@ -16,37 +16,35 @@ import (
 
 const (
 	mib = 1 << 20
-	// LeastBytes is the smallest maximum: with less, hardly any part would be left for keys.
+	// LeastBytes is the smallest maximum that leaves space for keys.
 	LeastBytes = 48 * mib
-	// programBytes are the pages of the program's file, which the collector does not know of; baseBytes is what an idle
-	// server has allocated. They were measured.
+	// programBytes is the program file's pages, unknown to the collector; baseBytes is an idle server's
+	// allocation. Both were measured.
 	programBytes = 16 * mib
 	baseBytes    = 8 * mib
-	// leastTableBytes must be left for keys.
+	// leastTableBytes is the least space for keys.
 	leastTableBytes = 4 * mib
-	// One in so many of the maximum's bytes is for scripts, and for garbage that is not collected yet. The tables are
-	// pointer-free and evict without allocating, so a tenth is enough for collections to be rare.
+	// scriptsShare: this part of the maximum is for scripts, and for garbage. The tables are pointer-free and
+	// evict without allocating, so a tenth makes collections rare.
 	scriptsShare     = 16
 	collectorShare   = 10
 	mostScriptsBytes = 64 * mib
-	// One in so many is kept from the collector's limit: under a flood, that much is allocated while a collection runs. It was
-	// measured.
+	// lagShare is kept from the collector's limit: measured allocation during a collection under a flood.
 	lagShare = 20
-	// autoPercent of a cgroup's limit is the maximum where none is set: the kernel's own memory for sockets counts
-	// against that limit, too.
+	// autoPercent of a cgroup's limit is the default maximum: kernel memory for sockets counts against that
+	// limit, too.
 	autoPercent = 70
 )
 
-// Shares is how a maximum is divided. The sum is the maximum, if that passes Check.
+// Shares divide a maximum; their sum is the maximum if it passes Check.
 type Shares struct {
-	Clients   int64 // buffers, queued commands and watched keys of all clients
-	Scripts   int64 // compiled and cached
+	Clients   int64 // buffers, queued commands and watched keys
+	Scripts   int64 // compiled and cached ones
 	Base      int64 // of the process
 	Collector int64 // garbage
 	Tables    int64 // keys
 }
 
-// Split divides a maximum that passes Check.
 func Split(maxBytes int64, clients Part) Shares {
 	s := Shares{
 		Clients:   clients.Of(maxBytes),
@@ -60,7 +58,7 @@ func Split(maxBytes int64, clients Part) Shares {
 
 func (s Shares) sum() int64 { return s.Clients + s.Scripts + s.Base + s.Collector + s.Tables }
 
-// Check refuses a maximum that is too small, or of which clients leave too little. 0 is none.
+// Check refuses a maximum that is too small, or leaves too little beside clients. 0 is none.
 func Check(maxBytes int64, clients Part) error {
 	switch {
 	case maxBytes == 0:
@@ -73,12 +71,12 @@ func Check(maxBytes int64, clients Part) error {
 	return nil
 }
 
-// Auto returns the maximum that suits the cgroup of this process, or 0 if that has no limit. tooSmall says that the
-// limit leaves less than LeastBytes, which is then the maximum nevertheless: it is better than none.
+// Auto returns the maximum for this process's cgroup, or 0 without a limit. tooSmall says that the limit does
+// not leave LeastBytes, which is returned nevertheless.
 func Auto() (maxBytes int64, tooSmall bool) {
 	limit, err := memlimit.FromCgroup()
 	if err != nil {
-		return 0, false // there is none, or no way to know it
+		return 0, false // none, or unknown
 	}
 	return autoOf(limit)
 }
@@ -88,7 +86,7 @@ func autoOf(limit uint64) (maxBytes int64, tooSmall bool) {
 	return max(maxBytes, LeastBytes), maxBytes < LeastBytes
 }
 
-// Bound is the maximum of a server. A nil Bound has none, and keeps to it.
+// Bound is a server's maximum. A nil Bound never has one.
 type Bound struct {
 	store       store.Bounded
 	systemLimit int64 // of the collector, by GOMEMLIMIT
@@ -98,20 +96,19 @@ type Bound struct {
 	limitClients func(bytes int64) // nil before OnClients
 }
 
-// State is what a Bound is set to.
+// State is a Bound's settings.
 type State struct {
 	MaxBytes int64 // 0 for none
 	Policy   store.Policy
-	Clients  Part   // of all memory; without a maximum a size holds, and a percentage is no limit
+	Clients  Part   // of all memory; without a maximum, a size holds and a percentage does not
 	Shares   Shares // of MaxBytes
 }
 
-// NewBound returns a bound that has no maximum yet. It belongs to the process, as the collector's limit does.
+// NewBound returns a bound without a maximum. Like the collector's limit, it belongs to the process.
 func NewBound(s store.Bounded) *Bound {
 	return &Bound{store: s, systemLimit: debug.SetMemoryLimit(-1)}
 }
 
-// State returns what is set.
 func (b *Bound) State() State {
 	if b == nil {
 		return State{}
@@ -121,13 +118,13 @@ func (b *Bound) State() State {
 	return b.state
 }
 
-// Maximum returns what others need to know of what is set.
+// Maximum returns the settings for others.
 func (b *Bound) Maximum() store.Maximum {
 	st := b.State()
 	return store.Maximum{Bytes: st.MaxBytes, Policy: st.Policy, ScriptBytes: st.Shares.Scripts}
 }
 
-// OnClients has limit told what clients may hold together, now and whenever that changes; 0 is no limit.
+// OnClients calls limit with the clients' common limit, now and after each change; 0 is none.
 func (b *Bound) OnClients(limit func(bytes int64)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -135,8 +132,8 @@ func (b *Bound) OnClients(limit func(bytes int64)) {
 	limit(b.state.Clients.Of(b.state.MaxBytes))
 }
 
-// Set sets a maximum and the clients' part that pass Check, or no maximum by 0. A smaller GOMEMLIMIT of the environment
-// stays as it is.
+// Set sets a maximum, or none by 0, and the clients' part, which have passed Check. A smaller GOMEMLIMIT
+// stays in force.
 func (b *Bound) Set(maxBytes int64, policy store.Policy, clients Part) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -153,10 +150,9 @@ func (b *Bound) Set(maxBytes int64, policy store.Policy, clients Part) {
 	}
 }
 
-// PolicyNames are the policies by Redis's names, in the order of their values.
+// PolicyNames returns Redis's names of the policies in order of their values.
 func PolicyNames() []string { return []string{store.VolatileTTL.String(), store.NoEviction.String()} }
 
-// ParsePolicy reads a policy's name.
 func ParsePolicy(name string) (store.Policy, error) {
 	for p, known := range PolicyNames() {
 		if name == known {
@@ -170,8 +166,7 @@ func ParsePolicy(name string) (store.Policy, error) {
 	return 0, fmt.Errorf("must be volatile-ttl or noeviction, got %q", name)
 }
 
-// Release gives the system the memory that is in no use. What pools keep is forgotten by the second of two collections, which
-// FreeOSMemory makes.
+// Release returns unused memory to the system. Pools are emptied by the second collection, FreeOSMemory's.
 func Release() {
 	runtime.GC()
 	debug.FreeOSMemory()

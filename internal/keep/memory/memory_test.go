@@ -26,7 +26,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestSplit: the parts are the whole, and keys have some of it.
+// TestSplit: the parts add up, and keys have some.
 func TestSplit(t *testing.T) {
 	for _, maxBytes := range []int64{LeastBytes, 64 * mib, 150 * mib, 600 * mib, 8 << 30, 1 << 50} {
 		s := Split(maxBytes, quarter)
@@ -106,7 +106,8 @@ func (r *recorded) SetMaxBytes(maxBytes int64, policy store.Policy) {
 	r.maxBytes, r.policy = maxBytes, policy
 }
 
-// TestBound: the tables have their part, the collector knows of the maximum, and an operator's smaller limit stays.
+// TestBound: the tables get their part, the collector knows the maximum, and an operator's smaller limit
+// stays.
 func TestBound(t *testing.T) {
 	before := debug.SetMemoryLimit(-1)
 	defer debug.SetMemoryLimit(before)

@@ -8,15 +8,15 @@ import (
 
 // Part is a size, or a percentage of a maximum.
 type Part struct {
-	text    string // as it was set
+	text    string // as set
 	bytes   int64
-	percent int64 // 0 where bytes count
+	percent int64 // 0 if bytes count
 }
 
-// ErrPart is the error of what is no part, in Redis's words.
+// ErrPart has Redis's words.
 var ErrPart = errors.New("argument must be a memory or percent value, such as 64mb or 25%")
 
-// ParsePart reads a size as Parse does, or a percentage.
+// ParsePart reads a size, as Parse does, or a percentage.
 func ParsePart(text string) (Part, error) {
 	if digits, ok := strings.CutSuffix(text, "%"); ok {
 		percent, err := strconv.ParseUint(digits, 10, 64)
@@ -32,16 +32,14 @@ func ParsePart(text string) (Part, error) {
 	return Part{text: text, bytes: bytes}, nil
 }
 
-// String is the part as it was set.
 func (p *Part) String() string { return p.text }
 
-// Set reads a part.
 func (p *Part) Set(text string) (err error) {
 	*p, err = ParsePart(text)
 	return err
 }
 
-// Of returns the bytes that the part is of a maximum; 0 is none of either.
+// Of returns the part of a maximum in bytes; 0 is none.
 func (p *Part) Of(maxBytes int64) int64 {
 	if p.percent == 0 {
 		return p.bytes

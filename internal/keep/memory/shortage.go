@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// recent is how long a shortage lasts after the last key that found no room, because new keys come in bursts.
+// recent is how long a shortage lasts after its last key: new keys come in bursts.
 const recent = time.Minute
 
-// Shortage tells whether new keys find no room, by counters that only grow. The zero value has seen none.
-// It is safe for concurrent use.
+// Shortage detects new keys without space, by growing counters. The zero value has seen none. It is safe for
+// concurrent use.
 type Shortage struct {
 	mu                   sync.Mutex // guards all below
-	evicted, refused     uint64     // when they were noted last
-	evictedNs, refusedNs int64      // when they last grew, 0 for never
+	evicted, refused     uint64     // at the last Note
+	evictedNs, refusedNs int64      // time of the last growth, 0 for never
 }
 
-// Note notes what the counters are, and returns by how much they have grown since the call before.
+// Note takes the counters and returns their growth since the last call.
 func (s *Shortage) Note(nowNs int64, evicted, refused uint64) (moreEvicted, moreRefused uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -31,8 +31,7 @@ func (s *Shortage) Note(nowNs int64, evicted, refused uint64) (moreEvicted, more
 	return moreEvicted, moreRefused
 }
 
-// Recent reports whether keys were evicted for new ones, and whether new ones were refused, in the last
-// minute.
+// Recent reports evictions and refusals of the last minute.
 func (s *Shortage) Recent(nowNs int64) (evicted, refused bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestShortage: a minute after the last key that was evicted, or refused, all is well again.
+// TestShortage: a minute after the last evicted or refused key the shortage ends.
 func TestShortage(t *testing.T) {
 	t.Parallel()
 	var s Shortage

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// ErrSize is the error of what is no size, in Redis's words.
+// ErrSize has Redis's words.
 var ErrSize = errors.New("argument must be a memory value")
 
-// Parse reads a size as Redis does: bytes, or with a unit. 1k is 1000 bytes and 1kb is 1024, and so on for m and g, in
-// any case.
+// Parse reads a size as Redis does: bytes, or with a unit in any case: 1k is 1000 bytes, 1kb 1024; likewise m
+// and g.
 func Parse(text string) (bytes int64, err error) {
 	digits := len(text) - len(strings.TrimLeft(text, "0123456789"))
 	n, err := strconv.ParseInt(text[:digits], 10, 64)

@@ -17,7 +17,7 @@ import (
 	"cellserver/internal/test/racetest"
 )
 
-// TestASyncAskedForInTheEnd: what changes while the last changes are brought to the disk is not confirmed with them.
+// TestASyncAskedForInTheEnd: changes during the last sync are not confirmed by it.
 func TestASyncAskedForInTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := disktest.New()
@@ -42,12 +42,12 @@ func TestASyncAskedForInTheEnd(t *testing.T) {
 	})
 }
 
-// TestManyAreGoneInTheEnd: deletions of which not all were noted are kept nevertheless by a server that ends in order.
+// TestManyAreGoneInTheEnd: an orderly end keeps deletions that were not all recorded.
 func TestManyAreGoneInTheEnd(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
-	rounds := 20 // the end may be seen before or after the deletions
+	rounds := 20 // the end may precede or follow the deletions
 	if racetest.Enabled {
 		rounds = 4
 	}
@@ -66,7 +66,7 @@ func TestManyAreGoneInTheEnd(t *testing.T) {
 			}
 			l.syncNow()
 			_, _ = l.take("another")
-			time.Sleep(2 * time.Second) // and its sync is under way
+			time.Sleep(2 * time.Second) // the sync is under way
 			l.store.Flush(context.Background(), 0)
 			if err := l.end(); err != nil {
 				t.Error(err)
@@ -79,7 +79,7 @@ func TestManyAreGoneInTheEnd(t *testing.T) {
 	}
 }
 
-// TestSnapshotsFailForDays: where there is room for logs and none for a snapshot, the manifest stays readable.
+// TestSnapshotsFailForDays: with space for logs only, the manifest stays readable.
 func TestSnapshotsFailForDays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := disktest.New()
@@ -104,7 +104,7 @@ func TestSnapshotsFailForDays(t *testing.T) {
 	})
 }
 
-// TestRepairOfAFullDisk: what was begun without success is not left there for good.
+// TestRepairOfAFullDisk: remains of failed attempts are removed.
 func TestRepairOfAFullDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := disktest.New()
@@ -134,7 +134,7 @@ func TestRepairOfAFullDisk(t *testing.T) {
 	})
 }
 
-// TestLoadingIntoLessMemory: what was kept is not forgotten for want of room where keys are refused.
+// TestLoadingIntoLessMemory: loading ignores a bound that refuses keys.
 func TestLoadingIntoLessMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := disktest.New()
@@ -155,7 +155,7 @@ func TestLoadingIntoLessMemory(t *testing.T) {
 	})
 }
 
-// TestRepairOfARecord: a frame whose checksum is right, and that is no records of this format, is passed over, too.
+// TestRepairOfARecord: a valid frame with unknown records is skipped, too.
 func TestRepairOfARecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := disktest.New()

@@ -15,7 +15,7 @@ import (
 	"cellserver/internal/test/racetest"
 )
 
-// faults has some operations of a directory fail, and notes what crashes would leave at each of them.
+// faults makes operations fail, and records what a crash at each would leave.
 type faults struct {
 	dir   *disktest.Dir
 	rng   *rand.Rand
@@ -37,7 +37,7 @@ type remains struct {
 	trace []string
 }
 
-// crashOps is how many operations crashes come at, behind those that fail.
+// crashOps is the number of operations with crashes after the failing ones.
 const crashOps = 20
 
 func (f *faults) before(op disktest.Op, name string) error {
@@ -73,7 +73,7 @@ func (f *faults) del(l *life, name string) {
 	f.had.note(name, 0)
 }
 
-// sync asks for one, and notes when it is confirmed.
+// sync requests a sync and records its confirmation.
 func (f *faults) sync(l *life) {
 	f.mu.Lock()
 	asked := f.had.clone()
@@ -135,7 +135,7 @@ func (r remains) check() error {
 	return nil
 }
 
-// TestEveryFault: whichever operations fail, and whenever the machine crashes then, what was confirmed is there.
+// TestEveryFault: whichever operations fail and whenever a crash follows, confirmed changes survive.
 func TestEveryFault(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
@@ -144,7 +144,7 @@ func TestEveryFault(t *testing.T) {
 	if racetest.Enabled {
 		step = 8
 	}
-	seen := map[string]bool{} // mistakes, each of which is told once
+	seen := map[string]bool{} // errors, reported once
 	for _, interval := range []time.Duration{0, store.NoSync} {
 		for _, n := range []int{1, 3} {
 			for first := 1; first < 45; first += step {
@@ -168,8 +168,8 @@ func TestEveryFault(t *testing.T) {
 	}
 }
 
-// TestKilledThenCrashed: what a killed process has written and not synced is read by the next one, and may be lost by a crash
-// after that.
+// TestKilledThenCrashed: unsynced data of a killed process is read by the next, and may be lost in a later
+// crash.
 func TestKilledThenCrashed(t *testing.T) {
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {

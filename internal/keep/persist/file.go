@@ -11,20 +11,20 @@ import (
 	"cellserver/internal/keep/persist/disk"
 )
 
-// The kinds of files.
+// Kinds of files:
 const (
 	kindLog      = "LOG\x00"
 	kindSnapshot = "SNAP"
 )
 
 var (
-	// ErrNewer is that a file was written by a later version; such an error is a *NewerError.
+	// ErrNewer reports a file of a later version, as a *NewerError.
 	ErrNewer = errors.New("of a newer format")
-	// ErrDamaged is that a file is not as it was written.
+	// ErrDamaged reports a damaged file.
 	ErrDamaged = errors.New("persist: the file is damaged")
 )
 
-// NewerError says which format a file has, and what the newest is that this version reads.
+// NewerError has a file's format and the newest known one.
 type NewerError struct {
 	File           string
 	Format, Newest int
@@ -35,10 +35,9 @@ func (e *NewerError) Error() string {
 		e.File, e.Format, e.Newest)
 }
 
-// Unwrap returns ErrNewer.
 func (e *NewerError) Unwrap() error { return ErrNewer }
 
-// Advise adds to an error of a server's start what to do with a directory of a later version.
+// Advise adds advice to the error of a start with a later version's directory.
 func (e *NewerError) Advise() error {
 	return fmt.Errorf("persist: %w; start the later version that wrote it, or choose another directory", e)
 }
@@ -50,7 +49,7 @@ func fileHeader(kind string, generation uint64) []byte {
 	return le.AppendUint32(b, crc32.Checksum(b, castagnoli()))
 }
 
-// checkHeader says whether a file begins as one of the kind and generation.
+// checkHeader checks a file's kind and generation.
 func checkHeader(b []byte, kind string, generation uint64) error {
 	le := binary.LittleEndian
 	switch {
@@ -64,11 +63,11 @@ func checkHeader(b []byte, kind string, generation uint64) error {
 	return nil
 }
 
-// writer appends frames to a file, one write each.
+// writer appends frames to a file, each with one write.
 type writer struct {
 	file  disk.File
-	next  frame // what the next frame's header says, but for the clock
-	bytes int64 // of the file
+	next  frame // next header, apart from the clock
+	bytes int64 // length of the file
 	buf   []byte
 }
 
@@ -84,7 +83,8 @@ func createFile(dir disk.Dir, name, kind string, generation, sequence uint64) (*
 	return &writer{file: f, next: frame{generation: generation, sequence: sequence}, bytes: int64(len(header))}, nil
 }
 
-// write appends a frame, of at most maxPayloadBytes. After an error the file's end is unknown, and it must be left.
+// write appends a frame of up to maxPayloadBytes. After an error the file must be abandoned, as its end is
+// unknown.
 func (w *writer) write(clockNs int64, payload []byte) error {
 	w.buf = append(beginFrame(w.buf[:0]), payload...)
 	w.next.clockNs = clockNs
@@ -99,12 +99,11 @@ func (w *writer) write(clockNs int64, payload []byte) error {
 
 func (w *writer) sync() error { return w.file.Sync() }
 
-// readBytes is how much of a file is read at once: more than a frame.
+// readBytes, more than a frame, are read at once.
 const readBytes = 2 * (frameHeaderBytes + maxPayloadBytes)
 
-// readFile calls visit with the frames of a file in their order, and returns how many bytes of it are those, and what
-// the frame behind the last would say. What follows is torn where a write was under way when the server ended, and then no
-// frame comes behind it; anything else is an error.
+// readFile visits a file's frames in order, and returns their bytes and the expected next header. A torn last
+// write of an ended server may follow, without any frame after it; anything else is an error.
 func readFile(f disk.Reader, kind string, from frame, visit func(f frame, payload []byte) error) (valid int64, next frame, err error) {
 	header := make([]byte, fileHeaderBytes)
 	if _, err := f.ReadAt(header, 0); err != nil && !errors.Is(err, io.EOF) {
@@ -139,15 +138,14 @@ func readFile(f disk.Reader, kind string, from frame, visit func(f frame, payloa
 	}
 }
 
-// window is a part of a file.
 type window struct {
 	file disk.Reader
-	at   int64 // where b begins
+	at   int64 // position of b
 	b    []byte
 	buf  []byte
 }
 
-// atLeast returns what follows in the file: so many bytes or more, or all.
+// atLeast returns at least n of the following bytes, or all.
 func (w *window) atLeast(n int) ([]byte, error) {
 	if left := w.file.Size() - w.at; len(w.b) < n && int64(len(w.b)) < left {
 		if w.buf == nil {
@@ -163,11 +161,10 @@ func (w *window) atLeast(n int) ([]byte, error) {
 
 func (w *window) skip(n int) { w.at, w.b = w.at+int64(n), w.b[n:] }
 
-// searchBytes is how much of what looks like frames is checked, in search of one: only a file that was made to be searched
-// for long has more.
+// searchBytes bounds the checking of apparent frames: only a crafted file has more.
 const searchBytes = 1 << 30
 
-// toNextFrame goes on to a frame of the log that is not before another, and reports whether there is one.
+// toNextFrame moves to a frame not before from, and reports whether there is one.
 func (w *window) toNextFrame(from frame) (found bool, err error) {
 	for checked := 0; ; {
 		b, err := w.atLeast(frameHeaderBytes + maxPayloadBytes)
@@ -190,7 +187,7 @@ func (w *window) toNextFrame(from frame) (found bool, err error) {
 	}
 }
 
-// recoverFile is readFile for a damaged file: it visits the frames that are left, and tells what is wrong.
+// recoverFile is readFile for a damaged file: it visits the remaining frames and returns the errors.
 func recoverFile(f disk.Reader, kind string, from frame, visit func(f frame, payload []byte) error) (next frame, damage []error, err error) {
 	header := make([]byte, fileHeaderBytes)
 	if _, err := f.ReadAt(header, 0); err != nil && !errors.Is(err, io.EOF) {
@@ -214,7 +211,7 @@ func recoverFile(f disk.Reader, kind string, from frame, visit func(f frame, pay
 		if err != nil {
 			return from, damage, err
 		}
-		if err := got.checkClock(); err != nil { // what it holds is counted from that time, too
+		if err := got.checkClock(); err != nil { // its contents count from that time, too
 			damage = append(damage, fmt.Errorf("%w: byte %d: %w", ErrDamaged, window.at, err))
 			got.clockNs = from.clockNs
 		} else if err := visit(got, payload); err != nil {

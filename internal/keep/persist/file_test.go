@@ -62,7 +62,7 @@ func payloads(rng *rand.Rand, n int) (all [][]byte) {
 	return all
 }
 
-// TestTornTail: a file that ends within a frame is read up to that; zeros in its place are the same.
+// TestTornTail: a file is read up to an incomplete frame; zeros count as incomplete.
 func TestTornTail(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 30 {
@@ -89,7 +89,7 @@ func TestTornTail(t *testing.T) {
 	}
 }
 
-// TestDamage: a byte that changes is noticed wherever it is, unless it is in the last frame.
+// TestDamage: every changed byte is noticed, except in the last frame.
 func TestDamage(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 200 {
@@ -130,8 +130,7 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// TestClockBeyondTheYear2200: a frame of which only the time is impossible is damage, also where it is the
-// last, and is left out when the file is recovered.
+// TestClockBeyondTheYear2200: an impossible time is damage, even in the last frame, and skipped in recovery.
 func TestClockBeyondTheYear2200(t *testing.T) {
 	const last = endOfTimeNs - 1
 	for _, kind := range []string{kindLog, kindSnapshot} {
@@ -167,7 +166,7 @@ func TestClockBeyondTheYear2200(t *testing.T) {
 	}
 }
 
-// TestClockOfTheSystem: a server whose time could not be read again says so, and writes nothing.
+// TestClockOfTheSystem: a server with an unreadable time reports it and writes nothing.
 func TestClockOfTheSystem(t *testing.T) {
 	d := disktest.New()
 	k := New(Config{

@@ -10,7 +10,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// TestFramesAreReadBack: frames behind each other, and none where a bit is changed or an end is missing.
+// TestFramesAreReadBack: frames are read in order, and not with a changed bit or a missing end.
 func TestFramesAreReadBack(t *testing.T) {
 	var buf []byte
 	want := []frame{{1, 2, 3}, {7, 1 << 60, -1}}
@@ -88,7 +88,7 @@ func someRecords() []byte {
 	return buf
 }
 
-// FuzzPayload: whatever is read is a record that is written as it was read, or an error.
+// FuzzPayload: every record read is written identically.
 func FuzzPayload(f *testing.F) {
 	f.Add(someRecords())
 	f.Fuzz(func(t *testing.T, b []byte) {

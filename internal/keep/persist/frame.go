@@ -8,17 +8,16 @@ import (
 	"time"
 )
 
-// A file is a header and then frames. The header says what the file is, in which format, and of which generation:
+// A file is a header, which identifies kind, format and generation, and frames:
 //
 //	"CELLSRVR" | kind: 4 bytes | format: u32 | generation: u64 | CRC32C of these: u32
 //
-// A frame is written by one write, and read whole or not at all:
+// A frame is written at once, and read whole or not at all:
 //
 //	"FRAM" | length of the payload: u32 | generation: u64 | sequence: u64 | clock: i64 | CRC32C of these and the payload: u32 | payload
 //
-// The numbers are little endian. Sequences go up by one from frame to frame of a generation's log. The generation keeps what
-// is left of an older file in a block that was used again from being taken for a frame of this one; the clock is the latest
-// time in Unix nanoseconds that the server had seen.
+// Numbers are little endian. Sequences grow by one within a log. The generation distinguishes frames from an
+// older file's in reused blocks; the clock is the latest Unix time in nanoseconds that the server had seen.
 const (
 	fileHeaderBytes  = 8 + 4 + 4 + 8 + 4
 	frameHeaderBytes = 4 + 4 + 8 + 8 + 8 + 4
@@ -26,27 +25,27 @@ const (
 	fileMagic  = "CELLSRVR"
 	frameMagic = "FRAM"
 
-	// format is what this version writes. Of older ones it reads all there were: format 1 had no limiters but funnels.
+	// format is the written format. Older ones can be read: format 1 had only funnels.
 	format = 2
 
-	// maxPayloadBytes is the longest payload that is written; a longer one is no frame.
+	// maxPayloadBytes bounds the payload of a frame.
 	maxPayloadBytes = 4 << 20
 )
 
-func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) } // which is made once
+func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) } // computed once
 
-// errNoFrame is that what is read is no frame, or not all of one.
+// errNoFrame reports an invalid or incomplete frame.
 var errNoFrame = errors.New("persist: no frame")
 
-// frame is what a frame's header says.
+// frame is a frame's header.
 type frame struct {
 	generation uint64
 	sequence   uint64
 	clockNs    int64
 }
 
-// endOfTimeNs is the end of the year 2200. No server has seen it: one that took such a time over would go on
-// from there, and what it decides would soon not fit into 64 bits.
+// endOfTimeNs is the end of 2200. A server that adopted a later time would go on from it, and soon exceed 64
+// bits.
 const endOfTimeNs = 7_289_654_400 * int64(time.Second)
 
 var errClock = errors.New("is beyond the year 2200")
@@ -58,7 +57,7 @@ func (f *frame) checkClock() error {
 	return nil
 }
 
-// checkNow says of a server's time whether what is written at it could be read.
+// checkNow returns an error for a time that could not be read again.
 func checkNow(nowNs int64) error {
 	if nowNs >= endOfTimeNs {
 		return fmt.Errorf("persist: the system's clock, %s, %w: set it, then start again",
@@ -69,10 +68,10 @@ func checkNow(nowNs int64) error {
 
 func dayOf(ns int64) string { return time.Unix(0, ns).UTC().Format(time.DateOnly) }
 
-// beginFrame makes room for a frame's header in front of the payload that is appended next.
+// beginFrame reserves space for the header before a payload.
 func beginFrame(buf []byte) []byte { return append(buf, make([]byte, frameHeaderBytes)...) }
 
-// endFrame fills in the header of the frame that began at a place in buf.
+// endFrame fills in the header of the frame at a position.
 func endFrame(buf []byte, at int, f frame) {
 	header, payload := buf[at:at+frameHeaderBytes], buf[at+frameHeaderBytes:]
 	le := binary.LittleEndian
@@ -88,7 +87,7 @@ func checksum(header, payload []byte) uint32 {
 	return crc32.Update(crc32.Checksum(header, castagnoli()), castagnoli(), payload)
 }
 
-// readFrameHeader returns what a frame's header says, if b begins with one and with as much as its payload should be long.
+// readFrameHeader returns the header of the frame that b begins with and may be complete.
 func readFrameHeader(b []byte) (f frame, payloadBytes int, ok bool) {
 	if len(b) < frameHeaderBytes || string(b[:4]) != frameMagic {
 		return frame{}, 0, false
@@ -101,7 +100,7 @@ func readFrameHeader(b []byte) (f frame, payloadBytes int, ok bool) {
 	return frame{le.Uint64(b[8:]), le.Uint64(b[16:]), int64(le.Uint64(b[24:]))}, int(n), true
 }
 
-// readFrame returns the frame that b begins with, its payload, and what is behind it.
+// readFrame returns the first frame of b, its payload and the rest.
 func readFrame(b []byte) (f frame, payload, rest []byte, err error) {
 	f, n, ok := readFrameHeader(b)
 	if !ok {

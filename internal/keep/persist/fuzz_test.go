@@ -8,8 +8,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// FuzzDir: whatever stands in a directory's files is loaded or refused, also with Repair; what is loaded can be gone on with, and
-// is the same then.
+// FuzzDir: any files are loaded or refused, also with Repair; what is loaded can be continued.
 func FuzzDir(f *testing.F) {
 	dir := disktest.New()
 	w, err := createFile(dir, logName(1), kindLog, 1, 1)

@@ -12,50 +12,50 @@ import (
 )
 
 const (
-	// roundInterval is between two rounds where no sync is asked for by the clock.
+	// roundInterval is the interval of rounds without a sync interval.
 	roundInterval = time.Second
-	// markInterval is how old the log's clock becomes at most while nothing changes.
+	// markInterval bounds the age of the log's clock without changes.
 	markInterval = 10 * time.Second
 
-	// checkInterval is between two looks, in front of a write, at whether the log is still there: a sync
-	// takes less on some disks.
+	// checkInterval is the interval of checks, before a write, that the log is still there: some disks sync
+	// faster.
 	checkInterval = time.Millisecond
-	// lookInterval is between two looks at whether all files are still there.
+	// lookInterval is the interval of checks that all files are still there.
 	lookInterval = time.Second
 
 	leastRetry = 100 * time.Millisecond
 	mostRetry  = 5 * time.Second
-	// saveRetry is between two attempts to replace logs by a snapshot, where that fails.
+	// saveRetry is the pause after a failed snapshot.
 	saveRetry = time.Minute
 
-	// maxLogs is how many logs a start reads at most, or a few more.
+	// maxLogs bounds the logs that a start reads, approximately.
 	maxLogs = 16
 )
 
-// keeping is what Run's goroutine knows. In a round it has the log written what has changed, and synced.
+// keeping is the state of Run's goroutine, which writes and syncs changes in rounds.
 type keeping struct {
 	*Keeper
-	log *log // nil while there is none
-	// sound says that a manifest names the log, so that what is synced is kept.
+	log *log // may be nil
+	// sound says that a manifest names the log, so that synced data is durable.
 	sound    bool
-	stands   manifest  // the last that was written without an error
-	next     frame     // what a log begins with that is begun now: its number and sequence have never been used
-	damaged  []string  // the files that there were, if any was damaged: they are set aside instead of removed
-	snapshot *snapshot // that is being written; nil without one
+	stands   manifest  // last one written without an error
+	next     frame     // header of a new log: unused number and sequence
+	damaged  []string  // all files, if any was damaged: they are set aside, not removed
+	snapshot *snapshot // under way, or nil
 
-	unsynced  bool  // something was written
-	checkedNs int64 // when the log was looked at before a write
-	markedNs  int64 // when the last frame was
-	retryNs   int64 // when a new generation may be tried
+	unsynced  bool  // written data
+	checkedNs int64 // last check of the log before a write
+	markedNs  int64 // of the last frame
+	retryNs   int64 // of the next try of a new generation
 	backoff   time.Duration
-	saveNs    int64    // when a snapshot may be tried, after one has failed
-	failed    uint64   // that snapshot's number
-	lost      bool     // files of others may have gone with ours
-	tried     manifest // that was written last, with an error or without
-	saidNs    int64    // when the fault was logged
+	saveNs    int64    // of the next try of a snapshot after a failure
+	failed    uint64   // its number
+	lost      bool     // other files may be lost with ours
+	tried     manifest // last one written, with or without an error
+	saidNs    int64    // of the last log line about the fault
 }
 
-// keep keeps what changes until ctx ends.
+// keep persists changes until ctx ends.
 func (k *Keeper) keep(ctx context.Context, l loaded, ready func()) error {
 	r := &keeping{Keeper: k, stands: l.manifest, next: l.next, damaged: l.damaged, backoff: leastRetry}
 	if k.config.Loaded != nil {
@@ -98,11 +98,11 @@ func (k *Keeper) interval() time.Duration {
 	return roundInterval
 }
 
-// mostAwaited bounds how long a sync waits for company.
+// mostAwaited bounds a sync's delay for company.
 const mostAwaited = time.Millisecond
 
-// awaitCompany waits for those whom the last sync answered, and who may be about to ask for the next, but for no longer than half of
-// what a sync takes: else two halves of the clients would take turns, each waiting for a sync of the other.
+// awaitCompany waits for the clients answered by the last sync, who may soon ask for the next, up to half a
+// sync's duration. Otherwise two halves of the clients would alternate, each waiting for the other's sync.
 func (r *keeping) awaitCompany(ctx context.Context) {
 	if !r.Confirms() || !r.lacksCompany() {
 		return
@@ -126,7 +126,7 @@ func (r *keeping) lacksCompany() bool {
 	return len(r.waiting) > 0 && len(r.waiting) < r.company
 }
 
-// begin goes on behind what was loaded.
+// begin goes on after the loaded log.
 func (r *keeping) begin(l loaded) {
 	if len(r.damaged) > 0 {
 		r.leave()
@@ -142,13 +142,13 @@ func (r *keeping) begin(l loaded) {
 	r.standing()
 }
 
-// standing notes that the manifest has been written.
+// standing records a written manifest.
 func (r *keeping) standing() {
 	r.stands = r.log.manifest.clone()
 	r.next.generation = r.log.number() + 1
 }
 
-// round brings what has changed to the disk, and wakes those who wait for that.
+// round persists changes and wakes those who wait for them.
 func (r *keeping) round() {
 	nowNs := r.config.Now()
 	if !r.sound && r.snapshot == nil && nowNs >= r.retryNs {
@@ -167,7 +167,7 @@ func (r *keeping) round() {
 		st.SyncedNs, st.Generation, st.LogBytes = nowNs, r.log.number(), r.log.bytes()
 		r.company, hung = len(r.waiting)+len(r.syncing), st.Fault != nil
 	})
-	if hung { // and has taken all now
+	if hung { // it works again
 		r.mended()
 	}
 	r.answerSynced()
@@ -176,11 +176,11 @@ func (r *keeping) round() {
 	}
 }
 
-// write appends what has changed, and has it synced.
+// write appends and syncs changes.
 func (r *keeping) write(nowNs int64, wanted bool) {
 	before, complete := r.log.w.bytes, true
 	err, records := error(nil), 0
-	if nowNs-r.checkedNs >= int64(checkInterval) { // or another server may have read the log's end
+	if nowNs-r.checkedNs >= int64(checkInterval) { // another server may have read the log's end
 		r.checkedNs, err = nowNs, r.config.Dir.Check(logName(r.log.number()))
 	}
 	if err == nil {
@@ -222,7 +222,7 @@ func (r *keeping) sync() error {
 	return nil
 }
 
-// leave gives the log up: what it lacks will be in the snapshot of a new generation.
+// leave abandons the log: a new generation's snapshot will have its missing changes.
 func (r *keeping) leave() {
 	if r.log != nil {
 		_ = r.log.w.file.Close() // nobody relies on it
@@ -237,7 +237,7 @@ func (r *keeping) leave() {
 	r.wake()
 }
 
-// fail leaves the generation, as the disk does not take it.
+// fail abandons the generation after a disk error.
 func (r *keeping) fail(err error) {
 	r.leave()
 	nowNs := r.config.Now()
@@ -257,7 +257,7 @@ func (r *keeping) fail(err error) {
 	}
 }
 
-// mended notes that a new generation stands.
+// mended records a complete new generation.
 func (r *keeping) mended() {
 	st := r.Status()
 	if st.Fault == nil {
@@ -270,15 +270,15 @@ func (r *keeping) mended() {
 	r.config.Log.Info("what changes is kept again", "after", time.Duration(nowNs-st.FaultSinceNs).Round(time.Millisecond))
 }
 
-// finish brings the last changes to the disk.
+// finish persists the last changes.
 func (r *keeping) finish() error {
 	if r.snapshot != nil && (r.sound || r.log == nil) {
 		r.snapshot.cancel()
 		r.endSnapshot(<-r.snapshot.ended)
 	}
-	r.takeWaiting() // who asks from now on may ask for what changes behind the last round
+	r.takeWaiting() // later requests may be for changes after the last round
 	if r.lastRound(); !r.sound && r.Status().Fault == nil {
-		r.lastRound() // more keys were gone than were noted
+		r.lastRound() // some removals were not recorded
 	}
 	if !r.sound {
 		return fmt.Errorf("persist: the latest changes are not on the disk: %w", cmp.Or(r.Status().Fault, ErrEnded))
@@ -287,7 +287,7 @@ func (r *keeping) finish() error {
 	return r.log.w.file.Close()
 }
 
-// lastRound is a round in which whatever it takes is waited for.
+// lastRound is a round that waits for everything.
 func (r *keeping) lastRound() {
 	r.look()
 	if !r.sound && r.snapshot == nil {

@@ -1,6 +1,6 @@
-// Package persist keeps what a store has on a disk: a log of what changed, which is begun anew with a snapshot now and then.
-// In this server memory is the truth and the disk its shadow: whatever goes wrong there has one cure, to leave the generation
-// of files that is being written, and to write a new one of what memory has. A Keeper is safe for concurrent use.
+// Package persist keeps a store on disk: a log of changes, renewed by snapshots. Memory is the truth and the
+// disk its copy, so every failure has one remedy: abandon the current generation of files, and write a new
+// one from memory. A Keeper is safe for concurrent use.
 package persist
 
 import (
@@ -15,61 +15,60 @@ import (
 	"cellserver/internal/store"
 )
 
-// ErrEnded is what a snapshot ends with that was given up, as the server ends or another one is begun instead.
+// ErrEnded ends a snapshot abandoned for the server's end or for another snapshot.
 var ErrEnded = errors.New("persist: the snapshot was given up")
 
-// Store is a store whose changes can be kept.
+// Store is a store whose changes can be persisted.
 type Store interface {
 	store.Store
 	store.Tracker
 }
 
-// Config is what a Keeper needs.
+// Config configures a Keeper.
 type Config struct {
 	Dir      disk.Dir
 	Store    Store
-	Now      func() int64 // Unix nanoseconds, never going back
+	Now      func() int64 // monotonic Unix nanoseconds
 	Interval time.Duration
-	Timeout  time.Duration // for which Confirm waits at most; 0 for ever
-	Repair   bool          // read of damaged files what can be read, and keep them aside
-	// Loaded is called before clients are served, with the latest time that the server had seen when it ended, 0 for none. It
-	// returns by how much its clock is ahead of the system's for that.
+	Timeout  time.Duration // of Confirm; 0 for none
+	Repair   bool          // reads the readable parts of damaged files and sets the files aside
+	// Loaded is called before clients are served, with the last server's latest time or 0, and returns the
+	// clock's lead over the system's.
 	Loaded func(clockNs int64) (offsetNs int64)
-	// Yield lets others have the processor, as background.Yield does; nil for nothing.
+	// Yield yields the processor, like background.Yield; may be nil.
 	Yield func()
-	// Beside are the names of files that others keep in the directory. Rewrite writes them again, if any has
-	// been there, where the directory has been gone; nil for nothing.
+	// Beside names other files in the directory, which Rewrite writes again after a loss of the directory;
+	// may be nil.
 	Beside  []string
 	Rewrite func() error
-	// LeastLogBytes is how long logs become, at the least, before a snapshot replaces them; 0 for the default.
+	// LeastLogBytes is the least size of logs to be replaced by a snapshot; 0 for the default.
 	LeastLogBytes int64
 	Log           *slog.Logger
 }
 
-// leastLogBytes is Config.LeastLogBytes by default, as in Redis.
+// leastLogBytes is Redis's default.
 const leastLogBytes = 64 << 20
 
-// Keeper keeps what a store has on a disk.
 type Keeper struct {
 	config  Config
 	loading atomic.Bool
 	frozen  atomic.Bool
-	loaded  atomic.Int64  // bytes
-	kick    chan struct{} // somebody waits for a sync, or for a snapshot
+	loaded  atomic.Int64  // bytes so far
+	kick    chan struct{} // a sync or a snapshot is awaited
 
-	freezing sync.Mutex // held while the store is told whether there is a fault
+	freezing sync.Mutex // held while telling the store about a fault
 
 	mu      sync.Mutex // guards all below
 	status  store.Durability
-	waiting []waiter // for a sync that begins from now on
-	syncing []waiter // for the one that is under way
-	timed   bool     // a timer runs for those of them whose time is bounded
-	company int      // how many are expected to wait together
+	waiting []waiter // for the next sync
+	syncing []waiter // for the current sync
+	timed   bool     // a timer runs for bounded waits
+	company int      // expected number of joint waiters
 	saves   []func(error)
 	ended   bool
 }
 
-// New returns a Keeper whose store is about to be loaded.
+// New returns a Keeper before loading.
 func New(c Config) *Keeper {
 	if c.LeastLogBytes == 0 {
 		c.LeastLogBytes = leastLogBytes
@@ -83,22 +82,22 @@ func New(c Config) *Keeper {
 	return k
 }
 
-// Loading reports whether what was kept is still being read, so that nothing may be asked of the store.
+// Loading reports whether the store is being loaded and must not be used.
 func (k *Keeper) Loading() bool { return k.loading.Load() }
 
-// Confirms reports whether a reply that tells of a change must wait for Sync.
+// Confirms reports whether replies to changes must wait for a sync.
 func (k *Keeper) Confirms() bool { return k.config.Interval == 0 }
 
-// Frozen reports whether nothing may be changed, for it could not be kept.
+// Frozen reports whether changes are refused because they could not be persisted.
 func (k *Keeper) Frozen() bool { return k.frozen.Load() }
 
-// Status returns what the Keeper is at. It never waits for the disk.
+// Status returns the current state without waiting for the disk.
 func (k *Keeper) Status() store.Durability {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	st := k.status
 	st.LoadedBytes = k.loaded.Load()
-	if len(k.saves) > 0 && !st.Saving { // it is about to be begun
+	if len(k.saves) > 0 && !st.Saving { // it begins soon
 		st.Saving, st.SaveBeganNs = true, k.config.Now()
 	}
 	st.WaitingReplies = int64(len(k.waiting) + len(k.syncing))
@@ -111,8 +110,8 @@ func (k *Keeper) update(change func(st *store.Durability)) {
 	change(&k.status)
 }
 
-// Save has a snapshot written, and calls done once, from any goroutine, when it stands or has failed. While another one is
-// being written it returns store.ErrSaving and does nothing.
+// Save requests a snapshot and calls done once, from any goroutine, at its completion or failure. While
+// another is under way it returns store.ErrSaving.
 func (k *Keeper) Save(done func(error)) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -134,21 +133,20 @@ func (k *Keeper) wake() {
 	}
 }
 
-// Run loads what was kept, calls ready, and keeps what changes until ctx ends and all of it is on the disk.
+// Run loads the directory, calls ready, and persists changes until ctx ends and all are on disk.
 func (k *Keeper) Run(ctx context.Context, ready func()) error {
 	defer k.end()
 	l, err := k.restore(ctx)
 	switch {
 	case ctx.Err() != nil:
-		return nil // nothing has been changed there
+		return nil // nothing has changed
 	case err != nil:
 		return err
 	}
 	return k.keep(ctx, l, ready)
 }
 
-// end answers those who wait for a snapshot. Those who wait for a sync are not: nobody may be told that something is on a
-// disk which is not.
+// end answers those who wait for a snapshot, but not for a sync: nobody may be told of an unfinished one.
 func (k *Keeper) end() {
 	k.mu.Lock()
 	k.ended = true

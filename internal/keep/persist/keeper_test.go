@@ -24,7 +24,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// life is a store that is kept, from a start of the server to its end.
+// life is a persisted store between start and end.
 type life struct {
 	*Keeper
 	store *shard.Store
@@ -61,7 +61,7 @@ func (l *life) end() error {
 	return <-l.ended
 }
 
-// take charges a key one unit of many, and returns what tat does then. Names with a prefix are of other limiters than funnels.
+// take charges a key one unit and returns tat's result. Prefixes select other limiters.
 func (l *life) take(name string) (tatNs int64, err error) {
 	key := store.Key{Name: []byte(name)}
 	if strings.HasPrefix(name, leasesOf) {
@@ -90,10 +90,10 @@ func (l *life) take(name string) (tatNs int64, err error) {
 	return l.tat(name), batch[0].Err
 }
 
-// Prefixes of names: of windows, whose counts change while their times stay, of rings, which grow, and of leases.
+// Prefixes of names: windows change counts and not times, rings grow, and leases.
 const windowsOf, ringsOf, leasesOf = "window:", "ring:", "lease:"
 
-// tat returns the TAT of a funnel, of another limiter a checksum of its state, and 0 if the key is absent.
+// tat returns a funnel's TAT, a checksum of another limiter's state, and 0 for an absent key.
 func (l *life) tat(name string) int64 {
 	s, ok, _ := l.store.State(nowNs(), store.Key{Name: []byte(name)})
 	switch {
@@ -116,7 +116,7 @@ func (l *life) syncNow() {
 	<-done
 }
 
-// histories are the states that keys have had since they were last known to be on the disk, the latest last.
+// histories are keys' states since the last sync, the latest last.
 type histories map[string][]state
 
 type state struct {
@@ -149,8 +149,8 @@ func (h histories) clone() histories {
 	return c
 }
 
-// TestCrashesOfAServer: whenever a crash comes, and whatever failed before it, each key is found in a state that it had not
-// before the last sync that was confirmed. A server that ends in order loses nothing.
+// TestCrashesOfAServer: after any crash and failure, no key has a state older than the last confirmed sync.
+// An orderly end loses nothing.
 func TestCrashesOfAServer(t *testing.T) {
 	for round := range 60 {
 		synctest.Test(t, func(t *testing.T) { crashOften(t, rand.New(rand.NewPCG(5, uint64(round)))) })
@@ -241,7 +241,7 @@ func (l *life) alive() error {
 	}
 }
 
-// trouble is what happens to a directory: operations that fail, and then a crash.
+// trouble makes operations fail, and then crashes.
 type trouble struct {
 	dir   *disktest.Dir
 	rng   *rand.Rand
@@ -295,14 +295,14 @@ func (tr *trouble) remains(left *disktest.Dir) (histories, *disktest.Dir) {
 	return tr.then, left
 }
 
-// do changes the store and the histories as one step, or a crash between them would look like a mistake.
+// do changes the store and the histories together, without a crash in between.
 func (tr *trouble) do(change func(had histories)) {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
 	change(tr.had)
 }
 
-// confirm notes that what was asked for is on the disk.
+// confirm records a sync.
 func (tr *trouble) confirm(asked histories) {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
@@ -313,7 +313,7 @@ func (tr *trouble) confirm(asked histories) {
 	}
 }
 
-// TestTheDiskIsFull: with an interval all goes on, and what is asked for meanwhile is kept as soon as there is room.
+// TestTheDiskIsFull: with an interval all goes on, and changes are kept once there is space.
 func TestTheDiskIsFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir, full := disktest.New(), false
@@ -361,7 +361,7 @@ func TestTheDiskIsFull(t *testing.T) {
 	})
 }
 
-// TestTheDiskIsFullAndRepliesWait: nothing is changed that could not be kept, and what waited is answered in the end.
+// TestTheDiskIsFullAndRepliesWait: changes are refused, and waiting replies are answered in the end.
 func TestTheDiskIsFullAndRepliesWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := disktest.New()
@@ -395,8 +395,8 @@ func TestTheDiskIsFullAndRepliesWait(t *testing.T) {
 	})
 }
 
-// TestASlowSync: while the disk takes ten seconds, nobody but those who asked for it waits, and so many deletions that they
-// are not all noted cost a snapshot, and no key.
+// TestASlowSync: a sync of ten seconds delays only its callers, and too many deletions cost a snapshot, not a
+// key.
 func TestASlowSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := disktest.New()
@@ -434,7 +434,7 @@ func TestASlowSync(t *testing.T) {
 	})
 }
 
-// TestCompaction: logs do not grow without end, and expired keys do not reach the disk again.
+// TestCompaction: logs are bounded, and expired keys are not written again.
 func TestCompaction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := disktest.New()
@@ -450,7 +450,7 @@ func TestCompaction(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 		}
-		time.Sleep(time.Second / 2) // no round is under way, nor a snapshot
+		time.Sleep(time.Second / 2) // no round and no snapshot is under way
 		st := l.Status()
 		if st.Saves < 5 || st.LogBytes > 10<<10 || st.SnapshotBytes > 4<<10 {
 			t.Errorf("the status is %+v", st)
@@ -473,7 +473,8 @@ func TestCompaction(t *testing.T) {
 	})
 }
 
-// TestDamagedDirectory: what is damaged is refused and stays as it is; with Repair the rest is there, and the files are kept.
+// TestDamagedDirectory: damage is refused and preserved; with Repair the rest is loaded and the files are
+// kept.
 func TestDamagedDirectory(t *testing.T) {
 	for name, damage := range map[string]func(dir *disktest.Dir){
 		"a flipped bit in a log":      func(dir *disktest.Dir) { dir.Contents(logName(2))[fileHeaderBytes+50] ^= 1 },

@@ -12,24 +12,23 @@ import (
 	"cellserver/internal/store"
 )
 
-// loaded is what a directory says, and where its log goes on.
+// loaded is a directory's contents and the end of its log.
 type loaded struct {
 	manifest manifest
-	next     frame    // of a new log: its number, its first sequence, and the latest time that was seen
-	damage   []error  // that was passed over; none unless that was asked for
-	damaged  []string // then all files that there are
+	next     frame    // of a new log: number, first sequence and latest time
+	damage   []error  // skipped, if permitted
+	damaged  []string // all files, after damage
 }
 
-// loader reads a directory.
 type loader struct {
 	dir    disk.Dir
-	repair bool // pass over what is damaged
-	// visit is told of each frame, in an order in which it can be done.
+	repair bool // skips damage
+	// visit gets each frame in an order in which they can be applied.
 	visit func(payload []byte) error
 	loaded
 }
 
-// load reads all that a directory knows. An empty one knows nothing.
+// load reads the whole directory; it may be empty.
 func (l *loader) load() error {
 	l.next = frame{generation: 1, sequence: 1}
 	if l.repair {
@@ -65,7 +64,7 @@ func (l *loader) load() error {
 	return nil
 }
 
-// readAll reads whatever there is without a manifest. What is told twice is told last by the file of the highest number.
+// readAll reads all files without a manifest, in an order in which the highest number wins.
 func (l *loader) readAll() error {
 	names, err := l.dir.List()
 	if err != nil {
@@ -85,7 +84,8 @@ func (l *loader) readAll() error {
 			files = append(files, file{name, kindLog, fileEntry{number: number, bytes: -1}})
 		}
 	}
-	slices.SortFunc(files, func(a, b file) int { // a snapshot was begun after the log of its number, and before all that is in it
+	// a snapshot begins after the log of its number, and before its contents
+	slices.SortFunc(files, func(a, b file) int {
 		return cmp.Or(cmp.Compare(a.entry.number, b.entry.number), -cmp.Compare(a.kind, b.kind))
 	})
 	for _, f := range files {
@@ -96,7 +96,7 @@ func (l *loader) readAll() error {
 	return nil
 }
 
-// read reads a file, and notes how long it is.
+// read reads a file and records its length.
 func (l *loader) read(name, kind string, entry *fileEntry) error {
 	file, err := l.dir.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -154,8 +154,8 @@ func readRecords(payload []byte, visit func(c store.Change)) error {
 
 func checkRecords(payload []byte) error { return readRecords(payload, func(store.Change) {}) }
 
-// isEmpty returns an error if there are files that only a manifest could tell the order of. The first log alone is what a
-// crash leaves before there is a manifest.
+// isEmpty returns an error if there are files whose order only a manifest tells. A crash before the first
+// manifest leaves only a first log.
 func isEmpty(dir disk.Dir) error {
 	names, err := dir.List()
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"cellserver/internal/store"
 )
 
-// log is the log that is being written, in a directory whose manifest names it. After an error nobody knows what is on the
-// disk: then it must be left, by begin with a snapshot.
+// log is the current log of a directory, named by its manifest. After an error the disk's state is unknown:
+// it must be left by a new generation with a snapshot.
 type log struct {
 	dir      disk.Dir
 	manifest manifest
@@ -17,10 +17,10 @@ type log struct {
 	payload  []byte
 }
 
-// begin goes on with a new log, behind those of the manifest.
+// begin continues with a new log after the manifest's.
 func begin(dir disk.Dir, l loaded) (*log, error) {
 	g := &log{dir: dir, manifest: l.manifest}
-	if n := len(l.manifest.logs); n > 0 { // or a crash could take what was read of it
+	if n := len(l.manifest.logs); n > 0 { // a crash could take what was read
 		if err := dir.SyncFile(logName(l.manifest.logs[n-1].number)); err != nil {
 			return nil, err
 		}
@@ -31,13 +31,13 @@ func begin(dir disk.Dir, l loaded) (*log, error) {
 	return g, g.tidy(dir.Remove)
 }
 
-// beginAnew makes a log that no manifest names, until replaceBy is given a snapshot that was begun after it.
+// beginAnew creates a log outside the manifest, until replaceBy names a later snapshot.
 func beginAnew(dir disk.Dir, next frame) (*log, error) {
 	g := &log{dir: dir}
 	return g, g.create(next)
 }
 
-// open makes a log, and then has the manifest name it.
+// open creates a log and then adds it to the manifest.
 func (g *log) open(next frame) error {
 	if err := g.create(next); err != nil {
 		return err
@@ -47,7 +47,7 @@ func (g *log) open(next frame) error {
 
 func (g *log) create(next frame) error {
 	name := logName(next.generation)
-	if err := removeIfThere(g.dir, name); err != nil { // which no manifest named
+	if err := removeIfThere(g.dir, name); err != nil { // unnamed by any manifest
 		return err
 	}
 	w, err := createFile(g.dir, name, kindLog, next.generation, next.sequence)
@@ -58,7 +58,7 @@ func (g *log) create(next frame) error {
 	return errors.Join(w.sync(), g.dir.SyncDir())
 }
 
-// bytes returns how long the logs of the manifest are.
+// bytes returns the length of the manifest's logs.
 func (g *log) bytes() (n int64) {
 	for _, l := range g.manifest.logs {
 		n += max(l.bytes, 0)
@@ -66,7 +66,7 @@ func (g *log) bytes() (n int64) {
 	return n + g.w.bytes
 }
 
-// add appends changes to the log, in frames, and returns how many.
+// add appends changes in frames and returns their number.
 func (g *log) add(clockNs int64, p *pacer, each func(visit func(c store.Change))) (records int, err error) {
 	f := framer{w: g.w, clockNs: clockNs, payload: g.payload[:0], most: logPayloadBytes, behind: g.w.sync, pacer: p}
 	each(f.add)
@@ -75,13 +75,13 @@ func (g *log) add(clockNs int64, p *pacer, each func(visit func(c store.Change))
 	return f.records, err
 }
 
-// framer collects changes into frames of a file.
+// framer collects changes into frames.
 type framer struct {
 	w       *writer
 	clockNs int64
 	payload []byte
-	most    int          // bytes of a payload, but for one long record
-	behind  func() error // is called behind each frame but the last
+	most    int          // of a payload, unless one record is longer
+	behind  func() error // called after each frame but the last
 	pacer   *pacer
 	records int
 	err     error
@@ -114,9 +114,9 @@ func (f *framer) end() error {
 	return f.err
 }
 
-// A snapshot's frames are short, so that others have the processor and the disk between them, and as they are read on several
-// goroutines. A log's are long: none is begun before the one in front of it is on the disk, for a crash could keep the second
-// and lose the first, which looks like damage.
+// A snapshot's frames are short, to yield processor and disk between them and to be read in parallel. A log's
+// are long: none begins before the previous one is on disk, as a crash that keeps only the second would look
+// like damage.
 const (
 	snapshotPayloadBytes = 256 << 10
 	logPayloadBytes      = 2 << 20
@@ -132,7 +132,7 @@ func appendChange(buf []byte, nowNs int64, c store.Change) []byte {
 	return appendState(buf, c.Key, &c.State)
 }
 
-// rotate goes on with another log, so that this one ends. It must have been synced.
+// rotate continues with another log. This one must be synced.
 func (g *log) rotate() error {
 	old := &g.manifest.logs[len(g.manifest.logs)-1]
 	old.bytes = g.w.bytes
@@ -142,10 +142,10 @@ func (g *log) rotate() error {
 	return g.open(frame{generation: old.number + 1, sequence: g.w.next.sequence})
 }
 
-// number returns the log's.
 func (g *log) number() uint64 { return g.w.next.generation }
 
-// replaceBy has the manifest name a snapshot, which was begun after the log of its number, and forgets what was before.
+// replaceBy names a snapshot, begun after the log of its number, in the manifest, and drops everything
+// earlier.
 func (g *log) replaceBy(number uint64, bytes int64) error {
 	m := manifest{snapshot: fileEntry{number: number, bytes: bytes}}
 	for _, l := range g.manifest.logs {
@@ -157,10 +157,10 @@ func (g *log) replaceBy(number uint64, bytes int64) error {
 	return m.write(g.dir)
 }
 
-// tidy removes the files that the manifest does not name, or does with them what is done instead.
+// tidy removes files outside the manifest, by remove.
 func (g *log) tidy(remove func(name string) error) error { return tidy(g.dir, remove, &g.manifest) }
 
-// tidy removes the files that none of the manifests names.
+// tidy removes files that no manifest names.
 func tidy(dir disk.Dir, remove func(name string) error, manifests ...*manifest) error {
 	keep := map[string]bool{manifestName: true}
 	for _, m := range manifests {
@@ -181,11 +181,10 @@ func tidy(dir disk.Dir, remove func(name string) error, manifests ...*manifest) 
 	return err
 }
 
-// syncBytes is how much of a snapshot is written at most before it is brought to the disk, so that a log's sync never waits
-// for much of it.
+// syncBytes of a snapshot are synced at a time, so that a log's sync never waits for much of it.
 const syncBytes = 8 << 20
 
-// writeSnapshot writes what each tells into a snapshot, and returns how long that is. It ends early when ctx does.
+// writeSnapshot writes a snapshot of all that each visits, and returns its length. It ends early with ctx.
 func writeSnapshot(ctx context.Context, dir disk.Dir, number uint64, clockNs int64, p *pacer,
 	each func(ctx context.Context, visit func(c store.Change))) (bytes int64, err error) {
 	name := snapshotName(number)

@@ -14,7 +14,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// states are those of keys. What is done to them is done to a copy in the order of the log.
+// states are copied for each change in the log's order.
 type states map[string]int64
 
 func (s states) do(nowNs int64, c store.Change) {
@@ -42,7 +42,7 @@ func loadStates(dir disk.Dir) (s states, l loaded, err error) {
 	return s, l, err
 }
 
-// user does things to a log, and knows which states there were, and which was synced last.
+// user changes a log, and knows all states and the synced one.
 type user struct {
 	rng    *rand.Rand
 	now    states
@@ -98,8 +98,7 @@ func (u *user) sync() error {
 	return err
 }
 
-// TestCrashes: whenever a crash comes, or an error that ends the use of a log, what is loaded is what there was at a moment
-// not before the last sync.
+// TestCrashes: after any crash or final error, the loaded state is one not before the last sync.
 func TestCrashes(t *testing.T) {
 	seed := rand.New(rand.NewPCG(1, 2))
 	for round := range 150 {
@@ -149,7 +148,7 @@ func TestCrashes(t *testing.T) {
 	}
 }
 
-// load calls visit with all that a directory knows, in an order in which it can be done. An empty one knows nothing.
+// load visits a directory's changes in order. An empty directory has none.
 func load(dir disk.Dir, visit func(c store.Change)) (loaded, error) {
 	l := loader{dir: dir, visit: func(payload []byte) error { return readRecords(payload, visit) }}
 	err := l.load()

@@ -10,7 +10,7 @@ import (
 	"cellserver/internal/keep/persist/disk"
 )
 
-// The manifest says which files there are that count. It is text, so that an operator can read it:
+// A manifest lists the valid files, as readable text:
 //
 //	cellserver data, format 2
 //	snapshot 5 81234
@@ -18,11 +18,11 @@ import (
 //	log 6 1017
 //	crc32c 1a2b3c4d
 //
-// A line of a file has its number, for a log the sequence of its first frame, and the file's length unless it is the last log,
-// which is being written. A log begins no later than the snapshot of its number, so the state is the snapshot with the logs
-// done after it, in their order. Without a snapshot the logs are all there ever was.
+// A line has a file's number, a log's first sequence, and the length except of the last log, which is being
+// written. A log begins no later than the snapshot of its number, so the state is the snapshot followed by
+// the logs in order. Without a snapshot, the logs are complete.
 type manifest struct {
-	snapshot fileEntry // of the number 0 for none
+	snapshot fileEntry // number 0 for none
 	logs     []fileEntry
 }
 
@@ -30,7 +30,7 @@ func (m *manifest) clone() manifest { return manifest{m.snapshot, slices.Clone(m
 
 func (m *manifest) is(other *manifest) bool { return bytes.Equal(m.text(), other.text()) }
 
-// names are those of all files that there are with it.
+// names returns the names of all its files.
 func (m *manifest) names() []string {
 	names := []string{manifestName}
 	if m.snapshot.number != 0 {
@@ -45,7 +45,7 @@ func (m *manifest) names() []string {
 type fileEntry struct {
 	number   uint64
 	sequence uint64 // of a log's first frame
-	bytes    int64  // -1 for a log that is being written
+	bytes    int64  // -1 for the current log
 }
 
 const (
@@ -58,7 +58,6 @@ func logName(number uint64) string { return fmt.Sprintf("log-%08d", number) }
 
 func snapshotName(number uint64) string { return fmt.Sprintf("snapshot-%08d", number) }
 
-// nameOf is the name of a file of a kind and number.
 func nameOf(kind string, number uint64) string {
 	if kind == kindSnapshot {
 		return snapshotName(number)
@@ -111,14 +110,13 @@ func parseManifest(text []byte) (m manifest, err error) {
 			return manifest{}, damaged
 		}
 	}
-	// What is written again the same has the right checksum, and nothing that was not understood.
+	// Text that is written again unchanged has a right checksum and nothing unknown.
 	if !bytes.Equal(m.textOf(version), text) {
 		return manifest{}, damaged
 	}
 	return m, nil
 }
 
-// readManifest returns fs.ErrNotExist if there is none.
 func readManifest(dir disk.Dir) (manifest, error) {
 	text, err := disk.ReadAll(dir, manifestName, maxManifest)
 	if err != nil {
@@ -127,5 +125,5 @@ func readManifest(dir disk.Dir) (manifest, error) {
 	return parseManifest(text)
 }
 
-// write replaces the manifest. Whatever happens, the old one or the new one is there.
+// write replaces the manifest atomically.
 func (m *manifest) write(dir disk.Dir) error { return disk.Replace(dir, manifestName, m.text()) }

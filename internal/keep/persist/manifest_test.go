@@ -37,7 +37,7 @@ func TestManifestIsReadBack(t *testing.T) {
 	}
 }
 
-// TestManifestOfFormat1: what earlier versions wrote is read, and what is no format is not.
+// TestManifestOfFormat1: older formats are read, invalid ones are not.
 func TestManifestOfFormat1(t *testing.T) {
 	for _, m := range manifests() {
 		if got, err := parseManifest(m.textOf(1)); err != nil || !reflect.DeepEqual(got, m) {
@@ -51,7 +51,7 @@ func TestManifestOfFormat1(t *testing.T) {
 	}
 }
 
-// TestManifestIsReplaced: a crash at any moment, and an error at any step, leaves the old one or the new one.
+// TestManifestIsReplaced: any crash or error leaves the old or the new one.
 func TestManifestIsReplaced(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	all := manifests()

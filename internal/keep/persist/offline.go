@@ -12,12 +12,11 @@ import (
 	"cellserver/internal/store"
 )
 
-// ErrNotEmpty is that a directory has data already.
+// ErrNotEmpty reports a directory with data.
 var ErrNotEmpty = errors.New("persist: the directory has data already")
 
-// ReadDir loads a directory into a store, but for what has expired, and returns the latest time in Unix
-// nanoseconds that its server had seen, 0 if there was none. It changes nothing in the directory, and fails
-// as soon as ctx is done.
+// ReadDir loads a directory's live keys into a store, and returns the latest Unix time in nanoseconds of its
+// server, or 0. It changes nothing in the directory and fails once ctx is done.
 func ReadDir(ctx context.Context, dir disk.Dir, into store.Tracker, nowNs int64) (clockNs int64, err error) {
 	r := newRestorer(into, nowNs)
 	l := loader{dir: dir, visit: r.addUntil(ctx)}
@@ -25,8 +24,8 @@ func ReadDir(ctx context.Context, dir disk.Dir, into store.Tracker, nowNs int64)
 	return l.next.clockNs, err
 }
 
-// CreateDir makes a snapshot of what each tells, of which nothing may be gone, in a directory without data. If each fails
-// there is none afterwards.
+// CreateDir creates a snapshot of the states that each visits, in a directory without data. If each fails,
+// nothing is left.
 func CreateDir(dir disk.Dir, clockNs int64, each func(visit func(c store.Change)) error) error {
 	if err := checkNow(clockNs); err != nil {
 		return err
@@ -36,7 +35,7 @@ func CreateDir(dir disk.Dir, clockNs int64, each func(visit func(c store.Change)
 	if err != nil {
 		return err
 	}
-	for _, name := range names { // what a crash leaves of a snapshot or of a server's start is no data
+	for _, name := range names { // remains of a crash are no data
 		if isOurs(name) && !slices.Contains([]string{newManifestName, snapshotName(number), logName(number)}, name) {
 			return fmt.Errorf("%w: %s", ErrNotEmpty, name)
 		}
@@ -51,30 +50,30 @@ func CreateDir(dir disk.Dir, clockNs int64, each func(visit func(c store.Change)
 	return m.write(dir)
 }
 
-// FileReport is what Check has found in a file.
+// FileReport is Check's finding about a file.
 type FileReport struct {
 	Name            string
 	Bytes           int64
 	Frames, Records int64
-	TornBytes       int64 // behind the last frame, of a write that was under way when the server ended
-	Err             error // what is wrong, and at which byte
+	TornBytes       int64 // after the last frame, of a write at the server's end
+	Err             error // with the position
 }
 
-// Report is what Check has found in a directory.
+// Report is Check's finding about a directory.
 type Report struct {
-	Files   []FileReport // those of the manifest, in their order
-	Others  []string     // which the manifest does not name, and nobody reads
-	ClockNs int64        // the latest time that the server had seen
+	Files   []FileReport // of the manifest, in order
+	Others  []string     // unused ones outside the manifest
+	ClockNs int64        // latest time of the server
 	Err     error        // of the manifest
 }
 
-// Damaged reports whether anything cannot be read.
+// Damaged reports whether anything is unreadable.
 func (r *Report) Damaged() bool {
 	return r.Err != nil || slices.ContainsFunc(r.Files, func(f FileReport) bool { return f.Err != nil })
 }
 
-// Check reads all files of a directory, also behind one that is damaged, and loads them into a store as ReadDir. It changes
-// nothing in the directory. The error is that of the directory itself, or ctx's.
+// Check reads all files of a directory, also after a damaged one, and loads them into a store like ReadDir.
+// It changes nothing. The error is the directory's or ctx's.
 func Check(ctx context.Context, dir disk.Dir, into store.Tracker, nowNs int64) (r Report, err error) {
 	names, err := dir.List()
 	if err != nil {
@@ -102,7 +101,7 @@ func Check(ctx context.Context, dir disk.Dir, into store.Tracker, nowNs int64) (
 			last.Err = fmt.Errorf("%w: it ends before %s begins", ErrDamaged, logName(m.logs[i+1].number))
 		}
 	}
-	for _, name := range names { // a manifest that cannot be read may name them
+	for _, name := range names { // an unreadable manifest may name them
 		if r.Err == nil && isOurs(name) && !slices.Contains(named, name) {
 			r.Others = append(r.Others, name)
 		}
@@ -110,7 +109,7 @@ func Check(ctx context.Context, dir disk.Dir, into store.Tracker, nowNs int64) (
 	return r, cmp.Or(restorer.end(), ctx.Err())
 }
 
-// Newer returns what was written by a later version; nil if nothing was.
+// Newer returns the first later version's file, or nil.
 func (r *Report) Newer() (newer *NewerError) {
 	if errors.As(r.Err, &newer) {
 		return newer

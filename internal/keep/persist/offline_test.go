@@ -78,7 +78,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestCheckFindsDamage in each byte of each file, but those of the last frame, and reads the other files all the same.
+// TestCheckFindsDamage in each byte of each file, except in the last frame, and reads the other files.
 func TestCheckFindsDamage(t *testing.T) {
 	names := []string{manifestName, "snapshot-00000001", "log-00000002", "log-00000003"}
 	for _, name := range names {
@@ -120,7 +120,7 @@ func TestCheckFindsDamage(t *testing.T) {
 	}
 }
 
-// TestCreateDir: whatever fails, and whenever a crash comes, there is all or nothing, or what is there is refused.
+// TestCreateDir: after any failure or crash there is all or nothing, and existing data is refused.
 func TestCreateDir(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	all := states{"a": 10, "b": 20}
@@ -172,7 +172,7 @@ func TestCreateDir(t *testing.T) {
 	}
 }
 
-// FuzzCheck: a directory of a log with a frame, and whatever is behind it, is damaged for Check where it is for a start.
+// FuzzCheck: Check and a start agree on damage in a log.
 func FuzzCheck(f *testing.F) {
 	f.Add(someRecords(), []byte("FRAM"), int64(-1), uint64(1))
 	f.Add([]byte{}, []byte{}, int64(28), uint64(3))
@@ -194,8 +194,7 @@ func FuzzCheck(f *testing.F) {
 	})
 }
 
-// TestReadingEndsEarly: who no longer waits for what a large directory has ends its reading, which says
-// nothing of damage.
+// TestReadingEndsEarly: canceled reading reports no damage.
 func TestReadingEndsEarly(t *testing.T) {
 	d := written(t)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -6,17 +6,17 @@ import (
 )
 
 const (
-	paceRecords = 64 // records are done between two looks at the clock
+	paceRecords = 64 // records between two clock readings
 	yieldEvery  = 100 * time.Microsecond
 	restEvery   = time.Millisecond
-	// mostRest bounds a rest where the disk is slow.
+	// mostRest bounds a rest beside a slow disk.
 	mostRest = 20 * time.Millisecond
 )
 
-// pacer lets others have the processor while much is gathered and written; nil does not.
+// pacer yields the processor during long work; nil does not.
 type pacer struct {
 	yield func()
-	// hurry is nil for what only yields. What is not in a hurry rests for as long as it works.
+	// hurry is nil to only yield. Work without hurry rests as long as it works.
 	hurry           *atomic.Bool
 	yielded, rested time.Time
 }

@@ -8,14 +8,13 @@ import (
 	"cellserver/internal/store"
 )
 
-// A payload is records, one behind the other. Each says what is so from then on, whatever was before, so that it does no harm
-// to read one again:
+// A payload is a sequence of records. Each states what holds from then on, so reading one twice is harmless:
 //
 //	head: u8 | [database: uvarint] | length of the key: uvarint | key | state
 //
-// The head's low four bits are the kind of record; bit 4 is set where a database's number follows, which is 0 otherwise. The
-// state of a funnel is its TAT, 8 bytes, and that of another limiter as limiter.AppendState has it, which came with format 2.
-// That a key is gone has no state, and that all keys are gone no key either.
+// The head's low four bits are the kind of record; bit 4 announces a database number other than 0. A funnel's
+// state is its TAT in 8 bytes, another limiter's limiter.AppendState's, since format 2. A removed key has no
+// state, and the removal of all keys no key either.
 const (
 	recordGone    = 0
 	recordFunnel  = 1
@@ -26,10 +25,10 @@ const (
 	flagOtherDB = 1 << 4
 )
 
-// MaxKeyBytes is how long a key may be: a frame has room for it, and the longest payload, behind other records.
+// MaxKeyBytes bounds a key: a frame holds it with the longest payload after other records.
 const MaxKeyBytes = 1 << 20
 
-// errRecord is that a payload, whose checksum is right, is not records of this format.
+// errRecord reports a payload with a right checksum and records of another format.
 var errRecord = errors.New("persist: not a record of this format")
 
 func appendState(buf []byte, key store.Key, s *limiter.State) []byte {
@@ -53,14 +52,14 @@ func appendKey(buf []byte, kind byte, key store.Key) []byte {
 	return append(binary.AppendUvarint(buf, uint64(len(key.Name))), key.Name...)
 }
 
-// record is one that was read. The key's name and the state's payload are parts of what it was read from.
+// record is a decoded record; name and payload are parts of the input.
 type record struct {
 	kind  byte
 	key   store.Key
 	state limiter.State
 }
 
-// readRecord returns the record that b, which is not empty, begins with, and what is behind it.
+// readRecord returns the first record of a nonempty b, and the rest.
 func readRecord(b []byte) (r record, rest []byte, err error) {
 	head, b := b[0], b[1:]
 	r.kind = head & kindBits

@@ -9,11 +9,11 @@ import (
 	"cellserver/internal/keep/persist/disk"
 )
 
-// errForeign means that the directory has files of another server or an operator. They are not overwritten.
+// errForeign reports a directory with files of another server or an operator, which are not overwritten.
 var errForeign = errors.New("persist: the data directory has been replaced by one with other data, " +
 	"which is left as it is")
 
-// hintOn returns what to do about a fault.
+// hintOn returns advice about a fault.
 func hintOn(err error) string {
 	switch {
 	case errors.Is(err, disk.ErrGone):
@@ -29,8 +29,7 @@ func hintOn(err error) string {
 	return "the server tries again by itself; free space there, or mend the disk"
 }
 
-// look looks at whether all is still there that a start would read, and reports whether nothing is to be
-// done.
+// look checks that the files for a start are there, and reports whether nothing is to be done.
 func (r *keeping) look() (well bool) {
 	if !r.sound {
 		return true
@@ -42,8 +41,8 @@ func (r *keeping) look() (well bool) {
 	return err == nil
 }
 
-// regain makes sure that the directory is this server's. One that has come in the place of the directory is
-// taken if it has nothing, or what this server has written.
+// regain ensures that the directory is this server's. A directory in its place is taken if it is empty or has
+// this server's files.
 func (r *keeping) regain() error {
 	isOther, err := r.config.Dir.Regain(r.mayReplace)
 	if err != nil {
@@ -62,8 +61,7 @@ func (r *keeping) regain() error {
 	return nil
 }
 
-// mayReplace returns an error if a directory has what another server has written there, or an operator has
-// put there.
+// mayReplace refuses a directory with files of another server or an operator.
 func (r *keeping) mayReplace(there disk.Dir, isOther bool) error {
 	if isOther {
 		names, err := there.List()
@@ -81,9 +79,8 @@ func (r *keeping) mayReplace(there disk.Dir, isOther bool) error {
 	return errForeign
 }
 
-// writeManifest writes the one that is lacking: that which stood, if all of its files are there, and one that
-// names nothing where there are no files either. Where there are some, it is left to an operator what they
-// are worth.
+// writeManifest writes a missing manifest: the last one if its files are there, an empty one without any
+// files. Otherwise an operator must judge the files.
 func (r *keeping) writeManifest() error {
 	names, err := r.config.Dir.List()
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"cellserver/internal/store"
 )
 
-// TestTheDirectoryIsGone: nothing more is confirmed from then on; it is told in a second at the latest, also
-// where nothing changes; and when there is a directory again all is written to it.
+// TestTheDirectoryIsGone: nothing is confirmed, the fault is reported within a second, also without changes,
+// and a new directory gets everything.
 func TestTheDirectoryIsGone(t *testing.T) {
 	for _, interval := range []time.Duration{0, time.Second, time.Hour, store.NoSync} {
 		t.Run(fmt.Sprint(interval), func(t *testing.T) {
@@ -65,8 +65,8 @@ func TestTheDirectoryIsGone(t *testing.T) {
 	}
 }
 
-// TestTheEndWithoutADirectory: a server whose directory is gone does not end as if all were kept, also if it
-// has not noticed yet.
+// TestTheEndWithoutADirectory: a server without its directory does not end as if all were kept, even
+// unnoticed.
 func TestTheEndWithoutADirectory(t *testing.T) {
 	for _, waits := range []time.Duration{0, time.Minute} {
 		for _, returns := range []bool{false, true} {
@@ -100,7 +100,7 @@ func TestTheEndWithoutADirectory(t *testing.T) {
 	}
 }
 
-// TestAnotherDirectoryInItsPlace: what another server has written is not touched, until it is gone.
+// TestAnotherDirectoryInItsPlace: another server's files are untouched, until they are removed.
 func TestAnotherDirectoryInItsPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir, others := disktest.New(), disktest.New()
@@ -137,8 +137,7 @@ func TestAnotherDirectoryInItsPlace(t *testing.T) {
 	})
 }
 
-// TestAFileIsGone: whichever file somebody removes, it is noticed in a second, and there is a new generation
-// without it.
+// TestAFileIsGone: any removed file is noticed within a second and replaced by a new generation.
 func TestAFileIsGone(t *testing.T) {
 	for _, kind := range []string{"log-", "snapshot-", manifestName} {
 		synctest.Test(t, func(t *testing.T) {
@@ -173,8 +172,8 @@ func TestAFileIsGone(t *testing.T) {
 	}
 }
 
-// TestKilledWhileItReturns: whenever the process is killed, or the machine crashes, while a directory that
-// was gone is written again, a server starts in it, and what was confirmed since is there.
+// TestKilledWhileItReturns: a kill or crash during the rewriting of a directory leaves one that a server
+// starts in, with all that was confirmed.
 func TestKilledWhileItReturns(t *testing.T) {
 	for _, kind := range []string{"the directory", manifestName} {
 		var mu sync.Mutex

@@ -42,7 +42,7 @@ func (k *Keeper) restore(ctx context.Context) (loaded, error) {
 	return l.loaded, nil
 }
 
-// bytesToLoad returns how long the files are that the manifest names, as far as it can be told.
+// bytesToLoad returns the length of the manifest's files, as far as known.
 func (k *Keeper) bytesToLoad() (n int64) {
 	m, err := readManifest(k.config.Dir)
 	if err != nil {
@@ -60,7 +60,7 @@ func (k *Keeper) bytesToLoad() (n int64) {
 	return n
 }
 
-// restorer does the records of payloads in their order, each part of the store on a goroutine of its own.
+// restorer applies records in order, with a goroutine for each part of the store.
 type restorer struct {
 	queues []chan *piece
 	pieces sync.Pool
@@ -68,7 +68,7 @@ type restorer struct {
 	wg     sync.WaitGroup
 }
 
-// piece is a payload that all goroutines read.
+// piece is a payload shared by all goroutines.
 type piece struct {
 	payload []byte
 	readers atomic.Int32
@@ -77,7 +77,7 @@ type piece struct {
 const (
 	maxRestorers = 16
 	queuedPieces = 4
-	// restoredTogether is how many records are done with one call of the store.
+	// restoredTogether is the number of records a call.
 	restoredTogether = 256
 )
 
@@ -94,7 +94,7 @@ func newRestorer(s store.Tracker, nowNs int64) *restorer {
 	return r
 }
 
-// work has a part restored from the pieces of its queue.
+// work restores a part of the store from the queue.
 func (r *restorer) work(queue <-chan *piece, restore func(changes []store.Change)) {
 	changes := make([]store.Change, 0, restoredTogether)
 	for p := range queue {
@@ -150,7 +150,7 @@ func (r *restorer) err() error {
 	return nil
 }
 
-// ready ends loading: from now on clients are served.
+// ready ends loading.
 func (k *Keeper) ready(l loaded) {
 	var held store.Stats
 	k.config.Store.UpdateStats(&held)
@@ -165,5 +165,5 @@ func (k *Keeper) ready(l loaded) {
 	}
 }
 
-// setAside keeps a damaged file from being removed.
+// setAside protects a damaged file from removal.
 func (k *Keeper) setAside(name string) error { return disk.SetAside(k.config.Dir, name) }

@@ -10,24 +10,23 @@ import (
 	"cellserver/internal/store"
 )
 
-// snapshot is one that is being written, on a goroutine of its own.
+// snapshot is being written on a goroutine.
 type snapshot struct {
 	number  uint64
-	anew    bool // the log of its number is named by no manifest until it stands
+	anew    bool // no manifest names its log before its completion
 	beganNs int64
 	cancel  context.CancelFunc
 	hurry   atomic.Bool
 	ended   chan snapshotEnd
-	saves   []func(error) // who waits for it
+	saves   []func(error) // waiting callers
 }
 
-// snapshotEnd is what has become of one.
 type snapshotEnd struct {
 	bytes int64
 	err   error
 }
 
-// beginGeneration begins a log, and then a snapshot, which do not depend on what was written before.
+// beginGeneration begins a log and then a snapshot, independent of earlier files.
 func (r *keeping) beginGeneration() {
 	err := r.regain()
 	if err == nil {
@@ -44,19 +43,19 @@ func (r *keeping) beginGeneration() {
 		return
 	}
 	r.log = g
-	r.config.Store.Changes(r.config.Now(), func(store.Change) {}) // the snapshot has them
+	r.config.Store.Changes(r.config.Now(), func(store.Change) {}) // the snapshot covers them
 	r.beginSnapshot(true)
 }
 
-// removeLeft makes room where generations have failed. What the directory has for a manifest is not known
-// then. Where there is none it gets one, or what is begun next would look as if its manifest were lost.
+// removeLeft removes files of failed generations. The directory's manifest is unknown then; a missing one is
+// written, lest it look lost later.
 func (r *keeping) removeLeft() error {
 	there, err := readManifest(r.config.Dir)
 	none, damaged := errors.Is(err, fs.ErrNotExist), len(r.damaged) > 0
 	if err != nil && !none && !damaged {
 		return nil
 	}
-	_ = tidy(r.config.Dir, func(name string) error { // what can be written is seen next
+	_ = tidy(r.config.Dir, func(name string) error { // the next write shows errors
 		if slices.Contains(r.damaged, name) {
 			return nil
 		}
@@ -68,7 +67,7 @@ func (r *keeping) removeLeft() error {
 	return nil
 }
 
-// wantsSnapshot reports whether one should replace the logs, or is asked for.
+// wantsSnapshot reports whether logs are to be replaced or a snapshot is requested.
 func (r *keeping) wantsSnapshot() bool {
 	if r.snapshot != nil {
 		return false
@@ -80,7 +79,7 @@ func (r *keeping) wantsSnapshot() bool {
 	return asked || long && r.config.Now() >= r.saveNs
 }
 
-// replaceLogs begins a snapshot, and a log that goes on behind it.
+// replaceLogs begins a snapshot and the log after it.
 func (r *keeping) replaceLogs() {
 	if r.unsynced {
 		if err := r.sync(); err != nil {
@@ -88,9 +87,9 @@ func (r *keeping) replaceLogs() {
 			return
 		}
 	}
-	if r.log.number() != r.failed { // or there would be one log more for each attempt
+	if r.log.number() != r.failed { // avoids one more log with each attempt
 		if err := r.log.rotate(); err != nil {
-			r.next.generation++ // a manifest may name the log that was begun
+			r.next.generation++ // a manifest may name the log just begun
 			r.fail(err)
 			return
 		}
@@ -115,7 +114,7 @@ func (r *keeping) beginSnapshot(anew bool) {
 	}()
 }
 
-// endSnapshot has the manifest name a snapshot that has been written.
+// endSnapshot names a written snapshot in the manifest.
 func (r *keeping) endSnapshot(end snapshotEnd) {
 	s := r.snapshot
 	r.snapshot = nil
@@ -123,17 +122,17 @@ func (r *keeping) endSnapshot(end snapshotEnd) {
 	if errors.Is(err, context.Canceled) {
 		err = ErrEnded
 	}
-	left := r.log == nil || r.log.number() != s.number // since it was begun
+	left := r.log == nil || r.log.number() != s.number // since its beginning
 	switch {
 	case left:
 		err = ErrEnded
-		_ = removeIfThere(r.config.Dir, snapshotName(s.number)) // it takes room, and nothing names it
+		_ = removeIfThere(r.config.Dir, snapshotName(s.number)) // it takes space, and nothing names it
 	case err == nil:
 		err = r.adopt(s, end.bytes)
 	case s.anew:
 		r.fail(err)
 	default:
-		_ = removeIfThere(r.config.Dir, snapshotName(s.number)) // it takes room, and nothing names it
+		_ = removeIfThere(r.config.Dir, snapshotName(s.number)) // it takes space, and nothing names it
 		r.saveNs, r.failed = r.config.Now()+int64(saveRetry), s.number
 	}
 	nowNs := r.config.Now()
@@ -152,15 +151,15 @@ func (r *keeping) endSnapshot(end snapshotEnd) {
 	}
 }
 
-// adopt has the snapshot and the log of its number be what a start reads.
+// adopt makes the snapshot and the log of its number the files for a start.
 func (r *keeping) adopt(s *snapshot, bytes int64) error {
-	if s.anew { // what has changed since must not be lacking
+	if s.anew { // later changes must be there, too
 		if r.write(r.config.Now(), true); r.log == nil {
 			return ErrEnded
 		}
 	}
 	if len(r.damaged) > 0 {
-		_ = r.setAside(manifestName) // if there is one, it may be what is damaged, and tells of the others
+		_ = r.setAside(manifestName) // it may be damaged, and documents the other files
 	}
 	err := r.log.replaceBy(s.number, bytes)
 	r.tried = r.log.manifest.clone()

@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// waiter waits until what has changed is on the disk.
+// waiter waits until its changes are on disk.
 type waiter struct {
 	done   func(kept bool)
-	lateNs int64 // when it is told that this has not happened; 0 for never
+	lateNs int64 // when it is told of a failure; 0 for never
 }
 
-// Sync calls done once, from any goroutine, when all that had changed before the call is on the disk. It is
-// never called if that comes to no disk before the server ends.
+// Sync calls done once, from any goroutine, when all earlier changes are on disk, and never if that fails
+// before the server ends.
 func (k *Keeper) Sync(done func()) { k.await(waiter{done: func(bool) { done() }}) }
 
-// Confirm is Sync that calls done with false, and never again, if that has not happened within
-// Config.Timeout, or a fiftieth more. Until the disk has taken what changed, there is a fault then.
+// Confirm is Sync that calls done with false, finally, after Config.Timeout or a fiftieth more. There is a
+// fault then until the disk catches up.
 func (k *Keeper) Confirm(done func(kept bool)) {
 	w := waiter{done: done}
 	if k.config.Timeout > 0 {
@@ -30,7 +30,7 @@ func (k *Keeper) await(w waiter) {
 	k.waiting = append(k.waiting, w)
 	n := len(k.waiting)
 	wake := n == 1 || n == k.company
-	if w.lateNs > 0 && !k.timed { // one timer for all: it is not set for each reply
+	if w.lateNs > 0 && !k.timed { // one timer for all
 		k.timed = true
 		time.AfterFunc(k.config.Timeout, k.answerLate)
 	}
@@ -40,7 +40,7 @@ func (k *Keeper) await(w waiter) {
 	}
 }
 
-// takeWaiting takes those for whom the next sync is.
+// takeWaiting moves the waiters to the beginning sync.
 func (k *Keeper) takeWaiting() (n int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -48,14 +48,14 @@ func (k *Keeper) takeWaiting() (n int) {
 	return len(k.syncing)
 }
 
-// putBack has those wait on for whom the sync was.
+// putBack returns them after a failed sync.
 func (k *Keeper) putBack() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.waiting, k.syncing = append(k.syncing, k.waiting...), nil
 }
 
-// answerSynced answers those for whom the sync was.
+// answerSynced answers the sync's waiters.
 func (k *Keeper) answerSynced() {
 	k.mu.Lock()
 	synced := k.syncing
@@ -66,14 +66,13 @@ func (k *Keeper) answerSynced() {
 	}
 }
 
-// answerLate answers those who have waited for as long as they may. It is a timer's, as what they wait for
-// may hang.
+// answerLate answers those whose time is over. A timer calls it, as the disk may hang.
 func (k *Keeper) answerLate() {
 	nowNs := k.config.Now()
 	l := lateness{nowNs: nowNs}
 	k.mu.Lock()
 	k.syncing, k.waiting = l.takeFrom(k.syncing), l.takeFrom(k.waiting)
-	if k.timed = l.nextNs > 0; k.timed { // many are late at almost the same time
+	if k.timed = l.nextNs > 0; k.timed { // many become late together
 		time.AfterFunc(max(time.Duration(l.nextNs-nowNs), k.config.Timeout/50), k.answerLate)
 	}
 	hangs := len(l.late) > 0 && k.status.Fault == nil
@@ -93,14 +92,14 @@ func (k *Keeper) answerLate() {
 	}
 }
 
-// lateness tells who is late from who is not.
+// lateness separates late waiters.
 type lateness struct {
 	nowNs  int64
 	late   []waiter
-	nextNs int64 // when the first of the others is; 0 if none will be
+	nextNs int64 // of the next one; 0 for none
 }
 
-// takeFrom returns those who are not late.
+// takeFrom removes the late ones.
 func (l *lateness) takeFrom(waiting []waiter) (others []waiter) {
 	for _, w := range waiting {
 		switch {
@@ -116,7 +115,7 @@ func (l *lateness) takeFrom(waiting []waiter) (others []waiter) {
 	return others
 }
 
-// faultyLocked notes why the disk does not have what it should, and reports whether that is new.
+// faultyLocked records a fault and reports whether it is new.
 func (k *Keeper) faultyLocked(nowNs int64, err error) (first bool) {
 	st := &k.status
 	if first = st.Fault == nil; first {
@@ -126,8 +125,8 @@ func (k *Keeper) faultyLocked(nowNs int64, err error) (first bool) {
 	return first
 }
 
-// freeze has the store refuse changes, if replies wait for the disk and there is a fault, or no longer. Who
-// has changed whether there is one calls it behind that, so the last call is right, whichever it is.
+// freeze makes the store refuse changes during a fault if replies wait for the disk. It is called after each
+// change of that condition, so the last call is right.
 func (k *Keeper) freeze() {
 	k.freezing.Lock()
 	defer k.freezing.Unlock()

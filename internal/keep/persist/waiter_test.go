@@ -25,8 +25,8 @@ func (a answers) of(n int) func(kept bool) {
 	return func(kept bool) { a <- answer{n, kept, time.Now()} }
 }
 
-// TestADiskThatHangs: each caller gets one answer, in time, that the outcome is not known. Changes are refused
-// until the disk works again, and then everything that was changed is on it.
+// TestADiskThatHangs: each caller is told in time that the outcome is unknown. Changes are refused until the
+// disk works, and are all on it then.
 func TestADiskThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir, goOn := disktest.New(), make(chan struct{})
@@ -95,7 +95,7 @@ func TestADiskThatHangs(t *testing.T) {
 	})
 }
 
-// TestAFullDiskAnswersInTime: who waits as the disk fails is told so in time, and the fault stays what it is.
+// TestAFullDiskAnswersInTime: waiting callers are told in time, and the fault stays the same.
 func TestAFullDiskAnswersInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := disktest.New()
@@ -126,7 +126,7 @@ func TestAFullDiskAnswersInTime(t *testing.T) {
 	})
 }
 
-// TestTimersOfReplies: one timer does for all who wait, and none runs while nobody does.
+// TestTimersOfReplies: one timer serves all waiters, and none runs without any.
 func TestTimersOfReplies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := beginLife(disktest.New(), func(c *Config) { c.Interval, c.Timeout = 0, 5*time.Second })

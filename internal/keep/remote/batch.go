@@ -94,7 +94,6 @@ func (b *batch) copyNames() {
 	}
 }
 
-// Waits implements engine.Waiter.
 func (it *item) Waits(to *servers.Server) bool {
 	b := it.batch
 	b.mu.Lock()
@@ -106,7 +105,6 @@ func (it *item) Waits(to *servers.Server) bool {
 	return true
 }
 
-// SentInVain implements engine.Waiter.
 func (it *item) SentInVain(f *servers.Failed) {
 	it.batch.mu.Lock()
 	it.attempt = attempt{vain: f}
@@ -188,7 +186,6 @@ func (s *Store) expire(b *batch) {
 	wake()
 }
 
-// Notify implements store.Pending.
 func (b *batch) Notify(wake func()) {
 	b.mu.Lock()
 	b.wake = wake
@@ -201,7 +198,6 @@ func (b *batch) Notify(wake func()) {
 	wake()
 }
 
-// Answers implements store.Pending.
 func (b *batch) Answers() (answered []store.Request, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

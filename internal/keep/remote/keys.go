@@ -23,13 +23,11 @@ func (s *Store) check(step store.Step) error {
 	return nil
 }
 
-// Entry implements store.Keys.
 func (s *Store) Entry(nowNs int64, key store.Key) (e store.Entry, ok bool, err error) {
 	st, ok, err := s.State(nowNs, key)
 	return store.Entry{Kind: st.Kind, ExpiresNs: st.ExpiresNs}, ok, err
 }
 
-// State implements store.Keys.
 func (s *Store) State(nowNs int64, key store.Key) (st limiter.State, ok bool, err error) {
 	serverNs, at, err := s.read(context.Background(), nowNs, []string{s.name(key)})
 	if err != nil {

@@ -32,7 +32,6 @@ type txState struct {
 	written bool
 }
 
-// Begin implements store.Remote.
 func (s *Store) Begin(ctx context.Context, nowNs int64, keys []store.Key) (store.RemoteTransaction, error) {
 	t := &tx{store: s, index: make(map[string]int, len(keys))}
 	var names []string
@@ -80,7 +79,6 @@ func (t *tx) Throttle(_ int64, batch []store.Request) store.Pending {
 	return nil
 }
 
-// Apply implements store.Keys.
 func (t *tx) Apply(_ int64, key store.Key, step store.Step) error { return t.do(t.state(&key), step) }
 
 // do does a step to a state. A payload to which the state may have to go back is copied before.
@@ -136,13 +134,11 @@ func (t *tx) live(st *txState) (live bool, err error) {
 	return st.state.ExpiresNs > t.serverNs, nil
 }
 
-// Entry implements store.Keys.
 func (t *tx) Entry(_ int64, key store.Key) (e store.Entry, ok bool, err error) {
 	s, ok, err := t.State(0, key)
 	return store.Entry{Kind: s.Kind, ExpiresNs: s.ExpiresNs}, ok, err
 }
 
-// State implements store.Keys.
 func (t *tx) State(_ int64, key store.Key) (s limiter.State, ok bool, err error) {
 	st := t.state(&key)
 	if ok, err = t.live(st); !ok {
@@ -151,7 +147,6 @@ func (t *tx) State(_ int64, key store.Key) (s limiter.State, ok bool, err error)
 	return limiter.Shifted(st.state, t.byNs), true, nil
 }
 
-// Delete implements store.Keys.
 func (t *tx) Delete(_ int64, keys []store.Key) (deleted int, err error) {
 	for i := range keys {
 		if _, err := t.live(t.state(&keys[i])); err != nil {

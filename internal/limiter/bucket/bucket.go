@@ -1,9 +1,10 @@
-// Package bucket is the arithmetic of buckets that their callers fill. A key's payload is its level, in units.
+// Package bucket is the arithmetic of buckets that callers fill. A key's payload is its level in units.
 //
-// It has no clock, no state and no allocation but for a new payload. Every function is safe for concurrent use and total: no
-// argument makes it panic or overflow. A payload that is damaged is as good as none. The payload is changed in place.
+// It has no clock or state, and allocates only new payloads. Every function is safe for concurrent use and
+// total: no argument makes it panic or overflow. A damaged payload counts as none. Payloads are changed in
+// place.
 //
-// An empty bucket is as good as absent, and is removed, as Redis removes an empty list: what EXPIRE has set is lost with it.
+// An empty bucket is removed with its expiry, as Redis removes an empty list.
 package bucket
 
 import (
@@ -13,7 +14,7 @@ import (
 	"cellserver/internal/funnel"
 )
 
-// Limit is how much a bucket holds. The zero Limit holds nothing; NewLimit returns the others.
+// Limit is a bucket's capacity. The zero Limit holds nothing; NewLimit returns the others.
 type Limit struct{ capacity int64 }
 
 // NewLimit returns the limit of a bucket of capacity units. The error is a *funnel.ArgumentError.
@@ -24,21 +25,20 @@ func NewLimit(capacity int64) (Limit, error) {
 	return Limit{capacity}, nil
 }
 
-// Capacity is how many units a bucket holds.
 func (l Limit) Capacity() int64 { return l.capacity }
 
 // Packed returns the limit in the two words of a rule.
 func (l Limit) Packed() [2]int64 { return [2]int64{l.capacity} }
 
-// Unpack returns the limit that Packed has packed.
+// Unpack reverses Packed.
 func Unpack(words [2]int64) Limit { return Limit{words[0]} }
 
-// NeverNs is when a bucket expires that was not told to.
+// NeverNs is the expiry of a bucket without one.
 const NeverNs = math.MaxInt64
 
 const levelBytes = 8
 
-// Level returns how many units a bucket holds.
+// Level returns a bucket's units.
 func Level(payload []byte) int64 {
 	if len(payload) != levelBytes {
 		return 0
@@ -49,9 +49,8 @@ func Level(payload []byte) int64 {
 // Valid reports whether a payload is a bucket's.
 func Valid(payload []byte) bool { return Level(payload) > 0 }
 
-// Take takes quantity units out of a bucket, or none if it holds less, and returns its payload, and when it expires then. A
-// quantity of zero takes nothing, a negative one gives back what fits. Nobody knows when somebody will fill it, so the
-// result's times are -1.
+// Take takes quantity units, or none if the bucket holds less, and returns its new payload and expiry. A
+// negative quantity gives back what fits. Nobody knows the next filling, so the result's times are -1.
 func (l Limit) Take(payload []byte, expiresNs, nowNs, quantity int64) (newPayload []byte, newExpiresNs int64, r funnel.Result, changed bool) {
 	if expiresNs <= nowNs {
 		payload = payload[:0]
@@ -72,8 +71,7 @@ func (l Limit) Take(payload []byte, expiresNs, nowNs, quantity int64) (newPayloa
 	return payload, expiresNs, r, true
 }
 
-// Add puts quantity units into a bucket, or as many as fit, and returns how many. Where one of a larger capacity has filled it
-// beyond its own none fit, and none are lost.
+// Add adds up to quantity units and returns their number. A bucket above this capacity keeps its units.
 func (l Limit) Add(payload []byte, expiresNs, nowNs, quantity int64) (newPayload []byte, newExpiresNs, fitted int64) {
 	if expiresNs <= nowNs {
 		payload = payload[:0]
@@ -89,12 +87,12 @@ func (l Limit) fitted(level, quantity int64) int64 {
 	return max(0, min(quantity, l.capacity-level))
 }
 
-// Fill makes a bucket hold its capacity, as if it were new: it expires no more.
+// Fill returns a full new bucket without an expiry.
 func (l Limit) Fill(payload []byte, nowNs int64) (newPayload []byte, newExpiresNs int64) {
 	return keep(payload, nowNs, nowNs, l.capacity)
 }
 
-// keep returns the payload of a bucket with a level, and when it expires: when it did before, or never if it is new.
+// keep returns a bucket's payload and its unchanged expiry, or never for a new one.
 func keep(payload []byte, expiresNs, nowNs, level int64) (newPayload []byte, newExpiresNs int64) {
 	switch {
 	case level <= 0:

@@ -1,9 +1,9 @@
-// Package lease is the arithmetic of how many may hold something at once: each holder has a lease, and when that has ended its
-// place is free again. A key's payload is the holders' leases; the key expires when the last one ends.
+// Package lease is the arithmetic of concurrent holders: each has a lease, after which its place is free. A
+// key's payload is its leases; it expires with the last one.
 //
-// It has no clock and no state, and allocates only where a payload grows. Every function is safe for concurrent use and total:
-// no argument makes it panic or overflow. A payload that is damaged is as good as none. The payload is changed in
-// place, and appended to.
+// It has no clock or state, and allocates only to grow payloads. Every function is safe for concurrent use
+// and total: no argument makes it panic or overflow. A damaged payload counts as none. Payloads are changed
+// in place and appended to.
 package lease
 
 import (
@@ -12,20 +12,19 @@ import (
 	"cellserver/internal/funnel"
 )
 
-// MaxHolders is the largest number of places.
 const MaxHolders = 4096
 
-const recordBytes = 16 // the holder's ID and when the lease ends
+const recordBytes = 16 // the holder's ID and the lease's end
 
-// view is what the payload says at a time.
+// view is a payload's contents at a time.
 type view struct {
 	held    int64
-	firstNs int64 // when the first lease ends; the zero view has none
+	firstNs int64 // end of the first lease; the zero view has none
 	lastNs  int64
-	found   int // the place of the holder that was looked for, or -1
+	found   int // index of the holder, or -1
 }
 
-// look looks for a holder among those whose leases have not ended.
+// look finds a holder among the valid leases.
 func look(payload []byte, nowNs int64, id uint64) view {
 	v := view{found: -1, firstNs: nowNs, lastNs: nowNs}
 	if !sound(payload) {
@@ -60,12 +59,12 @@ func setEnd(payload []byte, at int, endNs int64) {
 	binary.LittleEndian.PutUint64(payload[at+8:], uint64(endNs))
 }
 
-// Holders returns how many have a place.
+// Holders returns the number of holders.
 func Holders(payload []byte, nowNs int64) int64 { return look(payload, nowNs, 0).held }
 
-// Acquire gives a holder one of so many places, until endNs. One that has a place keeps it until then. The result is limited if
-// all places are taken; its RetryAfter is until the first lease ends, and its ResetAfter until the last does. There are no more than
-// MaxHolders places.
+// Acquire gives a holder one of at most MaxHolders places until endNs; a present holder keeps its place. The
+// result is limited if all are taken; RetryAfter and ResetAfter are the times until the first and the last
+// lease end.
 func Acquire(payload []byte, expiresNs, nowNs int64, id uint64, places, endNs int64, unit funnel.Unit) (newPayload []byte, newExpiresNs int64, r funnel.Result, changed bool) {
 	places = max(0, min(places, MaxHolders))
 	v := look(payload, nowNs, id)
@@ -93,7 +92,7 @@ func Acquire(payload []byte, expiresNs, nowNs int64, id uint64, places, endNs in
 	return payload, expiresNs, r, changed
 }
 
-// Renew has a holder's lease end at endNs; one that has ended by then frees the place. It is false if the holder has none.
+// Renew moves a lease's end to endNs, which may free its place. It returns false if the holder has none.
 func Renew(payload []byte, expiresNs, nowNs int64, id uint64, endNs int64) (newPayload []byte, newExpiresNs int64, found, changed bool) {
 	v := look(payload, nowNs, id)
 	if v.found < 0 {
@@ -107,7 +106,7 @@ func Renew(payload []byte, expiresNs, nowNs int64, id uint64, endNs int64) (newP
 	return payload, expiresNs, true, changed
 }
 
-// tidy removes the leases that have ended.
+// tidy removes ended leases.
 func tidy(payload []byte, nowNs int64) []byte {
 	if !sound(payload) {
 		return payload[:0]
@@ -121,7 +120,7 @@ func tidy(payload []byte, nowNs int64) []byte {
 	return kept
 }
 
-// Valid reports whether a payload is that of a key that expires then.
+// Valid reports whether a payload is that of a key with this expiry.
 func Valid(payload []byte, expiresNs int64) bool {
 	if len(payload) == 0 || !sound(payload) {
 		return false

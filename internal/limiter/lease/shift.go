@@ -6,7 +6,7 @@ import (
 	"cellserver/internal/funnel"
 )
 
-// Shift brings a payload to another clock, by which all is so much later.
+// Shift adds byNs to every time.
 func Shift(payload []byte, byNs int64) {
 	if !sound(payload) {
 		return
@@ -16,13 +16,12 @@ func Shift(payload []byte, byNs int64) {
 	}
 }
 
-// Written calls f for each lease that was given or renewed since the payload before: with where its end is,
-// and what that is.
+// Written calls f for each lease given or renewed since before, with the position and value of its end.
 func Written(before, payload []byte, f func(at int, endNs int64)) {
 	if !sound(before) || !sound(payload) {
 		before = nil
 	}
-	was := 0 // for leases keep their order, and new ones come last
+	was := 0 // leases keep their order; new ones come last
 	for at := 0; at+recordBytes <= len(payload); at += recordBytes {
 		id := binary.LittleEndian.Uint64(payload[at:])
 		for was < len(before) && binary.LittleEndian.Uint64(before[was:]) != id {

@@ -1,4 +1,5 @@
-// Package limitertest makes states of every kind, and requests and operations on them, for tests of what keeps and moves them.
+// Package limitertest makes states, requests and operations of every kind for tests of their storage and
+// transport.
 package limitertest
 
 import (
@@ -11,11 +12,12 @@ import (
 const (
 	// capacity of each limiter.
 	capacity = 1000
-	// LifeNs is how long what State makes is there; an approximate window is for twice as long.
+	// LifeNs is the life of a state from State, half of an approximate window's.
 	LifeNs = int64(time.Hour)
 )
 
-// State returns a state in which some units are taken, as calls make it LifeNs before it expires, or a bucket, which never does.
+// State returns a state with some units taken, as calls make it LifeNs before its expiry; a bucket never
+// expires.
 func State(kind limiter.Kind, expiresNs int64, units int64) (limiter.State, error) {
 	nowNs := expiresNs - LifeNs
 	switch kind {
@@ -37,7 +39,6 @@ func State(kind limiter.Kind, expiresNs int64, units int64) (limiter.State, erro
 	return s, err
 }
 
-// operation is one that makes a key of a kind.
 func operation(kind limiter.Kind, units int64) (o limiter.Operation, err error) {
 	limit, err := funnel.NewLimit(funnel.Burst, capacity, units, LifeNs/int64(time.Second))
 	o = limiter.Operation{Funnel: limit, Quantity: units, Max: capacity, ID: uint64(units), TTLNs: LifeNs}
@@ -47,13 +48,13 @@ func operation(kind limiter.Kind, units int64) (o limiter.Operation, err error) 
 	return o, err
 }
 
-// Rule returns the rule of a limit of so many units, for a period; of a funnel as many as perPeriod leak in one. The error is
-// limiter.ErrWrongType for a kind whose keys no request makes.
+// Rule returns the rule of a limit of units for a period; of a funnel, perPeriod leak in it. It returns
+// limiter.ErrWrongType for kinds that no request creates.
 func Rule(kind limiter.Kind, units, perPeriod, periodSec int64) (r limiter.Rule, err error) {
 	return RuleIn(funnel.Seconds, kind, units, perPeriod, periodSec)
 }
 
-// RuleIn is Rule with the period, and the times of the results, in a unit.
+// RuleIn is Rule with times in a unit.
 func RuleIn(unit funnel.Unit, kind limiter.Kind, units, perPeriod, period int64) (r limiter.Rule, err error) {
 	if kind == limiter.Named {
 		l, err := funnel.NewLimitIn(unit, funnel.Burst, units, perPeriod, period)
@@ -78,14 +79,14 @@ func named(windows ...limiter.Window) limiter.Rule {
 	return limiter.Rule{Kind: limiter.Named, Shared: &limiter.NamedLimit{Windows: windows}}
 }
 
-// Call is a request, or an operation if there is one.
+// Call is a request, or an operation.
 type Call struct {
 	Rule      limiter.Rule
 	Quantity  int64
 	Operation *limiter.Operation
 }
 
-// Maker returns what makes a key of a kind that expires in a minute, or never. The same call may be made again.
+// Maker returns a repeatable call that makes a key of a kind, which expires in a minute or never.
 func Maker(kind limiter.Kind) (c Call, err error) {
 	const minuteSec, minuteNs = 60, int64(time.Minute)
 	l, err := funnel.NewLimit(funnel.Burst, 9, 1, minuteSec)

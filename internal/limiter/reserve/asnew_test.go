@@ -8,8 +8,8 @@ import (
 	"cellserver/internal/funnel"
 )
 
-// TestExpiresWhenAsNew: a key expires as soon as no reservation is open and the funnel is empty, as everybody
-// finds it who looks at any time, and settling does not change when.
+// TestExpiresWhenAsNew: a key expires once no reservation is open and the funnel is empty, whoever looks at
+// whatever time, and settling does not change that.
 func TestExpiresWhenAsNew(t *testing.T) {
 	t.Parallel()
 	early, late := 0, 0

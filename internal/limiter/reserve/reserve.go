@@ -1,13 +1,13 @@
-// Package reserve is the arithmetic of reservations in a funnel: debits whose true size is known only later. What is given back
-// then is exact: the funnel is as if no more had been reserved than was used.
+// Package reserve is the arithmetic of reservations in a funnel: charges whose true size is known later.
+// Returns are exact: afterwards the funnel is as if only the used units had been charged.
 //
-// A debit is forgotten as far as the funnel has been empty since, so not all of it may be given back: only what the TAT was
-// ahead of the time at every later debit, and is now. A chain of reservations keeps that: each has the least debt, the time by
-// which the TAT was ahead, that there was before a debit since it was made and before the next one was made. A debit
-// that is taken back lowers these for as much of it as each still lets through, as a flow through pipes of that width.
+// Charges are forgotten as the funnel drains, so only the least debt, by which the TAT was ahead of the time
+// at every later charge and is now, can be returned. A chain of reservations records it: each has the least
+// debt before any charge between its own and the next reservation. A returned charge lowers these by what
+// each still lets through, like a flow through pipes of that width.
 //
-// A Ledger has no clock, belongs to one goroutine, and allocates only where its payload grows. It is total: no argument
-// makes it panic or overflow. A payload that is damaged is as good as none.
+// A Ledger has no clock, belongs to one goroutine, allocates only to grow its payload, and is total: no
+// argument makes it panic or overflow. A damaged payload counts as none.
 package reserve
 
 import (
@@ -17,31 +17,30 @@ import (
 	"cellserver/internal/funnel"
 )
 
-// MaxOpen is how many reservations of a key may be open.
+// MaxOpen bounds the open reservations of a key.
 const MaxOpen = 4096
 
-// A payload is the TAT, when the first reservation expires, and when the last one does; then the reservations in the order in
-// which they were made.
+// A payload is the TAT, the first and the last expiry, and the reservations in order of creation.
 const (
 	headerBytes = 24
 	recordBytes = 40
 )
 
-// Bounds of what a reservation may have, so that sums fit into 64 bits.
+// Bounds of a reservation, for sums in 64 bits.
 const (
 	maxDebitNs = 1 << 62
 	maxLeastNs = 1 << 63
 )
 
-// Ledger is a funnel and its open reservations. Settle must be called before anything else is done at a time.
+// Ledger is a funnel with open reservations. At each time, Settle must be called first.
 type Ledger struct {
 	tatNs   int64
-	firstNs int64  // when the first reservation expires
-	lastNs  int64  // and the last
-	b       []byte // the payload, of which the header may be out of date
+	firstNs int64  // first expiry
+	lastNs  int64  // last expiry
+	b       []byte // payload, perhaps with an old header
 }
 
-// Open returns the ledger of a payload, and false if it is damaged.
+// Open returns a payload's ledger, and false if it is damaged.
 func Open(payload []byte) (l Ledger, ok bool) {
 	n := (len(payload) - headerBytes) / recordBytes
 	if n < 1 || n > MaxOpen || len(payload) != headerBytes+n*recordBytes {
@@ -55,11 +54,11 @@ func Open(payload []byte) (l Ledger, ok bool) {
 	}, true
 }
 
-// New returns the ledger of a funnel without reservations, which will overwrite the payload.
+// New returns the ledger of a funnel without reservations; it overwrites payload.
 func New(payload []byte, tatNs int64) Ledger { return Ledger{tatNs: tatNs, b: payload[:0]} }
 
-// Close returns the payload, which is empty if there are no reservations, and when the key expires, which
-// is when the funnel will be as new. Settle does not change that.
+// Close returns the payload, empty without reservations, and the expiry, when the funnel is as new. Settle
+// does not change the expiry.
 func (l *Ledger) Close() (payload []byte, expiresNs int64) {
 	if l.Len() == 0 {
 		return l.b[:0], l.tatNs
@@ -70,33 +69,32 @@ func (l *Ledger) Close() (payload []byte, expiresNs int64) {
 	return l.b, l.asNewNs()
 }
 
-// asNewNs returns when the last reservation has expired and the funnel is empty, unless something is done
-// until then.
+// asNewNs returns the time after the last expiry at which the funnel is empty.
 func (l *Ledger) asNewNs() int64 { return l.TATAt(l.lastNs) }
 
-// Len returns how many reservations are open.
+// Len returns the number of open reservations.
 func (l *Ledger) Len() int { return max(0, len(l.b)-headerBytes) / recordBytes }
 
-// TAT returns the funnel's TAT.
 func (l *Ledger) TAT() int64 { return l.tatNs }
 
-// SetTAT notes that a request has changed the TAT.
+// SetTAT records a request's change of the TAT.
 func (l *Ledger) SetTAT(nowNs, tatNs int64) {
-	if n := l.Len(); n > 0 && tatNs > l.tatNs { // a refund needs no note, as the debt falls until there is a debit
+	// a refund needs no record: the debt falls until the next charge
+	if n := l.Len(); n > 0 && tatNs > l.tatNs {
 		r := l.at(n - 1)
 		r.setLeast(min(r.least(), funnel.Since(nowNs, l.tatNs)))
 	}
 	l.tatNs = tatNs
 }
 
-// TATAt returns the TAT that Settle would come to, or nowNs if the funnel is empty by then. It changes
-// nothing, and needs only one walk: as long as the funnel is not empty, each debit is given back as far as
-// the chain lets it through, and how much the chain lets through of several does not depend on their order.
+// TATAt returns the TAT after a Settle, or nowNs if the funnel is empty, without changing anything. One walk
+// suffices: while the funnel is not empty, each charge is returned as far as the chain lets it through, in
+// any order.
 func (l *Ledger) TATAt(nowNs int64) int64 {
 	if l.tatNs <= nowNs || !l.expired(nowNs) {
 		return max(l.tatNs, nowNs)
 	}
-	backNs := uint64(0) // at most maxLeastNs before, and a debit
+	backNs := uint64(0) // below maxLeastNs plus a charge
 	for i := range l.Len() {
 		r := l.at(i)
 		if r.expiresNs() <= nowNs {
@@ -107,7 +105,6 @@ func (l *Ledger) TATAt(nowNs int64) int64 {
 	return funnel.GiveBack(l.tatNs, nowNs, backNs)
 }
 
-// expired reports whether something is to be settled.
 func (l *Ledger) expired(nowNs int64) bool { return l.Len() > 0 && l.firstNs <= nowNs }
 
 // Has reports whether a reservation is open.
@@ -120,7 +117,7 @@ func (l *Ledger) Has(nowNs int64, id uint64) bool {
 	return false
 }
 
-// Reserve notes that units have been debited for a reservation, and that tatNs is the TAT by that.
+// Reserve records units charged for a reservation and the resulting tatNs.
 func (l *Ledger) Reserve(nowNs, tatNs int64, id uint64, ttlNs, units int64, intervalNs uint64) {
 	l.SetTAT(nowNs, tatNs)
 	if len(l.b) == 0 {
@@ -140,8 +137,8 @@ func (l *Ledger) Reserve(nowNs, tatNs int64, id uint64, ttlNs, units int64, inte
 	r.setLeast(min(funnel.Since(nowNs, tatNs), maxLeastNs))
 }
 
-// Commit ends a reservation of which so many units were used. What was reserved beyond that is given back, and what was used
-// beyond what was reserved is debited. It is false if there is no such reservation.
+// Commit ends a reservation with actual units used: it returns the excess or charges the rest. It returns
+// false if there is none.
 func (l *Ledger) Commit(nowNs int64, id uint64, actual int64) bool {
 	for i := range l.Len() {
 		r := l.at(i)
@@ -168,8 +165,8 @@ func mulSaturated(a, b uint64) uint64 {
 	return lo
 }
 
-// reservation is an ID, when it expires, its units, the interval of a unit, and the least debt. While it is settled the debit
-// that is taken back stands in the place of the units.
+// reservation is an ID, an expiry, units, a unit's interval and the least debt. While it is settled, the
+// returned charge replaces the units.
 type reservation []byte
 
 func (l *Ledger) at(i int) reservation {
@@ -181,15 +178,15 @@ func (r reservation) id() uint64         { return binary.LittleEndian.Uint64(r) 
 func (r reservation) expiresNs() int64   { return int64(binary.LittleEndian.Uint64(r[8:])) }
 func (r reservation) intervalNs() uint64 { return binary.LittleEndian.Uint64(r[24:]) }
 
-// units returns no more than can have been reserved.
+// units returns the units, capped at the possible ones.
 func (r reservation) units() int64 {
 	return int64(min(binary.LittleEndian.Uint64(r[16:]), maxDebitNs/max(1, r.intervalNs())))
 }
 
-// wholeDebit returns what all units have debited.
+// wholeDebit returns the charge of all units.
 func (r reservation) wholeDebit() uint64 {
 	if hi, lo := bits.Mul64(r.intervalNs(), binary.LittleEndian.Uint64(r[16:])); hi == 0 && lo <= maxDebitNs {
-		return lo // without a division
+		return lo // avoids a division
 	}
 	return r.intervalNs() * uint64(r.units())
 }
@@ -199,13 +196,13 @@ func (r reservation) setDebit(debitNs uint64) { binary.LittleEndian.PutUint64(r[
 func (r reservation) least() uint64           { return min(binary.LittleEndian.Uint64(r[32:]), maxLeastNs) }
 func (r reservation) setLeast(debtNs uint64)  { binary.LittleEndian.PutUint64(r[32:], debtNs) }
 
-// AsNewNs returns when a key with a payload expires, as Close does.
+// AsNewNs returns a payload's expiry, as Close does.
 func AsNewNs(payload []byte) int64 {
 	l, _ := Open(payload)
 	return l.asNewNs()
 }
 
-// Valid reports whether a payload is that of a funnel with reservations, and a key with it expires then.
+// Valid reports whether a payload is that of a funnel with reservations and this expiry.
 func Valid(payload []byte, expiresNs int64) bool {
 	l, ok := Open(payload)
 	if !ok || l.asNewNs() != expiresNs {

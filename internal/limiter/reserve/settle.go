@@ -7,8 +7,8 @@ import (
 	"cellserver/internal/funnel"
 )
 
-// Settle gives back what has expired, each reservation at the time at which it did, so that the result is the same
-// whenever somebody looks. It reports whether there was any.
+// Settle returns expired charges, each as of its expiry, so that the result does not depend on the time of
+// the look. It reports whether there were any.
 func (l *Ledger) Settle(nowNs int64) bool {
 	if !l.expired(nowNs) {
 		return false
@@ -28,22 +28,21 @@ func (l *Ledger) Settle(nowNs int64) bool {
 	return true
 }
 
-// settle takes the debits of reservations back, one after the other, and removes them. Each debit flows through the chain from
-// its own place on, and what one lets through of several is what is first in order: so the chain is walked
-// once for all of them.
+// settle returns charges in order and removes their reservations. Each charge flows through the chain from
+// its own place, and the first in order goes first where the chain narrows, so one walk serves all.
 func (l *Ledger) settle(nowNs int64, order []uint16) {
-	var placeOf [MaxOpen]uint16 // in order, from 1 on
+	var placeOf [MaxOpen]uint16 // in order, from 1
 	for at, i := range order {
 		placeOf[i%MaxOpen] = uint16(at + 1)
 	}
 	var space [MaxOpen]uint16
-	flowing, sumNs := space[:0], uint64(0) // the places of those that were met and not stopped, sorted; the sum of what is left of them
+	flowing, sumNs := space[:0], uint64(0) // places met and not stopped, sorted, and the sum of their rests
 	for i := range l.Len() {
 		r := l.at(i)
 		if at := placeOf[i]; at > 0 && r.debit() > 0 {
 			before, _ := slices.BinarySearch(flowing, at)
 			flowing = slices.Insert(flowing, before, at)
-			sumNs += r.debit() // at most maxLeastNs before, and a debit
+			sumNs += r.debit() // below maxLeastNs plus a charge
 		}
 		leastNs := r.least()
 		passesNs := min(sumNs, leastNs)
@@ -65,7 +64,7 @@ func (l *Ledger) settle(nowNs int64, order []uint16) {
 	l.remove(&placeOf)
 }
 
-// remove removes the reservations that have a place. What a debit met after one of them is met after the one before it.
+// remove removes the reservations with a place. Their followers' charges then meet their predecessors.
 func (l *Ledger) remove(placeOf *[MaxOpen]uint16) {
 	kept := 0
 	for i := range l.Len() {
@@ -86,7 +85,7 @@ func (l *Ledger) remove(placeOf *[MaxOpen]uint16) {
 	l.bound()
 }
 
-// bound finds when the first reservation expires, and the last.
+// bound finds the first and the last expiry.
 func (l *Ledger) bound() {
 	l.firstNs = l.at(0).expiresNs()
 	l.lastNs = l.firstNs

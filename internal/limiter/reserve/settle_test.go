@@ -14,7 +14,7 @@ const (
 	sec = int64(1_000_000_000)
 )
 
-// settleOneByOne is Settle as it is defined: each debit on its own way through the chain.
+// settleOneByOne is Settle by its definition: one charge after another.
 func (l *Ledger) settleOneByOne(nowNs int64) {
 	for l.expired(nowNs) {
 		next := 0
@@ -109,8 +109,7 @@ func TestOpenRefusesDamaged(t *testing.T) {
 	}
 }
 
-// FuzzLedger settles, commits and debits what any payload says: nothing panics, and of one that is valid all is settled at once as
-// one by one.
+// FuzzLedger: nothing panics, and settling a valid payload at once equals settling one by one.
 func FuzzLedger(f *testing.F) {
 	for n := range 4 {
 		l := randomLedger(rand.New(rand.NewPCG(uint64(n), 10)), n+1)

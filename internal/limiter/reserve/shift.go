@@ -6,7 +6,7 @@ import (
 	"cellserver/internal/funnel"
 )
 
-// Shift brings a payload to another clock, by which all is so much later.
+// Shift adds byNs to every time.
 func Shift(payload []byte, byNs int64) {
 	l, ok := Open(payload)
 	if !ok {
@@ -18,6 +18,6 @@ func Shift(payload []byte, byNs int64) {
 		shift(payload[at:])
 	}
 	for i := range l.Len() {
-		shift(l.at(i)[8:]) // when it expires
+		shift(l.at(i)[8:]) // the expiry
 	}
 }

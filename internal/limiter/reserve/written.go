@@ -2,17 +2,15 @@ package reserve
 
 import "math"
 
-// Course is what is known of a funnel's debt while everything that a payload tells of was done, at one
-// time.
+// Course tracks a funnel's debt during changes at one time.
 type Course struct {
-	FirstDebtNs, LeastDebtNs int64 // when it began, and on it
+	FirstDebtNs, LeastDebtNs int64 // at the start, and the least since
 	Debited                  bool
 }
 
-// Written tells which numbers of a payload would differ if what has made it of the one before had been done
-// a little later. It calls later for times that would be later, from a delay of fromNs on; and other for
-// numbers that would be more, or less, from such a delay on and by at most mostNs. A reservation's least
-// debt is in doubt taken to be less, and then it gives back a little less.
+// Written reports the numbers of a payload that would differ if the changes since before had happened later.
+// It calls later for times that would be later, from a delay of fromNs on, and other for numbers that would
+// change by at most mostNs. In doubt, a reservation's least debt decreases, so it returns slightly less.
 func (c *Course) Written(before, payload []byte, later func(at int, ns, fromNs int64),
 	other func(at int, number, fromNs, mostNs int64, less bool)) {
 	l, ok := Open(payload)
@@ -42,7 +40,7 @@ func (c *Course) Written(before, payload []byte, later func(at int, ns, fromNs i
 		switch {
 		case place < 0:
 			later(at+8, r.expiresNs(), 0)
-		case i != lastOld || !c.Debited: // the debits have been noted at the last one
+		case i != lastOld || !c.Debited: // charges were recorded at the last one
 			continue
 		case was.at(place).least() == r.least():
 			fromNs = max(0, c.LeastDebtNs-leastNs)
@@ -51,8 +49,8 @@ func (c *Course) Written(before, payload []byte, later func(at int, ns, fromNs i
 	}
 }
 
-// placesIn returns where the reservations are in an earlier ledger, or -1. Reservations keep their order,
-// and new ones come last.
+// placesIn returns the reservations' indexes in an earlier ledger, or -1. Reservations keep their order; new
+// ones come last.
 func (l *Ledger) placesIn(was *Ledger) []int {
 	places, next := make([]int, l.Len()), 0
 	for i := range places {

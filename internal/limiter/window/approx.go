@@ -7,28 +7,27 @@ import (
 	"cellserver/internal/funnel"
 )
 
-// counters are the payload of an approximate window: the units of the period that is under way, and of the one before.
+// counters is an approximate window's payload: the units of this period and the last.
 type counters struct {
-	startNs           int64 // of the period under way
+	startNs           int64 // of the current period
 	previous, current int64
 }
 
 const approxBytes = 24
 
-// Approx requests quantity units of a sliding window in constant space. Periods follow each other from the first request on; of
-// the previous one's units so many count as if they had come evenly: the share of it that the last period still covers,
-// rounded up.
+// Approx requests quantity units of a sliding window in constant space. Periods follow one another from the
+// first request on; the previous one's units count as if they had come evenly: by the share that the last
+// period still covers, rounded up.
 //
-// Where requests do come evenly it is exact. Otherwise it errs by at most the previous period's units: up to
-// 2*maxCount-1 are allowed in a period if those came at its end, and none where an exact window had room for maxCount if they
-// came at its beginning. TestApproxError measures, on random traces: up to 5 % of maxCount too many at a time, and 60 % if they
-// come in bursts; and over the whole trace from 96 to 100 % of what an exact window allows.
+// Evenly spaced requests are counted exactly. Otherwise the error is at most the previous period's units: up
+// to 2*maxCount-1 are allowed in a period if those came at its end, and none where an exact window had room
+// for maxCount if they came at its start. TestApproxError measures, on random traces, up to 5 % of maxCount
+// too many at a time, 60 % in bursts, and overall 96 to 100 % of an exact window's.
 //
-// A refund is taken off the period under way, and what is more than that off the one before, whose units
-// count as much of it as they counted themselves. Another period than before goes on with the same counters,
-// for there is no room for others: what is older than two of a shorter one is forgotten as soon as that
-// counts a request, for who asks by a longer one as well. To keep it for them would limit the shorter ones by
-// it, and so for hours whoever was given a smaller period.
+// A refund is taken off the current period, and its excess off the previous one, by the weight of its units.
+// Another period continues with the same counters, which have no more space: a shorter one forgets all before
+// its last two as soon as it counts a request, also for longer ones. Keeping it would limit the shorter
+// period, and so for hours a client that was given a smaller one.
 func (l Limit) Approx(payload []byte, expiresNs, nowNs, quantity int64, o Options) (newPayload []byte, newExpiresNs int64, r funnel.Result, changed bool) {
 	c := counters{startNs: nowNs}
 	if expiresNs > nowNs {
@@ -64,7 +63,7 @@ func (l Limit) Approx(payload []byte, expiresNs, nowNs, quantity int64, o Option
 	return c.append(payload[:0]), emptyNs, r, true
 }
 
-// read reads a payload, and nothing if it is damaged.
+// read reads a payload; a damaged one is empty.
 func (c *counters) read(payload []byte) {
 	if len(payload) == approxBytes {
 		c.startNs = int64(binary.LittleEndian.Uint64(payload))
@@ -79,7 +78,7 @@ func (c *counters) append(payload []byte) []byte {
 	return binary.LittleEndian.AppendUint64(payload, uint64(c.current))
 }
 
-// advance brings the counters to the period that is under way.
+// advance moves the counters to the current period.
 func (c *counters) advance(nowNs int64, periodNs uint64) {
 	switch elapsedNs := funnel.Since(c.startNs, nowNs); {
 	case elapsedNs >= 2*periodNs || c.current == 0 && c.previous == 0:
@@ -89,7 +88,7 @@ func (c *counters) advance(nowNs int64, periodNs uint64) {
 	}
 }
 
-// used returns how many units count.
+// used returns the number of counting units.
 func (l Limit) used(c *counters, nowNs int64) int64 {
 	if c.previous == 0 {
 		return c.current
@@ -103,7 +102,7 @@ func (l Limit) used(c *counters, nowNs int64) int64 {
 	return more(c.current, int64(share))
 }
 
-// roomNs returns when there will be room for quantity units.
+// roomNs returns the time with room for quantity units.
 func (l Limit) roomNs(c *counters, quantity int64) int64 {
 	fromNs, units, room := c.startNs, c.previous, l.maxCount-quantity-c.current
 	if room < 0 { // not before the next period
@@ -117,7 +116,7 @@ func (l Limit) roomNs(c *counters, quantity int64) int64 {
 	return funnel.After(fromNs, l.periodNs-leftNs)
 }
 
-// emptyNs returns when no unit will count any more.
+// emptyNs returns the time from which no unit counts.
 func (l Limit) emptyNs(c *counters, nowNs int64) int64 {
 	switch {
 	case c.current > 0:

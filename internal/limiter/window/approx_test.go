@@ -7,8 +7,7 @@ import (
 	"cellserver/internal/test/racetest"
 )
 
-// TestApproxError measures what Approx's comment says: by how much it allows more at a time, and less, than an exact window that
-// had allowed the same until then, and how much of what an exact window allows it allows altogether.
+// TestApproxError measures the claims of Approx's comment against an exact window with the same history.
 func TestApproxError(t *testing.T) {
 	racetest.SkipAlone(t)
 	t.Parallel()
@@ -44,7 +43,7 @@ func TestApproxError(t *testing.T) {
 	}
 }
 
-// TestApproxWorstCase: what the error cannot exceed, it can reach.
+// TestApproxWorstCase reaches the bound of the error.
 func TestApproxWorstCase(t *testing.T) {
 	l := mustLimit(t, 1000, 10)
 	for _, tt := range []struct {
@@ -74,8 +73,8 @@ func TestApproxWorstCase(t *testing.T) {
 	}
 }
 
-// approxError is by how many units the last period had more than maxCount at the most, how many there was still room for where a
-// request was denied, and a thousandth of what an exact window allows.
+// approxError is the largest excess over maxCount, the largest room at a denial, and thousandths of an exact
+// window's allowed units.
 type approxError struct{ over, under, sum int64 }
 
 func measureApprox(l Limit, calls int, nextNs func() int64) (e approxError) {

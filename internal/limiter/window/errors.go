@@ -7,10 +7,10 @@ import (
 	"cellserver/internal/funnel"
 )
 
-// ErrTooLong means that the period is more than 2^62 ns.
+// ErrTooLong reports a period of more than 2^62 ns.
 var ErrTooLong = errors.New("the period is more than 2^62 ns (146 years); use a smaller one")
 
-// TooManyError is a max_count for which an exact window would keep too many records.
+// TooManyError reports a max_count that needs too many records.
 type TooManyError struct{ MaxCount int64 }
 
 func (e *TooManyError) Error() string {

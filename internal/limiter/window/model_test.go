@@ -106,7 +106,7 @@ var kinds = []struct {
 	{"approximate", Limit.Approx, func(periodNs int64) model { return &approxModel{periodNs: periodNs} }},
 }
 
-// TestWindowsAgreeWithModels runs random traces, in whole milliseconds.
+// TestWindowsAgreeWithModels runs random traces in milliseconds.
 func TestWindowsAgreeWithModels(t *testing.T) {
 	racetest.SkipAlone(t)
 	t.Parallel()
@@ -156,7 +156,7 @@ func TestWindowsAgreeWithModels(t *testing.T) {
 	}
 }
 
-// checkTimes: the same call is allowed after RetryAfter, and not a millisecond before; the window is empty after ResetAfter.
+// checkTimes: a call is allowed at RetryAfter and no millisecond before; the window is empty at ResetAfter.
 func checkTimes(t *testing.T, name string, w *window, l Limit, nowNs, quantity int64, r funnel.Result) {
 	t.Helper()
 	at := func(afterMs, quantity int64) funnel.Result {
@@ -177,7 +177,7 @@ func checkTimes(t *testing.T, name string, w *window, l Limit, nowNs, quantity i
 	}
 }
 
-// TestSlidingInAnyPeriod: there is no half-open period, wherever it begins, with more than maxCount units.
+// TestSlidingInAnyPeriod: no half-open period has more than maxCount units.
 func TestSlidingInAnyPeriod(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(50) {
@@ -205,11 +205,11 @@ func TestSlidingInAnyPeriod(t *testing.T) {
 	}
 }
 
-// validEach is in how many calls a payload of thousands of records is looked through once.
+// validEach is the distance of calls with a full check of a large payload.
 const validEach = 16
 
-// TestSlidingKeepsLittle: a payload has room for a power of two of records, of which more than a quarter is in use, and a quiet
-// window gives back what a busy one took.
+// TestSlidingKeepsLittle: a payload's capacity is a power of two, more than a quarter used, and shrinks in
+// quiet times.
 func TestSlidingKeepsLittle(t *testing.T) {
 	racetest.SkipAlone(t)
 	t.Parallel()
@@ -238,7 +238,7 @@ func TestSlidingKeepsLittle(t *testing.T) {
 	}
 }
 
-// TestUnchangedIsUntouched: what does not change a key may make its payload shorter only within itself.
+// TestUnchangedIsUntouched: without a change, a payload is at most shortened in place.
 func TestUnchangedIsUntouched(t *testing.T) {
 	t.Parallel()
 	for _, kind := range kinds {

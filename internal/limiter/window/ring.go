@@ -6,9 +6,9 @@ import (
 	"cellserver/internal/funnel"
 )
 
-// ring is the payload of an exact window: where the oldest record is, how many there are, how many units they have, and the
-// times of the oldest and the newest, which stand in front so that hardly a call has to wait for the memory of a record; then
-// room for a power of two of records, each a time and units. They are in the order of their times.
+// ring is an exact window's payload: the oldest record's index, the number of records and units, the oldest
+// and the newest time, in front so that few calls wait for a record's memory, then space for a power of two
+// of records, each a time and units, by time.
 type ring struct {
 	b        []byte
 	head     int
@@ -27,7 +27,7 @@ const (
 	oldestAt, newestAt = 16, 24 // of the header
 )
 
-// openRing returns the ring of a payload, or an empty one if it is damaged.
+// openRing returns a payload's ring, empty if it is damaged.
 func openRing(b []byte) ring {
 	if len(b) >= ringHeader {
 		g := ring{
@@ -51,7 +51,7 @@ func (g *ring) sound() bool {
 		g.head < g.capacity && g.length > 0 && g.length <= g.capacity && g.units > 0 && g.units <= MaxExact
 }
 
-// close returns the payload, with its header as it is now.
+// close returns the payload with an updated header.
 func (g *ring) close() []byte {
 	if len(g.b) >= ringHeader {
 		binary.LittleEndian.PutUint32(g.b, uint32(g.head))
@@ -63,13 +63,13 @@ func (g *ring) close() []byte {
 	return g.b
 }
 
-// record returns a record, of which the oldest is number 0.
+// record returns the i-th oldest record.
 func (g *ring) record(i int) []byte {
 	at := g.recordAt(i)
 	return g.b[at : at+recordBytes]
 }
 
-// recordAt returns where a record begins.
+// recordAt returns a record's position.
 func (g *ring) recordAt(i int) int { return ringHeader + (g.head+i)&(g.capacity-1)*recordBytes }
 
 func (g *ring) timeNs(i int) int64 {
@@ -84,7 +84,7 @@ func (g *ring) timeNs(i int) int64 {
 
 func (g *ring) recordedNs(i int) int64 { return int64(binary.LittleEndian.Uint64(g.record(i))) }
 
-// unitsOf returns a record's units, as many as there can be at the most.
+// unitsOf returns a record's units, capped.
 func (g *ring) unitsOf(i int) int64 {
 	return int64(min(binary.LittleEndian.Uint64(g.record(i)[8:]), uint64(g.units)))
 }
@@ -93,7 +93,7 @@ func (g *ring) setUnits(i int, units int64) {
 	binary.LittleEndian.PutUint64(g.record(i)[8:], uint64(units))
 }
 
-// olderThan returns how many records are a period old, and their units.
+// olderThan returns the number of records a period old, and their units.
 func (g *ring) olderThan(nowNs int64, periodNs uint64) (n int, units int64) {
 	for n < g.length && g.timeNs(n) < nowNs && funnel.Since(g.timeNs(n), nowNs) >= periodNs {
 		units += g.unitsOf(n)
@@ -105,7 +105,7 @@ func (g *ring) olderThan(nowNs int64, periodNs uint64) (n int, units int64) {
 	return n, min(units, g.units)
 }
 
-// dropOldest drops records, the oldest first.
+// dropOldest drops the n oldest records.
 func (g *ring) dropOldest(n int) {
 	if n == 0 {
 		return
@@ -121,7 +121,7 @@ func (g *ring) dropOldest(n int) {
 	g.clearIfEmpty()
 }
 
-// takeNewest takes units away, the newest first.
+// takeNewest removes units, the newest first.
 func (g *ring) takeNewest(units int64) {
 	for units > 0 && g.length > 0 {
 		last := g.length - 1
@@ -138,7 +138,7 @@ func (g *ring) takeNewest(units int64) {
 	g.clearIfEmpty()
 }
 
-// keepNewest takes units away, the oldest first, until there are no more than so many.
+// keepNewest removes the oldest units beyond a number.
 func (g *ring) keepNewest(units int64) {
 	for g.units > units && g.length > 0 {
 		over, n := g.units-units, g.unitsOf(0)
@@ -151,14 +151,14 @@ func (g *ring) keepNewest(units int64) {
 	}
 }
 
-// clearIfEmpty mends the count of units where records were damaged.
+// clearIfEmpty corrects the units of damaged records.
 func (g *ring) clearIfEmpty() {
 	if g.length == 0 {
 		g.head, g.units, g.oldestNs, g.newestNs = 0, 0, 0, 0
 	}
 }
 
-// add adds units, to the newest record if that is of the same time (or the ring is damaged).
+// add adds units to the newest record if it has the same time (or the ring is damaged), else as a new one.
 func (g *ring) add(nowNs, units int64) {
 	if last := g.length - 1; last >= 0 && (g.timeNs(last) >= nowNs || g.length == MaxExact) {
 		g.setUnits(last, g.unitsOf(last)+units)
@@ -179,7 +179,7 @@ func (g *ring) add(nowNs, units int64) {
 	binary.LittleEndian.PutUint64(r[8:], uint64(units))
 }
 
-// grow doubles the room. What stands before the oldest record comes to stand behind all others.
+// grow doubles the space and moves the records before the oldest behind the others.
 func (g *ring) grow() {
 	if g.capacity == 0 {
 		g.b = append(g.b[:0], make([]byte, ringHeader+leastRecords*recordBytes)...)
@@ -192,13 +192,13 @@ func (g *ring) grow() {
 	g.capacity *= 2
 }
 
-// shrink halves the room while three quarters of it are free.
+// shrink halves the space while three quarters are free.
 func (g *ring) shrink() {
 	for g.capacity > leastRecords && g.length <= g.capacity/4 {
 		records := g.b[ringHeader:]
 		first := records[g.head*recordBytes : min(g.head+g.length, g.capacity)*recordBytes]
 		rest := g.length*recordBytes - len(first)
-		copy(records[len(first):], records[:rest]) // which does not reach the first, as three quarters are free
+		copy(records[len(first):], records[:rest]) // cannot overlap, as three quarters are free
 		copy(records, first)
 		g.head = 0
 		g.capacity /= 2

@@ -6,7 +6,7 @@ import (
 	"cellserver/internal/funnel"
 )
 
-// ShiftSliding brings the payload of an exact sliding window to another clock, by which all is so much later.
+// ShiftSliding adds byNs to every time of an exact sliding window.
 func ShiftSliding(payload []byte, byNs int64) {
 	g := openRing(payload)
 	for i := range g.length {
@@ -16,7 +16,7 @@ func ShiftSliding(payload []byte, byNs int64) {
 	g.close()
 }
 
-// ShiftApprox is ShiftSliding for an approximate window.
+// ShiftApprox adds byNs to the time of an approximate window.
 func ShiftApprox(payload []byte, byNs int64) {
 	if len(payload) == approxBytes {
 		le := binary.LittleEndian
@@ -24,8 +24,8 @@ func ShiftApprox(payload []byte, byNs int64) {
 	}
 }
 
-// WrittenAt calls f with each place where the payload of an exact sliding window has atNs, if that is the
-// newest record's time: then units were counted at it.
+// WrittenAt calls f with each position of atNs in an exact window's payload if it is the newest record's
+// time, as units were counted then.
 func WrittenAt(payload []byte, atNs int64, f func(at int)) {
 	g := openRing(payload)
 	if g.length == 0 || g.newestNs != atNs {
@@ -38,8 +38,8 @@ func WrittenAt(payload []byte, atNs int64, f func(at int)) {
 	f(g.recordAt(g.length - 1))
 }
 
-// ApproxStart returns when the current period of an approximate window began, and how long after now its
-// last moment is, which is 0 if the period begins now. It is false if no units were counted in the period.
+// ApproxStart returns the start of an approximate window's current period, and the time from now to its last
+// moment, 0 if it begins now. It returns false if no units were counted in it.
 func ApproxStart(payload []byte, expiresNs, nowNs int64) (startNs, leftNs int64, ok bool) {
 	var c counters
 	if c.read(payload); c.current == 0 || expiresNs <= c.startNs {
@@ -48,6 +48,6 @@ func ApproxStart(payload []byte, expiresNs, nowNs int64) (startNs, leftNs int64,
 	if c.startNs == nowNs {
 		return nowNs, 0, true
 	}
-	periodNs := funnel.Since(c.startNs, expiresNs) / 2 // as emptyNs is two periods later
+	periodNs := funnel.Since(c.startNs, expiresNs) / 2 // emptyNs is two periods later
 	return c.startNs, int64(funnel.Since(nowNs+1, funnel.After(c.startNs, periodNs))), true
 }

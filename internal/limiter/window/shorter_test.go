@@ -7,8 +7,8 @@ import (
 	"cellserver/internal/test/racetest"
 )
 
-// TestSlidingForgetsNothingEarly: a call with a shorter period or a smaller max_count, which needs no right to give units back,
-// leaves those who were limited by a longer or larger one limited for as long.
+// TestSlidingForgetsNothingEarly: calls with a shorter period or smaller max_count, which need no right to
+// refund, keep others limited as long as before.
 func TestSlidingForgetsNothingEarly(t *testing.T) {
 	t.Parallel()
 	l := mustLimit(t, 5, 60)
@@ -34,8 +34,8 @@ func TestSlidingForgetsNothingEarly(t *testing.T) {
 	}
 }
 
-// TestSlidingShorterPeriod: what a shorter period does not look at does not count in it, and no more is kept than there is room
-// for.
+// TestSlidingShorterPeriod: older units do not count in a shorter period, and no more records are kept than
+// fit.
 func TestSlidingShorterPeriod(t *testing.T) {
 	racetest.SkipAlone(t)
 	t.Parallel()
@@ -66,8 +66,8 @@ func TestSlidingShorterPeriod(t *testing.T) {
 	}
 }
 
-// TestApproxShorterPeriod: a shorter period forgets what is older than two of it, but only when it counts a request: not with what is
-// limited, or a look, and nothing that is more recent.
+// TestApproxShorterPeriod: a shorter period drops units older than two of it, only when it counts a request,
+// and nothing more recent.
 func TestApproxShorterPeriod(t *testing.T) {
 	t.Parallel()
 	long, short := mustLimit(t, 5, 60), mustLimit(t, 5, 1)
@@ -88,8 +88,7 @@ func TestApproxShorterPeriod(t *testing.T) {
 	}
 }
 
-// TestSlidingLongerPeriod: a period that is longer than any before finds what those have kept, and from then
-// on it is kept for it; a look with it changes nothing.
+// TestSlidingLongerPeriod: a new longest period finds what others have kept and extends it; a look does not.
 func TestSlidingLongerPeriod(t *testing.T) {
 	t.Parallel()
 	long, short := mustLimit(t, 5, 60), mustLimit(t, 5, 1)
@@ -115,8 +114,7 @@ func TestSlidingLongerPeriod(t *testing.T) {
 	}
 }
 
-// TestApproxRefundsThePeriodBefore: units come back, also those that were counted in the period before, as
-// much of them as counts.
+// TestApproxRefundsThePeriodBefore: refunds reach the previous period's units by their weight.
 func TestApproxRefundsThePeriodBefore(t *testing.T) {
 	t.Parallel()
 	l := mustLimit(t, 10, 10)

@@ -2,17 +2,17 @@ package window
 
 import "cellserver/internal/funnel"
 
-// MaxExact is the largest max_count of an exact window, and so how many records it keeps at the most.
+// MaxExact is the largest max_count of an exact window, and its largest number of records.
 const MaxExact = 4096
 
-// Sliding requests quantity units of an exact sliding window: never are more than maxCount units allowed in any half-open
-// period. It costs what has left the window since, and where it is limited up to quantity records more, for the time to retry
-// after is exact: when enough of the old ones have left. The key expires when its newest record leaves.
+// Sliding requests quantity units of an exact sliding window: no half-open period ever has more than maxCount
+// allowed units. It costs the records that left since, and when limited up to quantity more, for an exact
+// time to retry. The key expires when its newest record leaves.
 //
-// A refund takes the newest units back. With CountDenied the newest maxCount units are kept, whether they were allowed or not.
-// Another period or maxCount than before looks at so much of what is kept, and lets go of nothing that the ones before would look
-// at, for that would be a refund. The longest period since the window was last empty says how long units are kept, if newer ones do
-// not need their place.
+// A refund takes the newest units back. With CountDenied, the newest maxCount units are kept, allowed or not.
+// Another period or maxCount looks at its part of the records and drops none that the earlier ones would see,
+// which would be a refund. Units are kept for the longest period since the window was empty, unless newer
+// ones need their place.
 func (l Limit) Sliding(payload []byte, expiresNs, nowNs, quantity int64, o Options) (newPayload []byte, newExpiresNs int64, r funnel.Result, changed bool) {
 	if expiresNs <= nowNs {
 		payload = payload[:0]
@@ -37,7 +37,7 @@ func (l Limit) Sliding(payload []byte, expiresNs, nowNs, quantity int64, o Optio
 		}
 		g.keepNewest(most - counted)
 		g.add(nowNs, counted)
-	default: // what is old stays where it is: who has read the window before counts it still
+	default: // old records stay, as an earlier limit counts them
 		return payload, expiresNs, l.outlook(&g, old, count, nowNs, quantity, r, o.Unit), false
 	}
 	expiresNs = g.settle(nowNs, keptNs)
@@ -48,7 +48,7 @@ func (l Limit) Sliding(payload []byte, expiresNs, nowNs, quantity int64, o Optio
 	return g.close(), expiresNs, l.outlook(&g, old, g.units-oldUnits, nowNs, quantity, r, o.Unit), true
 }
 
-// settle gives back room that a changed ring does not need, and returns when the key expires.
+// settle shrinks a changed ring and returns the key's expiry.
 func (g *ring) settle(nowNs int64, keptNs uint64) (expiresNs int64) {
 	if g.length == 0 {
 		g.b = g.b[:0]
@@ -58,8 +58,8 @@ func (g *ring) settle(nowNs int64, keptNs uint64) (expiresNs int64) {
 	return funnel.After(g.newestNs, keptNs)
 }
 
-// outlook adds to a result what is left, and the times at which enough records will have left, and all. The records from the
-// first on have count units.
+// outlook adds the remaining units, and the times when enough and all records will have left. The records
+// from first on have count units.
 func (l Limit) outlook(g *ring, first int, count, nowNs, quantity int64, r funnel.Result, unit funnel.Unit) funnel.Result {
 	r.Remaining = max(0, r.Limit-count)
 	if first >= g.length {

@@ -2,12 +2,11 @@ package window
 
 import "encoding/binary"
 
-// ValidFixed reports whether a payload is that of a fixed window.
 func ValidFixed(payload []byte) bool {
 	return len(payload) == fixedBytes && int64(binary.LittleEndian.Uint64(payload)) >= 0
 }
 
-// ValidSliding reports whether a payload is that of an exact sliding window of a key that expires then.
+// ValidSliding reports whether a payload is an exact sliding window's with this expiry.
 func ValidSliding(payload []byte, expiresNs int64) bool {
 	g := openRing(payload)
 	if g.length == 0 {
@@ -27,7 +26,7 @@ func ValidSliding(payload []byte, expiresNs int64) bool {
 	return sum == uint64(g.units) && g.timeNs(g.length-1) <= expiresNs
 }
 
-// ValidApprox reports whether a payload is that of an approximate window of a key that expires then.
+// ValidApprox reports whether a payload is an approximate window's with this expiry.
 func ValidApprox(payload []byte, expiresNs int64) bool {
 	if len(payload) != approxBytes {
 		return false

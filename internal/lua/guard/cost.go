@@ -1,6 +1,6 @@
 package guard
 
-// What tables and closures take, somewhat generously: gopher-lua's maps, and growth by doubling.
+// Costs of tables and closures in gopher-lua, generously, with growth by doubling.
 const (
 	TableBytes    = 256 // of an empty one
 	ElementBytes  = 32  // of a table's array

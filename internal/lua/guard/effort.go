@@ -6,20 +6,20 @@ import (
 	"github.com/yuin/gopher-lua/ast"
 )
 
-// gopher-lua's compiler searches lists: the constants of a function, the names that are visible, the jumps to
-// a label. So a short source could take seconds, and nobody can end a compilation.
+// gopher-lua's compiler searches lists: a function's constants, visible names, jumps to a label. A short
+// source could take seconds, and a compilation cannot be interrupted.
 
-// maxCompileSteps is what the compiler may take for a chunk: about 5 ms. A step is a comparison of two
-// constants, some 5 ns, so that a function may use 1,400 different constants once each.
+// maxCompileSteps bounds the compilation of a chunk: about 5 ms. A step, some 5 ns, is a comparison of
+// constants, so a function may use 1,400 different constants once.
 const maxCompileSteps = 1_000_000
 
-// What the compiler does besides, in steps.
+// Other costs of the compiler in steps.
 const (
 	nodeSteps     = 8   // a statement or an expression
-	blockSteps    = 60  // a block, for whose labels it makes a map
-	functionSteps = 700 // a function, for which it reserves 12 KiB
-	foldSteps     = 3   // an operand at which it looks to find out whether an expression is constant
-	namesPerStep  = 5   // comparisons of names that cost as much as one step
+	blockSteps    = 60  // a block with its map of labels
+	functionSteps = 700 // a function, which reserves 12 KiB
+	foldSteps     = 3   // an operand examined for constant folding
+	namesPerStep  = 5   // comparisons of names per step
 )
 
 // stepKind is what takes steps.
@@ -39,8 +39,7 @@ func (k stepKind) String() string {
 	return [stepKinds]string{"statements", "functions", "different constants", "local variables", "nested arithmetic", "labels"}[k]
 }
 
-// CheckEffort returns an error that says so if the compiler would take too long for a chunk, which has been
-// rewritten.
+// CheckEffort returns an error for a rewritten chunk that would compile too long.
 func CheckEffort(chunk []ast.Stmt) error {
 	steps := countSteps(chunk)
 	total, most := 0, stepKind(0)
@@ -64,11 +63,10 @@ func countSteps(chunk []ast.Stmt) [stepKinds]int {
 	return c.steps
 }
 
-// A stepCounter is at one node of a syntax tree.
 type stepCounter struct {
 	steps [stepKinds]int
 	f     *compiledFunction
-	// The variables that are visible, of all functions around the node, and the blocks that they are in.
+	// Visible variables of all enclosing functions, and their blocks.
 	visible  map[string][]visibleLocal
 	declared []string
 	blocks   int
@@ -77,7 +75,7 @@ type stepCounter struct {
 // A visibleLocal is a variable that is visible.
 type visibleLocal struct {
 	f     *compiledFunction
-	name  int // how many were visible before it
+	name  int // number of variables visible before
 	block int
 }
 
@@ -114,7 +112,7 @@ func (c *stepCounter) block(names []string, stmts []ast.Stmt, then ...ast.Expr) 
 	c.steps[statements] += blockSteps
 	firstName, firstGoto := len(c.declared), c.f.gotos
 	c.declare(names...)
-	run := 0 // of labels, over which the compiler looks for what follows
+	run := 0 // of labels, which the compiler skips to find the next statement
 	for _, s := range stmts {
 		if _, ok := s.(*ast.LabelStmt); ok {
 			run++
@@ -125,7 +123,7 @@ func (c *stepCounter) block(names []string, stmts []ast.Stmt, then ...ast.Expr) 
 		c.stmt(s)
 	}
 	c.exprs(then)
-	c.steps[labels] += c.f.gotos - firstGoto // those that it has not resolved, for all that is known here
+	c.steps[labels] += c.f.gotos - firstGoto // an upper bound of the unresolved ones
 	for _, name := range c.declared[firstName:] {
 		stack := c.visible[name]
 		c.visible[name] = stack[:len(stack)-1]
@@ -141,8 +139,8 @@ func (c *stepCounter) declare(names ...string) {
 	}
 }
 
-// search is how the compiler finds a variable, twice: from the innermost block outwards, and a global nowhere. It is
-// true if there is a local.
+// search counts the two lookups of a variable, from the innermost block outwards, and reports whether it is a
+// local.
 func (c *stepCounter) search(name string) bool {
 	stack := c.visible[name]
 	if len(stack) == 0 {
@@ -164,7 +162,7 @@ func (c *stepCounter) name(name string) {
 	}
 }
 
-// constant is how the compiler finds a constant, or adds it at the end.
+// constant counts the lookup or the addition of a constant.
 func (c *stepCounter) constant(k compiledConstant) {
 	place, ok := c.f.constants[k]
 	if !ok {
@@ -223,7 +221,7 @@ func (c *stepCounter) stmt(s ast.Stmt) {
 	}
 }
 
-// expr counts an expression. It returns how many operands the compiler looks at to find out whether it is constant.
+// expr counts an expression, and returns the number of operands examined for folding.
 func (c *stepCounter) expr(e ast.Expr) (operands int) {
 	c.steps[statements] += nodeSteps
 	switch x := e.(type) {
@@ -274,7 +272,7 @@ func (c *stepCounter) operation(e ast.Expr) (operands int) {
 	return 0
 }
 
-// folded counts an operation whose operands the compiler looks at. What they add up to may be a constant of its own.
+// folded counts an operation with examined operands, whose result may be another constant.
 func (c *stepCounter) folded(operands int) int {
 	c.steps[arithmetic] += operands * foldSteps
 	c.steps[constants] += len(c.f.constants)

@@ -1,17 +1,15 @@
-// Package guard holds scripts to their bounds: a meter counts what a run takes, a rewritten chunk calls
-// guards where the virtual machine would allocate without asking, and what would take long to compile is
-// refused. Messages and numbers are Lua's and Redis's. A script belongs to the goroutine that parses or runs
-// it, except for Meter.Kill.
+// Package guard bounds scripts: a meter counts a run's cost, a rewritten chunk calls guards where the virtual
+// machine would allocate unasked, and expensive compilations are refused. Messages and numbers are Lua's and
+// Redis's. A script belongs to the goroutine that parses or runs it, except for Meter.Kill.
 package guard
 
 import "strconv"
 
-// An ID tells guards apart. A guard is a native function that stands for an instruction of the virtual
-// machine that allocates, and accounts for what it does. Its name is no name in Lua: a script cannot reach or
-// replace it.
+// ID identifies a guard, a native function that replaces an allocating instruction of the virtual machine and
+// charges for it. Scripts cannot reach or replace it: its name is not valid Lua.
 type ID int
 
-// The guards, with their arguments and what they return.
+// Guards with their arguments and results.
 const (
 	Concat    ID = iota // (a, b, ...): a .. b .. ...
 	SetIndex            // (object, key, value): object[key] = value
@@ -19,9 +17,9 @@ const (
 	FillTable           // (hash fields, table, pairs, next index, key, value, ..., element, ...): the table, with the rest set
 	Closure             // (function): the function
 	Vararg              // (...): ...
-	LoopBound           // (bound of a loop): the number that a string spells, or the value
-	Nothing             // (): nothing; the main chunk's ..., which holds the guards themselves
-	Count               // how many there are
+	LoopBound           // (bound of a loop): the number spelled by a string, or the value
+	Nothing             // (): nothing; the main chunk's ..., which holds the guards
+	Count               // number of guards
 )
 
 func (g ID) name() string { return "(" + strconv.Itoa(int(g)) + ")" }

@@ -10,13 +10,13 @@ import (
 // ChunkName is what Redis calls a script in messages.
 const ChunkName = "user_script"
 
-// NoTrace stands for the stack trace of an error, so that gopher-lua does not compute one.
+// NoTrace replaces an error's stack trace, which gopher-lua would compute.
 const NoTrace = "-"
 
-// maxMessageBytes cuts the message of an error that ends a script.
+// maxMessageBytes truncates the message of an error that ends a script.
 const maxMessageBytes = 4096
 
-// LineAt returns the line of the Lua function at a level of the stack, or 0 if there is none.
+// LineAt returns the line of the Lua function at a stack level, or 0.
 func LineAt(l *lua.LState, level int) int {
 	frame, ok := l.GetStack(level)
 	if !ok {
@@ -28,7 +28,7 @@ func LineAt(l *lua.LState, level int) int {
 	return frame.CurrentLine
 }
 
-// CurrentLine returns the line that is executed: of the function that runs, or of its caller if it is native.
+// CurrentLine returns the current line of the running function, or of a native one's caller.
 func CurrentLine(l *lua.LState) int {
 	if line := LineAt(l, 0); line != 0 {
 		return line
@@ -36,7 +36,7 @@ func CurrentLine(l *lua.LState) int {
 	return LineAt(l, 1)
 }
 
-// Position returns the line at a level of the stack as the beginning of a message, or nothing if there is none.
+// Position returns the line at a stack level as a prefix for messages, or nothing.
 func Position(l *lua.LState, level int) string {
 	if line := LineAt(l, level); line > 0 {
 		return AtLine(line)
@@ -44,10 +44,9 @@ func Position(l *lua.LState, level int) string {
 	return ""
 }
 
-// AtLine returns a line as the beginning of a message.
 func AtLine(line int) string { return ChunkName + ":" + strconv.Itoa(line) + ": " }
 
-// InScript appends the script and the line to an error's text, as Redis 7 does, unless the line is 0.
+// InScript appends the script and the line, unless it is 0, to an error's text as Redis 7 does.
 func InScript(text, sha1 string, line int) string {
 	text = OneLine(text[:min(len(text), maxMessageBytes)])
 	if line == 0 {
@@ -56,13 +55,13 @@ func InScript(text, sha1 string, line int) string {
 	return text + " script: " + sha1 + ", on @" + ChunkName + ":" + strconv.Itoa(line) + "."
 }
 
-// NameInMessage returns a name that a script has made as it is fit for a message.
+// NameInMessage returns a script's name in a form fit for messages.
 func NameInMessage(s string) string {
 	const most = 256
 	return OneLine(s[:min(len(s), most)])
 }
 
-// OneLine returns s without line ends: no script forges a second reply.
+// OneLine removes line ends, so that no script forges a second reply.
 func OneLine(s string) string {
 	if strings.ContainsAny(s, "\r\n") {
 		return strings.NewReplacer("\r", " ", "\n", " ").Replace(s)

@@ -15,7 +15,7 @@ func TranslateMessage(text string) string {
 		kind, _, _ := strings.Cut(rest[len("attempt to index a non-table object("):], ")")
 		rest = "attempt to index a " + kind + " value"
 	case rest == "attempt to call a non-function object":
-		rest = "attempt to call a table value" // the simple types have their own message
+		rest = "attempt to call a table value" // simple types have their own message
 	case rest == "__unm undefined":
 		rest = "attempt to perform arithmetic on a table value"
 	case strings.HasPrefix(rest, "cannot perform "):

@@ -9,87 +9,87 @@ import (
 )
 
 const (
-	// lookEvery is how many instructions run between two looks at the clock: some 30 microseconds.
+	// lookEvery is the number of instructions between looks at the clock, some 30 microseconds.
 	lookEvery = 1000
-	// yieldEveryNs is the longest that a script keeps its processor from the event loops.
+	// yieldEveryNs is the longest time without yielding to the event loops.
 	yieldEveryNs = int64(50 * time.Microsecond)
-	// politeAfterNs is what a run may take before it lets the system's other threads go first, too. From then on it gets
-	// a processor only when nobody else has a use for it, which would make many a short script late for nothing.
+	// politeAfterNs is the age at which a run also yields to other threads. From then on it runs only on idle
+	// processors, which would delay short scripts needlessly.
 	politeAfterNs = int64(300 * time.Microsecond)
-	// longestLookNs is the most that counts between two looks where it is not known how long the run had a processor. If
-	// more has passed, others had it: a busy machine must not end scripts that have hardly begun.
+	// longestLookNs bounds the time counted between looks if processor time is unknown, so that a busy
+	// machine does not end scripts that have hardly begun.
 	longestLookNs = int64(10 * time.Millisecond)
-	// heldLookNs is that for a run that others wait for, whose limit is less than the time for which a busy machine may
-	// take its processor away.
+	// heldLookNs is that bound for runs that others wait for, whose limit is below the delays of a busy
+	// machine.
 	heldLookNs = int64(time.Millisecond)
-	// movedNs is the most that counts between two looks on different threads: the run was taken off one of them meanwhile.
+	// movedNs bounds the time counted between looks on different threads, as the run was suspended meanwhile.
 	movedNs = int64(time.Millisecond)
-	// clocksDifferNs is how much later the thread's clock may be read than the other one.
+	// clocksDifferNs bounds the delay between readings of the two clocks.
 	clocksDifferNs = int64(50 * time.Microsecond)
-	// wallFactor is how much longer than its limit a run may last if others had the processor.
+	// wallFactor is the longest duration of a run on a busy machine, in time limits.
 	wallFactor = 20
 )
 
-// A Meter counts what a run costs and ends it when that is too much. It is the context of the interpreter,
-// which asks it for Done before every instruction: the one hook that gopher-lua has. It belongs to the
-// goroutine that runs the script, except for Kill, which may be called by any other.
+// Meter counts a run's cost and ends it beyond its bounds. It is the interpreter's context, whose Done is
+// called before every instruction, gopher-lua's only hook. It belongs to the run's goroutine, except for
+// Kill.
 type Meter struct {
-	left  int // what may be spent until the next look
-	step  int // the price of one instruction: more while single instructions can be long
-	holes int // array slots that are nil, over which the length operator walks
+	left  int // until the next look
+	step  int // price of an instruction, raised while instructions may be long
+	holes int // nil array slots, which the length operator walks over
 
 	usedBytes, maxBytes int
 
 	now         func() int64
-	threadNow   func() int64 // the processor time of the calling thread; nil where that is not known
+	threadNow   func() int64 // of the calling thread; may be nil
 	startNs     int64
-	ranNs       int64 // what counts against limitNs
-	threadNs    int64 // by threadNow, at the last look; or unknown
-	lastLookNs  int64 // after startNs, as the next
+	ranNs       int64 // counted against limitNs
+	threadNs    int64 // threadNow's last reading, or unknown
+	lastLookNs  int64 // since startNs, as the next
 	lastYieldNs int64
 	limitNs     int64
 	held        bool  // others wait for the run
-	toldNs      int64 // the limit that the error names which ends the run, and behind it:
+	toldNs      int64 // limit named by the error, followed by:
 	hint        string
 
 	kill    atomic.Bool
-	gone    <-chan struct{} // closed when nobody waits for the run any more; nil if that cannot be
-	ended   string          // why, as the text of a reply; empty while the run goes on
-	endedAt int             // the line, or 0
+	gone    <-chan struct{} // closed when nobody waits for the run; may be nil
+	ended   string          // reason as a reply; empty during the run
+	endedAt int             // line, or 0
 	l       *lua.LState
 }
 
-// Attach returns a meter that the interpreter asks from now on. The clocks give monotonic nanoseconds, the second one the
-// processor time of the calling thread; it may be nil.
+// Attach makes a new meter the interpreter's context. now and threadNow, which may be nil, return monotonic
+// nanoseconds and the calling thread's processor time.
 func Attach(l *lua.LState, now, threadNow func() int64) *Meter {
 	m := &Meter{l: l, now: now, threadNow: threadNow}
 	l.SetContext(m)
 	return m
 }
 
-// Begin starts the count for a run, which is ended when gone is closed.
+// Begin starts a run, which ends when gone is closed.
 func (m *Meter) Begin(gone <-chan struct{}, limit time.Duration, maxBytes int) {
 	m.left, m.step, m.holes = lookEvery, 1, 0
 	m.usedBytes, m.maxBytes = 0, maxBytes
 	m.startNs, m.limitNs = m.now(), int64(limit)
 	m.ranNs, m.lastLookNs, m.lastYieldNs = 0, 0, 0
-	m.threadNs = unknown // reading it costs a third of what a short run takes
+	m.threadNs = unknown // reading it would take a third of a short run
 	m.kill.Store(false)
 	m.gone = gone
 	m.ended, m.endedAt = "", 0
 	m.Terms(false, limit, "see --lua-time-limit")
 }
 
-// Terms says of the run that has just begun whether others wait for it, so that it keeps its processor, and which limit
-// and hint the error names that ends it: the run's own limit is what others have left of that.
+// Terms sets whether others wait for the run, which then keeps its processor, and the limit and hint in its
+// error, as its own limit is the rest of a common one.
 func (m *Meter) Terms(held bool, limit time.Duration, hint string) {
 	m.held, m.toldNs, m.hint = held, int64(limit), hint
 }
 
-// Ran is how much the run has taken of its limit.
+// Ran returns the used part of the run's limit.
 func (m *Meter) Ran() time.Duration {
 	nowNs := m.now() - m.startNs
-	if m.threadNs == unknown { // a short run, for which reading it would cost too much
+	if m.threadNs == unknown { // too expensive for a short run
 		return time.Duration(m.ranNs + min(nowNs-m.lastLookNs, m.longestNs()))
 	}
 	return time.Duration(m.ranNs + m.sinceLook(nowNs))
@@ -98,28 +98,27 @@ func (m *Meter) Ran() time.Duration {
 // Kill ends the run at its next look at the clock.
 func (m *Meter) Kill() { m.kill.Store(true) }
 
-// Ended returns why the run was ended, as the text of a reply, and at which line or 0. The reason is empty if the run
-// was not ended.
+// Ended returns the reason as a reply, empty if the run was not ended, and the line or 0.
 func (m *Meter) Ended() (reason string, line int) { return m.ended, m.endedAt }
 
-// Fail notes that the run is over for a reason that the meter does not know of.
+// Fail ends the run for an external reason.
 func (m *Meter) Fail(reason string) { m.ended = reason }
 
-// Rethrow panics again if the run has ended. Whoever recovers from a panic in a script calls it.
+// Rethrow panics again if the run has ended. Every recover in a script must call it.
 func (m *Meter) Rethrow() {
 	if m.ended != "" {
 		panic(m.signal())
 	}
 }
 
-// UsedBytes is what the run has allocated.
+// UsedBytes returns the run's total allocation.
 func (m *Meter) UsedBytes() int { return m.usedBytes }
 
-// Elapsed is how long the run has lasted.
+// Elapsed returns the run's duration.
 func (m *Meter) Elapsed() time.Duration { return time.Duration(m.now() - m.startNs) }
 
-// Done implements context.Context. It never tells by its channel that the run is over, for a script could catch that:
-// it ends the run itself.
+// Done implements context.Context. It ends the run by a panic instead of its channel, as a script could catch
+// that.
 func (m *Meter) Done() <-chan struct{} {
 	m.left -= m.step
 	if m.left <= 0 {
@@ -128,16 +127,13 @@ func (m *Meter) Done() <-chan struct{} {
 	return nil
 }
 
-// Deadline implements context.Context.
 func (m *Meter) Deadline() (time.Time, bool) { return time.Time{}, false }
 
-// Err implements context.Context.
 func (m *Meter) Err() error { return nil }
 
-// Value implements context.Context.
 func (m *Meter) Value(any) any { return nil }
 
-// Spend accounts for work inside a native function, in units of one instruction: some 30 nanoseconds.
+// Spend charges work of a native function, in instructions of some 30 nanoseconds.
 func (m *Meter) Spend(n int) {
 	m.left -= n
 	if m.left <= 0 {
@@ -171,7 +167,6 @@ func (m *Meter) look() {
 	m.lastLookNs = nowNs
 }
 
-// unknown is a thread's time that was not read.
 const unknown = -1
 
 func (m *Meter) readThread() {
@@ -180,9 +175,8 @@ func (m *Meter) readThread() {
 	}
 }
 
-// sinceLook is what the run has had of a processor since the last look: as much as its thread, as long as that is the same
-// one. Of another one the figure is about something else, which shows where it is negative or longer than the time that
-// has passed; and it is never more than that.
+// sinceLook returns the processor time since the last look: the thread's, if it is still the same one.
+// Another thread's is recognized by a negative or excessive difference.
 func (m *Meter) sinceLook(nowNs int64) int64 {
 	passedNs := nowNs - m.lastLookNs
 	if m.threadNow != nil {
@@ -200,7 +194,7 @@ func (m *Meter) sinceLook(nowNs int64) int64 {
 	return min(passedNs, m.longestNs())
 }
 
-// longestNs is the most that counts of a time in which it is not known how long the run had a processor.
+// longestNs bounds the counted time when processor time is unknown.
 func (m *Meter) longestNs() int64 {
 	if m.held {
 		return heldLookNs
@@ -208,8 +202,8 @@ func (m *Meter) longestNs() int64 {
 	return longestLookNs
 }
 
-// Charge accounts for n bytes before they are allocated. Nothing is ever credited: what a run allocates in all bounds
-// what it holds at any time, and needs no knowledge of the garbage collector.
+// Charge charges n bytes before their allocation. There are no credits: the total bounds what is held at any
+// time, independent of the garbage collector.
 func (m *Meter) Charge(n int) {
 	if n < 0 || n > m.maxBytes-m.usedBytes {
 		m.End("ERR script used more than " + strconv.Itoa(m.maxBytes) + " bytes of memory and was ended")
@@ -219,36 +213,35 @@ func (m *Meter) Charge(n int) {
 	m.Spend(n >> 6)
 }
 
-// Widen raises the price of an instruction once there is a value of n bytes, as a single instruction may compare, hash
-// or copy it.
+// Widen raises the price of an instruction, as one may compare, hash or copy a value of n bytes.
 func (m *Meter) Widen(n int) {
 	if step := 1 + n>>10; step > m.step {
 		m.step = step
 	}
 }
 
-// AddHoles counts n more array slots without a value.
+// AddHoles counts nil array slots.
 func (m *Meter) AddHoles(n int) {
 	m.holes += n
 	m.Widen(m.holes)
 }
 
-// Holes returns how many array slots without a value were made.
+// Holes returns the number of nil array slots.
 func (m *Meter) Holes() int { return m.holes }
 
-// stop ends the run for somebody else's reason, and notes the line that it has reached.
+// stop ends the run for an external reason at the current line.
 func (m *Meter) stop(reason string) {
 	m.endedAt = CurrentLine(m.l)
 	m.End(reason)
 }
 
-// End ends the run. The reason is the text of a reply.
+// End ends the run with a reason as a reply.
 func (m *Meter) End(reason string) {
 	m.ended = reason
 	panic(m.signal())
 }
 
-// signal is the panic that unwinds a run.
+// signal is the panic value that unwinds a run.
 func (m *Meter) signal() *lua.ApiError {
 	return &lua.ApiError{Type: lua.ApiErrorError, Object: lua.LString(m.ended), StackTrace: NoTrace}
 }

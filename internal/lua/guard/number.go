@@ -11,8 +11,8 @@ import (
 
 const spaces = " \t\n\v\f\r"
 
-// ParseNumber reads a number as Lua 5.1 does, which is as C's strtod does: decimal and hexadecimal floats, inf and
-// nan, blanks around it, and nothing after a NUL.
+// ParseNumber reads a number as Lua 5.1 does, like C's strtod: decimal and hexadecimal floats, inf and nan,
+// surrounding blanks, and nothing after a NUL.
 func ParseNumber(s string) (float64, bool) {
 	if i := strings.IndexByte(s, 0); i >= 0 {
 		s = s[:i]
@@ -46,12 +46,12 @@ func ParseNumber(s string) (float64, bool) {
 	} else if !isFloatText(digits, 'e', IsDigit) {
 		return 0, false
 	}
-	// An error is left only where a number is too large or too small, and then the value is what C's would be.
+	// Errors remain for too large or small numbers only, whose values are C's.
 	f, _ := strconv.ParseFloat(sign+digits, 64)
 	return f, true
 }
 
-// isFloatText reports whether s is digits with at most one point, and an exponent after the letter e, if any.
+// isFloatText reports whether s is digits with at most one point, and an optional exponent after e.
 func isFloatText(s string, e byte, digit func(byte) bool) bool {
 	mantissa, i, point := 0, 0, false
 	for ; i < len(s) && (digit(s[i]) || s[i] == '.' && !point); i++ {
@@ -81,20 +81,18 @@ func isFloatText(s string, e byte, digit func(byte) bool) bool {
 	return i == len(s) && i > from
 }
 
-// IsDigit reports whether c is a decimal digit.
 func IsDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// IsHexDigit reports whether c is a hexadecimal digit.
 func IsHexDigit(c byte) bool { return IsDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'f' }
 
-// plainNaN is C's NAN. Go's has its lowest bit set, which survives arithmetic, and stands where a processor's own NaN,
-// a negative one, would stand in C: that is what Lua shows of 1 % 0.
+// plainNaN is C's NAN. Go's differs in its lowest bit, which survives arithmetic; the processor's own
+// negative NaN is what Lua shows of 1 % 0.
 const plainNaN = 0x7ff8000000000000
 
-// AppendNumber appends f as Lua shows it, which is as C's %.14g does.
+// AppendNumber appends f as Lua shows it, like C's %.14g.
 func AppendNumber(b []byte, f float64) []byte { return appendDigits(b, f, 14) }
 
-// AppendExactNumber appends f as Redis passes it to commands, which is as C's %.17g does: ParseNumber reads it back.
+// AppendExactNumber appends f as Redis passes it to commands, like C's %.17g.
 func AppendExactNumber(b []byte, f float64) []byte { return appendDigits(b, f, 17) }
 
 // appendDigits appends f as C's %.<digits>g does.
@@ -120,7 +118,7 @@ func FormatNumber(f float64) string {
 	return string(AppendNumber(piece[:0], f))
 }
 
-// TruncateNumber is C's cast of a double to a 64-bit integer on x86: what does not fit is the smallest.
+// TruncateNumber is C's cast of a double to a 64-bit integer on x86: overflows become the smallest.
 func TruncateNumber(f float64) int64 {
 	if f >= -(1<<63) && f < 1<<63 {
 		return int64(f)

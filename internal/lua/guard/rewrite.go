@@ -7,7 +7,7 @@ import (
 	"github.com/yuin/gopher-lua/ast"
 )
 
-// Bounds on a script's shape. Depth keeps the compiler's recursion small, the others its memory.
+// Bounds of a script's shape: depth for the compiler's recursion, the others for its memory.
 const (
 	maxSyntaxDepth = 500
 	maxFunctions   = 1000
@@ -19,16 +19,16 @@ const (
 type rewriter struct {
 	uses      [Count]bool
 	depth     int
-	functions int    // how many there are
-	nesting   int    // functions around this node
-	lastParam string // of the function around this node
+	functions int    // number of functions
+	nesting   int    // of functions around this node
+	lastParam string // of the enclosing function
 	problem   error
-	variables *resolver // which variables are in tables; nil if none can be
+	variables *resolver // variables in tables; nil if there can be none
 }
 
-// Rewrite replaces what gopher-lua cannot bound, in the chunk that was parsed from a source, by calls of
-// guards. It returns the chunk with its guards as first locals, taken from the arguments of the chunk in the
-// order of the list. The chunk that it was given is not to be used again.
+// Rewrite replaces operations that gopher-lua cannot bound, in a chunk parsed from source, by calls of
+// guards. The result's first locals are its guards, taken from the chunk's arguments in the returned order.
+// The given chunk must not be used again.
 func Rewrite(chunk []ast.Stmt, source []byte) (guarded []ast.Stmt, guards []ID, err error) {
 	w := rewriter{}
 	if canCatch(source) {
@@ -72,7 +72,7 @@ func place(n, at ast.PositionHolder) {
 	n.SetLastLine(at.LastLine())
 }
 
-// one makes an expression a single value wherever it stands.
+// one makes an expression a single value.
 func one(e ast.Expr) ast.Expr {
 	switch x := e.(type) {
 	case *ast.FuncCallExpr:
@@ -148,7 +148,7 @@ func (w *rewriter) operands(e ast.Expr) {
 	}
 }
 
-// number spells a literal so that gopher-lua, which takes 010 for eight, reads what Lua reads.
+// number spells a literal such that gopher-lua, which reads 010 as eight, reads it as Lua does.
 func (w *rewriter) number(x *ast.NumberExpr) {
 	f, ok := ParseNumber(x.Value)
 	if !ok {
@@ -158,7 +158,7 @@ func (w *rewriter) number(x *ast.NumberExpr) {
 	x.Value = strconv.FormatFloat(f, 'g', -1, 64)
 }
 
-// concat makes one call of a chain: a .. b .. c binds to the right, and so does the guard.
+// concat turns a chain into one call, right-associative like a .. b .. c.
 func (w *rewriter) concat(x *ast.StringConcatOpExpr) ast.Expr {
 	operands := []ast.Expr{one(w.expr(x.Lhs))}
 	for len(operands) < maxOperands {
@@ -172,15 +172,15 @@ func (w *rewriter) concat(x *ast.StringConcatOpExpr) ast.Expr {
 	return w.call(x, Concat, append(operands, one(w.expr(x.Rhs)))...)
 }
 
-// table makes a call of a constructor. From the first key on that is no name, the fields become arguments of the call,
-// so that all are evaluated in their order.
+// table turns a constructor into a call. From the first key that is no name on, fields become arguments,
+// evaluated in order.
 func (w *rewriter) table(x *ast.TableExpr) ast.Expr {
 	if len(x.Fields) == 0 {
 		return w.call(x, NewTable)
 	}
 	var pairs []ast.Expr
 	var kept []*ast.Field
-	var rest ast.Expr // the last element, if it may be several
+	var rest ast.Expr // the last element, perhaps of several values
 	named, elements := 0, 0
 	for i, f := range x.Fields {
 		last := i == len(x.Fields)-1
@@ -225,7 +225,7 @@ func (w *rewriter) count(at ast.PositionHolder, n int) ast.Expr {
 	return e
 }
 
-// field rewrites a field of a constructor. Only the last one may stand for several values.
+// field rewrites a constructor's field. Only the last may have several values.
 func (w *rewriter) field(at *ast.TableExpr, f *ast.Field, last bool) {
 	if f.Key != nil {
 		f.Key = w.expr(f.Key)
@@ -239,6 +239,6 @@ func (w *rewriter) field(at *ast.TableExpr, f *ast.Field, last bool) {
 	}
 	f.Value = w.expr(f.Value)
 	if !last {
-		f.Value = one(f.Value) // what follows may be taken out
+		f.Value = one(f.Value) // later fields may be taken out
 	}
 }

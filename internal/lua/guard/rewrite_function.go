@@ -34,7 +34,7 @@ func (w *rewriter) isBoxed(x *ast.IdentExpr) bool {
 	return w.variables != nil && w.variables.isBoxed(x)
 }
 
-// unbox is the element of the table that a variable is kept in.
+// unbox returns the element of a variable's table.
 func (w *rewriter) unbox(x *ast.IdentExpr) ast.Expr {
 	table, one := &ast.IdentExpr{Value: x.Value}, &ast.NumberExpr{Value: "1"}
 	attr := &ast.AttrGetExpr{Object: table, Key: one}
@@ -44,7 +44,7 @@ func (w *rewriter) unbox(x *ast.IdentExpr) ast.Expr {
 	return attr
 }
 
-// boxes are the statements that put variables that a node declares into tables.
+// boxes returns statements that put a node's variables into tables.
 func (w *rewriter) boxes(at ast.PositionHolder, node any, names ...string) []ast.Stmt {
 	if w.variables == nil {
 		return nil

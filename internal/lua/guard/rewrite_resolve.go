@@ -6,33 +6,32 @@ import (
 	"github.com/yuin/gopher-lua/ast"
 )
 
-// gopher-lua closes every variable that closures share when an error is raised, also those of functions that go on
-// after they caught it: from then on such a function and its closures see different variables. So in scripts that can
-// catch errors, a variable that is captured and assigned to is kept in a table of one element.
+// When an error is raised, gopher-lua closes every variable shared by closures, also of functions that catch
+// it and go on: then function and closures see different variables. So in scripts that can catch errors,
+// captured and assigned variables are kept in tables of one element.
 
-// A variable is a local of a script.
 type variable struct {
 	function           int // nesting of the function that declares it
 	captured, assigned bool
 }
 
-// A declaration is a name that a statement or a list of parameters declares.
+// declaration is a name declared by a statement or a parameter list.
 type declaration struct {
 	node any
 	name string
 }
 
-// A resolver finds out which variables closures share.
+// resolver finds the variables shared by closures.
 type resolver struct {
-	visible  map[string][]*variable // the innermost last
-	names    []string               // that are visible, in the order of their declarations
+	visible  map[string][]*variable // innermost last
+	names    []string               // visible names in order of declaration
 	function int
 	depth    int
 	uses     map[*ast.IdentExpr]*variable
 	declared map[declaration]*variable
 }
 
-// canCatch reports whether a script may catch errors. It looks at the text only, and may say so of one that cannot.
+// canCatch reports whether a script may catch errors, from its text, generously.
 func canCatch(source []byte) bool {
 	plain := bytes.ReplaceAll(source, []byte("redis.pcall"), nil)
 	return bytes.Contains(plain, []byte("pcall")) || bytes.Contains(plain, []byte("_G"))
@@ -44,10 +43,9 @@ func resolve(chunk []ast.Stmt) *resolver {
 	return r
 }
 
-// isBoxed reports whether an expression is a variable in a table.
 func (r *resolver) isBoxed(x *ast.IdentExpr) bool { return r.uses[x].shared() }
 
-// boxes returns those of the names that a node declares that are in tables.
+// boxes returns a node's names that are in tables.
 func (r *resolver) boxes(node any, names ...string) []string {
 	var boxed []string
 	for _, name := range names {
@@ -84,12 +82,12 @@ func (r *resolver) block(stmts []ast.Stmt, then ...ast.Expr) {
 	r.blockOf(nil, nil, stmts, then...)
 }
 
-// blockOf resolves a block that begins with names of node's, and expressions that see the block's variables.
+// blockOf resolves a block that begins with node's names, and expressions that see its variables.
 func (r *resolver) blockOf(node any, names []string, stmts []ast.Stmt, then ...ast.Expr) {
 	r.depth++
 	defer func() { r.depth-- }()
 	if r.depth > maxSyntaxDepth {
-		return // the rewriter will refuse it
+		return // the rewriter refuses it
 	}
 	outer := len(r.names)
 	r.declare(node, names...)

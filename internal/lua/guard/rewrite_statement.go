@@ -56,7 +56,7 @@ func (w *rewriter) callStmt(at ast.PositionHolder, g ID, args ...ast.Expr) ast.S
 	return call
 }
 
-// local leaves a lone function as it is, for gopher-lua knows a local function, which may call itself, by that.
+// local leaves a single function unchanged, by which gopher-lua recognizes a recursive local function.
 func (w *rewriter) local(x *ast.LocalAssignStmt) []ast.Stmt {
 	if len(x.Names) == 1 && len(x.Exprs) == 1 {
 		if f, ok := x.Exprs[0].(*ast.FunctionExpr); ok {
@@ -70,7 +70,7 @@ func (w *rewriter) local(x *ast.LocalAssignStmt) []ast.Stmt {
 
 func (w *rewriter) define(x *ast.FuncDefStmt) []ast.Stmt {
 	target := x.Name.Func
-	if target == nil { // function receiver:method() takes itself as a parameter
+	if target == nil { // function receiver:method() has itself as a parameter
 		method := &ast.StringExpr{Value: x.Name.Method}
 		attr := &ast.AttrGetExpr{Object: x.Name.Receiver, Key: method}
 		place(method, x)
@@ -83,8 +83,9 @@ func (w *rewriter) define(x *ast.FuncDefStmt) []ast.Stmt {
 	return w.assign(assign)
 }
 
-// assign replaces stores into tables. Of a multiple assignment, all operands are evaluated before the first store.
-// gopher-lua would store some early: of several values, of "and" and "or", and into a function's last parameter.
+// assign replaces stores into tables. All operands of a multiple assignment are evaluated before the first
+// store; gopher-lua stores some early: of several values, of "and" and "or", and into a function's last
+// parameter.
 func (w *rewriter) assign(x *ast.AssignStmt) []ast.Stmt {
 	_, logical := x.Rhs[0].(*ast.LogicalOpExpr)
 	plain := len(x.Lhs) == 1 && !logical
@@ -141,7 +142,7 @@ func (w *rewriter) assignMany(x *ast.AssignStmt) ast.Stmt {
 	return block
 }
 
-// bound is one of a loop's three numbers: gopher-lua does not take strings there.
+// bound returns a loop's number: gopher-lua accepts no strings there.
 func (w *rewriter) bound(e ast.Expr) ast.Expr {
 	if e == nil {
 		return nil

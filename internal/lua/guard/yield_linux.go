@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// yield lets other goroutines have the processor, and if toThreads says so the system's other threads, too: Linux
-// otherwise leaves one that computes its processor for a millisecond or more while others have been woken for it.
+// yield yields to other goroutines, and with toThreads to other threads: otherwise Linux lets a computing
+// thread run for a millisecond or more beside a woken one.
 func yield(toThreads bool) {
 	runtime.Gosched()
 	if toThreads {
@@ -15,10 +15,10 @@ func yield(toThreads bool) {
 	}
 }
 
-// Yield lets others go first for once, as a run does now and then.
+// Yield yields once, as a run does regularly.
 func Yield() { yield(true) }
 
-// ThreadClock returns a clock of the processor time that the calling thread has had, in nanoseconds.
+// ThreadClock returns a clock of the calling thread's processor time in nanoseconds.
 func ThreadClock() func() int64 {
 	return func() int64 {
 		var t unix.Timespec

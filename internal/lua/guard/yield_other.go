@@ -4,11 +4,10 @@ package guard
 
 import "runtime"
 
-// yield lets other goroutines have the processor.
 func yield(bool) { runtime.Gosched() }
 
-// Yield lets others go first for once, as a run does now and then.
+// Yield yields once, as a run does regularly.
 func Yield() { yield(true) }
 
-// ThreadClock returns nil: the processor time of a thread is not known here.
+// ThreadClock returns nil: processor time is unknown here.
 func ThreadClock() func() int64 { return nil }

@@ -1,5 +1,5 @@
-// Package lib is the libraries of scripts: Lua's, with a price for what they do, LuaJIT's bit, cjson, and the
-// table redis. A library belongs to the goroutine of its machine.
+// Package lib has the libraries of scripts: Lua's, with prices, LuaJIT's bit, cjson, and the table redis. A
+// library belongs to the goroutine of its machine.
 package lib
 
 import (
@@ -12,10 +12,9 @@ import (
 	"cellserver/internal/lua/vm"
 )
 
-// A baseLibrary is Lua's basic functions, and what there is of os and coroutine.
+// baseLibrary is Lua's basic functions and the permitted ones of os and coroutine.
 type baseLibrary struct{ *vm.Machine }
 
-// OpenBase makes the functions global.
 func OpenBase(m *vm.Machine) {
 	lib := baseLibrary{m}
 	m.OpenGlobals(vm.Functions{
@@ -59,11 +58,11 @@ func (lib baseLibrary) assert(l *lua.LState) int {
 	return l.GetTop()
 }
 
-// collectgarbage replies as Lua's does, and has no effect: a run's memory is given back at its end.
+// collectgarbage replies like Lua's without effect: a run's memory is freed at its end.
 func (lib baseLibrary) collectgarbage(l *lua.LState) int {
 	option := lib.OptString(l, 1, "collect")
 	lib.OptInt(l, 2, 0)
-	const usual = lua.LNumber(200) // of Lua's pause and step multiplier
+	const usual = lua.LNumber(200) // Lua's pause and step multiplier
 	switch option {
 	case "collect", "restart", "stop":
 		l.Push(lua.LNumber(0))
@@ -150,7 +149,7 @@ func (lib baseLibrary) pairs() lua.LGFunction {
 	}
 }
 
-// next may have to step over all that was removed from the table.
+// next may have to skip removed fields.
 func (lib baseLibrary) next(l *lua.LState) int {
 	lib.Meter.Spend(2 + lib.Meter.Holes()>>2)
 	k, v := lib.Readable(lib.CheckTable(l)).Next(l.Get(2))
@@ -227,7 +226,7 @@ func (lib baseLibrary) tostring(l *lua.LState) int {
 	return 1
 }
 
-// text is a value as tostring shows it.
+// text returns a value as by tostring.
 func (lib baseLibrary) text(l *lua.LState, v lua.LValue) lua.LValue {
 	if f := l.GetMetaField(v, "__tostring"); f != lua.LNil {
 		return lib.Call1(l, f, v)

@@ -7,7 +7,7 @@ import (
 	"cellserver/internal/lua/vm"
 )
 
-// protected calls the first argument with the n that follow. It returns what was raised, and whether nothing was.
+// protected calls the first argument with the next n. It returns the error, and whether there was none.
 func (lib baseLibrary) protected() func(l *lua.LState, n int) (lua.LValue, bool) {
 	inner := lib.NewProtected(func(l *lua.LState) int {
 		l.Call(l.GetTop()-1, lua.MultRet)
@@ -50,7 +50,7 @@ func (lib baseLibrary) pcall() lua.LGFunction {
 	}
 }
 
-// xpcall calls its handler after the stack is unwound: there is no debug library that could tell the difference.
+// xpcall calls its handler after unwinding; without a debug library nobody sees the difference.
 func (lib baseLibrary) xpcall() lua.LGFunction {
 	protected := lib.protected()
 	return func(l *lua.LState) int {

@@ -9,16 +9,15 @@ import (
 // maxJSONDepth is cjson's default, both ways.
 const maxJSONDepth = 1000
 
-// jsonBytesPerUnit is how many bytes of a text are read or written in the time of an instruction.
+// jsonBytesPerUnit is the number of bytes of text handled in an instruction's time.
 const jsonBytesPerUnit = 8
 
-// A cjsonLibrary is JSON as Redis's scripts read and write it.
+// cjsonLibrary is Redis's JSON library.
 type cjsonLibrary struct {
 	*vm.Machine
 	null *lua.LUserData
 }
 
-// OpenCJSON makes the table cjson global.
 func OpenCJSON(m *vm.Machine) {
 	lib := cjsonLibrary{m, m.L.NewUserData()}
 	t := m.OpenLibrary("cjson", vm.Functions{"encode": lib.encode, "decode": lib.decode})

@@ -12,7 +12,7 @@ import (
 	"cellserver/internal/lua/guard"
 )
 
-// A jsonDecoder reads one JSON text, as leniently as cjson: numbers may be whatever Lua takes for one.
+// jsonDecoder reads a JSON text as leniently as cjson: numbers are Lua's.
 type jsonDecoder struct {
 	cjsonLibrary
 	l   *lua.LState
@@ -42,7 +42,6 @@ func (d *jsonDecoder) blanks() {
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 
-// advance goes on by a byte.
 func (d *jsonDecoder) advance() {
 	d.i++
 	if d.i%jsonBytesPerUnit == 0 {
@@ -50,7 +49,7 @@ func (d *jsonDecoder) advance() {
 	}
 }
 
-// peek is the next byte that is no blank, or 0 at the end.
+// peek returns the next nonblank byte, or 0 at the end.
 func (d *jsonDecoder) peek() byte {
 	d.blanks()
 	if d.i < len(d.src) {
@@ -59,7 +58,7 @@ func (d *jsonDecoder) peek() byte {
 	return 0
 }
 
-// expected raises what was expected and what is there.
+// expected raises an error about the expected and the actual text.
 func (d *jsonDecoder) expected(what string) {
 	found := "invalid token"
 	rest := d.src[d.i:]
@@ -136,7 +135,7 @@ func (d *jsonDecoder) number() lua.LValue {
 	return lua.LNumber(f)
 }
 
-// isNumeric reports whether c may be a part of whatever Lua takes for a number, of inf and nan, too.
+// isNumeric reports whether c may be part of a Lua number, inf and nan included.
 func isNumeric(c byte) bool {
 	return guard.IsDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'z' || c == '+' || c == '-' || c == '.'
 }
@@ -150,7 +149,7 @@ func (d *jsonDecoder) enter(depth int) *lua.LTable {
 	return d.L.CreateTable(4, 1)
 }
 
-// more reads what follows an element: a comma, or the closing bracket, after which there is no more.
+// more reads a comma, or a closing bracket and returns false.
 func (d *jsonDecoder) more(closing byte, expected string) bool {
 	c := d.peek()
 	if c != ',' && c != closing {
@@ -241,7 +240,7 @@ func (d *jsonDecoder) escape(out []byte, what string) []byte {
 	return append(out, "\"\\/\b\f\n\r\t"[at])
 }
 
-// unicode reads \u and four digits, or two of those that are a surrogate pair.
+// unicode reads \u and four digits, or a surrogate pair of these.
 func (d *jsonDecoder) unicode(out []byte, what string) []byte {
 	r := d.codeUnit(d.i)
 	size := 6

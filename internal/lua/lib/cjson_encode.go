@@ -10,13 +10,13 @@ import (
 	"cellserver/internal/lua/vm"
 )
 
-// A table is an array for cjson if its keys are positive integers, of which, beyond the first ten, half are there.
+// cjson encodes a table as an array if its keys are positive integers, of which, beyond ten, half are
+// present.
 const (
 	sparseSafe  = 10
 	sparseRatio = 2
 )
 
-// An jsonEncoder appends values to out.
 type jsonEncoder struct {
 	cjsonLibrary
 	l   *lua.LState

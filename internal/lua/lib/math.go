@@ -57,7 +57,7 @@ func (lib mathLibrary) openMath() {
 	t.RawSetString("huge", lua.LNumber(math.Inf(1)))
 }
 
-// remainder takes a step for each bit by which its operands differ in size.
+// remainder spends a step for each bit by which the operands differ in size.
 func (lib mathLibrary) remainder(a, b float64) float64 {
 	_, sizeA := math.Frexp(a)
 	_, sizeB := math.Frexp(b)

@@ -12,7 +12,7 @@ const (
 	maxPatternDepth = 200
 )
 
-// The length of a capture that is none yet, or that is a position.
+// Lengths of unfinished and of position captures.
 const (
 	captureOpen     = -1
 	capturePosition = -2
@@ -20,39 +20,38 @@ const (
 
 type capture struct{ start, length int }
 
-// A matcher matches one string with one of Lua 5.1's patterns, by backtracking. Every step is spent from the
-// meter of the run, as a pattern may need exponentially many.
+// matcher matches a string with a Lua 5.1 pattern by backtracking. It spends every step, as a pattern may
+// need exponentially many.
 type matcher struct {
 	meter    *guard.Meter
 	fail     func(problem string)
 	src, pat string
 	captures [maxCaptures]capture
-	level    int // captures begun
+	level    int // begun captures
 	depth    int
 	from, to int // of the whole match
 }
 
-// newMatcher returns a matcher of a pattern without its anchor. It calls fail, which must not return, with what is wrong with
-// the pattern once it gets there.
+// newMatcher returns a matcher of a pattern without its anchor. It calls fail, which must not return, at an
+// error in the pattern.
 func newMatcher(meter *guard.Meter, fail func(problem string), src, pat string) *matcher {
 	return &matcher{meter: meter, fail: fail, src: src, pat: pat}
 }
 
-// matchAt matches at a position of the string, and returns where the match ends, or -1.
+// matchAt matches at a position and returns the match's end, or -1.
 func (m *matcher) matchAt(from int) (end int) {
 	m.level = 0
 	m.from, m.to = from, m.match(from, 0)
 	return m.to
 }
 
-// captured returns how many captures the last match has.
+// captured returns the number of captures of the last match.
 func (m *matcher) captured() int { return m.level }
 
-// whole returns the last match.
 func (m *matcher) whole() string { return m.src[m.from:m.to] }
 
-// captureAt returns the i-th capture of the last match, from 0 on: its text, or a position from 1 on, which is else 0.
-// The whole match stands in for the first capture if there is none.
+// captureAt returns the i-th capture of the last match, from 0: its text, or a position from 1, else 0. The
+// whole match replaces a missing first capture.
 func (m *matcher) captureAt(i int) (text string, position int) {
 	if i >= m.level {
 		if i > 0 {
@@ -70,7 +69,7 @@ func (m *matcher) captureAt(i int) (text string, position int) {
 	return m.src[c.start : c.start+c.length], 0
 }
 
-// match matches the pattern from p on at position s, and returns where the match ends, or -1.
+// match matches the pattern from p at position s, and returns the match's end, or -1.
 func (m *matcher) match(s, p int) int {
 	m.depth++
 	if m.depth > maxPatternDepth {
@@ -128,7 +127,7 @@ func (m *matcher) matchItems(s, p int) int {
 	return s
 }
 
-// at is a byte of the pattern, or 0 after its end.
+// at returns a byte of the pattern, or 0 after its end.
 func (m *matcher) at(p int) byte {
 	if p < len(m.pat) {
 		return m.pat[p]
@@ -136,7 +135,7 @@ func (m *matcher) at(p int) byte {
 	return 0
 }
 
-// open begins a capture, or takes one of a position.
+// open begins a capture, or takes a position.
 func (m *matcher) open(s, p int) int {
 	kind := captureOpen
 	if m.at(p) == ')' {
@@ -258,7 +257,7 @@ func (m *matcher) shortest(s, p, end int) int {
 	}
 }
 
-// itemEnd is where the single-character item at p ends.
+// itemEnd returns the end of the single-character item at p.
 func (m *matcher) itemEnd(p int) int {
 	c := m.pat[p]
 	p++
@@ -287,7 +286,7 @@ func (m *matcher) itemEnd(p int) int {
 	return p + 1
 }
 
-// one reports whether the character at s is one of the item's.
+// one reports whether the character at s matches the item.
 func (m *matcher) one(s, p, end int) bool {
 	m.meter.Spend(1)
 	if s >= len(m.src) {

@@ -31,7 +31,7 @@ func (m *matcher) inSet(c byte, p, end int) bool {
 	return !found
 }
 
-// inClass is %a and its like; an upper-case letter is the opposite, and any other character is itself.
+// inClass matches %a and its like; upper-case letters negate, other characters match themselves.
 func inClass(c, class byte) bool {
 	var in bool
 	switch class | 0x20 {

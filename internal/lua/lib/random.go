@@ -2,11 +2,11 @@ package lib
 
 import "math/rand/v2"
 
-// A Random is POSIX's lrand48, the generator of Redis's scripts. Every run starts it somewhere else, unless the script
-// calls math.randomseed: from a seed, numbers are Redis's.
+// Random is POSIX's lrand48, the generator of Redis's scripts. Every run starts it randomly; after
+// math.randomseed, numbers are Redis's.
 type Random struct{ x uint64 }
 
-// Reset starts the generator, for a new run.
+// Reset starts a run's generator.
 func (r *Random) Reset() { r.x = rand.Uint64() & (1<<48 - 1) }
 
 func (r *Random) seed(n uint32) { r.x = uint64(n)<<16 | 0x330e }

@@ -13,13 +13,13 @@ import (
 	"cellserver/internal/lua/vm"
 )
 
-// The version of Redis whose scripting this is.
+// The emulated version of Redis.
 const (
 	redisVersion    = "7.0.15"
 	redisVersionNum = 7<<16 | 0<<8 | 15
 )
 
-// The levels of redis.log.
+// Levels of redis.log.
 const (
 	LogDebug = iota
 	LogVerbose
@@ -27,29 +27,28 @@ const (
 	LogWarning
 )
 
-// Host is what a script can reach.
+// Host is all that a script can reach.
 type Host interface {
-	// Call executes a command and appends its reply to buf, in RESP3 if that is asked for. An error reply is a reply.
-	// The arguments are valid during the call only.
+	// Call executes a command and appends its reply, perhaps an error, to buf, in RESP3 on request. Arguments
+	// are valid during the call only.
 	Call(args [][]byte, resp3 bool, buf []byte) []byte
-	// Allows reports whether the user of the script may execute a command, and whether there is one of that name.
+	// Allows reports whether the script's user may execute a command, and whether it exists.
 	Allows(args [][]byte) (allowed, known bool)
-	// Log takes a line of redis.log; the level is one of Redis's, 0 (debug) to 3 (warning).
+	// Log takes a line of redis.log with Redis's level, 0 (debug) to 3 (warning).
 	Log(level int, message string)
 }
 
-// A Redis is the table redis of one machine, by which scripts reach the server, and its host at the moment.
+// Redis is a machine's table redis with the current host.
 type Redis struct {
 	machine *vm.Machine
 	host    Host
-	resp3   bool // what redis.setresp chose for the commands of the script
+	resp3   bool // redis.setresp's choice for the script's commands
 
 	args     [][]byte // of redis.call
 	argBytes []byte
 	answer   []byte // of the host
 }
 
-// OpenRedis makes the table redis global.
 func OpenRedis(m *vm.Machine) *Redis {
 	lib := &Redis{machine: m}
 	t := m.OpenLibrary("redis", vm.Functions{
@@ -61,7 +60,7 @@ func OpenRedis(m *vm.Machine) *Redis {
 		"log":                lib.log,
 		"sha1hex":            lib.sha1hex,
 		"setresp":            lib.setresp,
-		"set_repl":           func(*lua.LState) int { return 0 }, // there are no replicas that it could concern
+		"set_repl":           func(*lua.LState) int { return 0 }, // there are no replicas
 		"replicate_commands": func(l *lua.LState) int { l.Push(lua.LTrue); return 1 },
 	})
 	for name, n := range map[string]int{
@@ -75,13 +74,12 @@ func OpenRedis(m *vm.Machine) *Redis {
 	return lib
 }
 
-// Begin gives the library the host of a run.
 func (lib *Redis) Begin(host Host) { lib.host, lib.resp3 = host, false }
 
-// RESP3 reports whether the script has chosen that protocol.
+// RESP3 reports whether the script has chosen RESP3.
 func (lib *Redis) RESP3() bool { return lib.resp3 }
 
-// Release forgets the host, and gives back memory if there is more than maxBytes of it.
+// Release drops the host, and buffers beyond maxBytes.
 func (lib *Redis) Release(maxBytes int) {
 	lib.host = nil
 	if cap(lib.argBytes)+cap(lib.answer)+16*cap(lib.args) > maxBytes {
@@ -89,7 +87,7 @@ func (lib *Redis) Release(maxBytes int) {
 	}
 }
 
-// call raises an error reply, pcall returns it.
+// call raises an error reply; pcall returns it.
 func (lib *Redis) call(l *lua.LState) int {
 	v, failed := lib.command(l)
 	if failed {
@@ -118,7 +116,7 @@ func (lib *Redis) aclCheck(l *lua.LState) int {
 	return 1
 }
 
-// command has the host execute the arguments.
+// command executes the arguments.
 func (lib *Redis) command(l *lua.LState) (v lua.LValue, failed bool) {
 	if problem := lib.collectArgs(l); problem != "" {
 		return lib.newTagged("err", problem), true
@@ -177,7 +175,8 @@ func (lib *Redis) throwReply(l *lua.LState, text string) {
 	lib.machine.Throw(l, lib.newTagged("err", text))
 }
 
-// taggedReply makes an error or a status of a text. An error without a code gets ERR, and a dash in front is its mark.
+// taggedReply makes an error or a status of a text. An error without a code, marked by a leading dash, gets
+// ERR.
 func (lib *Redis) taggedReply(l *lua.LState, kind string) int {
 	s, ok := l.Get(1).(lua.LString)
 	text := string(s)
@@ -186,7 +185,7 @@ func (lib *Redis) taggedReply(l *lua.LState, kind string) int {
 		kind, text = "err", "ERR wrong number or type of arguments"
 	case kind == "err" && text != "" && text[0] == '-':
 		text = text[1:]
-	case kind == "err" && !strings.Contains(text, " "): // a lone word is no code
+	case kind == "err" && !strings.Contains(text, " "): // a single word is no code
 		text = "ERR " + text
 	}
 	l.Push(lib.newTagged(kind, text))
@@ -221,10 +220,10 @@ func (lib *Redis) log(l *lua.LState) int {
 	return 0
 }
 
-// maxLogLineBytes bounds a line that a script logs.
+// maxLogLineBytes truncates a script's log line.
 const maxLogLineBytes = 1 << 10
 
-// cutLogLine cuts a line that is too long, before a character, and marks it.
+// cutLogLine truncates a long line before a character and marks it.
 func cutLogLine(line []byte) string {
 	if len(line) <= maxLogLineBytes {
 		return string(line)

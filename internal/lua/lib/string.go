@@ -10,13 +10,12 @@ import (
 	"cellserver/internal/lua/vm"
 )
 
-// A stringLibrary is Lua's string library.
 type stringLibrary struct{ *vm.Machine }
 
-// stringBytesPerUnit is how many bytes a loop over a string handles in the time of an instruction.
+// stringBytesPerUnit is the number of bytes that a loop over a string handles in an instruction's time.
 const stringBytesPerUnit = 16
 
-// OpenString makes the table string global, and returns it.
+// OpenString makes the table string global and returns it.
 func OpenString(m *vm.Machine) *lua.LTable {
 	lib := stringLibrary{m}
 	return m.OpenLibrary("string", vm.Functions{
@@ -37,7 +36,7 @@ func OpenString(m *vm.Machine) *lua.LTable {
 	})
 }
 
-// position turns an index from either end into one from the beginning.
+// position converts an index from either end.
 func position(i, n int) int {
 	if i < 0 {
 		return max(n+i+1, 0)
@@ -98,7 +97,7 @@ func (lib stringLibrary) rep(l *lua.LState) int {
 		l.Push(lua.LString(""))
 		return 1
 	}
-	n = min(n, math.MaxInt/len(s)) // enough to end any run
+	n = min(n, math.MaxInt/len(s)) // ends any run
 	lib.Meter.Charge(n * len(s))
 	l.Push(lua.LString(strings.Repeat(s, n)))
 	return 1

@@ -11,11 +11,11 @@ import (
 	"cellserver/internal/lua/guard"
 )
 
-// A directive is one % of string.format, without its letter.
+// directive is a % of string.format without its letter.
 type directive struct {
 	flags     string
 	width     int
-	precision int // -1 if there is none
+	precision int // -1 without one
 }
 
 func (lib stringLibrary) format(l *lua.LState) int {
@@ -82,7 +82,7 @@ func (lib stringLibrary) appendFormatted(l *lua.LState, out []byte, d directive,
 	switch letter {
 	case 'c':
 		c := byte(lib.CheckInt(l, arg))
-		if c == 0 { // where C's string ends
+		if c == 0 { // the end of C's string
 			return out
 		}
 		return d.pad(out, string([]byte{c}))
@@ -145,7 +145,7 @@ func (d directive) float(out []byte, letter byte, f float64) []byte {
 	return fmt.Appendf(out, d.verb(letter, precision), f)
 }
 
-// pad appends a text with blanks up to the width, which is in bytes.
+// pad appends a text padded to the width in bytes.
 func (d directive) pad(out []byte, s string) []byte {
 	blanks := strings.Repeat(" ", max(d.width-len(s), 0))
 	if strings.Contains(d.flags, "-") {
@@ -154,7 +154,7 @@ func (d directive) pad(out []byte, s string) []byte {
 	return append(append(out, blanks...), s...)
 }
 
-// appendQuoted appends a string as Lua reads it back.
+// appendQuoted appends a string as a Lua literal.
 func (lib stringLibrary) appendQuoted(out []byte, s string) []byte {
 	lib.Meter.Charge(2 * len(s))
 	out = append(out, '"')

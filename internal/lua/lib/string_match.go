@@ -46,7 +46,7 @@ func (lib stringLibrary) find(l *lua.LState, find bool) int {
 	return 1
 }
 
-// isPattern reports whether a text means more than itself.
+// isPattern reports whether a pattern is not plain text.
 func (lib stringLibrary) isPattern(pat string) bool {
 	for from, to := range lib.Pieces(len(pat), stringBytesPerUnit) {
 		if strings.ContainsAny(pat[from:to], "^$*+?.([%-") {
@@ -56,7 +56,7 @@ func (lib stringLibrary) isPattern(pat string) bool {
 	return false
 }
 
-// index is strings.Index within the bounds of a run: it looks for the beginning of a long text first, window by window.
+// index is a bounded strings.Index: it looks for a long text's beginning first, in windows.
 func (lib stringLibrary) index(s, text string) int {
 	const beginning = 1 << 10
 	if len(text) == 0 {
@@ -92,7 +92,7 @@ func (lib stringLibrary) hasPrefix(s, text string) bool {
 	return true
 }
 
-// captureValue is the i-th capture of a match, a text or a position.
+// captureValue returns the i-th capture, a text or a position.
 func captureValue(m *matcher, i int) lua.LValue {
 	text, position := m.captureAt(i)
 	if position > 0 {
@@ -101,7 +101,7 @@ func captureValue(m *matcher, i int) lua.LValue {
 	return lua.LString(text)
 }
 
-// pushCaptures pushes the first n captures, of which the first may be the whole match.
+// pushCaptures pushes the first n captures, or the whole match.
 func (lib stringLibrary) pushCaptures(l *lua.LState, m *matcher, n int) int {
 	lib.Meter.Charge(n * guard.ArgumentBytes)
 	for i := range n {
@@ -163,7 +163,7 @@ func (lib stringLibrary) gsub(l *lua.LState) int {
 			break
 		}
 	}
-	lib.Meter.Charge(len(out) + len(s)) // what growing it took
+	lib.Meter.Charge(len(out) + len(s)) // for its growth
 	out = append(out, s[min(from, len(s)):]...)
 	lib.PushText(l, out)
 	l.Push(lua.LNumber(n))
@@ -194,7 +194,7 @@ func (lib stringLibrary) appendReplacement(l *lua.LState, out []byte, m *matcher
 	return vm.AppendText(out, v)
 }
 
-// appendTemplate appends a replacement text in which %0 to %9 stand for captures.
+// appendTemplate appends a replacement text with captures for %0 to %9.
 func (lib stringLibrary) appendTemplate(out []byte, m *matcher, by string) []byte {
 	lib.Meter.Charge(len(by))
 	for i := 0; i < len(by); i++ {

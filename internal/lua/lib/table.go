@@ -9,10 +9,8 @@ import (
 	"cellserver/internal/lua/vm"
 )
 
-// A tableLibrary is Lua's table library.
 type tableLibrary struct{ *vm.Machine }
 
-// OpenTable makes the table named table global.
 func OpenTable(m *vm.Machine) {
 	lib := tableLibrary{m}
 	m.OpenLibrary("table", vm.Functions{

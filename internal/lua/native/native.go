@@ -1,5 +1,5 @@
-// Package native knows scripts that need no interpreter, as they are one call of CL.THROTTLE or of a command like it. Nothing
-// in it changes: all of it may be used by several goroutines at once.
+// Package native recognizes scripts that are a single call of CL.THROTTLE or its like and need no
+// interpreter. It is immutable and safe for concurrent use.
 package native
 
 import (
@@ -10,16 +10,16 @@ import (
 	"cellserver/internal/resp"
 )
 
-// Commands are those of which a call needs no interpreter, by their full names in lower case: they reply an array of integers.
+// Commands are the full lower-case names of commands that reply arrays of integers.
 type Commands map[string]bool
 
-// A Call is a script that does nothing but call such a command and return its reply, or one element of that. Such scripts
-// come from clients that have no such command.
+// Call is a script that only calls such a command and returns its reply or one element, as sent by clients
+// without such a command.
 type Call struct {
 	sha1      string // of the script
 	args      []argument
-	index     int  // of the element that is returned, from 1 on; 0 is the whole reply
-	protected bool // redis.pcall: errors have no place appended
+	index     int  // of the returned element from 1; 0 is the whole reply
+	protected bool // redis.pcall: errors have no position
 	line      int  // of the call
 }
 
@@ -32,16 +32,15 @@ const (
 	fromAllArgv
 )
 
-// An argument is one of the command's.
 type argument struct {
 	from    source
-	literal []byte // as the command gets it
-	index   int    // into KEYS or ARGV, from 0 on
-	number  bool   // it went through tonumber
+	literal []byte // as passed to the command
+	index   int    // into KEYS or ARGV, from 0
+	number  bool   // passed through tonumber
 }
 
-// Args appends the command's arguments, its name first, to args[:0]. It returns false if the script would fail before
-// the command, or pass what only the interpreter knows: then the interpreter must run it.
+// Args appends the command's name and arguments to args[:0]. It returns false if the script would fail
+// earlier, or pass something only the interpreter computes.
 func (c *Call) Args(args, keys, argv [][]byte) ([][]byte, bool) {
 	args = args[:0]
 	for i := range c.args {
@@ -77,9 +76,9 @@ func (c *Call) Args(args, keys, argv [][]byte) ([][]byte, bool) {
 	return args, true
 }
 
-// numberArgument is what becomes of tonumber(text) on its way to a command.
+// numberArgument returns the command's argument for tonumber(text).
 func numberArgument(text []byte) ([]byte, bool) {
-	const plainDigits = 14 // an integer of so few digits stays as it is
+	const plainDigits = 14 // shorter integers are unchanged
 	if len(text) > 0 && len(text) <= plainDigits && (text[0] != '0' || len(text) == 1) {
 		i := 0
 		for i < len(text) && guard.IsDigit(text[i]) {
@@ -96,7 +95,7 @@ func numberArgument(text []byte) ([]byte, bool) {
 	return guard.AppendExactNumber(nil, f), true
 }
 
-// AppendReply appends the script's reply for the command's, which is an error or an array of integers, in RESP2.
+// AppendReply appends the script's reply for the command's error or array of integers, in RESP2.
 func (c *Call) AppendReply(answer, buf []byte, resp3 bool) []byte {
 	if len(answer) > 0 && answer[0] == '-' {
 		return c.appendError(answer, buf, resp3)
@@ -109,7 +108,7 @@ func (c *Call) AppendReply(answer, buf []byte, resp3 bool) []byte {
 	for i := int64(1); ok && i <= count; i++ {
 		var value int64
 		value, rest, ok = readInteger(rest, ':')
-		value = guard.TruncateNumber(float64(value)) // numbers of Lua are doubles
+		value = guard.TruncateNumber(float64(value)) // Lua numbers are doubles
 		switch c.index {
 		case 0:
 			w.Int(value)
@@ -143,7 +142,7 @@ func (c *Call) appendError(answer, buf []byte, resp3 bool) []byte {
 	return w.Buf
 }
 
-// readInteger reads a line of a kind and an integer, and returns what follows it.
+// readInteger reads an integer's line of a kind, and returns the rest.
 func readInteger(b []byte, kind byte) (n int64, rest []byte, ok bool) {
 	end := bytes.IndexByte(b, '\r')
 	if end < 2 || b[0] != kind || end+1 >= len(b) {

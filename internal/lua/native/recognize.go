@@ -8,17 +8,16 @@ import (
 	"cellserver/internal/lua/guard"
 )
 
-// A recognizer follows a chunk of plain local assignments up to its return.
+// recognizer follows plain local assignments up to a chunk's return.
 type recognizer struct {
 	commands Commands
 	sha1     string
 	values   map[string]argument // locals that are arguments
-	call     *Call               // the call, once it was met
-	result   string              // the local that holds its reply
+	call     *Call               // once found
+	result   string              // the local with its reply
 }
 
-// Recognize returns the call that a parsed script consists of, or nil if the script needs an interpreter. The SHA-1 of
-// the script is for messages.
+// Recognize returns the call that a parsed script consists of, or nil. The SHA-1 is for messages.
 func (c Commands) Recognize(chunk []ast.Stmt, sha1 string) *Call {
 	r := recognizer{commands: c, sha1: sha1, values: map[string]argument{}}
 	for i, s := range chunk {
@@ -39,7 +38,7 @@ func (c Commands) Recognize(chunk []ast.Stmt, sha1 string) *Call {
 	return nil
 }
 
-// local takes local x = KEYS[1], or the call itself. No local may hide a name that has a meaning here.
+// local accepts local x = KEYS[1], or the call. A local must not hide a meaningful name.
 func (r *recognizer) local(x *ast.LocalAssignStmt) bool {
 	if len(x.Names) != len(x.Exprs) || r.call != nil {
 		return false
@@ -86,10 +85,10 @@ func (r *recognizer) returned(e ast.Expr) *Call {
 	return call
 }
 
-// maxArguments is how many a call may have: one that the command takes has fewer.
+// maxArguments exceeds the arguments of any valid call.
 const maxArguments = 20
 
-// command takes redis.call('cl.throttle', ...), and that of the other commands.
+// command accepts redis.call('cl.throttle', ...) and its like.
 func (r *recognizer) command(e ast.Expr) (*Call, bool) {
 	x, ok := e.(*ast.FuncCallExpr)
 	if !ok || x.Func == nil || len(x.Args) == 0 || len(x.Args) > maxArguments {
@@ -120,7 +119,7 @@ func (r *recognizer) command(e ast.Expr) (*Call, bool) {
 	return call, true
 }
 
-// have reports whether a call is of one of the commands, by its name and, where it has one, that of its subcommand.
+// have reports whether a call is of one of the commands, by name and subcommand.
 func (c Commands) have(args []argument) bool {
 	if args[0].from != fromLiteral {
 		return false
@@ -150,7 +149,7 @@ func (r *recognizer) argument(e ast.Expr) (argument, bool) {
 	return argument{}, false
 }
 
-// conversion takes tonumber(x), and tostring(x) of what is a string.
+// conversion accepts tonumber(x), and tostring(x) of a string.
 func (r *recognizer) conversion(x *ast.FuncCallExpr) (argument, bool) {
 	if x.Func == nil || len(x.Args) != 1 || !isName(x.Func, "tonumber") && !isName(x.Func, "tostring") {
 		return argument{}, false
@@ -169,7 +168,7 @@ func (r *recognizer) conversion(x *ast.FuncCallExpr) (argument, bool) {
 	return value, false
 }
 
-// element takes KEYS[1] and ARGV[1].
+// element accepts KEYS[1] and ARGV[1].
 func element(x *ast.AttrGetExpr) (argument, bool) {
 	f, ok := numberLiteral(x.Key)
 	if !ok || f != float64(int(f)) || f < 1 || f > 1<<20 {
@@ -184,7 +183,7 @@ func element(x *ast.AttrGetExpr) (argument, bool) {
 	return value, true
 }
 
-// allArgv takes unpack(ARGV), which stands for all of them as the last argument.
+// allArgv accepts unpack(ARGV) as the last argument.
 func allArgv(e ast.Expr) (argument, bool) {
 	call, ok := e.(*ast.FuncCallExpr)
 	if !ok || call.Func == nil || call.AdjustRet || len(call.Args) != 1 {

@@ -1,4 +1,5 @@
-// Package reply turns RESP into Lua values and back, by Redis's rules. A value belongs to the goroutine of its machine.
+// Package reply converts RESP to Lua values and back by Redis's rules. A value belongs to the goroutine of
+// its machine.
 package reply
 
 import (
@@ -12,24 +13,24 @@ import (
 	"cellserver/internal/resp"
 )
 
-// maxDepth bounds nested arrays, both ways.
+// maxDepth bounds nested arrays in both directions.
 const maxDepth = 200
 
-// A reader reads one reply, which is at the front of its buffer.
+// reader reads the reply at the front of its buffer.
 type reader struct {
 	*vm.Machine
 	buf []byte
-	bad bool // the reply is malformed
+	bad bool // malformed
 }
 
-// Read returns a reply in RESP as a Lua value, by Redis's rules. It is false if the reply is malformed.
+// Read converts a reply to a Lua value. It returns false for a malformed one.
 func Read(m *vm.Machine, buf []byte) (v lua.LValue, ok bool) {
 	r := reader{Machine: m, buf: buf}
 	v = r.value(0)
 	return v, !r.bad
 }
 
-// line takes a line off the buffer, without its end.
+// line removes and returns a line without its end.
 func (r *reader) line() []byte {
 	if i := bytes.Index(r.buf, []byte("\r\n")); i >= 0 {
 		line := r.buf[:i]
@@ -41,14 +42,13 @@ func (r *reader) line() []byte {
 	return nil
 }
 
-// size reads how long something is.
 func (r *reader) size(line []byte) int {
 	n, ok := resp.ParseInt(line)
 	r.bad = r.bad || !ok
 	return int(n)
 }
 
-// value reads one reply. The lists of RESP3 are tables with one field that says what they are, as in Redis.
+// value reads one reply. RESP3's aggregates are tables with one field for their type, as in Redis.
 func (r *reader) value(depth int) lua.LValue {
 	line := r.line()
 	if r.bad || len(line) == 0 || depth > maxDepth {
@@ -97,7 +97,7 @@ func (r *reader) text(b []byte) lua.LValue {
 }
 
 func (r *reader) table(elements, fields int) *lua.LTable {
-	if elements+fields > len(r.buf) { // each takes a byte or more: the sizes can be believed
+	if elements+fields > len(r.buf) { // each takes a byte or more, which verifies the sizes
 		r.bad = true
 		elements, fields = 0, 0
 	}

@@ -11,7 +11,6 @@ import (
 	"cellserver/internal/resp"
 )
 
-// A writer writes the reply of one run.
 type writer struct {
 	*vm.Machine
 	out         *resp.Writer
@@ -19,15 +18,15 @@ type writer struct {
 	maxBytes    int
 }
 
-// Write appends a script's value as a reply, by Redis's rules. The run is ended if the reply gets longer than maxBytes.
-// A boolean depends on the protocol that the script has chosen by redis.setresp, too.
+// Write appends a script's value as a reply by Redis's rules, and ends the run if it exceeds maxBytes.
+// Booleans also depend on the script's redis.setresp.
 func Write(m *vm.Machine, out *resp.Writer, v lua.LValue, scriptRESP3 bool, maxBytes int) {
 	w := writer{m, out, scriptRESP3, maxBytes}
 	w.value(v, 0)
 }
 
-// value appends a value. A table is what the first of these fields makes it: err, ok, double, map, set, big_number,
-// verbatim_string; else it is an array up to its first nil.
+// value appends a value. The first of these fields determines a table's type: err, ok, double, map, set,
+// big_number, verbatim_string; otherwise it is an array up to its first nil.
 func (w *writer) value(v lua.LValue, depth int) {
 	w.Meter.Spend(2)
 	switch x := v.(type) {
@@ -52,7 +51,7 @@ func (w *writer) value(v lua.LValue, depth int) {
 	}
 }
 
-// room ends the run if the reply gets longer than it may.
+// room ends the run if the reply would be too long.
 func (w *writer) room(n int) {
 	w.Meter.Spend(n >> 6)
 	if len(w.out.Buf)+n > w.maxBytes {
@@ -122,7 +121,7 @@ func (w *writer) array(t *lua.LTable, depth int) {
 	}
 }
 
-// double appends a number with as many digits as Redis gives it in scripts, which are more than elsewhere.
+// double appends a number with the digits of Redis's scripts, more than elsewhere.
 func (w *writer) double(f float64) {
 	var piece [40]byte
 	text := guard.AppendExactNumber(piece[:0], f)
@@ -136,7 +135,7 @@ func (w *writer) double(f float64) {
 	w.out.Buf = append(append(append(w.out.Buf, ','), text...), '\r', '\n')
 }
 
-// verbatim appends a text with its format of three letters, if t is one.
+// verbatim appends a text with a three-letter format, if t is one.
 func (w *writer) verbatim(t *lua.LTable) bool {
 	text, isText := t.RawGetString("string").(lua.LString)
 	format, isFormat := t.RawGetString("format").(lua.LString)

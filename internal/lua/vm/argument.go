@@ -8,12 +8,12 @@ import (
 	"cellserver/internal/lua/guard"
 )
 
-// Arguments of native functions, with Lua's conversions and its words for what is wrong with them.
+// Arguments of native functions, with Lua's conversions and messages.
 
-// MaxNumberBytes is how long a string may be that spells a number: reading one must not take long.
+// MaxNumberBytes bounds a string that spells a number, and the time to read it.
 const MaxNumberBytes = 16 << 10
 
-// ToNumber returns a number, or the one that a string spells.
+// ToNumber converts a number or a string that spells one.
 func (m *Machine) ToNumber(v lua.LValue) (float64, bool) {
 	switch x := v.(type) {
 	case lua.LNumber:
@@ -28,7 +28,7 @@ func (m *Machine) ToNumber(v lua.LValue) (float64, bool) {
 	return 0, false
 }
 
-// RaiseType says that the n-th argument should be of another type.
+// RaiseType raises an error about the n-th argument's type.
 func (m *Machine) RaiseType(l *lua.LState, n int, want string) {
 	got := "no value"
 	if n <= l.GetTop() {
@@ -37,7 +37,7 @@ func (m *Machine) RaiseType(l *lua.LState, n int, want string) {
 	m.RaiseArgument(l, n, want+" expected, got "+got)
 }
 
-// CheckAny is the n-th argument, which may be nil but must be there.
+// CheckAny returns the n-th argument, which may be nil but must be present.
 func (m *Machine) CheckAny(l *lua.LState, n int) lua.LValue {
 	if n > l.GetTop() {
 		m.RaiseArgument(l, n, "value expected")
@@ -45,7 +45,7 @@ func (m *Machine) CheckAny(l *lua.LState, n int) lua.LValue {
 	return l.Get(n)
 }
 
-// CheckNumber is the n-th argument, which must be a number or spell one.
+// CheckNumber returns the n-th argument, a number or a string that spells one.
 func (m *Machine) CheckNumber(l *lua.LState, n int) float64 {
 	f, ok := m.ToNumber(l.Get(n))
 	if !ok {
@@ -54,7 +54,7 @@ func (m *Machine) CheckNumber(l *lua.LState, n int) float64 {
 	return f
 }
 
-// CheckInt is the n-th argument as an integer, kept so small that sums of two do not overflow.
+// CheckInt returns the n-th argument as an integer, limited so that sums of two do not overflow.
 func (m *Machine) CheckInt(l *lua.LState, n int) int {
 	f := m.CheckNumber(l, n)
 	const most = math.MaxInt / 4
@@ -69,7 +69,7 @@ func (m *Machine) CheckInt(l *lua.LState, n int) int {
 	return int(f)
 }
 
-// OptInt is CheckInt with another value for nil.
+// OptInt is CheckInt with a default for nil.
 func (m *Machine) OptInt(l *lua.LState, n, otherwise int) int {
 	if l.Get(n) == lua.LNil {
 		return otherwise
@@ -77,7 +77,7 @@ func (m *Machine) OptInt(l *lua.LState, n, otherwise int) int {
 	return m.CheckInt(l, n)
 }
 
-// OptLen is CheckInt with a table's length for nil.
+// OptLen is CheckInt with a table's length as the default.
 func (m *Machine) OptLen(l *lua.LState, n int, t *lua.LTable) int {
 	if l.Get(n) == lua.LNil {
 		return t.Len()
@@ -85,7 +85,7 @@ func (m *Machine) OptLen(l *lua.LState, n int, t *lua.LTable) int {
 	return m.CheckInt(l, n)
 }
 
-// CheckString is the n-th argument as text.
+// CheckString returns the n-th argument as text.
 func (m *Machine) CheckString(l *lua.LState, n int) string {
 	switch x := l.Get(n).(type) {
 	case lua.LString:
@@ -97,7 +97,7 @@ func (m *Machine) CheckString(l *lua.LState, n int) string {
 	return ""
 }
 
-// OptString is CheckString with another value for nil.
+// OptString is CheckString with a default for nil.
 func (m *Machine) OptString(l *lua.LState, n int, otherwise string) string {
 	if l.Get(n) == lua.LNil {
 		return otherwise
@@ -105,7 +105,7 @@ func (m *Machine) OptString(l *lua.LState, n int, otherwise string) string {
 	return m.CheckString(l, n)
 }
 
-// CheckTable is the first argument, which must be a table.
+// CheckTable returns the first argument, a table.
 func (m *Machine) CheckTable(l *lua.LState) *lua.LTable {
 	t, ok := l.Get(1).(*lua.LTable)
 	if !ok {
@@ -114,7 +114,7 @@ func (m *Machine) CheckTable(l *lua.LState) *lua.LTable {
 	return t
 }
 
-// Writable is the first argument, which must be a table that scripts may change.
+// Writable returns the first argument, a table that scripts may change.
 func (m *Machine) Writable(l *lua.LState) *lua.LTable {
 	t := m.CheckTable(l)
 	if m.IsSealed(t) {

@@ -6,8 +6,8 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// OpenMetatables gives strings the functions of a library, and Lua's arithmetic, for gopher-lua reads "010" as eight and
-// "1_0" as ten; and the simple types messages that say what they are.
+// OpenMetatables gives strings a library and Lua's arithmetic, as gopher-lua reads "010" as eight and "1_0"
+// as ten, and simple types their error messages.
 func OpenMetatables(m *Machine, stringFunctions *lua.LTable) {
 	ops, stringMeta := operators{m}, m.L.CreateTable(0, 16)
 	stringMeta.RawSetString("__index", stringFunctions)
@@ -47,7 +47,7 @@ func (ops operators) complain(meta *lua.LTable, event, problem string) {
 	}))
 }
 
-// arithmetic is an operation of which one operand is a string: the other one may be a table that knows better.
+// arithmetic is an operation with a string operand; the other may be a table with a metamethod.
 func (ops operators) arithmetic(l *lua.LState, event string, f func(a, b float64) float64) int {
 	left, right := l.Get(1), l.Get(2)
 	if event == "__unm" {

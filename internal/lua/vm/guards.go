@@ -6,13 +6,13 @@ import (
 	"cellserver/internal/lua/guard"
 )
 
-// maxIndirections is how many tables a store may go through by __newindex.
+// maxIndirections bounds the __newindex chain of a store.
 const maxIndirections = 100
 
-// The operators are those of Lua's that the virtual machine does not do within bounds, or not as Lua does.
+// operators are operators that the virtual machine does not bound, or evaluates unlike Lua.
 type operators struct{ *Machine }
 
-// NewGuards returns the functions that the guards stand for.
+// NewGuards returns the guards' functions.
 func NewGuards(m *Machine) (functions [guard.Count]lua.LValue) {
 	ops := operators{m}
 	for guard, f := range map[guard.ID]lua.LGFunction{
@@ -36,7 +36,7 @@ func (ops operators) newTable(l *lua.LState) int {
 	return 1
 }
 
-// fillTable charges for a constructor's table, and sets those of its fields that are arguments.
+// fillTable charges for a constructor's table and sets the fields among its arguments.
 func (ops operators) fillTable(l *lua.LState) int {
 	integer := func(i int) int { return int(l.Get(i).(lua.LNumber)) }
 	fields, pairs, next := integer(1), integer(3), integer(4)
@@ -66,7 +66,7 @@ func (ops operators) loopBound(l *lua.LState) int {
 	return 1
 }
 
-// vararg charges for arguments that a function of a variable number of them holds.
+// vararg charges for a function's variable arguments.
 func (ops operators) vararg(l *lua.LState) int {
 	n := l.GetTop()
 	ops.Meter.Charge(n * 4 * guard.ArgumentBytes)
@@ -105,7 +105,7 @@ func (ops operators) setIndex(l *lua.LState) int {
 	return 0
 }
 
-// concat is a .. b .. ..., which binds to the right.
+// concat is a .. b .. ..., right-associative.
 func (ops operators) concat(l *lua.LState) int {
 	n := l.GetTop()
 	right := l.Get(n)
@@ -138,7 +138,7 @@ func (ops operators) concat(l *lua.LState) int {
 	return 1
 }
 
-// join joins the arguments from to last, and one more value.
+// join joins the arguments from to last, and right.
 func (ops operators) join(l *lua.LState, from, last int, right lua.LValue) lua.LValue {
 	var piece [128]byte
 	b := piece[:0]

@@ -1,6 +1,5 @@
-// Package vm is an interpreter as native functions see it: its meter, their arguments, the errors that they
-// raise, tables that scripts must not change, and the guards, which charge for what the virtual machine
-// allocates. A Machine belongs to one goroutine at a time.
+// Package vm is an interpreter for native functions: meter, arguments, errors, sealed tables, and the guards.
+// A Machine belongs to one goroutine at a time.
 package vm
 
 import (
@@ -9,29 +8,29 @@ import (
 	"cellserver/internal/lua/guard"
 )
 
-// MaxCalls is how deep calls may be nested; Redis allows 200 through C.
+// MaxCalls bounds the depth of calls; Redis allows 200 through C.
 const MaxCalls = 400
 
-// Sizes of an interpreter. The registry never reaches its maximum: what could fill it is charged for as memory.
+// Sizes of an interpreter. The registry stays below its maximum: its growth is charged as memory.
 const (
 	registrySize = 2048
 	registryStep = 16384
 	registryMax  = 4 << 20
 )
 
-// A Machine is an interpreter without a library.
+// Machine is an interpreter without libraries.
 type Machine struct {
 	L     *lua.LState
 	Meter *guard.Meter
 
-	env      *lua.LTable // what functions see as _G: an empty table in front of globals, so that all stores are seen
+	env      *lua.LTable // _G for functions: an empty table before globals, which sees all stores
 	globals  *lua.LTable
-	sealed   *lua.LTable // the metatable of tables that scripts may not change
-	native   string      // the native function that was called last, for messages
+	sealed   *lua.LTable // of tables that scripts must not change
+	native   string      // last called native function, for messages
 	verbatim bool        // the next error is the script's own
 }
 
-// New returns an interpreter on the clocks of guard.Attach.
+// New returns an interpreter with guard.Attach's clocks.
 func New(now, threadNow func() int64) *Machine {
 	boundArrays()
 	m := &Machine{L: lua.NewState(lua.Options{
@@ -51,7 +50,7 @@ func New(now, threadNow func() int64) *Machine {
 	return m
 }
 
-// openGlobals builds the globals: env, which is empty, finds them by its metatable.
+// openGlobals creates the globals; env, which is empty, finds them by its metatable.
 func (m *Machine) openGlobals() {
 	m.globals, m.env = m.L.CreateTable(0, 40), m.L.CreateTable(0, 1)
 	missing := m.L.CreateTable(0, 1)
@@ -72,16 +71,15 @@ func (m *Machine) openGlobals() {
 	m.L.Env = m.env
 }
 
-// SetGlobal sets a global, which scripts cannot do.
+// SetGlobal sets a global, past the seal.
 func (m *Machine) SetGlobal(name string, v lua.LValue) { m.globals.RawSetString(name, v) }
 
-// Functions are native functions by their names.
+// Functions maps names to native functions.
 type Functions map[string]lua.LGFunction
 
-// OpenGlobals makes functions global.
 func (m *Machine) OpenGlobals(functions Functions) { m.register(m.globals, functions) }
 
-// OpenLibrary makes a global table of functions that scripts cannot change.
+// OpenLibrary creates a sealed global table of functions.
 func (m *Machine) OpenLibrary(name string, functions Functions) *lua.LTable {
 	t := m.L.CreateTable(0, len(functions))
 	m.register(t, functions)
@@ -90,7 +88,7 @@ func (m *Machine) OpenLibrary(name string, functions Functions) *lua.LTable {
 	return t
 }
 
-// register puts functions into a table, each with its name for messages and a price for the call.
+// register adds functions to a table, each with its name for messages and its price.
 func (m *Machine) register(into *lua.LTable, functions Functions) {
 	for name, f := range functions {
 		into.RawSetString(name, m.L.NewFunction(func(l *lua.LState) int {
@@ -101,8 +99,7 @@ func (m *Machine) register(into *lua.LTable, functions Functions) {
 	}
 }
 
-// NewProtected makes a function that is called by PCall, which puts its own handler of errors in place of the
-// machine's.
+// NewProtected returns a function for PCall, which replaces the machine's error handler.
 func (m *Machine) NewProtected(f lua.LGFunction) *lua.LFunction {
 	return m.L.NewFunction(func(l *lua.LState) int {
 		l.Panic = m.onError
@@ -119,7 +116,7 @@ func (m *Machine) call(l *lua.LState, f lua.LValue, results int, args ...lua.LVa
 	l.Call(len(args), results)
 }
 
-// Call1 calls a Lua value from a native function and returns its one result.
+// Call1 calls a Lua value from a native function and returns its only result.
 func (m *Machine) Call1(l *lua.LState, f lua.LValue, args ...lua.LValue) lua.LValue {
 	m.call(l, f, 1, args...)
 	v := l.Get(-1)
@@ -127,7 +124,7 @@ func (m *Machine) Call1(l *lua.LState, f lua.LValue, args ...lua.LValue) lua.LVa
 	return v
 }
 
-// Release drops what belongs to a run that is over.
+// Release drops a finished run's data.
 func (m *Machine) Release() {
 	m.L.SetTop(0)
 	m.L.Panic = m.onError

@@ -8,17 +8,17 @@ import (
 	"cellserver/internal/lua/guard"
 )
 
-// raisedAt is the line at which an error was raised; it travels in the Cause of gopher-lua's error.
+// raisedAt is the line of an error, passed in the Cause of gopher-lua's error.
 type raisedAt int
 
 func (r raisedAt) Error() string { return strconv.Itoa(int(r)) }
 
-// onError is what gopher-lua calls with an error on top of the stack. It puts gopher-lua's own messages into Lua's
-// words and remembers the line, which is lost once the stack is unwound.
+// onError is called with an error on top of the stack. It translates gopher-lua's messages and records the
+// line, which unwinding would lose.
 func (m *Machine) onError(l *lua.LState) {
 	v := l.Get(-1)
 	if text, ok := v.(lua.LString); ok && !m.verbatim {
-		m.Meter.Charge(3 * len(text)) // gopher-lua puts long keys into its messages
+		m.Meter.Charge(3 * len(text)) // gopher-lua's messages contain long keys
 		v = lua.LString(guard.TranslateMessage(string(text)))
 	}
 	m.verbatim = false
@@ -26,38 +26,37 @@ func (m *Machine) onError(l *lua.LState) {
 	panic(&lua.ApiError{Type: lua.ApiErrorRun, Object: v, StackTrace: guard.NoTrace, Cause: at})
 }
 
-// Throw raises v as it is.
+// Throw raises v unchanged.
 func (m *Machine) Throw(l *lua.LState, v lua.LValue) {
 	m.verbatim = true
 	l.Error(v, 0)
 }
 
-// ThrowText raises a message as it is, without a position.
+// ThrowText raises a message without a position.
 func (m *Machine) ThrowText(l *lua.LState, text string) { m.Throw(l, lua.LString(text)) }
 
-// Raise raises a message with the position of the native function's caller in front.
+// Raise raises a message with the caller's position.
 func (m *Machine) Raise(l *lua.LState, text string) {
 	m.Throw(l, lua.LString(guard.Position(l, 1)+text))
 }
 
 const readOnlyText = "Attempt to modify a readonly table"
 
-// raiseReadOnly raises that a table cannot be changed.
 func (m *Machine) raiseReadOnly(l *lua.LState) { m.Raise(l, readOnlyText) }
 
-// ThrowReadOnly is RaiseReadOnly as Redis's own functions raise it, without a position.
+// ThrowReadOnly raises the error without a position, like Redis's own functions.
 func (m *Machine) ThrowReadOnly(l *lua.LState) { m.ThrowText(l, readOnlyText) }
 
-// RaiseArgument says what is wrong with the n-th argument of the native function that runs.
+// RaiseArgument raises an error about the running native function's n-th argument.
 func (m *Machine) RaiseArgument(l *lua.LState, n int, problem string) {
 	name := m.native
 	if guard.LineAt(l, 1) == 0 {
-		name = "?" // called by a native function, as Lua says
+		name = "?" // called by a native function, in Lua's words
 	}
 	m.Raise(l, "bad argument #"+strconv.Itoa(n)+" to '"+name+"' ("+problem+")")
 }
 
-// ErrorText returns the text of the reply for an error of PCall that the script with a SHA-1 did not catch.
+// ErrorText returns the reply for an uncaught error of PCall.
 func ErrorText(err error, sha1 string) string {
 	api, ok := err.(*lua.ApiError) //nolint:errorlint // gopher-lua returns it as it is
 	if !ok {

@@ -10,23 +10,23 @@ import (
 	"cellserver/internal/lua/guard"
 )
 
-// maxArrayIndex bounds the arrays of tables, which gopher-lua fills with nils up to the highest index: elements from here on
-// are hashed. No run of 16 MiB has a longer array in which there are no gaps.
+// maxArrayIndex bounds the arrays of tables, which gopher-lua fills with nils; higher indexes are hashed. No
+// run of 16 MiB has a longer array without gaps.
 const maxArrayIndex = 1 << 19
 
-// MaxElements is how many elements a table's array may have.
+// MaxElements is the largest number of elements in a table's array.
 const MaxElements = maxArrayIndex - 1
 
-// boundArrays tells gopher-lua, which knows one bound for all interpreters.
+// boundArrays sets gopher-lua's bound, which is global.
 var boundArrays = sync.OnceFunc(func() { lua.MaxArrayIndex = maxArrayIndex }) //nolint:gochecknoglobals // as what it sets is
 
-// seal makes a table one that scripts cannot change.
+// seal protects a table from scripts.
 func (m *Machine) seal(t *lua.LTable) { t.Metatable = m.sealed }
 
-// IsSealed reports whether a table is one that scripts cannot change.
+// IsSealed reports whether scripts must not change a table.
 func (m *Machine) IsSealed(t *lua.LTable) bool { return t == m.env || t.Metatable == m.sealed }
 
-// Readable returns a table as reads see it: behind _G are the globals.
+// Readable returns the table for reads: the globals for _G.
 func (m *Machine) Readable(t *lua.LTable) *lua.LTable {
 	if t == m.env {
 		return m.globals
@@ -34,7 +34,7 @@ func (m *Machine) Readable(t *lua.LTable) *lua.LTable {
 	return t
 }
 
-// Metatable returns the metatable of a value as scripts see it.
+// Metatable returns a value's metatable for scripts.
 func (m *Machine) Metatable(l *lua.LState, v lua.LValue) lua.LValue {
 	mt := l.GetMetatable(v)
 	switch {
@@ -46,7 +46,7 @@ func (m *Machine) Metatable(l *lua.LState, v lua.LValue) lua.LValue {
 	return mt
 }
 
-// SetMetatable gives a table a metatable. That of _G counts as none: its tables would be taken for the library's.
+// SetMetatable sets a metatable; _G's counts as none, as it would seal the table.
 func (m *Machine) SetMetatable(t *lua.LTable, mt lua.LValue) {
 	if mt == m.sealed {
 		mt = lua.LNil
@@ -54,7 +54,7 @@ func (m *Machine) SetMetatable(t *lua.LTable, mt lua.LValue) {
 	t.Metatable = mt
 }
 
-// RawSet stores into a table and charges for its growth.
+// RawSet stores into a table and charges for growth.
 func (m *Machine) RawSet(l *lua.LState, t *lua.LTable, key, value lua.LValue) {
 	if n, ok := key.(lua.LNumber); ok && math.IsNaN(float64(n)) {
 		m.Raise(l, "table index is NaN")
@@ -91,7 +91,7 @@ func (m *Machine) setElement(t *lua.LTable, i int, value lua.LValue) {
 	t.RawSetInt(i, value)
 }
 
-// fill makes an array reach from the n-th element to the i-th, piece by piece if that is far.
+// fill extends an array with nils from n to i, in pieces.
 func (m *Machine) fill(t *lua.LTable, n, i int) {
 	const piece, bytesPerUnit = 1 << 10, 4
 	for n += piece; n < i; n += piece {
@@ -100,7 +100,7 @@ func (m *Machine) fill(t *lua.LTable, n, i int) {
 	}
 }
 
-// Element returns the i-th element of a table, wherever it is.
+// Element returns a table's i-th element from either part.
 func Element(t *lua.LTable, i int) lua.LValue {
 	if i < maxArrayIndex {
 		return t.RawGetInt(i)
@@ -108,7 +108,7 @@ func Element(t *lua.LTable, i int) lua.LValue {
 	return t.RawGet(lua.LNumber(i))
 }
 
-// NewTagged makes a table of one field that says what the value is, as Redis does with replies.
+// NewTagged returns a table with one field for its type, like Redis's replies.
 func (m *Machine) NewTagged(tag string, v lua.LValue) *lua.LTable {
 	m.Meter.Charge(guard.TableBytes)
 	t := m.L.CreateTable(0, 1)
@@ -116,7 +116,7 @@ func (m *Machine) NewTagged(tag string, v lua.LValue) *lua.LTable {
 	return t
 }
 
-// Pairs goes through a table in its order, without metamethods.
+// Pairs iterates over a table in its order, without metamethods.
 func Pairs(t *lua.LTable) iter.Seq2[lua.LValue, lua.LValue] {
 	return func(yield func(k, v lua.LValue) bool) {
 		for k, v := t.Next(lua.LNil); k != lua.LNil; k, v = t.Next(k) {

@@ -8,7 +8,7 @@ import (
 	"cellserver/internal/lua/guard"
 )
 
-// IsText reports whether a value is a string or a number, which Lua takes for one.
+// IsText reports whether a value is a string or a number.
 func IsText(v lua.LValue) bool {
 	switch v.(type) {
 	case lua.LString, lua.LNumber:
@@ -17,7 +17,7 @@ func IsText(v lua.LValue) bool {
 	return false
 }
 
-// TextBytes is how long a string or number is at most.
+// TextBytes bounds the length of a string or number.
 func TextBytes(v lua.LValue) int {
 	if s, ok := v.(lua.LString); ok {
 		return len(s)
@@ -36,8 +36,8 @@ func AppendText(b []byte, v lua.LValue) []byte {
 	return b
 }
 
-// Pieces goes through n bytes in pieces of some 10 microseconds, each of which it spends before: bytesPerUnit is how many
-// take as long as an instruction.
+// Pieces iterates over n bytes in pieces of some 10 microseconds, each spent beforehand; bytesPerUnit are
+// handled in an instruction's time.
 func (m *Machine) Pieces(n, bytesPerUnit int) iter.Seq2[int, int] {
 	const piece = 8 << 10
 	return func(yield func(from, to int) bool) {
@@ -51,7 +51,7 @@ func (m *Machine) Pieces(n, bytesPerUnit int) iter.Seq2[int, int] {
 	}
 }
 
-// PushText pushes a string that was made, and charges for it.
+// PushText pushes a new string and charges for it.
 func (m *Machine) PushText(l *lua.LState, b []byte) int {
 	m.Meter.Charge(len(b) + 16)
 	l.Push(lua.LString(b))

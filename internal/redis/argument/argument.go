@@ -9,7 +9,6 @@ import (
 	"cellserver/internal/wire/glob"
 )
 
-// Int reads a 64-bit integer.
 func Int(arg []byte) (int64, error) {
 	n, ok := resp.ParseInt(arg)
 	if !ok {
@@ -18,10 +17,10 @@ func Int(arg []byte) (int64, error) {
 	return n, nil
 }
 
-// YesNo reads an argument that is YES or NO.
+// YesNo reads YES or NO.
 func YesNo(arg []byte) (bool, error) { return either(arg, "yes", "no") }
 
-// OnOff reads an argument that is ON or OFF.
+// OnOff reads ON or OFF.
 func OnOff(arg []byte) (bool, error) { return either(arg, "on", "off") }
 
 func either(arg []byte, yes, no string) (bool, error) {
@@ -34,8 +33,7 @@ func either(arg []byte, yes, no string) (bool, error) {
 	return false, reply.ErrSyntax
 }
 
-// CloneAll copies arguments, which are slices of a buffer that is used again. Many of them take as few allocations as a
-// few do.
+// CloneAll copies arguments, which are parts of a reused buffer, in a few allocations however many they are.
 func CloneAll(args [][]byte) [][]byte {
 	size := 0
 	for _, arg := range args {
@@ -50,10 +48,10 @@ func CloneAll(args [][]byte) [][]byte {
 	return all
 }
 
-// HeaderBytes is what an argument takes in addition to its bytes, where it is kept.
+// HeaderBytes is the overhead of a stored argument.
 const HeaderBytes = 24
 
-// Memory returns how many bytes arguments take where they are kept.
+// Memory returns the bytes of stored arguments.
 func Memory(args [][]byte) (bytes int) {
 	for _, arg := range args {
 		bytes += HeaderBytes + len(arg)
@@ -61,7 +59,7 @@ func Memory(args [][]byte) (bytes int) {
 	return bytes
 }
 
-// Database reads the number of one of so many databases.
+// Database reads the number of a database.
 func Database(arg []byte, databases int) (db uint16, err error) {
 	n, err := Int(arg)
 	switch {
@@ -75,7 +73,7 @@ func Database(arg []byte, databases int) (db uint16, err error) {
 	return uint16(n), nil
 }
 
-// Script splits the arguments of EVAL and its like into keys and others, by the number of keys that they give.
+// Script splits the arguments of EVAL and its like into keys and others.
 func Script(args [][]byte) (keys, argv [][]byte, err error) {
 	n, ok := resp.ParseInt(args[2])
 	switch {
@@ -90,11 +88,11 @@ func Script(args [][]byte) (keys, argv [][]byte, err error) {
 }
 
 const (
-	maxNames        = 128 // of one call, such as CONFIG GET: a name takes six bytes, what is replied about it kilobytes
-	maxPatternBytes = 64  // longer than any name; the cost of a match grows with it
+	maxNames        = 128 // of one call, such as CONFIG GET: a name of six bytes may cause kilobytes of reply
+	maxPatternBytes = 64  // longer than any name; matching costs grow with it
 )
 
-// CheckNames refuses more names or patterns than one command may ask for.
+// CheckNames refuses too many, or too long, names or patterns of one command.
 func CheckNames(names [][]byte) error {
 	if len(names) > maxNames {
 		return reply.Error("ERR more than " + strconv.Itoa(maxNames) + " names or patterns; ask for all of them instead")
@@ -102,7 +100,7 @@ func CheckNames(names [][]byte) error {
 	return nil
 }
 
-// NameMatcher returns what reports whether the name of a command or setting matches a pattern, in any case.
+// NameMatcher returns a case-insensitive matcher for names of commands or settings.
 func NameMatcher(pattern []byte) func(name string) bool {
 	if len(pattern) > maxPatternBytes {
 		return func(string) bool { return false }

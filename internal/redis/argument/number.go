@@ -5,7 +5,7 @@ import (
 	"cellserver/internal/resp"
 )
 
-// Number reads a number by the module's grammar, as CL.THROTTLE does.
+// Number reads a number by redis-cell's grammar.
 func Number(arg []byte) (int64, error) {
 	n, ok := integer(arg)
 	if !ok {
@@ -18,7 +18,7 @@ func notInteger(arg []byte) error {
 	return reply.Cell("Couldn't parse as integer: " + resp.Printable(arg))
 }
 
-// Numbers reads as many numbers as there is room for.
+// Numbers fills into from args.
 func Numbers(into []int64, args [][]byte) (err error) {
 	for i := range into {
 		if into[i], err = Number(args[i]); err != nil {

@@ -11,20 +11,19 @@ import (
 	"cellserver/internal/wire/glob"
 )
 
-// sibling is a command that decides by kinds other than Funnel, as their rows have it: key, the limit's numbers, [quantity],
-// [options].
+// sibling is a command for kinds other than Funnel: key, the limit's numbers, [quantity], [options].
 type sibling struct {
 	usage        string
 	keyAt        int
 	numbers      int
-	most         int            // arguments
-	kinds        []limiter.Kind // of which the first needs no option
+	most         int            // of arguments
+	kinds        []limiter.Kind // the first is the default
 	options      []string       // of the kinds
 	countsDenied bool
 	unit         funnel.Unit
 }
 
-// siblings returns the commands by their full names.
+// siblings returns the commands by full name.
 func siblings() map[string]*sibling {
 	all := map[string]*sibling{}
 	for kind := limiter.Funnel + 1; kind < limiter.Kinds; kind++ {
@@ -49,14 +48,14 @@ func siblings() map[string]*sibling {
 	for _, s := range all {
 		s.most = s.keyAt + 1 + s.numbers + 1
 		if s.countsDenied {
-			const options = 2 // which may be the same
+			const options = 2 // perhaps the same one twice
 			s.usage, s.most = s.usage+" [COUNTDENIED]", s.most+options
 		}
 	}
 	return all
 }
 
-// request is the Request of the command.
+// request is the command's Request.
 func (s *sibling) request(q *store.Request, db uint16, args [][]byte, _ funnel.Reading, _ *[]byte) error {
 	first := s.keyAt + 1
 	options := first + s.numbers
@@ -64,7 +63,7 @@ func (s *sibling) request(q *store.Request, db uint16, args [][]byte, _ funnel.R
 		return reply.Cell(s.usage)
 	}
 	if len(args) > options && !s.isOption(args[options]) {
-		options++ // behind the quantity
+		options++ // after the quantity
 	}
 	var n [limiter.MaxArguments + 1]int64
 	n[s.numbers] = 1 // the quantity
@@ -95,7 +94,7 @@ func (s *sibling) isCountDenied(arg []byte) bool {
 	return s.countsDenied && glob.IsFolded(arg, "countdenied")
 }
 
-// kindAt returns which kind an option means, or -1.
+// kindAt returns the kind selected by an option, or -1.
 func (s *sibling) kindAt(arg []byte) int {
 	return slices.IndexFunc(s.options, func(option string) bool { return option != "" && glob.IsFolded(arg, option) })
 }

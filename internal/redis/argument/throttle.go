@@ -11,11 +11,11 @@ import (
 	"cellserver/internal/store"
 )
 
-// Request reads the arguments of a command that is decided in batches, in a database, into q, in place because it is large. A
-// key's name that is none of the arguments is appended to joined, and is valid for as long as that is.
+// Request parses a batched command into q, in place because it is large. Composed key names are appended to
+// joined and are valid as long as it is.
 type Request func(q *store.Request, db uint16, args [][]byte, reading funnel.Reading, joined *[]byte) error
 
-// Requests returns what reads each of the commands that are decided in batches, by their full names.
+// Requests returns the parsers of batched commands by full name.
 func Requests(named *namedlimit.Registry) map[string]Request {
 	all := map[string]Request{
 		"cl.throttle":    throttle("cl.throttle").request(),
@@ -31,19 +31,19 @@ func Requests(named *namedlimit.Registry) map[string]Request {
 	return all
 }
 
-// shape is how a command has the shape of a funnel as its arguments.
+// shape describes a command that takes a funnel.
 type shape struct {
 	command    string
-	names      [3]string // of max_burst, count and period
+	names      [3]string // names of max_burst, count and period
 	unit       funnel.Unit
-	isCapacity bool // max_burst is the whole capacity, whatever the reading
+	isCapacity bool // max_burst is the whole capacity in any reading
 }
 
 func throttle(command string) shape {
 	return shape{command: command, names: [3]string{"max_burst", "count", "period"}}
 }
 
-// request is the Request of a command that requests units of a funnel.
+// request returns the Request of a command on a funnel.
 func (s shape) request() Request {
 	unit, isCapacity := s.unit, s.isCapacity
 	return func(q *store.Request, db uint16, args [][]byte, reading funnel.Reading, _ *[]byte) error {
@@ -51,7 +51,7 @@ func (s shape) request() Request {
 			return s.usage()
 		}
 		n := [4]int64{3: 1}            // max_burst, count, period, quantity
-		for i, arg := range args[2:] { // Numbers takes a few nanoseconds more
+		for i, arg := range args[2:] { // faster than Numbers by a few nanoseconds
 			value, ok := integer(arg)
 			if !ok {
 				return notInteger(arg)
@@ -75,13 +75,13 @@ func (s shape) usage() error {
 	return reply.Cell("Usage: " + s.command + " <key> <" + s.names[0] + "> <" + s.names[1] + " per period> <" + s.names[2] + "> [<quantity>]")
 }
 
-// named is a limit's error with the command's own names of the arguments.
+// named puts the command's argument names into a limit's error.
 func (s shape) named(err error) error {
 	names := strings.NewReplacer("max_burst", s.names[0], "count", s.names[1], "period", s.names[2])
 	return reply.Cell(names.Replace(err.Error()))
 }
 
-// refund has a command give back the units that it would otherwise request.
+// refund turns a request for units into their return.
 func refund(request Request) Request {
 	return func(q *store.Request, db uint16, args [][]byte, reading funnel.Reading, joined *[]byte) error {
 		if err := request(q, db, args, reading, joined); err != nil {
@@ -95,7 +95,7 @@ func refund(request Request) Request {
 	}
 }
 
-// Peek reads the arguments of CL.PEEK, whose quantity is 0 unless it is given.
+// Peek parses CL.PEEK, whose quantity defaults to 0.
 func Peek(q *store.Request, db uint16, args [][]byte, reading funnel.Reading) error {
 	err := throttle("cl.peek").request()(q, db, args, reading, nil)
 	if err == nil && len(args) == 5 {
@@ -104,9 +104,9 @@ func Peek(q *store.Request, db uint16, args [][]byte, reading funnel.Reading) er
 	return err
 }
 
-// integer reads a number by the module's grammar: decimal, an optional sign, leading zeros allowed, nothing else.
+// integer reads a number by redis-cell's grammar: decimal, an optional sign, leading zeros allowed.
 func integer(b []byte) (n int64, ok bool) {
-	const maxDigits = 18 // of any 64-bit number; the rest is for strconv, which takes three times as long
+	const maxDigits = 18 // fit 64 bits; strconv, which takes three times as long, reads the rest
 	if len(b) == 0 || len(b) > maxDigits {
 		return slowInteger(b)
 	}

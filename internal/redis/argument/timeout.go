@@ -7,14 +7,13 @@ import (
 	"cellserver/internal/redis/reply"
 )
 
-// Timeout reads for how long a command may block, in seconds with a fraction, and returns it in nanoseconds; 0 is for as long as
-// it takes.
+// Timeout reads a blocking time in seconds with a fraction, and returns nanoseconds; 0 blocks indefinitely.
 func Timeout(arg []byte) (ns int64, err error) {
 	sec, err := strconv.ParseFloat(string(arg), 64)
 	switch {
 	case sec < 0 && !math.IsInf(sec, 0):
 		return 0, reply.Error("ERR timeout is negative")
-	case math.IsInf(sec, 0) || sec > math.MaxInt64/1000: // which are Redis's milliseconds
+	case math.IsInf(sec, 0) || sec > math.MaxInt64/1000: // Redis's milliseconds
 		return 0, reply.Error("ERR timeout is out of range")
 	case err != nil || math.IsNaN(sec):
 		return 0, reply.Error("ERR timeout is not a float or out of range")

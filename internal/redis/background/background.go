@@ -1,5 +1,5 @@
-// Package background is what a session waits for: work on a goroutine of its own, in its turn for one of a few slots, or
-// a time. A Task is safe for concurrent use, and so are Slots.
+// Package background runs what a session waits for: work on a goroutine, in its turn for a slot, or a delay.
+// Tasks and Slots are safe for concurrent use.
 package background
 
 import (
@@ -10,43 +10,42 @@ import (
 	"time"
 )
 
-// Task is something that is not done. Whoever waits for it is woken when it is done or cancelled.
+// Task is unfinished work. Its waiter is woken when it is done or cancelled.
 type Task struct {
 	ctx    context.Context // ends with the interest in the task
 	cancel context.CancelFunc
 	wake   func()
-	timer  *time.Timer // of its time; nil without one
+	timer  *time.Timer // nil without a delay
 
 	mu      sync.Mutex  // guards all below
-	leave   func() bool // the queue for a slot; nil where it stands in none
+	leave   func() bool // leaves the queue for a slot; may be nil
 	stage   stage
 	workNs  int64
-	failure error // a panic
+	failure error // a recovered panic
 }
 
-// stage is how far a task has come.
 type stage uint8
 
 const (
-	waits     stage = iota // for its time or its turn
+	waits     stage = iota // for its delay or turn
 	runs                   // on a goroutine
 	cancelled              // before it ran
 	done
 )
 
-// New returns a task that waits until Finish. Work that it runs may end early when ctx does.
+// New returns a task that waits until Finish. ctx may end its work early.
 func New(ctx context.Context, wake func()) *Task {
 	ctx, cancel := context.WithCancel(ctx)
 	return &Task{ctx: ctx, cancel: cancel, wake: wake}
 }
 
-// Run does work on a goroutine of its own, in its turn for a slot. If one is free, its turn has come before Run returns.
-// While the task waits it has no goroutine, and once it is cancelled it keeps nothing of the work.
+// Run does work on a goroutine in its turn for a slot, at once if one is free. A waiting task has no
+// goroutine, and a cancelled one keeps nothing alive.
 func (t *Task) Run(slots *Slots, who Who, work func(context.Context)) {
 	next := &turn{who: who}
 	next.begin = func() bool {
 		if !t.leaveWaiting(runs) {
-			t.wake() // End does so only for a turn that it takes back
+			t.wake() // End wakes only for a turn that it takes back
 			return false
 		}
 		go t.runIn(slots, who, work)
@@ -79,20 +78,19 @@ func (t *Task) work(now func() int64, work func(context.Context)) {
 	work(t.ctx)
 }
 
-// After lets the task be done when a time has passed, which counts as its work.
+// After finishes the task after a delay, which counts as its work.
 func (t *Task) After(d time.Duration) {
 	t.workNs = int64(d)
 	t.timer = time.AfterFunc(d, t.Finish)
 }
 
-// Finish lets a task be done that waits.
+// Finish finishes a waiting task.
 func (t *Task) Finish() {
 	if t.leaveWaiting(done) {
 		t.wake()
 	}
 }
 
-// leaveWaiting changes the stage of a task that waits.
 func (t *Task) leaveWaiting(to stage) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -103,7 +101,7 @@ func (t *Task) leaveWaiting(to stage) bool {
 	return true
 }
 
-// Cancel cancels a task that only waits, and reports whether it did.
+// Cancel cancels a waiting task, and reports whether it was waiting.
 func (t *Task) Cancel() bool {
 	if !t.leaveWaiting(cancelled) {
 		return false
@@ -113,7 +111,7 @@ func (t *Task) Cancel() bool {
 	return true
 }
 
-// End ends the interest in the task: one that waits never runs, one that runs may end early, and its time is stopped.
+// End ends the interest in the task: waiting work never runs, running work may end early, the delay stops.
 func (t *Task) End() {
 	t.leaveWaiting(cancelled)
 	t.cancel()
@@ -125,7 +123,7 @@ func (t *Task) End() {
 	}
 }
 
-// leaveQueue lets go of the work, and reports whether its turn had not come.
+// leaveQueue drops the work, and reports whether it had still to wait.
 func (t *Task) leaveQueue() bool {
 	t.mu.Lock()
 	leave := t.leave
@@ -137,22 +135,21 @@ func (t *Task) leaveQueue() bool {
 // Context ends with the interest in the task.
 func (t *Task) Context() context.Context { return t.ctx }
 
-// Running reports whether the task runs.
 func (t *Task) Running() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.stage == runs
 }
 
-// Outcome is how a task ended.
+// Outcome is a task's end.
 type Outcome struct {
 	Cancelled bool
 	WorkNs    int64
-	// Failure is a panic with its stack, which must end the connection that waited and not the process.
+	// Failure is a panic with its stack. It ends the waiting connection, not the process.
 	Failure error
 }
 
-// Outcome returns how the task ended, and false while it has not.
+// Outcome returns the task's end, and false before it.
 func (t *Task) Outcome() (o Outcome, ended bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

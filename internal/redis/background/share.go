@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// shareKey names a share: whose fields it has depends on of what it is.
+// shareKey names a share; the unused fields depend on its level.
 type shareKey struct {
 	of  level
 	who Who
@@ -19,7 +19,7 @@ const (
 	ofClient
 )
 
-// whole is what a share is a part of, unless that is everybody's.
+// whole returns the enclosing share's key, unless of is the root's child.
 func (k shareKey) whole() (of shareKey, ok bool) {
 	switch k.of {
 	case ofClient:
@@ -31,22 +31,22 @@ func (k shareKey) whole() (of shareKey, ok bool) {
 	return shareKey{}, false
 }
 
-// share is what an address, a user or a connection has of the slots.
+// share is the use of slots by an address, a user or a connection.
 type share struct {
-	whole   *share // that it is a part of; nil for everybody's
+	whole   *share // the enclosing share; nil for the root
 	parts   int
-	running int   // slots that it has
-	usedNs  int64 // of slots, up to sinceNs
+	running int   // slots in use
+	usedNs  int64 // slot time up to sinceNs
 	sinceNs int64
 
 	turns   []*turn  // of a connection
-	isNew   bool     // a connection that has had no turn
-	waiting queue    // the parts that wait, but for those that are new
-	new     []*share // which have come in this order
-	handed  uint     // turns
+	isNew   bool     // a connection without any turn yet
+	waiting queue    // waiting parts, except new ones
+	new     []*share // in order of arrival
+	handed  uint     // turns given
 	waits   bool
 	at      int    // in the queue
-	arrival uint64 // there
+	arrival uint64 // in the queue
 }
 
 func (one *share) hasTurns() bool { return len(one.turns)+len(one.waiting)+len(one.new) > 0 }
@@ -55,8 +55,8 @@ func (one *share) isIdle() bool {
 	return one.usedNs < forgottenNs && one.running == 0 && one.parts == 0 && !one.hasTurns()
 }
 
-// next is the part whose turn it is. Those that are new have every second one, so that nobody gains by connecting again;
-// and of those the first and the last in turn, so that nobody has to wait until all are known who have just come.
+// next returns the part whose turn it is. New ones get every second turn, so that reconnecting gains nothing,
+// alternately the oldest and the newest, so that a newcomer need not wait for a crowd of them.
 func (one *share) next() *share {
 	one.handed++
 	switch {
@@ -68,7 +68,7 @@ func (one *share) next() *share {
 	return one.new[0]
 }
 
-// enter has the share wait.
+// enter adds the share to the waiting ones.
 func (one *share) enter(arrival uint64) {
 	one.waits, one.arrival = true, arrival
 	if one.isNew {
@@ -78,7 +78,7 @@ func (one *share) enter(arrival uint64) {
 	}
 }
 
-// leave is enter's opposite.
+// leave undoes enter.
 func (one *share) leave() {
 	one.waits = false
 	if siblings := &one.whole.new; one.isNew {
@@ -89,7 +89,7 @@ func (one *share) leave() {
 	}
 }
 
-// change counts a slot more or less.
+// change adds by to the slots in use.
 func (one *share) change(nowNs int64, by int) {
 	for ; one.whole != nil; one = one.whole {
 		one.usedNs += int64(one.running) * (nowNs - one.sinceNs)
@@ -112,13 +112,11 @@ func (one *share) remove(t *turn) {
 	}
 }
 
-// queue is a heap of shares, the one whose turn it is first.
+// queue is a heap of shares by turn.
 type queue []*share
 
-// Len implements heap.Interface.
 func (q queue) Len() int { return len(q) }
 
-// Less implements heap.Interface.
 func (q queue) Less(i, j int) bool {
 	a, b := q[i], q[j]
 	switch {
@@ -130,20 +128,17 @@ func (q queue) Less(i, j int) bool {
 	return a.arrival < b.arrival
 }
 
-// Swap implements heap.Interface.
 func (q queue) Swap(i, j int) {
 	q[i], q[j] = q[j], q[i]
 	q[i].at, q[j].at = i, j
 }
 
-// Push implements heap.Interface.
 func (q *queue) Push(x any) {
 	one := x.(*share)
 	one.at = len(*q)
 	*q = append(*q, one)
 }
 
-// Pop implements heap.Interface.
 func (q *queue) Pop() any {
 	last := len(*q) - 1
 	one := (*q)[last]

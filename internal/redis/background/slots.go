@@ -7,49 +7,48 @@ import (
 	"time"
 )
 
-// Who wants a slot: a connection, of a user, at an address.
+// Who identifies a competitor for slots: a connection of a user at an address.
 type Who struct {
 	Addr, User string
 	Client     int64
 }
 
-// Slots bound how much is done at once. Those who wait have their turns by what they have used: the address with the fewest
-// slots goes first, then the one that has used the least time lately, then whoever has waited longest; within the address
-// the same goes for its users, and within the user for the connections: see share.next for those that are new.
+// Slots bound concurrent work. The next turn goes to the address with the fewest slots, then the least recent
+// use, then the longest wait; likewise to its users and their connections. See share.next for new ones.
 type Slots struct {
 	now func() int64
 
 	mu       sync.Mutex // guards all below
 	free     int
-	all      share // of everybody
+	all      share // the root
 	shares   map[shareKey]*share
-	kept     int // shares, when some were last forgotten
+	kept     int // shares left after the last forgetting
 	halvedNs int64
 	arrivals uint64
 }
 
 const (
-	// halfLifeNs is the time after which what was used counts half.
+	// halfLifeNs is the time in which past use counts half.
 	halfLifeNs = int64(10 * time.Second)
-	// forgottenNs is how little use is not remembered. As use decays, that bounds how many shares are kept.
+	// forgottenNs is negligible use. As use decays, this bounds the number of shares.
 	forgottenNs = int64(time.Millisecond)
-	// sharesToForget is how many shares there may be in addition to twice as many as were kept.
+	// sharesToForget is the number of shares, beyond twice those kept, that starts forgetting.
 	sharesToForget = 1000
 )
 
-// NewSlots returns n slots, at least one. The clock gives nanoseconds and never goes back.
+// NewSlots returns at least one slot. now returns monotonic nanoseconds.
 func NewSlots(n int, now func() int64) *Slots {
 	return &Slots{now: now, free: max(1, n), shares: map[shareKey]*share{}, halvedNs: now()}
 }
 
-// turn is what waits for a slot.
+// turn waits for a slot.
 type turn struct {
 	who   Who
-	begin func() bool // is called without locks, and is false if the slot is not needed any more
+	begin func() bool // called without locks; false if the slot is not needed
 	waits bool        // guarded by Slots.mu
 }
 
-// Take waits for a slot, and is false if nobody is interested any more.
+// Take waits for a slot, and returns false if ctx ends first.
 func (s *Slots) Take(ctx context.Context, who Who) bool {
 	ready := make(chan struct{})
 	t := &turn{who: who, begin: func() bool { close(ready); return true }}
@@ -65,14 +64,14 @@ func (s *Slots) Take(ctx context.Context, who Who) bool {
 	}
 }
 
-// Give returns a slot that somebody has taken.
+// Give returns a slot.
 func (s *Slots) Give(who Who) {
 	for t := s.handOn(who); t != nil && !t.begin(); {
 		t = s.handOn(t.who)
 	}
 }
 
-// enter begins t if a slot is free, and else when it is its turn.
+// enter begins t in its turn, at once if a slot is free.
 func (s *Slots) enter(t *turn) {
 	if s.takeFree(t) && !t.begin() {
 		s.Give(t.who)
@@ -96,7 +95,7 @@ func (s *Slots) takeFree(t *turn) (taken bool) {
 	return true
 }
 
-// leave takes back a turn that has not begun.
+// leave withdraws a turn that has not begun.
 func (s *Slots) leave(t *turn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,7 +106,7 @@ func (s *Slots) leave(t *turn) bool {
 	return true
 }
 
-// handOn takes back a slot and returns whose turn it is to have it, or nil.
+// handOn passes a slot on and returns the next turn, or nil.
 func (s *Slots) handOn(who Who) *turn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,7 +121,7 @@ func (s *Slots) handOn(who Who) *turn {
 	for len(one.turns) == 0 {
 		one = one.next()
 		s.arrivals++
-		one.arrival = s.arrivals // to others that have used as much, it is the last now
+		one.arrival = s.arrivals // last among those with equal use
 	}
 	t := one.turns[0]
 	one.remove(t)
@@ -130,7 +129,7 @@ func (s *Slots) handOn(who Who) *turn {
 	return t
 }
 
-// awaitLocked has a share wait in its turn, and those that it is a part of.
+// awaitLocked adds a waiting share and its enclosing ones.
 func (s *Slots) awaitLocked(one *share) {
 	for ; one.whole != nil && !one.waits; one = one.whole {
 		s.arrivals++
@@ -151,7 +150,7 @@ func (s *Slots) shareLocked(key shareKey) *share {
 	return one
 }
 
-// decayLocked halves what was used when it is time, and forgets who has used next to nothing.
+// decayLocked halves past use when due, and forgets negligible shares.
 func (s *Slots) decayLocked(nowNs int64) {
 	halvings := min((nowNs-s.halvedNs)/halfLifeNs, 63)
 	if halvings == 0 && len(s.shares) <= 2*s.kept+sharesToForget {
@@ -162,14 +161,14 @@ func (s *Slots) decayLocked(nowNs int64) {
 	}
 	for key, one := range s.shares {
 		one.usedNs >>= halvings
-		for more := true; more && one.isIdle(); one = one.whole { // which may have no other part
+		for more := true; more && one.isIdle(); one = one.whole { // it may have no other part
 			one.whole.parts--
 			delete(s.shares, key)
 			key, more = key.whole()
 		}
 	}
 	s.kept = len(s.shares)
-	heap.Init(&s.all.waiting) // what differed by one may now be the same
+	heap.Init(&s.all.waiting) // equal shares may have differed by one
 	for _, one := range s.shares {
 		heap.Init(&one.waiting)
 	}

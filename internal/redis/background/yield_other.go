@@ -4,5 +4,5 @@ package background
 
 import "runtime"
 
-// Yield lets other goroutines have the processor.
+// Yield yields to other goroutines.
 func Yield() { runtime.Gosched() }

@@ -6,9 +6,8 @@ import (
 	"cellserver/internal/wire/catalog"
 )
 
-// Admit checks what can be checked of a command, or of its subcommand, before it is executed. The command is
-// nil where there is none of that name. The order is Redis's: what the server can do now is only said to
-// users that may have it done.
+// Admit runs all checks before a command, or its subcommand, is executed. It returns nil for an unknown
+// command. The order is Redis's: only permitted users learn the server's state.
 func (x *Executor) Admit(c *catalog.Command, args [][]byte) (*catalog.Command, error) {
 	c, err := x.AdmitBegin(c, args, len(args))
 	if err != nil {
@@ -36,18 +35,18 @@ func (x *Executor) Admit(c *catalog.Command, args [][]byte) (*catalog.Command, e
 	return c, nil
 }
 
-// AdmitBegin checks what the number of arguments and the first of them tell.
+// AdmitBegin checks the number of arguments and the first of them.
 func (x *Executor) AdmitBegin(c *catalog.Command, args [][]byte, count int) (*catalog.Command, error) {
 	c, err := x.Find(c, args, count)
 	if err != nil {
 		return c, err
 	}
 	if c.Flags&catalog.FlagNoAuth == 0 && !x.Authenticated {
-		if x.Greet(); !x.Authenticated { // the password may have been taken away since the client came
+		if x.Greet(); !x.Authenticated { // the password may have changed since the client connected
 			return c, reply.ErrNoAuth
 		}
 	}
-	// There are no rights to a command that is nowhere.
+	// Commands that exist nowhere have no access rules.
 	if c.Refusal != "" && !x.Engine.Config.Catalog.IsRuled(c) {
 		return c, reply.Error("ERR " + c.Refusal)
 	}
@@ -57,8 +56,8 @@ func (x *Executor) AdmitBegin(c *catalog.Command, args [][]byte, count int) (*ca
 	return c, nil
 }
 
-// Find returns the subcommand that a call of a command is of, or the command. Of its arguments, count with
-// its name, it needs the first.
+// Find returns the subcommand of a call, or the command. It reads the first argument; count includes the
+// name.
 func (x *Executor) Find(c *catalog.Command, args [][]byte, count int) (*catalog.Command, error) {
 	if c == nil {
 		return nil, x.Role.Words().Unknown(args)
@@ -76,9 +75,9 @@ func (x *Executor) Find(c *catalog.Command, args [][]byte, count int) (*catalog.
 	return c, nil
 }
 
-// Denied says why the user's rules do not allow a command, and notes it.
+// Denied returns the reason why the user's rules deny the command, and logs it.
 func (x *Executor) Denied(c *catalog.Command, args [][]byte) (reason acl.Reason, object string, refund bool) {
-	if c.Flags&catalog.FlagNoAuth != 0 { // AUTH and its like are everybody's
+	if c.Flags&catalog.FlagNoAuth != 0 { // AUTH and its like are for everybody
 		return acl.Allowed, "", false
 	}
 	reason, object, refund = c.Check(x.User, args)
@@ -88,7 +87,7 @@ func (x *Executor) Denied(c *catalog.Command, args [][]byte) (reason acl.Reason,
 	return reason, object, refund
 }
 
-// permit refuses what the user's rules do not allow.
+// permit refuses a command that the user's rules deny.
 func (x *Executor) permit(c *catalog.Command, args [][]byte) error {
 	reason, object, refund := x.Denied(c, args)
 	if reason == acl.Allowed {
@@ -101,7 +100,6 @@ func (x *Executor) permit(c *catalog.Command, args [][]byte) error {
 	return reply.Error(text)
 }
 
-// noteDenial adds to ACL LOG.
 func (x *Executor) noteDenial(d acl.Denial) {
 	d.Context = x.Role.Words().Context()
 	nowNs := x.Now()
@@ -109,7 +107,7 @@ func (x *Executor) noteDenial(d acl.Denial) {
 	x.Engine.Config.ACLLog.Add(nowNs, d)
 }
 
-// MayUse refuses what must wait until the store is loaded, and what could not be kept.
+// MayUse refuses commands that must wait for loading, and changes that cannot be persisted.
 func (e *Engine) MayUse(c *catalog.Command) error {
 	k := e.Config.Keeper
 	switch {
@@ -117,14 +115,14 @@ func (e *Engine) MayUse(c *catalog.Command) error {
 		return nil
 	case c.Flags&catalog.FlagLoading == 0 && k.Loading():
 		return reply.ErrLoading
-	case c.Flags&catalog.FlagWrite != 0 && !c.Batches && k.Frozen(): // the store itself knows which calls of a batch change nothing
+	case c.Flags&catalog.FlagWrite != 0 && !c.Batches && k.Frozen(): // the store itself tells which calls of a batch change nothing
 		return reply.ErrMisconf
 	}
 	return nil
 }
 
-// isFrozen says whether nothing can be kept now. Units that are given back are refused then whatever the key
-// is, for their reply does not say whether it has changed, and would wait with those that tell of a change.
+// isFrozen reports whether nothing can be persisted now. Refunds are then refused on every key: their replies
+// do not say whether the key has changed, and would wait like a change's.
 func (e *Engine) isFrozen() bool {
 	k := e.Config.Keeper
 	return k != nil && k.Frozen()

@@ -11,10 +11,9 @@ import (
 	"cellserver/internal/store"
 )
 
-// atOnce is Effects as a client's own Executor has them.
+// atOnce applies the effects of a client's own commands immediately.
 type atOnce struct{ x *Executor }
 
-// Send implements Effects.
 func (a atOnce) Send(lines []byte) {
 	if len(lines) == 0 {
 		return
@@ -29,14 +28,13 @@ func (a atOnce) Send(lines []byte) {
 	}
 }
 
-// Lines that scripts log in a second, which are written; the others are counted. A line has at most 1 KiB, so no number of
-// clients fills a disk, and one client does not displace the lines of the others.
+// Bounds for lines that scripts log a second; the rest is counted. A line has at most 1 KiB, so no number of
+// clients fills a disk, and none displaces the lines of others.
 const (
 	maxClientLines = 10
 	maxScriptLines = 100 // of all clients
 )
 
-// Log implements Effects.
 func (a atOnce) Log(lines []LogLine, leftOut int) {
 	x, e := a.x, a.x.Engine
 	for _, line := range lines {
@@ -60,17 +58,12 @@ func (a atOnce) Log(lines []LogLine, leftOut int) {
 	}
 }
 
-// Kill implements Effects.
 func (atOnce) Kill(victim *clients.Client) { victim.Conn.Kill() }
 
-// Unblock implements Effects.
 func (atOnce) Unblock(turn *queue.Waiter, why queue.Outcome) bool { return turn.Leave(why) }
 
-// Look implements Effects.
 func (a atOnce) Look(key store.Key) { a.x.Engine.Room.Look(key) }
 
-// LookAtAll implements Effects.
 func (a atOnce) LookAtAll() { a.x.Engine.Room.LookAtAll() }
 
-// Count implements Effects.
 func (atOnce) Count(counter *atomic.Uint64, n uint64) { counter.Add(n) }

@@ -12,8 +12,8 @@ import (
 	"cellserver/internal/wire/catalog"
 )
 
-// Batch executes a call that is decided in a batch: it puts it into that. An error in its arguments is replied behind it.
-// It is false if a batch in front of it is still to be answered; then nothing was done.
+// Batch adds a call to the batch. An error in its arguments is replied after the batch. It returns false,
+// without effect, while an earlier batch is unanswered.
 func (x *Executor) Batch(c *catalog.Command, args [][]byte) (done bool) {
 	if x.Scratch.batchOf != c && !x.Flush() {
 		return false
@@ -34,11 +34,11 @@ func (x *Executor) Batch(c *catalog.Command, args [][]byte) (done bool) {
 	return true
 }
 
-// request puts a call into the batch; Flush has it decided and replies.
+// request adds a call to the batch, which Flush decides.
 func (x *Executor) request(c *catalog.Command, args [][]byte) error {
 	batch := x.Scratch.batch
 	n := len(batch)
-	batch = batch[:n+1] // there is room: a full batch is flushed
+	batch = batch[:n+1] // a full batch has been flushed
 	if err := x.Engine.requests[c.ID](&batch[n], x.DB, args, x.Engine.Config.Reading, &x.Scratch.joined); err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (x *Executor) request(c *catalog.Command, args [][]byte) error {
 	return nil
 }
 
-// Flush has the batch decided and replies to it. It is false if the answers come later: then the session waits.
+// Flush decides the batch and replies. It returns false if the answers come later: then the session waits.
 func (x *Executor) Flush() (answered bool) {
 	batch := x.Scratch.batch
 	if len(batch) == 0 {
@@ -78,13 +78,13 @@ func (x *Executor) Flush() (answered bool) {
 	return answered
 }
 
-// forget lets go of requests that the store has been given, or that were refused, and of the names that were joined for them.
+// forget drops decided or refused requests and their joined names, which would keep buffers alive.
 func (s *Scratch) forget(batch []store.Request) {
 	clear(batch) // see End
 	s.joined = s.joined[:0]
 }
 
-// replyBatch replies to the requests of a batch. Its own error is nil, for each request has one.
+// replyBatch replies to each request of a batch. Its error is always nil: each request has its own.
 func (x *Executor) replyBatch(c *catalog.Command, batch []store.Request) error {
 	for i := range batch {
 		if batch[i].Err != nil {
@@ -101,7 +101,6 @@ func (x *Executor) replyBatch(c *catalog.Command, batch []store.Request) error {
 	return nil
 }
 
-// replyRequest replies to a request that was answered.
 func (x *Executor) replyRequest(q *store.Request) {
 	x.Wrote = x.Wrote || changes(q)
 	if q.Quantity < 0 {
@@ -114,9 +113,10 @@ func (x *Executor) replyRequest(q *store.Request) {
 	Result(&x.W, &q.Result)
 }
 
-// countNamed counts what was decided by named limits: once for many requests of one limit, for all loops share its counters.
+// countNamed counts decisions by named limits, once for consecutive requests of one limit: all loops share
+// its counters.
 func countNamed(batch []store.Request, on Effects) {
-	if batch[0].Rule.Shared == nil { // and so it is of all, as they are of one command
+	if batch[0].Rule.Shared == nil { // likewise for all requests of the command
 		return
 	}
 	var counter *atomic.Uint64
@@ -135,31 +135,31 @@ func countNamed(batch []store.Request, on Effects) {
 	countOn(on, counter, n)
 }
 
-// countOn counts on a counter, if there is one.
+// countOn adds to a counter, which may be nil.
 func countOn(on Effects, counter *atomic.Uint64, n uint64) {
 	if counter != nil {
 		on.Count(counter, n)
 	}
 }
 
-// changes reports whether a request, which was answered, has changed its key.
+// changes reports whether an answered request has changed its key.
 func changes(q *store.Request) bool {
 	denied := q.Result.Limited || q.Result.Shadowed
 	return q.Quantity != 0 && (!denied || q.Rule.Flags&limiter.CountDenied != 0)
 }
 
-// By is who requests, by a command, and where that is counted.
+// By identifies the client and the command of a request for the counters.
 func (x *Executor) By(c *catalog.Command) decide.By {
 	return decide.By{Command: c, Local: &x.Scratch.Local, Caller: x.Client}
 }
 
-// Result replies the five integers of CL.THROTTLE.
+// Result writes the five integers of CL.THROTTLE.
 func Result(w *resp.Writer, r *funnel.Result) {
 	w.Array(5)
 	Integers(w, r)
 }
 
-// Integers replies them as a part of an array.
+// Integers writes them as part of an array.
 func Integers(w *resp.Writer, r *funnel.Result) {
 	w.Int(LimitedInt(r.Limited))
 	w.Int(r.Limit)
@@ -168,7 +168,7 @@ func Integers(w *resp.Writer, r *funnel.Result) {
 	w.Int(r.ResetAfter)
 }
 
-// LimitedInt is the first of the integers: 1 or 0.
+// LimitedInt returns the first of the integers.
 func LimitedInt(limited bool) int64 {
 	if limited {
 		return 1

@@ -8,17 +8,17 @@ import (
 	"cellserver/internal/wire/catalog"
 )
 
-// Bounds is what a script may do: something to the keys that it has declared, perhaps without changing them.
+// Bounds limit a script to its declared keys, and to reading where it must not write.
 type Bounds struct {
 	Keys     []store.Key
 	ReadOnly bool
-	names    map[string]struct{} // nil for a few
+	names    map[string]struct{} // nil for few keys
 }
 
-// fewDeclared are found faster one by one.
+// fewDeclared keys are found faster by a linear search.
 const fewDeclared = 16
 
-// Index makes many keys quick to find.
+// Index speeds up the search among many keys.
 func (b *Bounds) Index() {
 	if len(b.Keys) <= fewDeclared {
 		return
@@ -42,7 +42,7 @@ func (b *Bounds) has(db uint16, name []byte) bool {
 	return false
 }
 
-// admit refuses what the script must not do, whoever its client is.
+// admit refuses what a script must not do, whatever its client may.
 func (b *Bounds) admit(c *catalog.Command, db uint16, args [][]byte) error {
 	switch {
 	case c.Flags&catalog.FlagWhole != 0:
@@ -59,7 +59,7 @@ func (b *Bounds) admit(c *catalog.Command, db uint16, args [][]byte) error {
 	return err
 }
 
-// Bind has the Executor execute for a script, within its bounds.
+// Bind puts the Executor into a script's bounds.
 func (x *Executor) Bind(b *Bounds) {
 	x.bounds, x.byScript, x.HoldsKeys = b, true, true
 	x.Forbidden = catalog.FlagNoScript | catalog.FlagNotWithKeys // a script may hold keys, too

@@ -10,19 +10,18 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// Connection is the client's side of a Call, for the commands that are about it.
+// Connection is the client's side of a Call, for commands about connections.
 type Connection struct{ x *Executor }
 
-// Client is what others know of the client.
+// Client returns the client's public record.
 func (c Connection) Client() *clients.Client { return c.x.Client }
 
-// User is who the client has authenticated as; nil for nobody.
+// User returns the authenticated user, or nil.
 func (c Connection) User() *acl.User { return c.x.User }
 
-// Authenticated reports whether the client may execute commands.
 func (c Connection) Authenticated() bool { return c.x.Authenticated }
 
-// Login authenticates the client, if the password is right. The command is what it was given to, for ACL LOG.
+// Login authenticates the client and reports success. The command is for ACL LOG.
 func (c Connection) Login(command, name, password []byte) bool {
 	x := c.x
 	user, ok := x.Engine.Config.Users.Authenticate(name, password)
@@ -34,26 +33,25 @@ func (c Connection) Login(command, name, password []byte) bool {
 	return true
 }
 
-// Conversation is what a client's role has more than others.
+// Conversation is implemented by a client's own role only.
 type Conversation interface {
-	// AfterPause is Connection.AfterPause.
 	AfterPause(d time.Duration, err error) error
-	// BeginMonitor has the client sent every command from now on, and EndMonitor no more.
+	// BeginMonitor starts sending every command to the client; EndMonitor stops.
 	BeginMonitor() error
 	EndMonitor()
-	// Discard forgets the transaction and what was watched for it.
+	// Discard drops the transaction and the watched keys.
 	Discard()
 }
 
-// ends ends what a conversation goes on with, where it is one.
+// ends ends a state of the conversation, if there is one.
 func (c Connection) ends(do func(v Conversation)) {
 	if v, ok := c.x.Role.(Conversation); ok {
 		do(v)
 	}
 }
 
-// AfterPause replies with an error when a pause is over. Unlike Call.After's, it is not counted as work, and a client that
-// sends no more waits for it, too.
+// AfterPause replies with an error after a delay. Unlike Call.After, it does not count as work, and clients
+// that have closed their half wait, too.
 func (c Connection) AfterPause(d time.Duration, err error) error {
 	v, ok := c.x.Role.(Conversation)
 	if !ok {
@@ -62,13 +60,13 @@ func (c Connection) AfterPause(d time.Duration, err error) error {
 	return v.AfterPause(d, err)
 }
 
-// SetRESP3 chooses between RESP3 and RESP2.
+// SetRESP3 switches between RESP3 and RESP2.
 func (c Connection) SetRESP3(on bool) {
 	c.x.W.RESP3 = on
 	c.x.Client.Change(func(i *clients.Info) { i.RESP3 = on })
 }
 
-// Select chooses the client's database. A script's is its own.
+// Select selects a database. A script has its own selection.
 func (c Connection) Select(db uint16) {
 	c.x.DB = db
 	if !c.x.byScript {
@@ -76,7 +74,7 @@ func (c Connection) Select(db uint16) {
 	}
 }
 
-// Replies turns replies on or off. Only turning them on is replied to.
+// Replies switches replies on or off. Only switching on is replied to.
 func (c Connection) Replies(on bool) {
 	if on {
 		c.x.Replies, c.x.RepliesRequested = RepliesOn, true
@@ -85,14 +83,14 @@ func (c Connection) Replies(on bool) {
 	}
 }
 
-// SkipReply has the next command not replied to.
+// SkipReply suppresses the next command's reply.
 func (c Connection) SkipReply() {
 	if c.x.Replies != RepliesOff {
 		c.x.Replies = RepliesSkipNext
 	}
 }
 
-// Monitor has the client sent every command from now on.
+// Monitor starts sending every command to the client.
 func (c Connection) Monitor() error {
 	v, ok := c.x.Role.(Conversation)
 	if !ok {
@@ -101,7 +99,7 @@ func (c Connection) Monitor() error {
 	return v.BeginMonitor()
 }
 
-// Reset makes the connection as if it were new.
+// Reset restores the state of a new connection.
 func (c Connection) Reset() {
 	x := c.x
 	c.ends(func(v Conversation) {
@@ -115,14 +113,13 @@ func (c Connection) Reset() {
 	x.Greet()
 }
 
-// Close ends the connection behind the reply.
+// Close closes the connection after the reply.
 func (c Connection) Close() {
 	c.ends(Conversation.EndMonitor)
 	c.x.Status = peer.Close
 }
 
-// Kill ends the connections of clients: its own behind the reply, and those of others at once, or, in EXEC, when it
-// has let go of the keys.
+// Kill closes clients: its own after the reply, others at once, or in EXEC after the keys are released.
 func (c Connection) Kill(victims []*clients.Client) {
 	for _, victim := range victims {
 		if victim == c.x.Client {
@@ -133,8 +130,7 @@ func (c Connection) Kill(victims []*clients.Client) {
 	}
 }
 
-// Unblock ends the time of a client that waits for its turn, and reports whether it did wait. It is told so by an error, or as
-// if its time had run out.
+// Unblock ends a client's waiting, by an error or as if its time were over, and reports whether it waited.
 func (c Connection) Unblock(other *clients.Client, byError bool) bool {
 	turn, why := other.Awaits(), queue.TimedOut
 	if byError {
@@ -143,19 +139,18 @@ func (c Connection) Unblock(other *clients.Client, byError bool) bool {
 	return turn != nil && turn.Outcome() == queue.Waiting && c.x.Effects.Unblock(turn, why)
 }
 
-// Become makes the client the user, or nobody.
+// Become sets the client's user; nil is nobody.
 func (x *Executor) Become(user *acl.User) {
 	x.User = user
 	x.Authenticated = user != nil
-	name := acl.DefaultName // what Redis calls nobody
+	name := acl.DefaultName // Redis's name for nobody
 	if user != nil {
 		name = user.Name()
 	}
 	x.Client.Change(func(i *clients.Info) { i.User = name })
 }
 
-// Greet makes a client what it is before it has said anything: the user that its certificate names, or the default
-// user if that has no password.
+// Greet sets a new client's user: its certificate's, or the default user if that has no password.
 func (x *Executor) Greet() {
 	users := x.Engine.Config.Users
 	if name := x.Client.Peer.CertName; name != "" {

@@ -11,33 +11,33 @@ import (
 	"cellserver/internal/wire/catalog"
 )
 
-// Effects is what commands do beside what they do to their keys. What EXEC and scripts execute has them when the keys are let go
-// of: not all of its attempts count, and nobody is to be held up while it holds keys.
+// Effects are what commands do apart from their keys. Those of EXEC and scripts are delayed until the keys
+// are released: attempts may be repeated, and held keys make others wait.
 type Effects interface {
-	// Send shows lines to those in MONITOR.
+	// Send shows lines to monitoring clients.
 	Send(lines []byte)
-	// Log writes lines of scripts, and counts those that were left out.
+	// Log writes lines of scripts and counts the omitted ones.
 	Log(lines []LogLine, leftOut int)
-	// Kill ends another client's connection.
+	// Kill closes another client's connection.
 	Kill(victim *clients.Client)
-	// Unblock ends a client's wait for its turn, and reports whether it did wait.
+	// Unblock ends a client's waiting and reports whether it waited.
 	Unblock(turn *queue.Waiter, why queue.Outcome) bool
-	// Look has those who wait for a key move up, as it may have been given units back; LookAtAll those who wait for any.
+	// Look lets clients waiting for a key advance, as units may have been returned; LookAtAll does so for all
+	// keys.
 	Look(key store.Key)
 	LookAtAll()
-	// Count counts what was decided by named limits.
+	// Count counts decisions by named limits.
 	Count(counter *atomic.Uint64, n uint64)
 }
 
-// LogLine is a line that a script logs.
 type LogLine struct {
 	Level   slog.Level
 	Message string
 }
 
-// Kept is Effects that are still to be had.
+// Kept collects delayed effects.
 type Kept struct {
-	x *Executor // whose they are
+	x *Executor // their executor
 
 	monitored   []byte
 	logged      []LogLine
@@ -50,23 +50,21 @@ type Kept struct {
 	counted     map[*atomic.Uint64]uint64
 }
 
-// unblocked is who is to wait no more.
 type unblocked struct {
 	turn *queue.Waiter
 	why  queue.Outcome
 }
 
 const (
-	// mostLooked is how many keys are kept to look at; beyond that all are looked at for which somebody waits.
+	// mostLooked bounds the keys to look at; beyond it, all awaited keys are looked at.
 	mostLooked = 1000
-	// maxInnerLineBytes is how much of a script, and of an EXEC, is sent to those in MONITOR: all of it comes at once, and
-	// is not to disconnect a client that reads as fast as it can.
+	// maxInnerLineBytes bounds the lines of a script or EXEC for MONITOR: they arrive at once, and must not
+	// disconnect a client that reads as fast as it can.
 	maxInnerLineBytes = 1 << 20
-	// maxLoggedBytes bounds what a script, or an EXEC, may log.
+	// maxLoggedBytes bounds the log lines of a script or EXEC.
 	maxLoggedBytes = 64 << 10
 )
 
-// Send implements Effects.
 func (k *Kept) Send(lines []byte) {
 	if len(k.monitored) >= maxInnerLineBytes {
 		return
@@ -79,7 +77,6 @@ func (k *Kept) Send(lines []byte) {
 // Append adds lines for those in MONITOR to what is kept, however much that is.
 func (k *Kept) Append(lines []byte) { k.monitored = append(k.monitored, lines...) }
 
-// Log implements Effects.
 func (k *Kept) Log(lines []LogLine, leftOut int) {
 	k.leftOut += leftOut
 	for _, line := range lines {
@@ -91,16 +88,13 @@ func (k *Kept) Log(lines []LogLine, leftOut int) {
 	}
 }
 
-// Kill implements Effects.
 func (k *Kept) Kill(victim *clients.Client) { k.killed = append(k.killed, victim) }
 
-// Unblock implements Effects.
 func (k *Kept) Unblock(turn *queue.Waiter, why queue.Outcome) bool {
 	k.unblocked = append(k.unblocked, unblocked{turn, why})
 	return true
 }
 
-// Look implements Effects.
 func (k *Kept) Look(key store.Key) {
 	switch {
 	case k.looksAtAll:
@@ -111,10 +105,8 @@ func (k *Kept) Look(key store.Key) {
 	}
 }
 
-// LookAtAll implements Effects.
 func (k *Kept) LookAtAll() { k.looked, k.looksAtAll = nil, true }
 
-// Count implements Effects.
 func (k *Kept) Count(counter *atomic.Uint64, n uint64) {
 	if k.counted == nil {
 		k.counted = map[*atomic.Uint64]uint64{}
@@ -122,10 +114,11 @@ func (k *Kept) Count(counter *atomic.Uint64, n uint64) {
 	k.counted[counter] += n
 }
 
-// Uncount forgets what was counted, as what it was counted for is taken back.
+// Uncount drops the counts of a withdrawn attempt.
 func (k *Kept) Uncount() { k.counted = nil }
 
-// Settle has what was kept take effect, or an Executor around this one keep it. It may be called in the background.
+// Settle applies the collected effects, or passes them to the surrounding Executor. It may run in the
+// background.
 func (k *Kept) Settle(around *Executor) {
 	to := around.Effects
 	to.Send(k.monitored)
@@ -147,7 +140,7 @@ func (k *Kept) Settle(around *Executor) {
 	}
 }
 
-// LookAfter has all who wait move up, if a command about all keys may have given units back.
+// LookAfter lets all waiting clients advance after a command about all keys that may return units.
 func (x *Executor) LookAfter(c *catalog.Command) {
 	const flush = catalog.FlagWhole | catalog.FlagWrite
 	if c != nil && c.Flags&flush == flush && x.Engine.Room.Waiting() > 0 {
@@ -155,7 +148,7 @@ func (x *Executor) LookAfter(c *catalog.Command) {
 	}
 }
 
-// lookAt has those who wait for a key move up, if it was given units back.
+// lookAt lets clients waiting for a key advance if units were returned.
 func (x *Executor) lookAt(key store.Key) {
 	if x.Engine.Room.Waiting() > 0 {
 		x.Effects.Look(key)

@@ -1,6 +1,6 @@
-// Package execute executes commands against keys: an Executor admits, batches, calls and counts them, and its Role is for whom:
-// a client, a transaction, a script, the background. An Executor belongs to one goroutine at a time; an Engine is shared by all
-// of them and safe for concurrent use.
+// Package execute executes commands: an Executor admits, batches, calls and counts them for its Role, which
+// is a client, a transaction, a script or background work. An Executor belongs to one goroutine at a time; an
+// Engine is shared and safe for concurrent use.
 package execute
 
 import (
@@ -28,83 +28,85 @@ import (
 	"cellserver/internal/wire/catalog"
 )
 
-// Config is what an Engine needs. All fields but Scripts, Keeper and StoreTimeout must be set.
+// Config configures an Engine. All fields but Scripts, Keeper and StoreTimeout are required.
 type Config struct {
-	Store             store.Store
-	Now               func() int64     // Unix nanoseconds, never going back
-	WallTime          func() time.Time // of TIME
-	Catalog           *catalog.Catalog
-	Handlers          map[string]Handler // by the full names of the commands
-	Users             *acl.Users         // made of the same Catalog
-	ACLLog            *acl.Log
-	Records           *observe.Records
-	Clients           *clients.Register
-	NewKeys           *clients.NewKeys
-	NamedLimits       *namedlimit.Registry
-	Reading           funnel.Reading
-	Databases         int
-	MaxKeyBytes       int
-	MaxReplyBytes     int           // of one reply
-	StoreTimeout      time.Duration // of a store.Remote: how long a transaction is tried again; 0 for transact.DefaultStoreTimeout
+	Store         store.Store
+	Now           func() int64     // monotonic Unix nanoseconds
+	WallTime      func() time.Time // for TIME
+	Catalog       *catalog.Catalog
+	Handlers      map[string]Handler // by full command names
+	Users         *acl.Users         // of the same Catalog
+	ACLLog        *acl.Log
+	Records       *observe.Records
+	Clients       *clients.Register
+	NewKeys       *clients.NewKeys
+	NamedLimits   *namedlimit.Registry
+	Reading       funnel.Reading
+	Databases     int
+	MaxKeyBytes   int
+	MaxReplyBytes int // of a single reply
+	// time for retries of a transaction on a store.Remote; 0 for transact.DefaultStoreTimeout
+	StoreTimeout      time.Duration
 	Limits            resp.Limits
-	Scripts           *lua.Engine // nil where scripts are disabled
-	Keeper            Keeper      // nil where nothing is kept on a disk
-	BackgroundThreads int         // how many long commands, and how many scripts, run at once
+	Scripts           *lua.Engine // nil without scripts
+	Keeper            Keeper      // nil without a disk
+	BackgroundThreads int         // number of concurrent long commands, and of scripts
 	Log               *slog.Logger
 }
 
-// Keeper is what sessions need of what keeps the store on a disk.
+// Keeper is the session's view of persistence.
 type Keeper interface {
-	// Loading reports whether what was kept is still being read, so that nothing may be asked of the store.
+	// Loading reports whether the store is being loaded and must not be used.
 	Loading() bool
-	// Frozen reports whether nothing may be changed, for it could not be kept.
+	// Frozen reports whether changes are refused because they could not be persisted.
 	Frozen() bool
-	// Confirms reports whether a reply that tells of a change must wait for Confirm.
+	// Confirms reports whether replies that report a change must wait for Confirm.
 	Confirms() bool
-	// Confirm calls done once, from any goroutine: with true when all that was changed before is on the disk,
-	// and with false if that takes too long.
+	// Confirm calls done once, from any goroutine: true when all earlier changes are on disk, false after a
+	// time-out.
 	Confirm(done func(kept bool))
 }
 
-// Engine is what all executors share.
+// Engine is shared by all executors.
 type Engine struct {
 	Config   Config
 	Handlers []Handler // by catalog.Command.ID
 	Live     transact.Space
-	Watcher  store.Watcher // that the store is; nil if it is none
+	Watcher  store.Watcher // nil if the store is none
 	Stage    transact.Stage
 	Decider  decide.Decider
-	Room     *queue.Room // who waits in CL.BTHROTTLE
-	Remote   *Remote     // nil where the store is this machine's
-	// Slots bound how much runs in the background at once, so that the event loops have processors left to run on.
+	Room     *queue.Room // clients waiting in CL.BTHROTTLE
+	Remote   *Remote     // nil for a local store
+	// Slots bound the background work, to leave processors to the event loops.
 	Background *background.Slots // of long commands
 	Scripts    *background.Slots // of scripts
-	Context    context.Context   // of all that runs in the background
+	Context    context.Context   // of all background work
 
 	endBackground context.CancelFunc
-	requests      []argument.Request // by catalog.Command.ID, of those that are decided in batches
+	requests      []argument.Request // of batched commands, by catalog.Command.ID
 	scratch       sync.Pool
 
 	slowMonitors often.Counter
-	unknown      often.Counter // of every unknownLeast commands that are not here
+	unknown      often.Counter // counts every unknownLeast unknown commands
 	unknownCalls atomic.Uint64
 
 	scriptLines  often.Rate   // of all clients
-	linesLeftOut atomic.Int64 // since the last one that was written
+	linesLeftOut atomic.Int64 // since the last written line
 }
 
-// Remote is what an Engine has for a store on other machines. Whatever waits for them is done apart: in the background, in its
-// turn for slots of its own, of which there are many, as those who have one mostly wait.
+// Remote serves a store on other machines. Its calls run in the background, in slots of their own; there are
+// many, as most of them wait.
 type Remote struct {
 	*transact.Remote
 	Slots *background.Slots
 }
 
-// remoteSlots are about as many as a store of a few machines has connections: more would wait for those, and that counts as time of
-// the store. Measured on one machine: with 256, 50 clients of CL.MTHROTTLE ran into --store-timeout, and with 64 300 did not.
+// remoteSlots is about the number of connections to a store of a few machines: more would queue for
+// connections, in the store's time. Measured on one machine: with 256 slots, 50 clients of CL.MTHROTTLE
+// exceeded --store-timeout; with 64, 300 did not.
 const remoteSlots = 64
 
-// NewEngine returns an Engine. The error says which command has no handler of the kind that it needs.
+// NewEngine returns an Engine. The error names a command without a suitable handler.
 func NewEngine(c Config) (*Engine, error) {
 	e := &Engine{
 		Config:     c,
@@ -123,13 +125,13 @@ func NewEngine(c Config) (*Engine, error) {
 	e.Stage = transact.Stage{Store: c.Store, Txs: txs, Now: c.Now, Clients: c.Clients.Len, MaxKeyBytes: c.MaxKeyBytes}
 	if on := transact.NewRemote(c.Store, c.StoreTimeout); on != nil {
 		e.Remote = &Remote{on, background.NewSlots(remoteSlots, c.Now)}
-		e.Config.NewKeys = &clients.NewKeys{} // whether a key is new is known to others
+		e.Config.NewKeys = &clients.NewKeys{} // others need to know whether a key is new
 	}
 	e.scratch.New = func() any { return e.newScratch() }
 	return e, e.bind()
 }
 
-// bind gives each command its handler, or what reads its arguments.
+// bind connects each command to its handler, or to the parser of its arguments.
 func (e *Engine) bind() error {
 	requests := argument.Requests(e.Config.NamedLimits)
 	for _, command := range e.Config.Catalog.Commands() {
@@ -150,25 +152,23 @@ func (e *Engine) newScratch() *Scratch {
 	return &Scratch{batch: make([]store.Request, 0, maxBatch), Local: e.Config.Records.NewLocal()}
 }
 
-// Transacts reports whether several keys can be changed as one step.
+// Transacts reports whether the store changes several keys in one step.
 func (e *Engine) Transacts() bool { return e.Stage.Txs != nil || e.Remote != nil }
 
-// EndBackground ends what runs in the background early, and what waits for its turn, now and from now on: the server is about
-// to end.
+// EndBackground ends background work, present and future, before the server ends.
 func (e *Engine) EndBackground() {
 	e.endBackground()
 	e.Room.End()
 }
 
-// unknownLeast is how many commands that are not here are worth a line: by a few a library finds out what is.
-// A flood of them seldom reads the clock.
+// unknownLeast is the number of unknown commands worth a log line: a library's probes stay below it. A flood
+// seldom reads the clock.
 const unknownLeast = 10
 
-// maxUnknownBytes is how much of a name that a client chooses is logged.
+// maxUnknownBytes truncates a client's text in the log.
 const maxUnknownBytes = 64
 
-// reportUnknown names a client whose commands are not here: some take the error for "allowed", and then
-// nobody is limited.
+// reportUnknown logs clients that send unknown commands: some take the error for "allowed", and limit nobody.
 func (e *Engine) reportUnknown(c *clients.Client, args [][]byte) {
 	if e.unknownCalls.Add(1)%unknownLeast != 0 {
 		return

@@ -14,102 +14,100 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// Executor executes commands with a user's rights against the keys of a Space. Its fields are its role's to change.
+// Executor executes commands with a user's rights on the keys of a Space. Its role may change the fields.
 type Executor struct {
-	// What every command needs comes first: with thousands of clients each cache line is a wait for memory.
+	// Fields of every command come first: with thousands of clients, each cache line is a memory access.
 	Engine        *Engine
-	Scratch       *Scratch // only between Begin and End
+	Scratch       *Scratch // set between Begin and End
 	User          *acl.User
 	Space         *transact.Space
 	Role          Role
-	bounds        *Bounds // of a script; else nil
+	bounds        *Bounds // nil outside scripts
 	W             resp.Writer
 	DB            uint16
 	Authenticated bool
-	Monitored     bool // somebody is in MONITOR
-	Wrote         bool // something has changed that the replies since tell of
-	Valued        bool // requests are answered by Scratch.Answers, not by W
+	Monitored     bool // by any client
+	Wrote         bool // a change that later replies report
+	Valued        bool // Scratch.Answers takes the replies instead of W
 	Forbidden     catalog.Flag
 	Status        peer.Status
 	Replies       ReplyMode
-	// RepliesRequested says that CLIENT REPLY ON was executed, since a command began whose reply is not wanted.
+	// RepliesRequested reports CLIENT REPLY ON within a command whose reply is suppressed.
 	RepliesRequested bool
-	HoldsKeys        bool // others may wait for keys until EXEC or a script is done
-	Away             bool // a client's command, in the background
-	TellsItself      bool // the command that is called has shown itself to those in MONITOR
+	HoldsKeys        bool // others may wait for keys of EXEC or a script
+	Away             bool // a client's command runs in the background
+	TellsItself      bool // the current command has shown itself to MONITOR
 	byScript         bool
 
 	Client  *clients.Client
 	Effects Effects
-	NewKeys *NewKeys // of EXEC's or a script's attempts; else nil
+	NewKeys *NewKeys // made in attempts of EXEC or a script; else nil
 
-	scriptLines *often.Rate // that were logged; nil before the first
+	scriptLines *often.Rate // lines logged so far; may be nil
 }
 
-// ReplyMode is what CLIENT REPLY says.
+// ReplyMode is the state of CLIENT REPLY.
 type ReplyMode uint8
 
 // The modes of CLIENT REPLY.
 const (
 	RepliesOn ReplyMode = iota
 	RepliesOff
-	RepliesSkipNext // the reply of the next command only
+	RepliesSkipNext // suppresses one reply
 )
 
-// Scratch is what an Executor needs only while it executes; all share them.
+// Scratch is needed only during execution, so executors share it.
 type Scratch struct {
 	Args  [][]byte
 	Local observe.Local
-	// NotesTold says that replies may have to wait for the disk, and Told which of them tell of a change.
+	// NotesTold enables Told, for replies that may have to wait for the disk.
 	NotesTold bool
 	Told      []Told
-	// WatchedKeys is how many keys were watched, or are no longer, since the session had its turn.
+	// WatchedKeys counts keys watched and unwatched since the session's last turn.
 	WatchedKeys int
 
-	// Answers are the replies where the Executor is Valued.
+	// Answers takes the replies of a Valued Executor.
 	Answers []reply.Answer
 
-	call  [8][]byte // of a script that is one
+	call  [8][]byte // of a script that is a single call
 	batch []store.Request
-	// batchOf is the command whose calls are in the batch.
+	// batchOf is the command of the batched calls.
 	batchOf *catalog.Command
-	// steps is what the batches may have taken, beyond what any does, and the other commands have or may have, since the session had
-	// its turn.
+	// steps is the estimated cost since the session's last turn, in nanoseconds.
 	steps     int
-	operation limiter.Operation // the one that is done
-	setting   store.Setting     // likewise
-	joint     Joint             // likewise
-	joined    []byte            // the names of the batch's keys that are no argument's
-	// last is the command that was called last, as it was spelled: the next one is the same, most likely.
+	operation limiter.Operation // the current one
+	setting   store.Setting     // the current one
+	joint     Joint             // the current one
+	joined    []byte            // names of batched keys that are no argument's
+	// last is the previous command as spelled, most likely also the next.
 	last     *catalog.Command
 	lastName []byte
-	// limitsNewKeys says that a call may be refused for the key that it would make; a look at that for each would cost more.
+	// limitsNewKeys enables the check for new keys, which costs a lookup each.
 	limitsNewKeys bool
 	LastError     string // of a reply
 }
 
-// Told is replies in a row, by their places, each of which tells of a change that is not on the disk yet.
+// Told marks consecutive replies, by position, that report a change not yet on disk.
 type Told struct{ From, To, Replies int }
 
 const (
-	// feedSteps is where a session stops so that others have their turn, in nanoseconds or so that its commands take: two
-	// milliseconds.
+	// feedSteps, about two milliseconds of work in nanoseconds, ends a session's turn.
 	feedSteps = 2_000_000
 
 	maxBatch       = observe.MaxBatch
 	maxScratchArgs = 64
-	// maxScratchNameBytes is how large the buffer of joined names is kept: for a batch of them that are not long.
+	// maxScratchNameBytes bounds the retained buffer of joined names: a batch of short ones.
 	maxScratchNameBytes = 128 * maxBatch
 )
 
-// NewClient makes an Executor that of a client's own commands, on the store as it is.
+// NewClient initializes an Executor for a client's own commands on the store.
 func (e *Engine) NewClient(x *Executor, role Role, client *clients.Client) {
 	*x = Executor{Engine: e, Role: role, Client: client, Space: &e.Live}
 	x.Effects = atOnce{x}
 }
 
-// Within returns an Executor for what a command of this one executes: with its rights, in its database, and with replies and
-// effects of its own, behind HeadBytes of room.
+// Within returns an Executor for the commands inside one of this Executor's, with its rights and database,
+// own replies and effects, and HeadBytes reserved.
 func (x *Executor) Within(role Role, in *transact.Space) (*Executor, *Kept) {
 	inner := &Executor{
 		Engine:        x.Engine,
@@ -129,7 +127,7 @@ func (x *Executor) Within(role Role, in *transact.Space) (*Executor, *Kept) {
 	return inner, kept
 }
 
-// Begin lends the Executor what it needs to execute.
+// Begin lends the Executor its Scratch.
 func (x *Executor) Begin() {
 	s := x.Engine.scratch.Get().(*Scratch)
 	s.WatchedKeys, s.steps, s.LastError = 0, 0, ""
@@ -138,7 +136,7 @@ func (x *Executor) Begin() {
 	x.Scratch = s
 }
 
-// End leaves nothing in the scratch that refers to the input, whose buffer it would keep alive.
+// End clears references to the input, which would keep its buffer alive.
 func (x *Executor) End() {
 	s := x.Scratch
 	clear(s.batch) // not empty after a panic
@@ -154,7 +152,7 @@ func (x *Executor) End() {
 	x.Scratch = nil
 }
 
-// Lookup is Catalog.Lookup, which takes longer than a look at what was called last.
+// Lookup is a Catalog.Lookup that tries the previous command first.
 func (x *Executor) Lookup(name []byte) *catalog.Command {
 	s := x.Scratch
 	if s.last == nil || string(s.lastName) != string(name) {
@@ -165,7 +163,7 @@ func (x *Executor) Lookup(name []byte) *catalog.Command {
 	return s.last
 }
 
-// Run executes a command that was admitted. It is false if a batch in front of it is still to be answered; then nothing was done.
+// Run executes an admitted command. It returns false, without effect, while an earlier batch is unanswered.
 func (x *Executor) Run(c *catalog.Command, args [][]byte) (done bool) {
 	switch {
 	case c.Batches:
@@ -178,7 +176,7 @@ func (x *Executor) Run(c *catalog.Command, args [][]byte) (done bool) {
 	return true
 }
 
-// call executes a command that is not batched.
+// call executes an unbatched command.
 func (x *Executor) call(c *catalog.Command, args [][]byte) {
 	beganNs := x.Engine.Config.Now()
 	from, wrote := x.Replied(), x.Wrote
@@ -200,7 +198,6 @@ func (x *Executor) call(c *catalog.Command, args [][]byte) {
 	}
 }
 
-// count counts a command that has run.
 func (x *Executor) count(c *catalog.Command, args [][]byte, beganNs int64) {
 	ns := x.Engine.Config.Now() - beganNs
 	x.Scratch.Local.Took(c, false, ns, ns)
@@ -208,7 +205,7 @@ func (x *Executor) count(c *catalog.Command, args [][]byte, beganNs int64) {
 	x.spend(max(int(ns), c.Cost.Call))
 }
 
-// spend notes what was done, and has the session stop when that was long enough for others to have their turn.
+// spend adds to the session's cost, and ends its turn when others should have theirs.
 func (x *Executor) spend(steps int) {
 	if x.Scratch.steps += steps; x.Scratch.steps >= feedSteps && x.Status == peer.NeedInput {
 		x.Status = peer.More
@@ -225,13 +222,13 @@ func (x *Executor) Reject(c *catalog.Command, args [][]byte) {
 	}
 }
 
-// FailCommand replies an error of a command that was executed.
+// FailCommand replies with an executed command's error.
 func (x *Executor) FailCommand(c *catalog.Command, args [][]byte, err error) {
 	x.Engine.Config.Records.Failed(c)
 	x.Fail(c, args, err)
 }
 
-// Fail replies an error to a call, of which less may be known. The batch in front of it has been answered.
+// Fail replies with an error of a call, possibly unknown. The batch before it is answered.
 func (x *Executor) Fail(c *catalog.Command, args [][]byte, err error) {
 	text := reply.Text(err)
 	x.Engine.Config.Records.Errors.Count(observe.ErrorReply{Text: text, Command: c, Args: args, By: x.Client})
@@ -243,10 +240,10 @@ func (x *Executor) Fail(c *catalog.Command, args [][]byte, err error) {
 	x.W.Error(text)
 }
 
-// Replied is the place behind the replies, in bytes or in answers.
+// Replied returns the position after the replies, in bytes or answers.
 func (x *Executor) Replied() int { return len(x.W.Buf) + len(x.Scratch.Answers) }
 
-// NoteTold notes that what was replied between two places is one reply, and tells of a change.
+// NoteTold marks one reply, between two positions, as reporting a change.
 func (s *Scratch) NoteTold(from, to int) {
 	switch n := len(s.Told); {
 	case !s.NotesTold || from == to:
@@ -257,17 +254,17 @@ func (s *Scratch) NoteTold(from, to int) {
 	}
 }
 
-// Now is the time that a command sees; in EXEC and in scripts it stands still.
+// Now returns the time for a command; in EXEC and scripts it stands still.
 func (x *Executor) Now() int64 { return x.Role.Now(x) }
 
 const (
-	// HeadBytes is left in front of what EXEC or a script replies for what a reply begins with.
+	// HeadBytes is the space reserved for the header of a reply of EXEC or a script.
 	HeadBytes = 64
-	// copiedBytes is how much an event loop copies of replies that it could have as they are.
+	// copiedBytes is the largest reply that an event loop copies rather than takes over.
 	copiedBytes = 64 << 10
 )
 
-// TakeOver appends what EXEC or a script has replied behind HeadBytes of room.
+// TakeOver appends a reply of EXEC or a script that has HeadBytes reserved.
 func TakeOver(w *resp.Writer, replies []byte) {
 	if head := len(w.Buf); head <= HeadBytes && len(replies) > copiedBytes {
 		whole := replies[HeadBytes-head:]

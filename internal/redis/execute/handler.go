@@ -9,32 +9,31 @@ import (
 	"cellserver/internal/wire/catalog"
 )
 
-// Handler executes a command. It has one function, by what the command needs.
+// Handler executes a command by one of its functions.
 type Handler struct {
 	Plain      func(c Call, args [][]byte) error
 	Whole      func(c Call, all store.Walker, args [][]byte) error
 	Connection func(c Call, conn Connection, args [][]byte) error
-	Own        func(x *Executor, args [][]byte) error // about the Executor itself, or its client's conversation
+	Own        func(x *Executor, args [][]byte) error // acts on the Executor or the client's conversation
 
-	apart bool // its store is on other machines
+	apart bool // waits for a remote store
 }
 
-// Plain is the handler of a command that needs a Call.
+// Plain returns the handler of a command that needs only a Call.
 func Plain(f func(c Call, args [][]byte) error) Handler { return Handler{Plain: f} }
 
-// Whole is the handler of a command about all keys, which is flagged catalog.FlagWhole.
+// Whole returns the handler of a command about all keys, flagged catalog.FlagWhole.
 func Whole(f func(c Call, all store.Walker, args [][]byte) error) Handler { return Handler{Whole: f} }
 
-// OnConnection is the handler of a command about the client's connection.
+// OnConnection returns the handler of a command about the connection.
 func OnConnection(f func(c Call, conn Connection, args [][]byte) error) Handler {
 	return Handler{Connection: f}
 }
 
-// fits reports whether the handler can execute the command.
 func (h Handler) fits(c *catalog.Command) error {
 	switch {
 	case c.Refusal != "" || c.Batches || c.Subs != nil && !c.AcceptsArity(1):
-		return nil // nothing executes it, but its subcommands and the batches
+		return nil // subcommands or batches execute it
 	case h.Plain == nil && h.Whole == nil && h.Connection == nil && h.Own == nil:
 		return errors.New("it has no handler")
 	case (h.Whole != nil) != (c.Flags&catalog.FlagWhole != 0):
@@ -46,15 +45,15 @@ func (h Handler) fits(c *catalog.Command) error {
 	return nil
 }
 
-// usesStore reports whether what the handler does with a store on other machines has to wait for them.
+// usesStore reports whether the handler waits for a remote store.
 func (h Handler) usesStore(c *catalog.Command) bool {
 	return h.Own == nil && !c.Batches && (!c.Keys.None() || c.Flags&catalog.FlagWhole != 0)
 }
 
-// IsApart reports whether a client's command is executed in the background, as its store is on other machines.
+// IsApart reports whether clients' calls run in the background, waiting for a remote store.
 func (h Handler) IsApart() bool { return h.apart }
 
-// Run executes a command at the time that it sees.
+// Run executes a command at its time.
 func (h Handler) Run(x *Executor, nowNs int64, args [][]byte) error {
 	c := Call{x, nowNs}
 	switch {

@@ -5,8 +5,8 @@ import (
 	"cellserver/internal/wire/catalog"
 )
 
-// callMonitored is call while a client is in MONITOR. As in Redis, what a script or a transaction executes is shown
-// behind EVAL, and before EXEC; all other commands are shown when they have been executed.
+// callMonitored is call beside MONITOR. As in Redis, commands inside a script are shown after EVAL, those of
+// a transaction before EXEC, and all others after their execution.
 func (x *Executor) callMonitored(c *catalog.Command, args [][]byte) {
 	if c.Flags&catalog.FlagScript != 0 {
 		x.tell(c, args)
@@ -20,9 +20,9 @@ func (x *Executor) callMonitored(c *catalog.Command, args [][]byte) {
 	}
 }
 
-// tell shows a call to those in MONITOR.
+// tell shows a call to monitoring clients.
 func (x *Executor) tell(c *catalog.Command, args [][]byte) {
-	if c.Flags&catalog.FlagAdmin == 0 { // those are nobody else's business, as in Redis
+	if c.Flags&catalog.FlagAdmin == 0 { // hidden, as in Redis
 		x.Effects.Send(x.appendLine(nil, x.byScript, observe.Redacted(c, args)))
 	}
 }

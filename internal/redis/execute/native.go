@@ -13,14 +13,14 @@ import (
 	"cellserver/internal/wire/catalog"
 )
 
-// RunNative does what a script would that is one call of CL.THROTTLE or of a command like it, as clients send it which have
-// no such command. It is false if the interpreter has to do it: for its errors, and for who may not do everything.
+// RunNative executes a script that is a single call of CL.THROTTLE or its like, from clients without such a
+// command. It returns false where the interpreter is needed: for errors and missing permissions.
 func (x *Executor) RunNative(name []byte, script *lua.Script, keys, argv [][]byte) bool {
 	if script.Native == nil || len(keys)+len(argv) > resp.LongArgs {
 		return false
 	}
 	args, ok := script.Native.Args(x.Scratch.call[:0], keys, argv)
-	one := x.Scratch.batch[:1] // it was flushed
+	one := x.Scratch.batch[:1] // it has been flushed
 	defer func() {
 		clear(x.Scratch.call[:]) // see End
 		x.Scratch.forget(one)
@@ -35,7 +35,8 @@ func (x *Executor) RunNative(name []byte, script *lua.Script, keys, argv [][]byt
 	if err := x.Engine.requests[command.ID](&one[0], x.DB, args, x.Engine.Config.Reading, &x.Scratch.joined); err != nil {
 		return false
 	}
-	if !slices.ContainsFunc(keys, func(key []byte) bool { return bytes.Equal(key, one[0].Key.Name) }) { // it was not declared
+	// undeclared
+	if !slices.ContainsFunc(keys, func(key []byte) bool { return bytes.Equal(key, one[0].Key.Name) }) {
 		return false
 	}
 	if one[0].Quantity < 0 && x.Engine.isFrozen() || x.Scratch.limitsNewKeys && one[0].MakesKey() && x.mayMakeKey(&one[0].Key) != nil {
@@ -52,7 +53,7 @@ func (x *Executor) RunNative(name []byte, script *lua.Script, keys, argv [][]byt
 	return true
 }
 
-// isAllowed reports whether the user's rules allow the script's call; that they do not, the interpreter finds out, too.
+// isAllowed reports whether the user may make the script's call. The interpreter replies the denial.
 func isAllowed(user *acl.User, c *catalog.Command, args [][]byte) bool {
 	if user.Unrestricted() {
 		return true
@@ -61,10 +62,10 @@ func isAllowed(user *acl.User, c *catalog.Command, args [][]byte) bool {
 	return reason == acl.Allowed
 }
 
-// replyNative replies what the script would: that is made of the command's reply, behind it, and takes its place.
+// replyNative replaces the command's reply by the script's.
 func (x *Executor) replyNative(c *catalog.Command, script *lua.Script, one []store.Request) error {
 	q := &one[0]
-	if q.Err != nil { // which the call fails with, and so the script
+	if q.Err != nil { // the script fails with it
 		records := x.Engine.Config.Records
 		records.Failed(c)
 		records.Script(observe.ScriptFailed)

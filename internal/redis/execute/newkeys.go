@@ -7,7 +7,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// mayMakeKey refuses a key behind the batch that would be a new one, where the client's address makes too many.
+// mayMakeKey refuses a new key after the batch where the client's address makes too many.
 func (x *Executor) mayMakeKey(key *store.Key) error {
 	nowNs := x.Now()
 	if _, found, err := x.Space.Keys.Entry(nowNs, *key); err != nil {
@@ -28,7 +28,7 @@ func (x *Executor) mayMakeKey(key *store.Key) error {
 	return nil
 }
 
-// makes reports whether one of the requests makes the key where there is none.
+// makes reports whether a request creates the key.
 func makes(requests []store.Request, key *store.Key) bool {
 	for i := range requests {
 		if q := &requests[i]; q.Key.DB == key.DB && bytes.Equal(q.Key.Name, key.Name) && q.MakesKey() {
@@ -38,7 +38,7 @@ func makes(requests []store.Request, key *store.Key) bool {
 	return false
 }
 
-// mayApply refuses a step that would make a key, where the client's address makes too many.
+// mayApply refuses a step that creates a key where the client's address makes too many.
 func (x *Executor) mayApply(key *store.Key, step store.Step) error {
 	if x.Scratch.limitsNewKeys && step.MakesKey() {
 		return x.mayMakeKey(key)
@@ -46,7 +46,7 @@ func (x *Executor) mayApply(key *store.Key, step store.Step) error {
 	return nil
 }
 
-// mayMakeKeys refuses requests of which one would make a new key, where the client's address makes too many.
+// mayMakeKeys refuses requests that create a key where the client's address makes too many.
 func (x *Executor) mayMakeKeys(batch []store.Request) error {
 	for i := range batch {
 		if q := &batch[i]; x.Scratch.limitsNewKeys && q.MakesKey() && !makes(batch[:i], &q.Key) {
@@ -58,7 +58,7 @@ func (x *Executor) mayMakeKeys(batch []store.Request) error {
 	return nil
 }
 
-// NewKeys are those that EXEC or a script was allowed to make, so that each counts once, however many attempts there are.
+// NewKeys are keys that EXEC or a script has created, so that repeated attempts count once.
 type NewKeys struct{ names map[newKey]struct{} }
 
 type newKey struct {

@@ -6,8 +6,8 @@ import (
 	"cellserver/internal/store"
 )
 
-// Together decides requests of funnels as one: all are debited, or none if one is limited, which is what it returns then; see
-// decide.Decider.Together for the results. With an error nothing has changed.
+// Together decides requests on funnels in one step: all are charged, or none if one is limited, which it
+// reports. See decide.Decider.Together for the results. On an error nothing has changed.
 func (c Call) Together(batch []store.Request) (limited bool, err error) {
 	x := c.x
 	if !x.Engine.Transacts() {
@@ -16,7 +16,7 @@ func (c Call) Together(batch []store.Request) (limited bool, err error) {
 	if err := x.mayMakeKeys(batch); err != nil {
 		return false, err
 	}
-	j := &x.Scratch.joint // or it would be left to the collector
+	j := &x.Scratch.joint // avoids an allocation
 	*j = Joint{Batch: batch, x: x}
 	err = x.Role.Together(x, j)
 	if j.err != nil {
@@ -30,7 +30,7 @@ func (c Call) Together(batch []store.Request) (limited bool, err error) {
 	return limited, nil
 }
 
-// Joint is requests that are decided as one.
+// Joint is a set of requests decided in one step.
 type Joint struct {
 	Batch []store.Request
 
@@ -39,7 +39,7 @@ type Joint struct {
 	err     error
 }
 
-// Decide decides the requests in a transaction, which is to be dropped if they failed.
+// Decide decides the requests in a transaction and drops it if they failed.
 func (j *Joint) Decide(in *transact.Space) transact.Verdict {
 	j.limited, j.err = j.x.Engine.Decider.Together(in.Keys, in.NowNs, j.Batch, &j.x.Scratch.Local)
 	if j.err != nil {
@@ -48,7 +48,7 @@ func (j *Joint) Decide(in *transact.Space) transact.Verdict {
 	return transact.Keep
 }
 
-// Keys are those of the requests.
+// Keys returns the keys of the requests.
 func (j *Joint) Keys() []store.Key {
 	keys := make([]store.Key, len(j.Batch))
 	for i := range j.Batch {

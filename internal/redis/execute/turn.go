@@ -7,7 +7,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// EnterRoom debits an operation Wait, and returns the client's turn; nil if it has come, or will not.
+// EnterRoom charges an operation Wait and returns the client's turn, or nil if it need not or must not wait.
 func (x *Executor) EnterRoom(nowNs int64, key store.Key, o *limiter.Operation) (*queue.Waiter, error) {
 	if err := x.mayApply(&key, o); err != nil {
 		return nil, err

@@ -1,6 +1,6 @@
-// Package login makes guessing passwords slow: it counts the recent failures of each host, and says how long the reply
-// to one more is delayed. Only time makes it forget them: if a right login did, whoever has one password could guess
-// another at full speed. Failures is safe for concurrent use.
+// Package login slows down password guessing: it counts each host's recent failures and delays further
+// replies. Only time clears them: clearing on success would let a user with one password guess another at
+// full speed. Failures is safe for concurrent use.
 package login
 
 import (
@@ -10,7 +10,7 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// Failures is the logins that failed. The zero value has seen none.
+// Failures records failed logins. The zero value is empty.
 type Failures struct {
 	mu     sync.Mutex // guards all below
 	byHost map[string]host
@@ -24,15 +24,15 @@ type host struct {
 }
 
 const (
-	firstPause = 50 * time.Millisecond // doubled with each failure
+	firstPause = 50 * time.Millisecond // doubled by each failure
 	maxPause   = 1600 * time.Millisecond
-	memory     = time.Minute // without a failure, after which a host's are forgotten
-	maxHosts   = 1024        // remembered; beyond it some are forgotten early
+	memory     = time.Minute // after which failures are forgotten
+	maxHosts   = 1024        // some are forgotten early beyond it
 )
 
-// Add counts a failed login, and returns how long its reply is to be delayed.
+// Add counts a failed login and returns the delay of its reply.
 func (f *Failures) Add(p peer.Peer, nowNs int64) (pause time.Duration) {
-	name := p.Network() // whose addresses one machine can have by the million, in IPv6
+	name := p.Network() // an IPv6 host may have millions of addresses
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.total++
@@ -51,7 +51,7 @@ func (f *Failures) Add(p peer.Peer, nowNs int64) (pause time.Duration) {
 	return min(firstPause<<min(h.failures, 10), maxPause)
 }
 
-// forgetLocked makes room for one more host.
+// forgetLocked frees an entry.
 func (f *Failures) forgetLocked(nowNs int64) {
 	for name, h := range f.byHost {
 		if nowNs-h.lastNs > int64(memory) {
@@ -66,14 +66,14 @@ func (f *Failures) forgetLocked(nowNs int64) {
 	}
 }
 
-// Total counts the failures since the start, and those since Reset.
+// Total returns the failures since the start and since Reset.
 func (f *Failures) Total() (total uint64, recent int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.total, f.recent
 }
 
-// Reset starts the count of recent failures from 0 again. Pauses do not change.
+// Reset clears the recent count. Delays remain.
 func (f *Failures) Reset() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package multi is EXEC: the commands behind MULTI are executed as one step, on snapshots of their keys or while others wait, in
-// the background if that takes long.
+// Package multi executes EXEC: the queued commands run as one step, on snapshots of their keys or while
+// others wait, in the background if that takes long.
 package multi
 
 import (
@@ -18,27 +18,27 @@ import (
 	"cellserver/internal/wire/catalog"
 )
 
-// Execution is EXEC at work.
+// Execution is a running EXEC.
 type Execution struct {
 	Steps []transact.Step
 	Plan  *transact.Plan // after MakePlan
 
-	Executor *execute.Executor // what has executed the steps; nil if a watched key had changed
-	Err      error             // why nothing was executed
-	Replies  execute.ReplyMode // in the beginning
+	Executor *execute.Executor // nil if a watched key had changed
+	Err      error             // set if nothing was executed
+	Replies  execute.ReplyMode // at the start
 
-	client  *execute.Executor // which waits
+	client  *execute.Executor // waits for the outcome
 	watch   store.Watch       // nil without WATCH
-	watched []store.Key       // by it
-	name    string            // as the client spells it
+	watched []store.Key       // of watch
+	name    string            // as the client spelled it
 	scripts script.Compiled
-	time    lua.Allowance // what its scripts may take together
+	time    lua.Allowance // for all scripts together
 	newKeys execute.NewKeys
-	refused []error // by the user's rules, of the steps; nil if there are none
+	refused []error // denials of steps; nil if there are none
 	left    *execute.Kept
 }
 
-// New returns an Execution for a client. What is watched is nil without WATCH.
+// New returns an Execution for a client. watched is nil without WATCH.
 func New(client *execute.Executor, steps []transact.Step, watched *transact.Watched, name string) *Execution {
 	x := &Execution{client: client, Replies: client.Replies, Steps: steps, name: name}
 	if watched != nil {
@@ -47,7 +47,7 @@ func New(client *execute.Executor, steps []transact.Step, watched *transact.Watc
 	return x
 }
 
-// MakePlan finds out what the steps need, perhaps while the session ends.
+// MakePlan determines what the steps need. The session may be ending.
 func (x *Execution) MakePlan() {
 	config := &x.client.Engine.Config
 	x.Plan = transact.NewPlan(x.Steps, x.client.DB, config.Databases, x.watched)
@@ -56,13 +56,13 @@ func (x *Execution) MakePlan() {
 	}
 }
 
-// Slots are those in which it is executed in the background; nil for at once.
+// Slots returns the background slots for the Execution, or nil to run it at once.
 func (x *Execution) Slots() *background.Slots {
 	e := x.client.Engine
 	switch {
 	case x.Plan.Scripts && (e.Remote == nil || x.compiles()):
 		return e.Scripts
-	case x.Plan.Long && !x.Plan.Scripts: // it takes a processor
+	case x.Plan.Long && !x.Plan.Scripts: // needs a processor
 		return e.Background
 	case e.Remote != nil && x.Plan.Keys() != nil:
 		return e.Remote.Slots
@@ -72,13 +72,13 @@ func (x *Execution) Slots() *background.Slots {
 	return nil
 }
 
-// compiles reports whether a script has to be compiled first, which takes a processor.
+// compiles reports whether a script must be compiled, which needs a processor.
 func (x *Execution) compiles() bool {
 	return slices.ContainsFunc(x.Steps, func(q transact.Step) bool { return script.NeedsCompiling(x.client.Engine.Config.Scripts, q) })
 }
 
-// Run executes the commands as one step, unless a watched key has changed. What they leave to be done behind that is done
-// here, and not by its client, for it is a part of what they do also when their client has gone.
+// Run executes the commands as one step, unless a watched key has changed. It also applies their effects,
+// which are due even if the client has disconnected.
 func (x *Execution) Run(ctx context.Context) {
 	e := x.client.Engine
 	if x.Plan.Scripts {
@@ -97,7 +97,7 @@ func (x *Execution) Run(ctx context.Context) {
 	left.Settle(x.client)
 }
 
-// carryOut makes all attempts. With an error nothing was executed.
+// carryOut makes all attempts. On an error nothing was executed.
 func (x *Execution) carryOut(ctx context.Context) error {
 	if x.client.Engine.Remote != nil {
 		return x.carryOutApart(ctx)
@@ -122,7 +122,7 @@ func (x *Execution) carryOut(ctx context.Context) error {
 	return reply.ErrKeysChanged
 }
 
-// carryOutApart is carryOut over a store on other machines, where nobody is kept from the keys.
+// carryOutApart is carryOut on a remote store, which cannot hold keys.
 func (x *Execution) carryOutApart(ctx context.Context) (err error) {
 	e := x.client.Engine
 	if x.Plan.Keys() == nil {
@@ -150,7 +150,7 @@ func (x *Execution) carryOutApart(ctx context.Context) (err error) {
 	return err
 }
 
-// leastScriptSteps are left to the scripts of a transaction that others wait for, or it is refused.
+// leastScriptSteps remain for the scripts of a transaction that holds keys; otherwise it is refused.
 const leastScriptSteps = 1_000_000
 
 func (x *Execution) hold(ctx context.Context, stage transact.Stage) error {
@@ -165,11 +165,11 @@ func (x *Execution) hold(ctx context.Context, stage transact.Stage) error {
 	})
 }
 
-// execute executes the steps, and reports what becomes of that. While others wait for it, all is executed, and so it is
-// where it could not be undone, or a transaction could be cut in half.
+// execute executes the steps and reports the outcome. It runs them all while others wait, and wherever an
+// undo is impossible or would cut a transaction in half.
 func (x *Execution) execute(ctx context.Context, in *transact.Space) script.Attempted {
 	x.Executor = nil
-	// A session that has ended watches nothing any more, and has ended ctx before.
+	// A session that has ended watches nothing, and its ctx is done.
 	if x.watch != nil && (x.watch.Dirty(in.NowNs) || ctx.Err() != nil) {
 		return script.Attempted{}
 	}
@@ -201,24 +201,20 @@ func (x *Execution) execute(ctx context.Context, in *transact.Space) script.Atte
 	return script.Attempted{TimedOut: role.timedOut}
 }
 
-// role is EXEC's.
 type role struct {
 	execute.Inner
 	scripts  script.Compiled
-	time     *lua.Allowance // of its scripts
+	time     *lua.Allowance // of the scripts
 	timedOut bool
 }
 
-// Script implements script.Transaction.
 func (r *role) Script(source []byte) (*lua.Script, error) { return r.scripts.Get(source) }
 
-// Allowance implements script.Transaction.
 func (r *role) Allowance() *lua.Allowance { return r.time }
 
-// TimedOut implements script.Transaction.
 func (r *role) TimedOut() { r.timedOut = true }
 
-// mayExecute refuses what EXEC must not do any more.
+// mayExecute refuses steps that have become impossible.
 func mayExecute(s *execute.Executor, q transact.Step) error {
 	if err := s.Engine.MayUse(q.Command); err != nil {
 		return err
@@ -226,15 +222,15 @@ func mayExecute(s *execute.Executor, q transact.Step) error {
 	if most := s.Engine.Config.MaxReplyBytes; len(s.W.Buf)-execute.HeadBytes > most {
 		return reply.TooLongReplies(most)
 	}
-	// Where SELECT was not allowed any more, the keys behind it are others than those that are held.
+	// After a SELECT that is no longer allowed, the keys would not be those held.
 	if s.DB != q.DB && (!q.Command.Keys.None() || q.Command.Flags&catalog.FlagWhole != 0) {
 		return reply.ErrNotSelected
 	}
 	return nil
 }
 
-// checkAccess finds the steps that the user was allowed when they were queued, and is not any more. That is before the
-// keys are held, as it compares each of them with each of the rules.
+// checkAccess finds steps that were allowed when queued and no longer are. It runs before keys are held, as
+// it compares every key with every rule.
 func (x *Execution) checkAccess(ctx context.Context) {
 	if x.client.User.Unrestricted() {
 		return
@@ -246,7 +242,7 @@ func (x *Execution) checkAccess(ctx context.Context) {
 	}
 }
 
-// stillAllowed refuses what the user was allowed when it was queued, and is not any more.
+// stillAllowed refuses a step that is no longer allowed.
 func stillAllowed(s *execute.Executor, q transact.Step) error {
 	switch reason, _, _ := s.Denied(q.Command, q.Args); reason {
 	case acl.Allowed:

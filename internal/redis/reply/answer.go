@@ -6,13 +6,13 @@ import (
 	"cellserver/internal/funnel"
 )
 
-// Answer is a reply to a request as a value.
+// Answer is a reply as a value.
 type Answer struct {
 	Result funnel.Result
-	Error  string // as a client of Redis is replied it, with its code in front; empty where there is a Result
+	Error  string // as sent to Redis clients, with its code; empty for a Result
 }
 
-// Code is the first word of an error, by which clients know it.
+// Code returns the error's first word, which identifies it.
 func (a Answer) Code() string {
 	code, _, _ := strings.Cut(a.Error, " ")
 	return code

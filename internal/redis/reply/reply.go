@@ -1,5 +1,5 @@
-// Package reply is the errors that clients are answered with: their texts, in Redis's words where Redis has the same,
-// and the one place where any error becomes the text of a reply. All of it is constant.
+// Package reply has the texts of errors, Redis's where it has the same, and turns any error into a reply. It
+// is constant.
 package reply
 
 import (
@@ -14,7 +14,7 @@ import (
 	"cellserver/internal/wire/glob"
 )
 
-// Error is an error's whole text on the wire, with its code in front.
+// Error is an error's text on the wire, with its code.
 type Error string
 
 func (e Error) Error() string { return string(e) }
@@ -31,10 +31,9 @@ const (
 	ErrNotInMulti Error = "ERR Command not allowed inside a transaction"
 )
 
-// maxNameBytes is how much Redis repeats of an unknown name, and of a command's arguments together.
+// maxNameBytes is Redis's limit for an unknown name, and for its arguments together, in an error.
 const maxNameBytes = 128
 
-// UnknownCommand says that there is no such command.
 func UnknownCommand(args [][]byte) error {
 	var b strings.Builder
 	b.WriteString("ERR unknown command '" + resp.PrintableN(args[0], maxNameBytes) + "', with args beginning with: ")
@@ -46,28 +45,28 @@ func UnknownCommand(args [][]byte) error {
 	return Error(b.String())
 }
 
-// UnknownSubcommand says that a command has no such subcommand.
 func UnknownSubcommand(c *catalog.Command, name []byte) error {
 	return Error("ERR unknown subcommand '" + resp.PrintableN(name, maxNameBytes) + "'. Try " + strings.ToUpper(c.Name) + " HELP.")
 }
 
-// UnknownOrArity is what Redis replies to a subcommand with too many arguments.
+// UnknownOrArity is Redis's reply to a subcommand with too many arguments.
 func UnknownOrArity(args [][]byte) error {
 	return Error("ERR unknown subcommand or wrong number of arguments for '" + resp.PrintableN(args[1], maxNameBytes) +
 		"'. Try " + strings.ToUpper(glob.Fold(args[0])) + " HELP.")
 }
 
-// Arity says that a command was given too few arguments, or too many.
+// Arity refuses a wrong number of arguments.
 func Arity(c *catalog.Command) error {
 	return Error("ERR wrong number of arguments for '" + c.FullName() + "' command")
 }
 
-// TooManyArguments says that a command was given more arguments than any call of it needs.
+// TooManyArguments refuses more arguments than any call needs.
 func TooManyArguments(c *catalog.Command) error {
 	return Error("ERR more than " + strconv.Itoa(c.Most()) + " arguments for '" + c.FullName() + "'; send fewer at once")
 }
 
-// ExecAborted says why EXEC executed nothing. What a remote store says is replied as it is, for clients know it by its code.
+// ExecAborted returns why EXEC executed nothing. A remote store's error stays as it is: clients know its
+// code.
 func ExecAborted(cause error) error {
 	if failure := (store.Failure{}); errors.As(cause, &failure) {
 		return StoreFailed(cause)
@@ -76,20 +75,19 @@ func ExecAborted(cause error) error {
 	return Error("EXECABORT Transaction discarded because of: " + reason)
 }
 
-// KeyTooLong says that a key is longer than the limit.
 func KeyTooLong(maxBytes int) error {
 	return Error("ERR key is longer than " + strconv.Itoa(maxBytes) + " bytes, the limit of --max-key-bytes")
 }
 
-// TooLong says that something is longer than the limit that a flag sets.
+// TooLong refuses something longer than the limit set by a flag.
 func TooLong(what string, maxBytes int, flag string) error {
 	return Error("ERR " + what + " longer than " + strconv.Itoa(maxBytes) + " bytes, the limit of " + flag)
 }
 
-// Cell is an error of CL.THROTTLE in redis-cell's words.
+// Cell returns an error of CL.THROTTLE in redis-cell's words.
 func Cell(reason string) error { return Error("Cell error: Store error: " + reason) }
 
-// Text is the one place where an error becomes the text of a reply.
+// Text turns an error into the text of a reply.
 func Text(err error) string {
 	var protocol *resp.ProtocolError
 	var argument *funnel.ArgumentError

@@ -18,12 +18,13 @@ const (
 	ErrNestedMulti Error = "ERR MULTI calls can not be nested"
 	ErrExecFailed  Error = "EXECABORT Transaction discarded because of previous errors."
 	ErrACLChanged  Error = "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. " +
-		"This command is no longer allowed for the following reason: " // which follows
-	ErrNotSelected      Error = "ERR this command was not executed, because the SELECT in front of it was not"
-	ErrNotInScript      Error = "ERR This Redis command is not allowed from script"
-	ErrWholeInScript    Error = "ERR a command about all keys is not allowed from a script, which has only the keys that it declared"
-	ErrReadOnlyScript   Error = "ERR Write commands are not allowed from read-only scripts."
-	ErrMonitorHasNoKeys Error = "ERR Replica can't interact with the keyspace" // what Redis says to a client in MONITOR
+		"This command is no longer allowed for the following reason: " // a reason follows
+	ErrNotSelected    Error = "ERR this command was not executed, because the SELECT in front of it was not"
+	ErrNotInScript    Error = "ERR This Redis command is not allowed from script"
+	ErrWholeInScript  Error = "ERR a command about all keys is not allowed from a script, which has only the keys that it declared"
+	ErrReadOnlyScript Error = "ERR Write commands are not allowed from read-only scripts."
+	// Redis's words to a client in MONITOR
+	ErrMonitorHasNoKeys Error = "ERR Replica can't interact with the keyspace"
 	ErrMonitorInMulti   Error = "ERR MONITOR isn't allowed for DENY BLOCKING client"
 	ErrUnknownInScript  Error = "ERR Unknown Redis command called from script"
 	ErrArityInScript    Error = "ERR Wrong number of args calling Redis command from script"
@@ -36,30 +37,28 @@ const (
 	ErrScriptContended Error = "ERR other clients have changed the keys of the script in each of its attempts, until its time was spent (see --lua-time-limit), " +
 		"and a script that takes longer than 5 ms can not keep them out; nothing was written: try again, with fewer keys or a shorter script"
 
-	// ErrLoading is in Redis's words, but for the name.
+	// ErrLoading has Redis's words, apart from the name.
 	ErrLoading Error = "LOADING cellserver is loading the dataset in memory"
-	// ErrMisconf refuses what could not be kept.
+	// ErrMisconf refuses a change that could not be persisted.
 	ErrMisconf Error = "MISCONF the data directory cannot be written, and replies wait for it (--fsync-interval=0): nothing was changed. " +
 		"Calls that change nothing answer. Check INFO persistence and the log; it is tried again all the time"
-	// ErrUnconfirmed is in place of a reply that tells of a change which the disk has not taken in time.
+	// ErrUnconfirmed replaces the reply to a change that did not reach the disk in time.
 	ErrUnconfirmed Error = "MISCONF the disk has not taken the change within --fsync-timeout: the call may have been charged, and a crash would forget it. " +
 		"Check INFO persistence and the log before you repeat it"
-	// ErrWrongType is in Redis's words.
 	ErrWrongType Error = "WRONGTYPE Operation against a key holding the wrong kind of value"
-	// ErrTooManyOpen refuses a reservation or a holder beyond the most that a key may have.
+	// ErrTooManyOpen refuses one more reservation or holder on a full key.
 	ErrTooManyOpen Error = "ERR the key has 4096 open reservations or holders, which is the most; commit or release some, or spread them over several keys"
-	// ErrTooLarge refuses to copy more while others wait.
+	// ErrTooLarge refuses to copy large states while others wait.
 	ErrTooLarge Error = "ERR the keys of the script or transaction hold more than 4 MiB of windows, reservations and holders together, or it copies more than 8 MiB of them; use fewer of them at once"
-	// ErrOOM is in Redis's words.
-	ErrOOM Error = "OOM command not allowed when used memory > 'maxmemory'."
+	ErrOOM      Error = "OOM command not allowed when used memory > 'maxmemory'."
 
-	// ErrContended is of a store on other machines, where nobody can be kept out.
+	// ErrContended reports conflicts on a remote store, whose keys cannot be held.
 	ErrContended Error = "ERR its keys are changed by so many clients that its turn has not come within --store-timeout; no key was changed: try again"
-	// ErrOneCallScript is of such a store, too.
+	// ErrOneCallScript refuses other scripts on a remote store.
 	ErrOneCallScript Error = "ERR over a remote store (--store) a script is executed only if it is one call of CL.THROTTLE or of a command like it; " +
 		"send its commands one by one, or between MULTI and EXEC"
 
-	// ErrNoDecision refuses, to a door that is answered by values, a command that has none.
+	// ErrNoDecision refuses a command without a limit's decision to a caller that expects values.
 	ErrNoDecision Error = "ERR this command is not one that a limit decides"
 
 	ErrNoTransactions Error = "ERR the store of this server has no transactions; send the commands one by one"
@@ -72,33 +71,33 @@ func Undeclared(key []byte) error {
 	return Error("ERR script used the key '" + resp.Printable(key) + "', which is not among the keys that it was given; pass it in KEYS")
 }
 
-// NotWithKeys refuses a transaction that would do, while it holds keys, what others should not wait for.
+// NotWithKeys refuses a transaction with a command that is too slow beside held keys.
 func NotWithKeys(c *catalog.Command) error {
 	return Error("ERR '" + c.FullName() + "' can not be executed in a transaction together with commands on keys; send it on its own")
 }
 
-// TooLongHeld refuses a transaction that would hold up others for longer than it may, in steps of a nanosecond. Most of it
-// is for one command.
+// TooLongHeld refuses a transaction that would hold keys too long, in steps of a nanosecond, mostly for one
+// command.
 func TooLongHeld(c *catalog.Command, steps, most int) error {
 	ms := func(steps int) string { return strconv.FormatFloat(float64(steps)/1e6, 'f', 1, 64) }
 	return Error("ERR it could hold up all other clients for " + ms(steps) + " ms, and " + ms(most) + " are allowed; most of that is for '" +
 		c.FullName() + "': send that command outside the transaction, or fewer commands at once")
 }
 
-// TooManyKeys refuses a script or transaction that would hold up others by the number of its keys alone.
+// TooManyKeys refuses a script or transaction whose number of keys would hold up others.
 func TooManyKeys(most int) error {
 	return Error("ERR more than " + strconv.Itoa(most) + " different keys at once could hold up all other clients; use fewer in one script or transaction")
 }
 
-// WholeInExec refuses a transaction of a store on other machines, which has no step over all of their keys.
+// WholeInExec refuses a command about all keys in a transaction on a remote store.
 func WholeInExec(c *catalog.Command) error {
 	return Error("ERR '" + c.FullName() + "' is about all keys, and can not be executed in a transaction over a remote store (--store); send it on its own")
 }
 
-// maxFailureBytes is how much is replied of what a remote store says.
+// maxFailureBytes truncates a remote store's error.
 const maxFailureBytes = 512
 
-// StoreFailed is an error of the store, in one line.
+// StoreFailed returns a store's error as one line.
 func StoreFailed(err error) error {
 	if errors.Is(err, store.ErrFull) {
 		return ErrOOM
@@ -118,7 +117,7 @@ func StoreFailed(err error) error {
 	var failure store.Failure
 	var known Error
 	switch {
-	case errors.As(err, &failure): // which clients know by its code
+	case errors.As(err, &failure): // clients know its code
 		return Error(resp.PrintableN([]byte(failure.Line), maxFailureBytes))
 	case errors.As(err, &known):
 		return known
@@ -133,7 +132,7 @@ func TooLongReplies(maxBytes int) error {
 		" bytes, the limit of --max-output-bytes; this command was not executed")
 }
 
-// TooManyNewKeys refuses a call that would make a key.
+// TooManyNewKeys refuses a call that would create a key.
 func TooManyNewKeys(perSec int) error {
 	return Error("ERR more than " + strconv.Itoa(perSec) +
 		" new keys per second from this address, the limit of --max-new-keys-per-second; existing keys still answer")

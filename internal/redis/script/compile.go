@@ -8,7 +8,7 @@ import (
 	"cellserver/internal/wire/catalog"
 )
 
-// Compiled are the scripts that a transaction executes by their sources, or why they cannot be executed.
+// Compiled maps a transaction's sources to their scripts or errors.
 type Compiled map[string]compiled
 
 type compiled struct {
@@ -16,7 +16,7 @@ type compiled struct {
 	problem error
 }
 
-// Get returns neither where the source was not compiled.
+// Get returns nil and nil for a source that was not compiled.
 func (c Compiled) Get(source []byte) (*lua.Script, error) {
 	s := c[string(source)]
 	return s.script, s.problem
@@ -24,13 +24,13 @@ func (c Compiled) Get(source []byte) (*lua.Script, error) {
 
 func hasSource(c *catalog.Command) bool { return c.Name == "eval" || c.Name == "eval_ro" }
 
-// NeedsCompiling reports whether a command runs a script that has to be compiled first, which takes a processor.
+// NeedsCompiling reports whether a command runs an uncompiled script, which needs a processor.
 func NeedsCompiling(e *lua.Engine, q transact.Step) bool {
 	return hasSource(q.Command) && e.Known(q.Args[1]) == nil
 }
 
-// Compile compiles the scripts of a transaction before it holds any keys. They stay compiled for it whatever happens
-// to the cache. Compiling has no more time than running them.
+// Compile compiles a transaction's scripts before it holds keys, independent of the cache. Compiling has the
+// time of running.
 func Compile(e *execute.Engine, steps []transact.Step) Compiled {
 	all, scripts := Compiled{}, e.Config.Scripts
 	beganNs := e.Config.Now()

@@ -8,43 +8,44 @@ import (
 	"cellserver/internal/redis/transact"
 )
 
-// Contention is what is done about others that change the keys of a script or transaction while it works on snapshots. It
-// has as many attempts as fit into the time of its scripts, or into maxSnapshotSteps, and then one more while others wait.
-// If it is short, others wait for the third already, and if that takes too long after all, for ever fewer of those behind.
-// Nobody waits longer than transact.MaxHeldSteps.
+// Contention decides on attempts when others change the keys of a script or transaction on snapshots. There
+// are as many as fit into the scripts' time, or into maxSnapshotSteps, then one while others wait. If it is
+// short, others wait for the third one already, and less and less often if that proves too long. Nobody waits
+// longer than transact.MaxHeldSteps.
 type Contention struct {
 	Context context.Context
-	Steps   int            // of an attempt, beside its scripts
+	Steps   int            // of an attempt, without scripts
 	Scripts *lua.Allowance // of all attempts
 
 	conflicts  int
-	spent      time.Duration // by scripts, before the attempt
-	shortestNs int64         // of the attempts that came to their end
+	spent      time.Duration // by scripts before the attempt
+	shortestNs int64         // of completed attempts
 
-	last     bool          // of the attempts
-	own      lua.Allowance // while others wait: what was left of all attempts' before
+	last     bool          // attempt
+	own      lua.Allowance // the rest of the common one, while others wait
 	patience int           // as the constant at first
 }
 
 const (
 	maxHeldNs = transact.MaxHeldSteps // a step is about a nanosecond
 
-	// patience is how many attempts what is short has on snapshots before others wait for one. Each of these multiplies it.
+	// patience is the number of attempts on snapshots before others wait for a short one; each such attempt
+	// multiplies it.
 	patience       = 2
 	patienceGrowth = 4
-	// shortNs leaves much to spare: an attempt that others wait for may find other keys and take longer.
+	// shortNs leaves a margin: an attempt that holds keys may find others and take longer.
 	shortNs = maxHeldNs / 2
-	// maxSnapshotSteps bounds what attempts come to that others make useless.
+	// maxSnapshotSteps bounds the cost of conflicting attempts.
 	maxSnapshotSteps = 50 * transact.MaxHeldSteps
 )
 
-// Attempted is how an attempt ended.
+// Attempted is an attempt's end.
 type Attempted struct {
-	TimedOut bool // a script was, at the end of its allowance
-	Ended    bool // before its end, for another reason
+	TimedOut bool // at the end of its allowance
+	Ended    bool // early, for another reason
 }
 
-// Judge says what becomes of an attempt. A script whose time is spent would have had enough of it without the others.
+// Judge returns an attempt's verdict. A script without time left would have exceeded it without others, too.
 func (c *Contention) Judge(a Attempted) transact.Verdict {
 	tookNs := int64(c.Scripts.Spent-c.spent) + int64(c.Steps)
 	c.spent = c.Scripts.Spent
@@ -59,7 +60,7 @@ func (c *Contention) Judge(a Attempted) transact.Verdict {
 	return transact.Keep
 }
 
-// Next says how the next attempt is made.
+// Next returns the mode of the next attempt.
 func (c *Contention) Next(conflicts int) transact.Mode {
 	c.conflicts = conflicts
 	c.letGo()
@@ -80,7 +81,7 @@ func (c *Contention) hold() transact.Mode {
 	return transact.Held
 }
 
-// letGo is hold's opposite.
+// letGo undoes hold.
 func (c *Contention) letGo() {
 	if c.Scripts.Held {
 		c.own.Spent += c.Scripts.Spent
@@ -88,9 +89,9 @@ func (c *Contention) letGo() {
 	}
 }
 
-// Hold gives scripts what a transaction of so many steps leaves them of the time for which others may have to wait.
+// Hold bounds scripts to the time that a transaction's steps leave others to wait.
 func Hold(scripts *lua.Allowance, steps int) {
-	const unit = 100 * time.Microsecond // or errors would tell nanoseconds
+	const unit = 100 * time.Microsecond // keeps nanoseconds out of errors
 	left := (time.Duration(max(maxHeldNs-steps, 0)) / unit) * unit
 	hint := "others wait for its transaction, which can not take longer: send the script on its own"
 	if scripts.Limit <= left {

@@ -11,28 +11,21 @@ import (
 	"cellserver/internal/wire/catalog"
 )
 
-// role is a script's.
 type role struct{ execute.Inner }
 
-// Words implements execute.Role.
 func (role) Words() execute.Words { return words{} }
 
-// words are how a script is refused something.
+// words has the wording of refusals in scripts.
 type words struct{}
 
-// Unknown implements execute.Words.
 func (words) Unknown([][]byte) error { return reply.ErrUnknownInScript }
 
-// UnknownSubcommand implements execute.Words.
 func (words) UnknownSubcommand(*catalog.Command, []byte) error { return reply.ErrUnknownInScript }
 
-// Arity implements execute.Words.
 func (words) Arity(*catalog.Command, int) error { return reply.ErrArityInScript }
 
-// Forbidden implements execute.Words.
 func (words) Forbidden() error { return reply.ErrNotInScript }
 
-// Denied implements execute.Words.
 func (words) Denied(reason acl.Reason, _ string) string {
 	if reason == acl.DeniedCommand {
 		return "ERR The user executing the script can't run this command or subcommand"
@@ -40,13 +33,11 @@ func (words) Denied(reason acl.Reason, _ string) string {
 	return "ERR The user executing the script can't access at least one of the keys mentioned in the command arguments"
 }
 
-// Context implements execute.Words.
 func (words) Context() string { return "lua" }
 
-// host is what a script reaches by redis.call.
+// host serves redis.call.
 type host struct{ x *execute.Executor }
 
-// Call implements lua.Host.
 func (h host) Call(args [][]byte, resp3 bool, buf []byte) []byte {
 	x := h.x
 	x.W = resp.Writer{Buf: buf, RESP3: resp3}
@@ -61,7 +52,7 @@ func (h host) Call(args [][]byte, resp3 bool, buf []byte) []byte {
 	return x.W.Buf
 }
 
-// Allows implements lua.Host. It leaves nothing in ACL LOG.
+// Allows leaves no entry in ACL LOG.
 func (h host) Allows(args [][]byte) (allowed, known bool) {
 	x := h.x
 	c, err := x.Find(x.Engine.Config.Catalog.Lookup(args[0]), args, len(args))
@@ -75,7 +66,7 @@ func (h host) Allows(args [][]byte) (allowed, known bool) {
 	return reason == acl.Allowed, true
 }
 
-// Log implements lua.Host. The line is written when the script has let go of its keys.
+// Log writes the line when the script has released its keys.
 func (h host) Log(level int, message string) {
 	levels := [...]slog.Level{slog.LevelDebug, slog.LevelDebug, slog.LevelInfo, slog.LevelWarn}
 	line := execute.LogLine{Level: levels[min(max(level, 0), len(levels)-1)], Message: "script: " + message}

@@ -1,5 +1,5 @@
-// Package script executes Lua scripts: it compiles them, runs them on snapshots of their keys, and executes what they call. What
-// is not a script's own is the Executor's that runs it.
+// Package script executes Lua scripts: it compiles them, runs them on snapshots of their keys, and executes
+// their calls. An Executor does everything else.
 package script
 
 import (
@@ -19,7 +19,6 @@ import (
 	"cellserver/internal/wire/catalog"
 )
 
-// Handlers are those of the commands that run scripts.
 func Handlers() map[string]execute.Handler {
 	return map[string]execute.Handler{
 		"eval":        {Own: func(x *execute.Executor, args [][]byte) error { return eval(x, args, false) }},
@@ -30,12 +29,12 @@ func Handlers() map[string]execute.Handler {
 	}
 }
 
-// Transaction is a role whose scripts are compiled, and have their time together.
+// Transaction is a role that compiles scripts beforehand and shares their time.
 type Transaction interface {
-	// Script returns neither where the source was not compiled.
+	// Script returns nil and nil for a source that was not compiled.
 	Script(source []byte) (*lua.Script, error)
 	Allowance() *lua.Allowance
-	// TimedOut notes that a script was ended, or not executed, as the time was spent.
+	// TimedOut notes that the time of a script was over.
 	TimedOut()
 }
 
@@ -61,7 +60,7 @@ func eval(x *execute.Executor, args [][]byte, readOnly bool) error {
 	return run.begin()
 }
 
-// load is SCRIPT LOAD. Compiling may take milliseconds, so it is done as scripts are run.
+// load is SCRIPT LOAD. Compiling may take milliseconds, so it runs like a script.
 func load(x *execute.Executor, args [][]byte) error {
 	scripts := x.Engine.Config.Scripts
 	if script := scripts.Loaded(args[2]); script != nil {
@@ -81,7 +80,7 @@ func load(x *execute.Executor, args [][]byte) error {
 }
 
 func evalSHA(x *execute.Executor, args [][]byte, readOnly bool) error {
-	if len(args[1]) != 2*sha1.Size { // Redis looks at nothing else then
+	if len(args[1]) != 2*sha1.Size { // Redis checks nothing else then
 		return reply.ErrNoScript
 	}
 	keys, argv, err := argument.Script(args)
@@ -95,7 +94,7 @@ func evalSHA(x *execute.Executor, args [][]byte, readOnly bool) error {
 	return runScript(x, args[0], script, keys, argv, readOnly)
 }
 
-// runScript runs a script, in the background unless it is one call that needs no interpreter.
+// runScript runs a script, in the background unless it is a single native call.
 func runScript(x *execute.Executor, name []byte, script *lua.Script, keys, argv [][]byte, readOnly bool) error {
 	if err := mayRun(script, readOnly); err != nil {
 		return err
@@ -104,7 +103,7 @@ func runScript(x *execute.Executor, name []byte, script *lua.Script, keys, argv 
 		return reply.ErrOneCallScript
 	}
 	in, isStep := x.Role.(Transaction)
-	// Over a store on other machines no script is to have an interpreter but for its errors.
+	// On a remote store, the interpreter only produces errors.
 	native := x.Engine.Remote != nil || !isStep && x.User.Unrestricted()
 	if native && !readOnly && !script.Flags.NoWrites && x.RunNative(name, script, keys, argv) {
 		return nil
@@ -128,7 +127,7 @@ func mayRun(script *lua.Script, readOnly bool) error {
 	return nil
 }
 
-// newRun returns the run of a script that is still to be set, or its source.
+// newRun returns a run without its script or source.
 func newRun(x *execute.Executor, name []byte, keys, argv [][]byte, readOnly bool) *run {
 	return &run{
 		client: x, command: x.Engine.Config.Catalog.Lookup(name), readOnly: readOnly,
@@ -136,29 +135,28 @@ func newRun(x *execute.Executor, name []byte, keys, argv [][]byte, readOnly bool
 	}
 }
 
-// begin has the script run in its turn.
+// begin starts the script in its turn.
 func (r *run) begin() error {
 	return r.client.Role.Background(r.client, r.client.Engine.Scripts, r.run, r.finish)
 }
 
-// run is a script at work.
 type run struct {
-	client     *execute.Executor // which waits
-	command    *catalog.Command  // that runs it
+	client     *execute.Executor // waits for the outcome
+	command    *catalog.Command  // that runs the script
 	script     *lua.Script
-	source     []byte // of a script that is to be compiled first
+	source     []byte // if it must be compiled
 	readOnly   bool
 	keys, argv [][]byte
 	bounds     execute.Bounds
 
-	scripts lua.Allowance   // of all attempts, where it is not EXEC's
+	scripts lua.Allowance   // of all attempts, outside EXEC
 	newKeys execute.NewKeys // likewise
 
-	problem error  // it could not be compiled
-	reply   []byte // behind execute.HeadBytes of room; nil if it was not run
+	problem error  // compilation error
+	reply   []byte // after execute.HeadBytes; nil if not run
 	ended   bool   // by a bound
 	wrote   bool
-	left    *execute.Kept // of the last attempt, and its last error
+	left    *execute.Kept // effects of the last attempt, and its error
 	failure string
 }
 
@@ -167,7 +165,7 @@ func (r *run) run(ctx context.Context) {
 		e := r.client.Engine
 		r.script, r.problem = e.Config.Scripts.Evaluate(r.source)
 		if r.problem != nil || r.script.Native != nil || e.Stage.Txs == nil || mayRun(r.script, r.readOnly) != nil {
-			return // finish does the rest, as if it had been known
+			return // as if it had been cached; finish does the rest
 		}
 	}
 	r.bounds.Keys = make([]store.Key, len(r.keys))
@@ -210,14 +208,14 @@ func (r *run) runAlone(ctx context.Context) {
 	}
 }
 
-// fail replies why nothing that the script has done is kept.
+// fail replies why the script's changes are dropped.
 func (r *run) fail(err error) {
 	w := resp.Writer{Buf: make([]byte, execute.HeadBytes)}
 	w.Error(reply.Text(err))
 	r.reply, r.ended, r.left, r.failure = w.Buf, true, &execute.Kept{}, ""
 }
 
-// runInExec runs the script as a part of a transaction, and takes back what it wrote if it was ended.
+// runInExec runs the script within a transaction, and undoes its writes if it was ended.
 func (r *run) runInExec(ctx context.Context, in Transaction) {
 	r.bounds.Index()
 	transact.OrUndo(r.client.Space, func() (keep bool) {
@@ -229,7 +227,7 @@ func (r *run) runInExec(ctx context.Context, in Transaction) {
 	})
 }
 
-// attempt runs the script. Its writes are to be kept unless it was ended: also when it failed, as in Redis.
+// attempt runs the script. Its writes stay even after an error, as in Redis, unless it was ended.
 func (r *run) attempt(ctx context.Context, in *transact.Space, scripts *lua.Allowance) Attempted {
 	x, kept := r.client.Within(role{execute.Inner{Context: ctx}}, in)
 	r.bounds.ReadOnly = r.readOnly || r.script.Flags.NoWrites
@@ -242,13 +240,13 @@ func (r *run) attempt(ctx context.Context, in *transact.Space, scripts *lua.Allo
 	scriptEngine := x.Engine.Config.Scripts
 	replied, err := scriptEngine.RunWithin(ctx, scripts, r.script, r.keys, r.argv, host{x}, x.W.RESP3, make([]byte, execute.HeadBytes))
 	if err != nil {
-		kept.Uncount() // as what it was counted for is taken back
+		kept.Uncount() // it is undone
 	}
 	r.reply, r.ended, r.left, r.failure, r.wrote = replied, err != nil, kept, x.Scratch.LastError, x.Wrote
 	return Attempted{Ended: r.ended, TimedOut: r.ended && scripts.Left() <= 0}
 }
 
-// finish replies on the session that waits.
+// finish replies to the waiting client.
 func (r *run) finish(x *execute.Executor) error {
 	switch {
 	case r.problem != nil:
@@ -265,7 +263,7 @@ func (r *run) finish(x *execute.Executor) error {
 	records := x.Engine.Config.Records
 	records.Failed(r.command)
 	text, _, _ := strings.Cut(string(r.reply[execute.HeadBytes+1:]), "\r\n")
-	if r.failure == "" || !strings.HasPrefix(text, r.failure) { // else it was counted when the command failed
+	if r.failure == "" || !strings.HasPrefix(text, r.failure) { // else the failed command was counted
 		records.Errors.Count(observe.ErrorReply{Text: text, Command: r.command, By: x.Client})
 	}
 	return nil

@@ -13,7 +13,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// runApart has a command executed in the background, with arguments of its own.
+// runApart executes a command in the background, with its own copy of the arguments.
 func (r *clientRole) runApart(h execute.Handler, slots *background.Slots, args [][]byte) error {
 	x := &apart{client: (*Session)(r), handler: h, args: args}
 	r.waitForTask(&r.x, x.finish).Run(slots, who(&r.x), x.run)
@@ -21,22 +21,21 @@ func (r *clientRole) runApart(h execute.Handler, slots *background.Slots, args [
 	return nil
 }
 
-// apart is a client's command that is executed in the background, for its store is on other machines or its
-// arguments are many.
+// apart is a client's command in the background, for a remote store or for its many arguments.
 type apart struct {
-	client  *Session // which waits
+	client  *Session // waits for the outcome
 	handler execute.Handler
 	args    [][]byte
 
-	executor *execute.Executor // what has executed it
-	err      error             // its handler's
+	executor *execute.Executor // has executed it
+	err      error             // of the handler
 
 	mu    sync.Mutex // guards all below
-	turn  *apartTurn // that is to be waited for; nil if there is none, and when somebody has taken it
-	ended bool       // nobody waits for it any more
+	turn  *apartTurn // to wait for; nil if none or taken
+	ended bool       // nobody waits for it
 }
 
-// apartTurn is a turn that the client has still to wait for: the units have been debited.
+// apartTurn is a charged turn that the client has still to wait for.
 type apartTurn struct {
 	who       background.Who
 	atNs      int64
@@ -60,7 +59,7 @@ func (x *apart) run(ctx context.Context) {
 	left.Settle(&x.client.x)
 }
 
-// finish replies on the session that waits.
+// finish replies to the waiting client.
 func (x *apart) finish(to *execute.Executor) error {
 	if turn := x.take(); turn != nil {
 		x.await(turn)
@@ -73,16 +72,15 @@ func (x *apart) finish(to *execute.Executor) error {
 	return nil
 }
 
-// away is the role of a client's command that is executed apart.
+// away is the role of a command executed apart.
 type away struct {
 	execute.Inner
 	apart *apart
 }
 
-// Words implements execute.Role.
 func (away) Words() execute.Words { return execute.PlainWords("toplevel") }
 
-// Together implements execute.Role. Each attempt may change the requests.
+// Together may change the requests in each attempt.
 func (r away) Together(x *execute.Executor, j *execute.Joint) error {
 	if x.Engine.Remote == nil {
 		return r.apart.client.x.Role.Together(x, j)
@@ -94,7 +92,7 @@ func (r away) Together(x *execute.Executor, j *execute.Joint) error {
 	})
 }
 
-// Turn implements execute.Role: whoever executes the command has its client wait.
+// Turn lets the client of the command wait.
 func (r away) Turn(c execute.Call, name []byte, o *limiter.Operation) error {
 	if o.Quantity <= 0 {
 		return r.Inner.Turn(c, name, o)
@@ -114,7 +112,7 @@ func (r away) Turn(c execute.Call, name []byte, o *limiter.Operation) error {
 	return nil
 }
 
-// leave keeps a turn for finish. Where nobody waits for it any more, it is given back.
+// leave leaves a turn to finish. If nobody waits, it is returned.
 func (x *apart) leave(turn *apartTurn) {
 	x.mu.Lock()
 	ended := x.ended
@@ -134,7 +132,7 @@ func (x *apart) take() (turn *apartTurn) {
 	return turn
 }
 
-// abandon gives back what nobody waits for any more.
+// abandon returns a turn for which nobody waits.
 func (x *apart) abandon() {
 	x.mu.Lock()
 	x.ended = true
@@ -144,7 +142,7 @@ func (x *apart) abandon() {
 	}
 }
 
-// await has the client wait for a turn that it has debited.
+// await lets the client wait for its charged turn.
 func (x *apart) await(t *apartTurn) {
 	s := x.client
 	gone := s.pending.gone
@@ -156,7 +154,7 @@ func (x *apart) await(t *apartTurn) {
 	}
 }
 
-// giveBack gives back what was debited for a turn. If the store fails then, it stays debited, and drains.
+// giveBack returns a turn's charge. If the store fails, the charge stays and drains.
 func (t *apartTurn) giveBack(e *Engine, then func()) {
 	r, now := e.Remote, e.Config.Now
 	background.New(context.Background(), then).Run(r.Slots, t.who, func(context.Context) {

@@ -11,13 +11,13 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// confirms reports whether replies that tell of a change wait for the disk.
+// confirms reports whether replies to changes wait for the disk.
 func confirms(x *execute.Executor) bool {
 	k := x.Engine.Config.Keeper
 	return k != nil && k.Confirms()
 }
 
-// untold does something whose replies are not wanted.
+// untold runs do without replies.
 func untold(x *execute.Executor, do func()) {
 	notes := x.Scratch.NotesTold
 	x.Scratch.NotesTold = false
@@ -25,25 +25,25 @@ func untold(x *execute.Executor, do func()) {
 	x.Scratch.NotesTold = notes
 }
 
-// unsynced is replies that tell of changes which are not on the disk yet.
+// unsynced holds replies that report changes not yet on disk.
 type unsynced struct {
-	state   atomic.Int32              // isUnsynced, and then one of the others for good
-	conn    atomic.Pointer[peer.Conn] // nil once the client has gone: whoever syncs keeps nothing else of it
+	state   atomic.Int32              // isUnsynced, then finally another
+	conn    atomic.Pointer[peer.Conn] // nil after the client's end, as the log keeps u
 	replies []byte
-	answers []reply.Answer // in place of replies, to a door that has them as values
-	told    []execute.Told // those of them that tell of a change
-	status  peer.Status    // of the Feed that they are from
-	sent    int            // bytes of replies, or answers, that were replied, or had an error in their place
+	answers []reply.Answer // instead of replies, for callers that expect values
+	told    []execute.Told // those that report a change
+	status  peer.Status    // of their Feed
+	sent    int            // bytes or answers sent, or replaced by an error
 }
 
-// The states of unsynced replies.
+// States of unsynced replies:
 const (
 	isUnsynced int32 = iota
 	isSynced
-	isLate // the disk has not taken the changes in time
+	isLate // beyond the disk's time
 )
 
-// end has the replies wait no longer.
+// end releases the replies.
 func (u *unsynced) end(kept bool) {
 	state := isLate
 	if kept {
@@ -60,12 +60,12 @@ func (u *unsynced) abandon() {
 	u.replies, u.answers, u.told = nil, nil, nil
 }
 
-// confirming is a session's place for the replies that wait for the disk.
+// confirming holds a session's unconfirmed replies.
 type confirming struct {
-	unsynced *unsynced // nil where there are none
+	unsynced *unsynced // nil if there are none
 }
 
-// confirm keeps the replies behind a place back, if they tell of a change, until that is on the disk.
+// confirm holds back the replies after from that report a change, until it is on disk.
 func (c *confirming) confirm(x *execute.Executor, from int) {
 	wrote := x.Wrote
 	x.Wrote = false
@@ -87,14 +87,11 @@ func (c *confirming) confirm(x *execute.Executor, from int) {
 	x.Engine.Config.Keeper.Confirm(u.end)
 }
 
-// answerBytes is what an Answer takes.
 const answerBytes = 72
 
-// bytes is what the replies take.
 func (u *unsynced) bytes() int { return len(u.replies) + len(u.answers)*answerBytes }
 
-// release replies what was kept back. It is false while that must wait, and where nothing is to come behind
-// it.
+// release sends the held replies. It returns false while they must wait, and if nothing may follow them.
 func (c *confirming) release(x *execute.Executor, hasInput bool) bool {
 	u := c.unsynced
 	switch u.state.Load() {
@@ -114,13 +111,13 @@ func (c *confirming) release(x *execute.Executor, hasInput bool) bool {
 		x.Status = u.status
 		return false
 	}
-	if hasInput { // or these replies would wait for what that changes, too
+	if hasInput { // else these would wait for its changes, too
 		x.Status = peer.More
 	}
 	return !hasInput
 }
 
-// replyTo replies what was kept back, up to a place.
+// replyTo sends the held replies up to a position.
 func (u *unsynced) replyTo(x *execute.Executor, to int) {
 	if x.Valued {
 		x.Scratch.Answers = append(x.Scratch.Answers, u.answers[u.sent:to]...)
@@ -129,8 +126,8 @@ func (u *unsynced) replyTo(x *execute.Executor, to int) {
 	}
 }
 
-// replyLate replies an error in place of each reply that tells of a change, and what is in front of it. It is
-// false where more of that is left: the errors may be much longer than the replies, and are sent in parts.
+// replyLate replaces replies that report a change by errors. It returns false if more remain: errors may be
+// much longer, and are sent in parts.
 func (u *unsynced) replyLate(x *execute.Executor) (all bool) {
 	most := x.Replied() + feedBytes
 	for ; len(u.told) > 0; u.told = u.told[1:] {

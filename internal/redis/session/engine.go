@@ -1,6 +1,6 @@
-// Package session is a client's conversation: bytes in, commands found, admitted, executed and answered in order, at
-// once or when they are done; or calls in, and answers out. A Session belongs to one goroutine at a time; an
-// Engine is shared by all sessions and safe for concurrent use.
+// Package session is a client's conversation: it finds commands in bytes, has them admitted and executed in
+// order, and replies; or takes calls and returns answers. A Session belongs to one goroutine at a time; an
+// Engine is shared and safe for concurrent use.
 package session
 
 import (
@@ -16,15 +16,15 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// Engine is what all sessions share.
+// Engine is shared by all sessions.
 type Engine struct {
 	*execute.Engine
 	crossProtocol often.Counter
 	evictions     often.Counter
 }
 
-// NewEngine returns an Engine, with handlers for all commands but those that the package has itself. The error says which
-// command has no handler of the kind that it needs.
+// NewEngine returns an Engine with its own commands' handlers added. The error names a command without a
+// suitable handler.
 func NewEngine(c execute.Config) (*Engine, error) {
 	e := &Engine{}
 	handlers := maps.Clone(c.Handlers)
@@ -40,13 +40,12 @@ func NewEngine(c execute.Config) (*Engine, error) {
 	return e, nil
 }
 
-// NewSession returns the session of a new client.
 func (e *Engine) NewSession(p peer.Peer, conn peer.Conn) *Session {
 	return e.NewSessionAs(p, conn, nil)
 }
 
-// NewSessionAs returns the session of a new client that is authenticated as a user already; nil for who a client is that has not
-// said anything.
+// NewSessionAs returns the session of a client that is authenticated already; a nil user starts like any
+// client.
 func (e *Engine) NewSessionAs(p peer.Peer, conn peer.Conn, user *acl.User) *Session {
 	s := &Session{engine: e, decoder: resp.Decoder{Limits: e.Config.Limits}}
 	client := clients.New(p, conn, e.Config.Now())
@@ -60,7 +59,7 @@ func (e *Engine) NewSessionAs(p peer.Peer, conn peer.Conn, user *acl.User) *Sess
 	return s
 }
 
-// isCrossProtocol recognises a browser's request by its first line, or by one of its headers.
+// isCrossProtocol recognizes a browser's request by its first line or a header.
 func isCrossProtocol(name []byte) bool {
 	return len(name) <= len("host:") && (glob.Fold(name) == "post" || glob.Fold(name) == "host:")
 }
@@ -71,7 +70,7 @@ func (e *Engine) reportCrossProtocol(addr string) {
 	}
 }
 
-// reportEviction tells of a client that is closed for the memory that it holds.
+// reportEviction logs a client closed for its memory.
 func (e *Engine) reportEviction(c *clients.Client, bytes int) {
 	if count := e.evictions.Due(e.Config.Now()); count > 0 {
 		e.Config.Log.Warn("the clients hold more memory than they may together; the connection of the one that holds most is closed",

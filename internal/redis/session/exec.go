@@ -28,10 +28,10 @@ func exec(s *Session, args [][]byte) error {
 	return s.x.Role.Background(&s.x, s.engine.Background, makePlan, func(*execute.Executor) error { return s.beginExec(x) })
 }
 
-// plannedArguments is how many a transaction may have whose plan is made where others wait for it.
+// plannedArguments is the largest transaction that is planned on an event loop.
 const plannedArguments = 8000
 
-// beginExec executes a transaction whose plan is made, or refuses it.
+// beginExec executes a planned transaction, or refuses it.
 func (s *Session) beginExec(x *multi.Execution) error {
 	if refused := x.Plan.Refused(); refused != nil {
 		s.x.TellsItself = false
@@ -42,7 +42,7 @@ func (s *Session) beginExec(x *multi.Execution) error {
 		s.discard()
 		return reply.ExecAborted(reply.WholeInExec(whole))
 	}
-	s.setMulti(nil) // what is executed is not queued
+	s.setMulti(nil) // commands inside EXEC are not queued
 	if slots := x.Slots(); slots != nil {
 		return s.x.Role.Background(&s.x, slots, x.Run, func(*execute.Executor) error { return s.finishExec(x) })
 	}
@@ -50,7 +50,7 @@ func (s *Session) beginExec(x *multi.Execution) error {
 	return s.finishExec(x)
 }
 
-// finishExec replies with what an execution left, and takes over what its commands made of the session.
+// finishExec replies and takes over the session state left by the commands.
 func (s *Session) finishExec(x *multi.Execution) error {
 	s.unwatch(&s.x)
 	s.x.Client.Change(func(i *clients.Info) { i.Queued = -1 })

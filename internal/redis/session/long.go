@@ -9,18 +9,17 @@ import (
 	"cellserver/internal/resp"
 )
 
-// A command of more than resp.LongArgs arguments takes milliseconds wherever somebody goes through them. The
-// driver's goroutine sees the first of them only, by which most such commands are refused; the rest is done
-// in the background.
+// A command of more than resp.LongArgs arguments takes milliseconds to traverse. The driver's goroutine sees
+// only the first ones, which suffice for most refusals; the rest runs in the background.
 
-// long is a command of many arguments, decoded or not.
+// long is a command of many arguments.
 type long struct {
-	args    [][]byte // nil where they are still to be decoded
-	command []byte   // as it came
-	count   int      // its arguments
+	args    [][]byte // nil before decoding
+	command []byte   // raw bytes
+	count   int      // number of arguments
 }
 
-// bytes is what it takes when it is decoded.
+// bytes returns its size after decoding.
 func (l *long) bytes() int {
 	if l.args != nil {
 		return argument.Memory(l.args)
@@ -36,7 +35,7 @@ func (l *long) kept() *long {
 	return &long{command: append([]byte(nil), l.command...), count: l.count}
 }
 
-// kept returns the arguments, copied unless they are the session's own.
+// kept returns the arguments, copied unless the session owns them.
 func (h *held) kept() [][]byte {
 	if h.ownBytes > 0 {
 		return h.args
@@ -44,7 +43,7 @@ func (h *held) kept() [][]byte {
 	return argument.CloneAll(h.args)
 }
 
-// argsBytes is what the arguments take where they are kept.
+// argsBytes returns the bytes of the stored arguments.
 func (h *held) argsBytes() int {
 	if h.ownBytes > 0 {
 		return h.ownBytes
@@ -52,7 +51,7 @@ func (h *held) argsBytes() int {
 	return argument.Memory(h.args)
 }
 
-// bytes is that with what is around them.
+// bytes returns the bytes of the stored command.
 func (h *held) bytes() int { return h.argsBytes() + h.frameBytes }
 
 // executeLong is execute for a command whose first arguments are decoded.
@@ -65,24 +64,24 @@ func (s *Session) executeLong(first [][]byte, command []byte) {
 	dispatch()
 }
 
-// dispatchLong refuses a command by its first arguments, or has it admitted in the background.
+// dispatchLong refuses a command by its first arguments, or admits it in the background.
 func (s *Session) dispatchLong(first [][]byte, l long) {
 	c, err := s.x.AdmitBegin(s.x.Lookup(first[0]), first, max(l.count, len(l.args)))
 	switch {
 	case err != nil:
 		s.proceed(held{command: c, args: first[:min(len(first), shownArgs)], err: err})
 	case !s.x.Flush():
-		s.hold(s.x.Client, held{long: &l}) // and then this is done
+		s.hold(s.x.Client, held{long: &l}) // executed after the batch
 	default:
 		s.admitLater(l.kept())
 	}
 }
 
-// shownArgs are enough for any error.
+// shownArgs suffice for any error.
 const shownArgs = 64
 
-// admitLater has a command decoded and admitted in the background: each of its keys may be compared with each
-// of a user's rules. Then it is executed with arguments of its own.
+// admitLater decodes and admits a command in the background, as each key may be compared with each rule, and
+// executes it with its own arguments.
 func (s *Session) admitLater(l *long) {
 	h := &held{}
 	p := s.waitForTask(&s.x, func(*execute.Executor) error { return nil })

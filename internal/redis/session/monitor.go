@@ -6,9 +6,8 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// BeginMonitor implements execute.Conversation.
 func (r *clientRole) BeginMonitor() error {
-	if r.monitor != nil { // which is not replied to, as in Redis
+	if r.monitor != nil { // no reply, as in Redis
 		return nil
 	}
 	r.monitor = r.engine.Config.Records.Monitors.Begin(r.x.Client)
@@ -18,7 +17,7 @@ func (r *clientRole) BeginMonitor() error {
 	return nil
 }
 
-// EndMonitor implements execute.Conversation. What it has still to be sent comes before anything else.
+// EndMonitor sends pending lines first.
 func (r *clientRole) EndMonitor() {
 	if r.monitor == nil {
 		return
@@ -28,7 +27,7 @@ func (r *clientRole) EndMonitor() {
 	r.monitor = nil
 }
 
-// sendLines replies with the lines that the client in MONITOR is to be sent, as many as are good for one Feed.
+// sendLines sends a Feed's worth of lines to a monitoring client.
 func (s *Session) sendLines() {
 	if s.monitor == nil {
 		return

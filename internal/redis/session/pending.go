@@ -11,37 +11,37 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// pending is the command that is not done: its handler has returned, or its batch is with the store, and its reply is
-// still to come. While there is one the session consumes nothing, so replies stay in order.
+// pending is an unfinished command, or a batch at the store. The session consumes nothing meanwhile, so
+// replies stay in order.
 type pending struct {
-	*background.Task                  // nil for what the store answers, and for a turn
+	*background.Task                  // nil for a batch and for a turn
 	command          *catalog.Command // nil for a batch, which the decider counts
-	args             []string         // for SLOWLOG; nil if nothing is slow enough
-	beganNs          int64            // when its handler was called
-	handedNs         int64            // when its handler left the rest to others
-	handlerNs        int64            // that the handler took
-	workNs           int64            // that the rest took
-	muted            bool             // its reply is not wanted
-	stays            bool             // it is waited for even if the client sends no more: a pause would be no penalty otherwise
+	args             []string         // for SLOWLOG; nil if never slow enough
+	beganNs          int64            // start of the handler
+	handedNs         int64            // end of the handler
+	handlerNs        int64            // of the handler
+	workNs           int64            // of the background work
+	muted            bool             // its reply is suppressed
+	stays            bool             // waits even after the client's last command; else a delay would be no penalty
 	finish           execute.Finish
-	// later is what the store has still to answer, and answered replies to that.
+	// later is the store's pending answer, and answered replies to it.
 	later    *decide.Later
 	answered execute.Answered
-	turn     *queue.Waiter // that is waited for; else nil
-	// abandoned is told that nobody waits for the work any more; nil where it need not know.
+	turn     *queue.Waiter // the awaited turn, or nil
+	// abandoned reports that nobody waits for the work; may be nil.
 	abandoned func()
-	gone      bool // the client sends no more
-	// next is the command that was read behind a batch and could not be put back.
+	gone      bool // the client has closed its half
+	// next is a command read after a batch that could not be put back.
 	next      *held
-	argsBytes int // that the arguments take which the rest and next have
+	argsBytes int // of the arguments of next and of the unfinished command
 }
 
-// waiting is a session's place for the command that is not done.
+// waiting holds a session's unfinished command.
 type waiting struct {
 	pending *pending // nil where there is none
 }
 
-// wait makes the session wait for the command that runs.
+// wait makes the session wait for the running command.
 func (w *waiting) wait(x *execute.Executor, p *pending) *pending {
 	p.handedNs = x.Engine.Config.Now()
 	w.pending = p
@@ -59,7 +59,7 @@ func (w *waiting) awaitTurn(x *execute.Executor, turn *queue.Waiter) {
 	x.Client.Await(turn)
 }
 
-// hold keeps a command until the batch in front of it is answered.
+// hold keeps a command until the batch before it is answered.
 func (w *waiting) hold(c *clients.Client, h held) {
 	if h.long != nil {
 		h.long = h.long.kept()
@@ -71,13 +71,13 @@ func (w *waiting) hold(c *clients.Client, h held) {
 	w.pending.next = &h
 }
 
-// holdArguments counts the arguments that are kept for the command that is not done.
+// holdArguments counts the memory of stored arguments.
 func (w *waiting) holdArguments(c *clients.Client, bytes int) {
 	w.pending.argsBytes += bytes
 	c.Hold(clients.Arguments, w.pending.argsBytes)
 }
 
-// hungUp cancels what only waits and, where the client is gone, what runs. A batch that is with the store is decided.
+// hungUp cancels waiting work, and running work if the client is gone. A batch at the store is decided.
 func (p *pending) hungUp(h peer.Hangup) {
 	p.gone = true
 	switch {
@@ -92,7 +92,7 @@ func (p *pending) hungUp(h peer.Hangup) {
 	}
 }
 
-// abandon ends whatever is still done for the command.
+// abandon ends all work for the command.
 func (p *pending) abandon() {
 	switch {
 	case p.later != nil:
@@ -107,8 +107,8 @@ func (p *pending) abandon() {
 	}
 }
 
-// resume finishes the command that the session waits for, and executes the one that was held behind it. It is false if
-// the session still waits.
+// resume finishes the pending command and executes the held one. It returns false while the session must
+// wait.
 func (s *Session) resume() bool {
 	p := s.pending
 	finish := p.ended(s)
@@ -150,7 +150,7 @@ func (s *Session) resume() bool {
 	return s.pending == nil
 }
 
-// ended returns what finishes the command, and nil if it is still to be waited for.
+// ended returns the function that finishes the command, or nil to wait.
 func (p *pending) ended(s *Session) (finish execute.Finish) {
 	if p.later != nil {
 		answers, ok := p.later.Answers(&s.x.Scratch.Local)
@@ -182,13 +182,13 @@ func (p *pending) ended(s *Session) (finish execute.Finish) {
 	return finish
 }
 
-// follow makes a pending the next part of a command.
+// follow makes p the next part of a command.
 func (p *pending) follow(first *pending) {
 	p.command, p.args, p.beganNs, p.muted, p.argsBytes = first.command, first.args, first.beganNs, first.muted, first.argsBytes
 	p.handlerNs = first.handlerNs + first.workNs
 }
 
-// leaveOut forgets a command that was to be admitted. A transaction without it must not be executed.
+// leaveOut drops a command before its admission. Its transaction must not be executed.
 func (s *Session) leaveOut(p *pending) {
 	if p.next != nil && s.multi != nil {
 		s.multi.Failed = true
@@ -199,14 +199,14 @@ func (s *Session) leaveOut(p *pending) {
 // cancelled replies to a command that was cancelled before it ran.
 func (s *Session) cancelled(c *catalog.Command) error {
 	if c != nil && c.Name == "exec" {
-		s.discard() // or the next transaction would depend on what was watched for this one
+		s.discard() // else the next transaction would depend on its watched keys
 	}
 	return reply.ErrCancelled
 }
 
-// goOn executes a command that was held.
+// goOn executes a held command.
 func (s *Session) goOn(h held) {
-	s.x.Monitored = s.engine.Config.Records.Monitors.Any() // which may have changed since it was read
+	s.x.Monitored = s.engine.Config.Records.Monitors.Any() // it may have changed since
 	switch {
 	case h.long != nil:
 		s.admitLater(h.long)
@@ -219,13 +219,12 @@ func (s *Session) goOn(h held) {
 	}
 }
 
-// who is between whom the slots are shared.
+// who identifies the client in the competition for slots.
 func who(x *execute.Executor) background.Who {
 	return background.Who{Addr: x.Client.Peer.Network(), User: x.User.Name(), Client: x.Client.ID}
 }
 
-// tally counts what was not done and has ended. Its work is what is slow or not; its waiting, too, is what
-// the client has felt.
+// tally counts a finished command: its work decides whether it is slow, its waiting counts for the client.
 func (p *pending) tally(x *execute.Executor) {
 	if p.command == nil {
 		return
@@ -237,11 +236,11 @@ func (p *pending) tally(x *execute.Executor) {
 	}
 }
 
-// replyTurn replies to who has waited for its turn.
+// replyTurn replies to a client after its turn.
 func (p *pending) replyTurn(x *execute.Executor) error {
 	x.Client.Await(nil)
 	nowNs := x.Engine.Config.Now()
-	p.beganNs = nowNs - p.handlerNs // what it has waited for is what it wanted
+	p.beganNs = nowNs - p.handlerNs // waiting was its purpose
 	switch p.turn.Outcome() {
 	case queue.Cancelled:
 		return reply.ErrCancelled

@@ -2,9 +2,9 @@ package session
 
 import "cellserver/internal/redis/execute"
 
-// executeMuted executes a command whose reply is not wanted, unless it is the one that wants replies again. There is no
-// batch in front of it: whatever turns replies off has flushed it. What is skipped is settled before it runs, for EXEC
-// may still be in the background when the next command is due.
+// executeMuted executes a command without a reply, unless it turns replies on. No batch precedes it: turning
+// replies off has flushed it. The skip ends before the command runs, as EXEC may be in the background when
+// the next one is due.
 func (s *Session) executeMuted(dispatch func()) {
 	before := len(s.x.W.Buf)
 	s.x.RepliesRequested = false
@@ -21,7 +21,7 @@ func (s *Session) executeMuted(dispatch func()) {
 	}
 }
 
-// muteFrom takes back what was replied, and what a command that is not done will reply.
+// muteFrom drops replies and those to come of a pending command.
 func (s *Session) muteFrom(before int) {
 	s.x.W.Buf = s.x.W.Buf[:before]
 	if s.pending != nil {

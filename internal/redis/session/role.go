@@ -22,11 +22,10 @@ var (
 	_ execute.Conversation = (*clientRole)(nil)
 )
 
-// clientRole is a Session as its executor sees it. It implements execute.Role for the client's own commands. Its methods are no part of
-// what a driver calls; a conversion costs nothing.
+// clientRole is a Session as execute.Role for the client's own commands. The type keeps its methods from
+// drivers; a conversion costs nothing.
 type clientRole Session
 
-// Words implements execute.Role.
 func (r *clientRole) Words() execute.Words {
 	if r.multi != nil {
 		return execute.PlainWords("multi")
@@ -34,10 +33,8 @@ func (r *clientRole) Words() execute.Words {
 	return execute.PlainWords("toplevel")
 }
 
-// Now implements execute.Role.
 func (r *clientRole) Now(*execute.Executor) int64 { return r.engine.Config.Now() }
 
-// Run implements execute.Role.
 func (r *clientRole) Run(x *execute.Executor, c *catalog.Command, h execute.Handler, beganNs int64, args [][]byte) error {
 	x.Client.Active(c, beganNs)
 	switch {
@@ -49,7 +46,7 @@ func (r *clientRole) Run(x *execute.Executor, c *catalog.Command, h execute.Hand
 	return h.Run(x, beganNs, args)
 }
 
-// Deferred implements execute.Role. It notes what is to be counted of a command when that is done.
+// Deferred notes the counters of an unfinished command.
 func (r *clientRole) Deferred(c *catalog.Command, args [][]byte, beganNs int64) bool {
 	p := r.pending
 	if p == nil {
@@ -62,10 +59,10 @@ func (r *clientRole) Deferred(c *catalog.Command, args [][]byte, beganNs int64) 
 		if bytes == 0 {
 			bytes = argument.Memory(args)
 		}
-		r.holdArguments(r.x.Client, bytes) // at most: its handler has copied what it still needs
+		r.holdArguments(r.x.Client, bytes) // at most; the handler has copied the rest
 	}
 	if p.turn != nil {
-		r.holdArguments(r.x.Client, queue.WaiterBytes+len(args[c.Keys.First])) // which has the name, too
+		r.holdArguments(r.x.Client, queue.WaiterBytes+len(args[c.Keys.First])) // with the name
 	}
 	if r.engine.Config.Records.Slowness.Any() {
 		p.args = observe.ShortArgs(observe.Redacted(c, args))
@@ -73,26 +70,22 @@ func (r *clientRole) Deferred(c *catalog.Command, args [][]byte, beganNs int64) 
 	return true
 }
 
-// Decide implements execute.Role.
 func (r *clientRole) Decide(x *execute.Executor, c *catalog.Command, batch []store.Request) *decide.Later {
 	nowNs := x.Engine.Config.Now()
 	x.Client.Active(c, nowNs)
 	return x.Engine.Decider.Batch(x.Space.Keys, nowNs, batch, x.By(c))
 }
 
-// Await implements execute.Role.
 func (r *clientRole) Await(later *decide.Later, answered execute.Answered) {
 	r.wait(&r.x, &pending{later: later, answered: answered})
 	later.Notify(r.x.Client.Conn.Wake)
 }
 
-// Together implements execute.Role.
 func (r *clientRole) Together(_ *execute.Executor, j *execute.Joint) error {
 	r.engine.Stage.Hold(j.Keys(), j.Decide)
 	return nil
 }
 
-// Turn implements execute.Role.
 func (r *clientRole) Turn(c execute.Call, name []byte, o *limiter.Operation) error {
 	if o.Quantity <= 0 {
 		return execute.Inner{}.Turn(c, name, o)
@@ -109,20 +102,18 @@ func (r *clientRole) Turn(c execute.Call, name []byte, o *limiter.Operation) err
 	return nil
 }
 
-// Background implements execute.Role: work runs on a goroutine of its own, so that the driver can serve others meanwhile. The
-// arguments of the command are work's only if it has copied them.
+// Background runs work on a goroutine, so that the driver can serve others. work may use arguments only if it
+// has copied them.
 func (r *clientRole) Background(_ *execute.Executor, slots *background.Slots, work func(context.Context), finish execute.Finish) error {
 	r.waitForTask(&r.x, finish).Run(slots, who(&r.x), work)
 	return nil
 }
 
-// After implements execute.Role.
 func (r *clientRole) After(d time.Duration, finish execute.Finish) error {
 	r.waitForTask(&r.x, finish).After(d)
 	return nil
 }
 
-// AfterPause implements execute.Conversation.
 func (r *clientRole) AfterPause(d time.Duration, err error) error {
 	p := r.waitForTask(&r.x, func(*execute.Executor) error {
 		r.pending.beganNs, r.pending.workNs = r.engine.Config.Now(), 0
@@ -133,7 +124,6 @@ func (r *clientRole) AfterPause(d time.Duration, err error) error {
 	return nil
 }
 
-// Until implements execute.Role.
 func (r *clientRole) Until(begin func(ctx context.Context, finish func()), atMost time.Duration, done func(c execute.Call) error) error {
 	var ended atomic.Bool
 	p := r.waitForTask(&r.x, func(x *execute.Executor) error {
@@ -156,5 +146,4 @@ func (r *clientRole) Until(begin func(ctx context.Context, finish func()), atMos
 	return nil
 }
 
-// Discard implements execute.Conversation.
 func (r *clientRole) Discard() { (*Session)(r).discard() }

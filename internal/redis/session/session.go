@@ -11,9 +11,9 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// Session implements peer.Session. It knows no socket.
+// Session implements peer.Session, independent of sockets.
 type Session struct {
-	// What every command needs comes first: with thousands of clients each cache line is a wait for memory.
+	// Fields of every command come first: with thousands of clients, each cache line is a memory access.
 	x      execute.Executor
 	engine *Engine
 	multi  *transact.Queue // between MULTI and EXEC; else nil
@@ -21,53 +21,46 @@ type Session struct {
 	confirming
 	monitor *observe.Monitor // nil without MONITOR
 	decoder resp.Decoder
-	// ownBytes is what the arguments of the command that is called take, and what is around them, where both are the session's
-	// own; 0 where they are slices of the driver's buffer.
+	// ownBytes is the memory of the current command's arguments and frame where the session owns them; 0
+	// where they are parts of the driver's buffer.
 	ownBytes int
 	watching
 }
 
 const (
-	// feedBytes is where Feed stops so that its replies can be sent, so that a short input with long replies
-	// cannot fill the memory.
+	// feedBytes of replies end a Feed, so that short commands with long replies cannot fill the memory.
 	feedBytes = 64 << 10
-	// feedInputBytes is where it stops so that others have their turn: behind a long command a buffer may hold
-	// megabytes of others that reply with little, or nothing.
+	// feedInputBytes end a Feed, so that others get their turn beside megabytes of commands with short
+	// replies.
 	feedInputBytes = 64 << 10
 )
 
-// Authenticated implements peer.Session.
 func (s *Session) Authenticated() bool { return s.x.Authenticated }
 
-// Name implements peer.Session.
 func (s *Session) Name() string { return s.x.Client.Name() }
 
-// Monitors implements peer.Session.
 func (s *Session) Monitors() bool { return s.monitor != nil }
 
-// HoldsInput implements peer.Session.
 func (s *Session) HoldsInput(bytes, free int) { s.x.Client.HoldInput(bytes, free) }
 
-// HoldsOutput implements peer.Session.
 func (s *Session) HoldsOutput(bytes int) { s.x.Client.Hold(clients.Output, bytes) }
 
-// HungUp implements peer.Session. A client that is gone wants nothing of the command that is not done; one that only
-// sends no more may wait for its replies, but does not make others wait for a time or a turn.
+// HungUp ends what a closed client no longer needs. After a half-close, pending replies are still sent, but
+// nobody else waits for a delay or a turn.
 func (s *Session) HungUp(h peer.Hangup) {
 	if s.pending != nil {
 		s.pending.hungUp(h)
 	}
-	if s.unsynced != nil && h == peer.Reset { // nobody is there to be told
+	if s.unsynced != nil && h == peer.Reset { // nobody can read the replies
 		s.unsynced.end(true)
 	}
 }
 
-// Close implements peer.Session.
 func (s *Session) Close() {
 	if s.pending != nil {
-		s.pending.abandon() // before its watch ends: see execution.execute
+		s.pending.abandon() // before its watch ends: see multi.Execution
 		s.x.Client.Await(nil)
-		s.pending = nil // or what it waits for would stay for as long as something may wake it
+		s.pending = nil // a waker would keep it alive
 	}
 	if s.unsynced != nil {
 		s.unsynced.abandon()
@@ -81,7 +74,6 @@ func (s *Session) Close() {
 	s.engine.Config.Clients.Remove(s.x.Client)
 }
 
-// Feed implements peer.Session.
 func (s *Session) Feed(in, out []byte) (consumed int, replies []byte, status peer.Status) {
 	x := &s.x
 	x.W.Buf = out
@@ -90,7 +82,7 @@ func (s *Session) Feed(in, out []byte) (consumed int, replies []byte, status pee
 	if s.waits() && !s.goesOn(len(in) > 0, len(out)) {
 		return 0, x.W.Buf, x.Status
 	}
-	x.Monitored = x.Engine.Config.Records.Monitors.Any() // only now: what is done in the background reads it
+	x.Monitored = x.Engine.Config.Records.Monitors.Any() // read late: the background uses it
 	most := len(out) + feedBytes
 	if !x.Authenticated {
 		most = len(out) + peer.UnauthenticatedOutput
@@ -116,14 +108,14 @@ func (s *Session) Feed(in, out []byte) (consumed int, replies []byte, status pee
 		} else if len(args) > 0 {
 			s.execute(args)
 		} else if x.Replies == execute.RepliesSkipNext {
-			x.Replies = execute.RepliesOn // to Redis, nothing is a command, too
+			x.Replies = execute.RepliesOn // in Redis, nothing counts as a command, too
 		}
 	}
 	s.finish(len(out))
 	return consumed, x.W.Buf, x.Status
 }
 
-// begin is in front of whatever the session executes, and end behind it.
+// begin and end frame everything that the session executes.
 func (s *Session) begin() {
 	s.x.Status = peer.NeedInput
 	s.x.Begin()
@@ -135,11 +127,11 @@ func (s *Session) end() {
 	s.x.End()
 }
 
-// waits reports whether the session waited for something when it was fed last.
+// waits reports whether the session was waiting after the last Feed.
 func (s *Session) waits() bool { return s.unsynced != nil || s.pending != nil }
 
-// goesOn replies what was still to come, and reports whether commands may be executed now. There are replies of others up to a
-// place.
+// goesOn sends pending replies, and reports whether commands may be executed now. from is the position of
+// earlier replies.
 func (s *Session) goesOn(hasInput bool, from int) bool {
 	if s.unsynced != nil && !s.release(&s.x, hasInput) {
 		return false
@@ -152,7 +144,7 @@ func (s *Session) goesOn(hasInput bool, from int) bool {
 	return true
 }
 
-// finish replies to what was executed, but for what has to wait.
+// finish sends the replies that need not wait.
 func (s *Session) finish(from int) {
 	s.x.Flush()
 	if s.x.Monitored {
@@ -178,20 +170,18 @@ func (s *Session) dispatch(args [][]byte) {
 	s.proceed(held{command: c, args: args, err: err})
 }
 
-// held is a command that was admitted, or refused with an error, and has not been executed. Without a command and an
-// error it is still to be admitted.
+// held is a command waiting for execution, refusal or, without a command and an error, admission.
 type held struct {
-	command *catalog.Command // nil where there is none of that name
-	args    [][]byte         // none where the input is no command, which err tells
+	command *catalog.Command // nil if unknown
+	args    [][]byte         // none for invalid input, see err
 	err     error
-	long    *long // what is still to be decoded and admitted, in place of the others
-	// ownBytes is what the arguments take, and frameBytes the command around them, where both are the
-	// session's own; 0 where they are slices of the driver's buffer.
+	long    *long // instead of the other fields, before decoding
+	// ownBytes and frameBytes are the memory of arguments and frame where the session owns them; 0 where they
+	// are parts of the driver's buffer.
 	ownBytes, frameBytes int
 }
 
-// proceed executes a command, or replies why it is not executed. Whatever comes behind a batch waits until that is
-// answered.
+// proceed executes or refuses a command, after the batch before it is answered.
 func (s *Session) proceed(h held) {
 	switch {
 	case h.err == nil && h.command.Batches && s.multi == nil && s.monitor == nil:
@@ -212,7 +202,7 @@ func (s *Session) proceed(h held) {
 	}
 }
 
-// reject replies to a command that is not executed.
+// reject replies to a refused command.
 func (s *Session) reject(h held, err error) {
 	c := h.command
 	if c == nil && !s.x.Valued && isCrossProtocol(h.args[0]) {
@@ -232,10 +222,10 @@ func (s *Session) reject(h held, err error) {
 	s.x.Fail(c, h.args, err)
 }
 
-// failInput replies to what is no command, if replies are wanted, and ends the connection.
+// failInput replies to invalid input, unless replies are off, and closes the connection.
 func (s *Session) failInput(err error) {
 	if !s.x.Flush() {
-		s.hold(s.x.Client, held{err: err}) // the decoder may not find it a second time
+		s.hold(s.x.Client, held{err: err}) // the decoder may not find it again
 		return
 	}
 	s.engine.Config.Records.ProtocolError()

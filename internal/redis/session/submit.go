@@ -5,11 +5,10 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// Submit is Feed for a door that has calls, and is answered by values: it executes the calls at the front and appends an Answer
-// to each to answers, in their order. It returns how many it consumed, and answers. What it has not consumed must be at the front
-// the next time; it keeps nothing of the rest. The status says what Feed's does: while Waiting, call Submit again, with or without
-// calls, after the session has called its connection's Wake. A session is fed or submitted to, never both, and only commands that are
-// decided in batches have answers.
+// Submit is Feed for callers with parsed calls: it executes calls in order and appends their Answers to
+// answers. It returns the number of consumed calls; the caller passes the others again and keeps their
+// buffers. The status is that of Feed: while Waiting, call Submit again after Wake, with or without calls. A
+// session is either fed or submitted to, and only batched commands have answers.
 func (s *Session) Submit(calls []peer.Call, answers []reply.Answer) (consumed int, _ []reply.Answer, status peer.Status) {
 	x := &s.x
 	x.Valued = true
@@ -20,7 +19,7 @@ func (s *Session) Submit(calls []peer.Call, answers []reply.Answer) (consumed in
 	if s.waits() && !s.goesOn(len(calls) > 0, before) {
 		return 0, x.Scratch.Answers, x.Status
 	}
-	x.Monitored = x.Engine.Config.Records.Monitors.Any() // only now: what is done in the background reads it
+	x.Monitored = x.Engine.Config.Records.Monitors.Any() // read late: the background uses it
 	for x.Status == peer.NeedInput && consumed < len(calls) {
 		args := calls[consumed]
 		consumed++
@@ -30,7 +29,6 @@ func (s *Session) Submit(calls []peer.Call, answers []reply.Answer) (consumed in
 	return consumed, x.Scratch.Answers, x.Status
 }
 
-// submit executes a call.
 func (s *Session) submit(args peer.Call) {
 	if len(args) == 0 {
 		s.proceed(held{err: reply.ErrNoDecision, args: [][]byte{nil}})

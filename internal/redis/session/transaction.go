@@ -12,7 +12,7 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// ownHandlers are of the commands that are about the conversation.
+// ownHandlers returns the handlers of commands about the conversation.
 func ownHandlers() map[string]execute.Handler {
 	return map[string]execute.Handler{
 		"multi":   own(beginMulti),
@@ -23,12 +23,11 @@ func ownHandlers() map[string]execute.Handler {
 	}
 }
 
-// own is the handler of a command that only clients execute, and that is not queued.
+// own returns the handler of an unqueued command for clients only.
 func own(f func(s *Session, args [][]byte) error) execute.Handler {
 	return execute.Handler{Own: func(x *execute.Executor, args [][]byte) error { return f((*Session)(x.Role.(*clientRole)), args) }}
 }
 
-// beginMulti is MULTI.
 func beginMulti(s *Session, _ [][]byte) error {
 	switch {
 	case s.multi != nil:
@@ -42,7 +41,7 @@ func beginMulti(s *Session, _ [][]byte) error {
 	return nil
 }
 
-// setMulti sets the commands that are queued; nil for none any more.
+// setMulti sets or, with nil, clears the queue.
 func (s *Session) setMulti(q *transact.Queue) {
 	s.multi, s.x.Forbidden = q, 0
 	if q != nil {
@@ -79,7 +78,7 @@ func discard(s *Session, _ [][]byte) error {
 	return nil
 }
 
-// discard forgets the transaction, and what was watched for it.
+// discard drops the transaction and the watched keys.
 func (s *Session) discard() {
 	s.setMulti(nil)
 	s.x.Client.Change(func(i *clients.Info) { i.Queued = -1 })
@@ -113,10 +112,10 @@ func watch(s *Session, args [][]byte) error {
 	return s.watchOn(keys)
 }
 
-// watchStep is how many keys are watched, or no longer, before others have their turn.
+// watchStep is the number of keys watched or unwatched in one turn.
 const watchStep = 1000
 
-// watchOn watches keys, a step at a time.
+// watchOn watches keys in steps.
 func (s *Session) watchOn(keys []store.Key) error {
 	w, step := s.watched, keys[:min(len(keys), watchStep)]
 	if w.Watch == nil {
@@ -134,7 +133,7 @@ func (s *Session) watchOn(keys []store.Key) error {
 	return nil
 }
 
-// noteWatched has others served before the client's next command once it has had many keys watched, or no longer.
+// noteWatched ends the session's turn after many watched or unwatched keys.
 func noteWatched(x *execute.Executor, keys int) {
 	if x.Scratch == nil { // the session ends
 		return
@@ -144,7 +143,7 @@ func noteWatched(x *execute.Executor, keys int) {
 	}
 }
 
-// unwatch is UNWATCH. EXEC watches nothing.
+// unwatch is UNWATCH. In EXEC nothing is watched.
 func unwatch(x *execute.Executor, _ [][]byte) error {
 	if r, ok := x.Role.(*clientRole); ok {
 		r.unwatch(x)
@@ -153,7 +152,7 @@ func unwatch(x *execute.Executor, _ [][]byte) error {
 	return nil
 }
 
-// watching is a session's place for what it watches.
+// watching holds a session's watched keys.
 type watching struct {
 	watched *transact.Watched // nil without WATCH
 }

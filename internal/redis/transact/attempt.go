@@ -2,42 +2,41 @@ package transact
 
 import "cellserver/internal/store"
 
-// Stage is where transactions take place.
+// Stage is the place of transactions.
 type Stage struct {
 	Store       store.Store
-	Txs         store.Transactor // that it is
+	Txs         store.Transactor // nil if the store is none
 	Now         func() int64
-	Clients     func() int // how many are connected
+	Clients     func() int // number of connections
 	MaxKeyBytes int
 }
 
-// Mode is how an attempt finds its keys, or that there is none.
+// Mode is an attempt's access to its keys.
 type Mode uint8
 
 const (
-	// Snapshot is the state in which the keys were at one time. Others may change them meanwhile, and then what was
-	// written is not kept.
+	// Snapshot reads the keys as of one time. A concurrent change makes the attempt fail.
 	Snapshot Mode = iota
-	// Held keeps others from the keys.
+	// Held makes others wait for the keys.
 	Held
-	// GiveUp is the end of all attempts.
+	// GiveUp ends the attempts.
 	GiveUp
 )
 
-// Verdict is what becomes of an attempt.
+// Verdict is the outcome of an attempt.
 type Verdict uint8
 
 const (
-	// Keep keeps what was written, unless somebody has changed the keys.
+	// Keep commits, unless the keys have changed.
 	Keep Verdict = iota
-	// Drop ends the attempts with nothing written.
+	// Drop ends the attempts without writing.
 	Drop
-	// Again is as if somebody had changed the keys.
+	// Again repeats, as after a conflict.
 	Again
 )
 
-// Optimistically lets do work on a snapshot of the keys, so that nobody waits for them meanwhile, and again, as next says,
-// when somebody has changed one of them before its writes are in. It is false if next gave up; then nothing was written.
+// Optimistically runs do on a snapshot, so that nobody waits, and repeats it, as next decides, after a
+// conflict. It returns false, with nothing written, if next gave up.
 func (s Stage) Optimistically(keys []store.Key, do func(in *Space) Verdict, next func(conflicts int) Mode) (done bool) {
 	mode := Snapshot
 	for conflicts := 1; mode != GiveUp; conflicts++ {
@@ -49,7 +48,7 @@ func (s Stage) Optimistically(keys []store.Key, do func(in *Space) Verdict, next
 	return false
 }
 
-// Hold lets do work while others wait for the keys, so it must be short.
+// Hold runs do while others wait for the keys: it must be short.
 func (s Stage) Hold(keys []store.Key, do func(in *Space) Verdict) { s.attempt(keys, Held, do) }
 
 func (s Stage) attempt(keys []store.Key, mode Mode, do func(in *Space) Verdict) (done bool) {

@@ -10,33 +10,32 @@ import (
 	"cellserver/internal/wire/glob"
 )
 
-// A step is about a nanosecond of a processor of 2025. What a transaction takes while others wait is known in steps before
-// it begins, from its commands and from what the store holds: a bound that is the same on every machine, and on a busy one.
+// A step is about a nanosecond of a processor of 2025. The cost of a transaction that holds keys is known
+// beforehand from its commands and the store's size: a bound independent of machine and load.
 const (
-	// MaxHeldSteps is how long others may have to wait for a transaction: 5 ms.
+	// MaxHeldSteps is the longest time to hold keys: 5 ms.
 	MaxHeldSteps = 5_000_000
-	// MaxKeys is how many keys a transaction may have that is carried out on snapshots, for they are all compared and
-	// written at once.
+	// MaxKeys bounds the keys of a transaction on snapshots, which are compared and written at once.
 	MaxKeys = 8000
 
-	// Measured: a command is found, counted and answered in 200 to 400 ns; an argument of a byte or two is copied in 15 ns
-	// and a long one, into a reply that grows, with 1 ns a byte. In a store of 4 million keys, out of the processor's cache,
-	// a key is looked up in 100 to 195 ns, and compared and written in 215 to 590 ns, if half of the keys are new.
+	// Measured: finding, counting and answering a command takes 200 to 400 ns; copying a short argument 15
+	// ns, a long one into a growing reply 1 ns a byte. With 4 million keys, beyond the caches, a lookup takes
+	// 100 to 195 ns, comparing and writing 215 to 590 ns if half of the keys are new.
 	commandSteps  = 500
 	argumentSteps = 20
 	lookSteps     = 200
 	keySteps      = 600
 )
 
-// Figures are what the cost of a transaction depends on besides its commands.
+// Figures are what the cost depends on besides the commands.
 type Figures struct {
 	Slots       int // of the store
-	NameBytes   int // of its keys
+	NameBytes   int // of the store's keys
 	MaxKeyBytes int
-	Clients     int // that are connected
+	Clients     int // connections
 }
 
-// of returns the figures with those of a store.
+// of adds a store's figures.
 func (f Figures) of(s interface{ UpdateStats(st *store.Stats) }) Figures {
 	var st store.Stats
 	s.UpdateStats(&st)
@@ -44,11 +43,11 @@ func (f Figures) of(s interface{ UpdateStats(st *store.Stats) }) Figures {
 	return f
 }
 
-// figures returns those that the cost of the plan depends on.
+// figures returns the figures for the plan's cost.
 func (p *Plan) figures(s Stage) Figures {
 	f := Figures{MaxKeyBytes: s.MaxKeyBytes}
 	if slices.ContainsFunc(p.steps, func(s Step) bool { return s.Command.Cost.Client > 0 }) {
-		f.Clients = s.Clients() // which takes a lock that is everybody's
+		f.Clients = s.Clients() // takes a global lock
 	}
 	if p.whole {
 		p.readPatterns()
@@ -57,12 +56,12 @@ func (p *Plan) figures(s Stage) Figures {
 	return f
 }
 
-// Steps is what the plan takes without its scripts.
+// Steps returns the plan's cost without scripts.
 func (p *Plan) Steps(s Stage) int { return p.cost(p.figures(s), func(*catalog.Command, int) {}) }
 
-// cost returns what the plan takes, and tells what its commands take.
+// cost returns the plan's cost and reports that of each command.
 func (p *Plan) cost(f Figures, tell func(c *catalog.Command, steps int)) (total int) {
-	f.Slots += 2 * len(p.keys) // which it may add
+	f.Slots += 2 * len(p.keys) // possible new ones
 	for i := range p.steps {
 		s := &p.steps[i]
 		f.NameBytes += sizeOf(s.Args)
@@ -73,7 +72,7 @@ func (p *Plan) cost(f Figures, tell func(c *catalog.Command, steps int)) (total 
 	return total
 }
 
-// fits refuses a plan that takes longer than others should wait.
+// fits refuses a plan that would make others wait too long.
 func (p *Plan) fits(f Figures, most int) error {
 	if p.keys == nil && !p.whole { // nobody waits
 		return nil
@@ -97,7 +96,7 @@ func sizeOf(args [][]byte) (n int) {
 	return n
 }
 
-// cost is what a step takes, with what its pattern does.
+// cost returns a step's cost, with that of its pattern.
 func (s *Step) cost(f Figures, match glob.Cost) int {
 	c := &s.Command.Cost
 	slots, names := f.Slots, f.NameBytes
@@ -106,14 +105,14 @@ func (s *Step) cost(f Figures, match glob.Cost) int {
 	}
 	steps := commandSteps + argumentSteps*len(s.Args) + sizeOf(s.Args) + c.Call + c.Client*f.Clients + c.Slot*slots + c.KiB*(names>>10)
 	s.Command.Keys.Each(s.Args, func([]byte) { steps += keySteps })
-	if c.Pattern > 0 || c.Options { // names are compared with a pattern, and copied
+	if c.Pattern > 0 || c.Options { // names are matched and copied
 		steps += glob.CompileCost(patternOf(c, s.Args)) + match.Of(slots, names) + names
 	}
 	return steps
 }
 
-// readPatterns finds out what the patterns of the steps take. That is not done while others wait, nor for patterns that
-// take so long to read that the plan is refused for that alone.
+// readPatterns determines the cost of the patterns. It runs before keys are held, and skips patterns that
+// alone exceed the bound.
 func (p *Plan) readPatterns() {
 	if p.patterns != nil {
 		return
@@ -131,7 +130,7 @@ func (p *Plan) readPatterns() {
 	}
 }
 
-// patternOf returns what a call compares the names of keys with, nil for nothing.
+// patternOf returns the pattern of a call, or nil.
 func patternOf(c *catalog.Cost, args [][]byte) []byte {
 	if c.Options {
 		return option(args, "match")
@@ -142,7 +141,7 @@ func patternOf(c *catalog.Cost, args [][]byte) []byte {
 	return nil
 }
 
-// option returns the value of an option, nil without it.
+// option returns the value of an option, or nil.
 func option(args [][]byte, name string) (value []byte) {
 	for i := 2; i+1 < len(args); i += 2 {
 		if glob.Fold(args[i]) == name {
@@ -152,13 +151,14 @@ func option(args [][]byte, name string) (value []byte) {
 	return value
 }
 
-// A SCAN looks at no more slots for each piece of its COUNT, however few keys they hold, and visits about as many keys.
+// SCAN looks at a bounded number of slots for each piece of COUNT, however sparse, and visits about as many
+// keys.
 const (
 	scanPiece      = 1000
 	scanPieceSlots = 10_000
 )
 
-// scanned returns how many slots a SCAN looks at, and the bytes of the names that it visits.
+// scanned returns the number of slots and the bytes of names that a SCAN covers.
 func scanned(args [][]byte, f Figures) (slots, names int) {
 	count := int64(1)
 	if value := option(args, "count"); value != nil {

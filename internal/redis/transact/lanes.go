@@ -8,11 +8,11 @@ import (
 	"cellserver/internal/store"
 )
 
-// lanes have those who change the same keys on other machines do so one after the other, as far as they are clients of this server:
-// all at once, each would find that another was quicker, and most of what they do would be in vain. A lane is shared by many keys.
+// lanes serialize this server's clients that change the same remote keys: concurrent attempts would mostly
+// conflict. Several keys share a lane.
 type lanes struct {
 	seed maphash.Seed
-	all  [512]chan struct{} // each holds one
+	all  [512]chan struct{} // capacity one
 }
 
 func newLanes() *lanes {
@@ -23,7 +23,7 @@ func newLanes() *lanes {
 	return l
 }
 
-// enter waits for the lanes of keys, in their order, so that no two wait for each other. It is false if ctx ends before.
+// enter acquires the lanes of keys in order, to avoid deadlocks. It returns false if ctx ends first.
 func (l *lanes) enter(ctx context.Context, keys []store.Key) (leave func(), ok bool) {
 	mine := make([]int, len(keys))
 	for i := range keys {

@@ -11,29 +11,29 @@ import (
 	"cellserver/internal/wire/glob"
 )
 
-// Plan is what the steps of a transaction need.
+// Plan is what a transaction's steps need.
 type Plan struct {
-	Scripts bool // a step is a script, which may take long
-	Long    bool // worth a goroutine
+	Scripts bool // may take long
+	Long    bool // runs on a goroutine
 
 	steps   []Step
-	keys    []store.Key // of all steps, and behind them those watched, if the plan is carried out on snapshots
-	watched int         // how many of them were
+	keys    []store.Key // of all steps, then watched ones if the plan runs on snapshots
+	watched int         // number of watched keys among keys
 	whole   bool        // a step is about all keys
-	calls   int         // that the steps take beyond what any does
-	once    bool        // a step does more than to change keys, so it must not be executed again
-	// patterns are those of the steps that are compared with names, by the numbers of the steps; nil until they are read.
+	calls   int         // cost beyond the fixed one of each step
+	once    bool        // has effects that must not be repeated
+	// patterns holds the patterns' costs by step number; nil until they are read.
 	patterns map[int]glob.Cost
 }
 
 const (
-	longSteps = 1000 // or keys
-	// longCalls leaves as much to what any step does, so that few steps which are not many are refused for the time that others
-	// would have to wait.
+	longSteps = 1000 // likewise keys
+	// longCalls leaves room for the fixed cost of steps, so that short transactions are not refused for the
+	// time others would wait.
 	longCalls = MaxHeldSteps / 2
 )
 
-// NewPlan returns the plan of steps that begin in a database, one of so many, and sets their databases.
+// NewPlan plans steps that begin in database db, and sets their databases.
 func NewPlan(steps []Step, db uint16, databases int, watched []store.Key) *Plan {
 	p := &Plan{steps: steps}
 	for i := range steps {
@@ -53,14 +53,15 @@ func NewPlan(steps []Step, db uint16, databases int, watched []store.Key) *Plan 
 		}
 	}
 	p.Long = p.Long || p.whole || p.Scripts || p.many()
-	// Others may change what is watched between a snapshot and its end. Where they wait, that comes behind the transaction.
+	// Watched keys may change between snapshot and commit. Where others wait, changes come after the
+	// transaction.
 	if p.keys != nil && p.OnSnapshots() {
 		p.keys, p.watched = append(p.keys, watched...), len(watched)
 	}
 	return p
 }
 
-// Refused returns a command that must not be executed while the plan's keys are held, nil if there is none.
+// Refused returns a command that cannot run while keys are held, or nil.
 func (p *Plan) Refused() *catalog.Command {
 	at := slices.IndexFunc(p.steps, func(s Step) bool { return s.Command.Flags&catalog.FlagNotWithKeys != 0 })
 	if at < 0 || p.keys == nil && !p.whole {
@@ -69,7 +70,7 @@ func (p *Plan) Refused() *catalog.Command {
 	return p.steps[at].Command
 }
 
-// Whole returns a command about all keys, nil if there is none.
+// Whole returns a command about all keys, or nil.
 func (p *Plan) Whole() *catalog.Command {
 	at := slices.IndexFunc(p.steps, func(s Step) bool { return s.Command.Flags&catalog.FlagWhole != 0 })
 	if at < 0 {
@@ -78,7 +79,7 @@ func (p *Plan) Whole() *catalog.Command {
 	return p.steps[at].Command
 }
 
-// Batched reports whether all steps are requests of limiters, of which each is decided for itself.
+// Batched reports whether all steps are independent requests of limiters.
 func (p *Plan) Batched() bool {
 	return !slices.ContainsFunc(p.steps, func(s Step) bool { return !s.Command.Batches })
 }
@@ -87,26 +88,26 @@ func (p *Plan) many() bool {
 	return len(p.steps) > longSteps || len(p.keys) > longSteps || p.calls > longCalls
 }
 
-// OnSnapshots reports whether the plan is carried out on snapshots: without keys nobody waits for it, and with keys where
-// it may take long, for it has scripts, or many steps or long ones, and can be repeated.
+// OnSnapshots reports whether the plan runs on snapshots: without keys, as nobody waits; with keys, if it may
+// take long and can be repeated.
 func (p *Plan) OnSnapshots() bool {
 	return !p.whole && (p.keys == nil || !p.once && (p.Scripts || p.many()))
 }
 
-// MayEnd reports whether an attempt on a snapshot may be left half-way, for nothing has happened then.
+// MayEnd reports whether an attempt on a snapshot may stop half-way, as it has had no effect.
 func (p *Plan) MayEnd() bool { return !p.once }
 
-// Keys are those of all steps and those watched, of a plan that is carried out on snapshots; of another one those of all steps.
+// Keys returns the keys of all steps, on snapshots followed by the watched ones.
 func (p *Plan) Keys() []store.Key { return p.keys }
 
-// CheckKeys is CheckKeys for the plan. A key that is only watched is compared and not written.
+// CheckKeys checks the plan's number of keys. A watched key is compared and not written.
 func (p *Plan) CheckKeys() error {
 	own := p.keys[:len(p.keys)-p.watched]
 	return checkKeys(own, min(MaxKeys, (MaxHeldSteps-lookSteps*p.watched)/keySteps))
 }
 
-// Hold carries the plan out while others wait for its keys, unless that would take too long: the error says why, and then
-// nothing was done. most is how many steps it may take.
+// Hold carries out the plan while others wait for its keys. If that would exceed most steps, it does nothing
+// and returns the reason.
 func (p *Plan) Hold(s Stage, most int, do func(in *Space) Verdict) error {
 	f := p.figures(s)
 	if err := p.fits(f, most); err != nil {

@@ -11,18 +11,18 @@ import (
 	"cellserver/internal/store"
 )
 
-// Remote is a store on other machines, where nobody can be kept from the keys.
+// Remote is a store on other machines, where keys cannot be held.
 type Remote struct {
 	Store   store.Remote
-	deputy  Deputy // that it is; nil if it is none
+	deputy  Deputy // nil if the store is none
 	timeout time.Duration
 	lanes   *lanes // of transactions
 }
 
-// DefaultStoreTimeout is how long the keys of a transaction may be changed by others before it is given up.
+// DefaultStoreTimeout is the time for conflicting attempts of a transaction.
 const DefaultStoreTimeout = 50 * time.Millisecond
 
-// NewRemote returns nil for a store of this machine. A timeout of 0 is DefaultStoreTimeout.
+// NewRemote returns nil for a local store. A timeout of 0 is DefaultStoreTimeout.
 func NewRemote(s store.Store, timeout time.Duration) *Remote {
 	on, ok := s.(store.Remote)
 	if !ok {
@@ -36,8 +36,8 @@ func NewRemote(s store.Store, timeout time.Duration) *Remote {
 	return r
 }
 
-// Transact has something done in transactions until the keys have not been changed by others meanwhile, or its time is over. With
-// an error nothing has changed, unless it is a store.Failure that says otherwise.
+// Transact repeats a transaction until it has no conflict or its time is over. On an error nothing has
+// changed, unless it is a store.Failure that says otherwise.
 func (r *Remote) Transact(ctx context.Context, now func() int64, keys []store.Key, do func(in *Space) Verdict) error {
 	within, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
@@ -54,7 +54,7 @@ func (r *Remote) Transact(ctx context.Context, now func() int64, keys []store.Ke
 		}
 		nowNs := now()
 		tx, err := r.Store.Begin(within, nowNs, keys)
-		if err != nil && conflicts > 1 && within.Err() != nil { // no more than the end of its time
+		if err != nil && conflicts > 1 && within.Err() != nil { // merely the end of its time
 			return reply.ErrContended
 		}
 		if err != nil {
@@ -72,10 +72,10 @@ func (r *Remote) Transact(ctx context.Context, now func() int64, keys []store.Ke
 	}
 }
 
-// conflictPause is how long the first of those that follow a conflict may be, so that those who change the same keys come apart.
+// conflictPause bounds the first pause after a conflict, which separates the competitors.
 const conflictPause = 200 * time.Microsecond
 
-// pause waits for a random time, longer with each conflict, and is false if ctx ends before.
+// pause waits for a random time that grows with the conflicts. It returns false if ctx ends first.
 func pause(ctx context.Context, conflicts int) bool {
 	timer := time.NewTimer(rand.N(time.Duration(min(conflicts, 10)) * conflictPause))
 	defer timer.Stop()
@@ -87,34 +87,32 @@ func pause(ctx context.Context, conflicts int) bool {
 	}
 }
 
-// Deputy is a store.Remote that decides by a policy what its machines do not. Throttle does so by itself; this is for the requests
-// of a transaction.
+// Deputy is a store.Remote that decides by a policy while its machines do not answer. Throttle applies the
+// policy itself; this is for requests of a transaction.
 type Deputy interface {
-	// DecideByPolicy answers requests that a failure has left undecided, at once. It is false if the policy is to reply the failure;
-	// then, and where there are no requests, it does nothing.
+	// DecideByPolicy answers requests that failed. It returns false, without effect, if the policy is to
+	// reply the failure, or without requests.
 	DecideByPolicy(batch []store.Request, failure error) bool
 }
 
-// StandsIn reports whether what has failed is decided by the store's policy: that its machines do not answer, and nothing that is
-// wrong with the requests.
+// StandsIn reports whether the policy decides after this error: the machines do not answer, and the requests
+// are valid.
 func (r *Remote) StandsIn(err error) bool {
 	var failure store.Failure
 	return r.deputy != nil && errors.As(err, &failure) && strings.HasPrefix(failure.Line, "STOREDOWN ") && r.deputy.DecideByPolicy(nil, err)
 }
 
-// ByPolicy returns where the requests of a transaction find their keys after a failure for which the policy stands in.
+// ByPolicy returns the keys for requests of a transaction after a failure that the policy covers.
 func (r *Remote) ByPolicy(failure error) store.Keys {
 	return byPolicy{deputy: r.deputy, failure: failure}
 }
 
-// byPolicy is where the requests of a transaction find their keys while the store's machines do not answer.
 type byPolicy struct {
 	NoKeys
 	deputy  Deputy
 	failure error
 }
 
-// Throttle implements store.Keys.
 func (p byPolicy) Throttle(_ int64, batch []store.Request) store.Pending {
 	p.deputy.DecideByPolicy(batch, p.failure)
 	return nil

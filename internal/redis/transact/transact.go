@@ -1,5 +1,5 @@
-// Package transact is how commands are executed as one step: what they need of a store's keys, and in which kind of
-// transaction they find it. Everything but a Queue is for one goroutine at a time once it is made; a Queue always is.
+// Package transact executes commands as one step: it determines their keys and the kind of transaction.
+// Everything but a Queue is for one goroutine at a time once made; a Queue always is.
 package transact
 
 import (
@@ -8,14 +8,14 @@ import (
 	"cellserver/internal/wire/catalog"
 )
 
-// Space is where commands find their keys: a store as it is, or a transaction.
+// Space is where commands find their keys: the store itself or a transaction.
 type Space struct {
 	Keys store.Keys
-	// All is the whole store, for the commands whose flags ask for it; nil where there is none.
+	// All is the whole store, for commands flagged so; else nil.
 	All store.Walker
-	// NowNs is the time of a transaction, which stands still; none of the store as it is.
+	// NowNs is a transaction's constant time; 0 on the store itself.
 	NowNs int64
-	// Held says that others wait until the transaction ends, so it must be short and must not be cut.
+	// Held says that others wait for the transaction, which must be short and complete.
 	Held bool
 }
 
@@ -23,30 +23,30 @@ type Space struct {
 type Step struct {
 	Command *catalog.Command
 	Args    [][]byte
-	DB      uint16 // in which a Plan expects its keys
+	DB      uint16 // expected by a Plan
 }
 
-// Queue is the commands between MULTI and EXEC.
+// Queue holds the commands between MULTI and EXEC.
 type Queue struct {
 	Steps  []Step
-	Failed bool // a command was refused, so EXEC refuses them all
+	Failed bool // EXEC refuses all after a refused command
 
 	bytes, arguments, frames int
 }
 
-// stepBytes is what a step takes in addition to its arguments, in an array that has grown for it.
+// stepBytes is a step's overhead, in an array that has grown.
 const stepBytes = 64
 
-// Memory returns how many bytes the queue takes.
+// Memory returns the queue's bytes.
 func (q *Queue) Memory() int { return q.bytes + q.frames + len(q.Steps)*stepBytes }
 
-// Bytes is what the arguments of its commands take.
+// Bytes returns the bytes of all arguments.
 func (q *Queue) Bytes() int { return q.bytes }
 
-// Arguments is how many arguments its commands have.
+// Arguments returns the number of all arguments.
 func (q *Queue) Arguments() int { return q.arguments }
 
-// Add queues a command, whose arguments take so many bytes, and what is around them where they are kept.
+// Add queues a command with the size of its arguments, and of the frame in which they are kept.
 func (q *Queue) Add(c *catalog.Command, args [][]byte, bytes, around int) {
 	q.bytes += bytes
 	q.frames += around
@@ -54,20 +54,20 @@ func (q *Queue) Add(c *catalog.Command, args [][]byte, bytes, around int) {
 	q.Steps = append(q.Steps, Step{Command: c, Args: args})
 }
 
-// Watched is what WATCH has named. The zero value is nothing.
+// Watched holds the keys of WATCH. The zero value is empty.
 type Watched struct {
 	Watch store.Watch
 	Keys  []store.Key
-	Bytes int // of their names
+	Bytes int // of the names
 }
 
-// watchedBytes is what a watched key takes in addition to its name, with what notices its changes.
+// watchedBytes is a watched key's overhead, with its watch.
 const watchedBytes = 160
 
-// Memory returns how many bytes what is watched takes.
+// Memory returns the bytes of the watched keys.
 func (w *Watched) Memory() int { return w.Bytes + len(w.Keys)*watchedBytes }
 
-// Clone returns the keys of these names, copied, and how many bytes they add up to.
+// Clone copies names into keys and returns their total size.
 func Clone(db uint16, names [][]byte) (keys []store.Key, size int) {
 	keys = make([]store.Key, len(names))
 	for i, name := range argument.CloneAll(names) {
@@ -77,8 +77,7 @@ func Clone(db uint16, names [][]byte) (keys []store.Key, size int) {
 	return keys, size
 }
 
-// OrUndo lets do work within a transaction, and puts the keys back into the state in which they were unless do wants them
-// kept.
+// OrUndo runs do within a transaction, and restores the keys unless it returns true.
 func OrUndo(in *Space, do func() (keep bool)) {
 	undo := in.Keys.(store.Restorer).Save()
 	if !do() {

@@ -10,7 +10,7 @@ import (
 // Walk returns all keys of the store, for one command.
 func (r *Remote) Walk(ctx context.Context) store.Walker { return &walk{Remote: r.Store, ctx: ctx} }
 
-// walk is all keys of a store on other machines, for one command. A store.Walker cannot fail, so it keeps why it did.
+// walk iterates over a remote store. Walker returns no error; walk records the first.
 type walk struct {
 	store.Remote
 	ctx context.Context
@@ -19,7 +19,7 @@ type walk struct {
 
 var _ store.Walker = (*walk)(nil)
 
-// WalkFailed returns why what a Walker has told is not all, for handlers to reply, and nil if it is.
+// WalkFailed returns a Walker's recorded error for the reply, or nil.
 func WalkFailed(all store.Walker) error {
 	if w, ok := all.(*walk); ok && w.err != nil {
 		return reply.StoreFailed(w.err)
@@ -27,14 +27,14 @@ func WalkFailed(all store.Walker) error {
 	return nil
 }
 
-// fail keeps the first error.
+// fail records the first error.
 func (w *walk) fail(err error) {
 	if w.err == nil {
 		w.err = err
 	}
 }
 
-// Count implements store.Walker. Nobody knows how many of the keys expire.
+// Count implements store.Walker. The number of expiring keys is unknown.
 func (w *walk) Count(ctx context.Context, _ int64, counts []store.KeyCount) {
 	n, err := w.Size(ctx)
 	if err != nil {
@@ -44,7 +44,6 @@ func (w *walk) Count(ctx context.Context, _ int64, counts []store.KeyCount) {
 	counts[0].Keys += n
 }
 
-// Scan implements store.Walker.
 func (w *walk) Scan(nowNs int64, _ uint16, cursor uint64, count int, visit func(key store.Key, e store.Entry)) (next uint64) {
 	next, err := w.Remote.Scan(w.ctx, nowNs, cursor, count, visit)
 	if err != nil {
@@ -54,16 +53,13 @@ func (w *walk) Scan(nowNs int64, _ uint16, cursor uint64, count int, visit func(
 	return next
 }
 
-// The catalog of such a store refuses the commands of the following.
+// The catalog of such a store refuses the commands of the following methods.
 
-// MemoryUsage implements store.Walker.
 func (w *walk) MemoryUsage(int64, store.Key) (bytes int, ok bool) {
 	w.fail(reply.ErrNoWalk)
 	return 0, false
 }
 
-// Flush implements store.Walker.
 func (w *walk) Flush(context.Context, uint16) { w.fail(reply.ErrNoWalk) }
 
-// FlushAll implements store.Walker.
 func (w *walk) FlushAll() { w.fail(reply.ErrNoWalk) }

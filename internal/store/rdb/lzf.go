@@ -1,8 +1,9 @@
 package rdb
 
-// decompress returns what was compressed by LZF, which must be n bytes. Each part begins with a byte: below 32 it is one less
-// than how many bytes follow that stand for themselves; else its upper three bits are how many bytes, less two, stood before
-// already, with another byte behind it where they are 7, and its lower five bits and the next byte are how far before, less one.
+// decompress returns the n bytes compressed in b by LZF. A part begins with a byte. Below 32, it is the
+// number of following literal bytes less one. Otherwise, its upper three bits are the length of a back
+// reference less two, plus another byte if they are 7; the lower five bits and the next byte are its distance
+// less one.
 func decompress(b []byte, n int) (out []byte, ok bool) {
 	const literals, allBits, bits5 = 32, 7, 1<<5 - 1
 	out = make([]byte, 0, n)
@@ -27,7 +28,7 @@ func decompress(b []byte, n int) (out []byte, ok bool) {
 		if from < 0 || len(out)+length > n {
 			return nil, false
 		}
-		for range length { // of which the last may be copies of the first
+		for range length { // the last ones may be copies of the first
 			out, from = append(out, out[from]), from+1
 		}
 	}

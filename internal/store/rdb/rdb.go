@@ -1,5 +1,5 @@
-// Package rdb reads and writes what DUMP returns: a value as in Redis's RDB files, which for a limiter's key is a string. Its
-// functions are safe for concurrent use.
+// Package rdb reads and writes DUMP payloads: values as in Redis's RDB files, strings for limiters. It is
+// safe for concurrent use.
 package rdb
 
 import (
@@ -14,46 +14,44 @@ import (
 	"cellserver/internal/resp"
 )
 
-// A payload of DUMP is a value as in an RDB file: its type, and then, of a string, its length and bytes, or an integer. Behind it
-// are the version of the format and a CRC-64 of all before. See rdb.c and cluster.c of Redis 7.
+// A DUMP payload is an RDB value, its type, and a string's length and bytes or an integer, followed by the
+// format's version and a CRC-64 of all before. See rdb.c and cluster.c of Redis 7.
 const (
 	typeString    = 0
-	version       = 10 // that of Redis 7.0
-	newestVersion = 12 // that of Redis 7.4; strings are the same in all
+	version       = 10 // of Redis 7.0
+	newestVersion = 12 // of Redis 7.4, with the same strings
 
 	versionBytes  = 2
 	checksumBytes = 8
 
-	// headBytes is more than stands before and behind a state's payload, in a value and in a payload of DUMP.
+	// headBytes exceeds what surrounds a state's payload in a value and a DUMP payload.
 	headBytes = 64
-	// maxValueBytes is more than a state takes. What says that it is longer before it was compressed is not looked at.
+	// maxValueBytes exceeds any state. Longer claims of compressed data are rejected unread.
 	maxValueBytes = limiter.MaxPayloadBytes + headBytes
 )
 
-// stateMagic begins the string that holds the state of a limiter other than a funnel: limiter.AppendState's bytes follow.
+// stateMagic begins the string of a limiter other than a funnel, before limiter.AppendState's bytes.
 const stateMagic = "CELLSTAT"
 
 var (
-	// ErrChecksum is that a payload is damaged, or of a later version.
+	// ErrChecksum reports a damaged payload, or a later version's.
 	ErrChecksum = errors.New("rdb: the version or the checksum is wrong")
-	// ErrFormat is that a payload is not what its first bytes say.
+	// ErrFormat reports an invalid payload.
 	ErrFormat = errors.New("rdb: bad format")
-	// ErrNotState is that a payload, or a value, is something else than a limiter's state.
+	// ErrNotState reports a value that is no limiter's state.
 	ErrNotState = errors.New("rdb: no state of a limiter")
-	// ErrDamaged is that a value begins as a limiter's state, and is not one.
+	// ErrDamaged reports a value that begins as a limiter's state and is none.
 	ErrDamaged = errors.New("rdb: a damaged state of a limiter, or one of a later version")
 )
 
-// Codec reads and writes payloads.
 type Codec struct{ table *crc64.Table }
 
-// NewCodec takes the polynomial of Redis's CRC-64, 0xad93d23594c935a9, with the least significant bit first.
+// NewCodec uses the polynomial of Redis's CRC-64, 0xad93d23594c935a9, least significant bit first.
 func NewCodec() Codec { return Codec{crc64.MakeTable(0x95ac9329ac4bc9b5)} }
 
-// checksum begins with 0 and ends as it is; hash/crc64 inverts both.
+// checksum undoes hash/crc64's inversions.
 func (k Codec) checksum(b []byte) uint64 { return ^crc64.Update(^uint64(0), k.table, b) }
 
-// Append appends the payload of a key's state.
 func (k Codec) Append(b []byte, s *limiter.State) []byte {
 	value := AppendValue(make([]byte, 0, len(s.Payload)+headBytes), s)
 	at := len(b)
@@ -72,13 +70,13 @@ func appendLength(b []byte, n int) []byte {
 	return binary.BigEndian.AppendUint32(append(b, 2<<6), uint32(n))
 }
 
-// appendFooter appends what stands behind the value that is all of b from a place on.
+// appendFooter appends the footer for the value from at.
 func (k Codec) appendFooter(b []byte, at int) []byte {
 	b = binary.LittleEndian.AppendUint16(b, version)
 	return binary.LittleEndian.AppendUint64(b, k.checksum(b[at:]))
 }
 
-// Read returns the state that a payload holds. A funnel's TAT may be any number.
+// Read returns a payload's state. A funnel's TAT may be any number.
 func (k Codec) Read(b []byte) (limiter.State, error) {
 	value, err := k.readValue(b)
 	if err != nil {
@@ -87,8 +85,8 @@ func (k Codec) Read(b []byte) (limiter.State, error) {
 	return ReadValue(value)
 }
 
-// AppendValue appends the string that a key with a state holds in Redis: a funnel's TAT in decimal, as redis-cell has it, or
-// what no command of Redis reads.
+// AppendValue appends a key's string as stored in Redis: a funnel's TAT in decimal, as redis-cell's, or a
+// state unreadable to Redis commands.
 func AppendValue(b []byte, s *limiter.State) []byte {
 	if s.Kind == limiter.Funnel {
 		return strconv.AppendInt(b, s.ExpiresNs, 10)
@@ -96,7 +94,6 @@ func AppendValue(b []byte, s *limiter.State) []byte {
 	return limiter.AppendState(append(b, stateMagic...), s)
 }
 
-// ReadValue returns the state that a string holds.
 func ReadValue(value []byte) (limiter.State, error) {
 	if state, ours := bytes.CutPrefix(value, []byte(stateMagic)); ours {
 		s, rest, ok := limiter.ReadState(state)
@@ -112,7 +109,6 @@ func ReadValue(value []byte) (limiter.State, error) {
 	return limiter.State{ExpiresNs: tatNs}, nil
 }
 
-// readValue returns the string of a payload.
 func (k Codec) readValue(b []byte) (value []byte, err error) {
 	le, end := binary.LittleEndian, len(b)-checksumBytes
 	if end < versionBytes || le.Uint16(b[end-versionBytes:]) > newestVersion || le.Uint64(b[end:]) != k.checksum(b[:end]) {
@@ -132,7 +128,7 @@ func (k Codec) readValue(b []byte) (value []byte, err error) {
 	return value, err
 }
 
-// readString reads the string that b begins with.
+// readString reads the first string of b.
 func readString(b []byte) (value, rest []byte, err error) {
 	length, encoding, rest, err := readLength(b)
 	switch {
@@ -146,8 +142,8 @@ func readString(b []byte) (value, rest []byte, err error) {
 	return rest[:length], rest[length:], nil
 }
 
-// readLength reads what says in the upper two bits of its first byte what it is: a length in 6 bits, in 14, or in bytes of their
-// own, or, in the lower bits, an encoding, which is -1 otherwise.
+// readLength reads a length of 6 or 14 bits or in following bytes, by its upper two bits, or an encoding,
+// which is -1 otherwise.
 func readLength(b []byte) (length uint64, encoding int, rest []byte, err error) {
 	if len(b) == 0 {
 		return 0, 0, nil, ErrFormat
@@ -169,7 +165,7 @@ func readLength(b []byte) (length uint64, encoding int, rest []byte, err error) 
 	return 0, 0, nil, ErrFormat
 }
 
-// readEncoded reads an integer of 1, 2 or 4 bytes, or what is compressed.
+// readEncoded reads an integer of 1, 2 or 4 bytes, or compressed bytes.
 func readEncoded(encoding int, b []byte) (value, rest []byte, err error) {
 	const int8Bytes, int16Bytes, int32Bytes, compressed = 0, 1, 2, 3
 	var n int64
@@ -188,7 +184,7 @@ func readEncoded(encoding int, b []byte) (value, rest []byte, err error) {
 	return strconv.AppendInt(nil, n, 10), rest, nil
 }
 
-// readCompressed reads what Redis compresses by LZF: how long that is, how long it was, and then its bytes.
+// readCompressed reads LZF data: compressed length, length, bytes.
 func readCompressed(b []byte) (value, rest []byte, err error) {
 	var lengths [2]uint64
 	for i := range lengths {

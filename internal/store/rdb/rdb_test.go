@@ -149,7 +149,7 @@ func TestValuesThatAreNoStates(t *testing.T) {
 	}
 }
 
-// FuzzPayload reads any bytes, as they are and with a footer that fits. What is a state is the same when it is dumped again.
+// FuzzPayload reads any bytes, raw and with a valid footer. Every state is dumped identically.
 func FuzzPayload(f *testing.F) {
 	for _, seed := range []string{
 		"\x00\x131700000030000000000", "\x00\xc0\x07", "\x00\xc1,\x01", "\x00\xc2\x90\xee\xfe\xff", "\x00\x40\x131700000030000000000",
@@ -168,7 +168,7 @@ func FuzzPayload(f *testing.F) {
 		f.Add(b[:len(b)-versionBytes-checksumBytes])
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {
-		if len(in) > 300 { // of which nothing new is to be found, but which take long to be made smaller
+		if len(in) > 300 { // nothing new to find, and slow to minimize
 			return
 		}
 		_, _ = k.Read(in)

@@ -21,12 +21,12 @@ func boundedChecks() []check {
 
 const (
 	boundBytes = 512 << 10
-	// boundSlack is how much larger a store may be at a time: a segment or so of each of its parts.
+	// boundSlack is the permitted excess, about a segment for each part of a store.
 	boundSlack = 256 << 10
 	floodKeys  = 20_000
 )
 
-// floodKey names the keys of a flood: short ones, and some that are not.
+// floodKey names keys, short ones and some long ones.
 func floodKey(i int) store.Key {
 	return key(0, strconv.Itoa(i)+strings.Repeat("-", i%50*(i%7)))
 }
@@ -36,8 +36,8 @@ func statsOf(s store.Store) (st store.Stats) {
 	return st
 }
 
-// checkEvicts floods a store with keys: it stays within its bound, nothing is refused, and each key is there, or was
-// evicted and is counted.
+// checkEvicts floods a store: it stays within its bound, refuses nothing, and each key is present or counted
+// as evicted.
 func checkEvicts(t reporter, s store.Store) {
 	need[store.Bounded](t, s).SetMaxBytes(boundBytes, store.VolatileTTL)
 	l := limit(0, 1, 3600)
@@ -61,7 +61,7 @@ func checkEvicts(t reporter, s store.Store) {
 	}
 }
 
-// checkEvictsSoonest: few of the keys that live longest make room for others.
+// checkEvictsSoonest: few long-lived keys are evicted.
 func checkEvictsSoonest(t reporter, s store.Store) {
 	need[store.Bounded](t, s).SetMaxBytes(boundBytes, store.VolatileTTL)
 	const long = 1000
@@ -82,7 +82,7 @@ func checkEvictsSoonest(t reporter, s store.Store) {
 	}
 }
 
-// checkRefuses: a refused key changes nothing, and one that is there answers as ever.
+// checkRefuses: a refused key changes nothing, and existing keys answer as before.
 func checkRefuses(t reporter, s store.Store) {
 	need[store.Bounded](t, s).SetMaxBytes(boundBytes, store.NoEviction)
 	l, m := limit(2, 1, 3600), model{}
@@ -109,13 +109,13 @@ func checkRefuses(t reporter, s store.Store) {
 	}
 }
 
-// checkRefusesInTransaction: the call that has no room is refused, and the rest is committed.
+// checkRefusesInTransaction: a call without space is refused, and the rest committed.
 func checkRefusesInTransaction(t reporter, s store.Store) {
 	b, txs := need[store.Bounded](t, s), need[store.Transactor](t, s)
 	put(t, s, t0, key(0, "there"), 60)
 	b.SetMaxBytes(1, store.NoEviction)
 	keys := []store.Key{key(0, "there")}
-	for i := range 1000 { // more than a segment has room for
+	for i := range 1000 { // more than fit into a segment
 		keys = append(keys, floodKey(i))
 	}
 	tx := txs.Begin(t0, keys)

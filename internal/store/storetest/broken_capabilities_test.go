@@ -214,7 +214,7 @@ func brokenTransactors() []broken {
 	}
 	return []broken{
 		{bad(rollbackCommits), "transaction: all or nothing"},
-		{bad(rollbackCommits), "transaction: a plain map"},
+		{bad(rollbackCommits), "a plain map, in transactions"},
 		{bad(rollbackCommits), "transaction: counted on Commit"},
 		{bad(func(_ memory, tx store.Transaction) store.Transaction { return commitForgets{tx} }), "transaction: ends once"},
 		{bad(func(s memory, tx store.Transaction) store.Transaction { return readsOld{tx, s} }), "transaction: sees what it wrote"},

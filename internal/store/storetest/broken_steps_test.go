@@ -12,11 +12,11 @@ func brokenSteps() []broken {
 		return badTransactions{newMemory(), of}
 	}
 	return []broken{
-		{knowsSteps{newMemory()}, "steps: a plain map"},
-		{forgetsAnswers{newMemory()}, "steps: a plain map"},
+		{knowsSteps{newMemory()}, "kinds: a plain map"},
+		{forgetsAnswers{newMemory()}, "kinds: a plain map"},
 		{looksThenApplies{newMemory()}, "steps: concurrent callers"},
 		{countsKnownSteps{newMemory()}, "steps: statistics"},
-		{tx(func(_ memory, tx store.Transaction) store.Transaction { return knowsStepsTx{tx} }), "steps: a plain map, in transactions"},
+		{tx(func(_ memory, tx store.Transaction) store.Transaction { return knowsStepsTx{tx} }), "kinds: a plain map, in transactions"},
 	}
 }
 

@@ -11,33 +11,13 @@ import (
 
 func exclusiveChecks() []check {
 	return []check{
-		{"exclusive: a plain map", checkExclusiveModel},
 		{"exclusive: its own time", checkExclusiveTime},
 		{"exclusive: is a Walker", checkExclusiveWalker},
 		{"exclusive: keeps others out", checkKeepsOut},
 	}
 }
 
-func checkExclusiveModel(t reporter, s store.Store) {
-	transactor := need[store.Transactor](t, s)
-	r, m, nowNs := newSource(6), model{}, t0
-	var batch []store.Request
-	for range 300 {
-		nowNs += r.stepNs()
-		x := transactor.BeginAll(nowNs)
-		for range 5 {
-			m.step(t, x, nowNs, r, &batch)
-			k := r.key()
-			m[idOf(k)] = nowNs + r.Int64N(4*sec) - sec
-			setTAT(t, x, k, m[idOf(k)])
-			wantTAT(t, x, nowNs, k, m[idOf(k)])
-		}
-		x.End()
-		m.step(t, s, nowNs, r, &batch)
-	}
-}
-
-// checkExclusiveTime gives an exclusive later times than the one at which it began.
+// checkExclusiveTime passes times later than the beginning.
 func checkExclusiveTime(t reporter, s store.Store) {
 	transactor, a := need[store.Transactor](t, s), key(0, "a")
 	put(t, s, t0, a, 60)
@@ -83,7 +63,7 @@ func checkExclusiveWalker(t reporter, s store.Store) {
 	wantTAT(t, s, nowNs, key(0, "after"), nowNs+60*sec)
 }
 
-// checkKeepsOut has callers of all sorts, of which those with all of the store see nobody.
+// checkKeepsOut runs transactions and exclusives together: the latter meet nobody.
 func checkKeepsOut(t reporter, s store.Store) {
 	transactor := need[store.Transactor](t, s)
 	const callers, each = 4, 200
@@ -114,7 +94,7 @@ func checkKeepsOut(t reporter, s store.Store) {
 	wantTAT(t, s, t0, k, t0+callers*each*3600*sec)
 }
 
-// exclusively takes a unit, in two looks at the key.
+// exclusively takes a unit between two looks.
 func exclusively(t reporter, transactor store.Transactor, inside *atomic.Bool, k store.Key) {
 	x := transactor.BeginAll(t0)
 	defer x.End()

@@ -16,7 +16,6 @@ func keyChecks() []check {
 		{"order within a batch", checkOrder},
 		{"long batches", checkLongBatches},
 		{"nothing in a batch", checkEmptyBatch},
-		{"a plain map", checkModel},
 		{"expiry", checkExpiry},
 		{"debts below a millisecond", checkSmallDebts},
 		{"refunds mint no burst", checkRefunds},
@@ -33,7 +32,7 @@ func keyChecks() []check {
 	}
 }
 
-// checkOrder has a key many times in a batch, with others between.
+// checkOrder repeats a key in a batch among others.
 func checkOrder(t reporter, s store.Store) {
 	for round, n := range []int{1, 2, 3, 4, 5, 16, 127, 128, 129, 1000} {
 		capacity := int64(n+1) / 2
@@ -59,7 +58,7 @@ func checkOrder(t reporter, s store.Store) {
 }
 
 func checkLongBatches(t reporter, s store.Store) {
-	r, m := newSource(2), model{}
+	r, m := newSource(2, true), model{}
 	for round := range int64(60) {
 		batch := make([]store.Request, r.IntN(500))
 		for i := range batch {
@@ -75,7 +74,7 @@ func checkEmptyBatch(t reporter, s store.Store) {
 	wantDeleted(t, s, t0, nil, 0)
 }
 
-// checkExpiry has keys expire at the nanosecond, for whatever is done with them.
+// checkExpiry: keys expire to the nanosecond, for every operation.
 func checkExpiry(t reporter, s store.Store) {
 	k, l := key(3, "k"), limit(0, 1, 1)
 	for round, at := range []int64{t0, t0 + 10*sec + 1, t0 + 20*sec + 999_999_999} {
@@ -154,7 +153,7 @@ func checkProbes(t reporter, s store.Store) {
 	wantTAT(t, s, t0, absent, 0)
 }
 
-// checkChangedLimits: a TAT is absolute, and stays.
+// checkChangedLimits: a TAT is absolute.
 func checkChangedLimits(t reporter, s store.Store) {
 	k, wide, narrow := key(0, "k"), limit(99, 1, 60), limit(0, 1, 1)
 	throttle(t, s, t0, k, wide, 10)
@@ -184,11 +183,11 @@ func checkDelete(t reporter, s store.Store) {
 		}
 		wantTAT(t, s, nowNs, k, wantNs)
 	}
-	put(t, s, nowNs, keys[20], 60) // as if it had never been
+	put(t, s, nowNs, keys[20], 60) // as if new
 	wantTAT(t, s, nowNs, keys[20], nowNs+60*sec)
 }
 
-// anyNames are parts of each other, what a text could end at, and no text.
+// anyNames returns names with shared prefixes, separators and binary bytes.
 func anyNames() []string {
 	names := []string{"", "\x00", "\x00\x00", "a", "a\x00", "a\x00b", "\xff\xfe", "\xc3", "\xc3\x28", "\r\n", " ", "{a}", "{a}b", "*"}
 	for _, n := range []int{7, 8, 15, 16, 17, 18, 31, 32, 255, 256, 257, 4096, 1<<16 - 1, 1 << 16} {
@@ -229,7 +228,7 @@ func checkDatabases(t reporter, s store.Store) {
 	}
 }
 
-// checkNames overwrites the names as soon as a call has returned, and the batch where the answers come later.
+// checkNames overwrites names after each call, and batches that are answered later.
 func checkNames(t reporter, s store.Store) {
 	l := limit(0, 1, 3600)
 	for round, n := range []int{1, 8, 16, 17, 100, 5000, 1 << 16} {
@@ -266,7 +265,7 @@ func checkNames(t reporter, s store.Store) {
 	}
 }
 
-// checkConcurrent has callers with batches on one key, and on a key of their own that goes and comes.
+// checkConcurrent runs callers on a common key and on keys of their own that come and go.
 func checkConcurrent(t reporter, s store.Store) {
 	const callers, batches, size, burst = 8, 100, 5, 1999
 	hot, l := key(0, "hot"), limit(burst, 1, 3600)
@@ -296,12 +295,13 @@ func checkConcurrent(t reporter, s store.Store) {
 	}
 }
 
-// checkStats: requests are counted, and the figures are added to those that are there.
+// checkStats: requests are counted and added to the given figures.
 func checkStats(t reporter, s store.Store) {
 	got := store.Stats{Allowed: 1000, Limited: 1000, Requested: 1000, Granted: 1000}
 	s.UpdateStats(&got)
 	for i, k := range numbered(0, "k", 3) {
-		for _, quantity := range []int64{int64(1 + i), 3, 3, 0, -1, 7} { // of 6 units: the second 3 is too much, and the 7
+		// of 6 units: the second 3 and the 7 are too much
+		for _, quantity := range []int64{int64(1 + i), 3, 3, 0, -1, 7} {
 			throttle(t, s, t0, k, limit(5, 1, 60), quantity)
 		}
 	}

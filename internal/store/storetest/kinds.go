@@ -14,9 +14,6 @@ import (
 
 func kindChecks() []check {
 	return []check{
-		{"kinds: a plain map", checkKindsModel},
-		{"kinds: a plain map, in transactions", checkKindsTransactions},
-		{"kinds: a plain map, in an exclusive", checkKindsExclusive},
 		{"kinds: another kind is left as it is", checkWrongType},
 		{"kinds: a payload is the caller's", checkPayloadIsOwn},
 		{"kinds: SetIf changes the kind", checkSetsKinds},
@@ -28,23 +25,40 @@ func kindChecks() []check {
 	}
 }
 
-func checkKindsModel(t reporter, s store.Store) {
-	r, m, nowNs := newSource(11), stateMap{}, t0
-	for range 25_000 {
+// modelChecks compare a store with a plain map, on many funnels and on a few keys of every kind.
+func modelChecks() (all []check) {
+	for _, funnels := range []bool{true, false} {
+		prefix := "kinds: "
+		if funnels {
+			prefix = ""
+		}
+		on := func(run func(t reporter, s store.Store, r source)) func(t reporter, s store.Store) {
+			return func(t reporter, s store.Store) { run(t, s, newSource(11, funnels)) }
+		}
+		all = append(all, check{prefix + "a plain map", on(checkModel)},
+			check{prefix + "a plain map, in transactions", on(checkModelInTransactions)},
+			check{prefix + "a plain map, in an exclusive", on(checkModelInExclusive)})
+	}
+	return all
+}
+
+func checkModel(t reporter, s store.Store, r source) {
+	m, nowNs := stateMap{}, t0
+	for range 20_000 {
 		nowNs += r.stepNs() / 4
-		m.step(t, s, nowNs, r, r.kindKey())
+		m.step(t, s, nowNs, r)
 	}
 	for range 1000 {
-		m.want(t, s, nowNs, r.kindKey())
+		m.want(t, s, nowNs, r.key())
 	}
 }
 
-// checkKindsTransactions has them committed, rolled back, or half undone, while others keep away or change something.
-func checkKindsTransactions(t reporter, s store.Store) {
-	r, m, nowNs := newSource(12), stateMap{}, t0
-	for range 3000 {
+// checkModelInTransactions commits, rolls back or partly undoes transactions, beside others that may change a key.
+func checkModelInTransactions(t reporter, s store.Store, r source) {
+	m, nowNs := stateMap{}, t0
+	for range 2500 {
 		nowNs += r.stepNs()
-		keys := []store.Key{r.kindKey(), r.kindKey(), r.kindKey()}
+		keys := []store.Key{r.key(), r.key(), r.key()}
 		tx := begin(t, s, nowNs, keys...)
 		if r.IntN(2) == 0 {
 			tx.Release()
@@ -67,17 +81,17 @@ func checkKindsTransactions(t reporter, s store.Store) {
 	}
 }
 
-// within returns what the map is after some steps in a transaction, of which the last may be undone.
+// within returns the map after some steps in a transaction, of which the last may be undone.
 func (m stateMap) within(t reporter, tx store.Transaction, nowNs int64, r source, keys []store.Key) stateMap {
 	t.Helper()
 	in := m.clone()
 	for range 1 + r.IntN(5) {
-		in.step(t, tx, nowNs, r, keys[r.IntN(len(keys))])
+		in.step(t, tx, nowNs, r, keys...)
 	}
 	if r.IntN(3) == 0 {
 		saved, undo := in.clone(), tx.Save()
 		for range 1 + r.IntN(5) {
-			in.step(t, tx, nowNs, r, keys[r.IntN(len(keys))])
+			in.step(t, tx, nowNs, r, keys...)
 		}
 		undo()
 		in = saved
@@ -88,7 +102,7 @@ func (m stateMap) within(t reporter, tx store.Transaction, nowNs int64, r source
 	return in
 }
 
-// conflict changes a key of a released transaction, or not, and has that write something.
+// conflict may change a key of a released transaction that then writes.
 func (m stateMap) conflict(t reporter, s store.Store, tx store.Transaction, nowNs int64, r source, k store.Key) {
 	t.Helper()
 	was, _ := m.live(nowNs, k)
@@ -109,22 +123,22 @@ func (m stateMap) clone() stateMap {
 	return c
 }
 
-func checkKindsExclusive(t reporter, s store.Store) {
+func checkModelInExclusive(t reporter, s store.Store, r source) {
 	transactor := need[store.Transactor](t, s)
-	r, m, nowNs := newSource(13), stateMap{}, t0
-	for range 1500 {
+	m, nowNs := stateMap{}, t0
+	for range 1000 {
 		nowNs += r.stepNs()
 		x := transactor.BeginAll(nowNs)
 		for range 5 {
-			m.step(t, x, nowNs, r, r.kindKey())
+			m.step(t, x, nowNs, r)
 		}
 		if r.IntN(2) == 0 {
 			before := m.clone()
 			undo := x.Save()
-			for range r.IntN(3) { // parts, of which some are undone on their own
+			for range r.IntN(3) { // some parts are undone separately
 				within, undoPart := m.clone(), x.Save()
 				for range 3 {
-					m.step(t, x, nowNs, r, r.kindKey())
+					m.step(t, x, nowNs, r)
 				}
 				if r.IntN(2) == 0 {
 					undoPart()
@@ -132,20 +146,20 @@ func checkKindsExclusive(t reporter, s store.Store) {
 				}
 			}
 			for range 5 {
-				m.step(t, x, nowNs, r, r.kindKey())
+				m.step(t, x, nowNs, r)
 			}
 			undo()
 			m = before
 			for range 10 {
-				m.want(t, x, nowNs, r.kindKey())
+				m.want(t, x, nowNs, r.key())
 			}
 		}
 		x.End()
-		m.step(t, s, nowNs, r, r.kindKey())
+		m.step(t, s, nowNs, r)
 	}
 }
 
-// makers make a key of each kind that expires in a minute, or never.
+// makers returns a call for each kind that makes a key for a minute, or for good.
 func makers() map[limiter.Kind]act {
 	all := map[limiter.Kind]act{}
 	for kind := range limiter.Kinds {
@@ -162,7 +176,7 @@ func makers() map[limiter.Kind]act {
 	return all
 }
 
-// endless returns how many kinds have keys that never expire unless they are told to.
+// endless returns the number of kinds whose keys expire only when told to.
 func endless() (n int) {
 	for kind := range limiter.Kinds {
 		if kind.Row().Endless {
@@ -172,13 +186,12 @@ func endless() (n int) {
 	return n
 }
 
-// isOther says whether what makes a key of one kind is refused by a key of another.
+// isOther reports whether a call for one kind is refused by a key of another.
 func isOther(made, found limiter.Kind) bool {
 	isFunnel := func(k limiter.Kind) bool { return k == limiter.Funnel || k == limiter.Reserving }
 	return made != found && (!isFunnel(made) || !isFunnel(found))
 }
 
-// makeKey makes a key of a kind.
 func makeKey(t reporter, ks store.Keys, nowNs int64, k store.Key, kind limiter.Kind) limiter.State {
 	t.Helper()
 	if a := makers()[kind].on(t, ks, nowNs, k); a.err != nil || a.result.Limited {
@@ -191,12 +204,12 @@ func makeKey(t reporter, ks store.Keys, nowNs int64, k store.Key, kind limiter.K
 	return s
 }
 
-// kindNames are names of which some are short.
+// kindNames returns short and long names.
 func kindNames() []string {
 	return []string{"k", strings.Repeat("long", 6), strings.Repeat("longer", 400)}
 }
 
-// checkWrongType: a key of another kind stays as it is, and once it has expired it is none.
+// checkWrongType: a key of another kind is unchanged, and absent once it has expired.
 func checkWrongType(t reporter, s store.Store) {
 	for found := range makers() {
 		for made, a := range makers() {
@@ -220,7 +233,7 @@ func checkWrongType(t reporter, s store.Store) {
 	}
 }
 
-// checkPayloadIsOwn: what State and SetIf return is the caller's, and what SetIf is given is not kept.
+// checkPayloadIsOwn: State and SetIf return payloads of the caller's, and SetIf keeps none.
 func checkPayloadIsOwn(t reporter, s store.Store) {
 	for kind := range makers() {
 		for _, name := range kindNames() {
@@ -260,9 +273,9 @@ func checkSetsKinds(t reporter, s store.Store) {
 	}
 }
 
-// checkOneEntry: a key that was of many kinds is there once.
+// checkOneEntry: a key of changing kinds has one entry.
 func checkOneEntry(t reporter, s store.Store) {
-	need[store.Walker](t, s) // and so it can count its keys
+	need[store.Walker](t, s) // its keys can be counted
 	nowNs := t0
 	for range 3 {
 		for kind := range makers() {
@@ -316,7 +329,7 @@ func checkKindsWalk(t reporter, s store.Store) {
 	wantCounts(t, w, t0, 0, 0)
 }
 
-// checkNever: what does not expire is there at any time, unless it is told to expire.
+// checkNever: a key without an expiry lives until it is given one.
 func checkNever(t reporter, s store.Store) {
 	const later = limiter.NeverNs - 1
 	for i, name := range kindNames() {
@@ -336,7 +349,7 @@ func checkNever(t reporter, s store.Store) {
 	}
 }
 
-// checkKindsStats: what is requested of a kind counts as allowed and limited as often as its arithmetic says.
+// checkKindsStats: requests of each kind are counted by their arithmetic's results.
 func checkKindsStats(t reporter, s store.Store) {
 	before := statsOf(s)
 	var want [limiter.Kinds]store.Outcomes

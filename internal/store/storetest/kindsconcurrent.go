@@ -10,8 +10,8 @@ import (
 	"cellserver/internal/store"
 )
 
-// checkKindsConcurrent has callers count in windows that all share, hold places of their own, and count twice in transactions that
-// keep nobody out: nothing is lost or done twice.
+// checkKindsConcurrent counts in shared windows, holds places, and counts twice in released transactions:
+// nothing is lost or repeated.
 func checkKindsConcurrent(t reporter, s store.Store) {
 	const callers, each, most = 6, 100, 1 << 12
 	hot, twice, held := key(0, "hot"), key(0, "counted twice in a step"), key(1, "held")
@@ -56,13 +56,13 @@ func checkKindsConcurrent(t reporter, s store.Store) {
 	}
 }
 
-// countTwice counts in two windows, or in none.
+// countTwice counts in both windows or in none.
 func countTwice(t reporter, transactor store.Transactor, a act, first, second store.Key) bool {
 	tx := transactor.Begin(t0, []store.Key{second, first})
 	defer tx.Rollback()
 	tx.Release()
 	a.on(t, tx, t0, first)
-	runtime.Gosched() // for others to come between
+	runtime.Gosched() // lets others come between
 	a.on(t, tx, t0, second)
 	return tx.Commit()
 }

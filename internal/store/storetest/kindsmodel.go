@@ -3,8 +3,6 @@ package storetest
 import (
 	"bytes"
 	"errors"
-	"strconv"
-	"strings"
 
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
@@ -25,7 +23,7 @@ func ofRequest(r limiter.Rule, quantity int64) act {
 
 func ofOperation(o limiter.Operation) act { return act{operation: &o} }
 
-// answer is what an act answers, as far as it says so.
+// answer is the comparable part of an act's answer.
 type answer struct {
 	result  funnel.Result
 	err     error
@@ -41,7 +39,7 @@ func answerOf(o *limiter.Operation, err error) answer {
 	return answer{o.Result, nil, o.Count, o.WaitNs, o.DebitNs}
 }
 
-// on does it to a key.
+// on applies the act to a key.
 func (a act) on(t reporter, ks store.Keys, nowNs int64, k store.Key) answer {
 	t.Helper()
 	if a.operation != nil {
@@ -49,16 +47,13 @@ func (a act) on(t reporter, ks store.Keys, nowNs int64, k store.Key) answer {
 		err := ks.Apply(nowNs, k, &o)
 		return answerOf(&o, err)
 	}
-	batch := []store.Request{*a.request}
-	batch[0].Key = k
-	makeStale(batch)
-	if p := ks.Throttle(nowNs, batch); p != nil {
-		batch = wait(t, p)
-	}
-	return answer{result: batch[0].Result, err: batch[0].Err}
+	q := *a.request
+	q.Key = k
+	q = answersTo(t, ks, nowNs, []store.Request{q})[0]
+	return answer{result: q.Result, err: q.Err}
 }
 
-// to does it to a state, and returns the one that there is then.
+// to applies the act to a state and returns the new one.
 func (a act) to(s limiter.State, nowNs int64) (limiter.State, answer) {
 	s.Payload = bytes.Clone(s.Payload)
 	as := s
@@ -84,7 +79,7 @@ func mustWindow(l window.Limit, err error) window.Limit {
 	return l
 }
 
-// ruleOf returns the rule of a kind of a size, for a second or two, and false for a kind that no request is decided by.
+// ruleOf returns a kind's rule of a size, for a second or two, and false for a kind without requests.
 func ruleOf(kind limiter.Kind, size int64) (r limiter.Rule, ok bool) {
 	r, err := limitertest.Rule(kind, size, size+1, 1+size%2)
 	if err != nil && !errors.Is(err, limiter.ErrWrongType) {
@@ -93,7 +88,7 @@ func ruleOf(kind limiter.Kind, size int64) (r limiter.Rule, ok bool) {
 	return r, err == nil
 }
 
-// requested returns a rule of each kind that requests are decided by.
+// requested returns a rule of each kind with requests.
 func requested(size int64) (rules []limiter.Rule) {
 	for kind := range limiter.Kinds {
 		if r, ok := ruleOf(kind, size); ok {
@@ -103,7 +98,7 @@ func requested(size int64) (rules []limiter.Rule) {
 	return rules
 }
 
-// namedRule returns the rule of a named limit of a few windows.
+// namedRule returns the rule of a named limit with a few windows.
 func (r source) namedRule(size int64) limiter.Rule {
 	named := &limiter.NamedLimit{Shadow: r.IntN(5) == 0}
 	for i := range r.IntN(6) {
@@ -112,8 +107,12 @@ func (r source) namedRule(size int64) limiter.Rule {
 	return limiter.OfNamed(named)
 }
 
-// acts are things to do to keys of every kind, of which some wait long and some make payloads large.
+// act returns something to do to a key of any kind. Some acts wait long, some make payloads large.
 func (r source) act() act {
+	if r.funnels {
+		q := r.request()
+		return ofRequest(q.Rule, q.Quantity)
+	}
 	size := []int64{1, 3, 10, 60, 300}[r.IntN(5)]
 	if r.IntN(3) > 0 {
 		rules := requested(size)
@@ -132,7 +131,7 @@ func (r source) act() act {
 	})
 }
 
-// states is a store of every kind as a plain map.
+// stateMap is a store of every kind as a plain map.
 type stateMap map[id]limiter.State
 
 func (m stateMap) live(nowNs int64, k store.Key) (limiter.State, bool) {
@@ -149,7 +148,7 @@ func (m stateMap) set(nowNs int64, k store.Key, s limiter.State) {
 	}
 }
 
-// act does the same to keys and to the map, and compares the answers.
+// act applies an act to a key and the map, and compares the answers.
 func (m stateMap) act(t reporter, ks store.Keys, nowNs int64, k store.Key, a act) {
 	t.Helper()
 	s, _ := m.live(nowNs, k)
@@ -160,7 +159,7 @@ func (m stateMap) act(t reporter, ks store.Keys, nowNs int64, k store.Key, a act
 	}
 }
 
-// wantState holds a key to the map.
+// want compares a key with the map.
 func (m stateMap) want(t reporter, ks store.Keys, nowNs int64, k store.Key) {
 	t.Helper()
 	want, live := m.live(nowNs, k)
@@ -183,9 +182,16 @@ func sameState(a, b limiter.State) bool {
 	return a.Kind == b.Kind && a.ExpiresNs == b.ExpiresNs && bytes.Equal(a.Payload, b.Payload)
 }
 
-// step does something to a key and to the map.
-func (m stateMap) step(t reporter, ks store.Keys, nowNs int64, r source, k store.Key) {
+// step does something to some of the keys, by default of all, and to the map.
+func (m stateMap) step(t reporter, ks store.Keys, nowNs int64, r source, keys ...store.Key) {
 	t.Helper()
+	pick := func() store.Key {
+		if len(keys) == 0 {
+			return r.key()
+		}
+		return keys[r.IntN(len(keys))]
+	}
+	k := pick()
 	switch r.IntN(20) {
 	case 0:
 		_, live := m.live(nowNs, k)
@@ -199,14 +205,45 @@ func (m stateMap) step(t reporter, ks store.Keys, nowNs int64, r source, k store
 		m.setIf(t, ks, nowNs, k, m.someState(nowNs, r), r.condition())
 	case 2:
 		m.want(t, ks, nowNs, k)
+	case 3, 4, 5:
+		m.batch(t, ks, nowNs, r, pick)
+	case 6, 7, 8:
+		m.own(t, ks, nowNs, r, k)
 	default:
 		m.act(t, ks, nowNs, k, r.act())
 	}
 }
 
-// someState returns a state of some kind, most of the time one that an act has made.
+// batch decides several requests at once and compares the results.
+func (m stateMap) batch(t reporter, ks store.Keys, nowNs int64, r source, pick func() store.Key) {
+	t.Helper()
+	var batch []store.Request
+	var want []answer
+	for range 1 + r.IntN(1+r.IntN(12)) {
+		a := r.act()
+		if a.request == nil {
+			continue
+		}
+		q := *a.request
+		q.Key = pick()
+		s, _ := m.live(nowNs, q.Key)
+		after, as := a.to(s, nowNs)
+		m.set(nowNs, q.Key, after)
+		batch, want = append(batch, q), append(want, as)
+	}
+	for i, q := range answersTo(t, ks, nowNs, batch) {
+		if got := (answer{result: q.Result, err: q.Err}); !errors.Is(got.err, want[i].err) || got.err == nil && got != want[i] {
+			t.Fatalf("request %d of %d, %+v: got %+v, want %+v", i, len(batch), q, got, want[i])
+		}
+	}
+}
+
+// someState returns a state of some kind, usually one that an act has made.
 func (m stateMap) someState(nowNs int64, r source) limiter.State {
 	for range 20 {
+		if r.funnels {
+			break
+		}
 		if s, _ := r.act().to(limiter.State{}, nowNs); s.ExpiresNs > nowNs {
 			return s
 		}
@@ -220,17 +257,11 @@ func (m stateMap) setIf(t reporter, ks store.Keys, nowNs int64, k store.Key, s l
 	given := s
 	given.Payload = bytes.Clone(s.Payload)
 	before, found, err := store.SetIf(ks, nowNs, k, given, when)
-	clear(given.Payload) // it is not kept
+	clear(given.Payload) // it must not be kept
 	if found != live || err != nil || found && !sameState(before, want) {
 		t.Fatalf("SetIf of %.40q: found %+v, %v, %v, want %+v, %v", k.Name, before, found, err, want, live)
 	}
 	if when.Holds(found) {
 		m.set(nowNs, k, s)
 	}
-}
-
-// kindKey picks one of a few keys, so that their payloads grow.
-func (r source) kindKey() store.Key {
-	i := r.IntN(40)
-	return key(uint16(i%3), strings.Repeat(strconv.Itoa(i)+"-", []int{1, 2, 4, 5, 30, 60, 300, 1000}[i%8]))
 }

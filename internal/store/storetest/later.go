@@ -7,9 +7,9 @@ import (
 	"cellserver/internal/store"
 )
 
-// LaterStore is a store that answers each batch later, from another goroutine, for tests of what waits for answers. Its
-// other methods are those of its inner store, at once: they see what is decided. It is safe for concurrent use. It can
-// do nothing beyond store.Store; a test that needs more of it adds that of the inner store:
+// LaterStore answers each batch later, from another goroutine, for tests of waiting. Its other methods are
+// immediate. It is safe for concurrent use. It has no optional capability; a test that needs one adds the
+// inner store's:
 //
 //	struct {
 //		*storetest.LaterStore
@@ -21,10 +21,10 @@ type LaterStore struct {
 	mu      sync.Mutex // guards all below
 	held    bool
 	working bool
-	queue   []*laterBatch // that are not decided yet
+	queue   []*laterBatch // undecided ones
 }
 
-// Later returns a LaterStore whose batches are decided by inner, in the order in which they came.
+// Later returns a LaterStore whose batches are decided by inner in order.
 func Later(inner store.Store) *LaterStore { return &LaterStore{Store: inner} }
 
 // Throttle implements store.Keys. It copies the names.
@@ -40,14 +40,14 @@ func (l *LaterStore) Throttle(nowNs int64, batch []store.Request) store.Pending 
 	return b
 }
 
-// Hold has batches wait undecided until Release.
+// Hold holds batches until Release.
 func (l *LaterStore) Hold() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.held = true
 }
 
-// Release has the batches answered that were held, and those that come.
+// Release answers held and later batches.
 func (l *LaterStore) Release() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -55,14 +55,14 @@ func (l *LaterStore) Release() {
 	l.workLocked()
 }
 
-// Waiting returns how many batches are not decided yet. What was canceled is among them.
+// Waiting returns the number of undecided batches, canceled ones included.
 func (l *LaterStore) Waiting() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.queue)
 }
 
-// workLocked has a goroutine work as long as there is something to decide, and no longer.
+// workLocked keeps a goroutine running while there is work.
 func (l *LaterStore) workLocked() {
 	if !l.working && !l.held && len(l.queue) > 0 {
 		l.working = true
@@ -88,15 +88,14 @@ func (l *LaterStore) next() *laterBatch {
 	return b
 }
 
-// laterBatch implements store.Pending.
 type laterBatch struct {
 	nowNs int64
-	batch []store.Request // the deciding goroutine's until answered
+	batch []store.Request // owned by the deciding goroutine until answered
 
 	mu       sync.Mutex // guards all below
 	answered bool
 	canceled bool
-	wake     func() // nil if there is none, and when it was called
+	wake     func() // nil once called
 }
 
 func (b *laterBatch) decide(by store.Store) {
@@ -112,7 +111,7 @@ func (b *laterBatch) decide(by store.Store) {
 	b.wakeOnce()
 }
 
-// wakeOnce calls wake, without a lock, if there is something to wake up for.
+// wakeOnce calls wake, without a lock.
 func (b *laterBatch) wakeOnce() {
 	b.mu.Lock()
 	wake := b.wake
@@ -127,7 +126,6 @@ func (b *laterBatch) wakeOnce() {
 	}
 }
 
-// Notify implements store.Pending.
 func (b *laterBatch) Notify(wake func()) {
 	b.mu.Lock()
 	b.wake = wake
@@ -135,7 +133,6 @@ func (b *laterBatch) Notify(wake func()) {
 	b.wakeOnce()
 }
 
-// Answers implements store.Pending.
 func (b *laterBatch) Answers() (answered []store.Request, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -145,7 +142,7 @@ func (b *laterBatch) Answers() (answered []store.Request, ok bool) {
 	return b.batch, true
 }
 
-// Cancel implements store.Pending. The batch is decided all the same.
+// Cancel implements store.Pending. The batch is still decided.
 func (b *laterBatch) Cancel() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

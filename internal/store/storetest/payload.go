@@ -29,18 +29,17 @@ func payloadChecks() []check {
 	}
 }
 
-// count adds units to a fixed window of a minute, of which 100 are allowed.
+// count counts units in a fixed window of 100 a minute.
 func count(quantity int64) act {
 	l := mustWindow(window.NewLimit(funnel.Seconds, 100, 60))
 	return ofRequest(limiter.Rule{Kind: limiter.FixedWindow, Packed: l.Packed()}, quantity)
 }
 
-// hold adds a holder for a minute.
 func hold(id uint64) act {
 	return ofOperation(limiter.Operation{Verb: limiter.Acquire, Max: 4096, ID: id, TTLNs: 60 * sec})
 }
 
-// wordStays holds that some acts change a key's payload, and leave when it expires.
+// wordStays checks that acts change a key's payload and not its expiry.
 func wordStays(t reporter, s store.Store, k store.Key, acts ...act) {
 	t.Helper()
 	before, _, _ := s.State(t0, k)
@@ -79,7 +78,7 @@ func checkPayloadWatch(t reporter, s store.Store) {
 	}
 }
 
-// checkPayloadConflict: a state is not as it was when its payload is another one, or was in the meantime.
+// checkPayloadConflict: a changed payload is a conflict, even if it has changed back.
 func checkPayloadConflict(t reporter, s store.Store) {
 	for i, theirs := range [][]act{{count(1)}, {count(1), count(-1)}, nil} {
 		for _, name := range kindNames() {
@@ -92,7 +91,7 @@ func checkPayloadConflict(t reporter, s store.Store) {
 				if looks {
 					count(1).on(t, tx, t0, k)
 				}
-				if theirs == nil { // the same word, and another payload
+				if theirs == nil { // the same word with another payload
 					remove(t, s, t0, k)
 					count(7).on(t, s, t0, k)
 				}
@@ -110,7 +109,7 @@ func checkPayloadConflict(t reporter, s store.Store) {
 	}
 }
 
-// checkPayloadLate asks for a payload that others have changed since: nothing that depends on it is committed.
+// checkPayloadLate reads a payload that has changed since: the transaction must fail.
 func checkPayloadLate(t reporter, s store.Store) {
 	for i, ask := range []func(tx store.Transaction, k store.Key){
 		func(tx store.Transaction, k store.Key) { _, _, _ = tx.State(t0, k) },
@@ -175,7 +174,7 @@ type restorable interface {
 	store.Restorer
 }
 
-// inWhole begins a transaction over a key, or over the whole store.
+// inWhole begins a transaction on a key or on the whole store.
 func inWhole(t reporter, transactor store.Transactor, whole bool, k store.Key) (in restorable, end func()) {
 	t.Helper()
 	if whole {
@@ -186,7 +185,7 @@ func inWhole(t reporter, transactor store.Transactor, whole bool, k store.Key) (
 	return tx, func() { tx.Commit() }
 }
 
-// checkPayloadFrozen: what would change something is refused, and nothing else is.
+// checkPayloadFrozen: only changes are refused.
 func checkPayloadFrozen(t reporter, s store.Store) {
 	tracker := need[store.Tracker](t, s)
 	for kind, a := range makers() {
@@ -205,7 +204,7 @@ func checkPayloadFrozen(t reporter, s store.Store) {
 	}
 }
 
-// fillKinds makes keys of all kinds, short and long.
+// fillKinds makes short and long keys of all kinds.
 func fillKinds(t reporter, s store.Store, n int) stateMap {
 	t.Helper()
 	m := stateMap{}
@@ -253,7 +252,7 @@ func checkPayloadsRestored(t reporter, s store.Store) {
 		tracker.Restore(t0, part, parts, told)
 	}
 	m.wantAll(t, s, t0)
-	for i := range told { // into other states
+	for i := range told { // other states
 		told[i].State = told[(i+1)%len(told)].State
 		m[idOf(told[i].Key)] = told[i].State
 	}
@@ -263,7 +262,7 @@ func checkPayloadsRestored(t reporter, s store.Store) {
 	m.wantAll(t, s, t0)
 }
 
-// follow does what a tracker tells.
+// follow applies a tracker's changes.
 func (m stateMap) follow(t reporter, tracker store.Tracker, nowNs int64) {
 	t.Helper()
 	if !tracker.Changes(nowNs, func(c store.Change) {
@@ -283,11 +282,11 @@ func checkPayloadChanges(t reporter, s store.Store) {
 	told := stateMap{}
 	m := fillKinds(t, s, 10)
 	told.follow(t, tracker, t0)
-	r, nowNs := newSource(14), t0
+	r, nowNs := newSource(14, false), t0
 	for round := range 300 {
 		for range 40 {
 			nowNs += r.stepNs() / 4
-			m.step(t, s, nowNs, r, r.kindKey())
+			m.step(t, s, nowNs, r, r.key())
 		}
 		if told.follow(t, tracker, nowNs); round%10 > 0 {
 			continue
@@ -303,10 +302,10 @@ func checkPayloadChanges(t reporter, s store.Store) {
 	}
 }
 
-// checkPayloadsEvicted: payloads that grow make room for themselves by others.
+// checkPayloadsEvicted: growing payloads evict others.
 func checkPayloadsEvicted(t reporter, s store.Store) {
 	need[store.Bounded](t, s).SetMaxBytes(boundBytes, store.VolatileTTL)
-	r := newSource(15)
+	r := newSource(15, false)
 	for i := range 40_000 {
 		k := key(0, floodKindName(r.IntN(400)))
 		if a := hold(uint64(i)).on(t, s, t0, k); a.err != nil || a.result.Limited {
@@ -324,14 +323,14 @@ func checkPayloadsEvicted(t reporter, s store.Store) {
 	}
 }
 
-// floodKindName names the keys of a flood of payloads: short ones, and some that are not.
+// floodKindName names keys, short ones and some long ones.
 func floodKindName(i int) string { return strconv.Itoa(i) + strings.Repeat("-", i%40*(i%3)) }
 
 func firstHolder(s limiter.State) uint64 { return binary.LittleEndian.Uint64(s.Payload) }
 
-// checkPayloadsRefused: a payload that has no room to grow stays as it is.
+// checkPayloadsRefused: a payload without space to grow is unchanged.
 func checkPayloadsRefused(t reporter, s store.Store) {
-	b, r, m := need[store.Bounded](t, s), newSource(16), stateMap{}
+	b, r, m := need[store.Bounded](t, s), newSource(16, false), stateMap{}
 	b.SetMaxBytes(boundBytes, store.NoEviction)
 	refused := 0
 	for i := range 40_000 {
@@ -353,7 +352,7 @@ func checkPayloadsRefused(t reporter, s store.Store) {
 	if st := statsOf(s); refused == 0 || st.Refused != uint64(refused) || st.Evicted != 0 || st.Bytes > boundBytes+boundSlack {
 		t.Fatalf("%d were refused: %+v", refused, st)
 	}
-	for i := range 400 { // what becomes less is never refused
+	for i := range 400 { // shrinking is never refused
 		k := key(0, floodKindName(i))
 		was, ok := m.live(t0, k)
 		if !ok {
@@ -369,7 +368,7 @@ func checkPayloadsRefused(t reporter, s store.Store) {
 	}
 }
 
-// checkNeverEvictedLast: what never expires stays while others can make room, and makes room when there is nothing else.
+// checkNeverEvictedLast: keys without expiry are evicted only when nothing else is left.
 func checkNeverEvictedLast(t reporter, s store.Store) {
 	need[store.Bounded](t, s).SetMaxBytes(boundBytes, store.VolatileTTL)
 	never := ofOperation(limiter.Operation{Verb: limiter.Fill, Max: 5})

@@ -17,7 +17,7 @@ func pendingChecks() []check {
 	}
 }
 
-// later returns what a batch will be answered by, and skips the check if it is answered at once.
+// later returns a batch's Pending, and skips the check if it is answered at once.
 func later(t reporter, s store.Store, nowNs int64, batch []store.Request) store.Pending {
 	t.Helper()
 	p := s.Throttle(nowNs, batch)
@@ -27,7 +27,7 @@ func later(t reporter, s store.Store, nowNs int64, batch []store.Request) store.
 	return p
 }
 
-// checkOneWake has many batches on their way at once.
+// checkOneWake has many batches under way.
 func checkOneWake(t reporter, s store.Store) {
 	const batches, size = 200, 10
 	var wakes [batches]atomic.Int32
@@ -61,7 +61,7 @@ func checkOneWake(t reporter, s store.Store) {
 		}
 	}
 	wantTAT(t, s, t0, key(0, "hot"), t0+batches*size/2*3600*sec)
-	for range batches { // in which a second wake would come
+	for range batches { // a second wake would come now
 		throttle(t, s, t0, key(0, "another"), l, 0)
 	}
 	for i := range wakes {
@@ -71,7 +71,7 @@ func checkOneWake(t reporter, s store.Store) {
 	}
 }
 
-// checkLateNotify calls Notify when the answers are there.
+// checkLateNotify calls Notify after the answers.
 func checkLateNotify(t reporter, s store.Store) {
 	for i, k := range numbered(0, "k", 20) {
 		p := later(t, s, t0, []store.Request{{Key: k, Rule: limiter.OfFunnel(limit(9, 1, 60)), Quantity: int64(i % 9)}})
@@ -89,7 +89,7 @@ func checkLateNotify(t reporter, s store.Store) {
 	}
 }
 
-// checkCancel goes away from some batches, before and after the answers. What comes after them is answered.
+// checkCancel cancels batches before and after their answers. Later ones are answered.
 func checkCancel(t reporter, s store.Store) {
 	var wakes [100]atomic.Int32
 	for i := range wakes {

@@ -18,8 +18,8 @@ func releasedChecks() []check {
 	)
 }
 
-// releasedCase is a transaction over a, which has 60 s, and b, which is absent. What others do between Release and
-// Commit decides whether it happens.
+// releasedCase is a transaction on a, with 60 s to live, and an absent b. The changes between Release and
+// Commit decide about it.
 type releasedCase struct {
 	name   string
 	mean   func(t reporter, s store.Store) // meanwhile
@@ -38,7 +38,7 @@ func (c releasedCase) run(t reporter, s store.Store) {
 	if c.mean != nil {
 		c.mean(t, s)
 	}
-	wantTAT(t, tx, t0, a, t0+60*sec) // what it read when it began
+	wantTAT(t, tx, t0, a, t0+60*sec) // as read at the beginning
 	wantTAT(t, tx, t0, b, 0)
 	c.do(t, tx)
 	if got := tx.Commit(); got != c.want {
@@ -77,7 +77,7 @@ func releasedCases() []releasedCase {
 	}
 }
 
-// checkTakesBack: who has taken back what it wrote has nothing to lose to others.
+// checkTakesBack: a transaction that has undone its writes cannot conflict.
 func checkTakesBack(t reporter, s store.Store) {
 	a, l := key(0, "a"), limit(9, 1, 10)
 	for _, takeBack := range []bool{false, true} {
@@ -113,8 +113,8 @@ func checkConflictCounts(t reporter, s store.Store) {
 	}
 }
 
-// checkInStep has callers that move two keys in step by transactions that keep nothing from others meanwhile: no step
-// is lost or made twice, and nobody sees one key before the other.
+// checkInStep moves two keys in step by released transactions: no step is lost or repeated, and nobody sees
+// one key ahead.
 func checkInStep(t reporter, s store.Store) {
 	const callers, each = 4, 200
 	l, a, b := limit(1<<20, 1, 3600), key(0, "a"), key(0, "b")

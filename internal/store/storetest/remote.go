@@ -13,7 +13,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// Inner is the store that a RemoteStore is made of: one in memory, whose transactions can be released.
+// Inner is a store in memory for a RemoteStore; its transactions can be released.
 type Inner interface {
 	store.Store
 	store.Transactor
@@ -27,9 +27,9 @@ const (
 	LineScan      = "ERR SCAN is for a store of one machine; this one is a cluster"
 )
 
-// RemoteStore is a store.Remote made of a store in memory, for tests of what waits for other machines: batches are answered
-// later, from another goroutine, and all other methods may be made to wait, to fail or to find conflicts. It notes who has
-// called what. It is safe for concurrent use; its transactions belong to one goroutine at a time, as all do.
+// RemoteStore is a store.Remote on a store in memory, for tests: batches are answered later from another
+// goroutine, and other methods can be made to wait, fail or conflict. It records its callers. It is safe for
+// concurrent use; a transaction belongs to one goroutine at a time.
 type RemoteStore struct {
 	*LaterStore
 	inner Inner
@@ -41,10 +41,10 @@ type RemoteStore struct {
 	failure   error // of all methods
 	failing   map[string]error
 	policy    func(q *store.Request) // nil for an error
-	conflicts int                    // Commits that are still to find one; all if negative
+	conflicts int                    // Commits still to conflict; all if negative
 	calls     map[string]int
-	forbidden []string // functions below which only Throttle may be called
-	within    []string // the methods that were
+	forbidden []string // functions that may only call Throttle
+	within    []string // methods called by these
 }
 
 // NewRemote returns a RemoteStore of one machine.
@@ -54,36 +54,34 @@ func NewRemote(inner Inner) *RemoteStore {
 	return r
 }
 
-// Cluster makes it a cluster: keys can be changed in one step only if they have the same {tag}, or are the same, and nothing can
-// be scanned.
+// Cluster makes it a cluster: keys are changed together only with equal {tag}s, and Scan is refused.
 func (r *RemoteStore) Cluster() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.clustered = true
 }
 
-// Fail has all that is called from now on fail; nil ends that.
+// Fail makes all calls fail; nil ends that.
 func (r *RemoteStore) Fail(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.failure = err
 }
 
-// FailIn has a method fail; nil ends that.
+// FailIn makes a method fail; nil ends that.
 func (r *RemoteStore) FailIn(method string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.failing[method] = err
 }
 
-// Policy has requests of transactions decided while the machines do not answer; nil has them fail.
+// Policy decides requests of failing transactions; nil lets them fail.
 func (r *RemoteStore) Policy(decide func(q *store.Request)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.policy = decide
 }
 
-// DecideByPolicy implements transact.Deputy.
 func (r *RemoteStore) DecideByPolicy(batch []store.Request, _ error) bool {
 	r.mu.Lock()
 	decide := r.policy
@@ -97,20 +95,19 @@ func (r *RemoteStore) DecideByPolicy(batch []store.Request, _ error) bool {
 	return true
 }
 
-// Conflict has so many Commits find that somebody has changed a key; all if it is negative.
+// Conflict makes the next Commits conflict; all if negative.
 func (r *RemoteStore) Conflict(commits int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.conflicts = commits
 }
 
-// Hold has batches wait undecided, and callers of other methods wait, until Release.
+// Hold blocks batches and callers until Release.
 func (r *RemoteStore) Hold() {
 	r.LaterStore.Hold()
 	r.setHeld(true)
 }
 
-// Release is Hold's opposite.
 func (r *RemoteStore) Release() {
 	r.LaterStore.Release()
 	r.setHeld(false)
@@ -123,28 +120,28 @@ func (r *RemoteStore) setHeld(held bool) {
 	r.changed.Broadcast()
 }
 
-// Forbid has calls noted that are made below one of the functions, which are named by how their full names end.
+// Forbid records calls from the functions, given by the ends of their full names.
 func (r *RemoteStore) Forbid(functions ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.forbidden = functions
 }
 
-// Within returns which methods were called below a function where that is forbidden.
+// Within returns the methods called by forbidden functions.
 func (r *RemoteStore) Within() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.within)
 }
 
-// Calls returns how often each method was called; Commit is that of the transactions.
+// Calls returns the number of calls by method; Commit is that of transactions.
 func (r *RemoteStore) Calls() map[string]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return maps.Clone(r.calls)
 }
 
-// enter notes a call of a method that waits, and returns how it fails.
+// enter records a call of a waiting method and returns its failure.
 func (r *RemoteStore) enter(method string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -162,7 +159,7 @@ func (r *RemoteStore) enter(method string) error {
 	return r.failing[method]
 }
 
-// isBelow reports whether the caller was called, however indirectly, by one of the functions.
+// isBelow reports whether a function is among the callers.
 func isBelow(functions []string) bool {
 	if len(functions) == 0 {
 		return false
@@ -180,7 +177,6 @@ func isBelow(functions []string) bool {
 	}
 }
 
-// Throttle implements store.Keys.
 func (r *RemoteStore) Throttle(nowNs int64, batch []store.Request) store.Pending {
 	r.mu.Lock()
 	r.calls["Throttle"]++
@@ -195,7 +191,6 @@ func (r *RemoteStore) Throttle(nowNs int64, batch []store.Request) store.Pending
 	return Later(failingBatches{r.inner, err}).Throttle(nowNs, batch)
 }
 
-// failingBatches is a store that decides nothing.
 type failingBatches struct {
 	store.Store
 	err error
@@ -208,7 +203,6 @@ func (f failingBatches) Throttle(_ int64, batch []store.Request) store.Pending {
 	return nil
 }
 
-// Apply implements store.Keys.
 func (r *RemoteStore) Apply(nowNs int64, key store.Key, step store.Step) error {
 	if err := r.enter("Apply"); err != nil {
 		return err
@@ -216,7 +210,6 @@ func (r *RemoteStore) Apply(nowNs int64, key store.Key, step store.Step) error {
 	return r.inner.Apply(nowNs, key, step)
 }
 
-// Entry implements store.Keys.
 func (r *RemoteStore) Entry(nowNs int64, key store.Key) (e store.Entry, ok bool, err error) {
 	if err := r.enter("Entry"); err != nil {
 		return e, false, err
@@ -224,7 +217,6 @@ func (r *RemoteStore) Entry(nowNs int64, key store.Key) (e store.Entry, ok bool,
 	return r.inner.Entry(nowNs, key)
 }
 
-// State implements store.Keys.
 func (r *RemoteStore) State(nowNs int64, key store.Key) (s limiter.State, ok bool, err error) {
 	if err := r.enter("State"); err != nil {
 		return s, false, err
@@ -232,7 +224,6 @@ func (r *RemoteStore) State(nowNs int64, key store.Key) (s limiter.State, ok boo
 	return r.inner.State(nowNs, key)
 }
 
-// Delete implements store.Keys.
 func (r *RemoteStore) Delete(nowNs int64, keys []store.Key) (deleted int, err error) {
 	if err := r.enter("Delete"); err != nil {
 		return 0, err
@@ -240,7 +231,6 @@ func (r *RemoteStore) Delete(nowNs int64, keys []store.Key) (deleted int, err er
 	return r.inner.Delete(nowNs, keys)
 }
 
-// Size implements store.Remote.
 func (r *RemoteStore) Size(ctx context.Context) (keys int, err error) {
 	if err := r.enter("Size"); err != nil {
 		return 0, err
@@ -250,7 +240,6 @@ func (r *RemoteStore) Size(ctx context.Context) (keys int, err error) {
 	return counts[0].Keys, ctx.Err()
 }
 
-// Scan implements store.Remote.
 func (r *RemoteStore) Scan(ctx context.Context, nowNs int64, cursor uint64, count int, visit func(key store.Key, e store.Entry)) (next uint64, err error) {
 	if err := r.enter("Scan"); err != nil {
 		return 0, err
@@ -267,7 +256,6 @@ func (r *RemoteStore) isCluster() bool {
 	return r.clustered
 }
 
-// Begin implements store.Remote.
 func (r *RemoteStore) Begin(ctx context.Context, nowNs int64, keys []store.Key) (store.RemoteTransaction, error) {
 	if err := r.enter("Begin"); err != nil {
 		return nil, err
@@ -283,7 +271,7 @@ func (r *RemoteStore) Begin(ctx context.Context, nowNs int64, keys []store.Key) 
 	return &remoteTransaction{Transaction: tx, of: r}, nil
 }
 
-// tagOf is what decides on a key's slot: what stands in its first pair of braces, or all of it.
+// tagOf returns the part of a name that determines its slot: the first pair of braces, or all.
 func tagOf(name []byte) []byte {
 	_, behind, ok := bytes.Cut(name, []byte("{"))
 	tag, _, closed := bytes.Cut(behind, []byte("}"))
@@ -293,20 +281,18 @@ func tagOf(name []byte) []byte {
 	return tag
 }
 
-// remoteTransaction implements store.RemoteTransaction.
 type remoteTransaction struct {
 	store.Transaction
 	of *RemoteStore
 }
 
-// Commit implements store.RemoteTransaction.
 func (t *remoteTransaction) Commit(ctx context.Context) (done bool, err error) {
 	defer t.Rollback()
 	if err := t.of.enter("Commit"); err != nil {
 		return false, err
 	}
 	switch {
-	case t.of.conflict(): // an answer that may come as the time ends
+	case t.of.conflict(): // it may come as the time ends
 		return false, nil
 	case ctx.Err() != nil:
 		return false, store.Failure{Line: LineDown}
@@ -314,7 +300,7 @@ func (t *remoteTransaction) Commit(ctx context.Context) (done bool, err error) {
 	return t.Transaction.Commit(), nil
 }
 
-// conflict reports whether a Commit is to find one.
+// conflict reports whether this Commit conflicts.
 func (r *RemoteStore) conflict() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// remoteChecks are what a store.Remote must do. Its transactions are held to what those are that were released.
+// remoteChecks are for a store.Remote. Its transactions pass the checks of released ones.
 func remoteChecks() []check {
 	all := []check{
 		{"remote: a conflict changes nothing", checkRemoteConflict},
@@ -23,24 +23,27 @@ func remoteChecks() []check {
 	for _, c := range append(releasedChecks(), transactionChecks()...) {
 		switch c.name {
 		case "released transaction: flushed", // it is no Walker
-			"transaction: sets", "transaction: overlapping keys": // all of the store, or locks
+			"transaction: sets", "transaction: overlapping keys": // whole store, or locks
 		default:
 			all = append(all, asReleased(c))
 		}
 	}
-	return append(all, asReleased(check{"kinds: a plain map, in transactions", checkKindsTransactions}),
-		asReleased(check{"kinds: concurrent callers", checkKindsConcurrent}),
-		asReleased(check{"steps: a plain map, in transactions", checkStepsTransactions}))
+	for _, c := range modelChecks() {
+		if strings.HasSuffix(c.name, ", in transactions") {
+			all = append(all, asReleased(c))
+		}
+	}
+	return append(all, asReleased(check{"kinds: concurrent callers", checkKindsConcurrent}))
 }
 
-// asReleased is a check of transactions on those of a Remote.
+// asReleased applies a check of transactions to a Remote's.
 func asReleased(c check) check {
 	return check{"remote, " + c.name, func(t reporter, s store.Store) {
 		c.run(t, remoteAsTransactor{need[store.Remote](t, s), t})
 	}}
 }
 
-// remoteAsTransactor has the transactions of a Remote as released ones.
+// remoteAsTransactor presents a Remote's transactions as released ones.
 type remoteAsTransactor struct {
 	store.Remote
 	t reporter
@@ -81,7 +84,7 @@ func (r *releasedRemote) Commit() bool {
 	return done
 }
 
-// beginRemote returns a transaction at t0, and skips the check if the store is no Remote.
+// beginRemote returns a transaction at t0, and skips the check if the store is not Remote.
 func beginRemote(t reporter, s store.Store, keys ...store.Key) store.RemoteTransaction {
 	t.Helper()
 	tx, err := need[store.Remote](t, s).Begin(context.Background(), t0, keys)
@@ -100,14 +103,14 @@ func commit(t reporter, tx store.RemoteTransaction) bool {
 	return done
 }
 
-// checkRemoteConflict: where one key of several, of any kind, was changed, none is written, and nothing is counted.
+// checkRemoteConflict: after a change of one key of any kind, none is written and nothing counted.
 func checkRemoteConflict(t reporter, s store.Store) {
 	for kind, a := range makers() {
 		keys := []store.Key{key(uint16(kind), "a"), key(uint16(kind), "b"), key(uint16(kind), "c")}
 		before := makeKey(t, s, t0, keys[0], kind)
 		tx := beginRemote(t, s, keys...)
 		put(t, tx, t0, keys[1], 60)
-		if a.operation == nil { // the others do the same again without a change
+		if a.operation == nil { // repeated operations change nothing
 			a.on(t, tx, t0, keys[0])
 		}
 		put(t, s, t0, keys[2], 30)
@@ -124,7 +127,7 @@ func checkRemoteConflict(t reporter, s store.Store) {
 	}
 }
 
-// checkRemoteReads: who writes nothing has happened when it read, whatever others do.
+// checkRemoteReads: a transaction without writes happened when it read.
 func checkRemoteReads(t reporter, s store.Store) {
 	a, b := key(0, "a"), key(0, "b")
 	put(t, s, t0, a, 60)
@@ -143,7 +146,7 @@ func checkRemoteReads(t reporter, s store.Store) {
 	}
 }
 
-// checkRemoteKeepsNobody: a transaction that never ends is nobody's trouble.
+// checkRemoteKeepsNobody: an unfinished transaction holds up nobody.
 func checkRemoteKeepsNobody(t reporter, s store.Store) {
 	a := key(0, "a")
 	for i := range 5 {
@@ -177,7 +180,7 @@ func checkRemoteSize(t reporter, s store.Store) {
 	}
 }
 
-// checkRemoteScan: all keys are visited that are there throughout, and none that are not, unless the store is of several machines.
+// checkRemoteScan: Scan visits all lasting keys and no absent ones, unless the store is a cluster.
 func checkRemoteScan(t reporter, s store.Store) {
 	r, m := need[store.Remote](t, s), stateMap{}
 	for i, k := range numbered(0, "k", 100) {
@@ -209,7 +212,7 @@ func checkRemoteScan(t reporter, s store.Store) {
 	}
 }
 
-// checkFailures calls what can be given up when it is.
+// checkFailures cancels each call that can be canceled.
 func checkFailures(t reporter, s store.Store) {
 	r, a := need[store.Remote](t, s), key(0, "a")
 	tx := beginRemote(t, s, a)
@@ -224,7 +227,7 @@ func checkFailures(t reporter, s store.Store) {
 	}
 	wantLine(t, err)
 	wantTAT(t, s, t0, a, 0)
-	put(t, s, t0, a, 60) // it was nothing but what was given up
+	put(t, s, t0, a, 60) // unaffected
 	o := limiter.Operation{Verb: limiter.Look}
 	if err := s.Apply(t0, a, &o); err != nil || o.AtNs != t0+60*sec {
 		t.Fatalf("Look: %d, %v", o.AtNs-t0, err)
@@ -233,7 +236,7 @@ func checkFailures(t reporter, s store.Store) {
 
 var failureLine = regexp.MustCompile(`^[A-Z]+ [^\r\n]+$`)
 
-// wantLine holds an error to be a Failure of one line that begins with an error code.
+// wantLine expects a Failure of one line with an error code.
 func wantLine(t reporter, err error) {
 	t.Helper()
 	var f store.Failure

@@ -9,7 +9,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// wantSetIf sets a key, and holds what was found to a TAT; none that is not after nowNs.
+// wantSetIf sets a key and compares the found TAT; none that has passed.
 func wantSetIf(t reporter, ks store.Keys, nowNs int64, k store.Key, tatNs int64, when store.Condition, wantNs int64) {
 	t.Helper()
 	before, found, err := store.SetIf(ks, nowNs, k, limiter.State{ExpiresNs: tatNs}, when)
@@ -31,7 +31,7 @@ func checkSetIf(t reporter, s store.Store) {
 		{-10, 30, store.IfFound, -10}, {-10, 30, store.IfAbsent, 30}, {-10, 1 << 30, store.Always, 1 << 30},
 		{10, 0, store.Always, 0}, {10, -1, store.IfFound, -1}, {0, 0, store.Always, 0}, {10, 0, store.IfAbsent, 10},
 	} {
-		for _, k := range numbered(uint16(i), "k", 20)[18:] { // one is shorter than the other
+		for _, k := range numbered(uint16(i), "k", 20)[18:] { // one short, one long
 			nowNs := t0 + 20*sec
 			if c.before != 0 {
 				put(t, s, t0, k, 20+c.before)
@@ -39,13 +39,13 @@ func checkSetIf(t reporter, s store.Store) {
 			before := tatOf(t, s, nowNs, k)
 			wantSetIf(t, s, nowNs, k, nowNs+c.set*sec, c.when, before)
 			wantTAT(t, s, nowNs, k, nowNs+c.want*sec)
-			throttle(t, s, nowNs, k, limit(1<<20, 1, 3600), 1) // from there
+			throttle(t, s, nowNs, k, limit(1<<20, 1, 3600), 1) // continues from the set TAT
 			wantTAT(t, s, nowNs, k, nowNs+(max(c.want, 0)+3600)*sec)
 		}
 	}
 }
 
-// checkSetIfAbsent has many callers set a key of which one finds none.
+// checkSetIfAbsent: of many callers, one creates the key.
 func checkSetIfAbsent(t reporter, s store.Store) {
 	const callers = 8
 	for _, k := range numbered(0, "k", 100) {
@@ -68,7 +68,7 @@ func checkSetIfAbsent(t reporter, s store.Store) {
 	}
 }
 
-// checkRefusesSetIf: a key that has no room is not made, by whichever way, and one that is there is set.
+// checkRefusesSetIf: a key without space is not created in any way, and an existing one is set.
 func checkRefusesSetIf(t reporter, s store.Store) {
 	b, txs := need[store.Bounded](t, s), need[store.Transactor](t, s)
 	there := key(0, "there")

@@ -10,23 +10,20 @@ import (
 	"cellserver/internal/store"
 )
 
-// stepChecks are about steps that no store knows.
+// stepChecks use steps unknown to any store.
 func stepChecks() []check {
 	return []check{
-		{"steps: a plain map", checkSteps},
-		{"steps: a plain map, in transactions", checkStepsTransactions},
-		{"steps: a plain map, in an exclusive", checkStepsExclusive},
 		{"steps: statistics", checkStepsStats},
 		{"steps: concurrent callers", checkStepsConcurrent},
 	}
 }
 
-// both is a step that decides two equal requests, and does neither where one is limited.
+// both is a step that decides two equal requests, or none if one is limited.
 type both struct {
 	limiter.Base
 	rule     limiter.Rule
 	quantity int64
-	second   funnel.Result // or the first, if that is limited
+	second   funnel.Result // or the first one's, if limited
 }
 
 func (b *both) Do(s *limiter.State, nowNs int64) (changed bool, err error) {
@@ -54,10 +51,9 @@ func (b *both) Copy() (store.Step, func()) {
 	return &c, func() { *b = c }
 }
 
-// errUnexpected is the error of a step.
 var errUnexpected = errors.New("storetest: the key expires at another time")
 
-// swap is a step that gives a key another state if it expires at a time, and else fails.
+// swap is a step that replaces a state with a certain expiry.
 type swap struct {
 	limiter.Base
 	fromNs int64
@@ -80,7 +76,7 @@ func (w *swap) Copy() (store.Step, func()) {
 	return &c, func() { *w = c }
 }
 
-// apply does a step to a key and to the map, and compares its answers, which answer returns.
+// apply applies a step to a key and the map, and compares the answers.
 func (m stateMap) apply(t reporter, ks store.Keys, nowNs int64, k store.Key, step store.Step, answer func(store.Step) any) {
 	t.Helper()
 	s, _ := m.live(nowNs, k)
@@ -97,14 +93,12 @@ func (m stateMap) apply(t reporter, ks store.Keys, nowNs int64, k store.Key, ste
 	m.want(t, ks, nowNs, k)
 }
 
-// own does a step that no store knows, or something else.
+// own applies a step unknown to the store.
 func (m stateMap) own(t reporter, ks store.Keys, nowNs int64, r source, k store.Key) {
 	t.Helper()
 	a := r.act()
 	s, live := m.live(nowNs, k)
 	switch {
-	case r.IntN(4) == 0:
-		m.step(t, ks, nowNs, r, k)
 	case a.request != nil && r.IntN(4) > 0:
 		m.apply(t, ks, nowNs, k, &both{rule: a.request.Rule, quantity: a.request.Quantity}, func(s store.Step) any { return s.(*both).second })
 	default:
@@ -119,71 +113,7 @@ func (m stateMap) own(t reporter, ks store.Keys, nowNs int64, r source, k store.
 	}
 }
 
-func checkSteps(t reporter, s store.Store) {
-	r, m, nowNs := newSource(21), stateMap{}, t0
-	for range 5000 {
-		nowNs += r.stepNs() / 4
-		m.own(t, s, nowNs, r, r.kindKey())
-	}
-}
-
-// checkStepsTransactions has them committed, rolled back, or half undone.
-func checkStepsTransactions(t reporter, s store.Store) {
-	r, m, nowNs := newSource(22), stateMap{}, t0
-	for range 1500 {
-		nowNs += r.stepNs()
-		keys := []store.Key{r.kindKey(), r.kindKey()}
-		tx := begin(t, s, nowNs, keys...)
-		if r.IntN(2) == 0 {
-			tx.Release()
-		}
-		in := m.clone()
-		for range 1 + r.IntN(4) {
-			in.own(t, tx, nowNs, r, keys[r.IntN(len(keys))])
-		}
-		if r.IntN(3) == 0 {
-			saved, undo := in.clone(), tx.Save()
-			for range 1 + r.IntN(4) {
-				in.own(t, tx, nowNs, r, keys[r.IntN(len(keys))])
-			}
-			undo()
-			in = saved
-		}
-		if r.IntN(3) > 0 {
-			if m = in; !tx.Commit() {
-				t.Fatalf("it was not committed")
-			}
-		}
-		tx.Rollback()
-		for _, k := range keys {
-			m.want(t, s, nowNs, k)
-		}
-	}
-}
-
-func checkStepsExclusive(t reporter, s store.Store) {
-	transactor := need[store.Transactor](t, s)
-	r, m, nowNs := newSource(23), stateMap{}, t0
-	for range 500 {
-		nowNs += r.stepNs()
-		x := transactor.BeginAll(nowNs)
-		for range 5 {
-			m.own(t, x, nowNs, r, r.kindKey())
-		}
-		before, undo := m.clone(), x.Save()
-		for range r.IntN(5) {
-			m.own(t, x, nowNs, r, r.kindKey())
-		}
-		if r.IntN(2) == 0 {
-			undo()
-			m = before
-		}
-		x.End()
-		m.own(t, s, nowNs, r, r.kindKey())
-	}
-}
-
-// checkStepsStats: what a step says of itself is counted, in a transaction that is committed, too.
+// checkStepsStats: a step's Outcome is counted, also in transactions.
 func checkStepsStats(t reporter, s store.Store) {
 	k, before := key(0, "k"), statsOf(s)
 	step := both{rule: limiter.OfFunnel(limit(4, 1, 60)), quantity: 1} // it holds 5
@@ -199,7 +129,7 @@ func checkStepsStats(t reporter, s store.Store) {
 		tx.Commit()
 		want.Limited++
 	}
-	_ = s.Apply(t0, k, &swap{}) // it requests nothing, and fails
+	_ = s.Apply(t0, k, &swap{}) // no request, and a failure
 	st := statsOf(s)
 	got := store.Outcomes{Allowed: st.Allowed - before.Allowed, Limited: st.Limited - before.Limited}
 	if units := st.Granted - before.Granted; got != want || units != 4 || st.Outcomes[limiter.Funnel].Allowed-before.Outcomes[limiter.Funnel].Allowed != 2 {
@@ -207,10 +137,10 @@ func checkStepsStats(t reporter, s store.Store) {
 	}
 }
 
-// checkStepsConcurrent: a step is done at once.
+// checkStepsConcurrent: a step is atomic.
 func checkStepsConcurrent(t reporter, s store.Store) {
 	const callers, each = 8, 50
-	rule, _ := ruleOf(limiter.SlidingWindow, callers*each) // half of them may
+	rule, _ := ruleOf(limiter.SlidingWindow, callers*each) // half of them pass
 	var allowed atomic.Int64
 	var wg sync.WaitGroup
 	for range callers {

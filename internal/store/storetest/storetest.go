@@ -1,12 +1,12 @@
-// Package storetest is what every store of limiter states must do, as a test that each of them runs:
+// Package storetest is the conformance test of stores of limiter states:
 //
 //	func TestStore(t *testing.T) {
 //		storetest.Test(t, func(t *testing.T) store.Store { return shard.New() })
 //	}
 //
-// It also has stores for the tests of those who use one: Later and Bare.
+// It also has stores for tests: Later, Bare and NewRemote.
 //
-// Nothing in it depends on how long anything takes. A store that never answers makes the test run into its timeout.
+// Nothing depends on timing. A store that never answers runs into the test's time-out.
 package storetest
 
 import (
@@ -18,15 +18,15 @@ import (
 	"cellserver/internal/test/racetest"
 )
 
-// Test holds a store to package store's contract. newStore returns an empty one, for each subtest another. What a store
-// need not be able to do is tested if it can; otherwise the subtest is skipped, and says what is missing.
+// Test checks a store against package store's contract. newStore returns an empty store for each subtest.
+// Subtests of missing capabilities are skipped with a reason.
 func Test(t *testing.T, newStore func(t *testing.T) store.Store) {
 	for _, c := range checks() {
 		t.Run(c.name, func(t *testing.T) { c.run(t, newStore(t)) })
 	}
 }
 
-// reporter is what a check needs of a *testing.T.
+// reporter is the used part of a *testing.T.
 type reporter interface {
 	Helper()
 	Errorf(format string, args ...any)
@@ -34,13 +34,13 @@ type reporter interface {
 	Skipf(format string, args ...any)
 }
 
-// check is one subtest. Its store is empty.
+// check is a subtest on an empty store.
 type check struct {
 	name string
 	run  func(t reporter, s store.Store)
 }
 
-// alone is a check of one goroutine that takes long with the race detector, which finds nothing in it.
+// alone marks a check of one goroutine, which is skipped under the race detector.
 func alone(run func(t reporter, s store.Store)) func(t reporter, s store.Store) {
 	return func(t reporter, s store.Store) {
 		if racetest.Enabled {
@@ -54,14 +54,14 @@ func checks() []check {
 	var all []check
 	for _, group := range [][]check{
 		vectorChecks(), keyChecks(), pendingChecks(), walkerChecks(), watcherChecks(), transactionChecks(), releasedChecks(),
-		exclusiveChecks(), boundedChecks(), kindChecks(), stepChecks(), payloadChecks(), remoteChecks(),
+		exclusiveChecks(), boundedChecks(), modelChecks(), kindChecks(), stepChecks(), payloadChecks(), remoteChecks(),
 	} {
 		all = append(all, group...)
 	}
 	return all
 }
 
-// need returns what a store can do beyond store.Store, and skips the check if it cannot.
+// need returns a capability, or skips the check.
 func need[C any](t reporter, s store.Store) C {
 	t.Helper()
 	c, ok := s.(C)
@@ -71,10 +71,9 @@ func need[C any](t reporter, s store.Store) C {
 	return c
 }
 
-// concurrent is a reporter for the goroutines that a check starts: only its own may end the check.
+// concurrent is a reporter for goroutines of a check: only the check's own may end it.
 type concurrent struct{ reporter }
 
-// Fatalf ends the goroutine.
 func (c concurrent) Fatalf(format string, args ...any) {
 	c.Helper()
 	c.Errorf(format, args...)

@@ -14,7 +14,7 @@ import (
 	"cellserver/internal/test/racetest"
 )
 
-// memory is a store that does everything right, for others to take something from.
+// memory is a correct store, the base of broken ones.
 type memory struct{ *shard.Store }
 
 func newMemory() memory { return memory{shard.New()} }
@@ -36,7 +36,7 @@ func TestLaterThanLater(t *testing.T) {
 	Test(t, func(*testing.T) store.Store { return Later(Later(newMemory())) })
 }
 
-// TestLaterWithMore is what Later's documentation says.
+// TestLaterWithMore is the example in Later's documentation.
 func TestLaterWithMore(t *testing.T) {
 	Test(t, func(*testing.T) store.Store {
 		inner := newMemory()
@@ -53,7 +53,7 @@ func TestRemote(t *testing.T) {
 	Test(t, func(*testing.T) store.Store { return NewRemote(newMemory()) })
 }
 
-// recorder is a reporter that keeps what it is told.
+// recorder is a reporter that keeps its reports.
 type recorder struct {
 	mu       sync.Mutex // guards all below
 	failures []string
@@ -95,7 +95,7 @@ func record(t *testing.T, name string, s store.Store) *recorder {
 	return r
 }
 
-// TestSkipsSayWhatIsMissing: a store that can do nothing beyond store.Store passes, and is told what it cannot do.
+// TestSkipsSayWhatIsMissing: a store without capabilities passes, and learns which are missing.
 func TestSkipsSayWhatIsMissing(t *testing.T) {
 	missing := map[string]int{}
 	for _, c := range checks() {
@@ -120,7 +120,6 @@ func TestSkipsSayWhatIsMissing(t *testing.T) {
 	}
 }
 
-// TestNamesOfChecks: each has a name of its own.
 func TestNamesOfChecks(t *testing.T) {
 	seen := map[string]bool{}
 	for _, c := range checks() {
@@ -131,7 +130,7 @@ func TestNamesOfChecks(t *testing.T) {
 	}
 }
 
-// TestBrokenStoresFail: each of these does one thing wrong, which the check named here finds.
+// TestBrokenStoresFail: the named check finds each store's fault.
 func TestBrokenStoresFail(t *testing.T) {
 	racetest.SkipAlone(t)
 	for _, broken := range slices.Concat(brokenKeys(), brokenPending(), brokenWalkers(), brokenBounds(), brokenWatchers(), brokenTransactors(), brokenKinds(), brokenSteps()) {
@@ -145,13 +144,13 @@ func TestBrokenStoresFail(t *testing.T) {
 	}
 }
 
-// broken is a store that does something wrong, and a check that it must fail.
+// broken is a faulty store and the check that finds the fault.
 type broken struct {
 	store store.Store
 	check string
 }
 
-// TestLaterHolds: what is held is not decided; what is released is answered in order.
+// TestLaterHolds: held batches are undecided; released ones are answered in order.
 func TestLaterHolds(t *testing.T) {
 	inner := newMemory()
 	l, k := Later(inner), key(0, "k")

@@ -13,7 +13,6 @@ func transactionChecks() []check {
 	return []check{
 		{"transaction: sees what it wrote", checkOwnWrites},
 		{"transaction: all or nothing", checkAllOrNothing},
-		{"transaction: a plain map", checkTransactionModel},
 		{"transaction: a key that is named twice", checkNamedTwice},
 		{"transaction: its own time", checkOwnTime},
 		{"transaction: its own keys", checkOwnKeys},
@@ -25,7 +24,7 @@ func transactionChecks() []check {
 	}
 }
 
-// begin returns a transaction, and skips the check if the store has none.
+// begin returns a transaction, or skips the check.
 func begin(t reporter, s store.Store, nowNs int64, keys ...store.Key) store.Transaction {
 	t.Helper()
 	return need[store.Transactor](t, s).Begin(nowNs, keys)
@@ -49,7 +48,7 @@ func checkOwnWrites(t reporter, s store.Store) {
 	}
 }
 
-// checkAllOrNothing: a unit of two limits, of which the second has one.
+// checkAllOrNothing takes a unit of two limits, the second of which has one.
 func checkAllOrNothing(t reporter, s store.Store) {
 	user, address := key(0, "user"), key(0, "address")
 	both := func() bool {
@@ -67,54 +66,6 @@ func checkAllOrNothing(t reporter, s store.Store) {
 	wantTAT(t, s, t0, address, t0+60*sec)
 }
 
-// checkTransactionModel does random things, of which only what is committed is done to the map.
-func checkTransactionModel(t reporter, s store.Store) {
-	r, m, nowNs := newSource(5), model{}, t0
-	var batch []store.Request
-	for range 1000 {
-		nowNs += r.stepNs()
-		checkTransaction(t, s, nowNs, r, m)
-		m.step(t, s, nowNs, r, &batch)
-	}
-}
-
-func checkTransaction(t reporter, s store.Store, nowNs int64, r source, m model) {
-	keys := append(r.keys(5), r.key())
-	tx := begin(t, s, nowNs, keys...)
-	defer tx.Rollback()
-	in := model{}
-	for _, k := range keys {
-		in[idOf(k)] = m[idOf(k)]
-	}
-	for range r.IntN(6) {
-		k := keys[r.IntN(len(keys))]
-		switch r.IntN(5) {
-		case 4:
-			tatNs, when := nowNs+r.Int64N(4*sec)-sec, r.condition()
-			wantSetIf(t, tx, nowNs, k, tatNs, when, in.setIf(nowNs, k, tatNs, when))
-		case 0:
-			wantDeleted(t, tx, nowNs, []store.Key{k}, in.delete(nowNs, []store.Key{k}))
-		case 1:
-			in[idOf(k)] = nowNs + r.Int64N(4*sec) - sec
-			setTAT(t, tx, k, in[idOf(k)])
-		default:
-			q := r.request()
-			q.Key = k
-			in.decide(t, tx, nowNs, []store.Request{q})
-		}
-		wantTAT(t, tx, nowNs, k, in.tat(nowNs, k))
-	}
-	if r.IntN(2) == 0 {
-		return
-	}
-	if !tx.Commit() {
-		t.Fatalf("a transaction that was not released did not commit")
-	}
-	for _, k := range keys {
-		m[idOf(k)] = in[idOf(k)]
-	}
-}
-
 func checkNamedTwice(t reporter, s store.Store) {
 	a := key(0, "a")
 	put(t, s, t0, a, 60)
@@ -127,7 +78,7 @@ func checkNamedTwice(t reporter, s store.Store) {
 	wantTAT(t, s, t0, a, 0)
 }
 
-// checkOwnTime gives a transaction later times than the one at which it began.
+// checkOwnTime passes times later than the beginning.
 func checkOwnTime(t reporter, s store.Store) {
 	a := key(0, "a")
 	put(t, s, t0, a, 60)
@@ -141,7 +92,7 @@ func checkOwnTime(t reporter, s store.Store) {
 	wantDeleted(t, tx, t0+3600*sec, []store.Key{a}, 1)
 }
 
-// checkOwnKeys: another key panics, and leaves a transaction that can be rolled back.
+// checkOwnKeys: another key panics, and the transaction can be rolled back.
 func checkOwnKeys(t reporter, s store.Store) {
 	for _, other := range []store.Key{key(0, "another"), key(1, "a"), key(0, "")} {
 		tx := begin(t, s, t0, key(0, "a"), key(2, "a"))
@@ -155,11 +106,11 @@ func checkOwnKeys(t reporter, s store.Store) {
 		wantPanic(t, func() { _ = tx.Apply(t0, other, &limiter.Operation{Verb: limiter.Level}) })
 		tx.Rollback()
 		wantTAT(t, s, t0, other, 0)
-		put(t, s, t0, other, 60) // nothing is kept from others
+		put(t, s, t0, other, 60) // keys are free
 	}
 }
 
-// checkManyKeys: keys are known by what they are, however many there are, and whatever Begin's slices are.
+// checkManyKeys: any number of keys, in reused slices.
 func checkManyKeys(t reporter, s store.Store) {
 	for _, n := range []int{1, 2, 3, 8, 500} {
 		var keys []store.Key
@@ -189,7 +140,7 @@ func wantPanic(t reporter, do func()) {
 	}
 }
 
-// checkEndsOnce: what has ended, in whichever way, stays as it is, and keeps nothing from others.
+// checkEndsOnce: an ended transaction has no effect and holds no keys.
 func checkEndsOnce(t reporter, s store.Store) {
 	a, want := key(0, "a"), int64(0)
 	for i := range 12 {
@@ -244,7 +195,7 @@ func checkCountedOnCommit(t reporter, s store.Store) {
 	}
 }
 
-// checkSets sets states, by a transaction and with all of the store.
+// checkSets sets states in a transaction and in an exclusive.
 func checkSets(t reporter, s store.Store) {
 	transactor := need[store.Transactor](t, s)
 	for i, c := range []struct {
@@ -279,8 +230,8 @@ func setTATs(t reporter, ks store.Keys, k store.Key, atSec []int64) {
 	}
 }
 
-// checkOverlap has transactions over keys that they have in common, named in any order, and flushes: no unit is lost, and
-// nobody waits for ever.
+// checkOverlap runs transactions on common keys in any order, beside flushes: no unit is lost, and nobody
+// waits forever.
 func checkOverlap(t reporter, s store.Store) {
 	need[store.Transactor](t, s)
 	const callers, each = 4, 200
@@ -290,7 +241,7 @@ func checkOverlap(t reporter, s store.Store) {
 	var wg sync.WaitGroup
 	for g := range callers {
 		wg.Go(func() {
-			t, r := concurrent{t}, newSource(uint64(10+g))
+			t, r := concurrent{t}, newSource(uint64(10+g), true)
 			for range each {
 				first, second := r.IntN(len(keys)), r.IntN(len(keys))
 				tx := begin(t, s, t0, append([]store.Key{keys[second], keys[first]}, keys[r.IntN(40):][:10]...)...)

@@ -17,7 +17,7 @@ func vectorChecks() []check {
 	return all
 }
 
-// checkVectors has all rows of a file decided: those of one time as a batch, of at most so many.
+// checkVectors decides a file's rows, those of one time in batches of up to maxBatch.
 func checkVectors(t reporter, s store.Store, file string, maxBatch int) {
 	rows, err := vectors.Read(file)
 	if err != nil {

@@ -23,10 +23,10 @@ func walkerChecks() []check {
 	}
 }
 
-// mostCalls is how many calls of Scan a walk may take here: far more than a store has reason to.
+// mostCalls bounds the calls of Scan in a walk, generously.
 const mostCalls = 1_000_000
 
-// walk scans a database from 0 to 0 and returns the TATs of what it met. Between two calls it calls between.
+// walk scans a database and returns the visited TATs. It calls between after each Scan.
 func walk(t reporter, w store.Walker, nowNs *int64, db uint16, count int, between func()) map[string]int64 {
 	t.Helper()
 	met := map[string]int64{}
@@ -52,7 +52,7 @@ func walk(t reporter, w store.Walker, nowNs *int64, db uint16, count int, betwee
 
 func nothing() {}
 
-// fillDatabases stores n keys in each of three databases, and as many that expire a second later, when the others do not.
+// fillDatabases stores n keys in each of three databases, and as many that expire after a second.
 func fillDatabases(t reporter, ks store.Keys, nowNs int64, n int) (m model) {
 	t.Helper()
 	m = model{}
@@ -67,7 +67,7 @@ func fillDatabases(t reporter, ks store.Keys, nowNs int64, n int) (m model) {
 	return m
 }
 
-// wantWalks holds walks with all sorts of counts to what is live.
+// wantWalks compares walks of all counts with the live keys.
 func wantWalks(t reporter, w store.Walker, nowNs int64, m model) {
 	t.Helper()
 	for _, count := range []int{-1, 0, 1, 10, 1000, 1 << 30} {
@@ -109,7 +109,7 @@ func checkScan(t reporter, s store.Store) {
 	}
 }
 
-// checkScanUnderChanges inserts, deletes and expires between the calls: what lives throughout is met.
+// checkScanUnderChanges changes keys between Scans: a walk visits all lasting ones.
 func checkScanUnderChanges(t reporter, s store.Store) {
 	w := need[store.Walker](t, s)
 	r, nowNs, m := rand.New(rand.NewPCG(3, 1)), t0, model{}
@@ -137,7 +137,7 @@ func checkScanUnderChanges(t reporter, s store.Store) {
 			step(100, 1+round%2*9)
 		})
 		for i, tatNs := range begun {
-			// What has the TAT that it had at the beginning was live throughout.
+			// An unchanged TAT was live throughout.
 			if met[i.name] == 0 && tatNs > nowNs && m[i] == tatNs {
 				t.Fatalf("round %d: a walk missed %.40q", round, i.name)
 			}
@@ -145,7 +145,7 @@ func checkScanUnderChanges(t reporter, s store.Store) {
 	}
 }
 
-// wantCounts compares how many keys each database has, all of which expire.
+// wantCounts compares the numbers of keys, all of which expire.
 func wantCounts(t reporter, w store.Walker, nowNs int64, want ...int) {
 	t.Helper()
 	counts := make([]store.KeyCount, len(want))
@@ -199,7 +199,6 @@ func checkFlush(t reporter, s store.Store) {
 	wantTAT(t, s, nowNs, key(300, "new"), nowNs+sec)
 }
 
-// checkWalkEnds: a walk in steps ends with its context.
 func checkWalkEnds(t reporter, s store.Store) {
 	w := need[store.Walker](t, s)
 	const all = 20_000
@@ -218,7 +217,7 @@ func checkWalkEnds(t reporter, s store.Store) {
 	}
 }
 
-// checkNameBytes: what is to match all names knows before how long they are.
+// checkNameBytes: the size of all names is known in advance.
 func checkNameBytes(t reporter, s store.Store) {
 	need[store.Walker](t, s)
 	size := 0

@@ -23,16 +23,16 @@ func watcherChecks() []check {
 	)
 }
 
-// watchCase is what redis-server 7.0.15 does with WATCH, MULTI and EXEC, as far as it has the commands.
+// watchCase is redis-server 7.0.15's behavior of WATCH, MULTI and EXEC.
 type watchCase struct {
 	name  string
 	keys  []store.Key
 	after func(t reporter, s store.Store)
-	atNs  int64 // the time of Dirty; t0 if 0
+	atNs  int64 // of Dirty; t0 if 0
 	want  bool
 }
 
-// watchedKeys are a key of 60 s, one that is absent, and one that expires at t0; all in database 1.
+// watchedKeys returns a key with 60 s to live, an absent one, and one that expires at t0, all in database 1.
 func watchedKeys() (live, absent, expired store.Key) {
 	return key(1, "live"), key(1, "absent"), key(1, "expired")
 }
@@ -46,7 +46,7 @@ func (c watchCase) run(t reporter, s store.Store) {
 	w := watcher.Watch(t0, c.keys)
 	defer w.Close()
 	for _, k := range c.keys {
-		wantTAT(t, s, t0, k, tatOf(t, s, t0, k)) // reading changes nothing
+		wantTAT(t, s, t0, k, tatOf(t, s, t0, k)) // reads change nothing
 	}
 	if c.after != nil {
 		c.after(t, s)
@@ -59,7 +59,7 @@ func (c watchCase) run(t reporter, s store.Store) {
 	}
 	w.Close()
 	if c.after != nil {
-		c.after(t, s) // with nobody who watches
+		c.after(t, s) // without a watch
 	}
 }
 
@@ -122,7 +122,7 @@ func set(k store.Key, tatNs int64, when store.Condition) func(t reporter, s stor
 	return func(t reporter, s store.Store) { wantSetIf(t, s, t0, k, tatNs, when, tatOf(t, s, t0, k)) }
 }
 
-// watchedOther is what changes no key that is watched.
+// watchedOther lists actions that change no watched key.
 func watchedOther() []watchCase {
 	live, absent, _ := watchedKeys()
 	return []watchCase{
@@ -210,7 +210,7 @@ func watchedTransactions() []watchCase {
 	}
 }
 
-// setAgain sets the live key to what it is.
+// setAgain sets the live key to its present state.
 func setAgain(t reporter, tx store.Transaction) {
 	live, _, _ := watchedKeys()
 	tatNs := tatOf(t, tx, t0, live)
@@ -222,7 +222,7 @@ func checkWatchAdds(t reporter, s store.Store) {
 	watcher := need[store.Watcher](t, s)
 	a, b := key(0, "a"), key(0, "b")
 	put(t, s, t0, a, 10)
-	buf := []byte("a") // which is not kept
+	buf := []byte("a") // must not be kept
 	w := watcher.Watch(t0, []store.Key{{Name: buf}, a})
 	defer w.Close()
 	buf[0] = 'z'
@@ -233,7 +233,7 @@ func checkWatchAdds(t reporter, s store.Store) {
 	if w.Dirty(t0 + 2*sec) {
 		t.Fatalf("dirty, and nothing has happened")
 	}
-	// What is watched from when it has expired does not expire, but a was live when its watch began.
+	// A key watched after its expiry cannot expire, but a was live at the start.
 	w.Add(t0+20*sec, []store.Key{a})
 	if !w.Dirty(t0 + 20*sec) {
 		t.Fatalf("a key that was watched again lost the time from which it was watched")
@@ -247,9 +247,9 @@ func checkWatchAdds(t reporter, s store.Store) {
 	}
 }
 
-// checkManyWatches opens and closes watches of the same keys in any order: all that are open notice.
+// checkManyWatches opens and closes watches of the same keys in any order: all open ones notice.
 func checkManyWatches(t reporter, s store.Store) {
-	watcher, r := need[store.Watcher](t, s), newSource(4)
+	watcher, r := need[store.Watcher](t, s), newSource(4, true)
 	type opened struct {
 		w     store.Watch
 		keys  [8]bool
@@ -292,8 +292,8 @@ func checkManyWatches(t reporter, s store.Store) {
 	}
 }
 
-// checkWatchApart has a transaction that watches one key and writes another. Who has changed the first and then looks
-// at the second sees that as it will stay: the transaction is over, or it will not happen.
+// checkWatchApart watches one key in a transaction and writes another. After changing the first, an observer
+// sees the second in its final state.
 func checkWatchApart(t reporter, s store.Store) {
 	watcher, transactor := need[store.Watcher](t, s), need[store.Transactor](t, s)
 	l := limit(1<<20, 1, 3600)
@@ -319,7 +319,7 @@ func checkWatchApart(t reporter, s store.Store) {
 	}
 }
 
-// checkWatchTransaction has callers that watch and read a key, and then begin: not dirty, it is as it was.
+// checkWatchTransaction watches, reads and then begins: a clean watch means an unchanged key.
 func checkWatchTransaction(t reporter, s store.Store) {
 	const callers, each = 4, 200
 	a, b := key(0, "a"), key(0, "b")
@@ -346,7 +346,7 @@ func watchAndThrottle(t reporter, s store.Store, a, b store.Key) bool {
 	w := s.(store.Watcher).Watch(t0, []store.Key{a})
 	defer w.Close()
 	readNs := tatOf(t, s, t0, a)
-	runtime.Gosched() // for others to come between
+	runtime.Gosched() // lets others come between
 	tx := s.(store.Transactor).Begin(t0, []store.Key{a, b})
 	defer tx.Rollback()
 	if w.Dirty(t0) {

@@ -8,10 +8,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// looks is how many keys are looked at by one pipeline.
+// looks is the number of keys in a pipeline of look calls.
 const looks = 500
 
-// check looks at all keys, and takes what they are for what they were.
+// check looks at all keys, and takes their states as the new base.
 func (c *client) check(ctx context.Context, addr string) (Found, error) {
 	rdb, hangUp, err := dial(ctx, addr, c.number)
 	if err != nil {
@@ -39,7 +39,7 @@ func (c *client) check(ctx context.Context, addr string) (Found, error) {
 	return found, nil
 }
 
-// Charge charges one unit to the funnel of each of some keys of database 0.
+// Charge charges one unit to each funnel of database 0.
 func Charge(ctx context.Context, addr string, keys ...string) error {
 	rdb, hangUp, err := dial(ctx, addr, 0)
 	if err != nil {
@@ -55,7 +55,7 @@ func Charge(ctx context.Context, addr string, keys ...string) error {
 	return err
 }
 
-// Charged returns how many units are charged to the funnels of keys of database 0.
+// Charged returns the units charged to funnels of database 0.
 func Charged(ctx context.Context, addr string, keys ...string) ([]int64, error) {
 	rdb, hangUp, err := dial(ctx, addr, 0)
 	if err != nil {
@@ -69,7 +69,7 @@ func Charged(ctx context.Context, addr string, keys ...string) ([]int64, error) 
 	return unitsBy(ctx, rdb, calls)
 }
 
-// Sync returns when all that the server has answered is to be kept.
+// Sync returns when all answered calls are durable.
 func Sync(ctx context.Context, addr string) error {
 	rdb, hangUp, err := dial(ctx, addr, 0)
 	if err != nil {
@@ -79,7 +79,7 @@ func Sync(ctx context.Context, addr string) error {
 	return waitAOF(ctx, rdb)
 }
 
-// unitsBy returns how many units there are by the replies to calls of look.
+// unitsBy returns the units that the replies to look report.
 func unitsBy(ctx context.Context, rdb *redis.Conn, calls [][]any) ([]int64, error) {
 	p := rdb.Pipeline()
 	replies := make([]*redis.Cmd, len(calls))
@@ -100,7 +100,7 @@ func unitsBy(ctx context.Context, rdb *redis.Conn, calls [][]any) ([]int64, erro
 	return units, nil
 }
 
-// compare says which keys are not as they may be: as the last step left them that was to be kept, or as one after it.
+// compare lists keys whose state is neither that of the last confirmed step nor that of a later one.
 func (c *client) compare(got []int64) Found {
 	confirmed := int(c.confirmed.Load())
 	found := Found{Keys: len(got), Confirmed: confirmed, Unsure: len(c.steps) - confirmed}

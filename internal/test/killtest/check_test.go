@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestCompare: a key is as the last step to be kept left it, or as a step after it did.
+// TestCompare: a key may have the state of the last confirmed step or of any later step.
 func TestCompare(t *testing.T) {
 	tests := []struct {
 		name            string

@@ -14,11 +14,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// ioTimeout is how long a server may stop to answer, and more than any test stops one for. Of a client that has gone a server
-// does not execute what waits for a turn, such as a script, but what was sent behind it: then its steps are not what it did.
+// ioTimeout exceeds every pause of a server in the tests. After a client has disconnected, a server drops its
+// waiting scripts and still executes later calls, so the order of steps would be lost.
 const ioTimeout = time.Hour
 
-// client calls on its own database, so that it knows what each of its calls does.
+// client owns a database, so that it can predict the result of each call.
 type client struct {
 	number    int
 	keys      []string
@@ -26,14 +26,14 @@ type client struct {
 	eachReply bool
 	pausing   atomic.Bool
 
-	state     []int64 // units of each key, if all calls were done
-	base      []int64 // units of each key when the server was last started
-	steps     []step  // since then, in the order in which they were sent
+	state     []int64 // units of each key after all calls
+	base      []int64 // units of each key at the last start
+	steps     []step  // since the last start, in sending order
 	replied   atomic.Int64
-	confirmed atomic.Int64 // of the steps, how many are to be kept
+	confirmed atomic.Int64 // number of durable steps
 }
 
-// step is what a call does: it leaves a key with so many units.
+// step is the effect of a call on a key.
 type step struct {
 	key   int
 	units int64
@@ -45,13 +45,13 @@ func newClient(number int, config Config) *client {
 		state: make([]int64, config.Keys), base: make([]int64, config.Keys),
 	}
 	for i := range config.Keys {
-		// Short ones and longer ones, which the store has in different places.
+		// Short and longer keys: the store keeps them in different places.
 		c.keys = append(c.keys, fmt.Sprintf("k%d", i)+strings.Repeat("y", i%7*i%41))
 	}
 	return c
 }
 
-// dial returns a connection, which is not made again when it ends.
+// dial returns a connection that does not reconnect.
 func dial(ctx context.Context, addr string, db int) (rdb *redis.Conn, hangUp func(), err error) {
 	nc, err := (&net.Dialer{Timeout: ioTimeout}).DialContext(ctx, "tcp", addr)
 	if err != nil {
@@ -66,16 +66,15 @@ func dial(ctx context.Context, addr string, db int) (rdb *redis.Conn, hangUp fun
 	return rdb, func() { _ = errors.Join(rdb.Close(), client.Close(), nc.Close()) }, nil
 }
 
-// isRefusal reports whether an error is a server's reply, or is about it.
+// isRefusal reports whether an error is a reply, or about one.
 func isRefusal(err error) bool {
 	var refusal redis.Error
 	return errors.As(err, &refusal) || errors.Is(err, errUnexpected)
 }
 
-// errUnexpected is a reply that says something else than what is so.
 var errUnexpected = errors.New("unexpected reply")
 
-// call calls until the connection ends or it is to pause.
+// call calls until the connection ends or the client pauses.
 func (c *client) call(ctx context.Context, addr string) error {
 	rdb, hangUp, err := dial(ctx, addr, c.number)
 	if err != nil {
@@ -90,7 +89,6 @@ func (c *client) call(ctx context.Context, addr string) error {
 	return nil
 }
 
-// once does one of the things that clients do.
 func (c *client) once(ctx context.Context, rdb *redis.Conn) error {
 	switch n := c.random.IntN(1000); {
 	case n < 2:
@@ -106,7 +104,7 @@ func (c *client) once(ctx context.Context, rdb *redis.Conn) error {
 	}
 }
 
-// flush empties the database, which is a step of each key that is charged.
+// flush empties the database: a step of each charged key.
 func (c *client) flush(ctx context.Context, rdb *redis.Conn) error {
 	for key, units := range c.state {
 		if units != 0 {
@@ -120,7 +118,7 @@ func (c *client) flush(ctx context.Context, rdb *redis.Conn) error {
 	return nil
 }
 
-// save has a snapshot written, unless one is being written already.
+// save starts a snapshot, unless one is under way.
 func save(ctx context.Context, rdb *redis.Conn) error {
 	err := rdb.BgSave(ctx).Err()
 	if isRefusal(err) && strings.Contains(err.Error(), "in progress") {
@@ -137,7 +135,7 @@ func (c *client) add(key int, units int64) {
 	c.steps = append(c.steps, step{key, units})
 }
 
-// answered notes that the first steps, so many, were answered.
+// answered notes that the first steps are answered.
 func (c *client) answered(steps int64) {
 	c.replied.Store(steps)
 	if c.eachReply {
@@ -145,14 +143,13 @@ func (c *client) answered(steps int64) {
 	}
 }
 
-// sent is a call that was put into a pipeline.
 type sent struct {
 	reply *redis.Cmd
-	steps int64  // that are answered with this reply
-	want  string // of the reply
+	steps int64  // answered with this reply
+	want  string // prefix of the reply
 }
 
-// send sends calls together, for keys by chance: more units, and sometimes fewer, a deletion, or that and more by a script.
+// send pipelines calls on random keys: charges, refunds, deletions and scripts.
 func (c *client) send(ctx context.Context, p redis.Pipeliner, calls int) error {
 	all := make([]sent, calls)
 	for i := range all {
@@ -192,5 +189,5 @@ func (c *client) put(ctx context.Context, p redis.Pipeliner) sent {
 	return sent{p.Do(ctx, args...), int64(len(c.steps)), want}
 }
 
-// anew is a script that calls for a key that was deleted. Nobody may see it in between.
+// anew deletes a key and calls for it in one step.
 const anew = `redis.call('DEL', KEYS[1]) return redis.call(unpack(ARGV))`

@@ -1,5 +1,4 @@
-// Package killtest loads a server whose state survives it, and says what a server that was killed has lost. A Load is for one
-// goroutine.
+// Package killtest loads a durable server and reports what it lost after a kill. A Load is for one goroutine.
 package killtest
 
 import (
@@ -15,22 +14,21 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Config is the load on a server.
 type Config struct {
-	Clients int // each with a database and keys of its own: client n has database n
-	Keys    int // of each client
-	// EachReply is that what a reply says is kept, as with an fsync interval of 0. Otherwise WAITAOF tells what is kept.
+	Clients int // client n uses database n
+	Keys    int // per client
+	// EachReply treats each reply as durable, as with --fsync-interval 0. Otherwise WAITAOF confirms.
 	EachReply bool
 	Seed      uint64
 }
 
-// Load is clients that know in which states their keys may be.
+// Load knows the allowed states of its clients' keys.
 type Load struct {
 	config  Config
 	clients []*client
 }
 
-// New returns a load on a server that has no keys.
+// New returns a load for a server without keys.
 func New(c Config) *Load {
 	l := &Load{config: c}
 	for i := range c.Clients {
@@ -39,18 +37,17 @@ func New(c Config) *Load {
 	return l
 }
 
-// Found is what a server knew after it was started again.
+// Found compares a restarted server with its past.
 type Found struct {
-	Keys      int // that were looked at
-	Confirmed int // calls that were to be kept
-	Unsure    int // calls after those, which may be kept or lost
-	Survived  int // keys that had a call of these, and were not in the state before it
-	// Wrong has a line for each key in a state that it must not be in: one from before the last call that was to be kept, or
-	// one that nobody asked for.
+	Keys      int // keys compared
+	Confirmed int // durable calls
+	Unsure    int // later calls, kept or lost
+	Survived  int // keys that show a later call
+	// Wrong has a line for each key that lost a durable call or has an impossible state.
 	Wrong []string
 }
 
-// Check compares a server's keys with what they may be, and goes on from what they are.
+// Check compares a server's keys with their allowed states, and goes on from there.
 func (l *Load) Check(ctx context.Context, addr string) (sum Found, err error) {
 	found, errs := make([]Found, len(l.clients)), make([]error, len(l.clients))
 	var checks sync.WaitGroup
@@ -67,23 +64,22 @@ func (l *Load) Check(ctx context.Context, addr string) (sum Found, err error) {
 	return sum, nil
 }
 
-// Add adds what was found elsewhere, or at another time.
 func (f *Found) Add(other Found) {
 	f.Keys, f.Confirmed, f.Unsure, f.Survived = f.Keys+other.Keys, f.Confirmed+other.Confirmed, f.Unsure+other.Unsure, f.Survived+other.Survived
 	f.Wrong = append(f.Wrong, other.Wrong...)
 }
 
-// Run is a Load that is on.
+// Run is a Load under way.
 type Run struct {
 	load   *Load
-	ending atomic.Bool // what goes wrong from now on is expected
+	ending atomic.Bool // errors from now on are expected
 	all    sync.WaitGroup
 	stop   context.CancelFunc
 	mu     sync.Mutex // guards amiss
 	amiss  []string
 }
 
-// Confirmed returns how many calls are to be kept so far.
+// Confirmed returns the number of durable calls.
 func (l *Load) Confirmed() (sum int64) {
 	for _, c := range l.clients {
 		sum += c.confirmed.Load()
@@ -91,7 +87,7 @@ func (l *Load) Confirmed() (sum int64) {
 	return sum
 }
 
-// Begin has all clients call until End.
+// Begin starts all clients.
 func (l *Load) Begin(ctx context.Context, addr string) *Run {
 	ctx, stop := context.WithCancel(ctx)
 	r := &Run{load: l, stop: stop}
@@ -113,7 +109,7 @@ func (r *Run) note(err error) {
 	r.amiss = append(r.amiss, err.Error())
 }
 
-// End ends the clients by ending the server, and returns what clients saw amiss before.
+// End kills the server and returns the clients' earlier complaints.
 func (r *Run) End(kill func()) (amiss []string) {
 	r.ending.Store(true)
 	kill()
@@ -121,7 +117,7 @@ func (r *Run) End(kill func()) (amiss []string) {
 	return r.amiss
 }
 
-// Pause ends the clients, whose calls are answered.
+// Pause ends the clients after their current call.
 func (r *Run) Pause() (amiss []string) {
 	for _, c := range r.load.clients {
 		c.pausing.Store(true)

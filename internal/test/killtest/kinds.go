@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// kind is what the limiter of a key is. Of each kind the units are a number that only its client's calls change.
+// kind is a key's limiter. The units of a key are a number that only its client changes.
 type kind uint8
 
 const (
@@ -13,10 +13,10 @@ const (
 	fixedWindow
 	ring // an exact sliding window
 	bucket
-	leases // as many as there are units, each with a token of its own
+	leases // one unit a lease, each with its own token
 )
 
-// kindOf returns the kind of a client's key: every other one is a funnel.
+// kindOf returns the kind of a client's key; every second one is a funnel.
 func kindOf(key int) kind {
 	if key%2 == 0 {
 		return funnel
@@ -24,12 +24,12 @@ func kindOf(key int) kind {
 	return fixedWindow + kind(key/2%4)
 }
 
-// Bounds of the units of a key, so that no call is limited. Those of rings and leases are the server's.
+// Units stay within bounds at which no call is limited. Those of rings and leases are the server's.
 const (
 	maxBurst   = 400_000
 	maxUnits   = maxBurst + 1
 	maxEntries = 4096
-	// periodSec is longer than a test takes.
+	// periodSec exceeds the length of a test.
 	periodSec = 10_000
 )
 
@@ -40,12 +40,12 @@ func (k kind) max() int64 {
 	return maxUnits
 }
 
-// change returns a call that makes a key have more units, or fewer, the units that it leaves, and what its reply begins with.
+// change returns a call that adds or removes units, the remaining units, and the prefix of its reply.
 func (k kind) change(key string, units, by int64) (args []any, left int64, want string) {
 	switch k {
 	case funnel:
 		args, left = []any{"CL.THROTTLE", key, maxBurst, 1, periodSec, by}, max(units+by, 0)
-	case fixedWindow: // which stays there without units after a refund
+	case fixedWindow: // stays without units after a refund
 		by = max(by, -by)
 		args, left = []any{"CL.FIXEDWINDOW", key, maxUnits, periodSec, by}, units+by
 	case ring:
@@ -75,7 +75,7 @@ func changeLeases(key string, units, by int64) (args []any, left int64, want str
 	return []any{"CL.CONCURRENCY", "RELEASE", key, fmt.Sprint("holder", units-1)}, units - 1, "1"
 }
 
-// look returns a call that changes nothing, and of whose reply units tells how many a key has.
+// look returns a call whose reply reports a key's units.
 func (k kind) look(key string) []any {
 	switch k {
 	case funnel:
@@ -91,7 +91,6 @@ func (k kind) look(key string) []any {
 	}
 }
 
-// unitsOf reads the reply to look.
 func unitsOf(reply any) (units int64, ok bool) {
 	switch r := reply.(type) {
 	case int64:

@@ -1,6 +1,6 @@
-// Package patience lets tests wait for as long as anything moves, however slow or busy the machine is. A wait
-// fails when this process and those that it started have done next to nothing for a minute. One that has work
-// and does not end is for the -timeout of go test, which shows what all goroutines are at.
+// Package patience lets tests wait for as long as anything moves, on however slow a machine. A wait fails
+// when this process and its children have used almost no CPU time for a minute. Work without an end is left
+// to go test -timeout, which prints all goroutines.
 package patience
 
 import (
@@ -12,33 +12,31 @@ import (
 	"time"
 )
 
-// Forever is longer than tests run, for what requires a time-out.
+// Forever exceeds every test, for functions that require a time-out.
 const Forever = 24 * time.Hour
 
 const (
-	// idleAtMost is how long nothing may move.
 	idleAtMost = time.Minute
-	// leastMoved is what all processes together use of a processor's minute if they do anything: idle
-	// servers, and what asks them once a second, use less. Beside forty times the load that the machine has
-	// processors for, those that work use more.
+	// leastMoved is the CPU time a minute of processes that work. Idle servers and a caller that asks once a
+	// second use less; at forty times the machine's capacity, working processes use more.
 	leastMoved = 3 * time.Second
-	// tick is how often it is looked. A late one counts once, as the machine may have stood still.
+	// tick is the interval between looks. A late look counts once: the machine may have been suspended.
 	tick = time.Second
 )
 
-// ErrIdle is why a wait ended.
+// ErrIdle reports a minute without work.
 var ErrIdle = fmt.Errorf("nothing has moved for %s", idleAtMost)
 
-// Patience is one wait, and for one goroutine.
+// Patience is one wait. It is for one goroutine.
 type Patience struct {
-	cpuTime func() (time.Duration, bool) // nil for that of the processes
+	cpuTime func() (time.Duration, bool) // nil for the processes' own
 
 	looked time.Time
-	used   time.Duration // when something moved last
+	used   time.Duration // at the last movement
 	idle   time.Duration // since then
 }
 
-// Over reports whether nothing has moved for a minute. It is to be called every second or more often.
+// Over reports whether nothing has moved for a minute. Call it at least every second.
 func (p *Patience) Over() bool {
 	now := time.Now()
 	if !p.looked.IsZero() && now.Sub(p.looked) < tick {
@@ -51,7 +49,7 @@ func (p *Patience) Over() bool {
 		read = processes
 	}
 	used, known := read()
-	ended := used < p.used // a process that others waited for
+	ended := used < p.used // another goroutine waited for a process
 	if first || !known || ended || used-p.used >= leastMoved {
 		p.used, p.idle = used, 0
 		return false
@@ -60,8 +58,8 @@ func (p *Patience) Over() bool {
 	return p.idle >= idleAtMost
 }
 
-// Until waits until cond is true, and reports whether it is. It asks often at first, and at last once a
-// second, so that asking does not pass for work.
+// Until waits for cond and reports its result. It asks less and less often, up to once a second, so that
+// asking does not count as work.
 func Until(cond func() bool) bool {
 	var p Patience
 	for pause := 2 * time.Millisecond; !cond(); pause = min(pause+pause/8, tick) {
@@ -73,7 +71,7 @@ func Until(cond func() bool) bool {
 	return true
 }
 
-// Receive waits for a value, or the channel's end, and reports whether it came.
+// Receive waits for a value or the channel's end, and reports whether either came.
 func Receive[T any](from <-chan T) (value T, ok bool) {
 	var p Patience
 	for ticks := time.NewTicker(tick); ; {
@@ -88,7 +86,7 @@ func Receive[T any](from <-chan T) (value T, ok bool) {
 	}
 }
 
-// Context returns a context that ends when nothing has moved for a minute.
+// Context returns a context that ends after a minute without movement.
 func Context(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	go func() {
@@ -99,10 +97,9 @@ func Context(parent context.Context) (context.Context, context.CancelFunc) {
 	return ctx, func() { cancel(nil) }
 }
 
-// Conn is a connection whose reads and writes have patience. Deadlines that are set have no effect.
+// Conn is a connection with patient reads and writes. It ignores deadlines.
 type Conn struct{ net.Conn }
 
-// Read implements net.Conn.
 func (c Conn) Read(b []byte) (n int, err error) {
 	err = patiently(c.SetReadDeadline, func() (err error) {
 		n, err = c.Conn.Read(b)
@@ -111,7 +108,6 @@ func (c Conn) Read(b []byte) (n int, err error) {
 	return n, err
 }
 
-// Write implements net.Conn.
 func (c Conn) Write(b []byte) (n int, err error) {
 	err = patiently(c.SetWriteDeadline, func() error {
 		more, err := c.Conn.Write(b[n:])
@@ -121,13 +117,13 @@ func (c Conn) Write(b []byte) (n int, err error) {
 	return n, err
 }
 
-// CloseWrite ends what is sent, on connections that have two halves.
+// CloseWrite closes the sending half.
 func (c Conn) CloseWrite() error { return c.Conn.(interface{ CloseWrite() error }).CloseWrite() }
 
-// patiently has an operation go on when its deadline has passed.
+// patiently repeats an operation that its deadline has interrupted.
 func patiently(setDeadline func(time.Time) error, operation func() error) error {
 	for p := (Patience{}); ; {
-		_ = setDeadline(time.Now().Add(tick)) // of a closed connection the operation says what is wrong
+		_ = setDeadline(time.Now().Add(tick)) // the operation reports a closed connection
 		if err := operation(); !errors.Is(err, os.ErrDeadlineExceeded) {
 			return err
 		}

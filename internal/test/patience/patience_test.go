@@ -10,14 +10,13 @@ import (
 	"time"
 )
 
-// TestPatience: a minute without work ends it, however late it is asked, and not before; any work begins a
-// new one.
+// TestPatience: a minute without work ends it, however late the look, and any work starts a new minute.
 func TestPatience(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
-		used  func(second int) time.Duration // CPU time until then
+		used  func(second int) time.Duration // CPU time so far
 		known bool
-		want  int // the second in which it is over; 0 for none within ten minutes
+		want  int // second of the end; 0 for none in ten minutes
 	}{
 		{"idle", func(int) time.Duration { return time.Hour }, true, 60},
 		{"next to nothing", func(s int) time.Duration { return time.Duration(s) * leastMoved / 61 }, true, 60},
@@ -43,7 +42,7 @@ func TestPatience(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		p := Patience{cpuTime: func() (time.Duration, bool) { return 0, true }}
-		for range 10 { // the machine is asleep
+		for range 10 { // the machine is suspended
 			if p.Over() {
 				t.Error("it counts what nobody could do")
 			}
@@ -52,7 +51,6 @@ func TestPatience(t *testing.T) {
 	})
 }
 
-// TestWaitsEnd: those for what comes, and those for what never does, in a time that is not real.
 func TestWaitsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
@@ -80,7 +78,7 @@ func TestConn(t *testing.T) {
 		go func() {
 			time.Sleep(10 * tick)
 			_, _ = theirs.Write([]byte("late"))
-			// The pauses make a write pass some deadlines.
+			// The pauses make a write exceed some deadlines.
 			for b := make([]byte, 1); b[0] != '.'; time.Sleep(tick / 2) {
 				_, _ = theirs.Read(b)
 			}
@@ -105,7 +103,7 @@ func TestConn(t *testing.T) {
 	})
 }
 
-// TestProcesses: what processes below this one do counts, also after they have ended.
+// TestProcesses: the CPU time of child processes counts, also after their end.
 func TestProcesses(t *testing.T) {
 	before, known := processes()
 	if !known {
@@ -124,7 +122,7 @@ func TestProcesses(t *testing.T) {
 	if err != nil {
 		t.Skip("requires a shell:", err)
 	}
-	if _, err := out.Read(make([]byte, 1)); err != nil { // of the child's child
+	if _, err := out.Read(make([]byte, 1)); err != nil { // from the grandchild
 		t.Error(err)
 	}
 	running, known := processes()

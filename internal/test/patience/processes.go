@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// processes returns the CPU time of this process and those below it, with those that have ended and that were
-// waited for. It is not known where there is no Linux's /proc.
+// processes returns the CPU time of this process and its descendants, dead ones included once waited for. It
+// requires Linux's /proc.
 func processes() (sum time.Duration, known bool) {
 	return tree("self")
 }
@@ -40,8 +40,8 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// cpuTime reads the ticks of user and system time, and those of children that were waited for: fields 14 to
-// 17 of stat. The second field, the name, may have spaces, and ends with the last parenthesis.
+// cpuTime reads fields 14 to 17 of stat: the ticks of user and system time, also of children waited for. The
+// second field, the name, may contain spaces and ends with the last parenthesis.
 func cpuTime(pid string) (sum time.Duration, known bool) {
 	stat, err := os.ReadFile("/proc/" + pid + "/stat")
 	if err != nil {

@@ -19,37 +19,33 @@ import (
 	"cellserver/internal/test/patience"
 )
 
-// Process is a program that runs for a test.
 type Process struct {
 	Cmd *exec.Cmd
 	Log Log
 
 	exited  chan struct{}
-	stopped bool // the test has stopped it
+	stopped bool // by the test
 }
 
-// Log stores the output of a process. It is safe for concurrent use.
+// Log stores a process's output. It is safe for concurrent use.
 type Log struct {
 	mu  sync.Mutex // guards buf
 	buf bytes.Buffer
 }
 
-// Write implements io.Writer.
 func (l *Log) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.buf.Write(b)
 }
 
-// String returns the output so far.
 func (l *Log) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.buf.String()
 }
 
-// Command returns a command that is ended as by Await, shortly before the tests time out, when cleanups would
-// not run.
+// Command returns a command that ends as by Await shortly before go test's time-out, which runs no cleanups.
 func Command(t *testing.T, path string, args ...string) *exec.Cmd {
 	t.Helper()
 	ctx := context.Background()
@@ -64,11 +60,11 @@ func Command(t *testing.T, path string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// killAfter is when a process is killed that was told to show what it is at, which programs in Go do.
+// killAfter is the time for a process to print its goroutines before it is killed.
 const killAfter = 3 * time.Second
 
-// Start starts a command, and shows its output if the test fails. The test fails if the command exits before Stop, or with
-// an error.
+// Start starts a command, and prints its output if the test fails. The command must not exit before Stop, nor
+// with an error.
 func Start(t *testing.T, cmd *exec.Cmd) *Process {
 	t.Helper()
 	p := &Process{Cmd: cmd, exited: make(chan struct{})}
@@ -77,7 +73,7 @@ func Start(t *testing.T, cmd *exec.Cmd) *Process {
 	return p
 }
 
-// StartWithOutput is Start with a file that the output goes to.
+// StartWithOutput is Start with output to a file.
 func StartWithOutput(t *testing.T, cmd *exec.Cmd, output *os.File) *Process {
 	t.Helper()
 	p := &Process{Cmd: cmd, exited: make(chan struct{})}
@@ -110,7 +106,6 @@ func (p *Process) start(t *testing.T) {
 	})
 }
 
-// HasExited reports whether the process has ended.
 func (p *Process) HasExited() bool {
 	select {
 	case <-p.exited:
@@ -129,8 +124,8 @@ func (p *Process) Stop(t *testing.T, sig os.Signal) (code int) {
 	return p.Await(t)
 }
 
-// Await waits for the process to exit, and returns its exit code, or -1 if it was killed by a signal. One
-// that hangs is ended, and shows what its goroutines are at.
+// Await waits for the process and returns its exit code, or -1 after a signal. A process that hangs is ended
+// and prints its goroutines.
 func (p *Process) Await(t *testing.T) (code int) {
 	t.Helper()
 	p.stopped = true
@@ -144,7 +139,7 @@ func (p *Process) Await(t *testing.T) (code int) {
 	return p.Cmd.ProcessState.ExitCode()
 }
 
-// Eventually waits until cond is true, and fails the test if nothing moves before.
+// Eventually waits for cond, and fails the test after a minute without movement.
 func (p *Process) Eventually(t *testing.T, what string, cond func() bool) {
 	t.Helper()
 	if !patience.Until(cond) {
@@ -152,7 +147,7 @@ func (p *Process) Eventually(t *testing.T, what string, cond func() bool) {
 	}
 }
 
-// Logged waits until the log has a text, which may come later than the reply to what caused it, and returns the log.
+// Logged waits for a text in the log, which may follow the reply of its cause, and returns the log.
 func (p *Process) Logged(t *testing.T, text string) (log string) {
 	t.Helper()
 	p.Eventually(t, "log "+text, func() bool {
@@ -162,8 +157,8 @@ func (p *Process) Logged(t *testing.T, text string) (log string) {
 	return log
 }
 
-// FreeAddr returns a free address, for programs that cannot listen on port 0, or must listen on it again. It is below the
-// ports that the system chooses, so others will hardly take it meanwhile.
+// FreeAddr returns a free address, for programs that cannot listen on port 0 or must listen again. Its port
+// is below the ephemeral range, so other processes rarely take it.
 func FreeAddr(t *testing.T) string {
 	t.Helper()
 	const lowestPort, highestPort = 10_000, 32_000
@@ -178,7 +173,7 @@ func FreeAddr(t *testing.T) string {
 	return ""
 }
 
-// Need finds a tool. Without it the test is skipped, but fails in CI.
+// Need finds a tool. Without it, the test is skipped; in CI it fails.
 func Need(t *testing.T, tool, debianPackage string) (path string) {
 	t.Helper()
 	path, err := exec.LookPath(tool)
@@ -188,7 +183,7 @@ func Need(t *testing.T, tool, debianPackage string) (path string) {
 	return path
 }
 
-// SkipUnlessCI skips a test that cannot run, but fails it in CI.
+// SkipUnlessCI skips a test that cannot run; in CI it fails it.
 func SkipUnlessCI(t *testing.T, why string) {
 	t.Helper()
 	if os.Getenv("CI") != "" {

@@ -2,7 +2,8 @@ package racetest
 
 import "testing"
 
-// SkipAlone skips a test of one goroutine that takes long with the race detector, which finds nothing in it. It runs without.
+// SkipAlone skips a test of one goroutine, for which the race detector costs time and finds nothing. It runs
+// without the detector.
 func SkipAlone(t testing.TB) {
 	t.Helper()
 	if Enabled {

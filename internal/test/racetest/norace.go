@@ -1,8 +1,6 @@
 //go:build !race
 
-// Package racetest tells tests whether the race detector is on, which takes time and memory that the program does
-// not. It is a constant.
+// Package racetest tells tests whether the race detector is on.
 package racetest
 
-// Enabled is whether the race detector is on.
 const Enabled = false

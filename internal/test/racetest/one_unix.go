@@ -12,9 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OneAtATime has only one of the tests that fill the machine run under the race detector, of all packages
-// that are tested at once. It is called behind t.Parallel, and not in the tests that a test consists of as
-// well.
+// OneAtATime serializes tests that fill the machine, across all packages, under the race detector. Call it
+// after t.Parallel and not in subtests.
 func OneAtATime(t testing.TB) {
 	t.Helper()
 	if !Enabled {
@@ -25,7 +24,7 @@ func OneAtATime(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = f.Close() }) // which unlocks it; children do not have it
+	t.Cleanup(func() { _ = f.Close() }) // unlocks; children do not inherit it
 	for err = unix.EINTR; errors.Is(err, unix.EINTR); {
 		err = unix.Flock(int(f.Fd()), unix.LOCK_EX)
 	}

@@ -12,26 +12,26 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Of a cluster: its masters, each with one replica.
 const (
 	masters = 3
 	slots   = 16384
 )
 
-// ClusterNodes are the servers of a cluster as it was formed: after a failover a replica may be the master.
+// ClusterNodes holds a cluster's servers in their initial roles: a failover swaps some.
 type ClusterNodes struct {
 	Masters  []*Process
-	Replicas []*Process // Replicas[i] is that of Masters[i]
+	Replicas []*Process // Replicas[i] follows Masters[i]
 }
 
-// Cluster runs three masters and three replicas until the test ends. A node that is away for a second is replaced; the
-// arguments may say otherwise (--cluster-node-timeout).
+// Cluster runs three masters and three replicas until the test ends. A node is replaced after a second of
+// silence, unless args set --cluster-node-timeout.
 func Cluster(t *testing.T, args ...string) *ClusterNodes {
 	t.Helper()
 	return cluster(t, false, args)
 }
 
-// ProxiedCluster is a Cluster whose nodes announce proxies to clients and to one another; the bus between nodes has none.
+// ProxiedCluster is a Cluster whose nodes announce proxies to clients and one another; the cluster bus has
+// none.
 func ProxiedCluster(t *testing.T, args ...string) *ClusterNodes {
 	t.Helper()
 	return cluster(t, true, args)
@@ -48,7 +48,7 @@ func cluster(t *testing.T, proxied bool, args []string) *ClusterNodes {
 	return c
 }
 
-// LaunchCluster is Cluster for programs that are no tests. It ends with Close, and when this process ends.
+// LaunchCluster is Cluster for programs. It ends with Close or with this process.
 func LaunchCluster(ctx context.Context, dir string, args ...string) (*ClusterNodes, error) {
 	return launchCluster(ctx, dir, false, args)
 }
@@ -80,7 +80,7 @@ func launchNode(ctx context.Context, dir string, i int, proxied bool, args []str
 		return nil, err
 	}
 	return launch(ctx, own, nil, func(p *Process) error {
-		// A replica takes over however long it has not heard of its master, and is not kept waiting for its first copy.
+		// A replica takes over whatever the age of its data, and gets its first copy at once.
 		p.args = append(p.args, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(p.busPort), "--cluster-node-timeout", "1000",
 			"--cluster-replica-validity-factor", "0", "--cluster-allow-replica-migration", "no", "--repl-diskless-sync-delay", "0")
 		if proxied {
@@ -96,19 +96,18 @@ func launchNode(ctx context.Context, dir string, i int, proxied bool, args []str
 	})
 }
 
-// All returns the masters and then the replicas.
+// All returns the masters, then the replicas.
 func (c *ClusterNodes) All() []*Process {
 	return append(c.Masters[:len(c.Masters):len(c.Masters)], c.Replicas...)
 }
 
-// Close ends all servers.
 func (c *ClusterNodes) Close() {
 	for _, p := range c.All() {
 		p.Close()
 	}
 }
 
-// URL returns what --store takes.
+// URL returns the value for --store.
 func (c *ClusterNodes) URL() string {
 	var addrs []string
 	for _, p := range c.All() {
@@ -117,7 +116,6 @@ func (c *ClusterNodes) URL() string {
 	return "redis-cluster://" + strings.Join(addrs, ",")
 }
 
-// CPUSeconds returns the CPU time of all servers.
 func (c *ClusterNodes) CPUSeconds() (float64, error) {
 	var sum float64
 	for _, p := range c.All() {
@@ -130,10 +128,9 @@ func (c *ClusterNodes) CPUSeconds() (float64, error) {
 	return sum, nil
 }
 
-// form makes the servers one cluster.
 func (c *ClusterNodes) form(ctx context.Context) error {
 	for i, p := range c.All() {
-		// Equal epochs are told apart one a second, and a failover must wait for that.
+		// Nodes with equal epochs need seconds to settle, which delays a failover.
 		if err := p.client.Do(ctx, "CLUSTER", "SET-CONFIG-EPOCH", i+1).Err(); err != nil {
 			return fmt.Errorf("redistest: configuration epoch: %w", err)
 		}
@@ -167,7 +164,7 @@ func (c *ClusterNodes) form(ctx context.Context) error {
 	return c.Await(ctx)
 }
 
-// knowsAll looks whether no handshake is under way any more.
+// knowsAll reports whether all handshakes are complete.
 func knowsAll(ctx context.Context, client *redis.Client) bool {
 	nodes, err := client.ClusterNodes(ctx).Result()
 	return err == nil && strings.Count(nodes, "\n") == 2*masters && !strings.Contains(nodes, "handshake")
@@ -181,7 +178,7 @@ func (p *Process) nodeID(ctx context.Context) (string, error) {
 	return id, nil
 }
 
-// Await waits until every node says that the cluster is in order, and has its replica or its master.
+// Await waits until every node reports a healthy cluster and has its peer.
 func (c *ClusterNodes) Await(ctx context.Context) error {
 	for _, p := range c.All() {
 		err := p.await(ctx, "find the cluster in order", func(ctx context.Context) bool {
@@ -203,7 +200,7 @@ func (c *ClusterNodes) Await(ctx context.Context) error {
 	return nil
 }
 
-// Master returns the server that is the master of a key's slot now, as the first node that answers says.
+// Master returns the current master of a key's slot, according to the first node that answers.
 func (c *ClusterNodes) Master(ctx context.Context, key string) (*Process, error) {
 	for _, p := range c.All() {
 		slot, err := p.client.ClusterKeySlot(ctx, key).Result()

@@ -8,8 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Migration moves a slot from one master to another in steps, as redis-cli --cluster reshard does: Begin, Move until no key
-// is left, Finish. Between the steps the slot is at both.
+// Migration moves a slot between masters step by step, as redis-cli --cluster reshard does: Begin, Move until
+// no key is left, Finish.
 type Migration struct {
 	Slot     int
 	From, To *Process
@@ -18,12 +18,12 @@ type Migration struct {
 	fromID, toID string
 }
 
-// MigrateSlot prepares a migration. Nothing has happened before Begin.
+// MigrateSlot prepares a migration without starting it.
 func (c *ClusterNodes) MigrateSlot(slot int, from, to *Process) *Migration {
 	return &Migration{Slot: slot, From: from, To: to, cluster: c}
 }
 
-// Begin tells both servers of the migration: keys that are not at From are asked for at To (ASK).
+// Begin announces the migration to both servers: absent keys of From are redirected to To (ASK).
 func (m *Migration) Begin(ctx context.Context) (err error) {
 	if m.fromID, err = m.From.nodeID(ctx); err != nil {
 		return err
@@ -37,7 +37,7 @@ func (m *Migration) Begin(ctx context.Context) (err error) {
 	return setSlot(ctx, m.From, m.Slot, "MIGRATING", m.toID)
 }
 
-// Move takes at most count keys over, and returns how many: 0 once none are left.
+// Move moves up to count keys and returns their number, 0 at the end.
 func (m *Migration) Move(ctx context.Context, count int) (int, error) {
 	keys, err := m.From.client.ClusterGetKeysInSlot(ctx, m.Slot, count).Result()
 	if err != nil || len(keys) == 0 {
@@ -57,18 +57,19 @@ func (m *Migration) Move(ctx context.Context, count int) (int, error) {
 	return len(keys), nil
 }
 
-// Finish gives the slot to To, and tells all masters, so that they need not be told by one another.
+// Finish assigns the slot to To on all masters, without waiting for gossip.
 func (m *Migration) Finish(ctx context.Context) error {
 	for _, p := range append([]*Process{m.To, m.From}, m.cluster.All()...) {
 		err := setSlot(ctx, p, m.Slot, "NODE", m.toID)
-		if err != nil && (p == m.To || p == m.From) { // replicas and nodes that are away refuse, and hear of it
+		// replicas and unreachable nodes refuse, and learn by gossip
+		if err != nil && (p == m.To || p == m.From) {
 			return err
 		}
 	}
 	return nil
 }
 
-// Run is all steps.
+// Run executes all steps.
 func (m *Migration) Run(ctx context.Context) error {
 	if err := m.Begin(ctx); err != nil {
 		return err

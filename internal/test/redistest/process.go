@@ -22,10 +22,10 @@ import (
 	"cellserver/internal/test/processtest"
 )
 
-// Process is a redis-server with a port of its own on loopback. Its methods are not safe for concurrent use.
+// Process is a redis-server on a loopback port. Its methods are not safe for concurrent use.
 type Process struct {
-	Addr  string // where clients find it: its proxy, if it has one
-	Proxy *Proxy // nil without
+	Addr  string // the proxy's, if there is one
+	Proxy *Proxy // may be nil
 
 	port, busPort int
 	dir           string
@@ -36,8 +36,7 @@ type Process struct {
 	client        *redis.Client
 }
 
-// Server runs a redis-server on a free port of loopback until the test ends. Without a redis-server the test is skipped,
-// but fails in CI.
+// Server runs a redis-server until the test ends. Without redis-server it skips the test, in CI it fails it.
 func Server(t *testing.T, args ...string) *Process {
 	t.Helper()
 	need(t)
@@ -51,7 +50,7 @@ func Server(t *testing.T, args ...string) *Process {
 
 func need(t *testing.T) { processtest.Need(t, "redis-server", "redis-server") }
 
-// endWith ends processes with the test, and shows what they have logged if it fails.
+// endWith ends processes with the test, and prints their logs on failure.
 func endWith(t *testing.T, processes ...*Process) {
 	t.Cleanup(func() {
 		for _, p := range processes {
@@ -63,13 +62,12 @@ func endWith(t *testing.T, processes ...*Process) {
 	})
 }
 
-// Launch runs a redis-server that keeps its files in dir, for programs that are no tests. It ends with Close, and when this
-// process ends.
+// Launch runs a redis-server with its files in dir, for programs. It ends with Close or with this process.
 func Launch(ctx context.Context, dir string, args ...string) (*Process, error) {
 	return launch(ctx, dir, args, func(*Process) error { return nil })
 }
 
-// launch starts a redis-server, after configure, on other ports if another process takes these first.
+// launch starts a redis-server after configure, and retries when another process takes its ports.
 func launch(ctx context.Context, dir string, args []string, configure func(p *Process) error) (*Process, error) {
 	for attempt := 1; ; attempt++ {
 		p, err := prepare(dir, args)
@@ -89,7 +87,6 @@ func launch(ctx context.Context, dir string, args []string, configure func(p *Pr
 	}
 }
 
-// prepare chooses ports.
 func prepare(dir string, args []string) (*Process, error) {
 	var ports [2]int
 	for i := range ports {
@@ -111,7 +108,7 @@ func prepare(dir string, args []string) (*Process, error) {
 
 func (p *Process) ownAddr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(p.port)) }
 
-// password returns the one that the server takes: the last.
+// password returns the effective password, the last one given.
 func (p *Process) password() string {
 	for i, arg := range slices.Backward(p.args) {
 		if arg == "--requirepass" && i+1 < len(p.args) {
@@ -121,9 +118,9 @@ func (p *Process) password() string {
 	return ""
 }
 
-// Restart starts the server again after Kill, with the same port and files.
+// Restart starts a killed server with the same port and files.
 func (p *Process) Restart(ctx context.Context) error {
-	// Arguments after a file's name are settings, and a file that Redis may write is what a sentinel requires.
+	// Arguments after the file name are settings. A sentinel requires a file that it may write.
 	p.cmd = exec.CommandContext(context.WithoutCancel(ctx), "redis-server", p.args...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
 	endWithParent(p.cmd)
@@ -142,7 +139,6 @@ func (p *Process) Restart(ctx context.Context) error {
 	})
 }
 
-// await asks again and again until cond is true.
 func (p *Process) await(ctx context.Context, what string, cond func(context.Context) bool) error {
 	met := false
 	patience.Until(func() bool {
@@ -162,8 +158,7 @@ func (p *Process) await(ctx context.Context, what string, cond func(context.Cont
 	}
 }
 
-// askAgain is after how long an unanswered question is asked again, as its connection may lead to a server
-// that has gone.
+// askAgain limits an unanswered question, whose connection may lead to a server that has ended.
 const askAgain = 10 * time.Second
 
 func (p *Process) hasExited() bool {
@@ -175,10 +170,9 @@ func (p *Process) hasExited() bool {
 	}
 }
 
-// Client returns a client without retries that goes around the proxy. It is closed with the server.
+// Client returns a client without retries that bypasses the proxy. It is closed with the server.
 func (p *Process) Client() *redis.Client { return p.client }
 
-// Kill ends the server as kill -9 does.
 func (p *Process) Kill() {
 	if p.exited == nil {
 		return
@@ -187,10 +181,8 @@ func (p *Process) Kill() {
 	<-p.exited
 }
 
-// CPUSeconds returns the CPU time of all its threads since it was started.
 func (p *Process) CPUSeconds() (float64, error) { return cpuSeconds(p.cmd.Process.Pid) }
 
-// Close ends the server and its proxy.
 func (p *Process) Close() {
 	_ = p.client.Close()
 	if p.Proxy != nil {
@@ -199,7 +191,7 @@ func (p *Process) Close() {
 	p.Kill()
 }
 
-// freePort returns a port below those that the system chooses, so others will hardly take it meanwhile.
+// freePort returns a port below the system's ephemeral range, so other processes rarely take it meanwhile.
 func freePort() (int, error) {
 	const lowestPort, highestPort = 10_000, 32_000
 	for range 100 {
@@ -212,7 +204,6 @@ func freePort() (int, error) {
 	return 0, errors.New("redistest: no free port")
 }
 
-// subdirectory makes a directory for one of several servers.
 func subdirectory(dir, name string) (string, error) {
 	path := filepath.Join(dir, name)
 	if err := os.Mkdir(path, 0o700); err != nil {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// endWithParent lets the server be killed when this process is, whose cleanups do not run then.
+// endWithParent kills the server with this process, whose cleanups may not run.
 func endWithParent(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
 
 // cpuSeconds reads the CPU clock of a process: the complement of its id, shifted past CPUCLOCK_SCHED (2); see

@@ -9,25 +9,24 @@ import (
 	"time"
 )
 
-// Proxy passes TCP connections on to a server, and can be slow or broken. It is safe for concurrent use.
+// Proxy forwards TCP connections to a server, slowly or brokenly on demand. It is safe for concurrent use.
 type Proxy struct {
 	Addr string
 
 	target   string
 	listener net.Listener
 	delayNs  atomic.Int64
-	lateNs   atomic.Int64 // of every other reply
+	lateNs   atomic.Int64 // of every second reply
 	replies  atomic.Int64
-	ctx      context.Context // ends with Close
+	ctx      context.Context // until Close
 	cancel   context.CancelFunc
 
 	mu      sync.Mutex
-	links   map[net.Conn]struct{} // guarded by mu: both sides of what is open
+	links   map[net.Conn]struct{} // guarded by mu: both sides of each connection
 	refused bool                  // guarded by mu
-	flowing chan struct{}         // guarded by mu: closed while bytes are passed on
+	flowing chan struct{}         // guarded by mu: closed while bytes flow
 }
 
-// NewProxy runs a proxy in front of an address until the test ends.
 func NewProxy(t *testing.T, target string) *Proxy {
 	t.Helper()
 	p, err := openProxy(target)
@@ -54,13 +53,13 @@ func openProxy(target string) (*Proxy, error) {
 	return p, nil
 }
 
-// Delay holds back what passes, in each direction, for d.
+// Delay delays both directions by d.
 func (p *Proxy) Delay(d time.Duration) { p.delayNs.Store(int64(d)) }
 
-// LateByTurns holds back every other reply for d: its requests are not, and have been executed meanwhile.
+// LateByTurns delays every second reply by d; its request has already been executed.
 func (p *Proxy) LateByTurns(d time.Duration) { p.lateNs.Store(int64(d)) }
 
-// Cut ends all connections, and new ones as soon as they are made, until Heal.
+// Cut closes all connections, old and new, until Heal.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -68,18 +67,18 @@ func (p *Proxy) Cut() {
 	p.closeLinksLocked()
 }
 
-// BlackHole passes nothing on, and keeps connections open, until Heal: no FIN and no RST tells that the server is away.
+// BlackHole stops forwarding until Heal, and keeps connections open: no FIN or RST reveals it.
 func (p *Proxy) BlackHole() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	select {
 	case <-p.flowing:
 		p.flowing = make(chan struct{})
-	default: // it does already
+	default: // already stopped
 	}
 }
 
-// Heal ends Delay, LateByTurns, Cut and BlackHole. What a black hole has taken is passed on now.
+// Heal ends Delay, LateByTurns, Cut and BlackHole, and forwards what a black hole has collected.
 func (p *Proxy) Heal() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -93,7 +92,6 @@ func (p *Proxy) Heal() {
 	}
 }
 
-// Close ends the proxy and its connections.
 func (p *Proxy) Close() {
 	p.cancel()
 	_ = p.listener.Close()
@@ -148,7 +146,7 @@ func (p *Proxy) serve(client net.Conn) {
 	directions.Wait()
 }
 
-// keep reports whether the connection may be used.
+// keep registers a connection, unless the proxy refuses it.
 func (p *Proxy) keep(c net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -166,7 +164,7 @@ func (p *Proxy) forget(c net.Conn) {
 	delete(p.links, c)
 }
 
-// piece is what was read at once, and when it is due on the other side.
+// piece is data from one read, with its due time.
 type piece struct {
 	bytes []byte
 	due   time.Time
@@ -181,9 +179,9 @@ func (p *Proxy) replyDelay() time.Duration {
 	return p.delay() + time.Duration(p.lateNs.Load())
 }
 
-// pass copies one direction. What is delayed does not delay what is read behind it once more.
+// pass copies one direction. A delayed piece does not delay the next ones further.
 func (p *Proxy) pass(from, to net.Conn, delay func() time.Duration) {
-	const most = 1024 // pieces that are held back; then nothing is read
+	const most = 1024 // delayed pieces; beyond that, reading stops
 	pieces := make(chan piece, most)
 	defer close(pieces)
 	go func() {
@@ -196,7 +194,7 @@ func (p *Proxy) pass(from, to net.Conn, delay func() time.Duration) {
 				break
 			}
 		}
-		for range pieces { // nobody takes them, until the reader has noticed
+		for range pieces { // drained until the reader notices
 		}
 	}()
 	for {

@@ -12,12 +12,12 @@ import (
 	"cellserver/internal/test/processtest"
 )
 
-// Start runs a redis-server on a unix socket until the test ends, and returns a client of it. Without a redis-server the
-// test is skipped, but fails in CI.
+// Start runs a redis-server on a unix socket until the test ends, and returns a client. Without redis-server
+// it skips the test, in CI it fails it.
 func Start(t *testing.T, args ...string) *redis.Client {
 	t.Helper()
 	path := processtest.Need(t, "redis-server", "redis-server")
-	dir, err := os.MkdirTemp("", "redis") // the path of t.TempDir may be too long for a socket
+	dir, err := os.MkdirTemp("", "redis") // t.TempDir's path may be too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}

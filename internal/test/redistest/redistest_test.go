@@ -125,7 +125,7 @@ func TestClusterMovesSlotsAndReplacesAMaster(t *testing.T) {
 	var got string
 	if !patience.Until(func() bool {
 		got, err = client.Get(ctx, "{tag}7").Result()
-		client.ReloadState(ctx) // by itself the client asks only once a minute, as nothing tells it of another master
+		client.ReloadState(ctx) // the client polls once a minute, and nothing announces the new master
 		return got == "7"
 	}) {
 		t.Fatalf("after the master's end: %q, %v", got, err)
@@ -150,7 +150,6 @@ func TestSentinelsReplaceTheMaster(t *testing.T) {
 	}
 }
 
-// TestPortTaken: another process may listen on a free port first.
 func TestPortTaken(t *testing.T) {
 	need(t)
 	other, attempts := Server(t), 0

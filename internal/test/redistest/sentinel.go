@@ -16,15 +16,15 @@ const (
 	sentinelMaster   = "mymaster"
 )
 
-// SentinelNodes are a master, its replicas and the sentinels that watch them, as they were formed.
+// SentinelNodes holds a master, its replicas and their sentinels in their initial roles.
 type SentinelNodes struct {
 	Master    *Process
 	Replicas  []*Process
 	Sentinels []*Process
 }
 
-// Sentinels runs a master, two replicas and three sentinels until the test ends. A master that is away for a second is
-// replaced. The arguments are those of the servers.
+// Sentinels runs a master, two replicas and three sentinels until the test ends. A master is replaced after a
+// second of silence. args are the servers' arguments.
 func Sentinels(t *testing.T, args ...string) *SentinelNodes {
 	t.Helper()
 	need(t)
@@ -70,7 +70,7 @@ func (s *SentinelNodes) launch(ctx context.Context, dir string, args []string) e
 	return s.Await(ctx)
 }
 
-// launchSentinel starts a sentinel with a file that it may write: it refuses to run without.
+// launchSentinel starts a sentinel with its own writable file, which it requires.
 func (s *SentinelNodes) launchSentinel(ctx context.Context, dir string, i int) (*Process, error) {
 	own, err := subdirectory(dir, "sentinel"+strconv.Itoa(i))
 	if err != nil {
@@ -95,7 +95,6 @@ func (s *SentinelNodes) launchSentinel(ctx context.Context, dir string, i int) (
 	})
 }
 
-// All returns the master, the replicas and the sentinels.
 func (s *SentinelNodes) All() []*Process {
 	var all []*Process
 	if s.Master != nil {
@@ -104,7 +103,7 @@ func (s *SentinelNodes) All() []*Process {
 	return append(append(all, s.Replicas...), s.Sentinels...)
 }
 
-// URL returns what --store takes.
+// URL returns the value for --store.
 func (s *SentinelNodes) URL() string {
 	var addrs []string
 	for _, p := range s.Sentinels {
@@ -113,7 +112,7 @@ func (s *SentinelNodes) URL() string {
 	return "redis-sentinel://" + strings.Join(addrs, ",") + "/" + sentinelMaster
 }
 
-// Await waits until every sentinel knows all others and all replicas, and the replicas follow.
+// Await waits until all sentinels know one another and the replicas, and the replicas follow.
 func (s *SentinelNodes) Await(ctx context.Context) error {
 	for _, p := range s.Sentinels {
 		err := p.await(ctx, "know the others", func(ctx context.Context) bool {

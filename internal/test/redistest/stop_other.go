@@ -2,8 +2,7 @@
 
 package redistest
 
-// Stop makes the server stand still, with its connections open, until Continue. It cannot here.
+// Stop is not supported on this system.
 func (p *Process) Stop() { panic("redistest: no process can be stopped on this system") }
 
-// Continue ends Stop.
 func (p *Process) Continue() {}

@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// Hostile are replies that no server may send, by what they would do to a client that trusts them: take
-// gigabytes, or a stack without end.
+// Hostile returns replies that would cost a trusting client gigabytes or its stack.
 func Hostile() map[string]string {
 	return map[string]string{
 		"array": "*2147483647\r\n", "set": "~2147483647\r\n", "push": ">2147483647\r\n",
@@ -22,8 +21,8 @@ func Hostile() map[string]string {
 	}
 }
 
-// StartHostile runs a server until the test ends that answers the commands of one name, or all where that is
-// empty, with a hostile reply, and the others as a Redis with a key does. It returns its address.
+// StartHostile runs a server that answers the named command, or all if empty, with a hostile reply, and the
+// others as a Redis with one key would. It returns its address.
 func StartHostile(t *testing.T, name, hostile string) string {
 	t.Helper()
 	return Serve(t, func(nc net.Conn) { answer(nc, name, hostile) })
@@ -47,7 +46,6 @@ func answer(nc net.Conn, name, hostile string) {
 	}
 }
 
-// usual is what a Redis answers.
 func usual(command, addr string) string {
 	_, port, _ := strings.Cut(addr, ":")
 	switch command {

@@ -1,4 +1,4 @@
-// Package resptest writes commands and reads replies for tests, in strict RESP. All of it is safe for concurrent use.
+// Package resptest writes commands and reads replies in strict RESP. It is safe for concurrent use.
 package resptest
 
 import (
@@ -11,14 +11,13 @@ import (
 
 // Reply is one value of RESP.
 type Reply struct {
-	Kind     byte // its first byte
+	Kind     byte // the first byte
 	Text     string
 	Number   int64
-	Elements []Reply // a map's keys and values in turn
+	Elements []Reply // a map's keys and values alternate
 }
 
-// Parse reads the reply at the front of in, strictly: every length in its shortest form, every line's end
-// CRLF, and no control byte in a line.
+// Parse reads the first reply of in, strictly: shortest lengths, CRLF line ends, no control bytes in a line.
 func Parse(in string) (r Reply, rest string, err error) {
 	line, rest, ok := strings.Cut(in, "\r\n")
 	if !ok || line == "" {
@@ -89,7 +88,7 @@ func parseElements(r Reply, rest string, n int64) (_ Reply, _ string, err error)
 	return r, rest, nil
 }
 
-// ParseAll reads replies that must be whole.
+// ParseAll reads complete replies.
 func ParseAll(t testing.TB, in string) []Reply {
 	t.Helper()
 	var all []Reply
@@ -103,7 +102,7 @@ func ParseAll(t testing.TB, in string) []Reply {
 	return all
 }
 
-// Field returns the value of a key of a map, which in RESP2 is an array.
+// Field returns the value of a map's key; in RESP2 a map is an array.
 func (r Reply) Field(key string) Reply {
 	for i := 0; i+1 < len(r.Elements); i += 2 {
 		if r.Elements[i].Text == key {
@@ -113,7 +112,7 @@ func (r Reply) Field(key string) Reply {
 	return Reply{}
 }
 
-// Append appends a command as a client's library writes it.
+// Append appends a command.
 func Append(b []byte, args ...string) []byte {
 	b = append(strconv.AppendInt(append(b, '*'), int64(len(args)), 10), '\r', '\n')
 	for _, arg := range args {
@@ -123,10 +122,9 @@ func Append(b []byte, args ...string) []byte {
 	return b
 }
 
-// Encode returns a command as a client's library writes it.
 func Encode(args ...string) string { return string(Append(nil, args...)) }
 
-// Ints writes an array of integers, as CL.THROTTLE replies.
+// Ints encodes an array of integers, CL.THROTTLE's reply.
 func Ints(numbers ...int64) string {
 	var b strings.Builder
 	b.WriteString("*" + strconv.Itoa(len(numbers)) + "\r\n")

@@ -11,8 +11,7 @@ import (
 	"testing"
 )
 
-// Serve accepts connections on loopback and serves each on a goroutine of its own, until the test ends, which
-// closes them. It returns its address.
+// Serve serves loopback connections on goroutines of their own until the test ends, and returns the address.
 func Serve(t testing.TB, serve func(nc net.Conn)) (addr string) {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")

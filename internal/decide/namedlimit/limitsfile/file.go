@@ -13,17 +13,16 @@ import (
 	"cellserver/internal/funnel"
 )
 
-// An operatorsFile is a file of YAML that defines limits: a limits.File.
+// operatorsFile is a YAML file of limits, a namedlimit.File.
 type operatorsFile struct {
 	path    string
 	reading funnel.Reading
 }
 
-// Path returns where the file is.
 func (f operatorsFile) Path() string { return f.path }
 
-// Read reads the definitions of the file, all of them or, with the error of each line in which something is
-// wrong, none. whole says that it ends with a newline.
+// Read returns all definitions of the file, or none and the errors of all lines. whole reports a final
+// newline.
 func (f operatorsFile) Read() (definitions map[string]namedlimit.Definition, whole bool, err error) {
 	text, err := yamlfile.Read(f.path)
 	if err != nil {
@@ -33,7 +32,7 @@ func (f operatorsFile) Read() (definitions map[string]namedlimit.Definition, who
 	return definitions, bytes.HasSuffix(text, []byte("\n")), err
 }
 
-// parseFile reads the text of a file:
+// parseFile parses a file:
 //
 //	limits:
 //	  login:
@@ -41,7 +40,7 @@ func (f operatorsFile) Read() (definitions map[string]namedlimit.Definition, who
 //	      - {max_burst: 4, count: 5, period: 1m}
 //	    shadow: true
 //
-// A window has a capacity instead of a max_burst, if that is preferred. A period is a number of seconds, or a duration.
+// capacity may replace max_burst. A period is a number of seconds or a duration.
 func parseFile(path string, text []byte, reading funnel.Reading) (map[string]namedlimit.Definition, error) {
 	p := fileReader{File: yamlfile.File{Path: path}, reading: reading, definitions: map[string]namedlimit.Definition{}}
 	if root := p.Root(text); root != nil {

@@ -53,7 +53,7 @@ limits:
 	}
 }
 
-// TestParseFileErrors: each tells the line, and what to write there.
+// TestParseFileErrors: errors have the line and the remedy.
 func TestParseFileErrors(t *testing.T) {
 	t.Parallel()
 	const window = "{max_burst: 4, count: 5, period: 60}"
@@ -137,7 +137,7 @@ func TestParseFileBounds(t *testing.T) {
 	}
 }
 
-// TestAliasesOfProblemsAreBounded: what is wrong in one place, and used in a thousand, takes no more memory than that is told.
+// TestAliasesOfProblemsAreBounded: an error repeated by aliases takes no more memory than its report.
 func TestAliasesOfProblemsAreBounded(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
@@ -154,7 +154,7 @@ func TestAliasesOfProblemsAreBounded(t *testing.T) {
 	}
 }
 
-// FuzzParseFile: any text is read or refused with a line, and what was read is within the bounds.
+// FuzzParseFile: any text is read, within bounds, or refused with a line.
 func FuzzParseFile(f *testing.F) {
 	f.Add([]byte("limits:\n  a:\n    windows: &w\n    - {max_burst: 4, count: 5, period: 1m}\n    shadow: true\n  b: {windows: *w}\n"))
 	f.Add([]byte("limits: &a\n  b: *a\n"))

@@ -15,30 +15,29 @@ import (
 	"cellserver/internal/keep/persist/disk"
 )
 
-// What commands have defined is kept in one file, which is replaced as a whole. It is text, so that an operator can read it:
+// Definitions by commands are kept in one file, replaced as a whole, as readable text:
 //
 //	cellserver limits, format 1
 //	api 20 10 1 1000 500 3600
 //	login 5 5 60 shadow
 //	crc32c 1a2b3c4d
 //
-// A line of a limit has its name, and of each window the capacity, the count and the period in seconds.
+// A line has a limit's name, and for each window the capacity, the count and the period in seconds.
 const (
-	// KeptName is the file's name.
 	KeptName = "LIMITS"
 
 	keptFormat   = 1
-	maxKeptBytes = 4 << 20 // more than limits.MaxNames limits of limits.MaxWindows windows
+	maxKeptBytes = 4 << 20 // exceeds MaxNames limits of MaxWindows windows
 )
 
-// A keptFile is the file of a data directory in which that is kept: a limits.Keeper.
+// keptFile is that file in a data directory, a namedlimit.Keeper.
 type keptFile struct {
 	dir    disk.Dir
 	repair bool
 	log    *slog.Logger
 }
 
-// Load reads what commands have defined before the last end of the server.
+// Load reads the definitions.
 func (f keptFile) Load() ([]namedlimit.Definition, error) {
 	kept, err := readKept(f.dir)
 	if errors.Is(err, persist.ErrDamaged) && f.repair {
@@ -55,16 +54,15 @@ func (f keptFile) Load() ([]namedlimit.Definition, error) {
 	return kept, err
 }
 
-// Keep replaces the file.
 func (f keptFile) Keep(definitions []namedlimit.Definition) error {
 	return disk.Replace(f.dir, KeptName, keptText(definitions))
 }
 
-// Check returns an error if there is no file that can be read.
+// Check returns an error if there is no readable file.
 func (f keptFile) Check() error { return f.dir.Check(KeptName) }
 
-// CheckKept reads what is kept in a directory, and returns how many limits and bytes there are. The error is fs.ErrNotExist if
-// there is no file, persist.ErrDamaged, persist.ErrNewer or that of the directory.
+// CheckKept reads a directory's definitions and returns their number and bytes. It returns fs.ErrNotExist
+// without a file, persist.ErrDamaged, persist.ErrNewer, or the directory's error.
 func CheckKept(dir disk.Dir) (n int, size int64, err error) {
 	f, err := dir.Open(KeptName)
 	if err != nil {
@@ -76,7 +74,7 @@ func CheckKept(dir disk.Dir) (n int, size int64, err error) {
 	return len(kept), size, err
 }
 
-// readKept returns nothing if there is no file.
+// readKept returns nothing without a file.
 func readKept(dir disk.Dir) ([]namedlimit.Definition, error) {
 	text, err := disk.ReadAll(dir, KeptName, maxKeptBytes)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -112,7 +110,7 @@ func parseKept(text []byte) (definitions []namedlimit.Definition, err error) {
 		return nil, &persist.NewerError{File: KeptName, Format: version, Newest: keptFormat}
 	}
 	lines := strings.Split(string(text), "\n")
-	if len(lines) < 3 { // the first, that of the checksum, and nothing behind it
+	if len(lines) < 3 { // the header, the checksum and the empty end
 		return nil, damaged
 	}
 	seen := map[string]bool{}
@@ -124,7 +122,7 @@ func parseKept(text []byte) (definitions []namedlimit.Definition, err error) {
 		seen[d.Name] = true
 		definitions = append(definitions, d)
 	}
-	// What is written again the same has the right checksum, and nothing that was not understood.
+	// Text that is written again unchanged has a right checksum and nothing unknown.
 	if len(definitions) > namedlimit.MaxNames || !bytes.Equal(keptText(definitions), text) {
 		return nil, damaged
 	}

@@ -129,7 +129,7 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// TestKept: when Set returns, the definition survives a crash, and a crash before leaves the one from before.
+// TestKept: a definition survives a crash once Set has returned; an earlier crash leaves the old one.
 func TestKept(t *testing.T) {
 	t.Parallel()
 	before, next := definition("a", 5), namedlimit.Definition{Name: "a", Windows: []namedlimit.Window{window(1, 2, 3)}, Shadow: true}
@@ -158,7 +158,7 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// TestFailingDisk: what could not be kept does not hold, and what holds is written again.
+// TestFailingDisk: definitions that could not be kept are not in force, and those in force are written again.
 func TestFailingDisk(t *testing.T) {
 	t.Parallel()
 	for _, op := range []disktest.Op{disktest.Create, disktest.Write, disktest.Sync, disktest.Rename, disktest.SyncDir} {
@@ -238,7 +238,7 @@ func FuzzParseKept(f *testing.F) {
 	})
 }
 
-// TestConcurrentChanges: none is lost, and whoever looks up sees whole definitions.
+// TestConcurrentChanges: none is lost, and lookups see whole definitions.
 func TestConcurrentChanges(t *testing.T) {
 	t.Parallel()
 	dir := disktest.New()

@@ -1,5 +1,5 @@
-// Package limitsfile reads the file of named limits that an operator writes, and reads and writes the one
-// that keeps what commands have defined. It is what a limits.Registry knows of files.
+// Package limitsfile reads the operator's file of named limits, and reads and writes those defined by
+// commands, for a namedlimit.Registry.
 package limitsfile
 
 import (
@@ -10,16 +10,16 @@ import (
 	"cellserver/internal/keep/persist/disk"
 )
 
-// Config is where a registry's definitions come from.
+// Config locates the definitions.
 type Config struct {
-	File    string         // of YAML, which defines limits; "" for none
-	Reading funnel.Reading // of max_burst there
-	Dir     disk.Dir       // where what commands define is kept; nil for nowhere
-	Repair  bool           // keep aside what is damaged there, and begin without it
+	File    string         // YAML with limits; "" for none
+	Reading funnel.Reading // of max_burst in it
+	Dir     disk.Dir       // keeps definitions by commands; nil for none
+	Repair  bool           // sets damaged definitions aside and starts without them
 	Log     *slog.Logger
 }
 
-// New returns a registry on these files, without limits.
+// New returns an empty registry for these files.
 func New(c Config) *namedlimit.Registry {
 	registry := namedlimit.Config{Log: c.Log}
 	if c.File != "" {

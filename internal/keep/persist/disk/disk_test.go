@@ -45,7 +45,7 @@ func read(t *testing.T, d disk.Dir, name string) string {
 	return string(b)
 }
 
-// TestDirs: the system's directory and the tests' do the same.
+// TestDirs: the system's and the tests' directories behave alike.
 func TestDirs(t *testing.T) {
 	system, err := disk.OpenOS(t.TempDir() + "/data")
 	if err != nil {
@@ -97,7 +97,7 @@ func TestLock(t *testing.T) {
 	}
 }
 
-// TestOpenExisting: what is only read is not changed, and kept from others.
+// TestOpenExisting: a directory opened for reading is unchanged, and locked.
 func TestOpenExisting(t *testing.T) {
 	path := t.TempDir()
 	if _, err := disk.OpenExisting(path + "/none"); !errors.Is(err, fs.ErrNotExist) {
@@ -132,7 +132,7 @@ func TestOpenExisting(t *testing.T) {
 	}
 }
 
-// TestCrash: what was synced is there after any crash, and what was not may be.
+// TestCrash: synced data survives, other data may.
 func TestCrash(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	seen := map[string]bool{}

@@ -9,13 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tryLock locks a file until it is closed.
+// tryLock locks a file until its close.
 func tryLock(f *os.File) (inUse bool, err error) {
 	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	return errors.Is(err, unix.EWOULDBLOCK), err
 }
 
-// tryLockDir is tryLock for a directory, which some file systems of the network do not lock.
+// tryLockDir locks a directory, which some network file systems cannot.
 func tryLockDir(f *os.File) (inUse bool, err error) { return tryLock(f) }
 
 func syncOpenDir(f *os.File) error { return f.Sync() }

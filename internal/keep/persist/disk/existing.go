@@ -6,8 +6,7 @@ import (
 	"os"
 )
 
-// OpenExisting is OpenOS for a directory that is only read: it makes neither that nor a file in it, which may
-// be on a medium that cannot be written.
+// OpenExisting is OpenOS for reading only: it creates nothing, as on a read-only medium.
 func OpenExisting(path string) (*OS, error) {
 	h, err := open(path)
 	if err != nil {
@@ -16,7 +15,7 @@ func OpenExisting(path string) (*OS, error) {
 	if err = h.lockSelf(); err == nil {
 		err = h.lockBy(os.O_RDONLY)
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) { // it may be a copy without LOCK
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // a copy may have no LOCK
 		h.release(&held{})
 		return nil, err
 	}

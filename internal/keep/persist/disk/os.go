@@ -13,37 +13,37 @@ import (
 
 const lockName = "LOCK"
 
-// OS is a directory of the operating system, locked against other processes. What it writes is only ever in
-// the directory that it has locked, whatever has the path. It is safe for concurrent use.
+// OS is a directory of the operating system, locked against other processes. It only writes to the directory
+// that it has locked, whatever is at the path. It is safe for concurrent use.
 type OS struct {
 	path string
-	mark string // is written to LOCK, by which the directory is known again
+	mark string // written to LOCK to recognize the directory
 
 	mu   sync.RWMutex // guards all below
 	held held
 }
 
-// held is a directory that is open and locked.
+// held is an open, locked directory.
 type held struct {
 	root  *os.Root
 	info  os.FileInfo
-	self  *os.File // the directory, locked, too, where that is possible: without LOCK it would be anybody's
-	lock  *os.File // the file LOCK; nil where there is none, in a directory that is only read
+	self  *os.File // the directory, locked where possible: a removed LOCK protects nothing
+	lock  *os.File // the file LOCK; nil in a directory that is only read
 	files map[string]seen
 }
 
-// seen is a file as it was made or found.
+// seen is a file's identity when it was created or found.
 type seen struct {
 	info    os.FileInfo
-	written bool // it stays as it is
+	written bool // complete
 }
 
-// is reports whether a file is still the one that was seen.
+// is reports whether a file is the one seen.
 func (s seen) is(info os.FileInfo) bool {
 	return os.SameFile(s.info, info) && (!s.written || s.info.Size() == info.Size())
 }
 
-// OpenOS makes the directory if there is none, and locks it until Close. The lock ends with the process.
+// OpenOS creates the directory if needed and locks it until Close. The lock ends with the process.
 func OpenOS(path string) (*OS, error) {
 	if _, err := os.Stat(path); err != nil {
 		if err := errors.Join(os.MkdirAll(path, 0o700), syncDir(filepath.Dir(path))); err != nil {
@@ -61,7 +61,7 @@ func OpenOS(path string) (*OS, error) {
 	if err == nil {
 		d.held.signBy(d.mark)
 	}
-	if err == nil { // nothing was exchanged since it was opened
+	if err == nil { // not replaced since it was opened
 		err = d.Check()
 	}
 	if err != nil {
@@ -71,7 +71,6 @@ func OpenOS(path string) (*OS, error) {
 	return d, nil
 }
 
-// open opens a directory.
 func open(path string) (h held, err error) {
 	if h.root, err = os.OpenRoot(path); err != nil {
 		return held{}, err
@@ -87,7 +86,7 @@ func open(path string) (h held, err error) {
 	return h, nil
 }
 
-// release closes what it does not share with another. Nothing was written to any of it.
+// release closes everything that but does not share.
 func (h *held) release(but *held) {
 	for _, f := range []struct{ own, others *os.File }{{h.lock, but.lock}, {h.self, but.self}} {
 		if f.own != nil && f.own != f.others {
@@ -99,7 +98,7 @@ func (h *held) release(but *held) {
 	}
 }
 
-// lockSelf locks the directory itself, where the system can do that.
+// lockSelf locks the directory itself if the system can.
 func (h *held) lockSelf() error {
 	if inUse, _ := tryLockDir(h.self); inUse {
 		return ErrInUse
@@ -130,7 +129,7 @@ func (h *held) lockBy(flags int) error {
 	return err
 }
 
-// signBy writes a mark to LOCK. Where there is no room for it, the directory is not known again later.
+// signBy writes a mark to LOCK. Without space for it, the directory is not recognized later.
 func (h *held) signBy(mark string) {
 	if h.lock.Truncate(0) == nil {
 		_, _ = h.lock.WriteAt([]byte(mark), 0)
@@ -140,11 +139,11 @@ func (h *held) signBy(mark string) {
 // signedBy reports whether LOCK has a mark.
 func (h *held) signedBy(mark string) bool {
 	b := make([]byte, len(mark)+1)
-	n, _ := h.lock.ReadAt(b, 0) // its end is an error
+	n, _ := h.lock.ReadAt(b, 0) // the file's end is an error
 	return string(b[:n]) == mark
 }
 
-// see notes what a file is.
+// see records a file's identity.
 func (h *held) see(name string, f *os.File, written bool) error {
 	info, err := f.Stat()
 	if err == nil {
@@ -153,7 +152,7 @@ func (h *held) see(name string, f *os.File, written bool) error {
 	return err
 }
 
-// Close lets others at the directory.
+// Close unlocks the directory.
 func (d *OS) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -161,7 +160,6 @@ func (d *OS) Close() error {
 	return nil
 }
 
-// Create implements Dir.
 func (d *OS) Create(name string) (File, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -185,10 +183,8 @@ type created struct {
 	name string
 }
 
-// Sync implements File.
 func (c created) Sync() error { return syncData(c.File) }
 
-// Close implements File.
 func (c created) Close() error {
 	info, err := c.Stat()
 	if err != nil {
@@ -203,7 +199,6 @@ func (c created) Close() error {
 	return c.File.Close()
 }
 
-// Open implements Dir.
 func (d *OS) Open(name string) (Reader, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -229,7 +224,6 @@ type sized struct {
 
 func (s sized) Size() int64 { return s.size }
 
-// Rename implements Dir.
 func (d *OS) Rename(from, to string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -248,7 +242,6 @@ func (d *OS) Rename(from, to string) error {
 	return nil
 }
 
-// Remove implements Dir.
 func (d *OS) Remove(name string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -262,7 +255,6 @@ func (d *OS) Remove(name string) error {
 	return nil
 }
 
-// SyncFile implements Dir.
 func (d *OS) SyncFile(name string) error {
 	f, err := d.openFile(name)
 	if err != nil {
@@ -271,7 +263,7 @@ func (d *OS) SyncFile(name string) error {
 	return errors.Join(syncData(f), f.Close())
 }
 
-// openFile opens a file, or by the name of a dot the directory.
+// openFile opens a file, or the directory by the name of a dot.
 func (d *OS) openFile(name string) (*os.File, error) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -279,7 +271,6 @@ func (d *OS) openFile(name string) (*os.File, error) {
 	return f, d.held.named(err)
 }
 
-// List implements Dir.
 func (d *OS) List() (names []string, err error) {
 	f, err := d.openFile(".")
 	if err != nil {
@@ -298,7 +289,6 @@ func (d *OS) List() (names []string, err error) {
 	return names, nil
 }
 
-// SyncDir implements Dir.
 func (d *OS) SyncDir() error {
 	f, err := d.openFile(".")
 	if err != nil {
@@ -307,7 +297,7 @@ func (d *OS) SyncDir() error {
 	return errors.Join(syncOpenDir(f), f.Close())
 }
 
-// named has an error say of which directory it is.
+// named adds the directory's path to an error.
 func (h *held) named(err error) error {
 	var of *fs.PathError
 	if errors.As(err, &of) && !filepath.IsAbs(of.Path) {

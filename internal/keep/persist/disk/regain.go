@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 )
 
-// Check implements Dir.
 func (d *OS) Check(names ...string) error {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -32,7 +31,7 @@ func (d *OS) checkLocked(names ...string) error {
 	return nil
 }
 
-// check looks at a file that was seen.
+// check checks a file that was seen.
 func (h *held) check(path, name string) error {
 	was, ok := h.files[name]
 	if !ok {
@@ -44,8 +43,7 @@ func (h *held) check(path, name string) error {
 	return nil
 }
 
-// gone returns ErrGone if a path leads to no file, or to another one than before. Any other error of the
-// system is returned as it is.
+// gone returns ErrGone if a path leads to no file or to another one. Other errors are returned as they are.
 func gone(path string, err error) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -53,7 +51,6 @@ func gone(path string, err error) error {
 	return fmt.Errorf("%w: %s", ErrGone, path)
 }
 
-// Regain implements Dir.
 func (d *OS) Regain(accept func(there Dir, isOther bool) error) (isOther bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -76,7 +73,7 @@ func (d *OS) Regain(accept func(there Dir, isOther bool) error) (isOther bool, e
 	return isOther, nil
 }
 
-// reopenLocked returns the directory that has the path now, locked but for its file LOCK.
+// reopenLocked returns the directory now at the path, locked but for its file LOCK.
 func (d *OS) reopenLocked() (there held, err error) {
 	if info, err := os.Stat(d.path); err == nil && os.SameFile(info, d.held.info) {
 		there, there.lock = d.held, nil
@@ -93,8 +90,7 @@ func (d *OS) reopenLocked() (there held, err error) {
 	return there, nil
 }
 
-// lockAgain locks what is to be the directory from now on. It makes the lock if there is none, but not where
-// that is refused.
+// lockAgain locks the new directory, creating LOCK if permitted.
 func (d *OS) lockAgain(there *held, accept func() error) error {
 	info, err := there.root.Lstat(lockName)
 	switch was := d.held.files[lockName]; {
@@ -107,7 +103,7 @@ func (d *OS) lockAgain(there *held, accept func() error) error {
 			err = there.lockBy(os.O_CREATE | os.O_EXCL | os.O_RDWR)
 		}
 	}
-	if err == nil && !there.signedBy(d.mark) { // nobody else can change now what is there
+	if err == nil && !there.signedBy(d.mark) { // now nobody else can change the directory
 		err = accept()
 	}
 	if err == nil {

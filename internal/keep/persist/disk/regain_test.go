@@ -20,7 +20,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// newUsed returns a directory with two files, one of which is still being written.
+// newUsed returns a directory with two files, one incomplete.
 func newUsed(t *testing.T) (d *OS, path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "data")
@@ -44,7 +44,7 @@ func newUsed(t *testing.T) (d *OS, path string) {
 	return d, path
 }
 
-// lockedBy locks a file as another process does, until it is closed.
+// lockedBy locks a file like another process.
 func lockedBy(t *testing.T, path string) *os.File {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
@@ -59,7 +59,7 @@ func lockOnce(f *os.File) error {
 	return err
 }
 
-// goneCase is something that happens to a directory in use, and what Regain makes of it.
+// goneCase is a change of a directory in use, and Regain's response.
 type goneCase struct {
 	name    string
 	happens func(t *testing.T, path string)
@@ -108,8 +108,8 @@ func goneCases() []goneCase {
 	}
 }
 
-// TestRegain: whatever is done to a directory in use is noticed, nothing is written to what has taken its
-// place until that is locked and accepted, and then it is used as the first was.
+// TestRegain: every change of a directory in use is noticed, its replacement is not written before it is
+// locked and accepted, and then used like the first.
 func TestRegain(t *testing.T) {
 	for _, tt := range goneCases() {
 		t.Run(tt.name, func(t *testing.T) {
@@ -123,7 +123,7 @@ func TestRegain(t *testing.T) {
 					d.Rename("whole", "other") == nil {
 					t.Error("it is written to")
 				}
-				if tt.asked > 0 { // what is not accepted stays as it is, and is not locked
+				if tt.asked > 0 { // a refused one is unchanged and unlocked
 					before := list(t, path)
 					_, err := d.Regain(func(Dir, bool) error { return errRefused })
 					if !errors.Is(err, errRefused) || list(t, path) != before {
@@ -174,8 +174,7 @@ func list(t *testing.T, path string) (all string) {
 	return all
 }
 
-// TestFilesThatAreGone: a file that was removed or exchanged is noticed, and one that is being written may
-// grow.
+// TestFilesThatAreGone: removed and replaced files are noticed; a growing one is fine.
 func TestFilesThatAreGone(t *testing.T) {
 	for name, happens := range map[string]func(file string) error{
 		"removed": os.Remove,
@@ -197,8 +196,7 @@ func TestFilesThatAreGone(t *testing.T) {
 	}
 }
 
-// TestLockOfTheDirectory: without LOCK, the directory lets nobody in who would write there or read what is
-// being written.
+// TestLockOfTheDirectory: without LOCK, the directory's own lock keeps others out.
 func TestLockOfTheDirectory(t *testing.T) {
 	d, path := newUsed(t)
 	must(t, os.Remove(filepath.Join(path, lockName)))

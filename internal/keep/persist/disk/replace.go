@@ -7,7 +7,7 @@ import (
 	"io/fs"
 )
 
-// Replace makes a file of a name what it is given. Whatever happens, the file from before or the new one is there.
+// Replace replaces a file's contents. After any failure, either the old or the new file is there.
 func Replace(dir Dir, name string, b []byte) error {
 	next := name + ".new"
 	if err := dir.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -29,7 +29,7 @@ func Replace(dir Dir, name string, b []byte) error {
 	return dir.SyncDir()
 }
 
-// ReadAll returns what is in a file, as far as it is at most so long.
+// ReadAll returns the contents of a file of up to mostBytes.
 func ReadAll(dir Dir, name string, mostBytes int64) ([]byte, error) {
 	f, err := dir.Open(name)
 	if err != nil {
@@ -39,7 +39,7 @@ func ReadAll(dir Dir, name string, mostBytes int64) ([]byte, error) {
 	return b, errors.Join(err, f.Close())
 }
 
-// SetAside gives a file a name that nothing else has.
+// SetAside gives a file an unused name.
 func SetAside(dir Dir, name string) error {
 	for i := 1; ; i++ {
 		aside := fmt.Sprintf("damaged-%d-%s", i, name)

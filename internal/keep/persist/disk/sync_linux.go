@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// syncData syncs a file's bytes and its length, and not its times: that saves a write to the file system's journal.
+// syncData syncs a file's data and length without its times, which saves a journal write.
 func syncData(f *os.File) error {
 	for {
 		err := unix.Fdatasync(int(f.Fd()))

@@ -2,7 +2,7 @@ package disktest
 
 import "bytes"
 
-// Kill returns what the end of the process leaves: everything as it is, of which a crash may still take what was not synced.
+// Kill returns the state after the process's end: nothing is lost, unless a crash follows.
 func (d *Dir) Kill() *Dir {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"cellserver/internal/keep/persist/disk"
 )
 
-// Vanish removes the directory with all its files, as somebody else would.
+// Vanish removes the directory with all files, as another program would.
 func (d *Dir) Vanish() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -15,7 +15,7 @@ func (d *Dir) Vanish() {
 	d.gone, d.other = true, false
 }
 
-// Return makes an empty directory after Vanish, or one with the files of another.
+// Return creates an empty directory after Vanish, or one with another's files.
 func (d *Dir) Return(of *Dir) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -25,7 +25,7 @@ func (d *Dir) Return(of *Dir) {
 	}
 }
 
-// Delete removes a file, as somebody else would.
+// Delete removes a file, as another program would.
 func (d *Dir) Delete(name string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -40,7 +40,6 @@ func (d *Dir) goneLocked() error {
 	return nil
 }
 
-// Check implements disk.Dir.
 func (d *Dir) Check(names ...string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -52,7 +51,6 @@ func (d *Dir) Check(names ...string) error {
 	return d.goneLocked()
 }
 
-// Regain implements disk.Dir.
 func (d *Dir) Regain(accept func(there disk.Dir, isOther bool) error) (isOther bool, err error) {
 	d.mu.Lock()
 	gone, other := d.gone, d.other

@@ -1,5 +1,5 @@
-// Package disktest has a directory in memory that fails when a test wants it to, and that can be seen as a crash at any
-// moment would leave it.
+// Package disktest is a directory in memory that fails on demand, and shows what a crash at any moment would
+// leave.
 package disktest
 
 import (
@@ -14,10 +14,10 @@ import (
 	"cellserver/internal/keep/persist/disk"
 )
 
-// Op is what can be done with a Dir.
+// Op is an operation on a Dir.
 type Op string
 
-// The operations that change something, each of which may fail, and before and after each of which a crash may come.
+// Operations that may fail, with a possible crash before and after each.
 const (
 	Create  Op = "create"
 	Write   Op = "write"
@@ -29,19 +29,20 @@ const (
 
 // Dir implements disk.Dir.
 type Dir struct {
-	// Before, if it is not nil, is told of each operation, and may have it fail. A write that fails has written a part.
+	// Before, if set, is called with each operation and may return its error. A failed write has written a
+	// part.
 	Before func(op Op, name string) error
 
 	mu      sync.Mutex
-	names   map[string]*content // as they are now
-	durable map[string]*content // as they were when the directory was last synced
+	names   map[string]*content // current
+	durable map[string]*content // at the last sync of the directory
 	changes []change            // since then
-	known   map[string]*content // that were made or opened
-	gone    bool                // Vanish was called last
-	other   bool                // and Return, and not Regain
+	known   map[string]*content // created or opened
+	gone    bool                // after Vanish
+	other   bool                // after Return, before Regain
 }
 
-// change is what was done to names, as one step: a file has got one, and one is gone.
+// change is an atomic change of names: one added, one removed.
 type change struct {
 	name string
 	to   *content
@@ -50,16 +51,15 @@ type change struct {
 
 type content struct {
 	bytes  []byte
-	synced int // of those
+	synced int // synced part
 }
 
-// New returns an empty directory.
 func New() *Dir {
 	return &Dir{names: map[string]*content{}, durable: map[string]*content{}, known: map[string]*content{}}
 }
 
-// Crash returns what a crash leaves: of what was written to a file and not synced any part from its beginning, maybe with
-// zeros for its last bytes, and of the changes of names since the last sync the first few.
+// Crash returns what a crash leaves: a random prefix of each file's unsynced data, perhaps with zeros at its
+// end, and the first few unsynced changes of names.
 func (d *Dir) Crash(rng *rand.Rand) *Dir {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -81,7 +81,7 @@ func (d *Dir) Crash(rng *rand.Rand) *Dir {
 func (c *content) crash(rng *rand.Rand) *content {
 	n := c.synced + rng.IntN(len(c.bytes)-c.synced+1)
 	left := bytes.Clone(c.bytes[:n])
-	if n > c.synced && rng.IntN(3) == 0 { // as where the file's length came to the disk, and a block did not
+	if n > c.synced && rng.IntN(3) == 0 { // as if the length had reached the disk and a block had not
 		clear(left[n-rng.IntN(n-c.synced+1):])
 	}
 	return &content{left, n}
@@ -107,7 +107,6 @@ func (d *Dir) changeLocked(c change) {
 	d.changes = append(d.changes, c)
 }
 
-// Create implements disk.Dir.
 func (d *Dir) Create(name string) (disk.File, error) {
 	if err := d.before(Create, name); err != nil {
 		return nil, err
@@ -125,7 +124,6 @@ func (d *Dir) Create(name string) (disk.File, error) {
 	return &file{d, name, c}, nil
 }
 
-// Open implements disk.Dir.
 func (d *Dir) Open(name string) (disk.Reader, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -139,7 +137,6 @@ func (d *Dir) Open(name string) (disk.Reader, error) {
 	return reader{bytes.NewReader(c.bytes)}, nil
 }
 
-// Rename implements disk.Dir.
 func (d *Dir) Rename(from, to string) error {
 	if err := d.before(Rename, from); err != nil {
 		return err
@@ -157,7 +154,6 @@ func (d *Dir) Rename(from, to string) error {
 	return nil
 }
 
-// Remove implements disk.Dir.
 func (d *Dir) Remove(name string) error {
 	if err := d.before(Remove, name); err != nil {
 		return err
@@ -174,14 +170,12 @@ func (d *Dir) Remove(name string) error {
 	return nil
 }
 
-// List implements disk.Dir.
 func (d *Dir) List() ([]string, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Sorted(maps.Keys(d.names)), nil
 }
 
-// SyncFile implements disk.Dir.
 func (d *Dir) SyncFile(name string) error {
 	if err := d.before(Sync, name); err != nil {
 		return err
@@ -196,7 +190,6 @@ func (d *Dir) SyncFile(name string) error {
 	return nil
 }
 
-// SyncDir implements disk.Dir.
 func (d *Dir) SyncDir() error {
 	if err := d.before(SyncDir, ""); err != nil {
 		return err
@@ -207,7 +200,7 @@ func (d *Dir) SyncDir() error {
 	return nil
 }
 
-// Contents returns a file's bytes, to be changed as a bad disk would; nil if there is none.
+// Contents returns a file's bytes for modification, as by a bad disk, or nil.
 func (d *Dir) Contents(name string) []byte {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -217,7 +210,7 @@ func (d *Dir) Contents(name string) []byte {
 	return nil
 }
 
-// SetContents replaces or makes a file.
+// SetContents creates or replaces a file.
 func (d *Dir) SetContents(name string, b []byte) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -231,7 +224,6 @@ type file struct {
 	*content
 }
 
-// Write implements disk.File.
 func (f *file) Write(b []byte) (n int, err error) {
 	if err = f.dir.before(Write, f.name); err != nil {
 		b = b[:len(b)/2]
@@ -242,7 +234,7 @@ func (f *file) Write(b []byte) (n int, err error) {
 	return len(b), err
 }
 
-// Sync implements disk.File. One that fails may have lost what was written, whatever a later one says.
+// Sync implements disk.File. After a failure, written data may be lost despite a later success.
 func (f *file) Sync() error {
 	if err := f.dir.before(Sync, f.name); err != nil {
 		return err
@@ -253,10 +245,8 @@ func (f *file) Sync() error {
 	return nil
 }
 
-// Close implements disk.File.
 func (f *file) Close() error { return nil }
 
 type reader struct{ *bytes.Reader }
 
-// Close implements disk.Reader.
 func (reader) Close() error { return nil }
