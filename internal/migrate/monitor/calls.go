@@ -17,15 +17,15 @@ import (
 type Use uint8
 
 const (
-	// Decides: the arguments and the time determine the new state; Request reads them.
+	// Decides is a call whose arguments and time determine the new state; Request reads it.
 	Decides Use = iota
-	// Limits: another limiter's call, which depends on more than its arguments and the time.
+	// Limits is another limiter's call, which depends on more than its arguments and the time.
 	Limits
-	// Reads: changes no key, or only by calls that MONITOR shows as well, as in EXEC and EVAL.
+	// Reads is a call that changes no key, or only by calls that MONITOR shows as well, as in EXEC and EVAL.
 	Reads
-	// Writes: may change the keys that it names.
+	// Writes is a call that may change the keys that it names.
 	Writes
-	// Flushes: may change all keys.
+	// Flushes is a call that may change all keys.
 	Flushes
 )
 

@@ -2,7 +2,6 @@ package transfer
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -141,44 +140,6 @@ func TestImport(t *testing.T) {
 	other = redis.NewClient(&redis.Options{Network: "unix", Addr: into.Options().Addr, DB: 9})
 	if got, err := other.Get(ctx, "\x00\xff").Int64(); err != nil || max(got-inOther, inOther-got) > int64(time.Second) {
 		t.Errorf("in the other database: %d, %v, want %d", got, err, inOther)
-	}
-}
-
-// TestImportGoesOn where it was, and repeats at most the current page.
-func TestImportGoesOn(t *testing.T) {
-	from, into := redistest.Start(t), redistest.Start(t)
-	const keys = 3000
-	for i := range keys {
-		throttled(t, from, fmt.Sprintf("user:%d", i), time.Hour)
-	}
-	file := t.TempDir() + "/state"
-	var counts Counts
-	for runs := 0; ; runs++ {
-		ctx, stop := context.WithCancel(t.Context())
-		pages := 0
-		im := Import{From: open(t, from), Into: open(t, into), Match: "user:*", DB: 0, StateFile: file, Rate: 100_000, Progress: func(Counts, int64) {
-			if pages++; pages == 2 && runs == 0 {
-				stop()
-			}
-		}}
-		var err error
-		counts, err = im.Run(ctx)
-		stop()
-		if err == nil {
-			if runs != 1 {
-				t.Errorf("done in run %d", runs)
-			}
-			break
-		}
-		if !errors.Is(err, context.Canceled) || counts.Seen < 1000 || counts.Seen >= keys {
-			t.Fatalf("run %d: %+v, %v", runs, counts, err)
-		}
-	}
-	if counts.Written != keys || counts.Seen != keys {
-		t.Errorf("got %+v", counts)
-	}
-	if n := into.DBSize(t.Context()).Val(); n != keys {
-		t.Errorf("%d of %d keys are there", n, keys)
 	}
 }
 
