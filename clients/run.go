@@ -21,8 +21,8 @@ import (
 	"cellserver/clients/internal/target"
 )
 
-// concurrency is how many clients are tested at a time, each with its own server: most of a program's time is the startup
-// of its language.
+// concurrency is how many clients are tested at a time, each with its own server: most of a program's time is
+// the startup of its language.
 const concurrency = 3
 
 // runner tests clients.

@@ -18,20 +18,20 @@ import (
 	"cellserver/soak/internal/target"
 )
 
-// The load of many cellservers in front of one cluster.
+// The load of several cellservers in front of a cluster.
 const (
 	remoteServers = 4
 	remoteClients = 200
 	remoteKeys    = 1000
-	// hotShare and busyShare are how many of a hundred calls are for the hot key, and for the busy one.
+	// hotShare and busyShare are percentages of calls for the hot and the busy key.
 	hotShare  = 30
 	busyShare = 30
-	// remoteTimeout is long, so that what is measured is not the policy for a busy machine.
+	// remoteTimeout is long, to measure no policy for a busy machine.
 	remoteTimeout = 10 * time.Second
 )
 
-// remoteLimits are those of the hot key, the busy one and all others. Of the busy key the clients ask for about as much as it has,
-// so that most calls are allowed, and of the others for much more.
+// remoteLimits are those of the hot key, the busy key and the others. The busy key is called about as often
+// as allowed, the others much more.
 func remoteLimits() []remotetest.Limit {
 	return []remotetest.Limit{
 		{MaxBurst: 499, Count: 1000, PeriodSeconds: 1}, {MaxBurst: 9999, Count: 5000, PeriodSeconds: 1}, {MaxBurst: 4, Count: 1, PeriodSeconds: 2},
@@ -81,7 +81,7 @@ type fleet struct {
 	binary, dir string
 	out         io.Writer
 	cluster     *redistest.ClusterNodes
-	servers     []*target.Server // that run
+	servers     []*target.Server // running
 	started     int              // so far
 }
 
@@ -116,7 +116,7 @@ func (f *fleet) start(ctx context.Context, args ...string) (addrs []string, stop
 	return addrs, stop, nil
 }
 
-// asked says what the servers have asked the store, and what they have not.
+// asked reports the servers' counters of the store.
 func (f *fleet) asked(ctx context.Context) (string, error) {
 	sums := map[string]int64{}
 	for _, s := range f.servers {
@@ -132,7 +132,7 @@ func (f *fleet) asked(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%d joined, %d prefiltered, %d scripts", of("joined"), of("prefiltered"), of("scripts")), nil
 }
 
-// storm has all clients call for a while, and judges each key.
+// storm calls from all clients for a while and judges each key.
 func (f *fleet) storm(ctx context.Context, length time.Duration) (err error) {
 	addrs, stop, err := f.start(ctx, "--store-timeout", remoteTimeout.String())
 	defer func() { err = errors.Join(err, stop()) }()

@@ -36,7 +36,8 @@ func remoteCases() []remoteCase {
 	return []remoteCase{
 		{name: "uniform keys, all allowed", keys: uniform, limit: peer.LimitThatAllows(), mostCPU: 0.65},
 		{name: "zipf 1.2", keys: skewed, limit: peer.LimitThatDenies(), mostCPU: 1.0 / 3, mostRun: 1.0 / 3},
-		// Of a thousand keys that are drawn at once by this law, more than 400 differ: no joining can do with fewer scripts.
+		// A thousand keys drawn by this law have more than 400 different ones, so joining cannot use fewer
+		// scripts.
 		{name: "zipf 1.2, all allowed", keys: skewed, limit: peer.LimitThatAllows()},
 		{name: "a denied key", keys: hot, limit: peer.LimitThatDenies(), mostCPU: 1.0 / 50},
 		{name: "a hot key that drains at once", keys: hot, limit: peer.LimitThatDrains()},
@@ -44,7 +45,8 @@ func remoteCases() []remoteCase {
 	}
 }
 
-// remote measures what a decision costs the Redis servers behind cellserver, and how long it takes, beside redis_rate.
+// remote measures the cost of a decision to the Redis servers behind cellserver, and its latency, compared
+// with redis_rate.
 func (s *Suite) remote(ctx context.Context) error {
 	if !s.Kit.HasFlag(ctx, "store") {
 		s.skip("remote: this cellserver has no --store")
@@ -71,7 +73,7 @@ func (s *Suite) remote(ctx context.Context) error {
 	return s.remoteTails(ctx, cluster, server, memory)
 }
 
-// remoteCosts compares in a closed loop what a decision costs the Redis servers.
+// remoteCosts compares the cost of a decision to the Redis servers in a closed loop.
 func (s *Suite) remoteCosts(ctx context.Context, cluster *peer.Cluster, server *peer.Server) error {
 	var all []*remoteLane
 	for i, c := range remoteCases() {
@@ -102,8 +104,7 @@ func (s *Suite) remoteCosts(ctx context.Context, cluster *peer.Cluster, server *
 	return nil
 }
 
-// remoteTails compares latencies at half of the rate that the slower one reaches. All are called by the same client, from as
-// many goroutines.
+// remoteTails compares latencies at half of the slower one's rate, from the same number of goroutines.
 func (s *Suite) remoteTails(ctx context.Context, cluster *peer.Cluster, server, memory *peer.Server) error {
 	c := remoteCase{keys: load.Keys{Dist: load.Uniform, Count: remoteKeys}, limit: peer.LimitThatAllows()}
 	const prefix = "tails:"

@@ -1,5 +1,5 @@
-// Package table writes the results of the clients' checks as a Markdown page, and reads them back from it. Its functions
-// are safe for concurrent use.
+// Package table writes the results of the clients' checks as a Markdown page, and reads them back from it.
+// Its functions are safe for concurrent use.
 package table
 
 import (
