@@ -77,7 +77,7 @@ func (j *Job) do(s *limiter.State, serverNs int64) (o outcome) {
 	return o
 }
 
-// step returns what is done. A request is not done by it, as its result belongs to who waits.
+// step returns the step to apply. For a request it is a copy, as its result belongs to the waiter.
 func (j *Job) step() store.Step {
 	if j.Request != nil {
 		return j.Request
