@@ -8,13 +8,14 @@ import (
 	"cellserver/e2e/harness"
 	"cellserver/internal/app/settings"
 	"cellserver/internal/keep/memory"
+	"cellserver/internal/test/racetest"
 )
 
 // TestFloodKeepsToMaxMemory: the server keeps to its maximum under a flood of keys, by either policy, and
 // answers other clients.
 func TestFloodKeepsToMaxMemory(t *testing.T) {
 	t.Parallel()
-	if testing.Short() || harness.IsRace() {
+	if racetest.OmitsLong() {
 		t.Skip("takes some seconds, and many under the race detector")
 	}
 	const keys, maxMemory = 2_400_000, 48 << 20 // 120 MB without a maximum

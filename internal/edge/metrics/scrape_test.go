@@ -16,7 +16,7 @@ import (
 // TestScrapeOfManyKeys checks that a scrape costs the same for any number of keys, while clients call.
 // BenchmarkScrape has its time.
 func TestScrapeOfManyKeys(t *testing.T) {
-	if testing.Short() || racetest.Enabled {
+	if racetest.OmitsLong() {
 		t.Skip("needs 60 MB, and far more under the race detector")
 	}
 	const keys, clientCalls = 1_000_000, 1000

@@ -76,7 +76,7 @@ func TestEveryCommandOverRemote(t *testing.T) {
 		{"EXEC", "MULTI\r\nCL.THROTTLE held 4 1 10\r\n", "CL.THROTTLE held 4 1 10\r\nEXEC\r\n"},
 		{"monitored", "", "MONITOR\r\n"},
 	} {
-		if (testing.Short() || racetest.Enabled) && pattern.name != "EXEC" && pattern.name != "RESP3" {
+		if racetest.OmitsLong() && pattern.name != "EXEC" && pattern.name != "RESP3" {
 			continue
 		}
 		eachCall(func(c *catalog.Command, _ []string) {
