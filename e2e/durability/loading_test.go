@@ -18,7 +18,7 @@ import (
 // longLoad returns a data directory that takes a while to load, and how many keys there are.
 func longLoad(t *testing.T) (dir string, keys int) {
 	t.Helper()
-	if keys = 1_000_000; harness.IsRace() {
+	if keys = 1_000_000; racetest.Enabled {
 		keys = 150_000
 	}
 	dir = t.TempDir()
