@@ -53,7 +53,7 @@ func readFrames(t *testing.T, d *disktest.Dir, want [][]byte) (n int, valid int6
 
 func payloads(rng *rand.Rand, n int) (all [][]byte) {
 	for range n {
-		p := make([]byte, []int{0, 1, 100, 10_000, maxPayloadBytes}[rng.IntN(5)])
+		p := make([]byte, []int{0, 1, 100, 100, 10_000, 10_000, 10_000, maxPayloadBytes}[rng.IntN(8)])
 		for i := range min(len(p), 500) {
 			p[i] = frameMagic[rng.IntN(4)]
 		}
@@ -92,7 +92,7 @@ func TestTornTail(t *testing.T) {
 // TestDamage: every changed byte is noticed, except in the last frame.
 func TestDamage(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	for range 200 {
+	for range 120 {
 		all := append(payloads(rng, rng.IntN(3)), []byte("next to last"), []byte("last"))
 		d := disktest.New()
 		writeFrames(t, d, all)
