@@ -92,7 +92,7 @@ func TestTornTail(t *testing.T) {
 // TestDamage: every changed byte is noticed, except in the last frame.
 func TestDamage(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	for range 120 {
+	for range 200 {
 		all := append(payloads(rng, rng.IntN(3)), []byte("next to last"), []byte("last"))
 		d := disktest.New()
 		writeFrames(t, d, all)
