@@ -25,8 +25,8 @@ func (e *Engine) knows(s *Script) bool {
 	return e.cache.scripts[s.key] != nil
 }
 
-// TestScriptFlood: a client that loads any number of scripts, and calls each once or never, gets no errors, fills no more
-// than the cache, and does not push out scripts that others call, nor those that others have just loaded.
+// TestScriptFlood: a client that loads many scripts, called once or never, gets no errors, stays in the cache's
+// bounds, and evicts neither used nor just loaded scripts.
 func TestScriptFlood(t *testing.T) {
 	racetest.SkipAlone(t)
 	if testing.Short() {
@@ -81,7 +81,7 @@ func TestScriptFlood(t *testing.T) {
 	}
 }
 
-// TestUsedScriptsStay: those that were never used have no more than their share.
+// TestUsedScriptsStay: unused scripts have no more than their share.
 func TestUsedScriptsStay(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
