@@ -46,7 +46,7 @@ func TestPipelineIsWrittenBeforeItIsRead(t *testing.T) {
 
 func testPipelineIsWrittenBeforeItIsRead(t *testing.T, startServer harness.Starter) {
 	calls := 500_000
-	if testing.Short() || harness.IsRace() {
+	if racetest.OmitsLong() {
 		calls = 100_000
 	}
 	racetest.OneAtATime(t)

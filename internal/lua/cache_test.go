@@ -29,7 +29,7 @@ func (e *Engine) knows(s *Script) bool {
 // bounds, and evicts neither used nor just loaded scripts.
 func TestScriptFlood(t *testing.T) {
 	racetest.SkipAlone(t)
-	if testing.Short() {
+	if racetest.OmitsLong() {
 		t.Skip("takes seconds")
 	}
 	for _, tt := range []struct{ loads, calls bool }{{true, false}, {true, true}, {false, false}, {false, true}} {

@@ -199,7 +199,7 @@ var named = regexp.MustCompile(`(?:local|global|field|upvalue|method|constant) '
 // TestRandomPrograms compares what random programs answer here and on a real server.
 func TestRandomPrograms(t *testing.T) {
 	racetest.SkipAlone(t)
-	if testing.Short() {
+	if racetest.OmitsLong() {
 		t.Skip("takes seconds")
 	}
 	redis := startRealServer(t)
