@@ -185,10 +185,11 @@ const evictShare = 16
 // pass, else smaller ones might be closed.
 func (r *Register) evict(most int64) {
 	excess := r.Memory() - (most - most/evictShare)
-	for _, victim := range r.evictable() {
+	for _, w := range r.evictable() {
 		if excess <= 0 {
 			break
 		}
+		victim := w.Client
 		bytes, ok := r.dismiss(victim)
 		if !ok {
 			continue
@@ -218,13 +219,18 @@ func (r *Register) dismiss(c *Client) (bytes int, ok bool) {
 	return bytes, ok
 }
 
+// weighed is a client with its memory a moment ago.
+type weighed struct {
+	*Client
+	bytes int
+}
+
 // evictable returns the clients without NoEvict, the largest first.
-func (r *Register) evictable() []*Client {
-	clients := r.All(func(c *Client) bool { return !c.Info().NoEvict })
-	bytes := make(map[*Client]int, len(clients))
-	for _, c := range clients {
-		_, bytes[c] = c.Memory()
+func (r *Register) evictable() (all []weighed) {
+	for _, c := range r.All(func(c *Client) bool { return !c.Info().NoEvict }) {
+		_, bytes := c.Memory()
+		all = append(all, weighed{c, bytes})
 	}
-	slices.SortFunc(clients, func(a, b *Client) int { return cmp.Compare(bytes[b], bytes[a]) })
-	return clients
+	slices.SortFunc(all, func(a, b weighed) int { return cmp.Compare(b.bytes, a.bytes) })
+	return all
 }
