@@ -77,7 +77,7 @@ func TestConfigMistakes(t *testing.T) {
 		{"lua-time-limit: 50\n", `F:1: lua-time-limit takes a time of at least 1ms, such as 50ms, with its unit; got "50"`},
 		{"timeout: soon\nmaxclients: many\n", "F:1: timeout takes a time of at least 0, such as 30s, or seconds, such as 30; got \"soon\"\n" +
 			"F:2: maxclients takes a whole number from 1 to 1073741824, such as 10000; got \"many\""},
-		{"maxclients: 5\n---\nmaxclients: 6\n", "F:2: there must be one document; remove what is from this '---' on"},
+		{"maxclients: 5\n---\nmaxclients: 6\n", "F:2: more than one document; remove this '---' and all below"},
 		{"data-recover: true\n", "--fsync-interval, --fsync-timeout, --unready-on-disk-fault and --data-recover require --data-dir"},
 		{"fsync-timeout: 2s\n", "--fsync-interval, --fsync-timeout, --unready-on-disk-fault and --data-recover require --data-dir"},
 		{"data-dir: /nonexistent\nfsync-timeout: 2s\n", "--fsync-timeout requires --fsync-interval=0, got 1s"},

@@ -35,7 +35,7 @@ func (funnels) eachTAT(s State, nowNs int64, f func(at int, periodNs, tatNs int6
 }
 
 func (funnels) stamp(to *stamping) {
-	to.lastNs = funnel.Shift(to.state.ExpiresNs, -to.course.of(0).leastNs)
+	to.lastNs = funnel.Shift(to.state.ExpiresNs, -debtOf(to.course.debts, 0).leastNs)
 }
 
 type reservations struct{ funnels }
@@ -54,7 +54,7 @@ func (reservations) valid(s State) bool { return reserve.Valid(s.Payload, s.Expi
 func (reservations) shift(payload []byte, byNs int64) { reserve.Shift(payload, byNs) }
 
 func (reservations) stamp(to *stamping) {
-	d := to.course.of(0)
+	d := debtOf(to.course.debts, 0)
 	course := reserve.Course{FirstDebtNs: d.firstNs, LeastDebtNs: d.leastNs, Debited: to.course.debited}
 	course.Written(to.course.payloadBefore(Reserving), to.state.Payload, to.follow, to.all.add)
 }

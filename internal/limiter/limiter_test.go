@@ -15,19 +15,14 @@ import (
 func BenchmarkDecide(b *testing.B) {
 	for _, kind := range []Kind{Funnel, FixedWindow, SlidingWindow, ApproxWindow, Bucket, Named} {
 		b.Run(kind.Type(), func(b *testing.B) {
-			w, _ := window.NewExactLimit(funnel.Seconds, 100, 1)
-			c, _ := bucket.NewLimit(1 << 60)
-			l := mustFunnel(b, 100, 100, 1)
-			named := &NamedLimit{Windows: []Window{{l, sec}, {l, 60 * sec}}}
-			r := ruleOf(kind, l, w, c, named)
-			r.Unit = funnel.WholeSeconds
-			var s State
+			r := ruleOf(b, kind)
+			s := r.Full(t0)
 			if kind == Bucket {
 				mustDo(b, &s, t0, &Operation{Verb: Fill, Max: 1 << 60})
 			}
 			nowNs := t0
 			for b.Loop() {
-				nowNs += 10 * ms
+				nowNs += 6 * sec
 				if _, _, err := r.Decide(&s, nowNs, 1); err != nil {
 					b.Fatal(err)
 				}

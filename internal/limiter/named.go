@@ -176,7 +176,9 @@ func (namedLimits) eachTAT(s State, _ int64, f func(at int, periodNs, tatNs int6
 }
 
 func (k namedLimits) stamp(to *stamping) {
-	k.eachTAT(*to.state, to.course.nowNs, func(at int, periodNs, tatNs int64) { to.follow(at, tatNs, to.course.of(periodNs).leastNs) })
+	k.eachTAT(*to.state, to.course.nowNs, func(at int, periodNs, tatNs int64) {
+		to.follow(at, tatNs, debtOf(to.course.debts, periodNs).leastNs)
+	})
 }
 
 func tatAt(payload []byte, at int) int64 { return int64(binary.LittleEndian.Uint64(payload[at+8:])) }

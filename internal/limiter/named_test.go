@@ -26,7 +26,7 @@ func TestWindowsAreDecidedTogether(t *testing.T) {
 		{1000, 3, []Window{perSec, perMin}, funnel.Result{Limit: 5, Remaining: 0, RetryAfter: -1, ResetAfter: 59}, 60_000},
 		{2000, 1, []Window{perMin, perSec}, funnel.Result{Limited: true, Limit: 5, RetryAfter: 10, ResetAfter: 58}, 60_000}, // in another order
 		{2000, -4, []Window{perSec, perMin}, funnel.Result{Limit: 3, Remaining: 3, RetryAfter: -1}, 12_000},
-		{2000, 1, []Window{perSec}, funnel.Result{Limit: 3, Remaining: 2, RetryAfter: -1, ResetAfter: 1}, 2_333}, // which lets go of the other
+		{2000, 1, []Window{perSec}, funnel.Result{Limit: 3, Remaining: 2, RetryAfter: -1, ResetAfter: 1}, 2_333}, // drops the other
 		{2000, 1, []Window{perSec, perMin}, funnel.Result{Limit: 3, Remaining: 1, RetryAfter: -1, ResetAfter: 1}, 14_000},
 		{2000, math.MinInt64, []Window{perSec, perMin}, funnel.Result{Limit: 3, Remaining: 3, RetryAfter: -1}, 2_000},
 		{2000, 1, nil, funnel.Result{}, 2_000},
@@ -52,7 +52,7 @@ func TestWindowsAreDecidedTogether(t *testing.T) {
 	}
 }
 
-// TestCounter: what requests nothing is not counted, and what only a shadow would have limited is counted apart.
+// TestCounter: looks are not counted; requests that a shadow would limit have a counter of their own.
 func TestCounter(t *testing.T) {
 	t.Parallel()
 	var n NamedLimit
@@ -69,7 +69,7 @@ func TestCounter(t *testing.T) {
 		{-1, funnel.Result{}, nil},
 	} {
 		if n.Counter(tt.quantity, &tt.result) != tt.want {
-			t.Errorf("%+v is counted elsewhere", tt)
+			t.Errorf("%+v has another counter", tt)
 		}
 	}
 }

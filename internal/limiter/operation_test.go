@@ -12,26 +12,30 @@ import (
 	"cellserver/internal/limiter/window"
 )
 
-// ruleOf returns the rule of a kind.
-func ruleOf(kind Kind, l funnel.Limit, w window.Limit, b bucket.Limit, named *NamedLimit) Rule {
+// ruleOf returns a kind's rule for 10 units; a funnel leaks one a second, a window lasts a minute.
+func ruleOf(t testing.TB, kind Kind) Rule {
+	t.Helper()
+	l := mustFunnel(t, 10, 1, 1)
+	w, errWindow := window.NewExactLimit(funnel.Seconds, 10, 60)
+	b, errBucket := bucket.NewLimit(10)
+	if err := errors.Join(errWindow, errBucket); err != nil {
+		t.Fatal(err)
+	}
 	r := Rule{Kind: kind, Funnel: l, Packed: w.Packed()}
 	switch kind {
 	case Bucket:
 		r.Packed = b.Packed()
 	case Named:
-		r.Shared = named
+		r.Shared = &NamedLimit{Windows: []Window{{l, sec}, {l, 60 * sec}}}
 	default:
 	}
 	return r
 }
 
-// TestOtherKindsStayAsTheyAre: calls for another kind are refused without a change, until the key expires.
-func TestOtherKindsStayAsTheyAre(t *testing.T) {
+// TestWrongType: calls for another kind are refused without a change, until the key expires.
+func TestWrongType(t *testing.T) {
 	t.Parallel()
 	l := mustFunnel(t, 10, 1, 1)
-	w, _ := window.NewLimit(funnel.Seconds, 10, 60)
-	b, _ := bucket.NewLimit(10)
-	named := &NamedLimit{Windows: []Window{{l, sec}}}
 	operations := map[Kind][]Verb{
 		Funnel:      {Reserve, Commit, Wait, GiveBack},
 		Bucket:      {Add, Fill, Level},
@@ -49,16 +53,16 @@ func TestOtherKindsStayAsTheyAre(t *testing.T) {
 			case kind == of && err != nil:
 				t.Errorf("%s of a %s: %v", name, sample.Kind.Type(), err)
 			case kind != of && (!errors.Is(err, ErrWrongType) || s.Kind != sample.Kind || s.ExpiresNs != sample.ExpiresNs || !bytes.Equal(s.Payload, sample.Payload)):
-				t.Errorf("%s of a %s: %v, and %+v has become %+v", name, sample.Kind.Type(), err, sample, s)
+				t.Errorf("%s of a %s: got %v, and %+v became %+v", name, sample.Kind.Type(), err, sample, s)
 			}
 			s = State{sample.Kind, t0 + 5*ms, bytes.Clone(sample.Payload)}
 			if err := do(&s, t0+5*ms); err != nil {
-				t.Errorf("%s of a %s that has expired: %v", name, sample.Kind.Type(), err)
+				t.Errorf("%s of an expired %s: %v", name, sample.Kind.Type(), err)
 			}
 		}
 		for _, kind := range []Kind{Funnel, FixedWindow, SlidingWindow, ApproxWindow, Bucket, Named} {
 			for _, quantity := range []int64{-1, 0, 1, 100} {
-				r := ruleOf(kind, l, w, b, named)
+				r := ruleOf(t, kind)
 				try("a request", kind, func(s *State, nowNs int64) error {
 					_, _, err := r.Decide(s, nowNs, quantity)
 					return err
@@ -77,7 +81,7 @@ func TestOtherKindsStayAsTheyAre(t *testing.T) {
 	}
 }
 
-func TestOnlyBucketsAreToldToExpire(t *testing.T) {
+func TestOnlyBucketsExpireOnDemand(t *testing.T) {
 	for _, s := range samples(t) {
 		before := s.ExpiresNs
 		for _, atNs := range []int64{t0 + 5*sec, NeverNs, t0} {
@@ -89,7 +93,7 @@ func TestOnlyBucketsAreToldToExpire(t *testing.T) {
 		}
 		o := Operation{Verb: Expire, AtNs: NeverNs}
 		if s.ExpiresNs = t0; mustDo(t, &s, t0, &o) || o.Count != 0 {
-			t.Errorf("%s: one that has expired: count %d", s.Kind.Type(), o.Count)
+			t.Errorf("an expired %s: count %d", s.Kind.Type(), o.Count)
 		}
 	}
 }
@@ -196,10 +200,10 @@ func TestWaitAndGiveBack(t *testing.T) {
 			t.Errorf("given back: %+v", s)
 		}
 		if mustDo(t, &s, t0+sec, &second); mustTAT(t, &s, t0+sec) != t0+sec {
-			t.Errorf("given back more than there is: %+v", s)
+			t.Errorf("given back more than charged: %+v", s)
 		}
 		if mustDo(t, &s, t0+sec, &second) {
-			t.Error("giving back to an empty funnel has changed it")
+			t.Error("giving back to an empty funnel changed it")
 		}
 	}
 }
@@ -207,18 +211,15 @@ func TestWaitAndGiveBack(t *testing.T) {
 func TestMakesKey(t *testing.T) {
 	t.Parallel()
 	l := mustFunnel(t, 10, 1, 1)
-	w, _ := window.NewLimit(funnel.Seconds, 10, 60)
-	b, _ := bucket.NewLimit(10)
-	named := &NamedLimit{Windows: []Window{{l, sec}}}
 	for kind := range Kinds {
 		for _, flags := range []Flags{0, CountDenied} {
 			for _, quantity := range []int64{math.MinInt64, -1, 0, 1, 10, 11, math.MaxInt64} {
 				var s State
-				r := ruleOf(kind, l, w, b, named)
+				r := ruleOf(t, kind)
 				r.Flags = flags
 				_, changed, err := r.Decide(&s, t0, quantity)
 				if err == nil && (changed != r.MakesKey(quantity) || changed != (s.ExpiresNs > t0)) {
-					t.Errorf("%s, flags %d, quantity %d: got %v, and it is %+v", kind.Type(), flags, quantity, !changed, s)
+					t.Errorf("%s, flags %d, quantity %d: got %v, want %v: %+v", kind.Type(), flags, quantity, !changed, changed, s)
 				}
 			}
 		}
@@ -229,7 +230,7 @@ func TestMakesKey(t *testing.T) {
 			o := Operation{Verb: verb, Funnel: l, Quantity: n, Max: n, ID: 1, TTLNs: sec, AtNs: NeverNs}
 			makes := o.MakesKey()
 			if _, err := o.Do(&s, t0); err == nil && s.ExpiresNs > t0 && !makes {
-				t.Errorf("verb %d of %d has made %+v", verb, n, s)
+				t.Errorf("verb %d of %d made %+v", verb, n, s)
 			}
 		}
 	}

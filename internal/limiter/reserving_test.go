@@ -87,7 +87,7 @@ type reservingTrace struct {
 	m      reservingModel
 	nowNs  int64
 	nextID uint64
-	larger bool // some commits are of more than was reserved
+	larger bool // some commits exceed their reservation
 }
 
 func (tr *reservingTrace) step(t *testing.T, limit funnel.Limit) (what string) {
@@ -108,7 +108,7 @@ func (tr *reservingTrace) step(t *testing.T, limit funnel.Limit) (what string) {
 		r := tr.m.open[tr.IntN(len(tr.m.open))]
 		actual := tr.Int64N(r.units + 1)
 		unitNs := tr.m.debitOf(r.id) / r.units
-		if tr.larger && tr.IntN(3) == 0 { // which is a debit of its own
+		if tr.larger && tr.IntN(3) == 0 { // a debit of its own
 			actual = r.units + tr.Int64N(5)
 			tr.m.debit(tr.nowNs, (actual-r.units)*unitNs, 0)
 		}
@@ -134,7 +134,7 @@ func (tr *reservingTrace) step(t *testing.T, limit funnel.Limit) (what string) {
 }
 
 // TestReservationsAsIfKnownBefore: the funnel is always as if the used units had been known from the start,
-// whenever others look.
+// whenever it is read.
 func TestReservationsAsIfKnownBefore(t *testing.T) {
 	racetest.SkipAlone(t)
 	t.Parallel()
@@ -144,7 +144,7 @@ func TestReservationsAsIfKnownBefore(t *testing.T) {
 		tr := reservingTrace{Rand: rng, nowNs: t0, larger: seed%2 == 0}
 		for step := range 300 {
 			tr.nowNs += rng.Int64N([]int64{1, ms, 200 * ms, sec, 5 * sec}[rng.IntN(5)])
-			if rng.IntN(4) == 0 { // somebody looks
+			if rng.IntN(4) == 0 { // a look
 				mustDecide(t, &Rule{Funnel: limits[0]}, &tr.s, tr.nowNs, 0)
 			}
 			what := tr.step(t, limits[min(1, rng.IntN(6)/5)])
@@ -176,7 +176,7 @@ func TestReservationsLetNoMoreThrough(t *testing.T) {
 			tr.m.end(o.id, 0)
 		}
 		tatNs := int64(0)
-		for i := range tr.m.events { // a refund of what has left the funnel is none
+		for i := range tr.m.events { // refunds of drained units do not count
 			e := &tr.m.events[i]
 			debtNs := max(tatNs-e.atNs, 0)
 			e.debitNs = max(e.debitNs, -debtNs)
@@ -186,7 +186,7 @@ func TestReservationsLetNoMoreThrough(t *testing.T) {
 			passedNs := int64(0)
 			for _, to := range tr.m.events[i:] {
 				if passedNs += to.debitNs; passedNs > int64(limit.ToleranceNs())+to.atNs-from.atNs {
-					t.Fatalf("seed %d: from %d to %d ns units for %d ns have passed", seed, from.atNs-t0, to.atNs-t0, passedNs)
+					t.Fatalf("seed %d: units for %d ns passed from %d to %d ns", seed, passedNs, from.atNs-t0, to.atNs-t0)
 				}
 			}
 		}
@@ -220,7 +220,7 @@ func mustTAT(t testing.TB, s *State, nowNs int64) int64 {
 	return tatNs
 }
 
-// halfExpired returns a funnel of which one reservation has expired a second after t0, and one has not.
+// halfExpired returns a funnel with two reservations, one of which expires a second after t0.
 func halfExpired(t testing.TB, l funnel.Limit) (s State) {
 	t.Helper()
 	mustDo(t, &s, t0, &Operation{Verb: Reserve, Funnel: l, Quantity: 2, ID: 1, TTLNs: sec})
@@ -265,7 +265,7 @@ func TestLooksChangeNothing(t *testing.T) {
 		before := State{s.Kind, s.ExpiresNs, bytes.Clone(s.Payload)}
 		changed, err = look(&s, t0+2*sec)
 		if s.ExpiresNs != t0+3_000_000*sec || changed || err != nil || !reflect.DeepEqual(s, before) {
-			t.Errorf("%s, where all have expired: changed %t, %v; %+v, before %+v", name, changed, err, s, before)
+			t.Errorf("%s, all expired: changed %t, %v; got %+v, want %+v", name, changed, err, s, before)
 		}
 	}
 }
@@ -284,7 +284,7 @@ func TestReservationsOfFirstVersions(t *testing.T) {
 		as.ExpiresNs = expiresNs
 		got, _, read := ReadState(AppendState(nil, &as))
 		if read != ok || ok && !reflect.DeepEqual(got, s) {
-			t.Errorf("with an expiry after %d ms it is read as %+v, %t", (expiresNs-t0)/ms, got, read)
+			t.Errorf("expiry after %d ms: got %+v, %t", (expiresNs-t0)/ms, got, read)
 		}
 	}
 }

@@ -17,17 +17,15 @@ import (
 
 const us = int64(1_000)
 
-// asked is a request of a trace.
 type asked struct{ nowNs, quantity int64 }
 
-// TestScriptsOfArticles runs what articles teach on a real redis-server, in scripts that are given the time: on the same random
-// traces the same decisions are made. The exceptions are that
-//   - EXPIRE cannot be given the time, so scripts with a fixed window keep its end in a key of their own;
-//   - scripts calculate in binary fractions, and a whole number may just be missed: so the funnels' traces are of times and rates
-//     that are exact in those, but for TestFractionsOfScripts;
-//   - a funnel that makes space for whole units only is late by less than a unit: its trace is of whole units' times;
-//   - of a sorted set whose members are the times alone, two requests at one time are one: its trace has none at one time;
-//   - a script that adds first counts all that it has denied, even for a look: its traces have no looks.
+// TestScriptsOfArticles compares decisions with the scripts that articles teach, on a real redis-server and random traces.
+// The scripts take the time as an argument. Exceptions:
+//   - EXPIRE takes no time, so scripts with a fixed window keep its end in a second key.
+//   - Scripts calculate in binary fractions: the funnels' times and rates are exact in them (see TestFractionsOfScripts).
+//   - A funnel that frees whole units only is late by less than a unit: its times are multiples of a unit's.
+//   - A sorted set of times counts simultaneous requests once: its trace has none.
+//   - A script that adds first counts denied looks, too: its traces have no looks.
 func TestScriptsOfArticles(t *testing.T) {
 	t.Parallel()
 	client := redistest.Start(t)
@@ -88,14 +86,14 @@ func TestScriptsOfArticles(t *testing.T) {
 				}
 			}
 			if allowed < 20 || allowed > 480 {
-				t.Errorf("%s, seed %d: %d of 500 were allowed, which says little", tt.script, seed, allowed)
+				t.Errorf("%s, seed %d: %d of 500 allowed, want 20 to 480", tt.script, seed, allowed)
 			}
 		}
 	}
 }
 
-// TestFractionsOfScripts: at any time, and at any rate, a script decides otherwise only where it misses a whole unit by a
-// ten-thousandth of one at most.
+// TestFractionsOfScripts: at any time and rate, a script differs only if it misses a whole unit by at most a
+// ten-thousandth.
 func TestFractionsOfScripts(t *testing.T) {
 	t.Parallel()
 	client := redistest.Start(t)
@@ -112,7 +110,7 @@ func TestFractionsOfScripts(t *testing.T) {
 		for range 500 {
 			if rng.IntN(2) == 0 {
 				nowNs += rng.Int64N(3*unitUs) * us
-			} else { // a whole unit later, which is where it may be missed
+			} else { // a whole unit later, which the script may miss
 				nowNs += unitUs * us
 			}
 			trace = append(trace, asked{nowNs, 1 + rng.Int64N(3)})
@@ -130,10 +128,10 @@ func TestFractionsOfScripts(t *testing.T) {
 				t.Fatalf("seed %d, request %d: the script allowed is %v, and the funnel misses by %d of %d ns", seed, i, answer, overNs, l.IntervalNs())
 			}
 			missed++
-			break // as they are a request apart from here on
+			break // they differ by a request from here on
 		}
 	}
-	t.Logf("in %d of 20 traces a script has missed a whole unit", missed)
+	t.Logf("a script missed a whole unit in %d of 20 traces", missed)
 }
 
 func loadScript(t *testing.T, name string) string {
@@ -145,7 +143,7 @@ func loadScript(t *testing.T, name string) string {
 	return string(b)
 }
 
-// evaluate runs a script for each request of a trace, on new keys, and returns what it has allowed.
+// evaluate runs a script for each request of a trace, on new keys, and returns which it allowed.
 func evaluate(t *testing.T, client *redis.Client, script, most, lastsUs string, trace []asked) []bool {
 	t.Helper()
 	sha, err := client.ScriptLoad(t.Context(), loadScript(t, script)).Result()
@@ -174,7 +172,7 @@ func evaluate(t *testing.T, client *redis.Client, script, most, lastsUs string, 
 	return allowed
 }
 
-// TestBucketScripts runs buckets in lists and in counters, as they are taken from, added to and filled again.
+// TestBucketScripts compares with buckets in lists and in counters.
 func TestBucketScripts(t *testing.T) {
 	t.Parallel()
 	client := redistest.Start(t)

@@ -88,11 +88,7 @@ func Follow(s *State, nowNs int64) Course { return Course{nowNs: nowNs, before: 
 
 // from adds the debts of a state to the course.
 func (c Course) from(s *State) Course {
-	c.debts, c.debited, c.reserving = nil, false, s.Kind == Reserving
-	eachTAT(s, c.nowNs, func(_ int, periodNs, tatNs int64) {
-		ns := debtNs(c.nowNs, tatNs)
-		c.debts = append(c.debts, debt{periodNs, ns, ns, ns})
-	})
+	c.debts, c.debited, c.reserving = debtsOf(s, c.nowNs), false, s.Kind == Reserving
 	return c
 }
 
@@ -101,26 +97,23 @@ func (c Course) Did(s *State) Course {
 	if s.ExpiresNs <= c.nowNs { // the next change starts a new state
 		return c.Set(s)
 	}
+	present := debtsOf(s, c.nowNs)
 	c.debts, c.reserving = slices.Clone(c.debts), c.reserving || s.Kind == Reserving
 	for i := range c.debts {
-		d, ns := &c.debts[i], int64(0)
-		eachTAT(s, c.nowNs, func(_ int, periodNs, tatNs int64) {
-			if periodNs == d.periodNs {
-				ns = debtNs(c.nowNs, tatNs)
-			}
-		})
+		d := &c.debts[i]
+		ns := debtOf(present, d.periodNs).lastNs
 		if c.reserving && c.debited && ns < d.lastNs {
 			d.leastNs = 0
 		}
 		c.debited = c.debited || ns > d.lastNs
 		d.leastNs, d.lastNs = min(d.leastNs, ns), ns
 	}
-	eachTAT(s, c.nowNs, func(_ int, periodNs, tatNs int64) {
-		if !slices.ContainsFunc(c.debts, func(d debt) bool { return d.periodNs == periodNs }) {
-			c.debts = append(c.debts, debt{periodNs: periodNs, lastNs: debtNs(c.nowNs, tatNs)})
+	for _, p := range present {
+		if !slices.ContainsFunc(c.debts, func(d debt) bool { return d.periodNs == p.periodNs }) {
+			c.debts = append(c.debts, debt{periodNs: p.periodNs, lastNs: p.lastNs})
 			c.debited = true
 		}
-	})
+	}
 	return c
 }
 
@@ -130,22 +123,22 @@ func (c Course) Set(s *State) Course {
 	return c.from(s)
 }
 
-// eachTAT calls f with the position and value of each TAT.
-func eachTAT(s *State, nowNs int64, f func(at int, periodNs, tatNs int64)) {
+func debtsOf(s *State, nowNs int64) (debts []debt) {
 	if s.ExpiresNs > nowNs {
-		s.Kind.of().eachTAT(*s, nowNs, f)
+		s.Kind.of().eachTAT(*s, nowNs, func(_ int, periodNs, tatNs int64) {
+			ns := int64(min(funnel.Since(nowNs, tatNs), math.MaxInt64))
+			debts = append(debts, debt{periodNs, ns, ns, ns})
+		})
 	}
+	return debts
 }
 
-func debtNs(nowNs, tatNs int64) int64 { return int64(min(funnel.Since(nowNs, tatNs), math.MaxInt64)) }
-
-// of returns the debt of a period.
-func (c *Course) of(periodNs int64) debt {
-	i := slices.IndexFunc(c.debts, func(d debt) bool { return d.periodNs == periodNs })
-	if i < 0 {
-		return debt{}
+// debtOf returns the debt of a period, zero without one.
+func debtOf(debts []debt, periodNs int64) (d debt) {
+	if i := slices.IndexFunc(debts, func(d debt) bool { return d.periodNs == periodNs }); i >= 0 {
+		d = debts[i]
 	}
-	return c.debts[i]
+	return d
 }
 
 // stamping is a course's final state with the stamps found so far.

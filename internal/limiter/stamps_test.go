@@ -2,6 +2,7 @@ package limiter_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -15,7 +16,7 @@ import (
 
 const ms = int64(1_000_000)
 
-// doing is something that is done to a state.
+// doing is a change of a state.
 type doing func(s *limiter.State, nowNs int64) outcome
 
 type outcome struct {
@@ -23,7 +24,7 @@ type outcome struct {
 	count            int64
 }
 
-// doings draws an act for a state of a kind, with times of some tens of milliseconds.
+// doings draws a change for a state of a kind, with times of some tens of milliseconds.
 func doings(t *testing.T, random *rand.Rand, kind limiter.Kind, ids *uint64) doing {
 	t.Helper()
 	decide := func(r limiter.Rule, quantity int64) doing {
@@ -45,16 +46,10 @@ func doings(t *testing.T, random *rand.Rand, kind limiter.Kind, ids *uint64) doi
 			return outcome{changed, did.Result.Limited, did.Count}
 		}
 	}
-	l, err := funnel.NewLimitIn(funnel.Milliseconds, funnel.Capacity, 1+random.Int64N(6), 1, 1+random.Int64N(9))
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := window.NewLimit(funnel.Milliseconds, 1+random.Int64N(6), 20)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := bucket.NewLimit(50)
-	if err != nil {
+	l, errFunnel := funnel.NewLimitIn(funnel.Milliseconds, funnel.Capacity, 1+random.Int64N(6), 1, 1+random.Int64N(9))
+	w, errWindow := window.NewLimit(funnel.Milliseconds, 1+random.Int64N(6), 20)
+	c, errBucket := bucket.NewLimit(50)
+	if err := errors.Join(errFunnel, errWindow, errBucket); err != nil {
 		t.Fatal(err)
 	}
 	quantity, id, ttlNs := random.Int64N(6)-1, random.Uint64N(6), random.Int64N(30)*ms
@@ -89,7 +84,7 @@ func doings(t *testing.T, random *rand.Rand, kind limiter.Kind, ids *uint64) doi
 	return decide(rule, quantity)
 }
 
-// remove is what is done to a state by who deletes its key.
+// remove deletes the key.
 func remove(s *limiter.State, nowNs int64) outcome {
 	changed := s.ExpiresNs > nowNs
 	*s = limiter.State{ExpiresNs: nowNs}
@@ -137,7 +132,7 @@ func TestStamps(t *testing.T) {
 					same = do(&want, nowNs+laterNs) == outcomes[i] && same
 				}
 				if err := limiter.Accept(&stamped); stamped.ExpiresNs > nowNs && err != nil {
-					t.Fatalf("%+v is no state: %v", stamped, err)
+					t.Fatalf("%+v: %v", stamped, err)
 				}
 				if len(did) == 0 || !same {
 					continue
@@ -147,18 +142,16 @@ func TestStamps(t *testing.T) {
 					continue
 				}
 				if isNew {
-					t.Fatalf("%+v was deleted, and came to %+v, want %+v", s, stamped, want)
+					t.Fatalf("%+v, deleted: got %+v, want %+v", s, stamped, want)
 				}
 				denies++
-				goesOn := kind == limiter.ApproxWindow || kind == limiter.FixedWindow || kind > limiter.Named // its period does
-				if !goesOn {
+				if kind != limiter.ApproxWindow && kind != limiter.FixedWindow && kind <= limiter.Named { // periods of the others continue
 					deniesAsMuch(t, random, &stamped, &want, nowNs+laterNs)
 				}
 			}
-			t.Logf("%d equal, %d that deny longer", equal, denies)
 			least := map[limiter.Kind]int{limiter.Reserving: 4, limiter.Concurrency: 3}[kind]
 			if equal < max(least, 1)*denies {
-				t.Errorf("%d are equal, and %d only deny as much", equal, denies)
+				t.Errorf("%d equal, %d only deny as long", equal, denies)
 			}
 		})
 	}

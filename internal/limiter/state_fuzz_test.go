@@ -11,7 +11,7 @@ import (
 	"cellserver/internal/limiter/window"
 )
 
-// tape is bytes of a fuzzer that are read as numbers.
+// tape reads a fuzzer's bytes as numbers.
 type tape struct{ b []byte }
 
 func (t *tape) byte() byte {
@@ -39,7 +39,7 @@ func (t *tape) number() int64 {
 	return int64(binary.LittleEndian.Uint64(b[:]))
 }
 
-// rule returns a rule of CL.THROTTLE or of a sibling, or the zero one where the arguments have an error.
+// rule returns any rule, with a zero limit for invalid arguments.
 func (t *tape) rule() Rule {
 	r := Rule{Kind: Kind(t.byte()) % (Kinds + 1), Flags: Flags(t.byte() % 2), Unit: funnel.Unit(t.byte() % 4)}
 	r.Funnel = t.funnel()
@@ -48,7 +48,7 @@ func (t *tape) rule() Rule {
 	if r.Packed = w.Packed(); r.Kind == Bucket {
 		r.Packed = b.Packed()
 	}
-	if r.Kind == Named && t.byte() < 240 { // else there is none
+	if r.Kind == Named && t.byte() < 240 { // else without a limit
 		n := &NamedLimit{Shadow: t.byte()%4 == 0}
 		for range t.byte() % 4 {
 			n.Windows = append(n.Windows, Window{t.funnel(), t.number()})
@@ -87,7 +87,7 @@ func FuzzState(f *testing.F) {
 			var changed bool
 			var err error
 			switch c := in.byte(); {
-			case c >= 250: // the time goes back, as that of another machine may be
+			case c >= 250: // the time goes back, as on another machine
 				Shift(&s, in.number())
 				nowNs, changed = nowNs-in.number(), true
 			case c%2 == 0:
@@ -104,7 +104,7 @@ func FuzzState(f *testing.F) {
 			if !changed && live && (s.Kind != before.Kind || s.ExpiresNs != before.ExpiresNs || len(s.Payload) != len(before.Payload)) {
 				t.Fatalf("%+v is said not to have changed, and is %+v", before, s)
 			}
-			if !live { // then a store forgets it
+			if !live { // a store drops it
 				s, valid = State{Payload: s.Payload[:0]}, true
 			}
 			if err := Valid(&s); valid && live && err != nil {
@@ -123,14 +123,10 @@ func FuzzState(f *testing.F) {
 // samples returns a live state of each kind.
 func samples(t testing.TB) []State {
 	t.Helper()
-	w, err := window.NewExactLimit(funnel.Seconds, 10, 60)
-	if err != nil {
-		t.Fatal(err)
-	}
 	l := mustFunnel(t, 10, 1, 1)
 	states := make([]State, Kinds)
 	for _, kind := range []Kind{Funnel, FixedWindow, SlidingWindow, ApproxWindow, Named} {
-		r := ruleOf(kind, l, w, bucket.Limit{}, &NamedLimit{Windows: []Window{{l, sec}, {l, 60 * sec}}})
+		r := ruleOf(t, kind)
 		for i := range int64(5) {
 			mustDecide(t, &r, &states[kind], t0+i*ms, 1)
 		}

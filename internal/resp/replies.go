@@ -144,7 +144,7 @@ func (r *replies) line() error {
 		return r.array(2)
 	}
 	line := r.header[:min(r.length, headerBytes)]
-	return fmt.Errorf("the server does not reply as a Redis: %s", Printable(line))
+	return fmt.Errorf("not a Redis reply from the server: %s", Printable(line))
 }
 
 func (r *replies) bulk() error {
@@ -157,7 +157,7 @@ func (r *replies) bulk() error {
 		return nil
 	}
 	if n > r.bounds.BulkBytes {
-		return fmt.Errorf("the server announces a string of %d bytes; %d may be", n, r.bounds.BulkBytes)
+		return fmt.Errorf("the server announces a string of %d bytes; the maximum is %d", n, r.bounds.BulkBytes)
 	}
 	if r.announced += n; r.announced > r.bounds.Bytes {
 		return fmt.Errorf("the server announces more than %d bytes in reply", r.bounds.Bytes)
@@ -176,13 +176,12 @@ func (r *replies) array(each int64) error {
 		r.ended()
 		return nil
 	case n > r.bounds.Elements/each:
-		return fmt.Errorf("the server announces an array of %d elements; %d may be",
-			n, r.bounds.Elements/each)
+		return fmt.Errorf("the server announces an array of %d elements; the maximum is %d", n, r.bounds.Elements/each)
 	case r.depth == maxReplyDepth:
-		return fmt.Errorf("the server sends arrays in arrays, more than %d deep", maxReplyDepth)
+		return fmt.Errorf("the server nests arrays more than %d deep", maxReplyDepth)
 	}
 	if r.elements += n * each; r.elements > r.bounds.Elements {
-		return fmt.Errorf("the server announces more than %d elements of arrays in reply", r.bounds.Elements)
+		return fmt.Errorf("the server announces more than %d array elements in reply", r.bounds.Elements)
 	}
 	r.left[r.depth] = n * each
 	r.depth++
@@ -199,7 +198,7 @@ func (r *replies) ended() {
 	}
 }
 
-var errReplyLength = errors.New("the server announces a length that is no number")
+var errReplyLength = errors.New("the server announces an invalid length")
 
 // number reads a line's number; -1 is a null.
 func (r *replies) number() (int64, error) {

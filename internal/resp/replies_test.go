@@ -49,18 +49,18 @@ func TestRepliesPass(t *testing.T) {
 // by what came before it.
 func TestRepliesAreBounded(t *testing.T) {
 	for _, tt := range []struct{ text, want string }{
-		{"*2147483647\r\n", "an array of 2147483647 elements; 20 may be"}, {"~21\r\n", "an array of 21 elements"}, {">21\r\n", "an array of 21 elements"},
-		{"%11\r\n", "an array of 11 elements; 10 may be"}, {"%9223372036854775807\r\n", "an array of"}, {"*9223372036854775808\r\n", "no number"},
-		{"$2147483647\r\n", "a string of 2147483647 bytes; 100 may be"}, {"=101\r\n", "a string of 101"}, {"!101\r\n", "a string of 101"},
-		{"$-2\r\n", "no number"}, {"*\r\n", "no number"}, {"$1\n", "no number"}, {"$0x5\r\n", "no number"}, {"*" + strings.Repeat("0", 40) + "1\r\n", "no number"},
-		{"*?\r\n", "no number"}, {"|1\r\n", "does not reply as a Redis: |1"}, {"HTTP/1.1 400 Bad Request\r\n", "does not reply as a Redis: HTTP/1.1"}, {"\r\n", `as a Redis: \r\n`},
-		{strings.Repeat("*1\r\n", 17), "more than 16 deep"}, {"*10\r\n" + strings.Repeat("*2\r\n:1\r\n:2\r\n", 10), "more than 20 elements"},
+		{"*2147483647\r\n", "an array of 2147483647 elements; the maximum is 20"}, {"~21\r\n", "an array of 21 elements"}, {">21\r\n", "an array of 21 elements"},
+		{"%11\r\n", "an array of 11 elements; the maximum is 10"}, {"%9223372036854775807\r\n", "an array of"}, {"*9223372036854775808\r\n", "invalid length"},
+		{"$2147483647\r\n", "a string of 2147483647 bytes; the maximum is 100"}, {"=101\r\n", "a string of 101"}, {"!101\r\n", "a string of 101"},
+		{"$-2\r\n", "invalid length"}, {"*\r\n", "invalid length"}, {"$1\n", "invalid length"}, {"$0x5\r\n", "invalid length"}, {"*" + strings.Repeat("0", 40) + "1\r\n", "invalid length"},
+		{"*?\r\n", "invalid length"}, {"|1\r\n", "not a Redis reply from the server: |1"}, {"HTTP/1.1 400 Bad Request\r\n", "not a Redis reply from the server: HTTP/1.1"}, {"\r\n", `reply from the server: \r\n`},
+		{strings.Repeat("*1\r\n", 17), "more than 16 deep"}, {"*10\r\n" + strings.Repeat("*2\r\n:1\r\n:2\r\n", 10), "more than 20 array elements"},
 		{"*5\r\n" + strings.Repeat("$100\r\n"+strings.Repeat("x", 100)+"\r\n", 5), "more than 400 bytes"}, {strings.Repeat(":1\r\n", 101), "more than 400 bytes"},
 	} {
 		for _, each := range []int{1, 7, len(tt.text)} {
 			got, err := io.ReadAll(testBounds.bound(&scripted{text: tt.text, each: each}))
 			if err == nil || !strings.Contains(err.Error(), tt.want) ||
-				strings.HasSuffix(string(got), "\n") && strings.Contains(tt.want, " may be") {
+				strings.HasSuffix(string(got), "\n") && strings.Contains(tt.want, " the maximum is ") {
 				t.Errorf("%.40q in pieces of %d: %q, %v, want %s", tt.text, each, got, err, tt.want)
 			}
 		}

@@ -19,7 +19,7 @@ const patience = 10 * time.Second
 
 var (
 	errTooLong = errors.New("it is longer than " + strconv.Itoa(MaxBytes>>20) + " MiB")
-	errNoEnd   = errors.New("nobody has written to this pipe and closed it within " + patience.String())
+	errNoEnd   = errors.New("the pipe was not written and closed within " + patience.String())
 )
 
 // Read returns a file's contents. An error is a *fs.PathError.

@@ -21,7 +21,7 @@ func TestReadPipe(t *testing.T) {
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	noEnd := "read " + path + ": nobody has written to this pipe and closed it within 10s"
+	noEnd := "read " + path + ": the pipe was not written and closed within 10s"
 	if _, err := read(path, time.Millisecond); err == nil || err.Error() != noEnd {
 		t.Errorf("nobody writes: %v", err)
 	}

@@ -1,9 +1,7 @@
 // Package wrap fills text to a width.
 package wrap
 
-import (
-	"strings"
-)
+import "strings"
 
 // Text fills paragraphs, except those with indented lines.
 func Text(text string, width int) string {

@@ -46,7 +46,7 @@ func (f *File) Root(text []byte) *yaml.Node {
 		return nil
 	}
 	if behind, found := f.next(loader); found {
-		f.Fail(behind, "there must be one document; remove what is from this '---' on")
+		f.Fail(behind, "more than one document; remove this '---' and all below")
 	}
 	if f.Count() > 0 || len(document.Content) == 0 || document.Content[0].Tag == "!!null" {
 		return nil

@@ -26,7 +26,7 @@ func TestFields(t *testing.T) {
 		{"a: 1\nb: 2\na: 3\n", "a=1 b=2", `f:3: "a" is in line 1 already`},
 		{"- a\n", "", "f:1: the file must be a mapping"},
 		{"? [a]\n: 1\nb: 2\n", "b=2", "f:1: a key must be a word"},
-		{"a: 1\n---\nb: 2\n", "", "f:2: there must be one document; remove what is from this '---' on"},
+		{"a: 1\n---\nb: 2\n", "", "f:2: more than one document; remove this '---' and all below"},
 		{"a: 1\n---\nb: [\n", "", "f:4: not YAML: did not find expected node content"},
 		{"---\n# nothing\n", "", ""},
 		{"~\n", "", ""},

@@ -1,7 +1,7 @@
 package clients
 
 import (
-	"container/heap"
+	"cmp"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -185,9 +185,11 @@ const evictShare = 16
 // pass, else smaller ones might be closed.
 func (r *Register) evict(most int64) {
 	excess := r.Memory() - (most - most/evictShare)
-	candidates := r.byMemory()
-	for excess > 0 && candidates.Len() > 0 {
-		victim := heap.Pop(&candidates).(weighed).client
+	for _, w := range r.evictable() {
+		if excess <= 0 {
+			break
+		}
+		victim := w.Client
 		bytes, ok := r.dismiss(victim)
 		if !ok {
 			continue
@@ -219,36 +221,16 @@ func (r *Register) dismiss(c *Client) (bytes int, ok bool) {
 
 // weighed is a client with its memory a moment ago.
 type weighed struct {
-	client *Client
-	bytes  int
+	*Client
+	bytes int
 }
 
-// byMemory returns the evictable clients, the largest first.
-func (r *Register) byMemory() heaviest {
-	r.mu.Lock()
-	h := make(heaviest, 0, len(r.byID))
-	for _, c := range r.byID {
-		h = append(h, weighed{client: c})
+// evictable returns the clients without NoEvict, the largest first.
+func (r *Register) evictable() (all []weighed) {
+	for _, c := range r.All(func(c *Client) bool { return !c.Info().NoEvict }) {
+		_, bytes := c.Memory()
+		all = append(all, weighed{c, bytes})
 	}
-	r.mu.Unlock()
-	h = slices.DeleteFunc(h, func(w weighed) bool { return w.client.Info().NoEvict })
-	for i := range h {
-		_, h[i].bytes = h[i].client.Memory()
-	}
-	heap.Init(&h)
-	return h
-}
-
-// heaviest is a heap.
-type heaviest []weighed
-
-func (h heaviest) Len() int           { return len(h) }
-func (h heaviest) Less(i, j int) bool { return h[i].bytes > h[j].bytes }
-func (h heaviest) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *heaviest) Push(x any)        { *h = append(*h, x.(weighed)) }
-func (h *heaviest) Pop() any {
-	last := len(*h) - 1
-	w := (*h)[last]
-	*h = (*h)[:last]
-	return w
+	slices.SortFunc(all, func(a, b weighed) int { return cmp.Compare(b.bytes, a.bytes) })
+	return all
 }

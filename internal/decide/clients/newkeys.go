@@ -12,17 +12,12 @@ import (
 // NewKeys limits the keys that each address may create in a second, which is also the burst. The zero NewKeys
 // has no limit. It is safe for concurrent use.
 type NewKeys struct {
-	limit   atomic.Pointer[newKeysLimit] // nil for none
+	limit   atomic.Pointer[funnel.Limit] // nil for none
 	refused atomic.Uint64
 
 	mu      sync.Mutex // guards all below
 	tatsNs  map[netip.Addr]int64
 	sweptNs int64 // of the last removal of idle addresses
-}
-
-type newKeysLimit struct {
-	perSec int
-	funnel funnel.Limit
 }
 
 // MaxNewKeys is the largest limit.
@@ -42,12 +37,12 @@ func (n *NewKeys) Limit(perSec int) {
 		return
 	}
 	limit, _ := funnel.NewLimit(funnel.Capacity, int64(perSec), int64(perSec), 1) // valid up to MaxNewKeys
-	n.limit.Store(&newKeysLimit{perSec, limit})
+	n.limit.Store(&limit)
 }
 
 func (n *NewKeys) PerSec() int {
 	if limit := n.limit.Load(); limit != nil {
-		return limit.perSec
+		return int(limit.Capacity())
 	}
 	return 0
 }
@@ -68,7 +63,7 @@ func (n *NewKeys) Take(p *peer.Peer, nowNs int64) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	origin = n.roomLocked(origin, nowNs)
-	tatNs, r := limit.funnel.Throttle(n.tatsNs[origin], nowNs, 1)
+	tatNs, r := limit.Throttle(n.tatsNs[origin], nowNs, 1)
 	if r.Limited {
 		n.refused.Add(1)
 		return false

@@ -42,12 +42,6 @@ func (w Window) MaxBurst(reading funnel.Reading) int64 {
 	return w.Capacity
 }
 
-// rule returns the window for package limiter.
-func (w Window) rule() (limiter.Window, error) {
-	l, err := funnel.NewLimit(funnel.Capacity, w.Capacity, w.Count, w.PeriodSec)
-	return limiter.Window{Funnel: l, PeriodNs: w.PeriodSec * int64(time.Second)}, err
-}
-
 // Definition defines a limit. Windows must not be changed.
 type Definition struct {
 	Name    string
@@ -88,12 +82,13 @@ func (d *Definition) rules() ([]limiter.Window, error) {
 	rules := make([]limiter.Window, len(d.Windows))
 	for i, w := range d.Windows {
 		if slices.ContainsFunc(d.Windows[:i], func(other Window) bool { return other.PeriodSec == w.PeriodSec }) {
-			return nil, fmt.Errorf("two windows have the period %d; a window's state is known by its period, so give each another one", w.PeriodSec)
+			return nil, fmt.Errorf("two windows have the period %d; the period identifies a window, so use different ones", w.PeriodSec)
 		}
-		var err error
-		if rules[i], err = w.rule(); err != nil {
+		l, err := funnel.NewLimit(funnel.Capacity, w.Capacity, w.Count, w.PeriodSec)
+		if err != nil {
 			return nil, err
 		}
+		rules[i] = limiter.Window{Funnel: l, PeriodNs: w.PeriodSec * int64(time.Second)}
 	}
 	return rules, nil
 }

@@ -100,7 +100,7 @@ func (r *Registry) Set(d Definition) error {
 			return nil
 		}
 		if n := len(r.byFile) + len(r.byCommand); !known && n >= MaxNames {
-			return fmt.Errorf("there are %d limits, which is the most; delete one first", n)
+			return fmt.Errorf("%d limits exist, the maximum; delete one first", n)
 		}
 		next := maps.Clone(r.byCommand)
 		next[d.Name] = d
@@ -249,7 +249,7 @@ func (r *Registry) acceptLocked(byFile map[string]Definition, whole bool) error 
 		}
 	}
 	if n > MaxNames {
-		return fmt.Errorf("%s: with those that commands have defined there would be %d limits; %d is the most", r.config.File.Path(), n, MaxNames)
+		return fmt.Errorf("%s: %d limits with those defined by commands; the maximum is %d", r.config.File.Path(), n, MaxNames)
 	}
 	return nil
 }
@@ -259,7 +259,7 @@ func (r *Registry) takeOverLocked() {
 	next := maps.Clone(r.byCommand)
 	for _, name := range slices.Sorted(maps.Keys(r.byCommand)) {
 		if _, ok := r.byFile[name]; ok {
-			r.config.Log.Info("a limit that was defined by CL.LIMIT SET is the file's from now on", "limit", name, "file", r.config.File.Path())
+			r.config.Log.Info("a limit set by CL.LIMIT SET now comes from the file", "limit", name, "file", r.config.File.Path())
 			delete(next, name)
 		}
 	}
@@ -267,7 +267,7 @@ func (r *Registry) takeOverLocked() {
 		return
 	}
 	if err := r.writeLocked(next); err != nil {
-		r.config.Log.Error("cannot write to the data directory that limits are the file's now; at the next start they are if they are still in the file", "error", err)
+		r.config.Log.Error("cannot persist that these limits now come from the file", "error", err)
 	}
 	r.byCommand = next
 }

@@ -25,8 +25,9 @@ type Records struct {
 	startedNs      int64
 	scale          *histogram.Scale
 	tallies        []*Tally
-	turn           atomic.Uint32 // next Local's tally
-	outcomes       [commandOutcomes][]atomic.Int64
+	turn           atomic.Uint32  // next Local's tally
+	failed         []atomic.Int64 // by catalog.Command.ID
+	rejected       []atomic.Int64 // likewise
 	scripts        [scriptOutcomes]atomic.Uint64
 	protocolErrors atomic.Uint64
 	linesLeftOut   atomic.Uint64
@@ -35,10 +36,9 @@ type Records struct {
 // New returns empty records for a catalog.
 func New(c *catalog.Catalog, nowNs int64) *Records {
 	r := &Records{catalog: c, startedNs: nowNs, scale: histogram.NewScale(), TopKeys: topkeys.New()}
-	r.tallies = newTallies(len(c.Commands()), r.scale)
-	for i := range r.outcomes {
-		r.outcomes[i] = make([]atomic.Int64, len(c.Commands()))
-	}
+	n := len(c.Commands())
+	r.tallies = newTallies(n, r.scale)
+	r.failed, r.rejected = make([]atomic.Int64, n), make([]atomic.Int64, n)
 	r.Slowness.SetSlowlog(-1)
 	return r
 }
@@ -54,20 +54,11 @@ func (r *Records) NewLocal() Local {
 	return Local{Tally: r.tallies[int(r.turn.Add(1))%len(r.tallies)]}
 }
 
-// commandOutcome is an outcome counted outside the tallies.
-type commandOutcome uint8
-
-const (
-	commandFailed commandOutcome = iota
-	commandRejected
-	commandOutcomes
-)
-
 // Failed counts a call with an error reply.
-func (r *Records) Failed(c *catalog.Command) { r.outcomes[commandFailed][c.ID].Add(1) }
+func (r *Records) Failed(c *catalog.Command) { r.failed[c.ID].Add(1) }
 
 // Rejected counts a call refused before its execution.
-func (r *Records) Rejected(c *catalog.Command) { r.outcomes[commandRejected][c.ID].Add(1) }
+func (r *Records) Rejected(c *catalog.Command) { r.rejected[c.ID].Add(1) }
 
 // ProtocolError counts a connection closed for invalid input.
 func (r *Records) ProtocolError() { r.protocolErrors.Add(1) }
@@ -101,19 +92,17 @@ type CommandStats struct {
 // Commands returns the figures of all listed commands by name.
 func (r *Records) Commands() []CommandStats {
 	sum := make([]CommandStats, len(r.catalog.Commands()))
-	for _, t := range r.tallies {
-		t.mu.Lock()
+	r.each(func(t *Tally) {
 		for id := range t.commands {
 			sum[id].Calls += t.commands[id].calls
 			sum[id].Ns += t.commands[id].ns
 		}
-		t.mu.Unlock()
-	}
+	})
 	shown := make([]CommandStats, 0, len(sum))
 	r.catalog.Each(func(c *catalog.Command) {
 		s := sum[c.ID]
 		s.Command = c
-		s.Failed, s.Rejected = r.outcomes[commandFailed][c.ID].Load(), r.outcomes[commandRejected][c.ID].Load()
+		s.Failed, s.Rejected = r.failed[c.ID].Load(), r.rejected[c.ID].Load()
 		shown = append(shown, s)
 	})
 	return shown
@@ -122,13 +111,11 @@ func (r *Records) Commands() []CommandStats {
 // ByTime returns each command's calls by duration, by ID.
 func (r *Records) ByTime() []CallsByTime {
 	sum := make([]CallsByTime, len(r.catalog.Commands()))
-	for _, t := range r.tallies {
-		t.mu.Lock()
+	r.each(func(t *Tally) {
 		for id := range t.commands {
 			sum[id].merge(&t.commands[id].byTime)
 		}
-		t.mu.Unlock()
-	}
+	})
 	return sum
 }
 
@@ -142,15 +129,10 @@ func (r *Records) Executed() (n int64) {
 
 // ResetStat resets the counts of calls and errors, as CONFIG RESETSTAT does, not the durations.
 func (r *Records) ResetStat() {
-	for _, t := range r.tallies {
-		t.mu.Lock()
-		clear(t.commands)
-		t.mu.Unlock()
-	}
-	for i := range r.outcomes {
-		for id := range r.outcomes[i] {
-			r.outcomes[i][id].Store(0)
-		}
+	r.each(func(t *Tally) { clear(t.commands) })
+	for id := range r.failed {
+		r.failed[id].Store(0)
+		r.rejected[id].Store(0)
 	}
 	r.Errors.reset()
 }
@@ -175,7 +157,16 @@ type BatchStats struct {
 	UpTo            map[float64]uint64 // cumulative, by number of commands
 }
 
-// Stats returns the figures, and locks one tally at a time to copy it.
+// each visits the tallies, each under its lock.
+func (r *Records) each(visit func(t *Tally)) {
+	for _, t := range r.tallies {
+		t.mu.Lock()
+		visit(t)
+		t.mu.Unlock()
+	}
+}
+
+// Stats returns the figures.
 func (r *Records) Stats() Stats {
 	st := Stats{
 		Since:          time.Unix(0, r.startedNs),
@@ -197,15 +188,13 @@ func (r *Records) Stats() Stats {
 		durations[f] = r.scale.NewSnapshot()
 	}
 	var sizes batchSizes
-	for _, t := range r.tallies {
-		t.mu.Lock()
+	r.each(func(t *Tally) {
 		for f := range durations {
 			durations[f].Add(t.durations[f])
 		}
 		sizes.merge(&t.batches)
 		st.Scripts[ScriptCompleted.String()] += t.scripts
-		t.mu.Unlock()
-	}
+	})
 	for f := range durations {
 		st.Durations[family(f).String()] = durations[f]
 	}
@@ -223,10 +212,6 @@ func (r *Records) ScriptsEnded() uint64 { return r.scripts[ScriptEnded].Load() }
 // ThrottleDurations returns the durations of CL.THROTTLE and its like since the start.
 func (r *Records) ThrottleDurations() histogram.Snapshot {
 	all := r.scale.NewSnapshot()
-	for _, t := range r.tallies {
-		t.mu.Lock()
-		all.Add(t.durations[familyThrottle])
-		t.mu.Unlock()
-	}
+	r.each(func(t *Tally) { all.Add(t.durations[familyThrottle]) })
 	return all
 }

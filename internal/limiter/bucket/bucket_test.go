@@ -70,10 +70,10 @@ func TestTake(t *testing.T) {
 		{"a look at an empty one", 0, 5, 0, false, 0},
 		{"all of it", 3, 5, 3, false, 0},
 		{"more than it holds", 3, 5, 4, true, 3},
-		{"more than the capacity", 9, 5, 6, false, 3}, // another capacity has filled it
+		{"more than the capacity", 9, 5, 6, false, 3}, // filled by a larger capacity
 		{"a refund", 3, 5, -1, false, 4},
 		{"a refund of more than fits", 3, 5, math.MinInt64, false, 5},
-		{"a refund to one that is too full", 9, 5, -1, false, 9},
+		{"a refund beyond the capacity", 9, 5, -1, false, 9},
 		{"a refund to an absent one", 0, 5, -2, false, 2},
 	} {
 		var b bucket
@@ -88,7 +88,7 @@ func TestTake(t *testing.T) {
 	}
 }
 
-// TestExpiry: a bucket does not expire, but when it was told to, which TAKE and ADD keep, and RESET and emptiness do not.
+// TestExpiry: a bucket expires on demand only; TAKE and ADD keep its expiry, RESET and emptiness do not.
 func TestExpiry(t *testing.T) {
 	l, atNs := mustLimit(t, 5), t0+1000
 	var b bucket

@@ -41,7 +41,7 @@ func TestPlaces(t *testing.T) {
 		limited      bool
 		remaining    int64
 		retry, reset int64
-		places       int64 // another number than 2
+		places       int64 // if not 2; -1 for none
 	}{
 		{atSec: 0, id: 1, leaseSec: 10, remaining: 1, retry: -1, reset: 10},
 		{atSec: 1, id: 1, leaseSec: 10, remaining: 1, retry: -1, reset: 10}, // renews
@@ -50,7 +50,7 @@ func TestPlaces(t *testing.T) {
 		{atSec: 3, id: 2, leaseSec: 1, remaining: 0, retry: -1, reset: 8}, // shortens
 		{atSec: 4, id: 3, leaseSec: 20, remaining: 0, retry: -1, reset: 20},
 		{atSec: 5, id: 4, leaseSec: 20, limited: true, retry: 6, reset: 19},
-		{atSec: 5, id: 3, leaseSec: 20, remaining: 0, retry: -1, reset: 20, places: 1}, // has a place, though there are fewer now
+		{atSec: 5, id: 3, leaseSec: 20, remaining: 0, retry: -1, reset: 20, places: 1}, // keeps its place beyond the new number
 		{atSec: 5, id: 4, leaseSec: 20, limited: true, retry: -1, reset: 20, places: -1},
 		{atSec: 25, id: 4, leaseSec: 1, remaining: 1, retry: -1, reset: 1},
 	} {
@@ -118,7 +118,7 @@ func TestAgreesWithModel(t *testing.T) {
 	}
 }
 
-// TestNoMoreThanMaxHolders: whatever the number of places is.
+// TestNoMoreThanMaxHolders, for any number of places.
 func TestNoMoreThanMaxHolders(t *testing.T) {
 	var k key
 	for id := range uint64(MaxHolders) {

@@ -73,7 +73,7 @@ func TestSettleAtOnceAsOneByOne(t *testing.T) {
 	}
 }
 
-// TestAllExpireAtOnce: as many as there can be are settled, and nothing stays debited.
+// TestAllExpireAtOnce settles MaxOpen reservations; nothing stays debited.
 func TestAllExpireAtOnce(t *testing.T) {
 	l := New(nil, t0)
 	for id := range uint64(MaxOpen) {
@@ -92,7 +92,7 @@ func TestOpenRefusesDamaged(t *testing.T) {
 	l := randomLedger(rand.New(rand.NewPCG(1, 9)), 3)
 	payload, expiresNs := l.Close()
 	if !Valid(payload, expiresNs) || Valid(payload, expiresNs+1) {
-		t.Error("only the time at which it expires is valid")
+		t.Error("another expiry is valid, or its own is not")
 	}
 	for n := range len(payload) {
 		whole := n > headerBytes && (n-headerBytes)%recordBytes == 0
@@ -100,11 +100,11 @@ func TestOpenRefusesDamaged(t *testing.T) {
 			t.Errorf("%d of %d bytes: got %v", n, len(payload), ok)
 		}
 	}
-	for at := range len(payload) / 8 { // every field set to what it cannot be
+	for at := range len(payload) / 8 { // sets each field to an impossible value
 		damaged := bytes.Clone(payload)
 		binary.LittleEndian.PutUint64(damaged[at*8:], 1<<64-1)
 		if isID := at >= 3 && (at-3)%5 == 0; Valid(damaged, expiresNs) != isID && at > 0 {
-			t.Errorf("field %d of -1 is valid: %v", at, !isID)
+			t.Errorf("field %d of -1: valid %v, want %v", at, !isID, isID)
 		}
 	}
 }
@@ -136,7 +136,7 @@ func FuzzLedger(f *testing.F) {
 			l.Reserve(nowNs, funnel.After(tatNs, 1), id, actual, 1, 1)
 		}
 		if payload, expiresNs := l.Close(); valid && l.Len() > 0 && !Valid(payload, expiresNs) {
-			t.Fatal("it is not valid any more")
+			t.Fatal("the payload became invalid")
 		}
 	})
 }

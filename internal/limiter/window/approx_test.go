@@ -48,7 +48,7 @@ func TestApproxWorstCase(t *testing.T) {
 	l := mustLimit(t, 1000, 10)
 	for _, tt := range []struct {
 		name        string
-		firstNs     int64 // of the first period's units but one, after it has begun
+		firstNs     int64 // time of all but one unit of the first period, after its beginning
 		over, under int64
 	}{
 		{"all at the end", 10*sec - 1, 990, 0},

@@ -10,15 +10,15 @@ import (
 	"cellserver/internal/test/racetest"
 )
 
-// model is a window without bounds of any kind.
+// model is a window without bounds.
 type model interface {
-	// count returns how many units count now, rounded up.
+	// count returns the counting units, rounded up.
 	count(nowNs int64) int64
 	add(nowNs, units int64)
 	refund(nowNs, units int64)
 }
 
-// fixedModel is Redis's counter that expires.
+// fixedModel is an expiring counter of Redis.
 type fixedModel struct{ endNs, units, periodNs int64 }
 
 func (m *fixedModel) count(nowNs int64) int64 {
@@ -37,7 +37,7 @@ func (m *fixedModel) add(nowNs, units int64) {
 
 func (m *fixedModel) refund(_, units int64) { m.units = max(0, m.units-units) }
 
-// slidingModel is the time of each unit, in order.
+// slidingModel has the time of each unit, in order.
 type slidingModel struct {
 	units    []int64
 	periodNs int64
@@ -131,7 +131,7 @@ func TestWindowsAgreeWithModels(t *testing.T) {
 					quantity = rng.Int64N(maxCount + 3)
 				case 1:
 					quantity = 1 - rng.Int64N(4)
-					if o.CountDenied { // for only so many are kept that they could be taken back
+					if o.CountDenied { // refunds reach only the kept units
 						quantity = 0
 					}
 				}
@@ -139,7 +139,7 @@ func TestWindowsAgreeWithModels(t *testing.T) {
 				count := m.count(nowNs)
 				limited := quantity >= 0 && count+quantity > maxCount
 				if o.CountDenied && kind.name == "sliding" && quantity == 0 {
-					limited = false // for no more than maxCount are kept
+					limited = false // at most maxCount are kept
 				}
 				if quantity < 0 {
 					m.refund(nowNs, -quantity)
@@ -170,14 +170,14 @@ func checkTimes(t *testing.T, name string, w *window, l Limit, nowNs, quantity i
 			t.Fatalf("%s: retry after %d ms, of %+v", name, r.RetryAfter, r)
 		}
 	case r.RetryAfter < 1 || at(r.RetryAfter, quantity).Limited || !at(r.RetryAfter-1, quantity).Limited:
-		t.Fatalf("%s: not right to retry %d after %+v", name, quantity, r)
+		t.Fatalf("%s: wrong time to retry %d: %+v", name, quantity, r)
 	}
 	if at(r.ResetAfter, 0).Remaining != r.Limit || r.Remaining < r.Limit && at(r.ResetAfter-1, 0).Remaining == r.Limit {
-		t.Fatalf("%s: not right to call it empty after %+v", name, r)
+		t.Fatalf("%s: wrong time until empty: %+v", name, r)
 	}
 }
 
-// validEach is the distance of calls with a full check of a large payload.
+// validEach is the number of calls between full checks of a large payload.
 const validEach = 16
 
 // TestSlidingKeepsLittle: a payload's capacity is a power of two, more than a quarter used, and shrinks in
@@ -195,10 +195,10 @@ func TestSlidingKeepsLittle(t *testing.T) {
 			g := openRing(w.payload)
 			most = max(most, len(w.payload))
 			if g.capacity > leastRecords && g.length <= g.capacity/4 {
-				t.Fatalf("%d records in room for %d", g.length, g.capacity)
+				t.Fatalf("%d records in space for %d", g.length, g.capacity)
 			}
 			if i%validEach == 0 && !ValidSliding(w.payload, w.expiresNs) {
-				t.Fatalf("not a payload that can be: %+v", g)
+				t.Fatalf("invalid payload: %+v", g)
 			}
 		}
 	}
@@ -222,7 +222,7 @@ func TestUnchangedIsUntouched(t *testing.T) {
 			before := window{w.request, bytes.Clone(w.payload), w.expiresNs}
 			_, changed := w.ask(l, t0+7*sec, quantity, Options{})
 			if changed || before.expiresNs != w.expiresNs || !bytes.Equal(before.payload, w.payload) {
-				t.Errorf("%s: a request for %d has changed %+v to %+v", kind.name, quantity, before, w)
+				t.Errorf("%s: a request for %d changed %+v to %+v", kind.name, quantity, before, w)
 			}
 		}
 	}

@@ -28,7 +28,7 @@ func TestSlidingForgetsNothingEarly(t *testing.T) {
 				t.Fatalf("%+v: allowed again after %d s", other, (nowNs-t0)/sec)
 			}
 			if !ValidSliding(w.payload, w.expiresNs) {
-				t.Fatalf("%+v: not a payload that can be", other)
+				t.Fatalf("%+v: invalid payload", other)
 			}
 		}
 	}
@@ -45,14 +45,14 @@ func TestSlidingShorterPeriod(t *testing.T) {
 	for i := range MaxExact * 2 {
 		nowNs += sec / 2
 		if i == 1 {
-			nowNs += sec // the first five count in it until then
+			nowNs += sec // the first five count until then
 		}
 		r, changed := w.ask(short, nowNs, 1, Options{})
 		if i > 0 && (r.Limited || !changed || r.ResetAfter != 1) {
 			t.Fatalf("call %d: %+v", i, r)
 		}
 		if i%validEach == 0 && !ValidSliding(w.payload, w.expiresNs) {
-			t.Fatal("not a payload that can be")
+			t.Fatal("invalid payload")
 		}
 	}
 	if g := openRing(w.payload); g.length != MaxExact {
@@ -62,7 +62,7 @@ func TestSlidingShorterPeriod(t *testing.T) {
 		t.Errorf("later: %+v", r)
 	}
 	if w.ask(short, w.expiresNs, 1, Options{}); openRing(w.payload).length != 1 || w.expiresNs-nowNs > 3602*sec {
-		t.Errorf("a window that was empty keeps what was before: %d records", openRing(w.payload).length)
+		t.Errorf("after an empty window: %d records, want 1", openRing(w.payload).length)
 	}
 }
 
@@ -83,7 +83,7 @@ func TestApproxShorterPeriod(t *testing.T) {
 		w.ask(long, t0, 5, Options{})
 		got, _ := w.ask(short, t0+tt.atNs, tt.quantity, Options{})
 		if r, _ := w.ask(long, t0+tt.atNs, 0, Options{}); r.Remaining != tt.remains || got.Remaining != tt.counts {
-			t.Errorf("%s: %d remain, and %d by the shorter one, want %d and %d", tt.name, r.Remaining, got.Remaining, tt.remains, tt.counts)
+			t.Errorf("%s: %d remain, %d in the shorter period, want %d and %d", tt.name, r.Remaining, got.Remaining, tt.remains, tt.counts)
 		}
 	}
 }
@@ -103,7 +103,7 @@ func TestSlidingLongerPeriod(t *testing.T) {
 		if tt.lookFirst {
 			w.ask(long, t0, 0, Options{})
 		}
-		w.ask(short, t0+2*sec, 1, Options{}) // where what has left is let go
+		w.ask(short, t0+2*sec, 1, Options{}) // drops records that left
 		if r, _ := w.ask(long, t0+2*sec, 1, Options{}); r.Limited || r.Remaining != tt.remains {
 			t.Errorf("%+v: got %+v", tt, r)
 		}
@@ -136,11 +136,11 @@ func TestApproxRefundsThePeriodBefore(t *testing.T) {
 			t.Errorf("%+v: got %+v, changed %v", tt, r, changed)
 		}
 		if tt.remains == 10 && w.expiresNs > t0+15*sec {
-			t.Errorf("%+v: nothing counts, and the key stays until %d", tt, w.expiresNs)
+			t.Errorf("%+v: the empty key expires at %d", tt, w.expiresNs)
 		}
 	}
 	w := window{request: Limit.Approx}
 	if _, changed := w.ask(l, t0, -1, Options{}); changed {
-		t.Error("a refund of nothing changes something")
+		t.Error("a refund to an empty window changed it")
 	}
 }

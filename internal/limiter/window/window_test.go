@@ -24,7 +24,7 @@ func mustLimit(t testing.TB, maxCount, periodSec int64) Limit {
 	return l
 }
 
-// window is a key's window, of any of the three kinds.
+// window is a key's window of any kind.
 type window struct {
 	request   func(l Limit, payload []byte, expiresNs, nowNs, quantity int64, o Options) ([]byte, int64, funnel.Result, bool)
 	payload   []byte
@@ -36,14 +36,14 @@ func (w *window) ask(l Limit, nowNs, quantity int64, o Options) (r funnel.Result
 	return r, changed
 }
 
-// step is a call, in a period of 10 s unless it has another, and its answer.
+// step is a call and its answer.
 type step struct {
 	atMs             int64
 	quantity         int64
 	limited          bool
 	remaining        int64
 	retry, reset     int64
-	maxCount, period int64 // others than 5 and 10
+	maxCount, period int64 // 5 and 10 s if zero
 }
 
 var tables = []struct {
@@ -69,7 +69,7 @@ var tables = []struct {
 		{atMs: 1_000, quantity: math.MinInt64, remaining: 5, retry: -1, reset: 9},
 		{atMs: 9_000, quantity: 5, remaining: 0, retry: -1, reset: 1},
 	}},
-	{name: "fixed: what is denied counts", request: Limit.Fixed, countDenied: true, steps: []step{
+	{name: "fixed: denied units count", request: Limit.Fixed, countDenied: true, steps: []step{
 		{atMs: 0, quantity: 6, limited: true, retry: -1, reset: 10},
 		{atMs: 1_000, quantity: 1, limited: true, retry: 9, reset: 9},
 		{atMs: 1_000, quantity: -3, remaining: 1, retry: -1, reset: 9},
@@ -77,7 +77,7 @@ var tables = []struct {
 		{atMs: 10_000, quantity: math.MaxInt64, limited: true, retry: -1, reset: 10},
 		{atMs: 10_000, quantity: 0, limited: true, retry: 10, reset: 10},
 	}},
-	{name: "fixed: one in progress keeps its end", request: Limit.Fixed, steps: []step{
+	{name: "fixed: a current window keeps its end", request: Limit.Fixed, steps: []step{
 		{atMs: 0, quantity: 4, remaining: 1, retry: -1, reset: 10},
 		{atMs: 1_000, quantity: 1, remaining: 0, retry: -1, reset: 9, period: 100},
 		{atMs: 1_000, quantity: 1, remaining: 1, retry: -1, reset: 9, maxCount: 7, period: 1},
@@ -105,7 +105,7 @@ var tables = []struct {
 		{atMs: 5_000, quantity: -3, remaining: 4, retry: -1, reset: 5},
 		{atMs: 5_000, quantity: math.MinInt64, remaining: 5, retry: -1},
 	}},
-	{name: "sliding: what is denied counts, and the newest are kept", request: Limit.Sliding, countDenied: true, steps: []step{
+	{name: "sliding: denied units count, and the newest are kept", request: Limit.Sliding, countDenied: true, steps: []step{
 		{atMs: 0, quantity: 5, remaining: 0, retry: -1, reset: 10},
 		{atMs: 6_000, quantity: 3, limited: true, remaining: 0, retry: 10, reset: 10},
 		{atMs: 10_000, quantity: 2, remaining: 0, retry: -1, reset: 10},
@@ -113,7 +113,7 @@ var tables = []struct {
 		{atMs: 20_999, quantity: 0, remaining: 0, retry: -1, reset: 1},
 		{atMs: 21_000, quantity: 5, remaining: 0, retry: -1, reset: 10},
 	}},
-	{name: "sliding: another period looks at so much of what is kept", request: Limit.Sliding, steps: []step{
+	{name: "sliding: another period sees its part of the records", request: Limit.Sliding, steps: []step{
 		{atMs: 0, quantity: 2, remaining: 3, retry: -1, reset: 10},
 		{atMs: 3_000, quantity: 2, remaining: 1, retry: -1, reset: 10},
 		{atMs: 4_000, quantity: 0, remaining: 3, retry: -1, reset: 1, period: 2},
@@ -135,7 +135,7 @@ var tables = []struct {
 		{atMs: 15_000, quantity: -2, remaining: 3, retry: -1, reset: 5},
 		{atMs: 20_000, quantity: 0, remaining: 5, retry: -1},
 	}},
-	{name: "approximate: what is denied counts", request: Limit.Approx, countDenied: true, steps: []step{
+	{name: "approximate: denied units count", request: Limit.Approx, countDenied: true, steps: []step{
 		{atMs: 0, quantity: 5, remaining: 0, retry: -1, reset: 20},
 		{atMs: 0, quantity: 5, limited: true, retry: 20, reset: 20}, // 10 * 0 % + 5, at the end of the next period
 		{atMs: 0, quantity: 6, limited: true, retry: -1, reset: 20},

@@ -46,7 +46,7 @@ func parseFile(path string, text []byte, reading funnel.Reading) (map[string]nam
 	if root := p.Root(text); root != nil {
 		p.readDocument(root)
 	} else if p.Count() == 0 {
-		p.FailAt(1, "nothing is here; write 'limits: {}' if there are to be none")
+		p.FailAt(1, "the file is empty; write 'limits: {}' for no limits")
 	}
 	return p.definitions, p.Err()
 }
@@ -75,7 +75,7 @@ func (p *fileReader) readDocument(n *yaml.Node) {
 		p.Fail(n, "limits is missing")
 	}
 	if n := len(p.definitions); n > namedlimit.MaxNames {
-		p.FailAt(1, strconv.Itoa(n)+" limits; "+strconv.Itoa(namedlimit.MaxNames)+" is the most")
+		p.FailAt(1, strconv.Itoa(n)+" limits; the maximum is "+strconv.Itoa(namedlimit.MaxNames))
 	}
 }
 

@@ -58,9 +58,9 @@ func TestParseFileErrors(t *testing.T) {
 	t.Parallel()
 	const window = "{max_burst: 4, count: 5, period: 60}"
 	for _, tt := range []struct{ text, want string }{
-		{"", "f:1: nothing is here; write 'limits: {}' if there are to be none"},
-		{"# only words\n", "f:1: nothing is here; write 'limits: {}' if there are to be none"},
-		{"limits: {}\n---\nlimits: {}\n", "f:2: there must be one document; remove what is from this '---' on"},
+		{"", "f:1: the file is empty; write 'limits: {}' for no limits"},
+		{"# only words\n", "f:1: the file is empty; write 'limits: {}' for no limits"},
+		{"limits: {}\n---\nlimits: {}\n", "f:2: more than one document; remove this '---' and all below"},
 		{"limits:\n\tlogin:\n", "f:2: not YAML: found character that cannot start any token"},
 		{"limits: [\n", "f:2: not YAML: did not find expected node content"},
 		{"hello\n", "f:1: the file must be a mapping"},
@@ -75,7 +75,7 @@ func TestParseFileErrors(t *testing.T) {
 		{"limits:\n  a:\n    windows: " + window + "\n", "f:3: windows must be a list"},
 		{"limits:\n  a:\n    windows: []\n", "f:2: a: a limit must have 1 to 16 windows, got 0"},
 		{"limits:\n  a:\n    windows: [" + strings.Repeat(window+",", 17) + "]\n", "f:3: a limit must have 1 to 16 windows, got 17"},
-		{"limits:\n  a:\n    windows: [" + window + ", " + window + "]\n", "f:2: a: two windows have the period 60; a window's state is known by its period, so give each another one"},
+		{"limits:\n  a:\n    windows: [" + window + ", " + window + "]\n", "f:2: a: two windows have the period 60; the period identifies a window, so use different ones"},
 		{"limits:\n  a:\n    window: []\n", `f:3: unknown field "window"; there are windows and shadow`},
 		{"limits:\n  a:\n    windows:\n    - 5\n", "f:4: a window must be a mapping"},
 		{"limits:\n  a:\n    windows:\n    - {max_burst: 4, count: 5, period: 60, burst: 1}\n", `f:4: unknown field "burst"; there are max_burst or capacity, count and period`},
@@ -117,7 +117,7 @@ func TestParseFileBounds(t *testing.T) {
 	if got, err := parseFile("f", []byte(manyLimits(namedlimit.MaxNames)), funnel.Burst); err != nil || len(got) != namedlimit.MaxNames {
 		t.Errorf("the most limits: got %d, %v", len(got), err)
 	}
-	if _, err := parseFile("f", []byte(manyLimits(namedlimit.MaxNames+1)), funnel.Burst); err == nil || err.Error() != "f:1: 1025 limits; 1024 is the most" {
+	if _, err := parseFile("f", []byte(manyLimits(namedlimit.MaxNames+1)), funnel.Burst); err == nil || err.Error() != "f:1: 1025 limits; the maximum is 1024" {
 		t.Errorf("too many limits: %v", err)
 	}
 	_, err := parseFile("f", []byte("limits:\n"+strings.Repeat("  'a b': 1\n", 20)), funnel.Burst)

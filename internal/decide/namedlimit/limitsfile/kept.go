@@ -41,7 +41,7 @@ type keptFile struct {
 func (f keptFile) Load() ([]namedlimit.Definition, error) {
 	kept, err := readKept(f.dir)
 	if errors.Is(err, persist.ErrDamaged) && f.repair {
-		f.log.Warn("the limits in the data directory are damaged; the file is kept aside, and those that commands have defined are gone", "error", err)
+		f.log.Warn("the limits in the data directory are damaged; setting the file aside, without the limits defined by commands", "error", err)
 		kept, err = nil, disk.SetAside(f.dir, KeptName)
 	}
 	newer := (*persist.NewerError)(nil)
@@ -49,7 +49,7 @@ func (f keptFile) Load() ([]namedlimit.Definition, error) {
 	case errors.As(err, &newer):
 		return nil, newer.Advise()
 	case errors.Is(err, persist.ErrDamaged):
-		return nil, fmt.Errorf("%w; restore %s from a backup, or start with --data-recover, which keeps it aside and forgets what CL.LIMIT SET has defined", err, KeptName)
+		return nil, fmt.Errorf("%w; restore %s from a backup, or start with --data-recover, which sets it aside and drops the limits of CL.LIMIT SET", err, KeptName)
 	}
 	return kept, err
 }

@@ -63,11 +63,11 @@ func TestMostNames(t *testing.T) {
 	}
 	mustSet(t, r, definition("last", 5))
 	mustSet(t, r, definition("last", 6))
-	if err := r.Set(definition("more", 5)); err == nil || err.Error() != "there are 1024 limits, which is the most; delete one first" {
+	if err := r.Set(definition("more", 5)); err == nil || err.Error() != "1024 limits exist, the maximum; delete one first" {
 		t.Errorf("one more: %v", err)
 	}
 	write(t, path, manyLimits(namedlimit.MaxNames))
-	want := path + ": with those that commands have defined there would be 1025 limits; 1024 is the most"
+	want := path + ": 1025 limits with those defined by commands; the maximum is 1024"
 	if err := r.Reload(); err == nil || err.Error() != want {
 		t.Errorf("a larger file: %v", err)
 	}
@@ -102,7 +102,7 @@ func TestReload(t *testing.T) {
 	if !has(r, mine) || ofFile.Source != namedlimit.ByFile || ofFile.Windows[0].Capacity != 9 || ofFile.Counts().Allowed != 1 {
 		t.Errorf("got %+v", ofFile)
 	}
-	if !strings.Contains(log.String(), `is the file's from now on" limit=theirs`) {
+	if !strings.Contains(log.String(), `now comes from the file" limit=theirs`) {
 		t.Errorf("logged %s", log.String())
 	}
 	_, err := r.Delete("theirs")
