@@ -3,6 +3,7 @@ package app
 import (
 	"bufio"
 	"io"
+	"log/slog"
 	"net"
 	"runtime"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"cellserver/internal/test/patience"
 	"cellserver/internal/test/redistest"
+	"cellserver/internal/wire/peer"
 )
 
 // TestShutdownEndsTheStore: no goroutine of a remote store outlives the server, even while the store hangs.
@@ -55,6 +57,54 @@ func pingAfter(t *testing.T, nc net.Conn, commands string) {
 			t.Fatal(err)
 		} else if line == "+PONG\r\n" {
 			return
+		}
+	}
+}
+
+// TestConfigCheckOpensNoStore: opening a pool and closing it at once fails by chance.
+func TestConfigCheckOpensNoStore(t *testing.T) {
+	o, err := optionsOf("--store=redis-cluster://127.0.0.1:1,127.0.0.1:2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 60_000 {
+		if wrong := checkFiles(o, slog.New(slog.DiscardHandler)); wrong != nil {
+			t.Fatal(wrong)
+		}
+	}
+}
+
+func TestIsLocal(t *testing.T) {
+	for addr, want := range map[string]bool{
+		"127.0.0.1:1": true, "127.255.3.4:65535": true, "[::1]:1": true, "[::ffff:127.0.0.1]:1": true,
+		"192.0.2.2:1": false, "[fd00::2]:1": false, "[::ffff:192.0.2.2]:1": false, "[fe80::1%eth0]:1": false,
+		"0.0.0.0:1": false, "localhost:1": false, "": false,
+	} {
+		if got := isLocal(peer.Peer{Addr: addr}); got != want {
+			t.Errorf("%q: got %v", addr, got)
+		}
+	}
+	if !isLocal(peer.Peer{Addr: "/tmp/s:0", Unix: true}) {
+		t.Error("a unix socket is not local")
+	}
+}
+
+// TestRoomBesideTheLoops: scripts never wait for an event loop to be preempted, whatever --io-threads says.
+func TestRoomBesideTheLoops(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	for _, tt := range []struct{ processors, ioThreads, background, places int }{
+		{1, 0, 0, 1},
+		{1, 1, 1, 2},
+		{2, 0, 1, 2},
+		{2, 1, 1, 2},
+		{2, 2, 1, 3},
+		{4, 1, 3, 4},
+		{4, 4, 1, 5},
+		{2, 8, 1, 9},
+	} {
+		runtime.GOMAXPROCS(tt.processors)
+		if n, places := backgroundThreads(tt.ioThreads), runtime.GOMAXPROCS(0); n != tt.background || places != tt.places {
+			t.Errorf("%d processors, %d loops: %d in the background, of %d in all; want %+v", tt.processors, tt.ioThreads, n, places, tt)
 		}
 	}
 }

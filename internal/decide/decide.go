@@ -6,6 +6,8 @@ package decide
 import (
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/decide/topkeys"
+	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 	"cellserver/internal/wire/catalog"
 )
@@ -89,4 +91,60 @@ func (l *Later) Cancel() { l.pending.Cancel() }
 // One decides a single request without counting, for callers with accounts of their own.
 func One(on store.Keys, nowNs int64, q *[1]store.Request) {
 	on.Throttle(nowNs, q[:])
+}
+
+// Apply applies a step to a key. A request may be sampled for CL.TOP, like those of a batch.
+func (d *Decider) Apply(on store.Keys, nowNs int64, key store.Key, step store.Step, local *observe.Local) error {
+	err := on.Apply(nowNs, key, step)
+	if err == nil {
+		d.Applied(nowNs, key, step, local)
+	}
+	return err
+}
+
+// Applied counts a step already applied.
+func (d *Decider) Applied(nowNs int64, key store.Key, step store.Step, local *observe.Local) {
+	out := step.Outcome()
+	if out.Requests && !local.Sampler.Skip(1) {
+		d.Records.TopKeys.Note(&local.Sampler, nowNs, 1, func(int) topkeys.Request {
+			return topkeys.Request{DB: key.DB, Name: key.Name, Limited: out.Limited, Terms: termsOf(step)}
+		})
+	}
+}
+
+// termsOf returns the terms of a step that requests units.
+func termsOf(step store.Step) limiter.Terms {
+	if by, ok := step.(interface{ Terms() limiter.Terms }); ok {
+		return by.Terms()
+	}
+	return limiter.Terms{}
+}
+
+// Probe is the view of a key by a rule, without effect or count.
+type Probe struct {
+	Known   bool           // the key has a state
+	Next    funnel.Result  // of a call for one unit
+	Outlook funnel.Outlook // of a funnel
+}
+
+// reader is the part of a store for looks.
+type reader interface {
+	State(nowNs int64, key store.Key) (s limiter.State, ok bool, err error)
+}
+
+func Look(on reader, nowNs int64, key store.Key, rule *limiter.Rule) (p Probe, err error) {
+	state, known, err := on.State(nowNs, key)
+	if err != nil {
+		return p, err
+	}
+	p.Known = known
+	if rule.Kind == limiter.Funnel {
+		tatNs, err := state.TAT(nowNs)
+		if err != nil {
+			return p, err
+		}
+		p.Outlook = rule.Funnel.Outlook(tatNs, nowNs)
+	}
+	p.Next, _, err = rule.Decide(&state, nowNs, 1) // state is a copy
+	return p, err
 }

@@ -2,6 +2,9 @@ package limiter
 
 import (
 	"cellserver/internal/funnel"
+	"cellserver/internal/limiter/bucket"
+	"cellserver/internal/limiter/lease"
+	"cellserver/internal/limiter/reserve"
 	"cellserver/internal/limiter/window"
 )
 
@@ -74,4 +77,114 @@ func (r *Rule) decideSibling(s *State, nowNs, quantity int64, result *funnel.Res
 func (r *Rule) decideOther(s *State, nowNs, quantity int64, result *funnel.Result) (changed bool, err error) {
 	*s, *result, changed, err = r.Kind.of().decide(*r, *s, nowNs, quantity)
 	return changed, err
+}
+
+// OfBucket returns the rule of CL.BUCKET TAKE.
+func OfBucket(l bucket.Limit) Rule { return Rule{Kind: Bucket, Packed: l.Packed()} }
+
+func (r *Rule) bucket() bucket.Limit { return bucket.Unpack(r.Packed) }
+
+type buckets struct{ defaults }
+
+func (buckets) row() Row {
+	return Row{
+		Name: "cl-bucket", Type: "cl-bucket", Encoding: "level",
+		Command: "cl.bucket", Sub: "take", arguments: [MaxArguments]string{"capacity"}, Quantity: "n",
+		Short: "bucket", Endless: true,
+	}
+}
+
+func (buckets) build(s Spec) (Packed, error) {
+	l, err := bucket.NewLimit(s.Numbers[0])
+	return l.Packed(), err
+}
+
+func (buckets) numbers(r Rule) Numbers { return Numbers{r.bucket().Capacity()} }
+
+func (buckets) share(r Rule, share float64) Rule {
+	r.Packed = r.bucket().Share(share).Packed()
+	return r
+}
+
+func (buckets) makesKey(_ Rule, quantity int64) bool { return quantity < 0 }
+
+func (buckets) full(r Rule, nowNs int64) State {
+	s := State{Kind: Bucket}
+	s.Payload, s.ExpiresNs = r.bucket().Fill(nil, nowNs)
+	return s
+}
+
+func (buckets) left(payload []byte) int64 { return bucket.Level(payload) }
+
+func (buckets) valid(s State) bool { return bucket.Valid(s.Payload) }
+
+// leases is Concurrency. Operations request its places.
+type leases struct{ defaults }
+
+func (leases) row() Row {
+	return Row{Name: "cl-concurrency", Type: "cl-concurrency", Encoding: "leases", Command: "cl.concurrency", Sub: "acquire"}
+}
+
+func (leases) valid(s State) bool { return lease.Valid(s.Payload, s.ExpiresNs) }
+
+func (leases) shift(payload []byte, byNs int64) { lease.Shift(payload, byNs) }
+
+func (leases) stamp(to *stamping) {
+	lease.Written(to.course.payloadBefore(Concurrency), to.state.Payload, func(at int, endNs int64) {
+		to.follow(at, endNs, 0)
+	})
+}
+
+type funnels struct{ defaults }
+
+func (funnels) row() Row {
+	return Row{
+		Name: "funnel", Type: "string", Encoding: "int",
+		Command: "cl.throttle", arguments: [MaxArguments]string{"max_burst", "count", "period"}, Quantity: "quantity",
+		Short: "throttle",
+	}
+}
+
+func (funnels) numbers(r Rule) Numbers { return funnelNumbers(r.Unit, r.Funnel) }
+
+func funnelNumbers(unit funnel.Unit, l funnel.Limit) Numbers {
+	count, period := l.Arguments(unit)
+	return Numbers{l.Capacity(), count, period}
+}
+
+func (funnels) share(r Rule, share float64) Rule {
+	r.Funnel = r.Funnel.Share(share)
+	return r
+}
+
+func (funnels) valid(s State) bool { return len(s.Payload) == 0 }
+
+func (funnels) eachTAT(s State, nowNs int64, f func(at int, periodNs, tatNs int64)) {
+	tatNs, _ := s.TAT(nowNs)
+	f(0, 0, tatNs)
+}
+
+func (funnels) stamp(to *stamping) {
+	to.lastNs = funnel.Shift(to.state.ExpiresNs, -debtOf(to.course.debts, 0).leastNs)
+}
+
+type reservations struct{ funnels }
+
+func (reservations) row() Row {
+	return Row{Name: "cl-reserving", Type: "string", Encoding: "reservations", Command: "cl.reserve"}
+}
+
+// Requests are decided as a Funnel's, so no rule has this kind.
+
+func (reservations) numbers(Rule) Numbers         { return Numbers{} }
+func (reservations) share(r Rule, _ float64) Rule { return r }
+
+func (reservations) valid(s State) bool { return reserve.Valid(s.Payload, s.ExpiresNs) }
+
+func (reservations) shift(payload []byte, byNs int64) { reserve.Shift(payload, byNs) }
+
+func (reservations) stamp(to *stamping) {
+	d := debtOf(to.course.debts, 0)
+	course := reserve.Course{FirstDebtNs: d.firstNs, LeastDebtNs: d.leastNs, Debited: to.course.debited}
+	course.Written(to.course.payloadBefore(Reserving), to.state.Payload, to.follow, to.all.add)
 }

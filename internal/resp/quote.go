@@ -2,6 +2,7 @@ package resp
 
 import (
 	"slices"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 )
@@ -49,3 +50,53 @@ func Unquote(word string) ([]byte, bool) {
 	r, w, ok := unquote(line, 1, 0, '"')
 	return line[:w:w], ok && r == len(line)
 }
+
+// maxPrintable is how much of a client's input an error reply repeats.
+const maxPrintable = 64
+
+// Printable returns a client's input as one line of text for an error or a log: printable characters unchanged, all others
+// as \r, \n, \t or \xHH, cut at 64 bytes.
+func Printable(b []byte) string { return PrintableN(b, maxPrintable) }
+
+// PrintableN is Printable with a maximum length.
+func PrintableN(b []byte, maxBytes int) string {
+	const hex = "0123456789abcdef"
+	out := make([]byte, 0, min(len(b), maxBytes))
+	for len(b) > 0 {
+		r, size := utf8.DecodeRune(b)
+		var piece [4]byte
+		text := append(piece[:0], b[:size]...)
+		switch {
+		case r == '\r':
+			text = append(piece[:0], '\\', 'r')
+		case r == '\n':
+			text = append(piece[:0], '\\', 'n')
+		case r == '\t':
+			text = append(piece[:0], '\\', 't')
+		case r == utf8.RuneError && size == 1 || !unicode.IsPrint(r):
+			size = 1
+			text = append(piece[:0], '\\', 'x', hex[b[0]>>4], hex[b[0]&15])
+		}
+		if len(out)+len(text) > maxBytes {
+			break
+		}
+		out = append(out, text...)
+		b = b[size:]
+	}
+	return string(out)
+}
+
+// maxErrorBytes is how much of a text is shown that a server may have chosen.
+const maxErrorBytes = 512
+
+// ErrorLine returns an error's text that a server may have chosen as one line, as Printable does, and cut.
+func ErrorLine(text string) string { return PrintableN([]byte(strings.TrimSpace(text)), maxErrorBytes) }
+
+// OneLine returns an error that has the ErrorLine of its text.
+func OneLine(err error) error { return oneLine{err} }
+
+type oneLine struct{ error }
+
+func (e oneLine) Error() string { return ErrorLine(e.error.Error()) }
+
+func (e oneLine) Unwrap() error { return e.error }

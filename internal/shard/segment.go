@@ -1,6 +1,11 @@
 package shard
 
-import "math/bits"
+import (
+	"encoding/binary"
+	"math/bits"
+
+	"cellserver/internal/limiter"
+)
 
 // A segment is a fixed hash table of buckets without pointers, which the collector skips. It fills a size
 // class exactly, which a test checks. Its entries are all inline or all of the long table.
@@ -22,8 +27,8 @@ const (
 	segmentBuckets = 31
 )
 
-// A bucket is two cache lines: the meta, with bits for each slot and bitPassed, the TATs, and the rest by
-// inlinebucket.go or longbucket.go.
+// A bucket is two cache lines: the meta, with bits for each slot and bitPassed, the TATs, and the rest of an
+// inline or a long bucket.
 type bucket [16]uint64
 
 const (
@@ -76,3 +81,126 @@ func (g *segment) entryAt(index uint64) (b *bucket, slot int) {
 
 // lowestLane returns the number of the first lane with a bit set.
 func lowestLane(set uint64, laneBits int) int { return bits.TrailingZeros64(set) / laneBits }
+
+// A bucket of inline keys has the meta, five TATs, and five keys of two words, low and high of keyRef. The
+// first cache line suffices for most absent keys and a fifth of the present ones.
+//
+// The meta has 12 bits a slot: five for the key's length (0: empty), one for a database number before the
+// key, two marks of changes, four spare. All entries are funnels. Clearing its bits removes an entry; no
+// other moves.
+const (
+	inlineSlots = 5
+	keyWord     = tatWord + inlineSlots // of the first slot
+
+	slotBits  = 12
+	everySlot = 1 | 1<<slotBits | 1<<(2*slotBits) | 1<<(3*slotBits) | 1<<(4*slotBits)
+	slotMask  = 1<<slotBits - 1
+
+	codeMask     = 0x1f
+	codeEmptyKey = 1 // plus one for each byte of a key
+	bitOtherDB   = 1 << 8
+	identityMask = codeMask | bitOtherDB
+)
+
+// match returns the slot of a key, or inlineSlots. It compares all five without a branch, as the slot is
+// unpredictable.
+func (b *bucket) match(code, low, high uint64) int {
+	d := (b[0] ^ code*everySlot) & (identityMask * everySlot)
+	m := isZero(d&slotMask | (b[6] ^ low) | (b[7] ^ high))
+	m |= isZero(d>>slotBits&slotMask|(b[8]^low)|(b[9]^high)) << 1
+	m |= isZero(d>>(2*slotBits)&slotMask|(b[10]^low)|(b[11]^high)) << 2
+	m |= isZero(d>>(3*slotBits)&slotMask|(b[12]^low)|(b[13]^high)) << 3
+	m |= isZero(d>>(4*slotBits)&slotMask|(b[14]^low)|(b[15]^high)) << 4
+	return bits.TrailingZeros64(m | 1<<inlineSlots)
+}
+
+func (b *bucket) inlineCode(slot int) uint64 { return b[0] >> (slotBits * uint(slot)) & slotMask }
+
+// freeInline returns the first empty slot, or inlineSlots.
+func (b *bucket) freeInline() int {
+	// Adding 31 carries out of five bits unless all are 0; the sixth has room for it.
+	carries := b[0]&(codeMask*everySlot) + codeMask*everySlot
+	return min(lowestLane(^carries&((codeMask+1)*everySlot), slotBits), inlineSlots)
+}
+
+func (b *bucket) setInline(slot int, code, low, high uint64) {
+	b[0] |= code << (slotBits * uint(slot))
+	b[keyWord+2*slot], b[keyWord+2*slot+1] = low, high
+}
+
+// inlineKey returns a key's stored bytes, zero padded.
+func (b *bucket) inlineKey(slot int) (key [inlineBytes]byte) {
+	binary.LittleEndian.PutUint64(key[:], b[keyWord+2*slot])
+	binary.LittleEndian.PutUint64(key[8:], b[keyWord+2*slot+1])
+	return key
+}
+
+// A bucket of the long table has the meta, seven TATs, seven locators, and a word with eight bits of each
+// key's hash, so that few other keys are compared.
+//
+// The meta has eight bits a slot: two for the key's place (0: empty), four for its kind, two marks of
+// changes.
+const (
+	longSlots   = 7
+	locatorWord = tatWord + longSlots // of the first slot
+	hashesWord  = 15
+
+	laneBits  = 8
+	everyLane = 1 | 1<<8 | 1<<16 | 1<<24 | 1<<32 | 1<<40 | 1<<48
+	laneMask  = 1<<laneBits - 1
+
+	placeMask     = 3
+	placeArena    = 1 // in the segment's arena
+	placeAlone    = 2 // in its own buffer
+	laneKindShift = 2
+	laneKindBits  = 4
+	laneKindMask  = 1<<laneKindBits - 1
+	// plainMask and placeArena identify a funnel in an arena.
+	plainMask = laneKindMask<<laneKindShift | placeMask
+)
+
+// More kinds than fit do not compile: they would overwrite the marks.
+const _ = uint(laneKindMask + 1 - limiter.Kinds)
+
+// hashLane returns the bucket's bits of a hash: not used by the directory, and hardly by homeOf.
+func hashLane(hash uint64) uint64 { return hash >> 8 & laneMask }
+
+// candidates sets the highest bit of each used lane with the same bits of the hash.
+func (b *bucket) candidates(hash uint64) uint64 {
+	d := b[hashesWord] ^ hashLane(hash)*everyLane
+	// Adding 127 to seven bits carries into the eighth unless they are 0.
+	const low = laneMask >> 1 * everyLane
+	return ^(d&low + low | d) & (b.usedLanes() << (laneBits - 1))
+}
+
+// usedLanes sets the lowest bit of each used lane.
+func (b *bucket) usedLanes() uint64 { return (b[0] | b[0]>>1) & everyLane }
+
+func (b *bucket) place(slot int) uint64 { return b[0] >> (laneBits * uint(slot)) & placeMask }
+
+// kind returns an entry's kind; entries of the inline table are funnels.
+func (b *bucket) kind(slot int) limiter.Kind {
+	return limiter.Kind(b[0] >> (laneBits*uint(slot) + laneKindShift) & laneKindMask)
+}
+
+func (b *bucket) setKind(slot int, kind limiter.Kind) {
+	lane := laneBits * uint(slot)
+	b[0] = b[0]&^(laneKindMask<<laneKindShift<<lane) | laneKind(kind)<<lane
+}
+
+func laneKind(kind limiter.Kind) uint64 { return uint64(kind) & laneKindMask << laneKindShift }
+
+func (b *bucket) lane(slot int) uint64 { return b[0] >> (laneBits * uint(slot)) & laneMask }
+
+// freeLong returns the first empty slot, or longSlots.
+func (b *bucket) freeLong() int {
+	return min(lowestLane(^b.usedLanes()&everyLane, laneBits), longSlots)
+}
+
+func (b *bucket) setLong(slot int, lane, hash, locator uint64) {
+	b[0] |= lane << (laneBits * uint(slot))
+	b[hashesWord] = b[hashesWord]&^(laneMask<<(laneBits*uint(slot))) | hashLane(hash)<<(laneBits*uint(slot))
+	b[locatorWord+slot] = locator
+}
+
+func (b *bucket) locator(slot int) uint64 { return b[locatorWord+slot] }

@@ -1,10 +1,12 @@
 package settings
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -15,6 +17,7 @@ import (
 
 	"cellserver/internal/app/usage"
 	"cellserver/internal/base/flagvalue"
+	"cellserver/internal/base/smallfile"
 	"cellserver/internal/base/yamlfile"
 )
 
@@ -144,4 +147,67 @@ func SplitProblems(err error) (wrong Problems) {
 		wrong = append(wrong, errors.New(line))
 	}
 	return wrong
+}
+
+// WarnOfUnknownVariables warns of variables that look like settings, such as a misspelt password. Values,
+// which may be secrets, are never logged.
+func WarnOfUnknownVariables(environ []string, log *slog.Logger) {
+	names := settingNames()
+	isVariable := func(variable string) bool {
+		return slices.ContainsFunc(names, func(name string) bool { return EnvName(name) == variable })
+	}
+	services := regexp.MustCompile(serviceVariables)
+	for _, variable := range environ {
+		name, value, _ := strings.Cut(variable, "=")
+		if !strings.HasPrefix(name, EnvPrefix) || isVariable(name) || services.MatchString(name) ||
+			// set by a service, unlike an imagined setting
+			strings.HasSuffix(name, "_PORT") && strings.Contains(value, "://") {
+			continue
+		}
+		log.Warn("unknown setting " + name + " has no effect; " +
+			usage.Hint(strings.TrimPrefix(name, EnvPrefix), names, EnvName, "see cellserver --help"))
+	}
+}
+
+// serviceVariables matches what Kubernetes sets for services named cellserver or with that prefix, except
+// _PORT.
+const serviceVariables = `^CELLSERVER(_[A-Z0-9_]+)?_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`
+
+// EnvPrefix begins the name of each setting's variable.
+const EnvPrefix = "CELLSERVER_"
+
+// EnvName returns the variable of a flag.
+func EnvName(flag string) string {
+	return EnvPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// ReadSecret reads the file that a flag names, without a final newline; "" if the flag is unset.
+func ReadSecret(flag, path, what string, log *slog.Logger) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	b, err := smallfile.Read(path)
+	if err != nil {
+		return "", fmt.Errorf("cannot read %s %s: %w", flag, path, smallfile.Cause(err))
+	}
+	if line, cut := bytes.CutSuffix(b, []byte("\n")); cut {
+		b = bytes.TrimSuffix(line, []byte("\r"))
+	}
+	if len(b) == 0 {
+		return "", fmt.Errorf("%s %s is empty; write %s into it", flag, path, what)
+	}
+	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o004 != 0 && runtime.GOOS != "windows" {
+		log.Warn("every user of this machine can read this secret; revoke that with chmod o-r", strings.TrimPrefix(flag, "--"), path)
+	}
+	return string(b), nil
+}
+
+// ReadPassword reads --requirepass-file, if set.
+func (o *Options) ReadPassword(log *slog.Logger) error {
+	if o.requirePassFile == "" {
+		return nil
+	}
+	password, err := ReadSecret("--requirepass-file", o.requirePassFile, "the password", log)
+	o.RequirePass = password
+	return err
 }

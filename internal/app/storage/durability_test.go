@@ -1,12 +1,20 @@
 package storage
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	"cellserver/internal/app/settings"
+	"cellserver/internal/keep/memory"
 	"cellserver/internal/keep/persist/disk"
+	"cellserver/internal/shard"
+	"cellserver/internal/store"
 )
 
 // TestEndWhileTheDirectoryIsHeld: a server that is ended as it starts does not wait for the data directory of
@@ -24,5 +32,76 @@ func TestEndWhileTheDirectoryIsHeld(t *testing.T) {
 	s := &Storage{options: &settings.Options{DataDir: dir}}
 	if err := s.openDataDir(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("waiting for the directory ended with %v", err)
+	}
+}
+
+func TestDiskReady(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name    string
+		unready bool
+		status  func() store.Durability
+		want    error
+	}{
+		{"nothing is kept", true, nil, nil},
+		{"all is well again", true, func() store.Durability { return store.Durability{Faults: 1} }, nil},
+		{"a fault", true, func() store.Durability { return store.Durability{Fault: errors.New("no space left on device")} }, errDiskFault},
+		{"a fault, without the flag", false, func() store.Durability { return store.Durability{Fault: errors.New("no space left on device")} }, nil},
+	} {
+		o := &settings.Options{UnreadyOnDiskFault: tt.unready}
+		if err := diskReady(o, tt.status); !errors.Is(err, tt.want) {
+			t.Errorf("%s: got %v, want %v", tt.name, err, tt.want)
+		}
+	}
+}
+
+// TestMemoryWarnings: one line a crossing, and for what found no room one at once and then one a minute.
+func TestMemoryWarnings(t *testing.T) {
+	var log bytes.Buffer
+	nowNs := int64(0)
+	w := memoryWarnings{
+		log: slog.New(slog.NewTextHandler(&log, nil)), now: func() int64 { return nowNs }, bound: memory.NewBound(shard.New()),
+		short: &memory.Shortage{},
+	}
+	for i, step := range []struct {
+		bytes            int
+		evicted, refused uint64
+		after            time.Duration
+		want             string
+	}{
+		{bytes: 74},
+		{bytes: 76, want: "percent=75 bytes=76 of=100"},
+		{bytes: 77},
+		{bytes: 100, evicted: 5, want: "evicted=5 refused=0"},
+		{bytes: 100, evicted: 9, after: time.Second},
+		{bytes: 100, evicted: 9, after: time.Hour},
+		{bytes: 100, evicted: 10, refused: 2, want: "evicted=5 refused=2"},
+		{bytes: 100, evicted: 10, refused: 2, after: time.Hour},
+	} {
+		nowNs += int64(step.after)
+		log.Reset()
+		w.look(store.Stats{Bytes: step.bytes, MaxBytes: 100, Evicted: step.evicted, Refused: step.refused})
+		if got := log.String(); !strings.Contains(got, step.want) || (got == "") != (step.want == "") {
+			t.Errorf("step %s: got %q, want %q", strconv.Itoa(i), got, step.want)
+		}
+	}
+}
+
+func TestSuspensionIsLogged(t *testing.T) {
+	t.Parallel()
+	for slept, want := range map[time.Duration]string{
+		0:                                "",
+		time.Hour + 750*time.Microsecond: `level=WARN msg="the machine was suspended; the clock was set forward by that time" for=1h0m0.001s` + "\n",
+	} {
+		var line bytes.Buffer
+		noteSuspension(slog.New(slog.NewTextHandler(&line, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		}})), slept)
+		if line.String() != want {
+			t.Errorf("after %s: got %q, want %q", slept, line.String(), want)
+		}
 	}
 }

@@ -4,12 +4,14 @@ package storage
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
 
 	"cellserver/internal/app/settings"
 	"cellserver/internal/base/clock"
 	"cellserver/internal/decide/namedlimit"
+	"cellserver/internal/decide/namedlimit/limitsfile"
 	"cellserver/internal/keep/memory"
 	"cellserver/internal/keep/persist"
 	"cellserver/internal/keep/persist/disk"
@@ -184,5 +186,35 @@ func noteClockOffset(log *slog.Logger, offsetNs int64) {
 	if offsetNs > 0 {
 		log.Warn("the system's clock is before the time at which the server ended; its own clock goes on from there, so that nobody is let through or kept out by that",
 			"ahead", time.Duration(offsetNs).Round(time.Millisecond))
+	}
+}
+
+// openLimits reads the named limits: those defined by commands, from the data directory, and the file's.
+func (s *Storage) openLimits() error {
+	o := s.options
+	config := limitsfile.Config{File: o.LimitsFile, Reading: o.Reading(), Repair: o.DataRecover, Log: s.log}
+	if s.dir != nil {
+		config.Dir = s.dir
+	}
+	s.Limits = limitsfile.New(config)
+	if err := s.Limits.Load(); err != nil {
+		return fmt.Errorf("--data-dir %s: %w", o.DataDir, err)
+	}
+	if o.LimitsFile == "" {
+		return nil
+	}
+	if err := s.Limits.Reload(); err != nil {
+		return fmt.Errorf("--limits-file: %w", err)
+	}
+	return nil
+}
+
+func (s *Storage) ReloadLimits() {
+	if s.options.LimitsFile == "" {
+		return
+	}
+	if err := s.Limits.Reload(); err != nil {
+		s.log.Error("cannot use the file of limits; they stay as they were", "error", err,
+			"hint", "correct it and send SIGHUP, or CL.LIMIT RELOAD")
 	}
 }

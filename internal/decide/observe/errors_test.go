@@ -1,10 +1,13 @@
 package observe
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"strings"
 	"testing"
+
+	"cellserver/internal/wire/catalog"
 )
 
 func counts(e *ErrorReplies) map[string]int64 {
@@ -48,5 +51,73 @@ func TestErrorCodesAreBounded(t *testing.T) {
 	}
 	if all := counts(&e); all["C0"] != 3 || all["NOPERM"] != 2 || len(all) != maxCodes+1 {
 		t.Errorf("%d of a known code, %d of an own one, %d codes", all["C0"], all["NOPERM"], len(all))
+	}
+}
+
+type erring struct{ addr, name string }
+
+func (e erring) Addr() string { return e.addr }
+func (e erring) Name() string { return e.name }
+
+// TestLastError: calls are shown as by MONITOR, without passwords, also in a misspelled AUTH.
+func TestLastError(t *testing.T) {
+	table := catalog.New()
+	many := strings.Repeat("abcdefghij ", 9)
+	for _, tt := range []struct{ command, call, text, wantCall, wantText string }{
+		{"cl.throttle", "CL.THROTTLE k x 1 1", "ERR syntax error", "CL.THROTTLE k x 1 1", "ERR syntax error"},
+		{"incr", "INCR k", "ERR no 'k'", "INCR k", "ERR no 'k'"},
+		{"", "AUHT secret", "ERR unknown command 'AUHT', with args beginning with: 'secret' ", "AUHT", "ERR unknown command 'AUHT'"},
+		{"", "CONFIG ste requirepass secret", "ERR unknown subcommand 'ste'. Try CONFIG HELP.", "CONFIG", "ERR unknown subcommand 'ste'. Try CONFIG HELP."},
+		{"auth", "AUTH name secret", "WRONGPASS invalid username-password pair", "AUTH (redacted) (redacted)", "WRONGPASS invalid username-password pair"},
+		{"hello", "HELLO 3 AUTH a secret secret", "ERR Syntax error in HELLO option 'secret'", "HELLO", "ERR Syntax error in HELLO option (redacted)"},
+		{"hello", "HELLO 3 AUHT a secret", "ERR Syntax error in HELLO option 'AUHT'", "HELLO", "ERR Syntax error in HELLO option (redacted)"},
+		{"acl|load", "ACL LOAD", "ERR line 3: '>secret'", "ACL LOAD", "ERR line 3: (redacted)"},
+		{"config|set", "CONFIG SET requirepass secret", `ERR CONFIG SET failed - invalid "secret"`, "CONFIG SET", "ERR CONFIG SET failed - invalid (redacted)"},
+		{"exec", "", "EXECABORT because", "EXEC", "EXECABORT because"},
+		{"", "", "ERR Protocol error: x", "", "ERR Protocol error: x"},
+		{"echo", "ECHO " + many, "ERR " + many, "ECHO" + strings.Repeat(" abcdefghij", 7) + " ... (2 more arguments)", "ERR " + many},
+		{"echo", "ECHO " + strings.Repeat("x", 1000), strings.Repeat("y", 1000), "ECHO " + strings.Repeat("x", 40) + "... (960 more bytes)", strings.Repeat("y", 240)},
+		{"echo", "ECHO \x00\xff\x1b[31m", "ERR \x1b[31m\xff", `ECHO "\x00\xff\x1b[31m"`, `ERR \x1b[31m\xff`},
+	} {
+		var e ErrorReplies
+		args := bytes.Fields([]byte(tt.call))
+		command := table.LookupFull([]byte(tt.command))
+		e.Count(ErrorReply{Text: tt.text, Command: command, Args: args, By: erring{"10.0.0.1:5000", "a\nb"}})
+		want := LastError{tt.wantText, tt.wantCall, "10.0.0.1:5000", `a\nb`}
+		if got := e.Last(); got != want {
+			t.Errorf("%s: got %q, want %q", tt.call, got, want)
+		}
+		if after := string(bytes.Join(args, []byte(" "))); after != strings.TrimSpace(tt.call) {
+			t.Errorf("%s became %s", tt.call, after)
+		}
+	}
+	var e ErrorReplies
+	if got := e.Last(); got != (LastError{}) {
+		t.Errorf("without an error: %+v", got)
+	}
+}
+
+// TestErrorFloodIsCheap: an error with a known code allocates nothing, however long its quotation.
+func TestErrorFloodIsCheap(t *testing.T) {
+	var e ErrorReplies
+	r := ErrorReply{
+		Text: "ERR " + strings.Repeat("x", 100_000), Command: catalog.New().Lookup([]byte("echo")),
+		By:   erring{strings.Repeat("a", 1000), strings.Repeat("n", 1000)},
+		Args: bytes.Split(bytes.Repeat([]byte(strings.Repeat("y", 1000)+" "), 1000), []byte(" ")),
+	}
+	e.Count(r)
+	if n := testing.AllocsPerRun(100, func() { e.Count(r) }); n != 0 {
+		t.Errorf("an error allocates %g times", n)
+	}
+	kept := cap(e.last.text) + cap(e.last.client) + cap(e.last.name)
+	for _, arg := range e.last.args {
+		kept += cap(arg)
+	}
+	if kept > 1024 {
+		t.Errorf("the last error takes %d bytes", kept)
+	}
+	if last := e.Last(); len(last.Text)+len(last.Command)+len(last.Client)+len(last.Name) > 1024 {
+		bytes := len(last.Text) + len(last.Command) + len(last.Client) + len(last.Name)
+		t.Errorf("%d bytes of the last error are shown", bytes)
 	}
 }

@@ -61,3 +61,58 @@ func (v *view) durabilityPart() g.Node {
 		entry(t.Faults, figures.Grouped(int64(st.Faults))),
 	))
 }
+
+// storePart describes a store on other machines.
+func (v *view) storePart() g.Node {
+	st, t := v.remote, v.t
+	if st == nil {
+		return nil
+	}
+	s, whole := &st.Stats, func(n uint64) string { return figures.Count.Text(float64(n)) }
+	note := fmt.Sprintf(t.StoreNote, st.Store, whole(s.Requests), whole(s.Asked), whole(s.Scripts), whole(s.Prefiltered),
+		whole(s.ByPolicy()), st.Policy)
+	return v.section("store", t.Store, el("p", text(note)), g.If(len(s.Servers) > 0, scrolling(t.StoreScroll, el("table",
+		headings(t.StoreServer, t.Circuit, t.Queued, t.InFlight, t.RoundTrip),
+		el("tbody", g.Map(s.Servers, func(server store.ServerStats) g.Node {
+			return el("tr", attr("data-k", server.Addr), el("th", attr("scope", "row"), text(server.Addr)),
+				cells(circuitText(t, server.Circuit), figures.Count.Text(float64(server.Queued)), figures.Count.Text(float64(server.InFlight)),
+					figures.DurationNs.Text(float64(server.RoundTripNs))))
+		})),
+	))))
+}
+
+func circuitText(t *words.Texts, state string) string {
+	switch state {
+	case "open":
+		return t.CircuitOpen
+	case "half-open":
+		return t.CircuitHalfOpen
+	}
+	return t.CircuitClosed
+}
+
+// storeState summarizes the store's health in a few words.
+func storeState(t *words.Texts, st *store.Health, nowNs int64) string {
+	switch {
+	case !st.Asked:
+		return t.StoreConnecting
+	case st.Away():
+		return fmt.Sprintf(t.StoreDownFor, time.Duration(nowNs-st.SinceNs).Round(time.Second))
+	case st.Fault != nil:
+		return fmt.Sprintf(t.StorePartly, st.Up, st.Masters)
+	}
+	return t.StoreAnswers
+}
+
+// storeFault returns the warning that all or a part of the store does not answer, or nil.
+func storeFault(t *words.Texts, st *store.Health) *fault {
+	if st.Fault == nil {
+		return nil
+	}
+	meaning := [...]string{store.FallbackError: t.StoreErrors, store.FallbackAllow: t.StoreAllows, store.FallbackDeny: t.StoreDenies, store.FallbackLocal: t.StoreLocal}[st.Policy]
+	what := fmt.Sprintf(t.StorePartly, st.Up, st.Masters) + t.Stop
+	if st.Away() {
+		what = fmt.Sprintf(t.StoreDownSince, utc(st.SinceNs))
+	}
+	return &fault{what: what, meaning: meaning, cause: st.Fault.Error()}
+}

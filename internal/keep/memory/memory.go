@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"sync"
+	"time"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
 
@@ -170,4 +171,69 @@ func ParsePolicy(name string) (store.Policy, error) {
 func Release() {
 	runtime.GC()
 	debug.FreeOSMemory()
+}
+
+// Level reports used shares of a maximum worth a warning. The zero value has seen none. It belongs to one
+// goroutine.
+type Level struct{ percent int }
+
+// Levels, and the distance below one that permits another warning.
+const (
+	warnPercent   = 75
+	urgentPercent = 90
+	backPercent   = 5
+)
+
+// Crossed returns the level reached since the last call, in percent, or 0.
+func (l *Level) Crossed(used, most int64) (percent int) {
+	if most <= 0 {
+		l.percent = 0
+		return 0
+	}
+	now := int(float64(used) / float64(most) * 100)
+	reached := 0
+	for _, level := range []int{warnPercent, urgentPercent} {
+		if now >= level || l.percent >= level && now >= level-backPercent {
+			reached = level
+		}
+	}
+	if reached > l.percent {
+		percent = reached
+	}
+	l.percent = reached
+	return percent
+}
+
+// recent is how long a shortage lasts after its last key: new keys come in bursts.
+const recent = time.Minute
+
+// Shortage detects new keys without space, by growing counters. The zero value has seen none. It is safe for
+// concurrent use.
+type Shortage struct {
+	mu                   sync.Mutex // guards all below
+	evicted, refused     uint64     // at the last Note
+	evictedNs, refusedNs int64      // time of the last growth, 0 for never
+}
+
+// Note takes the counters and returns their growth since the last call.
+func (s *Shortage) Note(nowNs int64, evicted, refused uint64) (moreEvicted, moreRefused uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	moreEvicted, moreRefused = evicted-s.evicted, refused-s.refused
+	s.evicted, s.refused = evicted, refused
+	if moreEvicted > 0 {
+		s.evictedNs = nowNs
+	}
+	if moreRefused > 0 {
+		s.refusedNs = nowNs
+	}
+	return moreEvicted, moreRefused
+}
+
+// Recent reports evictions and refusals of the last minute.
+func (s *Shortage) Recent(nowNs int64) (evicted, refused bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	is := func(ns int64) bool { return ns != 0 && nowNs-ns < int64(recent) }
+	return is(s.evictedNs), is(s.refusedNs)
 }

@@ -5,6 +5,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"testing"
+	"time"
 
 	"cellserver/internal/store"
 )
@@ -148,5 +149,58 @@ func TestLevel(t *testing.T) {
 	}
 	if got := l.Crossed(5, 0); got != 0 {
 		t.Errorf("without a maximum: %d", got)
+	}
+}
+
+func TestPart(t *testing.T) {
+	for _, tt := range []struct {
+		text  string
+		of    int64
+		bytes int64
+	}{
+		{"0", 1 << 30, 0}, {"100", 0, 100}, {"7b", 0, 7}, {"1k", 0, 1000}, {"1KB", 0, 1024}, {"2m", 0, 2_000_000}, {"64mb", 5, 64 << 20},
+		{"1g", 0, 1_000_000_000}, {"1gb", 0, 1 << 30}, {"0%", 1 << 30, 0}, {"25%", 0, 0}, {"25%", 150, 37}, {"100%", 1<<63 - 1, 1<<63 - 1},
+	} {
+		var m Part
+		if err := m.Set(tt.text); err != nil || m.Of(tt.of) != tt.bytes || m.String() != tt.text {
+			t.Errorf("%q of %d: %d, %v", tt.text, tt.of, m.Of(tt.of), err)
+		}
+	}
+	for _, text := range []string{"", "x", "-1", "mb", "1tb", "1bk", "101%", "-1%", "%", "1.5gb", "9223372036854775808", "9223372036854775807k"} {
+		var m Part
+		if err := m.Set(text); err == nil {
+			t.Errorf("%q was taken for %d bytes", text, m.Of(0))
+		}
+	}
+}
+
+// TestShortage: a minute after the last evicted or refused key the shortage ends.
+func TestShortage(t *testing.T) {
+	t.Parallel()
+	var s Shortage
+	for _, step := range []struct {
+		atSec            int64
+		evicted, refused uint64 // so far
+		more             [2]uint64
+		recent           [2]bool
+	}{
+		{1000, 0, 0, [2]uint64{}, [2]bool{}},
+		{1001, 5, 0, [2]uint64{5, 0}, [2]bool{true, false}},
+		{1030, 5, 2, [2]uint64{0, 2}, [2]bool{true, true}},
+		{1060, 5, 2, [2]uint64{}, [2]bool{true, true}},
+		{1061, 5, 2, [2]uint64{}, [2]bool{false, true}},
+		{1089, 6, 2, [2]uint64{1, 0}, [2]bool{true, true}},
+		{1090, 6, 2, [2]uint64{}, [2]bool{true, false}},
+		{1149, 6, 2, [2]uint64{}, [2]bool{}},
+	} {
+		nowNs := step.atSec * int64(time.Second)
+		evicted, refused := s.Note(nowNs, step.evicted, step.refused)
+		recentlyEvicted, recentlyRefused := s.Recent(nowNs)
+		if got := [2]uint64{evicted, refused}; got != step.more {
+			t.Errorf("at %d s: %d more", step.atSec, got)
+		}
+		if got := [2]bool{recentlyEvicted, recentlyRefused}; got != step.recent {
+			t.Errorf("at %d s: recent %t", step.atSec, got)
+		}
 	}
 }

@@ -3,7 +3,9 @@
 // Redis's. A script belongs to the goroutine that parses or runs it, except for Meter.Kill.
 package guard
 
-import "strconv"
+import (
+	"strconv"
+)
 
 // ID identifies a guard, a native function that replaces an allocating instruction of the virtual machine and
 // charges for it. Scripts cannot reach or replace it: its name is not valid Lua.
@@ -23,3 +25,15 @@ const (
 )
 
 func (g ID) name() string { return "(" + strconv.Itoa(int(g)) + ")" }
+
+// Costs of tables and closures in gopher-lua, generously, with growth by doubling.
+const (
+	TableBytes    = 256 // of an empty one
+	ElementBytes  = 32  // of a table's array
+	FieldBytes    = 192 // of a table's hash part
+	ClosureBytes  = 256
+	ArgumentBytes = 16 // of a value on the stack
+)
+
+// MaxResults is how many arguments and results together a function may have, as in Redis.
+const MaxResults = 8000

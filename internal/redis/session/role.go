@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"cellserver/internal/decide"
+	"cellserver/internal/decide/clients"
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/decide/queue"
 	"cellserver/internal/limiter"
@@ -15,6 +16,7 @@ import (
 	"cellserver/internal/redis/reply"
 	"cellserver/internal/store"
 	"cellserver/internal/wire/catalog"
+	"cellserver/internal/wire/peer"
 )
 
 var (
@@ -147,3 +149,63 @@ func (r *clientRole) Until(begin func(ctx context.Context, finish func()), atMos
 }
 
 func (r *clientRole) Discard() { (*Session)(r).discard() }
+
+// executeMuted executes a command without a reply, unless it turns replies on. No batch precedes it: turning
+// replies off has flushed it. The skip ends before the command runs, as EXEC may be in the background when
+// the next one is due.
+func (s *Session) executeMuted(dispatch func()) {
+	before := len(s.x.W.Buf)
+	s.x.RepliesRequested = false
+	once := s.x.Replies == execute.RepliesSkipNext
+	if once {
+		s.x.Replies = execute.RepliesOn
+	}
+	untold(&s.x, func() {
+		dispatch()
+		s.x.Flush()
+	})
+	if once && !s.x.RepliesRequested || s.x.Replies == execute.RepliesOff {
+		s.muteFrom(before)
+	}
+}
+
+// muteFrom drops replies and those to come of a pending command.
+func (s *Session) muteFrom(before int) {
+	s.x.W.Buf = s.x.W.Buf[:before]
+	if s.pending != nil {
+		s.pending.muted = true
+	}
+}
+
+func (r *clientRole) BeginMonitor() error {
+	if r.monitor != nil { // no reply, as in Redis
+		return nil
+	}
+	r.monitor = r.engine.Config.Records.Monitors.Begin(r.x.Client)
+	r.x.Monitored = true
+	r.x.Client.Change(func(i *clients.Info) { i.Monitoring = true })
+	r.x.W.OK()
+	return nil
+}
+
+// EndMonitor sends pending lines first.
+func (r *clientRole) EndMonitor() {
+	if r.monitor == nil {
+		return
+	}
+	r.engine.Config.Records.Monitors.End(r.monitor)
+	r.x.W.Buf, _ = r.monitor.Take(r.x.W.Buf, observe.MaxMonitorBytes)
+	r.monitor = nil
+}
+
+// sendLines sends a Feed's worth of lines to a monitoring client.
+func (s *Session) sendLines() {
+	if s.monitor == nil {
+		return
+	}
+	var more bool
+	s.x.W.Buf, more = s.monitor.Take(s.x.W.Buf, feedBytes)
+	if more && s.x.Status == peer.NeedInput {
+		s.x.Status = peer.More
+	}
+}

@@ -3,10 +3,13 @@ package transact
 import (
 	"context"
 	"errors"
+	"hash/maphash"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
+	"cellserver/internal/limiter"
 	"cellserver/internal/redis/reply"
 	"cellserver/internal/store"
 )
@@ -117,3 +120,125 @@ func (p byPolicy) Throttle(_ int64, batch []store.Request) store.Pending {
 	p.policy.DecideByPolicy(batch, p.failure)
 	return nil
 }
+
+// Walk returns all keys of the store, for one command.
+func (r *Remote) Walk(ctx context.Context) store.Walker { return &walk{Remote: r.Store, ctx: ctx} }
+
+// walk iterates over a remote store. Walker returns no error; walk records the first.
+type walk struct {
+	store.Remote
+	ctx context.Context
+	err error
+}
+
+var _ store.Walker = (*walk)(nil)
+
+// WalkFailed returns a Walker's recorded error for the reply, or nil.
+func WalkFailed(all store.Walker) error {
+	if w, ok := all.(*walk); ok && w.err != nil {
+		return reply.StoreFailed(w.err)
+	}
+	return nil
+}
+
+// fail records the first error.
+func (w *walk) fail(err error) {
+	if w.err == nil {
+		w.err = err
+	}
+}
+
+// Count implements store.Walker. The number of expiring keys is unknown.
+func (w *walk) Count(ctx context.Context, _ int64, counts []store.KeyCount) {
+	n, err := w.Size(ctx)
+	if err != nil {
+		w.fail(err)
+		return
+	}
+	counts[0].Keys += n
+}
+
+func (w *walk) Scan(nowNs int64, _ uint16, cursor uint64, count int, visit func(key store.Key, e store.Entry)) (next uint64) {
+	next, err := w.Remote.Scan(w.ctx, nowNs, cursor, count, visit)
+	if err != nil {
+		w.fail(err)
+		return 0
+	}
+	return next
+}
+
+// The catalog of such a store refuses the commands of the following methods.
+
+func (w *walk) MemoryUsage(int64, store.Key) (bytes int, ok bool) {
+	w.fail(reply.ErrNoWalk)
+	return 0, false
+}
+
+func (w *walk) Flush(context.Context, uint16) { w.fail(reply.ErrNoWalk) }
+
+func (w *walk) FlushAll() { w.fail(reply.ErrNoWalk) }
+
+// lanes serialize this server's clients that change the same remote keys: concurrent attempts would mostly
+// conflict. Several keys share a lane.
+type lanes struct {
+	seed maphash.Seed
+	all  [512]chan struct{} // capacity one
+}
+
+func newLanes() *lanes {
+	l := &lanes{seed: maphash.MakeSeed()}
+	for i := range l.all {
+		l.all[i] = make(chan struct{}, 1)
+	}
+	return l
+}
+
+// enter acquires the lanes of keys in order, to avoid deadlocks. It returns false if ctx ends first.
+func (l *lanes) enter(ctx context.Context, keys []store.Key) (leave func(), ok bool) {
+	mine := make([]int, len(keys))
+	for i := range keys {
+		mine[i] = int(maphash.Bytes(l.seed, keys[i].Name) % uint64(len(l.all)))
+	}
+	slices.Sort(mine)
+	mine = slices.Compact(mine)
+	for n, at := range mine {
+		select {
+		case l.all[at] <- struct{}{}:
+		case <-ctx.Done():
+			l.leave(mine[:n])
+			return nil, false
+		}
+	}
+	return func() { l.leave(mine) }, true
+}
+
+func (l *lanes) leave(mine []int) {
+	for _, at := range mine {
+		<-l.all[at]
+	}
+}
+
+// NoKeys stands in for the keys of commands without any, and of scripts on a remote store: those that are not
+// a single call are refused, single calls run here only to produce their errors.
+type NoKeys struct{}
+
+func (NoKeys) Throttle(_ int64, batch []store.Request) store.Pending {
+	for i := range batch {
+		batch[i].Err = reply.ErrOneCallScript
+	}
+	return nil
+}
+
+func (NoKeys) Apply(int64, store.Key, store.Step) error { return reply.ErrOneCallScript }
+
+func (NoKeys) Entry(int64, store.Key) (e store.Entry, ok bool, err error) {
+	return e, false, reply.ErrOneCallScript
+}
+
+func (NoKeys) State(int64, store.Key) (s limiter.State, ok bool, err error) {
+	return s, false, reply.ErrOneCallScript
+}
+
+func (NoKeys) Delete(int64, []store.Key) (deleted int, err error) { return 0, reply.ErrOneCallScript }
+
+func (NoKeys) Save() (undo func()) { return func() {} }

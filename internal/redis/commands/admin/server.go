@@ -81,3 +81,31 @@ func waitCommand(c execute.Call, args [][]byte) error {
 	c.Reply().Int(0)
 	return nil
 }
+
+func (k *Server) scriptExists(c execute.Call, args [][]byte) error {
+	c.Reply().Array(len(args) - 2)
+	for _, sha := range args[2:] {
+		found := int64(0)
+		if k.Scripts.Lookup(sha) != nil {
+			found = 1
+		}
+		c.Reply().Int(found)
+	}
+	return nil
+}
+
+// scriptFlush is SCRIPT FLUSH [ASYNC|SYNC].
+func (k *Server) scriptFlush(c execute.Call, args [][]byte) error {
+	if len(args) > 3 || len(args) == 3 && glob.Fold(args[2]) != "async" && glob.Fold(args[2]) != "sync" {
+		return reply.Error("ERR SCRIPT FLUSH only support SYNC|ASYNC option")
+	}
+	k.Scripts.Flush()
+	return replyOK(c)
+}
+
+func (k *Server) scriptKill(c execute.Call, _ [][]byte) error {
+	if err := k.Scripts.Kill(); err != nil {
+		return err
+	}
+	return replyOK(c)
+}

@@ -3,9 +3,16 @@
 package throttle
 
 import (
+	"math"
+	"strconv"
+
+	"cellserver/internal/decide/observe"
 	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
 	"cellserver/internal/redis/argument"
 	"cellserver/internal/redis/execute"
+	"cellserver/internal/redis/reply"
+	"cellserver/internal/store"
 )
 
 type handlers struct{ execute.Config }
@@ -41,4 +48,85 @@ func (k handlers) readFunnel(n []int64, args [][]byte) (funnel.Limit, error) {
 		return funnel.Limit{}, err
 	}
 	return funnel.NewLimit(k.Reading, n[0], n[1], n[2])
+}
+
+// peek is CL.PEEK key max_burst count period [quantity].
+func (k handlers) peek(c execute.Call, args [][]byte) error {
+	var q store.Request
+	if err := argument.Peek(&q, c.DB(), args, k.Reading); err != nil {
+		return err
+	}
+	tatNs, _, err := c.TAT(args[1])
+	if err != nil {
+		return err
+	}
+	result, _, err := q.Rule.Decide(&limiter.State{ExpiresNs: tatNs}, c.Now(), q.Quantity)
+	if err != nil {
+		return reply.StoreFailed(err)
+	}
+	execute.Result(c.Reply(), &result)
+	return nil
+}
+
+// throttleBlocking is CL.BTHROTTLE key max_burst count period quantity timeout.
+func (k handlers) throttleBlocking(c execute.Call, args [][]byte) error {
+	var n [4]int64 // max_burst, count, period, quantity
+	limit, err := k.readFunnel(n[:], args[2:])
+	if err != nil {
+		return err
+	}
+	timeoutNs, err := argument.Timeout(args[6])
+	if err != nil {
+		return err
+	}
+	if timeoutNs == 0 {
+		timeoutNs = math.MaxInt64
+	}
+	return c.AwaitTurn(args[1], &limiter.Operation{Verb: limiter.Wait, Funnel: limit, Quantity: n[3], TTLNs: timeoutNs})
+}
+
+// limitArgs counts the arguments of one limit: key, max_burst, count, period, quantity.
+const limitArgs = 5
+
+// throttleTogether is CL.MTHROTTLE n key max_burst count period quantity [key max_burst count period quantity ...].
+func (k handlers) throttleTogether(c execute.Call, args [][]byte) error {
+	n, err := argument.Int(args[1]) // in the grammar of its row, by which its keys were checked
+	switch {
+	case err != nil:
+		return err
+	case n < 1 || n > observe.MaxBatch:
+		return reply.Cell("n, the number of limits, must be 1 to " + strconv.Itoa(observe.MaxBatch) + ", got " + strconv.FormatInt(n, 10))
+	case len(args) != 2+int(n)*limitArgs:
+		return reply.Cell("Usage: cl.mthrottle <n> and n times <key> <max_burst> <count per period> <period> <quantity>")
+	}
+	batch := make([]store.Request, n)
+	for i := range batch {
+		if err := k.readLimit(&batch[i], c, args[2+i*limitArgs:]); err != nil {
+			return err
+		}
+	}
+	limited, err := c.Together(batch)
+	if err != nil {
+		return err
+	}
+	w := c.Reply()
+	w.Array(1 + len(batch))
+	w.Int(execute.LimitedInt(limited))
+	for i := range batch {
+		execute.Result(w, &batch[i].Result)
+	}
+	return nil
+}
+
+func (k handlers) readLimit(q *store.Request, c execute.Call, args [][]byte) error {
+	var n [limitArgs - 1]int64 // max_burst, count, period, quantity
+	limit, err := k.readFunnel(n[:], args[1:])
+	if err != nil {
+		return err
+	}
+	if n[3] < 0 {
+		return reply.Cell("quantity must be at least 0; CL.REFUND gives units back")
+	}
+	*q = store.Request{Key: c.Key(args[0]), Rule: limiter.OfFunnel(limit), Quantity: n[3]}
+	return nil
 }
