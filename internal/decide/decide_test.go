@@ -25,7 +25,7 @@ type caller struct{}
 func (caller) Addr() string { return "addr" }
 func (caller) Name() string { return "name" }
 
-// decider returns one with a clock that advances 7 us at each reading, and a slow log of everything.
+// decider returns a Decider whose clock advances 7 us at each reading, with a slow log of everything.
 func decider(t *testing.T) (*Decider, By) {
 	t.Helper()
 	table := catalog.New()
@@ -66,7 +66,7 @@ func TestBatch(t *testing.T) {
 	d, by := decider(t)
 	batch := []store.Request{request(t, "k", 3), request(t, "k", 3), request(t, "k", 1)}
 	if later := d.Batch(shard.New(), d.Now(), batch, by); later != nil {
-		t.Fatal("it is answered later")
+		t.Fatal("answered later")
 	}
 	if batch[0].Result.Limited || !batch[1].Result.Limited || batch[2].Result.Remaining != 1 {
 		t.Errorf("got %+v", batch)
@@ -76,7 +76,7 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// TestQuickBatch is not in the slow log.
+// TestQuickBatch: a quick batch is not in the slow log.
 func TestQuickBatch(t *testing.T) {
 	d, by := decider(t)
 	d.Records.Slowness.SetSlowlog(8)
@@ -86,7 +86,7 @@ func TestQuickBatch(t *testing.T) {
 	}
 }
 
-// TestBatchIn a transaction is not timed.
+// TestBatchIn: a batch in a transaction is not timed.
 func TestBatchIn(t *testing.T) {
 	d, by := decider(t)
 	d.BatchIn(shard.New(), d.Now(), []store.Request{request(t, "k", 1), request(t, "l", 1)}, by)
@@ -144,7 +144,7 @@ func TestLater(t *testing.T) {
 		t.Errorf("recorded %s, want %s", got, want)
 	}
 	if later.Cancel(); !on.cancelled {
-		t.Error("it is not cancelled")
+		t.Error("not cancelled")
 	}
 }
 

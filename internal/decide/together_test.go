@@ -8,18 +8,18 @@ import (
 	"cellserver/internal/store"
 )
 
-// TestTogether: what is limited, what could be alone, what is debited and what is counted, of requests in a transaction.
+// TestTogether: results, charges and counts of requests that are charged together.
 func TestTogether(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
-		units []int64 // of the keys a, b, a, b and so on, of which each has room for five
-		want  string  // limited, remaining and retry after of each; then units granted, and the keys picked
+		units []int64 // of the keys a, b, a, b and so on, which hold five
+		want  string  // limited, remaining and retry after of each; units granted; keys picked
 	}{
 		{"all fit", []int64{1, 2, 3}, "false: false 4 -1, false 3 -1, false 1 -1; 6, a 2, b 1"},
-		{"one is limited for good", []int64{1, 6}, "true: false 5 -1, true 5 -1; 0, a 1, b 1"},
-		{"one is limited for the one before it", []int64{3, 1, 3}, "true: false 5 -1, false 5 -1, true 5 -1; 0, a 2, b 1"},
+		{"one is always limited", []int64{1, 6}, "true: false 5 -1, true 5 -1; 0, a 1, b 1"},
+		{"one is limited by an earlier one", []int64{3, 1, 3}, "true: false 5 -1, false 5 -1, true 5 -1; 0, a 2, b 1"},
 		{"looks", []int64{0, 0}, "false: false 5 -1, false 5 -1; 0, a 1, b 1"},
-		{"the largest there are", []int64{1 << 62, 1<<63 - 1}, "true: true 5 -1, true 5 -1; 0, a 1, b 1"},
+		{"the largest numbers", []int64{1 << 62, 1<<63 - 1}, "true: true 5 -1, true 5 -1; 0, a 1, b 1"},
 	} {
 		d, by := decider(t)
 		s := shard.New()

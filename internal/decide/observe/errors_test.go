@@ -47,6 +47,6 @@ func TestErrorCodesAreBounded(t *testing.T) {
 		e.Count(ErrorReply{Text: "NOPERM error"})
 	}
 	if all := counts(&e); all["C0"] != 3 || all["NOPERM"] != 2 || len(all) != maxCodes+1 {
-		t.Errorf("%d of a known code, %d of an own one, %d codes", all["C0"], all["NOPERM"], len(all))
+		t.Errorf("%d of a known code, %d of our own, %d codes", all["C0"], all["NOPERM"], len(all))
 	}
 }
