@@ -51,9 +51,11 @@ release: release-tools
 	PWD=$(CURDIR) GORELEASER_CURRENT_TAG=v$$(release/bin/release version) release/bin/goreleaser release --snapshot --clean
 	release/bin/release image dist
 
-# The race detector has nothing to see in the root's tests, which run the program as it is built for users.
+# Each test runs once in full: the root's, which run the program as it is built for users, without the race detector, all
+# others with it. A short run without it checks allocations, and what is too slow under it.
 test: deps format vet vet-others lint
-	$(TESTS) ./...
+	$(TESTS) .
+	UNRACED=1 $(TESTS) -short ./internal/... ./e2e/...
 	$(RACE) ./cmd/... ./internal/... ./e2e/...
 	$(MAKE) -j 2 test-release test-soak test-deploy test-browser test-bench test-clients
 	scripts/fuzz.sh 40

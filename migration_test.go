@@ -154,7 +154,7 @@ func shadowed(t *testing.T, binary, block string) string {
 	if err := errors.Join(cmd.Process.Signal(os.Interrupt), cmd.Wait()); err != nil {
 		t.Fatal(err)
 	}
-	varies := regexp.MustCompile(`(?m)^(either|allowed|compared|one by one|only|reads|time)(.*?  +)\S+$`)
+	varies := regexp.MustCompile(`(?m)^(either|allowed|compared|single calls|only|reads|time)(.*?  +)\S+$`)
 	want := varies.FindAllString(printed, -1)
 	return command + "\n" + varies.ReplaceAllStringFunc(out.String(), func(line string) string {
 		if len(want) == 0 || varies.ReplaceAllString(line, "$1$2") != varies.ReplaceAllString(want[0], "$1$2") {

@@ -8,7 +8,6 @@ import (
 	"cellserver/bench/internal/picture"
 )
 
-// runPictures draws the pictures of docs/LIMITERS.md.
 func runPictures(_ context.Context, args []string, stdout, _ io.Writer) error {
 	fs := newFlags("pictures", "Draw how each limiter decides one and the same trace, and write that trace.", stdout)
 	dir := fs.StringP("output", "o", "../docs/limiters", "directory to write into")

@@ -18,7 +18,6 @@ import (
 	"cellserver/internal/test/processtest"
 )
 
-// axe returns the source of axe-core, which npm installs.
 var axe = sync.OnceValues(func() (string, error) {
 	install := exec.Command("npm", "ci", "--prefer-offline", "--ignore-scripts", "--no-audit", "--loglevel=error")
 	install.Stderr = os.Stderr
@@ -29,7 +28,7 @@ var axe = sync.OnceValues(func() (string, error) {
 	return string(source), err
 })
 
-// violations has axe-core check the page by all its rules but the experimental ones.
+// violations returns what axe-core finds by all its rules but the experimental ones.
 func (v *visitor) violations(source string) []string {
 	v.t.Helper()
 	eval[chromedp.Void](v, source+"; undefined")
@@ -37,7 +36,6 @@ func (v *visitor) violations(source string) []string {
 		violations.flatMap((found) => found.nodes.map((node) => found.id + ": " + node.html + ": " + node.failureSummary)))`)
 }
 
-// TestAxe: axe-core finds no violation in any of the page's states.
 func TestAxe(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("npm"); err != nil {
@@ -78,7 +76,7 @@ func TestAxe(t *testing.T) {
 	}
 }
 
-// TestNoScript: without JavaScript there are tiles, tables and links that work, and nothing that does not.
+// TestNoScript checks tiles, tables and links without JavaScript, and that nothing useless is shown.
 func TestNoScript(t *testing.T) {
 	t.Parallel()
 	f := fakeServer(t)
@@ -105,7 +103,7 @@ func TestNoScript(t *testing.T) {
 	}
 }
 
-// TestKeyboard: Tab reaches each control in visual order, and all can be used.
+// TestKeyboard checks that Tab reaches each control in visual order, and that all can be used.
 func TestKeyboard(t *testing.T) {
 	t.Parallel()
 	f := fakeServer(t)
@@ -130,7 +128,7 @@ func TestKeyboard(t *testing.T) {
 		t.Errorf("Tab goes %q, want %q", order, want)
 	}
 
-	// The form by keyboard: from the key to the button.
+	// the form, from the key to the button
 	v.do(chromedp.Focus(chromedp.CSS("#field-key")))
 	for _, text := range []string{"a", "", "", "15", "30", "60"} {
 		if text != "" {
@@ -145,7 +143,8 @@ func TestKeyboard(t *testing.T) {
 	}
 }
 
-// TestLanguagesSchemesAndPhone: both languages, light and dark, at three widths, without horizontal scrolling.
+// TestLanguagesSchemesAndPhone checks both languages at three widths for overflows, and the colours, light
+// and dark.
 func TestLanguagesSchemesAndPhone(t *testing.T) {
 	t.Parallel()
 	v := visit(t, fakeServer(t).url)
@@ -159,21 +158,22 @@ func TestLanguagesSchemesAndPhone(t *testing.T) {
 	v.click("nav a")
 	v.do(chromedp.WaitVisible(chromedp.CSS(`html[lang="en"] main`)))
 	grounds := map[string]string{}
-	for _, scheme := range []string{"light", "dark"} {
-		for _, lang := range []string{"en", "zh"} {
-			for _, width := range []int64{320, 390, 1280} {
-				v.do(chromedp.EmulateViewport(width, 844), colorScheme(scheme))
-				v.open("?lang=" + lang + "&key=" + strings.Repeat("long", 1000) + "&max_burst=15&count=30&period=60")
-				v.settled()
-				v.click("summary")
-				if got := eval[int64](v, `document.documentElement.scrollWidth`); got > width {
-					t.Errorf("%s, %s, %d pixels: the page is %d wide", scheme, lang, width, got)
-				}
-				if got := eval[[]string](v, tooNarrow); len(got) > 0 {
-					t.Errorf("%s, %s, %d pixels: too narrow for %q", scheme, lang, width, got)
-				}
+	for _, lang := range []string{"en", "zh"} {
+		for _, width := range []int64{320, 390, 1280} {
+			v.do(chromedp.EmulateViewport(width, 844))
+			v.open("?lang=" + lang + "&key=" + strings.Repeat("long", 1000) + "&max_burst=15&count=30&period=60")
+			v.settled()
+			v.click("summary")
+			if got := eval[int64](v, `document.documentElement.scrollWidth`); got > width {
+				t.Errorf("%s, %d pixels: the page is %d wide", lang, width, got)
+			}
+			if got := eval[[]string](v, tooNarrow); len(got) > 0 {
+				t.Errorf("%s, %d pixels: too narrow for %q", lang, width, got)
 			}
 		}
+	}
+	for _, scheme := range []string{"light", "dark"} {
+		v.do(colorScheme(scheme))
 		grounds[scheme] = eval[string](v, `getComputedStyle(document.body).backgroundColor + getComputedStyle(document.querySelector(".stroke.first")).stroke`)
 	}
 	if grounds["light"] == grounds["dark"] || grounds["light"] != "rgb(246, 247, 249)rgb(36, 87, 214)" {
@@ -181,11 +181,11 @@ func TestLanguagesSchemesAndPhone(t *testing.T) {
 	}
 }
 
-// tooNarrow returns the texts that overflow their boxes.
+// tooNarrow returns texts that overflow their boxes.
 const tooNarrow = `[...document.querySelectorAll(".tiles div, figure, .tops > div, .funnel dl")]
 	.filter((e) => e.scrollWidth > e.clientWidth).map((e) => e.innerText)`
 
-// TestScreenReader: the accessibility tree has landmarks, and a name for each image and each control.
+// TestScreenReader checks landmarks, and names of images and controls, in the accessibility tree.
 func TestScreenReader(t *testing.T) {
 	t.Parallel()
 	v := visit(t, fakeServer(t).url)

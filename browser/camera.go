@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"image"
 	"image/color"
@@ -10,6 +12,7 @@ import (
 	"image/png"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"time"
@@ -19,14 +22,14 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// screenshot is one file: a window size, and what the page shows in it.
+// screenshot is one file: a window, and what the page shows in it.
 type screenshot struct {
 	file          string
-	width, height int64
+	width, height int64   // 0 for a desktop
 	scale         float64 // 0 for 1
-	scheme        string  // light or dark
+	scheme        string  // light if empty, or dark
 	query         string
-	whole         bool                           // the page, not just the window
+	whole         bool                           // all of the page, not only the window
 	prepare       chromedp.Action[chromedp.Void] // nil for nothing
 }
 
@@ -34,36 +37,22 @@ const (
 	desktopWidth, desktopHeight = 1440, 900
 	phoneWidth, phoneHeight     = 390, 844
 
+	english = "lang=en"
 	inspect = "&key=user:1&db=0&max_burst=15&count=30&period=60"
 )
 
-func emptyScreenshots() []screenshot {
-	return []screenshot{{file: "page-empty.png", width: desktopWidth, height: desktopHeight, scheme: "light", query: "lang=en"}}
-}
-
 func loadedScreenshots() []screenshot {
 	return []screenshot{
-		{file: "page-desktop.png", width: desktopWidth, height: desktopHeight, scheme: "light", query: "lang=en"},
-		{file: "page-whole.png", width: desktopWidth, height: desktopHeight, scheme: "light", query: "lang=en" + inspect, whole: true},
-		{file: "page-dark.png", width: desktopWidth, height: desktopHeight, scheme: "dark", query: "lang=en"},
-		{file: "page-chinese.png", width: desktopWidth, height: desktopHeight, scheme: "light", query: "lang=zh"},
-		{file: "page-phone.png", width: phoneWidth, height: phoneHeight, scale: 2, scheme: "light", query: "lang=en"},
-		{file: "page-hover.png", width: desktopWidth, height: desktopHeight, scheme: "light", query: "lang=en", prepare: hover("decisions", 0.62)},
+		{file: "page-desktop.png", query: english},
+		{file: "page-whole.png", query: english + inspect, whole: true},
+		{file: "page-dark.png", scheme: "dark", query: english},
+		{file: "page-chinese.png", query: "lang=zh"},
+		{file: "page-phone.png", width: phoneWidth, height: phoneHeight, scale: 2, query: english},
+		{file: "page-hover.png", query: english, prepare: hover("decisions", 0.62)},
 	}
 }
 
-// goneScreenshot is of a page whose server ends while it is open.
-func goneScreenshot(stop func()) screenshot {
-	return screenshot{
-		file: "page-gone.png", width: desktopWidth, height: desktopHeight, scheme: "light", query: "lang=en",
-		prepare: chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
-			stop()
-			return chromedp.Do(ctx, chromedp.WaitVisible(chromedp.CSS("#lost")))
-		}),
-	}
-}
-
-// hover moves the pointer to a share of the width of a chart's plot.
+// hover moves the pointer to a share of a plot's width.
 func hover(chart string, share float64) chromedp.Action[chromedp.Void] {
 	return chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
 		place, err := chromedp.Run(ctx, placeIn(chart, share))
@@ -74,7 +63,7 @@ func hover(chart string, share float64) chromedp.Action[chromedp.Void] {
 	})
 }
 
-// placeIn scrolls a chart to the window's middle and returns the place at a share of the width of its plot.
+// placeIn scrolls a chart to the middle of the window and returns the place at a share of its plot's width.
 func placeIn(chart string, share float64) chromedp.Action[[]float64] {
 	return chromedp.Evaluate[[]float64](fmt.Sprintf(`(async () => {
 		const plot = document.querySelector("#chart-%s .plot"), curves = plot.querySelector(".curves");
@@ -85,10 +74,9 @@ func placeIn(chart string, share float64) chromedp.Action[[]float64] {
 	})()`, chart, share), chromedp.EvalAwaitPromise)
 }
 
-// camera opens a page in browsers and takes pictures of it.
 type camera struct {
 	browser, url, dir string
-	rangeMs           int64 // that the charts are to show
+	rangeMs           int64 // shown by the charts
 }
 
 func (c *camera) takeAll(ctx context.Context, all []screenshot) error {
@@ -105,13 +93,10 @@ func (c *camera) take(ctx context.Context, s screenshot) error {
 	defer cancel()
 	tab, closeTab := openTab(ctx, c.browser)
 	defer closeTab()
-	scale := s.scale
-	if scale == 0 {
-		scale = 1
-	}
+	width, height := cmp.Or(s.width, desktopWidth), cmp.Or(s.height, desktopHeight)
 	err := chromedp.Do(tab,
-		chromedp.EmulateViewport(s.width, s.height, chromedp.EmulateScale(scale)),
-		colorScheme(s.scheme),
+		chromedp.EmulateViewport(width, height, chromedp.EmulateScale(cmp.Or(s.scale, 1))),
+		colorScheme(cmp.Or(s.scheme, "light")),
 		chromedp.Navigate(c.url+"?"+s.query),
 		chromedp.WaitVisible(chromedp.CSS("#chart-decisions .stroke.first")),
 	)
@@ -141,7 +126,6 @@ func (c *camera) take(ctx context.Context, s screenshot) error {
 	return os.WriteFile(filepath.Join(c.dir, s.file), taken, 0o644) //nolint:gosec // the screenshots are public
 }
 
-// settled waits for the page's transitions.
 func settled(d time.Duration) chromedp.Action[chromedp.Void] {
 	return chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
 		select {
@@ -162,8 +146,8 @@ func colorScheme(scheme string) chromedp.Action[chromedp.Void] {
 	})
 }
 
-// withPalette rewrites a PNG with 256 colours, which takes a third of the bytes: the most frequent ones that differ visibly. The
-// others, of the edges of letters, become the nearest of those.
+// withPalette rewrites a PNG with the 256 most frequent colours that differ visibly, which takes a third of
+// the bytes. Other colours, at the edges of letters, become the nearest of them.
 func withPalette(file []byte) ([]byte, error) {
 	picture, err := png.Decode(bytes.NewReader(file))
 	if err != nil {
@@ -212,4 +196,33 @@ func frequentColors(picture *image.RGBA) color.Palette {
 func alike(a, b color.RGBA) bool {
 	square := func(x, y uint8) int { return (int(x) - int(y)) * (int(x) - int(y)) }
 	return square(a.R, b.R)+square(a.G, b.G)+square(a.B, b.B) < 24
+}
+
+// pageTimeout bounds all work with a page, a slow start of the browser included.
+const pageTimeout = 50 * time.Minute
+
+var errNoBrowser = errors.New("requires chromium from Debian's package chromium: run scripts/deps.sh")
+
+func findBrowser() (path string, err error) {
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err = exec.LookPath(name); err == nil {
+			return path, nil
+		}
+	}
+	return "", errNoBrowser
+}
+
+// openTab starts a headless browser with an empty profile. Chromium's sandbox does not work as root, and only
+// our own page is opened.
+func openTab(ctx context.Context, browser string) (tab context.Context, closeTab func()) {
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(browser), chromedp.WSURLReadTimeout(pageTimeout))
+	if os.Geteuid() == 0 {
+		options = append(options, chromedp.NoSandbox)
+	}
+	allocator, endBrowser := chromedp.NewExecAllocator(ctx, options...)
+	tab, endTab := chromedp.NewContext(allocator)
+	return tab, func() {
+		endTab()
+		endBrowser()
+	}
 }

@@ -14,16 +14,16 @@ import (
 
 const chartCount = 7
 
-// crosshairs returns where the crosshair of each chart is, as a share of its plot's width.
+// crosshairs returns the place of each chart's crosshair, as a share of its plot's width.
 const crosshairs = `[...document.querySelectorAll(".chart")].flatMap((chart) => {
 	const curves = chart.querySelector(".curves"), hair = chart.querySelector(".hair");
 	return hair === null ? [] : [(hair.getAttribute("x1") - curves.getAttribute("x")) / curves.getAttribute("width")];
 })`
 
-// legends returns the values of the legends, by the name of their columns, at one time.
+// legends returns the values of the legends by column, all at one time.
 const legends = `Object.fromEntries([...document.querySelectorAll(".legend li")].map((li) => [li.dataset.col, li.querySelector("b").textContent]))`
 
-// spanMs is how much time a chart shows.
+// spanMs returns the time span that a chart shows.
 func (v *visitor) spanMs() float64 {
 	v.t.Helper()
 	return eval[float64](v, shownMs)
@@ -54,7 +54,8 @@ func (v *visitor) drag(chart string, from, to float64) {
 	event(chromedp.MouseReleased, to)
 }
 
-// TestCrosshair: all charts show the pointer's time, with the values of that time, and the newest ones once it has left.
+// TestCrosshair checks that all charts show the time and values at the pointer, and the newest ones once it
+// has left.
 func TestCrosshair(t *testing.T) {
 	t.Parallel()
 	v := visit(t, fakeServer(t).url)
@@ -63,7 +64,7 @@ func TestCrosshair(t *testing.T) {
 	for _, chart := range []string{"decisions", "memory"} {
 		v.do(hover(chart, 0.4))
 		v.until(crosshairs + `.length === ` + fmt.Sprint(chartCount))
-		seen := eval[struct { // at one time, for a refresh moves the time below the pointer
+		seen := eval[struct { // at one time, as a refresh moves the time below the pointer
 			At     []float64
 			Values map[string]string
 			Times  []string
@@ -98,7 +99,7 @@ func TestCrosshair(t *testing.T) {
 	v.until(crosshairs + `.length === 0`)
 }
 
-// TestTouch: a finger's tap shows the values, which stay until something else is tapped.
+// TestTouch checks that a tap shows the values until something else is tapped.
 func TestTouch(t *testing.T) {
 	t.Parallel()
 	v := visit(t, fakeServer(t).url)
@@ -127,7 +128,7 @@ func grouped(n int) string {
 	return fmt.Sprintf("%d,%03d", n/1000, n%1000)
 }
 
-// TestZoom: dragging over a part of a chart shows that part in all of them; the button and Escape show the whole again.
+// TestZoom checks that a drag zooms all charts, and that the button and Escape undo it.
 func TestZoom(t *testing.T) {
 	t.Parallel()
 	v := visit(t, fakeServer(t).url)
@@ -165,7 +166,7 @@ func TestZoom(t *testing.T) {
 	}
 }
 
-// TestRanges: the radio buttons choose how far back all charts go, by mouse and by keyboard.
+// TestRanges checks the radio buttons for the time range, by mouse and keyboard.
 func TestRanges(t *testing.T) {
 	t.Parallel()
 	v := visit(t, fakeServer(t).url)
@@ -184,8 +185,8 @@ func TestRanges(t *testing.T) {
 	}
 }
 
-// TestChartKeys: the arrow keys move the crosshair of a focused chart, which tells assistive software its time and values;
-// Enter twice zooms.
+// TestChartKeys checks that the arrow keys move the crosshair, which assistive software reads, and that Enter
+// twice zooms.
 func TestChartKeys(t *testing.T) {
 	t.Parallel()
 	v := visit(t, fakeServer(t).url)
@@ -227,13 +228,14 @@ func TestChartKeys(t *testing.T) {
 	}
 }
 
-// TestGap: where there are no values there is no line.
+// TestGap checks that there is no line where there are no values.
 func TestGap(t *testing.T) {
 	t.Parallel()
 	v := visit(t, fakeServer(t).url)
 	v.open("?lang=en")
 	v.settled()
-	// One part more than the decisions have: those have one, unless the test stood still for seconds and missed samples.
+	// One part more than the decisions have, which have one unless the test stood still for seconds and
+	// missed samples.
 	parts := eval[[]int](v, `["latency", "decisions"].map((id) =>
 		document.querySelector("#chart-" + id + " .stroke.first").getAttribute("d").split("M").length - 1)`)
 	if parts[0] != parts[1]+1 {
@@ -247,8 +249,7 @@ func TestGap(t *testing.T) {
 	}
 }
 
-// gridFaults returns what is wrong with the places of the charts: each row is as wide as the page, and all plots have the same
-// margins.
+// gridFaults lists faults in the charts' places: rows must fill the page's width, with charts of one width.
 const gridFaults = `(() => {
 	const box = (e) => e.getBoundingClientRect(), whole = box(document.querySelector(".charts")), rows = new Map(), faults = [];
 	for (const chart of document.querySelectorAll(".chart")) {
@@ -270,7 +271,7 @@ const gridFaults = `(() => {
 	return faults;
 })()`
 
-// TestGrid: whatever the number of charts and the window's width, the rows have no holes, and the plots are aligned.
+// TestGrid checks the rows for any number of charts and any width, and that all plots are aligned.
 func TestGrid(t *testing.T) {
 	t.Parallel()
 	v := visit(t, fakeServer(t).url)
@@ -282,26 +283,26 @@ func TestGrid(t *testing.T) {
 	if margins != 1 {
 		t.Errorf("the plots have %d different margins", margins)
 	}
-	for charts := chartCount; charts <= 9; charts++ {
+	check := func(charts int) {
 		for _, width := range []int64{1440, 900, 390} {
 			v.do(chromedp.EmulateViewport(width, 900))
 			if faults := eval[[]string](v, gridFaults); len(faults) > 0 {
 				t.Errorf("%d charts, %d pixels: %q", charts, width, faults)
 			}
 		}
+	}
+	for charts := chartCount; charts <= 9; charts++ {
+		check(charts)
 		eval[chromedp.Void](v, `{
 			const last = document.querySelector(".charts").lastElementChild, more = last.cloneNode(true);
 			more.id += "x";
 			last.after(more);
 		}`)
 	}
-	for charts := 9; charts >= 1; charts-- {
-		eval[chromedp.Void](v, `document.querySelector(".charts").lastElementChild.remove()`)
-		for _, width := range []int64{1440, 900, 390} {
-			v.do(chromedp.EmulateViewport(width, 900))
-			if faults := eval[[]string](v, gridFaults); len(faults) > 0 {
-				t.Errorf("%d charts, %d pixels: %q", charts, width, faults)
-			}
-		}
+	for charts := chartCount - 1; charts >= 1; charts-- {
+		eval[chromedp.Void](v, `while (document.querySelectorAll(".chart").length > `+fmt.Sprint(charts)+`) {
+			document.querySelector(".charts").lastElementChild.remove();
+		}`)
+		check(charts)
 	}
 }

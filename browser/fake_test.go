@@ -21,23 +21,23 @@ import (
 	"cellserver/internal/store"
 )
 
-// fake is a server whose figures the tests know: they grow, a disk is at fault, and some of its hot keys are hostile.
+// fake is a server with known figures: they grow, a disk is at fault, and some hot keys are hostile.
 type fake struct {
 	url   string
-	calls atomic.Uint64 // samples that were taken
-	gone  atomic.Bool   // whether it hangs up instead of answering
+	calls atomic.Uint64 // samples taken
+	gone  atomic.Bool   // it hangs up instead of answering
 
-	steady atomic.Bool // whether its hot keys keep their order
+	steady atomic.Bool // its hot keys keep their order
 }
 
 func fakeServer(t *testing.T) *fake {
 	t.Helper()
 	f := &fake{}
-	f.serve(t, f.source())
+	f.listen(t, withHistory(f.run(t, f.source())))
 	return f
 }
 
-// emptyServer is a server that nobody has called.
+// emptyServer is a server without calls.
 func emptyServer(t *testing.T) *fake {
 	t.Helper()
 	f := &fake{}
@@ -46,14 +46,8 @@ func emptyServer(t *testing.T) *fake {
 	source.Latency = histogram.NewScale().NewSnapshot
 	source.Persistence = nil
 	source.Top = func(topkeys.Ranking, int) []topkeys.Entry { return nil }
-	p := f.run(t, source)
-	f.listen(t, p)
+	f.listen(t, f.run(t, source))
 	return f
-}
-
-func (f *fake) serve(t *testing.T, source dashboard.Source) {
-	t.Helper()
-	f.listen(t, withHistory(f.run(t, source)))
 }
 
 // run takes the page's samples until the test ends.
@@ -122,7 +116,7 @@ func (f *fake) source() dashboard.Source {
 	}
 }
 
-// top returns hot keys, whose order changes with every sample: a click on one of them needs steady.
+// top returns hot keys. Their order changes with every sample; a click on one needs steady.
 func (f *fake) top(_ topkeys.Ranking, _ int) []topkeys.Entry {
 	n := f.calls.Load()
 	terms := limiter.Terms{Kind: limiter.Funnel, Unit: funnel.Seconds, Numbers: limiter.Numbers{16, 30, 60}}
@@ -143,8 +137,9 @@ const (
 	stepMs         = 2000
 )
 
-// withHistory invents the points of the page's first answer, so that no test has to wait for them: almost 15 minutes, in which the
-// connections count the points, and everything else is so many times them. There are no latencies at points 200 to 219.
+// withHistory invents the points of the first answer, so that no test waits for them: almost 15 minutes, in
+// which connections count the points and every other column is a multiple. Points 200 to 219 have no
+// latencies.
 func withHistory(page http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/live.json" {
@@ -168,7 +163,6 @@ func withHistory(page http.Handler) http.Handler {
 	})
 }
 
-// inventPoints returns columns of differences.
 func inventPoints(endMs int64) json.RawMessage {
 	columns := map[string][]any{"t": {endMs - (inventedPoints-1)*stepMs}}
 	for name, each := range map[string]int{

@@ -15,25 +15,21 @@ import (
 	"cellserver/internal/test/processtest"
 )
 
-// visitor is a browser tab with the page.
+// visitor is a browser tab on the page.
 type visitor struct {
 	t   *testing.T
 	tab context.Context
 	url string
 }
 
-// visit opens a browser and fails the test if the page logs to the console, opens a dialog or contacts another host.
+// visit opens a browser, and fails the test if the page logs to the console, opens a dialog or contacts
+// another host.
 func visit(t *testing.T, url string) *visitor {
 	t.Helper()
 	return visitWith(t, url, true)
 }
 
-// visitComplaining is visit for a page whose requests fail, about which the console complains.
-func visitComplaining(t *testing.T, url string) *visitor {
-	t.Helper()
-	return visitWith(t, url, false)
-}
-
+// visitWith is visit, but lets the console complain unless silent, as it does about failed requests.
 func visitWith(t *testing.T, url string, silent bool) *visitor {
 	t.Helper()
 	path, err := findBrowser()
@@ -94,7 +90,6 @@ func (v *visitor) open(query string) {
 	v.do(chromedp.Navigate(v.url+query), chromedp.WaitReady(chromedp.CSS("main")))
 }
 
-// eval returns the value of an expression in the page.
 func eval[T any](v *visitor, expression string) T {
 	v.t.Helper()
 	value, err := chromedp.Run(v.tab, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
@@ -104,7 +99,6 @@ func eval[T any](v *visitor, expression string) T {
 	return value
 }
 
-// until waits for an expression to be true in the page.
 func (v *visitor) until(expression string) {
 	v.t.Helper()
 	if _, err := chromedp.Run(v.tab, chromedp.Poll[chromedp.Void](expression, chromedp.WithPollingTimeout(0))); err != nil {
@@ -112,7 +106,7 @@ func (v *visitor) until(expression string) {
 	}
 }
 
-// settled waits until the page has its figures and its curves. Before, they could move what is about to be clicked or reached by Tab.
+// settled waits for figures and curves, which could move what is about to be clicked or reached by Tab.
 func (v *visitor) settled() {
 	v.t.Helper()
 	v.until(`document.querySelector("#now .tiles") !== null && document.querySelector("#chart-decisions .stroke.first") !== null`)
@@ -128,7 +122,6 @@ func (v *visitor) click(selector string) {
 	v.do(chromedp.Click(chromedp.CSS(selector)))
 }
 
-// answered waits for the answer to the form.
 func (v *visitor) answered() {
 	v.t.Helper()
 	v.do(chromedp.WaitVisible(chromedp.CSS("#answer svg")))
@@ -139,7 +132,7 @@ func (v *visitor) send(selector, keys string) {
 	v.do(chromedp.SendKeys(chromedp.CSS(selector), keys))
 }
 
-// call sends the browser a command of the DevTools protocol.
+// call sends a command of the DevTools protocol.
 func call[P, R any](v *visitor, command cdp.Command[P, R], params P) R {
 	v.t.Helper()
 	result, err := chromedp.Run(v.tab, func(ctx context.Context, t *chromedp.Target) (R, error) {

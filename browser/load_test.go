@@ -9,11 +9,12 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp/kb"
+	"github.com/redis/go-redis/v9"
 )
 
 const hostile = "<img src=x onerror=alert(1)>"
 
-// TestUnderLoad: with a real server and real clients, the curves move, and inspecting a key does not change it.
+// TestUnderLoad checks a real server with real clients: curves move, and inspecting a key does not change it.
 func TestUnderLoad(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -76,24 +77,16 @@ func TestUnderLoad(t *testing.T) {
 	}
 }
 
-// loadHostileKey makes the hostile key of database 1 the hottest of all, until ctx is done.
+// loadHostileKey makes the hostile key of database 1 the hottest, until ctx is done.
 func loadHostileKey(ctx context.Context, addr string) error {
 	rdb := newClient(addr, 1)
 	defer func() { _ = rdb.Close() }()
-	for ctx.Err() == nil {
-		pipe := rdb.Pipeline()
+	return repeat(ctx, rdb, func(pipe redis.Pipeliner) (pause time.Duration) {
 		for range 100 {
 			pipe.Do(ctx, "CL.THROTTLE", hostile, 9, 1, 3600, 1)
 		}
-		if _, err := pipe.Exec(ctx); err != nil && ctx.Err() == nil {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
-	return nil
+		return 20 * time.Millisecond
+	})
 }
 
 // quoted returns a JavaScript string literal.

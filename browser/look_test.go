@@ -10,7 +10,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// TestKeysAreText: the tables show any key as text, and its link inspects exactly that key.
+// TestKeysAreText checks that any key is shown as text, and that its link inspects exactly that key.
 func TestKeysAreText(t *testing.T) {
 	t.Parallel()
 	v := visit(t, fakeServer(t).url)
@@ -32,8 +32,8 @@ func TestKeysAreText(t *testing.T) {
 	}
 }
 
-// TestHotKey: a click on a hot key shows its funnel and fills the form without loading the page again, and the browser's back
-// button leads back.
+// TestHotKey checks that a click on a hot key inspects it and fills the form without a reload, and that the
+// back button leads back.
 func TestHotKey(t *testing.T) {
 	t.Parallel()
 	f := fakeServer(t)
@@ -72,11 +72,11 @@ func TestHotKey(t *testing.T) {
 	}
 }
 
-// filledIn is what the form would send.
+// filledIn returns what the form would send.
 const filledIn = `Object.fromEntries([...new FormData(document.querySelector("#form"))].filter(([name]) => name !== "lang"))`
 
-// TestForm: the form is sent without loading the page again, what is wrong is shown and has the focus, and another command has
-// other arguments.
+// TestForm checks that the form is sent without a reload, that errors are shown and get the focus, and that
+// another command has other arguments.
 func TestForm(t *testing.T) {
 	t.Parallel()
 	v := visit(t, fakeServer(t).url)
@@ -109,7 +109,7 @@ func TestForm(t *testing.T) {
 	}
 }
 
-// TestEmptyPage: a server that nobody has called says what to type, which can be copied.
+// TestEmptyPage checks that a server without calls shows a command to copy.
 func TestEmptyPage(t *testing.T) {
 	t.Parallel()
 	v := visit(t, emptyServer(t).url)

@@ -1,5 +1,5 @@
-// Command browser opens the live page of a server under load in a real browser and takes the screenshots of docs/.
-// Its tests use the page as people do.
+// Command browser takes the screenshots of docs/ from the live page of a server under load, in a real
+// browser. Its tests use the page as people do.
 package main
 
 import (
@@ -12,6 +12,8 @@ import (
 	"os/signal"
 	"sync"
 	"time"
+
+	"github.com/chromedp/chromedp"
 )
 
 func main() {
@@ -23,7 +25,7 @@ func main() {
 	}
 }
 
-// run takes the screenshots: of an empty server, then under load, and at last of a page whose server is gone.
+// run takes screenshots of an empty server, under load, and of a page whose server is gone.
 func run(ctx context.Context, args []string, stderr io.Writer) error {
 	flags := flag.NewFlagSet("browser", flag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -46,16 +48,19 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	stop := sync.OnceFunc(s.stop)
 	defer stop()
 	c := camera{browser: path, url: s.page, dir: *dir, rangeMs: shownRange(*loadTime).Milliseconds()}
-	if err := c.takeAll(ctx, emptyScreenshots()); err != nil {
+	if err := c.take(ctx, screenshot{file: "page-empty.png", query: english}); err != nil {
 		return err
 	}
 	if err := underLoad(ctx, s.redis, *loadTime, func() error { return c.takeAll(ctx, loadedScreenshots()) }); err != nil {
 		return err
 	}
-	return c.takeAll(ctx, []screenshot{goneScreenshot(stop)})
+	return c.take(ctx, screenshot{file: "page-gone.png", query: english, prepare: chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
+		stop()
+		return chromedp.Do(ctx, chromedp.WaitVisible(chromedp.CSS("#lost")))
+	})})
 }
 
-// underLoad applies load for a while, so that the charts have curves, and then calls f.
+// underLoad applies load for a while, which gives the charts curves, and then calls f.
 func underLoad(ctx context.Context, addr string, wait time.Duration, f func() error) error {
 	ctx, endLoad := context.WithCancel(ctx)
 	defer endLoad()
@@ -74,7 +79,7 @@ func underLoad(ctx context.Context, addr string, wait time.Duration, f func() er
 	return errors.Join(err, <-loaded, <-loaded)
 }
 
-// shownRange is the longest range of the charts that a load fills; the shortest if it fills none.
+// shownRange returns the longest range of the charts that the load fills, or the shortest.
 func shownRange(load time.Duration) time.Duration {
 	for _, r := range []time.Duration{15 * time.Minute, 5 * time.Minute} {
 		if load >= r {

@@ -9,7 +9,6 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// refreshed waits until the page shows newer figures.
 func (v *visitor) refreshed() {
 	v.t.Helper()
 	v.until(`document.querySelector("#now").innerText !== ` + quoted(v.text("#now")))
@@ -23,7 +22,7 @@ func (v *visitor) reordered() {
 	v.until(order + ` !== ` + quoted(eval[string](v, order)))
 }
 
-// TestSelectionStays: what is selected stays selected while the rows around it change places, and its row stays where it is.
+// TestSelectionStays checks that a selection stays while the rows around it change places.
 func TestSelectionStays(t *testing.T) {
 	t.Parallel()
 	v := visit(t, fakeServer(t).url)
@@ -52,7 +51,8 @@ func TestSelectionStays(t *testing.T) {
 	}
 }
 
-// TestFocusStays: focus, open details and typed text survive updates; and updates can be paused.
+// TestFocusStays checks that focus, open details and typed text survive updates, and that updates can be
+// paused.
 func TestFocusStays(t *testing.T) {
 	t.Parallel()
 	v := visit(t, fakeServer(t).url)
@@ -80,7 +80,7 @@ func TestFocusStays(t *testing.T) {
 		t.Errorf("on a paused page the button says %q", got)
 	}
 	before := v.text("#now")
-	eval[chromedp.Void](v, `new Promise((done) => setTimeout(done, 5000))`)
+	eval[chromedp.Void](v, `new Promise((done) => setTimeout(done, 3000))`)
 	if v.text("#now") != before {
 		t.Error("the values change although the page is paused")
 	}
@@ -88,7 +88,7 @@ func TestFocusStays(t *testing.T) {
 	v.until(`document.querySelector("#now").innerText !== ` + quoted(before))
 }
 
-// TestCopy: a hot key's button copies the key, with the Clipboard API and without it, and says so.
+// TestCopy checks that a button copies a hot key and says so, with the Clipboard API and without it.
 func TestCopy(t *testing.T) {
 	t.Parallel()
 	f := fakeServer(t)
@@ -118,11 +118,12 @@ func TestCopy(t *testing.T) {
 	}
 }
 
-// TestLostServer: when the server is gone, the page says so and dims its figures; when it is back, it goes on.
+// TestLostServer checks that the page says that the server is gone, dims its figures, and goes on when it is
+// back.
 func TestLostServer(t *testing.T) {
 	t.Parallel()
 	f := fakeServer(t)
-	v := visitComplaining(t, f.url)
+	v := visitWith(t, f.url, false)
 	for _, language := range []struct{ query, before, after string }{
 		{"?lang=en", "The server has not answered since ", ""},
 		{"?lang=zh", "自 ", " 起服务器无响应"},
@@ -158,7 +159,7 @@ func TestLostServer(t *testing.T) {
 	}
 }
 
-// TestFault: the warning is announced once, and not at each update, and the cause is text.
+// TestFault checks that the warning is announced once, not at each update, and that the cause is text.
 func TestFault(t *testing.T) {
 	t.Parallel()
 	v := visit(t, fakeServer(t).url)

@@ -19,14 +19,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// server is a cellserver, built from the parent directory, on free ports.
+// server is a cellserver built from the parent directory, on free ports.
 type server struct {
 	redis string // host:port
 	page  string // URL
 	stop  func()
 }
 
-// startServer starts a server that takes its host for one of that name, or for what it is if the name is empty.
+// startServer starts a server that sees the given host name, or the real one if it is empty.
 func startServer(ctx context.Context, stderr io.Writer, host string, args ...string) (*server, error) {
 	dir, err := os.MkdirTemp("", "cellserver")
 	if err != nil {
@@ -67,7 +67,7 @@ func startServer(ctx context.Context, stderr io.Writer, host string, args ...str
 	return s, nil
 }
 
-// waitReady reads the log up to the line with the listening addresses, and copies the lines before it to stderr.
+// waitReady reads the log up to the line with the addresses and copies earlier lines to stderr.
 func (s *server) waitReady(log io.Reader, stderr io.Writer) error {
 	for lines := bufio.NewScanner(log); lines.Scan(); {
 		var line struct{ Msg, TCP, Metrics string }
@@ -87,14 +87,14 @@ const (
 	batchCalls  = 20
 )
 
-// newClient returns a client that waits for a busy machine.
+// newClient returns a client with timeouts for a busy machine.
 func newClient(addr string, db int) *redis.Client {
 	return redis.NewClient(&redis.Options{
 		Addr: addr, DB: db, PoolSize: loadClients, DialTimeout: time.Minute, ReadTimeout: time.Minute, WriteTimeout: time.Minute,
 	})
 }
 
-// loadKinds calls a named limit and a window now and then, until ctx is done.
+// loadKinds calls named limits and a window until ctx is done.
 func loadKinds(ctx context.Context, addr string) error {
 	rdb := newClient(addr, 0)
 	defer func() { _ = rdb.Close() }()
@@ -105,24 +105,34 @@ func loadKinds(ctx context.Context, addr string) error {
 			return err
 		}
 	}
-	for n := 0; ctx.Err() == nil; n++ {
+	n := 0
+	return repeat(ctx, rdb, func(pipe redis.Pipeliner) (pause time.Duration) {
 		address := "address:" + strconv.Itoa(n%50)
-		pipe := rdb.Pipeline()
 		pipe.Do(ctx, "CL.CHECK", "api", address)
 		pipe.Do(ctx, "CL.CHECK", []string{"login", "search"}[n%2], address)
 		pipe.Do(ctx, "CL.FIXEDWINDOW", "exports:"+strconv.Itoa(n%20), 20, 60)
+		n++
+		return 10 * time.Millisecond
+	})
+}
+
+// repeat sends what fill puts into a pipeline, again and again, until ctx is done.
+func repeat(ctx context.Context, rdb *redis.Client, fill func(pipe redis.Pipeliner) (pause time.Duration)) error {
+	for ctx.Err() == nil {
+		pipe := rdb.Pipeline()
+		pause := fill(pipe)
 		if _, err := pipe.Exec(ctx); err != nil && ctx.Err() == nil {
 			return err
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(10 * time.Millisecond):
+		case <-time.After(pause):
 		}
 	}
 	return nil
 }
 
-// load sends calls until ctx is done: a few keys often, most of them rarely, and in waves.
+// load calls a few keys often and most of them rarely, in waves, until ctx is done.
 func load(ctx context.Context, addr string) error {
 	rdb := newClient(addr, 0)
 	defer func() { _ = rdb.Close() }()
@@ -134,29 +144,18 @@ func load(ctx context.Context, addr string) error {
 	for range loadClients {
 		err = errors.Join(err, <-ended)
 	}
-	if ctx.Err() != nil {
-		return nil
-	}
 	return err
 }
 
 func loadClient(ctx context.Context, rdb *redis.Client, seed uint64) error {
 	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a load needs no secrets
 	keys := rand.NewZipf(random, 1.1, 4, loadKeys)
-	for start := time.Now(); ctx.Err() == nil; {
-		pipe := rdb.Pipeline()
+	start := time.Now()
+	return repeat(ctx, rdb, func(pipe redis.Pipeliner) (pause time.Duration) {
 		for range batchCalls {
 			pipe.Do(ctx, "CL.THROTTLE", "user:"+strconv.FormatUint(keys.Uint64(), 10), 15, 30, 60, 1)
 		}
-		if _, err := pipe.Exec(ctx); err != nil {
-			return err
-		}
 		wave := 1 + 0.7*math.Sin(2*math.Pi*time.Since(start).Seconds()/40)
-		pause := time.Duration((20 + 40*random.Float64()) / wave * float64(time.Millisecond))
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-		}
-	}
-	return nil
+		return time.Duration((20 + 40*random.Float64()) / wave * float64(time.Millisecond))
+	})
 }

@@ -1,5 +1,5 @@
-// Command clients tests real Redis clients with cellserver, or with another server, and writes down the results. See
-// README.md.
+// Command clients tests real Redis clients with cellserver, or with another server, and writes down the
+// results. See README.md.
 package main
 
 import (

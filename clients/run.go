@@ -19,11 +19,10 @@ import (
 	"cellserver/clients/internal/program"
 	"cellserver/clients/internal/table"
 	"cellserver/clients/internal/target"
-	"cellserver/clients/internal/wiretap"
 )
 
-// concurrency is how many clients are tested at a time, each with its own server: most of a program's time is the startup
-// of its language.
+// concurrency is how many clients are tested at a time, each with its own server: most of a program's time is
+// the startup of its language.
 const concurrency = 3
 
 // runner tests clients.
@@ -86,14 +85,9 @@ func (r *runner) try(ctx context.Context, c client) outcome {
 	if o.err = r.build(ctx, c); o.err != nil {
 		return o
 	}
-	result, tap, err := r.runProgram(ctx, c)
-	if err != nil {
-		o.err = err
-	}
+	var result program.Result
+	result, o.err = r.runProgram(ctx, c)
 	o.row.Version, o.row.Notes = result.Version, result.Notes
-	if tap != nil {
-		o.row.Handshake, o.row.Refused = tap.Handshake()
-	}
 	var failures error
 	o.row.Cells, failures = judge(c, result)
 	o.err = errors.Join(o.err, failures)
@@ -122,38 +116,31 @@ func (r *runner) build(ctx context.Context, c client) error {
 }
 
 // runProgram runs the client's program with its own server.
-func (r *runner) runProgram(ctx context.Context, c client) (program.Result, *wiretap.Tap, error) {
+func (r *runner) runProgram(ctx context.Context, c client) (program.Result, error) {
 	spec := r.spec
 	var err error
 	if spec.Dir, err = os.MkdirTemp(r.dir, "server-"); err != nil {
-		return program.Result{}, nil, fmt.Errorf("make a directory for the server: %w", err)
+		return program.Result{}, fmt.Errorf("make a directory for the server: %w", err)
 	}
 	server, err := target.Start(ctx, spec)
 	if err != nil {
-		return program.Result{}, nil, err
+		return program.Result{}, err
 	}
 	defer server.Stop()
-	tap, err := wiretap.Listen(ctx, server.Port)
-	if err != nil {
-		return program.Result{}, nil, err
-	}
-	defer tap.Close()
 	address := func(scheme string, port, database int) string {
 		u := url.URL{Scheme: scheme, Host: "127.0.0.1:" + strconv.Itoa(port), Path: "/" + strconv.Itoa(database)}
 		// Not by url.UserPassword, which does not escape what other languages' parsers require.
 		return strings.Replace(u.String(), "://", "://:"+url.QueryEscape(r.spec.Password)+"@", 1)
 	}
-	result, err := program.Run(ctx, program.Program{
+	return program.Run(ctx, program.Program{
 		Dir: c.dir, Argv: r.words(c, c.run), Restart: server.Restart,
 		Env: map[string]string{
-			"REDIS_URL":        address("redis", server.Port, 0),
-			"REDIS_DB3_URL":    address("redis", server.Port, 3),
-			"REDIS_TAPPED_URL": address("redis", tap.Port, 0),
-			"REDIS_TLS_URL":    address("rediss", server.TLSPort, 0),
-			"REDIS_CA":         r.spec.Files.CA,
+			"REDIS_URL":     address("redis", server.Port, 0),
+			"REDIS_DB3_URL": address("redis", server.Port, 3),
+			"REDIS_TLS_URL": address("rediss", server.TLSPort, 0),
+			"REDIS_CA":      r.spec.Files.CA,
 		},
 	})
-	return result, tap, err
 }
 
 // judge requires exactly the client's checks to be reported.

@@ -54,7 +54,7 @@ func writeManual(ctx context.Context) error {
 	if _, err := output(ctx, "go", "build", "-trimpath", "-buildvcs=true", "-o", server, "./cmd/cellserver"); err != nil {
 		return err
 	}
-	if _, err := output(ctx, server, "man", manual); err != nil {
+	if err := writePages(manual); err != nil {
 		return err
 	}
 	pages, err := filepath.Glob(filepath.Join(manual, "*.1"))

@@ -21,9 +21,9 @@ import (
 // Bounds of the load between two kills.
 const (
 	killClients = 8
-	killKeys    = 5000 // of each client
+	killKeys    = 5000 // per client
 	mostCalling = 3 * time.Second
-	// mostReported is how many wrong keys are listed.
+	// mostReported bounds the listed wrong keys.
 	mostReported = 20
 )
 
@@ -60,7 +60,7 @@ func runKills(ctx context.Context, args []string, stdout io.Writer) error {
 	return err
 }
 
-// kills is one data directory, and the server that is killed again and again.
+// kills is a data directory with its repeatedly killed server.
 type kills struct {
 	options  killOptions
 	dir      string
@@ -73,7 +73,7 @@ type kills struct {
 	wrong  []string
 }
 
-// run returns an error with a line for each thing that is not as it ought to be.
+// run returns an error with a line for each fault.
 func (k *kills) run(ctx context.Context) error {
 	paused := rand.IntN(max(k.options.kills, 1))
 	for k.kills = range k.options.kills {
@@ -99,7 +99,7 @@ func (k *kills) run(ctx context.Context) error {
 	return errors.New(strings.Join(k.wrong, "\n"))
 }
 
-// once starts the server, looks at its keys, and kills it under load, after a pause by SIGSTOP.
+// once starts the server, checks its keys, and kills it under load, after a pause by SIGSTOP.
 func (k *kills) once(ctx context.Context, pause time.Duration) error {
 	server, err := k.start(ctx)
 	if err != nil {
@@ -115,7 +115,7 @@ func (k *kills) once(ctx context.Context, pause time.Duration) error {
 	return errors.Join(err, ctx.Err())
 }
 
-// start starts the server, and compares its keys with what they may be.
+// start starts the server and compares its keys with their allowed states.
 func (k *kills) start(ctx context.Context) (*target.Server, error) {
 	files := filepath.Join(k.dir, strconv.Itoa(len(k.starts)))
 	if err := os.MkdirAll(files, 0o700); err != nil {
@@ -123,7 +123,7 @@ func (k *kills) start(ctx context.Context) (*target.Server, error) {
 	}
 	args := []string{"--data-dir", filepath.Join(k.dir, "data"), "--fsync-interval", k.interval}
 	if k.interval == "0" {
-		args = append(args, "--fsync-timeout", "1h") // a busy disk is no loss
+		args = append(args, "--fsync-timeout", "1h") // a busy disk is not a loss
 	}
 	began := time.Now()
 	server, err := target.Start(ctx, target.Spec{Binary: k.options.binary, Dir: files, Args: args})

@@ -1,5 +1,5 @@
-// Command soak attacks cellserver for minutes beside honest clients, kills it again and again, kills the Redis servers behind
-// it, or measures how long an attack makes others wait.
+// Command soak attacks cellserver beside honest clients, kills it repeatedly, kills the Redis servers behind
+// it, or measures how long an attack delays others.
 package main
 
 import (

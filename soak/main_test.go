@@ -73,7 +73,7 @@ func TestCommandLine(t *testing.T) {
 	}
 }
 
-// TestTrialsAreAttacks: a name that nobody has would only be noticed when its turn comes.
+// TestTrialsAreAttacks: an unknown name would only be noticed in its turn.
 func TestTrialsAreAttacks(t *testing.T) {
 	names := attack.Floods()
 	for _, trial := range trials() {

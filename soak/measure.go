@@ -23,9 +23,9 @@ type trial struct {
 	attack      string
 	keys        int  // in the store
 	connections int  // of an attacker, at once
-	bytes       int  // of a round on each, if the attack has no payload
-	logUnread   bool // the pipe of the server's log is full
-	scripts     bool // others' scripts are measured, too
+	bytes       int  // per round and connection, without a payload
+	logUnread   bool // the log's pipe is full
+	scripts     bool // other clients' scripts are measured, too
 }
 
 func trials() []trial {
@@ -50,7 +50,7 @@ func trials() []trial {
 	}
 }
 
-// The goals of others' waits; with four attackers they are twice that, and as twice an ECHO's where that is more.
+// Goals for other clients' waits, doubled for four attackers, and at least twice an ECHO's.
 const (
 	goalP99     = 5 * time.Millisecond
 	goalLongest = 100 * time.Millisecond
@@ -84,7 +84,8 @@ func runMeasure(ctx context.Context, args []string, stdout io.Writer) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	// The attackers leave the probe's thread to the kernel, which is fairer than Go's scheduler on few processors.
+	// Threads of attackers leave the probe's scheduling to the kernel, which is fairer than Go's on few
+	// processors.
 	runtime.GOMAXPROCS(8)
 	measure := o.measureWaits
 	if o.memory {
@@ -140,7 +141,7 @@ func (t trial) payloadBytes(a attack.Attack) int {
 
 func newRandom(seed int) *rand.Rand { return rand.New(rand.NewPCG(uint64(seed), 2)) } //nolint:gosec // attacks need no secrets
 
-// effect is what an attack did.
+// effect is the result of an attack.
 type effect struct {
 	calls, scripts probe.Result
 	sigterm        string
@@ -149,7 +150,7 @@ type effect struct {
 	reply          string // the last
 }
 
-// try starts a server, attacks it, measures others' calls, and ends the server while the attack goes on.
+// try starts a server, attacks it, measures other clients, and ends the server under attack.
 func (o *measureOptions) try(ctx context.Context, binary string, t trial, a attack.Attack, attackers int) (*effect, error) {
 	dir, err := os.MkdirTemp("", "soak")
 	if err != nil {
@@ -189,7 +190,7 @@ func (o *measureOptions) try(ctx context.Context, binary string, t trial, a atta
 	return r, ctx.Err()
 }
 
-// probe measures others' calls, and their scripts where they matter.
+// probe measures other clients' calls, and scripts where they matter.
 func (o *measureOptions) probe(server *target.Server, t trial, window time.Duration, r *effect) error {
 	var call, script attack.Batch
 	call.Add("CL.THROTTLE", "other", "15", "30", "60", "1")
@@ -230,7 +231,7 @@ func (r *effect) print(out io.Writer, t trial, attackers int, base *effect) {
 	}
 }
 
-// met compares with the goals, or with twice what ECHOs cause.
+// met compares with the goals and with twice an ECHO's waits.
 func met(got, base probe.Result, attackers int) string {
 	times := time.Duration(1)
 	if attackers > 1 {

@@ -12,10 +12,10 @@ import (
 	"cellserver/soak/internal/target"
 )
 
-// floodSize makes the floods of memory as large as those that a server without bounds was seen to suffer from.
+// floodSize makes floods as large as those that an unbounded server suffered from.
 const floodSize = 10
 
-// measureMemory prints the largest resident memory through distinct keys, and through all floods at once.
+// measureMemory prints the peak resident memory with distinct keys, and with all floods at once.
 func (o *measureOptions) measureMemory(ctx context.Context, binary string, out io.Writer) error {
 	_, _ = fmt.Fprintf(out, "| load | largest resident | of --maxmemory %dmb | at the end |\n| --- | ---: | ---: | ---: |\n", o.maxMB)
 	const fillers = 4
@@ -40,7 +40,7 @@ func (o *measureOptions) measureMemory(ctx context.Context, binary string, out i
 	})
 }
 
-// flood carries out all floods at once, four times as long as a trial.
+// flood runs all floods at once, four times as long as a trial.
 func (o *measureOptions) flood(ctx context.Context, server *target.Server) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(4*o.seconds*float64(time.Second)))
 	defer cancel()
@@ -59,7 +59,7 @@ func (o *measureOptions) flood(ctx context.Context, server *target.Server) error
 	return nil
 }
 
-// measureRSS starts a server and samples its resident memory while load runs.
+// measureRSS starts a server and samples its resident memory under load.
 func (o *measureOptions) measureRSS(ctx context.Context, binary string, out io.Writer, name string, load func(*target.Server) error) error {
 	options, err := target.Known(ctx, binary, "--maxmemory", fmt.Sprintf("%dmb", o.maxMB))
 	if err != nil {

@@ -18,20 +18,20 @@ import (
 	"cellserver/soak/internal/target"
 )
 
-// The load of many cellservers in front of one cluster.
+// The load of several cellservers in front of a cluster.
 const (
 	remoteServers = 4
 	remoteClients = 200
 	remoteKeys    = 1000
-	// hotShare and busyShare are how many of a hundred calls are for the hot key, and for the busy one.
+	// hotShare and busyShare are percentages of calls for the hot and the busy key.
 	hotShare  = 30
 	busyShare = 30
-	// remoteTimeout is long, so that what is measured is not the policy for a busy machine.
+	// remoteTimeout is long, to measure no policy for a busy machine.
 	remoteTimeout = 10 * time.Second
 )
 
-// remoteLimits are those of the hot key, the busy one and all others. Of the busy key the clients ask for about as much as it has,
-// so that most calls are allowed, and of the others for much more.
+// remoteLimits are those of the hot key, the busy key and the others. The busy key is called about as often
+// as allowed, the others much more.
 func remoteLimits() []remotetest.Limit {
 	return []remotetest.Limit{
 		{MaxBurst: 499, Count: 1000, PeriodSeconds: 1}, {MaxBurst: 9999, Count: 5000, PeriodSeconds: 1}, {MaxBurst: 4, Count: 1, PeriodSeconds: 2},
@@ -47,7 +47,7 @@ type remoteOptions struct {
 func runRemote(ctx context.Context, args []string, stdout io.Writer) error {
 	var o remoteOptions
 	fs := newFlags("remote", "Calls four servers in front of a Redis cluster, and kills its masters; fails if too much or too little is allowed.", stdout)
-	fs.DurationVar(&o.time, "time", 30*time.Second, "how long to call, with leases and without")
+	fs.DurationVar(&o.time, "time", 30*time.Second, "how long to call")
 	fs.IntVar(&o.kills, "kills", 5, "how often to kill a master under load")
 	fs.StringVar(&o.binary, "binary", "", "`file` of a server, instead of one built without the race detector")
 	if err := parse(fs, args); err != nil {
@@ -64,8 +64,7 @@ func runRemote(ctx context.Context, args []string, stdout io.Writer) error {
 	}
 	defer f.cluster.Close()
 	for _, part := range []func(context.Context) error{
-		func(ctx context.Context) error { return f.storm(ctx, o.time, "off") },
-		func(ctx context.Context) error { return f.storm(ctx, o.time, "on") },
+		func(ctx context.Context) error { return f.storm(ctx, o.time) },
 		func(ctx context.Context) error { return f.killMasters(ctx, o.kills, 0) },
 		func(ctx context.Context) error { return f.killMasters(ctx, o.kills, 1) },
 	} {
@@ -82,7 +81,7 @@ type fleet struct {
 	binary, dir string
 	out         io.Writer
 	cluster     *redistest.ClusterNodes
-	servers     []*target.Server // that run
+	servers     []*target.Server // running
 	started     int              // so far
 }
 
@@ -117,7 +116,7 @@ func (f *fleet) start(ctx context.Context, args ...string) (addrs []string, stop
 	return addrs, stop, nil
 }
 
-// asked says what the servers have asked the store, and what they have not.
+// asked reports the servers' counters of the store.
 func (f *fleet) asked(ctx context.Context) (string, error) {
 	sums := map[string]int64{}
 	for _, s := range f.servers {
@@ -130,18 +129,18 @@ func (f *fleet) asked(ctx context.Context) (string, error) {
 		}
 	}
 	of := func(name string) int64 { return sums["cellserver_store_"+name+"_total"] }
-	return fmt.Sprintf("%d joined, %d prefiltered, %d leased, %d scripts", of("joined"), of("prefiltered"), of("leased"), of("scripts")), nil
+	return fmt.Sprintf("%d joined, %d prefiltered, %d scripts", of("joined"), of("prefiltered"), of("scripts")), nil
 }
 
-// storm has all clients call for a while, and judges each key.
-func (f *fleet) storm(ctx context.Context, length time.Duration, lease string) (err error) {
-	addrs, stop, err := f.start(ctx, "--lease", lease, "--store-timeout", remoteTimeout.String())
+// storm calls from all clients for a while and judges each key.
+func (f *fleet) storm(ctx context.Context, length time.Duration) (err error) {
+	addrs, stop, err := f.start(ctx, "--store-timeout", remoteTimeout.String())
 	defer func() { err = errors.Join(err, stop()) }()
 	if err != nil {
 		return err
 	}
 	load := &remotetest.Load{
-		Servers: addrs, Clients: remoteClients, Keys: []string{"hot-with-lease-" + lease, "busy-with-lease-" + lease}, Limits: remoteLimits(),
+		Servers: addrs, Clients: remoteClients, Keys: []string{"hot", "busy"}, Limits: remoteLimits(),
 		Pick: func(r *rand.Rand) int {
 			switch of := r.IntN(100); {
 			case of < hotShare:
@@ -154,7 +153,7 @@ func (f *fleet) storm(ctx context.Context, length time.Duration, lease string) (
 	}
 	var cold []int
 	for i := range remoteKeys {
-		load.Keys = append(load.Keys, fmt.Sprintf("key-%s-%d", lease, i))
+		load.Keys = append(load.Keys, fmt.Sprintf("key-%d", i))
 		cold = append(cold, 2+i)
 	}
 	record, err := load.For(ctx, length)
@@ -170,14 +169,14 @@ func (f *fleet) storm(ctx context.Context, length time.Duration, lease string) (
 	}
 	hot, busy, others := load.Judge(record, 0), load.Judge(record, 1), load.Judge(record, cold...)
 	calls := record.Total(remotetest.Allowed) + record.Total(remotetest.Limited)
-	_, _ = fmt.Fprintf(f.out, "%d servers, --lease %s: %d calls in %s, the longest %s; %s\n  the hot key: %s\n  the busy key: %s\n  %d others: %s\n",
-		remoteServers, lease, calls, record.Took.Round(time.Millisecond), record.Longest().Round(time.Millisecond), asked, hot, busy, remoteKeys, others)
+	_, _ = fmt.Fprintf(f.out, "%d servers: %d calls in %s, the longest %s; %s\n  the hot key: %s\n  the busy key: %s\n  %d others: %s\n",
+		remoteServers, calls, record.Took.Round(time.Millisecond), record.Longest().Round(time.Millisecond), asked, hot, busy, remoteKeys, others)
 	wrong := slices.Concat(hot.Wrong(), busy.Wrong(), others.Wrong())
 	if len(record.Errors) > 0 {
 		wrong = append(wrong, "errors: "+record.ErrorsText())
 	}
 	if len(wrong) > 0 {
-		return fmt.Errorf("with --lease %s:\n%s", lease, strings.Join(wrong, "\n"))
+		return errors.New(strings.Join(wrong, "\n"))
 	}
 	return nil
 }

@@ -15,23 +15,23 @@ import (
 )
 
 const (
-	// killedClients call 300 keys of all masters, with pauses, so that the machine is not what they wait for.
+	// killedClients call 300 keys of all masters, with pauses, so that the machine is not the bottleneck.
 	killedClients = 40
 	killedKeys    = 300
 	killedPause   = 2 * time.Millisecond
 	beforeKill    = 2 * time.Second
 	afterKill     = 2 * time.Second
-	// promotedWithin bounds a failover of a second or two, on any machine.
+	// promotedWithin bounds a failover on any machine.
 	promotedWithin = time.Minute
-	// longestReply is far more than --store-timeout: that a call is answered by policy, and does not wait for the failover.
+	// longestReply exceeds --store-timeout by far: the policy answers, without waiting for the failover.
 	longestReply    = 10 * time.Second
 	policyTimeout   = 200 * time.Millisecond
-	mostReplicaLag  = 5 * time.Second // what is older has reached the replica
+	mostReplicaLag  = 5 * time.Second // older writes have reached the replica
 	pollForFailover = 50 * time.Millisecond
 )
 
-// killMasters kills masters under load, one after the other, and compares what clients were told with what the replica has. With
-// wait, clients are told of nothing that so many replicas do not have.
+// killMasters kills masters under load in turn, and compares replies with the replicas' states. With wait,
+// replies follow that many replicas.
 func (f *fleet) killMasters(ctx context.Context, kills, wait int) (err error) {
 	addrs, stop, err := f.start(ctx, "--store-timeout", policyTimeout.String(), "--store-wait", strconv.Itoa(wait))
 	defer func() { err = errors.Join(err, stop()) }()
@@ -50,7 +50,7 @@ func (f *fleet) killMasters(ctx context.Context, kills, wait int) (err error) {
 	return nil
 }
 
-// killOne kills a master and starts it again, as a replica of the one that took over.
+// killOne kills a master and restarts it as a replica of its successor.
 func (f *fleet) killOne(ctx context.Context, load *remotetest.Load, wait int) error {
 	if err := f.cluster.Await(ctx); err != nil {
 		return err
@@ -73,7 +73,8 @@ func (f *fleet) killOne(ctx context.Context, load *remotetest.Load, wait int) er
 	time.Sleep(beforeKill)
 	killed := time.Now()
 	victim.Kill()
-	if wait > 0 { // who took over needs a replica; one that came back before would have nothing, and still be the master
+	// the successor needs a replica; a master restarted earlier would be empty and still the master
+	if wait > 0 {
 		err = errors.Join(f.tookOver(ctx, load.Keys[0], victim), victim.Restart(ctx))
 	}
 	promoted, probed := f.promoted(ctx, load, killed)
@@ -99,7 +100,7 @@ func (f *fleet) killOne(ctx context.Context, load *remotetest.Load, wait int) er
 	return victim.Restart(ctx)
 }
 
-// tookOver waits until the cluster says that another server is the master of a killed one's key.
+// tookOver waits until another server is the master of a key.
 func (f *fleet) tookOver(ctx context.Context, key string, victim *redistest.Process) error {
 	for began := time.Now(); ; time.Sleep(pollForFailover) {
 		master, err := f.cluster.Master(ctx, key)
@@ -112,13 +113,14 @@ func (f *fleet) tookOver(ctx context.Context, key string, victim *redistest.Proc
 	}
 }
 
-// promoted waits until the cellservers allow the calls of a killed master's key again, and returns how long that took.
+// promoted waits until the cellservers allow calls for the killed master's key, and returns the time since
+// the kill.
 func (f *fleet) promoted(ctx context.Context, load *remotetest.Load, killed time.Time) (time.Duration, error) {
 	for _, addr := range load.Servers {
 		client := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, DisableIdentity: true, MaxRetries: -1})
 		limit := remotetest.ExactLimit()
 		for {
-			// The key is nobody's else, and in the slot of one whose master it was.
+			// A key of its own in the same slot.
 			err := client.Do(ctx, "CL.THROTTLE", "{"+load.Keys[0]+"}probe", limit.MaxBurst, limit.Count, limit.PeriodSeconds).Err()
 			if err == nil {
 				break
@@ -134,12 +136,12 @@ func (f *fleet) promoted(ctx context.Context, load *remotetest.Load, killed time
 	return time.Since(killed), nil
 }
 
-// killAccount is what a kill has cost.
+// killAccount is the cost of a kill.
 type killAccount struct {
 	allowed, failed, uncharged int64
 
-	lost              int64 // debits of allowed calls that are gone
-	atRisk            int64 // calls that were allowed shortly before the kill, and may be lost
+	lost              int64 // of allowed calls
+	atRisk            int64 // allowed shortly before the kill
 	promoted, longest time.Duration
 	doubled           []string
 }
@@ -149,7 +151,7 @@ func (a *killAccount) String() string {
 		a.allowed, a.failed, a.uncharged, a.lost, a.atRisk, mostReplicaLag, a.promoted.Round(time.Millisecond), a.longest.Round(time.Millisecond))
 }
 
-// account compares the state of every key with what its clients were told.
+// account compares every key's state with its clients' replies.
 func (f *fleet) account(ctx context.Context, load *remotetest.Load, r *remotetest.Record, killed time.Duration) (*killAccount, error) {
 	a := &killAccount{longest: r.Longest()}
 	var addrs []string
@@ -178,7 +180,7 @@ func (f *fleet) account(ctx context.Context, load *remotetest.Load, r *remotetes
 	return a, nil
 }
 
-// wrong returns an error if more was lost than asynchronous replication may lose, or a call was charged twice.
+// wrong returns an error for losses beyond those of asynchronous replication, and for double charges.
 func (a *killAccount) wrong(r *remotetest.Record) error {
 	var found []string
 	if len(a.doubled) > 0 {

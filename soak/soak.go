@@ -18,14 +18,14 @@ import (
 	"cellserver/soak/internal/target"
 )
 
-// What a server may hold at the end beyond what it held at the start: buffers that are kept, a table that has grown.
+// Permitted growth from start to end: kept buffers, a grown table.
 const (
 	moreHeapBytes   = 64 << 20
 	moreGoroutines  = 20
 	moreDescriptors = 10
 )
 
-// Bounds of the server under test. Its time to end is longer where the race detector slows it down.
+// Bounds of the server. Its time to end allows for the race detector.
 const (
 	walkedKeys      = 20_000
 	shutdownTimeout = time.Minute
@@ -88,7 +88,7 @@ func chosen(names []string) ([]attack.Attack, error) {
 	return attacks, nil
 }
 
-// bounds are the options that bound what clients can do together.
+// bounds are the options that bound clients together.
 func bounds() []string {
 	return []string{"--maxmemory", "300mb", "--maxmemory-policy", "volatile-ttl", "--maxmemory-clients", "75mb", "--input-timeout", "2s"}
 }
@@ -101,7 +101,7 @@ type soak struct {
 	out     io.Writer
 }
 
-// run returns an error with a line for each thing that is not as it ought to be.
+// run returns an error with a line for each fault.
 func (s *soak) run(ctx context.Context) error {
 	s.spec.Args = append(append(s.spec.Args, bounds()...), "--shutdown-timeout", shutdownTimeout.String())
 	server, err := target.Start(ctx, s.spec)
@@ -128,7 +128,7 @@ func (s *soak) run(ctx context.Context) error {
 	return errors.New(strings.Join(found, "\n"))
 }
 
-// attackBesideClients carries out all attacks while honest clients call, and returns what those saw amiss.
+// attackBesideClients runs all attacks beside honest clients, and returns the clients' findings.
 func (s *soak) attackBesideClients(ctx context.Context, server *target.Server) []string {
 	ledger := honest.NewLedger()
 	var clients honest.Clients
@@ -180,7 +180,7 @@ func (s *soak) report(stats map[string]*attack.Stats, clients honest.Clients, le
 		len(waits), at(waits, 0.5), at(waits, 0.99), at(waits, 1), reconnected, refused, ledger.Allowed())
 }
 
-// findings returns what is wrong with what clients saw.
+// findings returns the faults that clients have seen.
 func findings(stats map[string]*attack.Stats, clients honest.Clients, ledger *honest.Ledger) []string {
 	found := ledger.Violations()
 	for _, c := range clients {
@@ -198,7 +198,7 @@ func findings(stats map[string]*attack.Stats, clients honest.Clients, ledger *ho
 	return found
 }
 
-// settle waits until the server holds about what it held before.
+// settle waits until the server's resources are about those before.
 func (s *soak) settle(ctx context.Context, server *target.Server, before target.Figures) []string {
 	began := time.Now()
 	var now target.Figures
@@ -225,7 +225,7 @@ func (s *soak) settle(ctx context.Context, server *target.Server, before target.
 	return found
 }
 
-// differences looks at the collector's account of memory: the race detector never returns its shadow of it.
+// differences compares the collector's figures, as the race detector never returns its shadow memory.
 func differences(before, now target.Figures) []string {
 	var found []string
 	for _, figure := range []struct {
@@ -243,7 +243,7 @@ func differences(before, now target.Figures) []string {
 	return found
 }
 
-// endUnderAttack ends the server by SIGTERM while all attacks go on, and looks through its log.
+// endUnderAttack ends the server by SIGTERM under attack and checks its log.
 func (s *soak) endUnderAttack(ctx context.Context, server *target.Server) []string {
 	attacking, endAttacks := context.WithCancel(ctx)
 	var attacks sync.WaitGroup
@@ -260,7 +260,7 @@ func (s *soak) endUnderAttack(ctx context.Context, server *target.Server) []stri
 	return found
 }
 
-// at returns a quantile of durations in increasing order.
+// at returns a quantile of sorted durations.
 func at(sorted []time.Duration, quantile float64) time.Duration {
 	if len(sorted) == 0 {
 		return 0

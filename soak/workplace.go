@@ -7,7 +7,7 @@ import (
 	"cellserver/soak/internal/target"
 )
 
-// workIn makes a directory, which is to be removed, and builds a server in it, with the race detector or without, if none is named.
+// workIn creates a directory, and builds a server in it if none is given.
 func workIn(ctx context.Context, binary *string, race bool) (dir string, err error) {
 	if dir, err = os.MkdirTemp("", "soak"); err != nil || *binary != "" {
 		return dir, err

@@ -390,7 +390,6 @@ int main(void)
 #else
 	puts("{\"check\": \"tls\", \"skip\": \"hiredis has TLS since 1.0 only\"}");
 #endif
-	report("handshake", throttle_at(getenv("REDIS_TAPPED_URL"), "handshake"));
 	report("throttle", throttle_fresh(c, "throttle"));
 	report("pipeline", check_pipeline(c));
 	report("transaction", check_transaction(c));

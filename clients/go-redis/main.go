@@ -32,7 +32,6 @@ func run(ctx context.Context) error {
 
 	r.Check("url", func() error { return client.Ping(ctx).Err() })
 	r.Check("tls", func() error { return overTLS(ctx) })
-	r.Check("handshake", func() error { return throttleAt(ctx, os.Getenv("REDIS_TAPPED_URL"), "handshake") })
 	r.Check("throttle", func() error { return throttle(ctx, client, "throttle") })
 	r.Check("pipeline", func() error { return pipeline(ctx, client) })
 	r.Check("transaction", func() error { return transaction(ctx, client) })

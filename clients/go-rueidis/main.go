@@ -36,7 +36,6 @@ func run(ctx context.Context) error {
 
 	r.Check("url", func() error { return client.Do(ctx, client.B().Ping().Build()).Error() })
 	r.Check("tls", func() error { return overTLS(ctx) })
-	r.Check("handshake", func() error { return throttleAt(ctx, os.Getenv("REDIS_TAPPED_URL"), "handshake") })
 	r.Check("throttle", func() error { return fresh(ctx, client, "throttle") })
 	r.Check("pipeline", func() error { return pipeline(ctx, client) })
 	r.Check("transaction", func() error {

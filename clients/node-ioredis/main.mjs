@@ -7,7 +7,7 @@ import {
   DAY_SECONDS, FRESH, SCRIPT, check, expect, expectPipelined, expectPooled, expectTransacted, finish, refused, restart, version, withPassword,
 } from "../internal/node/checks.mjs";
 
-const { REDIS_URL, REDIS_TLS_URL, REDIS_TAPPED_URL, REDIS_DB3_URL, REDIS_CA } = process.env;
+const { REDIS_URL, REDIS_TLS_URL, REDIS_DB3_URL, REDIS_CA } = process.env;
 
 // A client with an error listener, without which ioredis prints the errors that it recovers from.
 function open(url, options) {
@@ -91,7 +91,6 @@ version(import.meta.url, "ioredis");
 const client = open(REDIS_URL);
 await check("url", () => client.ping());
 await check("tls", tls);
-await check("handshake", () => once(REDIS_TAPPED_URL, {}, (c) => fresh(c, "handshake")));
 await check("throttle", () => fresh(client, "throttle"));
 await check("pipeline", pipeline);
 await check("transaction", transaction);

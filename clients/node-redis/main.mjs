@@ -7,7 +7,7 @@ import {
   DAY_SECONDS, FRESH, SCRIPT, check, expect, expectPipelined, expectPooled, expectTransacted, finish, refused, restart, version, withPassword,
 } from "../internal/node/checks.mjs";
 
-const { REDIS_URL, REDIS_TLS_URL, REDIS_TAPPED_URL, REDIS_DB3_URL, REDIS_CA } = process.env;
+const { REDIS_URL, REDIS_TLS_URL, REDIS_DB3_URL, REDIS_CA } = process.env;
 
 // evalsha's script: node-redis sends EVALSHA, and EVAL if the server does not have it.
 const scriptThrottle = defineScript({
@@ -90,7 +90,6 @@ await check("url", async () => {
   await client.ping();
 });
 await check("tls", tls);
-await check("handshake", () => once({ url: REDIS_TAPPED_URL }, (c) => fresh(c, "handshake")));
 await check("throttle", () => fresh(client, "throttle"));
 await check("pipeline", pipeline);
 await check("transaction", transaction);

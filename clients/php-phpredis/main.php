@@ -178,7 +178,6 @@ say(['version' => phpversion('redis')]);
 $redis = open(getenv('REDIS_URL'));
 check('url', fn() => expect($redis->ping(), true));
 check('tls', fn() => tls());
-check('handshake', fn() => fresh(open(getenv('REDIS_TAPPED_URL')), 'handshake'));
 check('throttle', fn() => fresh($redis, 'throttle'));
 check('pipeline', fn() => pipeline($redis));
 check('transaction', fn() => transaction($redis));

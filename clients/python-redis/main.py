@@ -52,11 +52,6 @@ def tls():
         fresh(client, "tls")
 
 
-def handshake():
-    with redis.from_url(os.environ["REDIS_TAPPED_URL"]) as client:
-        fresh(client, "handshake")
-
-
 def pipeline():
     with client.pipeline(transaction=False) as pipe:
         for _ in range(100):
@@ -140,7 +135,6 @@ say(version=redis.__version__)
 client = redis.from_url(URL)
 check("url", client.ping)
 check("tls", tls)
-check("handshake", handshake)
 check("throttle", lambda: fresh(client, "throttle"))
 check("pipeline", pipeline)
 check("transaction", transaction)

@@ -51,7 +51,6 @@ func run(ctx context.Context) error {
 		}
 		return scrapeOnce(ctx, os.Getenv("REDIS_TLS_URL"), []string{up}, "--tls-ca-cert-file", os.Getenv("REDIS_CA"))
 	})
-	r.Check("handshake", func() error { return scrapeOnce(ctx, os.Getenv("REDIS_TAPPED_URL"), []string{up}) })
 	r.Check("scrape", func() error {
 		return scrapeOnce(ctx, os.Getenv("REDIS_URL"), []string{
 			up, "redis_exporter_last_scrape_error{err=\"\"} 0", "redis_connected_clients ",

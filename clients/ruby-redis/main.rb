@@ -131,7 +131,6 @@ say(version: Redis::VERSION)
 redis = Redis.new(url: URL)
 check("url") { expect(redis.ping, "PONG") }
 check("tls") { tls }
-check("handshake") { once(ENV.fetch("REDIS_TAPPED_URL")) { |client| fresh(client, "handshake") } }
 check("throttle") { fresh(redis, "throttle") }
 check("pipeline") { pipeline(redis) }
 check("transaction") { transaction(redis) }

@@ -39,7 +39,7 @@ func TestComposeIsCareful(t *testing.T) {
 	checkServices(t, project)
 }
 
-// checkServices expects services to have fixed versions, health checks, no privileges, and only local ports.
+// checkServices expects pinned versions, health checks, no privileges, and only local ports.
 func checkServices(t *testing.T, project *types.Project) {
 	t.Helper()
 	pinned := regexp.MustCompile(`^[\w/]+:v?\d+\.\d+\.\d+$`)

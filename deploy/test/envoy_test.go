@@ -13,7 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestEnvoyKnowsItsFile holds the file to Envoy's own definitions of it, in comments, too. No Envoy runs here.
+// TestEnvoyKnowsItsFile checks the file, comments included, against Envoy's own definitions. No Envoy runs
+// here.
 func TestEnvoyKnowsItsFile(t *testing.T) {
 	text := read(t, "deploy/sharding/envoy.yaml")
 	proxy := envoyProxy(t, text)

@@ -11,7 +11,8 @@ import (
 
 const serverPassword = "s3cret"
 
-// checkFleetOfServers starts three cellservers with an environment, whose files are given, and expects them to share a limit.
+// checkFleetOfServers starts three cellservers with an environment and its files, and expects them to share a
+// limit.
 func checkFleetOfServers(t *testing.T, env []string, files map[string]string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -48,7 +49,7 @@ func checkFleetOfServers(t *testing.T, env []string, files map[string]string) {
 	}
 }
 
-// isReady asks for what Kubernetes's readiness probe asks for.
+// isReady makes Kubernetes's readiness probe.
 func isReady(metrics string) bool {
 	response, err := http.Get(fmt.Sprintf("http://%s/readyz", metrics))
 	if err != nil {

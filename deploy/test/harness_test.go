@@ -12,7 +12,6 @@ import (
 	"cellserver/internal/test/processtest"
 )
 
-// root is the repository's root.
 const root = "../.."
 
 func read(t *testing.T, path string) string {
@@ -33,7 +32,7 @@ func write(t *testing.T, dir, name, text string) (path string) {
 	return path
 }
 
-// run returns the output of a command, and fails the test if the command fails.
+// run returns the output of a command, which must succeed.
 func run(t *testing.T, dir, name string, args ...string) string {
 	t.Helper()
 	cmd := processtest.Command(t, name, args...)
@@ -46,14 +45,14 @@ func run(t *testing.T, dir, name string, args ...string) string {
 	return string(out)
 }
 
-// built holds the server that the tests run: to link it takes seconds, so it is done once.
+// built holds the server, which takes seconds to link.
 var built struct {
 	once sync.Once
 	dir  string // removed by TestMain
 }
 
 func TestMain(m *testing.M) {
-	slog.SetLogLoggerLevel(slog.LevelWarn) // Helm tells of every link in a chart
+	slog.SetLogLoggerLevel(slog.LevelWarn) // Helm logs every link in a chart
 	code := m.Run()
 	if built.dir != "" {
 		_ = os.RemoveAll(built.dir)
@@ -78,7 +77,6 @@ func buildServer(t *testing.T) (binary string) {
 	return binary
 }
 
-// server is a running cellserver.
 type server struct {
 	*processtest.Process
 	addr, metrics string
@@ -102,7 +100,7 @@ func startServer(t *testing.T, binary, addr, metrics string, env ...string) *ser
 	return s
 }
 
-// isFlagVariable reports whether a variable sets a flag listed by the server's --help.
+// isFlagVariable reports whether a variable sets a flag in the server's --help.
 func isFlagVariable(help, name string) bool {
 	flag, ours := strings.CutPrefix(name, "CELLSERVER_")
 	flag = strings.ToLower(strings.ReplaceAll(flag, "_", "-"))

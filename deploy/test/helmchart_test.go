@@ -18,8 +18,8 @@ import (
 
 const chartDir = "deploy/helm/cellserver"
 
-// release is what a chart renders to: the objects by kind and name, in their declared versions, with a cluster's defaults;
-// those of the Prometheus operator as text; and the notes.
+// release holds objects by kind and name, in their declared versions with a cluster's defaults; those of the
+// Prometheus operator as text; and a chart's notes.
 type release struct {
 	objects map[string]runtime.Object
 	custom  map[string][]byte
@@ -56,6 +56,11 @@ func tryRender(t *testing.T, values string) (*release, error) {
 			r.add(t, path, document)
 		}
 	}
+	for name, object := range r.objects {
+		if accessor, err := meta.Accessor(object); err != nil || accessor.GetLabels()["helm.sh/chart"] == "" {
+			t.Errorf("%s lacks the chart's labels (%v)", name, err)
+		}
+	}
 	return r, nil
 }
 
@@ -70,7 +75,7 @@ func (r *release) add(t *testing.T, path string, document []byte) {
 	}
 	name := head.Kind + "/" + head.Metadata.Name
 	switch {
-	case head.Kind == "": // nothing but white space and comments
+	case head.Kind == "": // only white space and comments
 		return
 	case strings.HasPrefix(head.APIVersion, "monitoring.coreos.com/"):
 		r.custom[name] = document
@@ -79,9 +84,6 @@ func (r *release) add(t *testing.T, path string, document []byte) {
 	object, err := decode(document)
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", path, err, document)
-	}
-	if accessor, err := meta.Accessor(object); err != nil || accessor.GetLabels()["helm.sh/chart"] == "" {
-		t.Errorf("%s: %s has not the chart's labels (%v)", path, name, err)
 	}
 	r.objects[name] = object
 }
@@ -101,7 +103,7 @@ var chartValues = map[string]string{
 	"store": `
 replicas: 3
 store: {url: "redis-cluster://valkey-0.valkey:6379,valkey-1.valkey:6379", existingSecret: valkey}
-config: {on-store-error: local, local-share: 0.33, lease: on}
+config: {on-store-error: local, local-share: 0.33}
 networkPolicy: {storeEgress: [{to: [{podSelector: {matchLabels: {app.kubernetes.io/name: valkey}}}], ports: [{port: valkey}]}]}
 resources: {requests: {cpu: "1", memory: 512Mi}, limits: {cpu: "2", memory: 512Mi}}
 terminationGracePeriodSeconds: 30

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestChartIsValid: what a cluster would say of each release, and whether its parts find each other.
+// TestChartIsValid checks each release as a cluster would, and that its parts find each other.
 func TestChartIsValid(t *testing.T) {
 	t.Parallel()
 	for name, values := range chartValues {
@@ -55,7 +55,7 @@ func only[T any](t *testing.T, r *release) (found T) {
 	return found
 }
 
-// checkSelectors expects all that selects pods to select this one, and no pod of another release.
+// checkSelectors expects every selector to match this pod and no pod of another release.
 func checkSelectors(t *testing.T, r *release, d *appsv1.Deployment) {
 	t.Helper()
 	pod := d.Spec.Template.Labels
@@ -107,7 +107,7 @@ func (r *release) settings(t *testing.T) map[string]any {
 	return nil
 }
 
-// checkFiles expects every file and directory that the settings name to be below a volume.
+// checkFiles expects every path in the settings to be below a volume.
 func checkFiles(t *testing.T, r *release, pod corev1.PodSpec) {
 	t.Helper()
 	for name, value := range r.settings(t) {
@@ -123,7 +123,8 @@ func checkFiles(t *testing.T, r *release, pod corev1.PodSpec) {
 	}
 }
 
-// TestChartIsTheManifests: a release differs from the manifests in names, labels and how the settings are given.
+// TestChartIsTheManifests checks that a release and the manifests differ only in names, labels and the form
+// of the settings.
 func TestChartIsTheManifests(t *testing.T) {
 	t.Parallel()
 	m, r := readManifests(t), render(t, "metrics: {podMonitor: {enabled: true}}")
@@ -146,10 +147,10 @@ func TestChartIsTheManifests(t *testing.T) {
 // TestChartWithStoreIsTheManifests is the same of servers over a cluster.
 func TestChartWithStoreIsTheManifests(t *testing.T) {
 	t.Parallel()
-	all := readCluster(t)
+	all := readObjects(t, clusterDir, "")
 	config := objectOf[*corev1.ConfigMap](t, all, "ConfigMap/cellserver").Data
 	r := render(t, strings.NewReplacer("redis-cluster://valkey-0.valkey:6379,valkey-1.valkey:6379", config["CELLSERVER_STORE"],
-		"{on-store-error: local, local-share: 0.33, lease: on}", "{on-store-error: error}").Replace(chartValues["store"]))
+		"{on-store-error: local, local-share: 0.33}", "{on-store-error: error}").Replace(chartValues["store"]))
 	got := specOf(only[*appsv1.Deployment](t, r))
 	got.Template.Spec.SecurityContext.FSGroupChangePolicy = nil // without a volume it says nothing
 	text := strings.NewReplacer("/run/secrets/store", "/run/secrets/valkey", "name: store", "name: valkey").Replace(asYAML(t, got))
@@ -169,7 +170,7 @@ func TestChartWithStoreIsTheManifests(t *testing.T) {
 	}
 }
 
-// specOf leaves out names, labels and where the settings come from.
+// specOf returns a spec without names, labels and the source of the settings.
 func specOf(d *appsv1.Deployment) *appsv1.DeploymentSpec {
 	spec := d.DeepCopy().Spec
 	spec.Selector, spec.Template.ObjectMeta = nil, metav1.ObjectMeta{}
@@ -226,7 +227,8 @@ func asYAML(t *testing.T, v any) string {
 	return string(b)
 }
 
-// TestChartMonitoring: the rules are those of deploy/prometheus, with links, and Prometheus has the token.
+// TestChartMonitoring checks that the rules are those of deploy/prometheus with links, and that Prometheus
+// has the token.
 func TestChartMonitoring(t *testing.T) {
 	t.Parallel()
 	r := render(t, chartValues["tls and monitoring"])
@@ -254,7 +256,7 @@ func TestChartMonitoring(t *testing.T) {
 	}
 }
 
-// TestChartRefuses: values that cannot be meant fail before anything is changed, and say what to do.
+// TestChartRefuses checks that invalid values fail before anything changes, and say what to do.
 func TestChartRefuses(t *testing.T) {
 	t.Parallel()
 	for values, want := range map[string]string{
@@ -289,7 +291,7 @@ func TestChartRefuses(t *testing.T) {
 	}
 }
 
-// TestChartLetsNobodyIn: an empty list in a NetworkPolicy would mean everyone.
+// TestChartLetsNobodyIn checks empty lists, which in a NetworkPolicy would mean everyone.
 func TestChartLetsNobodyIn(t *testing.T) {
 	t.Parallel()
 	policy := only[*networkingv1.NetworkPolicy](t, render(t, "networkPolicy: {clients: [], monitoring: []}"))
@@ -298,7 +300,7 @@ func TestChartLetsNobodyIn(t *testing.T) {
 	}
 }
 
-// TestChartPasswordIsKept: an upgrade gives the password that the release has, and an existing Secret means none.
+// TestChartPasswordIsKept checks that an upgrade keeps the password and that an existing Secret replaces it.
 func TestChartPasswordIsKept(t *testing.T) {
 	t.Parallel()
 	template := read(t, chartDir+"/templates/secret.yaml")

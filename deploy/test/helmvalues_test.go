@@ -15,7 +15,8 @@ import (
 	"cellserver/internal/test/certtest"
 )
 
-// TestChartValuesAreExplained: each value has a comment, and the table in the chart's README is made of them.
+// TestChartValuesAreExplained checks that each value has a comment, and builds the table in the chart's
+// README from them. UPDATE_DOCS=1 rewrites it.
 func TestChartValuesAreExplained(t *testing.T) {
 	t.Parallel()
 	var values yaml.Node
@@ -77,7 +78,6 @@ func initial(t *testing.T, value *yaml.Node) string {
 	return "`" + string(bytes.TrimSpace(b)) + "`"
 }
 
-// TestChartHasTheVersion of the server.
 func TestChartHasTheVersion(t *testing.T) {
 	t.Parallel()
 	var chart struct {
@@ -92,7 +92,7 @@ func TestChartHasTheVersion(t *testing.T) {
 	}
 }
 
-// TestChartSettings: the server takes the config file of each release, with the files that it names.
+// TestChartSettings checks that the server accepts the config file of each release, with its files.
 func TestChartSettings(t *testing.T) {
 	t.Parallel()
 	binary := buildServer(t)
@@ -113,7 +113,7 @@ func TestChartSettings(t *testing.T) {
 	}
 }
 
-// placeFiles writes what a pod has mounted, and returns the path of the config file.
+// placeFiles writes the files of a pod, and returns the path of the config file.
 func placeFiles(t *testing.T, dir string, r *release) string {
 	t.Helper()
 	ca := certtest.NewCA(t)

@@ -1,7 +1,6 @@
 package deploytest
 
 import (
-	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,6 +10,7 @@ import (
 
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -39,10 +39,9 @@ import (
 	policyvalidation "k8s.io/kubernetes/pkg/apis/policy/validation"
 	podsecurity "k8s.io/pod-security-admission/api"
 	podsecuritypolicy "k8s.io/pod-security-admission/policy"
-	"sigs.k8s.io/yaml"
 )
 
-// manifests holds the objects of the files, in their declared versions, with a cluster's defaults.
+// manifests holds the objects of deploy/kubernetes, with a cluster's defaults.
 type manifests struct {
 	deployment *appsv1.Deployment
 	config     *corev1.ConfigMap
@@ -56,55 +55,40 @@ type manifests struct {
 
 func readManifests(t *testing.T) *manifests {
 	t.Helper()
-	m := &manifests{monitor: &monitoringv1.PodMonitor{}}
-	const dir = "deploy/kubernetes"
+	r := readObjects(t, "deploy/kubernetes", "cluster")
+	return &manifests{
+		deployment: only[*appsv1.Deployment](t, r),
+		config:     only[*corev1.ConfigMap](t, r),
+		service:    only[*corev1.Service](t, r),
+		secret:     only[*corev1.Secret](t, r),
+		claim:      only[*corev1.PersistentVolumeClaim](t, r),
+		network:    only[*networkingv1.NetworkPolicy](t, r),
+		budget:     only[*policyv1.PodDisruptionBudget](t, r),
+		monitor:    parsed[monitoringv1.PodMonitor](t, r.custom["PodMonitor/cellserver"]),
+	}
+}
+
+// readObjects reads the files of a folder and its folders, except for one.
+func readObjects(t *testing.T, dir, except string) *release {
+	t.Helper()
+	r := &release{objects: map[string]runtime.Object{}, custom: map[string][]byte{}}
 	err := filepath.WalkDir(filepath.Join(root, dir), func(path string, e fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
-		case e.IsDir() && e.Name() == "cluster": // manifests in place of these
+		case e.IsDir() && e.Name() == except:
 			return filepath.SkipDir
 		case e.IsDir():
 			return nil
 		}
 		b, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		if e.Name() == "podmonitor.yaml" {
-			return yaml.UnmarshalStrict(b, m.monitor)
-		}
-		object, err := decode(b)
-		if err != nil {
-			return errors.New(path + ": " + err.Error())
-		}
-		switch o := object.(type) {
-		case *appsv1.Deployment:
-			m.deployment = o
-		case *corev1.ConfigMap:
-			m.config = o
-		case *corev1.Service:
-			m.service = o
-		case *corev1.Secret:
-			m.secret = o
-		case *corev1.PersistentVolumeClaim:
-			m.claim = o
-		case *networkingv1.NetworkPolicy:
-			m.network = o
-		case *policyv1.PodDisruptionBudget:
-			m.budget = o
-		default:
-			t.Errorf("%s: %T is not tested here", path, o)
-		}
-		return nil
+		r.add(t, path, b)
+		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m.deployment == nil || m.config == nil || m.service == nil || m.secret == nil || m.claim == nil || m.network == nil || m.budget == nil {
-		t.Fatalf("a manifest is missing: %+v", m)
-	}
-	return m
+	return r
 }
 
 // decode rejects unknown and duplicate fields.
@@ -123,7 +107,7 @@ func decode(b []byte) (runtime.Object, error) {
 	return object, nil
 }
 
-// validate validates an object as the API server does before it stores it.
+// validate validates an object as the API server does before storing it.
 func validate(t *testing.T, object runtime.Object) field.ErrorList {
 	t.Helper()
 	internal, err := legacyscheme.Scheme.ConvertToVersion(object, runtime.InternalGroupVersioner)
@@ -134,7 +118,7 @@ func validate(t *testing.T, object runtime.Object) field.ErrorList {
 	case *apps.StatefulSet:
 		return appsvalidation.ValidateStatefulSet(o, pod.GetValidationOptionsFromPodTemplate(&o.Spec.Template, nil))
 	case *batch.Job:
-		// The API server would have the Job select its pods by its UID.
+		// The API server makes a Job select its pods by UID.
 		manual := true
 		o.Spec.ManualSelector, o.Spec.Selector = &manual, &metav1.LabelSelector{MatchLabels: o.Spec.Template.Labels}
 		return batchvalidation.ValidateJob(o, batchvalidation.JobValidationOptions{
@@ -144,7 +128,7 @@ func validate(t *testing.T, object runtime.Object) field.ErrorList {
 	case *core.ConfigMap:
 		return corevalidation.ValidateConfigMap(o)
 	case *core.Service:
-		// Set by the API server before it validates a service.
+		// The API server sets these before validation.
 		single := core.IPFamilyPolicySingleStack
 		o.Spec.IPFamilyPolicy, o.Spec.IPFamilies = &single, []core.IPFamily{core.IPv4Protocol}
 		if o.Spec.ClusterIP == core.ClusterIPNone {
@@ -164,16 +148,34 @@ func validate(t *testing.T, object runtime.Object) field.ErrorList {
 	return nil
 }
 
+// TestManifestsAreValid checks each object as a cluster would, and pods against the restricted Pod Security Standard.
 func TestManifestsAreValid(t *testing.T) {
-	m := readManifests(t)
-	for _, o := range []runtime.Object{m.deployment, m.config, m.service, m.secret, m.claim, m.network, m.budget} {
-		if errs := validate(t, o); len(errs) > 0 {
-			t.Errorf("%T: %v", o, errs.ToAggregate())
+	for dir, want := range map[string]int{"deploy/kubernetes": 7, clusterDir: 12} {
+		except := "cluster"
+		if dir == clusterDir {
+			except = ""
+		}
+		r := readObjects(t, dir, except)
+		if len(r.objects) != want {
+			t.Errorf("%s: got %d objects, want %d", dir, len(r.objects), want)
+		}
+		for name, o := range r.objects {
+			if errs := validate(t, o); len(errs) > 0 {
+				t.Errorf("%s: %v", name, errs.ToAggregate())
+			}
+			switch o := o.(type) {
+			case *appsv1.Deployment:
+				checkRestricted(t, o.Spec.Template)
+			case *appsv1.StatefulSet:
+				checkRestricted(t, o.Spec.Template)
+			case *batchv1.Job:
+				checkRestricted(t, o.Spec.Template)
+			}
 		}
 	}
 }
 
-// The validation is the real one: it finds errors.
+// TestValidationFindsMistakes checks the validation itself.
 func TestValidationFindsMistakes(t *testing.T) {
 	deployment := read(t, "deploy/kubernetes/deployment.yaml")
 	tests := []struct{ old, new, want string }{
@@ -196,10 +198,6 @@ func TestValidationFindsMistakes(t *testing.T) {
 			t.Errorf("%s: got %v, want %s", tt.new, err, tt.want)
 		}
 	}
-}
-
-func TestPodIsRestricted(t *testing.T) {
-	checkRestricted(t, readManifests(t).deployment.Spec.Template)
 }
 
 // checkRestricted expects a pod to comply with the restricted Pod Security Standard.
@@ -256,7 +254,7 @@ func TestManifestsAgree(t *testing.T) {
 	}
 }
 
-// TestPodsShareAVolume: the next pod loads what the last one has kept, and does not run beside it.
+// TestPodsShareAVolume checks that a new pod loads what the last one kept, and never runs beside it.
 func TestPodsShareAVolume(t *testing.T) {
 	m := readManifests(t)
 	spec := m.deployment.Spec.Template.Spec
@@ -277,33 +275,27 @@ func TestPodsShareAVolume(t *testing.T) {
 	if dir := m.config.Data["CELLSERVER_DATA_DIR"]; dir == "" || dir != mounted {
 		t.Errorf("the data directory is %q, the volume at %q", dir, mounted)
 	}
-	// The server creates its files as this user, in a volume that belongs to root.
+	// The volume belongs to root, and the server creates its files as this user.
 	if s := spec.SecurityContext; s.FSGroup == nil || *s.FSGroup != *s.RunAsGroup {
 		t.Error("the server cannot write to the volume")
 	}
 }
 
 func TestPodMonitorWithToken(t *testing.T) {
-	var m monitoringv1.PodMonitor
-	if err := yaml.UnmarshalStrict([]byte(withAuthorization(t, read(t, "deploy/kubernetes/monitoring/podmonitor.yaml"))), &m); err != nil {
-		t.Fatal(err)
-	}
+	m := parsed[monitoringv1.PodMonitor](t, []byte(withAuthorization(t, read(t, "deploy/kubernetes/monitoring/podmonitor.yaml"))))
 	a := m.Spec.PodMetricsEndpoints[0].Authorization
 	if a == nil || a.Credentials == nil || a.Credentials.Name != readManifests(t).secret.Name || a.Credentials.Key == "" {
 		t.Errorf("the token is not in the server's secret: %+v", a)
 	}
 }
 
-// The command in deploy/README.md turns the rules into an object that the operator accepts.
+// TestPrometheusRule checks the command of deploy/README.md that turns the rules into an object.
 func TestPrometheusRule(t *testing.T) {
 	printed := regexp.MustCompile(`(?s)    (\{ printf .*; \}) \| kubectl`).FindStringSubmatch(read(t, "deploy/README.md"))
 	if printed == nil {
 		t.Fatal("no command")
 	}
-	var r monitoringv1.PrometheusRule
-	if err := yaml.UnmarshalStrict([]byte(run(t, root, "sh", "-c", printed[1])), &r); err != nil {
-		t.Fatal(err)
-	}
+	r := parsed[monitoringv1.PrometheusRule](t, []byte(run(t, root, "sh", "-c", printed[1])))
 	rules := 0
 	for _, g := range r.Spec.Groups {
 		rules += len(g.Rules)

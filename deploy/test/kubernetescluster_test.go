@@ -1,8 +1,6 @@
 package deploytest
 
 import (
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -15,84 +13,31 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/yaml"
 )
 
 const clusterDir = "deploy/kubernetes/cluster"
 
-// readCluster returns the objects of the cluster's files by kind and name.
-func readCluster(t *testing.T) map[string]runtime.Object {
+func objectOf[T runtime.Object](t *testing.T, r *release, name string) T {
 	t.Helper()
-	all := map[string]runtime.Object{}
-	err := filepath.WalkDir(filepath.Join(root, clusterDir), func(path string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() || e.Name() == "podmonitor.yaml" {
-			return err
-		}
-		b, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		object, err := decode(b)
-		if err != nil {
-			t.Fatalf("%s: %v", path, err)
-		}
-		accessor, err := meta.Accessor(object)
-		if err != nil {
-			return err
-		}
-		all[object.GetObjectKind().GroupVersionKind().Kind+"/"+accessor.GetName()] = object
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all
-}
-
-func objectOf[T runtime.Object](t *testing.T, all map[string]runtime.Object, name string) T {
-	t.Helper()
-	object, ok := all[name].(T)
+	object, ok := r.objects[name].(T)
 	if !ok {
 		t.Fatalf("no %s", name)
 	}
 	return object
 }
 
-func TestClusterManifestsAreValid(t *testing.T) {
-	all := readCluster(t)
-	if len(all) != 12 {
-		t.Errorf("%d objects, want 12", len(all))
-	}
-	for name, object := range all {
-		if errs := validate(t, object); len(errs) > 0 {
-			t.Errorf("%s: %v", name, errs.ToAggregate())
-		}
-	}
-}
-
-func TestClusterPodsAreRestricted(t *testing.T) {
-	all := readCluster(t)
-	checkRestricted(t, objectOf[*appsv1.StatefulSet](t, all, "StatefulSet/valkey").Spec.Template)
-	checkRestricted(t, objectOf[*batchv1.Job](t, all, "Job/valkey-init").Spec.Template)
-	checkRestricted(t, objectOf[*appsv1.Deployment](t, all, "Deployment/cellserver").Spec.Template)
-}
-
 func TestClusterManifestsAgree(t *testing.T) {
-	all := readCluster(t)
+	all := readObjects(t, clusterDir, "")
 	nodes := objectOf[*appsv1.StatefulSet](t, all, "StatefulSet/valkey").Spec
 	job := objectOf[*batchv1.Job](t, all, "Job/valkey-init").Spec.Template
 	servers := objectOf[*appsv1.Deployment](t, all, "Deployment/cellserver").Spec
 	if *nodes.Replicas != 6 || *servers.Replicas != 3 || servers.Strategy.RollingUpdate.MaxUnavailable.IntValue() != 0 {
 		t.Errorf("%d nodes and %d servers, of which an update takes %v away", *nodes.Replicas, *servers.Replicas, servers.Strategy)
 	}
-	var monitor monitoringv1.PodMonitor
-	if err := yaml.UnmarshalStrict([]byte(read(t, clusterDir+"/monitoring/podmonitor.yaml")), &monitor); err != nil {
-		t.Fatal(err)
-	}
+	monitor := parsed[monitoringv1.PodMonitor](t, all.custom["PodMonitor/cellserver"])
 	for _, pod := range []struct {
 		template corev1.PodTemplateSpec
 		name     string
@@ -161,13 +106,14 @@ func checkSecrets(t *testing.T, secret *corev1.Secret, config map[string]string,
 	}
 }
 
-// TestKubernetesClusterRuns runs what the pods run: the nodes, the Job, three cellservers; and all nodes again at other addresses.
+// TestKubernetesClusterRuns runs what the pods run: the nodes, the Job, three cellservers, and all nodes
+// again at other addresses.
 func TestKubernetesClusterRuns(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a cluster, twice")
 	}
 	t.Parallel()
-	all := readCluster(t)
+	all := readObjects(t, clusterDir, "")
 	config := objectOf[*corev1.ConfigMap](t, all, "ConfigMap/valkey").Data
 	node := objectOf[*appsv1.StatefulSet](t, all, "StatefulSet/valkey").Spec.Template.Spec.Containers[0]
 	job := objectOf[*batchv1.Job](t, all, "Job/valkey-init").Spec.Template.Spec.Containers[0]
@@ -221,7 +167,7 @@ func TestKubernetesClusterRuns(t *testing.T) {
 }
 
 // podEnvironment returns the environment of cellserver's pods, with the addresses of nodes in place of their names.
-func podEnvironment(t *testing.T, all map[string]runtime.Object, f *fleet) (env []string) {
+func podEnvironment(t *testing.T, all *release, f *fleet) (env []string) {
 	t.Helper()
 	for name, value := range objectOf[*corev1.ConfigMap](t, all, "ConfigMap/cellserver").Data {
 		switch name {

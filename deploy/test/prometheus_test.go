@@ -23,8 +23,8 @@ import (
 	"cellserver/internal/test/redistest"
 )
 
-// A real Prometheus scrapes a real server, with a minute of the rules shortened to a second: a burst of limited calls makes
-// an alert fire, and its end makes it clear; likewise when the server stops and starts.
+// TestPrometheus lets a real Prometheus scrape a real server, with a second for each minute of the rules. A
+// burst of limited calls fires an alert, and its end clears it; likewise a stop and a start of the server.
 func TestPrometheus(t *testing.T) {
 	processtest.Need(t, "prometheus", "prometheus")
 	if testing.Short() {
@@ -58,12 +58,11 @@ func TestPrometheus(t *testing.T) {
 	p.await(t, "CellserverDown", true)
 	startServer(t, binary, s.addr, s.metrics, dataDir)
 	p.await(t, "CellserverDown", false)
-	p.await(t, "CellserverRestarted", true)
-	p.await(t, "CellserverRestarted", false)
+	p.await(t, "CellserverRestarted", true) // rules_test.yml has it clear, after 15 minutes
 }
 
-// With native histograms, Prometheus has no classic ones: all panels and the latency rule must still have values. It
-// authenticates with the token.
+// TestPrometheusWithNativeHistogramsAndToken checks that all panels and the latency rule have values without
+// classic histograms. Prometheus authenticates with the token.
 func TestPrometheusWithNativeHistogramsAndToken(t *testing.T) {
 	processtest.Need(t, "prometheus", "prometheus")
 	if testing.Short() {
@@ -92,7 +91,7 @@ func TestPrometheusWithNativeHistogramsAndToken(t *testing.T) {
 	checkPanels(t, with)
 }
 
-// withAuthorization uncomments the configuration for a server that requires a token.
+// withAuthorization uncomments the part of a configuration about a token.
 func withAuthorization(t *testing.T, text string) string {
 	t.Helper()
 	block := regexp.MustCompile(`(?m)^( *)# (authorization:| +(?:credentials|credentials_file|name|key):.*)$`)
@@ -102,7 +101,7 @@ func withAuthorization(t *testing.T, text string) string {
 	return block.ReplaceAllString(text, "$1$2")
 }
 
-// load calls a server continuously: calls that are allowed and, while limited is set, nine times as many that are not.
+// load makes allowed calls all the time and, while limited is set, nine times as many that are limited.
 type load struct {
 	limited atomic.Bool
 	stop    func()
@@ -147,7 +146,7 @@ type prom struct {
 	api prometheus.API
 }
 
-// accelerated turns every minute of the rules into a second, and every hour into a minute.
+// accelerated turns minutes into seconds and hours into minutes.
 func accelerated(text string) string {
 	return regexp.MustCompile(`\b\d+[mh]\b`).ReplaceAllStringFunc(text, func(d string) string {
 		n, _ := strconv.Atoi(d[:len(d)-1])
@@ -158,11 +157,11 @@ func accelerated(text string) string {
 	})
 }
 
-// startShared starts a server whose store is a Redis, and has it decide once.
+// startShared starts a server whose store is a Redis, and lets it decide once.
 func startShared(t *testing.T, binary string, env ...string) *server {
 	t.Helper()
 	s := startServer(t, binary, "127.0.0.1:0", "127.0.0.1:0", append(env,
-		"CELLSERVER_STORE=redis://"+redistest.Server(t).Addr, "CELLSERVER_LEASE=on", "CELLSERVER_PREFILTER=on")...)
+		"CELLSERVER_STORE=redis://"+redistest.Server(t).Addr, "CELLSERVER_PREFILTER=on")...)
 	client := redis.NewClient(&redis.Options{Addr: s.addr, Protocol: 2, DisableIdentity: true})
 	t.Cleanup(func() { _ = client.Close() })
 	s.Eventually(t, "decide", func() bool {
@@ -171,7 +170,7 @@ func startShared(t *testing.T, binary string, env ...string) *server {
 	return s
 }
 
-// configFor returns the configuration with other targets, accelerated.
+// configFor returns the accelerated configuration with other targets.
 func configFor(t *testing.T, targets ...string) string {
 	t.Helper()
 	return strings.NewReplacer("15s", "500ms", "cellserver:9380", strings.Join(targets, ", ")).Replace(read(t, "deploy/prometheus/prometheus.yml"))
@@ -182,7 +181,7 @@ func startPrometheus(t *testing.T, config string, flags ...string) *prom {
 	dir := t.TempDir()
 	write(t, dir, "cellserver.rules.yml", accelerated(read(t, "deploy/prometheus/cellserver.rules.yml")))
 	path := write(t, dir, "prometheus.yml", config)
-	for range 5 { // another process may take the free port first
+	for range 5 { // another process may take the port first
 		addr := processtest.FreeAddr(t)
 		p := &prom{Process: processtest.Start(t, processtest.Command(t, "prometheus", append(flags, "--config.file="+path,
 			"--storage.tsdb.path="+dir+"/data", "--web.listen-address="+addr, "--log.level=warn")...))}
@@ -204,7 +203,7 @@ func startPrometheus(t *testing.T, config string, flags ...string) *prom {
 	return nil
 }
 
-// alerts returns the pending and firing alerts, as name and state.
+// alerts returns the pending and firing alerts, with their states.
 func (p *prom) alerts(t *testing.T) (alerts []string) {
 	t.Helper()
 	r, err := p.api.Alerts(t.Context())
@@ -245,8 +244,7 @@ func (p *prom) query(t *testing.T, expr string) model.Vector {
 	return nil
 }
 
-// awaitHistory waits until Prometheus has some seconds without limited calls, which is the hour before to the accelerated
-// rules.
+// awaitHistory waits for some seconds without limited calls, the hour before to the accelerated rules.
 func awaitHistory(t *testing.T, p *prom) {
 	t.Helper()
 	p.Eventually(t, "know the limited share of the hour before", func() bool {
@@ -255,10 +253,10 @@ func awaitHistory(t *testing.T, p *prom) {
 	})
 }
 
-// checkPanels waits for data in every panel: of the servers, one may not have been scraped twice yet.
+// checkPanels waits for data in every panel; a server may not have been scraped twice yet.
 func checkPanels(t *testing.T, p *prom) {
 	t.Helper()
-	// Only a restart provides data for these.
+	// only a restart provides data
 	empty := []string{"annotation Starts"}
 	for _, q := range readDashboard(t).queries() {
 		if !slices.Contains(empty, q.where) {
@@ -269,7 +267,7 @@ func checkPanels(t *testing.T, p *prom) {
 	}
 }
 
-// checkNames expects the servers to have every metric that the rules and the dashboard use.
+// checkNames expects the servers to have every metric of the rules and the dashboard.
 func checkNames(t *testing.T, all ...*server) {
 	t.Helper()
 	page := ""

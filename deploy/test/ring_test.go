@@ -12,7 +12,7 @@ import (
 	"cellserver/internal/test/processtest"
 )
 
-// shards are cellservers that know nothing of each other. Each has the same address when it is started again.
+// shards are independent cellservers. Each keeps its address over restarts.
 type shards struct {
 	binary  string
 	servers [3]*server
@@ -43,7 +43,7 @@ func (s *shards) kill(t *testing.T, i int) {
 	s.servers[i].Stop(t, syscall.SIGKILL)
 }
 
-// home returns which server has a key, or -1.
+// home returns the server that has a key, or -1.
 func (s *shards) home(t *testing.T, key string) int {
 	t.Helper()
 	for i, c := range s.clients {
@@ -61,7 +61,8 @@ func (s *shards) home(t *testing.T, key string) int {
 
 const shardKeys = 60
 
-// spend makes one call for each key, of which an hour allows one, and returns whether they were allowed, and the errors.
+// spend makes one call for each key, which allows one an hour, and returns whether each was allowed, and the
+// errors.
 func spend(t *testing.T, client func(key string) redis.UniversalClient) (allowed map[string]bool, failed map[string]error) {
 	t.Helper()
 	allowed, failed = map[string]bool{}, map[string]error{}
@@ -77,7 +78,24 @@ func spend(t *testing.T, client func(key string) redis.UniversalClient) (allowed
 	return allowed, failed
 }
 
-// TestRing: of a lost server only its keys move, and each move forgives one burst. When it is back, so are its keys.
+// spendAll spends each key's only unit, and returns the servers that have the keys.
+func (s *shards) spendAll(t *testing.T, client func(key string) redis.UniversalClient) (homes map[string]int) {
+	t.Helper()
+	allowed, failed := spend(t, client)
+	homes = map[string]int{}
+	for key, ok := range allowed {
+		if homes[key] = s.home(t, key); !ok || homes[key] < 0 {
+			t.Fatalf("%s: allowed %v by %d", key, ok, homes[key])
+		}
+	}
+	if len(failed) > 0 {
+		t.Fatal(failed)
+	}
+	return homes
+}
+
+// TestRing checks that only the keys of a lost server move, that a move forgives one burst, and that they
+// return with the server.
 func TestRing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for heartbeats")
@@ -92,22 +110,18 @@ func TestRing(t *testing.T) {
 		return func(string) redis.UniversalClient { return r }
 	}
 
-	allowed, failed := spend(t, through(moving))
-	homes, each := map[string]int{}, [3]int{}
-	for key, ok := range allowed {
-		if homes[key] = s.home(t, key); !ok || homes[key] < 0 {
-			t.Fatalf("%s: allowed %v by %d", key, ok, homes[key])
-		}
-		each[homes[key]]++
+	homes := s.spendAll(t, through(moving))
+	each := [3]int{}
+	for _, home := range homes {
+		each[home]++
 	}
-	if len(failed) > 0 || min(each[0], each[1], each[2]) == 0 {
-		t.Fatalf("the servers have %v keys; %v", each, failed)
+	if min(each[0], each[1], each[2]) == 0 {
+		t.Fatalf("the servers have %v keys", each)
 	}
-
 	const lost = 1
 	s.kill(t, lost)
 	s.servers[0].Eventually(t, "be one of two in the ring", func() bool { return moving.Len() == 2 })
-	allowed, failed = spend(t, through(moving))
+	allowed, failed := spend(t, through(moving))
 	for key, home := range homes {
 		if allowed[key] != (home == lost) || s.home(t, key) < 0 || home != lost && s.home(t, key) != home {
 			t.Errorf("%s of server %d: allowed %v, now by %d", key, home, allowed[key], s.home(t, key))

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"sigs.k8s.io/yaml"
-
 	"cellserver/internal/test/processtest"
 )
 
@@ -30,10 +28,7 @@ type rule struct {
 
 func readRules(t *testing.T) []rule {
 	t.Helper()
-	var f ruleFile
-	if err := yaml.UnmarshalStrict([]byte(read(t, "deploy/prometheus/cellserver.rules.yml")), &f); err != nil {
-		t.Fatal(err)
-	}
+	f := parsed[ruleFile](t, []byte(read(t, "deploy/prometheus/cellserver.rules.yml")))
 	var rules []rule
 	for _, g := range f.Groups {
 		rules = append(rules, g.Rules...)
@@ -53,7 +48,8 @@ func TestPromtool(t *testing.T) {
 	}
 }
 
-// Each alert has a section that says what it means and what to do, and is tested to fire and to clear.
+// TestAlertsAreExplained checks that each alert has a section on what to do, and tests that it fires and
+// clears.
 func TestAlertsAreExplained(t *testing.T) {
 	operations, shown := read(t, "docs/OPERATIONS.md"), read(t, "deploy/prometheus/rules_test.yml")
 	sections := map[string]bool{}

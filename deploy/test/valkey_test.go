@@ -17,12 +17,12 @@ import (
 	"cellserver/internal/test/processtest"
 )
 
-// fleet runs the nodes of a cluster as a manifest says, but on this machine, each at a loopback address of its own, and by
-// Redis's programs under Valkey's names.
+// fleet runs the nodes of a cluster as a manifest says, each at a loopback address of its own, with Redis's
+// programs under Valkey's names.
 type fleet struct {
 	dir, network, port string
 	env                []string
-	places             *strings.Replacer // what a container has elsewhere
+	places             *strings.Replacer // paths and addresses of containers, with their replacements
 	nodes              []*processtest.Process
 }
 
@@ -40,7 +40,8 @@ func newFleet(t *testing.T) *fleet {
 	}
 	for name, script := range map[string]string{
 		"valkey-server": `exec redis-server "$@"`,
-		"valkey-cli":    `exec redis-cli -h "${POD_IP:-127.0.0.1}" -p ` + port + ` "$@"`, // a later -h counts
+		"valkey-cli":    `exec redis-cli -h "${POD_IP:-127.0.0.1}" -p ` + port + ` "$@"`, // a later -h wins
+		"sleep":         `exec /bin/sleep 0.1`,
 		"getent":        `grep -F " $2" ` + filepath.Join(f.dir, "hosts"),
 	} {
 		path := write(t, bin, name, "#!/bin/sh\n"+script+"\n")
@@ -54,7 +55,7 @@ func newFleet(t *testing.T) *fleet {
 
 func (f *fleet) address(i int) string { return f.network + strconv.Itoa(i) }
 
-// command is a shell's command line in a node's container, or another's that has no node's number.
+// command returns a command line as in the container of node i, or of no node.
 func (f *fleet) command(t *testing.T, i int, args ...string) *exec.Cmd {
 	t.Helper()
 	for j := range args {
@@ -65,7 +66,7 @@ func (f *fleet) command(t *testing.T, i int, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// config writes the settings of a node, which listens on its own address only, and returns their path.
+// config writes the settings of a node, which listens only at its own address, and returns their path.
 func (f *fleet) config(t *testing.T, i int, text string) string {
 	t.Helper()
 	data := filepath.Join(f.dir, "data"+strconv.Itoa(i%10))
@@ -93,7 +94,7 @@ func (f *fleet) stop(t *testing.T) {
 	f.nodes = nil
 }
 
-// endNode tells a node to end until it does: one that is writing its first log refuses, and forgets it.
+// endNode repeats SIGTERM until a node ends: one that writes its first log ignores it.
 func endNode(t *testing.T, p *processtest.Process) (code int) {
 	t.Helper()
 	p.Eventually(t, "end", func() bool {
@@ -110,7 +111,7 @@ func (f *fleet) client(t *testing.T, i int) *redis.Client {
 	return c
 }
 
-// checkCluster waits until a node knows of three masters with all slots and of a replica of each.
+// checkCluster waits until a node sees three masters with all slots, and a replica of each.
 func (f *fleet) checkCluster(t *testing.T, i int) {
 	t.Helper()
 	c, got := f.client(t, i), ""
@@ -129,7 +130,7 @@ func (f *fleet) checkCluster(t *testing.T, i int) {
 	})
 }
 
-// checkSettings expects what a node of limits must be set to.
+// checkSettings expects the settings that limits require.
 func (f *fleet) checkSettings(t *testing.T, i int) {
 	t.Helper()
 	c := f.client(t, i)

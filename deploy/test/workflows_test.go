@@ -39,8 +39,8 @@ type workflow struct {
 	} `json:"jobs"`
 }
 
-// TestWorkflowsAreCareful: each action is one commit, each job has the rights that it needs and an end, no token stays in the
-// checkout, and no script contains what an event brings.
+// TestWorkflowsAreCareful checks that actions are pinned to commits, that jobs have minimal rights and a
+// timeout, that no token stays in the checkout, and that no script contains data of an event.
 func TestWorkflowsAreCareful(t *testing.T) {
 	t.Parallel()
 	pinned := regexp.MustCompile(`^\s*-?\s*uses: (\./\S+|\S+@[0-9a-f]{40} # v\d+\.\d+\.\d+)$`)
@@ -78,7 +78,7 @@ func TestWorkflowsAreCareful(t *testing.T) {
 	}
 }
 
-// TestDependabotKnowsAllModules: an update of a dependency is proposed wherever there is one.
+// TestDependabotKnowsAllModules checks that updates are proposed for every dependency file.
 func TestDependabotKnowsAllModules(t *testing.T) {
 	t.Parallel()
 	var config struct {
@@ -118,7 +118,7 @@ func TestDependabotKnowsAllModules(t *testing.T) {
 	}
 }
 
-// TestIssueForms: GitHub shows a form only if each part has what its type requires.
+// TestIssueForms checks that each part of a form has what its type requires, without which GitHub shows none.
 func TestIssueForms(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"bug", "feature"} {
@@ -127,19 +127,10 @@ func TestIssueForms(t *testing.T) {
 			Description string   `json:"description"`
 			Labels      []string `json:"labels"`
 			Body        []struct {
-				Type       string `json:"type"`
-				ID         string `json:"id"`
-				Attributes struct {
-					Label       string   `json:"label"`
-					Description string   `json:"description"`
-					Value       string   `json:"value"`
-					Placeholder string   `json:"placeholder"`
-					Render      string   `json:"render"`
-					Options     []string `json:"options"`
-				} `json:"attributes"`
-				Validations struct {
-					Required bool `json:"required"`
-				} `json:"validations"`
+				Type        string          `json:"type"`
+				ID          string          `json:"id"`
+				Attributes  map[string]any  `json:"attributes"`
+				Validations map[string]bool `json:"validations"`
 			} `json:"body"`
 		}
 		if err := yaml.UnmarshalStrict([]byte(read(t, ".github/ISSUE_TEMPLATE/"+name+".yml")), &form); err != nil {
@@ -150,23 +141,14 @@ func TestIssueForms(t *testing.T) {
 		}
 		ids := map[string]bool{}
 		for _, part := range form.Body {
-			a := part.Attributes
-			switch part.Type {
-			case "markdown":
-				if a.Value == "" {
-					t.Errorf("%s: a markdown without a text", name)
-				}
-				continue
-			case "dropdown":
-				if len(a.Options) == 0 {
-					t.Errorf("%s: %s has no options", name, part.ID)
-				}
-			case "input", "textarea":
-			default:
-				t.Errorf("%s: there is no type %q", name, part.Type)
+			needs, ok := map[string][]string{
+				"markdown": {"value"}, "dropdown": {"label", "options"}, "input": {"label"}, "textarea": {"label"},
+			}[part.Type]
+			for _, need := range needs {
+				ok = ok && part.Attributes[need] != nil
 			}
-			if a.Label == "" || part.ID == "" || ids[part.ID] {
-				t.Errorf("%s: a part without a label, or an id of its own: %+v", name, part)
+			if !ok || part.Type != "markdown" && (part.ID == "" || ids[part.ID]) {
+				t.Errorf("%s: a part of an unknown type, or without a label, its text, or an id of its own: %+v", name, part)
 			}
 			ids[part.ID] = true
 		}

@@ -7,11 +7,12 @@ import (
 	"testing"
 
 	"cellserver/e2e/harness"
+	"cellserver/internal/test/racetest"
 )
 
 func TestRedisBenchmark(t *testing.T) {
 	requests := 40_000
-	if testing.Short() || harness.IsRace() {
+	if racetest.OmitsLong() {
 		requests = 10_000
 	}
 	for _, args := range []string{"-P 1", "-P 16", "-P 16 -3 --threads 2"} {

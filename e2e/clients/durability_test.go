@@ -8,7 +8,7 @@ import (
 	"cellserver/e2e/harness"
 )
 
-// TestRedisCLISaves: what operators send to have the state on the disk, and to end the server; the next one knows it.
+// TestRedisCLISaves sends what operators send to save and end the server; the next server has the state.
 func TestRedisCLISaves(t *testing.T) {
 	t.Parallel()
 	for interval, appendFsync := range map[string]string{"1h": "everysec", "0": "always", "no": "no"} {

@@ -43,7 +43,7 @@ func TestGoRedis(t *testing.T) {
 	}
 }
 
-// throttleArgs returns a call that is allowed burst+1 times and then, for the duration of a test, limited.
+// throttleArgs returns a call that is allowed burst+1 times and then limited for the rest of the test.
 func throttleArgs(key string, burst int) []any {
 	return []any{"CL.THROTTLE", key, burst, 1, 1_000_000}
 }
@@ -85,7 +85,7 @@ func testGoRedisPipeline(t *testing.T, client *redis.Client) {
 	}
 }
 
-// testGoRedisExactly has many clients request one key at once: exactly as many calls are allowed as its limit.
+// testGoRedisExactly: many clients on one key get exactly as many calls allowed as its limit.
 func testGoRedisExactly(t *testing.T, client *redis.Client) {
 	const limit, clients, callsEach = 100, 16, 25
 	var allowed atomic.Int64
@@ -112,7 +112,7 @@ func testGoRedisDatabases(t *testing.T, first, other *redis.Client) {
 	ctx := t.Context()
 	for i, client := range []*redis.Client{first, other, first} {
 		got, err := client.Do(ctx, throttleArgs("one of two", 0)...).Int64Slice()
-		want := int64(i / 2) // the other database has a separate key
+		want := int64(i / 2) // the other database has its own key
 		if err != nil || len(got) != 5 || got[0] != want {
 			t.Errorf("call %d got %v, %v; want limited %d", i, got, err, want)
 		}

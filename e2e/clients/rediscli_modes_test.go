@@ -13,7 +13,7 @@ import (
 	"cellserver/internal/test/processtest"
 )
 
-// TestRedisCLIModes: the modes of redis-cli that operators use terminate, and show the server's state.
+// TestRedisCLIModes: redis-cli's modes for operators end and show the server's state.
 func TestRedisCLIModes(t *testing.T) {
 	t.Parallel()
 	p := harness.StartServer(t)
@@ -52,7 +52,8 @@ func TestRedisCLIModes(t *testing.T) {
 			t.Errorf("redis-cli %s printed %q, too much", tt.args, out)
 		}
 	}
-	stat := startTerminal(t, harness.RedisTool(t, p, "redis-cli", "--stat", "-i", "0.05")) // runs until it is interrupted
+	// until interrupted
+	stat := startTerminal(t, harness.RedisTool(t, p, "redis-cli", "--stat", "-i", "0.05"))
 	stat.expect(t, "keys")
 	stat.expect(t, "\n43 ") // in all databases
 	stat.expect(t, "\n43 ")

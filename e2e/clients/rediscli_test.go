@@ -19,7 +19,7 @@ func TestRedisCLIOneShot(t *testing.T) {
 	p := harness.StartServer(t)
 	tests := []struct {
 		args string
-		want string // what the output begins with, as the last number depends on the machine
+		want string // prefix of the output, whose last number depends on the machine
 	}{
 		{"cl.throttle laoqian:reply 15 30 60 1", "0\n16\n15\n-1\n2\n"},
 		{"cl.throttle slow 15 1 3600 1", "0\n16\n15\n-1\n3600\n"},
@@ -42,7 +42,6 @@ func TestRedisCLIOneShot(t *testing.T) {
 	}
 }
 
-// terminal is a program that runs in a pseudo-terminal.
 type terminal struct {
 	file io.Writer
 	seen processtest.Log
@@ -59,7 +58,7 @@ func startTerminal(t *testing.T, cmd *exec.Cmd) *terminal {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_, _ = io.Copy(&term.seen, file) // ends in EIO when the program does
+		_, _ = io.Copy(&term.seen, file) // EIO when the program ends
 	}()
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
@@ -80,7 +79,7 @@ func (term *terminal) enter(t *testing.T, text string) {
 	}
 }
 
-// slow is what redis-cli prints after a reply that took half a second.
+// slow matches what redis-cli prints after a reply that took half a second.
 var slow = regexp.MustCompile(`\(\d+\.\d+s\)\r\n`)
 
 // expect waits until the program has printed text.

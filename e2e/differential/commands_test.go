@@ -18,6 +18,7 @@ import (
 
 	"cellserver/e2e/harness"
 	"cellserver/internal/test/patience"
+	"cellserver/internal/test/racetest"
 	"cellserver/internal/test/resptest"
 )
 
@@ -40,7 +41,7 @@ user default on PASSWORD sanitize-payload ~* resetchannels +@all
 // exceptions.
 func TestCommandsAsRedis(t *testing.T) {
 	sequences := 400
-	if testing.Short() || harness.IsRace() {
+	if racetest.OmitsLong() {
 		sequences = 60
 	}
 	if text := os.Getenv(sequencesEnv); text != "" {

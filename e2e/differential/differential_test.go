@@ -20,6 +20,7 @@ import (
 
 	"cellserver/e2e/harness"
 	"cellserver/internal/test/patience"
+	"cellserver/internal/test/racetest"
 )
 
 // seedEnv replaces the default random streams.
@@ -31,7 +32,7 @@ func TestAnswersAsRedis(t *testing.T) {
 	t.Parallel()
 	const workers = 16
 	streams := 2500
-	if testing.Short() || harness.IsRace() {
+	if racetest.OmitsLong() {
 		streams = 400
 	}
 	seed := testSeed(t)

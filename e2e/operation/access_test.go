@@ -57,7 +57,7 @@ func TestProtectedMode(t *testing.T) {
 	}
 }
 
-// TestSocketMode: the socket has the flag's permissions whatever the umask and whatever file was there before.
+// TestSocketMode: the socket has the flag's permissions whatever the umask and a previous file.
 func TestSocketMode(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []os.FileMode{0o700, 0o777, 0o606} {

@@ -8,7 +8,7 @@ import (
 	"cellserver/e2e/harness"
 )
 
-// TestConfigPrecedence: a flag goes before a variable, that before the file, and that before the default; config show says which.
+// TestConfigPrecedence: flag before variable before file before default; config show names the source.
 func TestConfigPrecedence(t *testing.T) {
 	t.Parallel()
 	path := harness.WriteConfig(t, "maxclients: 1\ndatabases: 2\ntimeout: 3\nlua: false\nmetrics-allowed-hosts: [a, b]\nrequirepass: s3cret\nprotected-mode: no\n")
@@ -45,7 +45,7 @@ func TestServerTakesItsConfigFile(t *testing.T) {
 		t.Errorf("health by the file's metrics-addr: %d, %q, %q", code, out, errOut)
 	}
 	// A server may run while its file has mistakes.
-	for text, said := range map[string]string{"nonsense: 5\nmetrics-addr: " + p.Metrics + "\n": `:1: "nonsense" is no setting`, "a: [": ":2: not YAML"} {
+	for text, said := range map[string]string{"nonsense: 5\nmetrics-addr: " + p.Metrics + "\n": `:1: unknown setting "nonsense"`, "a: [": ":2: not YAML"} {
 		code, out, errOut := harness.Call(t, []string{"CELLSERVER_METRICS_ADDR=" + p.Metrics}, "health", "--config", harness.WriteConfig(t, text))
 		if code != 0 || out != "ok\n" || !strings.Contains(errOut, said) || strings.Count(errOut, "\n") != 1 {
 			t.Errorf("health by a file with a mistake: %d, %q, %q", code, out, errOut)
@@ -53,7 +53,7 @@ func TestServerTakesItsConfigFile(t *testing.T) {
 	}
 }
 
-// TestConfigMistakes: each is a line with the file, the line and what to write.
+// TestConfigMistakes requires a line for each mistake, with the file, the line and the correction.
 func TestConfigMistakes(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ text, want string }{
@@ -62,12 +62,12 @@ func TestConfigMistakes(t *testing.T) {
 		{"timeout: 90\ninput-timeout: '0.5'\nlua: yes\n", "ok"},
 		{"a: [b\n", "F:2: not YAML: did not find expected ',' or ']'"},
 		{"- maxclients\n", "F:1: the file must be a mapping"},
-		{"max-clients: 5\n", `F:1: "max-clients" is no setting; did you mean maxclients?`},
-		{"lua_time_limit: 50ms\n", `F:1: "lua_time_limit" is no setting; did you mean lua-time-limit?`},
-		{"MAXCLIENTS: 5\nport: 6379\n", "F:1: \"MAXCLIENTS\" is no setting; did you mean maxclients?\nF:2: \"port\" is no setting; use addr"},
-		{"zzz: 5\n", `F:1: "zzz" is no setting; cellserver --help lists them`},
-		{"config: x\n", `F:1: "config" is no setting; cellserver --help lists them`},
-		{"help: true\nversion: true\n", "F:1: \"help\" is no setting; cellserver --help lists them\nF:2: \"version\" is no setting; cellserver --help lists them"},
+		{"max-clients: 5\n", `F:1: unknown setting "max-clients"; did you mean maxclients?`},
+		{"lua_time_limit: 50ms\n", `F:1: unknown setting "lua_time_limit"; did you mean lua-time-limit?`},
+		{"MAXCLIENTS: 5\nport: 6379\n", "F:1: unknown setting \"MAXCLIENTS\"; did you mean maxclients?\nF:2: unknown setting \"port\"; use addr"},
+		{"zzz: 5\n", `F:1: unknown setting "zzz"; cellserver --help lists them`},
+		{"config: x\n", `F:1: unknown setting "config"; cellserver --help lists them`},
+		{"help: true\nversion: true\n", "F:1: unknown setting \"help\"; cellserver --help lists them\nF:2: unknown setting \"version\"; cellserver --help lists them"},
 		{"maxclients: 5\n\nmaxclients: 6\n", `F:3: "maxclients" is in line 1 already`},
 		{"requirepass:\n", `F:1: requirepass has no value; write "" for an empty one`},
 		{"addr: {host: a}\n", "F:1: addr must be one value, not a mapping"},
@@ -78,9 +78,9 @@ func TestConfigMistakes(t *testing.T) {
 		{"timeout: soon\nmaxclients: many\n", "F:1: timeout takes a time of at least 0, such as 30s, or seconds, such as 30; got \"soon\"\n" +
 			"F:2: maxclients takes a whole number from 1 to 1073741824, such as 10000; got \"many\""},
 		{"maxclients: 5\n---\nmaxclients: 6\n", "F:2: more than one document; remove this '---' and all below"},
-		{"data-recover: true\n", "--fsync-interval, --fsync-timeout, --unready-on-disk-fault and --data-recover are about --data-dir, which is not set"},
-		{"fsync-timeout: 2s\n", "--fsync-interval, --fsync-timeout, --unready-on-disk-fault and --data-recover are about --data-dir, which is not set"},
-		{"data-dir: /nonexistent\nfsync-timeout: 2s\n", "--fsync-timeout is about replies that wait for the disk, and with --fsync-interval=1s none does; set --fsync-interval=0, or remove it"},
+		{"data-recover: true\n", "--fsync-interval, --fsync-timeout, --unready-on-disk-fault and --data-recover require --data-dir"},
+		{"fsync-timeout: 2s\n", "--fsync-interval, --fsync-timeout, --unready-on-disk-fault and --data-recover require --data-dir"},
+		{"data-dir: /nonexistent\nfsync-timeout: 2s\n", "--fsync-timeout requires --fsync-interval=0, got 1s"},
 		{"fsync-timeout: 0\n", `F:1: fsync-timeout takes a time from 10ms to 1h, such as 5s, or seconds, such as 5; got "0"`},
 		{"fsync-timeout: no\n", `F:1: fsync-timeout takes a time from 10ms to 1h, such as 5s, or seconds, such as 5; got "no"`},
 		{"fsync-timeout: 2h\n", `F:1: fsync-timeout takes a time from 10ms to 1h, such as 5s, or seconds, such as 5; got "2h"`},

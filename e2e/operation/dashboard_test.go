@@ -37,7 +37,8 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// TestProbeChangesNothing: the page shows the server's values, and inspecting a key neither creates nor changes it.
+// TestProbeChangesNothing: the page shows the server's values, and inspecting a key neither creates nor
+// changes it.
 func TestProbeChangesNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
@@ -53,14 +54,15 @@ func TestProbeChangesNothing(t *testing.T) {
 		}
 	}
 	harness.Exchange(t, nc, "EXISTS nobody\r\n", ":0\r\n")
-	harness.Exchange(t, nc, "CL.THROTTLE k 10 1 3600 6\r\n", "*5\r\n:0\r\n:10\r\n:0\r\n:-1\r\n:3") // 36000 s or, on a slow machine, less
+	// 36000 s, or less on a slow machine
+	harness.Exchange(t, nc, "CL.THROTTLE k 10 1 3600 6\r\n", "*5\r\n:0\r\n:10\r\n:0\r\n:-1\r\n:3")
 	p.Eventually(t, "show the connection and the key", func() bool {
 		_, body := p.Fetch(t, "/", "")
 		return strings.Contains(body, `<dt>Connections</dt><dd><span class="value">1 <small>of `) && strings.Contains(body, `<dt>Keys</dt><dd><span class="value">1</span>`)
 	})
 }
 
-// TestHotKeyLinks: a click on a hot key shows its funnel, or its window, by the limit that it was last requested with.
+// TestHotKeyLinks: a click on a hot key shows its state by the limit last requested.
 func TestHotKeyLinks(t *testing.T) {
 	t.Parallel()
 	p := harness.StartServer(t)
@@ -89,7 +91,7 @@ func TestHotKeyLinks(t *testing.T) {
 	}
 }
 
-// TestPageWarns: the page says what the log says of who can reach the server, as it is now, and how to connect.
+// TestPageWarns: the page repeats the log's warnings of access as they apply now, and says how to connect.
 func TestPageWarns(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

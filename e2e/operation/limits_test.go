@@ -20,7 +20,7 @@ import (
 
 const loginLimit = "limits:\n  login:\n    windows:\n      - {max_burst: 4, count: 5, period: 10h}\n"
 
-// TestLimitsFile: a file is read at the start, and again at SIGHUP: all of it or nothing. What was used stays used.
+// TestLimitsFile: the file is read at the start and at SIGHUP, completely or not at all; usage survives.
 func TestLimitsFile(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "limits.yml")
@@ -57,7 +57,7 @@ func TestLimitsFile(t *testing.T) {
 	harness.Exchange(t, p.Dial(t), "INFO limits\r\n", "$")
 }
 
-// TestBadLimitsFile: with a file that cannot be used the server does not start, and says in one line why.
+// TestBadLimitsFile: the server does not start, and says why in one line.
 func TestBadLimitsFile(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "limits.yml")
@@ -71,7 +71,7 @@ func TestBadLimitsFile(t *testing.T) {
 	}
 }
 
-// listed returns what CL.LIMIT LIST does.
+// listed returns the names of CL.LIMIT LIST.
 func listed(t *testing.T, p *harness.Process) (names []string) {
 	t.Helper()
 	nc := p.Dial(t)
@@ -94,8 +94,7 @@ func listed(t *testing.T, p *harness.Process) (names []string) {
 	return names
 }
 
-// TestLimitsOverKill: what has been answered with OK is there after a kill -9, and of what was not answered at most the one
-// that was under way.
+// TestLimitsOverKill: after a kill -9 every acknowledged definition is there, and at most one more.
 func TestLimitsOverKill(t *testing.T) {
 	t.Parallel()
 	const clients = 3
@@ -141,7 +140,7 @@ func TestLimitsOverKill(t *testing.T) {
 	}
 }
 
-// TestChecksOverKill: what was taken of all windows is known after a kill -9, and a definition may change meanwhile.
+// TestChecksOverKill: usage of all windows survives a kill -9, also of a limit redefined meanwhile.
 func TestChecksOverKill(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -155,7 +154,8 @@ func TestChecksOverKill(t *testing.T) {
 	harness.Exchange(t, nc, "CL.LIMIT SET login 5 6 43200 9 10 360000\r\nCL.CHECK login bob 6\r\n", "+OK\r\n*5\r\n:1\r\n:10\r\n:5\r\n:3")
 }
 
-// TestDamagedLimits: the server does not start with less than there was, unless it is told to; check says what is wrong.
+// TestDamagedLimits: the server refuses to start with less than there was unless told to; check names the
+// damage.
 func TestDamagedLimits(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -15,12 +15,12 @@ import (
 	"cellserver/internal/app/settings"
 )
 
-// TestNamedFilesAreBounded: a file that a setting names is not read without end.
+// TestNamedFilesAreBounded: a file named by a setting is not read without end.
 func TestNamedFilesAreBounded(t *testing.T) {
 	t.Parallel()
 	const endless = "/dev/zero"
 	files, _ := harness.NewTLSFiles(t)
-	others := map[string]string{ // what a setting requires beside it
+	others := map[string]string{ // settings that each one requires
 		"tls-cert": "tls-addr=127.0.0.1:0 tls-key=" + files.Key, "tls-key": "tls-addr=127.0.0.1:0 tls-cert=" + files.Cert,
 		"tls-client-ca":    "tls-addr=127.0.0.1:0 tls-cert=" + files.Cert + " tls-key=" + files.Key,
 		"metrics-tls-cert": "metrics-tls-key=" + files.Key, "metrics-tls-key": "metrics-tls-cert=" + files.Cert,

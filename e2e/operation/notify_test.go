@@ -16,12 +16,12 @@ import (
 // serviceManager simulates systemd: it reads what a service sends to NOTIFY_SOCKET.
 type serviceManager struct {
 	path string
-	told chan string // as the kernel holds no more than some ten, and then the service waits
+	told chan string // the kernel queues only about ten, then the service blocks
 }
 
 func newServiceManager(t *testing.T) *serviceManager {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "notify") // the path of t.TempDir may be too long for a socket
+	dir, err := os.MkdirTemp("", "notify") // t.TempDir's path may be too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func newServiceManager(t *testing.T) *serviceManager {
 	return m
 }
 
-// start starts the program as the service manager would, with a watchdog unless it is 0, and waits for READY.
+// start starts the program under the manager, with a watchdog unless it is 0, and waits for READY.
 func (m *serviceManager) start(t *testing.T, watchdog string, args ...string) *harness.Process {
 	t.Helper()
 	cmd := harness.Command(t, append([]string{"--addr", "127.0.0.1:0", "--metrics-addr", "", "--log-format", "json"}, args...)...)
@@ -52,7 +52,7 @@ func (m *serviceManager) start(t *testing.T, watchdog string, args ...string) *h
 	return p
 }
 
-// expect waits for a matching message, ignoring those of the watchdog.
+// expect waits for a matching message and ignores the watchdog's.
 func (m *serviceManager) expect(t *testing.T, pattern string) {
 	t.Helper()
 	for {

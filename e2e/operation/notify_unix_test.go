@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// The watchdog is not fed while the process is stopped, and fed again when it continues.
+// TestWatchdogOfAStoppedProcess: the watchdog is not fed while the process is stopped, and fed again
+// afterwards.
 func TestWatchdogOfAStoppedProcess(t *testing.T) {
 	m := newServiceManager(t)
 	p := m.start(t, "100000")
@@ -16,7 +17,7 @@ func TestWatchdogOfAStoppedProcess(t *testing.T) {
 	if err := p.Cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	for silent := false; !silent; { // there are messages from before the stop
+	for silent := false; !silent; { // drain messages from before the stop
 		select {
 		case <-m.told:
 		case <-time.After(300 * time.Millisecond):

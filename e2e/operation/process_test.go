@@ -14,6 +14,24 @@ import (
 	"cellserver/internal/base/buildinfo"
 )
 
+// mistake is a command line that ends with one line.
+type mistake struct {
+	env  string
+	args []string
+	code int
+	want string
+}
+
+func checkMistakes(t *testing.T, mistakes []mistake) {
+	t.Helper()
+	for _, m := range mistakes {
+		code, out, errOut := harness.Call(t, []string{m.env}, m.args...)
+		if code != m.code || out != "" || errOut != "cellserver: "+m.want+"\n" {
+			t.Errorf("%s %q: got %d, %q, %q, want %d, %q", m.env, m.args, code, out, errOut, m.code, m.want)
+		}
+	}
+}
+
 func TestMistakesAreOneLine(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -28,12 +46,7 @@ func TestMistakesAreOneLine(t *testing.T) {
 	}
 	const see = "; see cellserver --help"
 	free := []string{"--addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0"}
-	tests := []struct {
-		env  string
-		args []string
-		code int
-		want string
-	}{
+	checkMistakes(t, []mistake{
 		{"", []string{"--nope"}, 2, "unknown flag --nope" + see},
 		{"", []string{"nope"}, 2, `unknown command "nope"` + see},
 		{"", []string{"relay"}, 2, `unknown command "relay"; did you mean replay?`},
@@ -63,13 +76,7 @@ func TestMistakesAreOneLine(t *testing.T) {
 		{"", append(free, "--unixsocket", file), 1, "cannot listen on " + file + ": bind: address already in use; choose another with --unixsocket or CELLSERVER_UNIXSOCKET"},
 		{"", []string{"health", "now"}, 2, `health takes no argument, got "now"`},
 		{"", []string{"health", "--metrics-addr", "nowhere"}, 2, `--metrics-addr takes host:port, such as 127.0.0.1:9380; got "nowhere"`},
-	}
-	for _, tt := range tests {
-		code, out, errOut := harness.Call(t, []string{tt.env}, tt.args...)
-		if code != tt.code || out != "" || errOut != "cellserver: "+tt.want+"\n" {
-			t.Errorf("%s %q: got %d, %q, %q, want %d, %q", tt.env, tt.args, code, out, errOut, tt.code, tt.want)
-		}
-	}
+	})
 	if b, err := os.ReadFile(file); err != nil || string(b) != "not a socket" {
 		t.Errorf("the file in the socket's place was touched: %q, %v", b, err)
 	}
@@ -115,7 +122,7 @@ func TestSignalsEndItInGoodOrder(t *testing.T) {
 	}
 }
 
-// TestShutdownEndsScripts, those that run and those that wait for their turn, however long they may take.
+// TestShutdownEndsScripts, running and queued, whatever their time limit.
 func TestShutdownEndsScripts(t *testing.T) {
 	t.Parallel()
 	p := harness.StartServer(t, "--shutdown-timeout", "1h", "--lua-time-limit", "1h")
@@ -135,7 +142,6 @@ func TestShutdownEndsScripts(t *testing.T) {
 	}
 }
 
-// TestSecondSignalEndsItAtOnce, whatever the graceful shutdown waits for.
 func TestSecondSignalEndsItAtOnce(t *testing.T) {
 	t.Parallel()
 	p := harness.StartServer(t, "--enable-debug-command", "yes", "--shutdown-timeout", "1h")
@@ -149,7 +155,7 @@ func TestSecondSignalEndsItAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.Logged(t, "shutting down")
-	p.Eventually(t, "end", func() bool { // the second signal is no longer taken a moment after the line
+	p.Eventually(t, "end", func() bool { // the second signal is no longer caught a moment after the line
 		_ = p.Cmd.Process.Signal(syscall.SIGTERM)
 		return p.HasExited()
 	})

@@ -20,7 +20,7 @@ import (
 	"cellserver/internal/test/processtest"
 )
 
-// TestSIGHUPAsThePortOpens: a service manager may send it as soon as the server can be reached.
+// TestSIGHUPAsThePortOpens: a service manager may send SIGHUP as soon as the port is open.
 func TestSIGHUPAsThePortOpens(t *testing.T) {
 	t.Parallel()
 	for range 8 {
@@ -43,14 +43,16 @@ func TestSIGHUPAsThePortOpens(t *testing.T) {
 			ready > strings.Index(log, "reloading on SIGHUP") {
 			t.Errorf("reloaded before clients were served:\n%s", log)
 		}
-		harness.Exchange(t, p.Dial(t), "PING\r\n", "+PONG\r\n")
+		nc := p.Dial(t)
+		harness.Exchange(t, nc, "PING\r\n", "+PONG\r\n")
+		_ = nc.Close() // else the shutdown lingers for a second
 		if code := p.Stop(t, syscall.SIGTERM); code != 0 {
 			t.Errorf("ended with %d", code)
 		}
 	}
 }
 
-// pipeFile makes a named pipe, of which the function waits for a reader and gives it a text.
+// pipeFile makes a named pipe. read waits for a reader, calls then, and writes text.
 func pipeFile(t *testing.T) (path string, read func(then func(), text string)) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "pipe")
@@ -71,8 +73,8 @@ func pipeFile(t *testing.T) (path string, read func(then func(), text string)) {
 	}
 }
 
-// TestSIGHUPWhileStarting: what has changed meanwhile is read again once clients are served, and the service
-// manager is told in that order.
+// TestSIGHUPWhileStarting: files changed during the start are read again once clients are served, and the
+// service manager is notified in that order.
 func TestSIGHUPWhileStarting(t *testing.T) {
 	t.Parallel()
 	config := harness.WriteConfig(t, "maxclients: 100\n")
@@ -99,7 +101,6 @@ func TestSIGHUPWhileStarting(t *testing.T) {
 	p.Get(t, "maxclients", "200")
 }
 
-// TestEndBeforeClientsAreServed: a server that is ended as it starts has not failed.
 func TestEndBeforeClientsAreServed(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -112,7 +113,7 @@ func TestEndBeforeClientsAreServed(t *testing.T) {
 	}
 }
 
-// silentAt forwards connections to a server until a client says a word, and then nothing more.
+// silentAt forwards connections to a server until a client sends word, then nothing more.
 func silentAt(t *testing.T, to, word string) (addr string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -150,12 +151,11 @@ func silentAt(t *testing.T, to, word string) (addr string) {
 	return l.Addr().String()
 }
 
-// TestHangupEndsSubcommands: a dump whose terminal goes leaves no part of a file behind, and one under nohup
-// goes on.
+// TestHangupEndsSubcommands: a dump whose terminal closes leaves no partial file; one under nohup goes on.
 func TestHangupEndsSubcommands(t *testing.T) {
 	t.Parallel()
 	taken := make(chan os.Signal, 1)
-	signal.Notify(taken, syscall.SIGHUP) // so that children do not ignore it, even if these tests do
+	signal.Notify(taken, syscall.SIGHUP) // else children would ignore it whenever these tests do
 	t.Cleanup(func() { signal.Stop(taken) })
 	p := harness.StartServer(t)
 	harness.Charge(t, p, "k")
@@ -195,7 +195,7 @@ func checkHangup(t *testing.T, addr string, nohup bool) {
 	if code := dump.Stop(t, end); code != 1 || files() != 0 {
 		t.Errorf("ended with %d, and left %d files", code, files())
 	}
-	if log := dump.Log.String(); !strings.Contains(log, "dump: interrupted; there is no dump") {
-		t.Errorf("said %q", log)
+	if log := dump.Log.String(); !strings.Contains(log, "dump: interrupted; no dump was written") {
+		t.Errorf("got %q", log)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"cellserver/internal/test/certtest"
 )
 
-// served returns the common name in the certificate that a server presents.
+// served returns the common name of a server's certificate.
 func served(t *testing.T, p *harness.Process, ca *certtest.CA) string {
 	t.Helper()
 	nc := tls.Client(harness.DialTCP(t, p.TLSAddr), &tls.Config{RootCAs: ca.Pool, ServerName: "localhost"})
@@ -57,7 +57,7 @@ func TestTLSClientCertificates(t *testing.T) {
 	const anonymous, known = "", "client"
 	for _, tt := range []struct {
 		auth            string
-		without, within bool // whether a client without a certificate is accepted, and one with
+		without, within bool // whether clients without and with a certificate are accepted
 	}{{"", false, true}, {"yes", false, true}, {"optional", true, true}, {"no", true, true}} {
 		args := append(files.Flags(), "--tls-client-ca", files.ClientCA)
 		if tt.auth != "" {
@@ -79,7 +79,7 @@ func TestTLSClientCertificates(t *testing.T) {
 	}
 }
 
-// TestTLSFilesAreReloaded: changed files are reloaded at SIGHUP and without it; a bad one changes nothing.
+// TestTLSFilesAreReloaded, at SIGHUP and without it; a bad file changes nothing.
 func TestTLSFilesAreReloaded(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
@@ -153,34 +153,28 @@ func TestMistakesInFiles(t *testing.T) {
 	encrypted := file("encrypted", "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n")
 	missing := filepath.Join(dir, "missing")
 	const none = "no such file or directory"
-	for _, tt := range []struct {
-		args []string
-		code int
-		want string
-	}{
-		{[]string{"--tls-addr", ":0", "--tls-cert", missing, "--tls-key", files.Key}, 1, "certs: read --tls-cert " + missing + ": " + none},
-		{[]string{"--tls-addr", ":0", "--tls-cert", files.Cert, "--tls-key", missing}, 1, "certs: read --tls-key " + missing + ": " + none},
-		{append(files.Flags(), "--tls-client-ca", missing), 1, "certs: read --tls-client-ca " + missing + ": " + none},
-		{append(files.Flags(), "--tls-client-ca", empty), 1, "certs: parse --tls-client-ca " + empty + ": no certificate in it; it must be a PEM file"},
-		{append(files.Flags(), "--tls-key", other), 1, "certs: parse --tls-cert " + files.Cert + " and --tls-key " + other + ": private key does not match public key"},
-		{append(files.Flags(), "--tls-key", encrypted), 1, "certs: parse --tls-key " + encrypted + ": the key is encrypted; decrypt it with openssl pkey"},
-		{append(files.Flags(), "--tls-cert", empty), 1, "certs: parse --tls-cert " + empty + " and --tls-key " + files.Key + ": failed to find any PEM data in certificate input"},
-		{append(files.Flags(), "--tls-addr", "no port"), 2, `--tls-addr takes host:port, such as 127.0.0.1:6381; got "no port"`},
-		{[]string{"--tls-addr", ":0"}, 2, "--tls-addr requires --tls-cert and --tls-key"},
-		{[]string{"--tls-cert", files.Cert}, 2, "TLS flags require --tls-addr; set it, such as --tls-addr 127.0.0.1:6381"},
-		{append(files.Flags(), "--tls-auth-clients", "maybe"), 2, `--tls-auth-clients takes yes, no or optional; got "maybe"`},
-		{append(files.Flags(), "--tls-auth-clients", "yes"), 2, "--tls-auth-clients yes requires --tls-client-ca"},
-		{[]string{"--protected-mode", "perhaps"}, 2, `--protected-mode takes yes or no; got "perhaps"`},
-		{[]string{"--unixsocketperm", "700"}, 2, "--unixsocketperm requires --unixsocket"},
-		{[]string{"--unixsocket", missing, "--unixsocketperm", "9"}, 2, `--unixsocketperm takes octal permissions from 1 to 777, such as 700; got "9"`},
-		{[]string{"--unixsocket", missing, "--unixsocketperm", "1777"}, 2, `--unixsocketperm takes octal permissions from 1 to 777, such as 700; got "1777"`},
-		{[]string{"--requirepass-file", missing}, 1, "cannot read --requirepass-file " + missing + ": " + none},
-		{[]string{"--requirepass-file", empty}, 1, "--requirepass-file " + empty + " is empty; write the password into it"},
-		{[]string{"--requirepass-file", other, "--requirepass", "x"}, 2, "--requirepass and --requirepass-file are mutually exclusive; set only one"},
-	} {
-		code, _, errOut := harness.Call(t, nil, append([]string{"--addr", "127.0.0.1:0", "--metrics-addr", ""}, tt.args...)...)
-		if code != tt.code || errOut != "cellserver: "+tt.want+"\n" {
-			t.Errorf("%q: got %d, %q, want %d, %q", tt.args, code, errOut, tt.code, tt.want)
-		}
+	free := func(args ...string) []string {
+		return append([]string{"--addr", "127.0.0.1:0", "--metrics-addr", ""}, args...)
 	}
+	checkMistakes(t, []mistake{
+		{"", free("--tls-addr", ":0", "--tls-cert", missing, "--tls-key", files.Key), 1, "certs: read --tls-cert " + missing + ": " + none},
+		{"", free("--tls-addr", ":0", "--tls-cert", files.Cert, "--tls-key", missing), 1, "certs: read --tls-key " + missing + ": " + none},
+		{"", free(append(files.Flags(), "--tls-client-ca", missing)...), 1, "certs: read --tls-client-ca " + missing + ": " + none},
+		{"", free(append(files.Flags(), "--tls-client-ca", empty)...), 1, "certs: parse --tls-client-ca " + empty + ": no certificate in it; it must be a PEM file"},
+		{"", free(append(files.Flags(), "--tls-key", other)...), 1, "certs: parse --tls-cert " + files.Cert + " and --tls-key " + other + ": private key does not match public key"},
+		{"", free(append(files.Flags(), "--tls-key", encrypted)...), 1, "certs: parse --tls-key " + encrypted + ": the key is encrypted; decrypt it with openssl pkey"},
+		{"", free(append(files.Flags(), "--tls-cert", empty)...), 1, "certs: parse --tls-cert " + empty + " and --tls-key " + files.Key + ": failed to find any PEM data in certificate input"},
+		{"", free(append(files.Flags(), "--tls-addr", "no port")...), 2, `--tls-addr takes host:port, such as 127.0.0.1:6381; got "no port"`},
+		{"", free("--tls-addr", ":0"), 2, "--tls-addr requires --tls-cert and --tls-key"},
+		{"", free("--tls-cert", files.Cert), 2, "TLS flags require --tls-addr; set it, such as --tls-addr 127.0.0.1:6381"},
+		{"", free(append(files.Flags(), "--tls-auth-clients", "maybe")...), 2, `--tls-auth-clients takes yes, no or optional; got "maybe"`},
+		{"", free(append(files.Flags(), "--tls-auth-clients", "yes")...), 2, "--tls-auth-clients yes requires --tls-client-ca"},
+		{"", free("--protected-mode", "perhaps"), 2, `--protected-mode takes yes or no; got "perhaps"`},
+		{"", free("--unixsocketperm", "700"), 2, "--unixsocketperm requires --unixsocket"},
+		{"", free("--unixsocket", missing, "--unixsocketperm", "9"), 2, `--unixsocketperm takes octal permissions from 1 to 777, such as 700; got "9"`},
+		{"", free("--unixsocket", missing, "--unixsocketperm", "1777"), 2, `--unixsocketperm takes octal permissions from 1 to 777, such as 700; got "1777"`},
+		{"", free("--requirepass-file", missing), 1, "cannot read --requirepass-file " + missing + ": " + none},
+		{"", free("--requirepass-file", empty), 1, "--requirepass-file " + empty + " is empty; write the password into it"},
+		{"", free("--requirepass-file", other, "--requirepass", "x"), 2, "--requirepass and --requirepass-file are mutually exclusive; set only one"},
+	})
 }

@@ -13,7 +13,7 @@ import (
 	"cellserver/internal/test/patience"
 )
 
-// secretFile writes a file that only its owner may read.
+// secretFile writes a file readable by its owner only.
 func secretFile(t *testing.T, contents string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "secret")
@@ -81,7 +81,7 @@ func TestNotReadyWhileItDrains(t *testing.T) {
 	if err := p.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := idle.ReadByte(); err != io.EOF { // closed first because it is idle
+	if _, err := idle.ReadByte(); err != io.EOF { // closed first, as it is idle
 		t.Errorf("the idle client: %v", err)
 	}
 	if got := p.Ask(t, "/readyz", "", nil); got != 503 {
@@ -131,31 +131,22 @@ func TestMistakesAboutMetrics(t *testing.T) {
 	free := func(args ...string) []string {
 		return append([]string{"--addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0"}, args...)
 	}
-	for _, tt := range []struct {
-		args []string
-		code int
-		want string
-	}{
-		{[]string{"--metrics-addr", "", "--pprof"}, 2, "--pprof and the flags that begin with --metrics require --metrics-addr; set it, such as --metrics-addr 127.0.0.1:9380"},
-		{free("--metrics-tls-cert", files.Cert), 2, "--metrics-tls-cert and --metrics-tls-key require each other; set both"},
-		{[]string{"--metrics-addr", "", "--metrics-allowed-hosts", "a"}, 2, "--pprof and the flags that begin with --metrics require --metrics-addr; set it, such as --metrics-addr 127.0.0.1:9380"},
-		{free("--metrics-allowed-hosts", "cellserver,http://a"), 2, `--metrics-allowed-hosts takes names without a scheme and a port, such as cellserver,metrics.example.com; got "cellserver,http://a"`},
-		{free("--metrics-allowed-hosts", "a:9380"), 2, `--metrics-allowed-hosts takes names without a scheme and a port, such as cellserver,metrics.example.com; got "a:9380"`},
-		{free("--metrics-token-file", "/no/such"), 1, "cannot read --metrics-token-file /no/such: no such file or directory"},
-		{free("--metrics-token-file", empty), 1, "--metrics-token-file " + empty + " is empty; write the token into it"},
-		{free("--metrics-password-file", noColon), 1, "--metrics-password-file " + noColon + " must be one line of the form user:password"},
-		{free("--metrics-password-file", twoLines), 1, "--metrics-password-file " + twoLines + " must be one line of the form user:password"},
-		{free("--metrics-token-file", spaced), 1, "--metrics-token-file " + spaced + " must be one line without spaces"},
-		{free("--metrics-tls-cert", "/no/such", "--metrics-tls-key", files.Key), 1, "certs: read --metrics-tls-cert /no/such: no such file or directory"},
-	} {
-		code, out, errOut := harness.Call(t, nil, tt.args...)
-		if code != tt.code || out != "" || errOut != "cellserver: "+tt.want+"\n" {
-			t.Errorf("%q: got %d, %q, %q, want %d, %q", tt.args, code, out, errOut, tt.code, tt.want)
-		}
-	}
+	checkMistakes(t, []mistake{
+		{"", []string{"--metrics-addr", "", "--pprof"}, 2, "--pprof and the flags that begin with --metrics require --metrics-addr; set it, such as --metrics-addr 127.0.0.1:9380"},
+		{"", free("--metrics-tls-cert", files.Cert), 2, "--metrics-tls-cert and --metrics-tls-key require each other; set both"},
+		{"", []string{"--metrics-addr", "", "--metrics-allowed-hosts", "a"}, 2, "--pprof and the flags that begin with --metrics require --metrics-addr; set it, such as --metrics-addr 127.0.0.1:9380"},
+		{"", free("--metrics-allowed-hosts", "cellserver,http://a"), 2, `--metrics-allowed-hosts takes names without a scheme and a port, such as cellserver,metrics.example.com; got "cellserver,http://a"`},
+		{"", free("--metrics-allowed-hosts", "a:9380"), 2, `--metrics-allowed-hosts takes names without a scheme and a port, such as cellserver,metrics.example.com; got "a:9380"`},
+		{"", free("--metrics-token-file", "/no/such"), 1, "cannot read --metrics-token-file /no/such: no such file or directory"},
+		{"", free("--metrics-token-file", empty), 1, "--metrics-token-file " + empty + " is empty; write the token into it"},
+		{"", free("--metrics-password-file", noColon), 1, "--metrics-password-file " + noColon + " must be one line of the form user:password"},
+		{"", free("--metrics-password-file", twoLines), 1, "--metrics-password-file " + twoLines + " must be one line of the form user:password"},
+		{"", free("--metrics-token-file", spaced), 1, "--metrics-token-file " + spaced + " must be one line without spaces"},
+		{"", free("--metrics-tls-cert", "/no/such", "--metrics-tls-key", files.Key), 1, "certs: read --metrics-tls-cert /no/such: no such file or directory"},
+	})
 }
 
-// TestLogOfClients: one line per client, when it disconnects, and only at debug.
+// TestLogOfClients: one line per client at disconnect, and only at debug.
 func TestLogOfClients(t *testing.T) {
 	for level, want := range map[string]int{"debug": 1, "info": 0} {
 		p := harness.StartServer(t, "--log-level", level)

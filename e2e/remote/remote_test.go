@@ -254,7 +254,7 @@ func testRights(t *testing.T, rules []any, url, more string, nodes ...*redistest
 			t.Fatal(err)
 		}
 	}
-	p := harness.StartServer(t, "--store", url, "--store-timeout", "1m", "--key-prefix", "limits:", "--lease", "on")
+	p := harness.StartServer(t, "--store", url, "--store-timeout", "1m", "--key-prefix", "limits:")
 	awaitStore(t, p, 1)
 	nc := p.Dial(t)
 	lines := []string{

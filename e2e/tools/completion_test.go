@@ -14,7 +14,8 @@ import (
 	"cellserver/internal/test/processtest"
 )
 
-// bashCompletes completes as bash does at Tab, with the two functions that the script needs of bash-completion.
+// bashCompletes completes as bash does at Tab, with the two functions that the script needs from
+// bash-completion.
 const bashCompletes = `source "$1"
 _get_comp_words_by_ref() { words=("${COMP_WORDS[@]}"); cword=$COMP_CWORD; cur=${words[cword]}; prev=${words[cword-1]}; }
 __ltrim_colon_completions() { :; }
@@ -22,7 +23,7 @@ COMP_WORDS=(cellserver --log-level ""); COMP_CWORD=2; COMP_LINE="cellserver --lo
 __start_cellserver
 echo ${COMPREPLY[@]}`
 
-// TestCompletionScripts: the shells take the scripts, and complete by them.
+// TestCompletionScripts: each shell accepts its script and completes by it.
 func TestCompletionScripts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -46,7 +47,8 @@ func TestCompletionScripts(t *testing.T) {
 		out, err := cmd.Output()
 		words := strings.Fields(string(out))
 		slices.Sort(words)
-		if want := "debug error info warn"; err != nil || strings.Join(words, " ") != want && shell != "zsh" { // which completes on a terminal only
+		// zsh completes on a terminal only
+		if want := "debug error info warn"; err != nil || strings.Join(words, " ") != want && shell != "zsh" {
 			t.Errorf("%s: %v, %s", shell, err, out)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"cellserver/internal/test/resptest"
 )
 
-// TestHostilePeers: a command ends with one line, whatever the server announces that it talks to.
+// TestHostilePeers: a command ends with one line, whatever its server announces.
 func TestHostilePeers(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "keys.csv")
@@ -44,7 +44,7 @@ func TestHostilePeers(t *testing.T) {
 	}
 }
 
-// TestHostileStore: a server stays, and answers, whatever its store announces.
+// TestHostileStore: a server keeps answering, whatever its store announces.
 func TestHostileStore(t *testing.T) {
 	t.Parallel()
 	for what, hostile := range resptest.Hostile() {

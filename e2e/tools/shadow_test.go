@@ -18,7 +18,7 @@ import (
 	"cellserver/internal/app/usage"
 )
 
-// watcher calls cellserver shadow, and has calls made while it follows.
+// watcher runs cellserver shadow, and calls while it follows.
 func watcher(t *testing.T, calls func(), args ...string) (stdout string, err error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -34,7 +34,7 @@ func watcher(t *testing.T, calls func(), args ...string) (stdout string, err err
 	return out.String(), err
 }
 
-// notifier tells when a text is written to it.
+// notifier closes a channel when a text is written to it.
 type notifier struct {
 	text   string
 	notify func()
@@ -48,8 +48,8 @@ func (n *notifier) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// throttleAll makes calls of all shapes by several clients on few keys. Scripts and transactions are not among them: they are
-// executed beside the event loop.
+// throttleAll makes calls of all shapes by several clients on few keys. Scripts and transactions are left
+// out: they run beside the event loop.
 func throttleAll(t *testing.T, options *redis.Options, rounds int) {
 	var workers sync.WaitGroup
 	for worker := range 4 {
@@ -81,7 +81,7 @@ func throttleAll(t *testing.T, options *redis.Options, rounds int) {
 	workers.Wait()
 }
 
-// TestShadow follows a server of this kind, whose event loop shows calls in the order of execution.
+// TestShadow follows a cellserver whose single event loop shows calls in order of execution.
 func TestShadow(t *testing.T) {
 	t.Parallel()
 	const rounds = 50
@@ -110,7 +110,7 @@ func TestShadow(t *testing.T) {
 	}
 }
 
-// TestShadowLogsIn over TLS, as a user who may do no more than the help says.
+// TestShadowLogsIn over TLS, as a user with only the rights that the help names.
 func TestShadowLogsIn(t *testing.T) {
 	t.Parallel()
 	files, _ := harness.NewTLSFiles(t)
@@ -125,7 +125,7 @@ func TestShadowLogsIn(t *testing.T) {
 	p := harness.StartServer(t, append(files.Flags(), "--io-threads", "1", "--aclfile", users)...)
 	client := redis.NewClient(&redis.Options{Addr: p.Addr, Protocol: 2, DisableIdentity: true})
 	defer func() { _ = client.Close() }()
-	calls := func() { // that change nothing: connections with TLS are not on the loop, so others' order is not known
+	calls := func() { // calls without effect: TLS connections are not on the loop, so their order is unknown
 		for range 10 {
 			if err := client.Do(t.Context(), "CL.THROTTLE", "k", 1, 1, 1, 0).Err(); err != nil {
 				t.Error(err)
@@ -155,7 +155,7 @@ func TestShadowFlags(t *testing.T) {
 		{nil, "shadow: --from is missing: give the host:port of a Redis; see cellserver shadow --help"},
 		{[]string{"--from", "localhost"}, `shadow: --from: want host:port, such as 127.0.0.1:6379, got "localhost"`},
 		{[]string{"--from", "unix:///run/redis"}, "shadow: --from: want host:port, or a URL such as redis://user:password@host:port, or rediss:// for TLS"},
-		{[]string{"--from", "a:1", "--tls-ca", "x"}, "shadow: flags of TLS require --tls, or a URL that begins with rediss://"},
+		{[]string{"--from", "a:1", "--tls-ca", "x"}, "shadow: TLS flags require --tls, or a URL that begins with rediss://"},
 		{[]string{"--from", "a:1", "--tls-client-cert", "x"}, "shadow: --tls-client-cert and --tls-client-key require each other; set both"},
 		{[]string{"--from", "a:1", "--tls", "--tls-ca", os.DevNull}, "shadow: --tls-ca: " + os.DevNull + " has no certificate in PEM"},
 		{[]string{"x"}, `shadow takes no argument, got "x"`},

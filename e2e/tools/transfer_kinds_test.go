@@ -19,7 +19,7 @@ import (
 	rdbcodec "cellserver/internal/store/rdb"
 )
 
-// makeKinds makes a key of each kind, which are named by them, in a database of a server.
+// makeKinds makes a key of each kind, named after it.
 func makeKinds(t *testing.T, p *harness.Process, db int) {
 	t.Helper()
 	rdb := harness.Database(t, p, db)
@@ -41,8 +41,7 @@ func transferred(t *testing.T, want string, args ...string) {
 	}
 }
 
-// TestKindsAreMoved: limiters of all kinds go from a server by a stream, by CSV and by a directory to others, and are the same
-// there.
+// TestKindsAreMoved: limiters of all kinds move by stream, CSV and directory, and are the same afterwards.
 func TestKindsAreMoved(t *testing.T) {
 	t.Parallel()
 	first := harness.StartServer(t)
@@ -82,7 +81,7 @@ func TestKindsAreMoved(t *testing.T) {
 	p.Stop(t, syscall.SIGTERM)
 }
 
-// TestKindsAreImported from a cellserver into another, on the other's clock, and not over what is there and stricter.
+// TestKindsAreImported into another cellserver, shifted to its clock, keeping stricter states there.
 func TestKindsAreImported(t *testing.T) {
 	t.Parallel()
 	from, into := harness.StartServer(t), harness.StartServer(t)
@@ -98,7 +97,7 @@ func TestKindsAreImported(t *testing.T) {
 	kept := harness.Dumps(t, into, 0)
 	code, out, errOut := harness.Call(t, nil, "import", "--into", url(into), url(from))
 	want := fmt.Sprintf("keys        %d\nimported    %d\nleft        2: the target's state is the same or later\n"+
-		"refused     1: the target has something else under the key\n", limiter.Kinds, limiter.Kinds-3)
+		"refused     1: the target's key holds something else\n", limiter.Kinds, limiter.Kinds-3)
 	if code != 1 || out != want || errOut != "cellserver: import: 1 keys were refused\n" {
 		t.Errorf("got %d, %q, %q", code, out, errOut)
 	}
@@ -128,7 +127,7 @@ func TestKindsAreImported(t *testing.T) {
 	}
 }
 
-// TestFunnelsAloneGoToRedis: other limiters are counted and left out, but for what reservations have debited.
+// TestFunnelsAloneGoToRedis: other limiters are counted and left out, except what reservations have debited.
 func TestFunnelsAloneGoToRedis(t *testing.T) {
 	t.Parallel()
 	from, into := harness.StartServer(t), harness.StartRedis(t)
@@ -138,7 +137,7 @@ func TestFunnelsAloneGoToRedis(t *testing.T) {
 	others := ""
 	for _, kind := range slices.Sorted(maps.Keys(harness.Dumps(t, from, 0))) {
 		if kind != "funnel" && kind != "cl-reserving" {
-			others += fmt.Sprintf("passed over 1: a %s, which a Redis cannot hold\n", kind)
+			others += fmt.Sprintf("skipped     1: a %s, which Redis cannot hold\n", kind)
 		}
 	}
 	transferred(t, fmt.Sprintf("keys        %d\nimported    2\n", limiter.Kinds)+others, "import", "--into", url(into), url(from))
@@ -152,20 +151,20 @@ func TestFunnelsAloneGoToRedis(t *testing.T) {
 			t.Errorf("%s: %d, want %d: %v", name, got, want, errors.Join(err1, err2))
 		}
 	}
-	// What a Redis has of other limiters' states, for safe keeping, is no funnel.
+	// States of other limiters that a Redis holds for safe keeping are no funnels.
 	if err := target.Restore(t.Context(), "kept", time.Hour, harness.Dumps(t, from, 0)["cl-window"]).Err(); err != nil {
 		t.Fatal(err)
 	}
-	transferred(t, "keys        3\nimported    0\nleft        2: the target's state is the same or later\npassed over 1: not a number of nanoseconds\n",
+	transferred(t, "keys        3\nimported    0\nleft        2: the target's state is the same or later\nskipped     1: not a number of nanoseconds\n",
 		"import", "--into", url(from), url(into))
 }
 
-// TestUserWhoMayNotDump: keys that are funnels are known by GET; others are named.
+// TestUserWhoMayNotDump: funnels are read by GET; other keys are reported.
 func TestUserWhoMayNotDump(t *testing.T) {
 	t.Parallel()
 	users := harness.WriteUsers(t, "user default on nopass ~* &* +@all\nuser mover on >pw ~* +scan +get +pttl +info +select +time +multi +exec\n")
 	from, into := harness.StartServer(t, "--aclfile", users), harness.StartServer(t)
 	makeKinds(t, from, 0)
-	transferred(t, fmt.Sprintf("keys        %d\nimported    2\npassed over %d: not a funnel; the user needs the right to DUMP\n", limiter.Kinds, limiter.Kinds-2),
+	transferred(t, fmt.Sprintf("keys        %d\nimported    2\nskipped     %d: not a funnel; the user needs permission to DUMP\n", limiter.Kinds, limiter.Kinds-2),
 		"import", "--into", url(into), "redis://mover:pw@"+from.Addr)
 }

@@ -21,7 +21,7 @@ import (
 	"cellserver/internal/test/processtest"
 )
 
-// asRedisCell makes keys as redis-cell does: the TAT in decimal, and the key expires then.
+// asRedisCell makes keys as redis-cell does: a decimal TAT that expires at its time.
 func asRedisCell(t *testing.T, p *harness.Process, db, n int, prefix string) map[string]int64 {
 	t.Helper()
 	client := redis.NewClient(&redis.Options{Addr: p.Addr, DB: db})
@@ -39,7 +39,7 @@ func asRedisCell(t *testing.T, p *harness.Process, db, n int, prefix string) map
 	return tats
 }
 
-// wantTATs fails unless a server has exactly these keys in a database.
+// wantTATs requires exactly these keys in a database.
 func wantTATs(t *testing.T, p *harness.Process, db int, want map[string]int64) {
 	t.Helper()
 	client := redis.NewClient(&redis.Options{Addr: p.Addr, DB: db})
@@ -49,7 +49,8 @@ func wantTATs(t *testing.T, p *harness.Process, db int, want map[string]int64) {
 	}
 	for key, tatNs := range want {
 		got, err := client.Get(t.Context(), key).Int64()
-		if err != nil || max(got-tatNs, tatNs-got) > int64(time.Millisecond) { // the two clocks are one, but for what is measured
+		// one clock, within the error of its measurement
+		if err != nil || max(got-tatNs, tatNs-got) > int64(time.Millisecond) {
 			t.Fatalf("%s: got %d, %v, want %d", key, got, err, tatNs)
 		}
 	}
@@ -62,7 +63,7 @@ func TestImport(t *testing.T) {
 	from, into := harness.StartRedis(t), harness.StartServer(t)
 	first, other := asRedisCell(t, from, 0, 2500, "user:"), asRedisCell(t, from, 3, 5, "\xff\x00")
 	harness.Exchange(t, harness.DialTCP(t, from.Addr), "SET session abc EX 100\r\nSET page 1 EX 100\r\nLPUSH list 1\r\n", "+OK\r\n+OK\r\n:1\r\n")
-	const others = "passed over 1: does not expire at the time that it holds\npassed over 1: not a number of nanoseconds\npassed over 1: not a string\n"
+	const others = "skipped     1: does not expire at its time\nskipped     1: not a number of nanoseconds\nskipped     1: not a string\n"
 
 	code, out, errOut := harness.Call(t, nil, "import", "--dry-run", url(from))
 	if want := `db 0  "user:`; code != 0 || strings.Count(out, want) < 9 || !strings.HasSuffix(out, "keys        2508\nto import   2505\n"+others) {
@@ -75,7 +76,7 @@ func TestImport(t *testing.T) {
 	wantTATs(t, into, 0, first)
 	wantTATs(t, into, 3, other)
 
-	// A later state stays, and what is missing is made.
+	// A later state stays, and missing keys are made.
 	first["user:0"] += int64(time.Hour)
 	harness.Exchange(t, into.Dial(t), fmt.Sprintf("SET user:0 %d\r\n", first["user:0"]), "+OK\r\n")
 	harness.Exchange(t, into.Dial(t), "DEL user:1\r\n", ":1\r\n")
@@ -86,7 +87,7 @@ func TestImport(t *testing.T) {
 	wantTATs(t, into, 0, first)
 }
 
-// TestImportIsResumed: an interrupted one says where it was, and the next one goes on there.
+// TestImportIsResumed: an interrupted import says where it was, and the next one continues there.
 func TestImportIsResumed(t *testing.T) {
 	t.Parallel()
 	from, into := harness.StartRedis(t), harness.StartServer(t)
@@ -101,9 +102,9 @@ func TestImportIsResumed(t *testing.T) {
 	if code := p.Stop(t, syscall.SIGINT); code != 1 {
 		t.Errorf("it ended with %d", code)
 	}
-	const seen = `imported    (\d+)\n.*interrupted; call it again, with --resume .*/state, to go on\n$`
+	const seen = `imported    (\d+)\n.*interrupted; call it again, with --resume .*/state, to continue\n$`
 	if m := regexp.MustCompile(`(?s)` + seen).FindStringSubmatch(p.Log.String()); m == nil {
-		t.Errorf("it said %q", p.Log.String())
+		t.Errorf("it got %q", p.Log.String())
 	}
 	if code, out, errOut := harness.Call(t, nil, args...); code != 0 || out != "keys        3000\nimported    3000\n" {
 		t.Errorf("got %d, %q, %q", code, out, errOut)
@@ -149,7 +150,7 @@ func TestDumpAndLoad(t *testing.T) {
 	}
 }
 
-// TestDamagedDump: nothing of a file is loaded, and of standard input what was before, which is said.
+// TestDamagedDump: a damaged file loads nothing; standard input loads what precedes the damage, and says so.
 func TestDamagedDump(t *testing.T) {
 	t.Parallel()
 	first, second := harness.StartServer(t), harness.StartServer(t)
@@ -168,10 +169,10 @@ func TestDamagedDump(t *testing.T) {
 		dump []byte
 		want string
 	}{
-		{b[:len(b)-1], "the dump is damaged or was cut off: it ends at byte"},
-		{append(slices.Clone(b[:len(b)-20]), b[len(b)-19:]...), "the dump is damaged or was cut off: "},
-		{newer, "the dump is damaged or was cut off: byte 24"},
-		{[]byte("db,key,tat_ns\n"), "this is no dump of cellserver; a CSV file needs --format csv"},
+		{b[:len(b)-1], "the dump is damaged or truncated: it ends at byte"},
+		{append(slices.Clone(b[:len(b)-20]), b[len(b)-19:]...), "the dump is damaged or truncated: "},
+		{newer, "the dump is damaged or truncated: byte 24"},
+		{[]byte("db,key,tat_ns\n"), "not a cellserver dump; a CSV file needs --format csv"},
 	} {
 		if err := os.WriteFile(file, tt.dump, 0o600); err != nil {
 			t.Fatal(err)
@@ -185,13 +186,12 @@ func TestDamagedDump(t *testing.T) {
 	cmd := harness.Command(t, "load", "--into", url(second))
 	cmd.Stdin = strings.NewReader(string(b[:len(b)-1]))
 	out, _ := cmd.CombinedOutput()
-	// After five seconds, on a machine that is busy, it tells of its progress.
+	// A busy machine takes over five seconds and prints progress.
 	if !regexp.MustCompile(`(?s)^(?:\d+ keys, \d+ keys/s\n)*keys        30000\nloaded      \d0000\ncellserver: load: ended after 30000 keys: the dump is damaged`).Match(out) {
 		t.Errorf("from standard input: %s", out)
 	}
 }
 
-// TestCheck: fine, torn, damaged, in use.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
@@ -214,7 +214,7 @@ func TestCheck(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	check(1, "^$", "cellserver: check: "+data+" is in use by a running server: ask that one, by redis://HOST:PORT, or stop it first\n")
+	check(1, "^$", "cellserver: check: "+data+" is in use by a running server: give its redis://HOST:PORT, or stop it first\n")
 	if err := locked.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +229,7 @@ func TestCheck(t *testing.T) {
 	}
 	check(1, `(?m)^snapshot-00000001  0 frames, 0 records, \d+ bytes  DAMAGED: `+persist.ErrDamaged.Error()+`: byte 28`,
 		"cellserver: check: "+data+" is damaged: copy it, and start the server with --data-recover to keep what can be read, or restore a backup\n")
-	if code, _, errOut := harness.Call(t, nil, "dump", "--from", data, "-", "--format=csv"); code != 1 || !strings.HasSuffix(errOut, "; cellserver check "+data+" tells more\n") {
+	if code, _, errOut := harness.Call(t, nil, "dump", "--from", data, "-", "--format=csv"); code != 1 || !strings.HasSuffix(errOut, "; see cellserver check "+data+"\n") {
 		t.Errorf("a dump of it: %d, %q", code, errOut)
 	}
 }
@@ -263,22 +263,22 @@ func TestTransferMistakesAreOneLine(t *testing.T) {
 		{[]string{"import", "redis://:secret%@x"}, 2, "import: " + urls},
 		{[]string{"import", "--rate", "-1", url(from)}, 2, `--rate takes a whole number of at least 0, such as 10; got "-1"`},
 		{[]string{"import", "--db", "65536", url(from)}, 2, `--db takes all, or a whole number from 0 to 65535, such as 3; got "65536"`},
-		{[]string{"import", "--into", url(locked) + "/3", url(from)}, 2, "--into: leave out the database; keys go to the database that they come from"},
+		{[]string{"import", "--into", url(locked) + "/3", url(from)}, 2, "--into: leave out the database; keys stay in their database"},
 		{[]string{"import", "redis://" + closed}, 1, "import: " + closed + ": dial tcp " + closed + ": connect: connection refused; check the address, and that the server runs"},
 		{[]string{"import", "--into", url(locked), url(from)}, 1, "import: " + locked.Addr + ": NOAUTH Authentication required.; give the password in the URL: redis://user:password@host:port"},
 		{[]string{"import", "--into", "redis://:wrong@" + locked.Addr, url(from)}, 1,
 			"import: " + locked.Addr + ": WRONGPASS invalid username-password pair or user is disabled.; check user and password in the URL"},
 		{[]string{"import", "--into", url(replica), url(from)}, 1, "import: " + replica.Addr + ": READONLY You can't write against a read only replica.; it is a replica; give the primary's address"},
 		{[]string{"import", "--into", url(few), url(far)}, 1, "import: " + few.Addr + ": ERR DB index is out of range; start the target with as many --databases as the source has"},
-		{[]string{"dump", "--from", missing}, 1, "dump: there is no directory " + missing},
+		{[]string{"dump", "--from", missing}, 1, "dump: no such directory: " + missing},
 		{[]string{"dump", "--format", "xml"}, 2, `--format takes stream or csv; got "xml"`},
 		{[]string{"dump", "a", "b"}, 2, "dump: want at most one FILE, got 2"},
-		{[]string{"dump", "--from", url(from), "/dev/null"}, 1, "dump: /dev/null is no regular file; - is standard output"},
+		{[]string{"dump", "--from", url(from), "/dev/null"}, 1, "dump: /dev/null is not a regular file; use - for standard output"},
 		{[]string{"load", missing}, 1, "load: open " + missing + ": no such file or directory"},
 		{[]string{"load", "--format", "csv"}, 1, "load: the CSV is empty: its first line must name the columns db,key,key_base64,tat_ns"},
 		{[]string{"check"}, 2, "check: want one DIR; see cellserver check --help"},
-		{[]string{"check", missing}, 1, "check: there is no directory " + missing},
-		{[]string{"check", empty}, 1, "check: " + empty + " is not a data directory: it has no MANIFEST, and no named limits; give the one that --data-dir names"},
+		{[]string{"check", missing}, 1, "check: no such directory: " + missing},
+		{[]string{"check", empty}, 1, "check: " + empty + " is not a data directory: it has neither a MANIFEST nor named limits; give the one that --data-dir names"},
 		{[]string{"check", dump}, 1, "check: " + dump + " is a dump, not a data directory: cellserver load " + dump + " checks it, and then loads it"},
 		{[]string{"dump", "--from", dump}, 1, "dump: " + dump + " is a dump, not a data directory: cellserver load " + dump + " checks it, and then loads it"},
 		{[]string{"load", "--into", text, dump}, 1, "load: " + text + " is a file, not a data directory: give the directory that --data-dir names"},
@@ -295,8 +295,8 @@ func TestTransferMistakesAreOneLine(t *testing.T) {
 	}
 }
 
-// TestDataDirIsMoved: what a server that was killed has left in its directory is dumped, loaded into another directory, and
-// served from there.
+// TestDataDirIsMoved: the directory of a killed server is dumped, loaded into another directory, and served
+// from there.
 func TestDataDirIsMoved(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -305,7 +305,7 @@ func TestDataDirIsMoved(t *testing.T) {
 	tats, other := asRedisCell(t, first, 0, 500, "user:"), asRedisCell(t, first, 7, 3, "\x00")
 	harness.Exchange(t, first.Dial(t), "DEL user:0\r\n", ":1\r\n")
 	delete(tats, "user:0")
-	const inUse = " is in use by a running server: ask that one, by redis://HOST:PORT, or stop it first\n"
+	const inUse = " is in use by a running server: give its redis://HOST:PORT, or stop it first\n"
 	for _, args := range [][]string{{"check", data}, {"dump", "--from", data, file}, {"load", "--into", data, lines(t, "key,tat_ns\n"), "--format=csv"}} {
 		if code, out, errOut := harness.Call(t, nil, args...); code != 1 || out != "" || errOut != "cellserver: "+args[0]+": "+data+inUse {
 			t.Errorf("%q: got %d, %q, %q", args, code, out, errOut)
@@ -321,7 +321,7 @@ func TestDataDirIsMoved(t *testing.T) {
 	if code, out, errOut := harness.Call(t, nil, "load", "--into", moved, file); code != 0 || out != "keys        502\nloaded      502\n" {
 		t.Fatalf("got %d, %q, %q", code, out, errOut)
 	}
-	for range 2 { // the second one goes on from what the first has made of it
+	for range 2 { // the second server continues from the first one's files
 		p := harness.StartServer(t, "--data-dir", moved)
 		wantTATs(t, p, 0, tats)
 		wantTATs(t, p, 7, other)
@@ -332,7 +332,6 @@ func TestDataDirIsMoved(t *testing.T) {
 	}
 }
 
-// lines makes a CSV file.
 func lines(t *testing.T, text string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "keys.csv")
@@ -342,7 +341,7 @@ func lines(t *testing.T, text string) (path string) {
 	return path
 }
 
-// TestDumpOverTLS: with a password, and the authority as any program in Go is told of it.
+// TestDumpOverTLS: with a password and SSL_CERT_FILE.
 func TestDumpOverTLS(t *testing.T) {
 	t.Parallel()
 	files, _ := harness.NewTLSFiles(t)

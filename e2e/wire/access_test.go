@@ -122,9 +122,9 @@ func TestReloadsDoNotOpenTheServer(t *testing.T) {
 	admin := p.Dial(t)
 	harness.Exchange(t, admin, "AUTH admin root\r\n", "+OK\r\n")
 	for text, complaint := range map[string]string{
-		"":                                  users + " has no user, and the present ones would be gone: ",
+		"":                                  users + " has no users, and would remove the present ones: ",
 		"user admin on >root ~* &* +@all\n": users + " has no user default, as whom clients could then do everything without a password: write 'user default off' or",
-		harness.OperatorsUsers[:len("user default off\nuser app on >s3c")]: users + " does not end with a newline, as it did, so it may be in the middle of being written",
+		harness.OperatorsUsers[:len("user default off\nuser app on >s3c")]: users + " has lost its final newline, so it may be incompletely written",
 	} {
 		certtest.Write(t, users, []byte(text))
 		if got := ask(t, admin, "ACL LOAD\r\n"); !strings.HasPrefix(got, "ERR "+complaint) {

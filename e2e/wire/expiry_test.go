@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"cellserver/e2e/harness"
+	"cellserver/internal/test/racetest"
 	"cellserver/internal/test/resptest"
 )
 
@@ -19,7 +20,7 @@ import (
 // afterwards, with only a PING now and then. Times are for the log only.
 func TestMillionKeysExpire(t *testing.T) {
 	t.Parallel()
-	if testing.Short() || harness.IsRace() {
+	if racetest.OmitsLong() {
 		t.Skip("takes some seconds, and many under the race detector")
 	}
 	const keys, memorySlop = 1_000_000, 64 << 20

@@ -12,7 +12,7 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// protectedMode is the error reply of protected mode. It begins as Redis's does, because some clients look for that.
+// protectedMode is the error reply of protected mode. Clients recognize the start, which is Redis's.
 const protectedMode = "DENIED cellserver is running in protected mode because protected mode is enabled and no password is set " +
 	"for the default user. In this mode connections are only accepted from the loopback interface. To let other hosts in, " +
 	"set a password with --requirepass or --requirepass-file, or give --protected-mode=no where only hosts that may use it " +
@@ -37,7 +37,6 @@ func (a *access) setPassword(password string) {
 	a.users.SetDefaultPassword(password)
 }
 
-// isOpen reports whether clients may use the server without a password.
 func (a *access) isOpen() bool {
 	user := a.users.Default()
 	return user.Enabled() && !user.NeedsPassword()
@@ -45,7 +44,7 @@ func (a *access) isOpen() bool {
 
 func (a *access) refusesOtherHosts() bool { return a.protectedMode.Load() && a.isOpen() }
 
-// admit refuses clients on other hosts while the server requires no password, if protected mode is enabled.
+// admit refuses other hosts in protected mode while no password is required.
 func (a *app) admit(p peer.Peer) (refusal string) {
 	if isLocal(p) || !a.access.refusesOtherHosts() {
 		return ""
@@ -53,18 +52,15 @@ func (a *app) admit(p peer.Peer) (refusal string) {
 	return protectedMode
 }
 
-// mayDebug reports whether a client may use DEBUG.
 func mayDebug(o *settings.Options, p peer.Peer) bool {
 	return o.DebugCommand == "yes" || o.DebugCommand == "local" && isLocal(p)
 }
 
-// isLocal reports whether a client is on this host.
 func isLocal(p peer.Peer) bool {
 	addr, err := netip.ParseAddrPort(p.Addr)
 	return p.Unix || err == nil && addr.Addr().Unmap().IsLoopback()
 }
 
-// warnOfAccess warns of the ports that other hosts can reach while there is no password.
 func (a *app) warnOfAccess() {
 	a.warnOfOtherHosts("tcp", a.listeners.TCP)
 	if a.options.ClientAuth() != tls.RequireAndVerifyClientCert || a.access.refusesOtherHosts() {
@@ -72,7 +68,6 @@ func (a *app) warnOfAccess() {
 	}
 }
 
-// warnOfOtherHosts warns of a port that other hosts can reach while there is no password.
 func (a *app) warnOfOtherHosts(listener string, l net.Listener) {
 	if l == nil || !a.access.isOpen() || l.Addr().(*net.TCPAddr).IP.IsLoopback() {
 		return

@@ -16,7 +16,7 @@ import (
 	"cellserver/internal/wire/catalog"
 )
 
-// checkFiles reads the files that settings name as a server would, and says which of them it could not use.
+// checkFiles reads the files that settings name as a server would, and returns the mistakes in them.
 func checkFiles(o *settings.Options, log *slog.Logger) (wrong settings.Problems) {
 	for _, check := range []func(*settings.Options, *slog.Logger) error{
 		(*settings.Options).ReadPassword, checkCertFiles, checkWebFiles, checkLimitsFile, checkACLFile, checkStoreFiles,
@@ -30,7 +30,7 @@ func checkFiles(o *settings.Options, log *slog.Logger) (wrong settings.Problems)
 
 func checkCertFiles(o *settings.Options, log *slog.Logger) error {
 	if o.TLSCert == "" || o.TLSKey == "" {
-		return nil // which another check says
+		return nil // reported by checkTLS
 	}
 	_, err := openCerts(o, log)
 	return err
@@ -38,7 +38,7 @@ func checkCertFiles(o *settings.Options, log *slog.Logger) error {
 
 func checkWebFiles(o *settings.Options, log *slog.Logger) error {
 	if (o.MetricsTLSCert == "") != (o.MetricsTLSKey == "") {
-		return nil // which another check says
+		return nil // reported by checkMetrics
 	}
 	_, err := web.New(o, func() int64 { return time.Now().UnixNano() }, log)
 	return err
@@ -65,7 +65,7 @@ func checkACLFile(o *settings.Options, _ *slog.Logger) error {
 	return nil
 }
 
-// checkStoreFiles reads the URL of --store, and its files. Nothing is connected to.
+// checkStoreFiles reads the URL of --store and its files; it does not connect.
 func checkStoreFiles(o *settings.Options, log *slog.Logger) error {
 	if !o.IsRemote() || o.Remote.CheckParts() != nil {
 		return nil //nolint:nilerr // another check says it
@@ -73,7 +73,7 @@ func checkStoreFiles(o *settings.Options, log *slog.Logger) error {
 	return storage.CheckRemote(&o.Remote, log)
 }
 
-// openCerts reads the TLS files, if TLS is enabled.
+// openCerts reads the TLS files; nil without TLS.
 func openCerts(o *settings.Options, log *slog.Logger) (*certs.Keeper, error) {
 	if o.TLSAddr == "" {
 		return nil, nil

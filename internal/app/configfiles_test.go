@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// TestConfigCheckOpensNoStore: what a pool of servers does as it is opened, and closed at once, fails by
-// chance.
+// TestConfigCheckOpensNoStore: opening a pool and closing it at once fails by chance.
 func TestConfigCheckOpensNoStore(t *testing.T) {
 	o, err := optionsOf("--store=redis-cluster://127.0.0.1:1,127.0.0.1:2")
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// newPage returns the live page, which shows nothing before its Run.
+// newPage returns the live page, which is empty before its Run.
 func (a *app) newPage() *dashboard.Page {
 	return dashboard.New(dashboard.Source{
 		Version: buildinfo.Version,
@@ -35,7 +35,7 @@ func (a *app) newPage() *dashboard.Page {
 	})
 }
 
-// facts returns what the page says of the server beside figures.
+// facts returns the page's text about the server.
 func (a *app) facts() func() dashboard.Facts {
 	f := dashboard.Facts{StartedNs: a.now(), Revision: buildinfo.Read().Revision}
 	f.Host, _ = os.Hostname()
@@ -55,7 +55,7 @@ func (a *app) facts() func() dashboard.Facts {
 	}
 }
 
-// warnings are about access: as the log's, but as it is now.
+// warnings returns the log's warnings of access as they apply now.
 func (a *app) warnings() (all []dashboard.Warning) {
 	others := func(l net.Listener) bool { return l != nil && !l.Addr().(*net.TCPAddr).IP.IsLoopback() }
 	byCert := a.options.ClientAuth() == tls.RequireAndVerifyClientCert
@@ -76,7 +76,7 @@ func (a *app) warnings() (all []dashboard.Warning) {
 	return all
 }
 
-// clientCommand is redis-cli with the options that it needs to connect from this host.
+// clientCommand returns the redis-cli call that connects from this host.
 func (a *app) clientCommand() string {
 	l, call := a.listeners.TCP, "redis-cli"
 	switch {
@@ -126,8 +126,8 @@ func (a *app) sample() dashboard.Sample {
 	}
 	if a.storage.Remote != nil {
 		figures := a.storage.Remote.Stats()
-		sample.Keys = a.storage.Remote.Watch.Keys()
-		sample.ByPolicy, sample.Leased, sample.Prefiltered = figures.ByPolicy(), figures.Leased, figures.Prefiltered
+		sample.Keys = a.storage.Remote.Health.Keys()
+		sample.ByPolicy, sample.Prefiltered = figures.ByPolicy(), figures.Prefiltered
 		for _, s := range figures.Servers {
 			sample.RoundTripNs = max(sample.RoundTripNs, s.RoundTripNs)
 		}

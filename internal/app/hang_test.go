@@ -18,7 +18,6 @@ import (
 	"cellserver/internal/test/processtest"
 )
 
-// optionsOf reads a command line of the server.
 func optionsOf(args ...string) (*settings.Options, error) {
 	o := &settings.Options{}
 	fs := o.FlagSet(o.FlagGroups())
@@ -28,7 +27,7 @@ func optionsOf(args ...string) (*settings.Options, error) {
 	return o, o.Complete(fs, os.LookupEnv)
 }
 
-// startApp runs the server within the test, so that a part of it can be held up. What run returns comes from ended.
+// startApp runs the server within the test, so that a part of it can be blocked. ended receives run's error.
 func startApp(t *testing.T, args ...string) (a *app, stop func(), ended <-chan error) {
 	t.Helper()
 	o, err := optionsOf(append([]string{"--addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0"}, args...)...)
@@ -66,7 +65,7 @@ func startApp(t *testing.T, args ...string) (a *app, stop func(), ended <-chan e
 	return a, stop, result
 }
 
-// health is the command health, asked of an app.
+// health runs the command health on an app.
 func (a *app) health(t *testing.T) error {
 	t.Helper()
 	return Run(t.Context(), []string{"health", "--metrics-addr", a.listeners.Metrics.Addr().String()}, nil, io.Discard, io.Discard)
@@ -87,14 +86,15 @@ func (a *app) awaitHealth(t *testing.T, texts ...string) {
 	}
 }
 
-// TestHealthAndShutdownWhileShardsAreHeld: what does not respond is named, and a shutdown ends all the same.
+// TestHealthAndShutdownWhileShardsAreHeld: health names what does not respond, and a shutdown ends all the
+// same.
 func TestHealthAndShutdownWhileShardsAreHeld(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
 	for ioThreads, stuck := range []string{"connections outside the event loops: 1", "event loop 1 of 1"} {
 		a, stop, ended := startApp(t, "--io-threads", []string{"0", "1"}[ioThreads],
-			"--shutdown-timeout", "2s")
+			"--shutdown-timeout", "100ms")
 		a.awaitHealth(t)
 		held := a.storage.Tables.BeginAll(a.now())
 		a.awaitHealth(t, "503", "the lock of a shard is not released")
@@ -112,8 +112,8 @@ func TestHealthAndShutdownWhileShardsAreHeld(t *testing.T) {
 		}
 		stop()
 		err := <-ended
-		if !strings.Contains(text(err), "--shutdown-timeout (2s); ") ||
-			!strings.Contains(text(err), stuck+"; these parts do not end: ") {
+		if !strings.Contains(text(err), "--shutdown-timeout (100ms); ") ||
+			!strings.Contains(text(err), stuck+"; still running: ") {
 			t.Errorf("the shutdown ended with %v, want %s", err, stuck)
 		}
 		held.End()
@@ -129,14 +129,14 @@ func newTestClient(a *app) net.Conn {
 	return nc
 }
 
-// TestShutdownWithAPartThatHangs: whatever it is, the server ends, and says what.
+// TestShutdownWithAPartThatHangs: the server ends and names the part.
 func TestShutdownWithAPartThatHangs(t *testing.T) {
-	a, stop, ended := startApp(t, "--shutdown-timeout", "2s")
+	a, stop, ended := startApp(t, "--shutdown-timeout", "100ms")
 	release := make(chan struct{})
 	a.parts.run("a test", func() { <-release })
 	a.awaitHealth(t)
 	stop()
-	if err := <-ended; err == nil || !strings.HasSuffix(err.Error(), "these parts do not end: a test") {
+	if err := <-ended; err == nil || !strings.HasSuffix(err.Error(), "still running: a test") {
 		t.Errorf("got %v", err)
 	}
 	close(release)

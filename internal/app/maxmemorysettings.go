@@ -8,7 +8,7 @@ import (
 	"cellserver/internal/redis/commands/admin"
 )
 
-// memorySetting is a setting of the maximum, by Redis's name.
+// memorySetting is one of Redis's maxmemory settings.
 type memorySetting struct {
 	name string
 	get  func(memory.State) string
@@ -51,7 +51,7 @@ func (t *tuning) memorySettings() []admin.Setting {
 				if err := m.read(&state, value); err != nil {
 					return nil, err
 				}
-				readOthers(&state, m.name, other)
+				setOthers(&state, m.name, other)
 				if err := memory.Check(state.MaxBytes, state.Clients); err != nil {
 					return nil, errors.New("argument " + err.Error())
 				}
@@ -62,8 +62,9 @@ func (t *tuning) memorySettings() []admin.Setting {
 	return settings
 }
 
-// readOthers reads what the same command sets beside one setting. What is wrong there is said of it.
-func readOthers(to *memory.State, but string, other func(name string) (string, bool)) {
+// setOthers applies the valid values of the other memory settings in the same command; invalid ones are
+// reported in their own turn.
+func setOthers(to *memory.State, but string, other func(name string) (string, bool)) {
 	for _, m := range allMemorySettings() {
 		if value, ok := other(m.name); ok && m.name != but {
 			if with := *to; m.read(&with, value) == nil {

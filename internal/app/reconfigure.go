@@ -1,10 +1,11 @@
 package app
 
 import (
+	"context"
 	"fmt"
-	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -15,11 +16,11 @@ import (
 	"cellserver/internal/keep/memory"
 )
 
-// again returns the options of the same command line with the config file, and the files of passwords, as they are now.
+// again returns the options of the same command line with the current config file and password files.
 func (t *tuning) again() (*settings.Options, error) {
 	path := t.app.options.Config
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // a pipe is empty the second time, or waited for
-		return nil, fmt.Errorf("--config: %s is no regular file, and cannot be read again", path)
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // a pipe cannot be read twice
+		return nil, fmt.Errorf("--config: %s is not a regular file and cannot be read again", path)
 	}
 	next := &settings.Options{}
 	fs := next.FlagSet(next.FlagGroups())
@@ -36,8 +37,8 @@ func (t *tuning) again() (*settings.Options, error) {
 	return next, next.ReadPassword(t.app.log)
 }
 
-// reloadSettings has the settings hold that have changed since they were loaded and that can change while the server runs. What
-// CONFIG SET has set stays, unless the file has changed there. With any mistake nothing changes.
+// reloadSettings applies the settings that differ from the last load and can change at run time. Values of
+// CONFIG SET stay unless the file changed there. Any mistake leaves all settings as they were.
 func (t *tuning) reloadSettings() {
 	next, err := t.again()
 	var changed, fixed []string
@@ -56,18 +57,19 @@ func (t *tuning) reloadSettings() {
 	t.loaded = next
 	next.File.WarnOfReaders(t.app.log)
 	if len(changed) > 0 {
-		t.app.log.Info("settings changed by SIGHUP", "settings", strings.Join(changed, " ")) // not the values: one is a password
+		// without the values, one of which is a password
+		t.app.log.Info("settings changed by SIGHUP", "settings", strings.Join(changed, " "))
 	}
 	if len(fixed) > 0 {
-		t.app.log.Warn("changed settings require a restart, and stay as they were until then", "settings", strings.Join(fixed, " "))
+		t.app.log.Warn("changed settings require a restart", "settings", strings.Join(fixed, " "))
 	}
 	if slices.Contains(changed, "requirepass") || slices.Contains(changed, "protected-mode") {
 		t.app.warnOfAccess()
 	}
 }
 
-// change makes the changes, and names them and those that require a restart. It reads no file, as CONFIG SET waits for it. New
-// connections to the store log in with its password, if there is one.
+// change applies the changes and returns their names, and the names of those that require a restart. It reads
+// no file, since CONFIG SET waits for it. New connections to the store log in with storePassword, if any.
 func (t *tuning) change(next *settings.Options, storePassword string) (changed, fixed []string, err error) {
 	maximum, err := t.changedMaximum(next)
 	if err != nil {
@@ -93,19 +95,19 @@ func (t *tuning) change(next *settings.Options, storePassword string) (changed, 
 			change(next)
 		default:
 			fixed = append(fixed, f.Name)
-			next.Values[f.Name] = t.loaded.Values[f.Name] // it holds, and the next reload says so again
+			next.Values[f.Name] = t.loaded.Values[f.Name] // still in force; the next reload warns again
 		}
 	})
 	return changed, fixed, nil
 }
 
-// differs reports whether a setting is another one than when settings were loaded last.
+// differs reports whether a setting differs from the last load.
 func (t *tuning) differs(next *settings.Options, name string) bool {
 	return next.Values[name] != t.loaded.Values[name]
 }
 
-// reloadable are what makes settings hold that can change while the server runs: those of CONFIG SET, but for the maximum of memory,
-// and the level of the log.
+// reloadable returns the functions that apply settings at run time: those of CONFIG SET except the memory's,
+// and the log level.
 func (t *tuning) reloadable() map[string]func(next *settings.Options) {
 	all := map[string]func(next *settings.Options){
 		"log-level":                 func(next *settings.Options) { t.app.options.Level.Set(settings.SlogLevel(next.LogLevel)) },
@@ -115,40 +117,29 @@ func (t *tuning) reloadable() map[string]func(next *settings.Options) {
 		"slowlog-max-len":           func(next *settings.Options) { t.app.engine.Records.Slowlog.SetMaxLen(next.Thresholds.SlowlogMaxLen) },
 		"latency-monitor-threshold": func(next *settings.Options) { t.app.engine.Records.Slowness.SetLatency(next.Thresholds.LatencyFromMs) },
 	}
-	maps.Copy(all, t.reloadableLimits())
-	return all
-}
-
-func (t *tuning) reloadableLimits() map[string]func(next *settings.Options) {
-	all := map[string]func(next *settings.Options){}
-	for name, set := range map[string]func(to *server.Limits, from server.Limits){
-		"max-output-bytes": func(to *server.Limits, from server.Limits) { to.MaxOutputBytes = from.MaxOutputBytes },
-		"maxclients": func(to *server.Limits, from server.Limits) {
-			to.MaxClients = listen.FitMaxClients(from.MaxClients, t.app.options.IOThreads)
-		},
-		"maxclients-per-address": func(to *server.Limits, from server.Limits) { to.MaxClientsPerAddress = from.MaxClientsPerAddress },
-		"handshake-timeout":      func(to *server.Limits, from server.Limits) { to.HandshakeTimeout = from.HandshakeTimeout },
-		"input-timeout":          func(to *server.Limits, from server.Limits) { to.InputTimeout = from.InputTimeout },
-		"output-timeout":         func(to *server.Limits, from server.Limits) { to.OutputTimeout = from.OutputTimeout },
-		"timeout":                func(to *server.Limits, from server.Limits) { to.IdleTimeout = from.IdleTimeout },
-	} {
-		all[name] = func(next *settings.Options) { t.changeLimits(func(l *server.Limits) { set(l, serverLimits(next)) }) }
+	for _, limit := range limits() {
+		all[limit.name] = func(next *settings.Options) {
+			from := serverLimits(next)
+			from.MaxClients = listen.FitMaxClients(from.MaxClients, t.app.options.IOThreads)
+			t.changeLimits(func(to *server.Limits) { limit.reload(to, &from) })
+		}
 	}
 	return all
 }
 
-// changedMaximum is what the maximum of memory comes to with what differs in next: the rest of it may be CONFIG SET's.
+// changedMaximum returns the memory's settings with those that differ in next; the rest may be CONFIG SET's.
 func (t *tuning) changedMaximum(next *settings.Options) (memory.State, error) {
 	state, changed := t.app.storage.Memory.State(), false
-	for name, set := range map[string]func(){
-		"maxmemory":         func() { state.MaxBytes, _ = next.MaxMemoryBytes() },
-		"maxmemory-clients": func() { state.Clients = next.MaxMemoryClients },
-		"maxmemory-policy":  func() { state.Policy, _ = memory.ParsePolicy(next.MaxMemoryPolicy) },
-	} {
-		if t.differs(next, name) {
-			set()
-			changed = true
+	for _, m := range allMemorySettings() {
+		if !t.differs(next, m.name) {
+			continue
 		}
+		value := next.Values[m.name]
+		if m.name == "maxmemory" {
+			maxBytes, _ := next.MaxMemoryBytes()
+			value = strconv.FormatInt(maxBytes, 10)
+		}
+		_, changed = m.read(&state, value), true // the flag has checked the value
 	}
 	if !changed {
 		return state, nil
@@ -159,10 +150,52 @@ func (t *tuning) changedMaximum(next *settings.Options) (memory.State, error) {
 	return state, nil
 }
 
-// readStorePassword reads the file of the store's password again; "" for none.
+// readStorePassword reads the file of the store's password again; "" without one.
 func (t *tuning) readStorePassword() (string, error) {
 	if t.app.storage.Remote == nil {
 		return "", nil
 	}
 	return settings.ReadSecret("--store-password-file", t.app.options.Remote.PasswordFile, "the password", t.app.log)
+}
+
+// reloadOn reloads at each hangup. One that comes before clients are served waits until they are: a reload
+// must not report the server ready to the service manager earlier.
+func (a *app) reloadOn(ctx context.Context, hangups <-chan os.Signal) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-a.up:
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-hangups:
+			a.reload()
+		}
+	}
+}
+
+// reload rereads all files. Mistakes are logged, and the previous content stays in use.
+func (a *app) reload() {
+	a.notifyReloading()
+	defer a.notifyReady()
+	a.log.Info("reloading on SIGHUP")
+	a.tuning.reloadSettings()
+	if a.certs != nil {
+		a.certs.Reload()
+	}
+	a.web.Reload(a.options, a.log)
+	a.reloadUsers()
+	a.storage.ReloadLimits()
+}
+
+func (a *app) reloadUsers() {
+	if a.options.ACLFile == "" {
+		return
+	}
+	if err := a.engine.ReloadUsers(); err != nil {
+		a.log.Error("cannot use the ACL file; the users stay as they were", "error", err,
+			"hint", "correct it and send SIGHUP, or ACL LOAD")
+	}
 }

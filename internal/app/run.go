@@ -1,5 +1,5 @@
-// Package app wires the program: it parses a command line by cli, and serves by the settings. Nothing imports
-// it but cmd and the tests in e2e. Run may be called several times at once.
+// Package app wires the program: cli parses the command line, and the settings say what to serve. Only cmd
+// and the tests in e2e import it. Run may be called several times at once.
 package app
 
 import (
@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"cellserver/internal/app/cli"
+	"cellserver/internal/app/settings"
 	"cellserver/internal/app/usage"
 )
 
@@ -24,10 +26,9 @@ const (
 	exitUsage = 2
 )
 
-// Main is the process's main: it runs the program until its work is done, or a signal ends it, and returns
-// the exit code.
+// Main runs the program until its work is done or a signal ends it, and returns the exit code.
 func Main() (code int) {
-	cobra.MousetrapHelpText = "" // on Windows a double click serves, as the bare command does
+	cobra.MousetrapHelpText = "" // a double click on Windows serves, like the bare command
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process immediately
 	ctx = cli.TakeHangups(stop).With(ctx)
@@ -43,8 +44,8 @@ func Main() (code int) {
 	return exitError
 }
 
-// printError prints one line, also of errors that are joined. It does not wait without end for standard error, which may be a pipe
-// that nobody reads.
+// printError prints one line, even for joined errors. It bounds its wait for standard error, which may be a
+// pipe that nobody reads.
 func printError(err error) {
 	printed := make(chan struct{})
 	go func() {
@@ -57,7 +58,24 @@ func printError(err error) {
 	}
 }
 
-// Run is the whole program: it returns when its work or ctx is done.
+// Run runs the program until its work or ctx is done.
 func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	return cli.Run(ctx, cli.Program{Serve: logAndServe, CheckFiles: checkFiles}, args, stdin, stdout, stderr)
+}
+
+// flushTimeout bounds the wait for the last log lines at exit: enough for any sink that takes lines at all.
+const flushTimeout = 500 * time.Millisecond
+
+func newLogger(o *settings.Options, w io.Writer) *slog.Logger {
+	o.Level.Set(settings.SlogLevel(o.LogLevel))
+	handler := &slog.HandlerOptions{Level: &o.Level}
+	if o.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(w, handler))
+	}
+	return slog.New(slog.NewTextHandler(w, handler))
+}
+
+// noteLostLines logs lost lines to the sink itself.
+func noteLostLines(o *settings.Options, sink io.Writer, lost uint64) {
+	newLogger(o, sink).Warn("log lines were lost: they came faster than they could be written", "lines", lost)
 }

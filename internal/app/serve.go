@@ -33,14 +33,14 @@ import (
 	"cellserver/internal/lua"
 	"cellserver/internal/redis/commands"
 	"cellserver/internal/redis/commands/admin"
+	"cellserver/internal/redis/execute"
 	"cellserver/internal/resp"
 	"cellserver/internal/wire/catalog"
 	"cellserver/internal/wire/peer"
 )
 
-// logAndServe serves with a log to stderr.
 func logAndServe(ctx context.Context, o *settings.Options, stderr io.Writer) error {
-	signal.Ignore(syscall.SIGPIPE) // or the end of who reads the log would end the server
+	signal.Ignore(syscall.SIGPIPE) // else SIGPIPE from the log's reader would end the server
 	lines := logwriter.New(stderr, func(sink io.Writer, lost uint64) { noteLostLines(o, sink, lost) })
 	defer lines.Close(flushTimeout)
 	log := newLogger(o, lines)
@@ -49,7 +49,7 @@ func logAndServe(ctx context.Context, o *settings.Options, stderr io.Writer) err
 	return serve(ctx, o, log, lines)
 }
 
-// serve serves until ctx ends, which is no error at any time.
+// serve serves until ctx ends; that is no error, even during the start.
 func serve(ctx context.Context, o *settings.Options, log *slog.Logger, lines *logwriter.Writer) error {
 	err := startAndRun(ctx, o, log, lines)
 	if !errors.Is(err, context.Canceled) || ctx.Err() == nil {
@@ -85,7 +85,7 @@ func startAndRun(ctx context.Context, o *settings.Options, log *slog.Logger, lin
 	return a.run(ctx)
 }
 
-// warnedMaxClients is listen.FitMaxClients that warns of what it lowers.
+// warnedMaxClients logs when listen.FitMaxClients lowers the limit.
 func warnedMaxClients(maxClients, ioThreads int, log *slog.Logger) int {
 	most := listen.FitMaxClients(maxClients, ioThreads)
 	if most < maxClients {
@@ -95,7 +95,7 @@ func warnedMaxClients(maxClients, ioThreads int, log *slog.Logger) int {
 	return most
 }
 
-// app is the parts of a running server.
+// app holds the parts of a running server.
 type app struct {
 	options   *settings.Options
 	log       *slog.Logger
@@ -104,7 +104,7 @@ type app struct {
 	certs     *certs.Keeper // nil without TLS
 	now       func() int64  // the clock's
 	storage   *storage.Storage
-	keepErr   error // why the data directory has not kept all, once the parts have ended
+	keepErr   error // why the data directory is incomplete; valid once the parts have ended
 	tuning    *tuning
 	access    *access
 	engine    *commands.Engine
@@ -155,47 +155,53 @@ func newApp(
 func (a *app) engineConfig(cat *catalog.Catalog) commands.Config {
 	o := a.options
 	c := commands.Config{
-		Store:             a.storage.Store,
-		Now:               a.now,
-		WallTime:          time.Now,
-		Catalog:           cat,
-		Users:             a.access.users,
-		Reading:           o.Reading(),
-		Databases:         o.Databases,
-		MaxKeyBytes:       o.MaxKeyBytes,
-		MaxReplyBytes:     o.MaxOutputBytes,
-		StoreTimeout:      o.Remote.Timeout,
-		Limits:            resp.Limits{MaxArgs: o.MaxArgs, MaxCommandBytes: o.MaxCommandBytes},
-		ACLFile:           o.ACLFile,
-		Scripts:           newScripts(o, cat, a.now, a.storage.Memory.State().Shares.Scripts),
-		BackgroundThreads: backgroundThreads(o.IOThreads), // once the store has as many shards as there are processors for
-		Version:           buildinfo.Version,
-		Settings:          a.tuning.settings(),
-		ConfigFile:        absolute(o.Config),
-		Maximum:           a.storage.Memory.Maximum,
-		ReleaseMemory:     memory.Release,
-		Remote:            a.storage.RemoteStatus(),
-		NamedLimits:       a.storage.Limits,
-		Thresholds:        o.Thresholds,
-		Connections:       a.connections,
-		Shutdown:          func() { a.stop() },
-		MayDebug:          func(p peer.Peer) bool { return mayDebug(o, p) },
-		Log:               a.log,
-		LostLogLines:      a.lines.Dropped,
+		Config: execute.Config{
+			Store:         a.storage.Store,
+			Now:           a.now,
+			WallTime:      time.Now,
+			Catalog:       cat,
+			Users:         a.access.users,
+			Reading:       o.Reading(),
+			Databases:     o.Databases,
+			MaxKeyBytes:   o.MaxKeyBytes,
+			MaxReplyBytes: o.MaxOutputBytes,
+			StoreTimeout:  o.Remote.Timeout,
+			Limits:        resp.Limits{MaxArgs: o.MaxArgs, MaxCommandBytes: o.MaxCommandBytes},
+			Scripts:       newScripts(o, cat, a.now, a.storage.Memory.State().Shares.Scripts),
+			NamedLimits:   a.storage.Limits,
+			Log:           a.log,
+			// after the store has sized its shards by GOMAXPROCS
+			BackgroundThreads: backgroundThreads(o.IOThreads),
+		},
+		Options: admin.Options{
+			ACLFile:       o.ACLFile,
+			Version:       buildinfo.Version,
+			Settings:      a.tuning.settings(),
+			ConfigFile:    absolute(o.Config),
+			Maximum:       a.storage.Memory.Maximum,
+			ReleaseMemory: memory.Release,
+			Remote:        a.storage.RemoteStatus(),
+			Thresholds:    o.Thresholds,
+			Connections:   a.connections,
+			Shutdown:      func() { a.stop() },
+			MayDebug:      func(p peer.Peer) bool { return mayDebug(o, p) },
+			LostLogLines:  a.lines.Dropped,
+		},
 	}
-	if a.storage.Keeper != nil { // or the field would not be nil
+	if a.storage.Keeper != nil { // a nil *Keeper would make the interface non-nil
 		c.Keeper = a.storage.Keeper
 	}
 	return c
 }
 
-// backgroundThreads returns how many long commands run at once, and lets the runtime execute that many goroutines beside the
-// event loops. A loop keeps its place in the scheduler while it waits in the kernel: where loops have all places, all else,
-// such as scripts, waits for up to 10 ms until one is made to leave. The system shares the processors among the threads.
+// backgroundThreads returns how many long commands run at once, and lets the runtime execute that many
+// goroutines beside the event loops. A loop keeps its P while it waits in the kernel: if loops had every P,
+// everything else, such as scripts, would wait up to 10 ms for preemption. The system shares the processors
+// among the threads.
 func backgroundThreads(ioThreads int) int {
 	places := runtime.GOMAXPROCS(0)
 	if places > ioThreads {
-		return places - max(1, ioThreads) // without loops, one is left for clients
+		return places - max(1, ioThreads) // without loops, one for clients
 	}
 	runtime.GOMAXPROCS(ioThreads + 1)
 	return 1
@@ -212,7 +218,7 @@ func (a *app) newServer() *server.Server {
 	})
 }
 
-// newScripts returns what executes scripts of a catalog, or nil. The bytes bound its cache; 0 is the default.
+// newScripts returns the script engine, or nil. cacheBytes bounds its cache; 0 is the default.
 func newScripts(o *settings.Options, cat *catalog.Catalog, now func() int64, cacheBytes int64) *lua.Engine {
 	if !o.Lua {
 		return nil
@@ -249,7 +255,7 @@ func (a *app) connections() admin.Connections {
 	return c
 }
 
-// run serves until ctx is done, or until a part fails, and then ends gracefully.
+// run serves until ctx is done or a part fails, then ends gracefully.
 func (a *app) run(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -284,7 +290,6 @@ func (a *app) run(ctx context.Context) error {
 	return err
 }
 
-// serveMetrics starts what serves the metrics address.
 func (a *app) serveMetrics(background context.Context, start func(name string, part func() error)) {
 	l := a.listeners.Metrics
 	config := metrics.Config{
@@ -302,7 +307,6 @@ func (a *app) serveMetrics(background context.Context, start func(name string, p
 	start("the metrics address", func() error { return a.web.Serve(l, metrics.Handler(config)) })
 }
 
-// serveClients starts a part for each listener.
 func (a *app) serveClients(start func(name string, part func() error)) {
 	for _, l := range []net.Listener{a.listeners.TCP, a.listeners.Unix} {
 		if l != nil {
@@ -314,7 +318,7 @@ func (a *app) serveClients(start func(name string, part func() error)) {
 	}
 }
 
-// topKeys returns up to n keys of a ranking, the first first.
+// topKeys returns up to n keys of a ranking in order.
 func (a *app) topKeys(kind topkeys.Ranking, n int) []topkeys.Entry {
 	return a.engine.Records.TopKeys.Top(kind, a.now(), n)
 }

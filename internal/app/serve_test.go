@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestRoomBesideTheLoops: whatever --io-threads says, scripts and the like need not wait until an event loop makes way.
+// TestRoomBesideTheLoops: scripts never wait for an event loop to be preempted, whatever --io-threads says.
 func TestRoomBesideTheLoops(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	for _, tt := range []struct{ processors, ioThreads, background, places int }{

@@ -4,20 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"cellserver/internal/edge/server"
 )
 
-// shutdownGrace is how long what was cut off at --shutdown-timeout may take to end.
+// shutdownGrace is the time for connections cut off at --shutdown-timeout to end.
 const shutdownGrace = time.Second
 
-// backgroundGrace is how long a script or another command in the background may go on when the shutdown has begun.
+// backgroundGrace is the time left to scripts and other background commands once a shutdown begins.
 const backgroundGrace = 50 * time.Millisecond
 
-// end ends the server gracefully. It returns shutdownGrace after --shutdown-timeout at the latest, or with a data
-// directory after twice that, whatever does not end, and then with an error: the process is about to exit, so it can be left
-// behind.
+// end ends the server gracefully, at the latest shutdownGrace after --shutdown-timeout, or after twice that
+// with a data directory. It returns an error for parts that do not end: the process is about to exit and
+// leaves them behind.
 func (a *app) end(endBackground func()) error {
 	cutOff, ended := make(chan error, 1), make(chan struct{})
 	go func() {
@@ -28,7 +31,7 @@ func (a *app) end(endBackground func()) error {
 	}()
 	most := a.options.ShutdownTimeout + shutdownGrace
 	if a.storage.Keeper != nil {
-		most += a.options.ShutdownTimeout // clients that do not end must not cost what the disk has still to take
+		most += a.options.ShutdownTimeout // the disk's time, in addition to the clients'
 	}
 	late := time.NewTimer(most)
 	defer late.Stop()
@@ -36,7 +39,7 @@ func (a *app) end(endBackground func()) error {
 	select {
 	case <-ended:
 	case <-late.C:
-		hangs = "; these parts do not end: " + a.parts.String()
+		hangs = "; still running: " + a.parts.String()
 	}
 	select {
 	case err := <-cutOff:
@@ -64,11 +67,49 @@ func (a *app) shutdown() error {
 	defer time.AfterFunc(backgroundGrace, a.engine.EndBackground).Stop()
 	err := a.server.Shutdown(ctx)
 	if err != nil {
-		a.log.Warn("some clients did not end in time and were cut off", "error", err)
+		a.log.Warn("some clients did not finish in time and were cut off", "error", err)
 	}
 	a.web.Shutdown(ctx)
 	if errors.Is(err, server.ErrStuck) {
 		return err
 	}
 	return nil
+}
+
+// parts are the goroutines of a running server by name, so that a shutdown can name those that hang. The zero
+// value is ready. It is safe for concurrent use.
+type parts struct {
+	wg sync.WaitGroup
+
+	mu      sync.Mutex // guards running
+	running []string   // names
+}
+
+// run starts a part in its own goroutine.
+func (p *parts) run(name string, part func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.running = append(p.running, name)
+	p.wg.Go(func() {
+		defer p.ended(name)
+		part()
+	})
+}
+
+func (p *parts) ended(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := slices.Index(p.running, name)
+	p.running = slices.Delete(p.running, i, i+1)
+}
+
+func (p *parts) wait() { p.wg.Wait() }
+
+// String lists the running parts.
+func (p *parts) String() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	names := slices.Clone(p.running)
+	slices.Sort(names)
+	return strings.Join(slices.Compact(names), ", ")
 }

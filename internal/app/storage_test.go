@@ -12,11 +12,11 @@ import (
 	"cellserver/internal/test/redistest"
 )
 
-// TestShutdownEndsTheStore: nothing of a store on other machines goes on when the server has ended, also while that hangs.
+// TestShutdownEndsTheStore: no goroutine of a remote store outlives the server, even while the store hangs.
 func TestShutdownEndsTheStore(t *testing.T) {
 	for _, hangs := range []bool{false, true} {
 		redis := redistest.Server(t)
-		a, stop, ended := startApp(t, "--store", "redis://"+redis.Addr, "--lease", "on", "--on-store-error", "local")
+		a, stop, ended := startApp(t, "--store", "redis://"+redis.Addr, "--on-store-error", "local")
 		nc := newTestClient(a)
 		pingAfter(t, nc, "CL.THROTTLE k 1 1 60\r\nCL.BUCKET ADD b 5 1\r\n")
 		if hangs {
@@ -44,7 +44,7 @@ func TestShutdownEndsTheStore(t *testing.T) {
 	}
 }
 
-// pingAfter sends commands, and waits until they are answered.
+// pingAfter sends commands and waits for the replies.
 func pingAfter(t *testing.T, nc net.Conn, commands string) {
 	t.Helper()
 	if _, err := io.WriteString(nc, commands+"PING\r\n"); err != nil {

@@ -33,10 +33,6 @@ func (t *tuning) storeSettings() []admin.Setting {
 		admin.Constant("on-store-error", r.OnError),
 		admin.Constant("local-share", strconv.FormatFloat(r.LocalShare, 'g', -1, 64)),
 		admin.Constant("prefilter", onOff[r.Prefilter]),
-		admin.Constant("lease", onOff[r.Lease]),
-		admin.Constant("lease-above", strconv.Itoa(r.LeaseAbove)),
-		admin.Constant("lease-max-units", strconv.Itoa(r.LeaseMaxUnits)),
-		admin.Constant("lease-time", strconv.FormatInt(r.LeaseTime.Milliseconds(), 10)),
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"cellserver/internal/app/listen"
 	"cellserver/internal/app/settings"
+	"cellserver/internal/decide/clients"
 	"cellserver/internal/edge/server"
 	"cellserver/internal/redis/commands/admin"
 	"cellserver/internal/resp"
@@ -19,45 +20,36 @@ var (
 	errNotYesNo = errors.New("argument must be 'yes' or 'no'")
 )
 
-// tuning is what of the settings can change while the server runs: by CONFIG SET, and by a reload. Both
-// change one at a time.
+// tuning holds the settings that can change while the server runs: by CONFIG SET, and by a reload. Each
+// changes one at a time.
 type tuning struct {
 	app    *app
-	loaded *settings.Options // of the last reload, or the first; the reloads' own
+	loaded *settings.Options // as of the last reload or the start; used by reloads only
 }
 
-// settings returns the settings of CONFIG GET and CONFIG SET: those of Redis that exist here, some that clients read when
-// they connect, and our own flags.
+// settings returns the settings of CONFIG GET and CONFIG SET: Redis's that exist here, those that clients
+// read when they connect, and our own flags.
 func (t *tuning) settings() []admin.Setting {
 	o := t.app.options
-	return append(slices.Concat(t.changeable(), t.memorySettings(), durabilitySettings(o), t.storeSettings()),
-		admin.Constant("aclfile", o.ACLFile),
-		admin.Constant("burst-is-capacity", yesNo(o.BurstIsCapacity)),
-		admin.Constant("databases", strconv.Itoa(o.Databases)),
-		admin.Constant("enable-debug-command", o.DebugCommand),
-		admin.Constant("io-threads", strconv.Itoa(o.IOThreads)),
-		admin.Constant("limits-file", o.LimitsFile),
-		admin.Constant("lua-time-limit", strconv.FormatInt(o.LuaTimeLimit.Milliseconds(), 10)),
-		admin.Constant("max-args", strconv.Itoa(o.MaxArgs)),
-		admin.Constant("max-command-bytes", strconv.Itoa(o.MaxCommandBytes)),
-		admin.Constant("max-key-bytes", strconv.Itoa(o.MaxKeyBytes)),
-		admin.Constant("proto-max-bulk-len", strconv.Itoa(o.MaxCommandBytes)),
-		admin.Constant("unixsocket", o.UnixSocket),
-		admin.Constant("unixsocketperm", strconv.FormatUint(uint64(o.SocketMode), 8)),
-	)
+	all := slices.Concat(t.limitSettings(), t.accessSettings(), t.memorySettings(), durabilitySettings(o), t.storeSettings(),
+		[]admin.Setting{
+			t.maxNewKeys(),
+			admin.Constant("burst-is-capacity", yesNo(o.BurstIsCapacity)),
+			admin.Constant("io-threads", strconv.Itoa(o.IOThreads)),
+			admin.Constant("lua-time-limit", strconv.FormatInt(o.LuaTimeLimit.Milliseconds(), 10)),
+			admin.Constant("proto-max-bulk-len", strconv.Itoa(o.MaxCommandBytes)),
+			admin.Constant("unixsocketperm", strconv.FormatUint(uint64(o.SocketMode), 8)),
+		})
+	for _, flag := range []string{
+		"aclfile", "databases", "enable-debug-command", "limits-file", "max-args", "max-command-bytes", "max-key-bytes", "unixsocket",
+	} {
+		all = append(all, admin.Constant(flag, o.Values[flag]))
+	}
+	return all
 }
 
-// changeable returns the settings that CONFIG SET can change.
-func (t *tuning) changeable() []admin.Setting {
+func (t *tuning) accessSettings() []admin.Setting {
 	return []admin.Setting{
-		t.intLimit("max-output-bytes", 1<<10, func(l *server.Limits) *int { return &l.MaxOutputBytes }),
-		t.maxClients(),
-		t.intLimit("maxclients-per-address", 0, func(l *server.Limits) *int { return &l.MaxClientsPerAddress }),
-		t.maxNewKeys(),
-		t.secondsLimit("handshake-timeout", func(l *server.Limits) *time.Duration { return &l.HandshakeTimeout }),
-		t.secondsLimit("input-timeout", func(l *server.Limits) *time.Duration { return &l.InputTimeout }),
-		t.secondsLimit("output-timeout", func(l *server.Limits) *time.Duration { return &l.OutputTimeout }),
-		t.secondsLimit("timeout", func(l *server.Limits) *time.Duration { return &l.IdleTimeout }),
 		{
 			Name: "protected-mode",
 			Get:  func() string { return yesNo(t.app.access.protectedMode.Load()) },
@@ -71,48 +63,71 @@ func (t *tuning) changeable() []admin.Setting {
 		{
 			Name: "requirepass",
 			Get:  func() string { return *t.app.access.password.Load() },
-			Set: func(value string) (func(), error) {
-				return func() { t.app.access.setPassword(value) }, nil
+			Set:  func(value string) (func(), error) { return func() { t.app.access.setPassword(value) }, nil },
+		},
+	}
+}
+
+// limit is one of the server's limits, as CONFIG SET and a reload change it.
+type limit struct {
+	name        string
+	least, most int // of CONFIG SET's value
+	get         func(*server.Limits) int
+	set         func(*server.Limits, int)
+	reload      func(to, from *server.Limits)
+}
+
+func limits() []limit {
+	return []limit{
+		intLimit("max-output-bytes", 1<<10, func(l *server.Limits) *int { return &l.MaxOutputBytes }),
+		intLimit("maxclients", 1, func(l *server.Limits) *int { return &l.MaxClients }),
+		intLimit("maxclients-per-address", 0, func(l *server.Limits) *int { return &l.MaxClientsPerAddress }),
+		secondsLimit("handshake-timeout", func(l *server.Limits) *time.Duration { return &l.HandshakeTimeout }),
+		secondsLimit("input-timeout", func(l *server.Limits) *time.Duration { return &l.InputTimeout }),
+		secondsLimit("output-timeout", func(l *server.Limits) *time.Duration { return &l.OutputTimeout }),
+		secondsLimit("timeout", func(l *server.Limits) *time.Duration { return &l.IdleTimeout }),
+	}
+}
+
+func intLimit(name string, least int, of func(*server.Limits) *int) limit {
+	return limit{
+		name, least, 1 << 30,
+		func(l *server.Limits) int { return *of(l) },
+		func(l *server.Limits, n int) { *of(l) = n },
+		func(to, from *server.Limits) { *of(to) = *of(from) },
+	}
+}
+
+// secondsLimit returns a timeout, in CONFIG in whole seconds as in Redis.
+func secondsLimit(name string, of func(*server.Limits) *time.Duration) limit {
+	return limit{
+		name, 0, 1<<31 - 1,
+		func(l *server.Limits) int { return int(of(l).Seconds()) },
+		func(l *server.Limits, n int) { *of(l) = time.Duration(n) * time.Second },
+		func(to, from *server.Limits) { *of(to) = *of(from) },
+	}
+}
+
+func (t *tuning) limitSettings() (all []admin.Setting) {
+	for _, limit := range limits() {
+		all = append(all, admin.Setting{
+			Name: limit.name,
+			Get: func() string {
+				l := t.app.server.Limits()
+				return strconv.Itoa(limit.get(&l))
 			},
-		},
+			Set: func(value string) (func(), error) {
+				n, err := intBetween(value, limit.least, limit.most)
+				if err == nil && limit.name == "maxclients" {
+					if most := listen.FitMaxClients(n, t.app.options.IOThreads); most < n {
+						err = errors.New("The operating system is not able to handle the specified number of clients, try with " + strconv.Itoa(most))
+					}
+				}
+				return func() { t.changeLimits(func(l *server.Limits) { limit.set(l, n) }) }, err
+			},
+		})
 	}
-}
-
-// maxClients is a limit that the operating system limits, too.
-func (t *tuning) maxClients() admin.Setting {
-	s := t.intLimit("maxclients", 1, func(l *server.Limits) *int { return &l.MaxClients })
-	set := s.Set
-	s.Set = func(value string) (func(), error) {
-		apply, err := set(value)
-		if err != nil {
-			return nil, err
-		}
-		if n, err := strconv.Atoi(value); err == nil {
-			if most := listen.FitMaxClients(n, t.app.options.IOThreads); most < n {
-				return nil, errors.New("The operating system is not able to handle the specified number of clients, try with " + strconv.Itoa(most))
-			}
-		}
-		return apply, nil
-	}
-	return s
-}
-
-// intLimit returns a setting for one of the server's integer limits.
-func (t *tuning) intLimit(name string, least int, of func(*server.Limits) *int) admin.Setting {
-	return admin.Setting{
-		Name: name,
-		Get: func() string {
-			l := t.app.server.Limits()
-			return strconv.Itoa(*of(&l))
-		},
-		Set: func(value string) (func(), error) {
-			n, err := intBetween(value, least, 1<<30)
-			if err != nil {
-				return nil, err
-			}
-			return func() { t.changeLimits(func(l *server.Limits) { *of(l) = n }) }, nil
-		},
-	}
+	return all
 }
 
 func intBetween(value string, least, most int) (int, error) {
@@ -126,35 +141,13 @@ func intBetween(value string, least, most int) (int, error) {
 	return int(n), nil
 }
 
-// secondsLimit returns a setting for one of the server's timeouts, in whole seconds as in Redis.
-func (t *tuning) secondsLimit(name string, of func(*server.Limits) *time.Duration) admin.Setting {
-	return admin.Setting{
-		Name: name,
-		Get: func() string {
-			l := t.app.server.Limits()
-			return strconv.Itoa(int(of(&l).Seconds()))
-		},
-		Set: func(value string) (func(), error) {
-			sec, ok := resp.ParseInt([]byte(value))
-			if !ok {
-				return nil, errNotInt
-			}
-			if sec < 0 || sec > 1<<31-1 {
-				return nil, errors.New("argument must be between 0 and 2147483647 inclusive")
-			}
-			return func() { t.changeLimits(func(l *server.Limits) { *of(l) = time.Duration(sec) * time.Second }) }, nil
-		},
-	}
-}
-
-// changeLimits needs no lock: CONFIG SET changes one setting at a time.
+// changeLimits needs no lock: settings change one at a time.
 func (t *tuning) changeLimits(change func(*server.Limits)) {
 	l := t.app.server.Limits()
 	change(&l)
 	t.app.server.SetLimits(l)
 }
 
-// yesNo formats a boolean setting as Redis does.
 func yesNo(on bool) string {
 	if on {
 		return "yes"
@@ -162,10 +155,34 @@ func yesNo(on bool) string {
 	return "no"
 }
 
-// absolute returns a path from the root, as long as there is one.
+// absolute returns an absolute path if possible; "" stays.
 func absolute(path string) string {
 	if from, err := filepath.Abs(path); path != "" && err == nil {
 		return from
 	}
 	return path
+}
+
+var errNewKeysUnknown = errors.New("argument must be 0 with this --store: only the store knows which keys are new")
+
+func (a *app) limitClients() {
+	a.storage.Memory.OnClients(a.engine.Clients.SetMaxMemory)
+	a.engine.NewKeys.Limit(a.options.MaxNewKeysPerSecond)
+}
+
+func (t *tuning) maxNewKeys() admin.Setting {
+	return admin.Setting{
+		Name: "max-new-keys-per-second",
+		Get:  func() string { return strconv.Itoa(t.app.engine.NewKeys.PerSec()) },
+		Set: func(value string) (func(), error) {
+			n, err := intBetween(value, 0, clients.MaxNewKeys)
+			if err != nil {
+				return nil, err
+			}
+			if n > 0 && t.app.storage.Remote != nil {
+				return nil, errNewKeysUnknown
+			}
+			return func() { t.app.engine.NewKeys.Limit(n) }, nil
+		},
+	}
 }

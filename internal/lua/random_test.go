@@ -199,12 +199,12 @@ var named = regexp.MustCompile(`(?:local|global|field|upvalue|method|constant) '
 // TestRandomPrograms compares what random programs answer here and on a real server.
 func TestRandomPrograms(t *testing.T) {
 	racetest.SkipAlone(t)
-	if testing.Short() {
+	if racetest.OmitsLong() {
 		t.Skip("takes seconds")
 	}
 	redis := startRealServer(t)
 	e := newEngine(Config{TimeLimit: 100 * time.Millisecond, MaxMemoryBytes: 64 << 20})
-	const programs = 1000
+	const programs = 600
 	failed := 0
 	for seed := range uint64(programs) {
 		source := randomProgram(seed)

@@ -228,7 +228,7 @@ func always(length int) func(int) int { return func(int) int { return length } }
 // TestChurn: after all keys are replaced, the tables hardly exceed the new keys' own, for any lengths and
 // orders. With few keys, free and half-full chunks weigh most.
 func TestChurn(t *testing.T) {
-	if testing.Short() || racetest.Enabled {
+	if racetest.OmitsLong() {
 		t.Skip("takes seconds, and many with the race detector; it has one goroutine")
 	}
 	const keys = 50_000
@@ -250,7 +250,7 @@ func TestChurn(t *testing.T) {
 
 // TestChurnOfAMillion is TestChurn with negligible free chunks.
 func TestChurnOfAMillion(t *testing.T) {
-	if testing.Short() || racetest.Enabled {
+	if racetest.OmitsLong() {
 		t.Skip("takes half a minute with the race detector")
 	}
 	const keys = 1_000_000

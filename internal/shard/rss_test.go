@@ -43,7 +43,7 @@ func TestResidentBytes(t *testing.T) {
 		growResident(t, residentKeyBytes[i].kind, residentKeyBytes[i].keyBytes, residentKeyBytes[i].maxMean, residentKeyBytes[i].maxWorst)
 		return
 	}
-	if testing.Short() || racetest.Enabled {
+	if racetest.OmitsLong() {
 		t.Skip("needs 1 GB, and more with the race detector")
 	}
 	if _, err := os.Stat("/proc/self/statm"); err != nil {

@@ -54,7 +54,6 @@ type RemoteStats struct {
 	Scripts     uint64 // sent
 	Pipelines   uint64
 	Prefiltered uint64 // denied by a recently read TAT
-	Leased      uint64 // allowed from units taken in advance
 	Late        uint64 // answers after the policy's decision
 
 	Resent map[Reason]uint64    // scripts sent again, by reason
@@ -64,7 +63,6 @@ type RemoteStats struct {
 	Waiting      int // unanswered requests
 	WaitingBytes int // of their names
 	Servers      []ServerStats
-	Lease        LeaseStats
 }
 
 // ByPolicy returns the number of requests decided by the policy.
@@ -96,16 +94,4 @@ type ServerStats struct {
 	Redirected uint64            // calls to another server
 	Failed     map[Reason]uint64 // calls, counting each try
 	Conns      int               // open connections
-}
-
-// LeaseStats counts units taken in advance.
-type LeaseStats struct {
-	Keys int   // with leases
-	Open int64 // usable units
-
-	Asked    uint64
-	Granted  uint64
-	Used     uint64
-	Lost     uint64 // unused when their slot began or was in doubt
-	Returned uint64 // expired, and returned if possible
 }

@@ -1,5 +1,5 @@
-// Package inprocess measures limiters that are libraries, by calling them. A process measures only one of them, and once,
-// because its memory is measured, too.
+// Package inprocess measures limiters that are libraries, by calling them. A process measures only one of
+// them, and once, because its memory is measured, too.
 package inprocess
 
 import (
@@ -90,8 +90,8 @@ func ask(take func([][]byte) error, keys int) (nsPerOp, bytesPerOp float64, err 
 	return float64(elapsed) / float64(ops), float64(after.TotalAlloc-before.TotalAlloc) / float64(ops), nil
 }
 
-// keyNames is a batch of keys of 16 bytes, as in a connection's buffer. Libraries that require strings have to convert
-// them.
+// keyNames is a batch of keys of 16 bytes, as in a connection's buffer. Libraries that require strings have
+// to convert them.
 type keyNames struct {
 	bytes [batch][16]byte
 	views [batch][]byte

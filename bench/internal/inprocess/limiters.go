@@ -18,7 +18,8 @@ import (
 	"cellserver/internal/store"
 )
 
-// library is a limiter in this process. open returns a function that requests one unit for each of a batch of keys.
+// library is a limiter in this process. open returns a function that requests one unit for each of a batch of
+// keys.
 type library struct {
 	name string
 	open func(keys int) (take func(batch [][]byte) error, err error)

@@ -15,18 +15,19 @@ import (
 // Call requests a key once, and returns whether it was limited.
 type Call func(ctx context.Context, key uint64) (limited bool, err error)
 
-// desks are how many counts the callers share: a histogram for each of a thousand would take most of the memory.
+// desks is the number of shared counts: a histogram for each of a thousand callers would take most of the
+// memory.
 const desks = 8
 
-// desk counts for some of the callers.
+// desk counts for some callers.
 type desk struct {
 	mu           sync.Mutex // guards all below
 	counted      counted
 	latency, lag *hdrhistogram.Histogram
 }
 
-// RunCallers is Generator.Run for what is called as a library, by goroutines of which each waits for its reply. In an open loop any
-// of them makes the next call that is due, and its latency is from then.
+// RunCallers is Generator.Run for a library called by goroutines, each of which waits for its reply. In an
+// open loop, any of them makes the next due call, and its latency counts from then.
 func RunCallers(ctx context.Context, callers int, keys Keys, plan Plan, call Call) (*Result, error) {
 	if err := keys.check(); err != nil {
 		return nil, err
@@ -44,7 +45,7 @@ func RunCallers(ctx context.Context, callers int, keys Keys, plan Plan, call Cal
 	var stop atomic.Bool // at the first error
 	var due chan time.Time
 	if plan.Rate > 0 {
-		due = make(chan time.Time, int(plan.Rate*plan.Duration.Seconds())+1) // so that it never has to wait
+		due = make(chan time.Time, int(plan.Rate*plan.Duration.Seconds())+1) // never blocks
 		go fallDue(ctx, due, began, plan, &stop)
 	}
 	var running sync.WaitGroup
@@ -68,8 +69,8 @@ func RunCallers(ctx context.Context, callers int, keys Keys, plan Plan, call Cal
 	return r, errors.Join(failed...)
 }
 
-// fallDue sends the times at which calls of an open loop are due, when they are. It sleeps in a thread of its own, as the runtime's
-// timers are up to a millisecond late where nothing else goes on.
+// fallDue sends the due times of an open loop's calls. It sleeps in a thread of its own, as idle runtime
+// timers are up to a millisecond late.
 func fallDue(ctx context.Context, due chan<- time.Time, began time.Time, plan Plan, stop *atomic.Bool) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -79,7 +80,7 @@ func fallDue(ctx context.Context, due chan<- time.Time, began time.Time, plan Pl
 		at := began.Add(time.Duration(float64(i) * pause))
 		if d := time.Until(at); d > 0 {
 			t := unix.NsecToTimespec(int64(d))
-			_ = unix.Nanosleep(&t, nil) // a call that is sent early, because of a signal, does no harm
+			_ = unix.Nanosleep(&t, nil) // a call sent early by a signal is harmless
 		}
 		if stop.Load() || ctx.Err() != nil {
 			return
@@ -88,7 +89,7 @@ func fallDue(ctx context.Context, due chan<- time.Time, began time.Time, plan Pl
 	}
 }
 
-// caller is one goroutine.
+// caller is a goroutine.
 type caller struct {
 	desk *desk
 	keys *draws

@@ -14,7 +14,8 @@ const KeyMark = "{key}"
 // KeyDigits is how many there are.
 const KeyDigits = 12
 
-// Command is one encoded request in which the key's digits can be replaced, and how its reply reports a limited call.
+// Command is one encoded request in which the key's digits can be replaced, and how its reply reports a
+// limited call.
 type Command struct {
 	wire    []byte
 	digits  []int // offsets of the key's digits
@@ -48,7 +49,8 @@ func NewCommand(args ...string) Command {
 	return c
 }
 
-// RecordedCommand returns a command recorded from a client library. mark, of twelve bytes, is where the key's digits are.
+// RecordedCommand returns a command recorded from a client library. mark, of twelve bytes, is where the key's
+// digits are.
 func RecordedCommand(wire []byte, mark string) (Command, error) {
 	c := Command{wire: bytes.Clone(wire)}
 	if len(mark) != KeyDigits {

@@ -66,7 +66,8 @@ func (c *conn) close() {
 	_ = unix.Close(c.fd)
 }
 
-// flush writes as much of the batch as the system accepts. The edge-triggered poller reports when it accepts more.
+// flush writes as much of the batch as the system accepts. The edge-triggered poller reports when it accepts
+// more.
 func (c *conn) flush() error {
 	for c.unsent > 0 {
 		n, err := unix.Write(c.fd, c.batch[len(c.batch)-c.unsent:])

@@ -6,7 +6,8 @@ import (
 	"math/rand/v2"
 )
 
-// Keys selects the keys of the requests: numbers below Count (for Sequential starting at From), in twelve digits.
+// Keys selects the keys of the requests: numbers below Count (for Sequential starting at From), in twelve
+// digits.
 type Keys struct {
 	Dist  string  // Uniform, Zipf, Hot or Sequential
 	Count int     // number of different keys

@@ -1,8 +1,9 @@
-// Package load puts load on a Redis server and measures when replies arrive: in a closed loop, in which a connection sends
-// its next batch once it has all replies to the previous one, or in an open loop, in which batches are due at fixed times
-// even if the server does not keep up. It runs on Linux only.
+// Package load puts load on a Redis server and measures when replies arrive: in a closed loop, in which a
+// connection sends its next batch once it has all replies to the previous one, or in an open loop, in which
+// batches are due at fixed times even if the server does not keep up. It runs on Linux only.
 //
-// A Generator belongs to one goroutine. Within a run, each of its threads has its own connections and shares nothing.
+// A Generator belongs to one goroutine. Within a run, each of its threads has its own connections and shares
+// nothing.
 package load
 
 import (
@@ -43,10 +44,11 @@ type Result struct {
 	Limited  int // see Command.LimitedBy
 	Elapsed  time.Duration
 	OwnCPU   time.Duration // of this whole process
-	// Latency in nanoseconds: in the closed loop from when a batch was sent, in the open loop from when it was due.
+	// Latency in nanoseconds: in the closed loop from when a batch was sent, in the open loop from when it
+	// was due.
 	Latency *hdrhistogram.Histogram
-	// Lag in nanoseconds is how late the open loop sent its batches. If it is not small compared with the latency, the
-	// generator had too little CPU time, and the latency is not the server's alone.
+	// Lag in nanoseconds is how late the open loop sent its batches. If it is not small compared with the
+	// latency, the generator had too little CPU time, and the latency is not the server's alone.
 	Lag *hdrhistogram.Histogram
 }
 
@@ -104,8 +106,8 @@ func (g *Generator) Close() {
 	}
 }
 
-// Run executes the plan and waits for all replies. It fails at an error reply. After an error the connections cannot be
-// used again.
+// Run executes the plan and waits for all replies. It fails at an error reply. After an error the connections
+// cannot be used again.
 func (g *Generator) Run(ctx context.Context, plan Plan) (*Result, error) {
 	if (plan.Requests > 0) == (plan.Duration > 0) || plan.Rate < 0 {
 		return nil, errors.New("load: a run has either a number of requests or a duration")

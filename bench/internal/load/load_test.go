@@ -135,7 +135,7 @@ func TestDurationEndsARun(t *testing.T) {
 	}
 }
 
-// TestEachConnectionRequests: also where the time is over before anybody comes to run.
+// TestEachConnectionRequests: each connection sends, even if the time is over before it runs.
 func TestEachConnectionRequests(t *testing.T) {
 	s := serve(t, func([]string) string { return "+OK\r\n" })
 	r, err := open(t, s, Config{Conns: 2, Pipeline: 3}).Run(t.Context(), Plan{Duration: 1})
@@ -169,8 +169,8 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// TestOpenLoopSeesTheWholeStall: there is no coordinated omission. Each request that was due during a stall is counted with
-// its own wait.
+// TestOpenLoopSeesTheWholeStall: there is no coordinated omission. Each request that was due during a stall
+// is counted with its own wait.
 func TestOpenLoopSeesTheWholeStall(t *testing.T) {
 	const stall = 300 * time.Millisecond
 	var n atomic.Int64

@@ -21,7 +21,8 @@ type counted struct{ replies, limited int }
 // errErrorReply is wrapped by the errors for error replies.
 var errErrorReply = errors.New("the server answered with an error")
 
-// feed counts the replies that end in b. Unused bytes are the beginning of a line, to be fed again with the rest.
+// feed counts the replies that end in b. Unused bytes are the beginning of a line, to be fed again with the
+// rest.
 func (r *replies) feed(b []byte) (n counted, used int, err error) {
 	for used < len(b) {
 		if r.skip > 0 {

@@ -7,8 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// schedule is when a thread's batches are due: one every stepNs, on its connections in turn. Because the times are fixed,
-// the number of a reply on its connection determines when its request was due, and a late start counts as latency.
+// schedule is when a thread's batches are due: one every stepNs, on its connections in turn. Because the
+// times are fixed, the number of a reply on its connection determines when its request was due, and a late
+// start counts as latency.
 type schedule struct {
 	stepNs float64 // of this thread
 	shift  float64 // keeps the threads' batches apart
@@ -50,11 +51,12 @@ func (w *worker) sendDue(nowNs int64) error {
 	return nil
 }
 
-// soonNs is a wait for which the thread does not sleep: in a virtual machine, a timer can cost tens of microseconds of CPU
-// time, and as much delay.
+// soonNs is a wait for which the thread does not sleep: in a virtual machine, a timer can cost tens of
+// microseconds of CPU time, and as much delay.
 const soonNs = 100_000
 
-// awaitDue sets the timer for the next batch, or returns that it is due so soon that the thread should not sleep.
+// awaitDue sets the timer for the next batch, or returns that it is due so soon that the thread should not
+// sleep.
 func (w *worker) awaitDue() (soon bool, err error) {
 	s := w.open
 	if !s.more(w) {

@@ -40,7 +40,7 @@ func isOurs(ctx context.Context, s *Server) error {
 	return nil
 }
 
-// patient is a client that calls once, and waits for the reply.
+// patient returns a client that calls once and waits for the reply.
 func patient(s *Server) *redis.Client {
 	return redis.NewClient(&redis.Options{Addr: s.Addr.String(), Protocol: 2, DisableIdentity: true, MaxRetries: -1, ReadTimeout: -1})
 }
@@ -56,7 +56,7 @@ func (s *Server) Do(ctx context.Context, args ...any) (any, error) {
 	return reply, nil
 }
 
-// Save has a snapshot written, and returns when it stands. One that the server has begun by itself is awaited before.
+// Save writes a snapshot and waits for it, after any that is under way.
 func (s *Server) Save(ctx context.Context) error {
 	for {
 		_, err := s.Do(ctx, "SAVE")
@@ -99,14 +99,15 @@ func moduleVersion(ctx context.Context, s *Server) string {
 	return fmt.Sprintf("module %v, version %v by MODULE LIST", said["name"], said["ver"])
 }
 
-// Throttle is CL.THROTTLE of cellserver and redis-cell. A load that repeats its keys quickly is mostly limited.
+// Throttle is CL.THROTTLE of cellserver and redis-cell. A load that repeats its keys quickly is mostly
+// limited.
 func Throttle() load.Command {
 	return load.NewCommand("CL.THROTTLE", "k:"+load.KeyMark, strconv.Itoa(burst), strconv.Itoa(perMinute), "60", "1").LimitedBy('1')
 }
 
-// ThrottlePass is a CL.THROTTLE that is allowed two hundred million times in a row, so that each call writes. Each call
-// extends a key's life by twenty seconds. It is used for cellserver only, and not with Throttle's keys, which would be
-// limited after it.
+// ThrottlePass is a CL.THROTTLE that is allowed two hundred million times in a row, so that each call writes.
+// Each call extends a key's life by twenty seconds. It is used for cellserver only, and not with Throttle's
+// keys, which would be limited after it.
 func ThrottlePass() load.Command {
 	return load.NewCommand("CL.THROTTLE", "p:"+load.KeyMark, "200000000", "1", "20", "1").LimitedBy('1')
 }
@@ -116,7 +117,7 @@ func ThrottleLong(keyBytes int) load.Command {
 	return load.NewCommand("CL.THROTTLE", keyOf(keyBytes), "1000000", "1", "1000", "1").LimitedBy('1')
 }
 
-// keyOf returns a key of so many bytes, at least the twelve of the digits.
+// keyOf returns a key of bytes length, at least the twelve digits.
 func keyOf(bytes int) string {
 	const before = "key:"
 	return strings.Repeat(before, bytes/len(before))[:bytes-load.KeyDigits] + load.KeyMark
@@ -130,15 +131,15 @@ func CrabThrottle() load.Command {
 // Set is the reference: it makes Redis write one small value.
 func Set() load.Command { return load.NewCommand("SET", "k:"+load.KeyMark, "1") }
 
-// SetLong is Set with a key of so many bytes.
+// SetLong is Set with a longer key.
 func SetLong(keyBytes int) load.Command { return load.NewCommand("SET", keyOf(keyBytes), "1") }
 
 // Ping is the cheapest command of a Redis server.
 func Ping() load.Command { return load.NewCommand("PING") }
 
-// funnelScript is the funnel shown in articles: a hash with the water level and the time at which it was computed. It
-// takes the capacity, the units that leak per second, the time in seconds and the quantity, and returns whether the
-// call is limited and the remaining units.
+// funnelScript is the funnel shown in articles: a hash with the water level and the time at which it was
+// computed. It takes the capacity, the units that leak per second, the time in seconds and the quantity, and
+// returns whether the call is limited and the remaining units.
 const funnelScript = `
 local capacity, rate = tonumber(ARGV[1]), tonumber(ARGV[2])
 local now, quantity = tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -156,8 +157,8 @@ redis.call('PEXPIRE', KEYS[1], math.ceil(level / rate * 1000) + 1000)
 return {limited, math.floor(capacity - level)}
 `
 
-// LuaFunnel loads funnelScript into the server. The time is constant: parsing it costs the server as much as a time that
-// changes.
+// LuaFunnel loads funnelScript into the server. The time is constant: parsing it costs the server as much as
+// a time that changes.
 func LuaFunnel(ctx context.Context, s *Server) (load.Command, error) {
 	rdb := client(s)
 	defer func() { _ = rdb.Close() }()
@@ -170,8 +171,8 @@ func LuaFunnel(ctx context.Context, s *Server) (load.Command, error) {
 		strconv.FormatFloat(perMinute/60.0, 'f', -1, 64), strconv.FormatFloat(now, 'f', 3, 64), "1").LimitedBy('1'), nil
 }
 
-// RedisRate records the bytes that go-redis's redis_rate sends for one call, so that its server side can be measured
-// without the cost of its client.
+// RedisRate records the bytes that go-redis's redis_rate sends for one call, so that its server side can be
+// measured without the cost of its client.
 func RedisRate(ctx context.Context, s *Server) (load.Command, error) {
 	rdb := client(s)
 	defer func() { _ = rdb.Close() }()

@@ -15,7 +15,7 @@ import (
 	"cellserver/internal/test/redistest"
 )
 
-// RedisRateLibrary is redis_rate as its users call it.
+// RedisRateLibrary is redis_rate used as a library.
 const RedisRateLibrary = "redis_rate"
 
 // Cluster is a Redis cluster of three masters and three replicas.
@@ -27,7 +27,7 @@ func (k *Kit) StartCluster(ctx context.Context) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A node that waits for the processor is not away.
+	// A node that waits for the processor must not count as failed.
 	nodes, err := redistest.LaunchCluster(ctx, dir, "--cluster-node-timeout", "30000", "--maxclients", maxClients)
 	if err != nil {
 		return nil, fmt.Errorf("peer: %w", err)
@@ -38,7 +38,7 @@ func (k *Kit) StartCluster(ctx context.Context) (*Cluster, error) {
 // Stop ends all servers.
 func (c *Cluster) Stop() { c.nodes.Close() }
 
-// URL returns what --store takes.
+// URL returns the value for --store.
 func (c *Cluster) URL() string { return c.nodes.URL() }
 
 // CPU returns the CPU time of all servers so far.
@@ -47,7 +47,7 @@ func (c *Cluster) CPU() (time.Duration, error) {
 	return time.Duration(seconds * float64(time.Second)), err
 }
 
-// ScriptCalls returns how many scripts and functions clients have called so far.
+// ScriptCalls returns the number of scripts and functions called by clients.
 func (c *Cluster) ScriptCalls(ctx context.Context) (calls int, err error) {
 	for _, p := range c.nodes.Masters {
 		stats, err := p.Client().Info(ctx, "commandstats").Result()
@@ -70,7 +70,8 @@ func (c *Cluster) ScriptCalls(ctx context.Context) (calls int, err error) {
 	return calls, nil
 }
 
-// RedisRate returns a call of the library on the cluster, for so many callers at once, and what closes its connections.
+// RedisRate returns a call of the library on the cluster for a number of callers, and a function that closes
+// its connections.
 func (c *Cluster) RedisRate(limit redis_rate.Limit, prefix string, callers int) (call load.Call, hangUp func()) {
 	rdb := redis.NewClusterClient(&redis.ClusterOptions{
 		Addrs: strings.Split(strings.TrimPrefix(c.nodes.URL(), "redis-cluster://"), ","), PoolSize: callers, DisableIdentity: true,
@@ -85,8 +86,8 @@ func (c *Cluster) RedisRate(limit redis_rate.Limit, prefix string, callers int) 
 	}, func() { _ = rdb.Close() }
 }
 
-// Caller returns a call of CL.THROTTLE at a server with the same client, for so many callers at once, and what closes its
-// connections.
+// Caller returns a call of CL.THROTTLE with the same client for a number of callers, and a function that
+// closes its connections.
 func (s *Server) Caller(limit redis_rate.Limit, prefix string, callers int) (call load.Call, hangUp func()) {
 	rdb := redis.NewClient(&redis.Options{Addr: s.Addr.String(), PoolSize: callers, DisableIdentity: true, MaxRetries: -1})
 	maxBurst, seconds := limit.Burst-1, int(limit.Period/time.Second)
@@ -108,12 +109,12 @@ func ThrottleBy(limit redis_rate.Limit, prefix string) load.Command {
 		strconv.Itoa(int(limit.Period/time.Second)), "1").LimitedBy('1')
 }
 
-// LimitThatDenies is the limit of Throttle: what is called for quickly is mostly limited.
+// LimitThatDenies is Throttle's limit: quick calls are mostly limited.
 func LimitThatDenies() redis_rate.Limit {
 	return redis_rate.Limit{Rate: perMinute, Burst: burst + 1, Period: time.Minute}
 }
 
-// LimitThatAllows is the limit of ThrottlePass: two hundred million calls in a row, each of which writes.
+// LimitThatAllows is ThrottlePass's limit: two hundred million calls in a row, each of which writes.
 func LimitThatAllows() redis_rate.Limit {
 	return redis_rate.Limit{Rate: 1, Burst: 200_000_001, Period: 20 * time.Second}
 }

@@ -1,5 +1,5 @@
-// Package peer starts the servers to measure, has their commands, and reads their CPU time and memory. It stops only what
-// it started. Its types are for one goroutine.
+// Package peer starts the servers to measure, has their commands, and reads their CPU time and memory. It
+// stops only what it started. Its types are for one goroutine.
 package peer
 
 import (
@@ -135,7 +135,8 @@ func (s *Server) Err() error {
 
 // CPU returns the user and system time of the process so far, to the nanosecond.
 func (s *Server) CPU() (time.Duration, error) {
-	// The CPU clock of a process: the complement of its id, shifted past CPUCLOCK_SCHED (2); see clock_getcpuclockid.
+	// The CPU clock of a process: the complement of its id, shifted past CPUCLOCK_SCHED (2); see
+	// clock_getcpuclockid.
 	clock := int32(^s.cmd.Process.Pid)<<3 | 2
 	var t unix.Timespec
 	if err := unix.ClockGettime(clock, &t); err != nil {

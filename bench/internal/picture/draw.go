@@ -24,10 +24,10 @@ const (
 // TraceFile is the name of the trace's file.
 const TraceFile = "trace.csv"
 
-// theme is the colours of a picture. Allowed requests are filled and limited ones are not, for those who see no colours.
+// theme is the colours of a picture. Only allowed requests are filled, for readers who see no colours.
 type theme struct{ paper, ink, grid, allowed, limited, level color.Color }
 
-// themes are by the end of a file's name.
+// themes maps the end of a file's name to its theme.
 func themes() map[string]theme {
 	rgb := func(hex uint32) color.Color {
 		return color.NRGBA{R: uint8(hex >> 16), G: uint8(hex >> 8), B: uint8(hex), A: 0xff}
@@ -69,13 +69,13 @@ func Write(dir string) error {
 	return nil
 }
 
-// history is what happened in a trace: requests by the bar in which they were answered, and the level over time.
+// history is the outcome of a trace: requests by the bar of their answer, and the level over time.
 type history struct {
 	allowed, limited [traceLength / barWidth]int
 	level            plotter.XYs
 }
 
-// observe has a limiter decide the trace, and looks at it between the requests.
+// observe lets a limiter decide the trace and records its level.
 func observe(s subject) (*history, error) {
 	h := &history{}
 	look := func(now time.Duration) error {
@@ -147,7 +147,7 @@ func corners(r vg.Rectangle) []vg.Point {
 	return []vg.Point{r.Min, {X: r.Max.X, Y: r.Min.Y}, r.Max, {X: r.Min.X, Y: r.Max.Y}}
 }
 
-// addBars draws a bar for each number that is not 0, on top of another.
+// addBars draws a bar for each nonzero number, on top of another.
 func addBars(p *plot.Plot, on, n *[traceLength / barWidth]int, colour color.Color, filled bool) error {
 	var rings []plotter.XYer
 	for i := range n {

@@ -10,21 +10,21 @@ import (
 	"cellserver/internal/limiter/window"
 )
 
-// subject is a limiter that has its picture drawn.
+// subject is a limiter with a picture.
 type subject struct {
 	file string
-	// request decides a request that is made now. An allowed one may have to wait.
+	// request decides a request made now. An allowed one may have to wait.
 	request func(now time.Duration) (allowed bool, wait time.Duration, err error)
-	// level is what the line shows: how much is left, or is in.
+	// level returns the line's value: the units left or used.
 	level func(now time.Duration) (int64, error)
 }
 
-// epoch is the trace's time 0: a Unix time such that no limiter takes it for the beginning of time.
+// epoch is the trace's time 0, late enough that no limiter takes it for the beginning of time.
 const epoch = int64(1_700_000_000_000_000_000)
 
 func ns(at time.Duration) int64 { return epoch + int64(at) }
 
-// ruled is a limiter of requests, by its rule.
+// ruled is a limiter of requests with a rule.
 type ruled struct {
 	rule  limiter.Rule
 	state limiter.State
@@ -50,7 +50,7 @@ func (r *ruled) in(now time.Duration) (int64, error) {
 	return result.Limit - result.Remaining, err
 }
 
-// subjects are the limiters, each before its first request.
+// subjects returns the limiters before their first request.
 func subjects() ([]subject, error) {
 	seconds := int64(period.Seconds())
 	wide, err := funnel.NewLimit(funnel.Capacity, units, units, seconds)
@@ -91,7 +91,7 @@ func subjects() ([]subject, error) {
 	}, err
 }
 
-// filledBucket is a bucket into which a job puts as many units as are allowed in a period, once a period.
+// filledBucket is a bucket that a job fills once a period with the units of a period.
 func filledBucket() (subject, error) {
 	limit, err := bucket.NewLimit(units)
 	r := &ruled{rule: limiter.Rule{Kind: limiter.Bucket, Packed: limit.Packed()}}
@@ -122,7 +122,8 @@ func filledBucket() (subject, error) {
 	}, err
 }
 
-// waiting has requests wait for their turn, for at most half a period. The line shows how many wait.
+// waiting lets requests wait for their turn, for up to half a period. The line shows the number of waiting
+// ones.
 func waiting(limit funnel.Limit) subject {
 	var state limiter.State
 	var turns []time.Duration
@@ -148,7 +149,7 @@ func waiting(limit funnel.Limit) subject {
 	}
 }
 
-// concurrent bounds how many requests are at work at once, each for half a period. The line shows how many are.
+// concurrent bounds the requests at work at once, each for half a period. The line shows their number.
 func concurrent() subject {
 	const places = units / 2
 	var state limiter.State

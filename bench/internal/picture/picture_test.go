@@ -9,7 +9,7 @@ import (
 
 const pictures = "../../../docs/limiters"
 
-// TestPicturesAreOfToday: the pictures of docs/LIMITERS.md are what the arithmetic of today makes of the trace.
+// TestPicturesAreOfToday: the pictures of docs/LIMITERS.md match the current arithmetic.
 func TestPicturesAreOfToday(t *testing.T) {
 	dir := t.TempDir()
 	if err := Write(dir); err != nil {

@@ -1,5 +1,5 @@
-// Package picture draws how each limiter decides one and the same trace of requests, for docs/LIMITERS.md. The decisions are
-// those of the server's own arithmetic.
+// Package picture draws the decisions of each limiter on one trace of requests, for docs/LIMITERS.md, by the
+// server's own arithmetic.
 package picture
 
 import (
@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// The trace lasts a minute, and its limits allow ten requests in ten seconds, each as it understands that.
+// The trace lasts a minute; its limits allow ten requests in ten seconds, in each limiter's sense.
 const (
 	traceLength = time.Minute
 	units       = 10
 	period      = 10 * time.Second
 )
 
-// Trace returns when the requests of the trace are made.
+// Trace returns the times of the trace's requests.
 func Trace() (at []time.Duration) {
 	burst := func(from time.Duration, requests int) {
 		for i := range requests {
@@ -26,9 +26,9 @@ func Trace() (at []time.Duration) {
 	for t := 5 * time.Second; t < 25*time.Second; t += time.Second / 2 { // twice as many as allowed
 		at = append(at, t)
 	}
-	at = append(at, 39*time.Second) // behind a pause, and with it a fixed window begins
+	at = append(at, 39*time.Second) // after a pause; a fixed window begins with it
 	burst(48500*time.Millisecond, 12)
-	burst(49500*time.Millisecond, 12) // which is in the next one
+	burst(49500*time.Millisecond, 12) // in the next one
 	return at
 }
 

@@ -9,11 +9,12 @@ import (
 	"strings"
 )
 
-// ChartOverview is the file of the chart that stands in the project's README, for light pages; that for dark ones ends in
-// -dark.svg.
+// ChartOverview is the file of the chart that stands in the project's README, for light pages; that for dark
+// ones ends in -dark.svg.
 const ChartOverview = "overview.svg"
 
-// overviewDepth is how many requests of a connection are under way at once in the overview, as in a client with a few users.
+// overviewDepth is how many requests of a connection are under way at once in the overview, as in a client
+// with a few users.
 const overviewDepth = 16
 
 // The overview's measures, in pixels.

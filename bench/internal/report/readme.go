@@ -13,7 +13,8 @@ const (
 	endMarker   = "<!-- bench: end of the generated part -->"
 )
 
-// UpdateReadme replaces the text between the markers in file by the tables, with links to the charts in chartDir.
+// UpdateReadme replaces the text between the markers in file by the tables, with links to the charts in
+// chartDir.
 func (r *Results) UpdateReadme(file, chartDir string) error {
 	b, err := os.ReadFile(file)
 	if err != nil {

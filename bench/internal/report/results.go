@@ -1,5 +1,5 @@
-// Package report holds the results of measurements, compares them with goals, and writes them as JSON, tables and charts.
-// It measures nothing and has no state.
+// Package report holds the results of measurements, compares them with goals, and writes them as JSON, tables
+// and charts. It measures nothing and has no state.
 package report
 
 import (
@@ -113,7 +113,7 @@ func (g *Growth) PerKey(fromKeys float64) (bytes []float64) {
 	return bytes
 }
 
-// Restore is what starts with a data directory took.
+// Restore measures starts with a data directory.
 type Restore struct {
 	Keys      int       `json:"keys"`
 	KeyBytes  int       `json:"key_bytes"`  // of each

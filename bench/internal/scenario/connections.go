@@ -80,7 +80,8 @@ func (s *Suite) idleBytes(ctx context.Context, start func() (*peer.Server, error
 	defer server.Stop()
 	config := s.config(server, command)
 	config.Keys = load.Keys{Dist: load.Hot, Count: 1}
-	// A few requests first, so that memory that the server allocates once is not attributed to the connections.
+	// A few requests first, so that memory that the server allocates once is not attributed to the
+	// connections.
 	if err := fill(ctx, config, 0, 1000); err != nil {
 		return 0, err
 	}

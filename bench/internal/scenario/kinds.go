@@ -15,7 +15,7 @@ const (
 	windowRecords = 100 // of the exact sliding window
 )
 
-// kind is a limiter that is compared with CL.THROTTLE, by calls of which each changes its key, with numbers that are as long.
+// kind is a limiter compared with CL.THROTTLE, by calls that each change their key and have numbers as long.
 type kind struct {
 	name  string
 	call  string
@@ -80,7 +80,7 @@ func (s *Suite) kindLane(ctx context.Context, server *peer.Server, k kind) (*lan
 			return nil, err
 		}
 	}
-	// No window drains between two calls of a key, so that there is a payload to change, as the other kinds have one.
+	// No window drains between two calls of a key, so its payload changes like the other kinds'.
 	limit, err := load.ParseCommand("CL.LIMIT SET limit 1000000 1000 60 100000000 1000 3600")
 	if err != nil {
 		return nil, err

@@ -17,8 +17,8 @@ type lane struct {
 	config load.Config
 	plan   load.Plan
 	point  *report.Point
-	rest   time.Duration // after the plan, in which the server's CPU time is counted, too
-	// beside goes on beside the plan until its context ends; nil for nothing.
+	rest   time.Duration // after the plan, with the server's CPU time counted
+	// beside runs beside the plan until its context ends; may be nil.
 	beside func(ctx context.Context, server *peer.Server) error
 }
 
@@ -35,8 +35,8 @@ func (s *Suite) lane(scenario, name string, server *peer.Server, config load.Con
 // settle is the pause between two measurements, so that one does not affect the next.
 const settle = 30 * time.Millisecond
 
-// interleave measures the lanes in turn, once per round. Each round begins with another lane, so that the order changes.
-// The first round is discarded.
+// interleave measures the lanes in turn, once per round. Each round begins with another lane, so that the
+// order changes. The first round is discarded.
 func (s *Suite) interleave(ctx context.Context, lanes []*lane) error {
 	for round := range s.Rounds + 1 {
 		for i := range lanes {

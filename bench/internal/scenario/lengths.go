@@ -9,11 +9,11 @@ import (
 	"cellserver/bench/internal/report"
 )
 
-// shortKeyBytes is the length with which others are compared.
+// shortKeyBytes is the reference length.
 const shortKeyBytes = 12
 
-// lengths compares what a request costs by the length of its key, in servers that are full of such keys: few enough for the
-// processor's cache, and too many.
+// lengths compares the cost of a request by the length of its key, in full servers within and beyond the
+// processor's cache.
 func (s *Suite) lengths(ctx context.Context) error {
 	for _, keys := range []int{usualKeys, manyKeys} {
 		if err := s.lengthsOf(ctx, keys); err != nil {
@@ -54,7 +54,7 @@ func (s *Suite) lengthsOf(ctx context.Context, keys int) error {
 	return nil
 }
 
-// full makes lanes on servers of their own that hold so many keys.
+// full makes lanes on servers of their own with a number of keys.
 type full struct {
 	suite   *Suite
 	started *servers

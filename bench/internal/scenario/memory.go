@@ -17,10 +17,11 @@ const (
 	growthStep = million / 8
 )
 
-// keyLengths are those that are measured: inline in the store's slots, and longer.
+// keyLengths returns the measured lengths: inline in the store's slots, and longer.
 func keyLengths() []int { return []int{16, 24, 36, 64} }
 
-// memory fills servers with live keys and samples their resident memory meanwhile, including that of the empty server.
+// memory fills servers with live keys and samples their resident memory meanwhile, including that of the
+// empty server.
 func (s *Suite) memory(ctx context.Context) error {
 	for _, keyBytes := range keyLengths() {
 		cell, err := s.grow(ctx, peer.Cellserver, s.startCell, peer.ThrottleLong(keyBytes), keyBytes, manyKeys)

@@ -12,7 +12,7 @@ import (
 
 const (
 	persistKeys = 200_000
-	// persistRest is longer than the interval at which changes are written.
+	// persistRest exceeds the interval at which changes are written.
 	persistRest = 1200 * time.Millisecond
 )
 
@@ -25,8 +25,8 @@ func (s *Suite) keeper(ctx context.Context, started *servers, flags ...string) (
 	return started.add(s.Kit.StartCellserver(ctx, append([]string{"--data-dir", dir}, flags...)...))
 }
 
-// persisted is one load on a server with a data directory, on one without, and on another one without. As much as the last
-// two differ, the machine was not quiet.
+// persisted is one load on a server with a data directory and on two without. The difference of the latter
+// shows the machine's noise.
 type persisted struct {
 	text                   string
 	most                   float64
@@ -98,7 +98,7 @@ func (s *Suite) persistLane(c contestant, depth int) *lane {
 	return l
 }
 
-// fillAll makes the keys of all lanes.
+// fillAll creates the keys of all lanes.
 func (s *Suite) fillAll(ctx context.Context, lanes []*lane) error {
 	for _, l := range lanes {
 		s.Progress(l.point.Scenario + ": filling " + l.point.Peer)
@@ -109,7 +109,7 @@ func (s *Suite) fillAll(ctx context.Context, lanes []*lane) error {
 	return nil
 }
 
-// syncEachReply compares the rate at which decisions are on the disk before their replies are sent.
+// syncEachReply compares the rates of decisions that are on disk before their replies.
 func (s *Suite) syncEachReply(ctx context.Context) error {
 	var started servers
 	defer started.stop()
@@ -143,7 +143,7 @@ func (s *Suite) syncEachReply(ctx context.Context) error {
 	return nil
 }
 
-// syncedRedis is redis-cell, or SET where there is none.
+// syncedRedis returns redis-cell, or SET without it.
 func (s *Suite) syncedRedis(ctx context.Context, started *servers) (contestant, error) {
 	dir, err := s.Kit.DataDir()
 	if err != nil {

@@ -42,8 +42,8 @@ func (s *Suite) pipelined(ctx context.Context) error {
 		text := fmt.Sprintf("%d pipelined: CPU per request, by that of %s", depth, name)
 		return ratio(text, most, cell(depth), lanes[name][depth], report.CPU)
 	}
-	// A limited call writes nothing, and the faster the server, the more calls are limited. So loads whose calls are all
-	// allowed have the same goals.
+	// A limited call writes nothing, and the faster the server, the more calls are limited. So loads whose
+	// calls are all allowed have the same goals.
 	passing := func(depth int, most float64) report.Goal {
 		return ratio(fmt.Sprintf("%d pipelined, all pass: CPU per request, by that of SET", depth), most,
 			lanes[allPass][depth], lanes[set][depth], report.CPU)

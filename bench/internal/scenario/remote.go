@@ -25,7 +25,6 @@ type remoteCase struct {
 	name    string
 	keys    load.Keys
 	limit   redis_rate.Limit
-	leases  bool
 	mostCPU float64 // of the Redis servers' CPU time per decision, by redis_rate's; 0 for no goal
 	mostRun float64 // of the scripts that they run per decision, by redis_rate's; 0 for no goal
 }
@@ -37,17 +36,17 @@ func remoteCases() []remoteCase {
 	return []remoteCase{
 		{name: "uniform keys, all allowed", keys: uniform, limit: peer.LimitThatAllows(), mostCPU: 0.65},
 		{name: "zipf 1.2", keys: skewed, limit: peer.LimitThatDenies(), mostCPU: 1.0 / 3, mostRun: 1.0 / 3},
-		// Of a thousand keys that are drawn at once by this law, more than 400 differ: no joining can do with fewer scripts.
+		// A thousand keys drawn by this law have more than 400 different ones, so joining cannot use fewer
+		// scripts.
 		{name: "zipf 1.2, all allowed", keys: skewed, limit: peer.LimitThatAllows()},
-		{name: "zipf 1.2, all allowed, with leases", keys: skewed, limit: peer.LimitThatAllows(), leases: true},
 		{name: "a denied key", keys: hot, limit: peer.LimitThatDenies(), mostCPU: 1.0 / 50},
-		{name: "a hot key, all allowed, with leases", keys: hot, limit: peer.LimitThatAllows(), leases: true, mostCPU: 1.0 / 50},
-		{name: "a hot key that drains at once, with leases", keys: hot, limit: peer.LimitThatDrains(), leases: true},
-		{name: "a hot key, all allowed", keys: hot, limit: peer.LimitThatAllows()},
+		{name: "a hot key that drains at once", keys: hot, limit: peer.LimitThatDrains()},
+		{name: "a hot key, all allowed", keys: hot, limit: peer.LimitThatAllows(), mostRun: 1.0 / 10},
 	}
 }
 
-// remote measures what a decision costs the Redis servers behind cellserver, and how long it takes, beside redis_rate.
+// remote measures the cost of a decision to the Redis servers behind cellserver, and its latency, compared
+// with redis_rate.
 func (s *Suite) remote(ctx context.Context) error {
 	if !s.Kit.HasFlag(ctx, "store") {
 		s.skip("remote: this cellserver has no --store")
@@ -60,31 +59,28 @@ func (s *Suite) remote(ctx context.Context) error {
 	defer cluster.Stop()
 	var started servers
 	defer started.stop()
-	byLeases := map[bool]*peer.Server{}
-	for leases, value := range map[bool]string{false: "off", true: "on"} {
-		byLeases[leases], err = started.add(s.Kit.StartCellserver(ctx, "--store", cluster.URL(), "--store-timeout", remoteTimeout, "--lease", value))
-		if err != nil {
-			return err
-		}
+	server, err := started.add(s.Kit.StartCellserver(ctx, "--store", cluster.URL(), "--store-timeout", remoteTimeout))
+	if err != nil {
+		return err
 	}
 	memory, err := started.add(s.Kit.StartCellserver(ctx))
 	if err != nil {
 		return err
 	}
-	if err := s.remoteCosts(ctx, cluster, byLeases); err != nil {
+	if err := s.remoteCosts(ctx, cluster, server); err != nil {
 		return err
 	}
-	return s.remoteTails(ctx, cluster, byLeases[false], memory)
+	return s.remoteTails(ctx, cluster, server, memory)
 }
 
-// remoteCosts compares in a closed loop what a decision costs the Redis servers.
-func (s *Suite) remoteCosts(ctx context.Context, cluster *peer.Cluster, byLeases map[bool]*peer.Server) error {
+// remoteCosts compares the cost of a decision to the Redis servers in a closed loop.
+func (s *Suite) remoteCosts(ctx context.Context, cluster *peer.Cluster, server *peer.Server) error {
 	var all []*remoteLane
 	for i, c := range remoteCases() {
 		prefix := fmt.Sprintf("r%d:", i)
 		ours := s.remoteLane(cluster, peer.Cellserver+", "+c.name, c)
 		ours.openGenerator(load.Config{
-			Addr: byLeases[c.leases].Addr, Command: peer.ThrottleBy(c.limit, prefix), Conns: remoteCallers, Pipeline: 1, Threads: s.Threads, Keys: c.keys,
+			Addr: server.Addr, Command: peer.ThrottleBy(c.limit, prefix), Conns: remoteCallers, Pipeline: 1, Threads: s.Threads, Keys: c.keys,
 		})
 		theirs := s.remoteLane(cluster, peer.RedisRateLibrary+", "+c.name, c)
 		theirs.openCallers(func() (load.Call, func()) { return cluster.RedisRate(c.limit, prefix, remoteCallers) }, c.keys)
@@ -108,8 +104,7 @@ func (s *Suite) remoteCosts(ctx context.Context, cluster *peer.Cluster, byLeases
 	return nil
 }
 
-// remoteTails compares latencies at half of the rate that the slower one reaches. All are called by the same client, from as
-// many goroutines.
+// remoteTails compares latencies at half of the slower one's rate, from the same number of goroutines.
 func (s *Suite) remoteTails(ctx context.Context, cluster *peer.Cluster, server, memory *peer.Server) error {
 	c := remoteCase{keys: load.Keys{Dist: load.Uniform, Count: remoteKeys}, limit: peer.LimitThatAllows()}
 	const prefix = "tails:"

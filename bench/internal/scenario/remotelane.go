@@ -15,7 +15,7 @@ type remoteLane struct {
 	cluster *peer.Cluster
 	plan    load.Plan
 	point   *report.Point
-	// open connects, and returns what runs a plan, and what hangs up.
+	// open connects, and returns functions to run a plan and to hang up.
 	open func() (run func(context.Context, load.Plan) (*load.Result, error), hangUp func(), err error)
 }
 
@@ -29,7 +29,7 @@ func (s *Suite) remoteLane(cluster *peer.Cluster, name string, c remoteCase) *re
 	return &remoteLane{cluster: cluster, point: point}
 }
 
-// openGenerator has the lane's load come from a generator, which leaves the servers more of the processors.
+// openGenerator uses a generator, which leaves the servers more CPU time.
 func (l *remoteLane) openGenerator(config load.Config) {
 	l.open = func() (func(context.Context, load.Plan) (*load.Result, error), func(), error) {
 		g, err := load.Open(config)
@@ -40,7 +40,7 @@ func (l *remoteLane) openGenerator(config load.Config) {
 	}
 }
 
-// openCallers has the lane's load come from goroutines.
+// openCallers uses goroutines.
 func (l *remoteLane) openCallers(connect func() (load.Call, func()), keys load.Keys) {
 	l.open = func() (func(context.Context, load.Plan) (*load.Result, error), func(), error) {
 		call, hangUp := connect()
@@ -68,7 +68,7 @@ func (s *Suite) interleaveRemote(ctx context.Context, lanes []*remoteLane) error
 	return nil
 }
 
-// measure runs the plan once and reads what it has cost the Redis servers.
+// measure runs the plan once and reads its cost to the Redis servers.
 func (l *remoteLane) measure(ctx context.Context) (report.Sample, error) {
 	run, hangUp, err := l.open()
 	if err != nil {
@@ -80,7 +80,7 @@ func (l *remoteLane) measure(ctx context.Context) (report.Sample, error) {
 		return report.Sample{}, err
 	}
 	time.Sleep(settle)
-	// The figures of scripts cost CPU time, too, and are read outside.
+	// Reading scripts' figures costs CPU time and is excluded.
 	scripts, err := l.cluster.ScriptCalls(ctx)
 	if err != nil {
 		return report.Sample{}, err

@@ -14,12 +14,12 @@ import (
 
 const (
 	restoreRounds = 3
-	// restoreRest is until a server that has loaded its keys has returned what memory it used for that.
+	// restoreRest is the time after which a loaded server has returned the memory of loading.
 	restoreRest = 10 * time.Second
 
 	mostRestoreSeconds = 5
 	mostPeak           = 1.3
-	// mostFile is of the bytes of a key and of its state.
+	// mostFile bounds the file by the bytes of keys and states.
 	mostFile   = 1.5
 	stateBytes = 24
 )
@@ -121,7 +121,7 @@ func bytesIn(dir string) (sum int, err error) {
 	return sum, nil
 }
 
-// snapshot measures how much a snapshot affects latency.
+// snapshot measures the effect of a snapshot on latency.
 func (s *Suite) snapshot(ctx context.Context) error {
 	var started servers
 	defer started.stop()
@@ -133,7 +133,7 @@ func (s *Suite) snapshot(ctx context.Context) error {
 	if err := fill(ctx, s.config(server, peer.ThrottleLong(usualKeyBytes)), 0, manyKeys); err != nil {
 		return err
 	}
-	if err := server.Save(ctx); err != nil { // and none begins by itself soon
+	if err := server.Save(ctx); err != nil { // none begins by itself soon
 		return err
 	}
 	var order []*lane
@@ -163,7 +163,7 @@ func (s *Suite) snapshot(ctx context.Context) error {
 	return nil
 }
 
-// snapshots has one snapshot written after the other until ctx ends, and returns when the last one stands.
+// snapshots writes one snapshot after another until ctx ends.
 func snapshots(ctx context.Context, server *peer.Server) error {
 	for ctx.Err() == nil {
 		if err := server.Save(context.WithoutCancel(ctx)); err != nil {

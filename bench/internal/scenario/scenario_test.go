@@ -29,7 +29,7 @@ func TestSelect(t *testing.T) {
 	}
 }
 
-// prepared holds the servers that the tests run: to build them takes seconds, so it is done once.
+// prepared is built once, as it takes seconds.
 var prepared struct {
 	once sync.Once
 	kit  *peer.Kit // closed by TestMain
@@ -125,7 +125,7 @@ func TestMissingPeerIsNoFailure(t *testing.T) {
 	}
 }
 
-// TestSync: what is compared with Redis's log needs no minutes.
+// TestSync: the comparison with Redis's log is short.
 func TestSync(t *testing.T) {
 	s := suite(t)
 	scenarios, err := Select([]string{"sync"})
@@ -159,7 +159,7 @@ func TestRemote(t *testing.T) {
 	if len(s.Results.Points) != 2*len(remoteCases())+3 || len(s.Results.Goals) != 6 {
 		t.Errorf("%d points, %d goals", len(s.Results.Points), len(s.Results.Goals))
 	}
-	// What cellserver answers alone costs the Redis servers nothing, and in so short a time they may have nothing else to do.
+	// cellserver's own answers cost the Redis servers nothing, and in so short a time they may be idle.
 	alone := regexp.MustCompile("a denied key|a hot key|" + regexp.QuoteMeta(peer.Cellserver+", memory"))
 	for _, p := range s.Results.Points {
 		byRedisRate := strings.HasPrefix(p.Peer, peer.RedisRateLibrary)

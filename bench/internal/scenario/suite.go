@@ -1,5 +1,5 @@
-// Package scenario compares the servers of a peer.Kit. Compared servers are measured in turn within each round, so that
-// other load on the machine affects them alike. A Suite is for one goroutine.
+// Package scenario compares the servers of a peer.Kit. Compared servers are measured in turn within each
+// round, so that other load on the machine affects them alike. A Suite is for one goroutine.
 package scenario
 
 import (

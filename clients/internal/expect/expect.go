@@ -1,5 +1,5 @@
-// Package expect has the calls that the Go programs make and the replies that they expect. Its functions are safe for
-// concurrent use.
+// Package expect has the calls that the Go programs make and the replies that they expect. Its functions are
+// safe for concurrent use.
 package expect
 
 import (

@@ -1,4 +1,5 @@
-// Package program runs a client's program and collects its reports. Its functions are safe for concurrent use.
+// Package program runs a client's program and collects its reports. Its functions are safe for concurrent
+// use.
 package program
 
 import (
@@ -44,8 +45,8 @@ const (
 	stderrBytes = 2000
 )
 
-// Run returns once the program has exited. With an error, the result holds the reports so far. A failed check is part of
-// the result, not an error.
+// Run returns once the program has exited. With an error, the result holds the reports so far. A failed check
+// is part of the result, not an error.
 func Run(ctx context.Context, p Program) (Result, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, runTimeout, fmt.Errorf("it has not ended after %s", runTimeout))
 	defer cancel()

@@ -1,5 +1,5 @@
-// Package report is the protocol between a client's program and the runner: one JSON object per line on the program's
-// standard output, and the request to restart the server. It is for one goroutine.
+// Package report is the protocol between a client's program and the runner: one JSON object per line on the
+// program's standard output, and the request to restart the server. It is for one goroutine.
 package report
 
 import (

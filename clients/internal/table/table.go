@@ -1,5 +1,5 @@
-// Package table writes the results of the clients' checks as a Markdown page, and reads them back from it. Its functions
-// are safe for concurrent use.
+// Package table writes the results of the clients' checks as a Markdown page, and reads them back from it.
+// Its functions are safe for concurrent use.
 package table
 
 import (
@@ -11,8 +11,6 @@ import (
 type Row struct {
 	Client, Version string
 	Cells           map[string]string // by check: Passed, Failed, or empty if it does not apply
-	Handshake       []string          // commands that the client sends when it connects
-	Refused         []string          // those that the server answers with an error
 	Notes           []string
 }
 
@@ -63,13 +61,11 @@ func Page(checks []Check, rows []Row) string {
 	for _, check := range checks {
 		writeRow(check.Name, check.Does)
 	}
-	page.WriteString("\nWhat each client sends when it connects, before its user's first command:\n\n| client | commands | notes |\n| --- | --- | --- |\n")
+	page.WriteString("\n")
 	for _, row := range rows {
-		notes := row.Notes
-		if len(row.Refused) > 0 {
-			notes = append([]string{"accepts an error in reply to " + strings.Join(row.Refused, ", ")}, notes...)
+		for _, note := range row.Notes {
+			fmt.Fprintf(page, "- %s: %s.\n", row.Client, note)
 		}
-		writeRow(row.Client, orDash(strings.Join(row.Handshake, ", ")), strings.Join(notes, "; "))
 	}
 	return page.String()
 }
@@ -81,7 +77,7 @@ func orDash(cell string) string {
 	return cell
 }
 
-// Differences returns where two pages have different results. Versions and handshakes may differ between machines.
+// Differences returns where two pages have different results. Versions may differ between machines.
 func Differences(was, is string) (differences []string) {
 	before, after := cells(was), cells(is)
 	for _, c := range after {

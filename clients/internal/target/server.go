@@ -1,5 +1,5 @@
-// Package target starts the server under test, and restarts it on its ports. It stops only what it started. A Server is for
-// one goroutine.
+// Package target starts the server under test, and restarts it on its ports. It stops only what it started. A
+// Server is for one goroutine.
 package target
 
 import (
@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// Spec says how to start the server. In Argv these placeholders are replaced: {port}, {tls-port}, {metrics-port},
-// {password}, {cert}, {key}, {ca}.
+// Spec says how to start the server. In Argv these placeholders are replaced: {port}, {tls-port},
+// {metrics-port}, {password}, {cert}, {key}, {ca}.
 type Spec struct {
 	Argv     []string // the path of the program is absolute
 	Dir      string   // its working directory, where it may write
@@ -140,8 +140,8 @@ func cleanEnviron() (env []string) {
 	return env
 }
 
-// The ports are below those of outgoing connections, because such a connection could otherwise take a server's port before
-// it listens, or even connect to itself.
+// The ports are below those of outgoing connections, because such a connection could otherwise take a
+// server's port before it listens, or even connect to itself.
 const (
 	lowestPort  = 10_000
 	highestPort = 32_000

@@ -1,4 +1,4 @@
-// Package cli is the command line: the root, which serves, the subcommands, help, completion and the manual.
+// Package cli is the command line: the serving root, the subcommands, help and completion.
 package cli
 
 import (
@@ -15,7 +15,6 @@ import (
 	"cellserver/internal/app/usage"
 )
 
-// subcommands are all but serving. Each has a file of its own.
 func subcommands(p Program) []*cobra.Command {
 	return append(tools.Commands(),
 		completionCommand(),
@@ -25,18 +24,17 @@ func subcommands(p Program) []*cobra.Command {
 	)
 }
 
-// newRoot returns the command line, and what prints its help. It sets no template of cobra's: text/template calls
-// methods by name, and so the linker would have to keep every method of the program.
+// newRoot returns the command line and its help printer. It sets no cobra template: text/template calls
+// methods by name, so the linker would keep every method.
 func newRoot(p Program) (*cobra.Command, *helpPrinter) {
 	help := &helpPrinter{}
 	root := serveCommand(p, help)
 	root.AddCommand(subcommands(p)...)
-	root.AddCommand(manCommand(help))
 	helpCommand := helpCommand()
 	finish(helpCommand)
 	root.SetHelpCommand(helpCommand)
 	root.SetHelpFunc(help.print)
-	root.SetUsageFunc(func(*cobra.Command) error { return nil }) // an error says enough
+	root.SetUsageFunc(func(*cobra.Command) error { return nil }) // the error suffices
 	root.SetFlagErrorFunc(flagError)
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SilenceErrors, root.SilenceUsage = true, true
@@ -47,7 +45,7 @@ func newRoot(p Program) (*cobra.Command, *helpPrinter) {
 	return root, help
 }
 
-// finish gives a subcommand, and those below it, what all have.
+// finish adds to a subcommand and its children what all subcommands share.
 func finish(cmd *cobra.Command) {
 	cmd.Flags().SortFlags = false
 	cmd.Flags().BoolP("help", "h", false, "show this help")
@@ -63,7 +61,6 @@ func finish(cmd *cobra.Command) {
 	}
 }
 
-// flagError makes an error of pflag's one of the command line.
 func flagError(cmd *cobra.Command, err error) error {
 	if errors.Is(err, pflag.ErrHelp) {
 		return err
@@ -71,8 +68,8 @@ func flagError(cmd *cobra.Command, err error) error {
 	return usage.Mistake(usage.FlagMistake(cmd.CommandPath(), cmd.Flags(), err))
 }
 
-// setFlags takes the flags that a command line leaves out from the environment, and from a config file if the command has
-// --config: that is the server's, which may well run with what stood there before a mistake.
+// setFlags sets the remaining flags from the environment, and from the config file if the command has
+// --config. Mistakes in the file only warn: it is the server's, which may run with an earlier version of it.
 func setFlags(cmd *cobra.Command, _ []string) error {
 	_, file, wrong := settings.SetRest(cmd.Flags(), os.LookupEnv)
 	if err := wrong.Err(); err != nil {
@@ -84,7 +81,7 @@ func setFlags(cmd *cobra.Command, _ []string) error {
 	return nil
 }
 
-// onlySubcommands refuses what is no subcommand, and names the nearest.
+// onlySubcommands refuses unknown subcommands and suggests the nearest.
 func onlySubcommands(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -100,7 +97,7 @@ func unknownCommand(parent *cobra.Command, name string) error {
 		}
 	}
 	meant := usage.Hint(name, names, nil, "see "+parent.CommandPath()+" --help")
-	if strings.ContainsAny(name, "./") && !parent.HasParent() { // as a file of Redis's settings is given
+	if strings.ContainsAny(name, "./") && !parent.HasParent() { // Redis takes its config file as an argument
 		meant = "a config file is named by --config"
 	}
 	return usage.Mistake(fmt.Errorf("unknown command %q; %s", name, meant))

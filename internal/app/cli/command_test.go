@@ -3,8 +3,6 @@ package cli
 import (
 	"bytes"
 	"io"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -15,10 +13,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"cellserver/internal/app/settings"
-	"cellserver/internal/test/processtest"
 )
 
-// everyCommand visits all commands, also those below others.
+// everyCommand visits cmd and all its descendants.
 func everyCommand(cmd *cobra.Command, visit func(cmd *cobra.Command)) {
 	visit(cmd)
 	for _, below := range cmd.Commands() {
@@ -26,10 +23,10 @@ func everyCommand(cmd *cobra.Command, visit func(cmd *cobra.Command)) {
 	}
 }
 
-// goWords are what Go says of values, and users of a command line do not know.
+// goWords are words of Go's errors that must not reach users.
 var goWords = regexp.MustCompile(`strconv|ParseInt|ParseBool|ParseUint|Atoi|invalid syntax|invalid argument|flag:|time:|parsing|missing unit|unmarshal|%!|&\{|0x[0-9a-f]{8}`)
 
-// TestEveryFlagsBadValues: each is one line that says which flag, what was given and what it takes.
+// TestEveryFlagsBadValues requires one line with the flag, the value and what the flag takes.
 func TestEveryFlagsBadValues(t *testing.T) {
 	t.Parallel()
 	root, _ := newRoot(Program{})
@@ -49,7 +46,7 @@ func TestEveryFlagsBadValues(t *testing.T) {
 			}
 		})
 	})
-	// What takes any text, and is checked when it is used.
+	// Flags that take any text and are checked on use.
 	anything := regexp.MustCompile(`file|store$|-(cert|key|ca|dir|user|prefix|server-name)$|^(unixsocket|requirepass|config|from|into|match|resume|key|filter|time-field|user)$`)
 	everyCommand(root, func(cmd *cobra.Command) {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -86,7 +83,7 @@ func TestFlagMistakes(t *testing.T) {
 		{"config", "config requires a command: check, show or example; see cellserver config --help"},
 		{"help config sho", `unknown command "sho"; did you mean show?`},
 		{"completion", "completion: want one SHELL: bash, zsh, fish or powershell; see cellserver completion --help"},
-		{"completion tcsh", `completion: there are scripts of bash, zsh, fish or powershell, not of "tcsh"`},
+		{"completion tcsh", `completion: want bash, zsh, fish or powershell, got "tcsh"`},
 		{"version now", `version takes no argument, got "now"`},
 		{"check", "check: want one DIR; see cellserver check --help"},
 	} {
@@ -97,13 +94,13 @@ func TestFlagMistakes(t *testing.T) {
 	}
 }
 
-// TestHelpFitsItsTerminal, and is the same by help COMMAND and COMMAND --help.
+// TestHelpFitsItsTerminal also compares help COMMAND with COMMAND --help.
 func TestHelpFitsItsTerminal(t *testing.T) {
 	t.Parallel()
 	root, help := newRoot(Program{})
 	everyCommand(root, func(cmd *cobra.Command) {
 		widths := []int{79, 119}
-		if !strings.Contains(about(cmd), "\n  ") { // what is a table already is not wrapped, and fits 79
+		if !strings.Contains(About(cmd), "\n  ") { // a table is not wrapped, and fits 79
 			widths = append(widths, 39)
 		}
 		for _, width := range widths {
@@ -112,7 +109,7 @@ func TestHelpFitsItsTerminal(t *testing.T) {
 				text, _, _ = strings.Cut(text, "\nExample")
 			}
 			for line := range strings.Lines(text) {
-				// A word is not split, nor is a flag or a command from what it takes.
+				// Neither a word is split, nor a flag or a command from its value.
 				words := strings.TrimSpace(line)
 				if len(line)-1 > width && strings.Contains(words, " ") && (width > 39 || !strings.HasPrefix(words, "-") && !strings.HasPrefix(words, "cellserver ")) {
 					t.Errorf("%s at %d: %s", cmd.CommandPath(), width, line)
@@ -133,7 +130,6 @@ func TestHelpFitsItsTerminal(t *testing.T) {
 	})
 }
 
-// TestCompletion: what the scripts ask for is answered.
 func TestCompletion(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ args, want string }{
@@ -168,39 +164,6 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// TestManual: there is a page for each command that help lists, with all its flags, and mandoc finds no fault.
-func TestManual(t *testing.T) {
-	t.Setenv("SOURCE_DATE_EPOCH", "1795392000")
-	dir := t.TempDir()
-	if err := Run(t.Context(), Program{}, []string{"man", dir}, nil, io.Discard, io.Discard); err != nil {
-		t.Fatal(err)
-	}
-	root, _ := newRoot(Program{})
-	everyCommand(root, func(cmd *cobra.Command) {
-		if cmd.HasParent() && !cmd.IsAvailableCommand() {
-			return
-		}
-		file := filepath.Join(dir, pageName(cmd)+".1")
-		if out, err := processtest.Command(t, processtest.Need(t, "mandoc", "mandoc"), "-Tlint", "-Wwarning", file).CombinedOutput(); err != nil || len(out) > 0 {
-			t.Errorf("%v, %s", err, out)
-		}
-		page, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text := strings.ReplaceAll(string(page), `\-`, "-")
-		cmd.Flags().VisitAll(func(f *pflag.Flag) {
-			if !f.Hidden && !strings.Contains(text, "--"+f.Name) {
-				t.Errorf("%s has no --%s", file, f.Name)
-			}
-		})
-		if !strings.Contains(text, `"2026-11-23"`) {
-			t.Errorf("%s has not the day of SOURCE_DATE_EPOCH", file)
-		}
-	})
-}
-
-// TestHelpHasEveryFlag below the heading of its group.
 func TestHelpHasEveryFlag(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

@@ -12,22 +12,21 @@ import (
 	"cellserver/internal/base/flagvalue"
 )
 
-const completionHelp = `Write a script with which a shell completes the commands, flags and values of cellserver when Tab is pressed.
+const completionHelp = `Write a script that makes a shell complete the commands, flags and values of cellserver.
 
-The packages install these scripts. Otherwise, write the one of your shell (bash, zsh, fish or powershell) to where it looks for
-them, and start a new shell. That of bash requires the package bash-completion, as those of most programs do.`
+The packages install these scripts. Otherwise, write your shell's (bash, zsh, fish or powershell) to where the shell looks for
+them, and start a new shell. The one for bash requires the package bash-completion.`
 
 const completionExample = `  cellserver completion bash > /etc/bash_completion.d/cellserver
   cellserver completion zsh > "${fpath[1]}/_cellserver"
   cellserver completion fish > ~/.config/fish/completions/cellserver.fish
   cellserver completion powershell >> $PROFILE`
 
-// shells are those that there are scripts for.
 func shells() []string { return []string{"bash", "zsh", "fish", "powershell"} }
 
 func completionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "completion SHELL", Short: "write a completion script of a shell", Long: completionHelp, Example: completionExample,
+		Use: "completion SHELL", Short: "write a shell's completion script", Long: completionHelp, Example: completionExample,
 		ValidArgs: shells(),
 		Args:      usage.ExactlyOne("SHELL: " + flagvalue.Or(shells())),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -47,10 +46,10 @@ func writeCompletion(root *cobra.Command, shell string, out io.Writer) error {
 	case "powershell":
 		return root.GenPowerShellCompletionWithDesc(out)
 	}
-	return usage.Mistake(fmt.Errorf("completion: there are scripts of %s, not of %q", flagvalue.Or(shells()), shell))
+	return usage.Mistake(fmt.Errorf("completion: want %s, got %q", flagvalue.Or(shells()), shell))
 }
 
-// shortenUsages leaves of each flag's usage what fits beside a completion.
+// shortenUsages cuts each flag's usage to fit beside a completion.
 func shortenUsages(cmd *cobra.Command) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		_, usage := pflag.UnquoteUsage(f)
@@ -64,8 +63,7 @@ func shortenUsages(cmd *cobra.Command) {
 	}
 }
 
-// completeFlags says how the values of flags are completed: by their words, or by names of files. Of anything else the shell
-// suggests nothing.
+// completeFlags completes values of flags by their words or by file names; other values have no suggestions.
 func completeFlags(cmd *cobra.Command) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		words, isChoice := f.Value.(interface{ Words() []string })
@@ -81,7 +79,7 @@ func completeFlags(cmd *cobra.Command) {
 		case kind == "file", kind == "path", kind == "URL":
 			return // the shell's own
 		}
-		_ = cmd.RegisterFlagCompletionFunc(f.Name, complete) // fails for a flag that has one already
+		_ = cmd.RegisterFlagCompletionFunc(f.Name, complete) // fails if registered already
 	})
 	if cmd.ValidArgsFunction == nil && len(cmd.ValidArgs) == 0 && cmd.HasAvailableSubCommands() {
 		cmd.ValidArgsFunction = cobra.NoFileCompletions

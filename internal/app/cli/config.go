@@ -16,9 +16,9 @@ import (
 
 const configHelp = `Check or show the settings that the server would start with.
 
-A setting is a flag, an environment variable or a line of a config file, and has the same name in each: --maxclients,
-CELLSERVER_MAXCLIENTS, and maxclients in the file that --config or CELLSERVER_CONFIG names. A flag goes before a variable,
-and that before the file.`
+A setting has the same name as a flag, an environment variable and a line of a config file: --maxclients,
+CELLSERVER_MAXCLIENTS, and maxclients in the file that --config or CELLSERVER_CONFIG names. A flag overrides a variable,
+and a variable the file.`
 
 func configCommand(p Program) *cobra.Command {
 	cmd := &cobra.Command{
@@ -31,7 +31,7 @@ func configCommand(p Program) *cobra.Command {
 	return cmd
 }
 
-// serverFlags gives a command all flags of the server, and shows only --config in its help.
+// serverFlags adds all server flags to a command; its help shows --config only.
 func serverFlags(cmd *cobra.Command) (*settings.Options, []settings.FlagGroup) {
 	o := &settings.Options{}
 	groups := o.FlagGroups()
@@ -47,15 +47,15 @@ func serverFlags(cmd *cobra.Command) (*settings.Options, []settings.FlagGroup) {
 	return o, groups
 }
 
-const configCheckHelp = `Check all settings, and the files that they name, without starting a server: prints ok and exits with 0, or prints a line for
-each mistake and exits with 1.
+const configCheckHelp = `Check all settings and the files that they name, without starting a server. It prints ok and exits with 0, or prints a line
+for each mistake and exits with 1.
 
-It takes all flags of the server, so that a whole command line can be checked. It does not ask whether addresses are free or
-servers answer, and does not read the data directory; see cellserver check.`
+It takes all flags of the server, so a whole command line can be checked. It does not check whether addresses are free or
+servers reachable, and does not read the data directory; see cellserver check.`
 
 func configCheckCommand(p Program) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "check [flags]", Short: "check the settings, and the files that they name", Long: configCheckHelp, Args: usage.NoArguments,
+		Use: "check [flags]", Short: "check the settings and the files that they name", Long: configCheckHelp, Args: usage.NoArguments,
 		Example: "  cellserver config check --config /etc/cellserver/cellserver.yaml",
 	}
 	o, _ := serverFlags(cmd)
@@ -88,7 +88,7 @@ func withoutTime(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// checkAll is all that can be said of settings without a server.
+// checkAll reports every mistake that can be found without a server.
 func (p Program) checkAll(o *settings.Options, fs *pflag.FlagSet, log *slog.Logger) settings.Problems {
 	err := o.Complete(fs, os.LookupEnv)
 	var wrong settings.Problems
@@ -100,14 +100,14 @@ func (p Program) checkAll(o *settings.Options, fs *pflag.FlagSet, log *slog.Logg
 	return append(wrong, p.CheckFiles(o, log)...)
 }
 
-const configShowHelp = `Show the settings that the server would start with, and where each is from: a flag, an environment variable, a line of the
-config file, or the default. The output is a config file; passwords are left out of it.
+const configShowHelp = `Show the settings that the server would start with, and the source of each: a flag, an environment variable, a line of the
+config file, or the default. The output is a config file without passwords.
 
 It takes all flags of the server.`
 
 func configShowCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "show [flags]", Short: "show the settings, and where each is from", Long: configShowHelp, Args: usage.NoArguments,
+		Use: "show [flags]", Short: "show the settings and their sources", Long: configShowHelp, Args: usage.NoArguments,
 		Example: "  CELLSERVER_MAXCLIENTS=500 cellserver config show | grep maxclients",
 	}
 	o, groups := serverFlags(cmd)

@@ -9,15 +9,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Hangups is what SIGHUP comes to: the server reloads its files once it is up, and a subcommand ends as by
-// SIGTERM.
+// Hangups delivers SIGHUP: the server reloads its files, a subcommand ends as on SIGTERM.
 type Hangups struct {
-	Signals chan os.Signal // holds one, so that none is lost that comes before somebody receives
-	ignored bool           // from the start on, as by nohup
+	Signals chan os.Signal // buffers one, so that an early signal is not lost
+	ignored bool           // from the start, as under nohup
 	end     func()         // ends the process gracefully
 }
 
-// TakeHangups takes SIGHUP, which would end the process otherwise, wherever it is then.
+// TakeHangups catches SIGHUP, which would otherwise end the process.
 func TakeHangups(end func()) *Hangups {
 	h := &Hangups{Signals: make(chan os.Signal, 1), ignored: signal.Ignored(syscall.SIGHUP), end: end}
 	signal.Notify(h.Signals, syscall.SIGHUP)
@@ -26,12 +25,12 @@ func TakeHangups(end func()) *Hangups {
 
 type hangupsKey struct{}
 
-// With returns a context that hands the hangups to the command that runs.
+// With returns a context that carries the hangups to the running command.
 func (h *Hangups) With(ctx context.Context) context.Context {
 	return context.WithValue(ctx, hangupsKey{}, h)
 }
 
-// HangupsOf returns a context's hangups, or none.
+// HangupsOf returns a context's hangups, or ignored ones.
 func HangupsOf(ctx context.Context) *Hangups {
 	if h, ok := ctx.Value(hangupsKey{}).(*Hangups); ok {
 		return h
@@ -39,8 +38,8 @@ func HangupsOf(ctx context.Context) *Hangups {
 	return &Hangups{ignored: true}
 }
 
-// endOnHangup has a subcommand end by SIGHUP as its terminal goes, so that no file is left half written. A
-// second one ends the process immediately.
+// endOnHangup ends a subcommand gracefully on SIGHUP, so that no file is left half written. A second one ends
+// the process immediately.
 func endOnHangup(cmd *cobra.Command) {
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

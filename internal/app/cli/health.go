@@ -20,34 +20,32 @@ import (
 	"cellserver/internal/app/usage"
 )
 
-// healthTimeout is longer than the server may take to find out that it is not ready.
+// healthTimeout exceeds the server's own timeout for its readiness probe.
 const healthTimeout = probe.Timeout + 2*time.Second
 
-// healthCommand is for health checks in containers without a shell or curl.
+// healthCommand serves health checks in containers without a shell or curl.
 func healthCommand() *cobra.Command {
 	var addr, certFile string
 	cmd := &cobra.Command{
 		Use: "health [flags]", Short: "check the health of a running server", Args: usage.NoArguments,
-		Long: "Check that a running cellserver serves clients: prints ok, and a line that begins with " +
-			"degraded for each of disk, memory and store that lacks something, and exits with 0; " +
-			"or says why not, and exits with 1.",
+		Long: "Check that a running cellserver serves clients. It prints ok, and a line that begins with degraded for " +
+			"each of disk, memory and store that is impaired, and exits with 0; or it says why not, and exits with 1.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return checkHealth(cmd.Context(), addr, certFile != "", cmd.OutOrStdout())
 		},
 	}
 	settings.DefineMetricsAddr(cmd.Flags(), &addr)
-	cmd.Flags().String("config", "", "the server's config `file`, which may have these settings, too")
-	cmd.Flags().StringVar(&certFile, "metrics-tls-cert", "", "the server's `file`: if set, use HTTPS; the file is not read, and the certificate not verified")
+	cmd.Flags().String("config", "", "the server's config `file`, which may set these flags")
+	cmd.Flags().StringVar(&certFile, "metrics-tls-cert", "", "the server's certificate `file`; if set, use HTTPS without verifying the certificate or reading the file")
 	return cmd
 }
 
-// checkHealth requests /readyz of a metrics address.
 func checkHealth(ctx context.Context, addr string, overTLS bool, stdout io.Writer) error {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
-		return usage.Mistake(errors.New("health: --metrics-addr is empty, so there is nothing to ask"))
+		return usage.Mistake(errors.New("health: --metrics-addr is empty, so there is no server to ask"))
 	}
-	// A server that listens on all addresses is reached on loopback.
+	// A server on all addresses is reached on loopback.
 	switch ip := net.ParseIP(host); {
 	case host == "", ip.Equal(net.IPv4zero):
 		host = "127.0.0.1"
@@ -70,7 +68,7 @@ const (
 	maxHealthHeaderBytes = 64 << 10
 )
 
-// requestHealth returns what a server that is ready says: ok, and on lines of their own what it lacks.
+// requestHealth returns a ready server's text: ok, and a line for each degradation.
 func requestHealth(ctx context.Context, at string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
@@ -78,8 +76,9 @@ func requestHealth(ctx context.Context, at string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("health: %w", err)
 	}
-	client := http.Client{Transport: &http.Transport{ // connects directly, without a proxy
-		// Certificates are rarely valid for loopback. No secret is sent, and an impostor could answer ok without TLS, too.
+	client := http.Client{Transport: &http.Transport{ // without a proxy
+		// Certificates are rarely valid for loopback. No secret is sent, and an impostor could answer without
+		// TLS as well.
 		TLSClientConfig:        &tls.Config{InsecureSkipVerify: true},
 		MaxResponseHeaderBytes: maxHealthHeaderBytes,
 	}}
@@ -96,7 +95,7 @@ func requestHealth(ctx context.Context, at string) (string, error) {
 	return text, nil
 }
 
-// withoutGo is what the system says, without the names of Go's calls around it.
+// withoutGo strips the names of Go's calls from a system error.
 func withoutGo(err error) error {
 	var request *neturl.Error
 	var call *os.SyscallError

@@ -14,20 +14,19 @@ import (
 	"cellserver/internal/base/wrap"
 )
 
-// The width of help: that of the terminal, within bounds.
+// Bounds of the width of help, which is otherwise the terminal's.
 const (
 	leastHelpWidth = 30
 	mostHelpWidth  = 120
-	plainHelpWidth = 100 // where there is no terminal
+	plainHelpWidth = 100 // without a terminal
 )
 
-// helpPrinter prints the help of each command.
 type helpPrinter struct {
 	groups []settings.FlagGroup // of the root
-	err    error                // of the last help that could not be printed
+	err    error                // of the last help printed
 }
 
-// print is cobra's help function.
+// print implements cobra's help function.
 func (p *helpPrinter) print(cmd *cobra.Command, _ []string) {
 	out := cmd.OutOrStdout()
 	_, p.err = io.WriteString(out, p.text(cmd, helpWidth(out)))
@@ -42,12 +41,12 @@ func helpWidth(out io.Writer) int {
 	if err != nil || width == 0 {
 		return plainHelpWidth
 	}
-	return min(max(width-1, leastHelpWidth), mostHelpWidth) // a full line would leave the cursor on the next
+	return min(max(width-1, leastHelpWidth), mostHelpWidth) // a full line would wrap the cursor
 }
 
 func (p *helpPrinter) text(cmd *cobra.Command, width int) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n\nUsage:\n", wrap.Text(about(cmd), width))
+	fmt.Fprintf(&b, "%s\n\nUsage:\n", wrap.Text(About(cmd), width))
 	printUsage(&b, cmd, width)
 	groups := p.groupsOf(cmd)
 	for _, g := range groups {
@@ -67,15 +66,14 @@ func (p *helpPrinter) text(cmd *cobra.Command, width int) string {
 	return b.String()
 }
 
-// about is what a command's help says first.
-func about(cmd *cobra.Command) string {
+// About returns the first paragraphs of a command's help.
+func About(cmd *cobra.Command) string {
 	if cmd.Long == "" {
 		return strings.ToUpper(cmd.Short[:1]) + cmd.Short[1:] + "."
 	}
 	return cmd.Long
 }
 
-// groupsOf are the flags of a command under their headings.
 func (p *helpPrinter) groupsOf(cmd *cobra.Command) []settings.FlagGroup {
 	if cmd.HasParent() {
 		return []settings.FlagGroup{{Title: "Flags", Flags: cmd.Flags()}}
@@ -83,52 +81,48 @@ func (p *helpPrinter) groupsOf(cmd *cobra.Command) []settings.FlagGroup {
 	return p.groups
 }
 
-// usageLine is a way to call a command or one below it.
-type usageLine struct{ use, short string }
-
-func usageLines(cmd *cobra.Command) (lines []usageLine) {
+// UsageLines returns the ways to call a command and those below it.
+func UsageLines(cmd *cobra.Command) (lines []Row) {
 	if !cmd.HasParent() || !cmd.HasAvailableSubCommands() {
-		lines = append(lines, usageLine{use: cmd.UseLine()})
+		lines = append(lines, Row{Name: cmd.UseLine()})
 	}
 	for _, below := range cmd.Commands() {
 		if below.IsAvailableCommand() || below.Name() == "help" {
-			lines = append(lines, usageLine{below.UseLine(), below.Short})
+			lines = append(lines, Row{below.UseLine(), below.Short})
 		}
 	}
 	if len(lines) > 1 && !cmd.HasParent() {
-		lines[0].short = cmd.Short
+		lines[0].Text = cmd.Short
 	}
 	return lines
 }
 
-// printUsage prints the lines as a table.
 func printUsage(b *strings.Builder, cmd *cobra.Command, width int) {
-	var rows []row
-	for _, l := range usageLines(cmd) {
-		rows = append(rows, row{"  " + l.use, l.short})
+	var rows []Row
+	for _, l := range UsageLines(cmd) {
+		rows = append(rows, Row{"  " + l.Name, l.Text})
 	}
 	printRows(b, rows, width)
 }
 
-// printFlags prints flags as a table.
 func printFlags(b *strings.Builder, fs *pflag.FlagSet, width int) {
-	var rows []row
+	var rows []Row
 	fs.VisitAll(func(f *pflag.Flag) {
 		if f.Hidden {
 			return
 		}
-		kind, usage := describe(f)
+		kind, usage := Describe(f)
 		name := "      --" + f.Name
 		if f.Shorthand != "" {
 			name = "  -" + f.Shorthand + ", --" + f.Name
 		}
-		rows = append(rows, row{strings.TrimRight(name+" "+kind, " "), usage})
+		rows = append(rows, Row{strings.TrimRight(name+" "+kind, " "), usage})
 	})
 	printRows(b, rows, width)
 }
 
-// describe says what a flag takes, and what it does with its default.
-func describe(f *pflag.Flag) (kind, usage string) {
+// Describe returns a flag's kind and its usage with the default.
+func Describe(f *pflag.Flag) (kind, usage string) {
 	kind, usage = pflag.UnquoteUsage(f)
 	if d := f.DefValue; d != "" && d != "0" && d != "false" {
 		usage += " (default " + d + ")"
@@ -136,37 +130,38 @@ func describe(f *pflag.Flag) (kind, usage string) {
 	return kind, usage
 }
 
-// row is a name, and what is said of it.
-type row struct{ name, text string }
+// Row is a name and its description.
+type Row struct{ Name, Text string }
 
-// printRows prints two columns, the second filled to a width, or below the first where there is too little room beside it.
-func printRows(b *strings.Builder, rows []row, width int) {
+// printRows prints two columns: the second is wrapped to the width, or below the first if the width is too
+// small.
+func printRows(b *strings.Builder, rows []Row, width int) {
 	const between, leastText, below = 2, 24, 10
 	indent := 0
 	for _, r := range rows {
-		indent = max(indent, len(r.name)+between)
+		indent = max(indent, len(r.Name)+between)
 	}
 	isBeside := width-indent >= leastText
 	if !isBeside {
 		indent = below
 	}
 	for _, r := range rows {
-		text := strings.ReplaceAll(wrap.Text(r.text, width-indent), "\n", "\n"+strings.Repeat(" ", indent))
+		text := strings.ReplaceAll(wrap.Text(r.Text, width-indent), "\n", "\n"+strings.Repeat(" ", indent))
 		switch {
 		case text == "":
-			b.WriteString(r.name + "\n")
+			b.WriteString(r.Name + "\n")
 		case isBeside:
-			fmt.Fprintf(b, "%-*s%s\n", indent, r.name, text)
+			fmt.Fprintf(b, "%-*s%s\n", indent, r.Name, text)
 		default:
-			fmt.Fprintf(b, "%s\n%*s%s\n", r.name, indent, "", text)
+			fmt.Fprintf(b, "%s\n%*s%s\n", r.Name, indent, "", text)
 		}
 	}
 }
 
-const durationNote = `A time is written as 30s, 1m30s or 500ms, or as seconds: 30 or 0.5. Those that Redis has in milliseconds (--lua-time-limit,
---store-timeout, --lease-time) require a unit.`
+const durationNote = `A time is written as 30s, 1m30s or 500ms, or as seconds: 30 or 0.5. Those that are milliseconds in Redis (--lua-time-limit,
+--store-timeout) require a unit.`
 
-// settingsNote says how else a command's flags are set, and how times are written.
+// settingsNote explains the other ways to set flags, and how times are written.
 func settingsNote(cmd *cobra.Command, groups []settings.FlagGroup) string {
 	flag := firstSetting(groups)
 	switch {
@@ -176,10 +171,10 @@ func settingsNote(cmd *cobra.Command, groups []settings.FlagGroup) string {
 		return "Every flag can also be set by an environment variable: --" + flag + " by " + settings.EnvName(flag) + "."
 	}
 	return "Every flag can also be set by an environment variable, --" + flag + " by " + settings.EnvName(flag) + ", and in the config file, by " + flag +
-		"; a flag goes before a variable, and that before the file.\n\n" + durationNote
+		"; a flag overrides a variable, and a variable the file.\n\n" + durationNote
 }
 
-// firstSetting returns the name of the first flag that a variable sets.
+// firstSetting returns the name of the first flag that a variable can set.
 func firstSetting(groups []settings.FlagGroup) (name string) {
 	for _, g := range groups {
 		g.Flags.VisitAll(func(f *pflag.Flag) {
@@ -223,7 +218,6 @@ func helpCommand() *cobra.Command {
 	}
 }
 
-// subcommand returns the one of a name, or nil.
 func subcommand(parent *cobra.Command, name string) *cobra.Command {
 	for _, below := range parent.Commands() {
 		if below.Name() == name {

@@ -18,13 +18,12 @@ const serveHelp = `cellserver is a rate limiter that speaks the Redis protocol a
 const serveExample = `  cellserver &
   redis-cli -p 6380 cl.throttle laoqian:reply 15 30 60 1`
 
-// Program is what a command line runs that is above this package.
+// Program holds what the command line runs from the package above.
 type Program struct {
 	Serve      func(ctx context.Context, o *settings.Options, stderr io.Writer) error
-	CheckFiles func(o *settings.Options, log *slog.Logger) settings.Problems // those that settings name
+	CheckFiles func(o *settings.Options, log *slog.Logger) settings.Problems // the files that settings name
 }
 
-// serveCommand is the root: without a subcommand the program serves.
 func serveCommand(p Program, help *helpPrinter) *cobra.Command {
 	o := &settings.Options{}
 	cmd := &cobra.Command{
@@ -46,4 +45,27 @@ func serveCommand(p Program, help *helpPrinter) *cobra.Command {
 		cmd.Flags().AddFlagSet(g.Flags)
 	}
 	return cmd
+}
+
+// Run runs a command line until its work or ctx is done.
+func Run(ctx context.Context, p Program, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
+	root, help := newRoot(p)
+	if len(args) > 0 && args[0] == cobra.ShellCompRequestCmd {
+		shortenUsages(root)
+	}
+	root.SetArgs(append([]string{}, args...)) // nil would mean os.Args
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	if err := root.ExecuteContext(ctx); err != nil {
+		return err
+	}
+	return help.err
+}
+
+// Root returns the command line and the groups of its flags, for the manual.
+func Root(p Program) (*cobra.Command, []settings.FlagGroup) {
+	root, help := newRoot(p)
+	root.InitDefaultHelpCmd()
+	return root, help.groups
 }

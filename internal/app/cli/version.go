@@ -17,7 +17,7 @@ func versionCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "version [flags]",
-		Short: "show which cellserver this is, and what it was built from",
+		Short: "show the version and what it was built from",
 		Args:  usage.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			info := buildinfo.Read()
@@ -29,9 +29,9 @@ func versionCommand() *cobra.Command {
 			revision, date := info.Revision, ""
 			switch {
 			case revision == "":
-				revision = "not known"
+				revision = "unknown"
 			case info.Modified:
-				revision += ", with changes that are not committed"
+				revision += ", with uncommitted changes"
 			}
 			if !info.Time.IsZero() {
 				date = "committed\t" + info.Time.UTC().Format(time.RFC3339) + "\n"
@@ -41,6 +41,6 @@ func versionCommand() *cobra.Command {
 			return w.Flush()
 		},
 	}
-	flagvalue.BoolVar(cmd.Flags(), &asJSON, "json", "as a JSON object")
+	flagvalue.BoolVar(cmd.Flags(), &asJSON, "json", "print a JSON object")
 	return cmd
 }

@@ -2,5 +2,5 @@
 
 package listen
 
-// FitMaxClients returns maxClients, as no limit of open files is known here.
+// FitMaxClients returns maxClients: the limit of open files is unknown here.
 func FitMaxClients(maxClients, _ int) int { return maxClients }

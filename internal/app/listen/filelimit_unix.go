@@ -6,7 +6,7 @@ import "syscall"
 
 const (
 	otherFiles = 48 // descriptors reserved for everything but clients
-	loopFiles  = 2  // descriptors of an event loop
+	loopFiles  = 2  // descriptors per event loop
 )
 
 // FitMaxClients lowers maxClients to fit the limit of open files, as Redis does.

@@ -1,5 +1,4 @@
-// Package listen opens the server's ports and its unix socket, and knows how many clients they have
-// descriptors for.
+// Package listen opens the server's ports and unix socket, and fits the clients to the limit of open files.
 package listen
 
 import (
@@ -14,7 +13,7 @@ import (
 // Listeners holds the server's listeners; nil for those not configured.
 type Listeners struct{ TCP, TLS, Unix, Metrics net.Listener }
 
-// Open listens where the settings say.
+// Open opens the configured listeners.
 func Open(ctx context.Context, o *settings.Options) (*Listeners, error) {
 	l := &Listeners{}
 	var config net.ListenConfig
@@ -48,7 +47,7 @@ func Open(ctx context.Context, o *settings.Options) (*Listeners, error) {
 func listenError(flag, addr string, err error) error {
 	var op *net.OpError
 	if errors.As(err, &op) {
-		err = op.Err // without the address, which the message has already
+		err = op.Err // drops the address, which the message has
 	}
 	return fmt.Errorf("cannot listen on %s: %w; choose another with --%s or %s", addr, err, flag, settings.EnvName(flag))
 }

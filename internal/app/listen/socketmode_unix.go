@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// listenWithMode sets the socket's permissions between bind and listen: before listen nobody can connect, whatever the
-// umask allows.
+// listenWithMode sets the socket's permissions between bind and listen: before listen nobody can connect,
+// whatever the umask.
 func listenWithMode(path string, mode fs.FileMode) (net.Listener, error) {
 	syscall.ForkLock.RLock()
 	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
@@ -34,7 +34,7 @@ func listenWithMode(path string, mode fs.FileMode) (net.Listener, error) {
 	return l, nil
 }
 
-// listenBacklog is the listen backlog; the system may lower it.
+// listenBacklog may be lowered by the system.
 const listenBacklog = 4096
 
 func listenBound(file *os.File, path string, mode fs.FileMode) (net.Listener, error) {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// listenUnix listens on a unix socket with the given permissions, or with 0 those set by the umask. It replaces a stale
-// socket file, as a killed process leaves behind, but no other file.
+// listenUnix listens on a unix socket with the given permissions, or the umask's if mode is 0. It replaces a
+// stale socket, as a killed process leaves behind, but no other file.
 func listenUnix(ctx context.Context, path string, mode fs.FileMode) (net.Listener, error) {
 	listen := func() (net.Listener, error) {
 		if mode != 0 {

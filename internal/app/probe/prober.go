@@ -1,5 +1,5 @@
-// Package probe tells whether what serves the clients still does, and feeds the service manager's watchdog as
-// long as it does.
+// Package probe checks that event loops and shards respond, and feeds the service manager's watchdog while
+// they do.
 package probe
 
 import (
@@ -13,32 +13,33 @@ import (
 )
 
 const (
-	// Timeout is how long what serves the clients may take to respond: a thousand times what is usual, and as
-	// long as the whole time limit of a script, which is the longest that anything may take.
-	Timeout = time.Second
-	// probeInterval is how often the server looks at itself.
+	// Timeout bounds a response: a thousand times the usual, and as long as a script's whole time limit, the
+	// longest that anything may take.
+	Timeout       = time.Second
 	probeInterval = time.Second
-	// deadAfter is after how many probes in a row without a response the process is no longer alive, which Kubernetes
-	// restarts. No budget allows a tenth of that; and probes, unlike time, do not pass while the process is stopped.
+	// deadAfter is the number of consecutive failed probes after which the process is dead, and Kubernetes
+	// restarts it. No budget allows a tenth of that. Probes, unlike time, stand still while the process is
+	// stopped.
 	deadAfter = 15
-	// silentAfter is after how many of them a line is logged.
+	// silentAfter is the number after which a line is logged.
 	silentAfter = 3
 )
 
-// Prober tells whether what serves the clients still does its work. It is safe for concurrent use.
+// Prober checks whether event loops and shards respond. It is safe for concurrent use.
 type Prober struct {
-	Loops  func(context.Context) error // returns once every event loop has responded, or an error that names one
-	Shards func()                      // returns once every shard's lock was acquired
+	// returns once every event loop has responded, or names one that has not
+	Loops  func(context.Context) error
+	Shards func() // returns after acquiring every shard's lock once
 	Log    *slog.Logger
 
 	mu     sync.Mutex    // guards all below
-	asking chan struct{} // closed when shards returns; nil while it is not called
-	silent int           // probes in a row that had no response
+	asking chan struct{} // closed when Shards returns; nil while it is not called
+	silent int           // consecutive failed probes
 	last   error         // of the last of them
 }
 
-// Probe returns once every event loop has responded and every shard's lock was acquired: then clients are
-// served. When ctx is done first, the error names what did not respond.
+// Probe returns once every event loop has responded and every shard's lock was acquired. When ctx ends first,
+// the error names what did not respond.
 func (p *Prober) Probe(ctx context.Context) error {
 	shards := p.askShards()
 	var silent []string
@@ -61,7 +62,7 @@ func (p *Prober) Probe(ctx context.Context) error {
 	return errors.New(strings.Join(silent, "; "))
 }
 
-// askShards has at most one goroutine wait for the shards' locks.
+// askShards runs Shards in at most one goroutine.
 func (p *Prober) askShards() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -79,14 +80,14 @@ func (p *Prober) askShards() <-chan struct{} {
 	return p.asking
 }
 
-// Ready returns an error if what serves the clients does not respond now.
+// Ready returns an error if the server does not respond now.
 func (p *Prober) Ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
 	return p.Probe(ctx)
 }
 
-// Alive returns an error if it has not responded for longer than anything that is allowed.
+// Alive returns an error if the server has not responded for longer than anything may take.
 func (p *Prober) Alive() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -96,13 +97,13 @@ func (p *Prober) Alive() error {
 	return fmt.Errorf("no response to %d probes in a row, one a second: %w", p.silent, p.last)
 }
 
-// Run probes once an interval until ctx is done.
+// Run probes every probeInterval until ctx is done.
 func (p *Prober) Run(ctx context.Context) {
 	ticker := time.NewTicker(probeInterval)
 	defer ticker.Stop()
 	for {
 		err := p.Ready(ctx)
-		if ctx.Err() != nil { // what shuts down no longer responds
+		if ctx.Err() != nil { // a server that shuts down does not respond
 			return
 		}
 		p.note(err)
@@ -126,6 +127,6 @@ func (p *Prober) note(err error) {
 		return
 	}
 	if p.silent++; p.silent == silentAfter {
-		p.Log.Error("the server does not respond; no client is served that needs this", "error", err, "seconds", p.silent)
+		p.Log.Error("the server does not respond; clients that depend on this are not served", "error", err, "seconds", p.silent)
 	}
 }

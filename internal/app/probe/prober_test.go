@@ -13,7 +13,8 @@ import (
 	"cellserver/internal/test/processtest"
 )
 
-// TestProberCountsProbes: the process counts as dead only after probes in a row without a response, and lives again with one.
+// TestProberCountsProbes: the process is dead only after consecutive failed probes, and alive again after a
+// response.
 func TestProberCountsProbes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var hangs atomic.Bool
@@ -55,7 +56,7 @@ func TestProberCountsProbes(t *testing.T) {
 		hangs.Store(false)
 		close(shardsHeld)
 		step(2*probeInterval, "", "")
-		for _, want := range []string{"does not respond; no client", "responds again"} {
+		for _, want := range []string{"does not respond; clients", "responds again"} {
 			if got := strings.Count(log.String(), want); got != 1 {
 				t.Errorf("%d lines with %q", got, want)
 			}
@@ -65,7 +66,6 @@ func TestProberCountsProbes(t *testing.T) {
 	})
 }
 
-// said is what an error says; "" for none.
 func said(err error) string {
 	if err == nil {
 		return ""

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Watchdog calls feed once an interval while probes succeed. While a probe hangs it does not, and systemd
-// takes action.
+// Watchdog calls Feed once an interval while probes succeed. While a probe hangs it does not, and systemd
+// acts.
 type Watchdog struct {
 	Interval time.Duration
 	Probe    func(context.Context) error
@@ -21,12 +21,12 @@ func (w Watchdog) Run(ctx context.Context) {
 	defer ticker.Stop()
 	for {
 		late := time.AfterFunc(w.Interval, func() {
-			w.Log.Error("the server hangs; unless it recovers, the service manager kills it and its stacks are logged",
+			w.Log.Error("the server hangs; the service manager kills it, with its stacks in the log, unless it recovers",
 				"seconds", w.Interval.Seconds())
 		})
 		err := w.Probe(ctx)
 		late.Stop()
-		if err != nil { // the server is shutting down
+		if err != nil { // shutting down
 			return
 		}
 		w.Feed()

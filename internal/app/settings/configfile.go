@@ -18,21 +18,21 @@ import (
 	"cellserver/internal/base/yamlfile"
 )
 
-// ConfigFile is the file of --config: a mapping in YAML of the flags' names to their values.
+// ConfigFile is the file of --config: a YAML mapping of flag names to values.
 type ConfigFile struct {
 	path    string
 	entries []configEntry
-	Wrong   Problems // with it
+	Wrong   Problems // mistakes in it
 }
 
 type configEntry struct {
 	name   string
-	values []string // of a list, or one
+	values []string // a list's, or one
 	isList bool
 	line   int
 }
 
-// readConfig reads a file. With an error, which says what is wrong in each line, it returns the other lines.
+// readConfig reads a file. An error names each bad line; the other lines are returned.
 func readConfig(path string) (*ConfigFile, error) {
 	text, err := yamlfile.Read(path)
 	if err != nil {
@@ -46,7 +46,7 @@ func parseConfig(path string, text []byte) (*ConfigFile, error) {
 	f := &yamlfile.File{Path: path}
 	root := f.Root(text)
 	if root == nil {
-		return c, f.Err() // without a setting, as the example is
+		return c, f.Err() // no setting, as in the example
 	}
 	names := slices.DeleteFunc(settingNames(), func(name string) bool { return name == "config" })
 	f.Fields(root, "the file", func(key, value *yaml.Node) { c.read(f, names, key, value) })
@@ -56,7 +56,7 @@ func parseConfig(path string, text []byte) (*ConfigFile, error) {
 func (c *ConfigFile) read(f *yamlfile.File, names []string, key, value *yaml.Node) {
 	name := key.Value
 	if !slices.Contains(names, name) {
-		f.Fail(key, yamlfile.Quote(name)+" is no setting; "+usage.Hint(name, names, nil, "cellserver --help lists them"))
+		f.Fail(key, "unknown setting "+yamlfile.Quote(name)+"; "+usage.Hint(name, names, nil, "cellserver --help lists them"))
 		return
 	}
 	e := configEntry{name: name, line: key.Line}
@@ -83,7 +83,7 @@ func (c *ConfigFile) read(f *yamlfile.File, names []string, key, value *yaml.Nod
 	c.entries = append(c.entries, e)
 }
 
-// set takes what flags do not have yet from the file, and leaves out what the command has no flag for.
+// set takes the flags not yet set from the file; flags that the command lacks are skipped.
 func (c *ConfigFile) set(fs *pflag.FlagSet, from Origins) (wrong Problems) {
 	for _, e := range c.entries {
 		f := fs.Lookup(e.name)
@@ -112,7 +112,7 @@ func (c *ConfigFile) set(fs *pflag.FlagSet, from Origins) (wrong Problems) {
 	return wrong
 }
 
-// WarnOfReaders warns of a file with a password that every user of the machine can read.
+// WarnOfReaders warns if every user of the machine can read a password in the file.
 func (c *ConfigFile) WarnOfReaders(log *slog.Logger) {
 	if c == nil || runtime.GOOS == "windows" {
 		return
@@ -129,12 +129,12 @@ func (c *ConfigFile) WarnOfReaders(log *slog.Logger) {
 	}
 }
 
-// hasSecret tells settings that must not be shown.
+// hasSecret reports whether a setting must not be shown.
 func hasSecret(name, value string) bool {
 	return value != "" && (name == "requirepass" || name == "store" && strings.Contains(value, "@"))
 }
 
-// SplitProblems is what a file's error says of each line.
+// SplitProblems returns a file's mistakes, one per line.
 func SplitProblems(err error) (wrong Problems) {
 	var lines yamlfile.Problems
 	if !errors.As(err, &lines) {

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// FuzzConfig: whatever a file is, each mistake is one line with its place, and what can be read is set or refused.
+// FuzzConfig requires each mistake in any file to be one line with its place, and every readable line to be
+// set or refused.
 func FuzzConfig(f *testing.F) {
 	for _, text := range []string{
 		Example(), "maxclients: 5\nmaxclients: 6\n", "metrics-allowed-hosts: [a, b]\n", "a: &x [*x]\n", "timeout: !!float 5\n", "? [a]\n: b\n", "addr: |\n  a\n  b\n",

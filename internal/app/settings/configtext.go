@@ -14,7 +14,7 @@ import (
 	"cellserver/internal/base/wrap"
 )
 
-// Show prints all settings.
+// Show prints all settings with their origins as a config file.
 func (o *Options) Show(out io.Writer, groups []FlagGroup) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, g := range groups {
@@ -37,7 +37,6 @@ func (o *Options) Show(out io.Writer, groups []FlagGroup) error {
 
 var plainValue = regexp.MustCompile(`^[A-Za-z0-9/][A-Za-z0-9._/%|-]*(:[0-9]+)?$`)
 
-// yamlValue is a flag's value as a config file has it.
 func yamlValue(f *pflag.Flag, text string) string {
 	if _, ok := f.Value.(*flagvalue.List); ok {
 		return "[" + strings.ReplaceAll(text, ",", ", ") + "]"
@@ -45,23 +44,21 @@ func yamlValue(f *pflag.Flag, text string) string {
 	if plainValue.MatchString(text) && !strings.EqualFold(text, "null") {
 		return text
 	}
-	quoted, _ := json.Marshal(text) // which YAML includes
+	quoted, _ := json.Marshal(text) // JSON is YAML
 	return string(quoted)
 }
 
 const exampleHead = `# The settings of cellserver, each with its default. To change one, remove the # in front of its name.
 #
-# A flag (--maxclients 500) goes before an environment variable (CELLSERVER_MAXCLIENTS=500), and that before this file.
-# cellserver config check --config FILE checks the file, and cellserver config show --config FILE shows what holds and why.
-# A time is 30s, 1m30s or 500ms, or seconds: 30 or 0.5; lua-time-limit, store-timeout and lease-time require a unit.
-# SIGHUP makes a server read it again: what can change while it runs does, and of the rest the log says that it
-# requires a restart.
+# A flag (--maxclients 500) overrides an environment variable (CELLSERVER_MAXCLIENTS=500), and a variable this file.
+# cellserver config check --config FILE checks the file, and cellserver config show --config FILE shows each setting and its source.
+# A time is 30s, 1m30s or 500ms, or seconds: 30 or 0.5; lua-time-limit and store-timeout require a unit.
+# SIGHUP makes a server read it again and apply what can change at run time; the log names changes that require a restart.
 `
 
-// exampleWidth is that of the comments.
 const exampleWidth = 120
 
-// Example is a config file that changes nothing.
+// Example returns a config file that changes nothing.
 func Example() string {
 	var b strings.Builder
 	b.WriteString(exampleHead)

@@ -8,7 +8,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// TestExampleConfig: deploy/cellserver.yaml is what config example writes, changes nothing, and has every setting's default.
+// TestExampleConfig: deploy/cellserver.yaml is the output of config example, changes nothing, and has every
+// setting's default.
 func TestExampleConfig(t *testing.T) {
 	const path = "../../../deploy/cellserver.yaml"
 	want := Example()

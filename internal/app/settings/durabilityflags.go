@@ -25,7 +25,6 @@ const (
 	mostSyncTimeout    = time.Hour
 )
 
-// set reads an interval.
 func (i *SyncInterval) set(text string) bool {
 	if text == "no" {
 		*i = SyncInterval(store.NoSync)
@@ -48,30 +47,28 @@ func (i *SyncInterval) String() string {
 }
 
 func (o *Options) defineDurability(fs *pflag.FlagSet) {
-	fs.StringVar(&o.DataDir, "data-dir", "", "`directory` that keeps what the server knows over restarts and crashes (default none: all is forgotten)")
+	fs.StringVar(&o.DataDir, "data-dir", "", "`directory` that keeps all states over restarts and crashes (default none: states are lost)")
 	o.SyncInterval = defaultSyncInterval
 	flagvalue.FuncVar(fs, flagvalue.Func{
 		Kind: "interval", Get: o.SyncInterval.String, Set: o.SyncInterval.set,
 		Takes: fmt.Sprintf("a time from %s to %s, such as 1s; 0 to sync before each reply; or no to leave it to the system", leastSyncInterval,
 			flagvalue.FormatDuration(mostSyncInterval)),
-	}, "fsync-interval", "`time` between two syncs to the disk, the most that a crash can lose; 0 to sync before each reply; no to leave it to the system")
+	}, "fsync-interval", "`time` between syncs to the disk, the most that a crash can lose; 0 to sync before each reply; no to leave it to the system")
 	flagvalue.DurationVar(fs, &o.SyncTimeout, "fsync-timeout",
 		defaultSyncTimeout, leastSyncTimeout, mostSyncTimeout,
-		"`time` for which a reply waits for its sync at most, with --fsync-interval=0; "+
-			"then the call gets an error, and may have been charged")
-	flagvalue.BoolVar(fs, &o.UnreadyOnDiskFault, "unready-on-disk-fault", "fail /readyz while changes do not reach the disk, so that clients go elsewhere")
-	flagvalue.BoolVar(fs, &o.DataRecover, "data-recover", "start with what can be read of a damaged data directory; the damaged files are kept aside")
+		"longest `time` that a reply waits for its sync with --fsync-interval=0; then the call, "+
+			"which may have been charged, gets an error")
+	flagvalue.BoolVar(fs, &o.UnreadyOnDiskFault, "unready-on-disk-fault", "fail /readyz while changes do not reach the disk, so that clients use other servers")
+	flagvalue.BoolVar(fs, &o.DataRecover, "data-recover", "start with the readable part of a damaged data directory; damaged files are kept under other names")
 }
 
 func (o *Options) checkDurability() error {
 	timed := o.SyncInterval != defaultSyncInterval || o.SyncTimeout != defaultSyncTimeout
 	if o.DataDir == "" && (timed || o.DataRecover || o.UnreadyOnDiskFault) {
-		return errors.New("--fsync-interval, --fsync-timeout, --unready-on-disk-fault and --data-recover " +
-			"are about --data-dir, which is not set")
+		return errors.New("--fsync-interval, --fsync-timeout, --unready-on-disk-fault and --data-recover require --data-dir")
 	}
 	if o.SyncInterval != 0 && o.SyncTimeout != defaultSyncTimeout {
-		return fmt.Errorf("--fsync-timeout is about replies that wait for the disk, "+
-			"and with --fsync-interval=%s none does; set --fsync-interval=0, or remove it", &o.SyncInterval)
+		return fmt.Errorf("--fsync-timeout requires --fsync-interval=0, got %s", &o.SyncInterval)
 	}
 	if o.DataDir != "" && o.MaxKeyBytes > persist.MaxKeyBytes {
 		return fmt.Errorf("--max-key-bytes must be at most %d with --data-dir, got %d", persist.MaxKeyBytes, o.MaxKeyBytes)

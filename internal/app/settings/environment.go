@@ -9,8 +9,8 @@ import (
 	"cellserver/internal/app/usage"
 )
 
-// WarnOfUnknownVariables warns of the variables that look like settings and are none, as a misspelt password
-// is. It never logs their values, which may be secrets.
+// WarnOfUnknownVariables warns of variables that look like settings, such as a misspelt password. Values,
+// which may be secrets, are never logged.
 func WarnOfUnknownVariables(environ []string, log *slog.Logger) {
 	names := settingNames()
 	isVariable := func(variable string) bool {
@@ -20,18 +20,20 @@ func WarnOfUnknownVariables(environ []string, log *slog.Logger) {
 	for _, variable := range environ {
 		name, value, _ := strings.Cut(variable, "=")
 		if !strings.HasPrefix(name, EnvPrefix) || isVariable(name) || services.MatchString(name) ||
-			strings.HasSuffix(name, "_PORT") && strings.Contains(value, "://") { // which a service's has, but not who imagines a setting
+			// set by a service, unlike an imagined setting
+			strings.HasSuffix(name, "_PORT") && strings.Contains(value, "://") {
 			continue
 		}
-		log.Warn(name + " is no setting of the server and has no effect; " +
+		log.Warn("unknown setting " + name + " has no effect; " +
 			usage.Hint(strings.TrimPrefix(name, EnvPrefix), names, EnvName, "see cellserver --help"))
 	}
 }
 
-// serviceVariables matches what Kubernetes sets for services that are named cellserver or begin so; _PORT is apart.
+// serviceVariables matches what Kubernetes sets for services named cellserver or with that prefix, except
+// _PORT.
 const serviceVariables = `^CELLSERVER(_[A-Z0-9_]+)?_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`
 
-// EnvPrefix begins the names of the variables that are settings.
+// EnvPrefix begins the name of each setting's variable.
 const EnvPrefix = "CELLSERVER_"
 
 // EnvName returns the variable of a flag.

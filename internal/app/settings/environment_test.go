@@ -7,19 +7,18 @@ import (
 	"testing"
 )
 
-// TestUnknownVariablesAreWarnedOf, with the nearest setting, and never with their values.
 func TestUnknownVariablesAreWarnedOf(t *testing.T) {
-	const unknown = " is no setting of the server and has no effect; "
+	const unknown = " has no effect; "
 	for _, tt := range []struct{ variable, want string }{
-		{"CELLSERVER_REQUIREPAS=s3cret", "CELLSERVER_REQUIREPAS" + unknown + "did you mean CELLSERVER_REQUIREPASS?"},
-		{"CELLSERVER_REQUIRE_PASS=s3cret", "CELLSERVER_REQUIRE_PASS" + unknown + "did you mean CELLSERVER_REQUIREPASS?"},
-		{"CELLSERVER_METRICS_ADDRESS=s3cret", "CELLSERVER_METRICS_ADDRESS" + unknown + "did you mean CELLSERVER_METRICS_ADDR?"},
-		{"CELLSERVER_MAX_CLIENTS=", "CELLSERVER_MAX_CLIENTS" + unknown + "did you mean CELLSERVER_MAXCLIENTS?"},
-		{"CELLSERVER_ACL=s3cret", "CELLSERVER_ACL" + unknown + "see cellserver --help"},
-		{"CELLSERVER_FAVOURITE_COLOUR=s3cret", "CELLSERVER_FAVOURITE_COLOUR" + unknown + "see cellserver --help"},
-		{"CELLSERVER_=s3cret", "CELLSERVER_" + unknown + "see cellserver --help"},
-		{"CELLSERVER_HELP=s3cret", "CELLSERVER_HELP" + unknown + "see cellserver --help"},
-		{"CELLSERVER_PORT=6380", "CELLSERVER_PORT" + unknown + "use CELLSERVER_ADDR"},
+		{"CELLSERVER_REQUIREPAS=s3cret", "unknown setting CELLSERVER_REQUIREPAS" + unknown + "did you mean CELLSERVER_REQUIREPASS?"},
+		{"CELLSERVER_REQUIRE_PASS=s3cret", "unknown setting CELLSERVER_REQUIRE_PASS" + unknown + "did you mean CELLSERVER_REQUIREPASS?"},
+		{"CELLSERVER_METRICS_ADDRESS=s3cret", "unknown setting CELLSERVER_METRICS_ADDRESS" + unknown + "did you mean CELLSERVER_METRICS_ADDR?"},
+		{"CELLSERVER_MAX_CLIENTS=", "unknown setting CELLSERVER_MAX_CLIENTS" + unknown + "did you mean CELLSERVER_MAXCLIENTS?"},
+		{"CELLSERVER_ACL=s3cret", "unknown setting CELLSERVER_ACL" + unknown + "see cellserver --help"},
+		{"CELLSERVER_FAVOURITE_COLOUR=s3cret", "unknown setting CELLSERVER_FAVOURITE_COLOUR" + unknown + "see cellserver --help"},
+		{"CELLSERVER_=s3cret", "unknown setting CELLSERVER_" + unknown + "see cellserver --help"},
+		{"CELLSERVER_HELP=s3cret", "unknown setting CELLSERVER_HELP" + unknown + "see cellserver --help"},
+		{"CELLSERVER_PORT=6380", "unknown setting CELLSERVER_PORT" + unknown + "use CELLSERVER_ADDR"},
 		{"CELLSERVER_REQUIREPASS=s3cret", ""},
 		{"CELLSERVER_MAXCLIENTS=7", ""},
 		{"OTHER_REQUIREPAS=s3cret", ""},

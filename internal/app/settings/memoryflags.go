@@ -10,7 +10,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// AutoMemory is the value of --maxmemory for what the cgroup has.
+// AutoMemory is the --maxmemory that derives from the cgroup.
 const AutoMemory = "auto"
 
 // DefaultClients returns the default of --maxmemory-clients.
@@ -30,8 +30,8 @@ func (o *Options) defineMemory(fs *pflag.FlagSet) {
 			}
 			return err == nil || text == AutoMemory
 		},
-	}, "maxmemory", "largest `size` of the server's memory, such as 150mb; 0 for none; auto is 70 % of the cgroup's limit, and none without one")
-	flagvalue.ChoiceVar(fs, &o.MaxMemoryPolicy, "maxmemory-policy", store.VolatileTTL.String(), "`what` becomes of a new key that has no room: volatile-ttl (it evicts one that would expire soon) or noeviction (it is refused)", memory.PolicyNames()...)
+	}, "maxmemory", "largest `size` of the server's memory, such as 150mb; 0 for no limit; auto is 70 % of the cgroup's limit, if any")
+	flagvalue.ChoiceVar(fs, &o.MaxMemoryPolicy, "maxmemory-policy", store.VolatileTTL.String(), "`policy` at the maximum: volatile-ttl (a new key evicts one that expires soon) or noeviction (it is refused)", memory.PolicyNames()...)
 }
 
 func (o *Options) checkMemory() error {
@@ -45,7 +45,7 @@ func (o *Options) checkMemory() error {
 	return nil
 }
 
-// MaxMemoryBytes is what --maxmemory comes to, and whether that is less than the server needs.
+// MaxMemoryBytes returns --maxmemory in bytes, and whether the server needs more.
 func (o *Options) MaxMemoryBytes() (maxBytes int64, tooSmall bool) {
 	if o.MaxMemory == AutoMemory {
 		return memory.Auto()

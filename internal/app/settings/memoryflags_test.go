@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-// TestMaxMemoryOptions: what is wrong is said, with what to do.
+// TestMaxMemoryOptions requires each error to say what to do.
 func TestMaxMemoryOptions(t *testing.T) {
 	for _, tt := range []struct{ flags, want string }{
 		{"--maxmemory=lots", `--maxmemory takes auto or a size, such as 150mb; got "lots"`},

@@ -20,13 +20,12 @@ func (o *Options) defineMetrics(fs *pflag.FlagSet) {
 	fs.StringVar(&o.MetricsPasswordFile, "metrics-password-file", "", "`file` with user:password required for the live page and /metrics (basic authentication)")
 	fs.StringVar(&o.MetricsTLSCert, "metrics-tls-cert", "", "PEM `file` with a certificate that enables HTTPS on the metrics address")
 	fs.StringVar(&o.MetricsTLSKey, "metrics-tls-key", "", "PEM `file` with that certificate's private key")
-	flagvalue.ListVar(fs, &o.MetricsHosts, "metrics-allowed-hosts", "`names` of the metrics address, separated by commas: requests for other host names are refused, but for the health checks (default on loopback localhost, elsewhere any)",
+	flagvalue.ListVar(fs, &o.MetricsHosts, "metrics-allowed-hosts", "host `names` of the metrics address, separated by commas; requests for other names, except health checks, are refused (default localhost on loopback, elsewhere any)",
 		"names without a scheme and a port, such as cellserver,metrics.example.com", isHostName)
 	flagvalue.BoolVar(fs, &o.NoDashboard, "no-dashboard", "disable the live page, which shows keys")
 	flagvalue.BoolVar(fs, &o.Pprof, "pprof", "serve profiles at /debug/pprof/ of the metrics address")
 }
 
-// checkMetrics refuses inconsistent flags.
 func (o *Options) checkMetrics() error {
 	if o.MetricsAddr == "" {
 		if o.MetricsTokenFile+o.MetricsPasswordFile+o.MetricsTLSCert+o.MetricsTLSKey != "" || o.Pprof || len(o.MetricsHosts) > 0 {

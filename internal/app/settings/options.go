@@ -1,5 +1,5 @@
-// Package settings makes one value of the server's flags, environment and config file. Options are for one
-// goroutine until they are complete, and then only read, but for the level of the log.
+// Package settings reads flags, environment and config file into one value. Options belong to one goroutine
+// until complete; then they are only read, except for the log level.
 package settings
 
 import (
@@ -16,6 +16,7 @@ import (
 	"cellserver/internal/app/usage"
 	"cellserver/internal/base/flagvalue"
 	"cellserver/internal/decide/clients"
+	"cellserver/internal/decide/observe"
 	"cellserver/internal/edge/metrics"
 	"cellserver/internal/funnel"
 	"cellserver/internal/keep/memory"
@@ -26,7 +27,7 @@ import (
 type Options struct {
 	Addr, UnixSocket, MetricsAddr string
 
-	SocketMode fs.FileMode // --unixsocketperm; 0 for that of the umask
+	SocketMode fs.FileMode // --unixsocketperm; 0 for the umask's
 
 	TLSAddr, TLSCert, TLSKey, TLSClientCA, tlsAuthClients string
 
@@ -71,15 +72,15 @@ type Options struct {
 	TopKeysNames  metrics.NameStyle
 
 	LogLevel, LogFormat string
-	Level               slog.LevelVar // of the loggers, which a reload may change
+	Level               slog.LevelVar // of the loggers; a reload may change it
 
 	Config        string // path of the config file; "" for none
 	help, Version bool
 
-	Flags  *pflag.FlagSet    // that have set these
-	Values map[string]string // as they were set, for what the server makes of some changes the fields
+	Flags  *pflag.FlagSet    // set these options
+	Values map[string]string // as set; the server adjusts some fields
 	From   Origins           // of the values
-	File   *ConfigFile       // of config; nil for none
+	File   *ConfigFile       // named by Config; nil for none
 }
 
 // FlagGroups defines all flags, which set o, under the headings of the help.
@@ -102,14 +103,14 @@ func (o *Options) FlagGroups() []FlagGroup {
 			o.defineIOThreads(fs)
 		}),
 		group("Rate limiting", func(fs *pflag.FlagSet) {
-			flagvalue.BoolVar(fs, &o.BurstIsCapacity, "burst-is-capacity", "read CL.THROTTLE's second argument, and max_burst wherever it stands, as a funnel's whole capacity, not as the burst beyond the first unit")
+			flagvalue.BoolVar(fs, &o.BurstIsCapacity, "burst-is-capacity", "read CL.THROTTLE's second argument, and every max_burst, as a funnel's whole capacity instead of the burst beyond the first unit")
 			fs.StringVar(&o.LimitsFile, "limits-file", "", "YAML `file` with named limits for CL.CHECK; SIGHUP and CL.LIMIT RELOAD reload it")
 			flagvalue.NumberVar(fs, &o.Databases, "databases", 16, 1, 1<<16, "number of databases for SELECT")
 		}),
 		group("Access", func(fs *pflag.FlagSet) {
 			fs.StringVar(&o.RequirePass, "requirepass", "", "`password` of the default user (default none); better set by "+EnvName("requirepass"))
 			fs.StringVar(&o.requirePassFile, "requirepass-file", "", "`file` with that password")
-			fs.StringVar(&o.ACLFile, "aclfile", "", "`file` with users and their permissions in the syntax of Redis's aclfile; SIGHUP and ACL LOAD reload it")
+			fs.StringVar(&o.ACLFile, "aclfile", "", "`file` with users and permissions in the syntax of Redis's aclfile; SIGHUP and ACL LOAD reload it")
 			flagvalue.ChoiceVar(fs, &o.DebugCommand, "enable-debug-command", "no", "who may use DEBUG: `no|local|yes`", "no", "local", "yes")
 			o.ProtectedMode = true
 			flagvalue.SwitchVar(fs, &o.ProtectedMode, "protected-mode", "yes", "no", "refuse clients on other hosts while there is no password: `yes|no`")
@@ -122,15 +123,14 @@ func (o *Options) FlagGroups() []FlagGroup {
 		group("Monitoring", o.defineMonitoring),
 		group("Config file, logs and help", func(fs *pflag.FlagSet) {
 			o.defineLogs(fs)
-			fs.StringVar(&o.Config, "config", "", "YAML `file` with settings by the names of these flags; SIGHUP reloads what can change, and cellserver config check checks it")
+			fs.StringVar(&o.Config, "config", "", "YAML `file` with settings named like these flags; SIGHUP reloads it, and cellserver config check checks it")
 			fs.BoolVarP(&o.help, "help", "h", false, "show this help")
 			fs.BoolVarP(&o.Version, "version", "v", false, "show the version")
 		}),
 	}
 }
 
-// defineIOThreads defines the number of event loops: by default half of the processors, which help and man pages made elsewhere
-// cannot know.
+// defineIOThreads shows the default as auto: help and man pages are made on other machines.
 func (o *Options) defineIOThreads(fs *pflag.FlagSet) {
 	automatic := max(1, runtime.GOMAXPROCS(0)/2)
 	text := "auto"
@@ -148,36 +148,36 @@ func (o *Options) defineIOThreads(fs *pflag.FlagSet) {
 			o.IOThreads, text = n, given
 			return true
 		},
-	}, "io-threads", "`number` of event loops that serve clients (Linux); with 0 each client has a goroutine; auto is half of the processors")
+	}, "io-threads", "`number` of event loops that serve clients (Linux); 0 for a goroutine per client; auto is half of the processors")
 }
 
 func (o *Options) defineScripts(fs *pflag.FlagSet) {
 	o.Lua = true
 	flagvalue.SwitchVar(fs, &o.Lua, "lua", "on", "off", "enable EVAL, SCRIPT and the like: `on|off`")
-	flagvalue.UnitDurationVar(fs, &o.LuaTimeLimit, "lua-time-limit", 50*time.Millisecond, time.Millisecond, math.MaxInt64, "CPU time (and 20 times that in wall-clock time) after which a script is stopped and its writes discarded")
+	flagvalue.UnitDurationVar(fs, &o.LuaTimeLimit, "lua-time-limit", 50*time.Millisecond, time.Millisecond, math.MaxInt64, "CPU `time` after which a script is stopped and its writes discarded; wall-clock time is limited to 20 times that")
 }
 
 func (o *Options) defineClientLimits(fs *pflag.FlagSet) {
 	flagvalue.NumberVar(fs, &o.MaxClients, "maxclients", 10_000, 1, 1<<30, "largest number of connected clients")
-	flagvalue.NumberVar(fs, &o.MaxClientsPerAddress, "maxclients-per-address", 0, 0, 1<<30, "largest number of connected clients of one IPv4 address, or of IPv6 addresses with the same first 64 bits; 0 for no limit")
+	flagvalue.NumberVar(fs, &o.MaxClientsPerAddress, "maxclients-per-address", 0, 0, 1<<30, "largest number of connected clients per IPv4 address, or per first 64 bits of an IPv6 address; 0 for no limit")
 	o.MaxMemoryClients = DefaultClients()
 	flagvalue.FuncVar(fs, flagvalue.Func{
 		Kind: "size", Takes: "a size or a percentage, such as 64mb or 25%", Get: o.MaxMemoryClients.String,
 		Set: func(text string) bool { return o.MaxMemoryClients.Set(text) == nil },
-	}, "maxmemory-clients", "`size` of memory that all clients may make the server hold together, such as 64mb, or a percentage of the maximum of all memory; beyond it the connection that holds most is closed; 0 for no limit")
-	flagvalue.NumberVar(fs, &o.MaxNewKeysPerSecond, "max-new-keys-per-second", 0, 0, clients.MaxNewKeys, "new keys that the clients of one address may make per second; calls for existing keys still answer; 0 for no limit")
+	}, "maxmemory-clients", "largest `size` of memory held for all clients, such as 64mb, or a percentage of --maxmemory; beyond it the connection that holds most is closed; 0 for no limit")
+	flagvalue.NumberVar(fs, &o.MaxNewKeysPerSecond, "max-new-keys-per-second", 0, 0, clients.MaxNewKeys, "new keys that the clients of one address may create per second; calls on existing keys are not limited; 0 for no limit")
 	flagvalue.NumberVar(fs, &o.MaxArgs, "max-args", 1<<20, 16, 1<<31-1, "largest number of arguments of a command")
 	flagvalue.NumberVar(fs, &o.MaxCommandBytes, "max-command-bytes", 4<<20, 1<<10, 1<<30, "largest size of a command in bytes")
 	flagvalue.NumberVar(fs, &o.MaxKeyBytes, "max-key-bytes", 4<<10, 1, 1<<30, "largest size of a key in bytes")
-	flagvalue.NumberVar(fs, &o.MaxOutputBytes, "max-output-bytes", 32<<20, 1<<10, 1<<30, "unread replies in bytes beyond which the server stops reading from a client")
-	flagvalue.DurationVar(fs, &o.InputTimeout, "input-timeout", 30*time.Second, 0, math.MaxInt64, "close clients that leave more than 16 KiB of a command half-sent for this long; 0 never")
-	flagvalue.DurationVar(fs, &o.OutputTimeout, "output-timeout", time.Minute, 0, math.MaxInt64, "close clients that exceed --max-output-bytes for this long; 0 never")
-	flagvalue.DurationVar(fs, &o.Timeout, "timeout", 0, 0, math.MaxInt64, "close clients that are idle for this long; 0 never")
-	flagvalue.DurationVar(fs, &o.HandshakeTimeout, "handshake-timeout", 10*time.Second, 0, math.MaxInt64, "close clients that have not completed the TLS handshake and authenticated in this time; 0 never")
-	flagvalue.DurationVar(fs, &o.ShutdownTimeout, "shutdown-timeout", 10*time.Second, 0, math.MaxInt64, "how long a graceful shutdown waits for clients, and with --data-dir as long again for the disk")
+	flagvalue.NumberVar(fs, &o.MaxOutputBytes, "max-output-bytes", 32<<20, 1<<10, 1<<30, "bytes of unread replies beyond which the server stops reading from a client")
+	flagvalue.DurationVar(fs, &o.InputTimeout, "input-timeout", 30*time.Second, 0, math.MaxInt64, "close clients that leave more than 16 KiB of a command unfinished for this `time`; 0 for no limit")
+	flagvalue.DurationVar(fs, &o.OutputTimeout, "output-timeout", time.Minute, 0, math.MaxInt64, "close clients that exceed --max-output-bytes for this `time`; 0 for no limit")
+	flagvalue.DurationVar(fs, &o.Timeout, "timeout", 0, 0, math.MaxInt64, "close clients that are idle for this `time`; 0 for no limit")
+	flagvalue.DurationVar(fs, &o.HandshakeTimeout, "handshake-timeout", 10*time.Second, 0, math.MaxInt64, "close clients that have not completed TLS and authentication in this `time`; 0 for no limit")
+	flagvalue.DurationVar(fs, &o.ShutdownTimeout, "shutdown-timeout", 10*time.Second, 0, math.MaxInt64, "longest `time` that a graceful shutdown waits for clients, and again for the disk with --data-dir")
 }
 
-// FlagSet is the flags of all groups.
+// FlagSet returns the flags of all groups.
 func (o *Options) FlagSet(groups []FlagGroup) *pflag.FlagSet {
 	fs := pflag.NewFlagSet("cellserver", pflag.ContinueOnError)
 	for _, g := range groups {
@@ -186,7 +186,7 @@ func (o *Options) FlagSet(groups []FlagGroup) *pflag.FlagSet {
 	return fs
 }
 
-// Complete takes what the command line leaves out from the environment and the config file, and checks all.
+// Complete sets what the command line leaves out from the environment and the config file, and checks all.
 func (o *Options) Complete(fs *pflag.FlagSet, getenv func(string) (string, bool)) error {
 	from, file, wrong := SetRest(fs, getenv)
 	o.From, o.File, o.Flags, o.Values = from, file, fs, map[string]string{}
@@ -201,7 +201,7 @@ func (o *Options) Complete(fs *pflag.FlagSet, getenv func(string) (string, bool)
 	return nil
 }
 
-// check validates what the values come to together.
+// check validates combinations of values.
 func (o *Options) check() (wrong Problems) {
 	for _, check := range []func() error{o.checkStore, o.checkListening, o.checkMemory, o.checkDurability, o.checkTLS, o.checkMetrics} {
 		if err := check(); err != nil {
@@ -223,7 +223,7 @@ func (o *Options) checkListening() error {
 	return nil
 }
 
-// Reading is how CL.THROTTLE's second argument is to be understood.
+// Reading returns the meaning of CL.THROTTLE's second argument.
 func (o *Options) Reading() funnel.Reading {
 	if o.BurstIsCapacity {
 		return funnel.Capacity
@@ -236,3 +236,52 @@ type FlagGroup struct {
 	Title string
 	Flags *pflag.FlagSet
 }
+
+func (o *Options) defineLogs(fs *pflag.FlagSet) {
+	flagvalue.ChoiceVar(fs, &o.LogLevel, "log-level", "info", "`level`: debug, info, warn or error", "debug", "info", "warn", "error")
+	flagvalue.ChoiceVar(fs, &o.LogFormat, "log-format", "text", "`format`: text or json", "text", "json")
+}
+
+// SlogLevel converts a valid --log-level.
+func SlogLevel(name string) (level slog.Level) {
+	_ = level.UnmarshalText([]byte(name))
+	return level
+}
+
+func (o *Options) defineMonitoring(fs *pflag.FlagSet) {
+	flagvalue.NumberVar(fs, &o.Thresholds.SlowlogFromUs, "slowlog-log-slower-than", 10_000, -1, math.MaxInt64, "`microseconds` from which SLOWLOG records a call or batch; negative to disable")
+	flagvalue.NumberVar(fs, &o.Thresholds.SlowlogMaxLen, "slowlog-max-len", 128, 0, observe.MaxSlowlogLen, "`number` of entries that SLOWLOG keeps")
+	flagvalue.NumberVar(fs, &o.Thresholds.LatencyFromMs, "latency-monitor-threshold", 0, 0, math.MaxInt64, "`milliseconds` from which LATENCY records an event; 0 to disable")
+	flagvalue.NumberVar(fs, &o.TopKeysMetric, "top-keys-metric", 0, 0, metrics.MaxTopKeys, "`number` of the most requested and the most limited keys in a metric, at most 100; keys may be personal data")
+	flagvalue.ChoiceVar(fs, (*string)(&o.TopKeysNames), "top-keys-metric-names", string(metrics.PlainNames), "`style` of keys in that metric: plain; hash (16 digits of SHA-256); or cut (the first 8 bytes, summing keys with the same start)",
+		string(metrics.PlainNames), string(metrics.HashedNames), string(metrics.CutNames))
+}
+
+func (o *Options) defineSocketMode(flags *pflag.FlagSet) {
+	text := ""
+	flagvalue.FuncVar(flags, flagvalue.Func{
+		Kind: "permissions", Takes: "octal permissions from 1 to 777, such as 700", Get: func() string { return text },
+		Set: func(given string) bool {
+			mode, err := strconv.ParseUint(given, 8, 32)
+			if given != "" && (err != nil || mode < 1 || mode > 0o777) {
+				return false
+			}
+			o.SocketMode, text = fs.FileMode(mode), given
+			return true
+		},
+	}, "unixsocketperm", "octal `permissions` of the unix socket, such as 700 (default set by the umask)")
+}
+
+func settingNames() (names []string) {
+	for _, g := range (&Options{}).FlagGroups() {
+		g.Flags.VisitAll(func(f *pflag.Flag) {
+			if IsSetting(f) {
+				names = append(names, f.Name)
+			}
+		})
+	}
+	return names
+}
+
+// IsSetting reports whether a flag sets a value, unlike --help and --version.
+func IsSetting(f *pflag.Flag) bool { return f.Name != "help" && f.Name != "version" }

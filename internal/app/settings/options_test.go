@@ -10,7 +10,7 @@ import (
 	"cellserver/internal/app/usage"
 )
 
-// parseOptions reads a command line of the server, and what it leaves out from the environment and the config file.
+// parseOptions parses a server's command line, environment and config file.
 func parseOptions(args []string) (*Options, error) {
 	o := &Options{}
 	fs := o.FlagSet(o.FlagGroups())
@@ -20,7 +20,7 @@ func parseOptions(args []string) (*Options, error) {
 	return o, o.Complete(fs, os.LookupEnv)
 }
 
-// TestNullIsText: the text null is shown with the quotes without which it would be no value.
+// TestNullIsText: the text null is quoted, without which it would be no value.
 func TestNullIsText(t *testing.T) {
 	if text := yamlValue(&pflag.Flag{}, "null"); text != `"null"` {
 		t.Errorf("it is shown as %s", text)

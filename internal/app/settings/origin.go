@@ -8,10 +8,10 @@ import (
 	"cellserver/internal/base/flagvalue"
 )
 
-// Problems are mistakes in what was set, which can be corrected at once.
+// Problems are all mistakes found in the settings.
 type Problems []error
 
-// Error is one line, as all mistakes are.
+// Error returns one line: the first mistake and the number of others.
 func (p Problems) Error() string {
 	if len(p) == 1 {
 		return p[0].Error()
@@ -19,7 +19,7 @@ func (p Problems) Error() string {
 	return fmt.Sprintf("%v (and %d more mistakes; cellserver config check with the same flags lists them)", p[0], len(p)-1)
 }
 
-// Err is nil if there are none.
+// Err returns nil for no problems.
 func (p Problems) Err() error {
 	if len(p) == 0 {
 		return nil
@@ -27,10 +27,10 @@ func (p Problems) Err() error {
 	return p
 }
 
-// Origins say where each setting has its value from; what is not in there has its default.
+// Origins names the source of each setting's value; defaults are absent.
 type Origins map[string]string
 
-// of says what has set a setting: a flag, a variable, or a line of the file.
+// of names the flag, variable or line that sets a value.
 func (from Origins) of(name string) string {
 	switch by := from[name]; by {
 	case "--" + name, EnvName(name):
@@ -42,15 +42,14 @@ func (from Origins) of(name string) string {
 	}
 }
 
-// SetRest takes settings that the command line does not set from the environment, and from the file that
-// --config or its variable names. It returns that file, which says itself what is wrong with it; nil if none
-// is named.
+// SetRest sets flags that the command line leaves out from the environment, and from the file of --config. It
+// returns that file, with its mistakes; nil if none is named.
 func SetRest(fs *pflag.FlagSet, getenv func(string) (string, bool)) (Origins, *ConfigFile, Problems) {
 	from := Origins{}
 	fs.Visit(func(f *pflag.Flag) { from[f.Name] = "--" + f.Name })
 	wrong := setFromEnvironment(fs, from, getenv)
 	path, err := fs.GetString("config")
-	if err != nil || path == "" { // a command without the flag
+	if err != nil || path == "" { // a command without --config
 		return from, nil, wrong
 	}
 	file, err := readConfig(path)
@@ -61,7 +60,6 @@ func SetRest(fs *pflag.FlagSet, getenv func(string) (string, bool)) (Origins, *C
 	return from, file, wrong
 }
 
-// setFromEnvironment takes settings from the environment that the command line does not set.
 func setFromEnvironment(fs *pflag.FlagSet, from Origins, getenv func(string) (string, bool)) (wrong Problems) {
 	fs.VisitAll(func(f *pflag.Flag) {
 		value, ok := getenv(EnvName(f.Name))

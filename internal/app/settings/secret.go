@@ -11,7 +11,7 @@ import (
 	"cellserver/internal/base/smallfile"
 )
 
-// ReadSecret reads the file that a flag names, without a final newline. It returns "" if the flag is not set.
+// ReadSecret reads the file that a flag names, without a final newline; "" if the flag is unset.
 func ReadSecret(flag, path, what string, log *slog.Logger) (string, error) {
 	if path == "" {
 		return "", nil
@@ -32,7 +32,7 @@ func ReadSecret(flag, path, what string, log *slog.Logger) (string, error) {
 	return string(b), nil
 }
 
-// ReadPassword reads --requirepass-file, if it is set.
+// ReadPassword reads --requirepass-file, if set.
 func (o *Options) ReadPassword(log *slog.Logger) error {
 	if o.requirePassFile == "" {
 		return nil

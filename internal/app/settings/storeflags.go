@@ -34,11 +34,6 @@ type StoreOptions struct {
 	Policy     store.Fallback // of OnError
 	LocalShare float64
 	Prefilter  bool
-
-	Lease         bool
-	LeaseAbove    int
-	LeaseMaxUnits int
-	LeaseTime     time.Duration
 }
 
 func (o *Options) defineStore(fs *pflag.FlagSet) {
@@ -58,10 +53,6 @@ func (o *Options) defineStore(fs *pflag.FlagSet) {
 	r.defineLocalShare(fs, "`part` of each limit that this server allows by itself with --on-store-error=local, such as 0.25 for one of four servers")
 	r.Prefilter = true
 	flagvalue.SwitchVar(fs, &r.Prefilter, "prefilter", "on", "off", "deny calls without asking where what was read of the key less than a second ago denies them: `on|off`")
-	flagvalue.SwitchVar(fs, &r.Lease, "lease", "on", "off", "take units of keys with many calls ahead, and decide from them in memory (funnels only): `on|off`")
-	flagvalue.NumberVar(fs, &r.LeaseAbove, "lease-above", 100, 1, 1<<30, "`calls` of a key per second at this server from which on that is done")
-	flagvalue.NumberVar(fs, &r.LeaseMaxUnits, "lease-max-units", 10_000, 1, 1<<30, "most units of a key that are taken ahead, and an eighth of its capacity at most")
-	flagvalue.UnitDurationVar(fs, &r.LeaseTime, "lease-time", time.Second, time.Millisecond, mostStoreTimeout, "most time for which they are")
 }
 
 // IsRemote reports whether the store is on other machines.
@@ -87,9 +78,6 @@ func (o *Options) checkStore() error {
 		{"databases", "its URL names the only database", o.Databases != 1},
 		{"maxmemory-policy", "that of its Redis decides", !o.HasTables()},
 		{"local-share", "it is about --on-store-error=local", o.Remote.OnError != store.FallbackLocal.String()},
-		{"lease-above", "it is about --lease=on", !o.Remote.Lease},
-		{"lease-max-units", "it is about --lease=on", !o.Remote.Lease},
-		{"lease-time", "it is about --lease=on", !o.Remote.Lease},
 	} {
 		if f.refused && o.differs(f.name) {
 			return fmt.Errorf("%s cannot be used with this --store: %s", o.From.of(f.name), f.why)

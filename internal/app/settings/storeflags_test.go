@@ -18,16 +18,12 @@ func TestStoreFlags(t *testing.T) {
 		{url + " --databases=2", cannot("databases", "its URL names the only database")},
 		{url + " --maxmemory-policy=noeviction", cannot("maxmemory-policy", "that of its Redis decides")},
 		{url + " --local-share=0.5", cannot("local-share", "it is about --on-store-error=local")},
-		{url + " --lease-time=2s", cannot("lease-time", "it is about --lease=on")},
 		{url + " --on-store-error=x", `--on-store-error takes error, allow, deny or local; got "x"`},
 		{"--store=redis-cluster://127.0.0.1:7000 --key-prefix={cs}:", "--key-prefix must not contain { on a cluster: what stands in braces there decides on the slot, and all keys would be in one, or apart from their own {tags}"},
 		{url + " --on-store-error=local --local-share=0", `--local-share takes a part above 0 and at most 1, such as 0.25; got "0"`},
 		{url + " --on-store-error=local --local-share=NaN", `--local-share takes a part above 0 and at most 1, such as 0.25; got "NaN"`},
 		{url + " --store-timeout=1us", `--store-timeout takes a time from 1ms to 1m, such as 50ms, with its unit; got "1us"`},
 		{url + " --store-wait=-1", `--store-wait takes a whole number from 0 to 100, such as 10; got "-1"`},
-		{url + " --lease=on --lease-max-units=0", `--lease-max-units takes a whole number from 1 to 1073741824, such as 10000; got "0"`},
-		{url + " --lease=on --lease-above=0", `--lease-above takes a whole number from 1 to 1073741824, such as 100; got "0"`},
-		{url + " --lease=on --lease-time=0", `--lease-time takes a time from 1ms to 1m, such as 1s, with its unit; got "0"`},
 		{url + " --store-tls-ca=x", "the flags that begin with --store-tls require a --store with TLS, such as rediss://host:port"},
 		{"--store=rediss://h --store-tls-cert=x", "--store-tls-cert and --store-tls-key require each other; set both"},
 		{url + " --store-sentinel-user=x", "the flags that begin with --store-sentinel require a --store with sentinels, such as redis-sentinel://host:port/master"},
@@ -45,7 +41,7 @@ func TestStoreFlags(t *testing.T) {
 	t.Setenv("CELLSERVER_DATA_DIR", "")
 	for _, flags := range []string{
 		"", "--store=memory", url, url + " --databases=1", url + " --on-store-error=local --local-share=0.25 --maxmemory-policy=noeviction",
-		url + " --lease=on --lease-max-units=5 --lease-time=100ms --lease-above=1", "--store=rediss-cluster://a,b --store-tls-ca=x",
+		"--store=rediss-cluster://a,b --store-tls-ca=x",
 	} {
 		o, err := parseOptions(strings.Fields(flags))
 		if err != nil {

@@ -19,7 +19,6 @@ func (o *Options) defineTLS(fs *pflag.FlagSet) {
 		"yes", "no", "optional")
 }
 
-// checkTLS refuses inconsistent flags.
 func (o *Options) checkTLS() error {
 	if o.TLSAddr == "" {
 		if o.TLSCert+o.TLSKey+o.TLSClientCA+o.tlsAuthClients != "" {

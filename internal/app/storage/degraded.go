@@ -8,7 +8,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// diskDegraded leaves the cause to the log, as it may contain a path.
+// diskDegraded omits the cause, which may contain a path and is in the log.
 func diskDegraded(status func() store.Durability) string {
 	if status == nil {
 		return ""
@@ -37,7 +37,7 @@ func memoryDegraded(s *memory.Shortage, nowNs int64) string {
 
 var errDiskFault = errors.New("changes do not reach the disk; the log says why")
 
-// diskReady is a part of /readyz. The cause of a fault may contain a path, and is left to the log.
+// diskReady is a part of /readyz. The cause may contain a path and is in the log.
 func diskReady(o *settings.Options, status func() store.Durability) error {
 	if o.UnreadyOnDiskFault && status != nil && status().Fault != nil {
 		return errDiskFault

@@ -13,13 +13,13 @@ import (
 	"cellserver/internal/store"
 )
 
-// For so long a start waits for another process to leave the directory.
+// A start waits for another process to leave the directory.
 const (
 	lockTries = 20
 	lockPause = 100 * time.Millisecond
 )
 
-// openDataDir opens --data-dir, if there is one, for whoever keeps the store there.
+// openDataDir opens --data-dir, if there is one.
 func (s *Storage) openDataDir(ctx context.Context) error {
 	o := s.options
 	if o.DataDir == "" {
@@ -28,7 +28,7 @@ func (s *Storage) openDataDir(ctx context.Context) error {
 	dir, err := disk.OpenOS(o.DataDir)
 	for tries := 0; errors.Is(err, disk.ErrInUse) && tries < lockTries; tries++ {
 		select {
-		case <-time.After(lockPause): // the server before this one may be about to end
+		case <-time.After(lockPause): // the previous server may be about to end
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -54,7 +54,7 @@ func (s *Storage) openDataDir(ctx context.Context) error {
 	return nil
 }
 
-// Persistence returns what tells what is kept; nil if nothing is.
+// Persistence returns a function for the state of persistence, or nil without any.
 func (s *Storage) Persistence() func() store.Durability {
 	if s.Keeper == nil {
 		return nil
@@ -62,8 +62,7 @@ func (s *Storage) Persistence() func() store.Durability {
 	return s.Keeper.Status
 }
 
-// Keep loads the data directory, calls loaded, and keeps what changes until ctx ends. It is for a storage
-// that has a keeper.
+// Keep loads the data directory, calls loaded, and persists changes until ctx ends. It requires a keeper.
 func (s *Storage) Keep(ctx context.Context, loaded func()) error {
 	err := s.Keeper.Run(ctx, loaded)
 	s.Limits.Close()

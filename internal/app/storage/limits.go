@@ -6,7 +6,7 @@ import (
 	"cellserver/internal/decide/namedlimit/limitsfile"
 )
 
-// openLimits reads the named limits: those that commands have defined, of the data directory, and those of the file.
+// openLimits reads the named limits: those defined by commands, from the data directory, and the file's.
 func (s *Storage) openLimits() error {
 	o := s.options
 	config := limitsfile.Config{File: o.LimitsFile, Reading: o.Reading(), Repair: o.DataRecover, Log: s.log}
@@ -26,7 +26,6 @@ func (s *Storage) openLimits() error {
 	return nil
 }
 
-// ReloadLimits is a part of reload.
 func (s *Storage) ReloadLimits() {
 	if s.options.LimitsFile == "" {
 		return

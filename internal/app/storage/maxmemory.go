@@ -12,7 +12,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// boundMemory sets the maximum of a store's memory and of the process. The options were checked.
+// boundMemory sets the maximum memory of a store and of the process. The options are valid.
 func boundMemory(o *settings.Options, s store.Bounded, log *slog.Logger) *memory.Bound {
 	policy, _ := memory.ParsePolicy(o.MaxMemoryPolicy)
 	maxBytes, tooSmall := o.MaxMemoryBytes()
@@ -35,7 +35,7 @@ func boundMemory(o *settings.Options, s store.Bounded, log *slog.Logger) *memory
 	return bound
 }
 
-// memoryWarnings logs what happens at the maximum.
+// memoryWarnings logs events at the maximum.
 type memoryWarnings struct {
 	log    *slog.Logger
 	now    func() int64
@@ -47,8 +47,8 @@ type memoryWarnings struct {
 	evicted, refused uint64
 }
 
-// TendMemory gives memory back and warns of the maximum until ctx is done. held is how many bytes the clients
-// hold.
+// TendMemory returns memory to the system and warns of the maximum until ctx is done. held returns the
+// clients' bytes.
 func (s *Storage) TendMemory(ctx context.Context, held func() int64) {
 	var parts sync.WaitGroup
 	parts.Go(func() { returnMemory(ctx, s.Keys, held) })
@@ -56,7 +56,7 @@ func (s *Storage) TendMemory(ctx context.Context, held func() int64) {
 	parts.Wait()
 }
 
-// warnOfMemory looks once a second, so that evictions cost no request a line.
+// warnOfMemory looks once a second, so that evictions cost requests no log line.
 func (s *Storage) warnOfMemory(ctx context.Context) {
 	w := memoryWarnings{log: s.log, now: s.clock.Now, bound: s.Memory, short: &s.shortage}
 	every(ctx, time.Second, func() {

@@ -10,19 +10,18 @@ import (
 
 const (
 	memoryInterval = time.Second
-	// quietBytes is the most that is allocated in an interval that counts as quiet.
+	// quietBytes is the largest allocation in an interval that counts as quiet.
 	quietBytes = 1 << 20
-	// A collection is worth its cost once garbageBytes, and 1/garbageShare of the live heap, were allocated or dropped
-	// since the last one.
+	// A collection pays once garbageBytes, and 1/garbageShare of the live heap, were allocated or dropped
+	// since the last.
 	garbageBytes = 16 << 20
 	garbageShare = 8
-	keyBytes     = 40 // the least memory that the store frees with a key
+	keyBytes     = 40 // least memory freed with a key
 )
 
-// returnMemory returns memory to the system when the server becomes quiet after a burst, such as a million keys that
-// expired or a flood of large commands. The garbage collector alone would not run before the next burst, because
-// requests for existing keys allocate nothing, and clients that end allocate nothing. keys returns the number of keys in the
-// store, and held how many bytes the clients hold.
+// returnMemory returns memory to the system in a quiet time after a burst, such as a million expired keys or
+// a flood of large commands. The collector alone would wait for the next burst: requests for existing keys
+// and ending clients allocate nothing. keys returns the number of keys, held the clients' bytes.
 func returnMemory(ctx context.Context, keys func() int, held func() int64) {
 	samples := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"}}
 	ticker := time.NewTicker(memoryInterval)

@@ -8,20 +8,19 @@ import (
 	"cellserver/internal/app/settings"
 	"cellserver/internal/app/usage"
 	"cellserver/internal/keep/remote"
-	"cellserver/internal/keep/remote/ahead"
 	"cellserver/internal/keep/remote/health"
 	"cellserver/internal/keep/remote/servers"
 	"cellserver/internal/store"
 )
 
-// Remote is a store on other machines. A nil one is there at all times.
+// Remote is a store on other machines. A nil one is always ready.
 type Remote struct {
 	*remote.Store
-	Pool  *servers.Pool
-	Watch *health.Watch
+	Pool   *servers.Pool
+	Health *health.Checker
 }
 
-// poolConfig reads the password files, and returns which servers --store names.
+// poolConfig reads the password files and returns the configuration of --store's servers.
 func poolConfig(r *settings.StoreOptions, log *slog.Logger) (servers.Config, error) {
 	password, err := settings.ReadSecret("--store-password-file", r.PasswordFile, "the password", log)
 	if err != nil {
@@ -37,7 +36,7 @@ func poolConfig(r *settings.StoreOptions, log *slog.Logger) (servers.Config, err
 	}, nil
 }
 
-// storeMistake is an error of package servers about --store.
+// storeMistake returns package servers' error as one about --store.
 func storeMistake(err error) error {
 	if err == nil {
 		return nil
@@ -45,7 +44,7 @@ func storeMistake(err error) error {
 	return usage.Mistake(fmt.Errorf("--store: %w", err))
 }
 
-// CheckRemote says what is wrong with --store and its files. It opens no connection.
+// CheckRemote checks --store and its files without connecting.
 func CheckRemote(r *settings.StoreOptions, log *slog.Logger) error {
 	config, err := poolConfig(r, log)
 	if err != nil {
@@ -54,7 +53,7 @@ func CheckRemote(r *settings.StoreOptions, log *slog.Logger) error {
 	return storeMistake(servers.Check(config))
 }
 
-// openPool returns the servers of --store, and does not wait for them.
+// openPool returns --store's servers without waiting for them.
 func openPool(r *settings.StoreOptions, log *slog.Logger) (*servers.Pool, error) {
 	config, err := poolConfig(r, log)
 	if err != nil {
@@ -64,7 +63,7 @@ func openPool(r *settings.StoreOptions, log *slog.Logger) (*servers.Pool, error)
 	return pool, storeMistake(err)
 }
 
-// openRemote opens --store. Whether its servers answer it does not wait for.
+// openRemote opens --store without waiting for its servers.
 func (s *Storage) openRemote() (*Remote, error) {
 	r := &s.options.Remote
 	pool, err := openPool(r, s.log)
@@ -74,7 +73,6 @@ func (s *Storage) openRemote() (*Remote, error) {
 	config := remote.Config{
 		Pool: pool, KeyPrefix: r.KeyPrefix, Timeout: r.Timeout, Wait: r.Wait, OnError: r.Policy, LocalShare: r.LocalShare,
 		Prefilter: r.Prefilter, Now: s.clock.Now,
-		Lease: ahead.Config{Enabled: r.Lease, MaxUnits: int64(r.LeaseMaxUnits), MaxTime: r.LeaseTime, StartAbove: int64(r.LeaseAbove)},
 	}
 	if s.Tables != nil {
 		config.Local = s.Tables
@@ -100,14 +98,14 @@ var (
 	errStoreAway     = errors.New("the store does not answer; the log says why")
 )
 
-// ready is a part of /readyz: where calls get errors because no server of the store answers, clients should go elsewhere. If
-// some answer, leaving is worse: all cellservers would, and the keys of those servers had no limiter, too. The cause may contain
-// names of hosts, and is left to the log.
+// ready is a part of /readyz: if no server answers and calls get errors, clients should go elsewhere. If some
+// answer, leaving is worse: all cellservers would, and the answering servers' keys had no limiter either. The
+// cause may contain hosts and is in the log.
 func (s *Remote) ready() error {
 	if s == nil {
 		return nil
 	}
-	switch st := s.Watch.Health(); {
+	switch st := s.Health.Health(); {
 	case st.Policy != store.FallbackError:
 	case !st.Asked:
 		return errStoreNotAsked
@@ -117,12 +115,12 @@ func (s *Remote) ready() error {
 	return nil
 }
 
-// degraded says in what way the store does not do all that it should; "" for in none.
+// degraded returns how the store is degraded, or "".
 func (s *Remote) degraded() string {
 	if s == nil {
 		return ""
 	}
-	st := s.Watch.Health()
+	st := s.Health.Health()
 	what := "the store does not answer"
 	switch {
 	case st.Asked && st.Fault == nil:

@@ -1,5 +1,5 @@
-// Package storage opens what keeps the states, as the settings say: tables in memory, a store on other
-// machines, a data directory, the named limits and the bound of the memory.
+// Package storage opens the storage of states by the settings: tables in memory, a store on other machines, a
+// data directory, the named limits and the bound of memory.
 package storage
 
 import (
@@ -18,22 +18,22 @@ import (
 	"cellserver/internal/store"
 )
 
-// Storage keeps the states and the named limits, where the settings say. It is safe for concurrent use.
+// Storage keeps the states and the named limits. It is safe for concurrent use.
 type Storage struct {
 	options  *settings.Options
 	log      *slog.Logger
 	clock    *clock.Clock
 	Store    store.Store
-	Tables   *shard.Store // the store, or what stands in for it; nil for neither
-	Remote   *Remote      // the store on other machines; nil for none
+	Tables   *shard.Store // the store or its fallback; nil for neither
+	Remote   *Remote      // nil for none
 	Memory   *memory.Bound
-	shortage memory.Shortage // of the memory for keys
+	shortage memory.Shortage // of memory for keys
 	dir      *disk.OS        // nil without --data-dir
 	Keeper   *persist.Keeper // of the directory
 	Limits   *namedlimit.Registry
 }
 
-// Open opens the store, the data directory and the named limits. It loads no states.
+// Open opens the store, the data directory and the named limits, without loading states.
 func Open(ctx context.Context, o *settings.Options, clk *clock.Clock, log *slog.Logger) (_ *Storage, err error) {
 	s := &Storage{options: o, log: log, clock: clk}
 	if err := s.openStore(); err != nil {
@@ -53,10 +53,10 @@ func Open(ctx context.Context, o *settings.Options, clk *clock.Clock, log *slog.
 	return s, nil
 }
 
-// Close closes the store on other machines. What keep has opened it closes itself.
+// Close closes the store on other machines. Keep closes its own.
 func (s *Storage) Close() { s.Remote.close() }
 
-// openStore makes what keeps the states: tables in memory, a store on other machines, or that and tables which stand in for it.
+// openStore opens tables, a store on other machines, or that with tables as its fallback.
 func (s *Storage) openStore() (err error) {
 	if s.options.HasTables() {
 		s.Tables = shard.New()
@@ -78,26 +78,26 @@ func (s *Storage) openStore() (err error) {
 	return nil
 }
 
-// Keys counts the keys. It takes every shard's lock once.
+// Keys returns the number of keys. It takes every shard's lock once.
 func (s *Storage) Keys() int {
 	var st store.Stats
 	s.Store.UpdateStats(&st)
 	return st.Keys
 }
 
-// noTables is the memory of a server whose keys are all elsewhere.
+// noTables is the memory of a server whose keys are elsewhere.
 type noTables struct{}
 
 // SetMaxBytes implements store.Bounded.
 func (noTables) SetMaxBytes(int64, store.Policy) {}
 
-// withTables is a remote store whose figures include the tables that stand in for it.
+// withTables is a remote store whose figures include its fallback's tables.
 type withTables struct {
 	*remote.Store
 	tables *shard.Store
 }
 
-// UpdateStats implements store.Store. What the tables have decided is counted by the policy.
+// UpdateStats implements store.Store. The policy counts the tables' decisions.
 func (s withTables) UpdateStats(st *store.Stats) {
 	s.Store.UpdateStats(st)
 	var t store.Stats
@@ -113,7 +113,7 @@ func (s withTables) UpdateStats(st *store.Stats) {
 	st.Refused += t.Refused
 }
 
-// Ready returns an error while clients should go elsewhere, because changes are not kept or not decided.
+// Ready returns an error while clients should go elsewhere, as changes are not kept or not decided.
 func (s *Storage) Ready() error {
 	if err := diskReady(s.options, s.Persistence()); err != nil {
 		return err
@@ -121,10 +121,9 @@ func (s *Storage) Ready() error {
 	return s.Remote.ready()
 }
 
-// Degraded says in what ways a server that is ready does not do all that it should, each in one line; none
-// while all is well. It is the one answer for /readyz and cellserver health. A degraded server stays ready:
-// all of a fleet are degraded at once, by a flood of keys or a store that is gone, and what is left of the
-// limits is worth more than none.
+// Degraded returns the ways in which a ready server is degraded, one line each, for /readyz and cellserver
+// health. A degraded server stays ready: a flood of keys or a lost store degrades the whole fleet at once,
+// and what remains of the limits is better than none.
 func (s *Storage) Degraded() (ways []string) {
 	disk, keys := diskDegraded(s.Persistence()), memoryDegraded(&s.shortage, s.clock.Now())
 	for _, way := range []string{disk, keys, s.Remote.degraded()} {
@@ -135,7 +134,7 @@ func (s *Storage) Degraded() (ways []string) {
 	return ways
 }
 
-// Tend starts what the store needs in the background, each part by run; swept is told how long a sweep took.
+// Tend starts the store's background work, each part by run; swept gets the duration of each sweep.
 func (s *Storage) Tend(background context.Context, run func(name string, part func()), swept func(ns int64)) {
 	catchUp := func() { noteSuspension(s.log, s.clock.CatchUp()) }
 	if s.Tables != nil {
@@ -147,14 +146,13 @@ func (s *Storage) Tend(background context.Context, run func(name string, part fu
 		run("the clock", func() { every(background, clockInterval, catchUp) })
 	}
 	if s.Remote != nil {
-		run("the watch of the store", func() { s.Remote.Watch.Run(background) })
+		run("the store's health checks", func() { s.Remote.Health.Run(background) })
 	}
 }
 
-// clockInterval is how often the clock is compared with the system's where no sweeper does it.
+// clockInterval is the interval of clock comparisons without a sweeper.
 const clockInterval = 50 * time.Millisecond
 
-// every calls f once an interval until ctx is done.
 func every(ctx context.Context, interval time.Duration, f func()) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
@@ -168,12 +166,12 @@ func every(ctx context.Context, interval time.Duration, f func()) {
 	}
 }
 
-// RemoteStatus returns what tells how the store on other machines is; nil where there is none.
+// RemoteStatus returns a function for the remote store's health, or nil without one.
 func (s *Storage) RemoteStatus() func() store.Health {
 	if s.Remote == nil {
 		return nil
 	}
-	return s.Remote.Watch.Health
+	return s.Remote.Health.Health
 }
 
 func noteSuspension(log *slog.Logger, slept time.Duration) {

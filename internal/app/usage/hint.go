@@ -11,7 +11,7 @@ import (
 	"cellserver/internal/base/flagvalue"
 )
 
-// otherNames are those that Redis and its tools have for settings that are near none of ours.
+// otherNames maps names of Redis and its tools to ours where no spelling is near.
 func otherNames() map[string]string {
 	return map[string]string{
 		"port": "addr", "p": "addr", "bind": "addr", "host": "addr", "listen": "addr",
@@ -21,8 +21,7 @@ func otherNames() map[string]string {
 	}
 }
 
-// Hint says which of names was meant by one that is none of them, as show writes it, or as it is without one;
-// otherwise is for none.
+// Hint suggests the name that was meant, written by show (nil for as is), or returns otherwise.
 func Hint(name string, names []string, show func(name string) string, otherwise string) string {
 	if show == nil {
 		show = func(name string) string { return name }
@@ -37,7 +36,7 @@ func Hint(name string, names []string, show func(name string) string, otherwise 
 	return otherwise
 }
 
-// FlagMistake says what is wrong with the flags of a command line, in place of pflag.
+// FlagMistake replaces pflag's text of an error.
 func FlagMistake(command string, fs *pflag.FlagSet, err error) error {
 	see := "see " + command + " --help"
 	var unknown *pflag.NotExistError
@@ -59,7 +58,7 @@ func unknownFlag(fs *pflag.FlagSet, unknown *pflag.NotExistError, see string) er
 	fs.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 	slices.Sort(names)
 	name, given := unknown.GetSpecifiedName(), "--"+unknown.GetSpecifiedName()
-	if short := unknown.GetSpecifiedShortnames(); short != "" { // or a long one with one hyphen
+	if short := unknown.GetSpecifiedShortnames(); short != "" { // or a long flag with one hyphen
 		name, _, _ = strings.Cut(short, "=")
 		given = "-" + name
 	}

@@ -1,4 +1,4 @@
-// Package usage says what is wrong with a command line, and what was meant.
+// Package usage words mistakes in a command line and suggests corrections.
 package usage
 
 import (
@@ -14,7 +14,7 @@ type Error struct{ err error }
 // Error implements error.
 func (e Error) Error() string { return e.err.Error() }
 
-// Mistake makes an error one of the command line; it is not nil.
+// Mistake wraps a non-nil error as one of the command line.
 func Mistake(err error) error { return Error{err} }
 
 // Unwrap returns the mistake itself.
@@ -28,7 +28,7 @@ func NoArguments(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// AtMostOne refuses more than one argument of a name.
+// AtMostOne refuses more than one argument.
 func AtMostOne(name string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > 1 {
@@ -38,7 +38,7 @@ func AtMostOne(name string) cobra.PositionalArgs {
 	}
 }
 
-// ExactlyOne requires an argument.
+// ExactlyOne requires one argument.
 func ExactlyOne(name string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != 1 {

@@ -1,4 +1,4 @@
-// Package web serves HTTP on the metrics address, and lets no client keep the health checks out.
+// Package web serves HTTP on the metrics address, and keeps connections free for health checks.
 package web
 
 import (
@@ -20,11 +20,11 @@ import (
 	"cellserver/internal/edge/metrics"
 )
 
-// maxWebConns bounds the connections to the metrics address, so that descriptors are left for clients. An attacker
-// keeps a health check out only by opening as many between the check's connection and its request.
+// maxWebConns bounds connections to the metrics address, so that descriptors are left for clients. An
+// attacker blocks a health check only by opening this many between its connection and its request.
 const maxWebConns = 32
 
-// requestTimeout is how long a request's header may take to arrive, and then its body.
+// requestTimeout bounds the arrival of a request's header, and then of its body.
 const requestTimeout = 5 * time.Second
 
 // Server serves the metrics address.
@@ -34,8 +34,7 @@ type Server struct {
 	Certs  *certs.Keeper // nil without TLS
 }
 
-// New reads the certificate and the secrets of the metrics address, and returns a server that serves nothing
-// yet.
+// New reads the certificate and secrets of the metrics address.
 func New(o *settings.Options, now func() int64, log *slog.Logger) (*Server, error) {
 	w := &Server{Access: &metrics.Access{Log: log, Now: now}}
 	w.server = &http.Server{
@@ -68,14 +67,13 @@ func readMetricsSecrets(o *settings.Options, access *metrics.Access, log *slog.L
 	if user, password, ok := strings.Cut(userPassword, ":"); userPassword != "" && (!ok || user == "" || password == "" || strings.ContainsAny(password, "\r\n")) {
 		return fmt.Errorf("--metrics-password-file %s must be one line of the form user:password", o.MetricsPasswordFile)
 	}
-	if strings.ContainsFunc(token, unicode.IsSpace) { // a header cannot carry them
+	if strings.ContainsFunc(token, unicode.IsSpace) { // not allowed in a header
 		return fmt.Errorf("--metrics-token-file %s must be one line without spaces", o.MetricsTokenFile)
 	}
 	access.Set(token, userPassword)
 	return nil
 }
 
-// Serve serves until the server is shut down.
 func (w *Server) Serve(l net.Listener, h http.Handler) error {
 	w.server.Handler = boundBodies(h)
 	if w.Certs != nil {
@@ -84,15 +82,15 @@ func (w *Server) Serve(l net.Listener, h http.Handler) error {
 	return w.server.Serve(l)
 }
 
-// Shutdown ends the server: gracefully until ctx is done, and then at once.
+// Shutdown ends the server: gracefully until ctx is done, then at once.
 func (w *Server) Shutdown(ctx context.Context) {
 	if w.server.Shutdown(ctx) != nil {
 		_ = w.server.Close()
 	}
 }
 
-// boundBodies limits the time for reading a request's body: net/http reads the rest of it after the response. Its
-// ReadTimeout would also stop long requests for profiles.
+// boundBodies bounds the time for reading a request's body: net/http reads its rest after the response.
+// ReadTimeout would also cut long requests for profiles.
 func boundBodies(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength != 0 {
@@ -102,7 +100,7 @@ func boundBodies(next http.Handler) http.Handler {
 	})
 }
 
-// Reload reloads secrets and certificates. Invalid ones are logged, and the previous ones stay in use.
+// Reload rereads secrets and certificates. Bad ones are logged, and the previous ones stay in use.
 func (w *Server) Reload(o *settings.Options, log *slog.Logger) {
 	if w.Certs != nil {
 		w.Certs.Reload()
@@ -113,7 +111,7 @@ func (w *Server) Reload(o *settings.Options, log *slog.Logger) {
 	}
 }
 
-// WarnOfOtherHosts warns of an unprotected metrics address that other hosts can reach.
+// WarnOfOtherHosts warns if other hosts can reach an unprotected metrics address.
 func (w *Server) WarnOfOtherHosts(l net.Listener, log *slog.Logger) {
 	if l == nil || l.Addr().(*net.TCPAddr).IP.IsLoopback() {
 		return
@@ -129,7 +127,7 @@ func (w *Server) WarnOfOtherHosts(l net.Listener, log *slog.Logger) {
 	}
 }
 
-// webLog logs the messages of net/http at a limited rate, because clients can cause any number of them.
+// webLog logs messages of net/http at a limited rate, as clients can cause any number of them.
 type webLog struct {
 	log   *slog.Logger
 	now   func() int64

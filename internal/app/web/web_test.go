@@ -14,7 +14,8 @@ import (
 	"cellserver/internal/base/clock"
 )
 
-// TestSlowRequests: a client that does not send the announced body does not keep one of the few connections for long.
+// TestSlowRequests: a client that withholds an announced body does not keep one of the few connections for
+// long.
 func TestSlowRequests(t *testing.T) {
 	for name, request := range map[string]string{
 		"nothing":        "",
@@ -48,7 +49,7 @@ func TestSlowRequests(t *testing.T) {
 	}
 }
 
-// pipeListener accepts the connections that a test gives it.
+// pipeListener accepts connections of a test.
 type pipeListener struct {
 	conns  chan net.Conn
 	closed chan struct{}

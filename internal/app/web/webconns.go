@@ -10,9 +10,10 @@ import (
 	"cellserver/internal/base/often"
 )
 
-// webConns has room for every new connection to the metrics address, so that clients that are slow, or many, cannot keep
-// out the health checks: beyond the limit it closes one of the host that has most. Of those it is the connection that has
-// waited longest for a request, or, if all have one, the one whose request is oldest. It is safe for concurrent use.
+// webConns admits every new connection to the metrics address, so that slow or many clients cannot keep out
+// health checks: beyond the limit it closes a connection of the host with most. Of those it closes the one
+// that has waited longest for a request or, if all have one, the one with the oldest request. It is safe for
+// concurrent use.
 type webConns struct {
 	most int
 	log  *slog.Logger
@@ -26,19 +27,19 @@ type webConns struct {
 
 type webConn struct {
 	host    string
-	since   uint64 // turn
-	waiting bool   // for a request, or for the rest of its header
+	since   uint64 // a value of turn
+	waiting bool   // for a request or the rest of its header
 }
 
 // changed is the http.Server's ConnState.
 func (w *webConns) changed(nc net.Conn, state http.ConnState) {
 	if excess := w.note(nc, state); excess != nil {
 		if secured, ok := excess.(*tls.Conn); ok {
-			excess = secured.NetConn() // a farewell could take a while
+			excess = secured.NetConn() // skips TLS's close_notify, which could block
 		}
 		_ = excess.Close()
 		if count := w.closed.Due(w.now()); count > 0 {
-			w.log.Warn("too many connections to the metrics address; the slowest one of the host with most was closed",
+			w.log.Warn("too many connections to the metrics address; closed the slowest of the host with most",
 				"client", excess.RemoteAddr().String(), "count", count)
 		}
 	}
@@ -54,7 +55,7 @@ func (w *webConns) note(nc net.Conn, state http.ConnState) (excess net.Conn) {
 	}
 	c, known := w.conns[nc]
 	if !known && state != http.StateNew {
-		return nil // it was closed
+		return nil // closed by excessLocked
 	}
 	if state == http.StateNew {
 		c.host = hostOf(nc)
@@ -76,7 +77,7 @@ func hostOf(nc net.Conn) string {
 	return ""
 }
 
-// excessLocked chooses the connection that makes room for another.
+// excessLocked chooses the connection to close.
 func (w *webConns) excessLocked() (excess net.Conn) {
 	have := map[string]int{}
 	for _, c := range w.conns {

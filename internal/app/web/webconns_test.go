@@ -15,8 +15,8 @@ type hostConn struct {
 
 func (c *hostConn) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, c.host)} }
 
-// TestWhichConnectionIsClosed: one of the host that has most; the one that has waited longest for a request, before any
-// that has one.
+// TestWhichConnectionIsClosed: one of the host with most connections; first the one waiting longest for a
+// request.
 func TestWhichConnectionIsClosed(t *testing.T) {
 	w := webConns{most: 3, conns: map[net.Conn]webConn{}}
 	conns := make([]net.Conn, 13)

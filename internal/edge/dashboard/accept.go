@@ -1,14 +1,16 @@
 package dashboard
 
 import (
+	"compress/gzip"
+	"net/http"
 	"strconv"
 	"strings"
 
 	"cellserver/internal/edge/dashboard/words"
 )
 
-// weightOf returns how much the sender of an Accept header wants something, from 0 for not at all to 1: the most that it gives to
-// the name, or to what begins with the name and a hyphen, as zh-CN does with zh.
+// weightOf returns the largest weight, from 0 to 1, that an Accept header gives to name or to a subtag of it,
+// as zh-CN is of zh.
 func weightOf(accept, name string) (most float64) {
 	for one := range strings.SplitSeq(accept, ",") {
 		given, parameter, weighted := strings.Cut(one, ";")
@@ -19,7 +21,7 @@ func weightOf(accept, name string) (most float64) {
 		weight := 1.0
 		if weighted {
 			text, _ := strings.CutPrefix(strings.ReplaceAll(parameter, " ", ""), "q=")
-			weight, _ = strconv.ParseFloat(text, 64) // what is no number weighs nothing
+			weight, _ = strconv.ParseFloat(text, 64) // 0 for an invalid number
 		}
 		if weight <= 1 {
 			most = max(most, weight)
@@ -41,4 +43,26 @@ func textsFor(requested, acceptLanguage string) *words.Texts {
 		return words.Chinese()
 	}
 	return words.English()
+}
+
+// write sends a response, compressed if the browser accepts that. Responses to requests from other sites stay
+// uncompressed: the page mixes secrets with input that another site can choose, and the compressed size would
+// leak.
+func (p *Page) write(w http.ResponseWriter, r *http.Request, body []byte) {
+	h := w.Header() // no Vary, as nothing is stored
+	if r.Header.Get("Sec-Fetch-Site") == "cross-site" || weightOf(r.Header.Get("Accept-Encoding"), "gzip") == 0 {
+		_, _ = w.Write(body)
+		return
+	}
+	h.Set("Content-Encoding", "gzip")
+	to, ok := p.compressors.Get().(*gzip.Writer) // about a megabyte each
+	if ok {
+		to.Reset(w)
+	} else {
+		to, _ = gzip.NewWriterLevel(w, gzip.BestCompression) // the level is valid
+	}
+	_, _ = to.Write(body)
+	_ = to.Close()
+	to.Reset(nil)
+	p.compressors.Put(to)
 }

@@ -1,9 +1,14 @@
 package dashboard
 
-import "cellserver/internal/edge/dashboard/figures"
+import (
+	"math"
+	"strconv"
 
-// chart is a chart that the page's script draws. Least is what its value axis reaches at least: per second, in nanoseconds,
-// in bytes, or a count; 1 is all of a share. Max names the column with the maximum of what is drawn, if it has one.
+	"cellserver/internal/edge/dashboard/figures"
+)
+
+// chart is drawn by the script. Least is the least upper end of its value axis: per second, in nanoseconds,
+// in bytes, or a count. Max names the column of the maximum, if there is one.
 type chart struct {
 	ID    string           `json:"id"`
 	Kind  figures.Quantity `json:"kind"`
@@ -15,15 +20,15 @@ type chart struct {
 	title string
 }
 
-// line is a column as a line. Inks differ in dashes as well, so that colour alone does not distinguish them.
+// line draws a column. Inks differ in dashes, too, for those who cannot tell the colours apart.
 type line struct {
 	Column string `json:"col"`
 	Ink    string `json:"ink"` // first, second or third
 
-	name string // empty for the only one
+	name string // empty for a single line
 }
 
-// charts returns the page's charts, the first of which is the widest.
+// charts returns the page's charts, the widest first.
 func (v *view) charts() []chart {
 	t, source := v.t, &v.page.source
 	all := []chart{
@@ -41,14 +46,14 @@ func (v *view) charts() []chart {
 	}
 	if v.last.MaxMemoryBytes > 0 {
 		all = append(all, chart{
-			ID: "room", Kind: figures.Rate, Least: 5, title: t.WithoutRoom,
+			ID: "evictions", Kind: figures.Rate, Least: 5, title: t.NotStored,
 			Lines: []line{{"evicted", "first", t.EvictedKeys}, {"refused", "second", t.RefusedKeys}},
 		})
 	}
 	if source.Remote != nil {
 		all = append(all, gauge("roundtrip", figures.DurationNs, 1000, t.RoundTrip), chart{
 			ID: "decidedhere", Kind: figures.Rate, Least: 5, title: t.DecidedHere,
-			Lines: []line{{"leased", "first", t.FromLeases}, {"prefiltered", "second", t.FromKnown}, {"bypolicy", "third", t.FromPolicy}},
+			Lines: []line{{"prefiltered", "first", t.FromKnown}, {"bypolicy", "second", t.FromPolicy}},
 		})
 	}
 	if source.Persistence != nil {
@@ -57,7 +62,80 @@ func (v *view) charts() []chart {
 	return all
 }
 
-// gauge returns a chart of the column that has its name.
+// gauge returns a chart of the column named id.
 func gauge(id string, q figures.Quantity, least int, title string) chart {
 	return chart{ID: id, Least: least, title: title, Kind: q, Lines: []line{{Column: id, Ink: "first"}}}
+}
+
+// column is a figure of each point for the script, as an integer; ok is false if there is none. Rates and
+// shares are in thousandths, durations in nanoseconds, sizes in bytes.
+type column struct {
+	name  string
+	value func(p *point) (n int64, ok bool)
+}
+
+// columns returns the columns that this server has.
+func (p *Page) columns() []column {
+	all := []column{
+		{"t", func(p *point) (int64, bool) { return p.atNs / 1e6, true }},
+		{"allowed", rateOf(func(p *point) float64 { return p.allowed })},
+		{"limited", rateOf(func(p *point) float64 { return p.limited })},
+		{"share", func(p *point) (int64, bool) {
+			share, ok := p.limitedShare()
+			return thousandths(share), ok
+		}},
+		{"p50", latencyOf(func(l *latencies) float64 { return l.p50 })},
+		{"p99", latencyOf(func(l *latencies) float64 { return l.p99 })},
+		{"p999", latencyOf(func(l *latencies) float64 { return l.p999 })},
+		{"connections", func(p *point) (int64, bool) { return int64(p.connections), true }},
+		{"keys", func(p *point) (int64, bool) { return int64(p.keys), true }},
+		{"memory", func(p *point) (int64, bool) { return int64(p.memoryBytes), true }},
+		{"maxmemory", func(p *point) (int64, bool) { return int64(p.maxMemoryBytes), p.maxMemoryBytes > 0 }},
+		{"keymemory", func(p *point) (int64, bool) { return int64(p.tableBytes), p.tableBytes > 0 }},
+		{"evicted", rateOf(func(p *point) float64 { return p.evicted })},
+		{"refused", rateOf(func(p *point) float64 { return p.refused })},
+		{"errors", rateOf(func(p *point) float64 { return p.errors })},
+	}
+	if p.source.Remote != nil {
+		all = append(all,
+			column{"roundtrip", func(p *point) (int64, bool) { return p.roundTripNs, p.roundTripNs > 0 }},
+			column{"prefiltered", rateOf(func(p *point) float64 { return p.prefiltered })},
+			column{"bypolicy", rateOf(func(p *point) float64 { return p.byPolicy })})
+	}
+	if p.source.Persistence != nil {
+		all = append(all,
+			column{"written", func(p *point) (int64, bool) { return int64(p.writtenBytes), true }},
+			column{"sync", func(p *point) (int64, bool) { return p.syncNs, p.syncNs > 0 }})
+	}
+	return all
+}
+
+func thousandths(v float64) int64 { return int64(math.Round(1000 * v)) }
+
+func rateOf(perSec func(p *point) float64) func(p *point) (int64, bool) {
+	return func(p *point) (int64, bool) { return thousandths(perSec(p)), true }
+}
+
+func latencyOf(ns func(l *latencies) float64) func(p *point) (int64, bool) {
+	return func(p *point) (int64, bool) { return int64(ns(&p.latency)), p.latency.ok }
+}
+
+// appendDeltas appends a column as a JSON array: the first number, then differences to the last one before,
+// and null for none.
+func (c *column) appendDeltas(b []byte, points []point) []byte {
+	b = append(b, '[')
+	var last int64
+	for i := range points {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		v, ok := c.value(&points[i])
+		if !ok {
+			b = append(b, "null"...)
+			continue
+		}
+		b = strconv.AppendInt(b, v-last, 10)
+		last = v
+	}
+	return append(b, ']')
 }

@@ -1,6 +1,6 @@
-// Package dashboard serves the live page: charts of the server's last 15 minutes, its hot keys, and a form that inspects
-// one key. It keeps the history itself, one sample every two seconds; everything it shows comes from the functions of its
-// Source. A Page is safe for concurrent use.
+// Package dashboard serves the live page: charts of the last 15 minutes, hot keys, and a form that inspects
+// one key. It keeps a history of one sample every two seconds; everything it shows comes from the functions
+// of its Source. A Page is safe for concurrent use.
 package dashboard
 
 import (
@@ -10,6 +10,7 @@ import (
 	"encoding/base64"
 	"hash/maphash"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 
@@ -18,63 +19,60 @@ import (
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/decide/topkeys"
+	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
 
-// Source is what a Page needs of the server. Its functions are safe for concurrent use.
+// Source provides what a Page shows. Its functions are safe for concurrent use; Limits, Persistence, Remote
+// and Facts may be nil.
 type Source struct {
 	Version string
 	Now     func() int64 // Unix nanoseconds
 	Sample  func() Sample
 	Facts   func() Facts
-	// Look looks at a key by a rule. It changes nothing.
+	// Look evaluates a rule on a key without changing it.
 	Look func(nowNs int64, key store.Key, rule *limiter.Rule) (decide.Probe, error)
 
 	Reading     funnel.Reading
 	Databases   int
 	MaxKeyBytes int
 
-	// Limits are the named limits by name; nil for none.
-	Limits func() []*namedlimit.Limit
-
-	// Persistence is what is kept on a disk; nil if nothing is.
+	Limits      func() []*namedlimit.Limit // by name
 	Persistence func() store.Durability
+	Remote      func() store.Health
 
-	// Remote is how the store on other machines is; nil for one in memory.
-	Remote func() store.Health
-
-	Latency func() histogram.Snapshot                            // of calls since the start
+	Latency func() histogram.Snapshot                            // latency of calls since the start
 	Top     func(ranking topkeys.Ranking, n int) []topkeys.Entry // hottest first
 }
 
-// Sample is the server's state at one time. What is counted is counted since its start; a maximum of 0 is none.
+// Sample is the server's state at one time. Counters count since the start; a maximum of 0 is none.
 type Sample struct {
-	Allowed, Limited              uint64 // the sums of Outcomes
-	Outcomes                      [limiter.Kinds]store.Outcomes
-	Connections, MaxConnections   int
-	Keys                          int
-	MemoryBytes, MaxMemoryBytes   uint64
-	TableBytes, MaxTableBytes     uint64
-	ClientBytes, MaxClientBytes   uint64
-	Evicted, Refused              uint64 // keys that had no room
-	Errors                        uint64 // replies
-	LastError                     observe.LastError
-	ConnectionsRefused            uint64
-	NewKeysRefused                uint64 // by --max-new-keys-per-second
-	ScriptsEnded                  uint64 // at a limit
-	LogLinesLost                  uint64
-	ByPolicy, Leased, Prefiltered uint64 // requests that were not sent to the store on other machines, by why
-	RoundTripNs                   int64  // to the slowest of its servers
-	WrittenBytes                  uint64 // to the disk
-	SyncNs                        int64  // what the last sync took
+	Allowed, Limited            uint64 // the sums of Outcomes
+	Outcomes                    [limiter.Kinds]store.Outcomes
+	Connections, MaxConnections int
+	Keys                        int
+	MemoryBytes, MaxMemoryBytes uint64
+	TableBytes, MaxTableBytes   uint64
+	ClientBytes, MaxClientBytes uint64
+	Evicted, Refused            uint64 // keys
+	Errors                      uint64 // replies
+	LastError                   observe.LastError
+	ConnectionsRefused          uint64
+	NewKeysRefused              uint64 // by --max-new-keys-per-second
+	ScriptsEnded                uint64 // at a limit
+	LogLinesLost                uint64
+	ByPolicy, Prefiltered       uint64 // requests decided without the store on other machines
+	RoundTripNs                 int64  // of the slowest store server
+	WrittenBytes                uint64 // to the disk
+	SyncNs                      int64  // duration of the last sync
 }
 
-// Page is the HTTP handler of / and of /live.json, by which the page's script keeps it up to date.
+// Page handles / and /live.json, from which the page's script updates it.
 type Page struct {
 	source  Source
-	boot    string // tells this Page from others
+	boot    string // identifies this Page
 	seed    maphash.Seed
 	history history
 	policy  string // Content-Security-Policy
@@ -85,7 +83,7 @@ type Page struct {
 	latest sampled
 }
 
-// sampled is what the page shows of the newest sample. It is fetched once, however many browsers ask.
+// sampled is what the page shows of the newest sample, fetched once for all browsers.
 type sampled struct {
 	added              int // points since the start
 	points             []point
@@ -94,19 +92,20 @@ type sampled struct {
 	limits             []limitRow
 	minutes            []minute
 	lastError          observe.LastError
-	erredNs            int64 // when that was; 0 for never
-	renewed            table
+	erredNs            int64 // time of lastError; 0 for never
+	renewed            renewal
 }
 
-// table is a part of the page that is renewed in its turn with others of its size.
-type table uint8
+// renewal says which of the large parts a sample renewed. While the page is watched they take turns, which bounds the
+// size of an update.
+type renewal uint8
 
 const (
-	allTables table = iota // as nobody watched
-	limitsTable
-	minutesTable
-	lastErrorTable
-	tables
+	renewedAll renewal = iota
+	renewedLimits
+	renewedMinutes
+	renewedLastError
+	renewals
 )
 
 // New returns the live page of a server.
@@ -120,7 +119,7 @@ func New(s Source) *Page {
 	}
 }
 
-// digest returns the hash by which a Content-Security-Policy allows an inline script or style.
+// digest returns the hash by which a Content-Security-Policy allows inline text.
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
@@ -147,12 +146,11 @@ func (p *Page) sample() {
 
 const topKeyCount = 10
 
-// watched is how many samples after the last one that was shown somebody still watches the page: a browser that asks every
-// two seconds, and waits for the answers, misses some.
+// watched is the number of samples after the last shown one for which the page counts as watched: a browser
+// that asks every two seconds and waits for the answers misses some.
 const watched = 5
 
-// newest returns the newest sample. Tables that nobody watches by the second are renewed in turn, so that an update of a page
-// that is watched does not have them all.
+// newest returns the newest sample.
 func (p *Page) newest() sampled {
 	points, last, added := p.history.points()
 	p.mu.Lock()
@@ -166,17 +164,17 @@ func (p *Page) newest() sampled {
 		limits: before.limits, minutes: before.minutes, lastError: before.lastError, erredNs: before.erredNs,
 		requested: p.source.Top(topkeys.Requested, topKeyCount), limited: p.source.Top(topkeys.Limited, topKeyCount),
 	}
-	if isWatched := before.added > 0 && added-before.added <= watched; isWatched {
-		now.renewed = before.renewed%(tables-1) + 1
+	if before.added > 0 && added-before.added <= watched {
+		now.renewed = before.renewed%(renewals-1) + 1
 	}
-	renews := func(t table) bool { return now.renewed == allTables || now.renewed == t }
-	if renews(limitsTable) {
+	renews := func(r renewal) bool { return now.renewed == renewedAll || now.renewed == r }
+	if renews(renewedLimits) {
 		now.limits = p.limitRows()
 	}
-	if renews(minutesTable) {
+	if renews(renewedMinutes) {
 		now.minutes = minutes(points)
 	}
-	if renews(lastErrorTable) {
+	if renews(renewedLastError) {
 		now.lastError, now.erredNs = p.history.lastError()
 	}
 	p.latest = now
@@ -190,7 +188,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
-	h.Set("Connection", "close") // an open page polls every few seconds, and must not hold a connection in between
+	h.Set("Connection", "close") // a poll every few seconds must not hold a connection in between
 	serve, contentType, policy := p.servePage, "text/html; charset=utf-8", p.policy
 	if r.URL.Path == "/live.json" {
 		serve, contentType, policy = p.serveUpdate, "application/json", "default-src 'none'"
@@ -203,4 +201,33 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	h.Set("Content-Type", contentType)
 	p.write(w, r, body)
+}
+
+// view is the page for one request.
+type view struct {
+	page   *Page
+	t      *words.Texts
+	query  url.Values
+	remote *store.Health // nil with a store in memory
+	form   form
+	sampled
+}
+
+func (p *Page) view(r *http.Request) *view {
+	query := r.URL.Query()
+	v := &view{page: p, t: textsFor(query.Get("lang"), r.Header.Get("Accept-Language")), query: query, sampled: p.newest()}
+	if p.source.Remote != nil {
+		st := p.source.Remote()
+		v.remote = &st
+	}
+	v.form = p.newForm(v.t, query)
+	return v
+}
+
+// now returns the newest point, or nil if there is none.
+func (v *view) now() *point {
+	if len(v.points) == 0 {
+		return nil
+	}
+	return &v.points[len(v.points)-1]
 }

@@ -11,7 +11,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// durability returns what is kept on a disk and when, in a few words.
+// durability summarizes persistence in a few words.
 func (p *Page) durability(t *words.Texts) string {
 	if p.source.Persistence == nil {
 		return t.DurabilityOff
@@ -32,7 +32,6 @@ func (p *Page) durability(t *words.Texts) string {
 	}
 }
 
-// durabilityPart is what was written to the disk, and how long ago.
 func (v *view) durabilityPart() g.Node {
 	if v.page.source.Persistence == nil {
 		return nil

@@ -4,27 +4,22 @@ import (
 	"strings"
 
 	g "maragu.dev/gomponents"
+
+	"cellserver/internal/edge/dashboard/words"
 )
 
-// These are gomponents' own, which the compiler would otherwise write out again for each element of the page: half a megabyte.
+// The compiler would inline gomponents' constructors at each use, half a megabyte in all; hence the noinline
+// wrappers.
 
-// el returns an element with its attributes and what is in it.
-//
 //go:noinline
 func el(name string, inside ...g.Node) g.Node { return g.El(name, inside...) }
 
-// attr returns an attribute, whose value is escaped.
-//
 //go:noinline
 func attr(name, value string) g.Node { return g.Attr(name, value) }
 
-// flag returns an attribute without a value.
-//
 //go:noinline
 func flag(name string) g.Node { return g.Attr(name) }
 
-// text returns escaped text.
-//
 //go:noinline
 func text(t string) g.Node { return g.Text(t) }
 
@@ -32,7 +27,7 @@ func class(names string) g.Node { return attr("class", names) }
 
 func id(name string) g.Node { return attr("id", name) }
 
-// render returns markup; that of nil is empty.
+// render returns markup; a nil node is empty.
 func render(n g.Node) (string, error) {
 	var b strings.Builder
 	if n == nil {
@@ -40,4 +35,41 @@ func render(n g.Node) (string, error) {
 	}
 	err := n.Render(&b)
 	return b.String(), err
+}
+
+func list(classes string, entries ...g.Node) g.Node {
+	return el("dl", class(classes), g.Group(entries))
+}
+
+func entry(name, value string) g.Node { return el("div", el("dt", text(name)), el("dd", text(value))) }
+
+func codeEntry(name, code string) g.Node {
+	return el("div", el("dt", text(name)), el("dd", el("code", text(code))))
+}
+
+func (v *view) section(name, heading string, inside ...g.Node) g.Node {
+	return el("section", attr("aria-labelledby", name+"-heading"), el("h2", id(name+"-heading"), text(heading)), g.Group(inside))
+}
+
+// scrolling wraps content that may be wider than a phone.
+func scrolling(label string, inside ...g.Node) g.Node {
+	return el("div", class("scroll"), attr("role", "region"), attr("aria-label", label), attr("tabindex", "0"), g.Group(inside))
+}
+
+func headings(names ...string) g.Node {
+	return el("thead", el("tr", g.Map(names, func(name string) g.Node { return el("th", attr("scope", "col"), text(name)) })))
+}
+
+func cells(values ...string) g.Node {
+	return g.Map(values, func(value string) g.Node { return el("td", text(value)) })
+}
+
+// keyName returns a key in a font that distinguishes its bytes.
+func keyName(quoted string) g.Node {
+	return el("bdi", class("key"), text(quoted))
+}
+
+// copyButton returns a copy button, which the script reveals.
+func copyButton(t *words.Texts, copied string) g.Node {
+	return el("button", class("copy"), attr("type", "button"), attr("data-copy", copied), flag("hidden"), text(t.Copy))
 }

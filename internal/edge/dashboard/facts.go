@@ -6,26 +6,26 @@ import (
 	g "maragu.dev/gomponents"
 )
 
-// Facts is what the page says of the server beside figures.
+// Facts describes the server beside figures.
 type Facts struct {
 	Host      string
-	Addrs     []string // that clients connect to
-	Client    string   // redis-cli with the options that it needs to connect
+	Addrs     []string // listen addresses
+	Client    string   // redis-cli with the options to connect
 	StartedNs int64    // Unix time
-	Revision  string   // of the source, empty if it is not known
-	Store     string   // where the states are kept, if not in memory: a URL without a password
+	Revision  string   // source commit, or empty
+	Store     string   // URL of the store without a password; empty for memory
 	Warnings  []Warning
 }
 
-// Warning is something about the server that its operator should know.
+// Warning is a problem that the operator should know.
 type Warning uint8
 
 // The warnings:
 const (
-	NoPassword      Warning = iota // other hosts can use the server without one
-	RefusesHosts                   // protected mode refuses other hosts, for there is no password
+	NoPassword      Warning = iota // other hosts can use the server without a password
+	RefusesHosts                   // protected mode refuses other hosts, as no password is set
 	OpenPage                       // other hosts can read this page without a secret
-	UnencryptedPage                // the page's secrets cross the network
+	UnencryptedPage                // secrets cross the network in clear
 	warnings
 )
 

@@ -11,11 +11,11 @@ import (
 	"cellserver/internal/edge/dashboard/words"
 )
 
-// fault is a warning: changes do not reach the disk, the store does not answer, or memory is full. Its
-// first line stays the same while the fault lasts, because a screen reader announces every change of it.
+// fault is a warning that changes do not reach the disk, the store does not answer, or memory is full. Its
+// first line stays the same while the fault lasts, as screen readers announce every change.
 type fault struct {
 	what, meaning string
-	cause         string // as the system says it
+	cause         string // as reported by the system
 	note          string
 }
 
@@ -31,9 +31,8 @@ func (f *fault) node(t *words.Texts) g.Node {
 	}
 }
 
-// faults returns none while all is well.
 func (v *view) faults() (all []*fault) {
-	for _, f := range []*fault{v.keeperFault(), memoryFault(v.t, lastMinute(v.points))} {
+	for _, f := range []*fault{v.keeperFault(), v.memoryFault()} {
 		if f != nil {
 			all = append(all, f)
 		}
@@ -41,7 +40,7 @@ func (v *view) faults() (all []*fault) {
 	return all
 }
 
-// keeperFault returns the fault of what keeps the states, a store on other machines or a disk.
+// keeperFault returns the fault of the store on other machines, or of the disk.
 func (v *view) keeperFault() *fault {
 	if v.remote != nil {
 		return storeFault(v.t, v.remote)
@@ -61,34 +60,47 @@ func (v *view) keeperFault() *fault {
 	return &fault{what: what, meaning: meaning, cause: st.Fault.Error()}
 }
 
-// withoutRoom counts the keys that found no room.
-type withoutRoom struct{ evicted, refused float64 }
-
-// lastMinute counts the keys without room in the last minute.
-func lastMinute(points []point) (n withoutRoom) {
+// lastMinute counts the keys evicted and refused within a minute of the newest point.
+func lastMinute(points []point) (evicted, refused float64) {
 	for i := len(points) - 1; i >= 0 && points[i].atNs > points[len(points)-1].atNs-int64(time.Minute); i-- {
 		p, sec := &points[i], sampleInterval.Seconds()
 		if i > 0 {
 			sec = time.Duration(p.atNs - points[i-1].atNs).Seconds()
 		}
-		n.evicted += p.evicted * sec
-		n.refused += p.refused * sec
+		evicted += p.evicted * sec
+		refused += p.refused * sec
 	}
-	return n
+	return evicted, refused
 }
 
-// memoryFault returns the fault that keys found no room in the last minute.
-func memoryFault(t *words.Texts, n withoutRoom) *fault {
-	evicted, refused := math.Round(n.evicted), math.Round(n.refused)
-	switch {
-	case evicted > 0:
-		note := fmt.Sprintf(t.EvictedLately, figures.Count.Text(evicted))
-		return &fault{what: t.MemoryFull, meaning: t.MemoryEvicts, note: note}
-	case refused > 0:
-		note := fmt.Sprintf(t.RefusedLately, figures.Count.Text(refused))
-		return &fault{what: t.MemoryFull, meaning: t.MemoryRefuses, note: note}
+// memoryFault returns the fault that keys were evicted or refused in the last minute.
+func (v *view) memoryFault() *fault {
+	evicted, refused := lastMinute(v.points)
+	switch t := v.t; {
+	case math.Round(evicted) > 0:
+		return &fault{what: t.MemoryFull, meaning: t.MemoryEvicts, note: fmt.Sprintf(t.EvictedLately, figures.Count.Text(math.Round(evicted)))}
+	case math.Round(refused) > 0:
+		return &fault{what: t.MemoryFull, meaning: t.MemoryRefuses, note: fmt.Sprintf(t.RefusedLately, figures.Count.Text(math.Round(refused)))}
 	}
 	return nil
 }
 
 func utc(ns int64) string { return time.Unix(0, ns).UTC().Format("2006-01-02 15:04:05 UTC") }
+
+// lastErrorPart shows the last error reply within the history.
+func (v *view) lastErrorPart() g.Node {
+	last, t := &v.lastError, v.t
+	age := time.Duration(v.page.source.Now() - v.erredNs)
+	if v.erredNs == 0 || age > historySpan {
+		return nil
+	}
+	by := last.Client
+	if last.Name != "" {
+		by += " (" + last.Name + ")"
+	}
+	by += " · " + fmt.Sprintf(t.Ago, t.Span(age))
+	return el("div", class("last"),
+		el("p", text(t.LastError+t.Colon), el("code", text(last.Text))),
+		el("p", g.If(last.Command != "", g.Group{el("code", text(last.Command)), text(" · ")}), text(by)),
+	)
+}

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	g "maragu.dev/gomponents"
+
 	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
@@ -15,16 +17,16 @@ import (
 	"cellserver/internal/store"
 )
 
-// form is what is asked about a key, and the answer.
+// form is a question about a key, with the answer.
 type form struct {
-	kind   *formKind // nil for a kind that cannot be looked at
+	kind   *formKind // nil for a kind that cannot be inspected
 	key    field
-	fields []field // the numeric inputs, of which the first is the database
-	error  string  // that concerns no single field
+	fields []field // numeric inputs; the first is the database
+	error  string  // of no single field
 	answer *answer // nil while the form is not filled in
 }
 
-// formKind is a kind of limiter that can be looked at.
+// formKind is a kind of limiter that can be inspected.
 type formKind struct {
 	limiter.Kind
 	limiter.Row
@@ -39,7 +41,7 @@ func formKinds() (all []formKind) {
 	return all
 }
 
-// formKindOf returns the kind of a form by its name in links; without one it is that of a funnel.
+// formKindOf returns a kind by its name in links; "" is a funnel.
 func formKindOf(name string) *formKind {
 	for _, k := range formKinds() {
 		if k.Short == name || name == "" {
@@ -49,13 +51,12 @@ func formKindOf(name string) *formKind {
 	return nil
 }
 
-// field is an input of the form.
 type field struct {
 	name, label, value, error string
 	least                     string
 }
 
-// newForm reads the form from a query and, if it is filled in, looks at the key.
+// newForm reads the form from a query and, if it is filled in, inspects the key.
 func (p *Page) newForm(t *words.Texts, query url.Values) form {
 	f := form{kind: formKindOf(query.Get("kind")), key: field{name: "key", label: t.Key, value: query.Get("key")}}
 	if f.kind == nil {
@@ -81,15 +82,15 @@ func (p *Page) newForm(t *words.Texts, query url.Values) form {
 	return f
 }
 
-// fillIn sets the form's answer, or what is wrong with it.
+// fillIn sets the answer or the errors.
 func (p *Page) fillIn(t *words.Texts, f *form) {
-	key, keyError := p.readKey(t, f.key.value)
-	f.key.error = keyError
-	if keyError == "" {
-		f.key.value = resp.Quote(key) // an input would change bytes that are not text when it is submitted again
+	key, problem := p.readKey(t, f.key.value)
+	f.key.error = problem
+	if problem == "" {
+		f.key.value = resp.Quote(key) // an input would change binary bytes when submitted again
 	}
 	numbers := make([]int64, len(f.fields))
-	ok := keyError == ""
+	ok := problem == ""
 	for i := range f.fields {
 		numbers[i] = f.fields[i].read(t)
 		ok = ok && f.fields[i].error == ""
@@ -132,7 +133,7 @@ func (p *Page) readKey(t *words.Texts, text string) (key []byte, problem string)
 	return key, ""
 }
 
-// read parses the field's number; a problem with it is set in the field's Error.
+// read parses the field's number, or sets its error.
 func (f *field) read(t *words.Texts) int64 {
 	n, err := strconv.ParseInt(strings.TrimSpace(f.value), 10, 64)
 	switch {
@@ -146,7 +147,7 @@ func (f *field) read(t *words.Texts) int64 {
 	return n
 }
 
-// limitError shows in the form why the limit is not valid.
+// limitError sets the errors for an invalid limit.
 func (f *form) limitError(t *words.Texts, err error) {
 	var argument *funnel.ArgumentError
 	switch {
@@ -165,4 +166,65 @@ func (f *form) limitError(t *words.Texts, err error) {
 	default:
 		f.error = err.Error()
 	}
+}
+
+func lookSection(t *words.Texts, form, answer g.Node) g.Node {
+	return el("section", id("look"), attr("aria-labelledby", "look-heading"),
+		el("h2", id("look-heading"), text(t.ProbeHeading)),
+		el("p", text(t.ProbeNote)),
+		el("form", id("form"), flag("data-live"), attr("action", "/#look"), attr("method", "get"), flag("novalidate"), form),
+		live("answer", answer),
+	)
+}
+
+// formPart returns the content of the form, which depends on the kind of limiter.
+func (v *view) formPart() g.Node {
+	f := &v.form
+	return g.Group{
+		g.If(v.query.Has("lang"), el("input", attr("type", "hidden"), attr("name", "lang"), attr("value", v.query.Get("lang")))),
+		f.keyInput(v.t), f.kindInput(v.t), g.Map(f.fields, field.input),
+		el("button", attr("type", "submit"), text(v.t.Probe)),
+	}
+}
+
+func (f *form) keyInput(t *words.Texts) g.Node {
+	key := &f.key
+	return el("div", class("field long"),
+		el("label", attr("for", "field-key"), text(key.label)),
+		el("input", id("field-key"), attr("name", "key"), attr("value", key.value), flag("required"), attr("autocomplete", "off"), attr("autocapitalize", "none"),
+			attr("spellcheck", "false"), key.problem("hint-key")),
+		el("small", id("hint-key"), text(t.KeyHint)),
+		key.message(),
+	)
+}
+
+func (f *form) kindInput(t *words.Texts) g.Node {
+	return el("div", class("field"),
+		el("label", attr("for", "field-kind"), text(t.Command)),
+		el("select", id("field-kind"), attr("name", "kind"), g.Map(formKinds(), func(k formKind) g.Node {
+			chosen := f.kind != nil && f.kind.Kind == k.Kind
+			return el("option", attr("value", k.Short), g.If(chosen, flag("selected")), text(command(k.Kind)))
+		})),
+	)
+}
+
+func (f field) input() g.Node {
+	name := "field-" + f.name
+	return el("div", class("field"),
+		el("label", attr("for", name), text(f.label)),
+		el("input", id(name), attr("name", f.name), attr("value", f.value), attr("inputmode", "numeric"), flag("required"), attr("autocomplete", "off"), f.problem("")),
+		f.message(),
+	)
+}
+
+// problem returns the attributes that mark and describe an input.
+func (f *field) problem(describedBy string) g.Node {
+	if f.error == "" {
+		return g.If(describedBy != "", attr("aria-describedby", describedBy))
+	}
+	return g.Group{attr("aria-invalid", "true"), attr("aria-describedby", strings.TrimSpace(describedBy+" error-"+f.name))}
+}
+
+func (f *field) message() g.Node {
+	return g.If(f.error != "", el("small", id("error-"+f.name), class("problem"), text(f.error)))
 }

@@ -40,12 +40,8 @@ func TestProbe(t *testing.T) {
 			`value="&lt;img src=x onerror=alert(1)&gt;"`}},
 	} {
 		query := url.Values{"key": {tt.key}, "db": {"0"}, "max_burst": {"15"}, "count": {"30"}, "period": {"60"}}
-		body := get(t, p, "/?"+query.Encode()).Body.String()
-		for _, want := range tt.want {
-			if !strings.Contains(body, want) {
-				t.Errorf("key %q: the page lacks %q", tt.key, want)
-			}
-		}
+		page := body(t, p, query.Encode())
+		wantText(t, page, tt.want...)
 	}
 }
 
@@ -67,28 +63,22 @@ func TestProbeErrors(t *testing.T) {
 		{"key=a&max_burst=1&count=1&period=1&db=-1", "It must be at least 0."},
 		{"key=a&max_burst=1&count=1&period=1&db=x", "Enter a whole number."},
 	} {
-		body := get(t, p, "/?"+tt.query).Body.String()
-		if !strings.Contains(body, tt.want) || !strings.Contains(body, `class="problem"`) {
-			t.Errorf("%s: the page lacks %q", tt.query, tt.want)
-		}
-		if strings.Contains(body, `class="verdict`) {
-			t.Errorf("%s: there is an answer", tt.query)
-		}
+		page := body(t, p, tt.query)
+		wantText(t, page, tt.want, `class="problem"`)
+		lacksText(t, page, `class="verdict`)
 	}
-	if body := get(t, p, "/?key=a&db=3").Body.String(); strings.Contains(body, "aria-invalid=") || strings.Contains(body, `class="verdict`) {
-		t.Error("a link that only names a key is taken for a filled form")
-	}
+	lacksText(t, body(t, p, "key=a&db=3"), "aria-invalid=", `class="verdict`) // a link to a key
 }
 
 func TestProbeReadsAsTheServer(t *testing.T) {
 	s := testSource(nil)
 	s.Reading = funnel.Capacity
 	p := New(s)
-	wantText(t, get(t, p, "/?key=a&max_burst=15&count=30&period=60").Body.String(), "0 of 15 units", "<code>0 15 14 -1 2</code>")
-	wantText(t, get(t, p, "/?key=a&max_burst=0&count=30&period=60").Body.String(), "It must be at least 1.")
+	wantText(t, body(t, p, "key=a&max_burst=15&count=30&period=60"), "0 of 15 units", "<code>0 15 14 -1 2</code>")
+	wantText(t, body(t, p, "key=a&max_burst=0&count=30&period=60"), "It must be at least 1.")
 }
 
-// TestLookAtOtherKinds: windows and buckets are looked at as CL.FIXEDWINDOW and its siblings would decide, and changed by nothing.
+// TestLookAtOtherKinds checks that windows and buckets show what their commands would decide.
 func TestLookAtOtherKinds(t *testing.T) {
 	const sec = 1_000_000_000
 	s, asked := testSource(map[string]int64{"funnel": testNowNs + 10*sec}), []limiter.Rule{}
@@ -110,10 +100,8 @@ func TestLookAtOtherKinds(t *testing.T) {
 		{"kind=fixedwindow&key=funnel&max_count=5&period=60", "The key holds the state of another command"},
 		{"kind=other&key=a", "cannot be inspected here"},
 	} {
-		body := get(t, p, "/?lang=en&"+tt.query).Body.String()
-		if !strings.Contains(body, tt.want) {
-			t.Errorf("%s: the page lacks %q", tt.query, tt.want)
-		}
+		page := body(t, p, "lang=en&"+tt.query)
+		wantText(t, page, tt.want)
 	}
 	var kinds []limiter.Kind
 	for _, rule := range asked {
@@ -122,10 +110,10 @@ func TestLookAtOtherKinds(t *testing.T) {
 	if want := []limiter.Kind{limiter.FixedWindow, limiter.SlidingWindow, limiter.ApproxWindow, limiter.Bucket, limiter.FixedWindow}; !slices.Equal(kinds, want) {
 		t.Errorf("asked about %v, want %v", kinds, want)
 	}
-	wantText(t, get(t, p, "/?kind=bucket").Body.String(), `<option value="bucket" selected>`, `name="capacity"`)
+	wantText(t, body(t, p, "kind=bucket"), `<option value="bucket" selected>`, `name="capacity"`)
 }
 
-// FuzzProbe: for any input the page is complete, and no input becomes markup.
+// FuzzProbe checks that the page is complete for any input, and that no input becomes markup.
 func FuzzProbe(f *testing.F) {
 	for _, seed := range []string{"a", "<b>", `"><script>`, "\xff", `"\x`, "{{.}}", "-1", "9223372036854775807"} {
 		f.Add(seed, "0", "15", "30", "60", "en", "")

@@ -15,7 +15,7 @@ import (
 
 const testNowNs = 1_700_000_000_000_000_000
 
-// testSource is a server without load in which the keys have these TATs.
+// testSource is an idle server whose keys have these TATs.
 func testSource(tats map[string]int64) Source {
 	return Source{
 		Version: "1.2.3",
@@ -34,7 +34,6 @@ func testSource(tats map[string]int64) Source {
 	}
 }
 
-// testKeys is keys at a standstill.
 type testKeys map[string]int64
 
 func (k testKeys) State(nowNs int64, key store.Key) (s limiter.State, ok bool, err error) {
@@ -70,6 +69,12 @@ func get(t *testing.T, p *Page, target string, header ...string) *httptest.Respo
 	return w
 }
 
+// body returns the page for a query.
+func body(t *testing.T, p *Page, query string) string {
+	t.Helper()
+	return get(t, p, "/?"+query).Body.String()
+}
+
 func wantText(t *testing.T, body string, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
@@ -77,4 +82,26 @@ func wantText(t *testing.T, body string, texts ...string) {
 			t.Errorf("the page lacks %q", text)
 		}
 	}
+}
+
+func lacksText(t *testing.T, body string, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if strings.Contains(body, text) {
+			t.Errorf("the page has %q", text)
+		}
+	}
+}
+
+// noMarkup expects that no hostile text became markup.
+func noMarkup(t *testing.T, body string) {
+	t.Helper()
+	if strings.Contains(body, "<img") || strings.Count(body, "<script>") != 1 {
+		t.Error("a text became markup")
+	}
+}
+
+// addSample adds a sample at n intervals after testNowNs.
+func (p *Page) addSample(n int, s Sample) {
+	p.history.add(testNowNs+int64(n)*int64(sampleInterval), s, p.source.Latency())
 }

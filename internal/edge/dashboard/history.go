@@ -15,28 +15,27 @@ const (
 	historyCount   = int(historySpan / sampleInterval)
 )
 
-// point is what happened between one sample and the next: Sample's figures, of which those that are counted are per second.
+// point holds gauges of a sample, and counters per second since the sample before.
 type point struct {
-	atNs                          int64
-	allowed, limited              float64
-	connections, keys             int
-	memoryBytes, maxMemoryBytes   uint64
-	tableBytes                    uint64
-	evicted, refused, errors      float64
-	byPolicy, leased, prefiltered float64
-	roundTripNs                   int64
-	writtenBytes                  float64
-	syncNs                        int64
-	latency                       latencies
+	atNs                        int64
+	allowed, limited            float64
+	connections, keys           int
+	memoryBytes, maxMemoryBytes uint64
+	tableBytes                  uint64
+	evicted, refused, errors    float64
+	byPolicy, prefiltered       float64
+	roundTripNs                 int64
+	writtenBytes                float64
+	syncNs                      int64
+	latency                     latencies
 }
 
-// limitedShare is the share of the decisions that were limited, and false where there was none.
+// limitedShare returns the limited share of decisions; ok is false without decisions.
 func (p *point) limitedShare() (share float64, ok bool) {
 	all := p.allowed + p.limited
 	return p.limited / max(all, math.SmallestNonzeroFloat64), all > 0
 }
 
-// history holds the points of the last 15 minutes.
 type history struct {
 	mu        sync.Mutex // guards all below
 	ring      [historyCount]point
@@ -44,10 +43,10 @@ type history struct {
 	lastNs    int64
 	last      Sample
 	durations histogram.Snapshot
-	erredNs   int64 // when a sample last had more error replies; 0 for never
+	erredNs   int64 // time of the last sample with new error replies; 0 for never
 }
 
-// add adds a sample. The first one makes no point: there is nothing to compare it with.
+// add adds a sample. The first makes no point, as there is nothing to compare it with.
 func (h *history) add(nowNs int64, s Sample, durations histogram.Snapshot) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -67,7 +66,6 @@ func (h *history) add(nowNs int64, s Sample, durations histogram.Snapshot) {
 			refused:        perSec(s.Refused, last.Refused),
 			errors:         perSec(s.Errors, last.Errors),
 			byPolicy:       perSec(s.ByPolicy, last.ByPolicy),
-			leased:         perSec(s.Leased, last.Leased),
 			prefiltered:    perSec(s.Prefiltered, last.Prefiltered),
 			roundTripNs:    s.RoundTripNs,
 			writtenBytes:   perSec(s.WrittenBytes, last.WrittenBytes),
@@ -82,18 +80,18 @@ func (h *history) add(nowNs int64, s Sample, durations histogram.Snapshot) {
 	h.lastNs, h.last, h.durations = nowNs, s, durations
 }
 
-// lastError returns the last error reply, and when there was one at the latest.
+// lastError returns the last error reply and its time.
 func (h *history) lastError() (e observe.LastError, atNs int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.last.LastError, h.erredNs
 }
 
-// points returns the points, oldest first, the newest sample, and how many points there were since the start.
+// points returns the points, oldest first, the newest sample, and the number of points since the start.
 func (h *history) points() (points []point, last Sample, added int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	// After the process was suspended, samples are further apart than they should be and the ring reaches back too far.
+	// After a suspension of the process, samples are too far apart and the ring reaches back too far.
 	afterNs := h.lastNs - int64(historySpan)
 	for i := max(0, h.added-historyCount); i < h.added; i++ {
 		if p := &h.ring[i%historyCount]; p.atNs > afterNs {
@@ -101,4 +99,15 @@ func (h *history) points() (points []point, last Sample, added int) {
 		}
 	}
 	return points, h.last, h.added
+}
+
+// latencies holds percentiles in nanoseconds; ok is false without calls.
+type latencies struct {
+	p50, p99, p999 float64
+	ok             bool
+}
+
+func percentiles(of histogram.Snapshot) latencies {
+	at := func(share float64) float64 { return float64(of.Quantile(share)) }
+	return latencies{p50: at(0.5), p99: at(0.99), p999: at(0.999), ok: of.Count > 0}
 }

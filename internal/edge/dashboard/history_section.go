@@ -23,7 +23,7 @@ func (v *view) historySection(minutes g.Node) g.Node {
 	)
 }
 
-// ranges returns the choice of how far back the charts reach.
+// ranges returns the choice of the charts' time range.
 func ranges(t *words.Texts) g.Node {
 	return el("fieldset", id("ranges"), el("legend", class("unseen"), text(t.Range)),
 		g.Map([]time.Duration{time.Minute, 5 * time.Minute, historySpan}, func(d time.Duration) g.Node {
@@ -58,7 +58,7 @@ func (v *view) figure(c chart) g.Node {
 	)
 }
 
-// newestOf writes the newest value of a column.
+// newestOf formats the newest value of a column.
 func (v *view) newestOf(name string, q figures.Quantity) string {
 	if now := v.now(); now != nil {
 		for _, c := range v.page.columns() {

@@ -12,21 +12,21 @@ import (
 	"strconv"
 )
 
-// update is the answer of /live.json: the points after those that a browser has, and the parts of the page that differ from
-// what it shows.
+// update is the reply of /live.json: the points and parts that the browser lacks.
 type update struct {
-	Boot   string                     `json:"boot"`   // of this Page: another server, or another start, has another
-	Seq    int                        `json:"seq"`    // of the last point, to be asked for as after
-	AtMs   int64                      `json:"atMs"`   // the server's time
+	Boot   string                     `json:"boot"`   // identifies this Page and start
+	Seq    int                        `json:"seq"`    // of the last point; the next request's after
+	AtMs   int64                      `json:"atMs"`   // the server's clock
 	StepMs int64                      `json:"stepMs"` // between two points
-	Whole  bool                       `json:"whole"`  // whether the points replace all that came before
-	Points map[string]json.RawMessage `json:"points"` // by column; see column
-	Have   string                     `json:"have"`   // what the browser shows now, to be asked for as have
-	Parts  map[string]string          `json:"parts"`  // the inside of elements, by id
+	Whole  bool                       `json:"whole"`  // the points replace all earlier ones
+	Points map[string]json.RawMessage `json:"points"` // by column name
+	Have   string                     `json:"have"`   // what the browser shows now; the next request's have
+	Parts  map[string]string          `json:"parts"`  // inner HTML, by element id
 	Title  string                     `json:"title"`
 }
 
-// newUpdate returns what a browser lacks: its query is the page's, with boot, after and have as an earlier update gave them.
+// newUpdate returns what a browser lacks. Its query is the page's, with boot, after and have of an earlier
+// update.
 func (p *Page) newUpdate(v *view, query url.Values) (*update, error) {
 	points, whole := v.after(query.Get("boot") == p.boot, query.Get("after"))
 	u := &update{
@@ -51,7 +51,8 @@ func (p *Page) newUpdate(v *view, query url.Values) (*update, error) {
 	return u, nil
 }
 
-// after returns the points after one that a browser has, or, with whole, all of them if it has none that the history goes on from.
+// after returns the points after seq, or all of them, with whole set, if the history does not continue from
+// there.
 func (v *view) after(sameBoot bool, seq string) (points []point, whole bool) {
 	n, err := strconv.Atoi(seq)
 	missing := v.added - n
@@ -61,7 +62,7 @@ func (v *view) after(sameBoot bool, seq string) (points []point, whole bool) {
 	return v.points[len(v.points)-missing:], false
 }
 
-// mark returns a few letters by which a part can be told from what it was; another Page has others.
+// mark returns a short hash of a part, different for each Page.
 func (p *Page) mark(html string) string {
 	var sum [8]byte
 	binary.BigEndian.PutUint64(sum[:], maphash.String(p.seed, html))

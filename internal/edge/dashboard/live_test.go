@@ -1,10 +1,8 @@
 package dashboard
 
 import (
-	"compress/gzip"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"math/rand/v2"
 	"net/http"
@@ -23,7 +21,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// browser does with updates what the page's script does.
+// browser applies updates as the page's script does.
 type browser struct {
 	p     *Page
 	query url.Values
@@ -37,7 +35,7 @@ func newBrowser(p *Page) *browser {
 	return &browser{p: p, query: url.Values{"lang": {"en"}}, rows: map[string][]*int64{}, parts: map[string]string{}}
 }
 
-// update asks once and returns what the answer was.
+// update requests and applies an update.
 func (b *browser) update(t *testing.T) update {
 	t.Helper()
 	w := get(t, b.p, "/live.json?"+b.query.Encode())
@@ -77,7 +75,7 @@ func (b *browser) check(t *testing.T) {
 	points, _, _ := b.p.history.points()
 	for _, c := range b.p.columns() {
 		rows := b.rows[c.name]
-		rows = rows[max(0, len(rows)-len(points)):] // it may have older ones
+		rows = rows[max(0, len(rows)-len(points)):] // older ones may be left
 		if len(rows) != len(points) {
 			t.Fatalf("%s: %d points, want %d", c.name, len(rows), len(points))
 		}
@@ -90,7 +88,7 @@ func (b *browser) check(t *testing.T) {
 	}
 }
 
-// addRandom adds samples with all that there may be in them.
+// addRandom adds samples with all fields in use.
 func addRandom(p *Page, r *rand.Rand, fromSample, n int) {
 	none := p.source.Latency()
 	for i := range n {
@@ -108,7 +106,7 @@ func addRandom(p *Page, r *rand.Rand, fromSample, n int) {
 	}
 }
 
-// TestUpdates: with differences alone a browser has the history as it is, in whatever steps it asks.
+// TestUpdates checks that differences yield the history, at whatever intervals a browser asks.
 func TestUpdates(t *testing.T) {
 	r := rand.New(rand.NewPCG(16, 1))
 	s := testSource(nil)
@@ -127,7 +125,7 @@ func TestUpdates(t *testing.T) {
 	}
 }
 
-// TestWholeUpdates: who comes from another start, or too late, or with nonsense, gets everything.
+// TestWholeUpdates checks that a browser of another start, one that is late, and nonsense get everything.
 func TestWholeUpdates(t *testing.T) {
 	p := New(testSource(nil))
 	fill(p, historyCount+50)
@@ -160,7 +158,7 @@ func TestWholeUpdates(t *testing.T) {
 	}
 }
 
-// TestHave: an update has the parts that differ from what the browser shows, whatever it says that it has.
+// TestHave checks that an update has just the parts that differ from what the browser shows.
 func TestHave(t *testing.T) {
 	s := testSource(nil)
 	limited := limitsOf(t, namedlimit.Definition{Name: "api", Windows: []namedlimit.Window{{Capacity: 1, Count: 1, PeriodSec: 1}}})
@@ -209,34 +207,19 @@ func TestHave(t *testing.T) {
 	}
 }
 
-// wire returns the bytes of a response with its head, over a real connection, and the body.
-func wire(t *testing.T, p *Page, target string, header http.Header) (n int, body []byte) {
+// received returns the size of a compressed response with its head. HTTP adds a date, a length and a status.
+func received(t *testing.T, p *Page, target string) int {
 	t.Helper()
-	r := httptest.NewRequest(http.MethodGet, target, nil)
-	r.Header = header
-	w := httptest.NewRecorder()
-	p.ServeHTTP(w, r)
-	answer := w.Result()
-	answer.Header.Set("Date", "Mon, 23 Nov 2026 08:00:00 GMT")
+	w := get(t, p, target, "Accept-Encoding", "gzip, deflate")
 	var head strings.Builder
-	_ = answer.Header.Write(&head)
-	n = len("HTTP/1.1 200 OK\r\n") + head.Len() + len("Content-Length: 12345\r\n\r\n") + w.Body.Len()
-	var reader io.Reader = answer.Body
-	if answer.Header.Get("Content-Encoding") == "gzip" {
-		unzipped, err := gzip.NewReader(reader)
-		if err != nil {
-			t.Fatal(err)
-		}
-		reader = unzipped
+	_ = w.Header().Write(&head)
+	if got := w.Header().Get("Content-Encoding"); got != "gzip" {
+		t.Errorf("Content-Encoding: got %q, want gzip", got)
 	}
-	body, err := io.ReadAll(reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n, body
+	return head.Len() + w.Body.Len() + 100
 }
 
-// busySource is a server with 20 hot keys of 36 bytes and 20 named limits, of which everything changes all the time.
+// busySource is a server with 20 hot keys of 36 bytes and 20 named limits, all of which change all the time.
 func busySource(t *testing.T, r *rand.Rand) Source {
 	s := testSource(nil)
 	var definitions []namedlimit.Definition
@@ -269,19 +252,14 @@ func busySource(t *testing.T, r *rand.Rand) Source {
 	return s
 }
 
-// TestSizes bounds what an open page takes of the network: 100 KB at first, and 3 KB for each update.
+// TestSizes bounds the traffic of an open page: 100 KB at first, and 3 KB for each update.
 func TestSizes(t *testing.T) {
 	r := rand.New(rand.NewPCG(16, 2))
 	p := New(busySource(t, r))
 	addRandom(p, r, 0, historyCount+1)
-	gzipped := http.Header{"Accept-Encoding": {"gzip, deflate"}}
-	page, body := wire(t, p, "/?lang=en", gzipped)
-	if !strings.HasPrefix(string(body), "<!doctype html>") {
-		t.Errorf("the page is %.40q", body)
-	}
+	page, first := received(t, p, "/?lang=en"), received(t, p, "/live.json?lang=en")
 	b := newBrowser(p)
 	b.update(t)
-	first, _ := wire(t, p, "/live.json?lang=en", gzipped)
 	if page+first > 100_000 {
 		t.Errorf("%d bytes of the page and %d of its history: more than 100,000", page, first)
 	}
@@ -290,13 +268,10 @@ func TestSizes(t *testing.T) {
 		samples := 1 + i%3/2 // every third update is late by a sample
 		addRandom(p, r, at, samples)
 		at += samples
-		n, body := wire(t, p, "/live.json?"+b.query.Encode(), gzipped)
-		most = max(most, n)
-		var u update
-		if err := json.Unmarshal(body, &u); err != nil || u.Parts["top"] == "" || u.Parts["now"] == "" {
-			t.Fatalf("%v: %d parts", err, len(u.Parts))
+		most = max(most, received(t, p, "/live.json?"+b.query.Encode()))
+		if u := b.update(t); u.Parts["top"] == "" || u.Parts["now"] == "" {
+			t.Fatalf("got only %d parts", len(u.Parts))
 		}
-		b.update(t)
 	}
 	if most > 3_000 {
 		t.Errorf("an update takes %d bytes, more than 3,000", most)
@@ -304,7 +279,7 @@ func TestSizes(t *testing.T) {
 	t.Logf("page %d, history %d, update at most %d bytes", page, first, most)
 }
 
-// TestConcurrently: samples, pages and updates at once, for the race detector.
+// TestConcurrently takes samples and serves pages at once, for the race detector.
 func TestConcurrently(t *testing.T) {
 	p := New(testSource(nil))
 	var wg sync.WaitGroup
@@ -319,7 +294,6 @@ func TestConcurrently(t *testing.T) {
 	wg.Wait()
 }
 
-// TestHead: HEAD has the head of GET.
 func TestHead(t *testing.T) {
 	p := New(testSource(nil))
 	for _, path := range []string{"/", "/live.json"} {
@@ -331,7 +305,7 @@ func TestHead(t *testing.T) {
 	}
 }
 
-// TestCompression: what takes gzip gets it, except a page of another site.
+// TestCompression checks that gzip is used if accepted, but not for other sites.
 func TestCompression(t *testing.T) {
 	p := New(testSource(nil))
 	for _, tt := range []struct {
@@ -350,7 +324,7 @@ func TestCompression(t *testing.T) {
 	}
 }
 
-// TestStyle: a brace too many would silently take the rule after it with it.
+// TestStyle counts braces: one too many silently drops the rule after it.
 func TestStyle(t *testing.T) {
 	depth := 0
 	for n, line := range strings.Split(styleCSS, "\n") {

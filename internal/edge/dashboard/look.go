@@ -17,17 +17,16 @@ import (
 	"cellserver/internal/store"
 )
 
-// answer is what a look at a key has found, and what the next call for one unit would reply.
+// answer is the state of a key and the reply to the next call for one unit.
 type answer struct {
 	key     string
 	kind    limiter.Kind
 	known   bool
 	next    funnel.Result
-	outlook funnel.Outlook // of a funnel
-	leak    string         // likewise
+	outlook funnel.Outlook // funnels only
+	leak    string         // funnels only
 }
 
-// look looks at a key by a rule.
 func (p *Page) look(t *words.Texts, key store.Key, rule *limiter.Rule) (*answer, error) {
 	probe, err := p.source.Look(p.source.Now(), key, rule)
 	if err != nil {
@@ -67,7 +66,7 @@ func (v *view) answerPart() g.Node {
 	}
 }
 
-// details are figures, for a funnel with a picture.
+// details lists figures and, for a funnel, draws it.
 func (a *answer) details(t *words.Texts) g.Node {
 	reply := codeEntry(fmt.Sprintf(t.ReplyHeading, command(a.kind)), replyText(a.next))
 	if a.kind != limiter.Funnel {
@@ -88,7 +87,7 @@ func (a *answer) details(t *words.Texts) g.Node {
 	))
 }
 
-// replyText is what is replied, as redis-cli --raw would have it on one line.
+// replyText formats a reply as redis-cli --raw would, on one line.
 func replyText(r funnel.Result) string {
 	limited := 0
 	if r.Limited {
@@ -97,13 +96,12 @@ func replyText(r funnel.Result) string {
 	return fmt.Sprintf("%d %d %d %d %d", limited, r.Limit, r.Remaining, r.RetryAfter, r.ResetAfter)
 }
 
-// The picture's funnel, in units of its SVG.
+// funnel in units of the SVG
 const (
 	funnelTop  = 10.0
 	funnelHigh = 100.0
 )
 
-// picture draws the funnel.
 func (a *answer) picture(t *words.Texts, share, level string) g.Node {
 	number := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 	high := funnelHigh * min(a.outlook.Level/float64(a.next.Limit), 1)
@@ -117,7 +115,7 @@ func (a *answer) picture(t *words.Texts, share, level string) g.Node {
 	)
 }
 
-// after writes when something is, that many nanoseconds from now.
+// after formats a time ns from now.
 func after(t *words.Texts, ns uint64) string {
 	if ns == 0 {
 		return t.Now
@@ -125,7 +123,7 @@ func after(t *words.Texts, ns uint64) string {
 	return fmt.Sprintf(t.In, figures.Wait(ns))
 }
 
-// lookLink returns a link to this page that looks at a key by the terms of its last request.
+// lookLink returns a link that inspects a key with the terms of its last request.
 func (v *view) lookLink(quoted, db string, terms limiter.Terms) string {
 	link := url.Values{"key": {quoted}, "db": {db}}
 	if v.query.Has("lang") {
@@ -133,9 +131,9 @@ func (v *view) lookLink(quoted, db string, terms limiter.Terms) string {
 	}
 	row := terms.Kind.Row()
 	if terms.Kind != limiter.Funnel {
-		link.Set("kind", cmp.Or(row.Short, "other")) // which cannot be looked at
+		link.Set("kind", cmp.Or(row.Short, "other")) // not inspectable
 	}
-	if terms.Numbers[0] > 0 { // else no request is known
+	if terms.Numbers[0] > 0 { // without numbers, no request is known
 		for i, n := range v.page.formNumbers(terms) {
 			link.Set(row.Arguments()[i], strconv.FormatInt(n, 10))
 		}
@@ -143,7 +141,7 @@ func (v *view) lookLink(quoted, db string, terms limiter.Terms) string {
 	return "/?" + link.Encode() + "#look"
 }
 
-// formNumbers returns the numbers of terms as the form has them.
+// formNumbers returns the numbers of terms as the form takes them.
 func (p *Page) formNumbers(terms limiter.Terms) []int64 {
 	row, n := terms.Kind.Row(), terms.Numbers
 	if terms.Kind == limiter.Funnel {
@@ -155,16 +153,16 @@ func (p *Page) formNumbers(terms limiter.Terms) []int64 {
 	return n[:len(row.Arguments())]
 }
 
-// inSeconds returns count and period of a funnel with a period of whole seconds that make the same limit.
+// inSeconds converts count and period to a period in whole seconds with the same rate.
 func inSeconds(unit funnel.Unit, count, period int64) (countInSec, periodSec int64) {
-	const ms = 1000 // of a second
+	const ms = 1000
 	switch {
 	case unit != funnel.Milliseconds:
 		return count, period
 	case period%ms == 0:
 		return count, period / ms
 	case count > math.MaxInt64/ms:
-		return count, max(1, period/ms) // nearly the same: nobody has such a count
+		return count, max(1, period/ms) // nearly the same, for an absurd count
 	}
 	return count * ms, period
 }

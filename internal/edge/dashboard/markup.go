@@ -9,18 +9,16 @@ import (
 
 	g "maragu.dev/gomponents"
 
-	"cellserver/internal/edge/dashboard/words"
-
 	"cellserver/internal/edge/dashboard/figures"
 )
 
-// part is an element of the page that the script keeps up to date.
+// part is an element that the script keeps up to date.
 type part struct {
 	id   string
-	node g.Node // its inside
+	node g.Node // its content
 }
 
-// parts returns the parts, always as many and in the same order.
+// parts returns all parts, always in the same order: update.Have depends on it.
 func (v *view) parts() []part {
 	return []part{
 		{"fault", v.faultPart()},
@@ -32,7 +30,6 @@ func (v *view) parts() []part {
 		{"limits", v.limitsPart()},
 		{"kinds", v.kindsPart()},
 		{"store", v.storePart()},
-		{"leases", v.leasesPart()},
 		{"durability", v.durabilityPart()},
 		{"capacity", v.capacityPart()},
 		{"form", v.formPart()},
@@ -40,7 +37,6 @@ func (v *view) parts() []part {
 	}
 }
 
-// live returns a part's element.
 func live(name string, inside g.Node, more ...g.Node) g.Node {
 	return el("div", id(name), flag("data-live"), g.Group(more), inside)
 }
@@ -67,7 +63,7 @@ func (p *Page) servePage(v *view, _ *http.Request) (body []byte, err error) {
 				live("fault", parts["fault"]), live("now", parts["now"]), live("error", parts["error"])),
 			v.section("top", v.t.TopHeading, el("p", text(v.t.TopNote)), live("top", parts["top"], class("tops"))),
 			v.historySection(parts["minutes"]),
-			g.Map([]string{"limits", "kinds", "store", "leases", "durability", "capacity"}, func(name string) g.Node { return live(name, parts[name]) }),
+			g.Map([]string{"limits", "kinds", "store", "durability", "capacity"}, func(name string) g.Node { return live(name, parts[name]) }),
 			lookSection(v.t, parts["form"], parts["answer"]),
 		),
 		el("template", id("page"), attr("data-page", data)),
@@ -76,7 +72,7 @@ func (p *Page) servePage(v *view, _ *http.Request) (body []byte, err error) {
 	return []byte(html), err
 }
 
-// scriptData is what the script must know of the page, as JSON.
+// scriptData returns what the script needs, as JSON.
 func (v *view) scriptData() (string, error) {
 	b, err := json.Marshal(struct {
 		Lang   string            `json:"lang"`
@@ -110,7 +106,7 @@ func (v *view) header(facts g.Node) g.Node {
 	)
 }
 
-// title says, in few letters, how the server is.
+// title summarizes the server in a few letters.
 func (v *view) title() string {
 	if now := v.now(); now != nil {
 		if share, ok := now.limitedShare(); ok {
@@ -120,36 +116,6 @@ func (v *view) title() string {
 	return "cellserver"
 }
 
-// section returns a section that is named by its heading.
-func (v *view) section(name, heading string, inside ...g.Node) g.Node {
-	return el("section", attr("aria-labelledby", name+"-heading"), el("h2", id(name+"-heading"), text(heading)), g.Group(inside))
-}
-
-// scrolling returns what may be wider than a phone.
-func scrolling(label string, inside ...g.Node) g.Node {
-	return el("div", class("scroll"), attr("role", "region"), attr("aria-label", label), attr("tabindex", "0"), g.Group(inside))
-}
-
-// headings returns a table's head.
-func headings(names ...string) g.Node {
-	return el("thead", el("tr", g.Map(names, func(name string) g.Node { return el("th", attr("scope", "col"), text(name)) })))
-}
-
-func cells(values ...string) g.Node {
-	return g.Map(values, func(value string) g.Node { return el("td", text(value)) })
-}
-
-// keyName returns a key in a font in which its bytes can be told apart.
-func keyName(quoted string) g.Node {
-	return el("bdi", class("key"), text(quoted))
-}
-
-// copyButton returns a button that the script reveals, and which copies a text.
-func copyButton(t *words.Texts, copied string) g.Node {
-	return el("button", class("copy"), attr("type", "button"), attr("data-copy", copied), flag("hidden"), text(t.Copy))
-}
-
-// with returns a link to this page with one query parameter changed.
 func with(query url.Values, name, value string) string {
 	changed := url.Values{name: {value}}
 	for other, values := range query {

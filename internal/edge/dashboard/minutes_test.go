@@ -8,7 +8,8 @@ import (
 	"cellserver/internal/edge/dashboard/words"
 )
 
-// TestMinutes: a row is a minute of the clock, and the one under way is left out unless it is the only one.
+// TestMinutes checks that a row is a minute of the clock, and that the current one is left out unless it is
+// the only one.
 func TestMinutes(t *testing.T) {
 	var points []point
 	for i := range 75 { // two and a half minutes

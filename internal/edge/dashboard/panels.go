@@ -10,87 +10,59 @@ import (
 	"cellserver/internal/limiter"
 )
 
-// list returns names with their values.
-func list(classes string, entries ...g.Node) g.Node {
-	return el("dl", class(classes), g.Group(entries))
-}
-
-func entry(name, value string) g.Node { return el("div", el("dt", text(name)), el("dd", text(value))) }
-
-func codeEntry(name, code string) g.Node {
-	return el("div", el("dt", text(name)), el("dd", el("code", text(code))))
-}
-
-// command is the command that stands for the decisions of a kind, as it is written by who calls it.
+// command returns the command that stands for the decisions of a kind.
 func command(kind limiter.Kind) string {
 	row := kind.Row()
 	return row.Call()
 }
 
-// kindsPart is how often each kind of limiter has decided; nothing while it is CL.THROTTLE alone.
+// kindsPart shows decisions by kind of limiter, if there are others than funnels.
 func (v *view) kindsPart() g.Node {
 	var rows g.Group
-	others := false
+	mixed := false
 	for kind, n := range v.last.Outcomes {
 		all := n.Allowed + n.Limited
 		if all == 0 {
 			continue
 		}
-		others = others || limiter.Kind(kind) != limiter.Funnel
+		mixed = mixed || limiter.Kind(kind) != limiter.Funnel
 		name := command(limiter.Kind(kind))
 		rows = append(rows, el("tr", attr("data-k", name), el("th", attr("scope", "row"), text(name)),
 			cells(figures.Grouped(int64(n.Allowed)), figures.Grouped(int64(n.Limited)), figures.Percent(float64(n.Limited)/float64(all)))))
 	}
-	if !others {
+	if !mixed {
 		return nil
 	}
 	return v.section("kinds", v.t.KindsHeading, scrolling(v.t.KindsScroll, el("table",
 		headings(v.t.Command, v.t.Allowed, v.t.Limited, v.t.LimitedShare), el("tbody", rows))))
 }
 
-// leasesPart is what was taken ahead of the store on other machines; nothing while nothing was.
-func (v *view) leasesPart() g.Node {
-	if v.remote == nil || v.remote.Stats.Lease.Asked == 0 {
-		return nil
-	}
-	s, t := &v.remote.Stats.Lease, v.t
-	return v.section("leases", t.LeasesHeading, el("p", text(t.LeasesNote)), list("list",
-		entry(t.LeasedKeys, figures.Grouped(int64(s.Keys))),
-		entry(t.OpenUnits, figures.Grouped(s.Open)),
-		entry(t.GrantedUnits, figures.Grouped(int64(s.Granted))),
-		entry(t.UsedUnits, figures.Grouped(int64(s.Used))),
-		entry(t.ReturnedUnits, figures.Grouped(int64(s.Returned))),
-		entry(t.LostUnits, figures.Grouped(int64(s.Lost))),
-	))
-}
-
-// room is something of which there is only so much.
-type room struct {
+type resource struct {
 	name       string
 	used, most string
 	filled     float64
 }
 
-func newRoom(name string, q figures.Quantity, used, most uint64) room {
-	r := room{name: name, used: q.Text(float64(used)), most: "–"}
+func newResource(name string, q figures.Quantity, used, most uint64) resource {
+	r := resource{name: name, used: q.Text(float64(used)), most: "–"}
 	if most > 0 {
 		r.most, r.filled = q.Text(float64(most)), min(1, float64(used)/float64(most))
 	}
 	return r
 }
 
-// capacityPart is how much of what is bounded is in use, beside what the tiles tell, and what was refused or ended at a bound.
+// capacityPart shows the use of bounded resources beside the tiles, and what was refused or ended at a bound.
 func (v *view) capacityPart() g.Node {
 	if v.now() == nil {
 		return nil
 	}
 	s, t := &v.last, v.t
-	rooms := []room{newRoom(t.ClientMemory, figures.Bytes, s.ClientBytes, s.MaxClientBytes)}
+	resources := []resource{newResource(t.ClientMemory, figures.Bytes, s.ClientBytes, s.MaxClientBytes)}
 	switch {
 	case v.keysHaveMaximum():
-		rooms = append(rooms, newRoom(t.Memory, figures.Bytes, s.MemoryBytes, s.MaxMemoryBytes))
+		resources = append(resources, newResource(t.Memory, figures.Bytes, s.MemoryBytes, s.MaxMemoryBytes))
 	case v.remote == nil:
-		rooms = append(rooms, newRoom(t.TableMemory, figures.Bytes, s.TableBytes, s.MaxTableBytes))
+		resources = append(resources, newResource(t.TableMemory, figures.Bytes, s.TableBytes, s.MaxTableBytes))
 	}
 	refusals := []g.Node{
 		entry(t.ConnectionsRefused, figures.Grouped(int64(s.ConnectionsRefused))),
@@ -101,15 +73,15 @@ func (v *view) capacityPart() g.Node {
 		entry(t.LogLinesLost, figures.Grouped(int64(s.LogLinesLost))),
 	}
 	return v.section("capacity", t.CapacityHeading, scrolling(t.CapacityScroll, el("table",
-		headings(t.Resource, t.InUse, t.Maximum), el("tbody", g.Map(rooms, room.row)))), el("p", text(t.RefusalsNote)), list("list", refusals...))
+		headings(t.Resource, t.InUse, t.Maximum), el("tbody", g.Map(resources, resource.row)))), el("p", text(t.RefusalsNote)), list("list", refusals...))
 }
 
-func (r room) row() g.Node {
+func (r resource) row() g.Node {
 	return el("tr", attr("data-k", r.name), el("th", attr("scope", "row"), text(r.name)), el("td", text(r.used), g.If(r.filled > 0, meter(r.filled))), el("td", text(r.most)))
 }
 
-// Above these shares a meter has the colour of a warning, and of a problem. The alerts for memory have the
-// same bounds.
+// A meter above these shares has the colour of a warning, and of a problem. The alerts for memory use the
+// same.
 const (
 	muchFilled   = 0.75
 	nearlyFilled = 0.9

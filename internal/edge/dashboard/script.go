@@ -1,30 +1,25 @@
 package dashboard
 
-import _ "embed"
+import (
+	"embed"
+	"strings"
+)
 
 var (
 	//go:embed style.css
 	styleCSS string
-
-	//go:embed script/format.js
-	formatJS string
-	//go:embed script/samples.js
-	samplesJS string
-	//go:embed script/morph.js
-	morphJS string
-	//go:embed script/chart.js
-	chartJS string
-	//go:embed script/board.js
-	boardJS string
-	//go:embed script/live.js
-	liveJS string
-	//go:embed script/look.js
-	lookJS string
-	//go:embed script/copy.js
-	copyJS string
+	//go:embed script/*.js
+	scriptFiles embed.FS
 )
 
 // script returns the page's script: each file uses those before it.
 func script() string {
-	return "\"use strict\";\n{\n" + formatJS + samplesJS + morphJS + chartJS + boardJS + liveJS + lookJS + copyJS + "}\n"
+	var b strings.Builder
+	b.WriteString("\"use strict\";\n{\n")
+	for _, name := range []string{"format", "samples", "morph", "chart", "board", "live", "look", "copy"} {
+		text, _ := scriptFiles.ReadFile("script/" + name + ".js") // embedded, so it exists
+		b.Write(text)
+	}
+	b.WriteString("}\n")
+	return b.String()
 }

@@ -11,14 +11,14 @@ import (
 	"cellserver/internal/store"
 )
 
-// storePart is what is known of a store on other machines; nothing of one in memory.
+// storePart describes a store on other machines.
 func (v *view) storePart() g.Node {
 	st, t := v.remote, v.t
 	if st == nil {
 		return nil
 	}
 	s, whole := &st.Stats, func(n uint64) string { return figures.Count.Text(float64(n)) }
-	note := fmt.Sprintf(t.StoreNote, st.Store, whole(s.Requests), whole(s.Asked), whole(s.Scripts), whole(s.Prefiltered), whole(s.Leased),
+	note := fmt.Sprintf(t.StoreNote, st.Store, whole(s.Requests), whole(s.Asked), whole(s.Scripts), whole(s.Prefiltered),
 		whole(s.ByPolicy()), st.Policy)
 	return v.section("store", t.Store, el("p", text(note)), g.If(len(s.Servers) > 0, scrolling(t.StoreScroll, el("table",
 		headings(t.StoreServer, t.Circuit, t.Queued, t.InFlight, t.RoundTrip),
@@ -40,21 +40,20 @@ func circuitText(t *words.Texts, state string) string {
 	return t.CircuitClosed
 }
 
-// storeState returns how the store is, in a few words.
+// storeState summarizes the store's health in a few words.
 func storeState(t *words.Texts, st *store.Health, nowNs int64) string {
 	switch {
 	case !st.Asked:
 		return t.StoreConnecting
 	case st.Away():
-		return fmt.Sprintf(t.StoreAwayFor, time.Duration(nowNs-st.SinceNs).Round(time.Second))
+		return fmt.Sprintf(t.StoreDownFor, time.Duration(nowNs-st.SinceNs).Round(time.Second))
 	case st.Fault != nil:
 		return fmt.Sprintf(t.StorePartly, st.Up, st.Masters)
 	}
 	return t.StoreAnswers
 }
 
-// storeFault is the warning that the store does not answer, or a part of it; nil while all of it does. As that about the disk,
-// it stays the same while the fault does.
+// storeFault returns the warning that all or a part of the store does not answer, or nil.
 func storeFault(t *words.Texts, st *store.Health) *fault {
 	if st.Fault == nil {
 		return nil
@@ -62,7 +61,7 @@ func storeFault(t *words.Texts, st *store.Health) *fault {
 	meaning := [...]string{store.FallbackError: t.StoreErrors, store.FallbackAllow: t.StoreAllows, store.FallbackDeny: t.StoreDenies, store.FallbackLocal: t.StoreLocal}[st.Policy]
 	what := fmt.Sprintf(t.StorePartly, st.Up, st.Masters) + t.Stop
 	if st.Away() {
-		what = fmt.Sprintf(t.StoreAwaySince, utc(st.SinceNs))
+		what = fmt.Sprintf(t.StoreDownSince, utc(st.SinceNs))
 	}
 	return &fault{what: what, meaning: meaning, cause: st.Fault.Error()}
 }

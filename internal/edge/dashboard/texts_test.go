@@ -14,7 +14,8 @@ import (
 	"cellserver/internal/wire/catalog"
 )
 
-// TestLanguagesAreComplete: each text exists in each language with the same fmt verbs, and is used.
+// TestLanguagesAreComplete checks that each text exists in each language with the same fmt verbs, and is
+// used.
 func TestLanguagesAreComplete(t *testing.T) {
 	verbs := regexp.MustCompile(`%[sd]`)
 	en, zh := reflect.ValueOf(*words.English()), reflect.ValueOf(*words.Chinese())
@@ -33,7 +34,7 @@ func TestLanguagesAreComplete(t *testing.T) {
 	}
 }
 
-// TestCommandsExist: each command that the page names is in the catalog.
+// TestCommandsExist checks that each command named on the page is in the catalog.
 func TestCommandsExist(t *testing.T) {
 	table := catalog.New()
 	named := regexp.MustCompile(`CL\.[A-Z]+(?: [A-Z]{2,})?`)
@@ -64,25 +65,20 @@ func TestCommandsExist(t *testing.T) {
 	}
 }
 
-// source returns the code of the page and of its words.
 func source(t *testing.T) string {
 	t.Helper()
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files = slices.DeleteFunc(files, func(name string) bool { return strings.HasSuffix(name, "_test.go") })
 	var all strings.Builder
-	for _, pattern := range []string{"*.go", "words/*.go"} {
-		files, err := filepath.Glob(pattern)
+	for _, name := range append(files, "words/texts.go") {
+		b, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, name := range files {
-			if strings.HasSuffix(name, "_test.go") {
-				continue
-			}
-			b, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			all.Write(b)
-		}
+		all.Write(b)
 	}
 	return all.String()
 }

@@ -9,12 +9,11 @@ import (
 	"cellserver/internal/edge/dashboard/figures"
 )
 
-// tile is one current value.
 type tile struct {
 	id, name, text string
-	of             string  // what it is a part of, in words; empty for none
-	filled         float64 // how much of that, from 0 to 1
-	column         string  // of which it shows the last minutes; empty for none
+	of             string  // its maximum, in words; empty for none
+	filled         float64 // share of the maximum, from 0 to 1
+	column         string  // drawn for the last minutes; empty for none
 	problem        bool
 }
 
@@ -86,8 +85,7 @@ func (v *view) tiles(now *point) []tile {
 	})
 }
 
-// keysHaveMaximum reports whether there is a part of --maxmemory that keys may take, at which they are
-// evicted or refused.
+// keysHaveMaximum reports whether keys are evicted or refused at a part of --maxmemory.
 func (v *view) keysHaveMaximum() bool { return v.remote == nil && v.last.MaxTableBytes > 0 }
 
 func (v *view) memoryTile(now *point) tile {
@@ -99,22 +97,22 @@ func (v *view) memoryTile(now *point) tile {
 	return v.partOf(t, figures.Bytes, now.memoryBytes, now.maxMemoryBytes)
 }
 
-// partOf gives a tile its value, and of how much it is, if there is a maximum.
+// partOf sets a tile's value and, if there is a maximum, its share.
 func (v *view) partOf(t tile, q figures.Quantity, used, most uint64) tile {
 	t.text = q.Text(float64(used))
 	if most > 0 {
-		r := newRoom(t.name, q, used, most)
+		r := newResource(t.name, q, used, most)
 		t.of, t.filled = fmt.Sprintf(v.t.Of, r.most), r.filled
 		t.problem = r.filled > nearlyFilled
 		number, unit, _ := strings.Cut(t.text, "\u00a0")
 		if unit != "" && strings.HasSuffix(r.most, "\u00a0"+unit) {
-			t.text = number // the maximum says in what
+			t.text = number // the maximum has the unit
 		}
 	}
 	return t
 }
 
-// keeperTile is about what keeps the states: a disk, or a store on other machines. There is none of this server's memory alone.
+// keeperTile returns the tile of the disk or of the store on other machines, if there is either.
 func (v *view) keeperTile() []tile {
 	switch {
 	case v.remote != nil:

@@ -11,23 +11,23 @@ import (
 	"cellserver/internal/base/often"
 )
 
-// Access decides who may read the metrics: clients with one of the secrets, or everyone if none is set. It is safe for
-// concurrent use.
+// Access admits requests with one of its secrets, or everyone if none is set. It is safe for concurrent use.
 type Access struct {
 	Log *slog.Logger
-	Now func() int64 // nanoseconds, of a clock that does not go back
+	Now func() int64 // monotonic nanoseconds
 
 	secrets  atomic.Pointer[secrets]
 	failures often.Counter
 }
 
-// secrets are hashed so that comparing them takes the same time whatever their content and length.
+// secrets are hashed, so that comparing takes the same time for any content and length.
 type secrets struct {
 	token, userPassword       [sha256.Size]byte
 	hasToken, hasUserPassword bool
 }
 
-// Set replaces the secrets: a bearer token, and "user:password" for basic authentication. An empty one is not accepted.
+// Set replaces the secrets: a bearer token, and "user:password" for basic authentication. An empty one admits
+// nobody.
 func (a *Access) Set(token, userPassword string) {
 	a.secrets.Store(&secrets{
 		token: sha256.Sum256([]byte(token)), hasToken: token != "",
@@ -66,7 +66,7 @@ func (a *Access) guard(next http.Handler) http.Handler {
 			return
 		}
 		if count := a.failures.Due(a.Now()); count > 0 {
-			a.Log.Warn("a request to the metrics address had a missing or wrong secret", "client", r.RemoteAddr, "count", count,
+			a.Log.Warn("request to the metrics address with a missing or wrong secret", "client", r.RemoteAddr, "count", count,
 				"hint", "see --metrics-token-file and --metrics-password-file")
 		}
 		s := a.secrets.Load()

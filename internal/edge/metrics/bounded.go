@@ -6,20 +6,20 @@ import (
 )
 
 const (
-	// renderTimeout bounds the wait for figures: while a shard is held, there are none.
+	// renderTimeout bounds the wait for figures, of which there are none while a shard is locked.
 	renderTimeout = 5 * time.Second
-	// renderedAtOnce bounds how many requests wait for the same figures, and how much memory their replies take.
+	// renderedAtOnce bounds the concurrent requests, and so the memory of their replies.
 	renderedAtOnce = 8
 )
 
-// bounded answers 503 where next does not answer in time, or is at work for too many already. The reply is complete before
-// the client takes it, so one that reads slowly holds nobody up.
+// bounded answers 503 if next takes too long or serves too many requests already. The reply is complete
+// before the client reads it, so a slow client blocks no other.
 func bounded(next http.Handler) http.Handler {
-	room := make(chan struct{}, renderedAtOnce)
+	slots := make(chan struct{}, renderedAtOnce)
 	return http.TimeoutHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
-		case room <- struct{}{}:
-			defer func() { <-room }()
+		case slots <- struct{}{}:
+			defer func() { <-slots }()
 			next.ServeHTTP(w, r)
 		default:
 			http.Error(w, "too many requests at once; try again", http.StatusServiceUnavailable)

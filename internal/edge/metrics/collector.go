@@ -13,22 +13,16 @@ import (
 	"cellserver/internal/store"
 )
 
-// collector reads the statistics of the store, the engine and the server at each scrape. No label value is chosen by a
-// client.
-type collector struct{ config *Config }
-
-// Describe implements prometheus.Collector.
-func (c *collector) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, ch) }
-
-// Collect implements prometheus.Collector.
-func (c *collector) Collect(ch chan<- prometheus.Metric) {
+// collect reads the statistics of the store, the engine and the server at each scrape. Clients choose no label value,
+// except for the keys of topKeys.
+func (c *Config) collect(ch chan<- prometheus.Metric) {
 	to := sink(ch)
 	var st store.Stats
-	c.config.Store.UpdateStats(&st)
+	c.Store.UpdateStats(&st)
 	to.store(&st)
 	var most store.Maximum
-	if c.config.Maximum != nil {
-		most = c.config.Maximum()
+	if c.Maximum != nil {
+		most = c.Maximum()
 	}
 	to.memory(&st, most)
 	c.collectCommands(to)
@@ -36,14 +30,15 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	c.collectPersistence(to)
 	c.collectRemote(to)
 	c.collectLimits(to)
-	ready := c.config.Ready(context.Background()) == nil
-	to.truth("ready", "1 while clients are served, 0 while the server starts, does not respond or shuts down.", ready)
-	to.labelled("log_lines_dropped_total", "Log lines that were not written: the log did not take them (full), or scripts logged too much (script).",
-		"reason", map[string]uint64{"full": c.config.LostLogLines(), "script": c.config.Records.ScriptLinesLeftOut()})
-	to.build(&c.config.Build)
+	ready := c.Ready(context.Background()) == nil
+	to.truth("ready", "1 while clients are served; 0 while the server starts, hangs or shuts down.", ready)
+	labelled(to, "log_lines_dropped_total", "Log lines dropped because the log was full (full) or a script logged too much (script).",
+		"reason", map[string]uint64{"full": c.LostLogLines(), "script": c.Records.ScriptLinesLeftOut()})
+	to.build(&c.Build)
+	to.topKeys(c.topKeys, c.TopKeys, c.TopKeyNames)
 }
 
-// build follows Prometheus's own build_info, where a revision that the build did not know is "unknown", too.
+// build follows Prometheus's own build_info, in which an unknown revision is "unknown".
 func (to sink) build(b *buildinfo.Info) {
 	revision := b.Revision
 	switch {
@@ -52,77 +47,78 @@ func (to sink) build(b *buildinfo.Info) {
 	case b.Modified:
 		revision += "-modified"
 	}
-	d := desc("build_info", "Always 1; the labels are the server's version and commit, and the version of Go.", "version", "revision", "goversion")
+	d := desc("build_info", "Always 1; labels give the server's version and commit, and the version of Go.", "version", "revision", "goversion")
 	to.series(d, prometheus.GaugeValue, 1, b.Version, revision, b.Go)
 }
 
 func (to sink) store(st *store.Stats) {
-	decisions := desc("decisions_total", "Limiter decisions by outcome and by the limiter's command, including those within scripts and transactions; "+
-		"cl.throttle stands for all commands on funnels but cl.reserve.", "command", "outcome")
-	byCommand := map[string]store.Outcomes{}
+	decisions := desc("decisions_total", "Decisions by limiter command and outcome, scripts and transactions included; "+
+		"cl.throttle counts every funnel command except cl.reserve.", "command", "outcome")
+	allowed, limited := map[string]uint64{}, map[string]uint64{}
 	for kind, n := range st.Outcomes {
 		command := limiter.Kind(kind).Row().Command
-		sum := byCommand[command]
-		byCommand[command] = store.Outcomes{Allowed: sum.Allowed + n.Allowed, Limited: sum.Limited + n.Limited}
+		allowed[command] += n.Allowed
+		limited[command] += n.Limited
 	}
-	for command, n := range byCommand {
-		to.series(decisions, prometheus.CounterValue, float64(n.Allowed), command, "allowed")
-		to.series(decisions, prometheus.CounterValue, float64(n.Limited), command, "denied")
+	for command := range allowed {
+		to.series(decisions, prometheus.CounterValue, float64(allowed[command]), command, "allowed")
+		to.series(decisions, prometheus.CounterValue, float64(limited[command]), command, "denied")
 	}
-	to.counter("tokens_asked_total", "Units requested; one call counts for at most 2^32.", st.Requested)
+	to.counter("tokens_asked_total", "Units requested, at most 2^32 per call.", st.Requested)
 	to.counter("tokens_granted_total", "Units granted to allowed calls.", st.Granted)
-	to.gauge("keys", "Keys in this server's memory, including some that expired in the last seconds.", st.Keys)
-	to.gauge("table_slots", "Keys that the tables can hold before one grows.", st.Slots)
-	to.gauge("table_bytes", "Memory of the tables that hold the keys, in bytes.", st.Bytes)
+	to.gauge("keys", "Keys in this server's memory, including some that have just expired.", st.Keys)
+	to.gauge("table_slots", "Keys the tables can hold before one grows.", st.Slots)
+	to.gauge("table_bytes", "Memory of the key tables, in bytes.", st.Bytes)
 	to.counter("expired_keys_total", "Expired keys removed by the sweeper.", st.Expired)
-	to.counter("swept_segments_total", "Table segments of 155 slots examined by the sweeper.", st.Swept)
+	to.counter("swept_segments_total", "Table segments (155 slots each) examined by the sweeper.", st.Swept)
 }
 
 func (to sink) memory(st *store.Stats, most store.Maximum) {
-	to.gauge("memory_max_bytes", "The largest memory of the server: --maxmemory, 0 for none.", int(most.Bytes))
-	to.gauge("table_max_bytes", "The most memory of the tables that hold the keys, a part of --maxmemory; 0 for no maximum.", st.MaxBytes)
-	policy := desc("memory_policy_info", "Always 1; the label is --maxmemory-policy.", "policy")
+	to.gauge("memory_max_bytes", "Memory limit of the server in bytes (--maxmemory); 0 if unlimited.", int(most.Bytes))
+	to.gauge("table_max_bytes", "Memory limit of the key tables in bytes, a part of --maxmemory; 0 if unlimited.", st.MaxBytes)
+	policy := desc("memory_policy_info", "Always 1; the label gives --maxmemory-policy.", "policy")
 	to.series(policy, prometheus.GaugeValue, 1, most.Policy.String())
-	to.counter("evicted_keys_total", "Keys evicted for new ones at the maximum, by volatile-ttl.", st.Evicted)
-	to.counter("refused_keys_total", "Calls that failed because their new key had no room, by noeviction.", st.Refused)
+	to.counter("evicted_keys_total", "Keys evicted at the memory limit to make room for new ones (volatile-ttl).", st.Evicted)
+	to.counter("refused_keys_total", "Calls that failed at the memory limit because they needed a new key (noeviction).", st.Refused)
 }
 
-func (c *collector) collectCommands(to sink) {
-	st := c.config.Records.Stats()
-	failedLogins, _ := c.config.Logins.Total()
-	to.labelled("commands_total", "Commands executed, including those that failed.", "command", st.Calls)
-	to.labelled("errors_total", "Error replies by error code; codes that scripts make up count as other.", "code", st.Errors)
+func (c *Config) collectCommands(to sink) {
+	st := c.Records.Stats()
+	failedLogins, _ := c.Logins.Total()
+	labelled(to, "commands_total", "Commands executed, failed ones included.", "command", st.Calls)
+	labelled(to, "errors_total", "Error replies by code; codes made up by scripts count as other.", "code", st.Errors)
 	to.counter("protocol_errors_total", "Connections closed because of malformed input.", st.ProtocolErrors)
-	to.counter("auth_failures_total", "Authentications with a wrong user name or password.", failedLogins)
-	to.labelled("scripts_total", "Lua scripts by outcome: completed, failed with an error, or ended at a limit.", "outcome", st.Scripts)
-	durations := desc("command_duration_seconds", "Duration of commands; cl.throttle stands for all that are decided in batches, of which each call counts with the duration of the batch.", "command")
+	to.counter("auth_failures_total", "Failed authentications.", failedLogins)
+	labelled(to, "scripts_total", "Lua scripts by outcome: completed, failed, or ended at a limit.", "outcome", st.Scripts)
+	durations := desc("command_duration_seconds", "Duration of commands in seconds; cl.throttle counts every batched command, "+
+		"each call with the duration of its batch.", "command")
 	for command, d := range st.Durations {
 		to <- newDuration(durations, d, st.Since, command)
 	}
-	sizes := desc("batch_size", "Calls of CL.THROTTLE, or of a command like it, decided in one batch.")
+	sizes := desc("batch_size", "Calls decided in one batch.")
 	to <- prometheus.MustNewConstHistogram(sizes, st.Batches.Count, float64(st.Batches.Commands), st.Batches.UpTo)
 }
 
-func (c *collector) collectConnections(to sink) {
-	st := c.config.Server.Stats()
+func (c *Config) collectConnections(to sink) {
+	st := c.Server.Stats()
 	to.gauge("connections", "Connected clients.", st.Connected)
-	to.gauge("connections_max", "The largest number of connected clients: --maxclients.", c.config.Server.Limits().MaxClients)
-	to.gauge("connections_blocked", "Clients that wait for their turn in a command that blocks.", c.config.Clients.Blocked())
+	to.gauge("connections_max", "Maximum number of connected clients (--maxclients).", c.Server.Limits().MaxClients)
+	to.gauge("connections_blocked", "Clients waiting in a blocking command.", c.Clients.Blocked())
 	to.counter("connections_accepted_total", "Connections accepted.", st.Accepted)
-	to.labelled("connections_refused_total", "Connections refused by --maxclients, --maxclients-per-address or --protected-mode.", "reason",
+	labelled(to, "connections_refused_total", "Connections refused by --maxclients, --maxclients-per-address or --protected-mode.", "reason",
 		map[string]uint64{"maxclients": st.Refused, "maxclients_per_address": st.RefusedAddresses, "protected_mode": st.Denied})
-	to.labelled("connections_closed_total", "Closed connections by reason: closed by the client, by the session "+
-		"(QUIT, a protocol error), at a limit (idle, handshake, input, output, memory), or for another reason.", "reason", st.Closed)
-	to.gauge("client_memory_bytes", "Memory that clients hold: incomplete commands, unread replies, queued commands, watched keys.", int(c.config.Clients.Memory()))
-	to.gauge("client_memory_max_bytes", "The most that clients may hold together: --maxmemory-clients; 0 for no limit.", int(c.config.Clients.MaxMemory()))
-	to.counter("new_keys_refused_total", "Calls refused by --max-new-keys-per-second.", c.config.NewKeys.Refused())
+	labelled(to, "connections_closed_total", "Closed connections by reason: by the client, by the session "+
+		"(QUIT or a protocol error), at a limit (idle, handshake, input, output, memory), or other.", "reason", st.Closed)
+	to.gauge("client_memory_bytes", "Memory held for clients in bytes: incomplete and queued commands, unread replies, watched keys.",
+		int(c.Clients.Memory()))
+	to.gauge("client_memory_max_bytes", "Limit of client_memory_bytes (--maxmemory-clients); 0 if unlimited.", int(c.Clients.MaxMemory()))
+	to.counter("new_keys_refused_total", "Calls refused by --max-new-keys-per-second.", c.NewKeys.Refused())
 	to.counter("tls_handshakes_failed_total", "Connections closed because the TLS handshake failed.", st.HandshakesFailed)
 	to.counter("panics_total", "Connections closed by a panic.", st.Panics)
 	to.counter("received_bytes_total", "Bytes received from clients.", st.Received)
 	to.counter("sent_bytes_total", "Bytes sent to clients.", st.Sent)
 }
 
-// sink receives metrics.
 type sink chan<- prometheus.Metric
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
@@ -151,15 +147,15 @@ func (to sink) truth(name, help string, is bool) {
 	to.gauge(name, help, n)
 }
 
-func (to sink) labelled(name, help, label string, counts map[string]uint64) {
+func labelled[L ~string](to sink, name, help, label string, counts map[L]uint64) {
 	d := desc(name, help, label)
 	for value, n := range counts {
-		to.series(d, prometheus.CounterValue, float64(n), value)
+		to.series(d, prometheus.CounterValue, float64(n), string(value))
 	}
 }
 
-// duration is a histogram in both of Prometheus's forms: scrapes in the protobuf format get the native one, all others
-// the classic one.
+// duration is a histogram in both of Prometheus's forms: native for scrapes in protobuf, classic for all
+// others.
 type duration struct{ native, classic prometheus.Metric }
 
 func newDuration(d *prometheus.Desc, s histogram.Snapshot, since time.Time, labels ...string) prometheus.Metric {
@@ -179,10 +175,8 @@ func must(m prometheus.Metric, err error) prometheus.Metric {
 	return m
 }
 
-// Desc implements prometheus.Metric.
 func (d duration) Desc() *prometheus.Desc { return d.native.Desc() }
 
-// Write implements prometheus.Metric.
 func (d duration) Write(m *dto.Metric) error {
 	var classic dto.Metric
 	if err := d.classic.Write(&classic); err != nil {
@@ -193,4 +187,19 @@ func (d duration) Write(m *dto.Metric) error {
 	}
 	m.Histogram.Bucket = classic.Histogram.Bucket
 	return nil
+}
+
+// collectLimits has a series for each named limit and outcome, bounded by namedlimit.MaxNames; operators choose the names.
+func (c *Config) collectLimits(to sink) {
+	all, reloads := c.Limits.All(), c.Limits.Reloads()
+	to.gauge("limits", "Named limits defined by --limits-file or CL.LIMIT SET.", len(all))
+	to.truth("limits_file_reload_failed", "1 if the last reload of --limits-file failed and the previous limits are in use.", reloads.LastFailed)
+	decisions := desc("limit_decisions_total", "Decisions of CL.CHECK by named limit and outcome; shadow_limited calls were allowed "+
+		"because the limit is a shadow.", "limit", "outcome")
+	for _, l := range all {
+		counts := l.Counts()
+		to.series(decisions, prometheus.CounterValue, float64(counts.Allowed), l.Name, "allowed")
+		to.series(decisions, prometheus.CounterValue, float64(counts.Limited), l.Name, "limited")
+		to.series(decisions, prometheus.CounterValue, float64(counts.ShadowLimited), l.Name, "shadow_limited")
+	}
 }

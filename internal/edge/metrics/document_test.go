@@ -11,7 +11,8 @@ import (
 
 const tableHead = "| metric | type | labels | what it is |\n| --- | --- | --- | --- |\n"
 
-// TestDocument: docs/METRICS.md has all series behind its introduction. With UPDATE_DOCS set, it writes them.
+// TestDocument compares docs/METRICS.md with our series: their names, types and labels, on which dashboards
+// and alerts rely, and their help. UPDATE_DOCS=1 rewrites it.
 func TestDocument(t *testing.T) {
 	const path = "../../../docs/METRICS.md"
 	document, err := os.ReadFile(path)

@@ -14,22 +14,22 @@ import (
 	"cellserver/internal/store"
 )
 
-// prometheusAccepts is what a Prometheus without native histograms asks for.
+// prometheusAccepts is the header of a Prometheus without native histograms.
 const prometheusAccepts = "application/openmetrics-text;version=1.0.0;q=0.5,application/openmetrics-text;version=0.0.1;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.1"
 
-// everything is a server with all features, each of which has been used.
-func everything(t testing.TB) *rig {
+// everything is a server with all features in use.
+func everything(t testing.TB) *harness {
 	t.Helper()
-	r := newRig(persists(store.Durability{}), func(c *Config) {
+	h := newHarness(persists(store.Durability{}), func(c *Config) {
 		c.Remote, c.TopKeys, c.TopKeyNames = remoteStatus, 10, PlainNames
 	})
-	r.say("CL.LIMIT SET login 4 5 60\r\nCL.CHECK login user\r\nCL.THROTTLE \"quo\\\"te\\nline\" 1 1 60\r\nEVAL 'return 1' 0\r\nFOO\r\n")
-	return r
+	h.say("CL.LIMIT SET login 4 5 60\r\nCL.CHECK login user\r\nCL.THROTTLE \"quo\\\"te\\nline\" 1 1 60\r\nEVAL 'return 1' 0\r\nFOO\r\n")
+	return h
 }
 
-// TestFormats: who does not ask gets the text of always, and who asks for OpenMetrics gets that, with the same series.
+// TestFormats checks that every format is served on request, text by default, with the same series.
 func TestFormats(t *testing.T) {
-	r := everything(t)
+	h := everything(t)
 	var texts []string
 	for _, tt := range []struct{ accept, want string }{
 		{"", "text/plain; version=0.0.4"},
@@ -40,7 +40,7 @@ func TestFormats(t *testing.T) {
 		{prometheusAccepts, "application/openmetrics-text; version=1.0.0"},
 		{"application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited", "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited"},
 	} {
-		answer := r.get("/metrics", "Accept", tt.accept)
+		answer := h.get("/metrics", "Accept", tt.accept)
 		if got := answer.Header().Get("Content-Type"); answer.Code != http.StatusOK || !strings.HasPrefix(got, tt.want) {
 			t.Errorf("Accept %q: %d, %q, want %q", tt.accept, answer.Code, got, tt.want)
 		}
@@ -59,19 +59,19 @@ func TestFormats(t *testing.T) {
 			t.Errorf("other series: %d and %d", len(got), len(want))
 		}
 		if strings.Contains(text, "_created") || strings.Contains(text, "} # {") {
-			t.Error("there are lines about when a counter began, or exemplars")
+			t.Error("there are _created lines or exemplars")
 		}
 	}
 }
 
-// seriesNames returns our series in a scrape of either text format. They write the bounds of buckets differently.
+// seriesNames returns our series in a scrape; the text formats write bucket bounds differently.
 func seriesNames(text string) []string {
 	all := names(regexp.MustCompile(`le="(\d+)\.0"`).ReplaceAllString(text, `le="$1"`))
 	slices.Sort(all)
 	return all
 }
 
-// TestLint: what promlint, and OpenMetrics's rules beyond it, say of our families.
+// TestLint checks our families by promlint and by further rules of OpenMetrics.
 func TestLint(t *testing.T) {
 	all := everything(t).gather(t)
 	families := make([]*dto.MetricFamily, 0, len(all))
@@ -79,7 +79,7 @@ func TestLint(t *testing.T) {
 		if f.GetType() == dto.MetricType_COUNTER != strings.HasSuffix(name, "_total") {
 			t.Errorf("%s is a %s", name, f.GetType())
 		}
-		// The Go collector of client_golang has such a pair, go_memstats_alloc_bytes, which Prometheus takes.
+		// client_golang has such a pair, go_memstats_alloc_bytes, which Prometheus accepts.
 		_, ambiguous := all[strings.TrimSuffix(name, "_total")]
 		if ambiguous && strings.HasSuffix(name, "_total") && strings.HasPrefix(name, "cellserver_") {
 			t.Errorf("%s and a family without _total have one name in OpenMetrics", name)
@@ -92,7 +92,6 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// TestBuildInfo: the version and the commit, which may be unknown or not all of it.
 func TestBuildInfo(t *testing.T) {
 	for _, tt := range []struct {
 		build buildinfo.Info
@@ -102,7 +101,7 @@ func TestBuildInfo(t *testing.T) {
 		{buildinfo.Info{Version: "1.2.3", Revision: "50929fe", Modified: true, Go: "go1.26"}, []string{"go1.26", "50929fe-modified", "1.2.3"}},
 		{buildinfo.Info{Version: "1.2.3", Go: "go1.26"}, []string{"go1.26", "unknown", "1.2.3"}},
 	} {
-		info := newRig(func(c *Config) { c.Build = tt.build }).gather(t)["cellserver_build_info"]
+		info := newHarness(func(c *Config) { c.Build = tt.build }).gather(t)["cellserver_build_info"]
 		if got := value(t, info, tt.want...); got != 1 {
 			t.Errorf("%+v: %s", tt.build, info)
 		}

@@ -17,6 +17,7 @@ import (
 	"cellserver/internal/lua"
 	"cellserver/internal/redis/commands"
 	"cellserver/internal/redis/commands/admin"
+	"cellserver/internal/redis/execute"
 	"cellserver/internal/resp"
 	"cellserver/internal/shard"
 	"cellserver/internal/wire/acl"
@@ -24,24 +25,27 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// rig is a server without listeners.
-type rig struct {
+// harness is a server without listeners.
+type harness struct {
 	config Config
 	engine *commands.Engine
 	http   http.Handler
 }
 
-func newRig(change ...func(*Config)) *rig {
+func newHarness(change ...func(*Config)) *harness {
 	store, log := shard.New(), slog.New(slog.DiscardHandler)
 	began := time.Now()
 	now := func() int64 { return began.UnixNano() + int64(time.Since(began)) }
 	clients := server.New(server.Config{Limits: server.Limits{MaxClients: 100}, Now: now, Log: log})
 	cat, named := catalog.New(), namedlimit.New(namedlimit.Config{Log: log})
 	engine, err := commands.NewEngine(commands.Config{
-		Store: store, Now: now, WallTime: time.Now, Databases: 16, Catalog: cat,
-		MaxKeyBytes: 100, MaxReplyBytes: 1 << 20, Limits: resp.Limits{MaxArgs: 100, MaxCommandBytes: 1 << 20},
-		Users: acl.NewUsers(cat.ForRules()), Scripts: lua.New(lua.Config{Now: now, Native: cat.Batched()}), BackgroundThreads: 2,
-		Connections: func() admin.Connections { return admin.Connections{} }, NamedLimits: named, Log: log,
+		Config: execute.Config{
+			Store: store, Now: now, WallTime: time.Now, Databases: 16, Catalog: cat,
+			MaxKeyBytes: 100, MaxReplyBytes: 1 << 20, Limits: resp.Limits{MaxArgs: 100, MaxCommandBytes: 1 << 20},
+			Users: acl.NewUsers(cat.ForRules()), Scripts: lua.New(lua.Config{Now: now, Native: cat.Batched()}),
+			BackgroundThreads: 2, NamedLimits: named, Log: log,
+		},
+		Options: admin.Options{Connections: func() admin.Connections { return admin.Connections{} }},
 	})
 	if err != nil {
 		panic(err)
@@ -65,21 +69,20 @@ func newRig(change ...func(*Config)) *rig {
 	for _, f := range change {
 		f(&c)
 	}
-	return &rig{c, engine, Handler(c)}
+	return &harness{c, engine, Handler(c)}
 }
 
-// conn is a session's connection; it only notes wake-ups.
+// conn notes wake-ups of a session.
 type conn struct{ woken chan struct{} }
 
-func (c conn) Wake() { c.woken <- struct{}{} }
-func (c conn) Kill() {}
-
+func (c conn) Wake()  { c.woken <- struct{}{} }
+func (c conn) Kill()  {}
 func (c conn) Evict() {}
 
 // say sends commands from a new client.
-func (r *rig) say(in string) {
+func (h *harness) say(in string) {
 	c := conn{make(chan struct{}, 1)}
-	s := r.engine.NewSession(peer.Peer{Addr: "192.0.2.1:5000"}, c)
+	s := h.engine.NewSession(peer.Peer{Addr: "192.0.2.1:5000"}, c)
 	defer s.Close()
 	buf, out := []byte(in), []byte(nil)
 	for {
@@ -95,29 +98,29 @@ func (r *rig) say(in string) {
 	}
 }
 
-func (r *rig) get(path string, header ...string) *httptest.ResponseRecorder {
+func (h *harness) get(path string, header ...string) *httptest.ResponseRecorder {
 	request := httptest.NewRequest(http.MethodGet, path, nil)
 	for i := 0; i < len(header); i += 2 {
 		request.Header.Set(header[i], header[i+1])
 	}
 	w := httptest.NewRecorder()
-	r.http.ServeHTTP(w, request)
+	h.http.ServeHTTP(w, request)
 	return w
 }
 
-func (r *rig) scrape(t testing.TB) string {
+func (h *harness) scrape(t testing.TB) string {
 	t.Helper()
-	answer := r.get("/metrics")
+	answer := h.get("/metrics")
 	if answer.Code != http.StatusOK {
 		t.Fatalf("scrape: got %d, %s", answer.Code, answer.Body)
 	}
 	return answer.Body.String()
 }
 
-// gather returns our metric families by name, as a scrape in protobuf has them.
-func (r *rig) gather(t testing.TB) map[string]*dto.MetricFamily {
+// gather returns our metric families by name, as in a scrape.
+func (h *harness) gather(t testing.TB) map[string]*dto.MetricFamily {
 	t.Helper()
-	all, err := newRegistry(&r.config).Gather()
+	all, err := newRegistry(&h.config).Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +131,7 @@ func (r *rig) gather(t testing.TB) map[string]*dto.MetricFamily {
 	return byName
 }
 
-// value returns the value of the counter or gauge with these label values, in the order of the label names.
+// value returns a counter or gauge by its label values, in the order of the label names.
 func value(t testing.TB, f *dto.MetricFamily, labels ...string) float64 {
 	t.Helper()
 	if m := series(f, labels...); m != nil {
@@ -149,4 +152,21 @@ next:
 		return m
 	}
 	return nil
+}
+
+// figure is the expected value of a series; its name lacks "cellserver_".
+type figure struct {
+	name   string
+	labels []string
+	want   float64
+}
+
+func (h *harness) expect(t *testing.T, figures ...figure) {
+	t.Helper()
+	all := h.gather(t)
+	for _, f := range figures {
+		if got := value(t, all["cellserver_"+f.name], f.labels...); got != f.want {
+			t.Errorf("%s %q: got %g, want %g", f.name, f.labels, got, f.want)
+		}
+	}
 }

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// hosts decides by a request's Host header whether it is meant for this server. A web page that had its own name resolve to
-// this address (DNS rebinding) would otherwise read it by way of the reader's browser. The header is then the page's name,
-// so an IP address in it is nobody's trick.
+// hosts decides by the Host header whether a request is meant for this server. A web page whose name resolves
+// to this address (DNS rebinding) could otherwise read it through a visitor's browser. The header is then the
+// page's name, never an IP address.
 type hosts struct {
-	names    []string // besides localhost
-	loopback bool     // the server is reached on loopback only
+	names    []string // in addition to localhost
+	loopback bool     // the server listens on loopback only
 }
 
 // guard answers 403 to requests for other hosts.
@@ -33,7 +33,7 @@ func (a hosts) refusal() string {
 	return "this address answers only to an IP address, localhost, and --metrics-allowed-hosts"
 }
 
-// allows judges a Host header, with or without a port.
+// allows checks a Host header, with or without a port.
 func (a hosts) allows(host string) bool {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h

@@ -1,5 +1,5 @@
-// Package metrics serves over HTTP what operators need: health and readiness checks, metrics in Prometheus's formats, and
-// profiles. Metrics are collected when they are scraped. Its handler is safe for concurrent use.
+// Package metrics serves health and readiness checks, metrics in Prometheus's formats, and profiles over
+// HTTP. Metrics are collected at each scrape. The handler is safe for concurrent use.
 package metrics
 
 import (
@@ -33,37 +33,37 @@ type Config struct {
 	Now     func() int64 // Unix nanoseconds
 	Server  *server.Server
 	Maximum func() store.Maximum // nil for none
-	// Persistence is what is kept on the disk; nil if nothing is.
+	// Persistence returns the state of the data directory; nil without one.
 	Persistence func() store.Durability
-	// Remote is how the store on other machines is; nil for a store in memory.
+	// Remote returns the state of a store on other machines; nil for a store in memory.
 	Remote func() store.Health
 	Limits *namedlimit.Registry
 	Build  buildinfo.Info
-	// Ready returns an error while clients are not served, and Alive one when they have not been for so long that the
+	// Ready returns an error while clients are not served, Alive once that has lasted so long that the
 	// process should be restarted. Both return soon.
 	Ready func(context.Context) error
 	Alive func() error
-	// Degraded says in what ways a server that is ready does not do all that it should, each in one line; nil for in none.
+	// Degraded lists, a line each, what a ready server fails to do; nil means nothing.
 	Degraded     func() []string
 	LostLogLines func() uint64
-	Access       *Access      // for everything but /healthz and /readyz
-	Page         http.Handler // at / and /live.json, nil for none
-	TopKeys      int          // how many a metric shows of each ranking; 0 for none
+	Access       *Access      // guards everything but /healthz and /readyz
+	Page         http.Handler // at / and /live.json; nil for none
+	TopKeys      int          // keys per ranking in a metric; 0 for none
 	TopKeyNames  NameStyle
-	Profiles     bool // whether /debug/pprof is served
-	// BoundTo is the listener's address. On a loopback address only requests for a loopback host are answered, so that
+	Profiles     bool // serve /debug/pprof
+	// BoundTo is the listener's address. On loopback only requests for a loopback host are answered, so that
 	// no web page can reach it by DNS rebinding.
 	BoundTo net.Addr
-	// AllowedHosts are names that requests may be for, too. With any, requests for other names are refused on every
-	// address, but for /healthz and /readyz.
+	// AllowedHosts are further host names to answer for. If there are any, other names are refused on every
+	// address, except for /healthz and /readyz.
 	AllowedHosts []string
 }
 
 // Handler returns the HTTP handler.
 func Handler(c Config) http.Handler {
 	guarded := http.NewServeMux()
-	// OpenMetrics's text is for those who ask for it, as Prometheus does. It says of no counter when it began: a Prometheus
-	// that is not told what to do with such lines makes a series of each, and process_start_time_seconds tells the same.
+	// OpenMetrics without _created lines: Prometheus makes series of them unless told otherwise, and
+	// process_start_time_seconds says the same.
 	formats := promhttp.HandlerOpts{EnableOpenMetrics: true}
 	guarded.Handle("GET /metrics", bounded(promhttp.HandlerFor(newRegistry(&c), formats)))
 	if c.Page != nil {
@@ -83,27 +83,23 @@ func Handler(c Config) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", all)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeHealth(w, c.Alive(), nil) })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) { writeHealth(w, c.Ready(r.Context()), c.degraded()) })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) { writeHealth(w, c.Ready(r.Context()), c.Degraded) })
 	if allowed.loopback && len(allowed.names) == 0 {
 		return allowed.guard(mux)
 	}
 	return mux
 }
 
-func (c *Config) degraded() []string {
-	if c.Degraded == nil {
-		return nil
-	}
-	return c.Degraded()
-}
-
-func writeHealth(w http.ResponseWriter, err error, degraded []string) {
+func writeHealth(w http.ResponseWriter, err error, degraded func() []string) {
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
 	_, _ = io.WriteString(w, "ok\n")
-	for _, way := range degraded {
+	if degraded == nil {
+		return
+	}
+	for _, way := range degraded() {
 		_, _ = io.WriteString(w, "degraded: "+way+"\n")
 	}
 }
@@ -117,8 +113,7 @@ func newRegistry(c *Config) *prometheus.Registry {
 	registry.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		&collector{config: c},
-		newTopKeysCollector(c.topKeys, c.TopKeys, c.TopKeyNames),
+		prometheus.CollectorFunc(c.collect),
 	)
 	return registry
 }

@@ -2,7 +2,6 @@ package metrics
 
 import (
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -11,7 +10,7 @@ import (
 
 const testNowNs = 1_700_000_000_000_000_000
 
-// persists has a server keep its keys on a disk.
+// persists makes a server keep its keys on a disk.
 func persists(st store.Durability) func(*Config) {
 	return func(c *Config) {
 		c.Now = func() int64 { return testNowNs }
@@ -19,7 +18,6 @@ func persists(st store.Durability) func(*Config) {
 	}
 }
 
-// TestPersistence: what a keeper is at, while it loads, while all is well, and when the disk is at fault.
 func TestPersistence(t *testing.T) {
 	const sec = int64(time.Second)
 	for _, tt := range []struct {
@@ -54,21 +52,11 @@ func TestPersistence(t *testing.T) {
 		}},
 		{"the figures are newer than the time", store.Durability{SyncedNs: testNowNs + 1}, map[string]float64{"persistence_lag_seconds": 0}},
 	} {
-		all := newRig(persists(tt.st)).gather(t)
 		tt.want["persistence_enabled"] = 1
-		for name, want := range tt.want {
-			if got := value(t, all["cellserver_"+name]); got != want {
-				t.Errorf("%s: %s: got %g, want %g", tt.name, name, got, want)
+		t.Run(tt.name, func(t *testing.T) {
+			for name, want := range tt.want {
+				newHarness(persists(tt.st)).expect(t, figure{name, nil, want})
 			}
-		}
-	}
-}
-
-// TestWithoutPersistence: what does not exist has no figures.
-func TestWithoutPersistence(t *testing.T) {
-	for name, f := range newRig().gather(t) {
-		if strings.HasPrefix(name, "cellserver_persistence_") && (name != "cellserver_persistence_enabled" || value(t, f) != 0) {
-			t.Errorf("%s: %s", name, f)
-		}
+		})
 	}
 }

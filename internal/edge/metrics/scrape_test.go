@@ -13,41 +13,41 @@ import (
 	"cellserver/internal/test/racetest"
 )
 
-// TestScrapeOfManyKeys: a scrape costs what the shards do, however many keys are in them, while clients ask too. The time
-// that it takes is BenchmarkScrape's.
+// TestScrapeOfManyKeys checks that a scrape costs the same for any number of keys, while clients call.
+// BenchmarkScrape has its time.
 func TestScrapeOfManyKeys(t *testing.T) {
-	if testing.Short() || racetest.Enabled {
+	if racetest.OmitsLong() {
 		t.Skip("needs 60 MB, and far more under the race detector")
 	}
 	const keys, clientCalls = 1_000_000, 1000
-	r := newRig()
-	scrape := func() { r.scrape(t) }
-	scrape() // what is made once
+	h := newHarness()
+	scrape := func() { h.scrape(t) }
+	scrape() // allocations of the first scrape
 	empty := testing.AllocsPerRun(10, scrape)
-	fill(t, r.config.Store, keys)
+	fill(t, h.config.Store, keys)
 	if full := testing.AllocsPerRun(10, scrape); full > empty+keys/1000 {
 		t.Errorf("a scrape allocates %.0f times with %d keys, and %.0f times with none", full, keys, empty)
 	}
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for range clientCalls {
-			r.say(strings.Repeat("CL.THROTTLE user:1 1 1 1000\r\n", 100))
+			h.say(strings.Repeat("CL.THROTTLE user:1 1 1 1000\r\n", 100))
 		}
 	})
 	for range 20 {
-		if !strings.Contains(r.scrape(t), "\ncellserver_keys 1e+06\n") {
+		if !strings.Contains(h.scrape(t), "\ncellserver_keys 1e+06\n") {
 			t.Fatal("the keys are not there")
 		}
 	}
 	wg.Wait()
 }
 
-// BenchmarkScrape is what a scrape of ten million keys costs.
+// BenchmarkScrape scrapes ten million keys.
 func BenchmarkScrape(b *testing.B) {
-	r := newRig()
-	fill(b, r.config.Store, 10_000_000)
+	h := newHarness()
+	fill(b, h.config.Store, 10_000_000)
 	for b.Loop() {
-		r.get("/metrics")
+		h.get("/metrics")
 	}
 }
 

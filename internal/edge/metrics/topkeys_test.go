@@ -29,9 +29,9 @@ func TestTopKeys(t *testing.T) {
 			return ""
 		}
 		const name = "cellserver_top_key_calls_per_second"
-		rates := "# HELP " + name + " Estimated calls per second of the most requested and the most limited keys, over about the last minute; " +
-			"only of keys that exceed their error clearly.\n# TYPE " + name + " gauge\n"
-		errors := "# HELP " + name + "_error The error of the estimates of top_key_calls_per_second.\n# TYPE " + name + "_error gauge\n"
+		rates := "# HELP " + name + " Estimated calls per second of the most requested and the most limited keys over about the last minute; " +
+			"keys whose estimate is within its error are left out.\n# TYPE " + name + " gauge\n"
+		errors := "# HELP " + name + "_error Error of top_key_calls_per_second.\n# TYPE " + name + "_error gauge\n"
 		for _, line := range lines {
 			f := strings.Fields(line)
 			rates += name + f[0] + " " + f[1] + "\n"
@@ -54,7 +54,7 @@ func TestTopKeys(t *testing.T) {
 		{"hash", 1, HashedNames, page(`{db="0",key="177ef160e583cce9",kind="asked"} 20 1.5`, `{db="0",key="efee38f45bf9822d",kind="denied"} 10 1`)},
 	} {
 		registry := prometheus.NewRegistry()
-		registry.MustRegister(newTopKeysCollector(top, tt.n, tt.names))
+		registry.MustRegister(prometheus.CollectorFunc(func(ch chan<- prometheus.Metric) { sink(ch).topKeys(top, tt.n, tt.names) }))
 		answer := httptest.NewRecorder()
 		promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 		if got := answer.Body.String(); got != tt.want {

@@ -4,19 +4,21 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"sync/atomic"
 	"time"
 
+	"cellserver/internal/base/often"
 	"cellserver/internal/edge/server/conn"
 	"cellserver/internal/wire/peer"
 )
 
-// ErrClosed is what Serve returns after Shutdown.
+// ErrClosed is returned by Serve after Shutdown.
 var ErrClosed = errors.New("server: closed")
 
-// Serve accepts connections from l until Shutdown, and then returns ErrClosed.
+// Serve accepts connections from l until Shutdown, then returns ErrClosed.
 func (s *Server) Serve(l net.Listener) error { return s.serve(l, s.admit) }
 
-// ServeTLS is Serve for clients that speak TLS.
+// ServeTLS is Serve over TLS.
 func (s *Server) ServeTLS(l net.Listener, config *tls.Config) error {
 	return s.serve(l, func(nc net.Conn) { s.admitTLS(nc, config) })
 }
@@ -26,25 +28,27 @@ func (s *Server) serve(l net.Listener, admit func(net.Conn)) error {
 		_ = l.Close()
 		return ErrClosed
 	}
-	var pause backoff
+	var pause time.Duration // after a failed Accept: 5 ms, doubled each time up to 1 s, as in net/http
 	for {
 		nc, err := l.Accept()
 		switch {
 		case err == nil:
-			if pause.recovered() {
+			if pause > 0 {
 				s.config.Log.Info("accepting connections again", "addr", l.Addr().String())
 			}
+			pause = 0
 			admit(nc)
 		case s.isClosing():
 			return ErrClosed
 		case errors.Is(err, net.ErrClosed):
 			return err
 		default:
-			if pause.first() {
+			if pause == 0 {
 				s.config.Log.Error("cannot accept connections; trying again", "error", err,
-					"hint", "where it says too many open files: raise the limit (ulimit -n) or lower --maxclients")
+					"hint", "for \"too many open files\", raise the limit (ulimit -n) or lower --maxclients")
 			}
-			time.Sleep(pause.next())
+			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
+			time.Sleep(pause)
 		}
 	}
 }
@@ -65,7 +69,7 @@ func (s *Server) isClosing() bool {
 	return s.closing
 }
 
-// admit hands a connection to the driver, or refuses it in Redis's words.
+// admit passes a connection to the driver, or refuses it as Redis does.
 func (s *Server) admit(nc net.Conn) {
 	p := peerOf(nc)
 	if refusal := s.reserve(p); refusal != "" {
@@ -80,7 +84,7 @@ func (s *Server) admit(nc net.Conn) {
 	s.driver.Serve(nc, p)
 }
 
-// peerOf names both sides of a connection. Those of a unix socket are its path, as in Redis.
+// peerOf names both ends of a connection; for a unix socket both are its path, as in Redis.
 func peerOf(nc net.Conn) peer.Peer {
 	local := nc.LocalAddr()
 	if local.Network() == "unix" {
@@ -89,8 +93,8 @@ func peerOf(nc net.Conn) peer.Peer {
 	return peer.Peer{Addr: nc.RemoteAddr().String(), LocalAddr: local.String()}
 }
 
-// admitTLS does the same where nothing can be said before the handshake. Who has no place is closed in silence, as by
-// Redis; whether the client may come in is asked when its certificate is known.
+// admitTLS is admit where nothing can be said before the handshake. A client over a maximum is closed
+// silently, as by Redis; Admit is asked once the certificate is known.
 func (s *Server) admitTLS(nc net.Conn, config *tls.Config) {
 	p := peerOf(nc)
 	if s.reserve(p) != "" {
@@ -100,32 +104,30 @@ func (s *Server) admitTLS(nc net.Conn, config *tls.Config) {
 	s.goroutines.ServeTLS(nc, p, config)
 }
 
-// reserve counts one more that is connected, within MaxClients and MaxClientsPerAddress; release takes that back. It
-// returns what a client is refused with that has no place.
+// reserve counts a connection, within MaxClients and MaxClientsPerAddress, or returns the refusal. release
+// takes it back.
 func (s *Server) reserve(p peer.Peer) (refusal string) {
 	limits := s.host.Limits()
 	if s.connected.Add(1) > int64(limits.MaxClients) {
-		s.connected.Add(-1)
-		s.refused.Add(1)
-		if count := s.refusedLines.Due(s.config.Now()); count > 0 {
-			s.config.Log.Warn("the maximum number of clients is reached; connection refused", "count", count,
-				"hint", "raise --maxclients, or see with CLIENT LIST who holds the connections")
-		}
-		return "ERR max number of clients reached"
+		return s.overMaximum(p, "clients", "--maxclients", &s.refused, &s.refusedLines)
 	}
 	if !s.addresses.take(&p, limits.MaxClientsPerAddress) {
-		s.connected.Add(-1)
-		s.refusedAddresses.Add(1)
-		if count := s.refusedAddressLines.Due(s.config.Now()); count > 0 {
-			s.config.Log.Warn("the maximum number of clients of one address is reached; connection refused", "client", p.Addr, "count", count,
-				"hint", "raise --maxclients-per-address, or see with CLIENT LIST who holds the connections")
-		}
-		return "ERR max number of clients per address reached"
+		return s.overMaximum(p, "clients per address", "--maxclients-per-address", &s.refusedAddresses, &s.refusedAddressLines)
 	}
 	return ""
 }
 
-// refusal asks whether a client may come in, and counts it.
+func (s *Server) overMaximum(p peer.Peer, what, flag string, refused *atomic.Uint64, lines *often.Counter) (refusal string) {
+	s.connected.Add(-1)
+	refused.Add(1)
+	if count := lines.Due(s.config.Now()); count > 0 {
+		s.config.Log.Warn("connection refused: maximum number of "+what+" reached", "client", p.Addr, "count", count,
+			"hint", "raise "+flag+", or see CLIENT LIST")
+	}
+	return "ERR max number of " + what + " reached"
+}
+
+// refusal asks Admit about a client, and counts the result.
 func (s *Server) refusal(p peer.Peer) (refusal string) {
 	if s.config.Admit != nil {
 		refusal = s.config.Admit(p)
@@ -135,38 +137,19 @@ func (s *Server) refusal(p peer.Peer) (refusal string) {
 	} else {
 		s.denied.Add(1)
 		if count := s.deniedLines.Due(s.config.Now()); count > 0 {
-			s.config.Log.Warn("a client was refused", "client", p.Addr, "count", count, "reply", refusal)
+			s.config.Log.Warn("connection refused", "client", p.Addr, "count", count, "reply", refusal)
 		}
 	}
 	return refusal
 }
 
 func refuse(nc net.Conn, refusal string) {
-	_ = nc.SetWriteDeadline(conn.DeadlineIn(refusalTimeout))
+	_ = nc.SetWriteDeadline(conn.DeadlineIn(100 * time.Millisecond)) // never reached, as the send buffer is empty
 	_, _ = nc.Write(conn.ErrorLine(refusal))
 	_ = nc.Close()
 }
 
-// refusalTimeout is never used up: the first bytes on a connection go into its empty send buffer.
-const refusalTimeout = 100 * time.Millisecond
-
 func (s *Server) release(p peer.Peer) {
 	s.addresses.leave(&p)
 	s.connected.Add(-1)
-}
-
-// backoff is the pause after a failed accept: 5 ms, doubled each time up to 1 s, as net/http does.
-type backoff struct{ pause time.Duration }
-
-func (b *backoff) first() bool { return b.pause == 0 }
-
-func (b *backoff) next() time.Duration {
-	b.pause = min(max(2*b.pause, 5*time.Millisecond), time.Second)
-	return b.pause
-}
-
-func (b *backoff) recovered() bool {
-	failed := b.pause != 0
-	b.pause = 0
-	return failed
 }

@@ -1,18 +1,11 @@
 package server
 
 import (
-	"bytes"
-	"context"
-	"fmt"
 	"io"
-	"log/slog"
-	"net"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"cellserver/internal/wire/peer"
 )
 
 func TestConnectionWithoutADescriptor(t *testing.T) {
@@ -43,39 +36,4 @@ func TestAcceptBacksOff(t *testing.T) {
 			t.Errorf("the failures were logged %d times, want once", n)
 		}
 	})
-}
-
-func BenchmarkConnection(b *testing.B) {
-	for _, pipelined := range []int{1, 16, 128} {
-		b.Run(fmt.Sprint("pipelined=", pipelined), func(b *testing.B) {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				b.Fatal(err)
-			}
-			s := New(Config{
-				NewSession: func(_ peer.Peer, conn peer.Conn) peer.Session { return &echoes{conn: conn} },
-				Limits:     Limits{MaxClients: 1, MaxOutputBytes: 1 << 20},
-				Now:        monotonicNs(),
-				Log:        slog.New(slog.DiscardHandler),
-			})
-			go func() { _ = s.Serve(l) }()
-			defer s.Shutdown(context.Background()) //nolint:errcheck // nothing is waited for
-			nc, err := net.Dial("tcp", l.Addr().String())
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer nc.Close()
-			lines := bytes.Repeat([]byte("line\n"), pipelined)
-			replies := make([]byte, len(lines))
-			b.ReportAllocs()
-			for i := 0; i < b.N; i += pipelined {
-				if _, err := nc.Write(lines); err != nil {
-					b.Fatal(err)
-				}
-				if _, err := io.ReadFull(nc, replies); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
 }

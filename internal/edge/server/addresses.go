@@ -7,13 +7,13 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// addresses counts the connections of each address, but those over unix sockets. The zero value has counted none.
+// addresses counts connections by address, except those over unix sockets. The zero value is ready to use.
 type addresses struct {
 	mu        sync.Mutex // guards connected
 	connected map[netip.Addr]int
 }
 
-// take counts one more connection, and is false if its address has as many as it may; 0 is no limit.
+// take counts a connection. It returns false if its address has most already; 0 is no limit.
 func (a *addresses) take(p *peer.Peer, most int) bool {
 	origin, ok := p.Origin()
 	if !ok {
@@ -31,7 +31,7 @@ func (a *addresses) take(p *peer.Peer, most int) bool {
 	return true
 }
 
-// leave takes back what take has counted.
+// leave undoes take.
 func (a *addresses) leave(p *peer.Peer) {
 	origin, ok := p.Origin()
 	if !ok {
@@ -45,6 +45,6 @@ func (a *addresses) leave(p *peer.Peer) {
 	}
 	delete(a.connected, origin)
 	if len(a.connected) == 0 {
-		a.connected = nil // or it would stay at its largest
+		a.connected = nil // a map keeps its largest size
 	}
 }

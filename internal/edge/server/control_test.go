@@ -6,7 +6,9 @@ import (
 	"io"
 	"net"
 	"os"
+	"regexp"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +17,7 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// TestEverySessionIsClosedOnce: checkEnds counts, here while the server still runs.
+// TestEverySessionIsClosedOnce runs checkEnds while the server still runs.
 func TestEverySessionIsClosedOnce(t *testing.T) {
 	const short = 5 * time.Millisecond
 	shutdown := func(t *testing.T, s *testServer, _ net.Conn) {
@@ -30,7 +32,7 @@ func TestEverySessionIsClosedOnce(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name   string
-		why    string // that is counted and logged
+		why    string // counted and logged
 		change func(*Config)
 		end    func(t *testing.T, s *testServer, nc net.Conn)
 	}{
@@ -61,13 +63,12 @@ func TestEverySessionIsClosedOnce(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			onEachDriver(t, func(t *testing.T, start starter) {
 				s := start(tt.change)
-				nc := s.dial(t)
-				ask(t, nc, "a\n", "a\n")
+				nc := s.greet(t)
 				tt.end(t, s, nc)
 				s.awaitClients(t, 0)
 				s.checkEnds(t)
 				s.checkClosed(t, tt.why)
-				for _, w := range s.all() { // neither has an effect any more
+				for _, w := range s.all() { // without effect
 					w.conn.Kill()
 					w.conn.Wake()
 				}
@@ -76,7 +77,7 @@ func TestEverySessionIsClosedOnce(t *testing.T) {
 	}
 }
 
-// TestKill ends connections from another goroutine, whatever they are about, and leaves nothing behind.
+// TestKill ends connections in every state from another goroutine, and expects nothing to be left.
 func TestKill(t *testing.T) {
 	for _, tt := range []struct{ name, send, want string }{
 		{"reading", "a\n", "a\n"},
@@ -91,13 +92,12 @@ func TestKill(t *testing.T) {
 				before := runtime.NumGoroutine()
 				nc := s.dial(t)
 				ask(t, nc, tt.send, tt.want)
-				other := s.dial(t)
-				ask(t, other, "a\n", "a\n")
+				other := s.greet(t)
 				s.all()[0].conn.Kill()
 				s.all()[0].conn.Kill()
 				s.awaitClients(t, 1)
 				if _, err := io.Copy(io.Discard, nc); errors.Is(err, os.ErrDeadlineExceeded) {
-					t.Error("the client was not told")
+					t.Error("the connection is still open")
 				}
 				ask(t, other, "b\n", "b\n")
 				other.Close()
@@ -115,7 +115,7 @@ func awaitGoroutines(t *testing.T, most int) {
 	}
 }
 
-// TestAdmit: a refused client learns why, over TLS as well.
+// TestAdmit checks that a refused client gets the reason, over TLS as well.
 func TestAdmit(t *testing.T) {
 	onEachDriver(t, func(t *testing.T, start starter) {
 		deny := true
@@ -132,9 +132,42 @@ func TestAdmit(t *testing.T) {
 		ended(t, denied, "-DENIED for a reason\r\n")
 		denied.Close()
 		s.awaitClients(t, 0)
-		ask(t, s.dial(t), "a\n", "a\n")
+		s.greet(t)
 		if st := s.Stats(); st.Denied != 1 || st.Accepted != 1 || st.Refused != 0 || len(s.all()) != 1 {
 			t.Errorf("got %+v, and %d sessions", st, len(s.all()))
 		}
+	})
+}
+
+// checkClosed expects the reason of the only connection's end to be counted and logged once.
+func (s *testServer) checkClosed(t *testing.T, why string) {
+	t.Helper()
+	sum := uint64(0)
+	for reason, n := range s.Stats().Closed {
+		if sum += n; n > 0 && why != "" && reason != why {
+			t.Errorf("the end is counted as %s, want %s", reason, why)
+		}
+	}
+	log := s.log.String()
+	lines := regexp.MustCompile(`(?m)level=DEBUG .*$`).FindAllString(log, -1)
+	want := regexp.MustCompile(`"client disconnected" client=\S+ name=me tls=` + strconv.FormatBool(s.tls != nil) + ` reason=` + why +
+		`\w* received_bytes=[1-9]\d* sent_bytes=[1-9]\d* age=\S+s$`)
+	if sum != 1 || len(lines) != 1 || !want.MatchString(lines[0]) {
+		t.Errorf("%d ends are counted, and the log has %q", sum, lines)
+	}
+}
+
+func TestBytesAreCounted(t *testing.T) {
+	onEachDriver(t, func(t *testing.T, start starter) {
+		s := start(nil)
+		one, two := s.dial(t), s.dial(t)
+		ask(t, one, "0123456789\n", "0123456789\n")
+		ask(t, two, "0123456789\n", "0123456789\n")
+		one.Close()
+		s.awaitClients(t, 1)
+		const least = 2 * 11
+		s.await(t, func(st Stats) bool {
+			return s.tls == nil && st.Received == least && st.Sent == least || s.tls != nil && st.Received > 500 && st.Sent > 500
+		})
 	})
 }

@@ -19,7 +19,7 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// waiting connects a client whose session waits with a line behind it, and has it said nothing so far.
+// waiting connects a client whose session waits with a line behind it.
 func (s *testServer) waiting(t *testing.T) (net.Conn, *observed) {
 	t.Helper()
 	nc := s.dial(t)
@@ -32,7 +32,6 @@ func (s *testServer) waiting(t *testing.T) (net.Conn, *observed) {
 
 func (w *observed) release() { w.Session.(*echoes).release() }
 
-// awaitHangup waits until the session was told of something.
 func (s *testServer) awaitHangup(t *testing.T, w *observed) {
 	t.Helper()
 	s.await(t, func(Stats) bool { return len(w.hungUp()) > 0 })
@@ -45,7 +44,7 @@ func (w *observed) expectHangups(t *testing.T, want ...peer.Hangup) {
 	}
 }
 
-// counting counts how often the clock is read, which a loop does in each of its turns.
+// counting counts clock readings, of which a loop makes one in each turn.
 func counting(readings *atomic.Int64) func(*Config) {
 	return func(c *Config) {
 		now := c.Now
@@ -53,7 +52,7 @@ func counting(readings *atomic.Int64) func(*Config) {
 	}
 }
 
-// expectRest expects that neither a loop nor the session has more than a few turns for a while.
+// expectRest expects only a few turns of a loop, and none of the session, for a while.
 func expectRest(t *testing.T, w *observed, readings *atomic.Int64) {
 	t.Helper()
 	const few = 20
@@ -67,7 +66,8 @@ func expectRest(t *testing.T, w *observed, readings *atomic.Int64) {
 	}
 }
 
-// TestHalfCloseWhileWaiting: the session learns of it, once; all is executed that was sent before, and answered.
+// TestHalfCloseWhileWaiting checks that the session is told once, and that everything sent before is executed
+// and answered.
 func TestHalfCloseWhileWaiting(t *testing.T) {
 	onEachDriver(t, func(t *testing.T, start starter) {
 		var readings atomic.Int64
@@ -75,9 +75,7 @@ func TestHalfCloseWhileWaiting(t *testing.T) {
 		nc, w := s.waiting(t)
 		write(t, nc, "c\nwait\nd\n")
 		w.expectHangups(t)
-		if err := nc.(interface{ CloseWrite() error }).CloseWrite(); err != nil {
-			t.Fatal(err)
-		}
+		closeWrite(t, nc)
 		s.awaitHangup(t, w)
 		expectRest(t, w, &readings)
 		w.release()
@@ -88,16 +86,13 @@ func TestHalfCloseWhileWaiting(t *testing.T) {
 	})
 }
 
-// TestHalfCloseBeforeTheWait comes along with what has the session wait.
+// TestHalfCloseBeforeTheWait sends the FIN together with the command that waits.
 func TestHalfCloseBeforeTheWait(t *testing.T) {
 	onEachDriver(t, func(t *testing.T, start starter) {
 		s := start(nil)
-		nc := s.dial(t)
-		ask(t, nc, "a\n", "a\n")
+		nc := s.greet(t)
 		write(t, nc, "stay\nb\n")
-		if err := nc.(interface{ CloseWrite() error }).CloseWrite(); err != nil {
-			t.Fatal(err)
-		}
+		closeWrite(t, nc)
 		w := s.all()[0]
 		s.awaitHangup(t, w)
 		w.release()
@@ -107,7 +102,7 @@ func TestHalfCloseBeforeTheWait(t *testing.T) {
 	})
 }
 
-// reset has the client's system forget the connection. A unix socket's is reset where something is unread.
+// reset makes the client's system reset the connection. A unix socket's is reset if something is unread.
 func (s *testServer) reset(t *testing.T, nc net.Conn) {
 	t.Helper()
 	if secured, ok := nc.(*tls.Conn); ok {
@@ -124,8 +119,8 @@ func (s *testServer) reset(t *testing.T, nc net.Conn) {
 	nc.Close()
 }
 
-// TestResetWhileWaiting: the session learns of it, once, and may give up what it waits for; what was sent before is
-// executed all the same, and nothing of the connection is left.
+// TestResetWhileWaiting checks that the session is told once, that everything sent before is executed, and
+// that nothing is left.
 func TestResetWhileWaiting(t *testing.T) {
 	onEachDriver(t, func(t *testing.T, start starter) {
 		var readings atomic.Int64
@@ -133,7 +128,7 @@ func TestResetWhileWaiting(t *testing.T) {
 			counting(&readings)(c)
 			c.Limits.MaxOutputBytes = 1000
 		})
-		ask(t, s.dial(t), "a\n", "a\n")
+		s.greet(t)
 		goroutines, files := runtime.NumGoroutine(), openFiles(t)
 		nc := s.dial(t)
 		write(t, nc, "a\nstay\nlong\nwait\nb\n") // "a" stays unread
@@ -157,21 +152,19 @@ func openFiles(t *testing.T) int {
 	t.Helper()
 	files, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
-		return 0 // has no such list
+		return 0 // no such list on this system
 	}
 	return len(files)
 }
 
-// TestResetAfterAHalfClose is told, too, where it can be seen: nothing reads behind the end.
+// TestResetAfterAHalfClose checks event loops on a unix socket, where a reset behind a FIN is visible.
 func TestResetAfterAHalfClose(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("has no event loops")
 	}
 	s := start(t, 1, listen(t, "unix"), nil)
 	nc, w := s.waiting(t)
-	if err := nc.(patience.Conn).CloseWrite(); err != nil {
-		t.Fatal(err)
-	}
+	closeWrite(t, nc)
 	s.awaitHangup(t, w)
 	nc.Close()
 	s.await(t, func(Stats) bool { return len(w.hungUp()) == 2 })
@@ -180,7 +173,7 @@ func TestResetAfterAHalfClose(t *testing.T) {
 	s.awaitClients(t, 0)
 }
 
-// TestBlockedClientIsReset: what it has not read is forgotten, and its session goes on.
+// TestBlockedClientIsReset checks that unread replies are dropped and the session goes on.
 func TestBlockedClientIsReset(t *testing.T) {
 	for _, network := range []string{"tcp", "unix"} {
 		if runtime.GOOS != "linux" {
@@ -202,19 +195,26 @@ func TestBlockedClientIsReset(t *testing.T) {
 	}
 }
 
-// canceller is a session that gives up its wait when it is told of a hangup.
-type canceller struct{ *echoes }
+// onHangup is a session that reacts to a hangup.
+type onHangup struct {
+	*echoes
+	do func(*echoes)
+}
 
-func (c canceller) HungUp(peer.Hangup) { c.release() }
+func (s onHangup) HungUp(peer.Hangup) { s.do(s.echoes) }
+
+func withHangup(do func(*echoes)) func(*Config) {
+	return func(c *Config) {
+		c.NewSession = func(_ peer.Peer, conn peer.Conn) peer.Session { return onHangup{&echoes{conn: conn}, do} }
+	}
+}
 
 func TestSessionWakesAtAHangup(t *testing.T) {
 	onEachDriver(t, func(t *testing.T, start starter) {
-		s := start(func(c *Config) {
-			c.NewSession = func(_ peer.Peer, conn peer.Conn) peer.Session { return canceller{&echoes{conn: conn}} }
-		})
+		s := start(withHangup((*echoes).release))
 		for i, end := range []func(net.Conn){
 			func(nc net.Conn) { s.reset(t, nc) },
-			func(nc net.Conn) { _ = nc.(interface{ CloseWrite() error }).CloseWrite(); ended(t, nc, "b\n") },
+			func(nc net.Conn) { closeWrite(t, nc); ended(t, nc, "b\n") },
 		} {
 			nc, w := s.waiting(t)
 			end(nc)
@@ -226,12 +226,9 @@ func TestSessionWakesAtAHangup(t *testing.T) {
 	})
 }
 
-// TestAPanicAtAHangup ends its connection and nothing else.
 func TestAPanicAtAHangup(t *testing.T) {
 	onEachDriver(t, func(t *testing.T, start starter) {
-		s := start(func(c *Config) {
-			c.NewSession = func(_ peer.Peer, conn peer.Conn) peer.Session { return fragile{&echoes{conn: conn}} }
-		})
+		s := start(withHangup(func(*echoes) { panic("the session broke") }))
 		nc, _ := s.waiting(t)
 		s.reset(t, nc)
 		s.awaitClients(t, 0)
@@ -239,11 +236,7 @@ func TestAPanicAtAHangup(t *testing.T) {
 	})
 }
 
-type fragile struct{ *echoes }
-
-func (fragile) HungUp(peer.Hangup) { panic("the session broke") }
-
-// TestInputIsBoundedWhileWaiting: a goroutine reads on meanwhile, but not without end, and rests then.
+// TestInputIsBoundedWhileWaiting checks that a goroutine reads on meanwhile, up to a bound.
 func TestInputIsBoundedWhileWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := inBubble(start(t, 0, newPipeListener(), nil))
@@ -274,7 +267,7 @@ func TestInputIsBoundedWhileWaiting(t *testing.T) {
 	})
 }
 
-// TestShutdownWhileWaiting: the session finishes, and its replies are sent, whether or not the client has sent a FIN.
+// TestShutdownWhileWaiting checks that the session finishes and its replies are sent, also after a FIN.
 func TestShutdownWhileWaiting(t *testing.T) {
 	for _, half := range []bool{false, true} {
 		t.Run(fmt.Sprint("half-closed=", half), func(t *testing.T) {
@@ -282,7 +275,7 @@ func TestShutdownWhileWaiting(t *testing.T) {
 				s := start(nil)
 				nc, w := s.waiting(t)
 				if half {
-					_ = nc.(interface{ CloseWrite() error }).CloseWrite()
+					closeWrite(t, nc)
 					s.awaitHangup(t, w)
 				}
 				result := make(chan error, 1)

@@ -25,8 +25,8 @@ type testServer struct {
 	*Server
 	network, addr string
 	tls           *tls.Config         // the clients'; nil without
-	pipes         *pipeListener       // that is dialled instead; nil without
-	pass          func(time.Duration) // has time pass, where it does not by itself
+	pipes         *pipeListener       // dialled instead; nil without
+	pass          func(time.Duration) // lets time pass, where it does not by itself
 	log           *processtest.Log
 	done          chan error
 
@@ -42,19 +42,19 @@ func (s *testServer) record(session peer.Session, p peer.Peer, conn peer.Conn) *
 	return w
 }
 
-// all returns the sessions that there were.
+// all returns all sessions so far.
 func (s *testServer) all() []*observed {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.sessions)
 }
 
-// checkEnds expects that all sessions were closed once, and not used after that.
+// checkEnds expects each session to be closed once, and not used afterwards.
 func (s *testServer) checkEnds(t *testing.T) {
 	t.Helper()
 	for i, w := range s.all() {
 		if closes, faults := w.closes.Load(), w.faults.Load(); closes != 1 || faults != 0 {
-			t.Errorf("session %d was closed %d times, and %d calls were at the same time or after that", i, closes, faults)
+			t.Errorf("session %d: got %d closes, and %d calls that were concurrent or late", i, closes, faults)
 		}
 	}
 }
@@ -101,7 +101,7 @@ func monotonicNs() func() int64 {
 	return func() int64 { return began.UnixNano() + int64(time.Since(began)) }
 }
 
-// serve ends with the test.
+// serve serves until the end of the test.
 func (s *testServer) serve(t *testing.T, serve func() error) {
 	t.Helper()
 	go func() { s.done <- serve() }()
@@ -118,11 +118,10 @@ func (s *testServer) serve(t *testing.T, serve func() error) {
 	})
 }
 
-// starter starts a server on a TCP port or a unix socket, with one of the drivers.
+// starter starts a server with a given driver and network.
 type starter func(change func(*Config)) *testServer
 
-// onEachDriver runs a test with a goroutine a connection, and with event loops; over TCP, over a unix socket and over
-// TLS, which is served the same way beside event loops.
+// onEachDriver runs a test with goroutines and with event loops, over TCP, a unix socket and TLS.
 func onEachDriver(t *testing.T, test func(t *testing.T, start starter)) {
 	t.Helper()
 	for _, network := range []string{"tcp", "unix"} {
@@ -149,7 +148,7 @@ func listen(t *testing.T, network string) net.Listener {
 	t.Helper()
 	addr := "127.0.0.1:0"
 	if network == "unix" {
-		addr = filepath.Join(t.TempDir(), "s") // short: a path may have 108 bytes
+		addr = filepath.Join(t.TempDir(), "s") // a path has at most 108 bytes
 	}
 	l, err := net.Listen(network, addr)
 	if err != nil {
@@ -165,14 +164,13 @@ func (s *testServer) dial(t *testing.T) net.Conn {
 		return nc
 	}
 	client := tls.Client(nc, s.tls)
-	if s.pipes != nil { // where all that is not read yet is pending
+	if s.pipes != nil { // on a pipe all unread bytes are pending
 		_ = client.Handshake()
 		s.pass(0)
 	}
 	return client
 }
 
-// dialRaw connects without TLS.
 func (s *testServer) dialRaw(t *testing.T) net.Conn {
 	t.Helper()
 	if s.pipes != nil {
@@ -185,7 +183,7 @@ func (s *testServer) dialRaw(t *testing.T) net.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { nc.Close() })
-	if tcp, ok := nc.(*net.TCPConn); ok { // which the system lets grow beyond floodBytes
+	if tcp, ok := nc.(*net.TCPConn); ok { // else it grows beyond floodBytes
 		if err := tcp.SetReadBuffer(64 << 10); err != nil {
 			t.Fatal(err)
 		}
@@ -193,14 +191,14 @@ func (s *testServer) dialRaw(t *testing.T) net.Conn {
 	return patience.Conn{Conn: nc}
 }
 
-// dialAndNotRead connects a client that asks for 50 MB and never reads it.
+// dialAndNotRead connects a client that requests 50 MB and reads none of it.
 func (s *testServer) dialAndNotRead(t *testing.T) {
 	t.Helper()
 	nc := s.dial(t)
 	ask(t, nc, "a\n"+strings.Repeat("long\n", 500), "a\n")
 }
 
-// awaitClients waits until so many are connected. One that has just dialled need not be among them yet.
+// awaitClients waits for a number of connected clients. One that has just dialled may not count yet.
 func (s *testServer) awaitClients(t *testing.T, want int) {
 	t.Helper()
 	s.await(t, func(st Stats) bool { return st.Connected == want })
@@ -213,7 +211,7 @@ func (s *testServer) await(t *testing.T, cond func(Stats) bool) {
 	}
 }
 
-// awaitStall waits until the server sends no more for now.
+// awaitStall waits until the server stops sending for now.
 func (s *testServer) awaitStall(t *testing.T) {
 	t.Helper()
 	sent := uint64(0)
@@ -224,14 +222,12 @@ func (s *testServer) awaitStall(t *testing.T) {
 	})
 }
 
-// ask sends and expects an exact answer.
 func ask(t *testing.T, nc net.Conn, send, want string) {
 	t.Helper()
 	write(t, nc, send)
 	expect(t, nc, want)
 }
 
-// discard reads so many bytes.
 func discard(t *testing.T, nc net.Conn, n int64) {
 	t.Helper()
 	if got, err := io.CopyN(io.Discard, nc, n); err != nil {
@@ -254,11 +250,37 @@ func expect(t *testing.T, nc net.Conn, want string) {
 	}
 }
 
-// ended expects the rest of a connection, and then its end.
+// ended expects the rest of a connection and its end.
 func ended(t *testing.T, nc net.Conn, want string) {
 	t.Helper()
 	got, err := io.ReadAll(nc)
 	if err != nil || string(got) != want {
 		t.Errorf("at the end: got %q, %v, want %q", got, err, want)
+	}
+}
+
+// greet connects a client that has got one reply.
+func (s *testServer) greet(t *testing.T) net.Conn {
+	t.Helper()
+	nc := s.dial(t)
+	ask(t, nc, "a\n", "a\n")
+	return nc
+}
+
+func closeWrite(t *testing.T, nc net.Conn) {
+	t.Helper()
+	if err := nc.(interface{ CloseWrite() error }).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// changeLimits changes the limits of a running server.
+func (s *testServer) changeLimits(t *testing.T, change func(*Limits)) {
+	t.Helper()
+	limits := s.Limits()
+	change(&limits)
+	s.SetLimits(limits)
+	if got := s.Limits(); got != limits {
+		t.Errorf("Limits: got %+v, want %+v", got, limits)
 	}
 }

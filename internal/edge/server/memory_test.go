@@ -2,27 +2,28 @@ package server
 
 import (
 	"net"
+	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"cellserver/internal/base/buffers"
 	"cellserver/internal/edge/server/conn"
 	"cellserver/internal/test/patience"
+	"cellserver/internal/wire/peer"
 )
 
-// longHalf is a part of a command that is too long to stay half-sent.
+// longHalf is a partial command, too long to stay half-sent.
 var longHalf = strings.Repeat("x", conn.HalfSentBytes+1)
 
 func withInputTimeout(c *Config) { c.Limits.InputTimeout = timeout }
 
-// TestInputTimeout: it counts from when the command began to be long, whatever comes meanwhile, and begins again with the
-// next command.
+// TestInputTimeout checks that the timeout counts from when a command became long, and anew for the next one.
 func TestInputTimeout(t *testing.T) {
 	onEachDriverInTime(t, func(t *testing.T, start starter) {
 		s := start(withInputTimeout)
-		nc := s.dial(t)
-		ask(t, nc, "a\n", "a\n")
-		s.pass(1) // a time of 0 is none
+		nc := s.greet(t)
+		s.pass(1) // 0 means none
 		for range 2 {
 			write(t, nc, longHalf)
 			s.pass(timeout - 1)
@@ -38,7 +39,7 @@ func TestInputTimeout(t *testing.T) {
 		ended(t, nc, "")
 		s.awaitClients(t, 0)
 		if n := s.Stats().Closed["input"]; n != 1 {
-			t.Errorf("%d were closed for it", n)
+			t.Errorf("got %d closed by the input timeout, want 1", n)
 		}
 		if log := s.log.String(); strings.Count(log, "--input-timeout") != 1 {
 			t.Errorf("the log does not say why once: %s", log)
@@ -46,7 +47,7 @@ func TestInputTimeout(t *testing.T) {
 	})
 }
 
-// TestInputTimeoutSpares those who are silent, who have sent little, who are told things, and who wait.
+// TestInputTimeoutSpares checks clients that are silent, have sent little, are in MONITOR, or wait.
 func TestInputTimeoutSpares(t *testing.T) {
 	onEachDriverInTime(t, func(t *testing.T, start starter) {
 		s := start(withInputTimeout)
@@ -56,8 +57,7 @@ func TestInputTimeoutSpares(t *testing.T) {
 			s.pass(2 * timeout)
 			ask(t, nc, "\n", tt.half+"\n")
 		}
-		nc := s.dial(t)
-		ask(t, nc, "a\n", "a\n")
+		nc := s.greet(t)
 		write(t, nc, "stay\n"+longHalf)
 		s.pass(2 * timeout)
 		all := s.all()
@@ -67,117 +67,134 @@ func TestInputTimeoutSpares(t *testing.T) {
 	})
 }
 
-// TestInputTimeoutIsSettable: for who has left a command half-sent already, too.
+// TestInputTimeoutIsSettable checks a command that was half-sent before the change.
 func TestInputTimeoutIsSettable(t *testing.T) {
 	onEachDriverInTime(t, func(t *testing.T, start starter) {
 		s := start(nil)
-		nc := s.dial(t)
-		ask(t, nc, "a\n", "a\n")
-		s.pass(1) // a time of 0 is none
+		nc := s.greet(t)
+		s.pass(1) // 0 means none
 		write(t, nc, longHalf)
 		s.pass(timeout / 2)
-		limits := s.Limits()
-		limits.InputTimeout = timeout
-		s.SetLimits(limits)
+		s.changeLimits(t, func(l *Limits) { l.InputTimeout = timeout })
 		s.pass(timeout / 2)
 		ended(t, nc, "")
 	})
 }
 
-// held returns what the first session knows that its connection holds.
-func (s *testServer) held() (input, free, output int64) {
+// reported returns what the first session was told that its connection holds.
+func (s *testServer) reported() (input, free, output int64) {
 	e := s.all()[0].Session.(*echoes)
 	return e.input.Load(), e.inputFree.Load(), e.output.Load()
 }
 
-func (s *testServer) awaitHeld(t *testing.T, what string, cond func(input, free, output int64) bool) {
+func (s *testServer) awaitReported(t *testing.T, what string, cond func(input, free, output int64) bool) {
 	t.Helper()
-	if !patience.Until(func() bool { return cond(s.held()) }) {
-		input, free, output := s.held()
-		t.Fatalf("%s: the session knows of %d bytes of input, %d beside it, %d of output", what, input, free,
-			output)
+	if !patience.Until(func() bool { return cond(s.reported()) }) {
+		input, free, output := s.reported()
+		t.Fatalf("%s: got %d bytes of input, %d free, %d of output", what, input, free, output)
 	}
 }
 
-// TestSessionKnowsWhatIsHeld: while a command is half-sent or replies are unread, and when that is over.
-func TestSessionKnowsWhatIsHeld(t *testing.T) {
+// TestMemoryIsReported checks a half-sent command and unread replies, during and after.
+func TestMemoryIsReported(t *testing.T) {
 	onEachDriver(t, func(t *testing.T, start starter) {
 		s := start(func(c *Config) { c.Limits.MaxOutputBytes = floodBytes / 2 })
-		nc := s.dial(t)
-		ask(t, nc, "a\n", "a\n")
+		nc := s.greet(t)
 		half := strings.Repeat("x", 1<<20)
 		write(t, nc, half)
-		s.awaitHeld(t, "half-sent", func(input, free, _ int64) bool { return input == 1<<20 && input+free <= 2<<20 })
+		s.awaitReported(t, "half-sent", func(input, free, _ int64) bool { return input == 1<<20 && input+free <= 2<<20 })
 		ask(t, nc, "\n", half+"\n")
-		s.awaitHeld(t, "done", func(input, free, output int64) bool {
+		s.awaitReported(t, "done", func(input, free, output int64) bool {
 			return input == 0 && free <= 2*conn.MaxKeptInput && output == 0
 		})
 		write(t, nc, "flood\na\n")
-		s.awaitHeld(t, "unread", func(_, _, output int64) bool { return output > floodBytes/4 && output <= floodBytes+buffers.ChunkBytes })
+		s.awaitReported(t, "unread", func(_, _, output int64) bool { return output > floodBytes/4 && output <= floodBytes+buffers.ChunkBytes })
 		discard(t, nc, floodBytes)
 		expect(t, nc, "a\n")
-		s.awaitHeld(t, "read", func(_, _, output int64) bool { return output == 0 })
+		s.awaitReported(t, "read", func(_, _, output int64) bool { return output == 0 })
 	})
 }
 
-// TestEvict: a connection is closed at once, and counted as what it was.
 func TestEvict(t *testing.T) {
 	onEachDriver(t, func(t *testing.T, start starter) {
 		s := start(nil)
-		nc := s.dial(t)
-		ask(t, nc, "a\n", "a\n")
+		s.greet(t)
 		s.all()[0].conn.Evict()
 		s.all()[0].conn.Evict()
 		s.awaitClients(t, 0)
 		if n := s.Stats().Closed["memory"]; n != 1 {
-			t.Errorf("%d were closed for it: %v", n, s.Stats().Closed)
+			t.Errorf("got %d, want 1: %v", n, s.Stats().Closed)
 		}
 	})
 }
 
-// TestMaxClientsPerAddress: who is one too many learns that where anything can be said, and may come when another has gone.
-func TestMaxClientsPerAddress(t *testing.T) {
-	onEachDriver(t, func(t *testing.T, start starter) {
-		s := start(func(c *Config) { c.Limits.MaxClientsPerAddress = 2 })
-		var all []net.Conn
-		for range 2 {
-			nc := s.dial(t)
-			ask(t, nc, "a\n", "a\n")
-			all = append(all, nc)
-		}
-		if s.network == "unix" {
-			ask(t, s.dial(t), "a\n", "a\n")
-			return
-		}
-		third := s.dialRaw(t)
-		refusal := "-ERR max number of clients per address reached\r\n"
-		if s.tls != nil {
-			refusal = ""
-		}
-		ended(t, third, refusal)
-		if st := s.Stats(); st.RefusedAddresses != 1 || st.Refused != 0 || st.Connected != 2 {
-			t.Errorf("got %+v", st)
-		}
-		all[0].Close()
-		s.awaitClients(t, 1)
-		ask(t, s.dial(t), "a\n", "a\n")
-	})
-}
-
-// TestAddressesAreForgotten: what is known of them is no more than of connections.
 func TestAddressesAreForgotten(t *testing.T) {
 	onEachDriver(t, func(t *testing.T, start starter) {
 		s := start(nil)
 		for range 3 {
-			nc := s.dial(t)
-			ask(t, nc, "a\n", "a\n")
-			nc.Close()
+			s.greet(t).Close()
 		}
 		s.awaitClients(t, 0)
 		s.addresses.mu.Lock()
 		defer s.addresses.mu.Unlock()
 		if s.addresses.connected != nil {
-			t.Errorf("known: %v", s.addresses.connected)
+			t.Errorf("without clients: got %v, want nil", s.addresses.connected)
 		}
 	})
+}
+
+// TestGrowthWaitsForTheEvicted checks that a long command is not read on while an evicted connection has not
+// ended.
+func TestGrowthWaitsForTheEvicted(t *testing.T) {
+	onEachDriver(t, func(t *testing.T, start starter) {
+		hang, entered, release := hangOnce()
+		s := start(hang)
+		nc, hanging := s.greet(t), s.greet(t)
+		write(t, hanging, "hang\n")
+		<-entered
+		s.all()[1].conn.Evict() // it cannot end yet
+		write(t, nc, strings.Repeat("x", conn.MaxKeptInput))
+		close(release)
+		ask(t, nc, "y\n", strings.Repeat("x", conn.MaxKeptInput)+"y\n")
+		s.greet(t)
+		s.all()[2].conn.Evict()
+		s.awaitClients(t, 1)
+		ask(t, nc, strings.Repeat("x", conn.MaxKeptInput)+"y\n", strings.Repeat("x", conn.MaxKeptInput)+"y\n") // without a wait
+	})
+}
+
+// TestLoopEvictsBetweenTurns checks that an evicted connection is closed before the next one in the same
+// round, as all may grow.
+func TestLoopEvictsBetweenTurns(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("no event loops on this system")
+	}
+	entered, goOn := make(chan struct{}), make(chan struct{})
+	var s *testServer
+	var closes atomic.Int32
+	s = start(t, 1, listen(t, "tcp"), func(c *Config) {
+		c.NewSession = func(_ peer.Peer, conn peer.Conn) peer.Session {
+			return &hooked{echoes{conn: conn}, func(line string) {
+				switch line {
+				case "evict":
+					entered <- struct{}{}
+					<-goOn
+					s.all()[0].conn.Evict()
+				case "look":
+					closes.Store(s.all()[0].closes.Load())
+				}
+			}}
+		}
+	})
+	all := []net.Conn{s.greet(t), s.greet(t), s.greet(t)}
+	write(t, all[1], "evict\n")
+	<-entered
+	write(t, all[2], "look\n") // before the inbox is rung, so earlier in the next round
+	close(goOn)
+	expect(t, all[1], "evict\n")
+	expect(t, all[2], "look\n")
+	if closes.Load() != 1 {
+		t.Errorf("the session was closed %d times when the next connection had its turn", closes.Load())
+	}
+	ended(t, all[0], "")
 }

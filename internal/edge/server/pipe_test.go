@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// pipeListener listens in memory, and can be told to fail.
+// pipeListener listens in memory and can fail.
 type pipeListener struct {
 	conns  chan net.Conn
 	closed chan struct{}
 	once   sync.Once
-	fail   atomic.Int64 // so many times yet
+	fail   atomic.Int64 // number of failures left
 }
 
 func newPipeListener() *pipeListener {
@@ -42,7 +42,7 @@ func (l *pipeListener) dial() net.Conn {
 	return &pipe{Conn: toClient, out: fromClient}
 }
 
-// pipe is an end of a connection in memory that can be closed one direction at a time.
+// pipe is one end of a connection in memory whose directions close separately.
 type pipe struct {
 	net.Conn // what is read from
 	out      net.Conn

@@ -1,6 +1,5 @@
-// Package server accepts connections and has a driver serve each: loops or goroutines, which move the bytes
-// and keep the limits of what a client may hold. It shuts down gracefully. All methods of Server are safe for
-// concurrent use.
+// Package server accepts connections and serves each by a driver, loops or goroutines, within the limits of
+// what a client may hold. Server is safe for concurrent use.
 package server
 
 import (
@@ -17,35 +16,32 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// Config is what a Server needs.
 type Config struct {
 	NewSession func(p peer.Peer, conn peer.Conn) peer.Session
-	// Admit returns the error, without its '-', that a client is refused with; empty for one that may come in. Nil
-	// lets all come in.
+	// Admit returns the error, without its '-', for a client to be refused, or "". Nil admits all.
 	Admit func(peer.Peer) (refusal string)
-	// IOThreads is how many event loops serve the connections, where the system has them (Linux) and a connection
-	// has a descriptor. With 0, and for other connections, such as TLS, each has a goroutine.
+	// IOThreads is the number of event loops, where the system has them (Linux) and a connection has a
+	// descriptor. With 0, and for other connections such as TLS, each has a goroutine.
 	IOThreads int
-	Limits    Limits // at first; see SetLimits
-	// Now is the time in Unix nanoseconds, of a clock that steps of the wall clock do not reach. All that the server
-	// decides by time it decides by this clock. Required.
+	Limits    Limits // initial; see SetLimits
+	// Now returns Unix nanoseconds of a clock without steps; all decisions by time use it. Required.
 	Now func() int64
 	Log *slog.Logger
 }
 
-// Limits is what clients may take, which can change while the server runs.
+// Limits bounds what clients may take; SetLimits changes it.
 type Limits = conn.Limits
 
-// ErrStuck is in Shutdown's error if something did not end, though it was told to.
+// ErrStuck is wrapped by Shutdown's error if something did not end in time.
 var ErrStuck = conn.ErrStuck
 
 // Server serves any number of listeners.
 type Server struct {
 	config     Config
 	host       conn.Host
-	limitsMu   sync.Mutex // orders changes of limits
+	limitsMu   sync.Mutex // serializes SetLimits
 	driver     conn.Driver
-	goroutines *goroutines.Driver // serves TLS, whatever the driver is
+	goroutines *goroutines.Driver // always serves TLS
 
 	connected        atomic.Int64
 	accepted         atomic.Uint64
@@ -54,7 +50,7 @@ type Server struct {
 	refusedAddresses atomic.Uint64
 	denied           atomic.Uint64
 
-	refusedLines, refusedAddressLines, deniedLines often.Counter // what is logged now and then
+	refusedLines, refusedAddressLines, deniedLines often.Counter // rate-limited log lines
 
 	mu        sync.Mutex // guards all below
 	listeners map[net.Listener]struct{}
@@ -75,25 +71,22 @@ func New(c Config) *Server {
 	return s
 }
 
-// Limits returns the limits that hold now.
+// Limits returns the current limits.
 func (s *Server) Limits() Limits { return *s.host.Limits() }
 
-// SetLimits changes the limits, for connected clients too, whose idle time starts again. A client beyond MaxOutputBytes
-// keeps its deadline, and no connected client is closed for the new maximum of clients.
+// SetLimits changes the limits, also for connected clients, whose idle time starts again. A client beyond
+// MaxOutputBytes keeps its deadline, and a lower MaxClients closes no one.
 func (s *Server) SetLimits(l Limits) {
 	s.limitsMu.Lock()
 	defer s.limitsMu.Unlock()
 	before := s.host.SetLimits(&l)
 	if before.IdleTimeout != l.IdleTimeout || before.InputTimeout != l.InputTimeout || before.HandshakeTimeout != l.HandshakeTimeout {
 		s.driver.LimitsChanged()
-		if s.driver != conn.Driver(s.goroutines) {
-			s.goroutines.LimitsChanged()
-		}
 	}
 }
 
-// Shutdown stops accepting, finishes what has been read, and closes all connections; at the latest when ctx is
-// done, and then its error wraps ctx's. What has not ended shortly after that is left behind, and named in the error.
+// Shutdown stops accepting, executes what has been read, and closes all connections, at the latest when ctx
+// is done; its error then wraps ctx's and names what has not ended shortly after.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	s.closing = true
@@ -103,3 +96,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Unlock()
 	return s.driver.Shutdown(ctx)
 }
+
+// Probe returns when every event loop has come around once since the call. Otherwise its error names one that has not
+// and wraps ctx's. It opens no connection, so MaxClients does not matter.
+func (s *Server) Probe(ctx context.Context) error { return s.driver.Probe(ctx) }

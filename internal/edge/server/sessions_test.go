@@ -11,34 +11,29 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// echoes is a session that takes lines: it replies to each with itself, but for the few that it knows.
+// echoes is a session that replies to each line with itself, but for a few commands.
 type echoes struct {
 	conn     peer.Conn
 	waiting  atomic.Bool // until release
 	locked   bool        // not authenticated
 	monitors bool
 
-	input, inputFree, output atomic.Int64 // that the connection holds
+	input, inputFree, output atomic.Int64 // reported memory of the connection
 }
 
-func (*echoes) HungUp(peer.Hangup) {}
-
+func (*echoes) HungUp(peer.Hangup)    {}
 func (e *echoes) Authenticated() bool { return !e.locked }
-
-func (e *echoes) Monitors() bool { return e.monitors }
-
+func (e *echoes) Monitors() bool      { return e.monitors }
 func (e *echoes) HoldsInput(bytes, free int) {
 	e.input.Store(int64(bytes))
 	e.inputFree.Store(int64(free))
 }
 
 func (e *echoes) HoldsOutput(bytes int) { e.output.Store(int64(bytes)) }
+func (e *echoes) Name() string          { return "me" }
+func (e *echoes) Close()                {}
 
-func (e *echoes) Name() string { return "me" }
-
-func (e *echoes) Close() {}
-
-// floodBytes is more than the system buffers.
+// floodBytes exceeds the buffers of the system.
 const floodBytes = 12 << 20
 
 // release ends what "stay" or "slow" began.
@@ -89,18 +84,18 @@ func (e *echoes) Feed(in, out []byte) (consumed int, replies []byte, status peer
 	}
 }
 
-// observed is a session that is observed.
+// observed records the calls of a session.
 type observed struct {
 	peer.Session
 	peer   peer.Peer
 	conn   peer.Conn
-	busy   atomic.Int32 // calls that have not returned
+	busy   atomic.Int32 // calls in progress
 	feeds  atomic.Int32
 	closes atomic.Int32
 	faults atomic.Int32
 
 	mu      sync.Mutex // guards all below
-	fed     string     // the end of what was consumed
+	fed     string     // end of the consumed bytes
 	hangups []peer.Hangup
 }
 
@@ -126,14 +121,12 @@ func (w *observed) HungUp(h peer.Hangup) {
 	w.Session.HungUp(h)
 }
 
-// hungUp returns what the session was told.
 func (w *observed) hungUp() []peer.Hangup {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.hangups)
 }
 
-// lastFed returns the end of what the session has consumed.
 func (w *observed) lastFed() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -153,7 +146,7 @@ func (w *observed) enter() {
 	}
 }
 
-// hooked is a session that calls a hook before each Feed with input.
+// hooked calls a hook before each Feed with a line.
 type hooked struct {
 	echoes
 	hook func(line string)

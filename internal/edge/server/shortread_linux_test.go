@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestShortReads: some reads get less than what is there, and what is left must not wait for more to come.
+// TestShortReads checks that the rest of a short read is read without waiting for more input.
 func TestShortReads(t *testing.T) {
 	onEachDriver(t, func(t *testing.T, start starter) {
 		s := start(nil)
@@ -30,7 +30,7 @@ func TestShortReads(t *testing.T) {
 	})
 }
 
-// sendUrgent sends two lines with a byte of urgent data between them, all at once.
+// sendUrgent sends two lines at once, with a byte of urgent data between them.
 func sendUrgent(t *testing.T, nc *net.TCPConn) {
 	t.Helper()
 	raw, err := nc.SyscallConn()

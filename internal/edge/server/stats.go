@@ -1,21 +1,19 @@
 package server
 
-// Stats is what a Server has counted.
+// Stats holds counters of a Server.
 type Stats struct {
 	Connected        int
-	Accepted         uint64 // that were neither refused nor denied, nor failed the handshake
+	Accepted         uint64 // neither refused, denied nor failed in the handshake
 	Refused          uint64 // over MaxClients
 	RefusedAddresses uint64 // over MaxClientsPerAddress
 	Denied           uint64 // by Config.Admit
 	HandshakesFailed uint64 // of TLS
 	Panics           uint64 // connections closed by a panic
-	// Closed counts the accepted connections that have ended, by reason: client, session (QUIT, or bytes that are no
-	// command), idle, handshake, input (a command half-sent), output, memory, killed, shutdown, panic or system.
+	// Closed counts accepted connections that have ended, by the labels of conn.Reason.
 	Closed         map[string]uint64
 	Received, Sent uint64 // bytes on the wire
 }
 
-// Stats returns the server's figures.
 func (s *Server) Stats() Stats {
 	bytes := s.driver.Traffic()
 	return Stats{
@@ -24,8 +22,8 @@ func (s *Server) Stats() Stats {
 		Refused:          s.refused.Load(),
 		RefusedAddresses: s.refusedAddresses.Load(),
 		Denied:           s.denied.Load(),
-		HandshakesFailed: s.host.FailedHandshakes(),
-		Panics:           s.host.Panics(),
+		HandshakesFailed: s.host.HandshakesFailed.Load(),
+		Panics:           s.host.Panics.Load(),
 		Closed:           s.host.Closed(),
 		Received:         bytes.Received,
 		Sent:             bytes.Sent,

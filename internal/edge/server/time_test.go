@@ -14,8 +14,8 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// onEachDriverInTime runs a test with either driver where time passes only when the test has it pass: event loops get
-// a clock that stands still until then, and goroutines run in a bubble, over connections in memory.
+// onEachDriverInTime runs a test with either driver where only s.pass lets time pass: event loops get a clock
+// that stands still, and goroutines run in a bubble over connections in memory.
 func onEachDriverInTime(t *testing.T, test func(t *testing.T, start starter)) {
 	t.Helper()
 	for _, network := range []string{"tcp", "unix"} {
@@ -63,7 +63,7 @@ func startInTime(t *testing.T, l net.Listener, change func(*Config)) *testServer
 			change(c)
 		}
 	})
-	settle := func() { // a loop answers first and looks at the time then
+	settle := func() { // a loop answers before it looks at the time
 		for range 2 {
 			if err := s.Probe(t.Context()); err != nil {
 				t.Fatal(err)
@@ -78,7 +78,7 @@ func startInTime(t *testing.T, l net.Listener, change func(*Config)) *testServer
 	return s
 }
 
-// passUntilNone has as much time pass, again and again, until no client is connected.
+// passUntilNone lets d pass, again and again, until no client is connected.
 func (s *testServer) passUntilNone(d time.Duration) {
 	for s.Stats().Connected > 0 {
 		s.pass(d)
@@ -104,11 +104,12 @@ func TestIdleTimeout(t *testing.T) {
 		ask(t, nc, "lf\n", "half\n")
 		s.pass(timeout)
 		ended(t, nc, "")
+		s.checkReason(t, nc, "idle")
 	})
 }
 
-// TestIdleTimeoutSparesWhoMonitors: who is there to be told things may be silent, for as long as that is so.
-func TestIdleTimeoutSparesWhoMonitors(t *testing.T) {
+// TestIdleTimeoutSparesMonitors checks that a client may be silent while it is in MONITOR.
+func TestIdleTimeoutSparesMonitors(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		before time.Duration
@@ -122,9 +123,7 @@ func TestIdleTimeoutSparesWhoMonitors(t *testing.T) {
 				monitor, quiet := s.dial(t), s.dial(t)
 				ask(t, monitor, "monitor\n", "monitor\n")
 				ask(t, quiet, "a\n", "a\n")
-				limits := s.Limits()
-				limits.IdleTimeout = timeout
-				s.SetLimits(limits)
+				s.changeLimits(t, func(l *Limits) { l.IdleTimeout = timeout })
 				s.pass(timeout)
 				ended(t, quiet, "")
 				ask(t, monitor, "b\n", "b\n")
@@ -136,17 +135,15 @@ func TestIdleTimeoutSparesWhoMonitors(t *testing.T) {
 	}
 }
 
-// TestIdleTimeoutSparesWhoWaits: also one that was blocked on output before, and whatever is set meanwhile.
-func TestIdleTimeoutSparesWhoWaits(t *testing.T) {
+// TestIdleTimeoutSparesWaiting checks this also after a client was blocked on output, and for a new limit.
+func TestIdleTimeoutSparesWaiting(t *testing.T) {
 	onEachDriverInTime(t, func(t *testing.T, start starter) {
 		s := start(func(c *Config) { c.Limits.MaxOutputBytes, c.Limits.IdleTimeout = 1<<20, timeout })
 		nc := s.dial(t)
 		write(t, nc, "slow\na\n")
 		discard(t, nc, floodBytes)
 		s.pass(2 * timeout)
-		limits := s.Limits()
-		limits.IdleTimeout = timeout / 2
-		s.SetLimits(limits)
+		s.changeLimits(t, func(l *Limits) { l.IdleTimeout = timeout / 2 })
 		s.pass(2 * timeout)
 		s.all()[0].Session.(*echoes).release()
 		expect(t, nc, "a\n")
@@ -155,44 +152,43 @@ func TestIdleTimeoutSparesWhoWaits(t *testing.T) {
 	})
 }
 
+// checkReason expects the end of the only connection, which the client now closes too, to have this reason.
+func (s *testServer) checkReason(t *testing.T, nc net.Conn, reason string) {
+	t.Helper()
+	nc.Close()
+	s.awaitClients(t, 0)
+	s.checkEnds(t)
+	s.checkClosed(t, reason)
+}
+
 func TestHandshakeTimeout(t *testing.T) {
 	onEachDriverInTime(t, func(t *testing.T, start starter) {
 		s := start(func(c *Config) {
 			c.Limits.HandshakeTimeout = timeout
 			locked(c)
 		})
-		nc := s.dial(t)
-		ask(t, nc, "a\n", "a\n")
+		nc := s.greet(t)
 		s.pass(timeout - 1)
 		ask(t, nc, "a\n", "a\n")
 		s.pass(1)
 		ended(t, nc, "")
+		s.checkReason(t, nc, "handshake")
 	})
 }
 
-// TestLimitsChange: those who are connected follow at once, also while they are silent.
+// TestLimitsChange checks that connected clients follow at once, silent ones too.
 func TestLimitsChange(t *testing.T) {
 	onEachDriverInTime(t, func(t *testing.T, start starter) {
 		s := start(func(c *Config) { c.Limits.IdleTimeout = time.Hour })
-		change := func(to func(*Limits)) {
-			limits := s.Limits()
-			to(&limits)
-			s.SetLimits(limits)
-			if got := s.Limits(); got != limits {
-				t.Errorf("Limits() is %+v, want %+v", got, limits)
-			}
-		}
-		first := s.dial(t)
-		ask(t, first, "a\n", "a\n")
-		change(func(l *Limits) { l.IdleTimeout = timeout })
+		first := s.greet(t)
+		s.changeLimits(t, func(l *Limits) { l.IdleTimeout = timeout })
 		s.pass(timeout)
 		ended(t, first, "")
 		first.Close()
 		s.awaitClients(t, 0)
 
-		second := s.dial(t)
-		ask(t, second, "a\n", "a\n")
-		change(func(l *Limits) { l.IdleTimeout, l.MaxClients = 0, 1 })
+		second := s.greet(t)
+		s.changeLimits(t, func(l *Limits) { l.IdleTimeout, l.MaxClients = 0, 1 })
 		s.pass(2 * timeout)
 		ask(t, second, "b\n", "b\n")
 		if got, _ := io.ReadAll(s.dial(t)); s.tls == nil && string(got) != "-ERR max number of clients reached\r\n" {
@@ -201,15 +197,12 @@ func TestLimitsChange(t *testing.T) {
 	})
 }
 
-// TestRealTime: without a hand on the clock, silence has an end, too.
+// TestRealTime checks an idle timeout by the real clock.
 func TestRealTime(t *testing.T) {
 	onEachDriver(t, func(t *testing.T, start starter) {
 		s := start(nil)
-		nc := s.dial(t)
-		ask(t, nc, "a\n", "a\n")
-		limits := s.Limits()
-		limits.IdleTimeout = 10 * time.Millisecond
-		s.SetLimits(limits)
+		nc := s.greet(t)
+		s.changeLimits(t, func(l *Limits) { l.IdleTimeout = 10 * time.Millisecond })
 		ended(t, nc, "")
 	})
 }
@@ -219,6 +212,8 @@ func TestClientThatDoesNotReadIsClosed(t *testing.T) {
 		s := start(func(c *Config) { c.Limits.MaxOutputBytes, c.Limits.OutputTimeout = 1<<20, timeout })
 		s.dialAndNotRead(t)
 		s.passUntilNone(timeout)
+		s.checkEnds(t)
+		s.checkClosed(t, "output")
 		if log := s.log.String(); !strings.Contains(log, "does not read its replies") {
 			t.Errorf("the log does not say why: %s", log)
 		}
@@ -230,7 +225,7 @@ func TestOutputTimeoutHoldsToTheEnd(t *testing.T) {
 		s := start(func(c *Config) { c.Limits.MaxOutputBytes, c.Limits.OutputTimeout = 1<<20, timeout })
 		nc := s.dial(t)
 		write(t, nc, "flood\nquit\nafter\n")
-		discard(t, nc, floodBytes) // so the connection is not blocked any more
+		discard(t, nc, floodBytes) // so the connection is unblocked
 		s.passUntilNone(timeout)
 		if fed := s.all()[0].lastFed(); !strings.HasSuffix(fed, "quit\n") {
 			t.Errorf("fed %q after the end", fed)
@@ -238,32 +233,7 @@ func TestOutputTimeoutHoldsToTheEnd(t *testing.T) {
 	})
 }
 
-// TestReasonOfATimeout: the session is closed once, and the end is counted and logged as what it was.
-func TestReasonOfATimeout(t *testing.T) {
-	for _, tt := range []struct {
-		reason string
-		change func(*Config)
-		send   string
-	}{
-		{"idle", func(c *Config) { c.Limits.IdleTimeout = timeout }, "half"},
-		{"handshake", func(c *Config) { c.Limits.HandshakeTimeout = timeout; locked(c) }, "half"},
-		{"output", func(c *Config) { c.Limits.MaxOutputBytes, c.Limits.OutputTimeout = 1<<20, timeout }, "flood\n"},
-	} {
-		t.Run(tt.reason, func(t *testing.T) {
-			onEachDriverInTime(t, func(t *testing.T, start starter) {
-				s := start(tt.change)
-				nc := s.dial(t)
-				ask(t, nc, "a\n", "a\n")
-				write(t, nc, tt.send)
-				s.passUntilNone(timeout)
-				s.checkEnds(t)
-				s.checkClosed(t, tt.reason)
-			})
-		})
-	}
-}
-
-// TestKillEndsALinger, which does not end by itself as long as no time passes.
+// TestKillEndsALinger checks a linger that lasts, as no time passes.
 func TestKillEndsALinger(t *testing.T) {
 	onEachDriverInTime(t, func(t *testing.T, start starter) {
 		s := start(nil)

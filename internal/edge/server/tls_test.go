@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 
 	"cellserver/internal/test/certtest"
-	"cellserver/internal/test/patience"
 )
 
 func TestTLSPeer(t *testing.T) {
@@ -59,18 +58,17 @@ func TestTLSPeer(t *testing.T) {
 	}
 }
 
-// TestNotTLS: what is no handshake ends its own connection and nothing else.
+// TestNotTLS checks that a failed handshake ends only its own connection.
 func TestNotTLS(t *testing.T) {
 	s := startTLS(t, 1, listen(t, "tcp"), nil)
-	bystander := s.dial(t)
-	ask(t, bystander, "a\n", "a\n")
+	bystander := s.greet(t)
 	for _, text := range []string{
 		"PING\r\n", "GET / HTTP/1.1\r\nHost: x\r\n\r\n", "\x16\x03\x01\xff\xff" + strings.Repeat("\x00", 70_000),
 		"\x16\x03\x01\x00\x04\x01\xff\xff\xff", "\x80\x2e\x01\x00\x02", strings.Repeat("\x00", 5), strings.Repeat("\xff", 100_000),
 	} {
 		nc := s.dialRaw(t)
 		_, _ = io.WriteString(nc, text)
-		_ = nc.(patience.Conn).CloseWrite()
+		closeWrite(t, nc)
 		answer, _ := io.ReadAll(nc)
 		if len(answer) > 0 && answer[0] != 0x15 { // an alert
 			t.Errorf("%.20q got %q", text, answer)
@@ -82,12 +80,12 @@ func TestNotTLS(t *testing.T) {
 	if st := s.Stats(); st.Panics != 0 || st.Accepted != 1 {
 		t.Errorf("got %+v", st)
 	}
-	if n := strings.Count(s.log.String(), `level=INFO msg="a TLS handshake failed`); n != 1 {
+	if n := strings.Count(s.log.String(), `level=INFO msg="TLS handshake failed`); n != 1 {
 		t.Errorf("the failures were logged %d times at the level info, want once", n)
 	}
 }
 
-// TestSilentHandshakes: they end in time, hold nobody up, and count as clients.
+// TestSilentHandshakes checks that silent handshakes end in time, block nobody, and count as clients.
 func TestSilentHandshakes(t *testing.T) {
 	for _, begin := range []string{"", "\x16\x03\x01\x02\x00\x01"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -100,7 +98,7 @@ func TestSilentHandshakes(t *testing.T) {
 				write(t, nc, begin)
 				silent = append(silent, nc)
 			}
-			ask(t, s.dial(t), "a\n", "a\n")
+			s.greet(t)
 			s.awaitClients(t, 3)
 			if b, _ := io.ReadAll(s.dial(t)); len(b) > 0 || s.Stats().Refused != 1 {
 				t.Errorf("beyond the limit a client got %q; %+v", b, s.Stats())
@@ -128,7 +126,7 @@ func TestShutdownDuringAHandshake(t *testing.T) {
 	}
 }
 
-// TestTLSEndIsSaid: a client can tell the end from a cut by TLS's own word.
+// TestTLSEndIsSaid checks for close_notify, which tells the end from a cut.
 func TestTLSEndIsSaid(t *testing.T) {
 	for _, send := range []string{"close\n", ""} {
 		synctest.Test(t, func(t *testing.T) {
@@ -136,7 +134,7 @@ func TestTLSEndIsSaid(t *testing.T) {
 			var wire bytes.Buffer
 			raw := &recorded{Conn: s.dialRaw(t), read: &wire}
 			config := s.tls.Clone()
-			config.MaxVersion = tls.VersionTLS12 // whose alerts show that they are
+			config.MaxVersion = tls.VersionTLS12 // its alerts are visible on the wire
 			nc := tls.Client(raw, config)
 			ask(t, nc, "a\n", "a\n")
 			wire.Reset()
@@ -158,15 +156,4 @@ func (r *recorded) Read(b []byte) (int, error) {
 	n, err := r.Conn.Read(b)
 	r.read.Write(b[:n])
 	return n, err
-}
-
-// TestPeerNeedsNoTLS: without TLS the peer says so.
-func TestPeerNeedsNoTLS(t *testing.T) {
-	for _, network := range []string{"tcp", "unix"} {
-		s := start(t, 1, listen(t, network), nil)
-		ask(t, s.dial(t), "a\n", "a\n")
-		if p := s.all()[0].peer; p.TLS || p.CertName != "" || p.Unix != (network == "unix") {
-			t.Errorf("%s: got %+v", network, p)
-		}
-	}
 }

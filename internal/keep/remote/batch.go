@@ -10,39 +10,39 @@ import (
 	"cellserver/internal/store"
 )
 
-// batch is requests that came together, and of which some wait. It implements store.Pending.
+// batch is requests that came together, some of which wait.
 type batch struct {
 	store    *Store
 	deadline time.Time
 
-	before, behind *batch // in the store's deadlines, whose lock guards them
+	before, behind *batch // in the store's deadlines, guarded by its lock
 
 	mu       sync.Mutex      // guards all below
-	requests []store.Request // of which nobody changes the names, rules and quantities
-	items    []item          // those that wait, or have waited
-	left     int             // of items, that are not answered
+	requests []store.Request // names, rules and quantities are constant
+	items    []item          // the ones that wait, or waited
+	left     int             // unanswered items
 	canceled bool
-	wake     func() // nil if there is none, and when it was called
+	wake     func() // nil if none, and once called
 }
 
-// item is a request of a batch that waits for a server. It implements engine.Waiter.
+// item is a waiting request of a batch. It implements engine.Waiter.
 type item struct {
 	engine.Job
 	batch  *batch
-	sender *engine.Sender // of the server for which it waits, as far as that was known when it came
+	sender *engine.Sender // of its server, if that was known on arrival
 
 	// The batch's lock guards all below.
 	answered bool
 	attempt
 }
 
-// attempt is what is known of the last time that something was sent.
+// attempt is the last attempt to send something.
 type attempt struct {
-	sentTo *servers.Server // nil if it was not sent, or in vain
-	vain   *servers.Failed // why it was in vain
+	sentTo *servers.Server // nil if not sent, or certainly not executed
+	vain   *servers.Failed // why it was not executed
 }
 
-// tooLate says what has become of something for which there is no time left.
+// tooLate returns the failure for the end of the timeout.
 func (a *attempt) tooLate(timeout time.Duration) *servers.Failed {
 	switch within := " within " + timeout.String(); {
 	case a.sentTo != nil:
@@ -54,14 +54,14 @@ func (a *attempt) tooLate(timeout time.Duration) *servers.Failed {
 	}
 }
 
-// single has room for a batch of one request, which most are.
+// single is one allocation for a batch of one request, as most are.
 type single struct {
 	batch    batch
 	requests [1]store.Request
 	items    [1]item
 }
 
-// newBatch returns a copy of a batch, of which those in ask wait.
+// newBatch returns a copy of a batch; the requests in ask wait.
 func newBatch(s *Store, nowNs int64, requests []store.Request, ask []place) *batch {
 	var b *batch
 	if len(requests) == 1 {
@@ -80,7 +80,7 @@ func newBatch(s *Store, nowNs int64, requests []store.Request, ask []place) *bat
 	return b
 }
 
-// copyNames copies the names, which are slices of a connection's buffer.
+// copyNames copies the names out of the connection's buffer.
 func (b *batch) copyNames() {
 	n := 0
 	for i := range b.requests {
@@ -111,7 +111,6 @@ func (it *item) SentInVain(f *servers.Failed) {
 	it.batch.mu.Unlock()
 }
 
-// Done implements engine.Waiter: it gives an item the answer that a server's state leads to.
 func (it *item) Done(r funnel.Result, err error) {
 	b, q := it.batch, it.Request
 	b.store.engine.Leave(q.Key.Name, it.sender)
@@ -130,8 +129,6 @@ func (it *item) Done(r funnel.Result, err error) {
 	wake()
 }
 
-// Fail implements engine.Waiter: it gives an item the answer to a failure, an error if its server has refused
-// it, else the policy's.
 func (it *item) Fail(f *servers.Failed) {
 	b, q := it.batch, it.Request
 	b.store.engine.Leave(q.Key.Name, it.sender)
@@ -140,7 +137,7 @@ func (it *item) Fail(f *servers.Failed) {
 		b.mu.Unlock()
 		return
 	}
-	if !b.canceled { // else it is no concern of the policy's
+	if !b.canceled {
 		b.store.decideFailed(q, f)
 	}
 	wake := it.answeredLocked()
@@ -148,14 +145,14 @@ func (it *item) Fail(f *servers.Failed) {
 	wake()
 }
 
-// answeredLocked notes that an item is answered, and returns what must be called without the lock.
+// answeredLocked notes an answer. The caller must call wake without the lock.
 func (it *item) answeredLocked() (wake func()) {
 	it.answered = true
 	it.batch.left--
 	return it.batch.wakeLocked()
 }
 
-// wakeLocked returns what must be called without the lock.
+// wakeLocked returns a function to be called without the lock.
 func (b *batch) wakeLocked() func() {
 	if b.left > 0 {
 		return nothing
@@ -171,7 +168,7 @@ func (b *batch) wakeLocked() func() {
 
 func nothing() {}
 
-// expire answers what waits of a batch whose time is over.
+// expire answers the waiting requests of a batch after its deadline.
 func (s *Store) expire(b *batch) {
 	b.mu.Lock()
 	for i := range b.items {
@@ -207,7 +204,7 @@ func (b *batch) Answers() (answered []store.Request, ok bool) {
 	return b.requests, true
 }
 
-// Cancel implements store.Pending. What was not sent is not sent any more.
+// Cancel implements store.Pending. Unsent requests are not sent.
 func (b *batch) Cancel() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

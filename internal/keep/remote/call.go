@@ -13,7 +13,6 @@ import (
 	"cellserver/internal/store"
 )
 
-// Apply implements store.Keys: it waits for the step to be done.
 func (s *Store) Apply(nowNs int64, key store.Key, step store.Step) error {
 	if err := s.check(step); err != nil {
 		return err
@@ -43,10 +42,10 @@ func (s *Store) Apply(nowNs int64, key store.Key, step store.Step) error {
 
 // caller is an engine.Waiter that waits on a channel.
 type caller struct {
-	engine.Job // until it is answered the engine's
+	engine.Job // the engine's until answered
 	answered   chan struct{}
 
-	mu    sync.Mutex // guards all below, until it is answered
+	mu    sync.Mutex // guards all below until answered
 	ended bool
 	attempt
 	err    error
@@ -79,7 +78,6 @@ func (w *caller) end(err error, f *servers.Failed) {
 	}
 }
 
-// expire has it fail, unless it has ended, as its time is over.
 func (w *caller) expire(timeout time.Duration) {
 	w.mu.Lock()
 	f := w.tooLate(timeout)
@@ -87,8 +85,8 @@ func (w *caller) expire(timeout time.Duration) {
 	w.Fail(f)
 }
 
-// call has a script executed at the server of a key, waits for replicas if it writes, and returns its reply, of which the first is
-// the time. The error is a store.Failure or of package limiter.
+// call runs a script on the server of a key, and waits for replicas if it writes. It returns the reply without the time, and the time.
+// err is a store.Failure or of package limiter.
 func (s *Store) call(ctx context.Context, key string, c *servers.Call) (rest []any, serverNs int64, err error) {
 	ctx, cancel := s.timeout(ctx)
 	defer cancel()
@@ -104,7 +102,7 @@ func (s *Store) call(ctx context.Context, key string, c *servers.Call) (rest []a
 	return script.ReplyOf(c.Reply)
 }
 
-// read reads what stands at keys of one step.
+// read reads the values of keys in one step.
 func (s *Store) read(ctx context.Context, nowNs int64, names []string) (
 	serverNs int64, at []script.Found, err error,
 ) {
@@ -124,7 +122,7 @@ func (s *Store) read(ctx context.Context, nowNs int64, names []string) (
 	at = make([]script.Found, len(names))
 	for i, v := range rest {
 		at[i] = script.FoundIn(v)
-		s.known.Learn(names[i], limiter.Raises, &at[i].State, sentNs)
+		s.filter.Learn(names[i], limiter.Raises, &at[i].State, sentNs)
 	}
 	return serverNs, at, nil
 }

@@ -145,19 +145,23 @@ func openAt(t testing.TB, url, prefix string) *Store {
 }
 
 func TestConformanceOfOneServer(t *testing.T) {
+	t.Parallel()
 	p := redistest.Server(t)
 	storetest.Test(t, func(t *testing.T) store.Store { return manyDBs{openAt(t, "redis://"+p.Addr, "one*[%d]:")} })
 }
 
 // TestConformanceOfACluster is without transactions on several slots.
 func TestConformanceOfACluster(t *testing.T) {
+	t.Parallel()
 	c := redistest.Cluster(t)
 	t.Run("slots", func(t *testing.T) {
+		t.Parallel()
 		storetest.Test(t, func(t *testing.T) store.Store {
 			return noTransactions{manyDBs{openAt(t, c.URL(), "slots%d:")}}
 		})
 	})
 	t.Run("one slot", func(t *testing.T) {
+		t.Parallel()
 		storetest.Test(t, func(t *testing.T) store.Store { return manyDBs{openAt(t, c.URL(), "{slot%d}:")} })
 	})
 }

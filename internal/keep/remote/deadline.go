@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// deadlines is the batches that wait, in the order of their deadlines, and one timer for the first.
+// deadlines lists the waiting batches by deadline, with one timer for the first.
 type deadlines struct {
 	expire func(b *batch)
 
 	mu          sync.Mutex // guards all below
 	first, last *batch
-	timer       *time.Timer // nil when there was nothing to wait for yet
+	timer       *time.Timer // nil until first used
 	armed       bool
 	closed      bool
 }
 
-// add adds a batch whose deadline is after all others'. It is false if the store is closed.
+// add appends a batch, whose deadline is the last. It returns false if the store is closed.
 func (d *deadlines) add(b *batch, timeout time.Duration) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -46,7 +46,7 @@ func (d *deadlines) armLocked(in time.Duration) {
 	d.timer.Reset(in)
 }
 
-// remove takes a batch out that may have been taken out.
+// remove removes a batch, if it is still there.
 func (d *deadlines) remove(b *batch) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -70,7 +70,7 @@ func (d *deadlines) removeLocked(b *batch) {
 	b.before, b.behind = nil, nil
 }
 
-// due has the batches expire whose time is over.
+// due expires batches after their deadlines.
 func (d *deadlines) due() {
 	for {
 		b := d.nextDue()
@@ -81,7 +81,7 @@ func (d *deadlines) due() {
 	}
 }
 
-// nextDue takes the next batch out whose time is over. If there is none, it arms the timer for the first.
+// nextDue removes and returns a batch after its deadline, or arms the timer for the first one.
 func (d *deadlines) nextDue() *batch {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -98,7 +98,7 @@ func (d *deadlines) nextDue() *batch {
 	return b
 }
 
-// close has all batches expire, and takes no more.
+// close expires all batches and accepts no more.
 func (d *deadlines) close() {
 	d.mu.Lock()
 	d.closed = true

@@ -8,44 +8,9 @@ import (
 	"testing"
 
 	"cellserver/internal/funnel"
-	"cellserver/internal/funnel/vectors"
 	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
-
-// TestVectors has the module's own rows decided one by one, and those of one time together.
-func TestVectors(t *testing.T) {
-	for _, file := range []string{vectors.WholeMicroseconds, vectors.AnyNanosecond} {
-		for _, most := range []int{1, 1000} {
-			t.Run(fmt.Sprint(file, " by ", most), func(t *testing.T) {
-				t.Parallel()
-				rows, err := vectors.Read(file)
-				if err != nil {
-					t.Fatal(err)
-				}
-				s, _ := onServer(t, Config{CallersTime: true})
-				for done := 0; done < len(rows); {
-					var batch []store.Request
-					for _, row := range rows[done:] {
-						if row.AtNs != rows[done].AtNs || len(batch) == most {
-							break
-						}
-						batch = append(batch, ask(row.Key, mustLimit(t, row.MaxBurst, row.Count, row.PeriodSec), row.Quantity))
-					}
-					for i, q := range decide(s, rows[done].AtNs, batch...) {
-						row := rows[done+i]
-						want := funnel.Result{Limited: row.Limited, Limit: row.Limit, Remaining: row.Remaining, RetryAfter: row.RetryAfter,
-							ResetAfter: row.ResetAfter}
-						if q.Result != want || q.Err != nil {
-							t.Fatalf("line %d: %+v: got %+v, %v", done+i+2, row, q.Result, q.Err)
-						}
-					}
-					done += len(batch)
-				}
-			})
-		}
-	}
-}
 
 // randomLimit is one of a few for a key, some of them enormous.
 func randomLimit(t *testing.T, rng *rand.Rand) funnel.Limit {

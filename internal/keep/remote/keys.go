@@ -9,13 +9,12 @@ import (
 	"cellserver/internal/store"
 )
 
-// errCrossSlot is Redis's own for keys that no step can have in common.
+// errCrossSlot is Redis's error for keys of different slots.
 var errCrossSlot = store.Failure{Line: "CROSSSLOT Keys in request don't hash to the same slot"}
 
-// errTooLarge is for keys whose states no step can have in common.
 var errTooLarge = store.Failure{Line: "ERR the states of the keys have more than 4 MiB, which is too much for one step; nothing was charged"}
 
-// check returns an error for a step that the servers' clocks are too coarse for.
+// check returns an error for a step too fine for the servers' clocks.
 func (s *Store) check(step store.Step) error {
 	if !s.CallersTime && leaksTooFast(step.Traits().IntervalNs) {
 		return errTooFast
@@ -41,12 +40,12 @@ func (s *Store) State(nowNs int64, key store.Key) (st limiter.State, ok bool, er
 	return st, true, nil
 }
 
-// Delete implements store.Keys. It is one step for all keys that one slot has, or one server that is no cluster's.
+// Delete implements store.Keys. It is one step for all keys of a slot, or of a server without a cluster.
 func (s *Store) Delete(nowNs int64, keys []store.Key) (deleted int, err error) {
 	for _, names := range s.steps(keys) {
 		heads, serverNs, err := s.call(context.Background(), names[0], s.scripts.RemoveCall(nowNs, names))
 		for _, name := range names {
-			s.known.Learn(name, limiter.Replaces, nil, 0)
+			s.filter.Learn(name, limiter.Replaces, nil, 0)
 		}
 		if err != nil {
 			return deleted, err
@@ -64,10 +63,10 @@ func (s *Store) Delete(nowNs int64, keys []store.Key) (deleted int, err error) {
 	return deleted, nil
 }
 
-// maxRemoved is how many keys a script removes: others wait for the server meanwhile.
+// maxRemoved bounds the keys of a script, which blocks its server.
 const maxRemoved = 1000
 
-// steps returns the names of keys, each once, by what is done in one step.
+// steps groups the distinct names of keys by the step that deletes them.
 func (s *Store) steps(keys []store.Key) [][]string {
 	known := make(map[string]struct{}, len(keys))
 	bySlot, slots := map[uint16][]string{}, []uint16(nil)

@@ -24,13 +24,12 @@ func checkPolicy(p store.Fallback, c *Config) error {
 	return nil
 }
 
-// errTooFast is the Err of a request whose funnel leaks faster than the servers' clocks can tell.
 var errTooFast = errors.New("a store of Redis servers decides by microseconds: it does not support more than 1,000,000 units per second")
 
-// leaksTooFast reports whether that is the interval of such a funnel; 0 is that of none.
+// leaksTooFast reports whether an interval, 0 for none, is too short for the servers' clocks.
 func leaksTooFast(intervalNs uint64) bool { return intervalNs > 0 && intervalNs < leastIntervalNs }
 
-// failureOf returns what a client is told of a call that has failed.
+// failureOf returns a client's error for a failed call.
 func failureOf(f *servers.Failed) error {
 	if f.Reason == servers.WrongType {
 		return limiter.ErrWrongType
@@ -42,7 +41,7 @@ func failureOf(f *servers.Failed) error {
 	return store.Failure{Line: "STOREDOWN " + f.Text + "; " + charged}
 }
 
-// DecideByPolicy implements transact.Deputy: for the requests of a transaction that a failure has left undecided.
+// DecideByPolicy decides the requests that a failed transaction has left undecided.
 func (s *Store) DecideByPolicy(batch []store.Request, failure error) bool {
 	if s.OnError == store.FallbackError {
 		return false
@@ -58,7 +57,6 @@ func (s *Store) DecideByPolicy(batch []store.Request, failure error) bool {
 	return true
 }
 
-// decideByPolicy answers a request that the servers have not.
 func (s *Store) decideByPolicy(q *store.Request, f *servers.Failed) {
 	s.applyPolicy(q, f)
 	s.counts.policy[s.OnError].add(q)
@@ -81,15 +79,15 @@ func (s *Store) applyPolicy(q *store.Request, f *servers.Failed) {
 	}
 }
 
-// ofEmpty is the result of a request to a key that nobody has used.
+// ofEmpty is the result of a request to an unused key.
 func ofEmpty(r *limiter.Rule, quantity int64) funnel.Result {
 	const nowNs = 0
 	full := r.Full(nowNs)
-	result, _, _ := r.Decide(&full, nowNs, quantity) // a state that has expired is of every kind
+	result, _, _ := r.Decide(&full, nowNs, quantity)
 	return result
 }
 
-// denied is the result of a request that is limited for a second. Who requests nothing, or gives units back, is not limited.
+// denied is the result of a request limited for a second. A probe or refund is not limited.
 func denied(r *limiter.Rule, quantity int64) funnel.Result {
 	result := ofEmpty(r, 0)
 	result.Limited, result.Remaining = quantity > 0, 0

@@ -14,7 +14,7 @@ import (
 
 var errScansOne = store.Failure{Line: "ERR a store of a cluster cannot be scanned: no server of it has all keys"}
 
-// Size implements store.Remote. All keys count that the servers have, those of others among them.
+// Size implements store.Remote. It counts foreign keys, too.
 func (s *Store) Size(ctx context.Context) (keys int, err error) {
 	ctx, cancel := s.timeout(ctx)
 	defer cancel()
@@ -32,7 +32,7 @@ func (s *Store) Size(ctx context.Context) (keys int, err error) {
 	return keys, nil
 }
 
-// readFailed is what is known of an error of a client's own command, which changes nothing.
+// readFailed describes the error of a command that changes nothing.
 func readFailed(ctx context.Context, err error) *servers.Failed {
 	f := &servers.Failed{Reason: servers.Network, Text: err.Error()}
 	if ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) {
@@ -41,8 +41,8 @@ func readFailed(ctx context.Context, err error) *servers.Failed {
 	return f
 }
 
-// Scan implements store.Remote. It visits what is ours of the keys whose names begin with the store's prefix, and cuts that off. A
-// decimal number that is a time after now is taken for a funnel, whoever has written it.
+// Scan implements store.Remote. It visits our states under names with the store's prefix, and cuts that off. Any decimal number that is
+// a time after now counts as a funnel.
 func (s *Store) Scan(ctx context.Context, nowNs int64, cursor uint64, count int, visit func(key store.Key, e store.Entry)) (next uint64, err error) {
 	if s.Pool.Clustered() {
 		return 0, errScansOne

@@ -8,7 +8,6 @@ import (
 	"cellserver/internal/store"
 )
 
-// counts is what a Store counts.
 type counts struct {
 	requests, late atomic.Uint64
 
@@ -19,7 +18,6 @@ type counts struct {
 	outcomes         [limiter.Kinds]struct{ allowed, limited atomic.Uint64 }
 }
 
-// decided counts requests by their answers.
 type decided struct{ allowed, limited, failed atomic.Uint64 }
 
 func (d *decided) add(q *store.Request) {
@@ -51,7 +49,7 @@ func (c *counts) outcome(o limiter.Outcome) {
 	}
 }
 
-// UpdateStats implements store.Store. What the policy has decided is not among it.
+// UpdateStats implements store.Store. It leaves out decisions of the policy.
 func (s *Store) UpdateStats(st *store.Stats) {
 	for kind := range s.counts.outcomes {
 		allowed, limited := s.counts.outcomes[kind].allowed.Load(), s.counts.outcomes[kind].limited.Load()
@@ -65,14 +63,13 @@ func (s *Store) UpdateStats(st *store.Stats) {
 	st.Requested += granted + s.counts.refused.Load()
 }
 
-// Stats returns what the store has counted.
 func (s *Store) Stats() store.RemoteStats {
-	c, e, k := &s.counts, s.engine.Stats(), s.known.Stats()
+	c, e := &s.counts, s.engine.Stats()
 	st := store.RemoteStats{
 		Requests: c.requests.Load(), Asked: e.Asked, Joined: e.Joined, Scripts: e.Scripts,
-		Pipelines: e.Pipelines, Prefiltered: k.Prefiltered, Leased: k.Leased, Late: c.late.Load(),
+		Pipelines: e.Pipelines, Prefiltered: s.filter.Denied(), Late: c.late.Load(),
 		Resent: e.Resent, Failed: c.failed.All(), Policy: map[store.Fallback]store.Decided{},
-		Waiting: e.Waiting, WaitingBytes: e.WaitingBytes, Servers: e.Servers, Lease: k.Lease,
+		Waiting: e.Waiting, WaitingBytes: e.WaitingBytes, Servers: e.Servers,
 	}
 	for p := range store.Fallbacks {
 		st.Policy[p] = c.policy[p].all()

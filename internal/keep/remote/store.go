@@ -1,25 +1,21 @@
-// Package remote is the store of states on Redis or Valkey servers, whose clocks decide: what requests of all connections wait for
-// a server are sent to it as pipelines of scripts, one for each key, and what it does not answer in time is decided by a policy. A
-// Store is safe for concurrent use.
+// Package remote keeps states on Redis or Valkey servers, by whose clocks it decides. It sends the requests of all connections to a server
+// as pipelines with a script call for each key; a policy decides the ones not answered in time. A Store is safe for concurrent use.
 package remote
 
 import (
 	"context"
-	"sync"
 	"time"
 
-	"cellserver/internal/keep/remote/ahead"
 	"cellserver/internal/keep/remote/engine"
-	"cellserver/internal/keep/remote/known"
+	"cellserver/internal/keep/remote/prefilter"
 	"cellserver/internal/keep/remote/script"
 	"cellserver/internal/keep/remote/servers"
 	"cellserver/internal/store"
 )
 
-// DefaultTimeout is how long a decision may take.
 const DefaultTimeout = 50 * time.Millisecond
 
-// Pool is what a Store needs of a *servers.Pool.
+// Pool is the part of a *servers.Pool that a Store uses.
 type Pool interface {
 	engine.Pool
 	OneStep(keys []string) bool
@@ -28,26 +24,22 @@ type Pool interface {
 	Masters(ctx context.Context) ([]*servers.Server, error)
 }
 
-// Config is what a Store is opened with.
 type Config struct {
 	Pool      Pool
 	KeyPrefix string        // of all keys on the servers
-	Timeout   time.Duration // a decision takes no longer; 0 is DefaultTimeout
-	Wait      int           // how many replicas must have what was written; see servers.Pool.Send
+	Timeout   time.Duration // of a decision; 0 is DefaultTimeout
+	Wait      int           // number of replicas that must have a write; see servers.Pool.Send
 
 	OnError    store.Fallback
 	Local      store.Store // decides by the policy Local; it must answer at once
-	LocalShare float64     // of each limit that is Local's, above 0 and at most 1
+	LocalShare float64     // Local's part of each limit, above 0 and at most 1
 
-	// Prefilter has requests denied, unasked, that a TAT which was read lately denies already.
-	Prefilter bool
-	// Lease is how units of hot funnels are taken ahead.
-	Lease ahead.Config
+	Prefilter bool // denies requests without asking, by recently read TATs
 
-	// Now is the caller's clock: Unix nanoseconds that do not go back.
+	// Now is the caller's clock: monotonic Unix nanoseconds.
 	Now func() int64
-	// CallersTime has scripts decide at the times that callers give, to the nanosecond, instead of the servers', and lets
-	// keys live for an hour longer: for tests on a clock of their own.
+	// CallersTime has scripts decide at the callers' times, to the nanosecond, and keys live for an hour longer: for tests with
+	// their own clock.
 	CallersTime bool
 }
 
@@ -56,12 +48,9 @@ type Store struct {
 	Config
 	scripts   *script.Scripts
 	engine    *engine.Engine
-	known     *known.Table // nil if nothing is decided unasked
+	filter    *prefilter.Filter // nil without Prefilter
 	counts    counts
 	deadlines deadlines
-	stop      chan struct{} // closed by Close
-	closing   sync.Once
-	leases    sync.WaitGroup // who gives them back
 }
 
 // Open returns a store on a pool's servers, which it does not close.
@@ -72,35 +61,26 @@ func Open(c Config) (*Store, error) {
 	if err := checkPolicy(c.OnError, &c); err != nil {
 		return nil, err
 	}
-	s := &Store{Config: c, scripts: script.New(c.CallersTime), stop: make(chan struct{})}
+	s := &Store{Config: c, scripts: script.New(c.CallersTime)}
 	s.deadlines.expire = s.expire
-	if !c.CallersTime {
-		s.known = known.New(known.Config{
-			KeyPrefix: c.KeyPrefix, Prefilter: c.Prefilter, Lease: c.Lease, Now: c.Now,
-		})
+	if c.Prefilter && !c.CallersTime {
+		s.filter = prefilter.New(c.KeyPrefix, c.Now)
 	}
 	s.engine = engine.New(engine.Config{
-		Pool: c.Pool, Scripts: s.scripts, Known: s.known, Timeout: c.Timeout, Wait: c.Wait, Now: c.Now,
+		Pool: c.Pool, Scripts: s.scripts, Filter: s.filter, Timeout: c.Timeout, Wait: c.Wait, Now: c.Now,
 		CallersTime: c.CallersTime,
 	})
-	if maxTime, ok := s.known.Leases(); ok {
-		s.leases.Go(func() { s.giveBackNowAndThen(maxTime) })
-	}
 	return s, nil
 }
 
-// Close has all that waits decided by the policy, as all that comes is from then on, and returns when nothing is under way.
+// Close has the policy decide all waiting and later requests, and returns once no call is under way.
 func (s *Store) Close() {
-	s.closing.Do(func() { close(s.stop) })
 	s.deadlines.close()
 	s.engine.WaitIdle()
-	s.leases.Wait()
 }
 
-// timeout returns a context for what must be done within the store's timeout.
 func (s *Store) timeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, s.Timeout)
 }
 
-// name returns a key's name on the servers.
 func (s *Store) name(key store.Key) string { return s.KeyPrefix + string(key.Name) }

@@ -17,8 +17,8 @@ const leastIntervalNs = 1000
 // store.Pending.
 func (s *Store) Throttle(nowNs int64, batch []store.Request) store.Pending {
 	s.counts.requests.Add(uint64(len(batch)))
-	var room [64]place
-	ask := room[:0]
+	var buffer [64]place
+	ask := buffer[:0]
 	refunded := false
 	for i := range batch {
 		if to, waits := s.decideHere(&batch[i], nowNs, refunded); waits {
@@ -29,7 +29,7 @@ func (s *Store) Throttle(nowNs int64, batch []store.Request) store.Pending {
 	if len(ask) == 0 {
 		return nil
 	}
-	b := newBatch(s, nowNs, batch, ask) // complete before its deadline can come
+	b := newBatch(s, nowNs, batch, ask) // complete before its deadline
 	if !s.deadlines.add(b, s.Timeout) {
 		s.refuse(batch, ask, "the store is closed")
 		return nil
@@ -38,22 +38,21 @@ func (s *Store) Throttle(nowNs int64, batch []store.Request) store.Pending {
 	return b
 }
 
-// place is where a batch has a request that has to be asked, and whose sender is to send it, if that is
-// known.
+// place is the index of a waiting request in its batch, with its sender, if known.
 type place struct {
 	at     int
 	sender *engine.Sender
 }
 
-// decideHere answers a request that no server has to be asked about. Others wait, and are counted so: those
-// behind a refund, too, for that is perhaps not executed when they come.
+// decideHere answers a request if no server is needed. Otherwise the request waits and is counted, also behind a refund, which may not
+// have been executed yet.
 func (s *Store) decideHere(q *store.Request, nowNs int64, behindRefund bool) (to *engine.Sender, waits bool) {
 	q.Result, q.Err = funnel.Result{}, nil
 	if leaksTooFast(q.Rule.IntervalNs()) && !s.CallersTime {
 		q.Err = errTooFast
 		return nil, false
 	}
-	if to = s.senderOf(q.Key.Name); to != nil && !behindRefund && s.known.Decide(q, &to.Timeline, nowNs) {
+	if to = s.senderOf(q.Key.Name); to != nil && !behindRefund && s.filter.Decide(q, &to.Timeline, nowNs) {
 		s.counts.outcome(q.Outcome())
 		return nil, false
 	}
@@ -65,9 +64,9 @@ func (s *Store) decideHere(q *store.Request, nowNs int64, behindRefund bool) (to
 	return to, true
 }
 
-// senderOf returns the sender of a key's server, or nil if nobody knows it, or has a use for it.
+// senderOf returns the sender of a key's server, or nil if it is unknown or not needed.
 func (s *Store) senderOf(name []byte) *engine.Sender {
-	if s.known == nil && !s.Pool.Clustered() {
+	if s.filter == nil && !s.Pool.Clustered() {
 		return nil
 	}
 	key := ""
@@ -88,7 +87,6 @@ func (s *Store) refuse(batch []store.Request, ask []place, text string) {
 	}
 }
 
-// decideFailed answers a request for which there is a failure.
 func (s *Store) decideFailed(q *store.Request, f *servers.Failed) {
 	s.counts.failed.Add(f.Reason)
 	if f.Reason == servers.WrongType {
@@ -98,11 +96,10 @@ func (s *Store) decideFailed(q *store.Request, f *servers.Failed) {
 	s.decideByPolicy(q, f)
 }
 
-// ask has what waits of a batch decided.
 func (s *Store) ask(b *batch) {
 	var starting engine.Starting
-	var nameRoom [128]byte
-	name := append(nameRoom[:0], s.KeyPrefix...)
+	var buffer [128]byte
+	name := append(buffer[:0], s.KeyPrefix...)
 	for n := range b.items {
 		it := &b.items[n]
 		name = append(name[:len(s.KeyPrefix)], it.Request.Key.Name...)

@@ -11,15 +11,15 @@ import (
 	"cellserver/internal/store"
 )
 
-// tx implements store.RemoteTransaction: states that were read in one step, work on copies of them, and one step that writes
-// what has changed, if all is still as it was read. It belongs to one goroutine.
+// tx implements store.RemoteTransaction: it reads states in one step, changes copies, and writes them in one step if all still are as
+// they were read. It belongs to one goroutine.
 type tx struct {
 	store    *Store
-	serverNs int64 // when it was read
-	byNs     int64 // by how much the caller's clock is ahead
+	serverNs int64 // of the read
+	byNs     int64 // lead of the caller's clock
 	index    map[string]int
 	states   []txState
-	counts   []limiter.Outcome // which are counted if it is committed
+	counts   []limiter.Outcome // counted on commit
 	held     int               // bytes of payloads
 	ended    bool
 }
@@ -27,7 +27,7 @@ type tx struct {
 type txState struct {
 	name    string // on the servers
 	found   script.Found
-	state   limiter.State // as it is in the transaction, by the servers' clock
+	state   limiter.State // in the transaction, by the servers' clock
 	course  limiter.Course
 	written bool
 }
@@ -61,16 +61,15 @@ func (s *Store) Begin(ctx context.Context, nowNs int64, keys []store.Key) (store
 	return t, nil
 }
 
-// state finds a key among those of the transaction.
 func (t *tx) state(key *store.Key) *txState {
 	i, ok := t.index[string(key.Name)]
 	if !ok || t.ended {
-		panic("remote: a key was not given to the transaction's Begin, or it has ended")
+		panic("remote: key not given to the transaction's Begin, or transaction has ended")
 	}
 	return &t.states[i]
 }
 
-// Throttle implements store.Keys. The time is the one at which the states were read, here and below.
+// Throttle implements store.Keys, at the time of the read, as all below.
 func (t *tx) Throttle(_ int64, batch []store.Request) store.Pending {
 	for i := range batch {
 		q := &batch[i]
@@ -81,7 +80,7 @@ func (t *tx) Throttle(_ int64, batch []store.Request) store.Pending {
 
 func (t *tx) Apply(_ int64, key store.Key, step store.Step) error { return t.do(t.state(&key), step) }
 
-// do does a step to a state. A payload to which the state may have to go back is copied before.
+// do applies a step to a state, on a copy of the payload, which Save may have to restore.
 func (t *tx) do(st *txState, step store.Step) error {
 	if err := st.err(); err != nil {
 		return err
@@ -104,7 +103,6 @@ func (t *tx) do(st *txState, step store.Step) error {
 	return err
 }
 
-// err is that a key is not ours.
 func (st *txState) err() error {
 	if st.written {
 		return nil
@@ -112,7 +110,7 @@ func (st *txState) err() error {
 	return st.found.Err
 }
 
-// keep gives a key a state of the transaction's own. It is false if there is no room.
+// keep stores a key's changed state. It returns false if the states are too large.
 func (t *tx) keep(st *txState, s limiter.State) bool {
 	more := len(s.Payload) - len(st.state.Payload)
 	if more > 0 && t.held+more > script.MaxStepBytes {
@@ -126,7 +124,7 @@ func (t *tx) keep(st *txState, s limiter.State) bool {
 	return true
 }
 
-// live reports whether a key is there. The error is that it is not ours.
+// live reports whether a key exists. err is for a foreign value.
 func (t *tx) live(st *txState) (live bool, err error) {
 	if err = st.err(); err != nil {
 		return false, err
@@ -164,7 +162,7 @@ func (t *tx) Delete(_ int64, keys []store.Key) (deleted int, err error) {
 	return deleted, nil
 }
 
-// Save implements store.Restorer. Each change has a payload of its own, so the states are enough.
+// Save implements store.Restorer. Each change has its own payload, so copies of the states are enough.
 func (t *tx) Save() (undo func()) {
 	saved, held := slices.Clone(t.states), t.held
 	return func() {
@@ -173,7 +171,7 @@ func (t *tx) Save() (undo func()) {
 	}
 }
 
-// Commit implements store.RemoteTransaction. One that has written nothing has happened when it read.
+// Commit implements store.RemoteTransaction. A transaction without writes happened at its read.
 func (t *tx) Commit(ctx context.Context) (done bool, err error) {
 	if t.ended {
 		return false, nil
@@ -207,7 +205,7 @@ func (t *tx) write(ctx context.Context) (done bool, err error) {
 	}
 	for i := range t.states {
 		if t.states[i].written && (done || err != nil) {
-			t.store.known.Learn(t.states[i].name, limiter.Replaces, nil, 0)
+			t.store.filter.Learn(t.states[i].name, limiter.Replaces, nil, 0)
 		}
 	}
 	return done, err

@@ -13,35 +13,35 @@ import (
 	"cellserver/internal/wire/glob"
 )
 
-// Use is what a command does to the keys of limiters.
+// Use is a command's effect on the keys of limiters.
 type Use uint8
 
 const (
-	// Decides is a call of which the arguments say all that its key's state becomes: Request reads it.
+	// Decides is a call whose arguments and time determine the new state; Request reads it.
 	Decides Use = iota
-	// Limits is a call of another limiter: what it does depends on more than its arguments and the time.
+	// Limits is another limiter's call, which depends on more than its arguments and the time.
 	Limits
-	// Reads is a call that changes no key, or whose own calls MONITOR shows as well, as EXEC's and EVAL's.
+	// Reads is a call that changes no key, or only by calls that MONITOR shows as well, as in EXEC and EVAL.
 	Reads
-	// Writes is any other: it may change the keys that it names.
+	// Writes is a call that may change the keys that it names.
 	Writes
 	// Flushes is a call that may change all keys.
 	Flushes
 )
 
-// Calls tells commands apart. It is safe for concurrent use.
+// Calls classifies commands. It is safe for concurrent use.
 type Calls struct {
 	reading  funnel.Reading
 	requests map[string]argument.Request
-	uses     map[string]Use // of the commands that this server has, by their full names
+	uses     map[string]Use // of this server's commands, by full name
 }
 
-// NewCalls reads calls with a reading of max_burst.
+// NewCalls returns Calls that read max_burst as given.
 func NewCalls(reading funnel.Reading) *Calls {
 	c := &Calls{reading: reading, uses: map[string]Use{}}
 	c.requests = argument.Requests(namedlimit.New(namedlimit.Config{Log: slog.New(slog.DiscardHandler)}))
-	delete(c.requests, "cl.check")       // whose limit stands elsewhere
-	delete(c.requests, "cl.bucket|take") // before which others have filled the bucket
+	delete(c.requests, "cl.check")       // its limit is defined elsewhere
+	delete(c.requests, "cl.bucket|take") // others fill the bucket
 	catalog.New().Each(func(command *catalog.Command) { c.uses[command.FullName()] = useOf(command) })
 	for name := range c.requests {
 		c.uses[name] = Decides
@@ -62,8 +62,8 @@ func useOf(c *catalog.Command) Use {
 	return Writes
 }
 
-// Use returns what a call does, and the full name of its command, in lower case. A command of Redis's own, of which this
-// server knows little, Writes.
+// Use returns the effect of a call and its command's full name in lower case. Commands unknown to this server
+// count as Writes.
 func (c *Calls) Use(args [][]byte) (use Use, name string) {
 	if len(args) == 0 {
 		return Reads, ""
@@ -82,7 +82,7 @@ func (c *Calls) Use(args [][]byte) (use Use, name string) {
 	return use, name
 }
 
-// Request reads a call that Decides. The key is a slice of the line's arguments.
+// Request reads a call whose use is Decides. The key is a slice of the line's arguments.
 func (c *Calls) Request(name string, line *Line) (q store.Request, err error) {
 	if err := c.requests[name](&q, line.DB, line.Args, c.reading, nil); err != nil {
 		return q, callError{name, err}
@@ -90,7 +90,7 @@ func (c *Calls) Request(name string, line *Line) (q store.Request, err error) {
 	return q, nil
 }
 
-// callError is what a server would reply to the call.
+// callError is a server's error reply to the call.
 type callError struct {
 	name string
 	err  error

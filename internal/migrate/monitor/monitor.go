@@ -1,5 +1,5 @@
-// Package monitor reads the lines that a client in MONITOR is sent, by Redis or by this server, and the calls of limiters
-// in them. It has no state; a Line belongs to one goroutine.
+// Package monitor parses the lines of MONITOR, Redis's or this server's, and the limiter calls in them. A
+// Line belongs to one goroutine.
 package monitor
 
 import (
@@ -11,27 +11,28 @@ import (
 	"cellserver/internal/resp"
 )
 
-// Line is a call of a command, as MONITOR shows it.
+// Line is a call as MONITOR shows it.
 type Line struct {
 	AtNs   int64 // Unix nanoseconds, in whole microseconds
 	DB     uint16
 	Client string // its address; empty for a script's call
 	Args   [][]byte
 
-	buffer []byte // what Args are slices of
+	buffer []byte // backs Args
 }
 
-// What is wrong with a line. Errors have no position, which their caller knows.
+// Errors have no position; the caller adds it.
 var (
 	errShape  = errors.New(`want a line of MONITOR, such as 1700000000.123456 [0 127.0.0.1:5000] "cl.throttle" "key" "15" "30" "60"`)
 	errTime   = errors.New("the time does not fit in 64 bits of nanoseconds")
 	errDB     = errors.New("the database is not from 0 to 65535")
-	errQuotes = errors.New("a quote is not closed: the line was cut")
+	errQuotes = errors.New("unclosed quote: the line was cut")
 )
 
-// Parse reads a line without its line end, into l, whose memory it uses again. The arguments are valid until the next call.
+// Parse reads a line without its line end into l, reusing its memory: the arguments are valid until the next
+// call.
 func (l *Line) Parse(line []byte) (err error) {
-	line = bytes.TrimPrefix(line, []byte("+")) // which redis-cli removes, and other tools may not
+	line = bytes.TrimPrefix(line, []byte("+")) // redis-cli strips it, other tools may not
 	stamp, rest, ok := bytes.Cut(line, []byte(" ["))
 	if !ok {
 		return errShape
@@ -56,14 +57,14 @@ func (l *Line) Parse(line []byte) (err error) {
 		l.Client = ""
 	}
 	l.buffer = append(append(l.buffer[:0], '"'), quoted...)
-	// MONITOR quotes as an inline command may be quoted.
+	// MONITOR's quotes are those of inline commands.
 	if l.Args, ok = resp.SplitInline(l.buffer, l.Args[:0]); !ok {
 		return errQuotes
 	}
 	return nil
 }
 
-// parseStamp reads seconds with exactly six decimals.
+// parseStamp parses seconds with exactly six decimals.
 func parseStamp(stamp []byte) (atNs int64, err error) {
 	const decimals = 6
 	whole, fraction, ok := bytes.Cut(stamp, []byte("."))
@@ -80,14 +81,14 @@ func parseStamp(stamp []byte) (atNs int64, err error) {
 	return int64(us) * 1000, nil
 }
 
-// IsLine reports whether a line looks like one of MONITOR: enough to tell it from other formats.
+// IsLine reports whether a line looks like MONITOR's rather than another format's.
 func IsLine(line []byte) bool {
 	stamp, rest, ok := bytes.Cut(bytes.TrimPrefix(line, []byte("+")), []byte(" ["))
 	_, err := parseStamp(stamp)
 	return ok && (err == nil || errors.Is(err, errTime)) && bytes.Contains(rest, []byte(`] "`))
 }
 
-// Text is a call as somebody would type it, on one line: words in quotes where they need them, as MONITOR writes them.
+// Text returns a call on one line, with words quoted as MONITOR does where necessary.
 func Text(args [][]byte) string {
 	var b []byte
 	for i, arg := range args {

@@ -25,7 +25,7 @@ func TestParse(t *testing.T) {
 			Line{AtNs: 1e9, Client: "unix:/run/my server", Args: words("x", "\"\\\n\r\t\a\b\x00\xff] \" [1 a]")}},
 	} {
 		var got Line
-		for range 2 { // its memory is used again
+		for range 2 { // reused memory
 			if err := got.Parse([]byte(tt.line)); err != nil || got.AtNs != tt.want.AtNs || got.DB != tt.want.DB || got.Client != tt.want.Client ||
 				!slices.EqualFunc(got.Args, tt.want.Args, bytes.Equal) {
 				t.Errorf("%s: %+v, %v", tt.line, got, err)
@@ -61,7 +61,7 @@ func words(all ...string) (args [][]byte) {
 	return args
 }
 
-// FuzzParse: what this server shows is read as it was, and nothing makes it panic.
+// FuzzParse: Parse returns what MONITOR was given, and never panics.
 func FuzzParse(f *testing.F) {
 	f.Add(int64(1_700_000_000_123_456_000), uint16(3), []byte("cl.throttle"), []byte("a\"\\\x00\xff b"))
 	f.Add(int64(0), uint16(0), []byte(`1.123456 [0 a] "x" "y\`), []byte(`OK`))
@@ -87,7 +87,6 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// splitText splits a call as an inline command.
 func splitText(t *testing.T, text string) [][]byte {
 	t.Helper()
 	args, ok := resp.SplitInline([]byte(text), nil)

@@ -10,7 +10,7 @@ import (
 	"cellserver/internal/limiter"
 )
 
-// logTrace reads the requests of an access log, each of which is one of the key that its fields make.
+// logTrace reads an access log; each line requests units for the key that its fields make.
 type logTrace struct {
 	lines
 	rule     limiter.Rule
@@ -19,14 +19,13 @@ type logTrace struct {
 	parse    func(line []byte) (entry, error)
 }
 
-// entry is a line of an access log.
 type entry interface {
 	atNs() (int64, error)
-	// field returns a field by nginx's name of the variable.
+	// field returns a field by its nginx variable.
 	field(name string) (string, error)
 }
 
-// clientAddress is what a key is made of unless somebody says otherwise.
+// clientAddress is the default key field.
 const clientAddress = "remote_addr"
 
 func newLogTrace(in *input, o Options) (*logTrace, error) {
@@ -49,7 +48,6 @@ func newLogTrace(in *input, o Options) (*logTrace, error) {
 }
 
 func (t *logTrace) columns() []string { return []string{"at", "key"} }
-func (t *logTrace) passedOver() int64 { return 0 }
 
 func (t *logTrace) read(r *row) error {
 	line, err := t.next()
@@ -83,15 +81,15 @@ func (t *logTrace) fill(line []byte, r *row) error {
 	return nil
 }
 
-// combinedFields are those of nginx's format combined, which is Apache's, in their order, and the one that its format main has
-// in addition.
+// combinedFields are the fields of nginx's and Apache's combined format in order, and one that nginx's main
+// format adds.
 func combinedFields() []string {
 	return []string{"remote_addr", "", "remote_user", "time_local", "request", "status", "body_bytes_sent", "http_referer",
 		"http_user_agent", "http_x_forwarded_for"}
 }
 
 const (
-	leastCombined = 7 // fields: the format common has no more
+	leastCombined = 7 // of the common format
 	userField     = 2
 )
 
@@ -120,19 +118,19 @@ func parseCombined(line []byte) (entry, error) {
 	return combined{values}, nil
 }
 
-// cutUser takes the user off a line: whatever the client has said, which may have spaces.
+// cutUser cuts the user, which the client chooses and may contain spaces.
 func cutUser(s string) (value, rest string, ok bool) {
 	value, rest, ok = strings.Cut(s, " [")
 	return unescapeLog(value), "[" + rest, ok && value != ""
 }
 
-// cutField takes a word, or what is in quotes or brackets, off a line.
+// cutField cuts a word, or a text in quotes or brackets.
 func cutField(s string) (value, rest string, ok bool) {
 	switch s[0] {
 	case '"':
 		end := 1
 		for end < len(s) && s[end] != '"' {
-			if s[end] == '\\' { // Apache writes \" for a quote
+			if s[end] == '\\' { // Apache escapes quotes
 				end++
 			}
 			end++
@@ -157,7 +155,7 @@ func cutField(s string) (value, rest string, ok bool) {
 	return value, rest, ok
 }
 
-// unescapeLog reads \xHH, as nginx writes quotes, backslashes and what is not printable in ASCII, and Apache's \" and \\.
+// unescapeLog decodes nginx's \xHH and Apache's \" and \\.
 func unescapeLog(s string) string {
 	if !strings.Contains(s, `\`) {
 		return s
@@ -183,7 +181,7 @@ func unescapeLog(s string) string {
 	return string(b)
 }
 
-// isCombined reports whether a line looks like one of a combined log.
+// isCombined reports whether a line looks like a combined log's.
 func isCombined(line []byte) bool {
 	e, err := parseCombined(line)
 	if err != nil {
@@ -219,7 +217,7 @@ func (c combined) field(name string) (string, error) {
 		strings.Join(append(combinedFields()[:1:1], combinedFields()[2:min(len(c.values), len(combinedFields()))]...), ", "))
 }
 
-// ofRequest returns a part of a request line, such as GET /a?b HTTP/1.1. Of what is none, all is the method.
+// ofRequest returns a part of a request line such as GET /a?b HTTP/1.1. A malformed line is all method.
 func ofRequest(line, name string) (value string, ok bool) {
 	method, rest, _ := strings.Cut(line, " ")
 	uri, protocol := rest, ""

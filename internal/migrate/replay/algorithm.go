@@ -10,68 +10,47 @@ import (
 	"cellserver/internal/limiter"
 )
 
-// Algorithm is the limiter that decides a trace's requests, each of which it knows from the rows before it alone.
-type Algorithm uint8
+// Algorithm is a limiter whose decisions follow from the preceding rows alone; "" is the funnel.
+type Algorithm string
 
-// The algorithms of funnels, whose columns are the arguments of CL.THROTTLE and CL.TOKENBUCKET. Those of the other kinds that are
-// decided by arguments follow. A bucket is filled by negative quantities.
+// Algorithms besides those of Algorithms' other kinds. Their columns are the arguments of CL.THROTTLE and
+// CL.TOKENBUCKET; negative quantities fill a bucket.
 const (
-	Funnel Algorithm = iota
-	TokenBucket
+	Funnel      Algorithm = "funnel"
+	TokenBucket Algorithm = "tokenbucket"
 )
 
-// siblings returns the kinds of the algorithms behind TokenBucket.
-func siblings() (kinds []limiter.Kind) {
-	for kind := limiter.Funnel + 1; kind < limiter.Kinds; kind++ {
-		if kind.Row().Short != "" {
-			kinds = append(kinds, kind)
-		}
-	}
-	return kinds
-}
-
-// Algorithms are the names of the algorithms.
+// Algorithms returns the names of all algorithms.
 func Algorithms() []string {
-	names := []string{"funnel", "tokenbucket"}
-	for _, kind := range siblings() {
-		names = append(names, kind.Row().Short)
+	names := []string{string(Funnel), string(TokenBucket)}
+	for kind := limiter.Funnel + 1; kind < limiter.Kinds; kind++ {
+		if short := kind.Row().Short; short != "" {
+			names = append(names, short)
+		}
 	}
 	return names
 }
 
-func (a Algorithm) String() string { return Algorithms()[a] }
-
-// ParseAlgorithm returns the algorithm of a name.
-func ParseAlgorithm(name string) (Algorithm, error) {
-	i := slices.Index(Algorithms(), name)
-	if i < 0 {
-		return 0, errors.New("want one of " + strings.Join(Algorithms(), ", "))
-	}
-	return Algorithm(i), nil
-}
-
-// kind returns the kind of limiter that the algorithm is.
 func (a Algorithm) kind() limiter.Kind {
-	if a <= TokenBucket {
-		return limiter.Funnel
-	}
-	return siblings()[a-TokenBucket-1]
-}
-
-// CountsDenied reports whether there is a reading of the algorithm that counts denied requests, too.
-func (a Algorithm) CountsDenied() bool { return a.kind().Row().CountsDenied }
-
-// namesLimit reports whether there is a limit beside those that a trace has itself.
-func (o *Options) namesLimit() bool {
-	for _, n := range []*int64{o.MaxBurst, o.Count, o.Capacity, o.RefillCount, o.MaxCount, o.Period} {
-		if n != nil {
-			return true
+	for kind := limiter.Funnel + 1; kind < limiter.Kinds; kind++ {
+		if short := kind.Row().Short; short != "" && short == string(a) {
+			return kind
 		}
 	}
-	return o.Algorithm != Funnel
+	return limiter.Funnel
 }
 
-// fixed returns what decides every request of a trace that has no limits of its own.
+// CountsDenied reports whether the algorithm can count denied requests.
+func (a Algorithm) CountsDenied() bool { return a.kind().Row().CountsDenied }
+
+// namesLimit reports whether flags set a limit.
+func (o *Options) namesLimit() bool {
+	numbers := []*int64{o.MaxBurst, o.Count, o.Capacity, o.RefillCount, o.MaxCount, o.Period}
+	return slices.ContainsFunc(numbers, func(n *int64) bool { return n != nil }) ||
+		o.Algorithm == TokenBucket || o.Algorithm.kind() != limiter.Funnel
+}
+
+// fixed returns the limit that flags set.
 func (o *Options) fixed() (r limiter.Rule, err error) {
 	s := o.spec()
 	for i, n := range o.limits() {
@@ -84,7 +63,7 @@ func (o *Options) fixed() (r limiter.Rule, err error) {
 	return r, o.Algorithm.named(err)
 }
 
-// limits are the columns of the algorithm's limit, in the order of its command's arguments.
+// limits returns the limit's columns in the order of its command's arguments.
 func (o *Options) limits() []number {
 	row := o.Algorithm.kind().Row()
 	names := row.Arguments()
@@ -98,7 +77,7 @@ func (o *Options) limits() []number {
 	return columns
 }
 
-// limit returns the value of a column in all rows that do not have it, or nil.
+// limit returns a column's default, or nil.
 func (o *Options) limit(column string) *int64 {
 	return map[string]*int64{
 		"max_burst": o.MaxBurst, "count": o.Count, "capacity": o.Capacity, "refill_count": o.RefillCount,
@@ -106,7 +85,7 @@ func (o *Options) limit(column string) *int64 {
 	}[column]
 }
 
-// spec returns the algorithm's limit, without its numbers.
+// spec returns the limit without its numbers.
 func (o *Options) spec() limiter.Spec {
 	s := limiter.Spec{Kind: o.Algorithm.kind(), Reading: o.Reading}
 	s.Unit = s.Kind.Row().Unit
@@ -122,7 +101,7 @@ func (o *Options) spec() limiter.Spec {
 	return s
 }
 
-// named has an error speak of columns and flags, as it would speak of the arguments of a command.
+// named rewrites an error about a command's arguments to columns and flags.
 func (a Algorithm) named(err error) error {
 	var names *strings.Replacer
 	switch {

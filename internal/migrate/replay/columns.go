@@ -9,17 +9,17 @@ import (
 	"cellserver/internal/limiter"
 )
 
-// resultColumns are the columns that a replay appends, replacing any of these names in the trace.
+// resultColumns are appended by a replay and replace the trace's columns of the same names.
 func resultColumns() []string {
 	return []string{"limited", "limit", "remaining", "retry_after", "reset_after"}
 }
 
-// columns holds the indexes of the header's columns; -1 for a missing one.
+// columns holds the header's column indexes; -1 for a missing one.
 type columns struct {
 	at, atNs int // one of them is -1
 	key      int
 	limits   []number     // of the algorithm
-	spec     limiter.Spec // of which limits are the numbers
+	spec     limiter.Spec // limits holds its numbers
 	quantity number
 	options  Options
 
@@ -68,7 +68,7 @@ func newColumns(header []string, o Options) (columns, error) {
 func (c *columns) check() error {
 	switch {
 	case c.at < 0 && c.atNs < 0:
-		return errors.New("no time column: the header must name at_ns (Unix nanoseconds) or at (RFC 3339 or Unix seconds); for a log whose first line is none, give --format")
+		return errors.New("no time column: the header must name at_ns (Unix nanoseconds) or at (RFC 3339 or Unix seconds); for a log that is not CSV, give --format")
 	case c.at >= 0 && c.atNs >= 0:
 		return errors.New("columns at and at_ns are both present: keep one")
 	case c.key < 0:
@@ -82,7 +82,7 @@ func (c *columns) check() error {
 	return nil
 }
 
-// parse fills in a row from its CSV record.
+// parse fills a row from a CSV record.
 func (c *columns) parse(record []string, r *row) (err error) {
 	if r.atNs, err = c.parseTime(record); err != nil {
 		return err
@@ -137,7 +137,7 @@ func inColumn(name string, err error) error {
 	return nil
 }
 
-// csvReadable doubles the CR before each LF, because csv.Reader drops one from a line break in quotes.
+// csvReadable doubles the CR before each LF, as csv.Reader drops one within quotes.
 func csvReadable(field string) string {
 	if !strings.Contains(field, "\r\n") {
 		return field

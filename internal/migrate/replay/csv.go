@@ -9,15 +9,15 @@ import (
 
 var (
 	errEmpty   = errors.New("the input is empty: its first line must name the columns, such as at_ns,key,max_burst,count,period")
-	errLongRow = errors.New("a row is longer than 16 MiB: is a quote not closed?")
+	errLongRow = errors.New("a row is longer than 16 MiB; is a quote unclosed?")
 )
 
-// csvTrace reads rows from CSV as encoding/csv does: empty lines are skipped, and CR LF becomes LF, in quotes too.
+// csvTrace reads CSV as encoding/csv does: it skips empty lines and turns CR LF into LF, even within quotes.
 type csvTrace struct {
 	name   string
 	source *source
 	csv    *csv.Reader
-	line   int // where the last row read begins
+	line   int // where the last row begins
 	header columns
 }
 
@@ -46,7 +46,7 @@ func (t *csvTrace) read(r *row) error {
 	return t.bad(t.header.parse(record, r))
 }
 
-// record returns the next record, which is valid until the following call.
+// record returns the next record, valid until the following call.
 func (t *csvTrace) record() ([]string, error) {
 	t.source.leftBytes = maxRowBytes
 	record, err := t.csv.Read()
@@ -55,7 +55,7 @@ func (t *csvTrace) record() ([]string, error) {
 	case err == nil:
 		t.line, _ = t.csv.FieldPos(0)
 		return record, nil
-	case err == io.EOF: // compared directly, because a wrapped io.EOF is a failure
+	case err == io.EOF: // not errors.Is: a wrapped io.EOF is a failure
 		return nil, errEnd
 	case errors.As(err, &syntax):
 		t.line = syntax.StartLine
@@ -65,7 +65,6 @@ func (t *csvTrace) record() ([]string, error) {
 	}
 }
 
-// syntaxError describes a csv error without repeating the row's line number.
 func syntaxError(e *csv.ParseError, fields, columns int) error {
 	switch {
 	case errors.Is(e.Err, csv.ErrFieldCount):
@@ -79,4 +78,3 @@ func syntaxError(e *csv.ParseError, fields, columns int) error {
 
 func (t *csvTrace) bad(err error) error { return badAt(t.name, t.line, err) }
 func (t *csvTrace) bytes() int64        { return t.source.bytes() }
-func (t *csvTrace) passedOver() int64   { return 0 }

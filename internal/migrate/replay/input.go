@@ -4,60 +4,44 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
-	"errors"
 	"fmt"
 	"io"
-	"slices"
-	"strings"
 
 	"cellserver/internal/migrate/monitor"
 )
 
-// Format is what a trace is written in.
-type Format uint8
+// Format is the format of a trace.
+type Format string
 
-// The formats:
 const (
-	AnyFormat Format = iota // whichever of the others its first line looks like
-	CSV
-	Monitor   // what redis-cli monitor prints
-	Combined  // an access log of nginx or Apache
-	JSONLines // an access log of which each line is an object, as nginx writes with escape=json
+	AnyFormat Format = "auto" // guessed from the first line, as for ""
+	CSV       Format = "csv"
+	Monitor   Format = "monitor"  // the output of redis-cli monitor
+	Combined  Format = "combined" // an access log of nginx or Apache
+	JSONLines Format = "json"     // an access log with an object per line, as nginx writes with escape=json
 )
 
-// Formats are the names of the formats.
+// Formats returns the names of all formats.
 func Formats() []string { return []string{"auto", "csv", "monitor", "combined", "json"} }
-
-func (f Format) String() string { return Formats()[f] }
-
-// ParseFormat returns the format of a name.
-func ParseFormat(name string) (Format, error) {
-	i := slices.Index(Formats(), name)
-	if i < 0 {
-		return 0, errors.New("want one of " + strings.Join(Formats(), ", "))
-	}
-	return Format(i), nil
-}
 
 const (
 	bufferBytes = 64 << 10
-	// maxRowBytes bounds the memory of one row: a quote that is never closed makes all that follows one field.
+	// maxRowBytes bounds the memory of one row: an unclosed quote turns the rest of a file into one field.
 	maxRowBytes = 16 << 20
 )
 
-// input is a trace's text, unpacked.
 type input struct {
 	source *source
 	text   *bufio.Reader
 }
 
-// open reads the beginning of a trace, and how it goes on.
+// open detects the format and returns its reader.
 func open(in io.Reader, o Options) (trace, error) {
 	i, err := newInput(in)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.Name, err)
 	}
-	if o.Format == AnyFormat {
+	if o.Format == AnyFormat || o.Format == "" {
 		o.Format = i.guess()
 	}
 	if isLog := o.Format == Combined || o.Format == JSONLines; !isLog && len(o.KeyFields) > 0 {
@@ -73,12 +57,12 @@ func open(in io.Reader, o Options) (trace, error) {
 	}
 }
 
-// newInput unpacks gzip, which its first bytes tell, and skips byte order marks.
+// newInput unpacks gzip, recognized by its magic bytes, and skips byte order marks.
 func newInput(in io.Reader) (*input, error) {
 	counted := &counter{in: in}
 	i := &input{source: &source{counter: counted, leftBytes: maxRowBytes}}
 	packed := bufio.NewReaderSize(counted, bufferBytes)
-	if magic, _ := packed.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) { // the next read returns an error again
+	if magic, _ := packed.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) { // the next read repeats an error
 		unpacked, err := gzip.NewReader(packed)
 		if err != nil {
 			return nil, err
@@ -95,14 +79,14 @@ func newInput(in io.Reader) (*input, error) {
 func skipByteOrderMark(r *bufio.Reader) {
 	mark := []byte("\ufeff")
 	for {
-		if b, _ := r.Peek(len(mark)); !bytes.Equal(b, mark) { // the next read returns the error again
+		if b, _ := r.Peek(len(mark)); !bytes.Equal(b, mark) { // the next read repeats an error
 			return
 		}
 		_, _ = r.Discard(len(mark))
 	}
 }
 
-// guess tells the format by the first line that is not empty. What is nothing else is CSV, whose errors say what it lacks.
+// guess returns the first line's format, by default CSV, whose errors name what is missing.
 func (i *input) guess() Format {
 	line := i.firstLine()
 	switch {
@@ -116,20 +100,19 @@ func (i *input) guess() Format {
 	return CSV
 }
 
-// firstLine returns the first line that is not empty, or as much of it as fits into the buffer. It does not wait for more than
-// that line, for the input may be a terminal or a pipe.
+// firstLine returns the first non-empty line, or what the buffer holds of it. It reads no further: the input
+// may be a terminal or a pipe.
 func (i *input) firstLine() []byte {
 	for size := 1; ; size = i.text.Buffered() + 1 {
 		_, err := i.text.Peek(size)
 		begin, _ := i.text.Peek(i.text.Buffered())
 		line, _, whole := bytes.Cut(bytes.TrimLeft(begin, "\r\n"), []byte("\n"))
-		if whole || err != nil { // the next read returns the error again
+		if whole || err != nil { // the next read repeats an error
 			return bytes.TrimSuffix(line, []byte("\r"))
 		}
 	}
 }
 
-// counter counts the bytes of a file.
 type counter struct {
 	in    io.Reader
 	bytes int64
@@ -141,16 +124,16 @@ func (c *counter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// source limits the length of a row. An error is returned again by later reads, because csv may report a malformed row
-// instead of it and continue reading.
+// source limits the length of a row. It repeats an error in later reads, as csv may report a malformed row
+// instead and read on.
 type source struct {
 	counter   *counter
 	in        io.Reader
-	leftBytes int // that the current row may still take, give or take a buffer
+	leftBytes int // left to the current row, give or take a buffer
 	err       error
 }
 
-// bytes is how many of the file were read.
+// bytes returns how much of the file was read.
 func (s *source) bytes() int64 { return s.counter.bytes }
 
 func (s *source) Read(p []byte) (int, error) {

@@ -13,7 +13,7 @@ import (
 	"cellserver/internal/test/racetest"
 )
 
-// newKeys is a trace whose rows each have a new key, which expires after 1 ms, 1,000 rows later.
+// newKeys is a trace with a new key per row, which expires after 1 ms, 1,000 rows later.
 func newKeys(rows int64) io.Reader { return &keyTrace{rows: rows} }
 
 type keyTrace struct {
@@ -53,7 +53,7 @@ func TestMemoryDoesNotGrowWithTheTrace(t *testing.T) {
 		t.Skip("it takes memory and time of its own")
 	}
 	const rows = 500_000
-	const maxHeapBytes = 8 << 20 // all keys together take five times that
+	const maxHeapBytes = 8 << 20 // a fifth of all keys together
 	before := heapBytes()
 	for _, window := range []time.Duration{0, time.Millisecond} {
 		most := uint64(0)
@@ -71,7 +71,7 @@ func TestMemoryDoesNotGrowWithTheTrace(t *testing.T) {
 	}
 }
 
-// TestMassExpiry lets many keys expire at once: the next sweep leaves almost none of them.
+// TestMassExpiry: the sweep after many keys expire at once leaves almost none of them.
 func TestMassExpiry(t *testing.T) {
 	const keys = 100_000
 	var in strings.Builder

@@ -9,19 +9,19 @@ import (
 	"cellserver/internal/migrate/monitor"
 )
 
-// maxStepBack is by how much the clock of a server that shows its calls may be set back. Their order is known in any case: it
-// is the one in which they were executed.
+// maxStepBack is the largest step back of the monitored server's clock to be ignored: lines are in order of
+// execution.
 const maxStepBack = time.Second
 
-// monitorTrace reads the calls of limiters from what redis-cli monitor prints. Other commands are passed over.
+// monitorTrace reads limiter calls from the output of redis-cli monitor and skips other commands.
 type monitorTrace struct {
 	lines
-	calls  *monitor.Calls
-	fixed  *limiter.Rule // decides instead of the calls' own limits, if it is there
-	sorts  bool          // rows of the past are sorted, instead of taken for ones of now
-	lastNs int64
-	passed int64
-	line   monitor.Line
+	calls   *monitor.Calls
+	fixed   *limiter.Rule // replaces the calls' own limits; nil for none
+	sorts   bool          // sort rows of the past, instead of moving them to the present
+	lastNs  int64
+	skipped int64
+	line    monitor.Line
 }
 
 func newMonitorTrace(in *input, o Options) (*monitorTrace, error) {
@@ -37,7 +37,6 @@ func newMonitorTrace(in *input, o Options) (*monitorTrace, error) {
 }
 
 func (t *monitorTrace) columns() []string { return []string{"at", "db", "key", "call"} }
-func (t *monitorTrace) passedOver() int64 { return t.passed }
 
 func (t *monitorTrace) read(r *row) error {
 	for {
@@ -45,7 +44,7 @@ func (t *monitorTrace) read(r *row) error {
 		if err != nil {
 			return err
 		}
-		if bytes.Equal(text, []byte("OK")) { // which redis-cli prints first, and files may be joined
+		if bytes.Equal(text, []byte("OK")) { // redis-cli's first line, repeated in joined files
 			continue
 		}
 		found, err := t.parse(text, r)
@@ -62,7 +61,7 @@ func (t *monitorTrace) parse(text []byte, r *row) (found bool, err error) {
 	}
 	use, name := t.calls.Use(t.line.Args)
 	if use == monitor.Limits {
-		t.passed++
+		t.skipped++
 	}
 	if use != monitor.Decides {
 		return false, nil
@@ -84,7 +83,7 @@ func (t *monitorTrace) parse(text []byte, r *row) (found bool, err error) {
 	return true, nil
 }
 
-// unixSeconds is a time as MONITOR shows it, which a trace in CSV may have.
+// unixSeconds formats a time as MONITOR and CSV traces do.
 func unixSeconds(atNs int64) string {
 	return strconv.FormatInt(atNs/1e9, 10) + "." + strconv.FormatInt(1e6+atNs%1e9/1e3, 10)[1:]
 }

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// maxQuotedBytes is how much of a field an error quotes.
+// maxQuotedBytes bounds an error's quote of a field.
 const maxQuotedBytes = 64
 
-// parseInteger reads a signed 64-bit integer as CL.THROTTLE does: decimal, with an optional sign and no spaces.
+// parseInteger parses an int64 as CL.THROTTLE does: decimal, with an optional sign and no spaces.
 func parseInteger(s string) (int64, error) {
 	n, err := strconv.ParseInt(s, 10, 64)
 	switch {
@@ -23,7 +23,7 @@ func parseInteger(s string) (int64, error) {
 	return n, nil
 }
 
-// parseTime reads RFC 3339 or decimal Unix seconds as Unix nanoseconds, and truncates further digits.
+// parseTime parses RFC 3339 or decimal Unix seconds and truncates to nanoseconds.
 func parseTime(s string) (int64, error) {
 	parse := parseUnixSeconds
 	if len(s) > 4 && s[4] == '-' {
@@ -43,7 +43,7 @@ func timeError(s string, err error, hint string) error {
 	return nil
 }
 
-// parseUnixSeconds removes the point and parses the rest as one integer, because no float is precise enough.
+// parseUnixSeconds removes the point and parses one integer, as no float is precise enough.
 func parseUnixSeconds(s string) (int64, error) {
 	const places = 9
 	var scratch [32]byte
@@ -65,7 +65,7 @@ func endsInDigit(s string) bool {
 
 func parseRFC3339(s string) (int64, error) {
 	t, err := time.Parse(time.RFC3339, s)
-	// time.Parse takes hours of one digit and a comma as the decimal point, RFC 3339 does not: go.dev/issue/54580.
+	// time.Parse accepts one-digit hours and a decimal comma, RFC 3339 does not: go.dev/issue/54580.
 	if err != nil || s[13] != ':' || strings.Contains(s, ",") {
 		return 0, strconv.ErrSyntax
 	}

@@ -1,8 +1,8 @@
-// Package replay runs a trace of requests (CSV, the output of MONITOR, or an access log of nginx) through the store with the
-// trace's times as the clock: the answer to a row depends only on the rows before it.
+// Package replay runs a trace of requests (CSV, MONITOR's output or an access log) through the store, with
+// the trace's times as the clock: each answer depends only on the rows before it.
 //
-// A replay runs in its caller's goroutine and shares nothing, so any number of them may run at once. Its memory depends
-// on the number of live keys and of rows in the reorder window, not on the length of the trace.
+// A replay shares nothing. Its memory depends on the live keys and the rows in the reorder window, not on the
+// length of the trace.
 package replay
 
 import (
@@ -18,37 +18,37 @@ import (
 	"cellserver/internal/store"
 )
 
-// Options says how to read a trace. The zero Options requires every column of a funnel and accepts no bad row.
+// Options says how to read a trace. The zero Options requires all columns of a funnel and stops at a bad row.
 type Options struct {
-	Name         string // of the trace, for errors
+	Name         string // for errors
 	Format       Format
-	KeyFields    []string // of an access log: what a key is made of; none for the client's address
-	TimeField    string   // of an access log in JSON: the field with the time; empty for any of those that are known
+	KeyFields    []string // of an access log, which make the key; none for the client's address
+	TimeField    string   // of an access log in JSON; empty for any of timeFields
 	Algorithm    Algorithm
 	Reading      funnel.Reading // of max_burst
-	Milliseconds bool           // periods and answers are in milliseconds, not in seconds
-	CountDenied  bool           // windows count denied requests, too
+	Milliseconds bool           // periods and answers in milliseconds, not seconds
+	CountDenied  bool           // windows count denied requests
 
-	// Defaults for missing columns and empty fields; nil for none. The default Quantity is 1.
+	// Defaults for missing columns and empty fields; nil for none, but 1 for Quantity.
 	MaxBurst, Count, Capacity, RefillCount, MaxCount, Period, Quantity *int64
 
-	ReorderWindow time.Duration // how much older than the newest row a row may be
-	SkipBad       bool          // count bad rows and continue, instead of stopping at the first
+	ReorderWindow time.Duration // most that a row may be older than the newest
+	SkipBad       bool          // count bad rows instead of stopping at the first
 
-	// Progress, if not nil, is called every few thousand rows with the rows and bytes read so far.
+	// Progress, if not nil, receives the rows and bytes read every few thousand rows.
 	Progress func(rows, bytes int64)
 }
 
-// Skipped describes what was not answered.
+// Skipped counts rows and calls without an answer.
 type Skipped struct {
 	Rows  int64
-	First error // the error of the first of the bad rows, or nil
-	// Calls is how many calls MONITOR showed of limiters that no trace can decide, such as CL.BTHROTTLE.
+	First error // of the first bad row, or nil
+	// Calls of limiters that no trace can decide, such as CL.BTHROTTLE.
 	Calls int64
 }
 
-// Rows writes a trace's rows to out in order of time, each with its answer appended. If it returns an error, all rows
-// before it were answered and written, unless ctx is done or writing to out failed.
+// Rows writes the rows to out in order of time, each with its answer. On an error all earlier rows were
+// answered and written, unless ctx ended or writing failed.
 func Rows(ctx context.Context, in io.Reader, out io.Writer, o Options) (Skipped, error) {
 	t, err := open(in, o)
 	if err != nil {
@@ -69,8 +69,7 @@ func Rows(ctx context.Context, in io.Reader, out io.Writer, o Options) (Skipped,
 	return p.skipped, nil
 }
 
-// Summarize returns the totals of a trace's answers, and the most limited keys. With an error, the summary covers the rows
-// before it.
+// Summarize returns the totals and the most limited keys. On an error it covers the earlier rows.
 func Summarize(ctx context.Context, in io.Reader, o Options) (*Summary, error) {
 	s := newSummary()
 	t, err := open(in, o)
@@ -89,16 +88,16 @@ func Summarize(ctx context.Context, in io.Reader, o Options) (*Summary, error) {
 const (
 	progressRows = 4096
 	sweepRows    = 1024 // rows between sweeps
-	// A sweep repeats this many steps for as long as more than one in ten of the entries seen had expired.
+	// A sweep repeats this many steps while more than a tenth of the entries seen had expired.
 	sweepSteps = 64
 )
 
-// sink receives the answered rows. It does not retain them.
+// sink receives the answered rows and does not retain them.
 type sink interface {
 	row(r *row, result funnel.Result) error
 }
 
-// player answers the rows of a trace, each at its own time.
+// player answers rows, each at its own time.
 type player struct {
 	trace   trace
 	sink    sink
@@ -122,7 +121,9 @@ func newPlayer(t trace, s sink, o Options) *player {
 
 func (p *player) run(ctx context.Context) error {
 	err := p.readAll(ctx)
-	p.skipped.Calls = p.trace.passedOver()
+	if t, ok := p.trace.(*monitorTrace); ok {
+		p.skipped.Calls = t.skipped
+	}
 	p.order.end()
 	if lastErr := p.answerReady(ctx); err == nil {
 		err = lastErr
@@ -203,7 +204,7 @@ func (p *player) answer(r *row) error {
 	return p.sink.row(r, q.Result)
 }
 
-// sweep removes expired keys faster than rows can add them, even if many expire at once.
+// sweep removes expired keys faster than rows add them, even if many expire at once.
 func (p *player) sweep(nowNs int64) {
 	for {
 		var seen, removed int

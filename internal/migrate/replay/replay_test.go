@@ -38,7 +38,7 @@ func checkError(t *testing.T, err error, want string) {
 	}
 }
 
-// TestVectors replays results recorded from redis-cell: the output equals them byte for byte.
+// TestVectors replays results recorded from redis-cell, byte for byte.
 func TestVectors(t *testing.T) {
 	for _, name := range []string{"throttle_whole_us.csv", "throttle_any_ns.csv"} {
 		t.Run(name, func(t *testing.T) {
@@ -128,7 +128,7 @@ func TestHeaderErrors(t *testing.T) {
 	tests := []struct{ in, want string }{
 		{"", "replay: trace.csv: the input is empty: its first line must name the columns, such as at_ns,key,max_burst,count,period"},
 		{"\ufeff\n\n", "replay: trace.csv: the input is empty: its first line must name the columns, such as at_ns,key,max_burst,count,period"},
-		{"0,a,1,1,1\n", "replay: trace.csv:1: no time column: the header must name at_ns (Unix nanoseconds) or at (RFC 3339 or Unix seconds); for a log whose first line is none, give --format"},
+		{"0,a,1,1,1\n", "replay: trace.csv:1: no time column: the header must name at_ns (Unix nanoseconds) or at (RFC 3339 or Unix seconds); for a log that is not CSV, give --format"},
 		{"at,at_ns,key\n", "replay: trace.csv:1: columns at and at_ns are both present: keep one"},
 		{"at,max_burst\n", "replay: trace.csv:1: column key is missing: add it to the header"},
 		{"\nat,key,key\n", "replay: trace.csv:2: column key appears twice"},
@@ -200,7 +200,7 @@ func TestReorderWindow(t *testing.T) {
 	tests := []struct {
 		name     string
 		window   time.Duration
-		at, want string // one digit per row, in ns
+		at, want string // a digit per row, in ns
 		skipped  int64
 	}{
 		{"equal times keep their order", 0, "0011", "0011", 0},
@@ -266,7 +266,7 @@ func TestReadErrors(t *testing.T) {
 	}
 }
 
-// endless is an endless file of one letter without a line end.
+// endless is a file of one letter without a line end.
 type endless struct{}
 
 func (endless) Read(p []byte) (int, error) {
@@ -282,7 +282,7 @@ func TestFullDisk(t *testing.T) {
 		t.Skip(err)
 	}
 	defer full.Close()
-	for _, n := range []int{0, 1, 100_000} { // noticed by the last flush, or long before it
+	for _, n := range []int{0, 1, 100_000} { // noticed at the last flush, or long before
 		in := "at_ns,key,max_burst,count,period\n" + strings.Repeat("0,a,0,1,1\n", n)
 		_, err := Rows(t.Context(), strings.NewReader(in), full, Options{})
 		checkError(t, err, "replay: write rows: write /dev/full: no space left on device")

@@ -10,7 +10,6 @@ import (
 	"cellserver/internal/funnel"
 )
 
-// rowWriter is the sink that writes each row with its answer.
 type rowWriter struct {
 	csv    *csv.Writer
 	record []string

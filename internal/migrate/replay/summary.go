@@ -12,13 +12,13 @@ import (
 	"cellserver/internal/funnel"
 )
 
-// limitedCounters is the number of limited keys up to which they are counted exactly.
+// limitedCounters is the number of limited keys up to which counts are exact.
 const limitedCounters = 10_000
 
-// Summary is the totals of a trace's answers.
+// Summary holds the totals of a trace.
 type Summary struct {
 	Allowed, Limited int64
-	FirstNs, LastNs  int64 // Unix time of the first and the last row
+	FirstNs, LastNs  int64 // Unix times of the first and last row
 	Skipped          Skipped
 
 	limited *topkeys.Sketch
@@ -40,7 +40,7 @@ func (s *Summary) row(r *row, result funnel.Result) error {
 	return nil
 }
 
-// Print writes the summary as aligned text, with up to top of the most limited keys.
+// Print writes the summary as aligned text with up to top of the most limited keys.
 func (s *Summary) Print(out io.Writer, top int) error {
 	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
 	_, err := w.Write(s.appendTop(s.appendTotals(nil), top))
@@ -71,7 +71,7 @@ func (s *Summary) appendTop(b []byte, top int) []byte {
 	if len(counters) == 0 {
 		return b
 	}
-	b = append(b, "\nmost limited keys\n"...) // a line without a tab: the columns below it are aligned separately
+	b = append(b, "\nmost limited keys\n"...) // a line without a tab separates the alignment
 	for _, c := range counters {
 		note := ""
 		if c.Overcount > 0 {
@@ -82,7 +82,7 @@ func (s *Summary) appendTop(b []byte, top int) []byte {
 	return b
 }
 
-// onOneLine quotes a key that does not fit on one line as it is, or could be mistaken for a quoted one.
+// onOneLine quotes a key that does not fit on one line as is, or looks quoted.
 func onOneLine(key string) string {
 	quoted := strconv.Quote(key)
 	if key == "" || strings.TrimSpace(key) != key || quoted[1:len(quoted)-1] != key {

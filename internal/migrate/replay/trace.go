@@ -1,32 +1,31 @@
 package replay
 
 import (
+	"container/heap"
 	"errors"
 	"fmt"
+	"math"
+	"time"
 
 	"cellserver/internal/limiter"
 )
 
-// trace reads the rows of a format.
 type trace interface {
-	// columns are the names of the fields of its rows.
+	// columns returns the names of the rows' fields.
 	columns() []string
-	// read fills in the next row. The error is errEnd after the last row, and a *rowError if reading can continue.
+	// read fills the next row. It returns errEnd after the last row, and a *rowError if reading can continue.
 	read(r *row) error
-	// bad turns an error into one of the last row read; nil stays nil.
+	// bad attributes an error to the last row; nil stays nil.
 	bad(err error) error
-	// bytes is how many were read, as they are in the file.
+	// bytes returns how much of the file was read.
 	bytes() int64
-	// passedOver is how many calls of limiters were read that no trace can decide.
-	passedOver() int64
 }
 
 var errEnd = errors.New("the trace has no more rows")
 
-// row is one request.
 type row struct {
 	atNs     int64
-	place    int64 // in the input, among the rows that were pushed
+	place    int64 // among the pushed rows
 	db       uint16
 	key      string
 	rule     limiter.Rule
@@ -34,7 +33,7 @@ type row struct {
 	fields   []string // copied to the output
 }
 
-// rowError says what is wrong with one row. Other errors end the trace.
+// rowError is an error of one row. Others end the trace.
 type rowError struct {
 	name string
 	line int
@@ -44,10 +43,98 @@ type rowError struct {
 func (e *rowError) Error() string { return fmt.Sprintf("%s:%d: %v", e.name, e.line, e.err) }
 func (e *rowError) Unwrap() error { return e.err }
 
-// badAt makes an error one of a line; nil stays nil.
+// badAt attributes an error to a line; nil stays nil.
 func badAt(name string, line int, err error) error {
 	if err == nil {
 		return nil
 	}
 	return &rowError{name: name, line: line, err: err}
+}
+
+// order sorts rows by time, stably. It holds only the rows of the window and reuses their memory.
+type order struct {
+	windowNs int64
+	waiting  rowHeap
+	free     []*row
+	pushed   int64
+
+	newestNs   int64 // of the newest row pushed
+	releasedNs int64 // of the last row popped
+}
+
+func newOrder(window time.Duration) order {
+	return order{windowNs: int64(window), newestNs: math.MinInt64, releasedNs: math.MinInt64}
+}
+
+// takeRow returns an empty row for push or recycle.
+func (o *order) takeRow() *row {
+	n := len(o.free)
+	if n == 0 {
+		return new(row)
+	}
+	r := o.free[n-1]
+	o.free = o.free[:n-1]
+	return r
+}
+
+// recycle takes back an unused row.
+func (o *order) recycle(r *row) {
+	clear(r.fields) // releases the text
+	*r = row{fields: r.fields[:0]}
+	o.free = append(o.free, r)
+}
+
+// push adds a row unless a later one was popped.
+func (o *order) push(r *row) error {
+	if r.atNs < o.releasedNs {
+		late := time.Unix(0, o.newestNs).Sub(time.Unix(0, r.atNs)) // unlike int64 subtraction, Sub saturates
+		return fmt.Errorf("out of order by %s: sort the trace, or give --reorder-window %[1]s or more", late)
+	}
+	o.pushed++
+	r.place = o.pushed
+	o.newestNs = max(o.newestNs, r.atNs)
+	heap.Push(&o.waiting, r)
+	return nil
+}
+
+// pop returns the oldest row once it is the window older than the newest, else nil.
+func (o *order) pop() *row {
+	if len(o.waiting) == 0 || o.waiting[0].atNs > o.readyNs() {
+		return nil
+	}
+	r := heap.Pop(&o.waiting).(*row)
+	o.releasedNs = r.atNs
+	return r
+}
+
+// end makes all rows ready; no push follows.
+func (o *order) end() { o.windowNs = 0 }
+
+func (o *order) readyNs() int64 {
+	if o.newestNs < math.MinInt64+o.windowNs {
+		return math.MinInt64
+	}
+	return o.newestNs - o.windowNs
+}
+
+// rowHeap is a container/heap ordered by time, then by place.
+type rowHeap []*row
+
+func (h rowHeap) Len() int      { return len(h) }
+func (h rowHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *rowHeap) Push(r any)   { *h = append(*h, r.(*row)) }
+
+func (h rowHeap) Less(i, j int) bool {
+	if h[i].atNs != h[j].atNs {
+		return h[i].atNs < h[j].atNs
+	}
+	return h[i].place < h[j].place
+}
+
+func (h *rowHeap) Pop() any {
+	last := len(*h) - 1
+	r := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	return r
 }

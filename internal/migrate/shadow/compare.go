@@ -11,7 +11,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// call decides a call as the source has.
+// call decides a call as the source does.
 func (f *follower) call(name string) {
 	args := f.line.Args
 	q, err := f.calls.Request(name, &f.line)
@@ -21,11 +21,11 @@ func (f *follower) call(name string) {
 	case err != nil:
 		return
 	case q.Rule.Kind != limiter.Funnel:
-		f.count(&f.summary.Others)
-		f.known.touch(f.line.DB, args)
+		f.count(&f.summary.OtherKinds)
+		f.keys.touch(f.line.DB, args)
 		return
 	}
-	k := f.known.key(q.Key.DB, q.Key.Name, f.line.AtNs)
+	k := f.keys.key(q.Key.DB, q.Key.Name, f.line.AtNs)
 	if k == nil {
 		f.count(&f.summary.Calls)
 		f.count(&f.summary.Missed)
@@ -41,7 +41,7 @@ func (f *follower) call(name string) {
 		f.request(k, &q)
 	}
 	f.tally(k)
-	if f.known.wait(k) {
+	if f.keys.wait(k) {
 		f.queue = append(f.queue, k)
 	}
 }
@@ -49,13 +49,12 @@ func (f *follower) call(name string) {
 func (f *follower) request(k *key, q *store.Request) {
 	at := around(f.line.AtNs, int64(f.options.Tolerance))
 	l := q.Rule.Funnel
-	if k.debits = q.Quantity > 0; k.debits && k.known && k.calls == 1 && k.seenNs <= at.from && l.Fits(q.Quantity) {
+	if k.debits = q.Quantity > 0; k.debits && k.tracked && k.calls == 1 && k.seenNs <= at.from && l.Fits(q.Quantity) {
 		k.freshNs, _ = l.Throttle(noTAT, f.line.AtNs, q.Quantity)
 	}
 	k.tats, k.verdict = k.tats.request(l, at, q.Quantity)
 }
 
-// tally counts a call by how it is decided here.
 func (f *follower) tally(k *key) {
 	s := &f.summary
 	s.Calls++
@@ -71,7 +70,7 @@ func (f *follower) tally(k *key) {
 	}
 }
 
-// compare compares what the source has replied with what it should.
+// compare compares the source's state with the expected one.
 func (f *follower) compare(k *key, r reply) error {
 	f.summary.Reads++
 	if r.err != nil && !strings.HasPrefix(r.err.Error(), "WRONGTYPE") {
@@ -85,10 +84,10 @@ func (f *follower) compare(k *key, r reply) error {
 		return nil
 	}
 	switch {
-	case !k.known:
+	case !k.tracked:
 		f.summary.Unknown += int64(k.calls)
 	case k.calls == 1:
-		f.summary.Alone++
+		f.summary.Single++
 		fallthrough
 	default:
 		f.summary.Compared += int64(k.calls)
@@ -104,7 +103,7 @@ func (f *follower) compare(k *key, r reply) error {
 	return nil
 }
 
-// tat reads a TAT as redis-cell writes it, or that there is none. It is false for a key that is something else.
+// tat parses a TAT of redis-cell, noTAT for no key. It returns false for anything else.
 func (r reply) tat() (tatNs int64, ok bool) {
 	if r.err != nil {
 		return 0, false
@@ -116,12 +115,12 @@ func (r reply) tat() (tatNs int64, ok bool) {
 	return tatNs, err == nil
 }
 
-// measure notes how far the source's clock was from MONITOR's time.
+// measure records the source's clock offset from MONITOR's time.
 func (f *follower) measure(ns int64) {
-	if apart := time.Duration(ns); f.summary.ClockReads == 0 {
-		f.summary.ClockLeast, f.summary.ClockMost = apart, apart
+	if offset := time.Duration(ns); f.summary.ClockReads == 0 {
+		f.summary.ClockLeast, f.summary.ClockMost = offset, offset
 	} else {
-		f.summary.ClockLeast, f.summary.ClockMost = min(f.summary.ClockLeast, apart), max(f.summary.ClockMost, apart)
+		f.summary.ClockLeast, f.summary.ClockMost = min(f.summary.ClockLeast, offset), max(f.summary.ClockMost, offset)
 	}
 	f.summary.ClockReads++
 }
@@ -134,7 +133,7 @@ func (f *follower) difference(k *key, tatNs int64) Difference {
 	if k.problem != nil {
 		d.Error = k.problem.Error()
 	}
-	if !k.known || k.calls != 1 || !k.debits {
+	if !k.tracked || k.calls != 1 || !k.debits {
 		return d
 	}
 	d.There = "allowed"
@@ -150,7 +149,7 @@ func (f *follower) difference(k *key, tatNs int64) Difference {
 	return d
 }
 
-// ahead is how much later a TAT is than a time, for people.
+// ahead formats how much later a TAT is than a time.
 func ahead(tatNs, atNs int64) string {
 	switch {
 	case tatNs == math.MaxInt64:
@@ -161,7 +160,7 @@ func ahead(tatNs, atNs int64) string {
 	return "empty in " + time.Duration(funnel.Since(atNs, tatNs)).String()
 }
 
-// String is the difference on one line.
+// String returns the difference on one line.
 func (d *Difference) String() string {
 	expected := make([]string, len(d.Expected))
 	for i, r := range d.Expected {

@@ -18,28 +18,27 @@ import (
 
 const (
 	defaultTimeout = 10 * time.Second
-	// maxLineBytes bounds what is kept of a line; MONITOR shows calls as long as they are.
+	// maxLineBytes bounds a line; MONITOR shows calls in full.
 	maxLineBytes = 16 << 20
-	// keptBytes is more than a TAT has digits: of what is longer, no more is kept.
+	// keptBytes exceeds a TAT's digits; the rest of a longer value is dropped.
 	keptBytes = 32
 )
 
-// Source is the server that is followed.
+// Source is the server to follow.
 type Source struct {
 	Addr           string      // host:port
 	TLS            *tls.Config // nil for none
 	User, Password string
 }
 
-// conn is a connection to the source.
 type conn struct {
 	nc      net.Conn
 	timeout time.Duration // of each exchange
 	r       *bufio.Reader
-	w       resp.Writer // what is to be sent
+	w       resp.Writer // unsent commands
 }
 
-// errReply is an error that the source has replied.
+// errReply is an error reply.
 type errReply string
 
 func (e errReply) Error() string { return string(e) }
@@ -74,7 +73,7 @@ func (s Source) dial(ctx context.Context, timeout time.Duration) (*conn, error) 
 	return c, nil
 }
 
-// add has a command sent with the next flush.
+// add queues a command for the next flush.
 func (c *conn) add(args ...string) {
 	c.w.Array(len(args))
 	for _, arg := range args {
@@ -89,7 +88,7 @@ func (c *conn) flush() error {
 	return err
 }
 
-// call sends a command of which only an error is of interest. If ctx ends before its reply, the connection is closed.
+// call sends a command and returns its error reply. It closes the connection if ctx ends first.
 func (c *conn) call(ctx context.Context, args ...string) error {
 	defer context.AfterFunc(ctx, func() { _ = c.nc.Close() })()
 	c.add(args...)
@@ -101,16 +100,16 @@ func (c *conn) call(ctx context.Context, args ...string) error {
 	return c.reply().err
 }
 
-// reply is what the source has replied: a text, or none, or an error.
+// reply is a text, none, or an error.
 type reply struct {
 	text  string
 	found bool
-	err   error // an errReply, or of the connection
+	err   error // an errReply, or the connection's
 }
 
-var errLongLine = errors.New("it has sent a line of more than 16 MiB")
+var errLongLine = errors.New("it has sent a line longer than 16 MiB")
 
-var errProtocol = errors.New("it does not answer as a Redis server")
+var errProtocol = errors.New("not the reply of a Redis server")
 
 func (c *conn) reply() reply {
 	line, err := c.line()
@@ -132,7 +131,7 @@ func (c *conn) reply() reply {
 	return reply{err: errProtocol}
 }
 
-// replies passes on what is replied, until the connection ends.
+// replies passes on replies until the connection ends.
 func (c *conn) replies(ctx context.Context, to chan<- reply) error {
 	for {
 		r := c.reply()
@@ -165,7 +164,8 @@ func (c *conn) bulk(length string) reply {
 	return reply{text: string(kept), found: true}
 }
 
-// line returns a line without its end. It is the caller's until the next call. One that is too long was passed over.
+// line returns a line without its end, valid until the next call. A line beyond maxLineBytes is skipped with
+// errLongLine.
 func (c *conn) line() ([]byte, error) {
 	line, err := c.r.ReadSlice('\n')
 	if errors.Is(err, bufio.ErrBufferFull) {
@@ -177,7 +177,7 @@ func (c *conn) line() ([]byte, error) {
 	return bytes.TrimSuffix(line[:len(line)-1], []byte("\r")), nil
 }
 
-// longLine returns a line that is longer than the buffer.
+// longLine returns a line longer than the buffer.
 func (c *conn) longLine(begin []byte) ([]byte, error) {
 	long, tooLong := append([]byte(nil), begin...), false
 	for {
@@ -197,7 +197,7 @@ func (c *conn) longLine(begin []byte) ([]byte, error) {
 	}
 }
 
-// explain says what to do about an error.
+// explain adds advice to an error.
 func (s Source) explain(err error) error {
 	text := err.Error()
 	err = resp.OneLine(err)
@@ -206,10 +206,10 @@ func (s Source) explain(err error) error {
 		{"WRONGPASS", "check --user and --password-file"},
 		{"NOPERM", "the user needs +monitor +get +select +ping, and the keys"},
 		{"connection refused", "check the address, and that the server runs"},
-		{"EOF", "it has closed the connection: is the connection that MONITOR streams to too slow for it (client-output-buffer-limit), or was it stopped?"},
-		{"MOVED", "it is a cluster's node, and the key is another's; follow each of them"},
+		{"EOF", "it has closed the connection: was MONITOR read too slowly (client-output-buffer-limit), or was it stopped?"},
+		{"MOVED", "the key is on another node of the cluster; follow each node"},
 		{"LOADING", "wait until it has loaded"},
-		{"DENIED", "it lets in only its own host while it has no password; set one"},
+		{"DENIED", "it is in protected mode; set a password there"},
 		{"i/o timeout", "it does not answer; with TLS give --tls"},
 		{"first record does not look like a TLS handshake", "the port has no TLS"},
 	} {

@@ -14,51 +14,51 @@ import (
 )
 
 const (
-	maxBatch  = 256 // keys that are read at once
+	maxBatch  = 256 // keys per read
 	tickEvery = 20 * time.Millisecond
 )
 
 var (
-	errUnseen = errors.New("MONITOR does not show what the second connection sends: is there a proxy between, or are these two servers?")
-	errStep   = errors.New("MONITOR shows other reads than were sent: is the order of its lines not that of execution?")
+	errUnseen = errors.New("MONITOR does not show the second connection: is there a proxy, or are these two servers?")
+	errStep   = errors.New("MONITOR shows reads out of order: does it not show calls in order of execution?")
 	errSilent = errors.New("i/o timeout: a read was not answered")
-	errEarly  = errors.New("the end came before it had answered: nothing was followed")
+	errEarly  = errors.New("ended before it answered: nothing was followed")
 )
 
-// follower is a Run.
+// follower is the state of a Run.
 type follower struct {
 	options Options
 	calls   *monitor.Calls
-	known   *memory
+	keys    *memory
 	summary Summary
 
-	state   *conn // the connection that reads keys
+	state   *conn // reads keys
 	token   string
-	addr    string // of that connection, as MONITOR shows it; empty until it has
-	db      uint16 // that is selected there
+	addr    string // of state, as MONITOR shows it; empty until then
+	db      uint16 // selected on state
 	lines   *lines
 	replies <-chan reply
-	failed  <-chan error // of a connection
+	failed  <-chan error // a connection's error
 
 	line    monitor.Line
-	queue   []*key // to be read
+	queue   []*key // keys to read
 	asked   []asked
 	askedAt time.Time
 	nextAsk time.Time
 	ending  bool
 }
 
-// asked is a GET that MONITOR has not shown yet.
+// asked is a GET not yet shown by MONITOR.
 type asked struct {
 	key     *key
-	selects bool // a SELECT goes before it
+	selects bool // preceded by a SELECT
 }
 
 func newFollower(o Options) *follower {
 	if o.Timeout == 0 {
 		o.Timeout = defaultTimeout
 	}
-	return &follower{options: o, calls: monitor.NewCalls(o.Reading), known: newMemory(o.MaxBytes), token: rand.Text()}
+	return &follower{options: o, calls: monitor.NewCalls(o.Reading), keys: newMemory(o.MaxBytes), token: rand.Text()}
 }
 
 func (f *follower) run(ctx context.Context) error {
@@ -84,8 +84,8 @@ func (f *follower) run(ctx context.Context) error {
 		case err := <-f.failed:
 			return err
 		case <-end:
-			end, drained = nil, time.After(drainTimeout)
-			f.state.add("PING", f.token) // what MONITOR shows before it is compared
+			end, drained = nil, time.After(f.options.Timeout/2)
+			f.state.add("PING", f.token) // everything before it in MONITOR is compared
 			if err := f.state.flush(); err != nil {
 				return err
 			}
@@ -107,7 +107,7 @@ func (f *follower) run(ctx context.Context) error {
 	return nil
 }
 
-// late ends what was not done in time.
+// late counts the calls whose keys were not read in time.
 func (f *follower) late() error {
 	if f.addr == "" {
 		return errUnseen
@@ -118,13 +118,13 @@ func (f *follower) late() error {
 	for _, a := range f.asked {
 		f.summary.Missed += int64(a.key.calls)
 	}
-	if len(f.asked) > 0 && time.Since(f.askedAt) >= drainTimeout {
+	if len(f.asked) > 0 && time.Since(f.askedAt) >= f.options.Timeout/2 {
 		return errSilent
 	}
 	return nil
 }
 
-// isDone reports whether all is compared that was called before the end.
+// isDone reports whether every call before the end is compared.
 func (f *follower) isDone() bool {
 	return f.ending && len(f.queue) == 0 && len(f.asked) == 0
 }
@@ -135,7 +135,7 @@ func (f *follower) progress() {
 	}
 }
 
-// connect begins the stream, and sends what shows where in it the other connection is.
+// connect starts MONITOR and sends a PING that identifies the other connection in it.
 func (f *follower) connect(ctx, connections context.Context) (err error) {
 	stream, err := f.options.Source.dial(ctx, f.options.Timeout)
 	if err != nil {
@@ -159,10 +159,9 @@ func (f *follower) connect(ctx, connections context.Context) (err error) {
 	return nil
 }
 
-// handle does what a line of MONITOR says.
 func (f *follower) handle(text []byte) error {
-	if text == nil { // too long to say which keys it changes
-		f.known.forgetAll()
+	if text == nil { // its keys are unknown
+		f.keys.forgetAll()
 		return nil
 	}
 	if err := f.line.Parse(text); err != nil {
@@ -186,25 +185,25 @@ func (f *follower) handle(text []byte) error {
 	case monitor.Decides:
 		f.call(name)
 	case monitor.Limits:
-		f.count(&f.summary.Others)
-		f.known.touch(f.line.DB, args)
+		f.count(&f.summary.OtherKinds)
+		f.keys.touch(f.line.DB, args)
 	case monitor.Writes:
-		f.known.touch(f.line.DB, args)
+		f.keys.touch(f.line.DB, args)
 	case monitor.Flushes:
-		f.known.forgetAll()
+		f.keys.forgetAll()
 	case monitor.Reads:
 	}
 	return nil
 }
 
-// count counts what happens before the end.
+// count counts what precedes the end.
 func (f *follower) count(counter *int64) {
 	if !f.ending {
 		*counter++
 	}
 }
 
-// own notes where in the stream a command of the follower's is.
+// own handles the follower's own commands in the stream.
 func (f *follower) own(args [][]byte) error {
 	switch {
 	case glob.IsFolded(args[0], "get"):
@@ -214,10 +213,10 @@ func (f *follower) own(args [][]byte) error {
 		_, err := f.reply()
 		return err
 	}
-	return nil // SELECT, whose reply is read with that of the GET behind it
+	return nil // SELECT, whose reply is read with the next GET's
 }
 
-// read compares what a GET has returned with what it should, as of this place in the stream.
+// read compares a GET's value with the expected state at this place in the stream.
 func (f *follower) read(args [][]byte) error {
 	if len(f.asked) == 0 || len(args) != 2 || string(args[1]) != f.asked[0].key.name || f.line.DB != f.asked[0].key.db {
 		return errStep
@@ -233,11 +232,11 @@ func (f *follower) read(args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	a.key.waiting = false
+	f.keys.read(a.key)
 	return f.compare(a.key, r)
 }
 
-// reply waits for the next reply, which the source has sent when MONITOR shows what it is to.
+// reply waits for a reply that the source has sent already, as MONITOR shows its command.
 func (f *follower) reply() (reply, error) {
 	select {
 	case r := <-f.replies:
@@ -249,8 +248,7 @@ func (f *follower) reply() (reply, error) {
 	}
 }
 
-// ask sends GETs for the keys that were called since they were last read. There is one batch under way at a time, so a key that
-// is called often is read once for many calls.
+// ask sends GETs for the queued keys, one batch at a time: a busy key is read once for many calls.
 func (f *follower) ask() error {
 	now := time.Now()
 	if len(f.asked) > 0 || len(f.queue) == 0 || now.Before(f.nextAsk) {

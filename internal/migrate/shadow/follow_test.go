@@ -15,15 +15,15 @@ import (
 	"cellserver/internal/test/patience"
 )
 
-// step is a call of others: when, on what, and the TAT that the source has of the key then.
+// step is another client's call: time, command and the TAT that the source then holds.
 type step struct {
 	offset int64
 	place  string
-	tat    string // an offset in nanoseconds, or what the value is, behind =; empty if it stays
+	tat    string // an offset in nanoseconds, or "=" and the value; empty if unchanged
 	args   string
 }
 
-// follow has a source call steps, one after the other, each of which is read before the next one, if it is of a limiter.
+// follow plays steps one by one, each read before the next if it is a limiter's.
 func follow(t *testing.T, o Options, steps []step) (Summary, []Difference, error) {
 	t.Helper()
 	ctx, cancel := patience.Context(t.Context())
@@ -55,7 +55,7 @@ func follow(t *testing.T, o Options, steps []step) (Summary, []Difference, error
 	return summary, differences, err
 }
 
-const call = "cl.throttle k 1 1 1" // of a funnel of 2 units, of which one leaks a second
+const call = "cl.throttle k 1 1 1" // 2 units, one leaks per second
 
 func TestFollow(t *testing.T) {
 	second := fmt.Sprint
@@ -63,7 +63,7 @@ func TestFollow(t *testing.T) {
 		name     string
 		reading  funnel.Reading
 		steps    []step
-		want     Summary // some of it
+		want     Summary // some fields
 		reported []string
 	}{
 		{"as it should be", funnel.Burst, []step{
@@ -71,34 +71,34 @@ func TestFollow(t *testing.T) {
 			{100 * ms, "0/k", second(2 * sec), call},
 			{200 * ms, "0/k", "", call},
 			{5 * sec, "0/k", second(6*sec + 3*ms), call},
-		}, Summary{Calls: 4, Allowed: 2, Limited: 1, Either: 1, Compared: 3, Alone: 3, Unknown: 1, Reads: 4, ClockReads: 1}, nil},
+		}, Summary{Calls: 4, Allowed: 2, Limited: 1, Either: 1, Compared: 3, Single: 3, Unknown: 1, Reads: 4, ClockReads: 1}, nil},
 		{"databases", funnel.Burst, []step{
 			{0, "0/k", second(sec), call},
 			{0, "3/k", second(2 * sec), call},
 			{100 * ms, "3/k", "", call},
 			{100 * ms, "0/k", second(2 * sec), call},
-		}, Summary{Calls: 4, Allowed: 1, Limited: 1, Either: 2, Compared: 2, Alone: 2, Unknown: 2, Reads: 4}, nil},
+		}, Summary{Calls: 4, Allowed: 1, Limited: 1, Either: 2, Compared: 2, Single: 2, Unknown: 2, Reads: 4}, nil},
 		{"a nanosecond off", funnel.Burst, []step{
 			{0, "0/k", second(sec), call},
 			{100 * ms, "0/k", second(2*sec + 1), call},
 			{200 * ms, "0/k", "", call},
-		}, Summary{Calls: 3, Allowed: 1, Limited: 1, Either: 1, Compared: 2, Alone: 2, Unknown: 1, Reads: 3, Different: 1},
+		}, Summary{Calls: 3, Allowed: 1, Limited: 1, Either: 1, Compared: 2, Single: 2, Unknown: 1, Reads: 3, Different: 1},
 			[]string{"2023-11-14T22:13:20.100000Z db 0 cl.throttle k 1 1 1: here empty in 1.9s; there empty in 1.900000001s: allowed here, allowed there"}},
 		{"limited there", funnel.Burst, []step{
 			{0, "0/k", second(sec), call},
 			{100 * ms, "0/k", "", call},
-		}, Summary{Calls: 2, Allowed: 1, Either: 1, Compared: 1, Alone: 1, Unknown: 1, Reads: 2, Different: 1},
+		}, Summary{Calls: 2, Allowed: 1, Either: 1, Compared: 1, Single: 1, Unknown: 1, Reads: 2, Different: 1},
 			[]string{"2023-11-14T22:13:20.100000Z db 0 cl.throttle k 1 1 1: here empty in 1.9s; there empty in 900ms: allowed here, limited there"}},
 		{"another reading", funnel.Capacity, []step{
 			{0, "0/k", second(sec), call},
 			{100 * ms, "0/k", second(2 * sec), call},
 			{200 * ms, "0/j", "", "cl.throttle j 0 1 1"},
-		}, Summary{Calls: 3, Limited: 1, Either: 1, Refused: 1, Compared: 1, Alone: 1, Unknown: 2, Reads: 3, Different: 1},
+		}, Summary{Calls: 3, Limited: 1, Either: 1, Refused: 1, Compared: 1, Single: 1, Unknown: 2, Reads: 3, Different: 1},
 			[]string{"2023-11-14T22:13:20.100000Z db 0 cl.throttle k 1 1 1: here empty in 900ms; there empty in 1.9s: limited here, allowed there"}},
 		{"an error here", funnel.Burst, []step{
 			{0, "0/k", second(sec), call},
 			{100 * ms, "0/k", second(2 * sec), "cl.throttle k x 1 1"},
-		}, Summary{Calls: 2, Either: 1, Refused: 1, Compared: 1, Alone: 1, Unknown: 1, Reads: 2, Different: 1},
+		}, Summary{Calls: 2, Either: 1, Refused: 1, Compared: 1, Single: 1, Unknown: 1, Reads: 2, Different: 1},
 			[]string{"2023-11-14T22:13:20.100000Z db 0 cl.throttle k x 1 1: here empty in 900ms; there empty in 1.9s; here it is an error: cl.throttle: Couldn't parse as integer: x"}},
 		{"others write", funnel.Burst, []step{
 			{0, "0/k", second(sec), call},
@@ -112,7 +112,7 @@ func TestFollow(t *testing.T) {
 			{0, "0/w", "", "CL.FIXEDWINDOW w 1 1"},
 			{0, "0/w", "=-WRONGTYPE Operation against a key holding the wrong kind of value", "cl.throttle w 1 1 1"},
 			{0, "0/x", "=no number", "cl.throttle x 1 1 1"},
-		}, Summary{Calls: 2, Either: 2, Others: 2, Reads: 2, Unread: 2}, nil},
+		}, Summary{Calls: 2, Either: 2, OtherKinds: 2, Reads: 2, Unread: 2}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -138,7 +138,7 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// TestManyCalls between two reads of a key, of which a value reflects exactly those before it.
+// TestManyCalls: between two reads of a key, a value reflects exactly the calls before it.
 func TestManyCalls(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	const calls = 10_000
@@ -176,7 +176,7 @@ func TestErrors(t *testing.T) {
 		{"nobody", func(_ *source, o *Options) { o.Source.Addr = gone.Addr().String() }, "check the address, and that the server runs"},
 		{"no password", func(s *source, _ *Options) { s.password = "secret" }, "NOAUTH Authentication required.; give --password-file"},
 		{"a wrong password", func(s *source, o *Options) { s.password, o.Source.Password = "secret", "x" }, "check --user and --password-file"},
-		{"another server", func(s *source, o *Options) { s.hides, o.Timeout = true, 3*time.Second }, "MONITOR does not show what the second connection sends"},
+		{"another server", func(s *source, o *Options) { s.hides, o.Timeout = true, 2*time.Second }, "MONITOR does not show the second connection"},
 		{"no rights", func(s *source, _ *Options) { s.values["0/k"] = "-NOPERM this user has no permissions" }, "the user needs +monitor +get +select +ping, and the keys"},
 		{"a line that is none", func(s *source, _ *Options) {
 			s.pinged = func() {
@@ -219,7 +219,7 @@ func TestPassword(t *testing.T) {
 	}
 }
 
-// TestMemory of keys is bounded: those whose funnels are empty are forgotten first, and those that are to be read never.
+// TestMemory: memory is bounded. Keys with empty funnels are forgotten first, and queued ones never.
 func TestMemory(t *testing.T) {
 	const most = 100
 	m := newMemory(most * (keyBytes + 3))
@@ -232,15 +232,15 @@ func TestMemory(t *testing.T) {
 			m.wait(k)
 		}
 	}
-	if len(m.keys) > most || !m.keys[place{0, "0"}].waiting || m.keys[place{0, "149"}] == nil {
-		t.Errorf("%d keys", len(m.keys))
+	if len(m.all) > most || !m.all[place{0, "0"}].waiting || m.all[place{0, "149"}] == nil {
+		t.Errorf("%d keys", len(m.all))
 	}
 	for i := range 200 {
 		k := m.key(1, fmt.Append(nil, i), t0)
 		k.saw(t0 + sec)
 	}
-	if len(m.keys) > most || m.keys[place{0, "0"}] == nil {
-		t.Errorf("%d keys", len(m.keys))
+	if len(m.all) > most || m.all[place{0, "0"}] == nil {
+		t.Errorf("%d keys", len(m.all))
 	}
 	refused := 0
 	for i := range 200 {
@@ -250,15 +250,15 @@ func TestMemory(t *testing.T) {
 			t.Error("a key begins to wait once")
 		}
 	}
-	if waiting := m.waitingBytes / keyBytes; refused != 200-most/2+1 || waiting != most/2 || len(m.keys) > most {
-		t.Errorf("%d refused, %d wait, of %d keys", refused, waiting, len(m.keys))
+	if waiting := m.waitingBytes / keyBytes; refused != 200-most/2+1 || waiting != most/2 || len(m.all) > most {
+		t.Errorf("%d refused, %d wait, of %d keys", refused, waiting, len(m.all))
 	}
-	m.read(m.keys[place{0, "0"}])
+	m.read(m.all[place{0, "0"}])
 	if m.key(2, []byte("new"), t0) == nil || m.key(2, make([]byte, maxNameBytes+1), t0) != nil {
 		t.Error("there is room again for a key, and never for one that is too long")
 	}
 	left := 0
-	for _, k := range m.keys {
+	for _, k := range m.all {
 		left += k.bytes()
 	}
 	if left != m.bytes {
@@ -266,7 +266,20 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestTooManyKeys: calls on keys that cannot be read in time are counted, and take no memory.
+// TestReadKeysAreForgotten: keys that were read make way for new ones, however many there are over time.
+func TestReadKeysAreForgotten(t *testing.T) {
+	var steps []step
+	for i := range 20 {
+		key := fmt.Sprintf("%02d", i)
+		steps = append(steps, step{int64(i), "0/" + key, "1000000000", "cl.throttle " + key + " 1 1 1"})
+	}
+	s, _, err := follow(t, Options{MaxBytes: 6 * (keyBytes + 2)}, steps)
+	if err != nil || s.Calls != 20 || s.Missed > 0 || s.Keys > 6 {
+		t.Errorf("got %+v, %v, want 20 calls, none missed, at most 6 keys", s, err)
+	}
+}
+
+// TestTooManyKeys: calls on keys that cannot be read in time are counted and take no memory.
 func TestTooManyKeys(t *testing.T) {
 	t.Parallel()
 	const calls, kept = 1000, 10
@@ -278,12 +291,13 @@ func TestTooManyKeys(t *testing.T) {
 				for i := range calls {
 					s.called(t0, "0/", "", "cl.throttle", fmt.Sprintf("%04d", i), "1", "1", "1")
 				}
-				<-following // or the end could come before the stream has begun
+				<-following // else the end could precede the stream
 				cancel()
 			}()
 		}
 	})
-	summary, err := Run(ctx, Options{Source: Source{Addr: s.addr}, Rate: 1, MaxBytes: 2 * kept * (keyBytes + 4), Tolerance: 500 * time.Millisecond,
+	summary, err := Run(ctx, Options{Source: Source{Addr: s.addr}, Rate: 1, Timeout: 4 * time.Second,
+		MaxBytes: 2 * kept * (keyBytes + 4), Tolerance: 500 * time.Millisecond,
 		Following: func() { close(following) },
 		Report:    func(d Difference) { t.Error(d.String()) }})
 	if err != nil || summary.Calls != calls || summary.Unknown+summary.Missed != calls || summary.Missed < calls/2 || summary.Keys > 2*kept {
@@ -291,7 +305,7 @@ func TestTooManyKeys(t *testing.T) {
 	}
 }
 
-// TestLongLine: of a call that is too long to be kept nobody knows which keys it changes.
+// TestLongLine: a call too long to parse may have changed any key.
 func TestLongLine(t *testing.T) {
 	var reported []Difference
 	long := strings.Repeat("x", maxLineBytes)
@@ -320,7 +334,7 @@ func TestLongLine(t *testing.T) {
 	}
 }
 
-// TestBytesOfLines that wait are bounded.
+// TestBytesOfLines: queued lines are bounded.
 func TestBytesOfLines(t *testing.T) {
 	const size, total = 8 << 20, 20
 	here, there := net.Pipe()
@@ -353,15 +367,15 @@ func TestBytesOfLines(t *testing.T) {
 	}
 }
 
-// TestEndsEarly: what ends before the source has answered has compared nothing, which is an error.
+// TestEndsEarly: ending before the source has answered is an error.
 func TestEndsEarly(t *testing.T) {
 	t.Parallel()
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // whose kernel accepts
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = silent.Close() }()
-	for password, connections := range map[string]int{"": 2, "secret": 1} { // before it has to answer
+	for password, connections := range map[string]int{"": 2, "secret": 1} { // before a reply is needed
 		ctx, cancel := context.WithCancel(t.Context())
 		accepted := make(chan net.Conn, 2)
 		go func() {

@@ -7,22 +7,22 @@ import (
 )
 
 const (
-	queuedLines = 1 << 16 // of MONITOR, beyond which the source has to keep them
+	queuedLines = 1 << 16 // beyond it the source buffers
 	queuedBytes = 64 << 20
 )
 
-// lines are those of MONITOR that came and were not handled yet. One goroutine fills it, another empties it.
+// lines queues MONITOR's lines from one goroutine to another.
 type lines struct {
 	c     chan []byte
 	bytes atomic.Int64
-	freed chan struct{} // when there is room again
+	freed chan struct{} // signals free space
 }
 
 func newLines() *lines {
 	return &lines{c: make(chan []byte, queuedLines), freed: make(chan struct{}, 1)}
 }
 
-// fill passes on the lines of a stream until it ends. nil stands for one that is too long.
+// fill queues a stream's lines until it ends; nil stands for one that is too long.
 func (q *lines) fill(ctx context.Context, stream *conn) error {
 	for {
 		line, err := stream.line()
@@ -48,7 +48,7 @@ func (q *lines) fill(ctx context.Context, stream *conn) error {
 	}
 }
 
-// took notes that a line was taken out.
+// took accounts for a line taken from c.
 func (q *lines) took(line []byte) {
 	if left := q.bytes.Add(-int64(len(line))); left <= queuedBytes {
 		select {

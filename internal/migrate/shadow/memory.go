@@ -9,39 +9,39 @@ import (
 
 const (
 	defaultMaxBytes = 256 << 20
-	keyBytes        = 512     // that a key takes beside its name, about
+	keyBytes        = 512     // of a key beside its name, estimated
 	maxCallBytes    = 256     // of a call's text
-	maxNameBytes    = 1 << 20 // of a key, of which no line of MONITOR is too long
+	maxNameBytes    = 1 << 20 // a key this long still fits in a line
 )
 
-// noTAT is that of a key that is not there.
+// noTAT stands for an absent key.
 const noTAT = math.MinInt64
 
-// key is what is known of one.
+// key is what the follower knows of a key.
 type key struct {
 	db   uint16
 	name string
 
-	tats    spans // as they may be, by what was seen
-	known   bool  // the state was read, and nobody has written it but by calls that were followed
-	seenNs  int64 // the TAT when it was read last
-	waiting bool  // it is to be read
+	tats    spans // the possible TATs
+	tracked bool  // the state was read, and only followed calls changed it since
+	seenNs  int64 // TAT of the last read
+	waiting bool  // queued for reading
 
-	// Of the calls since it was read last:
+	// Calls since the last read:
 	calls   int
 	last    string
 	problem error   // of the last's arguments
 	verdict verdict // of the last
 	debits  bool    // the last requested units
-	freshNs int64   // the TAT that the last has brought about if the funnel was empty and the clocks are alike; noTAT if not
+	freshNs int64   // TAT after the last if the funnel was empty and the clocks agree; else noTAT
 }
 
-// forget says that somebody else may have written the key.
-func (k *key) forget() { k.tats, k.known = anyTAT(), false }
+// forget is called when the key may have changed unobserved.
+func (k *key) forget() { k.tats, k.tracked = anyTAT(), false }
 
-// saw says what the key's TAT is.
+// saw records the key's TAT.
 func (k *key) saw(tatNs int64) {
-	k.tats, k.known, k.seenNs, k.calls, k.last = spans{{tatNs, tatNs}}, true, tatNs, 0, ""
+	k.tats, k.tracked, k.seenNs, k.calls, k.last = spans{{tatNs, tatNs}}, true, tatNs, 0, ""
 }
 
 type place struct {
@@ -51,30 +51,30 @@ type place struct {
 
 func (k *key) bytes() int { return keyBytes + len(k.name) }
 
-// called notes a call's text, or as much of it as is worth showing.
+// called records a call's text, shortened.
 func (k *key) called(args [][]byte) {
 	if k.last = monitor.Text(args); len(k.last) > maxCallBytes {
 		k.last = strings.Clone(k.last[:maxCallBytes]) + "..."
 	}
 }
 
-// memory is the keys that were called.
+// memory holds the called keys.
 type memory struct {
-	keys                          map[place]*key
-	maxBytes, bytes, waitingBytes int // waitingBytes are those of the keys that are to be read
+	all                           map[place]*key
+	maxBytes, bytes, waitingBytes int // waitingBytes counts queued keys
 }
 
 func newMemory(maxBytes int) *memory {
 	if maxBytes == 0 {
 		maxBytes = defaultMaxBytes
 	}
-	return &memory{keys: map[place]*key{}, maxBytes: maxBytes}
+	return &memory{all: map[place]*key{}, maxBytes: maxBytes}
 }
 
-// key returns a key, of which nothing may be known yet. It is nil for one whose name is too long, and for a new one while half of
-// the memory is keys that are to be read, which cannot be forgotten.
+// key returns a key, possibly new. It returns nil for a name that is too long, and for a new key while queued
+// keys, which cannot be forgotten, take half of the memory.
 func (m *memory) key(db uint16, name []byte, nowNs int64) *key {
-	if k := m.keys[place{db, string(name)}]; k != nil {
+	if k := m.all[place{db, string(name)}]; k != nil {
 		return k
 	}
 	k := &key{db: db, name: string(name)}
@@ -85,12 +85,12 @@ func (m *memory) key(db uint16, name []byte, nowNs int64) *key {
 		m.makeRoom(nowNs)
 	}
 	k.forget()
-	m.keys[place{db, k.name}] = k
+	m.all[place{db, k.name}] = k
 	m.bytes += k.bytes()
 	return k
 }
 
-// wait notes that a key is to be read, and reports whether it was not before.
+// wait queues a key, and reports whether it was not queued before.
 func (m *memory) wait(k *key) bool {
 	if k.waiting {
 		return false
@@ -100,22 +100,21 @@ func (m *memory) wait(k *key) bool {
 	return true
 }
 
-// read notes that a key was read.
+// read takes a key out of the queue.
 func (m *memory) read(k *key) {
 	k.waiting = false
 	m.waitingBytes -= k.bytes()
 }
 
-// makeRoom forgets the keys whose funnels are empty, and if they are few, others, until a quarter is free. A key that comes
-// again is learned again.
+// makeRoom forgets keys with empty funnels, then others, until a quarter is free.
 func (m *memory) makeRoom(nowNs int64) {
 	drop := func(when func(*key) bool) {
-		for at, k := range m.keys {
+		for at, k := range m.all {
 			if m.bytes <= m.maxBytes-m.maxBytes/4 {
 				return
 			}
 			if !k.waiting && when(k) {
-				delete(m.keys, at)
+				delete(m.all, at)
 				m.bytes -= k.bytes()
 			}
 		}
@@ -127,14 +126,14 @@ func (m *memory) makeRoom(nowNs int64) {
 // touch forgets the keys that a call names.
 func (m *memory) touch(db uint16, args [][]byte) {
 	for _, arg := range args[1:] {
-		if k := m.keys[place{db, string(arg)}]; k != nil {
+		if k := m.all[place{db, string(arg)}]; k != nil {
 			k.forget()
 		}
 	}
 }
 
 func (m *memory) forgetAll() {
-	for _, k := range m.keys {
+	for _, k := range m.all {
 		k.forget()
 	}
 }

@@ -14,23 +14,23 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// source is a Redis with redis-cell as far as a follower uses it. Tests say what others call, and what it holds.
+// source is a Redis with redis-cell as far as a follower uses it. Tests play the other clients and set its
+// values.
 type source struct {
 	addr string
 
-	// These are set before it serves.
+	// Set before it serves:
 	password string
-	hides    bool   // what the follower's other connection sends
-	pinged   func() // is called when the stream has begun
-	read     func() // is called after each read
+	hides    bool   // hide the follower's other connection
+	pinged   func() // called when the stream begins
+	read     func() // called after each read
 
 	mu       sync.Mutex // guards all below
 	nowNs    int64
-	values   map[string]string // by database and key, such as 0/key; what begins with - is an error
+	values   map[string]string // by database/key, such as 0/key; "-..." is an error
 	monitors []net.Conn
 }
 
-// startSource has a source serve until the test ends.
 func startSource(t *testing.T, set func(s *source)) *source {
 	t.Helper()
 	s := &source{nowNs: t0, values: map[string]string{}, pinged: func() {}, read: func() {}}
@@ -39,7 +39,6 @@ func startSource(t *testing.T, set func(s *source)) *source {
 	return s
 }
 
-// serve answers commands until the client is gone.
 func (s *source) serve(nc net.Conn) {
 	db := uint16(0)
 	r := bufio.NewReader(nc)
@@ -99,7 +98,7 @@ func (s *source) getLocked(place string) string {
 	return fmt.Sprintf("$%d\r\n%s", len(value), value)
 }
 
-// called has others call a command, behind which a key of database 0 has a value.
+// called plays another client's call, after which a key of database 0 has a value.
 func (s *source) called(nowNs int64, place, value string, args ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,7 +120,7 @@ func (s *source) showLocked(client string, db uint16, args ...string) {
 	}
 }
 
-// write sends to who is in MONITOR.
+// write sends to the client in MONITOR.
 func (s *source) write(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,33 +7,33 @@ import (
 	"cellserver/internal/funnel"
 )
 
-// span is the TATs from one to another, both included.
+// span is an inclusive range of TATs.
 type span struct{ lo, hi int64 }
 
-// spans are the TATs that a key may have, as far as what was seen of it says. They are sorted and apart from each other.
+// spans are a key's possible TATs: sorted and disjoint ranges.
 type spans []span
 
-// maxSpans bounds what is kept of a key: beyond that, one span holds them all.
+// maxSpans bounds a key's ranges; more become one that spans them all.
 const maxSpans = 16
 
-// earlyNs is how long before its TAT a key of redis-cell may be gone, for its expiry is in whole milliseconds, and so is the
-// time that Redis compares it with.
+// earlyNs is the most by which a key of redis-cell expires before its TAT: its expiry and Redis's clock are
+// in milliseconds.
 const earlyNs = 2_000_000
 
 func anyTAT() spans { return spans{{math.MinInt64, math.MaxInt64}} }
 
-// clock is when something was done, by the source's own reading of its clock: between these times.
+// clock bounds the source's clock reading for a call.
 type clock struct{ from, to int64 }
 
 func around(atNs, toleranceNs int64) clock {
 	return clock{funnel.Shift(atNs, -toleranceNs), funnel.Shift(atNs, toleranceNs)}
 }
 
-// verdict is what a request may have been answered.
+// verdict holds the possible answers to a request.
 type verdict struct{ allowed, limited bool }
 
-// request returns the TATs behind a request. Where the clock leaves open what was answered, they are those of both answers.
-// What is added to a TAT is always computed by the limit itself.
+// request returns the TATs after a request, those of both answers where the clock leaves it open. The limit
+// itself computes every TAT.
 func (s spans) request(l funnel.Limit, at clock, quantity int64) (after spans, v verdict) {
 	after = make(spans, 0, len(s)+1)
 	for _, tats := range s {
@@ -64,7 +64,7 @@ func (s spans) request(l funnel.Limit, at clock, quantity int64) (after spans, v
 	return after.merged(), v
 }
 
-// least is the lowest TAT that the key may have had for the source: none if it may have been gone.
+// least returns the lowest TAT that the source may have had; noTAT if the key may have expired.
 func (s span) least(at clock) int64 {
 	if s.lo <= funnel.Shift(at.to, earlyNs) {
 		return noTAT
@@ -72,7 +72,7 @@ func (s span) least(at clock) int64 {
 	return s.lo
 }
 
-// allowed returns the TATs behind a request that was allowed: the earliest is that of the first time at which it can have been.
+// allowed returns the TATs after an allowed request: the lowest is that of the earliest possible time.
 func (s span) allowed(l funnel.Limit, at clock, quantity int64, roomNs uint64) span {
 	tat, first := s.least(at), at.from
 	if funnel.Since(at.from, tat) > roomNs {
@@ -83,7 +83,7 @@ func (s span) allowed(l funnel.Limit, at clock, quantity int64, roomNs uint64) s
 	return span{lo, hi}
 }
 
-// has reports whether a TAT that was seen is one of them. All that have passed are alike, as no TAT is, which is math.MinInt64.
+// has reports whether a seen TAT is possible. Past TATs and no key (math.MinInt64) are equivalent.
 func (s spans) has(tatNs int64, at clock) bool {
 	return slices.ContainsFunc(s, func(tats span) bool {
 		return tats.lo <= tatNs && tatNs <= tats.hi || tatNs <= at.to && tats.least(at) == noTAT

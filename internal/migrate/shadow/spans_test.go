@@ -24,7 +24,7 @@ func limitOf(t testing.TB, maxBurst, count, period int64) funnel.Limit {
 	return l
 }
 
-// TestRequest of a funnel of 2 units, of which one leaks a second; the clock is known within 10 ms.
+// TestRequest on a funnel of 2 units, one leaking per second, with the clock known within 10 ms.
 func TestRequest(t *testing.T) {
 	l := limitOf(t, 1, 1, 1)
 	at := func(offset int64) spans { return spans{{t0 + offset, t0 + offset}} }
@@ -87,7 +87,7 @@ func TestManySpans(t *testing.T) {
 	}
 }
 
-// cell is a key of redis-cell, with a clock that is not MONITOR's, and an expiry in whole milliseconds.
+// cell is a key of redis-cell, with its own clock and an expiry in milliseconds.
 type cell struct {
 	random *rand.Rand
 	tatNs  int64
@@ -97,7 +97,7 @@ func (c *cell) throttle(l funnel.Limit, nowNs, quantity int64) {
 	c.tatNs, _ = l.Throttle(c.at(nowNs), nowNs, quantity)
 }
 
-// at returns the TAT. A key that is gone stays so.
+// at returns the TAT, noTAT once the key has expired.
 func (c *cell) at(nowNs int64) int64 {
 	if c.tatNs <= nowNs+c.random.Int64N(earlyNs) {
 		c.tatNs = noTAT
@@ -105,12 +105,12 @@ func (c *cell) at(nowNs int64) int64 {
 	return c.tatNs
 }
 
-// TestNoFalseDifference: whatever a source's clock is within the tolerance, what it does is among what it may do. One that
-// has another limit is noticed.
+// TestNoFalseDifference: with any clock within the tolerance, the source's state is among the possible ones.
+// A different limit is noticed.
 func TestNoFalseDifference(t *testing.T) {
 	const toleranceNs = 10 * ms
 	random := rand.New(rand.NewPCG(1, 2))
-	for _, extra := range []int64{0, 1} { // how many units more the source's funnel holds
+	for _, extra := range []int64{0, 1} { // units more in the source's funnel
 		differences := 0
 		for range 2000 {
 			maxBurst, count := random.Int64N(5), 1+random.Int64N(40)

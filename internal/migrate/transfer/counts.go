@@ -1,23 +1,27 @@
 package transfer
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
+
+	"cellserver/internal/limiter"
 )
 
-// Counts is what has become of keys.
+// Counts counts keys by outcome.
 type Counts struct {
 	Seen    int64            `json:"seen"`
 	Written int64            `json:"written"`
-	Kept    int64            `json:"kept"`    // the target's, whose state was the same or later
+	Kept    int64            `json:"kept"`    // the target's state was the same or later
 	Expired int64            `json:"expired"` // before they could be written
-	Others  map[string]int64 `json:"others"`  // that no limiter has made, by how that was seen
-	Refused map[string]int64 `json:"refused"` // by the target, by its error
+	Others  map[string]int64 `json:"others"`  // not a limiter's, by reason
+	Refused map[string]int64 `json:"refused"` // by the target, by error
 }
 
-// maxReasons bounds what a strange server can make of Counts.
+// maxReasons bounds the memory that a strange server can take.
 const maxReasons = 20
 
 func count(in *map[string]int64, reason string) {
@@ -30,7 +34,7 @@ func count(in *map[string]int64, reason string) {
 	(*in)[reason]++
 }
 
-// Print writes the counts, one a line.
+// Print writes one count per line.
 func (c *Counts) Print(w io.Writer, written string) error {
 	_, err := fmt.Fprintf(w, "%-11s %d\n%-11s %d\n", "keys", c.Seen, written, c.Written)
 	if err == nil && c.Kept > 0 {
@@ -42,7 +46,7 @@ func (c *Counts) Print(w io.Writer, written string) error {
 	for _, by := range []struct {
 		what   string
 		counts map[string]int64
-	}{{"passed over", c.Others}, {"refused", c.Refused}} {
+	}{{"skipped", c.Others}, {"refused", c.Refused}} {
 		for _, reason := range slices.Sorted(maps.Keys(by.counts)) {
 			if err == nil {
 				_, err = fmt.Fprintf(w, "%-11s %d: %s\n", by.what, by.counts[reason], reason)
@@ -50,4 +54,23 @@ func (c *Counts) Print(w io.Writer, written string) error {
 		}
 	}
 	return err
+}
+
+// stays reports whether a target's state stays when another arrives, so that no debt is forgiven: the one
+// that expires later or, at the same time, the one that leaves less. ok is false for states of different
+// types.
+func stays(held, other *limiter.State) (stays, ok bool) {
+	switch {
+	case held.Kind.Type() != other.Kind.Type():
+		return false, false
+	case held.Kind.Type() == limiter.Funnel.Type():
+		a, _ := held.TAT(math.MinInt64) // never fails for a funnel
+		b, _ := other.TAT(math.MinInt64)
+		return a >= b, true
+	case held.ExpiresNs != other.ExpiresNs:
+		return held.ExpiresNs > other.ExpiresNs, true
+	case bytes.Equal(held.Payload, other.Payload):
+		return true, true
+	}
+	return held.Left() < other.Left(), true
 }

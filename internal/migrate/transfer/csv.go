@@ -14,20 +14,19 @@ import (
 	"cellserver/internal/limiter"
 )
 
-// The columns of CSV.
 const (
 	columnDB     = "db"
 	columnKey    = "key"
 	columnBase64 = "key_base64"
 	columnTAT    = "tat_ns"
-	// Of limiters that are no funnels:
+	// Of limiters other than funnels:
 	columnKind    = "kind"
 	columnPayload = "payload_base64"
 )
 
-// CSVWriter writes a line for each key, for people and other programs: db, key, key_base64, tat_ns, kind, payload_base64. A key
-// that is not plain text in UTF-8 is in key_base64 instead of key. Of a funnel the last two are empty; of another limiter tat_ns is
-// when it expires. CSV has no checksum.
+// CSVWriter writes a line per key: db, key, key_base64, tat_ns, kind, payload_base64. A key that is not plain
+// UTF-8 is in key_base64 instead of key. For a funnel the last two are empty; for another limiter tat_ns is
+// its expiry. CSV has no checksum.
 type CSVWriter struct{ w *csv.Writer }
 
 // NewCSVWriter writes the header.
@@ -50,7 +49,7 @@ func (c *CSVWriter) Write(e Entry) error {
 	return c.w.Write(row[:])
 }
 
-// isPlain says whether a program for CSV leaves a text as it is.
+// isPlain reports whether CSV programs keep a text as is.
 func isPlain(name []byte) bool {
 	for _, r := range string(name) {
 		if !unicode.IsPrint(r) {
@@ -66,8 +65,8 @@ func (c *CSVWriter) Close() error {
 	return c.w.Error()
 }
 
-// CSVReader reads what a CSVWriter, or another program, has written: the first line names the columns, in any order. Of key and
-// key_base64 one may be missing, and db, which is 0 then, and the last two, where all are funnels. Other columns are ignored.
+// CSVReader reads a CSVWriter's or another program's output: the first line names the columns in any order.
+// Optional are one of key and key_base64, db (0), and for funnels the last two. Other columns are ignored.
 type CSVReader struct {
 	in      *lastByte
 	r       *csv.Reader
@@ -100,7 +99,7 @@ func NewCSVReader(r io.Reader) (*CSVReader, error) {
 	return c, nil
 }
 
-// row returns the next row. One without a line's end is only the beginning of one.
+// row returns the next row. One without a line end is damaged.
 func (c *CSVReader) row() ([]string, error) {
 	row, err := c.r.Read()
 	var bad *csv.ParseError
@@ -142,7 +141,7 @@ func (c *CSVReader) entry(row []string) (e Entry, err error) {
 	if db := c.field(row, columnDB); db != "" {
 		n, err := strconv.ParseUint(db, 10, 16)
 		if err != nil {
-			return Entry{}, fmt.Errorf("%s: %q is no database's number, from 0 to 65535", columnDB, db)
+			return Entry{}, fmt.Errorf("%s: %q is not a database number from 0 to 65535", columnDB, db)
 		}
 		e.Key.DB = uint16(n)
 	}
@@ -163,12 +162,12 @@ func (c *CSVReader) entry(row []string) (e Entry, err error) {
 
 func (c *CSVReader) state(row []string) (s limiter.State, err error) {
 	if s.ExpiresNs, err = strconv.ParseInt(c.field(row, columnTAT), 10, 64); err != nil {
-		return s, fmt.Errorf("%s: %q is no time in Unix nanoseconds", columnTAT, c.field(row, columnTAT))
+		return s, fmt.Errorf("%s: %q is not a time in Unix nanoseconds", columnTAT, c.field(row, columnTAT))
 	}
 	if kind := c.field(row, columnKind); kind != "" {
 		var ok bool
 		if s.Kind, ok = limiter.KindOf(kind); !ok {
-			return s, fmt.Errorf("%s: %q is no kind of limiter that this version knows", columnKind, kind)
+			return s, fmt.Errorf("%s: %q is not a kind of limiter that this version knows", columnKind, kind)
 		}
 	}
 	if payload := c.field(row, columnPayload); payload != "" {
@@ -177,12 +176,12 @@ func (c *CSVReader) state(row []string) (s limiter.State, err error) {
 		}
 	}
 	if limiter.Accept(&s) != nil {
-		return s, fmt.Errorf("%s: it is not that of a %s", columnPayload, s.Kind)
+		return s, fmt.Errorf("%s: not the payload of a %s", columnPayload, s.Kind)
 	}
 	return s, nil
 }
 
-// lastByte remembers how long its input was, and its last byte.
+// lastByte records its input's length and last byte.
 type lastByte struct {
 	r    io.Reader
 	n    int64

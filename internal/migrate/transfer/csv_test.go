@@ -56,18 +56,18 @@ func TestCSVOfOthers(t *testing.T) {
 		{"key,tat\n", nil, "line 1 must name the columns: tat_ns, and key or key_base64"},
 		{"db,tat_ns\n", nil, "line 1 must name the columns: tat_ns, and key or key_base64"},
 		{"key,key,tat_ns\n", nil, `line 1: there are two columns "key"`},
-		{"key,tat_ns\na,5\nb,17953607", one, "line 3, the last, has no line end: the dump is damaged or was cut off"},
+		{"key,tat_ns\na,5\nb,17953607", one, "line 3, the last, has no line end: the dump is damaged or truncated"},
 		{"key,tat_ns\na\n", nil, "line 2: wrong number of fields"},
-		{"key,tat_ns\na,1e9\n", nil, `line 2: tat_ns: "1e9" is no time in Unix nanoseconds`},
-		{"key,tat_ns\na,\n", nil, `line 2: tat_ns: "" is no time in Unix nanoseconds`},
-		{"db,key,tat_ns\n65536,a,5\n", nil, `line 2: db: "65536" is no database's number, from 0 to 65535`},
+		{"key,tat_ns\na,1e9\n", nil, `line 2: tat_ns: "1e9" is not a time in Unix nanoseconds`},
+		{"key,tat_ns\na,\n", nil, `line 2: tat_ns: "" is not a time in Unix nanoseconds`},
+		{"db,key,tat_ns\n65536,a,5\n", nil, `line 2: db: "65536" is not a database number from 0 to 65535`},
 		{"key,key_base64,tat_ns\na,YQ==,5\n", nil, "line 2: a row has key or key_base64, not both"},
 		{"key_base64,tat_ns\nY,5\n", nil, `line 2: key_base64: "Y" is not base64`},
 		{"key,tat_ns,kind\na,5,funnel\n", one, ""},
-		{"key,tat_ns,kind\na,5,cl-nosuch\n", nil, `line 2: kind: "cl-nosuch" is no kind of limiter that this version knows`},
+		{"key,tat_ns,kind\na,5,cl-nosuch\n", nil, `line 2: kind: "cl-nosuch" is not a kind of limiter that this version knows`},
 		{"key,tat_ns,kind,payload_base64\na,5,cl-window,Y\n", nil, `line 2: payload_base64: "Y" is not base64`},
-		{"key,tat_ns,kind,payload_base64\na,5,cl-bucket,YQ==\n", nil, "line 2: payload_base64: it is not that of a cl-bucket"},
-		{"key,tat_ns,kind,payload_base64\na,5,,YQ==\n", nil, "line 2: payload_base64: it is not that of a funnel"},
+		{"key,tat_ns,kind,payload_base64\na,5,cl-bucket,YQ==\n", nil, "line 2: payload_base64: not the payload of a cl-bucket"},
+		{"key,tat_ns,kind,payload_base64\na,5,,YQ==\n", nil, "line 2: payload_base64: not the payload of a funnel"},
 		{"key,tat_ns\n\"a,5\n", nil, "line 2: extraneous or missing \" in quoted-field"},
 	} {
 		got, err := readCSV(tt.text)
@@ -85,7 +85,7 @@ func TestCSVOfOthers(t *testing.T) {
 	}
 }
 
-// FuzzCSV: what is read is what its own writing is read as.
+// FuzzCSV: an entry survives being written and read again.
 func FuzzCSV(f *testing.F) {
 	f.Add("db,key,key_base64,tat_ns\n0,a,,5\n1,,AA==,6\n")
 	f.Add("key,tat_ns\n\"a\"\"b\",5")

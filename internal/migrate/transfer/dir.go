@@ -17,14 +17,14 @@ import (
 	"cellserver/internal/store"
 )
 
-// LiveKeys is what a data directory's log comes to. It is as large as the server's memory.
+// LiveKeys are the keys of a data directory, in as much memory as its server would need.
 type LiveKeys struct {
-	// NowNs is the time of the server that would start in the directory: never before what the last one had seen.
+	// NowNs is the time of a server that starts in the directory: never before the last one's.
 	NowNs int64
 	keys  *shard.Store
 }
 
-// OpenDir locks a data directory that is only read.
+// OpenDir locks a data directory for reading.
 func OpenDir(path string) (*disk.OS, error) {
 	if err := noFile(path); err != nil {
 		return nil, err
@@ -33,12 +33,12 @@ func OpenDir(path string) (*disk.OS, error) {
 	return dir, explainDir(path, err)
 }
 
-// noFile returns an error that says what to do with a file that was given for a directory.
+// noFile returns an error with advice if path is a file.
 func noFile(path string) error {
 	switch info, err := os.Stat(path); {
 	case err != nil || info.IsDir():
 		return nil //nolint:nilerr // whoever opens it tells what is wrong
-	case info.Mode().IsRegular() && isDump(path): // anything else may never send a byte, or wait to be opened
+	case info.Mode().IsRegular() && isDump(path): // other files may block when opened or read
 		const hint = "cellserver load %[1]s checks it, and then loads it"
 		return fmt.Errorf("%s is a dump, not a data directory: "+hint, path)
 	default:
@@ -46,7 +46,6 @@ func noFile(path string) error {
 	}
 }
 
-// isDump reports whether a file begins as dumps do.
 func isDump(path string) bool {
 	f, err := os.Open(path)
 	if err != nil {
@@ -62,18 +61,18 @@ func explainDir(path string, err error) error {
 	newer := (*persist.NewerError)(nil)
 	switch {
 	case errors.As(err, &newer):
-		return fmt.Errorf("%s needs the later version that wrote it: %w", path, newer)
+		return fmt.Errorf("%s was written by a later version: %w", path, newer)
 	case errors.Is(err, disk.ErrInUse):
-		return fmt.Errorf("%s is in use by a running server: ask that one, by redis://HOST:PORT, or stop it first", path)
+		return fmt.Errorf("%s is in use by a running server: give its redis://HOST:PORT, or stop it first", path)
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("there is no directory %s", path)
+		return fmt.Errorf("no such directory: %s", path)
 	case errors.Is(err, persist.ErrDamaged):
-		return fmt.Errorf("%w; cellserver check %s tells more", err, path)
+		return fmt.Errorf("%w; see cellserver check %s", err, path)
 	}
 	return err
 }
 
-// ReadDir reads the data directory of a server that does not run. The time is the system's.
+// ReadDir reads the data directory of a stopped server at the system's time.
 func ReadDir(ctx context.Context, path string, nowNs int64) (*LiveKeys, error) {
 	dir, err := OpenDir(path)
 	if err != nil {
@@ -86,7 +85,6 @@ func ReadDir(ctx context.Context, path string, nowNs int64) (*LiveKeys, error) {
 	return l, explainDir(path, err)
 }
 
-// Count returns how many keys there are.
 func (l *LiveKeys) Count() (n int) {
 	for _, of := range l.CountKinds() {
 		n += of
@@ -94,13 +92,13 @@ func (l *LiveKeys) Count() (n int) {
 	return n
 }
 
-// CountKinds returns how many keys there are of each kind.
+// CountKinds returns the number of keys of each kind.
 func (l *LiveKeys) CountKinds() (n [limiter.Kinds]int) {
 	l.keys.States(context.Background(), l.NowNs, func(c store.Change) { n[c.State.Kind]++ })
 	return n
 }
 
-// Each calls visit with all keys until that fails.
+// Each calls visit with each key until it fails.
 func (l *LiveKeys) Each(ctx context.Context, visit func(e Entry) error) (err error) {
 	walk, stop := context.WithCancel(ctx)
 	defer stop()
@@ -114,7 +112,7 @@ func (l *LiveKeys) Each(ctx context.Context, visit func(e Entry) error) (err err
 	return errors.Join(err, ctx.Err())
 }
 
-// CheckDir reads all files of a data directory, changes nothing, and returns the keys that they come to, too.
+// CheckDir reads all files of a data directory without changing it, and returns its keys as well.
 func CheckDir(ctx context.Context, path string, nowNs int64) (persist.Report, *LiveKeys, error) {
 	dir, err := OpenDir(path)
 	if err != nil {
@@ -128,7 +126,7 @@ func CheckDir(ctx context.Context, path string, nowNs int64) (persist.Report, *L
 	return report, l, err
 }
 
-// checkLimits adds what is to be said of the limits that commands have defined.
+// checkLimits adds the limits that commands have defined to the report.
 func checkLimits(dir disk.Dir, report *persist.Report) {
 	n, size, err := limitsfile.CheckKept(dir)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -136,7 +134,7 @@ func checkLimits(dir disk.Dir, report *persist.Report) {
 	}
 }
 
-// LoadDir makes a data directory of what is read, but for what has expired. If that fails there is no data in it afterwards.
+// LoadDir creates a data directory from the unexpired entries read. On failure it leaves no data.
 func LoadDir(path string, nowNs int64, from Reader) (counts Counts, err error) {
 	if _, err := os.Stat(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return Counts{}, err

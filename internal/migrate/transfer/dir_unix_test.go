@@ -11,8 +11,7 @@ import (
 	"cellserver/internal/test/patience"
 )
 
-// TestPipeIsNoDirectory: a pipe that nobody writes to is refused without opening it, which would wait for
-// ever.
+// TestPipeIsNoDirectory: a pipe without a writer is refused unopened, as opening would block.
 func TestPipeIsNoDirectory(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {

@@ -9,41 +9,41 @@ import (
 	"cellserver/internal/store"
 )
 
-// Import takes the keys of limiters from one running server into another: redis-cell's from a Redis, or a cellserver's. The
-// source is only read.
+// Import copies limiters from one running server to another: from a Redis with redis-cell, or a cellserver.
+// It only reads the source.
 type Import struct {
-	From, Into *Server // Into is nil to write nothing
-	Match      string  // Redis's pattern; * for all
+	From, Into *Server // Into is nil for a dry run
+	Match      string  // a Redis pattern; * for all
 	DB         int     // of the source; -1 for all
-	Rate       int     // keys a second; 0 for no limit
-	StateFile  string  // where to go on; empty for none
-	// Progress is told after each page, of about how many keys there are.
+	Rate       int     // keys per second; 0 for no limit
+	StateFile  string  // for resuming; empty for none
+	// Progress is called after each page with the approximate number of keys.
 	Progress func(c Counts, of int64)
-	// Example is told of the first few keys that would be taken, with the time until they expire.
+	// Example is called for the first few keys to take, with their remaining lifetime.
 	Example func(e Entry, left time.Duration)
 
 	state    progress
 	examples int
 	began    time.Time
-	read     int64 // keys since then, those included that do not match
+	read     int64 // since began, including keys that do not match
 }
 
-// Reasons why a key is no limiter's.
+// Reasons for leaving a key.
 const (
 	notString  = "not a string"
-	needsDump  = "not a funnel; the user needs the right to DUMP"
+	needsDump  = "not a funnel; the user needs permission to DUMP"
 	notTAT     = "not a number of nanoseconds"
 	noExpiry   = "does not expire"
-	otherTTL   = "does not expire at the time that it holds"
+	otherTTL   = "does not expire at its time"
 	ttlWithin  = 2 * time.Second
-	readTries  = 3 // of a key that may have changed between its value and its TTL
+	readTries  = 3 // of a key that may have changed between GET and PTTL
 	maxExample = 10
 
 	absentTTL = -2 // go-redis's for Redis's -2
 )
 
-// Run goes through the source's databases. When it fails, or ctx ends, the state file says where to go on; when it is done
-// there is none.
+// Run imports the source's databases. On failure or when ctx ends, the state file says where to resume; on
+// success it is removed.
 func (im *Import) Run(ctx context.Context) (Counts, error) {
 	runID, err := im.From.runID(ctx)
 	if err != nil {
@@ -75,7 +75,7 @@ func (im *Import) Run(ctx context.Context) (Counts, error) {
 	return im.state.Counts, im.state.remove(im.StateFile)
 }
 
-// database takes one database's keys, from the cursor on if that is where an earlier run was.
+// database imports one database, resuming at the cursor if an earlier run ended in it.
 func (im *Import) database(ctx context.Context, db int, keys int64) error {
 	if im.state.DB != db {
 		im.state.DB, im.state.Cursor = db, 0
@@ -103,7 +103,7 @@ func (im *Import) database(ctx context.Context, db int, keys int64) error {
 	})
 }
 
-// wait holds the rate.
+// wait keeps to Rate.
 func (im *Import) wait(ctx context.Context) error {
 	if im.Rate == 0 {
 		return ctx.Err()
@@ -117,7 +117,7 @@ func (im *Import) wait(ctx context.Context) error {
 	}
 }
 
-// page takes keys of the source's current database.
+// page imports keys of the source's current database.
 func (im *Import) page(ctx context.Context, db int, names []string, counts *Counts) error {
 	counts.Seen += int64(len(names))
 	entries, err := im.entries(ctx, db, names, counts)
@@ -138,7 +138,7 @@ func (im *Import) page(ctx context.Context, db int, names []string, counts *Coun
 	return im.Into.put(ctx, db, entries, counts)
 }
 
-// entries returns those of the keys that a limiter has made.
+// entries returns the limiters among the keys.
 func (im *Import) entries(ctx context.Context, db int, names []string, counts *Counts) (entries []Entry, err error) {
 	for try := 1; len(names) > 0; try++ {
 		beforeNs, err := im.From.NowNs(ctx)
@@ -181,8 +181,8 @@ func (im *Import) example(e Entry, nowNs int64) {
 	}
 }
 
-// limiterState returns the state of a key: what a cellserver has dumped, or a TAT as redis-cell keeps it, in decimal, and the key
-// expires then. It was read between two times. Otherwise it says what the key is instead.
+// limiterState returns the state that a cellserver has dumped, or a decimal TAT of redis-cell that expires at
+// its time; the key was read between the two times. Otherwise it returns a reason.
 func (v value) limiterState(beforeNs, afterNs int64) (s limiter.State, reason string) {
 	s, ok := v.state()
 	expiresNs := int64(v.ttl)

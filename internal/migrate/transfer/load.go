@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	pageKeys  = 1000 // are asked for, or written, at once
+	pageKeys  = 1000 // per request
 	batchKeys = 10 * pageKeys
-	// batchBytes bounds what a batch has of names and payloads, but for one long entry.
+	// batchBytes bounds a batch's names and payloads, except for one long entry.
 	batchBytes = 16 << 20
 )
 
-// Load puts what is read into a running server. States are absolute: they are not shifted.
+// Load writes entries to a running server. States are absolute and not shifted.
 func Load(ctx context.Context, from Reader, to *Server, progress func(Counts)) (counts Counts, err error) {
 	var batch []Entry
 	bytes := 0
@@ -43,7 +43,7 @@ func Load(ctx context.Context, from Reader, to *Server, progress func(Counts)) (
 	return counts, err
 }
 
-// putAll is put for entries of several databases.
+// putAll puts entries of several databases.
 func (s *Server) putAll(ctx context.Context, entries []Entry, counts *Counts) error {
 	slices.SortStableFunc(entries, func(a, b Entry) int { return cmp.Compare(a.Key.DB, b.Key.DB) })
 	for len(entries) > 0 {
@@ -59,8 +59,8 @@ func (s *Server) putAll(ctx context.Context, entries []Entry, counts *Counts) er
 	return nil
 }
 
-// Dump calls visit with the states of a running cellserver's keys. What changes meanwhile may be told of as it was or as it is,
-// and a key may be told of twice.
+// Dump calls visit with a running cellserver's keys. A key that changes meanwhile has either state, and a key
+// may come twice.
 func (s *Server) Dump(ctx context.Context, visit func(e Entry) error, progress func(keys, of int64)) error {
 	numbers, of, err := s.databases(ctx)
 	if err != nil {
@@ -79,11 +79,11 @@ func (s *Server) Dump(ctx context.Context, visit func(e Entry) error, progress f
 			}
 			for i, v := range values {
 				state, ok := v.state()
-				if v.text == "" && v.err == nil { // it has expired meanwhile
+				if v.text == "" && v.err == nil { // expired meanwhile
 					continue
 				}
 				if !ok {
-					return fmt.Errorf("%s: key %q of database %d is no limiter's; dump is for cellserver, and cellserver import for a Redis with redis-cell", s.name, keys[i], db)
+					return fmt.Errorf("%s: key %q of database %d is not a limiter; dump reads a cellserver, and cellserver import a Redis with redis-cell", s.name, keys[i], db)
 				}
 				if err := visit(Entry{store.Key{DB: uint16(db), Name: []byte(keys[i])}, state}); err != nil {
 					return err

@@ -11,12 +11,12 @@ import (
 	"cellserver/internal/base/smallfile"
 )
 
-// progress is a state file: where an import was when it ended.
+// progress is the state file of an import that has not finished.
 type progress struct {
 	Format int    `json:"format"`
 	Source string `json:"source"`
 	Target string `json:"target"`
-	RunID  string `json:"run_id"` // of the source, whose cursors mean nothing after a restart
+	RunID  string `json:"run_id"` // of the source; a restart invalidates its cursors
 	Match  string `json:"match"`
 	OnlyDB int    `json:"only_db"` // -1 for all
 	Done   []int  `json:"done"`    // databases
@@ -27,7 +27,7 @@ type progress struct {
 
 const progressFormat = 1
 
-// readProgress returns what is in a state file of the same import, or the beginning of it if there is none.
+// readProgress reads the state file of the same import, or returns begin if there is none.
 func readProgress(path string, begin progress) (progress, error) {
 	begin.Format, begin.DB = progressFormat, -1
 	if path == "" {
@@ -43,26 +43,26 @@ func readProgress(path string, begin progress) (progress, error) {
 	p, err := parseProgress(b)
 	switch {
 	case err != nil:
-		return progress{}, fmt.Errorf("%s: %w; remove it to begin anew", path, err)
+		return progress{}, fmt.Errorf("%s: %w; remove it to start over", path, err)
 	case p.Source != begin.Source || p.Target != begin.Target || p.Match != begin.Match || p.OnlyDB != begin.OnlyDB:
-		return progress{}, fmt.Errorf("%s is of another import (of %s into %s, --match %q, --db %d); give that one's flags, or another file", path, p.Source, p.Target, p.Match, p.OnlyDB)
+		return progress{}, fmt.Errorf("%s belongs to another import (of %s into %s, --match %q, --db %d); give its flags, or another file", path, p.Source, p.Target, p.Match, p.OnlyDB)
 	case p.RunID != begin.RunID:
-		return progress{}, fmt.Errorf("%s has restarted since; remove %s to begin anew, which does no harm to what was imported", p.Source, path)
+		return progress{}, fmt.Errorf("%s has restarted since; remove %s to start over; what was imported stays", p.Source, path)
 	}
 	return p, nil
 }
 
 func parseProgress(b []byte) (p progress, err error) {
 	if err := json.Unmarshal(b, &p); err != nil {
-		return progress{}, fmt.Errorf("no state of an import: %w", err)
+		return progress{}, fmt.Errorf("not the state of an import: %w", err)
 	}
 	if p.Format != progressFormat {
-		return progress{}, fmt.Errorf("a state of format %d, not %d", p.Format, progressFormat)
+		return progress{}, fmt.Errorf("format %d, want %d", p.Format, progressFormat)
 	}
 	return p, nil
 }
 
-// write replaces the state file, so that it is always whole.
+// write replaces the state file atomically.
 func (p *progress) write(path string) error {
 	if path == "" {
 		return nil

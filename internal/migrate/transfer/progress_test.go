@@ -31,8 +31,8 @@ func TestProgressIsReadBack(t *testing.T) {
 		begin progress
 		want  string
 	}{
-		{restarted, "127.0.0.1:6379 has restarted since; remove " + path + " to begin anew, which does no harm to what was imported"},
-		{other, path + ` is of another import (of 127.0.0.1:6379 into 127.0.0.1:6380, --match "*", --db -1); give that one's flags, or another file`},
+		{restarted, "127.0.0.1:6379 has restarted since; remove " + path + " to start over; what was imported stays"},
+		{other, path + ` belongs to another import (of 127.0.0.1:6379 into 127.0.0.1:6380, --match "*", --db -1); give its flags, or another file`},
 	} {
 		if _, err := readProgress(path, tt.begin); err == nil || err.Error() != tt.want {
 			t.Errorf("%+v: %v", tt.begin, err)
@@ -48,7 +48,7 @@ func TestProgressIsReadBack(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := readProgress(path, begin); err == nil || !strings.HasSuffix(err.Error(), "; remove it to begin anew") {
+		if _, err := readProgress(path, begin); err == nil || !strings.HasSuffix(err.Error(), "; remove it to start over") {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

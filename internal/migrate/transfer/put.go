@@ -10,8 +10,8 @@ import (
 	"cellserver/internal/resp"
 )
 
-// put makes entries' states those of their keys in a database, if they are not expired by the server's clock and no later state
-// is there. A Redis takes funnels, whose keys expire as redis-cell has them; a cellserver does that by itself.
+// put writes entries to a database, except those expired by the server's clock or older than the state there.
+// A Redis takes funnels only and sets their expiry as redis-cell does; a cellserver sets it itself.
 func (s *Server) put(ctx context.Context, db int, entries []Entry, counts *Counts) error {
 	s.use(db)
 	nowNs, err := s.NowNs(ctx)
@@ -46,7 +46,7 @@ func (s *Server) put(ctx context.Context, db int, entries []Entry, counts *Count
 	return nil
 }
 
-// write returns the command that writes an entry: SET of a funnel's TAT, or RESTORE.
+// write returns SET for a funnel's TAT, else RESTORE.
 func (s *Server) write(e *Entry, nowNs int64) []any {
 	const ms = int64(time.Millisecond)
 	switch {
@@ -59,7 +59,7 @@ func (s *Server) write(e *Entry, nowNs int64) []any {
 	return []any{"RESTORE", e.Key.Name, e.State.ExpiresNs/ms + min(e.State.ExpiresNs%ms, 1), s.codec.Append(nil, &e.State), "REPLACE", "ABSTTL"}
 }
 
-// missing returns the entries that a server can hold and has not, or only an earlier state of.
+// missing returns the entries that the server can hold and lacks, or has in an earlier state.
 func (s *Server) missing(ctx context.Context, nowNs int64, entries []Entry, counts *Counts) (missing []Entry, err error) {
 	var live []Entry
 	var names []string
@@ -77,7 +77,7 @@ func (s *Server) missing(ctx context.Context, nowNs int64, entries []Entry, coun
 	for i, v := range held {
 		e := live[i]
 		if !s.takes(&e, nowNs) {
-			count(&counts.Others, "a "+e.State.Kind.String()+", which a Redis cannot hold")
+			count(&counts.Others, "a "+e.State.Kind.String()+", which Redis cannot hold")
 			continue
 		}
 		state, known := v.state()
@@ -86,7 +86,7 @@ func (s *Server) missing(ctx context.Context, nowNs int64, entries []Entry, coun
 		case v.err == nil && v.text == "":
 			missing = append(missing, e)
 		case v.err != nil || !known || !alike:
-			count(&counts.Refused, "the target has something else under the key")
+			count(&counts.Refused, "the target's key holds something else")
 		case keep:
 			counts.Kept++
 		default:
@@ -96,7 +96,7 @@ func (s *Server) missing(ctx context.Context, nowNs int64, entries []Entry, coun
 	return missing, nil
 }
 
-// takes reports whether the server can hold an entry. Of a funnel with reservations a Redis holds what they have debited.
+// takes reports whether the server can hold an entry. A Redis holds a reserving funnel's debits only.
 func (s *Server) takes(e *Entry, nowNs int64) bool {
 	if !s.isCellserver && e.State.Kind == limiter.Reserving {
 		tatNs, err := e.State.TAT(nowNs)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"slices"
 	"strconv"
@@ -19,36 +20,43 @@ import (
 
 const ioTimeout = 10 * time.Second
 
-// replyBounds are more than a page of dumps or names has.
+// replyBounds exceed a page of dumps or names.
 func replyBounds() resp.ReplyBounds {
 	return resp.ReplyBounds{BulkBytes: 64 << 20, Bytes: 256 << 20, Elements: 1 << 20}
 }
 
-// Server is a running server: a cellserver, or a Redis with redis-cell.
+// Server is a running cellserver, or a Redis with redis-cell.
 type Server struct {
 	name    string // for messages
 	options *redis.Options
 	oneDB   bool // the URL names a database
 
-	client       *redis.Client // of the database options.DB
+	client       *redis.Client // on database options.DB
 	clock        clock
 	reads        reading
-	isCellserver bool // is known when reads is
+	isCellserver bool // valid once reads is known
 	codec        rdb.Codec
 }
 
-// Open returns the server at a URL: redis://user:password@host:port, rediss:// with TLS, or unix:///path. It connects at the
-// first use.
-func Open(text string) (*Server, error) {
+// Open returns the server at a URL: redis://user:password@host:port, rediss:// with TLS, or unix:///path. It
+// connects on first use, and the end of ctx closes its connections.
+func Open(ctx context.Context, text string) (*Server, error) {
 	o, err := redis.ParseURL(text)
-	if err != nil { // whose text may contain the password
+	if err != nil { // its text may contain the password
 		return nil, errors.New("want a URL such as redis://user:password@host:port, rediss:// for TLS, or unix:///path")
 	}
 	o.Protocol, o.DisableIdentity, o.ContextTimeoutEnabled = 2, true, true
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	o.PoolSize, o.PipelinePoolSize = 1, -1
 	o.DialTimeout, o.ReadTimeout, o.WriteTimeout = ioTimeout, ioTimeout, ioTimeout
-	o.Dialer = replyBounds().Bounded(redis.NewDialer(o))
+	dial := replyBounds().Bounded(redis.NewDialer(o))
+	o.Dialer = func(dialCtx context.Context, network, addr string) (net.Conn, error) {
+		nc, err := dial(dialCtx, network, addr)
+		if err == nil {
+			context.AfterFunc(ctx, func() { _ = nc.Close() }) // else a silent server would delay the end by ioTimeout
+		}
+		return nc, err
+	}
 	s := &Server{name: o.Addr, options: o, codec: rdb.NewCodec()}
 	if u, err := url.Parse(text); err == nil {
 		s.oneDB = u.Query().Has("db") || o.Network == "tcp" && strings.Trim(u.Path, "/") != ""
@@ -57,13 +65,13 @@ func Open(text string) (*Server, error) {
 	return s, nil
 }
 
-// NamesDB returns the database that the URL names, and false if it names none.
+// NamesDB returns the URL's database; false if it names none.
 func (s *Server) NamesDB() (db int, ok bool) { return s.options.DB, s.oneDB }
 
-// Close ends the connection. What waits for a reply fails.
+// Close closes the connection; pending replies fail.
 func (s *Server) Close() { _ = s.client.Close() }
 
-// use goes on in a database.
+// use switches to a database.
 func (s *Server) use(db int) {
 	if db == s.options.DB {
 		return
@@ -74,7 +82,7 @@ func (s *Server) use(db int) {
 	s.options, s.client = &o, redis.NewClient(&o)
 }
 
-// explain says what to do about an error.
+// explain adds advice to an error.
 func (s *Server) explain(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
@@ -92,7 +100,7 @@ func (s *Server) explain(err error) error {
 		{"LOADING", "wait until it has loaded"},
 		{"MISCONF", "see its log"},
 		{"OOM", "give it more memory (maxmemory)"},
-		{"DENIED", "it lets in only its own host while it has no password; set one"},
+		{"DENIED", "it is in protected mode; set a password there"},
 		{"the server announces", "it is no Redis, or has long strings of other programs, for which it takes " +
 			"GETRANGE: give a user in the URL who may use that"},
 		{"i/o timeout", "it does not answer"},
@@ -106,13 +114,13 @@ func (s *Server) explain(err error) error {
 	return fmt.Errorf("%s: %w", s.name, err)
 }
 
-// isReply reports whether an error is a server's answer to a command, and not to all of them alike.
+// isReply reports whether an error is a server's reply.
 func isReply(err error) bool {
 	var reply redis.Error
 	return errors.As(err, &reply)
 }
 
-// isAboutKey reports whether a server has refused one key; another error would meet each.
+// isAboutKey reports whether a server has refused one key; other errors would meet every key.
 func isAboutKey(err error) bool {
 	if !isReply(err) {
 		return false
@@ -128,7 +136,7 @@ func isAboutKey(err error) bool {
 	return true
 }
 
-// databases returns the numbers of those that have keys, and how many keys there are in all.
+// databases returns the databases with keys and the total number of keys.
 func (s *Server) databases(ctx context.Context) (numbers []int, keys int64, err error) {
 	info, err := s.client.Info(ctx, "keyspace").Result()
 	if err != nil {
@@ -150,7 +158,7 @@ func (s *Server) databases(ctx context.Context) (numbers []int, keys int64, err 
 	return slices.Compact(numbers), keys, nil
 }
 
-// runID tells a process from another at the same address, whose cursors would mean something else.
+// runID identifies a server process, whose cursors are valid only there.
 func (s *Server) runID(ctx context.Context) (string, error) {
 	info, err := s.client.Info(ctx, "server").Result()
 	if err != nil {
@@ -164,28 +172,28 @@ func (s *Server) runID(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// clock is what a server's clock said.
+// clock is a measurement of a server's clock.
 type clock struct {
 	serverNs int64
-	at       time.Time // by this machine's clock, of which only the monotonic one counts
-	atMostNs int64     // how wrong that may be: half a round trip
+	at       time.Time // local; only its monotonic reading counts
+	atMostNs int64     // half a round trip, the most it may be off
 }
 
 const (
 	clockTries   = 7
-	clockRenewal = 10 * time.Second // clocks may be adjusted while keys are moved
+	clockRenewal = 10 * time.Second // clocks may be adjusted meanwhile
 )
 
 func (c clock) nowNs() int64 { return c.serverNs + int64(time.Since(c.at)) }
 
-// NowNs returns the time of a server's clock.
+// NowNs returns the server's time.
 func (s *Server) NowNs(ctx context.Context) (int64, error) {
 	err := s.measureClock(ctx)
 	return s.clock.nowNs(), err
 }
 
-// measureClock takes the fastest of a few round trips, and that the server looked at its clock in the middle of it. It asks
-// within MULTI, where a cellserver tells the clock that funnels drain by; that one does not follow the system's when it is set.
+// measureClock takes the fastest of a few round trips and assumes the server's reading in its middle. Within
+// MULTI a cellserver tells the clock that funnels drain by, which does not follow changes of the system's.
 func (s *Server) measureClock(ctx context.Context) error {
 	if !s.clock.at.IsZero() && time.Since(s.clock.at) < clockRenewal {
 		return nil
@@ -210,8 +218,7 @@ func (s *Server) measureClock(ctx context.Context) error {
 	return nil
 }
 
-// shiftNs returns how much later a TAT of s is by the clock of to. It is 0 if that is not more than the measurement may be
-// wrong by.
+// shiftNs returns how much later a TAT of s is by to's clock, or 0 within the measurement's error.
 func (s *Server) shiftNs(ctx context.Context, to *Server) (int64, error) {
 	for _, each := range []*Server{s, to} {
 		if err := each.measureClock(ctx); err != nil {

@@ -15,7 +15,7 @@ import (
 const (
 	streamMagic  = "CELLDUMP"
 	streamFormat = 2 // what this version writes
-	funnelsOnly  = 1 // the format that had no other limiters
+	funnelsOnly  = 1 // has no other limiters
 
 	blockOfKeys = "KEYS"
 	blockOfEnd  = "END\n"
@@ -24,9 +24,9 @@ const (
 	blockHeaderBytes = 4 + 4
 	sumBytes         = 4
 
-	// blockBytes is how long a block becomes, but for one long record.
+	// blockBytes is the size of a block, except for one long record.
 	blockBytes = 64 << 10
-	// maxBlockBytes is longer than a block with the longest key that a server may be told to take.
+	// maxBlockBytes exceeds a block with the longest key that a server accepts.
 	maxBlockBytes = 1<<30 + 1<<20
 )
 
@@ -36,10 +36,10 @@ const (
 //	"KEYS" | length: u32 | that many bytes of records | sum: u32
 //	"END\n" | 8: u32 | number of records: u64 | sum: u32
 //
-// A record is a key's state: database: uvarint | length of the key: uvarint | key | the state, as limiter.AppendState has it; in
-// format 1 that was a TAT: i64. The numbers are little endian. Times are in Unix nanoseconds; the clock is the time at the source
-// when the dump began. A sum is the CRC32C of all before it but for the sums, so that no block can be missing, twice or elsewhere
-// unnoticed.
+// A record is database: uvarint | length of the key: uvarint | key | state by limiter.AppendState, or TAT:
+// i64 in format 1. Numbers are little endian, times Unix nanoseconds; the clock is the source's at the start
+// of the dump. A sum is the CRC32C of all preceding bytes except sums, so that a missing, repeated or moved
+// block is noticed.
 type StreamWriter struct {
 	w     io.Writer
 	block []byte
@@ -55,7 +55,7 @@ func NewStreamWriter(w io.Writer, clockNs int64) (*StreamWriter, error) {
 	return s, s.append(header)
 }
 
-// append writes b, and the sum behind it.
+// append writes b and the sum.
 func (s *StreamWriter) append(b []byte) error {
 	s.sum = crc32.Update(s.sum, castagnoli(), b)
 	_, err := s.w.Write(binary.LittleEndian.AppendUint32(b, s.sum))
@@ -98,15 +98,15 @@ func (s *StreamWriter) Close() error {
 	return s.append(le.AppendUint64(le.AppendUint32([]byte(blockOfEnd), 8), s.count))
 }
 
-// StreamReader reads what a StreamWriter has written.
+// StreamReader reads a StreamWriter's output.
 type StreamReader struct {
-	ClockNs int64 // of the source when the dump began
+	ClockNs int64 // of the source at the start of the dump
 
 	r      *bufio.Reader
 	format uint32
 	buf    bytes.Buffer
-	block  []byte // what is left of the block's records
-	at     int64  // bytes of the stream that were read
+	block  []byte // unread records
+	at     int64  // bytes read
 	count  uint64
 	sum    uint32
 }
@@ -136,7 +136,7 @@ func NewStreamReader(r io.Reader) (*StreamReader, error) {
 	return s, nil
 }
 
-// take reads n bytes behind those in buf. It takes no more memory than there are bytes.
+// take appends n bytes to buf, allocating no more than arrive.
 func (s *StreamReader) take(n int64) error {
 	got, err := io.CopyN(&s.buf, s.r, n)
 	s.at += got
@@ -146,7 +146,7 @@ func (s *StreamReader) take(n int64) error {
 	return err
 }
 
-// check reads the sum of what is in buf, which it empties.
+// check verifies the sum of buf.
 func (s *StreamReader) check() error {
 	s.sum = crc32.Update(s.sum, castagnoli(), s.buf.Bytes())
 	n := s.buf.Len()
@@ -154,7 +154,7 @@ func (s *StreamReader) check() error {
 		return err
 	}
 	if got := binary.LittleEndian.Uint32(s.buf.Bytes()[n:]); got != s.sum {
-		return s.damaged("the checksum before it is wrong")
+		return s.damaged("wrong checksum before it")
 	}
 	s.buf.Truncate(n)
 	return nil
@@ -173,14 +173,14 @@ func (s *StreamReader) Read() (Entry, error) {
 	}
 	e, rest, ok := readRecord(s.block, s.format)
 	if !ok {
-		return Entry{}, s.damaged("the block before it has no such records")
+		return Entry{}, s.damaged("bad record in the block before it")
 	}
 	s.block = rest
 	s.count++
 	return e, nil
 }
 
-// nextBlock reads a block, or returns io.EOF behind the end.
+// nextBlock reads a block, or returns io.EOF after the end.
 func (s *StreamReader) nextBlock() error {
 	s.buf.Reset()
 	if err := s.take(blockHeaderBytes); err != nil {
@@ -188,7 +188,7 @@ func (s *StreamReader) nextBlock() error {
 	}
 	kind, length := string(s.buf.Bytes()[:4]), int64(binary.LittleEndian.Uint32(s.buf.Bytes()[4:]))
 	if kind != blockOfKeys && kind != blockOfEnd || length > maxBlockBytes {
-		return s.damaged("no block begins before it")
+		return s.damaged("no block before it")
 	}
 	if err := s.take(length); err != nil {
 		return err
@@ -201,18 +201,18 @@ func (s *StreamReader) nextBlock() error {
 		return nil
 	}
 	if len(s.block) != 8 || binary.LittleEndian.Uint64(s.block) != s.count {
-		return s.damaged("the end mark before it counts other records than there are")
+		return s.damaged("wrong number of records in the end mark before it")
 	}
 	s.block = nil
 	if _, err := s.r.ReadByte(); err == nil {
-		return s.damaged("something follows the end mark")
+		return s.damaged("data after the end mark")
 	} else if !errors.Is(err, io.EOF) {
 		return err
 	}
 	return io.EOF
 }
 
-// readRecord returns the record that b begins with, and what is behind it.
+// readRecord returns b's first record and the rest.
 func readRecord(b []byte, format uint32) (e Entry, rest []byte, ok bool) {
 	db, n := binary.Uvarint(b)
 	if n <= 0 || db >= 1<<16 {

@@ -53,7 +53,7 @@ func stream(t *testing.T, entries []Entry) []byte {
 	return b.Bytes()
 }
 
-// readAll returns what can be read, and the error unless that is io.EOF.
+// readAll returns all readable entries, and an error other than io.EOF.
 func readAll(r Reader, err error) (all []Entry, _ error) {
 	for err == nil {
 		var e Entry
@@ -92,8 +92,8 @@ func TestStreamIsReadBack(t *testing.T) {
 	}
 }
 
-// TestStreamThatIsNotWhole: wherever it ends, and whichever bit has changed, that is noticed; and an entry that is told of
-// before is right.
+// TestStreamThatIsNotWhole: every truncation and flipped bit is noticed, and entries returned before it are
+// right.
 func TestStreamThatIsNotWhole(t *testing.T) {
 	want := []Entry{entry(0, "a", 1), entry(7, "b", 2)}
 	b := stream(t, want)
@@ -118,7 +118,7 @@ func TestStreamThatIsNotWhole(t *testing.T) {
 	}
 }
 
-// TestStreamOfOtherBlocks: each block's own sum would be right, and yet one is missing, or they are in another order.
+// TestStreamOfOtherBlocks: missing and reordered blocks are noticed although their own sums are right.
 func TestStreamOfOtherBlocks(t *testing.T) {
 	b := stream(t, someEntries(20_000))
 	at := headerBytes + sumBytes
@@ -144,7 +144,7 @@ func TestStreamOfOtherBlocks(t *testing.T) {
 	}
 }
 
-// sealed returns a stream of parts with right sums.
+// sealed returns a stream of parts with correct sums.
 func sealed(parts ...string) (b []byte) {
 	sum := uint32(0)
 	for _, p := range parts {
@@ -180,7 +180,7 @@ func TestStreamsOfOthers(t *testing.T) {
 	}
 }
 
-// TestStreamOfFormat1: what earlier versions have written, who knew funnels.
+// TestStreamOfFormat1 reads what versions with funnels only have written.
 func TestStreamOfFormat1(t *testing.T) {
 	got, err := readStream(sealed("CELLDUMP\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00",
 		"KEYS\x16\x00\x00\x00\x00\x01k\x01\x00\x00\x00\x00\x00\x00\x00\x07\x01l\xff\x00\x00\x00\x00\x00\x00\x00",
@@ -190,13 +190,13 @@ func TestStreamOfFormat1(t *testing.T) {
 	}
 }
 
-// FuzzStream: what is read is what its own writing is read as.
+// FuzzStream: an entry survives being written and read again.
 func FuzzStream(f *testing.F) {
 	f.Add(sealed("CELLDUMP\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00", "KEYS\x0b\x00\x00\x00\x00\x01k12345678", "END\n\x08\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00"))
 	f.Add([]byte("CELLDUMP"))
 	f.Add(sealed("CELLDUMP\x02\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00", "KEYS\x0d\x00\x00\x00\x00\x01k\x0012345678\x00", "END\n\x08\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		// What the sums hide from the fuzzer, it may say after them.
+		// The fuzzer chooses the bytes behind correct sums.
 		for format := range uint32(streamFormat) {
 			if e, rest, ok := readRecord(b, format+1); ok && (len(rest) >= len(b) || len(e.Key.Name) > len(b)) {
 				t.Fatal("nothing was read")

@@ -1,7 +1,8 @@
-// Package transfer moves the states of keys between servers, data directories and files. A state is absolute, such as a TAT in
-// Unix nanoseconds, so what is moved twice does no harm; only where two running servers' clocks differ is it shifted by that.
+// Package transfer moves the states of keys between servers, data directories and files. States are absolute,
+// such as a TAT in Unix nanoseconds, so moving twice is harmless; only the clocks' difference between two
+// running servers shifts them.
 //
-// A file is a stream, which says when it is damaged or not all there (StreamWriter tells its format), or CSV (CSVWriter).
+// A file is a stream, which detects damage (StreamWriter documents the format), or CSV (CSVWriter).
 //
 // All types belong to one goroutine at a time.
 package transfer
@@ -20,29 +21,29 @@ type Entry struct {
 	State limiter.State
 }
 
-// clone returns an entry that stays as it is.
+// clone copies the memory that the next Read reuses.
 func (e *Entry) clone() Entry {
 	c := *e
 	c.Key.Name, c.State.Payload = bytes.Clone(e.Key.Name), bytes.Clone(e.State.Payload)
 	return c
 }
 
-// Writer takes entries. Without Close what was written is not complete.
+// Writer takes entries. Close completes the output.
 type Writer interface {
 	Write(e Entry) error
 	Close() error
 }
 
-// Reader returns entries, and then io.EOF. A key's name and its state's payload are valid until the next call.
+// Reader returns entries, then io.EOF. A key's name and payload are valid until the next call.
 type Reader interface {
 	Read() (Entry, error)
 }
 
 var (
-	// ErrNewer is that a stream was written by a later version.
-	ErrNewer = errors.New("the dump is of a newer format than this version knows; use the version that wrote it, or a later one")
-	// ErrDamaged is that a file is not as it was written, or not all there.
-	ErrDamaged = errors.New("the dump is damaged or was cut off")
-	// ErrNoDump is that a file is something else.
-	ErrNoDump = errors.New("this is no dump of cellserver; a CSV file needs --format csv")
+	// ErrNewer reports a stream of a later version.
+	ErrNewer = errors.New("the dump has a newer format; use the version that wrote it, or a later one")
+	// ErrDamaged reports a changed or truncated file.
+	ErrDamaged = errors.New("the dump is damaged or truncated")
+	// ErrNoDump reports a file of another type.
+	ErrNoDump = errors.New("not a cellserver dump; a CSV file needs --format csv")
 )

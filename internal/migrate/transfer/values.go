@@ -13,28 +13,27 @@ import (
 	"cellserver/internal/limiter"
 )
 
-// tatBytes is more than a TAT has digits: what is longer is none, and must not be sent whole, however long it is.
+// tatBytes exceeds a TAT's digits: longer values are no TATs and are not read in full.
 const tatBytes = 20
 
-// reading is how a server is asked for what a key holds.
+// reading is the command that reads a key.
 type reading uint8
 
 const (
 	unknown    reading = iota // it was not asked yet
-	byGetRange                // a Redis
-	byGet                     // likewise, for a user who may not GETRANGE; or a cellserver, of which funnels are known then
-	byDump                    // a cellserver, of which all is known then
+	byGetRange                // Redis
+	byGet                     // Redis without the right to GETRANGE, or cellserver without DUMP: funnels only
+	byDump                    // cellserver
 )
 
-// value is what a server says of a key.
+// value is a server's reply about a key.
 type value struct {
-	text   string         // empty if the key is absent
-	dumped *limiter.State // that DUMP has returned; nil otherwise
+	text   string         // empty if absent
+	dumped *limiter.State // by DUMP; else nil
 	ttl    time.Duration
-	err    error // that the server has answered about the key
+	err    error // the server's error about the key
 }
 
-// state returns the state that a value is.
 func (v value) state() (limiter.State, bool) {
 	if v.dumped != nil {
 		return *v.dumped, true
@@ -43,10 +42,9 @@ func (v value) state() (limiter.State, bool) {
 	return limiter.State{ExpiresNs: n}, err == nil && n > 0 && v.text[0] != '+' && v.text[0] != '0'
 }
 
-// isRefused reports whether a server has refused a command.
 func isRefused(err error) bool { return isReply(err) && !errors.Is(err, redis.Nil) }
 
-// learn finds out how the server is asked, by asking for a key.
+// learn chooses the command by trying one key.
 func (s *Server) learn(ctx context.Context, key string) error {
 	info, err := s.client.Info(ctx, "server").Result()
 	if err != nil && !isRefused(err) {
@@ -67,7 +65,6 @@ func (s *Server) learn(ctx context.Context, key string) error {
 	return nil
 }
 
-// ask asks for what a key holds.
 func (s *Server) ask(ctx context.Context, p redis.Pipeliner, key string) *redis.StringCmd {
 	switch s.reads {
 	case byDump:
@@ -79,7 +76,7 @@ func (s *Server) ask(ctx context.Context, p redis.Pipeliner, key string) *redis.
 	}
 }
 
-// values returns what keys of the current database hold, and with ttls how long they live.
+// values returns the values of keys of the current database, and with ttls their lifetimes.
 func (s *Server) values(ctx context.Context, keys []string, ttls bool) ([]value, error) {
 	if s.reads == unknown && len(keys) > 0 {
 		if err := s.learn(ctx, keys[0]); err != nil {
@@ -123,8 +120,8 @@ func (s *Server) values(ctx context.Context, keys []string, ttls bool) ([]value,
 	return all, nil
 }
 
-// pipelined sends commands at once. The error is nil if each of them was answered, by an error or not: one that a server has
-// answered to the beginning of a connection is not an answer to any of them.
+// pipelined sends commands together. The error is nil if each was answered, even by an error; an error at the
+// start of a connection answers none.
 func (s *Server) pipelined(ctx context.Context, commands func(p redis.Pipeliner)) ([]redis.Cmder, error) {
 	replies, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		commands(p)
@@ -136,7 +133,7 @@ func (s *Server) pipelined(ctx context.Context, commands func(p redis.Pipeliner)
 	return nil, s.explain(err)
 }
 
-// scan calls page with the keys of the current database, some at a time, from a cursor on, and with the cursor of the next.
+// scan calls page with keys of the current database and the next cursor.
 func (s *Server) scan(ctx context.Context, match string, cursor uint64, count int64, page func(keys []string, next uint64) error) error {
 	for {
 		keys, next, err := s.client.Scan(ctx, cursor, match, count).Result()

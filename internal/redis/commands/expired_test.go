@@ -21,7 +21,7 @@ import (
 	"cellserver/internal/wire/catalog"
 )
 
-// agedKey makes a key whose state is as new after rig.Sec.
+// agedKey makes a key whose state is as new one second after commandstest.T0.
 type agedKey func(t *testing.T, s store.Store, key store.Key)
 
 func operate(t *testing.T, s store.Store, key store.Key, o limiter.Operation) limiter.Operation {
@@ -91,12 +91,11 @@ func agedKeys(t *testing.T) map[string]agedKey {
 	return all
 }
 
-// agedCall is a call that would find key k if it is there, of a command that does more than to say how many
-// keys there are.
+// agedCall returns a call that reads key k, for a command that does more than count keys.
 func agedCall(c *catalog.Command) (call []string, ok bool) {
 	if c.Refusal != "" || c.Keys.None() && c.Flags&catalog.FlagWhole == 0 ||
 		slices.Contains([]string{"dbsize", "info"}, c.FullName()) {
-		return nil, false // DBSIZE, and INFO, may count a key until the sweep
+		return nil, false // DBSIZE and INFO may count a key until the sweep
 	}
 	call = remoteCall(c)
 	for i, arg := range call {
@@ -107,10 +106,10 @@ func agedCall(c *catalog.Command) (call []string, ok bool) {
 	return call, true
 }
 
-// opener opens an empty store, and returns what closes it.
+// opener returns an empty store and a function that closes it.
 type opener func() (s store.Store, end func())
 
-// bothStores are memory, and a Redis by the callers' clock.
+// bothStores returns the store in memory, and a Redis by the callers' clock.
 func bothStores(t *testing.T) map[string]opener {
 	t.Helper()
 	redis := redistest.Server(t)
@@ -136,8 +135,8 @@ func bothStores(t *testing.T) map[string]opener {
 	}
 }
 
-// withKey is a rig on a store of which a key was made at its begin, if any, at a time after that.
-func withKey(t *testing.T, s store.Store, makeKey agedKey, afterNs int64) *commandstest.Rig {
+// withKey returns a harness whose store has a key made at T0, if any, and whose clock stands afterNs later.
+func withKey(t *testing.T, s store.Store, makeKey agedKey, afterNs int64) *commandstest.Harness {
 	t.Helper()
 	r := commandstest.New(func(c *commands.Config) { c.Store, c.Databases, c.StoreTimeout = s, 1, time.Minute })
 	if makeKey != nil {
@@ -147,23 +146,19 @@ func withKey(t *testing.T, s store.Store, makeKey agedKey, afterNs int64) *comma
 	return r
 }
 
-// TestAsNewIsAbsent: whoever asks by any command for a key whose state is as new finds what there is where
-// there has never been a key, in memory and on a Redis.
+// TestAsNewIsAbsent: every command treats a key whose state is as new as one that never existed, in memory and on Redis.
 func TestAsNewIsAbsent(t *testing.T) {
+	keys := agedKeys(t)
 	for where, open := range bothStores(t) {
-		for name, makeKey := range agedKeys(t) {
-			t.Run(where+"/"+name, func(t *testing.T) {
-				eachCall(func(c *catalog.Command, _ []string) {
-					if call, ok := agedCall(c); ok {
-						testAsNewIsAbsent(t, open, makeKey, c, call)
-					}
-				})
-			})
-		}
+		eachCall(func(c *catalog.Command, _ []string) {
+			if call, ok := agedCall(c); ok {
+				t.Run(where+"/"+c.FullName(), func(t *testing.T) { testAsNewIsAbsent(t, open, keys, c, call) })
+			}
+		})
 	}
 }
 
-func testAsNewIsAbsent(t *testing.T, open opener, makeKey agedKey, c *catalog.Command, call []string) {
+func testAsNewIsAbsent(t *testing.T, open opener, keys map[string]agedKey, c *catalog.Command, call []string) {
 	t.Helper()
 	const looks = "EXISTS k\r\nPTTL k\r\nTYPE k\r\nOBJECT ENCODING k\r\nDUMP k\r\nCL.PEEK k 8 1 1000000 1\r\n"
 	ask := func(makeKey agedKey) (reply, after string) {
@@ -173,18 +168,20 @@ func testAsNewIsAbsent(t *testing.T, open opener, makeKey agedKey, c *catalog.Co
 		reply, _, _ = commandstest.Converse(t, r.Session(), resptest.Encode(call...))
 		return reply, commandstest.Say(t, r.Session(), looks)
 	}
-	got, gotAfter := ask(makeKey)
 	want, wantAfter := ask(nil)
-	if varies(c) && sameKinds(resptest.ParseAll(t, got), resptest.ParseAll(t, want)) {
-		return
-	}
-	if got != want || gotAfter != wantAfter {
-		t.Errorf("%q: got %q, and then %q; want %q, and then %q", call, got, gotAfter, want, wantAfter)
+	for name, makeKey := range keys {
+		got, gotAfter := ask(makeKey)
+		if varies(c) && sameKinds(resptest.ParseAll(t, got), resptest.ParseAll(t, want)) {
+			continue
+		}
+		if got != want || gotAfter != wantAfter {
+			t.Errorf("%s, %q: got %q, and then %q; want %q, and then %q", name, call, got, gotAfter, want, wantAfter)
+		}
 	}
 }
 
-// TestLooksChangeNothing: who only reads, or requests nothing, leaves a key's bytes as they are, and nobody
-// who watches it notices, also where a reservation has expired.
+// TestLooksChangeNothing: reads, and requests of nothing, change neither a key's bytes nor its WATCH, even where a
+// reservation has expired.
 func TestLooksChangeNothing(t *testing.T) {
 	keys := agedKeys(t)
 	expires := keys["a reservation that expires"]
@@ -233,7 +230,7 @@ func TestLooksChangeNothing(t *testing.T) {
 	}
 }
 
-func testLooks(t *testing.T, r *commandstest.Rig, what string, watches bool, looks [][]string) {
+func testLooks(t *testing.T, r *commandstest.Harness, what string, watches bool, looks [][]string) {
 	t.Helper()
 	watcher, other := r.Session(), r.Session()
 	const state = "DUMP k\r\nPTTL k\r\n"

@@ -160,8 +160,9 @@ func TestEveryCommandInAScript(t *testing.T) {
 // TestEveryCommandBeforeAuth is refused, except those that lead there. EXEC has an error of its own around that.
 func TestEveryCommandBeforeAuth(t *testing.T) {
 	free := []string{"auth", "hello", "quit", "reset"}
+	r := commandstest.New(commandstest.WithPassword("secret"))
 	eachCall(func(c *catalog.Command, call []string) {
-		got, _, _ := commandstest.Converse(t, commandstest.New(commandstest.WithPassword("secret")).Session(), resptest.Encode(call...))
+		got, _, _ := commandstest.Converse(t, r.Session(), resptest.Encode(call...))
 		if refused := strings.HasSuffix(got, "NOAUTH Authentication required.\r\n"); refused == slices.Contains(free, c.FullName()) {
 			t.Errorf("%s: got %q", c.FullName(), got)
 		}

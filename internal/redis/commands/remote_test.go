@@ -40,7 +40,7 @@ func remoteCall(c *catalog.Command) []string {
 		"cl.reserve": "cl.reserve held 4 1 10 1 1000", "cl.mthrottle": "cl.mthrottle 2 held 4 1 10 1 {held}2 4 1 10 1",
 		"cl.bthrottle": "cl.bthrottle held 4 1 10 1 1", "cl.concurrency|acquire": "cl.concurrency acquire other 5 1000 me",
 		"cl.check": "cl.check nosuch k", "set": "set other 1700000060000000000", "get": "get held", "expire": "expire held -1",
-		"scan": "scan 0", "keys": "keys *", "eval": "eval return(1) 0", "type": "type held", "select": "select 0", "cl.top": "cl.top",
+		"scan": "scan 0 count 100000", "keys": "keys *", "eval": "eval return(1) 0", "type": "type held", "select": "select 0", "cl.top": "cl.top",
 		"object|encoding": "object encoding held", "info": "info limits",
 	}
 	if text := calls[c.FullName()]; text != "" {
@@ -76,7 +76,7 @@ func TestEveryCommandOverRemote(t *testing.T) {
 		{"EXEC", "MULTI\r\nCL.THROTTLE held 4 1 10\r\n", "CL.THROTTLE held 4 1 10\r\nEXEC\r\n"},
 		{"monitored", "", "MONITOR\r\n"},
 	} {
-		if (testing.Short() || racetest.Enabled) && pattern.name != "EXEC" && pattern.name != "RESP3" {
+		if racetest.OmitsLong() && pattern.name != "EXEC" && pattern.name != "RESP3" {
 			continue
 		}
 		eachCall(func(c *catalog.Command, _ []string) {

@@ -1,7 +1,6 @@
 package commands_test
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -13,13 +12,14 @@ import (
 
 // TestArityErrors are read off the table.
 func TestArityErrors(t *testing.T) {
+	s := commandstest.New().Session()
 	catalog.New().Each(func(r *catalog.Command) {
 		least := len(strings.Split(r.FullName(), "|"))
 		for words := least; words < least+6; words++ {
 			if words == r.Arity || r.Arity < 0 && words >= -r.Arity || r.Subs != nil && words > 1 {
 				continue
 			}
-			got := commandstest.Say(t, commandstest.New().Session(), commandstest.CallOf(r, words)+resptest.Encode("PING"))
+			got := commandstest.Say(t, s, commandstest.CallOf(r, words)+resptest.Encode("PING"))
 			code := "-ERR "
 			if r.Name == "exec" {
 				code = "-EXECABORT Transaction discarded because of: "
@@ -31,28 +31,11 @@ func TestArityErrors(t *testing.T) {
 	})
 }
 
-// TestNoAuth: of all commands only four run before AUTH.
-func TestNoAuth(t *testing.T) {
-	free := []string{"auth", "hello", "quit", "reset"}
-	catalog.New().Each(func(r *catalog.Command) {
-		words := max(r.Arity, -r.Arity)
-		if r.Subs != nil && words > 1 {
-			return // its subcommands are visited
-		}
-		got, _, _ := commandstest.Converse(t, commandstest.New(commandstest.WithPassword("secret")).Session(), commandstest.CallOf(r, words))
-		if refused := strings.HasSuffix(got, "NOAUTH Authentication required.\r\n"); refused == slices.Contains(free, r.FullName()) {
-			t.Errorf("%s before AUTH: got %q", r.FullName(), got)
-		}
-	})
-}
-
 // TestScriptsOff: every command about scripts says how to have them, and is in no list.
 func TestScriptsOff(t *testing.T) {
 	s := commandstest.New(func(c *commands.Config) { c.Scripts = nil }).Session()
 	for _, in := range []string{"EVAL x 0", "EVALSHA x 0", "EVAL_RO x 0", "EVALSHA_RO x 0", "SCRIPT LOAD x", "SCRIPT EXISTS x", "SCRIPT FLUSH", "SCRIPT KILL", "SCRIPT HELP"} {
-		if got := commandstest.Say(t, s, in+"\r\n"); got != "-ERR scripts are off: start the server without --lua=off\r\n" {
-			t.Errorf("%s: got %q", in, got)
-		}
+		commandstest.Expect(t, s, in+"\r\n", "-ERR scripts are off: start the server without --lua=off\r\n")
 	}
 	if got := commandstest.Say(t, s, "COMMAND INFO eval script script|load subscribe nosuch\r\nCOMMAND DOCS eval script|load\r\nCOMMAND LIST FILTERBY PATTERN *script*\r\n"); got !=
 		"*5\r\n$-1\r\n$-1\r\n$-1\r\n$-1\r\n$-1\r\n*0\r\n*0\r\n" {

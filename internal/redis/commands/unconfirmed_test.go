@@ -56,7 +56,7 @@ func (d *hangingDisk) goOn() {
 const replyTimeout = 5 * time.Second
 
 // confirming has each reply wait for a disk, for as long as replyTimeout.
-func confirming(t *testing.T, d *hangingDisk) (*commandstest.Rig, *persist.Keeper) {
+func confirming(t *testing.T, d *hangingDisk) (*commandstest.Harness, *persist.Keeper) {
 	var k *persist.Keeper
 	r := commandstest.New(func(c *commands.Config) {
 		c.Now = func() int64 { return time.Now().UnixNano() }
@@ -153,9 +153,7 @@ func TestUnconfirmed(t *testing.T) {
 					t.Errorf("status %d, left %.200q", status, left)
 				}
 				want := commandstest.Pong + "*5\r\n:0\r\n:10\r\n:9\r\n:-1\r\n:60\r\n"
-				if got := commandstest.Say(t, s, "PING\r\nCL.THROTTLE new 9 1 60\r\n"); got != want {
-					t.Errorf("then got %q", got)
-				}
+				commandstest.Expect(t, s, "PING\r\nCL.THROTTLE new 9 1 60\r\n", want)
 			})
 		})
 	}
@@ -169,13 +167,9 @@ func TestUnconfirmedIsCharged(t *testing.T) {
 		r, k := confirming(t, d)
 		s, other := r.Session(), r.Session()
 		d.hang()
-		if got := commandstest.Say(t, s, "CL.THROTTLE k 9 1 60\r\n"); got != unconfirmed {
-			t.Errorf("got %q", got)
-		}
+		commandstest.Expect(t, s, "CL.THROTTLE k 9 1 60\r\n", unconfirmed)
 		// From then on nothing is changed that could not be confirmed.
-		if got := commandstest.Say(t, other, "CL.THROTTLE k 9 1 60\r\nEXISTS k\r\n"); got != frozen+":1\r\n" {
-			t.Errorf("got %q", got)
-		}
+		commandstest.Expect(t, other, "CL.THROTTLE k 9 1 60\r\nEXISTS k\r\n", frozen+":1\r\n")
 		info := commandstest.Say(t, other, "INFO persistence\r\n")
 		if !strings.Contains(info, "cell_disk_status:err\r\n") ||
 			!strings.Contains(info, "cell_waiting_replies:0\r\n") {
@@ -188,9 +182,7 @@ func TestUnconfirmedIsCharged(t *testing.T) {
 		d.goOn()
 		synctest.Wait()
 		const look, charged = "CL.THROTTLE k 9 1 60 0\r\n", "*5\r\n:0\r\n:10\r\n:9\r\n:-1\r\n:55\r\n"
-		if got := commandstest.Say(t, other, look); got != charged {
-			t.Errorf("got %q", got)
-		}
+		commandstest.Expect(t, other, look, charged)
 		if st := k.Status(); st.Fault != nil || k.Frozen() {
 			t.Errorf("the status is %+v", st)
 		}

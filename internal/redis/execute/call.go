@@ -114,7 +114,7 @@ func (c Call) WallTime() time.Time {
 
 // Keep returns the arguments for background work: copied if they are the driver's.
 func (c Call) Keep(args [][]byte) [][]byte {
-	if c.x.Away || c.x.HoldsKeys {
+	if c.x.InBackground || c.x.HoldsKeys {
 		return args
 	}
 	return Keep(args)
@@ -147,9 +147,9 @@ func (c Call) Background(work func(ctx context.Context, nowNs int64), done func(
 // HoldsKeys reports whether EXEC or a script makes other clients wait for keys meanwhile.
 func (c Call) HoldsKeys() bool { return c.x.HoldsKeys }
 
-// IsAway reports whether the command runs off the event loops: for a remote store, each call of which is a
+// InBackground reports whether the command runs off the event loops: for a remote store, each call of which is a
 // round trip, or for its many arguments.
-func (c Call) IsAway() bool { return c.x.Away }
+func (c Call) InBackground() bool { return c.x.InBackground }
 
 // After replies after a delay, unless the client has disconnected. EXEC and scripts refuse it, as they would
 // make others wait.

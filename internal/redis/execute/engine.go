@@ -139,7 +139,7 @@ func (e *Engine) bind() error {
 		if err := h.fits(command); err != nil {
 			return fmt.Errorf("session: bind %s: %w", command.FullName(), err)
 		}
-		h.apart = e.Remote != nil && h.usesStore(command)
+		h.waitsForStore = e.Remote != nil && h.usesStore(command)
 		e.Handlers[command.ID] = h
 		if e.requests[command.ID] = requests[command.FullName()]; command.Batches != (e.requests[command.ID] != nil) {
 			return fmt.Errorf("session: bind %s: it is decided in batches, and nothing reads its arguments, or the other way round", command.FullName())

@@ -35,7 +35,7 @@ type Executor struct {
 	// RepliesRequested reports CLIENT REPLY ON within a command whose reply is suppressed.
 	RepliesRequested bool
 	HoldsKeys        bool // others may wait for keys of EXEC or a script
-	Away             bool // a client's command runs in the background
+	InBackground     bool // a client's command runs in the background
 	TellsItself      bool // the current command has shown itself to MONITOR
 	byScript         bool
 
@@ -103,7 +103,7 @@ const (
 // NewClient initializes an Executor for a client's own commands on the store.
 func (e *Engine) NewClient(x *Executor, role Role, client *clients.Client) {
 	*x = Executor{Engine: e, Role: role, Client: client, Space: &e.Live}
-	x.Effects = atOnce{x}
+	x.Effects = immediate{x}
 }
 
 // Within returns an Executor for the commands inside one of this Executor's, with its rights and database,

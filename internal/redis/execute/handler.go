@@ -16,7 +16,7 @@ type Handler struct {
 	Connection func(c Call, conn Connection, args [][]byte) error
 	Own        func(x *Executor, args [][]byte) error // acts on the Executor or the client's conversation
 
-	apart bool // waits for a remote store
+	waitsForStore bool // waits for a remote store
 }
 
 // Plain returns the handler of a command that needs only a Call.
@@ -39,7 +39,7 @@ func (h Handler) fits(c *catalog.Command) error {
 	case (h.Whole != nil) != (c.Flags&catalog.FlagWhole != 0):
 		return errors.New("its handler is for all keys and its flags are not, or the other way round")
 	case h.Connection != nil && c.Most() > resp.LongArgs:
-		return errors.New("calls with many arguments are executed apart from the connection, " +
+		return errors.New("calls with many arguments are executed in the background, without the connection, " +
 			"which its handler is about")
 	}
 	return nil
@@ -50,8 +50,8 @@ func (h Handler) usesStore(c *catalog.Command) bool {
 	return h.Own == nil && !c.Batches && (!c.Keys.None() || c.Flags&catalog.FlagWhole != 0)
 }
 
-// IsApart reports whether clients' calls run in the background, waiting for a remote store.
-func (h Handler) IsApart() bool { return h.apart }
+// WaitsForStore reports whether clients' calls run in the background, waiting for a remote store.
+func (h Handler) WaitsForStore() bool { return h.waitsForStore }
 
 // Run executes a command at its time.
 func (h Handler) Run(x *Executor, nowNs int64, args [][]byte) error {

@@ -61,16 +61,16 @@ type Words interface {
 	Context() string
 }
 
-// PlainWords words refusals of a client's own commands; its text is their Context.
-type PlainWords string
+// ClientWords words refusals of a client's own commands; its text is their Context.
+type ClientWords string
 
-func (PlainWords) Unknown(args [][]byte) error { return reply.UnknownCommand(args) }
+func (ClientWords) Unknown(args [][]byte) error { return reply.UnknownCommand(args) }
 
-func (PlainWords) UnknownSubcommand(c *catalog.Command, name []byte) error {
+func (ClientWords) UnknownSubcommand(c *catalog.Command, name []byte) error {
 	return reply.UnknownSubcommand(c, name)
 }
 
-func (PlainWords) Arity(c *catalog.Command, count int) error {
+func (ClientWords) Arity(c *catalog.Command, count int) error {
 	switch {
 	case count > c.Most() && c.Refusal == "":
 		return reply.TooManyArguments(c)
@@ -80,48 +80,48 @@ func (PlainWords) Arity(c *catalog.Command, count int) error {
 	return nil
 }
 
-func (PlainWords) Forbidden() error { return reply.ErrNotInMulti }
+func (ClientWords) Forbidden() error { return reply.ErrNotInMulti }
 
-func (PlainWords) Denied(reason acl.Reason, object string) string {
+func (ClientWords) Denied(reason acl.Reason, object string) string {
 	if reason == acl.DeniedCommand {
 		return "NOPERM this user has no permissions to run the '" + object + "' command"
 	}
 	return "NOPERM this user has no permissions to access one of the keys used as arguments"
 }
 
-func (p PlainWords) Context() string { return string(p) }
+func (p ClientWords) Context() string { return string(p) }
 
-// Inner is the common part of roles within a client's command: time stands still, nothing is deferred, and
+// NestedRole is the common part of roles within a client's command: time stands still, nothing is deferred, and
 // everything that would make others wait is refused.
-type Inner struct {
+type NestedRole struct {
 	Context context.Context // ends with the client
 }
 
-func (Inner) Words() Words { return PlainWords("multi") }
+func (NestedRole) Words() Words { return ClientWords("multi") }
 
-func (Inner) Now(x *Executor) int64 { return x.Space.NowNs }
+func (NestedRole) Now(x *Executor) int64 { return x.Space.NowNs }
 
-func (Inner) Run(x *Executor, _ *catalog.Command, h Handler, _ int64, args [][]byte) error {
+func (NestedRole) Run(x *Executor, _ *catalog.Command, h Handler, _ int64, args [][]byte) error {
 	return h.Run(x, x.Space.NowNs, args)
 }
 
-func (Inner) Deferred(*catalog.Command, [][]byte, int64) bool { return false }
+func (NestedRole) Deferred(*catalog.Command, [][]byte, int64) bool { return false }
 
-func (Inner) Decide(x *Executor, c *catalog.Command, batch []store.Request) *decide.Later {
+func (NestedRole) Decide(x *Executor, c *catalog.Command, batch []store.Request) *decide.Later {
 	x.Engine.Decider.BatchIn(x.Space.Keys, x.Space.NowNs, batch, x.By(c))
 	return nil
 }
 
 // Await has nothing to do: Decide answers at once.
-func (Inner) Await(*decide.Later, Answered) {}
+func (NestedRole) Await(*decide.Later, Answered) {}
 
-func (Inner) Together(x *Executor, j *Joint) error {
+func (NestedRole) Together(x *Executor, j *Joint) error {
 	transact.OrUndo(x.Space, func() (keep bool) { return j.Decide(x.Space) == transact.Keep })
 	return nil
 }
 
 // Turn never waits.
-func (Inner) Turn(c Call, name []byte, o *limiter.Operation) error {
+func (NestedRole) Turn(c Call, name []byte, o *limiter.Operation) error {
 	o.TTLNs = 0
 	if err := c.Operate(name, o); err != nil {
 		return err
@@ -131,13 +131,13 @@ func (Inner) Turn(c Call, name []byte, o *limiter.Operation) error {
 }
 
 // Background runs work at once, as it is in the background already.
-func (r Inner) Background(x *Executor, _ *background.Slots, work func(context.Context), finish Finish) error {
+func (r NestedRole) Background(x *Executor, _ *background.Slots, work func(context.Context), finish Finish) error {
 	work(r.Context)
 	return finish(x)
 }
 
-func (Inner) After(time.Duration, Finish) error { return reply.ErrNotInMulti }
+func (NestedRole) After(time.Duration, Finish) error { return reply.ErrNotInMulti }
 
-func (Inner) Until(func(context.Context, func()), time.Duration, func(Call) error) error {
+func (NestedRole) Until(func(context.Context, func()), time.Duration, func(Call) error) error {
 	return reply.ErrNotInMulti
 }

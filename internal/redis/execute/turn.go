@@ -7,8 +7,8 @@ import (
 	"cellserver/internal/store"
 )
 
-// EnterRoom charges an operation Wait and returns the client's turn, or nil if it need not or must not wait.
-func (x *Executor) EnterRoom(nowNs int64, key store.Key, o *limiter.Operation) (*queue.Waiter, error) {
+// EnterQueue charges an operation Wait and returns the client's turn, or nil if it need not or must not wait.
+func (x *Executor) EnterQueue(nowNs int64, key store.Key, o *limiter.Operation) (*queue.Waiter, error) {
 	if err := x.mayApply(&key, o); err != nil {
 		return nil, err
 	}

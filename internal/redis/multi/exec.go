@@ -100,7 +100,7 @@ func (x *Execution) Run(ctx context.Context) {
 // carryOut makes all attempts. On an error nothing was executed.
 func (x *Execution) carryOut(ctx context.Context) error {
 	if x.client.Engine.Remote != nil {
-		return x.carryOutApart(ctx)
+		return x.carryOutRemote(ctx)
 	}
 	stage := x.client.Engine.Stage
 	if !x.Plan.OnSnapshots() {
@@ -122,8 +122,8 @@ func (x *Execution) carryOut(ctx context.Context) error {
 	return reply.ErrKeysChanged
 }
 
-// carryOutApart is carryOut on a remote store, which cannot hold keys.
-func (x *Execution) carryOutApart(ctx context.Context) (err error) {
+// carryOutRemote is carryOut on a remote store, which cannot hold keys.
+func (x *Execution) carryOutRemote(ctx context.Context) (err error) {
 	e := x.client.Engine
 	if x.Plan.Keys() == nil {
 		x.execute(ctx, &transact.Space{Keys: transact.NoKeys{}, NowNs: e.Config.Now()})
@@ -140,7 +140,7 @@ func (x *Execution) carryOutApart(ctx context.Context) (err error) {
 	if err == nil && x.Executor == nil {
 		err = reply.ErrEnded
 	}
-	if x.Plan.Batched() && e.Remote.StandsIn(err) {
+	if x.Plan.Batched() && e.Remote.PolicyDecides(err) {
 		x.execute(ctx, &transact.Space{Keys: e.Remote.ByPolicy(err), NowNs: e.Config.Now()})
 		return nil
 	}
@@ -176,7 +176,7 @@ func (x *Execution) execute(ctx context.Context, in *transact.Space) script.Atte
 	if in.Held || !x.Plan.MayEnd() {
 		ctx = context.WithoutCancel(ctx)
 	}
-	role := &role{Inner: execute.Inner{Context: ctx}, scripts: x.scripts, time: &x.time}
+	role := &role{NestedRole: execute.NestedRole{Context: ctx}, scripts: x.scripts, time: &x.time}
 	s, left := x.client.Within(role, in)
 	s.HoldsKeys, s.NewKeys = true, &x.newKeys
 	s.W.Buf = make([]byte, execute.HeadBytes)
@@ -202,7 +202,7 @@ func (x *Execution) execute(ctx context.Context, in *transact.Space) script.Atte
 }
 
 type role struct {
-	execute.Inner
+	execute.NestedRole
 	scripts  script.Compiled
 	time     *lua.Allowance // of the scripts
 	timedOut bool
@@ -235,7 +235,7 @@ func (x *Execution) checkAccess(ctx context.Context) {
 	if x.client.User.Unrestricted() {
 		return
 	}
-	s, _ := x.client.Within(execute.Inner{Context: ctx}, &transact.Space{NowNs: x.client.Engine.Config.Now()})
+	s, _ := x.client.Within(execute.NestedRole{Context: ctx}, &transact.Space{NowNs: x.client.Engine.Config.Now()})
 	x.refused = make([]error, len(x.Steps))
 	for i, q := range x.Steps {
 		x.refused[i] = stillAllowed(s, q)

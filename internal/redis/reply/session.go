@@ -34,7 +34,7 @@ const (
 	ErrCancelled        Error = "ERR the client closed its side of the connection before this command was done; it was cancelled"
 
 	ErrKeysChanged     Error = "ERR other clients have changed its keys in each of its attempts; nothing was executed: try again, with fewer commands at once"
-	ErrScriptContended Error = "ERR other clients have changed the keys of the script in each of its attempts, until its time was spent (see --lua-time-limit), " +
+	ErrScriptContended Error = "ERR other clients have changed the keys of the script in each of its attempts, " +
 		"and a script that takes longer than 5 ms can not keep them out; nothing was written: try again, with fewer keys or a shorter script"
 
 	// ErrLoading has Redis's words, apart from the name.
@@ -99,24 +99,19 @@ const maxFailureBytes = 512
 
 // StoreFailed returns a store's error as one line.
 func StoreFailed(err error) error {
-	if errors.Is(err, store.ErrFull) {
-		return ErrOOM
-	}
-	if errors.Is(err, store.ErrFrozen) {
-		return ErrMisconf
-	}
-	if errors.Is(err, limiter.ErrWrongType) {
-		return ErrWrongType
-	}
-	if errors.Is(err, limiter.ErrTooManyOpen) {
-		return ErrTooManyOpen
-	}
-	if errors.Is(err, store.ErrTooLarge) {
-		return ErrTooLarge
-	}
 	var failure store.Failure
 	var known Error
 	switch {
+	case errors.Is(err, store.ErrFull):
+		return ErrOOM
+	case errors.Is(err, store.ErrFrozen):
+		return ErrMisconf
+	case errors.Is(err, limiter.ErrWrongType):
+		return ErrWrongType
+	case errors.Is(err, limiter.ErrTooManyOpen):
+		return ErrTooManyOpen
+	case errors.Is(err, store.ErrTooLarge):
+		return ErrTooLarge
 	case errors.As(err, &failure): // clients know its code
 		return Error(resp.PrintableN([]byte(failure.Line), maxFailureBytes))
 	case errors.As(err, &known):

@@ -8,35 +8,27 @@ import (
 	"cellserver/internal/redis/transact"
 )
 
-// Contention decides on attempts when others change the keys of a script or transaction on snapshots. There
-// are as many as fit into the scripts' time, or into maxSnapshotSteps, then one while others wait. If it is
-// short, others wait for the third one already, and less and less often if that proves too long. Nobody waits
-// longer than transact.MaxHeldSteps.
+// Contention bounds the attempts of a script or transaction on snapshots whose keys others change. The last
+// attempt may hold the keys, at most for transact.MaxHeldSteps: the third if attempts are short, else the one
+// after maxConflicts or the scripts' time.
 type Contention struct {
 	Context context.Context
 	Steps   int            // of an attempt, without scripts
 	Scripts *lua.Allowance // of all attempts
 
-	conflicts  int
-	spent      time.Duration // by scripts before the attempt
-	shortestNs int64         // of completed attempts
-
-	last     bool          // attempt
-	own      lua.Allowance // the rest of the common one, while others wait
-	patience int           // as the constant at first
+	conflicts int
+	spent     time.Duration // by scripts before the attempt
+	tookNs    int64         // by the last completed attempt
+	last      bool          // attempt
 }
 
 const (
 	maxHeldNs = transact.MaxHeldSteps // a step is about a nanosecond
-
-	// patience is the number of attempts on snapshots before others wait for a short one; each such attempt
-	// multiplies it.
-	patience       = 2
-	patienceGrowth = 4
 	// shortNs leaves a margin: an attempt that holds keys may find others and take longer.
 	shortNs = maxHeldNs / 2
-	// maxSnapshotSteps bounds the cost of conflicting attempts.
-	maxSnapshotSteps = 50 * transact.MaxHeldSteps
+
+	shortConflicts = 2
+	maxConflicts   = 32
 )
 
 // Attempted is an attempt's end.
@@ -54,39 +46,24 @@ func (c *Contention) Judge(a Attempted) transact.Verdict {
 		return transact.Again
 	case a.Ended:
 		return transact.Drop
-	case c.shortestNs == 0 || tookNs < c.shortestNs:
-		c.shortestNs = max(tookNs, 1)
 	}
+	c.tookNs = tookNs
 	return transact.Keep
 }
 
 // Next returns the mode of the next attempt.
 func (c *Contention) Next(conflicts int) transact.Mode {
 	c.conflicts = conflicts
-	c.letGo()
-	spent := c.Scripts.Limit > 0 && c.Scripts.Left() <= 0 || conflicts*c.Steps > maxSnapshotSteps
+	spent := c.Scripts.Limit > 0 && c.Scripts.Left() <= 0 || conflicts >= maxConflicts
 	switch {
-	case c.last || c.Context.Err() != nil || spent && c.shortestNs > maxHeldNs:
+	case c.last || c.Context.Err() != nil || spent && c.tookNs > maxHeldNs:
 		return transact.GiveUp
-	case spent || conflicts >= max(patience, c.patience) && c.shortestNs <= shortNs:
-		c.last, c.patience = spent, conflicts*patienceGrowth
-		return c.hold()
+	case spent || conflicts >= shortConflicts && c.tookNs <= shortNs:
+		c.last = true
+		Hold(c.Scripts, c.Steps)
+		return transact.Held
 	}
 	return transact.Snapshot
-}
-
-func (c *Contention) hold() transact.Mode {
-	c.own, c.spent = *c.Scripts, 0
-	Hold(c.Scripts, c.Steps)
-	return transact.Held
-}
-
-// letGo undoes hold.
-func (c *Contention) letGo() {
-	if c.Scripts.Held {
-		c.own.Spent += c.Scripts.Spent
-		*c.Scripts, c.spent = c.own, c.own.Spent
-	}
 }
 
 // Hold bounds scripts to the time that a transaction's steps leave others to wait.

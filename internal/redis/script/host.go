@@ -11,7 +11,7 @@ import (
 	"cellserver/internal/wire/catalog"
 )
 
-type role struct{ execute.Inner }
+type role struct{ execute.NestedRole }
 
 func (role) Words() execute.Words { return words{} }
 

@@ -47,7 +47,7 @@ func eval(x *execute.Executor, args [][]byte, readOnly bool) error {
 	if in, ok := x.Role.(Transaction); ok {
 		script, err = in.Script(args[1])
 	} else {
-		script = x.Engine.Config.Scripts.Known(args[1])
+		script = x.Engine.Config.Scripts.Cached(args[1])
 	}
 	switch {
 	case err != nil:
@@ -175,7 +175,7 @@ func (r *run) run(ctx context.Context) {
 	if in, ok := r.client.Role.(Transaction); ok {
 		r.runInExec(ctx, in)
 	} else {
-		r.runAlone(ctx)
+		r.runOutsideExec(ctx)
 	}
 	outcome := observe.ScriptCompleted
 	switch {
@@ -188,7 +188,7 @@ func (r *run) run(ctx context.Context) {
 	r.left.Settle(r.client)
 }
 
-func (r *run) runAlone(ctx context.Context) {
+func (r *run) runOutsideExec(ctx context.Context) {
 	e := r.client.Engine
 	if err := transact.CheckKeys(r.bounds.Keys); err != nil {
 		r.fail(err)
@@ -229,7 +229,7 @@ func (r *run) runInExec(ctx context.Context, in Transaction) {
 
 // attempt runs the script. Its writes stay even after an error, as in Redis, unless it was ended.
 func (r *run) attempt(ctx context.Context, in *transact.Space, scripts *lua.Allowance) Attempted {
-	x, kept := r.client.Within(role{execute.Inner{Context: ctx}}, in)
+	x, kept := r.client.Within(role{execute.NestedRole{Context: ctx}}, in)
 	r.bounds.ReadOnly = r.readOnly || r.script.Flags.NoWrites
 	x.Bind(&r.bounds)
 	if x.NewKeys == nil {

@@ -26,7 +26,7 @@ func denyCommand(name string) string {
 
 // TestUsersMayWhatTheirRulesSay: at the top, behind MULTI and in scripts, also in those that need no interpreter.
 func TestUsersMayWhatTheirRulesSay(t *testing.T) {
-	r := commandstest.NewUserRig(t, openDefault,
+	r := commandstest.NewUserHarness(t, openDefault,
 		"user app on >pw ~a:* +@all -@dangerous",
 		"user reader on >pw %R~a:* +@read +@scripting +ping",
 		"user writer on >pw ~* +eval +evalsha +eval_ro -cl.throttle",
@@ -94,7 +94,7 @@ func TestRefundsAreARight(t *testing.T) {
 	noDel := strings.TrimSuffix(denyCommand("del"), "\r\n") + refund + "\r\n"
 	noKey := strings.TrimSuffix(denyKey, "\r\n") + refund + "\r\n"
 	returned := resptest.Ints(0, 5, 5, -1, 0)
-	r := commandstest.NewUserRig(t, openDefault,
+	r := commandstest.NewUserHarness(t, openDefault,
 		"user caller on >pw ~* +cl.throttle +multi +exec +eval",
 		"user fast on >pw ~* +@all -@refill",
 		"user partly on >pw ~* +cl.throttle +eval (~a* +del)",
@@ -157,7 +157,7 @@ func TestRefundsAreARight(t *testing.T) {
 
 // TestRefundsAreForbiddenUnderATransaction: also in EXEC, if DEL was allowed when the call was queued.
 func TestRefundsAreForbiddenUnderATransaction(t *testing.T) {
-	r := commandstest.NewUserRig(t, openDefault)
+	r := commandstest.NewUserHarness(t, openDefault)
 	s := r.Session()
 	commandstest.Say(t, s, "CL.THROTTLE a 4 1 10\r\nMULTI\r\nCL.THROTTLE a 4 1 10 -1\r\nCL.THROTTLE a 4 1 10\r\n")
 	r.Rewrite("user default on nopass ~* &* +@all -del")
@@ -169,7 +169,7 @@ func TestRefundsAreForbiddenUnderATransaction(t *testing.T) {
 
 // TestRulesChangeUnderATransaction: what was queued is asked for again, and the rest is executed.
 func TestRulesChangeUnderATransaction(t *testing.T) {
-	r := commandstest.NewUserRig(t, openDefault)
+	r := commandstest.NewUserHarness(t, openDefault)
 	s := r.Session()
 	commandstest.Say(t, s, "MULTI\r\nCL.THROTTLE b 4 1 10\r\nFLUSHDB\r\nCL.THROTTLE a 4 1 10\r\n")
 	r.Rewrite("user default on nopass ~a* &* +@all -flushdb")
@@ -193,7 +193,7 @@ func TestRulesChangeUnderATransaction(t *testing.T) {
 
 // TestCertificateNamesAreUsers, where there is such a user and it is on.
 func TestCertificateNamesAreUsers(t *testing.T) {
-	r := commandstest.NewUserRig(t, "user default off", "user app on >pw ~a* +@all", "user off off >pw ~* +@all")
+	r := commandstest.NewUserHarness(t, "user default off", "user app on >pw ~a* +@all", "user off off >pw ~* +@all")
 	for _, tt := range []struct{ name, want string }{
 		{"app", "$3\r\napp\r\n"},
 		{"off", noAuth},
@@ -209,7 +209,7 @@ func TestCertificateNamesAreUsers(t *testing.T) {
 
 // TestACLLogTellsWhere something was denied.
 func TestACLLogTellsWhere(t *testing.T) {
-	r := commandstest.NewUserRig(t, openDefault, "user app on >pw ~a* +@all -flushdb")
+	r := commandstest.NewUserHarness(t, openDefault, "user app on >pw ~a* +@all -flushdb")
 	for _, tt := range []struct{ in, context, reason, object string }{
 		{"FLUSHDB\r\n", "toplevel", "command", "flushdb"},
 		{"GET b\r\n", "toplevel", "key", "b"},

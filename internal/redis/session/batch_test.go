@@ -1,7 +1,6 @@
 package session_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -69,16 +68,6 @@ func TestBatching(t *testing.T) {
 	}
 }
 
-// TestOneTimePerBatch: an hour between two readings would let the second call pass.
-func TestOneTimePerBatch(t *testing.T) {
-	r := commandstest.New()
-	r.Clock.StepBy(3600 * commandstest.Sec)
-	got := commandstest.Say(t, r.Session(), "CL.THROTTLE k 0 1 60\r\nCL.THROTTLE k 0 1 60\r\nPING\r\nCL.THROTTLE k 0 1 60\r\n")
-	if want := resptest.Ints(0, 1, 0, -1, 60) + resptest.Ints(1, 1, 0, 60, 60) + commandstest.Pong + resptest.Ints(0, 1, 0, -1, 60); got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
 // TestDatabasesInAPipeline: SELECT counts for what follows it, not for what stands before it.
 func TestDatabasesInAPipeline(t *testing.T) {
 	s := commandstest.New().Session()
@@ -90,44 +79,5 @@ func TestDatabasesInAPipeline(t *testing.T) {
 		second + "+OK\r\n:0\r\n:0\r\n" + first + "+OK\r\n+OK\r\n:1\r\n"
 	if got != want {
 		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
-// TestSessionsShareTheStore, and nothing else: their batches, databases and names are their own.
-func TestSessionsShareTheStore(t *testing.T) {
-	r := commandstest.New()
-	a, b := r.Session(), r.Session()
-	commandstest.Say(t, a, "SELECT 3\r\nCLIENT SETNAME a\r\nCL.THROTTLE k 0 1 60\r\n")
-	for _, tt := range []struct {
-		s        *commandstest.Client
-		in, want string
-	}{
-		{b, "EXISTS k\r\nCLIENT GETNAME\r\nCLIENT ID\r\n", ":0\r\n$-1\r\n:2\r\n"},
-		{b, "SELECT 3\r\nCL.THROTTLE k 0 1 60\r\n", "+OK\r\n" + resptest.Ints(1, 1, 0, 60, 60)},
-		{a, "CLIENT GETNAME\r\nCLIENT ID\r\n", "$1\r\na\r\n:1\r\n"},
-	} {
-		if got := commandstest.Say(t, tt.s, tt.in); got != tt.want {
-			t.Errorf("%q: got %q, want %q", tt.in, got, tt.want)
-		}
-	}
-}
-
-// TestPipelineCutAnywhere: where the reads of a pipeline end changes nothing.
-func TestPipelineCutAnywhere(t *testing.T) {
-	var in, want strings.Builder
-	for i := range 3 {
-		in.WriteString(resptest.Encode("CL.THROTTLE", "k\r\n", "2", "1", "60") + "ECHO \"a b\"\r\n" + resptest.Encode("SELECT", fmt.Sprint(i)))
-		want.WriteString(resptest.Ints(0, 3, 2, -1, 60) + "$3\r\na b\r\n+OK\r\n")
-		if i == 0 { // SELECT 0 does not leave the database
-			in.WriteString(resptest.Encode("DEL", "k\r\n"))
-			want.WriteString(":1\r\n")
-		}
-	}
-	for cut := range in.Len() {
-		s := commandstest.New().Session()
-		got, left, _ := commandstest.Converse(t, s, in.String()[:cut])
-		if got += commandstest.Say(t, s, left+in.String()[cut:]); got != want.String() {
-			t.Fatalf("cut at %d: got %q, want %q", cut, got, want.String())
-		}
 	}
 }

@@ -235,7 +235,7 @@ func TestLongCommandOfAUserWithRules(t *testing.T) {
 		{"without its reply", "CLIENT REPLY SKIP\r\n" + long("EXISTS", "other:") + "PING\r\n", commandstest.Pong},
 		{"without replies", "CLIENT REPLY OFF\r\n" + long("EXISTS", "app:") + "PING\r\nCLIENT REPLY ON\r\n", "+OK\r\n"},
 	} {
-		r := commandstest.NewUserRig(t, "user default on nopass ~app:* &* +@all")
+		r := commandstest.NewUserHarness(t, "user default on nopass ~app:* &* +@all")
 		if got := commandstest.Say(t, r.Session(), tt.in); !strings.HasPrefix(got, tt.want) || strings.Count(got, "\r\n") != max(1, strings.Count(tt.want, "\r\n")) {
 			t.Errorf("%s: got %q", tt.name, got)
 		}

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"cellserver/internal/decide/clients"
-	"cellserver/internal/decide/observe"
 	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
 	"cellserver/internal/shard"
@@ -23,7 +22,7 @@ import (
 // the background, or replied behind it, sees that of its own moment.
 func TestNow(t *testing.T) {
 	var nowNs atomic.Int64
-	r := newRig(t, func(c *execute.Config) { c.Now = func() int64 { return t0 + nowNs.Add(sec) } })
+	r := newHarness(t, func(c *execute.Config) { c.Now = func() int64 { return t0 + nowNs.Add(sec) } })
 	seen := map[string][]int64{}
 	see := func(at string, c execute.Call) { seen[at] = append(seen[at], c.Now(), c.Now()) }
 	r.handle("ping", execute.Plain(func(c execute.Call, _ [][]byte) error {
@@ -69,7 +68,7 @@ func TestNow(t *testing.T) {
 
 // TestResetLeavesNothing of what others know of a client, but its library.
 func TestResetLeavesNothing(t *testing.T) {
-	r := newRig(t, withConnection)
+	r := newHarness(t, withConnection)
 	s := r.session()
 	s.say(t, "WATCH k\r\nSELECT 3\r\nMULTI\r\nPING\r\n")
 	s.x.Client.Change(func(i *clients.Info) { i.Name, i.LibName, i.LibVersion, i.NoTouch = "a", "lib", "1", true })
@@ -82,24 +81,6 @@ func TestResetLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestUnknown: names that there are not, where they are said.
-func TestUnknown(t *testing.T) {
-	s := newRig(t).session()
-	const script = "-ERR Unknown Redis command called from script script: "
-	for in, want := range map[string]string{
-		"NOSUCH a\r\n":                             "-ERR unknown command 'NOSUCH', with args beginning with: 'a' \r\n",
-		"CLIENT NOSUCH\r\n":                        "-ERR unknown subcommand 'NOSUCH'. Try CLIENT HELP.\r\n",
-		"CLIENT\r\n":                               "-ERR wrong number of arguments for 'client' command\r\n",
-		"EVAL \"redis.call('nosuch')\" 0\r\n":      script,
-		"EVAL \"redis.call('post')\" 0\r\n":        script,
-		"EVAL \"redis.call('object', 'x')\" 0\r\n": script,
-	} {
-		if got := s.say(t, in); !strings.HasPrefix(got, want) {
-			t.Errorf("%q: got %q", in, got)
-		}
-	}
-}
-
 // TestLongRepliesOfExec: a command is executed as long as the replies in front of it are no longer than the bound.
 func TestLongRepliesOfExec(t *testing.T) {
 	for _, tt := range []struct {
@@ -109,7 +90,7 @@ func TestLongRepliesOfExec(t *testing.T) {
 		{2 * len(pong), pong + pong + pong},
 		{2*len(pong) - 1, pong + pong + "-ERR the replies of the transaction are longer than 13 bytes, the limit of --max-output-bytes; this command was not executed\r\n"},
 	} {
-		s := newRig(t, func(c *execute.Config) { c.MaxReplyBytes = tt.bound }).session()
+		s := newHarness(t, func(c *execute.Config) { c.MaxReplyBytes = tt.bound }).session()
 		if got := s.say(t, "MULTI\r\nPING\r\nPING\r\nPING\r\nEXEC\r\n"); got != "+OK\r\n"+strings.Repeat("+QUEUED\r\n", 3)+"*3\r\n"+tt.want {
 			t.Errorf("a bound of %d: got %q", tt.bound, got)
 		}
@@ -117,7 +98,7 @@ func TestLongRepliesOfExec(t *testing.T) {
 }
 
 // handle has a command executed by another handler.
-func (r *rig) handle(name string, h execute.Handler) {
+func (r *harness) handle(name string, h execute.Handler) {
 	r.Handlers[r.Config.Catalog.Lookup([]byte(name)).ID] = h
 }
 
@@ -129,7 +110,7 @@ func TestManyLinesOfMonitor(t *testing.T) {
 		first peer.Status // behind the first part
 		all   bool        // it is all
 	}{{"", peer.More, false}, {"TEST.LATER\r\n", peer.Waiting, false}, {"RESET\r\n", peer.More, true}} {
-		r := newRig(t, withConnection, withLater)
+		r := newHarness(t, withConnection, withLater)
 		monitor, other := r.session(), r.session()
 		monitor.say(t, "MONITOR\r\n")
 		other.say(t, strings.Repeat("PING\r\n", lines))
@@ -159,39 +140,10 @@ func TestManyLinesOfMonitor(t *testing.T) {
 	}
 }
 
-// TestSlowMonitor: a client that takes none of its lines is disconnected, which is logged once a minute.
-func TestSlowMonitor(t *testing.T) {
-	const argBytes, args = 8 << 10, 9
-	nowNs := t0
-	r := newRig(t, withConnection, func(c *execute.Config) { c.Now = func() int64 { return nowNs } })
-	other := r.session()
-	line := resptest.Encode(append([]string{"PING"}, slices.Repeat([]string{strings.Repeat("x", argBytes)}, args)...)...)
-	for i, want := range []string{"count=1 ", "", "count=2 "} {
-		nowNs = t0 + int64(i)*30*sec
-		slow := r.session()
-		slow.say(t, "MONITOR\r\n")
-		slow.say(t, "") // its own line
-		for range observe.MaxMonitorBytes / (argBytes * args) {
-			other.say(t, line)
-		}
-		if slow.killed.Load() {
-			t.Fatal("it is disconnected too early")
-		}
-		for range 30 { // fewer bytes of each call are shown
-			other.say(t, line)
-		}
-		logged := r.log.String()
-		if r.log.Reset(); !slow.killed.Load() || other.killed.Load() || (logged != "") != (want != "") || !strings.Contains(logged, want) {
-			t.Errorf("%d: disconnected %t, logged %q", i, slow.killed.Load(), logged)
-		}
-		slow.Close()
-	}
-}
-
 // TestSlowCallsEndWhenTheyAreLogged: the time of an entry is that at which its call had ended.
 func TestSlowCallsEndWhenTheyAreLogged(t *testing.T) {
 	var nowNs atomic.Int64
-	r := newRig(t, func(c *execute.Config) { c.Now = func() int64 { return t0 + nowNs.Add(sec) } })
+	r := newHarness(t, func(c *execute.Config) { c.Now = func() int64 { return t0 + nowNs.Add(sec) } })
 	r.Config.Records.Slowness.SetSlowlog(1)
 	r.Config.Records.Slowlog.SetMaxLen(9)
 	s := r.session()
@@ -206,7 +158,7 @@ func TestSlowCallsEndWhenTheyAreLogged(t *testing.T) {
 
 // TestNativeScriptOfALongKey: it needs no interpreter, which this store has nothing for, and no key is longer.
 func TestNativeScriptOfALongKey(t *testing.T) {
-	r := newRig(t, func(c *execute.Config) { c.Store = storetest.Bare(shard.New()) })
+	r := newHarness(t, func(c *execute.Config) { c.Store = storetest.Bare(shard.New()) })
 	for bytes, want := range map[int]string{
 		r.Config.MaxKeyBytes:     resptest.Ints(0, 5, 4, -1, 10),
 		r.Config.MaxKeyBytes + 1: "-ERR key is longer than 4096 bytes, the limit of --max-key-bytes\r\n",
@@ -220,7 +172,7 @@ func TestNativeScriptOfALongKey(t *testing.T) {
 
 // TestNativeScriptOfANamedLimit: its key is the whole one, and must be declared, which is then for the interpreter to say.
 func TestNativeScriptOfANamedLimit(t *testing.T) {
-	r := newRig(t, func(c *execute.Config) { c.Store = storetest.Bare(shard.New()) })
+	r := newHarness(t, func(c *execute.Config) { c.Store = storetest.Bare(shard.New()) })
 	r.define(t, "login")
 	for key, want := range map[string]string{
 		"login:bob": resptest.Ints(0, 5, 4, -1, 12),
@@ -235,7 +187,7 @@ func TestNativeScriptOfANamedLimit(t *testing.T) {
 
 // TestFeedStops as soon as its replies are as many bytes as are good for one Feed.
 func TestFeedStops(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	for _, tt := range []struct {
 		bytes int // of a reply
 		want  int // replies by one Feed
@@ -255,7 +207,7 @@ func TestFeedStops(t *testing.T) {
 // TestLastCommand is what a client has sent itself, executed or not; and how many commands it has queued is told until
 // there is no transaction.
 func TestLastCommand(t *testing.T) {
-	s := newRig(t).session()
+	s := newHarness(t).session()
 	for _, tt := range []struct {
 		in, want string
 		queued   int

@@ -48,7 +48,7 @@ func said() []string {
 // may be left of them.
 func TestChurn(t *testing.T) {
 	for _, on := range []store.Store{shard.New(), newFullLaterStore(), storetest.Bare(shard.New())} {
-		r := newRig(t, withLater, withConnection, func(c *execute.Config) { c.Store = on })
+		r := newHarness(t, withLater, withConnection, func(c *execute.Config) { c.Store = on })
 		var clients sync.WaitGroup
 		for i := range 4 {
 			clients.Go(func() {
@@ -73,7 +73,7 @@ func TestChurn(t *testing.T) {
 }
 
 // churn is one client. It must be woken whenever it waits, unless it waits for what only its end ends.
-func (r *rig) churn(random *rand.Rand) {
+func (r *harness) churn(random *rand.Rand) {
 	s := r.session()
 	defer s.Close()
 	lines, in := said(), []byte(nil)

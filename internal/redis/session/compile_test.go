@@ -40,7 +40,7 @@ func TestCompilesInATurn(t *testing.T) {
 		{"SCRIPT LOAD of what is no Lua", "SCRIPT LOAD \"return (\"\r\n", true, "-ERR Error compiling script (new function): user_script:1: "},
 		{"in MULTI", "MULTI\r\nSCRIPT LOAD \"return 3\"\r\nEXEC\r\n", true, "*1\r\n$40\r\n"},
 	} {
-		r := newRig(t, withConnection)
+		r := newHarness(t, withConnection)
 		s := r.session()
 		if strings.HasSuffix(tt.name, "again") {
 			s.say(t, tt.in)
@@ -56,10 +56,9 @@ func TestCompilesInATurn(t *testing.T) {
 		}
 		r.Scripts.Give(background.Who{})
 		r.Background.Give(background.Who{})
-		for status == peer.Waiting {
+		if status == peer.Waiting {
 			<-s.woken
-			var more string
-			more, left, status = s.feed(left)
+			more, _, _ := s.converse(left)
 			replies += more
 		}
 		if strings.HasPrefix(tt.in, "MULTI") {
@@ -99,13 +98,13 @@ func (b beginning) BeginAll(nowNs int64) store.Exclusive {
 func TestCompilesBeforeKeysAreHeld(t *testing.T) {
 	for _, also := range []string{"", "DBSIZE\r\n"} {
 		b := &beginning{Store: shard.New()}
-		r := newRig(t, func(c *execute.Config) { c.Store = b })
+		r := newHarness(t, func(c *execute.Config) { c.Store = b })
 		scripts := r.Config.Scripts
 		began := 0
 		b.tell = func() {
 			began++
 			for i := range 3 {
-				if scripts.Known(fmt.Appendf(nil, "return %d", i)) == nil && began == 1 {
+				if scripts.Cached(fmt.Appendf(nil, "return %d", i)) == nil && began == 1 {
 					t.Errorf("%q: keys are held and script %d is not compiled", also, i)
 				}
 			}
@@ -121,7 +120,7 @@ func TestCompilesBeforeKeysAreHeld(t *testing.T) {
 			"-ERR Error compiling script (new function): user_script:1: script takes more than 1000000 steps") {
 			t.Errorf("%q: began %d times, got %q", also, began, got)
 		}
-		if scripts.Known([]byte("return 1")) != nil {
+		if scripts.Cached([]byte("return 1")) != nil {
 			t.Errorf("%q: compiled while the keys were held", also)
 		}
 	}
@@ -129,7 +128,7 @@ func TestCompilesBeforeKeysAreHeld(t *testing.T) {
 
 // TestScriptsWithoutTransactions: one that is a call is compiled in its turn and then needs no interpreter; another one says so.
 func TestScriptsWithoutTransactions(t *testing.T) {
-	r := newRig(t, func(c *execute.Config) { c.Store = storetest.Bare(shard.New()) })
+	r := newHarness(t, func(c *execute.Config) { c.Store = storetest.Bare(shard.New()) })
 	s := r.session()
 	for range 2 {
 		if got := s.say(t, resptest.Encode("EVAL", "return 1", "0")); got != "-ERR the store of this server has no transactions; send the commands one by one\r\n" {
@@ -137,7 +136,7 @@ func TestScriptsWithoutTransactions(t *testing.T) {
 		}
 	}
 	later, with := withLaterStore()
-	r = newRig(t, with)
+	r = newHarness(t, with)
 	s = r.session()
 	later.Hold()
 	replies, left, status := s.feed(resptest.Encode("EVAL", nativeSource, "1", "k") + "PING\r\n")

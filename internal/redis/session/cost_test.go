@@ -57,7 +57,7 @@ func TestRulesAndScriptsAllocateLittle(t *testing.T) {
 	if racetest.Enabled {
 		t.Skip("the race detector allocates")
 	}
-	r := commandstest.NewUserRig(t, openDefault, "user app on >pw ~user* ~a* -@all +cl.throttle +auth")
+	r := commandstest.NewUserHarness(t, openDefault, "user app on >pw ~user* ~a* -@all +cl.throttle +auth")
 	for _, tt := range []struct {
 		name string
 		s    *commandstest.Client

@@ -110,14 +110,14 @@ func (d *door) goesOn(status peer.Status, left int) bool {
 type rule struct {
 	name   string
 	change func(t *testing.T, c *commands.Config)
-	then   func(t *testing.T, r *commandstest.Rig) // before the calls
-	user   string                                  // the rules of the client's user; "" for who has not said anything
-	before string                                  // what another client has said
-	calls  string                                  // one a line
-	waiter string                                  // what somebody waits for, until these calls
-	waited func(c *commands.Config)                // what is done when the session waits, as it must
-	want   []string                                // what each reply begins with
-	still  bool                                    // the clock stands still, as others read it too
+	then   func(t *testing.T, r *commandstest.Harness) // before the calls
+	user   string                                      // the rules of the client's user; "" for who has not said anything
+	before string                                      // what another client has said
+	calls  string                                      // one a line
+	waiter string                                      // what somebody waits for, until these calls
+	waited func(c *commands.Config)                    // what is done when the session waits, as it must
+	want   []string                                    // what each reply begins with
+	still  bool                                        // the clock stands still, as others read it too
 }
 
 const (
@@ -134,7 +134,7 @@ func rulesOfUsers() []rule {
 		{name: "no user", change: func(_ *testing.T, c *commands.Config) { c.Users.SetDefaultPassword("pw") }, calls: call16 + "\nNOSUCH",
 			want: []string{"-NOAUTH", "-ERR unknown command"}},
 		{name: "a password that was taken away", change: func(_ *testing.T, c *commands.Config) { c.Users.SetDefaultPassword("pw") },
-			then: func(_ *testing.T, r *commandstest.Rig) { r.Config.Users.SetDefaultPassword("") }, calls: call16, want: []string{oneOf16}},
+			then: func(_ *testing.T, r *commandstest.Harness) { r.Config.Users.SetDefaultPassword("") }, calls: call16, want: []string{oneOf16}},
 		{name: "no right to the command", user: "~* +cl.check", calls: call16, want: []string{"-NOPERM this user has no permissions to run"}},
 		{name: "no right to a command that takes no part", user: "~* +cl.check", calls: "PING", want: []string{"-NOPERM"}},
 		{name: "no right to the key", user: "~mine* +cl.throttle", calls: call16 + "\nCL.THROTTLE mine 15 30 60",
@@ -166,7 +166,7 @@ func rulesOfArguments() []rule {
 			"CL.FIXEDWINDOW f 5 60\nCL.SLIDINGWINDOW s 5 60\nCL.SLIDINGWINDOW a 5 60 APPROX\nCL.BUCKET TAKE b 1 0",
 			want: []string{oneOf16, oneOf16, "[0 16 16", "[0 16", "[0 15", "[0 5", "[0 5", "[0 5", "[0 "}},
 		{name: "many calls", calls: strings.Repeat(call16+"\n", 1000), want: slices.Concat([]string{oneOf16}, slices.Repeat([]string{"["}, 999))},
-		{name: "new keys", then: func(_ *testing.T, r *commandstest.Rig) { r.Engine.NewKeys.Limit(2) },
+		{name: "new keys", then: func(_ *testing.T, r *commandstest.Harness) { r.Engine.NewKeys.Limit(2) },
 			calls: "CL.THROTTLE a 15 30 60\nCL.THROTTLE b 15 30 60\nCL.THROTTLE c 15 30 60\nCL.THROTTLE a 15 30 60\nCL.FIXEDWINDOW d 5 60",
 			want:  []string{oneOf16, oneOf16, "-ERR more than 2 new keys per second", "[0 16 14", "-ERR more than 2"}},
 	}
@@ -180,11 +180,11 @@ func rulesOfStores() []rule {
 	later := func(_ *testing.T, c *commands.Config) { c.Store = storetest.Later(shard.New()) }
 	return []rule{
 		{name: "loading", still: true, change: kept(0, false), calls: call16 + "\n" + call16, want: []string{"-LOADING", "-LOADING"}},
-		{name: "a disk", still: true, change: kept(0, true), then: func(*testing.T, *commandstest.Rig) { disk.hangs.Store(true) }, waited: func(*commands.Config) { disk.hangs.Store(false) },
+		{name: "a disk", still: true, change: kept(0, true), then: func(*testing.T, *commandstest.Harness) { disk.hangs.Store(true) }, waited: func(*commands.Config) { disk.hangs.Store(false) },
 			calls: call16 + " 0\n" + call16 + "\n" + call16 + "\nCL.THROTTLE other x 30 60\nCL.THROTTLE k 0 1 60", want: []string{"[0 16 16", oneOf16, "[0 16 14", "-Cell", "["}},
-		{name: "a disk that is late", still: true, change: kept(time.Millisecond, true), then: func(*testing.T, *commandstest.Rig) { disk.hangs.Store(true) },
+		{name: "a disk that is late", still: true, change: kept(time.Millisecond, true), then: func(*testing.T, *commandstest.Harness) { disk.hangs.Store(true) },
 			calls: call16 + " 0\n" + call16 + "\n" + call16 + "\nCL.THROTTLE other x 30 60\nCL.CHECK nosuch k\n" + call16, want: []string{"[0 16 16", "-MISCONF the disk", "-MISCONF the disk", "-Cell", "-", "-MISCONF the disk"}},
-		{name: "a disk that fails", still: true, change: kept(time.Millisecond, true), then: func(t *testing.T, r *commandstest.Rig) {
+		{name: "a disk that fails", still: true, change: kept(time.Millisecond, true), then: func(t *testing.T, r *commandstest.Harness) {
 			disk.fails.Store(true)
 			commandstest.Say(t, r.Session(), "CL.THROTTLE a 15 30 60\r\n")
 			for !r.Config.Keeper.Frozen() {

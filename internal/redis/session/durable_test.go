@@ -33,12 +33,12 @@ func (d *slowDisk) before(op disktest.Op, _ string) error {
 	return nil
 }
 
-// newKeptRig returns a rig whose store is kept on a disk, with replies that wait for that.
-func newKeptRig(t *testing.T) (*rig, *slowDisk, *persist.Keeper) {
+// newKeptHarness returns a rig whose store is kept on a disk, with replies that wait for that.
+func newKeptHarness(t *testing.T) (*harness, *slowDisk, *persist.Keeper) {
 	d := &slowDisk{Dir: disktest.New()}
 	d.Before = d.before
 	var k *persist.Keeper
-	r := newRig(t, func(c *execute.Config) {
+	r := newHarness(t, func(c *execute.Config) {
 		began := time.Now()
 		c.Now = func() int64 { return t0 + int64(time.Since(began)) }
 		k = persist.New(persist.Config{Dir: d, Store: c.Store.(*shard.Store), Now: c.Now, Log: slog.New(slog.DiscardHandler)})
@@ -61,7 +61,7 @@ func run(t *testing.T, k *persist.Keeper) {
 }
 
 func TestLoading(t *testing.T) {
-	r, _, k := newKeptRig(t)
+	r, _, k := newKeptHarness(t)
 	c := r.session()
 	loading := "-LOADING cellserver is loading the dataset in memory\r\n"
 	if got := c.say(t, throttled("a", "1")+"DEL a\r\nPING\r\nMULTI\r\nDEL a\r\nEXEC\r\n"); !strings.HasPrefix(got, loading+loading+loading+"+OK\r\n"+loading+"-EXECABORT") {
@@ -81,7 +81,7 @@ func throttled(key, quantity string) string {
 
 // TestRepliesWaitForTheDisk: none that tells of a change is sent before that is on the disk; others are.
 func TestRepliesWaitForTheDisk(t *testing.T) {
-	r, d, k := newKeptRig(t)
+	r, d, k := newKeptHarness(t)
 	run(t, k)
 	for name, in := range map[string]string{
 		"a call":                   throttled("a", "1"),
@@ -146,7 +146,7 @@ func TestRepliesWaitForTheDisk(t *testing.T) {
 
 // TestMisconf: while the disk fails, nothing is changed, and what changes nothing answers.
 func TestMisconf(t *testing.T) {
-	r, d, k := newKeptRig(t)
+	r, d, k := newKeptHarness(t)
 	run(t, k)
 	c, other := r.session(), r.session()
 	r.define(t, "login")
@@ -199,7 +199,7 @@ func TestMisconf(t *testing.T) {
 // TestRepliesDoNotWaitForLater: a client that goes on sending is replied to as soon as its changes are on the disk, and not
 // when those are that it has asked for since.
 func TestRepliesDoNotWaitForLater(t *testing.T) {
-	r, d, k := newKeptRig(t)
+	r, d, k := newKeptHarness(t)
 	run(t, k)
 	c := r.session()
 	d.mu.Lock()
@@ -217,7 +217,7 @@ func TestRepliesDoNotWaitForLater(t *testing.T) {
 
 // TestAClientThatIsGoneDoesNotWait for a disk that hangs: its connection would be one of those that may be open.
 func TestAClientThatIsGoneDoesNotWait(t *testing.T) {
-	r, d, k := newKeptRig(t)
+	r, d, k := newKeptHarness(t)
 	run(t, k)
 	c := r.session()
 	d.mu.Lock()

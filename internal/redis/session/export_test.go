@@ -24,7 +24,7 @@ func (e *Engine) HoldBackground() (release func()) {
 // itself are about the session and get many that they do not go through.
 func (e *Engine) CountHanded(seen func(args int)) {
 	count := func(c execute.Call, args [][]byte) {
-		if !c.IsAway() && !c.HoldsKeys() {
+		if !c.InBackground() && !c.HoldsKeys() {
 			seen(len(args))
 		}
 	}

@@ -10,37 +10,6 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-const feedBytes = 64 << 10 // of replies, after which a Feed ends
-
-// TestFeedStopsWhenRepliesAreLong, so that a short input cannot fill the memory.
-func TestFeedStopsWhenRepliesAreLong(t *testing.T) {
-	const list, calls = "COMMAND LIST\r\n", 1000
-	r := commandstest.New()
-	s := r.Session()
-	one := commandstest.Say(t, s, list)
-	buf, before, feeds, total := []byte(strings.Repeat(list, calls)), strings.Repeat("x", 1000), 0, 0
-	for {
-		n, out, status := s.Feed(buf, []byte(before)) // what is pending already does not count
-		buf, feeds = buf[n:], feeds+1
-		out = out[len(before):]
-		if total += len(out); string(out) != strings.Repeat(one, len(out)/len(one)) {
-			t.Fatalf("feed %d: the replies are others", feeds)
-		}
-		if len(out) >= feedBytes+len(one) {
-			t.Errorf("feed %d: %d bytes of replies", feeds, len(out))
-		}
-		if status == peer.NeedInput {
-			break
-		}
-		if status != peer.More || len(out) < feedBytes {
-			t.Fatalf("feed %d: status %d after %d bytes", feeds, status, len(out))
-		}
-	}
-	if len(buf) > 0 || total != calls*len(one) || feeds < calls*len(one)/(feedBytes+len(one)) {
-		t.Errorf("%d bytes left, %d bytes of replies in %d feeds", len(buf), total, feeds)
-	}
-}
-
 // TestUnauthenticatedFeedStopsEarly: CVE-2025-21605.
 func TestUnauthenticatedFeedStopsEarly(t *testing.T) {
 	longest := 0

@@ -11,11 +11,11 @@ import (
 	"cellserver/internal/test/resptest"
 )
 
-// fullRig has a store in which no key has room any more, but for those of the names.
-func fullRig(t *testing.T, names ...string) *rig {
+// fullHarness has a store in which no key has room any more, but for those of the names.
+func fullHarness(t *testing.T, names ...string) *harness {
 	t.Helper()
 	s := shard.New()
-	r := newRig(t, func(c *execute.Config) { c.Store = s })
+	r := newHarness(t, func(c *execute.Config) { c.Store = s })
 	c := r.session()
 	for _, name := range names {
 		c.say(t, resptest.Encode("CL.THROTTLE", name, "1", "1", "60"))
@@ -33,7 +33,7 @@ func TestNewKeysAreRefused(t *testing.T) {
 	for i := range 200 {
 		taken = append(taken, fmt.Sprint("taken", i))
 	}
-	r := newRig(t)
+	r := newHarness(t)
 	c := r.session()
 	s := r.Config.Store.(*shard.Store)
 	s.SetMaxBytes(1, store.NoEviction) // the first segment has no room
@@ -53,7 +53,7 @@ func TestNewKeysAreRefused(t *testing.T) {
 			t.Errorf("%s: got %q", call, got)
 		}
 	}
-	r = fullRig(t, taken...)
+	r = fullHarness(t, taken...)
 	c = r.session()
 	if got := c.say(t, "CL.THROTTLE taken0 1 1 60\r\nCL.THROTTLE taken0 1 1 60\r\n"); got !=
 		"*5\r\n:0\r\n:2\r\n:0\r\n:-1\r\n:120\r\n*5\r\n:1\r\n:2\r\n:0\r\n:60\r\n:120\r\n" {
@@ -66,7 +66,7 @@ func TestNewKeysAreRefused(t *testing.T) {
 
 // TestNewKeysAreRefusedInTransactions: EXEC executes the rest, and a script is told.
 func TestNewKeysAreRefusedInTransactions(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	s := r.Config.Store.(*shard.Store)
 	s.SetMaxBytes(1, store.NoEviction)
 	c := r.session()

@@ -38,7 +38,7 @@ func TestHandlersFit(t *testing.T) {
 		{"plain of what is about all keys", "dbsize", plain, wrong},
 		{"of the connection of what is about all keys", "dbsize", connection, wrong},
 	} {
-		r := newRig(t)
+		r := newHarness(t)
 		config := r.Config
 		config.Handlers[tt.command] = tt.handler
 		_, err := NewEngine(config)
@@ -74,7 +74,7 @@ func TestHandlersReachNoStore(t *testing.T) {
 // none.
 func TestWhole(t *testing.T) {
 	var given []store.Walker
-	r := newRig(t, func(c *execute.Config) {
+	r := newHarness(t, func(c *execute.Config) {
 		c.Handlers["dbsize"] = execute.Whole(func(c execute.Call, all store.Walker, _ [][]byte) error {
 			given = append(given, all)
 			c.Reply().OK()

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"cellserver/internal/decide/clients"
-	"cellserver/internal/decide/observe"
 	"cellserver/internal/lua"
 	"cellserver/internal/redis/argument"
 	"cellserver/internal/redis/background"
@@ -19,32 +18,8 @@ import (
 	"cellserver/internal/shard"
 	"cellserver/internal/store/storetest"
 	"cellserver/internal/test/resptest"
-	"cellserver/internal/wire/acl"
-	"cellserver/internal/wire/catalog"
 	"cellserver/internal/wire/peer"
 )
-
-// converse is feed, and waits where the session does.
-func (c *client) converse(in string) (replies string) {
-	replies, left, status := c.feed(in)
-	for status == peer.Waiting {
-		<-c.woken
-		var more string
-		more, left, status = c.feed(left)
-		replies += more
-	}
-	return replies
-}
-
-// withLater adds TEST.LATER, which is done in an hour.
-func withLater(c *execute.Config) {
-	rows := append(testCommands(), &catalog.Command{Name: "test.later", Arity: 1})
-	c.Catalog = catalog.Of(append(catalog.Rows(), rows...))
-	c.Users, c.Records = acl.NewUsers(c.Catalog.ForRules()), observe.New(c.Catalog, t0)
-	c.Handlers["test.later"] = execute.Plain(func(c execute.Call, _ [][]byte) error {
-		return c.After(time.Hour, func(execute.Call) error { return nil })
-	})
-}
 
 // withConnection adds commands about the connection.
 func withConnection(c *execute.Config) {
@@ -75,7 +50,7 @@ func withConnection(c *execute.Config) {
 
 // TestExecThatIsCancelled leaves nothing of its transaction: the next one does not depend on what was watched for it.
 func TestExecThatIsCancelled(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	s, other := r.session(), r.session()
 	s.say(t, "WATCH w\r\nMULTI\r\nDBSIZE\r\n")
 	r.Background.Take(t.Context(), background.Who{})
@@ -85,7 +60,7 @@ func TestExecThatIsCancelled(t *testing.T) {
 	}
 	s.HungUp(peer.HalfClosed)
 	other.say(t, "CL.THROTTLE w 4 1 10\r\n")
-	got := s.converse(behind)
+	got, _, _ := s.converse(behind)
 	want := "-" + string(reply.ErrCancelled) + "\r\n+OK\r\n+QUEUED\r\n*1\r\n" + resptest.Ints(0, 5, 4, -1, 10)
 	if info := s.x.Client.Info(); got != want || info.Queued != -1 || info.Watched != 0 {
 		t.Errorf("got %q, want %q; %d are queued and %d watched", got, want, info.Queued, info.Watched)
@@ -94,7 +69,7 @@ func TestExecThatIsCancelled(t *testing.T) {
 
 // TestPauseThatIsCancelled was no work.
 func TestPauseThatIsCancelled(t *testing.T) {
-	r := newRig(t, withLater)
+	r := newHarness(t, withLater)
 	r.Config.Records.Slowness.SetSlowlog(1)
 	s := r.session()
 	s.feed("TEST.LATER\r\n")
@@ -114,7 +89,7 @@ func TestPauseThatIsCancelled(t *testing.T) {
 
 // TestScriptOutcomes counts how scripts end, also in EXEC.
 func TestScriptOutcomes(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	s := r.session()
 	for _, tt := range []struct {
 		in   string
@@ -142,7 +117,7 @@ func TestScriptOutcomes(t *testing.T) {
 
 // TestTimeOfScriptsTogether: the next one is not executed when those before have taken the time of one.
 func TestTimeOfScriptsTogether(t *testing.T) {
-	r := newRig(t, func(c *execute.Config) { c.Store = storetest.Bare(shard.New()) }) // for an error of what would be executed
+	r := newHarness(t, func(c *execute.Config) { c.Store = storetest.Bare(shard.New()) }) // for an error of what would be executed
 	allowance := r.Config.Scripts.Allowance()
 	for taken, want := range map[time.Duration]error{
 		0: reply.ErrNoTransactions, allowance.Limit - 1: reply.ErrNoTransactions, allowance.Limit: reply.ErrScriptsTooLong, allowance.Limit + 1: reply.ErrScriptsTooLong,
@@ -158,7 +133,7 @@ func TestTimeOfScriptsTogether(t *testing.T) {
 
 // scriptsTogether is a transaction whose scripts have a time.
 type scriptsTogether struct {
-	execute.Inner
+	execute.NestedRole
 	time *lua.Allowance
 }
 
@@ -190,7 +165,7 @@ func TestClientThatIsGoneWhileAStoreAnswers(t *testing.T) {
 		{name: "not at all"},
 	} {
 		later, with := withLaterStore()
-		r := newRig(t, with)
+		r := newHarness(t, with)
 		s := r.session()
 		later.Hold()
 		replies, left, status := s.feed(in + behind)
@@ -205,7 +180,7 @@ func TestClientThatIsGoneWhileAStoreAnswers(t *testing.T) {
 		}
 		later.Release()
 		<-s.woken
-		if got := s.converse(left); got != first+first+pong+second {
+		if got, _, _ := s.converse(left); got != first+first+pong+second {
 			t.Errorf("%s: got %q", tt.name, got)
 		}
 
@@ -232,7 +207,7 @@ func TestClientThatIsGoneWhileAStoreAnswers(t *testing.T) {
 // TestMonitorBehindABatch: a command that was held is shown to who has come to MONITOR meanwhile.
 func TestMonitorBehindABatch(t *testing.T) {
 	later, with := withLaterStore()
-	r := newRig(t, with, withConnection)
+	r := newHarness(t, with, withConnection)
 	s, monitor := r.session(), r.session()
 	later.Hold()
 	s.feed("CL.THROTTLE a 4 1 10\r\nPING held\r\n")
@@ -250,7 +225,7 @@ func TestMonitorBehindABatch(t *testing.T) {
 // TestLaterStoreLeavesNothing: neither what sessions share nor a session refers to a batch that was answered, or to input.
 func TestLaterStoreLeavesNothing(t *testing.T) {
 	_, with := withLaterStore()
-	r := newRig(t, with)
+	r := newHarness(t, with)
 	s := r.session()
 	for range 3 {
 		s.say(t, strings.Repeat("CL.THROTTLE k 299 1 60\r\n", 200)+"PING\r\nCL.THROTTLE k 299 1 60\r\n"+"ECHO "+strings.Repeat("x", 1000)+"\r\n")

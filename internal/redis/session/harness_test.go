@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -30,16 +31,16 @@ const (
 	pong = "+PONG\r\n"
 )
 
-// rig is an engine of a few commands, with a clock that stands still.
-type rig struct {
+// harness is an engine of a few commands, with a clock that stands still.
+type harness struct {
 	*Engine
 	gate gate
 	log  bytes.Buffer
 }
 
-func newRig(t testing.TB, change ...func(*execute.Config)) *rig {
+func newHarness(t testing.TB, change ...func(*execute.Config)) *harness {
 	t.Helper()
-	r := &rig{}
+	r := &harness{}
 	cat := catalog.Of(append(catalog.Rows(), testCommands()...))
 	c := execute.Config{
 		Store: shard.New(), Now: func() int64 { return t0 }, WallTime: func() time.Time { return time.Unix(0, t0) },
@@ -79,6 +80,26 @@ func newRig(t testing.TB, change ...func(*execute.Config)) *rig {
 func testCommands() []*catalog.Command {
 	return []*catalog.Command{{Name: "test.wait", Arity: 2}}
 }
+
+// with adds commands without arguments.
+func with(handlers map[string]execute.Handler) func(*execute.Config) {
+	return func(c *execute.Config) {
+		rows := append(catalog.Rows(), testCommands()...)
+		for name := range handlers {
+			rows = append(rows, &catalog.Command{Name: name, Arity: 1})
+		}
+		c.Catalog = catalog.Of(rows)
+		c.Users, c.Records = acl.NewUsers(c.Catalog.ForRules()), observe.New(c.Catalog, t0)
+		maps.Copy(c.Handlers, handlers)
+	}
+}
+
+// testLater is TEST.LATER, which is done in an hour.
+var testLater = execute.Plain(func(c execute.Call, _ [][]byte) error {
+	return c.After(time.Hour, func(execute.Call) error { return nil })
+})
+
+func withLater(c *execute.Config) { with(map[string]execute.Handler{"test.later": testLater})(c) }
 
 // gate is what TEST.WAIT waits for: each opening lets one of them through.
 type gate struct {
@@ -129,7 +150,7 @@ func (c *client) Kill() { c.killed.Store(true) }
 
 func (c *client) Evict() { c.Kill() }
 
-func (r *rig) session() *client {
+func (r *harness) session() *client {
 	c := &client{woken: make(chan struct{}, 1)}
 	c.Session = r.NewSession(peer.Peer{Addr: "192.0.2.1:5000"}, c)
 	return c
@@ -147,16 +168,21 @@ func (c *client) feed(in string) (replies, left string, status peer.Status) {
 	}
 }
 
+// converse is feed, and waits where the session does.
+func (c *client) converse(in string) (replies, left string, status peer.Status) {
+	for left = in; ; <-c.woken {
+		var more string
+		more, left, status = c.feed(left)
+		if replies += more; status != peer.Waiting {
+			return replies, left, status
+		}
+	}
+}
+
 // say feeds whole commands, waits where the session does, and returns the replies.
 func (c *client) say(t testing.TB, in string) string {
 	t.Helper()
-	replies, left, status := c.feed(in)
-	for status == peer.Waiting {
-		<-c.woken
-		var more string
-		more, left, status = c.feed(left)
-		replies += more
-	}
+	replies, left, status := c.converse(in)
 	if left != "" || status != peer.NeedInput {
 		t.Errorf("%.200q: status %d, and left %.200q", in, status, left)
 	}
@@ -164,12 +190,12 @@ func (c *client) say(t testing.TB, in string) string {
 }
 
 // define defines a named limit of 5 units in a minute.
-func (r *rig) define(t testing.TB, name string) {
+func (r *harness) define(t testing.TB, name string) {
 	t.Helper()
 	r.defineAs(t, namedlimit.Definition{Name: name})
 }
 
-func (r *rig) defineAs(t testing.TB, d namedlimit.Definition) {
+func (r *harness) defineAs(t testing.TB, d namedlimit.Definition) {
 	t.Helper()
 	d.Windows = []namedlimit.Window{{Capacity: 5, Count: 5, PeriodSec: 60}}
 	if err := r.Config.NamedLimits.Set(d); err != nil {

@@ -36,7 +36,7 @@ func (l *long) kept() *long {
 }
 
 // kept returns the arguments, copied unless the session owns them.
-func (h *held) kept() [][]byte {
+func (h *parsed) kept() [][]byte {
 	if h.ownBytes > 0 {
 		return h.args
 	}
@@ -44,7 +44,7 @@ func (h *held) kept() [][]byte {
 }
 
 // argsBytes returns the bytes of the stored arguments.
-func (h *held) argsBytes() int {
+func (h *parsed) argsBytes() int {
 	if h.ownBytes > 0 {
 		return h.ownBytes
 	}
@@ -52,7 +52,7 @@ func (h *held) argsBytes() int {
 }
 
 // bytes returns the bytes of the stored command.
-func (h *held) bytes() int { return h.argsBytes() + h.frameBytes }
+func (h *parsed) bytes() int { return h.argsBytes() + h.frameBytes }
 
 // executeLong is execute for a command whose first arguments are decoded.
 func (s *Session) executeLong(first [][]byte, command []byte) {
@@ -69,9 +69,9 @@ func (s *Session) dispatchLong(first [][]byte, l long) {
 	c, err := s.x.AdmitBegin(s.x.Lookup(first[0]), first, max(l.count, len(l.args)))
 	switch {
 	case err != nil:
-		s.proceed(held{command: c, args: first[:min(len(first), shownArgs)], err: err})
+		s.proceed(parsed{command: c, args: first[:min(len(first), shownArgs)], err: err})
 	case !s.x.Flush():
-		s.hold(s.x.Client, held{long: &l}) // executed after the batch
+		s.hold(s.x.Client, parsed{long: &l}) // executed after the batch
 	default:
 		s.admitLater(l.kept())
 	}
@@ -83,7 +83,7 @@ const shownArgs = 64
 // admitLater decodes and admits a command in the background, as each key may be compared with each rule, and
 // executes it with its own arguments.
 func (s *Session) admitLater(l *long) {
-	h := &held{}
+	h := &parsed{}
 	p := s.waitForTask(&s.x, func(*execute.Executor) error { return nil })
 	p.next = h
 	held := l.bytes()

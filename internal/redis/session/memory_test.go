@@ -35,7 +35,7 @@ func TestClientMemoryIsCounted(t *testing.T) {
 		{"WATCH and EXEC", clients.WatchedKeys, watch + "MULTI\r\n", "EXEC\r\n"},
 		{"WATCH in two", clients.WatchedKeys, resptest.Encode(keys[:50]...) + resptest.Encode(append(keys[:1:1], keys[50:]...)...), "UNWATCH\r\n"},
 	} {
-		r := newRig(t)
+		r := newHarness(t)
 		c := r.session()
 		c.say(t, tt.in)
 		if held, _ := c.x.Client.Memory(); held[tt.kind] < least || held[tt.kind] > most {
@@ -55,7 +55,7 @@ func TestClientMemoryIsCounted(t *testing.T) {
 
 // TestWatchIsCountedBeforeItIsTaken: of many keys that are watched step by step, all are counted with the first.
 func TestWatchIsCountedBeforeItIsTaken(t *testing.T) {
-	r := newRig(t, func(c *execute.Config) { c.Limits.MaxArgs = 10_000 })
+	r := newHarness(t, func(c *execute.Config) { c.Limits.MaxArgs = 10_000 })
 	c := r.session()
 	keys := []string{"WATCH"}
 	for i := range 3 * watchStep {
@@ -73,7 +73,7 @@ func TestWatchIsCountedBeforeItIsTaken(t *testing.T) {
 
 // TestCloseSendsNothing: what a client in MONITOR has not taken is not collected for nobody.
 func TestCloseSendsNothing(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	c := r.session()
 	c.say(t, "MONITOR\r\n")
 	r.session().say(t, resptest.Encode("ECHO", strings.Repeat("x", 5000)))
@@ -84,7 +84,7 @@ func TestCloseSendsNothing(t *testing.T) {
 
 // TestWaitingArgumentsAreCounted: of scripts that wait for their turn; and when a client is gone, nothing of it is counted.
 func TestWaitingArgumentsAreCounted(t *testing.T) {
-	r := newRig(t, func(c *execute.Config) {
+	r := newHarness(t, func(c *execute.Config) {
 		c.Scripts = lua.New(lua.Config{Now: func() int64 { return time.Now().UnixNano() }, TimeLimit: time.Minute, Native: c.Catalog.Batched()})
 	})
 	endless := r.session()
@@ -125,7 +125,7 @@ func TestWaitingArgumentsAreCounted(t *testing.T) {
 
 // TestEvictionIsLogged: once, with what it was about.
 func TestEvictionIsLogged(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	r.Config.Clients.SetMaxMemory(50_000)
 	for range 3 {
 		c := r.session()

@@ -32,7 +32,7 @@ type pending struct {
 	abandoned func()
 	gone      bool // the client has closed its half
 	// next is a command read after a batch that could not be put back.
-	next      *held
+	next      *parsed
 	argsBytes int // of the arguments of next and of the unfinished command
 }
 
@@ -60,7 +60,7 @@ func (w *waiting) awaitTurn(x *execute.Executor, turn *queue.Waiter) {
 }
 
 // hold keeps a command until the batch before it is answered.
-func (w *waiting) hold(c *clients.Client, h held) {
+func (w *waiting) hold(c *clients.Client, h parsed) {
 	if h.long != nil {
 		h.long = h.long.kept()
 		w.holdArguments(c, h.long.bytes())
@@ -205,7 +205,7 @@ func (s *Session) cancelled(c *catalog.Command) error {
 }
 
 // goOn executes a held command.
-func (s *Session) goOn(h held) {
+func (s *Session) goOn(h parsed) {
 	s.x.Monitored = s.engine.Config.Records.Monitors.Any() // it may have changed since
 	switch {
 	case h.long != nil:

@@ -8,15 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"cellserver/internal/decide/observe"
 	"cellserver/internal/redis/background"
 	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/multi"
 	"cellserver/internal/redis/reply"
 	"cellserver/internal/store"
 	"cellserver/internal/test/resptest"
-	"cellserver/internal/wire/acl"
-	"cellserver/internal/wire/catalog"
 	"cellserver/internal/wire/peer"
 )
 
@@ -82,7 +79,7 @@ func TestWaiting(t *testing.T) {
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := newRig(t)
+			r := newHarness(t)
 			s, left := r.session(), ""
 			for i, step := range tt.steps {
 				r.gate.pass(step.open)
@@ -100,7 +97,7 @@ func TestWaiting(t *testing.T) {
 // early and more than once. It is for the race detector.
 func TestWakeFromAnotherGoroutine(t *testing.T) {
 	const waits = 200
-	r := newRig(t)
+	r := newHarness(t)
 	s := r.session()
 	waiting := make(chan struct{}, waits)
 	go func() {
@@ -139,7 +136,7 @@ func TestWakeFromAnotherGoroutine(t *testing.T) {
 
 // TestExecOfAClientThatIsGone does not ignore what it watched, and is not begun if it waits for its turn.
 func TestExecOfAClientThatIsGone(t *testing.T) {
-	r := newRig(t) // one at a time
+	r := newHarness(t) // one at a time
 	other := r.session()
 	for _, in := range []string{"WATCH w\r\n", ""} {
 		s := r.session()
@@ -171,7 +168,7 @@ func TestExecOfAClientThatIsGone(t *testing.T) {
 
 // TestCloseLeavesNothing of a session: not in the register, and no watch in the store, also while it waits.
 func TestCloseLeavesNothing(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	other := r.session()
 	var watches []store.Watch
 	for i := range 100 {
@@ -199,7 +196,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 	}
 }
 
-func keys(r *rig) int {
+func keys(r *harness) int {
 	var st store.Stats
 	r.Config.Store.UpdateStats(&st)
 	return st.Keys
@@ -207,7 +204,7 @@ func keys(r *rig) int {
 
 // TestScratchRefersToNoInput is about memory: what sessions share would keep an input buffer of megabytes alive.
 func TestScratchRefersToNoInput(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	s := r.session()
 	s.say(t, strings.Repeat("CL.THROTTLE k 1 1 1\r\n", 300)+"PING "+strings.Repeat("x", 1000)+"\r\n")
 	checkScratch(t, s)
@@ -255,17 +252,12 @@ func TestHungUp(t *testing.T) {
 		{name: "a script, reset", in: spin, runs: true, how: peer.Reset, want: "-ERR script was ended: its client has gone, or the server is shutting down"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := newRig(t, func(c *execute.Config) {
-				rows := []*catalog.Command{{Name: "test.later", Arity: 1}, {Name: "test.login", Arity: 1}}
-				c.Catalog = catalog.Of(append(append(catalog.Rows(), testCommands()...), rows...))
-				c.Users, c.Records = acl.NewUsers(c.Catalog.ForRules()), observe.New(c.Catalog, t0)
-				c.Handlers["test.later"] = execute.Plain(func(c execute.Call, _ [][]byte) error {
-					return c.After(time.Hour, func(execute.Call) error { return nil })
-				})
-				c.Handlers["test.login"] = execute.OnConnection(func(_ execute.Call, conn execute.Connection, _ [][]byte) error {
+			r := newHarness(t, with(map[string]execute.Handler{
+				"test.later": testLater,
+				"test.login": execute.OnConnection(func(_ execute.Call, conn execute.Connection, _ [][]byte) error {
 					return conn.AfterPause(time.Hour, reply.ErrWrongPass)
-				})
-			})
+				}),
+			}))
 			s := r.session()
 			if tt.busy {
 				r.Scripts.Take(t.Context(), background.Who{})
@@ -288,14 +280,7 @@ func TestHungUp(t *testing.T) {
 				return
 			}
 			<-s.woken
-			replies := ""
-			for status = peer.Waiting; status == peer.Waiting; {
-				var more string
-				if more, left, status = s.feed(left); status == peer.Waiting {
-					<-s.woken
-				}
-				replies += more
-			}
+			replies, left, _ := s.converse(left)
 			if !strings.HasPrefix(replies, tt.want) || !strings.HasSuffix(replies, executed) || left != "" {
 				t.Errorf("replied %q, left %q", replies, left)
 			}
@@ -306,17 +291,14 @@ func TestHungUp(t *testing.T) {
 // TestEndBackground: what runs, and what waits for its turn, ends early, and says so.
 func TestEndBackground(t *testing.T) {
 	for _, in := range []string{"EVAL \"while true do end\" 0\r\n", "TEST.ENDLESS\r\n", "TEST.NEVER\r\n", "MULTI\r\nEVAL \"while true do end\" 1 k\r\nEXEC\r\n"} {
-		r := newRig(t, func(c *execute.Config) {
-			rows := []*catalog.Command{{Name: "test.endless", Arity: 1}, {Name: "test.never", Arity: 1}}
-			c.Catalog = catalog.Of(append(append(catalog.Rows(), testCommands()...), rows...))
-			c.Users, c.Records = acl.NewUsers(c.Catalog.ForRules()), observe.New(c.Catalog, t0)
-			c.Handlers["test.endless"] = execute.Plain(func(c execute.Call, _ [][]byte) error {
+		r := newHarness(t, with(map[string]execute.Handler{
+			"test.endless": execute.Plain(func(c execute.Call, _ [][]byte) error {
 				return c.Background(func(ctx context.Context, _ int64) { <-ctx.Done() }, func(execute.Call) error { return nil })
-			})
-			c.Handlers["test.never"] = execute.Plain(func(c execute.Call, _ [][]byte) error {
+			}),
+			"test.never": execute.Plain(func(c execute.Call, _ [][]byte) error {
 				return c.Until(func(context.Context, func()) {}, 0, func(execute.Call) error { return nil })
-			})
-		})
+			}),
+		}))
 		s, waits := r.session(), r.session()
 		_, left, status := s.feed(in)
 		_, leftOfOther, other := waits.feed(in)

@@ -155,7 +155,7 @@ func TestSelectRefusedInExec(t *testing.T) {
 		{"SELECT 1\r\nSELECT 0\r\nCL.THROTTLE k 4 1 10\r\n", "*3\r\n" + refused + refused + first},
 		{"SELECT 1\r\nEVAL \"return 1\" 1 k\r\nEVAL \"return 1\" 0\r\n", "*3\r\n" + refused + notSelected + notSelected},
 	} {
-		r := commandstest.NewUserRig(t, openDefault)
+		r := commandstest.NewUserHarness(t, openDefault)
 		s := r.Session()
 		commandstest.Say(t, s, "MULTI\r\n"+tt.in)
 		r.Rewrite("user default on nopass ~* &* +@all -select")

@@ -47,7 +47,7 @@ func TestLaterOverRemote(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			want := converse(t, newRemoteStore(t), tt.in, 0, false)
 			step := max(1, len(tt.in)/100)
-			if testing.Short() || racetest.Enabled {
+			if racetest.OmitsLong() {
 				step = 7*step + 1
 			}
 			for cut := 0; cut <= len(tt.in); cut += step {

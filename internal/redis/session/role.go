@@ -28,9 +28,9 @@ type clientRole Session
 
 func (r *clientRole) Words() execute.Words {
 	if r.multi != nil {
-		return execute.PlainWords("multi")
+		return execute.ClientWords("multi")
 	}
-	return execute.PlainWords("toplevel")
+	return execute.ClientWords("toplevel")
 }
 
 func (r *clientRole) Now(*execute.Executor) int64 { return r.engine.Config.Now() }
@@ -38,10 +38,10 @@ func (r *clientRole) Now(*execute.Executor) int64 { return r.engine.Config.Now()
 func (r *clientRole) Run(x *execute.Executor, c *catalog.Command, h execute.Handler, beganNs int64, args [][]byte) error {
 	x.Client.Active(c, beganNs)
 	switch {
-	case h.IsApart():
-		return r.runApart(h, r.engine.Remote.Slots, execute.Keep(args))
+	case h.WaitsForStore():
+		return r.runInBackground(h, r.engine.Remote.Slots, execute.Keep(args))
 	case r.ownBytes > 0 && h.Own == nil:
-		return r.runApart(h, r.engine.Background, args)
+		return r.runInBackground(h, r.engine.Background, args)
 	}
 	return h.Run(x, beganNs, args)
 }
@@ -88,9 +88,9 @@ func (r *clientRole) Together(_ *execute.Executor, j *execute.Joint) error {
 
 func (r *clientRole) Turn(c execute.Call, name []byte, o *limiter.Operation) error {
 	if o.Quantity <= 0 {
-		return execute.Inner{}.Turn(c, name, o)
+		return execute.NestedRole{}.Turn(c, name, o)
 	}
-	turn, err := r.x.EnterRoom(c.Now(), c.Key(name), o)
+	turn, err := r.x.EnterQueue(c.Now(), c.Key(name), o)
 	if err != nil {
 		return err
 	}

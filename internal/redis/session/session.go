@@ -167,11 +167,11 @@ func (s *Session) dispatch(args [][]byte) {
 		return
 	}
 	c, err := s.x.Admit(s.x.Lookup(args[0]), args)
-	s.proceed(held{command: c, args: args, err: err})
+	s.proceed(parsed{command: c, args: args, err: err})
 }
 
-// held is a command waiting for execution, refusal or, without a command and an error, admission.
-type held struct {
+// parsed is a command waiting for execution, refusal or, without a command and an error, admission.
+type parsed struct {
 	command *catalog.Command // nil if unknown
 	args    [][]byte         // none for invalid input, see err
 	err     error
@@ -182,7 +182,7 @@ type held struct {
 }
 
 // proceed executes or refuses a command, after the batch before it is answered.
-func (s *Session) proceed(h held) {
+func (s *Session) proceed(h parsed) {
 	switch {
 	case h.err == nil && h.command.Batches && s.multi == nil && s.monitor == nil:
 		if !s.x.Batch(h.command, h.args) {
@@ -203,7 +203,7 @@ func (s *Session) proceed(h held) {
 }
 
 // reject replies to a refused command.
-func (s *Session) reject(h held, err error) {
+func (s *Session) reject(h parsed, err error) {
 	c := h.command
 	if c == nil && !s.x.Valued && isCrossProtocol(h.args[0]) {
 		s.engine.reportCrossProtocol(s.x.Client.Addr())
@@ -225,7 +225,7 @@ func (s *Session) reject(h held, err error) {
 // failInput replies to invalid input, unless replies are off, and closes the connection.
 func (s *Session) failInput(err error) {
 	if !s.x.Flush() {
-		s.hold(s.x.Client, held{err: err}) // the decoder may not find it again
+		s.hold(s.x.Client, parsed{err: err}) // the decoder may not find it again
 		return
 	}
 	s.engine.Config.Records.ProtocolError()

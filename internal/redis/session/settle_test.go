@@ -127,7 +127,7 @@ func (w watchedLog) Enabled(context.Context, slog.Level) bool { return true }
 
 // lockedRig is a rig with such a store and such a log, a client, one in MONITOR and a victim, which is client 3.
 type lockedRig struct {
-	*commandstest.Rig
+	*commandstest.Harness
 	store      *lockedStore
 	s, monitor *session.Session
 	conn       *watchedConn
@@ -136,7 +136,7 @@ type lockedRig struct {
 func newLockedRig(t *testing.T, change ...func(*commands.Config)) *lockedRig {
 	t.Helper()
 	l := &lockedRig{store: &lockedStore{Store: shard.New()}}
-	l.Rig = commandstest.New(append(change, withStore(l.store), func(c *commands.Config) {
+	l.Harness = commandstest.New(append(change, withStore(l.store), func(c *commands.Config) {
 		c.Log = slog.New(watchedLog{slog.DiscardHandler, l.store})
 	})...)
 	connect := func(name string) (*session.Session, *watchedConn) {

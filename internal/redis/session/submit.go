@@ -31,12 +31,12 @@ func (s *Session) Submit(calls []peer.Call, answers []reply.Answer) (consumed in
 
 func (s *Session) submit(args peer.Call) {
 	if len(args) == 0 {
-		s.proceed(held{err: reply.ErrNoDecision, args: [][]byte{nil}})
+		s.proceed(parsed{err: reply.ErrNoDecision, args: [][]byte{nil}})
 		return
 	}
 	c, err := s.x.Admit(s.x.Lookup(args[0]), args)
 	if err == nil && !c.Batches {
 		err = reply.ErrNoDecision
 	}
-	s.proceed(held{command: c, args: args, err: err})
+	s.proceed(parsed{command: c, args: args, err: err})
 }

@@ -101,3 +101,34 @@ func TestProbesNeverWrite(t *testing.T) {
 		t.Errorf("a probe of an expired key: got %q", got)
 	}
 }
+
+// TestKeyTooLong: every command that takes keys refuses long ones, before it does anything.
+func TestKeyTooLong(t *testing.T) {
+	r := commandstest.New()
+	s := r.Session()
+	long, longest := strings.Repeat("k", commandstest.MaxKeyBytes+1), strings.Repeat("k", commandstest.MaxKeyBytes)
+	const refused = "-ERR key is longer than 4096 bytes, the limit of --max-key-bytes\r\n"
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"CL.THROTTLE", long, "1", "1", "1"}, refused},
+		{[]string{"CL.THROTTLE", long}, refused},
+		{[]string{"EXISTS", long}, refused},
+		{[]string{"EXISTS", "a", long, "b"}, refused},
+		{[]string{"TTL", long}, refused},
+		{[]string{"PTTL", long}, refused},
+		{[]string{"CL.THROTTLE", "a", "1", "1", "60"}, resptest.Ints(0, 2, 1, -1, 60)},
+		{[]string{"DEL", "a", long}, refused},
+		{[]string{"UNLINK", long, "a"}, refused},
+		{[]string{"DBSIZE"}, ":1\r\n"},
+		{[]string{"CL.THROTTLE", longest, "1", "1", "60"}, resptest.Ints(0, 2, 1, -1, 60)},
+		{[]string{"EXISTS", longest, longest}, ":2\r\n"},
+		{[]string{"DEL", longest, "a"}, ":2\r\n"},
+		{[]string{"ECHO", long}, "$4097\r\n" + long + "\r\n"}, // no key
+	} {
+		if got := commandstest.Say(t, s, resptest.Encode(tt.args...)); got != tt.want {
+			t.Errorf("%.50q: got %.100q, want %.100q", tt.args, got, tt.want)
+		}
+	}
+}

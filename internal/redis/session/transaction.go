@@ -50,7 +50,7 @@ func (s *Session) setMulti(q *transact.Queue) {
 }
 
 // queue keeps a command for EXEC.
-func (s *Session) queue(h held) {
+func (s *Session) queue(h parsed) {
 	m := s.multi
 	nowNs := s.engine.Config.Now()
 	s.x.Client.Active(h.command, nowNs)

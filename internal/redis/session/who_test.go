@@ -9,7 +9,7 @@ import (
 
 // TestSlotsAreSharedBetween clients' networks, users and connections.
 func TestSlotsAreSharedBetween(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	for _, addr := range []string{"192.0.2.1:5000", "192.0.2.1:5001", "192.0.2.2:5000", "[2001:db8::1]:5000", "[2001:db8::2]:5000"} {
 		c := &client{woken: make(chan struct{}, 1)}
 		p := peer.Peer{Addr: addr}
@@ -23,7 +23,7 @@ func TestSlotsAreSharedBetween(t *testing.T) {
 // TestScriptsHaveTheirTurns by who sent them, and not by when: the second connection's first one comes before the first one's second.
 func TestScriptsHaveTheirTurns(t *testing.T) {
 	const script = "EVAL \"return redis.call('cl.throttle', KEYS[1], 9, 1, 60)[3] + 0\" 1 k\r\n"
-	r := newRig(t)
+	r := newHarness(t)
 	first, second := r.session(), r.session()
 	if got := first.say(t, script); got != ":9\r\n" {
 		t.Fatalf("got %q", got)

@@ -63,20 +63,22 @@ func NewPlan(steps []Step, db uint16, databases int, watched []store.Key) *Plan 
 
 // Refused returns a command that cannot run while keys are held, or nil.
 func (p *Plan) Refused() *catalog.Command {
-	at := slices.IndexFunc(p.steps, func(s Step) bool { return s.Command.Flags&catalog.FlagNotWithKeys != 0 })
-	if at < 0 || p.keys == nil && !p.whole {
+	if p.keys == nil && !p.whole {
 		return nil
 	}
-	return p.steps[at].Command
+	return p.flagged(catalog.FlagNotWithKeys)
 }
 
 // Whole returns a command about all keys, or nil.
-func (p *Plan) Whole() *catalog.Command {
-	at := slices.IndexFunc(p.steps, func(s Step) bool { return s.Command.Flags&catalog.FlagWhole != 0 })
-	if at < 0 {
-		return nil
+func (p *Plan) Whole() *catalog.Command { return p.flagged(catalog.FlagWhole) }
+
+func (p *Plan) flagged(flag catalog.Flag) *catalog.Command {
+	for i := range p.steps {
+		if c := p.steps[i].Command; c.Flags&flag != 0 {
+			return c
+		}
 	}
-	return p.steps[at].Command
+	return nil
 }
 
 // Batched reports whether all steps are independent requests of limiters.

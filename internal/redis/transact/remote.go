@@ -14,7 +14,7 @@ import (
 // Remote is a store on other machines, where keys cannot be held.
 type Remote struct {
 	Store   store.Remote
-	deputy  Deputy // nil if the store is none
+	policy  PolicyDecider // nil if the store is none
 	timeout time.Duration
 	lanes   *lanes // of transactions
 }
@@ -29,7 +29,7 @@ func NewRemote(s store.Store, timeout time.Duration) *Remote {
 		return nil
 	}
 	r := &Remote{Store: on, timeout: timeout, lanes: newLanes()}
-	r.deputy, _ = s.(Deputy)
+	r.policy, _ = s.(PolicyDecider)
 	if r.timeout <= 0 {
 		r.timeout = DefaultStoreTimeout
 	}
@@ -87,33 +87,33 @@ func pause(ctx context.Context, conflicts int) bool {
 	}
 }
 
-// Deputy is a store.Remote that decides by a policy while its machines do not answer. Throttle applies the
+// PolicyDecider is a store.Remote that decides by a policy while its machines do not answer. Throttle applies the
 // policy itself; this is for requests of a transaction.
-type Deputy interface {
+type PolicyDecider interface {
 	// DecideByPolicy answers requests that failed. It returns false, without effect, if the policy is to
 	// reply the failure, or without requests.
 	DecideByPolicy(batch []store.Request, failure error) bool
 }
 
-// StandsIn reports whether the policy decides after this error: the machines do not answer, and the requests
+// PolicyDecides reports whether the policy decides after this error: the machines do not answer, and the requests
 // are valid.
-func (r *Remote) StandsIn(err error) bool {
+func (r *Remote) PolicyDecides(err error) bool {
 	var failure store.Failure
-	return r.deputy != nil && errors.As(err, &failure) && strings.HasPrefix(failure.Line, "STOREDOWN ") && r.deputy.DecideByPolicy(nil, err)
+	return r.policy != nil && errors.As(err, &failure) && strings.HasPrefix(failure.Line, "STOREDOWN ") && r.policy.DecideByPolicy(nil, err)
 }
 
 // ByPolicy returns the keys for requests of a transaction after a failure that the policy covers.
 func (r *Remote) ByPolicy(failure error) store.Keys {
-	return byPolicy{deputy: r.deputy, failure: failure}
+	return byPolicy{policy: r.policy, failure: failure}
 }
 
 type byPolicy struct {
 	NoKeys
-	deputy  Deputy
+	policy  PolicyDecider
 	failure error
 }
 
 func (p byPolicy) Throttle(_ int64, batch []store.Request) store.Pending {
-	p.deputy.DecideByPolicy(batch, p.failure)
+	p.policy.DecideByPolicy(batch, p.failure)
 	return nil
 }

@@ -12,10 +12,10 @@ type Command struct {
 	Name       string // in lower case; "config|get" for a subcommand
 	Parent     string // of a subcommand: "config"
 	Categories []string
-	NoAuth     bool // whether everyone may run it, whatever the rules: AUTH, HELLO, QUIT, RESET
+	NoAuth     bool // everyone may run it: AUTH, HELLO, QUIT, RESET
 }
 
-// catalog holds the commands, by index, and the categories that rules can name. It never changes.
+// catalog holds the commands, by index, and categories that rules can name. It is immutable.
 type catalog struct {
 	commands   []Command
 	byName     map[string]int
@@ -23,7 +23,7 @@ type catalog struct {
 	topLevel   []int         // the commands that are not subcommands, sorted by name
 	categories []string      // Redis's in Redis's order, then others
 	members    map[string][]int
-	redisNames map[string]bool // Redis's commands, including those missing here, and whether they have subcommands
+	redisNames map[string]bool // all of Redis's commands; true with subcommands
 }
 
 // RedisCategories returns Redis's categories in Redis's order.
@@ -89,13 +89,9 @@ func (c *catalog) sortByName(ids []int) {
 // bitset has one bit per command.
 type bitset []uint64
 
-func (c *catalog) newBitset() bitset {
-	return make(bitset, (len(c.commands)+63)/64)
-}
+func (c *catalog) newBitset() bitset { return make(bitset, (len(c.commands)+63)/64) }
 
-func (b bitset) has(id int) bool {
-	return b[id/64]&(1<<(id%64)) != 0
-}
+func (b bitset) has(id int) bool { return b[id/64]&(1<<(id%64)) != 0 }
 
 func (b bitset) set(id int, on bool) {
 	if on {
@@ -113,7 +109,6 @@ func (c *catalog) setCommand(b bitset, id int, on bool) {
 	}
 }
 
-// setCategory sets a category's commands.
 func (c *catalog) setCategory(b bitset, category string, on bool) {
 	for _, id := range c.members[category] {
 		c.setCommand(b, id, on)
@@ -126,7 +121,6 @@ func (c *catalog) setAll(b bitset, on bool) {
 	}
 }
 
-// hasAll reports whether all commands are set.
 func (c *catalog) hasAll(b bitset) bool {
 	for id := range c.commands {
 		if !b.has(id) {
@@ -137,13 +131,7 @@ func (c *catalog) hasAll(b bitset) bool {
 }
 
 // lower folds the case of ASCII, as Redis does.
-func lower(s string) string {
-	folded := []byte(s)
-	for i, c := range folded {
-		folded[i] = glob.Lower(c)
-	}
-	return string(folded)
-}
+func lower(s string) string { return glob.Fold([]byte(s)) }
 
 // equalFold compares without regard to ASCII case, and does not allocate.
 func equalFold(a string, b []byte) bool {

@@ -80,14 +80,14 @@ func (c *catalog) describeSelector(s *selector) (p Permissions) {
 }
 
 // describeCommands returns rules that produce the selector's set of commands. Like Redis 7.0, which does not store the
-// rules either, it starts from +@all or -@all, applies the categories that come closest, and then single commands. Redis
-// lists these in the order of a hash table that changes with every start; here they are sorted.
+// rules either, it starts from +@all or -@all, applies the nearest categories, and then single commands, here sorted by
+// name.
 func (c *catalog) describeCommands(s *selector) (rules []string) {
 	adding := !s.future
-	made := c.newBitset() // what the rules so far produce
+	made := c.newBitset() // by the rules so far
 	c.setAll(made, !adding)
 	rules = append(rules, sign(!adding)+"@all")
-	left := slices.Clone(s.commands) // what they do not cover
+	left := slices.Clone(s.commands) // not yet covered
 	var applied []string
 	for {
 		best := c.nearestCategory(left, adding, applied)
@@ -108,8 +108,8 @@ func (c *catalog) describeCommands(s *selector) (rules []string) {
 	return rules
 }
 
-// nearestCategory returns the category with the fewest commands that differ from the set and, among those, the most that
-// agree; "" if more differ than agree in every category.
+// nearestCategory returns the category whose commands differ least from the set and, among equals, agree most; "" if none
+// agrees more than it differs.
 func (c *catalog) nearestCategory(set bitset, adding bool, applied []string) (best string) {
 	fewest, most := len(c.commands), 0
 	for _, category := range c.categories {
@@ -131,7 +131,7 @@ func (c *catalog) nearestCategory(set bitset, adding bool, applied []string) (be
 	return best
 }
 
-// describeSingle adds the rules that a command needs for itself.
+// describeSingle adds a command's own rules.
 func (c *catalog) describeSingle(rules []string, s *selector, made bitset, id int) []string {
 	on, name := s.commands.has(id), c.commands[id].Name
 	if on != made.has(id) {

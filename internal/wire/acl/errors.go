@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// ruleError is an error in a rule, in Redis's words if it has the same error.
+// ruleError is an error in a rule, in Redis's words where it has the same.
 type ruleError string
 
 func (e ruleError) Error() string { return string(e) }
@@ -22,10 +22,10 @@ const (
 	errHash           ruleError = "The password hash must be exactly 64 characters and contain only lowercase " +
 		"hexadecimal characters"
 	errParenthesis ruleError = "Unmatched parenthesis in selector definition"
-	errQuotes      ruleError = "A selector cannot have quotes in it: write ? in a pattern in the place of a quote"
+	errQuotes      ruleError = "A selector cannot contain quotes: use ? in a pattern instead of a quote"
 )
 
-// FileError describes all errors in an aclfile in one line: Redis's reply to ACL LOAD, without its code.
+// FileError has all errors of an aclfile in one line: Redis's reply to ACL LOAD, without its code.
 type FileError struct {
 	text  string
 	cause error // if the file could not be read
@@ -35,10 +35,8 @@ func (e *FileError) Error() string { return e.text }
 
 func (e *FileError) Unwrap() error { return e.cause }
 
-// maxFileErrors is how many of a file's errors are reported.
-const maxFileErrors = 16
+const maxFileErrors = 16 // reported of one file
 
-// newFileError joins the errors in the lines of a file.
 func newFileError(problems []string) *FileError {
 	var b strings.Builder
 	for _, problem := range problems[:min(len(problems), maxFileErrors)] {
@@ -53,7 +51,7 @@ func newFileError(problems []string) *FileError {
 
 const maxPrintedBytes = 128
 
-// printable makes text from a file suitable for an error: short, and without control bytes.
+// printable shortens a text and escapes its control bytes.
 func printable(s string) string {
 	var b strings.Builder
 	for _, c := range []byte(s[:min(len(s), maxPrintedBytes)]) {

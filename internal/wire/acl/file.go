@@ -11,25 +11,24 @@ import (
 
 // Loaded is the result of loading an aclfile. Its names are sorted.
 type Loaded struct {
-	// Added, Removed and Changed are the names of the users that are new, are gone, or have other rules than before.
+	// Added, Removed and Changed name users.
 	Added, Removed, Changed []string
-	// Ignored are the commands in the rules that Redis has and this server does not.
+	// Ignored are the rules' commands that only Redis has.
 	Ignored []string
-	// First says that no file had been loaded before.
+	// First reports whether no file had been loaded before.
 	First bool
-	// Opened says that clients may execute commands without a password, and could not before or this is the first file.
+	// Opened reports whether commands no longer require a password, or never have and this is the first file.
 	Opened bool
 }
 
-// LoadFile replaces all users by those of an aclfile, or none if it has an error. A line is `user NAME rule...` or empty; as in
-// Redis, there are no comments. The error is a *FileError.
+// LoadFile replaces all users by those of an aclfile, or none if it has an error. A line is `user NAME rule...` or empty;
+// as in Redis, there are no comments. The error is a *FileError.
 //
-// On ACL LOAD, Redis 7.0 closes the connections of every user but the default one, even if nothing has changed. Here only
-// those of users that are removed or changed should be closed.
+// Callers close the connections of removed and changed users; Redis 7.0 closes those of all users but the default one.
 //
-// If the file does not contain the default user, that user is as without a file, with the password of SetDefaultPassword.
-// In Redis it is then open to everyone, whatever requirepass says. Only the first file may let clients in by what it does
-// not contain: a later one may be in the middle of being written.
+// Without the default user in the file, that user is as without a file, with the password of SetDefaultPassword; in Redis
+// it is then open to everyone, despite requirepass. Only the first file may open access by an omission: a later one may
+// be incompletely written.
 func (u *Users) LoadFile(path string) (Loaded, error) {
 	text, err := ReadFile(path)
 	if err != nil {
@@ -38,8 +37,7 @@ func (u *Users) LoadFile(path string) (Loaded, error) {
 	return u.Load(path, text)
 }
 
-// ReadFile returns what an aclfile has, for Load. It may take seconds, as smallfile.Read does. The error is a
-// *FileError.
+// ReadFile returns an aclfile's text for Load. Like smallfile.Read it may take seconds. The error is a *FileError.
 func ReadFile(path string) (text string, err error) {
 	data, err := smallfile.Read(path)
 	if err != nil {
@@ -49,7 +47,7 @@ func ReadFile(path string) (text string, err error) {
 	return string(data), nil
 }
 
-// Load is LoadFile for a file that has been read.
+// Load is LoadFile with the file's text.
 func (u *Users) Load(path, text string) (Loaded, error) {
 	f := fileReader{path: path, rules: ruleReader{catalog: u.catalog}, users: make(map[string]*ruleSet)}
 	for i, line := range strings.Split(text, "\n") {
@@ -63,7 +61,7 @@ func (u *Users) Load(path, text string) (Loaded, error) {
 	whole := strings.HasSuffix(text, "\n")
 	problem := u.lettingInLocked(f.users)
 	if problem == "" && u.loadedWhole && !whole {
-		problem = " does not end with a newline, as it did, so it may be in the middle of being written: end its last line"
+		problem = " has lost its final newline, so it may be incompletely written: end its last line"
 	}
 	if problem != "" {
 		return Loaded{}, newFileError([]string{path + problem})
@@ -75,7 +73,7 @@ func (u *Users) Load(path, text string) (Loaded, error) {
 	return loaded, nil
 }
 
-// lettingInLocked says what is wrong with a file that would let clients in by what is missing in it.
+// lettingInLocked returns the problem of a file that would open access by an omission.
 func (u *Users) lettingInLocked(sets map[string]*ruleSet) (problem string) {
 	before := u.byName[DefaultName].rules.Load()
 	const remedy = "write 'user default off' or, to let everyone in, 'user default on nopass ~* &* +@all'"
@@ -83,7 +81,7 @@ func (u *Users) lettingInLocked(sets map[string]*ruleSet) (problem string) {
 	case !u.loaded:
 		return ""
 	case len(sets) == 0 && len(u.byName) > 1:
-		return " has no user, and the present ones would be gone: if that is meant, " + remedy
+		return " has no users, and would remove the present ones: if that is intended, " + remedy
 	case sets[DefaultName] != nil, before.unrestricted && before.noPassword, before.description.line == u.open.description.line:
 		return ""
 	case u.open.noPassword:
@@ -92,7 +90,6 @@ func (u *Users) lettingInLocked(sets map[string]*ruleSet) (problem string) {
 	return " has no user default, as whom clients could then do everything with the password of --requirepass: " + remedy
 }
 
-// replaceLocked replaces the users.
 func (u *Users) replaceLocked(sets map[string]*ruleSet) Loaded {
 	loaded := Loaded{First: !u.loaded}
 	wasOpen := u.byName[DefaultName].rules.Load().open()
@@ -122,7 +119,7 @@ func (u *Users) replaceLocked(sets map[string]*ruleSet) Loaded {
 	return loaded
 }
 
-// open reports whether anyone may execute the user's commands: no password is required.
+// open reports whether authentication requires no password.
 func (set *ruleSet) open() bool { return set.enabled && set.noPassword }
 
 type fileReader struct {
@@ -155,10 +152,10 @@ func (f *fileReader) readLine(number int, line string) {
 		return
 	}
 	set := f.rules.newRuleSet()
-	reported := false // the first error that is not about a name may cause others
+	reported := false // such an error may cause others
 	f.rules.applyAll(set, words[2:], func(rule string, err error) {
 		switch {
-		case errors.Is(err, errUnknownName): // the rule is shown only here, where it is not a password
+		case errors.Is(err, errUnknownName): // only such a rule is shown, as it is not a password
 			f.fail(at + ": Error in applying operation '" + printable(rule) + "': " + err.Error())
 		case !reported:
 			reported = true

@@ -3,6 +3,7 @@ package acl
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -32,13 +33,11 @@ func testCommands() []Command {
 // command returns the index of one of testCommands.
 func command(t testing.TB, name string) int {
 	t.Helper()
-	for id, c := range testCommands() {
-		if c.Name == name {
-			return id
-		}
+	id := slices.IndexFunc(testCommands(), func(c Command) bool { return c.Name == name })
+	if id < 0 {
+		t.Fatalf("no command %q", name)
 	}
-	t.Fatalf("no command %q", name)
-	return -1
+	return id
 }
 
 // aclFile writes lines to a file.
@@ -59,4 +58,14 @@ func loaded(t testing.TB, lines ...string) *Users {
 		t.Fatal(err)
 	}
 	return users
+}
+
+func mayRun(u *User, command int, firstArg []byte) bool {
+	reason, _ := u.Check(command, firstArg, nil)
+	return reason != DeniedCommand
+}
+
+// mayRead reports whether any of the user's selectors may read the key.
+func mayRead(u *User, key string) bool {
+	return slices.ContainsFunc(u.rules.Load().selectors, func(s selector) bool { return s.mayAccess([]byte(key), Read) })
 }

@@ -11,11 +11,10 @@ const (
 	// DefaultLogEntries is Redis's acllog-max-len.
 	DefaultLogEntries = 128
 
-	groupNs   = int64(60 * time.Second) // equal denials at most this far apart are one entry
-	groupScan = 10                      // how many of the latest entries are compared, as in Redis
+	groupNs   = int64(60 * time.Second) // longest time between equal denials of one entry
+	groupScan = 10                      // latest entries compared, as in Redis
 
-	// maxFieldBytes bounds how much of a client's input an entry keeps: before AUTH a name may have 16 KiB.
-	maxFieldBytes = 1024
+	maxFieldBytes = 1024 // of a client's input in an entry: a name before AUTH may have 16 KiB
 )
 
 // Denial is a command, key, channel or authentication that was denied.
@@ -43,7 +42,7 @@ func (e *LogEntry) AgeSeconds(nowNs int64) float64 {
 
 // Log keeps the latest denials.
 type Log struct {
-	mu         sync.Mutex // guards all of it
+	mu         sync.Mutex // guards all below
 	entries    list.List  // of *LogEntry, the latest first
 	nextID     int64
 	maxEntries int
@@ -54,15 +53,7 @@ func NewLog(maxEntries int) *Log {
 	return &Log{maxEntries: maxEntries}
 }
 
-// SetMaxEntries changes the maximum number of entries, and drops the oldest ones beyond it.
-func (l *Log) SetMaxEntries(n int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.maxEntries = n
-	l.trimLocked()
-}
-
-// Add records a denial. A recent equal one is merged with it into one entry.
+// Add records a denial, in the entry of a recent equal one if there is any.
 func (l *Log) Add(nowNs int64, d Denial) {
 	d.Object, d.Username = cut(d.Object), cut(d.Username)
 	l.mu.Lock()
@@ -76,7 +67,9 @@ func (l *Log) Add(nowNs int64, d Denial) {
 	}
 	l.entries.PushFront(&LogEntry{Denial: d, ID: l.nextID, Count: 1, CreatedNs: nowNs, UpdatedNs: nowNs})
 	l.nextID++
-	l.trimLocked()
+	if l.entries.Len() > l.maxEntries {
+		l.entries.Remove(l.entries.Back())
+	}
 }
 
 func (l *Log) findEqualLocked(nowNs int64, d Denial) *list.Element {
@@ -85,20 +78,14 @@ func (l *Log) findEqualLocked(nowNs int64, d Denial) *list.Element {
 		if e == nil {
 			return nil
 		}
-		known := e.Value.(*LogEntry)
-		d.ClientInfo = known.ClientInfo // the client may differ
-		if apart := nowNs - known.UpdatedNs; known.Denial == d && apart <= groupNs && apart >= -groupNs {
+		entry := e.Value.(*LogEntry)
+		d.ClientInfo = entry.ClientInfo // the client may differ
+		if ageNs := nowNs - entry.UpdatedNs; entry.Denial == d && ageNs <= groupNs && ageNs >= -groupNs {
 			return e
 		}
 		e = e.Next()
 	}
 	return nil
-}
-
-func (l *Log) trimLocked() {
-	for l.entries.Len() > max(l.maxEntries, 0) {
-		l.entries.Remove(l.entries.Back())
-	}
 }
 
 // Entries returns up to n entries, latest first.

@@ -66,16 +66,6 @@ func TestLogBounds(t *testing.T) {
 			t.Errorf("round %d: %d entries, want %d", round, n, want)
 		}
 	}
-	l.SetMaxEntries(3)
-	if all := l.Entries(100); len(all) != 3 || all[0].Username != "10" {
-		t.Errorf("got %+v", all)
-	}
-	l.SetMaxEntries(0)
-	l.Add(0, Denial{})
-	if n := len(l.Entries(100)); n != 0 {
-		t.Errorf("%d entries of none", n)
-	}
-	l.SetMaxEntries(1)
 	l.Add(0, Denial{Object: strings.Repeat("k", 1<<20), Username: strings.Repeat("u", 1<<20)})
 	if e := l.Entries(1)[0]; len(e.Object) != maxFieldBytes || len(e.Username) != maxFieldBytes {
 		t.Errorf("keeps %d and %d bytes", len(e.Object), len(e.Username))

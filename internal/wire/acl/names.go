@@ -21,7 +21,7 @@ zrangebylex zrangebyscore zrangestore zrank zrem zremrangebylex zremrangebyrank 
 zrevrangebylex zrevrangebyscore zrevrank zscan zscore zunion zunionstore
 `
 
-// redisContainers are those that have subcommands: each line is a command and subcommands of it.
+// redisContainers are the others: a line has a command and some of its subcommands.
 const redisContainers = `
 acl cat deluser dryrun genpass getuser help list load log save setuser users whoami
 client caching getname getredir help id info kill list no-evict no-touch pause reply setinfo setname tracking

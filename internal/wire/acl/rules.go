@@ -7,24 +7,24 @@ import (
 	"strings"
 )
 
-// ruleSet is what a user may do. It does not change once a user has it.
+// ruleSet has a user's rules, and is immutable once a user has it.
 type ruleSet struct {
 	enabled    bool
 	noPassword bool
-	payload    string // "sanitize-payload", "skip-sanitize-payload" or neither; stored only to be shown
+	payload    string // "sanitize-payload", "skip-sanitize-payload" or ""; shown without effect
 	passwords  [][sha256.Size]byte
-	selectors  []selector // the user's own first, then those in parentheses
+	selectors  []selector // the user's own, then those in parentheses
 
 	unrestricted bool // derived, as is description
 	description  Description
 }
 
-// newRuleSet returns the rules of a new user, who may do nothing.
+// newRuleSet returns the rules of a new user, which allow nothing.
 func (c *catalog) newRuleSet() *ruleSet {
 	return &ruleSet{selectors: []selector{c.newSelector()}}
 }
 
-// finish computes the derived fields of a set, which no user has yet.
+// finish computes the derived fields of a set before a user gets it.
 func (c *catalog) finish(set *ruleSet) *ruleSet {
 	set.description = c.describe(set)
 	set.unrestricted = false
@@ -39,8 +39,7 @@ func (c *catalog) finish(set *ruleSet) *ruleSet {
 	return set
 }
 
-// applyAll applies a user's rules in order, and calls report for each invalid one. It continues after an error so that all
-// errors are reported at once; the set must not be used then.
+// applyAll applies rules in order and reports every invalid one, after which the set must not be used.
 func (r *ruleReader) applyAll(set *ruleSet, rules []string, report func(rule string, err error)) {
 	merged, err := mergeSelectors(rules)
 	if err != nil {
@@ -57,7 +56,7 @@ func (r *ruleReader) applyAll(set *ruleSet, rules []string, report func(rule str
 
 // mergeSelectors joins the words of each (selector) into one rule.
 func mergeSelectors(words []string) (rules []string, err error) {
-	open := -1 // where an unfinished selector begins
+	open := -1 // start of an unfinished selector
 	for i, word := range words {
 		if open < 0 && strings.HasPrefix(word, "(") {
 			open = i
@@ -76,7 +75,6 @@ func mergeSelectors(words []string) (rules []string, err error) {
 	return rules, nil
 }
 
-// apply applies a rule to the user, or to the user's own selector.
 func (r *ruleReader) apply(set *ruleSet, rule string) error {
 	switch word := lower(rule); word {
 	case "":
@@ -123,23 +121,23 @@ func (set *ruleSet) applyPassword(sign byte, given string) error {
 			return errHash
 		}
 	}
-	known := slices.Index(set.passwords, hash)
+	at := slices.Index(set.passwords, hash)
 	switch add := sign == '>' || sign == '#'; {
 	case add:
 		set.noPassword = false
-		if known < 0 {
+		if at < 0 {
 			set.passwords = append(set.passwords, hash)
 		}
-	case known < 0:
+	case at < 0:
 		return errNoSuchPassword
 	default:
-		set.passwords = slices.Delete(set.passwords, known, known+1)
+		set.passwords = slices.Delete(set.passwords, at, at+1)
 	}
 	return nil
 }
 
-// readSelector parses the text in parentheses. Redis accepts quotes there, and ignores the whole selector if one is not
-// closed. Neither quotes nor a pattern that ends in a parenthesis could be read back from the output.
+// readSelector parses the text in parentheses. It refuses quotes, and patterns ending in a parenthesis, because they cannot
+// be read back from the output; Redis accepts quotes, and ignores a selector with an unclosed one.
 func (r *ruleReader) readSelector(text string) (selector, error) {
 	s := r.newSelector()
 	if strings.ContainsAny(text, `"'`) {

@@ -7,21 +7,21 @@ import (
 	"cellserver/internal/wire/glob"
 )
 
-// Access is how a command accesses a key: read, write, both, or neither, which returns only metadata.
+// Access has bits for reading and writing a key; neither is access to metadata.
 type Access uint8
 
-// The bits of an Access, as in %R~ and %W~.
+// The bits of an Access, %R~ and %W~.
 const (
 	Read Access = 1 << iota
 	Write
 )
 
-// selector is a set of permissions: commands and keys. A user has one, and may have additional ones.
+// selector is a set of commands and keys. A user has one or more.
 type selector struct {
 	commands bitset           // allowed by the rules
-	runs     bitset           // derived: those, and the commands that everyone may run
+	runs     bitset           // derived: commands, and those that everyone may run
 	future   bool             // starts from +@all, and so includes future commands
-	firstArg map[int][]string // for commands that are not allowed: the first arguments with which they are, in any case
+	firstArg map[int][]string // first arguments, in any case, with which a command is allowed
 
 	allKeys     bool
 	keys        []keyPattern
@@ -35,17 +35,14 @@ type keyPattern struct {
 	access Access
 }
 
-// ruleReader applies rules, and records the commands in them that Redis has and this server does not.
+// ruleReader applies rules, and records commands that only Redis has.
 type ruleReader struct {
 	*catalog
 	ignored []string
 }
 
-func (c *catalog) newSelector() selector {
-	return selector{commands: c.newBitset()}
-}
+func (c *catalog) newSelector() selector { return selector{commands: c.newBitset()} }
 
-// applyToSelector applies a rule about commands, keys or channels.
 func (r *ruleReader) applyToSelector(s *selector, rule string) error {
 	switch lower(rule) {
 	case "allkeys", "~*":
@@ -68,7 +65,6 @@ func (r *ruleReader) applyToSelector(s *selector, rule string) error {
 	return nil
 }
 
-// applySign applies a rule with a prefix.
 func (r *ruleReader) applySign(s *selector, rule string) error {
 	switch sign := rule[0]; sign {
 	case '~', '%':
@@ -88,7 +84,7 @@ func (r *ruleReader) applySign(s *selector, rule string) error {
 	return errSyntax
 }
 
-// addKeys adds ~pattern, or %R~pattern with letters for the access.
+// addKeys adds ~pattern or, with an access, %RW~pattern.
 func (s *selector) addKeys(rule string) error {
 	if s.allKeys {
 		return errAfterAll
@@ -171,7 +167,7 @@ func (r *ruleReader) allow(s *selector, given string) error {
 	case here && r.subs[id] == nil:
 		s.addFirstArg(id, arg)
 		return nil
-	case inRedis && !divided && !isSub: // an argument of a command that is missing here, or has subcommands only here
+	case inRedis && !divided && !isSub: // an argument of a command that is missing or has subcommands only here
 		r.ignored = append(r.ignored, name)
 		return nil
 	}
@@ -187,7 +183,7 @@ func (r *ruleReader) allowWhole(s *selector, name string) error {
 }
 
 func (s *selector) addFirstArg(id int, arg string) {
-	if slices.ContainsFunc(s.firstArg[id], func(known string) bool { return equalFold(known, []byte(arg)) }) {
+	if slices.ContainsFunc(s.firstArg[id], func(other string) bool { return equalFold(other, []byte(arg)) }) {
 		return
 	}
 	if s.firstArg == nil {
@@ -196,8 +192,8 @@ func (s *selector) addFirstArg(id int, arg string) {
 	s.firstArg[id] = append(s.firstArg[id], arg)
 }
 
-// deny applies -command or -command|subcommand. If only Redis has the subcommands, the whole command is denied, so that
-// nobody gets more than the rule permits.
+// deny applies -command or -command|subcommand. If only Redis has the subcommands, the whole command is denied, as no rule
+// may permit more than in Redis.
 func (r *ruleReader) deny(s *selector, name string) error {
 	id, here := r.byName[name]
 	if _, inRedis := r.redisNames[name]; !here && inRedis {
@@ -212,7 +208,7 @@ func (r *ruleReader) deny(s *selector, name string) error {
 	return nil
 }
 
-// ignore records a command that Redis has and this server does not.
+// ignore records a command that only Redis has.
 func (r *ruleReader) ignore(name string) error {
 	if _, inRedis := r.redisNames[name]; !inRedis {
 		return errUnknownName
@@ -221,7 +217,7 @@ func (r *ruleReader) ignore(name string) error {
 	return nil
 }
 
-// hasSpace reports whether s has bytes at which Redis splits, or that its files cannot contain.
+// hasSpace reports whether s has bytes at which Redis splits words, or NUL.
 func hasSpace(s string) bool {
 	return strings.ContainsAny(s, " \t\n\v\f\r\x00")
 }

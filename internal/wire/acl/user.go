@@ -2,10 +2,8 @@ package acl
 
 import "sync/atomic"
 
-// User is the user of a session. A session keeps the same User; its rules can be replaced atomically while it is in use. A
-// removed user may do nothing.
-//
-// As in Redis, disabling a user prevents authentication, but does not affect authenticated sessions.
+// User is a user whose rules are replaced atomically while sessions hold it. A removed user may do nothing. As in Redis,
+// disabling a user prevents authentication and does not affect authenticated sessions.
 type User struct {
 	name  string
 	rules atomic.Pointer[ruleSet]
@@ -17,7 +15,7 @@ type Key struct {
 	Access Access
 }
 
-// Reason is why something was denied.
+// Reason is the reason of a denial.
 type Reason uint8
 
 // The results of Check, and the other reasons in ACL LOG.
@@ -43,7 +41,7 @@ func (u *User) Enabled() bool { return u.rules.Load().enabled }
 // NeedsPassword reports whether authentication as this user requires a password.
 func (u *User) NeedsPassword() bool { return !u.rules.Load().noPassword }
 
-// Describe returns what the user may do, as ACL GETUSER does. The caller must not modify it.
+// Describe returns the user's rules as in ACL GETUSER. The caller must not modify them.
 func (u *User) Describe() Description { return u.rules.Load().description }
 
 // Line returns the user as in ACL LIST and in an aclfile.
@@ -52,32 +50,8 @@ func (u *User) Line() string { return "user " + u.name + " " + u.Describe().line
 // Unrestricted reports whether the user is enabled and may run every command on every key, so that Check is unnecessary.
 func (u *User) Unrestricted() bool { return u.rules.Load().unrestricted }
 
-// MayRun reports whether the user may run the command at all, on whatever keys. firstArg is the argument after the
-// command's name, or nil.
-func (u *User) MayRun(command int, firstArg []byte) bool {
-	set := u.rules.Load()
-	for i := range set.selectors {
-		if set.selectors[i].mayRun(command, firstArg) {
-			return true
-		}
-	}
-	return false
-}
-
-// MayAccess reports whether the user may access the key in this way with any command. For an empty access, as of EXISTS,
-// any pattern that matches is sufficient.
-func (u *User) MayAccess(key []byte, access Access) bool {
-	set := u.rules.Load()
-	for i := range set.selectors {
-		if set.selectors[i].mayAccess(key, access) {
-			return true
-		}
-	}
-	return false
-}
-
-// Check reports whether the user may run a command, by its index in NewUsers, on the keys: one selector must allow all of
-// it. Otherwise denied is, as in Redis, the index of the first denied key for the selector that got furthest.
+// Check decides on a command, by its index in NewUsers, with keys: one selector must allow the whole call. If DeniedKey,
+// denied is, as in Redis, the index of the first denied key for the selector that got furthest.
 func (u *User) Check(command int, firstArg []byte, keys []Key) (reason Reason, denied int) {
 	reason = DeniedCommand
 	set := u.rules.Load()

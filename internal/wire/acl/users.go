@@ -1,9 +1,8 @@
-// Package acl holds users and decides whether a user may run a command on keys, by the rules of Redis 7's access control
-// lists. It does not depend on sessions, and knows only the names and categories of commands. It is safe for concurrent
-// use.
+// Package acl holds users and decides whether one may run a command on keys, by Redis 7's access control lists. It is safe
+// for concurrent use.
 //
-// An aclfile written for Redis can be used unchanged: commands that only Redis has are accepted and have no effect, and all
-// of Redis's categories exist, even empty ones. Unknown names are errors, as in Redis.
+// An aclfile written for Redis works unchanged: commands that only Redis has are accepted without effect, and all of
+// Redis's categories exist, even empty ones. Unknown names are errors, as in Redis.
 package acl
 
 import (
@@ -15,23 +14,23 @@ import (
 	"sync"
 )
 
-// DefaultName is the name of the user that there always is.
+// DefaultName is the user of new sessions, which always exists.
 const DefaultName = "default"
 
-// Users is all users by name. The user "default", with which sessions begin, always exists.
+// Users holds all users by name.
 type Users struct {
 	catalog *catalog
 
 	mu     sync.RWMutex // guards the map, and serializes changes of rules
 	byName map[string]*User
-	// open is the rules of the default user without an aclfile: everything, with the password that was set, if any.
+	// open has the default user's rules without an aclfile: everything, with the password set, if any.
 	open *ruleSet
-	// loaded says that the users are those of an aclfile, and loadedWhole that it ended with a newline.
+	// loaded reports whether an aclfile was loaded, and loadedWhole whether it ended with a newline.
 	loaded, loadedWhole bool
 }
 
-// NewUsers returns only the default user: enabled, without a password, with all commands on all keys. Rules use these names
-// of commands, and Check their indexes.
+// NewUsers returns the default user alone: enabled, without a password, with all commands on all keys. Check identifies
+// commands by their indexes.
 func NewUsers(commands []Command) *Users {
 	u := &Users{catalog: newCatalog(commands), byName: make(map[string]*User)}
 	r := ruleReader{catalog: u.catalog}
@@ -42,8 +41,7 @@ func NewUsers(commands []Command) *Users {
 	return u
 }
 
-// SetDefaultPassword makes this the only password of the default user, or removes it if empty: --requirepass and CONFIG SET
-// requirepass.
+// SetDefaultPassword sets the default user's only password, or removes it if empty, for requirepass.
 func (u *Users) SetDefaultPassword(password string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -51,7 +49,7 @@ func (u *Users) SetDefaultPassword(password string) {
 	u.setRulesLocked(DefaultName, u.withPassword(u.byName[DefaultName].rules.Load(), password))
 }
 
-// withPassword returns a copy of a set with another password. The selectors, which never change, are shared.
+// withPassword returns a copy of a set with another password. Both share the selectors, which never change.
 func (u *Users) withPassword(set *ruleSet, password string) *ruleSet {
 	c := *set
 	c.noPassword, c.passwords = password == "", nil
@@ -82,8 +80,8 @@ func (u *Users) Lookup(name string) *User {
 	return u.byName[name]
 }
 
-// Authenticate returns the user if it exists, is enabled, and has the password or requires none. The duration does not
-// depend on which of these conditions fails.
+// Authenticate returns the user if it exists, is enabled, and has the password or requires none. Its duration does not
+// reveal which condition fails.
 func (u *Users) Authenticate(name, password []byte) (*User, bool) {
 	given := sha256.Sum256(password)
 	u.mu.RLock()
@@ -115,8 +113,7 @@ func (u *Users) All() []*User {
 // Categories returns all categories that rules can name, in Redis's order.
 func (u *Users) Categories() []string { return slices.Clone(u.catalog.categories) }
 
-// CommandsIn returns the full names of a category's commands, sorted; ok is false if the category does not exist. Its case
-// does not matter.
+// CommandsIn returns the sorted full names of a category's commands, in any case; ok is false if there is none.
 func (u *Users) CommandsIn(category string) (names []string, ok bool) {
 	category = lower(category)
 	for _, id := range u.catalog.members[category] {

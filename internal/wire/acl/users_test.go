@@ -98,14 +98,14 @@ func TestReload(t *testing.T) {
 	if users.Lookup("same") != same || users.Lookup("other") != other || users.Default() != def {
 		t.Error("a user that stays is another now")
 	}
-	if other.MayAccess([]byte("a"), Read) || !other.MayAccess([]byte("b"), Read) || def.MayRun(command(t, "get"), nil) {
+	if mayRead(other, "a") || !mayRead(other, "b") || mayRun(def, command(t, "get"), nil) {
 		t.Error("the old rules hold")
 	}
-	if users.Lookup("gone") != nil || gone.Unrestricted() || gone.Enabled() || gone.MayRun(command(t, "get"), nil) ||
-		gone.MayAccess([]byte("a"), Read) {
+	if users.Lookup("gone") != nil || gone.Unrestricted() || gone.Enabled() || mayRun(gone, command(t, "get"), nil) ||
+		mayRead(gone, "a") {
 		t.Error("a user that is gone may still do something")
 	}
-	if !gone.MayRun(command(t, "auth"), nil) {
+	if !mayRun(gone, command(t, "auth"), nil) {
 		t.Error("a client of a user that is gone cannot become another")
 	}
 	var names []string
@@ -239,15 +239,15 @@ func TestGeneratePassword(t *testing.T) {
 	}
 }
 
-// TestReloadsDoNotLetIn whom a file lets in only by what it does not contain: it may be in the middle of being written.
+// TestReloadsDoNotLetIn: a reloaded file, which may be incompletely written, opens no access by an omission.
 func TestReloadsDoNotLetIn(t *testing.T) {
 	const (
 		closed = "user default off\nuser a on >x +get\n"
 		open   = "user default on nopass ~* &* +@all\nuser a on >x +get\n"
-		empty  = "f has no user, and the present ones would be gone: if that is meant, "
+		empty  = "f has no users, and would remove the present ones: if that is intended, "
 		lost   = "f has no user default, as whom clients could then do everything without a password: "
 		pass   = "f has no user default, as whom clients could then do everything with the password of --requirepass: "
-		cut    = "f does not end with a newline, as it did, so it may be in the middle of being written: end its last line. WARNING: ACL errors detected"
+		cut    = "f has lost its final newline, so it may be incompletely written: end its last line. WARNING: ACL errors detected"
 	)
 	for _, tt := range []struct {
 		name, requirePass, before, after string

@@ -1,10 +1,10 @@
-// Package catalog is the commands as data: arity, flags, keys, categories and documentation, from which COMMAND, HELP,
-// access control and every error about arity are read. What executes a command is bound to it by its name, on a floor
-// above. A Catalog never changes and is safe for concurrent use.
+// Package catalog describes the commands: arity, flags, keys, categories and documentation, for COMMAND, HELP, access
+// control and arity errors. Handlers are bound by name elsewhere. A Catalog is immutable and safe for concurrent use.
 package catalog
 
 import (
 	"bytes"
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -14,21 +14,21 @@ import (
 	"cellserver/internal/wire/glob"
 )
 
-// RedisVersion is the Redis whose replies the commands give; clients choose what they send by it.
+// RedisVersion is the version of Redis whose replies the commands give, and by which clients choose what to send.
 const RedisVersion = "7.0.15"
 
-// The module whose command CL.THROTTLE is; clients look for it in MODULE LIST.
+// The module of CL.THROTTLE, which clients look for in MODULE LIST.
 const (
 	ModuleName    = "redis-cell"
 	ModuleVersion = 1
 )
 
-// Command is all that is known of a command or subcommand.
+// Command describes a command or subcommand.
 type Command struct {
 	Name       string // lower case
 	Parent     string // of a subcommand: its command's name
-	Arity      int    // arguments with the name; negative: at least so many
-	MaxArgs    int    // arguments with the name, at most; 0 for resp.LongArgs
+	Arity      int    // arguments with the name; negative for a minimum
+	MaxArgs    int    // most arguments with the name; 0 for resp.LongArgs
 	Flags      Flag
 	Categories []string // beyond those that the flags imply
 	Keys       KeySpec
@@ -38,35 +38,35 @@ type Command struct {
 	Summary    string
 	Args       []Arg
 	Subs       []*Command
-	// Batches says that calls are collected and decided together.
+	// Batches is set if calls are collected and decided together.
 	Batches bool
-	// QuantityAt is the argument with the units that a call requests, 0 for none. A call that returns units instead, by a
-	// negative number, needs the right to DEL the keys as well: either lets their users through again.
+	// QuantityAt is the index of the argument with the units requested, 0 for none. A negative quantity returns units and
+	// needs the right to DEL the keys, because both let limited callers through.
 	QuantityAt int
-	// Long says that a call may take milliseconds, so that others are served before the next one of the client.
+	// Long is set if a call may take milliseconds, so that other clients are served before the client's next command.
 	Long bool
-	// Cost is what a call takes while others wait for it.
+	// Cost is the time of a call for which others wait.
 	Cost Cost
-	// Refusal is why there is no such command here; where it is not empty, the command is in no list.
+	// Refusal is the reason why the command is not available and not listed; "" if it is.
 	Refusal string
-	// Differs says how it differs from Redis's command of the name.
+	// Differs describes differences from Redis's command.
 	Differs string
 
-	ID int // its place among Catalog.Commands
+	ID int // index in Catalog.Commands
 
 	del *Command // of a command with a quantity: DEL
 }
 
-// Cost is what a call takes in a transaction, at most, beyond what any call takes for itself, its arguments and its keys. It
-// is in steps of about a nanosecond, of which a transaction that others wait for has a bounded number.
+// Cost bounds the time of a call in a transaction beyond that of any call, its arguments and its keys, in steps of about a
+// nanosecond. A transaction for which others wait has a bounded number of steps.
 type Cost struct {
 	Call   int // of each call
-	Client int // for each client that is connected
-	Slot   int // for each slot of the store, by a command that goes through all of them
-	KiB    int // for each KiB of the names in the store, by one that gives back what they take
-	// Pattern is where the pattern stands with which such a command compares all names; 0 for none.
+	Client int // for each connected client
+	Slot   int // for each slot of the store, of a command that walks them
+	KiB    int // for each KiB of names that the command frees
+	// Pattern is the index of the pattern compared with all names; 0 for none.
 	Pattern int
-	// Options says that its options are those of SCAN: COUNT says through how many it goes, and MATCH is the pattern.
+	// Options is set for SCAN's options: COUNT bounds the slots, and MATCH is the pattern.
 	Options bool
 }
 
@@ -77,11 +77,11 @@ type Flag uint32
 const (
 	FlagWrite Flag = 1 << iota
 	FlagReadonly
-	FlagDenyOOM // refused where it would make a key that has no room
+	FlagDenyOOM // refused if it needs a new key and memory is full
 	FlagModule
 	FlagAdmin
 	FlagNoScript // not in scripts
-	FlagBlocking // its client may have to wait
+	FlagBlocking // may block its client
 	FlagLoading
 	FlagStale
 	FlagFast
@@ -90,24 +90,24 @@ const (
 	FlagNoMulti // not in transactions
 	FlagMovableKeys
 
-	// Those behind it are this server's own, and not shown.
+	// The flags below are internal.
 
-	FlagNotQueued   // executed at once also behind MULTI
-	FlagWhole       // about all keys: the handler is given the whole store
+	FlagNotQueued   // executed at once after MULTI
+	FlagWhole       // about all keys: the handler gets the whole store
 	FlagScript      // runs a script
-	FlagRefill      // empties funnels, so that those whom they limit may go on, or is about their states as such
-	FlagNotWithKeys // does I/O, logs, frees memory, or changes users or settings: EXEC does not execute it while it holds keys
+	FlagRefill      // lets limited callers through by emptying funnels, or reads or writes states
+	FlagNotWithKeys // does I/O, logs, frees memory, or changes users or settings: EXEC refuses it while it holds keys
 )
 
 const shownFlags = FlagNotQueued - 1
 
-// flagNames are in the order of their bits, which is that in which Redis lists them.
+// flagNames returns the flags' names by bit, in Redis's order.
 func flagNames() []string {
 	return []string{"write", "readonly", "denyoom", "module", "admin", "noscript", "blocking", "loading", "stale", "fast", "no_auth",
 		"no_mandatory_keys", "no_multi", "movablekeys"}
 }
 
-// Names returns the flags that are shown, by their names.
+// Names returns the names of Redis's flags.
 func (f Flag) Names() (names []string) {
 	for i, name := range flagNames() {
 		if f&shownFlags&(1<<i) != 0 {
@@ -127,7 +127,7 @@ type Arg struct {
 	Args     []Arg
 }
 
-// FullName is the name by which statistics and rules know the command: "config|get" for a subcommand.
+// FullName returns the name in statistics and rules: "config|get" for a subcommand.
 func (c *Command) FullName() string {
 	if c.Parent == "" {
 		return c.Name
@@ -135,35 +135,27 @@ func (c *Command) FullName() string {
 	return c.Parent + "|" + c.Name
 }
 
-// AcceptsArity reports whether a call may have so many arguments, with its name.
+// AcceptsArity reports whether a call may have n arguments with its name.
 func (c *Command) AcceptsArity(n int) bool {
 	return n == c.Arity || c.Arity < 0 && n >= -c.Arity
 }
 
-// Most is how many arguments a call may have, with its name. Those that may have more than resp.LongArgs are
-// executed in the background when they do.
-func (c *Command) Most() int {
-	if c.MaxArgs == 0 {
-		return resp.LongArgs
-	}
-	return c.MaxArgs
-}
+// Most returns the most arguments with the name. Calls with more than resp.LongArgs are executed in the background.
+func (c *Command) Most() int { return cmp.Or(c.MaxArgs, resp.LongArgs) }
 
-// anyNumber is the MaxArgs of a command that is bounded only by --max-args.
+// anyNumber is the MaxArgs of a command bounded only by --max-args.
 const anyNumber = math.MaxInt
 
 // Sub returns the subcommand of that name in any case, or nil.
 func (c *Command) Sub(name []byte) *Command {
-	for _, sub := range c.Subs {
-		if glob.IsFolded(name, sub.Name) {
-			return sub
-		}
+	if i := slices.IndexFunc(c.Subs, func(sub *Command) bool { return glob.IsFolded(name, sub.Name) }); i >= 0 {
+		return c.Subs[i]
 	}
 	return nil
 }
 
-// AllCategories returns the flags' categories, as Redis derives them, and the command's own, in Redis's order,
-// and behind them the category that only this server has, @refill.
+// AllCategories returns the categories that Redis derives from flags and the command's own, in Redis's order, then @refill,
+// which only this server has.
 func (c *Command) AllCategories() []string {
 	var all []string
 	add := func(on bool, names ...string) {
@@ -172,7 +164,7 @@ func (c *Command) AllCategories() []string {
 		}
 	}
 	add(c.Flags&FlagWrite != 0, "write")
-	add(c.Flags&FlagReadonly != 0 && c.Flags&FlagScript == 0, "read") // or who may only read could run scripts
+	add(c.Flags&FlagReadonly != 0 && c.Flags&FlagScript == 0, "read") // else read-only users could run scripts
 	add(c.Flags&FlagAdmin != 0, "admin", "dangerous")
 	add(c.Flags&FlagFast != 0, "fast")
 	add(c.Flags&FlagFast == 0, "slow")
@@ -186,7 +178,7 @@ func (c *Command) AllCategories() []string {
 	return all
 }
 
-// ShownSubs are the subcommands that lists have.
+// ShownSubs returns the subcommands that are listed.
 func (c *Command) ShownSubs() []*Command {
 	isRefused := func(sub *Command) bool { return sub.Refusal != "" }
 	if slices.ContainsFunc(c.Subs, isRefused) {
@@ -195,10 +187,10 @@ func (c *Command) ShownSubs() []*Command {
 	return c.Subs
 }
 
-// Catalog finds commands by their names. It is made once and given to all who must agree on a command's ID.
+// Catalog finds commands by name. Packages that exchange command IDs share one Catalog.
 type Catalog struct {
-	commands []*Command // with their subcommands, by ID: those that rules may name, and behind them those that are refused
-	ruled    int        // how many of them rules may name
+	commands []*Command // with subcommands, by ID: first those that rules may name, then the refused ones
+	ruled    int        // number of commands that rules may name
 	shown    []*Command // sorted by name
 	byName   map[string]*Command
 }
@@ -208,7 +200,7 @@ const maxNameBytes = 32 // longer than any command's name
 // New returns the catalog of this server's commands.
 func New() *Catalog { return Of(Rows()) }
 
-// Of returns a catalog of some commands, which it completes and keeps.
+// Of returns a catalog of rows, which it completes and keeps.
 func Of(rows []*Command) *Catalog {
 	t := &Catalog{byName: make(map[string]*Command, len(rows))}
 	byName := func(a, b *Command) int { return strings.Compare(a.Name, b.Name) }
@@ -242,7 +234,7 @@ func Of(rows []*Command) *Catalog {
 	return t
 }
 
-// Without returns the catalog with some commands or subcommands refused. They keep their IDs.
+// Without returns a copy that refuses some commands or subcommands. They keep their IDs.
 func (t *Catalog) Without(refusal string, names ...string) *Catalog {
 	less := &Catalog{commands: slices.Clone(t.commands), ruled: t.ruled, byName: make(map[string]*Command, len(t.byName))}
 	for name, c := range t.byName {
@@ -261,7 +253,7 @@ func (t *Catalog) Without(refusal string, names ...string) *Catalog {
 	return less
 }
 
-// withoutSubs replaces a command by one of which some subcommands are refused.
+// withoutSubs replaces a command by one that refuses some subcommands.
 func (t *Catalog) withoutSubs(c *Command, refusal string, names []string) *Command {
 	less := *c
 	less.Subs = slices.Clone(c.Subs)
@@ -284,13 +276,13 @@ func (t *Catalog) refused(c *Command, refusal string) *Command {
 	return &refused
 }
 
-// Commands are all commands and subcommands by their IDs.
+// Commands returns all commands and subcommands by ID.
 func (t *Catalog) Commands() []*Command { return t.commands }
 
-// Shown are the commands that lists have, without their subcommands, by name.
+// Shown returns the listed commands, without subcommands, by name.
 func (t *Catalog) Shown() []*Command { return t.shown }
 
-// Each visits the commands that lists have, and their subcommands, in the order of their names.
+// Each visits the listed commands and subcommands by name.
 func (t *Catalog) Each(visit func(*Command)) {
 	for _, c := range t.shown {
 		visit(c)
@@ -300,7 +292,7 @@ func (t *Catalog) Each(visit func(*Command)) {
 	}
 }
 
-// Batched are the full names of the commands that are decided in batches.
+// Batched returns the full names of the commands decided in batches.
 func (t *Catalog) Batched() (names []string) {
 	for _, c := range t.commands {
 		if c.Batches {
@@ -310,10 +302,10 @@ func (t *Catalog) Batched() (names []string) {
 	return names
 }
 
-// IsRuled reports whether access control knows a command, be it refused here or not.
+// IsRuled reports whether rules may name a command.
 func (t *Catalog) IsRuled(c *Command) bool { return c.ID < t.ruled }
 
-// ForRules returns what access control must know of the commands, by their IDs.
+// ForRules returns the commands for access control, by ID.
 func (t *Catalog) ForRules() []acl.Command {
 	all := make([]acl.Command, t.ruled)
 	for id, c := range t.commands[:t.ruled] {
@@ -334,7 +326,7 @@ func (t *Catalog) Lookup(name []byte) *Command {
 	return t.byName[string(folded[:len(name)])]
 }
 
-// Called finds the command or subcommand that a call is of, without allocation.
+// Called finds the command or subcommand of a call, without allocation.
 func (t *Catalog) Called(args [][]byte) *Command {
 	c := t.Lookup(args[0])
 	if c == nil || c.Subs == nil || len(args) == 1 {
@@ -343,7 +335,7 @@ func (t *Catalog) Called(args [][]byte) *Command {
 	return c.Sub(args[1])
 }
 
-// LookupShown is LookupFull for what is in lists.
+// LookupShown is LookupFull for listed commands.
 func (t *Catalog) LookupShown(name []byte) *Command {
 	if c := t.LookupFull(name); c != nil && c.Refusal == "" {
 		return c

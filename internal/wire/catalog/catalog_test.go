@@ -132,10 +132,7 @@ func TestEachKey(t *testing.T) {
 		{KeySpec{Counted: 1, With: 2}, "x 9223372036854775807 a 1 2", ""},
 		{KeySpec{Counted: 1, With: 2}, "x +1 a 1 2", ""},
 	} {
-		var args [][]byte
-		for word := range strings.FieldsSeq(tt.args) {
-			args = append(args, []byte(word))
-		}
+		args := split(tt.args)
 		var got []string
 		tt.keys.Each(args, func(key []byte) { got = append(got, string(key)) })
 		if strings.Join(got, " ") != tt.want {

@@ -1,186 +1,114 @@
 package catalog
 
-import "strings"
-
 func connectionRows() []*Command {
 	connection := []string{"connection"}
 	return []*Command{
 		{
 			Name: "auth", Arity: -2, Flags: transacting | FlagNoAuth | FlagNoMulti, Categories: connection,
-			Group: "connection", Since: "1.0.0", Complexity: "O(1)",
-			Summary: "Authenticates the connection",
-			Args:    []Arg{{Name: "username", Type: "string", Optional: true}, {Name: "password", Type: "string"}},
+			Since: "1.0.0", Summary: "Authenticates the connection",
+			Args:    []Arg{optional(text("username")), text("password")},
 			Differs: "The reply to a wrong password is delayed, longer after each failure. Not allowed in a transaction.",
 		},
-		{
-			Name: "client", Arity: -2, Subs: clientRows(),
-			Group: "connection", Since: "2.4.0", Complexity: "Depends on subcommand",
-			Summary: "A container for client connection commands",
-		},
-		{
-			Name: "echo", Arity: 2, Flags: anyTime, Categories: connection,
-			Group: "connection", Since: "1.0.0", Complexity: "O(1)",
-			Summary: "Returns its argument",
-			Args:    []Arg{{Name: "message", Type: "string"}},
-		},
+		{Name: "client", Arity: -2, Subs: clientRows(),
+			Since: "2.4.0", Summary: "A container for client connection commands"},
+		{Name: "echo", Arity: 2, Flags: anyTime, Categories: connection,
+			Since: "1.0.0", Summary: "Returns its argument",
+			Args: []Arg{text("message")}},
 		{
 			Name: "hello", Arity: -1, Flags: transacting | FlagNoAuth | FlagNoMulti, Categories: connection,
-			Group: "connection", Since: "6.0.0", Complexity: "O(1)",
+			Since:   "6.0.0",
 			Summary: "Selects the protocol version; can also authenticate and name the connection",
 			Args: []Arg{{Name: "arguments", Type: "block", Optional: true, Args: []Arg{
-				{Name: "protover", Type: "integer"},
+				integer("protover"),
 				{Name: "username_password", Type: "block", Token: "AUTH", Optional: true, Args: []Arg{
-					{Name: "username", Type: "string"}, {Name: "password", Type: "string"},
+					text("username"), text("password"),
 				}},
 				{Name: "clientname", Type: "string", Token: "SETNAME", Optional: true},
 			}}},
 			Differs: "Not allowed in a transaction.",
 		},
-		{
-			Name: "ping", Arity: -1, Flags: FlagFast, Categories: connection,
-			Group: "connection", Since: "1.0.0", Complexity: "O(1)",
-			Summary: "Returns PONG or its argument",
-			Args:    []Arg{{Name: "message", Type: "string", Optional: true}},
-		},
-		{
-			Name: "quit", Arity: -1, Flags: transacting | FlagNoAuth | FlagNotQueued, Categories: connection,
-			Group: "connection", Since: "1.0.0", Complexity: "O(1)",
-			Summary: "Closes the connection",
-		},
-		{
-			Name: "reset", Arity: 1, Flags: transacting | FlagNoAuth | FlagNotQueued, Categories: connection,
-			Group: "connection", Since: "6.2.0", Complexity: "O(1)",
-			Summary: "Resets the connection to its initial state",
-		},
-		{
-			Name: "select", Arity: 2, Flags: anyTime, Categories: connection,
-			Group: "connection", Since: "1.0.0", Complexity: "O(1)",
-			Summary: "Selects the database of the connection",
-			Args:    []Arg{{Name: "index", Type: "integer"}},
-		},
+		{Name: "ping", Arity: -1, Flags: FlagFast, Categories: connection,
+			Since: "1.0.0", Summary: "Returns PONG or its argument",
+			Args: []Arg{optional(text("message"))}},
+		{Name: "quit", Arity: -1, Flags: transacting | FlagNoAuth | FlagNotQueued, Categories: connection,
+			Since: "1.0.0", Summary: "Closes the connection"},
+		{Name: "reset", Arity: 1, Flags: transacting | FlagNoAuth | FlagNotQueued, Categories: connection,
+			Since: "6.2.0", Summary: "Resets the connection to its initial state"},
+		{Name: "select", Arity: 2, Flags: anyTime, Categories: connection,
+			Since: "1.0.0", Summary: "Selects the database of the connection",
+			Args: []Arg{integer("index")}},
 	}
 }
 
 func clientRows() []*Command {
-	return append(clientSelfRows(), clientOthersRows()...)
+	return inCategory("connection", append(clientSelfRows(), clientOthersRows()...)...)
 }
 
-// clientSelfRows are about the connection itself.
+// clientSelfRows are about the own connection.
 func clientSelfRows() []*Command {
-	connection := []string{"connection"}
-	help := helpRow()
-	help.Categories = connection
-	yesNoArg := func(name, yes, no string) []Arg {
-		return []Arg{{Name: name, Type: "oneof", Args: []Arg{
-			{Name: strings.ToLower(yes), Type: "pure-token", Token: yes}, {Name: strings.ToLower(no), Type: "pure-token", Token: no},
-		}}}
-	}
 	return []*Command{
+		{Name: "caching", Arity: 3, Flags: asIs,
+			Since: "6.0.0", Summary: "Selects whether the next keys are tracked: they never are",
+			Args: []Arg{oneOf("mode", token("YES"), token("NO"))}, Differs: "YES is an error: keys are not tracked."},
+		{Name: "getname", Arity: 2, Flags: asIs,
+			Since: "2.6.9", Summary: "Returns the connection's name"},
+		{Name: "getredir", Arity: 2, Flags: asIs,
+			Since: "6.0.0", Summary: "Returns the client that receives invalidations"},
+		helpRow(),
+		{Name: "id", Arity: 2, Flags: asIs,
+			Since: "5.0.0", Summary: "Returns the connection's ID"},
+		{Name: "info", Arity: 2, Flags: asIs, Long: true,
+			Since: "6.2.0", Summary: "Describes the connection"},
+		{Name: "no-touch", Arity: 3, Flags: asIs,
+			Since: "7.2.0", Summary: "Accepted without effect: keys have no access time",
+			Args: []Arg{oneOf("enabled", token("ON"), token("OFF"))}},
+		{Name: "reply", Arity: 3, Flags: asIs,
+			Since: "3.2.0", Summary: "Turns replies on or off",
+			Args: []Arg{oneOf("action", token("ON"), token("OFF"), token("SKIP"))}},
+		{Name: "setinfo", Arity: 4, Flags: asIs,
+			Since: "7.2.0", Summary: "Sets the name or version of the client library",
+			Args: []Arg{oneOf("attr", option("LIB-NAME", text("libname")), option("LIB-VER", text("libver")))}},
+		{Name: "setname", Arity: 3, Flags: asIs,
+			Since: "2.6.9", Summary: "Names the connection",
+			Args: []Arg{text("connection-name")}},
 		{
-			Name: "caching", Arity: 3, Flags: asIs, Categories: connection,
-			Since: "6.0.0", Complexity: "O(1)", Summary: "Selects whether the next keys are tracked: they never are",
-			Args: yesNoArg("mode", "YES", "NO"), Differs: "YES is an error: keys are not tracked.",
-		},
-		{
-			Name: "getname", Arity: 2, Flags: asIs, Categories: connection,
-			Since: "2.6.9", Complexity: "O(1)", Summary: "Returns the connection's name",
-		},
-		{
-			Name: "getredir", Arity: 2, Flags: asIs, Categories: connection,
-			Since: "6.0.0", Complexity: "O(1)", Summary: "Returns the client that receives invalidations",
-		},
-		help,
-		{
-			Name: "id", Arity: 2, Flags: asIs, Categories: connection,
-			Since: "5.0.0", Complexity: "O(1)", Summary: "Returns the connection's ID",
-		},
-		{
-			Name: "info", Arity: 2, Flags: asIs, Categories: connection, Long: true,
-			Since: "6.2.0", Complexity: "O(1)", Summary: "Describes the connection",
-		},
-		{
-			Name: "no-touch", Arity: 3, Flags: asIs, Categories: connection,
-			Since: "7.2.0", Complexity: "O(1)", Summary: "Accepted without effect: keys have no access time",
-			Args: yesNoArg("enabled", "ON", "OFF"),
-		},
-		{
-			Name: "reply", Arity: 3, Flags: asIs, Categories: connection,
-			Since: "3.2.0", Complexity: "O(1)", Summary: "Turns replies on or off",
-			Args: []Arg{{Name: "action", Type: "oneof", Args: []Arg{
-				{Name: "on", Type: "pure-token", Token: "ON"}, {Name: "off", Type: "pure-token", Token: "OFF"},
-				{Name: "skip", Type: "pure-token", Token: "SKIP"},
-			}}},
-		},
-		{
-			Name: "setinfo", Arity: 4, Flags: asIs, Categories: connection,
-			Since: "7.2.0", Complexity: "O(1)", Summary: "Sets the name or version of the client library",
-			Args: []Arg{{Name: "attr", Type: "oneof", Args: []Arg{
-				{Name: "libname", Type: "string", Token: "LIB-NAME"},
-				{Name: "libver", Type: "string", Token: "LIB-VER"},
-			}}},
-		},
-		{
-			Name: "setname", Arity: 3, Flags: asIs, Categories: connection,
-			Since: "2.6.9", Complexity: "O(1)", Summary: "Names the connection",
-			Args: []Arg{{Name: "connection-name", Type: "string"}},
-		},
-		{
-			Name: "tracking", Arity: -3, Flags: asIs, Categories: connection,
-			Since: "6.0.0", Complexity: "O(1)", Summary: "Accepted without effect: keys are not tracked",
-			Args: append(yesNoArg("status", "ON", "OFF"),
-				Arg{Name: "prefix", Type: "string", Token: "PREFIX", Optional: true, Multiple: true},
-				Arg{Name: "bcast", Type: "pure-token", Token: "BCAST", Optional: true},
-				Arg{Name: "optin", Type: "pure-token", Token: "OPTIN", Optional: true},
-				Arg{Name: "optout", Type: "pure-token", Token: "OPTOUT", Optional: true},
-				Arg{Name: "noloop", Type: "pure-token", Token: "NOLOOP", Optional: true}),
+			Name: "tracking", Arity: -3, Flags: asIs,
+			Since: "6.0.0", Summary: "Accepted without effect: keys are not tracked",
+			Args: []Arg{
+				oneOf("status", token("ON"), token("OFF")), optional(multiple(option("PREFIX", text("prefix")))),
+				optional(token("BCAST")), optional(token("OPTIN")), optional(token("OPTOUT")), optional(token("NOLOOP")),
+			},
 			Differs: "No invalidation is ever sent; REDIRECT is an error.",
 		},
-		{
-			Name: "trackinginfo", Arity: 2, Flags: asIs, Categories: connection,
-			Since: "6.2.0", Complexity: "O(1)", Summary: "Returns the options of CLIENT TRACKING",
-		},
+		{Name: "trackinginfo", Arity: 2, Flags: asIs,
+			Since: "6.2.0", Summary: "Returns the options of CLIENT TRACKING"},
 	}
 }
 
-// clientOthersRows are about other connections, too.
+// clientOthersRows need admin rights.
 func clientOthersRows() []*Command {
-	connection := []string{"connection"}
-	filter := func(name, kind, token string) Arg { return Arg{Name: name, Type: kind, Token: token} }
 	return []*Command{
 		{
-			Name: "kill", Arity: -3, Flags: byAdmin, Categories: connection, Long: true,
+			Name: "kill", Arity: -3, Flags: byAdmin, Long: true,
 			Cost:  Cost{Client: 3000},
 			Since: "2.4.0", Complexity: "O(N) in the number of clients", Summary: "Closes connections", Differs: "At most 64 filters.",
-			Args: []Arg{{Name: "filter", Type: "oneof", Multiple: true, Args: []Arg{
-				filter("ip:port", "string", ""), filter("client-id", "integer", "ID"), filter("type", "string", "TYPE"),
-				filter("username", "string", "USER"), filter("addr", "string", "ADDR"), filter("laddr", "string", "LADDR"),
-				filter("yes|no", "string", "SKIPME"),
-			}}},
+			Args: []Arg{multiple(oneOf("filter", text("ip:port"), option("ID", integer("client-id")), option("TYPE", text("type")),
+				option("USER", text("username")), option("ADDR", text("addr")), option("LADDR", text("laddr")),
+				option("SKIPME", text("yes|no"))))},
 		},
 		{
-			Name: "list", Arity: -2, MaxArgs: 3 + maxListed, Flags: byAdmin, Categories: connection,
-			Long:  true,
-			Cost:  Cost{Client: 5000},
+			Name: "list", Arity: -2, MaxArgs: 3 + maxListed, Flags: byAdmin,
+			Long: true, Cost: Cost{Client: 5000},
 			Since: "2.4.0", Complexity: "O(N) in the number of clients", Summary: "Lists the connections",
 			Differs: "Has the fields of Redis 7.2. At most 10,000 IDs; " +
 				"one that is given twice is listed once. Memory is exact to a KiB.",
-			Args: []Arg{{Name: "filter", Type: "oneof", Optional: true, Args: []Arg{
-				filter("type", "string", "TYPE"), {Name: "client-id", Type: "integer", Token: "ID", Multiple: true},
-			}}},
+			Args: []Arg{optional(oneOf("filter", option("TYPE", text("type")), multiple(option("ID", integer("client-id")))))},
 		},
-		{
-			Name: "no-evict", Arity: 3, Flags: byAdmin, Categories: connection,
-			Since: "7.0.0", Complexity: "O(1)", Summary: "Exempts the connection from --maxmemory-clients, or no longer",
-			Args: []Arg{{Name: "enabled", Type: "oneof", Args: []Arg{
-				{Name: "on", Type: "pure-token", Token: "ON"}, {Name: "off", Type: "pure-token", Token: "OFF"},
-			}}},
-		},
-		{
-			Name: "unblock", Arity: -3, Flags: byAdmin, Categories: connection,
-			Since: "5.0.0", Complexity: "O(1)", Summary: "Ends the wait of a client in a command that blocks, as if its time had run out, or by an error",
-			Args: []Arg{{Name: "client-id", Type: "integer"}, {Name: "unblock-type", Type: "oneof", Optional: true, Args: []Arg{
-				{Name: "timeout", Type: "pure-token", Token: "TIMEOUT"}, {Name: "error", Type: "pure-token", Token: "ERROR"},
-			}}},
-		},
+		{Name: "no-evict", Arity: 3, Flags: byAdmin,
+			Since: "7.0.0", Summary: "Exempts the connection from --maxmemory-clients, or no longer",
+			Args: []Arg{oneOf("enabled", token("ON"), token("OFF"))}},
+		{Name: "unblock", Arity: -3, Flags: byAdmin,
+			Since: "5.0.0", Summary: "Ends the wait of a client in a command that blocks, as if its time had run out, or by an error",
+			Args: []Arg{integer("client-id"), optional(oneOf("unblock-type", token("TIMEOUT"), token("ERROR")))}},
 	}
 }

@@ -8,17 +8,11 @@ func manyKeys(flags ...string) KeySpec {
 	return KeySpec{First: 1, Last: -1, Step: 1, Flags: flags}
 }
 
-// keyRow completes a command of the group generic that is about keys.
+// keyRow completes the row of a command on keys.
 func keyRow(c Command, keys KeySpec) *Command {
 	c.Keys = keys
-	if c.Group == "" {
-		c.Group = "generic"
-	}
 	if c.Categories == nil {
 		c.Categories = []string{"keyspace"}
-	}
-	if c.Complexity == "" {
-		c.Complexity = "O(1)"
 	}
 	if c.Args == nil {
 		c.Args = []Arg{{Name: "key", Type: "key", Multiple: keys.Last < 0}}
@@ -29,7 +23,8 @@ func keyRow(c Command, keys KeySpec) *Command {
 func keyRows() []*Command {
 	const read = FlagReadonly | FlagFast
 	const perKey = "O(N) in the number of keys"
-	const inSteps = "More than 1,000 keys are deleted in steps of 1,000, and other clients are served between them; in a transaction or script, all in one step."
+	const inSteps = "More than 1,000 keys are deleted in steps of 1,000, and other clients are served between them; in a " +
+		"transaction or script, all in one step."
 	strings := []string{"string"}
 	return []*Command{
 		keyRow(Command{
@@ -42,7 +37,7 @@ func keyRows() []*Command {
 		}, manyKeys("RO")),
 		keyRow(Command{
 			Name: "get", Arity: 2, Flags: read | FlagRefill, Categories: strings, Group: "string",
-			Since: "1.0.0", Summary: "Returns when a key's funnel is empty, its TAT, in Unix nanoseconds",
+			Since: "1.0.0", Summary: "Returns the time when a key's funnel is empty, its TAT, in Unix nanoseconds",
 			Differs: "A key's value is its funnel's TAT in nanoseconds, as redis-cell stores it. Keys of other limiters have no value.",
 		}, oneKey(1, "RO", "access")),
 		keyRow(Command{
@@ -61,60 +56,42 @@ func keyRows() []*Command {
 			Name: "unlink", Arity: -2, MaxArgs: anyNumber, Flags: FlagWrite | FlagFast | FlagRefill, Long: true,
 			Since: "4.0.0", Complexity: perKey, Summary: "Deletes keys", Differs: inSteps,
 		}, manyKeys("RM", "delete")),
-		{
-			Name: "object", Arity: -2, Subs: objectRows(),
-			Group: "generic", Since: "2.2.3", Complexity: "Depends on subcommand",
-			Summary: "A container for object introspection commands",
-		},
+		{Name: "object", Arity: -2, Subs: objectRows(),
+			Group: "generic", Since: "2.2.3",
+			Summary: "A container for object introspection commands"},
 	}
 }
 
-// stateRows read and write a key's state as Redis keeps redis-cell's.
 func stateRows() []*Command {
 	const differs = "The value is a funnel's TAT, as redis-cell stores it: decimal, in Unix nanoseconds, after now and at most 2^62 ns ahead of it. " +
-		"Another one is refused. "
+		"Any other is refused. "
 	const expires = " checked and have no effect, because a funnel expires when it is empty."
-	const others = "The state of another limiter travels in a string of its own, which a Redis stores and returns. "
-	token := func(name, token string) Arg { return Arg{Name: name, Type: "pure-token", Token: token} }
-	optional := func(a Arg) Arg {
-		a.Optional = true
-		return a
-	}
+	const others = "The state of another limiter is a string in a format of its own, which a Redis stores and returns. "
 	anyKey := oneKey(1, "RW", "access", "update", variableFlags)
 	anyKey.ReadBy = "get"
 	return []*Command{
 		keyRow(Command{
 			Name: "dump", Arity: 2, Flags: FlagReadonly | FlagRefill,
 			Since: "2.6.0", Summary: "Returns a limiter's state, as Redis serializes a string for RESTORE",
-			Differs: "Of a funnel it is what GET returns. " + others,
+			Differs: "For a funnel it is the value of GET. " + others,
 			Cost:    Cost{Call: dumpSteps},
 		}, oneKey(1, "RO", "access")),
 		keyRow(Command{
 			Name: "restore", Arity: -4, Flags: FlagWrite | FlagDenyOOM | FlagRefill, Categories: []string{"keyspace", "dangerous"},
-			Since: "2.6.0", Summary: "Gives a key the state that DUMP has returned, here or in Redis",
-			Differs: differs + others + "Payloads of Redis 7.0 to 7.4 are accepted. The ttl and ABSTTL are for what CL.BUCKET has made. " +
-				"Of other keys they are, as the other options but REPLACE," + expires,
-			Args: []Arg{
-				{Name: "key", Type: "key"}, {Name: "ttl", Type: "integer"}, {Name: "serialized-value", Type: "string"},
-				optional(token("replace", "REPLACE")), optional(token("absttl", "ABSTTL")),
-				{Name: "seconds", Type: "integer", Token: "IDLETIME", Optional: true},
-				{Name: "frequency", Type: "integer", Token: "FREQ", Optional: true},
-			},
+			Since: "2.6.0", Summary: "Sets a key's state to one returned by DUMP, here or in Redis",
+			Differs: differs + others + "Payloads of Redis 7.0 to 7.4 are accepted. The ttl and ABSTTL apply to keys of CL.BUCKET. " +
+				"For other keys they are, like all options but REPLACE," + expires,
+			Args: keyAnd(integer("ttl"), text("serialized-value"), optional(token("REPLACE")), optional(token("ABSTTL")),
+				optional(option("IDLETIME", integer("seconds"))), optional(option("FREQ", integer("frequency")))),
 		}, oneKey(1, "OW", "update")),
 		keyRow(Command{
 			Name: "set", Arity: -3, Flags: FlagWrite | FlagDenyOOM | FlagRefill, Categories: []string{"string"}, Group: "string",
-			Since: "1.0.0", Summary: "Sets when a key's funnel is empty, its TAT, in Unix nanoseconds",
+			Since: "1.0.0", Summary: "Sets the time when a key's funnel is empty, its TAT, in Unix nanoseconds",
 			Differs: differs + "Options of expiry are" + expires + " A key of another limiter is replaced, as in Redis one of another type.",
-			Args: []Arg{
-				{Name: "key", Type: "key"}, {Name: "value", Type: "string"},
-				{Name: "condition", Type: "oneof", Optional: true, Args: []Arg{token("nx", "NX"), token("xx", "XX")}},
-				optional(token("get", "GET")),
-				{Name: "expiration", Type: "oneof", Optional: true, Args: []Arg{
-					{Name: "seconds", Type: "integer", Token: "EX"}, {Name: "milliseconds", Type: "integer", Token: "PX"},
-					{Name: "unix-time-seconds", Type: "integer", Token: "EXAT"},
-					{Name: "unix-time-milliseconds", Type: "integer", Token: "PXAT"}, token("keepttl", "KEEPTTL"),
-				}},
-			},
+			Args: keyAnd(text("value"), optional(oneOf("condition", token("NX"), token("XX"))), optional(token("GET")),
+				optional(oneOf("expiration", option("EX", integer("seconds")), option("PX", integer("milliseconds")),
+					option("EXAT", integer("unix-time-seconds")), option("PXAT", integer("unix-time-milliseconds")),
+					token("KEEPTTL")))),
 		}, anyKey),
 	}
 }
@@ -133,39 +110,36 @@ func objectRows() []*Command {
 
 func expiryRows() []*Command {
 	const read, write = FlagReadonly | FlagFast, FlagWrite | FlagFast
-	const differs = "Deletes the key if the time has passed. Otherwise it is for what CL.BUCKET has made. " +
-		"Of any other key it returns 1 and changes nothing, because a limiter expires when it has nothing left to remember."
-	condition := func(name, token string) Arg { return Arg{Name: name, Type: "pure-token", Token: token} }
+	const differs = "Deletes the key if the time has passed. Otherwise it changes only keys of CL.BUCKET: for others it " +
+		"returns 1 and changes nothing, because a limiter expires by its own rate."
 	args := func(time string) []Arg {
-		return []Arg{{Name: "key", Type: "key"}, {Name: time, Type: "integer"}, {Name: "condition", Type: "oneof", Optional: true, Args: []Arg{
-			condition("nx", "NX"), condition("xx", "XX"), condition("gt", "GT"), condition("lt", "LT"),
-		}}}
+		return keyAnd(integer(time), optional(oneOf("condition", token("NX"), token("XX"), token("GT"), token("LT"))))
 	}
 	readTime, update := oneKey(1, "RO", "access"), oneKey(1, "RW", "update")
 	return []*Command{
 		keyRow(Command{
 			Name: "expire", Arity: -3, Flags: write | FlagRefill, Args: args("seconds"), Differs: differs,
-			Since: "1.0.0", Summary: "Has a bucket expire after a time, and deletes any key if that is not positive",
+			Since: "1.0.0", Summary: "Makes a bucket expire after a time, and deletes any key if that is not positive",
 		}, update),
 		keyRow(Command{
 			Name: "expireat", Arity: -3, Flags: write | FlagRefill, Args: args("unix-time-seconds"), Differs: differs,
-			Since: "1.2.0", Summary: "Has a bucket expire at a time, and deletes any key if that has passed",
+			Since: "1.2.0", Summary: "Makes a bucket expire at a time, and deletes any key if that has passed",
 		}, update),
 		keyRow(Command{
 			Name: "expiretime", Arity: 2, Flags: read,
 			Since: "7.0.0", Summary: "Returns the Unix time in seconds at which a key expires, as its funnel is empty then",
 		}, readTime),
 		keyRow(Command{
-			Name: "persist", Arity: 2, Flags: write, Differs: "Returns 0 for all but what CL.BUCKET has made: other keys expire.",
-			Since: "2.2.0", Summary: "Has a bucket never expire",
+			Name: "persist", Arity: 2, Flags: write, Differs: "Returns 0 for all keys but those of CL.BUCKET, which alone need not expire.",
+			Since: "2.2.0", Summary: "Makes a bucket never expire",
 		}, update),
 		keyRow(Command{
 			Name: "pexpire", Arity: -3, Flags: write | FlagRefill, Args: args("milliseconds"), Differs: differs,
-			Since: "2.6.0", Summary: "Has a bucket expire after a time, and deletes any key if that is not positive",
+			Since: "2.6.0", Summary: "Makes a bucket expire after a time, and deletes any key if that is not positive",
 		}, update),
 		keyRow(Command{
 			Name: "pexpireat", Arity: -3, Flags: write | FlagRefill, Args: args("unix-time-milliseconds"), Differs: differs,
-			Since: "2.6.0", Summary: "Has a bucket expire at a time, and deletes any key if that has passed",
+			Since: "2.6.0", Summary: "Makes a bucket expire at a time, and deletes any key if that has passed",
 		}, update),
 		keyRow(Command{
 			Name: "pexpiretime", Arity: 2, Flags: read,
@@ -182,34 +156,29 @@ func expiryRows() []*Command {
 	}
 }
 
-// dumpSteps is what DUMP takes for the longest state, of 160 KiB, beyond what a key takes: most of it for the checksum.
+// dumpSteps bounds DUMP of the longest state, of 160 KiB: most of it is the checksum.
 const dumpSteps = 500_000
 
-// countSteps is what DBSIZE takes for each slot of the store: 5 to 10 ns were measured, up to 4 million keys. What collects
-// names takes 26 to 33 ns and the reply, and FLUSHDB 12 ns for a slot that stays, up to 50 for one that it empties, and 70 to
-// 170 ns for a KiB of their names.
+// countSteps is DBSIZE's time for each slot: 5 to 10 ns were measured, up to 4 million keys. Collecting names takes 26 to 33
+// ns and the reply. FLUSHDB takes 12 ns for a slot that stays, up to 50 for one it empties, and 70 to 170 ns for a KiB of
+// names.
 const countSteps = 10
 
-// keyspaceRows are about all keys.
 func keyspaceRows() []*Command {
 	keyspace, dangerous := []string{"keyspace"}, []string{"keyspace", "dangerous"}
 	const perEntry = "O(N) in the number of entries"
 	return []*Command{
-		{
-			Name: "dbsize", Arity: 1, Flags: FlagReadonly | FlagFast | FlagWhole, Categories: keyspace,
+		{Name: "dbsize", Arity: 1, Flags: FlagReadonly | FlagFast | FlagWhole, Categories: keyspace,
 			Group: "server", Since: "1.0.0", Complexity: perEntry,
-			Summary: "Counts the live keys of the database", Cost: Cost{Slot: countSteps},
-		},
+			Summary: "Counts the live keys of the database", Cost: Cost{Slot: countSteps}},
 		{
 			Name: "flushall", Arity: -1, Flags: FlagWrite | FlagWhole | FlagRefill, Categories: dangerous, Long: true,
-			Group: "server", Since: "1.0.0", Complexity: "O(1)",
+			Group: "server", Since: "1.0.0",
 			Summary: "Removes all keys of all databases", Args: flushArgs(), Cost: Cost{Call: 100_000},
 		},
-		{
-			Name: "flushdb", Arity: -1, Flags: FlagWrite | FlagWhole | FlagRefill, Categories: dangerous,
+		{Name: "flushdb", Arity: -1, Flags: FlagWrite | FlagWhole | FlagRefill, Categories: dangerous,
 			Group: "server", Since: "1.0.0", Complexity: perEntry,
-			Summary: "Removes all keys of the database", Args: flushArgs(), Cost: Cost{Slot: 50, KiB: 150},
-		},
+			Summary: "Removes all keys of the database", Args: flushArgs(), Cost: Cost{Slot: 50, KiB: 150}},
 		{
 			Name: "keys", Arity: 2, Flags: FlagReadonly | FlagWhole, Categories: dangerous,
 			Group: "generic", Since: "1.0.0", Complexity: perEntry,
@@ -217,17 +186,16 @@ func keyspaceRows() []*Command {
 			Cost: Cost{Slot: 50, Pattern: 1},
 			Differs: "Runs in the background. A reply longer than --max-output-bytes is an error. " +
 				"In a range such as [a-z] of any pattern bytes from 128 on come before the others, " +
-				"as in a Redis on x86; one on ARM has them behind.",
+				"as in a Redis on x86; on ARM they come last.",
 		},
 		{
 			Name: "scan", Arity: -2, Flags: FlagReadonly | FlagWhole, Categories: keyspace,
 			Group: "generic", Since: "2.8.0", Complexity: "O(1) for a call, " + perEntry + " for a walk",
 			Summary: "Returns some keys, and the cursor with which to continue",
 			Args: []Arg{
-				{Name: "cursor", Type: "integer"},
-				{Name: "pattern", Type: "pattern", Token: "MATCH", Optional: true},
-				{Name: "count", Type: "integer", Token: "COUNT", Optional: true},
-				{Name: "type", Type: "string", Token: "TYPE", Optional: true},
+				integer("cursor"),
+				optional(option("MATCH", Arg{Name: "pattern", Type: "pattern"})),
+				optional(option("COUNT", integer("count"))), optional(option("TYPE", text("type"))),
 			},
 			Differs: "Returns each key at most once. Types are those of TYPE.",
 			Cost:    Cost{Slot: 50, Options: true},

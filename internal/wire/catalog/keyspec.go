@@ -9,33 +9,33 @@ import (
 	"cellserver/internal/wire/glob"
 )
 
-// KeySpec says which arguments are keys: first to last by step, counted from the name at 0; last may be negative, -1
-// for the last argument. The zero KeySpec is a command without keys.
+// KeySpec locates the keys of a call: arguments First to Last by Step, counted from the name at 0; a negative Last counts
+// from the end, -1 being the last argument. The zero KeySpec has no keys.
 type KeySpec struct {
 	First, Last, Step int
 	Flags             []string // of a call with all its options
-	// ReadBy is the option, in lower case, by which a call also reads the keys that it writes; "" where none decides that.
+	// ReadBy is the option, in lower case, with which a call also reads the keys that it writes; "" for none.
 	ReadBy string
-	// Counted is where the argument stands that says how many keys follow it, as in EVAL; then First is 0.
+	// Counted is the index of the number of keys, which follow it, as in EVAL; 0 for none. Then First is 0.
 	Counted int
-	// With is how many arguments behind each key that is counted belong to it.
+	// With counts the arguments that follow each counted key and belong to it.
 	With int
-	// Joined is where the first of two arguments stands that are one key, with a colon between them; 0 for none. Then First
-	// is 0, and clients have to ask for the key.
+	// Joined is the index of the first of two arguments that a colon joins to a key; 0 for none. Then First is 0, and
+	// clients have to ask for the key.
 	Joined int
 }
 
 // None reports whether the command has no keys.
 func (k KeySpec) None() bool { return k.First == 0 && k.Counted == 0 && k.Joined == 0 }
 
-// AppendJoined appends the key that two arguments are.
+// AppendJoined appends the key joined of two arguments.
 func AppendJoined(buf, name, key []byte) []byte {
 	return append(append(append(buf, name...), ':'), key...)
 }
 
-// Longest returns how long the longest of the keys among args is.
+// Longest returns the length of the longest key among args.
 func (k KeySpec) Longest(args [][]byte) (bytes int) {
-	if k.Joined > 0 && k.Joined+1 < len(args) { // without making it
+	if k.Joined > 0 && k.Joined+1 < len(args) { // without building it
 		return len(args[k.Joined]) + 1 + len(args[k.Joined+1])
 	}
 	k.Each(args, func(key []byte) { bytes = max(bytes, len(key)) })
@@ -65,7 +65,7 @@ func (k KeySpec) Each(args [][]byte, visit func(key []byte)) {
 	}
 }
 
-// counted returns the keys behind their number, and what belongs to them. There are none unless all are there.
+// counted returns the counted keys with the arguments that belong to them; nil if any is missing.
 func (k KeySpec) counted(args [][]byte) [][]byte {
 	if len(args) <= k.Counted {
 		return nil
@@ -78,14 +78,14 @@ func (k KeySpec) counted(args [][]byte) [][]byte {
 	return rest[:int(n)*step]
 }
 
-const variableFlags = "variable_flags" // which Redis shows of a command with a ReadBy
+const variableFlags = "variable_flags" // as Redis flags a command with a ReadBy
 
-// FlagsOf are the flags of a call's keys.
+// FlagsOf returns the flags of a call's keys.
 func (k KeySpec) FlagsOf(args [][]byte) []string {
 	if k.ReadBy == "" {
 		return k.Flags
 	}
-	for i := k.First + 2; i < len(args); i++ { // behind what is written
+	for i := k.First + 2; i < len(args); i++ { // after key and value
 		if glob.Fold(args[i]) == k.ReadBy {
 			return []string{"RW", "access", "update"}
 		}
@@ -93,7 +93,7 @@ func (k KeySpec) FlagsOf(args [][]byte) []string {
 	return []string{"OW", "update"}
 }
 
-// Access says which permissions a call's keys take: some commands take none but that the key is the user's at all.
+// Access returns the permissions that a call needs on its keys: none for metadata.
 func (k KeySpec) Access(args [][]byte) (a acl.Access) {
 	for _, f := range k.FlagsOf(args) {
 		switch f {
@@ -106,8 +106,8 @@ func (k KeySpec) Access(args [][]byte) (a acl.Access) {
 	return a
 }
 
-// Check says whether a user's rules allow a call, and else the command or key that they do not allow. It is a refund if
-// only that is denied that the call returns units: then the object is what the user lacks to DEL the key.
+// Check reports whether a user's rules allow a call, and the denied command or key. refund reports that only the return
+// of units is denied, which needs the right to DEL the keys; object is then what DEL lacks.
 func (c *Command) Check(user *acl.User, args [][]byte) (reason acl.Reason, object string, refund bool) {
 	reason, object = c.check(user, args)
 	if reason == acl.Allowed && c.del != nil && c.refunds(args) {
@@ -117,7 +117,7 @@ func (c *Command) Check(user *acl.User, args [][]byte) (reason acl.Reason, objec
 	return reason, object, refund
 }
 
-// deletion is DEL of a call's keys.
+// deletion returns the arguments of a DEL of a call's keys.
 func (c *Command) deletion(args [][]byte) [][]byte {
 	if c.Keys.Joined == 0 {
 		return args[c.Keys.First-1 : c.Keys.Last+1]
@@ -127,7 +127,7 @@ func (c *Command) deletion(args [][]byte) [][]byte {
 	return del
 }
 
-// refunds reports whether a call returns units, in the grammar of its quantity. An invalid one fails later.
+// refunds reports whether a call's quantity is negative. An invalid one fails later.
 func (c *Command) refunds(args [][]byte) bool {
 	if len(args) <= c.QuantityAt || !bytes.HasPrefix(args[c.QuantityAt], []byte("-")) {
 		return false
@@ -137,9 +137,9 @@ func (c *Command) refunds(args [][]byte) bool {
 }
 
 func (c *Command) check(user *acl.User, args [][]byte) (reason acl.Reason, object string) {
-	var room [8]acl.Key // enough for most, without an allocation
-	keys := room[:0]
-	if len(args) > len(room) {
+	var few [8]acl.Key // avoids an allocation for most calls
+	keys := few[:0]
+	if len(args) > len(few) {
 		keys = make([]acl.Key, 0, len(args))
 	}
 	access := c.Keys.Access(args)

@@ -2,24 +2,24 @@ package catalog
 
 import "strings"
 
-// The commands that requests are decided by: CL.THROTTLE, and those that reply as it does. They check the number of their
-// arguments themselves, as redis-cell does, and say how they are used.
+// CL.THROTTLE and the commands that reply as it does check their number of arguments themselves and reply with their
+// usage, as in redis-cell.
 
 const batchedFlags = FlagWrite | FlagFast | FlagModule
 
 const (
 	refundNeedsDel = "A negative quantity needs the right to DEL the key, too"
-	oomDiffers     = "At --maxmemory with noeviction it is refused only if it would make a key; a key that is there, and quantity 0, are answered."
+	oomDiffers     = "At --maxmemory with noeviction it is refused only if it needs a new key; existing keys, and quantity 0, are answered."
 	notInCell      = "Not in redis-cell. "
 )
 
-// batchedRow completes the row of a command that is decided in batches, and whose key is the argument at.
+// batchedRow completes the row of a command decided in batches, with its key at an index.
 func batchedRow(c Command, at int, args ...Arg) *Command {
 	c.Batches = true
 	c.Flags |= batchedFlags
 	c.Keys = oneKey(at, "RW", "access", "update")
 	c.Group = "module"
-	c.Args = append([]Arg{{Name: "key", Type: "key"}}, args...)
+	c.Args = keyAnd(args...)
 	if c.Arity == 0 {
 		c.Arity = -1
 	}
@@ -32,25 +32,10 @@ func batchedRow(c Command, at int, args ...Arg) *Command {
 	return &c
 }
 
-func integers(names ...string) []Arg {
-	args := make([]Arg, len(names))
-	for i, name := range names {
-		args[i] = Arg{Name: name, Type: "integer"}
-	}
-	return args
-}
-
-func optionalInteger(name string) Arg { return Arg{Name: name, Type: "integer", Optional: true} }
-
-func optionalToken(name, token string) Arg {
-	return Arg{Name: name, Type: "pure-token", Token: token, Optional: true}
-}
-
 func withQuantity(names ...string) []Arg {
-	return append(integers(names...), optionalInteger("quantity"))
+	return append(integers(names...), optional(integer("quantity")))
 }
 
-// funnelRows request units of a funnel, give them back, or look at it.
 func funnelRows() []*Command {
 	throttle := Command{
 		Name: "cl.throttle", Flags: FlagDenyOOM, QuantityAt: 5, Since: "0.1.0",
@@ -66,59 +51,56 @@ func funnelRows() []*Command {
 		batchedRow(sameName, 1, shape("period")...),
 		batchedRow(Command{
 			Name: "cl.pthrottle", Flags: FlagDenyOOM, QuantityAt: 5,
-			Summary: "Is CL.THROTTLE with its period and its answers in milliseconds, which are rounded up",
+			Summary: "Is CL.THROTTLE with its period and times in milliseconds, rounded up",
 			Differs: notInCell + refundNeedsDel + ". " + oomDiffers,
 		}, 1, shape("period_ms")...),
 		batchedRow(Command{
 			Name: "cl.tokenbucket", Flags: FlagDenyOOM, QuantityAt: 5,
-			Summary: "Takes tokens from a key's bucket, which fills at a rate: the state is that of CL.THROTTLE with a max_burst of one less than the capacity, and so is the reply",
+			Summary: "Takes tokens from a key's bucket, which fills at a rate: the state and the reply are those of " +
+				"CL.THROTTLE with a max_burst of capacity - 1",
 			Differs: notInCell + refundNeedsDel + ". " + oomDiffers,
 		}, 1, withQuantity("capacity", "refill_count_per_period", "period")...),
 		batchedRow(Command{
 			Name: "cl.refund", Flags: FlagRefill,
-			Summary: "Gives units back to a key's funnel: returns what CL.THROTTLE does",
-			Differs: notInCell + "The quantity, 1 without it, is positive.",
+			Summary: "Returns units to a key's funnel: replies as CL.THROTTLE does",
+			Differs: notInCell + "The quantity, by default 1, is positive.",
 		}, 1, shape("period")...),
 		{
 			Name: "cl.peek", Arity: -1, Flags: FlagReadonly | FlagFast | FlagModule, Keys: oneKey(1, "RO", "access"),
-			Group: "module", Since: "0.2.0", Complexity: "O(1)",
 			Summary: "Returns what CL.THROTTLE would reply to a quantity, by default 0, and changes nothing",
-			Args:    append([]Arg{{Name: "key", Type: "key"}}, shape("period")...),
+			Args:    keyAnd(shape("period")...),
 			Differs: notInCell + "It is not counted as a decision.",
 		},
 	}
 }
 
-// slidingSteps is what a call takes that looks at 4,096 records: 6,000 ns were measured, and more where they are copied.
+// slidingSteps bounds a call on 4,096 records: 6,000 ns were measured, and more where they are copied.
 const slidingSteps = 10_000
 
-// windowRows request units of a window.
 func windowRows() []*Command {
 	shape := withQuantity("max_count", "period")
-	counted := optionalToken("countdenied", "COUNTDENIED")
+	counted := optional(token("COUNTDENIED"))
 	return []*Command{
 		batchedRow(Command{
 			Name: "cl.fixedwindow", Flags: FlagDenyOOM, QuantityAt: 4,
-			Summary: "Requests units of a key's fixed window, which begins with the first of them: returns limited (0 or 1), limit, remaining, " +
+			Summary: "Requests units of a key's fixed window, which begins with its first request: returns limited (0 or 1), limit, remaining, " +
 				"seconds until a retry, seconds until the window ends",
 			Differs: notInCell + refundNeedsDel + ". " + oomDiffers,
 		}, 1, append(shape[:len(shape):len(shape)], counted)...),
 		batchedRow(Command{
 			Name: "cl.slidingwindow", Flags: FlagDenyOOM, QuantityAt: 4, Cost: Cost{Call: slidingSteps},
-			Complexity: "O(N) in the number of calls that are in the window, at most 4,096; O(1) with APPROX",
+			Complexity: "O(N) in the number of calls in the window, at most 4,096; O(1) with APPROX",
 			Summary: "Requests units of a key's sliding window: returns limited (0 or 1), limit, remaining, " +
 				"seconds until a retry, seconds until the window is empty",
-			Differs: notInCell + refundNeedsDel + ". " + oomDiffers + " At most about 440 calls fit into a transaction that is not executed on a snapshot.",
-		}, 1, append(shape[:len(shape):len(shape)], optionalToken("approx", "APPROX"), counted)...),
+			Differs: notInCell + refundNeedsDel + ". " + oomDiffers + " A transaction that is not executed on a snapshot fits about 440 calls.",
+		}, 1, append(shape[:len(shape):len(shape)], optional(token("APPROX")), counted)...),
 	}
 }
 
-// bucketRows are about buckets that callers fill.
 func bucketRows() []*Command {
 	return []*Command{{
 		Name: "cl.bucket", Arity: -2, Flags: FlagModule, Subs: bucketSubRows(),
-		Group: "module", Since: "0.2.0", Complexity: "Depends on subcommand",
-		Summary: "A container for commands on buckets, which are filled by their callers",
+		Summary: "A container for commands on buckets that callers fill",
 	}}
 }
 
@@ -130,35 +112,32 @@ func bucketSubRows() []*Command {
 	return []*Command{
 		{
 			Name: "add", Arity: 5, Flags: flags | FlagWrite | FlagDenyOOM | FlagRefill, Keys: oneKey(2, "RW", "access", "update"),
-			Since: "0.2.0", Complexity: "O(1)", Summary: "Puts units into a bucket, up to its capacity: returns how many fitted",
-			Args: append([]Arg{key}, integers("capacity", "n")...), Differs: notInCell + "A bucket does not expire by itself.",
+			Summary: "Puts units into a bucket, up to its capacity: returns the number added",
+			Args:    append([]Arg{key}, integers("capacity", "n")...), Differs: notInCell + "A bucket does not expire by itself.",
 		},
 		help,
-		{
-			Name: "len", Arity: 3, Flags: flags | FlagReadonly, Keys: oneKey(2, "RO", "access"),
-			Since: "0.2.0", Complexity: "O(1)", Summary: "Returns how many units are in a bucket: 0 without one",
-			Args: []Arg{key}, Differs: strings.TrimSpace(notInCell),
-		},
+		{Name: "len", Arity: 3, Flags: flags | FlagReadonly, Keys: oneKey(2, "RO", "access"),
+			Summary: "Returns the number of units in a bucket, 0 if there is none",
+			Args:    []Arg{key}, Differs: strings.TrimSpace(notInCell)},
 		{
 			Name: "reset", Arity: 4, Flags: flags | FlagWrite | FlagDenyOOM | FlagRefill, Keys: oneKey(2, "OW", "update"),
-			Since: "0.2.0", Complexity: "O(1)", Summary: "Fills a bucket: returns how many units are in it then",
-			Args: append([]Arg{key}, integers("capacity")...), Differs: notInCell + "A bucket does not expire by itself.",
+			Summary: "Fills a bucket: returns the number of its units",
+			Args:    append([]Arg{key}, integers("capacity")...), Differs: notInCell + "A bucket does not expire by itself.",
 		},
 		batchedRow(Command{
 			Name: "take", Arity: -2, Flags: FlagDenyOOM, QuantityAt: 4,
 			Summary: "Takes units, by default 1, from a bucket: returns limited (0 or 1), limit, remaining, -1, -1",
 			Differs: notInCell + refundNeedsDel + ".",
-		}, 2, Arg{Name: "capacity", Type: "integer"}, optionalInteger("n")),
+		}, 2, integer("capacity"), optional(integer("n"))),
 	}
 }
 
-// resetRows forget what is known of keys.
 func resetRows() []*Command {
 	return []*Command{
 		keyRow(Command{
 			Name: "cl.reset", Arity: -2, MaxArgs: anyNumber, Flags: FlagWrite | FlagModule | FlagRefill,
-			Long: true, Group: "module", Categories: []string{},
-			Since: "0.2.0", Complexity: "O(N) in the number of keys", Summary: "Deletes the states of limiters of any kind: returns how many there were",
+			Long: true, Categories: []string{},
+			Complexity: "O(N) in the number of keys", Summary: "Deletes the states of limiters of any kind: returns the number deleted",
 			Differs: notInCell + "Another name of DEL.",
 		}, manyKeys("RM", "delete")),
 	}

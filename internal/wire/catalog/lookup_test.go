@@ -1,14 +1,26 @@
 package catalog
 
 import (
-	"os"
-	"path/filepath"
+	"bytes"
 	"slices"
 	"strings"
 	"testing"
 
 	"cellserver/internal/wire/acl"
 )
+
+// split returns the words of a call.
+func split(call string) (args [][]byte) { return bytes.Fields([]byte(call)) }
+
+// usersOf returns the users of an aclfile's text.
+func usersOf(t *testing.T, table *Catalog, text string) *acl.Users {
+	t.Helper()
+	users := acl.NewUsers(table.ForRules())
+	if _, err := users.Load("users.acl", text); err != nil {
+		t.Fatal(err)
+	}
+	return users
+}
 
 // TestOf numbers what is shown by name, and what is refused behind it.
 func TestOf(t *testing.T) {
@@ -94,10 +106,7 @@ func TestKeysThatAreReadByOption(t *testing.T) {
 		"set":                   "OW update",
 		"set k v nosuch getget": "OW update",
 	} {
-		var words [][]byte
-		for word := range strings.FieldsSeq(args) {
-			words = append(words, []byte(word))
-		}
+		words := split(args)
 		access := acl.Write
 		if strings.Contains(want, "access") {
 			access |= acl.Read
@@ -111,14 +120,7 @@ func TestKeysThatAreReadByOption(t *testing.T) {
 // TestCheck names the command or the key that a user's rules do not allow.
 func TestCheck(t *testing.T) {
 	table := New()
-	users := acl.NewUsers(table.ForRules())
-	file := filepath.Join(t.TempDir(), "users.acl")
-	if err := os.WriteFile(file, []byte("user app on nopass ~a* +ping +del +config|get +cl.throttle (~b* +cl.throttle) (~c* +del) (~b* +cl.bucket|take) (~b* +cl.slidingwindow)\nuser caller on nopass ~* +cl.throttle"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := users.LoadFile(file); err != nil {
-		t.Fatal(err)
-	}
+	users := usersOf(t, table, "user app on nopass ~a* +ping +del +config|get +cl.throttle (~b* +cl.throttle) (~c* +del) (~b* +cl.bucket|take) (~b* +cl.slidingwindow)\nuser caller on nopass ~* +cl.throttle")
 	for _, tt := range []struct {
 		command, args, object string
 		reason                acl.Reason
@@ -152,16 +154,13 @@ func TestCheck(t *testing.T) {
 		{"cl.slidingwindow", "cl.slidingwindow b 9 1 approx", "", acl.Allowed, false},
 		{"cl.slidingwindow", "cl.slidingwindow b 9 1 -1 approx", "b", acl.DeniedKey, true},
 	} {
-		var args [][]byte
-		for word := range strings.FieldsSeq(tt.args) {
-			args = append(args, []byte(word))
-		}
+		args := split(tt.args)
 		reason, object, refund := table.LookupFull([]byte(tt.command)).Check(users.Lookup("app"), args)
 		if reason != tt.reason || object != tt.object || refund != tt.refund {
 			t.Errorf("%s: %v %q %t, want %v %q %t", tt.args, reason, object, refund, tt.reason, tt.object, tt.refund)
 		}
 	}
-	refund := [][]byte{[]byte("cl.throttle"), []byte("a"), []byte("1"), []byte("1"), []byte("1"), []byte("-1")}
+	refund := split("cl.throttle a 1 1 1 -1")
 	if reason, object, refund := table.LookupFull(refund[0]).Check(users.Lookup("caller"), refund); reason != acl.DeniedCommand || object != "del" || !refund {
 		t.Errorf("a user without DEL: %v %q %t", reason, object, refund)
 	}
@@ -183,17 +182,10 @@ func TestRefillsHaveACategory(t *testing.T) {
 // TestChecksOfCallsAllocateNothing, for a user with rules.
 func TestChecksOfCallsAllocateNothing(t *testing.T) {
 	table := New()
-	users := acl.NewUsers(table.ForRules())
-	file := filepath.Join(t.TempDir(), "users.acl")
-	if err := os.WriteFile(file, []byte("user app on nopass ~a* +cl.throttle +del"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := users.LoadFile(file); err != nil {
-		t.Fatal(err)
-	}
+	users := usersOf(t, table, "user app on nopass ~a* +cl.throttle +del")
 	user, c := users.Lookup("app"), table.Lookup([]byte("cl.throttle"))
 	for _, quantity := range []string{"1", "-1"} {
-		args := [][]byte{[]byte("cl.throttle"), []byte("a"), []byte("1"), []byte("1"), []byte("1"), []byte(quantity)}
+		args := split("cl.throttle a 1 1 1 " + quantity)
 		n := testing.AllocsPerRun(100, func() {
 			if reason, _, _ := c.Check(user, args); reason != acl.Allowed {
 				t.Error(reason)
@@ -208,14 +200,7 @@ func TestChecksOfCallsAllocateNothing(t *testing.T) {
 // TestRefundsNeedDEL: of each command with a quantity, by that of the key alone.
 func TestRefundsNeedDEL(t *testing.T) {
 	table := New()
-	users := acl.NewUsers(table.ForRules())
-	file := filepath.Join(t.TempDir(), "users.acl")
-	if err := os.WriteFile(file, []byte("user app on nopass ~a* +@all\nuser caller on nopass ~a* +@all -del"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := users.LoadFile(file); err != nil {
-		t.Fatal(err)
-	}
+	users := usersOf(t, table, "user app on nopass ~a* +@all\nuser caller on nopass ~a* +@all -del")
 	var got []string
 	table.Each(func(c *Command) {
 		if c.QuantityAt == 0 {
@@ -253,10 +238,7 @@ func TestCalled(t *testing.T) {
 		"PING": "ping", "ping x": "ping", "CL.Bucket Take k 5": "cl.bucket|take", "cl.bucket": "cl.bucket", "cl.bucket nosuch": "",
 		"nosuch": "", "nosuch take": "", "cl.bucket|take k": "",
 	} {
-		var args [][]byte
-		for word := range strings.FieldsSeq(call) {
-			args = append(args, []byte(word))
-		}
+		args := split(call)
 		got := ""
 		if c := table.Called(args); c != nil {
 			got = c.FullName()

@@ -1,27 +1,23 @@
 package catalog
 
-// namedRows are about limits that the server knows by name.
 func namedRows() []*Command {
 	return []*Command{
 		{
 			Name: "cl.check", Arity: -3, Flags: batchedFlags | FlagDenyOOM | FlagMovableKeys, QuantityAt: 3, Batches: true,
-			Keys:  KeySpec{Joined: 1, Flags: []string{"RW", "access", "update"}},
-			Group: "module", Since: "0.2.0", Complexity: "O(N) in the number of the limit's windows",
-			Summary: "Requests units of all windows of a named limit, or of none: returns limited (0 or 1), and of the tightest window its limit, " +
-				"remaining, seconds until a retry, seconds until it is empty",
-			Differs: "Not in Redis. The key is name:key, for access control, scripts and all commands about keys, and keeps all windows. " +
-				"A negative quantity needs the right to DEL that key, too. A limit with SHADOW never denies.",
+			Keys:       KeySpec{Joined: 1, Flags: []string{"RW", "access", "update"}},
+			Complexity: "O(N) in the number of the limit's windows",
+			Summary: "Requests units of all windows of a named limit, or of none: returns limited (0 or 1), and of the " +
+				"tightest window its limit, remaining, seconds until a retry, seconds until it is empty",
+			Differs: "Not in Redis. The key is name:key in access control, scripts and all commands on keys, and holds all " +
+				"windows. A negative quantity needs the right to DEL that key, too. A limit with SHADOW never denies.",
 			Args: []Arg{
-				{Name: "name", Type: "string"},
-				{Name: "key", Type: "string"},
-				{Name: "quantity", Type: "integer", Optional: true},
+				text("name"),
+				text("key"),
+				optional(integer("quantity")),
 			},
 		},
-		{
-			Name: "cl.limit", Arity: -2, Subs: limitRows(),
-			Group: "module", Since: "0.2.0", Complexity: "Depends on subcommand",
-			Summary: "A container for commands about named limits",
-		},
+		{Name: "cl.limit", Arity: -2, Subs: limitRows(),
+			Summary: "A container for commands about named limits"},
 	}
 }
 
@@ -29,45 +25,40 @@ func limitRows() []*Command {
 	const (
 		changing  = byAdmin&^FlagLoading | FlagNotWithKeys
 		perLimit  = "O(N) in the number of limits"
-		notInFile = "Not in Redis. A limit that --limits-file defines is changed there. "
+		notInFile = "Not in Redis. A limit defined in --limits-file is changed there. "
 	)
-	name := Arg{Name: "name", Type: "string"}
+	name := text("name")
 	return []*Command{
-		{
-			Name: "del", Arity: 3, Flags: changing, Long: true,
-			Since: "0.2.0", Complexity: perLimit, Summary: "Forgets a named limit; its keys are left to expire", Args: []Arg{name},
-			Differs: notInFile + "With --data-dir it replies when that is on the disk.",
-		},
+		{Name: "del", Arity: 3, Flags: changing, Long: true,
+			Complexity: perLimit, Summary: "Deletes a named limit; its keys expire by themselves", Args: []Arg{name},
+			Differs: notInFile + "With --data-dir it replies once the change is on the disk."},
 		{
 			Name: "get", Arity: 3, Flags: byAdmin,
-			Since: "0.2.0", Complexity: "O(N) in the number of the limit's windows",
-			Summary: "Returns a named limit: its windows, each as max_burst, count and period, who has defined it, and what it has decided",
-			Args:    []Arg{name}, Differs: "Not in Redis.",
+			Complexity: "O(N) in the number of the limit's windows",
+			Summary: "Returns a named limit: its windows, each as max_burst, count and period, its source, and its " +
+				"decisions",
+			Args: []Arg{name}, Differs: "Not in Redis.",
 		},
 		helpRow(),
-		{
-			Name: "list", Arity: 2, Flags: byAdmin, Cost: Cost{Call: 100_000},
-			Since: "0.2.0", Complexity: perLimit, Summary: "Lists the names of the limits", Differs: "Not in Redis.",
-		},
-		{
-			Name: "reload", Arity: 2, Flags: changing, Long: true,
-			Since: "0.2.0", Complexity: perLimit, Summary: "Reloads --limits-file: all of it or nothing", Differs: "Not in Redis. So does SIGHUP.",
-		},
+		{Name: "list", Arity: 2, Flags: byAdmin, Cost: Cost{Call: 100_000},
+			Complexity: perLimit, Summary: "Lists the names of the limits", Differs: "Not in Redis."},
+		{Name: "reload", Arity: 2, Flags: changing, Long: true,
+			Complexity: perLimit, Summary: "Reloads --limits-file: all of it or nothing", Differs: "Not in Redis. SIGHUP does the same."},
 		{
 			Name: "set", Arity: -6, Flags: changing, Long: true, // as EXEC waits for the disk
-			Since: "0.2.0", Complexity: perLimit,
-			Summary: "Defines a named limit, or changes it while it is used",
+			Complexity: perLimit,
+			Summary:    "Defines or changes a named limit",
 			Args: []Arg{
 				name,
 				{Name: "window", Type: "block", Multiple: true, Args: []Arg{
-					{Name: "max_burst", Type: "integer"},
-					{Name: "count_per_period", Type: "integer"},
-					{Name: "period", Type: "integer"},
+					integer("max_burst"),
+					integer("count_per_period"),
+					integer("period"),
 				}},
-				{Name: "shadow", Type: "pure-token", Token: "SHADOW", Optional: true},
+				optional(token("SHADOW")),
 			},
-			Differs: notInFile + "Windows keep their state by their period, of which each needs another. At most 1,024 limits of 16 windows. " +
-				"With --data-dir it replies when that is on the disk.",
+			Differs: notInFile + "Windows keep their state by their periods, which must differ. At most 1,024 limits of 16 windows. " +
+				"With --data-dir it replies once the change is on the disk.",
 		},
 	}
 }

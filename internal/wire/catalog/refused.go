@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// Recipes is the document to whose sections refusals refer: in the repository, in archives and, below
-// /usr/share/doc/cellserver, in packages.
+// Recipes is the document that refusals refer to: in the repository, archives and, below /usr/share/doc/cellserver,
+// packages.
 const Recipes = "docs/RECIPES.md"
 
-// seeRecipes says whose document it is, to people who know their library alone.
+// seeRecipes names the server for people who know only their library.
 const seeRecipes = "cellserver's " + Recipes
 
-// RefuseValue is why SET takes no value but a funnel's state.
+// RefuseValue is SET's reason to refuse any value but a funnel's state.
 const RefuseValue = "cellserver keeps limits, not values: CL.THROTTLE key max_burst count period counts and decides in one call; see " +
 	seeRecipes + "#values"
 
-// refusedRows are commands of Redis that clients know and that are not here, with the reason.
+// refusedRows are Redis's commands that are not available, with the reason.
 func refusedRows() []*Command {
 	const (
 		noPubSub      = "cellserver has no publish and subscribe; use Redis for that"
@@ -36,7 +36,6 @@ func refusedRows() []*Command {
 	return all
 }
 
-// refusal is why some commands are not here.
 type refusal struct {
 	reason   string
 	commands string // each with its arity
@@ -58,8 +57,8 @@ func insteadOf(what, instead, section string) string {
 	return "cellserver keeps limits, not " + what + ": " + instead + "; see " + seeRecipes + "#" + section
 }
 
-// dataRefusals are about the commands by which rate limiters keep their state in Redis, by the type of value: a limiter of
-// that type has a command of its own here, and the reason says which.
+// dataRefusals are the commands with which rate limiters keep their state in Redis, by type of value; the reason names the
+// command to use instead.
 func dataRefusals() []refusal {
 	return []refusal{
 		{
@@ -84,7 +83,7 @@ func dataRefusals() []refusal {
 			"blmove:6 blmpop:-5 blpop:-3 brpop:-3 brpoplpush:4 linsert:5 llen:2 lmove:5 lmpop:-4 lpop:-2 " +
 				"lpos:-3 lpush:-3 lpushx:-3 lrem:4 lset:4 rpop:-2 rpoplpush:3 rpush:-3 rpushx:-3 " +
 				"sort:-2 sort_ro:-2",
-		}, { // who looks into a list, or cuts it, keeps the times of calls there
+		}, { // a list that is read or cut is a log of times
 			insteadOf(
 				"lists", "CL.SLIDINGWINDOW key max_count period counts the calls of a period and decides in one call",
 				"n-in-a-period",

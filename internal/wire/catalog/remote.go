@@ -1,21 +1,22 @@
 package catalog
 
-// Remote is how a command differs over a store on other machines, those of --store.
+// Remote describes how a command differs over a store on other machines (--store).
 type Remote struct {
-	Name    string // its full name
-	Refusal string // why there is none; "" where there is
+	Name    string // the full name
+	Refusal string // the reason why it is not available; "" if it is
 	Differs string
 }
 
-// RemoteRows are the commands that differ over a store on other machines. All others are as over the store in memory.
+// RemoteRows returns the commands that differ from those over the store in memory.
 func RemoteRows() []Remote {
 	const (
 		ofLimits = "over a remote store (--store) named limits come from --limits-file only, so that all servers have the same: change it there and CL.LIMIT RELOAD"
 		flushes  = "over a remote store (--store) nothing is flushed, for other data may be on its machines: DEL the keys, or flush it there"
 	)
 	return []Remote{
-		{Name: "cl.bthrottle", Differs: "Its turn is known when it debits and stays as it is: who gives up gives back what was debited, but those " +
-			"behind do not move up for it. The five integers are as of its debit. If the store fails when units are to be given back, they drain instead."},
+		{Name: "cl.bthrottle", Differs: "Its turn is fixed when it debits: a client that gives up returns its debit, but later " +
+			"ones do not move up. The five integers are as of the debit. If the store fails when units are to be returned, " +
+			"they drain instead."},
 		{Name: "cl.limit|del", Refusal: ofLimits},
 		{Name: "cl.limit|set", Refusal: ofLimits},
 		{Name: "cl.mthrottle", Differs: "On a cluster all keys have to be in one slot: give them the same {tag}. If other clients change them in each attempt " +
@@ -42,7 +43,7 @@ func RemoteRows() []Remote {
 	}
 }
 
-// OverRemote returns the catalog with those commands refused that a store on other machines does not have.
+// OverRemote returns the catalog for a store on other machines.
 func (t *Catalog) OverRemote() *Catalog {
 	for _, r := range RemoteRows() {
 		if r.Refusal != "" {

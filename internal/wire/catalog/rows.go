@@ -1,163 +1,184 @@
 package catalog
 
-// The commands by group. Arity, categories and key positions are Redis 7's, and of the flags those that mean something
-// here.
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// Arity, categories, key positions, and the flags that apply here are those of Redis 7.
 
 // Rows returns the commands of this server, each in a new copy.
 func Rows() []*Command {
-	var all []*Command
-	for _, group := range [][]*Command{
-		funnelRows(), windowRows(), bucketRows(), resetRows(), connectionRows(), transactionRows(), keyRows(), stateRows(), expiryRows(), keyspaceRows(), scriptingRows(),
-		serverRows(), durabilityRows(), adminRows(), operatorRows(), refusedRows(),
-		reservingRows(), blockingRows(), namedRows(),
-	} {
-		all = append(all, group...)
-	}
-	return all
+	return slices.Concat(
+		group("module", funnelRows(), windowRows(), bucketRows(), resetRows(), reservingRows(), blockingRows(), namedRows()),
+		group("connection", connectionRows()),
+		group("transactions", transactionRows()),
+		group("generic", keyRows(), stateRows(), expiryRows(), keyspaceRows()),
+		group("scripting", scriptingRows()),
+		group("server", serverRows(), durabilityRows(), adminRows(), operatorRows()),
+		refusedRows(),
+	)
 }
 
-// The flags that many have.
+// group completes rows: the group, and what most of its rows have.
+func group(name string, families ...[]*Command) []*Command {
+	rows := slices.Concat(families...)
+	for _, c := range rows {
+		c.Group = cmp.Or(c.Group, name)
+		complexity := "O(1)"
+		if c.Subs != nil {
+			complexity = "Depends on subcommand"
+		}
+		c.Complexity = cmp.Or(c.Complexity, complexity)
+		if name == "module" {
+			c.Since = cmp.Or(c.Since, "0.2.0")
+		}
+		group(name, c.Subs)
+	}
+	return rows
+}
+
+// inCategory gives rows a category, unless they name their own.
+func inCategory(name string, rows ...*Command) []*Command {
+	for _, c := range rows {
+		if c.Categories == nil {
+			c.Categories = []string{name}
+		}
+	}
+	return rows
+}
+
+// Arguments:
+
+func token(name string) Arg { return Arg{Name: strings.ToLower(name), Type: "pure-token", Token: name} }
+
+func text(name string) Arg { return Arg{Name: name, Type: "string"} }
+
+func integer(name string) Arg { return Arg{Name: name, Type: "integer"} }
+
+func integers(names ...string) (args []Arg) {
+	for _, name := range names {
+		args = append(args, integer(name))
+	}
+	return args
+}
+
+func optional(a Arg) Arg { a.Optional = true; return a }
+
+func multiple(a Arg) Arg { a.Multiple = true; return a }
+
+func oneOf(name string, choices ...Arg) Arg { return Arg{Name: name, Type: "oneof", Args: choices} }
+
+// option puts the token in front of an argument by which a call gives it.
+func option(token string, a Arg) Arg { a.Token = token; return a }
+
+// keyAnd returns a key and what follows it.
+func keyAnd(more ...Arg) []Arg { return append([]Arg{{Name: "key", Type: "key"}}, more...) }
+
+// Common combinations of flags:
 const (
 	anyTime     = FlagLoading | FlagStale | FlagFast
-	asIs        = FlagLoading | FlagStale | FlagNoScript // about the connection or the server, not for scripts
+	asIs        = FlagLoading | FlagStale | FlagNoScript // on the connection or the server, not for scripts
 	byAdmin     = FlagAdmin | asIs
 	transacting = anyTime | FlagNoScript
 )
 
-// maxListed is how many things a call may list that are no keys.
-const maxListed = 10_000
+const maxListed = 10_000 // most arguments in a list other than of keys
 
 func helpRow() *Command {
 	return &Command{
 		Name: "help", Arity: 2, Flags: FlagLoading | FlagStale,
-		Since: "5.0.0", Complexity: "O(1)", Summary: "Prints this help",
+		Since: "5.0.0", Summary: "Prints this help",
 	}
 }
 
 func transactionRows() []*Command {
-	category := []string{"transaction"}
-	return []*Command{
+	return inCategory("transaction", []*Command{
+		{Name: "discard", Arity: 1, Flags: transacting | FlagNotQueued,
+			Since: "2.0.0", Complexity: "O(N) in the number of queued commands",
+			Summary: "Discards the queued commands"},
 		{
-			Name: "discard", Arity: 1, Flags: transacting | FlagNotQueued, Categories: category,
-			Group: "transactions", Since: "2.0.0", Complexity: "O(N) in the number of queued commands",
-			Summary: "Discards the queued commands",
-		},
-		{
-			Name: "exec", Arity: 1, Flags: asIs | FlagNotQueued, Categories: category, Long: true,
-			Group: "transactions", Since: "1.2.0", Complexity: "Depends on the commands",
+			Name: "exec", Arity: 1, Flags: asIs | FlagNotQueued, Long: true,
+			Since: "1.2.0", Complexity: "Depends on the commands",
 			Summary: "Executes the queued commands as one step",
-			Differs: "ACL LOAD, BGREWRITEAOF, BGSAVE, CONFIG SET, MEMORY PURGE, SCRIPT FLUSH and SCRIPT LOAD are refused together with commands on keys, " +
-				"which they would delay; then nothing is executed. So is a transaction that could hold up other clients for longer than 5 ms, by its " +
-				"commands and by how much the server holds, such as KEYS in a server with more than about 60,000 keys, and DBSIZE with 300,000. With scripts, or with more than 1,000 " +
-				"commands or keys, it is executed on a snapshot of at most 8,000 different keys, and again if other clients have changed them; if they " +
-				"always do, it ends with an error and nothing is executed.",
+			Differs: "ACL LOAD, BGREWRITEAOF, BGSAVE, CONFIG SET, MEMORY PURGE, SCRIPT FLUSH and SCRIPT LOAD are refused " +
+				"together with commands on keys, which they would delay; then nothing is executed. So is a transaction whose " +
+				"commands could delay other clients for more than 5 ms, such as KEYS with more than about 60,000 keys in the " +
+				"server, and DBSIZE with 300,000. With scripts, or more than 1,000 commands or keys, it is executed on a " +
+				"snapshot of at most 8,000 different keys, and again if other clients have changed them; if they always do, it " +
+				"ends with an error and nothing is executed.",
 		},
-		{
-			Name: "multi", Arity: 1, Flags: transacting | FlagNotQueued, Categories: category,
-			Group: "transactions", Since: "1.2.0", Complexity: "O(1)",
-			Summary: "Starts a transaction",
-			Differs: "All commands of a transaction together are limited by --max-command-bytes.",
-		},
-		{
-			Name: "unwatch", Arity: 1, Flags: transacting, Categories: category,
-			Group: "transactions", Since: "2.2.0", Complexity: "O(1)",
-			Summary: "Stops watching all keys",
-		},
+		{Name: "multi", Arity: 1, Flags: transacting | FlagNotQueued,
+			Since: "1.2.0", Summary: "Starts a transaction",
+			Differs: "All commands of a transaction together are limited by --max-command-bytes."},
+		{Name: "unwatch", Arity: 1, Flags: transacting,
+			Since: "2.2.0", Summary: "Stops watching all keys"},
 		{
 			Name: "watch", Arity: -2, MaxArgs: 1 + MaxWatched, Flags: transacting | FlagNotQueued,
-			Categories: category,
-			Keys:       KeySpec{First: 1, Last: -1, Step: 1, Flags: []string{"RO"}},
-			Group:      "transactions", Since: "2.2.0", Complexity: "O(N) in the number of keys",
+			Keys:  KeySpec{First: 1, Last: -1, Step: 1, Flags: []string{"RO"}},
+			Since: "2.2.0", Complexity: "O(N) in the number of keys",
 			Summary: "Watches keys: EXEC does nothing if one of them has changed",
 			Args:    []Arg{{Name: "key", Type: "key", Multiple: true}},
 			Differs: "At most 10,000 keys per client.",
 		},
-	}
+	}...)
 }
 
-// MaxWatched is how many keys a client may watch.
+// MaxWatched is the most keys that a client may watch.
 const MaxWatched = 10_000
 
 func scriptingRows() []*Command {
-	category := []string{"scripting"}
-	const flags = FlagStale | FlagNoScript | FlagNoMandatoryKeys | FlagMovableKeys | FlagScript
+	const scripting = FlagStale | FlagNoScript | FlagNoMandatoryKeys | FlagMovableKeys | FlagScript
 	args := func(script string) []Arg {
 		return []Arg{
-			{Name: script, Type: "string"}, {Name: "numkeys", Type: "integer"},
-			{Name: "key", Type: "key", Optional: true, Multiple: true},
-			{Name: "arg", Type: "string", Optional: true, Multiple: true},
+			text(script), integer("numkeys"), optional(multiple(Arg{Name: "key", Type: "key"})), optional(multiple(text("arg"))),
 		}
 	}
-	const differs = "Scripts can use only the keys that they declare, and no command about all keys. A script that takes more CPU time " +
-		"than --lua-time-limit is stopped, and nothing that it wrote is kept. So is one that has spent this time in several attempts, because other " +
-		"clients have changed its keys meanwhile. At most 8,000 different keys. In a transaction with commands about all keys, scripts have 5 ms."
-	const complexity = "Depends on the script"
-	write, read := []string{"RW", "access", "update"}, []string{"RO", "access"}
+	const differs = "Scripts can use only the keys that they declare, and no command about all keys. A script that takes " +
+		"more CPU time than --lua-time-limit is stopped, and its writes are discarded. The time counts all attempts: a script " +
+		"starts again when other clients have changed its keys. At most 8,000 different keys. In a transaction with commands " +
+		"about all keys, scripts have 5 ms."
+	row := func(name, since, summary, script string, flags Flag, keyFlags ...string) *Command {
+		return &Command{
+			Name: name, Arity: -3, MaxArgs: anyNumber, Flags: scripting | flags, Categories: []string{"scripting"},
+			Keys:  KeySpec{Counted: 2, Flags: keyFlags},
+			Since: since, Complexity: "Depends on the script", Summary: summary, Args: args(script), Differs: differs,
+		}
+	}
 	return []*Command{
-		{
-			Name: "eval", Arity: -3, MaxArgs: anyNumber, Flags: flags, Categories: category,
-			Keys:  KeySpec{Counted: 2, Flags: write},
-			Group: "scripting", Since: "2.6.0", Complexity: complexity, Differs: differs,
-			Summary: "Executes a Lua script", Args: args("script"),
-		},
-		{
-			Name: "evalsha", Arity: -3, MaxArgs: anyNumber, Flags: flags, Categories: category,
-			Keys:  KeySpec{Counted: 2, Flags: write},
-			Group: "scripting", Since: "2.6.0", Complexity: complexity, Differs: differs,
-			Summary: "Executes a Lua script by its SHA1", Args: args("sha1"),
-		},
-		{
-			Name: "eval_ro", Arity: -3, MaxArgs: anyNumber, Flags: flags | FlagReadonly, Categories: category,
-			Keys:  KeySpec{Counted: 2, Flags: read},
-			Group: "scripting", Since: "7.0.0", Complexity: complexity, Differs: differs,
-			Summary: "Executes a read-only Lua script", Args: args("script"),
-		},
-		{
-			Name: "evalsha_ro", Arity: -3, MaxArgs: anyNumber, Flags: flags | FlagReadonly,
-			Categories: category, Keys: KeySpec{Counted: 2, Flags: read},
-			Group: "scripting", Since: "7.0.0", Complexity: complexity, Differs: differs,
-			Summary: "Executes a read-only Lua script by its SHA1", Args: args("sha1"),
-		},
-		{
-			Name: "script", Arity: -2, Subs: scriptRows(),
-			Group: "scripting", Since: "2.6.0", Complexity: "Depends on subcommand",
-			Summary: "A container for Lua scripts management commands",
-		},
+		row("eval", "2.6.0", "Executes a Lua script", "script", 0, "RW", "access", "update"),
+		row("evalsha", "2.6.0", "Executes a Lua script by its SHA1", "sha1", 0, "RW", "access", "update"),
+		row("eval_ro", "7.0.0", "Executes a read-only Lua script", "script", FlagReadonly, "RO", "access"),
+		row("evalsha_ro", "7.0.0", "Executes a read-only Lua script by its SHA1", "sha1", FlagReadonly, "RO", "access"),
+		{Name: "script", Arity: -2, Subs: scriptRows(),
+			Since: "2.6.0", Summary: "A container for Lua scripts management commands"},
 	}
 }
 
 func scriptRows() []*Command {
-	category := []string{"scripting"}
-	help := helpRow()
-	help.Categories = category
-	return []*Command{
+	return inCategory("scripting", []*Command{
 		{
-			Name: "exists", Arity: -3, MaxArgs: 2 + maxListed, Flags: FlagNoScript, Categories: category,
+			Name: "exists", Arity: -3, MaxArgs: 2 + maxListed, Flags: FlagNoScript,
 			Since: "2.6.0", Complexity: "O(N) in the number of scripts", Summary: "Returns which scripts are cached",
 			Differs: "At most 10,000 scripts.",
-			Args:    []Arg{{Name: "sha1", Type: "string", Multiple: true}},
+			Args:    []Arg{multiple(text("sha1"))},
 		},
-		{
-			Name: "flush", Arity: -2, Flags: FlagNoScript | FlagNotWithKeys, Categories: category,
+		{Name: "flush", Arity: -2, Flags: FlagNoScript | FlagNotWithKeys,
 			Since: "2.6.0", Complexity: "O(N) in the number of scripts", Summary: "Removes all scripts from the cache",
-			Args: flushArgs(),
-		},
-		help,
+			Args: flushArgs()},
+		helpRow(),
+		{Name: "kill", Arity: 2, Flags: FlagNoScript,
+			Since: "2.6.0", Summary: "Stops the scripts that are running"},
 		{
-			Name: "kill", Arity: 2, Flags: FlagNoScript, Categories: category,
-			Since: "2.6.0", Complexity: "O(1)", Summary: "Stops the scripts that are running",
-		},
-		{
-			Name: "load", Arity: 3, Flags: FlagNoScript | FlagStale | FlagNotWithKeys, Categories: category, Long: true,
+			Name: "load", Arity: 3, Flags: FlagNoScript | FlagStale | FlagNotWithKeys, Long: true,
 			Since: "2.6.0", Complexity: "O(N) in the length of the script", Summary: "Caches a script for EVALSHA",
 			Differs: "At most 10,000 scripts: the longest unused are forgotten.",
-			Args:    []Arg{{Name: "script", Type: "string"}},
+			Args:    []Arg{text("script")},
 		},
-	}
+	}...)
 }
 
 func flushArgs() []Arg {
-	return []Arg{{Name: "flush-type", Type: "oneof", Optional: true, Args: []Arg{
-		{Name: "async", Type: "pure-token", Token: "ASYNC"}, {Name: "sync", Type: "pure-token", Token: "SYNC"},
-	}}}
+	return []Arg{optional(oneOf("flush-type", token("ASYNC"), token("SYNC")))}
 }

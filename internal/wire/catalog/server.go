@@ -1,121 +1,83 @@
 package catalog
 
-// describeSteps is what describing all commands takes: 200 us.
+// describeSteps bounds a description of all commands: 200 us were measured.
 const describeSteps = 300_000
 
 func serverRows() []*Command {
 	admin := []string{"admin", "dangerous"}
 	return []*Command{
-		{
-			Name: "time", Arity: 1, Flags: anyTime,
-			Group: "server", Since: "2.6.0", Complexity: "O(1)",
-			Summary: "Returns the Unix time in seconds, and the microseconds of the second",
-		},
-		{
-			Name: "role", Arity: 1, Flags: transacting, Categories: admin,
-			Group: "server", Since: "2.8.12", Complexity: "O(1)",
-			Summary: "Returns the role: a master without replicas",
-		},
-		{
-			Name: "lastsave", Arity: 1, Flags: anyTime, Categories: admin,
-			Group: "server", Since: "1.0.0", Complexity: "O(1)",
-			Summary: "Returns the Unix time of the last snapshot, or of the start if there has been none since",
-		},
+		{Name: "time", Arity: 1, Flags: anyTime,
+			Since: "2.6.0", Summary: "Returns the Unix time in seconds, and the microseconds of the second"},
+		{Name: "role", Arity: 1, Flags: transacting, Categories: admin,
+			Since: "2.8.12", Summary: "Returns the role: a master without replicas"},
+		{Name: "lastsave", Arity: 1, Flags: anyTime, Categories: admin,
+			Since:   "1.0.0",
+			Summary: "Returns the Unix time of the last snapshot, or of the start if there has been none since"},
 		{
 			Name: "command", Arity: -1, Flags: FlagLoading | FlagStale, Categories: []string{"connection"},
 			Long: true, Subs: commandRows(),
-			Cost:  Cost{Call: describeSteps},
-			Group: "server", Since: "2.8.13", Complexity: "O(N) in the number of commands",
+			Cost: Cost{Call: describeSteps}, Since: "2.8.13", Complexity: "O(N) in the number of commands",
 			Summary: "Describes all commands",
 		},
 		{
 			Name: "info", Arity: -1, Flags: FlagLoading | FlagStale | FlagWhole, Categories: []string{"dangerous"},
-			Group: "server", Since: "1.0.0", Complexity: "O(N) in the number of entries",
+			Since: "1.0.0", Complexity: "O(N) in the number of entries",
 			Summary: "Returns the state and the statistics of the server",
-			Args:    []Arg{{Name: "section", Type: "string", Optional: true, Multiple: true}},
+			Args:    []Arg{optional(multiple(text("section")))},
 			Cost:    Cost{Call: 300_000, Slot: countSteps},
 		},
-		{
-			Name: "memory", Arity: -2, Subs: memoryRows(),
-			Group: "server", Since: "4.0.0", Complexity: "Depends on subcommand",
-			Summary: "A container for memory diagnostics commands",
-		},
-		{
-			Name: "module", Arity: -2, Subs: moduleRows(),
-			Group: "server", Since: "4.0.0", Complexity: "Depends on subcommand",
-			Summary: "A container for module commands",
-		},
+		{Name: "memory", Arity: -2, Subs: memoryRows(),
+			Since: "4.0.0", Summary: "A container for memory diagnostics commands"},
+		{Name: "module", Arity: -2, Subs: moduleRows(),
+			Since: "4.0.0", Summary: "A container for module commands"},
 		{
 			Name: "wait", Arity: 3, Flags: FlagNoScript, Categories: []string{"connection"},
-			Group: "generic", Since: "3.0.0", Complexity: "O(1)",
+			Group: "generic", Since: "3.0.0",
 			Summary: "Returns 0: there are no replicas",
-			Args:    []Arg{{Name: "numreplicas", Type: "integer"}, {Name: "timeout", Type: "integer"}},
+			Args:    []Arg{integer("numreplicas"), integer("timeout")},
 		},
 	}
 }
 
 func commandRows() []*Command {
 	const flags = FlagLoading | FlagStale
-	connection := []string{"connection"}
-	names := []Arg{{Name: "command-name", Type: "string", Optional: true, Multiple: true}}
-	call := []Arg{{Name: "command", Type: "string"}, {Name: "arg", Type: "string", Multiple: true}}
-	help := helpRow()
-	help.Categories = connection
-	return []*Command{
-		{
-			Name: "count", Arity: 2, Flags: flags, Categories: connection,
-			Since: "2.8.13", Complexity: "O(1)", Summary: "Counts the commands",
-		},
-		{
-			Name: "docs", Arity: -2, Flags: flags, Categories: connection, Long: true,
-			Cost:  Cost{Call: describeSteps},
-			Since: "7.0.0", Complexity: "O(N) in the number of commands",
-			Summary: "Documents commands, by default all", Args: names,
-		},
-		{
-			Name: "getkeys", Arity: -4, MaxArgs: 2 + maxListed, Flags: flags, Categories: connection,
+	names := []Arg{optional(multiple(text("command-name")))}
+	call := []Arg{text("command"), multiple(text("arg"))}
+	return inCategory("connection", []*Command{
+		{Name: "count", Arity: 2, Flags: flags,
+			Since: "2.8.13", Summary: "Counts the commands"},
+		{Name: "docs", Arity: -2, Flags: flags, Long: true,
+			Cost: Cost{Call: describeSteps}, Since: "7.0.0", Complexity: "O(N) in the number of commands",
+			Summary: "Documents commands, by default all", Args: names},
+		{Name: "getkeys", Arity: -4, MaxArgs: 2 + maxListed, Flags: flags,
 			Since: "2.8.13", Complexity: "O(N) in the number of arguments",
-			Summary: "Returns the keys of a command", Args: call, Differs: "At most 10,000 arguments.",
-		},
-		{
-			Name: "getkeysandflags", Arity: -4, MaxArgs: 2 + maxListed, Flags: flags, Categories: connection,
+			Summary: "Returns the keys of a command", Args: call, Differs: "At most 10,000 arguments."},
+		{Name: "getkeysandflags", Arity: -4, MaxArgs: 2 + maxListed, Flags: flags,
 			Since: "7.0.0", Complexity: "O(N) in the number of arguments",
-			Summary: "Returns the keys of a command and how it accesses them", Args: call, Differs: "At most 10,000 arguments.",
-		},
-		help,
+			Summary: "Returns the keys of a command and how it accesses them", Args: call, Differs: "At most 10,000 arguments."},
+		helpRow(),
+		{Name: "info", Arity: -2, Flags: flags, Long: true,
+			Cost: Cost{Call: describeSteps}, Since: "2.8.13", Complexity: "O(N) in the number of commands",
+			Summary: "Describes commands, by default all", Args: names},
 		{
-			Name: "info", Arity: -2, Flags: flags, Categories: connection, Long: true,
-			Cost:  Cost{Call: describeSteps},
-			Since: "2.8.13", Complexity: "O(N) in the number of commands",
-			Summary: "Describes commands, by default all", Args: names,
-		},
-		{
-			Name: "list", Arity: -2, Flags: flags, Categories: connection,
-			Cost:  Cost{Call: 50_000},
-			Since: "7.0.0", Complexity: "O(N) in the number of commands",
+			Name: "list", Arity: -2, Flags: flags,
+			Cost: Cost{Call: 50_000}, Since: "7.0.0", Complexity: "O(N) in the number of commands",
 			Summary: "Lists the names of commands, by default all",
-			Args: []Arg{{Name: "filterby", Type: "oneof", Token: "FILTERBY", Optional: true, Args: []Arg{
-				{Name: "module-name", Type: "string", Token: "MODULE"},
-				{Name: "category", Type: "string", Token: "ACLCAT"},
-				{Name: "pattern", Type: "pattern", Token: "PATTERN"},
-			}}},
+			Args: []Arg{optional(option("FILTERBY", oneOf("filterby", option("MODULE", text("module-name")),
+				option("ACLCAT", text("category")), option("PATTERN", Arg{Name: "pattern", Type: "pattern"}))))},
 		},
-	}
+	}...)
 }
 
 func memoryRows() []*Command {
 	return []*Command{
 		helpRow(),
-		{
-			Name: "purge", Arity: 2, Flags: FlagNotWithKeys, Long: true,
-			Since: "4.0.0", Complexity: "O(N) in the memory used", Summary: "Returns free memory to the operating system",
-		},
+		{Name: "purge", Arity: 2, Flags: FlagNotWithKeys, Long: true,
+			Since: "4.0.0", Complexity: "O(N) in the memory used", Summary: "Returns free memory to the operating system"},
 		keyRow(Command{
 			Name: "usage", Arity: -3, Flags: FlagReadonly | FlagWhole, Categories: []string{},
 			Since: "4.0.0", Summary: "Returns the bytes that a key takes: its share of the table",
-			Args: []Arg{
-				{Name: "key", Type: "key"}, {Name: "count", Type: "integer", Token: "SAMPLES", Optional: true},
-			},
+			Args: keyAnd(optional(option("SAMPLES", integer("count")))),
 		}, oneKey(2, "RO")),
 	}
 }
@@ -123,10 +85,8 @@ func memoryRows() []*Command {
 func moduleRows() []*Command {
 	return []*Command{
 		helpRow(),
-		{
-			Name: "list", Arity: 2, Flags: FlagAdmin | FlagNoScript,
+		{Name: "list", Arity: 2, Flags: FlagAdmin | FlagNoScript,
 			Since: "4.0.0", Complexity: "O(N) in the number of modules",
-			Summary: "Lists the modules whose commands are available",
-		},
+			Summary: "Lists the modules whose commands are available"},
 	}
 }

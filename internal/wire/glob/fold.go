@@ -1,6 +1,6 @@
 package glob
 
-// Fold returns a name in lower case, ASCII only, as Redis does; strings.ToLower would find letters in other scripts.
+// Fold returns a name in lower case, ASCII only, as Redis does; strings.ToLower changes other letters, too.
 func Fold(name []byte) string {
 	folded := make([]byte, len(name))
 	for i, c := range name {
@@ -9,7 +9,7 @@ func Fold(name []byte) string {
 	return string(folded)
 }
 
-// IsFolded reports whether Fold of a name is folded, without an allocation.
+// IsFolded reports whether Fold(name) == folded, without allocation.
 func IsFolded(name []byte, folded string) bool {
 	if len(name) != len(folded) {
 		return false
@@ -22,7 +22,7 @@ func IsFolded(name []byte, folded string) bool {
 	return true
 }
 
-// Lower folds the case of an ASCII letter, the only case folding in Redis.
+// Lower returns an ASCII letter in lower case.
 func Lower(c byte) byte {
 	if c >= 'A' && c <= 'Z' {
 		c += 'a' - 'A'

@@ -1,41 +1,39 @@
 // Package glob matches bytes against Redis's patterns: * matches any bytes, ? one byte, [abc] and [a-z] one byte of a class,
-// [^a] one byte not in it, and \x the byte x.
-// A pattern is compiled once; matching then takes about linear time, and counts its steps against a budget.
+// [^a] one byte not in it, and \x the byte x. Matching takes about linear time and counts steps against a budget. A
+// Pattern is safe for concurrent use.
 //
 // Edge cases are as in Redis 7.0: an unclosed class ends with the pattern, [] matches nothing and [^] every byte, the byte
 // after a dash ends a range even if it is the bracket, and only the empty pattern and * match the empty string. In ranges
-// bytes from 128 on are negative, as for Redis where C's char is signed: on x86, but not on ARM.
-// A Pattern is safe for concurrent use, and the functions are pure.
+// bytes from 128 on are negative, as in C with a signed char: on x86, but not on ARM.
 package glob
 
 import "math"
 
 // Pattern is a compiled pattern: segments of elements that each match one byte, with stars between them.
 type Pattern struct {
-	first  segment   // at the beginning of what matches; all of it if there is no star
+	first  segment   // at the beginning; all without a star
 	middle []segment // between stars
-	last   segment   // behind the last star
+	last   segment   // after the last star
 	star   bool
 	empty  bool // matches the empty string
 
 	Cost Cost
 }
 
-// Cost is what a pattern takes to match.
+// Cost is the cost of matching a pattern.
 type Cost struct {
-	leastBytes int // that all segments match together
-	keySteps   int // for a string that is not too short, wherever its middle segments are
-	byteSteps  int // for each byte in which a middle segment is searched
+	leastBytes int // of a match
+	keySteps   int // for a string of at least leastBytes, without searches
+	byteSteps  int // for each byte searched for a middle segment
 }
 
-// searchSteps is what a search takes in addition to its bytes.
-const searchSteps = 4
+const searchSteps = 4 // of a search besides its bytes
 
-// Compile reads a pattern, which takes what CompileCost says. A byte of it takes up to 150 bytes of memory, and a middle
-// segment with classes or question marks 2 KiB for each 64 elements.
+// Compile compiles a pattern. It takes up to 150 bytes of memory for each byte, and 2 KiB for each 64 elements of a middle
+// segment with classes or question marks.
 func Compile(pattern []byte) *Pattern { return compile(pattern, false) }
 
-// CompileFold is Compile for matching without regard to the case of ASCII letters, except for those escaped in a class.
+// CompileFold is Compile ignoring the case of ASCII letters, except for those escaped in a class.
 func CompileFold(pattern []byte) *Pattern { return compile(pattern, true) }
 
 func compile(pattern []byte, fold bool) *Pattern {
@@ -60,10 +58,9 @@ func compile(pattern []byte, fold bool) *Pattern {
 	return p
 }
 
-// CompileCost returns how many steps it takes at most to compile a pattern. A step takes about a nanosecond.
+// CompileCost returns the most steps, of about a nanosecond, to compile a pattern.
 func CompileCost(pattern []byte) (steps int) {
-	// Measured, with the collector's part: a literal that grows, the beginning of a segment, the table of one, and what an
-	// element that matches all bytes takes in it.
+	// Measured, with garbage collection: a byte of a literal, a segment, its table, and its elements of several bytes.
 	const literal, star, table, question, class = 32, 240, 2200, 500, 2000
 	stars, tables := 0, 0
 	for _, c := range pattern {
@@ -81,24 +78,23 @@ func CompileCost(pattern []byte) (steps int) {
 	return steps + star*stars + table*min(stars, tables)
 }
 
-// Of returns how many steps it takes at most to match so many keys of so many bytes in total.
+// Of returns the most steps to match a number of keys with a total of keyBytes.
 func (c Cost) Of(keys, keyBytes int) int {
-	long := float64(keys) // those that are not too short
+	long := float64(keys) // of at least leastBytes
 	if c.leastBytes > 0 {
 		long = min(long, float64(keyBytes)/float64(c.leastBytes))
 	}
 	return int(min(math.Ceil(float64(c.byteSteps)*float64(keyBytes)+float64(c.keySteps)*long), math.MaxInt64/2))
 }
 
-// Budget is how many steps may be taken. The zero value is none.
+// Budget bounds the steps of matches. The zero value has none.
 type Budget struct {
 	Left int
-	// Refill is called when more has been spent, and returns how much may be spent from there on. If that is
-	// negative, and without Refill, the match ends.
+	// Refill, if not nil, returns a new budget once this one is spent; if negative, the match ends.
 	Refill func() (steps int)
 }
 
-// Spend takes so many steps, and reports whether there is a budget for them.
+// Spend takes steps, and reports whether the budget suffices.
 func (b *Budget) Spend(steps int) bool {
 	b.Left -= steps
 	if b.Left < 0 && b.Refill != nil {
@@ -107,13 +103,13 @@ func (b *Budget) Spend(steps int) bool {
 	return b.Left >= 0
 }
 
-// Matches reports whether s as a whole matches the pattern, whatever that takes. It does not allocate.
+// Matches reports whether all of s matches the pattern, without a budget. It does not allocate.
 func (p *Pattern) Matches(s []byte) bool {
 	matched, _ := p.Match(s, &Budget{Left: math.MaxInt})
 	return matched
 }
 
-// Match is Matches within a budget. It is not ok if the budget did not suffice to find out.
+// Match is Matches within a budget. ok reports whether the budget sufficed.
 func (p *Pattern) Match(s []byte, b *Budget) (matched, ok bool) {
 	switch {
 	case len(s) == 0:
@@ -128,7 +124,7 @@ func (p *Pattern) Match(s []byte, b *Budget) (matched, ok bool) {
 		return false, true
 	}
 	s = s[p.first.bytes():end]
-	for i := range p.middle { // each as early as possible, which leaves most to the others
+	for i := range p.middle { // the earliest match leaves most to the others
 		after, ok := p.middle[i].search(s, b)
 		if after < 0 || !ok {
 			return false, ok

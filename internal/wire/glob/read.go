@@ -2,19 +2,18 @@ package glob
 
 import "math/bits"
 
-// segmentReader reads a pattern segment by segment.
 type segmentReader struct {
 	left []byte
 	fold bool
-	any  *set // of question marks
+	any  *set // shared by question marks
 }
 
-// skipStar skips one star, and reports whether there was one.
+// skipStar skips a star and reports whether there was one.
 func (r *segmentReader) skipStar() bool {
 	if len(r.left) == 0 {
 		return false
 	}
-	r.left = r.left[1:] // a segment ends nowhere else
+	r.left = r.left[1:] // only a star ends a segment
 	return true
 }
 
@@ -63,7 +62,7 @@ func (r *segmentReader) element() element {
 	return element{char: c}
 }
 
-// class reads a class behind its opening bracket.
+// class reads a class after its opening bracket.
 func (r *segmentReader) class() element {
 	negated := len(r.left) > 0 && r.left[0] == '^'
 	if negated {
@@ -159,7 +158,7 @@ func (s *set) invert() {
 	}
 }
 
-// only returns the set's member if it has one.
+// only returns the member of a set of one.
 func (s *set) only() (c byte, ok bool) {
 	n := 0
 	for i, word := range s {

@@ -2,20 +2,20 @@ package glob
 
 import "bytes"
 
-// segment is what stands between two stars: elements that match one byte each.
+// segment is the part between two stars: elements that match one byte each.
 type segment struct {
-	literal  []byte    // the bytes, if each element is a byte
-	elements []element // else
+	literal  []byte    // if each element is a byte
+	elements []element // otherwise
 
-	// A search of elements keeps a bit for each of them: whether the bytes up to here match all up to that one. The table
-	// has the elements that a byte matches, in words of 64; those beyond maxWords are compared where the others match.
+	// A search keeps a bit for each element: whether all elements up to it match the latest bytes. The table has a bit set of
+	// elements for each byte, in words of 64; elements beyond maxWords are compared where the others match.
 	table []uint64
 	words int
 }
 
 // element matches one byte.
 type element struct {
-	set  *set // nil for the literal
+	set  *set // nil for char
 	char byte
 }
 
@@ -27,11 +27,9 @@ func (e *element) matches(c byte) bool {
 }
 
 const (
-	wordBits = 64
-	// maxWords bounds the table to 128 KiB.
-	maxWords = 64
-	// literalsPerStep is how many bytes are compared in one step.
-	literalsPerStep = 16
+	wordBits        = 64
+	maxWords        = 64 // bounds the table to 128 KiB
+	literalsPerStep = 16 // bytes compared in one step
 )
 
 func (g *segment) bytes() int { return len(g.literal) + len(g.elements) }
@@ -45,7 +43,7 @@ func (g *segment) byteSteps() int {
 	return g.words + len(g.beyond())
 }
 
-// isAt reports whether the segment matches the beginning of s, which is long enough.
+// isAt reports whether s, which is long enough, begins with the segment.
 func (g *segment) isAt(s []byte) bool {
 	return string(s[:len(g.literal)]) == string(g.literal) && areAt(g.elements, s)
 }
@@ -59,7 +57,7 @@ func areAt(elements []element, s []byte) bool {
 	return true
 }
 
-// beyond is the elements that have no place in the table.
+// beyond returns the elements outside the table.
 func (g *segment) beyond() []element { return g.elements[min(len(g.elements), maxWords*wordBits):] }
 
 func (g *segment) prepareSearch() {
@@ -84,7 +82,7 @@ func (g *segment) prepareSearch() {
 	}
 }
 
-// search finds the segment in s and returns where s goes on behind it, or -1. It is not ok if the budget is spent.
+// search returns the end of the first match in s, or -1. It is not ok if the budget is spent.
 func (g *segment) search(s []byte, b *Budget) (after int, ok bool) {
 	if g.elements == nil {
 		return g.searchLiteral(s, b)
@@ -92,12 +90,11 @@ func (g *segment) search(s []byte, b *Budget) (after int, ok bool) {
 	return g.searchElements(s, b)
 }
 
-// spendEvery is after how many bytes a search asks the budget.
-const spendEvery = 1 << 10
+const spendEvery = 1 << 10 // steps
 
 func (g *segment) searchLiteral(s []byte, b *Budget) (after int, ok bool) {
 	n := len(g.literal)
-	turn := max(64*spendEvery, n) // as each begins with looking at the literal
+	turn := max(64*spendEvery, n) // each turn prepares the literal again
 	for from := 0; ; from += turn {
 		window := s[from:min(len(s), from+turn+n-1)]
 		if at := bytes.Index(window, g.literal); at >= 0 {
@@ -113,8 +110,8 @@ func (g *segment) searchLiteral(s []byte, b *Budget) (after int, ok bool) {
 }
 
 func (g *segment) searchElements(s []byte, b *Budget) (after int, ok bool) {
-	var room [maxWords]uint64
-	matched := room[:g.words]
+	var words [maxWords]uint64
+	matched := words[:g.words]
 	beyond := g.beyond()
 	lastBit := uint64(1) << ((len(g.elements) - len(beyond) - 1) % wordBits)
 	unspent := 0

@@ -2,8 +2,8 @@ package peer
 
 import "net/netip"
 
-// Origin returns whom a client is counted with, where clients are told apart by their address: its IPv4 address, or the
-// first 64 bits of its IPv6 address, for a host has as many of those as it likes. It is false over a unix socket.
+// Origin returns the address that identifies a client's host: its IPv4 address, or the first 64 bits of its IPv6 address,
+// as a host may use any in its network. ok is false over a unix socket.
 func (p *Peer) Origin() (origin netip.Addr, ok bool) {
 	if p.Unix {
 		return netip.Addr{}, false
@@ -14,13 +14,13 @@ func (p *Peer) Origin() (origin netip.Addr, ok bool) {
 	}
 	addr := from.Addr().Unmap()
 	if addr.Is6() {
-		prefix, _ := addr.WithZone("").Prefix(64) // which an IPv6 address has
+		prefix, _ := addr.WithZone("").Prefix(64) // never fails for IPv6
 		addr = prefix.Addr()
 	}
 	return addr, true
 }
 
-// Network is Origin as a text; where there is none, the client's whole address.
+// Network returns Origin as text, or else the client's whole address.
 func (p *Peer) Network() string {
 	if origin, ok := p.Origin(); ok {
 		return origin.String()

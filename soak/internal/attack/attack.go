@@ -1,4 +1,5 @@
-// Package attack is what hostile clients do, or careless ones: each attack is a loop of rounds on connections of its own.
+// Package attack has the attacks of hostile or careless clients, each a loop of rounds on its own
+// connections.
 package attack
 
 import (
@@ -14,10 +15,10 @@ import (
 	"cellserver/soak/internal/target"
 )
 
-// Attack is one way to try to harm a server or its other clients: what is sent and answered in each round, or a function.
+// Attack is one way to harm a server or its other clients: a payload for each round, or a function.
 type Attack struct {
 	Name    string
-	Pause   time.Duration // between an attacker's rounds, so that all attacks get their share
+	Pause   time.Duration // between rounds, so that all attacks get their share
 	Payload func(*rand.Rand) Batch
 	Round   func(*Attacker) error
 }
@@ -41,7 +42,7 @@ func Find(name string) (Attack, error) {
 	return Attack{}, fmt.Errorf("there is no attack %q", name)
 }
 
-// Batch is commands, and how many replies they have.
+// Batch is commands and their number of replies.
 type Batch struct {
 	Bytes   []byte
 	Replies int
@@ -60,14 +61,14 @@ func (b *Batch) Add(args ...string) {
 	b.Replies++
 }
 
-// command is a batch of one.
+// command returns a batch of one.
 func command(args ...string) Batch {
 	var b Batch
 	b.Add(args...)
 	return b
 }
 
-// once makes a payload that is the same in each round, and is built only once.
+// once returns a payload that is built once for all rounds.
 func once(build func() Batch) func(*rand.Rand) Batch {
 	built := sync.OnceValue(build)
 	return func(*rand.Rand) Batch { return built() }
@@ -76,16 +77,16 @@ func once(build func() Batch) func(*rand.Rand) Batch {
 // Attacker carries out the rounds of an attack.
 type Attacker struct {
 	Server   *target.Server
-	Networks []string // of target.Networks; each connection takes any of them
+	Networks []string // of target.Networks, chosen for each connection
 	Random   *rand.Rand
-	Size     int           // how many times as many connections the floods of memory open as in a soak
-	Hold     time.Duration // how long connections that only take up memory stay open
+	Size     int           // factor for the connections of floods of memory
+	Hold     time.Duration // how long connections of floods stay open
 
 	Stats *Stats
 	ctx   context.Context // of the round
 }
 
-// Stats are what became of an attack.
+// Stats are the results of an attack.
 type Stats struct {
 	Rounds atomic.Int64
 	Bytes  atomic.Int64 // sent by whole payloads
@@ -107,16 +108,16 @@ func (s *Stats) note(reply string) {
 	s.last = reply
 }
 
-// roundWithin ends a round whose connection the server neither answers nor closes.
+// roundWithin ends a round without a reply or a close.
 const roundWithin = 20 * time.Second
 
-// Run attacks until ctx is done. That a server refuses, or closes the connection, is noted and no error.
+// Run attacks until ctx is done. Refusals and closed connections are counted, not errors.
 func (a *Attacker) Run(ctx context.Context, attack Attack, pause time.Duration) {
 	for ctx.Err() == nil {
 		wait := pause
 		if err := a.round(ctx, attack); err != nil && ctx.Err() == nil {
 			a.Stats.note(err.Error())
-			wait = max(pause, 10*time.Millisecond) // a server that has ended is not to be dialled in a tight loop
+			wait = max(pause, 10*time.Millisecond) // avoids a tight loop of dials to a server that has ended
 		}
 		sleep(ctx, wait)
 	}
@@ -143,9 +144,10 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// anyNetwork chooses a way to the server.
+// anyNetwork chooses a network.
 func (a *Attacker) anyNetwork() string {
-	return a.Networks[rand.IntN(len(a.Networks))] // not by Random: some rounds connect from several goroutines
+	// not Random, as some rounds connect from several goroutines
+	return a.Networks[rand.IntN(len(a.Networks))]
 }
 
 // exchange sends a batch on a new connection and reads its replies.
@@ -158,7 +160,7 @@ func (a *Attacker) exchange(b Batch) error {
 	return a.exchangeOn(c, b)
 }
 
-// exchangeOn reads while it writes, or both sides could wait for each other.
+// exchangeOn reads while it writes, as either side could wait for the other.
 func (a *Attacker) exchangeOn(c *target.Conn, b Batch) error {
 	go func() {
 		if n, err := c.Write(b.Bytes); err == nil {
@@ -175,7 +177,7 @@ func (a *Attacker) exchangeOn(c *target.Conn, b Batch) error {
 	return nil
 }
 
-// hold opens connections, sends the same on each, and reads nothing until Hold has passed.
+// hold opens connections, sends the same on each, and reads nothing until Hold is over.
 func (a *Attacker) hold(connections int, b []byte) error {
 	var sent sync.WaitGroup
 	defer sent.Wait()
@@ -194,8 +196,7 @@ func (a *Attacker) hold(connections int, b []byte) error {
 	return nil
 }
 
-// Echo returns an attack that sends a number of bytes in each round, from some connections at once: as many as another
-// attack's, for what no server can do for less.
+// Echo returns the reference attack that only sends bytes, on as many connections as another.
 func Echo(connections, bytes int) Attack {
 	var b Batch
 	for word := strings.Repeat("x", 1<<20); bytes > 0; bytes -= len(word) {

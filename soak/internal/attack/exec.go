@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// execs are commands that are about all keys or about very many, alone and in transactions.
+// execs use commands on all keys or very many, alone and in transactions.
 func execs() []Attack {
 	return []Attack{
 		{Name: "EXEC of 2,500 DBSIZE", Pause: 2 * time.Second, Payload: once(func() Batch {
@@ -47,7 +47,7 @@ func numbered(prefix string, n int) []string {
 	return words
 }
 
-// watchedExec watches more keys than most, changes one of them, and executes.
+// watchedExec watches many keys, changes one, and executes.
 func watchedExec(random *rand.Rand) Batch {
 	b := command(append([]string{"WATCH"}, numbered("watched:", 2000)...)...)
 	b.Add("CL.THROTTLE", fmt.Sprintf("watched:%06d", random.IntN(2000)), "9", "1", "1")

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Floods are the names of the attacks on memory.
+// Floods returns the names of the attacks on memory.
 func Floods() []string {
 	return []string{
 		"distinct keys", "half-sent commands", "unread COMMAND DOCS", "WATCH of 10,000 keys", "EVALs of closed clients",
@@ -47,7 +47,7 @@ func floods() []Attack {
 	}
 }
 
-// distinctKeys are cheap: each is gone in 5 s. So they are evicted before what lasts longer.
+// distinctKeys live for 5 s, so they are evicted before others.
 func distinctKeys(random *rand.Rand) Batch {
 	var b Batch
 	for range 5000 {

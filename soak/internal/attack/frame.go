@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// junk is what must be ignored, or answered by a protocol error and the end of the connection.
+// junk must be ignored, or answered by a protocol error and a close.
 func junk() []string {
 	long := strings.Repeat("A", 70_000)
 	cases := []string{
@@ -40,7 +40,7 @@ func frames() []Attack {
 	}
 }
 
-// untilClosed sends bytes and a FIN, and reads until the server has closed, too.
+// untilClosed sends bytes and a FIN, and reads until the server closes.
 func (a *Attacker) untilClosed(network string, b []byte) error {
 	c, err := a.Server.Dial(a.ctx, network)
 	if err != nil {
@@ -65,7 +65,7 @@ func randomBytes(random *rand.Rand, n int) []byte {
 	return b
 }
 
-// mutated returns ordinary commands of which a few bytes were replaced.
+// mutated returns ordinary commands with a few bytes replaced.
 func mutated(random *rand.Rand) []byte {
 	var b Batch
 	for range 20 {

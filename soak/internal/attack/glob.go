@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// globs match the long keys with patterns that take a matcher a quadratic time, or without care an exponential one.
+// globs match long keys with patterns of quadratic, or carelessly exponential, cost.
 func globs() []Attack {
 	quadratic := "*" + strings.Repeat("a", 2040) + "b"
 	exponential := strings.Repeat("*a", 40) + "*b"

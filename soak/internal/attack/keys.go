@@ -8,14 +8,14 @@ import (
 	"cellserver/soak/internal/target"
 )
 
-// longKeys is the number of keys of 4 KiB that globs are matched with.
+// longKeys is the number of keys of 4 KiB for globs.
 const longKeys = 1000
 
-// longKey ends in digits, so that a pattern that ends in b never matches.
+// longKey ends in digits, so that no pattern ending in b matches.
 func longKey(i int) string { return strings.Repeat("a", 4080) + fmt.Sprintf("%06d", i) }
 
-// Prepare fills the store with what attacks walk over: long keys, and a number of short ones. They stay for an hour, so
-// that a server that evicts takes the keys of floods first.
+// Prepare fills the store with long keys and a number of short ones for an hour; eviction takes the floods'
+// keys first.
 func Prepare(ctx context.Context, s *target.Server, keys int) error {
 	c, err := s.Dial(ctx, "tcp")
 	if err != nil {
@@ -29,7 +29,7 @@ func Prepare(ctx context.Context, s *target.Server, keys int) error {
 	return fill(c, longKeys, longKey)
 }
 
-// Fill makes distinct short keys that stay for an hour, and ignores what it is answered.
+// Fill creates distinct short keys for an hour, and ignores errors.
 func Fill(ctx context.Context, s *target.Server, prefix string, keys int) error {
 	c, err := s.Dial(ctx, "tcp")
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// kills are by those who have the right to.
+// kills need permission.
 func kills() []Attack {
 	return []Attack{
 		{Name: "CLIENT KILL of anyone", Pause: 500 * time.Millisecond, Round: killAnyone},
@@ -23,7 +23,7 @@ func kills() []Attack {
 	}
 }
 
-// killAnyone closes three of all clients, honest ones among them.
+// killAnyone closes three clients, honest ones included.
 func killAnyone(a *Attacker) error {
 	c, err := a.Server.Dial(a.ctx, a.anyNetwork())
 	if err != nil {

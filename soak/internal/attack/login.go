@@ -8,7 +8,7 @@ import (
 	"cellserver/soak/internal/target"
 )
 
-// logins guess passwords, and hide it by a right one now and then.
+// logins guess passwords among right ones.
 func logins() []Attack {
 	return []Attack{
 		{Name: "wrong passwords", Pause: 500 * time.Millisecond, Payload: func(random *rand.Rand) Batch {

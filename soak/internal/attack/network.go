@@ -35,7 +35,7 @@ func (a *Attacker) anyPayload() Batch {
 	return others[a.Random.IntN(len(others))].Payload(a.Random)
 }
 
-// interrupt sends a part of another attack's payload and ends the connection, sometimes while replies are under way.
+// interrupt ends a connection within another attack's payload, sometimes while replies arrive.
 func interrupt(a *Attacker) error {
 	b := a.anyPayload().Bytes
 	c, err := a.Server.Dial(a.ctx, a.anyNetwork())
@@ -54,7 +54,7 @@ func interrupt(a *Attacker) error {
 	return nil
 }
 
-// tlsJunk sends to the TLS port what is no TLS, or the beginning of it.
+// tlsJunk sends invalid data to the TLS port, or the beginning of a handshake.
 func tlsJunk(a *Attacker) error {
 	c, err := a.Server.DialRaw(a.ctx, "tls")
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Scripts that never end, and one that takes some 12 ms of processor time and reads a key that others change.
+// Endless scripts, and one of some 12 ms of processor time that reads a changing key.
 const (
 	endless   = "while true do end"
 	contended = "redis.call('CL.THROTTLE', KEYS[1], 1000, 1000, 1) local n = 0 " +
@@ -17,7 +17,7 @@ const (
 	contendedKey = "contended"
 )
 
-// scripts are hard to compile, hard to execute, or just many.
+// scripts are hard to compile or execute, or many.
 func scripts() []Attack {
 	return []Attack{
 		{Name: "EVAL of 10,000 globals", Pause: 2 * time.Second, Payload: func(r *rand.Rand) Batch { return command("EVAL", manyGlobals(r), "0") }},
@@ -52,7 +52,7 @@ func scripts() []Attack {
 	}
 }
 
-// manyGlobals returns a script of 63 KB that sets 10,000 globals of three letters, and is like no other.
+// manyGlobals returns a unique script of 63 KB that sets 10,000 globals.
 func manyGlobals(random *rand.Rand) string {
 	const letters = "abcdefghijklmnopqrstuvwxyz0123456789"
 	script := fmt.Appendf(make([]byte, 0, 64<<10), "-- %016x\n", random.Uint64())
@@ -79,10 +79,10 @@ func shortWords(n int) []string {
 	return words
 }
 
-// endlessScripts keeps 50 connections busy with scripts that end only at their limit.
+// endlessScripts keeps 50 connections busy with scripts that run to their limit.
 func endlessScripts(a *Attacker) error { return a.together(50, command("EVAL", endless, "0")) }
 
-// together sends a batch from several new connections at once, again and again until some seconds have passed.
+// together sends a batch repeatedly from several new connections for some seconds.
 func (a *Attacker) together(connections int, b Batch) error {
 	var done sync.WaitGroup
 	defer done.Wait()

@@ -15,7 +15,8 @@ import (
 	"cellserver/soak/internal/target"
 )
 
-// LongestWait is how long a call may take, with all its attempts: a minute tells a busy server from a stopped one.
+// LongestWait is how long a call may take, with all its attempts: a minute tells a busy server from a stopped
+// one.
 const LongestWait = time.Minute
 
 // Client calls on one connection, which it opens again when it was closed by CLIENT KILL.
@@ -68,7 +69,8 @@ func (c *Client) Run(ctx context.Context) {
 	}
 }
 
-// timed makes a call, once more each time that the connection was closed, and notes how long that took in all.
+// timed makes a call, once more each time that the connection was closed, and notes how long that took in
+// all.
 func (c *Client) timed(call func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(context.Background(), LongestWait)
 	defer cancel()

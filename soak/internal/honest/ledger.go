@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// key is a limit and what was allowed by it. All limits drain in 16 minutes or longer and are full from the start: a
-// server that evicts the keys that would expire soonest takes the keys of floods first.
+// key is a limit and what was allowed by it. All limits drain in 16 minutes or longer and are full from the
+// start: a server that evicts the keys that would expire soonest takes the keys of floods first.
 type key struct {
 	name     string
 	maxBurst int64
@@ -41,12 +41,14 @@ func (k *key) throttle(quantity int64) []any {
 	return []any{"CL.THROTTLE", k.name, k.maxBurst, 1000, int64(1000 * k.interval / time.Second), quantity}
 }
 
-// Violations returns a line for each key of which more was allowed than its limit allows, after the last call.
+// Violations returns a line for each key of which more was allowed than its limit allows, after the last
+// call.
 func (l *Ledger) Violations() []string {
 	elapsed := time.Since(l.began)
 	var lines []string
 	for _, k := range l.keys {
-		// The server may have read its clock a little later than ours was read, and clocks may differ by their rate.
+		// The server may have read its clock a little later than ours was read, and clocks may differ by
+		// their rate.
 		most := k.maxBurst + 2 + int64(math.Ceil(1.001*float64(elapsed)/float64(k.interval)))
 		if got := k.allowed.Load(); got > most {
 			lines = append(lines, fmt.Sprintf("%s: %d units allowed, %d at most in %s", k.name, got, most, elapsed.Round(time.Second)))

@@ -22,8 +22,9 @@ type Call struct {
 	For      time.Duration
 	Patience time.Duration // from the start, for all replies
 
-	// OneAtATime makes a call due when the one before it was answered and Every has passed. Without it calls are sent when
-	// they are due, however many are unanswered: those who come while a server stands do not know that.
+	// OneAtATime makes a call due when the one before it was answered and Every has passed. Without it calls
+	// are sent when they are due, however many are unanswered: those who come while a server stands do not
+	// know that.
 	OneAtATime bool
 }
 
@@ -33,7 +34,8 @@ type Result struct {
 	Stuck bool // calls were unanswered when patience ended; each counts with its time until then
 }
 
-// Run makes calls on a connection of its own, from threads that wait neither for Go's scheduler nor for its timers.
+// Run makes calls on a connection of its own, from threads that wait neither for Go's scheduler nor for its
+// timers.
 func (c Call) Run(addr string) (Result, error) {
 	nc, err := net.Dial("tcp", addr) //nolint:noctx // to a server of this machine
 	if err != nil {

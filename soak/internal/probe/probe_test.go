@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// serve answers each line by a line, from when it is let.
+// serve answers each line by a line, once let.
 func serve(t *testing.T, let <-chan struct{}) (addr string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -31,7 +31,7 @@ func serve(t *testing.T, let <-chan struct{}) (addr string) {
 	return l.Addr().String()
 }
 
-// TestStandingServer: the calls that are due while nothing is answered are all made, and wait.
+// TestStandingServer: calls due while the server stands are all made, and wait.
 func TestStandingServer(t *testing.T) {
 	let := make(chan struct{})
 	time.AfterFunc(time.Second, func() { close(let) })
@@ -60,7 +60,7 @@ func TestOneAtATime(t *testing.T) {
 	if r, err := c.Run(serve(t, let)); err != nil || r.Stuck || len(r.Waits) == 0 || len(r.Waits) > 50 {
 		t.Errorf("%v, stuck %v, %d calls", err, r.Stuck, len(r.Waits))
 	}
-	c.Reply = 2 // the connection ends before
+	c.Reply = 2 // the connection ends first
 	l, _ := net.Listen("tcp", "127.0.0.1:0")
 	go func() {
 		nc, _ := l.Accept()

@@ -14,13 +14,13 @@ import (
 	"time"
 )
 
-// certificates are the files of a server, and what its clients trust.
+// certificates are a server's files and its clients' trust.
 type certificates struct {
 	cert, key string
 	roots     *x509.CertPool
 }
 
-// writeCertificates creates a certificate for localhost that signs itself.
+// writeCertificates creates a self-signed certificate for localhost.
 func writeCertificates(dir string) (certificates, error) {
 	c := certificates{
 		cert: filepath.Join(dir, "server.pem"), key: filepath.Join(dir, "server.key"), roots: x509.NewCertPool(),

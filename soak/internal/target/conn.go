@@ -10,7 +10,6 @@ import (
 	"strconv"
 )
 
-// Networks are the ways to reach a server.
 func Networks() []string { return []string{"tcp", "tls", "unix"} }
 
 // Conn is a connection to a server.
@@ -54,7 +53,7 @@ func (s *Server) DialRaw(ctx context.Context, network string) (*Conn, error) {
 	return &Conn{Conn: nc, raw: nc, in: bufio.NewReaderSize(nc, 16<<10)}, nil
 }
 
-// Reset ends a TCP connection by RST, and what is under way in both directions is lost.
+// Reset ends a TCP connection by RST, which drops data in flight.
 func (c *Conn) Reset() {
 	if nc, ok := c.raw.(*net.TCPConn); ok {
 		_ = nc.SetLinger(0)

@@ -12,16 +12,16 @@ import (
 	"time"
 )
 
-// Figures are what a server holds.
+// Figures are a server's resources.
 type Figures struct {
-	HeapBytes   int64 // in use by the collector's account, after a collection
+	HeapBytes   int64 // after a collection
 	RSSBytes    int64
 	Goroutines  int64
 	Descriptors int64
 	Panics      int64
 }
 
-// Figures has the server collect its garbage, and then reads what it holds.
+// Figures collects the server's garbage and reads its figures.
 func (s *Server) Figures(ctx context.Context) (Figures, error) {
 	if err := s.get(ctx, "/debug/pprof/heap?gc=1", nil); err != nil {
 		return Figures{}, err

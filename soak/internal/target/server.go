@@ -1,4 +1,4 @@
-// Package target starts the server that is attacked, and looks at it from outside: its log, its metrics, its process.
+// Package target starts the attacked server and observes its log, metrics and process.
 package target
 
 import (
@@ -22,10 +22,9 @@ import (
 	"cellserver/internal/test/patience"
 )
 
-// Spec is how to start a server.
 type Spec struct {
 	Binary string
-	Dir    string // for its files; must be empty
+	Dir    string // for its files, empty at first
 	Args   []string
 
 	// LogUnread leaves the log's pipe full and unread once the server is ready.
@@ -56,7 +55,7 @@ const (
 	AppPassword = "a-secret-that-nobody-guesses"
 )
 
-// prepare writes the server's files, and returns its arguments and what clients need to trust it.
+// prepare writes the server's files and returns its arguments and the clients' trust.
 func (spec Spec) prepare() (args []string, trust *tls.Config, err error) {
 	files, err := writeCertificates(spec.Dir)
 	if err != nil {
@@ -96,7 +95,7 @@ func Start(ctx context.Context, spec Spec) (*Server, error) {
 	}
 	defer writer.Close()
 	go s.readLog(reader, spec.LogUnread)
-	context.AfterFunc(ctx, func() { _ = s.cmd.Process.Kill() }) // nothing waits for a server that is no longer wanted
+	context.AfterFunc(ctx, func() { _ = s.cmd.Process.Kill() }) // nobody waits for it
 	go func() {
 		s.exitErr = s.cmd.Wait()
 		close(s.exited)
@@ -122,7 +121,7 @@ func Start(ctx context.Context, spec Spec) (*Server, error) {
 	return s, nil
 }
 
-// fillPipe opens the pipe once more, as only that end may be one that does not wait.
+// fillPipe opens the pipe again, as only that end may be nonblocking.
 func fillPipe(writer *os.File) error {
 	fd, err := syscall.Open(fmt.Sprintf("/proc/self/fd/%d", writer.Fd()), syscall.O_WRONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -139,14 +138,15 @@ func fillPipe(writer *os.File) error {
 	return nil
 }
 
-// readLog looks for the line that says the addresses, and keeps what ought not to be in a log of JSON lines: reports of
-// the race detector and of the runtime. It ends with the server, or reads no more after the ready line.
+// readLog finds the addresses, and keeps lines that are not JSON, such as reports of the race detector and
+// the runtime. It ends with the server, or after the ready line.
 func (s *Server) readLog(pipe *os.File, unread bool) {
 	defer close(s.logEnded)
 	defer pipe.Close()
 	lines := bufio.NewReaderSize(pipe, 1<<20)
 	for {
-		line, err := lines.ReadSlice('\n') // what is longer comes in parts, of which only the first begins with {
+		// longer lines come in parts, of which only the first begins with {
+		line, err := lines.ReadSlice('\n')
 		s.LogBytes.Add(int64(len(line)))
 		if s.readLine(bytes.TrimSpace(line), errors.Is(err, bufio.ErrBufferFull)) && unread {
 			<-s.exited
@@ -162,7 +162,7 @@ func (s *Server) readLog(pipe *os.File, unread bool) {
 	}
 }
 
-// readLine returns whether the server became ready.
+// readLine reports whether the server became ready.
 func (s *Server) readLine(line []byte, cut bool) bool {
 	switch {
 	case len(line) == 0 || cut:
@@ -184,21 +184,21 @@ func (s *Server) readLine(line []byte, cut bool) bool {
 	return true
 }
 
-// Trouble returns the lines of the log that no healthy server writes. It is complete when the server has ended.
+// Trouble returns lines that no healthy server writes. It is complete after the server's end.
 func (s *Server) Trouble() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]string(nil), s.trouble...)
 }
 
-// PID returns the process's number.
+// PID returns the process ID.
 func (s *Server) PID() int { return s.cmd.Process.Pid }
 
 // Signal sends a signal.
 func (s *Server) Signal(sig os.Signal) error { return s.cmd.Process.Signal(sig) }
 
-// Stop sends SIGTERM and waits for the server to end, and for its log. It returns how long the server took, and an error
-// if it took longer than patience or ended badly.
+// Stop sends SIGTERM and waits for the server and its log. It returns the time taken, and an error beyond
+// patience or after a bad end.
 func (s *Server) Stop(patience time.Duration) (time.Duration, error) {
 	began := time.Now()
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)
@@ -213,7 +213,7 @@ func (s *Server) Stop(patience time.Duration) (time.Duration, error) {
 	return took, s.exitErr
 }
 
-// Kill ends the server at once.
+// Kill ends the server by SIGKILL.
 func (s *Server) Kill() {
 	_ = s.cmd.Process.Kill()
 	<-s.exited
@@ -225,7 +225,7 @@ func Build(ctx context.Context, dir string, race bool) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// The race detector's build is without the profile, with which each build takes minutes.
+	// The race detector's build omits the profile, which takes minutes.
 	args, cgo := []string{"build", "-trimpath", "-o", binary, "./cmd/cellserver"}, "CGO_ENABLED=0"
 	if race {
 		args, cgo = []string{"build", "-race", "-pgo=off", "-o", binary, "./cmd/cellserver"}, "CGO_ENABLED=1"
@@ -253,7 +253,7 @@ func sourceRoot() (string, error) {
 	return "", errors.Join(err, errors.New("run soak in soak/ of cellserver's source"))
 }
 
-// Known returns those of the options, name and value in turn, that the server has.
+// Known returns the options, name and value in turn, that the server has.
 func Known(ctx context.Context, binary string, options ...string) ([]string, error) {
 	help, err := exec.CommandContext(ctx, binary, "--help").Output() //nolint:gosec // the user named the binary
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestReadLine: whatever is not a line of JSON was not written by the server's logger.
+// TestReadLine: a line that is not JSON is not the server's logger's.
 func TestReadLine(t *testing.T) {
 	s := &Server{ready: make(chan error, 1)}
 	for _, line := range []string{

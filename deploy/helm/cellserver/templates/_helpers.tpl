@@ -34,12 +34,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{ .Values.persistence.existingClaim | default (include "cellserver.fullname" .) }}
 {{- end }}
 
-{{- /* Whether there is a volume: a server with a store keeps nothing. */}}
+{{- /* Not empty if there is a volume, which a server with a store does not need. */}}
 {{- define "cellserver.keeps" -}}
 {{- if and .Values.persistence.enabled (not .Values.store.url) }}true{{ end }}
 {{- end }}
 
-{{- /* Refuses what would not limit, or would show a password. */}}
+{{- /* Fails for values that would not limit or would show a password. */}}
 {{- define "cellserver.check" -}}
 {{- if and (gt (int .Values.replicas) 1) (not .Values.store.url) }}
 {{- fail "replicas: more than one requires store.url, as each of several servers with limits in its own memory would allow clients a full burst" }}
@@ -77,7 +77,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- end }}
 
-{{- /* The config file: what the chart knows, and .Values.config. */}}
+{{- /* The config file: settings of the chart, and .Values.config. */}}
 {{- define "cellserver.config" -}}
 {{- $c := dict
   "addr" (ternary "" "0.0.0.0:6380" .Values.tls.only)
@@ -110,7 +110,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- toYaml (mergeOverwrite $c (deepCopy .Values.config)) }}
 {{- end }}
 
-{{- /* The secrets that are mounted, by the name of their volume. */}}
+{{- /* The mounted secrets by the name of their volume. */}}
 {{- define "cellserver.secrets" -}}
 requirepass: {path: cellserver, secret: {{ include "cellserver.secret" . }}}
 {{- if .Values.store.url }}

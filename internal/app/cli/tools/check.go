@@ -17,11 +17,11 @@ import (
 	"cellserver/internal/migrate/transfer"
 )
 
-const checkHelp = `Read all files of a data directory whose server does not run, and say whether they can be read. It changes nothing.
+const checkHelp = `Read all files of a stopped server's data directory and report whether they can be read. Nothing is changed.
 
-For each file it prints how many frames, records and bytes there are, and at which byte it is damaged. A torn tail, of a
+For each file it prints the number of frames, records and bytes, and the byte at which it is damaged. A torn tail, left by a
 write that was under way when the server ended, is no damage. Live keys are counted by kind, unless all are funnels. It exits
-with 0 if all can be read, and with 1 if not, or if DIR is no data directory.`
+with 0 if everything can be read, else with 1.`
 
 func checkCommand() *cobra.Command {
 	return &cobra.Command{
@@ -42,8 +42,7 @@ func checkDir(ctx context.Context, path string, stdout io.Writer) error {
 		return fmt.Errorf("check: %w", interrupted(ctx, err, "not all was checked"))
 	}
 	if report.Err == nil && len(report.Files) == 0 {
-		return fmt.Errorf("check: %s is not a data directory: it has no MANIFEST, and no named limits; "+
-			"give the one that --data-dir names", path)
+		return fmt.Errorf("check: %s is not a data directory: it has neither a MANIFEST nor named limits; give the one that --data-dir names", path)
 	}
 	if err := printReport(stdout, &report, keys); err != nil {
 		return err
@@ -51,7 +50,7 @@ func checkDir(ctx context.Context, path string, stdout io.Writer) error {
 	newer := report.Newer()
 	switch {
 	case newer != nil:
-		return fmt.Errorf("check: %s needs a later version than %s, the one that wrote it: %w",
+		return fmt.Errorf("check: %s was written by a later version than %s: %w",
 			path, buildinfo.Version, newer)
 	case report.Damaged():
 		return fmt.Errorf("check: %s is damaged: copy it, and start the server with --data-recover to keep what can be read, or restore a backup", path)
@@ -59,7 +58,7 @@ func checkDir(ctx context.Context, path string, stdout io.Writer) error {
 	return nil
 }
 
-// unreadable says why a file is not read. That of a later version is sound.
+// unreadable says why a file cannot be read: damaged, or sound but of a later version.
 func unreadable(err error) string {
 	if errors.Is(err, persist.ErrNewer) {
 		return "NEWER: " + err.Error()
@@ -82,7 +81,7 @@ func printReport(w io.Writer, r *persist.Report, keys *transfer.LiveKeys) (err e
 		case f.Err != nil:
 			state = unreadable(f.Err)
 		case f.TornBytes > 0:
-			state = fmt.Sprintf("ok; the last %d bytes are a write that was under way when the server ended", f.TornBytes)
+			state = fmt.Sprintf("ok; the last %d bytes are an unfinished write of when the server ended", f.TornBytes)
 		}
 		if f.Name == limitsfile.KeptName {
 			line("%s  %d named limits, %d bytes  %s", f.Name, f.Records, f.Bytes, state)
@@ -91,7 +90,7 @@ func printReport(w io.Writer, r *persist.Report, keys *transfer.LiveKeys) (err e
 		line("%s  %d frames, %d records, %d bytes  %s", f.Name, f.Frames, f.Records, f.Bytes, state)
 	}
 	for _, name := range r.Others {
-		line("%s  not of the data; the server removes it", name)
+		line("%s  not part of the data; the server removes it", name)
 	}
 	if r.ClockNs > 0 {
 		line("last seen  %s", time.Unix(0, r.ClockNs).UTC().Format(time.RFC3339Nano))

@@ -13,27 +13,27 @@ import (
 	"cellserver/internal/migrate/transfer"
 )
 
-const dumpHelp = `Write the state of every key to a file: of a running cellserver, or of a data directory whose server does not run.
+const dumpHelp = `Write the state of every key of a running cellserver, or of a stopped server's data directory, to a file.
 
-Without FILE, or with -, the dump goes to standard output. A FILE is replaced when the dump is complete, and only then. A
-dump of a running server is not of one moment: a key that changes meanwhile is in it as it was or as it is.
+Without FILE, or with -, the dump goes to standard output. FILE is replaced only once the dump is complete. A dump of a
+running server is not a snapshot: a key that changes meanwhile is dumped in either state.
 
-In CSV, db and tat_ns are numbers; a key that is not plain text in UTF-8 is in key_base64 instead of key. Of a limiter that
-is no funnel tat_ns is when its key expires, and kind and payload_base64 are the rest of its state. CSV has no checksum: for
-a backup use the other format. A user of the server needs the right to DUMP, or all keys must be funnels.`
+In CSV, db and tat_ns are numbers; a key that is not plain UTF-8 text is in key_base64 instead of key. For limiters other
+than funnels, tat_ns is the expiry of the key, and kind and payload_base64 hold the rest of the state. CSV has no checksum:
+use the other format for backups. A user of the server needs permission to DUMP unless all keys are funnels.`
 
 const dumpExample = `  cellserver dump keys.dump
   cellserver dump --from redis://operator:PASSWORD@limits.example:6380 keys.dump
   CELLSERVER_FROM=rediss://operator:PASSWORD@limits.example:6390 cellserver dump keys.dump
   cellserver dump --from /var/lib/cellserver --format csv - | head`
 
-// dumpCall is a command line: the place is --from.
+// dumpCall is a command line; place is --from.
 type dumpCall struct{ fileCall }
 
 func dumpCommand() *cobra.Command {
 	c := &dumpCall{}
 	cmd := &cobra.Command{
-		Use: "dump [flags] [FILE|-]", Short: "write all keys' state to a file", Long: dumpHelp, Example: dumpExample, Args: usage.AtMostOne("FILE"),
+		Use: "dump [flags] [FILE|-]", Short: "write the state of all keys to a file", Long: dumpHelp, Example: dumpExample, Args: usage.AtMostOne("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c.take(args)
 			return c.dump(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
@@ -53,7 +53,7 @@ func (c *dumpCall) dump(ctx context.Context, stdout, stderr io.Writer) error {
 	case errors.As(err, &usage):
 		return err
 	case err != nil:
-		return fmt.Errorf("dump: %w", interrupted(ctx, err, "there is no dump"))
+		return fmt.Errorf("dump: %w", interrupted(ctx, err, "no dump was written"))
 	}
 	_, err = fmt.Fprintf(stderr, "dump: %d keys\n", keys)
 	return err
@@ -88,7 +88,6 @@ func (c *dumpCall) writer(out io.Writer, nowNs int64) (transfer.Writer, error) {
 	return transfer.NewStreamWriter(out, nowNs)
 }
 
-// dumpSource is what a dump is made of.
 type dumpSource struct {
 	nowNs int64
 	each  func(ctx context.Context, visit func(e transfer.Entry) error) error
@@ -103,7 +102,7 @@ func (c *dumpCall) open(ctx context.Context, stderr io.Writer) (dumpSource, erro
 		}
 		return dumpSource{keys.NowNs, keys.Each, func() {}}, nil
 	}
-	s, err := openServer("--from", c.place)
+	s, err := openServer(ctx, "--from", c.place)
 	if err != nil {
 		return dumpSource{}, err
 	}

@@ -17,20 +17,19 @@ import (
 	"cellserver/internal/migrate/transfer"
 )
 
-const importHelp = `Take redis-cell's keys from a running Redis into a running cellserver, so that nobody's debt is forgiven.
+const importHelp = `Import redis-cell's keys from a running Redis into a running cellserver, without forgiving any debt.
 
-The Redis is only read (SCAN, GET or GETRANGE, PTTL, INFO, and TIME within MULTI). A key is taken if it is a number of
-nanoseconds and expires at that time, within 2 s; others are passed over and counted. The times are shifted by the
-difference of the two servers' clocks. A key whose state is later on the target stays as it is, so an import may be
-repeated, and clients may be there already. The other way round, from a cellserver into a Redis with redis-cell, it is the
-same: keys get the expiry that the module gives them, and limiters other than funnels are passed over and counted. From one
-cellserver into another go all limiters, by DUMP and RESTORE.`
+The Redis is only read (SCAN, GET or GETRANGE, PTTL, INFO, and TIME within MULTI). A key is imported if it holds a number of
+nanoseconds and expires at that time, within 2 s; others are skipped and counted. Times are shifted by the difference of the
+two servers' clocks. A key whose state is later on the target stays, so an import may be repeated, and clients may use the
+target already. From a cellserver into a Redis with redis-cell it works the same way: keys get the expiry that the module
+sets, and limiters other than funnels are skipped and counted. Between cellservers all limiters are copied, by DUMP and
+RESTORE.`
 
 const importExample = `  cellserver import --dry-run redis://redis.example:6379
   cellserver import --resume import.state --rate 20000 redis://reader:PASSWORD@redis.example:6379
   cellserver import --into redis://redis.example:6379 redis://127.0.0.1:6380`
 
-// importCall is a command line.
 type importCall struct {
 	from, into, match, resume string
 	db, rate                  int
@@ -40,7 +39,7 @@ type importCall struct {
 func importCommand() *cobra.Command {
 	c := &importCall{}
 	cmd := &cobra.Command{
-		Use: "import [flags] URL", Short: "take redis-cell's keys from a Redis", Long: importHelp, Example: importExample, Args: usage.AtMostOne("URL"),
+		Use: "import [flags] URL", Short: "import redis-cell's keys from a Redis", Long: importHelp, Example: importExample, Args: usage.AtMostOne("URL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				c.from = args[0]
@@ -52,16 +51,16 @@ func importCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&c.from, "from", "", "the source's `URL`, instead of the argument: CELLSERVER_FROM hides its password from who can list processes")
+	flags.StringVar(&c.from, "from", "", "the source's `URL`, instead of the argument; CELLSERVER_FROM hides its password from the process list")
 	flags.StringVar(&c.into, "into", defaultServer, "`URL` of the target")
 	flags.StringVar(&c.match, "match", "*", "import only keys that match a `pattern` in Redis's syntax")
 	c.db = -1
 	flagvalue.FuncVar(flags, flagvalue.Func{
 		Kind: "number", Takes: "all, or a whole number from 0 to 65535, such as 3", Get: c.whichDB, Set: c.setDB,
-	}, "db", "import only this database, by its `number`; a URL may name it, too")
-	flagvalue.NumberVar(flags, &c.rate, "rate", 0, 0, math.MaxInt, "read at most so many `keys` a second; 0 for no limit")
-	flagvalue.BoolVar(flags, &c.dryRun, "dry-run", "write nothing: count, and show the first few keys")
-	flags.StringVar(&c.resume, "resume", "", "`file` with the state of the import: if it is there, go on; it is removed when all is done")
+	}, "db", "import only the database of this `number`; the URL may name it, too")
+	flagvalue.NumberVar(flags, &c.rate, "rate", 0, 0, math.MaxInt, "most `keys` to read per second; 0 for no limit")
+	flagvalue.BoolVar(flags, &c.dryRun, "dry-run", "write nothing; count the keys and show the first few")
+	flags.StringVar(&c.resume, "resume", "", "`file` for the state of the import: resume from it if it exists; removed on completion")
 	return cmd
 }
 
@@ -87,7 +86,7 @@ func (c *importCall) check() error {
 	case c.from == "":
 		return errors.New("import: want the source's URL, such as redis://127.0.0.1:6379; see cellserver import --help")
 	case c.dryRun && c.resume != "":
-		return errors.New("import: --dry-run has no use for --resume")
+		return errors.New("import: --dry-run and --resume are mutually exclusive")
 	}
 	return nil
 }
@@ -98,18 +97,18 @@ func (c *importCall) importAll(ctx context.Context, stdout, stderr io.Writer) er
 	if errors.As(err, &usage) {
 		return err
 	}
-	done, again := "imported", "with --resume FILE the next one can go on where one has ended"
+	done, again := "imported", "give --resume FILE to continue interrupted imports"
 	if c.dryRun {
 		done = "to import"
 	}
 	if c.resume != "" {
-		again = "call it again, with --resume " + c.resume + ", to go on"
+		again = "call it again, with --resume " + c.resume + ", to continue"
 	}
 	return reportCounts(stdout, "import", done, counts, interrupted(ctx, err, again))
 }
 
 func (c *importCall) run(ctx context.Context, stdout, stderr io.Writer) (transfer.Counts, error) {
-	from, err := openServer("import", c.from)
+	from, err := openServer(ctx, "import", c.from)
 	if err != nil {
 		return transfer.Counts{}, err
 	}
@@ -129,14 +128,14 @@ func (c *importCall) run(ctx context.Context, stdout, stderr io.Writer) (transfe
 		}
 		return im.Run(ctx)
 	}
-	if im.Into, err = openTarget(c.into); err != nil {
+	if im.Into, err = openTarget(ctx, c.into); err != nil {
 		return transfer.Counts{}, err
 	}
 	defer im.Into.Close()
 	return im.Run(ctx)
 }
 
-// remains says what a key is, and for how long.
+// remains describes a key and its lifetime.
 func remains(s *limiter.State, left time.Duration) string {
 	switch {
 	case s.Kind == limiter.Funnel:

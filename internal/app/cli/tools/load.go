@@ -14,30 +14,30 @@ import (
 	"cellserver/internal/migrate/transfer"
 )
 
-const loadHelp = `Load the state of every key of a dump into a running server, or into a new data directory.
+const loadHelp = `Load the state of every key of a dump into a running server or a new data directory.
 
-Without FILE, or with -, the dump is standard input. A FILE is checked before anything is loaded; standard input is loaded
-as it comes, and a dump that turns out to be damaged is reported with what was loaded before.
+Without FILE, or with -, the dump is read from standard input. FILE is checked before anything is loaded; standard input is
+loaded as it arrives, and if it turns out to be damaged, the report says what was loaded before.
 
-A state is the time at which a funnel is empty, or that of another limiter. It is loaded as it is, whatever time has passed
-since the dump; what has expired is left out. On a running server a key whose state is later stays as it is, so nobody's
-debt is forgiven, and a dump may be loaded twice. The server may be a Redis with redis-cell, too: it takes the funnels, and
-their keys get the expiry that the module gives them; other limiters are passed over and counted.
+States are absolute, such as the time at which a funnel is empty, so they stay valid however much time has passed since the
+dump; expired ones are left out. A running server keeps a key whose state is later, so no debt is forgiven, and a dump may be
+loaded twice. The server may also be a Redis with redis-cell: it takes the funnels, with the expiry that the module sets;
+other limiters are skipped and counted.
 
-A data directory must be new, empty, or without data. The server that starts in it begins with the keys.`
+A data directory must be new, empty or without data. A server started in it has the keys.`
 
 const loadExample = `  cellserver load keys.dump
   cellserver load --into redis://operator:PASSWORD@limits.example:6380 keys.dump
   cellserver load --into /var/lib/cellserver keys.dump
   printf 'key,tat_ns\nalice,%s000000000\n' $(date -d '+1 hour' +%s) | cellserver load --format csv`
 
-// loadCall is a command line: the place is --into.
+// loadCall is a command line; place is --into.
 type loadCall struct{ fileCall }
 
 func loadCommand() *cobra.Command {
 	c := &loadCall{}
 	cmd := &cobra.Command{
-		Use: "load [flags] [FILE|-]", Short: "load a file that dump has written", Long: loadHelp, Example: loadExample, Args: usage.AtMostOne("FILE"),
+		Use: "load [flags] [FILE|-]", Short: "load the keys of a dump", Long: loadHelp, Example: loadExample, Args: usage.AtMostOne("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c.take(args)
 			return c.load(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
@@ -53,10 +53,10 @@ func (c *loadCall) load(ctx context.Context, stdin io.Reader, stdout, stderr io.
 	if errors.As(err, &usage) {
 		return err
 	}
-	return reportCounts(stdout, "load", "loaded", counts, interrupted(ctx, err, "load it again to have the rest"))
+	return reportCounts(stdout, "load", "loaded", counts, interrupted(ctx, err, "load it again for the rest"))
 }
 
-// reportCounts prints what has become of keys, also of those before an error, and makes an error of keys that were refused.
+// reportCounts prints the counts, also those before an error, and returns an error if keys were refused.
 func reportCounts(stdout io.Writer, command, done string, counts transfer.Counts, err error) error {
 	if err == nil || counts.Seen > 0 {
 		if err := counts.Print(stdout, done); err != nil {
@@ -98,7 +98,7 @@ func (c *loadCall) run(ctx context.Context, stdin io.Reader, stderr io.Writer) (
 	if !isURL(c.place) {
 		return transfer.LoadDir(c.place, time.Now().UnixNano(), from)
 	}
-	s, err := openTarget(c.place)
+	s, err := openTarget(ctx, c.place)
 	if err != nil {
 		return transfer.Counts{}, err
 	}
@@ -108,7 +108,7 @@ func (c *loadCall) run(ctx context.Context, stdin io.Reader, stderr io.Writer) (
 	return transfer.Load(ctx, from, s, func(counts transfer.Counts) { line.update(counts.Seen, 0) })
 }
 
-// check reads all of a file that can be read twice, so that a damaged one is not loaded in part.
+// check reads a regular file to its end, so that a damaged one is not loaded in part.
 func (c *loadCall) check(f *os.File) error {
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
 		return err

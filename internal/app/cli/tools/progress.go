@@ -18,10 +18,10 @@ func isTerminal(out io.Writer) bool {
 
 const progressInterval = 200 * time.Millisecond
 
-// progressLine is a line on a terminal that is overwritten as the work proceeds.
+// progressLine is a line on a terminal, overwritten as the work proceeds.
 type progressLine struct {
 	out          io.Writer
-	sizeBytes    int64 // of the whole trace; 0 if not known
+	sizeBytes    int64 // of the whole trace; 0 if unknown
 	start, shown time.Time
 }
 
@@ -38,7 +38,7 @@ func (l *progressLine) update(rows, bytes int64) {
 	l.show(text)
 }
 
-// isDue reports whether what was shown last is old enough, and that something is shown now.
+// isDue reports whether progressInterval has passed, and restarts it if so.
 func (l *progressLine) isDue(now time.Time) bool {
 	if now.Sub(l.shown) < progressInterval {
 		return false
@@ -55,10 +55,9 @@ func (l *progressLine) clear() {
 	}
 }
 
-// eraseToEnd makes a terminal (ECMA-48, EL) erase from the cursor to the line's end.
+// eraseToEnd erases a terminal's line from the cursor on (ECMA-48, EL).
 const eraseToEnd = "\x1b[K"
 
-// counted is a number of things, of which the plural has an s.
 func counted(n int64, thing string) string {
 	if n == 1 {
 		return "1 " + thing

@@ -27,14 +27,14 @@ Without FILE, or with -, the trace is standard input. It may be in gzip. Its fir
   monitor      what redis-cli monitor prints: calls of CL.THROTTLE,
                CL.PTHROTTLE, CL.REFUND, CL.TOKENBUCKET, CL.FIXEDWINDOW and
                CL.SLIDINGWINDOW, with their own limits, or with the one that
-               flags give; other commands are passed over, and so is what
-               they do to the keys
+               flags give; other commands, and their effects on the keys,
+               are skipped
   combined     an access log of nginx or Apache
-  json         an access log of which each line is an object, as nginx
-               writes with escape=json
+  json         an access log with an object per line, as nginx writes
+               with escape=json
 
-Of an access log, each line requests the units of --quantity, 1 without it, of the limit that flags give. The key is
-the client's address, or what --key names, by nginx's variables: remote_addr, remote_user, request, request_method,
+Each line of an access log requests --quantity units, by default 1, of the limit that flags give. The key is the
+client's address, or what --key names, by nginx's variables: remote_addr, remote_user, request, request_method,
 request_uri, uri, server_protocol, status, http_referer, http_user_agent, http_x_forwarded_for; in JSON any field. The
 time in JSON is --time-field, or msec, time_iso8601, time_local, @timestamp, timestamp or time.
 
@@ -60,10 +60,9 @@ Flags set the defaults for missing columns and empty fields. Other columns are c
 remaining, retry_after and reset_after are appended, and replace columns of these names. Rows must be in order of time;
 see --reorder-window.
 
-CL.BTHROTTLE, CL.RESERVE and CL.CONCURRENCY are not here: what they do depends on when clients go away, what requests
-cost in the end and when they end, which no trace of requests says. CL.MTHROTTLE and CL.CHECK are about several limits
-at once: replay each of them. MONITOR's lines may have them, and CL.BUCKET, which others fill: they are counted and
-passed over.`
+CL.BTHROTTLE, CL.RESERVE and CL.CONCURRENCY cannot be replayed: they depend on when clients disconnect, on the final cost
+of requests and on when these end, which no trace contains. CL.MTHROTTLE and CL.CHECK have several limits: replay each of
+them. In MONITOR's lines these commands, and CL.BUCKET, which other clients fill, are skipped and counted.`
 
 const replayExample = `  $ printf 'at,key\n1700000000,alice\n1700000000.5,alice\n' |
       cellserver replay --max-burst 0 --count 1 --period 1
@@ -71,22 +70,19 @@ const replayExample = `  $ printf 'at,key\n1700000000,alice\n1700000000.5,alice\
   1700000000,alice,0,1,0,-1,1
   1700000000.5,alice,1,1,0,1,1`
 
-// replayCall is a command line.
 type replayCall struct {
-	file         string // "-" is standard input
-	summary      bool
-	top          int
-	wholeBursts  bool // --burst-is-capacity
-	format, keys string
-	algorithm    string
-	options      replay.Options
+	file        string // "-" for standard input
+	summary     bool
+	top         int
+	wholeBursts bool // --burst-is-capacity
+	keys        string
+	options     replay.Options
 }
 
-// replayCommand answers a trace's rows as the server would have.
 func replayCommand() *cobra.Command {
 	c := &replayCall{file: "-"}
 	cmd := &cobra.Command{
-		Use: "replay [flags] [FILE|-]", Short: "show what a limit would have done to a trace", Long: replayHelp, Example: replayExample,
+		Use: "replay [flags] [FILE|-]", Short: "run a trace of requests through a limiter", Long: replayHelp, Example: replayExample,
 		Args: usage.AtMostOne("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
@@ -99,25 +95,23 @@ func replayCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flagvalue.ChoiceVar(flags, &c.format, "format", c.options.Format.String(), "`format` of the trace: "+flagvalue.Or(replay.Formats()), replay.Formats()...)
-	flags.StringVar(&c.keys, "key", "", "`fields` of an access log that make its keys, separated by spaces (default remote_addr)")
-	flags.StringVar(&c.options.TimeField, "time-field", "", "`field` of an access log in JSON that is its time (default whichever is there)")
-	flagvalue.ChoiceVar(flags, &c.algorithm, "algorithm", c.options.Algorithm.String(), "`which` limiter decides: "+flagvalue.Or(replay.Algorithms()), replay.Algorithms()...)
+	flagvalue.ChoiceVar(flags, (*string)(&c.options.Format), "format", string(replay.AnyFormat), "`format` of the trace: "+flagvalue.Or(replay.Formats()), replay.Formats()...)
+	flags.StringVar(&c.keys, "key", "", "`fields` of an access log that make the key, separated by spaces (default remote_addr)")
+	flags.StringVar(&c.options.TimeField, "time-field", "", "`field` with the time in a JSON access log (default the first that exists)")
+	flagvalue.ChoiceVar(flags, (*string)(&c.options.Algorithm), "algorithm", string(replay.Funnel), "`limiter`: "+flagvalue.Or(replay.Algorithms()), replay.Algorithms()...)
 	limitFlags(flags, &c.options)
-	flagvalue.BoolVar(flags, &c.wholeBursts, "burst-is-capacity", "read max_burst as the whole capacity of a funnel, not as the burst beyond the first unit")
-	flagvalue.BoolVar(flags, &c.options.CountDenied, "count-denied", "a window counts denied requests, too, as with COUNTDENIED")
-	flagvalue.BoolVar(flags, &c.options.Milliseconds, "milliseconds", "periods, retry_after and reset_after are in milliseconds, not in seconds")
-	flagvalue.DurationVar(flags, &c.options.ReorderWindow, "reorder-window", 0, 0, math.MaxInt64, "sort rows that are up to this much older than the newest one")
-	flagvalue.BoolVar(flags, &c.options.SkipBad, "skip-bad", "count bad rows and continue, instead of stopping at the first")
+	flagvalue.BoolVar(flags, &c.wholeBursts, "burst-is-capacity", "read max_burst as a funnel's whole capacity instead of the burst beyond the first unit")
+	flagvalue.BoolVar(flags, &c.options.CountDenied, "count-denied", "count denied requests in windows, as COUNTDENIED does")
+	flagvalue.BoolVar(flags, &c.options.Milliseconds, "milliseconds", "use milliseconds for periods, retry_after and reset_after instead of seconds")
+	flagvalue.DurationVar(flags, &c.options.ReorderWindow, "reorder-window", 0, 0, math.MaxInt64, "sort rows that are older than the newest by up to this `time`")
+	flagvalue.BoolVar(flags, &c.options.SkipBad, "skip-bad", "count bad rows instead of stopping at the first")
 	flagvalue.BoolVar(flags, &c.summary, "summary", "print totals and the most limited keys instead of the rows")
-	flagvalue.NumberVar(flags, &c.top, "top", 10, 0, math.MaxInt, "how many of the most limited keys to print with --summary")
+	flagvalue.NumberVar(flags, &c.top, "top", 10, 0, math.MaxInt, "`number` of the most limited keys to print with --summary")
 	return cmd
 }
 
-// check validates the flags, and sets what they decide.
+// check validates the flags and sets the options derived from them.
 func (c *replayCall) check() error {
-	c.options.Algorithm, _ = replay.ParseAlgorithm(c.algorithm) // which is one of Algorithms
-	c.options.Format, _ = replay.ParseFormat(c.format)          // likewise
 	c.options.KeyFields = strings.Fields(c.keys)
 	if c.wholeBursts {
 		c.options.Reading = funnel.Capacity
@@ -128,7 +122,7 @@ func (c *replayCall) check() error {
 	return nil
 }
 
-// limitFlags are the defaults of the columns of limits.
+// limitFlags define defaults for the columns of limits.
 func limitFlags(flags *pflag.FlagSet, o *replay.Options) {
 	for _, f := range []struct {
 		value       **int64
@@ -146,7 +140,7 @@ func limitFlags(flags *pflag.FlagSet, o *replay.Options) {
 	}
 }
 
-// optionalInteger is a 64-bit integer, in decimal as in a trace, or nil.
+// optionalInteger takes a decimal 64-bit integer; nil if unset.
 func optionalInteger(to **int64) flagvalue.Func {
 	return flagvalue.Func{
 		Kind: "int", Takes: "a decimal integer of up to 64 bits, such as 10",
@@ -197,7 +191,7 @@ func (c *replayCall) run(ctx context.Context, stdin io.Reader, stdout, stderr io
 	line.clear()
 	reportSkipped(stderr, skipped)
 	if err != nil || summary == nil {
-		return err // the totals of a part could be mistaken for those of the whole trace
+		return err // a part's totals could be mistaken for the whole's
 	}
 	return summary.Print(stdout, c.top)
 }
@@ -207,11 +201,11 @@ func reportSkipped(stderr io.Writer, skipped replay.Skipped) {
 		_, _ = fmt.Fprintf(stderr, "replay: skipped %s, the first: %v\n", counted(skipped.Rows, "bad row"), skipped.First)
 	}
 	if skipped.Calls > 0 {
-		_, _ = fmt.Fprintf(stderr, "replay: passed over %s of limiters that no trace can decide, such as CL.BTHROTTLE\n", counted(skipped.Calls, "call"))
+		_, _ = fmt.Fprintf(stderr, "replay: skipped %s of limiters that no trace can decide, such as CL.BTHROTTLE\n", counted(skipped.Calls, "call"))
 	}
 }
 
-// fileSize returns 0 if the size is not known.
+// fileSize returns 0 for an unknown size.
 func fileSize(in io.Reader) int64 {
 	f, ok := in.(*os.File)
 	if !ok {

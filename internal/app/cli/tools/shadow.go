@@ -27,32 +27,31 @@ import (
 const shadowHelp = `Follow the CL.THROTTLE calls of a running redis-cell, decide the same calls here, and print every difference.
 
 The Redis is only read: MONITOR shows each call with its time, and after it GET reads the key, whose value is when its funnel is
-empty (its TAT), in nanoseconds. From that and the call every integer of the reply follows. The GETs are in MONITOR's stream,
-too, so it is known which calls a value reflects, whatever others call meanwhile; no client notices anything. The user needs
+empty (its TAT), in nanoseconds. From that and the call every integer of the reply follows. The GETs appear in
+MONITOR's stream, so it is known which calls a value reflects, whatever other clients do; no client notices. The user needs
 +monitor +get +select +ping, and the keys.
 
-What is compared: a key's TAT behind its calls with what this server's arithmetic makes of the one before them. It must be
-equal to the nanosecond, except where the funnel was empty, for then it depends on the clock, which the Redis reads some
-microseconds before or after the time that MONITOR shows: --tolerance is what is allowed. The state is then taken from the
-Redis, so a difference is told once.
+A key's TAT after its calls is compared with what this server's arithmetic makes of the TAT before them. The two must be
+equal to the nanosecond, except for an empty funnel: there the TAT depends on the clock, which the Redis reads some
+microseconds before or after the time that MONITOR shows, and may differ by --tolerance. The Redis's state is then adopted,
+so a difference is reported once.
 
-What is not seen: the first call of each key (it is only checked for being possible), what a client was answered if that was not
-what the state says, calls with errors, and limiters of other kinds. Writes of others to a key, such as DEL, are noticed.
-MONITOR costs a busy Redis a part of its throughput: begin with --for 10s.
+Not compared are the first call on each key (only checked for being possible), replies that contradict the state, calls with
+errors, and limiters of other kinds. Other writes to a key, such as DEL, are noticed. MONITOR costs a busy Redis part of its
+throughput: begin with --for 10s.
 
-A Redis Cluster shows each node's calls only: follow each primary. A cellserver can be followed as well, if it serves
-all clients from one event loop (--io-threads 1, and no TLS) and they use no scripts and transactions: others it may show in
-another order than it decides them in.
+Each node of a Redis Cluster shows only its own calls: follow each primary. A cellserver can be followed as well if it serves
+all clients from one event loop (--io-threads 1, without TLS) and they use neither scripts nor transactions; otherwise it may
+show calls in another order than it decides them.
 
-It exits with 0 if there was no difference, and with 1 if there was one, or an error. "Not compared" are calls on keys that were
-not read: the end came before, or --rate is too low for so many keys, or a key is longer than 1 MiB.`
+It exits with 0 without differences, and with 1 after a difference or an error. "Not compared" counts calls on keys that were
+not read: the end came first, --rate is too low for the number of keys, or a key is longer than 1 MiB.`
 
 const shadowExample = `  cellserver shadow --from redis.example:6379 --for 10m
   cellserver shadow --from redis.example:6379 --user watcher --password-file password --burst-is-capacity --json`
 
 const maxShadowRate = 1_000_000_000
 
-// shadowCall is a command line.
 type shadowCall struct {
 	from, user, passwordFile            string
 	tls                                 bool
@@ -65,7 +64,7 @@ type shadowCall struct {
 func shadowCommand() *cobra.Command {
 	c := &shadowCall{}
 	cmd := &cobra.Command{
-		Use: "shadow [flags] --from HOST:PORT", Short: "decide a redis-cell's calls, too, and compare", Long: shadowHelp, Example: shadowExample,
+		Use: "shadow [flags] --from HOST:PORT", Short: "compare decisions with a running redis-cell", Long: shadowHelp, Example: shadowExample,
 		Args: usage.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := c.check(); err != nil {
@@ -79,19 +78,19 @@ func shadowCommand() *cobra.Command {
 	flags.StringVar(&c.user, "user", "", "its `user` (default the default user)")
 	flags.StringVar(&c.passwordFile, "password-file", "", "`file` with the password")
 	flagvalue.BoolVar(flags, &c.tls, "tls", "use TLS")
-	flags.StringVar(&c.tlsCA, "tls-ca", "", "PEM `file` with the authorities that issue the server's certificate (default the system's)")
-	flags.StringVar(&c.tlsCert, "tls-client-cert", "", "PEM `file` with our certificate, for a server that requires one")
+	flags.StringVar(&c.tlsCA, "tls-ca", "", "PEM `file` with the authorities of the server's certificate (default the system's)")
+	flags.StringVar(&c.tlsCert, "tls-client-cert", "", "PEM `file` with a client certificate, if the server requires one")
 	flags.StringVar(&c.tlsKey, "tls-client-key", "", "PEM `file` with that certificate's private key")
 	flags.StringVar(&c.tlsHostname, "tls-server-name", "", "`name` in the server's certificate (default the host)")
-	flagvalue.DurationVar(flags, &c.duration, "for", 0, 0, math.MaxInt64, "how long to follow; 0 until Ctrl-C")
-	flagvalue.BoolVar(flags, &c.wholeBursts, "burst-is-capacity", "decide as a cellserver with this flag: max_burst is the whole capacity")
-	flagvalue.UnitDurationVar(flags, &c.options.Tolerance, "tolerance", 20*time.Millisecond, 0, time.Minute, "how far the Redis's clock may be from MONITOR's times")
-	flagvalue.NumberVar(flags, &c.options.Rate, "rate", 0, 0, maxShadowRate, "read at most so many `keys` a second; 0 for no limit")
-	flagvalue.BoolVar(flags, &c.json, "json", "print differences and totals as JSON, an object a line")
+	flagvalue.DurationVar(flags, &c.duration, "for", 0, 0, math.MaxInt64, "`time` to follow; 0 until Ctrl-C")
+	flagvalue.BoolVar(flags, &c.wholeBursts, "burst-is-capacity", "read max_burst as the whole capacity, as a cellserver with this flag does")
+	flagvalue.UnitDurationVar(flags, &c.options.Tolerance, "tolerance", 20*time.Millisecond, 0, time.Minute, "largest `time` between the Redis's clock and MONITOR's times")
+	flagvalue.NumberVar(flags, &c.options.Rate, "rate", 0, 0, maxShadowRate, "most `keys` to read per second; 0 for no limit")
+	flagvalue.BoolVar(flags, &c.json, "json", "print differences and totals as JSON, one object per line")
 	return cmd
 }
 
-// check validates the flags, and sets what they decide.
+// check validates the flags and sets the options derived from them.
 func (c *shadowCall) check() error {
 	o := &c.options
 	if c.wholeBursts {
@@ -111,14 +110,13 @@ func (c *shadowCall) check() error {
 	}
 	if o.Source.TLS == nil && !c.tls {
 		if c.tlsCA+c.tlsCert+c.tlsHostname != "" {
-			return errors.New("flags of TLS require --tls, or a URL that begins with rediss://")
+			return errors.New("TLS flags require --tls, or a URL that begins with rediss://")
 		}
 		return nil
 	}
 	return c.readTLS()
 }
 
-// readAddress reads --from.
 func (c *shadowCall) readAddress() error {
 	source := &c.options.Source
 	if !isURL(c.from) {
@@ -129,7 +127,7 @@ func (c *shadowCall) readAddress() error {
 		return nil
 	}
 	o, err := redis.ParseURL(c.from)
-	if err != nil || o.Network != "tcp" { // whose text may contain the password
+	if err != nil || o.Network != "tcp" { // its text may contain the password
 		return errors.New("--from: want host:port, or a URL such as redis://user:password@host:port, or rediss:// for TLS")
 	}
 	source.Addr, source.User, source.Password, source.TLS = o.Addr, o.Username, o.Password, o.TLSConfig
@@ -205,7 +203,7 @@ func (c *shadowCall) run(ctx context.Context, stdout, stderr io.Writer) error {
 	return nil
 }
 
-// shadowPrinter prints what was found, for people or for programs.
+// shadowPrinter prints differences and totals as text or JSON.
 type shadowPrinter struct {
 	out    io.Writer
 	asJSON bool
@@ -234,13 +232,13 @@ func (p *shadowPrinter) summary(s *shadow.Summary) {
 		{"calls", s.Calls, false},
 		{"allowed here", s.Allowed, false},
 		{"limited here", s.Limited, false},
-		{"either, by what is known", s.Either, false},
+		{"either here", s.Either, false},
 		{"errors here", s.Refused, s.Refused == 0},
 		{"compared", s.Compared, false},
-		{"one by one", s.Alone, false},
+		{"single calls", s.Single, false},
 		{"only checked for being possible", s.Unknown, false},
 		{"not compared", s.Missed, s.Missed == 0},
-		{"of other limiters", s.Others, s.Others == 0},
+		{"of other limiters", s.OtherKinds, s.OtherKinds == 0},
 		{"keys that hold no TAT", s.Unread, s.Unread == 0},
 		{"reads", s.Reads, false},
 		{"differences", s.Different, false},
@@ -250,7 +248,7 @@ func (p *shadowPrinter) summary(s *shadow.Summary) {
 		}
 	}
 	if s.ClockReads > 0 {
-		p.note(fmt.Fprintf(w, "clocks\t%s to %s apart, in %d calls\n", s.ClockLeast, s.ClockMost, s.ClockReads))
+		p.note(fmt.Fprintf(w, "clock offset\t%s to %s, in %d calls\n", s.ClockLeast, s.ClockMost, s.ClockReads))
 	}
 	p.note(fmt.Fprintf(w, "time\t%s\n", s.Took.Round(time.Millisecond)))
 	p.note(0, w.Flush())

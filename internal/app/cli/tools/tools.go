@@ -1,5 +1,4 @@
-// Package tools has the subcommands that work beside a server: on traces, on other servers and on data
-// directories.
+// Package tools has the subcommands on traces, other servers and data directories.
 package tools
 
 import "github.com/spf13/cobra"

@@ -19,8 +19,6 @@ import (
 	"cellserver/internal/migrate/transfer"
 )
 
-// What dump, load, import and check have in common.
-
 const defaultServer = "redis://127.0.0.1:6380"
 
 const (
@@ -28,7 +26,7 @@ const (
 	formatCSV    = "csv"
 )
 
-// fileCall is the command line of dump and load: a server or a directory, which a flag names, and a file.
+// fileCall is the command line of dump and load: a server or directory, named by a flag, and a file.
 type fileCall struct{ place, format, file string }
 
 func (c *fileCall) define(flags *pflag.FlagSet, placeFlag string) {
@@ -36,7 +34,6 @@ func (c *fileCall) define(flags *pflag.FlagSet, placeFlag string) {
 	flagvalue.ChoiceVar(flags, &c.format, "format", formatStream, "`format` of the file: stream, cellserver's own with checksums, or csv, lines of db,key,key_base64,tat_ns,kind,payload_base64", formatStream, formatCSV)
 }
 
-// take takes the arguments.
 func (c *fileCall) take(args []string) {
 	c.file = "-"
 	if len(args) == 1 {
@@ -44,32 +41,30 @@ func (c *fileCall) take(args []string) {
 	}
 }
 
-// isURL tells a server from a directory.
 func isURL(place string) bool { return strings.Contains(place, "://") }
 
-// openServer connects to no server yet.
-func openServer(flag, url string) (*transfer.Server, error) {
-	logging.Disable() // what go-redis says of a connection, the error says, too
-	s, err := transfer.Open(url)
+// openServer parses the URL; it does not connect yet.
+func openServer(ctx context.Context, flag, url string) (*transfer.Server, error) {
+	logging.Disable() // the returned errors say the same as go-redis's log
+	s, err := transfer.Open(ctx, url)
 	if err != nil {
 		return nil, usage.Mistake(fmt.Errorf("%s: %w", flag, err))
 	}
 	return s, nil
 }
 
-// openTarget is openServer for one whose databases are those of the source.
-func openTarget(url string) (*transfer.Server, error) {
-	s, err := openServer("--into", url)
+// openTarget opens a server whose URL may not name a database.
+func openTarget(ctx context.Context, url string) (*transfer.Server, error) {
+	s, err := openServer(ctx, "--into", url)
 	if err != nil {
 		return nil, err
 	}
 	if _, ok := s.NamesDB(); ok {
-		return nil, usage.Mistake(errors.New("--into: leave out the database; keys go to the database that they come from"))
+		return nil, usage.Mistake(errors.New("--into: leave out the database; keys stay in their database"))
 	}
 	return s, nil
 }
 
-// reader reads a file of a format.
 func newReader(format string, in io.Reader) (transfer.Reader, error) {
 	if format == formatCSV {
 		return transfer.NewCSVReader(in)
@@ -77,13 +72,13 @@ func newReader(format string, in io.Reader) (transfer.Reader, error) {
 	return transfer.NewStreamReader(in)
 }
 
-// writeFile has a file written, or standard output for "-". A file is there whole or not at all.
+// writeFile replaces a file once it is written completely; "-" is standard output.
 func writeFile(path string, stdout io.Writer, write func(w io.Writer) error) (err error) {
 	if path == "-" {
 		return write(stdout)
 	}
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is no regular file; - is standard output", path)
+		return fmt.Errorf("%s is not a regular file; use - for standard output", path)
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -103,10 +98,10 @@ func writeFile(path string, stdout io.Writer, write func(w io.Writer) error) (er
 	return nil
 }
 
-// progressEvery is how often a log gets a line of progress.
+// progressEvery is the interval of progress lines in a log.
 const progressEvery = 5 * time.Second
 
-// keyProgress shows how many keys were done: on a terminal as a line that is overwritten, elsewhere as lines.
+// keyProgress shows the number of keys done: as an overwritten line on a terminal, elsewhere as lines.
 type keyProgress struct {
 	line     progressLine
 	terminal bool
@@ -118,7 +113,7 @@ func newKeyProgress(stderr io.Writer) *keyProgress {
 	return &keyProgress{progressLine{out: stderr, shown: now}, isTerminal(stderr), now}
 }
 
-// update tells of keys, and of how many there are if that is not 0.
+// update shows keys done; of is the estimated total, or 0.
 func (p *keyProgress) update(keys, of int64) {
 	interval := progressEvery
 	if p.terminal {
@@ -140,14 +135,13 @@ func (p *keyProgress) update(keys, of int64) {
 	}
 }
 
-// clear removes the line from a terminal.
 func (p *keyProgress) clear() {
 	if p.terminal {
 		p.line.clear()
 	}
 }
 
-// interrupted says what Ctrl-C has ended, whatever failed by that.
+// interrupted replaces an error that Ctrl-C has caused.
 func interrupted(ctx context.Context, err error, how string) error {
 	if err != nil && ctx.Err() != nil {
 		return errors.New("interrupted; " + how)

@@ -1,5 +1,5 @@
-// Package figures writes numbers for people: counts, rates, durations, sizes and shares, each in the largest
-// unit that fits. All of it is pure.
+// Package figures formats counts, rates, durations, sizes and shares, each in the largest unit that fits. It
+// is pure.
 package figures
 
 import (
@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Quantity is what a number measures, which decides how it is formatted.
+// Quantity is the kind of a number, which decides its format.
 type Quantity uint8
 
 // The quantities:
@@ -18,15 +18,15 @@ const (
 	Rate           // per second
 	DurationNs
 	Bytes
-	Share // of a whole
+	Share // from 0 to 1
 )
 
-// MarshalText writes the quantity as the page's script knows it.
+// MarshalText returns the quantity's name in the page's script.
 func (q Quantity) MarshalText() ([]byte, error) {
 	return []byte([...]string{Count: "count", Rate: "rate", DurationNs: "duration", Bytes: "bytes", Share: "share"}[q]), nil
 }
 
-// OfColumn writes a column's number.
+// OfColumn formats a number of a chart column, where rates and shares are in thousandths.
 func (q Quantity) OfColumn(n int64) string {
 	switch q {
 	case Rate:
@@ -38,7 +38,6 @@ func (q Quantity) OfColumn(n int64) string {
 	}
 }
 
-// unit is a unit of a quantity: its name and its factor.
 type unit struct {
 	factor float64
 	name   string
@@ -107,7 +106,7 @@ func Grouped(n int64) string {
 	return b.String()
 }
 
-// Percent has a decimal below ten.
+// Percent formats a share, with a decimal below ten percent.
 func Percent(share float64) string {
 	decimals := 0
 	if percents := 100 * share; percents < 9.95 && percents > 0 {
@@ -116,7 +115,7 @@ func Percent(share float64) string {
 	return strconv.FormatFloat(100*share, 'f', decimals, 64) + "\u00a0%"
 }
 
-// Estimate writes a rate that is not known precisely: with zeros for what follows its third digit.
+// Estimate formats an estimated rate, rounded to three digits.
 func Estimate(perSec float64) string {
 	unit := 1.0
 	for perSec/unit >= 1000 {
@@ -128,7 +127,7 @@ func Estimate(perSec float64) string {
 	return Rate.Text(perSec)
 }
 
-// WholePercent is percent without decimals.
+// WholePercent formats a share without decimals.
 func WholePercent(share float64) string {
 	return strconv.FormatFloat(100*share, 'f', 0, 64) + "\u00a0%"
 }

@@ -35,7 +35,6 @@ func TestEstimates(t *testing.T) {
 	}
 }
 
-// TestColumnTexts: a column's number is written in its quantity.
 func TestColumnTexts(t *testing.T) {
 	for _, tt := range []struct {
 		q    Quantity

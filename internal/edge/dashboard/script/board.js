@@ -1,4 +1,4 @@
-// All charts: one span of time, one crosshair and one selection for all of them.
+// All charts share one span of time, one crosshair and one selection.
 class Board {
 	// The toolbar has the ranges, radio buttons in milliseconds, and the button that undoes a zoom.
 	constructor(definitions, samples, toolbar) {
@@ -6,9 +6,9 @@ class Board {
 		this.charts = definitions.map((d) => new Chart(d, document.getElementById(`chart-${d.id}`)));
 		this.ranges = toolbar.querySelectorAll("input");
 		this.whole = toolbar.querySelector("button");
-		this.zoomed = null; // or a span of time
-		this.cursor = null; // or {ms} of a sample; with the pointer's share of the width, if the pointer has it
-		this.selected = null; // or the two times between which is being selected
+		this.zoomed = null; // a span of time, or null
+		this.cursor = null; // {ms} of a sample, or null; with the share of the width under the pointer
+		this.selected = null; // the two ends of a selection, or null
 		for (const input of this.ranges) {
 			input.addEventListener("change", () => this.zoom(null));
 		}
@@ -20,7 +20,8 @@ class Board {
 		}
 	}
 
-	// span is what the charts show: the newest samples, as many as there are of the range, or what was zoomed to while there is any of it.
+	// span returns what the charts show: the zoomed span while any of it is left, else the newest samples
+	// within the range.
 	span() {
 		const to = this.samples.length > 0 ? this.samples.ms(this.samples.length - 1) : Date.now();
 		if (this.zoomed !== null && this.samples.length > 0 && this.zoomed.to > this.samples.ms(0)) {
@@ -45,7 +46,7 @@ class Board {
 		for (const chart of this.charts) {
 			chart.draw(this.samples, span);
 		}
-		if (this.cursor?.share !== undefined) { // the pointer is where it was, and the time below it is another
+		if (this.cursor?.share !== undefined) { // the pointer stays while the time below it moves
 			this.cursor.ms = span.from + this.cursor.share * (span.to - span.from);
 		}
 		this.mark();
@@ -53,7 +54,7 @@ class Board {
 
 	mark() {
 		if (this.samples.length === 0) {
-			return; // the legends have the server's values
+			return; // the legends show the server's values
 		}
 		const index = this.cursor === null ? null : this.samples.nearest(this.cursor.ms, this.span());
 		for (const chart of this.charts) {
@@ -69,7 +70,7 @@ class Board {
 		this.draw();
 	}
 
-	// zoomToSelected zooms unless too little is selected: then it was a click.
+	// zoomToSelected zooms unless the selection is so short that it was a click.
 	zoomToSelected() {
 		const from = Math.min(...this.selected), to = Math.max(...this.selected);
 		this.zoom(to - from >= 2 * Math.min(this.samples.gapMs, 5000) ? { from, to } : this.zoomed);
@@ -81,7 +82,7 @@ class Board {
 		plot.addEventListener("pointerdown", (event) => this.press(chart, event));
 		plot.addEventListener("pointerup", () => this.release());
 		plot.addEventListener("pointercancel", () => this.leave());
-		plot.addEventListener("pointerleave", (event) => event.pointerType === "touch" || this.leave()); // a lifted finger leaves the values
+		plot.addEventListener("pointerleave", (event) => event.pointerType === "touch" || this.leave()); // a lifted finger keeps the values
 		plot.addEventListener("keydown", (event) => this.key(event));
 		plot.addEventListener("blur", () => this.leave());
 	}
@@ -96,9 +97,9 @@ class Board {
 		this.mark();
 	}
 
-	// press begins a selection with the mouse or the pen; a finger moves the crosshair.
+	// press begins a selection with a mouse or pen; a finger moves the crosshair.
 	press(chart, event) {
-		event.preventDefault(); // no text is selected
+		event.preventDefault(); // selects no text
 		chart.plot.focus({ preventScroll: true });
 		this.point(chart, event);
 		if (event.button !== 0 || event.pointerType === "touch") {
@@ -119,7 +120,7 @@ class Board {
 		this.mark();
 	}
 
-	// key moves the crosshair by samples. Enter begins a selection, and zooms to it.
+	// key moves the crosshair by samples. Enter begins a selection, then zooms to it.
 	key(event) {
 		const [first, end] = this.samples.within(this.span()), by = event.shiftKey ? 10 : 1;
 		const at = this.cursor === null ? null : this.samples.nearest(this.cursor.ms, this.span());

@@ -1,6 +1,6 @@
-const leastMs = 60_000; // that is shown, although the server is younger
+const leastMs = 60_000; // shown at least, although the server is younger
 
-// One chart, drawn as SVG in the pixels of its place. All charts have the same margins, so that their plots align.
+// One chart, drawn as SVG in CSS pixels. All have the same margins, so that their plots align.
 const margin = { left: 64, right: 14, top: 10, bottom: 24 };
 
 const svg = (name, attributes, ...children) => {
@@ -12,7 +12,7 @@ const svg = (name, attributes, ...children) => {
 	return element;
 };
 
-// valueAxis returns the ticks, their labels, and the share of the height at which a value is drawn.
+// valueAxis returns the ticks, their labels, and the share of the height for a value.
 const valueAxis = (chart, values, height) => {
 	const largest = Math.max(chart.least, ...values);
 	if (!chart.log) {
@@ -25,7 +25,7 @@ const valueAxis = (chart, values, height) => {
 	return { ticks, texts: tickTexts(chart.kind, ticks, true), share: (v) => (Math.log(Math.max(v, ticks[0])) - from) / (to - from) };
 };
 
-// runs splits points where a value is missing, or where the server took no samples.
+// runs splits points at missing values and at gaps in time.
 const runs = (points, gapMs) => {
 	const all = [];
 	let lastMs = -Infinity;
@@ -45,7 +45,7 @@ const runs = (points, gapMs) => {
 
 const number = (v) => v.toFixed(1);
 
-// linePath is a path through points. A point alone is a dot: its line has no length, but round ends.
+// linePath returns a path through points. A single point is a dot: a line of no length with round ends.
 const linePath = (run, x, y) => "M" + run.map((p) => `${number(x(p.ms))} ${number(y(p.value))}`).join("L") + (run.length === 1 ? "h0" : "");
 const areaPath = (run, x, y, bottom) => `${linePath(run, x, y)}V${number(bottom)}H${number(x(run[0].ms))}Z`;
 
@@ -65,7 +65,7 @@ class Chart {
 		this.resize();
 	}
 
-	// resize measures the plot's place. It is the only reading of the layout, apart from the pointer's place.
+	// resize measures the plot: the only reading of layout, apart from the pointer's place.
 	resize() {
 		this.width = this.plot.clientWidth;
 		this.height = this.plot.clientHeight;
@@ -73,7 +73,7 @@ class Chart {
 		this.svg.setAttribute("viewBox", `0 0 ${this.width} ${this.height}`);
 	}
 
-	// draw draws the samples of a span of time.
+	// draw draws a span of time.
 	draw(samples, span) {
 		this.span = span;
 		const { width, height } = this.inner;
@@ -84,7 +84,7 @@ class Chart {
 		const points = this.lines.map(({ col }) => samples.points(col, this.kind, Math.max(0, first - 1), end + 1));
 		const visible = points.flat().filter((p) => p.value !== null && p.ms >= span.from && p.ms <= span.to).map((p) => p.value);
 		const limit = this.max ? samples.value(this.max, this.kind, end - 1) : null;
-		const shown = limit !== null && limit > 0 && Math.max(0, ...visible) >= limit / 4; // else it would flatten the curve
+		const shown = limit !== null && limit > 0 && Math.max(0, ...visible) >= limit / 4; // a distant limit would flatten the curve
 		this.axis = valueAxis(this, shown ? [...visible, limit] : visible, height);
 		this.x = (ms) => (width * (ms - span.from)) / (span.to - span.from);
 		this.y = (value) => height * (1 - this.axis.share(value));
@@ -117,7 +117,7 @@ class Chart {
 		return parts;
 	}
 
-	// curve draws a line and, if it is the first of a linear axis, the area below it.
+	// curve draws a line and, for the first of a linear axis, the area below it.
 	curve(points, ink, gapMs) {
 		const all = runs(points, gapMs), parts = [];
 		if (all.length === 0) {
@@ -130,7 +130,7 @@ class Chart {
 		return parts;
 	}
 
-	// mark draws the crosshair at a sample, if there is one, and what is being selected; the legend has the values there.
+	// mark draws the selection and the crosshair at a sample, if any; the legend has its values.
 	mark(samples, index, selected) {
 		const parts = [], { width, height } = this.inner, at = index ?? samples.length - 1;
 		this.lines.forEach(({ col }, i) => {
@@ -148,7 +148,7 @@ class Chart {
 		this.tell(samples, at);
 	}
 
-	// clear hides the times of the axis that would reach within so many pixels of a place, which has a time of its own.
+	// clear hides the axis labels within so many pixels of the crosshair's own label.
 	clear(place, pixels) {
 		for (const { x, label } of this.times) {
 			const half = 3.5 * label.textContent.length;
@@ -172,7 +172,8 @@ class Chart {
 		return parts;
 	}
 
-	// tell gives the plot the value of a slider: assistive software reads it when the arrow keys move the crosshair.
+	// tell gives the plot the value of a slider, which assistive software reads when the arrow keys move the
+	// crosshair.
 	tell(samples, index) {
 		if (index < 0) {
 			return;
@@ -188,12 +189,12 @@ class Chart {
 	}
 }
 
-// drawSpark draws the newest part of a column as a line without axes.
+// drawSpark draws the newest part of a column, without axes.
 const drawSpark = (place, samples) => {
 	const width = 100, height = 24, to = samples.ms(samples.length - 1);
-	const from = Math.max(to - 300_000, Math.min(samples.ms(0), to - leastMs)); // as far back as there are samples
+	const from = Math.max(to - 300_000, Math.min(samples.ms(0), to - leastMs)); // up to five minutes
 	const [first, end] = samples.within({ from, to });
-	const points = samples.points(place.dataset.col, "count", Math.max(0, first - 1), end); // from the edge on
+	const points = samples.points(place.dataset.col, "count", Math.max(0, first - 1), end); // from before the edge
 	const most = Math.max(1, ...points.map((p) => p.value ?? 0));
 	const x = (ms) => (width * (ms - from)) / (to - from), y = (value) => height - 1 - ((height - 2) * value) / most;
 	const all = runs(points, samples.gapMs);

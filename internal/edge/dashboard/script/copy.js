@@ -1,4 +1,4 @@
-// Copy buttons. Browsers have the Clipboard API only on pages of their own host or over TLS, and people may deny it.
+// Copy buttons. The Clipboard API requires localhost or TLS, and users may deny it.
 const copyText = async (text) => {
 	if (await navigator.clipboard?.writeText(text).then(() => true, () => false)) {
 		return;

@@ -1,4 +1,4 @@
-// Values as people read them, and the ticks of axes. The server writes its tables and tiles by the same rules.
+// Formats of values and ticks of axes, by the same rules as in figures.go.
 const decimal = [[1, ""], [1e3, "k"], [1e6, "M"], [1e9, "G"]];
 const units = {
 	rate: decimal,
@@ -8,7 +8,7 @@ const units = {
 	bytes: [[1, "B"], [2 ** 10, "KiB"], [2 ** 20, "MiB"], [2 ** 30, "GiB"], [2 ** 40, "TiB"]],
 };
 
-// Rates and shares come in thousandths, so that they are integers.
+// rates and shares are integers in thousandths
 const perUnit = { rate: 1000, share: 1000, count: 1, duration: 1, bytes: 1 };
 
 const unitFor = (kind, value) => units[kind].findLast(([factor]) => value >= factor) ?? units[kind][0];
@@ -32,8 +32,7 @@ const valueText = (kind, value) => {
 	return withUnit(threeDigits(value / factor), name);
 };
 
-// roundStep returns the step nearest to a value of 1, 2, 5, 10, ..., for bytes of the powers of two. What is counted has no
-// halves.
+// roundStep rounds a step to 1, 2, 5, 10, ..., and for bytes to a power of two. Counts have no halves.
 const roundStep = (kind, value) => {
 	if (kind === "bytes") {
 		return 2 ** Math.max(0, Math.round(Math.log2(value)));
@@ -48,8 +47,8 @@ const linearTicks = (kind, max, wanted) => {
 	return Array.from({ length: Math.ceil(max / step - 1e-9) + 1 }, (_, i) => i * step);
 };
 
-// logTicks returns ticks from at most min to at least max: decades, every other one if those are many, and also their twofold and
-// fivefold if they are few.
+// logTicks returns ticks from at most min to at least max: decades, every other one if they are many, and
+// also twofold and fivefold if they are few.
 const logTicks = (min, max) => {
 	const first = Math.floor(Math.log10(min)), last = Math.ceil(Math.log10(max));
 	const within = last - first > 2 ? [1] : [1, 2, 5];
@@ -61,8 +60,8 @@ const logTicks = (min, max) => {
 	return all.slice(Math.max(0, from), Math.max(to, from + 1) + 1);
 };
 
-// tickTexts labels ticks: all in the unit of the largest, or of the first if that is a small part of it; on a logarithmic axis each
-// in its own.
+// tickTexts labels ticks in the unit of the largest, or of the first if that is a small part of it; on a
+// logarithmic axis each in its own.
 const tickTexts = (kind, ticks, log) => {
 	const largest = unitFor(kind, ticks.at(-1)), common = 4 * ticks[1] > largest[0] ? largest : unitFor(kind, ticks[1]);
 	return ticks.map((tick) => {
@@ -76,7 +75,7 @@ const clockFormat = (seconds) => new Intl.DateTimeFormat(document.documentElemen
 const toSeconds = clockFormat(true), toMinutes = clockFormat(false);
 const timeText = (ms) => toSeconds.format(ms);
 
-// timeTicks returns times of the browser's own clock, such as full minutes, and their labels, as many as a width has room for.
+// timeTicks returns round times of the browser's clock with labels, as many as fit a width.
 const timeTicks = (fromMs, toMs, width) => {
 	const stepsSec = [1, 2, 5, 10, 15, 30, 60, 120, 180, 300, 600, 900, 1800];
 	const stepMs = 1000 * (stepsSec.find((s) => ((toMs - fromMs) / 1000 / s) * (s < 60 ? 120 : 60) <= width) ?? 3600);

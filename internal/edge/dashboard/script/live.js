@@ -1,4 +1,4 @@
-// The page's clock: it asks the server what is new, patches the page, and says when the server is gone.
+// Polls the server, patches the page, and says when the server is gone.
 const intervalMs = 2000, spokenIntervalMs = 30_000, timeoutMs = 5000;
 const byID = (id) => document.getElementById(id);
 const { charts, words } = JSON.parse(byID("page").dataset.page);
@@ -40,33 +40,33 @@ const show = (news) => {
 	}
 };
 
-// reveal shows the copy buttons, which do nothing without this script.
+// reveal shows the copy buttons, which need this script.
 const reveal = () => {
 	for (const button of document.querySelectorAll("button.copy[hidden]")) {
 		button.hidden = false;
 	}
 };
 
-// A screen reader that announced each change would say nothing else.
+// speak announces a text now and then: announcing each change would drown everything else.
 const speak = (text) => {
 	byID("spoken").textContent = text;
 	spokenAt = Date.now();
 };
 
-// setFailures shows that the server is gone after two questions without an answer: one may be lost to a busy browser.
+// setFailures shows that the server is gone after two failures, as a busy browser may lose one answer.
 const setFailures = (count) => {
 	failures = count;
 	if (count === 0) {
 		answeredAt = Date.now();
 	} else if (count === 2) {
 		byID("lost-at").textContent = timeText(answeredAt);
-		document.title = `${byID("lost").textContent} · cellserver`; // or a tab would go on telling the last share
+		document.title = `${byID("lost").textContent} · cellserver`; // the tab must not keep the last share
 	}
 	byID("lost").hidden = count < 2;
 	document.documentElement.classList.toggle("stale", count >= 2);
 };
 
-// refresh returns whether to go on: not if another question took the place of this one.
+// refresh returns false if another request replaced this one.
 const refresh = async () => {
 	let news;
 	try {
@@ -104,7 +104,7 @@ const pause = byID("pause");
 pause.hidden = false;
 pause.addEventListener("click", () => {
 	paused = !paused;
-	asking?.abort(); // or its answer would change a page that is paused
+	asking?.abort(); // its answer would change a paused page
 	pause.textContent = paused ? words.resume : words.pause;
 	document.documentElement.classList.toggle("paused", paused);
 	tick();

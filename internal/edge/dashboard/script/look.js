@@ -1,8 +1,8 @@
-// A key's state is loaded without the rest of the page, and has its place in the browser's history.
+// Inspecting a key updates only that part of the page and adds to the browser's history.
 const look = byID("look"), form = byID("form");
 let visited = location.search;
 
-// visit shows what the address asks about. The form's inputs then have what the server has read, and not what was typed before.
+// visit shows what the address asks for. Inputs then have the values that the server has read.
 const visit = async () => {
 	visited = location.search;
 	for (const link of document.querySelectorAll("nav a[hreflang]")) {
@@ -12,7 +12,7 @@ const visit = async () => {
 	}
 	await tick(true);
 	if (failures > 0) {
-		return; // what was typed stays, for a server that answers again
+		return; // keep what was typed, until the server answers again
 	}
 	for (const input of form.querySelectorAll("input")) {
 		input.value = input.defaultValue;
@@ -41,7 +41,7 @@ const submit = async (event) => {
 	form.querySelector("[aria-invalid]")?.focus();
 };
 
-// Another kind of limiter has other arguments.
+// another kind of limiter has other arguments
 const chooseKind = async (event) => {
 	if (event.target.name === "kind") {
 		const kept = [...new FormData(form)].filter(([name]) => ["lang", "key", "db", "kind"].includes(name));
@@ -50,7 +50,7 @@ const chooseKind = async (event) => {
 	}
 };
 
-// A key that is longer than its two lines is told whole where the pointer is.
+// tellWhole shows a key of more than two lines in full under the pointer.
 const tellWhole = ({ target }) => {
 	if (target.matches(".key") && target.scrollHeight > target.clientHeight) {
 		target.title = target.textContent;
@@ -61,4 +61,4 @@ document.addEventListener("click", follow);
 document.addEventListener("pointerover", tellWhole);
 form.addEventListener("submit", submit);
 form.addEventListener("change", chooseKind);
-addEventListener("popstate", () => location.search !== visited && visit()); // not for a link within the page
+addEventListener("popstate", () => location.search !== visited && visit()); // not for links within the page

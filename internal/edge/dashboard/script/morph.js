@@ -1,9 +1,9 @@
-// Parts of the page are patched in place: what stays the same keeps its nodes, and with them the focus, the selection and
-// what the reader has opened.
+// Patches parts of the page in place: unchanged content keeps its nodes, and with them focus, selection and
+// open details.
 
 const keyOf = (node) => node.dataset?.k ?? (node.id || null);
 
-// What the reader or this script has changed is not the server's to reset.
+// isOurs reports attributes that the reader or this script sets, not the server.
 const isOurs = (element, name) =>
 	(name === "open" && element.localName === "details") || (name === "hidden" && element.matches("button.copy"));
 
@@ -31,8 +31,8 @@ const patchNode = (node, want) => {
 	}
 };
 
-// matched returns, for each child that is wanted, the child that it is patched into, or itself: the one with its key or,
-// without a key, the next of its name.
+// matched returns, for each wanted child, the existing child that it is patched into, or itself: the child
+// with its key or, without a key, the next of its name.
 const matched = (parent, want) => {
 	const byKey = new Map(), byName = new Map();
 	for (const child of parent.childNodes) {
@@ -55,8 +55,8 @@ const matched = (parent, want) => {
 	});
 };
 
-// patchChildren makes a parent's children those of another. A child that holds the selection or the focus is not moved: the
-// others are moved around it.
+// patchChildren replaces a parent's children. A child that holds the selection or the focus stays in place,
+// and the others are moved around it.
 const patchChildren = (parent, want) => {
 	const children = matched(parent, want), stay = new Set(children);
 	for (const child of [...parent.childNodes]) {
@@ -83,7 +83,7 @@ const patchChildren = (parent, want) => {
 	}
 };
 
-// morph patches an element's inside to be this HTML. Whatever was moved although it was selected is selected again.
+// morph patches an element's content to be this HTML. A selection that was moved is restored.
 const morph = (element, html) => {
 	const want = element.cloneNode(false), selection = getSelection(), focused = document.activeElement;
 	want.innerHTML = html;

@@ -1,7 +1,7 @@
-// The history: columns of samples, of which each answer of the server has the new ones.
+// The history: columns of samples, to which each answer of the server adds.
 const historyMs = 15 * 60_000;
 
-// undelta turns the differences of a column into its values. null is no value, and the next difference skips it.
+// undelta turns differences into values; null is no value and is skipped.
 const undelta = (differences) => {
 	let last = 0;
 	return differences.map((difference) => (difference === null ? null : (last += difference)));
@@ -9,13 +9,13 @@ const undelta = (differences) => {
 
 class Samples {
 	columns = { t: [] };
-	gapMs = Infinity; // samples that are further apart are not joined
+	gapMs = Infinity; // samples further apart are not joined
 
 	get length() {
 		return this.columns.t.length;
 	}
 
-	// add takes the samples of an answer; those of a whole history replace what there was.
+	// add adds the samples of an answer, or replaces the history with a whole one.
 	add({ points, whole, stepMs }) {
 		this.gapMs = 2.5 * stepMs;
 		const before = whole ? 0 : this.length, added = points.t?.length ?? 0;
@@ -52,13 +52,13 @@ class Samples {
 		return points;
 	}
 
-	// within returns the first sample of a span of time and the end, the first one after it.
+	// within returns the first sample of a span and the one after its last.
 	within({ from, to }) {
 		const t = this.columns.t, first = t.findIndex((ms) => ms >= from);
 		return first < 0 ? [t.length, t.length] : [first, t.findLastIndex((ms) => ms <= to) + 1];
 	}
 
-	// nearest returns the sample that is nearest to a time; null if there is none in the span.
+	// nearest returns the sample nearest to a time, or null if the span has none.
 	nearest(ms, span) {
 		const [first, end] = this.within(span);
 		let best = null;

@@ -1,4 +1,4 @@
-// Package words has all text of the live page, in each of its languages. It keeps nothing.
+// Package words holds all text of the live page, in each of its languages. It has no state.
 package words
 
 import (
@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Texts is all text of the page in one language. Percent signs are fmt verbs.
+// Texts holds the text of the page in one language. Percent signs are fmt verbs.
 type Texts struct {
-	Lang, Other, OtherName string // HTML's lang, and the other language that the page offers
+	Lang, Other, OtherName string // HTML's lang; the other language
 	Colon, Comma           string
 
 	Title, Skip, Pause, Resume, Lost, NoScript, Languages, Copy, Copied string
@@ -20,18 +20,17 @@ type Texts struct {
 	WholeRange                                                                                    string
 
 	DecisionsPerSec, Allowed, Limited, LimitedShare, AllowedPerSec, LimitedPerSec, Latency, LatencyP99 string
-	P50, P99, P999, Connections, Keys, Memory, Evicted, Refused, WithoutRoom, EvictedKeys, RefusedKeys string
+	P50, P99, P999, Connections, Keys, Memory, Evicted, Refused, NotStored, EvictedKeys, RefusedKeys   string
 	ErrorsPerSec, LastError, MemoryFull, MemoryEvicts, EvictedLately, MemoryRefuses, RefusedLately     string
 
 	Durability, DurabilityOff, SyncEvery, SyncBeforeReplies, SyncBySystem, LoadingPart, FaultFor      string
 	FaultSince, FaultForgets, FaultRefuses, Sync, LastSync, Written, WrittenPerSec, LogSize, Snapshot string
 	LastSnapshot, Saving, SaveFailed, WaitingReplies, Faults, Never, Ago                              string
 
-	Store, StoreConnecting, StoreAnswers, StorePartly, StoreAwayFor, StoreAwaySince, Stop, StoreErrors string
+	Store, StoreConnecting, StoreAnswers, StorePartly, StoreDownFor, StoreDownSince, Stop, StoreErrors string
 	StoreAllows, StoreDenies, StoreLocal, ByPolicy, StoreNote, StoreScroll, StoreServer, Circuit       string
-	CircuitClosed, CircuitOpen, CircuitHalfOpen, Queued, InFlight, RoundTrip, DecidedHere, FromLeases  string
-	FromKnown, FromPolicy, LeasesHeading, LeasesNote, LeasedKeys, OpenUnits, GrantedUnits, UsedUnits   string
-	ReturnedUnits, LostUnits                                                                           string
+	CircuitClosed, CircuitOpen, CircuitHalfOpen, Queued, InFlight, RoundTrip, DecidedHere              string
+	FromKnown, FromPolicy                                                                              string
 
 	TableSummary, TableCaption, Minute, TableScroll string
 
@@ -51,12 +50,12 @@ type Texts struct {
 	StateOf, Level, Leak, UntilFree, UntilEmpty, Available, RetryAfter, ReplyHeading                 string
 }
 
-// ForScript returns the texts that the page's script shows.
+// ForScript returns the texts of the page's script.
 func (t *Texts) ForScript() map[string]string {
 	return map[string]string{"pause": t.Pause, "resume": t.Resume, "copy": t.Copy, "copied": t.Copied}
 }
 
-// Span writes how long something has lasted, with two units at most.
+// Span formats a duration with at most two units.
 func (t *Texts) Span(d time.Duration) string {
 	days, hours, minutes := int(d/(24*time.Hour)), int(d.Hours())%24, int(d.Minutes())%60
 	switch {

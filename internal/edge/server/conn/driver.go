@@ -13,52 +13,40 @@ import (
 
 // A Driver moves bytes between connections and their sessions.
 type Driver interface {
-	// Serve takes over an admitted connection and returns at once. When the connection has ended, it calls the
-	// host's Release.
+	// Serve takes over an admitted connection and returns at once. It calls the host's Release when the
+	// connection has ended.
 	Serve(nc net.Conn, p peer.Peer)
-	// LimitsChanged has the connections that wait for input follow new timeouts.
+	// LimitsChanged applies new timeouts to connections that wait for input.
 	LimitsChanged()
-	// Traffic counts the bytes of all connections that there were.
+	// Traffic returns the bytes of all connections, past and present.
 	Traffic() Traffic
-	// Shutdown finishes what has been read from the connections, sends the replies and closes them. When ctx is
-	// done first, it closes what is left. It returns when all have ended, or soon after ctx is done.
+	// Shutdown executes what has been read, sends the replies and closes the connections. Once ctx is done it
+	// closes the rest, and returns soon after, whether or not all have ended.
 	Shutdown(ctx context.Context) error
-	// Probe returns when all that serves has come around once, or names what has not.
+	// Probe returns when every loop has come around once, or names one that has not.
 	Probe(ctx context.Context) error
 }
 
-// MaxKeptReplies is how large a reply buffer may be that is kept.
+// MaxKeptReplies bounds the reply buffers that are kept for reuse.
 const MaxKeptReplies = 256 << 10
 
-// Traffic is bytes on the wire, those of TLS as they are there.
+// Traffic counts bytes on the wire, TLS records included.
 type Traffic struct{ Received, Sent uint64 }
 
-// Add adds other traffic.
 func (t *Traffic) Add(other Traffic) {
 	t.Received += other.Received
 	t.Sent += other.Sent
 }
 
-// ErrStuck is in Shutdown's error if something did not end, though it was told to.
+// ErrStuck is wrapped by Shutdown's error if something did not end in time.
 var ErrStuck = errors.New("server: does not end")
 
-// LeftBehind returns the error of a shutdown that had to leave something behind.
-func LeftBehind(ctx context.Context, what string) error {
-	return fmt.Errorf("%w; %w: %s", ctx.Err(), ErrStuck, what)
-}
-
-// endTimeout is how long what was told to end at once may take for that.
+// endTimeout bounds how long connections that were told to end at once may take.
 const endTimeout = 250 * time.Millisecond
 
-// WaitAtLast waits until all of a driver has ended that was told to end at once, and is false if something of it hangs.
-func WaitAtLast(wg *sync.WaitGroup) bool {
-	ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
-	defer cancel()
-	return WaitOrDone(ctx, wg)
-}
-
-// WaitOrDone waits until all of a driver has ended, and is false if ctx is done first.
-func WaitOrDone(ctx context.Context, wg *sync.WaitGroup) bool {
+// Await waits until all of a driver has ended. When ctx is done first, it calls end, which ends the rest at once,
+// and its error then wraps ctx's. If something hangs all the same, the error wraps ErrStuck and names what left lists.
+func Await(ctx context.Context, wg *sync.WaitGroup, end func(), left func() string) error {
 	done := make(chan struct{})
 	go func() {
 		wg.Wait()
@@ -66,8 +54,14 @@ func WaitOrDone(ctx context.Context, wg *sync.WaitGroup) bool {
 	}()
 	select {
 	case <-done:
-		return true
+		return nil
 	case <-ctx.Done():
-		return false
+	}
+	end()
+	select {
+	case <-done:
+		return ctx.Err()
+	case <-time.After(endTimeout):
+		return fmt.Errorf("%w; %w: %s", ctx.Err(), ErrStuck, left())
 	}
 }

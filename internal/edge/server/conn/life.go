@@ -7,30 +7,29 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// Life is what is decided about a connection's life, the same by either driver: until when the client must have
-// sent something, and why the connection ends. Time is an argument; to keep it is the drivers' part. Its methods are
-// for one goroutine at a time.
+// Life decides, the same for every driver, by when the client must send something and why a connection ends.
+// Time is an argument; drivers keep the timers. It is not safe for concurrent use.
 type Life struct {
 	OpenedNs      int64
-	HalfSentNs    int64 // since when the client has left a long command half-sent; 0 if it has not
+	HalfSentNs    int64 // when a long command became half-sent; 0 if none is
 	reason        Reason
-	HandshakeDone bool // the client was authenticated once
-	monitors      bool // the client waits to be sent things unasked
+	HandshakeDone bool // the client has authenticated at least once
+	monitors      bool // the client is in MONITOR
 }
 
-// LingerTimeout is how long the input of a client that was told of the end is still read and thrown away.
+// LingerTimeout is how long input is still read and dropped after the last reply.
 const LingerTimeout = time.Second
 
-// Observe takes over what the session says of itself, which its input may have changed.
+// Observe copies state of the session that its input may have changed.
 func (l *Life) Observe(s peer.Session) {
 	l.HandshakeDone = l.HandshakeDone || s.Authenticated()
 	l.monitors = s.Monitors()
 }
 
-// HalfSentBytes is how much of a command may stay half-sent for as long as the client likes.
+// HalfSentBytes may stay half-sent for any time.
 const HalfSentBytes = 16 << 10
 
-// Fed notes how many bytes the session has consumed, how many it has left, and why.
+// Fed records how many bytes the session has consumed and left, and its status.
 func (l *Life) Fed(consumed, left int, status peer.Status, now func() int64) {
 	switch {
 	case left <= HalfSentBytes || status != peer.NeedInput:
@@ -40,7 +39,7 @@ func (l *Life) Fed(consumed, left int, status peer.Status, now func() int64) {
 	}
 }
 
-// InputDueNs returns until when a client that is waited for from now on must have sent something; 0 for ever.
+// InputDueNs returns the deadline for input of a client that is waited for from now on; 0 is none.
 func (l *Life) InputDueNs(limits *Limits, nowNs int64) (dueNs int64) {
 	if limits.IdleTimeout > 0 && !l.monitors {
 		dueNs = Later(nowNs, limits.IdleTimeout)
@@ -56,7 +55,7 @@ func (l *Life) InputDueNs(limits *Limits, nowNs int64) (dueNs int64) {
 	return dueNs
 }
 
-// halfSentDueNs returns until when the client must have sent the rest of a command; 0 for ever.
+// halfSentDueNs returns the deadline for the rest of a half-sent command; 0 is none.
 func (l *Life) halfSentDueNs(limits *Limits) (dueNs int64) {
 	if limits.InputTimeout == 0 || l.HalfSentNs == 0 || l.monitors {
 		return 0
@@ -64,7 +63,7 @@ func (l *Life) halfSentDueNs(limits *Limits) (dueNs int64) {
 	return Later(l.HalfSentNs, limits.InputTimeout)
 }
 
-// SilenceReason tells which timeout has ended the wait for input.
+// SilenceReason returns which timeout ended the wait for input.
 func (l *Life) SilenceReason(limits *Limits, nowNs int64) Reason {
 	if limits.HandshakeTimeout > 0 && !l.HandshakeDone && nowNs >= Later(l.OpenedNs, limits.HandshakeTimeout) {
 		return ReasonHandshake
@@ -75,15 +74,14 @@ func (l *Life) SilenceReason(limits *Limits, nowNs int64) Reason {
 	return ReasonIdle
 }
 
-// Because notes why the connection ends; the first reason counts. That the client has gone is what is noted unless
-// there is another reason.
+// Because records why the connection ends. The first reason counts; ReasonClient is the default.
 func (l *Life) Because(r Reason) {
 	if l.reason == ReasonClient {
 		l.reason = r
 	}
 }
 
-// Later adds a duration, as long as it may be, to a time.
+// Later returns nowNs + d, saturating.
 func Later(nowNs int64, d time.Duration) int64 {
 	if int64(d) > math.MaxInt64-nowNs {
 		return math.MaxInt64
@@ -91,17 +89,17 @@ func Later(nowNs int64, d time.Duration) int64 {
 	return nowNs + int64(d)
 }
 
-// OutputVerdict is what is to be done about replies that a client has not read.
+// OutputVerdict says what to do about unread replies.
 type OutputVerdict uint8
 
 // The verdicts:
 const (
 	OutputFits     OutputVerdict = iota
-	OutputBlocks                 // the client is not read from, until no more than ResumeBytes are left
+	OutputBlocks                 // the client is not read from until at most ResumeBytes are pending
 	OutputOverruns               // the connection is closed
 )
 
-// JudgeOutput judges how many bytes of replies are pending.
+// JudgeOutput judges the number of pending reply bytes.
 func (l *Limits) JudgeOutput(pendingBytes int, authenticated bool) OutputVerdict {
 	switch {
 	case !authenticated && pendingBytes > peer.UnauthenticatedOutput:
@@ -112,9 +110,8 @@ func (l *Limits) JudgeOutput(pendingBytes int, authenticated bool) OutputVerdict
 	return OutputFits
 }
 
-// ResumeBytes is how much may be pending of a client that is read from again.
+// ResumeBytes is the pending output at which a blocked client is read from again.
 func (l *Limits) ResumeBytes() int { return l.MaxOutputBytes / 2 }
 
-// DeadlineIn returns a time as net.Conn wants a deadline. It is an option of a socket and no decision: the runtime's
-// poller has a clock of its own, and all that it is told of the server's is how long there is left.
+// DeadlineIn converts a remaining time into a net.Conn deadline. The runtime's poller has its own clock.
 func DeadlineIn(left time.Duration) time.Time { return time.Now().Add(left) }

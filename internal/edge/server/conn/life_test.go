@@ -55,7 +55,7 @@ func TestSilenceReason(t *testing.T) {
 	}
 }
 
-// A fakeSession says of itself what it is told.
+// fakeSession has a settable state.
 type fakeSession struct {
 	peer.Session
 	locked, monitors bool
@@ -64,7 +64,7 @@ type fakeSession struct {
 func (s fakeSession) Authenticated() bool { return !s.locked }
 func (s fakeSession) Monitors() bool      { return s.monitors }
 
-// TestObserve: who was authenticated once has greeted, whatever becomes of it; to monitor can end.
+// TestObserve checks that one authentication counts for good, and that MONITOR can end.
 func TestObserve(t *testing.T) {
 	var life Life
 	for i, step := range []struct {

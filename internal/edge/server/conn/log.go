@@ -6,11 +6,11 @@ import (
 	"runtime/debug"
 	"time"
 
+	"cellserver/internal/base/often"
 	"cellserver/internal/wire/peer"
 )
 
-// Ended counts and logs the end of a connection that was accepted; the session is nil if there was no time for
-// one.
+// Ended counts and logs the end of an accepted connection; session is nil if none was made.
 func (h *Host) Ended(session peer.Session, p peer.Peer, l *Life, t Traffic) {
 	h.closed[l.reason].Add(1)
 	if !h.Log.Enabled(context.Background(), slog.LevelDebug) {
@@ -25,46 +25,44 @@ func (h *Host) Ended(session peer.Session, p peer.Peer, l *Life, t Traffic) {
 		"received_bytes", t.Received, "sent_bytes", t.Sent, "age", age.String())
 }
 
-// LogHalfSent tells of a client that is closed for a command that it has not sent all of.
+func (h *Host) log(level slog.Level, lines *often.Counter, message string, p peer.Peer, args ...any) {
+	if count := lines.Due(h.Now()); count > 0 {
+		h.Log.Log(context.Background(), level, message, append([]any{"client", p.Addr, "count", count}, args...)...)
+	}
+}
+
+// LogHalfSent logs that a client is closed for a half-sent command.
 func (h *Host) LogHalfSent(p peer.Peer, bytes int) {
-	if count := h.halfSentLines.Due(h.Now()); count > 0 {
-		h.Log.Warn("a client has left a long command half-sent; connection closed", "client", p.Addr, "bytes", bytes,
-			"count", count, "hint", "see --input-timeout")
-	}
+	h.log(slog.LevelWarn, &h.halfSentLines, "client left a long command half-sent; connection closed", p,
+		"bytes", bytes, "hint", "see --input-timeout")
 }
 
-// LogUnread tells of a client that is closed for the replies that it does not read.
+// LogUnread logs that a client is closed for unread replies.
 func (h *Host) LogUnread(p peer.Peer, pendingBytes int) {
-	if count := h.unreadLines.Due(h.Now()); count > 0 {
-		h.Log.Warn("a client does not read its replies; connection closed", "client", p.Addr,
-			"pending_bytes", pendingBytes, "count", count, "hint", "see --max-output-bytes and --output-timeout")
-	}
+	h.log(slog.LevelWarn, &h.unreadLines, "client does not read its replies; connection closed", p,
+		"pending_bytes", pendingBytes, "hint", "see --max-output-bytes and --output-timeout")
 }
 
-// LogUnserved tells of a client that the system cannot serve.
+// LogUnserved logs that the system could not serve a client.
 func (h *Host) LogUnserved(p peer.Peer, err error) {
-	if count := h.unservedLines.Due(h.Now()); count > 0 {
-		h.Log.Error("cannot serve a client; connection closed", "client", p.Addr, "error", err, "count", count,
-			"hint", "where it says no space left: raise fs.epoll.max_user_watches (sysctl) or lower --maxclients")
-	}
+	h.log(slog.LevelError, &h.unservedLines, "cannot serve a client; connection closed", p, "error", err,
+		"hint", "for \"no space left\", raise fs.epoll.max_user_watches (sysctl) or lower --maxclients")
 }
 
-// Panicked counts and logs a panic of a connection, which the caller then closes.
+// Panicked counts and logs a panic; the caller closes the connection.
 func (h *Host) Panicked(value any, p peer.Peer) {
-	h.panics.Add(1)
-	if count := h.panicLines.Due(h.Now()); count > 0 {
-		h.Log.Error("a connection panicked and is closed; please report this",
-			"panic", value, "client", p.Addr, "count", count, "stack", string(debug.Stack()))
-	}
+	h.Panics.Add(1)
+	h.log(slog.LevelError, &h.panicLines, "connection panicked and is closed; please report this", p,
+		"panic", value, "stack", string(debug.Stack()))
 }
 
-// HandshakeFailed counts and logs a handshake of TLS that came to nothing.
+// HandshakeFailed counts and logs a failed TLS handshake.
 func (h *Host) HandshakeFailed(err error, p peer.Peer) {
-	h.handshakesFailed.Add(1)
+	h.HandshakesFailed.Add(1)
 	level, count := slog.LevelDebug, h.handshakeLines.Due(h.Now())
 	if count > 0 {
 		level = slog.LevelInfo
 	}
-	h.Log.Log(context.Background(), level, "a TLS handshake failed; connection closed",
+	h.Log.Log(context.Background(), level, "TLS handshake failed; connection closed",
 		"client", p.Addr, "error", err, "count", max(count, 1))
 }

@@ -5,26 +5,25 @@ type Reason uint8
 
 // The reasons:
 const (
-	ReasonClient    Reason = iota // it has closed, or the way to it has
-	ReasonSession                 // QUIT, or bytes that are no command
+	ReasonClient    Reason = iota // the client closed, or the network failed
+	ReasonSession                 // QUIT or a protocol error
 	ReasonIdle                    // Limits.IdleTimeout
 	ReasonHandshake               // Limits.HandshakeTimeout, after TLS
-	ReasonInput                   // a command half-sent: Limits.InputTimeout
-	ReasonOutput                  // replies unread: Limits.OutputTimeout, or the bound before AUTH
-	ReasonMemory                  // what the client makes the server hold
-	ReasonKilled                  // CLIENT KILL, or a MONITOR that has fallen behind
+	ReasonInput                   // Limits.InputTimeout: a half-sent command
+	ReasonOutput                  // Limits.OutputTimeout, or the bound before AUTH: unread replies
+	ReasonMemory                  // evicted for the memory it holds
+	ReasonKilled                  // CLIENT KILL, or a MONITOR that fell behind
 	ReasonShutdown
 	ReasonPanic
-	ReasonSystem // could not be served
+	ReasonSystem // the system could not serve it
 	reasonCount
 )
 
-// String returns the reason as logs and figures name it.
+// String returns the label of the reason in logs and metrics.
 func (r Reason) String() string {
 	return [...]string{"client", "session", "idle", "handshake", "input", "output", "memory", "killed", "shutdown", "panic", "system"}[r]
 }
 
-// Lingers reports whether a client that is sent its last replies for this reason may still be sending. Closing at
-// once would then reset the connection, and could lose it the replies: it is told that no more come, and may close
-// first.
+// Lingers reports whether the client may still be sending when it gets its last replies. Closing at once
+// would reset the connection and could lose them, so the server closes only its side and waits.
 func (r Reason) Lingers() bool { return r == ReasonSession || r == ReasonShutdown }

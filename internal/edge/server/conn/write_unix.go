@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// WriteOnce writes what a socket takes at once.
+// WriteOnce writes what a socket takes without blocking.
 func WriteOnce(fd int, buf []byte) (n int, err error) {
 	for {
 		n, err = syscall.Write(fd, buf)

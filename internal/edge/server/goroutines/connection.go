@@ -10,44 +10,44 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// connection is one that has a goroutine, to which all belongs that is not said to be others' too.
+// connection belongs to its goroutine, but for the fields that say otherwise.
 type connection struct {
 	driver  *Driver
 	nc      net.Conn
 	secured *secured  // nil without TLS
-	source  io.Reader // what is read from: nc, or TLS over it
+	source  io.Reader // nc, or TLS over it
 	peer    peer.Peer
 	session peer.Session // nil until the client is admitted
 	in      conn.Input
-	inErr   error   // why no more can be read; what was read before is still executed
+	inErr   error   // why no more can be read; input read before is still executed
 	out     *output // to nc
-	// What the session was told that the connection holds.
-	toldInput, toldFree int
+	// what the session was last told about the input buffer
+	reportedInput, reportedFree int
 
 	received atomic.Uint64 // bytes
 	woken    chan struct{} // holds one wake-up
 	killed   chan struct{}
 	killOnce sync.Once
 	evicted  atomic.Bool
-	reset    bool // nobody is there any more to take replies
+	reset    bool // the client takes no more replies
 
-	mu          sync.Mutex // guards all below, but for Life's OpenedNs and reason
-	conn.Life              // that only the goroutine changes
+	mu          sync.Mutex // guards all below
+	conn.Life              // OpenedNs and reason belong to the goroutine
 	readsFor    readPurpose
-	poked       bool // the read deadline is Wake's
+	poked       bool // Wake set the read deadline
 	hasDeadline bool
 }
 
-// readPurpose is why a connection is read from, which decides about its read deadline.
+// readPurpose is why a connection is read from; it decides the read deadline.
 type readPurpose uint8
 
 const (
 	readForInput  readPurpose = iota
-	readForHangup             // the session is Waiting: the client may be silent
-	readToLinger              // until the client closes: nothing ends that but its own deadline
+	readForHangup             // the session is Waiting, so the client may be silent
+	readToLinger              // until the client closes, or LingerTimeout
 )
 
-// replies is a buffer that a session replies into. Connections share a few: most have nothing to say.
+// replies is a reply buffer. Connections share a few, as most are idle.
 type replies struct{ buf []byte }
 
 func newConnection(g *Driver, nc net.Conn, p peer.Peer) *connection {
@@ -67,7 +67,7 @@ func newConnection(g *Driver, nc net.Conn, p peer.Peer) *connection {
 func (c *connection) Wake() {
 	select {
 	case c.woken <- struct{}{}:
-	default: // it will look in any case
+	default: // one wake-up is pending already
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -75,7 +75,7 @@ func (c *connection) Wake() {
 	c.interruptReadLocked()
 }
 
-// wasWoken reports whether the session is to be fed without input.
+// wasWoken reports whether to feed the session without input.
 func (c *connection) wasWoken() bool { return ready(c.woken) }
 
 // Kill implements peer.Conn.
@@ -90,14 +90,14 @@ func (c *connection) Kill() {
 func (c *connection) Evict() {
 	first := !c.evicted.Swap(true)
 	c.Kill()
-	if first { // only now: one that waits looks whether it is killed
+	if first { // only after Kill: a waiting connection checks isKilled
 		c.driver.evictions.add(1)
 	}
 }
 
 func (c *connection) isKilled() bool { return ready(c.killed) }
 
-// ready reports whether a channel is closed, or had a value, which it takes.
+// ready reports whether a channel is closed or had a value, which it takes.
 func ready(ch <-chan struct{}) bool {
 	select {
 	case <-ch:
@@ -126,18 +126,21 @@ func (c *connection) run() {
 		return
 	}
 	c.session = c.driver.host.NewSession(c.peer, c)
-	c.out.tell(c.session.HoldsOutput)
+	c.out.reportTo(c.session.HoldsOutput)
 	for alive := true; alive; {
 		alive = c.read() && c.process()
 	}
 }
 
-// killReason is why the connection ends if it is killed now.
+// killReason returns why the connection ends if it is killed now.
 func (c *connection) killReason() conn.Reason {
-	if c.evicted.Load() {
+	switch {
+	case c.evicted.Load():
 		return conn.ReasonMemory
+	case c.driver.isDraining():
+		return conn.ReasonShutdown
 	}
-	return c.driver.killReason()
+	return conn.ReasonKilled
 }
 
 func (c *connection) nowNs() int64 { return c.driver.host.Now() }
@@ -150,7 +153,7 @@ func (c *connection) traffic() conn.Traffic {
 	return conn.Traffic{Received: c.received.Load(), Sent: c.out.sent.Load()}
 }
 
-// process executes what has been read. It is false when the connection is to end.
+// process executes what has been read. It returns false when the connection is to end.
 func (c *connection) process() bool {
 	for {
 		n, status, sent := c.feed()
@@ -162,7 +165,11 @@ func (c *connection) process() bool {
 		case !sent:
 			return false
 		}
-		c.noteFed(n, status)
+		if left := len(c.in.Unread()); left > conn.HalfSentBytes || c.HalfSentNs != 0 {
+			c.mu.Lock()
+			c.Fed(n, left, status, c.nowNs)
+			c.mu.Unlock()
+		}
 		switch status {
 		case peer.NeedInput:
 			return true
@@ -181,7 +188,7 @@ func (c *connection) process() bool {
 	}
 }
 
-// feed feeds the session once, and sends its replies.
+// feed feeds the session once and sends its replies.
 func (c *connection) feed() (consumed int, status peer.Status, sent bool) {
 	r, _ := c.driver.replies.Get().(*replies)
 	if r == nil {
@@ -193,33 +200,24 @@ func (c *connection) feed() (consumed int, status peer.Status, sent bool) {
 	if len(out) > 0 && !c.reset && status != peer.Abort {
 		pending, err = c.write(out)
 	}
-	if cap(out) <= conn.MaxKeptReplies { // and now others may have it: this client may leave much unread for long
+	if cap(out) <= conn.MaxKeptReplies { // before awaitRead: the client may leave replies unread for long
 		r.buf = out
 		c.driver.replies.Put(r)
 	}
 	return consumed, status, err == nil && c.awaitRead(pending)
 }
 
-// noteFed notes what Feed has left.
-func (c *connection) noteFed(consumed int, status peer.Status) {
-	left := len(c.in.Unread())
-	if left > conn.HalfSentBytes || c.HalfSentNs != 0 {
-		c.mu.Lock()
-		c.Fed(consumed, left, status, c.nowNs)
-		c.mu.Unlock()
-	}
-}
-
-// tellHeld tells the session what the connection holds while it reads.
-func (c *connection) tellHeld() {
+// reportInput tells the session how much memory the read buffer takes.
+func (c *connection) reportInput() {
 	input, free := len(c.in.Unread()), c.in.Spare()
-	if input != c.toldInput || free != c.toldFree {
-		c.toldInput, c.toldFree = input, free
+	if input != c.reportedInput || free != c.reportedFree {
+		c.reportedInput, c.reportedFree = input, free
 		c.session.HoldsInput(input, free)
 	}
 }
 
-// awaitRead waits where the client has left too many bytes of replies unread. It is false if that has no end.
+// awaitRead waits while the client has left too many bytes of replies unread. It returns false if the
+// connection is to end.
 func (c *connection) awaitRead(pending int) bool {
 	limits := c.limits()
 	switch limits.JudgeOutput(pending, c.session.Authenticated()) {
@@ -247,11 +245,11 @@ func (c *connection) write(b []byte) (pending int, err error) {
 	return c.out.send(b)
 }
 
-// end sends what is pending, and sees to it that the client gets that.
+// end sends pending replies and makes sure the client can receive them.
 func (c *connection) end(r conn.Reason) {
 	c.Because(r)
 	switch {
-	case r == conn.ReasonOutput: // it would not read that
+	case r == conn.ReasonOutput: // it would not read them
 	case r.Lingers():
 		c.finish()
 	default:
@@ -259,7 +257,7 @@ func (c *connection) end(r conn.Reason) {
 	}
 }
 
-// finish sends what is pending, tells the client that nothing more comes, and waits until it has seen that.
+// finish sends pending replies, closes the sending side, and waits for the client to close.
 func (c *connection) finish() {
 	half, ok := c.nc.(interface{ CloseWrite() error })
 	if !c.flush() || !ok || half.CloseWrite() != nil {
@@ -276,7 +274,7 @@ func (c *connection) finish() {
 	}
 }
 
-// flush waits until all replies are sent, and over TLS the word that these were all.
+// flush waits until all replies are sent and, over TLS, close_notify.
 func (c *connection) flush() bool {
 	if c.secured != nil {
 		c.secured.closeNotify()

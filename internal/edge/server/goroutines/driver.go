@@ -1,5 +1,5 @@
-// Package goroutines drives connections with a goroutine each, on all systems, and over TLS. A Driver is safe
-// for concurrent use.
+// Package goroutines serves each connection from a goroutine of its own, on all systems and over TLS. A
+// Driver is safe for concurrent use.
 package goroutines
 
 import (
@@ -13,14 +13,14 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// Driver is the driver that gives each connection a goroutine.
+// Driver serves each connection from a goroutine.
 type Driver struct {
 	host     *conn.Host
 	draining chan struct{} // closed when Shutdown begins
 
-	mu    sync.Mutex // guards conns, whether more may be added to them, and past; taken before a connection's
+	mu    sync.Mutex // guards conns, past and additions to wg; taken before a connection's
 	conns map[*connection]struct{}
-	past  conn.Traffic // of connections that have ended
+	past  conn.Traffic // of ended connections
 	wg    sync.WaitGroup
 
 	evictions evictions
@@ -34,10 +34,10 @@ func New(h *conn.Host) *Driver {
 	return g
 }
 
-// Serve takes over a connection without TLS.
+// Serve implements conn.Driver.
 func (g *Driver) Serve(nc net.Conn, p peer.Peer) { g.start(newConnection(g, nc, p)) }
 
-// ServeTLS is serve for a connection that TLS has yet to be agreed on.
+// ServeTLS serves a connection that begins with a TLS handshake.
 func (g *Driver) ServeTLS(nc net.Conn, p peer.Peer, config *tls.Config) {
 	c := newConnection(g, nc, p)
 	c.secure(config)
@@ -62,17 +62,9 @@ func (g *Driver) start(c *connection) {
 
 func (g *Driver) isDraining() bool { return ready(g.draining) }
 
-// killReason is why a connection ends that is killed now.
-func (g *Driver) killReason() conn.Reason {
-	if g.isDraining() {
-		return conn.ReasonShutdown
-	}
-	return conn.ReasonKilled
-}
-
 func (g *Driver) remove(c *connection) {
 	c.in.Release(&g.host.Pool)
-	if c.evicted.Swap(true) { // from now on nobody waits for it
+	if c.evicted.Swap(true) { // no connection waits for it from now on
 		g.evictions.add(-1)
 	}
 	g.mu.Lock()
@@ -85,19 +77,19 @@ func (g *Driver) remove(c *connection) {
 	g.host.Release(c.peer)
 }
 
-// LimitsChanged has the connections that wait for input follow new timeouts.
+// LimitsChanged implements conn.Driver.
 func (g *Driver) LimitsChanged() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.isDraining() {
-		return // deadlines are what ends the connections now
+		return // expired deadlines end the connections now
 	}
 	for c := range g.conns {
 		c.limitsChanged()
 	}
 }
 
-// Traffic counts the bytes of all connections that there were.
+// Traffic implements conn.Driver.
 func (g *Driver) Traffic() conn.Traffic {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -108,7 +100,7 @@ func (g *Driver) Traffic() conn.Traffic {
 	return sum
 }
 
-// Shutdown ends all connections, as conn.Driver says.
+// Shutdown implements conn.Driver.
 func (g *Driver) Shutdown(ctx context.Context) error {
 	g.mu.Lock()
 	if !g.isDraining() {
@@ -118,24 +110,22 @@ func (g *Driver) Shutdown(ctx context.Context) error {
 		c.interruptRead()
 	}
 	g.mu.Unlock()
+	return conn.Await(ctx, &g.wg, g.killAll, func() string {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return fmt.Sprintf("connections outside the event loops: %d", len(g.conns))
+	})
+}
 
-	if conn.WaitOrDone(ctx, &g.wg) {
-		return nil
-	}
+func (g *Driver) killAll() {
 	g.mu.Lock()
+	defer g.mu.Unlock()
 	for c := range g.conns {
 		c.Kill()
 	}
-	g.mu.Unlock()
-	if conn.WaitAtLast(&g.wg) {
-		return ctx.Err()
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return conn.LeftBehind(ctx, fmt.Sprintf("connections outside the event loops: %d", len(g.conns)))
 }
 
-// Probe has nothing to wait for: the connections share no more than the list of them.
+// Probe has no loop to wait for: connections share only the list of them.
 func (g *Driver) Probe(ctx context.Context) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -5,12 +5,12 @@ import (
 	"sync/atomic"
 )
 
-// evictions has connections that grow wait until those have ended that were closed for their memory: these are counted no
-// more, but hold it until their goroutine has its turn, which many that grow would put off.
+// evictions makes growing connections wait until evicted ones have ended: an evicted one no longer counts but
+// holds its memory until its goroutine runs, which many growing connections would put off.
 type evictions struct {
-	open atomic.Int32 // connections that are to end
+	open atomic.Int32 // evicted connections that have not ended
 
-	mu    sync.Mutex // held to wait, and to change open
+	mu    sync.Mutex // taken to wait, and to change open
 	ended sync.Cond  // on mu
 }
 
@@ -21,7 +21,7 @@ func (e *evictions) add(n int32) {
 	e.ended.Broadcast()
 }
 
-// await waits until none is open, or the connection that waits is one of them.
+// await waits until none is open, or c itself is killed.
 func (e *evictions) await(c *connection) {
 	if e.open.Load() == 0 {
 		return

@@ -10,7 +10,7 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// read waits for input. It is false when there will be no more.
+// read waits for input. It returns false when the connection is to end.
 func (c *connection) read() bool {
 	if c.inErr != nil {
 		c.end(conn.ReasonClient)
@@ -23,7 +23,7 @@ func (c *connection) read() bool {
 	if c.wasWoken() {
 		return true
 	}
-	free, ok := c.roomToRead()
+	free, ok := c.freeInput()
 	if !ok {
 		return false
 	}
@@ -35,31 +35,31 @@ func (c *connection) read() bool {
 	return false
 }
 
-// roomToRead returns room to read into. For a long command that is counted before it is taken, and waits while others have
-// memory to give back; it is false if the connection is killed meanwhile.
-func (c *connection) roomToRead() (free []byte, ok bool) {
+// freeInput returns buffer space to read into. Space for a long command is reported before it is taken, and
+// waits for evicted connections to end; ok is false if c is killed meanwhile.
+func (c *connection) freeInput() (free []byte, ok bool) {
 	if bytes := c.in.GrownBytes(); bytes > conn.MaxKeptInput && c.session != nil {
-		c.toldInput, c.toldFree = len(c.in.Unread()), bytes-len(c.in.Unread())
-		c.session.HoldsInput(c.toldInput, c.toldFree)
+		c.reportedInput, c.reportedFree = len(c.in.Unread()), bytes-len(c.in.Unread())
+		c.session.HoldsInput(c.reportedInput, c.reportedFree)
 		if c.driver.evictions.await(c); c.isKilled() {
 			return nil, false
 		}
 	}
 	free = c.in.Free(&c.driver.host.Pool)
-	c.tellHeld()
+	c.reportInput()
 	return free, true
 }
 
-// awaitWake waits until the session, which is Waiting, is woken. It reads on meanwhile, up to a bound, so that the
-// session learns of the client's end. It is false when the connection is to end.
+// awaitWake waits until the session, which is Waiting, is woken. It reads on meanwhile, up to a bound, to
+// notice a hangup. It returns false when the connection is to end.
 func (c *connection) awaitWake() bool {
 	for {
 		reads := c.prepareRead(readForHangup)
 		if c.wasWoken() {
 			return true
 		}
-		room := conn.MaxKeptInput - len(c.in.Unread())
-		if !reads || c.inErr != nil || room <= 0 {
+		left := conn.MaxKeptInput - len(c.in.Unread())
+		if !reads || c.inErr != nil || left <= 0 {
 			select {
 			case <-c.woken:
 				return true
@@ -67,11 +67,11 @@ func (c *connection) awaitWake() bool {
 				return false
 			}
 		}
-		free, ok := c.roomToRead()
+		free, ok := c.freeInput()
 		if !ok {
 			return false
 		}
-		switch err := c.readInto(free[:min(len(free), room)]); {
+		switch err := c.readInto(free[:min(len(free), left)]); {
 		case err == nil, errors.Is(err, os.ErrDeadlineExceeded):
 		case c.isKilled():
 			return false
@@ -84,11 +84,11 @@ func (c *connection) awaitWake() bool {
 	}
 }
 
-// hungUp tells the session, which is Waiting, that no more can be read.
+// hungUp tells the session, which is Waiting, that nothing more can be read.
 func (c *connection) hungUp(err error) {
 	c.inErr = err
-	half := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) // the second is TLS's for the end within a record
-	if half && !c.out.broken() {                                          // a write may have been first to learn of a reset
+	half := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) // the second is TLS's: EOF within a record
+	if half && !c.out.broken() {                                          // a write may have seen the reset first
 		c.session.HungUp(peer.HalfClosed)
 		return
 	}
@@ -96,7 +96,7 @@ func (c *connection) hungUp(err error) {
 	c.session.HungUp(peer.Reset)
 }
 
-// readInto returns an error only where nothing was read.
+// readInto returns an error only if nothing was read.
 func (c *connection) readInto(b []byte) error {
 	n, err := c.source.Read(b)
 	c.in.Filled(n)
@@ -104,12 +104,12 @@ func (c *connection) readInto(b []byte) error {
 		c.received.Add(uint64(n))
 	}
 	if n > 0 {
-		return nil // an error comes again
+		return nil // the next read returns the error again
 	}
 	return err
 }
 
-// reasonUnread tells why a read has failed.
+// reasonUnread returns why a read has failed.
 func (c *connection) reasonUnread(err error) conn.Reason {
 	switch {
 	case errors.Is(err, errUnread):
@@ -126,8 +126,8 @@ func (c *connection) reasonUnread(err error) conn.Reason {
 	return reason
 }
 
-// prepareRead sets the read deadline and takes back what Wake has done to it. It is false if the driver is draining,
-// which the deadline may then be the word for.
+// prepareRead sets the read deadline, undoing that of Wake. It returns false if the driver is draining, when
+// an expired deadline ends the connection.
 func (c *connection) prepareRead(purpose readPurpose) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -142,7 +142,7 @@ func (c *connection) prepareRead(purpose readPurpose) bool {
 func (c *connection) limitsChanged() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.poked && c.readsFor != readToLinger { // one that is poked will set its own
+	if !c.poked && c.readsFor != readToLinger { // a poked connection sets its deadline itself
 		c.setDeadlineLocked()
 	}
 }
@@ -161,7 +161,7 @@ func (c *connection) setDeadlineLocked() {
 	}
 }
 
-// interruptRead ends a Read that waits.
+// interruptRead ends a waiting Read.
 func (c *connection) interruptRead() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -4,7 +4,7 @@ package goroutines
 
 import "net"
 
-// nonblocking writes what a connection takes at once: here nothing, so all goes through the queue.
+// nonblocking writes nothing here, so everything goes through the queue.
 type nonblocking struct{}
 
 func newNonblocking(net.Conn) nonblocking { return nonblocking{} }

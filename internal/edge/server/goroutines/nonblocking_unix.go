@@ -9,9 +9,9 @@ import (
 	"cellserver/internal/edge/server/conn"
 )
 
-// nonblocking writes what a connection takes at once.
+// nonblocking writes what a connection takes without blocking.
 type nonblocking struct {
-	raw syscall.RawConn // nil where the connection has no descriptor; then nothing is taken
+	raw syscall.RawConn // nil without a descriptor: then nothing is written
 	try *attempt
 }
 
@@ -19,7 +19,7 @@ type attempt struct {
 	buf []byte
 	n   int
 	err error
-	do  func(fd uintptr) bool // made once, so that a write does not allocate
+	do  func(fd uintptr) bool // made once, to avoid an allocation per write
 }
 
 func newNonblocking(nc net.Conn) nonblocking {

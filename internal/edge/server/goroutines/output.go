@@ -9,28 +9,28 @@ import (
 	"cellserver/internal/base/buffers"
 )
 
-// output sends a connection's replies. It writes them at once for as long as the client takes them; what the
-// client does not take is queued, and a goroutine that lives until the queue is empty writes it, so that the
-// connection can be read on meanwhile: clients write whole pipelines before they read.
+// output sends replies. It writes as long as the client takes them and queues the rest, which a goroutine
+// writes until the queue is empty. The connection is read on meanwhile, as clients write whole pipelines
+// before they read.
 type output struct {
 	nc   net.Conn
 	pool *buffers.Pool
-	now  nonblocking   // used by the connection's goroutine, while nothing is queued
+	now  nonblocking   // used by the connection's goroutine while the queue is empty
 	sent atomic.Uint64 // bytes
 
 	mu      sync.Mutex // guards all below
 	queue   buffers.Queue
-	writing bool // whether the goroutine runs
+	writing bool // the goroutine runs
 	err     error
-	changed chan struct{} // holds one notice that something of the above changed
-	holds   func(int)     // is told how much memory the queue takes, when that has changed; nil for nobody
+	changed chan struct{}   // holds one notice of a change above
+	report  func(bytes int) // reports the memory of the queue; nil at first
 }
 
 func newOutput(nc net.Conn, pool *buffers.Pool) *output {
 	return &output{nc: nc, pool: pool, now: newNonblocking(nc), changed: make(chan struct{}, 1)}
 }
 
-// send sends or queues b, which it does not keep, and returns how much is pending.
+// send sends or queues b without keeping it, and returns the number of pending bytes.
 func (o *output) send(b []byte) (pending int, err error) {
 	o.mu.Lock()
 	writing, err := o.writing, o.err
@@ -49,7 +49,7 @@ func (o *output) send(b []byte) (pending int, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.queue.Add(o.pool, b)
-	o.tellHeldLocked()
+	o.reportLocked()
 	if !o.writing {
 		o.writing = true
 		go o.writeQueue()
@@ -68,8 +68,8 @@ func (o *output) writeQueue() {
 	}
 }
 
-// next returns what is to be written next; if that is nothing, the goroutine ends. Bytes may be added behind them
-// meanwhile.
+// next returns the front of the queue, behind which bytes may be added meanwhile. If it is empty, the
+// goroutine ends.
 func (o *output) next() []byte {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -88,23 +88,23 @@ func (o *output) wrote(n int, err error) {
 	} else {
 		o.queue.Take(o.pool, n)
 	}
-	o.tellHeldLocked()
+	o.reportLocked()
 	o.notify()
 }
 
-func (o *output) tellHeldLocked() {
-	if o.holds != nil {
-		o.holds(o.queue.Held())
+func (o *output) reportLocked() {
+	if o.report != nil {
+		o.report(o.queue.Held())
 	}
 }
 
-// tell has holds told what the queue takes from now on.
-func (o *output) tell(holds func(int)) {
+// reportTo sets the function that is told the memory of the queue.
+func (o *output) reportTo(report func(bytes int)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.holds = holds
+	o.report = report
 	if o.queue.Len() > 0 {
-		o.tellHeldLocked()
+		o.reportLocked()
 	}
 }
 
@@ -115,8 +115,8 @@ func (o *output) notify() {
 	}
 }
 
-// await waits until no more than most bytes are pending. It is false if that takes longer than the timeout, which
-// 0 makes endless, or if the connection is broken.
+// await waits until at most most bytes are pending. It returns false after the timeout (0 is none), or if the
+// connection is broken.
 func (o *output) await(most int, timeout time.Duration) bool {
 	var expired <-chan time.Time
 	if timeout > 0 {
@@ -139,14 +139,13 @@ func (o *output) await(most int, timeout time.Duration) bool {
 	}
 }
 
-// broken reports whether nothing can be sent any more.
 func (o *output) broken() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.err != nil
 }
 
-// wait waits until the goroutine has ended, which it does soon after the connection was closed.
+// wait waits until the goroutine has ended, soon after the connection was closed.
 func (o *output) wait() {
 	for {
 		o.mu.Lock()

@@ -10,20 +10,20 @@ import (
 	"cellserver/internal/edge/server/conn"
 )
 
-// secured is the TLS of a connection, and what crypto/tls takes for the network: it reads from the client, but what
-// is written is collected and then goes the way of all replies, so that nothing but reading ever blocks. It belongs
-// to the connection's goroutine.
+// secured is a connection's TLS and the network under it as crypto/tls sees it. It reads from the client;
+// writes are collected and then sent like all replies, so that only reads block. It belongs to the
+// connection's goroutine.
 type secured struct {
 	net.Conn // the client's
 	conn     *connection
 	tls      *tls.Conn
-	sealed   []byte // records that are yet to be sent; reused
+	sealed   []byte // unsent records; reused
 }
 
-// maxOwnOutput is what may be pending of the handshake, and of the answers that TLS itself gives later.
+// maxOwnOutput bounds the pending bytes of the handshake and of later answers by TLS itself.
 const maxOwnOutput = 64 << 10
 
-// secure has the connection begin with a handshake.
+// secure makes the connection begin with a handshake.
 func (c *connection) secure(config *tls.Config) {
 	c.secured = &secured{Conn: c.nc, conn: c}
 	c.secured.tls = tls.Server(c.secured, config)
@@ -32,8 +32,8 @@ func (c *connection) secure(config *tls.Config) {
 
 var errUnread = errors.New("server: answer over TLS: the client reads nothing")
 
-// Read is where TLS waits for the client, which may need what was collected first. A client could have it answer
-// without end, by asking for new keys again and again; the session sees nothing of that, so the bound is here.
+// Read implements net.Conn. It first sends what was collected, which the client may be waiting for. A client
+// could make TLS answer forever by requesting new keys, unseen by the session, so the bound is here.
 func (s *secured) Read(b []byte) (int, error) {
 	if len(s.sealed) > 0 {
 		pending, err := s.push()
@@ -58,10 +58,10 @@ func (s *secured) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// SetWriteDeadline does nothing: TLS would have the writing end with its last record, and others write the queue.
+// SetWriteDeadline does nothing: TLS would set it with its last record, while the queue may still be written.
 func (s *secured) SetWriteDeadline(time.Time) error { return nil }
 
-// push hands what was collected to the output.
+// push moves the collected records to the output.
 func (s *secured) push() (pending int, err error) {
 	if len(s.sealed) == 0 {
 		return 0, nil
@@ -71,7 +71,7 @@ func (s *secured) push() (pending int, err error) {
 	return pending, err
 }
 
-// sealedBytes is how much is sealed at a time, so that what it is collected in stays small.
+// sealedBytes bounds how much is sealed at a time, which keeps the collecting buffer small.
 const sealedBytes = 32 << 10
 
 func (s *secured) send(b []byte) (pending int, err error) {
@@ -85,21 +85,22 @@ func (s *secured) send(b []byte) (pending int, err error) {
 	return pending, err
 }
 
-// closeNotify tells the client that nothing more comes, so that it can tell the end from a cut. Before the end of the
-// handshake there is only an alert to send, if that.
+// closeNotify sends close_notify, which tells an end from a cut. Before the end of the handshake there may
+// only be an alert to send.
 func (s *secured) closeNotify() {
 	_ = s.tls.CloseWrite()
 	_, _ = s.push()
 }
 
-// handshake agrees with the client on TLS and asks whether it may come in. It is false if the connection is to end.
+// handshake performs the TLS handshake and asks whether the client is admitted. It returns false if the
+// connection is to end.
 func (c *connection) handshake() bool {
 	if !c.prepareRead(readForInput) {
 		return false
 	}
 	h := c.driver.host
-	err := c.secured.tls.HandshakeContext(context.Background()) // its end is the read deadline
-	if _, sendErr := c.secured.push(); err == nil {             // push in any case: there may be an alert
+	err := c.secured.tls.HandshakeContext(context.Background()) // the read deadline bounds it
+	if _, sendErr := c.secured.push(); err == nil {             // in any case: there may be an alert
 		err = sendErr
 	}
 	if err != nil {
@@ -108,7 +109,7 @@ func (c *connection) handshake() bool {
 		}
 		return false
 	}
-	c.secured.sealed = nil // what follows is shorter
+	c.secured.sealed = nil // later records are shorter
 	c.peer.TLS, c.peer.CertName = true, certName(c.secured.tls.ConnectionState())
 	if refusal := h.Refusal(c.peer); refusal != "" {
 		_, _ = c.secured.send(conn.ErrorLine(refusal))
@@ -117,7 +118,7 @@ func (c *connection) handshake() bool {
 	return true
 }
 
-// certName is the common name in the client's certificate, if one was verified.
+// certName returns the common name of a verified client certificate, or "".
 func certName(state tls.ConnectionState) string {
 	if len(state.VerifiedChains) == 0 || len(state.VerifiedChains[0]) == 0 {
 		return ""

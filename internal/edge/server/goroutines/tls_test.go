@@ -10,7 +10,8 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// TestTLSItselfIsBounded: a client that has TLS answer again and again, and reads nothing of it, is closed.
+// TestTLSItselfIsBounded checks that a client is closed that makes TLS answer again and again and reads
+// nothing.
 func TestTLSItselfIsBounded(t *testing.T) {
 	client, server := net.Pipe()
 	defer client.Close()
@@ -33,10 +34,10 @@ func TestTLSItselfIsBounded(t *testing.T) {
 		}
 		if _, err := c.secured.Read(make([]byte, 1)); err != nil {
 			if !errors.Is(err, errUnread) {
-				t.Errorf("got %v", err)
+				t.Errorf("got %v, want %v", err, errUnread)
 			}
 			return
 		}
 	}
-	t.Error("no end is in sight")
+	t.Error("the answers are not bounded")
 }

@@ -10,27 +10,27 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// connection is one of a loop. All but Wake and Kill belongs to the loop's goroutine.
+// connection belongs to its loop's goroutine, but for Wake, Kill and Evict.
 type connection struct {
-	// What every request needs comes first: with thousands of clients each cache line is a wait for memory.
+	// The fields of every request come first: with thousands of clients, each cache line is a memory access.
 	loop     *loop
 	session  peer.Session
-	in       conn.Input // only what is not processed; without a buffer while that is nothing
+	in       conn.Input // unprocessed bytes; has no buffer while there are none
 	fd       int32
 	timer    int32  // see timers
-	interest uint32 // what the poller was asked for
+	interest uint32 // events registered with the poller
 	phase    phase
-	waiting  bool // the session is: it is woken through the inbox
-	hungUp   bool // the session knows that the client sends no more
-	reset    bool // nobody is there any more to take replies, and the poller watches no longer
-	more     bool // the session may have more to execute in what was read
-	readable bool // there may be more to read, of which the poller says nothing again
-	toTheEnd bool // a read that got less than it could take need not have got all
+	waiting  bool // the session is Waiting, to be woken through the inbox
+	hungUp   bool // the session was told that the client sends no more
+	reset    bool // the client takes no more replies, and the poller no longer watches
+	more     bool // the session may have more to execute of its input
+	readable bool // there may be input that the poller does not report again
+	toTheEnd bool // read until EAGAIN: a short read need not have got all
 	queued   bool // in loop.ready
-	holds    bool // the session knows of memory that the connection holds
-	blocked  bool // too much is pending: not read from, nothing processed
+	holds    bool // the session was told of memory that the connection holds
+	blocked  bool // too much output is pending: not read, not processed
 	conn.Life
-	dueNs   int64 // when expired is to be called; 0 for never
+	dueNs   int64 // deadline for expired; 0 is none
 	traffic conn.Traffic
 	out     buffers.Queue
 
@@ -43,8 +43,8 @@ type phase uint8
 const (
 	phaseOpen      phase = iota
 	phaseFlushing        // closes when its replies are sent
-	phaseFinishing       // lingers when they are
-	phaseLingering       // reads and throws away, until the client has closed, too
+	phaseFinishing       // lingers when its replies are sent
+	phaseLingering       // drops input until the client closes too
 	phaseClosed
 )
 
@@ -52,7 +52,7 @@ func newConnection(l *loop, fd int, p peer.Peer) *connection {
 	return &connection{loop: l, fd: int32(fd), peer: p, Life: conn.Life{OpenedNs: l.nowNs()}}
 }
 
-// refuse closes a connection that no loop has taken.
+// refuse closes a connection that its loop has not taken.
 func (c *connection) refuse() {
 	_ = unix.Close(int(c.fd))
 	c.loop.load.Add(-1)
@@ -62,18 +62,18 @@ func (c *connection) refuse() {
 }
 
 // Wake implements peer.Conn.
-func (c *connection) Wake() { c.loop.inbox.wake(c) }
+func (c *connection) Wake() { c.loop.inbox.put(&c.loop.inbox.woken, c) }
 
 // Kill implements peer.Conn.
-func (c *connection) Kill() { c.loop.inbox.kill(c) }
+func (c *connection) Kill() { c.loop.inbox.put(&c.loop.inbox.killed, c) }
 
 // Evict implements peer.Conn.
 func (c *connection) Evict() {
-	c.loop.inbox.evict(c)
+	c.loop.inbox.put(&c.loop.inbox.evicted, c)
 	c.loop.evicts.Store(true)
 }
 
-// guarded calls do; if that panics, the connection is closed and nothing else.
+// guarded calls do; a panic closes only this connection.
 func (c *connection) guarded(events uint32, do func(*connection, uint32)) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -98,7 +98,7 @@ func (c *connection) start(uint32) {
 	}
 }
 
-// awaitInput sets the time by which the client must have sent something.
+// awaitInput sets the deadline for input.
 func (c *connection) awaitInput() {
 	c.Observe(c.session)
 	c.setDue(c.InputDueNs(c.loop.host.Limits(), c.loop.nowNs()))
@@ -123,7 +123,7 @@ func (c *connection) dueIn(d time.Duration) {
 	c.setDue(conn.Later(c.loop.nowNs(), d))
 }
 
-// expired ends a connection whose time is over.
+// expired ends a connection whose deadline has passed.
 func (c *connection) expired() {
 	switch {
 	case c.phase != phaseOpen:
@@ -140,8 +140,8 @@ func (c *connection) expired() {
 	}
 }
 
-// tellHeld tells the session what the connection holds, if that is anything or was.
-func (c *connection) tellHeld() {
+// reportHeld tells the session how much memory the connection holds, if it holds or held any.
+func (c *connection) reportHeld() {
 	if !c.in.HasBuffer() && c.out.Len() == 0 && !c.holds {
 		return
 	}
@@ -150,10 +150,10 @@ func (c *connection) tellHeld() {
 	c.session.HoldsOutput(c.out.Held())
 }
 
-// gone is what the poller reports, without being asked, of a connection that has ended in both directions.
+// gone holds the events that report, unasked, that both directions are closed.
 const gone = unix.EPOLLERR | unix.EPOLLHUP
 
-// happened is what the poller reports.
+// happened handles events of the poller.
 func (c *connection) happened(events uint32) {
 	switch {
 	case c.waiting:
@@ -168,7 +168,7 @@ func (c *connection) happened(events uint32) {
 		return
 	}
 	if events&(unix.EPOLLRDHUP|unix.EPOLLPRI|gone) != 0 {
-		c.toTheEnd = true // which is not reported again, nor is what stands behind urgent data
+		c.toTheEnd = true // neither EOF nor what follows urgent data is reported again
 	}
 	if events&(toRead|gone) != 0 {
 		c.readable = true
@@ -178,10 +178,11 @@ func (c *connection) happened(events uint32) {
 	}
 }
 
-// happenedWaiting is happened while the session is Waiting and nothing is read.
+// happenedWaiting handles events while the session is Waiting and nothing is read.
 func (c *connection) happenedWaiting(events uint32) {
 	if c.interest&unix.EPOLLET != 0 && events&toRead != 0 {
-		c.readable, c.toTheEnd = true, c.toTheEnd || events&(unix.EPOLLRDHUP|unix.EPOLLPRI) != 0 // which is not reported again
+		c.readable = true // edge-triggered: not reported again
+		c.toTheEnd = c.toTheEnd || events&(unix.EPOLLRDHUP|unix.EPOLLPRI) != 0
 	}
 	switch {
 	case events&gone != 0:
@@ -190,12 +191,12 @@ func (c *connection) happenedWaiting(events uint32) {
 	case events&unix.EPOLLRDHUP != 0 && !c.hungUp:
 		c.hungUp = true
 		c.session.HungUp(peer.HalfClosed)
-		c.listen() // no longer for what is so from now on
+		c.listen() // drop the event, which would repeat
 	}
 }
 
-// lost is the client gone in both directions. While the session is Waiting, it is told, and what the client has sent
-// is still executed; the poller would report the end again and again meanwhile.
+// lost handles a client that is gone in both directions. A Waiting session is told, and input read before is
+// still executed; the poller would report the hangup again and again meanwhile.
 func (c *connection) lost() {
 	if !c.waiting || c.loop.poll.control(unix.EPOLL_CTL_DEL, int(c.fd), 0) != nil {
 		c.close()
@@ -205,7 +206,7 @@ func (c *connection) lost() {
 	c.readable, c.toTheEnd = true, true
 	c.out.Clear(&c.loop.host.Pool)
 	c.blocked = false
-	c.tellHeld()
+	c.reportHeld()
 	c.setDue(0)
 	c.session.HungUp(peer.Reset)
 }
@@ -249,8 +250,7 @@ func (c *connection) read() {
 	}
 }
 
-// process feeds the session once with b, which is in the connection's own buffer or in the loop's, and keeps what
-// is left.
+// process feeds the session once with b, from the connection's own buffer or the loop's, and keeps the rest.
 func (c *connection) process(b []byte, own bool) {
 	l := c.loop
 	n, replies, status := c.session.Feed(b, l.out[:0])
@@ -275,9 +275,9 @@ func (c *connection) process(b []byte, own bool) {
 	if left := len(c.in.Unread()); left > conn.HalfSentBytes || c.HalfSentNs != 0 {
 		c.Fed(n, left, status, l.nowNs)
 	}
-	c.tellHeld()
+	c.reportHeld()
 	if !c.blocked && (!c.HandshakeDone || c.dueNs != 0 || c.HalfSentNs != 0 || l.host.Limits().IdleTimeout > 0) {
-		c.awaitInput() // only now: the input may have authenticated the client
+		c.awaitInput() // after Feed, which may have authenticated the client
 	}
 	switch status {
 	case peer.Close:
@@ -293,13 +293,13 @@ func (c *connection) process(b []byte, own bool) {
 			c.endFor(conn.ReasonShutdown)
 			return
 		}
-	case peer.More, peer.Abort: // dealt with above
+	case peer.More, peer.Abort: // handled above
 	}
 	c.listen()
 	c.queue()
 }
 
-// queue gives the connection another turn if it has a use for one.
+// queue schedules another turn if the connection has a use for one.
 func (c *connection) queue() {
 	if (c.more || c.readable) && !c.queued && c.takesInput() {
 		c.queued = true
@@ -327,9 +327,9 @@ func (c *connection) woken(uint32) {
 	if c.phase != phaseOpen {
 		return
 	}
-	c.waiting = false // or the session has something to say of its own accord
+	c.waiting = false // or the session sends unasked
 	if c.blocked {
-		return // goes on when that ends
+		return // unblock resumes it
 	}
 	c.awaitInput()
 	c.process(c.in.Unread(), true)
@@ -343,8 +343,8 @@ func (c *connection) drain(uint32) {
 
 const toRead = unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLPRI
 
-// edge is how input is to be reported: once, when it comes, and not for as long as it is there, which would be work
-// for the kernel in each wait. But a read from a unix socket may get less than is there.
+// edge returns EPOLLET, to have input reported once rather than in each wait, which would cost the kernel
+// work. A read from a unix socket may return less than is there, so those stay level-triggered.
 func (c *connection) edge() uint32 {
 	if c.peer.Unix {
 		return 0
@@ -352,12 +352,12 @@ func (c *connection) edge() uint32 {
 	return unix.EPOLLET
 }
 
-// listen asks the poller for what the connection waits for.
+// listen registers with the poller what the connection waits for.
 func (c *connection) listen() {
 	var interest uint32
 	switch {
 	case c.waiting && c.interest == toRead|unix.EPOLLET && !c.toTheEnd && c.out.Len() == 0:
-		return // what comes meanwhile is reported once, which costs less than two changes
+		return // one spurious event costs less than two changes
 	case c.takesInput():
 		interest = toRead
 		if c.out.Len() == 0 {
@@ -383,7 +383,7 @@ func (c *connection) closeFor(r conn.Reason) {
 	c.close()
 }
 
-// close ends the connection at once.
+// close closes the connection at once.
 func (c *connection) close() {
 	if c.phase != phaseClosed {
 		c.phase = phaseClosed

@@ -1,4 +1,4 @@
-// Package loops drives connections from a few event loops over epoll, on Linux. A driver is safe for
+// Package loops serves connections from a few event loops over epoll, on Linux. A driver is safe for
 // concurrent use; a connection belongs to its loop's goroutine.
 package loops
 
@@ -18,26 +18,25 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// driver is the driver that serves connections from a few event loops. Connections that it cannot take, those
-// without a descriptor of their own, go to another driver.
+// driver passes connections that it cannot serve, those without a descriptor, to fallback.
 type driver struct {
-	all    []*loop
-	others conn.Driver
-	wg     sync.WaitGroup
+	all      []*loop
+	fallback conn.Driver
+	wg       sync.WaitGroup
 }
 
-// New returns a driver of n loops, or the other one where they cannot be made.
-func New(h *conn.Host, n int, others conn.Driver) conn.Driver {
-	d := &driver{others: others}
+// New returns a driver of n loops, or fallback if they cannot be started.
+func New(h *conn.Host, n int, fallback conn.Driver) conn.Driver {
+	d := &driver{fallback: fallback}
 	for range n {
 		l, err := newLoop(h)
 		if err != nil {
 			h.Log.Error("cannot start the event loops; each client gets a goroutine instead", "error", err,
-				"hint", "where it says too many open files: raise the limit (ulimit -n)")
+				"hint", "for \"too many open files\", raise the limit (ulimit -n)")
 			for _, l := range d.all {
 				l.poll.close()
 			}
-			return others
+			return fallback
 		}
 		d.all = append(d.all, l)
 	}
@@ -50,7 +49,7 @@ func New(h *conn.Host, n int, others conn.Driver) conn.Driver {
 func (d *driver) Serve(nc net.Conn, p peer.Peer) {
 	fd, err := takeDescriptor(nc)
 	if err != nil {
-		d.others.Serve(nc, p)
+		d.fallback.Serve(nc, p)
 		return
 	}
 	least := d.all[0]
@@ -61,18 +60,18 @@ func (d *driver) Serve(nc net.Conn, p peer.Peer) {
 	}
 	least.load.Add(1)
 	c := newConnection(least, fd, p)
-	_ = nc.Close() // the descriptor that c has stays open
+	_ = nc.Close() // the duplicate stays open
 	if !least.inbox.add(c) {
 		c.refuse()
 	}
 }
 
-// takeDescriptor returns a descriptor of nc's socket of its own, so that Go's runtime does not poll it as well.
+// takeDescriptor duplicates nc's descriptor, so that Go's runtime does not poll it as well.
 func takeDescriptor(nc net.Conn) (fd int, err error) {
 	switch nc.(type) {
 	case *net.TCPConn, *net.UnixConn:
 	default:
-		return -1, errors.ErrUnsupported // such as TLS, which is more than its socket
+		return -1, errors.ErrUnsupported // TLS has more state than its socket
 	}
 	raw, err := nc.(syscall.Conn).SyscallConn()
 	if err != nil {
@@ -87,12 +86,13 @@ func takeDescriptor(nc net.Conn) (fd int, err error) {
 
 func (d *driver) LimitsChanged() {
 	for _, l := range d.all {
-		l.inbox.limitsChanged()
+		l.inbox.raise(&l.inbox.limited)
 	}
+	d.fallback.LimitsChanged()
 }
 
 func (d *driver) Traffic() conn.Traffic {
-	sum := d.others.Traffic()
+	sum := d.fallback.Traffic()
 	for _, l := range d.all {
 		sum.Add(conn.Traffic{Received: l.received.Load(), Sent: l.sent.Load()})
 	}
@@ -101,31 +101,50 @@ func (d *driver) Traffic() conn.Traffic {
 
 func (d *driver) Shutdown(ctx context.Context) error {
 	for _, l := range d.all {
-		l.inbox.drain()
+		l.inbox.raise(&l.inbox.drained)
 	}
-	err := d.others.Shutdown(ctx)
-	if conn.WaitOrDone(ctx, &d.wg) {
-		return err
+	err := d.fallback.Shutdown(ctx)
+	own := conn.Await(ctx, &d.wg, d.endAll, d.hanging)
+	if errors.Is(err, conn.ErrStuck) && errors.Is(own, conn.ErrStuck) {
+		return fmt.Errorf("%w, %s", err, d.hanging())
 	}
-	for _, l := range d.all {
-		l.inbox.end()
+	if errors.Is(own, conn.ErrStuck) {
+		return own
 	}
-	if conn.WaitAtLast(&d.wg) {
-		return cmp.Or(err, ctx.Err())
-	}
-	var left []string
-	for i, l := range d.all {
-		if !l.inbox.isClosed() {
-			left = append(left, d.loopName(i))
-		}
-	}
-	if errors.Is(err, conn.ErrStuck) {
-		return fmt.Errorf("%w, %s", err, strings.Join(left, ", "))
-	}
-	return conn.LeftBehind(ctx, strings.Join(left, ", "))
+	return cmp.Or(err, own)
 }
 
-// loopName is what errors call a loop.
-func (d *driver) loopName(i int) string {
-	return fmt.Sprintf("event loop %d of %d", i+1, len(d.all))
+func (d *driver) endAll() {
+	for _, l := range d.all {
+		l.inbox.raise(&l.inbox.ended)
+	}
 }
+
+// hanging lists the loops that have not ended.
+func (d *driver) hanging() string {
+	var names []string
+	for i, l := range d.all {
+		if !l.inbox.isClosed() {
+			names = append(names, d.loopName(i))
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+func (d *driver) Probe(ctx context.Context) error {
+	answers := make([]chan struct{}, len(d.all))
+	for i, l := range d.all { // ask all before waiting for the first
+		answers[i] = make(chan struct{})
+		l.inbox.probe(answers[i])
+	}
+	for i, answer := range answers {
+		select {
+		case <-answer:
+		case <-ctx.Done():
+			return fmt.Errorf("server: %s does not respond: %w", d.loopName(i), ctx.Err())
+		}
+	}
+	return d.fallback.Probe(ctx)
+}
+
+func (d *driver) loopName(i int) string { return fmt.Sprintf("event loop %d of %d", i+1, len(d.all)) }

@@ -4,5 +4,5 @@ package loops
 
 import "cellserver/internal/edge/server/conn"
 
-// New returns the driver that it was given: there are no event loops for this system.
-func New(_ *conn.Host, _ int, others conn.Driver) conn.Driver { return others }
+// New returns fallback: this system has no event loops.
+func New(_ *conn.Host, _ int, fallback conn.Driver) conn.Driver { return fallback }

@@ -10,33 +10,31 @@ import (
 	"cellserver/internal/edge/server/conn"
 )
 
-// loop serves its connections from one goroutine: all of loop and of its connections belongs to that, but for the
-// inbox and the atomics.
+// loop serves its connections from one goroutine, to which everything belongs but the inbox and the atomics.
 type loop struct {
 	host   *conn.Host
 	nowNs  func() int64
 	poll   *poller
 	inbox  inbox
-	load   atomic.Int64 // connections, for whoever chooses a loop
-	evicts atomic.Bool  // the inbox has connections that are to be closed for their memory
-	// what others may see of traffic, up to the last round
+	load   atomic.Int64 // connections, to choose the least loaded loop
+	evicts atomic.Bool  // the inbox has evicted connections
+	// traffic as others see it, updated each round
 	received, sent atomic.Uint64
 
 	conns    []*connection // by descriptor
-	open     int           // how many of them there are
-	ready    []*connection // that have input to process, beyond what the poller knows
+	open     int           // number of conns
+	ready    []*connection // connections with input that the poller does not report
 	timers   timers
 	draining bool
 
-	traffic conn.Traffic // of all connections that there were
+	traffic conn.Traffic // of all connections, past and present
 
 	yieldedNs int64
-	in        []byte // what a connection without a buffer of its own is read into
-	out       []byte // a connection's replies, until they are written or queued
+	in        []byte // read buffer of connections without one of their own
+	out       []byte // replies, until they are written or queued
 }
 
-// loopInputBytes is what a connection is read for at a time, so that one that sends without end has its turn like
-// the others.
+// loopInputBytes bounds a read, so that a client that sends without end leaves the others their turns.
 const loopInputBytes = 64 << 10
 
 func newLoop(h *conn.Host) (*loop, error) {
@@ -74,7 +72,7 @@ func (l *loop) run() {
 	}
 }
 
-// publish has others see what was moved: once a round, as it takes a locked instruction or two.
+// publish updates the traffic that others see: once a round, as it takes a locked instruction or two.
 func (l *loop) publish() {
 	if l.received.Load() != l.traffic.Received {
 		l.received.Store(l.traffic.Received)
@@ -84,12 +82,12 @@ func (l *loop) publish() {
 	}
 }
 
-// yieldNs is a little less than the 10 ms after which the runtime's monitor takes a goroutine's processor away.
+// yieldNs is a little less than the 10 ms after which the runtime's monitor retakes a processor.
 const yieldNs = 8_000_000
 
-// yield lets the scheduler have a look now and then. All a loop's waiting is in system calls, so that to the runtime
-// it would be one goroutine that runs without end: its monitor would then come every 20 us to take the loop's
-// processor, which costs a tenth of all CPU time under load and half of it when there is little to do.
+// yield runs the scheduler now and then. A loop waits only in system calls, so to the runtime it is one
+// goroutine that never stops: its monitor would then come every 20 us to take the processor, which costs a
+// tenth of all CPU time under load and half of it when there is little to do.
 func (l *loop) yield(nowNs int64) {
 	if nowNs-l.yieldedNs >= yieldNs {
 		l.yieldedNs = nowNs
@@ -97,10 +95,10 @@ func (l *loop) yield(nowNs int64) {
 	}
 }
 
-// maxWait is how long a loop waits at most: the system counts the milliseconds in 32 bits.
+// maxWait bounds a wait: the system counts milliseconds in 32 bits.
 const maxWait = time.Hour
 
-// timeoutMs is how long the loop may wait.
+// timeoutMs returns how long the loop may wait; -1 is forever.
 func (l *loop) timeoutMs() int {
 	switch {
 	case len(l.ready) > 0:
@@ -128,7 +126,7 @@ func (l *loop) readInbox() {
 	for _, c := range m.killed {
 		c.closeFor(conn.ReasonKilled)
 	}
-	l.takeEvicted() // whatever evicts says, which is set after the inbox was rung
+	l.takeEvicted() // regardless of evicts, which is set after the inbox is rung
 	if m.limited {
 		l.each((*connection).limitsChanged)
 	}
@@ -144,11 +142,11 @@ func (l *loop) readInbox() {
 	}
 }
 
-// closeEvicted closes the connections that are to be closed for their memory. It is called after each turn of another: in
-// one round all connections may grow, and what those hold that are not closed yet is counted no more.
+// closeEvicted closes evicted connections. It is called after each turn of another: in one round all
+// connections may grow, and evicted ones no longer count although they hold their memory.
 func (l *loop) closeEvicted() {
 	if l.evicts.Load() {
-		l.evicts.Store(false) // first, or one that comes in now would wait
+		l.evicts.Store(false) // first, else one added meanwhile would wait
 		l.takeEvicted()
 	}
 }
@@ -159,7 +157,6 @@ func (l *loop) takeEvicted() {
 	}
 }
 
-// each calls do for every connection.
 func (l *loop) each(do func(c *connection, _ uint32)) {
 	for _, c := range l.conns {
 		if c != nil {
@@ -168,7 +165,7 @@ func (l *loop) each(do func(c *connection, _ uint32)) {
 	}
 }
 
-// processReady gives each connection that has input left one more turn.
+// processReady gives one more turn to each connection that has input left.
 func (l *loop) processReady() {
 	turn := l.ready
 	l.ready = nil
@@ -187,6 +184,6 @@ func (l *loop) forget(c *connection) {
 	l.open--
 	l.load.Add(-1)
 	l.timers.remove(c)
-	_ = unix.Close(int(c.fd)) // which takes it out of the poller
+	_ = unix.Close(int(c.fd)) // removes it from the poller
 	l.host.Release(c.peer)
 }

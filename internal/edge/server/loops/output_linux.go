@@ -6,7 +6,8 @@ import (
 	"cellserver/internal/edge/server/conn"
 )
 
-// send writes replies, and queues what the client does not take. It is false if the connection was closed.
+// send writes replies and queues what the client does not take. It returns false if the connection was
+// closed.
 func (c *connection) send(replies []byte) bool {
 	if c.reset {
 		return true
@@ -44,7 +45,7 @@ func (c *connection) wrote(n int) {
 	c.loop.traffic.Sent += uint64(n)
 }
 
-// flush writes what is queued, as far as the client takes it. It is false if the client is gone or the
+// flush writes queued replies as far as the client takes them. It returns false if the client is gone or the
 // connection was closed.
 func (c *connection) flush() bool {
 	for written := 0; c.out.Len() > 0 && written < loopOutputBytes; {
@@ -60,7 +61,7 @@ func (c *connection) flush() bool {
 			break
 		}
 	}
-	c.tellHeld()
+	c.reportHeld()
 	if c.out.Len() == 0 && c.phase != phaseOpen {
 		c.flushed()
 		return c.phase != phaseClosed
@@ -72,10 +73,10 @@ func (c *connection) flush() bool {
 	return true
 }
 
-// unblock processes the client's input again, which has read enough of its replies.
+// unblock resumes a client that has read enough of its replies.
 func (c *connection) unblock() {
 	c.blocked = false
-	c.HalfSentNs = 0 // meanwhile it could not send
+	c.HalfSentNs = 0 // it could not send meanwhile
 	if c.waiting {
 		c.setDue(0)
 		return
@@ -85,10 +86,10 @@ func (c *connection) unblock() {
 	c.queue()
 }
 
-// loopOutputBytes is how much is written to a connection in one turn.
+// loopOutputBytes bounds how much is written to a connection in one turn.
 const loopOutputBytes = 1 << 20
 
-// endFor reads no more commands, sends what is pending, and then closes the connection.
+// endFor sends pending replies and closes the connection; no more commands are read.
 func (c *connection) endFor(r conn.Reason) {
 	c.Because(r)
 	c.phase, c.more = phaseFlushing, false
@@ -96,7 +97,7 @@ func (c *connection) endFor(r conn.Reason) {
 		c.phase = phaseFinishing
 	}
 	c.in.Release(&c.loop.host.Pool)
-	c.tellHeld()
+	c.reportHeld()
 	if c.out.Len() == 0 {
 		c.flushed()
 		return
@@ -105,7 +106,7 @@ func (c *connection) endFor(r conn.Reason) {
 	c.listen()
 }
 
-// flushed goes on when all replies are sent.
+// flushed continues endFor when all replies are sent.
 func (c *connection) flushed() {
 	if c.phase == phaseFlushing || unix.Shutdown(int(c.fd), unix.SHUT_WR) != nil {
 		c.close()
@@ -113,7 +114,7 @@ func (c *connection) flushed() {
 	}
 	c.phase = phaseLingering
 	c.dueIn(conn.LingerTimeout)
-	c.readable = true // what came may have been reported before
+	c.readable = true // earlier input may have been reported already
 	c.queue()
 	c.listen()
 }

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// poller is an epoll instance, with an eventfd that ends its wait.
+// poller is an epoll instance with an eventfd that interrupts its wait.
 type poller struct {
 	epoll, wakeup int
 	events        [256]unix.EpollEvent
@@ -42,7 +42,7 @@ func (p *poller) control(op, fd int, interest uint32) error {
 	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(p.epoll, op, fd, &unix.EpollEvent{Events: interest, Fd: int32(fd)}))
 }
 
-// wait returns what is ready. It waits for that at most timeoutMs, and without end if that is negative.
+// wait returns ready events after at most timeoutMs; negative is forever.
 func (p *poller) wait(timeoutMs int) []unix.EpollEvent {
 	n, err := unix.EpollWait(p.epoll, p.events[:], timeoutMs)
 	if err != nil { // EINTR: the loop comes around
@@ -51,23 +51,26 @@ func (p *poller) wait(timeoutMs int) []unix.EpollEvent {
 	return p.events[:n]
 }
 
-// inbox is how other goroutines reach a loop.
+// inbox carries messages of other goroutines to a loop.
 type inbox struct {
-	mu      sync.Mutex // guards all below
-	wakeup  int        // an eventfd
-	added   []*connection
-	woken   []*connection
-	killed  []*connection
+	mu     sync.Mutex // guards all below
+	wakeup int        // an eventfd
+	mail
 	evicted []*connection
-	probes  []chan<- struct{} // that the loop closes
-	limited bool              // the limits have changed
-	drained bool
-	ended   bool // all that is left is to be closed
-	rung    bool // the loop will look
+	rung    bool // the loop is about to read
 	closed  bool // the loop has ended
 }
 
-// add is false if the loop takes no more connections.
+// mail is what a loop takes from its inbox at once.
+type mail struct {
+	added, woken, killed []*connection
+	probes               []chan<- struct{} // to close
+	limited              bool              // the limits have changed
+	drained              bool              // finish and take no more connections; stays set
+	ended                bool              // close what is left; stays set
+}
+
+// add returns false if the loop takes no more connections.
 func (b *inbox) add(c *connection) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -79,26 +82,14 @@ func (b *inbox) add(c *connection) bool {
 	return true
 }
 
-func (b *inbox) wake(c *connection) { b.put(&b.woken, c) }
-
-func (b *inbox) kill(c *connection) { b.put(&b.killed, c) }
-
-func (b *inbox) evict(c *connection) { b.put(&b.evicted, c) }
-
 func (b *inbox) put(list *[]*connection, c *connection) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.closed { // or nobody would ever take it
+	if !b.closed { // else nobody would take it
 		*list = append(*list, c)
 		b.ringLocked()
 	}
 }
-
-func (b *inbox) limitsChanged() { b.raise(&b.limited) }
-
-func (b *inbox) drain() { b.raise(&b.drained) }
-
-func (b *inbox) end() { b.raise(&b.ended) }
 
 func (b *inbox) raise(flag *bool) {
 	b.mu.Lock()
@@ -112,16 +103,8 @@ func (b *inbox) ringLocked() {
 		return
 	}
 	b.rung = true
-	one := [8]byte{0: 1, 7: 1} // not 0 in either order of bytes
+	one := [8]byte{0: 1, 7: 1} // not 0 in either byte order
 	_, _ = unix.Write(b.wakeup, one[:])
-}
-
-// mail is what stood in an inbox.
-type mail struct {
-	added, woken, killed []*connection
-	probes               []chan<- struct{}
-	limited              bool
-	drained, ended       bool
 }
 
 func (b *inbox) take() mail {
@@ -132,12 +115,20 @@ func (b *inbox) take() mail {
 		_, _ = unix.Read(b.wakeup, count[:])
 		b.rung = false
 	}
-	m := mail{b.added, b.woken, b.killed, b.probes, b.limited, b.drained, b.ended}
-	b.added, b.woken, b.killed, b.probes, b.limited = nil, nil, nil, nil, false
+	m := b.mail
+	b.mail = mail{drained: m.drained, ended: m.ended}
 	return m
 }
 
-// takeEvicted takes the connections that are to be closed for their memory, whose turn does not wait for the rest.
+// probe makes the loop close answer when it comes around, unless it has ended.
+func (b *inbox) probe(answer chan<- struct{}) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.probes = append(b.probes, answer)
+	b.ringLocked()
+}
+
+// takeEvicted takes the evicted connections, which do not wait for the rest of the mail.
 func (b *inbox) takeEvicted() []*connection {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -146,7 +137,7 @@ func (b *inbox) takeEvicted() []*connection {
 	return evicted
 }
 
-// close says that nobody looks any more, unless a connection has come in since.
+// close marks the loop as ended, unless a connection was added since.
 func (b *inbox) close() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -154,14 +145,13 @@ func (b *inbox) close() bool {
 	return b.closed
 }
 
-// isClosed reports whether the loop has ended.
 func (b *inbox) isClosed() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.closed
 }
 
-// readOnce reads what there is; again is true if that is nothing yet.
+// readOnce reads what is available; again reports that nothing is yet.
 func readOnce(fd int, buf []byte) (n int, again bool, err error) {
 	for {
 		n, err = unix.Read(fd, buf)

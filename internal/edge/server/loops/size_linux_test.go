@@ -5,9 +5,9 @@ import (
 	"unsafe"
 )
 
-// TestConnectionIsSmall: there may be very many.
+// TestConnectionIsSmall bounds the memory of an idle client.
 func TestConnectionIsSmall(t *testing.T) {
 	if size := unsafe.Sizeof(connection{}); size > 240 {
-		t.Errorf("%d bytes", size)
+		t.Errorf("got %d bytes, want at most 240", size)
 	}
 }

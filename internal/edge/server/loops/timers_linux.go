@@ -2,12 +2,10 @@ package loops
 
 import "container/heap"
 
-// timers holds the connections that are to be looked at by some time, the earliest first. One that moves its time
-// further away, as an idle timeout does with each byte, stays where it is until the time that it stands under:
-// take then puts it where it belongs.
+// timers holds connections by deadline, earliest first. One whose deadline moves back, as an idle timeout
+// does with each byte, keeps its place until that time; take then moves it.
 type timers []*connection
 
-// update follows a change of c.dueNs, 0 for none.
 func (t *timers) update(c *connection) {
 	switch {
 	case c.timer == 0:
@@ -27,7 +25,7 @@ func (t *timers) remove(c *connection) {
 	}
 }
 
-// take removes and returns a connection that is due, nil if there is none.
+// take removes and returns a connection that is due, or nil.
 func (t *timers) take(nowNs int64) *connection {
 	for len(*t) > 0 && (*t)[0].timerNs <= nowNs {
 		c := (*t)[0]
@@ -45,7 +43,7 @@ func (t *timers) take(nowNs int64) *connection {
 	return nil
 }
 
-// timerHeap is a heap by timerNs. A connection's timer is its place in it, counted from 1.
+// timerHeap orders by timerNs. connection.timer is the place in it, counted from 1.
 type timerHeap []*connection
 
 func (h timerHeap) Len() int           { return len(h) }

@@ -9,12 +9,12 @@ import (
 	"sync"
 	"time"
 
-	"cellserver/internal/keep/remote/known"
+	"cellserver/internal/keep/remote/prefilter"
 	"cellserver/internal/keep/remote/script"
 	"cellserver/internal/keep/remote/servers"
 )
 
-// Pool is what an Engine needs of a *servers.Pool.
+// Pool is the part of a *servers.Pool that an Engine uses.
 type Pool interface {
 	Clustered() bool
 	Of(ctx context.Context, key string) (*servers.Server, error)
@@ -23,16 +23,15 @@ type Pool interface {
 	Send(ctx context.Context, s *servers.Server, calls []*servers.Call, wait int)
 }
 
-// Config is what an Engine is made of.
 type Config struct {
 	Pool    Pool
 	Scripts *script.Scripts
-	Known   *known.Table  // what requests are decided by unasked, or nil
-	Timeout time.Duration // of a pipeline
-	Wait    int           // how many replicas must have what was written; see servers.Pool.Send
-	// Now is the callers' clock: Unix nanoseconds that do not go back.
+	Filter  *prefilter.Filter // may be nil
+	Timeout time.Duration     // of a pipeline
+	Wait    int               // number of replicas that must have a write; see servers.Pool.Send
+	// Now is the callers' clock: monotonic Unix nanoseconds.
 	Now func() int64
-	// CallersTime has jobs decided at the times that callers give, instead of the servers'.
+	// CallersTime has jobs decided at the callers' times instead of the servers'.
 	CallersTime bool
 }
 
@@ -63,11 +62,10 @@ func New(c Config) *Engine {
 	return e
 }
 
-// Starting is the keys that became busy by jobs that were queued, until Start.
+// Starting lists the keys that queued jobs have made busy, until Start.
 type Starting struct{ first, last *queue }
 
-// Queue puts a job behind those of its key, whose name on the servers it does not keep. The sender may be
-// known, or nil.
+// Queue appends a job to those of its key. It does not keep name. The sender may be nil.
 func (e *Engine) Queue(to *Starting, name []byte, j *Job, sender *Sender) {
 	q := e.table.push(name, j)
 	if q == nil {
@@ -82,7 +80,7 @@ func (e *Engine) Queue(to *Starting, name []byte, j *Job, sender *Sender) {
 	to.last = q
 }
 
-// Start has the jobs decided that were queued.
+// Start has queued jobs decided.
 func (e *Engine) Start(all Starting) {
 	for q := all.first; q != nil; {
 		next := q.next
@@ -113,8 +111,7 @@ func (e *Engine) dispatch(q *queue) {
 	e.failed(q, servers.FailedOf(err))
 }
 
-// prepare makes the next call of a key. It is false if none is to be sent by this pipeline; then the key is
-// no longer the caller's.
+// prepare makes the next call of a key. If it returns false, this pipeline sends none and no longer owns the key.
 func (e *Engine) prepare(p *pipeline, q *queue) bool {
 	for e.take(p, q) {
 		if q.way.call(p, q) {
@@ -126,9 +123,8 @@ func (e *Engine) prepare(p *pipeline, q *queue) bool {
 	return false
 }
 
-// take takes what the next call of a key decides. What nobody waits for any more goes, and what is known
-// unasked. It is false if nothing was taken, as nothing is left, or the key belongs into the server's other
-// lane.
+// take takes the jobs for the next call of a key. It drops jobs that nobody waits for or that are denied without asking. It returns
+// false if there are none, or if the key belongs to the server's other lane.
 func (e *Engine) take(p *pipeline, q *queue) bool {
 	all := e.table.takeAll(q)
 	for q.count = 0; all.first != nil; {
@@ -154,7 +150,7 @@ func (e *Engine) take(p *pipeline, q *queue) bool {
 	return q.count > 0
 }
 
-// takePresent takes all for which somebody waits.
+// takePresent takes all jobs that somebody waits for.
 func (e *Engine) takePresent(q *queue) {
 	all := e.table.takeAll(q)
 	for q.count, q.way = 0, nil; all.first != nil; {
@@ -168,20 +164,19 @@ func (e *Engine) takePresent(q *queue) {
 	}
 }
 
-// putBack has what was taken and is not decided wait for the next call.
+// putBack leaves the undecided jobs to the next call.
 func (e *Engine) putBack(q *queue) {
 	e.table.putBack(q, &q.taken)
 	q.count = 0
 }
 
-// goOn has a key's owner go on with what waits, or let it go.
+// goOn continues with a key's waiting jobs, or releases the key.
 func (e *Engine) goOn(q *queue) {
 	if e.putBack(q); !e.table.release(q, &e.seen) {
 		e.dispatch(q)
 	}
 }
 
-// answered does with a key what came of its call.
 func (e *Engine) answered(p *pipeline, q *queue) {
 	q.sentNs = p.sentNs
 	if q.call.Err != nil {
@@ -196,11 +191,10 @@ func (e *Engine) answered(p *pipeline, q *queue) {
 	e.goOn(q)
 }
 
-// maxRedirects is how often a key's call follows a redirection at once.
+// maxRedirects bounds the redirections followed without a pause.
 const maxRedirects = 5
 
-// failed has what was taken of a key sent again, if it certainly was not executed for a reason that may pass;
-// else it fails.
+// failed sends jobs again if they were certainly not executed, for a reason that may pass; else they fail.
 func (e *Engine) failed(q *queue, f *servers.Failed) {
 	if !f.Again() {
 		e.fail(q, f)
@@ -226,12 +220,11 @@ func (e *Engine) failed(q *queue, f *servers.Failed) {
 	})
 }
 
-// pause is how long after so many tries in vain the next one is.
 func pause(tries int) time.Duration {
 	return time.Millisecond << min(tries-1, 5)
 }
 
-// fail has what was taken of a key fail. What a call cannot have changed is as if it was not executed.
+// fail fails the jobs taken. A call that writes nothing counts as not executed.
 func (e *Engine) fail(q *queue, f *servers.Failed) {
 	if f.Executed != servers.No && q.way != nil && !q.way.writes(q) {
 		as := *f
@@ -239,7 +232,7 @@ func (e *Engine) fail(q *queue, f *servers.Failed) {
 		f = &as
 	}
 	if f.Executed != servers.No {
-		e.Known.Learn(q.key, q.taken.effect(), nil, 0)
+		e.Filter.Learn(q.key, q.taken.effect(), nil, 0)
 	}
 	if q.bySwap = false; q.value != nil {
 		q.value.last = reading{}

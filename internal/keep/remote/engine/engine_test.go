@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"cellserver/internal/funnel"
-	"cellserver/internal/keep/remote/known"
+	"cellserver/internal/keep/remote/prefilter"
 	"cellserver/internal/keep/remote/script"
 	"cellserver/internal/keep/remote/servers"
 	"cellserver/internal/limiter"
@@ -80,8 +80,8 @@ func (nobody) Fail(*servers.Failed) {}
 // executed, denies nothing afterwards.
 func TestRefundForgetsWhatWasReadBefore(t *testing.T) {
 	nowNs := time.Now().UnixNano()
-	table := known.New(known.Config{Prefilter: true, Now: func() int64 { return time.Now().UnixNano() }})
-	e := opened(Config{Known: table})
+	table := prefilter.New("", func() int64 { return time.Now().UnixNano() })
+	e := opened(Config{Filter: table})
 	l, err := funnel.NewLimit(funnel.Burst, 0, 1, 3600)
 	if err != nil {
 		t.Fatal(err)

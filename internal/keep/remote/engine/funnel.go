@@ -3,19 +3,17 @@ package engine
 import (
 	"errors"
 
-	"cellserver/internal/keep/remote/known"
 	"cellserver/internal/keep/remote/script"
 	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
 
-// funnels is the way of requests of plain funnels: a script decides them in closed form, and the answers
-// follow from the TAT that it has found.
+// funnels decides requests of plain funnels: a script does, in closed form, and the answers follow from the TAT that it returns.
 type funnels struct{ *Engine }
 
 func (w *funnels) begin(q *queue, first *Job) {
 	q.runs.Begin(w.Scripts, first.NowNs)
-	q.ahead, q.refunded = known.Ahead{}, false
+	q.refunded = false
 }
 
 func (w *funnels) takes(q *queue, j *Job) bool {
@@ -26,60 +24,55 @@ func (w *funnels) takes(q *queue, j *Job) bool {
 }
 
 func (w *funnels) add(p *pipeline, q *queue, j *Job) bool {
-	if !q.refunded && w.decideKnown(p, j) {
+	if !q.refunded && w.prefiltered(p, j) {
 		return false
 	}
-	q.refunded = q.refunded || j.Request.Quantity < 0 // behind which nothing that was known before counts
+	q.refunded = q.refunded || j.Request.Quantity < 0 // what was known before does not count behind a refund
 	q.runs.Add(j.Request)
 	return true
 }
 
-// decideKnown answers a job by what is known: there may have been an answer to learn from since it came.
-func (w *funnels) decideKnown(p *pipeline, j *Job) bool {
-	if w.Known == nil {
+// prefiltered denies a job if it can: there may have been an answer to learn from since the job came.
+func (w *funnels) prefiltered(p *pipeline, j *Job) bool {
+	if w.Filter == nil { // saves the copy
 		return false
 	}
 	q := store.Request{Key: j.Request.Key, Rule: j.Request.Rule, Quantity: j.Request.Quantity}
-	if !w.Known.Decide(&q, &p.sender.Timeline, p.localNs) {
+	if !w.Filter.Decide(&q, &p.sender.Timeline, p.localNs) {
 		return false
 	}
 	j.Waiter.Done(q.Result, nil)
 	return true
 }
 
-func (w *funnels) call(p *pipeline, q *queue) bool {
-	q.ahead = w.Known.Want(q.taken.last.Request, q.count, p.localNs)
-	if q.ahead.Units > 0 {
-		q.runs.AddUnits(q.ahead.Units, q.ahead.Limit)
-	}
+func (w *funnels) call(_ *pipeline, q *queue) bool {
 	q.call.Script, q.call.Args = w.Scripts.Funnel, q.runs.Args()
 	return true
 }
 
 func (w *funnels) writes(*queue) bool { return true }
 
-var errNoSense = errors.New("a server's reply makes no sense")
+var errMalformed = errors.New("a server's reply is malformed")
 
 func (w *funnels) reply(p *pipeline, q *queue) error {
 	r, ok := w.Scripts.FunnelReplyOf(q.call.Reply)
 	switch {
 	case !ok:
-		return errNoSense
+		return errMalformed
 	case r.NoFunnel:
 		q.bySwap = true
 		return nil
 	}
 	if p.tells(r.NowNs); q.value != nil {
-		q.value.last = reading{} // which is out of date
+		q.value.last = reading{} // out of date
 	}
 	w.replay(q, r)
 	return nil
 }
 
-// replay decides what was taken of a key as the script has. The engine learns of the key before anybody
-// has an answer.
+// replay decides the jobs as the script has. The filter learns of the key before any caller has its answer.
 func (w *funnels) replay(q *queue, r script.FunnelReply) {
-	if w.Known != nil {
+	if w.Filter != nil {
 		w.learn(q, r)
 	}
 	w.counts.decided(q.count)
@@ -91,7 +84,6 @@ func (w *funnels) replay(q *queue, r script.FunnelReply) {
 	}
 }
 
-// learn learns what a reply tells of a key.
 func (w *funnels) learn(q *queue, r script.FunnelReply) {
 	state := limiter.State{ExpiresNs: r.TATNs}
 	full, refunded := false, false
@@ -99,15 +91,13 @@ func (w *funnels) learn(q *queue, r script.FunnelReply) {
 		result, _, _ := j.Request.Rule.Decide(&state, r.NowNs, j.Request.Quantity)
 		full, refunded = result.Limited || result.Remaining == 0, refunded || j.Request.Quantity < 0
 	}
-	var some bool
-	name := q.taken.last.Request.Key.Name
-	state.ExpiresNs, some = w.Known.Granted(name, &q.ahead, max(state.ExpiresNs, r.NowNs), r.NowNs)
+	state.ExpiresNs = max(state.ExpiresNs, r.NowNs)
 	switch {
 	case refunded:
-		w.Known.Learn(q.key, limiter.Lowers, nil, q.sentNs)
-	case full || some:
-		w.Known.Note(name, state.ExpiresNs, q.sentNs)
+		w.Filter.Learn(q.key, limiter.Lowers, nil, q.sentNs)
+	case full:
+		w.Filter.Note(q.taken.last.Request.Key.Name, state.ExpiresNs, q.sentNs)
 	default:
-		w.Known.Learn(q.key, limiter.Raises, &state, q.sentNs)
+		w.Filter.Learn(q.key, limiter.Raises, &state, q.sentNs)
 	}
 }

@@ -7,49 +7,46 @@ import (
 	"cellserver/internal/store"
 )
 
-// Job is a request, or another step, that waits to be decided by the server of its key. From Queue on it
-// belongs to the engine, until its Waiter is told what came of it.
+// Job is a request or another step to be decided by its key's server. It belongs to the engine from Queue until Waiter.Done or Fail.
 type Job struct {
 	NowNs   int64          // the caller's time
-	Request *store.Request // whose name, rule and quantity nobody changes; nil for a Step
+	Request *store.Request // name, rule and quantity are constant; nil for a Step
 	Step    store.Step     // nil for a Request
 	Waiter  Waiter
 
 	next    *Job
-	covered bool // the job was there when the value that is known of its key was asked for
+	covered bool // the job had arrived before the key's value was requested
 }
 
-// outcome is what a job has come to.
 type outcome struct {
 	did
 	result funnel.Result // of a Request
 	err    error
 }
 
-// did is what a job has done. If it is done again and has done the same, it has the same answers.
+// did is a job's effect: jobs with equal ones have equal answers.
 type did struct {
-	changed bool // the state became another by it
+	changed bool // the state
 	limiter.Outcome
 }
 
-// Waiter is who waits for a job. Waits and SentInVain may be called any number of times, and then one of Done
-// and Fail once. All may be called when nobody waits any more.
+// Waiter gets a job's answer. Waits and SentInVain may be called any number of times, then either Done or Fail once; all of them also
+// after the caller has given up.
 type Waiter interface {
-	// Waits reports whether somebody waits. If so, the job is sent to a server, or to one that is not known
-	// yet if that is nil.
+	// Waits reports whether the caller still waits. If so, the job is sent to a server, nil if that is unknown yet.
 	Waits(to *servers.Server) bool
-	// SentInVain notes that what the job was sent for was certainly not done.
+	// SentInVain notes that the job was certainly not executed.
 	SentInVain(f *servers.Failed)
-	// Done ends the job, which is decided: the result is a request's, the error of package limiter or store.
+	// Done ends a decided job. r is a request's; err is of package limiter or store.
 	Done(r funnel.Result, err error)
-	// Fail ends the job, which is not decided.
+	// Fail ends an undecided job.
 	Fail(f *servers.Failed)
 }
 
-// errGone is what a job fails with that nobody waits for.
+// errGone fails a job that nobody waits for.
 var errGone = &servers.Failed{Reason: servers.Timeout, Text: "nobody waits for it any more"}
 
-// Do does a step to a state, by a clock that is so much behind the caller's.
+// Do applies a step to a state by a clock that is byNs behind the caller's.
 func Do(step store.Step, s *limiter.State, nowNs, byNs int64) (changed bool, err error) {
 	if timed, is := step.(limiter.Timed); is {
 		return timed.DoBehind(s, nowNs, byNs)
@@ -65,8 +62,7 @@ func Follow(c limiter.Course, step store.Step, s *limiter.State) limiter.Course 
 	return c.Did(s)
 }
 
-// do does a job to a state, by the server's clock. It may be called again for another state: then that is
-// what was done.
+// do applies a job to a state, by the server's clock. A later call, for another state, supersedes it.
 func (j *Job) do(s *limiter.State, serverNs int64) (o outcome) {
 	q := j.Request
 	if q == nil {
@@ -81,7 +77,7 @@ func (j *Job) do(s *limiter.State, serverNs int64) (o outcome) {
 	return o
 }
 
-// step returns what is done. A request is not done by it, as its result belongs to who waits.
+// step returns the step to apply. For a request it is a copy, as its result belongs to the waiter.
 func (j *Job) step() store.Step {
 	if j.Request != nil {
 		return j.Request

@@ -2,8 +2,8 @@ package engine
 
 import "cellserver/internal/keep/remote/script"
 
-// natives is the way of requests of fixed windows and buckets: a script does their arithmetic, and returns
-// the value that it has found, from which the answers follow. What it cannot do a swap does.
+// natives decides requests of fixed windows and buckets: a script does their arithmetic and returns the earlier value, from which the
+// answers follow. Swaps do the rest.
 type natives struct{ *Engine }
 
 func (w *natives) begin(q *queue, _ *Job) { q.hasValue() }

@@ -4,43 +4,39 @@ import (
 	"hash/maphash"
 	"sync"
 
-	"cellserver/internal/keep/remote/known"
 	"cellserver/internal/keep/remote/script"
 	"cellserver/internal/keep/remote/servers"
 )
 
-// queue is the jobs of a key that are not decided, in the order in which they came. It has one owner at a
-// time: who has made it busy, or was handed it, be it a lane or a goroutine. So there is at most one call
-// under way for a key, all jobs that come meanwhile are the next one's, and a connection's are decided in
-// their order.
+// queue has the undecided jobs of a key in the order of their arrival. It has one owner at a time, a lane or a goroutine, so there is
+// at most one call under way for a key: all jobs that arrive meanwhile go with the next one, and those of a connection stay in order.
 type queue struct {
 	key     string
 	waiting list // the lock of the queue's part of the table guards it
 
-	next   *queue // in a lane, or of those that are to start; it is the owner's, as is all below
+	next   *queue // in a lane, or in Starting; the owner's, as all below
 	sender *Sender
-	tries  int               // in vain, since there was an answer
-	to     *servers.Redirect // whereto the last one was sent on
+	tries  int               // since the last answer
+	to     *servers.Redirect // of the last try
 
-	// Of the call that is under way:
-	taken  list // what it decides
-	count  int  // how many these are
+	// Of the call under way:
+	taken  list // jobs that it decides
+	count  int  // of taken
 	way    way
 	call   servers.Call
 	sentNs int64 // by the local clock
 
 	runs     script.Runs // of the way funnels
-	ahead    known.Ahead // units that are requested beside them
-	refunded bool        // one of them gives units back
+	refunded bool        // a job gives units back
 
-	bySwap bool   // no script that decides by itself can do what is next
-	value  *value // of the ways that read it, and nil for others
+	bySwap bool   // only a swap can do the next job
+	value  *value // nil unless a way reads it
 }
 
 // isLarge reports whether a key's value is large, or may be.
 func (q *queue) isLarge() bool { return q.value != nil && q.value.last.large }
 
-// bytes returns about how many bytes the key's next call has, and its reply.
+// bytes estimates the size of the key's next call with its reply.
 func (q *queue) bytes() int {
 	if q.value == nil {
 		return len(q.key)
@@ -50,7 +46,7 @@ func (q *queue) bytes() int {
 
 const tableParts = 64
 
-// table is the queues of all keys that have any, by key.
+// table has the queues by key.
 type table struct {
 	seed  maphash.Seed
 	parts [tableParts]struct {
@@ -92,8 +88,7 @@ func (t *table) push(name []byte, j *Job) *queue {
 	return q
 }
 
-// release ends the ownership of a queue in which nothing waits, and returns false for others. What is known
-// of the key's value is remembered before anybody makes another queue for it.
+// release drops a queue without jobs, and returns false for others. The key's value is remembered before another queue can be made.
 func (t *table) release(q *queue, remembered *seen) bool {
 	p := &t.parts[t.part(q.key)]
 	p.mu.Lock()
@@ -111,7 +106,7 @@ func (t *table) release(q *queue, remembered *seen) bool {
 	return true
 }
 
-// takeAll takes all that waits in a queue.
+// takeAll removes and returns all waiting jobs.
 func (t *table) takeAll(q *queue) list {
 	p := &t.parts[t.part(q.key)]
 	p.mu.Lock()
@@ -121,7 +116,7 @@ func (t *table) takeAll(q *queue) list {
 	return all
 }
 
-// putBack has jobs wait again, before all that came since they were taken.
+// putBack puts jobs back, before all that arrived since.
 func (t *table) putBack(q *queue, l *list) {
 	if l.first == nil {
 		return
@@ -132,7 +127,6 @@ func (t *table) putBack(q *queue, l *list) {
 	q.waiting.putBefore(l)
 }
 
-// keys returns how many keys have a queue.
 func (t *table) keys() (n int) {
 	for i := range t.parts {
 		p := &t.parts[i]

@@ -9,32 +9,30 @@ import (
 )
 
 const (
-	// knownFor is how long a value is taken for the present one.
+	// knownFor is for how long a value is taken for the present one.
 	knownFor = time.Second
-	// seenKeys and seenBytes bound how many values are kept, and the bytes of each with its key.
+	// seenKeys bounds the number of values, seenBytes the bytes of each with its key.
 	seenKeys, seenBytes = 4096, 1 << 10
 )
 
-// reading is what was found at a key, and when: by the servers' clock, and by ours when the reply came.
+// reading is a key's value and the time of the reply, by the server's clock and by ours.
 type reading struct {
 	script.Found
 	is       bool
-	large    bool // it is, or was, more than script.LargeBytes
+	large    bool // more than script.LargeBytes, now or before
 	serverNs int64
 	at       time.Time
 }
 
-// nowNs returns the servers' time, or a slightly earlier one. A later one would allow what is not allowed
-// yet.
+// nowNs returns the server's time or a slightly earlier one; a later one would allow too much.
 func (r *reading) nowNs() int64 { return timeline.After(r.serverNs, int64(time.Since(r.at))) }
 
-// seen is the values of keys that nothing waits for.
+// seen remembers values of keys without waiting jobs.
 type seen struct {
 	mu   sync.Mutex // guards all below
 	keys map[string]reading
 }
 
-// add remembers what was found at a key.
 func (s *seen) add(name string, r reading) {
 	if r.large {
 		r = reading{large: true, at: r.at}
@@ -53,7 +51,7 @@ func (s *seen) add(name string, r reading) {
 	s.keys[name] = r
 }
 
-// take returns what was found at a key a moment ago, and forgets it.
+// take removes and returns a recent reading of a key.
 func (s *seen) take(name string) (r reading) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

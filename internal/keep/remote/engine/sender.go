@@ -11,15 +11,15 @@ import (
 	"cellserver/internal/keep/remote/timeline"
 )
 
-// bounds is how much a lane has under way.
+// bounds limits the pipelines of a lane.
 type bounds struct {
-	pipelines int // at once, at most
-	more      int // keys that wait, for each pipeline that is under way, when another is begun
-	calls     int // that a pipeline has at most
-	bytes     int // of names and values in a pipeline: beyond it no other call is added
+	pipelines int // at once
+	more      int // waiting keys for each pipeline under way before another begins
+	calls     int // of a pipeline
+	bytes     int // of names and values in a pipeline, beyond which no call is added
 }
 
-// The bounds of small values, and of those that are large, or may be:
+// The bounds for small values, and for values that are or may be large:
 const (
 	MaxPipelines  = 4
 	MorePipelines = 128
@@ -30,32 +30,29 @@ const (
 	maxLargeBytes = 1 << 20
 )
 
-// Sender sends a server pipelines of calls for the keys whose jobs wait for it. Large values have a lane of
-// their own, for which other keys do not wait.
+// Sender sends pipelines to a server. Large values have a lane of their own, for which other keys do not wait.
 type Sender struct {
 	engine *Engine
 	server *servers.Server
 
-	// Timeline is what is known of the server's clock.
-	Timeline timeline.Timeline
+	Timeline timeline.Timeline // of the server's clock
 
-	waiting      waiting // requests, those in pipelines included, and of keys with a call under way
+	waiting      waiting // requests, including those in pipelines
 	small, large lane
 	roundTripNs  atomic.Int64 // moving average
 }
 
-// lane is the keys whose jobs wait for a pipeline to a server.
+// lane lists the keys that wait for a pipeline to a server.
 type lane struct {
 	sender *Sender
 	bounds bounds
 
 	mu          sync.Mutex // guards all below
-	first, last *queue     // that wait for a pipeline; the lane owns them
-	ready       int        // how many these are
-	flying      int        // pipelines, each of which has a goroutine
+	first, last *queue     // waiting; the lane owns them
+	ready       int        // number of them
+	flying      int        // pipelines, each with a goroutine
 }
 
-// Sender returns the one of a server.
 func (e *Engine) Sender(server *servers.Server) *Sender {
 	e.mu.RLock()
 	s := e.senders[server]
@@ -66,7 +63,7 @@ func (e *Engine) Sender(server *servers.Server) *Sender {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if s = e.senders[server]; s == nil {
-		// Those of servers that come and go would pile up.
+		// Senders of servers that come and go would pile up.
 		maps.DeleteFunc(e.senders, func(_ *servers.Server, s *Sender) bool { return s.unused() })
 		s = &Sender{engine: e, server: server}
 		s.small.sender, s.small.bounds = s, bounds{MaxPipelines, MorePipelines, MaxCalls, maxBytes}
@@ -76,8 +73,7 @@ func (e *Engine) Sender(server *servers.Server) *Sender {
 	return s
 }
 
-// unused reports whether nothing waits for a server that is forgotten. Whoever is about to use the sender
-// still may.
+// unused reports whether nothing waits for a forgotten server. A sender may still be used afterwards.
 func (s *Sender) unused() bool {
 	return !s.small.busy() && !s.large.busy() && s.engine.Pool.Forgotten(s.server)
 }
@@ -88,7 +84,6 @@ func (l *lane) busy() bool {
 	return l.flying > 0
 }
 
-// push queues a key for a lane.
 func (s *Sender) push(q *queue) {
 	if q.isLarge() {
 		s.large.push(q)
@@ -97,7 +92,7 @@ func (s *Sender) push(q *queue) {
 	s.small.push(q)
 }
 
-// push queues a key, and has another pipeline begun if that is worth it.
+// push queues a key, and begins another pipeline if enough keys wait.
 func (l *lane) push(q *queue) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -115,7 +110,7 @@ func (l *lane) push(q *queue) {
 	}
 }
 
-// next takes keys for a pipeline. If there are none, the caller's is no longer under way.
+// next takes keys for a pipeline. Without any, the caller's pipeline ends.
 func (l *lane) next(queues []*queue) []*queue {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -133,26 +128,24 @@ func (l *lane) next(queues []*queue) []*queue {
 	return queues
 }
 
-// pipeline is what is sent to a server at once.
 type pipeline struct {
 	*lane
 	queues []*queue
 	calls  []*servers.Call
-	wait   int // for so many replicas
+	wait   int // number of replicas
 
-	localNs          int64 // when it was made
+	localNs          int64 // of its making
 	sentNs, answerNs int64
-	answered         bool // one of its calls at least
+	answered         bool // at least one call
 }
 
-// work sends what waits as pipelines, one after the other: the size of each is what came while the one before
-// was under way.
+// work sends pipelines one after the other, each with the keys that came during the one before.
 func (l *lane) work() {
 	e := l.sender.engine
 	defer e.working.end()
 	p := pipeline{lane: l}
 	for {
-		runtime.Gosched() // who is about to bring more goes first
+		runtime.Gosched() // lets goroutines with more requests go first
 		p.queues = l.next(p.queues[:0])
 		if len(p.queues) == 0 {
 			return
@@ -167,7 +160,7 @@ func (l *lane) work() {
 // isLarge reports whether a pipeline is for large values.
 func (p *pipeline) isLarge() bool { return p.lane == &p.sender.large }
 
-// fill makes calls of a pipeline's keys, and lets go of those that have none, or go another way.
+// fill makes the calls of a pipeline's keys, and drops keys without one.
 func (e *Engine) fill(p *pipeline) {
 	kept := p.queues[:0]
 	p.calls, p.wait, p.answered, p.localNs = p.calls[:0], 0, false, e.Now()
@@ -197,24 +190,23 @@ func (e *Engine) send(p *pipeline) {
 	for _, q := range p.queues {
 		e.answered(p, q)
 	}
-	if p.answered && !p.isLarge() { // else it tells of no round trip
+	if p.answered && !p.isLarge() {
 		p.sender.took(p.answerNs - p.sentNs)
 	}
 }
 
-// tells notes the time that a call's reply has told.
+// tells notes the server's time in a reply.
 func (p *pipeline) tells(serverNs int64) {
-	if p.answered = true; p.sender.engine.Known != nil {
+	if p.answered = true; p.sender.engine.Filter != nil {
 		p.sender.Timeline.Note(p.sentNs, p.answerNs, serverNs)
 	}
 }
 
-// took notes how long a pipeline has taken.
 func (s *Sender) took(ns int64) {
 	const weight = 8
 	was := s.roundTripNs.Load()
 	if was == 0 {
 		was = ns
 	}
-	s.roundTripNs.Store(was + (ns-was)/weight) // of two at once one may be lost
+	s.roundTripNs.Store(was + (ns-was)/weight) // a concurrent update may be lost
 }

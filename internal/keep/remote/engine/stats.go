@@ -9,29 +9,27 @@ import (
 	"cellserver/internal/store"
 )
 
-// Stats is what an Engine has counted, and what waits.
 type Stats struct {
-	Asked     uint64 // jobs that were sent to a server
+	Asked     uint64 // jobs sent to a server
 	Joined    uint64 // of these, beyond the first of each script
-	Scripts   uint64 // that were sent
+	Scripts   uint64 // sent
 	Pipelines uint64
 
-	Resent map[store.Reason]uint64 // scripts, by why they had not been executed
+	Resent map[store.Reason]uint64 // scripts, by the reason why they were not executed
 
-	Keys         int // of which something waits
-	Waiting      int // requests that have entered and not left
+	Keys         int // with waiting jobs
+	Waiting      int // requests entered and not left
 	WaitingBytes int // of their names
 	Servers      []store.ServerStats
 }
 
-// counts is what an Engine counts.
 type counts struct {
 	asked, joined, scripts, pipelines atomic.Uint64
 
 	resent servers.ByReason
 }
 
-// decided counts so many jobs that a call has decided.
+// decided counts n jobs decided by one call.
 func (c *counts) decided(n int) {
 	if n > 0 {
 		c.asked.Add(uint64(n))
@@ -39,7 +37,6 @@ func (c *counts) decided(n int) {
 	}
 }
 
-// Stats returns what was counted.
 func (e *Engine) Stats() Stats {
 	c := &e.counts
 	st := Stats{

@@ -8,16 +8,14 @@ import (
 	"cellserver/internal/limiter"
 )
 
-// swaps is the way of everything else, by the arithmetic of package limiter: a key's value is read, and
-// swapped for the one that comes out, if nobody has changed it meanwhile. A value that was seen a moment ago
-// is taken for the present one: if it is not, the swap returns that.
+// swaps decides everything else by the arithmetic of package limiter: it reads a key's value, and swaps it for the next one unless it
+// has changed meanwhile. A recently seen value is taken for the present one: if it is not, the swap returns that.
 //
-// Only the server knows when a swap is executed. So what is granted is decided at a time that is certainly
-// not later, and stamped by the script; what is not granted is decided at the time of a reply that was asked
-// for afterwards.
+// Only the server knows when a swap is executed. So grants are decided at a time that is certainly not later, and stamped by the script;
+// denials at the time of a reply to a later call.
 type swaps struct{ *Engine }
 
-// maxSwapped is how many jobs a call decides at most.
+// maxSwapped bounds the jobs of a call.
 const maxSwapped = 1024
 
 func (w *swaps) begin(q *queue, _ *Job) {
@@ -37,14 +35,14 @@ func (w *swaps) call(_ *pipeline, q *queue) bool {
 		return true
 	}
 	if n := q.coveredJobs(); n > 0 && !w.decideAt(q, n, v.last.serverNs, nil) {
-		w.answer(q, false) // as what was found is of a time at which all of them waited
+		w.answer(q, false) // all of them waited when the value was read
 		return false
 	}
 	w.callSwap(q)
 	return true
 }
 
-// coveredJobs returns how many of the first jobs were there when the value was asked for.
+// coveredJobs counts the first jobs that had arrived before the value was requested.
 func (q *queue) coveredJobs() (n int) {
 	for j := q.taken.first; j != nil && j.covered; j = j.next {
 		n++
@@ -52,7 +50,7 @@ func (q *queue) coveredJobs() (n int) {
 	return n
 }
 
-// callSwap makes a swap that writes what jobs change, or asks whether all is still as it is known.
+// callSwap makes a swap that writes the jobs' changes, or checks that the value has not changed.
 func (w *swaps) callSwap(q *queue) {
 	v := q.value
 	nowNs := v.last.nowNs()
@@ -92,14 +90,13 @@ func (w *swaps) reply(p *pipeline, q *queue) error {
 		q.found(r)
 	case v.changed:
 		w.written(q, r)
-	default: // it is decided at that time: perhaps something is granted by now
+	default: // decided again at that time, at which something may be granted
 		r.Found = v.last.Found
 		q.found(r)
 	}
 	return nil
 }
 
-// read reads a reply.
 func read(p *pipeline, q *queue) (rest []any, r reading, err error) {
 	rest, serverNs, err := script.ReplyOf(q.call.Reply)
 	if err != nil {
@@ -109,9 +106,8 @@ func read(p *pipeline, q *queue) (rest []any, r reading, err error) {
 	return rest, reading{is: true, serverNs: serverNs, at: time.Now()}, nil
 }
 
-// written answers jobs whose swap has written, with what came of them at the time of the swap. A job that
-// was limited may not be so any more by then. If there is one, only the jobs that were written are
-// answered, as they were decided, and the others are decided again.
+// written answers jobs after a swap, by the swap's time. If a job that was limited is not limited at that time, only the written jobs are
+// answered, as they were decided, and the rest are decided again.
 func (w *swaps) written(q *queue, r reading) {
 	v := q.value
 	decidedNs, next := v.nextNs, v.next

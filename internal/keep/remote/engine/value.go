@@ -6,20 +6,19 @@ import (
 	"cellserver/internal/limiter"
 )
 
-// value is what is known of a key's value, and what is to become of it.
+// value is a key's last reading and the change to it.
 type value struct {
 	last reading
 
-	// Of the call that is under way, or that was answered:
+	// Of the call under way or just answered:
 	reads    bool // it only reads
-	changed  bool // what it writes is another value
+	changed  bool // it writes another value
 	next     limiter.State
 	nextNs   int64
-	stamps   limiter.Stamps // of next, if that is written later than at nextNs
-	outcomes []outcome      // of the first jobs, one for each that was decided
+	stamps   limiter.Stamps // of next, for a write later than nextNs
+	outcomes []outcome      // of the first jobs
 }
 
-// hasValue gives a key room for a value.
 func (q *queue) hasValue() *value {
 	if q.value == nil {
 		q.value = &value{}
@@ -27,7 +26,7 @@ func (q *queue) hasValue() *value {
 	return q.value
 }
 
-// found notes what was found at a key, for all jobs that were there when it was asked for.
+// found notes a reading, which covers all jobs taken.
 func (q *queue) found(r reading) {
 	r.large = len(r.Value) > script.LargeBytes
 	q.value.last = r
@@ -36,18 +35,15 @@ func (q *queue) found(r reading) {
 	}
 }
 
-// errContended is why a job was sent in vain if others have changed its key each time.
 var errContended = &servers.Failed{Reason: servers.Timeout, Text: "others have changed the key each time"}
 
-// inVain notes that a call has found another value.
 func (q *queue) inVain() {
 	for j := q.taken.first; j != nil; j = j.next {
 		j.Waiter.SentInVain(errContended)
 	}
 }
 
-// decideAt does the first jobs to what is known of a key, at a time of the server, or at the callers'. A
-// course that is not nil follows the state.
+// decideAt applies the first n jobs to the last reading, at serverNs or at the callers' times. A course, if not nil, follows the state.
 func (e *Engine) decideAt(q *queue, n int, serverNs int64, course *limiter.Course) (changed bool) {
 	v := q.value
 	v.nextNs, v.outcomes = serverNs, v.outcomes[:0]
@@ -68,27 +64,26 @@ func (e *Engine) decideAt(q *queue, n int, serverNs int64, course *limiter.Cours
 	return changed
 }
 
-// answer answers the jobs that were decided, or of these only those of which the state that was written
-// tells.
+// answer answers the decided jobs, with onlyWritten only those that are part of the written state.
 func (e *Engine) answer(q *queue, onlyWritten bool) {
 	v := q.value
-	var answered, others list
+	var answered, rest list
 	outcomes := v.outcomes[:0]
 	for _, o := range v.outcomes {
 		j := q.taken.pop()
 		if onlyWritten && !j.written(&o) {
-			others.push(j)
+			rest.push(j)
 			continue
 		}
 		answered.push(j)
 		outcomes = append(outcomes, o)
 	}
-	q.taken.putBefore(&others)
+	q.taken.putBefore(&rest)
 	if len(outcomes) == 0 {
 		return
 	}
 	q.bySwap = false
-	e.Known.Learn(q.key, answered.effect(), &v.last.State, q.sentNs)
+	e.Filter.Learn(q.key, answered.effect(), &v.last.State, q.sentNs)
 	e.counts.decided(len(outcomes))
 	for _, o := range outcomes {
 		answered.pop().Waiter.Done(o.result, o.err)

@@ -5,26 +5,23 @@ import (
 	"cellserver/internal/limiter"
 )
 
-// way is how the first jobs of a key are decided by one call. Its methods are called by the key's owner, in
-// this order.
+// way decides the first jobs of a key by one call. The key's owner calls its methods in this order.
 type way interface {
-	// begin begins a call that decides a job, and perhaps others.
+	// begin begins a call, which decides first and perhaps others.
 	begin(q *queue, first *Job)
-	// takes reports whether the call decides a job, too, behind those that were taken.
+	// takes reports whether the call can also decide j, behind those taken.
 	takes(q *queue, j *Job) bool
-	// add adds a job to the call. It is false if the job was answered, as its answer is known.
+	// add adds a job to the call. It returns false if it has answered the job.
 	add(p *pipeline, q *queue, j *Job) bool
-	// call completes the call of what was taken. It is false if there is none, as some of that was answered
-	// without.
+	// call completes the call. It returns false if it has answered jobs without one.
 	call(p *pipeline, q *queue) bool
 	// writes reports whether the call may change the key.
 	writes(q *queue) bool
-	// reply answers what the call's reply decides of what was taken: the rest is decided by the next call.
-	// The error is that the reply makes no sense.
+	// reply answers the jobs decided by the reply; the next call decides the rest. It returns an error for a malformed reply.
 	reply(p *pipeline, q *queue) error
 }
 
-// sameTime reports whether a script that decides at one time can decide a job with those that were taken.
+// sameTime reports whether a script with one time can decide j with the jobs taken.
 func (e *Engine) sameTime(q *queue, j *Job) bool {
 	return !e.CallersTime || j.NowNs == q.taken.first.NowNs
 }

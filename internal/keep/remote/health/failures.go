@@ -6,14 +6,14 @@ import (
 	"cellserver/internal/store"
 )
 
-// failures are the calls that the store did not decide for one reason.
+// failures counts the calls that the store did not decide for one reason.
 type failures struct {
 	lines  often.Counter
-	logged uint64 // that lines have told of
+	logged uint64 // calls
 }
 
-// noteFailures logs, at most once a minute for each reason, what calls were left to the policy.
-func (w *Watch) noteFailures(all map[store.Reason]uint64) {
+// noteFailures logs the calls left to the policy, at most once a minute for each reason.
+func (w *Checker) noteFailures(all map[store.Reason]uint64) {
 	nowNs := w.config.Now()
 	for reason, total := range all {
 		if reason == servers.WrongType { // a mistake of the client, which has the error
@@ -41,7 +41,7 @@ func hintOn(reason store.Reason) string {
 	case servers.Network, servers.CircuitOpen:
 		return "find out why its servers cannot be reached"
 	case servers.QueueFull:
-		return "its servers take less than is requested: add some, or cellservers with --prefilter and --lease"
+		return "the servers are overloaded: add some, or cellservers with --prefilter"
 	case servers.Auth:
 		return "correct the user or password of --store, or that user's rights, which docs/OPERATIONS.md lists"
 	case servers.NoScripting:

@@ -1,5 +1,5 @@
-// Package health knows whether a remote store's servers answer: for readiness, metrics, the live page and INFO, and so that the log
-// has a line when they cease to, and when they do again. A Watch is safe for concurrent use.
+// Package health checks once a second whether a remote store's servers answer, for readiness, metrics, the live page, INFO and the log.
+// A Checker is safe for concurrent use.
 package health
 
 import (
@@ -18,53 +18,49 @@ import (
 
 const (
 	interval = time.Second
-	// lookTimeout is how long a server may take to answer: longer than a decision, so that a slow one counts as there.
+	// lookTimeout is longer than a decision may take, so that a slow server counts as up.
 	lookTimeout = time.Second
 )
 
-// Pool is what a Watch needs of a *servers.Pool.
+// Pool is the part of a *servers.Pool that a Checker uses.
 type Pool interface {
 	Masters(ctx context.Context) ([]*servers.Server, error)
 	Send(ctx context.Context, s *servers.Server, calls []*servers.Call, wait int)
 	Stats() []store.ServerStats
 }
 
-// Config is what a Watch needs.
 type Config struct {
 	Store  string // its URL, without a password
 	Policy store.Fallback
 	Pool   Pool
 	Stats  func() store.RemoteStats
-	// Size returns how many keys the servers have.
-	Size func(context.Context) (int, error)
-	Now  func() int64 // Unix nanoseconds
-	Log  *slog.Logger
+	Size   func(context.Context) (int, error) // number of keys on the servers
+	Now    func() int64                       // Unix nanoseconds
+	Log    *slog.Logger
 }
 
-// Watch looks at a store once a second.
-type Watch struct {
+type Checker struct {
 	config Config
 
 	writing  *servers.Script // see run
 	plain    *servers.Script
 	faults   often.Counter
-	failures map[store.Reason]*failures // of the goroutine that looks
+	failures map[store.Reason]*failures // used by Run only
 
 	mu     sync.Mutex   // guards all below
-	last   store.Health // without what the store and its pool tell themselves
-	logged bool         // whether the log has that no server answers
+	last   store.Health // without Stats
+	logged bool         // the log has that no server answers
 }
 
-// New returns a Watch that has not looked yet.
-func New(c Config) *Watch {
-	return &Watch{
+func New(c Config) *Checker {
+	return &Checker{
 		config: c, writing: servers.NewScript("#!lua\nreturn 1"), plain: servers.NewScript("return 1"),
 		failures: map[store.Reason]*failures{}, last: store.Health{Store: c.Store, Policy: c.Policy},
 	}
 }
 
-// Run looks until ctx is done.
-func (w *Watch) Run(ctx context.Context) {
+// Run checks the store until ctx is done.
+func (w *Checker) Run(ctx context.Context) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
@@ -77,11 +73,11 @@ func (w *Watch) Run(ctx context.Context) {
 	}
 }
 
-func (w *Watch) look(ctx context.Context) {
+func (w *Checker) look(ctx context.Context) {
 	within, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	up, masters, err := w.ask(within)
-	if ctx.Err() != nil { // what shuts down is not at fault
+	if ctx.Err() != nil { // shutdown
 		return
 	}
 	w.note(up, masters, err)
@@ -91,8 +87,8 @@ func (w *Watch) look(ctx context.Context) {
 	w.noteFailures(w.config.Stats().Failed)
 }
 
-// ask has all masters run a script, and returns how many there are, how many have, and why one has not.
-func (w *Watch) ask(ctx context.Context) (up, masters int, err error) {
+// ask has all masters run a script. It returns how many did, how many there are, and an error of one that did not.
+func (w *Checker) ask(ctx context.Context) (up, masters int, err error) {
 	all, err := w.config.Pool.Masters(ctx)
 	if err != nil {
 		return 0, 0, err
@@ -114,9 +110,9 @@ func (w *Watch) ask(ctx context.Context) (up, masters int, err error) {
 	return up, len(all), err
 }
 
-// run has a server run a script that says that it may write, though it does not: so a replica refuses it, and a server that is
-// full. Redis before 7 cannot read its first line, and runs one that does not say so.
-func (w *Watch) run(ctx context.Context, s *servers.Server, c *servers.Call) {
+// run runs a script that is declared as writing, so that replicas and full servers refuse it. Redis before 7 cannot parse that
+// declaration and gets a script without it.
+func (w *Checker) run(ctx context.Context, s *servers.Server, c *servers.Call) {
 	c.Script = w.writing
 	w.config.Pool.Send(ctx, s, []*servers.Call{c}, 0)
 	if f, ok := errors.AsType[*servers.Failed](c.Err); ok && f.Reason == servers.NoScripting && strings.Contains(f.Text, "compiling") {
@@ -125,8 +121,7 @@ func (w *Watch) run(ctx context.Context, s *servers.Server, c *servers.Call) {
 	}
 }
 
-// note notes how a look went.
-func (w *Watch) note(up, masters int, err error) {
+func (w *Checker) note(up, masters int, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	nowNs, st := w.config.Now(), &w.last
@@ -141,8 +136,8 @@ func (w *Watch) note(up, masters int, err error) {
 	}
 }
 
-// changeLocked is about the first look, and those that differ from the one before.
-func (w *Watch) changeLocked(up bool, nowNs int64) {
+// changeLocked logs the first result, and each that differs from the one before.
+func (w *Checker) changeLocked(up bool, nowNs int64) {
 	switch st := &w.last; {
 	case up && !st.Asked:
 		w.config.Log.Info("the store answers", "store", st.Store)
@@ -152,21 +147,21 @@ func (w *Watch) changeLocked(up bool, nowNs int64) {
 	w.last.SinceNs, w.logged = nowNs, false
 }
 
-func (w *Watch) noteKeys(keys int) {
+func (w *Checker) noteKeys(keys int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.last.Keys = keys
 }
 
-// Keys returns how many keys the servers had when they were last asked.
-func (w *Watch) Keys() int {
+// Keys returns the number of keys at the last check.
+func (w *Checker) Keys() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.last.Keys
 }
 
-// Health returns how the store is.
-func (w *Watch) Health() store.Health {
+// Health returns the result of the last check, with present statistics.
+func (w *Checker) Health() store.Health {
 	stats, all := w.config.Stats(), w.config.Pool.Stats()
 	for i := range stats.Servers {
 		addConnections(&stats.Servers[i], all)
@@ -178,13 +173,12 @@ func (w *Watch) Health() store.Health {
 	return h
 }
 
-// addConnections adds what has come of the connections to a server. Of one that was forgotten meanwhile
-// nothing is known.
+// addConnections adds the pool's statistics of a server, if the pool still has it.
 func addConnections(s *store.ServerStats, all []store.ServerStats) {
-	known := store.ServerStats{Circuit: "closed"}
+	full := store.ServerStats{Circuit: "closed"}
 	if i := slices.IndexFunc(all, func(other store.ServerStats) bool { return other.Addr == s.Addr }); i >= 0 {
-		known = all[i]
+		full = all[i]
 	}
-	known.Addr, known.Queued, known.InFlight, known.RoundTripNs = s.Addr, s.Queued, s.InFlight, s.RoundTripNs
-	*s = known
+	full.Addr, full.Queued, full.InFlight, full.RoundTripNs = s.Addr, s.Queued, s.InFlight, s.RoundTripNs
+	*s = full
 }

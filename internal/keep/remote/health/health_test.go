@@ -59,8 +59,8 @@ func (p *pool) become(change func()) {
 	change()
 }
 
-// watched is a Watch of three servers, whose log is a text.
-func watched() (*Watch, *pool, *store.RemoteStats, *processtest.Log) {
+// watched is a Checker of three servers, whose log is a text.
+func watched() (*Checker, *pool, *store.RemoteStats, *processtest.Log) {
 	p := &pool{away: map[*servers.Server]bool{}}
 	for _, addr := range []string{"a:1", "b:1", "c:1"} {
 		p.all = append(p.all, &servers.Server{Addr: addr})

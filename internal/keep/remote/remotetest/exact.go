@@ -9,12 +9,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// ExactLimit is one under which all calls of a test are allowed, and of which Debits can tell their number afterwards: none of
-// its units leaks away meanwhile.
+// ExactLimit allows all calls of a test, and Debits can count them afterwards: no unit leaks meanwhile.
 func ExactLimit() Limit { return Limit{MaxBurst: 1_000_000, Count: 1, PeriodSeconds: 3600} }
 
-// Debits reads a key's state from its server, and returns how many calls with ExactLimit were debited from it since. The first
-// of them has set it to its own time and one interval, and each other has added one, to the nanosecond.
+// Debits returns the number of calls with ExactLimit charged to a key since a time, from its state: the first
+// one set it to its time plus an interval, each other added one, to the nanosecond.
 func Debits(ctx context.Context, client redis.Cmdable, key string, since time.Time) (int64, error) {
 	tat, err := client.Get(ctx, key).Int64()
 	if errors.Is(err, redis.Nil) {

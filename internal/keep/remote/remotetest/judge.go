@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// LeastShare is the part of what an ideal limiter allows that has to be allowed.
+// LeastShare is the required share of an ideal limiter's allowed calls.
 const LeastShare = 0.98
 
-// Verdict is what a load's keys were allowed.
+// Verdict is the judgment of a load's keys.
 type Verdict struct {
 	Allowed, Ideal int64
-	// Fullest is the greatest part that a window had of what its limit permits.
+	// Fullest is the largest share of a window's permitted calls.
 	Fullest float64
-	Broken  []string // a line for each key of which too much was allowed
+	Broken  []string // a line for each key with too many allowed calls
 }
 
-// Judge looks at each of some keys.
+// Judge judges some keys.
 func (l *Load) Judge(r *Record, keys ...int) (v Verdict) {
 	for _, key := range keys {
 		limit := l.Limit(key)
@@ -35,7 +35,7 @@ func (l *Load) Judge(r *Record, keys ...int) (v Verdict) {
 	return v
 }
 
-// Share is what was allowed by what an ideal limiter would have allowed.
+// Share returns the allowed calls relative to an ideal limiter's.
 func (v Verdict) Share() float64 {
 	if v.Ideal == 0 {
 		return 1
@@ -48,7 +48,7 @@ func (v Verdict) String() string {
 		v.Allowed, v.Share(), v.Fullest, len(v.Broken))
 }
 
-// Wrong returns a line for each thing that is not as it has to be.
+// Wrong returns a line for each fault.
 func (v Verdict) Wrong() []string {
 	const most = 10
 	wrong := v.Broken
@@ -61,7 +61,7 @@ func (v Verdict) Wrong() []string {
 	return wrong
 }
 
-// ErrorsText lists error replies, the most frequent anywhere in it.
+// ErrorsText lists error replies with their counts.
 func (r *Record) ErrorsText() string {
 	var b strings.Builder
 	for text, n := range r.Errors {

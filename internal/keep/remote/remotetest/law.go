@@ -1,5 +1,5 @@
-// Package remotetest calls cellservers whose keys are on other machines as many clients do, and judges for tests what these were
-// allowed together.
+// Package remotetest calls cellservers on a remote store from many clients, and judges the allowed calls, for
+// tests.
 package remotetest
 
 import (
@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// Limit is the arguments of CL.THROTTLE.
+// Limit is CL.THROTTLE's arguments.
 type Limit struct{ MaxBurst, Count, PeriodSeconds int64 }
 
-// Capacity is how many units a window may have beyond what leaks in it.
+// Capacity returns the units of a window beyond the leak.
 func (l Limit) Capacity() int64 { return l.MaxBurst + 1 }
 
 // Interval is the time in which a unit leaks.
@@ -19,41 +19,40 @@ func (l Limit) Interval() time.Duration {
 	return time.Duration(l.PeriodSeconds) * time.Second / time.Duration(l.Count)
 }
 
-// Call is a call for one unit, as its client has seen it. The times are since the load began, by one monotonic clock.
+// Call is a call for one unit as its client saw it, with times since the load began.
 type Call struct {
 	Sent, Replied time.Duration
 	Outcome       Outcome
 }
 
-// Outcome is a call's reply.
 type Outcome uint8
 
-// A reply is one of these.
+// Outcomes:
 const (
 	Allowed Outcome = iota
 	Limited
-	Failed    // an error, of what may have been charged
-	Uncharged // an error that says that nothing was
+	Failed    // an error; it may have been charged
+	Uncharged // an error that excludes a charge
 )
 
-// Window is a window of time, and how many calls were certainly allowed in it.
+// Window is a window of time with the calls certainly allowed in it.
 type Window struct {
 	From, To time.Duration
 	Allowed  int64
-	Most     int64 // that the limit permits in it
+	Most     int64 // permitted by the limit
 }
 
-// clockStep is how much longer a window is taken to be than it was: servers read whole microseconds.
+// clockStep widens windows: servers read whole microseconds.
 const clockStep = time.Microsecond
 
-// notYet is more than any time.
+// notYet exceeds any time.
 const notYet = 1 << 61
 
-// Worst returns the window in which most is allowed in proportion to what the limit permits: a limit is broken if that is more.
+// Worst returns the window with the most allowed calls relative to the permitted ones: beyond them the limit
+// is broken.
 //
-// Nobody knows when a call was decided, except that it was between its sending and its reply. So a window counts only calls that
-// lie in it as a whole: what this finds is wrong whenever they were decided. It looks at all windows that begin when a call was
-// sent and end when one was answered, which are all that matter.
+// A call was decided between its sending and its reply. A window counts only calls within it, so a finding is
+// wrong whenever they were decided. All windows from a sending to a reply are examined, which suffice.
 func (l Limit) Worst(calls []Call) (worst Window) {
 	var allowed []Call
 	for _, c := range calls {
@@ -62,8 +61,8 @@ func (l Limit) Worst(calls []Call) (worst Window) {
 		}
 	}
 	slices.SortFunc(allowed, func(a, b Call) int { return cmp.Compare(a.Sent, b.Sent) })
-	// For a window from s to e with n calls, n*interval - (e-s) is compared: over all s at once, as e grows. A call's own s
-	// counts from its reply on.
+	// A window from s to e with n calls has n*interval - (e-s), computed for all s at once as e grows. A
+	// call's own s counts from its reply on.
 	starts := make([]int64, len(allowed))
 	byReply := make([]int, len(allowed))
 	for i, c := range allowed {
@@ -90,7 +89,7 @@ func (l Limit) Worst(calls []Call) (worst Window) {
 	return worst
 }
 
-// Ideal returns how many of the calls one limiter would have allowed that decides about each when it is sent.
+// Ideal returns the number of calls allowed by one limiter that decides at their sending.
 func (l Limit) Ideal(calls []Call) (allowed int64) {
 	sent := make([]time.Duration, len(calls))
 	for i, c := range calls {
@@ -109,7 +108,7 @@ func (l Limit) Ideal(calls []Call) (allowed int64) {
 	return allowed
 }
 
-// Count returns how many calls had an outcome.
+// Count returns the number of calls with an outcome.
 func Count(calls []Call, outcome Outcome) (n int64) {
 	for _, c := range calls {
 		if c.Outcome == outcome {

@@ -13,37 +13,36 @@ import (
 	"time"
 )
 
-// Load is clients that call until the context ends, each for a key that it draws, and again when it has its reply.
+// Load is clients that call one key after another until the context ends.
 type Load struct {
-	Servers []string // addresses; the clients are divided among them
+	Servers []string // shared by the clients
 	Clients int
 	Keys    []string
-	Limits  []Limit // of each key, or one for all
-	// Pick draws a key; nil draws all alike.
+	Limits  []Limit // by key, or one for all
+	// Pick draws a key; nil draws uniformly.
 	Pick func(*rand.Rand) int
-	// Pause is how long a client waits before its next call.
+	// Pause precedes a client's next call.
 	Pause time.Duration
 }
 
-// Record is what the clients have seen.
+// Record is the clients' observations.
 type Record struct {
 	Began time.Time
 	Took  time.Duration
-	Calls [][]Call // of each key, in no order
-	// Errors counts the error replies by their text.
+	Calls [][]Call // by key, unordered
+	// Errors counts error replies by text.
 	Errors map[string]int
 }
 
-// patience bounds a call. A test that waits for this long has failed.
+// patience bounds a call. Beyond it the test fails.
 const patience = time.Minute
 
-// nothingCharged ends the error of a call that the store has certainly not executed.
+// nothingCharged ends the error of a call that the store has not executed.
 const nothingCharged = "; nothing was charged"
 
-// Limit returns a key's limit.
 func (l *Load) Limit(key int) Limit { return l.Limits[min(key, len(l.Limits)-1)] }
 
-// Run calls until ctx ends. An error is that of a connection; error replies are recorded.
+// Run calls until ctx ends. It returns connections' errors; error replies are recorded.
 func (l *Load) Run(ctx context.Context) (*Record, error) {
 	clients := make([]*client, l.Clients)
 	requests := l.requests()
@@ -77,7 +76,7 @@ func (l *Load) Run(ctx context.Context) (*Record, error) {
 	return r, errors.Join(failed...)
 }
 
-// For is Run for a time.
+// For runs for a duration.
 func (l *Load) For(ctx context.Context, d time.Duration) (*Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
@@ -101,7 +100,7 @@ func (l *Load) requests() [][]byte {
 	return requests
 }
 
-// client is one connection. Its calls come one after another.
+// client is a connection with sequential calls.
 type client struct {
 	load     *Load
 	conn     net.Conn
@@ -181,7 +180,7 @@ func (c *client) line() (string, error) {
 	return line, nil
 }
 
-// Longest returns the longest time that a call took.
+// Longest returns the longest duration of a call.
 func (r *Record) Longest() (longest time.Duration) {
 	for _, calls := range r.Calls {
 		for _, c := range calls {
@@ -191,7 +190,7 @@ func (r *Record) Longest() (longest time.Duration) {
 	return longest
 }
 
-// Total returns how many calls of all keys had an outcome.
+// Total returns the number of calls with an outcome.
 func (r *Record) Total(outcome Outcome) (n int64) {
 	for _, calls := range r.Calls {
 		n += Count(calls, outcome)

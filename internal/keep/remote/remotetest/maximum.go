@@ -1,9 +1,9 @@
 package remotetest
 
-// maximum is numbers in a row of which the first few can all be raised at once, and the greatest be found: a segment tree.
+// maximum is a segment tree of numbers, for raising a prefix and finding the greatest.
 type maximum struct {
 	size  int
-	best  []int64 // the greatest below a node, with what was added below it
+	best  []int64 // greatest below a node, with additions below it
 	added []int64 // to all below a node
 }
 
@@ -49,7 +49,7 @@ func (m *maximum) addBelow(node, width, n int, by int64) {
 	m.best[node] = max(m.best[2*node], m.best[2*node+1]) + m.added[node]
 }
 
-// max returns the greatest number, and where it is.
+// max returns the greatest number and its index.
 func (m *maximum) max() (at int, value int64) {
 	node := 1
 	for node < m.size {

@@ -6,34 +6,32 @@ import (
 	"strconv"
 	"strings"
 
-	"cellserver/internal/funnel"
 	"cellserver/internal/store"
 )
 
-// The funnels' script decides runs of equal requests on one key, at one time. It returns the key's value as
-// it was and the time, both as decimal text, from which the results follow by the arithmetic of package
-// funnel; or "!" if the value is no funnel's, and then nothing has changed.
+// The funnels' script decides runs of equal requests on one key at one time. It returns the key's previous
+// value and the time as decimal text, from which package funnel's arithmetic yields the results; or "!",
+// without a change, if the value is no funnel's.
 //
-// Its arguments are, of each run: how many requests, what each adds to the TAT, and the tolerance, the two of
-// these as seconds and nanoseconds; for Lua's numbers are doubles, which are exact to 2^53 and would lose 256
-// ns of a TAT. How many are -1 gives back what it says. A run of one request alone has no number of them. How
-// many of n fit is found by doubling what they add while that fits, and then adding the largest parts that
-// do: in steps of the logarithm of n, and without a division.
+// The arguments of a run are the number of requests, each one's addition to the TAT, and the tolerance, as
+// seconds and nanoseconds: Lua's numbers are doubles, exact to 2^53, and would lose 256 ns of a TAT. A number
+// of -1 is a refund; a single request omits it. How many of n fit is found by doubling the addition while it
+// fits, then adding the largest parts that do: in logarithmic steps and without a division.
 //
-// A table as the reply would have the server take a tenth longer, and a number for PX a twentieth.
+// A table as the reply would cost the server a tenth more time, and a number for PX a twentieth.
 
-// MaxRuns is how many runs of equal requests a script decides at most.
+// MaxRuns bounds the runs of a script.
 const MaxRuns = 64
 
-// run is equal requests that follow each other, or one refund.
+// run is consecutive equal requests, or one refund.
 type run struct {
-	n                   int64 // 0 for none, refund for a refund
+	n                   int64 // 0 for none
 	addsNs, toleranceNs uint64
 }
 
 const refund = -1
 
-// runOf returns the run of one request. It is none for what changes nothing whatever the TAT is.
+// runOf returns the run of one request, none if it cannot change anything.
 func runOf(q *store.Request) run {
 	l := q.Rule.Funnel
 	switch {
@@ -49,15 +47,14 @@ func runOf(q *store.Request) run {
 	return run{n: 1, addsNs: l.DebitNs(q.Quantity), toleranceNs: l.ToleranceNs()}
 }
 
-// Runs joins requests of funnels to runs, and writes these as arguments.
+// Runs joins requests into runs and encodes their arguments.
 type Runs struct {
 	args []any
-	runs int // with last
+	runs int // including last
 	last run
 }
 
-// Begin has no requests yet, decided at a caller's time if that is the scripts'. The array of the arguments
-// is used again.
+// Begin empties the runs, for the caller's time if the scripts use it. It reuses the arguments' array.
 func (w *Runs) Begin(s *Scripts, nowNs int64) {
 	*w = Runs{args: w.args[:0]}
 	if s.callersTime {
@@ -65,18 +62,17 @@ func (w *Runs) Begin(s *Scripts, nowNs int64) {
 	}
 }
 
-// Clear lets go of what the arguments refer to.
+// Clear drops the arguments' references.
 func (w *Runs) Clear() {
 	clear(w.args)
 	*w = Runs{args: w.args[:0]}
 }
 
-// joins reports whether a request goes into the last run.
 func (w *Runs) joins(r run) bool {
 	return r.n > 0 && w.last.n > 0 && r.addsNs == w.last.addsNs && r.toleranceNs == w.last.toleranceNs
 }
 
-// Fits reports whether there is room for a request.
+// Fits reports whether another request fits.
 func (w *Runs) Fits(q *store.Request) bool {
 	if w.runs < MaxRuns {
 		return true
@@ -85,16 +81,8 @@ func (w *Runs) Fits(q *store.Request) bool {
 	return r.n == 0 || w.joins(r)
 }
 
-// Add adds a request.
-func (w *Runs) Add(q *store.Request) { w.add(runOf(q)) }
-
-// AddUnits adds so many requests of one unit.
-func (w *Runs) AddUnits(n int64, l funnel.Limit) {
-	w.add(run{n: n, addsNs: l.IntervalNs(), toleranceNs: l.ToleranceNs()})
-}
-
-func (w *Runs) add(r run) {
-	switch {
+func (w *Runs) Add(q *store.Request) {
+	switch r := runOf(q); {
 	case r.n == 0:
 	case w.joins(r):
 		w.last.n += r.n
@@ -105,7 +93,7 @@ func (w *Runs) add(r run) {
 	}
 }
 
-// write writes the last run.
+// write encodes the last run.
 func (w *Runs) write() {
 	if w.last.n != 0 {
 		w.args = append(w.args, w.last.n)
@@ -118,7 +106,7 @@ func (w *Runs) writePairs() {
 	w.args = append(w.args, r.addsNs/nsPerSec, r.addsNs%nsPerSec, r.toleranceNs/nsPerSec, r.toleranceNs%nsPerSec)
 }
 
-// Args returns all arguments, once.
+// Args returns all arguments. It is called once.
 func (w *Runs) Args() []any {
 	if w.runs == 1 && w.last.n == 1 {
 		w.writePairs()
@@ -128,14 +116,14 @@ func (w *Runs) Args() []any {
 	return w.args
 }
 
-// FunnelReply is what the funnels' script has returned.
+// FunnelReply is the funnels' script's reply.
 type FunnelReply struct {
-	TATNs    int64 // before; 0 if there was no key
+	TATNs    int64 // previous one; 0 without a key
 	NowNs    int64 // by the server's clock
-	NoFunnel bool  // the value is another's
+	NoFunnel bool  // the value is of another kind
 }
 
-// FunnelReplyOf reads a reply. It is false if the script cannot have made it.
+// FunnelReplyOf reads a reply, and returns false if the script cannot have made it.
 func (s *Scripts) FunnelReplyOf(reply any) (r FunnelReply, ok bool) {
 	text, ok := reply.(string)
 	if !ok || text == "!" {

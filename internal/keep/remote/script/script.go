@@ -1,5 +1,5 @@
-// Package script has the Lua scripts that a remote store's servers execute, what each takes and returns, and
-// the values that they keep. All of it is pure: it sends nothing.
+// Package script has the Lua scripts of a remote store's servers, their arguments and replies, and the
+// encoding of values. It is pure.
 package script
 
 import (
@@ -12,35 +12,30 @@ import (
 	"cellserver/internal/store"
 )
 
-// Scripts are what is done to keys of one step. The first argument of each but Funnel and Cut is the time or,
-// for the server's, nothing; the first that each returns is the time. All are decimal numbers of nanoseconds.
+// Scripts act on keys of one step. The first argument of each but Funnel is the time, or nothing for the
+// server's; the first returned value is the time. All are decimal nanoseconds.
 type Scripts struct {
-	// callersTime has scripts decide at times that are given to them, and lets keys live for an hour longer.
+	// callersTime makes scripts decide at given times, and keeps keys for an hour longer.
 	callersTime bool
 
 	// Funnel decides requests of plain funnels: see Runs.
 	Funnel *servers.Script
-	// Cut gives back what a lease has not used, as long as nobody has taken units behind it.
-	Cut *servers.Script
-	// Read returns what stands at each key. ARGV[2] is how many bytes that may be; if it is more, it returns
-	// only the time.
+	// Read returns the values of keys, or only the time if they exceed ARGV[2] bytes.
 	Read *servers.Script
-	// Swap writes keys if all have what was found there; else it returns, for each that has not, its number
-	// and what it has, or only the first number where ARGV[2] is 1. ARGV[3] and ARGV[4] are the time at which
-	// what is written was decided, as seconds and nanoseconds, or nothing if its stamps are right. If it is
-	// not yet that time, it is as if all keys had something else. A key has four arguments: what was found
-	// ('-' for nothing, '?' for what is not ours, or '=' and the value), for how many milliseconds to keep
-	// what is written (nothing to write nothing, '-' to delete, '0' for ever), that, and its stamps, which
-	// become those of the time at which it is written: of each the sign ('*' for twice as much), where it is,
-	// and from when on and by how much at most it changes.
+	// Swap writes keys if all have the expected values. Otherwise it returns the number and value of each
+	// that differs, or only the first number if ARGV[2] is 1. ARGV[3] and ARGV[4] are the time of the
+	// decision in seconds and nanoseconds, or nothing if no stamps apply; before that time it acts as if all
+	// keys differed. A key has four arguments: the expected value ('-' for none, '?' for a foreign one, or
+	// '=' and the value), the milliseconds to keep the new one (nothing to write nothing, '-' to delete, '0'
+	// forever), the new value, and its stamps for the time of writing: each with a sign ('*' for twice as
+	// much), a position, and its start and largest change.
 	Swap *servers.Script
-	// Remove deletes keys, and returns the head of each value; only the time if one of them is not ours. It
-	// leaves a decimal number alone that is no TAT after now: that may be a counter of somebody's. ARGV[2] is
-	// how long a head is.
+	// Remove deletes keys and returns the head of each value, or only the time if one is foreign. It spares
+	// decimal numbers that are no TAT after now, which may be somebody's counters. ARGV[2] is the length of a
+	// head.
 	Remove *servers.Script
-	// Scan returns the cursor to continue with, and the names and heads of strings. Its arguments are the
-	// cursor, a pattern of names, how many to visit, and how long a head is. The keys are none that it is
-	// given: a cluster would not execute it.
+	// Scan returns the next cursor, and names and heads of strings. Its arguments are the cursor, a pattern,
+	// a count and the length of a head. Its keys are not declared: it does not run on a cluster.
 	Scan *servers.Script
 	// Native decides requests of fixed windows and buckets: see NativeArgs.
 	Native *servers.Script
@@ -48,9 +43,6 @@ type Scripts struct {
 
 //go:embed funnel.lua
 var funnelScript string
-
-//go:embed cut.lua
-var cutScript string
 
 //go:embed read.lua
 var readScript string
@@ -67,10 +59,9 @@ var scanScript string
 //go:embed native.lua
 var nativeScript string
 
-// luaGet is a function that returns a value that may be a state, false for none, 0 for what cannot be a
-// state, true for a state that is longer than most, and a table for an error of the server. It reads only
-// the head of a value, unless that begins a state and says how long it is: another program's value may have
-// any length.
+// luaGet is a function that returns a possible state, false for none, 0 for something else, true for a state
+// longer than most, and a table for a server's error. It reads only the head of a value, unless that begins a
+// state of known length: a foreign value may have any.
 //
 //go:embed get.lua
 var luaGet string
@@ -78,7 +69,7 @@ var luaGet string
 const (
 	serversTime = "local t=call('TIME')\nlocal S,N=t[1]+0,t[2]*1000"
 	callersTime = "local S,N=ARGV[1]+0,ARGV[2]+0"
-	// hourMs is how much longer than it should a key lives whose time is not the servers'.
+	// hourMs is the additional life of keys at callers' times.
 	hourMs = 3_600_000
 
 	nsPerSec = 1_000_000_000
@@ -90,7 +81,7 @@ if now == '' then
   now = t[1] .. string.format('%06d', t[2]) .. '000'
 end`
 
-// New returns the scripts, which decide at the servers' times, or at those that callers give.
+// New returns scripts that decide at the servers' times, or at callers'.
 func New(ofCallers bool) *Scripts {
 	longer := "0"
 	if ofCallers {
@@ -103,8 +94,8 @@ func New(ofCallers bool) *Scripts {
 	}
 	return &Scripts{
 		callersTime: ofCallers,
-		Funnel:      funnelOf(ofCallers), Cut: servers.NewScript(cutScript),
-		Read: script(readScript), Swap: script(swapScript), Native: script(nativeScript),
+		Funnel:      funnelOf(ofCallers),
+		Read:        script(readScript), Swap: script(swapScript), Native: script(nativeScript),
 		Remove: script(removeScript), Scan: script(scanScript),
 	}
 }
@@ -122,7 +113,7 @@ func funnelOf(ofCallers bool) *servers.Script {
 // Writes reports whether a script may change keys.
 func (s *Scripts) Writes(of *servers.Script) bool { return of != s.Read && of != s.Scan }
 
-// timeArg is the first argument of most scripts: the time, or nothing if it is to be the server's.
+// timeArg returns the time argument, nothing for the server's time.
 func (s *Scripts) timeArg(nowNs int64) any {
 	if s.callersTime {
 		return strconv.FormatInt(nowNs, 10)
@@ -130,13 +121,11 @@ func (s *Scripts) timeArg(nowNs int64) any {
 	return ""
 }
 
-// ReadCall returns a call that reads what stands at keys. Unless it is large, it returns only the time if
-// that is too long.
+// ReadCall returns a call that reads keys; unless large, it returns only the time for long values.
 func (s *Scripts) ReadCall(nowNs int64, names []string, large bool) *servers.Call {
 	return &servers.Call{Script: s.Read, Keys: names, Args: s.ReadArgs(nowNs, large), Large: large}
 }
 
-// ReadArgs returns the arguments of such a call.
 func (s *Scripts) ReadArgs(nowNs int64, large bool) []any {
 	most := LargeBytes
 	if large {
@@ -145,19 +134,18 @@ func (s *Scripts) ReadArgs(nowNs int64, large bool) []any {
 	return []any{s.timeArg(nowNs), most}
 }
 
-// RemoveCall returns a call that deletes keys.
 func (s *Scripts) RemoveCall(nowNs int64, names []string) *servers.Call {
 	return &servers.Call{Script: s.Remove, Keys: names, Args: []any{s.timeArg(nowNs), headBytes}}
 }
 
-// ScanCall returns a call that visits so many keys whose names begin with a prefix, from a cursor on.
+// ScanCall returns a call that visits about count keys with a prefix from a cursor on.
 func (s *Scripts) ScanCall(nowNs int64, cursor uint64, prefix string, count int) *servers.Call {
 	return &servers.Call{Script: s.Scan, Args: []any{
 		s.timeArg(nowNs), strconv.FormatUint(cursor, 10), globQuoted(prefix) + "*", max(count, 1), headBytes,
 	}}
 }
 
-// globQuoted returns a pattern that only the text matches.
+// globQuoted returns a pattern that matches only the text.
 func globQuoted(text string) string {
 	var b strings.Builder
 	for _, c := range []byte(text) {
@@ -169,14 +157,7 @@ func globQuoted(text string) string {
 	return b.String()
 }
 
-// CutCall returns a call that has a key's TAT become another, or the key go if that is not after now, if it
-// still is endNs.
-func (s *Scripts) CutCall(name string, endNs, toNs int64) *servers.Call {
-	args := []any{strconv.FormatInt(endNs, 10), toNs / nsPerSec, toNs % nsPerSec}
-	return &servers.Call{Script: s.Cut, Keys: []string{name}, Args: args}
-}
-
-// ReplyOf returns what a script but Funnel and Cut has returned behind the time.
+// ReplyOf returns a reply without its time; it is not for Funnel's.
 func ReplyOf(reply any) (rest []any, serverNs int64, err error) {
 	all, _ := reply.([]any)
 	if len(all) == 0 {
@@ -188,7 +169,6 @@ func ReplyOf(reply any) (rest []any, serverNs int64, err error) {
 	return all[1:], serverNs, nil
 }
 
-// timeIn reads the time that the scripts return.
 func timeIn(reply any) (serverNs int64, err error) {
 	text, _ := reply.(string)
 	if serverNs, err = strconv.ParseInt(text, 10, 64); err != nil {

@@ -7,15 +7,15 @@ import (
 	"cellserver/internal/limiter"
 )
 
-// Swapping is a call of Swap that is being made.
+// Swapping is a call of Swap under construction.
 type Swapping struct {
 	Call   servers.Call
 	moreMs uint64
 	bytes  int // of values
 }
 
-// NewSwap returns a swap of no keys yet, decided at a time: the servers', or the caller's if that is the
-// scripts'. With values it returns the values of keys that have others.
+// NewSwap returns a swap without keys, decided at a time: the servers', or the caller's. With values it
+// returns the values of keys that differ.
 func (s *Scripts) NewSwap(decidedNs int64, keys int, values bool) *Swapping {
 	w := &Swapping{Call: servers.Call{
 		Script: s.Swap, Keys: make([]string, 0, keys), Args: make([]any, 0, 4+4*keys),
@@ -35,13 +35,12 @@ func (s *Scripts) NewSwap(decidedNs int64, keys int, values bool) *Swapping {
 	return w
 }
 
-// Key adds a key, what is expected there, and what it becomes, with its stamps; nil is for one that is left
-// as it is.
+// Key adds a key with its expected value, its new state, nil to leave it, and stamps.
 func (w *Swapping) Key(name string, f *Found, to *limiter.State, stamps limiter.Stamps, serverNs int64) {
 	expected, value := "-", ""
 	switch {
 	case f.Value != "":
-		expected = "=" + f.Value // be it ours or not
+		expected = "=" + f.Value // foreign or not
 	case f.Err != nil:
 		expected = "?"
 	}
@@ -60,7 +59,7 @@ func (w *Swapping) Key(name string, f *Found, to *limiter.State, stamps limiter.
 	w.Call.Large = w.bytes > LargeBytes
 }
 
-// stampsArg returns the stamps of a value whose payload begins there.
+// stampsArg encodes the stamps of a value whose payload begins at payloadAt.
 func stampsArg(stamps limiter.Stamps, payloadAt int) string {
 	var b []byte
 	for _, p := range stamps {
@@ -87,7 +86,7 @@ func payloadBytes(s *limiter.State) int {
 	return len(s.Payload)
 }
 
-// Swapped returns whether a swap was done, and what stands at the only key where it was not.
+// Swapped reports whether a swap was done, or the only key's present value.
 func Swapped(rest []any) (done bool, now Found) {
 	switch len(rest) {
 	case 0:

@@ -8,29 +8,27 @@ import (
 	"cellserver/internal/limiter"
 )
 
-// A state is a Redis string. A funnel's is its TAT as redis-cell writes it, a plain decimal number of
-// nanoseconds, so that modules and cellservers can share keys. Any other is statePrefix and what
-// limiter.AppendState writes, by the servers' clock. The time to live is rounded up to milliseconds, so that
-// no debt is forgiven: what expires earlier than its key is absent nevertheless.
+// A state is a Redis string. A funnel's is its TAT as redis-cell writes it, a decimal number of nanoseconds,
+// so that modules and cellservers can share keys. Others are statePrefix and limiter.AppendState's bytes, by
+// the servers' clock. The time to live is rounded up to milliseconds, to forgive no debt; a state may expire
+// before its key.
 const statePrefix = "cl1:"
 
 const (
-	// headBytes are the first of a value, which say when it expires: the prefix, kind and time, or any TAT.
+	// headBytes of a value contain its expiry: prefix, kind and time, or any TAT.
 	headBytes = 20
-	// expiresAt is where a value says when it expires, behind the prefix and the kind; a TAT is the whole
-	// value.
+	// expiresAt is the expiry's position after prefix and kind; a TAT is the whole value.
 	expiresAt = len(statePrefix) + 1
-	// maxValueBytes is more than any value has.
+	// maxValueBytes exceeds any value.
 	maxValueBytes = limiter.MaxPayloadBytes + 64
-	// wholeBytes are read of a value in any case: most states are shorter.
+	// wholeBytes of a value are always read: most states are shorter.
 	wholeBytes = 512
-	// LargeBytes are more than a call may read or write that goes together with those of other keys.
+	// LargeBytes is the limit for calls that share a pipeline with other keys.
 	LargeBytes = 4 << 10
-	// MaxStepBytes is how much the states of a step's keys may take, in all that it reads or writes.
+	// MaxStepBytes bounds the states of a step's keys, read and written.
 	MaxStepBytes = 4 << 20
 )
 
-// ValueOf returns what is kept of a state.
 func ValueOf(s *limiter.State) string {
 	if s.Kind == limiter.Funnel {
 		return strconv.FormatInt(s.ExpiresNs, 10)
@@ -38,8 +36,7 @@ func ValueOf(s *limiter.State) string {
 	return string(limiter.AppendState([]byte(statePrefix), s))
 }
 
-// ReadValue returns the state of a value, with a payload of its own. The error is limiter.ErrWrongType for
-// what is none of ours.
+// ReadValue returns a value's state with its own payload, or limiter.ErrWrongType for a foreign value.
 func ReadValue(v string) (s limiter.State, err error) {
 	encoded, ok := strings.CutPrefix(v, statePrefix)
 	if !ok {
@@ -53,8 +50,7 @@ func ReadValue(v string) (s limiter.State, err error) {
 	return s, nil
 }
 
-// readTAT reads a decimal number as we, and redis-cell, write it: that of a counter is one, too, but of a
-// time long ago.
+// readTAT reads a decimal number as written by us and redis-cell. A counter's is a time long ago.
 func readTAT(v string) (tatNs int64, ok bool) {
 	if len(v) == 0 || v[0] < '0' || v[0] > '9' || v[0] == '0' && len(v) > 1 {
 		return 0, false
@@ -63,7 +59,7 @@ func readTAT(v string) (tatNs int64, ok bool) {
 	return tatNs, err == nil
 }
 
-// ReadHead returns the kind of a value that begins so, and when it expires.
+// ReadHead returns the kind and expiry from a value's head.
 func ReadHead(head string) (k limiter.Kind, expiresNs int64, ok bool) {
 	encoded, ok := strings.CutPrefix(head, statePrefix)
 	if !ok {
@@ -81,7 +77,7 @@ func wrongUnless(ok bool) error {
 	return limiter.ErrWrongType
 }
 
-// pxOf returns how many milliseconds a state is to be kept for, and 0 for one that never expires.
+// pxOf returns the milliseconds to keep a state, 0 for one that never expires.
 func pxOf(s *limiter.State, serverNs int64, moreMs uint64) uint64 {
 	if s.ExpiresNs == limiter.NeverNs {
 		return 0
@@ -91,7 +87,7 @@ func pxOf(s *limiter.State, serverNs int64, moreMs uint64) uint64 {
 	return ns/nsPerMs + min(1, ns%nsPerMs) + moreMs
 }
 
-// Found is what a script has found at a key, and what that means.
+// Found is a key's value as a script found it, and its meaning.
 type Found struct {
 	Absent bool
 	Value  string
@@ -99,7 +95,7 @@ type Found struct {
 	Err    error // limiter.ErrWrongType
 }
 
-// FoundIn reads what the scripts return for a key: nothing, a value, or the number 0 for what is no string.
+// FoundIn reads a script's reply for a key: nothing, a value, or 0 for what is no string.
 func FoundIn(reply any) Found {
 	switch v := reply.(type) {
 	case nil:

@@ -8,26 +8,25 @@ import (
 	"cellserver/internal/store"
 )
 
-// Script is a Lua script that is called by its hash, and loaded where a server does not know it.
+// Script is a Lua script, called by its hash and loaded on demand.
 type Script struct{ source, hash string }
 
-// NewScript returns the script with this source.
 func NewScript(source string) *Script {
 	sum := sha1.Sum([]byte(source)) // as Redis names it
 	return &Script{source: source, hash: hex.EncodeToString(sum[:])}
 }
 
-// Call is a script's call on keys of one slot, and then its answer.
+// Call is a script call on keys of one slot, with its answer.
 type Call struct {
 	Script *Script
 	Keys   []string
 	Args   []any // strings, byte slices and integers
-	// Asking sends it to a server that is only taking the slot over, as an ASK has said.
+	// Asking follows an ASK to a server that is taking the slot over.
 	Asking bool
-	// Large is for values that take long to send. All calls of a pipeline are Large, or none is.
+	// Large marks large values. All calls of a pipeline have the same.
 	Large bool
 
-	// Reply is what the script has returned, if Err is nil or its Reason is Replicas: an int64, a string, nil, or a slice of these.
+	// Reply is the script's, if Err is nil or its Reason is Replicas: an int64, a string, nil, or a slice of these.
 	Reply any
 	// Err is a *Failed, or nil.
 	Err error
@@ -35,12 +34,10 @@ type Call struct {
 
 // Failed says why a call has no reply.
 type Failed struct {
-	Reason store.Reason
-	// Executed says what is known: a call that was Maybe executed may have changed its keys.
-	Executed Executed
-	// Redirect is which server to ask instead, if one has said so.
-	Redirect *Redirect
-	Text     string // one line, for people; the server's own where it has refused
+	Reason   store.Reason
+	Executed Executed  // after Maybe, the keys may have changed
+	Redirect *Redirect // may be nil
+	Text     string    // one line; the server's own if it has refused
 }
 
 // Redirect is where a MOVED or ASK points.
@@ -51,7 +48,7 @@ type Redirect struct {
 
 func (f *Failed) Error() string { return f.Text }
 
-// FailedOf returns what is known of an error of a Pool.
+// FailedOf returns the *Failed of a Pool's error.
 func FailedOf(err error) *Failed {
 	var f *Failed
 	if errors.As(err, &f) {
@@ -60,7 +57,7 @@ func FailedOf(err error) *Failed {
 	return &Failed{Reason: Network, Executed: Maybe, Text: err.Error()}
 }
 
-// Again is whether the call may be sent again, as it was not executed, for a reason that passes soon.
+// Again reports whether the call was not executed for a reason that passes soon, so that it may be sent again.
 func (f *Failed) Again() bool {
 	switch f.Reason {
 	case Cluster, Loading, ReadOnly, Network:
@@ -70,10 +67,9 @@ func (f *Failed) Again() bool {
 	}
 }
 
-// Executed is whether a server has executed a call.
+// Executed tells whether a server has executed a call.
 type Executed uint8
 
-// It has not, or nobody knows.
 const (
 	No Executed = iota
 	Maybe
@@ -83,16 +79,16 @@ const (
 const (
 	Timeout     store.Reason = "timeout"      // no answer in time
 	Network     store.Reason = "network"      // cannot connect, or the connection ended
-	CircuitOpen store.Reason = "circuit_open" // the server has failed too often, and is left alone for a while
-	QueueFull   store.Reason = "queue_full"   // too much waits for the server
+	CircuitOpen store.Reason = "circuit_open" // paused after too many failures
+	QueueFull   store.Reason = "queue_full"   // too many wait
 	Auth        store.Reason = "auth"         // NOAUTH, WRONGPASS, NOPERM
-	NoScripting store.Reason = "no_scripting" // the server has, or allows, no EVALSHA
+	NoScripting store.Reason = "no_scripting" // EVALSHA missing or not allowed
 	OutOfMemory store.Reason = "oom"
 	ReadOnly    store.Reason = "readonly"
-	Cluster     store.Reason = "cluster" // MOVED, ASK, TRYAGAIN, CLUSTERDOWN, until the time was over
+	Cluster     store.Reason = "cluster" // MOVED, ASK, TRYAGAIN, CLUSTERDOWN until the timeout
 	Loading     store.Reason = "loading"
 	WrongType   store.Reason = "wrong_type" // the key is not a limiter's
-	Replicas    store.Reason = "replicas"   // too few replicas have it in time; it was executed
+	Replicas    store.Reason = "replicas"   // executed, but on too few replicas in time
 	Refused     store.Reason = "refused"    // any other error of the server
 )
 

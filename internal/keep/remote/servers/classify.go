@@ -19,7 +19,7 @@ func isReply(err error) bool {
 	return ok
 }
 
-// unanswered is what the end of a connection, or the lack of one, means for a call that was written to it, or was not.
+// unanswered classifies a connection's error for a call, written to it or not.
 func unanswered(s *Server, err error, written bool) *Failed {
 	f := &Failed{Reason: Network, Text: s.Addr + ": "}
 	if written {
@@ -29,7 +29,7 @@ func unanswered(s *Server, err error, written bool) *Failed {
 	switch {
 	case err == nil:
 		f.Text += "no answer"
-	case isReply(err): // to what a connection begins with, as AUTH
+	case isReply(err): // to the handshake, such as AUTH
 		return refused(s, err)
 	case errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted):
 		f.Reason = QueueFull
@@ -47,7 +47,7 @@ func unanswered(s *Server, err error, written bool) *Failed {
 	return f
 }
 
-// cause leaves out the addresses that are known, or nobody's concern.
+// cause leaves out our own and known addresses.
 func cause(s *Server, err error) string {
 	op, ok := errors.AsType[*net.OpError](err)
 	if !ok || !strings.HasPrefix(err.Error(), op.Op+" ") || op.Op == "dial" && (op.Addr == nil || op.Addr.String() != s.Addr) {
@@ -56,8 +56,8 @@ func cause(s *Server, err error) string {
 	return op.Err.Error()
 }
 
-// kinds says what a reply's first word, or words, mean. Where executed is No, Redis replies so before a script runs, or when a
-// script that has not written anything yet would write: it cannot refuse a script's later writes for these reasons.
+// kinds classifies an error reply by its first words. With No, Redis replies so before a script runs, or at its first write: it cannot
+// refuse later writes for these reasons.
 func kinds(text string) (store.Reason, Executed) {
 	for _, k := range [...]struct {
 		prefix string
@@ -78,16 +78,16 @@ func kinds(text string) (store.Reason, Executed) {
 			return k.reason, No
 		}
 	}
-	if strings.HasPrefix(text, "ERR The user executing the script can't ") { // which may have written by another command before
+	if strings.HasPrefix(text, "ERR The user executing the script can't ") { // perhaps after a write
 		return Auth, Maybe
 	}
 	return Refused, Maybe
 }
 
-// refused is what a server's error reply means.
+// refused classifies a server's error reply.
 func refused(s *Server, err error) *Failed {
 	text := resp.ErrorLine(err.Error())
-	// Redis 6 and older wrap what refuses a script's command.
+	// Redis 6 and older wrap the error of a script's command.
 	if i := strings.Index(text, ": -"); i >= 0 && strings.HasPrefix(text, "ERR Error running script") {
 		text = text[i+len(": -"):]
 	}
@@ -102,7 +102,7 @@ func refused(s *Server, err error) *Failed {
 	return f
 }
 
-// resolve completes an address without a host, which means the server's own.
+// resolve completes an address without a host by the server's own.
 func (s *Server) resolve(addr string) string {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil || host != "" {

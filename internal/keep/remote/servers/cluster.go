@@ -9,23 +9,21 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// cluster knows which server has which slots. go-redis's client keeps the map, and is used for nothing else: what it sends, it
-// would send again after a time-out.
+// cluster maps slots to servers by go-redis's client, which sends nothing else: it would send calls again after a timeout.
 type cluster struct {
 	pool     *Pool
 	client   *redis.ClusterClient
-	known    atomic.Bool // the slots were seen once
+	known    atomic.Bool // slots loaded once
 	loading  atomic.Bool
-	err      atomic.Pointer[Failed] // why they were not
-	noticeNs atomic.Int64           // when the map was asked for last, since the start
-	forgetNs atomic.Int64           // when servers were forgotten last
+	err      atomic.Pointer[Failed] // of the last load
+	noticeNs atomic.Int64           // time of the last reload, since start
+	forgetNs atomic.Int64           // time servers were last forgotten
 }
 
-// The map is asked for again at most once in so long, and at least once.
 const (
-	minReload = 100 * time.Millisecond
+	minReload = 100 * time.Millisecond // between loads of the map
 	maxReload = 10 * time.Second
-	// Whoever has left the cluster is forgotten.
+	// Servers that have left the cluster are forgotten.
 	forgetEvery = time.Minute
 	forgetAfter = 10 * time.Minute
 )
@@ -39,19 +37,19 @@ func newCluster(p *Pool) *cluster {
 	return c
 }
 
-// lend returns the client of a server to the cluster's client, which closes it when the server has had no slots for a minute.
+// lend gives a server's client to the cluster's, which closes it after a minute without slots.
 func (p *Pool) lend(addr string) *redis.Client {
 	s := p.At(addr)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if s.lent && !p.closed.Load() { // it was closed, or there would be no question
+	if s.lent && !p.closed.Load() { // the cluster's client has closed it
 		s.client.Store(p.client(addr))
 	}
 	s.lent = true
 	return s.Client()
 }
 
-// load asks for the map in the background, until it is known.
+// load loads the map in the background.
 func (c *cluster) load() {
 	if !c.loading.CompareAndSwap(false, true) {
 		return
@@ -70,7 +68,7 @@ func (c *cluster) load() {
 	}()
 }
 
-// of does not wait once the map is known, and nor does go-redis.
+// of does not wait once the map is known.
 func (c *cluster) of(ctx context.Context, key string) (*Server, error) {
 	if !c.known.Load() {
 		c.load()
@@ -102,7 +100,7 @@ func (c *cluster) masters(ctx context.Context) ([]*Server, error) {
 	return all, nil
 }
 
-// noticed is told when something may mean that slots have moved, or that a replica was promoted.
+// noticed reloads the map after signs of moved slots or a promoted replica.
 func (p *Pool) noticed() {
 	c := p.cluster
 	if c == nil || !c.known.Load() {
@@ -117,7 +115,7 @@ func (p *Pool) noticed() {
 	}
 }
 
-// due is true for one caller every so often.
+// due returns true once per interval.
 func due(lastNs *atomic.Int64, now, every time.Duration) bool {
 	last := lastNs.Load()
 	return (last == 0 || int64(now)-last >= int64(every)) && lastNs.CompareAndSwap(last, int64(now))

@@ -127,7 +127,7 @@ func TestServersComeAndGo(t *testing.T) {
 		t.Error("it is not closed")
 	}
 	_ = p.Close()
-	if failed := asFailed(p.Do(t.Context(), "a", call, 0)); failed == nil || failed.Executed != No {
+	if failed := asFailed(p.Do(deadline(t, 100*time.Millisecond), "a", call, 0)); failed == nil || failed.Executed != No {
 		t.Errorf("after Close: %+v", failed)
 	}
 	if !isClosed(p.At("127.0.0.1:2").Client()) {

@@ -11,7 +11,7 @@ import (
 	"cellserver/internal/resp"
 )
 
-// dialer connects to servers; with TLS, if config is not nil. It ends with its context, which go-redis's own does not over TLS.
+// dialer connects to servers, with TLS if config is not nil. Unlike go-redis's, it respects its context over TLS.
 type dialer struct{ config *tls.Config }
 
 func newDialer(useTLS bool, c Config) (dialer, error) {
@@ -39,7 +39,7 @@ func newDialer(useTLS bool, c Config) (dialer, error) {
 
 func (d dialer) context(ctx context.Context, network, addr string) (net.Conn, error) {
 	if addr == surplusAddr {
-		return nil, fmt.Errorf("it names more than %d servers", maxServers)
+		return nil, fmt.Errorf("the cluster names more than %d servers", maxServers)
 	}
 	dial := (&net.Dialer{}).DialContext
 	if d.config != nil {
@@ -48,8 +48,7 @@ func (d dialer) context(ctx context.Context, network, addr string) (net.Conn, er
 	return replyBounds().Bounded(dial)(ctx, network, addr)
 }
 
-// replyBounds are twice what a pipeline of ours can be answered with, and leave room for the map of a
-// cluster of 16,384 parts with three servers each.
+// replyBounds are twice the largest reply to our pipelines, and allow for a cluster's map of 16,384 parts with three servers each.
 func replyBounds() resp.ReplyBounds {
 	return resp.ReplyBounds{BulkBytes: 4 << 20, Bytes: 32 << 20, Elements: 1 << 19}
 }

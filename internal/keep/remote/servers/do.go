@@ -6,15 +6,14 @@ import (
 	"time"
 )
 
-// Between attempts that a server must first become ready for.
+// Pauses between attempts.
 const (
 	firstPause = time.Millisecond
 	maxPause   = 16 * time.Millisecond
 )
 
-// Do makes one call and waits for its reply. The call goes to the server of key, or to where that sends it, and is sent again
-// while ctx lasts and it was certainly not executed, for a reason that passes. So many replicas must have it, as with Send. The
-// error is c.Err: nil, or a *Failed.
+// Do makes one call on key's server, following redirections, and waits for its reply. It repeats the call until ctx ends while it was
+// certainly not executed, for a reason that passes. wait is as for Send. The error is c.Err: nil or a *Failed.
 func (p *Pool) Do(ctx context.Context, key string, c *Call, wait int) error {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
@@ -37,7 +36,7 @@ func (p *Pool) Do(ctx context.Context, key string, c *Call, wait int) error {
 		before = failed
 		last := to
 		if to = failed.Redirect; to != nil && last == nil {
-			continue // at once, but not round and round
+			continue // once without a pause
 		}
 		if !sleep(ctx, pause) {
 			return c.Err
@@ -46,12 +45,11 @@ func (p *Pool) Do(ctx context.Context, key string, c *Call, wait int) error {
 	}
 }
 
-// saysLess is whether an attempt has only not come through, so that the one before says more of why.
+// saysLess reports whether an attempt did not reach the server, so that the failure before says more.
 func saysLess(f *Failed) bool {
 	return f.Executed == No && (f.Reason == CircuitOpen || f.Reason == QueueFull || f.Reason == Timeout)
 }
 
-// once sends the call one time.
 func (p *Pool) once(ctx context.Context, key string, to *Redirect, c *Call, wait int) *Failed {
 	var s *Server
 	if to != nil {
@@ -73,7 +71,7 @@ func asFailed(err error) *Failed {
 	return f
 }
 
-// sleep is false if the context ends first.
+// sleep returns false if the context ends first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= d {
 		return false

@@ -80,7 +80,7 @@ func TestWait(t *testing.T) {
 		p.Send(deadline(t, d), s, []*Call{c}, 1)
 		return c
 	}
-	c := write(10 * time.Second)
+	c := write(time.Second)
 	failed := asFailed(c.Err)
 	if failed == nil || failed.Reason != Replicas || failed.Executed != Maybe || c.Reply != int64(1) || failed.Again() {
 		t.Errorf("without a replica: %v, %+v", c.Reply, failed)
@@ -88,7 +88,7 @@ func TestWait(t *testing.T) {
 	replica := redistest.Server(t, "--replicaof", host+" "+port)
 	want := int64(2)
 	for ctx := patient(t); ; want++ {
-		if c = write(10 * time.Second); c.Err == nil || !sleep(ctx, time.Millisecond) {
+		if c = write(time.Second); c.Err == nil || !sleep(ctx, time.Millisecond) {
 			break
 		}
 	}
@@ -96,7 +96,7 @@ func TestWait(t *testing.T) {
 		t.Errorf("with a replica: %v, %v; want %d", c.Reply, c.Err, want)
 	}
 	c = &Call{Script: add, Keys: []string{"a"}, Args: []any{0}}
-	err := p.Do(deadline(t, 10*time.Second), "a", c, 2)
+	err := p.Do(deadline(t, time.Second), "a", c, 2)
 	if asFailed(err) == nil || asFailed(err).Reason != Replicas || c.Reply != want {
 		t.Errorf("with one replica of two: %v, %v", c.Reply, err)
 	}

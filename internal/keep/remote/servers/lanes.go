@@ -6,12 +6,10 @@ import (
 	"time"
 )
 
-// lane bounds the connections to a server that are in use for one purpose, so that calls of many clients,
-// or slow ones, leave some for other keys' pipelines.
+// lane bounds the connections used for one purpose, so that many or slow calls leave some for other keys' pipelines.
 type lane chan struct{}
 
-// enter waits for a place for half of the time that ctx has left. A call that is sent with too little time
-// left costs a connection, and the next call waits for a new one.
+// enter waits for half of the time left in ctx. A call sent too late would cost its connection.
 func (l lane) enter(ctx context.Context) bool {
 	select {
 	case l <- struct{}{}:
@@ -33,7 +31,6 @@ func (l lane) enter(ctx context.Context) bool {
 
 func (l lane) leave() { <-l }
 
-// sendIn is send within a lane. A full lane says nothing about the server.
 func (s *Server) sendIn(ctx context.Context, l lane, calls []*Call, wait int) {
 	if !l.enter(ctx) {
 		text := s.Addr + ": all connections for such calls are in use"
@@ -44,9 +41,8 @@ func (s *Server) sendIn(ctx context.Context, l lane, calls []*Call, wait int) {
 	s.send(ctx, calls, wait)
 }
 
-// slowKeys are the keys of which single calls have timed out since the server last answered anything. A key
-// may be slow by itself, because its value is large or many clients ask for it: that must not mark the
-// server as away. If the server is away, calls about other keys, or about none, fail, too.
+// slowKeys are the keys of single calls that have timed out since the server's last answer. A key may be slow because its value is large
+// or many clients use it: that must not open the circuit. If the server is down, calls on other keys fail, too.
 type slowKeys struct {
 	mu   sync.Mutex
 	keys map[string]struct{} // guarded by mu
@@ -55,8 +51,7 @@ type slowKeys struct {
 // maxSlowKeys is more than the failures after which the circuit opens.
 const maxSlowKeys = 2 * tripAfter
 
-// known reports whether a time-out is of a key that has had one already, or of large values. It notes the
-// key.
+// known notes the key of a timeout, and reports whether it had one before, or has large values.
 func (k *slowKeys) known(calls []*Call) bool {
 	switch {
 	case calls[0].Large:

@@ -11,9 +11,9 @@ import (
 	"cellserver/internal/resp"
 )
 
-// Send has a server execute calls, in their order, as one pipeline on one connection, and sets the Reply or Err of each. With
-// wait > 0, so many replicas must have what was written before ctx ends, else calls fail with Replicas although executed.
-// Scripts that the server does not know are loaded, and their calls sent again; nothing else is ever sent twice.
+// Send executes calls in order, as one pipeline on one connection, and sets the Reply or Err of each. Calls fail with Replicas, although
+// executed, if fewer than wait replicas have them before ctx ends. Unknown scripts are loaded and their calls sent again; nothing else is
+// ever sent twice.
 func (p *Pool) Send(ctx context.Context, s *Server, calls []*Call, wait int) {
 	if calls[0].Large {
 		s.sendIn(ctx, s.large, calls, wait)
@@ -22,7 +22,6 @@ func (p *Pool) Send(ctx context.Context, s *Server, calls []*Call, wait int) {
 	s.send(ctx, calls, wait)
 }
 
-// send is Send on any connection.
 func (s *Server) send(ctx context.Context, calls []*Call, wait int) {
 	for _, c := range calls {
 		c.Reply, c.Err = nil, nil
@@ -31,7 +30,7 @@ func (s *Server) send(ctx context.Context, calls []*Call, wait int) {
 	done, err := s.breaker.Allow()
 	if err != nil {
 		p.noticed()
-		s.fail(calls, &Failed{Reason: CircuitOpen, Text: s.Addr + ": is left alone for a while, as it has failed: " + s.reasonOpen()})
+		s.fail(calls, &Failed{Reason: CircuitOpen, Text: s.Addr + ": paused after failures: " + s.reasonOpen()})
 		return
 	}
 	start := time.Now()
@@ -44,7 +43,6 @@ func (s *Server) send(ctx context.Context, calls []*Call, wait int) {
 	s.count(calls)
 }
 
-// fail gives calls the same error.
 func (s *Server) fail(calls []*Call, f *Failed) {
 	for _, c := range calls {
 		c.Err = f
@@ -54,7 +52,7 @@ func (s *Server) fail(calls []*Call, f *Failed) {
 
 func (s *Server) count(calls []*Call) {
 	for _, c := range calls {
-		if f, ok := c.Err.(*Failed); ok { //nolint:errorlint // we have set it
+		if f, ok := c.Err.(*Failed); ok { //nolint:errorlint // set by this package
 			s.counts.fail(f)
 			switch f.Reason {
 			case Timeout, Network, Cluster, ReadOnly:
@@ -65,11 +63,11 @@ func (s *Server) count(calls []*Call) {
 	}
 }
 
-// errSaysNothing is an outcome that the circuit breaker does not count.
-var errSaysNothing = errors.New("servers: says nothing about the server")
+// errNeutral is an outcome that the circuit breaker does not count.
+var errNeutral = errors.New("servers: not about the server")
 
-// judge tells the circuit breaker what has come of an exchange. Any answer is a good sign. A time-out is none of the server's if
-// little time was left, or if it is a key's own.
+// judge reports an exchange to the circuit breaker. Any answer is a success. A timeout does not count if little time was left, or if it is
+// due to a single key.
 func (s *Server) judge(done func(error), calls []*Call, broken *Failed, took time.Duration) {
 	switch {
 	case broken == nil:
@@ -79,17 +77,17 @@ func (s *Server) judge(done func(error), calls []*Call, broken *Failed, took tim
 		s.slow.answered()
 		done(nil)
 	case broken.Reason == QueueFull || broken.Reason == Timeout && took < s.pool.config.Timeout/2 || s.pool.closed.Load():
-		done(errSaysNothing)
+		done(errNeutral)
 	case broken.Reason == Timeout && s.breaker.State() == gobreaker.StateClosed && s.slow.known(calls):
-		done(errSaysNothing)
+		done(errNeutral)
 	default:
 		s.lastErr.Store(&broken.Text)
 		done(broken)
 	}
 }
 
-// exchange sends one pipeline: scripts to load, calls, and WAIT. It returns the calls whose scripts the server does not know,
-// and what was wrong with the connection, if anything.
+// exchange sends one pipeline: scripts to load, calls, and WAIT. It returns the calls with unknown scripts, and a failure of the
+// connection.
 func (s *Server) exchange(ctx context.Context, calls []*Call, load []*Script, wait int) (unknown []*Call, broken *Failed) {
 	client := s.Client()
 	pipe := client.Pipeline()
@@ -125,7 +123,7 @@ func (s *Server) exchange(ctx context.Context, calls []*Call, load []*Script, wa
 	return unknown, broken
 }
 
-// loaded says why scripts are still unknown after they were to be loaded.
+// loaded sets the errors of calls whose scripts could not be loaded.
 func (s *Server) loaded(loads []answer, unknown []*Call) {
 	for i := range loads {
 		if err := loads[i].err; err != nil && len(unknown) > 0 {
@@ -137,13 +135,13 @@ func (s *Server) loaded(loads []answer, unknown []*Call) {
 	}
 }
 
-// waitMs is how long WAIT may take: it must answer before we stop reading.
+// waitMs is WAIT's timeout: it must answer before we stop reading.
 func (s *Server) waitMs(ctx context.Context) int64 {
 	left := s.Client().Options().ReadTimeout
 	if deadline, ok := ctx.Deadline(); ok {
 		left = min(left, time.Until(deadline))
 	}
-	return max(1, (left * 3 / 4).Milliseconds()) // 0 would be for ever
+	return max(1, (left * 3 / 4).Milliseconds()) // 0 means no timeout
 }
 
 func (c *Call) command() []any {
@@ -167,17 +165,17 @@ func scriptsOf(calls []*Call) []*Script {
 	return scripts
 }
 
-// answer is a command in a pipeline that notes what has become of it: go-redis gives all the error that the connection has
-// ended with, those that were answered, too, and does not say which were written.
+// answer is a command in a pipeline that notes whether it was written and answered: go-redis gives all commands the error of the
+// connection, also the answered ones.
 type answer struct {
 	*redis.Cmd
-	text    string // its second word
+	text    string // the second word
 	written bool
 	settled bool
 	err     error
 }
 
-// add appends a command to a pipeline. Its second word must be text, or a number.
+// add appends a command to a pipeline. Its second word must be text or a number.
 func (a *answer) add(ctx context.Context, pipe redis.Pipeliner, words ...any) {
 	if text, ok := words[1].(string); ok {
 		a.text, words[1] = text, a
@@ -186,13 +184,13 @@ func (a *answer) add(ctx context.Context, pipe redis.Pipeliner, words ...any) {
 	_ = pipe.Process(ctx, a) // only appends
 }
 
-// MarshalBinary is called when the command is written to a connection's buffer.
+// MarshalBinary is called as the command is written to a connection's buffer.
 func (a *answer) MarshalBinary() ([]byte, error) {
 	a.written = true
 	return []byte(a.text), nil
 }
 
-// SetErr is called with what comes of the command first, and then perhaps of the pipeline.
+// SetErr is called for the command first, then perhaps for the pipeline.
 func (a *answer) SetErr(err error) {
 	if !a.settled {
 		a.settled, a.err = true, err
@@ -200,7 +198,7 @@ func (a *answer) SetErr(err error) {
 	a.Cmd.SetErr(err)
 }
 
-// settle gives a call its reply or error, if the pipeline has ended with err. The connection's error is kept in broken.
+// settle sets a call's reply or error; err is the pipeline's. broken collects the connection's failure.
 func (a *answer) settle(s *Server, c *Call, err error, broken *Failed) (noScript bool, _ *Failed) {
 	if a.settled {
 		err = a.err

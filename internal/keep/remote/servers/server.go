@@ -10,23 +10,23 @@ import (
 	"github.com/sony/gobreaker/v2"
 )
 
-// Server is a server that decides about keys. Its identity is that of the pointer, for as long as its address is known.
+// Server decides about keys. An address has one *Server until it is forgotten.
 type Server struct {
 	Addr string // host:port, or the master's name where sentinels know the address
 
 	pool    *Pool
 	client  atomic.Pointer[redis.Client]
-	lent    bool // the cluster's client has it, too, and closes it; under Pool.mu
+	lent    bool // shared with the cluster's client, which closes it; guarded by Pool.mu
 	single  lane // of Do
 	large   lane // of calls that are Large
 	breaker *gobreaker.TwoStepCircuitBreaker[struct{}]
 	slow    slowKeys
 	counts  counts
-	lastErr atomic.Pointer[string] // why the breaker has opened, or will
-	usedNs  atomic.Int64           // when it was sent something last, since start
+	lastErr atomic.Pointer[string] // the breaker's
+	usedNs  atomic.Int64           // time of last use, since start
 }
 
-// A server is left alone after so many failures in a row, and asked once more after each while.
+// After tripAfter failures in a row, a server is tried once every openFor.
 const (
 	tripAfter = 5
 	openFor   = 500 * time.Millisecond
@@ -41,15 +41,15 @@ func (p *Pool) newServer(addr string) *Server {
 		Name: addr, MaxRequests: 1, Timeout: openFor,
 		ReadyToTrip:   func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= tripAfter },
 		OnStateChange: s.changed,
-		IsExcluded:    func(err error) bool { return errors.Is(err, errSaysNothing) },
+		IsExcluded:    func(err error) bool { return errors.Is(err, errNeutral) },
 	})
 	return s
 }
 
-// Client is for commands that are not about keys, such as DBSIZE and SCAN.
+// Client returns a client for commands without keys, such as DBSIZE and SCAN.
 func (s *Server) Client() *redis.Client { return s.client.Load() }
 
-// changed says when a server goes away and when it is back, not each try between.
+// changed logs that a server fails or answers again, not each try between.
 func (s *Server) changed(_ string, from, to gobreaker.State) {
 	switch {
 	case from == gobreaker.StateClosed && to == gobreaker.StateOpen:
@@ -66,10 +66,10 @@ func (s *Server) reasonOpen() string {
 	return ""
 }
 
-// Forgotten reports whether a server has left its cluster for long: what is asked for at its address would be another one.
+// Forgotten reports whether a server left its cluster so long ago that At returns another one.
 func (p *Pool) Forgotten(s *Server) bool { return p.servers()[s.Addr] != s }
 
-// reopen replaces a client that the cluster's has closed, as the server had no slots for a while.
+// reopen replaces a client closed by the cluster's client because the server had no slots for a while.
 func (s *Server) reopen(closed *redis.Client) {
 	p := s.pool
 	p.mu.Lock()
@@ -80,7 +80,7 @@ func (s *Server) reopen(closed *redis.Client) {
 	}
 }
 
-// forget drops servers of a cluster that have left it: where addresses are not used again, they would pile up.
+// forget drops servers that have left the cluster: with changing addresses they would pile up.
 func (p *Pool) forget(now, unusedFor time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,7 +95,6 @@ func (p *Pool) forget(now, unusedFor time.Duration) {
 	p.byAddr.Store(&left)
 }
 
-// isClosed asks a client for a connection that it cannot give.
 func isClosed(client *redis.Client) bool {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

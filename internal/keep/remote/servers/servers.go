@@ -1,6 +1,6 @@
-// Package servers is the Redis or Valkey servers that a remote store keeps its keys in: one, the master that sentinels name, or
-// the masters of a cluster. It sends scripts to them, and tells apart what a server has certainly not executed, which may be sent
-// again, from what it may have executed, which must not be. All is safe for concurrent use.
+// Package servers sends scripts to the Redis or Valkey servers of a remote store: one, the master named by sentinels, or the masters of a
+// cluster. It distinguishes calls that were certainly not executed, which may be sent again, from those that may have been, which must
+// not. All is safe for concurrent use.
 package servers
 
 import (
@@ -16,31 +16,26 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 )
 
-// Config is which servers, and how to talk to them.
 type Config struct {
 	// URL is redis://[user:password@]host[:port][/db], redis-cluster://[user:password@]host[:port],host[:port]... or
 	// redis-sentinel://[user:password@]host[:port],.../master[/db]; with rediss, rediss-cluster and rediss-sentinel over TLS.
 	// The user and password are those of the servers, and percent-encoded.
-	URL string
-	// Password is the servers', not encoded, if the URL has none.
-	Password string
-	// SentinelUser and SentinelPassword are for the sentinels, if they want a password.
+	URL      string
+	Password string // of the servers, not encoded, if the URL has none
+	// SentinelUser and SentinelPassword are for sentinels with a password.
 	SentinelUser, SentinelPassword string
 
-	// CAFile has the certificates, in PEM, that the servers' must be signed by. None: the system's.
-	CAFile string
-	// CertFile and KeyFile are our own certificate for servers that ask for one.
-	CertFile, KeyFile string
-	// ServerName is what the servers' certificates are for. None: the host that is connected to.
-	ServerName string
+	CAFile            string // PEM; default the system's authorities
+	CertFile, KeyFile string // our certificate, for servers that require one
+	ServerName        string // in the servers' certificates; default the host
 
-	Timeout  time.Duration // for Do and where a context has no deadline; 50 ms if 0
-	PoolSize int           // connections to a server at most; 16 if 0
-	Log      *slog.Logger  // of servers that go away and come back; may be nil
+	Timeout  time.Duration // of a context without a deadline; default 50 ms
+	PoolSize int           // connections to a server; default 16
+	Log      *slog.Logger  // may be nil
 }
 
 const (
-	// maxServers is more than a cluster has: what names more of them, one after the other, is no cluster.
+	// maxServers is more than a cluster has: a hostile server could name any number.
 	maxServers = 4096
 	// surplusAddr is the address of no server.
 	surplusAddr = "the cluster:0"
@@ -49,12 +44,11 @@ const (
 const (
 	defaultTimeout  = 50 * time.Millisecond
 	defaultPoolSize = 16
-	// What is not part of a decision, such as the map of a cluster's slots, and a connection, may take longer than one.
+	// Connecting, or loading the map of a cluster's slots, may take longer than a decision.
 	minIOTimeout   = 250 * time.Millisecond
 	minDialTimeout = time.Second
 )
 
-// Pool is all the servers.
 type Pool struct {
 	place  place
 	config Config
@@ -63,24 +57,23 @@ type Pool struct {
 	start  time.Time
 	closed atomic.Bool
 
-	password atomic.Pointer[string] // that new connections log in with
+	password atomic.Pointer[string] // for new connections
 
 	one     *Server // unless it is a cluster
 	cluster *cluster
 
-	byAddr atomic.Pointer[map[string]*Server] // never changed, but replaced: each request looks here
-	mu     sync.Mutex                         // for who replaces it, or a server's client
+	byAddr atomic.Pointer[map[string]*Server] // copied on write: each request reads it
+	mu     sync.Mutex                         // for replacing it, or a server's client
 
-	surplus *Server // guarded by mu: stands for all beyond maxServers
+	surplus *Server // for all beyond maxServers; guarded by mu
 }
 
-// Check returns an error for a URL or file that is wrong, as Open does. It opens nothing.
+// Check returns the error that Open would, without opening anything.
 func Check(config Config) error {
 	_, _, err := config.read()
 	return err
 }
 
-// read returns what the URL says, and what connects to it.
 func (c *Config) read() (at place, dial dialer, err error) {
 	if at, err = parse(c.URL, c.Password); err == nil {
 		dial, err = newDialer(at.tls, *c)
@@ -88,8 +81,7 @@ func (c *Config) read() (at place, dial dialer, err error) {
 	return at, dial, err
 }
 
-// Open returns the servers of a URL. It does not wait for connections, so it returns no error if they
-// cannot be made; it does for a wrong URL or file.
+// Open returns the servers of a URL without connecting. err is about the URL or a file.
 func Open(config Config) (*Pool, error) {
 	at, dial, err := config.read()
 	if err != nil {
@@ -119,8 +111,7 @@ func Open(config Config) (*Pool, error) {
 	return p, nil
 }
 
-// SetPassword sets what new connections log in with, and reports whether that is something else. Those that are open stay, as the
-// servers let them.
+// SetPassword sets the password of new connections, and reports whether it differs. Open connections stay.
 func (p *Pool) SetPassword(password string) (changed bool) {
 	before := p.password.Swap(&password)
 	return before == nil || *before != password
@@ -128,13 +119,12 @@ func (p *Pool) SetPassword(password string) (changed bool) {
 
 func (p *Pool) credentials() (user, password string) { return p.place.user, *p.password.Load() }
 
-// String is the URL without the user and password.
+// String returns the URL without user and password.
 func (p *Pool) String() string { return p.place.String() }
 
-// Clustered is whether keys of different slots may be on different servers.
 func (p *Pool) Clustered() bool { return p.cluster != nil }
 
-// OneStep is whether a script may have all these keys.
+// OneStep reports whether one script may have all the keys.
 func (p *Pool) OneStep(keys []string) bool {
 	if p.cluster == nil {
 		return true
@@ -147,8 +137,8 @@ func (p *Pool) OneStep(keys []string) bool {
 	return true
 }
 
-// Of returns the server that decides about a key. It does not wait: where the slots of a cluster are not known yet, they are
-// asked for in the background and the error is a *Failed.
+// Of returns a key's server without waiting. While the slots of a cluster are unknown, it loads them in the background and returns a
+// *Failed.
 func (p *Pool) Of(ctx context.Context, key string) (*Server, error) {
 	if p.cluster == nil {
 		return p.one, nil
@@ -156,7 +146,6 @@ func (p *Pool) Of(ctx context.Context, key string) (*Server, error) {
 	return p.cluster.of(ctx, key)
 }
 
-// servers returns those that are known, by address.
 func (p *Pool) servers() map[string]*Server {
 	if all := p.byAddr.Load(); all != nil {
 		return *all
@@ -164,7 +153,7 @@ func (p *Pool) servers() map[string]*Server {
 	return nil
 }
 
-// At returns the server at an address, as a redirection or a cluster has it.
+// At returns the server at an address of a redirection or cluster.
 func (p *Pool) At(addr string) *Server {
 	if s := p.servers()[addr]; s != nil {
 		return s
@@ -188,7 +177,6 @@ func (p *Pool) At(addr string) *Server {
 	return s
 }
 
-// Masters returns all servers that decide about keys.
 func (p *Pool) Masters(ctx context.Context) ([]*Server, error) {
 	if p.cluster == nil {
 		return []*Server{p.one}, nil
@@ -216,7 +204,7 @@ func (p *Pool) Close() error {
 	return err
 }
 
-// client returns a client of the server at an address, with retries off: nothing is ever sent twice behind our back.
+// client returns a go-redis client without retries, which would execute calls twice.
 func (p *Pool) client(addr string) *redis.Client {
 	c := p.config
 	o := redis.Options{Addr: addr, Dialer: p.dial.context, CredentialsProvider: p.credentials, DB: p.place.db,
@@ -241,7 +229,7 @@ func (p *Pool) client(addr string) *redis.Client {
 
 const slots = 1 << 14
 
-// Slot is the slot that a cluster keeps a key in: CRC-16 (XMODEM) of the key, or of the part in its first braces.
+// Slot returns a key's slot in a cluster: CRC-16 (XMODEM) of the key, or of the part in its first braces.
 func (p *Pool) Slot(key string) uint16 {
 	if open := strings.IndexByte(key, '{'); open >= 0 {
 		if n := strings.IndexByte(key[open+1:], '}'); n > 0 {

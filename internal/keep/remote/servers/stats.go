@@ -11,10 +11,8 @@ import (
 // ByReason counts by reasons.
 type ByReason [13]atomic.Uint64 // in the order of Reasons
 
-// Add counts one.
 func (c *ByReason) Add(r store.Reason) { c[slices.Index(Reasons(), r)].Add(1) }
 
-// All returns what was counted.
 func (c *ByReason) All() map[store.Reason]uint64 {
 	m := map[store.Reason]uint64{}
 	for i, r := range Reasons() {
@@ -35,7 +33,7 @@ func (c *counts) fail(f *Failed) {
 	}
 }
 
-// Stats returns what has come of each server that is known, by address.
+// Stats returns the statistics of all servers, by address.
 func (p *Pool) Stats() []store.ServerStats {
 	var all []store.ServerStats
 	for _, s := range p.servers() {

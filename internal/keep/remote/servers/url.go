@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// place is what a URL says.
+// place is a parsed URL.
 type place struct {
 	kind           kind
 	tls            bool
@@ -36,7 +36,6 @@ func (k kind) form() string {
 	}[k]
 }
 
-// String leaves out the user and password.
 func (p *place) String() string {
 	s := p.kind.scheme()
 	if p.tls {
@@ -52,21 +51,20 @@ func (p *place) String() string {
 	return s
 }
 
-// parse reads a URL, whose password may be given apart. No error repeats any of it, as there may be a password at any place of one
-// that is wrong.
+// parse parses a URL; its password may be given separately. No error quotes the URL: a wrong one may have a password anywhere.
 func parse(text, password string) (place, error) {
 	var p place
 	scheme, rest, _ := strings.Cut(text, "://")
 	if name, ok := strings.CutPrefix(scheme, "rediss"); ok {
 		p.tls, scheme = true, "redis"+name
 	}
-	known := false
+	valid := false
 	for k := oneServer; k <= sentinels; k++ {
 		if scheme == k.scheme() {
-			p.kind, known = k, true
+			p.kind, valid = k, true
 		}
 	}
-	if !known {
+	if !valid {
 		return place{}, errors.New("servers: a store's URL is " + oneServer.form() + ", " + clusterOf.form() + " or " +
 			sentinels.form() + "; over TLS it begins with rediss instead of redis")
 	}
@@ -80,12 +78,12 @@ func parse(text, password string) (place, error) {
 	return p, nil
 }
 
-func (p *place) setPassword(apart string) error {
+func (p *place) setPassword(separate string) error {
 	switch {
-	case apart != "" && p.password != "":
+	case separate != "" && p.password != "":
 		return errors.New("it has a password, and another one is given apart; leave one of them out")
-	case apart != "":
-		p.password = apart
+	case separate != "":
+		p.password = separate
 	case p.user != "" && p.password == "":
 		return errors.New("the user has no password; what stands before the @ must be user:password, or :password")
 	}

@@ -1,9 +1,7 @@
-// Package timeline estimates what time it is by a server's clock, from what the server has said in replies: not one number,
-// but bounds that the server's time is within. A Timeline is safe for concurrent use.
+// Package timeline bounds the time of a server's clock by the times in its replies. A Timeline is safe for concurrent use.
 //
-// A reply that was requested at one local time and received at another names a time that the server's clock has shown in
-// between. From then on both clocks go on, though not quite equally fast. So each reply bounds by how much the server's clock
-// is ahead of ours, the more narrowly the quicker it was, and the bounds of several replies hold together.
+// The server's clock has shown the time in a reply between its request and its receipt. Afterwards both clocks run almost equally fast.
+// So each reply bounds the lead of the server's clock over ours, and the bounds of several replies hold together.
 package timeline
 
 import (
@@ -14,31 +12,31 @@ import (
 )
 
 const (
-	// tickNs is what a server's clock counts in: the time that it tells may be earlier than its own by less than that.
+	// tickNs is the resolution of a server's clock: it tells a time earlier by less than that.
 	tickNs = 1_000
 
-	// driftPart is how much two clocks drift apart: a thousandth, which is twice what kernels let NTP slew.
+	// driftPart is the drift of two clocks: a thousandth, twice what kernels let NTP slew.
 	driftPart = 1_000
 
-	// periodNs is for how long replies are gathered. What they say holds for the period behind that, too, and is then
-	// forgotten: so a clock's step that is too small to contradict it is followed after two periods at most.
+	// periodNs is the time for which bounds are gathered. They also hold for the next period and are then forgotten: so a step of
+	// a clock that is too small to contradict them is followed after two periods.
 	periodNs = 1_000_000_000
 )
 
-// Timeline is what is known of a server's clock. The zero Timeline knows nothing.
+// Timeline has the bounds of a server's clock. The zero Timeline has none.
 type Timeline struct {
-	mu    sync.Mutex            // of those who replace known
-	known atomic.Pointer[known] // nil before the first reply; what it points to never changes
+	mu    sync.Mutex            // for replacing known
+	known atomic.Pointer[known] // immutable; nil before the first reply
 }
 
-// known is the replies of a period and of the one before.
+// known has the bounds of a period and of the one before.
 type known struct {
-	startedNs   int64 // when the period has begun
-	newestNs    int64 // when the newest of all replies was requested
+	startedNs   int64 // of the period
+	newestNs    int64 // request of the newest reply
 	now, before bounds
 }
 
-// bounds is between what the server's clock is ahead of ours. Each bound was found at a time of its own.
+// bounds limits the lead of the server's clock. Each bound has its own time.
 type bounds struct {
 	ok          bool
 	least, most bound
@@ -46,8 +44,8 @@ type bounds struct {
 
 type bound struct{ aheadNs, foundNs int64 }
 
-// Note takes down a reply: when it was requested, when it was received, and the time that the server's clock has told in
-// between. Replies may be noted in any order. Where they contradict each other, because a clock was set, the newest is right.
+// Note adds a reply: the times of its request and receipt, and the server's time in it. Replies may come in any order. If they contradict
+// each other because a clock was set, the newest is right.
 func (t *Timeline) Note(sentNs, receivedNs, serverNs int64) {
 	if receivedNs < sentNs {
 		return
@@ -61,12 +59,11 @@ func (t *Timeline) Note(sentNs, receivedNs, serverNs int64) {
 		return
 	}
 	if k := old.with(n, sentNs); k != *old {
-		next := k // so that only what is kept is allocated
+		next := k // allocates only if kept
 		t.known.Store(&next)
 	}
 }
 
-// with is what is known with another reply.
 func (k known) with(n bounds, sentNs int64) known {
 	if n.contradict(k.now) || n.contradict(k.before) {
 		if sentNs < k.newestNs {
@@ -82,20 +79,18 @@ func (k known) with(n bounds, sentNs int64) known {
 	default:
 		k.now = k.now.and(n)
 	}
-	if k.now == n || sentNs-k.newestNs >= periodNs/16 { // not with every reply, as that is an allocation
+	if k.now == n || sentNs-k.newestNs >= periodNs/16 { // not every time, as it allocates
 		k.newestNs = max(k.newestNs, sentNs)
 	}
 	return k
 }
 
-// After returns the earliest time that a server's clock may show when so much of ours has passed since it
-// showed another.
+// After returns the earliest time that a server's clock may show passedNs of ours after serverNs.
 func After(serverNs, passedNs int64) int64 {
 	return funnel.Shift(serverNs, max(0, passedNs-driftNs(0, passedNs)))
 }
 
-// Earliest returns the earliest time that the server's clock may show at a local time, and false if nothing
-// is known.
+// Earliest returns the earliest time that the server's clock may show at a local time, and false if unknown.
 func (t *Timeline) Earliest(localNs int64) (serverNs int64, ok bool) {
 	k := t.known.Load()
 	if k == nil {
@@ -108,7 +103,7 @@ func (t *Timeline) Earliest(localNs int64) (serverNs int64, ok bool) {
 	return funnel.Shift(localNs, aheadNs), true
 }
 
-// Latest returns the latest time that the server's clock may show at a local time, and false if nothing is known.
+// Latest returns the latest time that the server's clock may show at a local time, and false if unknown.
 func (t *Timeline) Latest(localNs int64) (serverNs int64, ok bool) {
 	k := t.known.Load()
 	if k == nil {
@@ -121,7 +116,7 @@ func (t *Timeline) Latest(localNs int64) (serverNs int64, ok bool) {
 	return funnel.Shift(localNs, aheadNs), true
 }
 
-// and returns the narrower of the bounds.
+// and returns the narrower bounds.
 func (b bounds) and(n bounds) bounds {
 	atNs := max(b.most.foundNs, n.most.foundNs)
 	if n.most.latest(atNs) < b.most.latest(atNs) {
@@ -146,7 +141,7 @@ func (b bounds) contradict(n bounds) bool {
 func (b bound) latest(atNs int64) int64   { return b.aheadNs + driftNs(b.foundNs, atNs) }
 func (b bound) earliest(atNs int64) int64 { return b.aheadNs - driftNs(b.foundNs, atNs) }
 
-// driftNs is how far two clocks may have drifted apart between two times.
+// driftNs bounds the drift of two clocks between two times.
 func driftNs(fromNs, toNs int64) int64 {
 	apartNs := max(fromNs, toNs) - min(fromNs, toNs)
 	return apartNs/driftPart + 1

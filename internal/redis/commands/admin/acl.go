@@ -20,7 +20,7 @@ func aclWhoAmI(c execute.Call, conn execute.Connection, _ [][]byte) error {
 	return nil
 }
 
-func (k *Config) aclUsers(c execute.Call, _ [][]byte) error {
+func (k *Server) aclUsers(c execute.Call, _ [][]byte) error {
 	var names []string
 	for _, user := range k.Users.All() {
 		names = append(names, user.Name())
@@ -29,7 +29,7 @@ func (k *Config) aclUsers(c execute.Call, _ [][]byte) error {
 	return nil
 }
 
-func (k *Config) aclList(c execute.Call, _ [][]byte) error {
+func (k *Server) aclList(c execute.Call, _ [][]byte) error {
 	var lines []string
 	for _, user := range k.Users.All() {
 		lines = append(lines, user.Line())
@@ -38,7 +38,7 @@ func (k *Config) aclList(c execute.Call, _ [][]byte) error {
 	return nil
 }
 
-func (k *Config) aclGetUser(c execute.Call, args [][]byte) error {
+func (k *Server) aclGetUser(c execute.Call, args [][]byte) error {
 	user := k.Users.Lookup(string(args[2]))
 	if user == nil {
 		c.Reply().Null()
@@ -66,7 +66,7 @@ func replyPermissions(w *resp.Writer, p acl.Permissions) {
 	w.Pair("channels", p.Channels)
 }
 
-func (k *Config) aclCat(c execute.Call, args [][]byte) error {
+func (k *Server) aclCat(c execute.Call, args [][]byte) error {
 	switch len(args) {
 	case 2:
 		c.Reply().Strings(k.Users.Categories())
@@ -103,7 +103,7 @@ func aclGenPass(c execute.Call, args [][]byte) error {
 	return nil
 }
 
-func (k *Config) aclDryRun(c execute.Call, args [][]byte) error {
+func (k *Server) aclDryRun(c execute.Call, args [][]byte) error {
 	user := k.Users.Lookup(string(args[2]))
 	if user == nil {
 		return reply.Error("ERR User '" + resp.Printable(args[2]) + "' not found")
@@ -124,8 +124,7 @@ func (k *Config) aclDryRun(c execute.Call, args [][]byte) error {
 	}
 	reason, object, refund := command.Check(user, call)
 	if reason == acl.Allowed {
-		c.Reply().OK()
-		return nil
+		return replyOK(c)
 	}
 	text := "This user has no permissions to " + dryRunText(reason, object)
 	if refund {
@@ -142,8 +141,7 @@ func dryRunText(reason acl.Reason, object string) string {
 	return "access the '" + resp.Printable([]byte(object)) + "' key"
 }
 
-// aclLoad is ACL LOAD.
-func (k *Config) aclLoad(c execute.Call, conn execute.Connection, _ [][]byte) error {
+func (k *Server) aclLoad(c execute.Call, conn execute.Connection, _ [][]byte) error {
 	if k.ACLFile == "" {
 		return reply.Error("ERR This instance is not configured to use an ACL file. Start the server with --aclfile.")
 	}
@@ -159,14 +157,12 @@ func (k *Config) aclLoad(c execute.Call, conn execute.Connection, _ [][]byte) er
 			return reply.Error("ERR " + err.Error())
 		}
 		conn.Kill(changed)
-		c.Reply().OK()
-		return nil
+		return replyOK(c)
 	})
 }
 
-// ReloadUsers reads the ACL file again, all of it or nothing, and ends the connections of users whose rules have
-// changed, as Redis does.
-func (k *Config) ReloadUsers() error {
+// ReloadUsers reloads the ACL file, all of it or nothing, and closes the connections of users whose rules have changed.
+func (k *Server) ReloadUsers() error {
 	text, err := acl.ReadFile(k.ACLFile)
 	if err != nil {
 		return err
@@ -181,8 +177,8 @@ func (k *Config) ReloadUsers() error {
 	return nil
 }
 
-// loadUsers takes over what the ACL file has, and returns the clients whose user has other rules now.
-func (k *Config) loadUsers(text string) (changed []*clients.Client, err error) {
+// loadUsers applies an ACL file, and returns the clients whose users were changed or removed.
+func (k *Server) loadUsers(text string) (changed []*clients.Client, err error) {
 	loaded, err := k.Users.Load(k.ACLFile, text)
 	if err != nil {
 		return nil, err
@@ -199,8 +195,8 @@ func (k *Config) loadUsers(text string) (changed []*clients.Client, err error) {
 	return k.Clients.All(func(client *clients.Client) bool { return names[client.Info().User] }), nil
 }
 
-// logLoaded logs what a file has changed, and warns if clients need no password any more.
-func (k *Config) logLoaded(loaded acl.Loaded) {
+// logLoaded logs the changes of a file, and warns if clients no longer need a password.
+func (k *Server) logLoaded(loaded acl.Loaded) {
 	attrs := []any{"file", k.ACLFile, "users", len(k.Users.All())}
 	for _, group := range []struct {
 		what  string
@@ -219,7 +215,7 @@ func (k *Config) logLoaded(loaded acl.Loaded) {
 
 const maxListedNames = 32
 
-// listed returns names as one text, and only counts them beyond some.
+// listed joins names, and counts those beyond maxListedNames.
 func listed(names []string) string {
 	if more := len(names) - maxListedNames; more > 0 {
 		return strings.Join(names[:maxListedNames], " ") + " and " + strconv.Itoa(more) + " more"
@@ -228,15 +224,14 @@ func listed(names []string) string {
 }
 
 // aclLog is ACL LOG [count|RESET].
-func (k *Config) aclLog(c execute.Call, args [][]byte) error {
+func (k *Server) aclLog(c execute.Call, args [][]byte) error {
 	count := int64(10)
 	switch {
 	case len(args) > 3:
 		return reply.UnknownOrArity(args)
 	case len(args) == 3 && glob.Fold(args[2]) == "reset":
 		k.ACLLog.Reset()
-		c.Reply().OK()
-		return nil
+		return replyOK(c)
 	case len(args) == 3:
 		n, err := argument.Int(args[2])
 		if err != nil {

@@ -21,7 +21,7 @@ func denyCommand(name string) string {
 // TestChangedUsersAreDisconnected, and they alone; who asks for it has the reply first.
 func TestChangedUsersAreDisconnected(t *testing.T) {
 	const stays, changes, goes = "user stays on >pw ~* +@all", "user changes on >pw ~* +@all", "user goes on >pw ~* +@all"
-	r := commandstest.NewUserRig(t, openDefault, stays, changes, goes)
+	r := commandstest.NewUserHarness(t, openDefault, stays, changes, goes)
 	sessions := map[string]*commandstest.Client{"default": r.Session()}
 	for _, user := range []string{"stays", "changes", "goes"} {
 		sessions[user] = r.Login(user)
@@ -54,7 +54,7 @@ func TestChangedUsersAreDisconnected(t *testing.T) {
 
 // TestACLLog: what was denied to whom, where and how often.
 func TestACLLog(t *testing.T) {
-	r := commandstest.NewUserRig(t, openDefault, "user app on >pw ~a:* +@all -@dangerous")
+	r := commandstest.NewUserHarness(t, openDefault, "user app on >pw ~a:* +@all -@dangerous")
 	admin, s := r.Session(), r.Login("app")
 	commandstest.Say(t, s, "GET b\r\nGET b\r\nGET b\r\nCLIENT LIST\r\nMULTI\r\nGET b\r\nDISCARD\r\n"+
 		resptest.Encode("EVAL", "redis.pcall('get', 'b')", "0")+"AUTH nobody x\r\nauth nobody x\r\nHELLO 3 AUTH app x\r\n")
@@ -89,14 +89,12 @@ func TestACLLog(t *testing.T) {
 	if n := len(resptest.ParseAll(t, commandstest.Say(t, admin, "ACL LOG\r\n"))[0].Elements); n != 7 {
 		t.Errorf("%d entries by default", n)
 	}
-	if got := commandstest.Say(t, admin, "ACL LOG 0\r\nACL LOG RESET\r\nACL LOG\r\n"); got != "*0\r\n+OK\r\n*0\r\n" {
-		t.Errorf("got %q", got)
-	}
+	commandstest.Expect(t, admin, "ACL LOG 0\r\nACL LOG RESET\r\nACL LOG\r\n", "*0\r\n+OK\r\n*0\r\n")
 }
 
 // TestDryRunOfUsers asks for others, and leaves nothing in the log.
 func TestDryRunOfUsers(t *testing.T) {
-	s := commandstest.NewUserRig(t, openDefault, "user app on >pw ~a:* +@all -@dangerous", "user off off +get",
+	s := commandstest.NewUserHarness(t, openDefault, "user app on >pw ~a:* +@all -@dangerous", "user off off +get",
 		"user caller off ~* +cl.throttle", "user partly off ~* +cl.throttle (~a +del)", "user taker off ~* +cl.bucket|take").Session()
 	for _, tt := range []struct{ in, want string }{
 		{"app get a:1", "+OK\r\n"},
@@ -117,18 +115,14 @@ func TestDryRunOfUsers(t *testing.T) {
 		{"default config nosuch", "-ERR Command 'config' not found\r\n"},
 		{"app subscribe x", "-ERR Command 'subscribe' not found\r\n"},
 	} {
-		if got := commandstest.Say(t, s, "ACL DRYRUN "+tt.in+"\r\n"); got != tt.want {
-			t.Errorf("%s: got %q, want %q", tt.in, got, tt.want)
-		}
+		commandstest.Expect(t, s, "ACL DRYRUN "+tt.in+"\r\n", tt.want)
 	}
-	if got := commandstest.Say(t, s, "ACL LOG\r\n"); got != "*0\r\n" {
-		t.Errorf("logged %q", got)
-	}
+	commandstest.Expect(t, s, "ACL LOG\r\n", "*0\r\n")
 }
 
 // TestReload is what SIGHUP does: all of the file or nothing, and a line in the log of what has no effect here.
 func TestReload(t *testing.T) {
-	r := commandstest.NewUserRig(t, openDefault, "user app on >pw ~* +@all")
+	r := commandstest.NewUserHarness(t, openDefault, "user app on >pw ~* +@all")
 	if got := r.Log.String(); strings.Contains(got, "no effect") || !strings.Contains(got, "users read") {
 		t.Errorf("logged %q", got)
 	}
@@ -160,14 +154,10 @@ func TestGenPass(t *testing.T) {
 	for in, want := range map[string]string{
 		"x": "-ERR value is not an integer or out of range\r\n", "1 2": "-ERR unknown subcommand or wrong number of arguments for 'GENPASS'. Try ACL HELP.\r\n",
 	} {
-		if got := commandstest.Say(t, s, "ACL GENPASS "+in+"\r\n"); got != want {
-			t.Errorf("GENPASS %s: got %q", in, got)
-		}
+		commandstest.Expect(t, s, "ACL GENPASS "+in+"\r\n", want)
 	}
 	const bounds = "-ERR ACL GENPASS argument must be the number of bits for the output password, a positive number up to 4096\r\n"
 	for _, bits := range []string{"0", "-1", "4097", "9223372036854775807"} {
-		if got := commandstest.Say(t, s, "ACL GENPASS "+bits+"\r\n"); got != bounds {
-			t.Errorf("GENPASS %s: got %q, want %q", bits, got, bounds)
-		}
+		commandstest.Expect(t, s, "ACL GENPASS "+bits+"\r\n", bounds)
 	}
 }

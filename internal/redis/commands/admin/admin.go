@@ -1,94 +1,83 @@
-// Package admin is the commands about the server: its users, settings, scripts, state and end. Its handlers are safe for
-// concurrent use.
+// Package admin has the commands about the server: its users, settings, scripts, state and shutdown. Its handlers are
+// safe for concurrent use.
 package admin
 
 import (
 	"crypto/rand"
 	"encoding/hex"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 
-	"cellserver/internal/decide/clients"
-	"cellserver/internal/decide/namedlimit"
-	"cellserver/internal/decide/observe"
-	"cellserver/internal/lua"
 	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/login"
 	"cellserver/internal/store"
-	"cellserver/internal/wire/acl"
-	"cellserver/internal/wire/catalog"
 	"cellserver/internal/wire/peer"
 )
 
-// Config is what the commands need.
-type Config struct {
-	Catalog       *catalog.Catalog
-	Users         *acl.Users
-	ACLFile       string // "" for none
-	ACLLog        *acl.Log
-	Logins        *login.Failures
-	Clients       *clients.Register
-	Records       *observe.Records
-	Scripts       *lua.Engine // nil where scripts are disabled
-	Databases     int
+// Options are the settings of the commands alone. Fields marked optional may be zero.
+type Options struct {
+	ACLFile       string // optional
 	Version       string // of this server
-	RunID         string
-	StartedNs     int64
 	Settings      []Setting
-	ConfigFile    string               // its path; "" for none
-	Maximum       func() store.Maximum // nil for none
-	ReleaseMemory func()               // gives the system the memory that is in no use
-	Keeper        Keeper               // nil where nothing is kept on a disk
-	Remote        func() store.Health  // how the store on other machines is; nil for none
-	Limits        *namedlimit.Registry
+	ConfigFile    string               // its path; optional
+	Maximum       func() store.Maximum // optional
+	ReleaseMemory func()               // returns unused memory to the system
+	Remote        func() store.Health  // health of the store on other machines; nil for memory
 	Thresholds    Thresholds
 	Connections   func() Connections
 	Shutdown      func()                 // begins a graceful shutdown
-	MayDebug      func(p peer.Peer) bool // whether a client may use DEBUG
-	Log           *slog.Logger
-	// LostLogLines counts the lines that the log did not take; nil where that is not known.
-	LostLogLines func() uint64
+	MayDebug      func(p peer.Peer) bool // reports whether a client may use DEBUG
+	LostLogLines  func() uint64          // log lines dropped since the start; optional
+}
 
-	setting       sync.Mutex // held by CONFIG SET, so that those of two clients do not mix
+// Server has the commands' handlers and their state.
+type Server struct {
+	execute.Config
+	Options
+	Keeper    Keeper // nil without persistence
+	Logins    *login.Failures
+	RunID     string
+	StartedNs int64
+
+	setting       sync.Mutex // serializes changes of settings
 	saveScheduled atomic.Bool
 	syncs         syncQueue
 }
 
-// Keeper is what the commands need of what keeps the store on a disk.
+// Keeper persists the store.
 type Keeper interface {
-	// Status returns what the Keeper is at. It never waits for the disk.
+	// Status returns the state of persistence, without waiting for the disk.
 	Status() store.Durability
-	// Loading reports whether what was kept is still being read.
+	// Loading reports whether the state of the last run is still being read.
 	Loading() bool
-	// Save has a snapshot written, and calls done once when it stands or has failed. While another one is
-	// being written it returns store.ErrSaving and does nothing.
+	// Save starts a snapshot and calls done once it is complete or has failed. It returns store.ErrSaving while another
+	// snapshot is being written.
 	Save(done func(error)) error
-	// Sync calls done once all that was changed before is on the disk.
+	// Sync calls done once all earlier changes are on the disk.
 	Sync(done func())
 }
 
-// MemoryOnly is why there is nothing to save where there is no Keeper.
+// MemoryOnly explains why nothing can be saved without a Keeper.
 const MemoryOnly = "cellserver keeps its state in memory only; start it with --data-dir to have it on a disk"
 
-// Connections is what the server above knows of connections.
+// Connections are the listeners' figures.
 type Connections struct {
 	Connected  int
 	MaxClients int
 	Accepted   uint64 // since the start
-	Refused    uint64 // over MaxClients, or by protected mode
-	Port       int    // of the TCP listener, 0 without one
+	Refused    uint64 // over MaxClients or by protected mode
+	Port       int    // of the TCP listener; 0 for none
 }
 
-// NewRunID returns 40 random hexadecimal digits, as Redis has in INFO.
+// NewRunID returns 40 random hexadecimal digits, the form of INFO's run_id.
 func NewRunID() string {
 	var id [20]byte
 	_, _ = rand.Read(id[:]) // never fails
 	return hex.EncodeToString(id[:])
 }
 
-// Handlers returns the commands by their full names. The thresholds hold from now on, and are settings, too.
-func Handlers(k *Config) map[string]execute.Handler {
+// Handlers applies the thresholds, adds them to the settings, and returns the handlers by their commands' full names.
+func (k *Server) Handlers() map[string]execute.Handler {
 	k.Thresholds.apply(k.Records)
 	k.Settings = append(k.Settings[:len(k.Settings):len(k.Settings)], recordSettings(k.Records)...)
 	plain, onConnection := execute.Plain, execute.OnConnection
@@ -125,3 +114,5 @@ func Handlers(k *Config) map[string]execute.Handler {
 		"waitaof":          plain(k.waitAOF),
 	}
 }
+
+func replyOK(c execute.Call) error { c.Reply().OK(); return nil }

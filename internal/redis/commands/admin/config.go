@@ -11,14 +11,14 @@ import (
 	"cellserver/internal/wire/glob"
 )
 
-// Setting is what CONFIG GET shows under a name and CONFIG SET may change.
+// Setting is a parameter of CONFIG GET and CONFIG SET.
 type Setting struct {
 	Name string
 	Get  func() string
-	// Set checks a value and returns what makes it the setting's. It is nil where that takes a restart.
+	// Set checks a value and returns the function that applies it. Without Set and SetWith a change requires a restart.
 	Set func(value string) (apply func(), err error)
-	// SetWith is set in place of Set where settings must fit each other: other returns what one is set to by the same
-	// command, if it is.
+	// SetWith replaces Set where settings depend on each other: other returns the value that the same command gives
+	// another setting.
 	SetWith func(value string, other func(name string) (value string, ok bool)) (apply func(), err error)
 }
 
@@ -29,13 +29,13 @@ func (st *Setting) check(value string, other func(name string) (string, bool)) (
 	return st.Set(value)
 }
 
-// Constant is a setting that does not change while the server runs.
+// Constant returns an immutable setting.
 func Constant(name, value string) Setting {
 	return Setting{Name: name, Get: func() string { return value }}
 }
 
 // configGet is CONFIG GET pattern [pattern ...].
-func (k *Config) configGet(c execute.Call, args [][]byte) error {
+func (k *Server) configGet(c execute.Call, args [][]byte) error {
 	if err := argument.CheckNames(args[2:]); err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (k *Config) configGet(c execute.Call, args [][]byte) error {
 }
 
 // configSet is CONFIG SET name value [name value ...]: all of them, or none.
-func (k *Config) configSet(c execute.Call, conn execute.Connection, args [][]byte) error {
+func (k *Server) configSet(c execute.Call, conn execute.Connection, args [][]byte) error {
 	pairs := args[2:]
 	if len(pairs)%2 != 0 {
 		return reply.ErrSyntax
@@ -69,7 +69,7 @@ func (k *Config) configSet(c execute.Call, conn execute.Connection, args [][]byt
 	if err != nil {
 		return err
 	}
-	k.setting.Lock() // from now on, for what fits what is set now must fit still
+	k.setting.Lock() // before the checks, which depend on current values
 	defer k.setting.Unlock()
 	var apply []func()
 	var names []string
@@ -91,12 +91,11 @@ func (k *Config) configSet(c execute.Call, conn execute.Connection, args [][]byt
 	}
 	k.Log.Info("settings changed by CONFIG SET", "client", conn.Client().Addr(),
 		"settings", strings.Join(names, " ")) // not the values: one is a password
-	c.Reply().OK()
-	return nil
+	return replyOK(c)
 }
 
-// settings finds what is to be set, before any value is looked at.
-func (k *Config) settings(pairs [][]byte) (found []*Setting, err error) {
+// settings looks all names up before any value is checked.
+func (k *Server) settings(pairs [][]byte) (found []*Setting, err error) {
 	for ; len(pairs) > 0; pairs = pairs[2:] {
 		name := glob.Fold(pairs[0])
 		i := slices.IndexFunc(k.Settings, func(st Setting) bool { return st.Name == name })
@@ -115,8 +114,8 @@ func (k *Config) settings(pairs [][]byte) (found []*Setting, err error) {
 	return found, nil
 }
 
-// Change makes a change of settings that fits none that CONFIG SET is making.
-func (k *Config) Change(change func()) {
+// Change runs change while no CONFIG SET does.
+func (k *Server) Change(change func()) {
 	k.setting.Lock()
 	defer k.setting.Unlock()
 	change()
@@ -128,15 +127,14 @@ func errConfigSet(name []byte, reason string) error {
 
 const maxReasonBytes = 256
 
-func (k *Config) configResetStat(c execute.Call, _ [][]byte) error {
+func (k *Server) configResetStat(c execute.Call, _ [][]byte) error {
 	k.Records.ResetStat()
 	k.Logins.Reset()
-	c.Reply().OK()
-	return nil
+	return replyOK(c)
 }
 
-// configRewrite replies as a Redis that cannot write its file, or has none.
-func (k *Config) configRewrite(execute.Call, [][]byte) error {
+// configRewrite always fails, as in a Redis that cannot write its file or has none.
+func (k *Server) configRewrite(execute.Call, [][]byte) error {
 	if k.ConfigFile != "" {
 		return reply.Error("ERR Rewriting config file: the server never writes it; change it, and send SIGHUP")
 	}

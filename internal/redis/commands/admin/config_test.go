@@ -41,9 +41,8 @@ func TestConfigSet(t *testing.T) {
 		{"one 5 two", "-ERR syntax error\r\n", "3", "4"},
 		{"two 7", "+OK\r\n", "3", "7"},
 	} {
-		if got := commandstest.Say(t, s, "CONFIG SET "+tt.in+"\r\nCONFIG GET one two\r\n"); got != tt.want+both(tt.one, tt.two) {
-			t.Errorf("%s: got %q", tt.in, got)
-		}
+		commandstest.Expect(t, s, "CONFIG SET "+tt.in+"\r\nCONFIG GET one two\r\n",
+			tt.want+both(tt.one, tt.two))
 	}
 	var wg sync.WaitGroup
 	for _, value := range []string{"8", "9"} {
@@ -75,13 +74,9 @@ func TestConfigGetIsBounded(t *testing.T) {
 	s := commandstest.New().Session()
 	most := "CONFIG GET" + strings.Repeat(" client", maxNames)
 	want := "*0\r\n-ERR more than 128 names or patterns; ask for all of them instead\r\n"
-	if got := commandstest.Say(t, s, most+"\r\n"+most+" client\r\n"); got != want {
-		t.Errorf("got %.80q, want %q", got, want)
-	}
+	commandstest.Expect(t, s, most+"\r\n"+most+" client\r\n", want)
 	evil := strings.Repeat(" *m*a*?*?*?*?*?*?*?*#?*", maxNames)
-	if got := commandstest.Say(t, s, "CONFIG GET"+evil+"\r\n"); got != "*0\r\n" {
-		t.Errorf("patterns that match nothing got %.80q", got)
-	}
+	commandstest.Expect(t, s, "CONFIG GET"+evil+"\r\n", "*0\r\n")
 }
 
 // TestThresholdSettings: the bounds of what SLOWLOG and LATENCY may be told to record.

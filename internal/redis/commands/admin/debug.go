@@ -12,12 +12,12 @@ import (
 	"cellserver/internal/wire/glob"
 )
 
-// debugSubs are the subcommands of DEBUG, which to Redis are arguments only: they are in no list.
+// debugSubs documents DEBUG's subcommands for HELP. As in Redis, the catalog does not list them.
 func debugSubs() []*catalog.Command {
 	return []*catalog.Command{
 		{Name: "help", Arity: 2, Summary: "Prints this help"},
 		{
-			Name: "protocol", Arity: 3, Summary: "Replies with an example of a type of the protocol",
+			Name: "protocol", Arity: 3, Summary: "Replies with an example of a protocol type",
 			Args: []catalog.Arg{{Name: "type", Type: "string"}},
 		},
 		{
@@ -27,8 +27,7 @@ func debugSubs() []*catalog.Command {
 	}
 }
 
-// debug is DEBUG subcommand [arg ...].
-func (k *Config) debug(c execute.Call, conn execute.Connection, args [][]byte) error {
+func (k *Server) debug(c execute.Call, conn execute.Connection, args [][]byte) error {
 	if !k.MayDebug(conn.Client().Peer) {
 		return reply.Error("ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run " +
 			"it from a local connection, otherwise you need to start the server with --enable-debug-command")
@@ -49,21 +48,17 @@ func (k *Config) debug(c execute.Call, conn execute.Connection, args [][]byte) e
 	return reply.UnknownOrArity(args)
 }
 
-// debugSleep is DEBUG SLEEP seconds. It holds up its own client only, so it is not for a transaction, which others may
-// wait for.
+// debugSleep is DEBUG SLEEP seconds. It delays only its own client, so a transaction, which others may wait for, refuses
+// it.
 func debugSleep(c execute.Call, args [][]byte) error {
 	sec, err := strconv.ParseFloat(string(args[2]), 64)
 	const maxSec = 3600
 	if err != nil || !(sec >= 0 && sec <= maxSec) {
-		return reply.Error("ERR DEBUG SLEEP wants from 0 to " + strconv.Itoa(maxSec) + " seconds")
+		return reply.Error("ERR DEBUG SLEEP takes 0 to " + strconv.Itoa(maxSec) + " seconds")
 	}
-	return c.After(time.Duration(sec*float64(time.Second)), func(c execute.Call) error {
-		c.Reply().OK()
-		return nil
-	})
+	return c.After(time.Duration(sec*float64(time.Second)), replyOK)
 }
 
-// debugProtocol is DEBUG PROTOCOL type, for those who write clients.
 func debugProtocol(c execute.Call, args [][]byte) error {
 	write := protocolExamples()[glob.Fold(args[2])]
 	if write == nil {
@@ -74,7 +69,7 @@ func debugProtocol(c execute.Call, args [][]byte) error {
 	return nil
 }
 
-// protocolExamples are Redis's own.
+// protocolExamples are Redis's.
 func protocolExamples() map[string]func(w *resp.Writer) {
 	count := func(w *resp.Writer) {
 		for i := range 3 {

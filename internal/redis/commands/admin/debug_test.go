@@ -13,7 +13,7 @@ import (
 // TestDebugSleep replies after just that time.
 func TestDebugSleep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const ok, refused = "+OK\r\n", "-ERR DEBUG SLEEP wants from 0 to 3600 seconds\r\n"
+		const ok, refused = "+OK\r\n", "-ERR DEBUG SLEEP takes 0 to 3600 seconds\r\n"
 		s := commandstest.New().Session()
 		for _, tt := range []struct {
 			sec  string

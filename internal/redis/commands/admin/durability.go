@@ -15,11 +15,11 @@ import (
 	"cellserver/internal/wire/glob"
 )
 
-// savePoll is how often it is tried to have a snapshot written behind the one that is being written.
+// savePoll is the interval between attempts to start a snapshot while another is being written.
 const savePoll = 50 * time.Millisecond
 
-// save is SAVE: a snapshot, which is waited for.
-func (k *Config) save(c execute.Call, _ [][]byte) error {
+// save is SAVE. Only its own client waits for the snapshot.
+func (k *Server) save(c execute.Call, _ [][]byte) error {
 	var failure error
 	return c.Until(func(_ context.Context, finish func()) {
 		done := func(err error) {
@@ -33,8 +33,7 @@ func (k *Config) save(c execute.Call, _ [][]byte) error {
 		if failure != nil {
 			return saveFailed(failure)
 		}
-		c.Reply().OK()
-		return nil
+		return replyOK(c)
 	})
 }
 
@@ -46,7 +45,7 @@ func saveFailed(err error) error {
 }
 
 // bgSave is BGSAVE [SCHEDULE].
-func (k *Config) bgSave(c execute.Call, args [][]byte) error {
+func (k *Server) bgSave(c execute.Call, args [][]byte) error {
 	scheduled := len(args) == 2 && glob.Fold(args[1]) == "schedule"
 	if len(args) > 1 && !scheduled {
 		return reply.ErrSyntax
@@ -67,8 +66,8 @@ func (k *Config) bgSave(c execute.Call, args [][]byte) error {
 	return nil
 }
 
-// saveBehind has a snapshot written when the one that is being written has ended.
-func (k *Config) saveBehind() {
+// saveBehind starts a snapshot once the current one has ended.
+func (k *Server) saveBehind() {
 	if errors.Is(k.Keeper.Save(func(error) {}), store.ErrSaving) {
 		time.AfterFunc(savePoll, k.saveBehind)
 		return
@@ -76,8 +75,8 @@ func (k *Config) saveBehind() {
 	k.saveScheduled.Store(false)
 }
 
-// bgRewriteAOF is BGREWRITEAOF, which is BGSAVE here: a snapshot replaces the logs.
-func (k *Config) bgRewriteAOF(c execute.Call, _ [][]byte) error {
+// bgRewriteAOF is BGREWRITEAOF, the same as BGSAVE: a snapshot replaces the logs.
+func (k *Server) bgRewriteAOF(c execute.Call, _ [][]byte) error {
 	switch err := k.Keeper.Save(func(error) {}); {
 	case errors.Is(err, store.ErrSaving):
 		return reply.Error("ERR Background append only file rewriting already in progress")
@@ -91,26 +90,25 @@ func (k *Config) bgRewriteAOF(c execute.Call, _ [][]byte) error {
 	return nil
 }
 
-// lastSave replies when the last snapshot stood, or, as Redis does, when the server started.
-func (k *Config) lastSave(c execute.Call, _ [][]byte) error {
+// lastSave replies with the time of the last snapshot or, as in Redis, of the start.
+func (k *Server) lastSave(c execute.Call, _ [][]byte) error {
 	c.Reply().Int(k.lastSaveSec(k.diskStatus()))
 	return nil
 }
 
-// diskStatus is what is known of the disk; nothing where there is none.
-func (k *Config) diskStatus() store.Durability {
+func (k *Server) diskStatus() store.Durability {
 	if k.Keeper == nil {
 		return store.Durability{LastSaveTookNs: -1}
 	}
 	return k.Keeper.Status()
 }
 
-func (k *Config) lastSaveSec(st store.Durability) int64 {
+func (k *Server) lastSaveSec(st store.Durability) int64 {
 	return max(st.LastSaveNs, k.StartedNs) / int64(time.Second)
 }
 
-// waitAOF is WAITAOF numlocal numreplicas timeout: whether all that was changed before is on the disk.
-func (k *Config) waitAOF(c execute.Call, args [][]byte) error {
+// waitAOF is WAITAOF numlocal numreplicas timeout.
+func (k *Server) waitAOF(c execute.Call, args [][]byte) error {
 	const isDisabled = "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled."
 	local, err := argument.Int(args[1])
 	if err != nil {
@@ -144,8 +142,8 @@ func (k *Config) waitAOF(c execute.Call, args [][]byte) error {
 	})
 }
 
-// alwaysSynced reports whether all that clients have been told is on the disk.
-func (k *Config) alwaysSynced() bool {
+// alwaysSynced reports whether every reply so far was preceded by a sync.
+func (k *Server) alwaysSynced() bool {
 	st := k.diskStatus()
 	return k.Keeper != nil && st.Interval == 0 && st.Fault == nil
 }
@@ -160,7 +158,7 @@ func replySynced(c execute.Call, synced bool) {
 	c.Reply().Int(0)
 }
 
-// milliseconds reads a timeout, which is 0 for none.
+// milliseconds parses a timeout; 0 is none.
 func milliseconds(arg []byte) (time.Duration, error) {
 	const most = math.MaxInt64 / int64(time.Millisecond)
 	ms, ok := resp.ParseInt(arg)
@@ -173,8 +171,8 @@ func milliseconds(arg []byte) (time.Duration, error) {
 	return time.Duration(min(ms, most)) * time.Millisecond, nil
 }
 
-// saveAndShutDown is SHUTDOWN SAVE: without a snapshot there is no shutdown, unless it is forced.
-func (k *Config) saveAndShutDown(c execute.Call, conn execute.Connection, forced bool) error {
+// saveAndShutDown is SHUTDOWN SAVE. If the snapshot fails, only FORCE shuts down.
+func (k *Server) saveAndShutDown(c execute.Call, conn execute.Connection, forced bool) error {
 	var failure error
 	return c.Until(func(ctx context.Context, finish func()) {
 		k.saveWhenFree(ctx, func(err error) {
@@ -193,8 +191,8 @@ func (k *Config) saveAndShutDown(c execute.Call, conn execute.Connection, forced
 	})
 }
 
-// saveWhenFree has a snapshot written, behind one that is being written, unless ctx ends before.
-func (k *Config) saveWhenFree(ctx context.Context, done func(error)) {
+// saveWhenFree starts a snapshot, after the current one, unless ctx ends before.
+func (k *Server) saveWhenFree(ctx context.Context, done func(error)) {
 	switch err := k.Keeper.Save(done); {
 	case errors.Is(err, store.ErrSaving) && ctx.Err() == nil:
 		time.AfterFunc(savePoll, func() { k.saveWhenFree(ctx, done) })

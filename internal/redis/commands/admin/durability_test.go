@@ -93,9 +93,7 @@ func TestSaveWhileSaving(t *testing.T) {
 			{"LASTSAVE", ":1700000000\r\n"},
 			{throttle + "WAITAOF 1 0 0", resptest.Ints(0, 5, 3, -1, 17) + resptest.Ints(1, 0)}, // the log goes on
 		} {
-			if got := commandstest.Say(t, s, tt.call+"\r\n"); got != tt.want {
-				t.Errorf("%s: got %q, want %q", tt.call, got, tt.want)
-			}
+			commandstest.Expect(t, s, tt.call+"\r\n", tt.want)
 		}
 		for name, want := range map[string]string{
 			"rdb_bgsave_in_progress": "1", "aof_rewrite_in_progress": "1", "aof_rewrite_scheduled": "1", "rdb_current_bgsave_time_sec": "3",
@@ -201,9 +199,8 @@ func TestShutdownSaveOfNothing(t *testing.T) {
 	r := commandstest.New(loading)
 	s := r.Session()
 	r.Clock.Advance(2 * commandstest.Sec)
-	if got := commandstest.Say(t, s, "SAVE\r\nWAITAOF 0 0 0\r\nLASTSAVE\r\n"); got != strings.Repeat("-LOADING cellserver is loading the dataset in memory\r\n", 2)+":1700000000\r\n" {
-		t.Errorf("while it loads: got %q", got)
-	}
+	commandstest.Expect(t, s, "SAVE\r\nWAITAOF 0 0 0\r\nLASTSAVE\r\n",
+		strings.Repeat("-LOADING cellserver is loading the dataset in memory\r\n", 2)+":1700000000\r\n")
 	if got := field(t, s, "persistence", "loading") + " " + field(t, s, "persistence", "loading_start_time"); got != "1 1700000000" {
 		t.Errorf("loading and its start: got %s", got)
 	}
@@ -239,9 +236,7 @@ func TestWaitAOF(t *testing.T) {
 				t.Errorf("got %q", got)
 			}
 		}
-		if got := commandstest.Say(t, short, "SLOWLOG LEN\r\n"); got != ":0\r\n" {
-			t.Errorf("to wait is no work, and SLOWLOG has %q of it", got)
-		}
+		commandstest.Expect(t, short, "SLOWLOG LEN\r\n", ":0\r\n")
 	})
 }
 
@@ -253,9 +248,8 @@ func TestFault(t *testing.T) {
 		s := r.Session()
 		d.fail.Store(true)
 		r.Clock.Advance(5 * commandstest.Sec)
-		if got := commandstest.Say(t, s, throttle+"WAITAOF 1 0 2000\r\n"); got != resptest.Ints(0, 5, 4, -1, 10)+resptest.Ints(0, 0) {
-			t.Errorf("got %q", got)
-		}
+		commandstest.Expect(t, s, throttle+"WAITAOF 1 0 2000\r\n",
+			resptest.Ints(0, 5, 4, -1, 10)+resptest.Ints(0, 0))
 		for name, want := range map[string]string{
 			"aof_last_write_status": "err", "rdb_last_bgsave_status": "err", "cell_disk_status": "err", "cell_disk_faults": "1", "cell_disk_fault_since": "1700000005",
 			"cell_disk_fault": "no\\r\\nspace",
@@ -266,9 +260,7 @@ func TestFault(t *testing.T) {
 		}
 		d.fail.Store(false)
 		r.Clock.Advance(60 * commandstest.Sec)
-		if got := commandstest.Say(t, s, "WAITAOF 1 0 0\r\n"); got != resptest.Ints(1, 0) {
-			t.Errorf("got %q", got)
-		}
+		commandstest.Expect(t, s, "WAITAOF 1 0 0\r\n", resptest.Ints(1, 0))
 		if got := commandstest.Say(t, s, "INFO persistence\r\n"); !strings.Contains(got, "cell_disk_status:ok\r\ncell_disk_faults:1\r\ncell_log_generation:") {
 			t.Errorf("got %q", got)
 		}
@@ -279,7 +271,6 @@ func TestFault(t *testing.T) {
 func TestWaitAOFBeforeEachReply(t *testing.T) {
 	r := commandstest.New(commandstest.Keeping(t, disktest.New(), 0))
 	want := resptest.Ints(0, 5, 4, -1, 10) + resptest.Ints(1, 0) + resptest.Ints(1, 0) + "+OK\r\n+QUEUED\r\n*1\r\n" + resptest.Ints(1, 0)
-	if got := commandstest.Say(t, r.Session(), throttle+"WAITAOF 0 0 0\r\nWAITAOF 1 0 0\r\nMULTI\r\nWAITAOF 1 0 0\r\nEXEC\r\n"); got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	commandstest.Expect(t, r.Session(), throttle+"WAITAOF 0 0 0\r\nWAITAOF 1 0 0\r\nMULTI\r\nWAITAOF 1 0 0\r\nEXEC\r\n",
+		want)
 }

@@ -20,14 +20,14 @@ import (
 	"cellserver/internal/wire/glob"
 )
 
-// infoText is INFO as it is written.
+// infoText collects the text of INFO.
 type infoText struct {
 	strings.Builder
-	*Config
+	*Server
 	nowNs    int64
 	wallTime time.Time
 	stats    store.Stats
-	live     []store.KeyCount // keys of each database; nil where they were not counted
+	live     []store.KeyCount // keys by database; nil if not counted
 }
 
 func (t *infoText) field(name string, value any) { _, _ = fmt.Fprintf(t, "%s:%v\r\n", name, value) }
@@ -56,7 +56,7 @@ type infoSection struct {
 	write     func(*infoText)
 }
 
-// title is the section's name as its heading has it.
+// title returns the section's heading.
 func (i infoSection) title() string {
 	if i.name == "cpu" {
 		return "CPU"
@@ -84,8 +84,8 @@ func infoSections() []infoSection {
 	}
 }
 
-// info is INFO [section ...]; sections that it does not know are left out.
-func (k *Config) info(c execute.Call, all store.Walker, args [][]byte) error {
+// info is INFO [section ...]. Unknown sections are ignored.
+func (k *Server) info(c execute.Call, all store.Walker, args [][]byte) error {
 	if err := argument.CheckNames(args[1:]); err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (k *Config) info(c execute.Call, all store.Walker, args [][]byte) error {
 	has := func(name string) bool { return slices.Contains(wanted, name) }
 	everything := has("all") || has("everything")
 	byDefault := len(wanted) == 0 || has("default")
-	t := &infoText{Config: k}
+	t := &infoText{Server: k}
 	write := func(c execute.Call) error {
 		t.nowNs, t.wallTime = c.Now(), c.WallTime()
 		all.UpdateStats(&t.stats)
@@ -117,9 +117,9 @@ func (k *Config) info(c execute.Call, all store.Walker, args [][]byte) error {
 	}, write)
 }
 
-// infoLimits is about the named limits together; CL.LIMIT GET tells of each.
+// infoLimits sums up the named limits; CL.LIMIT GET describes each.
 func infoLimits(t *infoText) {
-	all, reloads := t.Limits.All(), t.Limits.Reloads()
+	all, reloads := t.NamedLimits.All(), t.NamedLimits.Reloads()
 	var fromFile int
 	var sum namedlimit.Counts
 	for _, l := range all {
@@ -146,7 +146,7 @@ func infoServer(t *infoText) {
 }
 
 func executable() string {
-	path, _ := os.Executable() // "" where the system cannot say
+	path, _ := os.Executable() // "" if unknown
 	return path
 }
 

@@ -79,9 +79,7 @@ func TestTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := commandstest.New().Session()
 		time.Sleep(1500*time.Millisecond + 42*time.Microsecond + 999)
-		if got := commandstest.Say(t, s, "TIME\r\n"); got != "*2\r\n$9\r\n946684801\r\n$6\r\n500042\r\n" {
-			t.Errorf("got %q", got)
-		}
+		commandstest.Expect(t, s, "TIME\r\n", "*2\r\n$9\r\n946684801\r\n$6\r\n500042\r\n")
 	})
 }
 

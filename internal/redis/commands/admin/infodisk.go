@@ -8,13 +8,13 @@ import (
 	"cellserver/internal/store"
 )
 
-// infoPersistence has Redis's fields that tell something here. A snapshot replaces the logs, so it is what Redis has two
-// files for: a save, and the rewriting of the append-only file.
+// infoPersistence writes Redis's fields that apply here. A snapshot replaces the logs, so it is both a save and a rewrite
+// of the append-only file.
 func infoPersistence(t *infoText) {
 	st := t.diskStatus()
 	saved := status(st.LastSaveErr)
 	if st.Fault != nil {
-		saved = status(st.Fault) // its cure is a snapshot, which has not been written
+		saved = status(st.Fault) // a snapshot would clear it
 	}
 	seconds := func(ns int64) int64 { return ns / int64(time.Second) }
 	lastSec, currentSec := int64(-1), int64(-1)
@@ -54,7 +54,7 @@ func status(err error) string {
 	return "ok"
 }
 
-// infoLoading tells of a start that is not done, in Redis's words.
+// infoLoading writes Redis's fields of a start in progress.
 func infoLoading(t *infoText, st store.Durability) {
 	total, loaded := max(st.LoadBytes, 1), min(st.LoadedBytes, st.LoadBytes)
 	tookNs, leftSec := t.nowNs-st.LoadBeganNs, 1.0
@@ -66,7 +66,7 @@ func infoLoading(t *infoText, st store.Durability) {
 		"loading_eta_seconds", int64(leftSec))
 }
 
-// infoDisk has what Redis has no fields for.
+// infoDisk writes fields that Redis does not have.
 func infoDisk(t *infoText, st store.Durability) {
 	t.fields("cell_fsync_interval", intervalText(st.Interval), "cell_disk_status", status(st.Fault), "cell_disk_faults", st.Faults)
 	if st.Fault != nil {
@@ -78,7 +78,7 @@ func infoDisk(t *infoText, st store.Durability) {
 		"cell_clock_ahead_msec", st.ClockOffsetNs/int64(time.Millisecond))
 }
 
-// intervalText writes an interval as --fsync-interval has it.
+// intervalText formats an interval as --fsync-interval does.
 func intervalText(interval time.Duration) string {
 	if interval == store.NoSync {
 		return "no"

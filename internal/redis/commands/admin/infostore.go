@@ -10,7 +10,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// infoStore is about the store on other machines; of one in memory other sections tell.
+// infoStore describes a store on other machines.
 func infoStore(t *infoText) {
 	st := t.Remote()
 	t.fields("store", st.Store, "store_status", storeStatus(&st), "store_masters", st.Masters, "store_masters_up", st.Up,
@@ -20,8 +20,8 @@ func infoStore(t *infoText) {
 	}
 	s := &st.Stats
 	t.fields("store_requests", s.Requests, "store_asked", s.Asked, "store_joined", s.Joined, "store_prefiltered", s.Prefiltered,
-		"store_leased", s.Leased, "store_scripts", s.Scripts, "store_pipelines", s.Pipelines, "store_waiting", s.Waiting,
-		"store_late_answers", s.Late, "store_keys", st.Keys, "store_lease_keys", s.Lease.Keys, "store_lease_open_units", s.Lease.Open)
+		"store_scripts", s.Scripts, "store_pipelines", s.Pipelines, "store_waiting", s.Waiting,
+		"store_late_answers", s.Late, "store_keys", st.Keys)
 	for _, p := range slices.Sorted(maps.Keys(s.Policy)) {
 		if n := s.Policy[p]; n.Total() > 0 || p == st.Policy {
 			t.field("store_decided_by_"+p.String(), fmt.Sprintf("allowed=%d,denied=%d,errors=%d", n.Allowed, n.Limited, n.Failed))

@@ -6,7 +6,7 @@ import (
 	"cellserver/internal/wire/glob"
 )
 
-func (k *Config) scriptExists(c execute.Call, args [][]byte) error {
+func (k *Server) scriptExists(c execute.Call, args [][]byte) error {
 	c.Reply().Array(len(args) - 2)
 	for _, sha := range args[2:] {
 		found := int64(0)
@@ -19,19 +19,17 @@ func (k *Config) scriptExists(c execute.Call, args [][]byte) error {
 }
 
 // scriptFlush is SCRIPT FLUSH [ASYNC|SYNC].
-func (k *Config) scriptFlush(c execute.Call, args [][]byte) error {
+func (k *Server) scriptFlush(c execute.Call, args [][]byte) error {
 	if len(args) > 3 || len(args) == 3 && glob.Fold(args[2]) != "async" && glob.Fold(args[2]) != "sync" {
 		return reply.Error("ERR SCRIPT FLUSH only support SYNC|ASYNC option")
 	}
 	k.Scripts.Flush()
-	c.Reply().OK()
-	return nil
+	return replyOK(c)
 }
 
-func (k *Config) scriptKill(c execute.Call, _ [][]byte) error {
+func (k *Server) scriptKill(c execute.Call, _ [][]byte) error {
 	if err := k.Scripts.Kill(); err != nil {
 		return err
 	}
-	c.Reply().OK()
-	return nil
+	return replyOK(c)
 }

@@ -28,9 +28,7 @@ func TestScriptKill(t *testing.T) {
 			t.Fatalf("status %d", status)
 		}
 		<-started
-		if got := commandstest.Say(t, other, "SCRIPT KILL\r\n"); got != "+OK\r\n" {
-			t.Errorf("got %q", got)
-		}
+		commandstest.Expect(t, other, "SCRIPT KILL\r\n", "+OK\r\n")
 		<-s.Conn.Woken
 		got := commandstest.Say(t, s, "EXISTS a\r\n")
 		if !strings.Contains(got, "-ERR Script killed by user with SCRIPT KILL") || !strings.HasSuffix(got, "\r\n:0\r\n") {
@@ -63,8 +61,6 @@ func TestScriptCommands(t *testing.T) {
 		{"EXISTS " + sha + " x", unknown},
 		{"KILL", "-NOTBUSY No scripts in execution right now.\r\n"},
 	} {
-		if got := commandstest.Say(t, s, "SCRIPT "+tt.in+"\r\n"); got != tt.want {
-			t.Errorf("SCRIPT %s: got %q, want %q", tt.in, got, tt.want)
-		}
+		commandstest.Expect(t, s, "SCRIPT "+tt.in+"\r\n", tt.want)
 	}
 }

@@ -24,17 +24,16 @@ func role(c execute.Call, _ [][]byte) error {
 	return nil
 }
 
-// replicaOf is REPLICAOF NO ONE, which is how it is, or a refusal.
+// replicaOf accepts NO ONE only.
 func replicaOf(c execute.Call, args [][]byte) error {
 	if glob.Fold(args[1]) == "no" && glob.Fold(args[2]) == "one" {
-		c.Reply().OK()
-		return nil
+		return replyOK(c)
 	}
 	return reply.Error("ERR cellserver has no replication; run it over Redis or Valkey Cluster to share limits between machines")
 }
 
-// shutdown is SHUTDOWN [NOSAVE|SAVE] [NOW] [FORCE] [ABORT]. What has changed is kept in any case.
-func (k *Config) shutdown(c execute.Call, conn execute.Connection, args [][]byte) error {
+// shutdown is SHUTDOWN [NOSAVE|SAVE] [NOW] [FORCE] [ABORT]. Persistence loses nothing with any of them.
+func (k *Server) shutdown(c execute.Call, conn execute.Connection, args [][]byte) error {
 	given := map[string]bool{}
 	for _, arg := range args[1:] {
 		switch option := glob.Fold(arg); option {
@@ -51,7 +50,8 @@ func (k *Config) shutdown(c execute.Call, conn execute.Connection, args [][]byte
 		return reply.Error("ERR No shutdown in progress.")
 	}
 	switch {
-	case !given["save"] || k.Keeper == nil && given["force"] || k.Keeper != nil && k.Keeper.Loading(): // then there is nothing to save, as in Redis
+	case !given["save"] || k.Keeper == nil && given["force"] || k.Keeper != nil && k.Keeper.Loading():
+		// A server that is loading has nothing to save, as in Redis.
 		k.shutDown(conn)
 		return nil
 	case k.Keeper == nil:
@@ -60,21 +60,17 @@ func (k *Config) shutdown(c execute.Call, conn execute.Connection, args [][]byte
 	return k.saveAndShutDown(c, conn, given["force"])
 }
 
-func (k *Config) shutDown(conn execute.Connection) {
+func (k *Server) shutDown(conn execute.Connection) {
 	k.Log.Info("a client requested a shutdown", "client", conn.Client().Addr())
 	k.Shutdown()
 	conn.Close()
 }
 
-// memoryPurge gives freed memory back to the system.
-func (k *Config) memoryPurge(c execute.Call, _ [][]byte) error {
-	return c.Background(func(context.Context, int64) { k.ReleaseMemory() }, func(c execute.Call) error {
-		c.Reply().OK()
-		return nil
-	})
+func (k *Server) memoryPurge(c execute.Call, _ [][]byte) error {
+	return c.Background(func(context.Context, int64) { k.ReleaseMemory() }, replyOK)
 }
 
-// waitCommand replies how many replicas have all writes: there are none.
+// waitCommand is WAIT numreplicas timeout, without replicas.
 func waitCommand(c execute.Call, args [][]byte) error {
 	if _, err := argument.Int(args[1]); err != nil {
 		return err

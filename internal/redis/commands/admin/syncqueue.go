@@ -5,17 +5,17 @@ import (
 	"sync"
 )
 
-// syncQueue has many wait for the disk by one sync at a time, so that those who have given up take no memory while the disk
-// does not answer. The zero value is ready. It is safe for concurrent use.
+// syncQueue lets many callers share one sync at a time. Callers that give up take no memory while the disk hangs. The
+// zero value is ready. It is safe for concurrent use.
 type syncQueue struct {
 	mu        sync.Mutex // guards all below
-	underWay  bool       // a sync is, for those of now
+	syncing   bool       // on behalf of now
 	now, next map[*syncWaiter]struct{}
 }
 
 type syncWaiter struct{ finish func() }
 
-// wait calls finish when all that was changed before is on the disk, unless ctx ends before.
+// wait calls finish once all earlier changes are on the disk, unless ctx ends before.
 func (q *syncQueue) wait(ctx context.Context, toDisk func(done func()), finish func()) {
 	w := &syncWaiter{finish}
 	q.mu.Lock()
@@ -23,8 +23,8 @@ func (q *syncQueue) wait(ctx context.Context, toDisk func(done func()), finish f
 		q.next = map[*syncWaiter]struct{}{}
 	}
 	q.next[w] = struct{}{}
-	first := !q.underWay
-	q.underWay = true
+	first := !q.syncing
+	q.syncing = true
 	q.mu.Unlock()
 	context.AfterFunc(ctx, func() { q.leave(w) })
 	if first {
@@ -32,7 +32,7 @@ func (q *syncQueue) wait(ctx context.Context, toDisk func(done func()), finish f
 	}
 }
 
-// begin has a sync for all who have come since the last one began.
+// begin starts a sync for the callers since the last one began.
 func (q *syncQueue) begin(toDisk func(done func())) {
 	q.mu.Lock()
 	q.now, q.next = q.next, nil
@@ -45,7 +45,7 @@ func (q *syncQueue) begin(toDisk func(done func())) {
 	})
 }
 
-// end returns those who have waited for the sync that has ended.
+// end removes and returns the callers of the sync that has ended.
 func (q *syncQueue) end() map[*syncWaiter]struct{} {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -56,8 +56,8 @@ func (q *syncQueue) end() map[*syncWaiter]struct{} {
 
 func (q *syncQueue) goOn(toDisk func(done func())) {
 	q.mu.Lock()
-	q.underWay = len(q.next) > 0
-	again := q.underWay
+	q.syncing = len(q.next) > 0
+	again := q.syncing
 	q.mu.Unlock()
 	if again {
 		q.begin(toDisk)

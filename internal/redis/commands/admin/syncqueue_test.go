@@ -33,7 +33,7 @@ func TestSyncQueue(t *testing.T) {
 		}
 		leaves()
 		synctest.Wait()
-		if syncs[1](); finished != "ad" || len(syncs) != 2 || q.underWay || len(q.now)+len(q.next) != 0 {
+		if syncs[1](); finished != "ad" || len(syncs) != 2 || q.syncing || len(q.now)+len(q.next) != 0 {
 			t.Fatalf("finished %q behind the second, %d syncs, %+v", finished, len(syncs), &q)
 		}
 		wait("f")

@@ -7,14 +7,13 @@ import (
 	"cellserver/internal/decide/observe"
 )
 
-// Thresholds say what SLOWLOG and LATENCY record, as it is at the start. The zero Thresholds record nothing.
+// Thresholds are the initial settings of SLOWLOG and LATENCY. The zero Thresholds record nothing.
 type Thresholds struct {
-	SlowlogFromUs int64 // from so long on a call goes into SLOWLOG; never with a negative one
+	SlowlogFromUs int64 // shortest call in SLOWLOG; negative for none
 	SlowlogMaxLen int64
-	LatencyFromMs int64 // from so long on something is a LATENCY event; never with 0
+	LatencyFromMs int64 // shortest LATENCY event; 0 for none
 }
 
-// apply makes the thresholds those of the records.
 func (t Thresholds) apply(r *observe.Records) {
 	if t.SlowlogMaxLen == 0 {
 		t.SlowlogFromUs = -1
@@ -24,7 +23,6 @@ func (t Thresholds) apply(r *observe.Records) {
 	r.Slowlog.SetMaxLen(t.SlowlogMaxLen)
 }
 
-// recordSettings are those of what is recorded.
 func recordSettings(r *observe.Records) []Setting {
 	const most = 1<<63 - 1
 	return []Setting{

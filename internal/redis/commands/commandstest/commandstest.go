@@ -1,5 +1,5 @@
-// Package commandstest is an engine of all commands for tests, with a clock of its own, and clients that talk to its sessions. A Rig
-// is safe for concurrent use except for its Log; a Client belongs to one goroutine at a time.
+// Package commandstest runs an engine of all commands on a clock of its own, for tests, and clients of its sessions. A
+// Harness is safe for concurrent use except for its Log; a Client belongs to one goroutine at a time.
 package commandstest
 
 import (
@@ -32,33 +32,33 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// The clock of a rig starts at T0; both are in nanoseconds.
 const (
-	T0  = int64(1_700_000_000_000_000_000)
-	Sec = int64(1_000_000_000)
+	T0          = int64(1_700_000_000_000_000_000) // Unix ns at which a harness's clock starts
+	Sec         = int64(1_000_000_000)             // ns
+	MaxKeyBytes = 4096
 )
 
-// MaxKeyBytes is the longest key of a rig.
-const MaxKeyBytes = 4096
+// sharedCatalog is made once, as a test makes hundreds of engines; a Catalog never changes.
+var sharedCatalog = sync.OnceValue(catalog.New)
 
-// Rig is an engine with a clock of its own.
-type Rig struct {
+// Harness is an engine with a clock of its own.
+type Harness struct {
 	Config commands.Config
 	Engine *commands.Engine
 	Clock  Clock
 	Log    bytes.Buffer
-	Meddle func() // what TEST.MEDDLE does, with which commands of EXEC and scripts have something done from outside
+	Meddle func() // what TEST.MEDDLE does: interfere from outside while EXEC or a script runs
 }
 
-// Clock stands still unless it is moved, and counts how often it was read. What runs in the background reads it, too.
+// Clock stands still unless moved, and counts its readings. It is safe for concurrent use.
 type Clock struct {
 	mu       sync.Mutex // guards all below
 	nowNs    int64
 	readings int
-	stepNs   int64 // it goes forward by that at each reading
+	stepNs   int64 // added at each reading
 }
 
-// Now reads the clock.
+// Now returns Unix nanoseconds.
 func (c *Clock) Now() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,43 +81,47 @@ func (c *Clock) Advance(ns int64) {
 	c.nowNs += ns
 }
 
-// StepBy has it go forward at each reading, and counts those from here on.
+// StepBy advances the clock by ns at each later reading, and resets their count.
 func (c *Clock) StepBy(ns int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stepNs, c.readings = ns, 0
 }
 
-// Readings returns how often the clock was read since StepBy.
+// Readings returns the number of readings since StepBy.
 func (c *Clock) Readings() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.readings
 }
 
-// New returns a rig whose configuration is changed first.
-func New(change ...func(*commands.Config)) *Rig {
-	r := &Rig{Clock: Clock{nowNs: T0}}
+// New returns a harness with a changed configuration.
+func New(change ...func(*commands.Config)) *Harness {
+	r := &Harness{Clock: Clock{nowNs: T0}}
 	r.Config = commands.Config{
-		Store:         shard.New(),
-		Now:           r.Clock.Now,
-		WallTime:      time.Now,
-		Catalog:       catalog.New(),
-		Reading:       funnel.Burst,
-		Databases:     16,
-		MaxKeyBytes:   MaxKeyBytes,
-		Limits:        resp.Limits{MaxArgs: 1 << 20, MaxCommandBytes: 4 << 20},
-		Version:       "1.2.3",
-		MaxReplyBytes: 32 << 20,
-		Scripts:       NewScripts(time.Minute), // a busy machine is slow
-		Shutdown:      func() {},
-		ReleaseMemory: memory.Release,
-		MayDebug:      func(peer.Peer) bool { return true },
-		Settings:      []admin.Setting{admin.Constant("databases", "16"), admin.Constant("maxclients", "100"), admin.Constant("save", "")},
-		Connections: func() admin.Connections {
-			return admin.Connections{Connected: 2, MaxClients: 100, Accepted: 7, Refused: 3, Port: 6380}
+		Config: execute.Config{
+			Store:         shard.New(),
+			Now:           r.Clock.Now,
+			WallTime:      time.Now,
+			Catalog:       sharedCatalog(),
+			Reading:       funnel.Burst,
+			Databases:     16,
+			MaxKeyBytes:   MaxKeyBytes,
+			Limits:        resp.Limits{MaxArgs: 1 << 20, MaxCommandBytes: 4 << 20},
+			MaxReplyBytes: 32 << 20,
+			Scripts:       NewScripts(time.Minute), // long enough for a busy machine
+			Log:           slog.New(slog.NewTextHandler(&r.Log, nil)),
 		},
-		Log: slog.New(slog.NewTextHandler(&r.Log, nil)),
+		Options: admin.Options{
+			Version:       "1.2.3",
+			Shutdown:      func() {},
+			ReleaseMemory: memory.Release,
+			MayDebug:      func(peer.Peer) bool { return true },
+			Settings:      []admin.Setting{admin.Constant("databases", "16"), admin.Constant("maxclients", "100"), admin.Constant("save", "")},
+			Connections: func() admin.Connections {
+				return admin.Connections{Connected: 2, MaxClients: 100, Accepted: 7, Refused: 3, Port: 6380}
+			},
+		},
 	}
 	r.Config.Users = acl.NewUsers(r.Config.Catalog.ForRules())
 	for _, f := range change {
@@ -138,7 +142,7 @@ func New(change ...func(*commands.Config)) *Rig {
 	return r
 }
 
-// Keeping has the store kept in a directory until the test ends, with a sync before each reply if interval is 0.
+// Keeping persists the store in a directory until the test ends, with a sync before each reply if interval is 0.
 func Keeping(t testing.TB, dir disk.Dir, interval time.Duration) func(*commands.Config) {
 	return func(c *commands.Config) {
 		k := persist.New(persist.Config{Dir: dir, Store: c.Store.(persist.Store), Now: c.Now, Interval: interval, Log: slog.New(slog.DiscardHandler)})
@@ -147,7 +151,7 @@ func Keeping(t testing.TB, dir disk.Dir, interval time.Duration) func(*commands.
 		ready, ended := make(chan struct{}), make(chan struct{})
 		go func() {
 			defer close(ended)
-			_ = k.Run(ctx, func() { close(ready) }) // an error where the test has had the directory fail
+			_ = k.Run(ctx, func() { close(ready) }) // fails where the test makes the directory fail
 		}()
 		<-ready
 		t.Cleanup(func() {
@@ -189,34 +193,34 @@ func (c *Conn) Kill() { c.Killed.Store(true) }
 // Evict implements peer.Conn.
 func (c *Conn) Evict() { c.Killed.Store(true) }
 
-// WithPassword has the default user require a password.
+// WithPassword makes the default user require a password.
 func WithPassword(password string) func(*commands.Config) {
 	return func(c *commands.Config) { c.Users.SetDefaultPassword(password) }
 }
 
-// WithReading has CL.THROTTLE's second argument read in a way.
+// WithReading sets how max_burst is read.
 func WithReading(reading funnel.Reading) func(*commands.Config) {
 	return func(c *commands.Config) { c.Reading = reading }
 }
 
 // Session returns a new client.
-func (r *Rig) Session() *Client {
+func (r *Harness) Session() *Client {
 	return r.SessionOf(peer.Peer{Addr: "192.0.2.1:5000", LocalAddr: "192.0.2.2:6380"})
 }
 
-// SessionOf returns a new client with an address of its own.
-func (r *Rig) SessionOf(p peer.Peer) *Client {
+// SessionOf returns a new client with an address.
+func (r *Harness) SessionOf(p peer.Peer) *Client {
 	conn := &Conn{Woken: make(chan struct{}, 1)}
 	return &Client{r.Engine.NewSession(p, conn), conn}
 }
 
-// Stats returns the figures of the store.
-func (r *Rig) Stats() (st store.Stats) {
+// Stats returns the store's figures.
+func (r *Harness) Stats() (st store.Stats) {
 	r.Config.Store.UpdateStats(&st)
 	return st
 }
 
-// Feed feeds a session until it wants something else than to be fed on, and returns what it left of in.
+// Feed feeds a session until its status is not peer.More, and returns what it left of in.
 func Feed(t testing.TB, s *Client, in string) (replies, left string, status peer.Status) {
 	t.Helper()
 	buf := []byte(in)
@@ -233,7 +237,7 @@ func Feed(t testing.TB, s *Client, in string) (replies, left string, status peer
 	}
 }
 
-// Converse is Feed, and waits where the session does.
+// Converse is Feed that waits for wake-ups while the session is Waiting.
 func Converse(t testing.TB, s *Client, in string) (replies, left string, status peer.Status) {
 	t.Helper()
 	var all strings.Builder
@@ -246,7 +250,7 @@ func Converse(t testing.TB, s *Client, in string) (replies, left string, status 
 	}
 }
 
-// Say feeds whole commands, after which the session must want more, and returns the replies.
+// Say feeds whole commands and returns their replies. The session must then need input.
 func Say(t testing.TB, s *Client, in string) string {
 	t.Helper()
 	replies, left, status := Converse(t, s, in)
@@ -256,13 +260,21 @@ func Say(t testing.TB, s *Client, in string) string {
 	return replies
 }
 
+// Expect feeds whole commands and checks their replies.
+func Expect(t testing.TB, s *Client, in, want string) {
+	t.Helper()
+	if got := Say(t, s, in); got != want {
+		t.Errorf("%.300q: got %q, want %q", in, got, want)
+	}
+}
+
 // Pong is the reply to PING.
 const Pong = "+PONG\r\n"
 
-// SHAOf is the name of a script for EVALSHA.
+// SHAOf returns the SHA1 by which EVALSHA names a script.
 func SHAOf(script string) string { return fmt.Sprintf("%x", sha1.Sum([]byte(script))) }
 
-// CallOf writes a call of a command with so many words, its name in mixed case.
+// CallOf encodes a call of a command with a number of words, its name in mixed case.
 func CallOf(c *catalog.Command, words int) string {
 	args := make([]string, 0, words)
 	for part := range strings.SplitSeq(c.FullName(), "|") {
@@ -274,13 +286,13 @@ func CallOf(c *catalog.Command, words int) string {
 	return resptest.Encode(args...)
 }
 
-// Standing has the clock stand still, for commands that read it from goroutines of their own.
+// Standing fixes the time at T0.
 func Standing(c *commands.Config) { c.Now = func() int64 { return T0 } }
 
-// NewScripts returns what executes scripts, on a clock that goes forward by itself.
+// NewScripts returns an engine for scripts on the real clock.
 func NewScripts(limit time.Duration) *lua.Engine {
 	start := time.Now()
-	return lua.New(lua.Config{Now: func() int64 { return int64(time.Since(start)) }, TimeLimit: limit, Native: catalog.New().Batched()})
+	return lua.New(lua.Config{Now: func() int64 { return int64(time.Since(start)) }, TimeLimit: limit, Native: sharedCatalog().Batched()})
 }
 
 // WithTimeLimit bounds the time of scripts.
@@ -288,7 +300,7 @@ func WithTimeLimit(d time.Duration) func(*commands.Config) {
 	return func(c *commands.Config) { c.Scripts = NewScripts(d) }
 }
 
-// WithLimitFor bounds the time of scripts where there is one in a test's input that would never end.
+// WithLimitFor bounds the time of scripts if a test's input has an endless one.
 func WithLimitFor(in string) func(*commands.Config) {
 	if strings.Contains(in, "while true") {
 		return WithTimeLimit(5 * time.Millisecond)

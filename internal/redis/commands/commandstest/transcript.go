@@ -15,17 +15,17 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// PlayTranscripts plays the conversations in the testdata/transcripts of the package under test. A file begins with its
-// settings and is one session of a new engine. Its lines:
+// PlayTranscripts plays the files in testdata/transcripts of the package under test. Each begins with its settings and
+// is one session of a new engine. Its lines:
 //
 //	# a comment
 //	! password=secret, capacity, or data-dir
 //	@ 1500ms                    the clock goes on
 //	> CL.THROTTLE a 4 1 10      an inline command, and
 //	< *5                        its reply, line by line, escaped as in Go
-//	= close                     what the session wants afterwards, if not more
+//	= close                     the status afterwards, if not NeedInput
 //
-// With UPDATE_TRANSCRIPTS set, the replies are written anew, to be read before they are kept.
+// UPDATE_TRANSCRIPTS=1 writes the replies anew; review them before they are committed.
 func PlayTranscripts(t *testing.T) {
 	t.Helper()
 	files, err := filepath.Glob("testdata/transcripts/*.txt")
@@ -51,11 +51,11 @@ func PlayTranscripts(t *testing.T) {
 	}
 }
 
-// play returns a transcript with the replies that come now.
+// play returns a transcript with its actual replies.
 func play(t *testing.T, text string) string {
 	var (
 		settings []func(*commands.Config)
-		r        *Rig
+		r        *Harness
 		s        *Client
 		played   strings.Builder
 	)
@@ -115,7 +115,7 @@ func replyLines(replies string) string {
 		quoted := strconv.Quote(line)
 		line = strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 		if text, ok := strings.CutSuffix(line, " "); ok {
-			line = text + `\x20` // editors like to cut a blank off
+			line = text + `\x20` // editors cut trailing blanks
 		}
 		b.WriteString(strings.TrimSuffix("< "+line, " ") + "\n")
 		replies = rest
@@ -123,7 +123,7 @@ func replyLines(replies string) string {
 	return b.String()
 }
 
-// compareTranscripts reports each command whose replies are not those of the file.
+// compareTranscripts reports each command whose replies differ.
 func compareTranscripts(t *testing.T, want, got string) {
 	t.Helper()
 	wanted, played := strings.Split(want, "\n> "), strings.Split(got, "\n> ")

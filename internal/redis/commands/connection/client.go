@@ -2,6 +2,7 @@ package connection
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -31,8 +32,7 @@ func clientSetName(c execute.Call, conn execute.Connection, args [][]byte) error
 	if err := setName(conn, args[2]); err != nil {
 		return err
 	}
-	c.Reply().OK()
-	return nil
+	return replyOK(c)
 }
 
 func setName(conn execute.Connection, name []byte) error {
@@ -58,8 +58,7 @@ func clientSetInfo(c execute.Call, conn execute.Connection, args [][]byte) error
 			i.LibVersion = string(args[3])
 		}
 	})
-	c.Reply().OK()
-	return nil
+	return replyOK(c)
 }
 
 func clientInfo(c execute.Call, conn execute.Connection, _ [][]byte) error {
@@ -68,7 +67,7 @@ func clientInfo(c execute.Call, conn execute.Connection, _ [][]byte) error {
 }
 
 // clientList is CLIENT LIST [TYPE type] [ID id ...].
-func (k *Config) clientList(c execute.Call, args [][]byte) error {
+func (k *handlers) clientList(c execute.Call, args [][]byte) error {
 	list := func() []*clients.Client { return k.Clients.All(func(*clients.Client) bool { return true }) }
 	switch {
 	case len(args) == 2:
@@ -105,8 +104,7 @@ func (k *Config) clientList(c execute.Call, args [][]byte) error {
 	})
 }
 
-// ofType accepts the clients of one of Redis's types. All of ours are normal: there are no replicas
-// and no subscribers.
+// ofType returns a filter by a type of Redis's. All clients are normal: there are no replicas and no subscribers.
 func ofType(name []byte) (func(*clients.Client) bool, error) {
 	kind := glob.Fold(name)
 	switch kind {
@@ -116,8 +114,8 @@ func ofType(name []byte) (func(*clients.Client) bool, error) {
 	return nil, reply.Error("ERR Unknown client type '" + resp.Printable(name) + "'")
 }
 
-// clientKill is CLIENT KILL addr, or CLIENT KILL followed by filters, of which all must hold.
-func (k *Config) clientKill(c execute.Call, conn execute.Connection, args [][]byte) error {
+// clientKill is CLIENT KILL addr, or CLIENT KILL filter ..., all of which must match.
+func (k *handlers) clientKill(c execute.Call, conn execute.Connection, args [][]byte) error {
 	if len(args) == 3 {
 		addr := string(args[2])
 		victims := k.Clients.All(func(client *clients.Client) bool { return client.Addr() == addr })
@@ -125,44 +123,24 @@ func (k *Config) clientKill(c execute.Call, conn execute.Connection, args [][]by
 			return reply.Error("ERR No such client")
 		}
 		conn.Kill(victims)
-		c.Reply().OK()
-		return nil
+		return replyOK(c)
 	}
-	f, err := k.killFilter(conn.Client(), args[2:])
+	accepts, err := k.killFilter(conn.Client(), args[2:])
 	if err != nil {
 		return err
 	}
-	victims := k.Clients.All(f.accepts)
+	victims := k.Clients.All(accepts)
 	conn.Kill(victims)
 	c.Reply().Int(int64(len(victims)))
 	return nil
 }
 
-// killFilter is what CLIENT KILL's options say.
-type killFilter struct {
-	self   *clients.Client
-	skipMe bool
-	all    []func(*clients.Client) bool
-}
+const maxFilters = 64 // of one CLIENT KILL
 
-func (f *killFilter) accepts(c *clients.Client) bool {
-	if f.skipMe && c == f.self {
-		return false
-	}
-	for _, accepts := range f.all {
-		if !accepts(c) {
-			return false
-		}
-	}
-	return true
-}
-
-// maxFilters is how many options CLIENT KILL may have.
-const maxFilters = 64
-
-func (k *Config) killFilter(self *clients.Client, args [][]byte) (*killFilter, error) {
-	f := &killFilter{self: self, skipMe: true}
-	if len(args) > 2*maxFilters { // each of which is asked about each client
+// killFilter returns a filter by CLIENT KILL's options, which spares self unless SKIPME is no.
+func (k *handlers) killFilter(self *clients.Client, args [][]byte) (accepts func(*clients.Client) bool, err error) {
+	skipMe, all := true, []func(*clients.Client) bool(nil)
+	if len(args) > 2*maxFilters { // each is applied to each client
 		return nil, reply.Error("ERR more than " + strconv.Itoa(maxFilters) + " filters; send several CLIENT KILLs")
 	}
 	for ; len(args) > 0; args = args[2:] {
@@ -170,24 +148,25 @@ func (k *Config) killFilter(self *clients.Client, args [][]byte) (*killFilter, e
 			return nil, reply.ErrSyntax
 		}
 		if glob.Fold(args[0]) == "skipme" {
-			yes, err := argument.YesNo(args[1])
-			if err != nil {
+			if skipMe, err = argument.YesNo(args[1]); err != nil {
 				return nil, err
 			}
-			f.skipMe = yes
 			continue
 		}
 		accepts, err := k.killOption(glob.Fold(args[0]), args[1])
 		if err != nil {
 			return nil, err
 		}
-		f.all = append(f.all, accepts)
+		all = append(all, accepts)
 	}
-	return f, nil
+	return func(c *clients.Client) bool {
+		refuses := func(accepts func(*clients.Client) bool) bool { return !accepts(c) }
+		return (!skipMe || c != self) && !slices.ContainsFunc(all, refuses)
+	}, nil
 }
 
-// killOption is one of CLIENT KILL's options that say which clients.
-func (k *Config) killOption(option string, value []byte) (accepts func(*clients.Client) bool, err error) {
+// killOption returns the filter of one option.
+func (k *handlers) killOption(option string, value []byte) (accepts func(*clients.Client) bool, err error) {
 	switch option {
 	case "id":
 		id, ok := resp.ParseInt(value)
@@ -224,12 +203,11 @@ func setFlag(c execute.Call, conn execute.Connection, arg []byte, set func(i *cl
 		return err
 	}
 	conn.Client().Change(func(i *clients.Info) { set(i, on) })
-	c.Reply().OK()
-	return nil
+	return replyOK(c)
 }
 
 // clientUnblock is CLIENT UNBLOCK id [TIMEOUT|ERROR].
-func (k *Config) clientUnblock(c execute.Call, conn execute.Connection, args [][]byte) error {
+func (k *handlers) clientUnblock(c execute.Call, conn execute.Connection, args [][]byte) error {
 	if len(args) > 4 {
 		return reply.UnknownOrArity(args)
 	}

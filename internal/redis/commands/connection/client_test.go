@@ -17,9 +17,9 @@ const (
 )
 
 // clientRig is an engine with some clients: 1 and 2 of one host, the second of user app, 3 by a unix socket.
-func clientRig(t *testing.T) (r *commandstest.UserRig, all []*commandstest.Client) {
+func clientRig(t *testing.T) (r *commandstest.UserHarness, all []*commandstest.Client) {
 	t.Helper()
-	r = commandstest.NewUserRig(t, openDefault, "user app on >pw ~* +@all")
+	r = commandstest.NewUserHarness(t, openDefault, "user app on >pw ~* +@all")
 	for _, p := range []peer.Peer{
 		{Addr: "192.0.2.1:1", LocalAddr: "192.0.2.2:6380"},
 		{Addr: "192.0.2.1:2", LocalAddr: "192.0.2.3:6380"},
@@ -165,9 +165,7 @@ func TestClientText(t *testing.T) {
 		{resptest.Encode("CLIENT", "SETINFO", "lib-ver", longest+"n"), "-ERR lib-ver cannot be longer than 1024 bytes.\r\n"},
 		{resptest.Encode("HELLO", "2", "SETNAME", longest+"n"), "-ERR Client names cannot be longer than 1024 bytes.\r\n"},
 	} {
-		if got := commandstest.Say(t, commandstest.New().Session(), tt.in); got != tt.want {
-			t.Errorf("%.60q: got %.100q, want %.100q", tt.in, got, tt.want)
-		}
+		commandstest.Expect(t, commandstest.New().Session(), tt.in, tt.want)
 	}
 }
 
@@ -175,7 +173,6 @@ func TestClientText(t *testing.T) {
 func TestClientKillHasFewFilters(t *testing.T) {
 	s := commandstest.New().Session()
 	most := "CLIENT KILL" + strings.Repeat(" ID 99", 64)
-	if got, want := commandstest.Say(t, s, most+"\r\n"+most+" ID 99\r\n"), ":0\r\n-ERR more than 64 filters; send several CLIENT KILLs\r\n"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	commandstest.Expect(t, s, most+"\r\n"+most+" ID 99\r\n",
+		":0\r\n-ERR more than 64 filters; send several CLIENT KILLs\r\n")
 }

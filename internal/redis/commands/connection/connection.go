@@ -1,13 +1,11 @@
-// Package connection is the commands about the client's connection, and about those of others: PING, AUTH, HELLO,
-// SELECT, RESET, QUIT and CLIENT. Its handlers are safe for concurrent use.
+// Package connection has the commands about connections: PING, AUTH, HELLO, SELECT, RESET, QUIT and CLIENT. Its handlers
+// are safe for concurrent use.
 package connection
 
 import (
-	"log/slog"
 	"strings"
 
 	"cellserver/internal/base/often"
-	"cellserver/internal/decide/clients"
 	"cellserver/internal/redis/argument"
 	"cellserver/internal/redis/commands/docs"
 	"cellserver/internal/redis/execute"
@@ -19,21 +17,15 @@ import (
 	"cellserver/internal/wire/glob"
 )
 
-// Config is what the commands need.
-type Config struct {
-	Catalog   *catalog.Catalog
-	Users     *acl.Users
-	Clients   *clients.Register
-	Logins    *login.Failures
-	Databases int
-	Now       func() int64 // Unix nanoseconds
-	Log       *slog.Logger
-
+type handlers struct {
+	execute.Config
+	logins       *login.Failures
 	failedLogins often.Counter
 }
 
-// Handlers returns the commands by their full names.
-func Handlers(k *Config) map[string]execute.Handler {
+// Handlers returns the handlers by their commands' full names.
+func Handlers(c execute.Config, logins *login.Failures) map[string]execute.Handler {
+	k := &handlers{Config: c, logins: logins}
 	plain, onConnection := execute.Plain, execute.OnConnection
 	return map[string]execute.Handler{
 		"ping":                plain(k.ping),
@@ -71,7 +63,7 @@ const (
 	errProtoNotInteger reply.Error = "ERR Protocol version is not an integer or out of range"
 )
 
-func (k *Config) ping(c execute.Call, args [][]byte) error {
+func (k *handlers) ping(c execute.Call, args [][]byte) error {
 	switch len(args) {
 	case 1:
 		c.Reply().Status("PONG")
@@ -90,8 +82,7 @@ func echo(c execute.Call, args [][]byte) error {
 
 func quit(c execute.Call, conn execute.Connection, _ [][]byte) error {
 	conn.Close()
-	c.Reply().OK()
-	return nil
+	return replyOK(c)
 }
 
 func reset(c execute.Call, conn execute.Connection, _ [][]byte) error {
@@ -100,17 +91,16 @@ func reset(c execute.Call, conn execute.Connection, _ [][]byte) error {
 	return nil
 }
 
-func (k *Config) selectDB(c execute.Call, conn execute.Connection, args [][]byte) error {
+func (k *handlers) selectDB(c execute.Call, conn execute.Connection, args [][]byte) error {
 	db, err := argument.Database(args[1], k.Databases)
 	if err != nil {
 		return err
 	}
 	conn.Select(db)
-	c.Reply().OK()
-	return nil
+	return replyOK(c)
 }
 
-func (k *Config) auth(c execute.Call, conn execute.Connection, args [][]byte) error {
+func (k *handlers) auth(c execute.Call, conn execute.Connection, args [][]byte) error {
 	user := []byte(acl.DefaultName)
 	switch len(args) {
 	case 2:
@@ -125,22 +115,21 @@ func (k *Config) auth(c execute.Call, conn execute.Connection, args [][]byte) er
 	if !conn.Login(args[0], user, args[len(args)-1]) {
 		return k.refuseLogin(conn)
 	}
-	c.Reply().OK()
-	return nil
+	return replyOK(c)
 }
 
-// refuseLogin replies that a login failed, after a pause that gets longer with each failure from the client's host.
-func (k *Config) refuseLogin(conn execute.Connection) error {
+// refuseLogin replies after a pause that grows with each failure from the client's host.
+func (k *handlers) refuseLogin(conn execute.Connection) error {
 	client, nowNs := conn.Client(), k.Now()
 	if count := k.failedLogins.Due(nowNs); count > 0 {
 		k.Log.Warn("a client gave a wrong user name or password", "client", client.Addr(), "count", count,
 			"hint", "ACL LOG shows the user names")
 	}
-	return conn.AfterPause(k.Logins.Add(client.Peer, nowNs), reply.ErrWrongPass)
+	return conn.AfterPause(k.logins.Add(client.Peer, nowNs), reply.ErrWrongPass)
 }
 
 // hello is HELLO [protover [AUTH username password] [SETNAME clientname]].
-func (k *Config) hello(c execute.Call, conn execute.Connection, args [][]byte) error {
+func (k *handlers) hello(c execute.Call, conn execute.Connection, args [][]byte) error {
 	resp3 := c.Reply().RESP3
 	if len(args) > 1 {
 		version, ok := resp.ParseInt(args[1])
@@ -160,7 +149,7 @@ func (k *Config) hello(c execute.Call, conn execute.Connection, args [][]byte) e
 			}
 			i += 2
 		case left >= 1 && glob.Fold(args[i]) == "setname":
-			if err := setName(conn, args[i+1]); err != nil { // whatever is wrong behind it, as in Redis
+			if err := setName(conn, args[i+1]); err != nil { // before later errors, as in Redis
 				return err
 			}
 			i++
@@ -194,10 +183,10 @@ func replyHello(w *resp.Writer, id int64) {
 	docs.ReplyModules(w)
 }
 
-// maxClientText bounds the names that a client gives itself, which are kept for as long as it is connected.
+// maxClientText bounds a client's texts, which are kept while it is connected.
 const maxClientText = 1 << 10
 
-// checkClientText refuses what would not be one word in CLIENT INFO.
+// checkClientText requires one word for CLIENT INFO.
 func checkClientText(what string, text []byte) error {
 	if len(text) > maxClientText {
 		return reply.Error("ERR " + what + " cannot be longer than 1024 bytes.")
@@ -207,3 +196,5 @@ func checkClientText(what string, text []byte) error {
 	}
 	return nil
 }
+
+func replyOK(c execute.Call) error { c.Reply().OK(); return nil }

@@ -21,9 +21,7 @@ const (
 func TestPasswordTakenAway(t *testing.T) {
 	r := commandstest.New(commandstest.WithPassword("secret"))
 	s := r.Session()
-	if got := commandstest.Say(t, s, "PING\r\n"); got != noAuth {
-		t.Errorf("got %q", got)
-	}
+	commandstest.Expect(t, s, "PING\r\n", noAuth)
 	r.Config.Users.SetDefaultPassword("")
 	if got := commandstest.Say(t, s, "PING\r\nACL WHOAMI\r\n"); got != commandstest.Pong+"$7\r\ndefault\r\n" || !s.Authenticated() {
 		t.Errorf("got %q", got)
@@ -69,9 +67,7 @@ func TestLoginPauses(t *testing.T) {
 		if replies != "" || left != "AUTH secret\r\nPING\r\n" || status != peer.Waiting || s.Authenticated() {
 			t.Errorf("while it waits: %q, left %q, status %d", replies, left, status)
 		}
-		if got := commandstest.Say(t, s, left); got != wrongPass+"+OK\r\n"+commandstest.Pong {
-			t.Errorf("afterwards: %q", got)
-		}
+		commandstest.Expect(t, s, left, wrongPass+"+OK\r\n"+commandstest.Pong)
 		s.Close()
 		s = at("192.0.2.8:1", false)
 		commandstest.Feed(t, s, "AUTH wrong\r\n")
@@ -79,9 +75,7 @@ func TestLoginPauses(t *testing.T) {
 		if replies, _, status := commandstest.Feed(t, s, ""); replies != "" || status != peer.Waiting {
 			t.Errorf("a client that sends no more: %q, status %d", replies, status)
 		}
-		if got := commandstest.Say(t, s, ""); got != wrongPass {
-			t.Errorf("afterwards: %q", got)
-		}
+		commandstest.Expect(t, s, "", wrongPass)
 		s.Close()
 		s = at("192.0.2.9:1", false)
 		commandstest.Feed(t, s, "AUTH wrong\r\n")
@@ -115,8 +109,6 @@ func TestLoginsBetweenGuesses(t *testing.T) {
 		if most := 5 + 600*10/16 + 1; guesses > most { // the first five are faster
 			t.Errorf("%d guesses in ten minutes, at most %d are expected", guesses, most)
 		}
-		if got := commandstest.Say(t, s, "AUTH admin secret\r\nACL WHOAMI\r\n"); got != "+OK\r\n$5\r\nadmin\r\n" {
-			t.Errorf("the right password: got %q", got)
-		}
+		commandstest.Expect(t, s, "AUTH admin secret\r\nACL WHOAMI\r\n", "+OK\r\n$5\r\nadmin\r\n")
 	})
 }

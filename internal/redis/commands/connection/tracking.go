@@ -13,8 +13,8 @@ import (
 	"cellserver/internal/wire/glob"
 )
 
-// Client-side caching: a client may ask for it, because some do so when they connect, but nothing here is ever worth
-// caching, so no key is tracked and no invalidation sent.
+// CLIENT TRACKING is accepted, because some clients send it when they connect, and has no effect: a limiter's state
+// changes with time, so nothing is worth caching.
 
 // clientTracking is CLIENT TRACKING ON|OFF [REDIRECT id] [PREFIX prefix ...] [BCAST] [OPTIN] [OPTOUT] [NOLOOP].
 func clientTracking(c execute.Call, conn execute.Connection, args [][]byte) error {
@@ -26,14 +26,13 @@ func clientTracking(c execute.Call, conn execute.Connection, args [][]byte) erro
 	if err != nil {
 		return err
 	}
-	if !on { // then Redis does not look at the rest either
+	if !on { // Redis ignores the rest, too
 		wanted = clients.Tracking{}
 	} else if wanted, err = combine(wanted, conn.Client().Info().Tracking); err != nil {
 		return err
 	}
 	conn.Client().Change(func(i *clients.Info) { i.Tracking = wanted })
-	c.Reply().OK()
-	return nil
+	return replyOK(c)
 }
 
 func trackingOptions(args [][]byte) (t clients.Tracking, err error) {
@@ -60,7 +59,7 @@ func trackingOptions(args [][]byte) (t clients.Tracking, err error) {
 	return t, nil
 }
 
-// combine returns what the options make of those before, if they can be had together.
+// combine merges options into those before, if they are compatible.
 func combine(t, before clients.Tracking) (clients.Tracking, error) {
 	const different = " before disabling tracking for this client, and then re-enabling it with a different mode."
 	switch {
@@ -79,12 +78,12 @@ func combine(t, before clients.Tracking) (clients.Tracking, error) {
 	return t, err
 }
 
-const maxPrefixes = 128 // of one client; each is compared with all others
+const maxPrefixes = 128 // of one client, compared with each other
 
-// addPrefixes puts the prefixes that there were among the new ones, with which they must not overlap.
+// addPrefixes merges the earlier prefixes, which must not overlap the new ones.
 func addPrefixes(t *clients.Tracking, before []string) error {
 	if t.BCast && len(t.Prefixes) == 0 && !slices.Contains(before, "") {
-		before = append(slices.Clip(before), "") // all keys, whatever else there is
+		before = append(slices.Clip(before), "") // all keys
 	}
 	size := 0
 	for _, prefix := range t.Prefixes {
@@ -163,6 +162,5 @@ func clientCaching(c execute.Call, conn execute.Connection, args [][]byte) error
 	case !t.OptOut:
 		return reply.Error("ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode.")
 	}
-	c.Reply().OK()
-	return nil
+	return replyOK(c)
 }

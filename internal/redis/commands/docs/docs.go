@@ -1,5 +1,5 @@
-// Package docs is the commands that tell about commands: COMMAND, the HELP of each command with subcommands, and MODULE
-// LIST. All of it is read off the catalog. Its handlers are safe for concurrent use.
+// Package docs has the commands that describe commands, by the catalog: COMMAND, HELP and MODULE LIST. Its handlers are
+// safe for concurrent use.
 package docs
 
 import (
@@ -14,13 +14,11 @@ import (
 	"cellserver/internal/wire/glob"
 )
 
-// Config is what the commands need.
-type Config struct {
-	Catalog *catalog.Catalog
-}
+type handlers struct{ *catalog.Catalog }
 
-// Handlers returns the commands by their full names.
-func Handlers(k Config) map[string]execute.Handler {
+// Handlers returns the handlers by their commands' full names.
+func Handlers(c *catalog.Catalog) map[string]execute.Handler {
+	k := handlers{c}
 	all := map[string]execute.Handler{
 		"command":                 execute.Plain(k.commandAll),
 		"command|count":           execute.Plain(k.commandCount),
@@ -31,7 +29,7 @@ func Handlers(k Config) map[string]execute.Handler {
 		"command|getkeysandflags": execute.Plain(k.commandGetKeysAndFlags),
 		"module|list":             execute.Plain(moduleList),
 	}
-	k.Catalog.Each(func(c *catalog.Command) {
+	c.Each(func(c *catalog.Command) {
 		if c.Name == "help" {
 			all[c.FullName()] = execute.Plain(k.help)
 		}
@@ -39,20 +37,20 @@ func Handlers(k Config) map[string]execute.Handler {
 	return all
 }
 
-func (k Config) commandAll(c execute.Call, _ [][]byte) error {
-	c.Reply().Array(len(k.Catalog.Shown()))
-	for _, r := range k.Catalog.Shown() {
+func (k handlers) commandAll(c execute.Call, _ [][]byte) error {
+	c.Reply().Array(len(k.Shown()))
+	for _, r := range k.Shown() {
 		replyCommand(c.Reply(), r)
 	}
 	return nil
 }
 
-func (k Config) commandCount(c execute.Call, _ [][]byte) error {
-	c.Reply().Int(int64(len(k.Catalog.Shown())))
+func (k handlers) commandCount(c execute.Call, _ [][]byte) error {
+	c.Reply().Int(int64(len(k.Shown())))
 	return nil
 }
 
-func (k Config) commandInfo(c execute.Call, args [][]byte) error {
+func (k handlers) commandInfo(c execute.Call, args [][]byte) error {
 	if len(args) == 2 {
 		return k.commandAll(c, args)
 	}
@@ -61,7 +59,7 @@ func (k Config) commandInfo(c execute.Call, args [][]byte) error {
 	}
 	c.Reply().Array(len(args) - 2)
 	for _, name := range args[2:] {
-		if r := k.Catalog.LookupShown(name); r != nil {
+		if r := k.LookupShown(name); r != nil {
 			replyCommand(c.Reply(), r)
 		} else {
 			c.Reply().Null()
@@ -115,7 +113,7 @@ func replyKeySpecs(w *resp.Writer, spec catalog.KeySpec) {
 	begin, find := max(spec.First, spec.Counted), "range"
 	numbers := []specNumber{{"lastkey", spec.Last}, {"keystep", spec.Step}, {"limit", 0}}
 	if spec.Last > 0 {
-		numbers[0].n = spec.Last - spec.First // a spec counts from the first key
+		numbers[0].n = spec.Last - spec.First // specs count from the first key
 	}
 	if spec.Counted > 0 {
 		find, numbers = "keynum", []specNumber{{"keynumidx", 0}, {"firstkey", 1}, {"keystep", 1 + spec.With}}
@@ -141,15 +139,15 @@ func replySpecPart(w *resp.Writer, part, kind string, numbers ...specNumber) {
 	}
 }
 
-func (k Config) commandDocs(c execute.Call, args [][]byte) error {
-	found := k.Catalog.Shown()
+func (k handlers) commandDocs(c execute.Call, args [][]byte) error {
+	found := k.Shown()
 	if err := argument.CheckNames(args[2:]); err != nil {
 		return err
 	}
 	if len(args) > 2 {
 		found = nil
 		for _, name := range args[2:] {
-			if r := k.Catalog.LookupShown(name); r != nil {
+			if r := k.LookupShown(name); r != nil {
 				found = append(found, r)
 			}
 		}
@@ -234,7 +232,7 @@ func argFlags(a catalog.Arg) (names []string) {
 }
 
 // commandList is COMMAND LIST [FILTERBY MODULE name | ACLCAT category | PATTERN pattern].
-func (k Config) commandList(c execute.Call, args [][]byte) error {
+func (k handlers) commandList(c execute.Call, args [][]byte) error {
 	accept := func(*catalog.Command) bool { return true }
 	if len(args) > 2 {
 		if len(args) != 5 || glob.Fold(args[2]) != "filterby" {
@@ -256,23 +254,17 @@ func (k Config) commandList(c execute.Call, args [][]byte) error {
 		}
 	}
 	var names []string
-	for _, r := range k.Catalog.Shown() {
-		for _, r := range append([]*catalog.Command{r}, r.ShownSubs()...) {
-			if accept(r) {
-				names = append(names, r.FullName())
-			}
+	k.Each(func(r *catalog.Command) {
+		if accept(r) {
+			names = append(names, r.FullName())
 		}
-	}
-	c.Reply().Array(len(names))
-	for _, name := range names {
-		c.Reply().BulkString(name)
-	}
+	})
+	c.Reply().Strings(names)
 	return nil
 }
 
-// help lists the subcommands of the command in args[0].
-func (k Config) help(c execute.Call, args [][]byte) error {
-	command := k.Catalog.Lookup(args[0])
+func (k handlers) help(c execute.Call, args [][]byte) error {
+	command := k.Lookup(args[0])
 	ReplyHelp(c.Reply(), command.Name, command.ShownSubs())
 	return nil
 }
@@ -291,7 +283,7 @@ func ReplyHelp(w *resp.Writer, name string, subs []*catalog.Command) {
 	}
 }
 
-// ReplyModules replies with the module whose command CL.THROTTLE is, as MODULE LIST does.
+// ReplyModules replies as MODULE LIST: the module of CL.THROTTLE.
 func ReplyModules(w *resp.Writer) {
 	w.Array(1)
 	w.Map(4)

@@ -22,9 +22,7 @@ func TestAnswersAreBounded(t *testing.T) {
 			t.Errorf("%s of %d names got %d bytes: %.80q", command, maxNames, len(got), got)
 		}
 		want := "-ERR more than 128 names or patterns; ask for all of them instead\r\n"
-		if got := commandstest.Say(t, s, command+most+" client\r\n"); got != want {
-			t.Errorf("%s of one more got %.80q, want %q", command, got, want)
-		}
+		commandstest.Expect(t, s, command+most+" client\r\n", want)
 	}
 }
 
@@ -59,9 +57,7 @@ func TestGetKeysErrors(t *testing.T) {
 			if name == "GETKEYSANDFLAGS" && tt.call == "memory usage k" {
 				want = "*1\r\n*2\r\n$1\r\nk\r\n*1\r\n+RO\r\n"
 			}
-			if got := commandstest.Say(t, s, "COMMAND "+name+" "+tt.call+"\r\n"); got != want {
-				t.Errorf("%s %s: got %q, want %q", name, tt.call, got, want)
-			}
+			commandstest.Expect(t, s, "COMMAND "+name+" "+tt.call+"\r\n", want)
 		}
 	}
 }
@@ -138,7 +134,5 @@ func TestKeysOfAVeryLongCall(t *testing.T) {
 		t.Errorf("got %.80q", got)
 	}
 	want := "-ERR more than 10002 arguments for 'command|getkeys'; send fewer at once\r\n"
-	if got := commandstest.Say(t, s, resptest.Encode(append(most, "k")...)); got != want {
-		t.Errorf("one more: got %.80q, want %q", got, want)
-	}
+	commandstest.Expect(t, s, resptest.Encode(append(most, "k")...), want)
 }

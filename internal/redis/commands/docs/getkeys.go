@@ -6,8 +6,7 @@ import (
 	"cellserver/internal/wire/catalog"
 )
 
-// commandGetKeys is COMMAND GETKEYS command [arg ...].
-func (k Config) commandGetKeys(c execute.Call, args [][]byte) error {
+func (k handlers) commandGetKeys(c execute.Call, args [][]byte) error {
 	_, keys, err := k.keysOf(args[2:])
 	if err != nil {
 		return err
@@ -19,8 +18,7 @@ func (k Config) commandGetKeys(c execute.Call, args [][]byte) error {
 	return nil
 }
 
-// commandGetKeysAndFlags is COMMAND GETKEYSANDFLAGS command [arg ...].
-func (k Config) commandGetKeysAndFlags(c execute.Call, args [][]byte) error {
+func (k handlers) commandGetKeysAndFlags(c execute.Call, args [][]byte) error {
 	r, keys, err := k.keysOf(args[2:])
 	if err != nil {
 		return err
@@ -35,10 +33,9 @@ func (k Config) commandGetKeysAndFlags(c execute.Call, args [][]byte) error {
 	return nil
 }
 
-// keysOf returns the keys of a call that is not executed. It is given at least two arguments, by the arity of the commands
-// that use it, so that every key that a call must have is there.
-func (k Config) keysOf(args [][]byte) (*catalog.Command, [][]byte, error) {
-	r := k.Catalog.Lookup(args[0])
+// keysOf returns the keys of a call. By its callers' arity args has at least two elements.
+func (k handlers) keysOf(args [][]byte) (*catalog.Command, [][]byte, error) {
+	r := k.Lookup(args[0])
 	if r != nil && r.Subs != nil {
 		r = r.Sub(args[1])
 	}

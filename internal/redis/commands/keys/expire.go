@@ -13,8 +13,8 @@ import (
 	"cellserver/internal/wire/glob"
 )
 
-// EXPIRE and its family delete a key whose time would be over. Any other time leaves it as it is, for a funnel drains at its own
-// rate: when it is empty is what CL.THROTTLE made it. Only a bucket, which its callers fill, expires when it is told to.
+// EXPIRE and its family delete a key if the time has passed. Otherwise they change only buckets, which do not drain: all
+// other keys expire by their own rate.
 
 func expire(c execute.Call, args [][]byte) error { return expireKey(c, args, time.Second, false) }
 
@@ -64,7 +64,7 @@ func expireKey(c execute.Call, args [][]byte, unit time.Duration, isTime bool) e
 	return nil
 }
 
-// expireAtNs has a bucket expire at a time.
+// expireAtNs sets a bucket's expiry.
 func expireAtNs(c execute.Call, name []byte, atNs int64) error {
 	o := limiter.Operation{Verb: limiter.Expire, AtNs: atNs}
 	if err := c.Operate(name, &o); err != nil {
@@ -74,10 +74,10 @@ func expireAtNs(c execute.Call, name []byte, atNs int64) error {
 	return nil
 }
 
-// latestNs is the latest time at which a key can expire that does.
+// latestNs is the latest expiry.
 const latestNs = limiter.NeverNs - 1
 
-// sumNs returns the time that is so many milliseconds after another, or latestNs if it is beyond that.
+// sumNs returns ns + ms, saturating at latestNs.
 func sumNs(ns, ms int64) int64 {
 	if ms > (latestNs-ns)/int64(time.Millisecond) {
 		return latestNs
@@ -89,7 +89,6 @@ func invalidExpireTime(name []byte) error {
 	return reply.Error("ERR invalid expire time in '" + glob.Fold(name) + "' command")
 }
 
-// expireCondition is NX, XX, GT and LT of EXPIRE.
 type expireCondition struct{ nx, xx, gt, lt bool }
 
 func expireOptions(args [][]byte) (c expireCondition, err error) {
@@ -116,7 +115,7 @@ func expireOptions(args [][]byte) (c expireCondition, err error) {
 	return c, nil
 }
 
-// allow says whether the condition lets a key have a new time. One that does not expire does so later than all others.
+// allow reports whether a key may get a new time. No expiry is later than any.
 func (c expireCondition) allow(expiresNs, wantMs int64) bool {
 	if expiresNs == limiter.NeverNs {
 		return !c.xx && !c.gt
@@ -125,7 +124,7 @@ func (c expireCondition) allow(expiresNs, wantMs int64) bool {
 	return !c.nx && (!c.gt || wantMs > haveMs) && (!c.lt || wantMs < haveMs)
 }
 
-// persist has a bucket never expire. Without its time a funnel would stay full.
+// persist is PERSIST, which changes only buckets: a funnel without expiry would stay full.
 func persist(c execute.Call, args [][]byte) error {
 	e, ok, err := c.Entry(args[1])
 	switch {

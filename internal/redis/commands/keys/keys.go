@@ -1,5 +1,4 @@
-// Package keys is the commands about keys: what there is of them, when they expire, and all of them together. Its
-// handlers are safe for concurrent use.
+// Package keys has the commands about keys, one by one and all together. Its handlers are safe for concurrent use.
 package keys
 
 import (
@@ -18,15 +17,11 @@ import (
 	"cellserver/internal/wire/glob"
 )
 
-// Config is what the commands need.
-type Config struct {
-	Databases     int
-	MaxKeyBytes   int // of a pattern, too
-	MaxReplyBytes int
-}
+type handlers struct{ execute.Config }
 
-// Handlers returns the commands by their full names.
-func Handlers(k Config) map[string]execute.Handler {
+// Handlers returns the handlers by their commands' full names.
+func Handlers(c execute.Config) map[string]execute.Handler {
+	k := handlers{c}
 	plain, whole, payloads := execute.Plain, execute.Whole, codec{rdb.NewCodec()}
 	return map[string]execute.Handler{
 		"del":             plain(del),
@@ -59,7 +54,7 @@ func Handlers(k Config) map[string]execute.Handler {
 	}
 }
 
-// backgroundKeys is how many keys a command may have before it is worth a goroutine.
+// backgroundKeys is the largest number of keys handled on the event loop.
 const backgroundKeys = 1000
 
 func del(c execute.Call, args [][]byte) error {
@@ -81,8 +76,8 @@ func exists(c execute.Call, args [][]byte) error {
 	})
 }
 
-// onKeys replies a number of keys. Of many it counts a few at a time in the background, so that others come in between,
-// and ends when nobody waits for the number any more.
+// onKeys replies a number of keys. It counts many in chunks in the background, so that other clients are served between
+// them, and ends when the client has gone.
 func onKeys(c execute.Call, names [][]byte, count func(c execute.Call, keys []store.Key) (int, error)) error {
 	if len(names) <= backgroundKeys {
 		n, err := count(c, keysOf(c, names))
@@ -120,13 +115,13 @@ func keysOf(c execute.Call, names [][]byte) []store.Key {
 	return keys
 }
 
-// What TTL and its like reply of a key that does not exist, and of one that does not expire.
+// Replies of TTL and its family without a time.
 const (
 	absent  = -2
-	endless = -1
+	endless = -1 // exists and does not expire
 )
 
-// replyTime replies with what of tells of when a key expires.
+// replyTime replies a function of a key's expiry.
 func replyTime(c execute.Call, name []byte, of func(expiresNs, nowNs int64) int64) error {
 	e, ok, err := c.Entry(name)
 	switch {
@@ -142,7 +137,7 @@ func replyTime(c execute.Call, name []byte, of func(expiresNs, nowNs int64) int6
 	return nil
 }
 
-// Milliseconds are cut and seconds rounded from those, as in Redis.
+// As in Redis, milliseconds are truncated and seconds rounded from those.
 
 func cutMs(ns int64) int64 { return ns / int64(time.Millisecond) }
 
@@ -164,7 +159,7 @@ func expireTime(c execute.Call, args [][]byte) error {
 	return replyTime(c, args[1], func(expiresNs, _ int64) int64 { return roundSec(cutMs(expiresNs)) })
 }
 
-// typeCommand sees a funnel as redis-cell keeps it in Redis: as a string, the TAT in decimal. The others have types of their own.
+// typeCommand is TYPE: string for a funnel, as redis-cell stores it, and own types for other limiters.
 func typeCommand(c execute.Call, args [][]byte) error {
 	e, ok, err := c.Entry(args[1])
 	switch {
@@ -191,7 +186,6 @@ func strLen(c execute.Call, args [][]byte) error {
 	return nil
 }
 
-// objectEncoding says how a key's state is kept: a funnel's as the integer that redis-cell stores.
 func objectEncoding(c execute.Call, args [][]byte) error {
 	e, ok, err := c.Entry(args[2])
 	switch {
@@ -225,7 +219,7 @@ func memoryUsage(c execute.Call, all store.Walker, args [][]byte) error {
 	return nil
 }
 
-func (k Config) dbSize(c execute.Call, all store.Walker, _ [][]byte) error {
+func (k handlers) dbSize(c execute.Call, all store.Walker, _ [][]byte) error {
 	counts := make([]store.KeyCount, k.Databases)
 	return c.Background(func(ctx context.Context, nowNs int64) { all.Count(ctx, nowNs, counts) }, func(c execute.Call) error {
 		if err := transact.WalkFailed(all); err != nil {
@@ -241,10 +235,7 @@ func flushDB(c execute.Call, all store.Walker, args [][]byte) error {
 		return err
 	}
 	db := c.DB()
-	return c.Background(func(ctx context.Context, _ int64) { all.Flush(ctx, db) }, func(c execute.Call) error {
-		c.Reply().OK()
-		return nil
-	})
+	return c.Background(func(ctx context.Context, _ int64) { all.Flush(ctx, db) }, replyOK)
 }
 
 func flushAll(c execute.Call, all store.Walker, args [][]byte) error {
@@ -252,8 +243,7 @@ func flushAll(c execute.Call, all store.Walker, args [][]byte) error {
 		return err
 	}
 	all.FlushAll()
-	c.Reply().OK()
-	return nil
+	return replyOK(c)
 }
 
 func checkFlush(args [][]byte) error {
@@ -262,3 +252,5 @@ func checkFlush(args [][]byte) error {
 	}
 	return reply.ErrSyntax
 }
+
+func replyOK(c execute.Call) error { c.Reply().OK(); return nil }

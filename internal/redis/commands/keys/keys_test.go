@@ -61,9 +61,7 @@ func TestExpireBounds(t *testing.T) {
 		if tt.gone {
 			left = ":-2\r\n"
 		}
-		if got := commandstest.Say(t, s, in+"\r\nPTTL k\r\n"); got != tt.want+left {
-			t.Errorf("%s: got %q, want %q", in, got, tt.want+left)
-		}
+		commandstest.Expect(t, s, in+"\r\nPTTL k\r\n", tt.want+left)
 	}
 }
 

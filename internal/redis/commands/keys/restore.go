@@ -22,10 +22,8 @@ const (
 	errExpired  reply.Error = "ERR the state in the payload has expired, or would in more than 2^62 ns: check the clocks of both servers"
 )
 
-// codec reads and writes the payloads of DUMP.
 type codec struct{ rdb.Codec }
 
-// dump is DUMP key.
 func (k codec) dump(c execute.Call, args [][]byte) error {
 	s, ok, err := c.State(args[1])
 	switch {
@@ -39,8 +37,7 @@ func (k codec) dump(c execute.Call, args [][]byte) error {
 	return nil
 }
 
-// restore is RESTORE key ttl payload [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]. What is checked comes in the order
-// of Redis.
+// restore is RESTORE key ttl payload [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency], with Redis's order of checks.
 func (k codec) restore(c execute.Call, args [][]byte) error {
 	o, err := readRestoreOptions(args[4:])
 	if err != nil {
@@ -73,12 +70,11 @@ func (k codec) restore(c execute.Call, args [][]byte) error {
 	case !o.when.Holds(found): // another client has made it meanwhile
 		return errBusyKey
 	}
-	c.Reply().OK()
-	return nil
+	return replyOK(c)
 }
 
-// stateOf returns the state in a payload. What has expired, or would not for ages, is refused as SET does, unless it is a
-// bucket, whose expiry is told beside the payload.
+// stateOf returns the state in a payload. As in SET, its expiry must lie ahead, at most MaxToleranceNs; a bucket's is not in
+// the payload.
 func (k codec) stateOf(payload []byte, nowNs int64) (limiter.State, error) {
 	s, err := k.Read(payload)
 	switch {
@@ -98,24 +94,22 @@ func (k codec) stateOf(payload []byte, nowNs int64) (limiter.State, error) {
 	return s, errExpired
 }
 
-// replaceByNothing restores what has expired already.
+// replaceByNothing restores an expired state.
 func replaceByNothing(c execute.Call, name []byte, when store.Condition) error {
 	if when == store.Always {
 		if _, err := c.Delete([]store.Key{c.Key(name)}); err != nil {
 			return err
 		}
 	}
-	c.Reply().OK()
-	return nil
+	return replyOK(c)
 }
 
-// restoreOptions are the options of RESTORE.
 type restoreOptions struct {
 	when     store.Condition
 	absolute bool
 }
 
-// expiresNs returns when what has no expiry of its own expires.
+// expiresNs returns the expiry by the ttl, for states without their own.
 func (o restoreOptions) expiresNs(ttlMs, nowNs int64) int64 {
 	switch {
 	case ttlMs == 0:
@@ -148,7 +142,7 @@ func readRestoreOptions(args [][]byte) (o restoreOptions, err error) {
 	return o, nil
 }
 
-// checkUse checks how long ago, or how often, a key was last used.
+// checkUse checks IDLETIME and FREQ, which have no effect.
 func checkUse(option string, arg []byte) error {
 	n, err := argument.Int(arg)
 	switch {

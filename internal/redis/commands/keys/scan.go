@@ -19,16 +19,15 @@ type scanQuery struct {
 	cursor  uint64
 	count   int
 	pattern []byte                  // nil for all
-	kind    func(limiter.Kind) bool // of a key that is of the type; nil for all
+	kind    func(limiter.Kind) bool // reports whether the type is wanted; nil for all
 }
 
 const (
 	defaultScanCount = 10
-	// maxScanCount bounds a call's work; Redis has no bound, but a caller cannot rely on how many come.
-	maxScanCount = 1 << 20
+	maxScanCount     = 1 << 20 // bounds a call's work; COUNT is a hint
 )
 
-func (k Config) scanQuery(args [][]byte) (*scanQuery, error) {
+func (k handlers) scanQuery(args [][]byte) (*scanQuery, error) {
 	cursor, err := parseCursor(string(args[1]))
 	if err != nil {
 		return nil, err
@@ -63,7 +62,7 @@ func (k Config) scanQuery(args [][]byte) (*scanQuery, error) {
 	return q, nil
 }
 
-// parseCursor reads what C's strtoul would: also nothing at all, and a sign.
+// parseCursor accepts what C's strtoul does: an empty text and a sign, too.
 func parseCursor(text string) (uint64, error) {
 	if text == "" {
 		return 0, nil
@@ -79,14 +78,14 @@ func parseCursor(text string) (uint64, error) {
 }
 
 // checkPattern bounds what a match costs.
-func (k Config) checkPattern(pattern []byte) error {
+func (k handlers) checkPattern(pattern []byte) error {
 	if len(pattern) > k.MaxKeyBytes {
 		return reply.TooLong("pattern is", k.MaxKeyBytes, "--max-key-bytes")
 	}
 	return nil
 }
 
-func (k Config) scan(c execute.Call, all store.Walker, args [][]byte) error {
+func (k handlers) scan(c execute.Call, all store.Walker, args [][]byte) error {
 	q, err := k.scanQuery(args)
 	if err != nil {
 		return err
@@ -101,14 +100,14 @@ func (k Config) scan(c execute.Call, all store.Walker, args [][]byte) error {
 		w.reply(c.Reply())
 		return nil
 	}
-	if !c.IsAway() && w.isShort(k.MaxKeyBytes) && w.first(c.Now()) {
+	if !c.InBackground() && w.isShort(k.MaxKeyBytes) && w.first(c.Now()) {
 		return done(c)
 	}
 	return c.Background(w.many, done)
 }
 
-// keys is KEYS pattern. It walks the store as SCAN does, so what is written meanwhile may or may not be there.
-func (k Config) keys(c execute.Call, all store.Walker, args [][]byte) error {
+// keys is KEYS pattern. It walks as SCAN does, so it may or may not see concurrent writes.
+func (k handlers) keys(c execute.Call, all store.Walker, args [][]byte) error {
 	if err := k.checkPattern(args[1]); err != nil {
 		return err
 	}

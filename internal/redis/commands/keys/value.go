@@ -16,16 +16,14 @@ import (
 	"cellserver/internal/wire/glob"
 )
 
-// A funnel's value is what redis-cell keeps in Redis: its TAT in decimal. When it expires follows from that, so whatever else a
-// call says of its expiry is checked as in Redis and has no effect. Keys of other limiters have no value, and SET replaces them.
+// A funnel's value is what redis-cell stores in Redis: its TAT in decimal. The expiry follows from it, so options of
+// expiry are checked as in Redis and have no effect. Keys of other limiters have no value, and SET replaces them.
 
-// errNotTAT refuses any other value. Those who send one mostly want another command.
 const errNotTAT reply.Error = "ERR " + catalog.RefuseValue + ". A value can only be a key's TAT, as redis-cell stores it: " +
 	"in decimal Unix nanoseconds, after now and at most 2^62 ns ahead of it"
 
 func valueOf(tatNs int64) string { return strconv.FormatInt(tatNs, 10) }
 
-// tatOf reads a value.
 func tatOf(value []byte, nowNs int64) (tatNs int64, err error) {
 	tatNs, ok := resp.ParseInt(value)
 	if !ok || tatNs <= nowNs || tatNs-nowNs > funnel.MaxToleranceNs {
@@ -63,7 +61,7 @@ func set(c execute.Call, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	if o.get { // or a key of another type would be overwritten before that is seen
+	if o.get { // before a key of another type is overwritten
 		if _, _, err := c.TAT(args[1]); err != nil {
 			return err
 		}
@@ -83,21 +81,20 @@ func set(c execute.Call, args [][]byte) error {
 	return nil
 }
 
-// replyBefore replies what GET would have before.
+// replyBefore replies as GET would have before SET.
 func replyBefore(c execute.Call, s *limiter.State, found bool) error {
 	tatNs, err := s.TAT(c.Now())
-	if err != nil { // another client has made it meanwhile
+	if err != nil { // another client made it meanwhile
 		return reply.ErrWrongType
 	}
 	replyValue(c, tatNs, found)
 	return nil
 }
 
-// setOptions are the options of SET.
 type setOptions struct {
 	when   store.Condition
 	get    bool
-	expiry string // which of its options, "" for none
+	expiry string // the option in lower case; "" for none
 	time   []byte // of EX, PX, EXAT and PXAT
 }
 
@@ -138,7 +135,7 @@ func condition(have, wanted store.Condition) (store.Condition, error) {
 	return wanted, nil
 }
 
-// checkExpiry refuses what Redis refuses as a time to expire.
+// checkExpiry refuses the times that Redis refuses.
 func (o setOptions) checkExpiry(name []byte, nowNs int64) error {
 	if o.time == nil {
 		return nil

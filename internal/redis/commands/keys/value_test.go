@@ -13,6 +13,7 @@ import (
 	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
+	"cellserver/internal/test/racetest"
 	"cellserver/internal/test/redistest"
 	"cellserver/internal/test/resptest"
 )
@@ -33,6 +34,7 @@ func dumpOf(t *testing.T, s *commandstest.Client, key string) string {
 
 // TestSetThenThrottle: a key that was set, or restored, answers as its TAT demands, as one that was filled by calls does.
 func TestSetThenThrottle(t *testing.T) {
+	racetest.SkipAlone(t)
 	for _, aheadNs := range []int64{1, 999_999, 1_000_000, commandstest.Sec - 1, commandstest.Sec, 45*commandstest.Sec + 1, 50 * commandstest.Sec, 86_400 * commandstest.Sec, math.MaxInt64 / 4, 1 << 62} {
 		for _, l := range [][3]int64{{4, 1, 10}, {0, 1, 1}, {15, 30, 60}, {99, 1500, 1}, {0, 1, 4_611_686_018}} {
 			limit, err := funnel.NewLimit(funnel.Burst, l[0], l[1], l[2])
@@ -181,7 +183,7 @@ func TestSetIfAbsent(t *testing.T) {
 // TestSetNeedsRights: to write, and with GET to read the key; and to what is in @refill.
 func TestSetNeedsRights(t *testing.T) {
 	const tatNs = commandstest.T0 + 30*commandstest.Sec
-	r := commandstest.NewUserRig(t, "user default on nopass ~* &* +@all", "user writer on >pw %W~* +@all", "user reader on >pw %R~* +@all",
+	r := commandstest.NewUserHarness(t, "user default on nopass ~* &* +@all", "user writer on >pw %W~* +@all", "user reader on >pw %R~* +@all",
 		"user limiter on >pw ~* +@all -@refill")
 	commandstest.Say(t, r.Session(), setCall("k", tatNs))
 	payload := dumpOf(t, r.Session(), "k")
@@ -223,9 +225,8 @@ func TestDumpAndRestoreWithRedis(t *testing.T) {
 		if err != nil || dumped != payload {
 			t.Errorf("redis-server dumps %q, %v, want %q", dumped, err, payload)
 		}
-		if got := commandstest.Say(t, s, resptest.Encode("RESTORE", "theirs", "0", dumped, "REPLACE")+"GET theirs\r\n"); got != "+OK\r\n"+bulk(value) {
-			t.Errorf("restored from redis-server: got %q", got)
-		}
+		commandstest.Expect(t, s, resptest.Encode("RESTORE", "theirs", "0", dumped, "REPLACE")+"GET theirs\r\n",
+			"+OK\r\n"+bulk(value))
 	}
 	for _, other := range []string{"0", "-1", "127", "-128", "128", "-32768", "2147483647", "-2147483648", "2147483648", "", "hello",
 		strings.Repeat("x", 63), strings.Repeat("y", 64), strings.Repeat("1", 20), "0123456789abcdefghijklmnopqrstuvwxyz", strings.Repeat("0123456789", 2000)} {

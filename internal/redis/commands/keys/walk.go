@@ -11,8 +11,8 @@ import (
 	"cellserver/internal/wire/glob"
 )
 
-// walk collects keys for a reply. What that costs is sized by clients, so it is counted in the steps of glob, and a walk
-// that has spent an event loop's share of them goes on in the background.
+// walk collects keys for a reply. Clients choose its cost, so it counts glob's steps, and continues in the background once
+// it has spent an event loop's share.
 type walk struct {
 	*scanQuery
 	all       store.Walker
@@ -21,28 +21,27 @@ type walk struct {
 	holdsKeys bool
 	glob      *glob.Pattern // nil for all keys
 	budget    glob.Budget
-	stopped   bool // nobody waits for it any more
+	stopped   bool // the client has gone
 	w         resp.Writer
 	n         int
 }
 
-func (k Config) newWalk(c execute.Call, all store.Walker, q *scanQuery) *walk {
+func (k handlers) newWalk(c execute.Call, all store.Walker, q *scanQuery) *walk {
 	w := &walk{scanQuery: q, all: all, db: c.DB(), maxBytes: k.MaxReplyBytes, holdsKeys: c.HoldsKeys()}
 	w.w.Buf = make([]byte, headBytes)
 	return w
 }
 
-// Steps, of about a nanosecond each.
+// Steps of about a nanosecond.
 const (
-	loopSteps = 200_000 // that an event loop takes for one call
-	turnSteps = 100_000 // in the background, between two looks at whether others want the processor, or the client has gone
-	keySteps  = 30      // to find a key; copying its name comes on top
+	loopSteps = 200_000 // of one call on an event loop
+	turnSteps = 100_000 // in the background between yields and checks of the client
+	keySteps  = 30      // to find a key, without copying its name
 )
 
-// firstKeys is how many keys a walk begins with, before it knows how long they are.
-const firstKeys = 16
+const firstKeys = 16 // of a walk's first chunk, before their lengths are known
 
-// isShort reports whether an event loop may begin with the walk.
+// isShort reports whether the walk may begin on an event loop.
 func (w *walk) isShort(maxKeyBytes int) bool {
 	if w.count > backgroundKeys || glob.CompileCost(w.pattern) > loopSteps {
 		return false
@@ -57,8 +56,7 @@ func (w *walk) compile() {
 	}
 }
 
-// first collects keys on an event loop, and reports whether that is all that was asked for. It takes more of them at a time
-// as it sees what they cost.
+// first collects keys on an event loop, in chunks sized by the cost so far, and reports whether the walk is done.
 func (w *walk) first(nowNs int64) (done bool) {
 	spent, visited := false, 0
 	w.budget = glob.Budget{Left: loopSteps, Refill: func() int {
@@ -78,8 +76,7 @@ func (w *walk) first(nowNs int64) (done bool) {
 	return false
 }
 
-// many collects about count keys in the background, and leaves the rest to the next call when their names are too long
-// for a reply.
+// many collects about count keys in the background, or fewer if the reply is full.
 func (w *walk) many(ctx context.Context, nowNs int64) {
 	w.compile()
 	w.budget = glob.Budget{Refill: func() int {
@@ -99,7 +96,7 @@ func (w *walk) many(ctx context.Context, nowNs int64) {
 	}
 }
 
-// some looks at about count keys from the cursor on, moves it behind them, and returns how many there were.
+// some visits about count keys from the cursor, advances it, and returns their number.
 func (w *walk) some(nowNs int64, count int) (visited int) {
 	w.cursor = w.all.Scan(nowNs, w.db, w.cursor, count, func(key store.Key, e store.Entry) {
 		visited++
@@ -117,12 +114,12 @@ func (w *walk) some(nowNs int64, count int) (visited int) {
 	return visited
 }
 
-// headBytes is left in front of the keys for what a reply begins with.
+// headBytes is reserved in front of the keys for the head of a reply.
 const headBytes = 64
 
 func (w *walk) full() bool { return len(w.w.Buf)-headBytes > w.maxBytes }
 
-// copiedBytes is how much an event loop copies of a reply that it could have as it is.
+// copiedBytes is the largest reply that is copied behind its head; the head is copied before a longer one.
 const copiedBytes = 64 << 10
 
 // reply appends an array of the keys to a reply.

@@ -13,8 +13,7 @@ import (
 	"cellserver/internal/resp"
 )
 
-// latencyDoctor tells in words what LATENCY has seen.
-func (k Config) latencyDoctor(c execute.Call, _ [][]byte) error {
+func (k handlers) latencyDoctor(c execute.Call, _ [][]byte) error {
 	all := k.Records.Latencies.All()
 	if k.Records.Slowness.Latency() <= 0 && len(all) == 0 {
 		c.Reply().Verbatim("Latency monitoring is off. Turn it on with CONFIG SET latency-monitor-threshold <milliseconds>, " +
@@ -34,7 +33,7 @@ func (k Config) latencyDoctor(c execute.Call, _ [][]byte) error {
 	return nil
 }
 
-// report describes an event: how often, how bad, how regular, and what to do.
+// report describes an event, with advice.
 func report(b *strings.Builder, v *observe.LatencyEvent, name string, nowSec int64) {
 	sum, first, last := int64(0), v.Samples[0], v.Samples[len(v.Samples)-1]
 	for _, sample := range v.Samples {
@@ -72,8 +71,8 @@ func latencyAdvice(event string) []string {
 
 const graphRows = 4
 
-// latencyGraph is LATENCY GRAPH event: the samples as a row of bars, each with its age beneath.
-func (k Config) latencyGraph(c execute.Call, args [][]byte) error {
+// latencyGraph is LATENCY GRAPH event: a bar for each sample, with its age beneath.
+func (k handlers) latencyGraph(c execute.Call, args [][]byte) error {
 	name := string(args[2])
 	v, ok := k.Records.Latencies.All()[name]
 	if !ok {
@@ -95,7 +94,7 @@ func (k Config) latencyGraph(c execute.Call, args [][]byte) error {
 	return nil
 }
 
-// bar draws a sample from the top down, in three steps a row.
+// bar returns a column from the top down, with three levels a row.
 func bar(ms, low, high int64) string {
 	const steps = "_o#"
 	level := 0
@@ -111,7 +110,7 @@ func bar(ms, low, high int64) string {
 	return string(column)
 }
 
-// age is a time in one unit, short.
+// age formats seconds in one unit.
 func age(sec int64) string {
 	for _, unit := range []struct {
 		d      time.Duration
@@ -124,7 +123,7 @@ func age(sec int64) string {
 	return fmt.Sprint(max(sec, 0), "s")
 }
 
-// writeColumns writes texts from the top down, side by side.
+// writeColumns writes texts vertically, side by side.
 func writeColumns(b *strings.Builder, columns []string) {
 	height := 0
 	for _, c := range columns {

@@ -9,6 +9,7 @@ import (
 
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/redis/commands/commandstest"
+	"cellserver/internal/test/racetest"
 	"cellserver/internal/test/resptest"
 	"cellserver/internal/wire/peer"
 )
@@ -167,6 +168,7 @@ func TestMonitorTakesPieces(t *testing.T) {
 
 // TestMonitorThatFallsBehind is closed, and nobody waits for it.
 func TestMonitorThatFallsBehind(t *testing.T) {
+	racetest.SkipAlone(t)
 	r := commandstest.New(commandstest.Standing)
 	slow, quick, s := r.Session(), r.Session(), r.Session()
 	commandstest.Say(t, slow, "MONITOR\r\n")
@@ -201,6 +203,7 @@ func TestMonitorThatFallsBehind(t *testing.T) {
 
 // TestLongScriptDropsNoMonitor: what it has executed comes at once, and more of it than a MONITOR may have pending.
 func TestLongScriptDropsNoMonitor(t *testing.T) {
+	racetest.SkipAlone(t)
 	const calls = observe.MaxMonitorBytes / 40
 	script := resptest.Encode("EVAL", fmt.Sprintf("for i = 1, %d do redis.call('exists', KEYS[1]) end", calls), "1", "k")
 	for _, in := range []string{script, "MULTI\r\n" + script + script + "EXEC\r\n"} {

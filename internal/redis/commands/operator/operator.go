@@ -1,12 +1,11 @@
-// Package operator is the commands that show operators what the server records of itself: SLOWLOG, LATENCY, MONITOR and
-// CL.TOP. Its handlers are safe for concurrent use.
+// Package operator has the commands that show the server at work: SLOWLOG, LATENCY, MONITOR and CL.TOP. Its handlers are
+// safe for concurrent use.
 package operator
 
 import (
 	"maps"
 	"slices"
 
-	"cellserver/internal/decide/observe"
 	"cellserver/internal/redis/argument"
 	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
@@ -14,14 +13,11 @@ import (
 	"cellserver/internal/wire/catalog"
 )
 
-// Config is what the commands need.
-type Config struct {
-	Catalog *catalog.Catalog
-	Records *observe.Records
-}
+type handlers struct{ execute.Config }
 
-// Handlers returns the commands by their full names.
-func Handlers(k Config) map[string]execute.Handler {
+// Handlers returns the handlers by their commands' full names.
+func Handlers(c execute.Config) map[string]execute.Handler {
+	k := handlers{c}
 	plain := execute.Plain
 	return map[string]execute.Handler{
 		"cl.top":            execute.Whole(k.top),
@@ -38,11 +34,10 @@ func Handlers(k Config) map[string]execute.Handler {
 	}
 }
 
-// monitor is MONITOR.
 func monitor(_ execute.Call, conn execute.Connection, _ [][]byte) error { return conn.Monitor() }
 
 // slowlogGet is SLOWLOG GET [count].
-func (k Config) slowlogGet(c execute.Call, args [][]byte) error {
+func (k handlers) slowlogGet(c execute.Call, args [][]byte) error {
 	n := int64(10)
 	if len(args) > 3 {
 		return reply.UnknownOrArity(args)
@@ -68,18 +63,18 @@ func (k Config) slowlogGet(c execute.Call, args [][]byte) error {
 	return nil
 }
 
-func (k Config) slowlogLen(c execute.Call, _ [][]byte) error {
+func (k handlers) slowlogLen(c execute.Call, _ [][]byte) error {
 	c.Reply().Int(int64(k.Records.Slowlog.Len()))
 	return nil
 }
 
-func (k Config) slowlogReset(c execute.Call, _ [][]byte) error {
+func (k handlers) slowlogReset(c execute.Call, _ [][]byte) error {
 	k.Records.Slowlog.Reset()
 	c.Reply().OK()
 	return nil
 }
 
-func (k Config) latencyHistory(c execute.Call, args [][]byte) error {
+func (k handlers) latencyHistory(c execute.Call, args [][]byte) error {
 	samples := k.Records.Latencies.All()[string(args[2])].Samples
 	c.Reply().Array(len(samples))
 	for _, sample := range samples {
@@ -90,7 +85,7 @@ func (k Config) latencyHistory(c execute.Call, args [][]byte) error {
 	return nil
 }
 
-func (k Config) latencyLatest(c execute.Call, _ [][]byte) error {
+func (k handlers) latencyLatest(c execute.Call, _ [][]byte) error {
 	all := k.Records.Latencies.All()
 	w := c.Reply()
 	w.Array(len(all))
@@ -106,7 +101,7 @@ func (k Config) latencyLatest(c execute.Call, _ [][]byte) error {
 	return nil
 }
 
-func (k Config) latencyReset(c execute.Call, args [][]byte) error {
+func (k handlers) latencyReset(c execute.Call, args [][]byte) error {
 	if err := argument.CheckNames(args[2:]); err != nil {
 		return err
 	}
@@ -118,9 +113,8 @@ func (k Config) latencyReset(c execute.Call, args [][]byte) error {
 	return nil
 }
 
-// latencyHistogram is LATENCY HISTOGRAM [command ...]: of each command that was called, how many calls took up to how
-// many microseconds.
-func (k Config) latencyHistogram(c execute.Call, args [][]byte) error {
+// latencyHistogram is LATENCY HISTOGRAM [command ...]. Commands never called are left out.
+func (k handlers) latencyHistogram(c execute.Call, args [][]byte) error {
 	if err := argument.CheckNames(args[2:]); err != nil {
 		return err
 	}

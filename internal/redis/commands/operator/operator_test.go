@@ -43,15 +43,11 @@ func TestLatency(t *testing.T) {
 		{"LATENCY RESET nosuch command\r\n", ":1\r\n"},
 		{"LATENCY HISTORY command\r\n", "*0\r\n"},
 	} {
-		if got := commandstest.Say(t, s, tt.in); got != tt.want {
-			t.Errorf("%q: got %q, want %q", tt.in, got, tt.want)
-		}
+		commandstest.Expect(t, s, tt.in, tt.want)
 	}
 	graph := "sweep - high 20 ms, low 9 ms (all time high 20 ms)\n" + strings.Repeat("-", 80) + "\n" +
 		" # \n" + " # \n" + " ##\n" + "_##\n" + "   \n" + "210\n" + "mms\n"
-	if got := commandstest.Say(t, s, "LATENCY GRAPH sweep\r\n"); got != fmt.Sprintf("$%d\r\n%s\r\n", len(graph), graph) {
-		t.Errorf("got %s", got)
-	}
+	commandstest.Expect(t, s, "LATENCY GRAPH sweep\r\n", fmt.Sprintf("$%d\r\n%s\r\n", len(graph), graph))
 	doctor := commandstest.Say(t, s, "LATENCY DOCTOR\r\n")
 	if !strings.Contains(doctor, "sweep: slow in 3 seconds of the last 121; 14 ms on average, mean deviation 4 ms, worst ever 20 ms, last 0 s ago.\n- ") {
 		t.Errorf("got %q", doctor)
@@ -63,9 +59,7 @@ func TestLatency(t *testing.T) {
 	if v := r.Engine.Records.Latencies.All()["command"]; len(v.Samples) != samples || v.WorstMs != 5+2*samples-1 || v.Samples[0].Ms != 5+samples {
 		t.Errorf("%d samples from %+v, worst %d ms", len(v.Samples), v.Samples[0], v.WorstMs)
 	}
-	if got := commandstest.Say(t, s, "LATENCY RESET\r\n"); got != ":2\r\n" {
-		t.Errorf("got %q", got)
-	}
+	commandstest.Expect(t, s, "LATENCY RESET\r\n", ":2\r\n")
 }
 
 // TestLatencyGraph draws a row of bars, and how old each is, in a unit that keeps it short.

@@ -14,8 +14,8 @@ import (
 
 const defaultTopKeys = 10
 
-// top is CL.TOP [REQUESTED|LIMITED] [COUNT n]. ASKED and DENIED are older words for the same.
-func (k Config) top(c execute.Call, _ store.Walker, args [][]byte) error {
+// top is CL.TOP [REQUESTED|LIMITED] [COUNT n]. ASKED and DENIED are older names of the rankings.
+func (k handlers) top(c execute.Call, _ store.Walker, args [][]byte) error {
 	ranking, n := topkeys.Requested, int64(defaultTopKeys)
 	rest := args[1:]
 	if len(rest) > 0 {
@@ -49,5 +49,5 @@ func (k Config) top(c execute.Call, _ store.Walker, args [][]byte) error {
 	return nil
 }
 
-// round leaves as many parts of one as there are.
+// round rounds to 1/parts.
 func round(x, parts float64) float64 { return math.Round(x*parts) / parts }

@@ -8,13 +8,8 @@ import (
 	"cellserver/internal/redis/execute"
 )
 
-// blocking are the commands whose clients wait.
-func (k Config) blocking() map[string]execute.Handler {
-	return map[string]execute.Handler{"cl.bthrottle": execute.Plain(k.throttleBlocking)}
-}
-
 // throttleBlocking is CL.BTHROTTLE key max_burst count period quantity timeout.
-func (k Config) throttleBlocking(c execute.Call, args [][]byte) error {
+func (k handlers) throttleBlocking(c execute.Call, args [][]byte) error {
 	var n [4]int64 // max_burst, count, period, quantity
 	limit, err := k.readFunnel(n[:], args[2:])
 	if err != nil {

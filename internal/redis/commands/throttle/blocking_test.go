@@ -15,14 +15,14 @@ import (
 )
 
 // inBubble runs a test of a server whose clock goes on when all wait.
-func inBubble(t *testing.T, f func(t *testing.T, r *commandstest.Rig)) {
+func inBubble(t *testing.T, f func(t *testing.T, r *commandstest.Harness)) {
 	t.Parallel()
 	inBubbleOf(t, f)
 }
 
 func onSystemClock(c *commands.Config) { c.Now = func() int64 { return time.Now().UnixNano() } }
 
-func inBubbleOf(t *testing.T, f func(t *testing.T, r *commandstest.Rig)) {
+func inBubbleOf(t *testing.T, f func(t *testing.T, r *commandstest.Harness)) {
 	synctest.Test(t, func(t *testing.T) {
 		f(t, commandstest.New(onSystemClock))
 	})
@@ -51,34 +51,45 @@ func stillWaits(t *testing.T, s *commandstest.Client) { t.Helper(); synctest.Wai
 
 const oneASecond = " 0 1 1 1 " // max_burst, count, period, quantity
 
-// TestBThrottle: a call is answered at once, when its turn comes, or at once if that is too late.
 func TestBThrottle(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *commandstest.Rig) {
-		s, second, third := r.Session(), r.Session(), r.Session()
-		if got, want := commandstest.Say(t, s, "CL.BTHROTTLE k"+oneASecond+"5\r\n"), resptest.Ints(0, 1, 0, -1, 1); got != want {
-			t.Errorf("the first: got %q, want %q", got, want)
+	inBubble(t, func(t *testing.T, r *commandstest.Harness) { testTurns(t, r, 2) })
+}
+
+// testTurns: a call is answered at once, when its turn comes, or at once if that is too late, and INFO counts it. The second
+// call's reset after is as of its reply in memory, and as of its debit over a remote store.
+func testTurns(t *testing.T, r *commandstest.Harness, resetAfter int64) {
+	s, second, third := r.Session(), r.Session(), r.Session()
+	blocked := func(n int) {
+		t.Helper()
+		if got := commandstest.Say(t, s, "INFO clients\r\n"); !strings.Contains(got, fmt.Sprintf("blocked_clients:%d\r\n", n)) {
+			t.Errorf("got %q, want %d blocked clients", got, n)
 		}
-		waits(t, second, "CL.BTHROTTLE k"+oneASecond+"1\r\n")
-		if got, want := commandstest.Say(t, s, "CL.BTHROTTLE k"+oneASecond+"1.5\r\n"), resptest.Ints(1, 1, 0, 2, 2); got != want {
-			t.Errorf("too late: got %q, want %q", got, want)
-		}
-		waits(t, third, "CL.BTHROTTLE k"+oneASecond+"0\r\n")
-		if got, want := commandstest.Say(t, s, "CL.THROTTLE k 0 1 1\r\n"), resptest.Ints(1, 1, 0, 3, 3); got != want {
-			t.Errorf("one that does not wait: got %q, want %q", got, want)
-		}
-		time.Sleep(999 * time.Millisecond)
-		stillWaits(t, second)
-		time.Sleep(time.Millisecond)
-		isAnswered(t, second, resptest.Ints(0, 1, 0, -1, 2))
-		stillWaits(t, third)
-		time.Sleep(time.Second)
-		isAnswered(t, third, resptest.Ints(0, 1, 0, -1, 1))
-	})
+	}
+	commandstest.Expect(t, s, "CL.BTHROTTLE k"+oneASecond+"5\r\n", resptest.Ints(0, 1, 0, -1, 1))
+	waits(t, second, "CL.BTHROTTLE k"+oneASecond+"1\r\n")
+	stillWaits(t, second)
+	commandstest.Expect(t, s, "CL.BTHROTTLE k"+oneASecond+"1.5\r\n", resptest.Ints(1, 1, 0, 2, 2)) // too late
+	waits(t, third, "CL.BTHROTTLE k"+oneASecond+"0\r\n")
+	stillWaits(t, third)
+	commandstest.Expect(t, s, "CL.THROTTLE k 0 1 1\r\n", resptest.Ints(1, 1, 0, 3, 3)) // does not wait
+	blocked(2)
+	time.Sleep(999 * time.Millisecond)
+	stillWaits(t, second)
+	time.Sleep(time.Millisecond)
+	isAnswered(t, second, resptest.Ints(0, 1, 0, -1, resetAfter))
+	stillWaits(t, third)
+	time.Sleep(time.Second)
+	isAnswered(t, third, resptest.Ints(0, 1, 0, -1, 1))
+	blocked(0)
+	const stats = "cmdstat_cl.bthrottle:calls=4,usec=0,usec_per_call=0.00,rejected_calls=0,failed_calls=0\r\n"
+	if got := commandstest.Say(t, s, "INFO commandstats\r\n"); !strings.Contains(got, stats) {
+		t.Errorf("got %q, want %q", got, stats)
+	}
 }
 
 // TestBThrottleBehindIt: what a client sends behind it is executed when it is answered.
 func TestBThrottleBehindIt(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *commandstest.Rig) {
+	inBubble(t, func(t *testing.T, r *commandstest.Harness) {
 		s := r.Session()
 		const call = "CL.BTHROTTLE k" + oneASecond + "60\r\n"
 		beganNs := time.Now().UnixNano()
@@ -95,41 +106,36 @@ func TestBThrottleBehindIt(t *testing.T) {
 
 // TestBThrottleMuted is not replied to, and waited for.
 func TestBThrottleMuted(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *commandstest.Rig) {
+	inBubble(t, func(t *testing.T, r *commandstest.Harness) {
 		const call = "CL.BTHROTTLE k" + oneASecond + "60\r\n"
-		if got := commandstest.Say(t, r.Session(), "CLIENT REPLY OFF\r\n"+call+call+call+"CLIENT REPLY ON\r\nCL.THROTTLE k 0 1 1 0\r\n"); got != "+OK\r\n"+resptest.Ints(0, 1, 0, -1, 1) {
-			t.Errorf("got %q", got)
-		}
+		commandstest.Expect(t, r.Session(), "CLIENT REPLY OFF\r\n"+call+call+call+"CLIENT REPLY ON\r\nCL.THROTTLE k 0 1 1 0\r\n",
+			"+OK\r\n"+resptest.Ints(0, 1, 0, -1, 1))
 	})
 }
 
 // TestBThrottleLeaving: a client that goes away, however it does, gives its debit back, and the one behind it moves up.
 func TestBThrottleLeaving(t *testing.T) {
-	for name, leave := range map[string]func(t *testing.T, r *commandstest.Rig, s *commandstest.Client){
-		"reset":       func(_ *testing.T, _ *commandstest.Rig, s *commandstest.Client) { s.HungUp(peer.Reset) },
-		"half closed": func(_ *testing.T, _ *commandstest.Rig, s *commandstest.Client) { s.HungUp(peer.HalfClosed) },
-		"closed":      func(_ *testing.T, _ *commandstest.Rig, s *commandstest.Client) { s.Close() },
-		"both": func(_ *testing.T, _ *commandstest.Rig, s *commandstest.Client) {
+	for name, leave := range map[string]func(t *testing.T, r *commandstest.Harness, s *commandstest.Client){
+		"reset":       func(_ *testing.T, _ *commandstest.Harness, s *commandstest.Client) { s.HungUp(peer.Reset) },
+		"half closed": func(_ *testing.T, _ *commandstest.Harness, s *commandstest.Client) { s.HungUp(peer.HalfClosed) },
+		"closed":      func(_ *testing.T, _ *commandstest.Harness, s *commandstest.Client) { s.Close() },
+		"both": func(_ *testing.T, _ *commandstest.Harness, s *commandstest.Client) {
 			s.HungUp(peer.HalfClosed)
 			s.HungUp(peer.Reset)
 			s.Close()
 		},
-		"unblocked": func(t *testing.T, r *commandstest.Rig, _ *commandstest.Client) {
-			if got := commandstest.Say(t, r.Session(), "CLIENT UNBLOCK 2\r\nCLIENT UNBLOCK 2\r\n"); got != ":1\r\n:0\r\n" {
-				t.Errorf("got %q", got)
-			}
+		"unblocked": func(t *testing.T, r *commandstest.Harness, _ *commandstest.Client) {
+			commandstest.Expect(t, r.Session(), "CLIENT UNBLOCK 2\r\nCLIENT UNBLOCK 2\r\n", ":1\r\n:0\r\n")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, r *commandstest.Rig) {
+			inBubble(t, func(t *testing.T, r *commandstest.Harness) {
 				first, leaving, behind := r.Session(), r.Session(), r.Session()
 				commandstest.Say(t, first, "CL.BTHROTTLE k 0 1 60 1 0\r\n")
 				waits(t, leaving, "CL.BTHROTTLE k 0 1 60 1 0\r\n")
 				waits(t, behind, "CL.BTHROTTLE k 0 1 60 1 0\r\n")
 				leave(t, r, leaving)
-				if got, want := commandstest.Say(t, first, "CL.THROTTLE k 0 1 60 0\r\n"), resptest.Ints(1, 1, 0, 60, 120); got != want {
-					t.Errorf("got %q, want %q", got, want)
-				}
+				commandstest.Expect(t, first, "CL.THROTTLE k 0 1 60 0\r\n", resptest.Ints(1, 1, 0, 60, 120))
 				time.Sleep(time.Minute)
 				isAnswered(t, behind, resptest.Ints(0, 1, 0, -1, 60))
 				if name != "closed" && name != "both" {
@@ -155,17 +161,13 @@ func TestBThrottleUnblocked(t *testing.T) {
 		{"MULTI\r\nCL.THROTTLE k 0 1 60 0\r\nCLIENT UNBLOCK 2\r\nEXEC\r\n", "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n" + resptest.Ints(1, 1, 0, 60, 120) + ":1\r\n", limited},
 	} {
 		t.Run(strings.TrimSpace(tt.call), func(t *testing.T) {
-			inBubble(t, func(t *testing.T, r *commandstest.Rig) {
+			inBubble(t, func(t *testing.T, r *commandstest.Harness) {
 				other, s := r.Session(), r.Session()
 				commandstest.Say(t, other, "CL.BTHROTTLE k 0 1 60 1 0\r\n")
 				waits(t, s, "CL.BTHROTTLE k 0 1 60 1 0\r\n")
-				if got := commandstest.Say(t, other, tt.call); got != tt.reply {
-					t.Errorf("got %q, want %q", got, tt.reply)
-				}
+				commandstest.Expect(t, other, tt.call, tt.reply)
 				isAnswered(t, s, tt.told)
-				if got := commandstest.Say(t, other, "CL.THROTTLE k 0 1 60\r\n"); got != limited {
-					t.Errorf("afterwards %q", got)
-				}
+				commandstest.Expect(t, other, "CL.THROTTLE k 0 1 60\r\n", limited)
 			})
 		})
 	}
@@ -181,7 +183,7 @@ func TestBThrottleMovesUp(t *testing.T) {
 		"EVAL \"redis.call('CL.THROTTLE',KEYS[1],0,1,60,-2) return 1\" 1 k", "MULTI|EVAL \"redis.call('DEL',KEYS[1]) return 1\" 1 k|EXEC",
 	} {
 		t.Run(in, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, r *commandstest.Rig) {
+			inBubble(t, func(t *testing.T, r *commandstest.Harness) {
 				other, s, unmoved := r.Session(), r.Session(), r.Session()
 				commandstest.Say(t, other, "CL.BTHROTTLE k 0 1 60 1 0\r\nSELECT 1\r\nCL.BTHROTTLE k 0 1 60 1 0\r\nSELECT 0\r\n")
 				waits(t, s, "CL.BTHROTTLE k 0 1 60 1 0\r\n")
@@ -206,7 +208,7 @@ func TestBThrottleMovesUp(t *testing.T) {
 func TestBThrottleBehindAReservation(t *testing.T) {
 	t.Parallel()
 	for commit, wait := range map[string]time.Duration{"CL.COMMIT k %s 0\r\n": 0, "PING %s\r\n": 11 * time.Second} {
-		inBubbleOf(t, func(t *testing.T, r *commandstest.Rig) {
+		inBubbleOf(t, func(t *testing.T, r *commandstest.Harness) {
 			other, s := r.Session(), r.Session()
 			reserved := resptest.ParseAll(t, commandstest.Say(t, other, "CL.RESERVE k 0 1 60 1 10000\r\n"))
 			waits(t, s, "CL.BTHROTTLE k 0 1 60 1 0\r\n")
@@ -222,7 +224,7 @@ func TestBThrottleBehindAReservation(t *testing.T) {
 
 // TestBThrottleNeverWaits in EXEC and in scripts, and with nothing to wait for.
 func TestBThrottleNeverWaits(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *commandstest.Rig) {
+	inBubble(t, func(t *testing.T, r *commandstest.Harness) {
 		s := r.Session()
 		const call = "CL.BTHROTTLE k" + oneASecond + "0\r\n"
 		allowed, limited := resptest.Ints(0, 1, 0, -1, 1), resptest.Ints(1, 1, 0, 1, 1)
@@ -251,55 +253,45 @@ func TestBThrottleArguments(t *testing.T) {
 		"k 0 1 1 1 inf": tooLarge, "k 0 1 1 1 -inf": tooLarge, "k 0 1 1 1 1e300": tooLarge, "k 0 1 1 1 1e16": tooLarge, "k 0 1 1 1 1e999": tooLarge,
 		"k x 1 1 1 0": "-Cell error: Store error: Couldn't parse as integer: x\r\n", "k 0 0 1 1 0": "-Cell error: Store error: Zero rates are not supported\r\n",
 	} {
-		if got := commandstest.Say(t, s, "CL.BTHROTTLE "+args+"\r\n"); got != want {
-			t.Errorf("%s: got %q, want %q", args, got, want)
-		}
+		commandstest.Expect(t, s, "CL.BTHROTTLE "+args+"\r\n", want)
 	}
 	for _, timeout := range []string{"0", "-0", "0.001", "1e-300", "+5", ".5", "1e15", "9223372036854775"} {
-		if got := commandstest.Say(t, s, "CL.BTHROTTLE "+timeout+" 0 1 1 1 "+timeout+"\r\n"); got != resptest.Ints(0, 1, 0, -1, 1) {
-			t.Errorf("%s: got %q", timeout, got)
-		}
+		commandstest.Expect(t, s, "CL.BTHROTTLE "+timeout+" 0 1 1 1 "+timeout+"\r\n",
+			resptest.Ints(0, 1, 0, -1, 1))
 	}
 	if got := commandstest.Say(t, s, "CL.THROTTLE s 0 1 1\r\nCL.SLIDINGWINDOW w 1 1\r\nCL.BTHROTTLE w 0 1 1 1 0\r\n"); !strings.HasSuffix(got, "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n") {
 		t.Errorf("another kind: %q", got)
 	}
 }
 
-// TestBThrottleIsSeen by operators: as a client that is blocked, and not as slow.
+// TestBThrottleIsSeen in CLIENT LIST, and not as slow.
 func TestBThrottleIsSeen(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *commandstest.Rig) {
+	inBubble(t, func(t *testing.T, r *commandstest.Harness) {
 		other, s := r.Session(), r.Session()
 		commandstest.Say(t, other, "CONFIG SET slowlog-log-slower-than 1000\r\nCONFIG SET latency-monitor-threshold 1\r\nCL.BTHROTTLE k"+oneASecond+"0\r\n")
 		waits(t, s, "CL.BTHROTTLE k"+oneASecond+"0\r\n")
-		if got := commandstest.Say(t, other, "INFO clients\r\nCLIENT LIST\r\n"); !strings.Contains(got, "blocked_clients:1\r\n") || !strings.Contains(got, "flags=b ") || !strings.Contains(got, "flags=N ") {
+		if got := commandstest.Say(t, other, "CLIENT LIST\r\n"); !strings.Contains(got, "flags=b ") || !strings.Contains(got, "flags=N ") {
 			t.Errorf("got %q", got)
 		}
 		time.Sleep(time.Second)
 		isAnswered(t, s, resptest.Ints(0, 1, 0, -1, 1))
-		if got := commandstest.Say(t, other, "INFO clients\r\nCLIENT LIST\r\n"); !strings.Contains(got, "blocked_clients:0\r\n") || strings.Contains(got, "flags=b ") {
+		if got := commandstest.Say(t, other, "CLIENT LIST\r\n"); strings.Contains(got, "flags=b ") {
 			t.Errorf("got %q", got)
 		}
-		if got := commandstest.Say(t, other, "SLOWLOG LEN\r\nLATENCY LATEST\r\n"); got != ":0\r\n*0\r\n" {
-			t.Errorf("it was slow: %q", got)
-		}
-		if got := commandstest.Say(t, other, "INFO commandstats\r\n"); !strings.Contains(got, "cmdstat_cl.bthrottle:calls=2,usec=0,usec_per_call=0.00,rejected_calls=0,failed_calls=0\r\n") {
-			t.Errorf("got %q", got)
-		}
+		commandstest.Expect(t, other, "SLOWLOG LEN\r\nLATENCY LATEST\r\n", ":0\r\n*0\r\n")
 	})
 }
 
 // TestBThrottleAtTheEnd: whoever waits when the server ends is told so, and gives the debit back.
 func TestBThrottleAtTheEnd(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *commandstest.Rig) {
+	inBubble(t, func(t *testing.T, r *commandstest.Harness) {
 		other, s := r.Session(), r.Session()
 		commandstest.Say(t, other, "CL.BTHROTTLE k"+oneASecond+"0\r\n")
 		waits(t, s, "CL.BTHROTTLE k"+oneASecond+"0\r\n")
 		r.Engine.EndBackground()
 		isAnswered(t, s, "-ERR the command was ended before it was done: the server is shutting down, or its client has gone\r\n")
 		limited := resptest.Ints(1, 1, 0, 1, 1)
-		if got := commandstest.Say(t, other, "CL.BTHROTTLE k"+oneASecond+"0\r\n"); got != limited {
-			t.Errorf("got %q, want %q", got, limited)
-		}
+		commandstest.Expect(t, other, "CL.BTHROTTLE k"+oneASecond+"0\r\n", limited)
 	})
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 // inRemoteBubble is inBubble over a store on other machines, of which only batches may be asked where others wait.
-func inRemoteBubble(t *testing.T, f func(t *testing.T, r *commandstest.Rig, on *storetest.RemoteStore)) {
+func inRemoteBubble(t *testing.T, f func(t *testing.T, r *commandstest.Harness, on *storetest.RemoteStore)) {
 	synctest.Test(t, func(t *testing.T) {
 		on := storetest.NewRemote(shard.New())
 		on.Forbid("session.(*Session).Feed", "session.(*Session).HungUp", "session.(*Session).Close", "session.(*Engine).EndBackground")
@@ -35,33 +35,8 @@ func waitsRemotely(t *testing.T, s *commandstest.Client, in string) {
 	stillWaits(t, s)
 }
 
-// TestBThrottleOverRemote: a call is answered at once, when its turn comes, or at once if that is too late.
 func TestBThrottleOverRemote(t *testing.T) {
-	inRemoteBubble(t, func(t *testing.T, r *commandstest.Rig, _ *storetest.RemoteStore) {
-		s, second, third := r.Session(), r.Session(), r.Session()
-		if got, want := commandstest.Say(t, s, "CL.BTHROTTLE k"+oneASecond+"5\r\n"), resptest.Ints(0, 1, 0, -1, 1); got != want {
-			t.Errorf("the first: got %q, want %q", got, want)
-		}
-		waitsRemotely(t, second, "CL.BTHROTTLE k"+oneASecond+"1\r\n")
-		if got, want := commandstest.Say(t, s, "CL.BTHROTTLE k"+oneASecond+"1.5\r\n"), resptest.Ints(1, 1, 0, 2, 2); got != want {
-			t.Errorf("too late: got %q, want %q", got, want)
-		}
-		waitsRemotely(t, third, "CL.BTHROTTLE k"+oneASecond+"0\r\n")
-		if got := commandstest.Say(t, s, "INFO clients\r\n"); !strings.Contains(got, "blocked_clients:2\r\n") {
-			t.Errorf("got %q", got)
-		}
-		time.Sleep(999 * time.Millisecond)
-		stillWaits(t, second)
-		time.Sleep(time.Millisecond)
-		isAnswered(t, second, resptest.Ints(0, 1, 0, -1, 1))
-		stillWaits(t, third)
-		time.Sleep(time.Second)
-		isAnswered(t, third, resptest.Ints(0, 1, 0, -1, 1))
-		if got := commandstest.Say(t, s, "INFO clients\r\nINFO commandstats\r\n"); !strings.Contains(got, "blocked_clients:0\r\n") ||
-			!strings.Contains(got, "cmdstat_cl.bthrottle:calls=4,usec=0,usec_per_call=0.00,rejected_calls=0,failed_calls=0\r\n") {
-			t.Errorf("got %q", got)
-		}
-	})
+	inRemoteBubble(t, func(t *testing.T, r *commandstest.Harness, _ *storetest.RemoteStore) { testTurns(t, r, 1) })
 }
 
 // TestBThrottleLeavingRemotely: a client that goes away, however and whenever it does, gives its debit back.
@@ -69,29 +44,29 @@ func TestBThrottleLeavingRemotely(t *testing.T) {
 	const ended = "-ERR the command was ended before it was done: the server is shutting down, or its client has gone\r\n"
 	const cancelled = "-ERR the client closed its side of the connection before this command was done; it was cancelled\r\n"
 	for name, tt := range map[string]struct {
-		leave func(t *testing.T, r *commandstest.Rig, s *commandstest.Client)
+		leave func(t *testing.T, r *commandstest.Harness, s *commandstest.Client)
 		told  string
 	}{
-		"reset":       {func(_ *testing.T, _ *commandstest.Rig, s *commandstest.Client) { s.HungUp(peer.Reset) }, cancelled},
-		"half closed": {func(_ *testing.T, _ *commandstest.Rig, s *commandstest.Client) { s.HungUp(peer.HalfClosed) }, cancelled},
-		"closed":      {func(_ *testing.T, _ *commandstest.Rig, s *commandstest.Client) { s.Close() }, ""},
-		"both": {func(_ *testing.T, _ *commandstest.Rig, s *commandstest.Client) {
+		"reset":       {func(_ *testing.T, _ *commandstest.Harness, s *commandstest.Client) { s.HungUp(peer.Reset) }, cancelled},
+		"half closed": {func(_ *testing.T, _ *commandstest.Harness, s *commandstest.Client) { s.HungUp(peer.HalfClosed) }, cancelled},
+		"closed":      {func(_ *testing.T, _ *commandstest.Harness, s *commandstest.Client) { s.Close() }, ""},
+		"both": {func(_ *testing.T, _ *commandstest.Harness, s *commandstest.Client) {
 			s.HungUp(peer.HalfClosed)
 			s.Close()
 		}, ""},
-		"unblocked": {func(t *testing.T, r *commandstest.Rig, _ *commandstest.Client) {
+		"unblocked": {func(t *testing.T, r *commandstest.Harness, _ *commandstest.Client) {
 			if got := commandstest.Say(t, r.Session(), "CLIENT UNBLOCK 2\r\nCLIENT UNBLOCK 2\r\n"); got != ":1\r\n:0\r\n" && got != ":0\r\n:0\r\n" {
 				t.Errorf("got %q", got)
 			}
 		}, resptest.Ints(1, 1, 0, 60, 60)},
-		"the end": {func(_ *testing.T, r *commandstest.Rig, _ *commandstest.Client) { r.Engine.EndBackground() }, ended},
+		"the end": {func(_ *testing.T, r *commandstest.Harness, _ *commandstest.Client) { r.Engine.EndBackground() }, ended},
 	} {
 		for _, when := range []string{"before", "while it waits"} {
 			if name == "unblocked" && when == "before" { // it is not blocked
 				continue
 			}
 			t.Run(name+" "+when, func(t *testing.T) {
-				inRemoteBubble(t, func(t *testing.T, r *commandstest.Rig, on *storetest.RemoteStore) {
+				inRemoteBubble(t, func(t *testing.T, r *commandstest.Harness, on *storetest.RemoteStore) {
 					first, leaving := r.Session(), r.Session()
 					commandstest.Say(t, first, "CL.BTHROTTLE k 0 1 60 1 0\r\n")
 					if when == "before" {
@@ -109,9 +84,8 @@ func TestBThrottleLeavingRemotely(t *testing.T) {
 						leaving.Close()
 					}
 					synctest.Wait()
-					if got, want := commandstest.Say(t, first, "CL.THROTTLE k 0 1 60 0\r\n"), resptest.Ints(0, 1, 0, -1, 60); got != want {
-						t.Errorf("got %q, want %q", got, want)
-					}
+					commandstest.Expect(t, first, "CL.THROTTLE k 0 1 60 0\r\n",
+						resptest.Ints(0, 1, 0, -1, 60))
 					if n := r.Engine.Clients.Blocked(); n != 0 {
 						t.Errorf("%d are blocked", n)
 					}
@@ -123,13 +97,11 @@ func TestBThrottleLeavingRemotely(t *testing.T) {
 
 // TestBThrottleFailsRemotely: whoever can not be debited is told so at once, and what can not be given back drains.
 func TestBThrottleFailsRemotely(t *testing.T) {
-	inRemoteBubble(t, func(t *testing.T, r *commandstest.Rig, on *storetest.RemoteStore) {
+	inRemoteBubble(t, func(t *testing.T, r *commandstest.Harness, on *storetest.RemoteStore) {
 		failure := store.Failure{Line: storetest.LineDown}
 		s, leaving := r.Session(), r.Session()
 		on.Fail(failure)
-		if got := commandstest.Say(t, s, "CL.BTHROTTLE k 0 1 60 1 0\r\n"); got != "-"+storetest.LineDown+"\r\n" {
-			t.Errorf("got %q", got)
-		}
+		commandstest.Expect(t, s, "CL.BTHROTTLE k 0 1 60 1 0\r\n", "-"+storetest.LineDown+"\r\n")
 		on.Fail(nil)
 		commandstest.Say(t, s, "CL.BTHROTTLE k 0 1 60 1 0\r\n")
 		waitsRemotely(t, leaving, "CL.BTHROTTLE k 0 1 60 1 0\r\n")
@@ -137,9 +109,7 @@ func TestBThrottleFailsRemotely(t *testing.T) {
 		leaving.Close()
 		synctest.Wait()
 		on.Fail(nil)
-		if got, want := commandstest.Say(t, s, "CL.THROTTLE k 0 1 60 0\r\n"), resptest.Ints(1, 1, 0, 60, 120); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
+		commandstest.Expect(t, s, "CL.THROTTLE k 0 1 60 0\r\n", resptest.Ints(1, 1, 0, 60, 120))
 		time.Sleep(2 * time.Minute)
 	})
 }

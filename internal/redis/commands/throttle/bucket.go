@@ -9,15 +9,6 @@ import (
 	"cellserver/internal/redis/reply"
 )
 
-// buckets are the commands about buckets, but for CL.BUCKET TAKE, which is decided in batches.
-func buckets() map[string]execute.Handler {
-	return map[string]execute.Handler{
-		"cl.bucket|add":   execute.Plain(bucketAdd),
-		"cl.bucket|reset": execute.Plain(bucketReset),
-		"cl.bucket|len":   execute.Plain(bucketLen),
-	}
-}
-
 // bucketAdd is CL.BUCKET ADD key capacity n.
 func bucketAdd(c execute.Call, args [][]byte) error {
 	var n [2]int64

@@ -28,7 +28,7 @@ func acquire(c execute.Call, args [][]byte) error {
 	case most < 1 || most > lease.MaxHolders:
 		return reply.Cell("max must be 1 to " + strconv.Itoa(lease.MaxHolders) + ", got " + strconv.FormatInt(most, 10))
 	}
-	leaseNs, err := leaseTime(args[4])
+	leaseNs, err := duration("lease_ms", args[4])
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func acquire(c execute.Call, args [][]byte) error {
 	return nil
 }
 
-// release is CL.CONCURRENCY RELEASE key token. Between them may stand what ACQUIRE has there.
+// release is CL.CONCURRENCY RELEASE key [max lease_ms] token.
 func release(c execute.Call, args [][]byte) error {
 	if len(args) != 4 && len(args) != 6 {
 		return reply.UnknownOrArity(args)
@@ -61,12 +61,12 @@ func release(c execute.Call, args [][]byte) error {
 	return replyCount(c, args[2], &limiter.Operation{Verb: limiter.Release, ID: id})
 }
 
-// renew is CL.CONCURRENCY RENEW key lease_ms token. Behind the key may stand max, as in ACQUIRE.
+// renew is CL.CONCURRENCY RENEW key [max] lease_ms token.
 func renew(c execute.Call, args [][]byte) error {
 	if len(args) > 6 {
 		return reply.UnknownOrArity(args)
 	}
-	leaseNs, err := leaseTime(args[len(args)-2])
+	leaseNs, err := duration("lease_ms", args[len(args)-2])
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func renew(c execute.Call, args [][]byte) error {
 	return replyCount(c, args[2], &limiter.Operation{Verb: limiter.Renew, ID: id, TTLNs: leaseNs})
 }
 
-// holders is CL.CONCURRENCY LEN key. Behind that may stand what ACQUIRE has there.
+// holders is CL.CONCURRENCY LEN key [max lease_ms].
 func holders(c execute.Call, args [][]byte) error {
 	if len(args) > 5 {
 		return reply.UnknownOrArity(args)
@@ -85,11 +85,7 @@ func holders(c execute.Call, args [][]byte) error {
 	return replyCount(c, args[2], &limiter.Operation{Verb: limiter.Holders})
 }
 
-func leaseTime(arg []byte) (ns int64, err error) {
-	return duration("lease_ms", arg)
-}
-
-// holderOf returns by what a holder is known.
+// holderOf returns the ID of a token's holder.
 func holderOf(token []byte) (id uint64, err error) {
 	if len(token) == 0 || len(token) > maxTokenBytes {
 		return 0, reply.Cell("token must have 1 to " + strconv.Itoa(maxTokenBytes) + " bytes")

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"cellserver/internal/redis/commands/commandstest"
+	"cellserver/internal/test/racetest"
 	"cellserver/internal/test/resptest"
 )
 
@@ -41,6 +42,7 @@ func (h holders) acquire(nowNs, most, leaseMs int64, token string) string {
 // TestConcurrencyModel: every reply is that of a plain model, in whatever way it is called, and never more hold a place at
 // once than there are.
 func TestConcurrencyModel(t *testing.T) {
+	racetest.SkipAlone(t)
 	for seed := range uint64(40) {
 		random := rand.New(rand.NewPCG(seed, 3))
 		r, model := commandstest.New(), holders{}
@@ -100,6 +102,7 @@ func say(r resptest.Reply) string {
 
 // TestManyHolders: 4,096 have a place, each with a token of the server's own, which differ.
 func TestManyHolders(t *testing.T) {
+	racetest.SkipAlone(t)
 	s := commandstest.New().Session()
 	call := resptest.Encode("CL.CONCURRENCY", "ACQUIRE", "k", "4096", "60000")
 	seen := map[string]bool{}
@@ -109,7 +112,6 @@ func TestManyHolders(t *testing.T) {
 	if len(seen) != 4096 {
 		t.Errorf("%d tokens", len(seen))
 	}
-	if got := commandstest.Say(t, s, call+"CL.CONCURRENCY LEN k\r\n"); got != "*6\r\n:1\r\n:4096\r\n:0\r\n:60\r\n:60\r\n$-1\r\n:4096\r\n" {
-		t.Errorf("got %q", got)
-	}
+	commandstest.Expect(t, s, call+"CL.CONCURRENCY LEN k\r\n",
+		"*6\r\n:1\r\n:4096\r\n:0\r\n:60\r\n:60\r\n$-1\r\n:4096\r\n")
 }

@@ -9,27 +9,15 @@ import (
 	"cellserver/internal/resp"
 )
 
-// named are the commands about limits that the server knows by name.
-func (k Config) named() map[string]execute.Handler {
-	plain, onConnection := execute.Plain, execute.OnConnection
-	return map[string]execute.Handler{
-		"cl.limit|del":    onConnection(k.limitDel),
-		"cl.limit|get":    plain(k.limitGet),
-		"cl.limit|list":   plain(k.limitList),
-		"cl.limit|reload": plain(k.limitReload),
-		"cl.limit|set":    onConnection(k.limitSet),
-	}
-}
-
 // limitSet is CL.LIMIT SET name max_burst count period [max_burst count period ...] [SHADOW].
-func (k Config) limitSet(c execute.Call, conn execute.Connection, args [][]byte) error {
+func (k handlers) limitSet(c execute.Call, conn execute.Connection, args [][]byte) error {
 	d, err := argument.Definition(args, k.Reading)
 	if err != nil {
 		return err
 	}
 	addr := conn.Client().Addr()
 	return k.change(c, func() error {
-		if err := k.Limits.Set(d); err != nil {
+		if err := k.NamedLimits.Set(d); err != nil {
 			return err
 		}
 		k.Log.Info("limit set by CL.LIMIT SET", "limit", d.Name, "windows", len(d.Windows), "shadow", d.Shadow, "client", addr)
@@ -38,11 +26,11 @@ func (k Config) limitSet(c execute.Call, conn execute.Connection, args [][]byte)
 }
 
 // limitDel is CL.LIMIT DEL name.
-func (k Config) limitDel(c execute.Call, conn execute.Connection, args [][]byte) error {
+func (k handlers) limitDel(c execute.Call, conn execute.Connection, args [][]byte) error {
 	name, addr := string(args[2]), conn.Client().Addr()
 	found := false
 	return k.change(c, func() (err error) {
-		if found, err = k.Limits.Delete(name); found && err == nil {
+		if found, err = k.NamedLimits.Delete(name); found && err == nil {
 			k.Log.Info("limit deleted by CL.LIMIT DEL", "limit", name, "client", addr)
 		}
 		return err
@@ -55,14 +43,13 @@ func (k Config) limitDel(c execute.Call, conn execute.Connection, args [][]byte)
 	})
 }
 
-// limitReload is CL.LIMIT RELOAD.
-func (k Config) limitReload(c execute.Call, _ [][]byte) error {
-	return k.change(c, k.Limits.Reload, func(c execute.Call) { c.Reply().OK() })
+func (k handlers) limitReload(c execute.Call, _ [][]byte) error {
+	return k.change(c, k.NamedLimits.Reload, func(c execute.Call) { c.Reply().OK() })
 }
 
-// change does what may wait for a disk, and replies behind it. A transaction, which is in the background already, and then has
-// no keys, waits for it.
-func (k Config) change(c execute.Call, do func() error, done func(c execute.Call)) error {
+// change runs do, which may wait for a disk, in the background, and then replies. A transaction runs it in place: it is in
+// the background already, and holds no keys then.
+func (k handlers) change(c execute.Call, do func() error, done func(c execute.Call)) error {
 	var failure error
 	behind := func(c execute.Call) error {
 		if failure != nil {
@@ -83,18 +70,16 @@ func (k Config) change(c execute.Call, do func() error, done func(c execute.Call
 	}, 0, behind)
 }
 
-// maxReasonBytes leaves room for what is wrong in several lines of a file.
+// maxReasonBytes fits the errors of several lines of a file.
 const maxReasonBytes = 1024
 
-// limitGet is CL.LIMIT GET name.
-func (k Config) limitGet(c execute.Call, args [][]byte) error {
-	w, limit := c.Reply(), k.Limits.Lookup(args[2])
+func (k handlers) limitGet(c execute.Call, args [][]byte) error {
+	w, limit := c.Reply(), k.NamedLimits.Lookup(args[2])
 	if limit == nil {
 		w.Null()
 		return nil
 	}
-	const fields = 7
-	w.Map(fields)
+	w.Map(7)
 	w.Pair("name", limit.Name)
 	w.BulkString("windows")
 	w.Array(len(limit.Windows))
@@ -118,9 +103,8 @@ func (k Config) limitGet(c execute.Call, args [][]byte) error {
 	return nil
 }
 
-// limitList is CL.LIMIT LIST.
-func (k Config) limitList(c execute.Call, _ [][]byte) error {
-	all := k.Limits.All()
+func (k handlers) limitList(c execute.Call, _ [][]byte) error {
+	all := k.NamedLimits.All()
 	names := make([]string, len(all))
 	for i, limit := range all {
 		names[i] = limit.Name

@@ -21,17 +21,6 @@ import (
 
 const defined = "CL.LIMIT SET login 4 5 60 99 100 86400\r\n"
 
-func checked(limited, limit, remaining, retry, reset int) string {
-	return fmt.Sprintf("*5\r\n:%d\r\n:%d\r\n:%d\r\n:%d\r\n:%d\r\n", limited, limit, remaining, retry, reset)
-}
-
-func expect(t *testing.T, s *commandstest.Client, in, want string) {
-	t.Helper()
-	if got := commandstest.Say(t, s, in); got != want {
-		t.Errorf("%q: got %q, want %q", in, got, want)
-	}
-}
-
 // withLimits has limits kept in a directory, and read from a file.
 func withLimits(dir *disktest.Dir, file string) func(*commands.Config) {
 	return func(c *commands.Config) {
@@ -49,12 +38,12 @@ func TestCheckInTransactions(t *testing.T) {
 	r := commandstest.New()
 	s, other := r.Session(), r.Session()
 	commandstest.Say(t, s, defined)
-	expect(t, s, "MULTI\r\nCL.CHECK login bob 3\r\nCL.CHECK login bob 3\r\nEXISTS login\r\nCL.CHECK nosuch bob\r\nEXEC\r\n",
-		"+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n*4\r\n"+checked(0, 5, 2, -1, 36)+checked(1, 5, 2, 12, 36)+
+	commandstest.Expect(t, s, "MULTI\r\nCL.CHECK login bob 3\r\nCL.CHECK login bob 3\r\nEXISTS login\r\nCL.CHECK nosuch bob\r\nEXEC\r\n",
+		"+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n*4\r\n"+resptest.Ints(0, 5, 2, -1, 36)+resptest.Ints(1, 5, 2, 12, 36)+
 			":0\r\n-ERR no such limit 'nosuch'; define it by CL.LIMIT SET or in --limits-file\r\n")
 	commandstest.Say(t, s, "WATCH login:bob\r\nMULTI\r\nPING\r\n")
-	expect(t, other, "CL.CHECK login bob\r\n", checked(0, 5, 1, -1, 48))
-	expect(t, s, "EXEC\r\n", "*-1\r\n")
+	commandstest.Expect(t, other, "CL.CHECK login bob\r\n", resptest.Ints(0, 5, 1, -1, 48))
+	commandstest.Expect(t, s, "EXEC\r\n", "*-1\r\n")
 }
 
 // TestCheckInScripts: the key that a script declares is the whole one.
@@ -63,8 +52,8 @@ func TestCheckInScripts(t *testing.T) {
 	s := commandstest.New().Session()
 	commandstest.Say(t, s, defined)
 	const script = `EVAL "return redis.call('cl.check', ARGV[1], ARGV[2])" 1 `
-	expect(t, s, script+"login:bob login bob\r\n", checked(0, 5, 4, -1, 12))
-	expect(t, s, script+"login:bob login bob\r\n", checked(0, 5, 3, -1, 24))
+	commandstest.Expect(t, s, script+"login:bob login bob\r\n", resptest.Ints(0, 5, 4, -1, 12))
+	commandstest.Expect(t, s, script+"login:bob login bob\r\n", resptest.Ints(0, 5, 3, -1, 24))
 	for _, key := range []string{"bob", "login", "login:eve"} {
 		got := commandstest.Say(t, s, script+key+" login bob\r\n")
 		if !strings.Contains(got, "script used the key 'login:bob', which is not among the keys that it was given") {
@@ -82,20 +71,20 @@ func TestCheckInScripts(t *testing.T) {
 // TestCheckOfUsers is decided by the whole key, also for what gives units back.
 func TestCheckOfUsers(t *testing.T) {
 	t.Parallel()
-	r := commandstest.NewUserRig(t, "user default on nopass ~* +@all",
+	r := commandstest.NewUserHarness(t, "user default on nopass ~* +@all",
 		"user api on >pw ~login:* +cl.check", "user both on >pw ~login:* +cl.check +del", "user bare on >pw ~bob +cl.check")
 	admin, api, both, bare := r.Session(), r.Login("api"), r.Login("both"), r.Login("bare")
 	commandstest.Say(t, admin, defined+"CL.LIMIT SET other 1 1 1\r\n")
 	const noKey = "-NOPERM this user has no permissions to access one of the keys used as arguments"
 	const needsDel = "-NOPERM this user has no permissions to run the 'del' command: a negative quantity needs the right to DEL the key\r\n"
-	expect(t, api, "CL.CHECK login bob 3\r\n", checked(0, 5, 2, -1, 36))
-	expect(t, api, "CL.CHECK other bob\r\n", noKey+"\r\n")
-	expect(t, api, "CL.CHECK login bob -1\r\n", needsDel)
-	expect(t, both, "CL.CHECK login bob -1\r\n", checked(0, 5, 3, -1, 24))
-	expect(t, both, "CL.CHECK other bob -1\r\n", noKey+"\r\n")
-	expect(t, bare, "CL.CHECK login bob\r\n", noKey+"\r\n")
-	expect(t, both, defined, "-NOPERM this user has no permissions to run the 'cl.limit|set' command\r\n")
-	expect(t, admin, "ACL DRYRUN api CL.CHECK login bob -1\r\n",
+	commandstest.Expect(t, api, "CL.CHECK login bob 3\r\n", resptest.Ints(0, 5, 2, -1, 36))
+	commandstest.Expect(t, api, "CL.CHECK other bob\r\n", noKey+"\r\n")
+	commandstest.Expect(t, api, "CL.CHECK login bob -1\r\n", needsDel)
+	commandstest.Expect(t, both, "CL.CHECK login bob -1\r\n", resptest.Ints(0, 5, 3, -1, 24))
+	commandstest.Expect(t, both, "CL.CHECK other bob -1\r\n", noKey+"\r\n")
+	commandstest.Expect(t, bare, "CL.CHECK login bob\r\n", noKey+"\r\n")
+	commandstest.Expect(t, both, defined, "-NOPERM this user has no permissions to run the 'cl.limit|set' command\r\n")
+	commandstest.Expect(t, admin, "ACL DRYRUN api CL.CHECK login bob -1\r\n",
 		"$105\r\nThis user has no permissions to run the 'del' command: a negative quantity needs the right to DEL the key\r\n")
 }
 
@@ -105,8 +94,8 @@ func TestCheckOfLongKeys(t *testing.T) {
 	s := commandstest.New().Session()
 	commandstest.Say(t, s, defined)
 	most := commandstest.MaxKeyBytes - len("login:")
-	expect(t, s, "CL.CHECK login "+strings.Repeat("k", most)+"\r\n", checked(0, 5, 4, -1, 12))
-	expect(t, s, "CL.CHECK login "+strings.Repeat("k", most+1)+"\r\n", "-ERR key is longer than 4096 bytes, the limit of --max-key-bytes\r\n")
+	commandstest.Expect(t, s, "CL.CHECK login "+strings.Repeat("k", most)+"\r\n", resptest.Ints(0, 5, 4, -1, 12))
+	commandstest.Expect(t, s, "CL.CHECK login "+strings.Repeat("k", most+1)+"\r\n", "-ERR key is longer than 4096 bytes, the limit of --max-key-bytes\r\n")
 }
 
 // TestLimitsByReading: with --burst-is-capacity, max_burst is the capacity wherever it stands.
@@ -115,9 +104,9 @@ func TestLimitsByReading(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "limits.yml")
 	writeLimits(t, file, "limits: {file: {windows: [{max_burst: 4, count: 5, period: 60}]}}\n")
 	s := commandstest.New(commandstest.WithReading(funnel.Capacity), withLimits(nil, file)).Session()
-	expect(t, s, "CL.LIMIT SET command 4 5 60\r\nCL.LIMIT RELOAD\r\n", "+OK\r\n+OK\r\n")
+	commandstest.Expect(t, s, "CL.LIMIT SET command 4 5 60\r\nCL.LIMIT RELOAD\r\n", "+OK\r\n+OK\r\n")
 	for _, name := range []string{"file", "command"} {
-		expect(t, s, "CL.CHECK "+name+" bob\r\n", checked(0, 4, 3, -1, 12))
+		commandstest.Expect(t, s, "CL.CHECK "+name+" bob\r\n", resptest.Ints(0, 4, 3, -1, 12))
 		if got := commandstest.Say(t, s, "CL.LIMIT GET "+name+"\r\n"); !strings.Contains(got, "*3\r\n:4\r\n:5\r\n:60\r\n") || !strings.Contains(got, "\r\n"+name+"\r\n") {
 			t.Errorf("got %q", got)
 		}
@@ -137,14 +126,14 @@ func TestLimitReload(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "limits.yml")
 	writeLimits(t, file, "limits: {login: {windows: [{capacity: 5, count: 5, period: 1m}]}}\n")
 	s := commandstest.New(withLimits(nil, file)).Session()
-	expect(t, s, "CL.LIMIT RELOAD\r\nCL.CHECK login bob 5\r\n", "+OK\r\n"+checked(0, 5, 0, -1, 60))
+	commandstest.Expect(t, s, "CL.LIMIT RELOAD\r\nCL.CHECK login bob 5\r\n", "+OK\r\n"+resptest.Ints(0, 5, 0, -1, 60))
 	ofFile := "-ERR the limit 'login' is defined in " + file + "; change it there, and send CL.LIMIT RELOAD or SIGHUP\r\n"
-	expect(t, s, "CL.LIMIT SET login 1 1 1\r\nCL.LIMIT DEL login\r\n", ofFile+ofFile)
+	commandstest.Expect(t, s, "CL.LIMIT SET login 1 1 1\r\nCL.LIMIT DEL login\r\n", ofFile+ofFile)
 	writeLimits(t, file, "limits:\n  new: {windows: [{capacity: 5, count: 5, period: 1m}]}\n  login: {windows: []}\n")
-	expect(t, s, "CL.LIMIT RELOAD\r\nCL.LIMIT LIST\r\n",
+	commandstest.Expect(t, s, "CL.LIMIT RELOAD\r\nCL.LIMIT LIST\r\n",
 		"-ERR "+file+":3: login: a limit must have 1 to 16 windows, got 0\r\n*1\r\n$5\r\nlogin\r\n")
 	writeLimits(t, file, "limits: {login: {windows: [{capacity: 7, count: 5, period: 1m}]}}\n")
-	expect(t, s, "CL.LIMIT RELOAD\r\nCL.CHECK login bob 3\r\n", "+OK\r\n"+checked(1, 7, 2, 12, 60))
+	commandstest.Expect(t, s, "CL.LIMIT RELOAD\r\nCL.CHECK login bob 3\r\n", "+OK\r\n"+resptest.Ints(1, 7, 2, 12, 60))
 }
 
 // TestLimitSetIsKept: when the reply comes, the definition is on the disk; an error says that it is not.
@@ -160,21 +149,21 @@ func TestLimitSetIsKept(t *testing.T) {
 		return n
 	}
 	for i := range 3 {
-		if expect(t, s, fmt.Sprintf("CL.LIMIT SET l%d 1 1 1\r\n", i), "+OK\r\n"); kept() != i+1 {
+		if commandstest.Expect(t, s, fmt.Sprintf("CL.LIMIT SET l%d 1 1 1\r\n", i), "+OK\r\n"); kept() != i+1 {
 			t.Errorf("%d limits are kept, of %d", kept(), i+1)
 		}
 	}
-	if expect(t, s, "CL.LIMIT DEL l0\r\n", ":1\r\n"); kept() != 2 {
+	if commandstest.Expect(t, s, "CL.LIMIT DEL l0\r\n", ":1\r\n"); kept() != 2 {
 		t.Errorf("%d limits are kept, of 2", kept())
 	}
-	expect(t, s, "MULTI\r\nCL.LIMIT SET m 1 1 1\r\nEXEC\r\n", "+OK\r\n+QUEUED\r\n*1\r\n+OK\r\n")
+	commandstest.Expect(t, s, "MULTI\r\nCL.LIMIT SET m 1 1 1\r\nEXEC\r\n", "+OK\r\n+QUEUED\r\n*1\r\n+OK\r\n")
 	dir.Before = func(op disktest.Op, _ string) error {
 		if op == disktest.Sync {
 			return errors.New("no space")
 		}
 		return nil
 	}
-	expect(t, s, "CL.LIMIT SET l0 1 1 1\r\nCL.LIMIT LIST\r\n",
+	commandstest.Expect(t, s, "CL.LIMIT SET l0 1 1 1\r\nCL.LIMIT LIST\r\n",
 		"-ERR the data directory cannot be written, and nothing was changed: no space\r\n*3\r\n$2\r\nl1\r\n$2\r\nl2\r\n$1\r\nm\r\n")
 }
 
@@ -190,7 +179,7 @@ func TestManyLimitChanges(t *testing.T) {
 		s := r.Session()
 		wg.Go(func() {
 			for i := range changes {
-				expect(t, s, fmt.Sprintf("CL.LIMIT SET l%d-%d 1 1 1\r\nCL.LIMIT SET login %d 5 60\r\n", client, i, 1000+i), "+OK\r\n+OK\r\n")
+				commandstest.Expect(t, s, fmt.Sprintf("CL.LIMIT SET l%d-%d 1 1 1\r\nCL.LIMIT SET login %d 5 60\r\n", client, i, 1000+i), "+OK\r\n+OK\r\n")
 				if got := commandstest.Say(t, s, "CL.CHECK login bob\r\n"); !strings.HasPrefix(got, "*5\r\n:0\r\n:10") {
 					t.Errorf("got %q", got)
 				}
@@ -220,7 +209,7 @@ func TestChecksAreCountedOnce(t *testing.T) {
 	}
 	script := resptest.Encode("EVAL", "redis.call('cl.check', 'once', 'bob') redis.call('cl.check', 'shadow', 'bob') redis.call('cl.throttle', 'k', 9000, 9000, 60) return redis.call('test.meddle')",
 		"3", "once:bob", "shadow:bob", "k")
-	expect(t, s, script, "+OK\r\n")
+	commandstest.Expect(t, s, script, "+OK\r\n")
 	if meddled < 2 {
 		t.Fatalf("attempted %d times", meddled)
 	}

@@ -8,13 +8,8 @@ import (
 	"cellserver/internal/store"
 )
 
-// looks are the commands that tell what would be decided.
-func (k Config) looks() map[string]execute.Handler {
-	return map[string]execute.Handler{"cl.peek": execute.Plain(k.peek)}
-}
-
 // peek is CL.PEEK key max_burst count period [quantity].
-func (k Config) peek(c execute.Call, args [][]byte) error {
+func (k handlers) peek(c execute.Call, args [][]byte) error {
 	var q store.Request
 	if err := argument.Peek(&q, c.DB(), args, k.Reading); err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 const nsPerMs = 1_000_000
 
 // reserve is CL.RESERVE key max_burst count period amount ttl_ms.
-func (k Config) reserve(c execute.Call, args [][]byte) error {
+func (k handlers) reserve(c execute.Call, args [][]byte) error {
 	var n [4]int64 // max_burst, count, period, amount
 	limit, err := k.readFunnel(n[:], args[2:])
 	if err != nil {
@@ -37,19 +37,19 @@ func (k Config) reserve(c execute.Call, args [][]byte) error {
 	return nil
 }
 
-// replyGranted replies five integers, and what the client knows by which it has been granted what it requested.
-func replyGranted(c execute.Call, r *funnel.Result, by string) {
+// replyGranted replies the five integers, and the ID or token of what was granted.
+func replyGranted(c execute.Call, r *funnel.Result, id string) {
 	w := c.Reply()
 	w.Array(6)
 	execute.Integers(w, r)
 	if r.Limited {
 		w.Null()
 	} else {
-		w.BulkString(by)
+		w.BulkString(id)
 	}
 }
 
-// newID returns what no other open reservation or holder of a key has.
+// newID returns a random ID other than 0, unique among a key's open reservations and holders.
 func newID() uint64 {
 	for {
 		if id := rand.Uint64(); id != 0 {
@@ -58,11 +58,9 @@ func newID() uint64 {
 	}
 }
 
-// maxDurationBytes is longer than any time that is taken.
-const maxDurationBytes = 64
+const maxDurationBytes = 64 // more than any valid duration has
 
-// duration reads a time: a number of milliseconds, or numbers with units, such as 30s. All else in a call is
-// in seconds.
+// duration parses milliseconds, or numbers with units, such as 30s.
 func duration(name string, arg []byte) (ns int64, err error) {
 	const most = funnel.MaxToleranceNs / nsPerMs // milliseconds
 	if ms, err := argument.Number(arg); err == nil {

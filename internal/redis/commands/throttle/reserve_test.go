@@ -12,6 +12,7 @@ import (
 	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
+	"cellserver/internal/test/racetest"
 	"cellserver/internal/test/resptest"
 )
 
@@ -110,7 +111,7 @@ func (d debits) mostOver(l funnel.Limit, nowNs int64) (ns int64) {
 type game struct {
 	*rand.Rand
 	t          *testing.T
-	rig        *commandstest.Rig
+	harness    *commandstest.Harness
 	client     *commandstest.Client
 	limit      funnel.Limit
 	intervalNs int64
@@ -121,8 +122,8 @@ type game struct {
 }
 
 func newGame(t *testing.T, seed uint64, change ...func(*commands.Config)) *game {
-	g := &game{Rand: rand.New(rand.NewPCG(seed, 7)), t: t, rig: commandstest.New(change...)}
-	g.client = g.rig.Session()
+	g := &game{Rand: rand.New(rand.NewPCG(seed, 7)), t: t, harness: commandstest.New(change...)}
+	g.client = g.harness.Session()
 	burst, count, period := g.Int64N(12), 1+g.Int64N(3), 1+g.Int64N(3)
 	g.shape = []string{fmt.Sprint(burst), fmt.Sprint(count), fmt.Sprint(period)}
 	g.limit, _ = funnel.NewLimit(funnel.Burst, burst, count, period)
@@ -133,14 +134,14 @@ func newGame(t *testing.T, seed uint64, change ...func(*commands.Config)) *game 
 func (g *game) call(args ...string) resptest.Reply {
 	g.t.Helper()
 	way := g.IntN(ways)
-	g.history = append(g.history, fmt.Sprintf("%d ms, way %d: %s", (g.rig.Clock.Now()-commandstest.T0)/1_000_000, way, strings.Join(args, " ")))
+	g.history = append(g.history, fmt.Sprintf("%d ms, way %d: %s", (g.harness.Clock.Now()-commandstest.T0)/1_000_000, way, strings.Join(args, " ")))
 	return callIn(g.t, g.client, way, "k", args...)
 }
 
 // request requests units, by one of the commands that do, and returns the result.
 func (g *game) request(units int64) (r funnel.Result) {
 	g.t.Helper()
-	now := g.rig.Clock.Now()
+	now := g.harness.Clock.Now()
 	quantity := fmt.Sprint(units)
 	switch limit := append([]string{"k"}, g.shape...); g.IntN(3) {
 	case 0:
@@ -175,18 +176,19 @@ func (g *game) commit() {
 	id, actual := g.ids[g.IntN(len(g.ids))], g.Int64N(8)
 	got := g.call("CL.COMMIT", "k", id, fmt.Sprint(actual)).Number
 	var want int64
-	if g.debits, want = g.debits.commit(g.rig.Clock.Now(), id, actual*g.intervalNs); got != want {
+	if g.debits, want = g.debits.commit(g.harness.Clock.Now(), id, actual*g.intervalNs); got != want {
 		g.t.Fatalf("%q: got %d, want %d", g.history, got, want)
 	}
 }
 
 // TestReserveModel: every reply is that of a funnel of which nobody has ever reserved what was not used.
 func TestReserveModel(t *testing.T) {
+	racetest.SkipAlone(t)
 	for seed := range uint64(40) {
 		g := newGame(t, seed)
 		for range 120 {
-			g.rig.Clock.Advance(g.Int64N(2) * g.Int64N(2*commandstest.Sec))
-			now := g.rig.Clock.Now()
+			g.harness.Clock.Advance(g.Int64N(2) * g.Int64N(2*commandstest.Sec))
+			now := g.harness.Clock.Now()
 			g.debits.settle(now)
 			if g.IntN(3) == 0 {
 				g.commit()
@@ -205,11 +207,12 @@ func TestReserveModel(t *testing.T) {
 // TestReservePassesNoMore: no sequence of reservations, commits, expiries and refunds lets more than the capacity and the rate
 // times the time pass, in any time. What a commit debits beyond its reservation has passed before, whatever the limit.
 func TestReservePassesNoMore(t *testing.T) {
+	racetest.SkipAlone(t)
 	for seed := range uint64(50) {
 		g := newGame(t, seed)
 		for range 120 {
-			g.rig.Clock.Advance(g.Int64N(2) * g.Int64N(2*commandstest.Sec))
-			now := g.rig.Clock.Now()
+			g.harness.Clock.Advance(g.Int64N(2) * g.Int64N(2*commandstest.Sec))
+			now := g.harness.Clock.Now()
 			g.debits.settle(now)
 			switch g.IntN(4) {
 			case 0:
@@ -231,20 +234,20 @@ func (g *game) refund(units int64) {
 	g.t.Helper()
 	before := g.tat()
 	g.call(append(append([]string{"CL.THROTTLE", "k"}, g.shape...), fmt.Sprint(-units))...)
-	g.debits = append(g.debits, debit{atNs: g.rig.Clock.Now(), ns: g.tat() - before})
+	g.debits = append(g.debits, debit{atNs: g.harness.Clock.Now(), ns: g.tat() - before})
 }
 
 // tat is when the funnel will be empty, by what the server says.
 func (g *game) tat() int64 {
 	g.t.Helper()
-	state, ok, err := g.rig.Config.Store.State(g.rig.Clock.Now(), store.Key{Name: []byte("k")})
+	state, ok, err := g.harness.Config.Store.State(g.harness.Clock.Now(), store.Key{Name: []byte("k")})
 	if err != nil {
 		g.t.Fatal(err)
 	}
 	if !ok {
-		return g.rig.Clock.Now()
+		return g.harness.Clock.Now()
 	}
-	tatNs, err := state.TAT(g.rig.Clock.Now())
+	tatNs, err := state.TAT(g.harness.Clock.Now())
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -264,18 +267,15 @@ func TestReserveEnds(t *testing.T) {
 	}
 	id := reserve("5", "60000")
 	r.Clock.Advance(10 * commandstest.Sec) // the funnel is empty, the reservation open
-	if got := commandstest.Say(t, s, "EXISTS k\r\nCL.THROTTLE k 9 1 1 0\r\nTYPE k\r\n"); got != ":1\r\n"+resptest.Ints(0, 10, 10, -1, 0)+"+string\r\n" {
-		t.Errorf("open: got %q", got)
-	}
+	commandstest.Expect(t, s, "EXISTS k\r\nCL.THROTTLE k 9 1 1 0\r\nTYPE k\r\n",
+		":1\r\n"+resptest.Ints(0, 10, 10, -1, 0)+"+string\r\n")
 	commit := func(id, actual string) string {
 		return commandstest.Say(t, s, resptest.Encode("CL.COMMIT", "k", id, actual))
 	}
 	if got := commit(id, "8"); got != ":1\r\n" {
 		t.Errorf("got %q", got)
 	}
-	if got := commandstest.Say(t, s, "CL.THROTTLE k 9 1 1 0\r\n"); got != resptest.Ints(0, 10, 7, -1, 3) {
-		t.Errorf("three more were used: got %q", got)
-	}
+	commandstest.Expect(t, s, "CL.THROTTLE k 9 1 1 0\r\n", resptest.Ints(0, 10, 7, -1, 3))
 	if got := commit(id, "8") + commit("7", "8") + commandstest.Say(t, s, "CL.THROTTLE k 9 1 1 0\r\n"); got != ":0\r\n:0\r\n"+resptest.Ints(0, 10, 7, -1, 3) {
 		t.Errorf("twice: got %q", got)
 	}
@@ -289,13 +289,12 @@ func TestReserveEnds(t *testing.T) {
 		t.Errorf("expired: got %q", got)
 	}
 	r.Clock.Advance(2 * commandstest.Sec)
-	if got := commandstest.Say(t, s, "EXISTS k\r\n"); got != ":0\r\n" {
-		t.Errorf("empty: got %q", got)
-	}
+	commandstest.Expect(t, s, "EXISTS k\r\n", ":0\r\n")
 }
 
 // TestManyReservations: no more than 4,096 of a key are open, and one that ends makes room.
 func TestManyReservations(t *testing.T) {
+	racetest.SkipAlone(t)
 	s := commandstest.New().Session()
 	call := resptest.Encode("CL.RESERVE", "k", "9999", "1", "1", "1", "60000")
 	all := resptest.ParseAll(t, commandstest.Say(t, s, strings.Repeat(call, 4096)))
@@ -307,9 +306,8 @@ func TestManyReservations(t *testing.T) {
 		t.Fatalf("%d ids", len(seen))
 	}
 	const refused = "-ERR the key has 4096 open reservations or holders, which is the most; commit or release some, or spread them over several keys\r\n"
-	if got := commandstest.Say(t, s, call+"CL.THROTTLE k 9999 1 1 0\r\n"); got != refused+resptest.Ints(0, 10000, 10000-4096, -1, 4096) {
-		t.Errorf("got %q", got)
-	}
+	commandstest.Expect(t, s, call+"CL.THROTTLE k 9999 1 1 0\r\n",
+		refused+resptest.Ints(0, 10000, 10000-4096, -1, 4096))
 	if got := commandstest.Say(t, s, resptest.Encode("CL.COMMIT", "k", all[77].Elements[5].Text, "1")+call); !strings.HasPrefix(got, ":1\r\n*6\r\n:0\r\n") {
 		t.Errorf("got %q", got)
 	}
@@ -365,7 +363,7 @@ func TestReservationsAreCounted(t *testing.T) {
 
 // TestReserveOfUsers: who may reserve and commit needs no right to refund.
 func TestReserveOfUsers(t *testing.T) {
-	r := commandstest.NewUserRig(t, "user default on nopass ~* &* +@all", "user app on >pw ~a:* +@all -@refill -del")
+	r := commandstest.NewUserHarness(t, "user default on nopass ~* &* +@all", "user app on >pw ~a:* +@all -@refill -del")
 	s := r.Login("app")
 	const denied = "NOPERM this user has no permissions to access one of the keys used as arguments"
 	for way := range ways - 1 { // the last one names another key

@@ -11,12 +11,12 @@ import (
 	"cellserver/internal/store"
 )
 
-// limitArgs is how many arguments of CL.MTHROTTLE are one limit: key, max_burst, count, period, quantity.
+// limitArgs counts the arguments of one limit: key, max_burst, count, period, quantity.
 const limitArgs = 5
 
 // throttleTogether is CL.MTHROTTLE n key max_burst count period quantity [key max_burst count period quantity ...].
-func (k Config) throttleTogether(c execute.Call, args [][]byte) error {
-	n, err := argument.Int(args[1]) // as its row reads it, or the keys would not be those that were checked
+func (k handlers) throttleTogether(c execute.Call, args [][]byte) error {
+	n, err := argument.Int(args[1]) // in the grammar of its row, by which its keys were checked
 	switch {
 	case err != nil:
 		return err
@@ -44,7 +44,7 @@ func (k Config) throttleTogether(c execute.Call, args [][]byte) error {
 	return nil
 }
 
-func (k Config) readLimit(q *store.Request, c execute.Call, args [][]byte) error {
+func (k handlers) readLimit(q *store.Request, c execute.Call, args [][]byte) error {
 	var n [limitArgs - 1]int64 // max_burst, count, period, quantity
 	limit, err := k.readFunnel(n[:], args[1:])
 	if err != nil {

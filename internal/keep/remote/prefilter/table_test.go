@@ -1,4 +1,4 @@
-package recent
+package prefilter
 
 import (
 	"fmt"
@@ -51,10 +51,10 @@ func TestDenied(t *testing.T) {
 		"no limit, no denial": {funnel.Limit{}, 0, 0, -1, false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			table := New(1 << 16)
-			table.Note([]byte("a"), full, 100*sec)
+			table := newTable(1 << 16)
+			table.note([]byte("a"), full, 100*sec)
 			earliestNs := 500*sec + c.afterNs
-			r, ok := table.Denied([]byte("a"), c.limit, funnel.Seconds, c.quantity,
+			r, ok := table.denied([]byte("a"), c.limit, funnel.Seconds, c.quantity,
 				earliestNs, earliestNs+c.unsureNs, 100*sec+c.afterNs)
 			if ok != c.denied || ok && (!r.Limited || r.RetryAfter != c.retry) {
 				t.Errorf("%v %+v", ok, r)
@@ -62,7 +62,7 @@ func TestDenied(t *testing.T) {
 			if !ok && r != (funnel.Result{}) {
 				t.Errorf("not denied, but %+v", r)
 			}
-			if _, ok := table.Denied([]byte("b"), c.limit, funnel.Seconds, c.quantity, 500*sec, 500*sec, 100*sec); ok {
+			if _, ok := table.denied([]byte("b"), c.limit, funnel.Seconds, c.quantity, 500*sec, 500*sec, 100*sec); ok {
 				t.Error("another key is denied")
 			}
 		})
@@ -73,27 +73,27 @@ func TestDenied(t *testing.T) {
 func TestOrder(t *testing.T) {
 	l := limit(t, 10, 10)
 	name := []byte("a")
-	table := New(0)
+	table := newTable(0)
 	denied := func() bool {
-		_, ok := table.Denied(name, l, funnel.Seconds, 1, 500*sec, 500*sec, 100*sec)
+		_, ok := table.denied(name, l, funnel.Seconds, 1, 500*sec, 500*sec, 100*sec)
 		return ok
 	}
-	table.Note(name, 501*sec, 100*sec)
-	table.Note(name, 500*sec, 99*sec+900*ms)
-	table.Note(name, 500*sec, 100*sec)
+	table.note(name, 501*sec, 100*sec)
+	table.note(name, 500*sec, 99*sec+900*ms)
+	table.note(name, 500*sec, 100*sec)
 	if !denied() {
 		t.Error("an older TAT counts")
 	}
-	table.Forget(name, 100*sec)
+	table.forget(name, 100*sec)
 	if denied() {
 		t.Error("it was forgotten")
 	}
-	table.Note(name, 501*sec, 99*sec)
-	table.Note(name, 501*sec, 100*sec)
+	table.note(name, 501*sec, 99*sec)
+	table.note(name, 501*sec, 100*sec)
 	if denied() {
 		t.Error("it was forgotten after that was requested")
 	}
-	table.Note(name, 501*sec, 100*sec+1)
+	table.note(name, 501*sec, 100*sec+1)
 	if !denied() {
 		t.Error("what was requested later counts")
 	}
@@ -102,21 +102,21 @@ func TestOrder(t *testing.T) {
 // TestRenew: a key that is remembered has the TAT of the newest reply, and none where a larger one comes in
 // behind that. Others are not added.
 func TestRenew(t *testing.T) {
-	l, table := limit(t, 1, 1), New(0)
+	l, table := limit(t, 1, 1), newTable(0)
 	retry := func(name string) int64 {
-		r, _ := table.Denied([]byte(name), l, funnel.Seconds, 1, 500*sec, 500*sec, 100*sec)
+		r, _ := table.denied([]byte(name), l, funnel.Seconds, 1, 500*sec, 500*sec, 100*sec)
 		return r.RetryAfter
 	}
-	table.Renew([]byte("a"), 503*sec, 99*sec+100*ms)
+	table.renew([]byte("a"), 503*sec, 99*sec+100*ms)
 	if retry("a") != 0 {
 		t.Error("a key was added")
 	}
-	table.Note([]byte("a"), 503*sec, 99*sec+100*ms)
+	table.note([]byte("a"), 503*sec, 99*sec+100*ms)
 	for _, step := range []struct{ tatNs, sentNs, retry int64 }{
 		{508 * sec, 99*sec + 300*ms, 8}, {504 * sec, 99*sec + 200*ms, 8}, {502 * sec, 99*sec + 300*ms, 8},
 		{506 * sec, 99*sec + 400*ms, 6}, {507 * sec, 99*sec + 300*ms, 0}, {506 * sec, 99*sec + 500*ms, 6},
 	} {
-		if table.Renew([]byte("a"), step.tatNs, step.sentNs); retry("a") != step.retry {
+		if table.renew([]byte("a"), step.tatNs, step.sentNs); retry("a") != step.retry {
 			t.Errorf("%+v: to retry after %d s", step, retry("a"))
 		}
 	}
@@ -124,9 +124,9 @@ func TestRenew(t *testing.T) {
 
 // TestRetryAfterIsNeverTooShort: it is that of the earliest time that the server's clock may show.
 func TestRetryAfterIsNeverTooShort(t *testing.T) {
-	l, table := limit(t, 1, 1), New(0)
-	table.Note([]byte("a"), 501*sec, 100*sec)
-	r, ok := table.Denied([]byte("a"), l, funnel.Milliseconds, 1, 500*sec, 500*sec+30*ms, 100*sec)
+	l, table := limit(t, 1, 1), newTable(0)
+	table.note([]byte("a"), 501*sec, 100*sec)
+	r, ok := table.denied([]byte("a"), l, funnel.Milliseconds, 1, 500*sec, 500*sec+30*ms, 100*sec)
 	if !ok || r.RetryAfter != 1000 {
 		t.Errorf("%t, %+v", ok, r)
 	}
@@ -135,7 +135,7 @@ func TestRetryAfterIsNeverTooShort(t *testing.T) {
 // TestBound: many keys leave the table as it is; the last ones of each bucket are in it.
 func TestBound(t *testing.T) {
 	l := limit(t, 10, 10)
-	table := New(64 << 10)
+	table := newTable(64 << 10)
 	bytes := 0
 	for i := range table.parts {
 		bytes += len(table.parts[i].buckets) * ways * entryBytes
@@ -145,11 +145,11 @@ func TestBound(t *testing.T) {
 	}
 	const keys = 20_000
 	for i := range keys {
-		table.Note(fmt.Appendf(nil, "key %d", i), 501*sec, 100*sec+int64(i))
+		table.note(fmt.Appendf(nil, "key %d", i), 501*sec, 100*sec+int64(i))
 	}
 	found := 0
 	for i := range keys {
-		_, ok := table.Denied(fmt.Appendf(nil, "key %d", i), l, funnel.Seconds, 1, 500*sec, 500*sec, 100*sec+keys)
+		_, ok := table.denied(fmt.Appendf(nil, "key %d", i), l, funnel.Seconds, 1, 500*sec, 500*sec, 100*sec+keys)
 		if ok {
 			found++
 		}
@@ -159,21 +159,12 @@ func TestBound(t *testing.T) {
 	}
 }
 
-func TestNothing(t *testing.T) {
-	var table *Table
-	table.Note([]byte("a"), 501*sec, 100*sec)
-	table.Forget([]byte("a"), 100*sec)
-	if _, ok := table.Denied([]byte("a"), limit(t, 1, 1), funnel.Seconds, 1, 500*sec, 500*sec, 100*sec); ok {
-		t.Error("a table that remembers nothing denies")
-	}
-}
-
 func TestAllocations(t *testing.T) {
-	table, l, name := New(0), limit(t, 10, 10), []byte("a key of some length, as they are")
+	table, l, name := newTable(0), limit(t, 10, 10), []byte("a key of some length, as they are")
 	if allocs := testing.AllocsPerRun(100, func() {
-		table.Note(name, 501*sec, 100*sec)
-		table.Denied(name, l, funnel.Seconds, 1, 500*sec, 500*sec, 100*sec)
-		table.Forget(name, 100*sec)
+		table.note(name, 501*sec, 100*sec)
+		table.denied(name, l, funnel.Seconds, 1, 500*sec, 500*sec, 100*sec)
+		table.forget(name, 100*sec)
 	}); allocs != 0 {
 		t.Errorf("%v allocations", allocs)
 	}
@@ -183,11 +174,11 @@ func TestAllocations(t *testing.T) {
 func TestHammered(t *testing.T) {
 	const rttNs, seconds = ms, 60
 	l := limit(t, 5, 1) // a unit a second
-	table, name := New(0), []byte("a")
+	table, name := newTable(0), []byte("a")
 	tatNs, scripts, admitted, asked := int64(0), 0, 0, 0
 	for nowNs := 1_000 * sec; nowNs < (1_000+seconds)*sec; nowNs += 20_000 {
 		asked++
-		if _, ok := table.Denied(name, l, funnel.Seconds, 1, nowNs, nowNs+rttNs, nowNs); ok {
+		if _, ok := table.denied(name, l, funnel.Seconds, 1, nowNs, nowNs+rttNs, nowNs); ok {
 			continue
 		}
 		scripts++
@@ -196,7 +187,7 @@ func TestHammered(t *testing.T) {
 			admitted++
 		}
 		if r.Remaining == 0 {
-			table.Note(name, tatNs, nowNs)
+			table.note(name, tatNs, nowNs)
 		}
 		nowNs += rttNs
 	}
@@ -210,16 +201,16 @@ func TestHammered(t *testing.T) {
 }
 
 func TestConcurrent(t *testing.T) {
-	table, l := New(0), limit(t, 10, 10)
+	table, l := newTable(0), limit(t, 10, 10)
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
 			for i := range 2_000 {
 				name := fmt.Appendf(nil, "key %d", i%100)
-				table.Note(name, 501*sec, 100*sec+int64(i))
-				table.Denied(name, l, funnel.Seconds, 1, 500*sec, 500*sec, 100*sec+int64(i))
+				table.note(name, 501*sec, 100*sec+int64(i))
+				table.denied(name, l, funnel.Seconds, 1, 500*sec, 500*sec, 100*sec+int64(i))
 				if i%10 == 0 {
-					table.Forget(name, 100*sec+int64(i))
+					table.forget(name, 100*sec+int64(i))
 				}
 			}
 		})

@@ -5,26 +5,24 @@ import (
 	"sync/atomic"
 )
 
-// What waits is bounded: beyond this, requests are refused.
+// Bounds of waiting requests: beyond them requests are refused.
 const (
 	MaxWaiting      = 1 << 17
 	maxWaitingBytes = 64 << 20 // of names
-	// serverPart is that those for one server of a cluster may be one of so many parts of them, or one that
-	// hangs would have requests refused that are none of its.
+	// serverPart bounds those of one server of a cluster to a half, so that one that hangs does not use up all.
 	serverPart = 2
 )
 
-// waiting counts what waits.
-type waiting struct{ requests, bytes atomic.Int64 } // the bytes are of names
+// waiting counts requests, and the bytes of their names.
+type waiting struct{ requests, bytes atomic.Int64 }
 
-// add adds to what waits, and reports whether that is more than one of so many parts of what may.
+// add reports whether the sum exceeds the bounds divided by part.
 func (w *waiting) add(requests int64, name []byte, part int64) (tooMany bool) {
 	n, bytes := w.requests.Add(requests), w.bytes.Add(requests*int64(len(name)))
 	return n > MaxWaiting/part || bytes > maxWaitingBytes/part
 }
 
-// Enter counts a request that waits, for a server's sender if it is known. If that is one too many, it says
-// so.
+// Enter counts a waiting request, also at its sender if that is known. It returns an error text if there are too many.
 func (e *Engine) Enter(name []byte, s *Sender) (tooMany string) {
 	if e.waiting.add(1, name, 1) {
 		tooMany = "too many requests wait for the servers"
@@ -35,7 +33,7 @@ func (e *Engine) Enter(name []byte, s *Sender) (tooMany string) {
 	return tooMany
 }
 
-// Leave counts a request that waits no more.
+// Leave undoes Enter.
 func (e *Engine) Leave(name []byte, s *Sender) {
 	e.waiting.add(-1, name, 1)
 	if s != nil {
@@ -43,7 +41,7 @@ func (e *Engine) Leave(name []byte, s *Sender) {
 	}
 }
 
-// working counts goroutines, and what will be one.
+// working counts goroutines, running and scheduled.
 type working struct {
 	mu   sync.Mutex // guards all below
 	n    int
@@ -64,7 +62,7 @@ func (w *working) end() {
 	w.mu.Unlock()
 }
 
-// WaitIdle returns when nothing is under way.
+// WaitIdle returns once no call is under way.
 func (e *Engine) WaitIdle() {
 	w := &e.working
 	w.mu.Lock()

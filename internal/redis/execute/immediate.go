@@ -11,10 +11,10 @@ import (
 	"cellserver/internal/store"
 )
 
-// atOnce applies the effects of a client's own commands immediately.
-type atOnce struct{ x *Executor }
+// immediate applies the effects of a client's own commands immediately.
+type immediate struct{ x *Executor }
 
-func (a atOnce) Send(lines []byte) {
+func (a immediate) Send(lines []byte) {
 	if len(lines) == 0 {
 		return
 	}
@@ -35,7 +35,7 @@ const (
 	maxScriptLines = 100 // of all clients
 )
 
-func (a atOnce) Log(lines []LogLine, leftOut int) {
+func (a immediate) Log(lines []LogLine, leftOut int) {
 	x, e := a.x, a.x.Engine
 	for _, line := range lines {
 		if x.scriptLines == nil {
@@ -58,12 +58,12 @@ func (a atOnce) Log(lines []LogLine, leftOut int) {
 	}
 }
 
-func (atOnce) Kill(victim *clients.Client) { victim.Conn.Kill() }
+func (immediate) Kill(victim *clients.Client) { victim.Conn.Kill() }
 
-func (atOnce) Unblock(turn *queue.Waiter, why queue.Outcome) bool { return turn.Leave(why) }
+func (immediate) Unblock(turn *queue.Waiter, why queue.Outcome) bool { return turn.Leave(why) }
 
-func (a atOnce) Look(key store.Key) { a.x.Engine.Room.Look(key) }
+func (a immediate) Look(key store.Key) { a.x.Engine.Room.Look(key) }
 
-func (a atOnce) LookAtAll() { a.x.Engine.Room.LookAtAll() }
+func (a immediate) LookAtAll() { a.x.Engine.Room.LookAtAll() }
 
-func (atOnce) Count(counter *atomic.Uint64, n uint64) { counter.Add(n) }
+func (immediate) Count(counter *atomic.Uint64, n uint64) { counter.Add(n) }

@@ -1,4 +1,4 @@
-package cli
+package main
 
 import (
 	"fmt"
@@ -11,24 +11,20 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"cellserver/internal/app/usage"
+	"cellserver/internal/app/cli"
+	"cellserver/internal/app/settings"
 	"cellserver/internal/base/buildinfo"
 	"cellserver/internal/base/wrap"
 )
 
-// manCommand writes the manual, for who makes packages.
-func manCommand(help *helpPrinter) *cobra.Command {
-	return &cobra.Command{
-		Use: "man DIR", Short: "write the manual pages into a directory", Hidden: true,
-		Args: usage.ExactlyOne("DIR"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			m := manual{root: cmd.Root(), help: help, date: manualDate(buildinfo.Read(), os.Getenv("SOURCE_DATE_EPOCH"))}
-			return m.write(args[0], m.root)
-		},
-	}
+// writePages writes a manual page for each command into a directory.
+func writePages(dir string) error {
+	root, groups := cli.Root(cli.Program{})
+	m := manual{root: root, groups: groups, date: manualDate(buildinfo.Read(), os.Getenv("SOURCE_DATE_EPOCH"))}
+	return m.write(dir, root)
 }
 
-// manualDate is the day of the source, so that the pages are the same whenever they are made.
+// manualDate returns the day of the source, so that rebuilt pages are equal.
 func manualDate(info buildinfo.Info, epoch string) string {
 	at := info.Time
 	if sec, err := strconv.ParseInt(epoch, 10, 64); err == nil {
@@ -40,17 +36,17 @@ func manualDate(info buildinfo.Info, epoch string) string {
 	return at.UTC().Format(time.DateOnly)
 }
 
-// manualWidth is that of the pages' text before man(1) fills it.
+// manualWidth is the text's width in the source; man(1) refills it.
 const manualWidth = 120
 
-// manual is the pages in the language of man(7), one a command.
+// manual writes a page per command in the language of man(7).
 type manual struct {
-	root *cobra.Command
-	help *helpPrinter // which knows the groups of flags
-	date string
+	root   *cobra.Command
+	groups []settings.FlagGroup // of the root
+	date   string
 }
 
-// write writes a command's page, and those of the commands below it.
+// write writes the pages of a command and those below it.
 func (m manual) write(dir string, cmd *cobra.Command) error {
 	path := filepath.Join(dir, pageName(cmd)+".1")
 	if err := os.WriteFile(path, []byte(m.page(cmd)), 0o644); err != nil { //nolint:gosec // a manual is for all to read
@@ -74,14 +70,14 @@ func (m manual) page(cmd *cobra.Command) string {
 	fmt.Fprintf(&b, ".TH %s 1 \"%s\" \"cellserver %s\"\n", strings.ToUpper(roff(name)), m.date, buildinfo.Version)
 	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", roff(name), roff(manualSummary(cmd)))
 	b.WriteString(".SH SYNOPSIS\n")
-	for i, line := range usageLines(cmd) {
+	for i, line := range cli.UsageLines(cmd) {
 		if i > 0 {
 			b.WriteString(".br\n")
 		}
-		fmt.Fprintf(&b, ".B %s\n", roff(line.use))
+		fmt.Fprintf(&b, ".B %s\n", roff(line.Name))
 	}
 	b.WriteString(".SH DESCRIPTION\n")
-	roffText(&b, about(cmd))
+	roffText(&b, cli.About(cmd))
 	m.flags(&b, cmd)
 	if cmd == m.root {
 		b.WriteString(manualSections)
@@ -101,10 +97,13 @@ func manualSummary(cmd *cobra.Command) string {
 	return cmd.Short
 }
 
-// flags are a section, with a heading for each group.
 func (m manual) flags(b *strings.Builder, cmd *cobra.Command) {
 	b.WriteString(".SH OPTIONS\n")
-	for _, g := range m.help.groupsOf(cmd) {
+	groups := m.groups
+	if cmd != m.root {
+		groups = []settings.FlagGroup{{Flags: cmd.Flags()}}
+	}
+	for _, g := range groups {
 		if cmd == m.root {
 			fmt.Fprintf(b, ".SS %s\n", roff(g.Title))
 		}
@@ -112,7 +111,7 @@ func (m manual) flags(b *strings.Builder, cmd *cobra.Command) {
 			if f.Hidden {
 				return
 			}
-			kind, usage := describe(f)
+			kind, usage := cli.Describe(f)
 			name := "--" + f.Name
 			if f.Shorthand != "" {
 				name = "-" + f.Shorthand + ", " + name
@@ -129,45 +128,44 @@ func (m manual) flags(b *strings.Builder, cmd *cobra.Command) {
 const manualSections = `.SH CONFIG FILE
 A file of YAML that
 .B \-\-config
-names: a mapping of options, without their hyphens, to values. Unknown names, and names that are there twice, are refused.
+names: a mapping of options, without their hyphens, to values. Unknown and repeated names are refused.
 .B cellserver config example
 writes one with all settings and their defaults,
 .B cellserver config check
 checks one, and
 .B cellserver config show
-tells where each setting is from.
+shows the source of each setting.
 .SH ENVIRONMENT
 Every option can be set by a variable:
 .B \-\-metrics\-addr
 by
 .BR CELLSERVER_METRICS_ADDR .
-An option goes before a variable, and that before the config file.
+An option overrides a variable, and a variable the config file.
 .SH TIMES
-A time is written as 30s, 1m30s or 500ms, or as seconds: 30 or 0.5. Those that Redis has in milliseconds
+A time is written as 30s, 1m30s or 500ms, or as seconds: 30 or 0.5. Those that are milliseconds in Redis
 .RB ( \-\-lua\-time\-limit ,
-.BR \-\-store\-timeout ,
-.BR \-\-lease\-time )
+.BR \-\-store\-timeout )
 require a unit.
 .SH SIGNALS
 .TP
 .B SIGTERM, SIGINT
-A graceful shutdown. A second one ends the server at once.
+A graceful shutdown. A second one ends the server immediately.
 .TP
 .B SIGHUP
-Certificates, secrets, users, named limits and the config file are read again;
-by a server that is starting, once it serves clients.
-What cannot be used is logged, and what was there before stays.
-Other commands end by it as by SIGTERM.
+Reads certificates, secrets, users, named limits and the config file again;
+a server that is starting does so once it serves clients.
+Files with mistakes are logged, and their previous content stays in use.
+Other commands end as on SIGTERM.
 .SH FILES
 .TP
 .I /usr/share/doc/cellserver/docs
-The documents of a package, which errors name as docs/RECIPES.md and the like.
+The documents of a package, to which errors refer as docs/RECIPES.md.
 An archive has them in its directory
 .IR docs .
 .SH EXIT STATUS
 .TP
 .B 0
-The server was shut down, or the command did what it should.
+The server was shut down, or the command succeeded.
 .TP
 .B 1
 An error.
@@ -176,7 +174,6 @@ An error.
 A mistake in the command line, a variable or the config file.
 `
 
-// seeAlso names the pages of the command above, and of those below.
 func (m manual) seeAlso(b *strings.Builder, cmd *cobra.Command) {
 	var pages []string
 	if cmd.HasParent() {
@@ -197,7 +194,7 @@ func (m manual) seeAlso(b *strings.Builder, cmd *cobra.Command) {
 	}
 }
 
-// roff makes text that no line of which is taken for a request.
+// roff escapes text so that no line is taken for a request.
 func roff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`, `"`, `\(dq`).Replace(text)
 	lines := strings.Split(text, "\n")
@@ -209,7 +206,7 @@ func roff(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// roffText is paragraphs, of which those with indented lines stay as they are.
+// roffText writes paragraphs; indented ones stay as they are.
 func roffText(b *strings.Builder, text string) {
 	for i, p := range strings.Split(text, "\n\n") {
 		if i > 0 {

@@ -13,16 +13,16 @@ import (
 	"cellserver/internal/store"
 )
 
-// runApart executes a command in the background, with its own copy of the arguments.
-func (r *clientRole) runApart(h execute.Handler, slots *background.Slots, args [][]byte) error {
-	x := &apart{client: (*Session)(r), handler: h, args: args}
+// runInBackground executes a command in the background, with its own copy of the arguments.
+func (r *clientRole) runInBackground(h execute.Handler, slots *background.Slots, args [][]byte) error {
+	x := &backgroundCommand{client: (*Session)(r), handler: h, args: args}
 	r.waitForTask(&r.x, x.finish).Run(slots, who(&r.x), x.run)
 	r.pending.abandoned = x.abandon
 	return nil
 }
 
-// apart is a client's command in the background, for a remote store or for its many arguments.
-type apart struct {
+// backgroundCommand is a client's command in the background, for a remote store or for its many arguments.
+type backgroundCommand struct {
 	client  *Session // waits for the outcome
 	handler execute.Handler
 	args    [][]byte
@@ -30,27 +30,27 @@ type apart struct {
 	executor *execute.Executor // has executed it
 	err      error             // of the handler
 
-	mu    sync.Mutex // guards all below
-	turn  *apartTurn // to wait for; nil if none or taken
-	ended bool       // nobody waits for it
+	mu    sync.Mutex   // guards all below
+	turn  *chargedTurn // to wait for; nil if none or taken
+	ended bool         // nobody waits for it
 }
 
-// apartTurn is a charged turn that the client has still to wait for.
-type apartTurn struct {
+// chargedTurn is a charged turn that the client has still to wait for.
+type chargedTurn struct {
 	who       background.Who
 	atNs      int64
 	key       store.Key
 	operation limiter.Operation
 }
 
-func (x *apart) run(ctx context.Context) {
+func (x *backgroundCommand) run(ctx context.Context) {
 	e := x.client.engine
 	in := e.Live
 	if in.NowNs = e.Config.Now(); e.Remote != nil {
 		in.All = e.Remote.Walk(ctx)
 	}
-	s, left := x.client.x.Within(away{execute.Inner{Context: ctx}, x}, &in)
-	s.Away = true
+	s, left := x.client.x.Within(backgroundRole{execute.NestedRole{Context: ctx}, x}, &in)
+	s.InBackground = true
 	s.W.Buf = make([]byte, execute.HeadBytes)
 	s.Begin()
 	defer s.End()
@@ -60,7 +60,7 @@ func (x *apart) run(ctx context.Context) {
 }
 
 // finish replies to the waiting client.
-func (x *apart) finish(to *execute.Executor) error {
+func (x *backgroundCommand) finish(to *execute.Executor) error {
 	if turn := x.take(); turn != nil {
 		x.await(turn)
 		return nil
@@ -72,18 +72,18 @@ func (x *apart) finish(to *execute.Executor) error {
 	return nil
 }
 
-// away is the role of a command executed apart.
-type away struct {
-	execute.Inner
-	apart *apart
+// backgroundRole is the role of a command executed in the background.
+type backgroundRole struct {
+	execute.NestedRole
+	command *backgroundCommand
 }
 
-func (away) Words() execute.Words { return execute.PlainWords("toplevel") }
+func (backgroundRole) Words() execute.Words { return execute.ClientWords("toplevel") }
 
 // Together may change the requests in each attempt.
-func (r away) Together(x *execute.Executor, j *execute.Joint) error {
+func (r backgroundRole) Together(x *execute.Executor, j *execute.Joint) error {
 	if x.Engine.Remote == nil {
-		return r.apart.client.x.Role.Together(x, j)
+		return r.command.client.x.Role.Together(x, j)
 	}
 	requests := slices.Clone(j.Batch)
 	return x.Engine.Remote.Transact(r.Context, x.Engine.Config.Now, j.Keys(), func(in *transact.Space) transact.Verdict {
@@ -93,11 +93,11 @@ func (r away) Together(x *execute.Executor, j *execute.Joint) error {
 }
 
 // Turn lets the client of the command wait.
-func (r away) Turn(c execute.Call, name []byte, o *limiter.Operation) error {
+func (r backgroundRole) Turn(c execute.Call, name []byte, o *limiter.Operation) error {
 	if o.Quantity <= 0 {
-		return r.Inner.Turn(c, name, o)
+		return r.NestedRole.Turn(c, name, o)
 	}
-	client := r.apart.client
+	client := r.command.client
 	if client.engine.Context.Err() != nil { // the server ends
 		o.TTLNs = 0
 	}
@@ -107,13 +107,13 @@ func (r away) Turn(c execute.Call, name []byte, o *limiter.Operation) error {
 	if o.Result.Limited || o.WaitNs == 0 {
 		execute.Result(c.Reply(), &o.Result)
 	} else {
-		r.apart.leave(&apartTurn{who: who(&client.x), atNs: c.Now(), key: c.Key(name), operation: *o})
+		r.command.leave(&chargedTurn{who: who(&client.x), atNs: c.Now(), key: c.Key(name), operation: *o})
 	}
 	return nil
 }
 
 // leave leaves a turn to finish. If nobody waits, it is returned.
-func (x *apart) leave(turn *apartTurn) {
+func (x *backgroundCommand) leave(turn *chargedTurn) {
 	x.mu.Lock()
 	ended := x.ended
 	if !ended {
@@ -125,7 +125,7 @@ func (x *apart) leave(turn *apartTurn) {
 	}
 }
 
-func (x *apart) take() (turn *apartTurn) {
+func (x *backgroundCommand) take() (turn *chargedTurn) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	turn, x.turn = x.turn, nil
@@ -133,7 +133,7 @@ func (x *apart) take() (turn *apartTurn) {
 }
 
 // abandon returns a turn for which nobody waits.
-func (x *apart) abandon() {
+func (x *backgroundCommand) abandon() {
 	x.mu.Lock()
 	x.ended = true
 	x.mu.Unlock()
@@ -143,7 +143,7 @@ func (x *apart) abandon() {
 }
 
 // await lets the client wait for its charged turn.
-func (x *apart) await(t *apartTurn) {
+func (x *backgroundCommand) await(t *chargedTurn) {
 	s := x.client
 	gone := s.pending.gone
 	giveBack := func(then func()) { t.giveBack(s.engine, then) }
@@ -155,7 +155,7 @@ func (x *apart) await(t *apartTurn) {
 }
 
 // giveBack returns a turn's charge. If the store fails, the charge stays and drains.
-func (t *apartTurn) giveBack(e *Engine, then func()) {
+func (t *chargedTurn) giveBack(e *Engine, then func()) {
 	r, now := e.Remote, e.Config.Now
 	background.New(context.Background(), then).Run(r.Slots, t.who, func(context.Context) {
 		o := limiter.Operation{Verb: limiter.GiveBack, DebitNs: t.operation.DebitNs}
