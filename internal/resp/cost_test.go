@@ -9,7 +9,8 @@ import (
 	"cellserver/internal/test/racetest"
 )
 
-// TestPiecesCostLinearTime feeds long commands one byte at a time, and counts the bytes that the Decoder scans.
+// TestPiecesCostLinearTime feeds long commands one byte at a time, and counts the bytes that the Decoder
+// scans.
 func TestPiecesCostLinearTime(t *testing.T) {
 	const many = 40_000
 	for _, tt := range []struct {

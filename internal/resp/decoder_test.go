@@ -23,8 +23,8 @@ func (d decoding) String() string {
 	return fmt.Sprintf("%.300q of %d bytes, error %q", d.commands, d.taken, d.err)
 }
 
-// decode feeds a stream to a Decoder as a connection does: up to each cut, then completely, in one buffer that keeps
-// unconsumed bytes.
+// decode feeds a stream to a Decoder as a connection does: up to each cut, then completely, in one buffer
+// that keeps unconsumed bytes.
 func decode(t testing.TB, d Decoder, stream []byte, cuts []int) decoding {
 	t.Helper()
 	buf := bytes.Clone(stream)

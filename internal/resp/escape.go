@@ -9,8 +9,8 @@ import (
 // maxPrintable is how much of a client's input an error reply repeats.
 const maxPrintable = 64
 
-// Printable returns a client's input as one line of text for an error or a log: printable characters unchanged, all others
-// as \r, \n, \t or \xHH, cut at 64 bytes.
+// Printable returns a client's input as one line of text for an error or a log: printable characters
+// unchanged, all others as \r, \n, \t or \xHH, cut at 64 bytes.
 func Printable(b []byte) string { return PrintableN(b, maxPrintable) }
 
 // PrintableN is Printable with a maximum length.

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Quote returns bytes as a word that people can read and type: unchanged if they are printable characters, else, or if they
-// begin with a quote, in double quotes with \", \\ and \xHH. Unquote reverses it.
+// Quote returns bytes as a word that people can read and type: unchanged if they are printable characters,
+// else, or if they begin with a quote, in double quotes with \", \\ and \xHH. Unquote reverses it.
 func Quote(b []byte) string {
 	if isPlain(b) {
 		return string(b)
@@ -31,7 +31,8 @@ func Quote(b []byte) string {
 	return string(append(out, '"'))
 }
 
-// isPlain returns false for an empty word, and for a word with a leading or trailing space, which would be invisible.
+// isPlain returns false for an empty word, and for a word with a leading or trailing space, which would be
+// invisible.
 func isPlain(b []byte) bool {
 	if len(b) == 0 || b[0] == '"' || b[0] == ' ' || b[len(b)-1] == ' ' || !utf8.Valid(b) {
 		return false
@@ -39,8 +40,8 @@ func isPlain(b []byte) bool {
 	return !slices.ContainsFunc([]rune(string(b)), func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// Unquote reverses Quote: text that begins with a double quote is parsed like a word of an inline command, anything else is
-// unchanged. It returns false if the quote is not closed, or followed by more text.
+// Unquote reverses Quote: text that begins with a double quote is parsed like a word of an inline command,
+// anything else is unchanged. It returns false if the quote is not closed, or followed by more text.
 func Unquote(word string) ([]byte, bool) {
 	line := []byte(word)
 	if len(line) == 0 || line[0] != '"' {

@@ -6,7 +6,8 @@ import (
 	"github.com/tidwall/redcon"
 )
 
-// Writer appends replies to a buffer. For types that only RESP3 has, it writes to RESP2 clients what Redis writes instead.
+// Writer appends replies to a buffer. For types that only RESP3 has, it writes to RESP2 clients what Redis
+// writes instead.
 type Writer struct {
 	Buf   []byte
 	RESP3 bool

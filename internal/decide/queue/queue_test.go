@@ -19,7 +19,8 @@ func in(t *testing.T, f func(t *testing.T, r *harness)) {
 	synctest.Test(t, func(t *testing.T) { f(t, newHarness()) })
 }
 
-// TestTurns: a fitting request is answered at once, the next in turn, and one that would wait too long is limited at once.
+// TestTurns: a fitting request is answered at once, the next in turn, and one that would wait too long is
+// limited at once.
 func TestTurns(t *testing.T) {
 	in(t, func(t *testing.T, r *harness) {
 		k, l := keyOf("k"), limitOf(t, 0, 1, 1)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestSketchBounds: no count is too low or exceeds its Overcount or the paper's bound, and keys without a counter are
-// rarer than those with one.
+// TestSketchBounds: no count is too low or exceeds its Overcount or the paper's bound, and keys without a
+// counter are rarer than those with one.
 func TestSketchBounds(t *testing.T) {
 	const distinct, capacity = 300, 50
 	exact, s := map[string]float64{}, NewSketch(capacity, 0)

@@ -53,7 +53,8 @@ func (z *zipf) draw(r *rand.Rand) int {
 	return i
 }
 
-// TestZipf: at any load the ten hottest keys are among the first twelve entries, with rates within the stated error.
+// TestZipf: at any load the ten hottest keys are among the first twelve entries, with rates within the stated
+// error.
 func TestZipf(t *testing.T) {
 	racetest.SkipAlone(t)
 	const keys, seconds = 100_000, 12
@@ -86,7 +87,8 @@ func TestZipf(t *testing.T) {
 					t.Errorf("%s, called %d times, is missing", name, exact[name])
 					continue
 				}
-				// The error is two standard deviations: some of thirty entries may exceed it, none twice that.
+				// The error is two standard deviations: some of thirty entries may exceed it, none twice
+				// that.
 				want := float64(exact[name]) / seconds
 				if off := math.Abs(top[at].CallsPerSecond - want); off > 2*top[at].Error+0.05*want {
 					t.Errorf("%s: got %.1f calls per second, want %.1f with an error of %.1f", name, top[at].CallsPerSecond, want, top[at].Error)

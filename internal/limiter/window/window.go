@@ -27,8 +27,8 @@ type Limit struct {
 	periodNs uint64
 }
 
-// NewLimit returns the limit of maxCount units in a period, which is in the unit. The error is a *funnel.ArgumentError or
-// ErrTooLong.
+// NewLimit returns the limit of maxCount units in a period, which is in the unit. The error is a
+// *funnel.ArgumentError or ErrTooLong.
 func NewLimit(unit funnel.Unit, maxCount, period int64) (Limit, error) {
 	if err := checkArguments(maxCount, period); err != nil {
 		return Limit{}, err
