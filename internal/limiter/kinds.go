@@ -15,7 +15,7 @@ const (
 	FixedWindow               // expires with its window
 	SlidingWindow             // expires when its newest record leaves the window
 	ApproxWindow              // likewise
-	Bucket                    // never expires unless told to
+	Bucket                    // never expires, except by EXPIRE
 	Concurrency               // expires with its last lease
 	Named                     // the windows of a named limit
 	Kinds

@@ -29,7 +29,7 @@ type Row struct {
 	Unit         funnel.Unit // of the command's times
 
 	Short string // name in links and flags, if arguments and time determine decisions; else empty
-	// Endless reports whether keys expire only when told to, as by EXPIRE.
+	// Endless reports whether keys expire only by EXPIRE.
 	Endless bool
 }
 

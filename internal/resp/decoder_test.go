@@ -189,7 +189,7 @@ func framingCases() []decoderCase {
 	}
 }
 
-// TestPlainHeader: the short way of reading headers is not visible in results.
+// TestPlainHeader: the short way of reading headers does not change results.
 func TestPlainHeader(t *testing.T) {
 	const before = "*1\r\n"
 	check := func(line string, want int64, wantOK bool) {

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxPrintable is how much of a client's input an error reply repeats.
+// maxPrintable bounds the client's input repeated in an error reply.
 const maxPrintable = 64
 
 // Printable returns a client's input as one line of text for an error or a log: printable characters
@@ -41,13 +41,13 @@ func PrintableN(b []byte, maxBytes int) string {
 	return string(out)
 }
 
-// maxErrorBytes is how much of a text is shown that a server may have chosen.
+// maxErrorBytes bounds the shown part of a text that a server may have chosen.
 const maxErrorBytes = 512
 
-// ErrorLine returns an error's text that a server may have chosen as one line, as Printable does, and cut.
+// ErrorLine returns a server's error text as one line, as Printable does, up to maxErrorBytes.
 func ErrorLine(text string) string { return PrintableN([]byte(strings.TrimSpace(text)), maxErrorBytes) }
 
-// OneLine returns an error that has the ErrorLine of its text.
+// OneLine returns err with the ErrorLine of its text.
 func OneLine(err error) error { return oneLine{err} }
 
 type oneLine struct{ error }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestParseInt: as Redis's string2ll, whatever strconv accepts.
+// TestParseInt: numbers as in Redis's string2ll, a stricter form than strconv's.
 func TestParseInt(t *testing.T) {
 	for _, in := range []string{
 		"9223372036854775808", "-9223372036854775809", "9223372036854775810", "9999999999999999999", "18446744073709551615",

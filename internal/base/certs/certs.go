@@ -65,9 +65,8 @@ func Open(files Files, now func() time.Time, log *slog.Logger) (*Keeper, error) 
 	return k, nil
 }
 
-// Config returns a configuration that uses the current files for each handshake. Sessions can be resumed
-// across changes, because the ticket keys belong to this configuration; the client's certificate is then
-// verified with the current authorities.
+// Config returns a configuration that uses the current files for each handshake. It owns the ticket keys, so
+// sessions can be resumed across changes; client certificates are verified with the current authorities.
 func (k *Keeper) Config() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
