@@ -21,7 +21,7 @@ const (
 	Kinds
 )
 
-// of returns a kind's behavior. A new kind takes a constant, a case here and a type.
+// of returns a kind's behavior.
 func (k Kind) of() kind {
 	switch k {
 	case Funnel:
@@ -65,13 +65,7 @@ func (r *Rule) decideSibling(s *State, nowNs, quantity int64, result *funnel.Res
 		}
 		changed = named.decide(s, nowNs, quantity, r.Unit, result)
 	default:
-		return r.decideOther(s, nowNs, quantity, result)
+		return false, ErrWrongType
 	}
 	return changed, nil
-}
-
-// decideOther decides for the other kinds, through copies.
-func (r *Rule) decideOther(s *State, nowNs, quantity int64, result *funnel.Result) (changed bool, err error) {
-	*s, *result, changed, err = r.Kind.of().decide(*r, *s, nowNs, quantity)
-	return changed, err
 }
