@@ -74,15 +74,10 @@ func TestBatch(t *testing.T) {
 	if got, want := recorded(d), "3 calls, 21000 ns, 1 batches, 1 s 7 us addr, k 3"; got != want {
 		t.Errorf("recorded %s, want %s", got, want)
 	}
-}
-
-// TestQuickBatch: a quick batch is not in the slow log.
-func TestQuickBatch(t *testing.T) {
-	d, by := decider(t)
 	d.Records.Slowness.SetSlowlog(8)
 	d.Batch(shard.New(), d.Now(), []store.Request{request(t, "k", 1)}, by)
-	if got, want := recorded(d), "1 calls, 7000 ns, 1 batches, k 1"; got != want {
-		t.Errorf("recorded %s, want %s", got, want)
+	if got, want := recorded(d), "4 calls, 28000 ns, 2 batches, 1 s 7 us addr, k 4"; got != want {
+		t.Errorf("a quick batch: recorded %s, want %s", got, want)
 	}
 }
 

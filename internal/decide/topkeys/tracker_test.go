@@ -197,16 +197,17 @@ func TestOnlyWhatIsCertain(t *testing.T) {
 	}
 }
 
-// TestAlmostNothing: a rate that prints as 0.00 is not shown.
+// TestAlmostNothing: a rate that prints as 0.00 is not shown; a request is forgotten after ten half-lives.
 func TestAlmostNothing(t *testing.T) {
 	tracker := New()
 	calls(tracker, &Sampler{}, t0, 1, "a")
 	for _, tt := range []struct {
-		second int64
-		want   int
-	}{{1, 1}, {60, 1}, {600, 0}} {
-		if got := tracker.Top(Requested, t0+tt.second*sec, 9); len(got) != tt.want {
-			t.Errorf("after %d s: got %+v, want %d keys", tt.second, got, tt.want)
+		second      int64
+		shown, kept int
+	}{{1, 1, 1}, {60, 1, 1}, {599, 0, 1}, {600, 0, 1}, {601, 0, 0}} {
+		shown, kept := tracker.Top(Requested, t0+tt.second*sec, 9), tracker.estimates(Requested, t0+tt.second*sec, 9)
+		if len(shown) != tt.shown || len(kept) != tt.kept {
+			t.Errorf("after %d s: %d keys shown, %d kept, want %d and %d", tt.second, len(shown), len(kept), tt.shown, tt.kept)
 		}
 	}
 }
@@ -283,17 +284,6 @@ func TestSamplingSteps(t *testing.T) {
 		tracker.estimates(Requested, t0+tt.epochs*sec, 1)
 		if got := tracker.every.Load(); got != tt.want {
 			t.Errorf("%+v: got one in %d", tt, got)
-		}
-	}
-}
-
-// TestForgotten: a request is forgotten after ten half-lives.
-func TestForgotten(t *testing.T) {
-	for second, want := range map[int64]int{599: 1, 600: 1, 601: 0} {
-		tracker := New()
-		calls(tracker, &Sampler{}, t0, 1, "a")
-		if got := tracker.estimates(Requested, t0+second*sec, 9); len(got) != want {
-			t.Errorf("after %d s: got %+v, want %d keys", second, got, want)
 		}
 	}
 }
