@@ -28,7 +28,7 @@ type By struct {
 // hundredth of a single request. It returns nil if the requests are answered.
 func (d *Decider) Batch(on store.Keys, nowNs int64, batch []store.Request, by By) *Later {
 	if pending := on.Throttle(nowNs, batch); pending != nil {
-		return &Later{decider: d, pending: pending, nowNs: nowNs, command: by.Command, caller: by.Caller}
+		return &Later{Pending: pending, decider: d, nowNs: nowNs, command: by.Command, caller: by.Caller}
 	}
 	d.decided(nowNs, batch, by)
 	return nil
@@ -66,27 +66,21 @@ func (d *Decider) pick(nowNs int64, batch []store.Request, local *observe.Local)
 
 // Later is a batch with answers to come.
 type Later struct {
+	store.Pending
 	decider *Decider
-	pending store.Pending
 	nowNs   int64
 	command *catalog.Command
 	caller  observe.Caller
 }
 
-// Notify calls wake once, from any goroutine, when the answers are there.
-func (l *Later) Notify(wake func()) { l.pending.Notify(wake) }
-
 // Answers returns the answered requests in order and counts them in the caller's Local, or false before.
 func (l *Later) Answers(local *observe.Local) (answered []store.Request, ok bool) {
-	answered, ok = l.pending.Answers()
+	answered, ok = l.Pending.Answers()
 	if ok {
 		l.decider.decided(l.nowNs, answered, By{l.command, local, l.caller})
 	}
 	return answered, ok
 }
-
-// Cancel ends the interest in the answers.
-func (l *Later) Cancel() { l.pending.Cancel() }
 
 // One decides a single request without counting, for callers with accounts of their own.
 func One(on store.Keys, nowNs int64, q *[1]store.Request) {

@@ -25,7 +25,7 @@ type caller struct{}
 func (caller) Addr() string { return "addr" }
 func (caller) Name() string { return "name" }
 
-// decider returns one with a clock that advances 7 us at each reading, and a slow log of everything.
+// decider returns a Decider whose clock advances 7 us at each reading, with a slow log of everything.
 func decider(t *testing.T) (*Decider, By) {
 	t.Helper()
 	table := catalog.New()
@@ -66,7 +66,7 @@ func TestBatch(t *testing.T) {
 	d, by := decider(t)
 	batch := []store.Request{request(t, "k", 3), request(t, "k", 3), request(t, "k", 1)}
 	if later := d.Batch(shard.New(), d.Now(), batch, by); later != nil {
-		t.Fatal("it is answered later")
+		t.Fatal("answered later")
 	}
 	if batch[0].Result.Limited || !batch[1].Result.Limited || batch[2].Result.Remaining != 1 {
 		t.Errorf("got %+v", batch)
@@ -74,19 +74,14 @@ func TestBatch(t *testing.T) {
 	if got, want := recorded(d), "3 calls, 21000 ns, 1 batches, 1 s 7 us addr, k 3"; got != want {
 		t.Errorf("recorded %s, want %s", got, want)
 	}
-}
-
-// TestQuickBatch is not in the slow log.
-func TestQuickBatch(t *testing.T) {
-	d, by := decider(t)
 	d.Records.Slowness.SetSlowlog(8)
 	d.Batch(shard.New(), d.Now(), []store.Request{request(t, "k", 1)}, by)
-	if got, want := recorded(d), "1 calls, 7000 ns, 1 batches, k 1"; got != want {
-		t.Errorf("recorded %s, want %s", got, want)
+	if got, want := recorded(d), "4 calls, 28000 ns, 2 batches, 1 s 7 us addr, k 4"; got != want {
+		t.Errorf("a quick batch: recorded %s, want %s", got, want)
 	}
 }
 
-// TestBatchIn a transaction is not timed.
+// TestBatchIn: a batch in a transaction is not timed.
 func TestBatchIn(t *testing.T) {
 	d, by := decider(t)
 	d.BatchIn(shard.New(), d.Now(), []store.Request{request(t, "k", 1), request(t, "l", 1)}, by)
@@ -144,7 +139,7 @@ func TestLater(t *testing.T) {
 		t.Errorf("recorded %s, want %s", got, want)
 	}
 	if later.Cancel(); !on.cancelled {
-		t.Error("it is not cancelled")
+		t.Error("not cancelled")
 	}
 }
 
@@ -205,18 +200,18 @@ func TestPickedTerms(t *testing.T) {
 	}
 }
 
-// TestTogether: what is limited, what could be alone, what is debited and what is counted, of requests in a transaction.
+// TestTogether: results, charges and counts of requests that are charged together.
 func TestTogether(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
-		units []int64 // of the keys a, b, a, b and so on, of which each has room for five
-		want  string  // limited, remaining and retry after of each; then units granted, and the keys picked
+		units []int64 // of the keys a, b, a, b and so on, which hold five
+		want  string  // limited, remaining and retry after of each; units granted; keys picked
 	}{
 		{"all fit", []int64{1, 2, 3}, "false: false 4 -1, false 3 -1, false 1 -1; 6, a 2, b 1"},
-		{"one is limited for good", []int64{1, 6}, "true: false 5 -1, true 5 -1; 0, a 1, b 1"},
-		{"one is limited for the one before it", []int64{3, 1, 3}, "true: false 5 -1, false 5 -1, true 5 -1; 0, a 2, b 1"},
+		{"one is always limited", []int64{1, 6}, "true: false 5 -1, true 5 -1; 0, a 1, b 1"},
+		{"one is limited by an earlier one", []int64{3, 1, 3}, "true: false 5 -1, false 5 -1, true 5 -1; 0, a 2, b 1"},
 		{"looks", []int64{0, 0}, "false: false 5 -1, false 5 -1; 0, a 1, b 1"},
-		{"the largest there are", []int64{1 << 62, 1<<63 - 1}, "true: true 5 -1, true 5 -1; 0, a 1, b 1"},
+		{"the largest numbers", []int64{1 << 62, 1<<63 - 1}, "true: true 5 -1, true 5 -1; 0, a 1, b 1"},
 	} {
 		d, by := decider(t)
 		s := shard.New()

@@ -10,9 +10,9 @@ import (
 	"cellserver/internal/store"
 )
 
-// Together decides a batch of requests on funnels as one in a transaction: it charges all in order, or none
-// if one is limited. Then the limited ones have their results, and the others those of a look, which is how
-// they are counted. On an error the transaction must be undone, as some may have been charged.
+// Together decides requests on funnels in a transaction: it charges all in order, or none if one is limited.
+// Then limited requests have their results, and the others those of a look, as which they are counted. On an
+// error the transaction must be undone, as some may have been charged.
 func (d *Decider) Together(tx store.Keys, nowNs int64, batch []store.Request, local *observe.Local) (limited bool, err error) {
 	ahead, err := foresee(tx, nowNs, batch)
 	if err != nil {
@@ -77,8 +77,8 @@ func firstOf(requests []store.Request, key *store.Key) int {
 	return len(requests)
 }
 
-// lookOnly turns the requests into looks. One limited by earlier requests on its key might not be limited
-// alone, so it becomes a look, too.
+// lookOnly turns requests into looks, except those limited on their own: one limited by earlier requests on
+// its key might be allowed without them.
 func lookOnly(batch []store.Request, ahead []foreseen) {
 	for i := range batch {
 		if !ahead[i].result.Limited || ahead[i].first != i {

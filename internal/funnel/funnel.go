@@ -1,11 +1,12 @@
-// Package funnel is the generic cell rate algorithm (GCRA): a leaky bucket stored as one number. It is pure: time is an
-// argument, nothing allocates, and no argument makes a function panic or overflow. It is safe for concurrent use.
+// Package funnel is the generic cell rate algorithm (GCRA): a leaky bucket stored as one number. It is pure:
+// time is an argument, nothing allocates, and no argument makes a function panic or overflow. It is safe for
+// concurrent use.
 //
-// A key's state is its TAT (theoretical arrival time), the Unix time in nanoseconds at which the funnel is empty. A TAT
-// not after now equals none.
+// A key's state is its TAT (theoretical arrival time), the Unix time in nanoseconds at which the funnel is
+// empty. A TAT not after now equals none.
 //
-// The formulas are the virtual scheduling form of the ATM Forum's Traffic Management Specification 4.0, section 4.4.2,
-// with redis-cell's reply.
+// The formulas are the virtual scheduling form of the ATM Forum's Traffic Management Specification 4.0,
+// section 4.4.2, with redis-cell's reply.
 package funnel
 
 import (
@@ -30,7 +31,8 @@ const (
 	nsPerMs  = 1_000_000
 )
 
-// MaxToleranceNs bounds the drain time of a full funnel, to about 146 years, so that the sums below fit in 64 bits.
+// MaxToleranceNs bounds the drain time of a full funnel, to about 146 years, so that the sums below fit in 64
+// bits.
 const MaxToleranceNs = 1 << 62
 
 // ErrZeroRate reports a zero interval: count or period is 0, or count exceeds one a nanosecond.
@@ -72,8 +74,8 @@ type Limit struct {
 	count      int64 // original arguments; 0 for none
 }
 
-// NewLimit returns the limit of CL.THROTTLE's arguments: count units leak every periodSec seconds, and the reading of
-// maxBurst is the capacity. The error is an *ArgumentError, ErrZeroRate or ErrTooSlow.
+// NewLimit returns the limit of CL.THROTTLE's arguments: count units leak every periodSec seconds, and the
+// reading of maxBurst is the capacity. The error is an *ArgumentError, ErrZeroRate or ErrTooSlow.
 func NewLimit(reading Reading, maxBurst, count, periodSec int64) (Limit, error) {
 	return NewLimitIn(Seconds, reading, maxBurst, count, periodSec)
 }
@@ -152,7 +154,8 @@ type Result struct {
 type Unit uint8
 
 const (
-	// Seconds are rounded as redis-cell does: up, except that a remainder of less than a millisecond is dropped.
+	// Seconds are rounded as redis-cell does: up, except that a remainder of less than a millisecond is
+	// dropped.
 	Seconds Unit = iota
 	// Milliseconds are rounded up, so that a limited caller never retries at once.
 	Milliseconds
@@ -187,8 +190,9 @@ func roundUp(ns, unitNs uint64) int64 {
 	return int64(n)
 }
 
-// Throttle requests quantity units of a funnel and returns its new TAT, unchanged for a limited request and for a
-// quantity of zero. A negative quantity is a refund: it is always allowed, and at most empties the funnel.
+// Throttle requests quantity units of a funnel and returns its new TAT, unchanged for a limited request and
+// for a quantity of zero. A negative quantity is a refund: it is always allowed, and at most empties the
+// funnel.
 func (l Limit) Throttle(tatNs, nowNs, quantity int64) (newTATNs int64, r Result) {
 	return l.ThrottleIn(Seconds, tatNs, nowNs, quantity)
 }
@@ -260,7 +264,8 @@ func seconds(ns uint64) int64 {
 	return int64(sec)
 }
 
-// Share returns a share, above 0 and at most 1, of the rate and the capacity, but no less than one unit of any.
+// Share returns a share, above 0 and at most 1, of the rate and the capacity, but no less than one unit of
+// any.
 func (l Limit) Share(share float64) Limit {
 	if l.capacity < 1 || l.intervalNs == 0 || share >= 1 {
 		return l
@@ -273,8 +278,8 @@ func (l Limit) Share(share float64) Limit {
 	return Limit{intervalNs: intervalNs, capacity: capacity}
 }
 
-// WaitIn is ThrottleIn for a caller that waits up to maxWaitNs. Units beyond the capacity are charged at once, so that
-// no later caller overtakes; waitNs is the time until the caller's turn.
+// WaitIn is ThrottleIn for a caller that waits up to maxWaitNs. Units beyond the capacity are charged at
+// once, so that no later caller overtakes; waitNs is the time until the caller's turn.
 func (l Limit) WaitIn(unit Unit, tatNs, nowNs, quantity, maxWaitNs int64) (newTATNs, waitNs int64, r Result) {
 	newTATNs, r = l.ThrottleIn(unit, tatNs, nowNs, quantity)
 	if !r.Limited || quantity <= 0 || quantity > l.capacity {

@@ -18,13 +18,13 @@ const (
 	FixedWindow               // expires with its window
 	SlidingWindow             // expires when its newest record leaves the window
 	ApproxWindow              // likewise
-	Bucket                    // never expires unless told to
+	Bucket                    // never expires, except by EXPIRE
 	Concurrency               // expires with its last lease
 	Named                     // the windows of a named limit
 	Kinds
 )
 
-// of returns a kind's behavior. A new kind takes a constant, a case here and a type.
+// of returns a kind's behavior. A new kind takes a constant, a type, and a case here and in decideSibling.
 func (k Kind) of() kind {
 	switch k {
 	case Funnel:
@@ -68,15 +68,9 @@ func (r *Rule) decideSibling(s *State, nowNs, quantity int64, result *funnel.Res
 		}
 		changed = named.decide(s, nowNs, quantity, r.Unit, result)
 	default:
-		return r.decideOther(s, nowNs, quantity, result)
+		return false, ErrWrongType
 	}
 	return changed, nil
-}
-
-// decideOther decides for the other kinds, through copies.
-func (r *Rule) decideOther(s *State, nowNs, quantity int64, result *funnel.Result) (changed bool, err error) {
-	*s, *result, changed, err = r.Kind.of().decide(*r, *s, nowNs, quantity)
-	return changed, err
 }
 
 // OfBucket returns the rule of CL.BUCKET TAKE.

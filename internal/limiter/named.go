@@ -45,7 +45,7 @@ func (n *NamedLimit) Counter(quantity int64, r *funnel.Result) *atomic.Uint64 {
 	return &n.Counts.Allowed
 }
 
-// fits reports whether all windows, when empty, have room for quantity units.
+// fits reports whether all windows, when empty, hold quantity units.
 func (n *NamedLimit) fits(quantity int64) bool {
 	return !slices.ContainsFunc(n.Windows, func(w Window) bool { return !w.Funnel.Fits(quantity) })
 }

@@ -29,7 +29,7 @@ type Row struct {
 	Unit         funnel.Unit // of the command's times
 
 	Short string // name in links and flags, if arguments and time determine decisions; else empty
-	// Endless reports whether keys expire only when told to, as by EXPIRE.
+	// Endless reports whether keys expire only by EXPIRE.
 	Endless bool
 }
 
@@ -85,8 +85,6 @@ type kind interface {
 	// intervalNs returns the shortest interval of a unit among the rule's funnels, 0 without any.
 	intervalNs(r Rule) uint64
 
-	// decide decides a request on a state of the kind or an expired one.
-	decide(r Rule, s State, nowNs, quantity int64) (after State, result funnel.Result, changed bool, err error)
 	makesKey(r Rule, quantity int64) bool
 	// full returns a state with all of a rule's units available.
 	full(r Rule, nowNs int64) State
@@ -117,9 +115,6 @@ func (defaults) stamp(*stamping)              {}
 
 func (defaults) intervalNs(Rule) uint64                        { return 0 }
 func (defaults) eachTAT(State, int64, func(int, int64, int64)) {}
-func (defaults) decide(_ Rule, s State, _, _ int64) (State, funnel.Result, bool, error) {
-	return s, funnel.Result{}, false, ErrWrongType
-}
 
 // noKind stands for unknown numbers.
 type noKind struct{ defaults }

@@ -19,8 +19,8 @@ const us = int64(1_000)
 
 type asked struct{ nowNs, quantity int64 }
 
-// TestScriptsOfArticles compares decisions with the scripts that articles teach, on a real redis-server and random traces.
-// The scripts take the time as an argument. Exceptions:
+// TestScriptsOfArticles compares decisions with the scripts that articles teach, on a real redis-server and
+// random traces. The scripts take the time as an argument. Exceptions:
 //   - EXPIRE takes no time, so scripts with a fixed window keep its end in a second key.
 //   - Scripts calculate in binary fractions: the funnels' times and rates are exact in them (see TestFractionsOfScripts).
 //   - A funnel that frees whole units only is late by less than a unit: its times are multiples of a unit's.

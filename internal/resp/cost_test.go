@@ -9,8 +9,8 @@ import (
 	"cellserver/internal/test/racetest"
 )
 
-// TestPiecesCostLinearTime feeds long commands one byte at a time. It counts the bytes that the Decoder scans; if it
-// restarted each time, the largest streams would take hours.
+// TestPiecesCostLinearTime feeds long commands one byte at a time, and counts the bytes that the Decoder
+// scans.
 func TestPiecesCostLinearTime(t *testing.T) {
 	const many = 40_000
 	for _, tt := range []struct {
@@ -45,13 +45,13 @@ func TestPiecesCostLinearTime(t *testing.T) {
 				}
 			}
 			if looked > 2*len(buf) {
-				t.Errorf("looked at %d bytes of %d", looked, len(buf))
+				t.Errorf("scanned %d bytes, want at most twice %d", looked, len(buf))
 			}
 		})
 	}
 }
 
-// nextWhole is Next, and Split of what that leaves.
+// nextWhole is Next with all arguments.
 func nextWhole(d *Decoder, buf []byte) (n int, args [][]byte, err error) {
 	if n, args, err = d.Next(buf, nil); d.Long() > 0 && n > 0 {
 		args = Split(buf[:n], d.Long(), func() {})
@@ -150,7 +150,7 @@ func BenchmarkNext(b *testing.B) {
 	}
 }
 
-// TestManyArgumentsAreNotMoved: there is room for all of them at once.
+// TestManyArgumentsAreNotMoved: space for all is allocated at once.
 func TestManyArgumentsAreNotMoved(t *testing.T) {
 	in := []byte("*100000\r\n" + strings.Repeat("$1\r\nx\r\n", 100_000))
 	d := Decoder{Limits: Limits{MaxArgs: 1 << 20, MaxCommandBytes: 4 << 20}}
@@ -158,7 +158,7 @@ func TestManyArgumentsAreNotMoved(t *testing.T) {
 		if n, args, err := nextWhole(&d, in); n != len(in) || len(args) != 100_000 || err != nil {
 			t.Fatal(n, len(args), err)
 		}
-	}); got > 4 { // moving them as they come would be 17
+	}); got > 4 { // growing a slice takes 17
 		t.Errorf("%.0f allocations", got)
 	}
 }

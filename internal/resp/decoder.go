@@ -1,6 +1,6 @@
-// Package resp is the wire protocol: it decodes commands in RESP and inline form, and encodes replies in RESP2 and RESP3.
-// The codec is redcon's, behind a guard that checks all framing first. Nothing in the package is safe for concurrent use;
-// every connection has its own Decoder and Writer.
+// Package resp is the wire protocol: it decodes commands in RESP and inline form, and encodes replies in
+// RESP2 and RESP3. The codec is redcon's, behind a guard that checks all framing first. Nothing in the
+// package is safe for concurrent use; every connection has its own Decoder and Writer.
 package resp
 
 import (
@@ -124,8 +124,8 @@ func appendBulks(command []byte, at, n int, args [][]byte) ([][]byte, int) {
 // reset forgets a finished command.
 func (d *Decoder) reset() { d.checked, d.line, d.hasNUL = 0, 0, false }
 
-// frame is the guard: it returns the length of the multibulk command at the front of buf once it is complete and well
-// formed.
+// frame is the guard: it returns the length of the multibulk command at the front of buf once it is complete
+// and well formed.
 func (d *Decoder) frame(buf []byte) (n int, empty bool, err error) {
 	if d.argsLeft == 0 {
 		count, ok, err := d.argCount(buf)
@@ -222,9 +222,9 @@ func (d *Decoder) plainHeader(buf []byte, marker byte) (n int64, ok bool) {
 	return 0, false
 }
 
-// header returns the line at d.line with its marker, or nil if it is incomplete, and advances past it. As in Redis a header
-// ends at a carriage return, and the next byte is skipped unchecked: it is replaced by the newline that redcon requires.
-// With a NUL it cannot be a number.
+// header returns the line at d.line with its marker, or nil if it is incomplete, and advances past it. As in
+// Redis a header ends at a carriage return, and the next byte is skipped unchecked: it is replaced by the
+// newline that redcon requires. With a NUL it cannot be a number.
 func (d *Decoder) header(buf []byte, tooBig, invalid string) ([]byte, error) {
 	start, seen := d.line, buf[d.checked:]
 	i := bytes.IndexByte(seen, '\r')
@@ -248,7 +248,8 @@ func (d *Decoder) header(buf []byte, tooBig, invalid string) ([]byte, error) {
 	return buf[start:max(end, start+1)], nil
 }
 
-// ParseInt parses an integer as Redis does: decimal, signed 64-bit, no plus sign, no leading zeros, no spaces.
+// ParseInt parses an integer as Redis does: decimal, signed 64-bit, no plus sign, no leading zeros, no
+// spaces.
 func ParseInt(b []byte) (n int64, ok bool) {
 	if len(b) == 1 && b[0] == '0' {
 		return 0, true

@@ -9,8 +9,8 @@ import (
 	"github.com/tidwall/redcon"
 )
 
-// FuzzDecoder: however a stream is cut, the commands and the error are the same, and encoding the commands again gives the
-// consumed bytes.
+// FuzzDecoder: however a stream is cut, the commands and the error are the same, and encoding the commands
+// again gives the consumed bytes.
 func FuzzDecoder(f *testing.F) {
 	for i, tt := range framingCases() {
 		f.Add([]byte(tt.taken+tt.left), uint64(i), false)
@@ -37,9 +37,9 @@ func FuzzDecoder(f *testing.F) {
 	})
 }
 
-// checkWrittenAgain encodes each command of a stream. The Decoder accepts only lengths in their shortest form, and makes
-// each header end in CRLF, so a multibulk command must give the same bytes. All commands, including inline ones, must
-// decode to the same arguments again.
+// checkWrittenAgain encodes each command of a stream. The Decoder accepts only lengths in their shortest
+// form, and makes each header end in CRLF, so a multibulk command must give the same bytes. All commands,
+// including inline ones, must decode to the same arguments again.
 func checkWrittenAgain(t *testing.T, d Decoder, stream []byte) {
 	for buf := bytes.Clone(stream); ; {
 		isInline := len(buf) > 0 && buf[0] != '*'

@@ -31,9 +31,9 @@ func (d *Decoder) inline(buf []byte, args [][]byte) (n int, cmd [][]byte, err er
 	return end + 1, args, nil
 }
 
-// SplitInline appends the words of a line to args, as Redis splits them: separated by white space, and quoted with " (with
-// the escapes \n, \r, \t, \b, \a and \xHH) or ' (with \'). The words overwrite the line, which is never shorter. It
-// returns false if a quote is not closed, or not followed by white space.
+// SplitInline appends the words of a line to args, as Redis splits them: separated by white space, and quoted
+// with " (with the escapes \n, \r, \t, \b, \a and \xHH) or ' (with \'). The words overwrite the line, which
+// is never shorter. It returns false if a quote is not closed, or not followed by white space.
 func SplitInline(line []byte, args [][]byte) ([][]byte, bool) {
 	for r, w := 0, 0; ; {
 		for r < len(line) && isSpace(line[r]) {

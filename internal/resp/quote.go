@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Quote returns bytes as a word that people can read and type: unchanged if they are printable characters, else, or if they
-// begin with a quote, in double quotes with \", \\ and \xHH. Unquote reverses it.
+// Quote returns bytes as a word that people can read and type: unchanged if they are printable characters,
+// else, or if they begin with a quote, in double quotes with \", \\ and \xHH. Unquote reverses it.
 func Quote(b []byte) string {
 	if isPlain(b) {
 		return string(b)
@@ -32,7 +32,8 @@ func Quote(b []byte) string {
 	return string(append(out, '"'))
 }
 
-// isPlain returns false for an empty word, and for a word with a leading or trailing space, which would be invisible.
+// isPlain returns false for an empty word, and for a word with a leading or trailing space, which would be
+// invisible.
 func isPlain(b []byte) bool {
 	if len(b) == 0 || b[0] == '"' || b[0] == ' ' || b[len(b)-1] == ' ' || !utf8.Valid(b) {
 		return false
@@ -40,8 +41,8 @@ func isPlain(b []byte) bool {
 	return !slices.ContainsFunc([]rune(string(b)), func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// Unquote reverses Quote: text that begins with a double quote is parsed like a word of an inline command, anything else is
-// unchanged. It returns false if the quote is not closed, or followed by more text.
+// Unquote reverses Quote: text that begins with a double quote is parsed like a word of an inline command,
+// anything else is unchanged. It returns false if the quote is not closed, or followed by more text.
 func Unquote(word string) ([]byte, bool) {
 	line := []byte(word)
 	if len(line) == 0 || line[0] != '"' {
@@ -51,11 +52,11 @@ func Unquote(word string) ([]byte, bool) {
 	return line[:w:w], ok && r == len(line)
 }
 
-// maxPrintable is how much of a client's input an error reply repeats.
+// maxPrintable bounds the client's input repeated in an error reply.
 const maxPrintable = 64
 
-// Printable returns a client's input as one line of text for an error or a log: printable characters unchanged, all others
-// as \r, \n, \t or \xHH, cut at 64 bytes.
+// Printable returns a client's input as one line of text for an error or a log: printable characters
+// unchanged, all others as \r, \n, \t or \xHH, cut at 64 bytes.
 func Printable(b []byte) string { return PrintableN(b, maxPrintable) }
 
 // PrintableN is Printable with a maximum length.
@@ -86,13 +87,13 @@ func PrintableN(b []byte, maxBytes int) string {
 	return string(out)
 }
 
-// maxErrorBytes is how much of a text is shown that a server may have chosen.
+// maxErrorBytes bounds the shown part of a text that a server may have chosen.
 const maxErrorBytes = 512
 
-// ErrorLine returns an error's text that a server may have chosen as one line, as Printable does, and cut.
+// ErrorLine returns a server's error text as one line, as Printable does, up to maxErrorBytes.
 func ErrorLine(text string) string { return PrintableN([]byte(strings.TrimSpace(text)), maxErrorBytes) }
 
-// OneLine returns an error that has the ErrorLine of its text.
+// OneLine returns err with the ErrorLine of its text.
 func OneLine(err error) error { return oneLine{err} }
 
 type oneLine struct{ error }

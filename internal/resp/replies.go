@@ -26,7 +26,6 @@ const (
 	headerBytes = 24
 )
 
-// Dial is how a client connects.
 type Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
 // Bounded returns a Dial whose connections fail when a server sends or announces too much, before the bytes
@@ -93,7 +92,7 @@ type replies struct {
 	depth  int // of left, the elements to come of open arrays
 }
 
-// check takes the next bytes of a server.
+// check reads the next bytes from the server.
 func (r *replies) check(b []byte) error {
 	if r.received += int64(len(b)); r.received > r.bounds.Bytes {
 		return fmt.Errorf("the server sends more than %d bytes in reply", r.bounds.Bytes)
@@ -130,7 +129,7 @@ func (r *replies) check(b []byte) error {
 	return nil
 }
 
-// line takes a whole line.
+// line reads a whole line.
 func (r *replies) line() error {
 	switch kind := r.header[0]; kind {
 	case '+', '-', ':', '_', ',', '#', '(':
@@ -166,7 +165,7 @@ func (r *replies) bulk() error {
 	return nil
 }
 
-// array takes the header of an array with announced elements of a size.
+// array reads the header of an array whose announced elements count each values.
 func (r *replies) array(each int64) error {
 	n, err := r.number()
 	switch {

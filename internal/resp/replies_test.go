@@ -10,7 +10,7 @@ import (
 
 var testBounds = ReplyBounds{BulkBytes: 100, Bytes: 400, Elements: 20}
 
-// scripted is a connection whose other side sends so much at a time.
+// scripted is a connection whose peer sends a text in pieces.
 type scripted struct {
 	net.Conn
 	text string
@@ -28,7 +28,7 @@ func (s *scripted) Read(b []byte) (int, error) {
 
 func (s *scripted) Write(b []byte) (int, error) { return len(b), nil }
 
-// TestRepliesPass: what a server may send comes as it was, in whatever pieces.
+// TestRepliesPass: valid replies pass unchanged, in pieces of any size.
 func TestRepliesPass(t *testing.T) {
 	for _, text := range []string{
 		"+OK\r\n", "-ERR no\r\n", ":-5\r\n$-1\r\n*-1\r\n$0\r\n\r\n*0\r\n%0\r\n", "$3\r\na\nb\r\n:1\r\n",
@@ -45,8 +45,7 @@ func TestRepliesPass(t *testing.T) {
 	}
 }
 
-// TestRepliesAreBounded: nothing of an announcement is passed on that is too large, of a reply by itself or
-// by what came before it.
+// TestRepliesAreBounded: announcements that are too large, alone or together with earlier ones, do not pass.
 func TestRepliesAreBounded(t *testing.T) {
 	for _, tt := range []struct{ text, want string }{
 		{"*2147483647\r\n", "an array of 2147483647 elements; the maximum is 20"}, {"~21\r\n", "an array of 21 elements"}, {">21\r\n", "an array of 21 elements"},
@@ -67,11 +66,11 @@ func TestRepliesAreBounded(t *testing.T) {
 	}
 	long := ReplyBounds{BulkBytes: 1, Bytes: 1 << 30, Elements: 1}
 	if _, err := io.Copy(io.Discard, long.bound(&scripted{text: "+" + strings.Repeat("x", maxReplyLine), each: 1000})); err == nil {
-		t.Error("an endless line ends")
+		t.Error("an endless line is accepted")
 	}
 }
 
-// TestRepliesAreCountedForEachWrite: a connection lives as long as it likes, and what has failed stays so.
+// TestRepliesAreCountedForEachWrite: a connection is not bounded as a whole, and fails for good.
 func TestRepliesAreCountedForEachWrite(t *testing.T) {
 	s := &scripted{each: 1000}
 	c := testBounds.bound(s)
@@ -87,15 +86,15 @@ func TestRepliesAreCountedForEachWrite(t *testing.T) {
 	}
 	s.text = "*15\r\n"
 	if _, err := c.Read(b); err == nil {
-		t.Error("what came before does not count")
+		t.Error("earlier replies do not count")
 	}
 	s.text = ":1\r\n"
 	if n, err := c.Read(b); n > 0 || err == nil {
-		t.Error("it goes on behind what was wrong")
+		t.Error("a failed connection continues")
 	}
 }
 
-// FuzzReplies: whatever is sent is passed on unchanged until it fails, wherever it is cut.
+// FuzzReplies: bytes pass unchanged until a failure, wherever they are cut.
 func FuzzReplies(f *testing.F) {
 	f.Add([]byte("*2\r\n$1\r\nx\r\n:1\r\n"), 3)
 	f.Add([]byte("%1\r\n+a\r\n$-1\r\n|1\r\n"), 1)

@@ -6,28 +6,25 @@ import (
 	"github.com/tidwall/redcon"
 )
 
-// Writer appends replies to a buffer. For types that only RESP3 has, it writes to RESP2 clients what Redis writes instead.
+// Writer appends replies to a buffer. For types that only RESP3 has, it writes to RESP2 clients what Redis
+// writes instead.
 type Writer struct {
 	Buf   []byte
 	RESP3 bool
 }
 
-// Int appends an integer.
 func (w *Writer) Int(n int64) { w.Buf = redcon.AppendInt(w.Buf, n) }
 
 // Status appends a simple string, which must be a single line.
 func (w *Writer) Status(s string) { w.Buf = redcon.AppendString(w.Buf, s) }
 
-// OK appends the status OK.
 func (w *Writer) OK() { w.Buf = redcon.AppendOK(w.Buf) }
 
 // Error appends an error; the text begins with its code, such as ERR.
 func (w *Writer) Error(text string) { w.Buf = redcon.AppendError(w.Buf, text) }
 
-// Bulk appends a bulk string.
 func (w *Writer) Bulk(b []byte) { w.Buf = redcon.AppendBulk(w.Buf, b) }
 
-// BulkString appends a bulk string.
 func (w *Writer) BulkString(s string) { w.Buf = redcon.AppendBulkString(w.Buf, s) }
 
 // Array begins an array; its n elements follow.
@@ -51,7 +48,6 @@ func (w *Writer) Set(n int) {
 	}
 }
 
-// Null appends a null.
 func (w *Writer) Null() {
 	if w.RESP3 {
 		w.Buf = append(w.Buf, "_\r\n"...)
@@ -130,7 +126,6 @@ func (w *Writer) prefix(marker byte, n int) {
 	w.Buf = append(w.Buf, '\r', '\n')
 }
 
-// Strings writes an array of bulk strings.
 func (w *Writer) Strings(texts []string) {
 	w.Array(len(texts))
 	for _, text := range texts {
@@ -138,7 +133,6 @@ func (w *Writer) Strings(texts []string) {
 	}
 }
 
-// StringSet writes a set of bulk strings.
 func (w *Writer) StringSet(texts []string) {
 	w.Set(len(texts))
 	for _, text := range texts {
@@ -146,7 +140,6 @@ func (w *Writer) StringSet(texts []string) {
 	}
 }
 
-// StatusSet writes a set of simple strings.
 func (w *Writer) StatusSet(texts []string) {
 	w.Set(len(texts))
 	for _, text := range texts {

@@ -8,7 +8,7 @@ import (
 	"cellserver/internal/test/racetest"
 )
 
-// TestSizes: a buffer has the least power of two that is enough, also when it was used before.
+// TestSizes: a new or reused buffer has the least sufficient power of two.
 func TestSizes(t *testing.T) {
 	var p Pool
 	for _, tt := range []struct{ n, want int }{
@@ -26,15 +26,15 @@ func TestSizes(t *testing.T) {
 	p.Put(nil)
 }
 
-// TestUsedAgain: large buffers and chunks take no new memory.
-func TestUsedAgain(t *testing.T) {
+// TestReuse: large buffers and chunks take no new memory.
+func TestReuse(t *testing.T) {
 	if racetest.Enabled {
 		t.Skip("sync.Pool forgets at random under the race detector")
 	}
 	var p Pool
 	for _, size := range []int{leastKept, mostKept} {
 		again := false
-		for range 100 { // a collection, or another processor, may have it made anew
+		for range 100 { // a collection, or another processor, may prevent it
 			b := p.Get(size)
 			p.Put(b)
 			c := p.Get(size)
@@ -42,7 +42,7 @@ func TestUsedAgain(t *testing.T) {
 			p.Put(c)
 		}
 		if !again {
-			t.Errorf("%d bytes: none was used again", size)
+			t.Errorf("%d bytes: none was reused", size)
 		}
 	}
 	data := make([]byte, 10*ChunkBytes)
@@ -76,7 +76,7 @@ func TestQueue(t *testing.T) {
 				if front := q.Front(); len(front) > 0 {
 					n := 1 + random.IntN(len(front))
 					if !bytes.Equal(front[:n], model[:n]) {
-						t.Fatal("other bytes than were added")
+						t.Fatal("the front differs from the bytes added")
 					}
 					q.Take(&p, n)
 					model = model[n:]

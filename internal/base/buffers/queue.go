@@ -15,13 +15,11 @@ type chunk struct {
 }
 
 const (
-	// ChunkBytes is the size of a chunk.
 	ChunkBytes = 64 << 10
 	// minChunkBytes is the size of the first chunk: most queues stay short.
 	minChunkBytes = 4 << 10
 )
 
-// Len returns the number of queued bytes.
 func (q *Queue) Len() int { return q.bytes }
 
 // Held returns the approximate memory of the queue.

@@ -1,5 +1,5 @@
-// Package certs provides a server's TLS configuration: it reads the certificate, its key and the authorities of client
-// certificates from files, and reloads them when they change. A Keeper is safe for concurrent use.
+// Package certs provides a server's TLS configuration: it reads the certificate, its key and the authorities
+// of client certificates from files, and reloads them when they change. A Keeper is safe for concurrent use.
 package certs
 
 import (
@@ -65,9 +65,8 @@ func Open(files Files, now func() time.Time, log *slog.Logger) (*Keeper, error) 
 	return k, nil
 }
 
-// Config returns a configuration that uses the current files for each handshake. Sessions can be resumed across changes,
-// because the ticket keys belong to this configuration; the client's certificate is then verified with the current
-// authorities.
+// Config returns a configuration that uses the current files for each handshake. It owns the ticket keys, so
+// sessions can be resumed across changes; client certificates are verified with the current authorities.
 func (k *Keeper) Config() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,

@@ -14,8 +14,8 @@ import (
 	"cellserver/internal/test/certtest"
 )
 
-// rig is a Keeper and its files.
-type rig struct {
+// harness is a Keeper and its files.
+type harness struct {
 	*Keeper
 	ca    *certtest.CA
 	files Files
@@ -23,10 +23,10 @@ type rig struct {
 	log   bytes.Buffer
 }
 
-func newRig(t *testing.T, clients tls.ClientAuthType) *rig {
+func newHarness(t *testing.T, clients tls.ClientAuthType) *harness {
 	t.Helper()
 	dir := t.TempDir()
-	r := &rig{ca: certtest.NewCA(t), now: time.Now()}
+	r := &harness{ca: certtest.NewCA(t), now: time.Now()}
 	r.files = Files{Cert: filepath.Join(dir, "cert"), Key: filepath.Join(dir, "key"), Clients: clients}
 	if clients != tls.NoClientCert {
 		r.files.ClientCA = filepath.Join(dir, "ca")
@@ -40,12 +40,12 @@ func newRig(t *testing.T, clients tls.ClientAuthType) *rig {
 	return r
 }
 
-func (r *rig) open() (*Keeper, error) {
+func (r *harness) open() (*Keeper, error) {
 	return Open(r.files, func() time.Time { return r.now }, slog.New(slog.NewTextHandler(&r.log, nil)))
 }
 
 // issue writes a new certificate to the files.
-func (r *rig) issue(t *testing.T, name string) {
+func (r *harness) issue(t *testing.T, name string) {
 	t.Helper()
 	cert, key := r.ca.Issue(t, name)
 	certtest.Write(t, r.files.Cert, cert)
@@ -90,13 +90,13 @@ func shakeHands(t *testing.T, config, client *tls.Config) (state, onServer tls.C
 
 // TestChangesAreSeen changes and breaks the files, some seconds apart.
 func TestChangesAreSeen(t *testing.T) {
-	r := newRig(t, tls.NoClientCert)
+	r := newHarness(t, tls.NoClientCert)
 	broken := func() { certtest.Write(t, r.files.Key, []byte("none")) }
 	for i, step := range []struct {
 		change func()
 		after  time.Duration
 		want   string
-		line   string // in the log, and how often
+		line   string // in the log, count times
 		count  int
 	}{
 		{nil, 0, "first", "level=", 0},
@@ -124,12 +124,11 @@ func TestChangesAreSeen(t *testing.T) {
 	}
 }
 
-// TestResumption: sessions are resumed, also across a new certificate, but not across a change of the authorities of the
-// client's certificate.
+// TestResumption: a new certificate keeps sessions resumable; new authorities of client certificates do not.
 func TestResumption(t *testing.T) {
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		t.Run(tls.VersionName(version), func(t *testing.T) {
-			r := newRig(t, tls.RequireAndVerifyClientCert)
+			r := newHarness(t, tls.RequireAndVerifyClientCert)
 			config := r.Config()
 			client := &tls.Config{
 				RootCAs: r.ca.Pool, ServerName: "localhost", MinVersion: version, MaxVersion: version,
@@ -156,14 +155,14 @@ func TestResumption(t *testing.T) {
 			certtest.Write(t, r.files.ClientCA, certtest.NewCA(t).PEM)
 			r.Reload()
 			if _, err := ask(); err == nil {
-				t.Error("a client of an authority that was taken away was let in")
+				t.Error("a client of a removed authority was accepted")
 			}
 		})
 	}
 }
 
 func TestOutdatedCertificateIsLogged(t *testing.T) {
-	r := newRig(t, tls.NoClientCert)
+	r := newHarness(t, tls.NoClientCert)
 	if strings.Contains(r.log.String(), "expired or is not valid yet") {
 		t.Errorf("warned without reason: %s", r.log.String())
 	}

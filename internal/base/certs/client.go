@@ -21,7 +21,7 @@ func Authorities(path string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// Pair reads a client's certificate and its private key from PEM files.
+// Pair reads a client's certificate and key from PEM files.
 func Pair(certPath, keyPath string) ([]tls.Certificate, error) {
 	cert, err := smallfile.Read(certPath)
 	if err != nil {

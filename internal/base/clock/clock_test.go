@@ -35,7 +35,7 @@ func TestNow(t *testing.T) {
 	})
 }
 
-// TestNotBefore: a wall clock that went back while no process ran does not take the clock with it.
+// TestNotBefore: the clock does not follow a wall clock set back between processes.
 func TestNotBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, tt := range []struct {
@@ -63,7 +63,7 @@ func TestNotBefore(t *testing.T) {
 	})
 }
 
-// TestCatchUp: the clock goes on by what the machine was suspended for, and not by what a reading lacks in precision.
+// TestCatchUp: the clock advances by suspensions, not by the imprecision of readings.
 func TestCatchUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const ms = int64(time.Millisecond)
@@ -99,7 +99,7 @@ func TestCatchUp(t *testing.T) {
 	})
 }
 
-// TestSuspendedHere: the system's own clocks, of a machine that stays awake.
+// TestSuspendedHere reads the clocks of this machine, which stays awake.
 func TestSuspendedHere(t *testing.T) {
 	t.Parallel()
 	leastNs, mostNs := suspended()
@@ -111,7 +111,7 @@ func TestSuspendedHere(t *testing.T) {
 	}
 }
 
-// TestConcurrentUse: for nobody does time go back while others move it.
+// TestConcurrentUse: time never goes back while others advance it.
 func TestConcurrentUse(t *testing.T) {
 	t.Parallel()
 	const times = 1000

@@ -11,35 +11,19 @@ import (
 )
 
 func TestDurations(t *testing.T) {
-	for _, tt := range []struct {
-		text string
-		want time.Duration
-		ok   bool
-	}{
-		{"30", 30 * time.Second, true},
-		{"0.5", 500 * time.Millisecond, true},
-		{".5", 500 * time.Millisecond, true},
-		{"0", 0, true},
-		{"0.000000001", 1, true},
-		{"1m30s", 90 * time.Second, true},
-		{"500ms", 500 * time.Millisecond, true},
-		{"-1s", -time.Second, true},
-		{"9000000000", 9000000000 * time.Second, true},
-		{"9223372036", 0, false},
-		{"99999999999999999999", 0, false},
-		{"", 0, false},
-		{".", 0, false},
-		{"1.5.5", 0, false},
-		{"-1", 0, false},
-		{"1e3", 0, false},
-		{"0x10", 0, false},
-		{"Inf", 0, false},
-		{" 5", 0, false},
-		{"5 ", 0, false},
-		{"soon", 0, false},
+	for text, want := range map[string]time.Duration{
+		"30": 30 * time.Second, "0.5": 500 * time.Millisecond, ".5": 500 * time.Millisecond, "0": 0, "0.000000001": 1,
+		"1m30s": 90 * time.Second, "500ms": 500 * time.Millisecond, "-1s": -time.Second, "9000000000": 9000000000 * time.Second,
 	} {
-		if got, ok := ParseDuration(tt.text); ok != tt.ok || ok && got != tt.want {
-			t.Errorf("%q: got %v, %v", tt.text, got, ok)
+		if got, ok := ParseDuration(text); !ok || got != want {
+			t.Errorf("%q: got %v, %v, want %v", text, got, ok, want)
+		}
+	}
+	for _, text := range []string{
+		"9223372036", "99999999999999999999", "", ".", "1.5.5", "-1", "1e3", "0x10", "Inf", " 5", "5 ", "soon",
+	} {
+		if got, ok := ParseDuration(text); ok {
+			t.Errorf("%q: got %v, want none", text, got)
 		}
 	}
 	for d, want := range map[time.Duration]string{
@@ -55,7 +39,7 @@ func TestDurations(t *testing.T) {
 	}
 }
 
-// TestValues: each flag takes some texts, which leave another text, and what it does not take changes nothing.
+// TestValues: accepted texts change a flag, others do not.
 func TestValues(t *testing.T) {
 	var number int
 	var signed int64
@@ -121,6 +105,17 @@ func TestNearest(t *testing.T) {
 	for text, want := range map[string]string{"wran": "warn", "inf": "info", "max-clients": "maxclients", "zzz": "", "": "", "a": "", "adr": "addr"} {
 		if got := Nearest(text, names); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestEdits(t *testing.T) {
+	for _, tt := range []struct {
+		a, b string
+		want int
+	}{{"", "", 0}, {"a", "", 1}, {"", "ab", 2}, {"kitten", "sitting", 3}, {"flaw", "lawn", 2}, {"abc", "abc", 0}, {"abc", "cba", 2}, {"from", "form", 1}, {"ca", "abc", 3}} {
+		if got := edits(tt.a, tt.b); got != tt.want {
+			t.Errorf("%q, %q: %d, want %d", tt.a, tt.b, got, tt.want)
 		}
 	}
 }

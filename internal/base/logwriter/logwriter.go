@@ -41,7 +41,7 @@ func New(sink io.Writer, note func(sink io.Writer, lost uint64)) *Writer {
 	return w
 }
 
-// Write implements io.Writer. It never waits and never fails.
+// Write never waits and never fails.
 func (w *Writer) Write(line []byte) (int, error) {
 	w.mu.Lock()
 	if w.closed || len(w.waiting)+len(line) > MaxBytes {
@@ -61,7 +61,6 @@ func (w *Writer) wakeUp() {
 	}
 }
 
-// Dropped returns the number of lost lines.
 func (w *Writer) Dropped() uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// sink takes what it is given, unless it is held or fails.
+// sink keeps its input, unless it is held or fails.
 type sink struct {
 	held chan struct{} // if set, a Write waits until it is closed
 
@@ -66,13 +66,13 @@ func TestLinesArriveInOrder(t *testing.T) {
 	}
 }
 
-// TestSinkThatHangs: nobody waits for it, what waits is bounded, and when it comes back one line tells of what was lost.
+// TestSinkThatHangs: writers do not wait, the backlog is bounded, and afterwards one line reports the loss.
 func TestSinkThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &sink{held: make(chan struct{})}
 		w := New(s, note)
 		line := strings.Repeat("x", 1023) + "\n"
-		_, _ = io.WriteString(w, line) // which the sink holds
+		_, _ = io.WriteString(w, line) // held by the sink
 		synctest.Wait()
 		const lines = MaxBytes >> 10
 		for range lines + 7 {
@@ -130,8 +130,8 @@ func TestLineLongerThanAChunk(t *testing.T) {
 	}
 }
 
-// TestPipeThatNobodyReads is the case in earnest: a write to it never returns.
-func TestPipeThatNobodyReads(t *testing.T) {
+// TestUnreadPipe: a write to a real pipe never returns.
+func TestUnreadPipe(t *testing.T) {
 	r, pipe, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -146,8 +146,8 @@ func TestPipeThatNobodyReads(t *testing.T) {
 	_ = pipe.Close()
 }
 
-// TestMemoryIsLetGoOf after a burst.
-func TestMemoryIsLetGoOf(t *testing.T) {
+// TestMemoryIsReleased after a burst.
+func TestMemoryIsReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &sink{held: make(chan struct{})}
 		w := New(s, note)

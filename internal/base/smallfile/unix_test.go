@@ -26,7 +26,7 @@ func TestReadPipe(t *testing.T) {
 		t.Errorf("nobody writes: %v", err)
 	}
 	written := make(chan error, 1)
-	// This opens the pipe when it is read, and not before.
+	// Opening waits for the reader.
 	go func() { written <- os.WriteFile(path, []byte("late"), 0o600) }()
 	if got, err := read(path, time.Hour); err != nil || string(got) != "late" {
 		t.Errorf("%q, %v", got, err)
@@ -43,6 +43,6 @@ func TestReadPipe(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := read(path, time.Millisecond); err == nil || err.Error() != noEnd {
-		t.Errorf("whoever writes stays: %v", err)
+		t.Errorf("the writer stays: %v", err)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// read visits the fields of a text, and returns them and what is wrong.
+// read returns the fields of a text.
 func read(text string) (fields []string, err error) {
 	f := &File{Path: "f"}
 	if root := f.Root([]byte(text)); root != nil {
@@ -31,7 +31,7 @@ func TestFields(t *testing.T) {
 		{"---\n# nothing\n", "", ""},
 		{"~\n", "", ""},
 		{"\ufeffa: 1\r\nb:\t2\r\n", "a=1 b=2", ""},
-		// What a parser stops at is no empty file: whoever reads it would do without its password.
+		// A file must not count as empty where the parser stops: its password would be ignored.
 		{"a: 1\n# caf\xe9\n", "", "f:2: not text in UTF-8"},
 		{"a: 1\nb: 2\x00\n", "", `f:2: has the control character '\x00'`},
 		{"a: 1\nb: \uffff\n", "", `f:2: has the control character '\uffff'`},

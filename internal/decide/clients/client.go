@@ -26,7 +26,7 @@ type Client struct {
 	awaits atomic.Pointer[queue.Waiter] // its turn in a blocking command, or nil
 
 	register *Register               // nil before Add
-	account  atomic.Pointer[account] // what it holds; nil while that is little
+	account  atomic.Pointer[account] // nil while it holds little
 
 	mu   sync.Mutex // guards info
 	info Info
@@ -51,7 +51,7 @@ type Tracking struct {
 	Prefixes []string // sorted
 }
 
-// Redirect returns the client that is told of changes: 0 for itself, -1 for none.
+// Redirect returns the ID of the client notified of changes: 0 for itself, -1 for none.
 func (t *Tracking) Redirect() int64 {
 	if t.On {
 		return 0
@@ -64,7 +64,6 @@ func New(p peer.Peer, conn peer.Conn, nowNs int64) *Client {
 	return &Client{Peer: p, Conn: conn, createdNs: nowNs, info: Info{Queued: -1}}
 }
 
-// Addr returns the client's address.
 func (c *Client) Addr() string { return c.Peer.Addr }
 
 // Name returns the client's chosen name, initially empty.

@@ -26,14 +26,14 @@ func TestLine(t *testing.T) {
 		name    string
 		peer    peer.Peer
 		do      func(c *Client)
-		changed string // fields that are others than those of the silent one
+		changed string // fields that differ from the silent client's
 	}{
 		{name: "silent"},
 		{name: "a command", do: func(c *Client) { c.Active(ping, t0+5*sec) }, changed: "idle=2 cmd=ping"},
 		{name: "the same again", do: func(c *Client) { c.Active(ping, t0+5*sec); c.Active(ping, t0+6*sec) }, changed: "idle=1 cmd=ping"},
 		{name: "another", do: func(c *Client) { c.Active(ping, t0+5*sec); c.Sent(get) }, changed: "idle=2 cmd=config|get"},
-		{name: "one that does not exist", do: func(c *Client) { c.Active(ping, t0+5*sec); c.Sent(nil) }, changed: "idle=2 cmd=NULL"},
-		{name: "at a time that is yet to come", do: func(c *Client) { c.Active(ping, t0+9*sec) }, changed: "idle=0 cmd=ping"},
+		{name: "an unknown one", do: func(c *Client) { c.Active(ping, t0+5*sec); c.Sent(nil) }, changed: "idle=2 cmd=NULL"},
+		{name: "in the future", do: func(c *Client) { c.Active(ping, t0+9*sec) }, changed: "idle=0 cmd=ping"},
 		{name: "names", do: func(c *Client) {
 			c.Change(func(i *Info) { i.Name, i.LibName, i.LibVersion, i.User = "me", "lib", "v1", "app" })
 		}, changed: "name=me lib-name=lib lib-ver=v1 user=app"},
@@ -66,7 +66,7 @@ func TestLine(t *testing.T) {
 	c := New(peer.Peer{Addr: "a:1"}, nil, t0)
 	c.Change(func(i *Info) { i.Name = "me" })
 	if c.Addr() != "a:1" || c.Name() != "me" || !strings.Contains(c.Line(t0-sec), " age=0 idle=0 ") {
-		t.Errorf("%s calls itself %s: %s", c.Addr(), c.Name(), c.Line(t0-sec))
+		t.Errorf("got %s, %s: %s", c.Addr(), c.Name(), c.Line(t0-sec))
 	}
 }
 

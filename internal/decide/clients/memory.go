@@ -73,7 +73,7 @@ func (c *Client) count(grown int) {
 	}
 }
 
-// accountFor returns the client's account, created if it is worth one for so many bytes, or nil.
+// accountFor returns the client's account, created if bytes justify one, or nil.
 func (c *Client) accountFor(bytes int) *account {
 	if a := c.account.Load(); a != nil || bytes < stepBytes || c.register == nil {
 		return a

@@ -42,7 +42,7 @@ func TestLargestIsEvictedFirst(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		holds   []int
-		exempt  int // the client that is; -1 for none
+		exempt  int // index of a client, or -1
 		max     int64
 		evicted string
 		left    int64
@@ -52,9 +52,9 @@ func TestLargestIsEvictedFirst(t *testing.T) {
 		{"the largest", []int{10, 30, 20}, -1, 62, "010", 32},
 		{"two of them", []int{10, 30, 20}, -1, 31, "011", 11},
 		{"all", []int{10, 30, 20}, -1, 1, "111", 0},
-		{"not the one that is exempt", []int{10, 30, 20}, 1, 62, "001", 42},
-		{"the one that is exempt counts", []int{10, 30, 20}, 1, 20, "101", 31},
-		{"those that hold nothing cost something, too", []int{0, 0, 5}, -1, 1, "111", 0},
+		{"not the exempt one", []int{10, 30, 20}, 1, 62, "001", 42},
+		{"the exempt one counts", []int{10, 30, 20}, 1, 20, "101", 31},
+		{"idle clients cost something", []int{0, 0, 5}, -1, 1, "111", 0},
 	} {
 		var r Register
 		all := crowd(&r, tt.holds...)
@@ -69,7 +69,7 @@ func TestLargestIsEvictedFirst(t *testing.T) {
 			r.Remove(c)
 		}
 		if r.Memory() != 0 {
-			t.Errorf("%s: %d bytes are held by nobody", tt.name, r.Memory())
+			t.Errorf("%s: %d bytes without clients", tt.name, r.Memory())
 		}
 	}
 }
@@ -102,8 +102,8 @@ func TestEvictionFollowsGrowth(t *testing.T) {
 	}
 }
 
-// TestWhoGrowsMeanwhileIsEvicted: the pass under way spares smaller clients.
-func TestWhoGrowsMeanwhileIsEvicted(t *testing.T) {
+// TestGrowthDuringAPass: a client that grows during a pass is evicted by the next, instead of smaller ones.
+func TestGrowthDuringAPass(t *testing.T) {
 	var r Register
 	all := crowd(&r, 0, 0, 60)
 	var grows sync.WaitGroup
@@ -123,19 +123,19 @@ func TestWhoGrowsMeanwhileIsEvicted(t *testing.T) {
 	}
 }
 
-// TestExemptClientsCostNoLooks: while exempt clients alone exceed the limit, passes are rare.
-func TestExemptClientsCostNoLooks(t *testing.T) {
+// TestExemptClients: while exempt clients alone exceed the limit, passes are rare.
+func TestExemptClients(t *testing.T) {
 	var r Register
 	all := crowd(&r, 200)
 	all[0].Change(func(i *Info) { i.NoEvict = true })
 	r.SetMaxMemory(160 * kib)
 	other := crowd(&r, 4)
 	if evicted(other) != "0" {
-		t.Error("a client was closed for what is less than a look at all is worth")
+		t.Error("a client was evicted for less than a pass frees")
 	}
 	other[0].Hold(Queue, 20*kib)
 	if evicted(other) != "1" {
-		t.Error("a client was not closed though it held a part that is worth a look")
+		t.Error("a client was not evicted for more than a pass frees")
 	}
 	all[0].Hold(Input, 0)
 	other = crowd(&r, 100, 100)

@@ -12,7 +12,7 @@ func TestNewKeys(t *testing.T) {
 	var n NewKeys
 	from := func(addr string) *peer.Peer { return &peer.Peer{Addr: addr} }
 	if !n.Take(from("192.0.2.1:1"), t0) || n.Limited() || n.PerSec() != 0 {
-		t.Error("there is a limit from the beginning")
+		t.Error("the zero NewKeys has a limit")
 	}
 	if n.Limit(2); !n.Limited() || n.PerSec() != 2 {
 		t.Fatalf("%d a second", n.PerSec())
@@ -40,12 +40,12 @@ func TestNewKeys(t *testing.T) {
 		t.Errorf("%d refused", n.Refused())
 	}
 	if n.Limit(0); !n.Take(from("192.0.2.1:1"), t0+100*sec) {
-		t.Error("the limit has stayed")
+		t.Error("the limit was not removed")
 	}
 	n.Limit(MaxNewKeys)
 	for range 10 {
 		if !n.Take(from("192.0.2.1:1"), t0+100*sec) {
-			t.Error("the largest limit does not do")
+			t.Error("limited by the largest limit")
 		}
 	}
 }
@@ -61,9 +61,9 @@ func TestNewKeysOfManyAddresses(t *testing.T) {
 		}
 	}
 	if !n.Take(from(maxOrigins), t0) || n.Take(from(maxOrigins+1), t0) || len(n.tatsNs) != maxOrigins+1 {
-		t.Errorf("%d addresses are told apart", len(n.tatsNs))
+		t.Errorf("%d addresses distinguished", len(n.tatsNs))
 	}
 	if !n.Take(from(maxOrigins+1), t0+sec) || !n.Take(from(maxOrigins), t0+sec) || len(n.tatsNs) != 2 {
-		t.Errorf("%d addresses are known after a second", len(n.tatsNs))
+		t.Errorf("%d addresses after a second, want 2", len(n.tatsNs))
 	}
 }

@@ -47,7 +47,6 @@ func (r *Register) Remove(c *Client) {
 	}
 }
 
-// Len returns the number of connected clients.
 func (r *Register) Len() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -57,7 +57,7 @@ func TestCellsAreFoundAtOnce(t *testing.T) {
 		}
 		for _, ns := range []int64{shortest, bound} {
 			if first := s.first[leading(ns)]; first > i || first < i-2 {
-				t.Errorf("%d ns are in cell %d, but looked for from cell %d on", ns, i, first)
+				t.Errorf("%d ns: the search starts at cell %d, want %d to %d", ns, first, i-2, i)
 			}
 		}
 	}
@@ -107,11 +107,11 @@ func TestQuantiles(t *testing.T) {
 	for _, q := range []float64{-1, 0, 0.5, 0.9, 0.99, 0.999, 1, 2} {
 		want := float64(all[int(max(0, min(q, 1)*100_000-1))])
 		if got := float64(since.Quantile(q)); got < want || got > want*1.1 {
-			t.Errorf("quantile %g: got %g ns, want %g and at most 9 %% more", q, got, want)
+			t.Errorf("quantile %g: got %g ns, want %g and at most 10 %% more", q, got, want)
 		}
 	}
 	if got := now.Quantile(1); got < 64*time.Second || got > 80*time.Second {
-		t.Errorf("the longest is said to be %s", got)
+		t.Errorf("the longest: got %s", got)
 	}
 }
 

@@ -53,7 +53,7 @@ func (d *Definition) Equal(other *Definition) bool {
 	return d.Name == other.Name && d.Shadow == other.Shadow && slices.Equal(d.Windows, other.Windows)
 }
 
-// CheckName returns what is wrong with a limit's name.
+// CheckName returns an error for an invalid name.
 func CheckName(name []byte) error {
 	valid := len(name) > 0 && len(name) <= MaxNameBytes
 	for _, c := range name {
@@ -65,7 +65,7 @@ func CheckName(name []byte) error {
 	return nil
 }
 
-// Check returns what is wrong with a definition.
+// Check returns an error for an invalid definition.
 func (d *Definition) Check() error {
 	_, err := d.rules()
 	return err

@@ -83,7 +83,6 @@ func (r *Registry) All() []*Limit {
 	return slices.SortedFunc(maps.Values(*r.current.Load()), func(a, b *Limit) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// Len returns the number of limits.
 func (r *Registry) Len() int { return len(*r.current.Load()) }
 
 // Set defines a limit persistently.

@@ -39,12 +39,12 @@ func TestSet(t *testing.T) {
 	}
 	mustSet(t, r, first)
 	if r.Lookup([]byte("a")) != l {
-		t.Error("the same definition was defined anew")
+		t.Error("an equal definition replaced the limit")
 	}
 	allowed(l)
 	mustSet(t, r, second)
 	if got := r.Lookup([]byte("a")); !has(r, second) || got.Counts() != (Counts{Allowed: 1}) {
-		t.Errorf("got %+v, which has counted %+v", got, got.Counts())
+		t.Errorf("got %+v with %+v", got, got.Counts())
 	}
 	found, err := r.Delete("a")
 	again, err2 := r.Delete("a")
@@ -79,7 +79,7 @@ func TestMaxBurst(t *testing.T) {
 	}
 }
 
-// allowed counts a request that is allowed.
+// allowed counts an allowed request.
 func allowed(l *Limit) {
 	l.Named().Counter(1, &funnel.Result{}).Add(1)
 }
@@ -114,7 +114,7 @@ func TestLookupDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// A hangingKeeper hangs once, until it is released.
+// hangingKeeper hangs once, until it is released.
 type hangingKeeper struct {
 	hangs   chan<- struct{}
 	release <-chan struct{}
@@ -145,7 +145,7 @@ func TestTooManyChanges(t *testing.T) {
 		t.Errorf("one too many: %v", err)
 	}
 	if r.Reloads() != (Reloads{}) || r.Len() != 0 || r.Lookup([]byte("l0")) != nil {
-		t.Error("what is read is not as before")
+		t.Error("readers see a change under way")
 	}
 	close(release)
 	for range maxChanges {

@@ -50,7 +50,7 @@ func TestErrorCodesAreBounded(t *testing.T) {
 		e.Count(ErrorReply{Text: "NOPERM error"})
 	}
 	if all := counts(&e); all["C0"] != 3 || all["NOPERM"] != 2 || len(all) != maxCodes+1 {
-		t.Errorf("%d of a known code, %d of an own one, %d codes", all["C0"], all["NOPERM"], len(all))
+		t.Errorf("%d of a known code, %d of our own, %d codes", all["C0"], all["NOPERM"], len(all))
 	}
 }
 
@@ -117,7 +117,6 @@ func TestErrorFloodIsCheap(t *testing.T) {
 		t.Errorf("the last error takes %d bytes", kept)
 	}
 	if last := e.Last(); len(last.Text)+len(last.Command)+len(last.Client)+len(last.Name) > 1024 {
-		bytes := len(last.Text) + len(last.Command) + len(last.Client) + len(last.Name)
-		t.Errorf("%d bytes of the last error are shown", bytes)
+		t.Errorf("more than 1 KiB of the last error is shown: %+v", last)
 	}
 }

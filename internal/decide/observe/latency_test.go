@@ -32,11 +32,11 @@ func TestLatencies(t *testing.T) {
 	copied := r.Latencies.All()
 	copied["command"].Samples[0].Ms = 99
 	if got := r.Latencies.All()["command"].Samples[0].Ms; got != 6 {
-		t.Errorf("what All has returned is not a copy: %d ms", got)
+		t.Errorf("All returned no copy: %d ms", got)
 	}
 }
 
-// TestLatencySamplesAreBounded: the oldest go, the longest is remembered.
+// TestLatencySamplesAreBounded: the oldest are dropped, the longest is kept.
 func TestLatencySamplesAreBounded(t *testing.T) {
 	var l Latencies
 	for i := range int64(latencySamples + 3) {

@@ -14,7 +14,7 @@ import (
 
 // Monitors are the clients in MONITOR. It is safe for concurrent use.
 type Monitors struct {
-	any atomic.Bool // checked by everybody else
+	any atomic.Bool // checked by every command
 
 	pool buffers.Pool // of the lines
 

@@ -13,9 +13,8 @@ import (
 // wakes counts how often a connection is woken.
 type wakes int
 
-func (w *wakes) Wake() { *w++ }
-func (w *wakes) Kill() {}
-
+func (w *wakes) Wake()  { *w++ }
+func (w *wakes) Kill()  {}
 func (w *wakes) Evict() {}
 
 func monitored() (*clients.Client, *wakes) {
@@ -27,7 +26,7 @@ func monitored() (*clients.Client, *wakes) {
 func TestMonitors(t *testing.T) {
 	var ms Monitors
 	if ms.Any() || len(ms.Send([]byte("nobody\n"))) != 0 {
-		t.Error("there is a monitor")
+		t.Error("the zero Monitors has a monitor")
 	}
 	first, woken := monitored()
 	second, _ := monitored()
@@ -44,15 +43,15 @@ func TestMonitors(t *testing.T) {
 	}
 	ms.End(a)
 	if ms.Send([]byte("z\n")); !ms.Any() || *woken != 2 {
-		t.Errorf("there is one: %t; woken %d times", ms.Any(), *woken)
+		t.Errorf("monitors: %t; woken %d times", ms.Any(), *woken)
 	}
 	ms.End(b)
 	if got, _ := b.Take(nil, 100); ms.Any() || string(got) != "x\ny\nx\ny\nz\n" {
-		t.Errorf("there is one: %t; the second took %q", ms.Any(), got)
+		t.Errorf("monitors: %t; the second took %q", ms.Any(), got)
 	}
 }
 
-// TestTakePieces: whole lines, of which about so many bytes are taken.
+// TestTakePieces: Take returns whole lines of about the wanted size.
 func TestTakePieces(t *testing.T) {
 	for _, tt := range []struct {
 		most   int
@@ -85,7 +84,7 @@ func TestTakePieces(t *testing.T) {
 	ms.Send([]byte("a\nb\n"))
 	m.Take(nil, 1)
 	if ms.Send([]byte("c\n")); *woken != 1 {
-		t.Error("woken for what is behind what it has not taken")
+		t.Error("woken again before it took all lines")
 	}
 }
 
@@ -105,15 +104,15 @@ func TestMonitorFallsBehind(t *testing.T) {
 		t.Errorf("dropped %v", dropped)
 	}
 	if got, more := a.Take(nil, 1); len(got) != 0 || more {
-		t.Errorf("%d bytes are kept of what it has not taken", len(got))
+		t.Errorf("%d bytes kept after it was dropped", len(got))
 	}
 	if got, _ := b.Take(nil, 2); string(got) != "xy" || len(ms.Send([]byte("z"))) != 0 || !ms.Any() {
 		t.Errorf("the quick one took %q", got)
 	}
 }
 
-// TestClientThatIsClosed: a client being closed gets no lines, which would not be counted.
-func TestClientThatIsClosed(t *testing.T) {
+// TestClosingClient gets no lines, which would not be counted.
+func TestClosingClient(t *testing.T) {
 	var register clients.Register
 	var ms Monitors
 	c, woken := monitored()
@@ -122,13 +121,13 @@ func TestClientThatIsClosed(t *testing.T) {
 	ms.Send(make([]byte, 100_000))
 	register.SetMaxMemory(50_000)
 	if dropped := ms.Send([]byte("x")); len(dropped) != 0 || ms.Any() || m.lines.Held() != 0 || *woken != 1 {
-		t.Errorf("dropped %v, there is one: %t, %d bytes are kept, woken %d times", dropped, ms.Any(), m.lines.Held(), *woken)
+		t.Errorf("dropped %v, monitors: %t, %d bytes kept, woken %d times", dropped, ms.Any(), m.lines.Held(), *woken)
 	}
 	other, _ := monitored()
 	m = ms.Begin(other)
 	ms.Send([]byte("x"))
 	if ms.Abandon(m); ms.Any() || m.lines.Held() != 0 {
-		t.Errorf("of one that has gone %d bytes are kept", m.lines.Held())
+		t.Errorf("%d bytes kept for a disconnected client", m.lines.Held())
 	}
 }
 
@@ -153,12 +152,12 @@ func TestLine(t *testing.T) {
 		{"by TCP", Line{NowNs: at, DB: 3, Peer: tcp, Args: words(2, "a")}, "+1700000000.012345 [3 192.0.2.1:5000]" + quoted(2, "a")},
 		{"by a unix socket", Line{NowNs: t0 + sec - 1, Peer: unix}, "+1700000000.999999 [0 unix:/run/a]"},
 		{"by a script", Line{NowNs: t0, DB: 15, Peer: tcp, ByScript: true, Args: words(1, "")}, "+1700000000.000000 [15 lua]" + quoted(1, "")},
-		{"as many as are shown", Line{Peer: tcp, Args: words(maxLineArgs, "a")}, "+0.000000 [0 192.0.2.1:5000]" + quoted(maxLineArgs, "a")},
+		{"the most arguments", Line{Peer: tcp, Args: words(maxLineArgs, "a")}, "+0.000000 [0 192.0.2.1:5000]" + quoted(maxLineArgs, "a")},
 		{"one more", Line{Peer: tcp, Args: words(maxLineArgs+1, "a")}, "+0.000000 [0 192.0.2.1:5000]" + quoted(maxLineArgs, "a") + ` "... (1 more arguments)"`},
-		{"as long as is shown", Line{Peer: tcp, Args: words(full, long)}, "+0.000000 [0 192.0.2.1:5000]" + quoted(full, long)},
+		{"the most bytes", Line{Peer: tcp, Args: words(full, long)}, "+0.000000 [0 192.0.2.1:5000]" + quoted(full, long)},
 		{"longer", Line{Peer: tcp, Args: words(full+2, long)}, "+0.000000 [0 192.0.2.1:5000]" + quoted(full, long) + ` "... (2 more arguments)"`},
 		{"longer by halves", Line{Peer: tcp, Args: words(2*full+1, half)}, "+0.000000 [0 192.0.2.1:5000]" + quoted(2*full, half) + ` "... (1 more arguments)"`},
-		{"a long one counts as what is shown of it", Line{Peer: tcp, Args: append(words(1, strings.Repeat("x", 10*maxLineBytes)), words(1, "b")...)},
+		{"a long argument counts as truncated", Line{Peer: tcp, Args: append(words(1, strings.Repeat("x", 10*maxLineBytes)), words(1, "b")...)},
 			"+0.000000 [0 192.0.2.1:5000] \"" + long + `... (647168 more bytes)" "b"`},
 	} {
 		if got := string(tt.line.Append([]byte("before "))); got != "before "+tt.want+"\r\n" {
@@ -194,7 +193,7 @@ func FuzzQuoted(f *testing.F) {
 		if len(arg) > maxLineArgBytes {
 			return
 		}
-		if back, err := strconv.Unquote(quoted); err != nil || back != string(arg) { // Go's escapes are those that are used here
+		if back, err := strconv.Unquote(quoted); err != nil || back != string(arg) { // Go has the same escapes
 			t.Fatalf("%q became %s, %v", arg, quoted, err)
 		}
 	})

@@ -9,7 +9,7 @@ import (
 	"cellserver/internal/wire/catalog"
 )
 
-// TestLocalsTakeTurns, of more tallies than there are processors.
+// TestLocalsTakeTurns with more tallies than processors.
 func TestLocalsTakeTurns(t *testing.T) {
 	r := New(catalog.New(), t0)
 	if want := 2 * runtime.GOMAXPROCS(0); len(r.tallies) != want {
@@ -63,7 +63,7 @@ func TestCommandStats(t *testing.T) {
 	last := ""
 	for _, c := range r.Commands() {
 		if c.Command.FullName() <= last {
-			t.Errorf("%s behind %s", c.Command.FullName(), last)
+			t.Errorf("%s after %s", c.Command.FullName(), last)
 		}
 		last = c.Command.FullName()
 		if c.Calls+c.Ns+c.Failed+c.Rejected != 0 {

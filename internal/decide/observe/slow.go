@@ -141,7 +141,6 @@ func (l *Slowlog) Reset() {
 	l.entries.Init()
 }
 
-// MaxLen returns slowlog-max-len.
 func (l *Slowlog) MaxLen() int64 { return l.maxLen.Load() }
 
 // SetMaxLen changes slowlog-max-len; the next entry drops the excess.

@@ -33,7 +33,7 @@ func TestSlowness(t *testing.T) {
 			t.Errorf("%+v: %d us, %d ms, any %t", tt, s.Slowlog(), s.Latency(), s.Any())
 		}
 		if !s.IsSlow(tt.leastNs) || s.IsSlow(tt.leastNs-1) {
-			t.Errorf("%+v: at the time %t, just below %t", tt, s.IsSlow(tt.leastNs), s.IsSlow(tt.leastNs-1))
+			t.Errorf("%+v: slow at the threshold %t, below %t", tt, s.IsSlow(tt.leastNs), s.IsSlow(tt.leastNs-1))
 		}
 	}
 }
@@ -43,7 +43,7 @@ type caller struct{}
 func (caller) Addr() string { return "addr" }
 func (caller) Name() string { return "name" }
 
-// TestSlowCall goes where its time reaches the threshold.
+// TestSlowCall: a call is recorded where it reaches the threshold.
 func TestSlowCall(t *testing.T) {
 	table := catalog.New()
 	fast, slow := table.Lookup([]byte("ping")), table.Lookup([]byte("keys"))
@@ -98,7 +98,7 @@ func TestSlowlog(t *testing.T) {
 		return text
 	}
 	if add(1); l.Len() != 0 {
-		t.Errorf("%d entries where none may be", l.Len())
+		t.Errorf("%d entries, want none", l.Len())
 	}
 	l.SetMaxLen(3)
 	add(5)

@@ -41,7 +41,7 @@ func (f *funnels) set(key store.Key, to func(tatNs int64) int64) {
 	f.states[f.at(key)] = s
 }
 
-// emptyNs is when a key's funnel is empty.
+// emptyNs returns the time at which a key's funnel is empty.
 func (f *funnels) emptyNs(key store.Key) int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -53,7 +53,7 @@ type harness struct {
 	*Queue
 	funnels funnels
 	mu      sync.Mutex
-	woken   []int // the numbers of those who were woken, in their order
+	woken   []int // numbers, in order
 }
 
 func newHarness() *harness {
@@ -64,7 +64,7 @@ func newHarness() *harness {
 
 func now() int64 { return time.Now().UnixNano() }
 
-// wokenAs wakes by noting a number.
+// wokenAs records its number.
 type wokenAs struct {
 	harness *harness
 	number  int
@@ -114,7 +114,7 @@ func (r *harness) checkWoken(t *testing.T, want ...int) {
 	}
 }
 
-// began is when every bubble does.
+// began is the start of every bubble.
 const began = 946_684_800_000_000_000
 
 // checkEmpty expects no remains.

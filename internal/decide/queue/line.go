@@ -11,20 +11,20 @@ import (
 	"cellserver/internal/store"
 )
 
-// lookEvery is the interval of looks at an awaited funnel: nobody reports an evicted key, an expired
-// reservation, or a suspension, which stops timers.
+// lookEvery is the interval of looks at an awaited funnel: evicted keys, expired reservations and
+// suspensions, which stop timers, are not reported.
 const lookEvery = time.Second
 
 // line is the queue of one key, under its part's lock.
 //
 // Its times exclude the charges of earlier waiters. The first one's turn is its time plus all charges
-// answered since the line began; charges of those who gave up are in neither.
+// answered since the line began. The charges of leavers are in neither.
 type line struct {
 	queue      *Queue
 	part       *part
 	key        store.Key
-	waiters    []*Waiter // in order of arrival, including some that gave up
-	gone       int       // number of those
+	waiters    []*Waiter // in order of arrival, including some leavers
+	gone       int       // number of leavers
 	came       uint64    // number of arrivals
 	liveNs     int64     // charges of those still waiting
 	answeredNs int64     // charges of those answered; sums are modulo 2^64
@@ -87,7 +87,7 @@ func (l *line) addLocked(nowNs int64, o *limiter.Operation, waker Waker) *Waiter
 	return w
 }
 
-// lookLocked returns the funnel's TAT and the waiters whose turn has come.
+// lookLocked returns the funnel's TAT and the wakers of due waiters.
 func (l *line) lookLocked(nowNs int64) (tatNs int64, due []Waker) {
 	tatNs, known := l.tatNs(nowNs)
 	heldNs := tatNs - l.liveNs - l.answeredNs
@@ -120,7 +120,7 @@ func (l *line) turnNs(first *Waiter) int64 {
 	return turnNs + l.answeredNs
 }
 
-// advanceLocked answers all whose turn has come, and sets the timer for the next.
+// advanceLocked answers due waiters and sets the timer for the next.
 func (l *line) advanceLocked(nowNs int64) (due []Waker) {
 	for len(l.waiters) > 0 {
 		w := l.waiters[0]
@@ -154,7 +154,7 @@ func (l *line) closeLocked() {
 	delete(l.part.lines, name{l.key.DB, string(l.key.Name)})
 }
 
-// giveUpLocked removes a waiter, returns its charge, and returns those whose turn has come by that.
+// giveUpLocked removes a waiter, returns its charge, and returns the wakers due then.
 func (l *line) giveUpLocked(w *Waiter, nowNs int64, why Outcome) (due []Waker) {
 	due = append(due, w.leaveLocked(why))
 	l.liveNs -= w.debitNs
@@ -165,7 +165,7 @@ func (l *line) giveUpLocked(w *Waiter, nowNs int64, why Outcome) (due []Waker) {
 	return append(due, l.advanceLocked(nowNs)...)
 }
 
-// compactLocked drops those who gave up.
+// compactLocked drops leavers.
 func (l *line) compactLocked() {
 	l.waiters = slices.DeleteFunc(l.waiters, func(w *Waiter) bool { return w.Outcome() != Waiting })
 	l.gone = 0
@@ -178,7 +178,7 @@ func (l *line) giveBack(nowNs int64, debitNs uint64) {
 	_ = l.queue.funnels.Apply(nowNs, l.key, &limiter.Operation{Verb: limiter.GiveBack, DebitNs: debitNs})
 }
 
-// endLocked removes all whose turn has not come.
+// endLocked removes all waiters that are not due.
 func (l *line) endLocked(nowNs int64) (tatNs int64, due []Waker) {
 	tatNs, due = l.lookLocked(nowNs)
 	if l.empty() {

@@ -10,7 +10,7 @@ import (
 	"cellserver/internal/funnel"
 )
 
-// model is a line with all sums computed anew at each step.
+// model is a line that computes all sums at each step.
 type model struct {
 	tatNs   int64
 	waiting []modelWaiter
@@ -44,7 +44,7 @@ func (m *model) answer(nowNs int64) (numbers []int) {
 	return numbers
 }
 
-// leave has those behind move up.
+// leave moves up the later waiters.
 func (m *model) leave(i int, nowNs int64) {
 	debitNs := m.waiting[i].debitNs
 	m.tatNs = max(nowNs, m.tatNs-debitNs)
@@ -54,7 +54,7 @@ func (m *model) leave(i int, nowNs int64) {
 	m.waiting = slices.Delete(m.waiting, i, i+1)
 }
 
-// found has all move up who wait for more than the funnel holds.
+// found moves up all who wait for more than the funnel holds.
 func (m *model) found(tatNs int64) {
 	m.tatNs = tatNs
 	for i := len(m.waiting) - 1; i >= 0; i-- {
@@ -75,7 +75,7 @@ type script struct {
 
 var modelKey = keyOf("k")
 
-func TestLineIsItsModel(t *testing.T) {
+func TestLineAgreesWithModel(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(300) {
 		synctest.Test(t, func(t *testing.T) {
@@ -128,7 +128,7 @@ func (s *script) arrive() {
 	}
 	if m.tatNs = next.tatNs; w == nil {
 		if turnNs > nowNs {
-			s.t.Errorf("it was answered %s before its turn", time.Duration(turnNs-nowNs))
+			s.t.Errorf("answered %s before its turn", time.Duration(turnNs-nowNs))
 		}
 		return
 	}
@@ -145,7 +145,7 @@ func (s *script) leave() {
 	who := s.model.waiting[i]
 	why := []Outcome{TimedOut, Unblocked, Cancelled}[s.rng.IntN(3)]
 	if !who.w.Leave(why) || who.w.Leave(why) || who.w.Outcome() != why {
-		s.t.Errorf("%d has left as %d, want %d", who.number, who.w.Outcome(), why)
+		s.t.Errorf("%d left as %d, want %d", who.number, who.w.Outcome(), why)
 	}
 	s.model.leave(i, now())
 	s.compare([]int{who.number})
@@ -188,7 +188,7 @@ func (s *script) compare(left []int) {
 	nowNs := now()
 	for _, who := range s.model.waiting {
 		if who.turnNs() <= nowNs && nowNs > who.latestTurnNs {
-			s.t.Errorf("%d has waited for longer than it wanted", who.number)
+			s.t.Errorf("%d waited longer than its limit", who.number)
 		}
 	}
 	s.queue.checkWoken(s.t, append(left, s.model.answer(nowNs)...)...)

@@ -1,5 +1,5 @@
-// Package queue lets callers wait for their turn at a key's funnel, in order of arrival. Queues and Waiters are safe for
-// concurrent use.
+// Package queue lets callers wait for their turn at a key's funnel, in order of arrival. Queues and Waiters
+// are safe for concurrent use.
 //
 // A waiter's turn is known at its arrival and never gets later. It gets earlier when an earlier waiter gives
 // up, or when the funnel holds less than expected.
@@ -119,8 +119,8 @@ func (q *Queue) End() {
 	q.endRemote()
 }
 
-// each applies do to all lines, one part at a time, and wakes the returned waiters. If end is set, the parts open
-// no more lines.
+// each applies do to all lines, one part at a time, and wakes the returned waiters. If end is set, the parts
+// open no more lines.
 func (q *Queue) each(end bool, do func(l *line, nowNs int64) (tatNs int64, due []Waker)) {
 	nowNs := q.now()
 	for i := range q.parts {

@@ -19,8 +19,8 @@ func in(t *testing.T, f func(t *testing.T, r *harness)) {
 	synctest.Test(t, func(t *testing.T) { f(t, newHarness()) })
 }
 
-// TestTurns: one with room is answered at once, the next in turn, and one that would wait too long at once
-// without a charge.
+// TestTurns: a fitting request is answered at once, the next in turn, and one that would wait too long is
+// limited at once.
 func TestTurns(t *testing.T) {
 	in(t, func(t *testing.T, r *harness) {
 		k, l := keyOf("k"), limitOf(t, 0, 1, 1)
@@ -34,7 +34,7 @@ func TestTurns(t *testing.T) {
 			t.Errorf("it waits %t, %+v", w != nil, result)
 		}
 		if w, result := r.enter(t, k, l, 2, 0, 5); w != nil || !result.Limited || result.RetryAfter != -1 {
-			t.Errorf("what never fits waits %t, %+v", w != nil, result)
+			t.Errorf("above the capacity: waits %t, %+v", w != nil, result)
 		}
 		for i := 1; i < 4; i++ {
 			time.Sleep(time.Second)
@@ -88,8 +88,8 @@ func TestNoOvertaking(t *testing.T) {
 	})
 }
 
-// TestKeyThatIsGone: after an unreported removal all are answered.
-func TestKeyThatIsGone(t *testing.T) {
+// TestRemovedKey: after an unreported removal all are answered.
+func TestRemovedKey(t *testing.T) {
 	in(t, func(t *testing.T, r *harness) {
 		k, l := keyOf("k"), limitOf(t, 0, 1, 60)
 		for i := range 4 {
@@ -103,8 +103,8 @@ func TestKeyThatIsGone(t *testing.T) {
 	})
 }
 
-// TestLeavingAfterTheKeyIsGone returns nothing charged to others since.
-func TestLeavingAfterTheKeyIsGone(t *testing.T) {
+// TestLeavingARemovedKey returns none of the later charges.
+func TestLeavingARemovedKey(t *testing.T) {
 	in(t, func(t *testing.T, r *harness) {
 		k, l := keyOf("k"), limitOf(t, 0, 1, 60)
 		r.enter(t, k, l, 1, time.Hour, 0)
@@ -118,8 +118,8 @@ func TestLeavingAfterTheKeyIsGone(t *testing.T) {
 	})
 }
 
-// TestKeysApart: keys and databases are independent, unless all change.
-func TestKeysApart(t *testing.T) {
+// TestKeysAreIndependent, also those of two databases, except in LookAtAll.
+func TestKeysAreIndependent(t *testing.T) {
 	in(t, func(t *testing.T, r *harness) {
 		l := limitOf(t, 0, 1, 3600)
 		keys := []store.Key{keyOf("a"), {DB: 1, Name: []byte("a")}, keyOf("b")}
@@ -169,8 +169,8 @@ func TestEnd(t *testing.T) {
 	})
 }
 
-// TestStoreThatFails reports to arrivals, and answers waiters in turn.
-func TestStoreThatFails(t *testing.T) {
+// TestFailingStore: arrivals get the error, waiters their turn.
+func TestFailingStore(t *testing.T) {
 	in(t, func(t *testing.T, r *harness) {
 		k, l := keyOf("k"), limitOf(t, 0, 1, 60)
 		r.enter(t, k, l, 1, 0, 0)
@@ -194,8 +194,8 @@ func TestStoreThatFails(t *testing.T) {
 	})
 }
 
-// TestWhoLeavesIsForgotten, also behind an endless waiter.
-func TestWhoLeavesIsForgotten(t *testing.T) {
+// TestLeaversAreDropped, also behind an endless waiter.
+func TestLeaversAreDropped(t *testing.T) {
 	in(t, func(t *testing.T, r *harness) {
 		k := keyOf("k")
 		r.enter(t, k, limitOf(t, 0, 1, 1e9), 1, 0, 0)
@@ -244,7 +244,7 @@ func TestLongLines(t *testing.T) {
 	})
 }
 
-// TestManyAtOnce: each is answered once, and all charges of others are returned.
+// TestManyAtOnce: each is answered once, and leavers return their charges.
 func TestManyAtOnce(t *testing.T) {
 	in(t, func(t *testing.T, r *harness) {
 		keys, l := []store.Key{keyOf("a"), keyOf("b")}, limitOf(t, 0, 100, 1)
@@ -275,10 +275,10 @@ func TestManyAtOnce(t *testing.T) {
 		wg.Wait()
 		for i, k := range keys {
 			if most := 1 + (now()-beganNs)/int64(l.IntervalNs()); allowed[i] > most {
-				t.Errorf("%d were allowed of %d", allowed[i], most)
+				t.Errorf("%d allowed, want at most %d", allowed[i], most)
 			}
 			if leftNs := r.funnels.emptyNs(k) - now(); leftNs > int64(l.ToleranceNs()) {
-				t.Errorf("it is empty in %s, though nobody waits", time.Duration(leftNs))
+				t.Errorf("nobody waits, and the funnel is empty in %s", time.Duration(leftNs))
 			}
 		}
 		r.checkEmpty(t)

@@ -8,8 +8,8 @@ import (
 	"cellserver/internal/limiter"
 )
 
-// remote is the part of a Waiter outside any line, for a funnel on another machine, which does not report other
-// waiters: the turn never moves, and only the caller can return the charge.
+// remote is the part of a Waiter outside any line, for a funnel on another machine, which does not report
+// other waiters: the turn never moves, and only the caller can return the charge.
 type remote struct {
 	queue    *Queue
 	giveBack func(then func()) // must not wait

@@ -34,7 +34,7 @@ func TestRemote(t *testing.T) {
 		}
 		r.checkWoken(t, 2)
 		if got := leaves.Result(now()); !got.Limited || got.Remaining != 0 || got.RetryAfter != 2 || got.ResetAfter != 10 {
-			t.Errorf("who left has %+v", got)
+			t.Errorf("after leaving: got %+v", got)
 		}
 		time.Sleep(time.Second - time.Nanosecond)
 		synctest.Wait()
@@ -43,7 +43,7 @@ func TestRemote(t *testing.T) {
 		synctest.Wait()
 		r.checkWoken(t, 1)
 		if got := first.Result(now()); got.Limited || got.Remaining != 0 || got.RetryAfter != -1 || got.ResetAfter != 10 || first.Leave(Cancelled) {
-			t.Errorf("the first has %+v", got)
+			t.Errorf("after its turn: got %+v", got)
 		}
 		r.End()
 		r.checkWoken(t, 3)

@@ -40,7 +40,7 @@ func (w *Waiter) toleranceNs() int64 { return int64(w.limit.ToleranceNs()) }
 
 func (w *Waiter) Outcome() Outcome { return Outcome(w.outcome.Load()) }
 
-// Leave returns a waiter's charge, wakes it and those whose turn comes by that, and reports whether it was
+// Leave returns the waiter's charge, wakes it and waiters that become due, and reports whether it was
 // waiting. why is TimedOut, Unblocked or Cancelled.
 func (w *Waiter) Leave(why Outcome) (left bool) {
 	if w.remote != nil {
@@ -60,7 +60,6 @@ func (w *Waiter) Leave(why Outcome) (left bool) {
 	return left
 }
 
-// leaveLocked returns the Waker.
 func (w *Waiter) leaveLocked(why Outcome) (waker Waker) {
 	waker, w.waker = w.waker, nil
 	w.outcome.Store(uint32(why))

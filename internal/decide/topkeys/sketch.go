@@ -65,7 +65,7 @@ func NewSketch(capacity, keyBytes int) *Sketch {
 // Add counts a key n times, for positive n. It does not retain the key.
 func (s *Sketch) Add(key []byte, n float64) { s.addBy(key, n, limiter.Terms{}) }
 
-// addBy is Add for a request with terms, of which the last are kept.
+// addBy is Add with the request's terms; the last are kept.
 func (s *Sketch) addBy(key []byte, n float64, terms limiter.Terms) {
 	hash := maphash.Bytes(s.seed, key)
 	c := s.byHash[hash]

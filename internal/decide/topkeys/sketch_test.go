@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestSketchBounds: no count is too low, none exceeds its Overcount or the paper's bound, and a key without a counter
-// was added less often than every key with one.
+// TestSketchBounds: no count is too low or exceeds its Overcount or the paper's bound, and keys without a
+// counter are rarer than those with one.
 func TestSketchBounds(t *testing.T) {
 	const distinct, capacity = 300, 50
 	exact, s := map[string]float64{}, NewSketch(capacity, 0)
@@ -26,19 +26,19 @@ func TestSketchBounds(t *testing.T) {
 	}
 	for i, c := range top {
 		if i > 0 && c.Count > top[i-1].Count {
-			t.Errorf("key %d is higher than the one before it", i)
+			t.Errorf("key %d: count above the previous one", i)
 		}
 		if n := exact[c.Key]; c.Count < n || c.Count-c.Overcount > n {
-			t.Errorf("key %s: got %v, at most %v too high, for %v", c.Key, c.Count, c.Overcount, n)
+			t.Errorf("key %s: got %v with overcount %v, want %v", c.Key, c.Count, c.Overcount, n)
 		}
 		if c.Overcount > sum/capacity {
-			t.Errorf("key %s: %v too high, beyond the paper's bound of %v", c.Key, c.Overcount, sum/capacity)
+			t.Errorf("key %s: overcount %v, want at most %v", c.Key, c.Overcount, sum/capacity)
 		}
 		delete(exact, c.Key)
 	}
 	for key, n := range exact {
 		if n > top[capacity-1].Count {
-			t.Errorf("key %s came %v times and has no counter", key, n)
+			t.Errorf("key %s was added %v times and has no counter", key, n)
 		}
 	}
 }

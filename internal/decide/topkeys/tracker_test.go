@@ -20,7 +20,7 @@ const (
 	sec = int64(time.Second)
 )
 
-// calls shows a tracker n calls of a key.
+// calls notes n calls of a key.
 func calls(t *Tracker, s *Sampler, nowNs int64, n int, name string) {
 	for range n {
 		call(t, s, nowNs, 0, name, false)
@@ -53,7 +53,7 @@ func (z *zipf) draw(r *rand.Rand) int {
 	return i
 }
 
-// TestZipf: at any load the ten hottest keys are among the first twelve entries, and their rates are within the stated
+// TestZipf: at any load the ten hottest keys are among the first twelve entries, with rates within the stated
 // error.
 func TestZipf(t *testing.T) {
 	racetest.SkipAlone(t)
@@ -84,21 +84,21 @@ func TestZipf(t *testing.T) {
 				name := fmt.Sprint("key:", i)
 				at := slices.IndexFunc(top, func(e Entry) bool { return e.Name == name })
 				if at < 0 {
-					t.Errorf("%s, which came %d times, is not shown", name, exact[name])
+					t.Errorf("%s, called %d times, is missing", name, exact[name])
 					continue
 				}
-				// The error is two standard deviations of the sampling: some of thirty entries may exceed it, but none twice that.
+				// The error is two standard deviations: some of thirty entries may exceed it, none twice
+				// that.
 				want := float64(exact[name]) / seconds
 				if off := math.Abs(top[at].CallsPerSecond - want); off > 2*top[at].Error+0.05*want {
-					t.Errorf("%s: %.1f calls per second, but it was %.1f, and the error is said to be %.1f", name, top[at].CallsPerSecond, want, top[at].Error)
+					t.Errorf("%s: got %.1f calls per second, want %.1f with an error of %.1f", name, top[at].CallsPerSecond, want, top[at].Error)
 				}
 			}
-			t.Logf("one in %d; %+v", tracker.every.Load(), top[0])
 		})
 	}
 }
 
-// TestExactAtLowLoad: while there are few requests, every one is counted.
+// TestExactAtLowLoad: few requests are all counted.
 func TestExactAtLowLoad(t *testing.T) {
 	tracker, s := New(), &Sampler{}
 	for i := range 100 {
@@ -119,7 +119,7 @@ func TestExactAtLowLoad(t *testing.T) {
 	}
 }
 
-// TestDecay: a steady key keeps its rate; a silent one loses half of it per half-life, and finally all of it.
+// TestDecay: a steady key keeps its rate; a silent one loses half of it per half-life, finally all.
 func TestDecay(t *testing.T) {
 	tracker, s := New(), &Sampler{}
 	at := func(second int) int64 { return t0 + int64(second)*sec }
@@ -160,7 +160,7 @@ func TestDecay(t *testing.T) {
 func TestOnlyWhatIsCertain(t *testing.T) {
 	racetest.SkipAlone(t)
 	for _, tt := range []struct {
-		keys, perSecond, hot int // of a hundred requests, how many are of one key
+		keys, perSecond, hot int // percent of the requests on one key
 		want                 int
 	}{
 		{1_000_000, 500, 0, 0},
@@ -197,28 +197,29 @@ func TestOnlyWhatIsCertain(t *testing.T) {
 	}
 }
 
-// TestAlmostNothing: a rate that would be shown as 0.00 is not.
+// TestAlmostNothing: a rate that prints as 0.00 is not shown; a request is forgotten after ten half-lives.
 func TestAlmostNothing(t *testing.T) {
 	tracker := New()
 	calls(tracker, &Sampler{}, t0, 1, "a")
 	for _, tt := range []struct {
-		second int64
-		want   int
-	}{{1, 1}, {60, 1}, {600, 0}} {
-		if got := tracker.Top(Requested, t0+tt.second*sec, 9); len(got) != tt.want {
-			t.Errorf("after %d s: got %+v, want %d keys", tt.second, got, tt.want)
+		second      int64
+		shown, kept int
+	}{{1, 1, 1}, {60, 1, 1}, {599, 0, 1}, {600, 0, 1}, {601, 0, 0}} {
+		shown, kept := tracker.Top(Requested, t0+tt.second*sec, 9), tracker.estimates(Requested, t0+tt.second*sec, 9)
+		if len(shown) != tt.shown || len(kept) != tt.kept {
+			t.Errorf("after %d s: %d keys shown, %d kept, want %d and %d", tt.second, len(shown), len(kept), tt.shown, tt.kept)
 		}
 	}
 }
 
-// TestEmptySketchIsKept: a sketch in which nothing was counted is not replaced every epoch.
+// TestEmptySketchIsKept: an unused sketch is not replaced every epoch.
 func TestEmptySketchIsKept(t *testing.T) {
 	tracker, s := New(), &Sampler{}
 	calls(tracker, s, t0, 1, "a")
 	limited := tracker.sketches[Limited]
 	calls(tracker, s, t0+2*sec, 1, "a")
 	if tracker.sketches[Limited] != limited {
-		t.Error("it was replaced")
+		t.Error("the sketch was replaced")
 	}
 }
 
@@ -234,17 +235,17 @@ func TestSamplingFollowsLoad(t *testing.T) {
 			}
 		}
 		if most := 16 * manySamples; picked > most {
-			t.Errorf("second %d: %d of a million requests were picked, want %d at most", second, picked, most)
+			t.Errorf("second %d: %d of a million requests picked, want at most %d", second, picked, most)
 		}
 		picked = 0
 	}
 	got := tracker.estimates(Requested, t0+5*sec-1, 1)[0]
-	if math.Abs(got.CallsPerSecond-1e6) > 2*got.Error || got.Error > 2e4 { // the error itself is exceeded once in 2,000 runs
+	if math.Abs(got.CallsPerSecond-1e6) > 2*got.Error || got.Error > 2e4 { // exceeds the error once in 2,000 runs
 		t.Errorf("got %+v, want a million a second", got)
 	}
 	tracker.estimates(Requested, t0+60*sec, 1)
 	if every := tracker.every.Load(); every != 1 {
-		t.Errorf("in a quiet time one in %d is picked", every)
+		t.Errorf("in a quiet time: one in %d picked, want 1", every)
 	}
 }
 
@@ -270,7 +271,7 @@ func TestSamplingSteps(t *testing.T) {
 		{every: 64, samples: fewSamples, epochs: 6, want: 2},
 		{every: 64, samples: fewSamples, epochs: 9, want: 1},
 		{every: maxEvery, epochs: 7_000_000_000, want: 1}, // two hundred years
-		// When it has just become more, what was taken at the rate before does not count.
+		// Samples at the former rate do not count.
 		{every: 64, samples: manySamples + fewSamples - 1, epochs: 1, want: 64},
 		{every: 64, samples: manySamples + fewSamples, epochs: 1, want: 128},
 	} {
@@ -278,27 +279,16 @@ func TestSamplingSteps(t *testing.T) {
 		tracker.estimates(Requested, t0, 1) // begins an epoch
 		tracker.every.Store(tt.every)
 		for range tt.samples {
-			calls(tracker, &Sampler{every: 1}, t0, 1, "a") // that picks the very next one
+			calls(tracker, &Sampler{every: 1}, t0, 1, "a") // picks the next request
 		}
 		tracker.estimates(Requested, t0+tt.epochs*sec, 1)
 		if got := tracker.every.Load(); got != tt.want {
-			t.Errorf("%+v: one in %d is picked", tt, got)
+			t.Errorf("%+v: got one in %d", tt, got)
 		}
 	}
 }
 
-// TestForgotten: a request is forgotten when less is left of it than after ten half-lives.
-func TestForgotten(t *testing.T) {
-	for second, want := range map[int64]int{599: 1, 600: 1, 601: 0} {
-		tracker := New()
-		calls(tracker, &Sampler{}, t0, 1, "a")
-		if got := tracker.estimates(Requested, t0+second*sec, 9); len(got) != want {
-			t.Errorf("after %d s: got %+v, want %d keys", second, got, want)
-		}
-	}
-}
-
-// TestPatterns: a key in step with the samples must not always or never be seen.
+// TestPatterns: a key in step with the samples is seen in proportion.
 func TestPatterns(t *testing.T) {
 	racetest.SkipAlone(t)
 	for _, period := range []int{2, 3, 16, 64, 128} {
@@ -315,7 +305,7 @@ func TestPatterns(t *testing.T) {
 			}
 		}
 		if seen < 800 || seen > 1200 { // a thousand, and six standard deviations
-			t.Errorf("period %d: %d of 1000 were seen", period, seen)
+			t.Errorf("period %d: %d seen, want about 1000", period, seen)
 		}
 	}
 }
@@ -355,14 +345,14 @@ func TestHostileKeys(t *testing.T) {
 				spelled++
 			}
 			if !strings.Contains(e.Name, "x... (#") || !strings.HasSuffix(e.Name, ", 1048577 bytes)") {
-				t.Errorf("the name %q does not say that it was cut", e.Name)
+				t.Errorf("the name %q has no mark", e.Name)
 			}
 		} else if e.Cut || e.DB == 0 && !slices.Contains(names, e.Name) {
 			t.Errorf("the name %q", e.Name)
 		}
 	}
 	if last := top[len(top)-1]; cut != 2 || spelled != 2 || last.DB != 65535 || last.Name != "" {
-		t.Errorf("%d long names, %d that are like them, and in the end %+v", cut, spelled, last)
+		t.Errorf("%d cut names, %d that spell a mark, the last entry %+v", cut, spelled, last)
 	}
 	for i := range 100_000 { // any number of keys
 		call(tracker, s, t0, 0, fmt.Sprint(i, long[:300]), true)
@@ -389,7 +379,7 @@ func TestTerms(t *testing.T) {
 	note("a", 3, false)
 	for ranking, want := range map[Ranking]int64{Requested: 3, Limited: 2} {
 		if got := tracker.estimates(ranking, t0, 1)[0].Terms; got.Numbers[0] != want || got.Kind != limiter.FixedWindow {
-			t.Errorf("%s: %+v, want the most %d", ranking, got, want)
+			t.Errorf("%s: got %+v, want %d", ranking, got, want)
 		}
 	}
 	sketch := NewSketch(1, 1)
@@ -400,7 +390,7 @@ func TestTerms(t *testing.T) {
 	}
 }
 
-// TestNoteDoesNotAllocate for a key that has a counter, however long its name is.
+// TestNoteDoesNotAllocate for a known key, however long its name.
 func TestNoteDoesNotAllocate(t *testing.T) {
 	for _, nameBytes := range []int{0, keptKeyBytes, MaxNameBytes, MaxNameBytes + 1, 1 << 20} {
 		tracker, s, name := New(), &Sampler{}, bytes.Repeat([]byte("x"), nameBytes)
@@ -440,7 +430,7 @@ func TestConcurrently(t *testing.T) {
 	}
 }
 
-// BenchmarkNote measures one picked request: for keys that have a counter, and for keys that take one over.
+// BenchmarkNote measures a picked request, for known keys and for keys that take over counters.
 func BenchmarkNote(b *testing.B) {
 	for _, keys := range []int{1000, 1_000_000} {
 		b.Run(fmt.Sprint(keys), func(b *testing.B) {

@@ -2,7 +2,6 @@ package bucket
 
 import (
 	"math"
-	"math/rand/v2"
 	"testing"
 
 	"cellserver/internal/funnel"
@@ -113,31 +112,6 @@ func TestExpiry(t *testing.T) {
 	b.expiresNs = t0
 	if r, _ := b.take(l, 1); !r.Limited {
 		t.Errorf("one that has expired gives %+v", r)
-	}
-}
-
-func TestAgreesWithModel(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 5))
-	var b bucket
-	level := int64(0)
-	for range 10_000 {
-		l, n := mustLimit(t, 1+rng.Int64N(20)), rng.Int64N(8)
-		switch rng.IntN(4) {
-		case 0:
-			fits := max(0, min(n, l.capacity-level))
-			level += fits
-			if got := b.add(l, n); got != fits {
-				t.Fatalf("%d fitted, want %d", got, fits)
-			}
-		default:
-			limited := n > level
-			if !limited {
-				level -= n
-			}
-			if r, _ := b.take(l, n); r.Limited != limited || r.Remaining != level {
-				t.Fatalf("got %+v, want limited %v and %d left", r, limited, level)
-			}
-		}
 	}
 }
 

@@ -120,7 +120,7 @@ func tidy(payload []byte, nowNs int64) []byte {
 	return kept
 }
 
-// Valid reports whether a payload is that of a key with this expiry.
+// Valid reports whether a key with this expiry can have the payload.
 func Valid(payload []byte, expiresNs int64) bool {
 	if len(payload) == 0 || !sound(payload) {
 		return false

@@ -9,7 +9,8 @@ import (
 	"cellserver/internal/test/racetest"
 )
 
-// TestExpiresWhenAsNew: a key expires once no reservation is open and the funnel is empty, however it is read or settled.
+// TestExpiresWhenAsNew: a key expires once no reservation is open and the funnel is empty, however it is read
+// or settled.
 func TestExpiresWhenAsNew(t *testing.T) {
 	racetest.SkipAlone(t)
 	t.Parallel()

@@ -202,7 +202,7 @@ func AsNewNs(payload []byte) int64 {
 	return l.asNewNs()
 }
 
-// Valid reports whether a payload is that of a funnel with reservations and this expiry.
+// Valid reports whether a key with this expiry can have the payload.
 func Valid(payload []byte, expiresNs int64) bool {
 	l, ok := Open(payload)
 	if !ok || l.asNewNs() != expiresNs {

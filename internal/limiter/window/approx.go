@@ -20,9 +20,9 @@ const approxBytes = 24
 // period still covers, rounded up.
 //
 // Evenly spaced requests are counted exactly. Otherwise the error is at most the previous period's units: up
-// to 2*maxCount-1 are allowed in a period if those came at its end, and none where an exact window had room
-// for maxCount if they came at its start. TestApproxError measures, on random traces, up to 5 % of maxCount
-// too many at a time, 60 % in bursts, and overall 96 to 100 % of an exact window's.
+// to 2*maxCount-1 are allowed in a period if those came at its end, and none where an exact window allows
+// maxCount if they came at its start. TestApproxError measures, on random traces, up to 5 % of maxCount too
+// many at a time, 60 % in bursts, and overall 96 to 100 % of an exact window's.
 //
 // A refund is taken off the current period, and its excess off the previous one, by the weight of its units.
 // Another period continues with the same counters, which have no more space: a shorter one forgets all before
@@ -102,7 +102,7 @@ func (l Limit) used(c *counters, nowNs int64) int64 {
 	return more(c.current, int64(share))
 }
 
-// roomNs returns the time with room for quantity units.
+// roomNs returns the earliest time for quantity units.
 func (l Limit) roomNs(c *counters, quantity int64) int64 {
 	fromNs, units, room := c.startNs, c.previous, l.maxCount-quantity-c.current
 	if room < 0 { // not before the next period

@@ -27,8 +27,8 @@ type Limit struct {
 	periodNs uint64
 }
 
-// NewLimit returns the limit of maxCount units in a period, which is in the unit. The error is a *funnel.ArgumentError or
-// ErrTooLong.
+// NewLimit returns the limit of maxCount units in a period, which is in the unit. The error is a
+// *funnel.ArgumentError or ErrTooLong.
 func NewLimit(unit funnel.Unit, maxCount, period int64) (Limit, error) {
 	if err := checkArguments(maxCount, period); err != nil {
 		return Limit{}, err
@@ -58,7 +58,7 @@ func (l Limit) Packed() [2]int64 { return [2]int64{l.maxCount, int64(l.periodNs)
 // Unpack reverses Packed.
 func Unpack(words [2]int64) Limit { return Limit{maxCount: words[0], periodNs: uint64(words[1])} }
 
-// Fits reports whether an empty window has room for quantity units.
+// Fits reports whether an empty window holds quantity units.
 func (l Limit) Fits(quantity int64) bool { return quantity <= l.maxCount }
 
 // Share returns a share, above 0 and at most 1, of the units, but at least one if it allowed any.

@@ -30,7 +30,7 @@ const (
 	maxKeptBytes = 4 << 20 // exceeds MaxNames limits of MaxWindows windows
 )
 
-// keptFile is that file in a data directory, a namedlimit.Keeper.
+// keptFile keeps LIMITS in a data directory.
 type keptFile struct {
 	dir    disk.Dir
 	repair bool

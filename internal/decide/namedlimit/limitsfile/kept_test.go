@@ -48,7 +48,7 @@ func has(r *namedlimit.Registry, d namedlimit.Definition) bool {
 	return l != nil && l.Equal(&d)
 }
 
-// allowed counts a request that is allowed.
+// allowed counts an allowed request.
 func allowed(l *namedlimit.Limit) {
 	l.Named().Counter(1, &funnel.Result{}).Add(1)
 }
@@ -110,7 +110,7 @@ func TestReload(t *testing.T) {
 	if setErr := r.Set(theirs); setErr == nil || setErr.Error() != want || err == nil || err.Error() != want {
 		t.Errorf("changed by command: %v, %v", setErr, err)
 	}
-	for _, bad := range []string{"limits: {theirs: {}}\n", "limits: {}"} { // wrong, and without its newline
+	for _, bad := range []string{"limits: {theirs: {}}\n", "limits: {}"} { // invalid, without a newline
 		write(t, path, bad)
 		if err := r.Reload(); err == nil || r.Lookup([]byte("theirs")) != ofFile || !r.Reloads().LastFailed {
 			t.Errorf("%q: %v, and then %+v", bad, err, r.Lookup([]byte("theirs")))
@@ -158,7 +158,7 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// TestFailingDisk: definitions that could not be kept are not in force, and those in force are written again.
+// TestFailingDisk: unwritten definitions are not in force; those in force are written again.
 func TestFailingDisk(t *testing.T) {
 	t.Parallel()
 	for _, op := range []disktest.Op{disktest.Create, disktest.Write, disktest.Sync, disktest.Rename, disktest.SyncDir} {
@@ -224,7 +224,7 @@ func TestDamage(t *testing.T) {
 		}
 	}
 	if string(dir.Contents("damaged-2-"+KeptName)) != "\n\n" {
-		t.Error("what is damaged was not kept aside")
+		t.Error("the damaged file was not set aside")
 	}
 }
 
@@ -284,6 +284,6 @@ func TestConcurrentChanges(t *testing.T) {
 	}
 	r.Close()
 	if err := r.Set(definition("late", 5)); err == nil {
-		t.Error("a change behind the end")
+		t.Error("a change after Close")
 	}
 }
