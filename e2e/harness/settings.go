@@ -22,9 +22,7 @@ func (p *Process) Rewrite(t *testing.T, path, text, logged string) {
 func (p *Process) Reload(t *testing.T, logged string) {
 	t.Helper()
 	before := strings.Count(p.Log.String(), logged)
-	if err := p.Cmd.Process.Signal(syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
+	p.Signal(t, syscall.SIGHUP)
 	p.Eventually(t, "log "+logged, func() bool { return strings.Count(p.Log.String(), logged) > before })
 }
 

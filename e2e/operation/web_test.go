@@ -42,9 +42,7 @@ func TestMetricsOverTLSWithASecret(t *testing.T) {
 	other := certtest.NewCA(t)
 	files.Write(t, other, "renewed")
 	certtest.Write(t, token, []byte("second"))
-	if err := p.Cmd.Process.Signal(syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
+	p.Signal(t, syscall.SIGHUP)
 	p.Logged(t, "using new TLS files")
 	p.Eventually(t, "take the new token", func() bool {
 		return p.Ask(t, "/metrics", "second", other.Pool) == 200
@@ -53,9 +51,7 @@ func TestMetricsOverTLSWithASecret(t *testing.T) {
 		t.Errorf("the old token: got %d", got)
 	}
 	certtest.Write(t, token, nil)
-	if err := p.Cmd.Process.Signal(syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
+	p.Signal(t, syscall.SIGHUP)
 	p.Logged(t, "is empty; write the token into it")
 	if got := p.Ask(t, "/metrics", "second", other.Pool); got != 200 {
 		t.Errorf("the token after a file that cannot be used: got %d", got)
@@ -72,15 +68,11 @@ func TestNotReadyWhileItDrains(t *testing.T) {
 	}
 	idle := bufio.NewReader(p.Dial(t))
 	nc := p.Dial(t)
-	if _, err := io.WriteString(nc, "DEBUG SLEEP 2\r\n"); err != nil {
-		t.Fatal(err)
-	}
+	harness.Send(t, nc, "DEBUG SLEEP 2\r\n")
 	p.Eventually(t, "see the command", func() bool {
 		return p.Metric(t, "cellserver_received_bytes_total") > 0
 	})
-	if err := p.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	p.Signal(t, syscall.SIGTERM)
 	if _, err := idle.ReadByte(); err != io.EOF { // closed first, as it is idle
 		t.Errorf("the idle client: %v", err)
 	}

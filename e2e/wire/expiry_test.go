@@ -92,9 +92,7 @@ func (load *keyLoad) run(t *testing.T) {
 
 func dbSizeOf(t *testing.T, nc net.Conn) int {
 	t.Helper()
-	if _, err := io.WriteString(nc, "DBSIZE\r\n"); err != nil {
-		t.Fatal(err)
-	}
+	harness.Send(t, nc, "DBSIZE\r\n")
 	var reply [32]byte
 	n, err := nc.Read(reply[:])
 	if err != nil {

@@ -186,9 +186,7 @@ func testWireCutAtEveryByte(t *testing.T, startServer harness.Starter) {
 	want := "*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:3600\r\n$3\r\na b\r\n$2\r\n\r\n\r\n:1\r\n"
 	for cut := range len(stream) {
 		nc := p.Dial(t)
-		if _, err := io.WriteString(nc, stream[:cut]); err != nil {
-			t.Fatal(err)
-		}
+		harness.Send(t, nc, stream[:cut])
 		time.Sleep(time.Millisecond)
 		harness.Exchange(t, nc, stream[cut:], want)
 		nc.Close()
@@ -209,9 +207,7 @@ func testWireSplitCommandCostsLinearTime(t *testing.T, startServer harness.Start
 	before := p.Metric(t, allocated)
 	for rest := command; len(rest) > 0; {
 		n := min(len(rest), 400)
-		if _, err := io.WriteString(nc, rest[:n]); err != nil {
-			t.Fatal(err)
-		}
+		harness.Send(t, nc, rest[:n])
 		rest = rest[n:]
 	}
 	harness.Exchange(t, nc, "", fmt.Sprintf("$%d\r\n%s\r\n", len(argument), argument))
