@@ -22,8 +22,7 @@ const loginLimit = "limits:\n  login:\n    windows:\n      - {max_burst: 4, coun
 // TestLimitsFile: the file is read at the start and at SIGHUP, completely or not at all; usage survives.
 func TestLimitsFile(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "limits.yml")
-	certtest.Write(t, file, []byte(loginLimit))
+	file := harness.WriteFile(t, loginLimit)
 	p := harness.StartServer(t, "--limits-file", file)
 	nc := p.Dial(t)
 	harness.Exchange(t, nc, "CONFIG GET limits-file\r\n", string(resptest.Append(nil, "limits-file", file)))

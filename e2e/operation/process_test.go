@@ -4,7 +4,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -39,10 +38,7 @@ func TestMistakesAreOneLine(t *testing.T) {
 	}
 	defer func() { _ = taken.Close() }()
 	inUse := taken.Addr().String()
-	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, []byte("not a socket"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := harness.WriteFile(t, "not a socket")
 	const see = "; see cellserver --help"
 	free := []string{"--addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0"}
 	checkMistakes(t, []mistake{

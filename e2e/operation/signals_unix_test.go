@@ -75,7 +75,7 @@ func pipeFile(t *testing.T) (path string, read func(then func(), text string)) {
 // service manager is notified in that order.
 func TestSIGHUPWhileStarting(t *testing.T) {
 	t.Parallel()
-	config := harness.WriteConfig(t, "maxclients: 100\n")
+	config := harness.WriteFile(t, "maxclients: 100\n")
 	limits, read := pipeFile(t)
 	m := newServiceManager(t)
 	cmd := harness.Command(t, "--addr", "127.0.0.1:0", "--metrics-addr", "", "--log-format", "json",

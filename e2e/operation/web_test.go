@@ -3,7 +3,6 @@ package operation
 import (
 	"bufio"
 	"io"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,17 +12,9 @@ import (
 	"cellserver/internal/test/patience"
 )
 
-// secretFile writes a file readable by its owner only.
-func secretFile(t *testing.T, contents string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "secret")
-	certtest.Write(t, path, []byte(contents))
-	return path
-}
-
 func TestMetricsOverTLSWithASecret(t *testing.T) {
 	files, ca := harness.NewTLSFiles(t)
-	token := secretFile(t, "first\n")
+	token := harness.WriteFile(t, "first\n")
 	p := harness.StartServer(t, "--metrics-tls-cert", files.Cert, "--metrics-tls-key", files.Key, "--metrics-token-file", token)
 	for given, want := range map[string]int{"": 401, "second": 401, "first": 200} {
 		if got := p.Ask(t, "/metrics", given, ca.Pool); got != want {
@@ -88,7 +79,7 @@ func TestNotReadyWhileItDrains(t *testing.T) {
 func TestMetricsBeyondLoopback(t *testing.T) {
 	files, _ := harness.NewTLSFiles(t)
 	open := []string{"--metrics-addr", "0.0.0.0:0"}
-	secret := []string{"--metrics-addr", "0.0.0.0:0", "--metrics-password-file", secretFile(t, "prometheus:secret")}
+	secret := []string{"--metrics-addr", "0.0.0.0:0", "--metrics-password-file", harness.WriteFile(t, "prometheus:secret")}
 	for _, tt := range []struct {
 		name string
 		args []string
@@ -117,8 +108,8 @@ func TestProfilesAreServedOnRequest(t *testing.T) {
 }
 
 func TestMistakesAboutMetrics(t *testing.T) {
-	empty, noColon := secretFile(t, "\n"), secretFile(t, "secret\n")
-	spaced, twoLines := secretFile(t, "a token\n"), secretFile(t, "prometheus:secret\n\n")
+	empty, noColon := harness.WriteFile(t, "\n"), harness.WriteFile(t, "secret\n")
+	spaced, twoLines := harness.WriteFile(t, "a token\n"), harness.WriteFile(t, "prometheus:secret\n\n")
 	files, _ := harness.NewTLSFiles(t)
 	free := func(args ...string) []string {
 		return append([]string{"--addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0"}, args...)

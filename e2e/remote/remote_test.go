@@ -3,7 +3,6 @@ package remote
 import (
 	"net"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -155,10 +154,7 @@ func TestStoreGoesAway(t *testing.T) {
 func TestStorePassword(t *testing.T) {
 	const secret = "s3:cret@/%"
 	redis := redistest.Server(t, "--requirepass", secret)
-	file := filepath.Join(t.TempDir(), "password")
-	if err := os.WriteFile(file, []byte(secret+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := harness.WriteFile(t, secret+"\n")
 	right := harness.StartServer(t, "--store", "redis://"+redis.Addr, "--store-password-file", file,
 		"--store-timeout", "1m")
 	awaitStore(t, right, 1)

@@ -14,7 +14,7 @@ import (
 
 func TestUsersOfAFile(t *testing.T) {
 	t.Parallel()
-	users := harness.WriteUsers(t, harness.OperatorsUsers)
+	users := harness.WriteFile(t, harness.OperatorsUsers)
 	harness.OnEachDriver(t, func(t *testing.T, startServer harness.Starter) {
 		p := startServer(t, "--aclfile", users)
 		const funnel, denied = "*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2\r\n", "-NOPERM this user has no permissions to "
@@ -47,7 +47,7 @@ func TestUsersOfAFile(t *testing.T) {
 // TestUsersAreReloaded: SIGHUP and ACL LOAD read the file; a bad file gives one line and no change.
 func TestUsersAreReloaded(t *testing.T) {
 	t.Parallel()
-	users := harness.WriteUsers(t, harness.OperatorsUsers)
+	users := harness.WriteFile(t, harness.OperatorsUsers)
 	p := harness.StartServer(t, "--aclfile", users)
 	admin := p.Dial(t)
 	harness.Exchange(t, admin, "AUTH admin root\r\n", "+OK\r\n")
@@ -81,7 +81,7 @@ func TestUsersAreReloaded(t *testing.T) {
 // one does, with a warning.
 func TestReloadsDoNotOpenTheServer(t *testing.T) {
 	t.Parallel()
-	users := harness.WriteUsers(t, harness.OperatorsUsers)
+	users := harness.WriteFile(t, harness.OperatorsUsers)
 	p := harness.StartServer(t, "--aclfile", users)
 	admin := p.Dial(t)
 	harness.Exchange(t, admin, "AUTH admin root\r\n", "+OK\r\n")
@@ -117,7 +117,7 @@ func TestCertificateIsAUser(t *testing.T) {
 	t.Parallel()
 	files, ca := harness.NewTLSFiles(t)
 	p := harness.StartServer(t, append(files.Flags(), "--tls-client-ca", files.ClientCA, "--tls-auth-clients", "optional",
-		"--aclfile", harness.WriteUsers(t, harness.OperatorsUsers+"user gone off >x ~* +@all\n"))...)
+		"--aclfile", harness.WriteFile(t, harness.OperatorsUsers+"user gone off >x ~* +@all\n"))...)
 	for name, want := range map[string]string{
 		"":         noAuth,
 		"admin":    "$5\r\nadmin\r\n",
