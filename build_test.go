@@ -9,39 +9,37 @@ import (
 	"testing"
 )
 
-// built is the server for this package's tests. It is linked once, which takes seconds.
-var built struct {
-	once sync.Once
-	dir  string // removed by TestMain
-	err  error
-}
+var builtDir string // removed by TestMain
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if built.dir != "" {
-		_ = os.RemoveAll(built.dir)
+	if builtDir != "" {
+		_ = os.RemoveAll(builtDir)
 	}
 	os.Exit(code)
 }
 
+// buildOnce links the server, which takes seconds.
+var buildOnce = sync.OnceValue(func() (err error) {
+	if builtDir, err = os.MkdirTemp("", "cellserver"); err != nil {
+		return err
+	}
+	cmd := exec.Command("go", "build", "-trimpath", "-o", builtDir, "./cmd/cellserver")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("go build: %w: %s", err, out)
+	}
+	return nil
+})
+
 // build returns the server in a directory of its own, where a test may write files beside it.
 func build(t *testing.T) (binary string) {
 	t.Helper()
-	built.once.Do(func() {
-		if built.dir, built.err = os.MkdirTemp("", "cellserver"); built.err != nil {
-			return
-		}
-		cmd := exec.CommandContext(testContext(t), "go", "build", "-trimpath", "-o", built.dir, "./cmd/cellserver")
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			built.err = fmt.Errorf("go build: %w: %s", err, out)
-		}
-	})
-	if built.err != nil {
-		t.Fatal(built.err)
+	if err := buildOnce(); err != nil {
+		t.Fatal(err)
 	}
 	binary = filepath.Join(t.TempDir(), "cellserver")
-	if err := os.Link(filepath.Join(built.dir, "cellserver"), binary); err != nil {
+	if err := os.Link(filepath.Join(builtDir, "cellserver"), binary); err != nil {
 		t.Fatal(err)
 	}
 	return binary

@@ -26,12 +26,8 @@ type fence struct {
 
 func fences(t *testing.T, document string) []fence {
 	t.Helper()
-	b, err := os.ReadFile(document)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var all []fence
-	for _, m := range regexp.MustCompile("(?ms)^```(\\w+)( untried)?\n(.*?)^```$").FindAllStringSubmatch(string(b), -1) {
+	for _, m := range regexp.MustCompile("(?ms)^```(\\w+)( untried)?\n(.*?)^```$").FindAllStringSubmatch(read(t, document), -1) {
 		all = append(all, fence{m[1], m[3], m[2] != ""})
 	}
 	return all
@@ -222,20 +218,7 @@ func write(t *testing.T, dir, name, text string) (path string) {
 }
 
 func runGo(t *testing.T, dir, code string) string {
-	return run(t, "", "go", "run", write(t, dir, "main.go", `package main
-
-import (
-	"context"
-	"fmt"
-
-	"github.com/redis/go-redis/v9"
-)
-
-func main() {
-	ctx := context.Background()
-`+code+`	fmt.Println(reply, err)
-}
-`))
+	return runGoOpen(t, dir, code+"_, _ = log.Print, time.Now\nfmt.Println(reply, err)\n")
 }
 
 func runPython(t *testing.T, dir, code string) string {

@@ -5,10 +5,10 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 
+	"cellserver/internal/test/processtest"
 	"cellserver/internal/test/redistest"
 	"cellserver/internal/wire/catalog"
 )
@@ -78,7 +78,7 @@ func redisOnTCP(t *testing.T) (port string) {
 	server := redistest.Start(t, "--bind", "127.0.0.1")
 	var err error
 	for range 10 {
-		port = freePort(t)
+		_, port, _ = net.SplitHostPort(processtest.FreeAddr(t))
 		if err = server.ConfigSet(t.Context(), "port", port).Err(); err == nil {
 			return port
 		}
@@ -105,45 +105,32 @@ func transcript(t *testing.T, dir, block string, place func(string) string) stri
 // compareBlocks compares a document with an actual run.
 func compareBlocks(t *testing.T, document, ran string) {
 	t.Helper()
-	b, err := os.ReadFile(document)
-	if err != nil {
-		t.Fatal(err)
-	}
 	left := consoleBlock.FindAllString(ran, -1)
-	want := consoleBlock.ReplaceAllStringFunc(string(b), func(block string) string {
+	update(t, document, consoleBlock.ReplaceAllStringFunc(read(t, document), func(block string) string {
 		now := left[0]
 		left = left[1:]
 		if now != block && os.Getenv("UPDATE_DOCS") == "" {
 			t.Errorf("%s has\n%s\nand what runs is\n%s", document, block, now)
 		}
 		return now
-	})
-	if want == string(b) || os.Getenv("UPDATE_DOCS") == "" {
-		return
-	}
-	if err := os.WriteFile(document, []byte(want), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	}))
 }
 
-func freePort(t *testing.T) string {
+// update writes a document if UPDATE_DOCS is set.
+func update(t *testing.T, document, text string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
+	if os.Getenv("UPDATE_DOCS") == "" {
+		return
+	}
+	if err := os.WriteFile(document, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = l.Close() }()
-	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 }
 
 // TestRefusalsLeadToRecipes: every section named in a refusal exists.
 func TestRefusalsLeadToRecipes(t *testing.T) {
-	b, err := os.ReadFile(catalog.Recipes)
-	if err != nil {
-		t.Fatal(err)
-	}
 	sections := map[string]bool{}
-	for _, m := range heading.FindAllStringSubmatch(string(b), -1) {
+	for _, m := range heading.FindAllStringSubmatch(read(t, catalog.Recipes), -1) {
 		sections[anchor(m[1])] = true
 	}
 	named := 0

@@ -1,7 +1,6 @@
 package cellserver_test
 
 import (
-	"os"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -16,12 +15,7 @@ import (
 // TestSecurityDocument: each bound in SECURITY.md has its option's default and an existing test, and every
 // option that bounds clients is listed.
 func TestSecurityDocument(t *testing.T) {
-	const root = "."
-	text, err := os.ReadFile(filepath.Join(root, "SECURITY.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, table, found := strings.Cut(string(text), "| bound | set by | default | test |\n| --- | --- | --- | --- |\n")
+	_, table, found := strings.Cut(read(t, "SECURITY.md"), "| bound | set by | default | test |\n| --- | --- | --- | --- |\n")
 	if !found {
 		t.Fatal("SECURITY.md has no table of bounds")
 	}
@@ -51,14 +45,14 @@ func TestSecurityDocument(t *testing.T) {
 		}
 		names := strings.Split(cells[3], ", ")
 		for _, name := range names {
-			if !testExists(t, root, strings.Trim(name, "`")) {
+			if !testExists(t, strings.Trim(name, "`")) {
 				t.Errorf("no test %s, of the bound %q", name, cells[0])
 			}
 		}
 	}
 	for _, file := range []string{"README.md", "CONTRIBUTING.md"} {
-		if text, err := os.ReadFile(filepath.Join(root, file)); err != nil || !strings.Contains(string(text), "(SECURITY.md)") {
-			t.Errorf("%s has no link to it: %v", file, err)
+		if !strings.Contains(read(t, file), "(SECURITY.md)") {
+			t.Errorf("%s has no link to it", file)
 		}
 	}
 	for _, name := range mustBeThere {
@@ -75,19 +69,15 @@ func defaultOf(f *pflag.Flag) string {
 	return "`" + f.DefValue + "`"
 }
 
-func testExists(t *testing.T, root, name string) bool {
+func testExists(t *testing.T, name string) bool {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(root, path.Dir(name), strings.TrimSuffix(path.Base(name), path.Ext(name)), "*_test.go"))
+	files, err := filepath.Glob(filepath.Join(path.Dir(name), strings.TrimSuffix(path.Base(name), path.Ext(name)), "*_test.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	declared := regexp.MustCompile(`(?m)^func ` + regexp.QuoteMeta(strings.TrimPrefix(path.Ext(name), ".")) + `\(t \*testing\.T\)`)
 	for _, file := range files {
-		source, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if declared.Match(source) {
+		if declared.MatchString(read(t, file)) {
 			return true
 		}
 	}

@@ -37,14 +37,11 @@ func TestTranslations(t *testing.T) {
 		}
 		if os.Getenv("UPDATE_DOCS") != "" && !slices.Equal(blocks, copies) {
 			left := blocks
-			updated := anyBlock.ReplaceAllStringFunc(translated, func(string) string {
+			update(t, translation, anyBlock.ReplaceAllStringFunc(translated, func(string) string {
 				block := left[0]
 				left = left[1:]
 				return block
-			})
-			if err := os.WriteFile(translation, []byte(updated), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			}))
 			continue
 		}
 		for i, block := range blocks {

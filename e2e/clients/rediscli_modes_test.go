@@ -70,7 +70,7 @@ func TestRedisCLIByURL(t *testing.T) {
 	certtest.Write(t, certFile, cert)
 	certtest.Write(t, keyFile, key)
 	p := harness.StartServer(t, append(files.Flags(), "--tls-client-ca", files.ClientCA, "--tls-auth-clients", "optional",
-		"--aclfile", harness.WriteUsers(t, harness.OperatorsUsers))...)
+		"--aclfile", harness.WriteFile(t, harness.OperatorsUsers))...)
 	_, tlsPort, _ := net.SplitHostPort(p.TLSAddr)
 	plain, over := "@127.0.0.1:"+p.Port(), "@localhost:"+tlsPort
 	const refused = "AUTH failed: WRONGPASS invalid username-password pair or user is disabled.\nNOAUTH Authentication required.\n\n"

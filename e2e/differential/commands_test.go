@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -98,13 +97,7 @@ type pair struct {
 
 func newPair(t *testing.T, password string) *pair {
 	t.Helper()
-	aclFile := func() string {
-		path := filepath.Join(t.TempDir(), "users.acl")
-		if err := os.WriteFile(path, []byte(strings.Replace(bothUsers, "PASSWORD", password, 1)), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
+	aclFile := func() string { return harness.WriteFile(t, strings.Replace(bothUsers, "PASSWORD", password, 1)) }
 	p := &pair{
 		ours: harness.StartServer(t, "--enable-debug-command", "yes", "--aclfile", aclFile(),
 			"--lua-time-limit", "1h"),

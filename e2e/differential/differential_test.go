@@ -259,9 +259,7 @@ func TestAnswersNoWebPage(t *testing.T) {
 	p := harness.StartServer(t)
 	for _, line := range []string{"POST / HTTP/1.1\r\n", "host: localhost\r\n", "*1\r\n$4\r\nPost\r\n"} {
 		nc := p.Dial(t)
-		if _, err := io.WriteString(nc, "PING\r\n"+line+"CL.THROTTLE web 0 1 60\r\n"); err != nil {
-			t.Fatal(err)
-		}
+		harness.Send(t, nc, "PING\r\n"+line+"CL.THROTTLE web 0 1 60\r\n")
 		if got, _ := io.ReadAll(nc); string(got) != "+PONG\r\n" && len(got) > 0 {
 			t.Errorf("%q got %q", line, got)
 		}

@@ -11,17 +11,9 @@ type Starter func(t *testing.T, args ...string) *Process
 // goroutines. The tests run in parallel: they mostly wait.
 func OnEachDriver(t *testing.T, test func(t *testing.T, startServer Starter)) {
 	t.Helper()
-	onEachDriverInTurn(t, func(t *testing.T, startServer Starter) {
-		t.Parallel()
-		test(t, startServer)
-	})
-}
-
-// onEachDriverInTurn is OnEachDriver for tests that must end before it returns.
-func onEachDriverInTurn(t *testing.T, test func(t *testing.T, startServer Starter)) {
-	t.Helper()
 	for _, ioThreads := range []string{"0", "1"} {
 		t.Run("io-threads="+ioThreads, func(t *testing.T) {
+			t.Parallel()
 			test(t, func(t *testing.T, args ...string) *Process {
 				t.Helper()
 				return StartServer(t, append([]string{"--io-threads", ioThreads}, args...)...)
@@ -29,6 +21,7 @@ func onEachDriverInTurn(t *testing.T, test func(t *testing.T, startServer Starte
 		})
 	}
 	t.Run("tls", func(t *testing.T) {
+		t.Parallel()
 		test(t, func(t *testing.T, args ...string) *Process {
 			t.Helper()
 			files, ca := NewTLSFiles(t)

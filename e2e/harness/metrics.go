@@ -13,17 +13,9 @@ import (
 // Metric returns the value of a metric, summed over its labels.
 func (p *Process) Metric(t *testing.T, name string) (sum float64) {
 	t.Helper()
-	answer, err := http.Get("http://" + p.Metrics + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, body := p.Fetch(t, "/metrics", "")
 	found := false
-	for line := range strings.Lines(string(body)) {
+	for line := range strings.Lines(body) {
 		f := strings.Fields(line)
 		if len(f) != 2 || f[0] != name && !strings.HasPrefix(f[0], name+"{") {
 			continue
@@ -48,7 +40,30 @@ func (p *Process) Fetch(t *testing.T, path, host string) (status int, body strin
 		t.Fatal(err)
 	}
 	r.Host = host
-	answer, err := http.DefaultClient.Do(r)
+	return do(t, http.DefaultClient, r)
+}
+
+// Ask sends a request to the metrics address, by HTTPS if there is an authority, and returns the status.
+func (p *Process) Ask(t *testing.T, path, token string, pool *x509.CertPool) int {
+	t.Helper()
+	scheme, transport := "http://", &http.Transport{DisableKeepAlives: true}
+	if pool != nil {
+		scheme, transport.TLSClientConfig = "https://", &tls.Config{RootCAs: pool}
+	}
+	r, err := http.NewRequest(http.MethodGet, scheme+p.Metrics+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	status, _ := do(t, &http.Client{Transport: transport}, r)
+	return status
+}
+
+func do(t *testing.T, client *http.Client, r *http.Request) (status int, body string) {
+	t.Helper()
+	answer, err := client.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,31 +73,6 @@ func (p *Process) Fetch(t *testing.T, path, host string) (status int, body strin
 		t.Fatal(err)
 	}
 	return answer.StatusCode, string(b)
-}
-
-// Ask sends a request to the metrics address, by HTTPS if there is an authority, and returns the status.
-func (p *Process) Ask(t *testing.T, path, token string, pool *x509.CertPool) int {
-	t.Helper()
-	url := "http://" + p.Metrics + path
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	if pool != nil {
-		url = "https://" + p.Metrics + path
-		client.Transport = &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: pool}}
-	}
-	request, err := http.NewRequest(http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if token != "" {
-		request.Header.Set("Authorization", "Bearer "+token)
-	}
-	answer, err := client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, _ = io.Copy(io.Discard, answer.Body)
-	_ = answer.Body.Close()
-	return answer.StatusCode
 }
 
 // Readiness returns the status and the text of /readyz.

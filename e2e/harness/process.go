@@ -62,15 +62,25 @@ func (p *Process) Dial(t *testing.T) net.Conn {
 	return DialTCP(t, p.Addr)
 }
 
-// DialTCP connects, and closes the connection when the test ends.
 func DialTCP(t *testing.T, addr string) net.Conn {
 	t.Helper()
-	nc, err := net.Dial("tcp", addr)
+	return patience.Conn{Conn: dial(t, "tcp", addr)}
+}
+
+func DialUnix(t *testing.T, path string) net.Conn {
+	t.Helper()
+	return dial(t, "unix", path)
+}
+
+// dial connects, and closes the connection when the test ends.
+func dial(t *testing.T, network, addr string) net.Conn {
+	t.Helper()
+	nc, err := net.Dial(network, addr)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = nc.Close() })
-	return patience.Conn{Conn: nc}
+	return nc
 }
 
 // Socket returns the TCP connection below TLS.

@@ -22,9 +22,7 @@ func (p *Process) Rewrite(t *testing.T, path, text, logged string) {
 func (p *Process) Reload(t *testing.T, logged string) {
 	t.Helper()
 	before := strings.Count(p.Log.String(), logged)
-	if err := p.Cmd.Process.Signal(syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
+	p.Signal(t, syscall.SIGHUP)
 	p.Eventually(t, "log "+logged, func() bool { return strings.Count(p.Log.String(), logged) > before })
 }
 
@@ -34,9 +32,10 @@ func (p *Process) Get(t *testing.T, name, want string) {
 	Exchange(t, p.Dial(t), "CONFIG GET "+name+"\r\n", fmt.Sprintf("*2\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n", len(name), name, len(want), want))
 }
 
-func WriteConfig(t *testing.T, text string) (path string) {
+// WriteFile makes a file that only its owner may read.
+func WriteFile(t *testing.T, text string) (path string) {
 	t.Helper()
-	path = filepath.Join(t.TempDir(), "cellserver.yaml")
+	path = filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

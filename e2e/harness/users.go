@@ -1,12 +1,5 @@
 package harness
 
-import (
-	"path/filepath"
-	"testing"
-
-	"cellserver/internal/test/certtest"
-)
-
 // OperatorsUsers is an aclfile as an operator would write it. The exporter's password is "exp".
 const OperatorsUsers = `user default off
 user app on >s3cret ~limits:* +cl.throttle +select +ping +multi +exec +eval
@@ -14,10 +7,3 @@ user app on >s3cret ~limits:* +cl.throttle +select +ping +multi +exec +eval
 user exporter on #dd7a946de80abf41797036335be60bf207f3262c6429f4993005d91f174ecf07 +ping +info +config|get +acl|whoami
 user admin on >root ~* &* +@all
 `
-
-func WriteUsers(t *testing.T, text string) (path string) {
-	t.Helper()
-	path = filepath.Join(t.TempDir(), "users.acl")
-	certtest.Write(t, path, []byte(text))
-	return path
-}

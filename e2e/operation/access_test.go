@@ -3,7 +3,6 @@ package operation
 import (
 	"crypto/tls"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -67,10 +66,7 @@ func TestSocketMode(t *testing.T) {
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != mode {
 			t.Errorf("got %v, %v, want %v", info.Mode(), err, mode)
 		}
-		nc, err := net.Dial("unix", path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		nc := harness.DialUnix(t, path)
 		harness.Exchange(t, nc, "CLIENT INFO\r\n", "$")
 		nc.Close()
 		p.Stop(t, syscall.SIGKILL)

@@ -11,7 +11,7 @@ import (
 // TestConfigPrecedence: flag before variable before file before default; config show names the source.
 func TestConfigPrecedence(t *testing.T) {
 	t.Parallel()
-	path := harness.WriteConfig(t, "maxclients: 1\ndatabases: 2\ntimeout: 3\nlua: false\nmetrics-allowed-hosts: [a, b]\nrequirepass: s3cret\nprotected-mode: no\n")
+	path := harness.WriteFile(t, "maxclients: 1\ndatabases: 2\ntimeout: 3\nlua: false\nmetrics-allowed-hosts: [a, b]\nrequirepass: s3cret\nprotected-mode: no\n")
 	env := []string{"CELLSERVER_CONFIG=" + path, "CELLSERVER_MAXCLIENTS=10", "CELLSERVER_DATABASES=20"}
 	code, out, errOut := harness.Call(t, env, "config", "show", "--maxclients", "100")
 	if code != 0 || errOut != "" {
@@ -29,7 +29,7 @@ func TestConfigPrecedence(t *testing.T) {
 	if strings.Contains(out, "s3cret") {
 		t.Errorf("config show has the password:\n%s", out)
 	}
-	again := harness.WriteConfig(t, out)
+	again := harness.WriteFile(t, out)
 	if code, out, errOut := harness.Call(t, nil, "config", "check", "--config", again); code != 0 || out != "ok\n" || errOut != "" {
 		t.Errorf("the output of config show is no config file: %d, %q, %q", code, out, errOut)
 	}
@@ -37,16 +37,16 @@ func TestConfigPrecedence(t *testing.T) {
 
 func TestServerTakesItsConfigFile(t *testing.T) {
 	t.Parallel()
-	path := harness.WriteConfig(t, "maxclients: 77\ntimeout: 0.5\nmax-key-bytes: 1000\n")
+	path := harness.WriteFile(t, "maxclients: 77\ntimeout: 0.5\nmax-key-bytes: 1000\n")
 	p := harness.StartServer(t, "--config", path, "--max-key-bytes", "2000")
 	nc := p.Dial(t)
 	harness.Exchange(t, nc, "CONFIG GET maxclients\r\nCONFIG GET max-key-bytes\r\n", "*2\r\n$10\r\nmaxclients\r\n$2\r\n77\r\n*2\r\n$13\r\nmax-key-bytes\r\n$4\r\n2000\r\n")
-	if code, out, errOut := harness.Call(t, nil, "health", "--config", harness.WriteConfig(t, "maxclients: 5\nmetrics-addr: "+p.Metrics+"\n")); code != 0 || out != "ok\n" {
+	if code, out, errOut := harness.Call(t, nil, "health", "--config", harness.WriteFile(t, "maxclients: 5\nmetrics-addr: "+p.Metrics+"\n")); code != 0 || out != "ok\n" {
 		t.Errorf("health by the file's metrics-addr: %d, %q, %q", code, out, errOut)
 	}
 	// A server may run while its file has mistakes.
 	for text, said := range map[string]string{"nonsense: 5\nmetrics-addr: " + p.Metrics + "\n": `:1: unknown setting "nonsense"`, "a: [": ":2: not YAML"} {
-		code, out, errOut := harness.Call(t, []string{"CELLSERVER_METRICS_ADDR=" + p.Metrics}, "health", "--config", harness.WriteConfig(t, text))
+		code, out, errOut := harness.Call(t, []string{"CELLSERVER_METRICS_ADDR=" + p.Metrics}, "health", "--config", harness.WriteFile(t, text))
 		if code != 0 || out != "ok\n" || !strings.Contains(errOut, said) || strings.Count(errOut, "\n") != 1 {
 			t.Errorf("health by a file with a mistake: %d, %q, %q", code, out, errOut)
 		}
@@ -89,7 +89,7 @@ func TestConfigMistakes(t *testing.T) {
 		{"maxclients: 5\nstore: redis://a\ndatabases: 3\n", "F:3: databases cannot be used with this --store: its URL names the only database"},
 		{"store: redis://:p@a,b\n", "--store: servers: the store's URL: it has several hosts"},
 	} {
-		path := harness.WriteConfig(t, tt.text)
+		path := harness.WriteFile(t, tt.text)
 		code, out, errOut := harness.Call(t, nil, "config", "check", "--config", path)
 		got := strings.ReplaceAll(strings.TrimSuffix(out, "\n"), path, "F")
 		if wantCode := min(1, len(tt.want)-len("ok")); got != tt.want && !strings.HasPrefix(got, tt.want+" ") && !strings.HasPrefix(got, tt.want+",") || code != wantCode || code == 0 && errOut != "" {
@@ -107,7 +107,7 @@ func TestConfigMistakes(t *testing.T) {
 
 func TestConfigFileWithAPasswordForAll(t *testing.T) {
 	t.Parallel()
-	path := harness.WriteConfig(t, "requirepass: s3cret\n")
+	path := harness.WriteFile(t, "requirepass: s3cret\n")
 	if code, _, errOut := harness.Call(t, nil, "config", "check", "--config", path); code != 0 || errOut != "" {
 		t.Errorf("a private file: %d, %q", code, errOut)
 	}

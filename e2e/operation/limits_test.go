@@ -3,7 +3,6 @@ package operation
 import (
 	"bufio"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,25 +22,17 @@ const loginLimit = "limits:\n  login:\n    windows:\n      - {max_burst: 4, coun
 // TestLimitsFile: the file is read at the start and at SIGHUP, completely or not at all; usage survives.
 func TestLimitsFile(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "limits.yml")
-	certtest.Write(t, file, []byte(loginLimit))
+	file := harness.WriteFile(t, loginLimit)
 	p := harness.StartServer(t, "--limits-file", file)
 	nc := p.Dial(t)
-	hangUp := func(logged string) {
-		t.Helper()
-		p.Signal(t, syscall.SIGHUP)
-		p.Logged(t, logged)
-	}
 	harness.Exchange(t, nc, "CONFIG GET limits-file\r\n", string(resptest.Append(nil, "limits-file", file)))
 	harness.Exchange(t, nc, "CL.CHECK login bob 5\r\n", "*5\r\n:0\r\n:5\r\n:0\r\n:-1\r\n:36000\r\n")
-	certtest.Write(t, file, []byte(strings.Replace(loginLimit, "max_burst", "burst", 1)))
-	hangUp(file + `:4: unknown field \"burst\"; there are max_burst or capacity, count and period`)
+	p.Rewrite(t, file, strings.Replace(loginLimit, "max_burst", "burst", 1), file+`:4: unknown field \"burst\"; there are max_burst or capacity, count and period`)
 	harness.Exchange(t, nc, "CL.CHECK login bob\r\n", "*5\r\n:1\r\n:5\r\n:0\r\n:7")
 	if failed := p.Metric(t, "cellserver_limits_file_reload_failed"); failed != 1 {
 		t.Errorf("metric %v", failed)
 	}
-	certtest.Write(t, file, []byte(strings.Replace(loginLimit, "4, c", "6, c", 1)+"  more: {windows: [{capacity: 1, count: 1, period: 1}]}\n"))
-	hangUp(`"limits":2,"added":1,"changed":1,"removed":0`)
+	p.Rewrite(t, file, strings.Replace(loginLimit, "4, c", "6, c", 1)+"  more: {windows: [{capacity: 1, count: 1, period: 1}]}\n", `"limits":2,"added":1,"changed":1,"removed":0`)
 	nc = p.Dial(t)
 	harness.Exchange(t, nc, "CL.CHECK login bob 2\r\n", "*5\r\n:0\r\n:7\r\n:0\r\n:-1\r\n:50")
 	for series, want := range map[string]float64{
@@ -75,9 +66,7 @@ func TestBadLimitsFile(t *testing.T) {
 func listed(t *testing.T, p *harness.Process) (names []string) {
 	t.Helper()
 	nc := p.Dial(t)
-	if _, err := io.WriteString(nc, "CL.LIMIT LIST\r\n"); err != nil {
-		t.Fatal(err)
-	}
+	harness.Send(t, nc, "CL.LIMIT LIST\r\n")
 	r := bufio.NewReader(nc)
 	var n int
 	if _, err := fmt.Fscanf(r, "*%d\r\n", &n); err != nil {

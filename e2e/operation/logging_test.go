@@ -111,8 +111,8 @@ func TestLogWhoseReaderEnds(t *testing.T) {
 	nc := p.Dial(t)
 	harness.Exchange(t, nc, "CONFIG SET maxclients 100\r\n", "+OK\r\n")
 	p.Eventually(t, "count lost lines", func() bool {
-		return strings.Contains(information(t, nc, "INFO stats\r\n"), "cell_dropped_log_lines:") &&
-			!strings.Contains(information(t, nc, "INFO stats\r\n"), "cell_dropped_log_lines:0\r\n")
+		_, lost, found := strings.Cut(harness.SayTo(t, nc, "INFO stats\r\n", "\r\n\r\n"), "cell_dropped_log_lines:")
+		return found && !strings.HasPrefix(lost, "0\r\n")
 	})
 	if code := p.Stop(t, syscall.SIGTERM); code != 0 {
 		t.Errorf("ended with %d", code)
@@ -128,21 +128,4 @@ func TestMistakeThatNobodyReads(t *testing.T) {
 			t.Errorf("%q: ended with %d", args, code)
 		}
 	}
-}
-
-// information sends a command and returns its bulk string.
-func information(t *testing.T, nc net.Conn, command string) string {
-	t.Helper()
-	if _, err := io.WriteString(nc, command); err != nil {
-		t.Fatal(err)
-	}
-	var text strings.Builder
-	for b := make([]byte, 4096); !strings.HasSuffix(text.String(), "\r\n\r\n"); {
-		n, err := nc.Read(b)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text.Write(b[:n])
-	}
-	return text.String()
 }

@@ -76,9 +76,7 @@ func TestServiceManagerIsTold(t *testing.T) {
 		for range 5 {
 			m.expect(t, "WATCHDOG=1")
 		}
-		if err := p.Cmd.Process.Signal(syscall.SIGHUP); err != nil {
-			t.Fatal(err)
-		}
+		p.Signal(t, syscall.SIGHUP)
 		m.expect(t, `RELOADING=1\nMONOTONIC_USEC=[1-9][0-9]*\n`)
 		m.expect(t, "READY=1")
 		m.expect(t, "WATCHDOG=1")

@@ -14,9 +14,7 @@ func TestWatchdogOfAStoppedProcess(t *testing.T) {
 	m := newServiceManager(t)
 	p := m.start(t, "100000")
 	m.expect(t, "WATCHDOG=1")
-	if err := p.Cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	p.Signal(t, syscall.SIGSTOP)
 	for silent := false; !silent; { // drain messages from before the stop
 		select {
 		case <-m.told:
@@ -24,8 +22,6 @@ func TestWatchdogOfAStoppedProcess(t *testing.T) {
 			silent = true
 		}
 	}
-	if err := p.Cmd.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	p.Signal(t, syscall.SIGCONT)
 	m.expect(t, "WATCHDOG=1")
 }

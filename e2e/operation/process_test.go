@@ -3,9 +3,7 @@ package operation
 import (
 	"io"
 	"net"
-	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -40,10 +38,7 @@ func TestMistakesAreOneLine(t *testing.T) {
 	}
 	defer func() { _ = taken.Close() }()
 	inUse := taken.Addr().String()
-	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, []byte("not a socket"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := harness.WriteFile(t, "not a socket")
 	const see = "; see cellserver --help"
 	free := []string{"--addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0"}
 	checkMistakes(t, []mistake{
@@ -145,15 +140,11 @@ func TestShutdownEndsScripts(t *testing.T) {
 func TestSecondSignalEndsItAtOnce(t *testing.T) {
 	t.Parallel()
 	p := harness.StartServer(t, "--enable-debug-command", "yes", "--shutdown-timeout", "1h")
-	if _, err := io.WriteString(p.Dial(t), "DEBUG SLEEP 3000\r\n"); err != nil {
-		t.Fatal(err)
-	}
+	harness.Send(t, p.Dial(t), "DEBUG SLEEP 3000\r\n")
 	p.Eventually(t, "see the command", func() bool {
 		return p.Metric(t, "cellserver_received_bytes_total") > 0
 	})
-	if err := p.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	p.Signal(t, syscall.SIGTERM)
 	p.Logged(t, "shutting down")
 	p.Eventually(t, "end", func() bool { // the second signal is no longer caught a moment after the line
 		_ = p.Cmd.Process.Signal(syscall.SIGTERM)
@@ -162,31 +153,6 @@ func TestSecondSignalEndsItAtOnce(t *testing.T) {
 	if code := p.Await(t); code != -1 {
 		t.Errorf("ended with %d, not by the signal", code)
 	}
-}
-
-func TestSocketOfAKilledServerIsReplaced(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "cell.sock")
-	first := harness.StartServer(t, "--unixsocket", path)
-	if code, _, errOut := harness.Call(t, nil, "--addr", "", "--metrics-addr", "", "--unixsocket", path); code != 1 || !strings.Contains(errOut, "address already in use") {
-		t.Errorf("a second server on the socket: got %d, %q", code, errOut)
-	}
-	first.Stop(t, syscall.SIGKILL)
-	if _, err := os.Stat(path); err != nil {
-		t.Fatalf("the kill left no socket behind: %v", err)
-	}
-	harness.StartServer(t, "--unixsocket", path)
-	nc, err := net.Dial("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = nc.Close() }()
-	harness.Exchange(t, nc, "CL.THROTTLE k 15 30 60\r\n", "*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2\r\n")
-}
-
-func TestBurstIsCapacity(t *testing.T) {
-	p := harness.StartServer(t, "--burst-is-capacity")
-	harness.Exchange(t, p.Dial(t), "CL.THROTTLE laoqian:reply 15 30 60\r\nCL.THROTTLE k 0 1 1\r\n",
-		"*5\r\n:0\r\n:15\r\n:14\r\n:-1\r\n:2\r\n-Cell error: Store error: max_burst must be at least 1, got 0\r\n")
 }
 
 func TestHealthAndHosts(t *testing.T) {
@@ -202,18 +168,8 @@ func TestHealthAndHosts(t *testing.T) {
 		"localhost": 200, "LocalHost:9380": 200, "127.0.0.1": 200, "127.1.2.3:1": 200, "[::1]:9380": 200, "[::1]": 200,
 		"example.com": 403, "localhost.example.com:9380": 403, "10.0.0.1": 403, "127.0.0.1.example.com": 403, "0.0.0.0": 403,
 	} {
-		request, err := http.NewRequest(http.MethodGet, "http://"+p.Metrics+"/metrics", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		request.Host = host
-		answer, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = answer.Body.Close()
-		if answer.StatusCode != want {
-			t.Errorf("Host %s: got %d, want %d", host, answer.StatusCode, want)
+		if got, _ := p.Fetch(t, "/metrics", host); got != want {
+			t.Errorf("Host %s: got %d, want %d", host, got, want)
 		}
 	}
 	p.Stop(t, syscall.SIGTERM)

@@ -10,7 +10,7 @@ import (
 
 func TestSIGHUPReloadsTheConfigFile(t *testing.T) {
 	t.Parallel()
-	path := harness.WriteConfig(t, "maxclients: 100\ntimeout: 60\ndatabases: 8\n")
+	path := harness.WriteFile(t, "maxclients: 100\ntimeout: 60\ndatabases: 8\n")
 	p := harness.StartServer(t, "--config", path, "--input-timeout", "20s")
 	p.Get(t, "maxclients", "100")
 
@@ -67,7 +67,7 @@ func TestSIGHUPReloadsTheConfigFile(t *testing.T) {
 
 func TestSIGHUPReloadsPasswords(t *testing.T) {
 	t.Parallel()
-	file := harness.WriteConfig(t, "one\n")
+	file := harness.WriteFile(t, "one\n")
 	p := harness.StartServer(t, "--requirepass-file", file)
 	const wrong = "-WRONGPASS invalid username-password pair or user is disabled.\r\n"
 	harness.Exchange(t, p.Dial(t), "AUTH one\r\n", "+OK\r\n")
@@ -84,7 +84,7 @@ func TestSIGHUPReloadsPasswords(t *testing.T) {
 func TestSIGHUPReloadsTheStoresPassword(t *testing.T) {
 	t.Parallel()
 	redis := harness.StartRedis(t, "--requirepass", "one")
-	file := harness.WriteConfig(t, "one")
+	file := harness.WriteFile(t, "one")
 	p := harness.StartServer(t, "--store", "redis://"+redis.Addr, "--store-password-file", file, "--store-timeout", "10s")
 	const call = "CL.THROTTLE k 100 1 3600 0\r\n"
 	const answer = "*5\r\n:0\r\n:101\r\n:101\r\n:-1\r\n:0\r\n"

@@ -35,9 +35,7 @@ func TestSIGHUPAsThePortOpens(t *testing.T) {
 			}
 			return err == nil
 		})
-		if err := p.Cmd.Process.Signal(syscall.SIGHUP); err != nil {
-			t.Fatal(err)
-		}
+		p.Signal(t, syscall.SIGHUP)
 		log := p.Logged(t, `"reloading on SIGHUP"`)
 		if ready := strings.Index(log, `"msg":"ready"`); ready < 0 ||
 			ready > strings.Index(log, "reloading on SIGHUP") {
@@ -77,7 +75,7 @@ func pipeFile(t *testing.T) (path string, read func(then func(), text string)) {
 // service manager is notified in that order.
 func TestSIGHUPWhileStarting(t *testing.T) {
 	t.Parallel()
-	config := harness.WriteConfig(t, "maxclients: 100\n")
+	config := harness.WriteFile(t, "maxclients: 100\n")
 	limits, read := pipeFile(t)
 	m := newServiceManager(t)
 	cmd := harness.Command(t, "--addr", "127.0.0.1:0", "--metrics-addr", "", "--log-format", "json",
@@ -88,9 +86,7 @@ func TestSIGHUPWhileStarting(t *testing.T) {
 		if err := os.WriteFile(config, []byte("maxclients: 200\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := p.Cmd.Process.Signal(syscall.SIGHUP); err != nil {
-			t.Fatal(err)
-		}
+		p.Signal(t, syscall.SIGHUP)
 	}, "limits: {}\n")
 	m.expect(t, "READY=1")
 	m.expect(t, `RELOADING=1\nMONOTONIC_USEC=[1-9][0-9]*\n`)
@@ -187,9 +183,7 @@ func checkHangup(t *testing.T, addr string, nohup bool) {
 	dump.Eventually(t, "begin", func() bool { return files() == 1 || dump.HasExited() })
 	end := syscall.SIGHUP
 	if nohup {
-		if err := dump.Cmd.Process.Signal(syscall.SIGHUP); err != nil {
-			t.Fatal(err)
-		}
+		dump.Signal(t, syscall.SIGHUP)
 		end = syscall.SIGTERM
 	}
 	if code := dump.Stop(t, end); code != 1 || files() != 0 {

@@ -90,21 +90,13 @@ func TestTLSFilesAreReloaded(t *testing.T) {
 	if name := served(t, p, ca); name != "server" {
 		t.Fatalf("got the certificate of %q", name)
 	}
-	hangup := func(line string) {
-		t.Helper()
-		before := strings.Count(p.Log.String(), line)
-		if err := p.Cmd.Process.Signal(syscall.SIGHUP); err != nil {
-			t.Fatal(err)
-		}
-		p.Eventually(t, "log "+line, func() bool { return strings.Count(p.Log.String(), line) > before })
-	}
 	files.Write(t, ca, "second")
-	hangup("using new TLS files")
+	p.Reload(t, "using new TLS files")
 	if name := served(t, p, ca); name != "second" {
 		t.Errorf("after SIGHUP: got the certificate of %q", name)
 	}
 	certtest.Write(t, files.Cert, []byte("none"))
-	hangup("cannot use the changed TLS files")
+	p.Reload(t, "cannot use the changed TLS files")
 	if name := served(t, p, ca); name != "second" {
 		t.Errorf("after a bad file: got the certificate of %q", name)
 	}
@@ -120,9 +112,7 @@ func TestTLSShutdownAndHalfClose(t *testing.T) {
 	half := p.Dial(t).(*tls.Conn)
 	pipeline := strings.Repeat("PING\r\n", 10_000)
 	harness.Exchange(t, half, pipeline, strings.Repeat("+PONG\r\n", 10_000))
-	if _, err := io.WriteString(half, pipeline); err != nil {
-		t.Fatal(err)
-	}
+	harness.Send(t, half, pipeline)
 	if err := half.CloseWrite(); err != nil {
 		t.Fatal(err)
 	}

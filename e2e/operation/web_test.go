@@ -3,7 +3,6 @@ package operation
 import (
 	"bufio"
 	"io"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,17 +12,9 @@ import (
 	"cellserver/internal/test/patience"
 )
 
-// secretFile writes a file readable by its owner only.
-func secretFile(t *testing.T, contents string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "secret")
-	certtest.Write(t, path, []byte(contents))
-	return path
-}
-
 func TestMetricsOverTLSWithASecret(t *testing.T) {
 	files, ca := harness.NewTLSFiles(t)
-	token := secretFile(t, "first\n")
+	token := harness.WriteFile(t, "first\n")
 	p := harness.StartServer(t, "--metrics-tls-cert", files.Cert, "--metrics-tls-key", files.Key, "--metrics-token-file", token)
 	for given, want := range map[string]int{"": 401, "second": 401, "first": 200} {
 		if got := p.Ask(t, "/metrics", given, ca.Pool); got != want {
@@ -42,9 +33,7 @@ func TestMetricsOverTLSWithASecret(t *testing.T) {
 	other := certtest.NewCA(t)
 	files.Write(t, other, "renewed")
 	certtest.Write(t, token, []byte("second"))
-	if err := p.Cmd.Process.Signal(syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
+	p.Signal(t, syscall.SIGHUP)
 	p.Logged(t, "using new TLS files")
 	p.Eventually(t, "take the new token", func() bool {
 		return p.Ask(t, "/metrics", "second", other.Pool) == 200
@@ -53,9 +42,7 @@ func TestMetricsOverTLSWithASecret(t *testing.T) {
 		t.Errorf("the old token: got %d", got)
 	}
 	certtest.Write(t, token, nil)
-	if err := p.Cmd.Process.Signal(syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
+	p.Signal(t, syscall.SIGHUP)
 	p.Logged(t, "is empty; write the token into it")
 	if got := p.Ask(t, "/metrics", "second", other.Pool); got != 200 {
 		t.Errorf("the token after a file that cannot be used: got %d", got)
@@ -72,15 +59,11 @@ func TestNotReadyWhileItDrains(t *testing.T) {
 	}
 	idle := bufio.NewReader(p.Dial(t))
 	nc := p.Dial(t)
-	if _, err := io.WriteString(nc, "DEBUG SLEEP 2\r\n"); err != nil {
-		t.Fatal(err)
-	}
+	harness.Send(t, nc, "DEBUG SLEEP 2\r\n")
 	p.Eventually(t, "see the command", func() bool {
 		return p.Metric(t, "cellserver_received_bytes_total") > 0
 	})
-	if err := p.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	p.Signal(t, syscall.SIGTERM)
 	if _, err := idle.ReadByte(); err != io.EOF { // closed first, as it is idle
 		t.Errorf("the idle client: %v", err)
 	}
@@ -96,7 +79,7 @@ func TestNotReadyWhileItDrains(t *testing.T) {
 func TestMetricsBeyondLoopback(t *testing.T) {
 	files, _ := harness.NewTLSFiles(t)
 	open := []string{"--metrics-addr", "0.0.0.0:0"}
-	secret := []string{"--metrics-addr", "0.0.0.0:0", "--metrics-password-file", secretFile(t, "prometheus:secret")}
+	secret := []string{"--metrics-addr", "0.0.0.0:0", "--metrics-password-file", harness.WriteFile(t, "prometheus:secret")}
 	for _, tt := range []struct {
 		name string
 		args []string
@@ -125,8 +108,8 @@ func TestProfilesAreServedOnRequest(t *testing.T) {
 }
 
 func TestMistakesAboutMetrics(t *testing.T) {
-	empty, noColon := secretFile(t, "\n"), secretFile(t, "secret\n")
-	spaced, twoLines := secretFile(t, "a token\n"), secretFile(t, "prometheus:secret\n\n")
+	empty, noColon := harness.WriteFile(t, "\n"), harness.WriteFile(t, "secret\n")
+	spaced, twoLines := harness.WriteFile(t, "a token\n"), harness.WriteFile(t, "prometheus:secret\n\n")
 	files, _ := harness.NewTLSFiles(t)
 	free := func(args ...string) []string {
 		return append([]string{"--addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0"}, args...)

@@ -156,62 +156,6 @@ func TestRemoteWrongType(t *testing.T) {
 	}
 }
 
-// TestRemotePolicies: while the store stands still each policy has its replies, and afterwards all is as before.
-func TestRemotePolicies(t *testing.T) {
-	store := redistest.Server(t)
-	type server struct {
-		*harness.Process
-		client *redis.Client
-	}
-	servers := map[string]server{}
-	for _, policy := range []string{"error", "allow", "deny", "local"} {
-		args := []string{"--on-store-error", policy, "--store-timeout", soon}
-		if policy == "local" {
-			args = append(args, "--local-share", "0.5")
-		}
-		p, client := startRemote(t, "redis://"+store.Addr, args...)
-		servers[policy] = server{p, client}
-		// A busy machine may be slower than the timeout, once.
-		p.Eventually(t, "decide", func() bool { return p.Ask(t, "/readyz", "", nil) == http.StatusOK })
-	}
-	store.Stop()
-	defer store.Continue()
-	for policy, want := range map[string]string{"allow": firstOfSixteen, "deny": "1 16 0 1 "} {
-		if got := throttle(t, servers[policy].client, "away"); !strings.HasPrefix(got, want) {
-			t.Errorf("%s: %q, want %q", policy, got, want)
-		}
-	}
-	if got := throttle(t, servers["error"].client, "away"); !isDown(got) {
-		t.Errorf("error: %q", got)
-	}
-	allowed := 0
-	for range 16 {
-		if got := throttle(t, servers["local"].client, "away"); strings.HasPrefix(got, "0 ") {
-			allowed++
-		}
-	}
-	if allowed != 8 {
-		t.Errorf("local with half of the limit: %d of 16 calls were allowed, want 8", allowed)
-	}
-	checkNotReady(t, servers["error"].Process)
-	for policy, s := range servers {
-		if policy != "error" && s.Ask(t, "/readyz", "", nil) != http.StatusOK {
-			t.Errorf("%s is not ready", policy)
-		}
-		if n := s.Metric(t, "cellserver_store_policy_decisions_total"); n < 1 {
-			t.Errorf("%s: %v decisions by policy", policy, n)
-		}
-	}
-	store.Continue()
-	for policy, s := range servers {
-		s.Eventually(t, "decide by its store again", func() bool {
-			key := fmt.Sprint("back-", policy, time.Now().UnixNano())
-			return throttle(t, s.client, key) == firstOfSixteen && store.Client().Exists(t.Context(), key).Val() == 1
-		})
-		s.Eventually(t, "be ready", func() bool { return s.Ask(t, "/readyz", "", nil) == http.StatusOK })
-	}
-}
-
 // TestRemoteAwayPilesNothingUp: what waits for a store that stands still is bounded, and nothing of it is left.
 func TestRemoteAwayPilesNothingUp(t *testing.T) {
 	t.Parallel()

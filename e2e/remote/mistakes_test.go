@@ -1,8 +1,6 @@
 package remote
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -11,10 +9,7 @@ import (
 
 // TestStoreMistakes: a URL that is wrong ends the program with a line that says what to write, without any of it.
 func TestStoreMistakes(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "password")
-	if err := os.WriteFile(file, []byte("s3cret"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := harness.WriteFile(t, "s3cret")
 	for url, want := range map[string]string{
 		"redis://user:s3cret@host:port":                   "a port is not a number",
 		"redis://:s3cret@a,b":                             "several hosts",

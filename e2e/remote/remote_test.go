@@ -3,7 +3,6 @@ package remote
 import (
 	"net"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -151,35 +150,11 @@ func TestStoreGoesAway(t *testing.T) {
 	}
 }
 
-// TestStartWithoutStore: a server starts before its store does, and is ready once that is there.
-func TestStartWithoutStore(t *testing.T) {
-	redis := redistest.Server(t)
-	redis.Kill()
-	p := harness.StartServer(t, "--store", "redis://"+redis.Addr, "--store-timeout", "1m")
-	p.Eventually(t, "notice that there is no store", func() bool {
-		code, text := p.Readiness(t)
-		return code == 503 && text == storeAway
-	})
-	if got := harness.Reply(t, p.Dial(t), "CL.THROTTLE k 2 3 60"); !strings.HasPrefix(got, "-STOREDOWN "+redis.Addr) {
-		t.Errorf("got %s", got)
-	}
-	if err := redis.Restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	p.Eventually(t, "be ready", func() bool {
-		code, _ := p.Readiness(t)
-		return code == 200
-	})
-}
-
 // TestStorePassword: one from a file is used, a wrong one is an error that says so, and none is ever shown.
 func TestStorePassword(t *testing.T) {
 	const secret = "s3:cret@/%"
 	redis := redistest.Server(t, "--requirepass", secret)
-	file := filepath.Join(t.TempDir(), "password")
-	if err := os.WriteFile(file, []byte(secret+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := harness.WriteFile(t, secret+"\n")
 	right := harness.StartServer(t, "--store", "redis://"+redis.Addr, "--store-password-file", file,
 		"--store-timeout", "1m")
 	awaitStore(t, right, 1)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/creack/pty"
 
+	"cellserver/e2e/harness"
 	"cellserver/internal/app"
 	"cellserver/internal/app/usage"
 )
@@ -24,15 +25,6 @@ func callReplay(t *testing.T, stdin string, args ...string) (stdout, stderr stri
 	var out, errOut strings.Builder
 	err = app.Run(t.Context(), append([]string{"replay"}, args...), strings.NewReader(stdin), &out, &errOut)
 	return out.String(), errOut.String(), err
-}
-
-func writeTrace(t *testing.T, text string) (path string) {
-	t.Helper()
-	path = filepath.Join(t.TempDir(), "trace.csv")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
 }
 
 func TestReplayVectors(t *testing.T) {
@@ -105,7 +97,7 @@ func TestReplayFlags(t *testing.T) {
 }
 
 func TestReplayErrors(t *testing.T) {
-	trace := writeTrace(t, "at,key,max_burst,count,period\n0,a,0,1,1\n0,a,0,abc,1\n")
+	trace := harness.WriteFile(t, "at,key,max_burst,count,period\n0,a,0,1,1\n0,a,0,abc,1\n")
 	const seeHelp = "; see cellserver replay --help"
 	tests := []struct {
 		args  []string
@@ -191,7 +183,7 @@ func TestReplayStopsWhileItsInputIsSilent(t *testing.T) {
 }
 
 func TestReplayProgress(t *testing.T) {
-	trace := writeTrace(t, "at,key,max_burst,count,period\n"+strings.Repeat("0,a,0,1,1\n", 10_000))
+	trace := harness.WriteFile(t, "at,key,max_burst,count,period\n"+strings.Repeat("0,a,0,1,1\n", 10_000))
 	plain, err := os.Create(filepath.Join(t.TempDir(), "out"))
 	if err != nil {
 		t.Fatal(err)

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -114,14 +113,8 @@ func TestShadow(t *testing.T) {
 func TestShadowLogsIn(t *testing.T) {
 	t.Parallel()
 	files, _ := harness.NewTLSFiles(t)
-	users := filepath.Join(t.TempDir(), "users.acl")
-	if err := os.WriteFile(users, []byte("user default on nopass ~* +@all\nuser watcher on >secret ~* +monitor +get +select +ping\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	password := filepath.Join(t.TempDir(), "password")
-	if err := os.WriteFile(password, []byte("secret\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	users := harness.WriteFile(t, "user default on nopass ~* +@all\nuser watcher on >secret ~* +monitor +get +select +ping\n")
+	password := harness.WriteFile(t, "secret\n")
 	p := harness.StartServer(t, append(files.Flags(), "--io-threads", "1", "--aclfile", users)...)
 	client := redis.NewClient(&redis.Options{Addr: p.Addr, Protocol: 2, DisableIdentity: true})
 	defer func() { _ = client.Close() }()

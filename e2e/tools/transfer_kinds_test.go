@@ -162,7 +162,7 @@ func TestFunnelsAloneGoToRedis(t *testing.T) {
 // TestUserWhoMayNotDump: funnels are read by GET; other keys are reported.
 func TestUserWhoMayNotDump(t *testing.T) {
 	t.Parallel()
-	users := harness.WriteUsers(t, "user default on nopass ~* &* +@all\nuser mover on >pw ~* +scan +get +pttl +info +select +time +multi +exec\n")
+	users := harness.WriteFile(t, "user default on nopass ~* &* +@all\nuser mover on >pw ~* +scan +get +pttl +info +select +time +multi +exec\n")
 	from, into := harness.StartServer(t, "--aclfile", users), harness.StartServer(t)
 	makeKinds(t, from, 0)
 	transferred(t, fmt.Sprintf("keys        %d\nimported    2\nskipped     %d: not a funnel; the user needs permission to DUMP\n", limiter.Kinds, limiter.Kinds-2),

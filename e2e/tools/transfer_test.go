@@ -195,7 +195,7 @@ func TestDamagedDump(t *testing.T) {
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
-	file := lines(t, fmt.Sprintf("key,tat_ns\na,%d\nb,%[1]d\n", time.Now().Add(time.Hour).UnixNano()))
+	file := harness.WriteFile(t, fmt.Sprintf("key,tat_ns\na,%d\nb,%[1]d\n", time.Now().Add(time.Hour).UnixNano()))
 	if code, _, errOut := harness.Call(t, nil, "load", "--format=csv", "--into", data, file); code != 0 {
 		t.Fatal(errOut)
 	}
@@ -247,7 +247,7 @@ func TestTransferMistakesAreOneLine(t *testing.T) {
 	asRedisCell(t, far, 15, 1, "user:")
 	few := harness.StartServer(t, "--databases", "1")
 	missing := filepath.Join(t.TempDir(), "missing")
-	empty, dump, text := t.TempDir(), filepath.Join(t.TempDir(), "keys.dump"), lines(t, "key,tat_ns\n")
+	empty, dump, text := t.TempDir(), filepath.Join(t.TempDir(), "keys.dump"), harness.WriteFile(t, "key,tat_ns\n")
 	if code, _, errOut := harness.Call(t, nil, "dump", "--from", url(few), dump); code != 0 {
 		t.Fatal(errOut)
 	}
@@ -306,7 +306,7 @@ func TestDataDirIsMoved(t *testing.T) {
 	harness.Exchange(t, first.Dial(t), "DEL user:0\r\n", ":1\r\n")
 	delete(tats, "user:0")
 	const inUse = " is in use by a running server: give its redis://HOST:PORT, or stop it first\n"
-	for _, args := range [][]string{{"check", data}, {"dump", "--from", data, file}, {"load", "--into", data, lines(t, "key,tat_ns\n"), "--format=csv"}} {
+	for _, args := range [][]string{{"check", data}, {"dump", "--from", data, file}, {"load", "--into", data, harness.WriteFile(t, "key,tat_ns\n"), "--format=csv"}} {
 		if code, out, errOut := harness.Call(t, nil, args...); code != 1 || out != "" || errOut != "cellserver: "+args[0]+": "+data+inUse {
 			t.Errorf("%q: got %d, %q, %q", args, code, out, errOut)
 		}
@@ -330,15 +330,6 @@ func TestDataDirIsMoved(t *testing.T) {
 	if code, out, errOut := harness.Call(t, nil, "check", moved); code != 0 || !strings.HasSuffix(out, "\nlive keys  502\n") {
 		t.Errorf("got %d, %q, %q", code, out, errOut)
 	}
-}
-
-func lines(t *testing.T, text string) (path string) {
-	t.Helper()
-	path = filepath.Join(t.TempDir(), "keys.csv")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
 }
 
 // TestDumpOverTLS: with a password and SSL_CERT_FILE.

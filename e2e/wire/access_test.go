@@ -1,11 +1,9 @@
 package wire
 
 import (
-	"bufio"
 	"crypto/tls"
 	"fmt"
 	"io"
-	"net"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,7 +14,7 @@ import (
 
 func TestUsersOfAFile(t *testing.T) {
 	t.Parallel()
-	users := harness.WriteUsers(t, harness.OperatorsUsers)
+	users := harness.WriteFile(t, harness.OperatorsUsers)
 	harness.OnEachDriver(t, func(t *testing.T, startServer harness.Starter) {
 		p := startServer(t, "--aclfile", users)
 		const funnel, denied = "*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2\r\n", "-NOPERM this user has no permissions to "
@@ -38,63 +36,29 @@ func TestUsersOfAFile(t *testing.T) {
 			{"HELLO 3 AUTH admin root\r\n", "ACL WHOAMI\r\nCONFIG GET databases\r\nDBSIZE\r\n", "$5\r\nadmin\r\n%1\r\n$9\r\ndatabases\r\n$2\r\n16\r\n:1\r\n"},
 		} {
 			nc := p.Dial(t)
-			login(t, nc, tt.login)
-			if _, err := io.WriteString(nc, tt.send); err != nil {
-				t.Fatal(err)
+			if tt.login != "" {
+				harness.SayTo(t, nc, tt.login, "\r\n")
 			}
-			got := make([]byte, len(tt.want))
-			if n, err := io.ReadFull(nc, got); err != nil || string(got) != tt.want {
-				t.Errorf("%q%q: got %q, %v, want %q", tt.login, tt.send, got[:n], err, tt.want)
-			}
+			harness.Exchange(t, nc, tt.send, tt.want)
 		}
 	})
-}
-
-// login sends a command that replies +OK or HELLO's map.
-func login(t *testing.T, nc net.Conn, command string) {
-	t.Helper()
-	if command == "" {
-		return
-	}
-	if _, err := io.WriteString(nc, command+"ECHO logged-in\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	var got []byte
-	for one := make([]byte, 1); !strings.HasSuffix(string(got), "\r\nlogged-in\r\n"); {
-		if _, err := nc.Read(one); err != nil || len(got) > 0 && got[0] == '-' {
-			t.Fatalf("%q got %q, %v", command, got, err)
-		}
-		got = append(got, one[0])
-		// an accepted user may lack permission for ECHO
-		if strings.HasSuffix(string(got), "'echo' command\r\n") {
-			return
-		}
-	}
 }
 
 // TestUsersAreReloaded: SIGHUP and ACL LOAD read the file; a bad file gives one line and no change.
 func TestUsersAreReloaded(t *testing.T) {
 	t.Parallel()
-	users := harness.WriteUsers(t, harness.OperatorsUsers)
+	users := harness.WriteFile(t, harness.OperatorsUsers)
 	p := harness.StartServer(t, "--aclfile", users)
 	admin := p.Dial(t)
 	harness.Exchange(t, admin, "AUTH admin root\r\n", "+OK\r\n")
 	app := p.Dial(t)
 	harness.Exchange(t, app, "AUTH app s3cret\r\n", "+OK\r\n")
-	hangup := func(line string) {
-		t.Helper()
-		before := strings.Count(p.Log.String(), line)
-		if err := p.Cmd.Process.Signal(syscall.SIGHUP); err != nil {
-			t.Fatal(err)
-		}
-		p.Eventually(t, "log "+line, func() bool { return strings.Count(p.Log.String(), line) > before })
-	}
 	certtest.Write(t, users, []byte(harness.OperatorsUsers+"user late on nopass ~* +@nonsense\nuse\n"))
 	complaint := users + ":6: Error in applying operation '+@nonsense': Unknown command or category name in ACL. " +
 		users + ":7 should start with user keyword followed by the username. " +
 		"WARNING: ACL errors detected, no change to the previously active ACL rules was performed"
 	harness.Exchange(t, admin, "ACL LOAD\r\n", "-ERR "+complaint+"\r\n")
-	hangup(complaint)
+	p.Reload(t, complaint)
 	harness.Exchange(t, admin, "ACL USERS\r\n", "*4\r\n$5\r\nadmin\r\n$3\r\napp\r\n$7\r\ndefault\r\n$8\r\nexporter\r\n")
 	harness.Exchange(t, app, "PING\r\n", "+PONG\r\n")
 	if code, _, errOut := harness.Call(t, nil, "--addr", "127.0.0.1:0", "--metrics-addr", "", "--aclfile", users); code != 1 || errOut != "cellserver: --aclfile: "+complaint+"\n" {
@@ -102,7 +66,7 @@ func TestUsersAreReloaded(t *testing.T) {
 	}
 
 	certtest.Write(t, users, []byte(strings.ReplaceAll(harness.OperatorsUsers, "+ping +multi", "+multi")))
-	hangup("users read")
+	p.Reload(t, "users read")
 	if rest, err := io.ReadAll(app); len(rest) > 0 {
 		t.Errorf("the connection of a user with other rules got %q, %v; want its end", rest, err)
 	}
@@ -117,7 +81,7 @@ func TestUsersAreReloaded(t *testing.T) {
 // one does, with a warning.
 func TestReloadsDoNotOpenTheServer(t *testing.T) {
 	t.Parallel()
-	users := harness.WriteUsers(t, harness.OperatorsUsers)
+	users := harness.WriteFile(t, harness.OperatorsUsers)
 	p := harness.StartServer(t, "--aclfile", users)
 	admin := p.Dial(t)
 	harness.Exchange(t, admin, "AUTH admin root\r\n", "+OK\r\n")
@@ -127,12 +91,10 @@ func TestReloadsDoNotOpenTheServer(t *testing.T) {
 		harness.OperatorsUsers[:len("user default off\nuser app on >s3c")]: users + " has lost its final newline, so it may be incompletely written",
 	} {
 		certtest.Write(t, users, []byte(text))
-		if got := ask(t, admin, "ACL LOAD\r\n"); !strings.HasPrefix(got, "ERR "+complaint) {
+		if got := harness.Reply(t, admin, "ACL LOAD"); !strings.HasPrefix(got, "-ERR "+complaint) {
 			t.Errorf("%q: ACL LOAD got %q", text, got)
 		}
-		if err := p.Cmd.Process.Signal(syscall.SIGHUP); err != nil {
-			t.Fatal(err)
-		}
+		p.Signal(t, syscall.SIGHUP)
 		p.Logged(t, complaint)
 		harness.Exchange(t, p.Dial(t), "PING\r\n", noAuth)
 		harness.Exchange(t, admin, "ACL USERS\r\n", "*4\r\n$5\r\nadmin\r\n$3\r\napp\r\n$7\r\ndefault\r\n$8\r\nexporter\r\n")
@@ -155,7 +117,7 @@ func TestCertificateIsAUser(t *testing.T) {
 	t.Parallel()
 	files, ca := harness.NewTLSFiles(t)
 	p := harness.StartServer(t, append(files.Flags(), "--tls-client-ca", files.ClientCA, "--tls-auth-clients", "optional",
-		"--aclfile", harness.WriteUsers(t, harness.OperatorsUsers+"user gone off >x ~* +@all\n"))...)
+		"--aclfile", harness.WriteFile(t, harness.OperatorsUsers+"user gone off >x ~* +@all\n"))...)
 	for name, want := range map[string]string{
 		"":         noAuth,
 		"admin":    "$5\r\nadmin\r\n",
@@ -188,9 +150,7 @@ func TestFailedLogins(t *testing.T) {
 		other := p.Dial(t)
 		harness.Exchange(t, other, "AUTH secret\r\n", "+OK\r\n")
 		guesser := p.Dial(t)
-		if _, err := io.WriteString(guesser, strings.Repeat("AUTH guess\r\n", failures-1)+"HELLO 3 AUTH default guess\r\n"); err != nil {
-			t.Fatal(err)
-		}
+		harness.Send(t, guesser, strings.Repeat("AUTH guess\r\n", failures-1)+"HELLO 3 AUTH default guess\r\n")
 		harness.Exchange(t, other, "PING\r\n", "+PONG\r\n")
 		if p.Metric(t, "cellserver_auth_failures_total") == failures {
 			t.Error("a client's PING waited for all failures of another")
@@ -199,13 +159,13 @@ func TestFailedLogins(t *testing.T) {
 		if n := p.Metric(t, "cellserver_auth_failures_total"); n != failures {
 			t.Errorf("%v failures in /metrics, want %d", n, failures)
 		}
-		info := ask(t, other, "INFO stats\r\n")
-		if !strings.Contains(info, fmt.Sprintf("acl_access_denied_auth:%d\r\n", failures)) {
+		info := harness.Reply(t, other, "INFO stats")
+		if !strings.Contains(info, fmt.Sprintf("acl_access_denied_auth:%d ", failures)) {
 			t.Errorf("INFO has %s", info)
 		}
-		entries := ask(t, other, "ACL LOG\r\n")
-		for command, count := range map[string]int{"AUTH": failures - 1, "HELLO": 1} {
-			if !strings.Contains(entries, fmt.Sprintf("count\n%d\nreason\nauth\ncontext\ntoplevel\nobject\n%s\nusername\ndefault\n", count, command)) {
+		entries := harness.Reply(t, other, "ACL LOG")
+		for command, count := range map[string]int{"$4 AUTH": failures - 1, "$5 HELLO": 1} {
+			if !strings.Contains(entries, fmt.Sprintf("count :%d $6 reason $4 auth $7 context $8 toplevel $6 object %s $8 username $7 default ", count, command)) {
 				t.Errorf("ACL LOG has %q, without %s", entries, command)
 			}
 		}
@@ -215,50 +175,4 @@ func TestFailedLogins(t *testing.T) {
 		}
 		harness.Exchange(t, guesser, "AUTH secret\r\nPING\r\n", "+OK\r\n+PONG\r\n")
 	})
-}
-
-// ask returns a reply without types: one line, or one an element.
-func ask(t *testing.T, nc net.Conn, command string) string {
-	t.Helper()
-	if _, err := io.WriteString(nc, command); err != nil {
-		t.Fatal(err)
-	}
-	var text strings.Builder
-	if err := readReply(bufio.NewReader(nc), &text); err != nil {
-		t.Fatal(err)
-	}
-	return text.String()
-}
-
-func readReply(r *bufio.Reader, into *strings.Builder) error {
-	line, err := r.ReadString('\n')
-	if err != nil {
-		return err
-	}
-	n := 0
-	switch line[0] {
-	case '*', '~', '%', '$':
-		if _, err := fmt.Sscanf(line[1:], "%d", &n); err != nil {
-			return err
-		}
-	default:
-		into.WriteString(strings.TrimSpace(line[1:]) + "\n")
-		return nil
-	}
-	if line[0] == '$' && n >= 0 {
-		bulk := make([]byte, n+len("\r\n"))
-		_, err := io.ReadFull(r, bulk)
-		into.Write(bulk[:n])
-		into.WriteByte('\n')
-		return err
-	}
-	if line[0] == '%' {
-		n *= 2
-	}
-	for ; n > 0; n-- {
-		if err := readReply(r, into); err != nil {
-			return err
-		}
-	}
-	return nil
 }

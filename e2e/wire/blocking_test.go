@@ -38,9 +38,7 @@ func newQueue(t *testing.T, p *harness.Process, n int, dial func(t *testing.T) n
 	harness.Exchange(t, q.control, "CL.THROTTLE k"+hourly+"\r\n", resptest.Ints(0, 1, 0, -1, 3600))
 	for i := range n {
 		nc := dial(t)
-		if _, err := io.WriteString(nc, "CLIENT ID\r\nCL.BTHROTTLE k"+hourly+"1 0\r\n"); err != nil {
-			t.Fatal(err)
-		}
+		harness.Send(t, nc, "CLIENT ID\r\nCL.BTHROTTLE k"+hourly+"1 0\r\n")
 		in := bufio.NewReaderSize(nc, 64)
 		id, err := in.ReadString('\n') // sent when the next command waits
 		if err != nil {
@@ -124,12 +122,7 @@ func TestTenThousandClientsThatWait(t *testing.T) {
 	p := harness.StartServer(t, "--unixsocket", path, "--maxclients", strconv.Itoa(n+100))
 	before := p.RSS(t)
 	q := newQueue(t, p, n, func(t *testing.T) net.Conn {
-		nc, err := net.Dial("unix", path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = nc.Close() })
-		return nc
+		return harness.DialUnix(t, path)
 	})
 	t.Logf("%d bytes of resident memory for each client that waits", (p.RSS(t)-before)/n)
 	q.play(t)
@@ -192,9 +185,7 @@ func TestShutdownWhileClientsWait(t *testing.T) {
 		q := newQueue(t, p, 20, p.Dial)
 		waits := p.Dial(t)
 		harness.Exchange(t, waits, "PING\r\n", "+PONG\r\n")
-		if _, err := io.WriteString(waits, "CL.BTHROTTLE k"+hourly+"1 0\r\n"); err != nil {
-			t.Fatal(err)
-		}
+		harness.Send(t, waits, "CL.BTHROTTLE k"+hourly+"1 0\r\n")
 		q.isBlocked(21)
 		p.Stop(t, os.Interrupt)
 		if told, _ := io.ReadAll(waits); !strings.HasPrefix(string(told), "-ERR the command was ended before it was done") {

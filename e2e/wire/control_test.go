@@ -95,15 +95,11 @@ func TestShutdownByAClient(t *testing.T) {
 		nc, other := p.Dial(t), p.Dial(t)
 		harness.Exchange(t, nc, "SHUTDOWN ABORT\r\nSHUTDOWN SOON\r\n", "-ERR No shutdown in progress.\r\n-ERR syntax error\r\n")
 		const replies = 20_000
-		if _, err := io.WriteString(other, strings.Repeat("PING\r\n", replies)); err != nil {
-			t.Fatal(err)
-		}
+		harness.Send(t, other, strings.Repeat("PING\r\n", replies))
 		p.Eventually(t, "execute what the other client sent", func() bool {
-			return strings.Contains(ask(t, nc, "INFO commandstats\r\n"), fmt.Sprintf("cmdstat_ping:calls=%d,", replies))
+			return strings.Contains(harness.Reply(t, nc, "INFO commandstats"), fmt.Sprintf("cmdstat_ping:calls=%d,", replies))
 		})
-		if _, err := io.WriteString(nc, strings.Repeat("PING\r\n", replies)+"SHUTDOWN NOSAVE NOW FORCE\r\n"+"PING\r\n"); err != nil {
-			t.Fatal(err)
-		}
+		harness.Send(t, nc, strings.Repeat("PING\r\n", replies)+"SHUTDOWN NOSAVE NOW FORCE\r\n"+"PING\r\n")
 		if rest, _ := io.ReadAll(nc); string(rest) != strings.Repeat("+PONG\r\n", replies) {
 			t.Errorf("its client got %d bytes of replies, want %d", len(rest), replies*len("+PONG\r\n"))
 		}
@@ -142,12 +138,7 @@ func TestRestartAfterAKill(t *testing.T) {
 	args := append(files.Flags(), "--unixsocket", socket, "--unixsocketperm", "700")
 	config := &tls.Config{RootCAs: ca.Pool, ServerName: "localhost"}
 	connect := func(p *harness.Process) []net.Conn {
-		unix, err := net.Dial("unix", socket)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = unix.Close() })
-		return []net.Conn{harness.DialTCP(t, p.Addr), tls.Client(harness.DialTCP(t, p.TLSAddr), config), unix}
+		return []net.Conn{harness.DialTCP(t, p.Addr), tls.Client(harness.DialTCP(t, p.TLSAddr), config), harness.DialUnix(t, socket)}
 	}
 	args = append(args, "--addr", processtest.FreeAddr(t), "--tls-addr", processtest.FreeAddr(t))
 	p := harness.StartServer(t, args...)

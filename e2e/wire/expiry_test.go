@@ -4,9 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"net"
-	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -27,13 +24,13 @@ func TestMillionKeysExpire(t *testing.T) {
 	p := harness.StartServer(t)
 	tables, resident := p.Metric(t, "cellserver_table_bytes"), p.RSS(t)
 	start := time.Now()
-	newKeyLoad(t, p, keys).run(t)
+	load(t, p, keys)
 	t.Logf("loaded %d keys in %s, %.0f are left; resident: %d MiB before, %d MiB full",
 		keys, time.Since(start), p.Metric(t, "cellserver_keys"), resident>>20, p.RSS(t)>>20)
 
 	start = time.Now()
 	stopPings, watcher := startPings(t, p), p.Dial(t)
-	p.Eventually(t, "show no keys", func() bool { return dbSizeOf(t, watcher) == 0 })
+	p.Eventually(t, "show no keys", func() bool { return harness.Reply(t, watcher, "DBSIZE") == ":0" })
 	empty := time.Since(start)
 	p.Eventually(t, "remove all entries", func() bool { return p.Metric(t, "cellserver_keys") == 0 })
 	swept := time.Since(start)
@@ -48,61 +45,29 @@ func TestMillionKeysExpire(t *testing.T) {
 		empty, swept, time.Since(start), stopPings())
 }
 
-type keyLoad struct {
-	conns    []net.Conn
-	commands [][]byte // of each connection
-	reply    []byte   // of each command
-	each     int      // commands of a connection
-}
-
-func newKeyLoad(t *testing.T, p *harness.Process, keys int) *keyLoad {
-	const conns = 4
-	load := &keyLoad{each: keys / conns, reply: []byte("*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:1\r\n")}
+// load makes keys that live for a second, over several connections.
+func load(t *testing.T, p *harness.Process, keys int) {
+	t.Helper()
+	const conns, reply = 4, "*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:1\r\n"
+	want := bytes.Repeat([]byte(reply), keys/conns)
+	var wg sync.WaitGroup
 	for c := range conns {
-		load.conns = append(load.conns, p.Dial(t))
+		nc := p.Dial(t)
 		var commands []byte
-		for i := range load.each {
+		for i := range keys / conns {
 			commands = resptest.Append(commands, "CL.THROTTLE", fmt.Sprintf("key:%d:%d", c, i), "0", "1", "1")
 		}
-		load.commands = append(load.commands, commands)
-	}
-	return load
-}
-
-func (load *keyLoad) run(t *testing.T) {
-	t.Helper()
-	want := bytes.Repeat(load.reply, load.each)
-	var wg sync.WaitGroup
-	for c, nc := range load.conns {
 		wg.Go(func() {
-			if _, err := nc.Write(load.commands[c]); err != nil {
+			if _, err := nc.Write(commands); err != nil {
 				t.Error(err)
 			}
 		})
 		wg.Go(func() {
 			got := make([]byte, len(want))
 			if n, err := io.ReadFull(nc, got); err != nil || !bytes.Equal(got, want) {
-				t.Errorf("connection %d got %d bytes of replies, %v, or others than %q", c, n, err, load.reply)
+				t.Errorf("connection %d got %d bytes of replies, %v, or others than %q", c, n, err, reply)
 			}
 		})
 	}
 	wg.Wait()
-	load.commands = nil
-}
-
-func dbSizeOf(t *testing.T, nc net.Conn) int {
-	t.Helper()
-	if _, err := io.WriteString(nc, "DBSIZE\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	var reply [32]byte
-	n, err := nc.Read(reply[:])
-	if err != nil {
-		t.Fatal(err)
-	}
-	size, err := strconv.Atoi(strings.Trim(string(reply[:n]), ":\r\n"))
-	if err != nil {
-		t.Fatalf("DBSIZE got %q", reply[:n])
-	}
-	return size
 }

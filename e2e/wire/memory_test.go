@@ -44,9 +44,7 @@ func TestClientsAreBoundedTogether(t *testing.T) {
 		harness.Exchange(t, modest, "PING\r\n", "+PONG\r\n")
 		long := strings.Repeat("y", 3_000_000)
 		harness.Exchange(t, exempt, "CLIENT NO-EVICT ON\r\n", "+OK\r\n")
-		if _, err := io.WriteString(exempt, "*2\r\n$4\r\nPING\r\n$3000000\r\n"+long[1:]); err != nil {
-			t.Fatal(err)
-		}
+		harness.Send(t, exempt, "*2\r\n$4\r\nPING\r\n$3000000\r\n"+long[1:])
 		for name, flood := range flooding() {
 			evicted := p.Metric(t, "cellserver_connections_closed_total{reason=\"memory\"}")
 			var all []net.Conn
@@ -91,9 +89,7 @@ func TestClientLimitsAreSettable(t *testing.T) {
 			refused.want = ""
 		}
 		refused.run(t, p)
-		if _, err := io.WriteString(third, "*1\r\n$100000\r\n"+strings.Repeat("x", 20_000)); err != nil {
-			t.Fatal(err)
-		}
+		harness.Send(t, third, "*1\r\n$100000\r\n"+strings.Repeat("x", 20_000))
 		if got, _ := io.ReadAll(third); len(got) != 0 {
 			t.Errorf("a command that is half-sent got %q", got)
 		}

@@ -2,10 +2,7 @@ package wire
 
 import (
 	"bufio"
-	"bytes"
 	"fmt"
-	"io"
-	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -144,22 +141,14 @@ func TestHotKeys(t *testing.T) {
 			`\*1\r\n\*5\r\n\$11\r\nuser:secret\r\n\$\d+\r\n[0-9.]+\r\n\$1\r\n1\r\n\$1\r\n0\r\n:0\r\n\+PONG\r\n$`); !want.MatchString(got) {
 			t.Errorf("got %q", got)
 		}
-		answer, err := http.Get("http://" + p.Metrics + "/metrics")
-		if err != nil {
-			t.Fatal(err)
-		}
-		page, err := io.ReadAll(answer.Body)
-		answer.Body.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
+		_, page := p.Fetch(t, "/metrics", "")
 		for _, name := range []string{"cellserver_top_key_calls_per_second{", "cellserver_top_key_calls_per_second_error{"} {
-			if n := bytes.Count(page, []byte("\n"+name)); n != len(tt.want) {
+			if n := strings.Count(page, "\n"+name); n != len(tt.want) {
 				t.Errorf("%v: %d series of %s, want %d", tt.args, n, name, len(tt.want))
 			}
 		}
 		for _, series := range tt.want {
-			if !bytes.Contains(page, []byte("\n"+series+" ")) {
+			if !strings.Contains(page, "\n"+series+" ") {
 				t.Errorf("%v: no %s in\n%s", tt.args, series, page)
 			}
 		}

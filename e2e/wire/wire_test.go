@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -16,7 +15,6 @@ import (
 	"time"
 
 	"cellserver/e2e/harness"
-	"cellserver/internal/test/certtest"
 	"cellserver/internal/test/processtest"
 )
 
@@ -147,81 +145,71 @@ func (c wireCase) write(nc net.Conn) error {
 // goroutines must return to their initial level.
 func TestWire(t *testing.T) {
 	t.Parallel()
-	harness.OnEachDriver(t, testWire)
-}
+	harness.OnEachDriver(t, func(t *testing.T, startServer harness.Starter) {
+		p := startServer(t)
+		before := p.Dial(t)
+		harness.Exchange(t, before, "PING\r\n", "+PONG\r\n")
+		p.Metric(t, "go_goroutines") // opens the web server's connection
+		memory, goroutines := p.RSS(t), p.Metric(t, "go_goroutines")
 
-func testWire(t *testing.T, startServer harness.Starter) {
-	p := startServer(t)
-	before := p.Dial(t)
-	harness.Exchange(t, before, "PING\r\n", "+PONG\r\n")
-	p.Metric(t, "go_goroutines") // opens the web server's connection
-	memory, goroutines := p.RSS(t), p.Metric(t, "go_goroutines")
-
-	t.Run("cases", func(t *testing.T) {
-		for _, c := range wireCases() {
-			t.Run(c.name, func(t *testing.T) { c.run(t, p) })
+		t.Run("cases", func(t *testing.T) {
+			for _, c := range wireCases() {
+				t.Run(c.name, func(t *testing.T) { c.run(t, p) })
+			}
+		})
+		harness.Exchange(t, before, "EXISTS web k\r\nDBSIZE\r\n", ":0\r\n:0\r\n")
+		p.Eventually(t, "give back its goroutines", func() bool {
+			return p.Metric(t, "go_goroutines") <= goroutines
+		})
+		p.Eventually(t, "give back its memory", func() bool { return p.RSS(t) <= memory+32<<20 })
+		harness.Exchange(t, before, "PING\r\n", "+PONG\r\n")
+		if n := p.Metric(t, "cellserver_panics_total"); n != 0 {
+			t.Errorf("%v panics", n)
 		}
+		p.Logged(t, "possible attack")
 	})
-	harness.Exchange(t, before, "EXISTS web k\r\nDBSIZE\r\n", ":0\r\n:0\r\n")
-	p.Eventually(t, "give back its goroutines", func() bool {
-		return p.Metric(t, "go_goroutines") <= goroutines
-	})
-	p.Eventually(t, "give back its memory", func() bool { return p.RSS(t) <= memory+32<<20 })
-	harness.Exchange(t, before, "PING\r\n", "+PONG\r\n")
-	if n := p.Metric(t, "cellserver_panics_total"); n != 0 {
-		t.Errorf("%v panics", n)
-	}
-	p.Logged(t, "possible attack")
 }
 
 func TestWireCutAtEveryByte(t *testing.T) {
 	t.Parallel()
-	harness.OnEachDriver(t, testWireCutAtEveryByte)
-}
-
-func testWireCutAtEveryByte(t *testing.T, startServer harness.Starter) {
-	p := startServer(t)
-	stream := "*0\r\n*5\r\n$11\r\nCL.THROTTLE\r\n$1\r\nk\r\n$1\r\n0\r\n$1\r\n1\r\n$4\r\n3600\r\n" +
-		"ECHO \"a b\"\r\n\r\n*2\r\n$4\r\nECHO\r\n$2\r\n\r\n\r\nDEL k\r\n"
-	want := "*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:3600\r\n$3\r\na b\r\n$2\r\n\r\n\r\n:1\r\n"
-	for cut := range len(stream) {
-		nc := p.Dial(t)
-		if _, err := io.WriteString(nc, stream[:cut]); err != nil {
-			t.Fatal(err)
+	harness.OnEachDriver(t, func(t *testing.T, startServer harness.Starter) {
+		p := startServer(t)
+		stream := "*0\r\n*5\r\n$11\r\nCL.THROTTLE\r\n$1\r\nk\r\n$1\r\n0\r\n$1\r\n1\r\n$4\r\n3600\r\n" +
+			"ECHO \"a b\"\r\n\r\n*2\r\n$4\r\nECHO\r\n$2\r\n\r\n\r\nDEL k\r\n"
+		want := "*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:3600\r\n$3\r\na b\r\n$2\r\n\r\n\r\n:1\r\n"
+		for cut := range len(stream) {
+			nc := p.Dial(t)
+			harness.Send(t, nc, stream[:cut])
+			time.Sleep(time.Millisecond)
+			harness.Exchange(t, nc, stream[cut:], want)
+			nc.Close()
 		}
-		time.Sleep(time.Millisecond)
-		harness.Exchange(t, nc, stream[cut:], want)
-		nc.Close()
-	}
+	})
 }
 
 func TestWireSplitCommandCostsLinearTime(t *testing.T) {
 	t.Parallel()
-	harness.OnEachDriver(t, testWireSplitCommandCostsLinearTime)
-}
-
-func testWireSplitCommandCostsLinearTime(t *testing.T, startServer harness.Starter) {
-	p := startServer(t)
-	nc := p.Dial(t)
-	argument := strings.Repeat("x", 4_000_000)
-	command := fmt.Sprintf("*2\r\n$4\r\nECHO\r\n$%d\r\n%s\r\n", len(argument), argument)
-	const allocated = "go_memstats_alloc_bytes_total"
-	before := p.Metric(t, allocated)
-	for rest := command; len(rest) > 0; {
-		n := min(len(rest), 400)
-		if _, err := io.WriteString(nc, rest[:n]); err != nil {
-			t.Fatal(err)
+	harness.OnEachDriver(t, func(t *testing.T, startServer harness.Starter) {
+		p := startServer(t)
+		nc := p.Dial(t)
+		argument := strings.Repeat("x", 4_000_000)
+		command := fmt.Sprintf("*2\r\n$4\r\nECHO\r\n$%d\r\n%s\r\n", len(argument), argument)
+		const allocated = "go_memstats_alloc_bytes_total"
+		before := p.Metric(t, allocated)
+		for rest := command; len(rest) > 0; {
+			n := min(len(rest), 400)
+			harness.Send(t, nc, rest[:n])
+			rest = rest[n:]
 		}
-		rest = rest[n:]
-	}
-	harness.Exchange(t, nc, "", fmt.Sprintf("$%d\r\n%s\r\n", len(argument), argument))
-	// A buffer growing at each of 10,000 reads would take 20 GB in all. A test of the decoder covers
-	// rescanning.
-	used := p.Metric(t, allocated) - before
-	t.Logf("allocated %.1f MB", used/1e6)
-	if most := 64 * float64(len(command)); used > most { // for TLS and the race detector
-		t.Errorf("for a command in 10,000 pieces the server allocated %.0f MB, want %.0f at most", used/1e6, most/1e6)
-	}
+		harness.Exchange(t, nc, "", fmt.Sprintf("$%d\r\n%s\r\n", len(argument), argument))
+		// A buffer growing at each of 10,000 reads would take 20 GB in all. A test of the decoder covers
+		// rescanning.
+		used := p.Metric(t, allocated) - before
+		t.Logf("allocated %.1f MB", used/1e6)
+		if most := 64 * float64(len(command)); used > most { // for TLS and the race detector
+			t.Errorf("for a command in 10,000 pieces the server allocated %.0f MB, want %.0f at most", used/1e6, most/1e6)
+		}
+	})
 }
 
 // TestWireBeforeAuth sends the cases to servers that require a password, by --requirepass and by an aclfile
@@ -230,8 +218,7 @@ func TestWireBeforeAuth(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
-	users := filepath.Join(t.TempDir(), "users.acl")
-	certtest.Write(t, users, []byte("user default off\nuser app on >secret ~* +@all\n"))
+	users := harness.WriteFile(t, "user default off\nuser app on >secret ~* +@all\n")
 	for _, by := range []struct {
 		name, auth string
 		args       []string
@@ -300,60 +287,54 @@ func TestWireLimitsAreSettable(t *testing.T) {
 		t.Skip("takes seconds")
 	}
 	t.Parallel()
-	harness.OnEachDriver(t, testWireLimitsAreSettable)
-}
-
-func testWireLimitsAreSettable(t *testing.T, startServer harness.Starter) {
-	p := startServer(t, "--max-args", "16", "--max-command-bytes", "1024", "--max-key-bytes", "8", "--timeout", "3s")
-	for _, c := range []wireCase{
-		{name: "arguments", send: "*17\r\n", want: protocolReply("invalid multibulk length"), closed: true},
-		{name: "bulk", send: "*1\r\n$1025\r\n", want: protocolReply("invalid bulk length"), closed: true},
-		{name: "command", send: "*1\r\n$1020\r\n", want: protocolReply("too big command, more than 1024 bytes"), closed: true},
-		{name: "key", send: "EXISTS 123456789\r\n", want: "-ERR key is longer than 8 bytes, the limit of --max-key-bytes\r\n"},
-		{name: "silence", closed: true},
-	} {
-		t.Run(c.name, func(t *testing.T) { c.run(t, p) })
-	}
+	harness.OnEachDriver(t, func(t *testing.T, startServer harness.Starter) {
+		p := startServer(t, "--max-args", "16", "--max-command-bytes", "1024", "--max-key-bytes", "8", "--timeout", "3s")
+		for _, c := range []wireCase{
+			{name: "arguments", send: "*17\r\n", want: protocolReply("invalid multibulk length"), closed: true},
+			{name: "bulk", send: "*1\r\n$1025\r\n", want: protocolReply("invalid bulk length"), closed: true},
+			{name: "command", send: "*1\r\n$1020\r\n", want: protocolReply("too big command, more than 1024 bytes"), closed: true},
+			{name: "key", send: "EXISTS 123456789\r\n", want: "-ERR key is longer than 8 bytes, the limit of --max-key-bytes\r\n"},
+			{name: "silence", closed: true},
+		} {
+			t.Run(c.name, func(t *testing.T) { c.run(t, p) })
+		}
+	})
 }
 
 func TestWireMaxClients(t *testing.T) {
 	t.Parallel()
-	harness.OnEachDriver(t, testWireMaxClients)
-}
-
-func testWireMaxClients(t *testing.T, startServer harness.Starter) {
-	p := startServer(t, "--maxclients", "2")
-	first, second := p.Dial(t), p.Dial(t)
-	harness.Exchange(t, first, "PING\r\n", "+PONG\r\n")
-	harness.Exchange(t, second, "PING\r\n", "+PONG\r\n")
-	refused := wireCase{want: "-ERR max number of clients reached\r\n", closed: true}
-	if p.TLS != nil {
-		refused.want = "" // as in Redis: no reply precedes the handshake
-	}
-	refused.run(t, p)
+	harness.OnEachDriver(t, func(t *testing.T, startServer harness.Starter) {
+		p := startServer(t, "--maxclients", "2")
+		first, second := p.Dial(t), p.Dial(t)
+		harness.Exchange(t, first, "PING\r\n", "+PONG\r\n")
+		harness.Exchange(t, second, "PING\r\n", "+PONG\r\n")
+		refused := wireCase{want: "-ERR max number of clients reached\r\n", closed: true}
+		if p.TLS != nil {
+			refused.want = "" // as in Redis: no reply precedes the handshake
+		}
+		refused.run(t, p)
+	})
 }
 
 // TestNoFilesLeft exhausts the server's descriptors: it must survive and recover. A test of the accept loop
 // covers spinning.
 func TestNoFilesLeft(t *testing.T) {
 	t.Parallel()
-	harness.OnEachDriver(t, testNoFilesLeft)
-}
-
-func testNoFilesLeft(t *testing.T, startServer harness.Starter) {
-	prlimit := processtest.Need(t, "prlimit", "util-linux")
-	p := startServer(t)
-	nc := p.Dial(t)
-	harness.Exchange(t, nc, "PING\r\n", "+PONG\r\n")
-	limit := func(n string) {
-		if out, err := processtest.Command(t, prlimit, "--pid", strconv.Itoa(p.Cmd.Process.Pid), "--nofile="+n+":").CombinedOutput(); err != nil {
-			t.Fatalf("prlimit: %v: %s", err, out)
+	harness.OnEachDriver(t, func(t *testing.T, startServer harness.Starter) {
+		prlimit := processtest.Need(t, "prlimit", "util-linux")
+		p := startServer(t)
+		nc := p.Dial(t)
+		harness.Exchange(t, nc, "PING\r\n", "+PONG\r\n")
+		limit := func(n string) {
+			if out, err := processtest.Command(t, prlimit, "--pid", strconv.Itoa(p.Cmd.Process.Pid), "--nofile="+n+":").CombinedOutput(); err != nil {
+				t.Fatalf("prlimit: %v: %s", err, out)
+			}
 		}
-	}
-	limit("3")
-	waiting := p.Dial(t) // the kernel completes the handshake; accept fails
-	p.Logged(t, "cannot accept connections")
-	harness.Exchange(t, nc, "PING\r\n", "+PONG\r\n")
-	limit("1000")
-	harness.Exchange(t, waiting, "PING\r\n", "+PONG\r\n")
+		limit("3")
+		waiting := p.Dial(t) // the kernel completes the handshake; accept fails
+		p.Logged(t, "cannot accept connections")
+		harness.Exchange(t, nc, "PING\r\n", "+PONG\r\n")
+		limit("1000")
+		harness.Exchange(t, waiting, "PING\r\n", "+PONG\r\n")
+	})
 }
