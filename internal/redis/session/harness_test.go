@@ -189,6 +189,14 @@ func (c *client) say(t testing.TB, in string) string {
 	return replies
 }
 
+// expect feeds whole commands and checks their replies.
+func (c *client) expect(t testing.TB, in, want string) {
+	t.Helper()
+	if got := c.say(t, in); got != want {
+		t.Errorf("%.300q: got %q, want %q", in, got, want)
+	}
+}
+
 // define defines a named limit of 5 units in a minute.
 func (r *harness) define(t testing.TB, name string) {
 	t.Helper()

@@ -190,9 +190,7 @@ func TestStoreFails(t *testing.T) {
 		for _, on := range []store.Store{brokenStore{shard.New()}, storetest.Later(brokenStore{shard.New()})} {
 			r := commandstest.New(withStore(on))
 			s := r.Session()
-			if got := commandstest.Say(t, s, tt.in); got != tt.want {
-				t.Errorf("%s, %T: got %q, want %q", tt.name, on, got, tt.want)
-			}
+			commandstest.Expect(t, s, tt.in, tt.want)
 			var stats strings.Builder
 			for _, c := range r.Engine.Records.Commands() {
 				_, _ = fmt.Fprintf(&stats, "%s:%d/%d\n", c.Command.FullName(), c.Calls, c.Failed)

@@ -107,9 +107,7 @@ func TestArgumentsOfBackgroundCommandsAreCounted(t *testing.T) {
 	_, with := withLaterStore()
 	r2 := newHarness(t, with)
 	c2 := r2.session()
-	if got := c2.say(t, resptest.Encode("EVAL", nativeSource, "1", "k")); got != resptest.Ints(0, 5, 4, -1, 10) {
-		t.Errorf("got %q", got)
-	}
+	c2.expect(t, resptest.Encode("EVAL", nativeSource, "1", "k"), resptest.Ints(0, 5, 4, -1, 10))
 	for _, one := range []*client{c, c2} {
 		if held, _ := one.x.Client.Memory(); held[clients.Arguments] != 0 {
 			t.Errorf("afterwards %v are held", held)

@@ -111,23 +111,15 @@ func TestRemoteFailures(t *testing.T) {
 			timeout = time.Second
 		}
 		s := commandstest.New(withStore(on), withStoreTimeout(timeout)).Session()
-		if got, want := commandstest.Say(t, s, exec), queued+tt.failed; got != want {
-			t.Errorf("%s: EXEC got %q, want %q", tt.name, got, want)
-		}
+		commandstest.Expect(t, s, exec, queued+tt.failed)
 		want := tt.failed
 		if tt.other != "" {
 			want = tt.other
 		}
-		if got := commandstest.Say(t, s, together); got != want {
-			t.Errorf("%s: CL.MTHROTTLE got %q, want %q", tt.name, got, want)
-		}
-		if got := commandstest.Say(t, s, "DISCARD\r\nMULTI\r\nPING\r\nEXEC\r\n"); got != "-ERR DISCARD without MULTI\r\n+OK\r\n+QUEUED\r\n*1\r\n"+commandstest.Pong {
-			t.Errorf("%s: then got %q", tt.name, got)
-		}
+		commandstest.Expect(t, s, together, want)
+		commandstest.Expect(t, s, "DISCARD\r\nMULTI\r\nPING\r\nEXEC\r\n", "-ERR DISCARD without MULTI\r\n+OK\r\n+QUEUED\r\n*1\r\n"+commandstest.Pong)
 		on.Fail(nil)
-		if got := commandstest.Say(t, s, "EXISTS a b\r\n"); got != ":0\r\n" {
-			t.Errorf("%s: something has changed: %q", tt.name, got)
-		}
+		commandstest.Expect(t, s, "EXISTS a b\r\n", ":0\r\n")
 	}
 }
 
@@ -185,9 +177,7 @@ func TestScriptsOverRemote(t *testing.T) {
 			want = commandstest.Say(t, commandstest.New().Session(), tt.in)
 		}
 		s := commandstest.New(withStore(newRemoteStore(t))).Session()
-		if got := commandstest.Say(t, s, tt.in); got != want {
-			t.Errorf("%s: got %q, want %q", tt.name, got, want)
-		}
+		commandstest.Expect(t, s, tt.in, want)
 	}
 }
 
@@ -215,9 +205,7 @@ func TestHangUpsOverRemote(t *testing.T) {
 				}
 				s.Close()
 			}
-			if got := commandstest.Say(t, r.Session(), "PING\r\n"); got != commandstest.Pong {
-				t.Errorf("%q, %s: another got %q", in, name, got)
-			}
+			commandstest.Expect(t, r.Session(), "PING\r\n", commandstest.Pong)
 		}
 	}
 }
@@ -244,9 +232,7 @@ func TestPolicyInExec(t *testing.T) {
 		{"no policy", func() { on.Policy(nil); on.Fail(remoteFailure(storetest.LineDown)) }, requests, queued + down},
 	} {
 		tt.change()
-		if got := commandstest.Say(t, s, tt.in); got != tt.want {
-			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
-		}
+		commandstest.Expect(t, s, tt.in, tt.want)
 	}
 }
 

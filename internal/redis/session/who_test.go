@@ -37,8 +37,6 @@ func TestScriptsHaveTheirTurns(t *testing.T) {
 	}
 	r.Scripts.Give(busy)
 	for s, want := range map[*client]string{first: ":7\r\n", second: ":8\r\n"} {
-		if got := s.say(t, ""); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
+		s.expect(t, "", want)
 	}
 }
