@@ -2,6 +2,7 @@
 package argument
 
 import (
+	"math"
 	"strconv"
 
 	"cellserver/internal/redis/reply"
@@ -107,4 +108,43 @@ func NameMatcher(pattern []byte) func(name string) bool {
 	}
 	compiled := glob.CompileFold(pattern)
 	return func(name string) bool { return compiled.Matches([]byte(name)) }
+}
+
+// Number reads a number by redis-cell's grammar.
+func Number(arg []byte) (int64, error) {
+	n, ok := integer(arg)
+	if !ok {
+		return 0, notInteger(arg)
+	}
+	return n, nil
+}
+
+func notInteger(arg []byte) error {
+	return reply.Cell("Couldn't parse as integer: " + resp.Printable(arg))
+}
+
+// Numbers fills into from args.
+func Numbers(into []int64, args [][]byte) (err error) {
+	for i := range into {
+		if into[i], err = Number(args[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Timeout reads a blocking time in seconds with a fraction, and returns nanoseconds; 0 blocks indefinitely.
+func Timeout(arg []byte) (ns int64, err error) {
+	sec, err := strconv.ParseFloat(string(arg), 64)
+	switch {
+	case sec < 0 && !math.IsInf(sec, 0):
+		return 0, reply.Error("ERR timeout is negative")
+	case math.IsInf(sec, 0) || sec > math.MaxInt64/1000: // Redis's milliseconds
+		return 0, reply.Error("ERR timeout is out of range")
+	case err != nil || math.IsNaN(sec):
+		return 0, reply.Error("ERR timeout is not a float or out of range")
+	case sec >= math.MaxInt64/1e9:
+		return math.MaxInt64, nil
+	}
+	return int64(math.Ceil(sec * 1e9)), nil
 }

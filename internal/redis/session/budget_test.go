@@ -63,16 +63,6 @@ func TestExecIsRefusedWhole(t *testing.T) {
 	}
 }
 
-// TestUsualPatternsInExec are not refused.
-func TestUsualPatternsInExec(t *testing.T) {
-	s := commandstest.New().Session()
-	fill(t, s, 20_000)
-	got := commandstest.Say(t, s, "MULTI\r\nKEYS user:*:login\r\nDBSIZE\r\nEXEC\r\n")
-	if want := "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n*0\r\n:20000\r\n"; got != want {
-		t.Errorf("got %q", got)
-	}
-}
-
 // TestLongExecMeetsOthers: others change a key while a long transaction works. It is not among those that they wait for.
 func TestLongExecMeetsOthers(t *testing.T) {
 	aborted := "-" + reply.ExecAborted(reply.ErrKeysChanged).Error() + "\r\n"

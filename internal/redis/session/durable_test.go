@@ -153,9 +153,7 @@ func TestMisconf(t *testing.T) {
 	d.mu.Lock()
 	d.fails = true
 	d.mu.Unlock()
-	if got, _, status := other.feed(throttled("b", "1")); got != "" || status != peer.Waiting {
-		t.Errorf("replied %q, status %d", got, status)
-	}
+	other.wait(t, throttled("b", "1"))
 	for !k.Frozen() {
 		time.Sleep(time.Millisecond)
 	}
@@ -218,13 +216,9 @@ func TestAClientThatIsGoneDoesNotWait(t *testing.T) {
 	c := r.session()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if got, _, status := c.feed(throttled("a", "1")); got != "" || status != peer.Waiting {
-		t.Errorf("replied %q, status %d", got, status)
-	}
+	c.wait(t, throttled("a", "1"))
 	c.HungUp(peer.HalfClosed)
-	if got, _, status := c.feed(""); got != "" || status != peer.Waiting {
-		t.Errorf("half-closed: replied %q, status %d", got, status)
-	}
+	c.wait(t, "")
 	c.HungUp(peer.Reset)
 	select {
 	case <-c.woken:

@@ -179,6 +179,16 @@ func (c *client) converse(in string) (replies, left string, status peer.Status) 
 	}
 }
 
+// wait feeds a command that waits, and returns what it left of in.
+func (c *client) wait(t testing.TB, in string) (left string) {
+	t.Helper()
+	replies, left, status := c.feed(in)
+	if replies != "" || status != peer.Waiting {
+		t.Fatalf("%.200q: status %d, replied %.200q, want a wait", in, status, replies)
+	}
+	return left
+}
+
 // say feeds whole commands, waits where the session does, and returns the replies.
 func (c *client) say(t testing.TB, in string) string {
 	t.Helper()

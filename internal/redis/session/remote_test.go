@@ -13,7 +13,6 @@ import (
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
 	"cellserver/internal/store/storetest"
-	"cellserver/internal/test/racetest"
 	"cellserver/internal/test/resptest"
 	"cellserver/internal/wire/peer"
 )
@@ -39,24 +38,12 @@ func remoteFailure(line string) error { return store.Failure{Line: line} }
 
 // TestLaterOverRemote: however the input is cut, all is as if it had come at once.
 func TestLaterOverRemote(t *testing.T) {
-	for _, tt := range append(laterCases(),
+	remote := func(t *testing.T) store.Store { return newRemoteStore(t) }
+	cutAnywhere(t, append(laterCases(),
 		laterCase{"operations", "CL.THROTTLE k 9 1 60\r\nTTL k\r\nCL.BUCKET ADD b 5 3\r\nCL.THROTTLE k 9 1 60\r\nPING\r\nCL.BUCKET LEN b\r\nDEL k b\r\nDBSIZE\r\n"},
 		laterCase{"several at once", "CL.MTHROTTLE 2 a 4 1 10 1 b 0 1 10 1\r\nPING\r\nCL.MTHROTTLE 2 a 4 1 10 1 b 0 1 10 1\r\nCL.THROTTLE a 4 1 10 0\r\n"},
 		laterCase{"replies of operations are off", "CLIENT REPLY SKIP\r\nTTL k\r\nCLIENT REPLY OFF\r\nTTL k\r\nMULTI\r\nTTL k\r\nEXEC\r\nCLIENT REPLY ON\r\nTTL k\r\n"},
-	) {
-		t.Run(tt.name, func(t *testing.T) {
-			want := converse(t, newRemoteStore(t), tt.in, 0, false)
-			step := max(1, len(tt.in)/100)
-			if racetest.OmitsLong() {
-				step = 7*step + 1
-			}
-			for cut := 0; cut <= len(tt.in); cut += step {
-				if got := converse(t, newRemoteStore(t), tt.in, cut, cut/step%2 == 0); got != want {
-					t.Fatalf("cut at %d: got\n%+v\nwant\n%+v", cut, got, want)
-				}
-			}
-		})
-	}
+	), remote, remote, 100)
 }
 
 // TestExecOverRemote reads once and writes once, however many commands there are, and again where others have changed its keys.

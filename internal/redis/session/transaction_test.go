@@ -50,6 +50,7 @@ func TestTransactionBounds(t *testing.T) {
 			"+OK\r\n" + strings.Repeat("+QUEUED\r\n", 4) + "*4\r\n:"},
 		{"replies that fit", "MULTI\r\n" + strings.Repeat(resptest.Encode("ECHO", x(40)), 10) + "EXEC\r\n",
 			"+OK\r\n" + strings.Repeat("+QUEUED\r\n", 10) + "*10\r\n" + strings.Repeat(echo, 10)},
+		{"a sleep under locks", "MULTI\r\nDEBUG SLEEP 3600\r\nEXEC\r\n", "+OK\r\n+QUEUED\r\n*1\r\n-ERR Command not allowed inside a transaction\r\n"},
 	} {
 		got := commandstest.Say(t, commandstest.New(small).Session(), tt.in)
 		if tt.name == "replies" {
@@ -104,12 +105,6 @@ func TestLongExecGoesAside(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestNoSleepInATransaction: it would sleep under locks.
-func TestNoSleepInATransaction(t *testing.T) {
-	want := "+OK\r\n+QUEUED\r\n*1\r\n-ERR Command not allowed inside a transaction\r\n"
-	commandstest.Expect(t, commandstest.New().Session(), "MULTI\r\nDEBUG SLEEP 3600\r\nEXEC\r\n", want)
 }
 
 // TestExecOnAllKeys: the commands about all keys see what those before them did, and so do scripts.
