@@ -15,10 +15,7 @@ func (x *Executor) mayMakeKey(key *store.Key) error {
 	} else if found {
 		return nil
 	}
-	if makes(x.Scratch.batch, key) {
-		return nil
-	}
-	if x.NewKeys.has(key) {
+	if makes(x.Scratch.batch, key) || x.NewKeys.has(key) {
 		return nil
 	}
 	if limit := x.Engine.Config.NewKeys; !limit.Take(&x.Client.Peer, nowNs) {

@@ -162,9 +162,7 @@ func TestRefundsAreForbiddenUnderATransaction(t *testing.T) {
 	commandstest.Say(t, s, "CL.THROTTLE a 4 1 10\r\nMULTI\r\nCL.THROTTLE a 4 1 10 -1\r\nCL.THROTTLE a 4 1 10\r\n")
 	r.Rewrite("user default on nopass ~* &* +@all -del")
 	want := "*2\r\n" + aclChanged + "no permission to execute the command or subcommand\r\n" + resptest.Ints(0, 5, 3, -1, 20)
-	if got := commandstest.Say(t, s, "EXEC\r\n"); got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	commandstest.Expect(t, s, "EXEC\r\n", want)
 }
 
 // TestRulesChangeUnderATransaction: what was queued is asked for again, and the rest is executed.
@@ -178,9 +176,7 @@ func TestRulesChangeUnderATransaction(t *testing.T) {
 	}
 	want := "*3\r\n" + aclChanged + "no permission to touch the specified keys\r\n" +
 		aclChanged + "no permission to execute the command or subcommand\r\n" + resptest.Ints(0, 5, 4, -1, 10)
-	if got := commandstest.Say(t, s, "EXEC\r\n"); got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	commandstest.Expect(t, s, "EXEC\r\n", want)
 	for _, e := range resptest.ParseAll(t, commandstest.Say(t, s, "ACL LOG\r\n"))[0].Elements {
 		if e.Field("context").Text != "multi" {
 			t.Errorf("logged %+v", e)
@@ -201,9 +197,7 @@ func TestCertificateNamesAreUsers(t *testing.T) {
 		{"", noAuth},
 	} {
 		s := r.SessionOf(peer.Peer{Addr: "192.0.2.1:5000", TLS: true, CertName: tt.name})
-		if got := commandstest.Say(t, s, "ACL WHOAMI\r\nRESET\r\nACL WHOAMI\r\n"); got != tt.want+"+RESET\r\n"+tt.want {
-			t.Errorf("a certificate of %q: got %q, want %q twice", tt.name, got, tt.want)
-		}
+		commandstest.Expect(t, s, "ACL WHOAMI\r\nRESET\r\nACL WHOAMI\r\n", tt.want+"+RESET\r\n"+tt.want)
 	}
 }
 

@@ -91,9 +91,7 @@ func TestLongRepliesOfExec(t *testing.T) {
 		{2*len(pong) - 1, pong + pong + "-ERR the replies of the transaction are longer than 13 bytes, the limit of --max-output-bytes; this command was not executed\r\n"},
 	} {
 		s := newHarness(t, func(c *execute.Config) { c.MaxReplyBytes = tt.bound }).session()
-		if got := s.say(t, "MULTI\r\nPING\r\nPING\r\nPING\r\nEXEC\r\n"); got != "+OK\r\n"+strings.Repeat("+QUEUED\r\n", 3)+"*3\r\n"+tt.want {
-			t.Errorf("a bound of %d: got %q", tt.bound, got)
-		}
+		s.expect(t, "MULTI\r\nPING\r\nPING\r\nPING\r\nEXEC\r\n", "+OK\r\n"+strings.Repeat("+QUEUED\r\n", 3)+"*3\r\n"+tt.want)
 	}
 }
 
@@ -164,9 +162,7 @@ func TestNativeScriptOfALongKey(t *testing.T) {
 		r.Config.MaxKeyBytes + 1: "-ERR key is longer than 4096 bytes, the limit of --max-key-bytes\r\n",
 	} {
 		in := resptest.Encode("EVAL", "return redis.call('cl.throttle', KEYS[1], ARGV[1], ARGV[2], ARGV[3])", "1", strings.Repeat("k", bytes), "4", "1", "10")
-		if got := r.session().say(t, in); got != want {
-			t.Errorf("a key of %d bytes: got %q", bytes, got)
-		}
+		r.session().expect(t, in, want)
 	}
 }
 
@@ -179,9 +175,7 @@ func TestNativeScriptOfANamedLimit(t *testing.T) {
 		"bob":       "-" + reply.Text(reply.ErrNoTransactions) + "\r\n",
 		"login:":    "-" + reply.Text(reply.ErrNoTransactions) + "\r\n",
 	} {
-		if got := r.session().say(t, resptest.Encode("EVAL", "return redis.call('cl.check', ARGV[1], ARGV[2])", "1", key, "login", "bob")); got != want {
-			t.Errorf("%s: got %q, want %q", key, got, want)
-		}
+		r.session().expect(t, resptest.Encode("EVAL", "return redis.call('cl.check', ARGV[1], ARGV[2])", "1", key, "login", "bob"), want)
 	}
 }
 

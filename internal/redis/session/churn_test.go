@@ -15,22 +15,6 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// fullLaterStore answers batches later, and can do all that the store within can.
-type fullLaterStore struct {
-	*storetest.LaterStore
-	store.Transactor
-	store.Watcher
-	store.Walker
-}
-
-// UpdateStats is the one that the parts have in common.
-func (f fullLaterStore) UpdateStats(st *store.Stats) { f.LaterStore.UpdateStats(st) }
-
-func newFullLaterStore() fullLaterStore {
-	inner := shard.New()
-	return fullLaterStore{storetest.Later(inner), inner, inner, inner}
-}
-
 // said is what the clients of a churn send, in any order.
 func said() []string {
 	return []string{
@@ -47,7 +31,7 @@ func said() []string {
 // TestChurn has clients come, say anything, hang up in each way and go, all at once: for the race detector, and nothing
 // may be left of them.
 func TestChurn(t *testing.T) {
-	for _, on := range []store.Store{shard.New(), newFullLaterStore(), storetest.Bare(shard.New())} {
+	for _, on := range []store.Store{shard.New(), NewFullLaterStore(), storetest.Bare(shard.New())} {
 		r := newHarness(t, withLater, withConnection, func(c *execute.Config) { c.Store = on })
 		var clients sync.WaitGroup
 		for i := range 4 {

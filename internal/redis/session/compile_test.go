@@ -131,9 +131,7 @@ func TestScriptsWithoutTransactions(t *testing.T) {
 	r := newHarness(t, func(c *execute.Config) { c.Store = storetest.Bare(shard.New()) })
 	s := r.session()
 	for range 2 {
-		if got := s.say(t, resptest.Encode("EVAL", "return 1", "0")); got != "-ERR the store of this server has no transactions; send the commands one by one\r\n" {
-			t.Errorf("got %q", got)
-		}
+		s.expect(t, resptest.Encode("EVAL", "return 1", "0"), "-ERR the store of this server has no transactions; send the commands one by one\r\n")
 	}
 	later, with := withLaterStore()
 	r = newHarness(t, with)
@@ -149,9 +147,7 @@ func TestScriptsWithoutTransactions(t *testing.T) {
 	}
 	later.Release()
 	<-s.woken
-	if got := s.say(t, left); got != resptest.Ints(0, 5, 4, -1, 10)+pong {
-		t.Errorf("got %q", got)
-	}
+	s.expect(t, left, resptest.Ints(0, 5, 4, -1, 10)+pong)
 	if got := r.Config.Records.Stats().Calls["eval"]; got != 1 {
 		t.Errorf("counted %+v", got)
 	}

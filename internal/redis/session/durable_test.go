@@ -68,9 +68,7 @@ func TestLoading(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	run(t, k)
-	if got := c.say(t, throttled("a", "1")); got != allowedOnce {
-		t.Errorf("got %q", got)
-	}
+	c.expect(t, throttled("a", "1"), allowedOnce)
 }
 
 const allowedOnce = "*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2\r\n"
@@ -155,9 +153,7 @@ func TestMisconf(t *testing.T) {
 	d.mu.Lock()
 	d.fails = true
 	d.mu.Unlock()
-	if got, _, status := other.feed(throttled("b", "1")); got != "" || status != peer.Waiting {
-		t.Errorf("replied %q, status %d", got, status)
-	}
+	other.wait(t, throttled("b", "1"))
 	for !k.Frozen() {
 		time.Sleep(time.Millisecond)
 	}
@@ -191,9 +187,7 @@ func TestMisconf(t *testing.T) {
 			t.Errorf("what waited is replied %q", got)
 		}
 	}
-	if got := c.say(t, throttled("c", "1")); got != allowedOnce {
-		t.Errorf("then replied %q", got)
-	}
+	c.expect(t, throttled("c", "1"), allowedOnce)
 }
 
 // TestRepliesDoNotWaitForLater: a client that goes on sending is replied to as soon as its changes are on the disk, and not
@@ -222,13 +216,9 @@ func TestAClientThatIsGoneDoesNotWait(t *testing.T) {
 	c := r.session()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if got, _, status := c.feed(throttled("a", "1")); got != "" || status != peer.Waiting {
-		t.Errorf("replied %q, status %d", got, status)
-	}
+	c.wait(t, throttled("a", "1"))
 	c.HungUp(peer.HalfClosed)
-	if got, _, status := c.feed(""); got != "" || status != peer.Waiting {
-		t.Errorf("half-closed: replied %q, status %d", got, status)
-	}
+	c.wait(t, "")
 	c.HungUp(peer.Reset)
 	select {
 	case <-c.woken:

@@ -5,7 +5,9 @@ import (
 
 	"cellserver/internal/redis/background"
 	"cellserver/internal/redis/execute"
+	"cellserver/internal/shard"
 	"cellserver/internal/store"
+	"cellserver/internal/store/storetest"
 )
 
 // HoldBackground has nothing begin in the background until release.
@@ -48,4 +50,21 @@ func (e *Engine) CountHanded(seen func(args int)) {
 		}
 		e.Handlers[i] = wrapped
 	}
+}
+
+// FullLaterStore answers batches later, and can do all that the store within can.
+type FullLaterStore struct {
+	*storetest.LaterStore
+	store.Transactor
+	store.Watcher
+	store.Walker
+}
+
+// UpdateStats is the one that the parts have in common.
+func (f FullLaterStore) UpdateStats(st *store.Stats) { f.LaterStore.UpdateStats(st) }
+
+// NewFullLaterStore returns one over memory.
+func NewFullLaterStore() FullLaterStore {
+	inner := shard.New()
+	return FullLaterStore{storetest.Later(inner), inner, inner, inner}
 }

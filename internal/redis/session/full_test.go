@@ -5,34 +5,15 @@ import (
 	"strings"
 	"testing"
 
-	"cellserver/internal/redis/execute"
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
 	"cellserver/internal/test/resptest"
 )
 
-// fullHarness has a store in which no key has room any more, but for those of the names.
-func fullHarness(t *testing.T, names ...string) *harness {
-	t.Helper()
-	s := shard.New()
-	r := newHarness(t, func(c *execute.Config) { c.Store = s })
-	c := r.session()
-	for _, name := range names {
-		c.say(t, resptest.Encode("CL.THROTTLE", name, "1", "1", "60"))
-	}
-	s.SetMaxBytes(1, store.NoEviction)
-	return r
-}
-
 const oom = "-OOM command not allowed when used memory > 'maxmemory'.\r\n"
 
 // TestNewKeysAreRefused: each call of a batch has its own answer, and nothing but a new key is refused.
 func TestNewKeysAreRefused(t *testing.T) {
-	// Keys of 16 shards: some have a segment with room, so many names are tried.
-	var taken []string
-	for i := range 200 {
-		taken = append(taken, fmt.Sprint("taken", i))
-	}
 	r := newHarness(t)
 	c := r.session()
 	s := r.Config.Store.(*shard.Store)
@@ -53,8 +34,12 @@ func TestNewKeysAreRefused(t *testing.T) {
 			t.Errorf("%s: got %q", call, got)
 		}
 	}
-	r = fullHarness(t, taken...)
+	r = newHarness(t)
 	c = r.session()
+	for i := range 200 { // some of 16 shards have a segment with room
+		c.say(t, fmt.Sprintf("CL.THROTTLE taken%d 1 1 60\r\n", i))
+	}
+	r.Config.Store.(*shard.Store).SetMaxBytes(1, store.NoEviction)
 	if got := c.say(t, "CL.THROTTLE taken0 1 1 60\r\nCL.THROTTLE taken0 1 1 60\r\n"); got !=
 		"*5\r\n:0\r\n:2\r\n:0\r\n:-1\r\n:120\r\n*5\r\n:1\r\n:2\r\n:0\r\n:60\r\n:120\r\n" {
 		t.Errorf("a key that is there: got %q", got)

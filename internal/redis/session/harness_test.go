@@ -179,6 +179,16 @@ func (c *client) converse(in string) (replies, left string, status peer.Status) 
 	}
 }
 
+// wait feeds a command that waits, and returns what it left of in.
+func (c *client) wait(t testing.TB, in string) (left string) {
+	t.Helper()
+	replies, left, status := c.feed(in)
+	if replies != "" || status != peer.Waiting {
+		t.Fatalf("%.200q: status %d, replied %.200q, want a wait", in, status, replies)
+	}
+	return left
+}
+
 // say feeds whole commands, waits where the session does, and returns the replies.
 func (c *client) say(t testing.TB, in string) string {
 	t.Helper()
@@ -187,6 +197,14 @@ func (c *client) say(t testing.TB, in string) string {
 		t.Errorf("%.200q: status %d, and left %.200q", in, status, left)
 	}
 	return replies
+}
+
+// expect feeds whole commands and checks their replies.
+func (c *client) expect(t testing.TB, in, want string) {
+	t.Helper()
+	if got := c.say(t, in); got != want {
+		t.Errorf("%.300q: got %q, want %q", in, got, want)
+	}
 }
 
 // define defines a named limit of 5 units in a minute.

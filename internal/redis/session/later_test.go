@@ -11,6 +11,7 @@ import (
 	"cellserver/internal/limiter"
 	"cellserver/internal/redis/commands"
 	"cellserver/internal/redis/commands/commandstest"
+	"cellserver/internal/redis/session"
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
 	"cellserver/internal/store/storetest"
@@ -18,22 +19,6 @@ import (
 	"cellserver/internal/test/resptest"
 	"cellserver/internal/wire/peer"
 )
-
-// laterStore is a store that answers batches later, and can do all that the one within can.
-type laterStore struct {
-	*storetest.LaterStore
-	store.Transactor
-	store.Watcher
-	store.Walker
-}
-
-func newLaterStore() laterStore {
-	inner := shard.New()
-	return laterStore{storetest.Later(inner), inner, inner, inner}
-}
-
-// UpdateStats is the one that the parts have in common.
-func (l laterStore) UpdateStats(st *store.Stats) { l.LaterStore.UpdateStats(st) }
 
 func withStore(on store.Store) func(*commands.Config) {
 	return func(c *commands.Config) { c.Store = on }
@@ -50,7 +35,7 @@ type conversation struct {
 }
 
 // ownINFO is what an INFO in the background may have counted of itself, and how long it makes the reply.
-var ownINFO = regexp.MustCompile(`\$\d+\r\n|cmdstat_info.*\r\n`)
+var ownINFO = regexp.MustCompile(`\$\d+\r\n|(cmdstat_info|total_commands_processed).*\r\n`)
 
 // converse has a client send an input in two parts, the second one behind the replies to the first or, if it is in a
 // hurry, while the session may still wait for the store.
@@ -124,17 +109,25 @@ func laterCases() []laterCase {
 // TestLater: with a store that answers later all is as with one that answers at once, wherever the input is cut:
 // the replies and their order, what is executed and how often, what is counted, and what those in MONITOR see.
 func TestLater(t *testing.T) {
-	for _, tt := range laterCases() {
+	memory := func(*testing.T) store.Store { return shard.New() }
+	later := func(*testing.T) store.Store { return session.NewFullLaterStore() }
+	cutAnywhere(t, laterCases(), memory, later, 400)
+}
+
+// cutAnywhere expects the same conversation of two stores, wherever the input is cut.
+func cutAnywhere(t *testing.T, cases []laterCase, whole, cut func(t *testing.T) store.Store, cuts int) {
+	t.Helper()
+	for _, tt := range cases {
 		t.Run(tt.name, func(t *testing.T) {
-			want := converse(t, shard.New(), tt.in, 0, false)
-			step := max(1, len(tt.in)/400)
+			want := converse(t, whole(t), tt.in, 0, false)
+			step := max(1, len(tt.in)/cuts)
 			if racetest.OmitsLong() {
 				step = 7*step + 1
 			}
-			for cut := 0; cut <= len(tt.in); cut += step {
-				hurry := cut/step%2 == 0 // the parts come often enough for both, at every place of a command
-				if got := converse(t, newLaterStore(), tt.in, cut, hurry); got != want {
-					t.Fatalf("cut at %d, in a hurry %v: got\n%+v\nwant\n%+v", cut, hurry, got, want)
+			for at := 0; at <= len(tt.in); at += step {
+				hurry := at/step%2 == 0 // the parts come often enough for both, at every place of a command
+				if got := converse(t, cut(t), tt.in, at, hurry); got != want {
+					t.Fatalf("cut at %d, in a hurry %v: got\n%+v\nwant\n%+v", at, hurry, got, want)
 				}
 			}
 		})
@@ -190,9 +183,7 @@ func TestStoreFails(t *testing.T) {
 		for _, on := range []store.Store{brokenStore{shard.New()}, storetest.Later(brokenStore{shard.New()})} {
 			r := commandstest.New(withStore(on))
 			s := r.Session()
-			if got := commandstest.Say(t, s, tt.in); got != tt.want {
-				t.Errorf("%s, %T: got %q, want %q", tt.name, on, got, tt.want)
-			}
+			commandstest.Expect(t, s, tt.in, tt.want)
 			var stats strings.Builder
 			for _, c := range r.Engine.Records.Commands() {
 				_, _ = fmt.Fprintf(&stats, "%s:%d/%d\n", c.Command.FullName(), c.Calls, c.Failed)

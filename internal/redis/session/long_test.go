@@ -107,9 +107,7 @@ func TestArgumentsOfBackgroundCommandsAreCounted(t *testing.T) {
 	_, with := withLaterStore()
 	r2 := newHarness(t, with)
 	c2 := r2.session()
-	if got := c2.say(t, resptest.Encode("EVAL", nativeSource, "1", "k")); got != resptest.Ints(0, 5, 4, -1, 10) {
-		t.Errorf("got %q", got)
-	}
+	c2.expect(t, resptest.Encode("EVAL", nativeSource, "1", "k"), resptest.Ints(0, 5, 4, -1, 10))
 	for _, one := range []*client{c, c2} {
 		if held, _ := one.x.Client.Memory(); held[clients.Arguments] != 0 {
 			t.Errorf("afterwards %v are held", held)
@@ -129,9 +127,7 @@ func TestLongRepliesAreNotCopied(t *testing.T) {
 		r := newHarness(t, func(c *execute.Config) { c.MaxReplyBytes = 4 << 20 })
 		c := r.session()
 		c.say(t, tt.before)
-		if _, _, status := c.feed(tt.in); status != peer.Waiting {
-			t.Fatalf("%s: status %d", tt.name, status)
-		}
+		c.wait(t, tt.in)
 		<-c.woken
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

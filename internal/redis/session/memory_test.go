@@ -88,9 +88,7 @@ func TestWaitingArgumentsAreCounted(t *testing.T) {
 		c.Scripts = lua.New(lua.Config{Now: func() int64 { return time.Now().UnixNano() }, TimeLimit: time.Minute, Native: c.Catalog.Batched()})
 	})
 	endless := r.session()
-	if _, _, status := endless.feed(resptest.Encode("EVAL", "while true do end", "0")); status != peer.Waiting {
-		t.Fatalf("status %d", status)
-	}
+	endless.wait(t, resptest.Encode("EVAL", "while true do end", "0"))
 	eval := resptest.Encode("EVAL", "local n = #ARGV return n", "0", strings.Repeat("x", 1<<19))
 	var all []*client
 	for range 3 {

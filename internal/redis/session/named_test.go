@@ -7,6 +7,7 @@ import (
 
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/redis/commands/commandstest"
+	"cellserver/internal/redis/session"
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
 	"cellserver/internal/store/storetest"
@@ -41,7 +42,7 @@ func TestNamedLimitsCountWhatIsAnswered(t *testing.T) {
 		{"CLIENT REPLY SKIP\r\n" + check("l k", 2), "l", 2, 0, 0},
 		{"CL.LIMIT SET l 0 1 60\r\n" + check("l k", 3) + "CL.LIMIT SET l 4 1 60\r\n", "l", 1, 2, 0},
 	} {
-		stores := []store.Store{shard.New(), newLaterStore()}
+		stores := []store.Store{shard.New(), session.NewFullLaterStore()}
 		if tt.name == "bad" {
 			stores = []store.Store{brokenStore{shard.New()}, storetest.Later(brokenStore{shard.New()})}
 		}

@@ -57,13 +57,9 @@ func TestNewKeysAreLimited(t *testing.T) {
 		r := commandstest.New()
 		r.Engine.NewKeys.Limit(2)
 		c := r.Session()
-		if got := commandstest.Say(t, c, tt.in); got != tt.want {
-			t.Errorf("%s: got  %q\nwant %q", tt.name, got, tt.want)
-		}
+		commandstest.Expect(t, c, tt.in, tt.want)
 		r.Clock.Advance(commandstest.Sec)
-		if got := commandstest.Say(t, c, "SELECT 2\r\n"+all("a b c")); got != "+OK\r\n"+first+first+line {
-			t.Errorf("%s: a second later got %q", tt.name, got)
-		}
+		commandstest.Expect(t, c, "SELECT 2\r\n"+all("a b c"), "+OK\r\n"+first+first+line)
 	}
 }
 

@@ -142,9 +142,7 @@ func TestExecOfAClientThatIsGone(t *testing.T) {
 		s := r.session()
 		s.say(t, in+"MULTI\r\nCL.THROTTLE a 4 1 10\r\nDBSIZE\r\n")
 		r.Background.Take(t.Context(), background.Who{})
-		if _, _, status := s.feed("EXEC\r\n"); status != peer.Waiting {
-			t.Fatalf("status %d", status)
-		}
+		s.wait(t, "EXEC\r\n")
 		s.Close()
 		<-s.woken
 		r.Background.Give(background.Who{})

@@ -36,9 +36,7 @@ func TestBareStore(t *testing.T) {
 		{"CLIENT REPLY SKIP\r\nMULTI\r\nPING\r\n", commandstest.Pong},
 	} {
 		s := commandstest.New(withStore(storetest.Bare(shard.New()))).Session()
-		if got := commandstest.Say(t, s, tt.in); got != tt.want {
-			t.Errorf("%q: got %q, want %q", tt.in, got, tt.want)
-		}
+		commandstest.Expect(t, s, tt.in, tt.want)
 	}
 	r := commandstest.New(withStore(storetest.Bare(shard.New())))
 	r.Config.Catalog.Each(func(c *catalog.Command) {
@@ -46,9 +44,7 @@ func TestBareStore(t *testing.T) {
 			return
 		}
 		const want = "-ERR the store of this server has no commands about all keys\r\n"
-		if got := commandstest.Say(t, r.Session(), commandstest.CallOf(c, max(c.Arity, -c.Arity))); got != want {
-			t.Errorf("%s: got %q", c.FullName(), got)
-		}
+		commandstest.Expect(t, r.Session(), commandstest.CallOf(c, max(c.Arity, -c.Arity)), want)
 	})
 }
 
@@ -122,9 +118,7 @@ func TestNotWithKeys(t *testing.T) {
 			}
 			// Nothing is left of it, whatever became of it.
 			commandstest.Say(t, r.Session(), throttle)
-			if got, want := commandstest.Say(t, s, "MULTI\r\n"+throttle+"EXEC\r\n"), "+OK\r\n+QUEUED\r\n*1\r\n"+resptest.Ints(0, 5, 3, -1, 20); got != want {
-				t.Errorf("%q: got %q of the next transaction", in, got)
-			}
+			commandstest.Expect(t, s, "MULTI\r\n"+throttle+"EXEC\r\n", "+OK\r\n+QUEUED\r\n*1\r\n"+resptest.Ints(0, 5, 3, -1, 20))
 		}
 	}
 }
@@ -159,11 +153,7 @@ func TestSelectRefusedInExec(t *testing.T) {
 		s := r.Session()
 		commandstest.Say(t, s, "MULTI\r\n"+tt.in)
 		r.Rewrite("user default on nopass ~* &* +@all -select")
-		if got := commandstest.Say(t, s, "EXEC\r\n"); got != tt.want {
-			t.Errorf("%q: got %q, want %q", tt.in, got, tt.want)
-		}
-		if got := commandstest.Say(t, s, "EXISTS k\r\n"); got != ":"+map[bool]string{true: "1", false: "0"}[strings.Contains(tt.want, first)]+"\r\n" {
-			t.Errorf("%q: left %q keys", tt.in, got)
-		}
+		commandstest.Expect(t, s, "EXEC\r\n", tt.want)
+		commandstest.Expect(t, s, "EXISTS k\r\n", ":"+map[bool]string{true: "1", false: "0"}[strings.Contains(tt.want, first)]+"\r\n")
 	}
 }

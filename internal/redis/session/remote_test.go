@@ -13,7 +13,6 @@ import (
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
 	"cellserver/internal/store/storetest"
-	"cellserver/internal/test/racetest"
 	"cellserver/internal/test/resptest"
 	"cellserver/internal/wire/peer"
 )
@@ -39,24 +38,12 @@ func remoteFailure(line string) error { return store.Failure{Line: line} }
 
 // TestLaterOverRemote: however the input is cut, all is as if it had come at once.
 func TestLaterOverRemote(t *testing.T) {
-	for _, tt := range append(laterCases(),
+	remote := func(t *testing.T) store.Store { return newRemoteStore(t) }
+	cutAnywhere(t, append(laterCases(),
 		laterCase{"operations", "CL.THROTTLE k 9 1 60\r\nTTL k\r\nCL.BUCKET ADD b 5 3\r\nCL.THROTTLE k 9 1 60\r\nPING\r\nCL.BUCKET LEN b\r\nDEL k b\r\nDBSIZE\r\n"},
 		laterCase{"several at once", "CL.MTHROTTLE 2 a 4 1 10 1 b 0 1 10 1\r\nPING\r\nCL.MTHROTTLE 2 a 4 1 10 1 b 0 1 10 1\r\nCL.THROTTLE a 4 1 10 0\r\n"},
 		laterCase{"replies of operations are off", "CLIENT REPLY SKIP\r\nTTL k\r\nCLIENT REPLY OFF\r\nTTL k\r\nMULTI\r\nTTL k\r\nEXEC\r\nCLIENT REPLY ON\r\nTTL k\r\n"},
-	) {
-		t.Run(tt.name, func(t *testing.T) {
-			want := converse(t, newRemoteStore(t), tt.in, 0, false)
-			step := max(1, len(tt.in)/100)
-			if racetest.OmitsLong() {
-				step = 7*step + 1
-			}
-			for cut := 0; cut <= len(tt.in); cut += step {
-				if got := converse(t, newRemoteStore(t), tt.in, cut, cut/step%2 == 0); got != want {
-					t.Fatalf("cut at %d: got\n%+v\nwant\n%+v", cut, got, want)
-				}
-			}
-		})
-	}
+	), remote, remote, 100)
 }
 
 // TestExecOverRemote reads once and writes once, however many commands there are, and again where others have changed its keys.
@@ -111,23 +98,15 @@ func TestRemoteFailures(t *testing.T) {
 			timeout = time.Second
 		}
 		s := commandstest.New(withStore(on), withStoreTimeout(timeout)).Session()
-		if got, want := commandstest.Say(t, s, exec), queued+tt.failed; got != want {
-			t.Errorf("%s: EXEC got %q, want %q", tt.name, got, want)
-		}
+		commandstest.Expect(t, s, exec, queued+tt.failed)
 		want := tt.failed
 		if tt.other != "" {
 			want = tt.other
 		}
-		if got := commandstest.Say(t, s, together); got != want {
-			t.Errorf("%s: CL.MTHROTTLE got %q, want %q", tt.name, got, want)
-		}
-		if got := commandstest.Say(t, s, "DISCARD\r\nMULTI\r\nPING\r\nEXEC\r\n"); got != "-ERR DISCARD without MULTI\r\n+OK\r\n+QUEUED\r\n*1\r\n"+commandstest.Pong {
-			t.Errorf("%s: then got %q", tt.name, got)
-		}
+		commandstest.Expect(t, s, together, want)
+		commandstest.Expect(t, s, "DISCARD\r\nMULTI\r\nPING\r\nEXEC\r\n", "-ERR DISCARD without MULTI\r\n+OK\r\n+QUEUED\r\n*1\r\n"+commandstest.Pong)
 		on.Fail(nil)
-		if got := commandstest.Say(t, s, "EXISTS a b\r\n"); got != ":0\r\n" {
-			t.Errorf("%s: something has changed: %q", tt.name, got)
-		}
+		commandstest.Expect(t, s, "EXISTS a b\r\n", ":0\r\n")
 	}
 }
 
@@ -185,9 +164,7 @@ func TestScriptsOverRemote(t *testing.T) {
 			want = commandstest.Say(t, commandstest.New().Session(), tt.in)
 		}
 		s := commandstest.New(withStore(newRemoteStore(t))).Session()
-		if got := commandstest.Say(t, s, tt.in); got != want {
-			t.Errorf("%s: got %q, want %q", tt.name, got, want)
-		}
+		commandstest.Expect(t, s, tt.in, want)
 	}
 }
 
@@ -215,9 +192,7 @@ func TestHangUpsOverRemote(t *testing.T) {
 				}
 				s.Close()
 			}
-			if got := commandstest.Say(t, r.Session(), "PING\r\n"); got != commandstest.Pong {
-				t.Errorf("%q, %s: another got %q", in, name, got)
-			}
+			commandstest.Expect(t, r.Session(), "PING\r\n", commandstest.Pong)
 		}
 	}
 }
@@ -244,9 +219,7 @@ func TestPolicyInExec(t *testing.T) {
 		{"no policy", func() { on.Policy(nil); on.Fail(remoteFailure(storetest.LineDown)) }, requests, queued + down},
 	} {
 		tt.change()
-		if got := commandstest.Say(t, s, tt.in); got != tt.want {
-			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
-		}
+		commandstest.Expect(t, s, tt.in, tt.want)
 	}
 }
 

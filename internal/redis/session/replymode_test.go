@@ -37,9 +37,7 @@ func TestReplyModes(t *testing.T) {
 		{"off before a transaction aside", "CLIENT REPLY OFF\r\nMULTI\r\n" + throttle + "DBSIZE\r\nEXEC\r\nCLIENT REPLY ON\r\n" + throttle, "+OK\r\n" + call(2)},
 		{"a native script", "CLIENT REPLY SKIP\r\n" + resptest.Encode("EVAL", native, "1", "k", "9", "1", "1") + throttle, call(2)},
 	} {
-		if got := commandstest.Say(t, commandstest.New().Session(), tt.in); got != tt.want {
-			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
-		}
+		commandstest.Expect(t, commandstest.New().Session(), tt.in, tt.want)
 		var got strings.Builder
 		s := commandstest.New().Session()
 		for line := range strings.SplitAfterSeq(tt.in, "\r\n") {

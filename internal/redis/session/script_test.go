@@ -84,9 +84,7 @@ func TestScriptsInRESP3(t *testing.T) {
 		{"return redis.call('cl.throttle', KEYS[1], 4, 1, 10, 0)[6]", "_\r\n"},
 		{"redis.setresp(3) return redis.call('command', 'info', 'get')[1][3]", "~2\r\n+readonly\r\n+fast\r\n"},
 	} {
-		if got := commandstest.Say(t, s, resptest.Encode("EVAL", tt.script, "1", "a")); got != tt.want {
-			t.Errorf("%s: got %q, want %q", tt.script, got, tt.want)
-		}
+		commandstest.Expect(t, s, resptest.Encode("EVAL", tt.script, "1", "a"), tt.want)
 	}
 }
 
@@ -165,9 +163,7 @@ func TestScriptThatPanics(t *testing.T) {
 		if !strings.HasSuffix(got, "-ERR script was ended by an internal error\r\n") || !strings.Contains(r.Log.String(), "it broke") {
 			t.Errorf("%q: got %q, logged %q", in, got, r.Log.String())
 		}
-		if got := commandstest.Say(t, s, "EXISTS a\r\nCL.THROTTLE a 4 1 10\r\nEVAL \"return 1\" 0\r\n"); got != ":0\r\n"+resptest.Ints(0, 5, 4, -1, 10)+":1\r\n" {
-			t.Errorf("%q: afterwards %q", in, got)
-		}
+		commandstest.Expect(t, s, "EXISTS a\r\nCL.THROTTLE a 4 1 10\r\nEVAL \"return 1\" 0\r\n", ":0\r\n"+resptest.Ints(0, 5, 4, -1, 10)+":1\r\n")
 	}
 }
 

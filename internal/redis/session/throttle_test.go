@@ -48,9 +48,7 @@ func TestThrottleOverTime(t *testing.T) {
 		{"b -0 1 1", []int64{0, 1, 0, -1, 1}},
 	} {
 		call := resptest.Encode(append([]string{"cl.throttle"}, strings.Fields(tt.args)...)...)
-		if got, want := commandstest.Say(t, s, call), resptest.Ints(tt.want...); got != want {
-			t.Errorf("%.50s: got %q, want %q", tt.args, got, want)
-		}
+		commandstest.Expect(t, s, call, resptest.Ints(tt.want...))
 	}
 }
 
@@ -62,21 +60,15 @@ func TestKeysAreAnyBytes(t *testing.T) {
 		strings.Repeat("k", commandstest.MaxKeyBytes)}
 	for _, round := range []string{resptest.Ints(0, 1, 0, -1, 60), resptest.Ints(1, 1, 0, 60, 60)} {
 		for _, key := range keys {
-			if got := commandstest.Say(t, s, resptest.Encode("CL.THROTTLE", key, "0", "1", "60")); got != round {
-				t.Errorf("key %.30q: got %q, want %q", key, got, round)
-			}
-			if got := commandstest.Say(t, s, resptest.Encode("EXISTS", key)+resptest.Encode("TTL", key)); got != ":1\r\n:60\r\n" {
-				t.Errorf("key %.30q: EXISTS and TTL reply %q", key, got)
-			}
+			commandstest.Expect(t, s, resptest.Encode("CL.THROTTLE", key, "0", "1", "60"), round)
+			commandstest.Expect(t, s, resptest.Encode("EXISTS", key)+resptest.Encode("TTL", key), ":1\r\n:60\r\n")
 		}
 	}
 	if st := r.Stats(); st.Keys != len(keys) {
 		t.Errorf("%d keys are stored, want %d", st.Keys, len(keys))
 	}
 	for _, key := range keys {
-		if got := commandstest.Say(t, s, resptest.Encode("DEL", key, key)); got != ":1\r\n" {
-			t.Errorf("key %.30q: DEL replies %q", key, got)
-		}
+		commandstest.Expect(t, s, resptest.Encode("DEL", key, key), ":1\r\n")
 	}
 }
 
@@ -97,9 +89,7 @@ func TestProbesNeverWrite(t *testing.T) {
 		t.Errorf("a probe of a full funnel changes its TTL from %q to %q", before, after)
 	}
 	r.Clock.Advance(50 * commandstest.Sec)
-	if got := commandstest.Say(t, s, resptest.Encode("CL.THROTTLE", "k", "4", "1", "10", "0")+"EXISTS k\r\n"); got != resptest.Ints(0, 5, 5, -1, 0)+":0\r\n" {
-		t.Errorf("a probe of an expired key: got %q", got)
-	}
+	commandstest.Expect(t, s, resptest.Encode("CL.THROTTLE", "k", "4", "1", "10", "0")+"EXISTS k\r\n", resptest.Ints(0, 5, 5, -1, 0)+":0\r\n")
 }
 
 // TestKeyTooLong: every command that takes keys refuses long ones, before it does anything.
@@ -127,8 +117,6 @@ func TestKeyTooLong(t *testing.T) {
 		{[]string{"DEL", longest, "a"}, ":2\r\n"},
 		{[]string{"ECHO", long}, "$4097\r\n" + long + "\r\n"}, // no key
 	} {
-		if got := commandstest.Say(t, s, resptest.Encode(tt.args...)); got != tt.want {
-			t.Errorf("%.50q: got %.100q, want %.100q", tt.args, got, tt.want)
-		}
+		commandstest.Expect(t, s, resptest.Encode(tt.args...), tt.want)
 	}
 }

@@ -31,14 +31,10 @@ func TestScriptsHaveTheirTurns(t *testing.T) {
 	busy := background.Who{Client: -1}
 	r.Scripts.Take(t.Context(), busy)
 	for _, s := range []*client{first, second} {
-		if _, _, status := s.feed(script); status != peer.Waiting {
-			t.Fatalf("status %d", status)
-		}
+		s.wait(t, script)
 	}
 	r.Scripts.Give(busy)
 	for s, want := range map[*client]string{first: ":7\r\n", second: ":8\r\n"} {
-		if got := s.say(t, ""); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
+		s.expect(t, "", want)
 	}
 }
