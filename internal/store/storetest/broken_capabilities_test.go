@@ -16,11 +16,11 @@ func brokenWalkers() []broken {
 		{scanVisitsExpired{newMemory()}, "Scan"},
 		{scanVisitsAll{newMemory()}, "Scan"},
 		{countSets{newMemory()}, "Count"},
-		{flushesAll{newMemory()}, "Flush"},
-		{flushesSome{newMemory()}, "FlushAll"},
+		{flushesAll{newMemory()}, "Flush and FlushAll"},
+		{flushesSome{newMemory()}, "Flush and FlushAll"},
 		{absentCosts{newMemory()}, "MemoryUsage"},
 		{walksOn{newMemory()}, "ends when nobody waits"},
-		{knowsNoNames{newMemory()}, "bounds of names"},
+		{knowsNoNames{newMemory()}, "MemoryUsage"},
 	}
 }
 
@@ -226,7 +226,7 @@ func brokenTransactors() []broken {
 		{bad(writesThrough), "transaction: its own time"},
 		{bad(writesThrough), "released transaction: in step"},
 		{openExclusive{newMemory()}, "exclusive: keeps others out"},
-		{openExclusive{newMemory()}, "exclusive: its own time"},
+		{openExclusive{newMemory()}, "transaction: its own time"},
 		{setsAlways{newMemory()}, "Watch: by an exclusive that leaves it as it was"},
 	}
 }

@@ -16,7 +16,6 @@ func brokenKinds() []broken {
 	undoes := func(_ memory, tx store.Transaction) store.Transaction { return undoesNothing{tx} }
 	return []broken{
 		{forgetsPayloads{newMemory()}, "kinds: a plain map"},
-		{forgetsPayloads{newMemory()}, "kinds: SetIf changes the kind"},
 		{takesAnyKind{newMemory()}, "kinds: another kind is left as it is"},
 		{takesAnyKind{newMemory()}, "kinds: a plain map"},
 		{&sharesPayloads{memory: newMemory(), shared: stateMap{}}, "kinds: a payload is the caller's"},
@@ -31,9 +30,7 @@ func brokenKinds() []broken {
 		{watchesEntries{newMemory()}, "payloads: watched while the word stays"},
 		{bad(seesNone), "payloads: compared while the word stays"},
 		{bad(seesNone), "payloads: asked for too late"},
-		{bad(undoes), "payloads: undone"},
 		{bad(undoes), "kinds: a plain map, in transactions"},
-		{exclusivelyUndoesNothing{newMemory()}, "payloads: undone"},
 		{exclusivelyUndoesNothing{newMemory()}, "kinds: a plain map, in an exclusive"},
 		{neverFrozen{newMemory()}, "payloads: frozen"},
 		{tellsWords{newMemory()}, "payloads: told and restored"},
@@ -41,7 +38,7 @@ func brokenKinds() []broken {
 		{restoresWords{newMemory()}, "payloads: told and restored"},
 		{neverFull{newMemory()}, "payloads: bounded by eviction"},
 		{evictsAlways{newMemory()}, "payloads: bounded by refusal"},
-		{expiresAll{newMemory()}, "payloads: evicted last"},
+		{expiresAll{newMemory()}, "bounded: evicts what expires soon"},
 	}
 }
 

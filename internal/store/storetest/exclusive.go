@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"maps"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -11,29 +12,9 @@ import (
 
 func exclusiveChecks() []check {
 	return []check{
-		{"exclusive: its own time", checkExclusiveTime},
 		{"exclusive: is a Walker", checkExclusiveWalker},
 		{"exclusive: keeps others out", checkKeepsOut},
 	}
-}
-
-// checkExclusiveTime passes times later than the beginning.
-func checkExclusiveTime(t reporter, s store.Store) {
-	transactor, a := need[store.Transactor](t, s), key(0, "a")
-	put(t, s, t0, a, 60)
-	x := transactor.BeginAll(t0)
-	defer x.End()
-	const later = t0 + 3600*sec
-	if tatNs, ok, err := tatIn(x, later, a); tatNs != t0+60*sec || !ok || err != nil {
-		t.Fatalf("TAT: got %d, %v, %v", tatNs-t0, ok, err)
-	}
-	if _, ok := x.MemoryUsage(later, a); !ok {
-		t.Fatalf("a live key costs nothing")
-	}
-	wantCounts(t, x, later, 1)
-	put(t, x, later, a, 60)
-	wantTAT(t, x, t0, a, t0+120*sec)
-	wantDeleted(t, x, later, []store.Key{a}, 1)
 }
 
 func checkExclusiveWalker(t reporter, s store.Store) {
@@ -49,11 +30,7 @@ func checkExclusiveWalker(t reporter, s store.Store) {
 		t.Fatalf("statistics: %d were allowed, want %d", st.Allowed, 6*300)
 	}
 	x.Flush(context.Background(), 300)
-	for i := range m {
-		if i.db == 300 {
-			delete(m, i)
-		}
-	}
+	maps.DeleteFunc(m, func(i id, _ int64) bool { return i.db == 300 })
 	wantWalks(t, x, nowNs, m)
 	x.FlushAll()
 	wantWalks(t, x, nowNs, model{})

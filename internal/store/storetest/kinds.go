@@ -3,6 +3,7 @@ package storetest
 import (
 	"bytes"
 	"errors"
+	"maps"
 	"strconv"
 	"strings"
 
@@ -16,7 +17,6 @@ func kindChecks() []check {
 	return []check{
 		{"kinds: another kind is left as it is", checkWrongType},
 		{"kinds: a payload is the caller's", checkPayloadIsOwn},
-		{"kinds: SetIf changes the kind", checkSetsKinds},
 		{"kinds: one entry a key", checkOneEntry},
 		{"kinds: Scan, Count and MemoryUsage", checkKindsWalk},
 		{"kinds: never expires", checkNever},
@@ -84,12 +84,12 @@ func checkModelInTransactions(t reporter, s store.Store, r source) {
 // within returns the map after some steps in a transaction, of which the last may be undone.
 func (m stateMap) within(t reporter, tx store.Transaction, nowNs int64, r source, keys []store.Key) stateMap {
 	t.Helper()
-	in := m.clone()
+	in := maps.Clone(m)
 	for range 1 + r.IntN(5) {
 		in.step(t, tx, nowNs, r, keys...)
 	}
 	if r.IntN(3) == 0 {
-		saved, undo := in.clone(), tx.Save()
+		saved, undo := maps.Clone(in), tx.Save()
 		for range 1 + r.IntN(5) {
 			in.step(t, tx, nowNs, r, keys...)
 		}
@@ -115,14 +115,6 @@ func (m stateMap) conflict(t reporter, s store.Store, tx store.Transaction, nowN
 	}
 }
 
-func (m stateMap) clone() stateMap {
-	c := make(stateMap, len(m))
-	for i, s := range m {
-		c[i] = s
-	}
-	return c
-}
-
 func checkModelInExclusive(t reporter, s store.Store, r source) {
 	transactor := need[store.Transactor](t, s)
 	m, nowNs := stateMap{}, t0
@@ -133,10 +125,10 @@ func checkModelInExclusive(t reporter, s store.Store, r source) {
 			m.step(t, x, nowNs, r)
 		}
 		if r.IntN(2) == 0 {
-			before := m.clone()
+			before := maps.Clone(m)
 			undo := x.Save()
 			for range r.IntN(3) { // some parts are undone separately
-				within, undoPart := m.clone(), x.Save()
+				within, undoPart := maps.Clone(m), x.Save()
 				for range 3 {
 					m.step(t, x, nowNs, r)
 				}
@@ -249,26 +241,6 @@ func checkPayloadIsOwn(t reporter, s store.Store) {
 			clear(before.Payload)
 			clear(given.Payload)
 			wantState(t, s, t0, k, want, true)
-		}
-	}
-}
-
-func checkSetsKinds(t reporter, s store.Store) {
-	states := stateMap{}
-	for kind := range makers() {
-		states[id{0, strconv.Itoa(int(kind))}] = makeKey(t, s, t0, key(9, "maker"+strconv.Itoa(int(kind))), kind)
-	}
-	for _, name := range kindNames() {
-		m := stateMap{}
-		for db := range uint16(2) {
-			for range 3 {
-				for _, state := range states { // in any order
-					m.setIf(t, s, t0, key(db, name), state, store.Always)
-					m.want(t, s, t0, key(db, name))
-				}
-			}
-			m.setIf(t, s, t0, key(db, name), limiter.State{}, store.Always)
-			m.want(t, s, t0, key(db, name))
 		}
 	}
 }

@@ -83,13 +83,26 @@ func checkOwnTime(t reporter, s store.Store) {
 	a := key(0, "a")
 	put(t, s, t0, a, 60)
 	tx := begin(t, s, t0, a)
-	defer tx.Rollback()
-	if tatNs, ok, err := tatIn(tx, t0+3600*sec, a); tatNs != t0+60*sec || !ok || err != nil {
+	keepsTime(t, tx, a)
+	tx.Rollback()
+	x := need[store.Transactor](t, s).BeginAll(t0)
+	defer x.End()
+	if _, ok := x.MemoryUsage(t0+3600*sec, a); !ok {
+		t.Fatalf("a live key costs nothing")
+	}
+	wantCounts(t, x, t0+3600*sec, 1)
+	keepsTime(t, x, a)
+}
+
+func keepsTime(t reporter, in store.Keys, a store.Key) {
+	t.Helper()
+	const later = t0 + 3600*sec
+	if tatNs, ok, err := tatIn(in, later, a); tatNs != t0+60*sec || !ok || err != nil {
 		t.Fatalf("TAT: got %d, %v, %v", tatNs-t0, ok, err)
 	}
-	put(t, tx, t0+3600*sec, a, 60)
-	wantTAT(t, tx, t0, a, t0+120*sec)
-	wantDeleted(t, tx, t0+3600*sec, []store.Key{a}, 1)
+	put(t, in, later, a, 60)
+	wantTAT(t, in, t0, a, t0+120*sec)
+	wantDeleted(t, in, later, []store.Key{a}, 1)
 }
 
 // checkOwnKeys: another key panics, and the transaction can be rolled back.

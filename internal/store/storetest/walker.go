@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -15,10 +16,8 @@ func walkerChecks() []check {
 		{"Scan", checkScan},
 		{"Scan under changes", checkScanUnderChanges},
 		{"Count", checkCount},
-		{"Flush", checkFlush},
-		{"FlushAll", checkFlushAll},
+		{"Flush and FlushAll", checkFlush},
 		{"ends when nobody waits", checkWalkEnds},
-		{"bounds of names", checkNameBytes},
 		{"MemoryUsage", checkMemoryUsage},
 	}
 }
@@ -128,10 +127,7 @@ func checkScanUnderChanges(t reporter, s store.Store) {
 	for round := range 6 {
 		nowNs += sec
 		step(2000, 1)
-		begun := model{}
-		for i, tatNs := range m {
-			begun[i] = tatNs
-		}
+		begun := maps.Clone(m)
 		met := walk(t, w, &nowNs, 0, 1+r.IntN(100), func() {
 			nowNs += sec / 50
 			step(100, 1+round%2*9)
@@ -185,18 +181,19 @@ func checkCount(t reporter, s store.Store) {
 
 func checkFlush(t reporter, s store.Store) {
 	w := need[store.Walker](t, s)
+	w.FlushAll()
 	m, nowNs := fillDatabases(t, s, t0, 100), t0+sec
 	w.Flush(context.Background(), 300)
 	w.Flush(context.Background(), 7)
-	for i := range m {
-		if i.db == 300 {
-			wantTAT(t, s, nowNs, key(300, i.name), 0)
-			delete(m, i)
-		}
-	}
+	maps.DeleteFunc(m, func(i id, _ int64) bool { return i.db == 300 })
 	wantWalks(t, w, nowNs, m)
 	put(t, s, nowNs, key(300, "new"), 1)
 	wantTAT(t, s, nowNs, key(300, "new"), nowNs+sec)
+	w.FlushAll()
+	for i := range m {
+		wantTAT(t, s, nowNs, key(i.db, i.name), 0)
+	}
+	wantWalks(t, w, nowNs, model{})
 }
 
 func checkWalkEnds(t reporter, s store.Store) {
@@ -217,28 +214,19 @@ func checkWalkEnds(t reporter, s store.Store) {
 	}
 }
 
-// checkNameBytes: the size of all names is known in advance.
-func checkNameBytes(t reporter, s store.Store) {
-	need[store.Walker](t, s)
-	size := 0
-	for i, name := range anyNames() {
-		put(t, s, t0, key(uint16(i%2), name), 60)
-		size += len(name)
-		var st store.Stats
-		if s.UpdateStats(&st); st.NameBytes < size || st.Slots < 1+i {
-			t.Fatalf("%d slots and %d bytes of names, and there are %d keys of %d bytes", st.Slots, st.NameBytes, 1+i, size)
-		}
-	}
-}
-
+// checkMemoryUsage also checks that the size of all names is known in advance.
 func checkMemoryUsage(t reporter, s store.Store) {
-	w := need[store.Walker](t, s)
+	w, size := need[store.Walker](t, s), 0
 	for i, name := range anyNames() {
 		k, nowNs := key(uint16(i%2), name), t0+int64(i)*sec
 		if bytes, ok := w.MemoryUsage(nowNs, k); ok {
 			t.Fatalf("%.40q is absent and costs %d bytes", name, bytes)
 		}
 		put(t, s, nowNs, k, 1)
+		size += len(name)
+		if st := statsOf(s); st.NameBytes < size || st.Slots < 1+i {
+			t.Fatalf("%d slots and %d bytes of names, and there are %d keys of %d bytes", st.Slots, st.NameBytes, 1+i, size)
+		}
 		if bytes, ok := w.MemoryUsage(nowNs+sec-1, k); !ok || bytes < max(len(name), 1) {
 			t.Fatalf("a name of %d bytes costs %d, %v", len(name), bytes, ok)
 		}
@@ -246,15 +234,4 @@ func checkMemoryUsage(t reporter, s store.Store) {
 			t.Fatalf("%.40q has expired and costs %d bytes", name, bytes)
 		}
 	}
-}
-
-func checkFlushAll(t reporter, s store.Store) {
-	w := need[store.Walker](t, s)
-	w.FlushAll()
-	m := fillDatabases(t, s, t0, 100)
-	w.FlushAll()
-	for i := range m {
-		wantTAT(t, s, t0, key(i.db, i.name), 0)
-	}
-	wantWalks(t, w, t0, model{})
 }
