@@ -213,15 +213,13 @@ func brokenTransactors() []broken {
 		return writesThrough{tx, s}
 	}
 	return []broken{
-		{bad(rollbackCommits), "transaction: all or nothing"},
 		{bad(rollbackCommits), "a plain map, in transactions"},
 		{bad(rollbackCommits), "transaction: counted on Commit"},
 		{bad(func(_ memory, tx store.Transaction) store.Transaction { return commitForgets{tx} }), "transaction: ends once"},
-		{bad(func(s memory, tx store.Transaction) store.Transaction { return readsOld{tx, s} }), "transaction: sees what it wrote"},
-		{bad(func(_ memory, tx store.Transaction) store.Transaction { return answersLater{tx} }), "transaction: sees what it wrote"},
+		{bad(func(s memory, tx store.Transaction) store.Transaction { return readsOld{tx, s} }), "a plain map, in transactions"},
+		{bad(func(_ memory, tx store.Transaction) store.Transaction { return answersLater{tx} }), "transaction: answers at once"},
 		{bad(func(_ memory, tx store.Transaction) store.Transaction { return seesNoConflicts{tx} }), "released transaction: the key"},
-		{bad(func(_ memory, tx store.Transaction) store.Transaction { return setsOnce{tx, map[id]bool{}} }), "transaction: sets"},
-		{bad(writesThrough), "transaction: all or nothing"},
+		{bad(func(_ memory, tx store.Transaction) store.Transaction { return setsOnce{tx, map[id]bool{}} }), "a plain map, in transactions"},
 		{bad(writesThrough), "transaction: its own keys"},
 		{bad(writesThrough), "transaction: its own time"},
 		{bad(writesThrough), "released transaction: in step"},

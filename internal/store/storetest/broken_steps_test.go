@@ -14,7 +14,7 @@ func brokenSteps() []broken {
 	return []broken{
 		{knowsSteps{newMemory()}, "kinds: a plain map"},
 		{forgetsAnswers{newMemory()}, "kinds: a plain map"},
-		{looksThenApplies{newMemory()}, "steps: concurrent callers"},
+		{looksThenApplies{newMemory()}, "kinds: concurrent callers"},
 		{countsKnownSteps{newMemory()}, "steps: statistics"},
 		{tx(func(_ memory, tx store.Transaction) store.Transaction { return knowsStepsTx{tx} }), "kinds: a plain map, in transactions"},
 	}

@@ -18,7 +18,6 @@ func kindChecks() []check {
 		{"kinds: another kind is left as it is", checkWrongType},
 		{"kinds: a payload is the caller's", checkPayloadIsOwn},
 		{"kinds: one entry a key", checkOneEntry},
-		{"kinds: Scan, Count and MemoryUsage", checkKindsWalk},
 		{"kinds: never expires", checkNever},
 		{"kinds: statistics", checkKindsStats},
 		{"kinds: concurrent callers", checkKindsConcurrent},
@@ -168,16 +167,6 @@ func makers() map[limiter.Kind]act {
 	return all
 }
 
-// endless returns the number of kinds whose keys expire only when told to.
-func endless() (n int) {
-	for kind := range limiter.Kinds {
-		if kind.Row().Endless {
-			n++
-		}
-	}
-	return n
-}
-
 // isOther reports whether a call for one kind is refused by a key of another.
 func isOther(made, found limiter.Kind) bool {
 	isFunnel := func(k limiter.Kind) bool { return k == limiter.Funnel || k == limiter.Reserving }
@@ -265,40 +254,6 @@ func checkOneEntry(t reporter, s store.Store) {
 			nowNs += 3600 * sec
 		}
 	}
-}
-
-func checkKindsWalk(t reporter, s store.Store) {
-	w := need[store.Walker](t, s)
-	m := stateMap{}
-	for i := range 300 {
-		for kind := range makers() {
-			k := key(uint16(i%2), strings.Repeat(strconv.Itoa(i)+"-", 1+i%20)+kind.Type()+strconv.Itoa(int(kind)))
-			m[idOf(k)] = makeKey(t, s, t0, k, kind)
-		}
-	}
-	for db := range uint16(2) {
-		met, cursor := 0, uint64(0)
-		for first := true; first || cursor != 0; first = false {
-			cursor = w.Scan(t0, db, cursor, 10, func(k store.Key, e store.Entry) {
-				want := m[idOf(k)]
-				if met++; e != (store.Entry{Kind: want.Kind, ExpiresNs: want.ExpiresNs}) {
-					t.Fatalf("Scan: %.40q is %+v, want %+v", k.Name, e, want)
-				}
-				if bytes, ok := w.MemoryUsage(t0, k); !ok || bytes < len(k.Name)+len(want.Payload) {
-					t.Fatalf("%d bytes of name and %d of payload cost %d, %v", len(k.Name), len(want.Payload), bytes, ok)
-				}
-			})
-		}
-		if met != 150*len(makers()) {
-			t.Fatalf("Scan met %d keys", met)
-		}
-	}
-	all := store.KeyCount{Keys: 150 * len(makers()), Expiring: 150 * (len(makers()) - endless())}
-	wantKeyCounts(t, w, t0, all, all)
-	stay := store.KeyCount{Keys: 150 * endless()}
-	wantKeyCounts(t, w, t0+3600*sec, stay, stay)
-	w.FlushAll()
-	wantCounts(t, w, t0, 0, 0)
 }
 
 // checkNever: a key without an expiry lives until it is given one.

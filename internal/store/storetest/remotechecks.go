@@ -22,7 +22,7 @@ func remoteChecks() []check {
 	for _, c := range append(releasedChecks(), transactionChecks()...) {
 		switch c.name {
 		case "released transaction: flushed", // it is no Walker
-			"transaction: sets", "transaction: overlapping keys": // whole store, or locks
+			"transaction: overlapping keys": // it has no locks
 		default:
 			all = append(all, asReleased(c))
 		}

@@ -11,15 +11,13 @@ import (
 
 func transactionChecks() []check {
 	return []check{
-		{"transaction: sees what it wrote", checkOwnWrites},
-		{"transaction: all or nothing", checkAllOrNothing},
+		{"transaction: answers at once", checkAnswersAtOnce},
 		{"transaction: a key that is named twice", checkNamedTwice},
 		{"transaction: its own time", checkOwnTime},
 		{"transaction: its own keys", checkOwnKeys},
 		{"transaction: many keys", checkManyKeys},
 		{"transaction: ends once", checkEndsOnce},
 		{"transaction: counted on Commit", checkCountedOnCommit},
-		{"transaction: sets", checkSets},
 		{"transaction: overlapping keys", checkOverlap},
 	}
 }
@@ -30,40 +28,13 @@ func begin(t reporter, s store.Store, nowNs int64, keys ...store.Key) store.Tran
 	return need[store.Transactor](t, s).Begin(nowNs, keys)
 }
 
-func checkOwnWrites(t reporter, s store.Store) {
-	a, other := key(0, "a"), key(0, "other")
-	tx := begin(t, s, t0, a, other)
+func checkAnswersAtOnce(t reporter, s store.Store) {
+	a := key(0, "a")
+	tx := begin(t, s, t0, a)
 	defer tx.Rollback()
-	wantTAT(t, tx, t0, a, 0)
-	put(t, tx, t0, a, 60)
-	wantTAT(t, tx, t0, a, t0+60*sec)
-	wantTAT(t, tx, t0, other, 0)
-	if !throttle(t, tx, t0, a, limit(0, 1, 60), 1).Limited {
-		t.Fatalf("a second unit passed")
-	}
-	wantDeleted(t, tx, t0, []store.Key{other, a, a}, 1)
-	wantTAT(t, tx, t0, a, 0)
 	if p := tx.Throttle(t0, []store.Request{{Key: a, Rule: limiter.OfFunnel(limit(9, 1, 60)), Quantity: 1}}); p != nil {
 		t.Fatalf("it does not answer at once")
 	}
-}
-
-// checkAllOrNothing takes a unit of two limits, the second of which has one.
-func checkAllOrNothing(t reporter, s store.Store) {
-	user, address := key(0, "user"), key(0, "address")
-	both := func() bool {
-		tx := begin(t, s, t0, user, address)
-		defer tx.Rollback()
-		if throttle(t, tx, t0, user, limit(9, 1, 60), 1).Limited || throttle(t, tx, t0, address, limit(0, 1, 60), 1).Limited {
-			return false
-		}
-		return tx.Commit()
-	}
-	if first, second := both(), both(); !first || second {
-		t.Fatalf("got %v, %v, want true, false", first, second)
-	}
-	wantTAT(t, s, t0, user, t0+60*sec)
-	wantTAT(t, s, t0, address, t0+60*sec)
 }
 
 func checkNamedTwice(t reporter, s store.Store) {
@@ -205,41 +176,6 @@ func checkCountedOnCommit(t reporter, s store.Store) {
 			t.Fatalf("released %v, committed %v, written %v: %d allowed, %d limited, want %d, %d", release, commit, write,
 				after.Allowed-before.Allowed, after.Limited-before.Limited, allowed, limited)
 		}
-	}
-}
-
-// checkSets sets states in a transaction and in an exclusive.
-func checkSets(t reporter, s store.Store) {
-	transactor := need[store.Transactor](t, s)
-	for i, c := range []struct {
-		before int64 // of the key, in seconds from now; 0 for none
-		set    []int64
-	}{{0, []int64{30}}, {10, []int64{30}}, {30, []int64{10}}, {30, []int64{0}}, {30, []int64{-99}}, {0, []int64{0}},
-		{30, []int64{30}}, {30, []int64{10, 30}}, {0, []int64{10, 0}}, {30, []int64{10, 20}}} {
-		for _, whole := range []bool{false, true} {
-			k := numbered(uint16(i), "k"+strconv.FormatBool(whole), 1)[0]
-			if c.before != 0 {
-				put(t, s, t0, k, c.before)
-			}
-			if whole {
-				x := transactor.BeginAll(t0)
-				setTATs(t, x, k, c.set)
-				x.End()
-			} else {
-				tx := transactor.Begin(t0, []store.Key{key(3, "other"), k})
-				setTATs(t, tx, k, c.set)
-				tx.Commit()
-			}
-			wantTAT(t, s, t0, k, t0+c.set[len(c.set)-1]*sec)
-		}
-	}
-}
-
-func setTATs(t reporter, ks store.Keys, k store.Key, atSec []int64) {
-	t.Helper()
-	for _, at := range atSec {
-		setTAT(t, ks, k, t0+at*sec)
-		wantTAT(t, ks, t0, k, t0+at*sec)
 	}
 }
 
