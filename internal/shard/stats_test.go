@@ -75,4 +75,11 @@ func TestSizesAreCounted(t *testing.T) {
 	if s.UpdateStats(&swept); swept.Bytes != 0 || swept.Slots != 0 || swept.Expired != 6000 || swept.Swept == 0 || swept.Swept > uint64(steps) {
 		t.Errorf("after a sweep of %d steps: %+v", steps, swept)
 	}
+	fill(t, s, t0, 1000, "k", 60)
+	x := s.BeginAll(t0)
+	x.Flush(t.Context(), 0)
+	x.End()
+	if st := statsOf(s); st.Bytes != 0 || st.Slots != 0 {
+		t.Errorf("after an exclusive's Flush: %+v", st)
+	}
 }
