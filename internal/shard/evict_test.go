@@ -240,44 +240,6 @@ func TestTransactionKeepsToTheBound(t *testing.T) {
 	}
 }
 
-// TestTransactionIsRefused: refusals come with the request, not at Commit, and the rest is written.
-func TestTransactionIsRefused(t *testing.T) {
-	l := limit(t, 9, 1, 60)
-	for _, released := range []bool{false, true} {
-		s := newStore(1)
-		s.SetMaxBytes(200<<10, store.NoEviction)
-		fill(t, s, t0, 5000, "k", 60)
-		held := statsOf(s)
-		var keys []store.Key
-		for i := range 3000 {
-			keys = append(keys, key(0, fmt.Sprint("tx", i)))
-		}
-		tx := s.Begin(t0, keys)
-		if released {
-			tx.Release()
-		}
-		refused := 0
-		for i := range keys {
-			batch := []store.Request{{Key: keys[i], Rule: limiter.OfFunnel(l), Quantity: 1}}
-			tx.Throttle(t0, batch)
-			tatNs, ok := tatOf(tx, t0, keys[i])
-			if (batch[0].Err == nil) != ok || ok != (tatNs > t0) {
-				t.Fatalf("Err is %v, but the TAT %d", batch[0].Err, tatNs)
-			}
-			if batch[0].Err != nil {
-				refused++
-			}
-		}
-		if !tx.Commit() || refused == 0 {
-			t.Fatalf("%d refused", refused)
-		}
-		st := statsOf(s)
-		if st.Keys != held.Keys+len(keys)-refused || st.Bytes > 210<<10 || int(st.Refused-held.Refused) != refused {
-			t.Errorf("released %t: %+v after %d of %d were refused", released, st, refused, len(keys))
-		}
-	}
-}
-
 // TestEvictionIsSeenByWatch: a key that is evicted is a change.
 func TestEvictionIsSeenByWatch(t *testing.T) {
 	s := newStore(1)

@@ -111,42 +111,6 @@ func (t *tx) keys() (keys []store.Key) {
 	return keys
 }
 
-func (r replica) checkLive(t *testing.T, s *Store, nowNs int64) {
-	t.Helper()
-	anew := !r.follow(s, nowNs)
-	for db := range uint16(3) {
-		for cursor, more := uint64(0), true; more; more = cursor != 0 {
-			cursor = s.Scan(nowNs, db, cursor, 1000, func(k store.Key, e store.Entry) {
-				tatNs := e.ExpiresNs
-				if anew {
-					r[idOf(k)] = tatNs
-				}
-				if r[idOf(k)] != tatNs {
-					t.Fatalf("%.30q in %d has TAT %d, and %d was told", k.Name, k.DB, tatNs, r[idOf(k)])
-				}
-			})
-		}
-	}
-}
-
-// TestEvictedSooner: a key with a lowered TAT that is evicted unseen does not return.
-func TestEvictedSooner(t *testing.T) {
-	s, r, l := newStore(1), replica{}, limit(t, 100, 1, 1)
-	s.Track(func() {})
-	k := key(0, "short")
-	one(s, t0, k, l, 90)
-	r.follow(s, t0)
-	one(s, t0, k, l, -80)
-	s.SetMaxBytes(1, store.VolatileTTL)
-	for i := range 1000 {
-		put(t, s, t0, key(0, fmt.Sprint(i)), 60)
-	}
-	r.follow(s, t0)
-	if tatNs := r[idOf(k)]; tatNs > t0+10*sec {
-		t.Errorf("it is told to live for %d s", (tatNs-t0)/sec)
-	}
-}
-
 // TestListedWhileNobodyAsks: during a long disk failure the list does not grow with each split.
 func TestListedWhileNobodyAsks(t *testing.T) {
 	s := newStore(1)

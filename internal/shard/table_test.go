@@ -54,64 +54,36 @@ func arenaBytes(s *Store) (n int) {
 	return n
 }
 
+// TestTableGrowsAndShrinks: memory of expired keys is freed, and others stay.
 func TestTableGrowsAndShrinks(t *testing.T) {
-	const n = 200_000
-	s := New()
-	fill(t, s, t0, n, "short-lived:", 1)
-	fill(t, s, t0, 500, "long-lived:", 3600)
-	if got := length(s, t0, 0); got != n+500 {
-		t.Fatalf("Count: got %d, want %d", got, n+500)
-	}
-	grown, _ := segments(s)
-	if slots := grown * scanSegmentSlots; slots > 3*n {
-		t.Errorf("%d slots for %d keys", slots, n)
-	}
-	w := NewSweeper(s)
-	for range 3 * grown {
-		w.Step(t0 + sec)
-	}
-	var st store.Stats
-	s.UpdateStats(&st)
-	left, directory := segments(s)
-	if st.Keys != 500 || st.Expired != n || left > len(s.shards) || directory > len(s.shards) {
-		t.Errorf("after the sweep: %+v in %d segments, %d directory entries", st, left, directory)
-	}
-	for i := range 500 {
-		if _, ok := tatOf(s, t0+sec, key(0, fmt.Sprint("long-lived:", i))); !ok {
-			t.Fatalf("key %d was lost", i)
+	const stay, n = 500, 200_000
+	for _, prefix := range []string{"", strings.Repeat("long", 50)} {
+		s := New()
+		fill(t, s, t0, n, prefix+"short-lived:", 1)
+		fill(t, s, t0, stay, prefix+"long-lived:", 3600)
+		if got := length(s, t0, 0); got != n+stay {
+			t.Fatalf("Count: got %d, want %d", got, n+stay)
 		}
-	}
-}
-
-func TestLongKeysAreGivenBack(t *testing.T) {
-	s := New()
-	fill(t, s, t0, 10_000, strings.Repeat("long", 50), 1)
-	w := NewSweeper(s)
-	for range 1000 {
-		w.Step(t0 + sec)
-	}
-	for i := range s.shards {
-		if sh := &s.shards[i]; sh.long.directory != nil || sh.long.chunks.count != 0 || sh.heldBytes != 0 {
-			t.Fatalf("shard %d still has segments", i)
+		grown, _ := segments(s)
+		if slots := grown * scanSegmentSlots; slots > 3*n {
+			t.Errorf("%d slots for %d keys", slots, n)
 		}
-	}
-}
-
-func TestLongKeysGoWhileOthersStay(t *testing.T) {
-	s, prefix := New(), strings.Repeat("long", 50)
-	fill(t, s, t0, 500, prefix+"stays:", 3600)
-	fill(t, s, t0, 100_000, prefix, 1)
-	w := NewSweeper(s)
-	for range 5000 {
-		w.Step(t0 + sec)
-	}
-	bytes := arenaBytes(s)
-	if got := length(s, t0+sec, 0); got != 500 || bytes > 2*500*(len(prefix)+20)+len(s.shards)*(slabChunks+spareChunks)*chunkBytes {
-		t.Errorf("%d keys in %d bytes of arenas", got, bytes)
-	}
-	for i := range 500 {
-		if _, ok := tatOf(s, t0+sec, key(0, fmt.Sprint(prefix+"stays:", i))); !ok {
-			t.Fatalf("key %d was lost", i)
+		w := NewSweeper(s)
+		for range 3 * grown {
+			w.Step(t0 + sec)
+		}
+		st := statsOf(s)
+		left, directory := segments(s)
+		if st.Keys != stay || st.Expired != n || left > len(s.shards) || directory > len(s.shards) {
+			t.Errorf("after the sweep: %+v in %d segments, %d directory entries", st, left, directory)
+		}
+		if bytes := arenaBytes(s); bytes > 2*stay*(len(prefix)+20)+len(s.shards)*(slabChunks+spareChunks)*chunkBytes {
+			t.Errorf("%d keys in %d bytes of arenas", st.Keys, bytes)
+		}
+		for i := range stay {
+			if _, ok := tatOf(s, t0+sec, key(0, fmt.Sprint(prefix, "long-lived:", i))); !ok {
+				t.Fatalf("key %d was lost", i)
+			}
 		}
 	}
 }

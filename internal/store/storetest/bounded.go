@@ -61,24 +61,37 @@ func checkEvicts(t reporter, s store.Store) {
 	}
 }
 
-// checkEvictsSoonest: few long-lived keys are evicted.
+// checkEvictsSoonest: few of the keys that live longest, or for good, are evicted until only such are left.
 func checkEvictsSoonest(t reporter, s store.Store) {
 	need[store.Bounded](t, s).SetMaxBytes(boundBytes, store.VolatileTTL)
-	const long = 1000
+	const long = 500
+	never := ofOperation(limiter.Operation{Verb: limiter.Fill, Max: 5})
 	for i := range long {
-		put(t, s, t0, key(0, "long"+strconv.Itoa(i)), 7200)
+		put(t, s, t0, key(1, strconv.Itoa(i)), 7200)
+		never.on(t, s, t0, key(2, strconv.Itoa(i)))
 	}
 	for i := range floodKeys {
 		put(t, s, t0, floodKey(i), 60)
+		count(1).on(t, s, t0, key(3, strconv.Itoa(i)))
 	}
-	lost := 0
-	for i := range long {
-		if _, ok, _ := tatIn(s, t0, key(0, "long"+strconv.Itoa(i))); !ok {
-			lost++
+	for db := range uint16(2) {
+		lost := 0
+		for i := range long {
+			if _, ok, _ := s.Entry(t0, key(1+db, strconv.Itoa(i))); !ok {
+				lost++
+			}
+		}
+		if lost > long/10 {
+			t.Errorf("database %d: %d of %d keys that live longest were evicted", 1+db, lost, long)
 		}
 	}
-	if lost > long/10 {
-		t.Errorf("%d of %d keys that live longest were evicted", lost, long)
+	for i := range floodKeys {
+		if a := never.on(t, s, t0, key(2, "more"+strconv.Itoa(i))); a.err != nil {
+			t.Fatalf("%d that never expire: %v", i, a.err)
+		}
+	}
+	if st := statsOf(s); st.Bytes > boundBytes+boundSlack {
+		t.Fatalf("%d bytes", st.Bytes)
 	}
 }
 
@@ -109,32 +122,38 @@ func checkRefuses(t reporter, s store.Store) {
 	}
 }
 
-// checkRefusesInTransaction: a call without space is refused, and the rest committed.
+// checkRefusesInTransaction: a call without space is refused at once, and the rest committed.
 func checkRefusesInTransaction(t reporter, s store.Store) {
 	b, txs := need[store.Bounded](t, s), need[store.Transactor](t, s)
-	put(t, s, t0, key(0, "there"), 60)
-	b.SetMaxBytes(1, store.NoEviction)
-	keys := []store.Key{key(0, "there")}
-	for i := range 1000 { // more than fit into a segment
-		keys = append(keys, floodKey(i))
-	}
-	tx := txs.Begin(t0, keys)
-	defer tx.Rollback()
-	l, refused := limit(9, 1, 600), 0
-	for i, k := range keys {
-		batch := []store.Request{{Key: k, Rule: limiter.OfFunnel(l), Quantity: 1}}
-		tx.Throttle(t0, batch)
-		_, ok, _ := tatIn(tx, t0, k)
-		if full := errors.Is(batch[0].Err, store.ErrFull); full == ok || full && i == 0 {
-			t.Fatalf("key %d: Err is %v, and it is there: %t", i, batch[0].Err, ok)
-		} else if full {
-			refused++
+	for db, release := range []bool{false, true} {
+		b.SetMaxBytes(0, store.NoEviction)
+		keys := []store.Key{key(uint16(db), "there")}
+		put(t, s, t0, keys[0], 60)
+		b.SetMaxBytes(1, store.NoEviction)
+		for i := range 1000 { // more than fit into a segment
+			keys = append(keys, store.Key{DB: uint16(db), Name: floodKey(i).Name})
 		}
-	}
-	if !tx.Commit() || refused == 0 {
-		t.Fatalf("it was not committed, or none of %d refused", refused)
-	}
-	if st := statsOf(s); st.Keys != len(keys)-refused {
-		t.Errorf("%d keys, want %d", st.Keys, len(keys)-refused)
+		before, l, refused := statsOf(s), limit(9, 1, 600), 0
+		tx := txs.Begin(t0, keys)
+		defer tx.Rollback()
+		if release {
+			tx.Release()
+		}
+		for i, k := range keys {
+			batch := []store.Request{{Key: k, Rule: limiter.OfFunnel(l), Quantity: 1}}
+			tx.Throttle(t0, batch)
+			_, ok, _ := tatIn(tx, t0, k)
+			if full := errors.Is(batch[0].Err, store.ErrFull); full == ok || full && i == 0 {
+				t.Fatalf("key %d: Err is %v, and it is there: %t", i, batch[0].Err, ok)
+			} else if full {
+				refused++
+			}
+		}
+		if !tx.Commit() || refused == 0 {
+			t.Fatalf("it was not committed, or none of %d refused", refused)
+		}
+		if st := statsOf(s); st.Keys-before.Keys != len(keys)-1-refused || st.Refused-before.Refused != uint64(refused) || st.Bytes > boundSlack {
+			t.Errorf("%d keys were refused, want %d: %+v", st.Refused-before.Refused, refused, st)
+		}
 	}
 }

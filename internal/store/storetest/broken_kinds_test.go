@@ -9,31 +9,24 @@ import (
 )
 
 func brokenKinds() []broken {
-	bad := func(of func(s memory, tx store.Transaction) store.Transaction) badTransactions {
-		return badTransactions{newMemory(), of}
-	}
-	seesNone := func(_ memory, tx store.Transaction) store.Transaction { return seesNoConflicts{tx} }
-	undoes := func(_ memory, tx store.Transaction) store.Transaction { return undoesNothing{tx} }
+	seesNone := func(tx store.Transaction) store.Transaction { return seesNoConflicts{tx} }
 	return []broken{
 		{forgetsPayloads{newMemory()}, "kinds: a plain map"},
-		{forgetsPayloads{newMemory()}, "kinds: SetIf changes the kind"},
 		{takesAnyKind{newMemory()}, "kinds: another kind is left as it is"},
 		{takesAnyKind{newMemory()}, "kinds: a plain map"},
 		{&sharesPayloads{memory: newMemory(), shared: stateMap{}}, "kinds: a payload is the caller's"},
 		{countsTwice{newMemory()}, "kinds: one entry a key"},
-		{knowsFunnels{newMemory()}, "kinds: Scan, Count and MemoryUsage"},
-		{expectsAllToExpire{newMemory()}, "kinds: Scan, Count and MemoryUsage"},
-		{costsNames{newMemory()}, "kinds: Scan, Count and MemoryUsage"},
+		{knowsFunnels{newMemory()}, "Scan"},
+		{expectsAllToExpire{newMemory()}, "Scan"},
+		{costsNames{newMemory()}, "MemoryUsage"},
 		{expiresAll{newMemory()}, "kinds: never expires"},
 		{&countsNoOperations{memory: newMemory()}, "kinds: statistics"},
 		{countsFunnelsOnly{newMemory()}, "kinds: statistics"},
 		{losesOperations{newMemory()}, "kinds: concurrent callers"},
-		{watchesEntries{newMemory()}, "payloads: watched while the word stays"},
-		{bad(seesNone), "payloads: compared while the word stays"},
-		{bad(seesNone), "payloads: asked for too late"},
-		{bad(undoes), "payloads: undone"},
-		{bad(undoes), "kinds: a plain map, in transactions"},
-		{exclusivelyUndoesNothing{newMemory()}, "payloads: undone"},
+		{watchesStates{newMemory()}, "payloads: watched while the word stays"},
+		{badTx(seesNone), "payloads: compared while the word stays"},
+		{badTx(seesNone), "payloads: asked for too late"},
+		{badTx(func(tx store.Transaction) store.Transaction { return undoesNothing{tx} }), "kinds: a plain map, in transactions"},
 		{exclusivelyUndoesNothing{newMemory()}, "kinds: a plain map, in an exclusive"},
 		{neverFrozen{newMemory()}, "payloads: frozen"},
 		{tellsWords{newMemory()}, "payloads: told and restored"},
@@ -41,7 +34,7 @@ func brokenKinds() []broken {
 		{restoresWords{newMemory()}, "payloads: told and restored"},
 		{neverFull{newMemory()}, "payloads: bounded by eviction"},
 		{evictsAlways{newMemory()}, "payloads: bounded by refusal"},
-		{expiresAll{newMemory()}, "payloads: evicted last"},
+		{expiresAll{newMemory()}, "bounded: evicts what expires soon"},
 	}
 }
 
@@ -169,15 +162,6 @@ func (s losesOperations) Apply(nowNs int64, k store.Key, step store.Step) error 
 		_, _, err = store.SetIf(s.memory, nowNs, k, state, store.Always)
 	}
 	return err
-}
-
-// watchesEntries compares what is known at a glance.
-type watchesEntries struct{ memory }
-
-func (s watchesEntries) Watch(nowNs int64, keys []store.Key) store.Watch {
-	w := &states{s: s.memory, tats: model{}}
-	w.Add(nowNs, keys)
-	return w
 }
 
 type undoesNothing struct{ store.Transaction }

@@ -2,61 +2,39 @@ package storetest
 
 import (
 	"context"
+	"maps"
 	"strconv"
 	"sync"
 	"sync/atomic"
 
+	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
 
 func exclusiveChecks() []check {
 	return []check{
-		{"exclusive: its own time", checkExclusiveTime},
 		{"exclusive: is a Walker", checkExclusiveWalker},
 		{"exclusive: keeps others out", checkKeepsOut},
 	}
 }
 
-// checkExclusiveTime passes times later than the beginning.
-func checkExclusiveTime(t reporter, s store.Store) {
-	transactor, a := need[store.Transactor](t, s), key(0, "a")
-	put(t, s, t0, a, 60)
-	x := transactor.BeginAll(t0)
-	defer x.End()
-	const later = t0 + 3600*sec
-	if tatNs, ok, err := tatIn(x, later, a); tatNs != t0+60*sec || !ok || err != nil {
-		t.Fatalf("TAT: got %d, %v, %v", tatNs-t0, ok, err)
-	}
-	if _, ok := x.MemoryUsage(later, a); !ok {
-		t.Fatalf("a live key costs nothing")
-	}
-	wantCounts(t, x, later, 1)
-	put(t, x, later, a, 60)
-	wantTAT(t, x, t0, a, t0+120*sec)
-	wantDeleted(t, x, later, []store.Key{a}, 1)
-}
-
 func checkExclusiveWalker(t reporter, s store.Store) {
 	transactor := need[store.Transactor](t, s)
 	m, nowNs := fillDatabases(t, s, t0, 300), t0+sec
+	before := statsOf(s)
 	x := transactor.BeginAll(nowNs)
 	defer x.End()
 	wantWalks(t, x, nowNs, m)
-	x.Scan(nowNs, 0, 0, 100, func(k store.Key, e store.Entry) { wantTAT(t, x, nowNs, k, e.ExpiresNs) }) // visit may use it
-	wantCounts(t, x, nowNs, 300, 0)
+	x.Scan(nowNs, 0, 0, 100, func(k store.Key, _ store.Entry) { wantState(t, x, nowNs, k, m[idOf(k)], true) }) // visit may use it
 	var st store.Stats
-	if x.UpdateStats(&st); st.Allowed != 6*300 {
-		t.Fatalf("statistics: %d were allowed, want %d", st.Allowed, 6*300)
+	if x.UpdateStats(&st); st.Allowed != before.Allowed {
+		t.Fatalf("statistics: %d were allowed, want %d", st.Allowed, before.Allowed)
 	}
 	x.Flush(context.Background(), 300)
-	for i := range m {
-		if i.db == 300 {
-			delete(m, i)
-		}
-	}
+	maps.DeleteFunc(m, func(i id, _ limiter.State) bool { return i.db == 300 })
 	wantWalks(t, x, nowNs, m)
 	x.FlushAll()
-	wantWalks(t, x, nowNs, model{})
+	wantWalks(t, x, nowNs, stateMap{})
 	put(t, x, nowNs, key(0, "after"), 60)
 	x.End()
 	x.End()

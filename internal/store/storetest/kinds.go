@@ -3,6 +3,7 @@ package storetest
 import (
 	"bytes"
 	"errors"
+	"maps"
 	"strconv"
 	"strings"
 
@@ -16,9 +17,7 @@ func kindChecks() []check {
 	return []check{
 		{"kinds: another kind is left as it is", checkWrongType},
 		{"kinds: a payload is the caller's", checkPayloadIsOwn},
-		{"kinds: SetIf changes the kind", checkSetsKinds},
 		{"kinds: one entry a key", checkOneEntry},
-		{"kinds: Scan, Count and MemoryUsage", checkKindsWalk},
 		{"kinds: never expires", checkNever},
 		{"kinds: statistics", checkKindsStats},
 		{"kinds: concurrent callers", checkKindsConcurrent},
@@ -84,12 +83,12 @@ func checkModelInTransactions(t reporter, s store.Store, r source) {
 // within returns the map after some steps in a transaction, of which the last may be undone.
 func (m stateMap) within(t reporter, tx store.Transaction, nowNs int64, r source, keys []store.Key) stateMap {
 	t.Helper()
-	in := m.clone()
+	in := maps.Clone(m)
 	for range 1 + r.IntN(5) {
 		in.step(t, tx, nowNs, r, keys...)
 	}
 	if r.IntN(3) == 0 {
-		saved, undo := in.clone(), tx.Save()
+		saved, undo := maps.Clone(in), tx.Save()
 		for range 1 + r.IntN(5) {
 			in.step(t, tx, nowNs, r, keys...)
 		}
@@ -115,14 +114,6 @@ func (m stateMap) conflict(t reporter, s store.Store, tx store.Transaction, nowN
 	}
 }
 
-func (m stateMap) clone() stateMap {
-	c := make(stateMap, len(m))
-	for i, s := range m {
-		c[i] = s
-	}
-	return c
-}
-
 func checkModelInExclusive(t reporter, s store.Store, r source) {
 	transactor := need[store.Transactor](t, s)
 	m, nowNs := stateMap{}, t0
@@ -133,10 +124,10 @@ func checkModelInExclusive(t reporter, s store.Store, r source) {
 			m.step(t, x, nowNs, r)
 		}
 		if r.IntN(2) == 0 {
-			before := m.clone()
+			before := maps.Clone(m)
 			undo := x.Save()
 			for range r.IntN(3) { // some parts are undone separately
-				within, undoPart := m.clone(), x.Save()
+				within, undoPart := maps.Clone(m), x.Save()
 				for range 3 {
 					m.step(t, x, nowNs, r)
 				}
@@ -174,16 +165,6 @@ func makers() map[limiter.Kind]act {
 		}
 	}
 	return all
-}
-
-// endless returns the number of kinds whose keys expire only when told to.
-func endless() (n int) {
-	for kind := range limiter.Kinds {
-		if kind.Row().Endless {
-			n++
-		}
-	}
-	return n
 }
 
 // isOther reports whether a call for one kind is refused by a key of another.
@@ -253,26 +234,6 @@ func checkPayloadIsOwn(t reporter, s store.Store) {
 	}
 }
 
-func checkSetsKinds(t reporter, s store.Store) {
-	states := stateMap{}
-	for kind := range makers() {
-		states[id{0, strconv.Itoa(int(kind))}] = makeKey(t, s, t0, key(9, "maker"+strconv.Itoa(int(kind))), kind)
-	}
-	for _, name := range kindNames() {
-		m := stateMap{}
-		for db := range uint16(2) {
-			for range 3 {
-				for _, state := range states { // in any order
-					m.setIf(t, s, t0, key(db, name), state, store.Always)
-					m.want(t, s, t0, key(db, name))
-				}
-			}
-			m.setIf(t, s, t0, key(db, name), limiter.State{}, store.Always)
-			m.want(t, s, t0, key(db, name))
-		}
-	}
-}
-
 // checkOneEntry: a key of changing kinds has one entry.
 func checkOneEntry(t reporter, s store.Store) {
 	need[store.Walker](t, s) // its keys can be counted
@@ -293,40 +254,6 @@ func checkOneEntry(t reporter, s store.Store) {
 			nowNs += 3600 * sec
 		}
 	}
-}
-
-func checkKindsWalk(t reporter, s store.Store) {
-	w := need[store.Walker](t, s)
-	m := stateMap{}
-	for i := range 300 {
-		for kind := range makers() {
-			k := key(uint16(i%2), strings.Repeat(strconv.Itoa(i)+"-", 1+i%20)+kind.Type()+strconv.Itoa(int(kind)))
-			m[idOf(k)] = makeKey(t, s, t0, k, kind)
-		}
-	}
-	for db := range uint16(2) {
-		met, cursor := 0, uint64(0)
-		for first := true; first || cursor != 0; first = false {
-			cursor = w.Scan(t0, db, cursor, 10, func(k store.Key, e store.Entry) {
-				want := m[idOf(k)]
-				if met++; e != (store.Entry{Kind: want.Kind, ExpiresNs: want.ExpiresNs}) {
-					t.Fatalf("Scan: %.40q is %+v, want %+v", k.Name, e, want)
-				}
-				if bytes, ok := w.MemoryUsage(t0, k); !ok || bytes < len(k.Name)+len(want.Payload) {
-					t.Fatalf("%d bytes of name and %d of payload cost %d, %v", len(k.Name), len(want.Payload), bytes, ok)
-				}
-			})
-		}
-		if met != 150*len(makers()) {
-			t.Fatalf("Scan met %d keys", met)
-		}
-	}
-	all := store.KeyCount{Keys: 150 * len(makers()), Expiring: 150 * (len(makers()) - endless())}
-	wantKeyCounts(t, w, t0, all, all)
-	stay := store.KeyCount{Keys: 150 * endless()}
-	wantKeyCounts(t, w, t0+3600*sec, stay, stay)
-	w.FlushAll()
-	wantCounts(t, w, t0, 0, 0)
 }
 
 // checkNever: a key without an expiry lives until it is given one.

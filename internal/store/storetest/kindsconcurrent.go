@@ -10,11 +10,11 @@ import (
 	"cellserver/internal/store"
 )
 
-// checkKindsConcurrent counts in shared windows, holds places, and counts twice in released transactions:
-// nothing is lost or repeated.
+// checkKindsConcurrent counts in shared windows, holds places, applies steps unknown to the store, and counts
+// twice in released transactions: nothing is lost or repeated.
 func checkKindsConcurrent(t reporter, s store.Store) {
 	const callers, each, most = 6, 100, 1 << 12
-	hot, twice, held := key(0, "hot"), key(0, "counted twice in a step"), key(1, "held")
+	hot, stepped, twice, held := key(0, "hot"), key(0, "stepped"), key(0, "counted twice in a step"), key(1, "held")
 	rule := limiter.Rule{Kind: limiter.SlidingWindow, Packed: mustWindow(window.NewExactLimit(funnel.Seconds, most, 60)).Packed()}
 	one := ofRequest(rule, 1)
 	transactor, _ := s.(store.Transactor)
@@ -24,6 +24,9 @@ func checkKindsConcurrent(t reporter, s store.Store) {
 			t := concurrent{t}
 			for n := range each {
 				one.on(t, s, t0+int64(n), hot)
+				if err := s.Apply(t0, stepped, &both{rule: rule, quantity: 1}); err != nil {
+					t.Errorf("Apply: %v", err)
+				}
 				hold(uint64(g)).on(t, s, t0, held)
 				if a := hold(uint64(100+g*each+n)).on(t, s, t0, held); a.err != nil || a.result.Limited {
 					t.Errorf("a holder: %+v", a)
@@ -46,6 +49,9 @@ func checkKindsConcurrent(t reporter, s store.Store) {
 	look := ofRequest(rule, 0)
 	if a := look.on(t, s, t0+each, hot); a.result.Remaining != most-counted {
 		t.Fatalf("%d of %d are counted", most-a.result.Remaining, counted)
+	}
+	if a := look.on(t, s, t0+each, stepped); a.result.Remaining != most-2*callers*each {
+		t.Fatalf("%d of %d are counted in steps", most-a.result.Remaining, 2*callers*each)
 	}
 	if a := look.on(t, s, t0+each, twice); a.result.Remaining != most-both {
 		t.Fatalf("%d of %d are counted in transactions", most-a.result.Remaining, both)

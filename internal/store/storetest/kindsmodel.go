@@ -194,13 +194,14 @@ func (m stateMap) step(t reporter, ks store.Keys, nowNs int64, r source, keys ..
 	k := pick()
 	switch r.IntN(20) {
 	case 0:
-		_, live := m.live(nowNs, k)
-		want := 0
-		if live {
-			want = 1
+		keys, want := []store.Key{k, pick(), k}, 0
+		for _, k := range keys {
+			if _, live := m.live(nowNs, k); live {
+				want++
+			}
+			delete(m, idOf(k))
 		}
-		delete(m, idOf(k))
-		wantDeleted(t, ks, nowNs, []store.Key{k, k}, want)
+		wantDeleted(t, ks, nowNs, keys, want)
 	case 1:
 		m.setIf(t, ks, nowNs, k, m.someState(nowNs, r), r.condition())
 	case 2:

@@ -19,13 +19,11 @@ func payloadChecks() []check {
 		{"payloads: watched while the word stays", checkPayloadWatch},
 		{"payloads: compared while the word stays", checkPayloadConflict},
 		{"payloads: asked for too late", checkPayloadLate},
-		{"payloads: undone", checkPayloadUndo},
 		{"payloads: frozen", checkPayloadFrozen},
 		{"payloads: told and restored", alone(checkPayloadsRestored)},
 		{"payloads: told as they change", alone(checkPayloadChanges)},
 		{"payloads: bounded by eviction", alone(checkPayloadsEvicted)},
 		{"payloads: bounded by refusal", alone(checkPayloadsRefused)},
-		{"payloads: evicted last", alone(checkNeverEvictedLast)},
 	}
 }
 
@@ -141,48 +139,6 @@ func checkPayloadLate(t reporter, s store.Store) {
 	if _, ok, _ := tx.Entry(t0, k); !ok || !tx.Commit() {
 		t.Fatalf("a look at a key's kind was not committed")
 	}
-}
-
-func checkPayloadUndo(t reporter, s store.Store) {
-	transactor := need[store.Transactor](t, s)
-	for i, kept := range []act{count(5), hold(1)} {
-		for _, whole := range []bool{false, true} {
-			k := key(uint16(i), "k"+strconv.FormatBool(whole))
-			kept.on(t, s, t0, k)
-			in, end := inWhole(t, transactor, whole, k)
-			var want limiter.State
-			for range 3 {
-				count(2).on(t, in, t0, k)
-				hold(2).on(t, in, t0, k)
-				want, _, _ = in.State(t0, k)
-				undo := in.Save()
-				count(3).on(t, in, t0, k)
-				hold(3).on(t, in, t0, k)
-				_, _ = in.Delete(t0, []store.Key{k})
-				hold(4).on(t, in, t0, k)
-				undo()
-				wantState(t, in, t0, k, want, true)
-			}
-			end()
-			wantState(t, s, t0, k, want, true)
-		}
-	}
-}
-
-type restorable interface {
-	store.Keys
-	store.Restorer
-}
-
-// inWhole begins a transaction on a key or on the whole store.
-func inWhole(t reporter, transactor store.Transactor, whole bool, k store.Key) (in restorable, end func()) {
-	t.Helper()
-	if whole {
-		x := transactor.BeginAll(t0)
-		return x, x.End
-	}
-	tx := transactor.Begin(t0, []store.Key{k})
-	return tx, func() { tx.Commit() }
 }
 
 // checkPayloadFrozen: only changes are refused.
@@ -365,35 +321,5 @@ func checkPayloadsRefused(t reporter, s store.Store) {
 		}
 		m.set(t0, k, after)
 		m.want(t, s, t0, k)
-	}
-}
-
-// checkNeverEvictedLast: keys without expiry are evicted only when nothing else is left.
-func checkNeverEvictedLast(t reporter, s store.Store) {
-	need[store.Bounded](t, s).SetMaxBytes(boundBytes, store.VolatileTTL)
-	never := ofOperation(limiter.Operation{Verb: limiter.Fill, Max: 5})
-	const kept = 500
-	for i := range kept {
-		never.on(t, s, t0, key(1, strconv.Itoa(i)))
-	}
-	for i := range floodKeys {
-		count(1).on(t, s, t0, key(0, strconv.Itoa(i)))
-	}
-	lost := 0
-	for i := range kept {
-		if _, ok, _ := s.Entry(t0, key(1, strconv.Itoa(i))); !ok {
-			lost++
-		}
-	}
-	if lost > kept/10 {
-		t.Fatalf("%d of %d that never expire were evicted", lost, kept)
-	}
-	for i := range floodKeys {
-		if a := never.on(t, s, t0, key(1, "more"+strconv.Itoa(i))); a.err != nil {
-			t.Fatalf("%d that never expire: %v", i, a.err)
-		}
-	}
-	if st := statsOf(s); st.Bytes > boundBytes+boundSlack {
-		t.Fatalf("%d bytes", st.Bytes)
 	}
 }

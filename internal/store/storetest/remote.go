@@ -54,33 +54,23 @@ func NewRemote(inner Inner) *RemoteStore {
 	return r
 }
 
-// Cluster makes it a cluster: keys are changed together only with equal {tag}s, and Scan is refused.
-func (r *RemoteStore) Cluster() {
+func (r *RemoteStore) locked(do func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.clustered = true
+	do()
 }
+
+// Cluster makes it a cluster: keys are changed together only with equal {tag}s, and Scan is refused.
+func (r *RemoteStore) Cluster() { r.locked(func() { r.clustered = true }) }
 
 // Fail makes all calls fail; nil ends that.
-func (r *RemoteStore) Fail(err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.failure = err
-}
+func (r *RemoteStore) Fail(err error) { r.locked(func() { r.failure = err }) }
 
 // FailIn makes a method fail; nil ends that.
-func (r *RemoteStore) FailIn(method string, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.failing[method] = err
-}
+func (r *RemoteStore) FailIn(method string, err error) { r.locked(func() { r.failing[method] = err }) }
 
 // Policy decides requests of failing transactions; nil lets them fail.
-func (r *RemoteStore) Policy(decide func(q *store.Request)) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.policy = decide
-}
+func (r *RemoteStore) Policy(decide func(q *store.Request)) { r.locked(func() { r.policy = decide }) }
 
 func (r *RemoteStore) DecideByPolicy(batch []store.Request, _ error) bool {
 	r.mu.Lock()
@@ -96,36 +86,22 @@ func (r *RemoteStore) DecideByPolicy(batch []store.Request, _ error) bool {
 }
 
 // Conflict makes the next Commits conflict; all if negative.
-func (r *RemoteStore) Conflict(commits int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.conflicts = commits
-}
+func (r *RemoteStore) Conflict(commits int) { r.locked(func() { r.conflicts = commits }) }
 
 // Hold blocks batches and callers until Release.
 func (r *RemoteStore) Hold() {
 	r.LaterStore.Hold()
-	r.setHeld(true)
+	r.locked(func() { r.held = true })
 }
 
 func (r *RemoteStore) Release() {
 	r.LaterStore.Release()
-	r.setHeld(false)
-}
-
-func (r *RemoteStore) setHeld(held bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.held = held
+	r.locked(func() { r.held = false })
 	r.changed.Broadcast()
 }
 
 // Forbid records calls from the functions, given by the ends of their full names.
-func (r *RemoteStore) Forbid(functions ...string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.forbidden = functions
-}
+func (r *RemoteStore) Forbid(functions ...string) { r.locked(func() { r.forbidden = functions }) }
 
 // Within returns the methods called by forbidden functions.
 func (r *RemoteStore) Within() []string {

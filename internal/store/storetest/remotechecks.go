@@ -14,7 +14,6 @@ import (
 func remoteChecks() []check {
 	all := []check{
 		{"remote: a conflict changes nothing", checkRemoteConflict},
-		{"remote: what was only read is no conflict", checkRemoteReads},
 		{"remote: nobody is kept out", checkRemoteKeepsNobody},
 		{"remote: Size", checkRemoteSize},
 		{"remote: Scan", checkRemoteScan},
@@ -23,7 +22,7 @@ func remoteChecks() []check {
 	for _, c := range append(releasedChecks(), transactionChecks()...) {
 		switch c.name {
 		case "released transaction: flushed", // it is no Walker
-			"transaction: sets", "transaction: overlapping keys": // whole store, or locks
+			"transaction: overlapping keys": // it has no locks
 		default:
 			all = append(all, asReleased(c))
 		}
@@ -124,25 +123,6 @@ func checkRemoteConflict(t reporter, s store.Store) {
 		wantState(t, s, t0, keys[0], before, true)
 		wantTAT(t, s, t0, keys[1], 0)
 		wantTAT(t, s, t0, keys[2], t0+30*sec)
-	}
-}
-
-// checkRemoteReads: a transaction without writes happened when it read.
-func checkRemoteReads(t reporter, s store.Store) {
-	a, b := key(0, "a"), key(0, "b")
-	put(t, s, t0, a, 60)
-	tx := beginRemote(t, s, a, b)
-	wantTAT(t, tx, t0, a, t0+60*sec)
-	put(t, s, t0, a, 60)
-	put(t, s, t0, b, 60)
-	wantTAT(t, tx, t0, a, t0+60*sec)
-	wantTAT(t, tx, t0, b, 0)
-	throttle(t, tx, t0, b, limit(9, 1, 60), 0)
-	if !commit(t, tx) {
-		t.Fatalf("it was not committed")
-	}
-	if commit(t, tx) {
-		t.Fatalf("it was committed twice")
 	}
 }
 

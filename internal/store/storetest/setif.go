@@ -18,33 +18,6 @@ func wantSetIf(t reporter, ks store.Keys, nowNs int64, k store.Key, tatNs int64,
 	}
 }
 
-func checkSetIf(t reporter, s store.Store) {
-	for i, c := range []struct {
-		before int64 // of the key, in seconds from now; 0 for none
-		set    int64
-		when   store.Condition
-		want   int64
-	}{
-		{0, 30, store.Always, 30}, {0, 30, store.IfAbsent, 30}, {0, 30, store.IfFound, 0},
-		{10, 30, store.Always, 30}, {10, 30, store.IfAbsent, 10}, {10, 30, store.IfFound, 30},
-		{30, 10, store.Always, 10}, {30, 10, store.IfAbsent, 30}, {30, 30, store.IfFound, 30},
-		{-10, 30, store.IfFound, -10}, {-10, 30, store.IfAbsent, 30}, {-10, 1 << 30, store.Always, 1 << 30},
-		{10, 0, store.Always, 0}, {10, -1, store.IfFound, -1}, {0, 0, store.Always, 0}, {10, 0, store.IfAbsent, 10},
-	} {
-		for _, k := range numbered(uint16(i), "k", 20)[18:] { // one short, one long
-			nowNs := t0 + 20*sec
-			if c.before != 0 {
-				put(t, s, t0, k, 20+c.before)
-			}
-			before := tatOf(t, s, nowNs, k)
-			wantSetIf(t, s, nowNs, k, nowNs+c.set*sec, c.when, before)
-			wantTAT(t, s, nowNs, k, nowNs+c.want*sec)
-			throttle(t, s, nowNs, k, limit(1<<20, 1, 3600), 1) // continues from the set TAT
-			wantTAT(t, s, nowNs, k, nowNs+(max(c.want, 0)+3600)*sec)
-		}
-	}
-}
-
 // checkSetIfAbsent: of many callers, one creates the key.
 func checkSetIfAbsent(t reporter, s store.Store) {
 	const callers = 8

@@ -2,8 +2,6 @@ package storetest
 
 import (
 	"errors"
-	"sync"
-	"sync/atomic"
 
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
@@ -14,7 +12,6 @@ import (
 func stepChecks() []check {
 	return []check{
 		{"steps: statistics", checkStepsStats},
-		{"steps: concurrent callers", checkStepsConcurrent},
 	}
 }
 
@@ -134,29 +131,5 @@ func checkStepsStats(t reporter, s store.Store) {
 	got := store.Outcomes{Allowed: st.Allowed - before.Allowed, Limited: st.Limited - before.Limited}
 	if units := st.Granted - before.Granted; got != want || units != 4 || st.Outcomes[limiter.Funnel].Allowed-before.Outcomes[limiter.Funnel].Allowed != 2 {
 		t.Fatalf("%+v, of %d units, want %+v of 4", got, units, want)
-	}
-}
-
-// checkStepsConcurrent: a step is atomic.
-func checkStepsConcurrent(t reporter, s store.Store) {
-	const callers, each = 8, 50
-	rule, _ := ruleOf(limiter.SlidingWindow, callers*each) // half of them pass
-	var allowed atomic.Int64
-	var wg sync.WaitGroup
-	for range callers {
-		wg.Go(func() {
-			for range each {
-				step := both{rule: rule, quantity: 1}
-				if err := s.Apply(t0, key(0, "hot"), &step); err != nil {
-					t.Errorf("Apply: %v", err)
-				} else if !step.second.Limited {
-					allowed.Add(1)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	if n := allowed.Load(); n != callers*each/2 {
-		t.Fatalf("%d steps passed, want %d", n, callers*each/2)
 	}
 }

@@ -11,15 +11,13 @@ import (
 
 func transactionChecks() []check {
 	return []check{
-		{"transaction: sees what it wrote", checkOwnWrites},
-		{"transaction: all or nothing", checkAllOrNothing},
+		{"transaction: answers at once", checkAnswersAtOnce},
 		{"transaction: a key that is named twice", checkNamedTwice},
 		{"transaction: its own time", checkOwnTime},
 		{"transaction: its own keys", checkOwnKeys},
 		{"transaction: many keys", checkManyKeys},
 		{"transaction: ends once", checkEndsOnce},
 		{"transaction: counted on Commit", checkCountedOnCommit},
-		{"transaction: sets", checkSets},
 		{"transaction: overlapping keys", checkOverlap},
 	}
 }
@@ -30,40 +28,13 @@ func begin(t reporter, s store.Store, nowNs int64, keys ...store.Key) store.Tran
 	return need[store.Transactor](t, s).Begin(nowNs, keys)
 }
 
-func checkOwnWrites(t reporter, s store.Store) {
-	a, other := key(0, "a"), key(0, "other")
-	tx := begin(t, s, t0, a, other)
+func checkAnswersAtOnce(t reporter, s store.Store) {
+	a := key(0, "a")
+	tx := begin(t, s, t0, a)
 	defer tx.Rollback()
-	wantTAT(t, tx, t0, a, 0)
-	put(t, tx, t0, a, 60)
-	wantTAT(t, tx, t0, a, t0+60*sec)
-	wantTAT(t, tx, t0, other, 0)
-	if !throttle(t, tx, t0, a, limit(0, 1, 60), 1).Limited {
-		t.Fatalf("a second unit passed")
-	}
-	wantDeleted(t, tx, t0, []store.Key{other, a, a}, 1)
-	wantTAT(t, tx, t0, a, 0)
 	if p := tx.Throttle(t0, []store.Request{{Key: a, Rule: limiter.OfFunnel(limit(9, 1, 60)), Quantity: 1}}); p != nil {
 		t.Fatalf("it does not answer at once")
 	}
-}
-
-// checkAllOrNothing takes a unit of two limits, the second of which has one.
-func checkAllOrNothing(t reporter, s store.Store) {
-	user, address := key(0, "user"), key(0, "address")
-	both := func() bool {
-		tx := begin(t, s, t0, user, address)
-		defer tx.Rollback()
-		if throttle(t, tx, t0, user, limit(9, 1, 60), 1).Limited || throttle(t, tx, t0, address, limit(0, 1, 60), 1).Limited {
-			return false
-		}
-		return tx.Commit()
-	}
-	if first, second := both(), both(); !first || second {
-		t.Fatalf("got %v, %v, want true, false", first, second)
-	}
-	wantTAT(t, s, t0, user, t0+60*sec)
-	wantTAT(t, s, t0, address, t0+60*sec)
 }
 
 func checkNamedTwice(t reporter, s store.Store) {
@@ -83,13 +54,26 @@ func checkOwnTime(t reporter, s store.Store) {
 	a := key(0, "a")
 	put(t, s, t0, a, 60)
 	tx := begin(t, s, t0, a)
-	defer tx.Rollback()
-	if tatNs, ok, err := tatIn(tx, t0+3600*sec, a); tatNs != t0+60*sec || !ok || err != nil {
+	keepsTime(t, tx, a)
+	tx.Rollback()
+	x := need[store.Transactor](t, s).BeginAll(t0)
+	defer x.End()
+	if _, ok := x.MemoryUsage(t0+3600*sec, a); !ok {
+		t.Fatalf("a live key costs nothing")
+	}
+	wantCounts(t, x, t0+3600*sec, 1)
+	keepsTime(t, x, a)
+}
+
+func keepsTime(t reporter, in store.Keys, a store.Key) {
+	t.Helper()
+	const later = t0 + 3600*sec
+	if tatNs, ok, err := tatIn(in, later, a); tatNs != t0+60*sec || !ok || err != nil {
 		t.Fatalf("TAT: got %d, %v, %v", tatNs-t0, ok, err)
 	}
-	put(t, tx, t0+3600*sec, a, 60)
-	wantTAT(t, tx, t0, a, t0+120*sec)
-	wantDeleted(t, tx, t0+3600*sec, []store.Key{a}, 1)
+	put(t, in, later, a, 60)
+	wantTAT(t, in, t0, a, t0+120*sec)
+	wantDeleted(t, in, later, []store.Key{a}, 1)
 }
 
 // checkOwnKeys: another key panics, and the transaction can be rolled back.
@@ -167,8 +151,7 @@ func checkCountedOnCommit(t reporter, s store.Store) {
 	a, b := key(0, "a"), key(0, "b")
 	for i := range 8 {
 		release, commit, write := i&1 > 0, i&2 > 0, i&4 > 0
-		var before, after store.Stats
-		s.UpdateStats(&before)
+		before := statsOf(s)
 		tx := begin(t, s, t0, a, b)
 		if release {
 			tx.Release()
@@ -187,46 +170,11 @@ func checkCountedOnCommit(t reporter, s store.Store) {
 			t.Fatalf("Commit does not say what it did")
 		}
 		tx.Rollback()
-		s.UpdateStats(&after)
+		after := statsOf(s)
 		if after.Allowed-before.Allowed != allowed || after.Limited-before.Limited != limited {
 			t.Fatalf("released %v, committed %v, written %v: %d allowed, %d limited, want %d, %d", release, commit, write,
 				after.Allowed-before.Allowed, after.Limited-before.Limited, allowed, limited)
 		}
-	}
-}
-
-// checkSets sets states in a transaction and in an exclusive.
-func checkSets(t reporter, s store.Store) {
-	transactor := need[store.Transactor](t, s)
-	for i, c := range []struct {
-		before int64 // of the key, in seconds from now; 0 for none
-		set    []int64
-	}{{0, []int64{30}}, {10, []int64{30}}, {30, []int64{10}}, {30, []int64{0}}, {30, []int64{-99}}, {0, []int64{0}},
-		{30, []int64{30}}, {30, []int64{10, 30}}, {0, []int64{10, 0}}, {30, []int64{10, 20}}} {
-		for _, whole := range []bool{false, true} {
-			k := numbered(uint16(i), "k"+strconv.FormatBool(whole), 1)[0]
-			if c.before != 0 {
-				put(t, s, t0, k, c.before)
-			}
-			if whole {
-				x := transactor.BeginAll(t0)
-				setTATs(t, x, k, c.set)
-				x.End()
-			} else {
-				tx := transactor.Begin(t0, []store.Key{key(3, "other"), k})
-				setTATs(t, tx, k, c.set)
-				tx.Commit()
-			}
-			wantTAT(t, s, t0, k, t0+c.set[len(c.set)-1]*sec)
-		}
-	}
-}
-
-func setTATs(t reporter, ks store.Keys, k store.Key, atSec []int64) {
-	t.Helper()
-	for _, at := range atSec {
-		setTAT(t, ks, k, t0+at*sec)
-		wantTAT(t, ks, t0, k, t0+at*sec)
 	}
 }
 

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -15,10 +16,8 @@ func walkerChecks() []check {
 		{"Scan", checkScan},
 		{"Scan under changes", checkScanUnderChanges},
 		{"Count", checkCount},
-		{"Flush", checkFlush},
-		{"FlushAll", checkFlushAll},
+		{"Flush and FlushAll", checkFlush},
 		{"ends when nobody waits", checkWalkEnds},
-		{"bounds of names", checkNameBytes},
 		{"MemoryUsage", checkMemoryUsage},
 	}
 }
@@ -26,10 +25,10 @@ func walkerChecks() []check {
 // mostCalls bounds the calls of Scan in a walk, generously.
 const mostCalls = 1_000_000
 
-// walk scans a database and returns the visited TATs. It calls between after each Scan.
-func walk(t reporter, w store.Walker, nowNs *int64, db uint16, count int, between func()) map[string]int64 {
+// walk scans a database and returns the visited entries. It calls between after each Scan.
+func walk(t reporter, w store.Walker, nowNs *int64, db uint16, count int, between func()) map[string]store.Entry {
 	t.Helper()
-	met := map[string]int64{}
+	met := map[string]store.Entry{}
 	cursor := uint64(0)
 	for range mostCalls {
 		cursor = w.Scan(*nowNs, db, cursor, count, func(k store.Key, e store.Entry) {
@@ -39,7 +38,7 @@ func walk(t reporter, w store.Walker, nowNs *int64, db uint16, count int, betwee
 			if e.ExpiresNs <= *nowNs {
 				t.Fatalf("Scan visited %.40q, which has expired", k.Name)
 			}
-			met[string(k.Name)] = e.ExpiresNs
+			met[string(k.Name)] = e
 		})
 		if cursor == 0 {
 			return met
@@ -52,33 +51,46 @@ func walk(t reporter, w store.Walker, nowNs *int64, db uint16, count int, betwee
 
 func nothing() {}
 
-// fillDatabases stores n keys in each of three databases, and as many that expire after a second.
-func fillDatabases(t reporter, ks store.Keys, nowNs int64, n int) (m model) {
+// fillDatabases stores n keys in each of three databases, half of them of other kinds, and as many that expire
+// after a second.
+func fillDatabases(t reporter, ks store.Keys, nowNs int64, n int) (m stateMap) {
 	t.Helper()
-	m = model{}
+	m = stateMap{}
 	for i := range n {
 		for db := range uint16(3) {
-			name := strings.Repeat(strconv.Itoa(i)+"-", 1+i%9)
-			put(t, ks, nowNs, key(db*300, "expired"+name), 1)
-			put(t, ks, nowNs, key(db*300, name), int64(2+i))
-			m[id{db * 300, name}] = nowNs + int64(2+i)*sec
+			k := key(db*300, strings.Repeat(strconv.Itoa(i)+"-", 1+i%9))
+			put(t, ks, nowNs, key(db*300, "expired"+string(k.Name)), 1)
+			if kind := limiter.Kind(i / 2 % int(limiter.Kinds)); i%2 > 0 {
+				m[idOf(k)] = makeKey(t, ks, nowNs, k, kind)
+				continue
+			}
+			put(t, ks, nowNs, k, int64(2+i))
+			m[idOf(k)] = limiter.State{ExpiresNs: nowNs + int64(2+i)*sec}
 		}
 	}
 	return m
 }
 
-// wantWalks compares walks of all counts with the live keys.
-func wantWalks(t reporter, w store.Walker, nowNs int64, m model) {
+// wantWalks compares walks of all counts, and Count, with the live keys.
+func wantWalks(t reporter, w store.Walker, nowNs int64, m stateMap) {
 	t.Helper()
+	counts := make([]store.KeyCount, 601)
+	for i, s := range m {
+		counts[i.db].Keys++
+		if s.ExpiresNs != limiter.NeverNs {
+			counts[i.db].Expiring++
+		}
+	}
+	wantKeyCounts(t, w, nowNs, counts...)
 	for _, count := range []int{-1, 0, 1, 10, 1000, 1 << 30} {
 		for _, db := range []uint16{0, 300, 600, 1} {
 			met, want := walk(t, w, &nowNs, db, count, nothing), 0
-			for i, tatNs := range m {
+			for i, s := range m {
 				if i.db != db {
 					continue
 				}
-				if want++; met[i.name] != tatNs {
-					t.Fatalf("database %d, count %d: %.40q: got a TAT of %d, want %d", db, count, i.name, met[i.name], tatNs)
+				if want++; met[i.name] != (store.Entry{Kind: s.Kind, ExpiresNs: s.ExpiresNs}) {
+					t.Fatalf("database %d, count %d: %.40q: got %+v, want %+v", db, count, i.name, met[i.name], s)
 				}
 			}
 			if len(met) != want {
@@ -91,16 +103,17 @@ func wantWalks(t reporter, w store.Walker, nowNs int64, m model) {
 func checkScan(t reporter, s store.Store) {
 	w := need[store.Walker](t, s)
 	nowNs := t0
-	wantWalks(t, w, nowNs, model{})
+	m := stateMap{}
+	wantWalks(t, w, nowNs, m)
 	for _, n := range []int{1, 700} {
 		w.FlushAll()
-		m := fillDatabases(t, s, nowNs, n)
+		m = fillDatabases(t, s, nowNs, n)
 		nowNs += sec
 		wantWalks(t, w, nowNs, m)
 	}
 	visits := 0
 	w.Scan(nowNs, 0, 0, 100, func(k store.Key, e store.Entry) { // visit may use the store
-		wantTAT(t, s, nowNs, k, e.ExpiresNs)
+		wantState(t, s, nowNs, k, m[idOf(k)], true)
 		put(t, s, nowNs, key(7, strconv.Itoa(visits)), 60)
 		visits++
 	})
@@ -128,17 +141,14 @@ func checkScanUnderChanges(t reporter, s store.Store) {
 	for round := range 6 {
 		nowNs += sec
 		step(2000, 1)
-		begun := model{}
-		for i, tatNs := range m {
-			begun[i] = tatNs
-		}
+		begun := maps.Clone(m)
 		met := walk(t, w, &nowNs, 0, 1+r.IntN(100), func() {
 			nowNs += sec / 50
 			step(100, 1+round%2*9)
 		})
 		for i, tatNs := range begun {
 			// An unchanged TAT was live throughout.
-			if met[i.name] == 0 && tatNs > nowNs && m[i] == tatNs {
+			if met[i.name].ExpiresNs == 0 && tatNs > nowNs && m[i] == tatNs {
 				t.Fatalf("round %d: a walk missed %.40q", round, i.name)
 			}
 		}
@@ -185,18 +195,19 @@ func checkCount(t reporter, s store.Store) {
 
 func checkFlush(t reporter, s store.Store) {
 	w := need[store.Walker](t, s)
+	w.FlushAll()
 	m, nowNs := fillDatabases(t, s, t0, 100), t0+sec
 	w.Flush(context.Background(), 300)
 	w.Flush(context.Background(), 7)
-	for i := range m {
-		if i.db == 300 {
-			wantTAT(t, s, nowNs, key(300, i.name), 0)
-			delete(m, i)
-		}
-	}
+	maps.DeleteFunc(m, func(i id, _ limiter.State) bool { return i.db == 300 })
 	wantWalks(t, w, nowNs, m)
 	put(t, s, nowNs, key(300, "new"), 1)
 	wantTAT(t, s, nowNs, key(300, "new"), nowNs+sec)
+	w.FlushAll()
+	for i := range m {
+		wantTAT(t, s, nowNs, key(i.db, i.name), 0)
+	}
+	wantWalks(t, w, nowNs, stateMap{})
 }
 
 func checkWalkEnds(t reporter, s store.Store) {
@@ -217,28 +228,19 @@ func checkWalkEnds(t reporter, s store.Store) {
 	}
 }
 
-// checkNameBytes: the size of all names is known in advance.
-func checkNameBytes(t reporter, s store.Store) {
-	need[store.Walker](t, s)
-	size := 0
-	for i, name := range anyNames() {
-		put(t, s, t0, key(uint16(i%2), name), 60)
-		size += len(name)
-		var st store.Stats
-		if s.UpdateStats(&st); st.NameBytes < size || st.Slots < 1+i {
-			t.Fatalf("%d slots and %d bytes of names, and there are %d keys of %d bytes", st.Slots, st.NameBytes, 1+i, size)
-		}
-	}
-}
-
+// checkMemoryUsage also checks that the size of all names is known in advance.
 func checkMemoryUsage(t reporter, s store.Store) {
-	w := need[store.Walker](t, s)
+	w, size := need[store.Walker](t, s), 0
 	for i, name := range anyNames() {
 		k, nowNs := key(uint16(i%2), name), t0+int64(i)*sec
 		if bytes, ok := w.MemoryUsage(nowNs, k); ok {
 			t.Fatalf("%.40q is absent and costs %d bytes", name, bytes)
 		}
 		put(t, s, nowNs, k, 1)
+		size += len(name)
+		if st := statsOf(s); st.NameBytes < size || st.Slots < 1+i {
+			t.Fatalf("%d slots and %d bytes of names, and there are %d keys of %d bytes", st.Slots, st.NameBytes, 1+i, size)
+		}
 		if bytes, ok := w.MemoryUsage(nowNs+sec-1, k); !ok || bytes < max(len(name), 1) {
 			t.Fatalf("a name of %d bytes costs %d, %v", len(name), bytes, ok)
 		}
@@ -246,15 +248,13 @@ func checkMemoryUsage(t reporter, s store.Store) {
 			t.Fatalf("%.40q has expired and costs %d bytes", name, bytes)
 		}
 	}
-}
-
-func checkFlushAll(t reporter, s store.Store) {
-	w := need[store.Walker](t, s)
-	w.FlushAll()
-	m := fillDatabases(t, s, t0, 100)
-	w.FlushAll()
-	for i := range m {
-		wantTAT(t, s, t0, key(i.db, i.name), 0)
+	for kind := range limiter.Kinds {
+		for _, name := range kindNames() {
+			k := key(uint16(kind), "of a kind "+name)
+			made := makeKey(t, s, t0, k, kind)
+			if bytes, ok := w.MemoryUsage(t0, k); !ok || bytes < len(k.Name)+len(made.Payload) {
+				t.Fatalf("%d bytes of name and %d of payload cost %d, %v", len(k.Name), len(made.Payload), bytes, ok)
+			}
+		}
 	}
-	wantWalks(t, w, t0, model{})
 }
