@@ -142,11 +142,12 @@ func TestDecideByPolicy(t *testing.T) {
 	}
 }
 
-// TestNumbersThatAreNoTAT: decimal text that no TAT has stays as it is, whoever adds, gives back, looks or deletes.
-func TestNumbersThatAreNoTAT(t *testing.T) {
+// TestTextThatIsNoTAT: text that no TAT has stays as it is, whoever adds, gives back, looks or deletes.
+func TestTextThatIsNoTAT(t *testing.T) {
 	s, p := onServer(t, Config{})
 	l := mustLimit(t, 4, 1, 10)
-	for _, text := range []string{"9223372036854775808", "9999999999999999999", "007", "00", "-5", "+5", "99999999999999999999"} {
+	for _, text := range []string{"9223372036854775808", "9999999999999999999", "007", "00", "-5", "+5", "99999999999999999999",
+		"", "1e18", "0x10", " 17", "17 ", "1.5", "nan", "text"} {
 		p.Client().Set(t.Context(), "k", text, 0)
 		for _, quantity := range []int64{1, 0, -3} {
 			if q := decide(s, t0, ask("k", l, quantity))[0]; !errors.Is(q.Err, limiter.ErrWrongType) {

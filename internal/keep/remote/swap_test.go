@@ -243,7 +243,7 @@ func TestOtherKindsByPolicy(t *testing.T) {
 		t.Errorf("an operation: %v", err)
 	}
 	s.Close()
-	if n := s.engine.Stats().Keys; n > 0 {
+	if n := s.engine.Keys(); n > 0 {
 		t.Errorf("%d keys are still waited for", n)
 	}
 }
