@@ -97,8 +97,7 @@ func (s *testServer) awaitReported(t *testing.T, what string, cond func(input, f
 
 // TestMemoryIsReported checks a half-sent command and unread replies, during and after.
 func TestMemoryIsReported(t *testing.T) {
-	onEachDriver(t, func(t *testing.T, start starter) {
-		s := start(func(c *Config) { c.Limits.MaxOutputBytes = floodBytes / 2 })
+	onEachServer(t, func(c *Config) { c.Limits.MaxOutputBytes = floodBytes / 2 }, func(t *testing.T, s *testServer) {
 		nc := s.greet(t)
 		half := strings.Repeat("x", 1<<20)
 		write(t, nc, half)
@@ -116,8 +115,7 @@ func TestMemoryIsReported(t *testing.T) {
 }
 
 func TestEvict(t *testing.T) {
-	onEachDriver(t, func(t *testing.T, start starter) {
-		s := start(nil)
+	onEachServer(t, nil, func(t *testing.T, s *testServer) {
 		s.greet(t)
 		s.all()[0].conn.Evict()
 		s.all()[0].conn.Evict()
@@ -129,8 +127,7 @@ func TestEvict(t *testing.T) {
 }
 
 func TestAddressesAreForgotten(t *testing.T) {
-	onEachDriver(t, func(t *testing.T, start starter) {
-		s := start(nil)
+	onEachServer(t, nil, func(t *testing.T, s *testServer) {
 		for range 3 {
 			s.greet(t).Close()
 		}

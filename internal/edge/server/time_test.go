@@ -199,8 +199,7 @@ func TestLimitsChange(t *testing.T) {
 
 // TestRealTime checks an idle timeout by the real clock.
 func TestRealTime(t *testing.T) {
-	onEachDriver(t, func(t *testing.T, start starter) {
-		s := start(nil)
+	onEachServer(t, nil, func(t *testing.T, s *testServer) {
 		nc := s.greet(t)
 		s.changeLimits(t, func(l *Limits) { l.IdleTimeout = 10 * time.Millisecond })
 		ended(t, nc, "")
