@@ -61,25 +61,6 @@ func TestBoundOfAServer(t *testing.T) {
 	})
 }
 
-// TestRefusedLeavesNoBytes: what is refused, as too much waits, is not counted off what does.
-func TestRefusedLeavesNoBytes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := opened(t, Config{Pool: &fake{send: hangs}, OnError: store.FallbackAllow})
-		l := mustLimit(t, 9, 1, 60)
-		batch := make([]store.Request, engine.MaxWaiting)
-		for i := range batch {
-			batch[i] = ask("k", l, 1)
-		}
-		s.Throttle(t0, batch)
-		for range 100 {
-			s.Throttle(t0, []store.Request{ask(strings.Repeat("k", 1000), l, 1)})
-		}
-		if st := s.Stats(); st.Waiting != engine.MaxWaiting || st.WaitingBytes != engine.MaxWaiting {
-			t.Errorf("%d requests of %d bytes wait", st.Waiting, st.WaitingBytes)
-		}
-	})
-}
-
 // TestCanceledIsNotDecided: what nobody waits for is none of the policy's, whatever becomes of it.
 func TestCanceledIsNotDecided(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
