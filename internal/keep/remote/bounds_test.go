@@ -123,8 +123,8 @@ func TestDecideByPolicy(t *testing.T) {
 	}
 }
 
-// TestTextThatIsNoTAT: text that no TAT has stays as it is, whoever adds, gives back, looks or deletes.
-func TestTextThatIsNoTAT(t *testing.T) {
+// TestForeignValues: text that no TAT has stays as it is, whoever adds, gives back, looks or deletes.
+func TestForeignValues(t *testing.T) {
 	s, p := onServer(t, Config{})
 	l := mustLimit(t, 4, 1, 10)
 	for _, text := range []string{"9223372036854775808", "9999999999999999999", "007", "00", "-5", "+5", "99999999999999999999",
