@@ -32,14 +32,8 @@ func weightOf(accept, name string) (most float64) {
 
 // textsFor returns the texts in the language of the query or, without one, of the browser.
 func textsFor(requested, acceptLanguage string) *words.Texts {
-	switch requested {
-	case "en":
-		return words.English()
-	case "zh":
-		return words.Chinese()
-	}
-	en, zh := weightOf(acceptLanguage, "en"), weightOf(acceptLanguage, "zh")
-	if zh > en {
+	prefersChinese := weightOf(acceptLanguage, "zh") > weightOf(acceptLanguage, "en")
+	if requested == "zh" || requested != "en" && prefersChinese {
 		return words.Chinese()
 	}
 	return words.English()

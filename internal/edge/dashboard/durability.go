@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -82,13 +83,7 @@ func (v *view) storePart() g.Node {
 }
 
 func circuitText(t *words.Texts, state string) string {
-	switch state {
-	case "open":
-		return t.CircuitOpen
-	case "half-open":
-		return t.CircuitHalfOpen
-	}
-	return t.CircuitClosed
+	return cmp.Or(map[string]string{"open": t.CircuitOpen, "half-open": t.CircuitHalfOpen}[state], t.CircuitClosed)
 }
 
 // storeState summarizes the store's health in a few words.

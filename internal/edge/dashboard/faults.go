@@ -20,24 +20,19 @@ type fault struct {
 }
 
 func (v *view) faultPart() g.Node {
-	return g.Map(v.faults(), func(f *fault) g.Node { return f.node(v.t) })
+	return g.Group{v.keeperFault().node(v.t), v.memoryFault().node(v.t)}
 }
 
+// node returns nil for no fault.
 func (f *fault) node(t *words.Texts) g.Node {
+	if f == nil {
+		return nil
+	}
 	return g.Group{
 		el("p", class("problem"), attr("role", "alert"), text(f.what+" "+f.meaning)),
 		g.If(f.cause != "", el("p", el("code", text(f.cause)), copyButton(t, f.cause))),
 		g.If(f.note != "", el("p", text(f.note))),
 	}
-}
-
-func (v *view) faults() (all []*fault) {
-	for _, f := range []*fault{v.keeperFault(), v.memoryFault()} {
-		if f != nil {
-			all = append(all, f)
-		}
-	}
-	return all
 }
 
 // keeperFault returns the fault of the store on other machines, or of the disk.

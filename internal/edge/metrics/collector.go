@@ -161,18 +161,10 @@ type duration struct{ native, classic prometheus.Metric }
 func newDuration(d *prometheus.Desc, s histogram.Snapshot, since time.Time, labels ...string) prometheus.Metric {
 	sec := float64(s.SumNs) / 1e9
 	return duration{
-		native: must(prometheus.NewConstNativeHistogram(d, s.Count, sec, s.Native(), nil, 0, histogram.Schema, 0,
-			since, labels...)),
+		native: prometheus.MustNewConstNativeHistogram(d, s.Count, sec, s.Native(), nil, 0, histogram.Schema, 0,
+			since, labels...),
 		classic: prometheus.MustNewConstHistogram(d, s.Count, sec, s.Classic(), labels...),
 	}
-}
-
-// must panics on errors that only a bug in this file can cause.
-func must(m prometheus.Metric, err error) prometheus.Metric {
-	if err != nil {
-		panic(err)
-	}
-	return m
 }
 
 func (d duration) Desc() *prometheus.Desc { return d.native.Desc() }

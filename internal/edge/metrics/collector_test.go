@@ -20,10 +20,10 @@ func TestMaximum(t *testing.T) {
 	h := newHarness()
 	s := h.config.Store.(*shard.Store)
 	s.SetMaxBytes(1, store.NoEviction)
-	h.say("CL.THROTTLE a 1 1 60\r\n")
+	h.say(t, "CL.THROTTLE a 1 1 60\r\n")
 	s.SetMaxBytes(1, store.VolatileTTL)
 	for i := range 10_000 {
-		h.say("CL.THROTTLE " + strconv.Itoa(i) + " 1 1 60\r\n")
+		h.say(t, "CL.THROTTLE "+strconv.Itoa(i)+" 1 1 60\r\n")
 	}
 	keys := value(t, h.gather(t)["cellserver_keys"])
 	if keys == 10_000 {
@@ -35,9 +35,9 @@ func TestMaximum(t *testing.T) {
 
 func TestClientFigures(t *testing.T) {
 	h := newHarness()
-	h.engine.Clients.SetMaxMemory(1 << 20)
-	h.engine.NewKeys.Limit(1)
-	h.say("CL.THROTTLE x 1 1 60\r\nCL.THROTTLE y 1 1 60\r\n")
+	h.config.Clients.SetMaxMemory(1 << 20)
+	h.config.NewKeys.Limit(1)
+	h.say(t, "CL.THROTTLE x 1 1 60\r\nCL.THROTTLE y 1 1 60\r\n")
 	h.expect(t, []figure{
 		{"client_memory_bytes", nil, 0},
 		{"client_memory_max_bytes", nil, 1 << 20},
@@ -50,10 +50,10 @@ func TestClientFigures(t *testing.T) {
 
 func TestFigures(t *testing.T) {
 	h := newHarness()
-	h.say("CL.THROTTLE a 1 1 60 2\r\nCL.THROTTLE a 1 1 60 1\r\nCL.THROTTLE b 1 1 60 0\r\n")
-	h.say("CL.THROTTLE a\r\nFOO\r\nEVALSHA x 0\r\nAUTH user wrong\r\n")
-	h.say("*1\r\nfoo\r\n")
-	h.say("EVAL 'return 1' 0\r\nEVAL 'return redis.error_reply(\"MINE x\")' 0\r\nEVAL 'while true do end' 0\r\n" +
+	h.say(t, "CL.THROTTLE a 1 1 60 2\r\nCL.THROTTLE a 1 1 60 1\r\nCL.THROTTLE b 1 1 60 0\r\n")
+	h.say(t, "CL.THROTTLE a\r\nFOO\r\nEVALSHA x 0\r\nAUTH user wrong\r\n")
+	h.say(t, "*1\r\nfoo\r\n")
+	h.say(t, "EVAL 'return 1' 0\r\nEVAL 'return redis.error_reply(\"MINE x\")' 0\r\nEVAL 'while true do end' 0\r\n"+
 		"EVAL \"return redis.call('CL.THROTTLE', KEYS[1], 1, 1, 60)\" 1 c\r\nPING\r\n")
 	h.expect(t, []figure{
 		{"decisions_total", []string{"cl.throttle", "allowed"}, 3},
@@ -95,12 +95,12 @@ func TestDecisionsByCommand(t *testing.T) {
 			t.Errorf("%s is no command", command)
 		}
 	}
-	h.say("CL.PTHROTTLE f 0 1 60000\r\nCL.TOKENBUCKET t 1 1 60 2\r\nCL.MTHROTTLE 2 m 0 1 60 1 n 0 1 60 1\r\nCL.RESERVE f 0 1 60 1 1000\r\n")
-	h.say("CL.RESERVE r 4 1 60 2 60000\r\nCL.THROTTLE r 4 1 60 4\r\nCL.COMMIT r 1 1\r\n")
-	h.say("MULTI\r\nCL.FIXEDWINDOW w 1 60\r\nCL.FIXEDWINDOW w 1 60\r\nCL.SLIDINGWINDOW s 1 60\r\nEXEC\r\nCL.SLIDINGWINDOW a 9999 60 1 APPROX\r\n")
-	h.say("CL.BUCKET RESET b 2\r\nCL.BUCKET TAKE b 2\r\nCL.BUCKET TAKE b 2 2\r\nCL.BUCKET LEN b\r\n")
-	h.say("CL.CONCURRENCY ACQUIRE c 1 1000 x\r\nCL.CONCURRENCY ACQUIRE c 1 1000 y\r\nCL.CONCURRENCY RELEASE c x\r\n")
-	h.say("CL.LIMIT SET name 0 1 60\r\nCL.LIMIT SET shadow 0 1 60 SHADOW\r\n" +
+	h.say(t, "CL.PTHROTTLE f 0 1 60000\r\nCL.TOKENBUCKET t 1 1 60 2\r\nCL.MTHROTTLE 2 m 0 1 60 1 n 0 1 60 1\r\nCL.RESERVE f 0 1 60 1 1000\r\n")
+	h.say(t, "CL.RESERVE r 4 1 60 2 60000\r\nCL.THROTTLE r 4 1 60 4\r\nCL.COMMIT r 1 1\r\n")
+	h.say(t, "MULTI\r\nCL.FIXEDWINDOW w 1 60\r\nCL.FIXEDWINDOW w 1 60\r\nCL.SLIDINGWINDOW s 1 60\r\nEXEC\r\nCL.SLIDINGWINDOW a 9999 60 1 APPROX\r\n")
+	h.say(t, "CL.BUCKET RESET b 2\r\nCL.BUCKET TAKE b 2\r\nCL.BUCKET TAKE b 2 2\r\nCL.BUCKET LEN b\r\n")
+	h.say(t, "CL.CONCURRENCY ACQUIRE c 1 1000 x\r\nCL.CONCURRENCY ACQUIRE c 1 1000 y\r\nCL.CONCURRENCY RELEASE c x\r\n")
+	h.say(t, "CL.LIMIT SET name 0 1 60\r\nCL.LIMIT SET shadow 0 1 60 SHADOW\r\n"+
 		"CL.CHECK name k\r\nCL.CHECK name k\r\nCL.CHECK shadow k\r\nCL.CHECK shadow k\r\n")
 	for _, want := range []struct {
 		command         string
@@ -117,7 +117,7 @@ func TestDecisionsByCommand(t *testing.T) {
 // TestDurationsAreNativeAndClassic checks both forms of the histogram.
 func TestDurationsAreNativeAndClassic(t *testing.T) {
 	h := newHarness()
-	h.say(strings.Repeat("CL.THROTTLE a 1 1 60\r\n", 5) + "EVAL 'while true do end' 0\r\n")
+	h.say(t, strings.Repeat("CL.THROTTLE a 1 1 60\r\n", 5)+"EVAL 'while true do end' 0\r\n")
 	f := h.gather(t)["cellserver_command_duration_seconds"]
 	for command, want := range map[string]struct {
 		count    uint64
@@ -147,15 +147,15 @@ func TestSeriesAreBounded(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for i := range 300 {
 		word := fmt.Sprintf("W%xZ", rng.Uint64())
-		h.say(word + "\r\nCLIENT " + word + "\r\nCLIENT SETNAME " + word + "\r\nCL.THROTTLE " + word + " 1 1 60\r\n" +
-			"CL.THROTTLE k " + word + " 1 60\r\nCONFIG SET " + word + " 1\r\n" +
-			"EVAL \"return redis.error_reply('" + word + " mine')\" 0\r\nEVAL \"error({err='" + word + " mine'})\" 0\r\n" +
-			"EVAL \"return redis.pcall('" + word + "')\" 0\r\n")
+		h.say(t, word+"\r\nCLIENT "+word+"\r\nCLIENT SETNAME "+word+"\r\nCL.THROTTLE "+word+" 1 1 60\r\n"+
+			"CL.THROTTLE k "+word+" 1 60\r\nCONFIG SET "+word+" 1\r\n"+
+			"EVAL \"return redis.error_reply('"+word+" mine')\" 0\r\nEVAL \"error({err='"+word+" mine'})\" 0\r\n"+
+			"EVAL \"return redis.pcall('"+word+"')\" 0\r\n")
 		if i%100 == 0 {
-			h.say("CONFIG RESETSTAT\r\n*1\r\n" + word + "\r\n")
+			h.say(t, "CONFIG RESETSTAT\r\n*1\r\n"+word+"\r\n")
 		}
 	}
-	h.say("EVALSHA x 0\r\n")
+	h.say(t, "EVALSHA x 0\r\n")
 	text := h.scrape(t)
 	if after := names(text); !slices.Equal(before, after) {
 		t.Errorf("%d series before, %d after", len(before), len(after))
@@ -183,7 +183,7 @@ func TestScrapesUnderLoad(t *testing.T) {
 	for i := range clients {
 		all.Go(func() {
 			for range rounds {
-				h.say(strings.Repeat("CL.THROTTLE k"+strconv.Itoa(i)+" 5 1 60\r\n", batch) + "FOO\r\nPING\r\nEVAL 'return 1' 0\r\n")
+				h.say(t, strings.Repeat("CL.THROTTLE k"+strconv.Itoa(i)+" 5 1 60\r\n", batch)+"FOO\r\nPING\r\nEVAL 'return 1' 0\r\n")
 			}
 		})
 	}

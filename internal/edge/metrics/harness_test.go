@@ -14,51 +14,33 @@ import (
 	"cellserver/internal/base/buildinfo"
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/edge/server"
-	"cellserver/internal/lua"
 	"cellserver/internal/redis/commands"
-	"cellserver/internal/redis/commands/admin"
-	"cellserver/internal/redis/execute"
-	"cellserver/internal/resp"
-	"cellserver/internal/shard"
-	"cellserver/internal/wire/acl"
-	"cellserver/internal/wire/catalog"
-	"cellserver/internal/wire/peer"
+	"cellserver/internal/redis/commands/commandstest"
 )
 
 // harness is a server without listeners.
 type harness struct {
 	config Config
-	engine *commands.Engine
+	engine *commandstest.Harness
 	http   http.Handler
 }
 
 func newHarness(change ...func(*Config)) *harness {
-	store, log := shard.New(), slog.New(slog.DiscardHandler)
+	log := slog.New(slog.DiscardHandler)
 	began := time.Now()
 	now := func() int64 { return began.UnixNano() + int64(time.Since(began)) }
-	clients := server.New(server.Config{Limits: server.Limits{MaxClients: 100}, Now: now, Log: log})
-	cat, named := catalog.New(), namedlimit.New(namedlimit.Config{Log: log})
-	engine, err := commands.NewEngine(commands.Config{
-		Config: execute.Config{
-			Store: store, Now: now, WallTime: time.Now, Databases: 16, Catalog: cat,
-			MaxKeyBytes: 100, MaxReplyBytes: 1 << 20, Limits: resp.Limits{MaxArgs: 100, MaxCommandBytes: 1 << 20},
-			Users: acl.NewUsers(cat.ForRules()), Scripts: lua.New(lua.Config{Now: now, Native: cat.Batched()}),
-			BackgroundThreads: 2, NamedLimits: named, Log: log,
-		},
-		Options: admin.Options{Connections: func() admin.Connections { return admin.Connections{} }},
+	engine := commandstest.New(commandstest.WithTimeLimit(50*time.Millisecond), func(c *commands.Config) {
+		c.Now, c.NamedLimits = now, namedlimit.New(namedlimit.Config{Log: log})
 	})
-	if err != nil {
-		panic(err)
-	}
 	c := Config{
-		Store:        store,
-		Records:      engine.Records,
-		Logins:       engine.Logins,
-		Clients:      engine.Clients,
-		NewKeys:      engine.NewKeys,
-		Limits:       named,
+		Store:        engine.Config.Store,
+		Records:      engine.Engine.Records,
+		Logins:       engine.Engine.Logins,
+		Clients:      engine.Engine.Clients,
+		NewKeys:      engine.Engine.NewKeys,
+		Limits:       engine.Config.NamedLimits,
 		Now:          now,
-		Server:       clients,
+		Server:       server.New(server.Config{Limits: server.Limits{MaxClients: 100}, Now: now, Log: log}),
 		Build:        buildinfo.Info{Version: "1.2.3", Revision: "abc", Go: "go1.26"},
 		Ready:        func(context.Context) error { return nil },
 		Alive:        func() error { return nil },
@@ -72,30 +54,12 @@ func newHarness(change ...func(*Config)) *harness {
 	return &harness{c, engine, Handler(c)}
 }
 
-// conn notes wake-ups of a session.
-type conn struct{ woken chan struct{} }
-
-func (c conn) Wake()  { c.woken <- struct{}{} }
-func (c conn) Kill()  {}
-func (c conn) Evict() {}
-
 // say sends commands from a new client.
-func (h *harness) say(in string) {
-	c := conn{make(chan struct{}, 1)}
-	s := h.engine.NewSession(peer.Peer{Addr: "192.0.2.1:5000"}, c)
+func (h *harness) say(t testing.TB, in string) {
+	t.Helper()
+	s := h.engine.Session()
 	defer s.Close()
-	buf, out := []byte(in), []byte(nil)
-	for {
-		n, appended, status := s.Feed(buf, out)
-		buf, out = buf[n:], appended
-		switch status {
-		case peer.More:
-		case peer.Waiting:
-			<-c.woken
-		default:
-			return
-		}
-	}
+	commandstest.Converse(t, s, in)
 }
 
 func (h *harness) get(path string, header ...string) *httptest.ResponseRecorder {

@@ -45,12 +45,12 @@ func TestLimitSeriesAreBounded(t *testing.T) {
 	h := newHarness()
 	series := func() int { return strings.Count(h.scrape(t), "\ncellserver_limit_decisions_total{") }
 	for i := range namedlimit.MaxNames + 10 {
-		h.say(fmt.Sprintf("CL.LIMIT SET l%d 1 1 1\r\n", i))
+		h.say(t, fmt.Sprintf("CL.LIMIT SET l%d 1 1 1\r\n", i))
 	}
 	if n := series(); n != 3*namedlimit.MaxNames {
 		t.Errorf("%d series", n)
 	}
-	h.say("CL.LIMIT DEL l0\r\n")
+	h.say(t, "CL.LIMIT DEL l0\r\n")
 	if n := series(); n != 3*(namedlimit.MaxNames-1) {
 		t.Errorf("%d series without one limit", n)
 	}

@@ -31,7 +31,7 @@ func TestScrapeOfManyKeys(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for range clientCalls {
-			h.say(strings.Repeat("CL.THROTTLE user:1 1 1 1000\r\n", 100))
+			h.say(t, strings.Repeat("CL.THROTTLE user:1 1 1 1000\r\n", 100))
 		}
 	})
 	for range 20 {

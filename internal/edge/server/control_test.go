@@ -87,8 +87,7 @@ func TestKill(t *testing.T) {
 		{"blocked on output", "a\n" + strings.Repeat("long\n", 1000), "a\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			onEachDriver(t, func(t *testing.T, start starter) {
-				s := start(func(c *Config) { c.Limits.MaxOutputBytes, c.Limits.OutputTimeout = 1<<20, 0 })
+			onEachServer(t, func(c *Config) { c.Limits.MaxOutputBytes, c.Limits.OutputTimeout = 1<<20, 0 }, func(t *testing.T, s *testServer) {
 				before := runtime.NumGoroutine()
 				nc := s.dial(t)
 				ask(t, nc, tt.send, tt.want)
@@ -158,8 +157,7 @@ func (s *testServer) checkClosed(t *testing.T, why string) {
 }
 
 func TestBytesAreCounted(t *testing.T) {
-	onEachDriver(t, func(t *testing.T, start starter) {
-		s := start(nil)
+	onEachServer(t, nil, func(t *testing.T, s *testServer) {
 		one, two := s.dial(t), s.dial(t)
 		ask(t, one, "0123456789\n", "0123456789\n")
 		ask(t, two, "0123456789\n", "0123456789\n")

@@ -88,8 +88,7 @@ func TestHalfCloseWhileWaiting(t *testing.T) {
 
 // TestHalfCloseBeforeTheWait sends the FIN together with the command that waits.
 func TestHalfCloseBeforeTheWait(t *testing.T) {
-	onEachDriver(t, func(t *testing.T, start starter) {
-		s := start(nil)
+	onEachServer(t, nil, func(t *testing.T, s *testServer) {
 		nc := s.greet(t)
 		write(t, nc, "stay\nb\n")
 		closeWrite(t, nc)
@@ -210,8 +209,7 @@ func withHangup(do func(*echoes)) func(*Config) {
 }
 
 func TestSessionWakesAtAHangup(t *testing.T) {
-	onEachDriver(t, func(t *testing.T, start starter) {
-		s := start(withHangup((*echoes).release))
+	onEachServer(t, withHangup((*echoes).release), func(t *testing.T, s *testServer) {
 		for i, end := range []func(net.Conn){
 			func(nc net.Conn) { s.reset(t, nc) },
 			func(nc net.Conn) { closeWrite(t, nc); ended(t, nc, "b\n") },
@@ -227,8 +225,7 @@ func TestSessionWakesAtAHangup(t *testing.T) {
 }
 
 func TestAPanicAtAHangup(t *testing.T) {
-	onEachDriver(t, func(t *testing.T, start starter) {
-		s := start(withHangup(func(*echoes) { panic("the session broke") }))
+	onEachServer(t, withHangup(func(*echoes) { panic("the session broke") }), func(t *testing.T, s *testServer) {
 		nc, _ := s.waiting(t)
 		s.reset(t, nc)
 		s.awaitClients(t, 0)
@@ -271,8 +268,7 @@ func TestInputIsBoundedWhileWaiting(t *testing.T) {
 func TestShutdownWhileWaiting(t *testing.T) {
 	for _, half := range []bool{false, true} {
 		t.Run(fmt.Sprint("half-closed=", half), func(t *testing.T) {
-			onEachDriver(t, func(t *testing.T, start starter) {
-				s := start(nil)
+			onEachServer(t, nil, func(t *testing.T, s *testServer) {
 				nc, w := s.waiting(t)
 				if half {
 					closeWrite(t, nc)

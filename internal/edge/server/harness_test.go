@@ -144,6 +144,12 @@ func onEachDriver(t *testing.T, test func(t *testing.T, start starter)) {
 	}
 }
 
+// onEachServer is onEachDriver with one server.
+func onEachServer(t *testing.T, change func(*Config), test func(t *testing.T, s *testServer)) {
+	t.Helper()
+	onEachDriver(t, func(t *testing.T, start starter) { test(t, start(change)) })
+}
+
 func listen(t *testing.T, network string) net.Listener {
 	t.Helper()
 	addr := "127.0.0.1:0"

@@ -20,8 +20,7 @@ func withInputTimeout(c *Config) { c.Limits.InputTimeout = timeout }
 
 // TestInputTimeout checks that the timeout counts from when a command became long, and anew for the next one.
 func TestInputTimeout(t *testing.T) {
-	onEachDriverInTime(t, func(t *testing.T, start starter) {
-		s := start(withInputTimeout)
+	onEachServerInTime(t, withInputTimeout, func(t *testing.T, s *testServer) {
 		nc := s.greet(t)
 		s.pass(1) // 0 means none
 		for range 2 {
@@ -38,9 +37,7 @@ func TestInputTimeout(t *testing.T) {
 		s.pass(1)
 		ended(t, nc, "")
 		s.awaitClients(t, 0)
-		if n := s.Stats().Closed["input"]; n != 1 {
-			t.Errorf("got %d closed by the input timeout, want 1", n)
-		}
+		s.checkClosed(t, "input")
 		if log := s.log.String(); strings.Count(log, "--input-timeout") != 1 {
 			t.Errorf("the log does not say why once: %s", log)
 		}
@@ -49,8 +46,7 @@ func TestInputTimeout(t *testing.T) {
 
 // TestInputTimeoutSpares checks clients that are silent, have sent little, are in MONITOR, or wait.
 func TestInputTimeoutSpares(t *testing.T) {
-	onEachDriverInTime(t, func(t *testing.T, start starter) {
-		s := start(withInputTimeout)
+	onEachServerInTime(t, withInputTimeout, func(t *testing.T, s *testServer) {
 		for _, tt := range []struct{ first, half string }{{"a\n", ""}, {"a\n", longHalf[1:]}, {"monitor\n", longHalf}} {
 			nc := s.dial(t)
 			ask(t, nc, tt.first+tt.half, tt.first)
@@ -69,8 +65,7 @@ func TestInputTimeoutSpares(t *testing.T) {
 
 // TestInputTimeoutIsSettable checks a command that was half-sent before the change.
 func TestInputTimeoutIsSettable(t *testing.T) {
-	onEachDriverInTime(t, func(t *testing.T, start starter) {
-		s := start(nil)
+	onEachServerInTime(t, nil, func(t *testing.T, s *testServer) {
 		nc := s.greet(t)
 		s.pass(1) // 0 means none
 		write(t, nc, longHalf)
@@ -97,8 +92,7 @@ func (s *testServer) awaitReported(t *testing.T, what string, cond func(input, f
 
 // TestMemoryIsReported checks a half-sent command and unread replies, during and after.
 func TestMemoryIsReported(t *testing.T) {
-	onEachDriver(t, func(t *testing.T, start starter) {
-		s := start(func(c *Config) { c.Limits.MaxOutputBytes = floodBytes / 2 })
+	onEachServer(t, func(c *Config) { c.Limits.MaxOutputBytes = floodBytes / 2 }, func(t *testing.T, s *testServer) {
 		nc := s.greet(t)
 		half := strings.Repeat("x", 1<<20)
 		write(t, nc, half)
@@ -116,21 +110,17 @@ func TestMemoryIsReported(t *testing.T) {
 }
 
 func TestEvict(t *testing.T) {
-	onEachDriver(t, func(t *testing.T, start starter) {
-		s := start(nil)
+	onEachServer(t, nil, func(t *testing.T, s *testServer) {
 		s.greet(t)
 		s.all()[0].conn.Evict()
 		s.all()[0].conn.Evict()
 		s.awaitClients(t, 0)
-		if n := s.Stats().Closed["memory"]; n != 1 {
-			t.Errorf("got %d, want 1: %v", n, s.Stats().Closed)
-		}
+		s.checkClosed(t, "memory")
 	})
 }
 
 func TestAddressesAreForgotten(t *testing.T) {
-	onEachDriver(t, func(t *testing.T, start starter) {
-		s := start(nil)
+	onEachServer(t, nil, func(t *testing.T, s *testServer) {
 		for range 3 {
 			s.greet(t).Close()
 		}

@@ -29,8 +29,7 @@ func hangOnce() (change func(*Config), entered, release chan struct{}) {
 }
 
 func TestProbe(t *testing.T) {
-	onEachDriver(t, func(t *testing.T, start starter) {
-		s := start(func(c *Config) { c.Limits.MaxClients = 1 })
+	onEachServer(t, func(c *Config) { c.Limits.MaxClients = 1 }, func(t *testing.T, s *testServer) {
 		s.greet(t)
 		before := s.Stats()
 		for range 3 { // also at MaxClients

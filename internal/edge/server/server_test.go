@@ -15,15 +15,13 @@ import (
 )
 
 func TestRepliesKeepTheirOrderThroughAWait(t *testing.T) {
-	onEachDriver(t, func(t *testing.T, start starter) {
-		s := start(nil)
+	onEachServer(t, nil, func(t *testing.T, s *testServer) {
 		ask(t, s.dial(t), "a\nwait\nb\nwait\nwait\nc\n", "a\nb\nc\n")
 	})
 }
 
 func TestCloseSendsTheRepliesFirst(t *testing.T) {
-	onEachDriver(t, func(t *testing.T, start starter) {
-		s := start(nil)
+	onEachServer(t, nil, func(t *testing.T, s *testServer) {
 		nc := s.dial(t)
 		ask(t, nc, "a\nclose\nb\n"+strings.Repeat("more that nobody reads\n", 100_000), "a\nbye\n")
 		ended(t, nc, "")
@@ -31,8 +29,7 @@ func TestCloseSendsTheRepliesFirst(t *testing.T) {
 }
 
 func TestAbortSendsNothing(t *testing.T) {
-	onEachDriver(t, func(t *testing.T, start starter) {
-		s := start(nil)
+	onEachServer(t, nil, func(t *testing.T, s *testServer) {
 		nc := s.greet(t)
 		write(t, nc, "abort\n")
 		if got, _ := io.ReadAll(nc); len(got) != 0 {
@@ -42,8 +39,7 @@ func TestAbortSendsNothing(t *testing.T) {
 }
 
 func TestHalfClosedClientGetsItsReplies(t *testing.T) {
-	onEachDriver(t, func(t *testing.T, start starter) {
-		s := start(nil)
+	onEachServer(t, nil, func(t *testing.T, s *testServer) {
 		nc := s.dial(t)
 		write(t, nc, strings.Repeat("long\n", 100))
 		closeWrite(t, nc)
@@ -54,8 +50,7 @@ func TestHalfClosedClientGetsItsReplies(t *testing.T) {
 }
 
 func TestAPanicEndsItsConnectionAndNothingElse(t *testing.T) {
-	onEachDriver(t, func(t *testing.T, start starter) {
-		s := start(nil)
+	onEachServer(t, nil, func(t *testing.T, s *testServer) {
 		other, broken := s.dial(t), s.dial(t)
 		ask(t, other, "before\n", "before\n")
 		ask(t, broken, "a\n", "a\n")
@@ -113,16 +108,14 @@ func TestMaxClients(t *testing.T) {
 }
 
 func TestUnauthenticatedClientMayNotLeaveRepliesUnread(t *testing.T) {
-	onEachDriver(t, func(t *testing.T, start starter) {
-		s := start(locked)
+	onEachServer(t, locked, func(t *testing.T, s *testServer) {
 		s.dialAndNotRead(t)
 		s.awaitClients(t, 0)
 	})
 }
 
 func TestShutdownFinishesWhatHasBeenRead(t *testing.T) {
-	onEachDriver(t, func(t *testing.T, start starter) {
-		s := start(nil)
+	onEachServer(t, nil, func(t *testing.T, s *testServer) {
 		idle, busy := s.dial(t), s.dial(t)
 		ask(t, idle, "a\n", "a\n")
 		ask(t, busy, strings.Repeat("wait\n", 20)+"a\n", "a\n")
@@ -156,8 +149,7 @@ func TestShutdownIsBounded(t *testing.T) {
 		{"a session that never stops", "forever\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			onEachDriver(t, func(t *testing.T, start starter) {
-				s := start(nil)
+			onEachServer(t, nil, func(t *testing.T, s *testServer) {
 				nc := s.dial(t)
 				ask(t, nc, "a\n"+tt.send, "a\n") // all of it is read
 				ctx, cancel := context.WithTimeout(context.Background(), 5*time.Millisecond)
@@ -172,8 +164,7 @@ func TestShutdownIsBounded(t *testing.T) {
 }
 
 func TestShutdownDoesNotCutALinger(t *testing.T) {
-	onEachDriver(t, func(t *testing.T, start starter) {
-		s := start(nil)
+	onEachServer(t, nil, func(t *testing.T, s *testServer) {
 		nc := s.dial(t)
 		write(t, nc, "a\n"+strings.Repeat("long\n", 20)+"close\n")
 		ask(t, nc, "", "a\n")
@@ -192,8 +183,7 @@ func TestShutdownDoesNotCutALinger(t *testing.T) {
 }
 
 func TestNothingIsFedAfterClose(t *testing.T) {
-	onEachDriver(t, func(t *testing.T, start starter) {
-		s := start(func(c *Config) { c.Limits.MaxOutputBytes = 1 << 20 })
+	onEachServer(t, func(c *Config) { c.Limits.MaxOutputBytes = 1 << 20 }, func(t *testing.T, s *testServer) {
 		nc := s.dial(t)
 		write(t, nc, "quit\nafter\n")
 		if got, err := io.ReadAll(nc); len(got) != floodBytes || err != nil {
@@ -209,8 +199,7 @@ func TestNothingIsFedAfterClose(t *testing.T) {
 
 // TestWhatWasReadIsExecuted checks that a client may send and leave while its session waits.
 func TestWhatWasReadIsExecuted(t *testing.T) {
-	onEachDriver(t, func(t *testing.T, start starter) {
-		s := start(nil)
+	onEachServer(t, nil, func(t *testing.T, s *testServer) {
 		nc := s.dial(t)
 		write(t, nc, "wait\nlast\n")
 		nc.Close()
@@ -236,8 +225,7 @@ func TestClientThatReadsInTimeGetsAll(t *testing.T) {
 
 // TestNobodyStarves checks that clients that send without end leave the others their turns.
 func TestNobodyStarves(t *testing.T) {
-	onEachDriver(t, func(t *testing.T, start starter) {
-		s := start(nil)
+	onEachServer(t, nil, func(t *testing.T, s *testServer) {
 		var flooded atomic.Int64
 		for range 3 {
 			flood(t, s.dial(t), &flooded)

@@ -12,8 +12,7 @@ import (
 
 // TestShortReads checks that the rest of a short read is read without waiting for more input.
 func TestShortReads(t *testing.T) {
-	onEachDriver(t, func(t *testing.T, start starter) {
-		s := start(nil)
+	onEachServer(t, nil, func(t *testing.T, s *testServer) {
 		for range 20 {
 			switch nc := s.dial(t).(type) {
 			case *net.TCPConn:

@@ -45,6 +45,12 @@ func onEachDriverInTime(t *testing.T, test func(t *testing.T, start starter)) {
 	}
 }
 
+// onEachServerInTime is onEachDriverInTime with one server.
+func onEachServerInTime(t *testing.T, change func(*Config), test func(t *testing.T, s *testServer)) {
+	t.Helper()
+	onEachDriverInTime(t, func(t *testing.T, start starter) { test(t, start(change)) })
+}
+
 func inBubble(s *testServer) *testServer {
 	s.pass = func(d time.Duration) {
 		synctest.Wait()
@@ -92,8 +98,7 @@ func locked(c *Config) {
 const timeout = 3 * time.Second
 
 func TestIdleTimeout(t *testing.T) {
-	onEachDriverInTime(t, func(t *testing.T, start starter) {
-		s := start(func(c *Config) { c.Limits.IdleTimeout = timeout })
+	onEachServerInTime(t, func(c *Config) { c.Limits.IdleTimeout = timeout }, func(t *testing.T, s *testServer) {
 		nc := s.dial(t)
 		for range 3 {
 			ask(t, nc, "a\n", "a\n")
@@ -118,8 +123,7 @@ func TestIdleTimeoutSparesMonitors(t *testing.T) {
 		{"as it is set later", time.Hour},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			onEachDriverInTime(t, func(t *testing.T, start starter) {
-				s := start(func(c *Config) { c.Limits.IdleTimeout = tt.before })
+			onEachServerInTime(t, func(c *Config) { c.Limits.IdleTimeout = tt.before }, func(t *testing.T, s *testServer) {
 				monitor, quiet := s.dial(t), s.dial(t)
 				ask(t, monitor, "monitor\n", "monitor\n")
 				ask(t, quiet, "a\n", "a\n")
@@ -137,8 +141,7 @@ func TestIdleTimeoutSparesMonitors(t *testing.T) {
 
 // TestIdleTimeoutSparesWaiting checks this also after a client was blocked on output, and for a new limit.
 func TestIdleTimeoutSparesWaiting(t *testing.T) {
-	onEachDriverInTime(t, func(t *testing.T, start starter) {
-		s := start(func(c *Config) { c.Limits.MaxOutputBytes, c.Limits.IdleTimeout = 1<<20, timeout })
+	onEachServerInTime(t, func(c *Config) { c.Limits.MaxOutputBytes, c.Limits.IdleTimeout = 1<<20, timeout }, func(t *testing.T, s *testServer) {
 		nc := s.dial(t)
 		write(t, nc, "slow\na\n")
 		discard(t, nc, floodBytes)
@@ -178,8 +181,7 @@ func TestHandshakeTimeout(t *testing.T) {
 
 // TestLimitsChange checks that connected clients follow at once, silent ones too.
 func TestLimitsChange(t *testing.T) {
-	onEachDriverInTime(t, func(t *testing.T, start starter) {
-		s := start(func(c *Config) { c.Limits.IdleTimeout = time.Hour })
+	onEachServerInTime(t, func(c *Config) { c.Limits.IdleTimeout = time.Hour }, func(t *testing.T, s *testServer) {
 		first := s.greet(t)
 		s.changeLimits(t, func(l *Limits) { l.IdleTimeout = timeout })
 		s.pass(timeout)
@@ -199,8 +201,7 @@ func TestLimitsChange(t *testing.T) {
 
 // TestRealTime checks an idle timeout by the real clock.
 func TestRealTime(t *testing.T) {
-	onEachDriver(t, func(t *testing.T, start starter) {
-		s := start(nil)
+	onEachServer(t, nil, func(t *testing.T, s *testServer) {
 		nc := s.greet(t)
 		s.changeLimits(t, func(l *Limits) { l.IdleTimeout = 10 * time.Millisecond })
 		ended(t, nc, "")
@@ -208,8 +209,7 @@ func TestRealTime(t *testing.T) {
 }
 
 func TestClientThatDoesNotReadIsClosed(t *testing.T) {
-	onEachDriverInTime(t, func(t *testing.T, start starter) {
-		s := start(func(c *Config) { c.Limits.MaxOutputBytes, c.Limits.OutputTimeout = 1<<20, timeout })
+	onEachServerInTime(t, func(c *Config) { c.Limits.MaxOutputBytes, c.Limits.OutputTimeout = 1<<20, timeout }, func(t *testing.T, s *testServer) {
 		s.dialAndNotRead(t)
 		s.passUntilNone(timeout)
 		s.checkEnds(t)
@@ -221,8 +221,7 @@ func TestClientThatDoesNotReadIsClosed(t *testing.T) {
 }
 
 func TestOutputTimeoutHoldsToTheEnd(t *testing.T) {
-	onEachDriverInTime(t, func(t *testing.T, start starter) {
-		s := start(func(c *Config) { c.Limits.MaxOutputBytes, c.Limits.OutputTimeout = 1<<20, timeout })
+	onEachServerInTime(t, func(c *Config) { c.Limits.MaxOutputBytes, c.Limits.OutputTimeout = 1<<20, timeout }, func(t *testing.T, s *testServer) {
 		nc := s.dial(t)
 		write(t, nc, "flood\nquit\nafter\n")
 		discard(t, nc, floodBytes) // so the connection is unblocked
@@ -235,8 +234,7 @@ func TestOutputTimeoutHoldsToTheEnd(t *testing.T) {
 
 // TestKillEndsALinger checks a linger that lasts, as no time passes.
 func TestKillEndsALinger(t *testing.T) {
-	onEachDriverInTime(t, func(t *testing.T, start starter) {
-		s := start(nil)
+	onEachServerInTime(t, nil, func(t *testing.T, s *testServer) {
 		nc := s.dial(t)
 		ask(t, nc, "a\nclose\n", "a\nbye\n")
 		s.pass(conn.LingerTimeout - 1)
@@ -249,8 +247,7 @@ func TestKillEndsALinger(t *testing.T) {
 }
 
 func TestALingerEnds(t *testing.T) {
-	onEachDriverInTime(t, func(t *testing.T, start starter) {
-		s := start(nil)
+	onEachServerInTime(t, nil, func(t *testing.T, s *testServer) {
 		nc := s.dial(t)
 		ask(t, nc, "a\nclose\n", "a\nbye\n")
 		s.passUntilNone(conn.LingerTimeout)

@@ -101,7 +101,7 @@ func TestPipelines(t *testing.T) {
 		if st := s.Stats().Servers[0]; st.InFlight != 0 || st.Queued != 0 {
 			t.Errorf("got %+v", st)
 		}
-		if n := s.engine.Stats().Keys; n != 0 {
+		if n := s.engine.Keys(); n != 0 {
 			t.Errorf("%d keys are left", n)
 		}
 	})

@@ -61,25 +61,6 @@ func TestBoundOfAServer(t *testing.T) {
 	})
 }
 
-// TestRefusedLeavesNoBytes: what is refused, as too much waits, is not counted off what does.
-func TestRefusedLeavesNoBytes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := opened(t, Config{Pool: &fake{send: hangs}, OnError: store.FallbackAllow})
-		l := mustLimit(t, 9, 1, 60)
-		batch := make([]store.Request, engine.MaxWaiting)
-		for i := range batch {
-			batch[i] = ask("k", l, 1)
-		}
-		s.Throttle(t0, batch)
-		for range 100 {
-			s.Throttle(t0, []store.Request{ask(strings.Repeat("k", 1000), l, 1)})
-		}
-		if st := s.Stats(); st.Waiting != engine.MaxWaiting || st.WaitingBytes != engine.MaxWaiting {
-			t.Errorf("%d requests of %d bytes wait", st.Waiting, st.WaitingBytes)
-		}
-	})
-}
-
 // TestCanceledIsNotDecided: what nobody waits for is none of the policy's, whatever becomes of it.
 func TestCanceledIsNotDecided(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -142,11 +123,12 @@ func TestDecideByPolicy(t *testing.T) {
 	}
 }
 
-// TestNumbersThatAreNoTAT: decimal text that no TAT has stays as it is, whoever adds, gives back, looks or deletes.
-func TestNumbersThatAreNoTAT(t *testing.T) {
+// TestForeignValues: text that no TAT has stays as it is, whoever adds, gives back, looks or deletes.
+func TestForeignValues(t *testing.T) {
 	s, p := onServer(t, Config{})
 	l := mustLimit(t, 4, 1, 10)
-	for _, text := range []string{"9223372036854775808", "9999999999999999999", "007", "00", "-5", "+5", "99999999999999999999"} {
+	for _, text := range []string{"9223372036854775808", "9999999999999999999", "007", "00", "-5", "+5", "99999999999999999999",
+		"", "1e18", "0x10", " 17", "17 ", "1.5", "nan", "text"} {
 		p.Client().Set(t.Context(), "k", text, 0)
 		for _, quantity := range []int64{1, 0, -3} {
 			if q := decide(s, t0, ask("k", l, quantity))[0]; !errors.Is(q.Err, limiter.ErrWrongType) {

@@ -14,8 +14,8 @@ import (
 )
 
 func (s *Store) Apply(nowNs int64, key store.Key, step store.Step) error {
-	if err := s.check(step); err != nil {
-		return err
+	if s.leaksTooFast(step.Traits().IntervalNs) {
+		return errTooFast
 	}
 	w := &caller{answered: make(chan struct{})}
 	c, take := step.Copy()

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"cellserver/internal/keep/remote/servers"
 	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 	"cellserver/internal/store/storetest"
@@ -126,22 +125,10 @@ const patient = 30 * time.Second
 var openedStores atomic.Int64 // so that each store has a prefix of its own
 
 // openAt opens a store whose clock is the caller's, and which finds nothing. In the prefix, %d is a number.
-func openAt(t testing.TB, url, prefix string) *Store {
+func openAt(t *testing.T, url, prefix string) *Store {
 	t.Helper()
-	pool, err := servers.Open(servers.Config{URL: url, Timeout: patient})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = pool.Close() })
-	s, err := Open(Config{
-		Pool: pool, KeyPrefix: fmt.Sprintf(prefix, openedStores.Add(1)), Timeout: patient, CallersTime: true,
-		Now: func() int64 { return time.Now().UnixNano() },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
-	return s
+	prefix = fmt.Sprintf(prefix, openedStores.Add(1))
+	return onPool(t, Config{KeyPrefix: prefix, Timeout: patient, CallersTime: true}, url)
 }
 
 func TestConformanceOfOneServer(t *testing.T) {

@@ -2,7 +2,6 @@ package remote
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -22,33 +21,20 @@ import (
 	"cellserver/internal/test/redistest"
 )
 
-// told is a Pool that keeps the time which the last reply of a server told: when what it answers was
-// executed, by the server's own clock.
+// told keeps the time which the last reply of a server told: when what it answers was executed, by the
+// server's own clock.
 type told struct {
-	Pool
-
 	mu   sync.Mutex // guards what follows
 	atNs int64
 }
 
-func (p *told) Send(ctx context.Context, s *servers.Server, calls []*servers.Call, wait int) {
-	p.Pool.Send(ctx, s, calls, wait)
-	for _, c := range calls {
-		p.note(c)
-	}
-}
-
-func (p *told) Do(ctx context.Context, key string, c *servers.Call, wait int) error {
-	err := p.Pool.Do(ctx, key, c, wait)
-	p.note(c)
-	return err
-}
-
-func (p *told) note(c *servers.Call) {
+func (p *told) note(calls []*servers.Call) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if _, atNs, err := script.ReplyOf(c.Reply); err == nil && c.Err == nil {
-		p.atNs = atNs
+	for _, c := range calls {
+		if _, atNs, err := script.ReplyOf(c.Reply); err == nil && c.Err == nil {
+			p.atNs = atNs
+		}
 	}
 }
 
@@ -167,8 +153,8 @@ func TestExactWhereRepliesAreLate(t *testing.T) {
 				}
 				for range 2 {
 					s := onPool(t, Config{}, "redis://"+proxy.Addr)
-					pool := &told{Pool: s.Pool}
-					s.Pool, s.engine.Pool = pool, pool
+					pool := &told{}
+					s.noteTo(pool.note)
 					e.stores, e.pools = append(e.stores, s), append(e.pools, pool)
 				}
 				e.run()

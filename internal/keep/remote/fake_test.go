@@ -106,3 +106,25 @@ func hangs(ctx context.Context, s *servers.Server, calls []*servers.Call) {
 	time.Sleep(time.Millisecond) // or it would be chance whether the policy or this comes first
 	fails(servers.Failed{Reason: servers.Timeout, Executed: servers.Maybe, Text: "no answer from " + s.Addr})(ctx, s, calls)
 }
+
+// notes is a Pool that notes calls once they are answered.
+type notes struct {
+	Pool
+	note func(calls []*servers.Call)
+}
+
+func (s *Store) noteTo(note func(calls []*servers.Call)) {
+	p := notes{s.Pool, note}
+	s.Pool, s.engine.Pool = p, p
+}
+
+func (p notes) Send(ctx context.Context, s *servers.Server, calls []*servers.Call, wait int) {
+	p.Pool.Send(ctx, s, calls, wait)
+	p.note(calls)
+}
+
+func (p notes) Do(ctx context.Context, key string, c *servers.Call, wait int) error {
+	err := p.Pool.Do(ctx, key, c, wait)
+	p.note([]*servers.Call{c})
+	return err
+}

@@ -14,14 +14,6 @@ var errCrossSlot = store.Failure{Line: "CROSSSLOT Keys in request don't hash to 
 
 var errTooLarge = store.Failure{Line: "ERR the states of the keys have more than 4 MiB, which is too much for one step; nothing was charged"}
 
-// check returns an error for a step too fine for the servers' clocks.
-func (s *Store) check(step store.Step) error {
-	if !s.CallersTime && leaksTooFast(step.Traits().IntervalNs) {
-		return errTooFast
-	}
-	return nil
-}
-
 func (s *Store) Entry(nowNs int64, key store.Key) (e store.Entry, ok bool, err error) {
 	st, ok, err := s.State(nowNs, key)
 	return store.Entry{Kind: st.Kind, ExpiresNs: st.ExpiresNs}, ok, err

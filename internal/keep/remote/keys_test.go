@@ -199,10 +199,7 @@ func TestTooFastForTheirClocks(t *testing.T) {
 	fast := mustLimit(t, 5, 2_000_000, 1)
 	rule := limiter.Rule{Kind: limiter.Named, Shared: &limiter.NamedLimit{Windows: []limiter.Window{{Funnel: fast, PeriodNs: sec}}}}
 	o := limiter.Operation{Verb: limiter.Wait, Funnel: fast, Quantity: 1}
-	tx, err := s.Begin(t.Context(), t0, []store.Key{named("k")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := begun(t, s, named("k"))
 	inTx := []store.Request{ask("k", fast, 1)}
 	tx.Throttle(t0, inTx)
 	for i, err := range []error{decide(s, t0, store.Request{Key: named("k"), Rule: rule, Quantity: 1})[0].Err, s.Apply(t0, named("k"), &o), inTx[0].Err} {

@@ -1,7 +1,6 @@
 package remote
 
 import (
-	"context"
 	"errors"
 	"strconv"
 	"strings"
@@ -75,40 +74,21 @@ func TestForeignKeyInTransaction(t *testing.T) {
 		if err := p.Client().Set(t.Context(), "foreign", value, 0).Err(); err != nil {
 			t.Fatal(err)
 		}
-		tx, err := s.Begin(t.Context(), t0, []store.Key{named("own"), named("foreign")})
-		if err != nil {
-			t.Fatal(err)
-		}
+		tx := begun(t, s, named("own"), named("foreign"))
 		q := []store.Request{ask("own", mustLimit(t, 9, 1, 3600), 1), ask("foreign", mustLimit(t, 9, 1, 3600), 1)}
 		tx.Throttle(t0, q)
 		if q[0].Err != nil || q[0].Result.Remaining != int64(9-i) || !errors.Is(q[1].Err, limiter.ErrWrongType) {
 			t.Errorf("%.10q: %+v, %v", value, q[0].Result, q[1].Err)
 		}
-		if done, err := tx.Commit(t.Context()); !done || err != nil {
-			t.Errorf("%.10q: %v, %v", value, done, err)
-		}
+		committed(t, tx)
 	}
 }
 
-// recorder is a Pool that notes of each pipeline how many bytes its longest call and reply have, and whether
-// it is Large.
+// recorder notes of each pipeline how many bytes its longest call and reply have, and whether it is Large.
 type recorder struct {
-	Pool
-
 	mu    sync.Mutex
 	large int      // guarded by mu: pipelines
 	wrong []string // guarded by mu
-}
-
-func (r *recorder) Send(ctx context.Context, s *servers.Server, calls []*servers.Call, wait int) {
-	r.Pool.Send(ctx, s, calls, wait)
-	r.note(calls)
-}
-
-func (r *recorder) Do(ctx context.Context, key string, c *servers.Call, wait int) error {
-	err := r.Pool.Do(ctx, key, c, wait)
-	r.note([]*servers.Call{c})
-	return err
 }
 
 func (r *recorder) note(calls []*servers.Call) {
@@ -137,8 +117,8 @@ func (r *recorder) note(calls []*servers.Call) {
 // for.
 func TestLargeStatesGoApart(t *testing.T) {
 	s, _ := onServer(t, Config{})
-	r := &recorder{Pool: s.Pool}
-	s.Pool, s.engine.Pool = r, r
+	r := &recorder{}
+	s.noteTo(r.note)
 	const n = 600
 	for id := range uint64(n) {
 		o := limiter.Operation{
@@ -157,17 +137,12 @@ func TestLargeStatesGoApart(t *testing.T) {
 	if !ok || err != nil || len(st.Payload) < 5*script.LargeBytes {
 		t.Fatalf("%d bytes, %v, %v", len(st.Payload), ok, err)
 	}
-	tx, err := s.Begin(t.Context(), t0, []store.Key{named("large"), named("small")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := begun(t, s, named("large"), named("small"))
 	o := limiter.Operation{Verb: limiter.Commit, ID: 1}
 	if err := tx.Apply(t0, named("large"), &o); err != nil {
 		t.Fatal(err)
 	}
-	if done, err := tx.Commit(t.Context()); !done || err != nil {
-		t.Fatal(done, err)
-	}
+	committed(t, tx)
 	if r.large < n/2 || len(r.wrong) > 0 {
 		t.Errorf("%d pipelines were of large values; those that were not, or not alone: %v", r.large, r.wrong)
 	}

@@ -27,7 +27,9 @@ func checkPolicy(p store.Fallback, c *Config) error {
 var errTooFast = errors.New("a store of Redis servers decides by microseconds: it does not support more than 1,000,000 units per second")
 
 // leaksTooFast reports whether an interval, 0 for none, is too short for the servers' clocks.
-func leaksTooFast(intervalNs uint64) bool { return intervalNs > 0 && intervalNs < leastIntervalNs }
+func (s *Store) leaksTooFast(intervalNs uint64) bool {
+	return !s.CallersTime && intervalNs > 0 && intervalNs < leastIntervalNs
+}
 
 // failureOf returns a client's error for a failed call.
 func failureOf(f *servers.Failed) error {
@@ -48,7 +50,7 @@ func (s *Store) DecideByPolicy(batch []store.Request, failure error) bool {
 	}
 	f := &servers.Failed{Text: failure.Error()}
 	for i := range batch {
-		if q := &batch[i]; leaksTooFast(q.Rule.IntervalNs()) && !s.CallersTime {
+		if q := &batch[i]; s.leaksTooFast(q.Rule.IntervalNs()) {
 			q.Result, q.Err = funnel.Result{}, errTooFast
 		} else {
 			s.decideByPolicy(q, f)

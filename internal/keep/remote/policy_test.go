@@ -92,7 +92,7 @@ func TestCanceled(t *testing.T) {
 	})
 }
 
-// TestBounds: beyond so many that wait the policy decides at once.
+// TestBounds: beyond so many that wait the policy decides at once, and counts nothing off those.
 func TestBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := opened(t, Config{Pool: &fake{send: hangs}, OnError: store.FallbackAllow})
@@ -103,11 +103,14 @@ func TestBounds(t *testing.T) {
 		if s.Throttle(t0, batch) == nil {
 			t.Fatal("it was answered at once")
 		}
-		one := []store.Request{ask("k", mustLimit(t, 9, 1, 60), 3)}
-		if s.Throttle(t0, one) != nil || one[0].Result != (funnel.Result{Limit: 10, Remaining: 7, RetryAfter: -1, ResetAfter: 180}) {
-			t.Errorf("one too many: %+v", one[0])
+		for range 100 {
+			one := []store.Request{ask(strings.Repeat("k", 1000), mustLimit(t, 9, 1, 60), 3)}
+			if s.Throttle(t0, one) != nil || one[0].Result != (funnel.Result{Limit: 10, Remaining: 7, RetryAfter: -1, ResetAfter: 180}) {
+				t.Errorf("one too many: %+v", one[0])
+			}
 		}
-		if st := s.Stats(); st.Failed[servers.QueueFull] != 1 || st.Policy[store.FallbackAllow].Allowed != 1 || st.Waiting != engine.MaxWaiting {
+		if st := s.Stats(); st.Failed[servers.QueueFull] != 100 || st.Policy[store.FallbackAllow].Allowed != 100 ||
+			st.Waiting != engine.MaxWaiting || st.WaitingBytes != engine.MaxWaiting {
 			t.Errorf("got %+v", st)
 		}
 	})

@@ -64,13 +64,9 @@ func (s *Store) UpdateStats(st *store.Stats) {
 }
 
 func (s *Store) Stats() store.RemoteStats {
-	c, e := &s.counts, s.engine.Stats()
-	st := store.RemoteStats{
-		Requests: c.requests.Load(), Asked: e.Asked, Joined: e.Joined, Scripts: e.Scripts,
-		Pipelines: e.Pipelines, Prefiltered: s.filter.Denied(), Late: c.late.Load(),
-		Resent: e.Resent, Failed: c.failed.All(), Policy: map[store.Fallback]store.Decided{},
-		Waiting: e.Waiting, WaitingBytes: e.WaitingBytes, Servers: e.Servers,
-	}
+	c, st := &s.counts, s.engine.Stats()
+	st.Requests, st.Prefiltered, st.Late = c.requests.Load(), s.filter.Denied(), c.late.Load()
+	st.Failed, st.Policy = c.failed.All(), map[store.Fallback]store.Decided{}
 	for p := range store.Fallbacks {
 		st.Policy[p] = c.policy[p].all()
 	}

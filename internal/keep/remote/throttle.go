@@ -48,7 +48,7 @@ type place struct {
 // have been executed yet.
 func (s *Store) decideHere(q *store.Request, nowNs int64, behindRefund bool) (to *engine.Sender, waits bool) {
 	q.Result, q.Err = funnel.Result{}, nil
-	if leaksTooFast(q.Rule.IntervalNs()) && !s.CallersTime {
+	if s.leaksTooFast(q.Rule.IntervalNs()) {
 		q.Err = errTooFast
 		return nil, false
 	}

@@ -85,8 +85,8 @@ func (t *tx) do(st *txState, step store.Step) error {
 	if err := st.err(); err != nil {
 		return err
 	}
-	if err := t.store.check(step); err != nil {
-		return err
+	if t.store.leaksTooFast(step.Traits().IntervalNs) {
+		return errTooFast
 	}
 	s := st.state
 	s.Payload = bytes.Clone(s.Payload)

@@ -13,6 +13,22 @@ import (
 	"cellserver/internal/store"
 )
 
+func begun(t *testing.T, s *Store, keys ...store.Key) store.RemoteTransaction {
+	t.Helper()
+	tx, err := s.Begin(t.Context(), t0, keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tx
+}
+
+func committed(t *testing.T, tx store.RemoteTransaction) {
+	t.Helper()
+	if done, err := tx.Commit(t.Context()); !done || err != nil {
+		t.Fatalf("it was committed: %v, %v", done, err)
+	}
+}
+
 // TestTransactionOfManyKeys is one step of more keys, and arguments, than Lua's stack has room for.
 func TestTransactionOfManyKeys(t *testing.T) {
 	s, p := onServer(t, Config{KeyPrefix: "p:"})
@@ -22,19 +38,14 @@ func TestTransactionOfManyKeys(t *testing.T) {
 		keys[i] = named(strconv.Itoa(i))
 	}
 	for round := int64(1); round <= 2; round++ {
-		tx, err := s.Begin(t.Context(), t0, keys)
-		if err != nil {
-			t.Fatal(err)
-		}
+		tx := begun(t, s, keys...)
 		for i := range keys {
 			q := []store.Request{{Key: keys[i], Rule: limiter.OfFunnel(l), Quantity: 1}}
 			if tx.Throttle(t0, q); q[0].Err != nil || q[0].Result.Remaining != 10-round {
 				t.Fatalf("round %d, key %d: %+v, %v", round, i, q[0].Result, q[0].Err)
 			}
 		}
-		if done, err := tx.Commit(t.Context()); !done || err != nil {
-			t.Fatalf("round %d: %v, %v", round, done, err)
-		}
+		committed(t, tx)
 	}
 	if got := p.Client().DBSize(t.Context()).Val(); got != n {
 		t.Fatalf("%d keys", got)
@@ -61,16 +72,11 @@ func TestTransactionIsTwoCalls(t *testing.T) {
 	s = opened(t, Config{Pool: f})
 	for want, quantity := range []int64{0, 1} {
 		before := len(f.pipelines())
-		tx, err := s.Begin(t.Context(), t0, []store.Key{named("a"), named("b")})
-		if err != nil {
-			t.Fatal(err)
-		}
+		tx := begun(t, s, named("a"), named("b"))
 		for range 100 {
 			tx.Throttle(t0, []store.Request{ask("a", mustLimit(t, 99, 1, 60), quantity), ask("b", mustLimit(t, 99, 1, 60), quantity)})
 		}
-		if done, err := tx.Commit(t.Context()); !done || err != nil {
-			t.Fatalf("%v, %v", done, err)
-		}
+		committed(t, tx)
 		if calls := len(f.pipelines()) - before; calls != 1+want {
 			t.Errorf("%d calls, want %d", calls, 1+want)
 		}
@@ -91,23 +97,18 @@ func TestTooLargeTransaction(t *testing.T) {
 	for i := range keys {
 		keys[i] = named(strconv.Itoa(i))
 	}
-	tx, err := s.Begin(t.Context(), t0, keys)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := begun(t, s, keys...)
 	for i := range keys {
-		_, _, err = store.SetIf(tx, t0, keys[i], large, store.Always)
+		_, _, err := store.SetIf(tx, t0, keys[i], large, store.Always)
 		if full := i >= script.MaxStepBytes/len(large.Payload); full != errors.Is(err, store.ErrTooLarge) {
 			t.Fatalf("state %d of %d bytes: %v", i, len(large.Payload), err)
 		}
 	}
-	if done, err := tx.Commit(t.Context()); !done || err != nil {
-		t.Fatalf("%v, %v", done, err)
-	}
+	committed(t, tx)
 	if _, _, err := store.SetIf(s, t0, keys[len(keys)-2], large, store.Always); err != nil {
 		t.Fatal(err)
 	}
-	if _, err = s.Begin(t.Context(), t0, keys); !errors.Is(err, errTooLarge) {
+	if _, err := s.Begin(t.Context(), t0, keys); !errors.Is(err, errTooLarge) {
 		t.Fatalf("it was read: %v", err)
 	}
 }
@@ -117,10 +118,7 @@ func TestTransactionOnForeignKeys(t *testing.T) {
 	s, p := onServer(t, Config{})
 	ctx, c := t.Context(), p.Client()
 	c.HSet(ctx, "hash", "a", "b")
-	tx, err := s.Begin(ctx, t0, []store.Key{named("hash"), named("k")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := begun(t, s, named("hash"), named("k"))
 	l := mustLimit(t, 9, 1, 60)
 	batch := []store.Request{ask("hash", l, 1), ask("k", l, 1)}
 	tx.Throttle(t0, batch)
@@ -132,10 +130,8 @@ func TestTransactionOnForeignKeys(t *testing.T) {
 			t.Errorf("case %d: %v", i, err)
 		}
 	}
-	if done, err := tx.Commit(ctx); !done || err != nil || batch[1].Err != nil {
-		t.Fatalf("%v, %v, %v", done, err, batch[1].Err)
-	}
-	if c.HGet(ctx, "hash", "a").Val() != "b" || c.Exists(ctx, "k").Val() != 1 {
+	committed(t, tx)
+	if batch[1].Err != nil || c.HGet(ctx, "hash", "a").Val() != "b" || c.Exists(ctx, "k").Val() != 1 {
 		t.Error("the wrong key was changed")
 	}
 }
@@ -143,10 +139,7 @@ func TestTransactionOnForeignKeys(t *testing.T) {
 // TestCommitThatIsNotAnswered: whether it has happened nobody knows, and its error says so; it is not sent again.
 func TestCommitThatIsNotAnswered(t *testing.T) {
 	s, p := onServer(t, Config{})
-	tx, err := s.Begin(t.Context(), t0, []store.Key{named("k")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := begun(t, s, named("k"))
 	tx.Throttle(t0, []store.Request{ask("k", mustLimit(t, 9, 1, 60), 1)})
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()

@@ -18,7 +18,7 @@ const (
 )
 
 func TestAlgorithms(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		name    string
 		options Options
 		in, out string
@@ -50,8 +50,7 @@ func TestAlgorithms(t *testing.T) {
 			"at,key\n0,a\n0.0001,a\n", "at,key" + results + "\n0,a,0,1,0,-1,1500\n0.0001,a,1,1,0,1500,1500\n"},
 		{"a window in milliseconds", Options{Algorithm: FixedWindow, Milliseconds: true, MaxCount: integer(1), Period: integer(1500)},
 			"at,key\n0,a\n0.0001,a\n1.5,a\n", "at,key" + results + "\n0,a,0,1,0,-1,1500\n0.0001,a,1,1,0,1500,1500\n1.5,a,0,1,0,-1,1500\n"},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			out, _, err := rows(t, tt.in, tt.options)
 			checkError(t, err, "")
@@ -63,7 +62,7 @@ func TestAlgorithms(t *testing.T) {
 }
 
 func TestAlgorithmErrors(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		algorithm Algorithm
 		in, want  string
 	}{
@@ -78,8 +77,7 @@ func TestAlgorithmErrors(t *testing.T) {
 		{ApproxWindow, "at,key,max_count,period\n0,a,4097,1\n0,a,,1\n", "replay: trace.csv:3: max_count: the field is empty: fill it in or give --max-count"},
 		{Bucket, "at,key\n", "replay: trace.csv:1: column capacity is missing: add it to the header or give --capacity"},
 		{Bucket, "at,key,capacity\n0,a,-1\n", "replay: trace.csv:2: capacity must be at least 1, got -1"},
-	}
-	for _, tt := range tests {
+	} {
 		_, _, err := rows(t, tt.in, Options{Algorithm: tt.algorithm})
 		checkError(t, err, tt.want)
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 func TestParseTime(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		in   string
 		want int64
 	}{
@@ -29,8 +29,7 @@ func TestParseTime(t *testing.T) {
 		{"1969-12-31T23:59:59.999999999Z", -1},
 		{"2262-04-11T23:47:16.854775807Z", math.MaxInt64},
 		{"1677-09-21T00:12:43.145224192Z", math.MinInt64},
-	}
-	for _, tt := range tests {
+	} {
 		if got, err := parseTime(tt.in); got != tt.want || err != nil {
 			t.Errorf("%q: got %d, %v, want %d", tt.in, got, err, tt.want)
 		}

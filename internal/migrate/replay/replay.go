@@ -50,39 +50,36 @@ type Skipped struct {
 // Rows writes the rows to out in order of time, each with its answer. On an error all earlier rows were
 // answered and written, unless ctx ended or writing failed.
 func Rows(ctx context.Context, in io.Reader, out io.Writer, o Options) (Skipped, error) {
-	t, err := open(in, o)
-	if err != nil {
-		return Skipped{}, fmt.Errorf("replay: %w", err)
-	}
 	w := newRowWriter(out)
-	if err := w.header(t.columns()); err != nil {
-		return Skipped{}, fmt.Errorf("replay: %w", err)
+	skipped, err := play(ctx, in, w, o)
+	if flushErr := w.flush(); err == nil && flushErr != nil {
+		err = fmt.Errorf("replay: %w", flushErr)
 	}
-	p := newPlayer(t, w, o)
-	err = p.run(ctx)
-	if flushErr := w.flush(); err == nil {
-		err = flushErr
-	}
-	if err != nil {
-		return p.skipped, fmt.Errorf("replay: %w", err)
-	}
-	return p.skipped, nil
+	return skipped, err
 }
 
 // Summarize returns the totals and the most limited keys. On an error it covers the earlier rows.
 func Summarize(ctx context.Context, in io.Reader, o Options) (*Summary, error) {
 	s := newSummary()
+	var err error
+	s.Skipped, err = play(ctx, in, s, o)
+	return s, err
+}
+
+func play(ctx context.Context, in io.Reader, to sink, o Options) (skipped Skipped, err error) {
 	t, err := open(in, o)
-	if err != nil {
-		return s, fmt.Errorf("replay: %w", err)
+	if err == nil {
+		err = to.header(t.columns())
 	}
-	p := newPlayer(t, s, o)
-	err = p.run(ctx)
-	s.Skipped = p.skipped
-	if err != nil {
-		return s, fmt.Errorf("replay: %w", err)
+	if err == nil {
+		p := newPlayer(t, to, o)
+		err = p.run(ctx)
+		skipped = p.skipped
 	}
-	return s, nil
+	if err != nil {
+		err = fmt.Errorf("replay: %w", err)
+	}
+	return skipped, err
 }
 
 const (
@@ -94,6 +91,7 @@ const (
 
 // sink receives the answered rows and does not retain them.
 type sink interface {
+	header(columns []string) error
 	row(r *row, result funnel.Result) error
 }
 

@@ -61,7 +61,7 @@ func TestVectors(t *testing.T) {
 
 func TestRows(t *testing.T) {
 	limit := Options{MaxBurst: integer(0), Count: integer(1), Period: integer(1)}
-	tests := []struct {
+	for _, tt := range []struct {
 		name    string
 		options Options
 		in, out string
@@ -112,8 +112,7 @@ func TestRows(t *testing.T) {
 		{"the ends of time", limit,
 			"at_ns,key\n-9223372036854775808,a\n-9223372036854775808,a\n9223372036854775807,a\n",
 			"at_ns,key" + results + "\n-9223372036854775808,a,0,1,0,-1,1\n-9223372036854775808,a,1,1,0,1,1\n9223372036854775807,a,0,1,0,-1,1\n"},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			out, _, err := rows(t, tt.in, tt.options)
 			checkError(t, err, "")
@@ -197,7 +196,7 @@ func TestUnclosedQuoteTakesTheRest(t *testing.T) {
 }
 
 func TestReorderWindow(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		name     string
 		window   time.Duration
 		at, want string // a digit per row, in ns
@@ -210,8 +209,7 @@ func TestReorderWindow(t *testing.T) {
 		{"beyond it, but not before a row given back", 2, "6335", "3356", 0},
 		{"before a row given back", 2, "0256138", "023568", 1},
 		{"backwards", 9, "9876543210", "0123456789", 0},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			in := "at_ns,key,max_burst,count,period\n"
 			for i, at := range tt.at {
@@ -244,7 +242,7 @@ func TestBadRowLeavesNoneBehindInTheWindow(t *testing.T) {
 func TestReadErrors(t *testing.T) {
 	const good = "at_ns,key,max_burst,count,period\n0,a,0,1,1\n"
 	broken := errors.New("broken")
-	tests := []struct {
+	for _, tt := range []struct {
 		name string
 		in   io.Reader
 		want string
@@ -253,8 +251,7 @@ func TestReadErrors(t *testing.T) {
 		{"in a row", io.MultiReader(strings.NewReader(good+"0,b,0"), iotest.ErrReader(broken)), "replay: trace.csv: read after line 2: broken"},
 		{"a quote that is not closed", io.MultiReader(strings.NewReader(good+"0,\""), endless{}), "replay: trace.csv: read after line 2: " + errLongRow.Error()},
 		{"a line that does not end", io.MultiReader(strings.NewReader(good+"0,a\""), endless{}), "replay: trace.csv: read after line 3: " + errLongRow.Error()},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var out strings.Builder
 			_, err := Rows(t.Context(), tt.in, &out, Options{Name: "trace.csv", SkipBad: true})

@@ -26,6 +26,8 @@ type Summary struct {
 
 func newSummary() *Summary { return &Summary{limited: topkeys.NewSketch(limitedCounters, 0)} }
 
+func (s *Summary) header([]string) error { return nil }
+
 func (s *Summary) row(r *row, result funnel.Result) error {
 	if s.Allowed+s.Limited == 0 {
 		s.FirstNs = r.atNs

@@ -43,15 +43,14 @@ last           2023-11-14T22:13:30.5Z
 time span      10.5s
 skipped rows   1
 `
-	tests := []struct {
+	for _, tt := range []struct {
 		top  int
 		want string
 	}{
 		{10, totals + "\nmost limited keys\n2  often\n1  again\n1  \"two\\nlines\"\n"},
 		{2, totals + "\nmost limited keys\n2  often\n1  again\n"},
 		{0, totals},
-	}
-	for _, tt := range tests {
+	} {
 		if got := summary(t, in, tt.top, Options{SkipBad: true}); got != tt.want {
 			t.Errorf("top %d: got\n%s\nwant\n%s", tt.top, got, tt.want)
 		}

@@ -179,11 +179,7 @@ func TestErrors(t *testing.T) {
 		{"another server", func(s *source, o *Options) { s.hides, o.Timeout = true, 2*time.Second }, "MONITOR does not show the second connection"},
 		{"no rights", func(s *source, _ *Options) { s.values["0/k"] = "-NOPERM this user has no permissions" }, "the user needs +monitor +get +select +ping, and the keys"},
 		{"a line that is none", func(s *source, _ *Options) {
-			s.pinged = func() {
-				s.mu.Lock()
-				defer s.mu.Unlock()
-				_, _ = s.monitors[0].Write([]byte("+what\r\n"))
-			}
+			s.pinged = func() { s.write("+what\r\n") }
 		}, "it shows +what"},
 		{"the stream ends", func(s *source, _ *Options) {
 			s.pinged = func() {

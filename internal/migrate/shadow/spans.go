@@ -1,6 +1,7 @@
 package shadow
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -91,12 +92,7 @@ func (s spans) has(tatNs int64, at clock) bool {
 }
 
 func (s spans) merged() spans {
-	slices.SortFunc(s, func(a, b span) int {
-		if a.lo < b.lo {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(s, func(a, b span) int { return cmp.Compare(a.lo, b.lo) })
 	merged := s[:0]
 	for _, next := range s {
 		if last := len(merged) - 1; last >= 0 && next.lo <= merged[last].hi {

@@ -36,23 +36,22 @@ func count(in *map[string]int64, reason string) {
 
 // Print writes one count per line.
 func (c *Counts) Print(w io.Writer, written string) error {
-	_, err := fmt.Fprintf(w, "%-11s %d\n%-11s %d\n", "keys", c.Seen, written, c.Written)
-	if err == nil && c.Kept > 0 {
-		_, err = fmt.Fprintf(w, "%-11s %d: the target's state is the same or later\n", "left", c.Kept)
+	b := fmt.Appendf(nil, "%-11s %d\n%-11s %d\n", "keys", c.Seen, written, c.Written)
+	if c.Kept > 0 {
+		b = fmt.Appendf(b, "%-11s %d: the target's state is the same or later\n", "left", c.Kept)
 	}
-	if err == nil && c.Expired > 0 {
-		_, err = fmt.Fprintf(w, "%-11s %d\n", "expired", c.Expired)
+	if c.Expired > 0 {
+		b = fmt.Appendf(b, "%-11s %d\n", "expired", c.Expired)
 	}
 	for _, by := range []struct {
 		what   string
 		counts map[string]int64
 	}{{"skipped", c.Others}, {"refused", c.Refused}} {
 		for _, reason := range slices.Sorted(maps.Keys(by.counts)) {
-			if err == nil {
-				_, err = fmt.Fprintf(w, "%-11s %d: %s\n", by.what, by.counts[reason], reason)
-			}
+			b = fmt.Appendf(b, "%-11s %d: %s\n", by.what, by.counts[reason], reason)
 		}
 	}
+	_, err := w.Write(b)
 	return err
 }
 

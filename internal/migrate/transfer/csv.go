@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/csv"
 	"errors"
@@ -51,12 +52,7 @@ func (c *CSVWriter) Write(e Entry) error {
 
 // isPlain reports whether CSV programs keep a text as is.
 func isPlain(name []byte) bool {
-	for _, r := range string(name) {
-		if !unicode.IsPrint(r) {
-			return false
-		}
-	}
-	return utf8.Valid(name)
+	return utf8.Valid(name) && !bytes.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
 // Close implements Writer.

@@ -39,8 +39,7 @@ func noFile(path string) error {
 	case err != nil || info.IsDir():
 		return nil //nolint:nilerr // whoever opens it tells what is wrong
 	case info.Mode().IsRegular() && isDump(path): // other files may block when opened or read
-		const hint = "cellserver load %[1]s checks it, and then loads it"
-		return fmt.Errorf("%s is a dump, not a data directory: "+hint, path)
+		return fmt.Errorf("%s is a dump, not a data directory: cellserver load %[1]s checks it, and then loads it", path)
 	default:
 		return fmt.Errorf("%s is a file, not a data directory: give the directory that --data-dir names", path)
 	}

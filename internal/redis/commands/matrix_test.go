@@ -2,8 +2,6 @@ package commands_test
 
 import (
 	"log/slog"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -176,14 +174,9 @@ func TestEveryCommandWithoutRights(t *testing.T) {
 		if c.Refusal != "" {
 			return
 		}
-		r := commandstest.New(keeping(t), func(c *commands.Config) {
-			c.ACLFile = writeUsers(t, "user default on nopass ~* &* +@all", "user none on >pw ~* -@all")
-		})
-		if err := r.Engine.ReloadUsers(); err != nil {
-			t.Fatal(err)
-		}
-		s := r.Session()
-		commandstest.Say(t, s, "AUTH none pw\r\n")
+		r := commandstest.NewUserHarnessOf(t, keeping(t),
+			"user default on nopass ~* &* +@all", "user none on >pw ~* -@all")
+		s := r.Login("none")
 		got, _, _ := commandstest.Converse(t, s, resptest.Encode(call...))
 		if refused := strings.Contains(got, "no permissions to run"); refused == (c.Flags&catalog.FlagNoAuth != 0) {
 			t.Errorf("%s: got %q", c.FullName(), got)
@@ -204,19 +197,14 @@ func TestRightsComeFirst(t *testing.T) {
 			})
 		},
 	} {
-		users := writeUsers(t, "user default on nopass ~* &* +@all",
+		r := commandstest.NewUserHarnessOf(t, config, "user default on nopass ~* &* +@all",
 			"user none on >pw ~* -@all +multi +exec +discard +eval")
-		r := commandstest.New(config, func(c *commands.Config) { c.ACLFile = users })
-		if err := r.Engine.ReloadUsers(); err != nil {
-			t.Fatal(err)
-		}
 		eachCall(func(c *catalog.Command, call []string) {
 			if c.Flags&catalog.FlagNoAuth != 0 || c.Refusal != "" ||
 				slices.Contains([]string{"multi", "exec", "discard", "eval"}, c.Name) {
 				return
 			}
-			s := r.Session()
-			commandstest.Say(t, s, "AUTH none pw\r\n")
+			s := r.Login("none")
 			check := func(how, got, want string) {
 				if !strings.Contains(got, want) || strings.Count(got, "\r\n") != 1 {
 					t.Errorf("%s, %s %s: got %q, want %q", c.FullName(), state, how, got, want)
@@ -251,15 +239,6 @@ func TestRightsComeFirst(t *testing.T) {
 func say(t *testing.T, s *commandstest.Client, call ...string) string {
 	t.Helper()
 	return commandstest.Say(t, s, resptest.Encode(call...))
-}
-
-func writeUsers(t *testing.T, lines ...string) (file string) {
-	t.Helper()
-	file = filepath.Join(t.TempDir(), "users.acl")
-	if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return file
 }
 
 // TestArityErrors are read off the table.

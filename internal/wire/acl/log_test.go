@@ -13,7 +13,7 @@ const sec = int64(time.Second)
 func TestLog(t *testing.T) {
 	l := NewLog(DefaultLogEntries)
 	get := Denial{Reason: DeniedKey, Context: "toplevel", Object: "k", Username: "u", ClientInfo: "id=1"}
-	steps := []struct {
+	for i, step := range []struct {
 		at     int64
 		change func(d *Denial)
 		want   string // the latest entry: ID, count, age when read a second later
@@ -31,8 +31,7 @@ func TestLog(t *testing.T) {
 		{100 * sec, func(*Denial) {}, "1 3 1", 6}, // the clock went back
 		{40 * sec, func(*Denial) {}, "1 4 1", 6},
 		{-20*sec - 1, func(*Denial) {}, "6 1 1", 7},
-	}
-	for i, step := range steps {
+	} {
 		d := get
 		step.change(&d)
 		l.Add(step.at, d)

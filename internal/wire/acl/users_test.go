@@ -280,13 +280,7 @@ func TestReloadsDoNotLetIn(t *testing.T) {
 			if _, err := users.Load("f", tt.before); err != nil {
 				t.Fatal(err)
 			}
-			lines := func() (text string) {
-				for _, u := range users.All() {
-					text += u.Line() + "\n"
-				}
-				return text
-			}
-			before := lines()
+			before := show(users)
 			loaded, err := users.Load("f", tt.after)
 			if tt.want == "" {
 				if err != nil || loaded.Opened != tt.opened {
@@ -294,8 +288,8 @@ func TestReloadsDoNotLetIn(t *testing.T) {
 				}
 				return
 			}
-			if err == nil || !strings.HasPrefix(err.Error(), tt.want) || lines() != before {
-				t.Errorf("got %v, and the users\n%s", err, lines())
+			if err == nil || !strings.HasPrefix(err.Error(), tt.want) || show(users) != before {
+				t.Errorf("got %v, and the users\n%s", err, show(users))
 			}
 		})
 	}

@@ -7,20 +7,12 @@ import (
 	"testing"
 )
 
-// eachRow visits all commands and subcommands.
-func eachRow(rows []*Command, visit func(r *Command)) {
-	for _, r := range rows {
-		visit(r)
-		eachRow(r.Subs, visit)
-	}
-}
-
 func TestRowsAreWhole(t *testing.T) {
 	table := New()
 	name := regexp.MustCompile(`^[a-z]+([._-][a-z]+)?$`)
 	version := regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+$`)
 	seen := map[string]bool{}
-	eachRow(table.Shown(), func(r *Command) {
+	table.Each(func(r *Command) {
 		complain := func(bad bool, what string) {
 			if bad {
 				t.Errorf("%s: %s", r.FullName(), what)
@@ -58,7 +50,7 @@ func TestLookupFindsNothingElse(t *testing.T) {
 
 // TestKeySpecsFitArguments: where the arguments say key, there the key specification must point.
 func TestKeySpecsFitArguments(t *testing.T) {
-	eachRow(New().Shown(), func(r *Command) {
+	New().Each(func(r *Command) {
 		at := slices.IndexFunc(r.Args, func(a Arg) bool { return a.Type == "key" || a.Type == "block" && a.Args[0].Type == "key" })
 		many := at >= 0 && r.Args[at].Multiple
 		if r.Parent != "" && at >= 0 {
@@ -164,7 +156,7 @@ func (a Arg) words() int {
 // TestArityFitsArguments: but for QUIT, which takes anything, CL.THROTTLE and those like it, which have an error of their own,
 // and what has subcommands, of which only COMMAND may stand alone.
 func TestArityFitsArguments(t *testing.T) {
-	eachRow(New().Shown(), func(r *Command) {
+	New().Each(func(r *Command) {
 		if alone := r.Name == "quit" || r.Batches && r.Keys.Joined == 0 || r.Name == "cl.peek" || r.Name == "command"; alone || r.Subs != nil {
 			if alone && r.Arity != -len(strings.Split(r.FullName(), "|")) || !alone && r.Arity != -2 {
 				t.Errorf("%s: arity %d", r.FullName(), r.Arity)

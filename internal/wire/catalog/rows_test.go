@@ -101,7 +101,7 @@ func TestCategories(t *testing.T) {
 func TestRowsAsRedis(t *testing.T) {
 	redis := redistest.Start(t)
 	differ := map[string]string{}
-	eachRow(New().Shown(), func(r *Command) {
+	New().Each(func(r *Command) {
 		var info []any
 		if all, err := redis.Do(t.Context(), "COMMAND", "INFO", r.FullName()).Slice(); err != nil {
 			t.Fatal(err)

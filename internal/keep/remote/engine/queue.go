@@ -127,9 +127,10 @@ func (t *table) putBack(q *queue, l *list) {
 	q.waiting.putBefore(l)
 }
 
-func (t *table) keys() (n int) {
-	for i := range t.parts {
-		p := &t.parts[i]
+// Keys returns the number of keys with waiting jobs.
+func (e *Engine) Keys() (n int) {
+	for i := range e.table.parts {
+		p := &e.table.parts[i]
 		p.mu.Lock()
 		n += len(p.queues)
 		p.mu.Unlock()

@@ -9,20 +9,6 @@ import (
 	"cellserver/internal/store"
 )
 
-type Stats struct {
-	Asked     uint64 // jobs sent to a server
-	Joined    uint64 // of these, beyond the first of each script
-	Scripts   uint64 // sent
-	Pipelines uint64
-
-	Resent map[store.Reason]uint64 // scripts, by the reason why they were not executed
-
-	Keys         int // with waiting jobs
-	Waiting      int // requests entered and not left
-	WaitingBytes int // of their names
-	Servers      []store.ServerStats
-}
-
 type counts struct {
 	asked, joined, scripts, pipelines atomic.Uint64
 
@@ -37,11 +23,12 @@ func (c *counts) decided(n int) {
 	}
 }
 
-func (e *Engine) Stats() Stats {
+// Stats returns the figures that the engine knows.
+func (e *Engine) Stats() store.RemoteStats {
 	c := &e.counts
-	st := Stats{
+	st := store.RemoteStats{
 		Asked: c.asked.Load(), Joined: c.joined.Load(), Scripts: c.scripts.Load(),
-		Pipelines: c.pipelines.Load(), Resent: c.resent.All(), Keys: e.table.keys(),
+		Pipelines: c.pipelines.Load(), Resent: c.resent.All(),
 		Waiting: int(e.waiting.requests.Load()), WaitingBytes: int(e.waiting.bytes.Load()),
 	}
 	e.mu.RLock()

@@ -154,9 +154,7 @@ func TestNotReady(t *testing.T) {
 	if failed := asFailed(p.ready(ctx)); failed == nil || failed.Reason != Cluster {
 		t.Errorf("without a slot: %+v", failed)
 	}
-	if failed := fails(t, p, "a"); failed.Reason != Cluster || failed.Executed != No {
-		t.Errorf("while the cluster is down: %+v", failed)
-	}
+	expectFails(t, p, "a", Cluster, No)
 }
 
 // load adds 1 to keys from several goroutines until stop, and returns what was certainly and perhaps added to each.

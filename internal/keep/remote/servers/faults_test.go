@@ -28,6 +28,13 @@ func fails(t *testing.T, p *Pool, key string) (failed *Failed) {
 	return failed
 }
 
+func expectFails(t *testing.T, p *Pool, key string, reason store.Reason, executed Executed) {
+	t.Helper()
+	if failed := fails(t, p, key); failed.Reason != reason || failed.Executed != executed {
+		t.Errorf("got %+v, want %s, executed %d", failed, reason, executed)
+	}
+}
+
 // failsIn returns why a call that adds to a key fails.
 func failsIn(t *testing.T, p *Pool, key string, d time.Duration) *Failed {
 	t.Helper()
@@ -104,9 +111,7 @@ func TestWait(t *testing.T) {
 		t.Errorf("the replica has %d, %v, want %d", got, err, want)
 	}
 	readOnly := open(t, Config{URL: "redis://" + replica.Addr})
-	if failed := fails(t, readOnly, "a"); failed.Reason != ReadOnly || failed.Executed != No {
-		t.Errorf("a replica gives %+v", failed)
-	}
+	expectFails(t, readOnly, "a", ReadOnly, No)
 	if failed := asFailed(readOnly.ready(patient(t))); failed == nil || failed.Reason != ReadOnly {
 		t.Errorf("a replica is ready: %v", failed)
 	}
@@ -155,19 +160,13 @@ func TestRealRefusals(t *testing.T) {
 	if err := client.Set(ctx, "a", "text", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if failed := fails(t, p, "a"); failed.Reason != Refused || failed.Executed != Maybe {
-		t.Errorf("a script that fails gives %+v", failed)
-	}
+	expectFails(t, p, "a", Refused, Maybe)
 	if err := client.LPush(ctx, "b", "x").Err(); err != nil {
 		t.Fatal(err)
 	}
-	if failed := fails(t, p, "b"); failed.Reason != WrongType || failed.Executed != No {
-		t.Errorf("a list gives %+v", failed)
-	}
+	expectFails(t, p, "b", WrongType, No)
 	client.ConfigSet(ctx, "maxmemory", "1")
-	if failed := fails(t, p, "c"); failed.Reason != OutOfMemory || failed.Executed != No {
-		t.Errorf("full memory gives %+v", failed)
-	}
+	expectFails(t, p, "c", OutOfMemory, No)
 	client.ConfigSet(ctx, "maxmemory", "0")
 	client.ScriptFlush(ctx)
 	if err := p.Do(ctx, "c", &Call{Script: add, Keys: []string{"c"}, Args: []any{1}}, 0); err != nil {

@@ -3,6 +3,7 @@ package servers
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -155,10 +156,8 @@ func (c *Call) command() []any {
 
 func scriptsOf(calls []*Call) []*Script {
 	var scripts []*Script
-	known := make(map[*Script]bool, 1)
 	for _, c := range calls {
-		if !known[c.Script] {
-			known[c.Script] = true
+		if !slices.Contains(scripts, c.Script) {
 			scripts = append(scripts, c.Script)
 		}
 	}

@@ -98,6 +98,7 @@ func Open(config Config) (*Pool, error) {
 		config.Log = slog.New(slog.DiscardHandler)
 	}
 	p := &Pool{place: at, config: config, dial: dial, crc: crcTable(), start: time.Now()}
+	p.byAddr.Store(&map[string]*Server{})
 	p.SetPassword(at.password)
 	logging.Disable() // go-redis writes a line to stderr for each connection that fails; ours say it once
 	switch at.kind {
@@ -146,12 +147,7 @@ func (p *Pool) Of(ctx context.Context, key string) (*Server, error) {
 	return p.cluster.of(ctx, key)
 }
 
-func (p *Pool) servers() map[string]*Server {
-	if all := p.byAddr.Load(); all != nil {
-		return *all
-	}
-	return nil
-}
+func (p *Pool) servers() map[string]*Server { return *p.byAddr.Load() }
 
 // At returns the server at an address of a redirection or cluster.
 func (p *Pool) At(addr string) *Server {
@@ -170,8 +166,7 @@ func (p *Pool) At(addr string) *Server {
 		return p.surplus
 	}
 	s := p.newServer(addr)
-	all := make(map[string]*Server, len(p.servers())+1)
-	maps.Copy(all, p.servers())
+	all := maps.Clone(p.servers())
 	all[addr] = s
 	p.byAddr.Store(&all)
 	return s

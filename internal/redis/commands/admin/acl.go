@@ -109,10 +109,7 @@ func (k *Server) aclDryRun(c execute.Call, args [][]byte) error {
 		return reply.Error("ERR User '" + resp.Printable(args[2]) + "' not found")
 	}
 	call := args[3:]
-	command := k.Catalog.Lookup(call[0])
-	if command != nil && command.Subs != nil && len(call) > 1 {
-		command = command.Sub(call[1])
-	}
+	command := k.Catalog.Called(call)
 	if command == nil || command.Refusal != "" {
 		return reply.Error("ERR Command '" + resp.Printable(call[0]) + "' not found")
 	}

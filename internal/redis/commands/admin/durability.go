@@ -150,12 +150,8 @@ func (k *Server) alwaysSynced() bool {
 }
 
 func replySynced(c execute.Call, synced bool) {
-	local := int64(0)
-	if synced {
-		local = 1
-	}
 	c.Reply().Array(2)
-	c.Reply().Int(local)
+	c.Reply().Int(int64(flag(synced)))
 	c.Reply().Int(0)
 }
 

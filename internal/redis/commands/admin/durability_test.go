@@ -73,6 +73,16 @@ func end(t *testing.T, s *commandstest.Client) (replies string, status peer.Stat
 	return replies, status
 }
 
+// expectFields checks fields of INFO persistence.
+func expectFields(t *testing.T, s *commandstest.Client, fields map[string]string) {
+	t.Helper()
+	for name, want := range fields {
+		if got := field(t, s, "persistence", name); got != want {
+			t.Errorf("%s is %s, want %s", name, got, want)
+		}
+	}
+}
+
 // TestSaveWhileSaving: only one snapshot is written at a time, and one that is scheduled behind it.
 func TestSaveWhileSaving(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -95,28 +105,20 @@ func TestSaveWhileSaving(t *testing.T) {
 		} {
 			commandstest.Expect(t, s, tt.call+"\r\n", tt.want)
 		}
-		for name, want := range map[string]string{
+		expectFields(t, s, map[string]string{
 			"rdb_bgsave_in_progress": "1", "aof_rewrite_in_progress": "1", "aof_rewrite_scheduled": "1", "rdb_current_bgsave_time_sec": "3",
 			"aof_current_rewrite_time_sec": "3", "rdb_last_bgsave_time_sec": "-1", "rdb_saves": "0", "rdb_changes_since_last_save": "1",
-		} {
-			if got := field(t, s, "persistence", name); got != want {
-				t.Errorf("while a snapshot is written, %s is %s, want %s", name, got, want)
-			}
-		}
+		})
 		goOn()
 		if got, _ := end(t, saves); got != "+OK\r\n" {
 			t.Errorf("SAVE: got %q", got)
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
-		for name, want := range map[string]string{
+		expectFields(t, s, map[string]string{
 			"rdb_bgsave_in_progress": "0", "aof_rewrite_scheduled": "0", "rdb_current_bgsave_time_sec": "-1", "rdb_last_bgsave_status": "ok",
 			"rdb_last_save_time": "1700000003", "rdb_saves": "2", "aof_rewrites": "2", "rdb_changes_since_last_save": "0",
-		} {
-			if got := field(t, s, "persistence", name); got != want {
-				t.Errorf("after it, %s is %s, want %s", name, got, want)
-			}
-		}
+		})
 	})
 }
 
@@ -129,9 +131,7 @@ func TestSaveFails(t *testing.T) {
 		s := r.Session()
 		commandstest.Say(t, s, throttle)
 		d.fail.Store(true)
-		if got := commandstest.Say(t, s, "SAVE\r\n"); !strings.HasPrefix(got, "-ERR the snapshot failed: ") || !strings.HasSuffix(got, "no\\r\\nspace\r\n") {
-			t.Errorf("SAVE: got %q", got)
-		}
+		commandstest.ExpectLike(t, s, "SAVE\r\n", "-ERR the snapshot failed: …no\\r\\nspace\r\n")
 		if got := field(t, s, "persistence", "rdb_last_bgsave_status") + field(t, s, "persistence", "aof_last_bgrewrite_status"); got != "errerr" {
 			t.Errorf("the status is %q", got)
 		}
@@ -250,20 +250,15 @@ func TestFault(t *testing.T) {
 		r.Clock.Advance(5 * commandstest.Sec)
 		commandstest.Expect(t, s, throttle+"WAITAOF 1 0 2000\r\n",
 			resptest.Ints(0, 5, 4, -1, 10)+resptest.Ints(0, 0))
-		for name, want := range map[string]string{
+		expectFields(t, s, map[string]string{
 			"aof_last_write_status": "err", "rdb_last_bgsave_status": "err", "cell_disk_status": "err", "cell_disk_faults": "1", "cell_disk_fault_since": "1700000005",
 			"cell_disk_fault": "no\\r\\nspace",
-		} {
-			if got := field(t, s, "persistence", name); got != want {
-				t.Errorf("%s is %s, want %s", name, got, want)
-			}
-		}
+		})
 		d.fail.Store(false)
 		r.Clock.Advance(60 * commandstest.Sec)
 		commandstest.Expect(t, s, "WAITAOF 1 0 0\r\n", resptest.Ints(1, 0))
-		if got := commandstest.Say(t, s, "INFO persistence\r\n"); !strings.Contains(got, "cell_disk_status:ok\r\ncell_disk_faults:1\r\ncell_log_generation:") {
-			t.Errorf("got %q", got)
-		}
+		commandstest.ExpectLike(t, s, "INFO persistence\r\n",
+			"…cell_disk_status:ok\r\ncell_disk_faults:1\r\ncell_log_generation:…")
 	})
 }
 

@@ -85,11 +85,7 @@ func waitCommand(c execute.Call, args [][]byte) error {
 func (k *Server) scriptExists(c execute.Call, args [][]byte) error {
 	c.Reply().Array(len(args) - 2)
 	for _, sha := range args[2:] {
-		found := int64(0)
-		if k.Scripts.Lookup(sha) != nil {
-			found = 1
-		}
-		c.Reply().Int(found)
+		c.Reply().Int(int64(flag(k.Scripts.Lookup(sha) != nil)))
 	}
 	return nil
 }

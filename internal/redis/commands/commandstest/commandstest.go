@@ -8,6 +8,7 @@ import (
 	"crypto/sha1"
 	"fmt"
 	"log/slog"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -264,6 +265,15 @@ func Say(t testing.TB, s *Client, in string) string {
 func Expect(t testing.TB, s *Client, in, want string) {
 	t.Helper()
 	if got := Say(t, s, in); got != want {
+		t.Errorf("%.300q: got %q, want %q", in, got, want)
+	}
+}
+
+// ExpectLike is Expect with … in want for any text.
+func ExpectLike(t testing.TB, s *Client, in, want string) {
+	t.Helper()
+	pattern := strings.ReplaceAll(regexp.QuoteMeta(want), "…", ".*")
+	if got := Say(t, s, in); !regexp.MustCompile(`(?s)^` + pattern + `$`).MatchString(got) {
 		t.Errorf("%.300q: got %q, want %q", in, got, want)
 	}
 }

@@ -19,8 +19,14 @@ type UserHarness struct {
 // NewUserHarness returns a harness whose ACL file has the given lines.
 func NewUserHarness(t testing.TB, lines ...string) *UserHarness {
 	t.Helper()
+	return NewUserHarnessOf(t, func(*commands.Config) {}, lines...)
+}
+
+// NewUserHarnessOf is NewUserHarness with a changed configuration.
+func NewUserHarnessOf(t testing.TB, change func(*commands.Config), lines ...string) *UserHarness {
+	t.Helper()
 	r := &UserHarness{t: t, file: filepath.Join(t.TempDir(), "users.acl")}
-	r.Harness = New(func(c *commands.Config) { c.ACLFile = r.file })
+	r.Harness = New(change, func(c *commands.Config) { c.ACLFile = r.file })
 	r.Rewrite(lines...)
 	return r
 }

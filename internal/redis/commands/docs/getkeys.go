@@ -35,10 +35,7 @@ func (k handlers) commandGetKeysAndFlags(c execute.Call, args [][]byte) error {
 
 // keysOf returns the keys of a call. By its callers' arity args has at least two elements.
 func (k handlers) keysOf(args [][]byte) (*catalog.Command, [][]byte, error) {
-	r := k.Lookup(args[0])
-	if r != nil && r.Subs != nil {
-		r = r.Sub(args[1])
-	}
+	r := k.Called(args)
 	switch {
 	case r == nil || r.Refusal != "":
 		return nil, nil, reply.Error("ERR Invalid command specified")

@@ -121,9 +121,6 @@ func TestSlowlogCommands(t *testing.T) {
 	r := commandstest.New(withThresholds(admin.Thresholds{SlowlogFromUs: -1, SlowlogMaxLen: 3}))
 	s := r.Session()
 	config := func(name, value string) string { return commandstest.Say(t, s, "CONFIG SET "+name+" "+value+"\r\n") }
-	failed := func(name, reason string) string {
-		return "-ERR CONFIG SET failed (possibly related to argument '" + name + "') - " + reason + "\r\n"
-	}
 	for _, tt := range []struct{ got, want string }{
 		{commandstest.Say(t, s, "SLOWLOG LEN\r\nSLOWLOG GET\r\n"), ":0\r\n*0\r\n"},
 		{config("slowlog-log-slower-than", "0"), "+OK\r\n"},
@@ -141,12 +138,6 @@ func TestSlowlogCommands(t *testing.T) {
 		{commandstest.Say(t, s, "SLOWLOG LEN\r\n"), ":0\r\n"},
 		{commandstest.Say(t, s, "SLOWLOG GET x\r\nSLOWLOG GET -2\r\n"), strings.Repeat("-ERR count should be greater than or equal to -1\r\n", 2)},
 		{commandstest.Say(t, s, "SLOWLOG GET 1 2\r\n"), "-ERR unknown subcommand or wrong number of arguments for 'GET'. Try SLOWLOG HELP.\r\n"},
-		{config("slowlog-log-slower-than", "x"), failed("slowlog-log-slower-than", "argument couldn't be parsed into an integer")},
-		{config("slowlog-log-slower-than", "-2"), failed("slowlog-log-slower-than", "argument must be between -1 and 9223372036854775807 inclusive")},
-		{config("slowlog-max-len", "-1"), failed("slowlog-max-len", "argument must be between 0 and 16384 inclusive")},
-		{config("latency-monitor-threshold", "-1"), failed("latency-monitor-threshold", "argument must be between 0 and 9223372036854775807 inclusive")},
-		{config("slowlog-log-slower-than", "9223372036854775807"), "+OK\r\n"},
-		{commandstest.Say(t, s, "CONFIG GET slowlog-log-slower-than\r\n"), "*2\r\n$23\r\nslowlog-log-slower-than\r\n$19\r\n9223372036854775807\r\n"},
 	} {
 		if tt.got != tt.want {
 			t.Errorf("got %q, want %q", tt.got, tt.want)

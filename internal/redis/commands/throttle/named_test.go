@@ -55,16 +55,12 @@ func TestCheckInScripts(t *testing.T) {
 	commandstest.Expect(t, s, script+"login:bob login bob\r\n", resptest.Ints(0, 5, 4, -1, 12))
 	commandstest.Expect(t, s, script+"login:bob login bob\r\n", resptest.Ints(0, 5, 3, -1, 24))
 	for _, key := range []string{"bob", "login", "login:eve"} {
-		got := commandstest.Say(t, s, script+key+" login bob\r\n")
-		if !strings.Contains(got, "script used the key 'login:bob', which is not among the keys that it was given") {
-			t.Errorf("%s: got %q", key, got)
-		}
+		commandstest.ExpectLike(t, s, script+key+" login bob\r\n",
+			"…script used the key 'login:bob', which is not among the keys that it was given…")
 	}
 	for _, call := range []string{"'set','x','1','1','1'", "'del','x'", "'reload'", "'get','login'", "'list'"} {
-		got := commandstest.Say(t, s, `EVAL "return redis.call('cl.limit',`+call+`)" 0`+"\r\n")
-		if !strings.Contains(got, "not allowed from script") {
-			t.Errorf("%s: got %q", call, got)
-		}
+		commandstest.ExpectLike(t, s, `EVAL "return redis.call('cl.limit',`+call+`)" 0`+"\r\n",
+			"…not allowed from script…")
 	}
 }
 
@@ -107,9 +103,8 @@ func TestLimitsByReading(t *testing.T) {
 	commandstest.Expect(t, s, "CL.LIMIT SET command 4 5 60\r\nCL.LIMIT RELOAD\r\n", "+OK\r\n+OK\r\n")
 	for _, name := range []string{"file", "command"} {
 		commandstest.Expect(t, s, "CL.CHECK "+name+" bob\r\n", resptest.Ints(0, 4, 3, -1, 12))
-		if got := commandstest.Say(t, s, "CL.LIMIT GET "+name+"\r\n"); !strings.Contains(got, "*3\r\n:4\r\n:5\r\n:60\r\n") || !strings.Contains(got, "\r\n"+name+"\r\n") {
-			t.Errorf("got %q", got)
-		}
+		commandstest.ExpectLike(t, s, "CL.LIMIT GET "+name+"\r\n",
+			"…*3\r\n:4\r\n:5\r\n:60\r\n…\r\n"+name+"\r\n…")
 	}
 }
 
@@ -180,9 +175,7 @@ func TestManyLimitChanges(t *testing.T) {
 		wg.Go(func() {
 			for i := range changes {
 				commandstest.Expect(t, s, fmt.Sprintf("CL.LIMIT SET l%d-%d 1 1 1\r\nCL.LIMIT SET login %d 5 60\r\n", client, i, 1000+i), "+OK\r\n+OK\r\n")
-				if got := commandstest.Say(t, s, "CL.CHECK login bob\r\n"); !strings.HasPrefix(got, "*5\r\n:0\r\n:10") {
-					t.Errorf("got %q", got)
-				}
+				commandstest.ExpectLike(t, s, "CL.CHECK login bob\r\n", "*5\r\n:0\r\n:10…")
 			}
 		})
 	}
@@ -190,9 +183,8 @@ func TestManyLimitChanges(t *testing.T) {
 	if n, _, err := limitsfile.CheckKept(dir); n != clients*changes+1 || err != nil {
 		t.Errorf("%d limits are kept, %v", n, err)
 	}
-	if got := commandstest.Say(t, r.Session(), "CL.LIMIT GET login\r\n"); !strings.Contains(got, fmt.Sprintf("allowed\r\n:%d\r\n", clients*changes)) {
-		t.Errorf("got %q", got)
-	}
+	commandstest.ExpectLike(t, r.Session(), "CL.LIMIT GET login\r\n",
+		"…"+fmt.Sprintf("allowed\r\n:%d\r\n", clients*changes)+"…")
 }
 
 // TestChecksAreCountedOnce: however often an EXEC or a script is attempted, and only if what it has done is kept.
@@ -216,9 +208,7 @@ func TestChecksAreCountedOnce(t *testing.T) {
 	counted := func(name string, want namedlimit.Counts) {
 		t.Helper()
 		want1 := fmt.Sprintf("allowed\r\n:%d\r\n$7\r\nlimited\r\n:%d\r\n$14\r\nshadow_limited\r\n:%d\r\n", want.Allowed, want.Limited, want.ShadowLimited)
-		if got := commandstest.Say(t, s, "CL.LIMIT GET "+name+"\r\n"); !strings.HasSuffix(got, want1) {
-			t.Errorf("%s: got %q, want %q", name, got, want1)
-		}
+		commandstest.ExpectLike(t, s, "CL.LIMIT GET "+name+"\r\n", "…"+want1)
 	}
 	counted("once", namedlimit.Counts{Allowed: 1})
 	counted("shadow", namedlimit.Counts{Allowed: 1})
