@@ -288,20 +288,3 @@ func TestUnevenTables(t *testing.T) {
 		}
 	}
 }
-
-// TestDeleteOfExpired: an expired key cannot be deleted, even before the sweep.
-func TestDeleteOfExpired(t *testing.T) {
-	for _, tt := range []struct {
-		nowNs int64
-		want  bool
-	}{{t0, true}, {t0 + sec - 1, true}, {t0 + sec, false}, {t0 + sec + 1, false}} {
-		s, k := newStore(4), key(0, "k")
-		put(t, s, t0, k, 1)
-		if n, _ := s.Delete(tt.nowNs, []store.Key{k}); (n == 1) != tt.want {
-			t.Errorf("%d ns later: deleted: %d", tt.nowNs-t0, n)
-		}
-		if n, _ := s.Delete(tt.nowNs, []store.Key{k}); n != 0 {
-			t.Errorf("%d ns later: deleted twice", tt.nowNs-t0)
-		}
-	}
-}

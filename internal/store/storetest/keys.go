@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"math"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -165,14 +166,15 @@ func checkStats(t reporter, s store.Store) {
 	got := store.Stats{Allowed: 1000, Limited: 1000, Requested: 1000, Granted: 1000}
 	s.UpdateStats(&got)
 	for i, k := range numbered(0, "k", 3) {
-		// of 6 units: the second 3 and the 7 are too much
-		for _, quantity := range []int64{int64(1 + i), 3, 3, 0, -1, 7} {
-			throttle(t, s, t0, k, limit(5, 1, 60), quantity)
+		var batch []store.Request // of 6 units: the second 3, the 7 and the greatest are too much
+		for _, quantity := range []int64{int64(1 + i), 3, 3, 0, -1, 7, math.MaxInt64} {
+			batch = append(batch, store.Request{Key: k, Rule: limiter.OfFunnel(limit(5, 1, 60)), Quantity: quantity})
 		}
+		decide(t, s, t0, batch)
 	}
 	s.UpdateStats(&got)
 	got = store.Stats{Allowed: got.Allowed, Limited: got.Limited, Requested: got.Requested, Granted: got.Granted}
-	if want := (store.Stats{Allowed: 1012, Limited: 1006, Requested: 1045, Granted: 1015}); got != want {
+	if want := (store.Stats{Allowed: 1012, Limited: 1009, Requested: 1045 + 3<<32, Granted: 1015}); got != want {
 		t.Fatalf("got %+v, want %+v", got, want)
 	}
 }

@@ -203,6 +203,12 @@ func watchedTransactions() []watchCase {
 			x.Save()()
 			setTAT(t, x, absent, t0-sec)
 		}},
+		{name: "set by an exclusive to what it was", keys: []store.Key{live}, want: true, after: func(t reporter, s store.Store) {
+			x := need[store.Transactor](t, s).BeginAll(t0)
+			defer x.End()
+			tatNs := tatOf(t, x, t0, live)
+			wantSetIf(t, x, t0, live, tatNs, store.Always, tatNs)
+		}},
 		{name: "set to a TAT", keys: []store.Key{live}, want: true, after: in(func(t reporter, tx store.Transaction) {
 			setTAT(t, tx, live, t0+5*sec)
 			tx.Commit()
