@@ -197,16 +197,18 @@ func TestOnlyWhatIsCertain(t *testing.T) {
 	}
 }
 
-// TestAlmostNothing: a rate that would be shown as 0.00 is not.
-func TestAlmostNothing(t *testing.T) {
-	tracker := New()
-	calls(tracker, &Sampler{}, t0, 1, "a")
+// TestForgotten: a request is forgotten when less is left of it than after ten half-lives, and not shown as a
+// rate of 0.00.
+func TestForgotten(t *testing.T) {
 	for _, tt := range []struct {
-		second int64
-		want   int
-	}{{1, 1}, {60, 1}, {600, 0}} {
-		if got := tracker.Top(Requested, t0+tt.second*sec, 9); len(got) != tt.want {
-			t.Errorf("after %d s: got %+v, want %d keys", tt.second, got, tt.want)
+		second       int64
+		known, shown int
+	}{{1, 1, 1}, {60, 1, 1}, {599, 1, 0}, {600, 1, 0}, {601, 0, 0}} {
+		tracker, nowNs := New(), t0+tt.second*sec
+		calls(tracker, &Sampler{}, t0, 1, "a")
+		known, shown := tracker.estimates(Requested, nowNs, 9), tracker.Top(Requested, nowNs, 9)
+		if len(known) != tt.known || len(shown) != tt.shown {
+			t.Errorf("after %d s: got %+v and %+v, want %d and %d keys", tt.second, known, shown, tt.known, tt.shown)
 		}
 	}
 }
@@ -283,17 +285,6 @@ func TestSamplingSteps(t *testing.T) {
 		tracker.estimates(Requested, t0+tt.epochs*sec, 1)
 		if got := tracker.every.Load(); got != tt.want {
 			t.Errorf("%+v: one in %d is picked", tt, got)
-		}
-	}
-}
-
-// TestForgotten: a request is forgotten when less is left of it than after ten half-lives.
-func TestForgotten(t *testing.T) {
-	for second, want := range map[int64]int{599: 1, 600: 1, 601: 0} {
-		tracker := New()
-		calls(tracker, &Sampler{}, t0, 1, "a")
-		if got := tracker.estimates(Requested, t0+second*sec, 9); len(got) != want {
-			t.Errorf("after %d s: got %+v, want %d keys", second, got, want)
 		}
 	}
 }

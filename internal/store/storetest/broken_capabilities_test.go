@@ -204,25 +204,22 @@ func (w *states) Dirty(nowNs int64) bool {
 func (w *states) Close() {}
 
 func brokenTransactors() []broken {
-	bad := func(of func(s memory, tx store.Transaction) store.Transaction) badTransactions {
-		return badTransactions{newMemory(), of}
-	}
-	rollbackCommits := func(_ memory, tx store.Transaction) store.Transaction { return rollbackCommits{tx} }
 	writesThrough := func(s memory, tx store.Transaction) store.Transaction {
 		tx.Rollback()
 		return writesThrough{tx, s}
 	}
+	commits := func(tx store.Transaction) store.Transaction { return rollbackCommits{tx} }
 	return []broken{
-		{bad(rollbackCommits), "a plain map, in transactions"},
-		{bad(rollbackCommits), "transaction: counted on Commit"},
-		{bad(func(_ memory, tx store.Transaction) store.Transaction { return commitForgets{tx} }), "transaction: ends once"},
-		{bad(func(s memory, tx store.Transaction) store.Transaction { return readsOld{tx, s} }), "a plain map, in transactions"},
-		{bad(func(_ memory, tx store.Transaction) store.Transaction { return answersLater{tx} }), "transaction: answers at once"},
-		{bad(func(_ memory, tx store.Transaction) store.Transaction { return seesNoConflicts{tx} }), "released transaction: the key"},
-		{bad(func(_ memory, tx store.Transaction) store.Transaction { return setsOnce{tx, map[id]bool{}} }), "a plain map, in transactions"},
-		{bad(writesThrough), "transaction: its own keys"},
-		{bad(writesThrough), "transaction: its own time"},
-		{bad(writesThrough), "released transaction: in step"},
+		{badTx(commits), "a plain map, in transactions"},
+		{badTx(commits), "transaction: counted on Commit"},
+		{badTx(func(tx store.Transaction) store.Transaction { return commitForgets{tx} }), "transaction: ends once"},
+		{badTx(func(tx store.Transaction) store.Transaction { return readsOld{tx} }), "a plain map, in transactions"},
+		{badTx(func(tx store.Transaction) store.Transaction { return answersLater{tx} }), "transaction: answers at once"},
+		{badTx(func(tx store.Transaction) store.Transaction { return seesNoConflicts{tx} }), "released transaction: the key"},
+		{badTx(func(tx store.Transaction) store.Transaction { return setsOnce{tx, map[id]bool{}} }), "a plain map, in transactions"},
+		{badTransactions{newMemory(), writesThrough}, "transaction: its own keys"},
+		{badTransactions{newMemory(), writesThrough}, "transaction: its own time"},
+		{badTransactions{newMemory(), writesThrough}, "released transaction: in step"},
 		{openExclusive{newMemory()}, "exclusive: keeps others out"},
 		{openExclusive{newMemory()}, "transaction: its own time"},
 		{setsAlways{newMemory()}, "Watch: by an exclusive that leaves it as it was"},
@@ -238,6 +235,10 @@ func (s badTransactions) Begin(nowNs int64, keys []store.Key) store.Transaction 
 	return s.of(s.memory, s.memory.Begin(nowNs, keys))
 }
 
+func badTx(of func(tx store.Transaction) store.Transaction) badTransactions {
+	return badTransactions{newMemory(), func(_ memory, tx store.Transaction) store.Transaction { return of(tx) }}
+}
+
 type rollbackCommits struct{ store.Transaction }
 
 func (tx rollbackCommits) Rollback() { tx.Commit() }
@@ -251,10 +252,7 @@ func (tx commitForgets) Commit() bool {
 }
 
 // readsOld reads what was there when it began.
-type readsOld struct {
-	store.Transaction
-	s memory
-}
+type readsOld struct{ store.Transaction }
 
 func (tx readsOld) State(int64, store.Key) (limiter.State, bool, error) {
 	return limiter.State{}, false, nil

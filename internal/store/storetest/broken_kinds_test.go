@@ -9,11 +9,7 @@ import (
 )
 
 func brokenKinds() []broken {
-	bad := func(of func(s memory, tx store.Transaction) store.Transaction) badTransactions {
-		return badTransactions{newMemory(), of}
-	}
-	seesNone := func(_ memory, tx store.Transaction) store.Transaction { return seesNoConflicts{tx} }
-	undoes := func(_ memory, tx store.Transaction) store.Transaction { return undoesNothing{tx} }
+	seesNone := func(tx store.Transaction) store.Transaction { return seesNoConflicts{tx} }
 	return []broken{
 		{forgetsPayloads{newMemory()}, "kinds: a plain map"},
 		{takesAnyKind{newMemory()}, "kinds: another kind is left as it is"},
@@ -27,10 +23,10 @@ func brokenKinds() []broken {
 		{&countsNoOperations{memory: newMemory()}, "kinds: statistics"},
 		{countsFunnelsOnly{newMemory()}, "kinds: statistics"},
 		{losesOperations{newMemory()}, "kinds: concurrent callers"},
-		{watchesEntries{newMemory()}, "payloads: watched while the word stays"},
-		{bad(seesNone), "payloads: compared while the word stays"},
-		{bad(seesNone), "payloads: asked for too late"},
-		{bad(undoes), "kinds: a plain map, in transactions"},
+		{watchesStates{newMemory()}, "payloads: watched while the word stays"},
+		{badTx(seesNone), "payloads: compared while the word stays"},
+		{badTx(seesNone), "payloads: asked for too late"},
+		{badTx(func(tx store.Transaction) store.Transaction { return undoesNothing{tx} }), "kinds: a plain map, in transactions"},
 		{exclusivelyUndoesNothing{newMemory()}, "kinds: a plain map, in an exclusive"},
 		{neverFrozen{newMemory()}, "payloads: frozen"},
 		{tellsWords{newMemory()}, "payloads: told and restored"},
@@ -166,15 +162,6 @@ func (s losesOperations) Apply(nowNs int64, k store.Key, step store.Step) error 
 		_, _, err = store.SetIf(s.memory, nowNs, k, state, store.Always)
 	}
 	return err
-}
-
-// watchesEntries compares what is known at a glance.
-type watchesEntries struct{ memory }
-
-func (s watchesEntries) Watch(nowNs int64, keys []store.Key) store.Watch {
-	w := &states{s: s.memory, tats: model{}}
-	w.Add(nowNs, keys)
-	return w
 }
 
 type undoesNothing struct{ store.Transaction }

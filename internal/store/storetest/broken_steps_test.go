@@ -1,22 +1,16 @@
 package storetest
 
 import (
-	"runtime"
-
 	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
 
 func brokenSteps() []broken {
-	tx := func(of func(s memory, tx store.Transaction) store.Transaction) badTransactions {
-		return badTransactions{newMemory(), of}
-	}
 	return []broken{
 		{knowsSteps{newMemory()}, "kinds: a plain map"},
 		{forgetsAnswers{newMemory()}, "kinds: a plain map"},
-		{looksThenApplies{newMemory()}, "kinds: concurrent callers"},
 		{countsKnownSteps{newMemory()}, "steps: statistics"},
-		{tx(func(_ memory, tx store.Transaction) store.Transaction { return knowsStepsTx{tx} }), "kinds: a plain map, in transactions"},
+		{badTx(func(tx store.Transaction) store.Transaction { return knowsStepsTx{tx} }), "kinds: a plain map, in transactions"},
 	}
 }
 
@@ -56,19 +50,6 @@ func (s forgetsAnswers) Apply(nowNs int64, k store.Key, step store.Step) error {
 	err := s.memory.Apply(nowNs, k, c)
 	if isKnown(step) {
 		take()
-	}
-	return err
-}
-
-// looksThenApplies lets others at the key in between.
-type looksThenApplies struct{ memory }
-
-func (s looksThenApplies) Apply(nowNs int64, k store.Key, step store.Step) error {
-	state, _, _ := s.State(nowNs, k)
-	runtime.Gosched()
-	changed, err := step.Do(&state, nowNs)
-	if changed {
-		_, _, err = store.SetIf(s.memory, nowNs, k, state, store.Always)
 	}
 	return err
 }

@@ -151,8 +151,7 @@ func checkCountedOnCommit(t reporter, s store.Store) {
 	a, b := key(0, "a"), key(0, "b")
 	for i := range 8 {
 		release, commit, write := i&1 > 0, i&2 > 0, i&4 > 0
-		var before, after store.Stats
-		s.UpdateStats(&before)
+		before := statsOf(s)
 		tx := begin(t, s, t0, a, b)
 		if release {
 			tx.Release()
@@ -171,7 +170,7 @@ func checkCountedOnCommit(t reporter, s store.Store) {
 			t.Fatalf("Commit does not say what it did")
 		}
 		tx.Rollback()
-		s.UpdateStats(&after)
+		after := statsOf(s)
 		if after.Allowed-before.Allowed != allowed || after.Limited-before.Limited != limited {
 			t.Fatalf("released %v, committed %v, written %v: %d allowed, %d limited, want %d, %d", release, commit, write,
 				after.Allowed-before.Allowed, after.Limited-before.Limited, allowed, limited)
