@@ -52,8 +52,8 @@ func (a *arena) isWasteful() bool {
 	return a.garbage >= roomBytes && a.garbage >= a.bytes/garbageShare || a.garbage > 0 && a.garbage == a.bytes
 }
 
-// A name of more than plainBytes, in an arena or alone, is preceded by its hash, so that rehashing need not
-// read it.
+// A name of more than plainBytes, in an arena or a large record, is preceded by its hash, so that rehashing
+// need not read it.
 const (
 	plainBytes = 128
 	hashBytes  = 8
@@ -66,8 +66,8 @@ func nameOf(record []byte) []byte {
 	return record
 }
 
-// A locator consists of a record's first chunk, the place there, the length and the key's database. For a key
-// alone, the number of its buffer replaces the place.
+// A locator consists of a record's first chunk, the place there, the length and the key's database. For a
+// large record, the number of its buffer replaces the place.
 const (
 	dbBits     = 16
 	lengthBits = 13
@@ -87,7 +87,7 @@ func lengthOf(locator uint64) int { return int(locator >> dbBits & (1<<lengthBit
 
 func dbOf(locator uint64) uint16 { return uint16(locator) }
 
-func aloneLocator(number uint32, db uint16) uint64 { return uint64(number)<<dbBits | uint64(db) }
+func largeLocator(number uint32, db uint16) uint64 { return uint64(number)<<dbBits | uint64(db) }
 
 func numberOf(locator uint64) uint32 { return uint32(locator >> dbBits) }
 

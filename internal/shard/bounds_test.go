@@ -207,13 +207,13 @@ func TestBytesAreExact(t *testing.T) {
 	for i := range 2000 {
 		put(t, s, t0, key(0, strings.Repeat(fmt.Sprint(i, "-"), 1+i%12)), 60)
 	}
-	put(t, s, t0, key(0, strings.Repeat("alone", arenaKeyBytes)), 60)
+	put(t, s, t0, key(0, strings.Repeat("large", arenaKeyBytes)), 60)
 	var st store.Stats
 	s.UpdateStats(&st)
 	n, directory := segments(s)
 	want := n*segmentBytes + directory*pointerBytes + arenaBytes(s)
 	for i := range s.shards {
-		want += len(s.shards[i].long.alone.bufs) * sliceHeaderBytes
+		want += len(s.shards[i].long.large.bufs) * sliceHeaderBytes
 	}
 	if st.Bytes != want {
 		t.Errorf("%d bytes, want %d", st.Bytes, want)

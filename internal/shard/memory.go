@@ -4,7 +4,7 @@ import "cellserver/internal/store"
 
 const (
 	pointerBytes     = 8  // of a segment's pointer in the directory
-	sliceHeaderBytes = 24 // of a record alone
+	sliceHeaderBytes = 24 // of a large record
 )
 
 // MemoryUsage implements store.Walker. The bytes, rounded up, are an equal share of the segment and its
@@ -42,7 +42,7 @@ func (t *table) longShare(seg *segment, b *bucket, slot int) int {
 	switch {
 	case !t.long:
 		return 0
-	case b.place(slot) == placeAlone:
+	case b.place(slot) == placeLarge:
 		return n + sliceHeaderBytes
 	}
 	return ceilDiv(seg.arena.length()*chunkBytes*n, seg.arena.liveBytes())

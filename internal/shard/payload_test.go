@@ -301,8 +301,8 @@ func TestPayloadEntriesAreReadBack(t *testing.T) {
 				if got := tb.payloadAt(b, slot); !bytes.Equal(got, it.payload) {
 					t.Errorf("%d, %d: a payload of %d bytes", nameBytes, payloadBytes, len(got))
 				}
-				if alone := b.place(slot) == placeAlone; alone != (it.recordBytes() > arenaStateBytes) {
-					t.Errorf("%d, %d: that it stands alone is %t", nameBytes, payloadBytes, alone)
+				if large := b.place(slot) == placeLarge; large != (it.recordBytes() > arenaStateBytes) {
+					t.Errorf("%d, %d: large: %t", nameBytes, payloadBytes, large)
 				}
 				if short := nameBytes <= 14 || nameBytes <= 16 && db == 0; tb.shorts == 1 != short {
 					t.Errorf("%d: that it is short is %t", nameBytes, !short)

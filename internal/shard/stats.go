@@ -22,7 +22,7 @@ func (sh *shard) updateStatsLocked(st *store.Stats) {
 		st.Slots += t.made * segmentBuckets * t.slots()
 		st.Bytes += t.bytes()
 	}
-	st.NameBytes += sh.inline.count*inlineBytes + sh.long.chunks.bytes() + sh.long.alone.names
+	st.NameBytes += sh.inline.count*inlineBytes + sh.long.chunks.bytes() + sh.long.large.names
 	for kind, n := range sh.counts.outcomes {
 		st.Allowed += n.Allowed
 		st.Limited += n.Limited

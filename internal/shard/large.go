@@ -2,23 +2,23 @@ package shard
 
 import "slices"
 
-// alone holds records too long for an arena, each in its own buffer, which its entry keeps when it moves. A
+// large holds records too long for an arena, each in its own buffer, which its entry keeps when it moves. A
 // number is an index of bufs; 0 is none.
-type alone struct {
+type large struct {
 	bufs  [][]byte
 	free  []uint32
 	bytes int // capacity of the buffers
 	names int // of names in the buffers
 }
 
-func (a *alone) totalBytes() int { return a.bytes + sliceHeaderBytes*len(a.bufs) }
+func (a *large) totalBytes() int { return a.bytes + sliceHeaderBytes*len(a.bufs) }
 
-func (a *alone) set(id uint32, buf []byte) {
+func (a *large) set(id uint32, buf []byte) {
 	a.bytes += cap(buf) - cap(a.bufs[id])
 	a.bufs[id] = buf
 }
 
-func (a *alone) take(buf []byte, nameBytes int) (id uint32) {
+func (a *large) take(buf []byte, nameBytes int) (id uint32) {
 	a.names += nameBytes
 	if n := len(a.free); n > 0 {
 		id = a.free[n-1]
@@ -34,12 +34,12 @@ func (a *alone) take(buf []byte, nameBytes int) (id uint32) {
 	return id
 }
 
-func (a *alone) give(id uint32, nameBytes int) {
+func (a *large) give(id uint32, nameBytes int) {
 	a.names -= nameBytes
 	a.set(id, nil)
 	a.free = append(a.free, id)
 	if len(a.free) == len(a.bufs)-1 {
-		*a = alone{}
+		*a = large{}
 	}
 }
 
