@@ -1,12 +1,12 @@
 package shard
 
 import (
+	"bytes"
 	"fmt"
 	"hash/maphash"
 	"strings"
 	"testing"
 
-	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
 
@@ -48,39 +48,39 @@ func TestEntriesAreReadBack(t *testing.T) {
 			if ref.code != tt.code || ref.isLong() != tb.long || isInline(&k) == tb.long {
 				t.Fatalf("code %#x, want %#x", ref.code, tt.code)
 			}
-			if tb.long { // so that the offset is not 0, and a record in two chunks
-				setTAT(tb, strings.Repeat("first", roomBytes/5-3), t0)
-			}
-			tb.insert(&item{ref: ref, key: &k, expiresNs: t0})
-			b, slot := tb.find(ref, &k)
-			if b == nil {
-				t.Fatal("it is not found")
-			}
-			if kind := tb.kindAt(b, slot); kind != limiter.Funnel {
-				t.Errorf("kind %d", kind)
-			}
-			if got := tb.hashAt(b, slot); got != hash {
-				t.Errorf("hash %x, want %x", got, hash)
-			}
+			b, slot := insertAndFind(t, tb, &item{ref: ref, key: &k, expiresNs: t0})
 			other := *tb
 			other.seed = maphash.MakeSeed()
 			if isKept := other.hashAt(b, slot) == hash; isKept != (tt.nameBytes > plainBytes) {
 				t.Errorf("that the hash is kept is %t", isKept)
 			}
-			if got := tb.dbAt(b, slot); got != tt.db {
-				t.Errorf("database %d, want %d", got, tt.db)
-			}
-			if got := tb.nameBytesAt(b, slot); got != tt.nameBytes {
-				t.Errorf("%d bytes of name, want %d", got, tt.nameBytes)
-			}
 			if got := tb.entryBytes(b, slot); tb.long && (got < stored || got > stored+stored/4) {
 				t.Errorf("%d bytes are stored, want %d", got, stored)
 			}
-			if got := tb.appendName([]byte("before"), b, slot); string(got) != "before"+string(k.Name) {
-				t.Errorf("the name is %q", got)
-			}
 		})
 	}
+}
+
+// insertAndFind inserts an entry and compares what is read back.
+func insertAndFind(t *testing.T, tb *table, it *item) (b *bucket, slot int) {
+	t.Helper()
+	if tb.long { // so that the offset is not 0, and a record in two chunks
+		setTAT(tb, strings.Repeat("first", roomBytes/5-3), t0)
+	}
+	tb.insert(it)
+	if b, slot = tb.find(it.ref, it.key); b == nil {
+		t.Fatalf("%d bytes of name, %d of payload: not found", len(it.key.Name), len(it.payload))
+	}
+	if kind, hash, db := tb.kindAt(b, slot), tb.hashAt(b, slot), tb.dbAt(b, slot); kind != it.kind || hash != it.ref.hash || db != it.key.DB {
+		t.Errorf("kind %d, hash %x, database %d, want %d, %x, %d", kind, hash, db, it.kind, it.ref.hash, it.key.DB)
+	}
+	if name := tb.appendName([]byte("before"), b, slot); string(name) != "before"+string(it.key.Name) || tb.nameBytesAt(b, slot) != len(it.key.Name) {
+		t.Errorf("the name is %.20q of %d bytes, want %d", name, tb.nameBytesAt(b, slot), len(it.key.Name))
+	}
+	if got := tb.payloadAt(b, slot); !bytes.Equal(got, it.payload) {
+		t.Errorf("a payload of %d bytes, want %d", len(got), len(it.payload))
+	}
+	return b, slot
 }
 
 // TestHashesOfDatabases: one name spreads over shards and buckets by database.

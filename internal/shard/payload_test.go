@@ -283,24 +283,10 @@ func TestPayloadEntriesAreReadBack(t *testing.T) {
 		for _, nameBytes := range []int{0, 1, 13, 14, 15, 16, 17, 128, 129, 300, 499, 500, 4096, 4097, 1 << 16} {
 			for _, payloadBytes := range []int{0, 1, 8, 300, 371, 372, 373, 484, 485, 499, 500, 501, 70_000} {
 				tb := &table{seed: maphash.MakeSeed(), long: true}
-				setTAT(tb, strings.Repeat("first", roomBytes/5-3), t0) // so that a record stands in two chunks
 				k := key(db, strings.Repeat("\xff", nameBytes))
 				it := item{ref: refOf(&k, hashKey(tb.seed, db, k.Name)), key: &k, kind: limiter.Named, expiresNs: t0}
 				it.payload = bytes.Repeat([]byte{7}, payloadBytes)
-				tb.insert(&it)
-				b, slot := tb.find(it.ref, &k)
-				if b == nil {
-					t.Fatalf("%d, %d: it is not found", nameBytes, payloadBytes)
-				}
-				if kind, hash, gotDB := tb.kindAt(b, slot), tb.hashAt(b, slot), tb.dbAt(b, slot); kind != it.kind || hash != it.ref.hash || gotDB != db {
-					t.Errorf("%d, %d: kind %d, hash %x, database %d", nameBytes, payloadBytes, kind, hash, gotDB)
-				}
-				if name := tb.appendName(nil, b, slot); string(name) != string(k.Name) || tb.nameBytesAt(b, slot) != nameBytes {
-					t.Errorf("%d, %d: the name is %.20q of %d", nameBytes, payloadBytes, name, tb.nameBytesAt(b, slot))
-				}
-				if got := tb.payloadAt(b, slot); !bytes.Equal(got, it.payload) {
-					t.Errorf("%d, %d: a payload of %d bytes", nameBytes, payloadBytes, len(got))
-				}
+				b, slot := insertAndFind(t, tb, &it)
 				if large := b.place(slot) == placeLarge; large != (it.recordBytes() > arenaStateBytes) {
 					t.Errorf("%d, %d: large: %t", nameBytes, payloadBytes, large)
 				}

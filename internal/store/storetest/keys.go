@@ -161,16 +161,28 @@ func checkConcurrent(t reporter, s store.Store) {
 	}
 }
 
-// checkStats: requests are counted and added to the given figures.
+// checkStats: requests are counted, one by one, in a batch or in a transaction, and added to given figures.
 func checkStats(t reporter, s store.Store) {
 	got := store.Stats{Allowed: 1000, Limited: 1000, Requested: 1000, Granted: 1000}
 	s.UpdateStats(&got)
 	for i, k := range numbered(0, "k", 3) {
-		var batch []store.Request // of 6 units: the second 3, the 7 and the greatest are too much
+		var batch []store.Request
+		// of 6 units: the second 3, the 7 and the last, which counts as 2^32, are too much
 		for _, quantity := range []int64{int64(1 + i), 3, 3, 0, -1, 7, math.MaxInt64} {
 			batch = append(batch, store.Request{Key: k, Rule: limiter.OfFunnel(limit(5, 1, 60)), Quantity: quantity})
 		}
-		decide(t, s, t0, batch)
+		switch txs, ok := s.(store.Transactor); {
+		case i == 1:
+			decide(t, s, t0, batch)
+		case i == 2 && ok:
+			tx := txs.Begin(t0, []store.Key{k})
+			decide(t, tx, t0, batch)
+			tx.Commit()
+		default:
+			for j := range batch {
+				decide(t, s, t0, batch[j:j+1])
+			}
+		}
 	}
 	s.UpdateStats(&got)
 	got = store.Stats{Allowed: got.Allowed, Limited: got.Limited, Requested: got.Requested, Granted: got.Granted}
