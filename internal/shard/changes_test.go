@@ -85,8 +85,8 @@ func TestManyAreGone(t *testing.T) {
 	}
 }
 
-// TestGoneSooner: a key with a lowered TAT that expires or is evicted unseen is reported as removed; otherwise
-// its old state would return.
+// TestGoneSooner: a key with a lowered TAT that expires or is evicted unseen is reported as removed;
+// otherwise its old state would return.
 func TestGoneSooner(t *testing.T) {
 	for _, name := range []string{"short", strings.Repeat("long", 10)} {
 		evict := func(nowNs int64) func(s *Store) {
