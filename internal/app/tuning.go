@@ -35,13 +35,14 @@ func (t *tuning) settings() []admin.Setting {
 		[]admin.Setting{
 			t.maxNewKeys(),
 			admin.Constant("burst-is-capacity", yesNo(o.BurstIsCapacity)),
+			admin.Constant("databases", strconv.Itoa(o.Databases)), // a store has one
 			admin.Constant("io-threads", strconv.Itoa(o.IOThreads)),
 			admin.Constant("lua-time-limit", strconv.FormatInt(o.LuaTimeLimit.Milliseconds(), 10)),
 			admin.Constant("proto-max-bulk-len", strconv.Itoa(o.MaxCommandBytes)),
 			admin.Constant("unixsocketperm", strconv.FormatUint(uint64(o.SocketMode), 8)),
 		})
 	for _, flag := range []string{
-		"aclfile", "databases", "enable-debug-command", "limits-file", "max-args", "max-command-bytes", "max-key-bytes", "unixsocket",
+		"aclfile", "enable-debug-command", "limits-file", "max-args", "max-command-bytes", "max-key-bytes", "unixsocket",
 	} {
 		all = append(all, admin.Constant(flag, o.Values[flag]))
 	}

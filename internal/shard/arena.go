@@ -52,8 +52,8 @@ func (a *arena) isWasteful() bool {
 	return a.garbage >= roomBytes && a.garbage >= a.bytes/garbageShare || a.garbage > 0 && a.garbage == a.bytes
 }
 
-// A name of more than plainBytes, in an arena or alone, is preceded by its hash, so that rehashing need not
-// read it.
+// A name of more than plainBytes, in an arena or a large record, is preceded by its hash, so that rehashing
+// need not read it.
 const (
 	plainBytes = 128
 	hashBytes  = 8
@@ -66,8 +66,8 @@ func nameOf(record []byte) []byte {
 	return record
 }
 
-// A locator consists of a record's first chunk, the place there, the length and the key's database. For a key
-// alone, the number of its buffer replaces the place.
+// A locator consists of a record's first chunk, the place there, the length and the key's database. For a
+// large record, the number of its buffer replaces the place.
 const (
 	dbBits     = 16
 	lengthBits = 13
@@ -87,7 +87,7 @@ func lengthOf(locator uint64) int { return int(locator >> dbBits & (1<<lengthBit
 
 func dbOf(locator uint64) uint16 { return uint16(locator) }
 
-func aloneLocator(number uint32, db uint16) uint64 { return uint64(number)<<dbBits | uint64(db) }
+func largeLocator(number uint32, db uint16) uint64 { return uint64(number)<<dbBits | uint64(db) }
 
 func numberOf(locator uint64) uint32 { return uint32(locator >> dbBits) }
 
@@ -264,23 +264,23 @@ func (t *table) gather(seg *segment) {
 	}
 }
 
-// alone holds records too long for an arena, each in its own buffer, which its entry keeps when it moves. A
+// large holds records too long for an arena, each in its own buffer, which its entry keeps when it moves. A
 // number is an index of bufs; 0 is none.
-type alone struct {
+type large struct {
 	bufs  [][]byte
 	free  []uint32
 	bytes int // capacity of the buffers
 	names int // of names in the buffers
 }
 
-func (a *alone) totalBytes() int { return a.bytes + sliceHeaderBytes*len(a.bufs) }
+func (a *large) totalBytes() int { return a.bytes + sliceHeaderBytes*len(a.bufs) }
 
-func (a *alone) set(id uint32, buf []byte) {
+func (a *large) set(id uint32, buf []byte) {
 	a.bytes += cap(buf) - cap(a.bufs[id])
 	a.bufs[id] = buf
 }
 
-func (a *alone) take(buf []byte, nameBytes int) (id uint32) {
+func (a *large) take(buf []byte, nameBytes int) (id uint32) {
 	a.names += nameBytes
 	if n := len(a.free); n > 0 {
 		id = a.free[n-1]
@@ -296,12 +296,12 @@ func (a *alone) take(buf []byte, nameBytes int) (id uint32) {
 	return id
 }
 
-func (a *alone) give(id uint32, nameBytes int) {
+func (a *large) give(id uint32, nameBytes int) {
 	a.names -= nameBytes
 	a.set(id, nil)
 	a.free = append(a.free, id)
 	if len(a.free) == len(a.bufs)-1 {
-		*a = alone{}
+		*a = large{}
 	}
 }
 

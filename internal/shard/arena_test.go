@@ -73,25 +73,25 @@ func TestLongKeysCostTheirBytes(t *testing.T) {
 func TestArenasAreGivenBack(t *testing.T) {
 	tb := &table{seed: maphash.MakeSeed(), long: true}
 	long := func(i int) string { return strings.Repeat(fmt.Sprint(i, "-"), 20) }
-	alone := func(i int) string { return strings.Repeat(fmt.Sprint(i, "-"), arenaKeyBytes) }
+	large := func(i int) string { return strings.Repeat(fmt.Sprint(i, "-"), arenaKeyBytes) }
 	for round := range 3 {
 		for i := range 1000 {
 			setTAT(tb, long(i), 1)
 		}
 		for i := range 20 {
-			setTAT(tb, alone(i), 1)
+			setTAT(tb, large(i), 1)
 		}
-		if len(tb.alone.bufs) != 21 || tb.chunks.inUse() < tb.made {
-			t.Fatalf("round %d: %d keys stand alone, %d chunks", round, len(tb.alone.bufs), tb.chunks.inUse())
+		if len(tb.large.bufs) != 21 || tb.chunks.inUse() < tb.made {
+			t.Fatalf("round %d: %d keys are large, %d chunks", round, len(tb.large.bufs), tb.chunks.inUse())
 		}
 		for i := range 1000 {
 			setTAT(tb, long(i), 0)
 		}
 		for i := range 20 {
-			setTAT(tb, alone(i), 0)
+			setTAT(tb, large(i), 0)
 		}
-		if tb.alone.bufs != nil || tb.alone.free != nil || tb.chunks.inUse() != 0 || tb.chunks.count > slabChunks+spareChunks {
-			t.Fatalf("round %d: %d keys stand alone, %d chunks are in use and %d there", round, len(tb.alone.bufs), tb.chunks.inUse(), tb.chunks.count)
+		if tb.large.bufs != nil || tb.large.free != nil || tb.chunks.inUse() != 0 || tb.chunks.count > slabChunks+spareChunks {
+			t.Fatalf("round %d: %d keys are large, %d chunks are in use and %d there", round, len(tb.large.bufs), tb.chunks.inUse(), tb.chunks.count)
 		}
 	}
 }

@@ -133,8 +133,8 @@ func (s *Store) touchLong(batch []store.Request, hashes *[pieceRequests]uint64, 
 		for _, r := range records[:n] {
 			if r.chunk != nil {
 				sum += uint64(r.chunk[r.first%chunkBytes]) + uint64(r.chunk[r.last%chunkBytes])
-			} else if r.alone != nil {
-				sum += uint64(*r.alone)
+			} else if r.large != nil {
+				sum += uint64(*r.large)
 			}
 		}
 		window = window[min(len(window), len(records)):]
@@ -142,10 +142,10 @@ func (s *Store) touchLong(batch []store.Request, hashes *[pieceRequests]uint64, 
 	return sum
 }
 
-// recordEnds locates a record's first and last byte within its first chunk, or a record alone.
+// recordEnds locates a record's first and last byte within its first chunk, or a large record.
 type recordEnds struct {
 	chunk       *chunk
-	alone       *byte
+	large       *byte
 	first, last uint32
 }
 
@@ -163,8 +163,8 @@ func (t *table) homeRecord(hash uint64) (r recordEnds) {
 	}
 	slot := lowestLane(found, laneBits)
 	at := b.locator(slot)
-	if b.place(slot) == placeAlone {
-		r.alone = &t.alone.bufs[numberOf(at)][0]
+	if b.place(slot) == placeLarge {
+		r.large = &t.large.bufs[numberOf(at)][0]
 		return r
 	}
 	r.chunk = t.chunks.at(chunkOf(at))

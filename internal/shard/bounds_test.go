@@ -207,13 +207,13 @@ func TestBytesAreExact(t *testing.T) {
 	for i := range 2000 {
 		put(t, s, t0, key(0, strings.Repeat(fmt.Sprint(i, "-"), 1+i%12)), 60)
 	}
-	put(t, s, t0, key(0, strings.Repeat("alone", arenaKeyBytes)), 60)
+	put(t, s, t0, key(0, strings.Repeat("large", arenaKeyBytes)), 60)
 	var st store.Stats
 	s.UpdateStats(&st)
 	n, directory := segments(s)
 	want := n*segmentBytes + directory*pointerBytes + arenaBytes(s)
 	for i := range s.shards {
-		want += len(s.shards[i].long.alone.bufs) * sliceHeaderBytes
+		want += len(s.shards[i].long.large.bufs) * sliceHeaderBytes
 	}
 	if st.Bytes != want {
 		t.Errorf("%d bytes, want %d", st.Bytes, want)
@@ -285,23 +285,6 @@ func TestUnevenTables(t *testing.T) {
 		}
 		if depth < 5 || tb.depth != 0 || tb.made != 1 {
 			t.Errorf("round %d: the directory's depth was %d, and is %d with %d segments in the end", round, depth, tb.depth, tb.made)
-		}
-	}
-}
-
-// TestDeleteOfExpired: an expired key cannot be deleted, even before the sweep.
-func TestDeleteOfExpired(t *testing.T) {
-	for _, tt := range []struct {
-		nowNs int64
-		want  bool
-	}{{t0, true}, {t0 + sec - 1, true}, {t0 + sec, false}, {t0 + sec + 1, false}} {
-		s, k := newStore(4), key(0, "k")
-		put(t, s, t0, k, 1)
-		if n, _ := s.Delete(tt.nowNs, []store.Key{k}); (n == 1) != tt.want {
-			t.Errorf("%d ns later: deleted: %d", tt.nowNs-t0, n)
-		}
-		if n, _ := s.Delete(tt.nowNs, []store.Key{k}); n != 0 {
-			t.Errorf("%d ns later: deleted twice", tt.nowNs-t0)
 		}
 	}
 }

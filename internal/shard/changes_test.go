@@ -1,7 +1,6 @@
 package shard
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -10,9 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"cellserver/internal/limiter"
 	"cellserver/internal/store"
-	"cellserver/internal/test/racetest"
 )
 
 // replica is what Changes has told of a store.
@@ -29,61 +26,6 @@ func (r replica) follow(s *Store, nowNs int64) (complete bool) {
 			r[idOf(c.Key)] = c.State.ExpiresNs
 		}
 	})
-}
-
-// TestChangesMakeTheSame: replaying Changes yields the same keys and states.
-func TestChangesMakeTheSame(t *testing.T) {
-	racetest.SkipAlone(t)
-	for name, nameBytes := range map[string]func(i int) int{
-		"short": func(int) int { return 9 },
-		"long":  func(i int) int { return 17 + i%300 },
-		"mixed": func(i int) int {
-			return []int{9, 12, 20, 36, 127, 128, 129, 1000, arenaKeyBytes, arenaKeyBytes + 1}[i*7%10]
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			const keys = 3000
-			s, r, l := newStore(2), replica{}, limit(t, 10, 1, 5)
-			s.Track(func() {})
-			rng := rand.New(rand.NewPCG(1, uint64(len(name))))
-			k := func() store.Key {
-				i := rng.IntN(keys)
-				return key(uint16(i%3), fmt.Sprintf("%0*d", nameBytes(i), i))
-			}
-			now, sweeper := t0, NewSweeper(s)
-			for i := range 60_000 {
-				now += rng.Int64N(sec / 500)
-				switch n := rng.IntN(3000); {
-				case n < 2000:
-					one(s, now, k(), l, 1+rng.Int64N(3))
-				case n < 2050:
-					if _, _, err := store.SetIf(s, now, k(), limiter.State{ExpiresNs: now + rng.Int64N(50*sec)}, store.Always); err != nil {
-						t.Fatal(err)
-					}
-				case n < 2500:
-					one(s, now, k(), l, -1-rng.Int64N(3))
-				case n < 2900:
-					if _, err := s.Delete(now, []store.Key{k()}); err != nil {
-						t.Fatal(err)
-					}
-				case n < 2990:
-					sweeper.Step(now)
-				case n < 2992:
-					s.Flush(context.Background(), uint16(rng.IntN(3)))
-				case n < 2993:
-					s.FlushAll()
-				}
-				if i%97 == 0 {
-					r.check(t, s, now)
-				}
-			}
-			for range 5 {
-				now += 30 * sec
-				sweepOnce(s, now)
-			}
-			r.check(t, s, now)
-		})
-	}
 }
 
 func (r replica) check(t *testing.T, s *Store, nowNs int64) {
@@ -143,8 +85,8 @@ func TestManyAreGone(t *testing.T) {
 	}
 }
 
-// TestGoneSooner: a key with a lowered TAT that expires or is evicted unseen is reported as removed; otherwise
-// its old state would return.
+// TestGoneSooner: a key with a lowered TAT that expires or is evicted unseen is reported as removed;
+// otherwise its old state would return.
 func TestGoneSooner(t *testing.T) {
 	for _, name := range []string{"short", strings.Repeat("long", 10)} {
 		evict := func(nowNs int64) func(s *Store) {

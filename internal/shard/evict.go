@@ -116,7 +116,7 @@ func (sh *shard) freeBytesLocked(t *table, seg *segment, it *item, nowNs int64) 
 		}
 	}
 	for !fits() {
-		b, slot := sh.soonestAloneLocked(t, seg)
+		b, slot := sh.soonestLargeLocked(t, seg)
 		if b == nil {
 			break
 		}
@@ -133,11 +133,11 @@ func (sh *shard) freeInArenaLocked(t *table, seg *segment, nowNs int64) bool {
 	return evicted > 0
 }
 
-// soonestAloneLocked locates the unpinned key with its own buffer that expires first, or returns nil.
-func (sh *shard) soonestAloneLocked(t *table, seg *segment) (soonest *bucket, soonestSlot int) {
+// soonestLargeLocked locates the unpinned key with its own buffer that expires first, or returns nil.
+func (sh *shard) soonestLargeLocked(t *table, seg *segment) (soonest *bucket, soonestSlot int) {
 	soonestNs := int64(math.MaxInt64)
 	t.each(seg, func(b *bucket, slot int) {
-		if b.place(slot) == placeAlone && (b.tatNs(slot) < soonestNs || soonest == nil) && !sh.pinnedLocked(t, b, slot) {
+		if b.place(slot) == placeLarge && (b.tatNs(slot) < soonestNs || soonest == nil) && !sh.pinnedLocked(t, b, slot) {
 			soonest, soonestSlot, soonestNs = b, slot, b.tatNs(slot)
 		}
 	})

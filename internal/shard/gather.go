@@ -165,12 +165,12 @@ func (g *gather) someStates(t *table, seg *segment, at, end uint64) (next uint64
 // stateBytes returns the size of a segment's records.
 func (t *table) stateBytes(seg *segment) (n int) {
 	n = seg.arena.liveBytes()
-	if len(t.alone.bufs) == 0 {
+	if len(t.large.bufs) == 0 {
 		return n
 	}
 	t.each(seg, func(b *bucket, slot int) {
-		if b.place(slot) == placeAlone {
-			n += len(t.alone.bufs[numberOf(b.locator(slot))])
+		if b.place(slot) == placeLarge {
+			n += len(t.large.bufs[numberOf(b.locator(slot))])
 		}
 	})
 	return n

@@ -66,7 +66,7 @@ func (it *item) place() uint64 {
 	if it.kind == limiter.Funnel && len(it.key.Name) <= arenaKeyBytes || it.kind != limiter.Funnel && it.recordBytes() <= arenaStateBytes {
 		return placeArena
 	}
-	return placeAlone
+	return placeLarge
 }
 
 // setSpare chooses the spare room for a payload that had before bytes.
@@ -111,8 +111,8 @@ type record struct {
 // recordAt returns the record of an entry with a payload; if joined, it is valid until the next call.
 func (t *table) recordAt(b *bucket, slot int) (r record) {
 	at := b.locator(slot)
-	if b.place(slot) == placeAlone {
-		buf := t.alone.bufs[numberOf(at)]
+	if b.place(slot) == placeLarge {
+		buf := t.large.bufs[numberOf(at)]
 		r.bytes, r.end = buf[:cap(buf)], len(buf)
 		r.setParts(int(binary.LittleEndian.Uint32(buf[versionBytes:])))
 		return r
@@ -136,8 +136,8 @@ func (t *table) nameAt(b *bucket, slot int) []byte {
 	case b.kind(slot) != limiter.Funnel:
 		r := t.recordAt(b, slot)
 		return r.bytes[r.name:r.payload]
-	case b.place(slot) == placeAlone:
-		return nameOf(t.alone.bufs[numberOf(at)])
+	case b.place(slot) == placeLarge:
+		return nameOf(t.large.bufs[numberOf(at)])
 	}
 	return nameOf(t.record(at))
 }
@@ -147,8 +147,8 @@ func (t *table) entryBytes(b *bucket, slot int) int {
 	switch {
 	case !t.long:
 		return 0
-	case b.place(slot) == placeAlone:
-		return cap(t.alone.bufs[numberOf(b.locator(slot))])
+	case b.place(slot) == placeLarge:
+		return cap(t.large.bufs[numberOf(b.locator(slot))])
 	}
 	return lengthOf(b.locator(slot))
 }
@@ -175,8 +175,8 @@ func (t *table) versionAt(b *bucket, slot int) uint64 {
 		return 0
 	}
 	at := b.locator(slot)
-	if b.place(slot) == placeAlone {
-		return binary.LittleEndian.Uint64(t.alone.bufs[numberOf(at)])
+	if b.place(slot) == placeLarge {
+		return binary.LittleEndian.Uint64(t.large.bufs[numberOf(at)])
 	}
 	return t.recordHash(at) // the first word
 }
@@ -205,9 +205,9 @@ func (t *table) rewrite(b *bucket, slot int, r *record, payload []byte, changed 
 		binary.LittleEndian.PutUint64(r.bytes, t.versions)
 	}
 	at := b.locator(slot)
-	if b.place(slot) == placeAlone {
+	if b.place(slot) == placeLarge {
 		if end != r.end {
-			t.alone.bufs[numberOf(at)] = r.bytes[:end]
+			t.large.bufs[numberOf(at)] = r.bytes[:end]
 		}
 		return true
 	}

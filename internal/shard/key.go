@@ -88,8 +88,8 @@ func (t *table) longHashAt(b *bucket, slot int) uint64 {
 	switch {
 	case b.kind(slot) != limiter.Funnel:
 		return t.stateHashAt(b, slot)
-	case b.place(slot) == placeAlone:
-		return binary.LittleEndian.Uint64(t.alone.bufs[numberOf(at)])
+	case b.place(slot) == placeLarge:
+		return binary.LittleEndian.Uint64(t.large.bufs[numberOf(at)])
 	case lengthOf(at) > plainBytes:
 		return t.recordHash(at)
 	}
@@ -124,8 +124,8 @@ func (t *table) longNameBytesAt(b *bucket, slot int) (n int) {
 	case b.kind(slot) != limiter.Funnel:
 		r := t.recordAt(b, slot)
 		return r.payload - r.name
-	case b.place(slot) == placeAlone:
-		n = len(t.alone.bufs[numberOf(b.locator(slot))])
+	case b.place(slot) == placeLarge:
+		n = len(t.large.bufs[numberOf(b.locator(slot))])
 	default:
 		n = lengthOf(b.locator(slot))
 	}

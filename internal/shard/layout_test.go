@@ -106,35 +106,6 @@ func TestHashesOfDatabases(t *testing.T) {
 	}
 }
 
-// TestMemoryUsageOfOne: shares are exact.
-func TestMemoryUsageOfOne(t *testing.T) {
-	for _, keys := range []int{1, 2, 3, 7, 19, fullInline} {
-		s := newStore(1)
-		sh, n := &s.shards[0], 0
-		inShard := func(format string) (k store.Key) { // the next such key that is in the shard
-			for k = key(0, fmt.Sprintf(format, n)); s.shardOf(ref(s, k).hash) != sh; k = key(0, fmt.Sprintf(format, n)) {
-				n++
-			}
-			n++
-			return k
-		}
-		var short, long store.Key
-		for range keys {
-			long, short = inShard("%0100d"), inShard("%d")
-			put(t, s, t0, long, 60)
-			put(t, s, t0, short, 60)
-		}
-		share := (segmentBytes + pointerBytes + keys - 1) / keys
-		arena := ((100*keys+roomBytes-1)/roomBytes*chunkBytes*100 + 100*keys - 1) / (100 * keys)
-		if got, _ := s.MemoryUsage(t0, long); got != share+arena {
-			t.Errorf("%d long keys: one costs %d, want %d", keys, got, share+arena)
-		}
-		if got, ok := s.MemoryUsage(t0, short); got != share {
-			t.Errorf("%d keys: a short one costs %d, %t, want %d", keys, got, ok, share)
-		}
-	}
-}
-
 // TestMemoryUsageInParts: keys share directory entries equally, and an arena by bytes.
 func TestMemoryUsageInParts(t *testing.T) {
 	s := newStore(1)

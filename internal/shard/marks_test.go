@@ -41,18 +41,18 @@ func checkListed(t *testing.T, s *Store) (marked int) {
 	return marked
 }
 
-// TestMarkedIsListed: marked segments are always listed, and a follower has no live key in another state,
-// though perhaps evicted ones.
+// TestMarkedIsListed: marked segments are always listed, and a follower has the same keys and states, though
+// perhaps evicted ones with a bound, as in every second run.
 func TestMarkedIsListed(t *testing.T) {
 	racetest.SkipAlone(t)
 	for seed := range uint64(6) {
-		s, r, l := newStore(1), replica{}, limit(t, 10, 1, 5)
+		s, r, l, bounded := newStore(1), replica{}, limit(t, 10, 1, 5), seed%2 == 0
 		s.Track(func() {})
 		rng := rand.New(rand.NewPCG(9, seed))
 		n := 1500
 		k := func() store.Key {
 			i := rng.IntN(n)
-			return key(uint16(i%3), fmt.Sprintf("%0*d", []int{5, 12, 20, 60, 200, 5000}[i%6], i))
+			return key(uint16(i%3), fmt.Sprintf("%0*d", []int{5, 12, 20, 128, 129, 1000, arenaKeyBytes, arenaKeyBytes + 1}[i%8], i))
 		}
 		now, sweeper, seen := t0, NewSweeper(s), 0
 		for i := range 40_000 {
@@ -81,6 +81,7 @@ func TestMarkedIsListed(t *testing.T) {
 				x.End()
 			case op < 960:
 				sweeper.Step(now)
+			case op < 970 && !bounded:
 			case op < 970:
 				s.SetMaxBytes([]int64{0, 1 << 15, 1 << 17}[rng.IntN(3)], []store.Policy{store.VolatileTTL, store.NoEviction}[rng.IntN(2)])
 			case op < 971:
@@ -94,8 +95,12 @@ func TestMarkedIsListed(t *testing.T) {
 			if i%10 == 0 {
 				seen = max(seen, checkListed(t, s))
 			}
-			if i%500 == 0 {
+			switch {
+			case i%500 > 0:
+			case bounded:
 				r.checkLive(t, s, now)
+			default:
+				r.check(t, s, now)
 			}
 		}
 		if seen == 0 {

@@ -15,7 +15,7 @@ func TestMemoryUsageAddsUp(t *testing.T) {
 		for i := range keys {
 			put(t, s, t0, key(uint16(i%2), strings.Repeat(fmt.Sprint(i, "-"), 1+i%11)), 60)
 		}
-		put(t, s, t0, key(0, strings.Repeat("alone", arenaKeyBytes)), 60)
+		put(t, s, t0, key(0, strings.Repeat("large", arenaKeyBytes)), 60)
 		sum, n := 0, 0
 		for db := range uint16(2) {
 			s.Scan(t0, db, 0, 1<<30, func(k store.Key, _ store.Entry) {
@@ -29,7 +29,7 @@ func TestMemoryUsageAddsUp(t *testing.T) {
 		taken := s.tableBytes()
 		for i := range s.shards {
 			t := &s.shards[i].long
-			taken += t.chunks.inUse()*chunkBytes + t.alone.bytes + sliceHeaderBytes*max(0, len(t.alone.bufs)-1-len(t.alone.free))
+			taken += t.chunks.inUse()*chunkBytes + t.large.bytes + sliceHeaderBytes*max(0, len(t.large.bufs)-1-len(t.large.free))
 		}
 		// Empty shards have no segments, and shares are rounded up, twice for a long key.
 		if sum < taken || sum > taken+2*n || n != keys+1 {

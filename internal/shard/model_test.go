@@ -54,10 +54,8 @@ func againstPlainMap(t *testing.T, nameBytes func(i int) int) {
 		weight int
 		do     func(*run)
 	}{
-		{5500, func(r *run) { r.throttle(s, r.pick()) }}, {500, (*run).delete}, {1000, (*run).tat}, {1000, (*run).tx},
-		{300, (*run).releasedTx}, {100, (*run).exclusive}, {300, (*run).watch}, {300, (*run).scanOn}, {100, (*run).memory},
-		{880, func(r *run) { r.sweeper.Step(r.now) }}, {10, func(r *run) { r.flush(s) }},
-		{10, func(r *run) { r.count(s) }},
+		{5500, (*run).throttle}, {500, (*run).delete}, {1000, (*run).tat}, {300, (*run).watch},
+		{300, (*run).scanOn}, {880, func(r *run) { r.sweeper.Step(r.now) }}, {10, (*run).flush}, {10, (*run).count},
 	}
 	sum := 0
 	for _, step := range steps {
@@ -86,17 +84,10 @@ func (r *run) pick() store.Key { return key(uint16(r.rng.IntN(3)), r.names[r.rng
 
 func (r *run) limit() funnel.Limit { return r.limits[r.rng.IntN(len(r.limits))] }
 
-// wholeStore is all keys, of a Store or of an exclusive.
-type wholeStore interface {
-	store.Keys
-	store.Walker
-}
-
-func (r *run) throttle(ks store.Keys, k store.Key) {
-	r.Helper()
-	l, quantity := r.limit(), r.rng.Int64N(8)-2
+func (r *run) throttle() {
+	k, l, quantity := r.pick(), r.limit(), r.rng.Int64N(8)-2
 	before := r.m.tat(r.now, k)
-	got, want := one(ks, r.now, k, l, quantity), r.m.throttle(r.now, k, l, quantity)
+	got, want := one(r.s, r.now, k, l, quantity), r.m.throttle(r.now, k, l, quantity)
 	if got != want {
 		r.Fatalf("Throttle: got %+v, want %+v", got, want)
 	}
@@ -122,107 +113,15 @@ func (r *run) delete() {
 	}
 }
 
-func (r *run) deleteOn(ks store.Keys, k store.Key) {
-	r.Helper()
-	want := r.m.tat(r.now, k) > r.now
-	if got := remove(ks, r.now, k); got != want {
-		r.Fatalf("Delete: got %v, want %v", got, want)
-	}
-	if want {
-		delete(r.m, idOf(k))
-		r.changed(k)
-	}
-}
-
-func (r *run) tat() { r.tatOn(r.s, r.pick()) }
-
-func (r *run) tatOn(ks store.Keys, k store.Key) {
-	r.Helper()
-	got, ok := tatOf(ks, r.now, k)
+func (r *run) tat() {
+	k := r.pick()
+	got, ok := tatOf(r.s, r.now, k)
 	if want := r.m.tat(r.now, k); got != want || ok != (want > r.now) {
 		r.Fatalf("TAT: got %d, %v, want %d", got, ok, want)
 	}
 }
 
-// onKeys does something with each of some keys.
-func (r *run) onKeys(ks store.Keys, keys []store.Key) {
-	r.Helper()
-	for _, k := range keys {
-		switch r.rng.IntN(3) {
-		case 0:
-			r.deleteOn(ks, k)
-		case 1:
-			r.tatOn(ks, k)
-		default:
-			r.throttle(ks, k)
-		}
-	}
-}
-
-// tx reverts the model when a transaction does not commit, watches included.
-func (r *run) tx() {
-	keys := []store.Key{r.pick(), r.pick(), r.pick(), r.pick()}
-	tx := r.s.Begin(r.now, keys)
-	defer tx.Rollback()
-	commit := r.rng.IntN(2) == 0
-	before, watches := r.m.clone(keys), r.watches
-	if !commit {
-		r.watches = nil
-	}
-	r.onKeys(tx, keys)
-	if commit != (commit && tx.Commit()) {
-		r.Fatal("a transaction that was not released did not commit")
-	}
-	if !commit {
-		maps.Copy(r.m, before)
-		r.watches = watches
-	}
-}
-
-// releasedTx lets others change one of the keys, or another.
-func (r *run) releasedTx() {
-	keys := []store.Key{r.pick(), r.pick(), r.pick()}
-	tx := r.s.begin(r.now, keys)
-	defer tx.Rollback()
-	tx.Release()
-	begun := r.m.clone(keys)
-	r.throttle(r.s, append(keys, r.pick())[r.rng.IntN(4)])
-	now := r.m.clone(keys)
-	same := true
-	for i := range now {
-		same = same && max(now[i], r.now) == max(begun[i], r.now)
-	}
-	watches := r.watches
-	if !same {
-		r.watches = nil
-	}
-	maps.Copy(r.m, begun)
-	r.onKeys(tx, keys)
-	wrote := tx.written()
-	if got, want := tx.Commit(), same || !wrote; got != want {
-		r.Fatalf("Commit: got %v, want %v", got, want)
-	}
-	if !same {
-		maps.Copy(r.m, now)
-		r.watches = watches
-	}
-}
-
-func (r *run) exclusive() {
-	x := r.s.BeginAll(r.now)
-	defer x.End()
-	r.onKeys(x, []store.Key{r.pick(), r.pick(), r.pick(), r.pick()})
-	switch r.rng.IntN(20) {
-	case 0:
-		r.flush(x)
-	case 1:
-		r.count(x)
-	case 2:
-		r.wholeWalk(x)
-	}
-}
-
-func (r *run) flush(ks wholeStore) {
+func (r *run) flush() {
 	db, all := uint16(r.rng.IntN(3)), r.rng.IntN(5) == 0
 	for i, tatNs := range r.m {
 		if (all || i.db == db) && tatNs > r.now {
@@ -230,30 +129,21 @@ func (r *run) flush(ks wholeStore) {
 		}
 	}
 	if all {
-		ks.FlushAll()
+		r.s.FlushAll()
 		clear(r.m)
 		return
 	}
-	ks.Flush(context.Background(), db)
-	r.m.flush(db)
+	r.s.Flush(context.Background(), db)
+	maps.DeleteFunc(r.m, func(i id, _ int64) bool { return i.db == db })
 }
 
-func (r *run) count(ks wholeStore) {
-	r.Helper()
+func (r *run) count() {
 	counts := make([]store.KeyCount, 3)
-	ks.Count(context.Background(), r.now, counts)
+	r.s.Count(context.Background(), r.now, counts)
 	for db, got := range counts {
 		if want := r.m.count(r.now, uint16(db)); got.Keys != want {
 			r.Fatalf("Count of %d is %d, want %d", db, got.Keys, want)
 		}
-	}
-}
-
-func (r *run) memory() {
-	k := r.pick()
-	bytes, ok := r.s.MemoryUsage(r.now, k)
-	if live := r.m.tat(r.now, k) > r.now; ok != live || ok && bytes < segmentBytes/(segmentBuckets*longSlots) {
-		r.Fatalf("MemoryUsage: %d, %v, want %v", bytes, ok, live)
 	}
 }
 
@@ -342,15 +232,6 @@ func (r *run) scanOn() {
 	}
 }
 
-func (r *run) wholeWalk(ks wholeStore) {
-	for db := range uint16(3) {
-		met := walk(r, ks, r.now, db, 100, nil)
-		if want := r.m.count(r.now, db); len(met) != want {
-			r.Fatalf("a walk met %d keys, want %d", len(met), want)
-		}
-	}
-}
-
 type id struct {
 	db   uint16
 	name string
@@ -367,22 +248,6 @@ func (m model) throttle(now int64, k store.Key, l funnel.Limit, quantity int64) 
 	tat, r := l.Throttle(m.tat(now, k), now, quantity)
 	m[idOf(k)] = tat
 	return r
-}
-
-func (m model) clone(keys []store.Key) model {
-	c := model{}
-	for _, k := range keys {
-		c[idOf(k)] = m[idOf(k)]
-	}
-	return c
-}
-
-func (m model) flush(db uint16) {
-	for i := range m {
-		if i.db == db {
-			delete(m, i)
-		}
-	}
 }
 
 func (m model) count(now int64, db uint16) (n int) {

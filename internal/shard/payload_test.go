@@ -287,8 +287,8 @@ func TestPayloadEntriesAreReadBack(t *testing.T) {
 				it := item{ref: refOf(&k, hashKey(tb.seed, db, k.Name)), key: &k, kind: limiter.Named, expiresNs: t0}
 				it.payload = bytes.Repeat([]byte{7}, payloadBytes)
 				b, slot := insertAndFind(t, tb, &it)
-				if alone := b.place(slot) == placeAlone; alone != (it.recordBytes() > arenaStateBytes) {
-					t.Errorf("%d, %d: that it stands alone is %t", nameBytes, payloadBytes, alone)
+				if large := b.place(slot) == placeLarge; large != (it.recordBytes() > arenaStateBytes) {
+					t.Errorf("%d, %d: large: %t", nameBytes, payloadBytes, large)
 				}
 				if short := nameBytes <= 14 || nameBytes <= 16 && db == 0; tb.shorts == 1 != short {
 					t.Errorf("%d: that it is short is %t", nameBytes, !short)

@@ -102,32 +102,6 @@ func isLast(s *Store, cursor uint64) bool {
 	return s.Scan(t0, 0, cursor, 1, func(store.Key, store.Entry) { n++ }) == 0 && n == 0
 }
 
-// TestScanIsBounded: a fruitless call returns after some segments, and an empty store's walk ends.
-func TestScanIsBounded(t *testing.T) {
-	s := New()
-	none := func(store.Key, store.Entry) { t.Error("a key of another database") }
-	if next := s.Scan(t0, 0, 0, 10, none); next != 0 {
-		t.Errorf("an empty store: cursor %d", next)
-	}
-	for i := range 100_000 {
-		put(t, s, t0, key(1, fmt.Sprint(i)), 60)
-	}
-	segments := s.segments()
-	for _, tt := range []struct{ count, perCall int }{{1, leastScanSegments}, {10_000, 10_000 / scanSegmentSlots * scanSlots}} {
-		calls, cursor := 1, s.Scan(t0, 0, 0, tt.count, none)
-		for ; cursor != 0; calls++ {
-			cursor = s.Scan(t0, 0, cursor, tt.count, none)
-		}
-		if want := segments / tt.perCall; calls < want || calls > want+1 {
-			t.Errorf("count %d: %d calls for %d segments", tt.count, calls, segments)
-		}
-	}
-	s.Flush(context.Background(), 1)
-	if next := s.Scan(t0, 1, 0, 10, none); next != 0 {
-		t.Errorf("a store that was flushed: cursor %d", next)
-	}
-}
-
 // TestCutScan: a cursor cannot separate keys that share its bits.
 func TestCutScan(t *testing.T) {
 	const p = 1 << cursorShift // from one prefix to the next

@@ -151,7 +151,7 @@ const (
 
 	placeMask     = 3
 	placeArena    = 1 // in the segment's arena
-	placeAlone    = 2 // in its own buffer
+	placeLarge    = 2 // in its own buffer
 	laneKindShift = 2
 	laneKindBits  = 4
 	laneKindMask  = 1<<laneKindBits - 1

@@ -54,7 +54,7 @@ func TestFreeSlot(t *testing.T) {
 		}
 	}
 	for full := range 1 << longSlots {
-		for _, place := range []uint64{placeArena, placeAlone} {
+		for _, place := range []uint64{placeArena, placeLarge} {
 			b := bucket{bitPassed}
 			want := longSlots
 			for slot := longSlots - 1; slot >= 0; slot-- {
@@ -83,7 +83,7 @@ func TestCandidates(t *testing.T) {
 				b[hashesWord] ^= (b[hashesWord]>>(8*slot)&0xff ^ hashLane(hash)) << (8 * slot)
 				continue
 			}
-			place, otherHash := []uint64{placeArena, placeAlone}[rng.IntN(2)], hash^1<<40
+			place, otherHash := []uint64{placeArena, placeLarge}[rng.IntN(2)], hash^1<<40
 			if rng.IntN(2) == 0 {
 				otherHash ^= 1 << (8 + rng.IntN(8))
 			}
@@ -198,7 +198,7 @@ func checkShape(t *testing.T, tb *table) {
 			}
 			switch {
 			case !tb.long:
-			case b.place(slot) == placeAlone:
+			case b.place(slot) == placeLarge:
 				inUse[numberOf(b.locator(slot))] = true
 				names += len(k.Name)
 			default:
@@ -218,18 +218,18 @@ func checkShape(t *testing.T, tb *table) {
 	if entries != tb.count || segments != tb.made {
 		t.Fatalf("%d entries in %d segments, %d in %d are counted", entries, segments, tb.count, tb.made)
 	}
-	if n := len(tb.alone.bufs) - len(tb.alone.free); n != 0 && n-1 != len(inUse) {
-		t.Fatalf("%d keys stand alone, %d are in use", n-1, len(inUse))
+	if n := len(tb.large.bufs) - len(tb.large.free); n != 0 && n-1 != len(inUse) {
+		t.Fatalf("%d keys are large, %d are in use", n-1, len(inUse))
 	}
-	if shorts != tb.shorts || names != tb.alone.names {
-		t.Fatalf("%d short keys and %d bytes of names are counted, there are %d and %d", tb.shorts, tb.alone.names, shorts, names)
+	if shorts != tb.shorts || names != tb.large.names {
+		t.Fatalf("%d short keys and %d bytes of names are counted, there are %d and %d", tb.shorts, tb.large.names, shorts, names)
 	}
 	bytes := 0
-	for _, buf := range tb.alone.bufs {
+	for _, buf := range tb.large.bufs {
 		bytes += cap(buf)
 	}
-	if tb.alone.bytes != bytes {
-		t.Fatalf("%d bytes of buffers are counted, there are %d", tb.alone.bytes, bytes)
+	if tb.large.bytes != bytes {
+		t.Fatalf("%d bytes of buffers are counted, there are %d", tb.large.bytes, bytes)
 	}
 	checkChunks(t, &tb.chunks, inArenas)
 }

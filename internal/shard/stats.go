@@ -22,7 +22,7 @@ func (sh *shard) updateStatsLocked(st *store.Stats) {
 		st.Slots += t.made * segmentBuckets * t.slots()
 		st.Bytes += t.bytes()
 	}
-	st.NameBytes += sh.inline.count*inlineBytes + sh.long.chunks.bytes() + sh.long.alone.names
+	st.NameBytes += sh.inline.count*inlineBytes + sh.long.chunks.bytes() + sh.long.large.names
 	for kind, n := range sh.counts.outcomes {
 		st.Allowed += n.Allowed
 		st.Limited += n.Limited
@@ -73,7 +73,7 @@ func (c *counts) merge(other *counts) {
 
 const (
 	pointerBytes     = 8  // of a segment's pointer in the directory
-	sliceHeaderBytes = 24 // of a record alone
+	sliceHeaderBytes = 24 // of a large record
 )
 
 // MemoryUsage implements store.Walker. The bytes, rounded up, are an equal share of the segment and its
@@ -111,7 +111,7 @@ func (t *table) longShare(seg *segment, b *bucket, slot int) int {
 	switch {
 	case !t.long:
 		return 0
-	case b.place(slot) == placeAlone:
+	case b.place(slot) == placeLarge:
 		return n + sliceHeaderBytes
 	}
 	return ceilDiv(seg.arena.length()*chunkBytes*n, seg.arena.liveBytes())

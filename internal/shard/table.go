@@ -22,7 +22,7 @@ type table struct {
 	made      int      // number of segments
 	spare     *segment // holds a segment's entries during a rebuild
 	chunks    chunks   // of the long table
-	alone     alone
+	large     large
 	shorts    int               // entries of the long table with short keys
 	versions  uint64            // given to payloads so far
 	joined    []byte            // reused copy of a record in two chunks
@@ -161,7 +161,7 @@ func (t *table) longGrowth(a *arena, it *item) (bytes int) {
 	switch {
 	case !t.long:
 		return 0
-	case it.place() == placeAlone:
+	case it.place() == placeLarge:
 		return it.recordBytes() + it.spare + sliceHeaderBytes
 	}
 	return t.chunks.growth(a.moreChunks(it.recordBytes() + it.spare))
@@ -199,9 +199,9 @@ func (t *table) add(seg *segment, it *item) {
 	t.count++
 	var locator uint64
 	place := it.place()
-	if place == placeAlone {
+	if place == placeLarge {
 		record := t.encode(newBuf(it.recordBytes()+it.spare), it, place)
-		locator = aloneLocator(t.alone.take(record, len(it.key.Name)), it.key.DB)
+		locator = largeLocator(t.large.take(record, len(it.key.Name)), it.key.DB)
 	} else {
 		locator = t.appendItem(seg, it)
 	}
@@ -249,8 +249,8 @@ func (t *table) remove(seg *segment, b *bucket, slot int) {
 		if b.kind(slot) != limiter.Funnel && isShort(t.dbAt(b, slot), t.nameBytesAt(b, slot)) {
 			t.shorts--
 		}
-		if at := b.locator(slot); b.place(slot) == placeAlone {
-			t.alone.give(numberOf(at), t.nameBytesAt(b, slot))
+		if at := b.locator(slot); b.place(slot) == placeLarge {
+			t.large.give(numberOf(at), t.nameBytesAt(b, slot))
 		} else {
 			seg.arena.garbage += uint32(lengthOf(at))
 		}
@@ -329,5 +329,5 @@ func (t *table) segmentAfter(at uint64) (seg *segment, next uint64) {
 
 // bytes returns the table's size.
 func (t *table) bytes() int {
-	return t.made*segmentBytes + len(t.directory)*pointerBytes + t.chunks.bytes() + t.alone.totalBytes()
+	return t.made*segmentBytes + len(t.directory)*pointerBytes + t.chunks.bytes() + t.large.totalBytes()
 }

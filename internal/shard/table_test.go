@@ -49,7 +49,7 @@ func segments(s *Store) (n, directory int) {
 // arenaBytes is what the store has allocated for long keys.
 func arenaBytes(s *Store) (n int) {
 	for i := range s.shards {
-		n += s.shards[i].long.chunks.bytes() + s.shards[i].long.alone.bytes
+		n += s.shards[i].long.chunks.bytes() + s.shards[i].long.large.bytes
 	}
 	return n
 }

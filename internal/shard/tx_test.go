@@ -64,61 +64,6 @@ func TestTxReleasedAndTables(t *testing.T) {
 	}
 }
 
-// TestSets covers results and watches of settings in transactions and exclusives.
-func TestSets(t *testing.T) {
-	const absent = int64(0)
-	for _, tt := range []struct {
-		name         string
-		before       int64 // of the key, in seconds from now; absent for none
-		set          []int64
-		want         int64
-		dirty, whole bool // whether a watch notices, by a transaction and with all of the store
-	}{
-		{"a new key", absent, []int64{30}, 30, true, true},
-		{"longer", 10, []int64{30}, 30, true, true},
-		{"shorter", 30, []int64{10}, 10, true, true},
-		{"none", 30, []int64{0}, absent, true, true},
-		{"long ago", 30, []int64{-99}, absent, true, true},
-		{"none again", absent, []int64{0}, absent, false, false},
-		{"as it was", 30, []int64{30}, 30, true, true},
-		{"there and back", 30, []int64{10, 30}, 30, true, true},
-		{"new and gone", absent, []int64{10, 0}, absent, true, true},
-		{"twice", 30, []int64{10, 20}, 20, true, true},
-	} {
-		for _, whole := range []bool{false, true} {
-			s, k := New(), key(3, "k")
-			if tt.before != absent {
-				put(t, s, t0, k, tt.before)
-			}
-			w := s.Watch(t0, []store.Key{k})
-			var in store.Keys
-			var end func()
-			if whole {
-				x := s.BeginAll(t0)
-				in, end = x, x.End
-			} else {
-				tx := s.Begin(t0, []store.Key{k, key(3, "other")})
-				in, end = tx, func() { tx.Commit() }
-			}
-			for _, atSec := range tt.set {
-				_, _, _ = store.SetIf(in, t0, k, limiter.State{ExpiresNs: t0 + atSec*sec}, store.Always)
-				if tatNs, ok := tatOf(in, t0, k); ok != (atSec > 0) || ok && tatNs != t0+atSec*sec {
-					t.Errorf("%s: reads %d, %t after %d", tt.name, tatNs-t0, ok, atSec)
-				}
-			}
-			end()
-			tatNs, ok := tatOf(s, t0, k)
-			if ok != (tt.want != absent) || ok && tatNs != t0+tt.want*sec {
-				t.Errorf("%s, whole %t: left %d s, %t; want %d", tt.name, whole, (tatNs-t0)/sec, ok, tt.want)
-			}
-			if got, want := w.Dirty(t0), !whole && tt.dirty || whole && tt.whole; got != want {
-				t.Errorf("%s, whole %t: dirty is %t", tt.name, whole, got)
-			}
-			w.Close()
-		}
-	}
-}
-
 func BenchmarkTx(b *testing.B) {
 	l := limit(b, 1<<20, 1, 3600)
 	for _, n := range []int{1, 2, 8} {

@@ -11,9 +11,9 @@ import (
 
 func boundedChecks() []check {
 	return []check{
-		{"bounded: evicts", alone(checkEvicts)},
-		{"bounded: evicts what expires soon", alone(checkEvictsSoonest)},
-		{"bounded: refuses", alone(checkRefuses)},
+		{"bounded: evicts", unraced(checkEvicts)},
+		{"bounded: evicts what expires soon", unraced(checkEvictsSoonest)},
+		{"bounded: refuses", unraced(checkRefuses)},
 		{"bounded: refuses in a transaction", checkRefusesInTransaction},
 		{"bounded: refuses SetIf", checkRefusesSetIf},
 	}

@@ -161,7 +161,7 @@ func checkConcurrent(t reporter, s store.Store) {
 	}
 }
 
-// checkStats: requests are counted, one by one, in a batch or in a transaction, and added to the given figures.
+// checkStats: requests are counted, one by one, in a batch or in a transaction, and added to given figures.
 func checkStats(t reporter, s store.Store) {
 	got := store.Stats{Allowed: 1000, Limited: 1000, Requested: 1000, Granted: 1000}
 	s.UpdateStats(&got)

@@ -52,7 +52,8 @@ func checkModel(t reporter, s store.Store, r source) {
 	}
 }
 
-// checkModelInTransactions commits, rolls back or partly undoes transactions, beside others that may change a key.
+// checkModelInTransactions commits, rolls back or partly undoes transactions, beside others that may change a
+// key.
 func checkModelInTransactions(t reporter, s store.Store, r source) {
 	m, nowNs := stateMap{}, t0
 	for range 2500 {

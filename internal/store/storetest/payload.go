@@ -20,10 +20,10 @@ func payloadChecks() []check {
 		{"payloads: compared while the word stays", checkPayloadConflict},
 		{"payloads: asked for too late", checkPayloadLate},
 		{"payloads: frozen", checkPayloadFrozen},
-		{"payloads: told and restored", alone(checkPayloadsRestored)},
-		{"payloads: told as they change", alone(checkPayloadChanges)},
-		{"payloads: bounded by eviction", alone(checkPayloadsEvicted)},
-		{"payloads: bounded by refusal", alone(checkPayloadsRefused)},
+		{"payloads: told and restored", unraced(checkPayloadsRestored)},
+		{"payloads: told as they change", unraced(checkPayloadChanges)},
+		{"payloads: bounded by eviction", unraced(checkPayloadsEvicted)},
+		{"payloads: bounded by refusal", unraced(checkPayloadsRefused)},
 	}
 }
 

@@ -40,8 +40,8 @@ type check struct {
 	run  func(t reporter, s store.Store)
 }
 
-// alone marks a check of one goroutine, which is skipped under the race detector.
-func alone(run func(t reporter, s store.Store)) func(t reporter, s store.Store) {
+// unraced marks a check of one goroutine, which is skipped under the race detector.
+func unraced(run func(t reporter, s store.Store)) func(t reporter, s store.Store) {
 	return func(t reporter, s store.Store) {
 		if racetest.Enabled {
 			t.Skipf("has one goroutine, and takes long with the race detector")

@@ -51,8 +51,8 @@ func walk(t reporter, w store.Walker, nowNs *int64, db uint16, count int, betwee
 
 func nothing() {}
 
-// fillDatabases stores n keys in each of three databases, half of them of other kinds, and as many that expire
-// after a second.
+// fillDatabases stores n keys in each of three databases, half of them of other kinds, and as many that
+// expire after a second.
 func fillDatabases(t reporter, ks store.Keys, nowNs int64, n int) (m stateMap) {
 	t.Helper()
 	m = stateMap{}

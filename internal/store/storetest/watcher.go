@@ -191,6 +191,7 @@ func watchedTransactions() []watchCase {
 			remove(t, tx, t0, absent)
 			tx.Commit()
 		})},
+		{name: "set by a transaction to what it was", keys: []store.Key{live}, want: true, after: in(setAgain)},
 		{name: "by an exclusive", keys: []store.Key{live}, want: true, after: func(t reporter, s store.Store) {
 			x := need[store.Transactor](t, s).BeginAll(t0)
 			defer x.End()
@@ -202,7 +203,25 @@ func watchedTransactions() []watchCase {
 			x.Save()()
 			setTAT(t, x, absent, t0-sec)
 		}},
+		{name: "set by an exclusive to what it was", keys: []store.Key{live}, want: true, after: func(t reporter, s store.Store) {
+			x := need[store.Transactor](t, s).BeginAll(t0)
+			defer x.End()
+			tatNs := tatOf(t, x, t0, live)
+			wantSetIf(t, x, t0, live, tatNs, store.Always, tatNs)
+		}},
+		{name: "set to a TAT", keys: []store.Key{live}, want: true, after: in(func(t reporter, tx store.Transaction) {
+			setTAT(t, tx, live, t0+5*sec)
+			tx.Commit()
+		})},
 	}
+}
+
+// setAgain sets the live key to its present state.
+func setAgain(t reporter, tx store.Transaction) {
+	live, _, _ := watchedKeys()
+	tatNs := tatOf(t, tx, t0, live)
+	wantSetIf(t, tx, t0, live, tatNs, store.Always, tatNs)
+	tx.Commit()
 }
 
 func checkWatchAdds(t reporter, s store.Store) {
