@@ -32,7 +32,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// dist returns what make release makes, for Linux alone and without the profile, which takes an eighth of the time.
+// dist returns what make release makes, for Linux alone and without the profile, which takes an eighth of the
+// time.
 func dist(t *testing.T) string {
 	t.Helper()
 	dir, err := firstRelease()
@@ -83,7 +84,8 @@ var tools = sync.OnceValues(func() (string, error) {
 	return bin, command("goreleaser", "go", "build", "-trimpath", "-o", bin, "tool")
 })
 
-// copySource copies the work tree and commits the copy. Go writes no revision into what it builds in a linked work tree.
+// copySource copies the work tree and commits the copy. Go writes no revision into what it builds in a linked
+// work tree.
 func copySource(dir string) error {
 	list := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	list.Dir = ".."

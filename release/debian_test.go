@@ -79,7 +79,8 @@ func TestDebianPackage(t *testing.T) {
 	compare(t, before, snapshot(t, m.root))
 }
 
-// reloads expects systemctl reload to fail with a mistake in the config file, which changes nothing, and else to have it read.
+// reloads expects systemctl reload to fail with a mistake in the config file, which changes nothing, and else
+// to have it read.
 func (m *machine) reloads(t *testing.T, config string) {
 	t.Helper()
 	good := readFile(t, config)
@@ -100,7 +101,8 @@ func (m *machine) reloads(t *testing.T, config string) {
 	}
 }
 
-// TestDebianPackageWithoutSystemd installs the package where no service manager runs, as in a container's build.
+// TestDebianPackageWithoutSystemd installs the package where no service manager runs, as in a container's
+// build.
 func TestDebianPackageWithoutSystemd(t *testing.T) {
 	t.Parallel()
 	m := unpack(t)
@@ -138,7 +140,8 @@ func olderVersion(t *testing.T, deb string) (path string) {
 	if err := os.WriteFile(control, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// Its configuration file is another, so that dpkg has to choose between the new one and the administrator's.
+	// Its configuration file is another, so that dpkg has to choose between the new one and the
+	// administrator's.
 	config := filepath.Join(dir, "etc/cellserver/cellserver.yaml")
 	if err := os.WriteFile(config, []byte(readFile(t, config)+"# of an older version\n"), 0o644); err != nil {
 		t.Fatal(err)
@@ -147,8 +150,8 @@ func olderVersion(t *testing.T, deb string) (path string) {
 	return dir + ".deb"
 }
 
-// snapshot returns what is in a root: names, modes, owners and contents. What the system and dpkg keep as their own
-// records, such as logs, is left out.
+// snapshot returns what is in a root: names, modes, owners and contents. What the system and dpkg keep as
+// their own records, such as logs, is left out.
 func snapshot(t *testing.T, root string) map[string]string {
 	t.Helper()
 	files := map[string]string{}

@@ -34,7 +34,8 @@ func TestImageRuns(t *testing.T) {
 	archive := artifact(t, "cellserver_*_image.tar")
 	dir := t.TempDir()
 	podman := func(args ...string) []string {
-		// crun refuses a mixture of both versions of cgroups; in the mount namespace there are only those of version 2.
+		// crun refuses a mixture of both versions of cgroups; in the mount namespace there are only those of
+		// version 2.
 		return append([]string{"--mount", "sh", "-c", `umount -R /sys/fs/cgroup; mount -t cgroup2 none /sys/fs/cgroup && exec podman "$@"`, "podman",
 			"--root=" + filepath.Join(dir, "root"), "--runroot=" + filepath.Join(dir, "run"), "--storage-driver=vfs", "--cgroup-manager=cgroupfs"}, args...)
 	}

@@ -44,8 +44,8 @@ func boot(t *testing.T) *machine {
 	t.Helper()
 	processtest.Need(t, "systemd-nspawn", "systemd-container")
 	m := unpack(t)
-	// In its own mount namespace cgroups are those of version 2 alone, whatever this machine has, and in one of them runs
-	// everything that is started here.
+	// In its own mount namespace cgroups are those of version 2 alone, whatever this machine has, and in one
+	// of them runs everything that is started here.
 	name := "cellserver-test-" + strconv.Itoa(os.Getpid()) + "-" + filepath.Base(filepath.Dir(m.root))
 	const mount = `umount -R /sys/fs/cgroup; mount -t cgroup2 none /sys/fs/cgroup && `
 	const start = mount + `mkdir /sys/fs/cgroup/$0 && echo $$ > /sys/fs/cgroup/$0/cgroup.procs && exec "$@"`

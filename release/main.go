@@ -1,5 +1,5 @@
-// Release makes a release's licenses, manual and container image. GoReleaser, as .goreleaser.yaml says, and make release
-// run it from the repository's root.
+// Release makes a release's licenses, manual and container image. GoReleaser, as .goreleaser.yaml says, and
+// make release run it from the repository's root.
 package main
 
 import (

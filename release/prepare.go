@@ -39,7 +39,8 @@ func prepare(ctx context.Context, version string) error {
 	return nil
 }
 
-// writeManual has the server write its manual and the completion of its command line. Packages have the pages compressed.
+// writeManual has the server write its manual and the completion of its command line. Packages have the pages
+// compressed.
 func writeManual(ctx context.Context) error {
 	dir, err := os.MkdirTemp("", "release")
 	if err != nil {
@@ -78,8 +79,8 @@ func writeManual(ctx context.Context) error {
 	return nil
 }
 
-// writeConfig makes the config file of the packages, which keep what is known. A variable in the unit would do so, too, but
-// go before the file, which could then not say otherwise, such as for a server with a store.
+// writeConfig makes the config file of the packages, which keep what is known. A variable in the unit would
+// do so, too, but go before the file, which could then not say otherwise, such as for a server with a store.
 func writeConfig(context.Context) error {
 	example, err := os.ReadFile("deploy/cellserver.yaml")
 	if err != nil {
@@ -123,8 +124,9 @@ func output(ctx context.Context, name string, args ...string) ([]byte, error) {
 	return out, nil
 }
 
-// writeLicenses collects the licenses of all modules that are in a binary for any system: most require that whoever is
-// given the binary is given them, too. Debian wants them and the program's own in one file, copyright.
+// writeLicenses collects the licenses of all modules that are in a binary for any system: most require that
+// whoever is given the binary is given them, too. Debian wants them and the program's own in one file,
+// copyright.
 func writeLicenses(ctx context.Context) error {
 	modules, err := linkedModules(ctx, "linux", "darwin", "windows", "freebsd")
 	if err != nil {
@@ -151,7 +153,8 @@ func writeLicenses(ctx context.Context) error {
 
 type module struct{ name, dir string }
 
-// linkedModules returns the modules with packages of the server on any of the systems, and Go itself, in order.
+// linkedModules returns the modules with packages of the server on any of the systems, and Go itself, in
+// order.
 func linkedModules(ctx context.Context, systems ...string) ([]module, error) {
 	dirs := map[string]string{}
 	for _, system := range systems {

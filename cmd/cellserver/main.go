@@ -1,5 +1,5 @@
-// Command cellserver is a rate limiter that speaks the Redis protocol and answers CL.THROTTLE as the redis-cell
-// module does.
+// Command cellserver is a rate limiter that speaks the Redis protocol and answers CL.THROTTLE as the
+// redis-cell module does.
 package main
 
 import (

@@ -148,7 +148,8 @@ func validate(t *testing.T, object runtime.Object) field.ErrorList {
 	return nil
 }
 
-// TestManifestsAreValid checks each object as a cluster would, and pods against the restricted Pod Security Standard.
+// TestManifestsAreValid checks each object as a cluster would, and pods against the restricted Pod Security
+// Standard.
 func TestManifestsAreValid(t *testing.T) {
 	for dir, want := range map[string]int{"deploy/kubernetes": 7, clusterDir: 12} {
 		except := "cluster"

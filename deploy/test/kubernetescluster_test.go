@@ -166,7 +166,8 @@ func TestKubernetesClusterRuns(t *testing.T) {
 	}
 }
 
-// podEnvironment returns the environment of cellserver's pods, with the addresses of nodes in place of their names.
+// podEnvironment returns the environment of cellserver's pods, with the addresses of nodes in place of their
+// names.
 func podEnvironment(t *testing.T, all *release, f *fleet) (env []string) {
 	t.Helper()
 	for name, value := range objectOf[*corev1.ConfigMap](t, all, "ConfigMap/cellserver").Data {

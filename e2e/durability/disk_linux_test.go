@@ -85,7 +85,8 @@ func limitFileSize(t *testing.T, p *harness.Process, bytes uint64) {
 	}
 }
 
-// TestBadDiskWithInterval: decisions go on, the fault is reported, and everything is kept once there is space.
+// TestBadDiskWithInterval: decisions go on, the fault is reported, and everything is kept once there is
+// space.
 func TestBadDiskWithInterval(t *testing.T) {
 	t.Parallel()
 	for name, disk := range badDisks() {

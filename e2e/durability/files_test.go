@@ -61,7 +61,8 @@ const (
 	loggedEnd = 4
 )
 
-// kept returns the files of a data directory of a server that was killed: a snapshot, and a log with some frames.
+// kept returns the files of a data directory of a server that was killed: a snapshot, and a log with some
+// frames.
 func kept(t *testing.T) map[string][]byte {
 	t.Helper()
 	dir := t.TempDir()
@@ -143,8 +144,8 @@ func flipped(b []byte, at int) []byte {
 	return b
 }
 
-// TestDamagedFiles: what cannot be read is refused by one line that says what to do, and stays as it is. --data-recover goes
-// on with what can be read, and keeps the rest aside.
+// TestDamagedFiles: what cannot be read is refused by one line that says what to do, and stays as it is.
+// --data-recover goes on with what can be read, and keeps the rest aside.
 func TestDamagedFiles(t *testing.T) {
 	t.Parallel()
 	files := kept(t)

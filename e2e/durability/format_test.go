@@ -18,8 +18,9 @@ import (
 	rdbcodec "cellserver/internal/store/rdb"
 )
 
-// formatDirs are data directories that the first versions with each format wrote: one with a snapshot and two logs, one with a
-// log of which a part was flushed. They stay as they are when there are other formats. Their keys expire in 90 years.
+// formatDirs are data directories that the first versions with each format wrote: one with a snapshot and two
+// logs, one with a log of which a part was flushed. They stay as they are when there are other formats. Their
+// keys expire in 90 years.
 var formatDirs = []string{"testdata/format1/snapshot", "testdata/format1/flushed", "testdata/format2/snapshot", "testdata/format2/flushed"}
 
 // formatKinds is how many kinds of limiters the versions had that wrote them.
@@ -28,12 +29,12 @@ const formatKinds = limiter.Named + 1
 // writtenFormat is the one that this version writes.
 const writtenFormat = "format2"
 
-// expectedFile has a line for each key: its database, its name and when it expires in milliseconds, or -2 where it is gone, and
-// with format 2 behind it what DUMP returns.
+// expectedFile has a line for each key: its database, its name and when it expires in milliseconds, or -2
+// where it is gone, and with format 2 behind it what DUMP returns.
 const expectedFile = "expected.txt"
 
-// TestFormats: what earlier versions wrote is read, and kept. UPDATE_FORMAT=1 writes that of this version anew, which only a
-// change of a format that no release has can be a reason for.
+// TestFormats: what earlier versions wrote is read, and kept. UPDATE_FORMAT=1 writes that of this version
+// anew, which only a change of a format that no release has can be a reason for.
 func TestFormats(t *testing.T) {
 	t.Parallel()
 	for _, golden := range formatDirs {

@@ -28,8 +28,8 @@ func callsOfKinds(round int) [][]any {
 // kinds is the number of keys made by callsOfKinds.
 const kinds = 10
 
-// TestKindsSurviveKills: synced states of each kind survive kills, also after a snapshot and if only the payload
-// changed.
+// TestKindsSurviveKills: synced states of each kind survive kills, also after a snapshot and if only the
+// payload changed.
 func TestKindsSurviveKills(t *testing.T) {
 	t.Parallel()
 	for _, interval := range []string{"0", "1s"} {
@@ -79,8 +79,8 @@ func atServer(t *testing.T, rdb *redis.Client, args ...any) (at time.Time, reply
 	return now.Val(), done.Val()
 }
 
-// TestReservationsSurviveKills: open reservations and leases survive a kill, end in time, and can be committed
-// and released.
+// TestReservationsSurviveKills: open reservations and leases survive a kill, end in time, and can be
+// committed and released.
 func TestReservationsSurviveKills(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")

@@ -13,8 +13,8 @@ import (
 	"cellserver/internal/test/redistest"
 )
 
-// TestRemoteCluster shares one cluster among what can be wrong with a part of it. Its nodes are so patient with one another that
-// none is replaced meanwhile; replacements are soak's.
+// TestRemoteCluster shares one cluster among what can be wrong with a part of it. Its nodes are so patient
+// with one another that none is replaced meanwhile; replacements are soak's.
 func TestRemoteCluster(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
@@ -33,7 +33,8 @@ func TestRemoteCluster(t *testing.T) {
 	}
 }
 
-// testSlotMoves moves a slot there and back again under load, with a rest half way: every allowed call was debited once.
+// testSlotMoves moves a slot there and back again under load, with a rest half way: every allowed call was
+// debited once.
 func testSlotMoves(t *testing.T, cluster *redistest.ClusterNodes) {
 	ctx := t.Context()
 	load := &remotetest.Load{Clients: 20, Limits: []remotetest.Limit{remotetest.ExactLimit()}, Pause: time.Millisecond}
@@ -135,7 +136,8 @@ func testSlowNode(t *testing.T, cluster *redistest.ClusterNodes) {
 	}
 }
 
-// testNodeAway: a node that is away is not waited for by calls for keys of others, and is called again when it is back.
+// testNodeAway: a node that is away is not waited for by calls for keys of others, and is called again when
+// it is back.
 func testNodeAway(t *testing.T, cluster *redistest.ClusterNodes, fault func(*redistest.Process)) {
 	p, client := startRemote(t, cluster.URL(), "--store-timeout", "1s")
 	away := cluster.Masters[2]

@@ -17,7 +17,8 @@ import (
 	"cellserver/internal/test/redistest"
 )
 
-// The limits of --store's tests: a timeout that is over soon where a server is away, and one that no busy machine reaches.
+// The limits of --store's tests: a timeout that is over soon where a server is away, and one that no busy
+// machine reaches.
 const (
 	soon  = "200ms"
 	never = "30s"
@@ -60,7 +61,8 @@ func isDown(reply string, words ...string) bool {
 	return len(words) == 0
 }
 
-// TestRemoteFaults: each fault of a store has its error, its metric, and a part in /readyz that says no password.
+// TestRemoteFaults: each fault of a store has its error, its metric, and a part in /readyz that says no
+// password.
 func TestRemoteFaults(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -109,7 +111,8 @@ func checkNotReady(t *testing.T, p *harness.Process) {
 	}
 }
 
-// TestRemoteStartsBeforeItsStore: an unreachable store is no error at the start, and nobody needs to start the server again.
+// TestRemoteStartsBeforeItsStore: an unreachable store is no error at the start, and nobody needs to start
+// the server again.
 func TestRemoteStartsBeforeItsStore(t *testing.T) {
 	t.Parallel()
 	store := redistest.Server(t)
@@ -128,7 +131,8 @@ func TestRemoteStartsBeforeItsStore(t *testing.T) {
 	p.Eventually(t, "be ready", func() bool { return p.Ask(t, "/readyz", "", nil) == http.StatusOK })
 }
 
-// TestRemoteWrongType: a key that is not a limiter's is an error whatever the policy, and stays as it is; the store is not down.
+// TestRemoteWrongType: a key that is not a limiter's is an error whatever the policy, and stays as it is; the
+// store is not down.
 func TestRemoteWrongType(t *testing.T) {
 	t.Parallel()
 	store := redistest.Server(t)
@@ -156,7 +160,8 @@ func TestRemoteWrongType(t *testing.T) {
 	}
 }
 
-// TestRemoteAwayPilesNothingUp: what waits for a store that stands still is bounded, and nothing of it is left.
+// TestRemoteAwayPilesNothingUp: what waits for a store that stands still is bounded, and nothing of it is
+// left.
 func TestRemoteAwayPilesNothingUp(t *testing.T) {
 	t.Parallel()
 	store := redistest.Server(t)

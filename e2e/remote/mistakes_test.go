@@ -7,7 +7,8 @@ import (
 	"cellserver/e2e/harness"
 )
 
-// TestStoreMistakes: a URL that is wrong ends the program with a line that says what to write, without any of it.
+// TestStoreMistakes: a URL that is wrong ends the program with a line that says what to write, without any of
+// it.
 func TestStoreMistakes(t *testing.T) {
 	file := harness.WriteFile(t, "s3cret")
 	for url, want := range map[string]string{

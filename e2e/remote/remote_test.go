@@ -21,7 +21,8 @@ func awaitStore(t *testing.T, p *harness.Process, up float64) {
 	p.Eventually(t, "notice its store", func() bool { return p.Metric(t, "cellserver_store_up") == up })
 }
 
-// TestRemoteStore: two servers decide from one Redis as one, in redis-cell's format, and a third that starts later goes on.
+// TestRemoteStore: two servers decide from one Redis as one, in redis-cell's format, and a third that starts
+// later goes on.
 func TestRemoteStore(t *testing.T) {
 	redis := redistest.Server(t)
 	var clients []net.Conn
@@ -76,8 +77,8 @@ func within(got, want string) bool {
 	return true
 }
 
-// TestStoreGoesAway: a Redis that is killed has calls decided by the policy, is told of in readiness, metrics, INFO and the log,
-// and serves again when it is back, without a restart of ours.
+// TestStoreGoesAway: a Redis that is killed has calls decided by the policy, is told of in readiness,
+// metrics, INFO and the log, and serves again when it is back, without a restart of ours.
 func TestStoreGoesAway(t *testing.T) {
 	for _, tt := range []struct {
 		policy, reply, rest, ready string
@@ -190,7 +191,8 @@ func page(t *testing.T, p *harness.Process, path string) string {
 	return body
 }
 
-// TestStoreRights: the rights that SCALING.md lists suffice, on a Redis and on a cluster, and are no more than it says.
+// TestStoreRights: the rights that SCALING.md lists suffice, on a Redis and on a cluster, and are no more
+// than it says.
 func TestStoreRights(t *testing.T) {
 	text, err := os.ReadFile("../../docs/SCALING.md")
 	if err != nil {

@@ -146,7 +146,8 @@ func TestClientThatNeverReadsIsDisconnected(t *testing.T) {
 		if racetest.Enabled {
 			return // its memory differs
 		}
-		// Growing buffers are copied, so several times the pending bytes; still far below the requested 960 MB.
+		// Growing buffers are copied, so several times the pending bytes; still far below the requested 960
+		// MB.
 		if most := before + 6*clients*maxOutput; peak > most {
 			t.Errorf("the server grew from %d to %d MiB, want at most %d", before>>20, peak>>20, most>>20)
 		}

@@ -22,7 +22,8 @@ type asked struct{ nowNs, quantity int64 }
 // TestScriptsOfArticles compares decisions with the scripts that articles teach, on a real redis-server and
 // random traces. The scripts take the time as an argument. Exceptions:
 //   - EXPIRE takes no time, so scripts with a fixed window keep its end in a second key.
-//   - Scripts calculate in binary fractions: the funnels' times and rates are exact in them (see TestFractionsOfScripts).
+//   - Scripts calculate in binary fractions: the funnels' times and rates are exact in them (see
+//     TestFractionsOfScripts).
 //   - A funnel that frees whole units only is late by less than a unit: its times are multiples of a unit's.
 //   - A sorted set of times counts simultaneous requests once: its trace has none.
 //   - A script that adds first counts denied looks, too: its traces have no looks.

@@ -25,8 +25,8 @@ func (e *Engine) knows(s *Script) bool {
 	return e.cache.scripts[s.key] != nil
 }
 
-// TestScriptFlood: a client that loads many scripts, called once or never, gets no errors, stays in the cache's
-// bounds, and evicts neither used nor just loaded scripts.
+// TestScriptFlood: a client that loads many scripts, called once or never, gets no errors, stays in the
+// cache's bounds, and evicts neither used nor just loaded scripts.
 func TestScriptFlood(t *testing.T) {
 	racetest.SkipAlone(t)
 	if racetest.OmitsLong() {

@@ -84,8 +84,8 @@ func (e *Engine) TimeLimit() time.Duration { return e.timeLimit }
 // least recently used. It may take milliseconds. Error texts are replies.
 func (e *Engine) Load(source []byte) (*Script, error) { return e.cache.get(source, true) }
 
-// Evaluate compiles an unknown script. Scripts that are not loaded are cached likewise, in their own partition. It
-// may take milliseconds. Error texts are replies.
+// Evaluate compiles an unknown script. Scripts that are not loaded are cached likewise, in their own
+// partition. It may take milliseconds. Error texts are replies.
 func (e *Engine) Evaluate(source []byte) (*Script, error) { return e.cache.get(source, false) }
 
 // Cached returns the script if Evaluate need not compile it, else nil.

@@ -32,7 +32,8 @@ func (w *writer) pick(list ...string) string { return list[w.IntN(len(list))] }
 
 func (w *writer) name() string { return w.locals[w.IntN(len(w.locals))] }
 
-// target is a variable to assign to: not the first, whose fields are assigned, for Lua leaves open when that is read.
+// target is a variable to assign to: not the first, whose fields are assigned, for Lua leaves open when that
+// is read.
 func (w *writer) target() string { return w.locals[1+w.IntN(len(w.locals)-1)] }
 
 func (w *writer) expr(depth int) string {

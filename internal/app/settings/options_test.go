@@ -58,7 +58,8 @@ func TestMaxMemoryOptions(t *testing.T) {
 	}
 }
 
-// TestStoreFlags: what does not go together is refused in a line that names the flag, and never the URL's password.
+// TestStoreFlags: what does not go together is refused in a line that names the flag, and never the URL's
+// password.
 func TestStoreFlags(t *testing.T) {
 	const url = "--store=redis://:s3cret@127.0.0.1:6379"
 	cannot := func(flag, why string) string { return "--" + flag + " cannot be used with this --store: " + why }

@@ -63,8 +63,8 @@ func (o *Options) HasTables() bool {
 	return !o.IsRemote() || o.Remote.OnError == store.FallbackLocal.String()
 }
 
-// checkStore refuses flags that the store makes senseless, and sets what it decides. No message has the URL, which may contain
-// a password.
+// checkStore refuses flags that the store makes senseless, and sets what it decides. No message has the URL,
+// which may contain a password.
 func (o *Options) checkStore() error {
 	if !o.IsRemote() {
 		return o.checkMemoryStore()

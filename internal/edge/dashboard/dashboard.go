@@ -96,8 +96,8 @@ type sampled struct {
 	renewed            renewal
 }
 
-// renewal says which of the large parts a sample renewed. While the page is watched they take turns, which bounds the
-// size of an update.
+// renewal says which of the large parts a sample renewed. While the page is watched they take turns, which
+// bounds the size of an update.
 type renewal uint8
 
 const (

@@ -13,8 +13,8 @@ import (
 	"cellserver/internal/store"
 )
 
-// collect reads the statistics of the store, the engine and the server at each scrape. Clients choose no label value,
-// except for the keys of topKeys.
+// collect reads the statistics of the store, the engine and the server at each scrape. Clients choose no
+// label value, except for the keys of topKeys.
 func (c *Config) collect(ch chan<- prometheus.Metric) {
 	to := sink(ch)
 	var st store.Stats
@@ -181,7 +181,8 @@ func (d duration) Write(m *dto.Metric) error {
 	return nil
 }
 
-// collectLimits has a series for each named limit and outcome, bounded by namedlimit.MaxNames; operators choose the names.
+// collectLimits has a series for each named limit and outcome, bounded by namedlimit.MaxNames; operators
+// choose the names.
 func (c *Config) collectLimits(to sink) {
 	all, reloads := c.Limits.All(), c.Limits.Reloads()
 	to.gauge("limits", "Named limits defined by --limits-file or CL.LIMIT SET.", len(all))

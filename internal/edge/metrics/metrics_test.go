@@ -160,7 +160,8 @@ func TestPageIsOnlyRead(t *testing.T) {
 	}
 }
 
-// TestHosts checks the Host header. A list of names leaves the health checks open; on loopback without one they are guarded.
+// TestHosts checks the Host header. A list of names leaves the health checks open; on loopback without one
+// they are guarded.
 func TestHosts(t *testing.T) {
 	page := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 	for _, tt := range []struct {

@@ -41,7 +41,8 @@ func (s NameStyle) name(key string) string {
 	return resp.PrintableN([]byte(key), 4*topkeys.MaxNameBytes)
 }
 
-// topKeys sends the most requested and the most limited keys, up to n each; by default none, as keys may be personal data.
+// topKeys sends the most requested and the most limited keys, up to n each; by default none, as keys may be
+// personal data.
 func (to sink) topKeys(top func(ranking topkeys.Ranking, n int) []topkeys.Entry, n int, names NameStyle) {
 	if n == 0 {
 		return

@@ -97,8 +97,8 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return s.driver.Shutdown(ctx)
 }
 
-// Probe returns when every event loop has come around once since the call. Otherwise its error names one that has not
-// and wraps ctx's. It opens no connection, so MaxClients does not matter.
+// Probe returns when every event loop has come around once since the call. Otherwise its error names one that
+// has not and wraps ctx's. It opens no connection, so MaxClients does not matter.
 func (s *Server) Probe(ctx context.Context) error { return s.driver.Probe(ctx) }
 
 // Stats holds counters of a Server.

@@ -66,7 +66,8 @@ func TestAPanicEndsItsConnectionAndNothingElse(t *testing.T) {
 	})
 }
 
-// TestMaxClients checks both maxima: a client too many is refused, with a reason where one can be sent, until another leaves.
+// TestMaxClients checks both maxima: a client too many is refused, with a reason where one can be sent, until
+// another leaves.
 func TestMaxClients(t *testing.T) {
 	for _, tt := range []struct {
 		limits     Limits

@@ -14,7 +14,8 @@ import (
 //
 // A frame is written at once, and read whole or not at all:
 //
-//	"FRAM" | length of the payload: u32 | generation: u64 | sequence: u64 | clock: i64 | CRC32C of these and the payload: u32 | payload
+//	"FRAM" | length of the payload: u32 | generation: u64 | sequence: u64 | clock: i64 |
+//	CRC32C of these and the payload: u32 | payload
 //
 // Numbers are little endian. Sequences grow by one within a log. The generation distinguishes frames from an
 // older file's in reused blocks; the clock is the latest Unix time in nanoseconds that the server had seen.

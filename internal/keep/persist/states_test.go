@@ -9,7 +9,8 @@ import (
 	"cellserver/internal/store"
 )
 
-// stateOf returns the state of a key in the tests that expires at a time. A name of digits says which kind it is of.
+// stateOf returns the state of a key in the tests that expires at a time. A name of digits says which kind it
+// is of.
 func stateOf(name []byte, expiresNs int64) limiter.State {
 	kind := kindOf(name)
 	if kind == limiter.Funnel || expiresNs <= 0 {

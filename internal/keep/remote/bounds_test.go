@@ -73,7 +73,8 @@ func TestCanceledIsNotDecided(t *testing.T) {
 	})
 }
 
-// TestWaitOfOtherCalls: what is written by other calls than of requests waits for replicas, wherever it goes, and what reads does not.
+// TestWaitOfOtherCalls: what is written by other calls than of requests waits for replicas, wherever it goes,
+// and what reads does not.
 func TestWaitOfOtherCalls(t *testing.T) {
 	f := &fake{send: func(_ context.Context, _ *servers.Server, calls []*servers.Call) {
 		for _, c := range calls {
@@ -152,8 +153,8 @@ func TestForeignValues(t *testing.T) {
 	}
 }
 
-// TestManyKeysOfAServerThatLoads: what is sent again, as its server could not decide yet, or has sent it elsewhere, needs no goroutine
-// for each key.
+// TestManyKeysOfAServerThatLoads: what is sent again, as its server could not decide yet, or has sent it
+// elsewhere, needs no goroutine for each key.
 func TestManyKeysOfAServerThatLoads(t *testing.T) {
 	for _, failed := range []servers.Failed{
 		{Reason: servers.Loading, Text: "LOADING"},

@@ -85,8 +85,8 @@ func (w *caller) expire(timeout time.Duration) {
 	w.Fail(f)
 }
 
-// call runs a script on the server of a key, and waits for replicas if it writes. It returns the reply without the time, and the time.
-// err is a store.Failure or of package limiter.
+// call runs a script on the server of a key, and waits for replicas if it writes. It returns the reply
+// without the time, and the time. err is a store.Failure or of package limiter.
 func (s *Store) call(ctx context.Context, key string, c *servers.Call) (rest []any, serverNs int64, err error) {
 	ctx, cancel := s.timeout(ctx)
 	defer cancel()

@@ -29,8 +29,9 @@ type chaos struct {
 
 const chaosUnits = 900_000
 
-// TestChaos has requests of many callers, in batches, alone and in transactions, at two stores, while scripts are lost, connections are cut, the
-// server is stopped, full, or cannot be written to. What is at a key afterwards is what was allowed, but for what may have been.
+// TestChaos has requests of many callers, in batches, alone and in transactions, at two stores, while scripts
+// are lost, connections are cut, the server is stopped, full, or cannot be written to. What is at a key
+// afterwards is what was allowed, but for what may have been.
 func TestChaos(t *testing.T) {
 	for name, c := range map[string]Config{"plain": {}, "prefilter": {Prefilter: true}} {
 		t.Run(name, func(t *testing.T) {

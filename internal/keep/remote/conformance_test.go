@@ -14,7 +14,8 @@ import (
 	"cellserver/internal/test/redistest"
 )
 
-// manyDBs is a store of one database as one of many: the number is a part of each name. What comes back has the names of others.
+// manyDBs is a store of one database as one of many: the number is a part of each name. What comes back has
+// the names of others.
 type manyDBs struct{ *Store }
 
 func within(key store.Key) store.Key {

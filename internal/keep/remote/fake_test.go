@@ -9,7 +9,8 @@ import (
 	"cellserver/internal/keep/remote/servers"
 )
 
-// fake is a Pool of servers that do what a test says. Its zero value answers everything as an absent key's script at t0.
+// fake is a Pool of servers that do what a test says. Its zero value answers everything as an absent key's
+// script at t0.
 type ctxType = context.Context
 
 type fake struct {

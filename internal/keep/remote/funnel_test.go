@@ -38,7 +38,8 @@ func randomQuantity(rng *rand.Rand) int64 {
 	return 1 + rng.Int64N(3)
 }
 
-// TestAgreesWithModel compares random batches, of which neighbours are often equal, with the same requests one by one.
+// TestAgreesWithModel compares random batches, of which neighbours are often equal, with the same requests
+// one by one.
 func TestAgreesWithModel(t *testing.T) {
 	s, p := onServer(t, Config{CallersTime: true, KeyPrefix: "p:"})
 	rng := rand.New(rand.NewPCG(3, 15))
@@ -107,7 +108,8 @@ func TestClosedForm(t *testing.T) {
 	}
 }
 
-// TestServersTime: a decision is at the server's time, and the key lives as long as its debt, to the millisecond above.
+// TestServersTime: a decision is at the server's time, and the key lives as long as its debt, to the
+// millisecond above.
 func TestServersTime(t *testing.T) {
 	s, p := onServer(t, Config{})
 	before := p.Client().Time(t.Context()).Val().UnixNano()

@@ -116,8 +116,8 @@ func readFailed(ctx context.Context, err error) *servers.Failed {
 	return f
 }
 
-// Scan implements store.Remote. It visits our states under names with the store's prefix, and cuts that off. Any decimal number that is
-// a time after now counts as a funnel.
+// Scan implements store.Remote. It visits our states under names with the store's prefix, and cuts that off.
+// Any decimal number that is a time after now counts as a funnel.
 func (s *Store) Scan(ctx context.Context, nowNs int64, cursor uint64, count int, visit func(key store.Key, e store.Entry)) (next uint64, err error) {
 	if s.Pool.Clustered() {
 		return 0, errScansOne

@@ -18,7 +18,8 @@ import (
 
 func named(name string) store.Key { return store.Key{Name: []byte(name)} }
 
-// wantAbout holds a time to be another by less than ten minutes: between the two a busy machine may take its time.
+// wantAbout holds a time to be another by less than ten minutes: between the two a busy machine may take its
+// time.
 func wantAbout(t *testing.T, what string, gotNs, wantNs int64) {
 	t.Helper()
 	if gotNs < wantNs-600*sec || gotNs > wantNs+600*sec {
@@ -26,7 +27,8 @@ func wantAbout(t *testing.T, what string, gotNs, wantNs int64) {
 	}
 }
 
-// TestTimesAreTheCallers has a caller whose clock is years behind the server's: whatever has a time has it by the caller's.
+// TestTimesAreTheCallers has a caller whose clock is years behind the server's: whatever has a time has it by
+// the caller's.
 func TestTimesAreTheCallers(t *testing.T) {
 	s, p := onServer(t, Config{KeyPrefix: "p:"})
 	const hour = 3600 * sec
@@ -261,8 +263,8 @@ func TestManyStoresOnOneKey(t *testing.T) {
 	}
 }
 
-// TestNativeScripts holds the scripts of windows and buckets to the arithmetic, on the server's clock: random requests, many at
-// once, through the scripts and through this process.
+// TestNativeScripts holds the scripts of windows and buckets to the arithmetic, on the server's clock: random
+// requests, many at once, through the scripts and through this process.
 func TestNativeScripts(t *testing.T) {
 	s, p := onServer(t, Config{})
 	r := rand.New(rand.NewPCG(1, 2))

@@ -17,8 +17,8 @@ import (
 	"cellserver/internal/store"
 )
 
-// TestHangingServer: all that comes while a server does not answer is decided by the policy when the timeout is over, and nothing is
-// left of it.
+// TestHangingServer: all that comes while a server does not answer is decided by the policy when the timeout
+// is over, and nothing is left of it.
 func TestHangingServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{send: hangs}
@@ -132,7 +132,8 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// TestSentAgain: what was certainly not executed is sent again, until the timeout is over, and nothing else is.
+// TestSentAgain: what was certainly not executed is sent again, until the timeout is over, and nothing else
+// is.
 func TestSentAgain(t *testing.T) {
 	for _, tt := range []struct {
 		failed servers.Failed

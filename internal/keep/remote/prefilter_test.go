@@ -86,8 +86,8 @@ func TestSeveralStores(t *testing.T) {
 	}
 }
 
-// TestConnections: what many connections request of few keys comes to what there was room for, and each connection's requests are
-// decided in their order.
+// TestConnections: what many connections request of few keys comes to what there was room for, and each
+// connection's requests are decided in their order.
 func TestConnections(t *testing.T) {
 	s, _ := onServer(t, Config{})
 	l := mustLimit(t, 99_999, 1, 10_000)

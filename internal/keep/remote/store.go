@@ -1,5 +1,6 @@
-// Package remote keeps states on Redis or Valkey servers, by whose clocks it decides. It sends the requests of all connections to a server
-// as pipelines with a script call for each key; a policy decides the ones not answered in time. A Store is safe for concurrent use.
+// Package remote keeps states on Redis or Valkey servers, by whose clocks it decides. It sends the requests
+// of all connections to a server as pipelines with a script call for each key; a policy decides the ones not
+// answered in time. A Store is safe for concurrent use.
 package remote
 
 import (
@@ -38,8 +39,8 @@ type Config struct {
 
 	// Now is the caller's clock: monotonic Unix nanoseconds.
 	Now func() int64
-	// CallersTime has scripts decide at the callers' times, to the nanosecond, and keys live for an hour longer: for tests with
-	// their own clock.
+	// CallersTime has scripts decide at the callers' times, to the nanosecond, and keys live for an hour
+	// longer: for tests with their own clock.
 	CallersTime bool
 }
 

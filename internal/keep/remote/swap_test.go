@@ -94,7 +94,8 @@ func TestConflictIsDecidedAgain(t *testing.T) {
 	expect("read swap swap")
 }
 
-// TestKnownValueSavesTheRead: what was seen a moment ago is tried first, and what changes nothing is asked for nevertheless.
+// TestKnownValueSavesTheRead: what was seen a moment ago is tried first, and what changes nothing is asked
+// for nevertheless.
 func TestKnownValueSavesTheRead(t *testing.T) {
 	synctest.Test(t, testKnownValue)
 }
@@ -151,8 +152,8 @@ func TestSwapSentAgain(t *testing.T) {
 	}
 }
 
-// TestNotAnsweredByAnEarlierValue: what came after a value was asked for is not answered by that value, when the call that was to
-// find out whether it still holds is sent again.
+// TestNotAnsweredByAnEarlierValue: what came after a value was asked for is not answered by that value, when
+// the call that was to find out whether it still holds is sent again.
 func TestNotAnsweredByAnEarlierValue(t *testing.T) {
 	s, expect := scripted(t, reply(0, nil), reply(1), failing(servers.Failed{Reason: servers.Loading, Text: "LOADING"}), reply(2, int64(1), nil))
 	o := acquire(1)
@@ -166,8 +167,8 @@ func TestNotAnsweredByAnEarlierValue(t *testing.T) {
 	expect("read swap swap swap")
 }
 
-// TestOneCallAKey: requests and other steps of a key are done in the order in which they came, and its calls one after the other,
-// each for all that came meanwhile.
+// TestOneCallAKey: requests and other steps of a key are done in the order in which they came, and its calls
+// one after the other, each for all that came meanwhile.
 func TestOneCallAKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		goOn := make(chan struct{})
@@ -218,7 +219,8 @@ func TestNativeGivesWay(t *testing.T) {
 	expect("native read swap native")
 }
 
-// TestOtherKindsByPolicy: a server that does not answer leaves other kinds to the policy, too, and nothing waits for it any more.
+// TestOtherKindsByPolicy: a server that does not answer leaves other kinds to the policy, too, and nothing
+// waits for it any more.
 func TestOtherKindsByPolicy(t *testing.T) {
 	p := redistest.Server(t)
 	s := onPool(t, Config{Timeout: 30 * time.Millisecond, OnError: store.FallbackDeny}, "redis://"+p.Addr)
@@ -241,7 +243,8 @@ func TestOtherKindsByPolicy(t *testing.T) {
 	}
 }
 
-// TestOtherKindsWhileASlotMoves has another kind's key moved to another server: nothing is lost or done twice.
+// TestOtherKindsWhileASlotMoves has another kind's key moved to another server: nothing is lost or done
+// twice.
 func TestOtherKindsWhileASlotMoves(t *testing.T) {
 	c := redistest.Cluster(t)
 	s := onPool(t, Config{}, c.URL())

@@ -44,8 +44,8 @@ type place struct {
 	sender *engine.Sender
 }
 
-// decideHere answers a request if no server is needed. Otherwise the request waits and is counted, also behind a refund, which may not
-// have been executed yet.
+// decideHere answers a request if no server is needed. Otherwise the request waits and is counted, also
+// behind a refund, which may not have been executed yet.
 func (s *Store) decideHere(q *store.Request, nowNs int64, behindRefund bool) (to *engine.Sender, waits bool) {
 	q.Result, q.Err = funnel.Result{}, nil
 	if s.leaksTooFast(q.Rule.IntervalNs()) {

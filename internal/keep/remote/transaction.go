@@ -11,8 +11,8 @@ import (
 	"cellserver/internal/store"
 )
 
-// tx implements store.RemoteTransaction: it reads states in one step, changes copies, and writes them in one step if all still are as
-// they were read. It belongs to one goroutine.
+// tx implements store.RemoteTransaction: it reads states in one step, changes copies, and writes them in one
+// step if all still are as they were read. It belongs to one goroutine.
 type tx struct {
 	store    *Store
 	serverNs int64 // of the read

@@ -136,7 +136,8 @@ func TestTransactionOnForeignKeys(t *testing.T) {
 	}
 }
 
-// TestCommitThatIsNotAnswered: whether it has happened nobody knows, and its error says so; it is not sent again.
+// TestCommitThatIsNotAnswered: whether it has happened nobody knows, and its error says so; it is not sent
+// again.
 func TestCommitThatIsNotAnswered(t *testing.T) {
 	s, p := onServer(t, Config{})
 	tx := begun(t, s, named("k"))

@@ -69,7 +69,8 @@ func OneLine(s string) string {
 	return s
 }
 
-// TranslateMessage puts a message of gopher-lua's virtual machine into Lua 5.1's words, without the variable's name.
+// TranslateMessage puts a message of gopher-lua's virtual machine into Lua 5.1's words, without the
+// variable's name.
 func TranslateMessage(text string) string {
 	prefix, rest := "", text
 	if strings.HasPrefix(text, ChunkName+":") {

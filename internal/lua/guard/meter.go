@@ -19,8 +19,8 @@ const (
 	// longestLookNs bounds the time counted between looks if processor time is unknown, so that a busy
 	// machine does not end scripts that have hardly begun.
 	longestLookNs = int64(10 * time.Millisecond)
-	// suspendedNs is that bound for a run that changed its thread, as it was suspended meanwhile, and for runs
-	// that others wait for, whose limit is below the delays of a busy machine.
+	// suspendedNs is that bound for a run that changed its thread, as it was suspended meanwhile, and for
+	// runs that others wait for, whose limit is below the delays of a busy machine.
 	suspendedNs = int64(time.Millisecond)
 	// clocksDifferNs bounds the delay between readings of the two clocks.
 	clocksDifferNs = int64(50 * time.Microsecond)

@@ -73,7 +73,8 @@ func TestCloneAll(t *testing.T) {
 	}
 }
 
-// TestCloneAllAllocates twice, however many arguments there are, which are all for the garbage collector to look at.
+// TestCloneAllAllocates twice, however many arguments there are, which are all for the garbage collector to
+// look at.
 func TestCloneAllAllocates(t *testing.T) {
 	args := make([][]byte, 100_000)
 	for i := range args {

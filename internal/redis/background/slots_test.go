@@ -34,9 +34,9 @@ func attack(ctx context.Context, slots *Slots, who func(i int) Who) (turns []ato
 	return turns
 }
 
-// TestOthersWaitForOneTurn: whoever else wants a slot now and then waits for one turn of those who want it all the time. A
-// connection of the same user at the same address may wait for one more, and the first time as long as others that are new,
-// too. It is in turns: the time is synctest's.
+// TestOthersWaitForOneTurn: whoever else wants a slot now and then waits for one turn of those who want it
+// all the time. A connection of the same user at the same address may wait for one more, and the first time
+// as long as others that are new, too. It is in turns: the time is synctest's.
 func TestOthersWaitForOneTurn(t *testing.T) {
 	const addr, user = "192.0.2.1", "default"
 	var connections atomic.Int64
@@ -85,7 +85,8 @@ func TestOthersWaitForOneTurn(t *testing.T) {
 	}
 }
 
-// TestSlotsAreShared: one address has no more slots than another that wants some, however many connections it has.
+// TestSlotsAreShared: one address has no more slots than another that wants some, however many connections it
+// has.
 func TestSlotsAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slots := NewSlots(4, now)
@@ -189,7 +190,8 @@ func TestSharesAreForgotten(t *testing.T) {
 	}
 }
 
-// TestSlotsAtRandom: however turns come, are cancelled and end, no more run than there are slots, and nobody is forgotten.
+// TestSlotsAtRandom: however turns come, are cancelled and end, no more run than there are slots, and nobody
+// is forgotten.
 func TestSlotsAtRandom(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	nowNs := int64(0)

@@ -1,5 +1,5 @@
-// Package commands binds commands to their handlers and makes the engine of all sessions. An Engine is safe for concurrent
-// use.
+// Package commands binds commands to their handlers and makes the engine of all sessions. An Engine is safe
+// for concurrent use.
 package commands
 
 import (
@@ -21,8 +21,8 @@ import (
 	"cellserver/internal/wire/acl"
 )
 
-// Config configures an Engine. StoreTimeout, Scripts, Keeper, NamedLimits and the optional fields of Options may be zero.
-// NewEngine sets ACLLog, Records, Clients and NewKeys.
+// Config configures an Engine. StoreTimeout, Scripts, Keeper, NamedLimits and the optional fields of Options
+// may be zero. NewEngine sets ACLLog, Records, Clients and NewKeys.
 type Config struct {
 	execute.Config // whose Handlers are those of commands missing in catalog.Rows
 	admin.Options
@@ -82,7 +82,8 @@ func NewEngine(c Config) (*Engine, error) {
 	return e, err
 }
 
-// ReloadUsers reloads the ACL file, all of it or nothing, and closes the connections of users whose rules have changed.
+// ReloadUsers reloads the ACL file, all of it or nothing, and closes the connections of users whose rules
+// have changed.
 func (e *Engine) ReloadUsers() error { return e.admin.ReloadUsers() }
 
 // ChangeSettings runs change while no CONFIG SET does.

@@ -146,7 +146,8 @@ func withKey(t *testing.T, s store.Store, makeKey agedKey, afterNs int64) *comma
 	return r
 }
 
-// TestAsNewIsAbsent: every command treats a key whose state is as new as one that never existed, in memory and on Redis.
+// TestAsNewIsAbsent: every command treats a key whose state is as new as one that never existed, in memory
+// and on Redis.
 func TestAsNewIsAbsent(t *testing.T) {
 	keys := agedKeys(t)
 	for where, open := range bothStores(t) {
@@ -180,8 +181,8 @@ func testAsNewIsAbsent(t *testing.T, open opener, keys map[string]agedKey, c *ca
 	}
 }
 
-// TestLooksChangeNothing: reads, and requests of nothing, change neither a key's bytes nor its WATCH, even where a
-// reservation has expired.
+// TestLooksChangeNothing: reads, and requests of nothing, change neither a key's bytes nor its WATCH, even
+// where a reservation has expired.
 func TestLooksChangeNothing(t *testing.T) {
 	keys := agedKeys(t)
 	expires := keys["a reservation that expires"]

@@ -17,7 +17,8 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// callWith writes a call of a command that its arity allows: with a key where one belongs, and else with numbers.
+// callWith writes a call of a command that its arity allows: with a key where one belongs, and else with
+// numbers.
 func callWith(c *catalog.Command, key string) []string {
 	args := strings.Split(c.FullName(), "|")
 	words := max(c.Arity, -c.Arity, len(args)+required(c))
@@ -39,7 +40,8 @@ func callWith(c *catalog.Command, key string) []string {
 	return args
 }
 
-// required is how many arguments a call has at least, for what says itself how it is used accepts any number of them.
+// required is how many arguments a call has at least, for what says itself how it is used accepts any number
+// of them.
 func required(c *catalog.Command) (n int) {
 	for _, a := range c.Args {
 		if !a.Optional {
@@ -63,8 +65,8 @@ func eachCall(visit func(c *catalog.Command, call []string)) {
 	}
 }
 
-// TestEveryCommandBesideAHeldKey: in EXEC beside a command with a key, while another client calls for keys of the same
-// shard without a pause, every command is executed or refused, and neither client is left waiting.
+// TestEveryCommandBesideAHeldKey: in EXEC beside a command with a key, while another client calls for keys of
+// the same shard without a pause, every command is executed or refused, and neither client is left waiting.
 func TestEveryCommandBesideAHeldKey(t *testing.T) {
 	eachCall(func(c *catalog.Command, call []string) {
 		t.Run(c.FullName(), func(t *testing.T) {
@@ -101,8 +103,8 @@ func TestEveryCommandBesideAHeldKey(t *testing.T) {
 	})
 }
 
-// TestRefusedTransactionsDoNothing: what is beside the command that is refused is not executed either, and the next
-// transaction is a new one.
+// TestRefusedTransactionsDoNothing: what is beside the command that is refused is not executed either, and
+// the next transaction is a new one.
 func TestRefusedTransactionsDoNothing(t *testing.T) {
 	for _, refused := range []string{"CONFIG SET slowlog-max-len 7", "MEMORY PURGE", "ACL LOAD", "SCRIPT FLUSH", "SCRIPT LOAD x"} {
 		for _, beside := range []string{"CL.THROTTLE k 4 1 10", "GET k", "DBSIZE", "EVAL \"return 1\" 1 k"} {
@@ -140,7 +142,8 @@ func quoted(call []string) string {
 	return strings.Join(all, ",")
 }
 
-// TestEveryCommandInAScript is executed or refused, beside a key that the script holds, and the key can be had again.
+// TestEveryCommandInAScript is executed or refused, beside a key that the script holds, and the key can be
+// had again.
 func TestEveryCommandInAScript(t *testing.T) {
 	eachCall(func(c *catalog.Command, call []string) {
 		s := commandstest.New(keeping(t)).Session()
@@ -155,7 +158,8 @@ func TestEveryCommandInAScript(t *testing.T) {
 	})
 }
 
-// TestEveryCommandBeforeAuth is refused, except those that lead there. EXEC has an error of its own around that.
+// TestEveryCommandBeforeAuth is refused, except those that lead there. EXEC has an error of its own around
+// that.
 func TestEveryCommandBeforeAuth(t *testing.T) {
 	free := []string{"auth", "hello", "quit", "reset"}
 	r := commandstest.New(commandstest.WithPassword("secret"))
@@ -167,8 +171,8 @@ func TestEveryCommandBeforeAuth(t *testing.T) {
 	})
 }
 
-// TestEveryCommandWithoutRights is refused to a user that may do nothing, at once, behind MULTI and in EXEC, but for
-// those that everybody may execute.
+// TestEveryCommandWithoutRights is refused to a user that may do nothing, at once, behind MULTI and in EXEC,
+// but for those that everybody may execute.
 func TestEveryCommandWithoutRights(t *testing.T) {
 	eachCall(func(c *catalog.Command, call []string) {
 		if c.Refusal != "" {

@@ -67,8 +67,9 @@ func sameKinds(a, b []resptest.Reply) bool {
 	return slices.EqualFunc(a, b, func(a, b resptest.Reply) bool { return a.Kind == b.Kind })
 }
 
-// TestEveryCommandOverRemote: each replies what it would over the store in memory, alone, in EXEC, and in RESP3, or has a
-// documented error of its own; and nothing but batches is asked of the store where others wait.
+// TestEveryCommandOverRemote: each replies what it would over the store in memory, alone, in EXEC, and in
+// RESP3, or has a documented error of its own; and nothing but batches is asked of the store where others
+// wait.
 func TestEveryCommandOverRemote(t *testing.T) {
 	for _, pattern := range []struct{ name, before, behind string }{
 		{"alone", "", ""},
@@ -100,8 +101,8 @@ func TestEveryCommandOverRemote(t *testing.T) {
 	}
 }
 
-// TestEveryCommandWhileTheStoreFails: each that uses the store replies its line, alone, and EXEC for all of its commands; then
-// the connection goes on.
+// TestEveryCommandWhileTheStoreFails: each that uses the store replies its line, alone, and EXEC for all of
+// its commands; then the connection goes on.
 func TestEveryCommandWhileTheStoreFails(t *testing.T) {
 	const down = "-" + storetest.LineDown + "\r\n"
 	eachCall(func(c *catalog.Command, _ []string) {
@@ -133,7 +134,8 @@ func TestEveryCommandWhileTheStoreFails(t *testing.T) {
 	})
 }
 
-// TestRefusedOverRemote: what the store does not have is in no list, by itself or as a subcommand, and says why; all else is.
+// TestRefusedOverRemote: what the store does not have is in no list, by itself or as a subcommand, and says
+// why; all else is.
 func TestRefusedOverRemote(t *testing.T) {
 	_, remote := onRemote()
 	s := commandstest.New(remote).Session()

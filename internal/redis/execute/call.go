@@ -149,8 +149,8 @@ func (c Call) Background(work func(ctx context.Context, nowNs int64), done func(
 // HoldsKeys reports whether EXEC or a script makes other clients wait for keys meanwhile.
 func (c Call) HoldsKeys() bool { return c.x.HoldsKeys }
 
-// InBackground reports whether the command runs off the event loops: for a remote store, each call of which is a
-// round trip, or for its many arguments.
+// InBackground reports whether the command runs off the event loops: for a remote store, each call of which
+// is a round trip, or for its many arguments.
 func (c Call) InBackground() bool { return c.x.InBackground }
 
 // After replies after a delay, unless the client has disconnected. EXEC and scripts refuse it, as they would

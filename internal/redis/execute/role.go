@@ -91,8 +91,8 @@ func (ClientWords) Denied(reason acl.Reason, object string) string {
 
 func (p ClientWords) Context() string { return string(p) }
 
-// NestedRole is the common part of roles within a client's command: time stands still, nothing is deferred, and
-// everything that would make others wait is refused.
+// NestedRole is the common part of roles within a client's command: time stands still, nothing is deferred,
+// and everything that would make others wait is refused.
 type NestedRole struct {
 	Context context.Context // ends with the client
 }

@@ -12,8 +12,8 @@ const (
 	sec = int64(1_000_000_000)
 )
 
-// TestPauses: each failure from a host makes the next one's pause twice as long, up to a bound; a minute, or too many
-// hosts have them forgotten.
+// TestPauses: each failure from a host makes the next one's pause twice as long, up to a bound; a minute, or
+// too many hosts have them forgotten.
 func TestPauses(t *testing.T) {
 	a, sameHost, socket := peer.Peer{Addr: "192.0.2.1:1"}, peer.Peer{Addr: "192.0.2.1:2"}, peer.Peer{Addr: "/run/a:1", Unix: true}
 	v6, sameNetwork, otherNetwork := peer.Peer{Addr: "[2001:db8::1]:1"}, peer.Peer{Addr: "[2001:db8::2:0:0:1]:9"}, peer.Peer{Addr: "[2001:db8:0:1::1]:1"}
@@ -60,7 +60,8 @@ func TestHostsAreForgotten(t *testing.T) {
 	}
 }
 
-// TestOldestHostsAreForgottenFirst: those of more than a minute ago go, and the others stay, if that is enough.
+// TestOldestHostsAreForgottenFirst: those of more than a minute ago go, and the others stay, if that is
+// enough.
 func TestOldestHostsAreForgottenFirst(t *testing.T) {
 	var f Failures
 	from := func(i int) peer.Peer { return peer.Peer{Addr: fmt.Sprint("host", i, ":1")} }

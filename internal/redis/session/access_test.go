@@ -24,7 +24,8 @@ func denyCommand(name string) string {
 	return "-NOPERM this user has no permissions to run the '" + name + "' command\r\n"
 }
 
-// TestUsersMayWhatTheirRulesSay: at the top, behind MULTI and in scripts, also in those that need no interpreter.
+// TestUsersMayWhatTheirRulesSay: at the top, behind MULTI and in scripts, also in those that need no
+// interpreter.
 func TestUsersMayWhatTheirRulesSay(t *testing.T) {
 	r := commandstest.NewUserHarness(t, openDefault,
 		"user app on >pw ~a:* +@all -@dangerous",
@@ -86,8 +87,8 @@ func TestUsersMayWhatTheirRulesSay(t *testing.T) {
 	}
 }
 
-// TestRefundsAreARight: who may call the limiter but not DEL takes back no units, at the top, behind MULTI, in EXEC and in
-// scripts, also in those that need no interpreter.
+// TestRefundsAreARight: who may call the limiter but not DEL takes back no units, at the top, behind MULTI,
+// in EXEC and in scripts, also in those that need no interpreter.
 func TestRefundsAreARight(t *testing.T) {
 	const refund = ": a negative quantity needs the right to DEL the key"
 	returning := "return redis.call('cl.throttle', KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4])"

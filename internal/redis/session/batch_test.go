@@ -9,9 +9,9 @@ import (
 	"cellserver/internal/test/resptest"
 )
 
-// TestBatching: the calls of one Feed reach the store together, at one reading of the clock, up to observe.MaxBatch of
-// them; what stands between makes two batches of them, and every reply comes in its place. Batches and other commands
-// are timed: a second reading tells when they are done.
+// TestBatching: the calls of one Feed reach the store together, at one reading of the clock, up to
+// observe.MaxBatch of them; what stands between makes two batches of them, and every reply comes in its
+// place. Batches and other commands are timed: a second reading tells when they are done.
 func TestBatching(t *testing.T) {
 	const throttle, refused = "CL.THROTTLE k 999 1 1\r\n", "CL.THROTTLE k 999 x 1\r\n"
 	many := func(n int) string { return strings.Repeat(throttle, n) }

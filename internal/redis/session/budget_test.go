@@ -63,7 +63,8 @@ func TestExecIsRefusedWhole(t *testing.T) {
 	}
 }
 
-// TestLongExecMeetsOthers: others change a key while a long transaction works. It is not among those that they wait for.
+// TestLongExecMeetsOthers: others change a key while a long transaction works. It is not among those that
+// they wait for.
 func TestLongExecMeetsOthers(t *testing.T) {
 	aborted := "-" + reply.ExecAborted(reply.ErrKeysChanged).Error() + "\r\n"
 	for _, tt := range []struct {
@@ -106,8 +107,8 @@ func TestLongExecMeetsOthers(t *testing.T) {
 	}
 }
 
-// TestExecOfAClientThatIsGone ends at its next command where nothing has happened yet, and goes on where others wait for it
-// or it could not be undone.
+// TestExecOfAClientThatIsGone ends at its next command where nothing has happened yet, and goes on where
+// others wait for it or it could not be undone.
 func TestExecOfAClientThatIsGone(t *testing.T) {
 	calls := strings.Repeat("CL.THROTTLE a 100000 1 10\r\n", longExec)
 	for _, tt := range []struct {

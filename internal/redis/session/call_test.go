@@ -18,8 +18,8 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// TestNow: a handler sees one time, however often it looks, and all of an EXEC or of a script sees one; what is done in
-// the background, or replied behind it, sees that of its own moment.
+// TestNow: a handler sees one time, however often it looks, and all of an EXEC or of a script sees one; what
+// is done in the background, or replied behind it, sees that of its own moment.
 func TestNow(t *testing.T) {
 	var nowNs atomic.Int64
 	r := newHarness(t, func(c *execute.Config) { c.Now = func() int64 { return t0 + nowNs.Add(sec) } })
@@ -81,7 +81,8 @@ func TestResetLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestLongRepliesOfExec: a command is executed as long as the replies in front of it are no longer than the bound.
+// TestLongRepliesOfExec: a command is executed as long as the replies in front of it are no longer than the
+// bound.
 func TestLongRepliesOfExec(t *testing.T) {
 	for _, tt := range []struct {
 		bound int
@@ -100,7 +101,8 @@ func (r *harness) handle(name string, h execute.Handler) {
 	r.Handlers[r.Config.Catalog.Lookup([]byte(name)).ID] = h
 }
 
-// TestManyLinesOfMonitor are sent by parts, without a wake-up between, and a command that is not done is still waited for.
+// TestManyLinesOfMonitor are sent by parts, without a wake-up between, and a command that is not done is
+// still waited for.
 func TestManyLinesOfMonitor(t *testing.T) {
 	const lines = 3000
 	for _, tt := range []struct {
@@ -154,7 +156,8 @@ func TestSlowCallsEndWhenTheyAreLogged(t *testing.T) {
 	}
 }
 
-// TestNativeScriptOfALongKey: it needs no interpreter, which this store has nothing for, and no key is longer.
+// TestNativeScriptOfALongKey: it needs no interpreter, which this store has nothing for, and no key is
+// longer.
 func TestNativeScriptOfALongKey(t *testing.T) {
 	r := newHarness(t, func(c *execute.Config) { c.Store = storetest.Bare(shard.New()) })
 	for bytes, want := range map[int]string{
@@ -166,7 +169,8 @@ func TestNativeScriptOfALongKey(t *testing.T) {
 	}
 }
 
-// TestNativeScriptOfANamedLimit: its key is the whole one, and must be declared, which is then for the interpreter to say.
+// TestNativeScriptOfANamedLimit: its key is the whole one, and must be declared, which is then for the
+// interpreter to say.
 func TestNativeScriptOfANamedLimit(t *testing.T) {
 	r := newHarness(t, func(c *execute.Config) { c.Store = storetest.Bare(shard.New()) })
 	r.define(t, "login")
@@ -198,8 +202,8 @@ func TestFeedStops(t *testing.T) {
 	}
 }
 
-// TestLastCommand is what a client has sent itself, executed or not; and how many commands it has queued is told until
-// there is no transaction.
+// TestLastCommand is what a client has sent itself, executed or not; and how many commands it has queued is
+// told until there is no transaction.
 func TestLastCommand(t *testing.T) {
 	s := newHarness(t).session()
 	for _, tt := range []struct {

@@ -28,8 +28,8 @@ func said() []string {
 	}
 }
 
-// TestChurn has clients come, say anything, hang up in each way and go, all at once: for the race detector, and nothing
-// may be left of them.
+// TestChurn has clients come, say anything, hang up in each way and go, all at once: for the race detector,
+// and nothing may be left of them.
 func TestChurn(t *testing.T) {
 	for _, on := range []store.Store{shard.New(), NewFullLaterStore(), storetest.Bare(shard.New())} {
 		r := newHarness(t, withLater, withConnection, func(c *execute.Config) { c.Store = on })

@@ -17,8 +17,8 @@ import (
 
 const nativeSource = "return redis.call('cl.throttle', KEYS[1], 4, 1, 10)"
 
-// TestCompilesInATurn: what is to be compiled waits for a slot, so that the driver does not, and replies stay in order.
-// What is known is executed at once if it needs no interpreter.
+// TestCompilesInATurn: what is to be compiled waits for a slot, so that the driver does not, and replies stay
+// in order. What is known is executed at once if it needs no interpreter.
 func TestCompilesInATurn(t *testing.T) {
 	first := resptest.Ints(0, 5, 4, -1, 10)
 	load := "$40\r\n" + "e0e1f9fabfc9d4800c877a703b823ac0578ff8db\r\n"
@@ -94,7 +94,8 @@ func (b beginning) BeginAll(nowNs int64) store.Exclusive {
 	return b.Store.BeginAll(nowNs)
 }
 
-// TestCompilesBeforeKeysAreHeld: EXEC begins when all its scripts are compiled, and has them whatever becomes of the cache.
+// TestCompilesBeforeKeysAreHeld: EXEC begins when all its scripts are compiled, and has them whatever becomes
+// of the cache.
 func TestCompilesBeforeKeysAreHeld(t *testing.T) {
 	for _, also := range []string{"", "DBSIZE\r\n"} {
 		b := &beginning{Store: shard.New()}
@@ -126,7 +127,8 @@ func TestCompilesBeforeKeysAreHeld(t *testing.T) {
 	}
 }
 
-// TestScriptsWithoutTransactions: one that is a call is compiled in its turn and then needs no interpreter; another one says so.
+// TestScriptsWithoutTransactions: one that is a call is compiled in its turn and then needs no interpreter;
+// another one says so.
 func TestScriptsWithoutTransactions(t *testing.T) {
 	r := newHarness(t, func(c *execute.Config) { c.Store = storetest.Bare(shard.New()) })
 	s := r.session()

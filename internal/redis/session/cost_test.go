@@ -51,8 +51,8 @@ func TestThrottleDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// TestRulesAndScriptsAllocateLittle: a user whose rules are asked costs no allocation, nor does the script that is
-// one call, once it is known.
+// TestRulesAndScriptsAllocateLittle: a user whose rules are asked costs no allocation, nor does the script
+// that is one call, once it is known.
 func TestRulesAndScriptsAllocateLittle(t *testing.T) {
 	if racetest.Enabled {
 		t.Skip("the race detector allocates")

@@ -320,7 +320,8 @@ func (u rule) observe(t *testing.T, ask func(d door, t *testing.T, calls [][]str
 	return s
 }
 
-// TestEveryDoorHasTheSameRules: what is fed and what is submitted is answered, counted, logged and shown the same.
+// TestEveryDoorHasTheSameRules: what is fed and what is submitted is answered, counted, logged and shown the
+// same.
 func TestEveryDoorHasTheSameRules(t *testing.T) {
 	for _, u := range rules() {
 		t.Run(u.name, func(t *testing.T) {

@@ -190,8 +190,8 @@ func TestMisconf(t *testing.T) {
 	c.expect(t, throttled("c", "1"), allowedOnce)
 }
 
-// TestRepliesDoNotWaitForLater: a client that goes on sending is replied to as soon as its changes are on the disk, and not
-// when those are that it has asked for since.
+// TestRepliesDoNotWaitForLater: a client that goes on sending is replied to as soon as its changes are on the
+// disk, and not when those are that it has asked for since.
 func TestRepliesDoNotWaitForLater(t *testing.T) {
 	r, d, k := newKeptHarness(t)
 	run(t, k)
@@ -209,7 +209,8 @@ func TestRepliesDoNotWaitForLater(t *testing.T) {
 	}
 }
 
-// TestAClientThatIsGoneDoesNotWait for a disk that hangs: its connection would be one of those that may be open.
+// TestAClientThatIsGoneDoesNotWait for a disk that hangs: its connection would be one of those that may be
+// open.
 func TestAClientThatIsGoneDoesNotWait(t *testing.T) {
 	r, d, k := newKeptHarness(t)
 	run(t, k)

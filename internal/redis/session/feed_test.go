@@ -59,7 +59,8 @@ func TestUnauthenticatedBounds(t *testing.T) {
 	}
 }
 
-// TestFeedStopsWhenInputIsLong: behind a long command a buffer may hold megabytes, and what replies nothing fills no replies.
+// TestFeedStopsWhenInputIsLong: behind a long command a buffer may hold megabytes, and what replies nothing
+// fills no replies.
 func TestFeedStopsWhenInputIsLong(t *testing.T) {
 	const most = 64 << 10
 	call := resptest.Encode("CL.THROTTLE", "k", "1", "1", "1")
@@ -126,7 +127,8 @@ func TestWatchGivesWay(t *testing.T) {
 	}
 }
 
-// TestLongBatchesEndAFeed: what may take long is done a few batches at a time, so that others have their turn.
+// TestLongBatchesEndAFeed: what may take long is done a few batches at a time, so that others have their
+// turn.
 func TestLongBatchesEndAFeed(t *testing.T) {
 	for call, feeds := range map[string]int{
 		"CL.SLIDINGWINDOW k 9 60\r\n":                          4,

@@ -14,7 +14,8 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// FuzzArguments takes any five arguments for CL.THROTTLE's. One reply comes, in one piece, and keeps the contract.
+// FuzzArguments takes any five arguments for CL.THROTTLE's. One reply comes, in one piece, and keeps the
+// contract.
 func FuzzArguments(f *testing.F) {
 	for _, seed := range [][5]string{
 		{"user123", "15", "30", "60", "1"},
@@ -53,8 +54,8 @@ func FuzzArguments(f *testing.F) {
 	})
 }
 
-// FuzzBatchedArguments takes any arguments for any command that is decided in batches, and does so twice. Each time one reply
-// comes: an error, or five integers.
+// FuzzBatchedArguments takes any arguments for any command that is decided in batches, and does so twice.
+// Each time one reply comes: an error, or five integers.
 func FuzzBatchedArguments(f *testing.F) {
 	names := catalog.New().Batched()
 	for i := range names {
@@ -138,8 +139,8 @@ func sessionSeeds() []string {
 	return seeds
 }
 
-// FuzzSession takes any bytes for a client's. Its replies are well formed, whatever way the input is cut, others are
-// not harmed, and nothing is left of it when it goes.
+// FuzzSession takes any bytes for a client's. Its replies are well formed, whatever way the input is cut,
+// others are not harmed, and nothing is left of it when it goes.
 func FuzzSession(f *testing.F) {
 	for _, seed := range sessionSeeds() {
 		f.Add(seed, 7)

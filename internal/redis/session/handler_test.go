@@ -70,8 +70,8 @@ func TestHandlersReachNoStore(t *testing.T) {
 	}
 }
 
-// TestWhole: a handler for all keys has the store, within EXEC the one that nobody else can use meanwhile, and in scripts
-// none.
+// TestWhole: a handler for all keys has the store, within EXEC the one that nobody else can use meanwhile,
+// and in scripts none.
 func TestWhole(t *testing.T) {
 	var given []store.Walker
 	r := newHarness(t, func(c *execute.Config) {

@@ -48,7 +48,8 @@ func withConnection(c *execute.Config) {
 	})
 }
 
-// TestExecThatIsCancelled leaves nothing of its transaction: the next one does not depend on what was watched for it.
+// TestExecThatIsCancelled leaves nothing of its transaction: the next one does not depend on what was watched
+// for it.
 func TestExecThatIsCancelled(t *testing.T) {
 	r := newHarness(t)
 	s, other := r.session(), r.session()
@@ -149,8 +150,8 @@ func withLaterStore() (*storetest.LaterStore, func(*execute.Config)) {
 	return later, func(c *execute.Config) { c.Store = later }
 }
 
-// TestClientThatIsGoneWhileAStoreAnswers: its batch is with the store and is decided, and what it sent behind that is
-// executed, unless its session is closed.
+// TestClientThatIsGoneWhileAStoreAnswers: its batch is with the store and is decided, and what it sent behind
+// that is executed, unless its session is closed.
 func TestClientThatIsGoneWhileAStoreAnswers(t *testing.T) {
 	const in = "CL.THROTTLE a 4 1 10\r\nCL.THROTTLE b 4 1 10\r\nPING\r\n"
 	const behind = "CL.THROTTLE a 4 1 10\r\n"
@@ -222,7 +223,8 @@ func TestMonitorBehindABatch(t *testing.T) {
 	}
 }
 
-// TestLaterStoreLeavesNothing: neither what sessions share nor a session refers to a batch that was answered, or to input.
+// TestLaterStoreLeavesNothing: neither what sessions share nor a session refers to a batch that was answered,
+// or to input.
 func TestLaterStoreLeavesNothing(t *testing.T) {
 	_, with := withLaterStore()
 	r := newHarness(t, with)

@@ -37,8 +37,8 @@ type conversation struct {
 // ownINFO is what an INFO in the background may have counted of itself, and how long it makes the reply.
 var ownINFO = regexp.MustCompile(`\$\d+\r\n|(cmdstat_info|total_commands_processed).*\r\n`)
 
-// converse has a client send an input in two parts, the second one behind the replies to the first or, if it is in a
-// hurry, while the session may still wait for the store.
+// converse has a client send an input in two parts, the second one behind the replies to the first or, if it
+// is in a hurry, while the session may still wait for the store.
 func converse(t *testing.T, on store.Store, in string, cut int, hurry bool) (c conversation) {
 	t.Helper()
 	r := commandstest.New(withStore(on), commandstest.WithLimitFor(in))
@@ -106,8 +106,9 @@ func laterCases() []laterCase {
 	}
 }
 
-// TestLater: with a store that answers later all is as with one that answers at once, wherever the input is cut:
-// the replies and their order, what is executed and how often, what is counted, and what those in MONITOR see.
+// TestLater: with a store that answers later all is as with one that answers at once, wherever the input is
+// cut: the replies and their order, what is executed and how often, what is counted, and what those in
+// MONITOR see.
 func TestLater(t *testing.T) {
 	memory := func(*testing.T) store.Store { return shard.New() }
 	later := func(*testing.T) store.Store { return session.NewFullLaterStore() }
@@ -158,8 +159,8 @@ func (b brokenStore) State(int64, store.Key) (limiter.State, bool, error) {
 
 func (b brokenStore) Delete(int64, []store.Key) (int, error) { return 0, errors.New("no\nDEL") }
 
-// TestStoreFails: each request that a store cannot decide has an error of its own, in one line and in its place, and is
-// counted as one that failed.
+// TestStoreFails: each request that a store cannot decide has an error of its own, in one line and in its
+// place, and is counted as one that failed.
 func TestStoreFails(t *testing.T) {
 	const throttle, bad = "CL.THROTTLE k 9 1 60\r\n", "CL.THROTTLE bad 9 1 60\r\n"
 	const failed = "-ERR the store failed: it is\\r\\n+broken\r\n"

@@ -63,8 +63,8 @@ func TestLongCommandsStayInOrder(t *testing.T) {
 	}
 }
 
-// TestLongCommandIsCancelled: while it waits for its turn its arguments are counted; and without it, its transaction is not
-// executed.
+// TestLongCommandIsCancelled: while it waits for its turn its arguments are counted; and without it, its
+// transaction is not executed.
 func TestLongCommandIsCancelled(t *testing.T) {
 	r := newHarness(t, withRules(t))
 	c := r.session()
@@ -87,7 +87,8 @@ func TestLongCommandIsCancelled(t *testing.T) {
 	r.Background.Give(background.Who{})
 }
 
-// TestArgumentsOfBackgroundCommandsAreCounted while they wait, and those of a script's first part no longer than that.
+// TestArgumentsOfBackgroundCommandsAreCounted while they wait, and those of a script's first part no longer
+// than that.
 func TestArgumentsOfBackgroundCommandsAreCounted(t *testing.T) {
 	r := newHarness(t, func(c *execute.Config) {
 		c.Handlers["del"] = execute.Plain(func(c execute.Call, _ [][]byte) error {

@@ -13,7 +13,8 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// TestClientMemoryIsCounted: what a session keeps for its client is known while it keeps it, to a KiB and a factor of two.
+// TestClientMemoryIsCounted: what a session keeps for its client is known while it keeps it, to a KiB and a
+// factor of two.
 func TestClientMemoryIsCounted(t *testing.T) {
 	long := strings.Repeat("x", 1000)
 	commands := strings.Repeat(resptest.Encode("PING", long), 100)
@@ -53,7 +54,8 @@ func TestClientMemoryIsCounted(t *testing.T) {
 	}
 }
 
-// TestWatchIsCountedBeforeItIsTaken: of many keys that are watched step by step, all are counted with the first.
+// TestWatchIsCountedBeforeItIsTaken: of many keys that are watched step by step, all are counted with the
+// first.
 func TestWatchIsCountedBeforeItIsTaken(t *testing.T) {
 	r := newHarness(t, func(c *execute.Config) { c.Limits.MaxArgs = 10_000 })
 	c := r.session()
@@ -82,7 +84,8 @@ func TestCloseSendsNothing(t *testing.T) {
 	}
 }
 
-// TestWaitingArgumentsAreCounted: of scripts that wait for their turn; and when a client is gone, nothing of it is counted.
+// TestWaitingArgumentsAreCounted: of scripts that wait for their turn; and when a client is gone, nothing of
+// it is counted.
 func TestWaitingArgumentsAreCounted(t *testing.T) {
 	r := newHarness(t, func(c *execute.Config) {
 		c.Scripts = lua.New(lua.Config{Now: func() int64 { return time.Now().UnixNano() }, TimeLimit: time.Minute, Native: c.Catalog.Batched()})

@@ -13,7 +13,8 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// batchedCalls are calls of every command that is decided in batches, of which some are limited, and some fail.
+// batchedCalls are calls of every command that is decided in batches, of which some are limited, and some
+// fail.
 func batchedCalls() []string {
 	return []string{
 		"CL.THROTTLE t 3 1 60", "CL.THROTTLE t 3 1 60 0", "CL.THROTTLE t 3 1 60 -1", "RL.THROTTLE t 3 1 60", "CL.TOKENBUCKET t 4 1 60 2",
@@ -54,8 +55,8 @@ func oneByOne(t *testing.T, calls []string) (replies []string) {
 	return replies
 }
 
-// TestMixedPipelines: calls of several commands are answered in their order, each as if it came alone; also in a transaction,
-// and by scripts, whether these need the interpreter or not.
+// TestMixedPipelines: calls of several commands are answered in their order, each as if it came alone; also
+// in a transaction, and by scripts, whether these need the interpreter or not.
 func TestMixedPipelines(t *testing.T) {
 	for seed := range uint64(20) {
 		calls := someCalls(seed, 200)
@@ -83,7 +84,8 @@ func TestMixedPipelines(t *testing.T) {
 	}
 }
 
-// executable are the calls that a transaction takes: those that were not refused for their name or their number of arguments.
+// executable are the calls that a transaction takes: those that were not refused for their name or their
+// number of arguments.
 func executable(calls, replies []string) (taken []string) {
 	for i, call := range calls {
 		if !strings.HasPrefix(replies[i], "-ERR ") {

@@ -9,7 +9,8 @@ import (
 	"cellserver/internal/test/resptest"
 )
 
-// TestNewKeysAreLimited: wherever a key is made; calls for keys that are there, and those that make none, are answered.
+// TestNewKeysAreLimited: wherever a key is made; calls for keys that are there, and those that make none, are
+// answered.
 func TestNewKeysAreLimited(t *testing.T) {
 	const refused = "-ERR more than 2 new keys per second from this address, the limit of --max-new-keys-per-second; existing keys still answer"
 	const line = refused + "\r\n"
@@ -63,7 +64,8 @@ func TestNewKeysAreLimited(t *testing.T) {
 	}
 }
 
-// TestNewKeysCountOnce: others change a key meanwhile, so there are more attempts, in each of which the same key is new.
+// TestNewKeysCountOnce: others change a key meanwhile, so there are more attempts, in each of which the same
+// key is new.
 func TestNewKeysCountOnce(t *testing.T) {
 	const script = "redis.call('test.meddle') redis.call('cl.throttle', KEYS[1], 9, 1, 10) redis.call('cl.throttle', KEYS[2], 9, 1, 10) return 'done'"
 	const change = "CL.THROTTLE a 9 1 10\r\n"

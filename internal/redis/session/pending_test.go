@@ -200,7 +200,8 @@ func keys(r *harness) int {
 	return st.Keys
 }
 
-// TestScratchRefersToNoInput is about memory: what sessions share would keep an input buffer of megabytes alive.
+// TestScratchRefersToNoInput is about memory: what sessions share would keep an input buffer of megabytes
+// alive.
 func TestScratchRefersToNoInput(t *testing.T) {
 	r := newHarness(t)
 	s := r.session()
@@ -227,8 +228,8 @@ func checkScratch(t *testing.T, s *client) {
 	}
 }
 
-// TestHungUp: a client that sends no more makes nobody wait for a time or a turn, but has the reply of what runs; of one
-// that is gone, that ends, too. What it has sent behind that is executed in every case.
+// TestHungUp: a client that sends no more makes nobody wait for a time or a turn, but has the reply of what
+// runs; of one that is gone, that ends, too. What it has sent behind that is executed in every case.
 func TestHungUp(t *testing.T) {
 	const behind = "CL.THROTTLE behind 1 1 60\r\nPING\r\n"
 	executed := resptest.Ints(0, 2, 1, -1, 60) + pong

@@ -13,8 +13,8 @@ import (
 	"cellserver/internal/wire/catalog"
 )
 
-// TestBareStore: with a store that can do nothing beyond deciding, what needs more is refused and says so, and all else
-// is executed.
+// TestBareStore: with a store that can do nothing beyond deciding, what needs more is refused and says so,
+// and all else is executed.
 func TestBareStore(t *testing.T) {
 	const throttle = "CL.THROTTLE k 4 1 10\r\n"
 	first := resptest.Ints(0, 5, 4, -1, 10)
@@ -48,7 +48,8 @@ func TestBareStore(t *testing.T) {
 	})
 }
 
-// notWithKeys is a call of each command that EXEC does not execute while it holds keys, and what it replies else.
+// notWithKeys is a call of each command that EXEC does not execute while it holds keys, and what it replies
+// else.
 func notWithKeys() map[string][2]string {
 	return map[string][2]string{
 		"memory|purge":    {"MEMORY PURGE\r\n", "+OK\r\n"},
@@ -64,8 +65,8 @@ func notWithKeys() map[string][2]string {
 	}
 }
 
-// TestNotWithKeys: what does more than others should wait for is refused beside commands with keys or about all keys, and
-// with it all of the transaction, before anything is executed.
+// TestNotWithKeys: what does more than others should wait for is refused beside commands with keys or about
+// all keys, and with it all of the transaction, before anything is executed.
 func TestNotWithKeys(t *testing.T) {
 	const throttle, watch = "CL.THROTTLE k 4 1 10\r\n", "WATCH k\r\n"
 	calls := notWithKeys()
@@ -137,8 +138,8 @@ func TestNotWithKeysInScripts(t *testing.T) {
 	}
 }
 
-// TestSelectRefusedInExec: the keys behind a SELECT that the user may not do any more are not those that the transaction
-// holds, so what needs them is not executed.
+// TestSelectRefusedInExec: the keys behind a SELECT that the user may not do any more are not those that the
+// transaction holds, so what needs them is not executed.
 func TestSelectRefusedInExec(t *testing.T) {
 	const notSelected = "-ERR this command was not executed, because the SELECT in front of it was not\r\n"
 	refused := aclChanged + "no permission to execute the command or subcommand\r\n"

@@ -17,7 +17,8 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// newRemoteStore returns a store on other machines, of which what is called where nobody may wait is an error.
+// newRemoteStore returns a store on other machines, of which what is called where nobody may wait is an
+// error.
 func newRemoteStore(t *testing.T) *storetest.RemoteStore {
 	on := storetest.NewRemote(shard.New())
 	on.Forbid("session.(*Session).Feed", "session.(*Session).HungUp", "session.(*Session).Close")
@@ -46,7 +47,8 @@ func TestLaterOverRemote(t *testing.T) {
 	), remote, remote, 100)
 }
 
-// TestExecOverRemote reads once and writes once, however many commands there are, and again where others have changed its keys.
+// TestExecOverRemote reads once and writes once, however many commands there are, and again where others have
+// changed its keys.
 func TestExecOverRemote(t *testing.T) {
 	transaction := func(n int) string {
 		return "MULTI\r\n" + strings.Repeat("CL.THROTTLE k 299 1 60\r\n", n) + "EXEC\r\n"
@@ -168,7 +170,8 @@ func TestScriptsOverRemote(t *testing.T) {
 	}
 }
 
-// TestHangUpsOverRemote: a client may go at any time; what it sent before is executed, and nothing else waits for it.
+// TestHangUpsOverRemote: a client may go at any time; what it sent before is executed, and nothing else waits
+// for it.
 func TestHangUpsOverRemote(t *testing.T) {
 	for _, in := range []string{"CL.THROTTLE k 4 1 10\r\n", "DEL k\r\n", "CL.MTHROTTLE 1 k 4 1 10 1\r\n", "MULTI\r\nDEL k\r\nEXEC\r\n", "CL.BTHROTTLE k 4 1 10 1 1\r\n", "DBSIZE\r\n"} {
 		for name, leave := range map[string]func(s *commandstest.Client){
@@ -197,7 +200,8 @@ func TestHangUpsOverRemote(t *testing.T) {
 	}
 }
 
-// TestPolicyInExec: while the machines do not answer, the store's policy decides on a transaction of nothing but requests.
+// TestPolicyInExec: while the machines do not answer, the store's policy decides on a transaction of nothing
+// but requests.
 func TestPolicyInExec(t *testing.T) {
 	on := newRemoteStore(t)
 	on.Policy(func(q *store.Request) { q.Result = funnel.Result{Limit: 7} })
@@ -250,7 +254,8 @@ func TestScanOverRemote(t *testing.T) {
 	}
 }
 
-// TestRecordsOverRemote: SLOWLOG has the same calls as over memory, and those in MONITOR see them in the same order.
+// TestRecordsOverRemote: SLOWLOG has the same calls as over memory, and those in MONITOR see them in the same
+// order.
 func TestRecordsOverRemote(t *testing.T) {
 	const in = "CL.THROTTLE k 4 1 10\r\nTTL k\r\nDEL k x\r\nCL.MTHROTTLE 1 k 4 1 10 1\r\nMULTI\r\nCL.THROTTLE k 4 1 10\r\nTTL k\r\nEXEC\r\n" +
 		"CL.RESERVE k 4 1 10 x 1\r\nSCAN 0\r\nDBSIZE\r\n"

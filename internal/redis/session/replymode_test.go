@@ -9,8 +9,8 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// TestReplyModes is CLIENT REPLY with pipelines, batches and what waits, as redis-server 7.0.15 does it. It must
-// not matter where the pipeline is cut.
+// TestReplyModes is CLIENT REPLY with pipelines, batches and what waits, as redis-server 7.0.15 does it. It
+// must not matter where the pipeline is cut.
 func TestReplyModes(t *testing.T) {
 	const throttle = "CL.THROTTLE k 9 1 1\r\n"
 	call := func(n int64) string { return resptest.Ints(0, 10, 10-n, -1, n) }

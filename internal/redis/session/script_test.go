@@ -105,8 +105,8 @@ func TestScriptsLog(t *testing.T) {
 
 const optimisticAttempts = 3
 
-// TestScriptMeetsOthers: another client writes the script's key while it runs. Both have happened in the end, the
-// script as if it had come last; after two such attempts it keeps the others out.
+// TestScriptMeetsOthers: another client writes the script's key while it runs. Both have happened in the end,
+// the script as if it had come last; after two such attempts it keeps the others out.
 func TestScriptMeetsOthers(t *testing.T) {
 	for _, tt := range []struct {
 		name, script string

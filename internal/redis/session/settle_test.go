@@ -17,7 +17,8 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// lockedStore knows whether somebody has its keys to himself, and what happened meanwhile or was kept for later.
+// lockedStore knows whether somebody has its keys to himself, and what happened meanwhile or was kept for
+// later.
 type lockedStore struct {
 	*shard.Store
 
@@ -72,7 +73,8 @@ func (t *lockedTx) end() {
 	}
 }
 
-// Commit ends it; so does Rollback. What was released counts as held, too, for the work is to be done again if need be.
+// Commit ends it; so does Rollback. What was released counts as held, too, for the work is to be done again
+// if need be.
 func (t *lockedTx) Commit() bool { defer t.end(); return t.Transaction.Commit() }
 
 func (t *lockedTx) Rollback() { defer t.end(); t.Transaction.Rollback() }
@@ -125,7 +127,8 @@ func (w watchedLog) Handle(_ context.Context, r slog.Record) error {
 
 func (w watchedLog) Enabled(context.Context, slog.Level) bool { return true }
 
-// lockedRig is a rig with such a store and such a log, a client, one in MONITOR and a victim, which is client 3.
+// lockedRig is a rig with such a store and such a log, a client, one in MONITOR and a victim, which is client
+// 3.
 type lockedRig struct {
 	*commandstest.Harness
 	store      *lockedStore
@@ -199,8 +202,8 @@ func TestSettled(t *testing.T) {
 	}
 }
 
-// TestSettledForAClientThatIsGone: a transaction that has begun is executed as a whole, which includes what it does when
-// it has let go of the keys.
+// TestSettledForAClientThatIsGone: a transaction that has begun is executed as a whole, which includes what
+// it does when it has let go of the keys.
 func TestSettledForAClientThatIsGone(t *testing.T) {
 	for _, how := range []peer.Hangup{peer.HalfClosed, peer.Reset} {
 		for _, closed := range []bool{false, true} {
@@ -249,8 +252,8 @@ func TestSettledForAClientThatIsGone(t *testing.T) {
 	}
 }
 
-// TestLoggedIsBounded, of a script and of an EXEC together, also where the lines are empty: of what is kept, which is
-// bounded in bytes, ten lines a second are written. The others are counted.
+// TestLoggedIsBounded, of a script and of an EXEC together, also where the lines are empty: of what is kept,
+// which is bounded in bytes, ten lines a second are written. The others are counted.
 func TestLoggedIsBounded(t *testing.T) {
 	logs := func(n, bytes int) string {
 		return resptest.Encode("EVAL", fmt.Sprintf("for i = 1, %d do redis.log(redis.LOG_WARNING, string.rep('x', %d)) end", n, bytes), "0")
@@ -278,8 +281,8 @@ func TestLoggedIsBounded(t *testing.T) {
 	}
 }
 
-// TestScriptLinesInASecond: each client has ten, and all together a hundred; then come more, and how many were left out. A
-// line is cut. Lines that the level leaves out do not count.
+// TestScriptLinesInASecond: each client has ten, and all together a hundred; then come more, and how many
+// were left out. A line is cut. Lines that the level leaves out do not count.
 func TestScriptLinesInASecond(t *testing.T) {
 	r := commandstest.New()
 	log := func(level, text string, n int) string {

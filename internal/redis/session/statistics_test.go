@@ -10,8 +10,8 @@ import (
 	"cellserver/internal/test/resptest"
 )
 
-// TestStatistics: INFO commandstats and errorstats count as Redis's do: calls, those of them that failed, and what
-// was rejected before it ran; of subcommands, of what runs aside, behind MULTI and in scripts.
+// TestStatistics: INFO commandstats and errorstats count as Redis's do: calls, those of them that failed, and
+// what was rejected before it ran; of subcommands, of what runs aside, behind MULTI and in scripts.
 func TestStatistics(t *testing.T) {
 	const throttle, refused = "CL.THROTTLE k 9 1 1\r\n", "CL.THROTTLE k 9 x 1\r\n"
 	eval := func(script string) string { return resptest.Encode("EVAL", script, "1", "k") }

@@ -14,7 +14,8 @@ import (
 	"cellserver/internal/test/resptest"
 )
 
-// model is what a server does that executes one command after the other: keys, and sessions with their transactions.
+// model is what a server does that executes one command after the other: keys, and sessions with their
+// transactions.
 type model struct {
 	nowNs    int64
 	tats     map[modelKey]int64
@@ -216,8 +217,8 @@ func TestTransactionsFollowTheModel(t *testing.T) {
 	}
 }
 
-// TestTransactionsAreAtomic has sessions move units in and out of two keys in every way there is, while others look:
-// the two are always alike, and nothing is lost.
+// TestTransactionsAreAtomic has sessions move units in and out of two keys in every way there is, while
+// others look: the two are always alike, and nothing is lost.
 func TestTransactionsAreAtomic(t *testing.T) {
 	const rounds = 150
 	const call = "CL.THROTTLE %s 1000000 1 1 %d\r\n"

@@ -159,8 +159,8 @@ func TestEndedScriptTouchesNothing(t *testing.T) {
 	}
 }
 
-// TestExecIsRepeatedOnlyIfItMay: one with scripts works on a snapshot and begins anew when a key has changed, unless
-// a command does more than to change keys.
+// TestExecIsRepeatedOnlyIfItMay: one with scripts works on a snapshot and begins anew when a key has changed,
+// unless a command does more than to change keys.
 func TestExecIsRepeatedOnlyIfItMay(t *testing.T) {
 	const script = "redis.call('test.meddle') return redis.call('cl.throttle', KEYS[1], 99, 1, 10)[3]"
 	for _, tt := range []struct {

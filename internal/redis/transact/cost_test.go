@@ -35,7 +35,8 @@ type storeWith struct {
 
 func (s storeWith) UpdateStats(st *store.Stats) { st.Slots, st.NameBytes = s.slots, s.nameBytes }
 
-// TestWhatIsHeldTooLong: what would hold up others for longer than 5 ms, by the entries of the store, is refused.
+// TestWhatIsHeldTooLong: what would hold up others for longer than 5 ms, by the entries of the store, is
+// refused.
 func TestWhatIsHeldTooLong(t *testing.T) {
 	for _, tt := range []struct {
 		name, in  string
@@ -168,7 +169,8 @@ func TestTooManyKeys(t *testing.T) {
 	}
 }
 
-// TestPatternsThatAreNotRead: what takes too long to compile is refused without that, and without a reply that is wrong.
+// TestPatternsThatAreNotRead: what takes too long to compile is refused without that, and without a reply
+// that is wrong.
 func TestPatternsThatAreNotRead(t *testing.T) {
 	p := planOf(t, strings.Repeat("KEYS "+strings.Repeat("*?", 1000)+"\n", 1000))
 	p.readPatterns()
@@ -182,7 +184,8 @@ func TestPatternsThatAreNotRead(t *testing.T) {
 	}
 }
 
-// TestWatchedKeys take a part of what a transaction on a snapshot may have, and nothing of one that others wait for.
+// TestWatchedKeys take a part of what a transaction on a snapshot may have, and nothing of one that others
+// wait for.
 func TestWatchedKeys(t *testing.T) {
 	watched := make([]store.Key, 10_000)
 	for i := range watched {

@@ -12,7 +12,8 @@ import (
 	"cellserver/internal/store"
 )
 
-// TestLanes: of those who want the same keys one has them at a time, however they name them, and who gives up waits no more.
+// TestLanes: of those who want the same keys one has them at a time, however they name them, and who gives up
+// waits no more.
 func TestLanes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLanes()

@@ -90,16 +90,16 @@ func pause(ctx context.Context, conflicts int) bool {
 	}
 }
 
-// PolicyDecider is a store.Remote that decides by a policy while its machines do not answer. Throttle applies the
-// policy itself; this is for requests of a transaction.
+// PolicyDecider is a store.Remote that decides by a policy while its machines do not answer. Throttle applies
+// the policy itself; this is for requests of a transaction.
 type PolicyDecider interface {
 	// DecideByPolicy answers requests that failed. It returns false, without effect, if the policy is to
 	// reply the failure, or without requests.
 	DecideByPolicy(batch []store.Request, failure error) bool
 }
 
-// PolicyDecides reports whether the policy decides after this error: the machines do not answer, and the requests
-// are valid.
+// PolicyDecides reports whether the policy decides after this error: the machines do not answer, and the
+// requests are valid.
 func (r *Remote) PolicyDecides(err error) bool {
 	var failure store.Failure
 	return r.policy != nil && errors.As(err, &failure) && strings.HasPrefix(failure.Line, "STOREDOWN ") && r.policy.DecideByPolicy(nil, err)

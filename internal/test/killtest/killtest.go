@@ -142,7 +142,8 @@ func (l *Load) ConfirmReplied() {
 	}
 }
 
-// pause is between two questions what is kept: each has the server sync at once, which it is to do by itself, too.
+// pause is between two questions what is kept: each has the server sync at once, which it is to do by itself,
+// too.
 const pause = 600 * time.Millisecond
 
 // waitAtMost is how long a sync may take before WAITAOF gives up.

@@ -79,9 +79,9 @@ func (c *catalog) describeSelector(s *selector) (p Permissions) {
 	return p
 }
 
-// describeCommands returns rules that produce the selector's set of commands. Like Redis 7.0, which does not store the
-// rules either, it starts from +@all or -@all, applies the nearest categories, and then single commands, here sorted by
-// name.
+// describeCommands returns rules that produce the selector's set of commands. Like Redis 7.0, which does not
+// store the rules either, it starts from +@all or -@all, applies the nearest categories, and then single
+// commands, here sorted by name.
 func (c *catalog) describeCommands(s *selector) (rules []string) {
 	adding := !s.future
 	made := c.newBitset() // by the rules so far
@@ -108,8 +108,8 @@ func (c *catalog) describeCommands(s *selector) (rules []string) {
 	return rules
 }
 
-// nearestCategory returns the category whose commands differ least from the set and, among equals, agree most; "" if none
-// agrees more than it differs.
+// nearestCategory returns the category whose commands differ least from the set and, among equals, agree
+// most; "" if none agrees more than it differs.
 func (c *catalog) nearestCategory(set bitset, adding bool, applied []string) (best string) {
 	fewest, most := len(c.commands), 0
 	for _, category := range c.categories {

@@ -21,14 +21,15 @@ type Loaded struct {
 	Opened bool
 }
 
-// LoadFile replaces all users by those of an aclfile, or none if it has an error. A line is `user NAME rule...` or empty;
-// as in Redis, there are no comments. The error is a *FileError.
+// LoadFile replaces all users by those of an aclfile, or none if it has an error. A line is `user NAME
+// rule...` or empty; as in Redis, there are no comments. The error is a *FileError.
 //
-// Callers close the connections of removed and changed users; Redis 7.0 closes those of all users but the default one.
+// Callers close the connections of removed and changed users; Redis 7.0 closes those of all users but the
+// default one.
 //
-// Without the default user in the file, that user is as without a file, with the password of SetDefaultPassword; in Redis
-// it is then open to everyone, despite requirepass. Only the first file may open access by an omission: a later one may
-// be incompletely written.
+// Without the default user in the file, that user is as without a file, with the password of
+// SetDefaultPassword; in Redis it is then open to everyone, despite requirepass. Only the first file may open
+// access by an omission: a later one may be incompletely written.
 func (u *Users) LoadFile(path string) (Loaded, error) {
 	text, err := ReadFile(path)
 	if err != nil {
@@ -37,7 +38,8 @@ func (u *Users) LoadFile(path string) (Loaded, error) {
 	return u.Load(path, text)
 }
 
-// ReadFile returns an aclfile's text for Load. Like smallfile.Read it may take seconds. The error is a *FileError.
+// ReadFile returns an aclfile's text for Load. Like smallfile.Read it may take seconds. The error is a
+// *FileError.
 func ReadFile(path string) (text string, err error) {
 	data, err := smallfile.Read(path)
 	if err != nil {

@@ -42,7 +42,8 @@ func show(users *Users) string {
 	return b.String()
 }
 
-// FuzzRules: the description of a user's commands produces the same set again, whatever the order of the rules.
+// FuzzRules: the description of a user's commands produces the same set again, whatever the order of the
+// rules.
 func FuzzRules(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3, 250, 17})
 	c := newCatalog(testCommands())

@@ -12,8 +12,8 @@ import (
 	"cellserver/internal/test/redistest"
 )
 
-// TestAsRedis gives random rules to a redis-server and to a catalog of its commands: both must show the same rules or refuse
-// them with the same error, and give the same results for ACL DRYRUN.
+// TestAsRedis gives random rules to a redis-server and to a catalog of its commands: both must show the same
+// rules or refuse them with the same error, and give the same results for ACL DRYRUN.
 func TestAsRedis(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")

@@ -136,8 +136,9 @@ func (set *ruleSet) applyPassword(sign byte, given string) error {
 	return nil
 }
 
-// readSelector parses the text in parentheses. It refuses quotes, and patterns ending in a parenthesis, because they cannot
-// be read back from the output; Redis accepts quotes, and ignores a selector with an unclosed one.
+// readSelector parses the text in parentheses. It refuses quotes, and patterns ending in a parenthesis,
+// because they cannot be read back from the output; Redis accepts quotes, and ignores a selector with an
+// unclosed one.
 func (r *ruleReader) readSelector(text string) (selector, error) {
 	s := r.newSelector()
 	if strings.ContainsAny(text, `"'`) {

@@ -12,8 +12,8 @@ const (
 	hashOfEmpty = "#e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 )
 
-// TestRules compares lines of rules with the output of ACL LIST. Those without a comment were verified with ACL SETUSER of
-// redis-server 7.0.15, whose output differs only by the additional commands of its categories.
+// TestRules compares lines of rules with the output of ACL LIST. Those without a comment were verified with
+// ACL SETUSER of redis-server 7.0.15, whose output differs only by the additional commands of its categories.
 func TestRules(t *testing.T) {
 	for _, c := range []struct{ rules, want string }{
 		{"", "off resetchannels -@all"},

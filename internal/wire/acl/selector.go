@@ -192,8 +192,8 @@ func (s *selector) addFirstArg(id int, arg string) {
 	s.firstArg[id] = append(s.firstArg[id], arg)
 }
 
-// deny applies -command or -command|subcommand. If only Redis has the subcommands, the whole command is denied, as no rule
-// may permit more than in Redis.
+// deny applies -command or -command|subcommand. If only Redis has the subcommands, the whole command is
+// denied, as no rule may permit more than in Redis.
 func (r *ruleReader) deny(s *selector, name string) error {
 	id, here := r.byName[name]
 	if _, inRedis := r.redisNames[name]; !here && inRedis {

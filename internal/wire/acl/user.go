@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// User is a user whose rules are replaced atomically while sessions hold it. A removed user may do nothing. As in Redis,
-// disabling a user prevents authentication and does not affect authenticated sessions.
+// User is a user whose rules are replaced atomically while sessions hold it. A removed user may do nothing.
+// As in Redis, disabling a user prevents authentication and does not affect authenticated sessions.
 type User struct {
 	name  string
 	rules atomic.Pointer[ruleSet]
@@ -52,11 +52,12 @@ func (u *User) Describe() Description { return u.rules.Load().description }
 // Line returns the user as in ACL LIST and in an aclfile.
 func (u *User) Line() string { return "user " + u.name + " " + u.Describe().line }
 
-// Unrestricted reports whether the user is enabled and may run every command on every key, so that Check is unnecessary.
+// Unrestricted reports whether the user is enabled and may run every command on every key, so that Check is
+// unnecessary.
 func (u *User) Unrestricted() bool { return u.rules.Load().unrestricted }
 
-// Check decides on a command, by its index in NewUsers, with keys: one selector must allow the whole call. If DeniedKey,
-// denied is, as in Redis, the index of the first denied key for the selector that got furthest.
+// Check decides on a command, by its index in NewUsers, with keys: one selector must allow the whole call. If
+// DeniedKey, denied is, as in Redis, the index of the first denied key for the selector that got furthest.
 func (u *User) Check(command int, firstArg []byte, keys []Key) (reason Reason, denied int) {
 	reason = DeniedCommand
 	set := u.rules.Load()

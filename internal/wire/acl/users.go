@@ -1,8 +1,8 @@
-// Package acl holds users and decides whether one may run a command on keys, by Redis 7's access control lists. It is safe
-// for concurrent use.
+// Package acl holds users and decides whether one may run a command on keys, by Redis 7's access control
+// lists. It is safe for concurrent use.
 //
-// An aclfile written for Redis works unchanged: commands that only Redis has are accepted without effect, and all of
-// Redis's categories exist, even empty ones. Unknown names are errors, as in Redis.
+// An aclfile written for Redis works unchanged: commands that only Redis has are accepted without effect, and
+// all of Redis's categories exist, even empty ones. Unknown names are errors, as in Redis.
 package acl
 
 import (
@@ -29,8 +29,8 @@ type Users struct {
 	loaded, loadedWhole bool
 }
 
-// NewUsers returns the default user alone: enabled, without a password, with all commands on all keys. Check identifies
-// commands by their indexes.
+// NewUsers returns the default user alone: enabled, without a password, with all commands on all keys. Check
+// identifies commands by their indexes.
 func NewUsers(commands []Command) *Users {
 	u := &Users{catalog: newCatalog(commands), byName: make(map[string]*User)}
 	r := ruleReader{catalog: u.catalog}
@@ -80,8 +80,8 @@ func (u *Users) Lookup(name string) *User {
 	return u.byName[name]
 }
 
-// Authenticate returns the user if it exists, is enabled, and has the password or requires none. Its duration does not
-// reveal which condition fails.
+// Authenticate returns the user if it exists, is enabled, and has the password or requires none. Its duration
+// does not reveal which condition fails.
 func (u *Users) Authenticate(name, password []byte) (*User, bool) {
 	given := sha256.Sum256(password)
 	u.mu.RLock()
@@ -113,7 +113,8 @@ func (u *Users) All() []*User {
 // Categories returns all categories that rules can name, in Redis's order.
 func (u *Users) Categories() []string { return slices.Clone(u.catalog.categories) }
 
-// CommandsIn returns the sorted full names of a category's commands, in any case; ok is false if there is none.
+// CommandsIn returns the sorted full names of a category's commands, in any case; ok is false if there is
+// none.
 func (u *Users) CommandsIn(category string) (names []string, ok bool) {
 	category = lower(category)
 	for _, id := range u.catalog.members[category] {

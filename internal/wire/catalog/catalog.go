@@ -1,5 +1,6 @@
-// Package catalog describes the commands: arity, flags, keys, categories and documentation, for COMMAND, HELP, access
-// control and arity errors. Handlers are bound by name elsewhere. A Catalog is immutable and safe for concurrent use.
+// Package catalog describes the commands: arity, flags, keys, categories and documentation, for COMMAND,
+// HELP, access control and arity errors. Handlers are bound by name elsewhere. A Catalog is immutable and
+// safe for concurrent use.
 package catalog
 
 import (
@@ -14,7 +15,8 @@ import (
 	"cellserver/internal/wire/glob"
 )
 
-// RedisVersion is the version of Redis whose replies the commands give, and by which clients choose what to send.
+// RedisVersion is the version of Redis whose replies the commands give, and by which clients choose what to
+// send.
 const RedisVersion = "7.0.15"
 
 // The module of CL.THROTTLE, which clients look for in MODULE LIST.
@@ -40,10 +42,11 @@ type Command struct {
 	Subs       []*Command
 	// Batches is set if calls are collected and decided together.
 	Batches bool
-	// QuantityAt is the index of the argument with the units requested, 0 for none. A negative quantity returns units and
-	// needs the right to DEL the keys, because both let limited callers through.
+	// QuantityAt is the index of the argument with the units requested, 0 for none. A negative quantity
+	// returns units and needs the right to DEL the keys, because both let limited callers through.
 	QuantityAt int
-	// Long is set if a call may take milliseconds, so that other clients are served before the client's next command.
+	// Long is set if a call may take milliseconds, so that other clients are served before the client's next
+	// command.
 	Long bool
 	// Cost is the time of a call for which others wait.
 	Cost Cost
@@ -57,8 +60,8 @@ type Command struct {
 	del *Command // of a command with a quantity: DEL
 }
 
-// Cost bounds the time of a call in a transaction beyond that of any call, its arguments and its keys, in steps of about a
-// nanosecond. A transaction for which others wait has a bounded number of steps.
+// Cost bounds the time of a call in a transaction beyond that of any call, its arguments and its keys, in
+// steps of about a nanosecond. A transaction for which others wait has a bounded number of steps.
 type Cost struct {
 	Call   int // of each call
 	Client int // for each connected client
@@ -140,7 +143,8 @@ func (c *Command) AcceptsArity(n int) bool {
 	return n == c.Arity || c.Arity < 0 && n >= -c.Arity
 }
 
-// Most returns the most arguments with the name. Calls with more than resp.LongArgs are executed in the background.
+// Most returns the most arguments with the name. Calls with more than resp.LongArgs are executed in the
+// background.
 func (c *Command) Most() int { return cmp.Or(c.MaxArgs, resp.LongArgs) }
 
 // anyNumber is the MaxArgs of a command bounded only by --max-args.
@@ -154,8 +158,8 @@ func (c *Command) Sub(name []byte) *Command {
 	return nil
 }
 
-// AllCategories returns the categories that Redis derives from flags and the command's own, in Redis's order, then @refill,
-// which only this server has.
+// AllCategories returns the categories that Redis derives from flags and the command's own, in Redis's order,
+// then @refill, which only this server has.
 func (c *Command) AllCategories() []string {
 	var all []string
 	add := func(on bool, names ...string) {

@@ -153,8 +153,8 @@ func (a Arg) words() int {
 	return n
 }
 
-// TestArityFitsArguments: but for QUIT, which takes anything, CL.THROTTLE and those like it, which have an error of their own,
-// and what has subcommands, of which only COMMAND may stand alone.
+// TestArityFitsArguments: but for QUIT, which takes anything, CL.THROTTLE and those like it, which have an
+// error of their own, and what has subcommands, of which only COMMAND may stand alone.
 func TestArityFitsArguments(t *testing.T) {
 	New().Each(func(r *Command) {
 		if alone := r.Name == "quit" || r.Batches && r.Keys.Joined == 0 || r.Name == "cl.peek" || r.Name == "command"; alone || r.Subs != nil {

@@ -159,9 +159,9 @@ func expiryRows() []*Command {
 // dumpSteps bounds DUMP of the longest state, of 160 KiB: most of it is the checksum.
 const dumpSteps = 500_000
 
-// countSteps is DBSIZE's time for each slot: 5 to 10 ns were measured, up to 4 million keys. Collecting names takes 26 to 33
-// ns and the reply. FLUSHDB takes 12 ns for a slot that stays, up to 50 for one it empties, and 70 to 170 ns for a KiB of
-// names.
+// countSteps is DBSIZE's time for each slot: 5 to 10 ns were measured, up to 4 million keys. Collecting names
+// takes 26 to 33 ns and the reply. FLUSHDB takes 12 ns for a slot that stays, up to 50 for one it empties,
+// and 70 to 170 ns for a KiB of names.
 const countSteps = 10
 
 func keyspaceRows() []*Command {

@@ -9,8 +9,8 @@ import (
 	"cellserver/internal/wire/glob"
 )
 
-// KeySpec locates the keys of a call: arguments First to Last by Step, counted from the name at 0; a negative Last counts
-// from the end, -1 being the last argument. The zero KeySpec has no keys.
+// KeySpec locates the keys of a call: arguments First to Last by Step, counted from the name at 0; a negative
+// Last counts from the end, -1 being the last argument. The zero KeySpec has no keys.
 type KeySpec struct {
 	First, Last, Step int
 	Flags             []string // of a call with all its options
@@ -20,8 +20,8 @@ type KeySpec struct {
 	Counted int
 	// With counts the arguments that follow each counted key and belong to it.
 	With int
-	// Joined is the index of the first of two arguments that a colon joins to a key; 0 for none. Then First is 0, and
-	// clients have to ask for the key.
+	// Joined is the index of the first of two arguments that a colon joins to a key; 0 for none. Then First
+	// is 0, and clients have to ask for the key.
 	Joined int
 }
 
@@ -106,8 +106,8 @@ func (k KeySpec) Access(args [][]byte) (a acl.Access) {
 	return a
 }
 
-// Check reports whether a user's rules allow a call, and the denied command or key. refund reports that only the return
-// of units is denied, which needs the right to DEL the keys; object is then what DEL lacks.
+// Check reports whether a user's rules allow a call, and the denied command or key. refund reports that only
+// the return of units is denied, which needs the right to DEL the keys; object is then what DEL lacks.
 func (c *Command) Check(user *acl.User, args [][]byte) (reason acl.Reason, object string, refund bool) {
 	reason, object = c.check(user, args)
 	if reason == acl.Allowed && c.del != nil && c.refunds(args) {

@@ -4,8 +4,8 @@ import (
 	"strings"
 )
 
-// CL.THROTTLE and the commands that reply as it does check their number of arguments themselves and reply with their
-// usage, as in redis-cell.
+// CL.THROTTLE and the commands that reply as it does check their number of arguments themselves and reply
+// with their usage, as in redis-cell.
 
 const batchedFlags = FlagWrite | FlagFast | FlagModule
 
@@ -227,7 +227,8 @@ func limitRows() []*Command {
 const (
 	perReservation = "O(N) in the number of the key's open reservations, of which there are at most 4,096"
 	perHolder      = "O(N) in the number of the key's holders, of which there are at most 4,096"
-	// openSteps bounds a call on a key with 4,096 open reservations or holders, which are copied and searched.
+	// openSteps bounds a call on a key with 4,096 open reservations or holders, which are copied and
+	// searched.
 	openSteps = 30_000
 )
 

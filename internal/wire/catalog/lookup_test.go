@@ -56,7 +56,8 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestWithout: what is refused keeps its ID, its subcommands are refused as well, and the first catalog stays as it was.
+// TestWithout: what is refused keeps its ID, its subcommands are refused as well, and the first catalog stays
+// as it was.
 func TestWithout(t *testing.T) {
 	table := New()
 	less := table.Without("switched off", "eval", "script")

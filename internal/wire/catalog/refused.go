@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Recipes is the document that refusals refer to: in the repository, archives and, below /usr/share/doc/cellserver,
-// packages.
+// Recipes is the document that refusals refer to: in the repository, archives and, below
+// /usr/share/doc/cellserver, packages.
 const Recipes = "docs/RECIPES.md"
 
 // seeRecipes names the server for people who know only their library.
@@ -57,8 +57,8 @@ func insteadOf(what, instead, section string) string {
 	return "cellserver keeps limits, not " + what + ": " + instead + "; see " + seeRecipes + "#" + section
 }
 
-// dataRefusals are the commands with which rate limiters keep their state in Redis, by type of value; the reason names the
-// command to use instead.
+// dataRefusals are the commands with which rate limiters keep their state in Redis, by type of value; the
+// reason names the command to use instead.
 func dataRefusals() []refusal {
 	return []refusal{
 		{

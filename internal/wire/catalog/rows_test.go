@@ -35,7 +35,8 @@ func TestRefusedRows(t *testing.T) {
 	}
 }
 
-// TestRefusalsOfData: of the values that limiters keep in Redis each type's commands are refused with the command to use instead.
+// TestRefusalsOfData: of the values that limiters keep in Redis each type's commands are refused with the
+// command to use instead.
 func TestRefusalsOfData(t *testing.T) {
 	redis := redistest.Start(t)
 	table := New()
@@ -96,8 +97,8 @@ func TestCategories(t *testing.T) {
 	}
 }
 
-// TestRowsAsRedis compares arity and flags with those of a real Redis: what is refused while the server loads is
-// read off them, for one.
+// TestRowsAsRedis compares arity and flags with those of a real Redis: what is refused while the server loads
+// is read off them, for one.
 func TestRowsAsRedis(t *testing.T) {
 	redis := redistest.Start(t)
 	differ := map[string]string{}

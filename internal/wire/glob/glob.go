@@ -1,10 +1,11 @@
-// Package glob matches bytes against Redis's patterns: * matches any bytes, ? one byte, [abc] and [a-z] one byte of a class,
-// [^a] one byte not in it, and \x the byte x. Matching takes about linear time and counts steps against a budget. A
-// Pattern is safe for concurrent use.
+// Package glob matches bytes against Redis's patterns: * matches any bytes, ? one byte, [abc] and [a-z] one
+// byte of a class, [^a] one byte not in it, and \x the byte x. Matching takes about linear time and counts
+// steps against a budget. A Pattern is safe for concurrent use.
 //
-// Edge cases are as in Redis 7.0: an unclosed class ends with the pattern, [] matches nothing and [^] every byte, the byte
-// after a dash ends a range even if it is the bracket, and only the empty pattern and * match the empty string. In ranges
-// bytes from 128 on are negative, as in C with a signed char: on x86, but not on ARM.
+// Edge cases are as in Redis 7.0: an unclosed class ends with the pattern, [] matches nothing and [^] every
+// byte, the byte after a dash ends a range even if it is the bracket, and only the empty pattern and * match
+// the empty string. In ranges bytes from 128 on are negative, as in C with a signed char: on x86, but not on
+// ARM.
 package glob
 
 import "math"
@@ -29,8 +30,8 @@ type Cost struct {
 
 const searchSteps = 4 // of a search besides its bytes
 
-// Compile compiles a pattern. It takes up to 150 bytes of memory for each byte, and 2 KiB for each 64 elements of a middle
-// segment with classes or question marks.
+// Compile compiles a pattern. It takes up to 150 bytes of memory for each byte, and 2 KiB for each 64
+// elements of a middle segment with classes or question marks.
 func Compile(pattern []byte) *Pattern { return compile(pattern, false) }
 
 // CompileFold is Compile ignoring the case of ASCII letters, except for those escaped in a class.
@@ -60,7 +61,8 @@ func compile(pattern []byte, fold bool) *Pattern {
 
 // CompileCost returns the most steps, of about a nanosecond, to compile a pattern.
 func CompileCost(pattern []byte) (steps int) {
-	// Measured, with garbage collection: a byte of a literal, a segment, its table, and its elements of several bytes.
+	// Measured, with garbage collection: a byte of a literal, a segment, its table, and its elements of
+	// several bytes.
 	const literal, star, table, question, class = 32, 240, 2200, 500, 2000
 	stars, tables := 0, 0
 	for _, c := range pattern {

@@ -182,8 +182,8 @@ func randomText(random *rand.Rand, alphabet string, maxBytes int) string {
 	return b.String()
 }
 
-// FuzzMatch compares the matcher with one that tracks all possible positions in the pattern, and holds that its steps are
-// what Cost says at most.
+// FuzzMatch compares the matcher with one that tracks all possible positions in the pattern, and holds that
+// its steps are what Cost says at most.
 func FuzzMatch(f *testing.F) {
 	f.Add([]byte("a*[b-d]?\\*"), []byte("axcx*"))
 	f.Add([]byte("*[^a]*b[*"), []byte("bbb"))
@@ -208,7 +208,8 @@ func checkMatch(t *testing.T, pattern, s []byte) {
 	}
 }
 
-// TestAsBefore compares random patterns and strings, of few different bytes and of lengths around a word of the table.
+// TestAsBefore compares random patterns and strings, of few different bytes and of lengths around a word of
+// the table.
 func TestAsBefore(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 10_000 {

@@ -7,8 +7,9 @@ type segment struct {
 	literal  []byte    // if each element is a byte
 	elements []element // otherwise
 
-	// A search keeps a bit for each element: whether all elements up to it match the latest bytes. The table has a bit set of
-	// elements for each byte, in words of 64; elements beyond maxWords are compared where the others match.
+	// A search keeps a bit for each element: whether all elements up to it match the latest bytes. The table
+	// has a bit set of elements for each byte, in words of 64; elements beyond maxWords are compared where
+	// the others match.
 	table []uint64
 	words int
 }

@@ -2,8 +2,8 @@ package peer
 
 import "net/netip"
 
-// Origin returns the address that identifies a client's host: its IPv4 address, or the first 64 bits of its IPv6 address,
-// as a host may use any in its network. ok is false over a unix socket.
+// Origin returns the address that identifies a client's host: its IPv4 address, or the first 64 bits of its
+// IPv6 address, as a host may use any in its network. ok is false over a unix socket.
 func (p *Peer) Origin() (origin netip.Addr, ok bool) {
 	if p.Unix {
 		return netip.Addr{}, false

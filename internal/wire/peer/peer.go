@@ -1,5 +1,5 @@
-// Package peer defines the interface between connection drivers and sessions. Its types are values, safe for concurrent
-// reading.
+// Package peer defines the interface between connection drivers and sessions. Its types are values, safe for
+// concurrent reading.
 package peer
 
 // Peer describes the client of a connection.
@@ -13,7 +13,8 @@ type Peer struct {
 
 // Conn is a session's connection. Any goroutine may call it at any time, even after its end.
 type Conn interface {
-	// Wake makes the driver feed the session again, because it is no longer Waiting or has unsolicited output.
+	// Wake makes the driver feed the session again, because it is no longer Waiting or has unsolicited
+	// output.
 	Wake()
 	// Kill ends the connection at once.
 	Kill()
@@ -23,18 +24,19 @@ type Conn interface {
 
 // Session turns input into replies. It is for one goroutine at a time.
 type Session interface {
-	// Feed executes the commands at the front of in and appends their replies to out. The next call's in begins with the
-	// bytes not consumed. Feed may change in, and must not keep it.
+	// Feed executes the commands at the front of in and appends their replies to out. The next call's in
+	// begins with the bytes not consumed. Feed may change in, and must not keep it.
 	Feed(in, out []byte) (consumed int, replies []byte, status Status)
-	// HungUp reports that the client sends no more. A driver calls it while the session is Waiting, at most once for each
-	// Hangup, so that the session may cancel its wait and call Wake. Earlier input is still fed.
+	// HungUp reports that the client sends no more. A driver calls it while the session is Waiting, at most
+	// once for each Hangup, so that the session may cancel its wait and call Wake. Earlier input is still
+	// fed.
 	HungUp(h Hangup)
 	// Authenticated reports whether the client may execute commands.
 	Authenticated() bool
 	// Monitors reports whether the client is in MONITOR, and so may be silent.
 	Monitors() bool
-	// HoldsInput sets the bytes of an incomplete command held by the connection, and its buffers' free bytes. A driver
-	// calls it after changes.
+	// HoldsInput sets the bytes of an incomplete command held by the connection, and its buffers' free bytes.
+	// A driver calls it after changes.
 	HoldsInput(bytes, free int)
 	// HoldsOutput sets the bytes of unread replies. Until Close any goroutine may call it.
 	HoldsOutput(bytes int)

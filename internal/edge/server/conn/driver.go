@@ -44,8 +44,9 @@ var ErrStuck = errors.New("server: does not end")
 // endTimeout bounds how long connections that were told to end at once may take.
 const endTimeout = 250 * time.Millisecond
 
-// Await waits until all of a driver has ended. When ctx is done first, it calls end, which ends the rest at once,
-// and its error then wraps ctx's. If something hangs all the same, the error wraps ErrStuck and names what left lists.
+// Await waits until all of a driver has ended. When ctx is done first, it calls end, which ends the rest at
+// once, and its error then wraps ctx's. If something hangs all the same, the error wraps ErrStuck and names
+// what left lists.
 func Await(ctx context.Context, wg *sync.WaitGroup, end func(), left func() string) error {
 	done := make(chan struct{})
 	go func() {

@@ -111,7 +111,8 @@ func (e *Engine) dispatch(q *queue) {
 	e.failed(q, servers.FailedOf(err))
 }
 
-// prepare makes the next call of a key. If it returns false, this pipeline sends none and no longer owns the key.
+// prepare makes the next call of a key. If it returns false, this pipeline sends none and no longer owns the
+// key.
 func (e *Engine) prepare(p *pipeline, q *queue) bool {
 	for e.take(p, q) {
 		if q.way.call(p, q) {
@@ -123,8 +124,8 @@ func (e *Engine) prepare(p *pipeline, q *queue) bool {
 	return false
 }
 
-// take takes the jobs for the next call of a key. It drops jobs that nobody waits for or that are denied without asking. It returns
-// false if there are none, or if the key belongs to the server's other lane.
+// take takes the jobs for the next call of a key. It drops jobs that nobody waits for or that are denied
+// without asking. It returns false if there are none, or if the key belongs to the server's other lane.
 func (e *Engine) take(p *pipeline, q *queue) bool {
 	all := e.table.takeAll(q)
 	for q.count = 0; all.first != nil; {

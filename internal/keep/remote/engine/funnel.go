@@ -8,7 +8,8 @@ import (
 	"cellserver/internal/store"
 )
 
-// funnels decides requests of plain funnels: a script does, in closed form, and the answers follow from the TAT that it returns.
+// funnels decides requests of plain funnels: a script does, in closed form, and the answers follow from the
+// TAT that it returns.
 type funnels struct{ *Engine }
 
 func (w *funnels) begin(q *queue, first *Job) {
@@ -102,8 +103,8 @@ func (w *funnels) learn(q *queue, r script.FunnelReply) {
 	}
 }
 
-// natives decides requests of fixed windows and buckets: a script does their arithmetic and returns the earlier value, from which the
-// answers follow. Swaps do the rest.
+// natives decides requests of fixed windows and buckets: a script does their arithmetic and returns the
+// earlier value, from which the answers follow. Swaps do the rest.
 type natives struct{ *Engine }
 
 func (w *natives) begin(q *queue, _ *Job) { q.hasValue() }

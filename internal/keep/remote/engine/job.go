@@ -7,7 +7,8 @@ import (
 	"cellserver/internal/store"
 )
 
-// Job is a request or another step to be decided by its key's server. It belongs to the engine from Queue until Waiter.Done or Fail.
+// Job is a request or another step to be decided by its key's server. It belongs to the engine from Queue
+// until Waiter.Done or Fail.
 type Job struct {
 	NowNs   int64          // the caller's time
 	Request *store.Request // name, rule and quantity are constant; nil for a Step
@@ -30,10 +31,11 @@ type did struct {
 	limiter.Outcome
 }
 
-// Waiter gets a job's answer. Waits and SentInVain may be called any number of times, then either Done or Fail once; all of them also
-// after the caller has given up.
+// Waiter gets a job's answer. Waits and SentInVain may be called any number of times, then either Done or
+// Fail once; all of them also after the caller has given up.
 type Waiter interface {
-	// Waits reports whether the caller still waits. If so, the job is sent to a server, nil if that is unknown yet.
+	// Waits reports whether the caller still waits. If so, the job is sent to a server, nil if that is
+	// unknown yet.
 	Waits(to *servers.Server) bool
 	// SentInVain notes that the job was certainly not executed.
 	SentInVain(f *servers.Failed)

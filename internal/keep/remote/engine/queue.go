@@ -8,8 +8,9 @@ import (
 	"cellserver/internal/keep/remote/servers"
 )
 
-// queue has the undecided jobs of a key in the order of their arrival. It has one owner at a time, a lane or a goroutine, so there is
-// at most one call under way for a key: all jobs that arrive meanwhile go with the next one, and those of a connection stay in order.
+// queue has the undecided jobs of a key in the order of their arrival. It has one owner at a time, a lane or
+// a goroutine, so there is at most one call under way for a key: all jobs that arrive meanwhile go with the
+// next one, and those of a connection stay in order.
 type queue struct {
 	key     string
 	waiting list // the lock of the queue's part of the table guards it
@@ -88,7 +89,8 @@ func (t *table) push(name []byte, j *Job) *queue {
 	return q
 }
 
-// release drops a queue without jobs, and returns false for others. The key's value is remembered before another queue can be made.
+// release drops a queue without jobs, and returns false for others. The key's value is remembered before
+// another queue can be made.
 func (t *table) release(q *queue, remembered *seen) bool {
 	p := &t.parts[t.part(q.key)]
 	p.mu.Lock()

@@ -30,7 +30,8 @@ const (
 	maxLargeBytes = 1 << 20
 )
 
-// Sender sends pipelines to a server. Large values have a lane of their own, for which other keys do not wait.
+// Sender sends pipelines to a server. Large values have a lane of their own, for which other keys do not
+// wait.
 type Sender struct {
 	engine *Engine
 	server *servers.Server

@@ -56,7 +56,8 @@ func (s *Sender) stats() store.ServerStats {
 const (
 	MaxWaiting      = 1 << 17
 	maxWaitingBytes = 64 << 20 // of names
-	// serverPart bounds those of one server of a cluster to a half, so that one that hangs does not use up all.
+	// serverPart bounds those of one server of a cluster to a half, so that one that hangs does not use up
+	// all.
 	serverPart = 2
 )
 
@@ -69,7 +70,8 @@ func (w *waiting) add(requests int64, name []byte, part int64) (tooMany bool) {
 	return n > MaxWaiting/part || bytes > maxWaitingBytes/part
 }
 
-// Enter counts a waiting request, also at its sender if that is known. It returns an error text if there are too many.
+// Enter counts a waiting request, also at its sender if that is known. It returns an error text if there are
+// too many.
 func (e *Engine) Enter(name []byte, s *Sender) (tooMany string) {
 	if e.waiting.add(1, name, 1) {
 		tooMany = "too many requests wait for the servers"

@@ -8,11 +8,12 @@ import (
 	"cellserver/internal/limiter"
 )
 
-// swaps decides everything else by the arithmetic of package limiter: it reads a key's value, and swaps it for the next one unless it
-// has changed meanwhile. A recently seen value is taken for the present one: if it is not, the swap returns that.
+// swaps decides everything else by the arithmetic of package limiter: it reads a key's value, and swaps it
+// for the next one unless it has changed meanwhile. A recently seen value is taken for the present one: if it
+// is not, the swap returns that.
 //
-// Only the server knows when a swap is executed. So grants are decided at a time that is certainly not later, and stamped by the script;
-// denials at the time of a reply to a later call.
+// Only the server knows when a swap is executed. So grants are decided at a time that is certainly not later,
+// and stamped by the script; denials at the time of a reply to a later call.
 type swaps struct{ *Engine }
 
 // maxSwapped bounds the jobs of a call.
@@ -106,8 +107,8 @@ func read(p *pipeline, q *queue) (rest []any, r reading, err error) {
 	return rest, reading{is: true, serverNs: serverNs, at: time.Now()}, nil
 }
 
-// written answers jobs after a swap, by the swap's time. If a job that was limited is not limited at that time, only the written jobs are
-// answered, as they were decided, and the rest are decided again.
+// written answers jobs after a swap, by the swap's time. If a job that was limited is not limited at that
+// time, only the written jobs are answered, as they were decided, and the rest are decided again.
 func (w *swaps) written(q *queue, r reading) {
 	v := q.value
 	decidedNs, next := v.nextNs, v.next

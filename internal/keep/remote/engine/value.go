@@ -43,7 +43,8 @@ func (q *queue) inVain() {
 	}
 }
 
-// decideAt applies the first n jobs to the last reading, at serverNs or at the callers' times. A course, if not nil, follows the state.
+// decideAt applies the first n jobs to the last reading, at serverNs or at the callers' times. A course, if
+// not nil, follows the state.
 func (e *Engine) decideAt(q *queue, n int, serverNs int64, course *limiter.Course) (changed bool) {
 	v := q.value
 	v.nextNs, v.outcomes = serverNs, v.outcomes[:0]

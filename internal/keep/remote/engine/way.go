@@ -17,7 +17,8 @@ type way interface {
 	call(p *pipeline, q *queue) bool
 	// writes reports whether the call may change the key.
 	writes(q *queue) bool
-	// reply answers the jobs decided by the reply; the next call decides the rest. It returns an error for a malformed reply.
+	// reply answers the jobs decided by the reply; the next call decides the rest. It returns an error for a
+	// malformed reply.
 	reply(p *pipeline, q *queue) error
 }
 

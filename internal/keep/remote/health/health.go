@@ -1,5 +1,5 @@
-// Package health checks once a second whether a remote store's servers answer, for readiness, metrics, the live page, INFO and the log.
-// A Checker is safe for concurrent use.
+// Package health checks once a second whether a remote store's servers answer, for readiness, metrics, the
+// live page, INFO and the log. A Checker is safe for concurrent use.
 package health
 
 import (
@@ -87,7 +87,8 @@ func (w *Checker) look(ctx context.Context) {
 	w.noteFailures(w.config.Stats().Failed)
 }
 
-// ask has all masters run a script. It returns how many did, how many there are, and an error of one that did not.
+// ask has all masters run a script. It returns how many did, how many there are, and an error of one that did
+// not.
 func (w *Checker) ask(ctx context.Context) (up, masters int, err error) {
 	all, err := w.config.Pool.Masters(ctx)
 	if err != nil {
@@ -110,8 +111,8 @@ func (w *Checker) ask(ctx context.Context) (up, masters int, err error) {
 	return up, len(all), err
 }
 
-// run runs a script that is declared as writing, so that replicas and full servers refuse it. Redis before 7 cannot parse that
-// declaration and gets a script without it.
+// run runs a script that is declared as writing, so that replicas and full servers refuse it. Redis before 7
+// cannot parse that declaration and gets a script without it.
 func (w *Checker) run(ctx context.Context, s *servers.Server, c *servers.Call) {
 	c.Script = w.writing
 	w.config.Pool.Send(ctx, s, []*servers.Call{c}, 0)

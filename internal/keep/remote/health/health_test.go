@@ -73,7 +73,8 @@ func watched() (*Checker, *pool, *store.RemoteStats, *processtest.Log) {
 	}), p, stats, log
 }
 
-// TestWatch: a store is up while one of its servers answers, and the log has a line when none does, and when one does again.
+// TestWatch: a store is up while one of its servers answers, and the log has a line when none does, and when
+// one does again.
 func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, p, _, log := watched()
@@ -138,7 +139,8 @@ func TestFlapping(t *testing.T) {
 	})
 }
 
-// TestFailures: what the store did not decide costs a line a minute for each reason, with how many calls that were.
+// TestFailures: what the store did not decide costs a line a minute for each reason, with how many calls that
+// were.
 func TestFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, _, stats, log := watched()

@@ -17,9 +17,10 @@ const (
 	leastBytes = parts * ways * entryBytes
 )
 
-// table has the TATs of the keys that were denied last, for a second. A TAT only grows, so a denial by it still holds, except after
-// a refund, a deletion, or a failover that loses writes: forget is for those of this process; those of others are noticed after that
-// second. It is safe for concurrent use and allocates nothing after newTable.
+// table has the TATs of the keys that were denied last, for a second. A TAT only grows, so a denial by it
+// still holds, except after a refund, a deletion, or a failover that loses writes: forget is for those of
+// this process; those of others are noticed after that second. It is safe for concurrent use and allocates
+// nothing after newTable.
 type table struct {
 	seeds [2]maphash.Seed // secret, so that clients cannot construct keys with equal hashes
 	parts []part
@@ -58,18 +59,21 @@ func (t *table) note(name []byte, tatNs, sentNs int64) {
 	t.set(name, entry{tatNs: tatNs, sentNs: sentNs}, true)
 }
 
-// renew is note for keys in the table only: a client that has seen a later TAT is not denied by an earlier one.
+// renew is note for keys in the table only: a client that has seen a later TAT is not denied by an earlier
+// one.
 func (t *table) renew(name []byte, tatNs, sentNs int64) {
 	t.set(name, entry{tatNs: tatNs, sentNs: sentNs}, false)
 }
 
-// forget forgets a key whose TAT may have become smaller by now. Late replies to earlier calls are ignored, too.
+// forget forgets a key whose TAT may have become smaller by now. Late replies to earlier calls are ignored,
+// too.
 func (t *table) forget(name []byte, localNs int64) {
 	t.set(name, entry{tatNs: unknown, sentNs: localNs}, true)
 }
 
-// denied returns the answer to a request that is certainly denied, and false for one that must be sent. The server's clock is between
-// earliestNs and latestNs at localNs: the latest decides the denial, the earliest its time to retry.
+// denied returns the answer to a request that is certainly denied, and false for one that must be sent. The
+// server's clock is between earliestNs and latestNs at localNs: the latest decides the denial, the earliest
+// its time to retry.
 func (t *table) denied(
 	name []byte, l funnel.Limit, unit funnel.Unit, quantity, earliestNs, latestNs, localNs int64,
 ) (r funnel.Result, ok bool) {
@@ -96,8 +100,8 @@ func (t *table) denied(
 	return r, false
 }
 
-// set replaces a key's entry by a newer one; with add, a new key replaces its bucket's oldest entry. If a larger TAT arrives after the
-// reply to a later call, either may be the key's, and it becomes unknown.
+// set replaces a key's entry by a newer one; with add, a new key replaces its bucket's oldest entry. If a
+// larger TAT arrives after the reply to a later call, either may be the key's, and it becomes unknown.
 func (t *table) set(name []byte, e entry, add bool) {
 	id, p, b := t.find(name)
 	e.name = id
@@ -122,8 +126,8 @@ func (t *table) set(name []byte, e entry, add bool) {
 	}
 }
 
-// supersedes reports whether an entry replaces another of the same key. Of entries requested at the same time, unknown wins, then the
-// larger TAT, which is the later one.
+// supersedes reports whether an entry replaces another of the same key. Of entries requested at the same
+// time, unknown wins, then the larger TAT, which is the later one.
 func (e *entry) supersedes(old *entry) bool {
 	if e.sentNs == old.sentNs {
 		return e.tatNs == unknown || old.tatNs != unknown && e.tatNs > old.tatNs

@@ -22,8 +22,8 @@ func limit(t *testing.T, capacity, perSec int64) funnel.Limit {
 	return l
 }
 
-// TestDenied is what is denied of a key of 10 units, of which one leaks every 100 ms, by a TAT that was requested at local
-// 100 s when the server's clock showed 500 s. It then was full.
+// TestDenied is what is denied of a key of 10 units, of which one leaks every 100 ms, by a TAT that was
+// requested at local 100 s when the server's clock showed 500 s. It then was full.
 func TestDenied(t *testing.T) {
 	tiny, wide := limit(t, 1, 1), limit(t, 100, 10)
 	l := limit(t, 10, 10)
@@ -69,7 +69,8 @@ func TestDenied(t *testing.T) {
 	}
 }
 
-// TestOrder: of several replies the one that was requested last counts, and none that was requested before a key was forgotten.
+// TestOrder: of several replies the one that was requested last counts, and none that was requested before a
+// key was forgotten.
 func TestOrder(t *testing.T) {
 	l := limit(t, 10, 10)
 	name := []byte("a")
@@ -170,7 +171,8 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// TestHammered: a denied key that is asked for all the time costs a script call a second, and what its retry times cost.
+// TestHammered: a denied key that is asked for all the time costs a script call a second, and what its retry
+// times cost.
 func TestHammered(t *testing.T) {
 	const rttNs, seconds = ms, 60
 	l := limit(t, 5, 1) // a unit a second

@@ -26,7 +26,8 @@ type Call struct {
 	// Large marks large values. All calls of a pipeline have the same.
 	Large bool
 
-	// Reply is the script's, if Err is nil or its Reason is Replicas: an int64, a string, nil, or a slice of these.
+	// Reply is the script's, if Err is nil or its Reason is Replicas: an int64, a string, nil, or a slice of
+	// these.
 	Reply any
 	// Err is a *Failed, or nil.
 	Err error
@@ -57,7 +58,8 @@ func FailedOf(err error) *Failed {
 	return &Failed{Reason: Network, Executed: Maybe, Text: err.Error()}
 }
 
-// Again reports whether the call was not executed for a reason that passes soon, so that it may be sent again.
+// Again reports whether the call was not executed for a reason that passes soon, so that it may be sent
+// again.
 func (f *Failed) Again() bool {
 	switch f.Reason {
 	case Cluster, Loading, ReadOnly, Network:

@@ -56,8 +56,8 @@ func cause(s *Server, err error) string {
 	return op.Err.Error()
 }
 
-// kinds classifies an error reply by its first words. With No, Redis replies so before a script runs, or at its first write: it cannot
-// refuse later writes for these reasons.
+// kinds classifies an error reply by its first words. With No, Redis replies so before a script runs, or at
+// its first write: it cannot refuse later writes for these reasons.
 func kinds(text string) (store.Reason, Executed) {
 	for _, k := range [...]struct {
 		prefix string

@@ -9,7 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// cluster maps slots to servers by go-redis's client, which sends nothing else: it would send calls again after a timeout.
+// cluster maps slots to servers by go-redis's client, which sends nothing else: it would send calls again
+// after a timeout.
 type cluster struct {
 	pool     *Pool
 	client   *redis.ClusterClient

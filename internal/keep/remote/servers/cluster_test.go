@@ -157,7 +157,8 @@ func TestNotReady(t *testing.T) {
 	expectFails(t, p, "a", Cluster, No)
 }
 
-// load adds 1 to keys from several goroutines until stop, and returns what was certainly and perhaps added to each.
+// load adds 1 to keys from several goroutines until stop, and returns what was certainly and perhaps added to
+// each.
 func load(t *testing.T, p *Pool, keys []string, stop <-chan struct{}) (wait func() (sure, perhaps map[string]*atomic.Int64)) {
 	t.Helper()
 	sure, perhaps := map[string]*atomic.Int64{}, map[string]*atomic.Int64{}

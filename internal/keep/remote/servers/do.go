@@ -12,8 +12,9 @@ const (
 	maxPause   = 16 * time.Millisecond
 )
 
-// Do makes one call on key's server, following redirections, and waits for its reply. It repeats the call until ctx ends while it was
-// certainly not executed, for a reason that passes. wait is as for Send. The error is c.Err: nil or a *Failed.
+// Do makes one call on key's server, following redirections, and waits for its reply. It repeats the call
+// until ctx ends while it was certainly not executed, for a reason that passes. wait is as for Send. The
+// error is c.Err: nil or a *Failed.
 func (p *Pool) Do(ctx context.Context, key string, c *Call, wait int) error {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc

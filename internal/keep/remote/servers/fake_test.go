@@ -20,8 +20,8 @@ type fake struct {
 	addr string
 	// answer returns a reply as it is on the wire. It is called for what follows HELLO.
 	answer func(words []string) string
-	// readMax and writeMax are how many bytes of a connection are read and written; negative is all. Then it is closed,
-	// or nothing happens any more if hang.
+	// readMax and writeMax are how many bytes of a connection are read and written; negative is all. Then it
+	// is closed, or nothing happens any more if hang.
 	readMax, writeMax int
 	hang              bool
 

@@ -18,7 +18,8 @@ import (
 	"cellserver/internal/test/redistest"
 )
 
-// fails returns why a call fails, of a server that answers: what is tried again can end in the middle of an attempt.
+// fails returns why a call fails, of a server that answers: what is tried again can end in the middle of an
+// attempt.
 func fails(t *testing.T, p *Pool, key string) (failed *Failed) {
 	t.Helper()
 	patience.Until(func() bool {

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// lane bounds the connections used for one purpose, so that many or slow calls leave some for other keys' pipelines.
+// lane bounds the connections used for one purpose, so that many or slow calls leave some for other keys'
+// pipelines.
 type lane chan struct{}
 
 // enter waits for half of the time left in ctx. A call sent too late would cost its connection.
@@ -41,8 +42,9 @@ func (s *Server) sendIn(ctx context.Context, l lane, calls []*Call, wait int) {
 	s.send(ctx, calls, wait)
 }
 
-// slowKeys are the keys of single calls that have timed out since the server's last answer. A key may be slow because its value is large
-// or many clients use it: that must not open the circuit. If the server is down, calls on other keys fail, too.
+// slowKeys are the keys of single calls that have timed out since the server's last answer. A key may be slow
+// because its value is large or many clients use it: that must not open the circuit. If the server is down,
+// calls on other keys fail, too.
 type slowKeys struct {
 	mu   sync.Mutex
 	keys map[string]struct{} // guarded by mu

@@ -12,9 +12,9 @@ import (
 	"cellserver/internal/resp"
 )
 
-// Send executes calls in order, as one pipeline on one connection, and sets the Reply or Err of each. Calls fail with Replicas, although
-// executed, if fewer than wait replicas have them before ctx ends. Unknown scripts are loaded and their calls sent again; nothing else is
-// ever sent twice.
+// Send executes calls in order, as one pipeline on one connection, and sets the Reply or Err of each. Calls
+// fail with Replicas, although executed, if fewer than wait replicas have them before ctx ends. Unknown
+// scripts are loaded and their calls sent again; nothing else is ever sent twice.
 func (p *Pool) Send(ctx context.Context, s *Server, calls []*Call, wait int) {
 	if calls[0].Large {
 		s.sendIn(ctx, s.large, calls, wait)
@@ -67,8 +67,8 @@ func (s *Server) count(calls []*Call) {
 // errNeutral is an outcome that the circuit breaker does not count.
 var errNeutral = errors.New("servers: not about the server")
 
-// judge reports an exchange to the circuit breaker. Any answer is a success. A timeout does not count if little time was left, or if it is
-// due to a single key.
+// judge reports an exchange to the circuit breaker. Any answer is a success. A timeout does not count if
+// little time was left, or if it is due to a single key.
 func (s *Server) judge(done func(error), calls []*Call, broken *Failed, took time.Duration) {
 	switch {
 	case broken == nil:
@@ -87,8 +87,8 @@ func (s *Server) judge(done func(error), calls []*Call, broken *Failed, took tim
 	}
 }
 
-// exchange sends one pipeline: scripts to load, calls, and WAIT. It returns the calls with unknown scripts, and a failure of the
-// connection.
+// exchange sends one pipeline: scripts to load, calls, and WAIT. It returns the calls with unknown scripts,
+// and a failure of the connection.
 func (s *Server) exchange(ctx context.Context, calls []*Call, load []*Script, wait int) (unknown []*Call, broken *Failed) {
 	client := s.Client()
 	pipe := client.Pipeline()
@@ -164,8 +164,8 @@ func scriptsOf(calls []*Call) []*Script {
 	return scripts
 }
 
-// answer is a command in a pipeline that notes whether it was written and answered: go-redis gives all commands the error of the
-// connection, also the answered ones.
+// answer is a command in a pipeline that notes whether it was written and answered: go-redis gives all
+// commands the error of the connection, also the answered ones.
 type answer struct {
 	*redis.Cmd
 	text    string // the second word

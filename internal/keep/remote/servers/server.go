@@ -107,7 +107,8 @@ func isClosed(client *redis.Client) bool {
 	return errors.Is(client.Ping(ctx).Err(), redis.ErrClosed)
 }
 
-// dialer connects to servers, with TLS if config is not nil. Unlike go-redis's, it respects its context over TLS.
+// dialer connects to servers, with TLS if config is not nil. Unlike go-redis's, it respects its context over
+// TLS.
 type dialer struct{ config *tls.Config }
 
 func newDialer(useTLS bool, c Config) (dialer, error) {
@@ -144,7 +145,8 @@ func (d dialer) context(ctx context.Context, network, addr string) (net.Conn, er
 	return replyBounds().Bounded(dial)(ctx, network, addr)
 }
 
-// replyBounds are twice the largest reply to our pipelines, and allow for a cluster's map of 16,384 parts with three servers each.
+// replyBounds are twice the largest reply to our pipelines, and allow for a cluster's map of 16,384 parts
+// with three servers each.
 func replyBounds() resp.ReplyBounds {
 	return resp.ReplyBounds{BulkBytes: 4 << 20, Bytes: 32 << 20, Elements: 1 << 19}
 }

@@ -1,6 +1,6 @@
-// Package servers sends scripts to the Redis or Valkey servers of a remote store: one, the master named by sentinels, or the masters of a
-// cluster. It distinguishes calls that were certainly not executed, which may be sent again, from those that may have been, which must
-// not. All is safe for concurrent use.
+// Package servers sends scripts to the Redis or Valkey servers of a remote store: one, the master named by
+// sentinels, or the masters of a cluster. It distinguishes calls that were certainly not executed, which may
+// be sent again, from those that may have been, which must not. All is safe for concurrent use.
 package servers
 
 import (
@@ -21,9 +21,10 @@ import (
 )
 
 type Config struct {
-	// URL is redis://[user:password@]host[:port][/db], redis-cluster://[user:password@]host[:port],host[:port]... or
-	// redis-sentinel://[user:password@]host[:port],.../master[/db]; with rediss, rediss-cluster and rediss-sentinel over TLS.
-	// The user and password are those of the servers, and percent-encoded.
+	// URL is redis://[user:password@]host[:port][/db],
+	// redis-cluster://[user:password@]host[:port],host[:port]... or
+	// redis-sentinel://[user:password@]host[:port],.../master[/db]; with rediss, rediss-cluster and
+	// rediss-sentinel over TLS. The user and password are those of the servers, and percent-encoded.
 	URL      string
 	Password string // of the servers, not encoded, if the URL has none
 	// SentinelUser and SentinelPassword are for sentinels with a password.
@@ -142,8 +143,8 @@ func (p *Pool) OneStep(keys []string) bool {
 	return true
 }
 
-// Of returns a key's server without waiting. While the slots of a cluster are unknown, it loads them in the background and returns a
-// *Failed.
+// Of returns a key's server without waiting. While the slots of a cluster are unknown, it loads them in the
+// background and returns a *Failed.
 func (p *Pool) Of(ctx context.Context, key string) (*Server, error) {
 	if p.cluster == nil {
 		return p.one, nil

@@ -51,7 +51,8 @@ func (p *place) String() string {
 	return s
 }
 
-// parse parses a URL; its password may be given separately. No error quotes the URL: a wrong one may have a password anywhere.
+// parse parses a URL; its password may be given separately. No error quotes the URL: a wrong one may have a
+// password anywhere.
 func parse(text, password string) (place, error) {
 	var p place
 	scheme, rest, _ := strings.Cut(text, "://")

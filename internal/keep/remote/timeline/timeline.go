@@ -1,7 +1,9 @@
-// Package timeline bounds the time of a server's clock by the times in its replies. A Timeline is safe for concurrent use.
+// Package timeline bounds the time of a server's clock by the times in its replies. A Timeline is safe for
+// concurrent use.
 //
-// The server's clock has shown the time in a reply between its request and its receipt. Afterwards both clocks run almost equally fast.
-// So each reply bounds the lead of the server's clock over ours, and the bounds of several replies hold together.
+// The server's clock has shown the time in a reply between its request and its receipt. Afterwards both
+// clocks run almost equally fast. So each reply bounds the lead of the server's clock over ours, and the
+// bounds of several replies hold together.
 package timeline
 
 import (
@@ -18,8 +20,8 @@ const (
 	// driftPart is the drift of two clocks: a thousandth, twice what kernels let NTP slew.
 	driftPart = 1_000
 
-	// periodNs is the time for which bounds are gathered. They also hold for the next period and are then forgotten: so a step of
-	// a clock that is too small to contradict them is followed after two periods.
+	// periodNs is the time for which bounds are gathered. They also hold for the next period and are then
+	// forgotten: so a step of a clock that is too small to contradict them is followed after two periods.
 	periodNs = 1_000_000_000
 )
 
@@ -44,8 +46,8 @@ type bounds struct {
 
 type bound struct{ aheadNs, foundNs int64 }
 
-// Note adds a reply: the times of its request and receipt, and the server's time in it. Replies may come in any order. If they contradict
-// each other because a clock was set, the newest is right.
+// Note adds a reply: the times of its request and receipt, and the server's time in it. Replies may come in
+// any order. If they contradict each other because a clock was set, the newest is right.
 func (t *Timeline) Note(sentNs, receivedNs, serverNs int64) {
 	if receivedNs < sentNs {
 		return

@@ -23,7 +23,8 @@ func TestBounds(t *testing.T) {
 		sent, received, server int64
 		at, earliest, latest   int64
 	}{
-		// The server told 5 s between 100 and 300 us: it may have told so a tick after its time, and at either end.
+		// The server told 5 s between 100 and 300 us: it may have told so a tick after its time, and at
+		// either end.
 		{100 * us, 300 * us, 5 * sec, 300 * us, 5*sec - 1, 5*sec + 201*us + 200},
 		// A slow reply adds nothing but what the clocks may drift apart.
 		{400 * us, 900 * us, 5*sec + 350*us, 900 * us, 5*sec + 600*us - 601, 5*sec + 801*us + 800},

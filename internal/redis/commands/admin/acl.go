@@ -158,7 +158,8 @@ func (k *Server) aclLoad(c execute.Call, conn execute.Connection, _ [][]byte) er
 	})
 }
 
-// ReloadUsers reloads the ACL file, all of it or nothing, and closes the connections of users whose rules have changed.
+// ReloadUsers reloads the ACL file, all of it or nothing, and closes the connections of users whose rules
+// have changed.
 func (k *Server) ReloadUsers() error {
 	text, err := acl.ReadFile(k.ACLFile)
 	if err != nil {

@@ -115,7 +115,8 @@ func TestDryRunOfUsers(t *testing.T) {
 	commandstest.Expect(t, s, "ACL LOG\r\n", "*0\r\n")
 }
 
-// TestReload is what SIGHUP does: all of the file or nothing, and a line in the log of what has no effect here.
+// TestReload is what SIGHUP does: all of the file or nothing, and a line in the log of what has no effect
+// here.
 func TestReload(t *testing.T) {
 	r := commandstest.NewUserHarness(t, openDefault, "user app on >pw ~* +@all")
 	if got := r.Log.String(); strings.Contains(got, "no effect") || !strings.Contains(got, "users read") {

@@ -1,5 +1,5 @@
-// Package admin has the commands about the server: its users, settings, scripts, state and shutdown. Its handlers are
-// safe for concurrent use.
+// Package admin has the commands about the server: its users, settings, scripts, state and shutdown. Its
+// handlers are safe for concurrent use.
 package admin
 
 import (
@@ -50,8 +50,8 @@ type Keeper interface {
 	Status() store.Durability
 	// Loading reports whether the state of the last run is still being read.
 	Loading() bool
-	// Save starts a snapshot and calls done once it is complete or has failed. It returns store.ErrSaving while another
-	// snapshot is being written.
+	// Save starts a snapshot and calls done once it is complete or has failed. It returns store.ErrSaving
+	// while another snapshot is being written.
 	Save(done func(error)) error
 	// Sync calls done once all earlier changes are on the disk.
 	Sync(done func())
@@ -76,7 +76,8 @@ func NewRunID() string {
 	return hex.EncodeToString(id[:])
 }
 
-// Handlers applies the thresholds, adds them to the settings, and returns the handlers by their commands' full names.
+// Handlers applies the thresholds, adds them to the settings, and returns the handlers by their commands'
+// full names.
 func (k *Server) Handlers() map[string]execute.Handler {
 	k.Thresholds.apply(k.Records)
 	k.Settings = append(k.Settings[:len(k.Settings):len(k.Settings)], recordSettings(k.Records)...)

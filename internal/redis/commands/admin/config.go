@@ -18,10 +18,11 @@ import (
 type Setting struct {
 	Name string
 	Get  func() string
-	// Set checks a value and returns the function that applies it. Without Set and SetWith a change requires a restart.
+	// Set checks a value and returns the function that applies it. Without Set and SetWith a change requires
+	// a restart.
 	Set func(value string) (apply func(), err error)
-	// SetWith replaces Set where settings depend on each other: other returns the value that the same command gives
-	// another setting.
+	// SetWith replaces Set where settings depend on each other: other returns the value that the same command
+	// gives another setting.
 	SetWith func(value string, other func(name string) (value string, ok bool)) (apply func(), err error)
 }
 

@@ -48,8 +48,8 @@ func (k *Server) debug(c execute.Call, conn execute.Connection, args [][]byte) e
 	return reply.UnknownOrArity(args)
 }
 
-// debugSleep is DEBUG SLEEP seconds. It delays only its own client, so a transaction, which others may wait for, refuses
-// it.
+// debugSleep is DEBUG SLEEP seconds. It delays only its own client, so a transaction, which others may wait
+// for, refuses it.
 func debugSleep(c execute.Call, args [][]byte) error {
 	sec, err := strconv.ParseFloat(string(args[2]), 64)
 	const maxSec = 3600

@@ -198,8 +198,8 @@ func (k *Server) saveWhenFree(ctx context.Context, done func(error)) {
 	}
 }
 
-// syncQueue lets many callers share one sync at a time. Callers that give up take no memory while the disk hangs. The
-// zero value is ready. It is safe for concurrent use.
+// syncQueue lets many callers share one sync at a time. Callers that give up take no memory while the disk
+// hangs. The zero value is ready. It is safe for concurrent use.
 type syncQueue struct {
 	mu        sync.Mutex // guards all below
 	syncing   bool       // on behalf of now

@@ -180,7 +180,8 @@ func TestShutdownSave(t *testing.T) {
 	})
 }
 
-// TestShutdownSaveOfNothing: without a directory it takes FORCE, and while the server loads there is nothing to save.
+// TestShutdownSaveOfNothing: without a directory it takes FORCE, and while the server loads there is nothing
+// to save.
 func TestShutdownSaveOfNothing(t *testing.T) {
 	loading := func(c *commands.Config) {
 		c.Keeper = persist.New(persist.Config{Dir: disktest.New(), Store: c.Store.(persist.Store), Now: c.Now, Log: slog.New(slog.DiscardHandler)})
@@ -262,7 +263,8 @@ func TestFault(t *testing.T) {
 	})
 }
 
-// TestWaitAOFBeforeEachReply: with that interval what a client has been told is on the disk, so it needs not wait.
+// TestWaitAOFBeforeEachReply: with that interval what a client has been told is on the disk, so it needs not
+// wait.
 func TestWaitAOFBeforeEachReply(t *testing.T) {
 	r := commandstest.New(commandstest.Keeping(t, disktest.New(), 0))
 	want := resptest.Ints(0, 5, 4, -1, 10) + resptest.Ints(1, 0) + resptest.Ints(1, 0) + "+OK\r\n+QUEUED\r\n*1\r\n" + resptest.Ints(1, 0)

@@ -15,7 +15,8 @@ import (
 	"cellserver/internal/wire/catalog"
 )
 
-// TestInfoSections: each line of INFO is a key and a value, under its section, and the sections are those asked for.
+// TestInfoSections: each line of INFO is a key and a value, under its section, and the sections are those
+// asked for.
 func TestInfoSections(t *testing.T) {
 	usual := []string{"Server", "Clients", "Memory", "Persistence", "Stats", "Replication", "CPU", "Modules", "Errorstats", "Limits", "Cluster", "Keyspace"}
 	all := slices.Insert(slices.Clone(usual), 8, "Commandstats")

@@ -8,8 +8,8 @@ import (
 	"cellserver/internal/store"
 )
 
-// infoPersistence writes Redis's fields that apply here. A snapshot replaces the logs, so it is both a save and a rewrite
-// of the append-only file.
+// infoPersistence writes Redis's fields that apply here. A snapshot replaces the logs, so it is both a save
+// and a rewrite of the append-only file.
 func infoPersistence(t *infoText) {
 	st := t.diskStatus()
 	saved := status(st.LastSaveErr)

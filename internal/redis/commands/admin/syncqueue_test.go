@@ -6,7 +6,8 @@ import (
 	"testing/synctest"
 )
 
-// TestSyncQueue: whoever comes while a sync is under way waits for the next one, and who has given up is forgotten.
+// TestSyncQueue: whoever comes while a sync is under way waits for the next one, and who has given up is
+// forgotten.
 func TestSyncQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var q syncQueue

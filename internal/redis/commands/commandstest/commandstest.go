@@ -1,5 +1,6 @@
-// Package commandstest runs an engine of all commands on a clock of its own, for tests, and clients of its sessions. A
-// Harness is safe for concurrent use except for its Log; a Client belongs to one goroutine at a time.
+// Package commandstest runs an engine of all commands on a clock of its own, for tests, and clients of its
+// sessions. A Harness is safe for concurrent use except for its Log; a Client belongs to one goroutine at a
+// time.
 package commandstest
 
 import (
@@ -143,7 +144,8 @@ func New(change ...func(*commands.Config)) *Harness {
 	return r
 }
 
-// Keeping persists the store in a directory until the test ends, with a sync before each reply if interval is 0.
+// Keeping persists the store in a directory until the test ends, with a sync before each reply if interval is
+// 0.
 func Keeping(t testing.TB, dir disk.Dir, interval time.Duration) func(*commands.Config) {
 	return func(c *commands.Config) {
 		k := persist.New(persist.Config{Dir: dir, Store: c.Store.(persist.Store), Now: c.Now, Interval: interval, Log: slog.New(slog.DiscardHandler)})

@@ -15,8 +15,8 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// PlayTranscripts plays the files in testdata/transcripts of the package under test. Each begins with its settings and
-// is one session of a new engine. Its lines:
+// PlayTranscripts plays the files in testdata/transcripts of the package under test. Each begins with its
+// settings and is one session of a new engine. Its lines:
 //
 //	# a comment
 //	! password=secret, capacity, or data-dir

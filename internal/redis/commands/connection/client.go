@@ -104,7 +104,8 @@ func (k *handlers) clientList(c execute.Call, args [][]byte) error {
 	})
 }
 
-// ofType returns a filter by a type of Redis's. All clients are normal: there are no replicas and no subscribers.
+// ofType returns a filter by a type of Redis's. All clients are normal: there are no replicas and no
+// subscribers.
 func ofType(name []byte) (func(*clients.Client) bool, error) {
 	kind := glob.Fold(name)
 	switch kind {

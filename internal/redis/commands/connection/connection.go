@@ -1,5 +1,5 @@
-// Package connection has the commands about connections: PING, AUTH, HELLO, SELECT, RESET, QUIT and CLIENT. Its handlers
-// are safe for concurrent use.
+// Package connection has the commands about connections: PING, AUTH, HELLO, SELECT, RESET, QUIT and CLIENT.
+// Its handlers are safe for concurrent use.
 package connection
 
 import (

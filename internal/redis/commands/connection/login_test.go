@@ -84,8 +84,8 @@ func TestLoginPauses(t *testing.T) {
 	})
 }
 
-// TestLoginsBetweenGuesses do not speed them up: who logs in as one user between each two guesses at another's password
-// guesses as slowly as who does not.
+// TestLoginsBetweenGuesses do not speed them up: who logs in as one user between each two guesses at
+// another's password guesses as slowly as who does not.
 func TestLoginsBetweenGuesses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		users := filepath.Join(t.TempDir(), "users.acl")

@@ -13,10 +13,11 @@ import (
 	"cellserver/internal/wire/glob"
 )
 
-// CLIENT TRACKING is accepted, because some clients send it when they connect, and has no effect: a limiter's state
-// changes with time, so nothing is worth caching.
+// CLIENT TRACKING is accepted, because some clients send it when they connect, and has no effect: a limiter's
+// state changes with time, so nothing is worth caching.
 
-// clientTracking is CLIENT TRACKING ON|OFF [REDIRECT id] [PREFIX prefix ...] [BCAST] [OPTIN] [OPTOUT] [NOLOOP].
+// clientTracking is CLIENT TRACKING ON|OFF [REDIRECT id] [PREFIX prefix ...] [BCAST] [OPTIN] [OPTOUT]
+// [NOLOOP].
 func clientTracking(c execute.Call, conn execute.Connection, args [][]byte) error {
 	wanted, err := trackingOptions(args[3:])
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package docs has the commands that describe commands, by the catalog: COMMAND, HELP and MODULE LIST. Its handlers are
-// safe for concurrent use.
+// Package docs has the commands that describe commands, by the catalog: COMMAND, HELP and MODULE LIST. Its
+// handlers are safe for concurrent use.
 package docs
 
 import (

@@ -62,7 +62,8 @@ func TestGetKeysErrors(t *testing.T) {
 	}
 }
 
-// TestIntrospectionTellsTheTable: COMMAND, COMMAND INFO and COMMAND DOCS say what the rows say, in both protocols.
+// TestIntrospectionTellsTheTable: COMMAND, COMMAND INFO and COMMAND DOCS say what the rows say, in both
+// protocols.
 func TestIntrospectionTellsTheTable(t *testing.T) {
 	r := commandstest.New(commandstest.Keeping(t, disktest.New(), time.Second))
 	rows := r.Config.Catalog.Shown()

@@ -13,8 +13,8 @@ import (
 	"cellserver/internal/wire/glob"
 )
 
-// EXPIRE and its family delete a key if the time has passed. Otherwise they change only buckets, which do not drain: all
-// other keys expire by their own rate.
+// EXPIRE and its family delete a key if the time has passed. Otherwise they change only buckets, which do not
+// drain: all other keys expire by their own rate.
 
 func expire(c execute.Call, args [][]byte) error { return expireKey(c, args, time.Second, false) }
 

@@ -1,4 +1,5 @@
-// Package keys has the commands about keys, one by one and all together. Its handlers are safe for concurrent use.
+// Package keys has the commands about keys, one by one and all together. Its handlers are safe for concurrent
+// use.
 package keys
 
 import (
@@ -76,8 +77,8 @@ func exists(c execute.Call, args [][]byte) error {
 	})
 }
 
-// onKeys replies a number of keys. It counts many in chunks in the background, so that other clients are served between
-// them, and ends when the client has gone.
+// onKeys replies a number of keys. It counts many in chunks in the background, so that other clients are
+// served between them, and ends when the client has gone.
 func onKeys(c execute.Call, names [][]byte, count func(c execute.Call, keys []store.Key) (int, error)) error {
 	if len(names) <= backgroundKeys {
 		n, err := count(c, keysOf(c, names))

@@ -17,7 +17,8 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// TestExpireBounds: times that no clock reaches are refused, and those that it does are compared with the key's.
+// TestExpireBounds: times that no clock reaches are refused, and those that it does are compared with the
+// key's.
 func TestExpireBounds(t *testing.T) {
 	const nowMs, emptyMs = commandstest.T0 / 1e6, commandstest.T0/1e6 + 50_000
 	const none, done = ":0\r\n", ":1\r\n"
@@ -74,7 +75,8 @@ func many(name string, n int) string {
 	return resptest.Encode(args...)
 }
 
-// TestManyKeysAreForTheBackground, so that others are served meanwhile. The input that names them is used again then.
+// TestManyKeysAreForTheBackground, so that others are served meanwhile. The input that names them is used
+// again then.
 func TestManyKeysAreForTheBackground(t *testing.T) {
 	const few = 1000
 	for _, tt := range []struct {

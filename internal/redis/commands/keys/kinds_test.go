@@ -40,7 +40,8 @@ func states(t *testing.T) (all []limiter.State) {
 
 func payloadOf(s *limiter.State) string { return string(rdb.NewCodec().Append(nil, s)) }
 
-// TestStatesTravel: what was restored is dumped again the same, by way of a redis-server, which compresses it, too.
+// TestStatesTravel: what was restored is dumped again the same, by way of a redis-server, which compresses
+// it, too.
 func TestStatesTravel(t *testing.T) {
 	redis, ctx := redistest.Start(t), t.Context()
 	for _, s := range states(t) {
@@ -109,7 +110,8 @@ func TestKindsThroughTransactions(t *testing.T) {
 	}
 }
 
-// TestReservingFunnel: a funnel with reservations is a string, of which GET returns the TAT with what is reserved.
+// TestReservingFunnel: a funnel with reservations is a string, of which GET returns the TAT with what is
+// reserved.
 func TestReservingFunnel(t *testing.T) {
 	s, err := limitertest.State(limiter.Reserving, commandstest.T0+limitertest.LifeNs, 3)
 	if err != nil {

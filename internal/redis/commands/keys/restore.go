@@ -37,7 +37,8 @@ func (k codec) dump(c execute.Call, args [][]byte) error {
 	return nil
 }
 
-// restore is RESTORE key ttl payload [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency], with Redis's order of checks.
+// restore is RESTORE key ttl payload [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency], with Redis's
+// order of checks.
 func (k codec) restore(c execute.Call, args [][]byte) error {
 	o, err := readRestoreOptions(args[4:])
 	if err != nil {
@@ -73,8 +74,8 @@ func (k codec) restore(c execute.Call, args [][]byte) error {
 	return replyOK(c)
 }
 
-// stateOf returns the state in a payload. As in SET, its expiry must lie ahead, at most MaxToleranceNs; a bucket's is not in
-// the payload.
+// stateOf returns the state in a payload. As in SET, its expiry must lie ahead, at most MaxToleranceNs; a
+// bucket's is not in the payload.
 func (k codec) stateOf(payload []byte, nowNs int64) (limiter.State, error) {
 	s, err := k.Read(payload)
 	switch {

@@ -26,7 +26,8 @@ func scan(t *testing.T, s *commandstest.Client, args string) (cursor string, nam
 	return reply.Elements[0].Text, names
 }
 
-// TestScanByAnyCount finds every key once, and one long step goes as far as the short ones that it is made of.
+// TestScanByAnyCount finds every key once, and one long step goes as far as the short ones that it is made
+// of.
 func TestScanByAnyCount(t *testing.T) {
 	racetest.SkipAlone(t)
 	const keys = 6000
@@ -61,8 +62,8 @@ func TestScanByAnyCount(t *testing.T) {
 	}
 }
 
-// TestScanLeavesTheLoop: what costs more than an event loop's share, by the keys' lengths or by the pattern, goes on in the
-// background, and comes to the same.
+// TestScanLeavesTheLoop: what costs more than an event loop's share, by the keys' lengths or by the pattern,
+// goes on in the background, and comes to the same.
 func TestScanLeavesTheLoop(t *testing.T) {
 	a := func(n int) string { return strings.Repeat("a", n) }
 	long := commandstest.New().Session()

@@ -16,8 +16,9 @@ import (
 	"cellserver/internal/wire/glob"
 )
 
-// A funnel's value is what redis-cell stores in Redis: its TAT in decimal. The expiry follows from it, so options of
-// expiry are checked as in Redis and have no effect. Keys of other limiters have no value, and SET replaces them.
+// A funnel's value is what redis-cell stores in Redis: its TAT in decimal. The expiry follows from it, so
+// options of expiry are checked as in Redis and have no effect. Keys of other limiters have no value, and SET
+// replaces them.
 
 const errNotTAT reply.Error = "ERR " + catalog.RefuseValue + ". A value can only be a key's TAT, as redis-cell stores it: " +
 	"in decimal Unix nanoseconds, after now and at most 2^62 ns ahead of it"
@@ -48,7 +49,8 @@ func replyValue(c execute.Call, tatNs int64, ok bool) {
 	}
 }
 
-// set is SET key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT seconds | PXAT milliseconds | KEEPTTL].
+// set is SET key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT seconds | PXAT milliseconds |
+// KEEPTTL].
 func set(c execute.Call, args [][]byte) error {
 	o, err := readSetOptions(args[3:])
 	if err == nil {

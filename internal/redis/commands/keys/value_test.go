@@ -32,7 +32,8 @@ func dumpOf(t *testing.T, s *commandstest.Client, key string) string {
 	return resptest.ParseAll(t, commandstest.Say(t, s, resptest.Encode("DUMP", key)))[0].Text
 }
 
-// TestSetThenThrottle: a key that was set, or restored, answers as its TAT demands, as one that was filled by calls does.
+// TestSetThenThrottle: a key that was set, or restored, answers as its TAT demands, as one that was filled by
+// calls does.
 func TestSetThenThrottle(t *testing.T) {
 	racetest.SkipAlone(t)
 	for _, aheadNs := range []int64{1, 999_999, 1_000_000, commandstest.Sec - 1, commandstest.Sec, 45*commandstest.Sec + 1, 50 * commandstest.Sec, 86_400 * commandstest.Sec, math.MaxInt64 / 4, 1 << 62} {
@@ -100,8 +101,8 @@ func TestSetTogether(t *testing.T) {
 	}
 }
 
-// TestSetUnderWatch: what another client writes is noticed, as in Redis also where it is what was there; what it does not write
-// is not.
+// TestSetUnderWatch: what another client writes is noticed, as in Redis also where it is what was there; what
+// it does not write is not.
 func TestSetUnderWatch(t *testing.T) {
 	const tatNs = commandstest.T0 + 30*commandstest.Sec
 	for _, tt := range []struct {

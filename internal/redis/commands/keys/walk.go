@@ -11,8 +11,8 @@ import (
 	"cellserver/internal/wire/glob"
 )
 
-// walk collects keys for a reply. Clients choose its cost, so it counts glob's steps, and continues in the background once
-// it has spent an event loop's share.
+// walk collects keys for a reply. Clients choose its cost, so it counts glob's steps, and continues in the
+// background once it has spent an event loop's share.
 type walk struct {
 	*scanQuery
 	all       store.Walker
@@ -56,7 +56,8 @@ func (w *walk) compile() {
 	}
 }
 
-// first collects keys on an event loop, in chunks sized by the cost so far, and reports whether the walk is done.
+// first collects keys on an event loop, in chunks sized by the cost so far, and reports whether the walk is
+// done.
 func (w *walk) first(nowNs int64) (done bool) {
 	spent, visited := false, 0
 	w.budget = glob.Budget{Left: loopSteps, Refill: func() int {

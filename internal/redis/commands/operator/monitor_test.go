@@ -201,7 +201,8 @@ func TestMonitorThatFallsBehind(t *testing.T) {
 	}
 }
 
-// TestLongScriptDropsNoMonitor: what it has executed comes at once, and more of it than a MONITOR may have pending.
+// TestLongScriptDropsNoMonitor: what it has executed comes at once, and more of it than a MONITOR may have
+// pending.
 func TestLongScriptDropsNoMonitor(t *testing.T) {
 	racetest.SkipAlone(t)
 	const calls = observe.MaxMonitorBytes / 40
@@ -222,7 +223,8 @@ func TestLongScriptDropsNoMonitor(t *testing.T) {
 	}
 }
 
-// TestMonitorConcurrently: every command is there once, of scripts that begin again too. For the race detector.
+// TestMonitorConcurrently: every command is there once, of scripts that begin again too. For the race
+// detector.
 func TestMonitorConcurrently(t *testing.T) {
 	r := commandstest.New(commandstest.Standing)
 	monitor := r.Session()

@@ -1,5 +1,5 @@
-// Package operator has the commands that show the server at work: SLOWLOG, LATENCY, MONITOR and CL.TOP. Its handlers are
-// safe for concurrent use.
+// Package operator has the commands that show the server at work: SLOWLOG, LATENCY, MONITOR and CL.TOP. Its
+// handlers are safe for concurrent use.
 package operator
 
 import (

@@ -55,8 +55,8 @@ func TestBThrottle(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *commandstest.Harness) { testTurns(t, r, 2) })
 }
 
-// testTurns: a call is answered at once, when its turn comes, or at once if that is too late, and INFO counts it. The second
-// call's reset after is as of its reply in memory, and as of its debit over a remote store.
+// testTurns: a call is answered at once, when its turn comes, or at once if that is too late, and INFO counts
+// it. The second call's reset after is as of its reply in memory, and as of its debit over a remote store.
 func testTurns(t *testing.T, r *commandstest.Harness, resetAfter int64) {
 	s, second, third := r.Session(), r.Session(), r.Session()
 	blocked := func(n int) {
@@ -109,7 +109,8 @@ func TestBThrottleMuted(t *testing.T) {
 	})
 }
 
-// TestBThrottleLeaving: a client that goes away, however it does, gives its debit back, and the one behind it moves up.
+// TestBThrottleLeaving: a client that goes away, however it does, gives its debit back, and the one behind it
+// moves up.
 func TestBThrottleLeaving(t *testing.T) {
 	for name, leave := range map[string]func(t *testing.T, r *commandstest.Harness, s *commandstest.Client){
 		"reset":       func(_ *testing.T, _ *commandstest.Harness, s *commandstest.Client) { s.HungUp(peer.Reset) },
@@ -145,7 +146,8 @@ func TestBThrottleLeaving(t *testing.T) {
 	}
 }
 
-// TestBThrottleUnblocked: CLIENT UNBLOCK ends the time, or is an error, and reports whom it found waiting; also in EXEC.
+// TestBThrottleUnblocked: CLIENT UNBLOCK ends the time, or is an error, and reports whom it found waiting;
+// also in EXEC.
 func TestBThrottleUnblocked(t *testing.T) {
 	limited := resptest.Ints(1, 1, 0, 60, 60)
 	for _, tt := range []struct{ call, reply, told string }{
@@ -200,7 +202,8 @@ func TestBThrottleMovesUp(t *testing.T) {
 	}
 }
 
-// TestBThrottleBehindAReservation moves up when that is committed with less, or expires, of which no command tells.
+// TestBThrottleBehindAReservation moves up when that is committed with less, or expires, of which no command
+// tells.
 func TestBThrottleBehindAReservation(t *testing.T) {
 	t.Parallel()
 	for commit, wait := range map[string]time.Duration{"CL.COMMIT k %s 0\r\n": 0, "PING %s\r\n": 11 * time.Second} {

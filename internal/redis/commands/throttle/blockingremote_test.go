@@ -15,7 +15,8 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// inRemoteBubble is inBubble over a store on other machines, of which only batches may be asked where others wait.
+// inRemoteBubble is inBubble over a store on other machines, of which only batches may be asked where others
+// wait.
 func inRemoteBubble(t *testing.T, f func(t *testing.T, r *commandstest.Harness, on *storetest.RemoteStore)) {
 	synctest.Test(t, func(t *testing.T) {
 		on := storetest.NewRemote(shard.New())
@@ -95,7 +96,8 @@ func TestBThrottleLeavingRemotely(t *testing.T) {
 	}
 }
 
-// TestBThrottleFailsRemotely: whoever can not be debited is told so at once, and what can not be given back drains.
+// TestBThrottleFailsRemotely: whoever can not be debited is told so at once, and what can not be given back
+// drains.
 func TestBThrottleFailsRemotely(t *testing.T) {
 	inRemoteBubble(t, func(t *testing.T, r *commandstest.Harness, on *storetest.RemoteStore) {
 		failure := store.Failure{Line: storetest.LineDown}

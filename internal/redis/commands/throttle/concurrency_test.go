@@ -39,8 +39,8 @@ func (h holders) acquire(nowNs, most, leaseMs int64, token string) string {
 	return fmt.Sprintf("%d %d %d %d %d %s", first, most, max(0, most-int64(len(h))), retry, reset, by)
 }
 
-// TestConcurrencyModel: every reply is that of a plain model, in whatever way it is called, and never more hold a place at
-// once than there are.
+// TestConcurrencyModel: every reply is that of a plain model, in whatever way it is called, and never more
+// hold a place at once than there are.
 func TestConcurrencyModel(t *testing.T) {
 	racetest.SkipAlone(t)
 	for seed := range uint64(40) {

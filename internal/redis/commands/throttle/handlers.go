@@ -1,5 +1,5 @@
-// Package throttle has the limiter commands that are not decided in batches: those that reserve, wait, fill, look or name
-// limits. Its handlers are safe for concurrent use.
+// Package throttle has the limiter commands that are not decided in batches: those that reserve, wait, fill,
+// look or name limits. Its handlers are safe for concurrent use.
 package throttle
 
 import (
@@ -88,7 +88,8 @@ func (k handlers) throttleBlocking(c execute.Call, args [][]byte) error {
 // limitArgs counts the arguments of one limit: key, max_burst, count, period, quantity.
 const limitArgs = 5
 
-// throttleTogether is CL.MTHROTTLE n key max_burst count period quantity [key max_burst count period quantity ...].
+// throttleTogether is CL.MTHROTTLE n key max_burst count period quantity [key max_burst count period quantity
+// ...].
 func (k handlers) throttleTogether(c execute.Call, args [][]byte) error {
 	n, err := argument.Int(args[1]) // in the grammar of its row, by which its keys were checked
 	switch {

@@ -47,8 +47,8 @@ func (k handlers) limitReload(c execute.Call, _ [][]byte) error {
 	return k.change(c, k.NamedLimits.Reload, func(c execute.Call) { c.Reply().OK() })
 }
 
-// change runs do, which may wait for a disk, in the background, and then replies. A transaction runs it in place: it is in
-// the background already, and holds no keys then.
+// change runs do, which may wait for a disk, in the background, and then replies. A transaction runs it in
+// place: it is in the background already, and holds no keys then.
 func (k handlers) change(c execute.Call, do func() error, done func(c execute.Call)) error {
 	var failure error
 	behind := func(c execute.Call) error {

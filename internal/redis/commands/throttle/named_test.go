@@ -187,7 +187,8 @@ func TestManyLimitChanges(t *testing.T) {
 		"…"+fmt.Sprintf("allowed\r\n:%d\r\n", clients*changes)+"…")
 }
 
-// TestChecksAreCountedOnce: however often an EXEC or a script is attempted, and only if what it has done is kept.
+// TestChecksAreCountedOnce: however often an EXEC or a script is attempted, and only if what it has done is
+// kept.
 func TestChecksAreCountedOnce(t *testing.T) {
 	t.Parallel()
 	r := commandstest.New(commandstest.Meddling)

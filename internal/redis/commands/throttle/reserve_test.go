@@ -16,7 +16,8 @@ import (
 	"cellserver/internal/test/resptest"
 )
 
-// ways are those in which a call on a key can be made: as it is, in a transaction, in one beside all keys, and in a script.
+// ways are those in which a call on a key can be made: as it is, in a transaction, in one beside all keys,
+// and in a script.
 const ways = 4
 
 // callIn returns the reply of a call that is made in one of the ways.
@@ -70,7 +71,8 @@ func (d debits) settle(nowNs int64) {
 	}
 }
 
-// tat is when the funnel would be empty, had nobody ever reserved what was not used. There must be no refunds.
+// tat is when the funnel would be empty, had nobody ever reserved what was not used. There must be no
+// refunds.
 func (d debits) tat(nowNs int64) int64 {
 	tatNs := int64(0)
 	for _, one := range d {
@@ -95,7 +97,8 @@ func (d debits) commit(nowNs int64, id string, actualNs int64) (_ debits, count 
 	return d, 1
 }
 
-// mostOver returns by how much, in any time that ends now, more has passed than the capacity and what leaks in that time.
+// mostOver returns by how much, in any time that ends now, more has passed than the capacity and what leaks
+// in that time.
 func (d debits) mostOver(l funnel.Limit, nowNs int64) (ns int64) {
 	passedNs := int64(0)
 	for i := len(d) - 1; i >= 0; i-- {
@@ -204,8 +207,9 @@ func TestReserveModel(t *testing.T) {
 	}
 }
 
-// TestReservePassesNoMore: no sequence of reservations, commits, expiries and refunds lets more than the capacity and the rate
-// times the time pass, in any time. What a commit debits beyond its reservation has passed before, whatever the limit.
+// TestReservePassesNoMore: no sequence of reservations, commits, expiries and refunds lets more than the
+// capacity and the rate times the time pass, in any time. What a commit debits beyond its reservation has
+// passed before, whatever the limit.
 func TestReservePassesNoMore(t *testing.T) {
 	racetest.SkipAlone(t)
 	for seed := range uint64(50) {
@@ -254,7 +258,8 @@ func (g *game) tat() int64 {
 	return tatNs
 }
 
-// TestReserveEnds: a key with reservations is a plain funnel when none is open any more, and none when it is empty.
+// TestReserveEnds: a key with reservations is a plain funnel when none is open any more, and none when it is
+// empty.
 func TestReserveEnds(t *testing.T) {
 	r := commandstest.New()
 	s := r.Session()
@@ -312,8 +317,8 @@ func TestManyReservations(t *testing.T) {
 		":1\r\n*6\r\n:0\r\n…")
 }
 
-// TestReserveIsRefused: where there is no room for a key, nothing may be changed, or the key is another's; and nothing is
-// changed then.
+// TestReserveIsRefused: where there is no room for a key, nothing may be changed, or the key is another's;
+// and nothing is changed then.
 func TestReserveIsRefused(t *testing.T) {
 	for _, tt := range []struct {
 		name, code string

@@ -87,7 +87,8 @@ func someOf(r *rand.Rand) (all []want) {
 	return all
 }
 
-// TestTogetherModel: whatever is called, alone, in transactions and in scripts, a plain model of funnels says the same.
+// TestTogetherModel: whatever is called, alone, in transactions and in scripts, a plain model of funnels says
+// the same.
 func TestTogetherModel(t *testing.T) {
 	racetest.SkipAlone(t)
 	for seed := range uint64(20) {
@@ -225,7 +226,8 @@ func TestTogetherOfUsers(t *testing.T) {
 	}
 }
 
-// TestManyTogether: as many as there may be, and in transactions that others wait for, and that are carried out on snapshots.
+// TestManyTogether: as many as there may be, and in transactions that others wait for, and that are carried
+// out on snapshots.
 func TestManyTogether(t *testing.T) {
 	var all []want
 	for i := range int64(128) {
@@ -250,8 +252,8 @@ func TestManyTogether(t *testing.T) {
 	}
 }
 
-// TestTogetherOfManyClients: whatever the order in which clients name keys, none waits for another for ever, and exactly as
-// much passes as there is room for.
+// TestTogetherOfManyClients: whatever the order in which clients name keys, none waits for another for ever,
+// and exactly as much passes as there is room for.
 func TestTogetherOfManyClients(t *testing.T) {
 	const clients, calls, room = 8, 200, 300
 	r := commandstest.New(commandstest.Standing)
