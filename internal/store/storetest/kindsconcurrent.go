@@ -46,15 +46,13 @@ func checkKindsConcurrent(t reporter, s store.Store) {
 	if transactor != nil {
 		counted, both = 2*counted, counted
 	}
-	look := ofRequest(rule, 0)
-	if a := look.on(t, s, t0+each, hot); a.result.Remaining != most-counted {
-		t.Fatalf("%d of %d are counted", most-a.result.Remaining, counted)
-	}
-	if a := look.on(t, s, t0+each, stepped); a.result.Remaining != most-2*callers*each {
-		t.Fatalf("%d of %d are counted in steps", most-a.result.Remaining, 2*callers*each)
-	}
-	if a := look.on(t, s, t0+each, twice); a.result.Remaining != most-both {
-		t.Fatalf("%d of %d are counted in transactions", most-a.result.Remaining, both)
+	for _, w := range []struct {
+		key     store.Key
+		counted int64
+	}{{hot, counted}, {stepped, 2 * callers * each}, {twice, both}} {
+		if a := ofRequest(rule, 0).on(t, s, t0+each, w.key); a.result.Remaining != most-w.counted {
+			t.Fatalf("%s: %d are counted, want %d", w.key.Name, most-a.result.Remaining, w.counted)
+		}
 	}
 	holders := limiter.Operation{Verb: limiter.Holders}
 	if a := ofOperation(holders).on(t, s, t0, held); a.count != callers {

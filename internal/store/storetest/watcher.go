@@ -74,7 +74,7 @@ func watchCases() []watchCase {
 		{name: "the last of two expires", keys: []store.Key{key(1, "longer"), live}, atNs: t0 + 60*sec, want: true},
 		{name: "absent, and time goes on", keys: []store.Key{absent, expired}, atNs: t0 + 3600*sec},
 	}
-	for _, cases := range [][]watchCase{watchedWrites(), watchedOther(), watchedFlushes(), watchedTransactions()} {
+	for _, cases := range [][]watchCase{watchedWrites(), watchedOther(), watchedFlushes(), watchedTransactions(), watchedExclusives()} {
 		all = append(all, cases...)
 	}
 	return all
@@ -119,7 +119,7 @@ func watchedWrites() []watchCase {
 }
 
 func set(k store.Key, tatNs int64, when store.Condition) func(t reporter, s store.Store) {
-	return func(t reporter, s store.Store) { wantSetIf(t, s, t0, k, tatNs, when, tatOf(t, s, t0, k)) }
+	return func(t reporter, s store.Store) { wantSetIf(t, s, k, tatNs, when, tatOf(t, s, t0, k)) }
 }
 
 // watchedOther lists actions that change no watched key.
@@ -192,6 +192,16 @@ func watchedTransactions() []watchCase {
 			tx.Commit()
 		})},
 		{name: "set by a transaction to what it was", keys: []store.Key{live}, want: true, after: in(setAgain)},
+		{name: "set to a TAT", keys: []store.Key{live}, want: true, after: in(func(t reporter, tx store.Transaction) {
+			setTAT(t, tx, live, t0+5*sec)
+			tx.Commit()
+		})},
+	}
+}
+
+func watchedExclusives() []watchCase {
+	live, absent, _ := watchedKeys()
+	return []watchCase{
 		{name: "by an exclusive", keys: []store.Key{live}, want: true, after: func(t reporter, s store.Store) {
 			x := need[store.Transactor](t, s).BeginAll(t0)
 			defer x.End()
@@ -207,12 +217,8 @@ func watchedTransactions() []watchCase {
 			x := need[store.Transactor](t, s).BeginAll(t0)
 			defer x.End()
 			tatNs := tatOf(t, x, t0, live)
-			wantSetIf(t, x, t0, live, tatNs, store.Always, tatNs)
+			wantSetIf(t, x, live, tatNs, store.Always, tatNs)
 		}},
-		{name: "set to a TAT", keys: []store.Key{live}, want: true, after: in(func(t reporter, tx store.Transaction) {
-			setTAT(t, tx, live, t0+5*sec)
-			tx.Commit()
-		})},
 	}
 }
 
@@ -220,7 +226,7 @@ func watchedTransactions() []watchCase {
 func setAgain(t reporter, tx store.Transaction) {
 	live, _, _ := watchedKeys()
 	tatNs := tatOf(t, tx, t0, live)
-	wantSetIf(t, tx, t0, live, tatNs, store.Always, tatNs)
+	wantSetIf(t, tx, live, tatNs, store.Always, tatNs)
 	tx.Commit()
 }
 

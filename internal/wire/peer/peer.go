@@ -53,15 +53,16 @@ type Call [][]byte
 type Status uint8
 
 const (
-	// NeedInput: call Feed again with more input.
+	// NeedInput asks for another Feed with more input.
 	NeedInput Status = iota
-	// More: send the replies, then call Feed again for the rest of the input, unless the connection ends.
+	// More asks to send the replies, then to call Feed again for the rest of the input, unless the connection
+	// ends.
 	More
-	// Waiting: the last command is not done. Call Feed again after Wake.
+	// Waiting means that the last command is not done, and asks for another Feed after Wake.
 	Waiting
-	// Close: send the replies, then close the connection.
+	// Close asks to send the replies, then to close the connection.
 	Close
-	// Abort: close the connection at once and send nothing.
+	// Abort asks to close the connection at once and send nothing.
 	Abort
 )
 

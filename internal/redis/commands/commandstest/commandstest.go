@@ -40,8 +40,8 @@ const (
 	MaxKeyBytes = 4096
 )
 
-// sharedCatalog is made once, as a test makes hundreds of engines; a Catalog never changes.
-var sharedCatalog = sync.OnceValue(catalog.New)
+// sharedCatalog is made once, as a test makes hundreds of engines.
+var sharedCatalog = sync.OnceValue(catalog.New) //nolint:gochecknoglobals // a Catalog never changes
 
 // Harness is an engine with a clock of its own.
 type Harness struct {
