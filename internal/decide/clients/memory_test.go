@@ -51,6 +51,7 @@ func TestLargestIsEvictedFirst(t *testing.T) {
 		{"no limit", []int{10, 30, 20}, -1, 0, "000", 63},
 		{"the largest", []int{10, 30, 20}, -1, 62, "010", 32},
 		{"two of them", []int{10, 30, 20}, -1, 31, "011", 11},
+		{"exactly enough", []int{6, 30, 7}, -1, 16, "010", 15},
 		{"all", []int{10, 30, 20}, -1, 1, "111", 0},
 		{"not the exempt one", []int{10, 30, 20}, 1, 62, "001", 42},
 		{"the exempt one counts", []int{10, 30, 20}, 1, 20, "101", 31},

@@ -218,7 +218,7 @@ func TestLeaversAreDropped(t *testing.T) {
 // TestLongLines: no operation visits all waiters.
 func TestLongLines(t *testing.T) {
 	in(t, func(t *testing.T, r *harness) {
-		const n = 100_000
+		const n = 20_000
 		k, l := keyOf("k"), limitOf(t, 0, 1000, 1)
 		all := make([]*Waiter, n)
 		r.enter(t, k, l, 1, 0, 0)

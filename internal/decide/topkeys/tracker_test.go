@@ -225,6 +225,7 @@ func TestEmptySketchIsKept(t *testing.T) {
 
 // TestSamplingFollowsLoad: samples an epoch are bounded, and after a quiet time every request is sampled.
 func TestSamplingFollowsLoad(t *testing.T) {
+	racetest.SkipAlone(t)
 	tracker, s := New(), &Sampler{}
 	picked := 0
 	for second := range 5 {
@@ -312,6 +313,7 @@ func TestPatterns(t *testing.T) {
 
 // TestHostileKeys: long, arbitrary and many names take bounded memory and do not collide.
 func TestHostileKeys(t *testing.T) {
+	racetest.SkipAlone(t)
 	tracker, s := New(), &Sampler{}
 	long := strings.Repeat("x", 1<<20)
 	names := []string{"", "\x00\xff", "<img src=x onerror=alert(1)>", strings.Repeat("y", MaxNameBytes), long + "a", long + "b"}

@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"encoding/binary"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -121,10 +122,12 @@ func TestAgreesWithModel(t *testing.T) {
 // TestNoMoreThanMaxHolders, for any number of places.
 func TestNoMoreThanMaxHolders(t *testing.T) {
 	var k key
-	for id := range uint64(MaxHolders) {
-		if r, _ := k.acquire(t0, id, math.MaxInt64, t0+sec); r.Limited {
-			t.Fatalf("holder %d: got %+v", id, r)
-		}
+	for id := range uint64(MaxHolders - 1) {
+		k.payload = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(k.payload, id), uint64(t0+sec))
+	}
+	k.expiresNs = t0 + sec
+	if r, _ := k.acquire(t0, MaxHolders-1, math.MaxInt64, t0+sec); r.Limited {
+		t.Fatalf("the last holder: got %+v", r)
 	}
 	if r, changed := k.acquire(t0, MaxHolders, math.MaxInt64, t0+sec); !r.Limited || changed || len(k.payload) != MaxHolders*recordBytes {
 		t.Errorf("got %+v, and a payload of %d bytes", r, len(k.payload))
