@@ -32,13 +32,13 @@ func mountSmallDisk(t *testing.T, size string) (dir string) {
 	return dir
 }
 
-// badDisk is a directory to which nothing more can be written for a while.
+// badDisk is a directory that fails writes for a while.
 type badDisk struct {
 	dir       string
 	fail, end func(t *testing.T, p *harness.Process)
 }
 
-// badDisks are one that is full, and files that must not become longer.
+// badDisks are a full disk and a limit of file sizes.
 func badDisks() map[string]func(t *testing.T) badDisk {
 	return map[string]func(t *testing.T) badDisk{
 		"no space": func(t *testing.T) badDisk {
@@ -85,7 +85,7 @@ func limitFileSize(t *testing.T, p *harness.Process, bytes uint64) {
 	}
 }
 
-// TestBadDiskWithInterval: decisions go on, the loss is told, and all is kept again once there is space.
+// TestBadDiskWithInterval: decisions go on, the fault is reported, and everything is kept once there is space.
 func TestBadDiskWithInterval(t *testing.T) {
 	t.Parallel()
 	for name, disk := range badDisks() {
@@ -122,8 +122,7 @@ func TestBadDiskWithInterval(t *testing.T) {
 	}
 }
 
-// TestBadDiskWithoutInterval: what would have to be kept is refused and not done, and all else is answered. All is done
-// again once there is space.
+// TestBadDiskWithoutInterval: changes are refused and not done, and reads answered, until there is space.
 func TestBadDiskWithoutInterval(t *testing.T) {
 	t.Parallel()
 	for name, disk := range badDisks() {
@@ -169,8 +168,8 @@ func TestBadDiskWithoutInterval(t *testing.T) {
 	}
 }
 
-// TestKillsOnBadDisk: whatever the disk takes and does not take until a kill, what was confirmed is kept, and what was refused
-// is not done.
+// TestKillsOnBadDisk: after a kill on a disk that fails at times, confirmed changes are kept and refused ones
+// are not done.
 func TestKillsOnBadDisk(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
@@ -215,7 +214,7 @@ func TestKillsOnBadDisk(t *testing.T) {
 	}
 }
 
-// charger charges one unit after the other to a key of its own.
+// charger charges units to its own key, one at a time.
 type charger struct {
 	key               string
 	confirmed, unsure int64

@@ -17,7 +17,7 @@ func killLoad(eachReply bool) *killtest.Load {
 	return killtest.New(killtest.Config{Clients: 6, Keys: 2000, EachReply: eachReply, Seed: rand.Uint64()})
 }
 
-// checkLoad fails the test for each key that is not as it may be.
+// checkLoad reports keys in a state that the load does not explain.
 func checkLoad(t *testing.T, load *killtest.Load, p *harness.Process) (found killtest.Found) {
 	t.Helper()
 	found, err := load.Check(t.Context(), p.Addr)
@@ -34,7 +34,7 @@ func checkLoad(t *testing.T, load *killtest.Load, p *harness.Process) (found kil
 	return found
 }
 
-// endLoad ends a server under load, and fails the test for what clients saw amiss before.
+// endLoad ends a server under load and reports wrong replies before.
 func endLoad(t *testing.T, run *killtest.Run, p *harness.Process, sig syscall.Signal) (code int) {
 	t.Helper()
 	for _, line := range run.End(func() { code = p.Stop(t, sig) }) {
@@ -43,7 +43,7 @@ func endLoad(t *testing.T, run *killtest.Run, p *harness.Process, sig syscall.Si
 	return code
 }
 
-// TestLoadNoticesLosses: a server that knows nothing of what was before is found out.
+// TestLoadNoticesLosses: the check finds the losses of a server without its data.
 func TestLoadNoticesLosses(t *testing.T) {
 	t.Parallel()
 	load := killLoad(true)
@@ -65,11 +65,11 @@ func TestLoadNoticesLosses(t *testing.T) {
 	}
 }
 
-// TestKills kills a server at random moments under load. No key is older than the last sync that was confirmed, and none has
-// what nobody asked for. With an interval of 0 nothing is lost that was confirmed.
+// TestKills kills a server at random moments under load. Keys are no older than the last confirmed sync, or
+// reply with an interval of 0, and have only requested changes.
 func TestKills(t *testing.T) {
 	t.Parallel()
-	kills := 10
+	kills := 6
 	if testing.Short() {
 		kills = 2
 	}
@@ -102,7 +102,7 @@ func TestKills(t *testing.T) {
 	}
 }
 
-// killAtStart kills a server while it starts: while it loads, or when it begins a log, or later.
+// killAtStart kills a server that is loading, beginning a log, or serving.
 func killAtStart(t *testing.T, dir, interval string) {
 	t.Helper()
 	p := harness.Start(t, harness.Command(t, "--addr", "127.0.0.1:0", "--metrics-addr", "", "--data-dir", dir, "--fsync-interval", interval))
@@ -110,7 +110,7 @@ func killAtStart(t *testing.T, dir, interval string) {
 	p.Stop(t, syscall.SIGKILL)
 }
 
-// TestSIGTERMLosesNothing: what was answered is there after the next start, also if a snapshot was being written.
+// TestSIGTERMLosesNothing: answered changes survive SIGTERM, also during a snapshot.
 func TestSIGTERMLosesNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")

@@ -25,11 +25,11 @@ func callsOfKinds(round int) [][]any {
 	}
 }
 
-// kinds is how many keys callsOfKinds makes.
+// kinds is the number of keys made by callsOfKinds.
 const kinds = 10
 
-// TestKindsSurviveKills: what was synced of each kind of limiter is there after each kill, also what changed behind a snapshot,
-// and while nothing but a payload did.
+// TestKindsSurviveKills: synced states of each kind survive kills, also after a snapshot and if only the payload
+// changed.
 func TestKindsSurviveKills(t *testing.T) {
 	t.Parallel()
 	for _, interval := range []string{"0", "1s"} {
@@ -64,7 +64,7 @@ func TestKindsSurviveKills(t *testing.T) {
 	}
 }
 
-// atServer does a command and returns the time of the server's clock at which it did.
+// atServer executes a command and returns its time by the server's clock.
 func atServer(t *testing.T, rdb *redis.Client, args ...any) (at time.Time, reply any) {
 	t.Helper()
 	var now *redis.TimeCmd
@@ -79,8 +79,8 @@ func atServer(t *testing.T, rdb *redis.Client, args ...any) (at time.Time, reply
 	return now.Val(), done.Val()
 }
 
-// TestReservationsSurviveKills: reservations and leases that were open are so after a kill, end when they would have, and can be
-// committed and released.
+// TestReservationsSurviveKills: open reservations and leases survive a kill, end in time, and can be committed
+// and released.
 func TestReservationsSurviveKills(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")

@@ -18,7 +18,7 @@ import (
 // longLoad returns a data directory that takes a while to load, and how many keys there are.
 func longLoad(t *testing.T) (dir string, keys int) {
 	t.Helper()
-	if keys = 1_000_000; harness.IsRace() {
+	if keys = 1_000_000; racetest.Enabled {
 		keys = 150_000
 	}
 	dir = t.TempDir()
@@ -114,7 +114,7 @@ func TestEndWhileLoading(t *testing.T) {
 	t.Parallel()
 	racetest.OneAtATime(t)
 	dir, keys := longLoad(t)
-	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL, syscall.SIGTERM} {
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 		p, _ := catchLoading(t, dir)
 		begin := time.Now()
 		if code := p.Stop(t, sig); sig == syscall.SIGTERM && code != 0 {
@@ -132,7 +132,7 @@ func TestEndWhileLoading(t *testing.T) {
 	}
 }
 
-// TestEndWhileSaving: a snapshot that is not finished harms nothing, and what came meanwhile is kept.
+// TestEndWhileSaving: an unfinished snapshot harms nothing, and later changes are kept.
 func TestEndWhileSaving(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
@@ -140,7 +140,7 @@ func TestEndWhileSaving(t *testing.T) {
 	t.Parallel()
 	racetest.OneAtATime(t)
 	dir, keys := longLoad(t)
-	for i, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL, syscall.SIGTERM, syscall.SIGKILL} {
+	for i, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 		p := harness.StartKeeping(t, dir)
 		saving := harness.SayTo(t, p.Dial(t), "BGSAVE\r\nINFO persistence\r\nPING\r\n", "+PONG\r\n")
 		if !strings.HasPrefix(saving, "+Background saving started\r\n") || !strings.Contains(saving, "rdb_bgsave_in_progress:1\r\n") {

@@ -6,7 +6,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"testing"
@@ -103,17 +102,4 @@ func (p *Process) RSS(t *testing.T) int {
 	}
 	t.Fatal("no VmRSS in /proc")
 	return 0
-}
-
-// IsRace reports whether the tests, and so the servers they start, run under the race detector.
-func IsRace() bool {
-	info, ok := debug.ReadBuildInfo()
-	if ok {
-		for _, s := range info.Settings {
-			if s.Key == "-race" {
-				return s.Value == "true"
-			}
-		}
-	}
-	return false
 }

@@ -117,7 +117,7 @@ func TestTenThousandClientsThatWait(t *testing.T) {
 	}
 	racetest.OneAtATime(t)
 	n := listen.FitMaxClients(10_100, 0) - 100 // as permitted by the limit of open files
-	if harness.IsRace() {
+	if racetest.Enabled {
 		n = min(n, 500)
 	}
 	path := filepath.Join(t.TempDir(), "socket")

@@ -214,7 +214,7 @@ func TestScriptsMemoryIsBounded(t *testing.T) {
 		}
 	})
 	t.Logf("resident: %d MiB before, %d MiB at most", before>>20, peak>>20)
-	if harness.IsRace() {
+	if racetest.Enabled {
 		return // its memory differs
 	}
 	if most := before + 8*ofOneScript; peak > most {

@@ -1,17 +1,18 @@
-// Package funnel is the arithmetic of the rate limiter: the generic cell rate algorithm (GCRA), a leaky bucket stored as one
-// number. It has no clock, no state and no allocation. Every function is safe for concurrent use and total: no argument
-// makes it panic or overflow.
+// Package funnel is the generic cell rate algorithm (GCRA): a leaky bucket stored as one number. It is pure: time is an
+// argument, nothing allocates, and no argument makes a function panic or overflow. It is safe for concurrent use.
 //
-// A key's state is its TAT, the theoretical arrival time: the Unix time in nanoseconds at which its funnel will be empty. A
-// TAT that is not after now is equivalent to no TAT.
+// A key's state is its TAT (theoretical arrival time), the Unix time in nanoseconds at which the funnel is empty. A TAT
+// not after now equals none.
 //
-// The formulas are those of the ATM Forum's Traffic Management Specification 4.0, section 4.4.2, in the virtual scheduling
-// form, with the reply of the redis-cell module.
+// The formulas are the virtual scheduling form of the ATM Forum's Traffic Management Specification 4.0, section 4.4.2,
+// with redis-cell's reply.
 package funnel
 
 import (
+	"errors"
 	"math"
 	"math/bits"
+	"strconv"
 )
 
 // Reading is the meaning of the second argument of CL.THROTTLE.
@@ -29,9 +30,40 @@ const (
 	nsPerMs  = 1_000_000
 )
 
-// MaxToleranceNs bounds the time in which a full funnel drains, to about 146 years. A TAT is at most that far ahead of now, so
-// the sums below fit in 64 bits.
+// MaxToleranceNs bounds the drain time of a full funnel, to about 146 years, so that the sums below fit in 64 bits.
 const MaxToleranceNs = 1 << 62
+
+// ErrZeroRate reports a zero interval: count or period is 0, or count exceeds one a nanosecond.
+var ErrZeroRate = errors.New("Zero rates are not supported") //nolint:staticcheck // redis-cell's wording
+
+// ErrTooSlow reports a funnel that takes more than 2^62 ns to drain.
+var ErrTooSlow = errors.New("the funnel would take more than 2^62 ns (146 years) to drain; use a smaller max_burst or period, or a larger count")
+
+// ArgumentError is an argument below its minimum.
+type ArgumentError struct {
+	Name         string
+	Value, Least int64
+}
+
+func (e *ArgumentError) Error() string {
+	return e.Name + " must be at least " + strconv.FormatInt(e.Least, 10) + ", got " + strconv.FormatInt(e.Value, 10)
+}
+
+func checkArguments(reading Reading, maxBurst, count, periodSec int64) error {
+	leastBurst := int64(0)
+	if reading == Capacity {
+		leastBurst = 1
+	}
+	switch {
+	case maxBurst < leastBurst:
+		return &ArgumentError{Name: "max_burst", Value: maxBurst, Least: leastBurst}
+	case count < 0:
+		return &ArgumentError{Name: "count", Value: count}
+	case periodSec < 0:
+		return &ArgumentError{Name: "period", Value: periodSec}
+	}
+	return nil
+}
 
 // Limit is a funnel's capacity and leak rate. The zero Limit has no capacity; NewLimit returns the others.
 type Limit struct {
@@ -40,8 +72,8 @@ type Limit struct {
 	count      int64 // original arguments; 0 for none
 }
 
-// NewLimit returns the limit for CL.THROTTLE's arguments: count units leak every periodSec seconds, and the capacity is
-// maxBurst+1, or maxBurst with the Capacity reading. The error is an *ArgumentError, ErrZeroRate or ErrTooSlow.
+// NewLimit returns the limit of CL.THROTTLE's arguments: count units leak every periodSec seconds, and the reading of
+// maxBurst is the capacity. The error is an *ArgumentError, ErrZeroRate or ErrTooSlow.
 func NewLimit(reading Reading, maxBurst, count, periodSec int64) (Limit, error) {
 	return NewLimitIn(Seconds, reading, maxBurst, count, periodSec)
 }
@@ -88,12 +120,11 @@ func (l Limit) DebitNs(quantity int64) uint64 {
 	return mulSaturated(l.intervalNs, uint64(max(quantity, 0)))
 }
 
-// ToleranceNs returns the time in which a full funnel drains.
-// NewLimitIn refuses overflows
+// ToleranceNs returns the drain time of a full funnel, without overflow because NewLimitIn refuses it.
 func (l Limit) ToleranceNs() uint64 { return l.intervalNs * uint64(l.capacity) }
 
-// Arguments returns a limit's count and period in its unit, as given or equivalent. Beyond one per
-// nanosecond, the period may be another that makes the same limit.
+// Arguments returns the count and the period in the limit's unit, as given or equivalent: beyond one unit per
+// nanosecond another period may make the same limit.
 func (l Limit) Arguments(unit Unit) (count, period int64) {
 	count = max(l.count, 1)
 	hi, lo := bits.Mul64(l.intervalNs, uint64(count))
@@ -104,7 +135,7 @@ func (l Limit) Arguments(unit Unit) (count, period int64) {
 	return count, int64(whole + min(rest, 1))
 }
 
-// Fits reports whether an empty funnel has room for quantity units.
+// Fits reports whether an empty funnel holds quantity units.
 func (l Limit) Fits(quantity int64) bool { return quantity <= l.capacity }
 
 // Result is the reply of CL.THROTTLE and its siblings.
@@ -123,7 +154,7 @@ type Unit uint8
 const (
 	// Seconds are rounded as redis-cell does: up, except that a remainder of less than a millisecond is dropped.
 	Seconds Unit = iota
-	// Milliseconds are rounded up, so that nobody limited is told to retry at once.
+	// Milliseconds are rounded up, so that a limited caller never retries at once.
 	Milliseconds
 	// WholeSeconds are rounded up.
 	WholeSeconds
@@ -156,9 +187,8 @@ func roundUp(ns, unitNs uint64) int64 {
 	return int64(n)
 }
 
-// Throttle requests quantity units of a funnel with the state tatNs, and returns its new state. A limited request and a
-// quantity of zero do not change the state. A negative quantity is a refund: it is always allowed, and at most empties the
-// funnel.
+// Throttle requests quantity units of a funnel and returns its new TAT, unchanged for a limited request and for a
+// quantity of zero. A negative quantity is a refund: it is always allowed, and at most empties the funnel.
 func (l Limit) Throttle(tatNs, nowNs, quantity int64) (newTATNs int64, r Result) {
 	return l.ThrottleIn(Seconds, tatNs, nowNs, quantity)
 }
@@ -222,11 +252,63 @@ func mulSaturated(a, b uint64) uint64 {
 	return lo
 }
 
-// seconds rounds as redis-cell does: up, except that a remainder of less than a millisecond is dropped.
 func seconds(ns uint64) int64 {
 	sec, rest := ns/nsPerSec, ns%nsPerSec
 	if rest >= nsPerMs {
 		sec++
 	}
 	return int64(sec)
+}
+
+// Share returns a share, above 0 and at most 1, of the rate and the capacity, but no less than one unit of any.
+func (l Limit) Share(share float64) Limit {
+	if l.capacity < 1 || l.intervalNs == 0 || share >= 1 {
+		return l
+	}
+	capacity := max(1, int64(float64(l.capacity)*share))
+	intervalNs := MaxToleranceNs / uint64(capacity)
+	if slower := math.Ceil(float64(l.intervalNs) / share); slower < float64(intervalNs) {
+		intervalNs = uint64(slower)
+	}
+	return Limit{intervalNs: intervalNs, capacity: capacity}
+}
+
+// WaitIn is ThrottleIn for a caller that waits up to maxWaitNs. Units beyond the capacity are charged at once, so that
+// no later caller overtakes; waitNs is the time until the caller's turn.
+func (l Limit) WaitIn(unit Unit, tatNs, nowNs, quantity, maxWaitNs int64) (newTATNs, waitNs int64, r Result) {
+	newTATNs, r = l.ThrottleIn(unit, tatNs, nowNs, quantity)
+	if !r.Limited || quantity <= 0 || quantity > l.capacity {
+		return newTATNs, 0, r
+	}
+	requestedNs := l.intervalNs * uint64(quantity) // at most toleranceNs
+	overNs := Since(nowNs, tatNs) - (l.ToleranceNs() - requestedNs)
+	if overNs > uint64(max(maxWaitNs, 0)) {
+		return tatNs, 0, r
+	}
+	newTATNs = After(tatNs, requestedNs)
+	r.Limited, r.RetryAfter, r.ResetAfter = false, -1, unit.Of(Since(nowNs, newTATNs))
+	return newTATNs, int64(overNs), r
+}
+
+// GiveBack takes debitNs off a TAT, down to an empty funnel.
+func GiveBack(tatNs, nowNs int64, debitNs uint64) (newTATNs int64) {
+	debtNs := Since(nowNs, tatNs)
+	return After(nowNs, debtNs-min(debtNs, debitNs))
+}
+
+// Outlook is a funnel's future without further calls, more precise than a Result.
+type Outlook struct {
+	Level   float64 // units now; above the capacity if a larger limit filled it
+	FreeNs  uint64  // until one unit is available
+	EmptyNs uint64  // until it is empty
+}
+
+// Outlook requires a limit from NewLimit.
+func (l Limit) Outlook(tatNs, nowNs int64) Outlook {
+	debtNs := Since(nowNs, tatNs)
+	return Outlook{
+		Level:   float64(debtNs) / float64(l.intervalNs),
+		FreeNs:  debtNs - min(debtNs, l.ToleranceNs()-l.intervalNs),
+		EmptyNs: debtNs,
+	}
 }

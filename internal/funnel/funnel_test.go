@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"math/rand/v2"
 	"testing"
 
 	"cellserver/internal/funnel/vectors"
@@ -25,22 +26,27 @@ func mustLimit(t testing.TB, reading Reading, maxBurst, count, periodSec int64) 
 	return l
 }
 
-// TestThrottleOverTime runs the cases on the arithmetic.
 func TestThrottleOverTime(t *testing.T) {
 	for _, c := range vectors.Cases(t0) {
 		reading := Burst
 		if c.Capacity {
 			reading = Capacity
 		}
-		tats := map[string]int64{}
-		for i, r := range c.Rows {
-			limit := mustLimit(t, reading, r.MaxBurst, r.Count, r.PeriodSec)
-			tat, got := limit.Throttle(tats[r.Key], r.AtNs, r.Quantity)
-			if want := (Result{Limited: r.Limited, Limit: r.Limit, Remaining: r.Remaining, RetryAfter: r.RetryAfter, ResetAfter: r.ResetAfter}); got != want {
-				t.Fatalf("%s, call %d: got %+v, want %+v", c.Name, i, got, want)
-			}
-			tats[r.Key] = tat
+		run(t, c.Name, reading, c.Rows)
+	}
+}
+
+// run compares results with rows, in order on fresh keys.
+func run(t *testing.T, name string, reading Reading, rows []vectors.Row) {
+	t.Helper()
+	tats := map[string]int64{}
+	for i, r := range rows {
+		limit := mustLimit(t, reading, r.MaxBurst, r.Count, r.PeriodSec)
+		tat, got := limit.Throttle(tats[r.Key], r.AtNs, r.Quantity)
+		if want := (Result{Limited: r.Limited, Limit: r.Limit, Remaining: r.Remaining, RetryAfter: r.RetryAfter, ResetAfter: r.ResetAfter}); got != want {
+			t.Fatalf("%s, call %d, %+v: got %+v, want %+v", name, i, r, got, want)
 		}
+		tats[r.Key] = tat
 	}
 }
 
@@ -56,17 +62,17 @@ func TestLimitsMayChangeBetweenCalls(t *testing.T) {
 	}
 }
 
-// TestTATThatStays: a probe and a limited request return the given TAT, even a past one.
-func TestTATThatStays(t *testing.T) {
+// TestUnchangedTAT: a probe and a limited request return the given TAT, even a past one.
+func TestUnchangedTAT(t *testing.T) {
 	l := mustLimit(t, Burst, 4, 1, 1)
 	for _, tt := range []struct {
 		name     string
 		tatNs    int64
 		quantity int64
 	}{
-		{"a probe of a key that is not there", 0, 0},
+		{"a probe of an absent key", 0, 0},
 		{"a probe of an expired key", t0 - sec, 0},
-		{"a probe of a key that has just expired", t0, 0},
+		{"a probe of a key that expires now", t0, 0},
 		{"a probe", t0 + 3*sec, 0},
 		{"too soon", t0 + 3*sec, 3},
 		{"more than an empty funnel holds", t0 - sec, 6},
@@ -245,5 +251,99 @@ func BenchmarkThrottle(b *testing.B) {
 		}
 		tat, _ = l.Throttle(tat, now, 1)
 		now += sec
+	}
+}
+
+// TestVectors compares results with those of redis-cell's arithmetic on a virtual clock.
+func TestVectors(t *testing.T) {
+	for _, file := range []string{vectors.WholeMicroseconds, vectors.AnyNanosecond} {
+		rows, err := vectors.Read(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		run(t, file, Burst, rows)
+	}
+}
+
+// TestArguments: a limit returns its arguments, which make the same limit.
+func TestArguments(t *testing.T) {
+	r := rand.New(rand.NewPCG(16, 1))
+	for range 20_000 {
+		unit := []Unit{Seconds, Milliseconds}[r.IntN(2)]
+		maxBurst, count, period := r.Int64N(1<<r.IntN(20)), 1+r.Int64N(1<<r.IntN(40)), 1+r.Int64N(1<<r.IntN(30))
+		l, err := NewLimitIn(unit, Burst, maxBurst, count, period)
+		if err != nil {
+			continue
+		}
+		gotCount, gotPeriod := l.Arguments(unit)
+		if uint64(count) <= unit.Ns() && (gotCount != count || gotPeriod != period) {
+			t.Fatalf("of %d every %d: %d every %d", count, period, gotCount, gotPeriod)
+		}
+		if again, err := NewLimitIn(unit, Burst, maxBurst, gotCount, gotPeriod); err != nil || again != l {
+			t.Fatalf("of %d every %d: %d every %d make %+v, not %+v: %v", count, period, gotCount, gotPeriod, again, l, err)
+		}
+	}
+	if count, period := (Limit{}).Arguments(Seconds); count != 1 || period != 0 {
+		t.Errorf("no limit is %d every %d", count, period)
+	}
+	if count, period := mustLimit(t, Burst, 9, 10, 1).Share(0.5).Arguments(Milliseconds); count != 1 || period != 200 {
+		t.Errorf("half of 10 a second is %d every %d ms", count, period)
+	}
+}
+
+func TestShare(t *testing.T) {
+	for _, tt := range []struct {
+		maxBurst, count, periodSec int64
+		share                      float64
+		capacity                   int64
+		intervalNs                 uint64
+	}{
+		{9, 1, 60, 1, 10, 60 * nsPerSec},
+		{9, 1, 60, 0.5, 5, 120 * nsPerSec},
+		{9, 1, 60, 0.25, 2, 240 * nsPerSec},
+		{0, 1, 60, 0.01, 1, 6000 * nsPerSec},
+		{0, 1, 1 << 32, 1e-9, 1, MaxToleranceNs},
+		{1 << 31, 1, 1, 0.5, 1 << 30, 2 * nsPerSec},
+		{math.MaxInt32, 1, 1, math.SmallestNonzeroFloat64, 1, MaxToleranceNs},
+	} {
+		l := mustLimit(t, Burst, tt.maxBurst, tt.count, tt.periodSec).Share(tt.share)
+		if l.Capacity() != tt.capacity || l.IntervalNs() != tt.intervalNs || l.ToleranceNs() != tt.intervalNs*uint64(tt.capacity) {
+			t.Errorf("%+v: got %+v", tt, l)
+		}
+	}
+	if l := (Limit{}).Share(0.5); l != (Limit{}) {
+		t.Errorf("of nothing: %+v", l)
+	}
+}
+
+// TestOutlookAgreesWithThrottle: at each step the outlook agrees with the results of Throttle.
+func TestOutlookAgreesWithThrottle(t *testing.T) {
+	const ms = nsPerMs
+	for _, tt := range []struct {
+		name                    string
+		maxBurst, count, period int64
+		debtNs                  int64
+		want                    Outlook
+	}{
+		{"empty", 15, 30, 60, 0, Outlook{}},
+		{"one unit", 15, 30, 60, 2000 * ms, Outlook{Level: 1, EmptyNs: 2000 * ms}},
+		{"between units", 15, 30, 60, 3000 * ms, Outlook{Level: 1.5, EmptyNs: 3000 * ms}},
+		{"space for exactly one", 15, 30, 60, 30_000 * ms, Outlook{Level: 15, EmptyNs: 30_000 * ms}},
+		{"full", 15, 30, 60, 32_000 * ms, Outlook{Level: 16, FreeNs: 2000 * ms, EmptyNs: 32_000 * ms}},
+		{"beyond its capacity", 0, 1, 1, 3500 * ms, Outlook{Level: 3.5, FreeNs: 3500 * ms, EmptyNs: 3500 * ms}},
+		{"milliseconds", 9, 1000, 1, 10 * ms, Outlook{Level: 10, FreeNs: ms, EmptyNs: 10 * ms}},
+	} {
+		limit := mustLimit(t, Burst, tt.maxBurst, tt.count, tt.period)
+		got := limit.Outlook(t0+tt.debtNs, t0)
+		if got != tt.want {
+			t.Errorf("%s: got %+v, want %+v", tt.name, got, tt.want)
+		}
+		_, r := limit.Throttle(t0+tt.debtNs, t0, 1)
+		if r.Limited != (got.FreeNs > 0) || r.Limited && r.RetryAfter != seconds(got.FreeNs) {
+			t.Errorf("%s: got %+v, but Throttle returns %+v", tt.name, got, r)
+		}
+		if _, r = limit.Throttle(t0+tt.debtNs, t0, 0); r.ResetAfter != seconds(got.EmptyNs) {
+			t.Errorf("%s: got %+v, but Throttle returns %+v", tt.name, got, r)
+		}
 	}
 }

@@ -141,13 +141,13 @@ func TestReserveAndCommit(t *testing.T) {
 }
 
 func TestTooManyOpen(t *testing.T) {
-	l := mustFunnel(t, 10_000, 1, 1)
-	var s State
-	o := Operation{Verb: Reserve, Funnel: l, Quantity: 1, TTLNs: sec}
-	for o.ID = range reserve.MaxOpen {
-		mustDo(t, &s, t0, &o)
+	ledger := reserve.New(nil, t0)
+	for id := range uint64(reserve.MaxOpen) {
+		ledger.Reserve(t0, ledger.TAT()+sec, id, sec, 1, uint64(sec))
 	}
-	before := s.ExpiresNs
+	payload, before := ledger.Close()
+	s := State{Reserving, before, payload}
+	o := Operation{Verb: Reserve, Funnel: mustFunnel(t, 10_000, 1, 1), ID: reserve.MaxOpen, Quantity: 1, TTLNs: sec}
 	if changed, err := o.Do(&s, t0); !errors.Is(err, ErrTooManyOpen) || changed || s.ExpiresNs != before || o.Result != (funnel.Result{}) {
 		t.Errorf("got %v, changed %v", err, changed)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"cellserver/internal/funnel"
+	"cellserver/internal/test/racetest"
 )
 
 const (
@@ -135,8 +136,9 @@ func (tr *reservingTrace) step(t *testing.T, limit funnel.Limit) (what string) {
 // TestReservationsAsIfKnownBefore: the funnel is always as if the used units had been known from the start,
 // whenever others look.
 func TestReservationsAsIfKnownBefore(t *testing.T) {
+	racetest.SkipAlone(t)
 	t.Parallel()
-	for seed := range uint64(600) {
+	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		limits := []funnel.Limit{mustFunnel(t, 5+rng.Int64N(60), 1+rng.Int64N(20), 1+rng.Int64N(5)), mustFunnel(t, 200, 7, 1)}
 		tr := reservingTrace{Rand: rng, nowNs: t0, larger: seed%2 == 0}
@@ -160,8 +162,9 @@ func TestReservationsAsIfKnownBefore(t *testing.T) {
 // TestReservationsLetNoMoreThrough: used units in any time do not exceed the capacity and its leak, less
 // effective refunds.
 func TestReservationsLetNoMoreThrough(t *testing.T) {
+	racetest.SkipAlone(t)
 	t.Parallel()
-	for seed := range uint64(200) {
+	for seed := range uint64(100) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		limit := mustFunnel(t, 3+rng.Int64N(30), 1+rng.Int64N(20), 1+rng.Int64N(3))
 		tr := reservingTrace{Rand: rng, nowNs: t0}

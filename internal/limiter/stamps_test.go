@@ -10,6 +10,7 @@ import (
 	"cellserver/internal/limiter"
 	"cellserver/internal/limiter/bucket"
 	"cellserver/internal/limiter/window"
+	"cellserver/internal/test/racetest"
 )
 
 const ms = int64(1_000_000)
@@ -102,11 +103,12 @@ func cloned(s *limiter.State) limiter.State {
 // TestStamps: a stamped state is as if all had been done later. If something expired in between, it denies no
 // less, and nothing expires after a deletion.
 func TestStamps(t *testing.T) {
+	racetest.SkipAlone(t)
 	for kind := range limiter.Kinds {
 		t.Run(fmt.Sprintf("%d %s", kind, kind), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(uint64(kind), 3))
 			equal, denies, ids := 0, 0, uint64(0)
-			for range 20_000 {
+			for range 8000 {
 				var s limiter.State
 				nowNs := int64(t0)
 				for range random.IntN(12) {

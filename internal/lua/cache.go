@@ -23,8 +23,8 @@ type cache struct {
 
 	mu        sync.RWMutex // guards the rest, and Script.at
 	scripts   map[scriptKey]*Script
-	evaluated room // seen by EVAL only
-	loaded    room // by SCRIPT LOAD
+	evaluated partition // seen by EVAL only
+	loaded    partition // by SCRIPT LOAD
 }
 
 func newCache(c Config) *cache {
@@ -37,8 +37,8 @@ func newCache(c Config) *cache {
 		maxSourceBytes: c.MaxSourceBytes,
 		commands:       commands,
 		scripts:        map[scriptKey]*Script{},
-		evaluated:      newRoom(evaluatedBytes, c.MaxScripts),
-		loaded:         newRoom(c.MaxCacheBytes-evaluatedBytes, c.MaxLoaded),
+		evaluated:      newPartition(evaluatedBytes, c.MaxScripts),
+		loaded:         newPartition(c.MaxCacheBytes-evaluatedBytes, c.MaxLoaded),
 	}
 }
 
@@ -46,8 +46,8 @@ func (c *cache) flush() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.scripts = map[scriptKey]*Script{}
-	c.evaluated = newRoom(c.evaluated.maxBytes, c.evaluated.maxScripts)
-	c.loaded = newRoom(c.loaded.maxBytes, c.loaded.maxScripts)
+	c.evaluated = newPartition(c.evaluated.maxBytes, c.evaluated.maxScripts)
+	c.loaded = newPartition(c.loaded.maxBytes, c.loaded.maxScripts)
 }
 
 func (c *cache) stats() (scripts, bytes int) {
@@ -73,7 +73,7 @@ func (c *cache) lookup(key scriptKey) *Script {
 func (c *cache) isLoaded(key scriptKey) *Script {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	if s := c.scripts[key]; s != nil && s.at.room == &c.loaded {
+	if s := c.scripts[key]; s != nil && s.at.partition == &c.loaded {
 		return s
 	}
 	return nil
@@ -104,7 +104,7 @@ func (c *cache) put(s *Script, load bool) (*Script, error) {
 	if known != nil {
 		s = known
 	}
-	if s.at.room == &c.loaded || known != nil && !load {
+	if s.at.partition == &c.loaded || known != nil && !load {
 		return s, nil
 	}
 	into := &c.evaluated
@@ -119,7 +119,7 @@ func (c *cache) put(s *Script, load bool) (*Script, error) {
 			strconv.Itoa(into.maxBytes) + " that all loaded scripts may take")
 	}
 	if known != nil {
-		s.at.room.remove(s)
+		s.at.partition.remove(s)
 	}
 	for !into.fits(s.costBytes) {
 		delete(c.scripts, into.evict().key)
@@ -129,60 +129,60 @@ func (c *cache) put(s *Script, load bool) (*Script, error) {
 	return s, nil
 }
 
-// room is a part of the cache. Scripts used since their arrival wait in one queue, unused ones in another,
-// which is evicted first.
-type room struct {
+// partition is a part of the cache. Scripts used since their arrival wait in one queue, unused ones in
+// another, which is evicted first.
+type partition struct {
 	maxBytes, maxScripts int
 
 	bytes         int
 	unused, inUse *queue
 }
 
-// unusedShare: this part of a room is reserved for unused scripts, so that a client can call what it has just
-// loaded.
+// unusedShare: this part of a partition is reserved for unused scripts, so that a client can call what it has
+// just loaded.
 const unusedShare = 8
 
-func newRoom(maxBytes, maxScripts int) room {
-	return room{maxBytes: maxBytes, maxScripts: maxScripts, unused: &queue{}, inUse: &queue{}}
+func newPartition(maxBytes, maxScripts int) partition {
+	return partition{maxBytes: maxBytes, maxScripts: maxScripts, unused: &queue{}, inUse: &queue{}}
 }
 
-func (r *room) scripts() int { return r.unused.Len() + r.inUse.Len() }
+func (p *partition) scripts() int { return p.unused.Len() + p.inUse.Len() }
 
-func (r *room) fits(costBytes int) bool {
-	return r.bytes+costBytes <= r.maxBytes && r.scripts() < r.maxScripts
+func (p *partition) fits(costBytes int) bool {
+	return p.bytes+costBytes <= p.maxBytes && p.scripts() < p.maxScripts
 }
 
-func (r *room) add(s *Script, now int64) {
+func (p *partition) add(s *Script, now int64) {
 	s.usedAt.Store(now)
-	r.bytes += s.costBytes
-	r.push(s, r.unused)
+	p.bytes += s.costBytes
+	p.push(s, p.unused)
 }
 
-func (r *room) push(s *Script, q *queue) {
-	s.at = place{room: r, queue: q, since: s.usedAt.Load()}
+func (p *partition) push(s *Script, q *queue) {
+	s.at = place{partition: p, queue: q, since: s.usedAt.Load()}
 	heap.Push(q, s)
 }
 
-func (r *room) remove(s *Script) {
+func (p *partition) remove(s *Script) {
 	heap.Remove(s.at.queue, s.at.index)
 	s.at = place{}
-	r.bytes -= s.costBytes
+	p.bytes -= s.costBytes
 }
 
-// evict removes a script from a nonempty room.
-func (r *room) evict() *Script {
+// evict removes a script from a nonempty partition.
+func (p *partition) evict() *Script {
 	for {
-		from := r.inUse
-		if from.Len() == 0 || r.unused.Len() > r.scripts()/unusedShare {
-			from = r.unused
+		from := p.inUse
+		if from.Len() == 0 || p.unused.Len() > p.scripts()/unusedShare {
+			from = p.unused
 		}
 		s := (*from)[0]
 		if s.usedAt.Load() == s.at.since {
-			r.remove(s)
+			p.remove(s)
 			return s
 		}
 		heap.Remove(from, 0)
-		r.push(s, r.inUse)
+		p.push(s, p.inUse)
 	}
 }
 
@@ -191,10 +191,10 @@ func (r *room) evict() *Script {
 type queue []*Script
 
 type place struct {
-	room  *room // nil outside the cache
-	queue *queue
-	index int
-	since int64 // last noticed use
+	partition *partition // nil outside the cache
+	queue     *queue
+	index     int
+	since     int64 // last noticed use
 }
 
 func (q queue) Len() int           { return len(q) }

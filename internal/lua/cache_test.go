@@ -25,8 +25,8 @@ func (e *Engine) knows(s *Script) bool {
 	return e.cache.scripts[s.key] != nil
 }
 
-// TestScriptFlood: a client that loads any number of scripts, and calls each once or never, gets no errors, fills no more
-// than the cache, and does not push out scripts that others call, nor those that others have just loaded.
+// TestScriptFlood: a client that loads many scripts, called once or never, gets no errors, stays in the cache's
+// bounds, and evicts neither used nor just loaded scripts.
 func TestScriptFlood(t *testing.T) {
 	racetest.SkipAlone(t)
 	if racetest.OmitsLong() {
@@ -56,7 +56,7 @@ func TestScriptFlood(t *testing.T) {
 			if tt.calls {
 				e.Lookup([]byte(s.SHA1))
 			}
-			if e.Lookup([]byte(busy.SHA1)) != busy || e.Known(source("evaluated", 0)) != evaluated {
+			if e.Lookup([]byte(busy.SHA1)) != busy || e.Cached(source("evaluated", 0)) != evaluated {
 				t.Fatalf("%+v: a script that is called all the time was evicted by the flood's %d-th", tt, i)
 			}
 			if i == flood-3 {
@@ -81,7 +81,7 @@ func TestScriptFlood(t *testing.T) {
 	}
 }
 
-// TestUsedScriptsStay: those that were never used have no more than their share.
+// TestUsedScriptsStay: unused scripts have no more than their share.
 func TestUsedScriptsStay(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
@@ -116,10 +116,10 @@ func TestUsedScriptsStay(t *testing.T) {
 	}
 }
 
-func TestCacheRooms(t *testing.T) {
+func TestCachePartitions(t *testing.T) {
 	e := newEngine(Config{MaxCacheBytes: 40_000})
 	s, err := e.Evaluate(source("moves", 0))
-	if err != nil || e.Loaded(source("moves", 0)) != nil || e.Known(source("moves", 0)) != s {
+	if err != nil || e.Loaded(source("moves", 0)) != nil || e.Cached(source("moves", 0)) != s {
 		t.Fatal("EVAL's script is not known, or loaded", err)
 	}
 	if loaded := mustLoad(t, e, source("moves", 0)); loaded != s || e.Loaded(source("moves", 0)) != s {
@@ -132,7 +132,7 @@ func TestCacheRooms(t *testing.T) {
 	if _, err := e.Load(large); err == nil || !strings.HasPrefix(err.Error(), "ERR the script takes 43") || !strings.Contains(err.Error(), "of 30000 that all loaded scripts may take") {
 		t.Errorf("a script that is larger than the cache: %v", err)
 	}
-	if s, err := e.Evaluate(large); err != nil || s == nil || e.Known(large) != nil {
+	if s, err := e.Evaluate(large); err != nil || s == nil || e.Cached(large) != nil {
 		t.Errorf("EVAL of a script that is larger than the cache: %v", err)
 	}
 	n, bytes := e.CacheStats()
@@ -140,7 +140,7 @@ func TestCacheRooms(t *testing.T) {
 		t.Errorf("%d scripts of %d bytes, want one of %d", n, bytes, s.costBytes)
 	}
 	e.Flush()
-	if n, bytes := e.CacheStats(); n != 0 || bytes != 0 || e.Known(source("moves", 0)) != nil {
+	if n, bytes := e.CacheStats(); n != 0 || bytes != 0 || e.Cached(source("moves", 0)) != nil {
 		t.Errorf("%d scripts, %d bytes after Flush", n, bytes)
 	}
 	mustLoad(t, e, source("after", 0))

@@ -84,12 +84,12 @@ func (e *Engine) TimeLimit() time.Duration { return e.timeLimit }
 // least recently used. It may take milliseconds. Error texts are replies.
 func (e *Engine) Load(source []byte) (*Script, error) { return e.cache.get(source, true) }
 
-// Evaluate compiles an unknown script. Scripts that are not loaded are cached likewise, in their own room. It
+// Evaluate compiles an unknown script. Scripts that are not loaded are cached likewise, in their own partition. It
 // may take milliseconds. Error texts are replies.
 func (e *Engine) Evaluate(source []byte) (*Script, error) { return e.cache.get(source, false) }
 
-// Known returns the script if Evaluate need not compile it, else nil.
-func (e *Engine) Known(source []byte) *Script { return e.cache.lookup(sha1.Sum(source)) }
+// Cached returns the script if Evaluate need not compile it, else nil.
+func (e *Engine) Cached(source []byte) *Script { return e.cache.lookup(sha1.Sum(source)) }
 
 // Loaded returns the script if Load need not compile it, else nil.
 func (e *Engine) Loaded(source []byte) *Script { return e.cache.isLoaded(sha1.Sum(source)) }

@@ -68,8 +68,7 @@ func TestCompileErrors(t *testing.T) {
 	}
 }
 
-// TestCompilingIsBounded compiles what is hard on the parser and the compiler, at the longest that is allowed, and holds
-// what that allocates.
+// TestCompilingIsBounded bounds the allocation of the hardest sources of the greatest length.
 func TestCompilingIsBounded(t *testing.T) {
 	const maxBytes = 64 << 20
 	e := newEngine(Config{})
@@ -157,7 +156,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestScriptsYield has scripts that never end share one processor with somebody who wants it again and again.
+// TestScriptsYield: endless scripts share one processor with another goroutine.
 func TestScriptsYield(t *testing.T) {
 	const limit, leastTurns = 50 * time.Millisecond, 30 // of 1,000, or of 5 if only Go's scheduler took turns
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
@@ -190,8 +189,7 @@ func TestScriptsYield(t *testing.T) {
 	}
 }
 
-// TestNothingLeaks runs scripts that try to leave something, and after each one that looks for it. The engine's pool
-// hands the same interpreter to both.
+// TestNothingLeaks: nothing that a script tries to leave is seen by the next in the same interpreter.
 func TestNothingLeaks(t *testing.T) {
 	e := newEngine(Config{})
 	for _, source := range []string{
@@ -230,7 +228,7 @@ func TestNothingLeaks(t *testing.T) {
 	}
 }
 
-// TestRandom: each run draws other numbers, and from a seed those of Redis.
+// TestRandom: runs draw different numbers, and Redis's from a seed.
 func TestRandom(t *testing.T) {
 	e := newEngine(Config{})
 	seen := map[string]bool{}
@@ -334,7 +332,7 @@ func TestHostReplies(t *testing.T) {
 	}
 }
 
-// TestNoForgedReplies puts line ends wherever a script's text reaches a reply's line.
+// TestNoForgedReplies: line ends in a script's text never end a reply's line.
 func TestNoForgedReplies(t *testing.T) {
 	e := newEngine(Config{})
 	for _, source := range []string{

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// TestFunctionsLook: a library function that works on megabytes looks at the clock all the time, or it could neither be
-// ended nor let others have the processor.
+// TestFunctionsLook: library functions on megabytes look at the clock often enough to be ended and to yield.
 func TestFunctionsLook(t *testing.T) {
 	readings := 0
 	e := New(Config{Now: func() int64 { readings++; return 0 }, TimeLimit: time.Minute, MaxMemoryBytes: 1 << 30, MaxReplyBytes: 1 << 30})
@@ -49,7 +48,7 @@ func TestFunctionsLook(t *testing.T) {
 	}
 }
 
-// TestFindAcrossPieces: looking piece by piece finds what lies across their borders.
+// TestFindAcrossPieces: work in pieces gives the same results across their borders.
 func TestFindAcrossPieces(t *testing.T) {
 	e := patientEngine()
 	for script, want := range map[string]string{
@@ -78,7 +77,7 @@ func TestFindAcrossPieces(t *testing.T) {
 	}
 }
 
-// TestManyKeys: more than a table's array may hold are refused.
+// TestManyKeys: more keys than a table's array holds are refused.
 func TestManyKeys(t *testing.T) {
 	got, err := eval(patientEngine(), &fakeHost{}, "return #KEYS", make([][]byte, 1<<19), nil)
 	if err == nil || got != "-ERR script has more than 524287 keys or arguments\r\n" {

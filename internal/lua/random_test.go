@@ -204,7 +204,7 @@ func TestRandomPrograms(t *testing.T) {
 	}
 	redis := startRealServer(t)
 	e := newEngine(Config{TimeLimit: 100 * time.Millisecond, MaxMemoryBytes: 64 << 20})
-	const programs = 1000
+	const programs = 600
 	failed := 0
 	for seed := range uint64(programs) {
 		source := randomProgram(seed)

@@ -48,17 +48,17 @@ func (f *funnels) emptyNs(key store.Key) int64 {
 	return f.states[f.at(key)].ExpiresNs
 }
 
-// room is a Room on the bubble's clock that records wakes.
-type room struct {
-	*Room
+// harness is a Queue on the bubble's clock that records wakes.
+type harness struct {
+	*Queue
 	funnels funnels
 	mu      sync.Mutex
 	woken   []int // the numbers of those who were woken, in their order
 }
 
-func newRoom() *room {
-	r := &room{funnels: funnels{states: map[string]limiter.State{}}}
-	r.Room = New(&r.funnels, now)
+func newHarness() *harness {
+	r := &harness{funnels: funnels{states: map[string]limiter.State{}}}
+	r.Queue = New(&r.funnels, now)
 	return r
 }
 
@@ -66,18 +66,18 @@ func now() int64 { return time.Now().UnixNano() }
 
 // wokenAs wakes by noting a number.
 type wokenAs struct {
-	room   *room
-	number int
+	harness *harness
+	number  int
 }
 
 func (w wokenAs) Wake() {
-	w.room.mu.Lock()
-	defer w.room.mu.Unlock()
-	w.room.woken = append(w.room.woken, w.number)
+	w.harness.mu.Lock()
+	defer w.harness.mu.Unlock()
+	w.harness.woken = append(w.harness.woken, w.number)
 }
 
 // taken returns the numbers woken since the last call.
-func (r *room) taken() (woken []int) {
+func (r *harness) taken() (woken []int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	woken, r.woken = r.woken, nil
@@ -96,7 +96,7 @@ func limitOf(t testing.TB, maxBurst, count, periodSec int64) funnel.Limit {
 func keyOf(text string) store.Key { return store.Key{Name: []byte(text)} }
 
 // enter enters a waiter; it returns nil for one answered at once.
-func (r *room) enter(t testing.TB, key store.Key, l funnel.Limit, quantity int64, atMost time.Duration, number int) (*Waiter, funnel.Result) {
+func (r *harness) enter(t testing.TB, key store.Key, l funnel.Limit, quantity int64, atMost time.Duration, number int) (*Waiter, funnel.Result) {
 	t.Helper()
 	o := limiter.Operation{Verb: limiter.Wait, Funnel: l, Quantity: quantity, TTLNs: int64(atMost)}
 	w, err := r.Enter(now(), key, &o, wokenAs{r, number})
@@ -107,7 +107,7 @@ func (r *room) enter(t testing.TB, key store.Key, l funnel.Limit, quantity int64
 }
 
 // checkWoken compares the order of wakes.
-func (r *room) checkWoken(t *testing.T, want ...int) {
+func (r *harness) checkWoken(t *testing.T, want ...int) {
 	t.Helper()
 	if got := r.taken(); !slices.Equal(got, want) {
 		t.Errorf("after %s: woken %v, want %v", time.Duration(now()-began), got, want)
@@ -118,7 +118,7 @@ func (r *room) checkWoken(t *testing.T, want ...int) {
 const began = 946_684_800_000_000_000
 
 // checkEmpty expects no remains.
-func (r *room) checkEmpty(t *testing.T) {
+func (r *harness) checkEmpty(t *testing.T) {
 	t.Helper()
 	if n := r.Waiting(); n != 0 {
 		t.Errorf("%d wait", n)

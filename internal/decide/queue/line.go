@@ -20,7 +20,7 @@ const lookEvery = time.Second
 // Its times exclude the charges of earlier waiters. The first one's turn is its time plus all charges
 // answered since the line began; charges of those who gave up are in neither.
 type line struct {
-	room       *Room
+	queue      *Queue
 	part       *part
 	key        store.Key
 	waiters    []*Waiter // in order of arrival, including some that gave up
@@ -36,15 +36,15 @@ type line struct {
 	looks minima
 }
 
-func (r *Room) openLocked(p *part, key store.Key) *line {
-	l := &line{room: r, part: p, key: store.Key{DB: key.DB, Name: bytes.Clone(key.Name)}}
+func (q *Queue) openLocked(p *part, key store.Key) *line {
+	l := &line{queue: q, part: p, key: store.Key{DB: key.DB, Name: bytes.Clone(key.Name)}}
 	p.lines[name{key.DB, string(key.Name)}] = l
 	l.timer = time.AfterFunc(math.MaxInt64, l.timeHasCome) // set under the lock
 	return l
 }
 
 func (l *line) timeHasCome() {
-	nowNs := l.room.now()
+	nowNs := l.queue.now()
 	l.part.do(func() (due []Waker) {
 		if !l.empty() { // else it is closed
 			_, due = l.lookLocked(nowNs)
@@ -71,16 +71,16 @@ func (l *line) refuses(o *limiter.Operation, tatNs, nowNs int64) bool {
 }
 
 // addLocked adds a charged waiter.
-func (l *line) addLocked(nowNs int64, o *limiter.Operation, who Waker) *Waiter {
+func (l *line) addLocked(nowNs int64, o *limiter.Operation, waker Waker) *Waiter {
 	l.came++
 	w := &Waiter{
-		line: l, who: who, limit: o.Funnel, unit: o.Unit, quantity: o.Quantity, debitNs: int64(o.DebitNs), place: l.came,
+		line: l, waker: waker, limit: o.Funnel, unit: o.Unit, quantity: o.Quantity, debitNs: int64(o.DebitNs), place: l.came,
 		turnNs: nowNs + o.WaitNs - l.liveNs - l.answeredNs,
 	}
 	l.waiters = append(l.waiters, w)
 	l.liveNs += w.debitNs
 	l.tolerances.put(w.place, w.toleranceNs())
-	l.room.waiting.Add(1)
+	l.queue.waiting.Add(1)
 	if len(l.waiters) == 1 {
 		l.setTimer(nowNs)
 	}
@@ -100,7 +100,7 @@ func (l *line) lookLocked(nowNs int64) (tatNs int64, due []Waker) {
 // tatNs returns the funnel's TAT, nowNs if it is absent or the store cannot tell.
 func (l *line) tatNs(nowNs int64) (tatNs int64, known bool) {
 	o := limiter.Operation{Verb: limiter.Look}
-	switch err := l.room.funnels.Apply(nowNs, l.key, &o); {
+	switch err := l.queue.funnels.Apply(nowNs, l.key, &o); {
 	case err == nil:
 		return o.AtNs, true
 	case errors.Is(err, limiter.ErrWrongType):
@@ -175,7 +175,7 @@ func (l *line) compactLocked() {
 
 // giveBack returns a charge to the funnel. If the store is frozen, the charge drains.
 func (l *line) giveBack(nowNs int64, debitNs uint64) {
-	_ = l.room.funnels.Apply(nowNs, l.key, &limiter.Operation{Verb: limiter.GiveBack, DebitNs: debitNs})
+	_ = l.queue.funnels.Apply(nowNs, l.key, &limiter.Operation{Verb: limiter.GiveBack, DebitNs: debitNs})
 }
 
 // endLocked removes all whose turn has not come.

@@ -67,7 +67,7 @@ func (m *model) found(tatNs int64) {
 type script struct {
 	t      *testing.T
 	rng    *rand.Rand
-	room   *room
+	queue  *harness
 	model  model
 	limits []funnel.Limit
 	number int
@@ -79,7 +79,7 @@ func TestLineIsItsModel(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(300) {
 		synctest.Test(t, func(t *testing.T) {
-			s := &script{t: t, rng: rand.New(rand.NewPCG(seed, 14)), room: newRoom(), limits: []funnel.Limit{limitOf(t, 4, 1, 1)}}
+			s := &script{t: t, rng: rand.New(rand.NewPCG(seed, 14)), queue: newHarness(), limits: []funnel.Limit{limitOf(t, 4, 1, 1)}}
 			if seed%3 == 0 {
 				s.limits = append(s.limits, limitOf(t, 0, 1, 1), limitOf(t, 20, 3, 2))
 			}
@@ -119,7 +119,7 @@ func (s *script) arrive() {
 	debitNs := int64(limit.IntervalNs()) * quantity
 	next := modelWaiter{number: s.number, limit: limit, debitNs: debitNs, tatNs: m.tatNs + debitNs}
 	turnNs := max(next.turnNs(), m.lastTurnNs())
-	w, result := s.room.enter(s.t, modelKey, limit, quantity, atMost, s.number)
+	w, result := s.queue.enter(s.t, modelKey, limit, quantity, atMost, s.number)
 	if late := turnNs > nowNs+int64(atMost); late && !result.Limited || !late && result.Limited && len(s.limits) == 1 {
 		s.t.Errorf("its turn comes in %s of %s: %+v", time.Duration(turnNs-nowNs), atMost, result)
 	}
@@ -151,20 +151,20 @@ func (s *script) leave() {
 	s.compare([]int{who.number})
 }
 
-// refund returns units unknown to the room.
+// refund returns units unknown to the queue.
 func (s *script) refund() {
 	nowNs := now()
 	backNs := s.rng.Int64N(int64(20 * time.Second))
-	s.room.funnels.set(modelKey, func(tatNs int64) int64 { return max(tatNs-backNs, nowNs) })
+	s.queue.funnels.set(modelKey, func(tatNs int64) int64 { return max(tatNs-backNs, nowNs) })
 	s.model.found(max(s.model.tatNs-backNs, nowNs))
-	s.room.Look(modelKey)
+	s.queue.Look(modelKey)
 	s.compare(nil)
 }
 
 // call is a caller with a larger funnel that does not wait.
 func (s *script) call() {
 	debitNs, nowNs := s.rng.Int64N(int64(5*time.Second)), now()
-	s.room.funnels.set(modelKey, func(tatNs int64) int64 { return max(tatNs, nowNs) + debitNs })
+	s.queue.funnels.set(modelKey, func(tatNs int64) int64 { return max(tatNs, nowNs) + debitNs })
 	s.model.tatNs = max(s.model.tatNs, nowNs) + debitNs
 }
 
@@ -191,8 +191,8 @@ func (s *script) compare(left []int) {
 			s.t.Errorf("%d has waited for longer than it wanted", who.number)
 		}
 	}
-	s.room.checkWoken(s.t, append(left, s.model.answer(nowNs)...)...)
-	if got, want := s.room.Waiting(), int64(len(s.model.waiting)); got != want {
+	s.queue.checkWoken(s.t, append(left, s.model.answer(nowNs)...)...)
+	if got, want := s.queue.Waiting(), int64(len(s.model.waiting)); got != want {
 		s.t.Errorf("%d wait, want %d", got, want)
 	}
 }
@@ -201,8 +201,8 @@ func (s *script) drain() {
 	for len(s.model.waiting) > 0 {
 		s.sleep(time.Minute)
 	}
-	s.room.checkEmpty(s.t)
-	if got := s.room.funnels.emptyNs(modelKey); max(got, now()) != max(s.model.tatNs, now()) {
+	s.queue.checkEmpty(s.t)
+	if got := s.queue.funnels.emptyNs(modelKey); max(got, now()) != max(s.model.tatNs, now()) {
 		s.t.Errorf("the funnel is empty at %d, want %d", got, s.model.tatNs)
 	}
 }

@@ -1,5 +1,5 @@
-// Package queue is the waiting for the turn of a key's funnel: first come, first answered, as soon as the
-// funnel has room. It knows no sessions. Rooms and Waiters are safe for concurrent use.
+// Package queue lets callers wait for their turn at a key's funnel, in order of arrival. Queues and Waiters are safe for
+// concurrent use.
 //
 // A waiter's turn is known at its arrival and never gets later. It gets earlier when an earlier waiter gives
 // up, or when the funnel holds less than expected.
@@ -14,28 +14,28 @@ import (
 	"cellserver/internal/store"
 )
 
-// Funnels is the part of a store that a Room uses.
+// Funnels is a store.
 type Funnels interface {
 	Apply(nowNs int64, key store.Key, step store.Step) error
 }
 
-// Waker is woken at the end of its Waiter's waiting. It must not call the Room.
+// Waker is woken at the end of its Waiter's waiting. It must not call the Queue.
 type Waker interface{ Wake() }
 
 // parts is the number of locks.
 const parts = 16
 
-// Room holds all waiters.
-type Room struct {
+// Queue holds the waiters of all keys.
+type Queue struct {
 	funnels Funnels
 	now     func() int64
 	seed    maphash.Seed
 	waiting atomic.Int64
 	parts   [parts]part
 
-	aloneMu    sync.Mutex // guards the fields below
-	alone      map[*Waiter]struct{}
-	aloneEnded bool
+	remoteMu    sync.Mutex // guards the fields below
+	remote      map[*Waiter]struct{}
+	remoteEnded bool
 }
 
 type part struct {
@@ -49,35 +49,35 @@ type name struct {
 	text string
 }
 
-// New returns a Room for a store's funnels. now returns Unix nanoseconds.
-func New(funnels Funnels, now func() int64) *Room {
-	r := &Room{funnels: funnels, now: now, seed: maphash.MakeSeed(), alone: map[*Waiter]struct{}{}}
-	for i := range r.parts {
-		r.parts[i].lines = map[name]*line{}
+// New returns a Queue; now returns Unix nanoseconds.
+func New(funnels Funnels, now func() int64) *Queue {
+	q := &Queue{funnels: funnels, now: now, seed: maphash.MakeSeed(), remote: map[*Waiter]struct{}{}}
+	for i := range q.parts {
+		q.parts[i].lines = map[name]*line{}
 	}
-	return r
+	return q
 }
 
 // Waiting returns the number of waiters in lines.
-func (r *Room) Waiting() int64 { return r.waiting.Load() }
+func (q *Queue) Waiting() int64 { return q.waiting.Load() }
 
-func (r *Room) part(key store.Key) *part {
-	return &r.parts[(maphash.Bytes(r.seed, key.Name)+uint64(key.DB))%parts]
+func (q *Queue) part(key store.Key) *part {
+	return &q.parts[(maphash.Bytes(q.seed, key.Name)+uint64(key.DB))%parts]
 }
 
-// Enter applies an operation Wait for at least one unit. It returns a Waiter, whose Outcome is set when who
-// is woken, or nil with the operation's Result if no waiting is needed or useful. A larger funnel does not
-// let anybody overtake waiters.
-func (r *Room) Enter(nowNs int64, key store.Key, o *limiter.Operation, who Waker) (w *Waiter, err error) {
-	p := r.part(key)
+// Enter applies an operation Wait for at least one unit. It returns a Waiter, whose Outcome is set when the
+// waker is called, or nil with the operation's Result if waiting is unnecessary or useless. A larger funnel
+// overtakes no waiters.
+func (q *Queue) Enter(nowNs int64, key store.Key, o *limiter.Operation, waker Waker) (w *Waiter, err error) {
+	p := q.part(key)
 	p.do(func() (due []Waker) {
-		w, due, err = r.enterLocked(p, nowNs, key, o, who)
+		w, due, err = q.enterLocked(p, nowNs, key, o, waker)
 		return due
 	})
 	return w, err
 }
 
-func (r *Room) enterLocked(p *part, nowNs int64, key store.Key, o *limiter.Operation, who Waker) (w *Waiter, due []Waker, err error) {
+func (q *Queue) enterLocked(p *part, nowNs int64, key store.Key, o *limiter.Operation, waker Waker) (w *Waiter, due []Waker, err error) {
 	l := p.lines[name{key.DB, string(key.Name)}]
 	if l != nil {
 		var tatNs int64
@@ -90,19 +90,19 @@ func (r *Room) enterLocked(p *part, nowNs int64, key store.Key, o *limiter.Opera
 	if p.ended {
 		o.TTLNs = 0
 	}
-	if err := r.funnels.Apply(nowNs, key, o); err != nil || o.Result.Limited || l == nil && o.WaitNs == 0 {
+	if err := q.funnels.Apply(nowNs, key, o); err != nil || o.Result.Limited || l == nil && o.WaitNs == 0 {
 		return nil, due, err
 	}
 	if l == nil {
-		l = r.openLocked(p, key)
+		l = q.openLocked(p, key)
 	}
-	return l.addLocked(nowNs, o, who), due, nil
+	return l.addLocked(nowNs, o, waker), due, nil
 }
 
 // Look lets a key's waiters advance if its funnel holds less than expected.
-func (r *Room) Look(key store.Key) {
-	nowNs := r.now()
-	p := r.part(key)
+func (q *Queue) Look(key store.Key) {
+	nowNs := q.now()
+	p := q.part(key)
 	p.do(func() (due []Waker) {
 		if l := p.lines[name{key.DB, string(key.Name)}]; l != nil {
 			_, due = l.lookLocked(nowNs)
@@ -111,29 +111,22 @@ func (r *Room) Look(key store.Key) {
 	})
 }
 
-func (r *Room) LookAtAll() {
-	r.each((*line).lookLocked)
-}
+func (q *Queue) LookAtAll() { q.each(false, (*line).lookLocked) }
 
 // End returns the charges of all waiters, whose Outcome is Ended, and ends waiting for good.
-func (r *Room) End() {
-	for i := range r.parts {
-		p := &r.parts[i]
-		p.do(func() []Waker {
-			p.ended = true
-			return nil
-		})
-	}
-	r.each((*line).endLocked)
-	r.endAlone()
+func (q *Queue) End() {
+	q.each(true, (*line).endLocked)
+	q.endRemote()
 }
 
-// each applies do to all lines, one part at a time, and wakes the returned waiters.
-func (r *Room) each(do func(l *line, nowNs int64) (tatNs int64, due []Waker)) {
-	nowNs := r.now()
-	for i := range r.parts {
-		p := &r.parts[i]
+// each applies do to all lines, one part at a time, and wakes the returned waiters. If end is set, the parts open
+// no more lines.
+func (q *Queue) each(end bool, do func(l *line, nowNs int64) (tatNs int64, due []Waker)) {
+	nowNs := q.now()
+	for i := range q.parts {
+		p := &q.parts[i]
 		p.do(func() (due []Waker) {
+			p.ended = p.ended || end
 			for _, l := range p.lines {
 				_, some := do(l, nowNs)
 				due = append(due, some...)
@@ -145,8 +138,8 @@ func (r *Room) each(do func(l *line, nowNs int64) (tatNs int64, due []Waker)) {
 
 // do runs locked under the lock and wakes the returned waiters.
 func (p *part) do(locked func() (due []Waker)) {
-	for _, who := range p.under(locked) {
-		who.Wake()
+	for _, waker := range p.under(locked) {
+		waker.Wake()
 	}
 }
 

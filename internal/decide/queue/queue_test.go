@@ -14,15 +14,15 @@ import (
 )
 
 // in runs a test in a bubble.
-func in(t *testing.T, f func(t *testing.T, r *room)) {
+func in(t *testing.T, f func(t *testing.T, r *harness)) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { f(t, newRoom()) })
+	synctest.Test(t, func(t *testing.T) { f(t, newHarness()) })
 }
 
 // TestTurns: one with room is answered at once, the next in turn, and one that would wait too long at once
 // without a charge.
 func TestTurns(t *testing.T) {
-	in(t, func(t *testing.T, r *room) {
+	in(t, func(t *testing.T, r *harness) {
 		k, l := keyOf("k"), limitOf(t, 0, 1, 1)
 		for i := range 4 {
 			w, result := r.enter(t, k, l, 1, 3*time.Second, i)
@@ -47,7 +47,7 @@ func TestTurns(t *testing.T) {
 
 // TestResults: allowed waiters see the funnel at their turn, others the time they would have waited.
 func TestResults(t *testing.T) {
-	in(t, func(t *testing.T, r *room) {
+	in(t, func(t *testing.T, r *harness) {
 		k, l := keyOf("k"), limitOf(t, 1, 1, 1)
 		var all []*Waiter
 		for i := range 6 {
@@ -70,7 +70,7 @@ func TestResults(t *testing.T) {
 
 // TestNoOvertaking: a larger funnel waits for smaller ones, or not at all.
 func TestNoOvertaking(t *testing.T) {
-	in(t, func(t *testing.T, r *room) {
+	in(t, func(t *testing.T, r *harness) {
 		k, small, large := keyOf("k"), limitOf(t, 0, 1, 1), limitOf(t, 99, 1, 1)
 		for i := range 4 {
 			r.enter(t, k, small, 1, time.Minute, i)
@@ -90,7 +90,7 @@ func TestNoOvertaking(t *testing.T) {
 
 // TestKeyThatIsGone: after an unreported removal all are answered.
 func TestKeyThatIsGone(t *testing.T) {
-	in(t, func(t *testing.T, r *room) {
+	in(t, func(t *testing.T, r *harness) {
 		k, l := keyOf("k"), limitOf(t, 0, 1, 60)
 		for i := range 4 {
 			r.enter(t, k, l, 1, time.Hour, i)
@@ -105,7 +105,7 @@ func TestKeyThatIsGone(t *testing.T) {
 
 // TestLeavingAfterTheKeyIsGone returns nothing charged to others since.
 func TestLeavingAfterTheKeyIsGone(t *testing.T) {
-	in(t, func(t *testing.T, r *room) {
+	in(t, func(t *testing.T, r *harness) {
 		k, l := keyOf("k"), limitOf(t, 0, 1, 60)
 		r.enter(t, k, l, 1, time.Hour, 0)
 		w, _ := r.enter(t, k, l, 1, time.Hour, 1)
@@ -120,7 +120,7 @@ func TestLeavingAfterTheKeyIsGone(t *testing.T) {
 
 // TestKeysApart: keys and databases are independent, unless all change.
 func TestKeysApart(t *testing.T) {
-	in(t, func(t *testing.T, r *room) {
+	in(t, func(t *testing.T, r *harness) {
 		l := limitOf(t, 0, 1, 3600)
 		keys := []store.Key{keyOf("a"), {DB: 1, Name: []byte("a")}, keyOf("b")}
 		for i, k := range keys {
@@ -147,7 +147,7 @@ func TestKeysApart(t *testing.T) {
 
 // TestEnd returns the charges of waiters and ends waiting.
 func TestEnd(t *testing.T) {
-	in(t, func(t *testing.T, r *room) {
+	in(t, func(t *testing.T, r *harness) {
 		k, l := keyOf("k"), limitOf(t, 0, 1, 60)
 		r.enter(t, k, l, 1, 0, 0)
 		wantNs := r.funnels.emptyNs(k)
@@ -171,7 +171,7 @@ func TestEnd(t *testing.T) {
 
 // TestStoreThatFails reports to arrivals, and answers waiters in turn.
 func TestStoreThatFails(t *testing.T) {
-	in(t, func(t *testing.T, r *room) {
+	in(t, func(t *testing.T, r *harness) {
 		k, l := keyOf("k"), limitOf(t, 0, 1, 60)
 		r.enter(t, k, l, 1, 0, 0)
 		r.enter(t, k, l, 1, time.Hour, 1)
@@ -196,7 +196,7 @@ func TestStoreThatFails(t *testing.T) {
 
 // TestWhoLeavesIsForgotten, also behind an endless waiter.
 func TestWhoLeavesIsForgotten(t *testing.T) {
-	in(t, func(t *testing.T, r *room) {
+	in(t, func(t *testing.T, r *harness) {
 		k := keyOf("k")
 		r.enter(t, k, limitOf(t, 0, 1, 1e9), 1, 0, 0)
 		first, _ := r.enter(t, k, limitOf(t, 0, 1, 1e9), 1, 1<<62, 0)
@@ -217,7 +217,7 @@ func TestWhoLeavesIsForgotten(t *testing.T) {
 
 // TestLongLines: no operation visits all waiters.
 func TestLongLines(t *testing.T) {
-	in(t, func(t *testing.T, r *room) {
+	in(t, func(t *testing.T, r *harness) {
 		const n = 100_000
 		k, l := keyOf("k"), limitOf(t, 0, 1000, 1)
 		all := make([]*Waiter, n)
@@ -246,7 +246,7 @@ func TestLongLines(t *testing.T) {
 
 // TestManyAtOnce: each is answered once, and all charges of others are returned.
 func TestManyAtOnce(t *testing.T) {
-	in(t, func(t *testing.T, r *room) {
+	in(t, func(t *testing.T, r *harness) {
 		keys, l := []store.Key{keyOf("a"), keyOf("b")}, limitOf(t, 0, 100, 1)
 		var wg sync.WaitGroup
 		var mu sync.Mutex

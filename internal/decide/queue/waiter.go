@@ -16,7 +16,7 @@ const (
 	TimedOut          // its time was ended
 	Unblocked         // its time was ended by an error
 	Cancelled         // it left
-	Ended             // the Room ended
+	Ended             // the Queue ended
 )
 
 // WaiterBytes is the largest memory of a key's only Waiter.
@@ -24,9 +24,9 @@ const WaiterBytes = 512
 
 // Waiter waits for the turn of a key.
 type Waiter struct {
-	line     *line  // nil outside a line
-	alone    *alone // nil in a line
-	who      Waker  // nil once it has stopped waiting
+	line     *line   // nil outside a line
+	remote   *remote // nil in a line
+	waker    Waker   // nil once it has stopped waiting
 	limit    funnel.Limit
 	quantity int64
 	debitNs  int64
@@ -43,11 +43,11 @@ func (w *Waiter) Outcome() Outcome { return Outcome(w.outcome.Load()) }
 // Leave returns a waiter's charge, wakes it and those whose turn comes by that, and reports whether it was
 // waiting. why is TimedOut, Unblocked or Cancelled.
 func (w *Waiter) Leave(why Outcome) (left bool) {
-	if w.alone != nil {
-		return w.leaveAlone(why)
+	if w.remote != nil {
+		return w.leaveRemote(why)
 	}
 	l := w.line
-	nowNs := l.room.now()
+	nowNs := l.queue.now()
 	l.part.do(func() (due []Waker) {
 		if w.Outcome() == Waiting {
 			_, due = l.lookLocked(nowNs) // avoids returning what has drained already
@@ -61,11 +61,11 @@ func (w *Waiter) Leave(why Outcome) (left bool) {
 }
 
 // leaveLocked returns the Waker.
-func (w *Waiter) leaveLocked(why Outcome) (who Waker) {
-	who, w.who = w.who, nil
+func (w *Waiter) leaveLocked(why Outcome) (waker Waker) {
+	waker, w.waker = w.waker, nil
 	w.outcome.Store(uint32(why))
-	w.line.room.waiting.Add(-1)
-	return who
+	w.line.queue.waiting.Add(-1)
+	return waker
 }
 
 // Result returns the answer to a Waiter that has stopped waiting: the funnel's figures at nowNs, allowed or
@@ -78,7 +78,7 @@ func (w *Waiter) Result(nowNs int64) (r funnel.Result) {
 		return r
 	}
 	_, r = w.limit.ThrottleIn(w.unit, tatNs, nowNs, w.quantity)
-	if !r.Limited { // its own return made the room
+	if !r.Limited { // because its charge was returned
 		_, r = w.limit.ThrottleIn(w.unit, tatNs, nowNs, 0)
 		r.Limited, r.RetryAfter = true, 0
 	}
@@ -86,8 +86,8 @@ func (w *Waiter) Result(nowNs int64) (r funnel.Result) {
 }
 
 func (w *Waiter) tatNs(nowNs int64) (tatNs int64) {
-	if w.alone != nil {
-		return w.tatAlone()
+	if w.remote != nil {
+		return w.tatRemote()
 	}
 	tatNs, _ = w.line.tatNs(nowNs)
 	return tatNs

@@ -14,7 +14,6 @@ import (
 	"cellserver/internal/keep/persist/disk/disktest"
 	"cellserver/internal/limiter"
 	"cellserver/internal/store"
-	"cellserver/internal/test/racetest"
 )
 
 // TestASyncAskedForInTheEnd: changes during the last sync are not confirmed by it.
@@ -25,16 +24,14 @@ func TestASyncAskedForInTheEnd(t *testing.T) {
 		var ending, confirmed atomic.Bool
 		dir.Before = func(op disktest.Op, _ string) error {
 			if op == disktest.Sync && ending.CompareAndSwap(true, false) {
-				_, _ = l.take("late")
+				l.charge("late")
 				l.Sync(func() { confirmed.Store(true) })
 			}
 			return nil
 		}
-		_, _ = l.take("in time")
+		l.charge("in time")
 		ending.Store(true)
-		if err := l.end(); err != nil {
-			t.Error(err)
-		}
+		endAll(t, l)
 		s, _, err := loadStates(dir.Crash(rand.New(rand.NewPCG(1, 1))))
 		if err != nil || s["in time"] == 0 || confirmed.Load() && s["late"] == 0 {
 			t.Errorf("%v is left, %v; confirmed: %t", s, err, confirmed.Load())
@@ -47,30 +44,19 @@ func TestManyAreGoneInTheEnd(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
-	rounds := 20 // the end may precede or follow the deletions
-	if racetest.Enabled {
-		rounds = 4
-	}
-	for range rounds {
+	for range 6 { // the end may precede or follow the deletions
 		synctest.Test(t, func(t *testing.T) {
 			dir := disktest.New()
-			dir.Before = func(op disktest.Op, name string) error {
-				if op == disktest.Sync && strings.HasPrefix(name, "log-") {
-					time.Sleep(10 * time.Second)
-				}
-				return nil
-			}
+			dir.Before = slowLogs
 			l := beginLife(dir, nil)
 			for i := range 120_000 {
-				_, _ = l.take(fmt.Sprint("key:", i))
+				l.charge(fmt.Sprint("key:", i))
 			}
 			l.syncNow()
-			_, _ = l.take("another")
+			l.charge("another")
 			time.Sleep(2 * time.Second) // the sync is under way
 			l.store.Flush(context.Background(), 0)
-			if err := l.end(); err != nil {
-				t.Error(err)
-			}
+			endAll(t, l)
 			s, _, err := loadStates(dir)
 			if err != nil || len(s) != 0 {
 				t.Errorf("%d keys are left, %v", len(s), err)
@@ -79,8 +65,8 @@ func TestManyAreGoneInTheEnd(t *testing.T) {
 	}
 }
 
-// TestSnapshotsFailForDays: with space for logs only, the manifest stays readable.
-func TestSnapshotsFailForDays(t *testing.T) {
+// TestSnapshotsFailForADay: with space for logs only, the manifest stays readable.
+func TestSnapshotsFailForADay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := disktest.New()
 		dir.Before = func(op disktest.Op, name string) error {
@@ -90,13 +76,11 @@ func TestSnapshotsFailForDays(t *testing.T) {
 			return nil
 		}
 		l := beginLife(dir, func(c *Config) { c.LeastLogBytes = 1 << 10 })
-		for range 3 * 24 * 60 {
-			_, _ = l.take("a")
+		for range 24 * 60 {
+			l.charge("a")
 			time.Sleep(time.Minute)
 		}
-		if err := l.end(); err != nil {
-			t.Error(err)
-		}
+		endAll(t, l)
 		m, err := readManifest(dir)
 		if err != nil || len(m.logs) > 2*maxLogs {
 			t.Errorf("the manifest names %d logs, %v", len(m.logs), err)
@@ -109,10 +93,8 @@ func TestRepairOfAFullDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := disktest.New()
 		l := beginLife(dir, nil)
-		_, _ = l.take("a")
-		if err := l.end(); err != nil {
-			t.Fatal(err)
-		}
+		l.charge("a")
+		endAll(t, l)
 		dir.SetContents(manifestName, nil)
 		var healed atomic.Bool
 		dir.Before = func(op disktest.Op, name string) error {
@@ -125,9 +107,7 @@ func TestRepairOfAFullDisk(t *testing.T) {
 		time.Sleep(time.Minute)
 		healed.Store(true)
 		time.Sleep(time.Minute)
-		if err := l.end(); err != nil {
-			t.Error(err)
-		}
+		endAll(t, l)
 		if names, _ := dir.List(); len(names) > 6 {
 			t.Errorf("there are %v", names)
 		}
@@ -140,18 +120,14 @@ func TestLoadingIntoLessMemory(t *testing.T) {
 		dir := disktest.New()
 		l := beginLife(dir, nil)
 		for i := range 1000 {
-			_, _ = l.take(fmt.Sprint("key:", i))
+			l.charge(fmt.Sprint("key:", i))
 		}
-		if err := l.end(); err != nil {
-			t.Fatal(err)
-		}
+		endAll(t, l)
 		again := beginLife(dir, func(c *Config) { c.Store.(store.Bounded).SetMaxBytes(1<<14, store.NoEviction) })
 		if n := again.Status().LoadedKeys; n != 1000 {
 			t.Errorf("%d keys are loaded", n)
 		}
-		if err := again.end(); err != nil {
-			t.Error(err)
-		}
+		endAll(t, again)
 	})
 }
 
@@ -177,8 +153,6 @@ func TestRepairOfARecord(t *testing.T) {
 		if n := l.Status().LoadedKeys; n != 2 {
 			t.Errorf("%d keys are loaded", n)
 		}
-		if err := l.end(); err != nil {
-			t.Error(err)
-		}
+		endAll(t, l)
 	})
 }

@@ -1,7 +1,6 @@
 package persist
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -177,7 +176,7 @@ func TestKilledThenCrashed(t *testing.T) {
 			dir := disktest.New()
 			l := beginLife(dir, func(c *Config) { c.Interval = store.NoSync })
 			for i := range 5 {
-				_, _ = l.take(fmt.Sprint("key", i)) // the disk has them or not
+				l.charge(fmt.Sprint("key", i))
 				time.Sleep(2 * time.Second)
 			}
 			killed := dir.Kill()
@@ -188,9 +187,7 @@ func TestKilledThenCrashed(t *testing.T) {
 			tatNs, _ := again.take("new")
 			again.syncNow()
 			crashed := killed.Crash(rng)
-			if err := errors.Join(l.end(), again.end()); err != nil {
-				t.Error(err)
-			}
+			endAll(t, l, again)
 			s, _, err := loadStates(crashed)
 			if err != nil {
 				t.Fatalf("seed %d: %v", seed, err)

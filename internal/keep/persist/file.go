@@ -99,7 +99,7 @@ func (w *writer) write(clockNs int64, payload []byte) error {
 
 func (w *writer) sync() error { return w.file.Sync() }
 
-// readBytes, more than a frame, are read at once.
+// readBytes is the most to read at once, more than a frame.
 const readBytes = 2 * (frameHeaderBytes + maxPayloadBytes)
 
 // readFile visits a file's frames in order, and returns their bytes and the expected next header. A torn last
@@ -148,10 +148,11 @@ type window struct {
 // atLeast returns at least n of the following bytes, or all.
 func (w *window) atLeast(n int) ([]byte, error) {
 	if left := w.file.Size() - w.at; len(w.b) < n && int64(len(w.b)) < left {
-		if w.buf == nil {
-			w.buf = make([]byte, readBytes)
+		size := min(left, readBytes)
+		if int64(len(w.buf)) < size {
+			w.buf = make([]byte, size)
 		}
-		w.b = w.buf[:min(left, int64(len(w.buf)))]
+		w.b = w.buf[:size]
 		if _, err := w.file.ReadAt(w.b, w.at); err != nil && !errors.Is(err, io.EOF) {
 			return nil, err
 		}

@@ -53,7 +53,7 @@ func readFrames(t *testing.T, d *disktest.Dir, want [][]byte) (n int, valid int6
 
 func payloads(rng *rand.Rand, n int) (all [][]byte) {
 	for range n {
-		p := make([]byte, []int{0, 1, 100, 10_000, maxPayloadBytes}[rng.IntN(5)])
+		p := make([]byte, []int{0, 1, 100, 100, 10_000, 10_000, 10_000, maxPayloadBytes}[rng.IntN(8)])
 		for i := range min(len(p), 500) {
 			p[i] = frameMagic[rng.IntN(4)]
 		}

@@ -36,7 +36,7 @@ type life struct {
 
 func nowNs() int64 { return time.Now().UnixNano() }
 
-// begin starts a life in a directory, and waits until clients would be served or it has ended.
+// beginLife starts a life and waits until clients would be served or it has ended.
 func beginLife(dir disk.Dir, change func(*Config)) *life {
 	l := &life{store: shard.New(), lines: &bytes.Buffer{}, ended: make(chan error, 1)}
 	c := Config{Dir: dir, Store: l.store, Now: nowNs, Interval: time.Second, Log: slog.New(slog.NewTextHandler(l.lines, nil))}
@@ -59,6 +59,44 @@ func beginLife(dir disk.Dir, change func(*Config)) *life {
 func (l *life) end() error {
 	l.stop()
 	return <-l.ended
+}
+
+func endAll(t *testing.T, lives ...*life) {
+	t.Helper()
+	for _, l := range lives {
+		if err := l.end(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// afterCrash begins a life in what a crash leaves of a directory.
+func afterCrash(dir *disktest.Dir) *life {
+	return beginLife(dir.Crash(rand.New(rand.NewPCG(1, 1))), nil)
+}
+
+// slowLogs makes syncs of logs take ten seconds.
+func slowLogs(op disktest.Op, name string) error {
+	if op == disktest.Sync && strings.HasPrefix(name, "log-") {
+		time.Sleep(10 * time.Second)
+	}
+	return nil
+}
+
+// charge takes from each key, whatever the result.
+func (l *life) charge(names ...string) {
+	for _, name := range names {
+		_, _ = l.take(name)
+	}
+}
+
+// save waits for a snapshot.
+func (l *life) save() error {
+	saved := make(chan error, 1)
+	if err := l.Save(func(err error) { saved <- err }); err != nil {
+		return err
+	}
+	return <-saved
 }
 
 // take charges a key one unit and returns tat's result. Prefixes select other limiters.
@@ -121,7 +159,7 @@ type histories map[string][]state
 
 type state struct {
 	tatNs int64
-	n     int // which makes it unlike others of the same TAT
+	n     int // distinguishes states of the same TAT
 }
 
 func (h histories) note(name string, tatNs int64) {
@@ -184,13 +222,11 @@ func crashOften(t *testing.T, rng *rand.Rand) {
 		switch left := trouble.crashed(); {
 		case rng.IntN(4) == 0:
 			trouble.heal()
-			if err := l.end(); err != nil {
-				t.Fatal(err)
-			}
+			endAll(t, l)
 			had, dir = trouble.had, dir.Crash(rng)
 			had.confirm()
 		default:
-			_ = l.end() // of a server that nobody sees any more
+			_ = l.end() // the crash came before
 			had, dir = trouble.remains(left)
 		}
 	}
@@ -332,10 +368,10 @@ func TestTheDiskIsFull(t *testing.T) {
 			return nil
 		}
 		l := beginLife(dir, nil)
-		_, _ = l.take("before") // which is seen below
+		l.charge("before")
 		l.syncNow()
 		set(true)
-		_, _ = l.take("while") // likewise
+		l.charge("while")
 		time.Sleep(time.Minute)
 		if st := l.Status(); !errors.Is(st.Fault, errDisk) || st.Faults != 1 || nowNs()-st.FaultSinceNs < int64(50*time.Second) {
 			t.Errorf("the status is %+v", st)
@@ -348,13 +384,11 @@ func TestTheDiskIsFull(t *testing.T) {
 		if st := l.Status(); st.Fault != nil || st.SnapshotBytes == 0 {
 			t.Errorf("with room again, the status is %+v", st)
 		}
-		again := beginLife(dir.Crash(rand.New(rand.NewPCG(1, 1))), nil)
+		again := afterCrash(dir)
 		if again.tat("before") != l.tat("before") || again.tat("while") != l.tat("while") || l.tat("while") == 0 {
-			t.Error("something is lost")
+			t.Error("data was lost")
 		}
-		if err := errors.Join(l.end(), again.end()); err != nil {
-			t.Error(err)
-		}
+		endAll(t, l, again)
 		if lines := l.lines.String(); strings.Count(lines, "cannot be written") != 1 || strings.Count(lines, "kept again") != 1 {
 			t.Errorf("the log is %s", lines)
 		}
@@ -368,7 +402,7 @@ func TestTheDiskIsFullAndRepliesWait(t *testing.T) {
 		tr := &trouble{dir: dir, rng: rand.New(rand.NewPCG(1, 2)), left: 1 << 30}
 		dir.Before = tr.before
 		l := beginLife(dir, func(c *Config) { c.Interval = 0 })
-		_, _ = l.take("before") // which is seen below
+		l.charge("before")
 		l.syncNow()
 		tr.mu.Lock()
 		tr.bad = 20
@@ -385,13 +419,11 @@ func TestTheDiskIsFullAndRepliesWait(t *testing.T) {
 		if _, err := l.take("second"); err != nil || l.Frozen() {
 			t.Error(err)
 		}
-		again := beginLife(dir.Crash(rand.New(rand.NewPCG(1, 1))), nil)
+		again := afterCrash(dir)
 		if again.tat("first") != first || again.tat("before") == 0 {
-			t.Error("something is lost that was confirmed")
+			t.Error("confirmed data was lost")
 		}
-		if err := errors.Join(l.end(), again.end()); err != nil {
-			t.Error(err)
-		}
+		endAll(t, l, again)
 	})
 }
 
@@ -400,18 +432,13 @@ func TestTheDiskIsFullAndRepliesWait(t *testing.T) {
 func TestASlowSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := disktest.New()
-		dir.Before = func(op disktest.Op, name string) error {
-			if op == disktest.Sync && strings.HasPrefix(name, "log-") {
-				time.Sleep(10 * time.Second)
-			}
-			return nil
-		}
+		dir.Before = slowLogs
 		l := beginLife(dir, nil)
 		for i := range 200_000 {
-			_, _ = l.take(fmt.Sprint("key:", i)) // which are counted below
+			l.charge(fmt.Sprint("key:", i))
 		}
 		l.syncNow()
-		_, _ = l.take("wakes the sync")
+		l.charge("wakes the sync")
 		time.Sleep(2 * time.Second)
 		before := time.Now()
 		for i := range 150_000 {
@@ -421,13 +448,11 @@ func TestASlowSync(t *testing.T) {
 			t.Error("a client waited")
 		}
 		l.syncNow()
-		again := beginLife(dir.Crash(rand.New(rand.NewPCG(1, 1))), nil)
+		again := afterCrash(dir)
 		if n := again.Status().LoadedKeys; n != 50_001 {
 			t.Errorf("%d keys are loaded", n)
 		}
-		if err := errors.Join(l.end(), again.end()); err != nil {
-			t.Error(err)
-		}
+		endAll(t, l, again)
 		if !strings.Contains(l.lines.String(), "more keys are gone") {
 			t.Error("all deletions were noted; then this test needs more of them")
 		}
@@ -441,7 +466,7 @@ func TestCompaction(t *testing.T) {
 		l := beginLife(dir, func(c *Config) { c.LeastLogBytes = 4 << 10 })
 		for i := range 100 {
 			for j := range 100 {
-				_, _ = l.take(fmt.Sprint(j)) // which are counted below
+				l.charge(fmt.Sprint(j))
 			}
 			if i == 60 {
 				for j := range 50 {
@@ -460,16 +485,10 @@ func TestCompaction(t *testing.T) {
 			t.Errorf("there are %v, %v", names, err)
 		}
 		time.Sleep(101 * time.Hour) // all funnels are empty
-		saved := make(chan error, 1)
-		if err := l.Save(func(err error) { saved <- err }); err != nil {
-			t.Error(err)
-		}
-		if err := <-saved; err != nil || l.Status().SnapshotBytes != fileHeaderBytes {
+		if err := l.save(); err != nil || l.Status().SnapshotBytes != fileHeaderBytes {
 			t.Errorf("%v, the snapshot has %d bytes", err, l.Status().SnapshotBytes)
 		}
-		if err := l.end(); err != nil {
-			t.Error(err)
-		}
+		endAll(t, l)
 	})
 }
 
@@ -500,22 +519,16 @@ func TestDamagedDirectory(t *testing.T) {
 			dir := disktest.New()
 			l := beginLife(dir, nil)
 			for i := range 10 {
-				_, _ = l.take(fmt.Sprint("snapshot", i)) // counted below
+				l.charge(fmt.Sprint("snapshot", i))
 			}
-			saved := make(chan error, 1)
-			if err := l.Save(func(err error) { saved <- err }); err != nil {
-				t.Fatal(err)
-			}
-			if err := <-saved; err != nil {
+			if err := l.save(); err != nil {
 				t.Fatal(err)
 			}
 			for i := range 10 {
-				_, _ = l.take(fmt.Sprint("log", i)) // counted below
+				l.charge(fmt.Sprint("log", i))
 				l.syncNow()
 			}
-			if err := l.end(); err != nil {
-				t.Fatal(err)
-			}
+			endAll(t, l)
 			damage(dir)
 			before, _ := dir.List()
 			refused := beginLife(dir, nil)
@@ -545,9 +558,7 @@ func TestDamagedDirectory(t *testing.T) {
 			if err := again.alive(); err != nil || again.Status().LoadedKeys != keys {
 				t.Errorf("%s: then %d keys, %v", name, again.Status().LoadedKeys, err)
 			}
-			if err := again.end(); err != nil {
-				t.Error(err)
-			}
+			endAll(t, again)
 		})
 	}
 }
@@ -557,10 +568,8 @@ func TestEndWhileLoading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := disktest.New()
 		l := beginLife(dir, nil)
-		_, _ = l.take("a") // which is looked for below
-		if err := l.end(); err != nil {
-			t.Fatal(err)
-		}
+		l.charge("a")
+		endAll(t, l)
 		before, _ := dir.List()
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()

@@ -27,7 +27,7 @@ func TestTheDirectoryIsGone(t *testing.T) {
 				l := beginLife(dir, func(c *Config) {
 					c.Interval, c.Rewrite = interval, func() error { rewritten++; return dir.Check() }
 				})
-				_, _ = l.take("before") // which is seen below
+				l.charge("before")
 				l.syncNow()
 				dir.Vanish()
 				time.Sleep(lookInterval + time.Millisecond)
@@ -35,7 +35,7 @@ func TestTheDirectoryIsGone(t *testing.T) {
 					l.Frozen() != (interval == 0) {
 					t.Fatalf("the status is %+v", st)
 				}
-				_, _ = l.take("while")
+				l.charge("while")
 				confirmed := false
 				l.Sync(func() { confirmed = true })
 				time.Sleep(time.Minute)
@@ -48,18 +48,16 @@ func TestTheDirectoryIsGone(t *testing.T) {
 					t.Errorf("then the status is %+v, confirmed %t, rewritten %d times", st, confirmed,
 						rewritten)
 				}
-				_, _ = l.take("after")
+				l.charge("after")
 				l.syncNow()
-				again := beginLife(dir.Crash(rand.New(rand.NewPCG(1, 1))), nil)
+				again := afterCrash(dir)
 				for _, name := range []string{"before", "while", "after"} {
 					if again.tat(name) != l.tat(name) ||
 						(l.tat(name) == 0) != (name == "while" && interval == 0) {
 						t.Errorf("%s: %d, and is %d", name, l.tat(name), again.tat(name))
 					}
 				}
-				if err := errors.Join(l.end(), again.end()); err != nil {
-					t.Error(err)
-				}
+				endAll(t, l, again)
 			})
 		})
 	}
@@ -73,7 +71,7 @@ func TestTheEndWithoutADirectory(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				dir := disktest.New()
 				l := beginLife(dir, nil)
-				_, _ = l.take("k") // which is seen below
+				l.charge("k")
 				l.syncNow()
 				dir.Vanish()
 				time.Sleep(waits)
@@ -82,7 +80,7 @@ func TestTheEndWithoutADirectory(t *testing.T) {
 				}
 				err := l.end()
 				if returns {
-					again := beginLife(dir.Crash(rand.New(rand.NewPCG(1, 1))), nil)
+					again := afterCrash(dir)
 					if err != nil || again.tat("k") != l.tat("k") {
 						t.Errorf("after %v: %v, %d, want %d", waits, err, again.tat("k"), l.tat("k"))
 					}
@@ -105,12 +103,10 @@ func TestAnotherDirectoryInItsPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir, others := disktest.New(), disktest.New()
 		other := beginLife(others, nil)
-		_, _ = other.take("others") // which is seen below
-		if err := other.end(); err != nil {
-			t.Fatal(err)
-		}
+		other.charge("others")
+		endAll(t, other)
 		l := beginLife(dir, func(c *Config) { c.Interval = 0 })
-		_, _ = l.take("own")
+		l.charge("own")
 		l.syncNow()
 		dir.Vanish()
 		before := map[string]string{}
@@ -143,12 +139,11 @@ func TestAFileIsGone(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			dir := disktest.New()
 			l := beginLife(dir, nil)
-			_, _ = l.take("saved") // which is seen below
-			saved := make(chan error, 1)
-			if err := l.Save(func(err error) { saved <- err }); err != nil || <-saved != nil {
+			l.charge("saved")
+			if err := l.save(); err != nil {
 				t.Fatal(err)
 			}
-			_, _ = l.take("logged")
+			l.charge("logged")
 			l.syncNow()
 			names, _ := dir.List()
 			i := slices.IndexFunc(names, func(name string) bool { return strings.HasPrefix(name, kind) })
@@ -160,14 +155,12 @@ func TestAFileIsGone(t *testing.T) {
 			if st := l.Status(); st.Fault != nil || st.Faults != 1 || st.Saves != 2 {
 				t.Errorf("%s: the status is %+v", names[i], st)
 			}
-			again := beginLife(dir.Crash(rand.New(rand.NewPCG(1, 1))), nil)
+			again := afterCrash(dir)
 			if again.tat("saved") != l.tat("saved") || again.tat("logged") != l.tat("logged") ||
 				l.tat("logged") == 0 {
 				t.Errorf("%s: something is lost", names[i])
 			}
-			if err := errors.Join(l.end(), again.end()); err != nil {
-				t.Error(err)
-			}
+			endAll(t, l, again)
 		})
 	}
 }
@@ -193,8 +186,7 @@ func TestKilledWhileItReturns(t *testing.T) {
 				return nil
 			}
 			l := beginLife(dir, func(c *Config) { c.Interval = store.NoSync })
-			_, _ = l.take("a") // none of which is confirmed
-			_, _ = l.take("b")
+			l.charge("a", "b")
 			l.syncNow()
 			if kind == manifestName {
 				mu.Lock()
@@ -217,14 +209,12 @@ func TestKilledWhileItReturns(t *testing.T) {
 			mu.Lock()
 			had.confirm()
 			mu.Unlock()
-			_, _ = l.take("c")
+			l.charge("c")
 			l.syncNow()
 			mu.Lock()
 			watched = false
 			mu.Unlock()
-			if err := l.end(); err != nil {
-				t.Error(err)
-			}
+			endAll(t, l)
 		})
 		// Until it is written again, a log without a manifest may be one that was never named.
 		back := kind != manifestName

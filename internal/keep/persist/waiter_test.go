@@ -41,13 +41,13 @@ func TestADiskThatHangs(t *testing.T) {
 		}
 		l := beginLife(dir, func(c *Config) { c.Interval, c.Timeout = 0, 5*time.Second })
 		got, began := make(answers, 10), time.Now()
-		_, _ = l.take("before") // which is seen below
+		l.charge("before")
 		l.syncNow()
 		hangs <- true
-		_, _ = l.take("first")
+		l.charge("first")
 		l.Confirm(got.of(1))
 		time.Sleep(2 * time.Second)
-		_, _ = l.take("second")
+		l.charge("second")
 		l.Confirm(got.of(2))
 		forever := make(chan struct{})
 		l.Sync(func() { close(forever) })
@@ -74,20 +74,18 @@ func TestADiskThatHangs(t *testing.T) {
 		if st := l.Status(); st.Fault != nil || l.Frozen() || st.WaitingReplies != 0 || len(got) != 0 {
 			t.Errorf("then the status is %+v, %d more are told", st, len(got))
 		}
-		_, _ = l.take("after")
+		l.charge("after")
 		l.Confirm(got.of(3))
 		if a := <-got; a.n != 3 || !a.kept {
 			t.Errorf("got %+v", a)
 		}
-		again := beginLife(dir.Crash(rand.New(rand.NewPCG(1, 1))), nil)
+		again := afterCrash(dir)
 		for _, name := range []string{"before", "first", "second", "after", "refused"} {
 			if again.tat(name) != l.tat(name) || (l.tat(name) == 0) != (name == "refused") {
 				t.Errorf("%s: %d, and is %d", name, l.tat(name), again.tat(name))
 			}
 		}
-		if err := errors.Join(l.end(), again.end()); err != nil {
-			t.Error(err)
-		}
+		endAll(t, l, again)
 		if lines := l.lines.String(); strings.Count(lines, "does not answer in time") != 1 ||
 			strings.Count(lines, "kept again") != 1 {
 			t.Errorf("the log is %s", lines)
@@ -116,13 +114,11 @@ func TestAFullDiskAnswersInTime(t *testing.T) {
 		}
 		tr.heal()
 		l.syncNow()
-		again := beginLife(dir.Crash(rand.New(rand.NewPCG(1, 1))), nil)
+		again := afterCrash(dir)
 		if again.tat("first") != first || len(got) != 0 {
 			t.Errorf("%d, want %d; %d more are told", again.tat("first"), first, len(got))
 		}
-		if err := errors.Join(l.end(), again.end()); err != nil {
-			t.Error(err)
-		}
+		endAll(t, l, again)
 	})
 }
 
@@ -149,8 +145,6 @@ func TestTimersOfReplies(t *testing.T) {
 		if time.Sleep(6 * time.Second); timed() {
 			t.Error("a timer runs for nobody")
 		}
-		if err := l.end(); err != nil {
-			t.Error(err)
-		}
+		endAll(t, l)
 	})
 }

@@ -33,6 +33,14 @@ func (l Limit) Packed() [2]int64 { return [2]int64{l.capacity} }
 // Unpack reverses Packed.
 func Unpack(words [2]int64) Limit { return Limit{words[0]} }
 
+// Share returns a share, above 0 and at most 1, of the capacity, but at least one unit if it had any.
+func (l Limit) Share(share float64) Limit {
+	if l.capacity > 0 && share < 1 {
+		l.capacity = max(1, int64(float64(l.capacity)*share))
+	}
+	return l
+}
+
 // NeverNs is the expiry of a bucket without one.
 const NeverNs = math.MaxInt64
 

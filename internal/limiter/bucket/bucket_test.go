@@ -88,15 +88,6 @@ func TestTake(t *testing.T) {
 	}
 }
 
-// TestAddToOneTooFull: where another capacity has filled it, nothing fits and nothing is lost.
-func TestAddToOneTooFull(t *testing.T) {
-	var b bucket
-	b.add(mustLimit(t, 10), 8)
-	if n := b.add(mustLimit(t, 5), 3); n != 0 || Level(b.payload) != 8 {
-		t.Errorf("%d fitted, and it holds %d", n, Level(b.payload))
-	}
-}
-
 // TestExpiry: a bucket does not expire, but when it was told to, which TAKE and ADD keep, and RESET and emptiness do not.
 func TestExpiry(t *testing.T) {
 	l, atNs := mustLimit(t, 5), t0+1000
@@ -164,14 +155,17 @@ func TestNewLimitErrors(t *testing.T) {
 	}
 }
 
-func TestDoesNotAllocate(t *testing.T) {
-	l := mustLimit(t, 10)
-	var b bucket
-	b.add(l, 5)
-	if n := testing.AllocsPerRun(1000, func() {
-		b.take(l, 1)
-		b.add(l, 1)
-	}); n != 0 {
-		t.Errorf("%v allocations, want 0", n)
+func TestShare(t *testing.T) {
+	for _, tt := range []struct {
+		capacity int64
+		share    float64
+		want     int64
+	}{{10, 1, 10}, {10, 0.5, 5}, {10, 0.25, 2}, {1, 0.1, 1}} {
+		if got := mustLimit(t, tt.capacity).Share(tt.share); got.capacity != tt.want {
+			t.Errorf("%+v: got %+v", tt, got)
+		}
+	}
+	if l := (Limit{}).Share(0.5); l != (Limit{}) {
+		t.Errorf("of nothing: %+v", l)
 	}
 }

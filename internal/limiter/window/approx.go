@@ -126,3 +126,36 @@ func (l Limit) emptyNs(c *counters, nowNs int64) int64 {
 	}
 	return nowNs
 }
+
+// ValidApprox reports whether a payload is an approximate window's with this expiry.
+func ValidApprox(payload []byte, expiresNs int64) bool {
+	if len(payload) != approxBytes {
+		return false
+	}
+	var c counters
+	c.read(payload)
+	unchanged := string(c.append(nil)) == string(payload)
+	return unchanged && c.startNs <= expiresNs && (c.previous > 0 || c.current > 0)
+}
+
+// ShiftApprox adds byNs to the time of an approximate window.
+func ShiftApprox(payload []byte, byNs int64) {
+	if len(payload) == approxBytes {
+		le := binary.LittleEndian
+		le.PutUint64(payload, uint64(funnel.Shift(int64(le.Uint64(payload)), byNs)))
+	}
+}
+
+// ApproxStart returns the start of an approximate window's current period, and the time from now to its last
+// moment, 0 if it begins now. It returns false if no units were counted in it.
+func ApproxStart(payload []byte, expiresNs, nowNs int64) (startNs, leftNs int64, ok bool) {
+	var c counters
+	if c.read(payload); c.current == 0 || expiresNs <= c.startNs {
+		return 0, 0, false
+	}
+	if c.startNs == nowNs {
+		return nowNs, 0, true
+	}
+	periodNs := funnel.Since(c.startNs, expiresNs) / 2 // emptyNs is two periods later
+	return c.startNs, int64(funnel.Since(nowNs+1, funnel.After(c.startNs, periodNs))), true
+}

@@ -177,34 +177,6 @@ func checkTimes(t *testing.T, name string, w *window, l Limit, nowNs, quantity i
 	}
 }
 
-// TestSlidingInAnyPeriod: no half-open period has more than maxCount units.
-func TestSlidingInAnyPeriod(t *testing.T) {
-	t.Parallel()
-	for seed := range uint64(50) {
-		rng := rand.New(rand.NewPCG(seed, 3))
-		l := mustLimit(t, 1+rng.Int64N(50), 1)
-		w, nowNs := window{request: Limit.Sliding}, t0
-		type grant struct{ atNs, units int64 }
-		var grants []grant
-		for range 2000 {
-			nowNs += rng.Int64N([]int64{2, ms, 20 * ms, sec}[rng.IntN(4)])
-			quantity := 1 + rng.Int64N(3)
-			if r, _ := w.ask(l, nowNs, quantity, Options{}); !r.Limited {
-				grants = append(grants, grant{nowNs, quantity})
-			}
-		}
-		units, from := int64(0), 0
-		for _, g := range grants {
-			for units += g.units; grants[from].atNs <= g.atNs-sec; from++ {
-				units -= grants[from].units
-			}
-			if units > l.maxCount {
-				t.Fatalf("seed %d: %d units in the second up to %d, want at most %d", seed, units, g.atNs, l.maxCount)
-			}
-		}
-	}
-}
-
 // validEach is the distance of calls with a full check of a large payload.
 const validEach = 16
 

@@ -205,3 +205,47 @@ func (g *ring) shrink() {
 		g.b = g.b[:ringHeader+g.capacity*recordBytes]
 	}
 }
+
+// ValidSliding reports whether a payload is an exact sliding window's with this expiry.
+func ValidSliding(payload []byte, expiresNs int64) bool {
+	g := openRing(payload)
+	if g.length == 0 {
+		return false
+	}
+	if g.recordedNs(0) != g.oldestNs || g.recordedNs(g.length-1) != g.newestNs {
+		return false
+	}
+	sum := uint64(0)
+	for i := range g.length {
+		units := binary.LittleEndian.Uint64(g.record(i)[8:])
+		if units == 0 || units > MaxExact || i > 0 && g.timeNs(i) < g.timeNs(i-1) {
+			return false
+		}
+		sum += units
+	}
+	return sum == uint64(g.units) && g.timeNs(g.length-1) <= expiresNs
+}
+
+// ShiftSliding adds byNs to every time of an exact sliding window.
+func ShiftSliding(payload []byte, byNs int64) {
+	g := openRing(payload)
+	for i := range g.length {
+		binary.LittleEndian.PutUint64(g.record(i), uint64(funnel.Shift(g.recordedNs(i), byNs)))
+	}
+	g.oldestNs, g.newestNs = funnel.Shift(g.oldestNs, byNs), funnel.Shift(g.newestNs, byNs)
+	g.close()
+}
+
+// WrittenAt calls f with each position of atNs in an exact window's payload if it is the newest record's
+// time, as units were counted then.
+func WrittenAt(payload []byte, atNs int64, f func(at int)) {
+	g := openRing(payload)
+	if g.length == 0 || g.newestNs != atNs {
+		return
+	}
+	if g.oldestNs == atNs {
+		f(oldestAt)
+	}
+	f(newestAt)
+	f(g.recordAt(g.length - 1))
+}

@@ -13,8 +13,10 @@ package window
 
 import (
 	"encoding/binary"
+	"errors"
 	"math"
 	"math/bits"
+	"strconv"
 
 	"cellserver/internal/funnel"
 )
@@ -58,6 +60,14 @@ func Unpack(words [2]int64) Limit { return Limit{maxCount: words[0], periodNs: u
 
 // Fits reports whether an empty window has room for quantity units.
 func (l Limit) Fits(quantity int64) bool { return quantity <= l.maxCount }
+
+// Share returns a share, above 0 and at most 1, of the units, but at least one if it allowed any.
+func (l Limit) Share(share float64) Limit {
+	if l.maxCount > 0 && share < 1 {
+		l.maxCount = max(1, int64(float64(l.maxCount)*share))
+	}
+	return l
+}
 
 // Options modify a request.
 type Options struct {
@@ -116,4 +126,29 @@ func less(count, quantity int64) int64 {
 
 func more(count, quantity int64) int64 {
 	return count + min(quantity, math.MaxInt64-count)
+}
+
+func ValidFixed(payload []byte) bool {
+	return len(payload) == fixedBytes && int64(binary.LittleEndian.Uint64(payload)) >= 0
+}
+
+// ErrTooLong reports a period of more than 2^62 ns.
+var ErrTooLong = errors.New("the period is more than 2^62 ns (146 years); use a smaller one")
+
+// TooManyError reports a max_count that needs too many records.
+type TooManyError struct{ MaxCount int64 }
+
+func (e *TooManyError) Error() string {
+	return "max_count must be at most " + strconv.Itoa(MaxExact) + " for an exact window, got " +
+		strconv.FormatInt(e.MaxCount, 10) + "; add APPROX for a larger one"
+}
+
+func checkArguments(maxCount, period int64) error {
+	switch {
+	case maxCount < 1:
+		return &funnel.ArgumentError{Name: "max_count", Value: maxCount, Least: 1}
+	case period < 1:
+		return &funnel.ArgumentError{Name: "period", Value: period, Least: 1}
+	}
+	return nil
 }

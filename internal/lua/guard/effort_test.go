@@ -21,8 +21,8 @@ func numbered(n int, format string) string {
 	return repeat(n, func(i int) string { return fmt.Sprintf(format, i) })
 }
 
-// TestCheckEffort: what the compiler would search for long is refused, and what is only long is not. Without the bound, those
-// that are refused take up to 600 ms of the compiler.
+// TestCheckEffort: sources with long searches of the compiler, up to 600 ms, are refused, and sources that are
+// merely long are not.
 func TestCheckEffort(t *testing.T) {
 	for _, c := range []struct{ name, source, refused string }{
 		{"globals", numbered(10_000, "a%d()\n"), "different constants"},

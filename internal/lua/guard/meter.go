@@ -19,11 +19,9 @@ const (
 	// longestLookNs bounds the time counted between looks if processor time is unknown, so that a busy
 	// machine does not end scripts that have hardly begun.
 	longestLookNs = int64(10 * time.Millisecond)
-	// heldLookNs is that bound for runs that others wait for, whose limit is below the delays of a busy
-	// machine.
-	heldLookNs = int64(time.Millisecond)
-	// movedNs bounds the time counted between looks on different threads, as the run was suspended meanwhile.
-	movedNs = int64(time.Millisecond)
+	// suspendedNs is that bound for a run that changed its thread, as it was suspended meanwhile, and for runs
+	// that others wait for, whose limit is below the delays of a busy machine.
+	suspendedNs = int64(time.Millisecond)
 	// clocksDifferNs bounds the delay between readings of the two clocks.
 	clocksDifferNs = int64(50 * time.Microsecond)
 	// wallFactor is the longest duration of a run on a busy machine, in time limits.
@@ -188,7 +186,7 @@ func (m *Meter) sinceLook(nowNs int64) int64 {
 		case known && 0 <= ranNs && ranNs <= passedNs+clocksDifferNs:
 			return min(ranNs, passedNs)
 		case known:
-			return min(passedNs, movedNs)
+			return min(passedNs, suspendedNs)
 		}
 	}
 	return min(passedNs, m.longestNs())
@@ -197,7 +195,7 @@ func (m *Meter) sinceLook(nowNs int64) int64 {
 // longestNs bounds the counted time when processor time is unknown.
 func (m *Meter) longestNs() int64 {
 	if m.held {
-		return heldLookNs
+		return suspendedNs
 	}
 	return longestLookNs
 }

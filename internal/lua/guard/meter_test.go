@@ -67,7 +67,7 @@ func TestTime(t *testing.T) {
 	}
 }
 
-// TestThreadTime: what counts is what the thread has had of a processor, as far as it can be known; the wall's bound stays.
+// TestThreadTime: the thread's processor time counts, as far as it is known; the wall clock's bound stays.
 func TestThreadTime(t *testing.T) {
 	const ms = time.Millisecond
 	type look struct{ passed, thread time.Duration }
@@ -100,7 +100,7 @@ func TestThreadTime(t *testing.T) {
 	}
 }
 
-// TestTimeOfARunThatOthersWaitFor: its limit is short, and what others had of its processor counts little.
+// TestTimeOfARunThatOthersWaitFor: its limit is short, and suspensions count little.
 func TestTimeOfARunThatOthersWaitFor(t *testing.T) {
 	const ms = time.Millisecond
 	r := begin(3 * ms)
@@ -115,7 +115,7 @@ func TestTimeOfARunThatOthersWaitFor(t *testing.T) {
 	}
 }
 
-// TestClockIsReadSeldom holds that an instruction is cheap: the clock is read once in a thousand.
+// TestClockIsReadSeldom: the clock is read once in a thousand instructions.
 func TestClockIsReadSeldom(t *testing.T) {
 	readings := 0
 	m := Attach(lua.NewState(lua.Options{SkipOpenLibs: true}), func() int64 { readings++; return 0 }, nil)
@@ -140,7 +140,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestEndStays holds that a script which catches the end gets no further.
+// TestEndStays: a script that catches the end gets no further.
 func TestEndStays(t *testing.T) {
 	r := begin(time.Second)
 	r.Kill()
@@ -173,7 +173,7 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// TestLongThingsCost holds that an instruction costs more while a single one may be long.
+// TestLongThingsCost: instructions cost more while one may be long.
 func TestLongThingsCost(t *testing.T) {
 	for _, c := range []struct {
 		n    int

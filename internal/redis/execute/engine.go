@@ -75,8 +75,8 @@ type Engine struct {
 	Watcher  store.Watcher // nil if the store is none
 	Stage    transact.Stage
 	Decider  decide.Decider
-	Room     *queue.Room // clients waiting in CL.BTHROTTLE
-	Remote   *Remote     // nil for a local store
+	Room     *queue.Queue // clients waiting in CL.BTHROTTLE
+	Remote   *Remote      // nil for a local store
 	// Slots bound the background work, to leave processors to the event loops.
 	Background *background.Slots // of long commands
 	Scripts    *background.Slots // of scripts

@@ -26,7 +26,7 @@ func hasSource(c *catalog.Command) bool { return c.Name == "eval" || c.Name == "
 
 // NeedsCompiling reports whether a command runs an uncompiled script, which needs a processor.
 func NeedsCompiling(e *lua.Engine, q transact.Step) bool {
-	return hasSource(q.Command) && e.Known(q.Args[1]) == nil
+	return hasSource(q.Command) && e.Cached(q.Args[1]) == nil
 }
 
 // Compile compiles a transaction's scripts before it holds keys, independent of the cache. Compiling has the
@@ -41,7 +41,7 @@ func Compile(e *execute.Engine, steps []transact.Step) Compiled {
 		if _, ok := all[string(q.Args[1])]; ok {
 			continue
 		}
-		c := compiled{script: scripts.Known(q.Args[1])}
+		c := compiled{script: scripts.Cached(q.Args[1])}
 		switch {
 		case c.script != nil:
 		case e.Config.Now()-beganNs > int64(scripts.TimeLimit()):

@@ -47,7 +47,7 @@ func eval(x *execute.Executor, args [][]byte, readOnly bool) error {
 	if in, ok := x.Role.(Transaction); ok {
 		script, err = in.Script(args[1])
 	} else {
-		script = x.Engine.Config.Scripts.Known(args[1])
+		script = x.Engine.Config.Scripts.Cached(args[1])
 	}
 	switch {
 	case err != nil:

@@ -104,7 +104,7 @@ func TestCompilesBeforeKeysAreHeld(t *testing.T) {
 		b.tell = func() {
 			began++
 			for i := range 3 {
-				if scripts.Known(fmt.Appendf(nil, "return %d", i)) == nil && began == 1 {
+				if scripts.Cached(fmt.Appendf(nil, "return %d", i)) == nil && began == 1 {
 					t.Errorf("%q: keys are held and script %d is not compiled", also, i)
 				}
 			}
@@ -120,7 +120,7 @@ func TestCompilesBeforeKeysAreHeld(t *testing.T) {
 			"-ERR Error compiling script (new function): user_script:1: script takes more than 1000000 steps") {
 			t.Errorf("%q: began %d times, got %q", also, began, got)
 		}
-		if scripts.Known([]byte("return 1")) != nil {
+		if scripts.Cached([]byte("return 1")) != nil {
 			t.Errorf("%q: compiled while the keys were held", also)
 		}
 	}

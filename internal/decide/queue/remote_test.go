@@ -9,26 +9,26 @@ import (
 	"cellserver/internal/limiter"
 )
 
-// enterAlone enters a waiter already charged.
-func (r *room) enterAlone(t *testing.T, quantity, number int, givenBack *[]int) *Waiter {
+// enterRemote enters a waiter already charged.
+func (r *harness) enterRemote(t *testing.T, quantity, number int, givenBack *[]int) *Waiter {
 	t.Helper()
 	s := limiter.State{ExpiresNs: now() + int64(10*time.Second)}
 	o := limiter.Operation{Verb: limiter.Wait, Funnel: limitOf(t, 9, 1, 1), Quantity: int64(quantity), TTLNs: int64(time.Hour)}
 	if _, err := o.Do(&s, now()); err != nil || o.WaitNs != int64(time.Duration(quantity)*time.Second) {
 		t.Fatalf("waits %s, %v", time.Duration(o.WaitNs), err)
 	}
-	return r.EnterAlone(now(), &o, wokenAs{r, number}, func(then func()) {
+	return r.EnterRemote(now(), &o, wokenAs{r, number}, func(then func()) {
 		*givenBack = append(*givenBack, number)
 		then()
 	})
 }
 
-// TestAlone: each waits for its own turn, and a leaver's charge is returned once.
-func TestAlone(t *testing.T) {
+// TestRemote: each waits for its own turn, and a leaver's charge is returned once.
+func TestRemote(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRoom()
+		r := newHarness()
 		var givenBack []int
-		first, leaves, ended := r.enterAlone(t, 1, 1, &givenBack), r.enterAlone(t, 2, 2, &givenBack), r.enterAlone(t, 9, 3, &givenBack)
+		first, leaves, ended := r.enterRemote(t, 1, 1, &givenBack), r.enterRemote(t, 2, 2, &givenBack), r.enterRemote(t, 9, 3, &givenBack)
 		if !leaves.Leave(Unblocked) || leaves.Leave(Cancelled) || leaves.Outcome() != Unblocked {
 			t.Errorf("it left as %d", leaves.Outcome())
 		}
@@ -47,10 +47,10 @@ func TestAlone(t *testing.T) {
 		}
 		r.End()
 		r.checkWoken(t, 3)
-		late := r.enterAlone(t, 1, 4, &givenBack)
+		late := r.enterRemote(t, 1, 4, &givenBack)
 		r.checkWoken(t, 4)
-		if ended.Outcome() != Ended || late.Outcome() != Ended || !slices.Equal(givenBack, []int{2, 3, 4}) || len(r.alone) != 0 {
-			t.Errorf("outcomes %d and %d, given back %v, %d are left", ended.Outcome(), late.Outcome(), givenBack, len(r.alone))
+		if ended.Outcome() != Ended || late.Outcome() != Ended || !slices.Equal(givenBack, []int{2, 3, 4}) || len(r.remote) != 0 {
+			t.Errorf("outcomes %d and %d, given back %v, %d are left", ended.Outcome(), late.Outcome(), givenBack, len(r.remote))
 		}
 	})
 }
