@@ -16,7 +16,7 @@ func checkKindsConcurrent(t reporter, s store.Store) {
 	const callers, each, most = 6, 100, 1 << 12
 	hot, stepped, twice, held := key(0, "hot"), key(0, "stepped"), key(0, "counted twice in a step"), key(1, "held")
 	rule := limiter.Rule{Kind: limiter.SlidingWindow, Packed: mustWindow(window.NewExactLimit(funnel.Seconds, most, 60)).Packed()}
-	one := ofRequest(rule, 1)
+	one, look := ofRequest(rule, 1), ofRequest(rule, 0)
 	transactor, _ := s.(store.Transactor)
 	var wg sync.WaitGroup
 	for g := range callers {
@@ -46,18 +46,15 @@ func checkKindsConcurrent(t reporter, s store.Store) {
 	if transactor != nil {
 		counted, both = 2*counted, counted
 	}
-	look := ofRequest(rule, 0)
-	if a := look.on(t, s, t0+each, hot); a.result.Remaining != most-counted {
-		t.Fatalf("%d of %d are counted", most-a.result.Remaining, counted)
+	for _, c := range []struct {
+		key  store.Key
+		want int64
+	}{{hot, counted}, {stepped, 2 * callers * each}, {twice, both}} {
+		if a := look.on(t, s, t0+each, c.key); a.result.Remaining != most-c.want {
+			t.Fatalf("%q: %d are counted, want %d", c.key.Name, most-a.result.Remaining, c.want)
+		}
 	}
-	if a := look.on(t, s, t0+each, stepped); a.result.Remaining != most-2*callers*each {
-		t.Fatalf("%d of %d are counted in steps", most-a.result.Remaining, 2*callers*each)
-	}
-	if a := look.on(t, s, t0+each, twice); a.result.Remaining != most-both {
-		t.Fatalf("%d of %d are counted in transactions", most-a.result.Remaining, both)
-	}
-	holders := limiter.Operation{Verb: limiter.Holders}
-	if a := ofOperation(holders).on(t, s, t0, held); a.count != callers {
+	if a := ofOperation(limiter.Operation{Verb: limiter.Holders}).on(t, s, t0, held); a.count != callers {
 		t.Fatalf("%d hold places, want %d", a.count, callers)
 	}
 }

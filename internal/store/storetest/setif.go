@@ -10,11 +10,11 @@ import (
 )
 
 // wantSetIf sets a key and compares the found TAT; none that has passed.
-func wantSetIf(t reporter, ks store.Keys, nowNs int64, k store.Key, tatNs int64, when store.Condition, wantNs int64) {
+func wantSetIf(t reporter, ks store.Keys, k store.Key, tatNs int64, when store.Condition, wantNs int64) {
 	t.Helper()
-	before, found, err := store.SetIf(ks, nowNs, k, limiter.State{ExpiresNs: tatNs}, when)
-	if err != nil || found != (wantNs > nowNs) || found && before.ExpiresNs != wantNs {
-		t.Fatalf("SetIf: found %d, %v, %v, want %d", before.ExpiresNs-nowNs, found, err, wantNs-nowNs)
+	before, found, err := store.SetIf(ks, t0, k, limiter.State{ExpiresNs: tatNs}, when)
+	if err != nil || found != (wantNs > t0) || found && before.ExpiresNs != wantNs {
+		t.Fatalf("SetIf: found %d, %v, %v, want %d", before.ExpiresNs-t0, found, err, wantNs-t0)
 	}
 }
 
@@ -51,14 +51,14 @@ func checkRefusesSetIf(t reporter, s store.Store) {
 	for i := range 300 {
 		full := floodKey(i)
 		set := func(ks store.Keys) {
-			wantSetIf(t, ks, t0, full, t0+sec, store.IfFound, t0)
+			wantSetIf(t, ks, full, t0+sec, store.IfFound, t0)
 			if _, found, err := store.SetIf(ks, t0, full, limiter.State{ExpiresNs: t0 + sec}, store.IfAbsent); errors.Is(err, store.ErrFull) {
 				wantTAT(t, ks, t0, full, 0)
 				refused++
 			} else if found || err != nil {
 				t.Fatalf("key %d: found %v, %v", i, found, err)
 			}
-			wantSetIf(t, ks, t0, there, t0+sec, store.Always, tatOf(t, ks, t0, there))
+			wantSetIf(t, ks, there, t0+sec, store.Always, tatOf(t, ks, t0, there))
 		}
 		switch i % 3 {
 		case 0:

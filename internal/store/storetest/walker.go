@@ -112,7 +112,7 @@ func checkScan(t reporter, s store.Store) {
 		wantWalks(t, w, nowNs, m)
 	}
 	visits := 0
-	w.Scan(nowNs, 0, 0, 100, func(k store.Key, e store.Entry) { // visit may use the store
+	w.Scan(nowNs, 0, 0, 100, func(k store.Key, _ store.Entry) { // visit may use the store
 		wantState(t, s, nowNs, k, m[idOf(k)], true)
 		put(t, s, nowNs, key(7, strconv.Itoa(visits)), 60)
 		visits++
