@@ -2,10 +2,14 @@ package cellserver_test
 
 import (
 	"debug/elf"
+	"io/fs"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 const module = "cellserver"
@@ -188,5 +192,36 @@ func TestBinary(t *testing.T) {
 		if has(part) {
 			t.Errorf("the binary has %s", part)
 		}
+	}
+}
+
+// TestCommentsWrap: a comment's line takes at most 110 columns, with tabs of 4, unless it cannot be broken.
+func TestCommentsWrap(t *testing.T) {
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && d.Name() != "." && (d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".")):
+			return fs.SkipDir
+		case d.IsDir() || filepath.Ext(path) != ".go":
+			return nil
+		}
+		source, err := os.ReadFile(path)
+		if err != nil || strings.HasPrefix(string(source), "// Code generated ") {
+			return err
+		}
+		n := 0
+		for line := range strings.Lines(string(source)) {
+			n++
+			line = strings.TrimSuffix(strings.ReplaceAll(line, "\t", "    "), "\n")
+			text, is := strings.CutPrefix(strings.TrimLeft(line, " "), "//")
+			if got := utf8.RuneCountInString(line); is && got > 110 && strings.Contains(strings.TrimSpace(text), " ") {
+				t.Errorf("%s:%d: a comment of %d columns, want at most 110", path, n, got)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
