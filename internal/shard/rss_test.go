@@ -28,7 +28,7 @@ func residentBytes(tb testing.TB) int {
 }
 
 // residentKeyBytes has lengths of keys, and fixed windows with 20 more bytes, each with the permitted bytes a
-// key: on average from one to ten million keys, and at worst.
+// key: on average from one to four million keys, and at worst.
 var residentKeyBytes = []struct {
 	keyBytes, maxMean, maxWorst int
 	kind                        limiter.Kind
@@ -65,7 +65,7 @@ func TestResidentBytes(t *testing.T) {
 }
 
 func growResident(t *testing.T, kind limiter.Kind, keyBytes, maxMean, maxWorst int) {
-	const first, last, step = 1_000_000, 10_000_000, 100_000
+	const first, last, step = 1_000_000, 4_000_000, 100_000 // two doublings: segments split in the same phases again
 	s, rule := New(), limiter.OfFunnel(limit(t, 1<<20, 1, 3600))
 	if kind != limiter.Funnel {
 		rule = windowRule(kind, 1<<20, 3600)

@@ -16,7 +16,7 @@ func checkKindsConcurrent(t reporter, s store.Store) {
 	const callers, each, most = 6, 100, 1 << 12
 	hot, stepped, twice, held := key(0, "hot"), key(0, "stepped"), key(0, "counted twice in a step"), key(1, "held")
 	rule := limiter.Rule{Kind: limiter.SlidingWindow, Packed: mustWindow(window.NewExactLimit(funnel.Seconds, most, 60)).Packed()}
-	one := ofRequest(rule, 1)
+	one, look := ofRequest(rule, 1), ofRequest(rule, 0)
 	transactor, _ := s.(store.Transactor)
 	var wg sync.WaitGroup
 	for g := range callers {
@@ -46,16 +46,15 @@ func checkKindsConcurrent(t reporter, s store.Store) {
 	if transactor != nil {
 		counted, both = 2*counted, counted
 	}
-	for _, w := range []struct {
-		key     store.Key
-		counted int64
+	for _, c := range []struct {
+		key  store.Key
+		want int64
 	}{{hot, counted}, {stepped, 2 * callers * each}, {twice, both}} {
-		if a := ofRequest(rule, 0).on(t, s, t0+each, w.key); a.result.Remaining != most-w.counted {
-			t.Fatalf("%s: %d are counted, want %d", w.key.Name, most-a.result.Remaining, w.counted)
+		if a := look.on(t, s, t0+each, c.key); a.result.Remaining != most-c.want {
+			t.Fatalf("%q: %d are counted, want %d", c.key.Name, most-a.result.Remaining, c.want)
 		}
 	}
-	holders := limiter.Operation{Verb: limiter.Holders}
-	if a := ofOperation(holders).on(t, s, t0, held); a.count != callers {
+	if a := ofOperation(limiter.Operation{Verb: limiter.Holders}).on(t, s, t0, held); a.count != callers {
 		t.Fatalf("%d hold places, want %d", a.count, callers)
 	}
 }

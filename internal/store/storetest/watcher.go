@@ -191,7 +191,10 @@ func watchedTransactions() []watchCase {
 			remove(t, tx, t0, absent)
 			tx.Commit()
 		})},
-		{name: "set by a transaction to what it was", keys: []store.Key{live}, want: true, after: in(setAgain)},
+		{name: "set by a transaction to what it was", keys: []store.Key{live}, want: true, after: in(func(t reporter, tx store.Transaction) {
+			setAgain(t, tx)
+			tx.Commit()
+		})},
 		{name: "set to a TAT", keys: []store.Key{live}, want: true, after: in(func(t reporter, tx store.Transaction) {
 			setTAT(t, tx, live, t0+5*sec)
 			tx.Commit()
@@ -201,33 +204,32 @@ func watchedTransactions() []watchCase {
 
 func watchedExclusives() []watchCase {
 	live, absent, _ := watchedKeys()
+	in := func(do func(t reporter, x store.Exclusive)) func(t reporter, s store.Store) {
+		return func(t reporter, s store.Store) {
+			x := need[store.Transactor](t, s).BeginAll(t0)
+			defer x.End()
+			do(t, x)
+		}
+	}
 	return []watchCase{
-		{name: "by an exclusive", keys: []store.Key{live}, want: true, after: func(t reporter, s store.Store) {
-			x := need[store.Transactor](t, s).BeginAll(t0)
-			defer x.End()
+		{name: "by an exclusive", keys: []store.Key{live}, want: true, after: in(func(t reporter, x store.Exclusive) {
 			remove(t, x, t0, live)
-		}},
-		{name: "by an exclusive that leaves it as it was", keys: []store.Key{live, absent}, after: func(t reporter, s store.Store) {
-			x := need[store.Transactor](t, s).BeginAll(t0)
-			defer x.End()
+		})},
+		{name: "by an exclusive that leaves it as it was", keys: []store.Key{live, absent}, after: in(func(t reporter, x store.Exclusive) {
 			x.Save()()
 			setTAT(t, x, absent, t0-sec)
-		}},
-		{name: "set by an exclusive to what it was", keys: []store.Key{live}, want: true, after: func(t reporter, s store.Store) {
-			x := need[store.Transactor](t, s).BeginAll(t0)
-			defer x.End()
-			tatNs := tatOf(t, x, t0, live)
-			wantSetIf(t, x, live, tatNs, store.Always, tatNs)
-		}},
+		})},
+		{name: "set by an exclusive to what it was", keys: []store.Key{live}, want: true, after: in(func(t reporter, x store.Exclusive) {
+			setAgain(t, x)
+		})},
 	}
 }
 
 // setAgain sets the live key to its present state.
-func setAgain(t reporter, tx store.Transaction) {
+func setAgain(t reporter, ks store.Keys) {
 	live, _, _ := watchedKeys()
-	tatNs := tatOf(t, tx, t0, live)
-	wantSetIf(t, tx, live, tatNs, store.Always, tatNs)
-	tx.Commit()
+	tatNs := tatOf(t, ks, t0, live)
+	wantSetIf(t, ks, live, tatNs, store.Always, tatNs)
 }
 
 func checkWatchAdds(t reporter, s store.Store) {
