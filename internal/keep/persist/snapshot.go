@@ -177,7 +177,7 @@ func (r *keeping) adopt(s *snapshot, bytes int64) error {
 	})
 	r.damaged = nil
 	if err != nil {
-		r.config.Log.Warn("cannot remove files that are not needed any more from the data directory", "error", err)
+		r.config.Log.Warn("cannot remove obsolete files from the data directory", "error", err)
 	}
 	r.mended()
 	return nil

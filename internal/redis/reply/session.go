@@ -53,7 +53,7 @@ const (
 	ErrOOM      Error = "OOM command not allowed when used memory > 'maxmemory'."
 
 	// ErrContended reports conflicts on a remote store, whose keys cannot be held.
-	ErrContended Error = "ERR its keys are changed by so many clients that its turn has not come within --store-timeout; no key was changed: try again"
+	ErrContended Error = "ERR conflicts with other clients lasted longer than --store-timeout; no key was changed: try again"
 	// ErrOneCallScript refuses other scripts on a remote store.
 	ErrOneCallScript Error = "ERR over a remote store (--store) a script is executed only if it is one call of CL.THROTTLE or of a command like it; " +
 		"send its commands one by one, or between MULTI and EXEC"

@@ -34,7 +34,7 @@ func TestUsersMayWhatTheirRulesSay(t *testing.T) {
 		"user caller on >pw ~a:* +cl.throttle")
 	first := resptest.Ints(0, 5, 4, -1, 10)
 	for _, tt := range []struct {
-		user, in, want string // want is what the replies begin with
+		user, in, want string // prefixes of the replies
 	}{
 		{"app", "GET b\r\n", denyKey},
 		{"app", "GET a:1\r\n", "$-1\r\n"},
@@ -87,8 +87,8 @@ func TestUsersMayWhatTheirRulesSay(t *testing.T) {
 	}
 }
 
-// TestRefundsAreARight: who may call the limiter but not DEL takes back no units, at the top, behind MULTI,
-// in EXEC and in scripts, also in those that need no interpreter.
+// TestRefundsAreARight: a user without DEL cannot return units, at the top, behind MULTI, in EXEC or in
+// scripts.
 func TestRefundsAreARight(t *testing.T) {
 	const refund = ": a negative quantity needs the right to DEL the key"
 	returning := "return redis.call('cl.throttle', KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4])"
@@ -104,7 +104,7 @@ func TestRefundsAreARight(t *testing.T) {
 		"user reader on >pw ~* +@read +eval_ro")
 	for _, tt := range []struct {
 		user, in, want string
-		object         string // in ACL LOG; "" for nothing
+		object         string // in ACL LOG, or ""
 	}{
 		{"caller", "CL.THROTTLE a 4 1 10 -1\r\n", noDel, "del"},
 		{"caller", "CL.THROTTLE a 4 1 10 -007\r\n", noDel, "del"},
@@ -156,7 +156,7 @@ func TestRefundsAreARight(t *testing.T) {
 	}
 }
 
-// TestRefundsAreForbiddenUnderATransaction: also in EXEC, if DEL was allowed when the call was queued.
+// TestRefundsAreForbiddenUnderATransaction: EXEC checks again that DEL is allowed.
 func TestRefundsAreForbiddenUnderATransaction(t *testing.T) {
 	r := commandstest.NewUserHarness(t, openDefault)
 	s := r.Session()
@@ -166,7 +166,7 @@ func TestRefundsAreForbiddenUnderATransaction(t *testing.T) {
 	commandstest.Expect(t, s, "EXEC\r\n", want)
 }
 
-// TestRulesChangeUnderATransaction: what was queued is asked for again, and the rest is executed.
+// TestRulesChangeUnderATransaction: EXEC checks queued commands again, and executes the permitted ones.
 func TestRulesChangeUnderATransaction(t *testing.T) {
 	r := commandstest.NewUserHarness(t, openDefault)
 	s := r.Session()
@@ -188,7 +188,7 @@ func TestRulesChangeUnderATransaction(t *testing.T) {
 	}
 }
 
-// TestCertificateNamesAreUsers, where there is such a user and it is on.
+// TestCertificateNamesAreUsers, if such a user exists and is on.
 func TestCertificateNamesAreUsers(t *testing.T) {
 	r := commandstest.NewUserHarness(t, "user default off", "user app on >pw ~a* +@all", "user off off >pw ~* +@all")
 	for _, tt := range []struct{ name, want string }{
@@ -202,7 +202,7 @@ func TestCertificateNamesAreUsers(t *testing.T) {
 	}
 }
 
-// TestACLLogTellsWhere something was denied.
+// TestACLLogTellsWhere a command was denied.
 func TestACLLogTellsWhere(t *testing.T) {
 	r := commandstest.NewUserHarness(t, openDefault, "user app on >pw ~a* +@all -flushdb")
 	for _, tt := range []struct{ in, context, reason, object string }{

@@ -18,8 +18,7 @@ import (
 // manyArguments makes any allocation of 8 bytes per argument exceed the bound.
 const manyArguments = 150_000
 
-// command writes a command of these words, and others that follow in turn, empty ones without any, until it
-// has count.
+// command repeats others behind words until the command has count arguments.
 func command(count int, words []string, others ...string) string {
 	if len(others) == 0 {
 		others = []string{""}
@@ -33,7 +32,7 @@ func command(count int, words []string, others ...string) string {
 		bulks(others[:left%len(others)])
 }
 
-// listsOf are calls of a command that its grammar allows, or nearly so: what it takes several of, many times.
+// listsOf returns calls with each repeatable part of the command's grammar repeated.
 func listsOf(name string) (calls []string) {
 	const many = 100_000
 	add := func(count int, call string, more ...string) {
@@ -104,13 +103,13 @@ func listsOf(name string) (calls []string) {
 	return calls
 }
 
-// turn is what one Feed, while nothing begins in the background, has done where others wait for it.
+// turn is the work of one Feed on the driver's goroutine.
 type turn struct {
-	handed    int // arguments that a handler was given
+	handed    int // arguments given to a handler
 	allocated int // bytes
 }
 
-// turns feeds calls to a session, and returns what its worst turn was.
+// turns feeds calls to a session and returns the longest turn.
 func turns(t *testing.T, r *commandstest.Harness, s *commandstest.Client, in string, handed *int) (worst turn, replies string) {
 	t.Helper()
 	for left := in; ; <-s.Conn.Woken {
@@ -135,15 +134,14 @@ func turns(t *testing.T, r *commandstest.Harness, s *commandstest.Client, in str
 	}
 }
 
-// TestManyArguments: a command of many arguments is answered, whatever it is and whoever sends it, and no
-// turn on a driver's goroutine is longer than for a few: no handler is given more arguments than are decoded
-// at once, and nothing that grows with their number is made of them, but one copy of the command as it came.
-// What else is done with them is done in the background.
+// TestManyArguments: a command with many arguments is answered, and no turn on a driver's goroutine is longer
+// than with few: no handler is given more arguments than are decoded at once, and memory grows only by one
+// copy of the command.
 func TestManyArguments(t *testing.T) {
 	if racetest.Enabled {
 		t.Skip("the race detector allocates")
 	}
-	const most = 1 << 20 // bytes beyond the copy: a WATCH of 10,000 keys takes most of it
+	const most = 1 << 20 // beyond the copy; most of it for a WATCH of 10,000 keys
 	rules := "user default on nopass ~* &* +@all\nuser ruled on nopass ~a* ~*b &* +@all\n"
 	names := []string{"nosuch", "acl|nosuch"}
 	for _, c := range catalog.New().Commands() {
@@ -179,7 +177,7 @@ func TestManyArguments(t *testing.T) {
 	}
 }
 
-// TestManyArgumentsInMulti: what is queued is bounded by its arguments, as they are, and executed.
+// TestManyArgumentsInMulti: queued commands are bounded by their arguments, and executed.
 func TestManyArgumentsInMulti(t *testing.T) {
 	const most = (4 << 20) / 24
 	for _, tt := range []struct {
@@ -196,7 +194,7 @@ func TestManyArgumentsInMulti(t *testing.T) {
 	}
 }
 
-// TestMostNames: of each name about kilobytes may be replied, or all that is known be looked through.
+// TestMostNames: a name may take kilobytes of reply or a search of everything.
 func TestMostNames(t *testing.T) {
 	for _, call := range []string{"INFO", "LATENCY RESET", "LATENCY HISTOGRAM", "CONFIG GET", "COMMAND INFO", "COMMAND DOCS"} {
 		const most = 128
@@ -209,7 +207,7 @@ func TestMostNames(t *testing.T) {
 	}
 }
 
-// TestManyArgumentsInLine: an inline command, too, has so many that they are not gone through at once.
+// TestManyArgumentsInLine: an inline command's many arguments do not take one turn.
 func TestManyArgumentsInLine(t *testing.T) {
 	const words = 30_000
 	for name, want := range map[string]string{

@@ -10,8 +10,8 @@ import (
 )
 
 // TestBatching: the calls of one Feed reach the store together, at one reading of the clock, up to
-// observe.MaxBatch of them; what stands between makes two batches of them, and every reply comes in its
-// place. Batches and other commands are timed: a second reading tells when they are done.
+// observe.MaxBatch of them; another command between them starts a new batch, and replies keep their order.
+// Batches and other commands are timed by a second reading.
 func TestBatching(t *testing.T) {
 	const throttle, refused = "CL.THROTTLE k 999 1 1\r\n", "CL.THROTTLE k 999 x 1\r\n"
 	many := func(n int) string { return strings.Repeat(throttle, n) }
@@ -19,7 +19,7 @@ func TestBatching(t *testing.T) {
 		name     string
 		in       string
 		readings int
-		between  string // replies that are none of CL.THROTTLE's numbers
+		between  string // other replies than CL.THROTTLE's numbers
 	}{
 		{name: "one", in: throttle, readings: 2},
 		{name: "two", in: many(2), readings: 2},
@@ -43,7 +43,7 @@ func TestBatching(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			r := commandstest.New()
 			s := r.Session()
-			r.Clock.StepBy(1) // a little at each reading, to be seen in nothing but the count
+			r.Clock.StepBy(1) // changes nothing but the count of readings
 			got := commandstest.Say(t, s, tt.in)
 			if got := r.Clock.Readings(); got != tt.readings {
 				t.Errorf("the clock was read %d times, want %d", got, tt.readings)
@@ -68,7 +68,7 @@ func TestBatching(t *testing.T) {
 	}
 }
 
-// TestDatabasesInAPipeline: SELECT counts for what follows it, not for what stands before it.
+// TestDatabasesInAPipeline: SELECT affects later calls only.
 func TestDatabasesInAPipeline(t *testing.T) {
 	s := commandstest.New().Session()
 	const throttle = "CL.THROTTLE k 0 1 60\r\n"

@@ -16,7 +16,7 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// within fails the test, rather than to let it hang, where work waits for locks that it has itself.
+// within fails a test that would deadlock.
 func within(t *testing.T, what string, do func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -26,7 +26,7 @@ func within(t *testing.T, what string, do func()) {
 	}
 }
 
-// fill makes n keys.
+// fill creates n keys.
 func fill(t *testing.T, s *commandstest.Client, n int) {
 	t.Helper()
 	var b strings.Builder
@@ -36,7 +36,7 @@ func fill(t *testing.T, s *commandstest.Client, n int) {
 	commandstest.Say(t, s, b.String())
 }
 
-// TestExecIsRefusedWhole: what would hold up others for too long is not begun, and leaves nothing.
+// TestExecIsRefusedWhole: a transaction that would delay others for too long is refused and changes nothing.
 func TestExecIsRefusedWhole(t *testing.T) {
 	const first = "CL.THROTTLE a 4 1 10\r\n"
 	for _, tt := range []struct{ name, in, command string }{
@@ -63,14 +63,13 @@ func TestExecIsRefusedWhole(t *testing.T) {
 	}
 }
 
-// TestLongExecMeetsOthers: others change a key while a long transaction works. It is not among those that
-// they wait for.
+// TestLongExecMeetsOthers: other clients can change a key during a long transaction.
 func TestLongExecMeetsOthers(t *testing.T) {
 	aborted := "-" + reply.ExecAborted(reply.ErrKeysChanged).Error() + "\r\n"
 	for _, tt := range []struct {
 		name     string
 		commands int
-		times    int // that others write while it works
+		times    int // that others write meanwhile
 		aborted  bool
 	}{
 		{"nobody", longExec + 1, 0, false},
@@ -107,8 +106,7 @@ func TestLongExecMeetsOthers(t *testing.T) {
 	}
 }
 
-// TestExecOfAClientThatIsGone ends at its next command where nothing has happened yet, and goes on where
-// others wait for it or it could not be undone.
+// TestExecOfAClientThatIsGone ends at its next command unless keys are held or something cannot be undone.
 func TestExecOfAClientThatIsGone(t *testing.T) {
 	calls := strings.Repeat("CL.THROTTLE a 100000 1 10\r\n", longExec)
 	for _, tt := range []struct {
@@ -132,7 +130,7 @@ func TestExecOfAClientThatIsGone(t *testing.T) {
 	}
 }
 
-// TestKeysOfScripts: a script may have so many different ones, and finds each of them.
+// TestKeysOfScripts: a script may use the maximum of keys, and finds each.
 func TestKeysOfScripts(t *testing.T) {
 	tooMany := reply.TooManyKeys(transact.MaxKeys).Error()
 	script := func(keys int, different int) string {
@@ -158,7 +156,7 @@ func TestKeysOfScripts(t *testing.T) {
 	}
 }
 
-// deletions is a store that notes how many keys are deleted at once.
+// deletions notes the number of keys of each deletion.
 type deletions struct {
 	*shard.Store
 	sizes *[]int
@@ -173,7 +171,7 @@ func (d deletions) Delete(nowNs int64, keys []store.Key) (int, error) {
 	return d.Store.Delete(nowNs, keys)
 }
 
-// TestManyKeysAreDeletedInSteps, between which others come in, and no further than somebody waits for it.
+// TestManyKeysAreDeletedInSteps, between which others come in, until the client is gone.
 func TestManyKeysAreDeletedInSteps(t *testing.T) {
 	const step, all = 1000, 2500
 	names := []string{"DEL"}
@@ -203,7 +201,7 @@ func TestManyKeysAreDeletedInSteps(t *testing.T) {
 	}
 }
 
-// TestLongCommandOfAUserWithRules is admitted in the background, and answered in order.
+// TestLongCommandOfAUserWithRules is admitted in the background and answered in order.
 func TestLongCommandOfAUserWithRules(t *testing.T) {
 	long := func(name, key string) string {
 		args := []string{name}

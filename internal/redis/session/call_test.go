@@ -18,8 +18,8 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// TestNow: a handler sees one time, however often it looks, and all of an EXEC or of a script sees one; what
-// is done in the background, or replied behind it, sees that of its own moment.
+// TestNow: a handler, an EXEC and a script see one time each; background work and later replies see their
+// own.
 func TestNow(t *testing.T) {
 	var nowNs atomic.Int64
 	r := newHarness(t, func(c *execute.Config) { c.Now = func() int64 { return t0 + nowNs.Add(sec) } })
@@ -38,7 +38,7 @@ func TestNow(t *testing.T) {
 	s := r.session()
 	for _, tt := range []struct {
 		in    string
-		still bool // time stands still
+		still bool // the clock stands still
 	}{
 		{"PING\r\n", false},
 		{"DBSIZE\r\n", false},
@@ -66,7 +66,7 @@ func TestNow(t *testing.T) {
 	}
 }
 
-// TestResetLeavesNothing of what others know of a client, but its library.
+// TestResetLeavesNothing of a client but its library.
 func TestResetLeavesNothing(t *testing.T) {
 	r := newHarness(t, withConnection)
 	s := r.session()
@@ -81,8 +81,7 @@ func TestResetLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestLongRepliesOfExec: a command is executed as long as the replies in front of it are no longer than the
-// bound.
+// TestLongRepliesOfExec: a command is executed while the earlier replies are within the bound.
 func TestLongRepliesOfExec(t *testing.T) {
 	for _, tt := range []struct {
 		bound int
@@ -96,19 +95,18 @@ func TestLongRepliesOfExec(t *testing.T) {
 	}
 }
 
-// handle has a command executed by another handler.
+// handle replaces a command's handler.
 func (r *harness) handle(name string, h execute.Handler) {
 	r.Handlers[r.Config.Catalog.Lookup([]byte(name)).ID] = h
 }
 
-// TestManyLinesOfMonitor are sent by parts, without a wake-up between, and a command that is not done is
-// still waited for.
+// TestManyLinesOfMonitor are sent in parts without a wake-up between, and an unfinished command still waits.
 func TestManyLinesOfMonitor(t *testing.T) {
 	const lines = 3000
 	for _, tt := range []struct {
 		in    string
-		first peer.Status // behind the first part
-		all   bool        // it is all
+		first peer.Status // after the first part
+		all   bool        // nothing is left
 	}{{"", peer.More, false}, {"TEST.LATER\r\n", peer.Waiting, false}, {"RESET\r\n", peer.More, true}} {
 		r := newHarness(t, withConnection, withLater)
 		monitor, other := r.session(), r.session()
@@ -140,7 +138,7 @@ func TestManyLinesOfMonitor(t *testing.T) {
 	}
 }
 
-// TestSlowCallsEndWhenTheyAreLogged: the time of an entry is that at which its call had ended.
+// TestSlowCallsEndWhenTheyAreLogged: an entry's time is the end of its call.
 func TestSlowCallsEndWhenTheyAreLogged(t *testing.T) {
 	var nowNs atomic.Int64
 	r := newHarness(t, func(c *execute.Config) { c.Now = func() int64 { return t0 + nowNs.Add(sec) } })
@@ -156,8 +154,7 @@ func TestSlowCallsEndWhenTheyAreLogged(t *testing.T) {
 	}
 }
 
-// TestNativeScriptOfALongKey: it needs no interpreter, which this store has nothing for, and no key is
-// longer.
+// TestNativeScriptOfALongKey: native scripts check the length of keys.
 func TestNativeScriptOfALongKey(t *testing.T) {
 	r := newHarness(t, func(c *execute.Config) { c.Store = storetest.Bare(shard.New()) })
 	for bytes, want := range map[int]string{
@@ -169,8 +166,7 @@ func TestNativeScriptOfALongKey(t *testing.T) {
 	}
 }
 
-// TestNativeScriptOfANamedLimit: its key is the whole one, and must be declared, which is then for the
-// interpreter to say.
+// TestNativeScriptOfANamedLimit: its whole key must be declared; the interpreter reports the error.
 func TestNativeScriptOfANamedLimit(t *testing.T) {
 	r := newHarness(t, func(c *execute.Config) { c.Store = storetest.Bare(shard.New()) })
 	r.define(t, "login")
@@ -183,7 +179,7 @@ func TestNativeScriptOfANamedLimit(t *testing.T) {
 	}
 }
 
-// TestFeedStops as soon as its replies are as many bytes as are good for one Feed.
+// TestFeedStops when its replies are long enough for one Feed.
 func TestFeedStops(t *testing.T) {
 	r := newHarness(t)
 	for _, tt := range []struct {
@@ -202,8 +198,8 @@ func TestFeedStops(t *testing.T) {
 	}
 }
 
-// TestLastCommand is what a client has sent itself, executed or not; and how many commands it has queued is
-// told until there is no transaction.
+// TestLastCommand is the last one that the client sent itself, executed or not; the number of queued commands
+// is shown during a transaction.
 func TestLastCommand(t *testing.T) {
 	s := newHarness(t).session()
 	for _, tt := range []struct {

@@ -15,7 +15,7 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// said is what the clients of a churn send, in any order.
+// said returns inputs of a churn's clients, in any order.
 func said() []string {
 	return []string{
 		strings.Repeat("CL.THROTTLE k 9 1 1\r\n", 130), "CL.THROTTLE k 9 x 1\r\n", "PING\r\n", "WATCH k w\r\n", "MULTI\r\n", "EXEC\r\n",
@@ -28,8 +28,8 @@ func said() []string {
 	}
 }
 
-// TestChurn has clients come, say anything, hang up in each way and go, all at once: for the race detector,
-// and nothing may be left of them.
+// TestChurn runs clients that send anything, hang up in each way and leave, all at once, and checks that
+// nothing is left of them.
 func TestChurn(t *testing.T) {
 	for _, on := range []store.Store{shard.New(), NewFullLaterStore(), storetest.Bare(shard.New())} {
 		r := newHarness(t, withLater, withConnection, func(c *execute.Config) { c.Store = on })
@@ -44,7 +44,7 @@ func TestChurn(t *testing.T) {
 		}
 		clients.Wait()
 		for _, slots := range []*background.Slots{r.Background, r.Scripts} {
-			slots.Take(t.Context(), background.Who{}) // as soon as what has been ended is
+			slots.Take(t.Context(), background.Who{}) // when the ended work is done
 			slots.Give(background.Who{})
 		}
 		if n := r.Config.Clients.Len(); n != 0 || r.Config.Records.Monitors.Any() {
@@ -56,7 +56,7 @@ func TestChurn(t *testing.T) {
 	}
 }
 
-// churn is one client. It must be woken whenever it waits, unless it waits for what only its end ends.
+// churn is one client. It waits to be woken unless only its end can wake it.
 func (r *harness) churn(random *rand.Rand) {
 	s := r.session()
 	defer s.Close()
@@ -87,7 +87,7 @@ func (r *harness) churn(random *rand.Rand) {
 	}
 }
 
-// feedOnce is Feed, and writes over the input, which others may use again.
+// feedOnce is Feed, and overwrites the input afterwards.
 func (c *client) feedOnce(in, out []byte) (left, replies []byte, status peer.Status) {
 	n, replies, status := c.Feed(in, out)
 	left = slices.Clone(in[n:])

@@ -17,8 +17,8 @@ import (
 
 const nativeSource = "return redis.call('cl.throttle', KEYS[1], 4, 1, 10)"
 
-// TestCompilesInATurn: what is to be compiled waits for a slot, so that the driver does not, and replies stay
-// in order. What is known is executed at once if it needs no interpreter.
+// TestCompilesInATurn: compilation waits for a slot instead of the driver, and replies stay in order. Known
+// native scripts run at once.
 func TestCompilesInATurn(t *testing.T) {
 	first := resptest.Ints(0, 5, 4, -1, 10)
 	load := "$40\r\n" + "e0e1f9fabfc9d4800c877a703b823ac0578ff8db\r\n"
@@ -78,7 +78,7 @@ func distinctGlobals(n int) string {
 	return b.String()
 }
 
-// beginning is a store that tells of transactions that begin.
+// beginning is a store that reports the beginning of transactions.
 type beginning struct {
 	*shard.Store
 	tell func()
@@ -94,8 +94,8 @@ func (b beginning) BeginAll(nowNs int64) store.Exclusive {
 	return b.Store.BeginAll(nowNs)
 }
 
-// TestCompilesBeforeKeysAreHeld: EXEC begins when all its scripts are compiled, and has them whatever becomes
-// of the cache.
+// TestCompilesBeforeKeysAreHeld: EXEC begins when all its scripts are compiled, and keeps them even if the
+// cache does not.
 func TestCompilesBeforeKeysAreHeld(t *testing.T) {
 	for _, also := range []string{"", "DBSIZE\r\n"} {
 		b := &beginning{Store: shard.New()}
@@ -127,8 +127,7 @@ func TestCompilesBeforeKeysAreHeld(t *testing.T) {
 	}
 }
 
-// TestScriptsWithoutTransactions: one that is a call is compiled in its turn and then needs no interpreter;
-// another one says so.
+// TestScriptsWithoutTransactions: a native script works on any store; others are refused.
 func TestScriptsWithoutTransactions(t *testing.T) {
 	r := newHarness(t, func(c *execute.Config) { c.Store = storetest.Bare(shard.New()) })
 	s := r.session()
@@ -144,7 +143,8 @@ func TestScriptsWithoutTransactions(t *testing.T) {
 		t.Fatalf("status %d, got %q", status, replies)
 	}
 	<-s.woken
-	if replies, left, status = s.feed(left); status != peer.Waiting || replies != "" { // it is compiled, and with the store
+	// compiled; now with the store
+	if replies, left, status = s.feed(left); status != peer.Waiting || replies != "" {
 		t.Fatalf("status %d, got %q", status, replies)
 	}
 	later.Release()

@@ -11,7 +11,7 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// throttles is a pipeline of n calls to different keys.
+// throttles returns a pipeline of n calls on different keys.
 func throttles(n int, args ...string) string {
 	var b strings.Builder
 	for i := range n {
@@ -20,7 +20,7 @@ func throttles(n int, args ...string) string {
 	return b.String()
 }
 
-// TestThrottleDoesNotAllocate: from bytes to bytes, once its key is there.
+// TestThrottleDoesNotAllocate on an existing key.
 func TestThrottleDoesNotAllocate(t *testing.T) {
 	if racetest.Enabled {
 		t.Skip("the race detector allocates")
@@ -51,8 +51,7 @@ func TestThrottleDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// TestRulesAndScriptsAllocateLittle: a user whose rules are asked costs no allocation, nor does the script
-// that is one call, once it is known.
+// TestRulesAndScriptsAllocateLittle: ACL rules and a known native script cost no allocation.
 func TestRulesAndScriptsAllocateLittle(t *testing.T) {
 	if racetest.Enabled {
 		t.Skip("the race detector allocates")

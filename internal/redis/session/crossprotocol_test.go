@@ -11,7 +11,7 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// TestCrossProtocol: a web page that reaches for the port is cut off, and nothing behind it is executed.
+// TestCrossProtocol: a browser's HTTP request is cut off, and nothing after it is executed.
 func TestCrossProtocol(t *testing.T) {
 	const throttle = "CL.THROTTLE k 0 1 60\r\n"
 	for _, tt := range []struct {
@@ -44,7 +44,7 @@ func TestCrossProtocol(t *testing.T) {
 	}
 }
 
-// TestNotCrossProtocol: a name alone is an unknown command.
+// TestNotCrossProtocol: such a word alone is an unknown command.
 func TestNotCrossProtocol(t *testing.T) {
 	for _, in := range []string{"GET / HTTP/1.1", "HEAD /", "POSTS", "Host localhost", "Host:localhost", "ECHO POST", `"POST "`} {
 		r := commandstest.New()
@@ -54,18 +54,19 @@ func TestNotCrossProtocol(t *testing.T) {
 	}
 }
 
-// TestCrossProtocolIsLoggedOnceAMinute, whoever it is, with how many it were.
+// TestCrossProtocolIsLoggedOnceAMinute for all clients, with the count.
 func TestCrossProtocolIsLoggedOnceAMinute(t *testing.T) {
 	r := commandstest.New()
 	for _, step := range []struct {
 		after  time.Duration
 		attack int
-		want   string // logged, "" for nothing
+		want   string // or ""
 	}{
 		{0, 1, "count=1"},
 		{0, 1, ""},
 		{59 * time.Second, 3, ""},
-		{time.Second, 2, "count=5"}, // the four before, and the first of these; the other is told the next time
+		// the four before and the first of these; the next line reports the other
+		{time.Second, 2, "count=5"},
 		{time.Minute - 1, 1, ""},
 		{1, 1, "count=3"},
 		{time.Hour, 1, "count=1"},

@@ -29,10 +29,10 @@ import (
 // door is a way to ask a session.
 type door struct {
 	s      *commandstest.Client
-	waited func() // what is done when the session waits; nil for nothing
+	waited func() // called when the session waits; may be nil
 }
 
-// feed sends calls as RESP, and returns their replies in words.
+// feed sends calls as RESP and returns their replies in words.
 func (d door) feed(t *testing.T, calls [][]string) (replies []string) {
 	var in []byte
 	for _, call := range calls {
@@ -60,7 +60,7 @@ func (d door) feed(t *testing.T, calls [][]string) (replies []string) {
 	return replies
 }
 
-// submit has calls executed as values, and returns their answers in words.
+// submit executes calls as values and returns their answers in words.
 func (d door) submit(_ *testing.T, calls [][]string) (replies []string) {
 	var in []peer.Call
 	for _, call := range calls {
@@ -89,7 +89,7 @@ func (d door) submit(_ *testing.T, calls [][]string) (replies []string) {
 	return replies
 }
 
-// goesOn waits where the session does, and reports whether it is to be asked on.
+// goesOn waits where the session does, and reports whether to continue.
 func (d *door) goesOn(status peer.Status, left int) bool {
 	switch status {
 	case peer.Waiting:
@@ -106,18 +106,18 @@ func (d *door) goesOn(status peer.Status, left int) bool {
 	}
 }
 
-// rule is what a door must not get around.
+// rule must hold for every door.
 type rule struct {
 	name   string
 	change func(t *testing.T, c *commands.Config)
 	then   func(t *testing.T, r *commandstest.Harness) // before the calls
-	user   string                                      // the rules of the client's user; "" for who has not said anything
-	before string                                      // what another client has said
+	user   string                                      // the user's rules; "" without a login
+	before string                                      // another client's earlier calls
 	calls  string                                      // one a line
-	waiter string                                      // what somebody waits for, until these calls
-	waited func(c *commands.Config)                    // what is done when the session waits, as it must
-	want   []string                                    // what each reply begins with
-	still  bool                                        // the clock stands still, as others read it too
+	waiter string                                      // a call of another client that waits until these
+	waited func(c *commands.Config)                    // called when the session waits, as it must
+	want   []string                                    // prefixes of the replies
+	still  bool                                        // the clock stands still; others read it too
 }
 
 const (
@@ -205,10 +205,10 @@ func rulesOfStores() []rule {
 	}
 }
 
-// slowDisk is a directory that takes nothing while it hangs, and refuses all while it fails.
+// slowDisk is a directory that blocks while it hangs and refuses writes while it fails.
 type slowDisk struct{ hangs, fails atomic.Bool }
 
-// keep has a store kept on the disk.
+// keep persists a store to the disk.
 func (d *slowDisk) keep(t *testing.T, c *commands.Config, timeout time.Duration, runs bool) {
 	d.hangs.Store(false)
 	d.fails.Store(false)
@@ -243,7 +243,7 @@ func (d *slowDisk) keep(t *testing.T, c *commands.Config, timeout time.Duration,
 	})
 }
 
-// seen is all that a client, or anybody else, can tell of calls.
+// seen is everything that clients can observe of calls.
 type seen struct {
 	replies  []string
 	waited   bool
@@ -252,7 +252,7 @@ type seen struct {
 	monitor  string
 }
 
-// observe has a rule's calls executed through a door.
+// observe executes a rule's calls through a door.
 func (u rule) observe(t *testing.T, ask func(d door, t *testing.T, calls [][]string) []string) (s seen) {
 	r := commandstest.New(func(c *commands.Config) {
 		c.NamedLimits = namedlimit.New(namedlimit.Config{Log: c.Log})
@@ -320,8 +320,7 @@ func (u rule) observe(t *testing.T, ask func(d door, t *testing.T, calls [][]str
 	return s
 }
 
-// TestEveryDoorHasTheSameRules: what is fed and what is submitted is answered, counted, logged and shown the
-// same.
+// TestEveryDoorHasTheSameRules: fed and submitted calls have equal answers, counts, log lines and INFO.
 func TestEveryDoorHasTheSameRules(t *testing.T) {
 	for _, u := range rules() {
 		t.Run(u.name, func(t *testing.T) {
@@ -353,7 +352,7 @@ func TestEveryDoorHasTheSameRules(t *testing.T) {
 	}
 }
 
-// TestSubmitRefuses what has no answer, and goes on.
+// TestSubmitRefuses commands without an answer, and goes on.
 func TestSubmitRefuses(t *testing.T) {
 	r := commandstest.New()
 	d := door{s: r.Session()}

@@ -17,10 +17,10 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// slowDisk is a directory that takes what a test lets it take.
+// slowDisk is a directory that blocks writes on demand.
 type slowDisk struct {
 	*disktest.Dir
-	mu    sync.Mutex // held while nothing can be written
+	mu    sync.Mutex // held to block writes
 	fails bool       // guarded by mu
 }
 
@@ -33,7 +33,7 @@ func (d *slowDisk) before(op disktest.Op, _ string) error {
 	return nil
 }
 
-// newKeptHarness returns a rig whose store is kept on a disk, with replies that wait for that.
+// newKeptHarness returns a harness whose store is on a disk, with replies that wait for it.
 func newKeptHarness(t *testing.T) (*harness, *slowDisk, *persist.Keeper) {
 	d := &slowDisk{Dir: disktest.New()}
 	d.Before = d.before
@@ -77,7 +77,7 @@ func throttled(key, quantity string) string {
 	return "CL.THROTTLE " + key + " 15 30 60 " + quantity + "\r\n"
 }
 
-// TestRepliesWaitForTheDisk: none that tells of a change is sent before that is on the disk; others are.
+// TestRepliesWaitForTheDisk: replies to changes wait for the disk; others do not.
 func TestRepliesWaitForTheDisk(t *testing.T) {
 	r, d, k := newKeptHarness(t)
 	run(t, k)
@@ -101,7 +101,7 @@ func TestRepliesWaitForTheDisk(t *testing.T) {
 		c := r.session()
 		d.mu.Lock()
 		got, left, status := c.feed(in)
-		for range 3 { // what is done in the background wakes the session, too
+		for range 3 { // background work also wakes the session
 			if status == peer.Waiting && strings.Contains(name, "script") {
 				select {
 				case <-c.woken:
@@ -142,7 +142,7 @@ func TestRepliesWaitForTheDisk(t *testing.T) {
 	}
 }
 
-// TestMisconf: while the disk fails, nothing is changed, and what changes nothing answers.
+// TestMisconf: while the disk fails, changes are refused and reads answered.
 func TestMisconf(t *testing.T) {
 	r, d, k := newKeptHarness(t)
 	run(t, k)
@@ -190,8 +190,7 @@ func TestMisconf(t *testing.T) {
 	c.expect(t, throttled("c", "1"), allowedOnce)
 }
 
-// TestRepliesDoNotWaitForLater: a client that goes on sending is replied to as soon as its changes are on the
-// disk, and not when those are that it has asked for since.
+// TestRepliesDoNotWaitForLater: a reply does not wait for the changes of later commands.
 func TestRepliesDoNotWaitForLater(t *testing.T) {
 	r, d, k := newKeptHarness(t)
 	run(t, k)
@@ -209,8 +208,7 @@ func TestRepliesDoNotWaitForLater(t *testing.T) {
 	}
 }
 
-// TestAClientThatIsGoneDoesNotWait for a disk that hangs: its connection would be one of those that may be
-// open.
+// TestAClientThatIsGoneDoesNotWait for a hanging disk, and frees its place.
 func TestAClientThatIsGoneDoesNotWait(t *testing.T) {
 	r, d, k := newKeptHarness(t)
 	run(t, k)

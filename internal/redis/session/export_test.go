@@ -10,7 +10,7 @@ import (
 	"cellserver/internal/store/storetest"
 )
 
-// HoldBackground has nothing begin in the background until release.
+// HoldBackground prevents background work from beginning until release.
 func (e *Engine) HoldBackground() (release func()) {
 	who := background.Who{}
 	for _, slots := range []*background.Slots{e.Background, e.Scripts} {
@@ -22,8 +22,8 @@ func (e *Engine) HoldBackground() (release func()) {
 	}
 }
 
-// CountHanded tells how many arguments handlers are given on a driver's goroutine. Those of the package
-// itself are about the session and get many that they do not go through.
+// CountHanded reports the number of arguments given to each handler on a driver's goroutine, except to the
+// package's own, which do not read all of them.
 func (e *Engine) CountHanded(seen func(args int)) {
 	count := func(c execute.Call, args [][]byte) {
 		if !c.InBackground() && !c.HoldsKeys() {
@@ -52,7 +52,7 @@ func (e *Engine) CountHanded(seen func(args int)) {
 	}
 }
 
-// FullLaterStore answers batches later, and can do all that the store within can.
+// FullLaterStore answers batches later and has all capabilities of its store.
 type FullLaterStore struct {
 	*storetest.LaterStore
 	store.Transactor
@@ -60,10 +60,10 @@ type FullLaterStore struct {
 	store.Walker
 }
 
-// UpdateStats is the one that the parts have in common.
+// UpdateStats resolves the parts' common method.
 func (f FullLaterStore) UpdateStats(st *store.Stats) { f.LaterStore.UpdateStats(st) }
 
-// NewFullLaterStore returns one over memory.
+// NewFullLaterStore returns a store over memory.
 func NewFullLaterStore() FullLaterStore {
 	inner := shard.New()
 	return FullLaterStore{storetest.Later(inner), inner, inner, inner}

@@ -35,7 +35,7 @@ func TestUnauthenticatedFeedStopsEarly(t *testing.T) {
 	}
 }
 
-// TestUnauthenticatedBounds go with AUTH, and come back with RESET, inside of one pipeline.
+// TestUnauthenticatedBounds end with AUTH and return with RESET within a pipeline.
 func TestUnauthenticatedBounds(t *testing.T) {
 	eleven := resptest.Encode("ECHO", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11")
 	const read, refused = "-ERR wrong number of arguments for 'echo' command\r\n", "-ERR Protocol error: unauthenticated multibulk length\r\n"
@@ -50,7 +50,7 @@ func TestUnauthenticatedBounds(t *testing.T) {
 		{"AUTH secret\r\nAUTH wrong\r\n" + eleven, ok + wrong + read, peer.NeedInput},
 		{"AUTH secret\r\nRESET\r\n" + eleven, ok + reset + refused, peer.Close},
 		{"AUTH secret\r\n" + eleven + "RESET\r\n" + eleven, ok + read + reset + refused, peer.Close},
-		// As in Redis, a HELLO that fails behind its AUTH has authenticated.
+		// As in Redis, a HELLO that fails after its AUTH has authenticated.
 		{"HELLO 2 AUTH default secret FOO\r\n" + eleven, "-ERR Syntax error in HELLO option 'FOO'\r\n" + read, peer.NeedInput},
 	} {
 		if got, _, status := commandstest.Converse(t, commandstest.New(commandstest.WithPassword("secret")).Session(), tt.in); got != tt.want || status != tt.status {
@@ -59,8 +59,7 @@ func TestUnauthenticatedBounds(t *testing.T) {
 	}
 }
 
-// TestFeedStopsWhenInputIsLong: behind a long command a buffer may hold megabytes, and what replies nothing
-// fills no replies.
+// TestFeedStopsWhenInputIsLong, even if the commands have no replies: the buffer may hold megabytes.
 func TestFeedStopsWhenInputIsLong(t *testing.T) {
 	const most = 64 << 10
 	call := resptest.Encode("CL.THROTTLE", "k", "1", "1", "1")
@@ -82,7 +81,7 @@ func TestFeedStopsWhenInputIsLong(t *testing.T) {
 	}
 }
 
-// TestWatchGivesWay: others are served while many keys come to be watched, and behind it.
+// TestWatchGivesWay: other clients are served during a WATCH of many keys.
 func TestWatchGivesWay(t *testing.T) {
 	watch := func(n, from int) string {
 		args := []string{"WATCH"}
@@ -100,7 +99,7 @@ func TestWatchGivesWay(t *testing.T) {
 		if left, replies = left[n:], replies+string(out); status == peer.Waiting {
 			<-s.Conn.Woken
 		}
-		if turns == 1 { // of a key that is watched by then
+		if turns == 1 { // on an already watched key
 			commandstest.Say(t, other, "CL.THROTTLE 0 1 1 1\r\n")
 		}
 	}
@@ -120,15 +119,14 @@ func TestWatchGivesWay(t *testing.T) {
 			t.Fatalf("a turn took %d bytes", n)
 		}
 	}
-	s.Feed([]byte(watch(watched, 0)), nil) // gone half-way
+	s.Feed([]byte(watch(watched, 0)), nil) // ends half-way
 	s.Close()
 	if got := commandstest.Say(t, other, "CLIENT LIST\r\nPING\r\n"); strings.Count(got, "id=") != 1 {
 		t.Error(got)
 	}
 }
 
-// TestLongBatchesEndAFeed: what may take long is done a few batches at a time, so that others have their
-// turn.
+// TestLongBatchesEndAFeed after a few of them, so that others have their turn.
 func TestLongBatchesEndAFeed(t *testing.T) {
 	for call, feeds := range map[string]int{
 		"CL.SLIDINGWINDOW k 9 60\r\n":                          4,
@@ -150,7 +148,7 @@ func TestLongBatchesEndAFeed(t *testing.T) {
 	}
 }
 
-// TestLongCommandsEndAFeed, too, even where each of them is short.
+// TestLongCommandsEndAFeed, even if each is short.
 func TestLongCommandsEndAFeed(t *testing.T) {
 	const calls = 40
 	s := commandstest.New().Session()
@@ -163,7 +161,7 @@ func TestLongCommandsEndAFeed(t *testing.T) {
 		}
 		most = max(most, n/len("DUMP k\r\n"))
 	}
-	if most > 4 { // of half a millisecond each, by their cost
+	if most > 4 { // each costs half a millisecond
 		t.Errorf("%d calls in a turn", most)
 	}
 }

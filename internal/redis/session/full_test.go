@@ -12,19 +12,19 @@ import (
 
 const oom = "-OOM command not allowed when used memory > 'maxmemory'.\r\n"
 
-// TestNewKeysAreRefused: each call of a batch has its own answer, and nothing but a new key is refused.
+// TestNewKeysAreRefused: only calls for new keys fail in a batch.
 func TestNewKeysAreRefused(t *testing.T) {
 	r := newHarness(t)
 	c := r.session()
 	s := r.Config.Store.(*shard.Store)
-	s.SetMaxBytes(1, store.NoEviction) // the first segment has no room
+	s.SetMaxBytes(1, store.NoEviction) // the first segment is full
 	if got := c.say(t, "CL.THROTTLE new 1 1 60\r\nCL.THROTTLE new 1 1 60 0\r\nCL.THROTTLE new 1 1 60 9\r\nPING\r\n"); got != oom+"*5\r\n:0\r\n:2\r\n:2\r\n:-1\r\n:0\r\n"+"*5\r\n:1\r\n:2\r\n:2\r\n:-1\r\n:0\r\n"+pong {
 		t.Errorf("got %q", got)
 	}
 	for _, call := range []string{
 		"CL.FIXEDWINDOW new 1 60", "CL.SLIDINGWINDOW new 1 60", "CL.SLIDINGWINDOW new 1 60 APPROX", "CL.TOKENBUCKET new 1 1 60", "CL.BUCKET TAKE new 1 -1",
 	} {
-		look := call + " 0" // of the quantity, which stands in front of the options
+		look := call + " 0" // before the quantity
 		if name, approx := strings.CutSuffix(call, " APPROX"); approx {
 			look = name + " 0 APPROX"
 		} else if name, refund := strings.CutSuffix(call, " -1"); refund {
@@ -36,7 +36,7 @@ func TestNewKeysAreRefused(t *testing.T) {
 	}
 	r = newHarness(t)
 	c = r.session()
-	for i := range 200 { // some of 16 shards have a segment with room
+	for i := range 200 { // some of the 16 shards have space
 		c.say(t, fmt.Sprintf("CL.THROTTLE taken%d 1 1 60\r\n", i))
 	}
 	r.Config.Store.(*shard.Store).SetMaxBytes(1, store.NoEviction)
@@ -49,7 +49,7 @@ func TestNewKeysAreRefused(t *testing.T) {
 	}
 }
 
-// TestNewKeysAreRefusedInTransactions: EXEC executes the rest, and a script is told.
+// TestNewKeysAreRefusedInTransactions: EXEC executes the rest, and a script gets the error.
 func TestNewKeysAreRefusedInTransactions(t *testing.T) {
 	r := newHarness(t)
 	s := r.Config.Store.(*shard.Store)

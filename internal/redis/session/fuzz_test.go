@@ -14,8 +14,7 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// FuzzArguments takes any five arguments for CL.THROTTLE's. One reply comes, in one piece, and keeps the
-// contract.
+// FuzzArguments: any five arguments of CL.THROTTLE get one valid reply in one piece.
 func FuzzArguments(f *testing.F) {
 	for _, seed := range [][5]string{
 		{"user123", "15", "30", "60", "1"},
@@ -54,8 +53,7 @@ func FuzzArguments(f *testing.F) {
 	})
 }
 
-// FuzzBatchedArguments takes any arguments for any command that is decided in batches, and does so twice.
-// Each time one reply comes: an error, or five integers.
+// FuzzBatchedArguments: any arguments of a batched command get an error or five integers, twice.
 func FuzzBatchedArguments(f *testing.F) {
 	names := catalog.New().Batched()
 	for i := range names {
@@ -87,7 +85,7 @@ func FuzzBatchedArguments(f *testing.F) {
 	})
 }
 
-// checkFive checks what holds for every reply to a call for so many units.
+// checkFive checks the invariants of a reply to a call for a quantity.
 func checkFive(t *testing.T, r resptest.Reply, asked int64) {
 	t.Helper()
 	if r.Kind != '*' || len(r.Elements) != 5 {
@@ -114,7 +112,7 @@ func checkFive(t *testing.T, r resptest.Reply, asked int64) {
 	}
 }
 
-// sessionSeeds are pipelines that reach every command, with what goes together.
+// sessionSeeds are pipelines that reach every command.
 func sessionSeeds() []string {
 	seeds := []string{
 		"MULTI\r\nCL.THROTTLE a 4 1 10\r\nDBSIZE\r\nEXEC\r\nWATCH a b\r\nDEL a\r\nMULTI\r\nPING\r\nEXEC\r\nMULTI\r\nNOSUCH\r\nEXEC\r\n",
@@ -139,8 +137,8 @@ func sessionSeeds() []string {
 	return seeds
 }
 
-// FuzzSession takes any bytes for a client's. Its replies are well formed, whatever way the input is cut,
-// others are not harmed, and nothing is left of it when it goes.
+// FuzzSession: any bytes get well-formed replies however the input is cut, disturb no other client, and leave
+// nothing.
 func FuzzSession(f *testing.F) {
 	for _, seed := range sessionSeeds() {
 		f.Add(seed, 7)
@@ -179,7 +177,7 @@ func FuzzSession(f *testing.F) {
 	})
 }
 
-// withoutControls replaces what a script may put into a line, as in Redis: any byte but those that end it.
+// withoutControls replaces the control characters that scripts may put into a line.
 func withoutControls(replies string) string {
 	b := []byte(replies)
 	for i, c := range b {

@@ -11,7 +11,7 @@ import (
 	"cellserver/internal/wire/catalog"
 )
 
-// TestHandlersFit: each command has a handler of the kind that its row asks for, or there is no engine.
+// TestHandlersFit: an engine requires a handler of each row's kind.
 func TestHandlersFit(t *testing.T) {
 	plain := execute.Plain(func(execute.Call, [][]byte) error { return nil })
 	whole := execute.Whole(func(execute.Call, store.Walker, [][]byte) error { return nil })
@@ -20,7 +20,7 @@ func TestHandlersFit(t *testing.T) {
 	for _, tt := range []struct {
 		name, command string
 		handler       execute.Handler
-		want          string // the error is about
+		want          string // in the error
 	}{
 		{"plain", "ping", plain, ""},
 		{"of the connection", "ping", connection, ""},
@@ -51,7 +51,7 @@ func TestHandlersFit(t *testing.T) {
 	}
 }
 
-// TestHandlersReachNoStore but through what they are given: whatever they can call returns none.
+// TestHandlersReachNoStore except through their arguments.
 func TestHandlersReachNoStore(t *testing.T) {
 	forbidden := []reflect.Type{reflect.TypeFor[store.Keys](), reflect.TypeFor[store.Walker](), reflect.TypeFor[store.Transactor]()}
 	for _, given := range []reflect.Type{reflect.TypeFor[execute.Call](), reflect.TypeFor[execute.Connection]()} {
@@ -70,8 +70,7 @@ func TestHandlersReachNoStore(t *testing.T) {
 	}
 }
 
-// TestWhole: a handler for all keys has the store, within EXEC the one that nobody else can use meanwhile,
-// and in scripts none.
+// TestWhole: a handler for all keys has the store, the exclusive one in EXEC, and none in scripts.
 func TestWhole(t *testing.T) {
 	var given []store.Walker
 	r := newHarness(t, func(c *execute.Config) {

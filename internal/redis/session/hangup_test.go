@@ -21,7 +21,7 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// withConnection adds commands about the connection.
+// withConnection adds the commands about the connection.
 func withConnection(c *execute.Config) {
 	do := func(name string, f func(conn execute.Connection, args [][]byte) error) {
 		c.Handlers[name] = execute.OnConnection(func(c execute.Call, conn execute.Connection, args [][]byte) error {
@@ -48,8 +48,7 @@ func withConnection(c *execute.Config) {
 	})
 }
 
-// TestExecThatIsCancelled leaves nothing of its transaction: the next one does not depend on what was watched
-// for it.
+// TestExecThatIsCancelled leaves nothing: the next transaction does not depend on its watched keys.
 func TestExecThatIsCancelled(t *testing.T) {
 	r := newHarness(t)
 	s, other := r.session(), r.session()
@@ -68,7 +67,7 @@ func TestExecThatIsCancelled(t *testing.T) {
 	}
 }
 
-// TestPauseThatIsCancelled was no work.
+// TestPauseThatIsCancelled counts as no work.
 func TestPauseThatIsCancelled(t *testing.T) {
 	r := newHarness(t, withLater)
 	r.Config.Records.Slowness.SetSlowlog(1)
@@ -116,9 +115,10 @@ func TestScriptOutcomes(t *testing.T) {
 	}
 }
 
-// TestTimeOfScriptsTogether: the next one is not executed when those before have taken the time of one.
+// TestTimeOfScriptsTogether: in a transaction the next script is refused after the time of one.
 func TestTimeOfScriptsTogether(t *testing.T) {
-	r := newHarness(t, func(c *execute.Config) { c.Store = storetest.Bare(shard.New()) }) // for an error of what would be executed
+	// for an error from execution
+	r := newHarness(t, func(c *execute.Config) { c.Store = storetest.Bare(shard.New()) })
 	allowance := r.Config.Scripts.Allowance()
 	for taken, want := range map[time.Duration]error{
 		0: reply.ErrNoTransactions, allowance.Limit - 1: reply.ErrNoTransactions, allowance.Limit: reply.ErrScriptsTooLong, allowance.Limit + 1: reply.ErrScriptsTooLong,
@@ -132,7 +132,7 @@ func TestTimeOfScriptsTogether(t *testing.T) {
 	}
 }
 
-// scriptsTogether is a transaction whose scripts have a time.
+// scriptsTogether is a transaction of scripts that share a time limit.
 type scriptsTogether struct {
 	execute.NestedRole
 	time *lua.Allowance
@@ -144,14 +144,14 @@ func (s scriptsTogether) Allowance() *lua.Allowance { return s.time }
 
 func (scriptsTogether) TimedOut() {}
 
-// withLaterStore has batches answered later by the store that it returns.
+// withLaterStore returns a store that answers batches later.
 func withLaterStore() (*storetest.LaterStore, func(*execute.Config)) {
 	later := storetest.Later(shard.New())
 	return later, func(c *execute.Config) { c.Store = later }
 }
 
-// TestClientThatIsGoneWhileAStoreAnswers: its batch is with the store and is decided, and what it sent behind
-// that is executed, unless its session is closed.
+// TestClientThatIsGoneWhileAStoreAnswers: its batch and the commands after it are executed unless its session
+// is closed.
 func TestClientThatIsGoneWhileAStoreAnswers(t *testing.T) {
 	const in = "CL.THROTTLE a 4 1 10\r\nCL.THROTTLE b 4 1 10\r\nPING\r\n"
 	const behind = "CL.THROTTLE a 4 1 10\r\n"
@@ -205,7 +205,7 @@ func TestClientThatIsGoneWhileAStoreAnswers(t *testing.T) {
 	}
 }
 
-// TestMonitorBehindABatch: a command that was held is shown to who has come to MONITOR meanwhile.
+// TestMonitorBehindABatch: a client that enters MONITOR sees a command that waited.
 func TestMonitorBehindABatch(t *testing.T) {
 	later, with := withLaterStore()
 	r := newHarness(t, with, withConnection)
@@ -223,8 +223,7 @@ func TestMonitorBehindABatch(t *testing.T) {
 	}
 }
 
-// TestLaterStoreLeavesNothing: neither what sessions share nor a session refers to a batch that was answered,
-// or to input.
+// TestLaterStoreLeavesNothing: sessions keep no reference to an answered batch or its input.
 func TestLaterStoreLeavesNothing(t *testing.T) {
 	_, with := withLaterStore()
 	r := newHarness(t, with)

@@ -51,7 +51,7 @@ func newHarness(t testing.TB, change ...func(*execute.Config)) *harness {
 		Scripts: lua.New(lua.Config{Now: func() int64 { return t0 }, TimeLimit: time.Minute, Native: cat.Batched()}), BackgroundThreads: 1, Log: slog.New(slog.NewTextHandler(&r.log, nil)),
 		Handlers: map[string]execute.Handler{},
 	}
-	cat.Each(func(command *catalog.Command) { // those of the rooms above are not under test here
+	cat.Each(func(command *catalog.Command) { // those of other packages are not tested here
 		if command.Flags&catalog.FlagWhole != 0 {
 			c.Handlers[command.FullName()] = execute.Whole(func(execute.Call, store.Walker, [][]byte) error { return nil })
 		} else {
@@ -101,16 +101,16 @@ var testLater = execute.Plain(func(c execute.Call, _ [][]byte) error {
 
 func withLater(c *execute.Config) { with(map[string]execute.Handler{"test.later": testLater})(c) }
 
-// gate is what TEST.WAIT waits for: each opening lets one of them through.
+// gate is TEST.WAIT's: each opening releases one call.
 type gate struct {
 	mu      sync.Mutex // guards all below
 	open    int
 	waiting []*background.Task
 }
 
-// wait is TEST.WAIT: it replies its argument, later.
+// wait is TEST.WAIT: it echoes its argument later.
 func (g *gate) wait(s *Session, args [][]byte) error {
-	text := string(args[1]) // the input may have moved by then
+	text := string(args[1]) // the input may move
 	p := s.waitForTask(&s.x, func(x *execute.Executor) error {
 		x.W.BulkString(text)
 		return nil
@@ -156,7 +156,7 @@ func (r *harness) session() *client {
 	return c
 }
 
-// feed feeds a session until it wants something else than to be fed on, and returns what it left of in.
+// feed feeds a session until it waits or ends, and returns the rest of in.
 func (c *client) feed(in string) (replies, left string, status peer.Status) {
 	buf, out := []byte(in), []byte(nil)
 	for {
@@ -168,7 +168,7 @@ func (c *client) feed(in string) (replies, left string, status peer.Status) {
 	}
 }
 
-// converse is feed, and waits where the session does.
+// converse is feed, and waits for the session.
 func (c *client) converse(in string) (replies, left string, status peer.Status) {
 	for left = in; ; <-c.woken {
 		var more string
@@ -179,7 +179,7 @@ func (c *client) converse(in string) (replies, left string, status peer.Status) 
 	}
 }
 
-// wait feeds a command that waits, and returns what it left of in.
+// wait feeds a command that waits, and returns the rest of in.
 func (c *client) wait(t testing.TB, in string) (left string) {
 	t.Helper()
 	replies, left, status := c.feed(in)
@@ -189,7 +189,7 @@ func (c *client) wait(t testing.TB, in string) (left string) {
 	return left
 }
 
-// say feeds whole commands, waits where the session does, and returns the replies.
+// say feeds whole commands, waits for the session, and returns the replies.
 func (c *client) say(t testing.TB, in string) string {
 	t.Helper()
 	replies, left, status := c.converse(in)
@@ -207,7 +207,7 @@ func (c *client) expect(t testing.TB, in, want string) {
 	}
 }
 
-// define defines a named limit of 5 units in a minute.
+// define defines a named limit of 5 units a minute.
 func (r *harness) define(t testing.TB, name string) {
 	t.Helper()
 	r.defineAs(t, namedlimit.Definition{Name: name})

@@ -24,7 +24,7 @@ func withStore(on store.Store) func(*commands.Config) {
 	return func(c *commands.Config) { c.Store = on }
 }
 
-// conversation is what became of an input: whatever a client, a MONITOR or an operator can tell.
+// conversation is all that a client, a MONITOR or an operator sees of an input.
 type conversation struct {
 	replies, left string
 	status        peer.Status
@@ -34,11 +34,11 @@ type conversation struct {
 	logged        string
 }
 
-// ownINFO is what an INFO in the background may have counted of itself, and how long it makes the reply.
+// ownINFO matches what a background INFO may count of itself, and the length of its reply.
 var ownINFO = regexp.MustCompile(`\$\d+\r\n|(cmdstat_info|total_commands_processed).*\r\n`)
 
-// converse has a client send an input in two parts, the second one behind the replies to the first or, if it
-// is in a hurry, while the session may still wait for the store.
+// converse sends an input in two parts: the second after the first one's replies or, with hurry, possibly
+// while the session waits for the store.
 func converse(t *testing.T, on store.Store, in string, cut int, hurry bool) (c conversation) {
 	t.Helper()
 	r := commandstest.New(withStore(on), commandstest.WithLimitFor(in))
@@ -59,7 +59,7 @@ func converse(t *testing.T, on store.Store, in string, cut int, hurry bool) (c c
 	c.stats = ownINFO.ReplaceAllString(commandstest.Say(t, operator, "INFO commandstats\r\nINFO errorstats\r\nSLOWLOG LEN\r\n"), "")
 	st := r.Stats()
 	c.store = store.Stats{Keys: st.Keys, Allowed: st.Allowed, Limited: st.Limited, Requested: st.Requested, Granted: st.Granted}
-	_, c.logged, _ = strings.Cut(r.Log.String(), "level=") // behind the time
+	_, c.logged, _ = strings.Cut(r.Log.String(), "level=") // without the time
 	return c
 }
 
@@ -106,16 +106,15 @@ func laterCases() []laterCase {
 	}
 }
 
-// TestLater: with a store that answers later all is as with one that answers at once, wherever the input is
-// cut: the replies and their order, what is executed and how often, what is counted, and what those in
-// MONITOR see.
+// TestLater: a store that answers later gives the same replies, executions, counts and MONITOR lines as one
+// that answers at once, wherever the input is cut.
 func TestLater(t *testing.T) {
 	memory := func(*testing.T) store.Store { return shard.New() }
 	later := func(*testing.T) store.Store { return session.NewFullLaterStore() }
 	cutAnywhere(t, laterCases(), memory, later, 400)
 }
 
-// cutAnywhere expects the same conversation of two stores, wherever the input is cut.
+// cutAnywhere expects equal conversations of two stores, wherever the input is cut.
 func cutAnywhere(t *testing.T, cases []laterCase, whole, cut func(t *testing.T) store.Store, cuts int) {
 	t.Helper()
 	for _, tt := range cases {
@@ -126,7 +125,7 @@ func cutAnywhere(t *testing.T, cases []laterCase, whole, cut func(t *testing.T) 
 				step = 7*step + 1
 			}
 			for at := 0; at <= len(tt.in); at += step {
-				hurry := at/step%2 == 0 // the parts come often enough for both, at every place of a command
+				hurry := at/step%2 == 0 // there are enough cuts for both in every command
 				if got := converse(t, cut(t), tt.in, at, hurry); got != want {
 					t.Fatalf("cut at %d, in a hurry %v: got\n%+v\nwant\n%+v", at, hurry, got, want)
 				}
@@ -135,7 +134,7 @@ func cutAnywhere(t *testing.T, cases []laterCase, whole, cut func(t *testing.T) 
 	}
 }
 
-// brokenStore is a store that cannot decide on the keys whose names begin with "bad".
+// brokenStore cannot decide on keys whose names begin with "bad".
 type brokenStore struct{ store.Store }
 
 func (b brokenStore) Throttle(nowNs int64, batch []store.Request) store.Pending {
@@ -159,8 +158,7 @@ func (b brokenStore) State(int64, store.Key) (limiter.State, bool, error) {
 
 func (b brokenStore) Delete(int64, []store.Key) (int, error) { return 0, errors.New("no\nDEL") }
 
-// TestStoreFails: each request that a store cannot decide has an error of its own, in one line and in its
-// place, and is counted as one that failed.
+// TestStoreFails: each request that fails has its own one-line error in its place, and is counted.
 func TestStoreFails(t *testing.T) {
 	const throttle, bad = "CL.THROTTLE k 9 1 60\r\n", "CL.THROTTLE bad 9 1 60\r\n"
 	const failed = "-ERR the store failed: it is\\r\\n+broken\r\n"

@@ -36,7 +36,7 @@ func longTouch() string {
 	return resptest.Encode(append([]string{"TOUCH"}, make([]string, 2*resp.LongArgs)...)...)
 }
 
-// TestLongCommandsStayInOrder: one that is admitted in the background waits for the batch in front of it.
+// TestLongCommandsStayInOrder: a command admitted in the background waits for the batch before it.
 func TestLongCommandsStayInOrder(t *testing.T) {
 	first := resptest.Ints(0, 5, 4, -1, 10)
 	for _, tt := range []struct{ name, in, want string }{
@@ -63,8 +63,7 @@ func TestLongCommandsStayInOrder(t *testing.T) {
 	}
 }
 
-// TestLongCommandIsCancelled: while it waits for its turn its arguments are counted; and without it, its
-// transaction is not executed.
+// TestLongCommandIsCancelled: its arguments are counted while it waits; its transaction is not executed.
 func TestLongCommandIsCancelled(t *testing.T) {
 	r := newHarness(t, withRules(t))
 	c := r.session()
@@ -87,8 +86,7 @@ func TestLongCommandIsCancelled(t *testing.T) {
 	r.Background.Give(background.Who{})
 }
 
-// TestArgumentsOfBackgroundCommandsAreCounted while they wait, and those of a script's first part no longer
-// than that.
+// TestArgumentsOfBackgroundCommandsAreCounted while they wait, and a script's first part no longer.
 func TestArgumentsOfBackgroundCommandsAreCounted(t *testing.T) {
 	r := newHarness(t, func(c *execute.Config) {
 		c.Handlers["del"] = execute.Plain(func(c execute.Call, _ [][]byte) error {
@@ -116,7 +114,7 @@ func TestArgumentsOfBackgroundCommandsAreCounted(t *testing.T) {
 	}
 }
 
-// TestLongRepliesAreNotCopied where others wait: those of EXEC and of scripts are made in the background.
+// TestLongRepliesAreNotCopied while others wait: the background builds those of EXEC and scripts.
 func TestLongRepliesAreNotCopied(t *testing.T) {
 	const size = 1 << 20
 	eval := resptest.Encode("EVAL", "return string.rep('x', 1048576)", "0")

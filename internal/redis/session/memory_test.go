@@ -13,8 +13,7 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// TestClientMemoryIsCounted: what a session keeps for its client is known while it keeps it, to a KiB and a
-// factor of two.
+// TestClientMemoryIsCounted while a session holds it, to within a KiB and a factor of two.
 func TestClientMemoryIsCounted(t *testing.T) {
 	long := strings.Repeat("x", 1000)
 	commands := strings.Repeat(resptest.Encode("PING", long), 100)
@@ -54,8 +53,7 @@ func TestClientMemoryIsCounted(t *testing.T) {
 	}
 }
 
-// TestWatchIsCountedBeforeItIsTaken: of many keys that are watched step by step, all are counted with the
-// first.
+// TestWatchIsCountedBeforeItIsTaken: all keys of a WATCH in steps are counted with the first.
 func TestWatchIsCountedBeforeItIsTaken(t *testing.T) {
 	r := newHarness(t, func(c *execute.Config) { c.Limits.MaxArgs = 10_000 })
 	c := r.session()
@@ -63,7 +61,7 @@ func TestWatchIsCountedBeforeItIsTaken(t *testing.T) {
 	for i := range 3 * watchStep {
 		keys = append(keys, strconv.Itoa(i))
 	}
-	_, left, _ := c.feed(resptest.Encode(keys...)) // its many arguments are decoded in the background
+	_, left, _ := c.feed(resptest.Encode(keys...)) // decoded in the background
 	<-c.woken
 	_, _, status := c.feed(left)
 	first, _ := c.x.Client.Memory()
@@ -73,7 +71,7 @@ func TestWatchIsCountedBeforeItIsTaken(t *testing.T) {
 	}
 }
 
-// TestCloseSendsNothing: what a client in MONITOR has not taken is not collected for nobody.
+// TestCloseSendsNothing: MONITOR's unread lines are dropped.
 func TestCloseSendsNothing(t *testing.T) {
 	r := newHarness(t)
 	c := r.session()
@@ -84,8 +82,7 @@ func TestCloseSendsNothing(t *testing.T) {
 	}
 }
 
-// TestWaitingArgumentsAreCounted: of scripts that wait for their turn; and when a client is gone, nothing of
-// it is counted.
+// TestWaitingArgumentsAreCounted for waiting scripts, until the client is gone.
 func TestWaitingArgumentsAreCounted(t *testing.T) {
 	r := newHarness(t, func(c *execute.Config) {
 		c.Scripts = lua.New(lua.Config{Now: func() int64 { return time.Now().UnixNano() }, TimeLimit: time.Minute, Native: c.Catalog.Batched()})
@@ -124,7 +121,7 @@ func TestWaitingArgumentsAreCounted(t *testing.T) {
 	endless.Close()
 }
 
-// TestEvictionIsLogged: once, with what it was about.
+// TestEvictionIsLogged once, with its reason.
 func TestEvictionIsLogged(t *testing.T) {
 	r := newHarness(t)
 	r.Config.Clients.SetMaxMemory(50_000)

@@ -13,8 +13,7 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// batchedCalls are calls of every command that is decided in batches, of which some are limited, and some
-// fail.
+// batchedCalls returns calls of every batched command; some are limited, and some fail.
 func batchedCalls() []string {
 	return []string{
 		"CL.THROTTLE t 3 1 60", "CL.THROTTLE t 3 1 60 0", "CL.THROTTLE t 3 1 60 -1", "RL.THROTTLE t 3 1 60", "CL.TOKENBUCKET t 4 1 60 2",
@@ -27,7 +26,7 @@ func batchedCalls() []string {
 	}
 }
 
-// someCalls are n of them at random, from a seed, with others between.
+// someCalls returns n random ones, with other calls between.
 func someCalls(seed uint64, n int) []string {
 	random, all := rand.New(rand.NewPCG(seed, 0)), append(batchedCalls(), "PING", "CL.BUCKET NOSUCH b") //nolint:gosec // it is to be the same each time
 	calls := make([]string, n)
@@ -37,7 +36,7 @@ func someCalls(seed uint64, n int) []string {
 	return calls
 }
 
-// mixedRig has a bucket to take from, named limits, and a key that is a limit's but for its kind.
+// mixedRig has a bucket, named limits, and a key of another kind.
 func mixedRig(t *testing.T) *commandstest.Client {
 	t.Helper()
 	s := commandstest.New().Session()
@@ -45,7 +44,7 @@ func mixedRig(t *testing.T) *commandstest.Client {
 	return s
 }
 
-// oneByOne is what calls are replied that are not pipelined.
+// oneByOne returns the replies to calls without pipelining.
 func oneByOne(t *testing.T, calls []string) (replies []string) {
 	t.Helper()
 	s := mixedRig(t)
@@ -55,8 +54,8 @@ func oneByOne(t *testing.T, calls []string) (replies []string) {
 	return replies
 }
 
-// TestMixedPipelines: calls of several commands are answered in their order, each as if it came alone; also
-// in a transaction, and by scripts, whether these need the interpreter or not.
+// TestMixedPipelines: calls of several commands are answered in order, each as if alone, also in transactions
+// and scripts.
 func TestMixedPipelines(t *testing.T) {
 	for seed := range uint64(20) {
 		calls := someCalls(seed, 200)
@@ -84,8 +83,7 @@ func TestMixedPipelines(t *testing.T) {
 	}
 }
 
-// executable are the calls that a transaction takes: those that were not refused for their name or their
-// number of arguments.
+// executable returns the calls that a transaction queues: known ones with a valid number of arguments.
 func executable(calls, replies []string) (taken []string) {
 	for i, call := range calls {
 		if !strings.HasPrefix(replies[i], "-ERR ") {
@@ -95,7 +93,7 @@ func executable(calls, replies []string) (taken []string) {
 	return taken
 }
 
-// TestBatchesAreOfOneCommand: each change of the command makes another batch, and nothing else does.
+// TestBatchesAreOfOneCommand: only a change of the command starts a new batch.
 func TestBatchesAreOfOneCommand(t *testing.T) {
 	for calls, batches := range map[string]int{
 		"CL.THROTTLE t 3 1 60,CL.THROTTLE u 3 1 60":                                                    1,
@@ -108,13 +106,13 @@ func TestBatchesAreOfOneCommand(t *testing.T) {
 		s := r.Session()
 		r.Clock.StepBy(1)
 		commandstest.Say(t, s, strings.ReplaceAll(calls, ",", "\r\n")+"\r\n")
-		if got := r.Clock.Readings(); got != 2*batches { // when each begins and when it is done
+		if got := r.Clock.Readings(); got != 2*batches { // at its begin and end
 			t.Errorf("%s: the clock was read %d times, want %d", calls, got, 2*batches)
 		}
 	}
 }
 
-// TestBatchedCommandsDoNotAllocate: from bytes to bytes, once their keys are there.
+// TestBatchedCommandsDoNotAllocate on existing keys.
 func TestBatchedCommandsDoNotAllocate(t *testing.T) {
 	if racetest.Enabled {
 		t.Skip("the race detector allocates")
@@ -131,7 +129,8 @@ func TestBatchedCommandsDoNotAllocate(t *testing.T) {
 	}
 	table := catalog.New()
 	table.Each(func(c *catalog.Command) {
-		if name := c.FullName(); c.Batches && len(calls[name]) == 0 && name != "cl.throttle" { // which has a test of its own
+		// which has its own test
+		if name := c.FullName(); c.Batches && len(calls[name]) == 0 && name != "cl.throttle" {
 			call := "KEY"
 			for _, arg := range c.Args {
 				if arg.Type == "integer" && !arg.Optional {

@@ -14,8 +14,8 @@ import (
 	"cellserver/internal/test/resptest"
 )
 
-// TestNamedLimitsCountWhatIsAnswered: each call once, in a batch, in EXEC and in scripts, whenever the store
-// answers, and none that fails.
+// TestNamedLimitsCountWhatIsAnswered: each successful call once, in a batch, in EXEC and in scripts, with any
+// store.
 func TestNamedLimitsCountWhatIsAnswered(t *testing.T) {
 	const native, interpreted = "return redis.call('cl.check', ARGV[1], ARGV[2])", "local r = redis.pcall('cl.check', ARGV[1], ARGV[2]) return r"
 	check := func(call string, n int) string { return strings.Repeat("CL.CHECK "+call+"\r\n", n) }

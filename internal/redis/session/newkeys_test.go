@@ -9,8 +9,7 @@ import (
 	"cellserver/internal/test/resptest"
 )
 
-// TestNewKeysAreLimited: wherever a key is made; calls for keys that are there, and those that make none, are
-// answered.
+// TestNewKeysAreLimited in every command that creates a key; other calls are answered.
 func TestNewKeysAreLimited(t *testing.T) {
 	const refused = "-ERR more than 2 new keys per second from this address, the limit of --max-new-keys-per-second; existing keys still answer"
 	const line = refused + "\r\n"
@@ -64,8 +63,7 @@ func TestNewKeysAreLimited(t *testing.T) {
 	}
 }
 
-// TestNewKeysCountOnce: others change a key meanwhile, so there are more attempts, in each of which the same
-// key is new.
+// TestNewKeysCountOnce, though others change a key and force more attempts.
 func TestNewKeysCountOnce(t *testing.T) {
 	const script = "redis.call('test.meddle') redis.call('cl.throttle', KEYS[1], 9, 1, 10) redis.call('cl.throttle', KEYS[2], 9, 1, 10) return 'done'"
 	const change = "CL.THROTTLE a 9 1 10\r\n"

@@ -17,12 +17,12 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// TestWaiting goes through a pipeline step by step.
+// TestWaiting steps through a pipeline.
 func TestWaiting(t *testing.T) {
 	const throttle = "CL.THROTTLE k 1 1 60\r\n"
 	type step struct {
-		open    int    // so many may pass
-		in      string // comes in, behind what was left
+		open    int    // number of open gates
+		in      string // input after what was left
 		left    string
 		replies string
 		status  peer.Status
@@ -93,8 +93,8 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
-// TestWakeFromAnotherGoroutine drives sessions as a connection does, while others wake them, now and then too
-// early and more than once. It is for the race detector.
+// TestWakeFromAnotherGoroutine drives sessions as a connection does, while others wake them, sometimes too
+// early or twice.
 func TestWakeFromAnotherGoroutine(t *testing.T) {
 	const waits = 200
 	r := newHarness(t)
@@ -103,7 +103,7 @@ func TestWakeFromAnotherGoroutine(t *testing.T) {
 	go func() {
 		for range waits {
 			<-waiting
-			s.Wake() // for nothing
+			s.Wake() // early
 			r.gate.pass(1)
 			s.Wake()
 		}
@@ -117,7 +117,7 @@ func TestWakeFromAnotherGoroutine(t *testing.T) {
 		if status != peer.Waiting {
 			continue
 		}
-		if done := strings.Count(string(out), "$1\r\nx\r\n"); done >= answered { // a new one waits
+		if done := strings.Count(string(out), "$1\r\nx\r\n"); done >= answered { // another one waits
 			waiting <- struct{}{}
 			answered = done + 1
 		}
@@ -134,7 +134,7 @@ func TestWakeFromAnotherGoroutine(t *testing.T) {
 	}
 }
 
-// TestExecOfAClientThatIsGone does not ignore what it watched, and is not begun if it waits for its turn.
+// TestExecOfAClientThatIsGone respects its watched keys, and does not begin after waiting for its turn.
 func TestExecOfAClientThatIsGone(t *testing.T) {
 	r := newHarness(t) // one at a time
 	other := r.session()
@@ -150,7 +150,7 @@ func TestExecOfAClientThatIsGone(t *testing.T) {
 			t.Errorf("%q: it was executed", in)
 		}
 	}
-	// At work already, and gone before it looks at what it watched.
+	// The client leaves after EXEC began, before it checks its watched keys.
 	s := r.session()
 	s.say(t, "WATCH w\r\nMULTI\r\nCL.THROTTLE a 4 1 10\r\n")
 	x := multi.New(&s.x, s.multi.Steps, s.watched, "EXEC")
@@ -164,7 +164,7 @@ func TestExecOfAClientThatIsGone(t *testing.T) {
 	}
 }
 
-// TestCloseLeavesNothing of a session: not in the register, and no watch in the store, also while it waits.
+// TestCloseLeavesNothing of a waiting session: no entry in the register, and no watch in the store.
 func TestCloseLeavesNothing(t *testing.T) {
 	r := newHarness(t)
 	other := r.session()
@@ -200,8 +200,7 @@ func keys(r *harness) int {
 	return st.Keys
 }
 
-// TestScratchRefersToNoInput is about memory: what sessions share would keep an input buffer of megabytes
-// alive.
+// TestScratchRefersToNoInput: shared scratch space must not keep a large input buffer alive.
 func TestScratchRefersToNoInput(t *testing.T) {
 	r := newHarness(t)
 	s := r.session()
@@ -209,7 +208,7 @@ func TestScratchRefersToNoInput(t *testing.T) {
 	checkScratch(t, s)
 }
 
-// checkScratch fails if what sessions share refers to an argument or a key.
+// checkScratch fails if scratch space refers to an argument or a key.
 func checkScratch(t *testing.T, s *client) {
 	t.Helper()
 	s.x.Begin()
@@ -228,8 +227,8 @@ func checkScratch(t *testing.T, s *client) {
 	}
 }
 
-// TestHungUp: a client that sends no more makes nobody wait for a time or a turn, but has the reply of what
-// runs; of one that is gone, that ends, too. What it has sent behind that is executed in every case.
+// TestHungUp: a client that sends no more neither delays others nor waits for a turn, but gets the reply of
+// running work; if it is gone, that ends too. Commands after it are always executed.
 func TestHungUp(t *testing.T) {
 	const behind = "CL.THROTTLE behind 1 1 60\r\nPING\r\n"
 	executed := resptest.Ints(0, 2, 1, -1, 60) + pong
@@ -238,9 +237,9 @@ func TestHungUp(t *testing.T) {
 	for _, tt := range []struct {
 		name, in string
 		busy     bool // all slots are taken
-		runs     bool // it has begun
+		runs     bool // the work has begun
 		how      peer.Hangup
-		want     string // what the replies begin with; empty if it goes on waiting
+		want     string // prefix of the replies; empty if it goes on waiting
 	}{
 		{name: "a time, half closed", in: "TEST.LATER\r\n", how: peer.HalfClosed, want: cancelled + executed},
 		{name: "a time, reset", in: "TEST.LATER\r\n", how: peer.Reset, want: cancelled + executed},
@@ -287,7 +286,7 @@ func TestHungUp(t *testing.T) {
 	}
 }
 
-// TestEndBackground: what runs, and what waits for its turn, ends early, and says so.
+// TestEndBackground: running and waiting work ends early, and says so.
 func TestEndBackground(t *testing.T) {
 	for _, in := range []string{"EVAL \"while true do end\" 0\r\n", "TEST.ENDLESS\r\n", "TEST.NEVER\r\n", "MULTI\r\nEVAL \"while true do end\" 1 k\r\nEXEC\r\n"} {
 		r := newHarness(t, with(map[string]execute.Handler{

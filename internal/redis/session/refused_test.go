@@ -13,8 +13,7 @@ import (
 	"cellserver/internal/wire/catalog"
 )
 
-// TestBareStore: with a store that can do nothing beyond deciding, what needs more is refused and says so,
-// and all else is executed.
+// TestBareStore: a store that can only decide refuses other commands with an error, and executes the rest.
 func TestBareStore(t *testing.T) {
 	const throttle = "CL.THROTTLE k 4 1 10\r\n"
 	first := resptest.Ints(0, 5, 4, -1, 10)
@@ -48,8 +47,7 @@ func TestBareStore(t *testing.T) {
 	})
 }
 
-// notWithKeys is a call of each command that EXEC does not execute while it holds keys, and what it replies
-// else.
+// notWithKeys returns a call of each command that EXEC refuses while it holds keys, and its usual reply.
 func notWithKeys() map[string][2]string {
 	return map[string][2]string{
 		"memory|purge":    {"MEMORY PURGE\r\n", "+OK\r\n"},
@@ -65,8 +63,8 @@ func notWithKeys() map[string][2]string {
 	}
 }
 
-// TestNotWithKeys: what does more than others should wait for is refused beside commands with keys or about
-// all keys, and with it all of the transaction, before anything is executed.
+// TestNotWithKeys: commands that would delay others are refused beside commands on keys, with the whole
+// transaction, before anything is executed.
 func TestNotWithKeys(t *testing.T) {
 	const throttle, watch = "CL.THROTTLE k 4 1 10\r\n", "WATCH k\r\n"
 	calls := notWithKeys()
@@ -117,14 +115,14 @@ func TestNotWithKeys(t *testing.T) {
 			if st := r.Stats(); st.Keys != 0 || st.Allowed != 0 {
 				t.Errorf("%q: something was executed: %+v", in, st)
 			}
-			// Nothing is left of it, whatever became of it.
+			// Nothing is left of the transaction.
 			commandstest.Say(t, r.Session(), throttle)
 			commandstest.Expect(t, s, "MULTI\r\n"+throttle+"EXEC\r\n", "+OK\r\n+QUEUED\r\n*1\r\n"+resptest.Ints(0, 5, 3, -1, 20))
 		}
 	}
 }
 
-// TestNotWithKeysInScripts: nor does a script, which may hold keys.
+// TestNotWithKeysInScripts: scripts, which may hold keys, refuse them too.
 func TestNotWithKeysInScripts(t *testing.T) {
 	for name := range notWithKeys() {
 		call := "return redis.call('" + strings.ReplaceAll(name, "|", "', '") + "'"
@@ -138,8 +136,8 @@ func TestNotWithKeysInScripts(t *testing.T) {
 	}
 }
 
-// TestSelectRefusedInExec: the keys behind a SELECT that the user may not do any more are not those that the
-// transaction holds, so what needs them is not executed.
+// TestSelectRefusedInExec: if the user may no longer SELECT, later commands are not executed, as the
+// transaction holds keys of another database.
 func TestSelectRefusedInExec(t *testing.T) {
 	const notSelected = "-ERR this command was not executed, because the SELECT in front of it was not\r\n"
 	refused := aclChanged + "no permission to execute the command or subcommand\r\n"

@@ -17,8 +17,7 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// newRemoteStore returns a store on other machines, of which what is called where nobody may wait is an
-// error.
+// newRemoteStore returns a remote store whose calls fail on a goroutine that must not wait.
 func newRemoteStore(t *testing.T) *storetest.RemoteStore {
 	on := storetest.NewRemote(shard.New())
 	on.Forbid("session.(*Session).Feed", "session.(*Session).HungUp", "session.(*Session).Close")
@@ -32,12 +31,12 @@ func newRemoteStore(t *testing.T) *storetest.RemoteStore {
 
 const (
 	down    = "-" + storetest.LineDown + "\r\n"
-	onRetry = "its keys are changed by so many clients that its turn has not come within --store-timeout; no key was changed: try again\r\n"
+	onRetry = "conflicts with other clients lasted longer than --store-timeout; no key was changed: try again\r\n"
 )
 
 func remoteFailure(line string) error { return store.Failure{Line: line} }
 
-// TestLaterOverRemote: however the input is cut, all is as if it had come at once.
+// TestLaterOverRemote: the result does not depend on where the input is cut.
 func TestLaterOverRemote(t *testing.T) {
 	remote := func(t *testing.T) store.Store { return newRemoteStore(t) }
 	cutAnywhere(t, append(laterCases(),
@@ -47,8 +46,7 @@ func TestLaterOverRemote(t *testing.T) {
 	), remote, remote, 100)
 }
 
-// TestExecOverRemote reads once and writes once, however many commands there are, and again where others have
-// changed its keys.
+// TestExecOverRemote reads once and writes once for any number of commands, and again after a conflict.
 func TestExecOverRemote(t *testing.T) {
 	transaction := func(n int) string {
 		return "MULTI\r\n" + strings.Repeat("CL.THROTTLE k 299 1 60\r\n", n) + "EXEC\r\n"
@@ -74,13 +72,14 @@ func withStoreTimeout(d time.Duration) func(*commands.Config) {
 	return func(c *commands.Config) { c.StoreTimeout = d }
 }
 
-// TestRemoteFailures: what becomes of transactions and of several limits at once when the store fails them.
+// TestRemoteFailures of transactions and of several limits at once.
 func TestRemoteFailures(t *testing.T) {
 	const exec = "MULTI\r\nCL.THROTTLE a 4 1 10\r\nDEL b\r\nEXEC\r\n"
 	const queued = "+OK\r\n+QUEUED\r\n+QUEUED\r\n"
 	const together = "CL.MTHROTTLE 2 a 4 1 10 1 b 4 1 10 1\r\n"
 	crossSlot := "-" + storetest.LineCrossSlot + "\r\n"
-	const conflicts = "conflicts" // which only the timeout ends; if the first attempt took as long, its error would be the store's
+	// ended only by the timeout; a first attempt as long would give the store's error
+	const conflicts = "conflicts"
 	const unknown = "STOREDOWN the machine was cut off, and it is not known whether this was charged"
 	for _, tt := range []struct {
 		name   string
@@ -112,7 +111,7 @@ func TestRemoteFailures(t *testing.T) {
 	}
 }
 
-// TestTagsOverRemote: keys with the same tag can be changed at once on a cluster.
+// TestTagsOverRemote: keys with the same tag can be changed together on a cluster.
 func TestTagsOverRemote(t *testing.T) {
 	on := newRemoteStore(t)
 	on.Cluster()
@@ -125,7 +124,7 @@ func TestTagsOverRemote(t *testing.T) {
 	}
 }
 
-// TestMixedBatchOverRemote: a failed batch has its errors in the places of its requests.
+// TestMixedBatchOverRemote: a failed batch reports an error for each request in its place.
 func TestBatchesFailOverRemote(t *testing.T) {
 	on := newRemoteStore(t)
 	on.FailIn("Throttle", remoteFailure("STOREDOWN it is\r\ndown"))
@@ -140,7 +139,7 @@ func TestBatchesFailOverRemote(t *testing.T) {
 	}
 }
 
-// TestScriptsOverRemote: one call works as it does over memory, with its errors, and all else is refused.
+// TestScriptsOverRemote: native scripts work as over memory, with their errors; others are refused.
 func TestScriptsOverRemote(t *testing.T) {
 	const other = "return {redis.call('cl.throttle', KEYS[1], 4, 1, 10), 1}"
 	eval := func(key string, args ...string) string {
@@ -170,8 +169,7 @@ func TestScriptsOverRemote(t *testing.T) {
 	}
 }
 
-// TestHangUpsOverRemote: a client may go at any time; what it sent before is executed, and nothing else waits
-// for it.
+// TestHangUpsOverRemote: earlier commands of a client that leaves are executed, and nothing waits for it.
 func TestHangUpsOverRemote(t *testing.T) {
 	for _, in := range []string{"CL.THROTTLE k 4 1 10\r\n", "DEL k\r\n", "CL.MTHROTTLE 1 k 4 1 10 1\r\n", "MULTI\r\nDEL k\r\nEXEC\r\n", "CL.BTHROTTLE k 4 1 10 1 1\r\n", "DBSIZE\r\n"} {
 		for name, leave := range map[string]func(s *commandstest.Client){
@@ -200,8 +198,7 @@ func TestHangUpsOverRemote(t *testing.T) {
 	}
 }
 
-// TestPolicyInExec: while the machines do not answer, the store's policy decides on a transaction of nothing
-// but requests.
+// TestPolicyInExec: without the store, its policy decides on transactions of requests only.
 func TestPolicyInExec(t *testing.T) {
 	on := newRemoteStore(t)
 	on.Policy(func(q *store.Request) { q.Result = funnel.Result{Limit: 7} })
@@ -254,8 +251,7 @@ func TestScanOverRemote(t *testing.T) {
 	}
 }
 
-// TestRecordsOverRemote: SLOWLOG has the same calls as over memory, and those in MONITOR see them in the same
-// order.
+// TestRecordsOverRemote: SLOWLOG and MONITOR show the same calls in the same order as over memory.
 func TestRecordsOverRemote(t *testing.T) {
 	const in = "CL.THROTTLE k 4 1 10\r\nTTL k\r\nDEL k x\r\nCL.MTHROTTLE 1 k 4 1 10 1\r\nMULTI\r\nCL.THROTTLE k 4 1 10\r\nTTL k\r\nEXEC\r\n" +
 		"CL.RESERVE k 4 1 10 x 1\r\nSCAN 0\r\nDBSIZE\r\n"

@@ -9,8 +9,8 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// TestReplyModes is CLIENT REPLY with pipelines, batches and what waits, as redis-server 7.0.15 does it. It
-// must not matter where the pipeline is cut.
+// TestReplyModes compares CLIENT REPLY with redis-server 7.0.15 in pipelines, batches and waits, wherever the
+// pipeline is cut.
 func TestReplyModes(t *testing.T) {
 	const throttle = "CL.THROTTLE k 9 1 1\r\n"
 	call := func(n int64) string { return resptest.Ints(0, 10, 10-n, -1, n) }
@@ -44,7 +44,7 @@ func TestReplyModes(t *testing.T) {
 			replies, _, _ := commandstest.Converse(t, s, line)
 			got.WriteString(replies)
 		}
-		if !strings.Contains(tt.in, "*") && got.String() != tt.want { // else a line is no command
+		if !strings.Contains(tt.in, "*") && got.String() != tt.want { // else a line is not a command
 			t.Errorf("%s, line by line: got %q, want %q", tt.name, got.String(), tt.want)
 		}
 	}

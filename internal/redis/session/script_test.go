@@ -12,14 +12,14 @@ import (
 	"cellserver/internal/test/resptest"
 )
 
-// TestScripts is what scripts reach of the server; how Lua and replies become each other is internal/lua's.
+// TestScripts checks scripts' access to the server; internal/lua tests the conversion of replies.
 func TestScripts(t *testing.T) {
 	first := resptest.Ints(0, 5, 4, -1, 10)
 	eval := func(script string, args ...string) string {
 		return resptest.Encode(append([]string{"EVAL", script, strconv.Itoa(len(args))}, args...)...)
 	}
 	const call = "redis.call('cl.throttle', KEYS[1], 4, 1, 10)"
-	for _, tt := range []struct{ name, in, want string }{ // want is what the replies begin with
+	for _, tt := range []struct{ name, in, want string }{ // prefix of the replies
 		{"a call", eval("local r = "+call+" return r[3] + r[5]", "a"), ":14\r\n"},
 		{"its writes are seen", eval(call+" return {redis.call('exists', KEYS[1]), redis.call('ttl', KEYS[1])}", "a") + "TTL a\r\n", "*2\r\n:1\r\n:10\r\n:10\r\n"},
 		{"time stands still", eval("local a = redis.call('time')[2] for i = 1, 1e3 do end return redis.call('time')[2] == a and redis.call('time')[1]"), "$10\r\n1700000000\r\n"},
@@ -69,7 +69,7 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// TestScriptsInRESP3: the replies have the types of the client's protocol, and inside the script's own.
+// TestScriptsInRESP3: replies have the types of the client's protocol, and inside the script its own.
 func TestScriptsInRESP3(t *testing.T) {
 	s := commandstest.New().Session()
 	commandstest.Say(t, s, "HELLO 3\r\n")
@@ -88,7 +88,7 @@ func TestScriptsInRESP3(t *testing.T) {
 	}
 }
 
-// TestScriptsLog reaches the server's log, with the client.
+// TestScriptsLog goes to the server's log, with the client.
 func TestScriptsLog(t *testing.T) {
 	r := commandstest.New()
 	commandstest.Say(t, r.Session(), resptest.Encode("EVAL", "redis.log(redis.LOG_WARNING, 'over\\nhere', 7) redis.log(redis.LOG_NOTICE, 'there') redis.log(redis.LOG_DEBUG, 'nowhere')", "0"))
@@ -105,12 +105,12 @@ func TestScriptsLog(t *testing.T) {
 
 const optimisticAttempts = 3
 
-// TestScriptMeetsOthers: another client writes the script's key while it runs. Both have happened in the end,
-// the script as if it had come last; after two such attempts it keeps the others out.
+// TestScriptMeetsOthers: another client writes the script's key while it runs. Both take effect, the script
+// last; after two conflicts it holds the key.
 func TestScriptMeetsOthers(t *testing.T) {
 	for _, tt := range []struct {
 		name, script string
-		times        int // that others write while it runs
+		times        int // that others write meanwhile
 		runs         int
 		want         string // the script's reply
 		left         string
@@ -133,7 +133,7 @@ func TestScriptMeetsOthers(t *testing.T) {
 			write := func() { commandstest.Say(t, other, "CL.THROTTLE a 99 1 10\r\n") }
 			switch {
 			case runs > tt.times:
-			case runs == optimisticAttempts: // it waits for the locks
+			case runs == optimisticAttempts: // waits for the locks
 				go func() { write(); done <- struct{}{} }()
 			default:
 				write()
@@ -149,7 +149,7 @@ func TestScriptMeetsOthers(t *testing.T) {
 	}
 }
 
-// TestScriptThatPanics ends with an error, and leaves nothing but a line in the log.
+// TestScriptThatPanics returns an error and only logs a line.
 func TestScriptThatPanics(t *testing.T) {
 	for _, in := range []string{"", "MULTI\r\n", "MULTI\r\nDBSIZE\r\n"} {
 		r := commandstest.New(commandstest.Meddling)
@@ -167,7 +167,7 @@ func TestScriptThatPanics(t *testing.T) {
 	}
 }
 
-// TestNativeEqualsTheInterpreter, byte for byte but for the script's name.
+// TestNativeEqualsTheInterpreter byte for byte, except for the script's name.
 func TestNativeEqualsTheInterpreter(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
@@ -206,7 +206,7 @@ func TestNativeEqualsTheInterpreter(t *testing.T) {
 	}
 }
 
-// TestManyScriptsAtOnce: sessions on their own goroutines with a few keys; nothing is lost.
+// TestManyScriptsAtOnce on a few keys lose nothing.
 func TestManyScriptsAtOnce(t *testing.T) {
 	const sessions, rounds = 8, 40
 	r := commandstest.New(func(c *commands.Config) { c.BackgroundThreads = 4 })

@@ -17,8 +17,7 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// lockedStore knows whether somebody has its keys to himself, and what happened meanwhile or was kept for
-// later.
+// lockedStore notes whether its keys are held, and events meanwhile and after.
 type lockedStore struct {
 	*shard.Store
 
@@ -73,8 +72,7 @@ func (t *lockedTx) end() {
 	}
 }
 
-// Commit ends it; so does Rollback. What was released counts as held, too, for the work is to be done again
-// if need be.
+// Commit ends it; so does Rollback. A released transaction still counts, as its work may be repeated.
 func (t *lockedTx) Commit() bool { defer t.end(); return t.Transaction.Commit() }
 
 func (t *lockedTx) Rollback() { defer t.end(); t.Transaction.Rollback() }
@@ -93,7 +91,7 @@ func (a *lockedAll) End() {
 	}
 }
 
-// watchedConn is a connection that has its events noted.
+// watchedConn notes a connection's events.
 type watchedConn struct {
 	name  string
 	store *lockedStore
@@ -114,7 +112,7 @@ func (c *watchedConn) Kill() { c.store.happened(c.name + " killed") }
 
 func (c *watchedConn) Evict() { c.store.happened(c.name + " evicted") }
 
-// watchedLog is a handler of a log that has its lines noted.
+// watchedLog notes a log's lines.
 type watchedLog struct {
 	slog.Handler
 	store *lockedStore
@@ -127,8 +125,7 @@ func (w watchedLog) Handle(_ context.Context, r slog.Record) error {
 
 func (w watchedLog) Enabled(context.Context, slog.Level) bool { return true }
 
-// lockedRig is a rig with such a store and such a log, a client, one in MONITOR and a victim, which is client
-// 3.
+// lockedRig is a harness with such a store and log, a client, one in MONITOR, and a victim, client 3.
 type lockedRig struct {
 	*commandstest.Harness
 	store      *lockedStore
@@ -150,7 +147,7 @@ func newLockedRig(t *testing.T, change ...func(*commands.Config)) *lockedRig {
 	l.monitor, _ = connect("monitor")
 	connect("victim")
 	l.feed(t, l.monitor, "MONITOR\r\n")
-	l.feed(t, l.monitor, "") // its lines are taken
+	l.feed(t, l.monitor, "") // takes its lines
 	return l
 }
 
@@ -172,14 +169,14 @@ func (l *lockedRig) feed(t *testing.T, s *session.Session, in string) string {
 	}
 }
 
-// TestSettled: what EXEC and scripts do beyond keys and replies is done when they have let go of their keys.
+// TestSettled: effects of EXEC and scripts beyond keys and replies follow the release of their keys.
 func TestSettled(t *testing.T) {
 	const throttle, kill = "CL.THROTTLE k 4 1 10\r\n", "CLIENT KILL ID 3\r\n"
 	eval := func(script string) string { return resptest.Encode("EVAL", script, "1", "k") }
 	log := eval("redis.log(redis.LOG_WARNING, 'a') redis.call('cl.throttle', KEYS[1], 4, 1, 10) redis.log(redis.LOG_DEBUG, 'b')")
 	for _, tt := range []struct {
 		name, in, want string
-		lines          int // of MONITOR
+		lines          int // in MONITOR
 	}{
 		{"a transaction", "MULTI\r\n" + throttle + kill + throttle + "EXEC\r\n", "monitor woken, victim killed", 4},
 		{"with all keys", "MULTI\r\n" + throttle + kill + "DBSIZE\r\nEXEC\r\n", "monitor woken, victim killed", 4},
@@ -202,8 +199,7 @@ func TestSettled(t *testing.T) {
 	}
 }
 
-// TestSettledForAClientThatIsGone: a transaction that has begun is executed as a whole, which includes what
-// it does when it has let go of the keys.
+// TestSettledForAClientThatIsGone: a transaction that has begun is executed whole, with its later effects.
 func TestSettledForAClientThatIsGone(t *testing.T) {
 	for _, how := range []peer.Hangup{peer.HalfClosed, peer.Reset} {
 		for _, closed := range []bool{false, true} {
@@ -252,8 +248,8 @@ func TestSettledForAClientThatIsGone(t *testing.T) {
 	}
 }
 
-// TestLoggedIsBounded, of a script and of an EXEC together, also where the lines are empty: of what is kept,
-// which is bounded in bytes, ten lines a second are written. The others are counted.
+// TestLoggedIsBounded for scripts and EXEC together, also with empty lines: the kept bytes are bounded, ten
+// lines a second are written, and the rest is counted.
 func TestLoggedIsBounded(t *testing.T) {
 	logs := func(n, bytes int) string {
 		return resptest.Encode("EVAL", fmt.Sprintf("for i = 1, %d do redis.log(redis.LOG_WARNING, string.rep('x', %d)) end", n, bytes), "0")
@@ -281,8 +277,8 @@ func TestLoggedIsBounded(t *testing.T) {
 	}
 }
 
-// TestScriptLinesInASecond: each client has ten, and all together a hundred; then come more, and how many
-// were left out. A line is cut. Lines that the level leaves out do not count.
+// TestScriptLinesInASecond: each client has ten, and all a hundred; then follows the number of omitted ones.
+// Long lines are cut. Lines below the log's level do not count.
 func TestScriptLinesInASecond(t *testing.T) {
 	r := commandstest.New()
 	log := func(level, text string, n int) string {

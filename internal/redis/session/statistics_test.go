@@ -10,14 +10,14 @@ import (
 	"cellserver/internal/test/resptest"
 )
 
-// TestStatistics: INFO commandstats and errorstats count as Redis's do: calls, those of them that failed, and
-// what was rejected before it ran; of subcommands, of what runs aside, behind MULTI and in scripts.
+// TestStatistics: INFO commandstats and errorstats count as Redis does: calls, failed and rejected ones, also
+// subcommands, background commands, in MULTI and in scripts.
 func TestStatistics(t *testing.T) {
 	const throttle, refused = "CL.THROTTLE k 9 1 1\r\n", "CL.THROTTLE k 9 x 1\r\n"
 	eval := func(script string) string { return resptest.Encode("EVAL", script, "1", "k") }
 	for _, tt := range []struct {
 		name, in string
-		want     string // command=calls,rejected,failed, in the order of names
+		want     string // command=calls,rejected,failed, by name
 		errors   string
 	}{
 		{"a batch", strings.Repeat(throttle, 300), "cl.throttle=300,0,0", ""},
@@ -81,7 +81,7 @@ func TestStatistics(t *testing.T) {
 	}
 }
 
-// TestTimeAside: the time that a command takes aside is its own, too.
+// TestTimeAside: a command's time includes the background.
 func TestTimeAside(t *testing.T) {
 	r := commandstest.New(commandstest.Meddling)
 	s := r.Session()
@@ -95,7 +95,7 @@ func TestTimeAside(t *testing.T) {
 	}
 }
 
-// TestCommandsAreTimedToTheirEnd: one that is done aside as well, but for the pause of a failed login.
+// TestCommandsAreTimedToTheirEnd, also in the background, but without a failed login's pause.
 func TestCommandsAreTimedToTheirEnd(t *testing.T) {
 	r := commandstest.New()
 	r.Clock.StepBy(int64(time.Millisecond))
@@ -106,7 +106,8 @@ func TestCommandsAreTimedToTheirEnd(t *testing.T) {
 		count       uint64
 		least, most time.Duration
 	}{
-		"cl.throttle": {3, 3 * time.Millisecond, 3 * time.Millisecond}, // the batch of 2 took 1, and so did its calls
+		// the batch of 2 took 1, as did its calls
+		"cl.throttle": {3, 3 * time.Millisecond, 3 * time.Millisecond},
 		"script":      {1, time.Millisecond, 10 * time.Millisecond},
 		"other":       {2, 2 * time.Millisecond, 10 * time.Millisecond},
 	} {

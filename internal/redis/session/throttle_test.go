@@ -11,7 +11,7 @@ import (
 	"cellserver/internal/test/resptest"
 )
 
-// TestThrottleOverTime runs the cases of the arithmetic through a session, and what only text can say.
+// TestThrottleOverTime runs the arithmetic's cases through a session, and those of text.
 func TestThrottleOverTime(t *testing.T) {
 	for _, c := range vectors.Cases(commandstest.T0) {
 		reading := funnel.Burst
@@ -52,7 +52,7 @@ func TestThrottleOverTime(t *testing.T) {
 	}
 }
 
-// TestKeysAreAnyBytes: each of them is a key of its own.
+// TestKeysAreAnyBytes: names of any bytes are different keys.
 func TestKeysAreAnyBytes(t *testing.T) {
 	r := commandstest.New()
 	s := r.Session()
@@ -72,7 +72,7 @@ func TestKeysAreAnyBytes(t *testing.T) {
 	}
 }
 
-// TestProbesNeverWrite: of an absent key, of a full funnel, and of an expired one.
+// TestProbesNeverWrite to an absent, a full or an expired key.
 func TestProbesNeverWrite(t *testing.T) {
 	r := commandstest.New()
 	s := r.Session()
@@ -92,7 +92,7 @@ func TestProbesNeverWrite(t *testing.T) {
 	commandstest.Expect(t, s, resptest.Encode("CL.THROTTLE", "k", "4", "1", "10", "0")+"EXISTS k\r\n", resptest.Ints(0, 5, 5, -1, 0)+":0\r\n")
 }
 
-// TestKeyTooLong: every command that takes keys refuses long ones, before it does anything.
+// TestKeyTooLong: every command on keys refuses long ones before it does anything.
 func TestKeyTooLong(t *testing.T) {
 	r := commandstest.New()
 	s := r.Session()

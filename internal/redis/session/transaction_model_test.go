@@ -14,8 +14,7 @@ import (
 	"cellserver/internal/test/resptest"
 )
 
-// model is what a server does that executes one command after the other: keys, and sessions with their
-// transactions.
+// model is a server that executes one command after another: keys, and sessions with transactions.
 type model struct {
 	nowNs    int64
 	tats     map[modelKey]int64
@@ -33,12 +32,12 @@ type modelSession struct {
 	failed  bool
 	dirty   bool
 	queued  []string
-	watched map[modelKey]int64 // until when they live, 0 if they did not
+	watched map[modelKey]int64 // their expiry, or 0 if absent
 }
 
 func (m *model) live(k modelKey) bool { return m.tats[k] > m.nowNs }
 
-// changed tells who watches a key.
+// changed marks the watches of a key.
 func (m *model) changed(k modelKey) {
 	for _, s := range m.sessions {
 		if _, watches := s.watched[k]; watches {
@@ -176,7 +175,7 @@ func (m *model) throttle(k modelKey) string {
 	return resptest.Ints(limited, r.Limit, r.Remaining, r.RetryAfter, r.ResetAfter)
 }
 
-// TestTransactionsFollowTheModel: random pipelines of several sessions in turn.
+// TestTransactionsFollowTheModel in random pipelines of several sessions in turn.
 func TestTransactionsFollowTheModel(t *testing.T) {
 	const sessions, steps = 4, 400
 	const interpreted = `EVAL "do end return redis.call('cl.throttle', KEYS[1], 3, 1, 10)" 1 `
@@ -217,8 +216,8 @@ func TestTransactionsFollowTheModel(t *testing.T) {
 	}
 }
 
-// TestTransactionsAreAtomic has sessions move units in and out of two keys in every way there is, while
-// others look: the two are always alike, and nothing is lost.
+// TestTransactionsAreAtomic: sessions move units in and out of two keys in every way while others read: both
+// keys are always equal, and nothing is lost.
 func TestTransactionsAreAtomic(t *testing.T) {
 	const rounds = 150
 	const call = "CL.THROTTLE %s 1000000 1 1 %d\r\n"
@@ -251,7 +250,7 @@ func TestTransactionsAreAtomic(t *testing.T) {
 		func(_ *commandstest.Client, units int) (string, int) {
 			return "MULTI\r\n" + fmt.Sprintf(call, "a", units) + resptest.Encode("EVAL", script, "2", "a", "b", "1") + fmt.Sprintf(call, "b", units) + "EXEC\r\n", units + 1
 		},
-		func(s *commandstest.Client, units int) (string, int) { // by what it has read before
+		func(s *commandstest.Client, units int) (string, int) { // by an earlier read
 			text, dirty := strings.CutSuffix(commandstest.Say(t, s, "WATCH a b\r\nGET a\r\nMULTI\r\nGET a\r\n"+both(units)+"EXEC\r\n"), "*-1\r\n")
 			if dirty {
 				return "", 0

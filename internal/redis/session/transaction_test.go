@@ -16,7 +16,7 @@ import (
 // Bounds as clients feel them:
 const (
 	maxWatched     = 10_000
-	queuedArgBytes = 24 // that an argument behind MULTI costs beside its bytes
+	queuedArgBytes = 24 // cost of an argument behind MULTI beyond its bytes
 	longExec       = 1000
 )
 
@@ -27,7 +27,7 @@ const (
 	scriptSum = "-ERR the scripts of the transaction have taken longer than --lua-time-limit together; this one was not executed\r\n"
 )
 
-// TestTransactionBounds: what a transaction may hold, watch and reply.
+// TestTransactionBounds of queued commands, watched keys and replies.
 func TestTransactionBounds(t *testing.T) {
 	const maxBytes = 1000
 	small := func(c *commands.Config) { c.Limits.MaxCommandBytes, c.MaxReplyBytes = maxBytes, maxBytes }
@@ -69,7 +69,7 @@ func TestTransactionBounds(t *testing.T) {
 	commandstest.Expect(t, commandstest.New().Session(), resptest.Encode(keys...)+"WATCH x\r\nMULTI\r\nEXEC\r\nWATCH x\r\n", want)
 }
 
-// TestLongExecGoesAside: what may take long is not for the driver's goroutine.
+// TestLongExecGoesAside: long transactions run in the background.
 func TestLongExecGoesAside(t *testing.T) {
 	many := make([]string, longExec+1)
 	for i := range many {
@@ -107,7 +107,7 @@ func TestLongExecGoesAside(t *testing.T) {
 	}
 }
 
-// TestExecOnAllKeys: the commands about all keys see what those before them did, and so do scripts.
+// TestExecOnAllKeys: commands about all keys, and scripts, see the effects of earlier ones.
 func TestExecOnAllKeys(t *testing.T) {
 	first := resptest.Ints(0, 5, 4, -1, 10)
 	for _, tt := range []struct{ name, in, want string }{
@@ -135,19 +135,20 @@ func TestExecOnAllKeys(t *testing.T) {
 		s := r.Session()
 		commandstest.Say(t, s, "CL.THROTTLE a 4 1 10\r\nMULTI\r\n"+tt.in)
 		if strings.HasPrefix(tt.name, "too many") {
-			r.Clock.StepBy(int64(5 * time.Millisecond)) // at each reading: in EXEC, time stands still
+			r.Clock.StepBy(int64(5 * time.Millisecond)) // at each reading; EXEC's time stands still
 		}
 		want := "*" + strconv.Itoa(len(resptest.ParseAll(t, tt.want))) + "\r\n" + tt.want
 		commandstest.Expect(t, s, "EXEC\r\n", want)
 	}
 }
 
-// TestEndedScriptTouchesNothing: not even the watches of others.
+// TestEndedScriptTouchesNothing, not even others' watches.
 func TestEndedScriptTouchesNothing(t *testing.T) {
 	for _, in := range []string{
 		resptest.Encode("EVAL", loop, "2", "a", "b"),
 		"MULTI\r\n" + resptest.Encode("EVAL", loop, "2", "a", "b") + "EXEC\r\n",
-		"MULTI\r\n" + resptest.Encode("EVAL", "while true do end", "2", "a", "b") + "DBSIZE\r\nEXEC\r\n", // writes are at once there
+		// writes take effect at once
+		"MULTI\r\n" + resptest.Encode("EVAL", "while true do end", "2", "a", "b") + "DBSIZE\r\nEXEC\r\n",
 	} {
 		r := commandstest.New(commandstest.WithTimeLimit(5 * time.Millisecond))
 		s, watcher := r.Session(), r.Session()
@@ -159,18 +160,18 @@ func TestEndedScriptTouchesNothing(t *testing.T) {
 	}
 }
 
-// TestExecIsRepeatedOnlyIfItMay: one with scripts works on a snapshot and begins anew when a key has changed,
-// unless a command does more than to change keys.
+// TestExecIsRepeatedOnlyIfItMay: one with scripts runs on a snapshot, and again after a conflict unless a
+// command changes more than keys.
 func TestExecIsRepeatedOnlyIfItMay(t *testing.T) {
 	const script = "redis.call('test.meddle') return redis.call('cl.throttle', KEYS[1], 99, 1, 10)[3]"
 	for _, tt := range []struct {
 		also  string // in the transaction
 		calls string // of EVAL
-		want  string // what is left of a
+		want  string // final value of a
 	}{
 		{"", "calls=3", "97"},
 		{"ECHO x\r\n", "calls=3", "97"},
-		{"CLIENT SETNAME x\r\n", "calls=1", "99"}, // under locks: the others come behind it
+		{"CLIENT SETNAME x\r\n", "calls=1", "99"}, // under locks: others come after it
 		{"DBSIZE\r\n", "calls=1", "99"},
 	} {
 		r := commandstest.New(commandstest.Meddling)
@@ -180,7 +181,7 @@ func TestExecIsRepeatedOnlyIfItMay(t *testing.T) {
 		r.Meddle = func() {
 			if left > 0 {
 				left--
-				if tt.calls == "calls=1" { // it would wait for the locks
+				if tt.calls == "calls=1" { // else it would wait for the locks
 					behind.Go(func() { commandstest.Say(t, other, "CL.THROTTLE a 99 1 10\r\n") })
 				} else {
 					commandstest.Say(t, other, "CL.THROTTLE a 99 1 10\r\n")
@@ -199,8 +200,8 @@ func TestExecIsRepeatedOnlyIfItMay(t *testing.T) {
 	}
 }
 
-// TestSessionEndsWhileItsTransactionIsPlanned: what plans a long transaction in the background looks at
-// nothing that the end of the session changes, which the race detector sees.
+// TestSessionEndsWhileItsTransactionIsPlanned: planning in the background reads nothing that the session's
+// end changes, as the race detector confirms.
 func TestSessionEndsWhileItsTransactionIsPlanned(t *testing.T) {
 	r := commandstest.New()
 	c := r.Session()
@@ -216,5 +217,5 @@ func TestSessionEndsWhileItsTransactionIsPlanned(t *testing.T) {
 	}
 	release()
 	c.Close()
-	r.Engine.HoldBackground()() // when its turn is over
+	r.Engine.HoldBackground()() // after its turn
 }

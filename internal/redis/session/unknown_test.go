@@ -9,8 +9,7 @@ import (
 	"cellserver/internal/test/resptest"
 )
 
-// TestUnknownCommandsAreLogged: a client that sends commands that are not here is named once a minute, and
-// one that tries a few is not.
+// TestUnknownCommandsAreLogged once a minute for a client with many; not for a few.
 func TestUnknownCommandsAreLogged(t *testing.T) {
 	for _, call := range []string{"NOSUCH secret\r\n", "INCR k\r\n", "CLIENT NOSUCH\r\n", "MULTI\r\nINCR k\r\nDISCARD\r\n"} {
 		r := commandstest.New()
@@ -43,7 +42,7 @@ func TestUnknownCommandsAreLogged(t *testing.T) {
 	}
 }
 
-// TestLastErrorOfSession: the last error is known with its call and client, wherever the call ran.
+// TestLastErrorOfSession has its call and client, wherever it ran.
 func TestLastErrorOfSession(t *testing.T) {
 	for _, tt := range []struct{ in, command, text string }{
 		{"CL.THROTTLE k 9 1 1\r\nCL.THROTTLE k 9 x 1\r\n", "CL.THROTTLE k 9 x 1", "Cell error: "},

@@ -20,8 +20,8 @@ func TestSlotsAreSharedBetween(t *testing.T) {
 	}
 }
 
-// TestScriptsHaveTheirTurns by who sent them, and not by when: the second connection's first one comes before
-// the first one's second.
+// TestScriptsHaveTheirTurns by client and not by time: the second connection's first one precedes the first
+// one's second.
 func TestScriptsHaveTheirTurns(t *testing.T) {
 	const script = "EVAL \"return redis.call('cl.throttle', KEYS[1], 9, 1, 60)[3] + 0\" 1 k\r\n"
 	r := newHarness(t)

@@ -170,7 +170,7 @@ func (g *game) request(units int64) (r funnel.Result) {
 	return r
 }
 
-// commit commits one of all reservations, those included that are not open any more.
+// commit commits one of all reservations, those included that are no longer open.
 func (g *game) commit() {
 	g.t.Helper()
 	if len(g.ids) == 0 {
@@ -258,7 +258,7 @@ func (g *game) tat() int64 {
 	return tatNs
 }
 
-// TestReserveEnds: a key with reservations is a plain funnel when none is open any more, and none when it is
+// TestReserveEnds: a key with reservations is a plain funnel when none is still open, and none when it is
 // empty.
 func TestReserveEnds(t *testing.T) {
 	r := commandstest.New()
