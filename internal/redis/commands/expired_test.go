@@ -21,7 +21,7 @@ import (
 	"cellserver/internal/wire/catalog"
 )
 
-// agedKey makes a key whose state is as new one second after commandstest.T0.
+// agedKey creates a key whose state equals a new one's a second after commandstest.T0.
 type agedKey func(t *testing.T, s store.Store, key store.Key)
 
 func operate(t *testing.T, s store.Store, key store.Key, o limiter.Operation) limiter.Operation {
@@ -42,7 +42,7 @@ func agedFunnel(t *testing.T) funnel.Limit {
 	return l
 }
 
-// agedKeys are one of each kind, and funnels that are empty long before the TAT that they once had.
+// agedKeys returns one of each kind, and funnels that are empty long before their former TAT.
 func agedKeys(t *testing.T) map[string]agedKey {
 	t.Helper()
 	l := agedFunnel(t)
@@ -78,7 +78,7 @@ func agedKeys(t *testing.T) map[string]agedKey {
 			t.Helper()
 			state, err := limitertest.State(kind, commandstest.T0+commandstest.Sec, 3)
 			if err == nil {
-				// An approximate window counts on.
+				// Approximate windows still count.
 				limiter.Shift(&state, min(0, commandstest.T0+commandstest.Sec-state.ExpiresNs))
 				_, _, err = store.SetIf(s, commandstest.T0, key, state, store.Always)
 			}
@@ -91,11 +91,11 @@ func agedKeys(t *testing.T) map[string]agedKey {
 	return all
 }
 
-// agedCall returns a call that reads key k, for a command that does more than count keys.
+// agedCall returns a call that reads key k, unless the command only counts keys.
 func agedCall(c *catalog.Command) (call []string, ok bool) {
 	if c.Refusal != "" || c.Keys.None() && c.Flags&catalog.FlagWhole == 0 ||
 		slices.Contains([]string{"dbsize", "info"}, c.FullName()) {
-		return nil, false // DBSIZE and INFO may count a key until the sweep
+		return nil, false // DBSIZE and INFO may count expired keys
 	}
 	call = remoteCall(c)
 	for i, arg := range call {
@@ -135,7 +135,7 @@ func bothStores(t *testing.T) map[string]opener {
 	}
 }
 
-// withKey returns a harness whose store has a key made at T0, if any, and whose clock stands afterNs later.
+// withKey returns a harness whose store has a key created at T0, if any, and whose clock is afterNs later.
 func withKey(t *testing.T, s store.Store, makeKey agedKey, afterNs int64) *commandstest.Harness {
 	t.Helper()
 	r := commandstest.New(func(c *commands.Config) { c.Store, c.Databases, c.StoreTimeout = s, 1, time.Minute })
@@ -146,8 +146,7 @@ func withKey(t *testing.T, s store.Store, makeKey agedKey, afterNs int64) *comma
 	return r
 }
 
-// TestAsNewIsAbsent: every command treats a key whose state is as new as one that never existed, in memory
-// and on Redis.
+// TestAsNewIsAbsent: every command treats a key with a new state as absent, in memory and on Redis.
 func TestAsNewIsAbsent(t *testing.T) {
 	keys := agedKeys(t)
 	for where, open := range bothStores(t) {
@@ -181,8 +180,8 @@ func testAsNewIsAbsent(t *testing.T, open opener, keys map[string]agedKey, c *ca
 	}
 }
 
-// TestLooksChangeNothing: reads, and requests of nothing, change neither a key's bytes nor its WATCH, even
-// where a reservation has expired.
+// TestLooksChangeNothing: reads and requests of nothing change neither a key's bytes nor its WATCH, even
+// after a reservation has expired.
 func TestLooksChangeNothing(t *testing.T) {
 	keys := agedKeys(t)
 	expires := keys["a reservation that expires"]

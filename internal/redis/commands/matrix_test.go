@@ -17,8 +17,7 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// callWith writes a call of a command that its arity allows: with a key where one belongs, and else with
-// numbers.
+// callWith returns a valid call of a command, with key as its keys and numbers elsewhere.
 func callWith(c *catalog.Command, key string) []string {
 	args := strings.Split(c.FullName(), "|")
 	words := max(c.Arity, -c.Arity, len(args)+required(c))
@@ -40,8 +39,7 @@ func callWith(c *catalog.Command, key string) []string {
 	return args
 }
 
-// required is how many arguments a call has at least, for what says itself how it is used accepts any number
-// of them.
+// required returns the least number of arguments of a call whose arity allows any number.
 func required(c *catalog.Command) (n int) {
 	for _, a := range c.Args {
 		if !a.Optional {
@@ -51,12 +49,12 @@ func required(c *catalog.Command) (n int) {
 	return n
 }
 
-// keeping has what needs a disk find one.
+// keeping gives commands that need a disk one.
 func keeping(t *testing.T) func(*commands.Config) {
 	return commandstest.Keeping(t, disktest.New(), time.Second)
 }
 
-// eachCall visits every command that can be called, with a call of it.
+// eachCall visits every command with a call of it.
 func eachCall(visit func(c *catalog.Command, call []string)) {
 	for _, c := range catalog.New().Commands() {
 		if c.Subs == nil || c.AcceptsArity(1) {
@@ -65,8 +63,8 @@ func eachCall(visit func(c *catalog.Command, call []string)) {
 	}
 }
 
-// TestEveryCommandBesideAHeldKey: in EXEC beside a command with a key, while another client calls for keys of
-// the same shard without a pause, every command is executed or refused, and neither client is left waiting.
+// TestEveryCommandBesideAHeldKey: in EXEC with a command on a key, while another client calls for keys of the
+// same shard without pause, every command is executed or refused, and no client is left waiting.
 func TestEveryCommandBesideAHeldKey(t *testing.T) {
 	eachCall(func(c *catalog.Command, call []string) {
 		t.Run(c.FullName(), func(t *testing.T) {
@@ -79,7 +77,7 @@ func TestEveryCommandBesideAHeldKey(t *testing.T) {
 					select {
 					case <-stop:
 						return
-					default: // enough keys to meet every shard
+					default: // enough keys for every shard
 						for key := range 64 {
 							commandstest.Say(t, other, resptest.Encode("CL.THROTTLE", "held"+string(rune('A'+key)), "1000000", "1000000", "1"))
 						}
@@ -90,7 +88,8 @@ func TestEveryCommandBesideAHeldKey(t *testing.T) {
 			pipeline := "MULTI\r\nCL.THROTTLE held 4 1 10\r\n" + resptest.Encode(call...) + "EXEC\r\n"
 			got, _, status := commandstest.Converse(t, s, pipeline)
 			if status == peer.NeedInput {
-				got += commandstest.Say(t, s, "CL.THROTTLE held 1000000 1000000 1 0\r\n") // whatever it was: the key can be had again
+				// the key is free again
+				got += commandstest.Say(t, s, "CL.THROTTLE held 1000000 1000000 1 0\r\n")
 			}
 			close(stop)
 			wg.Wait()
@@ -103,8 +102,8 @@ func TestEveryCommandBesideAHeldKey(t *testing.T) {
 	})
 }
 
-// TestRefusedTransactionsDoNothing: what is beside the command that is refused is not executed either, and
-// the next transaction is a new one.
+// TestRefusedTransactionsDoNothing: a refused command prevents the whole transaction, and the next one is
+// new.
 func TestRefusedTransactionsDoNothing(t *testing.T) {
 	for _, refused := range []string{"CONFIG SET slowlog-max-len 7", "MEMORY PURGE", "ACL LOAD", "SCRIPT FLUSH", "SCRIPT LOAD x"} {
 		for _, beside := range []string{"CL.THROTTLE k 4 1 10", "GET k", "DBSIZE", "EVAL \"return 1\" 1 k"} {
@@ -120,7 +119,7 @@ func TestRefusedTransactionsDoNothing(t *testing.T) {
 				if got := commandstest.Say(t, other, "EXISTS k\r\nCONFIG GET slowlog-max-len\r\n"); got != ":0\r\n*2\r\n$15\r\nslowlog-max-len\r\n$1\r\n0\r\n" {
 					t.Errorf("%q: something was executed: %q", order, got)
 				}
-				commandstest.Say(t, other, "CL.THROTTLE w 4 1 10\r\n") // not watched any more
+				commandstest.Say(t, other, "CL.THROTTLE w 4 1 10\r\n") // no longer watched
 				if got := commandstest.Say(t, s, "EXEC\r\nMULTI\r\nPING\r\nEXEC\r\n"); got != "-ERR EXEC without MULTI\r\n+OK\r\n+QUEUED\r\n*1\r\n"+commandstest.Pong {
 					t.Errorf("%q: afterwards %q", order, got)
 				}
@@ -133,7 +132,7 @@ func TestRefusedTransactionsDoNothing(t *testing.T) {
 	}
 }
 
-// quoted returns a call as the arguments of a call in Lua.
+// quoted returns a call as Lua arguments.
 func quoted(call []string) string {
 	all := make([]string, len(call))
 	for i, arg := range call {
@@ -142,8 +141,8 @@ func quoted(call []string) string {
 	return strings.Join(all, ",")
 }
 
-// TestEveryCommandInAScript is executed or refused, beside a key that the script holds, and the key can be
-// had again.
+// TestEveryCommandInAScript is executed or refused while the script holds a key, which is free again
+// afterwards.
 func TestEveryCommandInAScript(t *testing.T) {
 	eachCall(func(c *catalog.Command, call []string) {
 		s := commandstest.New(keeping(t)).Session()
@@ -158,8 +157,7 @@ func TestEveryCommandInAScript(t *testing.T) {
 	})
 }
 
-// TestEveryCommandBeforeAuth is refused, except those that lead there. EXEC has an error of its own around
-// that.
+// TestEveryCommandBeforeAuth is refused, except logins. EXEC wraps the error in its own.
 func TestEveryCommandBeforeAuth(t *testing.T) {
 	free := []string{"auth", "hello", "quit", "reset"}
 	r := commandstest.New(commandstest.WithPassword("secret"))
@@ -171,8 +169,8 @@ func TestEveryCommandBeforeAuth(t *testing.T) {
 	})
 }
 
-// TestEveryCommandWithoutRights is refused to a user that may do nothing, at once, behind MULTI and in EXEC,
-// but for those that everybody may execute.
+// TestEveryCommandWithoutRights is refused to a user without rights, at once, behind MULTI and in EXEC,
+// except the commands for everybody.
 func TestEveryCommandWithoutRights(t *testing.T) {
 	eachCall(func(c *catalog.Command, call []string) {
 		if c.Refusal != "" {
@@ -188,9 +186,9 @@ func TestEveryCommandWithoutRights(t *testing.T) {
 	})
 }
 
-// TestRightsComeFirst: whatever else would refuse a command, now or in this server, a user without the right
-// to it is told only that, as by Redis; and before it, again as by Redis, that there is no such command, a
-// wrong number of arguments, and what is not allowed in a transaction or a script.
+// TestRightsComeFirst: a user without the right to a command gets that error before any other refusal, as in
+// Redis; only an unknown command, a wrong number of arguments, and commands not allowed in a transaction or a
+// script come before it.
 func TestRightsComeFirst(t *testing.T) {
 	_, remote := onRemote()
 	for state, config := range map[string]func(*commands.Config){
@@ -245,7 +243,7 @@ func say(t *testing.T, s *commandstest.Client, call ...string) string {
 	return commandstest.Say(t, s, resptest.Encode(call...))
 }
 
-// TestArityErrors are read off the table.
+// TestArityErrors follow the table.
 func TestArityErrors(t *testing.T) {
 	s := commandstest.New().Session()
 	catalog.New().Each(func(r *catalog.Command) {
@@ -266,7 +264,7 @@ func TestArityErrors(t *testing.T) {
 	})
 }
 
-// TestScriptsOff: every command about scripts says how to have them, and is in no list.
+// TestScriptsOff: every script command names the flag that enables it, and is in no list.
 func TestScriptsOff(t *testing.T) {
 	s := commandstest.New(func(c *commands.Config) { c.Scripts = nil }).Session()
 	for _, in := range []string{"EVAL x 0", "EVALSHA x 0", "EVAL_RO x 0", "EVALSHA_RO x 0", "SCRIPT LOAD x", "SCRIPT EXISTS x", "SCRIPT FLUSH", "SCRIPT KILL", "SCRIPT HELP"} {
@@ -278,7 +276,7 @@ func TestScriptsOff(t *testing.T) {
 	}
 }
 
-// TestNoForgedReplies: whatever a client sends, what an error repeats of it stays on the error's line.
+// TestNoForgedReplies: an error that quotes a client stays one line.
 func TestNoForgedReplies(t *testing.T) {
 	const evil = "x\r\n+OK\r\n$0\r\n\r\n\x00\x1b]0;\x07"
 	for _, args := range [][]string{

@@ -8,8 +8,8 @@ import (
 	"cellserver/internal/test/resptest"
 )
 
-// TestRefusalsOfLibraries: what libraries send that keep their limits in Redis is refused in one line, with
-// what to send instead, wherever it is sent.
+// TestRefusalsOfLibraries: calls of libraries that keep their limits in Redis are refused in one line that
+// names the alternative, everywhere.
 func TestRefusalsOfLibraries(t *testing.T) {
 	for _, tt := range []struct{ library, call, instead string }{
 		{"redis_rate", "SET k 1700000001.5 EX 60", "CL.THROTTLE"},
@@ -60,8 +60,8 @@ func TestRefusalsOfLibraries(t *testing.T) {
 	}
 }
 
-// TestRefusalsInMulti: a refused command is refused where it would be queued, and aborts EXEC; a value of SET
-// is found out in EXEC only, and the other commands are executed, as in Redis.
+// TestRefusalsInMulti: a command refused when queued aborts EXEC; an invalid value of SET fails only in EXEC,
+// beside the other commands, as in Redis.
 func TestRefusalsInMulti(t *testing.T) {
 	s := commandstest.New().Session()
 	got := commandstest.Say(t, s, "MULTI\r\nCL.THROTTLE k 4 1 10\r\nINCR n\r\nEXEC\r\nEXISTS k\r\n")

@@ -16,7 +16,7 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// onRemote has a store on other machines, and what is called of it noted where nobody may wait.
+// onRemote returns a remote store that notes calls on a goroutine that must not wait.
 func onRemote() (*storetest.RemoteStore, func(*commands.Config)) {
 	on := storetest.NewRemote(shard.New())
 	on.Forbid("session.(*Session).Feed", "session.(*Session).HungUp", "session.(*Session).Close")
@@ -30,7 +30,7 @@ func wantNothingWithin(t *testing.T, on *storetest.RemoteStore) {
 	}
 }
 
-// remoteCall is a call of a command that does something over any store.
+// remoteCall returns a call that has an effect over any store.
 func remoteCall(c *catalog.Command) []string {
 	calls := map[string]string{
 		"cl.throttle": "cl.throttle held 4 1 10", "rl.throttle": "rl.throttle held 4 1 10", "cl.pthrottle": "cl.pthrottle held 4 1 10000",
@@ -49,27 +49,26 @@ func remoteCall(c *catalog.Command) []string {
 	return callWith(c, "held")
 }
 
-// varies are the commands whose replies differ from one server to the next.
+// varies reports whether a command's replies differ between servers.
 func varies(c *catalog.Command) bool {
 	return slices.Contains([]string{"cl.reserve", "time", "acl|genpass", "client|list", "client|info", "hello", "role", "module|list",
 		"command|docs", "command|info", "command", "command|count", "command|list", "lastsave", "cl.limit|help", "memory|help", "cl.concurrency|acquire"}, c.FullName()) ||
 		c.Name == "help"
 }
 
-// differsOverRemote reports whether the call of a command is refused there.
+// differsOverRemote reports whether a remote store refuses the call.
 func differsOverRemote(c *catalog.Command) bool {
 	return slices.ContainsFunc(catalog.RemoteRows(), func(r catalog.Remote) bool { return r.Name == c.FullName() && r.Refusal != "" }) ||
-		c.Name == "eval" || c.Name == "eval_ro" // whose script is no single call
+		c.Name == "eval" || c.Name == "eval_ro" // whose script is more than one call
 }
 
-// sameKinds reports whether two replies are alike but for their texts and numbers.
+// sameKinds reports whether two replies are equal except for texts and numbers.
 func sameKinds(a, b []resptest.Reply) bool {
 	return slices.EqualFunc(a, b, func(a, b resptest.Reply) bool { return a.Kind == b.Kind })
 }
 
-// TestEveryCommandOverRemote: each replies what it would over the store in memory, alone, in EXEC, and in
-// RESP3, or has a documented error of its own; and nothing but batches is asked of the store where others
-// wait.
+// TestEveryCommandOverRemote: each command replies as over memory, alone, in EXEC and in RESP3, or with its
+// documented error; and only batches reach the store while others wait.
 func TestEveryCommandOverRemote(t *testing.T) {
 	for _, pattern := range []struct{ name, before, behind string }{
 		{"alone", "", ""},
@@ -101,8 +100,8 @@ func TestEveryCommandOverRemote(t *testing.T) {
 	}
 }
 
-// TestEveryCommandWhileTheStoreFails: each that uses the store replies its line, alone, and EXEC for all of
-// its commands; then the connection goes on.
+// TestEveryCommandWhileTheStoreFails: each command that uses the store reports it, alone and in EXEC, and the
+// connection goes on.
 func TestEveryCommandWhileTheStoreFails(t *testing.T) {
 	const down = "-" + storetest.LineDown + "\r\n"
 	eachCall(func(c *catalog.Command, _ []string) {
@@ -112,7 +111,7 @@ func TestEveryCommandWhileTheStoreFails(t *testing.T) {
 		s := r.Session()
 		call := resptest.Encode(remoteCall(c)...)
 		got, _, status := commandstest.Converse(t, s, call)
-		own := slices.Contains([]string{ // what the server itself knows: limits, scripts and figures
+		own := slices.Contains([]string{ // answered without the store: limits, scripts and figures
 			"cl.check", "cl.top", "evalsha", "evalsha_ro", "info",
 		}, c.FullName())
 		uses := (!c.Keys.None() || c.Flags&catalog.FlagWhole != 0) && !own && !differsOverRemote(c)
@@ -134,8 +133,8 @@ func TestEveryCommandWhileTheStoreFails(t *testing.T) {
 	})
 }
 
-// TestRefusedOverRemote: what the store does not have is in no list, by itself or as a subcommand, and says
-// why; all else is.
+// TestRefusedOverRemote: commands that the store lacks are in no list and name the reason; all others are
+// listed.
 func TestRefusedOverRemote(t *testing.T) {
 	_, remote := onRemote()
 	s := commandstest.New(remote).Session()
@@ -161,7 +160,8 @@ func TestRefusedOverRemote(t *testing.T) {
 		listed[name.Text] = true
 	}
 	catalog.New().Each(func(c *catalog.Command) {
-		if name := c.FullName(); listed[name] == refused[name] && name != "save" && name != "bgsave" && name != "bgrewriteaof" { // those need a disk
+		// those require a disk
+		if name := c.FullName(); listed[name] == refused[name] && name != "save" && name != "bgsave" && name != "bgrewriteaof" {
 			t.Errorf("%s: listed is %t", name, listed[name])
 		}
 	})
@@ -174,7 +174,7 @@ func TestRefusedOverRemote(t *testing.T) {
 	}
 }
 
-// TestUsersOverRemote: a user's rules decide on a script's one call, as over memory.
+// TestUsersOverRemote: a user's rules apply to a native script, as over memory.
 func TestUsersOverRemote(t *testing.T) {
 	script := resptest.Encode("EVAL", "return redis.call('cl.throttle', KEYS[1], 4, 1, 10)", "1", "k")
 	replies := map[string]string{}

@@ -19,11 +19,11 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// hangingDisk is a directory that hangs while a test wants it to.
+// hangingDisk is a directory that hangs on demand.
 type hangingDisk struct {
 	*disktest.Dir
 	mu   sync.Mutex    // guards hung
-	hung chan struct{} // closed when it goes on; nil while it does not hang
+	hung chan struct{} // nil unless hanging; closed to go on
 }
 
 func newHangingDisk() *hangingDisk {
@@ -55,7 +55,7 @@ func (d *hangingDisk) goOn() {
 
 const replyTimeout = 5 * time.Second
 
-// confirming has each reply wait for a disk, for as long as replyTimeout.
+// confirming makes each reply wait for a disk for up to replyTimeout.
 func confirming(t *testing.T, d *hangingDisk) (*commandstest.Harness, *persist.Keeper) {
 	var k *persist.Keeper
 	r := commandstest.New(func(c *commands.Config) {
@@ -80,18 +80,18 @@ func confirming(t *testing.T, d *hangingDisk) (*commandstest.Harness, *persist.K
 	return r, k
 }
 
-// unconfirmed is the error that is in place of a reply.
+// unconfirmed is the error in place of a reply.
 const unconfirmed = "-MISCONF the disk has not taken the change within --fsync-timeout: " +
 	"the call may have been charged, and a crash would forget it. " +
 	"Check INFO persistence and the log before you repeat it\r\n"
 
-// frozen is the error of what is not done.
+// frozen is the error of a refused change.
 const frozen = "-MISCONF the data directory cannot be written, " +
 	"and replies wait for it (--fsync-interval=0): nothing was changed. " +
 	"Calls that change nothing answer. Check INFO persistence and the log; it is tried again all the time\r\n"
 
-// unconfirmedCase is an input, and its replies while the disk hangs, where ! is unconfirmed, and ? is frozen:
-// what is executed behind the first replies, as is what comes behind FLUSHDB or after CLIENT REPLY OFF.
+// unconfirmedCase is an input and its replies while the disk hangs: ! is unconfirmed, and ? is frozen, for
+// commands executed after the first replies, or after FLUSHDB or CLIENT REPLY OFF.
 type unconfirmedCase struct{ name, in, want string }
 
 func unconfirmedCases() []unconfirmedCase {
@@ -122,9 +122,8 @@ func unconfirmedCases() []unconfirmedCase {
 	}
 }
 
-// TestUnconfirmed: with a disk that hangs, each reply that would tell of a change is an error in its place,
-// in time, and all others are as they are; what the client sends then is answered behind them, and what was
-// changed is changed once.
+// TestUnconfirmed: while a disk hangs, each reply to a change becomes an error in its place, in time, and all
+// others stay; later commands are answered after them, and each change happens once.
 func TestUnconfirmed(t *testing.T) {
 	for _, tt := range unconfirmedCases() {
 		t.Run(tt.name, func(t *testing.T) {
@@ -159,8 +158,7 @@ func TestUnconfirmed(t *testing.T) {
 	}
 }
 
-// TestUnconfirmedIsCharged: the change that was not confirmed is there, once, and is on the disk when that
-// has taken it.
+// TestUnconfirmedIsCharged: an unconfirmed change is made once, and is later on the disk.
 func TestUnconfirmedIsCharged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newHangingDisk()
@@ -168,7 +166,7 @@ func TestUnconfirmedIsCharged(t *testing.T) {
 		s, other := r.Session(), r.Session()
 		d.hang()
 		commandstest.Expect(t, s, "CL.THROTTLE k 9 1 60\r\n", unconfirmed)
-		// From then on nothing is changed that could not be confirmed.
+		// No change is made that could not be confirmed.
 		commandstest.Expect(t, other, "CL.THROTTLE k 9 1 60\r\nEXISTS k\r\n", frozen+":1\r\n")
 		info := commandstest.Say(t, other, "INFO persistence\r\n")
 		if !strings.Contains(info, "cell_disk_status:err\r\n") ||
@@ -197,7 +195,7 @@ func TestUnconfirmedIsCharged(t *testing.T) {
 	})
 }
 
-// TestEveryWriteIsAnsweredInTime: no command that may change something waits for longer than it may.
+// TestEveryWriteIsAnsweredInTime: no command that may change something waits longer than its bound.
 func TestEveryWriteIsAnsweredInTime(t *testing.T) {
 	eachCall(func(c *catalog.Command, call []string) {
 		if c.Flags&(catalog.FlagWrite|catalog.FlagScript) == 0 && !c.Batches {

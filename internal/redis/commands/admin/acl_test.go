@@ -18,7 +18,7 @@ func denyCommand(name string) string {
 	return "-NOPERM this user has no permissions to run the '" + name + "' command\r\n"
 }
 
-// TestChangedUsersAreDisconnected, and they alone; who asks for it has the reply first.
+// TestChangedUsersAreDisconnected, and only they; the caller gets the reply first.
 func TestChangedUsersAreDisconnected(t *testing.T) {
 	const stays, changes, goes = "user stays on >pw ~* +@all", "user changes on >pw ~* +@all", "user goes on >pw ~* +@all"
 	r := commandstest.NewUserHarness(t, openDefault, stays, changes, goes)
@@ -47,7 +47,7 @@ func TestChangedUsersAreDisconnected(t *testing.T) {
 	commandstest.ExpectLike(t, sessions["stays"], "ACL LIST\r\n", "…user changes on #…")
 }
 
-// TestACLLog: what was denied to whom, where and how often.
+// TestACLLog: each denial has its user, place, object and count.
 func TestACLLog(t *testing.T) {
 	r := commandstest.NewUserHarness(t, openDefault, "user app on >pw ~a:* +@all -@dangerous")
 	admin, s := r.Session(), r.Login("app")
@@ -87,7 +87,7 @@ func TestACLLog(t *testing.T) {
 	commandstest.Expect(t, admin, "ACL LOG 0\r\nACL LOG RESET\r\nACL LOG\r\n", "*0\r\n+OK\r\n*0\r\n")
 }
 
-// TestDryRunOfUsers asks for others, and leaves nothing in the log.
+// TestDryRunOfUsers checks other users, and logs nothing.
 func TestDryRunOfUsers(t *testing.T) {
 	s := commandstest.NewUserHarness(t, openDefault, "user app on >pw ~a:* +@all -@dangerous", "user off off +get",
 		"user caller off ~* +cl.throttle", "user partly off ~* +cl.throttle (~a +del)", "user taker off ~* +cl.bucket|take").Session()
@@ -115,8 +115,7 @@ func TestDryRunOfUsers(t *testing.T) {
 	commandstest.Expect(t, s, "ACL LOG\r\n", "*0\r\n")
 }
 
-// TestReload is what SIGHUP does: all of the file or nothing, and a line in the log of what has no effect
-// here.
+// TestReload is SIGHUP's: the whole file or nothing, and a log line about rules without effect here.
 func TestReload(t *testing.T) {
 	r := commandstest.NewUserHarness(t, openDefault, "user app on >pw ~* +@all")
 	if got := r.Log.String(); strings.Contains(got, "no effect") || !strings.Contains(got, "users read") {

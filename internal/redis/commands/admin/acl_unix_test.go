@@ -13,8 +13,8 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// TestLoadIsNotWaitedFor: while ACL LOAD reads a file that takes its time, others of the event loop are
-// served, also where it is a part of a transaction.
+// TestLoadIsNotWaitedFor: while ACL LOAD reads slowly, other clients of the event loop are served, also
+// during EXEC.
 func TestLoadIsNotWaitedFor(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {

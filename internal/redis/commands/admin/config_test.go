@@ -68,7 +68,7 @@ func TestResetStatLeavesHistograms(t *testing.T) {
 	}
 }
 
-// TestConfigGetIsBounded asks for the most names, and for patterns that are costly to match.
+// TestConfigGetIsBounded in names and in patterns costly to match.
 func TestConfigGetIsBounded(t *testing.T) {
 	const maxNames = 128 // of one CONFIG GET
 	s := commandstest.New().Session()
@@ -79,7 +79,7 @@ func TestConfigGetIsBounded(t *testing.T) {
 	commandstest.Expect(t, s, "CONFIG GET"+evil+"\r\n", "*0\r\n")
 }
 
-// TestThresholdSettings: the bounds of what SLOWLOG and LATENCY may be told to record.
+// TestThresholdSettings: SLOWLOG's and LATENCY's thresholds have bounds.
 func TestThresholdSettings(t *testing.T) {
 	const most = "9223372036854775807"
 	failed := func(name, reason string) string {
@@ -112,7 +112,7 @@ func TestThresholdSettings(t *testing.T) {
 	}
 }
 
-// TestNoThresholds: without room for entries, nothing is slow.
+// TestNoThresholds: without entries to keep, nothing is slow.
 func TestNoThresholds(t *testing.T) {
 	for _, tt := range []struct {
 		thresholds admin.Thresholds

@@ -17,14 +17,14 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// disk is a directory in memory whose snapshots, or syncs of logs, can be stopped or fail.
+// disk is a directory in memory whose snapshots or syncs of logs can block or fail.
 type disk struct {
 	*disktest.Dir
 	block atomic.Pointer[chan struct{}] // closed to go on
 	fail  atomic.Bool
 }
 
-// newDisk returns a disk on which an operation with files of a kind may be stopped or fail.
+// newDisk returns a disk on which an operation on files of a kind may block or fail.
 func newDisk(op disktest.Op, kind string) *disk {
 	d := &disk{Dir: disktest.New()}
 	d.Before = func(o disktest.Op, name string) error {
@@ -42,7 +42,7 @@ func newDisk(op disktest.Op, kind string) *disk {
 	return d
 }
 
-// stop has the operation wait until goOn is called.
+// stop blocks the operation until goOn is called.
 func (d *disk) stop() (goOn func()) {
 	block := make(chan struct{})
 	d.block.Store(&block)
@@ -73,7 +73,7 @@ func end(t *testing.T, s *commandstest.Client) (replies string, status peer.Stat
 	return replies, status
 }
 
-// expectFields checks fields of INFO persistence.
+// expectFields compares fields of INFO persistence.
 func expectFields(t *testing.T, s *commandstest.Client, fields map[string]string) {
 	t.Helper()
 	for name, want := range fields {
@@ -83,7 +83,7 @@ func expectFields(t *testing.T, s *commandstest.Client, fields map[string]string
 	}
 }
 
-// TestSaveWhileSaving: only one snapshot is written at a time, and one that is scheduled behind it.
+// TestSaveWhileSaving: one snapshot is written at a time, and one scheduled after it.
 func TestSaveWhileSaving(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDisk(disktest.Sync, "snapshot")
@@ -122,7 +122,7 @@ func TestSaveWhileSaving(t *testing.T) {
 	})
 }
 
-// TestSaveFails tells why, and the server does not end for lack of a snapshot, unless it is forced.
+// TestSaveFails gives the reason, and without a snapshot only a forced shutdown ends the server.
 func TestSaveFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDisk(disktest.Write, "snapshot")
@@ -152,7 +152,7 @@ func TestSaveFails(t *testing.T) {
 	})
 }
 
-// TestShutdownSave waits for the snapshot that is being written, writes its own, and only then shuts down.
+// TestShutdownSave waits for a running snapshot, writes its own, then shuts down.
 func TestShutdownSave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDisk(disktest.Sync, "snapshot")
@@ -180,8 +180,7 @@ func TestShutdownSave(t *testing.T) {
 	})
 }
 
-// TestShutdownSaveOfNothing: without a directory it takes FORCE, and while the server loads there is nothing
-// to save.
+// TestShutdownSaveOfNothing: without a directory it takes FORCE; a loading server has nothing to save.
 func TestShutdownSaveOfNothing(t *testing.T) {
 	loading := func(c *commands.Config) {
 		c.Keeper = persist.New(persist.Config{Dir: disktest.New(), Store: c.Store.(persist.Store), Now: c.Now, Log: slog.New(slog.DiscardHandler)})
@@ -207,7 +206,7 @@ func TestShutdownSaveOfNothing(t *testing.T) {
 	}
 }
 
-// TestWaitAOF waits for the disk, and no longer than it may.
+// TestWaitAOF waits for the disk, up to its timeout.
 func TestWaitAOF(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDisk(disktest.Sync, "log")
@@ -219,7 +218,7 @@ func TestWaitAOF(t *testing.T) {
 		synctest.Wait()
 		begin(t, patient, "WAITAOF 1 0 0\r\n")
 		begin(t, second, "WAITAOF 1 9 60000\r\n")
-		second.HungUp(peer.HalfClosed) // it still wants to know
+		second.HungUp(peer.HalfClosed) // it still reads
 		begin(t, gone, "WAITAOF 1 0 0\r\n")
 		gone.HungUp(peer.Reset)
 		gone.Close()
@@ -241,7 +240,7 @@ func TestWaitAOF(t *testing.T) {
 	})
 }
 
-// TestFault is told with its reason, and that it is over.
+// TestFault shows a fault's reason, and its end.
 func TestFault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDisk(disktest.Sync, "log")
@@ -263,8 +262,7 @@ func TestFault(t *testing.T) {
 	})
 }
 
-// TestWaitAOFBeforeEachReply: with that interval what a client has been told is on the disk, so it needs not
-// wait.
+// TestWaitAOFBeforeEachReply does not wait: with that interval every reply follows its sync.
 func TestWaitAOFBeforeEachReply(t *testing.T) {
 	r := commandstest.New(commandstest.Keeping(t, disktest.New(), 0))
 	want := resptest.Ints(0, 5, 4, -1, 10) + resptest.Ints(1, 0) + resptest.Ints(1, 0) + "+OK\r\n+QUEUED\r\n*1\r\n" + resptest.Ints(1, 0)

@@ -15,8 +15,7 @@ import (
 	"cellserver/internal/wire/catalog"
 )
 
-// TestInfoSections: each line of INFO is a key and a value, under its section, and the sections are those
-// asked for.
+// TestInfoSections: INFO has the requested sections, with a key and a value a line.
 func TestInfoSections(t *testing.T) {
 	usual := []string{"Server", "Clients", "Memory", "Persistence", "Stats", "Replication", "CPU", "Modules", "Errorstats", "Limits", "Cluster", "Keyspace"}
 	all := slices.Insert(slices.Clone(usual), 8, "Commandstats")
@@ -63,7 +62,7 @@ func TestInfoSections(t *testing.T) {
 	}
 }
 
-// TestInfoLimits: those of all named limits together.
+// TestInfoLimits sums over all named limits.
 func TestInfoLimits(t *testing.T) {
 	s := commandstest.New().Session()
 	got := commandstest.Say(t, s, "CL.LIMIT SET a 0 1 60\r\nCL.LIMIT SET b 0 1 60 SHADOW\r\nCL.CHECK a k\r\nCL.CHECK a k\r\nCL.CHECK b k\r\nCL.CHECK b k\r\nCL.CHECK b k\r\nINFO limits\r\n")
@@ -75,7 +74,7 @@ func TestInfoLimits(t *testing.T) {
 	}
 }
 
-// TestTime: seconds and microseconds of the wall clock, not of the engine's.
+// TestTime has seconds and microseconds of the wall clock, not of the engine's.
 func TestTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := commandstest.New().Session()
@@ -116,7 +115,7 @@ func TestInfoTimes(t *testing.T) {
 	}
 }
 
-// TestInfoMemory: what has been given back to the system does not count.
+// TestInfoMemory does not count memory returned to the system.
 func TestInfoMemory(t *testing.T) {
 	s := commandstest.New().Session()
 	garbage := make([]byte, 32<<20)
@@ -137,7 +136,7 @@ func TestInfoMemory(t *testing.T) {
 	}
 }
 
-// TestCommandStats has the commands that were called or rejected.
+// TestCommandStats lists the called and the rejected commands.
 func TestCommandStats(t *testing.T) {
 	r := commandstest.New()
 	s := r.Session()
@@ -153,7 +152,7 @@ func TestCommandStats(t *testing.T) {
 	}
 }
 
-// TestErrorStats: a code that a script has made up is one field.
+// TestErrorStats: a code invented by a script is one field.
 func TestErrorStats(t *testing.T) {
 	s := commandstest.New().Session()
 	for _, code := range []string{"a:b#c\\td", "~!", "\\127x", "\\200", "0"} {

@@ -8,7 +8,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// TestInfoLoading: how far a start has come, in Redis's words.
+// TestInfoLoading shows a start's progress in Redis's fields.
 func TestInfoLoading(t *testing.T) {
 	const sec = int64(time.Second)
 	for _, tt := range []struct {

@@ -14,7 +14,7 @@ import (
 
 const loop = "redis.call('cl.throttle', KEYS[1], 4, 1, 10) while true do end"
 
-// TestScriptKill ends what runs, by EVAL and in EXEC.
+// TestScriptKill ends scripts of EVAL and of EXEC.
 func TestScriptKill(t *testing.T) {
 	for _, in := range []string{"", "MULTI\r\n"} {
 		r := commandstest.New(commandstest.Meddling, commandstest.WithTimeLimit(time.Hour))
@@ -65,7 +65,7 @@ func TestScriptCommands(t *testing.T) {
 	}
 }
 
-// TestDebugSleep replies after just that time.
+// TestDebugSleep replies after the given time.
 func TestDebugSleep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const ok, refused = "+OK\r\n", "-ERR DEBUG SLEEP takes 0 to 3600 seconds\r\n"
@@ -86,7 +86,7 @@ func TestDebugSleep(t *testing.T) {
 	})
 }
 
-// TestMayDebug: it is asked about the client.
+// TestMayDebug asks about the client.
 func TestMayDebug(t *testing.T) {
 	r := commandstest.New(func(c *commands.Config) { c.MayDebug = func(p peer.Peer) bool { return p.Unix } })
 	const refused = "-ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run " +

@@ -6,8 +6,7 @@ import (
 	"testing/synctest"
 )
 
-// TestSyncQueue: whoever comes while a sync is under way waits for the next one, and who has given up is
-// forgotten.
+// TestSyncQueue: callers during a sync wait for the next one; cancelled callers are forgotten.
 func TestSyncQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var q syncQueue

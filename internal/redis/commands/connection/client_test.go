@@ -16,7 +16,8 @@ const (
 	maxClientText = 1 << 10
 )
 
-// clientRig is an engine with some clients: 1 and 2 of one host, the second of user app, 3 by a unix socket.
+// clientRig returns an engine with clients 1 and 2 of one host, the second of user app, and 3 on a unix
+// socket.
 func clientRig(t *testing.T) (r *commandstest.UserHarness, all []*commandstest.Client) {
 	t.Helper()
 	r = commandstest.NewUserHarness(t, openDefault, "user app on >pw ~* +@all")
@@ -32,7 +33,7 @@ func clientRig(t *testing.T) (r *commandstest.UserHarness, all []*commandstest.C
 	return r, all
 }
 
-// TestClientList tells of every session what it has become.
+// TestClientList shows every session's properties.
 func TestClientList(t *testing.T) {
 	r, all := clientRig(t)
 	silent := r.Session()
@@ -59,12 +60,12 @@ func TestClientList(t *testing.T) {
 	commandstest.ExpectLike(t, silent, "CLIENT INFO\r\n", "…id=4 … idle=0 …")
 }
 
-// TestClientListFilters and CLIENT KILL's choose among the same clients.
+// TestClientListFilters: CLIENT LIST and CLIENT KILL select the same clients.
 func TestClientListFilters(t *testing.T) {
 	for _, tt := range []struct {
 		filter string
-		list   string // whom CLIENT LIST shows to the first client
-		kill   string // whom CLIENT KILL ends, 1 being itself
+		list   string // clients that CLIENT LIST shows to the first one
+		kill   string // clients that CLIENT KILL ends, with itself as 1
 	}{
 		{"", "1 2 3", "-ERR wrong number of arguments for 'client|kill' command"},
 		{" TYPE normal", "1 2 3", "2 3"},
@@ -142,7 +143,7 @@ func TestClientListFilters(t *testing.T) {
 
 // TestKillItselfInATransaction: the replies come first.
 func TestKillItselfInATransaction(t *testing.T) {
-	for _, more := range []string{"", "DBSIZE\r\n"} { // at once, and aside
+	for _, more := range []string{"", "DBSIZE\r\n"} { // at once, and in the background
 		s := commandstest.New().Session()
 		got, _, status := commandstest.Converse(t, s, "MULTI\r\nCLIENT KILL ID 1 SKIPME no\r\n"+more+"PING\r\nEXEC\r\nPING\r\n")
 		if !strings.HasSuffix(got, commandstest.Pong) || !strings.Contains(got, "\r\n:1\r\n") || strings.Count(got, commandstest.Pong) != 1 || status != peer.Close {
@@ -151,7 +152,7 @@ func TestKillItselfInATransaction(t *testing.T) {
 	}
 }
 
-// TestClientText: the longest names that a client may give itself.
+// TestClientText bounds names that clients give themselves.
 func TestClientText(t *testing.T) {
 	longest := strings.Repeat("n", maxClientText)
 	for _, tt := range []struct{ in, want string }{
@@ -165,7 +166,7 @@ func TestClientText(t *testing.T) {
 	}
 }
 
-// TestClientKillHasFewFilters: each of them is asked about each client.
+// TestClientKillHasFewFilters, as each is compared with each client.
 func TestClientKillHasFewFilters(t *testing.T) {
 	s := commandstest.New().Session()
 	most := "CLIENT KILL" + strings.Repeat(" ID 99", 64)

@@ -17,7 +17,7 @@ const (
 	noAuth    = "-NOAUTH Authentication required.\r\n"
 )
 
-// TestPasswordTakenAway: who waits for it need not, as in Redis; one that is given concerns those that come.
+// TestPasswordTakenAway: waiting clients are let in, as in Redis; a new password concerns new clients.
 func TestPasswordTakenAway(t *testing.T) {
 	r := commandstest.New(commandstest.WithPassword("secret"))
 	s := r.Session()
@@ -32,8 +32,8 @@ func TestPasswordTakenAway(t *testing.T) {
 	}
 }
 
-// TestLoginPauses: each failure from a host makes the next one's pause twice as long, up to a bound; a
-// minute, or too many hosts make them forgotten, but a success does not. Nothing is executed meanwhile.
+// TestLoginPauses: each failure from a host doubles the next pause, up to a bound; a minute or too many hosts
+// reset it, a success does not. Nothing is executed meanwhile.
 func TestLoginPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := commandstest.New(commandstest.WithPassword("secret"), func(c *commands.Config) { c.Now = func() int64 { return time.Now().UnixNano() } }) // the bubble's
@@ -84,8 +84,7 @@ func TestLoginPauses(t *testing.T) {
 	})
 }
 
-// TestLoginsBetweenGuesses do not speed them up: who logs in as one user between each two guesses at
-// another's password guesses as slowly as who does not.
+// TestLoginsBetweenGuesses: logging in as one user between guesses of another's password speeds up no guess.
 func TestLoginsBetweenGuesses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		users := filepath.Join(t.TempDir(), "users.acl")

@@ -10,7 +10,7 @@ import (
 	"cellserver/internal/test/resptest"
 )
 
-// TestTrackingPrefixes: how many, how long, and which of them overlap.
+// TestTrackingPrefixes: their number and length are bounded, and they must not overlap.
 func TestTrackingPrefixes(t *testing.T) {
 	const ok, syntax = "+OK\r\n", "-ERR syntax error\r\n"
 	const tooMany = "-ERR more than 128 prefixes, or longer than 1024 bytes together\r\n"
@@ -26,7 +26,7 @@ func TestTrackingPrefixes(t *testing.T) {
 	sized := func(n int) []string { return []string{"PREFIX", "a", "PREFIX", strings.Repeat("b", n-1)} }
 	for _, tt := range []struct {
 		name string
-		args []string // behind BCAST
+		args []string // after BCAST
 		want string
 	}{
 		{"as many as may be", numbered(128), ok},

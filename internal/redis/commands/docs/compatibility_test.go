@@ -17,8 +17,8 @@ const (
 	remoteEnds        = "<!-- End of the table of the remote store. -->\n"
 )
 
-// TestCompatibilityTable holds the document and the catalog together. With UPDATE_DOCS set, it writes the
-// document's table anew.
+// TestCompatibilityTable compares the document with the catalog. With UPDATE_DOCS set, it rewrites the
+// document's table.
 func TestCompatibilityTable(t *testing.T) {
 	text, err := os.ReadFile(compatibilityFile)
 	if err != nil {
@@ -38,7 +38,7 @@ func TestCompatibilityTable(t *testing.T) {
 	}
 }
 
-// between returns the text with what stands between two marks replaced.
+// between replaces the text between two marks.
 func between(t *testing.T, text, begins, ends, table string) string {
 	t.Helper()
 	before, rest, ok := strings.Cut(text, begins)

@@ -13,7 +13,7 @@ import (
 
 const maxNames = 128 // of one COMMAND
 
-// TestAnswersAreBounded asks for the most that one command may get.
+// TestAnswersAreBounded requests the most that one command may get.
 func TestAnswersAreBounded(t *testing.T) {
 	s := commandstest.New().Session()
 	for _, command := range []string{"COMMAND DOCS", "COMMAND INFO"} {
@@ -26,7 +26,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	}
 }
 
-// TestPatternsAreBounded: a longer one than any name matches nothing.
+// TestPatternsAreBounded: a pattern longer than any name matches nothing.
 func TestPatternsAreBounded(t *testing.T) {
 	s := commandstest.New().Session()
 	longest := "ping" + strings.Repeat("*", 60)
@@ -37,7 +37,7 @@ func TestPatternsAreBounded(t *testing.T) {
 	}
 }
 
-// TestGetKeysErrors: what is wrong with a call whose keys are asked for.
+// TestGetKeysErrors reports what is wrong with a call.
 func TestGetKeysErrors(t *testing.T) {
 	s := commandstest.New().Session()
 	const invalid, none = "-ERR Invalid command specified\r\n", "-ERR The command has no key arguments\r\n"
@@ -62,8 +62,7 @@ func TestGetKeysErrors(t *testing.T) {
 	}
 }
 
-// TestIntrospectionTellsTheTable: COMMAND, COMMAND INFO and COMMAND DOCS say what the rows say, in both
-// protocols.
+// TestIntrospectionTellsTheTable: COMMAND, COMMAND INFO and COMMAND DOCS match the rows in both protocols.
 func TestIntrospectionTellsTheTable(t *testing.T) {
 	r := commandstest.New(commandstest.Keeping(t, disktest.New(), time.Second))
 	rows := r.Config.Catalog.Shown()
@@ -127,7 +126,7 @@ func checkDoc(t *testing.T, r *catalog.Command, name, doc resptest.Reply) {
 	}
 }
 
-// TestKeysOfAVeryLongCall are not asked for: the reply would be made while other clients wait.
+// TestKeysOfAVeryLongCall are refused: the reply would delay other clients.
 func TestKeysOfAVeryLongCall(t *testing.T) {
 	s := commandstest.New().Session()
 	most := append([]string{"COMMAND", "GETKEYS", "DEL"}, make([]string, 9999)...)

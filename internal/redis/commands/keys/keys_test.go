@@ -17,8 +17,7 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// TestExpireBounds: times that no clock reaches are refused, and those that it does are compared with the
-// key's.
+// TestExpireBounds: times beyond the clock are refused, others compared with the key's.
 func TestExpireBounds(t *testing.T) {
 	const nowMs, emptyMs = commandstest.T0 / 1e6, commandstest.T0/1e6 + 50_000
 	const none, done = ":0\r\n", ":1\r\n"
@@ -75,14 +74,13 @@ func many(name string, n int) string {
 	return resptest.Encode(args...)
 }
 
-// TestManyKeysAreForTheBackground, so that others are served meanwhile. The input that names them is used
-// again then.
+// TestManyKeysAreForTheBackground, so that others are served meanwhile, while their input is reused.
 func TestManyKeysAreForTheBackground(t *testing.T) {
 	const few = 1000
 	for _, tt := range []struct {
 		name, in   string
 		background bool
-		want       string // what the reply begins with
+		want       string // prefix of the reply
 	}{
 		{"few", many("EXISTS", few), false, ":1000\r\n"},
 		{"many", many("EXISTS", few+1), true, ":1001\r\n"},
@@ -122,7 +120,7 @@ func TestManyKeysAreForTheBackground(t *testing.T) {
 	}
 }
 
-// brokenStore answers nothing about keys.
+// brokenStore fails on keys.
 type brokenStore struct{ *shard.Store }
 
 func (brokenStore) Entry(int64, store.Key) (store.Entry, bool, error) {
@@ -137,7 +135,7 @@ func (brokenStore) Apply(int64, store.Key, store.Step) error { return errors.New
 
 func (brokenStore) Delete(int64, []store.Key) (int, error) { return 0, errors.New("it broke") }
 
-// TestStoreFails: every command about a key says so.
+// TestStoreFails: every command on a key reports it.
 func TestStoreFails(t *testing.T) {
 	s := commandstest.New(func(c *commands.Config) { c.Store = brokenStore{shard.New()} }).Session()
 	for _, in := range []string{
@@ -149,7 +147,7 @@ func TestStoreFails(t *testing.T) {
 	}
 }
 
-// TestMemoryUsage is of the table's slot, of a short key as of an absent one's neighbour.
+// TestMemoryUsage of a short key is its slot, also when absent.
 func TestMemoryUsage(t *testing.T) {
 	s := commandstest.New().Session()
 	commandstest.Say(t, s, "CL.THROTTLE k 0 1 60\r\n")

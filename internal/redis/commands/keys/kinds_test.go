@@ -40,8 +40,7 @@ func states(t *testing.T) (all []limiter.State) {
 
 func payloadOf(s *limiter.State) string { return string(rdb.NewCodec().Append(nil, s)) }
 
-// TestStatesTravel: what was restored is dumped again the same, by way of a redis-server, which compresses
-// it, too.
+// TestStatesTravel: a restored state is dumped unchanged, even through a redis-server, which compresses it.
 func TestStatesTravel(t *testing.T) {
 	redis, ctx := redistest.Start(t), t.Context()
 	for _, s := range states(t) {
@@ -66,7 +65,7 @@ func TestStatesTravel(t *testing.T) {
 	}
 }
 
-// TestDamagedStatesAreRefused: a payload with a right checksum that no server has dumped makes no key.
+// TestDamagedStatesAreRefused: a payload with a valid checksum and an impossible state creates no key.
 func TestDamagedStatesAreRefused(t *testing.T) {
 	for _, s := range states(t) {
 		if s.Kind == limiter.Funnel {
@@ -90,7 +89,7 @@ func TestDamagedStatesAreRefused(t *testing.T) {
 	}
 }
 
-// TestKindsThroughTransactions: in EXEC and in scripts the commands about keys know kinds, too.
+// TestKindsThroughTransactions: commands on keys know kinds in EXEC and in scripts.
 func TestKindsThroughTransactions(t *testing.T) {
 	for _, s := range states(t) {
 		payload, typed := payloadOf(&s), s.Kind.Type()
@@ -110,8 +109,7 @@ func TestKindsThroughTransactions(t *testing.T) {
 	}
 }
 
-// TestReservingFunnel: a funnel with reservations is a string, of which GET returns the TAT with what is
-// reserved.
+// TestReservingFunnel: a funnel with reservations is a string; GET returns its TAT including them.
 func TestReservingFunnel(t *testing.T) {
 	s, err := limitertest.State(limiter.Reserving, commandstest.T0+limitertest.LifeNs, 3)
 	if err != nil {
@@ -129,7 +127,7 @@ func TestReservingFunnel(t *testing.T) {
 	}
 }
 
-// TestMemoryUsageOfPayloads: a key's payload is a part of what it costs.
+// TestMemoryUsageOfPayloads includes a key's payload.
 func TestMemoryUsageOfPayloads(t *testing.T) {
 	all := states(t)
 	long := all[len(all)-1]

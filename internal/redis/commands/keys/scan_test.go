@@ -26,8 +26,7 @@ func scan(t *testing.T, s *commandstest.Client, args string) (cursor string, nam
 	return reply.Elements[0].Text, names
 }
 
-// TestScanByAnyCount finds every key once, and one long step goes as far as the short ones that it is made
-// of.
+// TestScanByAnyCount finds every key once, and a long step equals the short steps within it.
 func TestScanByAnyCount(t *testing.T) {
 	racetest.SkipAlone(t)
 	const keys = 6000
@@ -62,8 +61,8 @@ func TestScanByAnyCount(t *testing.T) {
 	}
 }
 
-// TestScanLeavesTheLoop: what costs more than an event loop's share, by the keys' lengths or by the pattern,
-// goes on in the background, and comes to the same.
+// TestScanLeavesTheLoop: a step above an event loop's share, by the keys' lengths or by the pattern, moves to
+// the background with the same result.
 func TestScanLeavesTheLoop(t *testing.T) {
 	a := func(n int) string { return strings.Repeat("a", n) }
 	long := commandstest.New().Session()
@@ -104,7 +103,7 @@ func TestScanLeavesTheLoop(t *testing.T) {
 	}
 }
 
-// TestReplyBounds: KEYS refuses a longer reply, SCAN leaves the rest to the next call.
+// TestReplyBounds: KEYS refuses a longer reply; SCAN leaves the rest for the next call.
 func TestReplyBounds(t *testing.T) {
 	const two = "*2\r\n$1\r\na\r\n$1\r\nb\r\n"
 	const tooLong = "-ERR the reply would be longer than 13 bytes, the limit of --max-output-bytes; use SCAN\r\n"
@@ -124,7 +123,7 @@ func TestReplyBounds(t *testing.T) {
 	}
 }
 
-// TestScanArguments: the bounds of what may be asked for.
+// TestScanArguments have bounds.
 func TestScanArguments(t *testing.T) {
 	s := commandstest.New().Session()
 	longest := strings.Repeat("p", commandstest.MaxKeyBytes)

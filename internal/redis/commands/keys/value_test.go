@@ -26,14 +26,13 @@ func bulk(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), t
 
 func valueReply(tatNs int64) string { return bulk(strconv.FormatInt(tatNs, 10)) }
 
-// dumpOf returns what DUMP replies about a key, which it must have.
+// dumpOf returns the DUMP of an existing key.
 func dumpOf(t *testing.T, s *commandstest.Client, key string) string {
 	t.Helper()
 	return resptest.ParseAll(t, commandstest.Say(t, s, resptest.Encode("DUMP", key)))[0].Text
 }
 
-// TestSetThenThrottle: a key that was set, or restored, answers as its TAT demands, as one that was filled by
-// calls does.
+// TestSetThenThrottle: a set or restored key decides by its TAT, as a used one does.
 func TestSetThenThrottle(t *testing.T) {
 	racetest.SkipAlone(t)
 	for _, aheadNs := range []int64{1, 999_999, 1_000_000, commandstest.Sec - 1, commandstest.Sec, 45*commandstest.Sec + 1, 50 * commandstest.Sec, 86_400 * commandstest.Sec, math.MaxInt64 / 4, 1 << 62} {
@@ -66,7 +65,7 @@ func TestSetThenThrottle(t *testing.T) {
 	}
 }
 
-// TestSetTogether: in EXEC, in scripts, beside commands about all keys and under a WATCH, as alone.
+// TestSetTogether in EXEC, in scripts, beside commands on all keys and under a WATCH, as alone.
 func TestSetTogether(t *testing.T) {
 	const tatNs = commandstest.T0 + 30*commandstest.Sec
 	queued := func(n int) string { return "+OK\r\n" + strings.Repeat("+QUEUED\r\n", n) }
@@ -79,7 +78,7 @@ func TestSetTogether(t *testing.T) {
 	eval := func(script string, argv ...string) string {
 		return resptest.Encode(append([]string{"EVAL", script, "1", "k"}, argv...)...)
 	}
-	many := strings.Repeat("CL.THROTTLE k 4 1 10 0\r\n", 1001) // so that it is executed on a snapshot
+	many := strings.Repeat("CL.THROTTLE k 4 1 10 0\r\n", 1001) // enough for a snapshot
 	for _, tt := range []struct{ name, in, want string }{
 		{"EXEC", "MULTI\r\n" + set + "GET k\r\n" + setCall("k", tatNs+1, "NX", "GET") + restore + "DEL k\r\n" + restore + "DUMP k\r\nEXEC\r\n",
 			queued(7) + "*7\r\n+OK\r\n" + value + value + busy + ":1\r\n+OK\r\n" + bulk(payload)},
@@ -101,8 +100,8 @@ func TestSetTogether(t *testing.T) {
 	}
 }
 
-// TestSetUnderWatch: what another client writes is noticed, as in Redis also where it is what was there; what
-// it does not write is not.
+// TestSetUnderWatch: another client's write is noticed even if it changes nothing, as in Redis; a refused one
+// is not.
 func TestSetUnderWatch(t *testing.T) {
 	const tatNs = commandstest.T0 + 30*commandstest.Sec
 	for _, tt := range []struct {
@@ -133,7 +132,7 @@ func TestSetUnderWatch(t *testing.T) {
 	}
 }
 
-// TestSetWithoutRoom: a key that has no room is not made, and one that is there is set.
+// TestSetWithoutRoom: without space no key is created, but an existing one is set.
 func TestSetWithoutRoom(t *testing.T) {
 	const oom = "-OOM command not allowed when used memory > 'maxmemory'.\r\n"
 	const tatNs = commandstest.T0 + 30*commandstest.Sec
@@ -148,7 +147,7 @@ func TestSetWithoutRoom(t *testing.T) {
 	}
 }
 
-// TestSetIfAbsent: of many clients one makes the key, by SET as by RESTORE.
+// TestSetIfAbsent: of many clients one creates the key, by SET and by RESTORE.
 func TestSetIfAbsent(t *testing.T) {
 	const clients, rounds = 4, 50
 	r := commandstest.New(commandstest.Standing)
@@ -181,7 +180,7 @@ func TestSetIfAbsent(t *testing.T) {
 	}
 }
 
-// TestSetNeedsRights: to write, and with GET to read the key; and to what is in @refill.
+// TestSetNeedsRights: to write the key, with GET to read it, and to @refill.
 func TestSetNeedsRights(t *testing.T) {
 	const tatNs = commandstest.T0 + 30*commandstest.Sec
 	r := commandstest.NewUserHarness(t, "user default on nopass ~* &* +@all", "user writer on >pw %W~* +@all", "user reader on >pw %R~* +@all",
@@ -204,7 +203,7 @@ func TestSetNeedsRights(t *testing.T) {
 	}
 }
 
-// TestDumpAndRestoreWithRedis: what is dumped here is restored by a redis-server, and the other way round.
+// TestDumpAndRestoreWithRedis: redis-server restores our dumps, and we its.
 func TestDumpAndRestoreWithRedis(t *testing.T) {
 	redis, ctx := redistest.Start(t), t.Context()
 	s := commandstest.New().Session()

@@ -8,10 +8,10 @@ import (
 	"cellserver/internal/store"
 )
 
-// endlessStore is a store of long keys, in which a client goes away after a while.
+// endlessStore has long keys without end; a client leaves during its walk.
 type endlessStore struct {
 	store.Walker
-	left int // keys until then
+	left int // keys until the client leaves
 	gone context.CancelFunc
 	name []byte
 }
@@ -26,7 +26,7 @@ func (e *endlessStore) Scan(_ int64, _ uint16, cursor uint64, count int, visit f
 	return cursor + 1
 }
 
-// TestWalkEndsWithItsClient: soon, and not when it has matched all the keys of a step.
+// TestWalkEndsWithItsClient before the end of a step.
 func TestWalkEndsWithItsClient(t *testing.T) {
 	const leavesAfter = 10
 	ctx, gone := context.WithCancel(t.Context())

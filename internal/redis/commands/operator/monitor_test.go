@@ -14,15 +14,15 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// Bounds as clients feel them:
+// Bounds that clients see:
 const (
-	feedBytes         = 64 << 10 // of replies, after which a Feed ends
+	feedBytes         = 64 << 10 // of replies end a Feed
 	maxInnerLineBytes = 1 << 20
 	maxLineArgBytes   = 8 << 10
 	maxLineArgs       = 1 << 10
 )
 
-// watched returns what a MONITOR in another session has been sent, without its time.
+// watched returns the lines that another session's MONITOR was sent, without their times.
 func watched(t *testing.T, monitor *commandstest.Client) string {
 	t.Helper()
 	got, _, status := commandstest.Feed(t, monitor, "")
@@ -32,7 +32,7 @@ func watched(t *testing.T, monitor *commandstest.Client) string {
 	return strings.ReplaceAll(strings.ReplaceAll(got, "+1700000000.000000 ", ""), "192.0.2.1:5000", "c")
 }
 
-// TestMonitor: what Redis 7.0.15 shows of the same commands. The differential test of cmd asks it.
+// TestMonitor expects the lines of Redis 7.0.15, as the differential test of e2e confirms.
 func TestMonitor(t *testing.T) {
 	for _, tt := range []struct{ name, in, want string }{
 		{"nothing", "", ""},
@@ -88,7 +88,7 @@ func TestMonitor(t *testing.T) {
 	}
 }
 
-// TestMonitorsOwnCommands: it may do what does not touch keys, and RESET and QUIT end it.
+// TestMonitorsOwnCommands: a MONITOR may use commands without keys; RESET and QUIT end it.
 func TestMonitorsOwnCommands(t *testing.T) {
 	r := commandstest.New(commandstest.Standing)
 	s := r.Session()
@@ -121,7 +121,7 @@ func TestMonitorsOwnCommands(t *testing.T) {
 	}
 }
 
-// TestMonitorIsWoken once for what it has not yet taken, and is not while there is nothing.
+// TestMonitorIsWoken once for new lines, and never without any.
 func TestMonitorIsWoken(t *testing.T) {
 	r := commandstest.New(commandstest.Standing)
 	monitor, s := r.Session(), r.Session()
@@ -146,7 +146,7 @@ func TestMonitorIsWoken(t *testing.T) {
 	}
 }
 
-// TestMonitorTakesPieces: a Feed gives whole lines, and not all of many.
+// TestMonitorTakesPieces of whole lines in each Feed.
 func TestMonitorTakesPieces(t *testing.T) {
 	r := commandstest.New(commandstest.Standing)
 	monitor, s := r.Session(), r.Session()
@@ -166,7 +166,7 @@ func TestMonitorTakesPieces(t *testing.T) {
 	}
 }
 
-// TestMonitorThatFallsBehind is closed, and nobody waits for it.
+// TestMonitorThatFallsBehind is closed and delays nobody.
 func TestMonitorThatFallsBehind(t *testing.T) {
 	racetest.SkipAlone(t)
 	r := commandstest.New(commandstest.Standing)
@@ -201,8 +201,8 @@ func TestMonitorThatFallsBehind(t *testing.T) {
 	}
 }
 
-// TestLongScriptDropsNoMonitor: what it has executed comes at once, and more of it than a MONITOR may have
-// pending.
+// TestLongScriptDropsNoMonitor: a script's commands come at once, and may exceed a MONITOR's bound on pending
+// lines.
 func TestLongScriptDropsNoMonitor(t *testing.T) {
 	racetest.SkipAlone(t)
 	const calls = observe.MaxMonitorBytes / 40
@@ -223,8 +223,7 @@ func TestLongScriptDropsNoMonitor(t *testing.T) {
 	}
 }
 
-// TestMonitorConcurrently: every command is there once, of scripts that begin again too. For the race
-// detector.
+// TestMonitorConcurrently shows every command once, also of repeated scripts.
 func TestMonitorConcurrently(t *testing.T) {
 	r := commandstest.New(commandstest.Standing)
 	monitor := r.Session()

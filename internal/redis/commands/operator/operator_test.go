@@ -14,11 +14,11 @@ import (
 )
 
 func TestLatency(t *testing.T) {
-	const samples = 160 // that are kept of an event, as in Redis
+	const samples = 160 // kept of an event, as in Redis
 	r := commandstest.New()
 	s := r.Session()
 	latency := func(event string, ns int64) { r.Engine.Records.Latency(event, r.Clock.Now(), ns) }
-	latency(observe.SweepEvent, 50*int64(time.Millisecond)) // it is off
+	latency(observe.SweepEvent, 50*int64(time.Millisecond)) // recording is off
 	if got := commandstest.Say(t, s, "LATENCY LATEST\r\nLATENCY HISTORY sweep\r\nLATENCY RESET\r\nLATENCY GRAPH sweep\r\n"); got !=
 		"*0\r\n*0\r\n:0\r\n-ERR No samples available for event 'sweep'\r\n" {
 		t.Errorf("got %q", got)
@@ -60,7 +60,7 @@ func TestLatency(t *testing.T) {
 	commandstest.Expect(t, s, "LATENCY RESET\r\n", ":2\r\n")
 }
 
-// TestLatencyGraph draws a row of bars, and how old each is, in a unit that keeps it short.
+// TestLatencyGraph draws bars with their ages in a short unit.
 func TestLatencyGraph(t *testing.T) {
 	r := commandstest.New()
 	s := r.Session()
@@ -115,7 +115,7 @@ func TestTop(t *testing.T) {
 	s := r.Session()
 	commandstest.Say(t, s, strings.Repeat("CL.THROTTLE often 1 1 60\r\n", 6)+"CL.THROTTLE once 1 1 60\r\nSELECT 3\r\nCL.THROTTLE often 1 1 60\r\n"+
 		"MULTI\r\nCL.THROTTLE exec 1 1 60\r\nEXEC\r\n"+resptest.Encode("EVAL", "return redis.call('cl.throttle', KEYS[1], 1, 1, 60)", "1", "script"))
-	nowNs.Add(commandstest.Sec / 2) // not yet a second: the rates are as of one
+	nowNs.Add(commandstest.Sec / 2) // less than a second: the rates are as of one
 	entry := func(name string, rate, share string, db int) string {
 		return fmt.Sprintf("*5\r\n$%d\r\n%s\r\n,%s\r\n,%s\r\n,0\r\n:%d\r\n", len(name), name, rate, share, db)
 	}

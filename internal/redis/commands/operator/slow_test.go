@@ -17,7 +17,7 @@ func withThresholds(w admin.Thresholds) func(*commands.Config) {
 	return func(c *commands.Config) { c.Thresholds = w }
 }
 
-// slowlogText is SLOWLOG GET as lines of "id us args addr name".
+// slowlogText returns SLOWLOG GET as lines of "id us args addr name".
 func slowlogText(t *testing.T, s *commandstest.Client, count string) string {
 	t.Helper()
 	var b strings.Builder
@@ -34,7 +34,7 @@ func slowlogText(t *testing.T, s *commandstest.Client, count string) string {
 	return b.String()
 }
 
-// TestSlowlogEntries: each command here takes 20 us, for the clock goes on by that at each reading.
+// TestSlowlogEntries: each command takes 20 us, as the clock advances by that at each reading.
 func TestSlowlogEntries(t *testing.T) {
 	long := strings.Repeat("x", 200)
 	for _, tt := range []struct{ name, in, want string }{
@@ -62,7 +62,7 @@ func TestSlowlogEntries(t *testing.T) {
 				_, rest, _ := strings.Cut(line, " ")
 				us, rest, _ := strings.Cut(rest, " ")
 				got.WriteString(rest)
-				if us != "20" && us != "40" { // DEL looks at the clock, too
+				if us != "20" && us != "40" { // DEL also reads the clock
 					t.Errorf("%s us", us)
 				}
 			}
@@ -73,7 +73,7 @@ func TestSlowlogEntries(t *testing.T) {
 	}
 }
 
-// TestSlowAhead: a command that goes on after its handler is timed to its end.
+// TestSlowAhead: a command's time includes its background part.
 func TestSlowAhead(t *testing.T) {
 	r := commandstest.New(withThresholds(admin.Thresholds{SlowlogFromUs: 1000, SlowlogMaxLen: 10, LatencyFromMs: 1}), commandstest.Standing)
 	s := r.Session()
@@ -85,7 +85,7 @@ func TestSlowAhead(t *testing.T) {
 		fmt.Sprintf("*1\r\n*4\r\n$7\r\ncommand\r\n:%d\r\n:3\r\n:3\r\n", commandstest.T0/1e9))
 }
 
-// caller is who the test says.
+// caller has a settable client.
 type caller struct{}
 
 func (caller) Addr() string { return "192.0.2.1:5000" }
@@ -116,7 +116,7 @@ func TestSlowBatch(t *testing.T) {
 	}
 }
 
-// TestSlowlogCommands: the replies and errors of Redis 7.0.15.
+// TestSlowlogCommands have the replies and errors of Redis 7.0.15.
 func TestSlowlogCommands(t *testing.T) {
 	r := commandstest.New(withThresholds(admin.Thresholds{SlowlogFromUs: -1, SlowlogMaxLen: 3}))
 	s := r.Session()
@@ -124,7 +124,7 @@ func TestSlowlogCommands(t *testing.T) {
 	for _, tt := range []struct{ got, want string }{
 		{commandstest.Say(t, s, "SLOWLOG LEN\r\nSLOWLOG GET\r\n"), ":0\r\n*0\r\n"},
 		{config("slowlog-log-slower-than", "0"), "+OK\r\n"},
-		{commandstest.Say(t, s, "SLOWLOG LEN\r\n"), ":1\r\n"}, // of CONFIG SET, which was timed when it was set
+		{commandstest.Say(t, s, "SLOWLOG LEN\r\n"), ":1\r\n"}, // CONFIG SET itself
 		{commandstest.Say(t, s, "PING\r\nPING\r\nPING\r\nSLOWLOG LEN\r\n"), strings.Repeat(commandstest.Pong, 3) + ":3\r\n"},
 		{slowlogText(t, s, "2"), "5 0 [SLOWLOG,LEN,] 192.0.2.1:5000 \n4 0 [PING,] 192.0.2.1:5000 \n"},
 		{commandstest.Say(t, s, "SLOWLOG GET 0\r\n"), "*0\r\n"},
@@ -133,7 +133,7 @@ func TestSlowlogCommands(t *testing.T) {
 		{config("slowlog-log-slower-than", "-1"), "+OK\r\n"},
 		{commandstest.Say(t, s, "SLOWLOG RESET\r\nSLOWLOG LEN\r\n"), "+OK\r\n:0\r\n"},
 		{config("slowlog-log-slower-than", "0"), "+OK\r\n"},
-		{slowlogText(t, s, "1")[:3], "10 "}, // the numbers go on
+		{slowlogText(t, s, "1")[:3], "10 "}, // the numbers continue
 		{config("slowlog-max-len", "0"), "+OK\r\n"},
 		{commandstest.Say(t, s, "SLOWLOG LEN\r\n"), ":0\r\n"},
 		{commandstest.Say(t, s, "SLOWLOG GET x\r\nSLOWLOG GET -2\r\n"), strings.Repeat("-ERR count should be greater than or equal to -1\r\n", 2)},

@@ -8,7 +8,7 @@ import (
 	"cellserver/internal/test/resptest"
 )
 
-// TestCallsAllocateLittle: what is kept in memory for longer than a call is the store's own.
+// TestCallsAllocateLittle: only the store keeps memory after a call.
 func TestCallsAllocateLittle(t *testing.T) {
 	if racetest.Enabled {
 		t.Skip("the race detector allocates")

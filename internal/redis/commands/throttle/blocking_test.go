@@ -14,7 +14,7 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// inBubble runs a test of a server whose clock goes on when all wait.
+// inBubble runs a test on a clock that advances when everything waits.
 func inBubble(t *testing.T, f func(t *testing.T, r *commandstest.Harness)) {
 	t.Parallel()
 	inBubbleOf(t, f)
@@ -28,7 +28,7 @@ func inBubbleOf(t *testing.T, f func(t *testing.T, r *commandstest.Harness)) {
 	})
 }
 
-// waits sends what its client has to wait for.
+// waits sends a call that must wait.
 func waits(t *testing.T, s *commandstest.Client, in string) {
 	t.Helper()
 	if replies, left, status := commandstest.Feed(t, s, in); replies != "" || left != "" || status != peer.Waiting {
@@ -36,7 +36,7 @@ func waits(t *testing.T, s *commandstest.Client, in string) {
 	}
 }
 
-// isAnswered: the client is replied to at once, with what is wanted.
+// isAnswered expects an immediate reply.
 func isAnswered(t *testing.T, s *commandstest.Client, want string) {
 	t.Helper()
 	synctest.Wait()
@@ -46,7 +46,7 @@ func isAnswered(t *testing.T, s *commandstest.Client, want string) {
 	}
 }
 
-// stillWaits: the client is not answered.
+// stillWaits expects no reply yet.
 func stillWaits(t *testing.T, s *commandstest.Client) { t.Helper(); synctest.Wait(); waits(t, s, "") }
 
 const oneASecond = " 0 1 1 1 " // max_burst, count, period, quantity
@@ -55,7 +55,7 @@ func TestBThrottle(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *commandstest.Harness) { testTurns(t, r, 2) })
 }
 
-// testTurns: a call is answered at once, when its turn comes, or at once if that is too late, and INFO counts
+// testTurns: a call is answered when its turn comes, or at once if that exceeds its timeout, and INFO counts
 // it. The second call's reset after is as of its reply in memory, and as of its debit over a remote store.
 func testTurns(t *testing.T, r *commandstest.Harness, resetAfter int64) {
 	s, second, third := r.Session(), r.Session(), r.Session()
@@ -66,10 +66,11 @@ func testTurns(t *testing.T, r *commandstest.Harness, resetAfter int64) {
 	commandstest.Expect(t, s, "CL.BTHROTTLE k"+oneASecond+"5\r\n", resptest.Ints(0, 1, 0, -1, 1))
 	waits(t, second, "CL.BTHROTTLE k"+oneASecond+"1\r\n")
 	stillWaits(t, second)
-	commandstest.Expect(t, s, "CL.BTHROTTLE k"+oneASecond+"1.5\r\n", resptest.Ints(1, 1, 0, 2, 2)) // too late
+	// later than its timeout
+	commandstest.Expect(t, s, "CL.BTHROTTLE k"+oneASecond+"1.5\r\n", resptest.Ints(1, 1, 0, 2, 2))
 	waits(t, third, "CL.BTHROTTLE k"+oneASecond+"0\r\n")
 	stillWaits(t, third)
-	commandstest.Expect(t, s, "CL.THROTTLE k 0 1 1\r\n", resptest.Ints(1, 1, 0, 3, 3)) // does not wait
+	commandstest.Expect(t, s, "CL.THROTTLE k 0 1 1\r\n", resptest.Ints(1, 1, 0, 3, 3)) // never waits
 	blocked(2)
 	time.Sleep(999 * time.Millisecond)
 	stillWaits(t, second)
@@ -83,7 +84,7 @@ func testTurns(t *testing.T, r *commandstest.Harness, resetAfter int64) {
 	commandstest.ExpectLike(t, s, "INFO commandstats\r\n", "…"+stats+"…")
 }
 
-// TestBThrottleBehindIt: what a client sends behind it is executed when it is answered.
+// TestBThrottleBehindIt: the client's later commands follow its reply.
 func TestBThrottleBehindIt(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *commandstest.Harness) {
 		s := r.Session()
@@ -100,7 +101,7 @@ func TestBThrottleBehindIt(t *testing.T) {
 	})
 }
 
-// TestBThrottleMuted is not replied to, and waited for.
+// TestBThrottleMuted waits without a reply.
 func TestBThrottleMuted(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *commandstest.Harness) {
 		const call = "CL.BTHROTTLE k" + oneASecond + "60\r\n"
@@ -109,8 +110,7 @@ func TestBThrottleMuted(t *testing.T) {
 	})
 }
 
-// TestBThrottleLeaving: a client that goes away, however it does, gives its debit back, and the one behind it
-// moves up.
+// TestBThrottleLeaving: a client that leaves in any way returns its debit, and the next one advances.
 func TestBThrottleLeaving(t *testing.T) {
 	for name, leave := range map[string]func(t *testing.T, r *commandstest.Harness, s *commandstest.Client){
 		"reset":       func(_ *testing.T, _ *commandstest.Harness, s *commandstest.Client) { s.HungUp(peer.Reset) },
@@ -146,8 +146,8 @@ func TestBThrottleLeaving(t *testing.T) {
 	}
 }
 
-// TestBThrottleUnblocked: CLIENT UNBLOCK ends the time, or is an error, and reports whom it found waiting;
-// also in EXEC.
+// TestBThrottleUnblocked: CLIENT UNBLOCK ends the wait with a timeout or an error, and reports whether it
+// found one; also in EXEC.
 func TestBThrottleUnblocked(t *testing.T) {
 	limited := resptest.Ints(1, 1, 0, 60, 60)
 	for _, tt := range []struct{ call, reply, told string }{
@@ -171,11 +171,12 @@ func TestBThrottleUnblocked(t *testing.T) {
 	}
 }
 
-// TestBThrottleMovesUp when the key gives units back, by whatever command, also in EXEC and in scripts.
+// TestBThrottleMovesUp when any command returns units to the key, also in EXEC and in scripts.
 func TestBThrottleMovesUp(t *testing.T) {
 	for _, in := range []string{
 		"DEL k", "UNLINK k", "FLUSHDB", "FLUSHALL", "CL.RESET k", "CL.REFUND k 0 1 60 2", "CL.THROTTLE k 0 1 60 -2", "CL.BTHROTTLE k 0 1 60 -2 0",
-		"PEXPIRE k 0", "DEL k" + strings.Repeat(" x", 1001), "SET k 946684801000000000", // a second behind a bubble's begin
+		// a second after the bubble's begin
+		"PEXPIRE k 0", "DEL k" + strings.Repeat(" x", 1001), "SET k 946684801000000000",
 		"MULTI|DEL k|EXEC", "MULTI|CL.REFUND k 0 1 60 2|EXEC", "MULTI|FLUSHALL|EXEC",
 		"EVAL \"return redis.call('DEL',KEYS[1])\" 1 k", "EVAL \"return redis.call('CL.REFUND',KEYS[1],0,1,60,2)\" 1 k",
 		"EVAL \"redis.call('CL.THROTTLE',KEYS[1],0,1,60,-2) return 1\" 1 k", "MULTI|EVAL \"redis.call('DEL',KEYS[1]) return 1\" 1 k|EXEC",
@@ -202,8 +203,7 @@ func TestBThrottleMovesUp(t *testing.T) {
 	}
 }
 
-// TestBThrottleBehindAReservation moves up when that is committed with less, or expires, of which no command
-// tells.
+// TestBThrottleBehindAReservation advances when that is committed with less, or expires without a command.
 func TestBThrottleBehindAReservation(t *testing.T) {
 	t.Parallel()
 	for commit, wait := range map[string]time.Duration{"CL.COMMIT k %s 0\r\n": 0, "PING %s\r\n": 11 * time.Second} {
@@ -221,7 +221,7 @@ func TestBThrottleBehindAReservation(t *testing.T) {
 	}
 }
 
-// TestBThrottleNeverWaits in EXEC and in scripts, and with nothing to wait for.
+// TestBThrottleNeverWaits in EXEC, in scripts, or without a reason to wait.
 func TestBThrottleNeverWaits(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *commandstest.Harness) {
 		s := r.Session()
@@ -238,7 +238,7 @@ func TestBThrottleNeverWaits(t *testing.T) {
 	})
 }
 
-// TestBThrottleArguments are refused in Redis's words, or the module's.
+// TestBThrottleArguments are refused with Redis's or the module's errors.
 func TestBThrottleArguments(t *testing.T) {
 	t.Parallel()
 	s := commandstest.New().Session()
@@ -276,7 +276,7 @@ func TestBThrottleIsSeen(t *testing.T) {
 	})
 }
 
-// TestBThrottleAtTheEnd: whoever waits when the server ends is told so, and gives the debit back.
+// TestBThrottleAtTheEnd: waiting clients of a server that ends get an error, and return their debits.
 func TestBThrottleAtTheEnd(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *commandstest.Harness) {
 		other, s := r.Session(), r.Session()
@@ -289,7 +289,7 @@ func TestBThrottleAtTheEnd(t *testing.T) {
 	})
 }
 
-// TestBThrottleOnADisk is replied to behind the sync of its debit.
+// TestBThrottleOnADisk is answered after the sync of its debit.
 func TestBThrottleOnADisk(t *testing.T) {
 	t.Parallel()
 	r := commandstest.New(commandstest.Keeping(t, disktest.New(), 0), onSystemClock)

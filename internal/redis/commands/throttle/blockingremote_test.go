@@ -15,8 +15,7 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// inRemoteBubble is inBubble over a store on other machines, of which only batches may be asked where others
-// wait.
+// inRemoteBubble is inBubble over a remote store that allows only batches while others wait.
 func inRemoteBubble(t *testing.T, f func(t *testing.T, r *commandstest.Harness, on *storetest.RemoteStore)) {
 	synctest.Test(t, func(t *testing.T) {
 		on := storetest.NewRemote(shard.New())
@@ -29,7 +28,7 @@ func inRemoteBubble(t *testing.T, f func(t *testing.T, r *commandstest.Harness, 
 	})
 }
 
-// waitsRemotely sends what its client has to wait for, and waits until that is debited.
+// waitsRemotely sends a call that must wait, and waits until it is debited.
 func waitsRemotely(t *testing.T, s *commandstest.Client, in string) {
 	t.Helper()
 	waits(t, s, in)
@@ -40,7 +39,7 @@ func TestBThrottleOverRemote(t *testing.T) {
 	inRemoteBubble(t, func(t *testing.T, r *commandstest.Harness, _ *storetest.RemoteStore) { testTurns(t, r, 1) })
 }
 
-// TestBThrottleLeavingRemotely: a client that goes away, however and whenever it does, gives its debit back.
+// TestBThrottleLeavingRemotely: a client that leaves, in any way at any time, returns its debit.
 func TestBThrottleLeavingRemotely(t *testing.T) {
 	const ended = "-ERR the command was ended before it was done: the server is shutting down, or its client has gone\r\n"
 	const cancelled = "-ERR the client closed its side of the connection before this command was done; it was cancelled\r\n"
@@ -63,7 +62,7 @@ func TestBThrottleLeavingRemotely(t *testing.T) {
 		"the end": {func(_ *testing.T, r *commandstest.Harness, _ *commandstest.Client) { r.Engine.EndBackground() }, ended},
 	} {
 		for _, when := range []string{"before", "while it waits"} {
-			if name == "unblocked" && when == "before" { // it is not blocked
+			if name == "unblocked" && when == "before" { // not blocked
 				continue
 			}
 			t.Run(name+" "+when, func(t *testing.T) {
@@ -96,8 +95,7 @@ func TestBThrottleLeavingRemotely(t *testing.T) {
 	}
 }
 
-// TestBThrottleFailsRemotely: whoever can not be debited is told so at once, and what can not be given back
-// drains.
+// TestBThrottleFailsRemotely: a failed debit is reported at once, and a failed refund drains.
 func TestBThrottleFailsRemotely(t *testing.T) {
 	inRemoteBubble(t, func(t *testing.T, r *commandstest.Harness, on *storetest.RemoteStore) {
 		failure := store.Failure{Line: storetest.LineDown}

@@ -13,7 +13,7 @@ import (
 	"cellserver/internal/test/resptest"
 )
 
-// holders are a model of a key's places: when each lease ends.
+// holders models a key's places by the ends of their leases.
 type holders map[string]int64
 
 func (h holders) settle(nowNs int64) {
@@ -39,8 +39,7 @@ func (h holders) acquire(nowNs, most, leaseMs int64, token string) string {
 	return fmt.Sprintf("%d %d %d %d %d %s", first, most, max(0, most-int64(len(h))), retry, reset, by)
 }
 
-// TestConcurrencyModel: every reply is that of a plain model, in whatever way it is called, and never more
-// hold a place at once than there are.
+// TestConcurrencyModel: every call replies as a plain model, and there are never more holders than places.
 func TestConcurrencyModel(t *testing.T) {
 	racetest.SkipAlone(t)
 	for seed := range uint64(40) {
@@ -85,7 +84,7 @@ func TestConcurrencyModel(t *testing.T) {
 	}
 }
 
-// say writes a reply with its elements in one line.
+// say returns a reply's elements in one line.
 func say(r resptest.Reply) string {
 	switch r.Kind {
 	case '_':
@@ -100,7 +99,7 @@ func say(r resptest.Reply) string {
 	return r.Text
 }
 
-// TestManyHolders: 4,096 have a place, each with a token of the server's own, which differ.
+// TestManyHolders: 4,096 holders have distinct tokens from the server.
 func TestManyHolders(t *testing.T) {
 	racetest.SkipAlone(t)
 	s := commandstest.New().Session()

@@ -21,7 +21,7 @@ import (
 
 const defined = "CL.LIMIT SET login 4 5 60 99 100 86400\r\n"
 
-// withLimits has limits kept in a directory, and read from a file.
+// withLimits keeps limits in a directory and reads a file.
 func withLimits(dir *disktest.Dir, file string) func(*commands.Config) {
 	return func(c *commands.Config) {
 		config := limitsfile.Config{File: file, Reading: c.Reading, Log: slog.New(slog.DiscardHandler)}
@@ -32,7 +32,7 @@ func withLimits(dir *disktest.Dir, file string) func(*commands.Config) {
 	}
 }
 
-// TestCheckInTransactions: beside other commands, of which one sees what another has changed.
+// TestCheckInTransactions sees the effects of commands before it.
 func TestCheckInTransactions(t *testing.T) {
 	t.Parallel()
 	r := commandstest.New()
@@ -46,7 +46,7 @@ func TestCheckInTransactions(t *testing.T) {
 	commandstest.Expect(t, s, "EXEC\r\n", "*-1\r\n")
 }
 
-// TestCheckInScripts: the key that a script declares is the whole one.
+// TestCheckInScripts: a script declares the whole key.
 func TestCheckInScripts(t *testing.T) {
 	t.Parallel()
 	s := commandstest.New().Session()
@@ -64,7 +64,7 @@ func TestCheckInScripts(t *testing.T) {
 	}
 }
 
-// TestCheckOfUsers is decided by the whole key, also for what gives units back.
+// TestCheckOfUsers applies rules to the whole key, also for refunds.
 func TestCheckOfUsers(t *testing.T) {
 	t.Parallel()
 	r := commandstest.NewUserHarness(t, "user default on nopass ~* +@all",
@@ -84,7 +84,7 @@ func TestCheckOfUsers(t *testing.T) {
 		"$105\r\nThis user has no permissions to run the 'del' command: a negative quantity needs the right to DEL the key\r\n")
 }
 
-// TestCheckOfLongKeys: the whole key has the limit of keys.
+// TestCheckOfLongKeys bounds the whole key.
 func TestCheckOfLongKeys(t *testing.T) {
 	t.Parallel()
 	s := commandstest.New().Session()
@@ -94,7 +94,7 @@ func TestCheckOfLongKeys(t *testing.T) {
 	commandstest.Expect(t, s, "CL.CHECK login "+strings.Repeat("k", most+1)+"\r\n", "-ERR key is longer than 4096 bytes, the limit of --max-key-bytes\r\n")
 }
 
-// TestLimitsByReading: with --burst-is-capacity, max_burst is the capacity wherever it stands.
+// TestLimitsByReading: with --burst-is-capacity, max_burst is the capacity everywhere.
 func TestLimitsByReading(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "limits.yml")
@@ -115,7 +115,7 @@ func writeLimits(t *testing.T, file, text string) {
 	}
 }
 
-// TestLimitReload: all of the file or nothing, and the reply says in which line.
+// TestLimitReload loads the whole file or nothing, and names the wrong line.
 func TestLimitReload(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "limits.yml")
@@ -131,7 +131,7 @@ func TestLimitReload(t *testing.T) {
 	commandstest.Expect(t, s, "CL.LIMIT RELOAD\r\nCL.CHECK login bob 3\r\n", "+OK\r\n"+resptest.Ints(1, 7, 2, 12, 60))
 }
 
-// TestLimitSetIsKept: when the reply comes, the definition is on the disk; an error says that it is not.
+// TestLimitSetIsKept: a reply follows the sync of the definition; an error says that there was none.
 func TestLimitSetIsKept(t *testing.T) {
 	t.Parallel()
 	dir := disktest.New()
@@ -162,7 +162,7 @@ func TestLimitSetIsKept(t *testing.T) {
 		"-ERR the data directory cannot be written, and nothing was changed: no space\r\n*3\r\n$2\r\nl1\r\n$2\r\nl2\r\n$1\r\nm\r\n")
 }
 
-// TestManyLimitChanges at once, and check meanwhile.
+// TestManyLimitChanges at once, during checks.
 func TestManyLimitChanges(t *testing.T) {
 	t.Parallel()
 	const clients, changes = 4, 20
@@ -187,8 +187,7 @@ func TestManyLimitChanges(t *testing.T) {
 		"…"+fmt.Sprintf("allowed\r\n:%d\r\n", clients*changes)+"…")
 }
 
-// TestChecksAreCountedOnce: however often an EXEC or a script is attempted, and only if what it has done is
-// kept.
+// TestChecksAreCountedOnce, however often an EXEC or a script is attempted, and only if it is committed.
 func TestChecksAreCountedOnce(t *testing.T) {
 	t.Parallel()
 	r := commandstest.New(commandstest.Meddling)

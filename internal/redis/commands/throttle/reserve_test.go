@@ -16,11 +16,10 @@ import (
 	"cellserver/internal/test/resptest"
 )
 
-// ways are those in which a call on a key can be made: as it is, in a transaction, in one beside all keys,
-// and in a script.
+// ways are the ways to call: alone, in a transaction, in one beside all keys, and in a script.
 const ways = 4
 
-// callIn returns the reply of a call that is made in one of the ways.
+// callIn returns the reply of a call in one of the ways.
 func callIn(t *testing.T, s *commandstest.Client, way int, key string, args ...string) resptest.Reply {
 	t.Helper()
 	in := resptest.Encode(args...)
@@ -40,7 +39,7 @@ func callIn(t *testing.T, s *commandstest.Client, way int, key string, args ...s
 	return last
 }
 
-// five returns the first integers of a reply, in the form of a result.
+// five returns a reply's integers as a result.
 func five(t *testing.T, r resptest.Reply) funnel.Result {
 	t.Helper()
 	if len(r.Elements) < 5 {
@@ -50,19 +49,19 @@ func five(t *testing.T, r resptest.Reply) funnel.Result {
 	return funnel.Result{Limited: e[0].Number == 1, Limit: e[1].Number, Remaining: e[2].Number, RetryAfter: e[3].Number, ResetAfter: e[4].Number}
 }
 
-// debit is what has passed a funnel: for a reservation, what it is known to have used.
+// debit is what passed a funnel; of a reservation, its known use.
 type debit struct {
 	atNs    int64
-	ns      int64 // in which it leaks; negative for a refund
+	ns      int64 // in which it drains; negative for a refund
 	id      string
-	endsNs  int64 // of a reservation that is open
-	isExtra bool  // of a commit that was larger than its reservation, and is debited whatever there is
+	endsNs  int64 // of an open reservation
+	isExtra bool  // of a commit above its reservation, which is always debited
 }
 
-// debits are a model of a funnel that keeps everything.
+// debits models a funnel by its whole history.
 type debits []debit
 
-// settle forgets the reservations that have expired.
+// settle drops expired reservations.
 func (d debits) settle(nowNs int64) {
 	for i := range d {
 		if d[i].id != "" && d[i].endsNs <= nowNs {
@@ -71,8 +70,7 @@ func (d debits) settle(nowNs int64) {
 	}
 }
 
-// tat is when the funnel would be empty, had nobody ever reserved what was not used. There must be no
-// refunds.
+// tat returns when the funnel is empty if nobody had reserved unused units. There must be no refunds.
 func (d debits) tat(nowNs int64) int64 {
 	tatNs := int64(0)
 	for _, one := range d {
@@ -97,8 +95,8 @@ func (d debits) commit(nowNs int64, id string, actualNs int64) (_ debits, count 
 	return d, 1
 }
 
-// mostOver returns by how much, in any time that ends now, more has passed than the capacity and what leaks
-// in that time.
+// mostOver returns the most by which any period that ends now has passed more than the capacity and the
+// drain.
 func (d debits) mostOver(l funnel.Limit, nowNs int64) (ns int64) {
 	passedNs := int64(0)
 	for i := len(d) - 1; i >= 0; i-- {
@@ -110,7 +108,7 @@ func (d debits) mostOver(l funnel.Limit, nowNs int64) (ns int64) {
 	return ns
 }
 
-// game is a funnel that is used at random, and its model.
+// game is a randomly used funnel and its model.
 type game struct {
 	*rand.Rand
 	t          *testing.T
@@ -120,7 +118,7 @@ type game struct {
 	intervalNs int64
 	shape      []string
 	debits     debits
-	ids        []string // of all reservations
+	ids        []string // all reservations
 	history    []string
 }
 
@@ -141,7 +139,7 @@ func (g *game) call(args ...string) resptest.Reply {
 	return callIn(g.t, g.client, way, "k", args...)
 }
 
-// request requests units, by one of the commands that do, and returns the result.
+// request requests units by one of the commands, and returns the result.
 func (g *game) request(units int64) (r funnel.Result) {
 	g.t.Helper()
 	now := g.harness.Clock.Now()
@@ -170,7 +168,7 @@ func (g *game) request(units int64) (r funnel.Result) {
 	return r
 }
 
-// commit commits one of all reservations, those included that are no longer open.
+// commit commits any reservation, open or not.
 func (g *game) commit() {
 	g.t.Helper()
 	if len(g.ids) == 0 {
@@ -184,7 +182,7 @@ func (g *game) commit() {
 	}
 }
 
-// TestReserveModel: every reply is that of a funnel of which nobody has ever reserved what was not used.
+// TestReserveModel: every reply is that of a funnel without unused reservations.
 func TestReserveModel(t *testing.T) {
 	racetest.SkipAlone(t)
 	for seed := range uint64(40) {
@@ -207,9 +205,8 @@ func TestReserveModel(t *testing.T) {
 	}
 }
 
-// TestReservePassesNoMore: no sequence of reservations, commits, expiries and refunds lets more than the
-// capacity and the rate times the time pass, in any time. What a commit debits beyond its reservation has
-// passed before, whatever the limit.
+// TestReservePassesNoMore: in any sequence of reservations, commits, expiries and refunds, no period passes
+// more than the capacity and its drain. A commit's excess has passed before, whatever the limit.
 func TestReservePassesNoMore(t *testing.T) {
 	racetest.SkipAlone(t)
 	for seed := range uint64(50) {
@@ -233,7 +230,7 @@ func TestReservePassesNoMore(t *testing.T) {
 	}
 }
 
-// refund gives units back, and notes as many as there were.
+// refund returns units, and notes how many there were.
 func (g *game) refund(units int64) {
 	g.t.Helper()
 	before := g.tat()
@@ -241,7 +238,7 @@ func (g *game) refund(units int64) {
 	g.debits = append(g.debits, debit{atNs: g.harness.Clock.Now(), ns: g.tat() - before})
 }
 
-// tat is when the funnel will be empty, by what the server says.
+// tat returns when the funnel is empty, according to the server.
 func (g *game) tat() int64 {
 	g.t.Helper()
 	state, ok, err := g.harness.Config.Store.State(g.harness.Clock.Now(), store.Key{Name: []byte("k")})
@@ -258,8 +255,7 @@ func (g *game) tat() int64 {
 	return tatNs
 }
 
-// TestReserveEnds: a key with reservations is a plain funnel when none is still open, and none when it is
-// empty.
+// TestReserveEnds: a key without open reservations is a plain funnel, and absent when empty.
 func TestReserveEnds(t *testing.T) {
 	r := commandstest.New()
 	s := r.Session()
@@ -297,7 +293,7 @@ func TestReserveEnds(t *testing.T) {
 	commandstest.Expect(t, s, "EXISTS k\r\n", ":0\r\n")
 }
 
-// TestManyReservations: no more than 4,096 of a key are open, and one that ends makes room.
+// TestManyReservations: a key has at most 4,096 open ones, and an ended one makes space.
 func TestManyReservations(t *testing.T) {
 	racetest.SkipAlone(t)
 	s := commandstest.New().Session()
@@ -317,8 +313,7 @@ func TestManyReservations(t *testing.T) {
 		":1\r\n*6\r\n:0\r\n…")
 }
 
-// TestReserveIsRefused: where there is no room for a key, nothing may be changed, or the key is another's;
-// and nothing is changed then.
+// TestReserveIsRefused for a full store, a frozen one, and a key of another kind, and then changes nothing.
 func TestReserveIsRefused(t *testing.T) {
 	for _, tt := range []struct {
 		name, code string
@@ -350,7 +345,7 @@ func TestReserveIsRefused(t *testing.T) {
 	}
 }
 
-// TestReservationsAreCounted as decisions, with their keys among those most requested.
+// TestReservationsAreCounted as decisions, with their keys in CL.TOP.
 func TestReservationsAreCounted(t *testing.T) {
 	r := commandstest.New()
 	s := r.Session()
@@ -365,7 +360,7 @@ func TestReservationsAreCounted(t *testing.T) {
 	}
 }
 
-// TestReserveOfUsers: who may reserve and commit needs no right to refund.
+// TestReserveOfUsers: reserving and committing require no right to refund.
 func TestReserveOfUsers(t *testing.T) {
 	r := commandstest.NewUserHarness(t, "user default on nopass ~* &* +@all", "user app on >pw ~a:* +@all -@refill -del")
 	s := r.Login("app")

@@ -35,7 +35,7 @@ func together(all ...want) []string {
 	return args
 }
 
-// funnels are the TATs of a model.
+// funnels models keys by their TATs.
 type funnels map[string]int64
 
 func (f funnels) throttle(nowNs int64, w want) funnel.Result {
@@ -48,7 +48,7 @@ func (f funnels) throttle(nowNs int64, w want) funnel.Result {
 	return r
 }
 
-// together is what CL.MTHROTTLE says: it tries all, and looks where one of them is limited.
+// together returns CL.MTHROTTLE's reply: it tries all, and looks if one is limited.
 func (f funnels) together(nowNs int64, all []want) (reply string) {
 	tried, limited := maps.Clone(f), false
 	results := make([]funnel.Result, len(all))
@@ -87,8 +87,7 @@ func someOf(r *rand.Rand) (all []want) {
 	return all
 }
 
-// TestTogetherModel: whatever is called, alone, in transactions and in scripts, a plain model of funnels says
-// the same.
+// TestTogetherModel: calls alone, in transactions and in scripts reply as a plain model.
 func TestTogetherModel(t *testing.T) {
 	racetest.SkipAlone(t)
 	for seed := range uint64(20) {
@@ -116,7 +115,7 @@ func TestTogetherModel(t *testing.T) {
 	}
 }
 
-// TestTogetherCounts what was decided: a whole that is limited has granted nothing.
+// TestTogetherCounts decisions: a limited call grants nothing.
 func TestTogetherCounts(t *testing.T) {
 	r := commandstest.New()
 	s := r.Session()
@@ -138,11 +137,11 @@ func TestTogetherCounts(t *testing.T) {
 	}
 }
 
-// TestTogetherIsRefusedAsAWhole: where one key has no room, or nothing may be changed, nothing is.
+// TestTogetherIsRefusedAsAWhole: if one key has no space, or nothing may be changed, nothing is.
 func TestTogetherIsRefusedAsAWhole(t *testing.T) {
 	const script = "return redis.call(unpack(ARGV))"
 	keys, all := []string{"old"}, []want{{"old", 9, 1, 10, 1}}
-	for i := range int64(20) { // of which some have no room, whatever their places are
+	for i := range int64(20) { // some have no space, wherever they are
 		keys, all = append(keys, fmt.Sprint("new", i)), append(all, want{fmt.Sprint("new", i), 9, 1, 10, 1})
 	}
 	inScript := func(call []string) string {
@@ -168,7 +167,7 @@ func TestTogetherIsRefusedAsAWhole(t *testing.T) {
 			c := r.Session()
 			commandstest.Say(t, c, resptest.Encode("CL.THROTTLE", "old", "9", "1", "10", "4"))
 			tt.refuse(s)
-			// The first could be debited, at least where there is only no room for another.
+			// The first could be debited, at least if only another has no space.
 			commandstest.ExpectLike(t, c, write(together(all...)), "…"+tt.code+"…")
 			got := commandstest.Say(t, c, "CL.THROTTLE old 9 1 10 0\r\n"+resptest.Encode(append([]string{"EXISTS"}, keys...)...))
 			if want := resptest.Ints(0, 10, 6, -1, 40) + ":1\r\n"; got != want {
@@ -178,7 +177,7 @@ func TestTogetherIsRefusedAsAWhole(t *testing.T) {
 	}
 }
 
-// TestTogetherMakesFewKeys: no more new ones than the client's address may make, each counted once.
+// TestTogetherMakesFewKeys: no more new ones than the client's address may create, each counted once.
 func TestTogetherMakesFewKeys(t *testing.T) {
 	const refused = "-ERR more than 2 new keys per second from this address, the limit of --max-new-keys-per-second; existing keys still answer\r\n"
 	one := func(key string) want { return want{key, 4, 1, 10, 1} }
@@ -192,7 +191,7 @@ func TestTogetherMakesFewKeys(t *testing.T) {
 		"*3\r\n:0\r\n*5\r\n:0\r\n:5\r\n:2\r\n…")
 }
 
-// plainStore has nothing but keys.
+// plainStore has only store.Keys.
 type plainStore struct{ store.Store }
 
 func TestTogetherNeedsTransactions(t *testing.T) {
@@ -203,7 +202,7 @@ func TestTogetherNeedsTransactions(t *testing.T) {
 	}
 }
 
-// TestTogetherOfUsers: each of the keys is one that the user may read and write.
+// TestTogetherOfUsers requires the right to read and write each key.
 func TestTogetherOfUsers(t *testing.T) {
 	const denied = "-NOPERM this user has no permissions to access one of the keys used as arguments\r\n"
 	r := commandstest.NewUserHarness(t, "user default on nopass ~* &* +@all", "user app on >pw ~a:* +cl.mthrottle", "user reader on >pw %R~a:* ~b:* +cl.mthrottle",
@@ -220,14 +219,13 @@ func TestTogetherOfUsers(t *testing.T) {
 		{"reader", together(b), "*2\r\n:0\r\n"},
 		{"reader", together(b, a), denied},
 		{"none", together(a), "-NOPERM this user has no permissions to run the 'cl.mthrottle' command\r\n"},
-		{"app", append(together(a), b.args()...), "-Cell error: "}, // none of its keys is touched
+		{"app", append(together(a), b.args()...), "-Cell error: "}, // touches none of its keys
 	} {
 		commandstest.ExpectLike(t, r.Login(tt.user), resptest.Encode(tt.call...), tt.want+"…")
 	}
 }
 
-// TestManyTogether: as many as there may be, and in transactions that others wait for, and that are carried
-// out on snapshots.
+// TestManyTogether: the maximum, also in transactions that hold keys or run on snapshots.
 func TestManyTogether(t *testing.T) {
 	var all []want
 	for i := range int64(128) {
@@ -252,8 +250,8 @@ func TestManyTogether(t *testing.T) {
 	}
 }
 
-// TestTogetherOfManyClients: whatever the order in which clients name keys, none waits for another for ever,
-// and exactly as much passes as there is room for.
+// TestTogetherOfManyClients: clients that name keys in any order never deadlock, and exactly the capacity
+// passes.
 func TestTogetherOfManyClients(t *testing.T) {
 	const clients, calls, room = 8, 200, 300
 	r := commandstest.New(commandstest.Standing)
