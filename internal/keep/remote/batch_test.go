@@ -12,7 +12,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// TestJoined: what comes while a key's script is under way is one script, in the order in which it came.
+// TestJoined: requests that arrive during a key's script share the next one, in order.
 func TestJoined(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		goOn := make(chan struct{})
@@ -33,7 +33,8 @@ func TestJoined(t *testing.T) {
 		}
 		synctest.Wait()
 		close(goOn)
-		left := []int64{9, 8, 6, 6, 7, 7, 5, 3, 3, 4, 4, 2, 0, 0, 1, 1} // the second script finds an empty funnel, too
+		// the second script begins with an empty funnel
+		left := []int64{9, 8, 6, 6, 7, 7, 5, 3, 3, 4, 4, 2, 0, 0, 1, 1}
 		var got []int64
 		for _, p := range all {
 			for _, q := range answersOf(p) {
@@ -53,7 +54,7 @@ func TestJoined(t *testing.T) {
 	})
 }
 
-// TestRunsAreBounded: more than a script may have follow in the next.
+// TestRunsAreBounded: requests above a script's bound follow in the next.
 func TestRunsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{}
@@ -70,7 +71,7 @@ func TestRunsAreBounded(t *testing.T) {
 	})
 }
 
-// TestPipelines: more are under way if much waits, and never more than a few.
+// TestPipelines: more are sent if many requests wait, up to a few.
 func TestPipelines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		goOn := make(chan struct{})
@@ -81,7 +82,7 @@ func TestPipelines(t *testing.T) {
 		for i := range 8 * engine.MaxPipelines * engine.MorePipelines {
 			all = append(all, s.Throttle(t0, []store.Request{ask(fmt.Sprint("k", i), mustLimit(t, 9, 1, 60), 1)}))
 			if i == 0 || i == engine.MorePipelines {
-				synctest.Wait() // until the first, or a second, is under way
+				synctest.Wait() // until one or two are sent
 			}
 			if i == engine.MorePipelines-1 {
 				if st := s.Stats().Servers[0]; st.InFlight != 1 || st.Queued != engine.MorePipelines-1 {
@@ -107,7 +108,7 @@ func TestPipelines(t *testing.T) {
 	})
 }
 
-// TestAllocations: a batch costs a few for each of its requests.
+// TestAllocations: a batch takes a few a request.
 func TestAllocations(t *testing.T) {
 	s := opened(t, Config{Pool: &fake{}})
 	l := mustLimit(t, 9, 1, 60)

@@ -17,7 +17,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// ofTwo has keys that begin with an h on a server that hangs, and all others on one that answers.
+// ofTwo puts keys that begin with h on a server that hangs, and all others on one that answers.
 func ofTwo() *fake {
 	f := &fake{clustered: true}
 	f.of = func(key string) (*servers.Server, error) {
@@ -34,7 +34,7 @@ func ofTwo() *fake {
 	return f
 }
 
-// TestBoundOfAServer: what waits for a server that hangs leaves room for the keys of others.
+// TestBoundOfAServer: calls that wait for a hanging server leave space for other keys.
 func TestBoundOfAServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := opened(t, Config{Pool: ofTwo(), OnError: store.FallbackAllow})
@@ -61,7 +61,7 @@ func TestBoundOfAServer(t *testing.T) {
 	})
 }
 
-// TestCanceledIsNotDecided: what nobody waits for is none of the policy's, whatever becomes of it.
+// TestCanceledIsNotDecided: the policy never decides canceled requests.
 func TestCanceledIsNotDecided(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := opened(t, Config{Pool: &fake{send: hangs}, OnError: store.FallbackDeny})
@@ -73,8 +73,7 @@ func TestCanceledIsNotDecided(t *testing.T) {
 	})
 }
 
-// TestWaitOfOtherCalls: what is written by other calls than of requests waits for replicas, wherever it goes,
-// and what reads does not.
+// TestWaitOfOtherCalls: all writes wait for replicas, and reads do not.
 func TestWaitOfOtherCalls(t *testing.T) {
 	f := &fake{send: func(_ context.Context, _ *servers.Server, calls []*servers.Call) {
 		for _, c := range calls {
@@ -93,7 +92,7 @@ func TestWaitOfOtherCalls(t *testing.T) {
 	}
 }
 
-// TestDecideByPolicy: requests of a transaction are decided as others, and counted by what came of them.
+// TestDecideByPolicy: requests of a transaction are decided as others, and counted by outcome.
 func TestDecideByPolicy(t *testing.T) {
 	l := mustLimit(t, 9, 1, 60)
 	failure := store.Failure{Line: "STOREDOWN away"}
@@ -124,7 +123,7 @@ func TestDecideByPolicy(t *testing.T) {
 	}
 }
 
-// TestForeignValues: text that no TAT has stays as it is, whoever adds, gives back, looks or deletes.
+// TestForeignValues: text that is not a TAT stays, whatever the operation.
 func TestForeignValues(t *testing.T) {
 	s, p := onServer(t, Config{})
 	l := mustLimit(t, 4, 1, 10)
@@ -153,8 +152,7 @@ func TestForeignValues(t *testing.T) {
 	}
 }
 
-// TestManyKeysOfAServerThatLoads: what is sent again, as its server could not decide yet, or has sent it
-// elsewhere, needs no goroutine for each key.
+// TestManyKeysOfAServerThatLoads: calls that are sent again take no goroutine a key.
 func TestManyKeysOfAServerThatLoads(t *testing.T) {
 	for _, failed := range []servers.Failed{
 		{Reason: servers.Loading, Text: "LOADING"},

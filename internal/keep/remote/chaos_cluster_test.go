@@ -12,7 +12,7 @@ import (
 	"cellserver/internal/test/redistest"
 )
 
-// TestChaosOfACluster is TestChaos while slots move, too, and requests of one batch are for several masters.
+// TestChaosOfACluster is TestChaos while slots move and batches span several masters.
 func TestChaosOfACluster(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes five seconds")
@@ -55,7 +55,7 @@ func TestChaosOfACluster(t *testing.T) {
 		p.Stop()
 		time.Sleep(100 * time.Millisecond)
 		p.Continue()
-		time.Sleep(600 * time.Millisecond) // for which it is left alone
+		time.Sleep(600 * time.Millisecond) // without faults
 	}
 	ended.Store(true)
 	wg.Wait()

@@ -20,7 +20,7 @@ import (
 	"cellserver/internal/test/redistest"
 )
 
-// chaos is what was taken of a key: by what was answered, and by what nobody knows.
+// chaos is what was taken from a key, certainly and possibly.
 type chaos struct {
 	request store.Request
 	taken   atomic.Int64
@@ -29,9 +29,9 @@ type chaos struct {
 
 const chaosUnits = 900_000
 
-// TestChaos has requests of many callers, in batches, alone and in transactions, at two stores, while scripts
-// are lost, connections are cut, the server is stopped, full, or cannot be written to. What is at a key
-// afterwards is what was allowed, but for what may have been.
+// TestChaos sends requests of many callers, in batches, alone and in transactions, to two stores, while
+// scripts are lost, connections are cut, and the server is stopped, full, or not writable. The keys then hold
+// what was allowed, give or take the possible.
 func TestChaos(t *testing.T) {
 	for name, c := range map[string]Config{"plain": {}, "prefilter": {Prefilter: true}} {
 		t.Run(name, func(t *testing.T) {
@@ -80,7 +80,7 @@ func chaosKeys(t *testing.T) []*chaos {
 	return keys
 }
 
-// fillChaos gives all back that a bucket lacks at first.
+// fillChaos fills the buckets.
 func fillChaos(t *testing.T, patient *Store, keys []*chaos) {
 	for _, c := range keys {
 		full := c.request
@@ -106,7 +106,7 @@ func (c *chaos) note(t *testing.T, q *store.Request) {
 	}
 }
 
-// chaosCall makes a batch of requests, a transaction, or an operation.
+// chaosCall sends a batch of requests, a transaction, or an operation.
 func chaosCall(t *testing.T, s *Store, keys []*chaos, rng *rand.Rand) {
 	batch, of := make([]store.Request, 1+rng.IntN(8)), make([]*chaos, 8)
 	for i := range batch {
@@ -118,7 +118,7 @@ func chaosCall(t *testing.T, s *Store, keys []*chaos, rng *rand.Rand) {
 	case n == 0:
 		if p := s.Throttle(s.Now(), batch); p != nil {
 			p.Cancel()
-			for i := range batch { // nobody will know
+			for i := range batch { // outcomes are unknown
 				of[i].maybe.Add(batch[i].Quantity)
 			}
 			return
@@ -133,7 +133,7 @@ func chaosCall(t *testing.T, s *Store, keys []*chaos, rng *rand.Rand) {
 	}
 }
 
-// chaosTransaction decides requests in one, and returns none if it has found a conflict.
+// chaosTransaction decides requests in a transaction, and returns none after a conflict.
 func chaosTransaction(s *Store, batch []store.Request) []store.Request {
 	ctx, cancel := context.WithTimeout(context.Background(), s.Timeout)
 	defer cancel()
@@ -143,7 +143,7 @@ func chaosTransaction(s *Store, batch []store.Request) []store.Request {
 	}
 	tx, err := s.Begin(ctx, s.Now(), keys)
 	if err != nil {
-		return nil // nothing has happened
+		return nil // nothing was changed
 	}
 	tx.Throttle(0, batch)
 	done, err := tx.Commit(ctx)
@@ -158,7 +158,7 @@ func chaosTransaction(s *Store, batch []store.Request) []store.Request {
 	return batch
 }
 
-// chaosFaults lets each of the faults happen a few times.
+// chaosFaults causes each fault a few times.
 func chaosFaults(t *testing.T, p *redistest.Process) {
 	c, ctx := p.Client(), t.Context()
 	rounds := 3
@@ -173,7 +173,7 @@ func chaosFaults(t *testing.T, p *redistest.Process) {
 				p.Stop()
 				time.Sleep(70 * time.Millisecond)
 				p.Continue()
-				time.Sleep(550 * time.Millisecond) // for which the server is left alone
+				time.Sleep(550 * time.Millisecond) // without faults
 			},
 			func() {
 				c.ConfigSet(ctx, "maxmemory", "1")
@@ -189,12 +189,12 @@ func chaosFaults(t *testing.T, p *redistest.Process) {
 			func() { c.Do(ctx, "debug", "sleep", "0.02") },
 		} {
 			fault()
-			time.Sleep(20 * time.Millisecond) // in which requests are decided
+			time.Sleep(20 * time.Millisecond) // requests are decided meanwhile
 		}
 	}
 }
 
-// checkChaos compares what is at the keys, and what is under way still when the store is closed.
+// checkChaos compares the keys, and checks that nothing is left when the store is closed.
 func checkChaos(t *testing.T, s, patient *Store, keys []*chaos) {
 	answered := false
 	for _, c := range keys {

@@ -14,8 +14,7 @@ import (
 	"cellserver/internal/test/redistest"
 )
 
-// manyDBs is a store of one database as one of many: the number is a part of each name. What comes back has
-// the names of others.
+// manyDBs presents a store of one database as many, with the number in each name. Results have those names.
 type manyDBs struct{ *Store }
 
 func within(key store.Key) store.Key {
@@ -34,7 +33,7 @@ func outside(key store.Key) store.Key {
 	return store.Key{DB: binary.BigEndian.Uint16(key.Name), Name: key.Name[2:]}
 }
 
-// namesPending answers with the names of others.
+// namesPending answers with the names of manyDBs.
 type namesPending struct{ store.Pending }
 
 func (p namesPending) Answers() (answered []store.Request, ok bool) {
@@ -120,12 +119,12 @@ func (m manyDBsTx) Delete(nowNs int64, keys []store.Key) (deleted int, err error
 	return m.RemoteTransaction.Delete(nowNs, withinAll(keys))
 }
 
-// patient is a timeout that no machine is too busy for.
+// patient is a timeout for any busy machine.
 const patient = 30 * time.Second
 
-var openedStores atomic.Int64 // so that each store has a prefix of its own
+var openedStores atomic.Int64 // gives each store its own prefix
 
-// openAt opens a store whose clock is the caller's, and which finds nothing. In the prefix, %d is a number.
+// openAt opens an empty store on the caller's clock. %d in the prefix is a number.
 func openAt(t *testing.T, url, prefix string) *Store {
 	t.Helper()
 	prefix = fmt.Sprintf(prefix, openedStores.Add(1))
@@ -138,7 +137,7 @@ func TestConformanceOfOneServer(t *testing.T) {
 	storetest.Test(t, func(t *testing.T) store.Store { return manyDBs{openAt(t, "redis://"+p.Addr, "one*[%d]:")} })
 }
 
-// TestConformanceOfACluster is without transactions on several slots.
+// TestConformanceOfACluster excludes transactions on several slots.
 func TestConformanceOfACluster(t *testing.T) {
 	t.Parallel()
 	c := redistest.Cluster(t)
@@ -154,5 +153,5 @@ func TestConformanceOfACluster(t *testing.T) {
 	})
 }
 
-// noTransactions is a store.Store and no more.
+// noTransactions has only store.Store.
 type noTransactions struct{ store.Store }

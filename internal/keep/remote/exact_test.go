@@ -21,10 +21,9 @@ import (
 	"cellserver/internal/test/redistest"
 )
 
-// told keeps the time which the last reply of a server told: when what it answers was executed, by the
-// server's own clock.
+// told keeps the server's time in its last reply: the time at which it executed the call.
 type told struct {
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards all below
 	atNs int64
 }
 
@@ -44,13 +43,13 @@ func (p *told) lastNs() int64 {
 	return p.atNs
 }
 
-// exactCase is what is done to a key of a kind that is read and swapped, by turns.
+// exactCase exercises a key of a swapped kind.
 type exactCase struct {
 	kind limiter.Kind
 	name string
 	step func(i uint64) store.Step
-	// reread is for what goes on in the period that it found if that ends while the swap is on its way: there
-	// the state before each call counts, instead of that which should be.
+	// reread is for kinds that continue in the period that they found if it ends during a swap: they are
+	// compared with the state before each call.
 	reread bool
 }
 
@@ -124,12 +123,12 @@ func exactCases(t *testing.T) []exactCase {
 	return cases
 }
 
-// notSwapped are the kinds whose requests no swap decides by the time.
+// notSwapped are kinds without a decision by time.
 var notSwapped = map[limiter.Kind]string{limiter.Bucket: "it has no time"}
 
-// TestExactWhereRepliesAreLate: two cellservers share a server of which every other reply is late. Each kind
-// that is swapped is decided by the time at which the server executes the swap. A limited call is allowed
-// once its time to retry after is over.
+// TestExactWhereRepliesAreLate: two cellservers share a server whose every other reply is late. Each swapped
+// kind is decided at the time at which the server executes the swap. A limited call is allowed once its time
+// to retry is over.
 func TestExactWhereRepliesAreLate(t *testing.T) {
 	cases := exactCases(t)
 	for kind := range limiter.Kinds {
@@ -163,7 +162,7 @@ func TestExactWhereRepliesAreLate(t *testing.T) {
 	}
 }
 
-// exact does what a case says until enough was allowed.
+// exact repeats a case until enough was allowed.
 type exact struct {
 	t *testing.T
 	exactCase
@@ -195,7 +194,7 @@ func (e *exact) run() {
 		}
 		if limited++; limited%3 == 0 && o.retryMs >= 0 {
 			time.Sleep(time.Duration(o.retryMs) * time.Millisecond)
-			rested = e.kind != limiter.Reserving // which commits by turns
+			rested = e.kind != limiter.Reserving // which commits in turns
 		}
 	}
 	e.t.Logf("%d were allowed, and %d limited", allowed, limited)
@@ -207,8 +206,7 @@ type exactOutcome struct {
 	retryMs int64
 }
 
-// once does one step, and compares what came of it with the state in which all was done at the server's
-// times.
+// once takes one step and compares its outcome with a state computed at the server's times.
 func (e *exact) once(i uint64) (o exactOutcome, isRequest bool) {
 	e.t.Helper()
 	which := int(i/3) % len(e.stores)
@@ -225,7 +223,7 @@ func (e *exact) once(i uint64) (o exactOutcome, isRequest bool) {
 	o, isRequest = outcomeOf(d)
 	want, _ := outcomeOf(as)
 	if e.kind == limiter.Reserving && o.limited && !want.limited {
-		e.model = before // in doubt a reservation gives back a little less
+		e.model = before // in doubt a reservation returns a little less
 		return o, isRequest
 	}
 	longer := o.retryMs > want.retryMs && e.kind != limiter.Reserving
@@ -238,7 +236,7 @@ func (e *exact) once(i uint64) (o exactOutcome, isRequest bool) {
 	return o, isRequest
 }
 
-// same reports whether a state is the one that should be, but for what has expired.
+// same reports whether a state is the expected one, except for expired parts.
 func (e *exact) same(stored *limiter.State) bool {
 	switch e.kind {
 	case limiter.Concurrency, limiter.SlidingWindow:

@@ -21,7 +21,7 @@ type fake struct {
 
 	mu    sync.Mutex // guards all below
 	sent  [][]string // the keys of each pipeline
-	waits []int      // for so many replicas, of each
+	waits []int      // replicas each waits for
 	known map[string]*servers.Server
 }
 
@@ -85,7 +85,7 @@ func (f *fake) Masters(context.Context) ([]*servers.Server, error) {
 	return []*servers.Server{f.At("a:1")}, nil
 }
 
-// pipelines returns the keys of all that were sent.
+// pipelines returns the keys of all pipelines sent.
 func (f *fake) pipelines() [][]string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -101,14 +101,14 @@ func fails(failed servers.Failed) func(context.Context, *servers.Server, []*serv
 	}
 }
 
-// hangs answers nothing until ctx has ended, as a server that was stopped.
+// hangs answers nothing until ctx ends, as a stopped server.
 func hangs(ctx context.Context, s *servers.Server, calls []*servers.Call) {
 	<-ctx.Done()
-	time.Sleep(time.Millisecond) // or it would be chance whether the policy or this comes first
+	time.Sleep(time.Millisecond) // else the policy and this would race
 	fails(servers.Failed{Reason: servers.Timeout, Executed: servers.Maybe, Text: "no answer from " + s.Addr})(ctx, s, calls)
 }
 
-// notes is a Pool that notes calls once they are answered.
+// notes is a Pool that notes answered calls.
 type notes struct {
 	Pool
 	note func(calls []*servers.Call)

@@ -11,7 +11,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// randomLimit is one of a few for a key, some of them enormous.
+// randomLimit returns one of a few limits, some enormous.
 func randomLimit(t *testing.T, rng *rand.Rand) funnel.Limit {
 	switch rng.IntN(8) {
 	case 0:
@@ -38,8 +38,7 @@ func randomQuantity(rng *rand.Rand) int64 {
 	return 1 + rng.Int64N(3)
 }
 
-// TestAgreesWithModel compares random batches, of which neighbours are often equal, with the same requests
-// one by one.
+// TestAgreesWithModel compares random batches, with many equal neighbors, with single requests.
 func TestAgreesWithModel(t *testing.T) {
 	s, p := onServer(t, Config{CallersTime: true, KeyPrefix: "p:"})
 	rng := rand.New(rand.NewPCG(3, 15))
@@ -75,13 +74,13 @@ func TestAgreesWithModel(t *testing.T) {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
 	}
-	s.Close() // a batch is answered before it is counted off
+	s.Close() // waits for the batch to be counted
 	if st := s.Stats(); st.Joined == 0 || st.Waiting != 0 || st.WaitingBytes != 0 {
 		t.Errorf("got %+v", st)
 	}
 }
 
-// TestClosedForm: so many equal requests as a run come to the same TAT as one by one.
+// TestClosedForm: a run of equal requests gives the same TAT as single ones.
 func TestClosedForm(t *testing.T) {
 	s, p := onServer(t, Config{CallersTime: true})
 	rng := rand.New(rand.NewPCG(5, 15))
@@ -108,8 +107,8 @@ func TestClosedForm(t *testing.T) {
 	}
 }
 
-// TestServersTime: a decision is at the server's time, and the key lives as long as its debt, to the
-// millisecond above.
+// TestServersTime: decisions are at the server's time, and a key lives as long as its debt, rounded up to the
+// millisecond.
 func TestServersTime(t *testing.T) {
 	s, p := onServer(t, Config{})
 	before := p.Client().Time(t.Context()).Val().UnixNano()
@@ -134,7 +133,7 @@ func TestServersTime(t *testing.T) {
 	}
 }
 
-// TestPastTATs: a number that is a time of the past counts as no key.
+// TestPastTATs: a past time counts as an absent key.
 func TestPastTATs(t *testing.T) {
 	s, p := onServer(t, Config{})
 	for _, value := range []string{"17", "0", "1", "999999999", "1000000000", "9223372036854775807"} {

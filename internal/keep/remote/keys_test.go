@@ -18,8 +18,7 @@ import (
 
 func named(name string) store.Key { return store.Key{Name: []byte(name)} }
 
-// wantAbout holds a time to be another by less than ten minutes: between the two a busy machine may take its
-// time.
+// wantAbout compares times to within ten minutes, for busy machines.
 func wantAbout(t *testing.T, what string, gotNs, wantNs int64) {
 	t.Helper()
 	if gotNs < wantNs-600*sec || gotNs > wantNs+600*sec {
@@ -27,8 +26,7 @@ func wantAbout(t *testing.T, what string, gotNs, wantNs int64) {
 	}
 }
 
-// TestTimesAreTheCallers has a caller whose clock is years behind the server's: whatever has a time has it by
-// the caller's.
+// TestTimesAreTheCallers: with a clock years behind the server's, all times are the caller's.
 func TestTimesAreTheCallers(t *testing.T) {
 	s, p := onServer(t, Config{KeyPrefix: "p:"})
 	const hour = 3600 * sec
@@ -78,7 +76,7 @@ func TestTimesAreTheCallers(t *testing.T) {
 	wantAbout(t, "a TAT", look.AtNs, t0+hour)
 }
 
-// TestForeignKeysStay: what is not ours is refused, whatever is asked of it, and stays.
+// TestForeignKeysStay: every operation refuses foreign keys and leaves them.
 func TestForeignKeysStay(t *testing.T) {
 	s, p := onServer(t, Config{})
 	c := p.Client()
@@ -101,7 +99,7 @@ func TestForeignKeysStay(t *testing.T) {
 			"Acquire": s.Apply(t0, k, &o), "Look": s.Apply(t0, k, &look), "Entry": entryErr, "SetIf": setErr,
 			"a window": decide(s, t0, fixed)[0].Err, "a funnel": decide(s, t0, ask(name, mustLimit(t, 5, 1, 1), 1))[0].Err,
 		}
-		if name != "almost" { // which begins as ours do, and so its owner can be rid of it
+		if name != "almost" { // which begins like ours, so its owner may delete it
 			_, errs["Delete"] = s.Delete(t0, []store.Key{named("absent"), k})
 		}
 		for what, err := range errs {
@@ -115,7 +113,7 @@ func TestForeignKeysStay(t *testing.T) {
 	}
 }
 
-// TestDeleteLeavesCounters: a decimal number that is no TAT after now may be a counter, and counts as absent.
+// TestDeleteLeavesCounters: a decimal number that is not a later TAT may be a counter, and counts as absent.
 func TestDeleteLeavesCounters(t *testing.T) {
 	s, p := onServer(t, Config{})
 	ctx := t.Context()
@@ -127,9 +125,9 @@ func TestDeleteLeavesCounters(t *testing.T) {
 	}
 }
 
-// TestDeleteOnACluster deletes what many slots have.
+// TestDeleteOnACluster deletes keys of many slots.
 func TestDeleteOnACluster(t *testing.T) {
-	s := onPool(t, Config{}, redistest.Cluster(t).URL()) // nobody knows yet where the slots are
+	s := onPool(t, Config{}, redistest.Cluster(t).URL()) // the slots are still unknown
 	var keys []store.Key
 	for i := range 50 {
 		keys = append(keys, named(strconv.Itoa(i)))
@@ -153,7 +151,7 @@ func TestDeleteOnACluster(t *testing.T) {
 	}
 }
 
-// TestScanOfASharedServer visits what is ours below the prefix, and nothing else.
+// TestScanOfASharedServer visits only our keys below the prefix.
 func TestScanOfASharedServer(t *testing.T) {
 	s, p := onServer(t, Config{KeyPrefix: "a*[b]\\^:"})
 	ctx := t.Context()
@@ -195,7 +193,7 @@ func TestScanOfASharedServer(t *testing.T) {
 	}
 }
 
-// TestTooFastForTheirClocks: what the servers' clocks cannot tell apart is an error, wherever a funnel is.
+// TestTooFastForTheirClocks: intervals below the servers' resolution are an error for every funnel.
 func TestTooFastForTheirClocks(t *testing.T) {
 	s, _ := onServer(t, Config{})
 	fast := mustLimit(t, 5, 2_000_000, 1)
@@ -211,7 +209,7 @@ func TestTooFastForTheirClocks(t *testing.T) {
 	}
 }
 
-// TestManyStoresOnOneKey has stores with many callers each act on one key: nothing is lost or done twice.
+// TestManyStoresOnOneKey: many callers of several stores lose and repeat nothing.
 func TestManyStoresOnOneKey(t *testing.T) {
 	first, p := onServer(t, Config{})
 	stores := []*Store{first, onPool(t, Config{}, "redis://"+p.Addr), onPool(t, Config{}, "redis://"+p.Addr)}
@@ -263,8 +261,8 @@ func TestManyStoresOnOneKey(t *testing.T) {
 	}
 }
 
-// TestNativeScripts holds the scripts of windows and buckets to the arithmetic, on the server's clock: random
-// requests, many at once, through the scripts and through this process.
+// TestNativeScripts compares the scripts of windows and buckets with the arithmetic, on the server's clock,
+// for random requests, many at once.
 func TestNativeScripts(t *testing.T) {
 	s, p := onServer(t, Config{})
 	r := rand.New(rand.NewPCG(1, 2))

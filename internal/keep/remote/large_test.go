@@ -14,7 +14,7 @@ import (
 	"cellserver/internal/test/redistest"
 )
 
-// stat returns a number that INFO has, or 0.
+// stat returns a number of INFO, or 0.
 func stat(t *testing.T, p *redistest.Process, section, before, after string) int64 {
 	t.Helper()
 	info := p.Client().Info(t.Context(), section).Val()
@@ -24,8 +24,8 @@ func stat(t *testing.T, p *redistest.Process, section, before, after string) int
 	return n
 }
 
-// TestForeignValueIsNotRead: another program's value, however long it is, is WRONGTYPE by its first bytes: no
-// command reads it whole, nor does it cross the network.
+// TestForeignValueIsNotRead: a foreign value of any length is WRONGTYPE by its first bytes, and neither read
+// nor sent whole.
 func TestForeignValueIsNotRead(t *testing.T) {
 	s, p := onServer(t, Config{Prefilter: true})
 	for name, value := range map[string]string{
@@ -55,7 +55,7 @@ func TestForeignValueIsNotRead(t *testing.T) {
 		if _, _, err := s.State(t0, named(name)); !errors.Is(err, limiter.ErrWrongType) {
 			t.Errorf("%s, its state: %v", name, err)
 		}
-		// INFO itself is some kilobytes.
+		// INFO itself takes some kilobytes.
 		if sent = stat(t, p, "stats", "total_net_output_bytes:", "\r") - sent; sent > 32<<10 {
 			t.Errorf("%s: %d bytes crossed the network", name, sent)
 		}
@@ -65,8 +65,7 @@ func TestForeignValueIsNotRead(t *testing.T) {
 	}
 }
 
-// TestForeignKeyInTransaction: what is not ours at a key, be it short or long, is as it was when the others
-// are written.
+// TestForeignKeyInTransaction: a foreign value of any length stays when the other keys are written.
 func TestForeignKeyInTransaction(t *testing.T) {
 	s, p := onServer(t, Config{})
 	values := []string{"text", "", "-5", strings.Repeat("x", 1<<20), "cl1:\x01" + strings.Repeat("\x02", 600)}
@@ -84,7 +83,7 @@ func TestForeignKeyInTransaction(t *testing.T) {
 	}
 }
 
-// recorder notes of each pipeline how many bytes its longest call and reply have, and whether it is Large.
+// recorder notes each pipeline's longest call and reply in bytes, and whether it is Large.
 type recorder struct {
 	mu    sync.Mutex
 	large int      // guarded by mu: pipelines
@@ -106,15 +105,14 @@ func (r *recorder) note(calls []*servers.Call) {
 			text, _ := arg.(string)
 			bytes += len(text)
 		}
-		const most = 2*script.LargeBytes + 1<<10 // of a swap, which has the value before, too
+		const most = 2*script.LargeBytes + 1<<10 // a swap sends the old value as well
 		if c.Large != calls[0].Large || !c.Large && bytes > most {
 			r.wrong = append(r.wrong, c.Keys[0]+": "+strconv.Itoa(bytes))
 		}
 	}
 }
 
-// TestLargeStatesGoApart: a key with many reservations is read and written by calls that no other key's wait
-// for.
+// TestLargeStatesGoApart: calls on a key with many reservations delay no other key's.
 func TestLargeStatesGoApart(t *testing.T) {
 	s, _ := onServer(t, Config{})
 	r := &recorder{}

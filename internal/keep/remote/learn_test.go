@@ -14,8 +14,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// TestToldOfALargerTAT: who was told of a TAT is not denied by an earlier one that a call with another limit
-// has left behind.
+// TestToldOfALargerTAT: a caller that saw a TAT is not denied by an earlier one left by another limit.
 func TestToldOfALargerTAT(t *testing.T) {
 	wide, narrow := mustLimit(t, 9, 1, 100), mustLimit(t, 0, 1, 100)
 	debit := func(s *Store, quantity int64) error { return decide(s, s.Now(), ask("k", wide, quantity))[0].Err }
@@ -63,7 +62,7 @@ func TestToldOfALargerTAT(t *testing.T) {
 	}
 }
 
-// inTransaction does something to the key k until it is committed.
+// inTransaction changes the key k and commits.
 func inTransaction(t *testing.T, s *Store, do func(store.Keys) error) error {
 	t.Helper()
 	for {
@@ -78,8 +77,8 @@ func inTransaction(t *testing.T, s *Store, do func(store.Keys) error) error {
 	}
 }
 
-// TestAnythingDoneToAKey: whatever is done to a key in whatever way, the next request is decided as by the
-// state that its server has, and is never told to retry too soon.
+// TestAnythingDoneToAKey: after any change of a key, the next request is decided by the server's state, and
+// never told to retry too soon.
 func TestAnythingDoneToAKey(t *testing.T) {
 	s, p := onServer(t, Config{Prefilter: true})
 	random := rand.New(rand.NewPCG(9, 26))
@@ -149,7 +148,7 @@ func stateOf(t *testing.T, client *redis.Client) (s limiter.State) {
 	return s
 }
 
-// anything draws something that can be done to a funnel's key.
+// anything draws an operation on a funnel's key.
 func anything(t *testing.T, random *rand.Rand, limits []funnel.Limit, id uint64) (
 	name string, do func(nowNs int64, keys store.Keys) error,
 ) {
@@ -192,7 +191,7 @@ func anything(t *testing.T, random *rand.Rand, limits []funnel.Limit, id uint64)
 		}
 	}
 	switch verb {
-	case limiter.Acquire, limiter.Add, limiter.Fill: // they make keys of other kinds
+	case limiter.Acquire, limiter.Add, limiter.Fill: // they create keys of other kinds
 		verb = limiter.Wait
 	case limiter.Commit:
 		id -= random.Uint64N(8)

@@ -11,7 +11,7 @@ import (
 	"cellserver/internal/test/redistest"
 )
 
-// TestMigration: while a slot is moved there and back, each request of its keys is charged once.
+// TestMigration: while a slot moves back and forth, each request is charged once.
 func TestMigration(t *testing.T) {
 	cluster := redistest.Cluster(t)
 	s := onPool(t, Config{}, cluster.URL())

@@ -19,10 +19,10 @@ const (
 	sec = int64(1_000_000_000)
 )
 
-// slow is a timeout that no answer comes near to.
+// slow is a timeout that no answer reaches.
 const slow = time.Minute
 
-// onServer returns a store on a redis-server of its own, whose timeout is slow if it has none.
+// onServer returns a store on its own redis-server; its default timeout is slow.
 func onServer(t *testing.T, c Config) (*Store, *redistest.Process) {
 	t.Helper()
 	p := redistest.Server(t)
@@ -43,7 +43,7 @@ func onPool(t *testing.T, c Config, url string) *Store {
 	return opened(t, c)
 }
 
-// opened returns a store that is closed at the test's end.
+// opened returns a store that closes with the test.
 func opened(t *testing.T, c Config) *Store {
 	t.Helper()
 	if c.Now == nil {

@@ -17,8 +17,8 @@ import (
 	"cellserver/internal/store"
 )
 
-// TestHangingServer: all that comes while a server does not answer is decided by the policy when the timeout
-// is over, and nothing is left of it.
+// TestHangingServer: the policy decides requests at a hanging server after the timeout, and nothing is left
+// of them.
 func TestHangingServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{send: hangs}
@@ -49,7 +49,7 @@ func TestHangingServer(t *testing.T) {
 	})
 }
 
-// TestDeadlineIsEachBatchs: what came later is answered later, though it waits for the same.
+// TestDeadlineIsEachBatchs: a later batch is answered later at the same server.
 func TestDeadlineIsEachBatchs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := opened(t, Config{Pool: &fake{send: hangs}, Timeout: 50 * time.Millisecond})
@@ -71,7 +71,7 @@ func TestDeadlineIsEachBatchs(t *testing.T) {
 	})
 }
 
-// TestCanceled: what nobody waits for is not sent.
+// TestCanceled requests are not sent.
 func TestCanceled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		goOn := make(chan struct{})
@@ -92,7 +92,7 @@ func TestCanceled(t *testing.T) {
 	})
 }
 
-// TestBounds: beyond so many that wait the policy decides at once, and counts nothing off those.
+// TestBounds: above the bound on waiting requests the policy decides at once.
 func TestBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := opened(t, Config{Pool: &fake{send: hangs}, OnError: store.FallbackAllow})
@@ -116,7 +116,7 @@ func TestBounds(t *testing.T) {
 	})
 }
 
-// TestClose answers all that waits, and what comes afterwards.
+// TestClose answers waiting and later requests.
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := opened(t, Config{Pool: &fake{send: hangs}})
@@ -132,8 +132,7 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// TestSentAgain: what was certainly not executed is sent again, until the timeout is over, and nothing else
-// is.
+// TestSentAgain: only calls certainly not executed are sent again, until the timeout.
 func TestSentAgain(t *testing.T) {
 	for _, tt := range []struct {
 		failed servers.Failed
@@ -168,7 +167,7 @@ func TestSentAgain(t *testing.T) {
 	}
 }
 
-// TestComesBack: what was sent in vain is decided as soon as the server can.
+// TestComesBack: requests sent again are decided as soon as the server can.
 func TestComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{}
@@ -190,7 +189,7 @@ func TestComesBack(t *testing.T) {
 	})
 }
 
-// TestRedirects are followed at once, with ASKING where a server has said so.
+// TestRedirects are followed at once, with ASKING if required.
 func TestRedirects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{}
@@ -217,7 +216,7 @@ func TestRedirects(t *testing.T) {
 	})
 }
 
-// TestUnknownServer: until somebody knows where a key is, it waits.
+// TestUnknownServer: a request waits until its key's server is known.
 func TestUnknownServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{}
@@ -241,7 +240,7 @@ func TestUnknownServer(t *testing.T) {
 	})
 }
 
-// TestPolicies: what each makes of a request that no server decides.
+// TestPolicies: each policy's decision without a server.
 func TestPolicies(t *testing.T) {
 	windows, _ := window.NewLimit(funnel.Seconds, 100, 60)
 	holds, _ := bucket.NewLimit(100)
@@ -263,7 +262,7 @@ func TestPolicies(t *testing.T) {
 			q := store.Request{Key: store.Key{Name: []byte("k")}, Rule: rule, Quantity: 30}
 			s.decideByPolicy(&q, &servers.Failed{Reason: servers.Timeout})
 			if tt.limited && tt.policy == store.FallbackLocal {
-				tt.remaining = 0 // nobody has filled it here
+				tt.remaining = 0 // nobody has filled it
 			}
 			if q.Err != nil || q.Result.Limited != tt.limited || q.Result.Remaining != tt.remaining {
 				t.Errorf("%v: %v: got %+v, %v", rule.Kind, tt.policy, q.Result, q.Err)
@@ -295,7 +294,7 @@ func TestOpenErrors(t *testing.T) {
 	}
 }
 
-// TestTooFast: an interval that the servers' clocks cannot tell is an error, whatever the policy is.
+// TestTooFast: intervals below the servers' resolution are an error under every policy.
 func TestTooFast(t *testing.T) {
 	s := opened(t, Config{Pool: &fake{}, OnError: store.FallbackAllow})
 	q := []store.Request{ask("k", mustLimit(t, 9, 1_000_001, 1), 1)}

@@ -10,7 +10,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// TestPrefilter: a key that is in debt is asked about once a second, and at once when units are given back.
+// TestPrefilter: a key in debt is read once a second, and at once after a refund.
 func TestPrefilter(t *testing.T) {
 	s, _ := onServer(t, Config{Prefilter: true})
 	l := mustLimit(t, 9, 1, 3600)
@@ -33,7 +33,7 @@ func TestPrefilter(t *testing.T) {
 	if s.UpdateStats(&counted); counted.Limited != 10_000 || counted.Allowed != 1 || counted.Requested != 10_010 || counted.Granted != 10 {
 		t.Errorf("got %+v", counted)
 	}
-	want(0, false, 0) // a look is not denied
+	want(0, false, 0) // looks are never denied
 	want(-3, false, 3)
 	want(1, false, 2)
 	want(3, true, 2)
@@ -50,7 +50,7 @@ func TestPrefilter(t *testing.T) {
 	want(10, false, 0)
 }
 
-// TestBehindARefund: what was read after a refund came, but before it is executed, denies nothing behind it.
+// TestBehindARefund: a value read between a refund's arrival and its execution denies nothing after it.
 func TestBehindARefund(t *testing.T) {
 	s, _ := onServer(t, Config{Prefilter: true})
 	l, cameNs := mustLimit(t, 9, 1, 3600), s.Now()
@@ -60,7 +60,7 @@ func TestBehindARefund(t *testing.T) {
 	}
 }
 
-// TestSeveralStores: together they admit what one funnel does.
+// TestSeveralStores together admit what one funnel does.
 func TestSeveralStores(t *testing.T) {
 	s, p := onServer(t, Config{Prefilter: true})
 	l := mustLimit(t, 4999, 1, 3600)
@@ -86,8 +86,8 @@ func TestSeveralStores(t *testing.T) {
 	}
 }
 
-// TestConnections: what many connections request of few keys comes to what there was room for, and each
-// connection's requests are decided in their order.
+// TestConnections: many connections' requests of few keys admit exactly the capacity, in each connection's
+// order.
 func TestConnections(t *testing.T) {
 	s, _ := onServer(t, Config{})
 	l := mustLimit(t, 99_999, 1, 10_000)

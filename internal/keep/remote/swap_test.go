@@ -17,7 +17,7 @@ import (
 	"cellserver/internal/test/redistest"
 )
 
-// scripted is a store on a fake whose servers answer one call after the other with what a test has for it.
+// scripted returns a store on a fake whose servers answer calls with the test's replies, in order.
 func scripted(t *testing.T, replies ...func(c *servers.Call)) (s *Store, expect func(calls string)) {
 	t.Helper()
 	var mu sync.Mutex // guards all below
@@ -59,7 +59,7 @@ func nameOf(s *Store, of *servers.Script) string {
 	}
 }
 
-// reply answers with the time, so much after t0, and what follows it.
+// reply answers with a time afterNs after t0 and the rest.
 func reply(afterNs int64, rest ...any) func(c *servers.Call) {
 	return func(c *servers.Call) { c.Reply = append([]any{strconv.FormatInt(t0+afterNs, 10)}, rest...) }
 }
@@ -84,7 +84,7 @@ func acquire(id uint64) limiter.Operation {
 	return limiter.Operation{Verb: limiter.Acquire, Max: 2, ID: id, TTLNs: 3600 * sec}
 }
 
-// TestConflictIsDecidedAgain: on what the swap has found, without another read, and by the servers' time.
+// TestConflictIsDecidedAgain on the value that the swap found, without another read, by the servers' time.
 func TestConflictIsDecidedAgain(t *testing.T) {
 	s, expect := scripted(t, reply(0, nil), reply(1, int64(1), holding(t, 1)), reply(2, int64(1), holding(t, 1, 2)))
 	o := acquire(3)
@@ -94,8 +94,7 @@ func TestConflictIsDecidedAgain(t *testing.T) {
 	expect("read swap swap")
 }
 
-// TestKnownValueSavesTheRead: what was seen a moment ago is tried first, and what changes nothing is asked
-// for nevertheless.
+// TestKnownValueSavesTheRead: a recently seen value is tried first, and confirmed even if nothing changes.
 func TestKnownValueSavesTheRead(t *testing.T) {
 	synctest.Test(t, testKnownValue)
 }
@@ -107,9 +106,9 @@ func testKnownValue(t *testing.T) {
 		if err := s.Apply(t0, named("k"), &o); err != nil || o.Result.Limited {
 			t.Fatalf("%+v, %v", o.Result, err)
 		}
-		time.Sleep(time.Millisecond) // so that the lease is renewed
+		time.Sleep(time.Millisecond) // the lease is renewed
 	}
-	for _, want := range []int64{1, 0} { // at last another has deleted it
+	for _, want := range []int64{1, 0} { // finally another client has deleted it
 		o := limiter.Operation{Verb: limiter.Holders}
 		if err := s.Apply(t0, named("k"), &o); err != nil || o.Count != want {
 			t.Fatalf("%d hold a place, %v, want %d", o.Count, err, want)
@@ -118,7 +117,7 @@ func testKnownValue(t *testing.T) {
 	expect("read swap swap swap swap")
 }
 
-// TestNotSentTwice: a swap of which nobody knows whether it was done fails, and says so. A read is harmless.
+// TestNotSentTwice: a swap with an unknown outcome fails, and says so. A read is repeated.
 func TestNotSentTwice(t *testing.T) {
 	lost := servers.Failed{Reason: servers.Network, Executed: servers.Maybe, Text: "gone"}
 	for _, c := range []struct {
@@ -139,7 +138,7 @@ func TestNotSentTwice(t *testing.T) {
 	}
 }
 
-// TestSwapSentAgain: what was certainly not done.
+// TestSwapSentAgain if certainly not executed.
 func TestSwapSentAgain(t *testing.T) {
 	s, expect := scripted(t, reply(0, nil), failing(servers.Failed{Reason: servers.Cluster, Text: "TRYAGAIN"}), reply(1))
 	o := acquire(1)
@@ -152,23 +151,23 @@ func TestSwapSentAgain(t *testing.T) {
 	}
 }
 
-// TestNotAnsweredByAnEarlierValue: what came after a value was asked for is not answered by that value, when
-// the call that was to find out whether it still holds is sent again.
+// TestNotAnsweredByAnEarlierValue: a request that arrived after a read began is not answered by its value
+// when the confirming call is sent again.
 func TestNotAnsweredByAnEarlierValue(t *testing.T) {
 	s, expect := scripted(t, reply(0, nil), reply(1), failing(servers.Failed{Reason: servers.Loading, Text: "LOADING"}), reply(2, int64(1), nil))
 	o := acquire(1)
 	if err := s.Apply(t0, named("k"), &o); err != nil || o.Result.Limited {
 		t.Fatalf("%+v, %v", o.Result, err)
 	}
-	look := limiter.Operation{Verb: limiter.Holders} // and another has deleted the key
+	look := limiter.Operation{Verb: limiter.Holders} // another client has deleted the key
 	if err := s.Apply(t0, named("k"), &look); err != nil || look.Count != 0 {
 		t.Fatalf("%d hold a place, %v", look.Count, err)
 	}
 	expect("read swap swap swap")
 }
 
-// TestOneCallAKey: requests and other steps of a key are done in the order in which they came, and its calls
-// one after the other, each for all that came meanwhile.
+// TestOneCallAKey: a key's requests and other steps keep their order, with one call at a time for all that
+// arrived meanwhile.
 func TestOneCallAKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		goOn := make(chan struct{})
@@ -194,7 +193,7 @@ func TestOneCallAKey(t *testing.T) {
 		close(goOn)
 		answersOf(first)
 		wg.Wait()
-		for _, q := range answersOf(second) { // behind the 2, of what the fake has at the key, which is nothing
+		for _, q := range answersOf(second) { // after the 2, the fake's key is absent
 			if q.Err != nil || q.Result.Remaining != 5 {
 				t.Errorf("%+v, %v", q.Result, q.Err)
 			}
@@ -206,7 +205,7 @@ func TestOneCallAKey(t *testing.T) {
 	})
 }
 
-// TestNativeGivesWay: where the value is another kind's, or has numbers that are too large, a swap decides.
+// TestNativeGivesWay: a swap decides on values of another kind, or with large numbers.
 func TestNativeGivesWay(t *testing.T) {
 	s, expect := scripted(t, reply(0), reply(1, nil), reply(2), reply(3, nil))
 	window := limiter.Rule{Kind: limiter.FixedWindow, Packed: mustWindow(t, 5, 60).Packed()}
@@ -219,8 +218,8 @@ func TestNativeGivesWay(t *testing.T) {
 	expect("native read swap native")
 }
 
-// TestOtherKindsByPolicy: a server that does not answer leaves other kinds to the policy, too, and nothing
-// waits for it any more.
+// TestOtherKindsByPolicy: at a hanging server the policy decides on other kinds, too, and nothing waits for
+// it.
 func TestOtherKindsByPolicy(t *testing.T) {
 	p := redistest.Server(t)
 	s := onPool(t, Config{Timeout: 30 * time.Millisecond, OnError: store.FallbackDeny}, "redis://"+p.Addr)
@@ -243,8 +242,8 @@ func TestOtherKindsByPolicy(t *testing.T) {
 	}
 }
 
-// TestOtherKindsWhileASlotMoves has another kind's key moved to another server: nothing is lost or done
-// twice.
+// TestOtherKindsWhileASlotMoves: nothing is lost or repeated while another kind's key moves to another
+// server.
 func TestOtherKindsWhileASlotMoves(t *testing.T) {
 	c := redistest.Cluster(t)
 	s := onPool(t, Config{}, c.URL())

@@ -29,7 +29,7 @@ func committed(t *testing.T, tx store.RemoteTransaction) {
 	}
 }
 
-// TestTransactionOfManyKeys is one step of more keys, and arguments, than Lua's stack has room for.
+// TestTransactionOfManyKeys has more keys and arguments than Lua's stack.
 func TestTransactionOfManyKeys(t *testing.T) {
 	s, p := onServer(t, Config{KeyPrefix: "p:"})
 	const n = 20_000
@@ -57,7 +57,7 @@ func TestTransactionOfManyKeys(t *testing.T) {
 	wantAbout(t, "a key's expiry", e.ExpiresNs, t0+7200*sec)
 }
 
-// TestTransactionIsTwoCalls: one for a transaction that only reads, whatever the number of its requests.
+// TestTransactionIsTwoCalls, or one if it only reads, for any number of requests.
 func TestTransactionIsTwoCalls(t *testing.T) {
 	var s *Store
 	f := &fake{send: func(_ context.Context, _ *servers.Server, calls []*servers.Call) {
@@ -83,7 +83,7 @@ func TestTransactionIsTwoCalls(t *testing.T) {
 	}
 }
 
-// TestTooLargeTransaction: what a step would carry is bounded, and it says so before anything is written.
+// TestTooLargeTransaction: a step's size is bounded, and refused before anything is written.
 func TestTooLargeTransaction(t *testing.T) {
 	s, _ := onServer(t, Config{})
 	large := limiter.State{Kind: limiter.Concurrency}
@@ -113,7 +113,7 @@ func TestTooLargeTransaction(t *testing.T) {
 	}
 }
 
-// TestTransactionOnForeignKeys: they are not changed, and do not hinder what is done to others.
+// TestTransactionOnForeignKeys leaves them, and changes the others.
 func TestTransactionOnForeignKeys(t *testing.T) {
 	s, p := onServer(t, Config{})
 	ctx, c := t.Context(), p.Client()
@@ -136,8 +136,7 @@ func TestTransactionOnForeignKeys(t *testing.T) {
 	}
 }
 
-// TestCommitThatIsNotAnswered: whether it has happened nobody knows, and its error says so; it is not sent
-// again.
+// TestCommitThatIsNotAnswered: the error says that the outcome is unknown; it is not sent again.
 func TestCommitThatIsNotAnswered(t *testing.T) {
 	s, p := onServer(t, Config{})
 	tx := begun(t, s, named("k"))

@@ -16,7 +16,7 @@ import (
 
 const sec = int64(1_000_000_000)
 
-// addresses is a Pool that knows servers by their addresses.
+// addresses is a Pool of servers by address.
 type addresses map[string]*servers.Server
 
 func (a addresses) Clustered() bool { return false }
@@ -42,7 +42,7 @@ func opened(c Config) *Engine {
 	return New(c)
 }
 
-// TestForgottenServersSenders: what is kept for servers that have left their cluster goes.
+// TestForgottenServersSenders: senders of servers that left their cluster are dropped.
 func TestForgottenServersSenders(t *testing.T) {
 	pool := addresses{}
 	e := opened(Config{Pool: pool})
@@ -65,7 +65,7 @@ func TestForgottenServersSenders(t *testing.T) {
 	}
 }
 
-// nobody is a Waiter that does not mind.
+// nobody is a Waiter without a caller.
 type nobody struct{}
 
 func (nobody) Waits(*servers.Server) bool { return true }
@@ -76,8 +76,8 @@ func (nobody) Done(funnel.Result, error) {}
 
 func (nobody) Fail(*servers.Failed) {}
 
-// TestRefundForgetsWhatWasReadBefore: a TAT that was read behind a refund's arrival, and before it was
-// executed, denies nothing afterwards.
+// TestRefundForgetsWhatWasReadBefore: a TAT read between a refund's arrival and its execution denies nothing
+// later.
 func TestRefundForgetsWhatWasReadBefore(t *testing.T) {
 	nowNs := time.Now().UnixNano()
 	table := prefilter.New("", func() int64 { return time.Now().UnixNano() })
@@ -103,8 +103,7 @@ func TestRefundForgetsWhatWasReadBefore(t *testing.T) {
 	}
 }
 
-// TestSeenNamesAreBounded: that a key's state is large is remembered without the state, and not under a long
-// name.
+// TestSeenNamesAreBounded: a large state is remembered without its bytes, and not under a long name.
 func TestSeenNamesAreBounded(t *testing.T) {
 	s := seen{keys: map[string]reading{}}
 	for _, name := range []string{"short", strings.Repeat("n", seenBytes+1)} {

@@ -52,14 +52,14 @@ func (p *pool) size(context.Context) (int, error) {
 	return 7, p.err
 }
 
-// become changes what the servers do.
+// become changes the servers.
 func (p *pool) become(change func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	change()
 }
 
-// watched is a Checker of three servers, whose log is a text.
+// watched returns a Checker of three servers with its log.
 func watched() (*Checker, *pool, *store.RemoteStats, *processtest.Log) {
 	p := &pool{away: map[*servers.Server]bool{}}
 	for _, addr := range []string{"a:1", "b:1", "c:1"} {
@@ -73,8 +73,7 @@ func watched() (*Checker, *pool, *store.RemoteStats, *processtest.Log) {
 	}), p, stats, log
 }
 
-// TestWatch: a store is up while one of its servers answers, and the log has a line when none does, and when
-// one does again.
+// TestWatch: a store is up while one of its servers answers, and each change is logged.
 func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, p, _, log := watched()
@@ -123,7 +122,7 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// TestFlapping: a store that comes and goes costs a line a minute.
+// TestFlapping logs at most a line a minute.
 func TestFlapping(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, _, _, log := watched()
@@ -139,8 +138,7 @@ func TestFlapping(t *testing.T) {
 	})
 }
 
-// TestFailures: what the store did not decide costs a line a minute for each reason, with how many calls that
-// were.
+// TestFailures logs each reason once a minute, with the number of calls.
 func TestFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, _, stats, log := watched()

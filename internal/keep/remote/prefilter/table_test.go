@@ -22,8 +22,8 @@ func limit(t *testing.T, capacity, perSec int64) funnel.Limit {
 	return l
 }
 
-// TestDenied is what is denied of a key of 10 units, of which one leaks every 100 ms, by a TAT that was
-// requested at local 100 s when the server's clock showed 500 s. It then was full.
+// TestDenied: denials of a key of 10 units, one of which drains every 100 ms, by a TAT requested at local 100
+// s, when the server's clock showed 500 s and the funnel was full.
 func TestDenied(t *testing.T) {
 	tiny, wide := limit(t, 1, 1), limit(t, 100, 10)
 	l := limit(t, 10, 10)
@@ -31,7 +31,7 @@ func TestDenied(t *testing.T) {
 	for name, c := range map[string]struct {
 		limit    funnel.Limit
 		afterNs  int64 // by both clocks
-		unsureNs int64 // how much later it may be by the server's
+		unsureNs int64 // how far the server's may be ahead
 		quantity int64
 		denied   bool
 		retry    int64
@@ -69,8 +69,7 @@ func TestDenied(t *testing.T) {
 	}
 }
 
-// TestOrder: of several replies the one that was requested last counts, and none that was requested before a
-// key was forgotten.
+// TestOrder: of several replies the last requested counts, and none requested before its key was forgotten.
 func TestOrder(t *testing.T) {
 	l := limit(t, 10, 10)
 	name := []byte("a")
@@ -100,8 +99,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestRenew: a key that is remembered has the TAT of the newest reply, and none where a larger one comes in
-// behind that. Others are not added.
+// TestRenew: a remembered key takes the newest reply's TAT, but none after a larger one arrived. Others are
+// not added.
 func TestRenew(t *testing.T) {
 	l, table := limit(t, 1, 1), newTable(0)
 	retry := func(name string) int64 {
@@ -123,7 +122,7 @@ func TestRenew(t *testing.T) {
 	}
 }
 
-// TestRetryAfterIsNeverTooShort: it is that of the earliest time that the server's clock may show.
+// TestRetryAfterIsNeverTooShort: it counts from the earliest possible time of the server's clock.
 func TestRetryAfterIsNeverTooShort(t *testing.T) {
 	l, table := limit(t, 1, 1), newTable(0)
 	table.note([]byte("a"), 501*sec, 100*sec)
@@ -133,7 +132,7 @@ func TestRetryAfterIsNeverTooShort(t *testing.T) {
 	}
 }
 
-// TestBound: many keys leave the table as it is; the last ones of each bucket are in it.
+// TestBound: the table does not grow, and each bucket keeps its last keys.
 func TestBound(t *testing.T) {
 	l := limit(t, 10, 10)
 	table := newTable(64 << 10)
@@ -171,8 +170,7 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// TestHammered: a denied key that is asked for all the time costs a script call a second, and what its retry
-// times cost.
+// TestHammered: a constantly denied key costs a script call a second, and those of its retry times.
 func TestHammered(t *testing.T) {
 	const rttNs, seconds = ms, 60
 	l := limit(t, 5, 1) // a unit a second

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestWorstIsThatOfAllWindows compares with a search through every window.
+// TestWorstIsThatOfAllWindows compares with a search of every window.
 func TestWorstIsThatOfAllWindows(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
@@ -43,12 +43,12 @@ func excessOfAll(l Limit, calls []Call) int64 {
 	return most
 }
 
-// TestVerdict judges limiters that are right, too generous and too strict.
+// TestVerdict judges correct, generous and strict limiters.
 func TestVerdict(t *testing.T) {
 	limit := Limit{MaxBurst: 9, Count: 10, PeriodSeconds: 1}
 	for _, test := range []struct {
 		name      string
-		interval  time.Duration // by which the limiter decides
+		interval  time.Duration // of the limiter
 		late      time.Duration // from sending to the decision, at most
 		broken    bool
 		tooStrict bool
@@ -67,7 +67,7 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// decide is a limiter to which calls come for a minute, a hundred in a second.
+// decide is a limiter with a hundred calls a second for a minute.
 func decide(limit Limit, interval, late time.Duration) (calls []Call) {
 	random := rand.New(rand.NewPCG(3, 4))
 	var tat time.Duration

@@ -77,7 +77,7 @@ func TestWhatIsNotOurs(t *testing.T) {
 
 func prefixed(s limiter.State) string { return string(limiter.AppendState([]byte(statePrefix), &s)) }
 
-// TestTimesToLive: up to the next millisecond, and for ever where nothing expires.
+// TestTimesToLive round up to a millisecond; states that never expire have none.
 func TestTimesToLive(t *testing.T) {
 	for _, c := range []struct {
 		expiresNs int64

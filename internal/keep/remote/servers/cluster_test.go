@@ -19,7 +19,7 @@ func skipShort(t *testing.T) {
 	}
 }
 
-// openCluster returns the servers of a cluster once its slots are known.
+// openCluster returns a cluster's servers once its slots are known.
 func openCluster(t *testing.T, c *redistest.ClusterNodes, config Config) *Pool {
 	t.Helper()
 	config.URL = c.URL()
@@ -81,7 +81,7 @@ func TestCluster(t *testing.T) {
 	}
 }
 
-// What go-redis closes is opened again, and who has left is forgotten.
+// TestServersComeAndGo: closed clients are opened again, and servers that left are forgotten.
 func TestServersComeAndGo(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
@@ -112,7 +112,8 @@ func TestServersComeAndGo(t *testing.T) {
 		t.Errorf("%d of %d servers are left, all of which were used within the hour", n, known)
 	}
 	p.forget(time.Since(p.start)+2*time.Hour, time.Hour)
-	if n := len(p.Stats()); n != known-2 { // the one that nobody has asked, and that which the cluster's client does not have
+	// the one without requests, and the one unknown to the cluster's client
+	if n := len(p.Stats()); n != known-2 {
 		t.Errorf("%d of %d servers are left", n, known)
 	}
 	if !p.Forgotten(asked) || !p.Forgotten(s) {
@@ -193,7 +194,7 @@ func load(t *testing.T, p *Pool, keys []string, stop <-chan struct{}) (wait func
 	}
 }
 
-// A slot moves to and fro under load: each call is executed exactly once.
+// TestMigration: each call is executed exactly once while a slot moves under load.
 func TestMigration(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
@@ -252,7 +253,8 @@ func TestMigration(t *testing.T) {
 	}
 }
 
-// The master of a key dies under load. Its replica is found without a restart, and calls are told apart.
+// TestFailover: a key's master dies under load. Its replica is found without a restart, and certain and
+// possible calls are told apart.
 func TestFailover(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
@@ -276,14 +278,14 @@ func TestFailover(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := promoted.Client().Get(ctx, "a").Int64()
-	// The replica may miss what the master had just answered.
+	// The replica may miss the master's last replies.
 	t.Logf("%d calls were answered, %d perhaps executed, and the promoted replica has %d", sure["a"].Load(), perhaps["a"].Load(), got)
 	if err != nil || got > sure["a"].Load()+perhaps["a"].Load() {
 		t.Errorf("calls were executed twice, or %v", err)
 	}
 }
 
-// awaitCall waits until a call is answered.
+// awaitCall waits for an answered call.
 func awaitCall(t *testing.T, p *Pool) {
 	t.Helper()
 	ctx := patient(t)
@@ -313,7 +315,7 @@ func awaitChange(t *testing.T, c *redistest.ClusterNodes, key string, old *redis
 	}
 }
 
-// A master that stands still is replaced, too.
+// TestStandingMaster: a stopped master is replaced as well.
 func TestStandingMaster(t *testing.T) {
 	t.Parallel()
 	skipShort(t)

@@ -15,19 +15,19 @@ import (
 	"cellserver/internal/test/resptest"
 )
 
-// fake is a server that answers each command as told, and cuts or holds connections at any byte.
+// fake is a server with settable answers that cuts or holds connections at any byte.
 type fake struct {
 	addr string
-	// answer returns a reply as it is on the wire. It is called for what follows HELLO.
+	// answer returns a reply on the wire for each command after HELLO.
 	answer func(words []string) string
-	// readMax and writeMax are how many bytes of a connection are read and written; negative is all. Then it
-	// is closed, or nothing happens any more if hang.
+	// readMax and writeMax are the bytes read and written on a connection; negative is unlimited. Then it is
+	// closed, or stalls if hang.
 	readMax, writeMax int
 	hang              bool
 
 	mu       sync.Mutex
-	executed map[string]int // how often a command was, by its last word
-	total    [2]int         // bytes that were read and written
+	executed map[string]int // commands by their last word
+	total    [2]int         // bytes read and written
 }
 
 func startFake(t *testing.T, f *fake) *fake {
@@ -69,7 +69,7 @@ func (f *fake) serve(conn net.Conn) {
 		}
 		if f.writeMax >= 0 && left == 0 && !f.hang {
 			_ = conn.(*net.TCPConn).CloseWrite()
-			_, _ = io.Copy(io.Discard, r) // what is unread would be answered by a reset, which takes replies away
+			_, _ = io.Copy(io.Discard, r) // a reset for unread bytes would drop replies
 			return
 		}
 	}
@@ -106,7 +106,7 @@ func (c *counted) Read(b []byte) (int, error) {
 
 var nothing = NewScript("nothing")
 
-// exchangeWith sends five calls, whose only argument is their number, in one pipeline.
+// exchangeWith sends five calls, whose only argument is their number, in a pipeline.
 func exchangeWith(t *testing.T, f *fake, timeout time.Duration) []*Call {
 	t.Helper()
 	p := open(t, Config{URL: "redis://" + f.addr})
@@ -122,7 +122,7 @@ func exchangeWith(t *testing.T, f *fake, timeout time.Duration) []*Call {
 	return calls
 }
 
-// echo replies with the call's number, in each form of a reply.
+// echo replies with a call's number, in each form of a reply.
 func echo(words []string) string {
 	n := words[len(words)-1]
 	return [...]string{":" + n, "$1\r\n" + n, "*1\r\n:" + n, "$-1", ":0"}[n[0]-'0'] + "\r\n"
@@ -130,7 +130,7 @@ func echo(words []string) string {
 
 func echoed(i int) string { return [...]string{"0", "1", "[2]", "<nil>", "0"}[i] }
 
-// check holds what Failed promises, whatever has happened.
+// check holds Failed to its promise.
 func check(t *testing.T, f *fake, calls []*Call) (answered, maybe int) {
 	t.Helper()
 	for i, c := range calls {
@@ -185,7 +185,7 @@ func TestConnectionEndsAtAnyByte(t *testing.T) {
 	}
 }
 
-// wholeReplies is how many replies n bytes have.
+// wholeReplies returns the number of complete replies in n bytes.
 func wholeReplies(n int) (whole int) {
 	for i := range 5 {
 		if n -= len(echo([]string{strconv.Itoa(i)})); n < 0 {
@@ -270,7 +270,7 @@ func TestErrorReplies(t *testing.T) {
 	}
 }
 
-// A handshake that is refused has the server's reason, and says that no call was executed.
+// TestRefusedHandshake reports the server's reason, and that no call was executed.
 func TestRefusedHandshake(t *testing.T) {
 	t.Parallel()
 	f := startFake(t, &fake{readMax: -1, writeMax: -1, answer: func([]string) string {

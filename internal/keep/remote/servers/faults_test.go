@@ -18,8 +18,7 @@ import (
 	"cellserver/internal/test/redistest"
 )
 
-// fails returns why a call fails, of a server that answers: what is tried again can end in the middle of an
-// attempt.
+// fails returns why a call fails at a server that answers, as a retry can end within an attempt.
 func fails(t *testing.T, p *Pool, key string) (failed *Failed) {
 	t.Helper()
 	patience.Until(func() bool {
@@ -63,7 +62,7 @@ func TestSentinels(t *testing.T) {
 		t.Error(err)
 	}
 	nodes.Master.Kill()
-	awaitCall(t, p) // which may only read, yet there is no other server before the promotion
+	awaitCall(t, p) // it only reads, but before the promotion there is no other server
 	ctx := patient(t)
 	for {
 		c := &Call{Script: add, Keys: []string{"a"}, Args: []any{1}}
@@ -175,7 +174,7 @@ func TestRealRefusals(t *testing.T) {
 	}
 }
 
-// The circuit opens while a server is away, is said once each way, and closes when it is back.
+// TestCircuit: it opens while a server is away, is logged both ways, and closes when it is back.
 func TestCircuit(t *testing.T) {
 	t.Parallel()
 	server := redistest.Server(t)
@@ -187,7 +186,7 @@ func TestCircuit(t *testing.T) {
 	awaitCall(t, p)
 	proxy.BlackHole()
 	ctx := patient(t)
-	for i := 0; ; i++ { // one key alone would say little
+	for i := 0; ; i++ { // one key would prove little
 		failed := failsIn(t, p, strconv.Itoa(i), 500*time.Millisecond)
 		if failed.Reason == CircuitOpen {
 			if failed.Executed != No || !strings.Contains(failed.Text, "no answer in time") {
@@ -248,7 +247,8 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// Many callers at a server that hangs wait no longer than their context, and leave nothing behind.
+// TestBoundedWaiting: callers of a hanging server wait no longer than their context, and leave nothing
+// behind.
 func TestBoundedWaiting(t *testing.T) {
 	t.Parallel()
 	f := startFake(t, &fake{answer: echo, readMax: -1, writeMax: 0, hang: true})

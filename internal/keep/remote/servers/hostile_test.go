@@ -10,7 +10,7 @@ import (
 	"cellserver/internal/test/resptest"
 )
 
-// allocated returns how many bytes something allocates.
+// allocated returns the bytes that do allocates.
 func allocated(do func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -19,8 +19,8 @@ func allocated(do func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// TestHostileReplies: whatever a server of the store, or a sentinel, announces, a call fails with a line, and
-// takes no more memory than replies may have.
+// TestHostileReplies: whatever a server or a sentinel announces, a call fails with a line within the bounds
+// of replies.
 func TestHostileReplies(t *testing.T) {
 	for what, hostile := range resptest.Hostile() {
 		for _, command := range []string{"hello", "evalsha", "script", "cluster", "sentinel", ""} {
@@ -49,7 +49,7 @@ func TestHostileReplies(t *testing.T) {
 	}
 }
 
-// TestClusterOfTooManyServers: who is told of servers without end keeps so many.
+// TestClusterOfTooManyServers: a bounded number of announced servers is kept.
 func TestClusterOfTooManyServers(t *testing.T) {
 	p := open(t, Config{URL: "redis://127.0.0.1:1"})
 	var last *Server

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// withoutAnswers is a server that does not answer calls whose key begins so, until the test ends.
+// withoutAnswers is a server that leaves calls on keys with a prefix unanswered until the test ends.
 func withoutAnswers(t *testing.T, begin string) *fake {
 	t.Helper()
 	return startFake(t, &fake{readMax: -1, writeMax: -1, answer: func(words []string) string {
@@ -19,8 +19,7 @@ func withoutAnswers(t *testing.T, begin string) *fake {
 	}})
 }
 
-// TestOneSlowKey: however often a key's calls are not answered in time, other keys' are asked for. Where
-// several keys' are not, the server is left alone.
+// TestOneSlowKey: one key's timeouts do not stop other keys' calls; several keys' open the circuit.
 func TestOneSlowKey(t *testing.T) {
 	t.Parallel()
 	p := open(t, Config{URL: "redis://" + withoutAnswers(t, "slow").addr, Timeout: 20 * time.Millisecond})
@@ -43,14 +42,13 @@ func TestOneSlowKey(t *testing.T) {
 	}
 }
 
-// TestLanesLeaveConnections: neither calls about large values, nor many callers at once, take the connections
-// of all.
+// TestLanesLeaveConnections: neither calls on large values nor many callers at once use up the connections.
 func TestLanesLeaveConnections(t *testing.T) {
 	t.Parallel()
 	p := open(t, Config{URL: "redis://" + withoutAnswers(t, "slow").addr, Timeout: 2 * time.Minute})
 	ctx := deadline(t, time.Minute)
 	var callers sync.WaitGroup
-	t.Cleanup(callers.Wait) // the server ends their connections with the test
+	t.Cleanup(callers.Wait) // with the test the server closes their connections
 	for i := range 80 {
 		callers.Go(func() {
 			key := "slow" + strconv.Itoa(i)

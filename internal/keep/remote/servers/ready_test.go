@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// ready is nil if all masters run scripts for us now, and else a *Failed that says why one does not.
+// ready returns a *Failed unless all masters run scripts now.
 func (p *Pool) ready(ctx context.Context) error {
 	masters, err := p.Masters(ctx)
 	if err != nil {
@@ -36,7 +36,7 @@ func (p *Pool) readyAt(ctx context.Context, s *Server) error {
 	if p.Send(ctx, s, []*Call{probe}, 0); probe.Err != nil {
 		return probe.Err
 	}
-	// A script without keys runs anywhere. What a server does not let us know is no reason against it.
+	// A script without keys runs anywhere. A server that forbids the check counts as ready.
 	if p.cluster != nil {
 		info, err := s.Client().ClusterInfo(ctx).Result()
 		if err == nil && !strings.Contains(info, "cluster_state:ok") {

@@ -33,7 +33,7 @@ func deadline(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
-// patient returns a context for what is to succeed, and takes as long as it does.
+// patient returns a context without a practical deadline.
 func patient(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := patience.Context(t.Context())
@@ -41,7 +41,7 @@ func patient(t *testing.T) context.Context {
 	return ctx
 }
 
-// add is a script that is not idempotent, so that tests see what was executed how often.
+// add is not idempotent, so that tests can count executions.
 var add = NewScript(`return redis.call('INCRBY', KEYS[1], ARGV[1])`)
 
 func TestOneServer(t *testing.T) {

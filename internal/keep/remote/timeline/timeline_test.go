@@ -23,14 +23,13 @@ func TestBounds(t *testing.T) {
 		sent, received, server int64
 		at, earliest, latest   int64
 	}{
-		// The server told 5 s between 100 and 300 us: it may have told so a tick after its time, and at
-		// either end.
+		// The server told 5 s between 100 and 300 us, up to a tick after its time.
 		{100 * us, 300 * us, 5 * sec, 300 * us, 5*sec - 1, 5*sec + 201*us + 200},
-		// A slow reply adds nothing but what the clocks may drift apart.
+		// A slow reply adds only the clocks' drift.
 		{400 * us, 900 * us, 5*sec + 350*us, 900 * us, 5*sec + 600*us - 601, 5*sec + 801*us + 800},
 		// A quick one narrows it.
 		{1000 * us, 1010 * us, 5*sec + 800*us, 1010 * us, 5*sec + 800*us - 1, 5*sec + 811*us + 10},
-		// A second later it still counts, though less.
+		// A second later it still counts, but less.
 		{900 * ms, 910 * ms, 5*sec + 905*ms, 1001010 * us, 6*sec + 800*us - 1*ms - 1, 6*sec + 811*us + 1*ms + 10},
 	} {
 		l.Note(step.sent, step.received, step.server)
@@ -46,7 +45,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestHolds: the bounds hold, whatever the delays are, while the clocks drift apart by no more than they may.
+// TestHolds: the bounds hold for any delays while the clocks drift within their bound.
 func TestHolds(t *testing.T) {
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -76,7 +75,7 @@ func TestHolds(t *testing.T) {
 	}
 }
 
-// TestSteps: a clock that was set is followed: at once if that is seen, else after two periods.
+// TestSteps: a clock that was set is followed, at once if seen, else after two periods.
 func TestSteps(t *testing.T) {
 	for _, step := range []int64{-10 * sec, -sec, -3 * ms, -300 * us, 300 * us, 3 * ms, sec, 10 * sec} {
 		var l Timeline
@@ -107,7 +106,7 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// TestLateReply: a reply that was sent before the clock was set does not bring back what was before.
+// TestLateReply: a reply from before the clock was set restores nothing.
 func TestLateReply(t *testing.T) {
 	var l Timeline
 	l.Note(1*sec, 1*sec+ms, 11*sec)
@@ -131,7 +130,7 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// TestAfter: a time that is told goes on, but no faster than clocks may drift apart, and never back.
+// TestAfter: a known time goes on, at most at the clocks' drift, and never back.
 func TestAfter(t *testing.T) {
 	for _, c := range []struct{ passedNs, want int64 }{{0, 0}, {1, 0}, {-5, 0}, {1000, 998}, {sec, sec - ms - 1}} {
 		if got := After(5*sec, c.passedNs) - 5*sec; got != c.want {
