@@ -72,6 +72,6 @@ func TestCopiesAreBounded(t *testing.T) {
 		t.Errorf("Operate: %v", err)
 	}
 	if _, ok := tatOf(x, t0, all[0]); !ok {
-		t.Error("what was refused has been done")
+		t.Error("a refused change was made")
 	}
 }

@@ -58,7 +58,7 @@ func TestWaitsEnd(t *testing.T) {
 			t.Errorf("asked %d times", asked)
 		}
 		if Until(func() bool { asked++; return false }) || asked > 200 {
-			t.Errorf("asked %d times in vain", asked)
+			t.Errorf("still not done after %d attempts", asked)
 		}
 		values := make(chan int, 1)
 		values <- 7
