@@ -299,7 +299,7 @@ func TestNewerFormat(t *testing.T) {
 			code, out, errOut := harness.Call(t, nil, "check", dir)
 			if code != 1 || strings.Contains(out, "DAMAGED") || strings.Contains(out, "removes") ||
 				!strings.Contains(out, "NEWER: ") || !regexp.MustCompile(`^cellserver: check: `+dir+
-				` needs a later version than `+buildinfo.Version+`, the one that wrote it: \S+ is of format (3|7), and this version reads formats up to [12]\n$`).MatchString(errOut) {
+				` was written by a later version than `+buildinfo.Version+`: \S+ is of format (3|7), and this version reads formats up to [12]\n$`).MatchString(errOut) {
 				t.Errorf("check: %d, %q, %q", code, out, errOut)
 			}
 			// It is no damage: there is nothing to recover from.
