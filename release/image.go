@@ -127,7 +127,7 @@ func (d *distribution) index() (v1.ImageIndex, error) {
 	return annotated, nil
 }
 
-// image is what the Dockerfile builds, with the licenses of all that is in the binary.
+// image is the Dockerfile's, with the licenses of all modules in the binary.
 func (d *distribution) image(b binary) (v1.Image, error) {
 	layer, err := d.layer(b)
 	if err != nil {

@@ -37,8 +37,7 @@ func removeFiles(t *testing.T, dir, prefix string) {
 	}
 }
 
-// goneDir is what happens to a data directory, and how it is put right; nil where the server does that by
-// itself.
+// goneDir breaks a data directory, and repairs it; nil where the server does that by itself.
 type goneDir struct {
 	happens, back func(t *testing.T, dir string)
 }

@@ -31,7 +31,7 @@ type Durability struct {
 	LastSaveErr    error // of the last attempt, or nil
 	Saves          uint64
 
-	// Fault is why the disk lags behind, until a new generation of files is complete; or nil.
+	// Fault is the cause of the disk's lag, until a new generation of files is complete; or nil.
 	Fault        error
 	FaultSinceNs int64
 	Faults       uint64 // since the start

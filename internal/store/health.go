@@ -73,7 +73,7 @@ func (st *RemoteStats) ByPolicy() (n uint64) {
 	return n
 }
 
-// Reason is why a server failed, as a metric's label.
+// Reason is the cause of a server's failure, as a metric's label.
 type Reason string
 
 // Decided counts requests by the policy's answer.

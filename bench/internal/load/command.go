@@ -11,7 +11,7 @@ import (
 // KeyMark is the placeholder for the key's twelve digits in a command.
 const KeyMark = "{key}"
 
-// KeyDigits is how many there are.
+// KeyDigits is their number.
 const KeyDigits = 12
 
 // Command is one encoded request in which the key's digits can be replaced, and how its reply reports a

@@ -27,7 +27,7 @@ type Config struct {
 	Conns    int
 	Pipeline int // requests that a connection sends at once
 	Threads  int // 0 for one
-	// Patience is how long the server may send no reply before the run fails; 0 for ten seconds.
+	// Patience bounds the time without a reply before the run fails; 0 is ten seconds.
 	Patience time.Duration
 }
 

@@ -46,7 +46,7 @@ var errStopped = errors.New("stopped")
 const (
 	readBytes = 128 << 10
 	maxEvents = 512
-	// wakeMs is how often a waiting worker checks whether it should stop.
+	// wakeMs is the interval at which a waiting worker checks whether it should stop.
 	wakeMs = 100
 )
 

@@ -13,7 +13,7 @@ import (
 // ones ends in -dark.svg.
 const ChartOverview = "overview.svg"
 
-// overviewDepth is how many requests of a connection are under way at once in the overview, as in a client
+// overviewDepth is the number of concurrent requests of a connection in the overview, as in a client
 // with a few users.
 const overviewDepth = 16
 

@@ -39,9 +39,9 @@ type Result struct {
 
 const (
 	runTimeout = 20 * time.Minute
-	// killDelay is how long a stopped program may take to exit.
+	// killDelay bounds the exit of a stopped program.
 	killDelay = 2 * time.Second
-	// stderrBytes is how much of a program's standard error an error contains.
+	// stderrBytes of a program's standard error are in an error.
 	stderrBytes = 2000
 )
 

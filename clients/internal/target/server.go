@@ -163,7 +163,7 @@ func FreePorts(ctx context.Context, n int) (ports []int, err error) {
 	return nil, fmt.Errorf("target: no free port from %d to %d", lowestPort, highestPort)
 }
 
-// tailBytes is how much of a server's output is kept for errors.
+// tailBytes of a server's output are kept for errors.
 const tailBytes = 1000
 
 // tail keeps the end of what is written to it. It is safe for concurrent use.

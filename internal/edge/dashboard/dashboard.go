@@ -83,7 +83,7 @@ type Page struct {
 	latest sampled
 }
 
-// sampled is what the page shows of the newest sample, fetched once for all browsers.
+// sampled is the page's part of the newest sample, fetched once for all browsers.
 type sampled struct {
 	added              int // points since the start
 	points             []point

@@ -204,7 +204,7 @@ func (l *Level) Crossed(used, most int64) (percent int) {
 	return percent
 }
 
-// recent is how long a shortage lasts after its last key: new keys come in bursts.
+// recent is a shortage's duration after its last key: new keys come in bursts.
 const recent = time.Minute
 
 // Shortage detects new keys without space, by growing counters. The zero value has seen none. It is safe for

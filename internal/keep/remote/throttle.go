@@ -10,7 +10,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// leastIntervalNs is what the servers' clocks can tell apart.
+// leastIntervalNs is the resolution of the servers' clocks.
 const leastIntervalNs = 1000
 
 // Throttle implements store.Keys. It does not wait: where a request cannot be answered here it returns a

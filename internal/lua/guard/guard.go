@@ -35,5 +35,5 @@ const (
 	ArgumentBytes = 16 // of a value on the stack
 )
 
-// MaxResults is how many arguments and results together a function may have, as in Redis.
+// MaxResults bounds a function's arguments and results together, as in Redis.
 const MaxResults = 8000

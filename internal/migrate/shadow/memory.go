@@ -17,7 +17,7 @@ const (
 // noTAT stands for an absent key.
 const noTAT = math.MinInt64
 
-// key is what the follower knows of a key.
+// key is the follower's knowledge of a key.
 type key struct {
 	db   uint16
 	name string

@@ -11,7 +11,7 @@ import (
 	"cellserver/internal/wire/glob"
 )
 
-// Plan is what a transaction's steps need.
+// Plan is the needs of a transaction's steps.
 type Plan struct {
 	Scripts bool // may take long
 	Long    bool // runs on a goroutine

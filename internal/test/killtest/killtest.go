@@ -146,7 +146,7 @@ func (l *Load) ConfirmReplied() {
 // too.
 const pause = 600 * time.Millisecond
 
-// waitAtMost is how long a sync may take before WAITAOF gives up.
+// waitAtMost bounds WAITAOF.
 const waitAtMost = 30 * time.Second
 
 // confirm learns by WAITAOF what is kept.

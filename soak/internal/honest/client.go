@@ -15,8 +15,7 @@ import (
 	"cellserver/soak/internal/target"
 )
 
-// LongestWait is how long a call may take, with all its attempts: a minute tells a busy server from a stopped
-// one.
+// LongestWait bounds a call with all its attempts: a minute tells a busy server from a stopped one.
 const LongestWait = time.Minute
 
 // Client calls on one connection, which it opens again when it was closed by CLIENT KILL.

@@ -28,7 +28,7 @@ type Call struct {
 	OneAtATime bool
 }
 
-// Result is how long calls took from the times at which they were due, in increasing order.
+// Result lists durations of calls from their due times, in increasing order.
 type Result struct {
 	Waits []time.Duration
 	Stuck bool // calls were unanswered when patience ended; each counts with its time until then

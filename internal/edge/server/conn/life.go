@@ -17,7 +17,7 @@ type Life struct {
 	monitors      bool // the client is in MONITOR
 }
 
-// LingerTimeout is how long input is still read and dropped after the last reply.
+// LingerTimeout bounds the reading and dropping of input after the last reply.
 const LingerTimeout = time.Second
 
 // Observe copies state of the session that its input may have changed.
@@ -116,7 +116,7 @@ func (l *Limits) ResumeBytes() int { return l.MaxOutputBytes / 2 }
 // DeadlineIn converts a remaining time into a net.Conn deadline. The runtime's poller has its own clock.
 func DeadlineIn(left time.Duration) time.Time { return time.Now().Add(left) }
 
-// Reason is why a connection has ended.
+// Reason is the cause of a connection's end.
 type Reason uint8
 
 // The reasons:

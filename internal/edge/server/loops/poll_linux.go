@@ -61,7 +61,7 @@ type inbox struct {
 	closed  bool // the loop has ended
 }
 
-// mail is what a loop takes from its inbox at once.
+// mail is the content of a loop's inbox, taken at once.
 type mail struct {
 	added, woken, killed []*connection
 	probes               []chan<- struct{} // to close

@@ -162,7 +162,7 @@ func TestRegain(t *testing.T) {
 	}
 }
 
-// list returns the names and contents of what is in a directory.
+// list returns a directory's files by name.
 func list(t *testing.T, path string) (all string) {
 	t.Helper()
 	entries, err := os.ReadDir(path)

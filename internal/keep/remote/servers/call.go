@@ -41,7 +41,7 @@ type Failed struct {
 	Text     string    // one line; the server's own if it has refused
 }
 
-// Redirect is where a MOVED or ASK points.
+// Redirect is the target of a MOVED or ASK.
 type Redirect struct {
 	Addr   string // for Pool.At
 	Asking bool   // for Call.Asking
