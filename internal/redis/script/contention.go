@@ -9,8 +9,8 @@ import (
 )
 
 // Contention bounds the attempts of a script or transaction on snapshots whose keys others change. The last
-// attempt may hold the keys, at most for transact.MaxHeldSteps: the third if attempts are short, else the one
-// after maxConflicts or the scripts' time.
+// attempt, after maxConflicts or the scripts' time, may hold the keys, at most for transact.MaxHeldSteps. If
+// attempts are short, so may the third; if that takes too long after all, snapshots go on.
 type Contention struct {
 	Context context.Context
 	Steps   int            // of an attempt, without scripts
@@ -19,7 +19,9 @@ type Contention struct {
 	conflicts int
 	spent     time.Duration // by scripts before the attempt
 	tookNs    int64         // by the last completed attempt
+	held      bool          // once
 	last      bool          // attempt
+	own       lua.Allowance // without the keys held
 }
 
 const (
@@ -54,12 +56,17 @@ func (c *Contention) Judge(a Attempted) transact.Verdict {
 // Next returns the mode of the next attempt.
 func (c *Contention) Next(conflicts int) transact.Mode {
 	c.conflicts = conflicts
+	if c.Scripts.Held {
+		c.own.Spent += c.Scripts.Spent
+		*c.Scripts, c.spent = c.own, c.own.Spent
+	}
 	spent := c.Scripts.Limit > 0 && c.Scripts.Left() <= 0 || conflicts >= maxConflicts
 	switch {
 	case c.last || c.Context.Err() != nil || spent && c.tookNs > maxHeldNs:
 		return transact.GiveUp
-	case spent || conflicts >= shortConflicts && c.tookNs <= shortNs:
-		c.last = true
+	case spent || !c.held && conflicts >= shortConflicts && c.tookNs <= shortNs:
+		c.last, c.held = spent, true
+		c.own, c.spent = *c.Scripts, 0
 		Hold(c.Scripts, c.Steps)
 		return transact.Held
 	}
