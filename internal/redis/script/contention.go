@@ -9,8 +9,9 @@ import (
 )
 
 // Contention bounds the attempts of a script or transaction on snapshots whose keys others change. The last
-// attempt, after maxConflicts or the scripts' time, may hold the keys, at most for transact.MaxHeldSteps. If
-// attempts are short, so may the third; if that takes too long after all, snapshots go on.
+// attempt, after the scripts' time or else maxConflicts, may hold the keys, at most for
+// transact.MaxHeldSteps. If attempts are short, so may the third; if that takes too long after all, one after
+// four times as many.
 type Contention struct {
 	Context context.Context
 	Steps   int            // of an attempt, without scripts
@@ -19,7 +20,7 @@ type Contention struct {
 	conflicts int
 	spent     time.Duration // by scripts before the attempt
 	tookNs    int64         // by the last completed attempt
-	held      bool          // once
+	patience  int           // conflicts before keys are held again
 	last      bool          // attempt
 	own       lua.Allowance // without the keys held
 }
@@ -60,12 +61,12 @@ func (c *Contention) Next(conflicts int) transact.Mode {
 		c.own.Spent += c.Scripts.Spent
 		*c.Scripts, c.spent = c.own, c.own.Spent
 	}
-	spent := c.Scripts.Limit > 0 && c.Scripts.Left() <= 0 || conflicts >= maxConflicts
+	spent := c.Scripts.Limit > 0 && c.Scripts.Left() <= 0 || c.Scripts.Limit == 0 && conflicts >= maxConflicts
 	switch {
 	case c.last || c.Context.Err() != nil || spent && c.tookNs > maxHeldNs:
 		return transact.GiveUp
-	case spent || !c.held && conflicts >= shortConflicts && c.tookNs <= shortNs:
-		c.last, c.held = spent, true
+	case spent || conflicts >= max(shortConflicts, c.patience) && c.tookNs <= shortNs:
+		c.last, c.patience = spent, 4*conflicts
 		c.own, c.spent = *c.Scripts, 0
 		Hold(c.Scripts, c.Steps)
 		return transact.Held
