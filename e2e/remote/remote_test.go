@@ -21,8 +21,8 @@ func awaitStore(t *testing.T, p *harness.Process, up float64) {
 	p.Eventually(t, "notice its store", func() bool { return p.Metric(t, "cellserver_store_up") == up })
 }
 
-// TestRemoteStore: two servers decide from one Redis as one, in redis-cell's format, and a third that starts
-// later goes on.
+// TestRemoteStore: servers that share a Redis share its limits, in redis-cell's format, even if one starts
+// later.
 func TestRemoteStore(t *testing.T) {
 	redis := redistest.Server(t)
 	var clients []net.Conn

@@ -1,4 +1,4 @@
-// Package funnel is the generic cell rate algorithm (GCRA): a leaky bucket stored as one number. It is pure:
+// Package funnel is the generic cell rate algorithm (GCRA): a leaky bucket whose state is a time. It is pure:
 // time is an argument, nothing allocates, and no argument makes a function panic or overflow. It is safe for
 // concurrent use.
 //

@@ -36,7 +36,7 @@ func poolConfig(r *settings.StoreOptions, log *slog.Logger) (servers.Config, err
 	}, nil
 }
 
-// storeMistake returns package servers' error as one about --store.
+// storeMistake marks an error of package servers as a mistake in --store.
 func storeMistake(err error) error {
 	if err == nil {
 		return nil

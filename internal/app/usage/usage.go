@@ -14,7 +14,7 @@ type Error struct{ err error }
 // Error implements error.
 func (e Error) Error() string { return e.err.Error() }
 
-// Mistake wraps a non-nil error as one of the command line.
+// Mistake marks a non-nil error as a mistake in the command line.
 func Mistake(err error) error { return Error{err} }
 
 // Unwrap returns the mistake itself.

@@ -160,7 +160,7 @@ func (p Problems) Error() string {
 
 const maxQuotedBytes = 64
 
-// Quote returns a file's text as one line.
+// Quote quotes a file's text on a single line.
 func Quote(s string) string {
 	if len(s) > maxQuotedBytes {
 		s = s[:maxQuotedBytes] + "..."

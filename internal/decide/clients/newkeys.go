@@ -23,7 +23,7 @@ type NewKeys struct {
 // MaxNewKeys is the largest limit.
 const MaxNewKeys = 1_000_000_000
 
-// maxOrigins bounds the distinguished addresses. The others count as one.
+// maxOrigins bounds the addresses that are told apart. All others share one limit.
 const maxOrigins = 1 << 16
 
 // Limit sets the number of new keys an address and second, up to MaxNewKeys, or 0 for no limit, and restarts

@@ -75,7 +75,7 @@ func (r *Records) SlowCall(c *catalog.Command, args []string, by Caller, nowNs, 
 	r.Latency(event, nowNs, ns)
 }
 
-// SlowBatch records a slow batch as one entry.
+// SlowBatch records a slow batch in a single entry.
 func (r *Records) SlowBatch(c *catalog.Command, batch []store.Request, by Caller, nowNs, ns int64) {
 	r.SlowCall(c, batchArgs(c, batch), by, nowNs, ns)
 }

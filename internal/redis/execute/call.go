@@ -23,6 +23,9 @@ type Call struct {
 // Reply returns the writer of the reply.
 func (c Call) Reply() *resp.Writer { return &c.x.W }
 
+// OK replies OK.
+func (c Call) OK() error { c.x.W.OK(); return nil }
+
 // DB returns the number of the selected database.
 func (c Call) DB() uint16 { return c.x.DB }
 
@@ -178,7 +181,7 @@ func (x *Executor) EnterQueue(nowNs int64, key store.Key, o *limiter.Operation) 
 	if err := x.mayApply(&key, o); err != nil {
 		return nil, err
 	}
-	turn, err := x.Engine.Room.Enter(nowNs, key, o, x.Client.Conn)
+	turn, err := x.Engine.Queue.Enter(nowNs, key, o, x.Client.Conn)
 	if err != nil {
 		return nil, reply.StoreFailed(err)
 	}

@@ -143,14 +143,14 @@ func (k *Kept) Settle(around *Executor) {
 // LookAfter lets all waiting clients advance after a command about all keys that may return units.
 func (x *Executor) LookAfter(c *catalog.Command) {
 	const flush = catalog.FlagWhole | catalog.FlagWrite
-	if c != nil && c.Flags&flush == flush && x.Engine.Room.Waiting() > 0 {
+	if c != nil && c.Flags&flush == flush && x.Engine.Queue.Waiting() > 0 {
 		x.Effects.LookAtAll()
 	}
 }
 
 // lookAt lets clients waiting for a key advance if units were returned.
 func (x *Executor) lookAt(key store.Key) {
-	if x.Engine.Room.Waiting() > 0 {
+	if x.Engine.Queue.Waiting() > 0 {
 		x.Effects.Look(key)
 	}
 }

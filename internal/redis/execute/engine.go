@@ -75,7 +75,7 @@ type Engine struct {
 	Watcher  store.Watcher // nil if the store is none
 	Stage    transact.Stage
 	Decider  decide.Decider
-	Room     *queue.Queue // clients waiting in CL.BTHROTTLE
+	Queue    *queue.Queue // clients waiting in CL.BTHROTTLE
 	Remote   *Remote      // nil for a local store
 	// Slots bound the background work, to leave processors to the event loops.
 	Background *background.Slots // of long commands
@@ -117,7 +117,7 @@ func NewEngine(c Config) (*Engine, error) {
 		Background: background.NewSlots(c.BackgroundThreads, c.Now),
 		Scripts:    background.NewSlots(c.BackgroundThreads, c.Now),
 	}
-	e.Room = queue.New(c.Store, c.Now)
+	e.Queue = queue.New(c.Store, c.Now)
 	e.Context, e.endBackground = context.WithCancel(context.Background())
 	e.Live.All, _ = c.Store.(store.Walker)
 	e.Watcher, _ = c.Store.(store.Watcher)
@@ -158,7 +158,7 @@ func (e *Engine) Transacts() bool { return e.Stage.Txs != nil || e.Remote != nil
 // EndBackground ends background work, present and future, before the server ends.
 func (e *Engine) EndBackground() {
 	e.endBackground()
-	e.Room.End()
+	e.Queue.End()
 }
 
 // unknownLeast is the number of unknown commands worth a log line: a library's probes stay below it. A flood

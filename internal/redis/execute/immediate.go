@@ -63,9 +63,9 @@ func (immediate) Kill(victim *clients.Client) { victim.Conn.Kill() }
 
 func (immediate) Unblock(turn *queue.Waiter, why queue.Outcome) bool { return turn.Leave(why) }
 
-func (a immediate) Look(key store.Key) { a.x.Engine.Room.Look(key) }
+func (a immediate) Look(key store.Key) { a.x.Engine.Queue.Look(key) }
 
-func (a immediate) LookAtAll() { a.x.Engine.Room.LookAtAll() }
+func (a immediate) LookAtAll() { a.x.Engine.Queue.LookAtAll() }
 
 func (immediate) Count(counter *atomic.Uint64, n uint64) { counter.Add(n) }
 

@@ -147,7 +147,7 @@ func (x *backgroundCommand) await(t *chargedTurn) {
 	s := x.client
 	gone := s.pending.gone
 	giveBack := func(then func()) { t.giveBack(s.engine, then) }
-	turn := s.engine.Room.EnterRemote(t.atNs, &t.operation, s.x.Client.Conn, giveBack)
+	turn := s.engine.Queue.EnterRemote(t.atNs, &t.operation, s.x.Client.Conn, giveBack)
 	s.awaitTurn(&s.x, turn)
 	if gone {
 		turn.Leave(queue.Cancelled)

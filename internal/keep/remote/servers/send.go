@@ -12,9 +12,9 @@ import (
 	"cellserver/internal/resp"
 )
 
-// Send executes calls in order, as one pipeline on one connection, and sets the Reply or Err of each. Calls
-// fail with Replicas, although executed, if fewer than wait replicas have them before ctx ends. Unknown
-// scripts are loaded and their calls sent again; nothing else is ever sent twice.
+// Send executes calls in order, in a single pipeline, and sets the Reply or Err of each. Calls fail with
+// Replicas, although executed, if fewer than wait replicas have them before ctx ends. Unknown scripts are
+// loaded and their calls sent again; nothing else is ever sent twice.
 func (p *Pool) Send(ctx context.Context, s *Server, calls []*Call, wait int) {
 	if calls[0].Large {
 		s.sendIn(ctx, s.large, calls, wait)

@@ -121,7 +121,7 @@ func (k *Server) aclDryRun(c execute.Call, args [][]byte) error {
 	}
 	reason, object, refund := command.Check(user, call)
 	if reason == acl.Allowed {
-		return replyOK(c)
+		return c.OK()
 	}
 	text := "This user has no permissions to " + dryRunText(reason, object)
 	if refund {
@@ -154,7 +154,7 @@ func (k *Server) aclLoad(c execute.Call, conn execute.Connection, _ [][]byte) er
 			return reply.Error("ERR " + err.Error())
 		}
 		conn.Kill(changed)
-		return replyOK(c)
+		return c.OK()
 	})
 }
 
@@ -229,7 +229,7 @@ func (k *Server) aclLog(c execute.Call, args [][]byte) error {
 		return reply.UnknownOrArity(args)
 	case len(args) == 3 && glob.Fold(args[2]) == "reset":
 		k.ACLLog.Reset()
-		return replyOK(c)
+		return c.OK()
 	case len(args) == 3:
 		n, err := argument.Int(args[2])
 		if err != nil {

@@ -115,5 +115,3 @@ func (k *Server) Handlers() map[string]execute.Handler {
 		"waitaof":          plain(k.waitAOF),
 	}
 }
-
-func replyOK(c execute.Call) error { c.Reply().OK(); return nil }

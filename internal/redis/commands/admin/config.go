@@ -95,7 +95,7 @@ func (k *Server) configSet(c execute.Call, conn execute.Connection, args [][]byt
 	}
 	k.Log.Info("settings changed by CONFIG SET", "client", conn.Client().Addr(),
 		"settings", strings.Join(names, " ")) // not the values: one is a password
-	return replyOK(c)
+	return c.OK()
 }
 
 // settings looks all names up before any value is checked.
@@ -134,7 +134,7 @@ const maxReasonBytes = 256
 func (k *Server) configResetStat(c execute.Call, _ [][]byte) error {
 	k.Records.ResetStat()
 	k.Logins.Reset()
-	return replyOK(c)
+	return c.OK()
 }
 
 // configRewrite always fails, as in a Redis that cannot write its file or has none.

@@ -56,7 +56,7 @@ func debugSleep(c execute.Call, args [][]byte) error {
 	if err != nil || !(sec >= 0 && sec <= maxSec) {
 		return reply.Error("ERR DEBUG SLEEP takes 0 to " + strconv.Itoa(maxSec) + " seconds")
 	}
-	return c.After(time.Duration(sec*float64(time.Second)), replyOK)
+	return c.After(time.Duration(sec*float64(time.Second)), execute.Call.OK)
 }
 
 func debugProtocol(c execute.Call, args [][]byte) error {

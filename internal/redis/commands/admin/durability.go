@@ -34,7 +34,7 @@ func (k *Server) save(c execute.Call, _ [][]byte) error {
 		if failure != nil {
 			return saveFailed(failure)
 		}
-		return replyOK(c)
+		return c.OK()
 	})
 }
 

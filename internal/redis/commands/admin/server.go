@@ -27,7 +27,7 @@ func role(c execute.Call, _ [][]byte) error {
 // replicaOf accepts NO ONE only.
 func replicaOf(c execute.Call, args [][]byte) error {
 	if glob.Fold(args[1]) == "no" && glob.Fold(args[2]) == "one" {
-		return replyOK(c)
+		return c.OK()
 	}
 	return reply.Error("ERR cellserver has no replication; run it over Redis or Valkey Cluster to share limits between machines")
 }
@@ -67,7 +67,7 @@ func (k *Server) shutDown(conn execute.Connection) {
 }
 
 func (k *Server) memoryPurge(c execute.Call, _ [][]byte) error {
-	return c.Background(func(context.Context, int64) { k.ReleaseMemory() }, replyOK)
+	return c.Background(func(context.Context, int64) { k.ReleaseMemory() }, execute.Call.OK)
 }
 
 // waitCommand is WAIT numreplicas timeout, without replicas.
@@ -96,12 +96,12 @@ func (k *Server) scriptFlush(c execute.Call, args [][]byte) error {
 		return reply.Error("ERR SCRIPT FLUSH only support SYNC|ASYNC option")
 	}
 	k.Scripts.Flush()
-	return replyOK(c)
+	return c.OK()
 }
 
 func (k *Server) scriptKill(c execute.Call, _ [][]byte) error {
 	if err := k.Scripts.Kill(); err != nil {
 		return err
 	}
-	return replyOK(c)
+	return c.OK()
 }

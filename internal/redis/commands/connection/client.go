@@ -32,7 +32,7 @@ func clientSetName(c execute.Call, conn execute.Connection, args [][]byte) error
 	if err := setName(conn, args[2]); err != nil {
 		return err
 	}
-	return replyOK(c)
+	return c.OK()
 }
 
 func setName(conn execute.Connection, name []byte) error {
@@ -58,7 +58,7 @@ func clientSetInfo(c execute.Call, conn execute.Connection, args [][]byte) error
 			i.LibVersion = string(args[3])
 		}
 	})
-	return replyOK(c)
+	return c.OK()
 }
 
 func clientInfo(c execute.Call, conn execute.Connection, _ [][]byte) error {
@@ -124,7 +124,7 @@ func (k *handlers) clientKill(c execute.Call, conn execute.Connection, args [][]
 			return reply.Error("ERR No such client")
 		}
 		conn.Kill(victims)
-		return replyOK(c)
+		return c.OK()
 	}
 	accepts, err := k.killFilter(conn.Client(), args[2:])
 	if err != nil {
@@ -204,7 +204,7 @@ func setFlag(c execute.Call, conn execute.Connection, arg []byte, set func(i *cl
 		return err
 	}
 	conn.Client().Change(func(i *clients.Info) { set(i, on) })
-	return replyOK(c)
+	return c.OK()
 }
 
 // clientUnblock is CLIENT UNBLOCK id [TIMEOUT|ERROR].

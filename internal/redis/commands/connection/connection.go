@@ -82,7 +82,7 @@ func echo(c execute.Call, args [][]byte) error {
 
 func quit(c execute.Call, conn execute.Connection, _ [][]byte) error {
 	conn.Close()
-	return replyOK(c)
+	return c.OK()
 }
 
 func reset(c execute.Call, conn execute.Connection, _ [][]byte) error {
@@ -97,7 +97,7 @@ func (k *handlers) selectDB(c execute.Call, conn execute.Connection, args [][]by
 		return err
 	}
 	conn.Select(db)
-	return replyOK(c)
+	return c.OK()
 }
 
 func (k *handlers) auth(c execute.Call, conn execute.Connection, args [][]byte) error {
@@ -115,7 +115,7 @@ func (k *handlers) auth(c execute.Call, conn execute.Connection, args [][]byte) 
 	if !conn.Login(args[0], user, args[len(args)-1]) {
 		return k.refuseLogin(conn)
 	}
-	return replyOK(c)
+	return c.OK()
 }
 
 // refuseLogin replies after a pause that grows with each failure from the client's host.
@@ -196,5 +196,3 @@ func checkClientText(what string, text []byte) error {
 	}
 	return nil
 }
-
-func replyOK(c execute.Call) error { c.Reply().OK(); return nil }

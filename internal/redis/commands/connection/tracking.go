@@ -33,7 +33,7 @@ func clientTracking(c execute.Call, conn execute.Connection, args [][]byte) erro
 		return err
 	}
 	conn.Client().Change(func(i *clients.Info) { i.Tracking = wanted })
-	return replyOK(c)
+	return c.OK()
 }
 
 func trackingOptions(args [][]byte) (t clients.Tracking, err error) {
@@ -163,5 +163,5 @@ func clientCaching(c execute.Call, conn execute.Connection, args [][]byte) error
 	case !t.OptOut:
 		return reply.Error("ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode.")
 	}
-	return replyOK(c)
+	return c.OK()
 }

@@ -236,7 +236,7 @@ func flushDB(c execute.Call, all store.Walker, args [][]byte) error {
 		return err
 	}
 	db := c.DB()
-	return c.Background(func(ctx context.Context, _ int64) { all.Flush(ctx, db) }, replyOK)
+	return c.Background(func(ctx context.Context, _ int64) { all.Flush(ctx, db) }, execute.Call.OK)
 }
 
 func flushAll(c execute.Call, all store.Walker, args [][]byte) error {
@@ -244,7 +244,7 @@ func flushAll(c execute.Call, all store.Walker, args [][]byte) error {
 		return err
 	}
 	all.FlushAll()
-	return replyOK(c)
+	return c.OK()
 }
 
 func checkFlush(args [][]byte) error {
@@ -253,5 +253,3 @@ func checkFlush(args [][]byte) error {
 	}
 	return reply.ErrSyntax
 }
-
-func replyOK(c execute.Call) error { c.Reply().OK(); return nil }

@@ -71,7 +71,7 @@ func (k codec) restore(c execute.Call, args [][]byte) error {
 	case !o.when.Holds(found): // another client has made it meanwhile
 		return errBusyKey
 	}
-	return replyOK(c)
+	return c.OK()
 }
 
 // stateOf returns the state in a payload. As in SET, its expiry must lie ahead, at most MaxToleranceNs; a
@@ -102,7 +102,7 @@ func replaceByNothing(c execute.Call, name []byte, when store.Condition) error {
 			return err
 		}
 	}
-	return replyOK(c)
+	return c.OK()
 }
 
 type restoreOptions struct {
