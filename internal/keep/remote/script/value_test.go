@@ -103,7 +103,8 @@ func FuzzReadValue(f *testing.F) {
 			return
 		}
 		again := ValueOf(&s)
-		if len(again) == len(v) && again != v {
+		_, expiresNs, _ := ReadHead(v) // later than the state's if limiter.Accept has corrected it
+		if expiresNs == s.ExpiresNs && len(again) == len(v) && again != v {
 			t.Fatalf("%q is %+v, which is written as %q", v, s, again)
 		}
 		if second, err := ReadValue(again); err != nil || !sameState(second, s) {
