@@ -193,6 +193,9 @@ func (sh *shard) throttleLocked(nowNs int64, k keyRef, q *store.Request) {
 			return
 		}
 		if b != nil && newTATNs > nowNs {
+			if b.tatNs(slot) <= nowNs {
+				sh.expired++
+			}
 			t.changeTAT(k.hash, b, slot, newTATNs)
 		} else if !sh.storeLocked(nowNs, t, b, slot, &item{ref: k, key: &q.Key, expiresNs: newTATNs}) {
 			q.Result, q.Err = funnel.Result{}, store.ErrFull

@@ -2,6 +2,7 @@ package shard
 
 import (
 	"sync/atomic"
+	"time"
 
 	"cellserver/internal/store"
 )
@@ -29,6 +30,19 @@ func (b *budget) fits(bytes int) bool {
 // evicts reports whether keys are evicted for new ones.
 func (b *budget) evicts() bool { return b.maxBytes.Load() != 0 && !b.refuses.Load() }
 
+// grace is how long the Sweeper leaves an expired entry for its key's next call, which takes its slot in place,
+// if the tables take half of what they may or have no bound.
+const grace = time.Second
+
+// graceNs returns the current grace: twice as long for empty tables, and none at the bound.
+func (b *budget) graceNs() int64 {
+	most := b.maxBytes.Load()
+	if most == 0 {
+		return int64(grace)
+	}
+	return int64(2 * float64(grace) * max(0, 1-float64(b.usedBytes.Load())/float64(most)))
+}
+
 // settleLocked accounts for the table's growth.
 func (sh *shard) settleLocked() {
 	if bytes := sh.inline.bytes() + sh.long.bytes(); bytes != sh.heldBytes {
@@ -45,6 +59,9 @@ func (sh *shard) settleLocked() {
 // grown key is refused.
 func (sh *shard) storeLocked(nowNs int64, t *table, b *bucket, slot int, it *item) bool {
 	live := it.expiresNs > nowNs
+	if b != nil && b.tatNs(slot) <= nowNs {
+		sh.expired++
+	}
 	switch {
 	case b == nil && !live:
 		return true

@@ -134,8 +134,9 @@ func (w *Sweeper) tick(now func() int64) {
 	for steps := 0; ; {
 		var seen, removed int
 		nowNs := now()
+		expiredNs := nowNs - w.store.budget.graceNs()
 		for range sweepChunk {
-			s, r := w.Step(nowNs)
+			s, r := w.Step(expiredNs)
 			seen, removed, steps = seen+s, removed+r, steps+1
 		}
 		if steps >= least && removed*10 <= seen || nowNs-startNs >= int64(sweepBudget) {

@@ -3,6 +3,7 @@ package shard
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"cellserver/internal/store"
 )
@@ -58,7 +59,7 @@ func TestTick(t *testing.T) {
 		{"not quite", many(), budgetNs/2 - 1, 3, 4 * (budgetNs/2 - 1)},
 		{"at once", many(), 2 * budgetNs, 1, 4 * budgetNs},
 	} {
-		w, nowNs, looks, before := NewSweeper(tt.store), t0+sec, 0, 0
+		w, nowNs, looks, before := NewSweeper(tt.store), t0+sec+int64(grace), 0, 0
 		w.Before = func() {
 			if before++; looks > 0 {
 				t.Errorf("%s: called after a look at the clock", tt.name)
@@ -78,6 +79,58 @@ func TestTick(t *testing.T) {
 		}
 		w.Took, w.Before = nil, nil // nobody wants to know
 		w.tick(func() int64 { return nowNs })
+	}
+}
+
+// TestExpiredKeysComeBackInPlace: within the grace they keep their slots, and each expiry counts once.
+func TestExpiredKeysComeBackInPlace(t *testing.T) {
+	const keys = 20_000
+	s, l := New(), limit(t, 0, 1, 1)
+	w := NewSweeper(s)
+	sweep := func(nowNs int64) {
+		for range 100 { // ticks
+			w.tick(func() int64 { return nowNs })
+		}
+	}
+	bytes, expired := 0, uint64(0)
+	for round := range int64(3) {
+		for _, prefix := range []string{"k", "a long key that has a record beside its slot:"} {
+			for i := range keys {
+				one(s, t0+round*(sec+int64(grace)-1), key(0, fmt.Sprint(prefix, i)), l, 1)
+			}
+		}
+		st := statsOf(s)
+		if round == 0 {
+			bytes = st.Bytes
+		}
+		if st.Keys != 2*keys || st.Bytes != bytes || st.Expired != expired {
+			t.Fatalf("round %d: %d keys, %d bytes, %d expired, want %d, %d, %d", round, st.Keys, st.Bytes, st.Expired, 2*keys, bytes, expired)
+		}
+		endNs := t0 + round*(sec+int64(grace)-1) + sec
+		sweep(endNs + int64(grace) - 1)
+		if n := length(s, endNs, 0); n != 0 {
+			t.Errorf("%d expired keys are counted", n)
+		}
+		expired += 2 * keys
+	}
+	sweep(t0 + 3*(sec+int64(grace)))
+	if st := statsOf(s); st.Keys != 0 || st.Expired != expired || st.Bytes != 0 {
+		t.Errorf("after the grace: %+v", st)
+	}
+}
+
+// TestGrace: it shrinks as the tables grow towards their bound.
+func TestGrace(t *testing.T) {
+	for _, tt := range []struct {
+		most, used int64
+		want       time.Duration
+	}{{0, 1000, grace}, {1000, 0, 2 * grace}, {1000, 500, grace}, {1000, 900, grace / 5}, {1000, 1000, 0}, {1000, 1100, 0}} {
+		var b budget
+		b.maxBytes.Store(tt.most)
+		b.usedBytes.Store(tt.used)
+		if got := b.graceNs(); max(got-int64(tt.want), int64(tt.want)-got) > 1 {
+			t.Errorf("%d of %d bytes: %d ns, want %v", tt.used, tt.most, got, tt.want)
+		}
 	}
 }
 
