@@ -13,7 +13,7 @@ type Writer struct {
 	RESP3 bool
 }
 
-func (w *Writer) Int(n int64) { w.Buf = redcon.AppendInt(w.Buf, n) }
+func (w *Writer) Int(n int64) { w.prefix(':', n) }
 
 // Status appends a simple string, which must be a single line.
 func (w *Writer) Status(s string) { w.Buf = redcon.AppendString(w.Buf, s) }
@@ -28,12 +28,12 @@ func (w *Writer) Bulk(b []byte) { w.Buf = redcon.AppendBulk(w.Buf, b) }
 func (w *Writer) BulkString(s string) { w.Buf = redcon.AppendBulkString(w.Buf, s) }
 
 // Array begins an array; its n elements follow.
-func (w *Writer) Array(n int) { w.Buf = redcon.AppendArray(w.Buf, n) }
+func (w *Writer) Array(n int) { w.prefix('*', int64(n)) }
 
 // Map begins a map; n pairs of key and value follow.
 func (w *Writer) Map(n int) {
 	if w.RESP3 {
-		w.prefix('%', n)
+		w.prefix('%', int64(n))
 	} else {
 		w.Array(2 * n)
 	}
@@ -42,7 +42,7 @@ func (w *Writer) Map(n int) {
 // Set begins a set; its n elements follow.
 func (w *Writer) Set(n int) {
 	if w.RESP3 {
-		w.prefix('~', n)
+		w.prefix('~', int64(n))
 	} else {
 		w.Array(n)
 	}
@@ -99,12 +99,12 @@ func (w *Writer) BigNumber(digits string) {
 }
 
 // Attribute begins n pairs of metadata of the next reply. It is for RESP3 only.
-func (w *Writer) Attribute(n int) { w.prefix('|', n) }
+func (w *Writer) Attribute(n int) { w.prefix('|', int64(n)) }
 
 // Push begins a push message of n elements, which is not a reply.
 func (w *Writer) Push(n int) {
 	if w.RESP3 {
-		w.prefix('>', n)
+		w.prefix('>', int64(n))
 	} else {
 		w.Array(n)
 	}
@@ -116,14 +116,23 @@ func (w *Writer) Verbatim(text string) {
 		w.BulkString(text)
 		return
 	}
-	w.prefix('=', len("txt:")+len(text))
+	w.prefix('=', int64(len("txt:")+len(text)))
 	w.Buf = append(append(w.Buf, "txt:"...), text...)
 	w.Buf = append(w.Buf, '\r', '\n')
 }
 
-func (w *Writer) prefix(marker byte, n int) {
-	w.Buf = strconv.AppendInt(append(w.Buf, marker), int64(n), 10)
-	w.Buf = append(w.Buf, '\r', '\n')
+// prefix appends a marker and a number. Those of most decisions take half of strconv's time.
+func (w *Writer) prefix(marker byte, n int64) {
+	switch {
+	case uint64(n) < 10:
+		w.Buf = append(w.Buf, marker, '0'+byte(n), '\r', '\n')
+	case uint64(n) < 100:
+		w.Buf = append(w.Buf, marker, '0'+byte(n/10), '0'+byte(n%10), '\r', '\n')
+	case n == -1:
+		w.Buf = append(w.Buf, marker, '-', '1', '\r', '\n')
+	default:
+		w.Buf = append(strconv.AppendInt(append(w.Buf, marker), n, 10), '\r', '\n')
+	}
 }
 
 func (w *Writer) Strings(texts []string) {

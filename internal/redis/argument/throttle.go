@@ -50,23 +50,25 @@ func (s shape) request() Request {
 		if len(args) < 5 || len(args) > 6 {
 			return s.usage()
 		}
-		n := [4]int64{3: 1}            // max_burst, count, period, quantity
+		limit, quantity := limiter.Spec{Unit: unit, Reading: reading}, int64(1)
 		for i, arg := range args[2:] { // faster than Numbers by a few nanoseconds
 			value, ok := integer(arg)
 			if !ok {
 				return notInteger(arg)
 			}
-			n[i] = value
+			if i < 3 {
+				limit.Numbers[i] = value
+			} else {
+				quantity = value
+			}
 		}
 		if isCapacity {
-			reading = funnel.Capacity
+			limit.Reading = funnel.Capacity
 		}
-		limit := limiter.Spec{Unit: unit, Reading: reading, Numbers: limiter.Numbers(n[:])}
 		if err := limit.Build(&q.Rule); err != nil {
 			return s.named(err)
 		}
-		q.Key = store.Key{DB: db, Name: args[1]}
-		q.Quantity = n[3]
+		q.Key.DB, q.Key.Name, q.Quantity = db, args[1], quantity
 		return nil
 	}
 }

@@ -167,7 +167,16 @@ func (s *Session) dispatch(args [][]byte) {
 		return
 	}
 	c, err := s.x.Admit(s.x.Lookup(args[0]), args)
-	s.proceed(parsed{command: c, args: args, err: err})
+	if err != nil || !s.batches(c) {
+		s.proceed(parsed{command: c, args: args, err: err})
+	} else if !s.x.Batch(c, args) { // without a parsed, whose copies stall
+		s.hold(s.x.Client, parsed{command: c, args: args})
+	}
+}
+
+// batches reports whether a command joins the batch.
+func (s *Session) batches(c *catalog.Command) bool {
+	return c.Batches && s.multi == nil && s.monitor == nil
 }
 
 // parsed is a command waiting for execution, refusal or, without a command and an error, admission.
@@ -184,7 +193,7 @@ type parsed struct {
 // proceed executes or refuses a command, after the batch before it is answered.
 func (s *Session) proceed(h parsed) {
 	switch {
-	case h.err == nil && h.command.Batches && s.multi == nil && s.monitor == nil:
+	case h.err == nil && s.batches(h.command):
 		if !s.x.Batch(h.command, h.args) {
 			s.hold(s.x.Client, h)
 		}

@@ -26,7 +26,7 @@ type KeySpec struct {
 }
 
 // None reports whether the command has no keys.
-func (k KeySpec) None() bool { return k.First == 0 && k.Counted == 0 && k.Joined == 0 }
+func (k *KeySpec) None() bool { return k.First == 0 && k.Counted == 0 && k.Joined == 0 }
 
 // AppendJoined appends the key joined of two arguments.
 func AppendJoined(buf, name, key []byte) []byte {
@@ -34,7 +34,10 @@ func AppendJoined(buf, name, key []byte) []byte {
 }
 
 // Longest returns the length of the longest key among args.
-func (k KeySpec) Longest(args [][]byte) (bytes int) {
+func (k *KeySpec) Longest(args [][]byte) (bytes int) {
+	if k.First > 0 && k.First == k.Last && k.First < len(args) {
+		return len(args[k.First])
+	}
 	if k.Joined > 0 && k.Joined+1 < len(args) { // without building it
 		return len(args[k.Joined]) + 1 + len(args[k.Joined+1])
 	}
@@ -43,7 +46,7 @@ func (k KeySpec) Longest(args [][]byte) (bytes int) {
 }
 
 // Each calls visit with the keys among args.
-func (k KeySpec) Each(args [][]byte, visit func(key []byte)) {
+func (k *KeySpec) Each(args [][]byte, visit func(key []byte)) {
 	if k.Counted > 0 {
 		for rest := k.counted(args); len(rest) > 0; rest = rest[1+k.With:] {
 			visit(rest[0])
@@ -66,7 +69,7 @@ func (k KeySpec) Each(args [][]byte, visit func(key []byte)) {
 }
 
 // counted returns the counted keys with the arguments that belong to them; nil if any is missing.
-func (k KeySpec) counted(args [][]byte) [][]byte {
+func (k *KeySpec) counted(args [][]byte) [][]byte {
 	if len(args) <= k.Counted {
 		return nil
 	}
@@ -81,7 +84,7 @@ func (k KeySpec) counted(args [][]byte) [][]byte {
 const variableFlags = "variable_flags" // as Redis flags a command with a ReadBy
 
 // FlagsOf returns the flags of a call's keys.
-func (k KeySpec) FlagsOf(args [][]byte) []string {
+func (k *KeySpec) FlagsOf(args [][]byte) []string {
 	if k.ReadBy == "" {
 		return k.Flags
 	}
@@ -94,7 +97,7 @@ func (k KeySpec) FlagsOf(args [][]byte) []string {
 }
 
 // Access returns the permissions that a call needs on its keys: none for metadata.
-func (k KeySpec) Access(args [][]byte) (a acl.Access) {
+func (k *KeySpec) Access(args [][]byte) (a acl.Access) {
 	for _, f := range k.FlagsOf(args) {
 		switch f {
 		case "access":
