@@ -112,10 +112,33 @@ func TestImportsOfOthers(t *testing.T) {
 			if strings.HasPrefix(imported, "github.com/yuin/gopher-lua") && !within(p.path, "lua") {
 				t.Errorf("%s imports gopher-lua; only lua and what is below it may", p.path)
 			}
-			if imported == "unsafe" || imported == "C" {
+			if imported == "C" {
 				t.Errorf("%s imports %q", p.path, imported)
 			}
 		}
+	}
+}
+
+// TestUnsafe: one file has a reason to import it.
+func TestUnsafe(t *testing.T) {
+	var found []string
+	for _, root := range []string{"cmd", "internal"} {
+		err := filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			content, err := os.ReadFile(path)
+			if strings.Contains(string(content), "\t\"unsafe\"\n") {
+				found = append(found, path)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := []string{"internal/edge/server/loops/socket_linux.go"}; !slices.Equal(found, want) {
+		t.Errorf("%q import unsafe, only %q may", found, want)
 	}
 }
 

@@ -3,10 +3,9 @@
 package goroutines
 
 import (
+	"errors"
 	"net"
 	"syscall"
-
-	"cellserver/internal/edge/server/conn"
 )
 
 // nonblocking writes what a connection takes without blocking.
@@ -33,7 +32,7 @@ func newNonblocking(nc net.Conn) nonblocking {
 	}
 	try := &attempt{}
 	try.do = func(fd uintptr) bool {
-		try.n, try.err = conn.WriteOnce(int(fd), try.buf)
+		try.n, try.err = writeOnce(int(fd), try.buf)
 		return true
 	}
 	return nonblocking{raw: raw, try: try}
@@ -50,4 +49,18 @@ func (w nonblocking) write(b []byte) (n int, err error) {
 		return 0, err
 	}
 	return w.try.n, w.try.err
+}
+
+// writeOnce writes what a socket takes without blocking.
+func writeOnce(fd int, buf []byte) (n int, err error) {
+	for {
+		n, err = syscall.Write(fd, buf)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case errors.Is(err, syscall.EAGAIN):
+			return 0, nil
+		default:
+			return max(n, 0), err
+		}
+	}
 }

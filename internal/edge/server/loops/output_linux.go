@@ -13,7 +13,7 @@ func (c *connection) send(replies []byte) bool {
 		return true
 	}
 	if len(replies) > 0 && c.out.Len() == 0 {
-		n, err := conn.WriteOnce(int(c.fd), replies)
+		n, err := writeOnce(int(c.fd), replies)
 		if err != nil {
 			c.close()
 			return false
@@ -50,7 +50,7 @@ func (c *connection) wrote(n int) {
 func (c *connection) flush() bool {
 	for written := 0; c.out.Len() > 0 && written < loopOutputBytes; {
 		front := c.out.Front()
-		n, err := conn.WriteOnce(int(c.fd), front)
+		n, err := writeOnce(int(c.fd), front)
 		if err != nil {
 			c.lost()
 			return false

@@ -1,7 +1,6 @@
 package loops
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -149,19 +148,4 @@ func (b *inbox) isClosed() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.closed
-}
-
-// readOnce reads what is available; again reports that nothing is yet.
-func readOnce(fd int, buf []byte) (n int, again bool, err error) {
-	for {
-		n, err = unix.Read(fd, buf)
-		switch {
-		case err == nil:
-			return n, false, nil
-		case errors.Is(err, unix.EAGAIN):
-			return 0, true, nil
-		case !errors.Is(err, unix.EINTR):
-			return 0, false, err
-		}
-	}
 }
