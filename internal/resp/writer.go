@@ -128,6 +128,10 @@ func (w *Writer) prefix(marker byte, n int64) {
 		w.Buf = append(w.Buf, marker, '0'+byte(n), '\r', '\n')
 	case uint64(n) < 100:
 		w.Buf = append(w.Buf, marker, '0'+byte(n/10), '0'+byte(n%10), '\r', '\n')
+	case uint64(n) < 1000:
+		w.Buf = append(w.Buf, marker, '0'+byte(n/100), '0'+byte(n/10%10), '0'+byte(n%10), '\r', '\n')
+	case uint64(n) < 10_000:
+		w.Buf = append(w.Buf, marker, '0'+byte(n/1000), '0'+byte(n/100%10), '0'+byte(n/10%10), '0'+byte(n%10), '\r', '\n')
 	case n == -1:
 		w.Buf = append(w.Buf, marker, '-', '1', '\r', '\n')
 	default:

@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"fmt"
 	"math"
 	"testing"
 	"unicode"
@@ -119,4 +120,14 @@ func FuzzQuote(f *testing.F) {
 		}
 		_, _ = Unquote(string(b))
 	})
+}
+
+// TestIntegers compares the short ways of writing numbers with fmt's.
+func TestIntegers(t *testing.T) {
+	for n := int64(-20_000); n <= 20_000; n++ {
+		w := Writer{}
+		if w.Int(n); string(w.Buf) != fmt.Sprintf(":%d\r\n", n) {
+			t.Fatalf("%d: got %q", n, w.Buf)
+		}
+	}
 }

@@ -85,6 +85,9 @@ func CPU(s Sample) float64 { return s.CPUNs }
 // Scripts returns a sample's scripts per request.
 func Scripts(s Sample) float64 { return s.Scripts }
 
+// RSS returns a sample's resident memory in bytes.
+func RSS(s Sample) float64 { return s.RSS }
+
 // P50 returns a sample's median latency in nanoseconds.
 func P50(s Sample) float64 { return s.P50Ns }
 

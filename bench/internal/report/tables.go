@@ -75,6 +75,7 @@ func scenarios() []pointTable {
 	return []pointTable{
 		{"pipelined", "By pipeline depth", "50 connections; each sends this many requests at once and then waits for all replies.", closedTable, ChartCPU},
 		{"connections", "By connections", "One request at a time on each connection.", closedTable, ""},
+		{"churn", "Keys that come back", "A funnel of 100 beyond the first and 1,000 calls a day, or a minute: then it drains in 60 ms, before the key's next call.", closedTable, ""},
 		{"lengths", "By the length of keys", "All calls are allowed, so that each writes, and are for keys that are there.", closedTable, ""},
 		{"kinds", "The limiters beside the funnel", "128 pipelined to 10,000 keys, in a server each; every call changes its key.", closedTable, ""},
 		{"idle", "Idle connections", "Growth of resident memory per connection that is idle after one request.", idleTable, ""},
@@ -140,13 +141,11 @@ func closedTable(b *strings.Builder, points []*Point) {
 			p.Peer, strconv.Itoa(p.Conns), strconv.Itoa(p.Pipeline), strconv.Itoa(p.Keys) + " " + p.Dist,
 			p.Of(Rate).In(k).String(), p.Of(CPU).In(us).String(),
 			p.Of(P50).In(us).String(), p.Of(P99).In(us).String(), p.Of(P999).In(us).String(),
-			percent(p.Of(func(s Sample) float64 { return s.Limited }).Median), digits(p.Of(rss).Median / (1 << 20)),
+			percent(p.Of(func(s Sample) float64 { return s.Limited }).Median), digits(p.Of(RSS).Median / (1 << 20)),
 		})
 	}
 	table(b, rows)
 }
-
-func rss(s Sample) float64 { return s.RSS }
 
 func openTable(b *strings.Builder, points []*Point) {
 	rows := [][]string{{"", "pipelined", "keys", "rate/s", "CPU us/request", "p50 us", "p99 us", "p99.9 us", "generator late, p99 us"}}
@@ -175,7 +174,7 @@ func remoteTable(b *strings.Builder, points []*Point) {
 func idleTable(b *strings.Builder, points []*Point) {
 	rows := [][]string{{"", "connections", "bytes per connection"}}
 	for _, p := range points {
-		rows = append(rows, []string{p.Peer, strconv.Itoa(p.Conns), strconv.FormatFloat(p.Of(rss).Median, 'f', 0, 64)})
+		rows = append(rows, []string{p.Peer, strconv.Itoa(p.Conns), strconv.FormatFloat(p.Of(RSS).Median, 'f', 0, 64)})
 	}
 	table(b, rows)
 }

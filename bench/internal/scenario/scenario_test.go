@@ -125,22 +125,19 @@ func TestMissingPeerIsNoFailure(t *testing.T) {
 	}
 }
 
-// TestSync: the comparison with Redis's log is short.
-func TestSync(t *testing.T) {
-	s := suite(t)
-	scenarios, err := Select([]string{"sync"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Run(t.Context(), scenarios); err != nil {
-		t.Fatal(err)
-	}
-	if len(s.Results.Points) != 4 || len(s.Results.Goals) != 2 {
-		t.Errorf("%d points, %d goals", len(s.Results.Points), len(s.Results.Goals))
-	}
-	for _, p := range s.Results.Points {
-		if len(p.Rounds) != 2 || slices.ContainsFunc(p.Rounds, func(s report.Sample) bool { return s.Rate <= 0 || s.Limited > 0 }) {
-			t.Errorf("%s, %d connections: %+v", p.Peer, p.Conns, p.Rounds)
+// TestShort runs scenarios of few servers.
+func TestShort(t *testing.T) {
+	for name, want := range map[string]struct{ points, goals int }{"sync": {4, 2}, "churn": {9, 5}} {
+		s := suite(t)
+		scenarios, err := Select([]string{name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Run(t.Context(), scenarios); err != nil {
+			t.Fatal(err)
+		}
+		if len(s.Results.Points) != want.points || len(s.Results.Goals) != want.goals {
+			t.Errorf("%s: %d points, %d goals, want %+v", name, len(s.Results.Points), len(s.Results.Goals), want)
 		}
 	}
 }

@@ -45,6 +45,7 @@ func All() []Scenario {
 		{"connections", "50, 500 and 5,000 connections", (*Suite).connections},
 		{"idle", "10,000 idle connections", (*Suite).idle},
 		{"memory", "bytes per key over growth, by the length of keys", (*Suite).memory},
+		{"churn", "keys that drain between two calls, and keys that last", (*Suite).churn},
 		{"lengths", "short keys and long ones", (*Suite).lengths},
 		{"kinds", "the limiters beside the funnel", (*Suite).kinds},
 		{"tails", "10 million keys compared with 10 thousand, at half load", (*Suite).tails},
