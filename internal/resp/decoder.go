@@ -130,8 +130,8 @@ func appendBulks(command []byte, at, n int, args [][]byte) ([][]byte, int) {
 // reset forgets a finished command.
 func (d *Decoder) reset() { d.checked, d.line, d.hasNUL = 0, 0, false }
 
-// plain decodes a command that is complete, short as most and written as clients write it; 0 leaves any other to
-// frame and redcon, which read every header twice and take thrice as long.
+// plain decodes a command that is complete, short as most and written as clients write it. It leaves any
+// other, by 0, to frame and redcon, which read every header twice and take thrice as long.
 func (d *Decoder) plain(buf []byte, args [][]byte) (n int, _ [][]byte) {
 	buf = buf[:min(len(buf), d.Limits.MaxCommandBytes)]
 	count, at := plainHeader(buf, 0, '*')
@@ -150,7 +150,7 @@ func (d *Decoder) plain(buf []byte, args [][]byte) (n int, _ [][]byte) {
 	return at, args
 }
 
-// plainHeader reads a header with few digits at a position, and returns the next one, 0 for any other header.
+// plainHeader reads a header with few digits at a position, and returns the next position, 0 for any other.
 func plainHeader(buf []byte, at int, marker byte) (n, next int) {
 	const maxDigits = 7
 	line := buf[at:]

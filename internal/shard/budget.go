@@ -30,8 +30,8 @@ func (b *budget) fits(bytes int) bool {
 // evicts reports whether keys are evicted for new ones.
 func (b *budget) evicts() bool { return b.maxBytes.Load() != 0 && !b.refuses.Load() }
 
-// grace is how long the Sweeper leaves an expired entry for its key's next call, which takes its slot in place,
-// if the tables take half of what they may or have no bound.
+// grace is how long the Sweeper leaves an expired entry for its key's next call, which takes its slot in
+// place: where the tables take half of what they may, or have no bound.
 const grace = time.Second
 
 // graceNs returns the current grace: twice as long for empty tables, and none at the bound.

@@ -112,8 +112,8 @@ func ThrottlePass() load.Command {
 	return load.NewCommand("CL.THROTTLE", "p:"+load.KeyMark, "200000000", "1", "20", "1").LimitedBy('1')
 }
 
-// ThrottleUser is a CL.THROTTLE that allows 1,000 calls a period in bursts of 101. With a minute a funnel drains
-// in 60 ms, before its key's next call.
+// ThrottleUser is a CL.THROTTLE that allows 1,000 calls a period in bursts of 101. With a minute a funnel
+// drains in 60 ms, before its key's next call.
 func ThrottleUser(periodSec int) load.Command {
 	return load.NewCommand("CL.THROTTLE", "u:"+load.KeyMark, "100", "1000", strconv.Itoa(periodSec), "1").LimitedBy('1')
 }

@@ -66,10 +66,10 @@ func (to sink) store(st *store.Stats) {
 	}
 	to.counter("tokens_asked_total", "Units requested, at most 2^32 per call.", st.Requested)
 	to.counter("tokens_granted_total", "Units granted to allowed calls.", st.Granted)
-	to.gauge("keys", "Keys in this server's memory, including some that have just expired.", st.Keys)
+	to.gauge("keys", "Keys in this server's memory, including some that expired a few seconds ago.", st.Keys)
 	to.gauge("table_slots", "Keys the tables can hold before one grows.", st.Slots)
 	to.gauge("table_bytes", "Memory of the key tables, in bytes.", st.Bytes)
-	to.counter("expired_keys_total", "Expired keys removed by the sweeper.", st.Expired)
+	to.counter("expired_keys_total", "Keys that have expired, counted when they are removed or called again.", st.Expired)
 	to.counter("swept_segments_total", "Table segments (155 slots each) examined by the sweeper.", st.Swept)
 }
 
