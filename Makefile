@@ -5,7 +5,7 @@
 # make soak         attacks the server in all ways at once for SOAKTIME seconds (default 600), with the race detector, and
 #                   then kills it a hundred times under load, and the Redis servers behind four of it
 # make profile      updates the profile for the compiler, cmd/cellserver/default.pgo
-# make bench        all measurements and comparisons, in about ten minutes; updates bench/README.md
+# make bench        all measurements and comparisons, in about 25 minutes; updates bench/README.md
 # make clients      tests real Redis clients in six languages; writes docs/CLIENTS.md
 # make screenshots  screenshots of the live page under load, for docs/; takes seven minutes and chromium
 # make pictures     draws the pictures of docs/LIMITERS.md again

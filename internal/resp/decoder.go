@@ -1,6 +1,7 @@
 // Package resp is the wire protocol: it decodes commands in RESP and inline form, and encodes replies in
-// RESP2 and RESP3. The codec is redcon's, behind a guard that checks all framing first. Nothing in the
-// package is safe for concurrent use; every connection has its own Decoder and Writer.
+// RESP2 and RESP3. Complete commands as clients write them are decoded in one pass. For others the codec is
+// redcon's, behind a guard that checks all framing first. Nothing in the package is safe for concurrent use;
+// every connection has its own Decoder and Writer.
 package resp
 
 import (
