@@ -132,7 +132,7 @@ func appendBulks(command []byte, at, n int, args [][]byte) ([][]byte, int) {
 func (d *Decoder) reset() { d.checked, d.line, d.hasNUL = 0, 0, false }
 
 // plain decodes a command that is complete, short as most and written as clients write it. It leaves any
-// other, by 0, to frame and redcon, which read every header twice and take thrice as long.
+// other, by 0, to frame and redcon, which read every header twice and take more than twice as long.
 func (d *Decoder) plain(buf []byte, args [][]byte) (n int, _ [][]byte) {
 	buf = buf[:min(len(buf), d.Limits.MaxCommandBytes)]
 	count, at := plainHeader(buf, 0, '*')
@@ -211,11 +211,14 @@ func (d *Decoder) frame(buf []byte) (n int, empty bool, err error) {
 }
 
 func (d *Decoder) argCount(buf []byte) (count int64, ok bool, err error) {
-	line, err := d.header(buf, "too big mbulk count string", "invalid multibulk length")
-	if line == nil || err != nil {
-		return 0, false, err
+	count, valid := d.plainNumber(buf, '*')
+	if !valid {
+		line, err := d.header(buf, "too big mbulk count string", "invalid multibulk length")
+		if line == nil || err != nil {
+			return 0, false, err
+		}
+		count, valid = ParseInt(line[1:])
 	}
-	count, valid := ParseInt(line[1:])
 	switch {
 	case valid && count > unauthenticatedArgs && d.Unauthenticated:
 		return 0, false, protocolError("unauthenticated multibulk length")
@@ -226,14 +229,17 @@ func (d *Decoder) argCount(buf []byte) (count int64, ok bool, err error) {
 }
 
 func (d *Decoder) bulkHeader(buf []byte) (ok bool, err error) {
-	line, err := d.header(buf, "too big bulk count string", "invalid bulk length")
-	if line == nil || err != nil {
-		return false, err
+	n, valid := d.plainNumber(buf, '$')
+	if !valid {
+		line, err := d.header(buf, "too big bulk count string", "invalid bulk length")
+		if line == nil || err != nil {
+			return false, err
+		}
+		if line[0] != '$' {
+			return false, protocolError("expected '$', got '" + Printable(line[:1]) + "'")
+		}
+		n, valid = ParseInt(line[1:])
 	}
-	if line[0] != '$' {
-		return false, protocolError("expected '$', got '" + Printable(line[:1]) + "'")
-	}
-	n, valid := ParseInt(line[1:])
 	switch {
 	case valid && n > unauthenticatedBulkBytes && d.Unauthenticated:
 		return false, protocolError("unauthenticated bulk length")
@@ -244,6 +250,16 @@ func (d *Decoder) bulkHeader(buf []byte) (ok bool, err error) {
 	}
 	d.bulk = int(n)
 	return true, nil
+}
+
+// plainNumber returns the number of a plain header at d.line and advances past it. It saves long commands more
+// than half of the guard's time.
+func (d *Decoder) plainNumber(buf []byte, marker byte) (n int64, ok bool) {
+	length, next := plainHeader(buf, d.line, marker)
+	if next > 0 {
+		d.line, d.checked = next, next
+	}
+	return int64(length), next > 0
 }
 
 // header returns the line at d.line with its marker, or nil if it is incomplete, and advances past it. As in

@@ -55,8 +55,8 @@ func Unquote(word string) ([]byte, bool) {
 // maxPrintable bounds the client's input repeated in an error reply.
 const maxPrintable = 64
 
-// Printable returns a client's input as one line of text for an error or a log: printable characters
-// unchanged, all others as \r, \n, \t or \xHH, cut at 64 bytes.
+// Printable returns a client's input as one line of at most 64 bytes for errors and logs. What is not printable
+// is escaped as \r, \n, \t or \xHH.
 func Printable(b []byte) string { return PrintableN(b, maxPrintable) }
 
 // PrintableN is Printable with a maximum length.
@@ -90,7 +90,7 @@ func PrintableN(b []byte, maxBytes int) string {
 // maxErrorBytes bounds the shown part of a text that a server may have chosen.
 const maxErrorBytes = 512
 
-// ErrorLine returns a server's error text as one line, as Printable does, up to maxErrorBytes.
+// ErrorLine is Printable for the error text of a server, with at most maxErrorBytes.
 func ErrorLine(text string) string { return PrintableN([]byte(strings.TrimSpace(text)), maxErrorBytes) }
 
 // OneLine returns err with the ErrorLine of its text.

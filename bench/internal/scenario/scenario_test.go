@@ -63,15 +63,22 @@ func suite(t *testing.T) *Suite {
 	}
 }
 
-func TestQuick(t *testing.T) {
+// measured returns a suite that has run a scenario.
+func measured(t *testing.T, name string) *Suite {
+	t.Helper()
 	s := suite(t)
-	scenarios, err := Select([]string{Quick})
+	scenarios, err := Select([]string{name})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Run(t.Context(), scenarios); err != nil {
 		t.Fatal(err)
 	}
+	return s
+}
+
+func TestQuick(t *testing.T) {
+	s := measured(t, Quick)
 	peers := 3
 	if s.Kit.Missing[peer.Floor] != "" {
 		peers--
@@ -128,14 +135,7 @@ func TestMissingPeerIsNoFailure(t *testing.T) {
 // TestShort runs scenarios of few servers.
 func TestShort(t *testing.T) {
 	for name, want := range map[string]struct{ points, goals int }{"sync": {4, 2}, "churn": {9, 5}} {
-		s := suite(t)
-		scenarios, err := Select([]string{name})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Run(t.Context(), scenarios); err != nil {
-			t.Fatal(err)
-		}
+		s := measured(t, name)
 		if len(s.Results.Points) != want.points || len(s.Results.Goals) != want.goals {
 			t.Errorf("%s: %d points, %d goals, want %+v", name, len(s.Results.Points), len(s.Results.Goals), want)
 		}

@@ -83,8 +83,8 @@ func end(t *Task) bool {
 	return true
 }
 
-// TestTurnOfATaskThatEnds: one that comes between the two steps of End is handed on, and who waits is woken
-// all the same.
+// TestTurnOfATaskThatEnds: a turn that comes between the two steps of End is handed on, and its waiter is
+// woken.
 func TestTurnOfATaskThatEnds(t *testing.T) {
 	woken, next := 0, make(chan struct{})
 	task, slots := New(t.Context(), func() { woken++ }), NewSlots(0, now)

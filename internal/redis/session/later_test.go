@@ -106,8 +106,8 @@ func laterCases() []laterCase {
 	}
 }
 
-// TestLater: a store that answers later gives the same replies, executions, counts and MONITOR lines as one
-// that answers at once, wherever the input is cut.
+// TestLater: replies, executions, counts and MONITOR lines do not depend on when the store answers, nor on
+// where the input is cut.
 func TestLater(t *testing.T) {
 	memory := func(*testing.T) store.Store { return shard.New() }
 	later := func(*testing.T) store.Store { return session.NewFullLaterStore() }

@@ -84,7 +84,8 @@ func TestLoginPauses(t *testing.T) {
 	})
 }
 
-// TestLoginsBetweenGuesses: logging in as one user between guesses of another's password speeds up no guess.
+// TestLoginsBetweenGuesses: a client that guesses a password gets no further by logging in as another user in
+// between.
 func TestLoginsBetweenGuesses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		users := filepath.Join(t.TempDir(), "users.acl")
