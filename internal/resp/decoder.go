@@ -252,8 +252,8 @@ func (d *Decoder) bulkHeader(buf []byte) (ok bool, err error) {
 	return true, nil
 }
 
-// plainNumber returns the number of a plain header at d.line and advances past it. It saves long commands more
-// than half of the guard's time.
+// plainNumber returns the number of a plain header at d.line and advances past it. It saves long commands
+// more than half of the guard's time.
 func (d *Decoder) plainNumber(buf []byte, marker byte) (n int64, ok bool) {
 	length, next := plainHeader(buf, d.line, marker)
 	if next > 0 {
