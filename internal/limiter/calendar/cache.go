@@ -1,0 +1,70 @@
+package calendar
+
+import (
+	"math"
+	"sync/atomic"
+	"time"
+
+	"cellserver/internal/funnel"
+)
+
+// setBackNs is the largest step back of the wall clock, but for windows that are shorter, after which the
+// newest window goes on: NTP and operators correct clocks by less, and a quota must not be granted twice. A
+// clock that is corrected by more was wrong, and its window would lock customers out until a far end.
+const setBackNs = int64(time.Hour)
+
+// Calendar has the windows of a Spec by a wall clock, and caches the newest.
+type Calendar struct {
+	spec     Spec
+	location *time.Location // nil for UTC
+	wall     *Wall
+	newest   atomic.Pointer[window]
+}
+
+// window is a window in the wall clock's time, immutable.
+type window struct {
+	startNs, endNs int64
+	offsetNs       int64 // of the wall clock when it was found
+}
+
+// New returns the calendar of a checked Spec; a nil location is UTC.
+func New(s Spec, location *time.Location, w *Wall) *Calendar {
+	return &Calendar{spec: s.Normal(), location: location, wall: w}
+}
+
+// Spec returns the normal Spec.
+func (c *Calendar) Spec() Spec { return c.spec }
+
+// EndNs returns the end, by the server's clock, of the window that contains a time of it. It is later than
+// nowNs, unless that is MaxInt64. A window never goes back when the wall clock is set back by setBackNs or
+// less. Calls with an older time, read before the newest window, get the end of their own.
+func (c *Calendar) EndNs(nowNs int64) int64 {
+	offsetNs := c.wall.OffsetNs()
+	wallNs := funnel.Shift(nowNs, offsetNs)
+	w := c.newest.Load()
+	if w == nil || !w.has(wallNs, offsetNs) {
+		w = c.find(wallNs, offsetNs)
+	}
+	if w.endNs == math.MaxInt64 {
+		return math.MaxInt64 // no end is known
+	}
+	return minus(w.endNs, offsetNs)
+}
+
+func (w *window) has(wallNs, offsetNs int64) bool {
+	if w.startNs <= wallNs {
+		return wallNs < w.endNs
+	}
+	return offsetNs < w.offsetNs && minus(w.startNs, wallNs) <= min(setBackNs, minus(w.endNs, w.startNs))
+}
+
+// find computes a window, and keeps it unless it is just before the newest.
+func (c *Calendar) find(wallNs, offsetNs int64) *window {
+	startNs, endNs := c.spec.Window(c.location, wallNs)
+	found := &window{startNs, endNs, offsetNs}
+	w := c.newest.Load()
+	if w == nil || w.offsetNs != offsetNs || startNs > w.startNs || minus(w.startNs, wallNs) > setBackNs {
+		c.newest.CompareAndSwap(w, found) // else another goroutine's is as new
+	}
+	return found
+}
