@@ -143,12 +143,32 @@ func (l Limit) Fits(quantity int64) bool { return quantity <= l.capacity }
 // Result is the reply of CL.THROTTLE and its siblings.
 type Result struct {
 	Limited    bool
-	Shadowed   bool  // it would be Limited, but a shadow denies nothing; not in the reply
+	Marks      Marks // not in the reply
 	Limit      int64 // the capacity in units
 	Remaining  int64 // units available now
 	RetryAfter int64 // until the same call is allowed; -1 if it was, or never will be
 	ResetAfter int64 // until the funnel is empty
 }
+
+// Marks are flags of a Result, and two sets of a named limit's rules by number: those that denied the
+// request, and those with little left. One word of them fits a Result into registers.
+type Marks uint64
+
+const (
+	Shadowed Marks = 1 << 32 << iota // it would be Limited, but a shadow denies nothing
+	Cut                              // a debit was cut off at MaxToleranceNs
+
+	nearShift = 16
+)
+
+// MarksOf returns the sets of rules.
+func MarksOf(denied, near uint16) Marks { return Marks(denied) | Marks(near)<<nearShift }
+
+// Denied returns the rules that denied the request.
+func (m Marks) Denied() uint16 { return uint16(m) }
+
+// Near returns the rules with little left.
+func (m Marks) Near() uint16 { return uint16(m >> nearShift) }
 
 // Unit is the unit of a Result's times.
 type Unit uint8
@@ -293,6 +313,30 @@ func (l Limit) WaitIn(unit Unit, tatNs, nowNs, quantity, maxWaitNs int64) (newTA
 	newTATNs = After(tatNs, requestedNs)
 	r.Limited, r.RetryAfter, r.ResetAfter = false, -1, unit.Of(Since(nowNs, newTATNs))
 	return newTATNs, int64(overNs), r
+}
+
+// DebitIn charges quantity units, however full the funnel is; a TAT is at most MaxToleranceNs ahead, and what
+// is beyond is Cut. Limited reports a charge beyond the capacity, and RetryAfter is the time until one unit
+// fits, -1 if one fits now.
+func (l Limit) DebitIn(unit Unit, tatNs, nowNs, quantity int64) (newTATNs int64, r Result) {
+	debtNs, requestedNs, toleranceNs := Since(nowNs, tatNs), l.DebitNs(quantity), l.ToleranceNs()
+	r = Result{Limit: l.capacity, RetryAfter: -1}
+	most := max(debtNs, MaxToleranceNs) - debtNs // 0 if the debt is greater already
+	if requestedNs > most {
+		r.Marks = Cut
+	}
+	debtNs += min(requestedNs, most)
+	switch {
+	case debtNs > toleranceNs:
+		r.Limited = quantity > 0
+	default:
+		r.Remaining = int64((toleranceNs - debtNs) / max(l.intervalNs, 1))
+	}
+	if r.Remaining == 0 && l.capacity > 0 {
+		r.RetryAfter = unit.Of(debtNs - (toleranceNs - l.intervalNs))
+	}
+	r.ResetAfter = unit.Of(debtNs)
+	return After(nowNs, debtNs), r
 }
 
 // GiveBack takes debitNs off a TAT, down to an empty funnel.

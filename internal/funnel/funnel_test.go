@@ -136,6 +136,49 @@ func TestZeroLimitHoldsNothing(t *testing.T) {
 	}
 }
 
+// TestDebitsOverTime: one unit leaks a second, of at most 5.
+func TestDebitsOverTime(t *testing.T) {
+	const most = int64(MaxToleranceNs / nsPerSec) // whole seconds
+	l, tat := mustLimit(t, Capacity, 5, 1, 1), int64(0)
+	for i, tt := range []struct {
+		atSec, quantity int64
+		want            Result
+	}{
+		{0, 3, Result{Limit: 5, Remaining: 2, RetryAfter: -1, ResetAfter: 3}},
+		{0, 2, Result{Limit: 5, RetryAfter: 1, ResetAfter: 5}},
+		{0, 1, Result{Limited: true, Limit: 5, RetryAfter: 2, ResetAfter: 6}},
+		{0, 0, Result{Limit: 5, RetryAfter: 2, ResetAfter: 6}},
+		{0, -9, Result{Limit: 5, RetryAfter: 2, ResetAfter: 6}},
+		{2, 0, Result{Limit: 5, Remaining: 1, RetryAfter: -1, ResetAfter: 4}},
+		{6, 100, Result{Limited: true, Limit: 5, RetryAfter: 96, ResetAfter: 100}},
+		{6, most - 100, Result{Limited: true, Limit: 5, RetryAfter: most - 4, ResetAfter: most}},
+		{6, 1, Result{Limited: true, Marks: Cut, Limit: 5, RetryAfter: most - 4 + 1, ResetAfter: most + 1}}, // 0.4 s fit
+		{6, math.MaxInt64, Result{Limited: true, Marks: Cut, Limit: 5, RetryAfter: most - 4 + 1, ResetAfter: most + 1}},
+		{106, 50, Result{Limited: true, Limit: 5, RetryAfter: most - 54 + 1, ResetAfter: most - 50 + 1}},
+	} {
+		var got Result
+		if tat, got = l.DebitIn(Seconds, tat, t0+tt.atSec*sec, tt.quantity); got != tt.want {
+			t.Errorf("call %d: got %+v, want %+v", i, got, tt.want)
+		}
+	}
+}
+
+// TestDebitOfFartherTAT: a TAT that is more than 2^62 ns ahead is neither moved nor cut.
+func TestDebitOfFartherTAT(t *testing.T) {
+	l := mustLimit(t, Capacity, 5, 1, 1)
+	const nowNs, tatNs = -sec, MaxToleranceNs + sec
+	for quantity, marks := range map[int64]Marks{0: 0, -1: 0, 1: Cut, math.MaxInt64: Cut} {
+		if got, r := l.DebitIn(Seconds, tatNs, nowNs, quantity); got != tatNs || r.Marks != marks || r.Limited != (quantity > 0) {
+			t.Errorf("%d units: the TAT is %d with %+v, want %d", quantity, got, r, tatNs)
+		}
+	}
+	for _, quantity := range []int64{math.MinInt64, -1, 0, 1, math.MaxInt64} {
+		if tat, r := (Limit{}).DebitIn(Seconds, t0-1, t0, quantity); tat != t0 || r.Remaining != 0 {
+			t.Errorf("no limit, %d units: got %+v and TAT %d", quantity, r, tat)
+		}
+	}
+}
+
 func TestThrottleDoesNotAllocate(t *testing.T) {
 	tat := int64(0)
 	if n := testing.AllocsPerRun(1000, func() {
@@ -178,6 +221,12 @@ func FuzzThrottle(f *testing.F) {
 		}
 		if max(newTAT, nowNs) != wantTAT {
 			t.Fatalf("got TAT %d, want %d", newTAT, wantTAT)
+		}
+		for _, unit := range []Unit{Seconds, Milliseconds, WholeSeconds} {
+			newTAT, r := l.DebitIn(unit, tatNs, nowNs, quantity)
+			if wantTAT, want := o.debit(unit, tatNs, nowNs, quantity); newTAT != wantTAT || r != want {
+				t.Fatalf("debit in unit %d: got TAT %d with %+v, want %d with %+v", unit, newTAT, r, wantTAT, want)
+			}
 		}
 	})
 }
@@ -232,6 +281,42 @@ func (o oracle) throttle(tatNs, nowNs, quantity int64) (int64, Result) {
 		return math.MaxInt64, r
 	}
 	return tat.Int64(), r
+}
+
+// debit charges all units, up to 2^62 ns ahead, or to the TAT if it is farther already.
+func (o oracle) debit(unit Unit, tatNs, nowNs, quantity int64) (int64, Result) {
+	now, zero := big.NewInt(nowNs), new(big.Int)
+	debt := new(big.Int).Sub(big.NewInt(max(tatNs, nowNs)), now)
+	most := big.NewInt(1 << 62)
+	if debt.Cmp(most) > 0 {
+		most.Set(debt)
+	}
+	debt.Add(debt, new(big.Int).Mul(o.interval, big.NewInt(max(quantity, 0))))
+	r := Result{Limit: o.capacity.Int64(), RetryAfter: -1}
+	if debt.Cmp(most) > 0 {
+		debt, r.Marks = most, Cut
+	}
+	over := new(big.Int).Sub(debt, o.tolerance)
+	r.Limited = quantity > 0 && over.Sign() > 0
+	if over.Sign() < 0 {
+		r.Remaining = new(big.Int).Quo(new(big.Int).Neg(over), o.interval).Int64()
+	}
+	if one := over.Add(over, o.interval); one.Cmp(zero) > 0 {
+		r.RetryAfter = bigOf(unit, one)
+	}
+	r.ResetAfter = bigOf(unit, debt)
+	if newTAT := debt.Add(debt, now); newTAT.IsInt64() {
+		return newTAT.Int64(), r
+	}
+	return math.MaxInt64, r
+}
+
+func bigOf(unit Unit, ns *big.Int) int64 {
+	if unit == Seconds {
+		return bigSeconds(ns)
+	}
+	n, rest := new(big.Int).QuoRem(ns, new(big.Int).SetUint64(unit.Ns()), new(big.Int))
+	return n.Int64() + int64(rest.Sign())
 }
 
 func bigSeconds(ns *big.Int) int64 {

@@ -20,11 +20,12 @@ const (
 	ApproxWindow              // likewise
 	Bucket                    // never expires, except by EXPIRE
 	Concurrency               // expires with its last lease
-	Named                     // the windows of a named limit
+	Named                     // the rules of a named limit
+	Quota                     // expires with its window of the calendar
 	Kinds
 )
 
-// of returns a kind's behavior. A new kind takes a constant, a type, and a case here and in decideSibling.
+// of returns a kind's behavior. A new kind takes a constant, a type, and a case here and in decideSmall.
 func (k Kind) of() kind {
 	switch k {
 	case Funnel:
@@ -43,34 +44,49 @@ func (k Kind) of() kind {
 		return leases{}
 	case Named:
 		return namedLimits{}
+	case Quota:
+		return quotas{}
 	default:
 		return noKind{}
 	}
 }
 
-// decideSibling decides for kinds with a payload. It sets the result in place, as copying fresh stores would
-// stall. Direct calls keep the pointers' targets on the stack.
-func (r *Rule) decideSibling(s *State, nowNs, quantity int64, result *funnel.Result) (changed bool, err error) {
-	o := window.Options{Unit: r.Unit, CountDenied: r.Flags&CountDenied != 0}
+// decideSmall decides for all kinds but Named and SlidingWindow, with the payload and the expiry of a state
+// of the kind, or of an expired one: an empty payload and nowNs. It sets the result in place, as copying
+// fresh stores would stall. Direct calls keep the pointers' targets, and the payload, on the stack.
+func (r *Rule) decideSmall(payload []byte, expiresNs, nowNs, quantity int64, flags Flags, result *funnel.Result) (newPayload []byte, newExpiresNs int64, changed bool) {
+	o := window.Options{Unit: r.Unit, CountDenied: flags&CountDenied != 0, Debit: flags&Debit != 0}
 	switch r.Kind {
+	case Funnel:
+		newExpiresNs, *result = r.decideFunnel(expiresNs, nowNs, quantity, flags)
+		return payload, newExpiresNs, newExpiresNs != expiresNs
 	case FixedWindow:
-		s.Payload, s.ExpiresNs, *result, changed = r.window().Fixed(s.Payload, s.ExpiresNs, nowNs, quantity, o)
-	case SlidingWindow:
-		s.Payload, s.ExpiresNs, *result, changed = r.window().Sliding(s.Payload, s.ExpiresNs, nowNs, quantity, o)
+		payload, expiresNs, *result, changed = r.window().Fixed(payload, expiresNs, nowNs, quantity, o)
 	case ApproxWindow:
-		s.Payload, s.ExpiresNs, *result, changed = r.window().Approx(s.Payload, s.ExpiresNs, nowNs, quantity, o)
+		payload, expiresNs, *result, changed = r.window().Approx(payload, expiresNs, nowNs, quantity, o)
 	case Bucket:
-		s.Payload, s.ExpiresNs, *result, changed = r.bucket().Take(s.Payload, s.ExpiresNs, nowNs, quantity)
-	case Named:
-		named := r.named()
-		if named == nil {
-			return false, ErrWrongType
-		}
-		changed = named.decide(s, nowNs, quantity, r.Unit, result)
+		payload, expiresNs, *result, changed = r.bucket().Take(payload, expiresNs, nowNs, quantity)
+	case Quota:
+		payload, expiresNs, *result, changed = r.window().Until(payload, expiresNs, nowNs, r.boundaryNs(nowNs), quantity, o)
 	default:
-		return false, ErrWrongType
+		*result = funnel.Result{}
 	}
-	return changed, nil
+	return payload, expiresNs, changed
+}
+
+// decideSliding is decideSmall for SlidingWindow, whose payload may be large.
+func (r *Rule) decideSliding(payload []byte, expiresNs, nowNs, quantity int64, flags Flags, result *funnel.Result) (newPayload []byte, newExpiresNs int64, changed bool) {
+	o := window.Options{Unit: r.Unit, CountDenied: flags&CountDenied != 0}
+	payload, expiresNs, *result, changed = r.window().Sliding(payload, expiresNs, nowNs, quantity, o)
+	return payload, expiresNs, changed
+}
+
+// decideFunnel decides for a funnel without reservations.
+func (r *Rule) decideFunnel(tatNs, nowNs, quantity int64, flags Flags) (newTATNs int64, result funnel.Result) {
+	if flags&Debit == 0 {
+		return r.Funnel.ThrottleIn(r.Unit, tatNs, nowNs, quantity)
+	}
+	return r.Funnel.DebitIn(r.Unit, tatNs, nowNs, quantity)
 }
 
 // OfBucket returns the rule of CL.BUCKET TAKE.
@@ -181,4 +197,14 @@ func (reservations) stamp(to *stamping) {
 	d := debtOf(to.course.debts, 0)
 	course := reserve.Course{FirstDebtNs: d.firstNs, LeastDebtNs: d.leastNs, Debited: to.course.debited}
 	course.Written(to.course.payloadBefore(Reserving), to.state.Payload, to.follow, to.all.add)
+}
+
+// decides reports whether decideSmall decides requests of the kind.
+func (k Kind) decides() bool {
+	switch k {
+	case Funnel, FixedWindow, ApproxWindow, Bucket, Quota:
+		return true
+	default:
+		return false
+	}
 }

@@ -4,9 +4,9 @@ package limiter
 
 import (
 	"errors"
-	"sync/atomic"
 
 	"cellserver/internal/funnel"
+	"cellserver/internal/limiter/calendar"
 )
 
 var (
@@ -22,16 +22,12 @@ type Flags uint8
 const (
 	// CountDenied counts denied requests, too.
 	CountDenied Flags = 1 << iota
+	// Debit charges all units, also beyond the limit. An exact sliding window and a bucket have none.
+	Debit
 )
 
 // Packed is a limit in two words, packed by its own arithmetic.
 type Packed [2]int64
-
-// Shared is common data of a limit's requests.
-type Shared interface {
-	// Counter returns the counter for a request's result, or nil.
-	Counter(quantity int64, r *funnel.Result) *atomic.Uint64
-}
 
 // Rule is a limiter's kind and parameters. The zero Rule is a funnel without capacity.
 type Rule struct {
@@ -40,7 +36,7 @@ type Rule struct {
 	Unit   funnel.Unit  // of the results
 	Funnel funnel.Limit // of a Funnel
 	Packed Packed       // of any other kind
-	Shared Shared       // nil for most kinds; a *NamedLimit for Named
+	Shared any          // nil for most kinds; a *NamedLimit for Named, a *calendar.Calendar for Quota
 }
 
 // OfFunnel returns the rule of CL.THROTTLE.
@@ -49,7 +45,7 @@ func OfFunnel(l funnel.Limit) Rule { return Rule{Funnel: l} }
 // MakesKey reports whether a request creates an absent key.
 func (r *Rule) MakesKey(quantity int64) bool {
 	if r.Kind == Funnel {
-		return r.Funnel.Fits(quantity) && quantity > 0
+		return quantity > 0 && (r.Flags&Debit != 0 || r.Funnel.Fits(quantity))
 	}
 	return r.Kind.of().makesKey(*r, quantity)
 }
@@ -65,19 +61,51 @@ func (r *Rule) Full(nowNs int64) State { return r.Kind.of().full(*r, nowNs) }
 // states and damaged payloads count as none. changed reports a visible change; otherwise the payload may
 // still be tidied within its length.
 func (r *Rule) Decide(s *State, nowNs, quantity int64) (result funnel.Result, changed bool, err error) {
-	switch {
-	case r.Kind == Funnel && s.Kind == Reserving && s.ExpiresNs > nowNs:
-		return r.decideReserving(s, nowNs, quantity)
-	case !s.begin(nowNs, r.Kind):
-		return funnel.Result{}, false, ErrWrongType
-	case r.Kind == Funnel:
-		tatNs, result := r.Funnel.ThrottleIn(r.Unit, s.ExpiresNs, nowNs, quantity)
-		changed = tatNs != s.ExpiresNs
-		s.ExpiresNs = tatNs
-		return result, changed, nil
-	}
-	changed, err = r.decideSibling(s, nowNs, quantity, &result)
+	changed, err = r.DecideInto(s, nowNs, quantity, &result)
 	return result, changed, err
+}
+
+// DecideInto is Decide that sets the result in place, as copying fresh stores would stall.
+func (r *Rule) DecideInto(s *State, nowNs, quantity int64, result *funnel.Result) (changed bool, err error) {
+	switch {
+	case r.Kind == Named:
+		return r.decideNamed(s, nowNs, quantity, result)
+	case r.Kind == Funnel && s.Kind == Reserving && s.ExpiresNs > nowNs:
+		*result, changed, err = r.decideReserving(s, nowNs, quantity)
+		return changed, err
+	case !s.begin(nowNs, r.Kind) || r.Kind == Quota && r.calendar() == nil:
+		*result = funnel.Result{}
+		return false, ErrWrongType
+	}
+	beforeNs := s.ExpiresNs
+	switch {
+	case r.Kind == Funnel:
+		s.ExpiresNs, *result = r.decideFunnel(beforeNs, nowNs, quantity, r.Flags)
+		changed = s.ExpiresNs != beforeNs
+	case r.Kind == SlidingWindow:
+		s.Payload, s.ExpiresNs, changed = r.decideSliding(s.Payload, beforeNs, nowNs, quantity, r.Flags, result)
+	case r.Kind.decides():
+		s.Payload, s.ExpiresNs, changed = r.decideSmall(s.Payload, beforeNs, nowNs, quantity, r.Flags, result)
+	default:
+		*result = funnel.Result{}
+		return false, ErrWrongType
+	}
+	return changed, nil
+}
+
+func (r *Rule) decideNamed(s *State, nowNs, quantity int64, result *funnel.Result) (changed bool, err error) {
+	n := r.named()
+	*result = funnel.Result{}
+	switch {
+	case n == nil:
+		return false, ErrWrongType
+	case n.Constant != ByRules:
+		*result = n.constantly()
+		return false, nil
+	case !s.begin(nowNs, Named):
+		return false, ErrWrongType
+	}
+	return n.decide(s, nowNs, quantity, r.Flags, r.Unit, result), nil
 }
 
 // Spec is a limit as given in a command, a form or a trace.
@@ -87,6 +115,8 @@ type Spec struct {
 	Unit    funnel.Unit    // of the period and the results
 	Reading funnel.Reading // of a funnel's first number
 	Numbers Numbers        // in the order of the kind's arguments
+
+	Calendar *calendar.Calendar // of a Quota
 }
 
 // Build sets r to the limit's rule. It returns the arithmetic's errors, or ErrWrongType for a kind without
@@ -95,6 +125,11 @@ func (s *Spec) Build(r *Rule) (err error) {
 	*r = Rule{Kind: s.Kind, Flags: s.Flags, Unit: s.Unit}
 	if s.Kind == Funnel {
 		r.Funnel, err = funnel.NewLimitIn(s.Unit, s.Reading, s.Numbers[0], s.Numbers[1], s.Numbers[2])
+		return err
+	}
+	if s.Kind == Quota {
+		r.Shared = s.Calendar
+		r.Packed, err = quotas{}.build(*s)
 		return err
 	}
 	r.Packed, err = s.Kind.of().build(*s)

@@ -2,81 +2,178 @@ package limiter
 
 import (
 	"encoding/binary"
-	"slices"
-	"sync/atomic"
+	"math"
 
 	"cellserver/internal/funnel"
 )
 
-// MaxWindows bounds the windows of a named limit, whose periods differ.
-const MaxWindows = 16
+// MaxRules bounds the rules of a named limit.
+const MaxRules = 16
 
-const windowBytes = 16 // its period, which identifies it, and TAT
-
-type Window struct {
-	Funnel   funnel.Limit
-	PeriodNs int64 // identifies its state
+// NamedRule is a rule of a named limit, made by PlainRule or OtherRule.
+type NamedRule struct {
+	Rule Rule
+	ID   uint64 // of its state
+	near int64  // most remaining units at which a key is near the limit; negative for none
 }
 
-// NamedLimit decides requests of a named limit. It is immutable but for its counts.
+// PlainRule returns the rule of a funnel whose state is known by its period.
+func PlainRule(l funnel.Limit, periodNs int64) NamedRule {
+	return NamedRule{Rule: Rule{Unit: funnel.WholeSeconds, Funnel: l}, ID: uint64(periodNs), near: -1}
+}
+
+// OtherRule returns a rule whose state is known by its kind and an identity.
+func OtherRule(r Rule, identity string) NamedRule {
+	r.Unit = funnel.WholeSeconds
+	return NamedRule{Rule: r, ID: stateID(r.Kind, identity), near: -1}
+}
+
+// isPlain reports whether the rule is from PlainRule.
+func (r *NamedRule) isPlain() bool { return isPlainID(r.ID) }
+
+// NamedLimit decides requests of a named limit, or of an override. It is immutable but for its counts.
 type NamedLimit struct {
-	Windows []Window
-	Shadow  bool    // denies nothing and reports denials
-	Counts  *Counts // by Counter
+	Rules      []NamedRule
+	Constant   Constant
+	Shadow     bool    // denies nothing and reports denials
+	Overridden bool    // an override's
+	Counts     *Counts // of the limit
+	ByRule     []*Outcomes
+
+	plain bool // all rules are plain
+	exact int  // number of exact sliding windows
 }
 
-// Counts counts decisions of a named limit.
-type Counts struct {
-	Allowed       atomic.Uint64
-	Limited       atomic.Uint64
-	ShadowLimited atomic.Uint64 // requests that a Shadow would deny
-}
+// Constant is an answer without a state.
+type Constant uint8
 
-// Counter implements Shared; it returns nil without a request for units.
-func (n *NamedLimit) Counter(quantity int64, r *funnel.Result) *atomic.Uint64 {
-	switch {
-	case quantity <= 0:
-		return nil
-	case r.Limited:
-		return &n.Counts.Limited
-	case r.Shadowed:
-		return &n.Counts.ShadowLimited
-	}
-	return &n.Counts.Allowed
-}
+// Constants:
+const (
+	ByRules Constant = iota
+	Deny
+	Unlimited
+)
 
-// fits reports whether all windows, when empty, hold quantity units.
-func (n *NamedLimit) fits(quantity int64) bool {
-	return !slices.ContainsFunc(n.Windows, func(w Window) bool { return !w.Funnel.Fits(quantity) })
-}
-
-// decide charges all windows or none. The result is that of the limited window, or of the one with the least
-// left. The next charge drops states of removed windows.
-func (n *NamedLimit) decide(s *State, nowNs, quantity int64, unit funnel.Unit, result *funnel.Result) (changed bool) {
-	windows := n.Windows[:min(len(n.Windows), MaxWindows)]
-	var tats [MaxWindows]int64
-	for i := range windows {
-		w := &windows[i]
-		tatNs := windowTAT(s.Payload, w.PeriodNs, nowNs)
-		newTATNs, r := w.Funnel.ThrottleIn(unit, tatNs, nowNs, quantity)
-		tats[i] = newTATNs
-		changed = changed || newTATNs != tatNs
-		if i == 0 || tighter(&r, result) { // by field, see decideSibling
-			result.Limited, result.Limit, result.Remaining = r.Limited, r.Limit, r.Remaining
-			result.RetryAfter, result.ResetAfter = r.RetryAfter, r.ResetAfter
+// NewNamedLimit returns a limit by rules. A key is near the limit from that share of a rule's capacity on; 0
+// is none.
+func NewNamedLimit(rules []NamedRule, near float64) *NamedLimit {
+	n := &NamedLimit{Rules: make([]NamedRule, len(rules)), plain: true}
+	for i, r := range rules {
+		if limit := r.Rule.capacity(); near > 0 {
+			r.near = limit - int64(math.Ceil(float64(limit)*near))
+		}
+		n.Rules[i] = r
+		n.plain = n.plain && r.isPlain()
+		if r.Rule.Kind == SlidingWindow {
+			n.exact++
 		}
 	}
-	if result.Limited && n.Shadow {
-		result.Limited, result.Shadowed, result.RetryAfter = false, true, -1
-		return false
+	return n
+}
+
+// capacity returns the units of a rule's limiter when empty.
+func (r *Rule) capacity() int64 {
+	if r.Kind == Funnel {
+		return r.Funnel.Capacity()
 	}
-	if result.Limited || !changed {
+	return r.Packed[0]
+}
+
+// Constantly returns the answer that needs no state, if there is one.
+func (r *Rule) Constantly() (result funnel.Result, ok bool) {
+	if r.Kind != Named {
+		return result, false
+	}
+	n := r.named()
+	if n == nil || n.Constant == ByRules {
+		return result, false
+	}
+	return n.constantly(), true
+}
+
+func (n *NamedLimit) constantly() funnel.Result {
+	switch {
+	case n.Constant == Unlimited:
+		return funnel.Result{Limit: math.MaxInt64, Remaining: math.MaxInt64, RetryAfter: -1}
+	case n.Shadow:
+		return funnel.Result{Marks: funnel.Shadowed, RetryAfter: -1}
+	}
+	return funnel.Result{Limited: true, RetryAfter: -1}
+}
+
+// fits reports whether all rules, when empty, hold quantity units.
+func (n *NamedLimit) fits(quantity int64) bool {
+	for i := range n.Rules {
+		if quantity > n.Rules[i].Rule.capacity() {
+			return false
+		}
+	}
+	return true
+}
+
+// Debits reports whether every rule can be debited.
+func (n *NamedLimit) Debits() bool { return n.exact == 0 }
+
+// ExactWindows returns the number of exact sliding windows.
+func (n *NamedLimit) ExactWindows() int { return n.exact }
+
+// Look returns the result of a request by one rule on a key's state, without effect.
+func (n *NamedLimit) Look(i int, s *State, nowNs, quantity int64) funnel.Result {
+	r := &n.Rules[i]
+	var e entry
+	if s.Kind == Named && s.ExpiresNs > nowNs {
+		e = entryOf(s.Payload, r.ID)
+	}
+	own := Shifted(State{r.Rule.Kind, e.expiresNs, e.payload}, 0)
+	result, _, _ := r.Rule.Decide(&own, nowNs, quantity) // the kind fits
+	return result
+}
+
+// decide charges all rules or none. The result is that of the rule that denies longest, else of the one with
+// the least left. The next charge drops states of removed rules.
+func (n *NamedLimit) decide(s *State, nowNs, quantity int64, flags Flags, unit funnel.Unit, result *funnel.Result) (changed bool) {
+	switch {
+	case n.plain:
+		changed = n.decidePlain(s, nowNs, quantity, flags, unit, result)
+	case len(n.Rules) <= fewRules:
+		changed = n.decideFew(s, nowNs, quantity, flags, result)
+	default:
+		changed = n.decideMany(s, nowNs, quantity, flags, result)
+	}
+	return changed
+}
+
+// decidePlain is decide for plain funnels.
+func (n *NamedLimit) decidePlain(s *State, nowNs, quantity int64, flags Flags, unit funnel.Unit, result *funnel.Result) (changed bool) {
+	rules := n.Rules[:min(len(n.Rules), MaxRules)]
+	var tats [MaxRules]int64
+	denied, near := uint16(0), uint16(0)
+	for i := range rules {
+		w := &rules[i]
+		tatNs := plainTAT(s.Payload, w.ID, nowNs)
+		var newTATNs int64
+		var r funnel.Result
+		if flags&Debit == 0 {
+			newTATNs, r = w.Rule.Funnel.ThrottleIn(unit, tatNs, nowNs, quantity)
+		} else {
+			newTATNs, r = w.Rule.Funnel.DebitIn(unit, tatNs, nowNs, quantity)
+		}
+		tats[i] = newTATNs
+		changed = changed || newTATNs != tatNs
+		if r.Limited {
+			denied |= 1 << i
+		} else if r.Remaining <= w.near {
+			near |= 1 << i
+		}
+		n.choose(i, &r, result, flags)
+	}
+	if !n.settle(denied, near, flags, result) || !changed {
 		return false
 	}
 	s.Payload, s.ExpiresNs = s.Payload[:0], nowNs
-	for i := range windows {
+	for i := range rules {
 		if tats[i] > nowNs {
-			s.Payload = binary.LittleEndian.AppendUint64(s.Payload, uint64(windows[i].PeriodNs))
+			s.Payload = binary.LittleEndian.AppendUint64(s.Payload, rules[i].ID)
 			s.Payload = binary.LittleEndian.AppendUint64(s.Payload, uint64(tats[i]))
 			s.ExpiresNs = max(s.ExpiresNs, tats[i])
 		}
@@ -84,18 +181,32 @@ func (n *NamedLimit) decide(s *State, nowNs, quantity int64, unit funnel.Unit, r
 	return true
 }
 
-// windowTAT returns a window's TAT, nowNs if it is empty.
-func windowTAT(payload []byte, periodNs, nowNs int64) int64 {
-	for ; len(payload) >= windowBytes; payload = payload[windowBytes:] {
-		if int64(binary.LittleEndian.Uint64(payload)) == periodNs {
-			return max(nowNs, int64(binary.LittleEndian.Uint64(payload[8:])))
-		}
+// choose makes the i-th rule's result the reply's if it is tighter than those before.
+func (n *NamedLimit) choose(i int, r, result *funnel.Result, flags Flags) {
+	if i == 0 || flags&Debit == 0 && tighter(r, result) || flags&Debit != 0 && fuller(r, result) { // by field, see decideSmall
+		result.Limited, result.Limit, result.Remaining = r.Limited, r.Limit, r.Remaining
+		result.RetryAfter, result.ResetAfter = r.RetryAfter, r.ResetAfter
 	}
-	return nowNs
+	result.Marks |= r.Marks
 }
 
-// tighter reports whether a window is limited longer, else has less left, else resets later. One that never
-// allows the request is the tightest.
+// settle completes a result and reports whether the rules are to be charged.
+func (n *NamedLimit) settle(denied, near uint16, flags Flags, result *funnel.Result) (charges bool) {
+	if denied == 0 {
+		result.Marks |= funnel.MarksOf(0, near)
+		return true
+	}
+	result.Marks |= funnel.MarksOf(denied, 0)
+	result.Limited = true
+	if n.Shadow {
+		result.Limited, result.RetryAfter = false, -1
+		result.Marks |= funnel.Shadowed
+	}
+	return flags&Debit != 0
+}
+
+// tighter reports whether a rule is limited longer, else has less left. One that never allows the request is
+// the tightest.
 func tighter(a, b *funnel.Result) bool {
 	if a.Limited != b.Limited {
 		return a.Limited
@@ -103,7 +214,12 @@ func tighter(a, b *funnel.Result) bool {
 	if a.Limited {
 		return uint64(a.RetryAfter) > uint64(b.RetryAfter)
 	}
-	return a.Remaining < b.Remaining || a.Remaining == b.Remaining && a.ResetAfter > b.ResetAfter
+	return a.Remaining < b.Remaining
+}
+
+// fuller reports whether a debited rule has room for a unit later, else has less left.
+func fuller(a, b *funnel.Result) bool {
+	return a.RetryAfter > b.RetryAfter || a.RetryAfter == b.RetryAfter && a.Remaining < b.Remaining
 }
 
 // OfNamed returns the rule of CL.CHECK.
@@ -123,15 +239,16 @@ func (namedLimits) row() Row {
 
 func (namedLimits) makesKey(r Rule, quantity int64) bool {
 	n := r.named()
-	return quantity > 0 && n != nil && n.fits(quantity)
+	return quantity > 0 && n != nil && n.Constant == ByRules && (r.Flags&Debit != 0 || n.fits(quantity))
 }
 
 func (namedLimits) share(r Rule, share float64) Rule {
 	if n := r.named(); n != nil {
 		shared := *n
-		shared.Windows = make([]Window, len(n.Windows))
-		for i, w := range n.Windows {
-			shared.Windows[i] = Window{Funnel: w.Funnel.Share(share), PeriodNs: w.PeriodNs}
+		shared.Rules = make([]NamedRule, len(n.Rules))
+		for i, of := range n.Rules {
+			of.Rule.Share(share)
+			shared.Rules[i] = of
 		}
 		r.Shared = &shared
 	}
@@ -143,42 +260,74 @@ func (namedLimits) intervalNs(r Rule) (ns uint64) {
 	if n == nil {
 		return 0
 	}
-	for i := range n.Windows {
-		if of := leakNs(&n.Windows[i].Funnel); of > 0 && (ns == 0 || of < ns) {
+	for i := range n.Rules {
+		if of := n.Rules[i].Rule.ownIntervalNs(); of > 0 && (ns == 0 || of < ns) {
 			ns = of
 		}
 	}
 	return ns
 }
 
+// ownIntervalNs returns a funnel's interval, 0 for another rule.
+func (r *Rule) ownIntervalNs() uint64 {
+	if r.Kind != Funnel {
+		return 0
+	}
+	return leakNs(&r.Funnel)
+}
+
 func (namedLimits) valid(s State) bool {
-	n := len(s.Payload) / windowBytes
-	if n < 1 || n > MaxWindows || len(s.Payload)%windowBytes != 0 {
-		return false
+	lastNs, n := int64(math.MinInt64), 0
+	for rest := s.Payload; len(rest) > 0; n++ {
+		e, after, ok := readEntry(rest)
+		if !ok || n == MaxRules || !e.valid() {
+			return false
+		}
+		lastNs, rest = max(lastNs, e.expiresNs), after
 	}
-	lastNs := tatAt(s.Payload, 0)
-	for at := windowBytes; at < len(s.Payload); at += windowBytes {
-		lastNs = max(lastNs, tatAt(s.Payload, at))
-	}
-	return lastNs == s.ExpiresNs
+	return n > 0 && lastNs == s.ExpiresNs
 }
 
 func (namedLimits) shift(payload []byte, byNs int64) {
-	for at := 0; at+windowBytes <= len(payload); at += windowBytes {
-		binary.LittleEndian.PutUint64(payload[at+8:], uint64(funnel.Shift(tatAt(payload, at), byNs)))
+	for rest := payload; len(rest) > 0; {
+		e, after, ok := readEntry(rest)
+		if !ok {
+			return
+		}
+		binary.LittleEndian.PutUint64(rest[entryExpires:], uint64(funnel.Shift(e.expiresNs, byNs)))
+		e.kind().of().shift(e.payload, byNs)
+		rest = after
 	}
 }
 
-func (namedLimits) eachTAT(s State, _ int64, f func(at int, periodNs, tatNs int64)) {
-	for at := 0; at+windowBytes <= len(s.Payload); at += windowBytes {
-		f(at+8, int64(binary.LittleEndian.Uint64(s.Payload[at:])), tatAt(s.Payload, at))
-	}
-}
-
-func (k namedLimits) stamp(to *stamping) {
-	k.eachTAT(*to.state, to.course.nowNs, func(at int, periodNs, tatNs int64) {
-		to.follow(at, tatNs, debtOf(to.course.debts, periodNs).leastNs)
+func (namedLimits) eachTAT(s State, _ int64, f func(at int, id, tatNs int64)) {
+	eachEntry(s.Payload, func(at int, e entry) {
+		if e.kind() == Funnel {
+			f(at+entryExpires, int64(e.id), e.expiresNs)
+		}
 	})
 }
 
-func tatAt(payload []byte, at int) int64 { return int64(binary.LittleEndian.Uint64(payload[at+8:])) }
+// stamp stamps each rule's state as its kind does.
+func (namedLimits) stamp(to *stamping) {
+	before := to.course.payloadBefore(Named)
+	eachEntry(to.state.Payload, func(at int, e entry) {
+		was := entryOf(before, e.id)
+		course := Course{nowNs: to.course.nowNs, before: was.state()}
+		if d := debtOf(to.course.debts, int64(e.id)); e.kind() == Funnel {
+			course.debts = []debt{{0, d.firstNs, d.leastNs, d.lastNs}}
+		}
+		state := e.state()
+		own := stamping{course: &course, state: &state, lastNs: math.MinInt64}
+		state.Kind.of().stamp(&own)
+		for _, p := range own.all {
+			if !p.Ends {
+				p.At += at + e.headBytes()
+			}
+			to.all = append(to.all, p)
+		}
+		if own.lastNs != math.MinInt64 {
+			to.follow(at+entryExpires, e.expiresNs, e.expiresNs-own.lastNs)
+		}
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter/bucket"
 	"cellserver/internal/limiter/lease"
+	"cellserver/internal/limiter/reserve"
 )
 
 // Verb is the action of an Operation.
@@ -13,8 +14,9 @@ type Verb uint8
 const (
 	// Reserve charges Quantity units of Funnel and records them as reservation ID for TTLNs. It sets Result.
 	Reserve Verb = iota + 1
-	// Commit corrects the charge of reservation ID to Quantity units and ends it. It sets Count to 1, or to 0
-	// without effect if there is none.
+	// Commit corrects the charge of reservation ID to Quantity units and ends it. It sets Count to 1; if
+	// there is none, to 0 without effect, or, with Late and a Dated ID that is due, debits Funnel and sets
+	// it to 2.
 	Commit
 	// Acquire gives holder ID one of Max places for TTLNs, or renews it. It sets Result.
 	Acquire
@@ -41,6 +43,9 @@ const (
 	Look
 )
 
+// MaxUndatedID is the largest ID to give a Dated reservation.
+const MaxUndatedID = reserve.MaxUndated
+
 // Operation changes a key's state in one step and holds its answers.
 type Operation struct {
 	Verb     Verb
@@ -52,6 +57,8 @@ type Operation struct {
 	TTLNs    int64
 	AtNs     int64
 	DebitNs  uint64
+	Dated    bool // of a reservation: Do puts its end into ID, of which only the lowest bits are given
+	Late     bool
 
 	Result funnel.Result
 	Count  int64
@@ -63,6 +70,8 @@ func (o *Operation) MakesKey() bool {
 	switch o.Verb {
 	case Reserve, Wait:
 		return o.Quantity > 0 && o.Funnel.Fits(o.Quantity)
+	case Commit:
+		return o.Late && o.Quantity > 0
 	case Add:
 		return o.Quantity > 0
 	case Acquire, Fill:
@@ -163,7 +172,7 @@ func (o *Operation) Traits() Traits {
 	case GiveBack: // perhaps units charged before those taken ahead
 		return Traits{Kind: Funnel, TAT: Replaces}
 	case Commit: // likewise
-		return Traits{Kind: Reserving, TAT: Replaces}
+		return Traits{Kind: Reserving, TAT: Replaces, IntervalNs: leakNs(&o.Funnel)}
 	case Reserve:
 		as := OfFunnel(o.Funnel)
 		return Traits{Kind: Reserving, TAT: Raises, IntervalNs: as.IntervalNs()}
@@ -182,6 +191,11 @@ func (o *Operation) Outcome() Outcome {
 		out.Kind, out.Quantity = Funnel, o.Quantity
 	case Reserve:
 		out.Kind, out.Quantity = Reserving, o.Quantity
+	case Commit:
+		if o.Count != committedLate {
+			return out
+		}
+		out.Kind, out.Quantity, out.Cut = Reserving, o.Quantity, o.Result.Marks&funnel.Cut != 0
 	case Acquire:
 		out.Kind, out.Quantity = Concurrency, 1
 	default:

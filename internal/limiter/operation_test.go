@@ -8,6 +8,7 @@ import (
 
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter/bucket"
+	"cellserver/internal/limiter/calendar"
 	"cellserver/internal/limiter/reserve"
 	"cellserver/internal/limiter/window"
 )
@@ -26,7 +27,9 @@ func ruleOf(t testing.TB, kind Kind) Rule {
 	case Bucket:
 		r.Packed = b.Packed()
 	case Named:
-		r.Shared = &NamedLimit{Windows: []Window{{l, sec}, {l, 60 * sec}}}
+		r.Shared = NewNamedLimit([]NamedRule{PlainRule(l, sec), PlainRule(l, 60*sec)}, 0)
+	case Quota:
+		r.Shared = calendar.New(calendar.Spec{Every: calendar.Year}, nil, &calendar.Wall{})
 	default:
 	}
 	return r
@@ -212,7 +215,10 @@ func TestMakesKey(t *testing.T) {
 	t.Parallel()
 	l := mustFunnel(t, 10, 1, 1)
 	for kind := range Kinds {
-		for _, flags := range []Flags{0, CountDenied} {
+		for _, flags := range []Flags{0, CountDenied, Debit} {
+			if flags == Debit && kind == SlidingWindow {
+				continue // has none
+			}
 			for _, quantity := range []int64{math.MinInt64, -1, 0, 1, 10, 11, math.MaxInt64} {
 				var s State
 				r := ruleOf(t, kind)
@@ -238,8 +244,14 @@ func TestMakesKey(t *testing.T) {
 
 func TestDoesNotAllocate(t *testing.T) {
 	l := mustFunnel(t, 100, 100, 1)
-	named := &NamedLimit{Windows: []Window{{l, sec}, {mustFunnel(t, 5000, 5000, 60), 60 * sec}}}
-	states := make([]State, Kinds)
+	named := NewNamedLimit([]NamedRule{PlainRule(l, sec), PlainRule(mustFunnel(t, 5000, 5000, 60), 60*sec)}, 0.8)
+	kinds := make([]NamedRule, 0, MaxRules)
+	for _, kind := range []Kind{Funnel, FixedWindow, ApproxWindow, SlidingWindow, Quota} {
+		kinds = append(kinds, OtherRule(ruleOf(t, kind), "a"), OtherRule(ruleOf(t, kind), "b"))
+	}
+	few, many := NewNamedLimit(kinds[6:9], 0.8), NewNamedLimit(kinds, 0.8)
+	quota := ruleOf(t, Quota)
+	states, manyKinds := make([]State, Kinds), make([]State, 2)
 	nowNs := t0
 	for name, call := range map[string]func(){
 		"reserve and commit": func() {
@@ -249,8 +261,11 @@ func TestDoesNotAllocate(t *testing.T) {
 			mustDo(t, &states[Reserving], nowNs, &Operation{Verb: Commit, ID: uint64(nowNs), Quantity: 1})
 			mustDo(t, &states[Reserving], nowNs, &reserved)
 		},
-		"wait":  func() { mustDo(t, &states[Funnel], nowNs, &Operation{Verb: Wait, Funnel: l, Quantity: 2, TTLNs: sec}) },
-		"check": func() { mustDecide(t, &Rule{Kind: Named, Shared: named}, &states[Named], nowNs, 1) },
+		"wait":             func() { mustDo(t, &states[Funnel], nowNs, &Operation{Verb: Wait, Funnel: l, Quantity: 2, TTLNs: sec}) },
+		"check":            func() { mustDecide(t, &Rule{Kind: Named, Shared: named}, &states[Named], nowNs, 1) },
+		"check few kinds":  func() { mustDecide(t, &Rule{Kind: Named, Shared: few}, &manyKinds[0], nowNs, 1) },
+		"check many kinds": func() { mustDecide(t, &Rule{Kind: Named, Shared: many}, &manyKinds[1], nowNs, 1) },
+		"quota":            func() { mustDecide(t, &quota, &states[Quota], nowNs, 1) },
 		"acquire and release": func() {
 			mustDo(t, &states[Concurrency], nowNs, &Operation{Verb: Acquire, Max: 10, ID: 1, TTLNs: sec})
 			mustDo(t, &states[Concurrency], nowNs, &Operation{Verb: Release, ID: 1})

@@ -41,7 +41,7 @@ func (r *Rule) decideReserving(s *State, nowNs, quantity int64) (result funnel.R
 	if err != nil {
 		return result, false, err
 	}
-	tatNs, result := r.Funnel.ThrottleIn(r.Unit, beforeNs, nowNs, quantity)
+	tatNs, result := r.decideFunnel(beforeNs, nowNs, quantity, r.Flags)
 	if changed = tatNs != beforeNs; changed {
 		s.setTAT(nowNs, tatNs)
 	}
@@ -59,9 +59,14 @@ func (o *Operation) doFunnel(s *State, nowNs int64) (changed bool, err error) {
 	case Reserve:
 		return o.reserve(s, beforeNs, nowNs)
 	case Commit:
-		changed = o.commit(s, nowNs)
-		o.Count = oneIf(changed)
-		return changed, nil
+		if o.Count = oneIf(o.commit(s, nowNs)); o.Count == 1 {
+			return true, nil
+		}
+		if !o.Late || !reserve.Due(o.ID, nowNs) {
+			return false, nil
+		}
+		o.Count = committedLate
+		tatNs, o.Result = o.Funnel.DebitIn(o.Unit, beforeNs, nowNs, o.Quantity)
 	case Wait:
 		tatNs, o.WaitNs, o.Result = o.Funnel.WaitIn(o.Unit, beforeNs, nowNs, o.Quantity, o.TTLNs)
 		o.DebitNs = funnel.Since(beforeNs, tatNs)
@@ -85,10 +90,27 @@ func (o *Operation) reserve(s *State, beforeNs, nowNs int64) (done bool, err err
 		o.Result = funnel.Result{}
 		return false, ErrTooManyOpen
 	}
-	l.Reserve(nowNs, tatNs, o.ID, o.TTLNs, o.Quantity, o.Funnel.IntervalNs())
+	ttlNs := o.TTLNs
+	if o.Dated {
+		endNs := reserve.EndNs(nowNs, ttlNs)
+		ttlNs = int64(funnel.Since(nowNs, endNs))
+		o.date(endNs)
+		o.ID = l.FreeID(o.ID)
+	}
+	l.Reserve(nowNs, tatNs, o.ID, ttlNs, o.Quantity, o.Funnel.IntervalNs())
 	s.keep(&l)
 	return true, nil
 }
+
+// date puts a reservation's end into its ID, once: a store that repeats the step keeps the ID.
+func (o *Operation) date(endNs int64) {
+	if !reserve.IsDated(o.ID) {
+		o.ID = reserve.DatedID(endNs, o.ID)
+	}
+}
+
+// committedLate is the Count of a Commit that debits, as the reservation has expired.
+const committedLate = 2
 
 func (o *Operation) commit(s *State, nowNs int64) (done bool) {
 	if s.Kind != Reserving || s.ExpiresNs <= nowNs {

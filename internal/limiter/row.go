@@ -26,7 +26,9 @@ type Row struct {
 	Quantity  string // name of the quantity
 	// CountsDenied reports whether the command has COUNTDENIED.
 	CountsDenied bool
+	Debits       bool        // the command has DEBIT
 	Unit         funnel.Unit // of the command's times
+	Calendar     bool        // the command takes a window of the calendar after the numbers
 
 	Short string // name in links and flags, if arguments and time determine decisions; else empty
 	// Endless reports whether keys expire only by EXPIRE.

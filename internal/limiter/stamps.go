@@ -19,6 +19,7 @@ type Stamp struct {
 	MostNs int64 // largest change
 	Less   bool  // it decreases
 	Twice  bool  // it changes by twice the delay
+	Ends   bool  // of no number: from FromNs on the state must not be written, but decided again
 }
 
 // By returns the change of the number after laterNs.
@@ -39,6 +40,9 @@ type Stamps []Stamp
 // Apply changes a state, and its payload in place, to that after laterNs.
 func (all Stamps) Apply(s *State, laterNs int64) {
 	for _, p := range all {
+		if p.Ends {
+			continue
+		}
 		if p.At == ExpiresAt {
 			s.ExpiresNs += p.By(laterNs)
 			continue

@@ -10,6 +10,7 @@ import (
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
 	"cellserver/internal/limiter/bucket"
+	"cellserver/internal/limiter/limitertest"
 	"cellserver/internal/limiter/window"
 	"cellserver/internal/test/racetest"
 )
@@ -53,14 +54,17 @@ func doings(t *testing.T, random *rand.Rand, kind limiter.Kind, ids *uint64) doi
 		t.Fatal(err)
 	}
 	quantity, id, ttlNs := random.Int64N(6)-1, random.Uint64N(6), random.Int64N(30)*ms
-	rule := limiter.Rule{Kind: kind, Funnel: l, Packed: w.Packed(), Flags: limiter.Flags(random.IntN(2))}
+	rule := limiter.Rule{Kind: kind, Funnel: l, Packed: w.Packed(), Flags: limiter.Flags(random.IntN(3))}
 	switch kind {
 	case limiter.Bucket:
 		rule.Packed = c.Packed()
 	case limiter.Named:
-		rule.Shared = &limiter.NamedLimit{Windows: []limiter.Window{
-			{Funnel: l, PeriodNs: 1}, {Funnel: l.Share(0.7), PeriodNs: 2},
-		}}
+		rule = limitertest.Named(limiter.PlainRule(l, 1), limiter.PlainRule(l.Share(0.7), 2))
+		if random.IntN(2) == 0 {
+			rule = limitertest.Named(limiter.PlainRule(l, 1), limiter.OtherRule(limiter.OfWindow(limiter.FixedWindow, w), "w"))
+		}
+	case limiter.Quota:
+		rule.Shared = limitertest.Calendar(1e18)
 	case limiter.Concurrency:
 		verbs := []limiter.Verb{limiter.Acquire, limiter.Acquire, limiter.Renew, limiter.Release}
 		return operate(limiter.Operation{Verb: verbs[random.IntN(4)], Max: 4, ID: id, TTLNs: ttlNs})

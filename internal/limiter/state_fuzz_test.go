@@ -8,6 +8,7 @@ import (
 
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter/bucket"
+	"cellserver/internal/limiter/calendar"
 	"cellserver/internal/limiter/window"
 )
 
@@ -41,7 +42,7 @@ func (t *tape) number() int64 {
 
 // rule returns any rule, with a zero limit for invalid arguments.
 func (t *tape) rule() Rule {
-	r := Rule{Kind: Kind(t.byte()) % (Kinds + 1), Flags: Flags(t.byte() % 2), Unit: funnel.Unit(t.byte() % 4)}
+	r := Rule{Kind: Kind(t.byte()) % (Kinds + 1), Flags: Flags(t.byte() % 4), Unit: funnel.Unit(t.byte() % 4)}
 	r.Funnel = t.funnel()
 	w, _ := window.NewLimit(r.Unit, t.number(), t.number())
 	b, _ := bucket.NewLimit(t.number())
@@ -49,13 +50,38 @@ func (t *tape) rule() Rule {
 		r.Packed = b.Packed()
 	}
 	if r.Kind == Named && t.byte() < 240 { // else without a limit
-		n := &NamedLimit{Shadow: t.byte()%4 == 0}
-		for range t.byte() % 4 {
-			n.Windows = append(n.Windows, Window{t.funnel(), t.number()})
+		var rules []NamedRule
+		for range t.byte() % 6 {
+			rules = append(rules, t.namedRule())
 		}
+		n := NewNamedLimit(rules, float64(t.byte())/100)
+		n.Shadow, n.Constant = t.byte()%4 == 0, Constant(t.byte()%9/7)
 		r.Shared = n
 	}
+	if r.Kind == Quota && t.byte() < 240 {
+		r.Shared = t.calendar()
+	}
 	return r
+}
+
+func (t *tape) calendar() *calendar.Calendar {
+	return calendar.New(calendar.Spec{Every: calendar.Every(t.byte()) % calendar.Everies, Epoch: t.byte()%2 == 0}, nil, &calendar.Wall{})
+}
+
+// namedRule returns a rule of a named limit.
+func (t *tape) namedRule() NamedRule {
+	kinds := [...]Kind{Funnel, FixedWindow, SlidingWindow, ApproxWindow, Quota, Funnel}
+	i := int(t.byte()) % len(kinds)
+	if i == 0 {
+		return PlainRule(t.funnel(), t.number()&math.MaxInt64)
+	}
+	r := Rule{Kind: kinds[i], Funnel: t.funnel()}
+	w, _ := window.NewLimit(funnel.Milliseconds, t.number(), t.number())
+	r.Packed = w.Packed()
+	if r.Kind == Quota {
+		r.Shared = t.calendar()
+	}
+	return OtherRule(r, string(rune('a'+t.byte()%4)))
 }
 
 func (t *tape) funnel() funnel.Limit {
@@ -66,7 +92,7 @@ func (t *tape) funnel() funnel.Limit {
 func (t *tape) operation() Operation {
 	return Operation{
 		Verb: Verb(t.byte() % byte(GiveBack+2)), Unit: funnel.Unit(t.byte() % 4), Funnel: t.funnel(),
-		Quantity: t.number(), Max: t.number(), ID: uint64(t.byte() % 4), TTLNs: t.number(), AtNs: t.number(), DebitNs: uint64(t.number()),
+		Late: t.byte()%2 == 0, Dated: t.byte()%2 == 0, Quantity: t.number(), Max: t.number(), ID: uint64(t.byte() % 4), TTLNs: t.number(), AtNs: t.number(), DebitNs: uint64(t.number()),
 	}
 }
 
@@ -133,9 +159,8 @@ func samples(t testing.TB) []State {
 	}
 	for kind := Named + 1; kind < Kinds; kind++ {
 		var r Rule
-		s := Spec{Kind: kind, Numbers: Numbers{10, 60}}
-		if err := s.Build(&r); err != nil {
-			t.Fatal(err)
+		if r = ruleOf(t, kind); r.Shared == nil {
+			t.Fatalf("no rule for %s", kind)
 		}
 		mustDecide(t, &r, &states[kind], t0, 1)
 	}

@@ -57,6 +57,7 @@ type Outcome struct {
 	Requests bool // the store counts the units by the following
 	Kind     Kind
 	Limited  bool
+	Cut      bool // a debit was cut off
 	Quantity int64
 	Count    int64 // things done
 }
@@ -73,7 +74,7 @@ func (Base) Outcome() Outcome { return Outcome{} }
 // Traits returns those of a request by the rule.
 func (r *Rule) Traits(quantity int64) Traits {
 	return Traits{
-		Kind: r.Kind, TAT: effectOf(quantity), CountsDenied: r.Flags&CountDenied != 0, IntervalNs: r.IntervalNs(),
+		Kind: r.Kind, TAT: effectOf(quantity), CountsDenied: r.Flags&(CountDenied|Debit) != 0, IntervalNs: r.IntervalNs(),
 	}
 }
 

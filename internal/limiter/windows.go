@@ -39,13 +39,15 @@ func (windows) share(r Rule, share float64) Rule {
 }
 
 func (windows) makesKey(r Rule, quantity int64) bool {
-	return quantity > 0 && (r.Flags&CountDenied != 0 || r.window().Fits(quantity))
+	return quantity > 0 && (r.Flags&(CountDenied|Debit) != 0 || r.window().Fits(quantity))
 }
 
 type fixedWindows struct{ windows }
 
 func (fixedWindows) row() Row {
-	return windowRow("cl-window", "counter", "cl.fixedwindow", "fixedwindow")
+	r := windowRow("cl-window", "counter", "cl.fixedwindow", "fixedwindow")
+	r.Debits = true
+	return r
 }
 
 func (fixedWindows) left(payload []byte) int64 { return math.MaxInt64 - window.Count(payload) }
@@ -84,7 +86,7 @@ type approxWindows struct{ windows }
 
 func (approxWindows) row() Row {
 	r := windowRow("cl-approxwindow", "counters", "cl.slidingwindow", "approxwindow")
-	r.Option = "approx"
+	r.Option, r.Debits = "approx", true
 	return r
 }
 

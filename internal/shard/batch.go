@@ -173,7 +173,7 @@ func (t *table) homeRecord(hash uint64) (r recordEnds) {
 }
 
 func (sh *shard) throttleLocked(nowNs int64, k keyRef, q *store.Request) {
-	if q.Rule.Kind != limiter.Funnel {
+	if q.Rule.Kind != limiter.Funnel || q.Rule.Flags != 0 {
 		sh.decideLocked(nowNs, k, q)
 		return
 	}

@@ -1,6 +1,9 @@
 package shard
 
 import (
+	"encoding/binary"
+
+	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
@@ -10,11 +13,47 @@ const keepScratch = 8 << 10
 
 // decideLocked decides a request that is not a plain funnel's, or on a key that is not.
 func (sh *shard) decideLocked(nowNs int64, k keyRef, q *store.Request) {
+	if q.Rule.Kind != limiter.Funnel && sh.decideAgainLocked(nowNs, k, q) {
+		return
+	}
 	err := sh.doLocked(nowNs, k, &q.Key, q.Rule.Kind, q)
 	if err == nil {
-		sh.counts.add(q.Rule.Kind, q.Quantity, q.Result.Limited)
+		sh.counts.count(q.Outcome())
 	}
 	q.End(err)
+}
+
+// decideAgainLocked is decideLocked for a key, live or not swept yet, whose payload is changed in place. It
+// returns false, with no effect, for others.
+func (sh *shard) decideAgainLocked(nowNs int64, k keyRef, q *store.Request) (done bool) {
+	t := &sh.long
+	b, slot := t.findLong(k, &q.Key)
+	if b == nil || b.kind(slot) != q.Rule.Kind || !sh.surelyStoresLocked() {
+		return false
+	}
+	r := t.recordAt(b, slot)
+	if r.joined {
+		return false
+	}
+	expiresNs, changed, ok := q.Rule.DecideAgain(r.bytes[r.payload:r.end:r.end], b.tatNs(slot), nowNs, q.Quantity, &q.Result)
+	if !ok {
+		return false
+	}
+	if changed {
+		if b.tatNs(slot) <= nowNs {
+			sh.expired++
+		}
+		t.versions++
+		binary.LittleEndian.PutUint64(r.bytes, t.versions)
+		t.changeTAT(k.hash, b, slot, expiresNs)
+		sh.changedLocked(k.hash)
+	}
+	q.Err = nil
+	sh.counts.add(q.Rule.Kind, q.Quantity, q.Result.Limited)
+	if q.Result.Marks&funnel.Cut != 0 {
+		sh.counts.cut++
+	}
+	return true
 }
 
 func (sh *shard) applyLocked(nowNs int64, k keyRef, key *store.Key, step store.Step) error {

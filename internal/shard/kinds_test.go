@@ -8,6 +8,7 @@ import (
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
 	buckets "cellserver/internal/limiter/bucket"
+	"cellserver/internal/limiter/limitertest"
 	"cellserver/internal/limiter/window"
 	"cellserver/internal/store"
 )
@@ -30,14 +31,18 @@ func windowRule(kind limiter.Kind, maxCount, periodSec int64) limiter.Rule {
 // benchRules returns rules that mostly allow requests; the exact sliding window has about 100 records a key.
 func benchRules(tb testing.TB, keys int) map[string]limiter.Rule {
 	minute, hour := limit(tb, 1<<20, 1<<20, 60), limit(tb, 1<<20, 1, 3600)
-	named := &limiter.NamedLimit{Windows: []limiter.Window{{Funnel: minute, PeriodNs: 60 * sec}, {Funnel: hour, PeriodNs: 3600 * sec}}}
+	named := limitertest.Named(limiter.PlainRule(minute, 60*sec), limiter.PlainRule(hour, 3600*sec))
+	mixed := limitertest.Named(limiter.PlainRule(minute, 60*sec), limiter.OtherRule(windowRule(limiter.FixedWindow, 1<<40, 3600), "w"))
+	quota := limiter.Rule{Kind: limiter.Quota, Shared: limitertest.Calendar(1e18), Packed: limiter.Packed{1 << 40}}
 	return map[string]limiter.Rule{
 		"funnel":  limiter.OfFunnel(limit(tb, 1<<20, 1, 3600)),
 		"fixed":   windowRule(limiter.FixedWindow, 1<<40, 3600),
 		"approx":  windowRule(limiter.ApproxWindow, 1<<40, 3600),
 		"bucket":  {Kind: limiter.Bucket, Packed: must(buckets.NewLimit(1 << 40)).Packed()},
 		"sliding": windowRule(limiter.SlidingWindow, 100, int64(max(1, keys/10_000))),
-		"named":   {Kind: limiter.Named, Unit: funnel.WholeSeconds, Shared: named},
+		"named":   named,
+		"mixed":   mixed,
+		"quota":   quota,
 	}
 }
 
@@ -64,7 +69,7 @@ func fillRule(s *Store, r limiter.Rule, keys, keyBytes int) *caller {
 func BenchmarkKinds(b *testing.B) {
 	const keys = 10_000
 	for _, keyBytes := range []int{16, 36} {
-		for _, name := range []string{"funnel", "fixed", "approx", "bucket", "sliding", "named"} {
+		for _, name := range []string{"funnel", "fixed", "approx", "bucket", "sliding", "named", "mixed", "quota"} {
 			var s *Store
 			var filled *caller
 			for _, batch := range []int{1, 16} {

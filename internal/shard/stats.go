@@ -31,6 +31,7 @@ func (sh *shard) updateStatsLocked(st *store.Stats) {
 	}
 	st.Requested += sh.counts.granted + sh.counts.refused
 	st.Granted += sh.counts.granted
+	st.DebitsCut += sh.counts.cut
 	st.Expired += sh.expired
 	st.Swept += sh.swept
 	st.Evicted += sh.evicted
@@ -41,6 +42,7 @@ func (sh *shard) updateStatsLocked(st *store.Stats) {
 type counts struct {
 	granted  uint64                        // units allowed
 	refused  uint64                        // units limited
+	cut      uint64                        // debits cut off
 	outcomes [limiter.Kinds]store.Outcomes // of requests; a plain funnel's are near the rest of its changes
 }
 
@@ -60,6 +62,9 @@ func (c *counts) count(o limiter.Outcome) {
 	if o.Requests {
 		c.add(o.Kind, o.Quantity, o.Limited)
 	}
+	if o.Cut {
+		c.cut++
+	}
 }
 
 func (c *counts) merge(other *counts) {
@@ -69,6 +74,7 @@ func (c *counts) merge(other *counts) {
 	}
 	c.granted += other.granted
 	c.refused += other.refused
+	c.cut += other.cut
 }
 
 const (

@@ -23,7 +23,7 @@ const (
 func (t *tx) Throttle(_ int64, batch []store.Request) store.Pending {
 	for i := range batch {
 		q := &batch[i]
-		if st := t.state(&q.Key); q.Rule.Kind == limiter.Funnel && st.state.Kind == limiter.Funnel {
+		if st := t.state(&q.Key); q.Rule.Kind == limiter.Funnel && q.Rule.Flags == 0 && st.state.Kind == limiter.Funnel {
 			q.End(t.throttle(st, q))
 		} else {
 			q.End(t.do(st, q))

@@ -10,8 +10,7 @@ import (
 type Step = limiter.Step
 
 func (q *Request) Do(s *limiter.State, nowNs int64) (changed bool, err error) {
-	q.Result, changed, err = q.Rule.Decide(s, nowNs, q.Quantity)
-	return changed, err
+	return q.Rule.DecideInto(s, nowNs, q.Quantity, &q.Result)
 }
 
 func (q *Request) Traits() limiter.Traits { return q.Rule.Traits(q.Quantity) }
@@ -20,7 +19,7 @@ func (q *Request) Traits() limiter.Traits { return q.Rule.Traits(q.Quantity) }
 func (q *Request) MakesKey() bool { return q.Rule.MakesKey(q.Quantity) }
 
 func (q *Request) Outcome() limiter.Outcome {
-	return limiter.Outcome{Requests: true, Kind: q.Rule.Kind, Quantity: q.Quantity, Limited: q.Result.Limited}
+	return limiter.Outcome{Requests: true, Kind: q.Rule.Kind, Quantity: q.Quantity, Limited: q.Result.Limited, Cut: q.Result.Marks&funnel.Cut != 0}
 }
 
 // Copy implements Step. The copy has no key.

@@ -227,6 +227,7 @@ type Stats struct {
 	Limited   uint64
 	Requested uint64 // units, by CountedUnits
 	Granted   uint64 // units
+	DebitsCut uint64 // debits cut off, as a TAT is at most 2^62 ns ahead
 	Expired   uint64 // entries removed by the sweep
 	Swept     uint64 // segments swept
 	MaxBytes  int    // see Bounded; 0 for none

@@ -7,6 +7,7 @@ import (
 
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
+	"cellserver/internal/limiter/calendar"
 )
 
 const (
@@ -30,13 +31,29 @@ func State(kind limiter.Kind, expiresNs int64, units int64) (limiter.State, erro
 		return s, err
 	default:
 	}
-	r, err := Rule(kind, capacity, units, LifeNs/int64(time.Second))
+	like := kind
+	if kind == limiter.Quota { // whose calendar chooses the end
+		like = limiter.FixedWindow
+	}
+	r, err := Rule(like, capacity, units, LifeNs/int64(time.Second))
 	if err != nil {
 		return limiter.State{}, err
 	}
 	s := r.Full(nowNs)
 	_, _, err = r.Decide(&s, nowNs, units)
+	s.Kind = kind
 	return s, err
+}
+
+// Calendar returns windows of at least a period, if that is not more than a year.
+func Calendar(period time.Duration) *calendar.Calendar {
+	every := calendar.Year
+	for shorter, length := range map[calendar.Every]time.Duration{calendar.Second: time.Second, calendar.Minute: time.Minute, calendar.Hour: time.Hour} {
+		if period <= length {
+			every = min(every, shorter)
+		}
+	}
+	return calendar.New(calendar.Spec{Every: every}, nil, &calendar.Wall{})
 }
 
 func operation(kind limiter.Kind, units int64) (o limiter.Operation, err error) {
@@ -58,9 +75,16 @@ func Rule(kind limiter.Kind, units, perPeriod, periodSec int64) (r limiter.Rule,
 func RuleIn(unit funnel.Unit, kind limiter.Kind, units, perPeriod, period int64) (r limiter.Rule, err error) {
 	if kind == limiter.Named {
 		l, err := funnel.NewLimitIn(unit, funnel.Burst, units, perPeriod, period)
-		return named(limiter.Window{Funnel: l, PeriodNs: period * int64(unit.Ns())}), err
+		if err != nil {
+			return r, err
+		}
+		w, err := RuleIn(unit, limiter.FixedWindow, units, perPeriod, period)
+		return Named(limiter.PlainRule(l, period*int64(unit.Ns())), limiter.OtherRule(w, "window")), err
 	}
 	row, s := kind.Row(), limiter.Spec{Kind: kind, Unit: unit}
+	if row.Calendar {
+		s.Calendar = Calendar(time.Duration(period) * time.Duration(unit.Ns()))
+	}
 	for i, name := range row.Arguments() {
 		switch name {
 		case "period":
@@ -75,8 +99,9 @@ func RuleIn(unit funnel.Unit, kind limiter.Kind, units, perPeriod, period int64)
 	return r, err
 }
 
-func named(windows ...limiter.Window) limiter.Rule {
-	return limiter.Rule{Kind: limiter.Named, Shared: &limiter.NamedLimit{Windows: windows}}
+// Named returns the rule of a named limit.
+func Named(rules ...limiter.NamedRule) limiter.Rule {
+	return limiter.Rule{Kind: limiter.Named, Shared: limiter.NewNamedLimit(rules, 0)}
 }
 
 // Call is a request, or an operation.
@@ -104,8 +129,7 @@ func Maker(kind limiter.Kind) (c Call, err error) {
 		return Call{Rule: limiter.OfFunnel(l), Quantity: 1}, nil
 	case limiter.Named:
 		short, err := funnel.NewLimit(funnel.Burst, 99, 1, 1)
-		windows := []limiter.Window{{Funnel: l, PeriodNs: minuteNs}, {Funnel: short, PeriodNs: int64(time.Second)}}
-		return Call{Rule: named(windows...), Quantity: 1}, err
+		return Call{Rule: Named(limiter.PlainRule(l, minuteNs), limiter.PlainRule(short, int64(time.Second))), Quantity: 1}, err
 	default:
 		r, err := Rule(kind, 9, 1, minuteSec)
 		return Call{Rule: r, Quantity: 2}, err

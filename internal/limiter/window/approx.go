@@ -45,7 +45,7 @@ func (l Limit) Approx(payload []byte, expiresNs, nowNs, quantity int64, o Option
 		}
 	case quantity > l.maxCount-used:
 		r.Limited = true
-		if o.CountDenied {
+		if o.CountDenied || o.Debit {
 			c.current = more(c.current, quantity)
 		}
 	default:
@@ -54,7 +54,9 @@ func (l Limit) Approx(payload []byte, expiresNs, nowNs, quantity int64, o Option
 	emptyNs := l.emptyNs(&c, nowNs)
 	r.Remaining = max(0, l.maxCount-l.used(&c, nowNs))
 	r.ResetAfter = o.Unit.Of(funnel.Since(nowNs, emptyNs))
-	if r.Limited && l.Fits(quantity) {
+	if o.Debit && r.Remaining == 0 && l.Fits(1) {
+		r.RetryAfter = o.Unit.Of(funnel.Since(nowNs, l.roomNs(&c, 1)))
+	} else if r.Limited && !o.Debit && l.Fits(quantity) {
 		r.RetryAfter = o.Unit.Of(funnel.Since(nowNs, l.roomNs(&c, quantity)))
 	}
 	if c == before {

@@ -48,6 +48,14 @@ func NewExactLimit(unit funnel.Unit, maxCount, period int64) (Limit, error) {
 	return NewLimit(unit, maxCount, period)
 }
 
+// NewCount returns the limit of maxCount units in a window of any length, for Until.
+func NewCount(maxCount int64) (Limit, error) {
+	if maxCount < 1 {
+		return Limit{}, checkArguments(maxCount, 1)
+	}
+	return Limit{maxCount: maxCount}, nil
+}
+
 func (l Limit) MaxCount() int64 { return l.maxCount }
 
 func (l Limit) PeriodNs() uint64 { return l.periodNs }
@@ -73,6 +81,7 @@ func (l Limit) Share(share float64) Limit {
 type Options struct {
 	Unit        funnel.Unit // of the results
 	CountDenied bool        // limited requests are counted, too
+	Debit       bool        // counts all units; Limited reports a charge beyond maxCount, RetryAfter is for one unit
 }
 
 const fixedBytes = 8 // the count
@@ -88,35 +97,74 @@ func Count(payload []byte) int64 {
 // Fixed requests quantity units of a fixed window, which ends with its key. A current window keeps its end
 // whatever the period of later calls. A refund lowers the count, down to zero.
 func (l Limit) Fixed(payload []byte, endNs, nowNs, quantity int64, o Options) (newPayload []byte, newEndNs int64, r funnel.Result, changed bool) {
-	count := int64(0)
-	if endNs > nowNs {
-		count = Count(payload)
-	}
-	before := count
-	r = funnel.Result{Limit: l.maxCount, RetryAfter: -1}
-	switch {
-	case quantity < 0:
-		count = less(count, quantity)
-	case quantity > l.maxCount-count:
-		r.Limited = true
-		if o.CountDenied {
-			count = more(count, quantity)
-		}
-	default:
-		count += quantity
-	}
+	before, _ := current(payload, endNs, nowNs)
+	count, r := l.count(before, quantity, o)
 	if count != before {
 		if endNs <= nowNs {
 			endNs = funnel.After(nowNs, l.periodNs)
 		}
 		payload = binary.LittleEndian.AppendUint64(payload[:0], uint64(count))
 	}
+	return payload, endNs, l.fixedTimes(r, count, funnel.Since(nowNs, endNs), quantity, o), count != before
+}
+
+// Until is Fixed for a window that ends at boundaryNs: a charge moves an earlier end there, but none to an
+// earlier time.
+func (l Limit) Until(payload []byte, endNs, nowNs, boundaryNs, quantity int64, o Options) (newPayload []byte, newEndNs int64, r funnel.Result, changed bool) {
+	before, live := current(payload, endNs, nowNs)
+	count, r := l.count(before, quantity, o)
+	if count > before {
+		if !live {
+			endNs = nowNs
+		}
+		endNs = max(endNs, boundaryNs)
+	}
+	changed = count != before
+	if changed {
+		payload = binary.LittleEndian.AppendUint64(payload[:0], uint64(count))
+	}
+	return payload, endNs, l.fixedTimes(r, count, funnel.Since(nowNs, endNs), quantity, o), changed
+}
+
+// current returns a fixed window's units, and whether it has not ended.
+func current(payload []byte, endNs, nowNs int64) (count int64, live bool) {
+	if endNs <= nowNs {
+		return 0, false
+	}
+	return Count(payload), true
+}
+
+// count returns a window's units after a request, with a result without times.
+func (l Limit) count(count, quantity int64, o Options) (newCount int64, r funnel.Result) {
+	r = funnel.Result{Limit: l.maxCount, RetryAfter: -1}
+	switch {
+	case quantity < 0:
+		count = less(count, quantity)
+	case quantity > l.maxCount-count:
+		r.Limited = true
+		if o.CountDenied || o.Debit {
+			count = more(count, quantity)
+		}
+	default:
+		count += quantity
+	}
 	r.Remaining = max(0, l.maxCount-count)
-	r.ResetAfter = o.Unit.Of(funnel.Since(nowNs, endNs))
+	return count, r
+}
+
+// fixedTimes adds the times of a window that ends after leftNs.
+func (l Limit) fixedTimes(r funnel.Result, count int64, leftNs uint64, quantity int64, o Options) funnel.Result {
+	r.ResetAfter = o.Unit.Of(leftNs)
 	if r.Limited && l.Fits(quantity) {
 		r.RetryAfter = r.ResetAfter
 	}
-	return payload, endNs, r, count != before
+	if o.Debit {
+		r.RetryAfter = -1
+		if count >= l.maxCount {
+			r.RetryAfter = r.ResetAfter
+		}
+	}
+	return r
 }
 
 // less returns a count after a refund.

@@ -152,7 +152,7 @@ func TestWindowsOverTime(t *testing.T) {
 			if s.period == 0 {
 				s.period = 10
 			}
-			got, _ := w.ask(mustLimit(t, s.maxCount, s.period), t0+s.atMs*ms, s.quantity, Options{funnel.WholeSeconds, tt.countDenied})
+			got, _ := w.ask(mustLimit(t, s.maxCount, s.period), t0+s.atMs*ms, s.quantity, Options{Unit: funnel.WholeSeconds, CountDenied: tt.countDenied})
 			if want := (funnel.Result{Limited: s.limited, Limit: s.maxCount, Remaining: s.remaining, RetryAfter: s.retry, ResetAfter: s.reset}); got != want {
 				t.Errorf("%s: call %d at %d ms: got %+v, want %+v", tt.name, i, s.atMs, got, want)
 			}

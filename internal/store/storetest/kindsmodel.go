@@ -98,11 +98,22 @@ func requested(size int64) (rules []limiter.Rule) {
 	return rules
 }
 
-// namedRule returns the rule of a named limit with a few windows.
+// namedRule returns the rule of a named limit with a few rules of some kinds.
 func (r source) namedRule(size int64) limiter.Rule {
-	named := &limiter.NamedLimit{Shadow: r.IntN(5) == 0}
+	var rules []limiter.NamedRule
 	for i := range r.IntN(6) {
-		named.Windows = append(named.Windows, limiter.Window{Funnel: limit(size, size, int64(1+i)), PeriodNs: int64(1+i) * sec})
+		kinds := [...]limiter.Kind{limiter.Funnel, limiter.Funnel, limiter.FixedWindow, limiter.SlidingWindow, limiter.ApproxWindow, limiter.Quota}
+		rule, _ := ruleOf(kinds[r.IntN(len(kinds))], size)
+		if rule.Kind == limiter.Funnel {
+			rules = append(rules, limiter.PlainRule(limit(size, size, int64(1+i)), int64(1+i)*sec))
+		} else {
+			rules = append(rules, limiter.OtherRule(rule, string(rune('a'+i))))
+		}
+	}
+	named := limiter.NewNamedLimit(rules, 0.8)
+	named.Shadow = r.IntN(5) == 0
+	if r.IntN(9) == 0 {
+		named.Constant = limiter.Constant(1 + r.IntN(2))
 	}
 	return limiter.OfNamed(named)
 }
@@ -121,7 +132,7 @@ func (r source) act() act {
 			rule = r.namedRule(size)
 		}
 		if r.IntN(4) == 0 {
-			rule.Flags = limiter.CountDenied
+			rule.Flags = limiter.Flags(1 + r.IntN(2))
 		}
 		return ofRequest(rule, r.quantity())
 	}

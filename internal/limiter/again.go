@@ -1,0 +1,100 @@
+package limiter
+
+import (
+	"encoding/binary"
+
+	"cellserver/internal/funnel"
+)
+
+// mostAgain is the most rules of a named limit that DecideAgain decides.
+const mostAgain = 4
+
+// DecideAgain is DecideInto for a state of the rule's kind, or an expired one, whose payload keeps its
+// size, as that of most calls does: it changes the payload in place. Otherwise it returns false, with no
+// effect.
+func (r *Rule) DecideAgain(payload []byte, expiresNs, nowNs, quantity int64, result *funnel.Result) (newExpiresNs int64, changed, ok bool) {
+	switch r.Kind {
+	case Named:
+		switch n := r.named(); {
+		case n == nil || n.Constant != ByRules || n.exact > 0 || quantity < 0:
+		case n.plain:
+			return n.decideAgain(payload, expiresNs, nowNs, quantity, r.Flags, r.Unit, result)
+		case n.isWhole(payload):
+			s := State{Named, expiresNs, payload[:len(payload):len(payload)]}
+			*result = funnel.Result{}
+			changed = n.decide(&s, nowNs, quantity, r.Flags, r.Unit, result)
+			return s.ExpiresNs, changed, len(s.Payload) == len(payload) && &s.Payload[0] == &payload[0] // else a copy was made
+		}
+	case FixedWindow, ApproxWindow, Quota:
+		if r.Kind == Quota && r.calendar() == nil || !r.Kind.of().valid(State{r.Kind, expiresNs, payload}) {
+			break
+		}
+		_, newExpiresNs, changed = r.decideSmall(payload, expiresNs, nowNs, quantity, r.Flags, result)
+		return newExpiresNs, changed, true
+	default:
+	}
+	return 0, false, false
+}
+
+// isWhole reports whether a payload has exactly the entries of the rules, in their order.
+func (n *NamedLimit) isWhole(payload []byte) bool {
+	rest := payload
+	for i := range n.Rules {
+		r := &n.Rules[i]
+		size := r.headBytes() + r.Rule.Kind.fixedBytes()
+		if len(rest) < size || binary.LittleEndian.Uint64(rest) != r.ID || !r.isPlain() && int(binary.LittleEndian.Uint32(rest[plainHeadBytes:])) != size-otherHeadBytes {
+			return false
+		}
+		rest = rest[size:]
+	}
+	return len(rest) == 0 && len(payload) > 0
+}
+
+// fixedBytes returns the size of every payload of a kind but SlidingWindow.
+func (k Kind) fixedBytes() int {
+	switch k {
+	case FixedWindow, Quota:
+		return 8
+	case ApproxWindow:
+		return smallBytes
+	default:
+		return 0
+	}
+}
+
+// decideAgain is decidePlain for a payload with exactly the entries of the rules.
+func (n *NamedLimit) decideAgain(payload []byte, expiresNs, nowNs, quantity int64, flags Flags, unit funnel.Unit, result *funnel.Result) (newExpiresNs int64, changed, ok bool) {
+	if len(payload) != len(n.Rules)*plainHeadBytes || len(n.Rules) > mostAgain {
+		return 0, false, false
+	}
+	for i := range n.Rules {
+		if binary.LittleEndian.Uint64(payload[i*plainHeadBytes:]) != n.Rules[i].ID {
+			return 0, false, false
+		}
+	}
+	*result = funnel.Result{}
+	var tats [mostAgain]int64
+	denied, near := uint16(0), uint16(0)
+	for i := range n.Rules {
+		w := &n.Rules[i]
+		tatNs := max(nowNs, int64(binary.LittleEndian.Uint64(payload[i*plainHeadBytes+entryExpires:])))
+		var r funnel.Result
+		if flags&Debit == 0 {
+			tats[i%mostAgain], r = w.Rule.Funnel.ThrottleIn(unit, tatNs, nowNs, quantity)
+		} else {
+			tats[i%mostAgain], r = w.Rule.Funnel.DebitIn(unit, tatNs, nowNs, quantity)
+		}
+		changed = changed || tats[i%mostAgain] != tatNs
+		denied |= uint16(oneIf(r.Limited)) << i
+		near |= uint16(oneIf(r.Remaining <= w.near)) << i
+		n.choose(i, &r, result, flags)
+	}
+	if !n.settle(denied, near, flags, result) || !changed {
+		return expiresNs, false, true
+	}
+	for i := range n.Rules {
+		binary.LittleEndian.PutUint64(payload[i*plainHeadBytes+entryExpires:], uint64(tats[i%mostAgain]))
+		newExpiresNs = max(newExpiresNs, tats[i%mostAgain])
+	}
+	return newExpiresNs, true, true
+}

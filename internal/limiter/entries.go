@@ -1,0 +1,304 @@
+package limiter
+
+import (
+	"encoding/binary"
+	"hash/fnv"
+	"slices"
+
+	"cellserver/internal/funnel"
+)
+
+// The payload of a Named key has an entry for each rule with a state, in little endian:
+//
+//	id: u64 | expiry: i64                                       of a plain funnel, by its period in ns
+//	id: u64 | expiry: i64 | bytes of the payload: u32 | payload   of another rule
+//
+// The id of the latter has the highest bit, seven bits of the kind, and 56 of its identity's hash.
+const (
+	entryExpires   = 8
+	plainHeadBytes = 16
+	otherHeadBytes = plainHeadBytes + 4
+
+	otherBit    = 1 << 63
+	kindShift   = 56
+	kindMask    = 1<<7 - 1
+	hashMask    = 1<<kindShift - 1
+	maxSubBytes = MaxPayloadBytes / MaxRules * 2 // an exact window has 64 KiB
+)
+
+func isPlainID(id uint64) bool { return id&otherBit == 0 }
+
+func stateID(k Kind, identity string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(identity)) // never fails
+	return otherBit | uint64(k)<<kindShift | h.Sum64()&hashMask
+}
+
+// entry is a rule's state in a payload.
+type entry struct {
+	id        uint64
+	expiresNs int64
+	payload   []byte
+}
+
+func (e *entry) kind() Kind {
+	if isPlainID(e.id) {
+		return Funnel
+	}
+	return Kind(e.id >> kindShift & kindMask)
+}
+
+func (e *entry) state() State { return State{e.kind(), e.expiresNs, e.payload} }
+
+func (e *entry) headBytes() int {
+	if isPlainID(e.id) {
+		return plainHeadBytes
+	}
+	return otherHeadBytes
+}
+
+// valid reports whether a rule can make the entry.
+func (e *entry) valid() bool {
+	switch s := e.state(); s.Kind {
+	case Funnel, FixedWindow, SlidingWindow, ApproxWindow, Quota:
+		return s.Kind.of().valid(s)
+	default:
+		return false
+	}
+}
+
+// readEntry reads the first entry of b.
+func readEntry(b []byte) (e entry, rest []byte, ok bool) {
+	if len(b) < plainHeadBytes {
+		return e, nil, false
+	}
+	e.id, e.expiresNs = binary.LittleEndian.Uint64(b), int64(binary.LittleEndian.Uint64(b[entryExpires:]))
+	if isPlainID(e.id) {
+		return e, b[plainHeadBytes:], true
+	}
+	if len(b) < otherHeadBytes {
+		return e, nil, false
+	}
+	size := int(binary.LittleEndian.Uint32(b[plainHeadBytes:]))
+	if b = b[otherHeadBytes:]; size > maxSubBytes || size > len(b) {
+		return e, nil, false
+	}
+	e.payload = b[:size:size]
+	return e, b[size:], true
+}
+
+func eachEntry(payload []byte, visit func(at int, e entry)) {
+	for rest := payload; len(rest) > 0; {
+		e, after, ok := readEntry(rest)
+		if !ok {
+			return
+		}
+		visit(len(payload)-len(rest), e)
+		rest = after
+	}
+}
+
+// entryOf returns the entry of an id, or one that has expired.
+func entryOf(payload []byte, id uint64) (found entry) {
+	eachEntry(payload, func(_ int, e entry) {
+		if e.id == id {
+			found = e
+		}
+	})
+	return found
+}
+
+// plainTAT returns a plain funnel's TAT, nowNs if it is empty.
+func plainTAT(payload []byte, id uint64, nowNs int64) int64 {
+	for len(payload) >= plainHeadBytes {
+		of := binary.LittleEndian.Uint64(payload)
+		if of == id {
+			return max(nowNs, int64(binary.LittleEndian.Uint64(payload[entryExpires:])))
+		}
+		if isPlainID(of) {
+			payload = payload[plainHeadBytes:]
+			continue
+		}
+		_, rest, ok := readEntry(payload)
+		if !ok {
+			break
+		}
+		payload = rest
+	}
+	return nowNs
+}
+
+const (
+	// fewRules is the number of rules whose states take little of the stack.
+	fewRules = 3
+	// smallBytes fits the payload of every kind but SlidingWindow.
+	smallBytes = 24
+)
+
+// part is the state of a rule during a decision. It must not point into itself, else it would escape.
+type part struct {
+	at, end   int    // of its entry in the payload; equal for none
+	payload   []byte // present one, then the new one of an exact window
+	expiresNs int64
+	small     [smallBytes]byte // the new payload of another kind
+	bytes     int              // of small
+	changed   bool
+	result    funnel.Result
+}
+
+func (n *NamedLimit) decideFew(s *State, nowNs, quantity int64, flags Flags, result *funnel.Result) bool {
+	var parts [fewRules]part
+	return n.decideParts(parts[:len(n.Rules)], s, nowNs, quantity, flags, result)
+}
+
+func (n *NamedLimit) decideMany(s *State, nowNs, quantity int64, flags Flags, result *funnel.Result) bool {
+	var parts [MaxRules]part
+	return n.decideParts(parts[:min(len(n.Rules), MaxRules)], s, nowNs, quantity, flags, result)
+}
+
+// decideParts decides rules of any kind. Exact windows, which may be large, are looked at first and changed
+// in place if all rules allow the request; the others are decided on copies.
+func (n *NamedLimit) decideParts(parts []part, s *State, nowNs, quantity int64, flags Flags, result *funnel.Result) (changed bool) {
+	n.find(parts, s.Payload)
+	denied, near := uint16(0), uint16(0)
+	for i := range parts {
+		p, r := &parts[i], &n.Rules[i].Rule
+		if p.expiresNs <= nowNs {
+			p.payload, p.expiresNs = p.payload[:0], nowNs
+		}
+		if r.Kind == SlidingWindow {
+			p.look(r, nowNs, quantity)
+		} else {
+			p.decide(r, nowNs, quantity, flags)
+		}
+		if p.result.Limited {
+			denied |= 1 << i
+		}
+	}
+	for i := range parts {
+		p, r := &parts[i], &n.Rules[i]
+		if r.Rule.Kind == SlidingWindow && denied == 0 {
+			p.payload, p.expiresNs, p.changed = r.Rule.decideSliding(p.payload, p.expiresNs, nowNs, quantity, 0, &p.result)
+		}
+		if p.result.Remaining <= r.near {
+			near |= 1 << i
+		}
+		changed = changed || p.changed
+		n.choose(i, &p.result, result, flags)
+	}
+	if !n.settle(denied, near, flags, result) || !changed {
+		return false
+	}
+	n.write(parts, s, nowNs)
+	return true
+}
+
+// decide decides on a copy.
+func (p *part) decide(r *Rule, nowNs, quantity int64, flags Flags) {
+	var of [smallBytes]byte
+	payload := of[:copy(of[:], p.payload)]
+	payload, p.expiresNs, p.changed = r.decideSmall(payload, p.expiresNs, nowNs, quantity, flags, &p.result)
+	p.bytes = copy(p.small[:], payload)
+}
+
+// look sets the result if the rule limits the request, which then changes nothing.
+func (p *part) look(r *Rule, nowNs, quantity int64) {
+	payload, expiresNs, _ := r.decideSliding(p.payload, p.expiresNs, nowNs, 0, 0, &p.result)
+	if p.result.Limited = quantity > p.result.Remaining; p.result.Limited {
+		payload, expiresNs, _ = r.decideSliding(payload, expiresNs, nowNs, quantity, 0, &p.result)
+	}
+	p.payload, p.expiresNs = payload, expiresNs
+}
+
+// find sets the states of the rules.
+func (n *NamedLimit) find(parts []part, payload []byte) {
+	next := 0
+	for rest := payload; len(rest) > 0; {
+		e, after, ok := readEntry(rest)
+		if !ok {
+			return
+		}
+		if i := n.ruleOf(e.id, next); i >= 0 {
+			p := &parts[i]
+			p.at, p.end = len(payload)-len(rest), len(payload)-len(after)
+			p.expiresNs, p.payload = e.expiresNs, e.payload
+			next = i + 1
+		}
+		rest = after
+	}
+}
+
+// ruleOf returns the index of the rule of a state, most likely the next one, or -1.
+func (n *NamedLimit) ruleOf(id uint64, next int) int {
+	if next < len(n.Rules) && n.Rules[next].ID == id {
+		return next
+	}
+	return slices.IndexFunc(n.Rules, func(r NamedRule) bool { return r.ID == id })
+}
+
+// write stores the states of all rules, in place if the payload has exactly their entries in their order.
+func (n *NamedLimit) write(parts []part, s *State, nowNs int64) {
+	s.ExpiresNs = nowNs
+	at, same := 0, true
+	for i := range parts {
+		p, r := &parts[i], &n.Rules[i]
+		s.ExpiresNs = max(s.ExpiresNs, p.expiresNs)
+		same = same && p.at == at && p.end-p.at == r.headBytes()+p.newBytes(r) && p.expiresNs > nowNs
+		at = p.end
+	}
+	if same && at == len(s.Payload) {
+		for i := range parts {
+			p := &parts[i]
+			p.replace(&n.Rules[i], s.Payload[p.at:p.end])
+		}
+		return
+	}
+	before := len(s.Payload)
+	b := s.Payload // those of exact windows are parts of it
+	for i := range parts {
+		if p := &parts[i]; p.expiresNs > nowNs {
+			b = p.put(&n.Rules[i], b)
+		}
+	}
+	s.Payload = b[:copy(b, b[before:])]
+}
+
+func (r *NamedRule) headBytes() int {
+	if r.isPlain() {
+		return plainHeadBytes
+	}
+	return otherHeadBytes
+}
+
+// newBytes returns the size of the new payload.
+func (p *part) newBytes(r *NamedRule) int {
+	if r.Rule.Kind == SlidingWindow {
+		return len(p.payload)
+	}
+	return p.bytes
+}
+
+// put appends the rule's entry.
+func (p *part) put(r *NamedRule, b []byte) []byte {
+	b = binary.LittleEndian.AppendUint64(b, r.ID)
+	b = binary.LittleEndian.AppendUint64(b, uint64(p.expiresNs))
+	if r.isPlain() {
+		return b
+	}
+	b = binary.LittleEndian.AppendUint32(b, uint32(p.newBytes(r)))
+	if r.Rule.Kind == SlidingWindow {
+		return append(b, p.payload...)
+	}
+	return append(b, p.small[:p.bytes]...)
+}
+
+// replace overwrites the rule's entry by one of the same size.
+func (p *part) replace(r *NamedRule, b []byte) {
+	binary.LittleEndian.PutUint64(b[entryExpires:], uint64(p.expiresNs))
+	switch b = b[r.headBytes():]; {
+	case r.Rule.Kind != SlidingWindow:
+		copy(b, p.small[:])
+	case &b[0] != &p.payload[0]: // else changed in place
+		copy(b, p.payload)
+	}
+}

@@ -1,0 +1,54 @@
+package limiter
+
+import (
+	"math"
+
+	"cellserver/internal/funnel"
+	"cellserver/internal/limiter/calendar"
+	"cellserver/internal/limiter/window"
+)
+
+// OfQuota returns the rule of a number of units in each window of a calendar.
+func OfQuota(maxCount int64, c *calendar.Calendar) (r Rule, err error) {
+	s := Spec{Kind: Quota, Numbers: Numbers{maxCount}, Calendar: c}
+	err = s.Build(&r)
+	return r, err
+}
+
+func (r *Rule) calendar() *calendar.Calendar {
+	c, _ := r.Shared.(*calendar.Calendar)
+	return c
+}
+
+// boundaryNs returns the end of the calendar's window.
+func (r *Rule) boundaryNs(nowNs int64) int64 { return r.calendar().EndNs(nowNs) }
+
+type quotas struct{ windows }
+
+func (quotas) row() Row {
+	return Row{
+		Name: "cl-quota", Type: "cl-quota", Encoding: "counter",
+		Command: "cl.quota", arguments: [MaxArguments]string{"max_count"}, Quantity: "quantity", CountsDenied: true, Debits: true,
+		Unit: funnel.WholeSeconds, Calendar: true,
+	}
+}
+
+func (quotas) build(s Spec) (Packed, error) {
+	if s.Calendar == nil {
+		return Packed{}, ErrWrongType
+	}
+	l, err := window.NewCount(s.Numbers[0])
+	return l.Packed(), err
+}
+
+func (quotas) numbers(r Rule) Numbers { return Numbers{r.window().MaxCount()} }
+
+func (quotas) left(payload []byte) int64 { return math.MaxInt64 - window.Count(payload) }
+
+func (quotas) valid(s State) bool { return window.ValidFixed(s.Payload) }
+
+// stamp changes no time, as a window's end does not depend on that of a call. But a call after it belongs to
+// the next window.
+func (quotas) stamp(to *stamping) {
+	to.all = append(to.all, Stamp{Ends: true, FromNs: int64(funnel.Since(to.course.nowNs, to.state.ExpiresNs))})
+}
