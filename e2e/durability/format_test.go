@@ -21,16 +21,26 @@ import (
 // formatDirs are data directories that the first versions with each format wrote: one with a snapshot and two
 // logs, one with a log of which a part was flushed. They stay as they are when there are other formats. Their
 // keys expire in 90 years.
-var formatDirs = []string{"testdata/format1/snapshot", "testdata/format1/flushed", "testdata/format2/snapshot", "testdata/format2/flushed"}
+var formatDirs = []string{"testdata/format1/snapshot", "testdata/format1/flushed", "testdata/format2/snapshot", "testdata/format2/flushed",
+	"testdata/format3/snapshot", "testdata/format3/flushed"}
 
-// formatKinds is how many kinds of limiters the versions had that wrote them.
-const formatKinds = limiter.Named + 1
+// formatKinds returns how many kinds of limiters the version had that wrote a directory.
+func formatKinds(golden string) limiter.Kind {
+	switch {
+	case strings.Contains(golden, "format1"):
+		return limiter.Funnel + 1
+	case strings.Contains(golden, "format2"):
+		return limiter.Named + 1
+	default:
+		return limiter.Quota + 1
+	}
+}
 
 // writtenFormat is the one that this version writes.
-const writtenFormat = "format2"
+const writtenFormat = "format3"
 
 // expectedFile has a line for each key: its database, its name and when it expires in milliseconds, or -2
-// where it is gone, and with format 2 behind it what DUMP returns.
+// where it is gone, and from format 2 on behind it what DUMP returns.
 const expectedFile = "expected.txt"
 
 // TestFormats: what earlier versions wrote is read, and kept. UPDATE_FORMAT=1 writes that of this version
@@ -40,19 +50,19 @@ func TestFormats(t *testing.T) {
 	for _, golden := range formatDirs {
 		t.Run(strings.TrimPrefix(golden, "testdata/"), func(t *testing.T) {
 			t.Parallel()
-			dumps := strings.Contains(golden, "format2")
+			kinds := formatKinds(golden)
 			if strings.Contains(golden, writtenFormat) && os.Getenv("UPDATE_FORMAT") != "" {
 				writeFormat(t, golden)
 			}
 			files := contents(t, golden)
 			expected := string(files[expectedFile])
-			if dumps && strings.Count(expected, "CELLSTAT") < 3*int(formatKinds-1) || strings.Count(expected, "\n") < len(formatKeys())*len(formatDBs()) {
+			if strings.Count(expected, "CELLSTAT") < 3*int(kinds-1) || strings.Count(expected, "\n") < len(formatKeys())*len(formatDBs()) {
 				t.Fatalf("%s has %q", golden, expected)
 			}
 			dir := write(t, lacking(files, expectedFile))
 			for range 2 {
 				p := harness.StartKeeping(t, dir)
-				if got := keysAsExpected(t, p, dumps); got != expected {
+				if got := keysAsExpected(t, p, kinds); got != expected {
 					t.Errorf("got\n%s, want\n%s", got, expected)
 				}
 				harness.SyncAll(t, p)
@@ -69,8 +79,8 @@ func formatKeys() []string {
 func formatDBs() []int { return []int{0, 1, 15} }
 
 // kindKeys are the keys of other limiters than funnels.
-func kindKeys() (names []string) {
-	for kind := range formatKinds {
+func kindKeys(kinds limiter.Kind) (names []string) {
+	for kind := range kinds {
 		if kind != limiter.Funnel {
 			names = append(names, "of "+kind.String(), strings.Repeat("long:", 20)+kind.String())
 		}
@@ -79,12 +89,10 @@ func kindKeys() (names []string) {
 }
 
 // keysAsExpected returns what expectedFile has.
-func keysAsExpected(t *testing.T, p *harness.Process, dumps bool) string {
+func keysAsExpected(t *testing.T, p *harness.Process, kinds limiter.Kind) string {
 	t.Helper()
-	keys := formatKeys()
-	if dumps {
-		keys = append(keys, kindKeys()...)
-	}
+	keys := append(formatKeys(), kindKeys(kinds)...)
+	dumps := kinds > limiter.Funnel+1
 	var b strings.Builder
 	for _, db := range formatDBs() {
 		rdb := harness.Database(t, p, db)
@@ -152,7 +160,7 @@ func writeFormat(t *testing.T, golden string) {
 			}
 		}
 	}
-	keys, kinds := formatKeys(), kindKeys()
+	keys, kinds := formatKeys(), kindKeys(formatKinds(golden))
 	chargeAll(keys[:5])
 	restoreAll(kinds, 1)
 	say(0, "SAVE")
@@ -168,7 +176,7 @@ func writeFormat(t *testing.T, golden string) {
 	chargeAll(keys[5:])
 	restoreAll(kinds[len(kinds)/2:], 4)
 	say(15, "CL.THROTTLE", keys[6], 400_000, 1, 10_000, -5)
-	expected := keysAsExpected(t, p, true)
+	expected := keysAsExpected(t, p, formatKinds(golden))
 	p.Stop(t, syscall.SIGKILL)
 	if err := os.RemoveAll(golden); err != nil {
 		t.Fatal(err)

@@ -26,8 +26,9 @@ const (
 	fileMagic  = "CELLSRVR"
 	frameMagic = "FRAM"
 
-	// format is the written format. Older ones can be read: format 1 had only funnels.
-	format = 2
+	// format is the written format. Older ones can be read: format 1 had only funnels, format 2 no quotas,
+	// and of named limits only funnels.
+	format = 3
 
 	// maxPayloadBytes bounds the payload of a frame.
 	maxPayloadBytes = 4 << 20

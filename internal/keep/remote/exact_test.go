@@ -85,8 +85,7 @@ func exactCases(t *testing.T) []exactCase {
 		}
 	}
 	named := func(l funnel.Limit) limiter.Rule {
-		return limiter.Rule{Kind: limiter.Named, Shared: &limiter.NamedLimit{Counts: &limiter.Counts{},
-			Windows: []limiter.Window{{Funnel: l, PeriodNs: exactPeriodMs * 1e6}}}}
+		return limitertest.Named(limiter.PlainRule(l, exactPeriodMs*1e6))
 	}
 	cases := []exactCase{
 		{kind: limiter.SlidingWindow, name: "sliding",

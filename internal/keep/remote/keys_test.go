@@ -11,6 +11,7 @@ import (
 
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
+	"cellserver/internal/limiter/limitertest"
 	"cellserver/internal/limiter/window"
 	"cellserver/internal/store"
 	"cellserver/internal/test/redistest"
@@ -197,7 +198,7 @@ func TestScanOfASharedServer(t *testing.T) {
 func TestTooFastForTheirClocks(t *testing.T) {
 	s, _ := onServer(t, Config{})
 	fast := mustLimit(t, 5, 2_000_000, 1)
-	rule := limiter.Rule{Kind: limiter.Named, Shared: &limiter.NamedLimit{Windows: []limiter.Window{{Funnel: fast, PeriodNs: sec}}}}
+	rule := limitertest.Named(limiter.PlainRule(fast, sec))
 	o := limiter.Operation{Verb: limiter.Wait, Funnel: fast, Quantity: 1}
 	tx := begun(t, s, named("k"))
 	inTx := []store.Request{ask("k", fast, 1)}

@@ -12,6 +12,7 @@ import (
 	"cellserver/internal/keep/remote/servers"
 	"cellserver/internal/limiter"
 	"cellserver/internal/limiter/bucket"
+	"cellserver/internal/limiter/limitertest"
 	"cellserver/internal/limiter/window"
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
@@ -244,14 +245,14 @@ func TestUnknownServer(t *testing.T) {
 func TestPolicies(t *testing.T) {
 	windows, _ := window.NewLimit(funnel.Seconds, 100, 60)
 	holds, _ := bucket.NewLimit(100)
-	named := &limiter.NamedLimit{Windows: []limiter.Window{{Funnel: mustLimit(t, 99, 1, 60), PeriodNs: 60 * sec}}}
+	named := limitertest.Named(limiter.PlainRule(mustLimit(t, 99, 1, 60), 60*sec))
 	for _, rule := range []limiter.Rule{
 		limiter.OfFunnel(mustLimit(t, 99, 1, 60)),
 		{Kind: limiter.FixedWindow, Packed: windows.Packed()},
 		{Kind: limiter.SlidingWindow, Packed: windows.Packed()},
 		{Kind: limiter.ApproxWindow, Packed: windows.Packed()},
 		{Kind: limiter.Bucket, Packed: holds.Packed()},
-		{Kind: limiter.Named, Shared: named},
+		named,
 	} {
 		for _, tt := range []struct {
 			policy    store.Fallback

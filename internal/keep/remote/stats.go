@@ -15,6 +15,7 @@ type counts struct {
 	policy [store.Fallbacks]decided
 
 	granted, refused atomic.Uint64 // units
+	cut              atomic.Uint64 // debits cut off
 	outcomes         [limiter.Kinds]struct{ allowed, limited atomic.Uint64 }
 }
 
@@ -37,6 +38,9 @@ func (d *decided) all() store.Decided {
 
 // outcome counts a request for units.
 func (c *counts) outcome(o limiter.Outcome) {
+	if o.Cut {
+		c.cut.Add(1)
+	}
 	units := store.CountedUnits(o.Quantity)
 	switch {
 	case !o.Requests:
@@ -60,6 +64,7 @@ func (s *Store) UpdateStats(st *store.Stats) {
 	}
 	granted := s.counts.granted.Load()
 	st.Granted += granted
+	st.DebitsCut += s.counts.cut.Load()
 	st.Requested += granted + s.counts.refused.Load()
 }
 

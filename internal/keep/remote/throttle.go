@@ -48,6 +48,11 @@ type place struct {
 // behind a refund, which may not have been executed yet.
 func (s *Store) decideHere(q *store.Request, nowNs int64, behindRefund bool) (to *engine.Sender, waits bool) {
 	q.Result, q.Err = funnel.Result{}, nil
+	if r, ok := q.Rule.Constantly(); ok {
+		q.Result = r
+		s.counts.outcome(q.Outcome())
+		return nil, false
+	}
 	if s.leaksTooFast(q.Rule.IntervalNs()) {
 		q.Err = errTooFast
 		return nil, false

@@ -24,6 +24,7 @@ type Step struct {
 	Command *catalog.Command
 	Args    [][]byte
 	DB      uint16 // expected by a Plan
+	Rules   int    // cost of the named limits' rules beyond that of the command
 }
 
 // Queue holds the commands between MULTI and EXEC.

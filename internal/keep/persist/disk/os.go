@@ -237,8 +237,9 @@ func (d *OS) Rename(from, to string) error {
 	if err != nil {
 		return d.held.named(err)
 	}
+	was, known := d.held.files[from]
 	delete(d.held.files, from)
-	d.held.files[to] = seen{info, true}
+	d.held.files[to] = seen{info, !known || was.written} // one that is still being written grows
 	return nil
 }
 

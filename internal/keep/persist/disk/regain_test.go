@@ -225,3 +225,13 @@ func TestMovedBack(t *testing.T) {
 		t.Errorf("it is another: %t, %v", isOther, err)
 	}
 }
+
+// TestRenamedWhileItIsWritten: a file that grows after its renaming is still the same.
+func TestRenamedWhileItIsWritten(t *testing.T) {
+	d, _ := newUsed(t)
+	f, err := d.Create("new")
+	must(t, err)
+	must(t, d.Rename("new", "log"))
+	_, err = f.Write([]byte("more"))
+	must(t, errors.Join(err, d.Check("log"), f.Close()))
+}

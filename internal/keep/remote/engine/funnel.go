@@ -18,7 +18,7 @@ func (w *funnels) begin(q *queue, first *Job) {
 }
 
 func (w *funnels) takes(q *queue, j *Job) bool {
-	if j.Request == nil || j.Request.Rule.Kind != limiter.Funnel {
+	if j.Request == nil || j.Request.Rule.Kind != limiter.Funnel || j.Request.Rule.Flags != 0 {
 		return false
 	}
 	return w.sameTime(q, j) && q.runs.Fits(j.Request)

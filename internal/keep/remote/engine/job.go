@@ -73,7 +73,7 @@ func (j *Job) do(s *limiter.State, serverNs int64) (o outcome) {
 		return o
 	}
 	o.result, o.changed, o.err = q.Rule.Decide(s, serverNs, q.Quantity)
-	if o.Limited = o.result.Limited; o.err != nil {
+	if o.Limited, o.Cut = o.result.Limited, o.result.Marks&funnel.Cut != 0; o.err != nil {
 		o.result = funnel.Result{}
 	}
 	return o

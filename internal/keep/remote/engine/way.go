@@ -31,7 +31,7 @@ func (e *Engine) sameTime(q *queue, j *Job) bool {
 func (e *Engine) wayOf(q *queue, j *Job) way {
 	switch {
 	case q.bySwap || j.Request == nil:
-	case j.Request.Rule.Kind == limiter.Funnel:
+	case j.Request.Rule.Kind == limiter.Funnel && j.Request.Rule.Flags == 0:
 		return &e.funnels
 	case script.IsNative(j.Request):
 		return &e.natives

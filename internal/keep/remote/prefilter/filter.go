@@ -36,7 +36,7 @@ func (f *Filter) Denied() uint64 {
 
 // Decide reports whether it has denied a request. line is the server's clock.
 func (f *Filter) Decide(q *store.Request, line *timeline.Timeline, localNs int64) bool {
-	if f == nil || q.Rule.Kind != limiter.Funnel || q.Quantity <= 0 {
+	if f == nil || q.Rule.Kind != limiter.Funnel || q.Rule.Flags != 0 || q.Quantity <= 0 {
 		return false
 	}
 	latestNs, ok := line.Latest(localNs)

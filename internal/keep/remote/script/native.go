@@ -18,7 +18,7 @@ import (
 const NativeMost = 1 << 50
 
 func IsNative(q *store.Request) bool {
-	if k := q.Rule.Kind; k != limiter.FixedWindow && k != limiter.Bucket {
+	if k := q.Rule.Kind; k != limiter.FixedWindow && k != limiter.Bucket || q.Rule.Flags&limiter.Debit != 0 {
 		return false
 	}
 	most := q.Rule.Packed[0]

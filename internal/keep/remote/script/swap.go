@@ -64,10 +64,13 @@ func stampsArg(stamps limiter.Stamps, payloadAt int) string {
 	var b []byte
 	for _, p := range stamps {
 		sign, at := byte('+'), payloadAt+p.At
-		if p.Less {
+		switch {
+		case p.Less:
 			sign = '-'
-		} else if p.Twice {
+		case p.Twice:
 			sign = '*'
+		case p.Ends:
+			sign = '!'
 		}
 		if p.At == limiter.ExpiresAt {
 			at = expiresAt

@@ -1,0 +1,81 @@
+package remote
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"cellserver/e2e/harness"
+	"cellserver/internal/test/redistest"
+)
+
+// call is an allowed call: it was decided between two times of this machine's clock, which is the Redis's.
+type call struct{ sentNs, answeredNs int64 }
+
+// TestQuotasOfManyServers: four cellservers over one Redis allow exactly the quota in each second by the
+// Redis's clock, also across its boundaries.
+func TestQuotasOfManyServers(t *testing.T) {
+	t.Parallel()
+	const servers, callers, quota, seconds = 4, 3, 30, 4
+	url := "redis://" + redistest.Server(t).Addr
+	for name, args := range map[string][]any{
+		"quota": {"CL.QUOTA", "k", quota, "SECOND"},
+		"named": {"CL.CHECK", "named", "k"},
+	} {
+		file := harness.WriteFile(t, fmt.Sprintf("limits: {named: {rules: [{algorithm: quota, max_count: %d, every: second}]}}\n", quota))
+		var mu sync.Mutex // guards allowed
+		var allowed []call
+		var all sync.WaitGroup
+		until := time.Now().Truncate(time.Second).Add((seconds + 1) * time.Second)
+		for range servers {
+			_, client := startRemote(t, url, "--store-timeout", never, "--limits-file", file)
+			for range callers {
+				all.Go(func() {
+					for time.Now().Before(until) {
+						c := call{sentNs: time.Now().UnixNano()}
+						numbers, err := client.Do(t.Context(), args...).Int64Slice()
+						c.answeredNs = time.Now().UnixNano()
+						if err != nil || len(numbers) != 5 {
+							t.Errorf("%s: %v, %v", name, numbers, err)
+							return
+						}
+						if numbers[0] == 0 {
+							mu.Lock()
+							allowed = append(allowed, c)
+							mu.Unlock()
+						}
+					}
+				})
+			}
+		}
+		all.Wait()
+		judge(t, name, allowed, quota)
+	}
+}
+
+// judge compares the calls of each second with the quota: those surely in it are no more, and with those that
+// may be in it there are as many, but for the first and the last second.
+func judge(t *testing.T, name string, allowed []call, quota int) {
+	t.Helper()
+	surely, maybe := map[int64]int{}, map[int64]int{}
+	firstSec, lastSec := int64(1<<62), int64(0)
+	for _, c := range allowed {
+		fromSec, toSec := c.sentNs/1e9, c.answeredNs/1e9
+		firstSec, lastSec = min(firstSec, fromSec), max(lastSec, toSec)
+		if fromSec == toSec {
+			surely[fromSec]++
+		}
+		for sec := fromSec; sec <= toSec; sec++ {
+			maybe[sec]++
+		}
+	}
+	if lastSec-firstSec < 2 {
+		t.Errorf("%s: calls in the seconds %d to %d only", name, firstSec, lastSec)
+	}
+	for sec := firstSec; sec <= lastSec; sec++ {
+		if surely[sec] > quota || sec > firstSec && sec < lastSec && maybe[sec] < quota {
+			t.Errorf("%s: %d calls were surely allowed in second %d, and %d maybe; want %d", name, surely[sec], sec-firstSec, maybe[sec], quota)
+		}
+	}
+}
