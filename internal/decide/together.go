@@ -10,7 +10,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// Together decides requests on funnels in a transaction: it charges all in order, or none if one is limited.
+// Together decides requests in a transaction: it charges all in order, or none if one is limited.
 // Then limited requests have their results, and the others those of a look, as which they are counted. On an
 // error the transaction must be undone, as some may have been charged.
 func (d *Decider) Together(tx store.Keys, nowNs int64, batch []store.Request, local *observe.Local) (limited bool, err error) {
@@ -35,6 +35,19 @@ func (d *Decider) Together(tx store.Keys, nowNs int64, batch []store.Request, lo
 	return limited, nil
 }
 
+// Each decides requests in a transaction, each by itself. On an error the transaction must be undone.
+func (d *Decider) Each(tx store.Keys, nowNs int64, batch []store.Request, local *observe.Local) (limited bool, err error) {
+	tx.Throttle(nowNs, batch)
+	for i := range batch {
+		if batch[i].Err != nil {
+			return false, batch[i].Err
+		}
+		limited = limited || batch[i].Result.Limited
+	}
+	d.sample(nowNs, batch, local)
+	return limited, nil
+}
+
 // foreseen is a request's result if the earlier ones were charged.
 type foreseen struct {
 	first  int // index of its key's first request, which holds the key's states:
@@ -45,16 +58,15 @@ type foreseen struct {
 
 func foresee(tx store.Keys, nowNs int64, batch []store.Request) (ahead []foreseen, err error) {
 	ahead = make([]foreseen, len(batch))
-	look := limiter.Operation{Verb: limiter.Look}
+	look := limiter.Operation{Verb: limiter.Look} // shared, as it escapes
 	for i := range batch {
 		q, f := &batch[i], &ahead[i]
 		f.first = firstOf(batch[:i], &q.Key)
 		first := &ahead[f.first]
 		if f.first == i {
-			if err = tx.Apply(nowNs, q.Key, &look); err != nil {
+			if first.state, err = stateFor(tx, nowNs, q, &look); err != nil {
 				return nil, err
 			}
-			first.state = limiter.State{ExpiresNs: look.AtNs}
 		}
 		if f.result, _, err = q.Rule.Decide(&first.state, nowNs, q.Quantity); err != nil {
 			return nil, err
@@ -65,6 +77,16 @@ func foresee(tx store.Keys, nowNs int64, batch []store.Request) (ahead []foresee
 		}
 	}
 	return ahead, nil
+}
+
+// stateFor returns what decides a request: of a funnel its TAT, without its reservations.
+func stateFor(tx store.Keys, nowNs int64, q *store.Request, look *limiter.Operation) (s limiter.State, err error) {
+	if q.Rule.Kind != limiter.Funnel {
+		s, _, err = tx.State(nowNs, q.Key)
+		return s, err
+	}
+	err = tx.Apply(nowNs, q.Key, look)
+	return limiter.State{ExpiresNs: look.AtNs}, err
 }
 
 // firstOf returns the index of a key's first request, or len(requests).

@@ -12,18 +12,19 @@ import (
 	"time"
 )
 
+// MaxBytes is the longest file of Read.
 const MaxBytes = 4 << 20
 
 // patience bounds the time for a pipe to end.
 const patience = 10 * time.Second
 
-var (
-	errTooLong = errors.New("it is longer than " + strconv.Itoa(MaxBytes>>20) + " MiB")
-	errNoEnd   = errors.New("the pipe was not written and closed within " + patience.String())
-)
+var errNoEnd = errors.New("the pipe was not written and closed within " + patience.String())
 
 // Read returns a file's contents. An error is a *fs.PathError.
-func Read(path string) ([]byte, error) { return read(path, patience) }
+func Read(path string) ([]byte, error) { return read(path, MaxBytes, patience) }
+
+// ReadUpTo is Read for a file of up to maxBytes, a multiple of 1 MiB.
+func ReadUpTo(path string, maxBytes int) ([]byte, error) { return read(path, maxBytes, patience) }
 
 // Cause returns an error of Read without its path.
 func Cause(err error) error {
@@ -33,7 +34,7 @@ func Cause(err error) error {
 	return err
 }
 
-func read(path string, patience time.Duration) ([]byte, error) {
+func read(path string, maxBytes int, patience time.Duration) ([]byte, error) {
 	flags := os.O_RDONLY
 	info, err := os.Stat(path)
 	isPipe := err == nil && info.Mode()&fs.ModeNamedPipe != 0
@@ -47,9 +48,9 @@ func read(path string, patience time.Duration) ([]byte, error) {
 	defer func() { _ = f.Close() }() // nothing was written
 	var text []byte
 	if isPipe {
-		text, err = readPipe(f, time.Now().Add(patience))
+		text, err = readPipe(f, maxBytes, time.Now().Add(patience))
 	} else {
-		text, err = readAll(f)
+		text, err = readAll(f, maxBytes)
 	}
 	if err != nil {
 		return nil, &fs.PathError{Op: "read", Path: path, Err: Cause(err)}
@@ -57,10 +58,10 @@ func read(path string, patience time.Duration) ([]byte, error) {
 	return text, nil
 }
 
-func readAll(f *os.File) ([]byte, error) {
-	text, err := io.ReadAll(io.LimitReader(f, MaxBytes+1))
-	if err == nil && len(text) > MaxBytes {
-		err = errTooLong
+func readAll(f *os.File, maxBytes int) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(f, int64(maxBytes)+1))
+	if err == nil && len(text) > maxBytes {
+		err = errors.New("it is longer than " + strconv.Itoa(maxBytes>>20) + " MiB")
 	}
 	return text, err
 }
@@ -68,12 +69,12 @@ func readAll(f *os.File) ([]byte, error) {
 // pipePoll is the interval of looks at a pipe without a writer, which reads as ended.
 const pipePoll = 10 * time.Millisecond
 
-func readPipe(f *os.File, until time.Time) ([]byte, error) {
+func readPipe(f *os.File, maxBytes int, until time.Time) ([]byte, error) {
 	if err := f.SetReadDeadline(until); err != nil {
 		return nil, err
 	}
 	for {
-		text, err := readAll(f)
+		text, err := readAll(f, maxBytes)
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded), err == nil && len(text) == 0 && time.Now().After(until):
 			return nil, errNoEnd

@@ -29,6 +29,12 @@ func TestRead(t *testing.T) {
 	if _, err := Read(path); err == nil || err.Error() != "read "+path+": it is longer than 4 MiB" {
 		t.Error(err)
 	}
+	if got, err := ReadUpTo(path, 2*MaxBytes); err != nil || len(got) != MaxBytes+1 {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+	if _, err := ReadUpTo(path, 1<<20); err == nil || err.Error() != "read "+path+": it is longer than 1 MiB" {
+		t.Error(err)
+	}
 	if _, err := Read(dir); err == nil || Cause(err).Error() != "is a directory" {
 		t.Error(err)
 	}

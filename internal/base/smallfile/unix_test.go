@@ -22,13 +22,13 @@ func TestReadPipe(t *testing.T) {
 		t.Fatal(err)
 	}
 	noEnd := "read " + path + ": the pipe was not written and closed within 10s"
-	if _, err := read(path, time.Millisecond); err == nil || err.Error() != noEnd {
+	if _, err := read(path, MaxBytes, time.Millisecond); err == nil || err.Error() != noEnd {
 		t.Errorf("nobody writes: %v", err)
 	}
 	written := make(chan error, 1)
 	// Opening waits for the reader.
 	go func() { written <- os.WriteFile(path, []byte("late"), 0o600) }()
-	if got, err := read(path, time.Hour); err != nil || string(got) != "late" {
+	if got, err := read(path, MaxBytes, time.Hour); err != nil || string(got) != "late" {
 		t.Errorf("%q, %v", got, err)
 	}
 	if err := <-written; err != nil {
@@ -42,7 +42,7 @@ func TestReadPipe(t *testing.T) {
 	if _, err := open.WriteString("and no end"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := read(path, time.Millisecond); err == nil || err.Error() != noEnd {
+	if _, err := read(path, MaxBytes, time.Millisecond); err == nil || err.Error() != noEnd {
 		t.Errorf("the writer stays: %v", err)
 	}
 }

@@ -16,8 +16,12 @@ import (
 	"cellserver/internal/base/smallfile"
 )
 
-func Read(path string) ([]byte, error) {
-	text, err := smallfile.Read(path)
+// Read returns a file's text.
+func Read(path string) ([]byte, error) { return ReadUpTo(path, smallfile.MaxBytes) }
+
+// ReadUpTo is Read for a file of up to maxBytes, a multiple of 1 MiB.
+func ReadUpTo(path string, maxBytes int) ([]byte, error) {
+	text, err := smallfile.ReadUpTo(path, maxBytes)
 	if err != nil {
 		return nil, errors.New("cannot read " + path + ": " + smallfile.Cause(err).Error())
 	}
@@ -108,6 +112,20 @@ func (f *File) Fields(n *yaml.Node, what string, visit func(key, value *yaml.Nod
 		}
 		seen[key.Value] = key.Line
 		visit(key, value)
+	}
+}
+
+// Items visits a sequence's elements.
+func (f *File) Items(n *yaml.Node, what string, visit func(item *yaml.Node)) {
+	if n.Kind != yaml.SequenceNode {
+		f.Fail(n, what+" must be a list")
+		return
+	}
+	for _, item := range n.Content {
+		if len(f.problems) >= maxCounted {
+			return
+		}
+		visit(Resolve(item))
 	}
 }
 

@@ -45,6 +45,27 @@ func TestFields(t *testing.T) {
 	}
 }
 
+func TestItems(t *testing.T) {
+	for _, tt := range []struct{ text, items, err string }{
+		{"[]\n", "", ""},
+		{"- a\n- &b 2\n- *b\n", "a 2 2", ""},
+		{"# none\na: 1\n", "", "f:2: it must be a list"},
+		{"[" + strings.Repeat("bad, ", 2000) + "]\n", strings.TrimSpace(strings.Repeat("bad ", 1000)), "f:1: bad"},
+	} {
+		f := &File{Path: "f"}
+		var items []string
+		f.Items(f.Root([]byte(tt.text)), "it", func(item *yaml.Node) {
+			if items = append(items, item.Value); item.Value == "bad" {
+				f.Fail(item, "bad")
+			}
+		})
+		err := f.Err()
+		if strings.Join(items, " ") != tt.items || (err == nil) != (tt.err == "") || err != nil && !strings.HasPrefix(err.Error(), tt.err) {
+			t.Errorf("%.50q: got %d items, %v", tt.text, len(items), err)
+		}
+	}
+}
+
 func TestManyProblemsAreCounted(t *testing.T) {
 	_, err := read("a: 1\n" + strings.Repeat("a: 1\n", 20))
 	if err == nil || strings.Count(err.Error(), "; ") != 8 || !strings.HasSuffix(err.Error(), "; and 12 more errors") {

@@ -1,94 +1,132 @@
-// Package namedlimit holds the named limits: definitions, their origins, and counts of decisions. Definitions
-// come from the operator's file and from commands; limitsfile reads both. A Registry is safe for concurrent
-// use; a lookup takes no lock.
+// Package namedlimit holds the named limits: definitions, their origins, overrides for some keys, and counts
+// of decisions. Definitions come from the operator's file and from commands; limitsfile reads both. A
+// Registry is safe for concurrent use; a lookup takes no lock.
 package namedlimit
 
 import (
 	"errors"
 	"fmt"
-	"slices"
+	"reflect"
 	"strconv"
-	"time"
 
-	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
+	"cellserver/internal/limiter/calendar"
 )
 
 // Bounds of a Registry:
 const (
 	MaxNames     = 1024
 	MaxNameBytes = 64
-	MaxWindows   = limiter.MaxWindows // of one limit
+	MaxRules     = limiter.MaxRules // of one limit
+	MaxOverrides = 100_000          // exact keys of a file; and as many by commands
+	MaxPatterns  = 128              // of one limit
+	MaxPlans     = 1024
 )
 
-// Window is a limit's funnel.
-type Window struct {
-	Capacity  int64
-	Count     int64 // units that leak in a period
-	PeriodSec int64
+// DefaultNear is the share of a rule's capacity from which on a key is near the limit.
+const DefaultNear = 0.8
+
+// Policy decides the requests of keys: by all its rules, or constantly.
+type Policy struct {
+	Plan     string // whose rules these are; "" for none
+	Rules    []Rule
+	Constant limiter.Constant
 }
 
-// NewWindow returns the window for CL.THROTTLE's arguments, or funnel.NewLimit's error.
-func NewWindow(reading funnel.Reading, maxBurst, count, periodSec int64) (Window, error) {
-	l, err := funnel.NewLimit(reading, maxBurst, count, periodSec)
-	return Window{Capacity: l.Capacity(), Count: count, PeriodSec: periodSec}, err
+// Override is another policy for some keys of a limit.
+type Override struct {
+	Keys    []string
+	Pattern string // a glob, if there are no keys
+	Policy
 }
 
-// MaxBurst returns the command argument for the capacity, -1 for capacity 0.
-func (w Window) MaxBurst(reading funnel.Reading) int64 {
-	if reading == funnel.Burst {
-		return w.Capacity - 1
-	}
-	return w.Capacity
-}
-
-// Definition defines a limit. Windows must not be changed.
+// Definition defines a limit. Its slices must not be changed.
 type Definition struct {
-	Name    string
-	Windows []Window
-	Shadow  bool // decides and counts without denying
+	Name string
+	Policy
+	Overrides []Override
+	Shadow    bool    // decides and counts without denying
+	Near      float64 // share of a rule's capacity, above 0 and at most 1
 }
 
-func (d *Definition) Equal(other *Definition) bool {
-	return d.Name == other.Name && d.Shadow == other.Shadow && slices.Equal(d.Windows, other.Windows)
+// Definitions are a file's.
+type Definitions struct {
+	Limits map[string]Definition
+	Plans  map[string][]Rule
 }
 
-// CheckName returns an error for an invalid name.
-func CheckName(name []byte) error {
+func (d *Definition) Equal(other *Definition) bool { return reflect.DeepEqual(d, other) }
+
+// CheckName returns an error for an invalid name of a limit.
+func CheckName(name []byte) error { return checkName("a limit", name) }
+
+func checkName(of string, name []byte) error {
 	valid := len(name) > 0 && len(name) <= MaxNameBytes
 	for _, c := range name {
 		valid = valid && ('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '.' || c == '-')
 	}
 	if !valid {
-		return errors.New("a limit's name must be 1 to " + strconv.Itoa(MaxNameBytes) + " letters, digits, dots, hyphens and underscores")
+		return errors.New(of + "'s name must be 1 to " + strconv.Itoa(MaxNameBytes) + " letters, digits, dots, hyphens and underscores")
 	}
 	return nil
 }
 
 // Check returns an error for an invalid definition.
-func (d *Definition) Check() error {
-	_, err := d.rules()
+func (d *Definition) Check(calendars *calendar.Set) error {
+	if err := CheckName([]byte(d.Name)); err != nil {
+		return err
+	}
+	if !(d.Near > 0 && d.Near <= 1) {
+		return fmt.Errorf("near must be above 0 and at most 1, got %v", d.Near)
+	}
+	if err := d.Policy.Check(calendars); err != nil {
+		return err
+	}
+	for i := range d.Overrides {
+		if err := d.Overrides[i].Check(calendars); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Check returns an error for an invalid policy.
+func (p *Policy) Check(calendars *calendar.Set) error {
+	if p.Constant != limiter.ByRules {
+		return nil
+	}
+	_, err := p.build(calendars)
 	return err
 }
 
-// rules checks the definition and returns its windows.
-func (d *Definition) rules() ([]limiter.Window, error) {
-	if err := CheckName([]byte(d.Name)); err != nil {
-		return nil, err
-	}
-	if n := len(d.Windows); n < 1 || n > MaxWindows {
-		return nil, fmt.Errorf("a limit must have 1 to %d windows, got %d", MaxWindows, n)
-	}
-	rules := make([]limiter.Window, len(d.Windows))
-	for i, w := range d.Windows {
-		if slices.ContainsFunc(d.Windows[:i], func(other Window) bool { return other.PeriodSec == w.PeriodSec }) {
-			return nil, fmt.Errorf("two windows have the period %d; the period identifies a window, so use different ones", w.PeriodSec)
+// CheckRule returns an error for an invalid rule.
+func CheckRule(r *Rule, calendars *calendar.Set) error {
+	if r.Name != "" {
+		if err := checkName("a rule", []byte(r.Name)); err != nil {
+			return err
 		}
-		l, err := funnel.NewLimit(funnel.Capacity, w.Capacity, w.Count, w.PeriodSec)
-		if err != nil {
+	}
+	_, err := r.build(calendars)
+	return err
+}
+
+// build checks the rules and returns those to decide by.
+func (p *Policy) build(calendars *calendar.Set) ([]limiter.NamedRule, error) {
+	if n := len(p.Rules); n < 1 || n > MaxRules {
+		return nil, fmt.Errorf("a limit must have 1 to %d rules, got %d", MaxRules, n)
+	}
+	rules := make([]limiter.NamedRule, len(p.Rules))
+	for i := range p.Rules {
+		of := &p.Rules[i]
+		if err := CheckRule(of, calendars); err != nil {
 			return nil, err
 		}
-		rules[i] = limiter.Window{Funnel: l, PeriodNs: w.PeriodSec * int64(time.Second)}
+		rules[i], _ = of.build(calendars)
+		for j := range i {
+			if rules[j].ID == rules[i].ID {
+				return nil, fmt.Errorf("two rules are '%s', by which their state is known; give one of them a name", of.Label())
+			}
+		}
 	}
 	return rules, nil
 }
@@ -109,25 +147,3 @@ func (s Source) String() string {
 	}
 	return "command"
 }
-
-// Limit is a limit in force, immutable but for its counts.
-type Limit struct {
-	Definition
-	Source Source
-	named  limiter.NamedLimit // the counts belong to the name until its deletion
-}
-
-// Counts counts a limit's decisions since its name was defined.
-type Counts struct {
-	Allowed       uint64
-	Limited       uint64
-	ShadowLimited uint64 // requests that a Shadow would deny
-}
-
-func (l *Limit) Counts() Counts {
-	c := l.named.Counts
-	return Counts{c.Allowed.Load(), c.Limited.Load(), c.ShadowLimited.Load()}
-}
-
-// Named decides the limit's requests.
-func (l *Limit) Named() *limiter.NamedLimit { return &l.named }

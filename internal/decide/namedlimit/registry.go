@@ -1,7 +1,6 @@
 package namedlimit
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -9,31 +8,26 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
-	"cellserver/internal/limiter"
+	"cellserver/internal/base/zones"
+	"cellserver/internal/limiter/calendar"
 )
 
-// Config configures a Registry.
+// Config configures a Registry. All but Log may be zero.
 type Config struct {
-	File   File   // with limits; nil for none
-	Keeper Keeper // of definitions by commands; nil for none
-	Log    *slog.Logger
+	File      File   // with limits; nil for none
+	Keeper    Keeper // of definitions by commands; nil for none
+	Calendars *calendar.Set
+	Now       func() int64 // Unix nanoseconds; nil for the time of the system
+	Log       *slog.Logger
 }
 
 // File is a file with limits.
 type File interface {
 	Path() string
 	// Read returns all definitions, or none and an error. whole reports a final newline.
-	Read() (definitions map[string]Definition, whole bool, err error)
-}
-
-// Keeper persists definitions by commands.
-type Keeper interface {
-	Load() ([]Definition, error)
-	// Keep replaces the definitions, which survive a crash once it returns nil.
-	Keep(definitions []Definition) error
-	// Check returns an error if nothing readable is kept.
-	Check() error
+	Read() (d Definitions, whole bool, err error)
 }
 
 // ErrNoFile reports a reload without a file.
@@ -47,20 +41,24 @@ const maxChanges = 64
 
 // Registry holds the limits in force.
 type Registry struct {
-	config  Config
-	current atomic.Pointer[map[string]*Limit]
-	changes chan struct{} // one element for each change under way
-	reloads struct {
+	config     Config
+	current    atomic.Pointer[table]
+	changes    chan struct{} // one element for each change under way
+	overridden atomic.Int64  // number of overrides by commands
+	reloads    struct {
 		done, failed atomic.Uint64
 		lastFailed   atomic.Bool
 	}
 
-	mu        sync.Mutex // guards the fields below; held while writing to disk
-	byFile    map[string]Definition
-	byCommand map[string]Definition
-	whole     bool // the file had a final newline
-	unsure    bool // about the directory's contents, after a failed write
-	closed    bool
+	mu         sync.Mutex // guards the fields below; held while writing to disk
+	byFile     map[string]Definition
+	byCommand  map[string]Definition
+	plans      map[string][]Rule                  // of the file
+	overrides  map[string]map[string]*KeyOverride // by commands, by limit and key
+	whole      bool                               // the file had a final newline
+	unsure     bool                               // about the directory's contents, after a failed write
+	unsureKeys bool                               // likewise, of overrides
+	closed     bool
 }
 
 // Reloads reports attempts to read the file, including the first.
@@ -70,24 +68,40 @@ type Reloads struct {
 }
 
 func New(c Config) *Registry {
-	r := &Registry{config: c, changes: make(chan struct{}, maxChanges), byFile: map[string]Definition{}, byCommand: map[string]Definition{}}
-	r.current.Store(&map[string]*Limit{})
+	if c.Now == nil {
+		c.Now = func() int64 { return time.Now().UnixNano() }
+	}
+	if c.Calendars == nil {
+		c.Calendars = calendar.NewSet(&calendar.Wall{}, zones.Load)
+	}
+	r := &Registry{
+		config: c, changes: make(chan struct{}, maxChanges),
+		byFile: map[string]Definition{}, byCommand: map[string]Definition{}, overrides: map[string]map[string]*KeyOverride{},
+	}
+	r.current.Store(newTable(map[string]*Limit{}))
 	return r
 }
 
 // Lookup returns a limit, or nil.
-func (r *Registry) Lookup(name []byte) *Limit { return (*r.current.Load())[string(name)] }
+func (r *Registry) Lookup(name []byte) *Limit { return r.current.Load().find(name) }
+
+// Calendars returns the calendars of quotas.
+func (r *Registry) Calendars() *calendar.Set { return r.config.Calendars }
+
+// Now returns the time by which overrides end.
+func (r *Registry) Now() int64 { return r.config.Now() }
 
 // All returns all limits by name.
-func (r *Registry) All() []*Limit {
-	return slices.SortedFunc(maps.Values(*r.current.Load()), func(a, b *Limit) int { return cmp.Compare(a.Name, b.Name) })
-}
+func (r *Registry) All() []*Limit { return byName(r.current.Load().all) }
 
-func (r *Registry) Len() int { return len(*r.current.Load()) }
+// NumOverrides returns the number of overrides by commands, ended ones included until they are removed.
+func (r *Registry) NumOverrides() int { return int(r.overridden.Load()) }
+
+func (r *Registry) Len() int { return len(r.current.Load().all) }
 
 // Set defines a limit persistently.
 func (r *Registry) Set(d Definition) error {
-	if err := d.Check(); err != nil {
+	if err := d.Check(r.config.Calendars); err != nil {
 		return err
 	}
 	return r.change(func() error {
@@ -103,7 +117,7 @@ func (r *Registry) Set(d Definition) error {
 		}
 		next := maps.Clone(r.byCommand)
 		next[d.Name] = d
-		return r.keepLocked(next)
+		return r.keepLocked(next, d.Name)
 	})
 }
 
@@ -118,7 +132,7 @@ func (r *Registry) Delete(name string) (found bool, err error) {
 		}
 		next := maps.Clone(r.byCommand)
 		delete(next, name)
-		return r.keepLocked(next)
+		return r.keepLocked(next, name)
 	})
 	return found, err
 }
@@ -181,6 +195,13 @@ func (r *Registry) Load() error {
 	for _, d := range kept {
 		r.byCommand[d.Name] = d
 	}
+	overrides, err := r.config.Keeper.LoadOverrides()
+	if err != nil {
+		return err
+	}
+	for _, o := range overrides {
+		r.setOverrideLocked(o)
+	}
 	r.publishLocked()
 	return nil
 }
@@ -189,37 +210,50 @@ func (r *Registry) Load() error {
 func (r *Registry) Rewrite() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.byCommand) == 0 && r.config.Keeper.Check() == nil {
+	if len(r.byCommand)+r.NumOverrides() == 0 && r.config.Keeper.Check() == nil {
 		return nil
 	}
-	return r.writeLocked(r.byCommand)
+	err := r.config.Keeper.Rewrite(sortedByName(r.byCommand), r.eachOverrideLocked())
+	r.unsure = err != nil
+	return err
+}
+
+func sortedByName(definitions map[string]Definition) []Definition {
+	sorted := make([]Definition, 0, len(definitions))
+	for _, name := range slices.Sorted(maps.Keys(definitions)) {
+		sorted = append(sorted, definitions[name])
+	}
+	return sorted
 }
 
 func (r *Registry) writeLocked(definitions map[string]Definition) error {
 	if r.config.Keeper == nil {
 		return nil
 	}
-	sorted := make([]Definition, 0, len(definitions))
-	for _, name := range slices.Sorted(maps.Keys(definitions)) {
-		sorted = append(sorted, definitions[name])
-	}
-	err := r.config.Keeper.Keep(sorted)
+	err := r.config.Keeper.Keep(sortedByName(definitions))
 	r.unsure = err != nil
 	return err
 }
 
-// keepLocked writes the definitions by commands and then publishes them.
-func (r *Registry) keepLocked(next map[string]Definition) error {
+// keepLocked writes the definitions by commands and then publishes the one that has changed.
+func (r *Registry) keepLocked(next map[string]Definition, changed string) error {
 	if err := r.writeLocked(next); err != nil {
 		return fmt.Errorf("the data directory cannot be written, and nothing was changed: %w", err)
 	}
 	r.byCommand = next
-	r.publishLocked()
+	now := maps.Clone(r.current.Load().all)
+	if d, ok := next[changed]; ok {
+		now[changed] = r.builderLocked().limit(d, ByCommand, now[changed], r.overrides[changed])
+	} else {
+		delete(now, changed)
+	}
+	r.current.Store(newTable(now))
 	return nil
 }
 
 func (r *Registry) reloadLocked() error {
-	byFile, whole, err := r.config.File.Read()
+	read, whole, err := r.config.File.Read()
+	byFile := read.Limits
 	if err == nil {
 		err = r.acceptLocked(byFile, whole)
 	}
@@ -230,7 +264,7 @@ func (r *Registry) reloadLocked() error {
 	}
 	r.reloads.done.Add(1)
 	r.logReloadLocked(byFile)
-	r.byFile, r.whole = byFile, whole
+	r.byFile, r.plans, r.whole = byFile, read.Plans, whole
 	r.takeOverLocked()
 	r.publishLocked()
 	return nil
@@ -271,21 +305,35 @@ func (r *Registry) takeOverLocked() {
 	r.byCommand = next
 }
 
-// publishLocked puts the definitions in force.
+func (r *Registry) builderLocked() *builder {
+	return &builder{calendars: r.config.Calendars, plans: r.plans}
+}
+
+// publishLocked puts all definitions in force.
 func (r *Registry) publishLocked() {
-	before := *r.current.Load()
+	before := r.current.Load().all
+	build := r.builderLocked()
 	now := make(map[string]*Limit, len(r.byFile)+len(r.byCommand))
 	for source, definitions := range [...]map[string]Definition{ByCommand: r.byCommand, ByFile: r.byFile} {
 		for name, d := range definitions {
-			windows, _ := d.rules() // they were checked before
-			counts := &limiter.Counts{}
-			if known := before[name]; known != nil {
-				counts = known.named.Counts
-			}
-			now[name] = &Limit{d, Source(source), limiter.NamedLimit{Windows: windows, Shadow: d.Shadow, Counts: counts}}
+			now[name] = build.limit(d, Source(source), before[name], r.overrides[name])
 		}
 	}
-	r.current.Store(&now)
+	r.current.Store(newTable(now))
+	r.warnOfMissingLocked()
+}
+
+// warnOfMissingLocked logs overrides by commands whose plans are gone.
+func (r *Registry) warnOfMissingLocked() {
+	missing := map[string]int{}
+	for o := range r.eachOverrideLocked() {
+		if _, ok := r.plans[o.Policy.Plan]; o.Policy.Plan != "" && !ok {
+			missing[o.Policy.Plan]++
+		}
+	}
+	for _, plan := range slices.Sorted(maps.Keys(missing)) {
+		r.config.Log.Warn("overrides by CL.LIMIT OVERRIDE have no effect while their plan is not in the file of limits", "plan", plan, "overrides", missing[plan])
+	}
 }
 
 // logReloadLocked logs the file's changes.

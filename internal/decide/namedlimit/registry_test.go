@@ -3,17 +3,29 @@ package namedlimit
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
+	"cellserver/internal/limiter/calendar"
 )
 
 func newRegistry() *Registry { return New(Config{Log: slog.New(slog.DiscardHandler)}) }
 
 func definition(name string, capacity int64) Definition {
-	return Definition{Name: name, Windows: []Window{{capacity, 5, 60}, {100, 100, 86400}}}
+	return Definition{Name: name, Near: 0.5, Policy: Policy{Rules: []Rule{perMinute(capacity, 5), {Capacity: 100, Count: 100, PeriodSec: 86400}}}}
+}
+
+func perMinute(capacity, count int64) Rule {
+	return Rule{Capacity: capacity, Count: count, PeriodSec: 60}
+}
+
+func of(rules ...Rule) Definition {
+	return Definition{Name: "a", Near: DefaultNear, Policy: Policy{Rules: rules}}
 }
 
 func mustSet(t *testing.T, r *Registry, d Definition) {
@@ -34,7 +46,7 @@ func TestSet(t *testing.T) {
 	first, second := definition("a", 5), definition("a", 6)
 	mustSet(t, r, first)
 	l := r.Lookup([]byte("a"))
-	if !has(r, first) || l.Source != ByCommand || l.named.Windows[0].PeriodNs != 60e9 || l.named.Windows[0].Funnel.Capacity() != 5 || r.Lookup([]byte("b")) != nil {
+	if !has(r, first) || l.Source != ByCommand || l.own.Rules[0].ID != 60e9 || l.own.Rules[0].Rule.Funnel.Capacity() != 5 || r.Lookup([]byte("b")) != nil {
 		t.Errorf("got %+v", l)
 	}
 	mustSet(t, r, first)
@@ -58,10 +70,18 @@ func TestSet(t *testing.T) {
 		{Definition{Name: ""}, "a limit's name must be"},
 		{Definition{Name: strings.Repeat("n", 65)}, "a limit's name must be"},
 		{Definition{Name: "ü"}, "a limit's name must be"},
-		{Definition{Name: "a"}, "a limit must have 1 to 16 windows, got 0"},
-		{Definition{Name: "a", Windows: make([]Window, 17)}, "a limit must have 1 to 16 windows, got 17"},
-		{Definition{Name: "a", Windows: []Window{{1, 1, 60}, {2, 2, 60}}}, "two windows have the period 60"},
-		{Definition{Name: "a", Windows: []Window{{1, 0, 60}}}, "Zero rates"},
+		{Definition{Name: "a"}, "near must be above 0"},
+		{Definition{Name: "a", Near: 1.5}, "near must be above 0 and at most 1, got 1.5"},
+		{of(), "a limit must have 1 to 16 rules, got 0"},
+		{of(make([]Rule, 17)...), "a limit must have 1 to 16 rules, got 17"},
+		{of(perMinute(1, 1), perMinute(2, 2)), "two rules are 'funnel 60', by which their state is known; give one of them a name"},
+		{of(perMinute(1, 0)), "Zero rates"},
+		{of(Rule{Algorithm: TokenBucket, Count: 1, PeriodSec: 1}), "capacity must be at least 1, got 0"},
+		{of(Rule{Algorithm: TokenBucket, Capacity: 1, Count: -1, PeriodSec: 1}), "refill must be at least 0, got -1"},
+		{of(Rule{Algorithm: SlidingWindow, Capacity: 4097, PeriodSec: 1}), "max_count of a sliding_window must be at most 4096, got 4097"},
+		{of(Rule{Algorithm: Quota, Calendar: calendar.Spec{Every: calendar.Day}}), "max_count must be at least 1"},
+		{of(Rule{Algorithm: Quota, Capacity: 1, Calendar: calendar.Spec{Every: calendar.Day, Zone: "Europ/Berlin"}}), "unknown time zone 'Europ/Berlin'"},
+		{of(Rule{Name: "a b", Capacity: 1, Count: 1, PeriodSec: 1}), "a rule's name must be"},
 	} {
 		if err := r.Set(tt.d); err == nil || !strings.HasPrefix(err.Error(), tt.want) {
 			t.Errorf("%+v: got %v, want %s", tt.d, err, tt.want)
@@ -71,20 +91,30 @@ func TestSet(t *testing.T) {
 
 func TestMaxBurst(t *testing.T) {
 	t.Parallel()
-	for _, reading := range []funnel.Reading{funnel.Burst, funnel.Capacity} {
-		w, err := NewWindow(reading, 7, 5, 60)
-		if err != nil || w.MaxBurst(reading) != 7 {
-			t.Errorf("reading %d: %+v, %v", reading, w, err)
-		}
+	r := Rule{Capacity: 7}
+	if burst, capacity := r.MaxBurst(funnel.Burst), r.MaxBurst(funnel.Capacity); burst != 6 || capacity != 7 {
+		t.Errorf("got %d and %d", burst, capacity)
 	}
 }
 
-// allowed counts an allowed request.
-func allowed(l *Limit) {
-	l.Named().Counter(1, &funnel.Result{}).Add(1)
+type adder struct{}
+
+func (adder) Count(into *atomic.Uint64, n uint64) { into.Add(n) }
+
+// count counts requests with these results.
+func count(n *limiter.NamedLimit, results ...funnel.Result) {
+	var t limiter.Tally
+	r := limiter.OfNamed(n)
+	for i := range results {
+		t.Add(&r, 1, &results[i], adder{})
+	}
+	t.Flush(adder{})
 }
 
-// TestCounts: counts go on across definitions.
+// allowed counts an allowed request.
+func allowed(l *Limit) { count(l.own, funnel.Result{}) }
+
+// TestCounts: counts go on across definitions, those of a rule while it is the same.
 func TestCounts(t *testing.T) {
 	t.Parallel()
 	r := newRegistry()
@@ -92,16 +122,24 @@ func TestCounts(t *testing.T) {
 		d := definition("a", capacity+1)
 		d.Shadow = capacity == 1
 		mustSet(t, r, d)
-		named := r.Lookup([]byte("a")).Named()
-		if named.Shadow != d.Shadow || named.Windows[0].Funnel.Capacity() != capacity+1 {
+		named := r.Lookup([]byte("a")).own
+		if named.Shadow != d.Shadow || named.Rules[0].Rule.Funnel.Capacity() != capacity+1 {
 			t.Errorf("got %+v", named)
 		}
-		for _, result := range []funnel.Result{{}, {Limited: true}, {Shadowed: true}, {Limited: true}} {
-			named.Counter(1, &result).Add(1)
-		}
+		count(named, funnel.Result{}, funnel.Result{Limited: true, Marks: 1}, funnel.Result{Marks: funnel.Shadowed | 3}, funnel.Result{Limited: true, Marks: 2},
+			funnel.Result{Marks: funnel.MarksOf(0, 2)})
 	}
-	if got, want := r.Lookup([]byte("a")).Counts(), (Counts{Allowed: 2, Limited: 4, ShadowLimited: 2}); got != want {
+	l := r.Lookup([]byte("a"))
+	if got, want := l.Counts(), (Counts{Allowed: 4, Limited: 4, ShadowLimited: 2, Near: 2}); got != want {
 		t.Errorf("counted %+v, want %+v", got, want)
+	}
+	if got, want := l.RuleCounts(1), (Counts{Allowed: 4, Limited: 2, ShadowLimited: 2, Near: 2}); got != want {
+		t.Errorf("counted %+v of the second rule, want %+v", got, want)
+	}
+	mustSet(t, r, of(Rule{Algorithm: FixedWindow, Capacity: 1, PeriodSec: 1}, Rule{Capacity: 1, Count: 1, PeriodSec: 86400}))
+	l = r.Lookup([]byte("a"))
+	if first, second := l.RuleCounts(0), l.RuleCounts(1); first != (Counts{}) || second.Allowed != 4 {
+		t.Errorf("counted %+v and %+v after another rule", first, second)
 	}
 }
 
@@ -131,6 +169,10 @@ func (k hangingKeeper) Keep([]Definition) error {
 
 func (k hangingKeeper) Load() ([]Definition, error) { return nil, nil }
 func (k hangingKeeper) Check() error                { return nil }
+
+func (k hangingKeeper) LoadOverrides() ([]KeyOverride, error)                      { return nil, nil }
+func (k hangingKeeper) KeepOverride(KeyOverride, int, iter.Seq[KeyOverride]) error { return nil }
+func (k hangingKeeper) Rewrite([]Definition, iter.Seq[KeyOverride]) error          { return nil }
 
 func TestTooManyChanges(t *testing.T) {
 	t.Parallel()

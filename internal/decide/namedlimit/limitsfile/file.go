@@ -2,34 +2,46 @@ package limitsfile
 
 import (
 	"bytes"
-	"errors"
-	"strconv"
-	"time"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v4"
 
 	"cellserver/internal/base/yamlfile"
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/funnel"
+	"cellserver/internal/limiter/calendar"
 )
+
+// maxFileBytes exceeds MaxOverrides keys that each have their own rule.
+const maxFileBytes = 16 << 20
+
+// ReadFile reads a file of limits, in which max_burst has a reading. The error has those of all lines.
+func ReadFile(path string, reading funnel.Reading, calendars *calendar.Set) (namedlimit.Definitions, error) {
+	d, _, err := operatorsFile{path, reading, calendars}.Read()
+	return d, err
+}
 
 // operatorsFile is a YAML file of limits, a namedlimit.File.
 type operatorsFile struct {
-	path    string
-	reading funnel.Reading
+	path      string
+	reading   funnel.Reading
+	calendars *calendar.Set
 }
 
 func (f operatorsFile) Path() string { return f.path }
 
 // Read returns all definitions of the file, or none and the errors of all lines. whole reports a final
 // newline.
-func (f operatorsFile) Read() (definitions map[string]namedlimit.Definition, whole bool, err error) {
-	text, err := yamlfile.Read(f.path)
+func (f operatorsFile) Read() (d namedlimit.Definitions, whole bool, err error) {
+	text, err := yamlfile.ReadUpTo(f.path, maxFileBytes)
 	if err != nil {
-		return nil, false, err
+		return namedlimit.Definitions{}, false, err
 	}
-	definitions, err = parseFile(f.path, text, f.reading)
-	return definitions, bytes.HasSuffix(text, []byte("\n")), err
+	d, err = parseFile(f.path, text, f.reading, f.calendars)
+	return d, bytes.HasSuffix(text, []byte("\n")), err
 }
 
 // parseFile parses a file:
@@ -39,154 +51,115 @@ func (f operatorsFile) Read() (definitions map[string]namedlimit.Definition, who
 //	    windows:
 //	      - {max_burst: 4, count: 5, period: 1m}
 //	    shadow: true
+//	  api:
+//	    rules:
+//	      - {algorithm: quota, max_count: 1000000, every: month}
+//	    overrides:
+//	      - {keys: [acme], plan: enterprise}
+//	plans:
+//	  enterprise: {rules: [{algorithm: sliding_window, max_count: 100, period: 1m}]}
 //
 // capacity may replace max_burst. A period is a number of seconds or a duration.
-func parseFile(path string, text []byte, reading funnel.Reading) (map[string]namedlimit.Definition, error) {
-	p := fileReader{File: yamlfile.File{Path: path}, reading: reading, definitions: map[string]namedlimit.Definition{}}
+func parseFile(path string, text []byte, reading funnel.Reading, calendars *calendar.Set) (namedlimit.Definitions, error) {
+	p := fileReader{File: yamlfile.File{Path: path}, reading: reading, sets: ruleSet{calendars: calendars}}
+	p.read.Limits, p.read.Plans = map[string]namedlimit.Definition{}, map[string][]namedlimit.Rule{}
 	if root := p.Root(text); root != nil {
 		p.readDocument(root)
 	} else if p.Count() == 0 {
 		p.FailAt(1, "the file is empty; write 'limits: {}' for no limits")
 	}
-	return p.definitions, p.Err()
+	if err := p.Err(); err != nil {
+		return namedlimit.Definitions{}, err
+	}
+	return p.read, nil
 }
 
 type fileReader struct {
 	yamlfile.File
-	reading     funnel.Reading
-	definitions map[string]namedlimit.Definition
+	reading funnel.Reading
+	sets    ruleSet // the empty one
+	read    namedlimit.Definitions
+	keys    int // exact keys of all overrides
 }
 
 func (p *fileReader) unknown(key *yaml.Node, known string) {
 	p.Fail(key, "unknown field "+yamlfile.Quote(key.Value)+"; there are "+known)
 }
 
+// readDocument reads plans first, which limits name.
 func (p *fileReader) readDocument(n *yaml.Node) {
-	found := false
+	var limits, plans *yaml.Node
 	p.Fields(n, "the file", func(key, value *yaml.Node) {
-		if key.Value != "limits" {
-			p.unknown(key, "limits")
+		switch key.Value {
+		case "limits":
+			limits = value
+		case "plans":
+			plans = value
+		default:
+			p.unknown(key, "limits and plans")
+		}
+	})
+	if plans != nil {
+		p.Fields(plans, "plans", p.readPlan)
+		if n := len(p.read.Plans); n > namedlimit.MaxPlans {
+			p.Fail(plans, fmt.Sprintf("%d plans; the maximum is %d", n, namedlimit.MaxPlans))
+		}
+	}
+	if limits != nil {
+		p.Fields(limits, "limits", p.readLimit)
+	} else if p.Count() == 0 {
+		p.Fail(n, "limits is missing")
+	}
+	if n := len(p.read.Limits); n > namedlimit.MaxNames {
+		p.FailAt(1, fmt.Sprintf("%d limits; the maximum is %d", n, namedlimit.MaxNames))
+	}
+}
+
+func (p *fileReader) readPlan(key, value *yaml.Node) {
+	name := key.Value
+	if err := namedlimit.CheckName([]byte(name)); err != nil {
+		p.Fail(key, yamlfile.Quote(name)+": a plan's name"+strings.TrimPrefix(err.Error(), "a limit's name"))
+		return
+	}
+	before, found := p.Count(), false
+	p.read.Plans[name] = nil // known, even if it is wrong
+	p.Fields(value, "the plan "+name, func(key, value *yaml.Node) {
+		if key.Value != "rules" {
+			p.unknown(key, "rules")
 			return
 		}
 		found = true
-		p.Fields(value, "limits", p.readLimit)
+		p.read.Plans[name] = p.readRules(value)
 	})
-	if !found && p.Count() == 0 {
-		p.Fail(n, "limits is missing")
-	}
-	if n := len(p.definitions); n > namedlimit.MaxNames {
-		p.FailAt(1, strconv.Itoa(n)+" limits; the maximum is "+strconv.Itoa(namedlimit.MaxNames))
+	if !found && p.Count() == before {
+		p.Fail(key, "the plan "+name+" must have rules")
 	}
 }
 
-func (p *fileReader) readLimit(key, value *yaml.Node) {
-	d := namedlimit.Definition{Name: key.Value}
-	if err := namedlimit.CheckName([]byte(d.Name)); err != nil {
-		p.Fail(key, yamlfile.Quote(d.Name)+": "+err.Error())
-		return
+// planOf returns the rules of a plan.
+func (p *fileReader) planOf(n *yaml.Node) (name string, rules []namedlimit.Rule) {
+	name, ok := p.readText(n, "plan")
+	if !ok {
+		return "", nil
 	}
-	before := p.Count()
-	found := false
-	p.Fields(value, "the limit "+d.Name, func(key, value *yaml.Node) {
-		switch key.Value {
-		case "windows":
-			found = true
-			d.Windows = p.readWindows(value)
-		case "shadow":
-			d.Shadow = p.readBool(value)
-		default:
-			p.unknown(key, "windows and shadow")
-		}
-	})
-	if p.Count() > before {
-		return
+	rules, known := p.read.Plans[name]
+	if !known {
+		p.Fail(n, "unknown plan "+yamlfile.Quote(name)+p.plansThereAre())
 	}
-	if !found {
-		p.Fail(key, "windows is missing")
-	} else if err := d.Check(); err != nil {
-		p.Fail(key, d.Name+": "+err.Error())
-	}
-	p.definitions[d.Name] = d
+	return name, rules
 }
 
-func (p *fileReader) readWindows(n *yaml.Node) (windows []namedlimit.Window) {
-	if n.Kind != yaml.SequenceNode {
-		p.Fail(n, "windows must be a list")
-		return nil
-	}
-	if len(n.Content) > namedlimit.MaxWindows {
-		p.Fail(n, "a limit must have 1 to "+strconv.Itoa(namedlimit.MaxWindows)+" windows, got "+strconv.Itoa(len(n.Content)))
-		return nil
-	}
-	for _, item := range n.Content {
-		windows = append(windows, p.readWindow(yamlfile.Resolve(item)))
-	}
-	return windows
-}
+// mostPlansTold bounds the plans in an error.
+const mostPlansTold = 5
 
-func (p *fileReader) readWindow(n *yaml.Node) (w namedlimit.Window) {
-	before := p.Count()
-	values := map[string]int64{}
-	p.Fields(n, "a window", func(key, value *yaml.Node) {
-		switch key.Value {
-		case "max_burst", "capacity", "count":
-			values[key.Value] = p.readInt(value, key.Value)
-		case "period":
-			values[key.Value] = p.readPeriod(value)
-		default:
-			p.unknown(key, "max_burst or capacity, count and period")
-		}
-	})
-	burst, byBurst := values["max_burst"]
-	capacity, byCapacity := values["capacity"]
-	_, hasCount := values["count"]
-	_, hasPeriod := values["period"]
-	switch {
-	case p.Count() > before:
-		return w
-	case byBurst && byCapacity:
-		p.Fail(n, "a window has max_burst or capacity, not both")
-		return w
-	case !byBurst && !byCapacity || !hasCount || !hasPeriod:
-		p.Fail(n, "a window must have max_burst or capacity, count and period")
-		return w
+func (p *fileReader) plansThereAre() string {
+	names := slices.Sorted(maps.Keys(p.read.Plans))
+	if len(names) == 0 {
+		return "; define it under plans"
 	}
-	reading, room := p.reading, burst
-	if byCapacity {
-		reading, room = funnel.Capacity, capacity
+	rest := ""
+	if n := len(names) - mostPlansTold; n > 0 {
+		names, rest = names[:mostPlansTold], fmt.Sprintf(" and %d more", n)
 	}
-	w, err := namedlimit.NewWindow(reading, room, values["count"], values["period"])
-	if argument := (*funnel.ArgumentError)(nil); errors.As(err, &argument) && byCapacity && argument.Name == "max_burst" {
-		argument.Name = "capacity"
-	}
-	if err != nil {
-		p.Fail(n, err.Error())
-	}
-	return w
-}
-
-func (p *fileReader) readInt(n *yaml.Node, name string) int64 {
-	v, err := strconv.ParseInt(n.Value, 10, 64)
-	if n.Kind != yaml.ScalarNode || err != nil {
-		p.Fail(n, name+" must be a decimal number, got "+yamlfile.Quote(n.Value))
-	}
-	return v
-}
-
-func (p *fileReader) readPeriod(n *yaml.Node) int64 {
-	if sec, err := strconv.ParseInt(n.Value, 10, 64); n.Kind == yaml.ScalarNode && err == nil {
-		return sec
-	}
-	d, err := time.ParseDuration(n.Value)
-	if n.Kind != yaml.ScalarNode || err != nil || d%time.Second != 0 {
-		p.Fail(n, "period must be whole seconds, such as 60, 60s, 1m or 24h, got "+yamlfile.Quote(n.Value))
-	}
-	return int64(d / time.Second)
-}
-
-func (p *fileReader) readBool(n *yaml.Node) bool {
-	if n.Kind != yaml.ScalarNode || n.Value != "true" && n.Value != "false" {
-		p.Fail(n, "shadow must be true or false, got "+yamlfile.Quote(n.Value))
-	}
-	return n.Value == "true"
+	return "; there are " + strings.Join(names, ", ") + rest
 }

@@ -2,64 +2,36 @@ package limitsfile
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"io/fs"
-	"log/slog"
 	"strconv"
 	"strings"
 
 	"cellserver/internal/decide/namedlimit"
+	"cellserver/internal/funnel"
 	"cellserver/internal/keep/persist"
 	"cellserver/internal/keep/persist/disk"
+	"cellserver/internal/limiter/calendar"
 )
 
 // Definitions by commands are kept in one file, replaced as a whole, as readable text:
 //
-//	cellserver limits, format 1
-//	api 20 10 1 1000 500 3600
-//	login 5 5 60 shadow
+//	cellserver limits, format 2
+//	api FUNNEL 20 10 1 QUOTA 1000 DAY TZ Europe/Berlin
+//	login FUNNEL 5 5 60 shadow
 //	crc32c 1a2b3c4d
 //
-// A line has a limit's name, and for each window the capacity, the count and the period in seconds.
+// A line has a limit's name and what decides, as a command takes it; the second number of FUNNEL is the
+// capacity. In format 1 it has, for each window, the capacity, the count and the period in seconds.
 const (
 	KeptName = "LIMITS"
 
-	keptFormat   = 1
-	maxKeptBytes = 4 << 20 // exceeds MaxNames limits of MaxWindows windows
+	keptFormat   = 2
+	maxKeptBytes = 4 << 20 // exceeds MaxNames limits of MaxRules rules
 )
-
-// keptFile keeps LIMITS in a data directory.
-type keptFile struct {
-	dir    disk.Dir
-	repair bool
-	log    *slog.Logger
-}
-
-// Load reads the definitions.
-func (f keptFile) Load() ([]namedlimit.Definition, error) {
-	kept, err := readKept(f.dir)
-	if errors.Is(err, persist.ErrDamaged) && f.repair {
-		f.log.Warn("the limits in the data directory are damaged; setting the file aside, without the limits defined by commands", "error", err)
-		kept, err = nil, disk.SetAside(f.dir, KeptName)
-	}
-	newer := (*persist.NewerError)(nil)
-	switch {
-	case errors.As(err, &newer):
-		return nil, newer.Advise()
-	case errors.Is(err, persist.ErrDamaged):
-		return nil, fmt.Errorf("%w; restore %s from a backup, or start with --data-recover, which sets it aside and drops the limits of CL.LIMIT SET", err, KeptName)
-	}
-	return kept, err
-}
-
-func (f keptFile) Keep(definitions []namedlimit.Definition) error {
-	return disk.Replace(f.dir, KeptName, keptText(definitions))
-}
-
-// Check returns an error if there is no readable file.
-func (f keptFile) Check() error { return f.dir.Check(KeptName) }
 
 // CheckKept reads a directory's definitions and returns their number and bytes. It returns fs.ErrNotExist
 // without a file, persist.ErrDamaged, persist.ErrNewer, or the directory's error.
@@ -90,64 +62,100 @@ func keptText(definitions []namedlimit.Definition) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "cellserver limits, format %d\n", keptFormat)
 	for i := range definitions {
-		b.WriteString(definitions[i].Name)
-		for _, w := range definitions[i].Windows {
-			fmt.Fprintf(&b, " %d %d %d", w.Capacity, w.Count, w.PeriodSec)
-		}
-		if definitions[i].Shadow {
-			b.WriteString(" shadow")
-		}
-		b.WriteByte('\n')
+		b.WriteString(limitLine(&definitions[i], definitions[i].Words(funnel.Capacity)))
 	}
-	fmt.Fprintf(&b, "crc32c %08x\n", crc32.Checksum(b.Bytes(), crc32.MakeTable(crc32.Castagnoli)))
+	fmt.Fprintf(&b, "crc32c %08x\n", checksum(b.Bytes()))
 	return b.Bytes()
 }
+
+func limitLine(d *namedlimit.Definition, words []string) string {
+	line := d.Name + " " + strings.Join(words, " ")
+	if d.Shadow {
+		line += " shadow"
+	}
+	return line + "\n"
+}
+
+func checksum(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
 
 func parseKept(text []byte) (definitions []namedlimit.Definition, err error) {
 	damaged := fmt.Errorf("%w: %s", persist.ErrDamaged, KeptName)
 	var version int
-	if n, _ := fmt.Sscanf(string(text), "cellserver limits, format %d\n", &version); n == 1 && version > keptFormat {
-		return nil, &persist.NewerError{File: KeptName, Format: version, Newest: keptFormat}
-	}
-	lines := strings.Split(string(text), "\n")
-	if len(lines) < 3 { // the header, the checksum and the empty end
+	if n, _ := fmt.Sscanf(string(text), "cellserver limits, format %d\n", &version); n != 1 || version < 1 {
 		return nil, damaged
 	}
-	seen := map[string]bool{}
+	if version > keptFormat {
+		return nil, &persist.NewerError{File: KeptName, Format: version, Newest: keptFormat}
+	}
+	lines := strings.SplitAfter(string(text), "\n")
+	if len(lines) < 3 || lines[0] != fmt.Sprintf("cellserver limits, format %d\n", version) { // the header, the checksum and the empty end
+		return nil, damaged
+	}
+	last := lines[len(lines)-2] + lines[len(lines)-1]
+	if last != fmt.Sprintf("crc32c %08x\n", checksum(text[:len(text)-len(last)])) {
+		return nil, damaged
+	}
+	seen, zones := map[string]bool{}, anyZone()
 	for _, line := range lines[1 : len(lines)-2] {
-		d, ok := parseLimit(line)
-		if !ok || d.Check() != nil || seen[d.Name] {
+		d, ok := parseLimit(line, version)
+		if !ok || checkShape(&d, zones) != nil || seen[d.Name] {
 			return nil, damaged
 		}
 		seen[d.Name] = true
 		definitions = append(definitions, d)
 	}
-	// Text that is written again unchanged has a right checksum and nothing unknown.
-	if len(definitions) > namedlimit.MaxNames || !bytes.Equal(keptText(definitions), text) {
+	if len(definitions) > namedlimit.MaxNames {
 		return nil, damaged
 	}
 	return definitions, nil
 }
 
-func parseLimit(line string) (d namedlimit.Definition, ok bool) {
-	words := strings.Split(line, " ")
-	d.Name, words = words[0], words[1:]
+// parseLimit parses a line, with nothing unknown in it: written again, it is unchanged.
+func parseLimit(line string, version int) (d namedlimit.Definition, ok bool) {
+	words := strings.Split(strings.TrimSuffix(line, "\n"), " ")
+	d.Name, d.Near, words = words[0], namedlimit.DefaultNear, words[1:]
 	if n := len(words); n > 0 && words[n-1] == "shadow" {
 		d.Shadow, words = true, words[:n-1]
 	}
+	var again []string
+	switch version {
+	case 1:
+		d.Rules, ok = parseWindows(words)
+		for _, r := range d.Rules {
+			again = append(again, r.Words(funnel.Capacity)[1:]...)
+		}
+	default:
+		var rest []string
+		var err error
+		d.Policy, rest, err = namedlimit.ReadPolicy(words, funnel.Capacity)
+		ok, again = err == nil && len(rest) == 0, d.Words(funnel.Capacity)
+	}
+	return d, ok && limitLine(&d, again) == line
+}
+
+// checkShape checks a definition, but not whether its plan is known.
+func checkShape(d *namedlimit.Definition, zones *calendar.Set) error {
+	if d.Plan != "" {
+		return cmp.Or(namedlimit.CheckName([]byte(d.Name)), namedlimit.CheckName([]byte(d.Plan)))
+	}
+	return d.Check(zones)
+}
+
+// parseWindows parses the windows of format 1.
+func parseWindows(words []string) (rules []namedlimit.Rule, ok bool) {
 	if len(words)%3 != 0 {
-		return d, false
+		return nil, false
 	}
 	for ; len(words) > 0; words = words[3:] {
-		var numbers [3]int64
-		for i := range numbers {
+		var r namedlimit.Rule
+		for i, into := range []*int64{&r.Capacity, &r.Count, &r.PeriodSec} {
 			n, err := strconv.ParseInt(words[i], 10, 64)
 			if err != nil {
-				return d, false
+				return nil, false
 			}
-			numbers[i] = n
+			*into = n
 		}
-		d.Windows = append(d.Windows, namedlimit.Window{Capacity: numbers[0], Count: numbers[1], PeriodSec: numbers[2]})
+		rules = append(rules, r)
 	}
-	return d, true
+	return rules, true
 }

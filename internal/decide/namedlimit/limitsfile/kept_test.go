@@ -6,20 +6,19 @@ import (
 	"io/fs"
 	"log/slog"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
+	"reflect"
 	"strings"
-	"sync"
 	"testing"
 
 	"cellserver/internal/decide/namedlimit"
-	"cellserver/internal/funnel"
 	"cellserver/internal/keep/persist"
 	"cellserver/internal/keep/persist/disk/disktest"
+	"cellserver/internal/limiter"
+	"cellserver/internal/limiter/calendar"
 )
 
 func config(change ...func(*Config)) Config {
-	c := Config{Log: slog.New(slog.DiscardHandler)}
+	c := Config{Calendars: calendars(), Log: slog.New(slog.DiscardHandler)}
 	for _, f := range change {
 		f(&c)
 	}
@@ -28,162 +27,83 @@ func config(change ...func(*Config)) Config {
 
 func in(dir *disktest.Dir) func(*Config) { return func(c *Config) { c.Dir = dir } }
 
-func window(capacity, count, periodSec int64) namedlimit.Window {
-	return namedlimit.Window{Capacity: capacity, Count: count, PeriodSec: periodSec}
+func repairing(c *Config) { c.Repair = true }
+
+func keeperIn(dir *disktest.Dir, change ...func(*Config)) *keeper {
+	c := config(append(change, in(dir))...)
+	return newKeeper(&c)
 }
 
 func definition(name string, capacity int64) namedlimit.Definition {
-	return namedlimit.Definition{Name: name, Windows: []namedlimit.Window{window(capacity, 5, 60), window(100, 100, 86400)}}
+	return namedlimit.Definition{Name: name, Policy: byRules(window(capacity, 5, 60), window(100, 100, 86400)), Near: namedlimit.DefaultNear}
 }
 
-func mustSet(t *testing.T, r *namedlimit.Registry, d namedlimit.Definition) {
-	t.Helper()
-	if err := r.Set(d); err != nil {
-		t.Fatal(err)
+// variety has each kind of a definition by a command.
+func variety() []namedlimit.Definition {
+	of := func(name string, p namedlimit.Policy, shadow bool) namedlimit.Definition {
+		return namedlimit.Definition{Name: name, Policy: p, Shadow: shadow, Near: namedlimit.DefaultNear}
+	}
+	return []namedlimit.Definition{
+		of("a", byRules(window(20, 10, 1)), false),
+		of("b", byRules(
+			namedlimit.Rule{Algorithm: namedlimit.TokenBucket, Capacity: 1, Count: 2, PeriodSec: 3},
+			namedlimit.Rule{Algorithm: namedlimit.FixedWindow, Capacity: 1, PeriodSec: 3},
+			namedlimit.Rule{Algorithm: namedlimit.SlidingWindow, Capacity: 1, PeriodSec: 3},
+			namedlimit.Rule{Algorithm: namedlimit.ApproximateWindow, Capacity: 1, PeriodSec: 3},
+			namedlimit.Rule{Algorithm: namedlimit.Quota, Capacity: 1, Calendar: calendar.Spec{Every: calendar.Hour, Epoch: true}},
+			namedlimit.Rule{Algorithm: namedlimit.Quota, Capacity: 1, Calendar: calendar.Spec{Every: calendar.Day, Zone: "Europe/Berlin", Start: 360}},
+		), true),
+		of("c", namedlimit.Policy{Constant: limiter.Deny}, false),
+		of("d", namedlimit.Policy{Constant: limiter.Unlimited}, true),
+		of("e", namedlimit.Policy{Plan: "gold"}, false),
 	}
 }
 
-func has(r *namedlimit.Registry, d namedlimit.Definition) bool {
-	l := r.Lookup([]byte(d.Name))
-	return l != nil && l.Equal(&d)
+const varietyText = `cellserver limits, format 2
+a FUNNEL 20 10 1
+b TOKENBUCKET 1 2 3 FIXEDWINDOW 1 3 SLIDINGWINDOW 1 3 SLIDINGWINDOW 1 3 APPROX QUOTA 1 HOUR EPOCH QUOTA 1 DAY TZ Europe/Berlin START 06:00 shadow
+c DENY
+d UNLIMITED shadow
+e PLAN gold
+`
+
+// sealed appends the checksum to a text.
+func sealed(text string) []byte {
+	return fmt.Appendf(nil, "%scrc32c %08x\n", text, checksum([]byte(text)))
 }
 
-// allowed counts an allowed request.
-func allowed(l *namedlimit.Limit) {
-	l.Named().Counter(1, &funnel.Result{}).Add(1)
-}
-
-func TestMostNames(t *testing.T) {
+func TestKeptText(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "limits.yml")
-	r := New(config(func(c *Config) { c.File = path }))
-	write(t, path, manyLimits(namedlimit.MaxNames-1))
-	if err := r.Reload(); err != nil {
-		t.Fatal(err)
-	}
-	mustSet(t, r, definition("last", 5))
-	mustSet(t, r, definition("last", 6))
-	if err := r.Set(definition("more", 5)); err == nil || err.Error() != "1024 limits exist, the maximum; delete one first" {
-		t.Errorf("one more: %v", err)
-	}
-	write(t, path, manyLimits(namedlimit.MaxNames))
-	want := path + ": 1025 limits with those defined by commands; the maximum is 1024"
-	if err := r.Reload(); err == nil || err.Error() != want {
-		t.Errorf("a larger file: %v", err)
-	}
-	if len(r.All()) != namedlimit.MaxNames || r.All()[0].Name != "l0" {
-		t.Errorf("%d limits", len(r.All()))
-	}
-}
-
-func write(t *testing.T, path, text string) {
-	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func TestReload(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "limits.yml")
 	dir := disktest.New()
-	var log strings.Builder
-	r := New(config(in(dir), func(c *Config) { c.File, c.Log = path, slog.New(slog.NewTextHandler(&log, nil)) }))
-	mine, theirs := definition("mine", 5), definition("theirs", 5)
-	mustSet(t, r, mine)
-	mustSet(t, r, theirs)
-	allowed(r.Lookup([]byte("theirs")))
-
-	write(t, path, "limits: {theirs: {windows: [{max_burst: 8, count: 1, period: 1}]}}\n")
-	if err := r.Reload(); err != nil {
+	if err := keeperIn(dir).Keep(variety()); err != nil {
 		t.Fatal(err)
 	}
-	ofFile := r.Lookup([]byte("theirs"))
-	if !has(r, mine) || ofFile.Source != namedlimit.ByFile || ofFile.Windows[0].Capacity != 9 || ofFile.Counts().Allowed != 1 {
-		t.Errorf("got %+v", ofFile)
+	if got := string(dir.Contents(KeptName)); got != string(sealed(varietyText)) {
+		t.Errorf("kept as %s", got)
 	}
-	if !strings.Contains(log.String(), `now comes from the file" limit=theirs`) {
-		t.Errorf("logged %s", log.String())
-	}
-	_, err := r.Delete("theirs")
-	want := "the limit 'theirs' is defined in " + path + "; change it there, and send CL.LIMIT RELOAD or SIGHUP"
-	if setErr := r.Set(theirs); setErr == nil || setErr.Error() != want || err == nil || err.Error() != want {
-		t.Errorf("changed by command: %v, %v", setErr, err)
-	}
-	for _, bad := range []string{"limits: {theirs: {}}\n", "limits: {}"} { // invalid, without a newline
-		write(t, path, bad)
-		if err := r.Reload(); err == nil || r.Lookup([]byte("theirs")) != ofFile || !r.Reloads().LastFailed {
-			t.Errorf("%q: %v, and then %+v", bad, err, r.Lookup([]byte("theirs")))
-		}
-	}
-	write(t, path, "limits: {}\n")
-	if err := r.Reload(); err != nil || r.Lookup([]byte("theirs")) != nil || r.Reloads() != (namedlimit.Reloads{Done: 2, Failed: 2}) {
-		t.Errorf("%v, %+v", err, r.Reloads())
-	}
-	after := New(config(in(dir)))
-	if err := after.Load(); err != nil || !has(after, mine) || after.Len() != 1 {
-		t.Errorf("%v: kept %+v", err, after.All())
-	}
-	if err := New(config()).Reload(); !errors.Is(err, namedlimit.ErrNoFile) {
-		t.Errorf("without a file: %v", err)
+	if got, err := keeperIn(dir).Load(); err != nil || !reflect.DeepEqual(got, variety()) {
+		t.Errorf("got %+v, %v", got, err)
 	}
 }
 
-// TestKept: a definition survives a crash once Set has returned; an earlier crash leaves the old one.
-func TestKept(t *testing.T) {
+// TestKeptFormat1: files of earlier versions are read, and written in the present format.
+func TestKeptFormat1(t *testing.T) {
 	t.Parallel()
-	before, next := definition("a", 5), namedlimit.Definition{Name: "a", Windows: []namedlimit.Window{window(1, 2, 3)}, Shadow: true}
-	for seed := range uint64(200) {
-		rng := rand.New(rand.NewPCG(seed, 0))
-		dir := disktest.New()
-		r := New(config(in(dir)))
-		mustSet(t, r, before)
-		var crashed *disktest.Dir
-		steps := rng.IntN(8)
-		dir.Before = func(disktest.Op, string) error {
-			if steps--; steps == 0 {
-				crashed = dir.Crash(rng)
-			}
-			return nil
-		}
-		mustSet(t, r, next)
-		done := crashed == nil
-		if done {
-			crashed = dir.Crash(rng)
-		}
-		after := New(config(in(crashed)))
-		if err := after.Load(); err != nil || !has(after, next) && (done || !has(after, before)) {
-			t.Errorf("seed %d: %v: %+v", seed, err, after.All())
-		}
+	const old = "cellserver limits, format 1\na 5 5 60 100 100 86400\nb 1 2 3 shadow\n"
+	want := []namedlimit.Definition{definition("a", 5), {Name: "b", Policy: byRules(window(1, 2, 3)), Shadow: true, Near: namedlimit.DefaultNear}}
+	dir := disktest.New()
+	dir.SetContents(KeptName, sealed(old))
+	k := keeperIn(dir)
+	got, err := k.Load()
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, %v", got, err)
 	}
-}
-
-// TestFailingDisk: unwritten definitions are not in force; those in force are written again.
-func TestFailingDisk(t *testing.T) {
-	t.Parallel()
-	for _, op := range []disktest.Op{disktest.Create, disktest.Write, disktest.Sync, disktest.Rename, disktest.SyncDir} {
-		dir := disktest.New()
-		r := New(config(in(dir)))
-		first, second := definition("a", 5), definition("a", 6)
-		mustSet(t, r, first)
-		broken := errors.New("broken")
-		dir.Before = func(got disktest.Op, _ string) error {
-			if got == op {
-				return broken
-			}
-			return nil
-		}
-		if err := r.Set(second); !errors.Is(err, broken) || !has(r, first) {
-			t.Errorf("%s: %v", op, err)
-		}
-		if found, err := r.Delete("nosuch"); !errors.Is(err, broken) || found {
-			t.Errorf("%s: %v", op, err)
-		}
-		dir.Before = nil
-		mustSet(t, r, first) // the directory may have the second
-		after := New(config(in(dir.Crash(rand.New(rand.NewPCG(1, 1))))))
-		if err := after.Load(); err != nil || !has(after, first) {
-			t.Errorf("%s: %v: %+v", op, err, after.All())
+	if err := k.Keep(got); err != nil || !strings.HasPrefix(string(dir.Contents(KeptName)), "cellserver limits, format 2\na FUNNEL 5 5 60 FUNNEL 100 100 86400\nb FUNNEL 1 2 3 shadow\n") {
+		t.Errorf("%v, kept as %s", err, dir.Contents(KeptName))
+	}
+	for _, bad := range []string{"a 5 5", "a", "a 5 5 60 5 5 60", "a 05 5 60", "a FUNNEL 5 5 60", "a 5 5 60 SHADOW", "a 0 5 60"} {
+		if got, err := parseKept(sealed("cellserver limits, format 1\n" + bad + "\n")); !errors.Is(err, persist.ErrDamaged) {
+			t.Errorf("%s: got %+v, %v", bad, got, err)
 		}
 	}
 }
@@ -191,35 +111,40 @@ func TestFailingDisk(t *testing.T) {
 func TestDamage(t *testing.T) {
 	t.Parallel()
 	dir := disktest.New()
-	mustSet(t, New(config(in(dir))), definition("a", 5))
-	good := string(dir.Contents(KeptName))
-	if want := "cellserver limits, format 1\na 5 5 60 100 100 86400\ncrc32c "; !strings.HasPrefix(good, want) {
-		t.Fatalf("kept as %q", good)
+	if err := keeperIn(dir).Keep(variety()); err != nil {
+		t.Fatal(err)
 	}
-	if n, size, err := CheckKept(dir); n != 1 || size != int64(len(good)) || err != nil {
+	good := string(dir.Contents(KeptName))
+	if n, size, err := CheckKept(dir); n != len(variety()) || size != int64(len(good)) || err != nil {
 		t.Errorf("checked: %d, %d, %v", n, size, err)
 	}
 	if _, _, err := CheckKept(disktest.New()); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}
-	newer := strings.Replace(good, "format 1", "format 2", 1)
-	for _, bad := range []string{"", "\n\n", good[:len(good)-1], good + "\n", strings.Replace(good, "a 5", "b 5", 1), strings.Replace(good, "60 ", "", 1), newer} {
+	newer := strings.Replace(good, "format 2", "format 3", 1)
+	bads := []string{"", "\n\n", good[:len(good)-1], good + "\n", strings.Replace(good, "a FUNNEL", "b FUNNEL", 1), strings.Replace(good, "20 ", "", 1), newer}
+	for _, line := range []string{
+		"a DENY\na DENY", "a", "a b", "a deny", "a DENY ", "a  DENY", "a DENY SHADOW", "a FUNNEL 1 1 1 NAME x", "a FUNNEL 01 1 1",
+		"a b DENY", "ä DENY", "a PLAN ä", "a PLAN", "a SLIDINGWINDOW 4097 1", "a FUNNEL 1 1 1 FUNNEL 2 2 1", "a QUOTA 1 DAY TZ UTC", "",
+	} {
+		bads = append(bads, string(sealed("cellserver limits, format 2\n"+line+"\n")))
+	}
+	for _, bad := range bads {
 		dir.SetContents(KeptName, []byte(bad))
 		wanted := persist.ErrDamaged
 		if bad == newer {
 			wanted = persist.ErrNewer
 		}
 		_, _, checkErr := CheckKept(dir)
-		err := New(config(in(dir))).Load()
+		_, err := keeperIn(dir).Load()
 		if !errors.Is(err, wanted) || !errors.Is(checkErr, wanted) || strings.Contains(err.Error(), "--data-recover") != (bad != newer) {
 			t.Errorf("%q: %v, and checked %v", bad, err, checkErr)
 		}
-		repaired := New(config(in(dir), func(c *Config) { c.Repair = true }))
-		if err := repaired.Load(); bad == newer {
+		if got, err := keeperIn(dir, repairing).Load(); bad == newer {
 			if !errors.Is(err, persist.ErrNewer) {
 				t.Errorf("%q: %v", bad, err)
 			}
-		} else if err != nil || dir.Contents(KeptName) != nil {
+		} else if err != nil || len(got) > 0 || dir.Contents(KeptName) != nil {
 			t.Errorf("%q: %v, and the file is still there", bad, err)
 		}
 	}
@@ -228,62 +153,80 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-func FuzzParseKept(f *testing.F) {
-	f.Add(keptText([]namedlimit.Definition{definition("a", 5), {Name: "b", Windows: []namedlimit.Window{window(1, 1, 1)}, Shadow: true}}))
-	f.Add(keptText(nil))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		if all, err := parseKept(text); err == nil && string(keptText(all)) != string(text) {
-			t.Errorf("%q is read as %+v", text, all)
-		}
-	})
+// TestUnknownZone: a file is not damaged because this machine lacks a time zone.
+func TestUnknownZone(t *testing.T) {
+	t.Parallel()
+	quota := byRules(namedlimit.Rule{Algorithm: namedlimit.Quota, Capacity: 1, Calendar: calendar.Spec{Every: calendar.Day, Zone: "Mars/Olympus"}})
+	dir := disktest.New()
+	k := keeperIn(dir, repairing)
+	if err := k.Rewrite([]namedlimit.Definition{{Name: "a", Policy: quota}}, each(namedlimit.KeyOverride{Limit: "a", Key: "b", Policy: quota})); err != nil {
+		t.Fatal(err)
+	}
+	const unknown = "unknown time zone 'Mars/Olympus'; use an IANA name, such as Europe/Berlin"
+	if _, err := k.Load(); err == nil || err.Error() != "LIMITS: the limit a: "+unknown {
+		t.Error(err)
+	}
+	if _, err := k.LoadOverrides(); err == nil || err.Error() != "OVERRIDES: "+unknown {
+		t.Error(err)
+	}
+	n, _, err := CheckKept(dir)
+	overrides, _, overridesErr := CheckOverrides(dir)
+	if n != 1 || overrides != 1 || err != nil || overridesErr != nil {
+		t.Errorf("checked %d, %d, %v, %v", n, overrides, err, overridesErr)
+	}
 }
 
-// TestConcurrentChanges: none is lost, and lookups see whole definitions.
-func TestConcurrentChanges(t *testing.T) {
+// TestKept: definitions survive a crash once Keep has returned; an earlier crash leaves the old ones.
+func TestKept(t *testing.T) {
 	t.Parallel()
-	dir := disktest.New()
-	r := New(config(in(dir)))
-	var changing, looking sync.WaitGroup
-	stop := make(chan struct{})
-	looking.Go(func() {
-		for {
-			select {
-			case <-stop:
-				return
-			default:
+	before, next := []namedlimit.Definition{definition("a", 5)}, variety()
+	for seed := range uint64(200) {
+		rng := rand.New(rand.NewPCG(seed, 0))
+		dir := disktest.New()
+		k := keeperIn(dir)
+		must(t, k.Keep(before))
+		var crashed *disktest.Dir
+		steps := rng.IntN(8)
+		dir.Before = func(disktest.Op, string) error {
+			if steps--; steps == 0 {
+				crashed = dir.Crash(rng)
 			}
-			if l := r.Lookup([]byte("shared")); l != nil {
-				allowed(l)
-				if len(l.Named().Windows) != len(l.Windows) || l.Named().Windows[0].Funnel.Capacity() != l.Windows[0].Capacity {
-					t.Errorf("saw %+v", l)
-				}
-			}
-			r.All()
+			return nil
+		}
+		must(t, k.Keep(next))
+		done := crashed == nil
+		if done {
+			crashed = dir.Crash(rng)
+		}
+		got, err := keeperIn(crashed).Load()
+		if err != nil || !reflect.DeepEqual(got, next) && (done || !reflect.DeepEqual(got, before)) {
+			t.Errorf("seed %d: %v: %+v", seed, err, got)
+		}
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func FuzzParseKept(f *testing.F) {
+	f.Add(keptText(variety()))
+	f.Add(keptText(nil))
+	f.Add(sealed("cellserver limits, format 1\na 5 5 60\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		all, err := parseKept(text)
+		if err != nil {
+			return
+		}
+		written := keptText(all)
+		if strings.HasPrefix(string(text), "cellserver limits, format 2\n") && string(written) != string(text) {
+			t.Errorf("%q is read as %+v", text, all)
+		}
+		if again, err := parseKept(written); err != nil || !reflect.DeepEqual(again, all) {
+			t.Errorf("%q is read as %+v, %v", written, again, err)
 		}
 	})
-	for worker := range 8 {
-		changing.Go(func() {
-			for i := range 20 {
-				for _, d := range []namedlimit.Definition{definition(fmt.Sprintf("own-%d-%d", worker, i), 5), definition("shared", int64(worker+1))} {
-					if err := r.Set(d); err != nil {
-						t.Error(err)
-					}
-				}
-			}
-			if _, err := r.Delete(fmt.Sprintf("own-%d-0", worker)); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	changing.Wait()
-	close(stop)
-	looking.Wait()
-	after := New(config(in(dir)))
-	if err := after.Load(); err != nil || after.Len() != 8*19+1 || r.Len() != after.Len() {
-		t.Errorf("%v: %d are kept, and %d there", err, after.Len(), r.Len())
-	}
-	r.Close()
-	if err := r.Set(definition("late", 5)); err == nil {
-		t.Error("a change after Close")
-	}
 }

@@ -1,32 +1,40 @@
 // Package limitsfile reads the operator's file of named limits, and reads and writes those defined by
-// commands, for a namedlimit.Registry.
+// commands, for a namedlimit.Registry. It also writes such a file, and compares two. Definitions are values;
+// a registry's calls of its files are serialized by its lock.
 package limitsfile
 
 import (
 	"log/slog"
 
+	"cellserver/internal/base/zones"
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/funnel"
 	"cellserver/internal/keep/persist/disk"
+	"cellserver/internal/limiter/calendar"
 )
 
 // Config locates the definitions.
 type Config struct {
-	File    string         // YAML with limits; "" for none
-	Reading funnel.Reading // of max_burst in it
-	Dir     disk.Dir       // keeps definitions by commands; nil for none
-	Repair  bool           // sets damaged definitions aside and starts without them
-	Log     *slog.Logger
+	File      string         // YAML with limits; "" for none
+	Reading   funnel.Reading // of max_burst in it
+	Dir       disk.Dir       // keeps definitions and overrides by commands; nil for none
+	Repair    bool           // sets damaged files of Dir aside and starts without them
+	Calendars *calendar.Set  // of quotas; nil for one by the server's clock
+	Now       func() int64   // Unix nanoseconds, by which overrides end; nil for the time of the system
+	Log       *slog.Logger
 }
 
 // New returns an empty registry for these files.
 func New(c Config) *namedlimit.Registry {
-	registry := namedlimit.Config{Log: c.Log}
+	if c.Calendars == nil {
+		c.Calendars = calendar.NewSet(&calendar.Wall{}, zones.Load)
+	}
+	registry := namedlimit.Config{Calendars: c.Calendars, Now: c.Now, Log: c.Log}
 	if c.File != "" {
-		registry.File = operatorsFile{c.File, c.Reading}
+		registry.File = operatorsFile{c.File, c.Reading, c.Calendars}
 	}
 	if c.Dir != nil {
-		registry.Keeper = keptFile{c.Dir, c.Repair, c.Log}
+		registry.Keeper = newKeeper(&c)
 	}
 	return namedlimit.New(registry)
 }

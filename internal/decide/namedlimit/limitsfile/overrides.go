@@ -1,0 +1,212 @@
+package limitsfile
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"cellserver/internal/decide/namedlimit"
+	"cellserver/internal/funnel"
+	"cellserver/internal/keep/persist"
+	"cellserver/internal/keep/persist/disk"
+	"cellserver/internal/limiter/calendar"
+)
+
+// Changes of overrides by commands are appended to one file, as readable text:
+//
+//	cellserver overrides, format 1
+//	api "acme" - PLAN enterprise crc32c 1a2b3c4d
+//	api "user 7" 1767225600000000000 FUNNEL 20 10 1 crc32c 2b3c4d5e
+//	api "acme" - DELETE crc32c 3c4d5e6f
+//
+// A line has the limit's name, the quoted key, the Unix time in nanoseconds at which the override ends, what
+// decides as a command takes it, and the checksum of all that. Its last line may be torn by a crash.
+const (
+	OverridesName = "OVERRIDES"
+
+	overridesFormat = 1
+	overridesHeader = "cellserver overrides, format "
+	deleteWord      = "DELETE"
+	noEnd           = "-"
+)
+
+// CheckOverrides reads a directory's overrides and returns their number and the file's bytes. It returns
+// fs.ErrNotExist without a file, persist.ErrDamaged, persist.ErrNewer, or the directory's error.
+func CheckOverrides(dir disk.Dir) (n int, size int64, err error) {
+	kept, err := readOverrides(dir)
+	return len(kept.all), kept.size, err
+}
+
+// appendOverride appends the line of a change.
+func appendOverride(b []byte, o *namedlimit.KeyOverride) []byte {
+	from := len(b)
+	b = append(append(b, o.Limit...), ' ')
+	b = append(strconv.AppendQuote(b, o.Key), ' ')
+	if o.UntilNs == 0 {
+		b = append(b, noEnd...)
+	} else {
+		b = strconv.AppendInt(b, o.UntilNs, 10)
+	}
+	words := []string{deleteWord}
+	if !o.Removed {
+		words = o.Policy.Words(funnel.Capacity)
+	}
+	for _, word := range words {
+		b = append(append(b, ' '), word...)
+	}
+	return fmt.Appendf(b, "%s%08x\n", checksumWord, checksum(b[from:]))
+}
+
+const (
+	checksumWord  = " crc32c "
+	checksumBytes = len(checksumWord) + 8
+)
+
+// keptOverrides are those of a file.
+type keptOverrides struct {
+	all      map[overriddenKey]namedlimit.KeyOverride
+	policies map[string]namedlimit.Policy // by their words
+	zones    *calendar.Set                // for checks
+	size     int64                        // of the file
+	torn     int                          // bytes of an unfinished write at its end
+}
+
+type overriddenKey struct{ limit, key string }
+
+func readOverrides(dir disk.Dir) (kept keptOverrides, err error) {
+	f, err := dir.Open(OverridesName)
+	if err != nil {
+		return kept, err
+	}
+	kept = keptOverrides{zones: anyZone(), size: f.Size()}
+	kept.all, kept.policies = map[overriddenKey]namedlimit.KeyOverride{}, map[string]namedlimit.Policy{}
+	if err := errors.Join(kept.read(bufio.NewReaderSize(f, 1<<16)), f.Close()); err != nil {
+		return keptOverrides{size: kept.size}, err
+	}
+	return kept, nil
+}
+
+func (k *keptOverrides) read(r *bufio.Reader) error {
+	header, err := r.ReadBytes('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	var version int
+	if n, _ := fmt.Sscanf(string(header), overridesHeader+"%d\n", &version); n == 1 && version > overridesFormat {
+		return &persist.NewerError{File: OverridesName, Format: version, Newest: overridesFormat}
+	}
+	if string(header) != overridesHead() { // which is written before the file has its name
+		return fmt.Errorf("%w: %s: no header", persist.ErrDamaged, OverridesName)
+	}
+	for at := 2; ; at++ {
+		line, err := r.ReadBytes('\n')
+		switch {
+		case errors.Is(err, io.EOF):
+			k.torn = len(line)
+			return nil
+		case err != nil:
+			return err
+		case k.apply(line):
+			continue
+		}
+		_, err = r.Peek(1)
+		isLast := errors.Is(err, io.EOF)
+		switch {
+		case isLast && !isSound(line) && !hasTwo(line):
+			k.torn = len(line)
+			return nil
+		case isLast || err == nil:
+			err = fmt.Errorf("%w: %s: line %d", persist.ErrDamaged, OverridesName, at)
+		}
+		return err
+	}
+}
+
+func overridesHead() string { return overridesHeader + strconv.Itoa(overridesFormat) + "\n" }
+
+// isSound reports whether a line has its checksum.
+func isSound(line []byte) bool {
+	at := len(line) - checksumBytes - 1
+	return at >= 0 && string(line[at:]) == fmt.Sprintf("%s%08x\n", checksumWord, checksum(line[:at]))
+}
+
+// hasTwo reports whether a line has another one at its beginning and more than a newline behind it, which no
+// write leaves.
+func hasTwo(line []byte) bool {
+	_, rest, _ := bytes.Cut(line, []byte(" "))
+	quoted, _ := strconv.QuotedPrefix(string(rest))
+	end := bytes.Index(rest[len(quoted):], []byte(checksumWord)) + checksumBytes
+	at := len(line) - len(rest) + len(quoted) + end
+	return end >= checksumBytes && at+1 < len(line) && isSound(append(slices.Clip(line[:at]), '\n'))
+}
+
+// apply applies a line's change, unless it is unreadable.
+func (k *keptOverrides) apply(line []byte) bool {
+	if !isSound(line) {
+		return false
+	}
+	limit, rest, _ := bytes.Cut(line[:len(line)-checksumBytes-1], []byte(" "))
+	quoted, err := strconv.QuotedPrefix(string(rest))
+	if err != nil || quoted[0] != '"' || namedlimit.CheckName(limit) != nil {
+		return false
+	}
+	o := namedlimit.KeyOverride{Limit: string(limit)}
+	if o.Key, err = strconv.Unquote(quoted); err != nil {
+		return false
+	}
+	words := strings.Split(string(rest[len(quoted):]), " ") // begins with a space
+	if len(words) < 3 || words[0] != "" {
+		return false
+	}
+	if words[1] != noEnd {
+		if o.UntilNs, err = strconv.ParseInt(words[1], 10, 64); err != nil {
+			return false
+		}
+	}
+	is := overriddenKey{o.Limit, o.Key}
+	if words = words[2:]; len(words) == 1 && words[0] == deleteWord {
+		delete(k.all, is)
+		return true
+	}
+	var known bool
+	if o.Policy, known = k.policy(words); known {
+		k.all[is] = o
+	}
+	return known
+}
+
+// policy reads equal policies once.
+func (k *keptOverrides) policy(words []string) (p namedlimit.Policy, ok bool) {
+	text := strings.Join(words, " ")
+	if p, ok = k.policies[text]; ok {
+		return p, true
+	}
+	p, rest, err := namedlimit.ReadPolicy(words, funnel.Capacity)
+	if err != nil || len(rest) > 0 {
+		return p, false
+	}
+	if p.Plan != "" {
+		err = namedlimit.CheckName([]byte(p.Plan))
+	} else {
+		err = p.Check(k.zones)
+	}
+	if err != nil {
+		return p, false
+	}
+	k.policies[text] = p
+	return p, true
+}
+
+// sorted returns all by limit and key.
+func (k *keptOverrides) sorted() []namedlimit.KeyOverride {
+	return slices.SortedFunc(maps.Values(k.all), func(a, b namedlimit.KeyOverride) int {
+		return cmp.Or(strings.Compare(a.Limit, b.Limit), strings.Compare(a.Key, b.Key))
+	})
+}

@@ -1,0 +1,118 @@
+package limitsfile
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+
+	"cellserver/internal/decide/namedlimit"
+	"cellserver/internal/keep/persist/disk"
+)
+
+// spareLines bounds the lines of OVERRIDES, with two for each override in force.
+const spareLines = 1000
+
+// overridesLog appends to OVERRIDES. A disk.Dir appends only to files that it has created, and after a failed
+// write a file's end is unknown: then the next change writes all overrides to a new file.
+type overridesLog struct {
+	dir   disk.Dir
+	file  disk.File // being written; nil for a new one
+	lines int       // of file
+	known bool      // the directory has the file
+	size  int64     // of it
+}
+
+// keep appends a change, of which all has the n overrides in force.
+func (l *overridesLog) keep(changed *namedlimit.KeyOverride, n int, all iter.Seq[namedlimit.KeyOverride]) error {
+	if l.file == nil || l.lines >= 2*n+spareLines || l.check() != nil {
+		return l.rewrite(all)
+	}
+	line := appendOverride(nil, changed)
+	_, err := l.file.Write(line)
+	if err == nil {
+		err = l.file.Sync()
+	}
+	if err != nil {
+		l.drop()
+		return err
+	}
+	l.lines++
+	l.size += int64(len(line))
+	return nil
+}
+
+// drop forgets the file being written.
+func (l *overridesLog) drop() {
+	if l.file != nil {
+		_ = l.file.Close() // it is synced, or unsure
+	}
+	l.file, l.known = nil, false
+}
+
+// rewrite replaces the file by one with these overrides. After any failure, either the old or the new one is
+// there.
+func (l *overridesLog) rewrite(all iter.Seq[namedlimit.KeyOverride]) error {
+	l.drop()
+	const next = OverridesName + ".new"
+	if err := l.dir.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := l.dir.Create(next)
+	if err != nil {
+		return err
+	}
+	lines, size, err := writeOverrides(f, all)
+	if err == nil {
+		err = l.dir.Rename(next, OverridesName)
+	}
+	if err == nil {
+		err = l.dir.SyncDir()
+	}
+	if err != nil {
+		return errors.Join(err, f.Close())
+	}
+	l.file, l.lines, l.known, l.size = f, lines, true, size
+	return nil
+}
+
+func writeOverrides(f disk.File, all iter.Seq[namedlimit.KeyOverride]) (lines int, size int64, err error) {
+	w := bufio.NewWriterSize(f, 1<<16)
+	n, err := w.WriteString(overridesHead())
+	lines, size = 1, int64(n)
+	var line []byte
+	for o := range all {
+		if err != nil {
+			break
+		}
+		line = appendOverride(line[:0], &o)
+		n, err = w.Write(line)
+		lines, size = lines+1, size+int64(n)
+	}
+	if err == nil {
+		err = w.Flush()
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	return lines, size, err
+}
+
+// check returns disk.ErrGone if the directory is gone, or the file was removed or replaced. The directory
+// itself takes a renamed file for complete, and a longer one for another.
+func (l *overridesLog) check() error {
+	if err := l.dir.Check(); err != nil || !l.known {
+		return err
+	}
+	f, err := l.dir.Open(OverridesName)
+	if err != nil {
+		return fmt.Errorf("%w: %w", disk.ErrGone, err)
+	}
+	size := f.Size()
+	_ = f.Close() // nothing was written
+	if size != l.size {
+		return fmt.Errorf("%w: %s has %d bytes, not %d", disk.ErrGone, OverridesName, size, l.size)
+	}
+	return nil
+}

@@ -1,0 +1,245 @@
+package limitsfile
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"cellserver/internal/base/yamlfile"
+	"cellserver/internal/decide/namedlimit"
+	"cellserver/internal/funnel"
+	"cellserver/internal/limiter/calendar"
+)
+
+// form has the fields of a rule. The zero form is that of its algorithm.
+type form struct {
+	what     string // in an error
+	required []string
+	optional []string // nil for a window, which has no algorithm either
+}
+
+const (
+	algorithms = "funnel, token_bucket, fixed_window, sliding_window, approximate_window and quota"
+	roomFields = "max_burst or capacity" // one of two
+)
+
+// windowForm is that of the windows of a limit, which are funnels.
+func windowForm() form { return form{"a window", []string{roomFields, "count", "period"}, nil} }
+
+// formOf returns the form of a rule's algorithm.
+func formOf(a namedlimit.Algorithm) form {
+	f := form{what: "the " + a.String(), optional: []string{"name"}}
+	switch a {
+	case namedlimit.Funnel:
+		f.required = []string{roomFields, "count", "period"}
+	case namedlimit.TokenBucket:
+		f.required = []string{"capacity", "refill", "period"}
+	case namedlimit.Quota:
+		f.required = []string{"max_count", "every"}
+		f.optional = []string{"time_zone", "start", "epoch", "name"}
+	default:
+		f.required = []string{"max_count", "period"}
+	}
+	return f
+}
+
+func (f *form) has(field string) bool {
+	if field == "algorithm" {
+		return len(f.optional) > 0
+	}
+	if f.required[0] == roomFields && (field == "max_burst" || field == "capacity") {
+		return true
+	}
+	return slices.Contains(f.required, field) || slices.Contains(f.optional, field)
+}
+
+// known names all fields.
+func (f *form) known() string {
+	if len(f.optional) == 0 {
+		return enumerate(f.required)
+	}
+	return enumerate(slices.Concat([]string{"algorithm"}, f.required, f.optional))
+}
+
+func enumerate(words []string) string {
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " and " + words[last]
+}
+
+// readRule reads a rule, or a window, which is a funnel without a name.
+func (p *fileReader) readRule(n *yaml.Node, f form) (r namedlimit.Rule, ok bool) {
+	before := p.Count()
+	if f.what == "" {
+		if r.Algorithm, ok = p.readAlgorithm(n); !ok {
+			return r, false
+		}
+		f = formOf(r.Algorithm)
+	}
+	v := p.collect(n, &f)
+	if p.Count() > before {
+		return r, false
+	}
+	if name := v["name"]; name != nil {
+		r.Name = p.readRuleName(name)
+	}
+	switch r.Algorithm {
+	case namedlimit.Funnel:
+		p.readFunnel(n, v, &r)
+	case namedlimit.TokenBucket:
+		r.Capacity, r.Count = p.readInt(v["capacity"], "capacity"), p.readInt(v["refill"], "refill")
+		r.PeriodSec = p.readPeriod(v["period"])
+	case namedlimit.Quota:
+		r.Capacity = p.readInt(v["max_count"], "max_count")
+		r.Calendar = p.readCalendar(v)
+	default:
+		r.Capacity, r.PeriodSec = p.readInt(v["max_count"], "max_count"), p.readPeriod(v["period"])
+	}
+	return r, p.Count() == before
+}
+
+// readRuleName reads a name, which CheckRule checks unless it is empty.
+func (p *fileReader) readRuleName(n *yaml.Node) string {
+	name, ok := p.readText(n, "name")
+	if ok && name == "" {
+		p.Fail(n, "name must not be empty; leave it out for none")
+	}
+	return name
+}
+
+func (p *fileReader) readAlgorithm(n *yaml.Node) (a namedlimit.Algorithm, ok bool) {
+	if n.Kind != yaml.MappingNode {
+		p.Fail(n, "a rule must be a mapping")
+		return 0, false
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value != "algorithm" {
+			continue
+		}
+		chosen := yamlfile.Resolve(n.Content[i+1])
+		if a, ok = namedlimit.AlgorithmOf(chosen.Value); !ok {
+			p.Fail(chosen, "unknown algorithm "+yamlfile.Quote(chosen.Value)+"; there are "+algorithms)
+		}
+		return a, ok
+	}
+	p.Fail(n, "a rule must have algorithm; there are "+algorithms)
+	return 0, false
+}
+
+// collect returns the fields of a rule, of which none is unknown or missing.
+func (p *fileReader) collect(n *yaml.Node, f *form) map[string]*yaml.Node {
+	before := p.Count()
+	v := make(map[string]*yaml.Node, len(f.required)+1)
+	p.Fields(n, f.what, func(key, value *yaml.Node) {
+		if !f.has(key.Value) {
+			p.unknown(key, f.known())
+			return
+		}
+		v[key.Value] = value
+	})
+	burst, capacity := v["max_burst"] != nil, v["capacity"] != nil
+	missing := func(field string) bool {
+		return v[field] == nil && field != roomFields || field == roomFields && !burst && !capacity
+	}
+	switch {
+	case p.Count() > before:
+	case burst && capacity:
+		p.Fail(n, f.what+" has max_burst or capacity, not both")
+	case slices.ContainsFunc(f.required, missing):
+		p.Fail(n, f.what+" must have "+enumerate(f.required))
+	}
+	return v
+}
+
+// readFunnel reads numbers of a funnel; the meaning of max_burst is the server's.
+func (p *fileReader) readFunnel(n *yaml.Node, v map[string]*yaml.Node, r *namedlimit.Rule) {
+	before := p.Count()
+	reading, name := p.reading, "max_burst"
+	if v["capacity"] != nil {
+		reading, name = funnel.Capacity, "capacity"
+	}
+	room := p.readInt(v[name], name)
+	r.Count, r.PeriodSec = p.readInt(v["count"], "count"), p.readPeriod(v["period"])
+	if p.Count() > before {
+		return
+	}
+	l, err := funnel.NewLimit(reading, room, r.Count, r.PeriodSec)
+	if argument := (*funnel.ArgumentError)(nil); errors.As(err, &argument) && argument.Name == "max_burst" {
+		argument.Name = name
+	}
+	if err != nil {
+		p.Fail(n, err.Error())
+	}
+	r.Capacity = l.Capacity()
+}
+
+func (p *fileReader) readCalendar(v map[string]*yaml.Node) (s calendar.Spec) {
+	every := v["every"]
+	e, ok := calendar.EveryOf([]byte(every.Value))
+	if !ok || every.Kind != yaml.ScalarNode || e.String() != every.Value {
+		p.Fail(every, "every must be second, minute, hour, day, week, month or year, got "+yamlfile.Quote(every.Value))
+		return s
+	}
+	s.Every = e
+	if n := v["time_zone"]; n != nil {
+		s.Zone, _ = p.readText(n, "time_zone")
+	}
+	if n := v["start"]; n != nil {
+		if text, ok := p.readText(n, "start"); ok {
+			var err error
+			if s.Start, err = calendar.ParseStart(e, []byte(text)); err != nil {
+				p.Fail(n, err.Error())
+			}
+		}
+	}
+	if n := v["epoch"]; n != nil {
+		s.Epoch = p.readBool(n, "epoch")
+	}
+	return s.Normal()
+}
+
+// readWindows reads the first form of a limit's rules.
+func (p *fileReader) readWindows(n *yaml.Node) []namedlimit.Rule {
+	return p.readSet(n, "windows", windowForm())
+}
+
+func (p *fileReader) readRules(n *yaml.Node) []namedlimit.Rule { return p.readSet(n, "rules", form{}) }
+
+func (p *fileReader) readSet(n *yaml.Node, what string, f form) []namedlimit.Rule {
+	before := p.Count()
+	set := &p.sets
+	p.Items(n, what, func(item *yaml.Node) {
+		r, ok := p.readRule(item, f)
+		if !ok || len(set.rules) == namedlimit.MaxRules { // too many, as told below
+			return
+		}
+		if set = set.with(r); set.wrong != nil {
+			p.Fail(item, set.wrong.Error())
+		}
+	})
+	if p.Count() > before {
+		return nil
+	}
+	if got := len(n.Content); got < 1 || got > namedlimit.MaxRules {
+		p.Fail(n, fmt.Sprintf("a limit must have 1 to %d %s, got %d", namedlimit.MaxRules, what, got))
+	} else if sec, twice := samePeriod(set.rules); twice && what == "windows" {
+		p.Fail(n, fmt.Sprintf("two windows have the period %d; the period identifies a window, so use different ones", sec))
+	} else if err := set.check(); err != nil {
+		p.Fail(n, err.Error())
+	}
+	return set.rules
+}
+
+// samePeriod returns a period that two rules have.
+func samePeriod(rules []namedlimit.Rule) (sec int64, twice bool) {
+	for i := range rules {
+		for j := range i {
+			if rules[i].PeriodSec == rules[j].PeriodSec {
+				return rules[i].PeriodSec, true
+			}
+		}
+	}
+	return 0, false
+}

