@@ -24,6 +24,8 @@ func (a *app) newPage() *dashboard.Page {
 		Look: func(nowNs int64, key store.Key, rule *limiter.Rule) (decide.Probe, error) {
 			return decide.Look(a.storage.Store, nowNs, key, rule)
 		},
+		State:       a.storage.Store.State,
+		Calendars:   a.storage.Limits.Calendars(),
 		Reading:     a.options.Reading(),
 		Databases:   a.options.Databases,
 		MaxKeyBytes: a.options.MaxKeyBytes,

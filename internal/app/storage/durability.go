@@ -46,9 +46,10 @@ func (s *Storage) openDataDir(ctx context.Context) error {
 	s.Keeper = persist.New(persist.Config{
 		Dir: dir, Store: s.Tables, Now: s.clock.Now, Yield: background.Yield, Log: s.log,
 		Interval: time.Duration(o.SyncInterval), Timeout: o.SyncTimeout, Repair: o.DataRecover,
-		Beside: []string{limitsfile.KeptName}, Rewrite: func() error { return s.Limits.Rewrite() },
+		Beside: []string{limitsfile.KeptName, limitsfile.OverridesName}, Rewrite: func() error { return s.Limits.Rewrite() },
 		Loaded: func(clockNs int64) (offsetNs int64) {
 			offsetNs = s.clock.NotBefore(clockNs)
+			s.syncWall()
 			noteClockOffset(s.log, offsetNs)
 			return offsetNs
 		},

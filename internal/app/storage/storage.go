@@ -10,12 +10,14 @@ import (
 
 	"cellserver/internal/app/settings"
 	"cellserver/internal/base/clock"
+	"cellserver/internal/base/zones"
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/decide/namedlimit/limitsfile"
 	"cellserver/internal/keep/memory"
 	"cellserver/internal/keep/persist"
 	"cellserver/internal/keep/persist/disk"
 	"cellserver/internal/keep/remote"
+	"cellserver/internal/limiter/calendar"
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
 )
@@ -33,6 +35,7 @@ type Storage struct {
 	dir      *disk.OS        // nil without --data-dir
 	Keeper   *persist.Keeper // of the directory
 	Limits   *namedlimit.Registry
+	wall     calendar.Wall // by the server's clock; over a store on other machines theirs is the wall clock
 }
 
 // Open opens the store, the data directory and the named limits, without loading states.
@@ -147,9 +150,26 @@ func (s *Storage) Tend(background context.Context, run func(name string, part fu
 	} else {
 		run("the clock", func() { every(background, clockInterval, catchUp) })
 	}
+	if s.Remote == nil {
+		s.syncWall()
+		run("the wall clock", func() { every(background, wallInterval, s.syncWall) })
+	}
 	if s.Remote != nil {
 		run("the store's health checks", func() { s.Remote.Health.Run(background) })
 	}
+}
+
+// wallInterval is the interval of comparisons with the wall clock, which may be set.
+const wallInterval = time.Second
+
+// syncWall compares the server's clock with the wall clock, by which quotas have their windows.
+func (s *Storage) syncWall() {
+	if s.Remote != nil {
+		return
+	}
+	beforeNs := s.clock.Now()
+	wallNs := time.Now().UnixNano()
+	s.wall.Sync(beforeNs, wallNs, s.clock.Now())
 }
 
 // clockInterval is the interval of clock comparisons without a sweeper.
@@ -192,7 +212,11 @@ func noteClockOffset(log *slog.Logger, offsetNs int64) {
 // openLimits reads the named limits: those defined by commands, from the data directory, and the file's.
 func (s *Storage) openLimits() error {
 	o := s.options
-	config := limitsfile.Config{File: o.LimitsFile, Reading: o.Reading(), Repair: o.DataRecover, Log: s.log}
+	s.syncWall()
+	config := limitsfile.Config{
+		File: o.LimitsFile, Reading: o.Reading(), Repair: o.DataRecover, Log: s.log,
+		Now: s.clock.Now, Calendars: calendar.NewSet(&s.wall, zones.Load),
+	}
 	if s.dir != nil {
 		config.Dir = s.dir
 	}

@@ -108,7 +108,10 @@ func TestNames(t *testing.T) {
 func registry(t *testing.T) *namedlimit.Registry {
 	t.Helper()
 	named := namedlimit.New(namedlimit.Config{Log: slog.New(slog.DiscardHandler)})
-	if err := named.Set(namedlimit.Definition{Name: "login", Windows: []namedlimit.Window{{Capacity: 5, Count: 5, PeriodSec: 60}}}); err != nil {
+	if err := named.Set(namedlimit.Definition{
+		Name: "login", Near: namedlimit.DefaultNear,
+		Policy: namedlimit.Policy{Rules: []namedlimit.Rule{{Capacity: 5, Count: 5, PeriodSec: 60}}},
+	}); err != nil {
 		t.Fatal(err)
 	}
 	return named
@@ -131,7 +134,7 @@ func TestCheck(t *testing.T) {
 		if want := "login:" + string(bytes.Repeat([]byte{byte(i)}, i)); string(q.Key.Name) != want || cap(q.Key.Name) != len(want) || q.Key.DB != 7 {
 			t.Errorf("request %d is for %+v", i, q.Key)
 		}
-		if n, _ := q.Rule.Shared.(*limiter.NamedLimit); q.Rule.Kind != limiter.Named || q.Rule.Unit != funnel.WholeSeconds || len(n.Windows) != 1 || q.Quantity != -3 {
+		if n, _ := q.Rule.Shared.(*limiter.NamedLimit); q.Rule.Kind != limiter.Named || q.Rule.Unit != funnel.WholeSeconds || len(n.Rules) != 1 || q.Quantity != -3 {
 			t.Errorf("request %d: %+v", i, q)
 		}
 	}
@@ -140,7 +143,7 @@ func TestCheck(t *testing.T) {
 // TestCheckErrors leave nothing joined.
 func TestCheckErrors(t *testing.T) {
 	request := Requests(registry(t))["cl.check"]
-	const usage = "ERR Usage: cl.check <name> <key> [<quantity>]"
+	const usage = "ERR Usage: cl.check <name> <key> [<quantity>] [DEBIT]"
 	for args, want := range map[string]string{
 		"":            usage,
 		"login":       usage,

@@ -1,6 +1,8 @@
 package argument
 
 import (
+	"math"
+
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
@@ -11,55 +13,153 @@ import (
 	"cellserver/internal/wire/glob"
 )
 
-// check returns the Request of CL.CHECK name key [quantity].
+const checkUsage = "ERR Usage: cl.check <name> <key> [<quantity>] [DEBIT]"
+
+// check returns the Request of CL.CHECK.
 func check(named *namedlimit.Registry) Request {
 	return func(q *store.Request, db uint16, args [][]byte, _ funnel.Reading, joined *[]byte) error {
-		if len(args) < 3 || len(args) > 4 {
-			return reply.Error("ERR Usage: cl.check <name> <key> [<quantity>]")
+		if len(args) < 3 || len(args) > 5 {
+			return reply.Error(checkUsage)
 		}
-		quantity := int64(1)
-		if len(args) == 4 {
+		quantity, options := int64(1), args[3:]
+		if len(options) > 0 && !isDebit(options[0]) {
 			var err error
-			if quantity, err = Number(args[3]); err != nil {
+			if quantity, err = Number(options[0]); err != nil {
 				return err
 			}
+			options = options[1:]
 		}
-		limit := named.Lookup(args[1])
-		if limit == nil {
-			return reply.Error("ERR no such limit '" + resp.PrintableN(args[1], namedlimit.MaxNameBytes) + "'; define it by CL.LIMIT SET or in --limits-file")
+		debits := len(options) > 0
+		if debits && (len(options) > 1 || !isDebit(options[0])) {
+			return reply.Error(checkUsage)
 		}
-		from := len(*joined)
-		*joined = catalog.AppendJoined(*joined, args[1], args[2])
-		q.Key = store.Key{DB: db, Name: (*joined)[from:len(*joined):len(*joined)]}
-		q.Rule = limiter.OfNamed(limit.Named())
-		q.Quantity = quantity
-		return nil
+		return Named(named, q, db, args[1], args[2], quantity, debits, joined)
 	}
 }
 
+// Named makes a request, or a debit, of a key under the name of a limit.
+func Named(named *namedlimit.Registry, q *store.Request, db uint16, name, key []byte, quantity int64, debits bool, joined *[]byte) error {
+	limit := named.Lookup(name)
+	if limit == nil {
+		return noLimit(name)
+	}
+	by := limit.Named(key, named.Now)
+	q.Rule = limiter.OfNamed(by)
+	if debits {
+		if err := checkDebit(quantity); err != nil {
+			return err
+		}
+		if !by.Debits() {
+			return reply.Error("ERR the limit '" + limit.Name + "' has an exact sliding window for this key, which has no DEBIT; use an approximate one")
+		}
+		q.Rule.Flags = limiter.Debit
+	}
+	from := len(*joined)
+	*joined = catalog.AppendJoined(*joined, name, key)
+	q.Key = store.Key{DB: db, Name: (*joined)[from:len(*joined):len(*joined)]}
+	q.Quantity = quantity
+	return nil
+}
+
+func noLimit(name []byte) error {
+	return reply.Error("ERR " + namedlimit.NoLimit(resp.PrintableN(name, namedlimit.MaxNameBytes)).Error())
+}
+
+// Limit returns a limit by its name.
+func Limit(named *namedlimit.Registry, name []byte) (*namedlimit.Limit, error) {
+	limit := named.Lookup(name)
+	if limit == nil {
+		return nil, noLimit(name)
+	}
+	return limit, nil
+}
+
+const setUsage = "ERR Usage: cl.limit set <name> <max_burst> <count per period> <period> ... [SHADOW], or <name> <rule> ... [SHADOW], of 1 to 16 rules: " + namedlimit.RuleUsage
+
 // Definition reads the arguments of CL.LIMIT SET.
 func Definition(args [][]byte, reading funnel.Reading) (d namedlimit.Definition, err error) {
-	d.Name, args = string(args[2]), args[3:]
+	d.Name, d.Near, args = string(args[2]), namedlimit.DefaultNear, args[3:]
 	if last := len(args) - 1; glob.Fold(args[last]) == "shadow" {
 		d.Shadow, args = true, args[:last]
 	}
 	if err := namedlimit.CheckName([]byte(d.Name)); err != nil {
 		return d, reply.Error("ERR " + err.Error())
 	}
+	if len(args) > 0 && namedlimit.IsRule(string(args[0])) {
+		var rest []string
+		if d.Rules, rest, err = namedlimit.ReadRules(printed(args), reading); err == nil && len(rest) > 0 {
+			return d, reply.Error(setUsage)
+		}
+		return d, refused(err)
+	}
+	d.Rules, err = windows(args, reading)
+	return d, err
+}
+
+// windows reads the old form of rules: funnels without a word.
+func windows(args [][]byte, reading funnel.Reading) (rules []namedlimit.Rule, err error) {
 	const numbers = 3 // of a window
-	if len(args)%numbers != 0 || len(args) > namedlimit.MaxWindows*numbers {
-		return d, reply.Error("ERR Usage: cl.limit set <name> <max_burst> <count per period> <period> ... [SHADOW], of 1 to 16 windows")
+	if len(args) == 0 || len(args)%numbers != 0 || len(args) > namedlimit.MaxRules*numbers {
+		return nil, reply.Error(setUsage)
 	}
 	for ; len(args) > 0; args = args[numbers:] {
-		var window [numbers]int64
-		if err := Numbers(window[:], args); err != nil {
-			return d, err
+		var n [numbers]int64
+		if err := Numbers(n[:], args); err != nil {
+			return nil, err
 		}
-		w, err := namedlimit.NewWindow(reading, window[0], window[1], window[2])
+		l, err := funnel.NewLimit(reading, n[0], n[1], n[2])
 		if err != nil {
-			return d, err
+			return nil, err
 		}
-		d.Windows = append(d.Windows, w)
+		rules = append(rules, namedlimit.Rule{Algorithm: namedlimit.Funnel, Capacity: l.Capacity(), Count: n[1], PeriodSec: n[2]})
 	}
-	return d, nil
+	return rules, nil
+}
+
+// printed returns arguments as printable text, as errors quote them.
+func printed(args [][]byte) []string {
+	all := make([]string, len(args))
+	for i, arg := range args {
+		all[i] = resp.PrintableN(arg, namedlimit.MaxNameBytes)
+	}
+	return all
+}
+
+// refused makes an error a reply.
+func refused(err error) error {
+	if err == nil {
+		return nil
+	}
+	return reply.Error("ERR " + err.Error())
+}
+
+// Override reads the arguments of CL.LIMIT OVERRIDE.
+func Override(args [][]byte, reading funnel.Reading, nowNs int64) (o namedlimit.KeyOverride, err error) {
+	o.Limit, o.Key = string(args[2]), string(args[3])
+	if err := namedlimit.CheckName(args[2]); err != nil {
+		return o, refused(err)
+	}
+	rest := printed(args[4:])
+	if len(rest) == 1 && glob.Fold(args[4]) == "del" {
+		o.Removed = true
+		return o, nil
+	}
+	if o.Policy, rest, err = namedlimit.ReadPolicy(rest, reading); err != nil {
+		return o, refused(err)
+	}
+	if len(rest) == 0 {
+		return o, nil
+	}
+	if len(rest) != 2 || glob.Fold([]byte(rest[0])) != "ex" {
+		return o, reply.Error("ERR Usage: cl.limit override <name> <key> PLAN <plan> | <rule> ... | DENY | UNLIMITED | DEL [EX <seconds>], where a rule is " + namedlimit.RuleUsage)
+	}
+	sec, err := Int([]byte(rest[1]))
+	if err != nil {
+		return o, err
+	}
+	if sec < 1 || sec > math.MaxInt64/1_000_000_000 {
+		return o, reply.Error("ERR invalid expire time in 'cl.limit|override' command")
+	}
+	o.UntilNs = funnel.After(nowNs, uint64(sec)*1e9)
+	return o, nil
 }

@@ -20,6 +20,7 @@ type sibling struct {
 	kinds        []limiter.Kind // the first is the default
 	options      []string       // of the kinds
 	countsDenied bool
+	debits       bool // some of the kinds
 	unit         funnel.Unit
 }
 
@@ -29,7 +30,7 @@ func siblings() map[string]*sibling {
 	for kind := limiter.Funnel + 1; kind < limiter.Kinds; kind++ {
 		row := kind.Row()
 		command, names := row.FullCommand(), row.Arguments()
-		if len(names) == 0 {
+		if len(names) == 0 || row.Calendar {
 			continue
 		}
 		s := all[command]
@@ -43,6 +44,7 @@ func siblings() map[string]*sibling {
 		if row.Option != "" {
 			s.usage += " [" + strings.ToUpper(row.Option) + "]"
 		}
+		s.debits = s.debits || row.Debits
 		s.kinds, s.options = append(s.kinds, kind), append(s.options, row.Option)
 	}
 	for _, s := range all {
@@ -50,6 +52,9 @@ func siblings() map[string]*sibling {
 		if s.countsDenied {
 			const options = 2 // perhaps the same one twice
 			s.usage, s.most = s.usage+" [COUNTDENIED]", s.most+options
+		}
+		if s.debits {
+			s.usage, s.most = s.usage+" [DEBIT]", s.most+1
 		}
 	}
 	return all
@@ -75,6 +80,8 @@ func (s *sibling) request(q *store.Request, db uint16, args [][]byte, _ funnel.R
 	for _, arg := range args[options:] {
 		if s.isCountDenied(arg) {
 			limit.Flags |= limiter.CountDenied
+		} else if s.isDebit(arg) {
+			limit.Flags |= limiter.Debit
 		} else if at := s.kindAt(arg); at > 0 {
 			limit.Kind = s.kinds[at]
 		} else {
@@ -85,10 +92,36 @@ func (s *sibling) request(q *store.Request, db uint16, args [][]byte, _ funnel.R
 		return reply.Cell(err.Error())
 	}
 	q.Key, q.Quantity = store.Key{DB: db, Name: args[s.keyAt]}, n[s.numbers]
+	return checkFlags(&limit, q.Quantity)
+}
+
+// checkFlags refuses a debit that its kind does not have, or that is none.
+func checkFlags(s *limiter.Spec, quantity int64) error {
+	switch {
+	case s.Flags&limiter.Debit == 0:
+		return nil
+	case s.Flags&limiter.CountDenied != 0:
+		return reply.Cell("DEBIT and COUNTDENIED exclude each other: a debit is never denied")
+	case s.Kind == limiter.SlidingWindow:
+		return reply.Cell("an exact sliding window has no DEBIT; add APPROX")
+	}
+	return checkDebit(quantity)
+}
+
+func checkDebit(quantity int64) error {
+	if quantity < 1 {
+		return &funnel.ArgumentError{Name: "quantity", Value: quantity, Least: 1}
+	}
 	return nil
 }
 
-func (s *sibling) isOption(arg []byte) bool { return s.isCountDenied(arg) || s.kindAt(arg) > 0 }
+func (s *sibling) isOption(arg []byte) bool {
+	return s.isCountDenied(arg) || s.isDebit(arg) || s.kindAt(arg) > 0
+}
+
+func (s *sibling) isDebit(arg []byte) bool { return s.debits && isDebit(arg) }
+
+func isDebit(arg []byte) bool { return glob.IsFolded(arg, "debit") }
 
 func (s *sibling) isCountDenied(arg []byte) bool {
 	return s.countsDenied && glob.IsFolded(arg, "countdenied")

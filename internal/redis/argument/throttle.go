@@ -23,6 +23,8 @@ func Requests(named *namedlimit.Registry) map[string]Request {
 		"cl.refund":      refund(throttle("cl.refund").request()),
 		"cl.pthrottle":   (shape{"cl.pthrottle", [3]string{"max_burst", "count", "period_ms"}, funnel.Milliseconds, false}).request(),
 		"cl.tokenbucket": (shape{"cl.tokenbucket", [3]string{"capacity", "refill_count", "period"}, funnel.Seconds, true}).request(),
+		"cl.debit":       debit(shape{command: "cl.debit", names: [3]string{"max_burst", "count", "period"}}.request()),
+		"cl.quota":       quota(named.Calendars()),
 		"cl.check":       check(named),
 	}
 	for command, s := range siblings() {
@@ -94,6 +96,20 @@ func refund(request Request) Request {
 		}
 		q.Quantity = -q.Quantity
 		return nil
+	}
+}
+
+// debit turns a request for units into their debit, of which there is at least one.
+func debit(request Request) Request {
+	return func(q *store.Request, db uint16, args [][]byte, reading funnel.Reading, joined *[]byte) error {
+		if len(args) != 6 {
+			return reply.Cell("Usage: cl.debit <key> <max_burst> <count per period> <period> <quantity>")
+		}
+		if err := request(q, db, args, reading, joined); err != nil {
+			return err
+		}
+		q.Rule.Flags = limiter.Debit
+		return checkDebit(q.Quantity)
 	}
 }
 

@@ -104,8 +104,8 @@ func TestReading(t *testing.T) {
 func TestRequestErrors(t *testing.T) {
 	const (
 		throttleUsage = " <key> <max_burst> <count per period> <period> [<quantity>]"
-		fixedUsage    = "Usage: cl.fixedwindow <key> <max_count> <period> [<quantity>] [COUNTDENIED]"
-		slidingUsage  = "Usage: cl.slidingwindow <key> <max_count> <period> [<quantity>] [APPROX] [COUNTDENIED]"
+		fixedUsage    = "Usage: cl.fixedwindow <key> <max_count> <period> [<quantity>] [COUNTDENIED] [DEBIT]"
+		slidingUsage  = "Usage: cl.slidingwindow <key> <max_count> <period> [<quantity>] [APPROX] [COUNTDENIED] [DEBIT]"
 		takeUsage     = "Usage: cl.bucket take <key> <capacity> [<n>]"
 		notInteger    = "Couldn't parse as integer: "
 		zero          = "Zero rates are not supported"
@@ -137,7 +137,7 @@ func TestRequestErrors(t *testing.T) {
 		{"cl.fixedwindow", "k 1 1 APPROX", notInteger + "APPROX"},
 		{"cl.slidingwindow", "k 1", slidingUsage},
 		{"cl.slidingwindow", "k 1 1 APPROX 1", slidingUsage},
-		{"cl.slidingwindow", "k 1 1 1 APPROX COUNTDENIED APPROX", slidingUsage},
+		{"cl.slidingwindow", "k 1 1 1 APPROX COUNTDENIED APPROX APPROX", slidingUsage},
 		{"cl.slidingwindow", "k 1 x APPROX", notInteger + "x"},
 		{"cl.bucket|take", "k", takeUsage},
 		{"cl.bucket|take", "", takeUsage},

@@ -61,7 +61,7 @@ func NewEngine(c Config) (*Engine, error) {
 		c.Config.Keeper = c.Keeper
 	}
 	if c.NamedLimits == nil {
-		c.NamedLimits = namedlimit.New(namedlimit.Config{Log: c.Log})
+		c.NamedLimits = namedlimit.New(namedlimit.Config{Now: c.Now, Log: c.Log})
 	}
 	c.Records, c.ACLLog = observe.New(c.Catalog, c.Now()), acl.NewLog(acl.DefaultLogEntries)
 	c.Clients, c.NewKeys = &clients.Register{}, &clients.NewKeys{}

@@ -1,8 +1,6 @@
 package execute
 
 import (
-	"sync/atomic"
-
 	"cellserver/internal/decide"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
@@ -72,10 +70,23 @@ func (x *Executor) Flush() (answered bool) {
 		_ = x.replyBatch(c, batch) // always nil
 		answered = true
 	}
-	x.spend(c.Cost.Call * len(batch))
+	x.spend(c.Cost.Call*len(batch) + exactSteps(batch))
 	x.Scratch.batch = batch[:0]
 	x.Scratch.forget(batch)
 	return answered
+}
+
+// exactSteps returns the cost of exact sliding windows among the rules of named limits.
+func exactSteps(batch []store.Request) (steps int) {
+	if batch[0].Rule.Kind != limiter.Named { // likewise for all requests of the command
+		return 0
+	}
+	for i := range batch {
+		if n, ok := batch[i].Rule.Shared.(*limiter.NamedLimit); ok {
+			steps += n.ExactWindows() * catalog.SlidingSteps
+		}
+	}
+	return steps
 }
 
 // forget drops decided or refused requests and their joined names, which would keep buffers alive.
@@ -97,7 +108,7 @@ func (x *Executor) replyBatch(c *catalog.Command, batch []store.Request) error {
 			x.Scratch.NoteTold(from, x.Replied())
 		}
 	}
-	countNamed(batch, x.Effects)
+	x.countNamed(batch)
 	return nil
 }
 
@@ -113,39 +124,24 @@ func (x *Executor) replyRequest(q *store.Request) {
 	Result(&x.W, &q.Result)
 }
 
-// countNamed counts decisions by named limits, once for consecutive requests of one limit: all loops share
-// its counters.
-func countNamed(batch []store.Request, on Effects) {
-	if batch[0].Rule.Shared == nil { // likewise for all requests of the command
+// countNamed counts decisions by named limits.
+func (x *Executor) countNamed(batch []store.Request) {
+	if batch[0].Rule.Kind != limiter.Named { // likewise for all requests of the command
 		return
 	}
-	var counter *atomic.Uint64
-	n := uint64(0)
+	tally := &x.Scratch.tally
 	for i := range batch {
-		q := &batch[i]
-		if q.Err != nil {
-			continue
+		if q := &batch[i]; q.Err == nil {
+			tally.Add(&q.Rule, q.Quantity, &q.Result, x.Effects)
 		}
-		if next := q.Rule.Shared.Counter(q.Quantity, &q.Result); next != counter {
-			countOn(on, counter, n)
-			counter, n = next, 0
-		}
-		n++
 	}
-	countOn(on, counter, n)
-}
-
-// countOn adds to a counter, which may be nil.
-func countOn(on Effects, counter *atomic.Uint64, n uint64) {
-	if counter != nil {
-		on.Count(counter, n)
-	}
+	tally.Flush(x.Effects)
 }
 
 // changes reports whether an answered request has changed its key.
 func changes(q *store.Request) bool {
-	denied := q.Result.Limited || q.Result.Shadowed
-	return q.Quantity != 0 && (!denied || q.Rule.Flags&limiter.CountDenied != 0)
+	denied := q.Result.Limited || q.Result.Marks&funnel.Shadowed != 0
+	return q.Quantity != 0 && (!denied || q.Rule.Flags&(limiter.CountDenied|limiter.Debit) != 0)
 }
 
 // By identifies the client and the command of a request for the counters.

@@ -189,9 +189,10 @@ func (x *Executor) EnterQueue(nowNs int64, key store.Key, o *limiter.Operation) 
 	return turn, nil
 }
 
-// Together decides requests on funnels in one step: all are charged, or none if one is limited, which it
-// reports. See decide.Decider.Together for the results. On an error nothing has changed.
-func (c Call) Together(batch []store.Request) (limited bool, err error) {
+// Together decides requests in one step: all are charged, or none if one is limited, which it reports;
+// unless all, each is decided by itself. See decide.Decider.Together for the results. On an error nothing
+// has changed.
+func (c Call) Together(batch []store.Request, all bool) (limited bool, err error) {
 	x := c.x
 	if !x.Engine.Transacts() {
 		return false, reply.ErrNoTransactions
@@ -200,7 +201,7 @@ func (c Call) Together(batch []store.Request) (limited bool, err error) {
 		return false, err
 	}
 	j := &x.Scratch.joint // avoids an allocation
-	*j = Joint{Batch: batch, x: x}
+	*j = Joint{Batch: batch, x: x, all: all}
 	err = x.Role.Together(x, j)
 	if j.err != nil {
 		err = j.err
@@ -210,6 +211,8 @@ func (c Call) Together(batch []store.Request) (limited bool, err error) {
 	if err != nil {
 		return false, reply.StoreFailed(err)
 	}
+	x.countNamed(batch)
+	x.spend(exactSteps(batch))
 	return limited, nil
 }
 
@@ -218,13 +221,18 @@ type Joint struct {
 	Batch []store.Request
 
 	x       *Executor
+	all     bool
 	limited bool
 	err     error
 }
 
 // Decide decides the requests in a transaction and drops it if they failed.
 func (j *Joint) Decide(in *transact.Space) transact.Verdict {
-	j.limited, j.err = j.x.Engine.Decider.Together(in.Keys, in.NowNs, j.Batch, &j.x.Scratch.Local)
+	if j.all {
+		j.limited, j.err = j.x.Engine.Decider.Together(in.Keys, in.NowNs, j.Batch, &j.x.Scratch.Local)
+	} else {
+		j.limited, j.err = j.x.Engine.Decider.Each(in.Keys, in.NowNs, j.Batch, &j.x.Scratch.Local)
+	}
 	if j.err != nil {
 		return transact.Drop
 	}

@@ -78,6 +78,7 @@ type Scratch struct {
 	operation limiter.Operation // the current one
 	setting   store.Setting     // the current one
 	joint     Joint             // the current one
+	tally     limiter.Tally     // of a batch of named limits
 	joined    []byte            // names of batched keys that are no argument's
 	// last is the previous command as spelled, most likely also the next.
 	last     *catalog.Command

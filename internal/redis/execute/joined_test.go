@@ -15,7 +15,10 @@ import (
 // withLogin has a named limit of 5 units in a minute.
 func withLogin(c *commands.Config) {
 	c.NamedLimits = namedlimit.New(namedlimit.Config{})
-	if err := c.NamedLimits.Set(namedlimit.Definition{Name: "login", Windows: []namedlimit.Window{{Capacity: 5, Count: 5, PeriodSec: 60}}}); err != nil {
+	if err := c.NamedLimits.Set(namedlimit.Definition{
+		Name: "login", Near: namedlimit.DefaultNear,
+		Policy: namedlimit.Policy{Rules: []namedlimit.Rule{{Capacity: 5, Count: 5, PeriodSec: 60}}},
+	}); err != nil {
 		panic(err)
 	}
 }

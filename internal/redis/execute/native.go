@@ -74,7 +74,7 @@ func (x *Executor) replyNative(c *catalog.Command, script *lua.Script, one []sto
 	x.Scratch.Local.NativeScript()
 	from := len(x.W.Buf)
 	x.replyRequest(q)
-	countNamed(one, x.Effects)
+	x.countNamed(one)
 	to := len(x.W.Buf)
 	x.W.Buf = script.Native.AppendReply(x.W.Buf[from:], x.W.Buf, x.W.RESP3)
 	x.W.Buf = append(x.W.Buf[:from], x.W.Buf[to:]...)

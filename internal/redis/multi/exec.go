@@ -50,6 +50,14 @@ func New(client *execute.Executor, steps []transact.Step, watched *transact.Watc
 // MakePlan determines what the steps need. The session may be ending.
 func (x *Execution) MakePlan() {
 	config := &x.client.Engine.Config
+	for i := range x.Steps {
+		s := &x.Steps[i]
+		s.Command.Keys.EachLimit(s.Args, func(name []byte) {
+			if l := config.NamedLimits.Lookup(name); l != nil {
+				s.Rules += l.ExactWindows() * catalog.SlidingSteps
+			}
+		})
+	}
 	x.Plan = transact.NewPlan(x.Steps, x.client.DB, config.Databases, x.watched)
 	if x.Plan.Scripts {
 		x.time = config.Scripts.Allowance()

@@ -215,7 +215,7 @@ func (r *harness) define(t testing.TB, name string) {
 
 func (r *harness) defineAs(t testing.TB, d namedlimit.Definition) {
 	t.Helper()
-	d.Windows = []namedlimit.Window{{Capacity: 5, Count: 5, PeriodSec: 60}}
+	d.Near, d.Rules = namedlimit.DefaultNear, []namedlimit.Rule{{Capacity: 5, Count: 5, PeriodSec: 60}}
 	if err := r.Config.NamedLimits.Set(d); err != nil {
 		t.Fatal(err)
 	}

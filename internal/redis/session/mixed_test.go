@@ -125,7 +125,9 @@ func TestBatchedCommandsDoNotAllocate(t *testing.T) {
 		"cl.fixedwindow":   {"KEY 1000000 60", "KEY 3 60", "KEY 3 60 1 COUNTDENIED"},
 		"cl.slidingwindow": {"KEY 4 60", "KEY 4 60 countdenied", "KEY 1000000 60 APPROX", "KEY 3 60 approx"},
 		"cl.bucket|take":   {"KEY 5", "KEY 5 0"},
-		"cl.check":         {"wide KEY", "narrow KEY 3", "shadow KEY 3", "wide KEY 0"},
+		"cl.debit":         {"KEY 1 1 60 3"},
+		"cl.quota":         {"KEY 1000000 DAY", "KEY 3 MONTH 1 TZ Europe/Berlin START 15", "KEY 3 YEAR DEBIT"},
+		"cl.check":         {"wide KEY", "narrow KEY 3", "shadow KEY 3", "wide KEY 0", "wide KEY DEBIT", "mixed KEY", "denied KEY"},
 	}
 	table := catalog.New()
 	table.Each(func(c *catalog.Command) {
@@ -143,7 +145,8 @@ func TestBatchedCommandsDoNotAllocate(t *testing.T) {
 	for _, name := range table.Batched() {
 		for _, args := range calls[name] {
 			s := commandstest.New().Session()
-			commandstest.Say(t, s, "CL.LIMIT SET wide 1000000 1000000 60 1000000 1000000 3600\r\nCL.LIMIT SET narrow 1 1 60\r\nCL.LIMIT SET shadow 1 1 60 SHADOW\r\n")
+			commandstest.Say(t, s, "CL.LIMIT SET wide 1000000 1000000 60 1000000 1000000 3600\r\nCL.LIMIT SET narrow 1 1 60\r\nCL.LIMIT SET shadow 1 1 60 SHADOW\r\n"+
+				"CL.LIMIT SET mixed FUNNEL 1000000 1000000 60 FIXEDWINDOW 1000000 60 QUOTA 1000000 DAY TZ Europe/Berlin\r\nCL.LIMIT SET denied 1 1 60\r\nCL.LIMIT OVERRIDE denied user7 DENY\r\n")
 			var b strings.Builder
 			for i := range 128 {
 				key := fmt.Sprint("user", i)

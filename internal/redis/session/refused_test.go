@@ -50,16 +50,17 @@ func TestBareStore(t *testing.T) {
 // notWithKeys returns a call of each command that EXEC refuses while it holds keys, and its usual reply.
 func notWithKeys() map[string][2]string {
 	return map[string][2]string{
-		"memory|purge":    {"MEMORY PURGE\r\n", "+OK\r\n"},
-		"acl|load":        {"ACL LOAD\r\n", "-ERR This instance is not configured to use an ACL file. Start the server with --aclfile.\r\n"},
-		"bgrewriteaof":    {"BGREWRITEAOF\r\n", "+Background append only file rewriting scheduled\r\n"},
-		"bgsave":          {"BGSAVE\r\n", "+Background saving scheduled\r\n"},
-		"cl.limit|del":    {"CL.LIMIT DEL a\r\n", ":0\r\n"},
-		"cl.limit|reload": {"CL.LIMIT RELOAD\r\n", "-ERR the server has no file of limits; start it with --limits-file\r\n"},
-		"cl.limit|set":    {"CL.LIMIT SET a 1 1 1\r\n", "+OK\r\n"},
-		"config|set":      {"CONFIG SET slowlog-max-len 9\r\n", "+OK\r\n"},
-		"script|load":     {"SCRIPT LOAD \"return 1\"\r\n", "$40\r\n" + commandstest.SHAOf("return 1") + "\r\n"},
-		"script|flush":    {"SCRIPT FLUSH\r\n", "+OK\r\n"},
+		"memory|purge":      {"MEMORY PURGE\r\n", "+OK\r\n"},
+		"acl|load":          {"ACL LOAD\r\n", "-ERR This instance is not configured to use an ACL file. Start the server with --aclfile.\r\n"},
+		"bgrewriteaof":      {"BGREWRITEAOF\r\n", "+Background append only file rewriting scheduled\r\n"},
+		"bgsave":            {"BGSAVE\r\n", "+Background saving scheduled\r\n"},
+		"cl.limit|del":      {"CL.LIMIT DEL a\r\n", ":0\r\n"},
+		"cl.limit|override": {"CL.LIMIT OVERRIDE a k DEL\r\n", ":0\r\n"},
+		"cl.limit|reload":   {"CL.LIMIT RELOAD\r\n", "-ERR the server has no file of limits; start it with --limits-file\r\n"},
+		"cl.limit|set":      {"CL.LIMIT SET a 1 1 1\r\n", "+OK\r\n"},
+		"config|set":        {"CONFIG SET slowlog-max-len 9\r\n", "+OK\r\n"},
+		"script|load":       {"SCRIPT LOAD \"return 1\"\r\n", "$40\r\n" + commandstest.SHAOf("return 1") + "\r\n"},
+		"script|flush":      {"SCRIPT FLUSH\r\n", "+OK\r\n"},
 	}
 }
 

@@ -48,10 +48,20 @@ func TestLookupFindsNothingElse(t *testing.T) {
 	}
 }
 
+// keyAt returns the index of the argument that is joined to a name.
+func keyAt(r *Command) int {
+	if r.Parent != "" {
+		return r.Keys.Joined - 1
+	}
+	return r.Keys.Joined
+}
+
 // TestKeySpecsFitArguments: where the arguments say key, there the key specification must point.
 func TestKeySpecsFitArguments(t *testing.T) {
 	New().Each(func(r *Command) {
-		at := slices.IndexFunc(r.Args, func(a Arg) bool { return a.Type == "key" || a.Type == "block" && a.Args[0].Type == "key" })
+		at := slices.IndexFunc(r.Args, func(a Arg) bool {
+			return a.Type == "key" || a.Type == "block" && (a.Args[0].Type == "key" || r.Keys.Pairs && a.Name == "pair")
+		})
 		many := at >= 0 && r.Args[at].Multiple
 		if r.Parent != "" && at >= 0 {
 			at++ // behind the subcommand's name
@@ -63,7 +73,7 @@ func TestKeySpecsFitArguments(t *testing.T) {
 			return
 		}
 		if r.Keys.Joined > 0 {
-			if r.Keys.First != 0 || r.Flags&FlagMovableKeys == 0 || len(r.Args) <= r.Keys.Joined || r.Args[r.Keys.Joined].Name != "key" {
+			if r.Keys.First != 0 || r.Flags&FlagMovableKeys == 0 || len(r.Args) <= keyAt(r) || r.Args[keyAt(r)].Name != "key" {
 				t.Errorf("%s: %+v, but not for two arguments of which the second is called key", r.FullName(), r.Keys)
 			}
 			return

@@ -20,6 +20,8 @@ type KeySpec struct {
 	Counted int
 	// With counts the arguments that follow each counted key and belong to it.
 	With int
+	// Pairs is set if each counted key is joined of two arguments.
+	Pairs bool
 	// Joined is the index of the first of two arguments that a colon joins to a key; 0 for none. Then First
 	// is 0, and clients have to ask for the key.
 	Joined int
@@ -49,7 +51,11 @@ func (k *KeySpec) Longest(args [][]byte) (bytes int) {
 func (k *KeySpec) Each(args [][]byte, visit func(key []byte)) {
 	if k.Counted > 0 {
 		for rest := k.counted(args); len(rest) > 0; rest = rest[1+k.With:] {
-			visit(rest[0])
+			if k.Pairs {
+				visit(AppendJoined(nil, rest[0], rest[1]))
+			} else {
+				visit(rest[0])
+			}
 		}
 		return
 	}
@@ -65,6 +71,18 @@ func (k *KeySpec) Each(args [][]byte, visit func(key []byte)) {
 	}
 	for i := k.First; i <= last && i < len(args); i += k.Step {
 		visit(args[i])
+	}
+}
+
+// EachLimit calls visit with the names of limits among args.
+func (k *KeySpec) EachLimit(args [][]byte, visit func(name []byte)) {
+	switch {
+	case k.Joined > 0 && k.Joined < len(args):
+		visit(args[k.Joined])
+	case k.Pairs:
+		for rest := k.counted(args); len(rest) > 0; rest = rest[1+k.With:] {
+			visit(rest[0])
+		}
 	}
 }
 

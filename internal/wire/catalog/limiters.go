@@ -67,6 +67,12 @@ func funnelRows() []*Command {
 			Summary: "Returns units to a key's funnel: replies as CL.THROTTLE does",
 			Differs: notInCell + "The quantity, by default 1, is positive.",
 		}, 1, shape("period")...),
+		batchedRow(Command{
+			Name: "cl.debit", Flags: FlagDenyOOM, Since: "0.3.0",
+			Summary: "Charges units to a key's funnel, also beyond its capacity: replies as CL.THROTTLE does, limited if " +
+				"that went over, with the seconds until one unit fits",
+			Differs: notInCell + "Of a debt of more than 2^62 ns (146 years) the rest is cut off, and counted.",
+		}, 1, integers("max_burst", "count_per_period", "period", "quantity")...),
 		{
 			Name: "cl.peek", Arity: -1, Flags: FlagReadonly | FlagFast | FlagModule, Keys: oneKey(1, "RO", "access"),
 			Summary: "Returns what CL.THROTTLE would reply to a quantity, by default 0, and changes nothing",
@@ -76,26 +82,36 @@ func funnelRows() []*Command {
 	}
 }
 
-// slidingSteps bounds a call on 4,096 records: 6,000 ns were measured, and more where they are copied.
-const slidingSteps = 10_000
+// SlidingSteps bounds a call on 4,096 records: 6,000 ns were measured, and more where they are copied.
+const SlidingSteps = 10_000
 
 func windowRows() []*Command {
 	shape := withQuantity("max_count", "period")
-	counted := optional(token("COUNTDENIED"))
+	counted := optional(oneOf("mode", token("COUNTDENIED"), token("DEBIT")))
+	const debits = " DEBIT charges all units, also beyond the limit, and cannot be refused."
 	return []*Command{
 		batchedRow(Command{
 			Name: "cl.fixedwindow", Flags: FlagDenyOOM, QuantityAt: 4,
 			Summary: "Requests units of a key's fixed window, which begins with its first request: returns limited (0 or 1), limit, remaining, " +
 				"seconds until a retry, seconds until the window ends",
-			Differs: notInCell + refundNeedsDel + ". " + oomDiffers,
+			Differs: notInCell + refundNeedsDel + ". " + oomDiffers + debits,
 		}, 1, append(shape[:len(shape):len(shape)], counted)...),
 		batchedRow(Command{
-			Name: "cl.slidingwindow", Flags: FlagDenyOOM, QuantityAt: 4, Cost: Cost{Call: slidingSteps},
+			Name: "cl.slidingwindow", Flags: FlagDenyOOM, QuantityAt: 4, Cost: Cost{Call: SlidingSteps},
 			Complexity: "O(N) in the number of calls in the window, at most 4,096; O(1) with APPROX",
 			Summary: "Requests units of a key's sliding window: returns limited (0 or 1), limit, remaining, " +
 				"seconds until a retry, seconds until the window is empty",
-			Differs: notInCell + refundNeedsDel + ". " + oomDiffers + " A transaction that is not executed on a snapshot fits about 440 calls.",
+			Differs: notInCell + refundNeedsDel + ". " + oomDiffers + " A transaction that is not executed on a snapshot fits about 440 calls." + debits + " It needs APPROX.",
 		}, 1, append(shape[:len(shape):len(shape)], optional(token("APPROX")), counted)...),
+		batchedRow(Command{
+			Name: "cl.quota", Flags: FlagDenyOOM, QuantityAt: 4, Since: "0.3.0",
+			Summary: "Requests units of a key's window of the calendar, such as a month of a time zone: returns limited (0 or 1), " +
+				"limit, remaining, seconds until a retry, seconds until the window ends",
+			Differs: notInCell + refundNeedsDel + ". " + oomDiffers + debits + " Options may stand in any order.",
+		}, 1, integer("max_count"),
+			oneOf("unit", token("SECOND"), token("MINUTE"), token("HOUR"), token("DAY"), token("WEEK"), token("MONTH"), token("YEAR")),
+			optional(integer("quantity")), optional(option("TZ", text("zone"))), optional(option("START", text("start"))),
+			optional(token("EPOCH")), counted),
 	}
 }
 
@@ -166,15 +182,32 @@ func namedRows() []*Command {
 		{
 			Name: "cl.check", Arity: -3, Flags: batchedFlags | FlagDenyOOM | FlagMovableKeys, QuantityAt: 3, Batches: true,
 			Keys:       KeySpec{Joined: 1, Flags: []string{"RW", "access", "update"}},
-			Complexity: "O(N) in the number of the limit's windows",
-			Summary: "Requests units of all windows of a named limit, or of none: returns limited (0 or 1), and of the " +
-				"tightest window its limit, remaining, seconds until a retry, seconds until it is empty",
+			Complexity: "O(N) in the number of the limit's rules",
+			Summary: "Requests units of all rules of a named limit, or of none: returns limited (0 or 1), and of the " +
+				"tightest rule its limit, remaining, seconds until a retry, seconds until it is empty",
 			Differs: "Not in Redis. The key is name:key in access control, scripts and all commands on keys, and holds all " +
-				"windows. A negative quantity needs the right to DEL that key, too. A limit with SHADOW never denies.",
+				"rules' states. A negative quantity needs the right to DEL that key, too. A limit with SHADOW never denies. " +
+				"DEBIT charges all units, also beyond the limit.",
 			Args: []Arg{
 				text("name"),
 				text("key"),
 				optional(integer("quantity")),
+				optional(token("DEBIT")),
+			},
+		},
+		{
+			Name: "cl.mcheck", Arity: -4, Flags: FlagWrite | FlagDenyOOM | FlagModule | FlagMovableKeys, Since: "0.3.0",
+			Keys:       KeySpec{Counted: 1, With: 1, Pairs: true, Flags: []string{"RW", "access", "update"}},
+			Complexity: "O(N) in the number of keys",
+			Cost:       Cost{Call: 5000}, // for the undo log of a transaction on all keys
+			Summary: "Requests units of several keys under names of limits, of all or of none: returns limited (0 or 1) for " +
+				"the whole, and the five integers of CL.CHECK for each",
+			Differs: "Not in Redis. n is the number of pairs that follow, at most 32. A pair named twice is charged twice. " +
+				"With EACH every pair is decided and charged by itself. DEBIT charges all units, also beyond the limits. " +
+				"The keys are those of CL.CHECK.",
+			Args: []Arg{
+				integer("n"), {Name: "pair", Type: "block", Multiple: true, Args: []Arg{text("name"), text("key")}},
+				optional(option("QUANTITY", integer("quantity"))), optional(token("EACH")), optional(token("DEBIT")),
 			},
 		},
 		{Name: "cl.limit", Arity: -2, Subs: limitRows(),
@@ -194,15 +227,41 @@ func limitRows() []*Command {
 			Complexity: perLimit, Summary: "Deletes a named limit; its keys expire by themselves", Args: []Arg{name},
 			Differs: notInFile + "With --data-dir it replies once the change is on the disk."},
 		{
+			Name: "explain", Arity: 4, Flags: byAdmin | FlagReadonly | FlagMovableKeys, Since: "0.3.0",
+			Keys:       KeySpec{Joined: 2, Flags: []string{"RO", "access"}},
+			Complexity: "O(N) in the number of the limit's rules",
+			Summary: "Tells what decides a key under the name of a limit: the override that holds, or null, and for each rule " +
+				"its text and the five integers of a look for one unit",
+			Args: []Arg{name, text("key")}, Differs: "Not in Redis.",
+		},
+		{
 			Name: "get", Arity: 3, Flags: byAdmin,
-			Complexity: "O(N) in the number of the limit's windows",
-			Summary: "Returns a named limit: its windows, each as max_burst, count and period, its source, and its " +
-				"decisions",
+			Complexity: "O(N) in the number of the limit's rules",
+			Summary: "Returns a named limit: its rules, its source, and its decisions, also by rule; windows are the rules, each " +
+				"as max_burst, count and period, if all are funnels without a name",
 			Args: []Arg{name}, Differs: "Not in Redis.",
 		},
 		helpRow(),
 		{Name: "list", Arity: 2, Flags: byAdmin, Cost: Cost{Call: 100_000},
 			Complexity: perLimit, Summary: "Lists the names of the limits", Differs: "Not in Redis."},
+		{
+			Name: "override", Arity: -5, Flags: changing | FlagMovableKeys, Long: true, Since: "0.3.0",
+			Keys:       KeySpec{Joined: 2, Flags: []string{"OW", "update"}},
+			Complexity: "O(1), and O(N) in the number of overrides now and then",
+			Summary:    "Gives a key under the name of a limit other rules, or ends that: returns OK, or for DEL 1, or 0 if there was none",
+			Args: []Arg{name, text("key"), oneOf("policy", token("DENY"), token("UNLIMITED"), option("PLAN", text("plan")), ruleArg(), token("DEL")),
+				optional(option("EX", integer("seconds")))},
+			Differs: "Not in Redis. It holds before the overrides of --limits-file, until it is deleted or EX seconds later. At most " +
+				"100,000. With --data-dir it replies once the change is on the disk.",
+		},
+		{
+			Name: "overrides", Arity: -3, Flags: byAdmin, Long: true, Since: "0.3.0", Cost: Cost{Call: 10_000_000},
+			Complexity: "O(N) in the number of the limit's overrides",
+			Summary: "Lists overrides by CL.LIMIT OVERRIDE: returns the next cursor, 0 at the end, and for each its key, its text, and the seconds left or -1; " +
+				"with FILE those of --limits-file, each as key or pattern, which, its text, and its rules",
+			Args:    []Arg{name, optional(integer("cursor")), optional(token("FILE"))},
+			Differs: "Not in Redis. It leaves out keys, name:key, to which the user has no right. A cursor of FILE is valid until the next reload.",
+		},
 		{Name: "reload", Arity: 2, Flags: changing, Long: true,
 			Complexity: perLimit, Summary: "Reloads --limits-file: all of it or nothing", Differs: "Not in Redis. SIGHUP does the same."},
 		{
@@ -211,17 +270,32 @@ func limitRows() []*Command {
 			Summary:    "Defines or changes a named limit",
 			Args: []Arg{
 				name,
-				{Name: "window", Type: "block", Multiple: true, Args: []Arg{
+				oneOf("rules", Arg{Name: "window", Type: "block", Multiple: true, Args: []Arg{
 					integer("max_burst"),
 					integer("count_per_period"),
 					integer("period"),
-				}},
+				}}, ruleArg()),
 				optional(token("SHADOW")),
 			},
-			Differs: notInFile + "Windows keep their state by their periods, which must differ. At most 1,024 limits of 16 windows. " +
+			Differs: notInFile + "A rule's state is known by its algorithm, period and zone, which must differ. At most 1,024 limits of 16 rules. " +
 				"With --data-dir it replies once the change is on the disk.",
 		},
 	}
+}
+
+// ruleArg describes the rules of a limit.
+func ruleArg() Arg {
+	block := func(word string, args ...Arg) Arg {
+		return Arg{Name: strings.ToLower(word), Type: "block", Args: append([]Arg{token(word)}, args...)}
+	}
+	rule := oneOf("rule",
+		block("FUNNEL", integers("max_burst", "count_per_period", "period")...),
+		block("TOKENBUCKET", integers("capacity", "refill_count_per_period", "period")...),
+		block("FIXEDWINDOW", integers("max_count", "period")...),
+		block("SLIDINGWINDOW", append(integers("max_count", "period"), optional(token("APPROX")))...),
+		block("QUOTA", integer("max_count"), text("unit"), optional(option("TZ", text("zone"))), optional(option("START", text("start")))))
+	rule.Multiple = true
+	return rule
 }
 
 const (
@@ -255,12 +329,16 @@ func reservingRows() []*Command {
 				"units. The key expires when no reservation is open and the funnel is empty.",
 		}, 1, perReservation, integers("max_burst", "count_per_period", "period", "amount", "ttl_ms")...),
 		openRow(Command{
-			Name: "cl.commit", Arity: 4, Flags: FlagWrite,
-			Summary: "Ends a reservation of CL.RESERVE with the units that were used: returns 1, or 0 if it is not open",
+			Name: "cl.commit", Arity: -4, Flags: FlagWrite | FlagDenyOOM,
+			Summary: "Ends a reservation of CL.RESERVE with the units that were used: returns 1; 0 if it is not open; with LATE, " +
+				"2 if it has expired, and then debits the units",
 			Differs: notInCell + "More units than were reserved are always debited, even beyond the capacity. Fewer return the " +
 				"rest, at most what the reservation has debited, so it needs no right to DEL the key and is not in @refill: " +
-				"reserving and committing never exceed the limit. A second commit of an id changes nothing.",
-		}, 1, perReservation, text("id"), integer("actual")),
+				"reserving and committing never exceed the limit. A second commit of an id changes nothing, unless it is LATE after the reservation's time: that " +
+				"debits once more.",
+		}, 1, perReservation, text("id"), integer("actual"), optional(Arg{
+			Name: "late", Type: "block", Args: append([]Arg{token("LATE")}, integers("max_burst", "count_per_period", "period")...),
+		})),
 		{
 			Name: "cl.mthrottle", Arity: -7, Flags: FlagWrite | FlagDenyOOM | FlagModule | FlagMovableKeys,
 			Keys:       KeySpec{Counted: 1, With: len(limit) - 1, Flags: []string{"RW", "access", "update"}},

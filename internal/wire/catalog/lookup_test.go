@@ -220,14 +220,14 @@ func TestRefundsNeedDEL(t *testing.T) {
 			t.Errorf("%s without DEL: %v %q %t", c.FullName(), reason, object, refund)
 		}
 	})
-	if want := strings.Fields("cl.bthrottle cl.bucket|take cl.check cl.fixedwindow cl.pthrottle cl.slidingwindow cl.throttle cl.tokenbucket rl.throttle"); !slices.Equal(got, want) {
+	if want := strings.Fields("cl.bthrottle cl.bucket|take cl.check cl.fixedwindow cl.pthrottle cl.quota cl.slidingwindow cl.throttle cl.tokenbucket rl.throttle"); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
 
 // TestBatched are those that reply five integers.
 func TestBatched(t *testing.T) {
-	want := strings.Fields("cl.bucket|take cl.check cl.fixedwindow cl.pthrottle cl.refund cl.slidingwindow cl.throttle cl.tokenbucket rl.throttle")
+	want := strings.Fields("cl.bucket|take cl.check cl.debit cl.fixedwindow cl.pthrottle cl.quota cl.refund cl.slidingwindow cl.throttle cl.tokenbucket rl.throttle")
 	if got := New().Batched(); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}

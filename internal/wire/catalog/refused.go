@@ -115,6 +115,7 @@ func RemoteRows() []Remote {
 			"ones do not move up. The five integers are as of the debit. If the store fails when units are to be returned, " +
 			"they drain instead."},
 		{Name: "cl.limit|del", Refusal: ofLimits},
+		{Name: "cl.limit|override", Refusal: ofLimits},
 		{Name: "cl.limit|set", Refusal: ofLimits},
 		{Name: "cl.mthrottle", Differs: "On a cluster all keys have to be in one slot: give them the same {tag}. If other clients change them in each attempt " +
 			"until --store-timeout is over, it is an error and nothing has changed."},

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"cellserver/internal/base/zones"
 	"cellserver/internal/decide/clients"
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/redis/argument"
@@ -119,23 +120,51 @@ func (k *Server) info(c execute.Call, all store.Walker, args [][]byte) error {
 	}, write)
 }
 
-// infoLimits sums up the named limits; CL.LIMIT GET describes each.
+// infoLimits sums up the named limits; CL.LIMIT GET describes each. It ends with the time zones of quotas.
 func infoLimits(t *infoText) {
 	all, reloads := t.NamedLimits.All(), t.NamedLimits.Reloads()
-	var fromFile int
-	var sum namedlimit.Counts
+	var sum limitsSum
 	for _, l := range all {
-		if l.Source == namedlimit.ByFile {
-			fromFile++
-		}
-		counts := l.Counts()
-		sum.Allowed += counts.Allowed
-		sum.Limited += counts.Limited
-		sum.ShadowLimited += counts.ShadowLimited
+		sum.add(l)
 	}
-	t.fields("named_limits", len(all), "named_limits_of_file", fromFile, "limits_file_reloads", reloads.Done,
+	t.fields("named_limits", len(all), "named_limits_of_file", sum.ofFile, "limits_file_reloads", reloads.Done,
 		"limits_file_failed_reloads", reloads.Failed, "limits_file_last_reload_failed", flag(reloads.LastFailed),
-		"checks_allowed", sum.Allowed, "checks_limited", sum.Limited, "checks_shadow_limited", sum.ShadowLimited)
+		"checks_allowed", sum.Allowed, "checks_limited", sum.Limited, "checks_shadow_limited", sum.ShadowLimited,
+		"checks_near", sum.Near, "checks_overridden", sum.Overridden, "checks_charged_beyond", sum.Over,
+		"override_keys", sum.keys, "override_keys_by_commands", t.NamedLimits.NumOverrides(), "override_keys_of_file", sum.keysOfFile, "override_patterns_of_file", sum.patterns)
+	used, origin := zones.Used(), "system"
+	if used.Embedded {
+		origin = "embedded"
+	}
+	t.fields("quota_zones", origin, "quota_zones_version", used.Version)
+}
+
+// limitsSum is the sum of the named limits.
+type limitsSum struct {
+	namedlimit.Counts
+	ofFile     int
+	keys       int // with an override in force, by a command or the file
+	keysOfFile int // with an override in the file
+	patterns   int // only the file has them
+}
+
+func (s *limitsSum) add(l *namedlimit.Limit) {
+	if l.Source == namedlimit.ByFile {
+		s.ofFile++
+	}
+	counts := l.Counts()
+	s.Allowed += counts.Allowed
+	s.Limited += counts.Limited
+	s.ShadowLimited += counts.ShadowLimited
+	s.Near += counts.Near
+	s.Over += counts.Over
+	s.Overridden += counts.Overridden
+	keys, patterns := l.NumOverrides()
+	s.keys += keys
+	s.patterns += patterns
+	for i := range l.Overrides {
+		s.keysOfFile += len(l.Overrides[i].Keys)
+	}
 }
 
 func infoServer(t *infoText) {
@@ -213,7 +242,7 @@ func infoStats(t *infoText) {
 		"evicted_clients", t.Clients.Evicted(),
 		"pubsub_channels", 0, "pubsub_patterns", 0, "total_error_replies", t.Records.Errors.Total(),
 		"acl_access_denied_auth", failedLogins, "cell_allowed", t.stats.Allowed, "cell_denied", t.stats.Limited,
-		"cell_refused_keys", t.stats.Refused,
+		"cell_refused_keys", t.stats.Refused, "cell_debits_cut", t.stats.DebitsCut,
 		"cell_dropped_log_lines", lostLogLines, "cell_dropped_script_log_lines", t.Records.ScriptLinesLeftOut())
 }
 

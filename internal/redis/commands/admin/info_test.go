@@ -2,6 +2,8 @@ package admin_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"runtime/metrics"
 	"slices"
 	"strconv"
@@ -64,13 +66,44 @@ func TestInfoSections(t *testing.T) {
 
 // TestInfoLimits sums over all named limits.
 func TestInfoLimits(t *testing.T) {
+	t.Setenv("ZONEINFO", zoneinfo(t, "2031a"))
 	s := commandstest.New().Session()
-	got := commandstest.Say(t, s, "CL.LIMIT SET a 0 1 60\r\nCL.LIMIT SET b 0 1 60 SHADOW\r\nCL.CHECK a k\r\nCL.CHECK a k\r\nCL.CHECK b k\r\nCL.CHECK b k\r\nCL.CHECK b k\r\nINFO limits\r\n")
+	got := commandstest.Say(t, s, "CL.LIMIT SET a 0 1 60\r\nCL.LIMIT SET b 0 1 60 SHADOW\r\nCL.CHECK a k\r\nCL.CHECK a k\r\nCL.CHECK b k\r\nCL.CHECK b k\r\nCL.CHECK b k\r\n"+
+		"CL.CHECK a k 5 DEBIT\r\nCL.LIMIT OVERRIDE a vip UNLIMITED\r\nCL.LIMIT OVERRIDE b out DENY\r\nCL.CHECK a vip\r\nINFO limits\r\n")
 	for _, want := range []string{"named_limits:2", "named_limits_of_file:0", "limits_file_reloads:0", "limits_file_failed_reloads:0",
-		"limits_file_last_reload_failed:0", "checks_allowed:2", "checks_limited:1", "checks_shadow_limited:2"} {
+		"limits_file_last_reload_failed:0", "checks_allowed:3", "checks_limited:2", "checks_shadow_limited:2", "checks_near:2", "checks_overridden:1", "checks_charged_beyond:1",
+		"override_keys:2", "override_keys_of_file:0", "override_patterns_of_file:0", "quota_zones:system", "quota_zones_version:2031a"} {
 		if !strings.Contains(got, want+"\r\n") {
 			t.Errorf("INFO lacks %s in %q", want, got)
 		}
+	}
+}
+
+// zoneinfo returns a directory of time zones of a version.
+func zoneinfo(t *testing.T, version string) string {
+	t.Helper()
+	directory := t.TempDir()
+	for name, text := range map[string]string{"Europe/Berlin": "", "+VERSION": version + "\n"} {
+		path := filepath.Join(directory, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return directory
+}
+
+// TestInfoDebitsCut: a debit beyond the largest TAT is cut off.
+func TestInfoDebitsCut(t *testing.T) {
+	s := commandstest.New().Session()
+	if got := field(t, s, "stats", "cell_debits_cut"); got != "0" {
+		t.Errorf("got %s before any", got)
+	}
+	commandstest.Say(t, s, "CL.DEBIT k 0 1 3600 9000000000000000000\r\n")
+	if got := field(t, s, "stats", "cell_debits_cut"); got != "1" {
+		t.Errorf("got %s, want 1", got)
 	}
 }
 

@@ -103,7 +103,7 @@ func replyKeySpecs(w *resp.Writer, spec catalog.KeySpec) {
 	w.Set(1)
 	w.Map(3)
 	w.BulkString("flags")
-	if spec.Joined > 0 { // no argument is a key
+	if spec.Joined > 0 || spec.Pairs { // no argument is a key
 		w.StatusSet(append(spec.Flags[:len(spec.Flags):len(spec.Flags)], "incomplete"))
 		replySpecPart(w, "begin_search", "unknown")
 		replySpecPart(w, "find_keys", "unknown")

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"math/rand/v2"
 	"strconv"
 
 	"cellserver/internal/funnel"
@@ -36,7 +37,7 @@ func acquire(c execute.Call, args [][]byte) error {
 	if len(args) == 6 {
 		token = args[5]
 	} else {
-		token = fmt.Appendf(nil, "%016x", newID())
+		token = fmt.Appendf(nil, "%016x", rand.Uint64())
 	}
 	o := limiter.Operation{Verb: limiter.Acquire, Unit: funnel.WholeSeconds, Max: most, TTLNs: leaseNs}
 	if o.ID, err = holderOf(token); err != nil {

@@ -28,12 +28,16 @@ func Handlers(c execute.Config) map[string]execute.Handler {
 		"cl.bucket|len":          plain(bucketLen),
 		"cl.peek":                plain(k.peek),
 		"cl.reserve":             plain(k.reserve),
-		"cl.commit":              plain(commit),
+		"cl.commit":              plain(k.commit),
 		"cl.mthrottle":           plain(k.throttleTogether),
 		"cl.concurrency|acquire": plain(acquire),
 		"cl.concurrency|release": plain(release),
 		"cl.concurrency|renew":   plain(renew),
 		"cl.concurrency|len":     plain(holders),
+		"cl.mcheck":              plain(k.checkTogether),
+		"cl.limit|explain":       plain(k.limitExplain),
+		"cl.limit|override":      onConnection(k.limitOverride),
+		"cl.limit|overrides":     onConnection(k.limitOverrides),
 		"cl.limit|del":           onConnection(k.limitDel),
 		"cl.limit|get":           plain(k.limitGet),
 		"cl.limit|list":          plain(k.limitList),
@@ -106,7 +110,12 @@ func (k handlers) throttleTogether(c execute.Call, args [][]byte) error {
 			return err
 		}
 	}
-	limited, err := c.Together(batch)
+	return replyTogether(c, batch, true)
+}
+
+// replyTogether decides a batch in one step, all or none of it or each request by itself, and replies.
+func replyTogether(c execute.Call, batch []store.Request, all bool) error {
+	limited, err := c.Together(batch, all)
 	if err != nil {
 		return err
 	}

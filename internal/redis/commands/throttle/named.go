@@ -2,14 +2,17 @@ package throttle
 
 import (
 	"context"
+	"slices"
+	"strings"
 
+	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/redis/argument"
 	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
 	"cellserver/internal/resp"
 )
 
-// limitSet is CL.LIMIT SET name max_burst count period [max_burst count period ...] [SHADOW].
+// limitSet is CL.LIMIT SET name rule [rule ...] [SHADOW], or SET name max_burst count period ... [SHADOW].
 func (k handlers) limitSet(c execute.Call, conn execute.Connection, args [][]byte) error {
 	d, err := argument.Definition(args, k.Reading)
 	if err != nil {
@@ -20,7 +23,7 @@ func (k handlers) limitSet(c execute.Call, conn execute.Connection, args [][]byt
 		if err := k.NamedLimits.Set(d); err != nil {
 			return err
 		}
-		k.Log.Info("limit set by CL.LIMIT SET", "limit", d.Name, "windows", len(d.Windows), "shadow", d.Shadow, "client", addr)
+		k.Log.Info("limit set by CL.LIMIT SET", "limit", d.Name, "rules", strings.Join(d.Words(k.Reading), " "), "shadow", d.Shadow, "client", addr)
 		return nil
 	}, func(c execute.Call) { c.Reply().OK() })
 }
@@ -79,28 +82,70 @@ func (k handlers) limitGet(c execute.Call, args [][]byte) error {
 		w.Null()
 		return nil
 	}
-	w.Map(7)
+	keys, patterns := limit.NumOverrides()
+	w.Map(4 + 6 + 4 + 2)
 	w.Pair("name", limit.Name)
 	w.BulkString("windows")
-	w.Array(len(limit.Windows))
-	for _, window := range limit.Windows {
-		w.Array(3)
-		w.Int(window.MaxBurst(k.Reading))
-		w.Int(window.Count)
-		w.Int(window.PeriodSec)
-	}
+	k.replyWindows(w, limit)
 	w.BulkString("shadow")
 	w.Bool(limit.Shadow)
 	w.Pair("source", limit.Source.String())
 	counts := limit.Counts()
-	for _, count := range []struct {
-		name string
-		n    uint64
-	}{{"allowed", counts.Allowed}, {"limited", counts.Limited}, {"shadow_limited", counts.ShadowLimited}} {
-		w.BulkString(count.name)
-		w.Int(int64(count.n))
+	replyCounts(w, &counts)
+	replyNumber(w, "overridden", counts.Overridden)
+	w.BulkString("near_share")
+	w.Double(limit.Near)
+	w.BulkString("rules")
+	w.Array(len(limit.Rules))
+	for i := range limit.Rules {
+		w.Map(1 + 5)
+		w.Pair("rule", k.ruleText(&limit.Rules[i]))
+		of := limit.RuleCounts(i)
+		replyCounts(w, &of)
 	}
+	replyNumber(w, "override_keys", uint64(keys))
+	replyNumber(w, "override_patterns", uint64(patterns))
+	w.Pair("policy", strings.Join(limit.Words(k.Reading), " "))
+	replyNumber(w, "file_overrides", uint64(limit.NumFileOverrides()))
 	return nil
+}
+
+// replyWindows replies the rules as max_burst, count and period if all are funnels without a name.
+func (k handlers) replyWindows(w *resp.Writer, limit *namedlimit.Limit) {
+	isOther := func(r namedlimit.Rule) bool { return r.Algorithm != namedlimit.Funnel || r.Name != "" }
+	if slices.ContainsFunc(limit.Rules, isOther) {
+		w.Array(0)
+		return
+	}
+	w.Array(len(limit.Rules))
+	for _, r := range limit.Rules {
+		w.Array(3)
+		w.Int(r.MaxBurst(k.Reading))
+		w.Int(r.Count)
+		w.Int(r.PeriodSec)
+	}
+}
+
+// ruleText returns a rule as a command takes it, after its name if it has one.
+func (k handlers) ruleText(r *namedlimit.Rule) string {
+	text := strings.Join(r.Words(k.Reading), " ")
+	if r.Name != "" {
+		return r.Name + ": " + text
+	}
+	return text
+}
+
+func replyCounts(w *resp.Writer, c *namedlimit.Counts) {
+	replyNumber(w, "allowed", c.Allowed)
+	replyNumber(w, "limited", c.Limited)
+	replyNumber(w, "shadow_limited", c.ShadowLimited)
+	replyNumber(w, "near", c.Near)
+	replyNumber(w, "charged_beyond", c.Over)
+}
+
+func replyNumber(w *resp.Writer, name string, n uint64) {
+	w.BulkString(name)
+	w.Int(int64(n))
 }
 
 func (k handlers) limitList(c execute.Call, _ [][]byte) error {

@@ -11,6 +11,7 @@ import (
 	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
 	"cellserver/internal/resp"
+	"cellserver/internal/wire/glob"
 )
 
 const nsPerMs = 1_000_000
@@ -29,7 +30,7 @@ func (k handlers) reserve(c execute.Call, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	o := limiter.Operation{Verb: limiter.Reserve, Funnel: limit, Quantity: n[3], ID: newID(), TTLNs: ttlNs}
+	o := limiter.Operation{Verb: limiter.Reserve, Funnel: limit, Quantity: n[3], ID: rand.Uint64N(limiter.MaxUndatedID + 1), Dated: true, TTLNs: ttlNs}
 	if err := c.Operate(args[1], &o); err != nil {
 		return err
 	}
@@ -46,15 +47,6 @@ func replyGranted(c execute.Call, r *funnel.Result, id string) {
 		w.Null()
 	} else {
 		w.BulkString(id)
-	}
-}
-
-// newID returns a random ID other than 0, unique among a key's open reservations and holders.
-func newID() uint64 {
-	for {
-		if id := rand.Uint64(); id != 0 {
-			return id
-		}
 	}
 }
 
@@ -82,8 +74,8 @@ func duration(name string, arg []byte) (ns int64, err error) {
 	return ns, nil
 }
 
-// commit is CL.COMMIT key id actual.
-func commit(c execute.Call, args [][]byte) error {
+// commit is CL.COMMIT key id actual [LATE max_burst count period].
+func (k handlers) commit(c execute.Call, args [][]byte) error {
 	id, err := strconv.ParseUint(string(args[2]), 10, 64)
 	if err != nil {
 		return reply.Cell("id must be what CL.RESERVE has returned, got " + resp.Printable(args[2]))
@@ -95,5 +87,16 @@ func commit(c execute.Call, args [][]byte) error {
 	case actual < 0:
 		return &funnel.ArgumentError{Name: "actual", Value: actual}
 	}
-	return replyCount(c, args[1], &limiter.Operation{Verb: limiter.Commit, ID: id, Quantity: actual})
+	o := limiter.Operation{Verb: limiter.Commit, ID: id, Quantity: actual}
+	const lateArgs = 8
+	if o.Late = len(args) > 4; o.Late {
+		var n [3]int64 // max_burst, count, period
+		if len(args) != lateArgs || !glob.IsFolded(args[4], "late") {
+			return reply.Cell("Usage: cl.commit <key> <id> <actual> [LATE <max_burst> <count per period> <period>]")
+		}
+		if o.Funnel, err = k.readFunnel(n[:], args[5:]); err != nil {
+			return err
+		}
+	}
+	return replyCount(c, args[1], &o)
 }

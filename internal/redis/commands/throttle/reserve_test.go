@@ -388,3 +388,34 @@ func TestReserveOfUsers(t *testing.T) {
 		}
 	}
 }
+
+// TestLateCommits: an id tells that its reservation has expired, from the nanosecond at which it does.
+func TestLateCommits(t *testing.T) {
+	t.Parallel()
+	r := commandstest.New()
+	s := r.Session()
+	reserve := func(key string) string {
+		replies := resptest.ParseAll(t, commandstest.Say(t, s, "CL.RESERVE "+key+" 9 10 60 4 1000\r\n"))
+		return replies[0].Elements[5].Text
+	}
+	commit := func(key, id string, want int) {
+		t.Helper()
+		commandstest.Expect(t, s, "CL.COMMIT "+key+" "+id+" 3 LATE 9 10 60\r\n", fmt.Sprintf(":%d\r\n", want))
+	}
+	first, second := reserve("k"), reserve("other")
+	if first == second {
+		t.Errorf("two reservations have the id %s", first)
+	}
+	commit("k", first, 1)
+	commit("k", first, 0) // not due: it was committed before
+	commandstest.Expect(t, s, "CL.PEEK k 9 10 60\r\n", resptest.Ints(0, 10, 7, -1, 18))
+	r.Clock.Advance(1e9 - 1)
+	commit("k", first, 0)
+	r.Clock.Advance(1)
+	commandstest.Expect(t, s, "EXISTS other\r\nCL.COMMIT other "+second+" 3\r\n", ":0\r\n:0\r\n")
+	commit("other", second, 2)
+	commandstest.Expect(t, s, "CL.PEEK other 9 10 60\r\n", resptest.Ints(0, 10, 7, -1, 18))
+	commit("other", second, 2) // debits again
+	commandstest.Expect(t, s, "CL.PEEK other 9 10 60\r\n", resptest.Ints(0, 10, 4, -1, 36))
+	commandstest.Expect(t, s, "CL.COMMIT other "+second+" 30 LATE 9 10 60\r\nCL.PEEK other 9 10 60 1\r\n", ":2\r\n"+resptest.Ints(1, 10, 0, 162, 216))
+}

@@ -1,0 +1,244 @@
+package throttle
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"cellserver/internal/decide/namedlimit"
+	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
+	"cellserver/internal/redis/argument"
+	"cellserver/internal/redis/execute"
+	"cellserver/internal/redis/reply"
+	"cellserver/internal/resp"
+	"cellserver/internal/store"
+	"cellserver/internal/wire/acl"
+	"cellserver/internal/wire/catalog"
+	"cellserver/internal/wire/glob"
+)
+
+const maxChecks = 32 // pairs of a CL.MCHECK
+
+// checkTogether is CL.MCHECK n name key [name key ...] [QUANTITY q] [EACH] [DEBIT].
+func (k handlers) checkTogether(c execute.Call, args [][]byte) error {
+	n, err := argument.Int(args[1]) // in the grammar of its row, by which its keys were checked
+	switch {
+	case err != nil:
+		return err
+	case n < 1 || n > maxChecks:
+		return reply.Error("ERR n, the number of pairs, must be 1 to " + strconv.Itoa(maxChecks) + ", got " + strconv.FormatInt(n, 10))
+	case int64(len(args)-2) < 2*n:
+		return errCheckUsage
+	}
+	pairs, options := args[2:2+2*n], args[2+2*n:]
+	quantity, each, debits, err := checkOptions(options)
+	if err != nil {
+		return err
+	}
+	batch := make([]store.Request, n)
+	var joined []byte
+	for i := range batch {
+		if err := argument.Named(k.NamedLimits, &batch[i], c.DB(), pairs[2*i], pairs[2*i+1], quantity, debits, &joined); err != nil {
+			return err
+		}
+	}
+	return replyTogether(c, batch, !each && !debits)
+}
+
+var errCheckUsage = reply.Error("ERR Usage: cl.mcheck <n> and n times <name> <key>, then [QUANTITY <quantity>] [EACH] [DEBIT]")
+
+// checkOptions reads the options of CL.MCHECK, in any order.
+func checkOptions(options [][]byte) (quantity int64, each, debits bool, err error) {
+	quantity = 1
+	for len(options) > 0 {
+		used := 1
+		switch option := options[0]; {
+		case glob.IsFolded(option, "each"):
+			each = true
+		case glob.IsFolded(option, "debit"):
+			debits = true
+		case glob.IsFolded(option, "quantity") && len(options) > 1:
+			if quantity, err = argument.Number(options[1]); err != nil {
+				return 0, false, false, err
+			}
+			if quantity < 0 {
+				return 0, false, false, reply.Cell("quantity must be at least 0; CL.CHECK gives units back")
+			}
+			used = 2
+		default:
+			return 0, false, false, errCheckUsage
+		}
+		options = options[used:]
+	}
+	return quantity, each, debits, nil
+}
+
+// limitOverride is CL.LIMIT OVERRIDE name key PLAN plan | rule ... | DENY | UNLIMITED | DEL [EX seconds].
+func (k handlers) limitOverride(c execute.Call, conn execute.Connection, args [][]byte) error {
+	o, err := argument.Override(args, k.Reading, k.NamedLimits.Now())
+	if err != nil {
+		return err
+	}
+	addr := conn.Client().Addr()
+	found := false
+	return k.change(c, func() (err error) {
+		if found, err = k.NamedLimits.Override(o); err != nil {
+			return err
+		}
+		policy := "none"
+		if !o.Removed {
+			policy = strings.Join(o.Policy.Words(k.Reading), " ")
+		}
+		k.Log.Info("override set by CL.LIMIT OVERRIDE", "limit", o.Limit, "key", resp.PrintableN([]byte(o.Key), maxLoggedKey), "policy", policy, "client", addr)
+		return nil
+	}, func(c execute.Call) {
+		if !o.Removed {
+			c.Reply().OK()
+			return
+		}
+		c.Reply().Int(execute.LimitedInt(found))
+	})
+}
+
+const maxLoggedKey = 128
+
+// limitOverrides is CL.LIMIT OVERRIDES name [cursor] [FILE]. It leaves out keys to which the user has no
+// right, and patterns that are no such keys.
+func (k handlers) limitOverrides(c execute.Call, conn execute.Connection, args [][]byte) error {
+	if _, err := argument.Limit(k.NamedLimits, args[2]); err != nil {
+		return err
+	}
+	name, rest := string(args[2]), args[3:]
+	ofFile := len(rest) > 0 && glob.IsFolded(rest[len(rest)-1], "file")
+	if ofFile {
+		rest = rest[:len(rest)-1]
+	}
+	cursor := uint64(0)
+	if len(rest) > 0 {
+		var err error
+		if cursor, err = strconv.ParseUint(string(rest[0]), 10, 64); err != nil || len(rest) > 1 {
+			return reply.Error("ERR invalid cursor")
+		}
+	}
+	user := conn.User()
+	if user != nil && user.Unrestricted() {
+		user = nil
+	}
+	if ofFile {
+		return k.replyFileOverrides(c.Reply(), user, name, cursor)
+	}
+	k.replyOverrides(c.Reply(), user, name, cursor)
+	return nil
+}
+
+// replyOverrides replies those by commands; user is nil for all.
+func (k handlers) replyOverrides(w *resp.Writer, user *acl.User, name string, cursor uint64) {
+	next, some := k.NamedLimits.Overrides(name, cursor)
+	if user != nil {
+		some = slices.DeleteFunc(some, func(o namedlimit.KeyOverride) bool { return !k.mayRead(user, name, o.Key) })
+	}
+	nowNs := k.NamedLimits.Now()
+	w.Array(2)
+	w.BulkString(strconv.FormatUint(next, 10))
+	w.Array(len(some))
+	for i := range some {
+		o := &some[i]
+		w.Array(3)
+		w.BulkString(o.Key)
+		w.BulkString(strings.Join(o.Policy.Words(k.Reading), " "))
+		if o.UntilNs == 0 {
+			w.Int(-1)
+		} else {
+			w.Int(funnel.WholeSeconds.Of(funnel.Since(nowNs, o.UntilNs)))
+		}
+	}
+}
+
+// replyFileOverrides replies those of the file, with the rules that a plan stands for.
+func (k handlers) replyFileOverrides(w *resp.Writer, user *acl.User, name string, cursor uint64) error {
+	next, some, err := k.NamedLimits.FileOverrides(name, cursor)
+	if err != nil {
+		return reply.Error("ERR " + err.Error())
+	}
+	selector := func(o *namedlimit.Override) (kind, of string) {
+		if len(o.Keys) == 0 {
+			return "pattern", o.Pattern
+		}
+		return "key", o.Keys[0]
+	}
+	if user != nil {
+		some = slices.DeleteFunc(some, func(o namedlimit.Override) bool {
+			_, of := selector(&o)
+			return !k.mayRead(user, name, of)
+		})
+	}
+	w.Array(2)
+	w.BulkString(strconv.FormatUint(next, 10))
+	w.Array(len(some))
+	for i := range some {
+		o := &some[i]
+		kind, of := selector(o)
+		w.Array(4)
+		w.BulkString(kind)
+		w.BulkString(of)
+		w.BulkString(strings.Join(o.Words(k.Reading), " "))
+		w.Array(len(o.Rules))
+		for j := range o.Rules {
+			w.BulkString(k.ruleText(&o.Rules[j]))
+		}
+	}
+	return nil
+}
+
+// mayRead reports whether a user may read a key under the name of a limit.
+func (k handlers) mayRead(user *acl.User, limit, key string) bool {
+	id := k.Catalog.LookupFull([]byte("cl.limit|explain")).ID
+	joined := acl.Key{Name: catalog.AppendJoined(nil, []byte(limit), []byte(key)), Access: acl.Read}
+	reason, _ := user.Check(id, nil, []acl.Key{joined})
+	return reason == acl.Allowed
+}
+
+// limitExplain is CL.LIMIT EXPLAIN name key.
+func (k handlers) limitExplain(c execute.Call, args [][]byte) error {
+	limit, err := argument.Limit(k.NamedLimits, args[2])
+	if err != nil {
+		return err
+	}
+	by := limit.Explain(args[3], k.NamedLimits.Now, k.Reading)
+	state, _, err := c.State(catalog.AppendJoined(nil, args[2], args[3]))
+	if err != nil {
+		return err
+	}
+	if state.ExpiresNs > c.Now() && state.Kind != limiter.Named {
+		return reply.StoreFailed(limiter.ErrWrongType)
+	}
+	w := c.Reply()
+	rules := max(1, len(by.Rules))
+	if by.Named.Constant != limiter.ByRules {
+		rules = 1
+	}
+	w.Array(1 + rules)
+	if by.Override == "" {
+		w.Null()
+	} else {
+		w.BulkString(by.Override)
+	}
+	if by.Named.Constant != limiter.ByRules {
+		rule := limiter.OfNamed(by.Named)
+		result, _ := rule.Constantly()
+		replyExplained(w, strings.Join(by.Words(k.Reading), " "), &result)
+		return nil
+	}
+	for i := range by.Rules {
+		result := by.Named.Look(i, &state, c.Now(), 1)
+		replyExplained(w, k.ruleText(&by.Rules[i]), &result)
+	}
+	return nil
+}
+
+func replyExplained(w *resp.Writer, text string, r *funnel.Result) {
+	w.Array(2)
+	w.BulkString(text)
+	execute.Result(w, r)
+}
