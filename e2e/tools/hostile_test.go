@@ -12,7 +12,7 @@ import (
 // TestHostilePeers: a command ends with one line, whatever its server announces.
 func TestHostilePeers(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "keys.csv")
+	file, limits := filepath.Join(t.TempDir(), "keys.csv"), harness.WriteFile(t, "limits: {}\n")
 	if code, _, errOut := harness.Call(t, nil, "dump", "--from", "redis://"+resptest.StartHostile(t, "none", ""),
 		"--format", "csv", file); code != 0 {
 		t.Fatalf("a peer that is not hostile: %d, %s", code, errOut)
@@ -29,6 +29,7 @@ func TestHostilePeers(t *testing.T) {
 				"getrange": {"load", "--into", "PEER", "--format", "csv", file},
 				"monitor":  {"shadow", "--from", "PEER", "--for", "10ms"},
 				"ping":     {"shadow", "--from", "PEER", "--for", "10ms"},
+				"cl.limit": {"limits", "diff", limits, "--addr", "PEER"},
 			} {
 				peer := "redis://" + resptest.StartHostile(t, command, hostile)
 				args = append([]string(nil), args...)

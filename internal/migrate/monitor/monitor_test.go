@@ -109,7 +109,7 @@ func TestUse(t *testing.T) {
 		use  Use
 		name string
 	}{
-		{words("CL.THROTTLE", "a"), Decides, "cl.throttle"}, {words("cl.refund"), Decides, "cl.refund"}, {words("CL.BUCKET", "TAKE", "k"), Limits, "cl.bucket|take"},
+		{words("CL.THROTTLE", "a"), Decides, "cl.throttle"}, {words("cl.refund"), Decides, "cl.refund"}, {words("CL.DEBIT"), Decides, "cl.debit"}, {words("cl.quota"), Decides, "cl.quota"}, {words("CL.BUCKET", "TAKE", "k"), Limits, "cl.bucket|take"},
 		{words("cl.bucket", "add", "k"), Limits, "cl.bucket|add"}, {words("CL.CHECK", "a", "b"), Limits, "cl.check"}, {words("cl.bthrottle"), Limits, "cl.bthrottle"},
 		{words("cl.peek", "k"), Reads, "cl.peek"}, {words("EVAL", "return 1", "0"), Reads, "eval"}, {words("exec"), Reads, "exec"}, {words("get", "k"), Reads, "get"},
 		{words("del", "k"), Writes, "del"}, {words("cl.reset", "k"), Writes, "cl.reset"}, {words("HSET", "k"), Writes, "hset"}, {words("INCR", "k"), Writes, "incr"},

@@ -43,8 +43,11 @@ func newLogTrace(in *input, o Options) (*logTrace, error) {
 		return nil, errors.New("--time-field names a field of a log in JSON; a combined log has one time")
 	}
 	var err error
-	t.rule, err = o.fixed()
-	return t, err
+	if t.rule, err = o.fixed(); err != nil || !o.Debit {
+		return t, err
+	}
+	o.debit(&t.rule, t.quantity)
+	return t, o.checkDebit(t.quantity)
 }
 
 func (t *logTrace) columns() []string { return []string{"at", "key"} }

@@ -14,10 +14,11 @@ import (
 type Algorithm string
 
 // Algorithms besides those of Algorithms' other kinds. Their columns are the arguments of CL.THROTTLE and
-// CL.TOKENBUCKET; negative quantities fill a bucket.
+// CL.TOKENBUCKET; negative quantities fill a bucket. CL.QUOTA's windows are columns of words.
 const (
 	Funnel      Algorithm = "funnel"
 	TokenBucket Algorithm = "tokenbucket"
+	Quota       Algorithm = "quota"
 )
 
 // Algorithms returns the names of all algorithms.
@@ -28,10 +29,13 @@ func Algorithms() []string {
 			names = append(names, short)
 		}
 	}
-	return names
+	return append(names, string(Quota))
 }
 
 func (a Algorithm) kind() limiter.Kind {
+	if a == Quota {
+		return limiter.Quota
+	}
 	for kind := limiter.Funnel + 1; kind < limiter.Kinds; kind++ {
 		if short := kind.Row().Short; short != "" && short == string(a) {
 			return kind
@@ -43,11 +47,17 @@ func (a Algorithm) kind() limiter.Kind {
 // CountsDenied reports whether the algorithm can count denied requests.
 func (a Algorithm) CountsDenied() bool { return a.kind().Row().CountsDenied }
 
+// Debits reports whether the algorithm can charge units beyond its limit.
+func (a Algorithm) Debits() bool {
+	kind := a.kind()
+	return kind == limiter.Funnel || kind.Row().Debits // CL.DEBIT is a funnel's
+}
+
 // namesLimit reports whether flags set a limit.
 func (o *Options) namesLimit() bool {
 	numbers := []*int64{o.MaxBurst, o.Count, o.Capacity, o.RefillCount, o.MaxCount, o.Period}
 	return slices.ContainsFunc(numbers, func(n *int64) bool { return n != nil }) ||
-		o.Algorithm == TokenBucket || o.Algorithm.kind() != limiter.Funnel
+		o.Debit || o.Algorithm == TokenBucket || o.Algorithm.kind() != limiter.Funnel
 }
 
 // fixed returns the limit that flags set.
@@ -58,6 +68,14 @@ func (o *Options) fixed() (r limiter.Rule, err error) {
 			return limiter.Rule{}, fmt.Errorf("%s is missing: give %s", n.name, n.flag)
 		}
 		s.Numbers[i] = *n.fallback
+	}
+	if s.Kind == limiter.Quota {
+		if o.Every == "" {
+			return limiter.Rule{}, errors.New("every is missing: give --every")
+		}
+		if s.Calendar, err = newWindows(o).calendar(nil); err != nil {
+			return limiter.Rule{}, err
+		}
 	}
 	err = s.Build(&r)
 	return r, o.Algorithm.named(err)

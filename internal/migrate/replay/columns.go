@@ -21,6 +21,8 @@ type columns struct {
 	limits   []number     // of the algorithm
 	spec     limiter.Spec // limits holds its numbers
 	quantity number
+	windows  *windows // of a quota; else nil
+	debit    text
 	options  Options
 
 	kept  []int // all columns except the results
@@ -42,10 +44,17 @@ func newColumns(header []string, o Options) (columns, error) {
 	}
 	c := columns{
 		at: -1, atNs: -1, key: -1, options: o, limits: o.limits(), spec: o.spec(), quantity: number{"quantity", "--quantity", -1, quantity},
+		debit: yesText("debit", o.Debit),
 	}
-	known := map[string]*int{"at": &c.at, "at_ns": &c.atNs, "key": &c.key, "quantity": &c.quantity.column}
+	known := map[string]*int{"at": &c.at, "at_ns": &c.atNs, "key": &c.key, "quantity": &c.quantity.column, "debit": &c.debit.column}
 	for i := range c.limits {
 		known[c.limits[i].name] = &c.limits[i].column
+	}
+	if c.spec.Kind == limiter.Quota {
+		c.windows = newWindows(&o)
+		for _, t := range c.windows.columns() {
+			known[t.name] = &t.column
+		}
 	}
 	for i, name := range header {
 		if slices.Contains(resultColumns(), name) {
@@ -79,6 +88,9 @@ func (c *columns) check() error {
 			return fmt.Errorf("column %s is missing: add it to the header or give %s", n.name, n.flag)
 		}
 	}
+	if w := c.windows; w != nil && w.every.column < 0 && w.every.fallback == "" {
+		return errors.New("column every is missing: add it to the header or give --every")
+	}
 	return nil
 }
 
@@ -88,13 +100,19 @@ func (c *columns) parse(record []string, r *row) (err error) {
 		return err
 	}
 	r.key = record[c.key]
-	limit := c.spec
-	for i := range c.limits {
-		if limit.Numbers[i], err = c.limits[i].parse(record); err != nil {
-			return err
-		}
+	limit, err := c.parseLimit(record)
+	if err != nil {
+		return err
 	}
 	if r.quantity, err = c.quantity.parse(record); err != nil {
+		return err
+	}
+	debits, err := c.debit.yes(record)
+	if err == nil && debits {
+		limit.Flags |= limiter.Debit
+		err = c.options.checkDebit(r.quantity)
+	}
+	if err != nil {
 		return err
 	}
 	if err = limit.Build(&r.rule); err != nil {
@@ -104,6 +122,19 @@ func (c *columns) parse(record []string, r *row) (err error) {
 		r.fields = append(r.fields, csvReadable(record[i]))
 	}
 	return nil
+}
+
+func (c *columns) parseLimit(record []string) (limit limiter.Spec, err error) {
+	limit = c.spec
+	for i := range c.limits {
+		if limit.Numbers[i], err = c.limits[i].parse(record); err != nil {
+			return limit, err
+		}
+	}
+	if c.windows != nil {
+		limit.Calendar, err = c.windows.calendar(record)
+	}
+	return limit, err
 }
 
 func (c *columns) parseTime(record []string) (int64, error) {

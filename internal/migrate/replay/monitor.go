@@ -17,6 +17,7 @@ const maxStepBack = time.Second
 type monitorTrace struct {
 	lines
 	calls   *monitor.Calls
+	options Options
 	fixed   *limiter.Rule // replaces the calls' own limits; nil for none
 	sorts   bool          // sort rows of the past, instead of moving them to the present
 	lastNs  int64
@@ -26,7 +27,7 @@ type monitorTrace struct {
 
 func newMonitorTrace(in *input, o Options) (*monitorTrace, error) {
 	t := &monitorTrace{
-		lines: lines{name: o.Name, in: in}, calls: monitor.NewCalls(o.Reading), sorts: o.ReorderWindow > 0,
+		lines: lines{name: o.Name, in: in}, calls: monitor.NewCalls(o.Reading), options: o, sorts: o.ReorderWindow > 0,
 	}
 	if !o.namesLimit() {
 		return t, nil
@@ -78,6 +79,9 @@ func (t *monitorTrace) parse(text []byte, r *row) (found bool, err error) {
 	r.rule, r.quantity = q.Rule, q.Quantity
 	if t.fixed != nil {
 		r.rule = *t.fixed
+		if t.options.Debit || q.Rule.Flags&limiter.Debit != 0 {
+			t.options.debit(&r.rule, q.Quantity)
+		}
 	}
 	r.fields = append(r.fields, unixSeconds(r.atNs), strconv.Itoa(int(r.db)), csvReadable(r.key), monitor.Text(t.line.Args))
 	return true, nil

@@ -28,9 +28,14 @@ type Options struct {
 	Reading      funnel.Reading // of max_burst
 	Milliseconds bool           // periods and answers in milliseconds, not seconds
 	CountDenied  bool           // windows count denied requests
+	Debit        bool           // default of the column debit: all units are charged, also beyond the limit
 
 	// Defaults for missing columns and empty fields; nil for none, but 1 for Quantity.
 	MaxBurst, Count, Capacity, RefillCount, MaxCount, Period, Quantity *int64
+
+	// Defaults of a quota's windows, as in CL.QUOTA.
+	Every, TimeZone, Start string
+	Epoch                  bool
 
 	ReorderWindow time.Duration // most that a row may be older than the newest
 	SkipBad       bool          // count bad rows instead of stopping at the first

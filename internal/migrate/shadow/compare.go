@@ -20,7 +20,7 @@ func (f *follower) call(name string) {
 		q.Key = store.Key{DB: f.line.DB, Name: args[1]}
 	case err != nil:
 		return
-	case q.Rule.Kind != limiter.Funnel:
+	case q.Rule.Kind != limiter.Funnel || q.Rule.Flags&limiter.Debit != 0: // redis-cell has no debits
 		f.count(&f.summary.OtherKinds)
 		f.keys.touch(f.line.DB, args)
 		return

@@ -112,7 +112,13 @@ func TestFollow(t *testing.T) {
 			{0, "0/w", "", "CL.FIXEDWINDOW w 1 1"},
 			{0, "0/w", "=-WRONGTYPE Operation against a key holding the wrong kind of value", "cl.throttle w 1 1 1"},
 			{0, "0/x", "=no number", "cl.throttle x 1 1 1"},
-		}, Summary{Calls: 2, Either: 2, OtherKinds: 2, Reads: 2, Unread: 2}, nil},
+			{0, "0/q", "", "CL.QUOTA q 1 DAY TZ Europe/Berlin"},
+		}, Summary{Calls: 2, Either: 2, OtherKinds: 3, Reads: 2, Unread: 2}, nil},
+		{"debits are of another limiter", funnel.Burst, []step{
+			{0, "0/k", second(sec), call},
+			{0, "0/k", second(100 * sec), "CL.DEBIT k 1 1 1 99"},
+			{100 * ms, "0/k", second(100 * sec), call},
+		}, Summary{Calls: 2, Either: 2, Unknown: 2, OtherKinds: 1, Reads: 2}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

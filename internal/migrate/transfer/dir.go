@@ -125,12 +125,17 @@ func CheckDir(ctx context.Context, path string, nowNs int64) (persist.Report, *L
 	return report, l, err
 }
 
-// checkLimits adds the limits that commands have defined to the report.
+// checkLimits adds the limits and the overrides that commands have defined to the report.
 func checkLimits(dir disk.Dir, report *persist.Report) {
-	n, size, err := limitsfile.CheckKept(dir)
-	if !errors.Is(err, fs.ErrNotExist) {
-		report.Files = append(report.Files, persist.FileReport{Name: limitsfile.KeptName, Bytes: size, Records: int64(n), Err: err})
+	add := func(name string, n int, size int64, err error) {
+		if !errors.Is(err, fs.ErrNotExist) {
+			report.Files = append(report.Files, persist.FileReport{Name: name, Bytes: size, Records: int64(n), Err: err})
+		}
 	}
+	n, size, err := limitsfile.CheckKept(dir)
+	add(limitsfile.KeptName, n, size, err)
+	n, size, err = limitsfile.CheckOverrides(dir)
+	add(limitsfile.OverridesName, n, size, err)
 }
 
 // LoadDir creates a data directory from the unexpired entries read. On failure it leaves no data.

@@ -71,6 +71,30 @@ func (s *Server) NamesDB() (db int, ok bool) { return s.options.DB, s.oneDB }
 // Close closes the connection; pending replies fail.
 func (s *Server) Close() { _ = s.client.Close() }
 
+// Do sends commands at once and returns their replies, nil for null, or the first error.
+func (s *Server) Do(ctx context.Context, commands ...[]any) (replies []any, err error) {
+	p := s.client.Pipeline()
+	sent := make([]*redis.Cmd, len(commands))
+	for i, words := range commands {
+		sent[i] = p.Do(ctx, words...)
+	}
+	_, failed := p.Exec(ctx) // that of a command, or of the connection
+	for _, c := range sent {
+		reply, err := c.Result()
+		if err != nil && !errors.Is(err, redis.Nil) {
+			return nil, s.explain(err)
+		}
+		replies = append(replies, reply)
+	}
+	if failed != nil && !errors.Is(failed, redis.Nil) {
+		return nil, s.explain(failed)
+	}
+	return replies, nil
+}
+
+// Name is the server's address, for messages.
+func (s *Server) Name() string { return s.name }
+
 // use switches to a database.
 func (s *Server) use(db int) {
 	if db == s.options.DB {

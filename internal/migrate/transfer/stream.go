@@ -14,7 +14,7 @@ import (
 
 const (
 	streamMagic  = "CELLDUMP"
-	streamFormat = 2 // what this version writes
+	streamFormat = 3 // what this version writes
 	funnelsOnly  = 1 // has no other limiters
 
 	blockOfKeys = "KEYS"

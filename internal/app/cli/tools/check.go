@@ -83,11 +83,14 @@ func printReport(w io.Writer, r *persist.Report, keys *transfer.LiveKeys) (err e
 		case f.TornBytes > 0:
 			state = fmt.Sprintf("ok; the last %d bytes are an unfinished write of when the server ended", f.TornBytes)
 		}
-		if f.Name == limitsfile.KeptName {
+		switch f.Name {
+		case limitsfile.KeptName:
 			line("%s  %d named limits, %d bytes  %s", f.Name, f.Records, f.Bytes, state)
-			continue
+		case limitsfile.OverridesName:
+			line("%s  %d overrides, %d bytes  %s", f.Name, f.Records, f.Bytes, state)
+		default:
+			line("%s  %d frames, %d records, %d bytes  %s", f.Name, f.Frames, f.Records, f.Bytes, state)
 		}
-		line("%s  %d frames, %d records, %d bytes  %s", f.Name, f.Frames, f.Records, f.Bytes, state)
 	}
 	for _, name := range r.Others {
 		line("%s  not part of the data; the server removes it", name)

@@ -2,6 +2,7 @@ package tools
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -15,7 +16,9 @@ import (
 
 	"cellserver/internal/app/usage"
 	"cellserver/internal/base/flagvalue"
+	"cellserver/internal/base/zones"
 	"cellserver/internal/funnel"
+	"cellserver/internal/limiter/calendar"
 	"cellserver/internal/migrate/replay"
 )
 
@@ -25,10 +28,10 @@ Without FILE, or with -, the trace is standard input. It may be in gzip. Its fir
 
   csv          the first line names the columns, see below
   monitor      what redis-cli monitor prints: calls of CL.THROTTLE,
-               CL.PTHROTTLE, CL.REFUND, CL.TOKENBUCKET, CL.FIXEDWINDOW and
-               CL.SLIDINGWINDOW, with their own limits, or with the one that
-               flags give; other commands, and their effects on the keys,
-               are skipped
+               CL.PTHROTTLE, CL.REFUND, CL.DEBIT, CL.TOKENBUCKET,
+               CL.FIXEDWINDOW, CL.SLIDINGWINDOW and CL.QUOTA, with their own
+               limits, or with the one that flags give; other commands, and
+               their effects on the keys, are skipped
   combined     an access log of nginx or Apache
   json         an access log with an object per line, as nginx writes
                with escape=json
@@ -44,6 +47,8 @@ The columns of CSV are, in any order:
   at           the same, RFC 3339 or Unix seconds such as 1700000000.25
   key          the key to limit
   quantity     the units that are requested; 1 without it
+  debit        1 charges all units, also beyond the limit, as CL.DEBIT and
+               DEBIT do; 0 without it
 
 and those of the limit, which are the arguments of the command of the --algorithm:
 
@@ -55,14 +60,17 @@ and those of the limit, which are the arguments of the command of the --algorith
                and CL.SLIDINGWINDOW ... APPROX
   bucket       capacity, as in CL.BUCKET TAKE; a negative quantity is what
                the caller adds, and a key begins empty
+  quota        max_count, every, time_zone, start, epoch, as in CL.QUOTA:
+               every is second, minute, hour, day, week, month or year, and
+               epoch 0 or 1; without the last three windows are UTC's
 
 Flags set the defaults for missing columns and empty fields. Other columns are copied. The columns limited, limit,
 remaining, retry_after and reset_after are appended, and replace columns of these names. Rows must be in order of time;
 see --reorder-window.
 
 CL.BTHROTTLE, CL.RESERVE and CL.CONCURRENCY cannot be replayed: they depend on when clients disconnect, on the final cost
-of requests and on when these end, which no trace contains. CL.MTHROTTLE and CL.CHECK have several limits: replay each of
-them. In MONITOR's lines these commands, and CL.BUCKET, which other clients fill, are skipped and counted.`
+of requests and on when these end, which no trace contains. CL.MTHROTTLE, CL.CHECK and CL.MCHECK have several limits: replay
+each of them. In MONITOR's lines these commands, and CL.BUCKET, which other clients fill, are skipped and counted.`
 
 const replayExample = `  $ printf 'at,key\n1700000000,alice\n1700000000.5,alice\n' |
       cellserver replay --max-burst 0 --count 1 --period 1
@@ -100,8 +108,10 @@ func replayCommand() *cobra.Command {
 	flags.StringVar(&c.options.TimeField, "time-field", "", "`field` with the time in a JSON access log (default the first that exists)")
 	flagvalue.ChoiceVar(flags, (*string)(&c.options.Algorithm), "algorithm", string(replay.Funnel), "`limiter`: "+flagvalue.Or(replay.Algorithms()), replay.Algorithms()...)
 	limitFlags(flags, &c.options)
+	quotaFlags(flags, &c.options)
 	flagvalue.BoolVar(flags, &c.wholeBursts, "burst-is-capacity", "read max_burst as a funnel's whole capacity instead of the burst beyond the first unit")
 	flagvalue.BoolVar(flags, &c.options.CountDenied, "count-denied", "count denied requests in windows, as COUNTDENIED does")
+	flagvalue.BoolVar(flags, &c.options.Debit, "debit", "charge all units, also beyond the limit, as CL.DEBIT does")
 	flagvalue.BoolVar(flags, &c.options.Milliseconds, "milliseconds", "use milliseconds for periods, retry_after and reset_after instead of seconds")
 	flagvalue.DurationVar(flags, &c.options.ReorderWindow, "reorder-window", 0, 0, math.MaxInt64, "sort rows that are older than the newest by up to this `time`")
 	flagvalue.BoolVar(flags, &c.options.SkipBad, "skip-bad", "count bad rows instead of stopping at the first")
@@ -116,10 +126,62 @@ func (c *replayCall) check() error {
 	if c.wholeBursts {
 		c.options.Reading = funnel.Capacity
 	}
-	if c.options.CountDenied && !c.options.Algorithm.CountsDenied() {
-		return fmt.Errorf("replay: --count-denied is for windows, and the --algorithm is %s", c.options.Algorithm)
+	return c.checkFlags()
+}
+
+// checkFlags refuses flags that the algorithm does not have.
+func (c *replayCall) checkFlags() error {
+	o := &c.options
+	switch {
+	case o.CountDenied && !o.Algorithm.CountsDenied():
+		return fmt.Errorf("replay: --count-denied is for windows, and the --algorithm is %s", o.Algorithm)
+	case o.Debit && !o.Algorithm.Debits():
+		return fmt.Errorf("replay: --debit is for limiters with debits, and the --algorithm is %s", o.Algorithm)
+	case o.Debit && o.CountDenied:
+		return errors.New("replay: --debit and --count-denied exclude each other: a debit is never denied")
+	case o.Algorithm != replay.Quota && (o.Every != "" || o.TimeZone != "" || o.Start != "" || o.Epoch):
+		return fmt.Errorf("replay: --every, --time-zone, --start and --epoch are for quotas, and the --algorithm is %s", o.Algorithm)
 	}
 	return nil
+}
+
+// quotaFlags define defaults for the columns of a quota's windows.
+func quotaFlags(flags *pflag.FlagSet, o *replay.Options) {
+	flagvalue.ChoiceVar(flags, &o.Every, "every", "", "default `window` of a quota: "+flagvalue.Or(everies()), everies()...)
+	word := func(to *string, takes string, check func(text string) bool) flagvalue.Func {
+		return flagvalue.Func{Kind: "string", Takes: takes, Get: func() string { return *to }, Set: func(text string) bool {
+			*to = text
+			return check(text)
+		}}
+	}
+	zone := word(&o.TimeZone, "an IANA name, such as Europe/Berlin", isZone)
+	flagvalue.FuncVar(flags, zone, "time-zone", "default `zone` of a quota, such as Europe/Berlin (default UTC)")
+	start := word(&o.Start, "HH:MM of a day, 1 to 7 of a week, 1 to 31 of a month or MM-DD of a year, such as 06:00", isStart)
+	flagvalue.FuncVar(flags, start, "start", "default `start` of a quota's windows, such as 06:00 of a day, 15 of a month or 04-01 of a year")
+	flagvalue.BoolVar(flags, &o.Epoch, "epoch", "begin a quota's windows at multiples of their length since 1970")
+}
+
+func isZone(name string) bool {
+	_, err := calendar.NewSet(&calendar.Wall{}, zones.Load).Of(calendar.Spec{Every: calendar.Day, Zone: name})
+	return err == nil
+}
+
+// isStart reports whether a text is the start of any window; none is the natural one.
+func isStart(text string) bool {
+	for every := range calendar.Everies {
+		if _, err := calendar.ParseStart(every, []byte(text)); err == nil {
+			return true
+		}
+	}
+	return text == ""
+}
+
+func everies() []string {
+	names := make([]string, 0, calendar.Everies)
+	for every := range calendar.Everies {
+		names = append(names, every.String())
+	}
+	return names
 }
 
 // limitFlags define defaults for the columns of limits.

@@ -9,6 +9,7 @@ func Commands() []*cobra.Command {
 		checkCommand(),
 		dumpCommand(),
 		importCommand(),
+		limitsCommand(),
 		loadCommand(),
 		replayCommand(),
 		shadowCommand(),
