@@ -45,7 +45,7 @@ func TestAxe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const answer = "&key=a&max_burst=15&count=30&period=60"
+	const answer, named = "&key=a&max_burst=15&count=30&period=60", "&kind=named&limit=api&key=a"
 	full, empty := visit(t, fakeServer(t).url), visit(t, emptyServer(t).url)
 	for _, state := range []struct {
 		name string
@@ -59,6 +59,11 @@ func TestAxe(t *testing.T) {
 		{name: "phone", visitor: full, query: "?lang=en" + answer, scheme: "light", width: 390},
 		{name: "Chinese", visitor: full, query: "?lang=zh" + answer, scheme: "dark", width: 390},
 		{name: "wrong form", visitor: full, query: "?lang=en&key=a&max_burst=x&count=30&period=60", scheme: "light", width: 900},
+		{name: "named", visitor: full, query: "?lang=en" + named, scheme: "light", width: 1440},
+		{name: "named, phone", visitor: full, query: "?lang=zh" + named, scheme: "dark", width: 390},
+		{name: "denied by name", visitor: full, query: "?lang=en&kind=named&limit=api&key=out", scheme: "light", width: 900},
+		{name: "wrong name", visitor: full, query: "?lang=en&kind=named&limit=none&key=a", scheme: "dark", width: 900},
+		{name: "wrong quota", visitor: full, query: "?lang=en&kind=quota&max_count=5&window=FORTNIGHT&key=a", scheme: "light", width: 390},
 		{name: "empty", visitor: empty, query: "?lang=en", scheme: "light", width: 1440},
 		{name: "hover", visitor: full, query: "?lang=en", scheme: "dark", width: 1440, prepare: func(v *visitor) { v.do(hover("latency", 0.7)) }},
 	} {
@@ -161,14 +166,16 @@ func TestLanguagesSchemesAndPhone(t *testing.T) {
 	for _, lang := range []string{"en", "zh"} {
 		for _, width := range []int64{320, 390, 1280} {
 			v.do(chromedp.EmulateViewport(width, 844))
-			v.open("?lang=" + lang + "&key=" + strings.Repeat("long", 1000) + "&max_burst=15&count=30&period=60")
-			v.settled()
-			v.click("summary")
-			if got := eval[int64](v, `document.documentElement.scrollWidth`); got > width {
-				t.Errorf("%s, %d pixels: the page is %d wide", lang, width, got)
-			}
-			if got := eval[[]string](v, tooNarrow); len(got) > 0 {
-				t.Errorf("%s, %d pixels: too narrow for %q", lang, width, got)
+			for _, limit := range []string{"max_burst=15&count=30&period=60", "kind=named&limit=api"} {
+				v.open("?lang=" + lang + "&key=" + strings.Repeat("long", 1000) + "&" + limit)
+				v.settled()
+				v.click("summary")
+				if got := eval[int64](v, `document.documentElement.scrollWidth`); got > width {
+					t.Errorf("%s, %d pixels, %s: the page is %d wide", lang, width, limit, got)
+				}
+				if got := eval[[]string](v, tooNarrow); len(got) > 0 {
+					t.Errorf("%s, %d pixels, %s: too narrow for %q", lang, width, limit, got)
+				}
 			}
 		}
 	}

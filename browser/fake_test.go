@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -14,10 +15,12 @@ import (
 
 	"cellserver/internal/decide"
 	"cellserver/internal/decide/histogram"
+	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/decide/topkeys"
 	"cellserver/internal/edge/dashboard"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
+	"cellserver/internal/limiter/calendar"
 	"cellserver/internal/store"
 )
 
@@ -33,7 +36,9 @@ type fake struct {
 func fakeServer(t *testing.T) *fake {
 	t.Helper()
 	f := &fake{}
-	f.listen(t, withHistory(f.run(t, f.source())))
+	source := f.source()
+	source.Limits, source.State = namedLimits(t)
+	f.listen(t, withHistory(f.run(t, source)))
 	return f
 }
 
@@ -48,6 +53,27 @@ func emptyServer(t *testing.T) *fake {
 	source.Top = func(topkeys.Ranking, int) []topkeys.Entry { return nil }
 	f.listen(t, f.run(t, source))
 	return f
+}
+
+// namedLimits returns the limit api, of a funnel, a window and a quota, whose keys have used three units.
+func namedLimits(t *testing.T) (limits func() []*namedlimit.Limit, state func(int64, store.Key) (limiter.State, bool, error)) {
+	t.Helper()
+	r := namedlimit.New(namedlimit.Config{Log: slog.New(slog.DiscardHandler)})
+	if err := r.Set(namedlimit.Definition{Name: "api", Near: namedlimit.DefaultNear, Policy: namedlimit.Policy{Rules: []namedlimit.Rule{
+		{Capacity: 6, Count: 1, PeriodSec: 3600},
+		{Algorithm: namedlimit.FixedWindow, Capacity: 10, PeriodSec: 3600},
+		{Algorithm: namedlimit.Quota, Capacity: 1_000_000, Calendar: calendar.Spec{Every: calendar.Month, Zone: "Europe/Berlin"}},
+	}}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Override(namedlimit.KeyOverride{Limit: "api", Key: "out", Policy: namedlimit.Policy{Constant: limiter.Deny}}); err != nil {
+		t.Fatal(err)
+	}
+	return r.All, func(nowNs int64, _ store.Key) (s limiter.State, ok bool, err error) {
+		rule := limiter.OfNamed(r.Lookup([]byte("api")).Named(nil, r.Now))
+		_, _, err = rule.Decide(&s, nowNs, 3)
+		return s, true, err
+	}
 }
 
 // run takes the page's samples until the test ends.
@@ -124,6 +150,7 @@ func (f *fake) top(_ topkeys.Ranking, _ int) []topkeys.Entry {
 		{Name: hostile, Recent: 100, IsRecent: true, Share: 0.5, Terms: terms},
 		{Name: "\xff\x00\u202e\"><script>alert(2)</script>", DB: 2, Recent: 50, IsRecent: true, Share: 0.25, Terms: terms},
 		{Name: "{{alert(3)}}'\"`--></style>", Recent: 10, IsRecent: true, Share: 0.05, Terms: terms},
+		{Name: "api:user:" + hostile, Recent: 20, IsRecent: true, Share: 0.1, Terms: limiter.Terms{Kind: limiter.Named}},
 		{Name: strings.Repeat("long", 32), Cut: true, Recent: float64(n), IsRecent: true},
 	}
 	if n%2 == 0 && !f.steady.Load() {

@@ -72,6 +72,35 @@ func TestHotKey(t *testing.T) {
 	}
 }
 
+// TestNamedKey checks that a click on a hot key of CL.CHECK inspects it under the name of its limit, and that
+// the form finds other keys by the name alone.
+func TestNamedKey(t *testing.T) {
+	t.Parallel()
+	f := fakeServer(t)
+	f.steady.Store(true)
+	v := visit(t, f.url)
+	v.open("?lang=en")
+	v.settled()
+	eval[chromedp.Void](v, `window.loaded = "once"`)
+	v.click(`#top tr[data-k^="0:api:"] a`)
+	v.answered()
+	if got, want := eval[map[string]string](v, filledIn), (map[string]string{"key": "user:" + hostile, "kind": "named", "db": "0", "limit": "api"}); !maps.Equal(got, want) {
+		t.Errorf("the form has %v, want %v", got, want)
+	}
+	v.until(`document.querySelector("#spoken").textContent.includes("The next call is allowed")`)
+	for _, want := range []string{"State of api:user:" + hostile, "6 at once, 1 per hour", "3 of 6 units", "7 of 10 units", "1,000,000 a month (Europe/Berlin)"} {
+		if got := v.text("#answer"); !strings.Contains(got, want) {
+			t.Errorf("the answer %q lacks %q", got, want)
+		}
+	}
+	eval[chromedp.Void](v, `document.querySelector("#field-key").select()`)
+	v.do(chromedp.Focus(chromedp.CSS("#field-key")), chromedp.KeyEvent("out"+kb.Enter))
+	v.until(`document.querySelector("#answer").innerText.includes("An override decides: command: DENY")`)
+	if eval[string](v, `window.loaded`) != "once" {
+		t.Error("the page was loaded again")
+	}
+}
+
 // filledIn returns what the form would send.
 const filledIn = `Object.fromEntries([...new FormData(document.querySelector("#form"))].filter(([name]) => name !== "lang"))`
 
@@ -104,6 +133,14 @@ func TestForm(t *testing.T) {
 	if got := eval[map[string]string](v, filledIn); got["key"] != "a" || got["kind"] != "fixedwindow" || got["max_count"] != "" {
 		t.Errorf("after the choice of a fixed window the form has %v", got)
 	}
+	eval[chromedp.Void](v, `{
+		const kind = document.querySelector("#field-kind");
+		kind.value = "named";
+		kind.dispatchEvent(new Event("change", { bubbles: true }));
+	}`)
+	v.until(`document.querySelector("#field-limit")?.list.options.length === 1 && document.querySelector("#field-max_count") === null`)
+	v.send("#field-limit", "none"+kb.Enter)
+	v.until(`document.activeElement.id === "field-limit" && document.activeElement.ariaInvalid === "true"`)
 	if eval[string](v, `window.loaded`) != "once" {
 		t.Error("the page was loaded again")
 	}

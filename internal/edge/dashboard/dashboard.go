@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"cellserver/internal/base/zones"
 	"cellserver/internal/decide"
 	"cellserver/internal/decide/histogram"
 	"cellserver/internal/decide/namedlimit"
@@ -22,11 +23,12 @@ import (
 	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
+	"cellserver/internal/limiter/calendar"
 	"cellserver/internal/store"
 )
 
-// Source provides what a Page shows. Its functions are safe for concurrent use; Limits, Persistence, Remote
-// and Facts may be nil.
+// Source provides what a Page shows. Its functions are safe for concurrent use; State, Calendars, Limits,
+// Persistence, Remote and Facts may be nil.
 type Source struct {
 	Version string
 	Now     func() int64 // Unix nanoseconds
@@ -34,6 +36,9 @@ type Source struct {
 	Facts   func() Facts
 	// Look evaluates a rule on a key without changing it.
 	Look func(nowNs int64, key store.Key, rule *limiter.Rule) (decide.Probe, error)
+	// State returns a key's state, by which keys under the names of Limits are looked at.
+	State     func(nowNs int64, key store.Key) (s limiter.State, ok bool, err error)
+	Calendars *calendar.Set // of quotas
 
 	Reading     funnel.Reading
 	Databases   int
@@ -110,6 +115,9 @@ const (
 
 // New returns the live page of a server.
 func New(s Source) *Page {
+	if s.Calendars == nil {
+		s.Calendars = calendar.NewSet(&calendar.Wall{}, zones.Load)
+	}
 	return &Page{
 		source: s,
 		boot:   rand.Text()[:8],

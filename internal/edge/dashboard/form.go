@@ -7,8 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	g "maragu.dev/gomponents"
-
+	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
@@ -32,18 +31,44 @@ type formKind struct {
 	limiter.Row
 }
 
-func formKinds() (all []formKind) {
+// namesLimit reports whether the form asks for a named limit in place of a limit's numbers.
+func (k *formKind) namesLimit() bool { return k.Kind == limiter.Named }
+
+// Names in links of kinds whose decisions depend on more than arguments and time.
+const (
+	namedShort = "named"
+	quotaShort = "quota"
+)
+
+func (p *Page) formKinds() (all []formKind) {
 	for kind := range limiter.Kinds {
-		if row := kind.Row(); row.Short != "" {
+		row := kind.Row()
+		switch {
+		case row.Calendar:
+			row.Short = quotaShort
+		case kind == limiter.Named && p.looksByName():
+			row.Short = namedShort
+		}
+		if row.Short != "" {
 			all = append(all, formKind{kind, row})
 		}
 	}
 	return all
 }
 
+// formKind returns a kind that can be inspected, or nil.
+func (p *Page) formKind(kind limiter.Kind) *formKind {
+	for _, k := range p.formKinds() {
+		if k.Kind == kind {
+			return &k
+		}
+	}
+	return nil
+}
+
 // formKindOf returns a kind by its name in links; "" is a funnel.
-func formKindOf(name string) *formKind {
-	for _, k := range formKinds() {
+func (p *Page) formKindOf(name string) *formKind {
+	for _, k := range p.formKinds() {
 		if k.Short == name || name == "" {
 			return &k
 		}
@@ -54,15 +79,17 @@ func formKindOf(name string) *formKind {
 type field struct {
 	name, label, value, error string
 	least                     string
+	words                     string // of a text, the hint; empty for a number
+	suggested                 []string
 }
 
 // newForm reads the form from a query and, if it is filled in, inspects the key.
 func (p *Page) newForm(t *words.Texts, query url.Values) form {
-	f := form{kind: formKindOf(query.Get("kind")), key: field{name: "key", label: t.Key, value: query.Get("key")}}
+	f := form{kind: p.formKindOf(query.Get("kind")), key: field{name: "key", label: t.Key, value: query.Get("key")}}
 	if f.kind == nil {
 		return f
 	}
-	f.fields = []field{{name: "db", label: t.Database, value: query.Get("db"), least: "0"}}
+	f.fields = []field{{name: "db", label: t.Database, least: "0"}}
 	for _, name := range f.kind.Arguments() {
 		label, least := name, "1"
 		switch {
@@ -71,12 +98,24 @@ func (p *Page) newForm(t *words.Texts, query url.Values) form {
 		case name == "max_burst" && p.source.Reading == funnel.Burst:
 			least = "0"
 		}
-		f.fields = append(f.fields, field{name: name, label: label, value: query.Get(name), least: least})
+		f.fields = append(f.fields, field{name: name, label: label, least: least})
+	}
+	switch {
+	case f.kind.namesLimit():
+		f.fields = append(f.fields, field{name: "limit", label: t.LimitName, words: t.LimitHint, suggested: p.limitNames()})
+	case f.kind.Calendar:
+		f.fields = append(f.fields, field{name: "window", label: t.Window, words: t.WindowHint})
+	}
+	isFilledIn := query.Has(f.fields[1].name)
+	for i := range f.fields {
+		of := &f.fields[i]
+		of.value = query.Get(of.name)
+		isFilledIn = isFilledIn && (of.words == "" || query.Has(of.name))
 	}
 	if f.fields[0].value == "" {
 		f.fields[0].value = "0"
 	}
-	if query.Has(f.fields[1].name) {
+	if isFilledIn {
 		p.fillIn(t, &f)
 	}
 	return f
@@ -92,6 +131,9 @@ func (p *Page) fillIn(t *words.Texts, f *form) {
 	numbers := make([]int64, len(f.fields))
 	ok := problem == ""
 	for i := range f.fields {
+		if f.fields[i].words != "" {
+			continue
+		}
 		numbers[i] = f.fields[i].read(t)
 		ok = ok && f.fields[i].error == ""
 	}
@@ -99,24 +141,60 @@ func (p *Page) fillIn(t *words.Texts, f *form) {
 		f.fields[0].error = fmt.Sprintf(t.DatabaseTooLarge, p.source.Databases-1)
 		ok = false
 	}
+	at := store.Key{DB: uint16(numbers[0]), Name: key}
+	if f.kind.namesLimit() {
+		p.lookByName(t, f, at, ok)
+		return
+	}
+	limit := limiter.Spec{Kind: f.kind.Kind, Unit: f.kind.Unit, Reading: p.source.Reading}
+	copy(limit.Numbers[:], numbers[1:])
+	if f.kind.Calendar {
+		ok = p.readWindow(t, &f.fields[len(f.fields)-1], &limit) && ok
+	}
 	if !ok {
 		return
 	}
 	var rule limiter.Rule
-	limit := limiter.Spec{Kind: f.kind.Kind, Unit: f.kind.Unit, Reading: p.source.Reading}
-	copy(limit.Numbers[:], numbers[1:])
 	if err := limit.Build(&rule); err != nil {
 		f.limitError(t, err)
 		return
 	}
 	var err error
-	f.answer, err = p.look(t, store.Key{DB: uint16(numbers[0]), Name: key}, &rule)
+	f.answer, err = p.look(t, at, &rule)
+	f.lookError(t, err)
+}
+
+// lookError sets the error of a look that failed.
+func (f *form) lookError(t *words.Texts, err error) {
 	switch {
 	case errors.Is(err, limiter.ErrWrongType):
 		f.error = t.OtherKind
 	case err != nil:
 		f.error = err.Error()
 	}
+}
+
+// maxWindowBytes bounds the words of a quota's window, which errors quote.
+const maxWindowBytes = 128
+
+// readWindow reads the window of a quota as the command takes it, or sets the field's error.
+func (p *Page) readWindow(t *words.Texts, f *field, limit *limiter.Spec) (ok bool) {
+	given := strings.Fields(f.value[:min(len(f.value), maxWindowBytes)])
+	if len(given) == 0 {
+		f.error = t.WindowMissing
+		return false
+	}
+	rules, rest, err := namedlimit.ReadRules(append([]string{"QUOTA", "1"}, given...), p.source.Reading)
+	if err == nil && len(rest)+len(rules) > 1 {
+		err = fmt.Errorf(t.Unexpected, strings.Join(given[max(0, len(given)-len(rest)):], " "))
+	}
+	if err == nil {
+		limit.Calendar, err = p.source.Calendars.Of(rules[0].Calendar)
+	}
+	if err != nil {
+		f.error = err.Error()
+	}
+	return err == nil
 }
 
 func (p *Page) readKey(t *words.Texts, text string) (key []byte, problem string) {
@@ -166,65 +244,4 @@ func (f *form) limitError(t *words.Texts, err error) {
 	default:
 		f.error = err.Error()
 	}
-}
-
-func lookSection(t *words.Texts, form, answer g.Node) g.Node {
-	return el("section", id("look"), attr("aria-labelledby", "look-heading"),
-		el("h2", id("look-heading"), text(t.ProbeHeading)),
-		el("p", text(t.ProbeNote)),
-		el("form", id("form"), flag("data-live"), attr("action", "/#look"), attr("method", "get"), flag("novalidate"), form),
-		live("answer", answer),
-	)
-}
-
-// formPart returns the content of the form, which depends on the kind of limiter.
-func (v *view) formPart() g.Node {
-	f := &v.form
-	return g.Group{
-		g.If(v.query.Has("lang"), el("input", attr("type", "hidden"), attr("name", "lang"), attr("value", v.query.Get("lang")))),
-		f.keyInput(v.t), f.kindInput(v.t), g.Map(f.fields, field.input),
-		el("button", attr("type", "submit"), text(v.t.Probe)),
-	}
-}
-
-func (f *form) keyInput(t *words.Texts) g.Node {
-	key := &f.key
-	return el("div", class("field long"),
-		el("label", attr("for", "field-key"), text(key.label)),
-		el("input", id("field-key"), attr("name", "key"), attr("value", key.value), flag("required"), attr("autocomplete", "off"), attr("autocapitalize", "none"),
-			attr("spellcheck", "false"), key.problem("hint-key")),
-		el("small", id("hint-key"), text(t.KeyHint)),
-		key.message(),
-	)
-}
-
-func (f *form) kindInput(t *words.Texts) g.Node {
-	return el("div", class("field"),
-		el("label", attr("for", "field-kind"), text(t.Command)),
-		el("select", id("field-kind"), attr("name", "kind"), g.Map(formKinds(), func(k formKind) g.Node {
-			chosen := f.kind != nil && f.kind.Kind == k.Kind
-			return el("option", attr("value", k.Short), g.If(chosen, flag("selected")), text(command(k.Kind)))
-		})),
-	)
-}
-
-func (f field) input() g.Node {
-	name := "field-" + f.name
-	return el("div", class("field"),
-		el("label", attr("for", name), text(f.label)),
-		el("input", id(name), attr("name", f.name), attr("value", f.value), attr("inputmode", "numeric"), flag("required"), attr("autocomplete", "off"), f.problem("")),
-		f.message(),
-	)
-}
-
-// problem returns the attributes that mark and describe an input.
-func (f *field) problem(describedBy string) g.Node {
-	if f.error == "" {
-		return g.If(describedBy != "", attr("aria-describedby", describedBy))
-	}
-	return g.Group{attr("aria-invalid", "true"), attr("aria-describedby", strings.TrimSpace(describedBy+" error-"+f.name))}
-}
-
-func (f *field) message() g.Node {
-	return g.If(f.error != "", el("small", id("error-"+f.name), class("problem"), text(f.error)))
 }

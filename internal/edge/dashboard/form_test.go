@@ -119,13 +119,19 @@ func FuzzProbe(f *testing.F) {
 		f.Add(seed, "0", "15", "30", "60", "en", "")
 		f.Add(seed, "0", "15", "30", "60", "en", "bucket")
 		f.Add("a", seed, seed, seed, seed, seed, seed)
+		for _, kind := range []string{"named", "quota"} {
+			f.Add(seed, "0", "5", "api", "DAY TZ Europe/Berlin", "en", kind)
+			f.Add("a", "0", "5", seed, seed, "en", kind)
+		}
 	}
-	p := New(testSource(nil))
+	s := testSource(nil)
+	s.Limits, s.State = limitsOf(f, definition("api", perPeriod(6, 8, 60))).All, statesOf(nil)
+	p := New(s)
 	count := func(body string) int { return strings.Count(body, "<") }
 	f.Fuzz(func(t *testing.T, key, db, maxBurst, perPeriod, period, lang, kind string) {
 		ask := func(key string) string {
 			query := url.Values{"key": {key}, "db": {db}, "max_burst": {maxBurst}, "count": {perPeriod}, "period": {period}, "lang": {lang}, "kind": {kind},
-				"max_count": {maxBurst}, "capacity": {maxBurst}}
+				"max_count": {maxBurst}, "capacity": {maxBurst}, "limit": {perPeriod}, "window": {period}}
 			w := get(t, p, "/?"+query.Encode())
 			if w.Code != 200 || !strings.HasSuffix(w.Body.String(), "</html>") {
 				t.Fatalf("%d, %d bytes", w.Code, w.Body.Len())

@@ -58,9 +58,11 @@ func fill(p *Page, n int) {
 	}
 }
 
+func newRequest(target string) *http.Request { return httptest.NewRequest(http.MethodGet, target, nil) }
+
 func get(t *testing.T, p *Page, target string, header ...string) *httptest.ResponseRecorder {
 	t.Helper()
-	r := httptest.NewRequest(http.MethodGet, target, nil)
+	r := newRequest(target)
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}

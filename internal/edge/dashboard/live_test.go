@@ -161,7 +161,7 @@ func TestWholeUpdates(t *testing.T) {
 // TestHave checks that an update has just the parts that differ from what the browser shows.
 func TestHave(t *testing.T) {
 	s := testSource(nil)
-	limited := limitsOf(t, namedlimit.Definition{Name: "api", Windows: []namedlimit.Window{{Capacity: 1, Count: 1, PeriodSec: 1}}})
+	limited := limitsOf(t, definition("api", perPeriod(1, 1, 1)))
 	s.Limits = limited.All
 	p := New(s)
 	fill(p, 3)
@@ -224,7 +224,7 @@ func busySource(t *testing.T, r *rand.Rand) Source {
 	s := testSource(nil)
 	var definitions []namedlimit.Definition
 	for i := range 20 {
-		definitions = append(definitions, namedlimit.Definition{Name: fmt.Sprintf("limit-%d", i), Windows: []namedlimit.Window{{Capacity: 100, Count: int64(r.IntN(1000)), PeriodSec: 60}}})
+		definitions = append(definitions, definition(fmt.Sprintf("limit-%d", i), perPeriod(100, 1+int64(r.IntN(1000)), 60)))
 	}
 	registry := limitsOf(t, definitions...)
 	s.Limits = func() []*namedlimit.Limit {

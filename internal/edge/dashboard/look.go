@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"net/url"
@@ -25,6 +24,7 @@ type answer struct {
 	next    funnel.Result
 	outlook funnel.Outlook // funnels only
 	leak    string         // funnels only
+	ruling  *ruling        // named limits only
 }
 
 func (p *Page) look(t *words.Texts, key store.Key, rule *limiter.Rule) (*answer, error) {
@@ -68,23 +68,37 @@ func (v *view) answerPart() g.Node {
 
 // details lists figures and, for a funnel, draws it.
 func (a *answer) details(t *words.Texts) g.Node {
+	if a.ruling != nil {
+		return a.ruling.details(t, a.next)
+	}
 	reply := codeEntry(fmt.Sprintf(t.ReplyHeading, command(a.kind)), replyText(a.next))
 	if a.kind != limiter.Funnel {
-		entries := []g.Node{entry(t.Available, fmt.Sprintf(t.UnitsOf, figures.Grouped(a.next.Remaining), figures.Grouped(a.next.Limit)))}
-		if a.next.RetryAfter >= 0 {
-			entries = append(entries, entry(t.RetryAfter, after(t, uint64(a.next.RetryAfter)*1e9)))
-		}
-		return el("div", class("funnel"), list("list", append(entries, reply)...))
+		return el("div", class("funnel"), list("list", append(windowEntries(t, a.next.Remaining, &a.next), reply)...))
 	}
-	share := figures.Percent(a.outlook.Level / float64(a.next.Limit))
-	level := fmt.Sprintf(t.UnitsOf, figures.Rate.Text(a.outlook.Level), figures.Grouped(a.next.Limit))
-	return el("div", class("funnel"), a.picture(t, share, level), list("list",
-		entry(t.Level, level),
-		entry(t.Leak, a.leak),
-		entry(t.UntilFree, after(t, a.outlook.FreeNs)),
-		entry(t.UntilEmpty, after(t, a.outlook.EmptyNs)),
-		reply,
-	))
+	entries := append(levelEntries(t, &a.outlook, a.next.Limit, a.leak), reply)
+	return el("div", class("funnel"), picture(t, 0, &a.outlook, a.next.Limit), list("list", entries...))
+}
+
+// windowEntries lists the figures of what has no level.
+func windowEntries(t *words.Texts, remaining int64, next *funnel.Result) []g.Node {
+	entries := []g.Node{entry(t.Available, unitsText(t, figures.Grouped(remaining), next.Limit))}
+	if next.RetryAfter >= 0 {
+		entries = append(entries, entry(t.RetryAfter, after(t, seconds(next.RetryAfter))))
+	}
+	return entries
+}
+
+func levelEntries(t *words.Texts, o *funnel.Outlook, capacity int64, leak string) []g.Node {
+	return []g.Node{
+		entry(t.Level, unitsText(t, figures.Rate.Text(o.Level), capacity)),
+		entry(t.Leak, leak),
+		entry(t.UntilFree, after(t, o.FreeNs)),
+		entry(t.UntilEmpty, after(t, o.EmptyNs)),
+	}
+}
+
+func unitsText(t *words.Texts, units string, most int64) string {
+	return fmt.Sprintf(t.UnitsOf, units, figures.Grouped(most))
 }
 
 // replyText formats a reply as redis-cli --raw would, on one line.
@@ -102,12 +116,16 @@ const (
 	funnelHigh = 100.0
 )
 
-func (a *answer) picture(t *words.Texts, share, level string) g.Node {
+// picture draws the n-th funnel of the page.
+func picture(t *words.Texts, n int, o *funnel.Outlook, capacity int64) g.Node {
 	number := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
-	high := funnelHigh * min(a.outlook.Level/float64(a.next.Limit), 1)
-	return el("svg", attr("viewBox", "0 0 120 150"), attr("role", "img"), attr("aria-labelledby", "funnel-title"), attr("aria-describedby", "funnel-desc"),
-		el("title", id("funnel-title"), text(fmt.Sprintf(t.Picture, share, level))),
-		el("desc", id("funnel-desc"), text(t.FunnelDescription)),
+	part := o.Level / float64(max(capacity, 1))
+	share, high := figures.Percent(part), funnelHigh*min(part, 1)
+	title, desc := fmt.Sprintf("funnel-title-%d", n), fmt.Sprintf("funnel-desc-%d", n)
+	level := unitsText(t, figures.Rate.Text(o.Level), capacity)
+	return el("svg", attr("viewBox", "0 0 120 150"), attr("role", "img"), attr("aria-labelledby", title), attr("aria-describedby", desc),
+		el("title", id(title), text(fmt.Sprintf(t.Picture, share, level))),
+		el("desc", id(desc), text(t.FunnelDescription)),
 		el("rect", class("water"), attr("x", "15"), attr("width", "90"), attr("y", number(funnelTop+funnelHigh-high)), attr("height", number(high))),
 		el("path", class("glass"), attr("d", "M15 6V110H54V122M66 122V110H105V6")),
 		el("path", class("water"), attr("d", "M60 128q6 9 0 12q-6-3 0-12")),
@@ -124,14 +142,20 @@ func after(t *words.Texts, ns uint64) string {
 }
 
 // lookLink returns a link that inspects a key with the terms of its last request.
-func (v *view) lookLink(quoted, db string, terms limiter.Terms) string {
-	link := url.Values{"key": {quoted}, "db": {db}}
+func (v *view) lookLink(name, db string, terms limiter.Terms) string {
+	link, row := url.Values{"key": {resp.Quote([]byte(name))}}, terms.Kind.Row()
+	switch kind := v.page.formKind(terms.Kind); {
+	case terms.Kind == limiter.Funnel:
+	case kind == nil:
+		link.Set("kind", "other") // not inspectable
+	case kind.namesLimit():
+		link = v.namedLink(name)
+	default:
+		link.Set("kind", kind.Short)
+	}
+	link.Set("db", db)
 	if v.query.Has("lang") {
 		link.Set("lang", v.query.Get("lang"))
-	}
-	row := terms.Kind.Row()
-	if terms.Kind != limiter.Funnel {
-		link.Set("kind", cmp.Or(row.Short, "other")) // not inspectable
 	}
 	if terms.Numbers[0] > 0 { // without numbers, no request is known
 		for i, n := range v.page.formNumbers(terms) {

@@ -66,6 +66,7 @@ func (to sink) store(st *store.Stats) {
 	}
 	to.counter("tokens_asked_total", "Units requested, at most 2^32 per call.", st.Requested)
 	to.counter("tokens_granted_total", "Units granted to allowed calls.", st.Granted)
+	to.counter("debits_cut_total", "Debits cut off, as a funnel's TAT is at most 2^62 ns (146 years) ahead.", st.DebitsCut)
 	to.gauge("keys", "Keys in this server's memory, including some that expired a few seconds ago.", st.Keys)
 	to.gauge("table_slots", "Keys the tables can hold before one grows.", st.Slots)
 	to.gauge("table_bytes", "Memory of the key tables, in bytes.", st.Bytes)
@@ -179,20 +180,4 @@ func (d duration) Write(m *dto.Metric) error {
 	}
 	m.Histogram.Bucket = classic.Histogram.Bucket
 	return nil
-}
-
-// collectLimits has a series for each named limit and outcome, bounded by namedlimit.MaxNames; operators
-// choose the names.
-func (c *Config) collectLimits(to sink) {
-	all, reloads := c.Limits.All(), c.Limits.Reloads()
-	to.gauge("limits", "Named limits defined by --limits-file or CL.LIMIT SET.", len(all))
-	to.truth("limits_file_reload_failed", "1 if the last reload of --limits-file failed and the previous limits are in use.", reloads.LastFailed)
-	decisions := desc("limit_decisions_total", "Decisions of CL.CHECK by named limit and outcome; shadow_limited calls were allowed "+
-		"because the limit is a shadow.", "limit", "outcome")
-	for _, l := range all {
-		counts := l.Counts()
-		to.series(decisions, prometheus.CounterValue, float64(counts.Allowed), l.Name, "allowed")
-		to.series(decisions, prometheus.CounterValue, float64(counts.Limited), l.Name, "limited")
-		to.series(decisions, prometheus.CounterValue, float64(counts.ShadowLimited), l.Name, "shadow_limited")
-	}
 }

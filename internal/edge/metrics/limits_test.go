@@ -10,10 +10,10 @@ import (
 
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/decide/namedlimit/limitsfile"
-	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
 )
 
-func TestLimits(t *testing.T) {
+func TestLimitsOfAFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "limits.yml")
 	if err := os.WriteFile(file, []byte("limits: {login: {windows: [{max_burst: 4, count: 5, period: 60}], shadow: true}}\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -23,14 +23,7 @@ func TestLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := newHarness(func(c *Config) { c.Limits = named })
-	login := named.Lookup([]byte("login"))
-	for _, shadowed := range []bool{false, true, true, true} {
-		login.Named().Counter(1, &funnel.Result{Shadowed: shadowed}).Add(1)
-	}
-	h.expect(t, figure{"limits", nil, 1}, figure{"limits_file_reload_failed", nil, 0},
-		figure{"limit_decisions_total", []string{"login", "allowed"}, 1},
-		figure{"limit_decisions_total", []string{"login", "limited"}, 0},
-		figure{"limit_decisions_total", []string{"login", "shadow_limited"}, 3})
+	h.expect(t, figure{"limits", nil, 1}, figure{"limits_file_reload_failed", nil, 0}, figure{"limit_decisions_total", []string{"login", "limited"}, 0})
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
@@ -38,6 +31,50 @@ func TestLimits(t *testing.T) {
 		t.Error("a reload without the file succeeds")
 	}
 	h.expect(t, figure{"limits_file_reload_failed", nil, 1})
+}
+
+// TestLimits checks that the outcomes sum up to all decisions, and which of them count as near, overridden
+// and charged beyond the limit, for the limit and for each of its rules.
+func TestLimits(t *testing.T) {
+	h := newHarness()
+	h.say(t, "CL.LIMIT SET api FUNNEL 4 1 3600 FIXEDWINDOW 2 86400\r\nCL.LIMIT SET shadow 0 1 3600 SHADOW\r\n")
+	h.say(t, strings.Repeat("CL.CHECK api k\r\n", 4)+strings.Repeat("CL.CHECK shadow k\r\n", 3))
+	h.say(t, "CL.CHECK api debtor 9 DEBIT\r\nCL.LIMIT OVERRIDE api vip UNLIMITED\r\nCL.CHECK api vip\r\nCL.LIMIT OVERRIDE api out DENY\r\nCL.CHECK api out\r\n")
+	outcomes := func(limit string, allowed, limited, shadowed float64) []figure {
+		return []figure{
+			{"limit_decisions_total", []string{limit, "allowed"}, allowed},
+			{"limit_decisions_total", []string{limit, "limited"}, limited},
+			{"limit_decisions_total", []string{limit, "shadow_limited"}, shadowed},
+		}
+	}
+	h.expect(t, append(outcomes("api", 3, 4, 0), outcomes("shadow", 1, 0, 2)...)...)
+	h.expect(t,
+		figure{"limits", nil, 2},
+		figure{"limit_near_total", []string{"api"}, 1}, figure{"limit_near_total", []string{"shadow"}, 1},
+		figure{"limit_overridden_total", []string{"api"}, 2}, figure{"limit_overridden_total", []string{"shadow"}, 0},
+		figure{"limit_charged_beyond_total", []string{"api"}, 1}, figure{"limit_charged_beyond_total", []string{"shadow"}, 0},
+		figure{"limit_overrides", []string{"api", "key"}, 2}, figure{"limit_overrides", []string{"api", "pattern"}, 0},
+		figure{"limit_rule_near_total", []string{"api", "fixed_window 86400"}, 1},
+		figure{"limit_rule_near_total", []string{"api", "funnel 3600"}, 0},
+		figure{"limit_rule_decisions_total", []string{"api", "limited", "fixed_window 86400"}, 3},
+		figure{"limit_rule_decisions_total", []string{"api", "limited", "funnel 3600"}, 1},
+		figure{"limit_rule_decisions_total", []string{"api", "shadow_limited", "funnel 3600"}, 0},
+		figure{"limit_rules_left_out", nil, 0})
+	all := h.gather(t)
+	for _, name := range []string{"limit_rule_decisions_total", "limit_rule_near_total", "limit_overrides"} {
+		for _, m := range all["cellserver_"+name].GetMetric() {
+			if got := m.GetLabel()[0].GetValue(); got != "api" {
+				t.Errorf("%s has a series of %s", name, got)
+			}
+		}
+	}
+}
+
+func TestDebitsCut(t *testing.T) {
+	h := newHarness()
+	h.expect(t, figure{"debits_cut_total", nil, 0})
+	h.say(t, "CL.DEBIT k 0 1 3600 9000000000000000000\r\nCL.DEBIT k 0 1 3600 1\r\n")
+	h.expect(t, figure{"debits_cut_total", nil, 2})
 }
 
 // TestLimitSeriesAreBounded checks that each limit has three series, until it is deleted.
@@ -54,4 +91,29 @@ func TestLimitSeriesAreBounded(t *testing.T) {
 	if n := series(); n != 3*(namedlimit.MaxNames-1) {
 		t.Errorf("%d series without one limit", n)
 	}
+}
+
+// TestRuleSeriesAreBounded checks that the limits that come first by name have series of their rules, and
+// that the others are counted.
+func TestRuleSeriesAreBounded(t *testing.T) {
+	h := newHarness()
+	rules := ""
+	for i := range limiter.MaxRules {
+		rules += fmt.Sprintf(" FUNNEL 1 1 %d", i+1)
+	}
+	const limits = 70 // of 16 rules each
+	for i := range limits {
+		h.say(t, fmt.Sprintf("CL.LIMIT SET l%02d%s\r\n", i, rules))
+	}
+	text := h.scrape(t)
+	if n := strings.Count(text, "\ncellserver_limit_rule_near_total{"); n != maxRuleSeries {
+		t.Errorf("%d rules have series, want %d", n, maxRuleSeries)
+	}
+	if n := strings.Count(text, "\ncellserver_limit_rule_decisions_total{"); n != 3*maxRuleSeries {
+		t.Errorf("%d series of outcomes, want %d", n, 3*maxRuleSeries)
+	}
+	if strings.Contains(text, `limit_rule_near_total{limit="l64"`) {
+		t.Error("a limit after the bound has series of its rules")
+	}
+	h.expect(t, figure{"limit_rules_left_out", nil, limits*limiter.MaxRules - maxRuleSeries}, figure{"limit_near_total", []string{"l69"}, 0})
 }

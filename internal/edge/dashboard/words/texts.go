@@ -37,17 +37,25 @@ type Texts struct {
 	TopRequested, TopLimited, TopNone, TopNote, PerSec, Share, FirstCall, KindsHeading, KindsScroll string
 	Command                                                                                         string
 
-	LimitsHeading, LimitsNote, LimitsMore, LimitsScroll, Limit, Windows, Shadow, Yes string
+	LimitsHeading, LimitsNote, LimitsMore, LimitsScroll, Limit, Rules, RuleCount, Shadow, Yes, Near string
+	Overrides, WithPatterns, ChargedBeyond                                                          string
+
+	AtOnce, PerSecond, PerMinute, PerHour, PerDay, PerPeriod, Fixed, Sliding, Approximate string
+	ASecond, AMinute, AnHour, ADay, AWeek, AMonth, AYear, InZone, SinceEpoch, FromStart   string
+	DayOfMonth, Weekdays, Denied, Unlimited                                               string
 
 	CapacityHeading, CapacityScroll, Resource, InUse, Maximum, TableMemory, ClientMemory, RefusalsNote string
 	ConnectionsRefused, NewKeysRefused, ScriptsEnded, LogLinesLost                                     string
 
 	ProbeNote, Key, KeyHint, Database, PeriodSec, Probe, KeyMissing, KeyQuotes, KeyTooLong              string
 	DatabaseTooLarge, NotANumber, NumberTooLarge, NumberTooSmall, ZeroRate, TooSlow, TooLong, OtherKind string
-	NoLook, FormErrors                                                                                  string
+	NoLook, FormErrors, LimitName, LimitHint, LimitMissing, LimitUnknown, Window, WindowHint            string
+	WindowMissing, Unexpected                                                                           string
 
 	NextAllowed, NextLimited, NoState, NoKey, UnitsOf, LeakRate, In, Now, Picture, FunnelDescription string
 	StateOf, Level, Leak, UntilFree, UntilEmpty, Available, RetryAfter, ReplyHeading                 string
+
+	NoOverride, ByOverride, ShadowedNext, RulesScroll, Rule, Remaining, ResetAfter, NoRetry string
 }
 
 // ForScript returns the texts of the page's script.

@@ -1,0 +1,81 @@
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"cellserver/internal/decide/namedlimit"
+)
+
+// maxRuleSeries bounds the rules with series of their own.
+const maxRuleSeries = 1024
+
+// collectLimits sends series of named limits, bounded by namedlimit.MaxNames and maxRuleSeries. Operators
+// choose the names.
+func (c *Config) collectLimits(to sink) {
+	all, reloads := c.Limits.All(), c.Limits.Reloads()
+	to.gauge("limits", "Named limits defined by --limits-file or CL.LIMIT SET.", len(all))
+	to.truth("limits_file_reload_failed", "1 if the last reload of --limits-file failed and the previous limits are in use.", reloads.LastFailed)
+	decisions := desc("limit_decisions_total", "Decisions by named limit and outcome; shadow_limited calls were allowed because the limit is a shadow.",
+		"limit", "outcome")
+	near := desc("limit_near_total", "Allowed calls, among those of limit_decisions_total, of keys near the named limit: at or above its share near of a rule's capacity.", "limit")
+	overridden := desc("limit_overridden_total", "Decisions, among those of limit_decisions_total, by an override for the key.", "limit")
+	beyond := desc("limit_charged_beyond_total", "Debits charged beyond the named limit, among the limited or shadow_limited of limit_decisions_total.", "limit")
+	for _, l := range all {
+		counts := l.Counts()
+		to.outcomes(decisions, &counts, l.Name)
+		to.count(near, counts.Near, l.Name)
+		to.count(overridden, counts.Overridden, l.Name)
+		to.count(beyond, counts.Over, l.Name)
+		to.overrides(l)
+	}
+	to.rules(all)
+}
+
+// overrides sends the numbers of a limit's overrides, if it has any.
+func (to sink) overrides(l *namedlimit.Limit) {
+	keys, patterns := l.NumOverrides()
+	if keys+patterns == 0 {
+		return
+	}
+	d := desc("limit_overrides", "Keys (key) and patterns (pattern) with an override of the named limit, which has one at least.", "limit", "match")
+	to.series(d, prometheus.GaugeValue, float64(keys), l.Name, "key")
+	to.series(d, prometheus.GaugeValue, float64(patterns), l.Name, "pattern")
+}
+
+// rules sends the counts of the rules of limits with several: of the first limits that fit.
+func (to sink) rules(all []*namedlimit.Limit) {
+	const which = "; of limits with several rules, at most 1,024 rules in the order of the limits' names"
+	decisions := desc("limit_rule_decisions_total", "Decisions by each of a named limit's own rules and outcome"+which+". "+
+		"Every rule allows an allowed call; a limited one counts for the rules that deny it.", "limit", "rule", "outcome")
+	near := desc("limit_rule_near_total", "Allowed calls near the limit by the rule they are near"+which+".", "limit", "rule")
+	shown, leftOut := 0, 0
+	for _, l := range all {
+		n := len(l.Rules)
+		if n < 2 {
+			continue
+		}
+		if leftOut > 0 || shown+n > maxRuleSeries {
+			leftOut += n
+			continue
+		}
+		shown += n
+		for i := range l.Rules {
+			counts, rule := l.RuleCounts(i), l.Rules[i].Label()
+			to.outcomes(decisions, &counts, l.Name, rule)
+			to.count(near, counts.Near, l.Name, rule)
+		}
+	}
+	to.gauge("limit_rules_left_out", "Rules beyond the 1,024 that have series of their own.", leftOut)
+}
+
+// outcomes sends the outcomes that sum up to all decisions.
+func (to sink) outcomes(d *prometheus.Desc, c *namedlimit.Counts, labels ...string) {
+	with := func(outcome string) []string { return append(labels[:len(labels):len(labels)], outcome) }
+	to.count(d, c.Allowed, with("allowed")...)
+	to.count(d, c.Limited, with("limited")...)
+	to.count(d, c.ShadowLimited, with("shadow_limited")...)
+}
+
+func (to sink) count(d *prometheus.Desc, n uint64, labels ...string) {
+	to.series(d, prometheus.CounterValue, float64(n), labels...)
+}
