@@ -12,7 +12,7 @@ import (
 	"cellserver/internal/test/resptest"
 )
 
-func Send(t *testing.T, nc net.Conn, raw string) {
+func Send(t testing.TB, nc net.Conn, raw string) {
 	t.Helper()
 	if _, err := io.WriteString(nc, raw); err != nil {
 		t.Fatal(err)
@@ -20,7 +20,7 @@ func Send(t *testing.T, nc net.Conn, raw string) {
 }
 
 // Exchange sends raw and expects exactly the reply want.
-func Exchange(t *testing.T, nc net.Conn, raw, want string) {
+func Exchange(t testing.TB, nc net.Conn, raw, want string) {
 	t.Helper()
 	Send(t, nc, raw)
 	got := make([]byte, len(want))

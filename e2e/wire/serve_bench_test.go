@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"cellserver/e2e/harness"
 	"cellserver/internal/app"
 )
 
@@ -33,6 +34,7 @@ func BenchmarkServe(b *testing.B) {
 			b.Error(err)
 		}
 	})
+	harness.Exchange(b, dialSocket(b, socket), "CL.LIMIT SET api 1000000 1000000 60\r\n", "+OK\r\n")
 	for _, load := range []struct {
 		name      string
 		pipelined int
@@ -42,6 +44,8 @@ func BenchmarkServe(b *testing.B) {
 		{"128,fixed", 128, "CL.FIXEDWINDOW f:%06d 1000000 60 1"},
 		{"128,sliding", 128, "CL.SLIDINGWINDOW s:%06d 100 60 1"},
 		{"128,approx", 128, "CL.SLIDINGWINDOW a:%06d 1000000 60 1 APPROX"},
+		{"128,quota", 128, "CL.QUOTA q:%06d 1000000 MONTH 1 TZ Europe/Berlin"},
+		{"128,named", 128, "CL.CHECK api %06d"},
 	} {
 		b.Run("pipelined="+load.name, func(b *testing.B) {
 			var all sync.WaitGroup

@@ -78,6 +78,7 @@ func scenarios() []pointTable {
 		{"churn", "Keys that come back", "A funnel of 100 beyond the first and 1,000 calls a day, or a minute: then it drains in 60 ms, before the key's next call.", closedTable, ""},
 		{"lengths", "By the length of keys", "All calls are allowed, so that each writes, and are for keys that are there.", closedTable, ""},
 		{"kinds", "The limiters beside the funnel", "128 pipelined to 10,000 keys, in a server each; every call changes its key.", closedTable, ""},
+		{"limits", "Named limits and quotas beside the funnel", "Funnels drain in a day or two, and the quota is of a month in Europe/Berlin. The file has 1,000 limits.", closedTable, ""},
 		{"idle", "Idle connections", "Growth of resident memory per connection that is idle after one request.", idleTable, ""},
 		{"tails", "10 million keys compared with 10 thousand", "Open loop at half of the rate that the slower of cellserver and PING reaches in a closed loop; " +
 			"latency is measured from when a request was due.", openTable, ""},

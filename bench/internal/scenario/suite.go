@@ -48,6 +48,7 @@ func All() []Scenario {
 		{"churn", "keys that drain between two calls, and keys that last", (*Suite).churn},
 		{"lengths", "short keys and long ones", (*Suite).lengths},
 		{"kinds", "the limiters beside the funnel", (*Suite).kinds},
+		{"limits", "named limits and quotas beside the funnel", (*Suite).limits},
 		{"tails", "10 million keys compared with 10 thousand, at half load", (*Suite).tails},
 		{"hot", "one hot key, skewed keys, threads", (*Suite).hot},
 		{"fixed-rate", "latency at fixed rates", (*Suite).fixedRates},
