@@ -56,7 +56,7 @@ func TestBadLimitsFile(t *testing.T) {
 		t.Errorf("without the file: %d, %q", code, said)
 	}
 	certtest.Write(t, file, []byte("limits:\n  a: {}\n  b: 1\n"))
-	want := "cellserver: --limits-file: " + file + ":2: windows is missing; " + file + ":3: the limit b must be a mapping\n"
+	want := "cellserver: --limits-file: " + file + ":2: the limit a must have rules, windows, plan, deny: true or unlimited: true; " + file + ":3: the limit b must be a mapping\n"
 	if code, said := harness.RefusedStart(t, "--limits-file", file); code != 1 || said != want {
 		t.Errorf("with a bad one: %d, %q", code, said)
 	}
