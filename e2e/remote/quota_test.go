@@ -23,7 +23,7 @@ func TestQuotasOfManyServers(t *testing.T) {
 		"quota": {"CL.QUOTA", "k", quota, "SECOND"},
 		"named": {"CL.CHECK", "named", "k"},
 	} {
-		file := harness.WriteFile(t, fmt.Sprintf("limits: {named: {rules: [{algorithm: quota, max_count: %d, every: second}]}}\n", quota))
+		file := harness.WriteFile(t, fmt.Sprintf("limits: {named: {rules: [{algorithm: quota, max_count: 1000000, every: year}, {algorithm: quota, max_count: %d, every: second}]}}\n", quota))
 		var mu sync.Mutex // guards allowed
 		var allowed []call
 		var all sync.WaitGroup

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"cellserver/internal/funnel"
+	"cellserver/internal/limiter/window"
 )
 
 // The payload of a Named key has an entry for each rule with a state, in little endian:
@@ -19,11 +20,10 @@ const (
 	plainHeadBytes = 16
 	otherHeadBytes = plainHeadBytes + 4
 
-	otherBit    = 1 << 63
-	kindShift   = 56
-	kindMask    = 1<<7 - 1
-	hashMask    = 1<<kindShift - 1
-	maxSubBytes = MaxPayloadBytes / MaxRules * 2 // an exact window has 64 KiB
+	otherBit  = 1 << 63
+	kindShift = 56
+	kindMask  = 1<<7 - 1
+	hashMask  = 1<<kindShift - 1
 )
 
 func isPlainID(id uint64) bool { return id&otherBit == 0 }
@@ -80,7 +80,7 @@ func readEntry(b []byte) (e entry, rest []byte, ok bool) {
 		return e, nil, false
 	}
 	size := int(binary.LittleEndian.Uint32(b[plainHeadBytes:]))
-	if b = b[otherHeadBytes:]; size > maxSubBytes || size > len(b) {
+	if b = b[otherHeadBytes:]; size > window.MaxExactBytes || size > len(b) {
 		return e, nil, false
 	}
 	e.payload = b[:size:size]
@@ -177,7 +177,7 @@ func (n *NamedLimit) decideParts(parts []part, s *State, nowNs, quantity int64, 
 	}
 	for i := range parts {
 		p, r := &parts[i], &n.Rules[i]
-		if r.Rule.Kind == SlidingWindow && denied == 0 {
+		if r.Rule.Kind == SlidingWindow && denied == 0 && quantity != 0 {
 			p.payload, p.expiresNs, p.changed = r.Rule.decideSliding(p.payload, p.expiresNs, nowNs, quantity, 0, &p.result)
 		}
 		if p.result.Remaining <= r.near {
@@ -260,7 +260,30 @@ func (n *NamedLimit) write(parts []part, s *State, nowNs int64) {
 			b = p.put(&n.Rules[i], b)
 		}
 	}
+	b, s.ExpiresNs = n.carry(b, s.Payload, nowNs, s.ExpiresNs)
 	s.Payload = b[:copy(b, b[before:])]
+}
+
+// carry appends, for an override, the states that the limit's own rules have in a payload: they hold again
+// when the override ends. It returns the later expiry.
+func (n *NamedLimit) carry(b, payload []byte, nowNs, expiresNs int64) ([]byte, int64) {
+	if !n.Overridden {
+		return b, expiresNs
+	}
+	left := MaxRules - len(n.Rules)
+	for rest := payload; len(rest) > 0 && left > 0; {
+		e, after, ok := readEntry(rest)
+		if !ok {
+			break
+		}
+		if e.expiresNs > nowNs && n.ruleOf(e.id, 0) < 0 && len(b)-len(payload)+len(e.payload)+otherHeadBytes <= MaxPayloadBytes {
+			b = append(b, rest[:len(rest)-len(after)]...)
+			expiresNs = max(expiresNs, e.expiresNs)
+			left--
+		}
+		rest = after
+	}
+	return b, expiresNs
 }
 
 func (r *NamedRule) headBytes() int {

@@ -130,7 +130,7 @@ func (n *NamedLimit) Look(i int, s *State, nowNs, quantity int64) funnel.Result 
 }
 
 // decide charges all rules or none. The result is that of the rule that denies longest, else of the one with
-// the least left. The next charge drops states of removed rules.
+// the least left. The next charge drops states of removed rules, but an override keeps those of the limit.
 func (n *NamedLimit) decide(s *State, nowNs, quantity int64, flags Flags, unit funnel.Unit, result *funnel.Result) (changed bool) {
 	switch {
 	case n.plain:
@@ -170,14 +170,20 @@ func (n *NamedLimit) decidePlain(s *State, nowNs, quantity int64, flags Flags, u
 	if !n.settle(denied, near, flags, result) || !changed {
 		return false
 	}
-	s.Payload, s.ExpiresNs = s.Payload[:0], nowNs
+	b, before := s.Payload[:0], 0
+	if n.Overridden { // there may be states to carry
+		b, before = s.Payload, len(s.Payload)
+	}
+	s.ExpiresNs = nowNs
 	for i := range rules {
 		if tats[i] > nowNs {
-			s.Payload = binary.LittleEndian.AppendUint64(s.Payload, rules[i].ID)
-			s.Payload = binary.LittleEndian.AppendUint64(s.Payload, uint64(tats[i]))
+			b = binary.LittleEndian.AppendUint64(b, rules[i].ID)
+			b = binary.LittleEndian.AppendUint64(b, uint64(tats[i]))
 			s.ExpiresNs = max(s.ExpiresNs, tats[i])
 		}
 	}
+	b, s.ExpiresNs = n.carry(b, s.Payload, nowNs, s.ExpiresNs)
+	s.Payload = b[:copy(b, b[before:])]
 	return true
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"cellserver/internal/funnel"
+	"cellserver/internal/limiter/window"
 )
 
 // TestWindowsAreDecidedTogether: a request denied by one window charges none.
@@ -50,6 +51,63 @@ func TestWindowsAreDecidedTogether(t *testing.T) {
 			if shadow {
 				s = before
 			}
+		}
+	}
+}
+
+// TestFullWindowsAreKept: the largest exact windows of a limit, beside other rules, are read again.
+func TestFullWindowsAreKept(t *testing.T) {
+	w, err := window.NewExactLimit(funnel.WholeSeconds, window.MaxExact, 100_000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rules []NamedRule
+	for i := range 7 {
+		rules = append(rules, OtherRule(OfWindow(SlidingWindow, w), string(rune('a'+i))))
+	}
+	r := OfNamed(NewNamedLimit(append(rules, OtherRule(ruleOf(t, Quota), "last")), 0))
+	r.named().Rules[7].Rule.Packed[0] = 1 << 40
+	var s State
+	for i := range int64(window.MaxExact) {
+		if mustDecide(t, &r, &s, t0+i*ms, 1).Limited {
+			t.Fatalf("call %d is limited", i)
+		}
+	}
+	if got := mustDecide(t, &r, &s, t0+window.MaxExact*ms, 1); !got.Limited || got.RetryAfter < 1 {
+		t.Errorf("one too many: %+v", got)
+	}
+	again, rest, ok := ReadState(AppendState(nil, &s))
+	if !ok || len(rest) > 0 || !bytes.Equal(again.Payload, s.Payload) {
+		t.Errorf("%d bytes are not read again", len(s.Payload))
+	}
+}
+
+// TestOverridesKeepTheLimitsCounts: they hold again when the override ends.
+func TestOverridesKeepTheLimitsCounts(t *testing.T) {
+	year, minute := OtherRule(ruleOf(t, Quota), "year"), PlainRule(mustFunnel(t, 3, 3, 60), 60*sec)
+	w, _ := window.NewLimit(funnel.WholeSeconds, 5, 60)
+	limit := OfNamed(NewNamedLimit([]NamedRule{minute, year}, 0))
+	for name, rules := range map[string][]NamedRule{
+		"plain":  {PlainRule(mustFunnel(t, 5, 5, 1), sec)},
+		"window": {OtherRule(OfWindow(FixedWindow, w), "w")},
+		"same":   {minute},
+	} {
+		n := NewNamedLimit(rules, 0)
+		n.Overridden = true
+		override := OfNamed(n)
+		var s State
+		mustDecide(t, &limit, &s, t0, 2)
+		for i := range int64(4) {
+			mustDecide(t, &override, &s, t0+i*sec, 1)
+			if err := Valid(&s); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+		}
+		if got := mustDecide(t, &limit, &s, t0+300*sec, 0); got.Remaining != 3 {
+			t.Errorf("%s: the minute's: %+v", name, got)
+		}
+		if got := limit.named().Look(1, &s, t0+300*sec, 0); got.Remaining != 8 {
+			t.Errorf("%s: the year's: %+v", name, got)
 		}
 	}
 }

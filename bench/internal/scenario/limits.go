@@ -16,8 +16,8 @@ const (
 	manyOverrides = 100_000 // of one limit
 )
 
-// limits compares named limits and quotas with CL.THROTTLE: a limit of one rule and of two among 1,000, and one
-// of 100,000 overrides of other keys.
+// limits compares named limits and quotas with CL.THROTTLE: a limit of one rule and of two among 1,000, and
+// one of 100,000 overrides of other keys.
 func (s *Suite) limits(ctx context.Context) error {
 	const throttle, one, two, overrides, quota = "CL.THROTTLE", "one rule", "two rules", "one rule, 100,000 overrides", "CL.QUOTA"
 	var started servers
@@ -26,7 +26,7 @@ func (s *Suite) limits(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	file := filepath.Join(dir, "limits.yaml")
 	if err := os.WriteFile(file, []byte(limitsFile()), 0o600); err != nil {
 		return err

@@ -115,21 +115,30 @@ func (p *Policy) build(calendars *calendar.Set) ([]limiter.NamedRule, error) {
 	if n := len(p.Rules); n < 1 || n > MaxRules {
 		return nil, fmt.Errorf("a limit must have 1 to %d rules, got %d", MaxRules, n)
 	}
-	rules := make([]limiter.NamedRule, len(p.Rules))
+	rules, exact := make([]limiter.NamedRule, len(p.Rules)), 0
 	for i := range p.Rules {
 		of := &p.Rules[i]
 		if err := CheckRule(of, calendars); err != nil {
 			return nil, err
 		}
 		rules[i], _ = of.build(calendars)
+		if of.Algorithm == SlidingWindow {
+			exact++
+		}
 		for j := range i {
 			if rules[j].ID == rules[i].ID {
 				return nil, fmt.Errorf("two rules are '%s', by which their state is known; give one of them a name", of.Label())
 			}
 		}
 	}
+	if exact > maxExact {
+		return nil, fmt.Errorf("a limit must have at most %d rules of the algorithm %s, got %d; use %s", maxExact, SlidingWindow, exact, ApproximateWindow)
+	}
 	return rules, nil
 }
+
+// maxExact is the number of exact windows whose records fit in a key.
+const maxExact = 7
 
 // Source is a limit's origin.
 type Source uint8

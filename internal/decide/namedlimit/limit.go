@@ -235,16 +235,28 @@ func (b *builder) ruling(l *Limit, p Policy) *ruling {
 }
 
 func (b *builder) setOverrides(l *Limit, overrides map[string]*KeyOverride) {
+	for i := range l.Overrides {
+		o := &l.Overrides[i]
+		l.byFile += len(o.Keys)
+		if o.Pattern != "" {
+			l.byFile++
+			l.patterns = append(l.patterns, patternRuling{o.Pattern, glob.Compile([]byte(o.Pattern)), b.ruling(l, o.Policy)})
+		}
+	}
+	b.setKeys(l, overrides)
+}
+
+// setKeys sets the rulings of exact keys.
+func (b *builder) setKeys(l *Limit, overrides map[string]*KeyOverride) {
 	exact := map[string]*ruling{}
 	for i := range l.Overrides {
 		o := &l.Overrides[i]
+		if o.Pattern != "" {
+			continue
+		}
 		r := b.ruling(l, o.Policy)
-		l.byFile += max(len(o.Keys), 1)
 		for _, key := range o.Keys {
 			exact[key] = r
-		}
-		if o.Pattern != "" {
-			l.patterns = append(l.patterns, patternRuling{o.Pattern, glob.Compile([]byte(o.Pattern)), r})
 		}
 	}
 	for key, o := range overrides {
@@ -252,9 +264,11 @@ func (b *builder) setOverrides(l *Limit, overrides map[string]*KeyOverride) {
 			exact[key] = r
 		}
 	}
+	var t *keyTable
 	if len(exact) > 0 {
-		l.keys.Store(settled(exact))
+		t = settled(exact)
 	}
+	l.keys.Store(t)
 }
 
 // override returns the ruling of an override by a command, nil if its plan is gone.

@@ -95,10 +95,10 @@ func (r *Registry) dropEndedLocked() {
 		for key, o := range of {
 			if o.UntilNs != 0 && o.UntilNs <= nowNs {
 				r.setOverrideLocked(KeyOverride{Limit: limit, Key: key, Removed: true})
-				if l := r.Lookup([]byte(limit)); l != nil {
-					r.builderLocked().change(l, key, nil)
-				}
 			}
+		}
+		if l := r.Lookup([]byte(limit)); l != nil {
+			r.builderLocked().setKeys(l, r.overrides[limit])
 		}
 	}
 }

@@ -267,6 +267,7 @@ func (r *Registry) reloadLocked() error {
 	r.byFile, r.plans, r.whole = byFile, read.Plans, whole
 	r.takeOverLocked()
 	r.publishLocked()
+	r.warnOfMissingLocked()
 	return nil
 }
 
@@ -320,7 +321,6 @@ func (r *Registry) publishLocked() {
 		}
 	}
 	r.current.Store(newTable(now))
-	r.warnOfMissingLocked()
 }
 
 // warnOfMissingLocked logs overrides by commands whose plans are gone.

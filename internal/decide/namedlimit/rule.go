@@ -3,6 +3,7 @@ package namedlimit
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -88,6 +89,9 @@ func (r *Rule) build(calendars *calendar.Set) (n limiter.NamedRule, err error) {
 	var rule limiter.Rule
 	switch r.Algorithm {
 	case Funnel, TokenBucket:
+		if r.PeriodSec > math.MaxInt64/int64(time.Second) {
+			return n, window.ErrTooLong
+		}
 		l, err := funnel.NewLimit(funnel.Capacity, r.Capacity, r.Count, r.PeriodSec)
 		if err != nil {
 			return n, r.named(err)

@@ -68,9 +68,9 @@ func (s *Store) applyPolicy(q *store.Request, f *servers.Failed) {
 	q.Result, q.Err = funnel.Result{}, nil
 	switch s.OnError {
 	case store.FallbackAllow:
-		q.Result = ofEmpty(&q.Rule, q.Quantity)
+		q.Result = ofEmpty(&q.Rule, s.Now(), q.Quantity)
 	case store.FallbackDeny:
-		q.Result = denied(&q.Rule, q.Quantity)
+		q.Result = denied(&q.Rule, s.Now(), q.Quantity)
 	case store.FallbackLocal:
 		local := [1]store.Request{*q}
 		local[0].Rule.Share(s.LocalShare)
@@ -82,16 +82,15 @@ func (s *Store) applyPolicy(q *store.Request, f *servers.Failed) {
 }
 
 // ofEmpty is the result of a request to an unused key.
-func ofEmpty(r *limiter.Rule, quantity int64) funnel.Result {
-	const nowNs = 0
+func ofEmpty(r *limiter.Rule, nowNs, quantity int64) funnel.Result {
 	full := r.Full(nowNs)
 	result, _, _ := r.Decide(&full, nowNs, quantity)
 	return result
 }
 
 // denied is the result of a request limited for a second. A probe or refund is not limited.
-func denied(r *limiter.Rule, quantity int64) funnel.Result {
-	result := ofEmpty(r, 0)
+func denied(r *limiter.Rule, nowNs, quantity int64) funnel.Result {
+	result := ofEmpty(r, nowNs, 0)
 	result.Limited, result.Remaining = quantity > 0, 0
 	if result.ResetAfter = r.Unit.Of(1e9); result.Limited {
 		result.RetryAfter = result.ResetAfter

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"hash/maphash"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -21,6 +22,7 @@ type Set struct {
 	load  func(name string) (*time.Location, error)
 	seed  maphash.Seed // random, so that no client can choose names that replace each other
 	table [slots]atomic.Pointer[Calendar]
+	zones sync.Map // *time.Location by name; those that exist, of which there are several hundred
 }
 
 // NewSet returns an empty Set by a wall clock; load returns the zone of an IANA name.
@@ -87,8 +89,12 @@ func (s *Set) location(name string) (*time.Location, error) {
 	if name == "" {
 		return nil, nil
 	}
+	if known, ok := s.zones.Load(name); ok {
+		return known.(*time.Location), nil
+	}
 	if isZoneName(name) {
 		if location, err := s.load(name); err == nil {
+			s.zones.Store(strings.Clone(name), location)
 			return location, nil
 		}
 	}

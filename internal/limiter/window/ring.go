@@ -25,6 +25,9 @@ const (
 	leastRecords = 2
 
 	oldestAt, newestAt = 16, 24 // of the header
+
+	// MaxExactBytes is the longest payload of an exact window.
+	MaxExactBytes = ringHeader + MaxExact*recordBytes
 )
 
 // openRing returns a payload's ring, empty if it is damaged.

@@ -18,8 +18,10 @@ for i = 1, #KEYS do
   elseif type(v) == 'string' then
     same = #v == #want - 1 and v == string.sub(want, 2)
   end
-  local ends = string.match(ARGV[4 * i + 4], '!%d+ (%d+)')
-  if not same or d < 0 or ends and d >= ends + 0 then
+  for ends in string.gmatch(ARGV[4 * i + 4], '!%d+ (%d+)') do
+    same = same and d < ends + 0
+  end
+  if not same or d < 0 then
     r[#r + 1] = i
     if ARGV[2] == '1' then return r end
     r[#r + 1] = v

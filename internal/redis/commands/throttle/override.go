@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"context"
 	"slices"
 	"strconv"
 	"strings"
@@ -126,18 +127,28 @@ func (k handlers) limitOverrides(c execute.Call, conn execute.Connection, args [
 		user = nil
 	}
 	if ofFile {
-		return k.replyFileOverrides(c.Reply(), user, name, cursor)
+		return k.replyFileOverrides(c, user, name, cursor)
 	}
-	k.replyOverrides(c.Reply(), user, name, cursor)
-	return nil
+	return k.replyOverrides(c, user, name, cursor)
 }
 
-// replyOverrides replies those by commands; user is nil for all.
-func (k handlers) replyOverrides(w *resp.Writer, user *acl.User, name string, cursor uint64) {
-	next, some := k.NamedLimits.Overrides(name, cursor)
-	if user != nil {
-		some = slices.DeleteFunc(some, func(o namedlimit.KeyOverride) bool { return !k.mayRead(user, name, o.Key) })
-	}
+// replyOverrides replies those by commands; user is nil for all. They are gathered in the background, as
+// changes that wait for the disk hold the registry's lock.
+func (k handlers) replyOverrides(c execute.Call, user *acl.User, name string, cursor uint64) error {
+	var next uint64
+	var some []namedlimit.KeyOverride
+	return c.Background(func(context.Context, int64) {
+		next, some = k.NamedLimits.Overrides(name, cursor)
+		if user != nil {
+			some = slices.DeleteFunc(some, func(o namedlimit.KeyOverride) bool { return !k.mayRead(user, name, o.Key) })
+		}
+	}, func(c execute.Call) error {
+		k.writeOverrides(c.Reply(), next, some)
+		return nil
+	})
+}
+
+func (k handlers) writeOverrides(w *resp.Writer, next uint64, some []namedlimit.KeyOverride) {
 	nowNs := k.NamedLimits.Now()
 	w.Array(2)
 	w.BulkString(strconv.FormatUint(next, 10))
@@ -156,23 +167,36 @@ func (k handlers) replyOverrides(w *resp.Writer, user *acl.User, name string, cu
 }
 
 // replyFileOverrides replies those of the file, with the rules that a plan stands for.
-func (k handlers) replyFileOverrides(w *resp.Writer, user *acl.User, name string, cursor uint64) error {
-	next, some, err := k.NamedLimits.FileOverrides(name, cursor)
-	if err != nil {
-		return reply.Error("ERR " + err.Error())
-	}
-	selector := func(o *namedlimit.Override) (kind, of string) {
-		if len(o.Keys) == 0 {
-			return "pattern", o.Pattern
+func (k handlers) replyFileOverrides(c execute.Call, user *acl.User, name string, cursor uint64) error {
+	var next uint64
+	var some []namedlimit.Override
+	var failed error
+	return c.Background(func(context.Context, int64) {
+		next, some, failed = k.NamedLimits.FileOverrides(name, cursor)
+		if user != nil {
+			some = slices.DeleteFunc(some, func(o namedlimit.Override) bool {
+				_, of := selector(&o)
+				return !k.mayRead(user, name, of)
+			})
 		}
-		return "key", o.Keys[0]
+	}, func(c execute.Call) error {
+		if failed != nil {
+			return reply.Error("ERR " + failed.Error())
+		}
+		k.writeFileOverrides(c.Reply(), next, some)
+		return nil
+	})
+}
+
+// selector returns the key or the pattern of an override.
+func selector(o *namedlimit.Override) (kind, of string) {
+	if len(o.Keys) == 0 {
+		return "pattern", o.Pattern
 	}
-	if user != nil {
-		some = slices.DeleteFunc(some, func(o namedlimit.Override) bool {
-			_, of := selector(&o)
-			return !k.mayRead(user, name, of)
-		})
-	}
+	return "key", o.Keys[0]
+}
+
+func (k handlers) writeFileOverrides(w *resp.Writer, next uint64, some []namedlimit.Override) {
 	w.Array(2)
 	w.BulkString(strconv.FormatUint(next, 10))
 	w.Array(len(some))
@@ -188,7 +212,6 @@ func (k handlers) replyFileOverrides(w *resp.Writer, user *acl.User, name string
 			w.BulkString(k.ruleText(&o.Rules[j]))
 		}
 	}
-	return nil
 }
 
 // mayRead reports whether a user may read a key under the name of a limit.
