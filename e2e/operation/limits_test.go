@@ -42,7 +42,7 @@ func TestLimitsFile(t *testing.T) {
 			t.Errorf("%s: %v, want %v", series, got, want)
 		}
 	}
-	if _, page := p.Fetch(t, "/?lang=en", ""); !strings.Contains(page, `<th scope="row">login</th><td>6 5 36000</td><td>–</td>`) {
+	if _, page := p.Fetch(t, "/?lang=en", ""); !strings.Contains(page, `<th scope="row">login</th><td>7 at once, 5 per 36,000 s</td><td>–</td>`) {
 		t.Error("the page does not show the limit")
 	}
 	harness.Exchange(t, p.Dial(t), "INFO limits\r\n", "$")
@@ -152,15 +152,15 @@ func TestDamagedLimits(t *testing.T) {
 	p := harness.StartKeeping(t, dir)
 	harness.Exchange(t, p.Dial(t), "CL.LIMIT SET a 4 5 60\r\nCL.LIMIT SET b 4 5 60\r\n", "+OK\r\n+OK\r\n")
 	p.Stop(t, syscall.SIGKILL)
-	if code, said, _ := harness.Call(t, nil, "check", dir); code != 0 || !strings.Contains(said, "\nLIMITS  2 named limits, 62 bytes  ok\n") {
+	if code, said, _ := harness.Call(t, nil, "check", dir); code != 0 || !strings.Contains(said, "\nLIMITS  2 named limits, 76 bytes  ok\n") {
 		t.Errorf("check: %d, %q", code, said)
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	certtest.Write(t, file, []byte(strings.Replace(string(text), "a 5", "a 9", 1)))
-	if code, said, _ := harness.Call(t, nil, "check", dir); code != 1 || !strings.Contains(said, "\nLIMITS  0 named limits, 62 bytes  DAMAGED: ") {
+	certtest.Write(t, file, []byte(strings.Replace(string(text), "FUNNEL 5", "FUNNEL 9", 1)))
+	if code, said, _ := harness.Call(t, nil, "check", dir); code != 1 || !strings.Contains(said, "\nLIMITS  0 named limits, 76 bytes  DAMAGED: ") {
 		t.Errorf("check: %d, %q", code, said)
 	}
 	if code, said := harness.RefusedStart(t, "--data-dir", dir); code != 1 || strings.Count(said, "\n") != 1 || !strings.Contains(said, "LIMITS") || !strings.Contains(said, "--data-recover") {

@@ -22,6 +22,7 @@ var changesOfTATs = map[string][]string{
 	"rl.throttle":    {"RL.THROTTLE KEY 0 1 1000 -1", "RL.THROTTLE KEY 9 1 1000 3"},
 	"cl.refund":      {"CL.REFUND KEY 0 1 1000 1"},
 	"cl.bthrottle":   {"CL.BTHROTTLE KEY 0 1 1000 -1 0.01", "CL.BTHROTTLE KEY 9 1 1000 3 0.01", "CL.BTHROTTLE KEY 0 1 1000 1 0.01"},
+	"cl.debit":       {"CL.DEBIT KEY 9 1 1000 3"},
 	"cl.mthrottle":   {"CL.MTHROTTLE 1 KEY 9 1 1000 3"},
 	"cl.reserve":     {"CL.RESERVE KEY 9 1 1000 2 100"},
 	"cl.commit":      {"CL.RESERVE KEY 9 1 1000 2 100; CL.COMMIT KEY ID 0", "CL.RESERVE KEY 9 1 1000 2 100; CL.COMMIT KEY ID 4"},
@@ -37,6 +38,7 @@ var changesOfTATs = map[string][]string{
 	"persist":        {"PERSIST KEY"},
 	// They are about keys of other kinds.
 	"cl.bucket|add": nil, "cl.bucket|reset": nil, "cl.bucket|take": nil, "cl.fixedwindow": nil, "cl.slidingwindow": nil,
+	"cl.quota": nil, "cl.mcheck": nil,
 	"cl.concurrency|acquire": nil, "cl.concurrency|release": nil, "cl.concurrency|renew": nil,
 }
 
