@@ -26,7 +26,7 @@ func (r *Rule) DecideAgain(payload []byte, expiresNs, nowNs, quantity int64, res
 			return s.ExpiresNs, changed, len(s.Payload) == len(payload) && &s.Payload[0] == &payload[0] // else a copy was made
 		}
 	case FixedWindow, ApproxWindow, Quota:
-		if r.Kind == Quota && r.calendar() == nil || !r.Kind.of().valid(State{r.Kind, expiresNs, payload}) {
+		if r.Kind == Quota && r.calendar() == nil || len(payload) != r.Kind.fixedBytes() {
 			break
 		}
 		_, newExpiresNs, changed = r.decideSmall(payload, expiresNs, nowNs, quantity, r.Flags, result)
