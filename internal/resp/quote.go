@@ -55,8 +55,8 @@ func Unquote(word string) ([]byte, bool) {
 // maxPrintable bounds the client's input repeated in an error reply.
 const maxPrintable = 64
 
-// Printable returns a client's input as one line of at most 64 bytes for errors and logs. What is not
-// printable is escaped as \r, \n, \t or \xHH.
+// Printable returns a client's input as one line of at most 64 bytes for errors and logs. It escapes
+// unprintable bytes as \r, \n, \t or \xHH.
 func Printable(b []byte) string { return PrintableN(b, maxPrintable) }
 
 // PrintableN is Printable with a maximum length.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 
 	"cellserver/internal/limiter"
@@ -99,36 +100,23 @@ func (p *Policy) Check(calendars *calendar.Set) error {
 	return err
 }
 
-// CheckRule returns an error for an invalid rule.
-func CheckRule(r *Rule, calendars *calendar.Set) error {
-	if r.Name != "" {
-		if err := checkName("a rule", []byte(r.Name)); err != nil {
-			return err
-		}
-	}
-	_, err := r.build(calendars)
-	return err
-}
-
 // build checks the rules and returns those to decide by.
 func (p *Policy) build(calendars *calendar.Set) ([]limiter.NamedRule, error) {
 	if n := len(p.Rules); n < 1 || n > MaxRules {
 		return nil, fmt.Errorf("a limit must have 1 to %d rules, got %d", MaxRules, n)
 	}
-	rules, exact := make([]limiter.NamedRule, len(p.Rules)), 0
+	rules, exact := make([]limiter.NamedRule, 0, len(p.Rules)), 0
 	for i := range p.Rules {
 		of := &p.Rules[i]
-		if err := CheckRule(of, calendars); err != nil {
+		r, err := of.build(calendars)
+		if err != nil {
 			return nil, err
 		}
-		rules[i], _ = of.build(calendars)
-		if of.Algorithm == SlidingWindow {
-			exact++
+		if slices.ContainsFunc(rules, func(other limiter.NamedRule) bool { return other.ID == r.ID }) {
+			return nil, fmt.Errorf("two rules are '%s', by which their state is known; give one of them a name", of.Label())
 		}
-		for j := range i {
-			if rules[j].ID == rules[i].ID {
-				return nil, fmt.Errorf("two rules are '%s', by which their state is known; give one of them a name", of.Label())
-			}
+		if rules = append(rules, r); of.Algorithm == SlidingWindow {
+			exact++
 		}
 	}
 	if exact > maxExact {

@@ -3,7 +3,6 @@ package namedlimit
 import (
 	"cmp"
 	"maps"
-	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -326,9 +325,4 @@ func (t *keyTable) settle() *keyTable {
 	maps.Copy(all, t.recent)
 	maps.DeleteFunc(all, func(_ string, r *ruling) bool { return r == nil })
 	return settled(all)
-}
-
-// byName sorts limits.
-func byName(all map[string]*Limit) []*Limit {
-	return slices.SortedFunc(maps.Values(all), func(a, b *Limit) int { return cmp.Compare(a.Name, b.Name) })
 }

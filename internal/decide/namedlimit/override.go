@@ -1,6 +1,7 @@
 package namedlimit
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"iter"
@@ -92,12 +93,13 @@ func (r *Registry) setOverrideLocked(o KeyOverride) {
 func (r *Registry) dropEndedLocked() {
 	nowNs := r.config.Now()
 	for limit, of := range r.overrides {
+		before := len(of)
 		for key, o := range of {
 			if o.UntilNs != 0 && o.UntilNs <= nowNs {
 				r.setOverrideLocked(KeyOverride{Limit: limit, Key: key, Removed: true})
 			}
 		}
-		if l := r.Lookup([]byte(limit)); l != nil {
+		if l := r.Lookup([]byte(limit)); l != nil && len(of) < before {
 			r.builderLocked().setKeys(l, r.overrides[limit])
 		}
 	}
@@ -134,12 +136,7 @@ func (r *Registry) Overrides(limit string, cursor uint64) (next uint64, some []K
 		}
 	}
 	r.mu.Unlock()
-	slices.SortFunc(found, func(a, b hashed) int {
-		if a.hash < b.hash {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(found, func(a, b hashed) int { return cmp.Compare(a.hash, b.hash) })
 	for i, f := range found {
 		if i >= OverridesPage && f.hash != found[i-1].hash {
 			return f.hash, some

@@ -1,6 +1,7 @@
 package namedlimit
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -92,7 +93,9 @@ func (r *Registry) Calendars() *calendar.Set { return r.config.Calendars }
 func (r *Registry) Now() int64 { return r.config.Now() }
 
 // All returns all limits by name.
-func (r *Registry) All() []*Limit { return byName(r.current.Load().all) }
+func (r *Registry) All() []*Limit {
+	return slices.SortedFunc(maps.Values(r.current.Load().all), func(a, b *Limit) int { return cmp.Compare(a.Name, b.Name) })
+}
 
 // NumOverrides returns the number of overrides by commands, ended ones included until they are removed.
 func (r *Registry) NumOverrides() int { return int(r.overridden.Load()) }

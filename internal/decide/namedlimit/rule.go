@@ -84,8 +84,19 @@ func (r *Rule) Label() string {
 	return strings.TrimSuffix(r.identity(), " ")
 }
 
-// build returns the rule to decide by.
+// CheckRule returns an error for an invalid rule.
+func CheckRule(r *Rule, calendars *calendar.Set) error {
+	_, err := r.build(calendars)
+	return err
+}
+
+// build checks the rule and returns the one to decide by.
 func (r *Rule) build(calendars *calendar.Set) (n limiter.NamedRule, err error) {
+	if r.Name != "" {
+		if err := checkName("a rule", []byte(r.Name)); err != nil {
+			return n, err
+		}
+	}
 	var rule limiter.Rule
 	switch r.Algorithm {
 	case Funnel, TokenBucket:

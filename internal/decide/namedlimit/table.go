@@ -2,8 +2,8 @@ package namedlimit
 
 import "math/bits"
 
-// table has the limits in force by name. It is immutable. Each call finds its limit here, in half the time
-// of a lookup in a map.
+// table has the limits in force by name. It is immutable. Each call finds its limit in slots: through a map
+// CL.CHECK takes a twentieth longer from bytes in to bytes out.
 type table struct {
 	all   map[string]*Limit
 	slots []*Limit // by the hash of the name, or behind; a power of two of them, at most half of them used

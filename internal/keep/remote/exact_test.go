@@ -85,7 +85,7 @@ func exactCases(t *testing.T) []exactCase {
 		}
 	}
 	named := func(l funnel.Limit) limiter.Rule {
-		return limitertest.Named(limiter.PlainRule(l, exactPeriodMs*1e6))
+		return inMs(limiter.PlainRule(l, exactPeriodMs*1e6))
 	}
 	cases := []exactCase{
 		{kind: limiter.SlidingWindow, name: "sliding",
@@ -98,6 +98,8 @@ func exactCases(t *testing.T) []exactCase {
 			step: request(limiter.Rule{Kind: limiter.FixedWindow, Packed: windowOf(units * script.NativeMost).Packed()}, script.NativeMost)},
 		{kind: limiter.Named, name: "named", step: request(named(l), 1)},
 		{kind: limiter.Named, name: "of one unit", step: request(named(one), 1)},
+		{kind: limiter.Named, name: "of two quotas", reread: true, step: request(inMs(
+			limiter.OtherRule(quotaOf(t, units*1000, time.Hour), "long"), limiter.OtherRule(quotaOf(t, units, time.Second), "short")), 1)},
 		{kind: limiter.Concurrency, name: "places", step: operation(func(i uint64) limiter.Operation {
 			return limiter.Operation{Verb: limiter.Acquire, Max: units, ID: i, TTLNs: exactPeriodMs * 1e6}
 		})},
@@ -120,6 +122,24 @@ func exactCases(t *testing.T) []exactCase {
 		cases = append(cases, exactCase{kind: kind, name: kind.String(), reread: true, step: request(r, 1)})
 	}
 	return cases
+}
+
+// inMs returns the rule of a named limit with times in milliseconds.
+func inMs(rules ...limiter.NamedRule) limiter.Rule {
+	for i := range rules {
+		rules[i].Rule.Unit = funnel.Milliseconds
+	}
+	return limitertest.Named(rules...)
+}
+
+// quotaOf returns the rule of a quota.
+func quotaOf(t *testing.T, maxCount int64, period time.Duration) limiter.Rule {
+	t.Helper()
+	r, err := limiter.OfQuota(maxCount, limitertest.Calendar(period))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
 }
 
 // notSwapped are kinds without a decision by time.

@@ -86,7 +86,7 @@ func (r *reader) readLimit(ctx context.Context, f map[string]any) (err error) {
 	return nil
 }
 
-// readFileOverrides reads n overrides of the file, with those of keys that share a policy as one.
+// readFileOverrides reads the n overrides of the file. It lists keys that share a policy together.
 func (r *reader) readFileOverrides(ctx context.Context, d *namedlimit.Definition, n int64) error {
 	places, listed := map[string]int{}, int64(0)
 	err := r.each(ctx, []any{"CL.LIMIT", "OVERRIDES", d.Name}, []any{"FILE"}, func(o []any) error {

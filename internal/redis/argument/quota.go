@@ -27,7 +27,7 @@ func quota(calendars *calendar.Set) Request {
 			return reply.Cell(quotaUsage)
 		}
 		options, quantity := args[least:], int64(1)
-		if len(options) > 0 && !isQuotaOption(options[0]) {
+		if len(options) > 0 && !beginsAsWord(options[0]) {
 			if quantity, err = Number(options[0]); err != nil {
 				return err
 			}
@@ -44,9 +44,8 @@ func quota(calendars *calendar.Set) Request {
 	}
 }
 
-func isQuotaOption(arg []byte) bool {
-	return isDebit(arg) || glob.IsFolded(arg, "tz") || glob.IsFolded(arg, "start") || glob.IsFolded(arg, "epoch") || glob.IsFolded(arg, "countdenied")
-}
+// beginsAsWord tells an option from a quantity.
+func beginsAsWord(arg []byte) bool { return len(arg) > 0 && glob.Lower(arg[0]) >= 'a' }
 
 // quotaOptions reads the options, in any order.
 func quotaOptions(limit *limiter.Spec, calendars *calendar.Set, every calendar.Every, options [][]byte) (err error) {

@@ -5,6 +5,7 @@ package commands
 import (
 	"maps"
 
+	"cellserver/internal/base/zones"
 	"cellserver/internal/decide/clients"
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/decide/observe"
@@ -68,6 +69,7 @@ func NewEngine(c Config) (*Engine, error) {
 	e := &Engine{Records: c.Records, Logins: &login.Failures{}, Clients: c.Clients, NewKeys: c.NewKeys}
 	e.admin = &admin.Server{
 		Config: c.Config, Options: c.Options, Keeper: c.Keeper, Logins: e.Logins, RunID: admin.NewRunID(), StartedNs: c.Now(),
+		Zones: zones.Used(),
 	}
 	handlers := map[string]execute.Handler{}
 	for _, some := range []map[string]execute.Handler{

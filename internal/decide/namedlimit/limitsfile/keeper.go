@@ -96,7 +96,7 @@ func (k *keeper) KeepOverride(changed namedlimit.KeyOverride, n int, all iter.Se
 	return k.overrides.keep(&changed, n, all)
 }
 
-// Check returns an error if one of the files was there and is not any more.
+// Check returns an error if a file has disappeared.
 func (k *keeper) Check() error { return cmp.Or(k.dir.Check(KeptName), k.overrides.check()) }
 
 // Rewrite writes both files again.

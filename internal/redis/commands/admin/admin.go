@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"cellserver/internal/base/zones"
 	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/login"
 	"cellserver/internal/store"
@@ -38,6 +39,7 @@ type Server struct {
 	Logins    *login.Failures
 	RunID     string
 	StartedNs int64
+	Zones     zones.Source // of quotas
 
 	setting       sync.Mutex // serializes changes of settings
 	saveScheduled atomic.Bool

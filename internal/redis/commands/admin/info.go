@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"cellserver/internal/base/zones"
 	"cellserver/internal/decide/clients"
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/redis/argument"
@@ -132,11 +131,11 @@ func infoLimits(t *infoText) {
 		"checks_allowed", sum.Allowed, "checks_limited", sum.Limited, "checks_shadow_limited", sum.ShadowLimited,
 		"checks_near", sum.Near, "checks_overridden", sum.Overridden, "checks_charged_beyond", sum.Over,
 		"override_keys", sum.keys, "override_keys_by_commands", t.NamedLimits.NumOverrides(), "override_keys_of_file", sum.keysOfFile, "override_patterns_of_file", sum.patterns)
-	used, origin := zones.Used(), "system"
-	if used.Embedded {
+	origin := "system"
+	if t.Zones.Embedded {
 		origin = "embedded"
 	}
-	t.fields("quota_zones", origin, "quota_zones_version", used.Version)
+	t.fields("quota_zones", origin, "quota_zones_version", t.Zones.Version)
 }
 
 // limitsSum is the sum of the named limits.
