@@ -55,8 +55,8 @@ func Unquote(word string) ([]byte, bool) {
 // maxPrintable bounds the client's input repeated in an error reply.
 const maxPrintable = 64
 
-// Printable returns a client's input as one line of at most 64 bytes for errors and logs. It escapes
-// unprintable bytes as \r, \n, \t or \xHH.
+// Printable escapes a client's input for errors and logs: one line of at most 64 bytes, with \r, \n, \t
+// or \xHH for unprintable bytes.
 func Printable(b []byte) string { return PrintableN(b, maxPrintable) }
 
 // PrintableN is Printable with a maximum length.
