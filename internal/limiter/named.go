@@ -3,6 +3,7 @@ package limiter
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 
 	"cellserver/internal/funnel"
 )
@@ -40,8 +41,9 @@ type NamedLimit struct {
 	Counts     *Counts // of the limit
 	ByRule     []*Outcomes
 
-	plain bool // all rules are plain
-	exact int  // number of exact sliding windows
+	plain   bool            // all rules are plain
+	exact   int             // number of exact sliding windows
+	results []funnel.Result // of each rule in the last decision; nil but for Precise
 }
 
 // Constant is an answer without a state.
@@ -110,6 +112,21 @@ func (n *NamedLimit) fits(quantity int64) bool {
 	}
 	return true
 }
+
+// Precise returns a copy for one request: times are in milliseconds, and Results are kept.
+func (n *NamedLimit) Precise() *NamedLimit {
+	own := *n
+	own.Rules = slices.Clone(n.Rules)
+	for i := range own.Rules {
+		own.Rules[i].Rule.Unit = funnel.Milliseconds
+	}
+	own.results = make([]funnel.Result, len(n.Rules))
+	return &own
+}
+
+// Results returns the result of each rule in the last decision of a Precise limit. After a denial, those of
+// rules that allow the request count it.
+func (n *NamedLimit) Results() []funnel.Result { return n.results }
 
 // Debits reports whether every rule can be debited.
 func (n *NamedLimit) Debits() bool { return n.exact == 0 }
@@ -194,6 +211,9 @@ func (n *NamedLimit) choose(i int, r, result *funnel.Result, flags Flags) {
 		result.RetryAfter, result.ResetAfter = r.RetryAfter, r.ResetAfter
 	}
 	result.Marks |= r.Marks
+	if n.results != nil {
+		n.results[i] = *r
+	}
 }
 
 // settle completes a result and reports whether the rules are to be charged.

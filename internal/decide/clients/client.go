@@ -61,12 +61,12 @@ func (t *Tracking) Redirect() int64 {
 
 // New returns an unregistered client.
 func New(p peer.Peer, conn peer.Conn, nowNs int64) *Client {
-	return &Client{Peer: p, Conn: conn, createdNs: nowNs, info: Info{Queued: -1}}
+	return &Client{Peer: p, Conn: conn, createdNs: nowNs, info: Info{Queued: -1, Name: p.Door}}
 }
 
 func (c *Client) Addr() string { return c.Peer.Addr }
 
-// Name returns the client's chosen name, initially empty.
+// Name returns the client's chosen name, initially its door.
 func (c *Client) Name() string { return c.Info().Name }
 
 // Sent records the last command, nil for an unknown one.

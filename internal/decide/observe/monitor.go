@@ -158,6 +158,8 @@ func (l *Line) Append(b []byte) []byte {
 		b = append(b, "lua"...)
 	case l.Peer.Unix:
 		b = append(append(b, "unix:"...), strings.TrimSuffix(l.Peer.Addr, ":0")...)
+	case l.Peer.Door != "":
+		b = append(append(append(b, l.Peer.Door...), ':'), l.Peer.Addr...)
 	default:
 		b = append(b, l.Peer.Addr...)
 	}

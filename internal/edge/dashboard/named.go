@@ -115,18 +115,14 @@ func (r read) State(int64, store.Key) (limiter.State, bool, error) {
 
 // ruleLooks looks at a key by each rule.
 func ruleLooks(t *words.Texts, by *namedlimit.Explanation, state *limiter.State, nowNs int64) []ruleLook {
-	rules := slices.Clone(by.Named.Rules)
-	for i := range rules {
-		rules[i].Rule.Unit = funnel.Milliseconds
-	}
-	precise := limiter.NewNamedLimit(rules, 0)
-	looks := make([]ruleLook, len(rules))
+	precise := by.Named.Precise()
+	looks := make([]ruleLook, len(precise.Rules))
 	for i := range looks {
 		of := &by.Rules[i]
 		looks[i] = ruleLook{text: ruleText(t, of), now: by.Named.Look(i, state, nowNs, 0), next: by.Named.Look(i, state, nowNs, 1)}
-		if rules[i].Rule.Kind == limiter.Funnel {
+		if rule := &precise.Rules[i].Rule; rule.Kind == limiter.Funnel {
 			looks[i].isLevel, looks[i].leak = true, fmt.Sprintf(t.LeakRate, figures.Grouped(of.Count), figures.Grouped(of.PeriodSec))
-			looks[i].outlook = outlookOf(&rules[i].Rule.Funnel, precise.Look(i, state, nowNs, 0), precise.Look(i, state, nowNs, 1))
+			looks[i].outlook = outlookOf(&rule.Funnel, precise.Look(i, state, nowNs, 0), precise.Look(i, state, nowNs, 1))
 		}
 	}
 	return looks

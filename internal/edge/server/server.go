@@ -49,6 +49,8 @@ type Server struct {
 	refused          atomic.Uint64
 	refusedAddresses atomic.Uint64
 	denied           atomic.Uint64
+	// bytes of guests that have left
+	guestsReceived, guestsSent atomic.Uint64
 
 	refusedLines, refusedAddressLines, deniedLines often.Counter // rate-limited log lines
 
@@ -126,7 +128,7 @@ func (s *Server) Stats() Stats {
 		HandshakesFailed: s.host.HandshakesFailed.Load(),
 		Panics:           s.host.Panics.Load(),
 		Closed:           s.host.Closed(),
-		Received:         bytes.Received,
-		Sent:             bytes.Sent,
+		Received:         bytes.Received + s.guestsReceived.Load(),
+		Sent:             bytes.Sent + s.guestsSent.Load(),
 	}
 }

@@ -27,7 +27,7 @@ func (x *Executor) Batch(c *catalog.Command, args [][]byte) (done bool) {
 		x.FailCommand(c, args, err)
 	}
 	if x.Monitored {
-		x.tell(c, args)
+		x.Tell(c, args)
 	}
 	return true
 }
@@ -39,6 +39,9 @@ func (x *Executor) request(c *catalog.Command, args [][]byte) error {
 	batch = batch[:n+1] // a full batch has been flushed
 	if err := x.Engine.requests[c.ID](&batch[n], x.DB, args, x.Engine.Config.Reading, &x.Scratch.joined); err != nil {
 		return err
+	}
+	if x.Valued {
+		precise(&batch[n])
 	}
 	if batch[n].Quantity < 0 && x.Engine.isFrozen() {
 		clear(batch[n:])
@@ -118,10 +121,36 @@ func (x *Executor) replyRequest(q *store.Request) {
 		x.lookAt(q.Key)
 	}
 	if x.Valued {
-		x.Scratch.Answers = append(x.Scratch.Answers, reply.Answer{Result: q.Result})
+		x.Scratch.Answers = append(x.Scratch.Answers, AnswerOf(q))
 		return
 	}
 	Result(&x.W, &q.Result)
+}
+
+// Request reads a call of a batched command for Call.Together.
+func (x *Executor) Request(q *store.Request, c *catalog.Command, args [][]byte, joined *[]byte) error {
+	if err := x.Engine.requests[c.ID](q, x.DB, args, x.Engine.Config.Reading, joined); err != nil {
+		return err
+	}
+	if q.Quantity < 0 {
+		return reply.Cell("quantity must be at least 0 where several are decided in one step")
+	}
+	precise(q)
+	return nil
+}
+
+// precise has a request answered in milliseconds, with the results of a named limit's rules.
+func precise(q *store.Request) {
+	q.Rule.Unit = funnel.Milliseconds
+	if n, ok := q.Rule.Shared.(*limiter.NamedLimit); ok {
+		q.Rule.Shared = n.Precise()
+	}
+}
+
+// AnswerOf returns the answer to a decided request.
+func AnswerOf(q *store.Request) reply.Answer {
+	by, _ := q.Rule.Shared.(*limiter.NamedLimit)
+	return reply.Answer{Result: q.Result, By: by}
 }
 
 // countNamed counts decisions by named limits.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"cellserver/internal/decide/queue"
+	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
 	"cellserver/internal/redis/argument"
 	"cellserver/internal/redis/reply"
@@ -75,6 +76,9 @@ func (c Call) Apply(name []byte, step store.Step) error {
 func (c Call) Operate(name []byte, o *limiter.Operation) error {
 	shared := &c.x.Scratch.operation // avoids an allocation
 	*shared = *o
+	if c.x.Valued {
+		shared.Unit = funnel.Milliseconds
+	}
 	err := c.Apply(name, shared)
 	*o = *shared
 	return err

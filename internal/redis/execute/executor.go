@@ -28,7 +28,7 @@ type Executor struct {
 	Authenticated bool
 	Monitored     bool // by any client
 	Wrote         bool // a change that later replies report
-	Valued        bool // Scratch.Answers takes the replies instead of W
+	Valued        bool // Scratch.Answers takes the replies, in milliseconds, instead of W
 	Forbidden     catalog.Flag
 	Status        peer.Status
 	Replies       ReplyMode
@@ -122,6 +122,7 @@ func (x *Executor) Within(role Role, in *transact.Space) (*Executor, *Kept) {
 		Monitored:     x.Monitored,
 		Space:         in,
 		NewKeys:       x.NewKeys,
+		Valued:        x.Valued,
 	}
 	kept := &Kept{x: inner}
 	inner.Effects = kept
@@ -179,10 +180,15 @@ func (x *Executor) Run(c *catalog.Command, args [][]byte) (done bool) {
 
 // call executes an unbatched command.
 func (x *Executor) call(c *catalog.Command, args [][]byte) {
+	x.CallBy(x.Engine.Handlers[c.ID], c, args)
+}
+
+// CallBy executes an unbatched command by a handler.
+func (x *Executor) CallBy(h Handler, c *catalog.Command, args [][]byte) {
 	beganNs := x.Engine.Config.Now()
 	from, wrote := x.Replied(), x.Wrote
 	x.Wrote = c.Flags&catalog.FlagWrite != 0
-	err := x.Role.Run(x, c, x.Engine.Handlers[c.ID], beganNs, args)
+	err := x.Role.Run(x, c, h, beganNs, args)
 	if x.Wrote && err == nil {
 		x.Scratch.NoteTold(from, x.Replied())
 	}
@@ -242,7 +248,20 @@ func (x *Executor) Fail(c *catalog.Command, args [][]byte, err error) {
 }
 
 // Replied returns the position after the replies, in bytes or answers.
-func (x *Executor) Replied() int { return len(x.W.Buf) + len(x.Scratch.Answers) }
+func (x *Executor) Replied() int {
+	if x.Valued && len(x.W.Buf) > 0 {
+		return len(x.Scratch.Answers) + 1 // see Collect
+	}
+	return len(x.W.Buf) + len(x.Scratch.Answers)
+}
+
+// Collect turns the reply to a command of a Valued Executor into an answer.
+func (x *Executor) Collect() {
+	if x.Valued && len(x.W.Buf) > 0 {
+		x.Scratch.Answers = append(x.Scratch.Answers, reply.Answer{Reply: x.W.Buf})
+		x.W.Buf = nil
+	}
+}
 
 // NoteTold marks one reply, between two positions, as reporting a change.
 func (s *Scratch) NoteTold(from, to int) {

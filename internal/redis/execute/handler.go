@@ -53,6 +53,12 @@ func (h Handler) usesStore(c *catalog.Command) bool {
 // WaitsForStore reports whether clients' calls run in the background, waiting for a remote store.
 func (h Handler) WaitsForStore() bool { return h.waitsForStore }
 
+// Like returns the handler as one that waits for a remote store if another does.
+func (h Handler) Like(other Handler) Handler {
+	h.waitsForStore = other.waitsForStore
+	return h
+}
+
 // Run executes a command at its time.
 func (h Handler) Run(x *Executor, nowNs int64, args [][]byte) error {
 	c := Call{x, nowNs}

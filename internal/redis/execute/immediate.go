@@ -73,19 +73,19 @@ func (immediate) Count(counter *atomic.Uint64, n uint64) { counter.Add(n) }
 // a transaction before EXEC, and all others after their execution.
 func (x *Executor) callMonitored(c *catalog.Command, args [][]byte) {
 	if c.Flags&catalog.FlagScript != 0 {
-		x.tell(c, args)
+		x.Tell(c, args)
 		x.call(c, args)
 		return
 	}
 	x.TellsItself = false
 	x.call(c, args)
 	if !x.TellsItself {
-		x.tell(c, args)
+		x.Tell(c, args)
 	}
 }
 
-// tell shows a call to monitoring clients.
-func (x *Executor) tell(c *catalog.Command, args [][]byte) {
+// Tell shows a call to monitoring clients.
+func (x *Executor) Tell(c *catalog.Command, args [][]byte) {
 	if c.Flags&catalog.FlagAdmin == 0 { // hidden, as in Redis
 		x.Effects.Send(x.appendLine(nil, x.byScript, observe.Redacted(c, args)))
 	}

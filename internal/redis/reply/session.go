@@ -58,8 +58,8 @@ const (
 	ErrOneCallScript Error = "ERR over a remote store (--store) a script is executed only if it is one call of CL.THROTTLE or of a command like it; " +
 		"send its commands one by one, or between MULTI and EXEC"
 
-	// ErrNoDecision refuses a command without a limit's decision to a caller that expects values.
-	ErrNoDecision Error = "ERR this command is not one that a limit decides"
+	// ErrNotSubmitted refuses a command about the connection or all keys to a caller that expects values.
+	ErrNotSubmitted Error = "ERR this command is only for clients that speak RESP"
 
 	ErrNoTransactions Error = "ERR the store of this server has no transactions; send the commands one by one"
 	ErrNoWatch        Error = "ERR the store of this server cannot watch keys"

@@ -87,9 +87,15 @@ func (c *confirming) confirm(x *execute.Executor, from int) {
 	x.Engine.Config.Keeper.Confirm(u.end)
 }
 
-const answerBytes = 72
+const answerBytes = 96
 
-func (u *unsynced) bytes() int { return len(u.replies) + len(u.answers)*answerBytes }
+func (u *unsynced) bytes() int {
+	bytes := len(u.replies) + len(u.answers)*answerBytes
+	for i := range u.answers {
+		bytes += len(u.answers[i].Reply)
+	}
+	return bytes
+}
 
 // release sends the held replies. It returns false while they must wait, and if nothing may follow them.
 func (c *confirming) release(x *execute.Executor, hasInput bool) bool {

@@ -7,6 +7,7 @@ import (
 	"cellserver/internal/redis/background"
 	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
+	"cellserver/internal/store"
 	"cellserver/internal/wire/catalog"
 	"cellserver/internal/wire/peer"
 )
@@ -34,6 +35,8 @@ type pending struct {
 	// next is a command read after a batch that could not be put back.
 	next      *parsed
 	argsBytes int // of the arguments of next and of the unfinished command
+	// together holds the requests of SubmitTogether, whose results are the answers; else nil.
+	together []store.Request
 }
 
 // waiting holds a session's unfinished command.
@@ -127,6 +130,7 @@ func (s *Session) resume() bool {
 	if p.muted {
 		s.x.W.Buf = s.x.W.Buf[:before]
 	}
+	p.collect(&s.x)
 	if s.pending != p {
 		s.pending.follow(p)
 		return false
@@ -146,6 +150,7 @@ func (s *Session) resume() bool {
 		s.muteFrom(before)
 	} else if p.next != nil {
 		s.goOn(*p.next)
+		s.x.Collect()
 	}
 	return s.pending == nil
 }
@@ -180,6 +185,15 @@ func (p *pending) ended(s *Session) (finish execute.Finish) {
 	p.End()
 	p.workNs = outcome.WorkNs
 	return finish
+}
+
+// collect turns the reply into answers, for callers that expect values.
+func (p *pending) collect(x *execute.Executor) {
+	if p.together == nil {
+		x.Collect()
+	} else if len(x.W.Buf) > 0 {
+		collectTogether(x, p.together)
+	}
 }
 
 // follow makes p the next part of a command.

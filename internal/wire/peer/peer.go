@@ -8,6 +8,7 @@ type Peer struct {
 	LocalAddr string // the server's
 	Unix      bool   // a unix socket
 	TLS       bool
+	Door      string // the protocol, such as "http"; "" for RESP
 	CertName  string // common name of the client's certificate; "" for none
 }
 

@@ -1,0 +1,273 @@
+package door
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"cellserver/internal/edge/server"
+	"cellserver/internal/edge/server/conn"
+	"cellserver/internal/redis/reply"
+	"cellserver/internal/wire/acl"
+	"cellserver/internal/wire/peer"
+)
+
+// Conn is a connection of a door and its sessions: one, and more while requests of HTTP/2 run at once.
+type Conn struct {
+	net.Conn
+	door    *Door
+	guest   *server.Guest
+	refusal string // why it is not a client, or empty
+	reason  atomic.Int32
+
+	mu     sync.Mutex // guards all below
+	peer   *peer.Peer // once the certificate is known
+	idle   []*client
+	closed bool
+}
+
+// maxIdle bounds the sessions kept for further requests.
+const maxIdle = 4
+
+type connKey struct{}
+
+func withConn(ctx context.Context, nc net.Conn) context.Context {
+	if secured, ok := nc.(*tls.Conn); ok {
+		nc = secured.NetConn()
+	}
+	return context.WithValue(ctx, connKey{}, nc)
+}
+
+// ConnOf returns the connection of a request.
+func ConnOf(r *http.Request) *Conn { return FromContext(r.Context(), r.TLS) }
+
+// FromContext returns the connection of a request by its context. state is its TLS, or nil.
+func FromContext(ctx context.Context, state *tls.ConnectionState) *Conn {
+	c := ctx.Value(connKey{}).(*Conn)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.peer == nil && c.guest != nil {
+		p := c.guest.Peer
+		if p.TLS = state != nil; p.TLS && len(state.PeerCertificates) > 0 {
+			p.CertName = state.PeerCertificates[0].Subject.CommonName
+		}
+		c.peer = &p
+	}
+	return c
+}
+
+// Count counts a request of the connection that began at a time of Config.Now.
+func (c *Conn) Count(o Outcome, beganNs int64) { c.door.Stats.Count(o, c.door.Now()-beganNs) }
+
+// Now returns the time by Config.Now.
+func (c *Conn) Now() int64 { return c.door.Now() }
+
+// Peer describes the client.
+func (c *Conn) Peer() peer.Peer { return *c.peer }
+
+func (c *Conn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if c.guest != nil {
+		c.guest.Received(n)
+	}
+	return n, err
+}
+
+func (c *Conn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	if c.guest != nil {
+		c.guest.Sent(n)
+	}
+	return n, err
+}
+
+// Close implements net.Conn.
+func (c *Conn) Close() error {
+	err := c.Conn.Close()
+	c.mu.Lock()
+	first, idle := !c.closed, c.idle
+	c.closed, c.idle = true, nil
+	c.mu.Unlock()
+	for _, one := range idle {
+		one.session.Close()
+	}
+	switch {
+	case !first:
+	case c.guest == nil:
+		c.door.refused.Add(-1)
+	default:
+		c.guest.Leave(conn.Reason(c.reason.Load()))
+	}
+	return err
+}
+
+// User returns the ACL user of a request: its token's, the certificate's, or nil for the default user. A
+// wrong token is slowed down as a wrong password is.
+func (c *Conn) User(ctx context.Context, token string) (*acl.User, error) {
+	if c.refusal != "" {
+		return nil, ErrFull
+	}
+	if token != "" {
+		if user := c.door.userOf(c.door.Tokens.User(token)); user != nil {
+			return user, nil
+		}
+		c.refuseToken(ctx)
+		return nil, ErrToken
+	}
+	if user := c.door.userOf(c.peer.CertName); user != nil {
+		return user, nil
+	}
+	if refusal := c.door.Admit(*c.peer); refusal != "" {
+		return nil, &RefusedError{refusal}
+	}
+	return nil, nil
+}
+
+// userOf returns an enabled user, or nil.
+func (d *Door) userOf(name string) *acl.User {
+	if name == "" {
+		return nil
+	}
+	if user := d.Users.Lookup(name); user != nil && user.Enabled() {
+		return user
+	}
+	return nil
+}
+
+func (c *Conn) refuseToken(ctx context.Context) {
+	pause := c.door.Logins.Add(*c.peer, c.door.Now())
+	if count := c.door.badTokens.Due(c.door.Now()); count > 0 {
+		c.door.Log.Warn("a request with an unknown token, or one of a disabled user, is refused", "door", c.door.Name, "client", c.peer.Addr, "count", count,
+			"hint", "see --http-tokens-file; SIGHUP reloads it")
+	}
+	select {
+	case <-time.After(pause):
+	case <-ctx.Done():
+	}
+}
+
+// Ask has calls executed in their order by a user, nil for the default one, and returns an answer to each. It
+// fails if the request or its connection ends before. calls are the caller's no more.
+func (c *Conn) Ask(ctx context.Context, user *acl.User, calls ...peer.Call) ([]reply.Answer, error) {
+	return c.ask(ctx, user, func(s Session, answers []reply.Answer) ([]reply.Answer, peer.Status) {
+		n, answers, status := s.Submit(calls, answers)
+		if calls = calls[n:]; len(calls) > 0 && status == peer.NeedInput {
+			status = peer.More
+		}
+		return answers, status
+	})
+}
+
+// AskTogether has calls decided in one step: all are charged or none, or, unless all, each by itself. It
+// returns an answer to each, or a single one with an error.
+func (c *Conn) AskTogether(ctx context.Context, user *acl.User, all bool, calls ...peer.Call) ([]reply.Answer, error) {
+	begun := false
+	answers, err := c.ask(ctx, user, func(s Session, answers []reply.Answer) ([]reply.Answer, peer.Status) {
+		if !begun {
+			begun = true
+			return s.SubmitTogether(calls, all, answers)
+		}
+		_, answers, status := s.Submit(nil, answers)
+		return answers, status
+	})
+	for _, a := range answers {
+		if a.Error != "" {
+			return []reply.Answer{a}, err
+		}
+	}
+	return answers, err
+}
+
+func (c *Conn) ask(ctx context.Context, user *acl.User, submit func(Session, []reply.Answer) ([]reply.Answer, peer.Status)) (answers []reply.Answer, err error) {
+	s := c.take()
+	if s == nil {
+		return nil, net.ErrClosed
+	}
+	done := false
+	defer func() {
+		if done {
+			c.putBack(s)
+		} else {
+			s.session.Close() // also after a panic
+		}
+	}()
+	s.session.Become(user)
+	for {
+		var status peer.Status
+		answers, status = submit(s.session, answers)
+		switch status {
+		case peer.NeedInput:
+			done = true
+			return answers, nil
+		case peer.More:
+		case peer.Waiting:
+			select {
+			case <-s.woken:
+			case <-ctx.Done():
+				s.session.HungUp(peer.Reset)
+				return nil, ctx.Err()
+			}
+		default:
+			_ = c.Close()
+			return answers, nil
+		}
+	}
+}
+
+// client is a session of a connection. It implements peer.Conn.
+type client struct {
+	conn    *Conn
+	session Session
+	woken   chan struct{}
+}
+
+func (c *Conn) take() *client {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil
+	}
+	if n := len(c.idle); n > 0 {
+		s := c.idle[n-1]
+		c.idle = c.idle[:n-1]
+		return s
+	}
+	s := &client{conn: c, woken: make(chan struct{}, 1)}
+	s.session = c.door.NewSession(*c.peer, s)
+	return s
+}
+
+func (c *Conn) putBack(s *client) {
+	c.mu.Lock()
+	keep := !c.closed && len(c.idle) < maxIdle
+	if keep {
+		c.idle = append(c.idle, s)
+	}
+	c.mu.Unlock()
+	if !keep {
+		s.session.Close()
+	}
+}
+
+// Wake implements peer.Conn.
+func (s *client) Wake() {
+	select {
+	case s.woken <- struct{}{}:
+	default:
+	}
+}
+
+// Kill implements peer.Conn.
+func (s *client) Kill() { s.end(conn.ReasonKilled) }
+
+// Evict implements peer.Conn.
+func (s *client) Evict() { s.end(conn.ReasonMemory) }
+
+func (s *client) end(reason conn.Reason) {
+	s.conn.reason.CompareAndSwap(int32(conn.ReasonClient), int32(reason))
+	go func() { _ = s.conn.Close() }() // as the caller may hold a lock that sessions need
+}
