@@ -75,7 +75,7 @@ func checkStoreFiles(o *settings.Options, log *slog.Logger) error {
 
 // openCerts reads the TLS files; nil without TLS.
 func openCerts(o *settings.Options, log *slog.Logger) (*certs.Keeper, error) {
-	if o.TLSAddr == "" {
+	if !o.HasTLS() {
 		return nil, nil
 	}
 	return certs.Open(certs.Files{Cert: o.TLSCert, Key: o.TLSKey, ClientCA: o.TLSClientCA, Clients: o.ClientAuth()}, time.Now, log)

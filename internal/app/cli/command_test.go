@@ -47,7 +47,7 @@ func TestEveryFlagsBadValues(t *testing.T) {
 		})
 	})
 	// Flags that take any text and are checked on use.
-	anything := regexp.MustCompile(`file|store$|-(cert|key|ca|dir|user|prefix|server-name)$|^(unixsocket|requirepass|config|from|into|match|resume|key|filter|time-field|user)$`)
+	anything := regexp.MustCompile(`file|store$|-(cert|key|ca|dir|user|prefix|server-name)$|^(unixsocket|envoy-config|requirepass|config|from|into|match|resume|key|filter|time-field|user)$`)
 	everyCommand(root, func(cmd *cobra.Command) {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
 			if refused[f.Name] == 0 && !anything.MatchString(f.Name) {

@@ -11,7 +11,7 @@ import (
 )
 
 // Listeners holds the server's listeners; nil for those not configured.
-type Listeners struct{ TCP, TLS, Unix, Metrics net.Listener }
+type Listeners struct{ TCP, TLS, Unix, Metrics, HTTP, HTTPTLS, GRPC, GRPCTLS net.Listener }
 
 // Open opens the configured listeners.
 func Open(ctx context.Context, o *settings.Options) (*Listeners, error) {
@@ -22,6 +22,8 @@ func Open(ctx context.Context, o *settings.Options) (*Listeners, error) {
 		into       *net.Listener
 	}{
 		{"addr", o.Addr, &l.TCP}, {"tls-addr", o.TLSAddr, &l.TLS}, {"metrics-addr", o.MetricsAddr, &l.Metrics},
+		{"http-addr", o.Doors.HTTPAddr, &l.HTTP}, {"http-tls-addr", o.Doors.HTTPTLSAddr, &l.HTTPTLS},
+		{"grpc-addr", o.Doors.GRPCAddr, &l.GRPC}, {"grpc-tls-addr", o.Doors.GRPCTLSAddr, &l.GRPCTLS},
 	} {
 		if one.addr == "" {
 			continue
@@ -54,7 +56,7 @@ func listenError(flag, addr string, err error) error {
 
 // Close closes all that are open.
 func (l *Listeners) Close() {
-	for _, one := range []net.Listener{l.TCP, l.TLS, l.Unix, l.Metrics} {
+	for _, one := range []net.Listener{l.TCP, l.TLS, l.Unix, l.Metrics, l.HTTP, l.HTTPTLS, l.GRPC, l.GRPCTLS} {
 		if one != nil {
 			_ = one.Close()
 		}

@@ -37,6 +37,8 @@ type Options struct {
 
 	Pprof, NoDashboard bool
 
+	Doors DoorOptions
+
 	Databases       int
 	BurstIsCapacity bool
 	LimitsFile      string
@@ -98,6 +100,7 @@ func (o *Options) FlagGroups() []FlagGroup {
 			o.defineSocketMode(fs)
 		}),
 		group("TLS", o.defineTLS),
+		group("HTTP and Envoy", o.Doors.define),
 		group("Metrics", o.defineMetrics),
 		group("Threads", func(fs *pflag.FlagSet) {
 			o.defineIOThreads(fs)
@@ -203,7 +206,7 @@ func (o *Options) Complete(fs *pflag.FlagSet, getenv func(string) (string, bool)
 
 // check validates combinations of values.
 func (o *Options) check() (wrong Problems) {
-	for _, check := range []func() error{o.checkStore, o.checkListening, o.checkMemory, o.checkDurability, o.checkTLS, o.checkMetrics} {
+	for _, check := range []func() error{o.checkStore, o.checkListening, o.checkMemory, o.checkDurability, o.checkTLS, o.checkMetrics, o.checkDoors} {
 		if err := check(); err != nil {
 			wrong = append(wrong, err)
 		}
@@ -213,8 +216,8 @@ func (o *Options) check() (wrong Problems) {
 
 func (o *Options) checkListening() error {
 	switch {
-	case o.Addr == "" && o.UnixSocket == "" && o.TLSAddr == "":
-		return errors.New("nothing to listen on: set --addr, --tls-addr or --unixsocket")
+	case o.Addr == "" && o.UnixSocket == "" && o.TLSAddr == "" && o.Doors.HTTPAddr+o.Doors.HTTPTLSAddr+o.Doors.GRPCAddr+o.Doors.GRPCTLSAddr == "":
+		return errors.New("nothing to listen on: set --addr, --tls-addr, --unixsocket, --http-addr or --grpc-addr")
 	case o.RequirePass != "" && o.requirePassFile != "":
 		return errors.New("--requirepass and --requirepass-file are mutually exclusive; set only one")
 	case o.SocketMode != 0 && o.UnixSocket == "":

@@ -12,7 +12,7 @@ import (
 )
 
 func (o *Options) defineTLS(fs *pflag.FlagSet) {
-	flagvalue.AddressVar(fs, &o.TLSAddr, "tls-addr", "", "127.0.0.1:6381", "`host:port` for Redis clients that speak TLS 1.2 or 1.3 (default none)")
+	flagvalue.AddressVar(fs, &o.TLSAddr, "tls-addr", "", "127.0.0.1:6390", "`host:port` for Redis clients that speak TLS 1.2 or 1.3 (default none)")
 	fs.StringVar(&o.TLSCert, "tls-cert", "", "PEM `file` with the server's certificate and intermediate certificates")
 	fs.StringVar(&o.TLSKey, "tls-key", "", "PEM `file` with the certificate's private key")
 	fs.StringVar(&o.TLSClientCA, "tls-client-ca", "", "PEM `file` with the authorities that issue client certificates")
@@ -21,20 +21,23 @@ func (o *Options) defineTLS(fs *pflag.FlagSet) {
 }
 
 func (o *Options) checkTLS() error {
-	if o.TLSAddr == "" {
+	if !o.HasTLS() {
 		if o.TLSCert+o.TLSKey+o.TLSClientCA+o.tlsAuthClients != "" {
-			return errors.New("TLS flags require --tls-addr; set it, such as --tls-addr 127.0.0.1:6381")
+			return errors.New("TLS flags require --tls-addr, --http-tls-addr or --grpc-tls-addr; set one, such as --tls-addr 127.0.0.1:6390")
 		}
 		return nil
 	}
 	if o.TLSCert == "" || o.TLSKey == "" {
-		return errors.New("--tls-addr requires --tls-cert and --tls-key")
+		return errors.New("--tls-addr, --http-tls-addr and --grpc-tls-addr require --tls-cert and --tls-key")
 	}
 	if o.TLSClientCA == "" && (o.tlsAuthClients == "yes" || o.tlsAuthClients == "optional") {
 		return fmt.Errorf("--tls-auth-clients %s requires --tls-client-ca", o.tlsAuthClients)
 	}
 	return nil
 }
+
+// HasTLS reports whether clients are served over TLS.
+func (o *Options) HasTLS() bool { return o.TLSAddr+o.Doors.HTTPTLSAddr+o.Doors.GRPCTLSAddr != "" }
 
 // ClientAuth returns what clients over TLS must present.
 func (o *Options) ClientAuth() tls.ClientAuthType {

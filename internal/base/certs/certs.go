@@ -65,14 +65,21 @@ func Open(files Files, now func() time.Time, log *slog.Logger) (*Keeper, error) 
 	return k, nil
 }
 
-// Config returns a configuration that uses the current files for each handshake. It owns the ticket keys, so
-// sessions can be resumed across changes; client certificates are verified with the current authorities.
-func (k *Keeper) Config() *tls.Config {
+// Config returns a configuration that uses the current files for each handshake, and offers protocols. It
+// owns the ticket keys, so sessions can be resumed across changes; client certificates are verified with the
+// current authorities.
+func (k *Keeper) Config(protocols ...string) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
+		NextProtos: protocols,
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
 			k.check()
-			return k.current.Load(), nil
+			current := k.current.Load()
+			if len(protocols) > 0 {
+				current = current.Clone()
+				current.NextProtos = protocols
+			}
+			return current, nil
 		},
 	}
 }

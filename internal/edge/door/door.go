@@ -31,7 +31,7 @@ type Session interface {
 	Close()
 }
 
-// Config configures a Door. All fields but TLS, Tokens and Admit are required.
+// Config configures a Door. All fields are required.
 type Config struct {
 	Name       string // such as "http"
 	Server     *server.Server
@@ -41,7 +41,6 @@ type Config struct {
 	Logins     *login.Failures
 	// Admit returns why a client without a name of its own is refused, as in protected mode, or "".
 	Admit func(peer.Peer) (refusal string)
-	TLS   *tls.Config // nil for none
 	Now   func() int64
 	Log   *slog.Logger
 }
@@ -79,7 +78,6 @@ func New(c Config, h http.Handler) *Door {
 		Handler:           h,
 		Protocols:         protocols,
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams, MaxReadFrameSize: 1 << 16, MaxReceiveBufferPerStream: 1 << 16, MaxReceiveBufferPerConnection: 1 << 20},
-		TLSConfig:         c.TLS,
 		MaxHeaderBytes:    MaxHeaderBytes - extraHeaderBytes,
 		ReadHeaderTimeout: requestTimeout,
 		ReadTimeout:       requestTimeout,
@@ -95,13 +93,15 @@ func New(c Config, h http.Handler) *Door {
 const extraHeaderBytes = 4 << 10
 
 // Serve serves connections from l until Shutdown.
-func (d *Door) Serve(l net.Listener) error {
-	l = listener{l, d}
-	if d.TLS != nil {
-		return d.http.ServeTLS(l, "", "")
-	}
-	return d.http.Serve(l)
+func (d *Door) Serve(l net.Listener) error { return d.http.Serve(listener{l, d}) }
+
+// ServeTLS is Serve over TLS. The configuration offers Protocols.
+func (d *Door) ServeTLS(l net.Listener, config *tls.Config) error {
+	return d.http.Serve(tls.NewListener(listener{l, d}, config))
 }
+
+// Protocols returns what a configuration of TLS offers.
+func Protocols() []string { return []string{"h2", "http/1.1"} }
 
 // Shutdown ends the door: gracefully until ctx is done, then at once.
 func (d *Door) Shutdown(ctx context.Context) {

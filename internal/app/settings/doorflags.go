@@ -1,0 +1,71 @@
+package settings
+
+import (
+	"errors"
+	"net/netip"
+
+	"github.com/spf13/pflag"
+
+	"cellserver/internal/base/flagvalue"
+)
+
+// DoorOptions holds the settings of the protocols beside RESP.
+type DoorOptions struct {
+	HTTPAddr, HTTPTLSAddr, GRPCAddr, GRPCTLSAddr string
+
+	HTTPHeaders               string
+	httpTrusted, AllowedHosts []string
+	TokensFile                string
+	EnvoyConfig               string
+	EnvoyHeaders              bool
+}
+
+func (o *DoorOptions) define(fs *pflag.FlagSet) {
+	flagvalue.AddressVar(fs, &o.HTTPAddr, "http-addr", "", "127.0.0.1:6381", "`host:port` for HTTP (default none)")
+	flagvalue.AddressVar(fs, &o.HTTPTLSAddr, "http-tls-addr", "", "127.0.0.1:6383", "`host:port` for HTTPS, with the certificates of --tls-cert and its siblings (default none)")
+	flagvalue.ChoiceVar(fs, &o.HTTPHeaders, "http-headers", "draft", "headers of HTTP's answers about limits: `draft|legacy|both|none`: RateLimit and RateLimit-Policy, X-RateLimit-*, both, or none", "draft", "legacy", "both", "none")
+	flagvalue.ListVar(fs, &o.httpTrusted, "http-trusted-proxies", "`addresses` or networks of proxies, separated by commas, whose X-Forwarded-For and similar headers are believed (default none)",
+		"addresses and networks, such as 10.0.0.5,192.168.0.0/16", func(text string) bool { _, ok := network(text); return ok })
+	flagvalue.ListVar(fs, &o.AllowedHosts, "http-allowed-hosts", "host `names` for which HTTP answers requests without a token, separated by commas (default localhost on loopback, elsewhere any)",
+		"names without a scheme and a port, such as cellserver,limits.example.com", isHostName)
+	fs.StringVar(&o.TokensFile, "http-tokens-file", "", "`file` with a line TOKEN USER for each token of HTTP and gRPC; SIGHUP reloads it")
+	flagvalue.AddressVar(fs, &o.GRPCAddr, "grpc-addr", "", "127.0.0.1:6382", "`host:port` for Envoy's rate limit service over gRPC without TLS (default none)")
+	flagvalue.AddressVar(fs, &o.GRPCTLSAddr, "grpc-tls-addr", "", "127.0.0.1:6384", "`host:port` for the same with TLS (default none)")
+	fs.StringVar(&o.EnvoyConfig, "envoy-config", "", "`directory` with limits in the YAML of envoyproxy/ratelimit; changed files and SIGHUP reload it")
+	flagvalue.BoolVar(fs, &o.EnvoyHeaders, "envoy-headers", "add RateLimit-Limit, -Remaining and -Reset to the answers that Envoy passes on")
+}
+
+// network reads an address or a network.
+func network(text string) (netip.Prefix, bool) {
+	if p, err := netip.ParsePrefix(text); err == nil {
+		return p.Masked(), true
+	}
+	addr, err := netip.ParseAddr(text)
+	if err != nil || addr.Zone() != "" {
+		return netip.Prefix{}, false
+	}
+	return netip.PrefixFrom(addr.Unmap(), addr.Unmap().BitLen()), true
+}
+
+// TrustedProxies returns the networks of --http-trusted-proxies.
+func (o *DoorOptions) TrustedProxies() []netip.Prefix {
+	all := make([]netip.Prefix, len(o.httpTrusted))
+	for i, text := range o.httpTrusted {
+		all[i], _ = network(text) // checked by the flag
+	}
+	return all
+}
+
+func (o *Options) checkDoors() error {
+	d := &o.Doors
+	http, grpc := d.HTTPAddr+d.HTTPTLSAddr != "", d.GRPCAddr+d.GRPCTLSAddr != ""
+	switch {
+	case !http && (len(d.httpTrusted) > 0 || len(d.AllowedHosts) > 0 || d.HTTPHeaders != "draft"):
+		return errors.New("--http-headers, --http-trusted-proxies and --http-allowed-hosts require --http-addr or --http-tls-addr; set one, such as --http-addr 127.0.0.1:6381")
+	case !http && !grpc && d.TokensFile != "":
+		return errors.New("--http-tokens-file requires a door for its tokens; set one, such as --http-addr 127.0.0.1:6381")
+	case !grpc && (d.EnvoyConfig != "" || d.EnvoyHeaders):
+		return errors.New("--envoy-config and --envoy-headers require --grpc-addr or --grpc-tls-addr; set one, such as --grpc-addr 127.0.0.1:6382")
+	}
+	return nil
+}
