@@ -21,6 +21,7 @@ import (
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/decide/topkeys"
 	"cellserver/internal/edge/dashboard/words"
+	"cellserver/internal/edge/door"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
 	"cellserver/internal/limiter/calendar"
@@ -45,6 +46,7 @@ type Source struct {
 	MaxKeyBytes int
 
 	Limits      func() []*namedlimit.Limit // by name
+	Doors       map[string]*door.Stats     // by name
 	Persistence func() store.Durability
 	Remote      func() store.Health
 

@@ -14,6 +14,7 @@ import (
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/decide/topkeys"
 	"cellserver/internal/edge/dashboard/words"
+	"cellserver/internal/edge/door"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
 	"cellserver/internal/store"
@@ -123,6 +124,18 @@ func TestKinds(t *testing.T) {
 	s.Outcomes[limiter.FixedWindow] = store.Outcomes{Allowed: 1, Limited: 1}
 	p.addSample(1, s)
 	wantText(t, body(t, p, ""), `<th scope="row">CL.THROTTLE</th><td>3</td><td>1</td><td>25`, `<th scope="row">CL.FIXEDWINDOW</th><td>1</td><td>1</td><td>50`)
+}
+
+// TestDoors shows protocols beside RESP only where there are some.
+func TestDoors(t *testing.T) {
+	source := testSource(nil)
+	lacksText(t, body(t, New(source), ""), "doors-heading")
+	source.Doors = map[string]*door.Stats{"http": door.NewStats(), "grpc": door.NewStats()}
+	for _, outcome := range []door.Outcome{door.Allowed, door.Allowed, door.Limited, door.Failed} {
+		source.Doors["http"].Count(outcome, 2e6)
+	}
+	wantText(t, body(t, New(source), ""), `<th scope="row">grpc</th><td>0</td><td>0</td><td>0</td><td>0</td><td>–`,
+		`<th scope="row">http</th><td>2</td><td>1</td><td>0</td><td>1</td><td>2`)
 }
 
 const hostile = "<img src=x onerror=alert(1)>"

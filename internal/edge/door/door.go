@@ -69,7 +69,7 @@ type Door struct {
 
 // New returns a Door. Its handler finds its connection by ConnOf.
 func New(c Config, h http.Handler) *Door {
-	d := &Door{Config: c, Stats: newStats()}
+	d := &Door{Config: c, Stats: NewStats()}
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true)

@@ -1,60 +1,30 @@
 package door
 
 import (
-	"maps"
 	"sync"
+	"time"
 
 	"cellserver/internal/decide/histogram"
 )
 
 // Outcome is how a request ended, for counters.
-type Outcome string
+type Outcome uint8
 
 // Outcomes:
 const (
-	Allowed Outcome = "allowed" // or anything else that was done
-	Limited Outcome = "limited"
-	Refused Outcome = "refused" // the request's own fault: arguments, rights, token
-	Failed  Outcome = "failed"  // the server's: loading, the disk, the store, memory
+	Allowed Outcome = iota // or anything else that was done
+	Limited
+	Refused // the request's own fault: arguments, rights, token
+	Failed  // the server's: loading, the disk, the store, memory
+	outcomes
 )
 
-// Stats counts the requests of a door. It is safe for concurrent use.
-type Stats struct {
-	mu        sync.Mutex // guards all below
-	scale     *histogram.Scale
-	durations *histogram.Durations
-	outcomes  map[Outcome]uint64
-}
+// Outcomes returns all outcomes.
+func Outcomes() []Outcome { return []Outcome{Allowed, Limited, Refused, Failed} }
 
-// Counts is a copy of Stats.
-type Counts struct {
-	Outcomes  map[Outcome]uint64
-	Durations histogram.Snapshot
-}
-
-func newStats() *Stats {
-	scale := histogram.NewScale()
-	return &Stats{
-		scale: scale, durations: scale.NewDurations(),
-		outcomes: map[Outcome]uint64{Allowed: 0, Limited: 0, Refused: 0, Failed: 0},
-	}
-}
-
-// Count counts a request that took ns nanoseconds.
-func (s *Stats) Count(o Outcome, ns int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.outcomes[o]++
-	s.durations.Observe(ns, 1)
-}
-
-// Counts returns the counts.
-func (s *Stats) Counts() Counts {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c := Counts{Outcomes: maps.Clone(s.outcomes), Durations: s.scale.NewSnapshot()}
-	c.Durations.Add(s.durations)
-	return c
+// String returns the outcome's label.
+func (o Outcome) String() string {
+	return [...]string{"allowed", "limited", "refused", "failed"}[o]
 }
 
 // OutcomeOf returns the outcome of an error reply by its code.
@@ -65,4 +35,47 @@ func OutcomeOf(code string) Outcome {
 	default:
 		return Refused
 	}
+}
+
+// Stats counts the requests of a door. It is safe for concurrent use.
+type Stats struct {
+	scale *histogram.Scale
+	since time.Time
+
+	mu        sync.Mutex // guards all below
+	durations *histogram.Durations
+	counts    [outcomes]uint64
+}
+
+// Counts is a copy of Stats.
+type Counts struct {
+	counts    [outcomes]uint64
+	Durations histogram.Snapshot
+	Since     time.Time
+}
+
+// Of returns the number of requests of an outcome.
+func (c *Counts) Of(o Outcome) uint64 { return c.counts[o] }
+
+// NewStats returns empty Stats.
+func NewStats() *Stats {
+	scale := histogram.NewScale()
+	return &Stats{scale: scale, since: time.Now(), durations: scale.NewDurations()}
+}
+
+// Count counts a request that took ns nanoseconds.
+func (s *Stats) Count(o Outcome, ns int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.counts[o]++
+	s.durations.Observe(ns, 1)
+}
+
+// Counts returns the counts.
+func (s *Stats) Counts() Counts {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := Counts{counts: s.counts, Durations: s.scale.NewSnapshot(), Since: s.since}
+	c.Durations.Add(s.durations)
+	return c
 }

@@ -27,6 +27,7 @@ func (c *Config) collect(ch chan<- prometheus.Metric) {
 	to.memory(&st, most)
 	c.collectCommands(to)
 	c.collectConnections(to)
+	c.collectDoors(to)
 	c.collectPersistence(to)
 	c.collectRemote(to)
 	c.collectLimits(to)

@@ -11,6 +11,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"cellserver/internal/base/buildinfo"
+	"cellserver/internal/edge/door"
 	"cellserver/internal/store"
 )
 
@@ -22,6 +23,8 @@ func everything(t testing.TB) *harness {
 	t.Helper()
 	h := newHarness(persists(store.Durability{}), func(c *Config) {
 		c.Remote, c.TopKeys, c.TopKeyNames = remoteStatus, 10, PlainNames
+		c.Doors = map[string]*door.Stats{"http": door.NewStats()}
+		c.Doors["http"].Count(door.Limited, 2e6)
 	})
 	h.say(t, "CL.LIMIT SET login 4 5 60\r\nCL.CHECK login user\r\n"+
 		"CL.LIMIT SET api 4 5 60 99 100 86400\r\nCL.LIMIT OVERRIDE api user UNLIMITED\r\nCL.THROTTLE \"quo\\\"te\\nline\" 1 1 60\r\nEVAL 'return 1' 0\r\nFOO\r\n")

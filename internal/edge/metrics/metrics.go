@@ -21,6 +21,7 @@ import (
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/decide/topkeys"
+	"cellserver/internal/edge/door"
 	"cellserver/internal/edge/server"
 	"cellserver/internal/redis/login"
 	"cellserver/internal/store"
@@ -41,6 +42,7 @@ type Config struct {
 	// Remote returns the state of a store on other machines; nil for a store in memory.
 	Remote func() store.Health
 	Limits *namedlimit.Registry
+	Doors  map[string]*door.Stats // by name
 	Build  buildinfo.Info
 	// Ready returns an error while clients are not served, Alive once that has lasted so long that the
 	// process should be restarted. Both return soon.

@@ -171,6 +171,11 @@ func texts(chinese bool) *Texts {
 		FirstCall:    in("No calls yet. Try one:", "还没有收到请求。试一试："),
 		KindsHeading: in("Decisions by command", "各命令的判定次数"),
 		KindsScroll:  in("Table of decisions by command", "各命令判定次数的表格"),
+		DoorsHeading: in("HTTP and Envoy", "HTTP 与 Envoy"),
+		DoorsScroll:  in("Table of requests over HTTP and gRPC", "HTTP 与 gRPC 请求的表格"),
+		Door:         in("Protocol", "协议"),
+		DoorRefused:  in("Refused", "已拒绝"),
+		DoorFailed:   in("Failed", "失败"),
 		Command:      in("command", "命令"),
 
 		LimitsHeading: in("Named limits", "命名限额"),

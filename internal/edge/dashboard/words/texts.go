@@ -35,6 +35,7 @@ type Texts struct {
 	TableSummary, TableCaption, Minute, TableScroll string
 
 	TopRequested, TopLimited, TopNone, TopNote, PerSec, Share, FirstCall, KindsHeading, KindsScroll string
+	DoorsHeading, DoorsScroll, Door, DoorRefused, DoorFailed                                        string
 	Command                                                                                         string
 
 	LimitsHeading, LimitsNote, LimitsMore, LimitsScroll, Limit, Rules, RuleCount, Shadow, Yes, Near string
