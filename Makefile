@@ -1,4 +1,4 @@
-# make run          builds the server and runs it on 127.0.0.1:6380, with metrics on 127.0.0.1:9380
+# make run          builds the server and runs it on 127.0.0.1:6380, with HTTP on 127.0.0.1:6381 and metrics on 127.0.0.1:9380
 # make test         everything: installs what the tests require, then format, vet, lint, race detector, all tests, fuzzing
 # make check        format, vet, lint and the short tests, for use while editing
 # make fuzz         runs the fuzz targets for FUZZTIME seconds in all (default 3600)
@@ -36,7 +36,7 @@ RACE  := CGO_ENABLED=1 $(TESTS) -race
 	test-soak test-deploy test-release test-browser test-bench test-clients
 
 run: build
-	./cellserver
+	./cellserver --http-addr 127.0.0.1:6381
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o cellserver ./cmd/cellserver

@@ -79,18 +79,23 @@ func writeManual(ctx context.Context) error {
 	return nil
 }
 
-// writeConfig makes the config file of the packages, which keep what is known. A variable in the unit would
+// writeConfig makes the config file of the packages, which keep what is known and serve HTTP. A variable in the unit would
 // do so, too, but go before the file, which could then not say otherwise, such as for a server with a store.
 func writeConfig(context.Context) error {
 	example, err := os.ReadFile("deploy/cellserver.yaml")
 	if err != nil {
 		return err
 	}
-	const none, ours = "\n#data-dir: \"\"\n", "\ndata-dir: /var/lib/cellserver\n"
-	if strings.Count(string(example), none) != 1 {
-		return fmt.Errorf("deploy/cellserver.yaml: no %q to replace", none)
+	config := string(example)
+	for _, setting := range []struct{ none, ours string }{
+		{"\n#data-dir: \"\"\n", "\ndata-dir: /var/lib/cellserver\n"}, {"\n#http-addr: \"\"\n", "\nhttp-addr: 127.0.0.1:6381\n"},
+	} {
+		if strings.Count(config, setting.none) != 1 {
+			return fmt.Errorf("deploy/cellserver.yaml: no %q to replace", setting.none)
+		}
+		config = strings.Replace(config, setting.none, setting.ours, 1)
 	}
-	return os.WriteFile(filepath.Join(generated, "cellserver.yaml"), []byte(strings.Replace(string(example), none, ours, 1)), 0o644)
+	return os.WriteFile(filepath.Join(generated, "cellserver.yaml"), []byte(config), 0o644)
 }
 
 // compress writes a file's gzip beside it. Without a name and a time in it, the same file has the same gzip.

@@ -62,14 +62,18 @@ func isLocal(p peer.Peer) bool {
 }
 
 func (a *app) warnOfAccess() {
-	a.warnOfOtherHosts("tcp", a.listeners.TCP)
+	for name, l := range a.listeners.Plain() {
+		a.warnOfOtherHosts(name, l)
+	}
 	if a.options.ClientAuth() != tls.RequireAndVerifyClientCert || a.access.refusesOtherHosts() {
-		a.warnOfOtherHosts("tls", a.listeners.TLS)
+		for name, l := range a.listeners.Secured() {
+			a.warnOfOtherHosts(name, l)
+		}
 	}
 }
 
 func (a *app) warnOfOtherHosts(listener string, l net.Listener) {
-	if l == nil || !a.access.isOpen() || l.Addr().(*net.TCPAddr).IP.IsLoopback() {
+	if !a.access.isOpen() || l.Addr().(*net.TCPAddr).IP.IsLoopback() {
 		return
 	}
 	if a.access.refusesOtherHosts() {

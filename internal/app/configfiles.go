@@ -6,12 +6,14 @@ import (
 	"log/slog"
 	"time"
 
+	"cellserver/internal/app/doors"
 	"cellserver/internal/app/settings"
 	"cellserver/internal/app/storage"
 	"cellserver/internal/app/web"
 	"cellserver/internal/base/certs"
 	"cellserver/internal/base/yamlfile"
 	"cellserver/internal/decide/namedlimit/limitsfile"
+	"cellserver/internal/edge/door"
 	"cellserver/internal/wire/acl"
 	"cellserver/internal/wire/catalog"
 )
@@ -19,7 +21,7 @@ import (
 // checkFiles reads the files that settings name as a server would, and returns the mistakes in them.
 func checkFiles(o *settings.Options, log *slog.Logger) (wrong settings.Problems) {
 	for _, check := range []func(*settings.Options, *slog.Logger) error{
-		(*settings.Options).ReadPassword, checkCertFiles, checkWebFiles, checkLimitsFile, checkACLFile, checkStoreFiles,
+		(*settings.Options).ReadPassword, checkCertFiles, checkWebFiles, checkLimitsFile, checkACLFile, checkStoreFiles, checkDoorFiles,
 	} {
 		if err := check(o, log); err != nil {
 			wrong = append(wrong, settings.SplitProblems(err)...)
@@ -71,6 +73,10 @@ func checkStoreFiles(o *settings.Options, log *slog.Logger) error {
 		return nil //nolint:nilerr // another check says it
 	}
 	return storage.CheckRemote(&o.Remote, log)
+}
+
+func checkDoorFiles(o *settings.Options, _ *slog.Logger) error {
+	return doors.ReadTokens(o.Doors.TokensFile, &door.Tokens{})
 }
 
 // openCerts reads the TLS files; nil without TLS.

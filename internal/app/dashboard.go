@@ -2,9 +2,11 @@ package app
 
 import (
 	"crypto/tls"
+	"maps"
 	"net"
 	"os"
 	"runtime/metrics"
+	"slices"
 	"strconv"
 
 	"cellserver/internal/base/buildinfo"
@@ -30,6 +32,7 @@ func (a *app) newPage() *dashboard.Page {
 		Databases:   a.options.Databases,
 		MaxKeyBytes: a.options.MaxKeyBytes,
 		Limits:      a.storage.Limits.All,
+		Doors:       a.doors.Stats(),
 		Persistence: a.storage.Persistence(),
 		Remote:      a.storage.RemoteStatus(),
 		Latency:     a.engine.Records.ThrottleDurations,
@@ -44,7 +47,7 @@ func (a *app) facts() func() dashboard.Facts {
 	if a.storage.Remote != nil {
 		f.Store = a.storage.Remote.Pool.String()
 	}
-	for _, l := range []net.Listener{a.listeners.TCP, a.listeners.TLS, a.listeners.Unix} {
+	for _, l := range []net.Listener{a.listeners.TCP, a.listeners.TLS, a.listeners.Unix, a.listeners.HTTP, a.listeners.HTTPTLS, a.listeners.GRPC, a.listeners.GRPCTLS} {
 		if l != nil {
 			f.Addrs = append(f.Addrs, l.Addr().String())
 		}
@@ -60,10 +63,14 @@ func (a *app) facts() func() dashboard.Facts {
 // warnings returns the log's warnings of access as they apply now.
 func (a *app) warnings() (all []dashboard.Warning) {
 	others := func(l net.Listener) bool { return l != nil && !l.Addr().(*net.TCPAddr).IP.IsLoopback() }
+	any := func(all map[string]net.Listener) bool {
+		return slices.ContainsFunc(slices.Collect(maps.Values(all)), others)
+	}
+	plain, secured := any(a.listeners.Plain()), any(a.listeners.Secured())
 	byCert := a.options.ClientAuth() == tls.RequireAndVerifyClientCert
-	switch reached := others(a.listeners.TCP) || others(a.listeners.TLS) && !byCert; {
+	switch reached := plain || secured && !byCert; {
 	case !a.access.isOpen():
-	case a.access.refusesOtherHosts() && (reached || others(a.listeners.TLS)):
+	case a.access.refusesOtherHosts() && (reached || secured):
 		all = append(all, dashboard.RefusesHosts)
 	case reached:
 		all = append(all, dashboard.NoPassword)

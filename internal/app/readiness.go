@@ -38,7 +38,8 @@ func (a *app) logReady() {
 		l    net.Listener
 	}{
 		{"tcp", a.listeners.TCP}, {"tls", a.listeners.TLS},
-		{"unix", a.listeners.Unix}, {"metrics", a.listeners.Metrics},
+		{"unix", a.listeners.Unix}, {"http", a.listeners.HTTP}, {"https", a.listeners.HTTPTLS},
+		{"grpc", a.listeners.GRPC}, {"grpcs", a.listeners.GRPCTLS}, {"metrics", a.listeners.Metrics},
 	} {
 		if on.l != nil {
 			attrs = append(attrs, on.kind, on.l.Addr().String())

@@ -187,6 +187,7 @@ func (a *app) reload() {
 	}
 	a.web.Reload(a.options, a.log)
 	a.reloadUsers()
+	a.doors.Reload()
 	a.storage.ReloadLimits()
 }
 

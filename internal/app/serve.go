@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"cellserver/internal/app/cli"
+	"cellserver/internal/app/doors"
 	"cellserver/internal/app/listen"
 	"cellserver/internal/app/probe"
 	"cellserver/internal/app/settings"
@@ -27,6 +28,7 @@ import (
 	"cellserver/internal/base/logwriter"
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/decide/topkeys"
+	"cellserver/internal/edge/door"
 	"cellserver/internal/edge/metrics"
 	"cellserver/internal/edge/server"
 	"cellserver/internal/keep/memory"
@@ -110,6 +112,7 @@ type app struct {
 	engine    *commands.Engine
 	server    *server.Server
 	web       *web.Server
+	doors     *doors.Doors
 	prober    *probe.Prober
 	parts     parts
 	notReady  atomic.Pointer[string] // why; empty while clients are served
@@ -143,6 +146,9 @@ func newApp(
 	a.engine = engine
 	a.limitClients()
 	a.server = a.newServer()
+	if a.doors, err = a.openDoors(); err != nil {
+		return nil, err
+	}
 	a.prober = &probe.Prober{Loops: a.server.Probe, Shards: func() { a.storage.Keys() }, Log: log}
 	if o.ACLFile != "" {
 		if err := a.engine.ReloadUsers(); err != nil {
@@ -215,6 +221,21 @@ func (a *app) newServer() *server.Server {
 		Limits:     serverLimits(a.options),
 		Now:        a.now,
 		Log:        a.log,
+	})
+}
+
+func (a *app) openDoors() (*doors.Doors, error) {
+	return doors.Open(doors.Config{
+		Options: a.options, Listeners: a.listeners, Certs: a.certs, Limits: a.storage.Limits, Ready: a.ready, Log: a.log,
+		Door: door.Config{
+			Server:     a.server,
+			NewSession: func(p peer.Peer, c peer.Conn) door.Session { return a.engine.NewSession(p, c) },
+			Users:      a.access.users,
+			Logins:     a.engine.Logins,
+			Admit:      a.admit,
+			Now:        a.now,
+			Log:        a.log,
+		},
 	})
 }
 
@@ -294,7 +315,7 @@ func (a *app) serveMetrics(background context.Context, start func(name string, p
 	l := a.listeners.Metrics
 	config := metrics.Config{
 		Store: a.storage.Store, Remote: a.storage.RemoteStatus(), Records: a.engine.Records, Logins: a.engine.Logins, Clients: a.engine.Clients, NewKeys: a.engine.NewKeys,
-		Now: a.now, Server: a.server, Maximum: a.storage.Memory.Maximum, Persistence: a.storage.Persistence(), Limits: a.storage.Limits, Build: buildinfo.Read(),
+		Now: a.now, Server: a.server, Maximum: a.storage.Memory.Maximum, Persistence: a.storage.Persistence(), Limits: a.storage.Limits, Doors: a.doors.Stats(), Build: buildinfo.Read(),
 		Ready: a.ready, Alive: a.prober.Alive, Degraded: a.storage.Degraded, LostLogLines: a.lines.Dropped,
 		Access: a.web.Access, Profiles: a.options.Pprof, BoundTo: l.Addr(), AllowedHosts: a.options.MetricsHosts,
 		TopKeys: a.options.TopKeysMetric, TopKeyNames: a.options.TopKeysNames,
@@ -316,6 +337,7 @@ func (a *app) serveClients(start func(name string, part func() error)) {
 	if l := a.listeners.TLS; l != nil {
 		start("a listener", func() error { return a.server.ServeTLS(l, a.certs.Config()) })
 	}
+	a.doors.Serve(start)
 }
 
 // topKeys returns up to n keys of a ranking in order.

@@ -65,7 +65,10 @@ func (a *app) shutdown() error {
 	defer cancel()
 	a.notifyStopping()
 	defer time.AfterFunc(backgroundGrace, a.engine.EndBackground).Stop()
+	var others sync.WaitGroup
+	others.Go(func() { a.doors.Shutdown(ctx) })
 	err := a.server.Shutdown(ctx)
+	others.Wait()
 	if err != nil {
 		a.log.Warn("some clients did not finish in time and were cut off", "error", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 
 	"cellserver/internal/app/settings"
@@ -52,6 +53,21 @@ func listenError(flag, addr string, err error) error {
 		err = op.Err // drops the address, which the message has
 	}
 	return fmt.Errorf("cannot listen on %s: %w; choose another with --%s or %s", addr, err, flag, settings.EnvName(flag))
+}
+
+// Plain returns the listeners over TCP without TLS for clients that are open, by name.
+func (l *Listeners) Plain() map[string]net.Listener {
+	return opened(map[string]net.Listener{"tcp": l.TCP, "http": l.HTTP, "grpc": l.GRPC})
+}
+
+// Secured returns those with TLS.
+func (l *Listeners) Secured() map[string]net.Listener {
+	return opened(map[string]net.Listener{"tls": l.TLS, "https": l.HTTPTLS, "grpcs": l.GRPCTLS})
+}
+
+func opened(all map[string]net.Listener) map[string]net.Listener {
+	maps.DeleteFunc(all, func(_ string, l net.Listener) bool { return l == nil })
+	return all
 }
 
 // Close closes all that are open.

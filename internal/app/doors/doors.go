@@ -1,0 +1,122 @@
+// Package doors opens the protocols beside RESP, with the files that they read. Doors is safe for concurrent
+// use.
+package doors
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+
+	"cellserver/internal/app/listen"
+	"cellserver/internal/app/settings"
+	"cellserver/internal/base/certs"
+	"cellserver/internal/base/smallfile"
+	"cellserver/internal/decide/namedlimit"
+	"cellserver/internal/edge/door"
+)
+
+// Config configures Doors. All fields but Certs are required.
+type Config struct {
+	Options   *settings.Options
+	Listeners *listen.Listeners
+	Certs     *certs.Keeper // nil without TLS
+	Door      door.Config   // of each, but for its name and tokens
+	Limits    *namedlimit.Registry
+	Ready     func(context.Context) error
+	Log       *slog.Logger
+}
+
+// Doors holds the doors of a server.
+type Doors struct {
+	config Config
+	tokens door.Tokens
+	all    []opened
+}
+
+// opened is a door with its listeners; either may be nil.
+type opened struct {
+	*door.Door
+	plain, secured net.Listener
+}
+
+// Open reads the files and prepares the doors that have an address.
+func Open(c Config) (*Doors, error) {
+	d := &Doors{config: c}
+	if err := ReadTokens(c.Options.Doors.TokensFile, &d.tokens); err != nil {
+		return nil, err
+	}
+	l, o := c.Listeners, &c.Options.Doors
+	if first := firstOf(l.HTTP, l.HTTPTLS); first != nil {
+		_ = o
+		d.add("http", l.HTTP, l.HTTPTLS, http.NotFoundHandler())
+	}
+	return d, nil
+}
+
+func firstOf(a, b net.Listener) net.Listener {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+func (d *Doors) add(name string, plain, secured net.Listener, h http.Handler) {
+	c := d.config.Door
+	c.Name, c.Tokens = name, &d.tokens
+	d.all = append(d.all, opened{door.New(c, h), plain, secured})
+}
+
+// ReadTokens reads --http-tokens-file, if it is set.
+func ReadTokens(file string, into *door.Tokens) error {
+	if file == "" {
+		return nil
+	}
+	text, err := smallfile.Read(file)
+	if err != nil {
+		return fmt.Errorf("cannot read --http-tokens-file %s: %w", file, smallfile.Cause(err))
+	}
+	if err := into.Set(text); err != nil {
+		return fmt.Errorf("--http-tokens-file %s: %w", file, err)
+	}
+	return nil
+}
+
+// Serve starts serving each listener.
+func (d *Doors) Serve(start func(name string, part func() error)) {
+	for _, one := range d.all {
+		if one.plain != nil {
+			start("the door "+one.Name, func() error { return one.Door.Serve(one.plain) })
+		}
+		if one.secured != nil {
+			start("the door "+one.Name, func() error {
+				return one.ServeTLS(one.secured, d.config.Certs.Config(door.Protocols()...))
+			})
+		}
+	}
+}
+
+// Shutdown ends all doors: gracefully until ctx is done, then at once.
+func (d *Doors) Shutdown(ctx context.Context) {
+	for _, one := range d.all {
+		one.Shutdown(ctx)
+	}
+}
+
+// Stats returns the doors' counts by name.
+func (d *Doors) Stats() map[string]*door.Stats {
+	all := map[string]*door.Stats{}
+	for _, one := range d.all {
+		all[one.Name] = one.Stats
+	}
+	return all
+}
+
+// Reload rereads the files. After a mistake, which is logged, the previous content stays in use.
+func (d *Doors) Reload() {
+	if err := ReadTokens(d.config.Options.Doors.TokensFile, &d.tokens); err != nil {
+		d.config.Log.Error("cannot use the changed tokens; the previous ones stay in use", "error", err,
+			"hint", "correct the file and send SIGHUP")
+	}
+}
