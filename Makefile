@@ -35,8 +35,9 @@ RACE  := CGO_ENABLED=1 $(TESTS) -race
 .PHONY: run build release-tools release test check fuzz soak profile clients screenshots pictures bench bench-quick deps format vet vet-others lint \
 	test-soak test-deploy test-release test-browser test-bench test-clients
 
+run: export CELLSERVER_HTTP_ADDR ?= 127.0.0.1:6381
 run: build
-	./cellserver --http-addr 127.0.0.1:6381
+	./cellserver
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o cellserver ./cmd/cellserver

@@ -46,23 +46,23 @@ func testContext(t *testing.T) context.Context {
 }
 
 // server has the ports that replace those of a document.
-type server struct{ redisPort, tlsPort, metricsPort string }
+type server struct{ redisPort, tlsPort, httpPort, metricsPort string }
 
 func (s server) ports(text string) string { return placePorts(text, s, s) }
 
 // placePorts replaces the default ports, 6380 and 9380, and those of an example's second server.
 func placePorts(text string, first, second server) string {
-	return strings.NewReplacer("6380", first.redisPort, "9380", first.metricsPort,
+	return strings.NewReplacer("6380", first.redisPort, "6381", first.httpPort, "9380", first.metricsPort,
 		"6390", second.redisPort, "6391", second.tlsPort, "6392", second.redisPort, "6393", second.redisPort).Replace(text)
 }
 
-var ready = regexp.MustCompile(`msg=ready .*?(?:tcp=127\.0\.0\.1:(\d+) )?(?:tls=127\.0\.0\.1:(\d+) )?metrics=127\.0\.0\.1:(\d+)`)
+var ready = regexp.MustCompile(`msg=ready .*?(?:tcp=127\.0\.0\.1:(\d+) )?(?:tls=127\.0\.0\.1:(\d+) )?(?:http=127\.0\.0\.1:(\d+) )?metrics=127\.0\.0\.1:(\d+)`)
 
 // start starts a server on free ports and stops it with the test.
 func start(t *testing.T, name string, args ...string) server {
 	t.Helper()
 	cmd := exec.CommandContext(testContext(t), name, args...)
-	cmd.Env = append(os.Environ(), "CELLSERVER_ADDR=127.0.0.1:0", "CELLSERVER_METRICS_ADDR=127.0.0.1:0")
+	cmd.Env = append(os.Environ(), "CELLSERVER_ADDR=127.0.0.1:0", "CELLSERVER_HTTP_ADDR=127.0.0.1:0", "CELLSERVER_METRICS_ADDR=127.0.0.1:0")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // includes make's children
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
@@ -80,7 +80,7 @@ func start(t *testing.T, name string, args ...string) server {
 		fmt.Fprintln(&log, lines.Text())
 		if m := ready.FindStringSubmatch(lines.Text()); m != nil {
 			go func() { _, _ = io.Copy(io.Discard, stderr) }()
-			return server{m[1], m[2], m[3]}
+			return server{m[1], m[2], m[3], m[4]}
 		}
 	}
 	t.Fatalf("%s did not become ready:\n%s", name, log.String())
@@ -174,7 +174,7 @@ var anyPort = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 // ownPorts reports whether a command line leaves the default ports free.
 func ownPorts(args string) bool {
 	return regexp.MustCompile(`--addr ("" |127)`).MatchString(args) && strings.Contains(args, "--metrics-addr ") &&
-		!strings.Contains(args, "6380") && !strings.Contains(args, "9380")
+		!strings.Contains(args, "6380") && !strings.Contains(args, "6381") && !strings.Contains(args, "9380")
 }
 
 func TestReadmeExamples(t *testing.T) {
