@@ -9,11 +9,13 @@ import (
 	"time"
 
 	"cellserver/bench/internal/load"
+	"cellserver/bench/internal/peer"
 )
 
 // loadOptions holds the values of the flags of bench load.
 type loadOptions struct {
 	addr, command string
+	protocol      string
 	config        load.Config
 	plan          load.Plan
 	warmUp        time.Duration
@@ -45,7 +47,8 @@ func parseLoad(ctx context.Context, args []string, stdout io.Writer) (*loadOptio
 	o := &loadOptions{}
 	fs := newFlags("load", "Puts load on a server that runs. An error reply fails it.", stdout)
 	fs.StringVar(&o.addr, "addr", "127.0.0.1:6380", "`host:port` of the server")
-	fs.StringVar(&o.command, "command", "CL.THROTTLE k:{key} 15 30 60 1", "`words` to send; {key} is replaced by twelve digits")
+	fs.StringVar(&o.protocol, "protocol", protocolRESP, "`protocol`: resp, http (GET of a path) or envoy (ShouldRateLimit for the limits of bench run)")
+	fs.StringVar(&o.command, "command", "CL.THROTTLE k:{key} 15 30 60 1", "`words` to send, or the path for http; {key} is replaced by twelve digits")
 	fs.IntVarP(&o.config.Conns, "connections", "c", 50, "number of connections")
 	fs.IntVarP(&o.config.Pipeline, "pipeline", "P", 1, "requests that a connection sends at once")
 	fs.IntVar(&o.config.Threads, "threads", 1, "threads of the generator")
@@ -64,12 +67,32 @@ func parseLoad(ctx context.Context, args []string, stdout io.Writer) (*loadOptio
 		o.plan.Duration = 0
 	}
 	var err error
-	if o.config.Command, err = load.ParseCommand(o.command); err != nil {
+	if o.config.Command, err = o.parseCommand(); err != nil {
 		return nil, usageError{err}
 	}
-	o.config.Command = o.config.Command.LimitedBy('1')
 	o.config.Addr, err = resolve(ctx, o.addr)
 	return o, err
+}
+
+// Protocols of bench load:
+const (
+	protocolRESP  = "resp"
+	protocolHTTP  = "http"
+	protocolEnvoy = "envoy"
+)
+
+func (o *loadOptions) parseCommand() (load.Command, error) {
+	switch o.protocol {
+	case protocolRESP:
+		c, err := load.ParseCommand(o.command)
+		return c.LimitedBy('1'), err
+	case protocolHTTP:
+		return peer.CheckAt(o.command)
+	case protocolEnvoy:
+		return peer.ShouldRateLimit()
+	default:
+		return load.Command{}, fmt.Errorf("--protocol: unknown %q; choose resp, http or envoy", o.protocol)
+	}
 }
 
 func resolve(ctx context.Context, addr string) (netip.AddrPort, error) {

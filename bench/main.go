@@ -54,6 +54,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		"pictures":  runPictures,
 		"load":      runLoad,
 		"inprocess": runInProcess, // started by run for each limiter
+		"control":   runControl,   // started by run
 	}
 	if len(args) == 0 || args[0] == "-h" || args[0] == "--help" || args[0] == "help" {
 		_, err := io.WriteString(stdout, usage)

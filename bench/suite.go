@@ -52,6 +52,12 @@ func (o *suiteOptions) parse(args []string, stdout io.Writer) error {
 		return err
 	}
 	o.source.RedisCell, o.source.Throttlecrab = os.Getenv("REDIS_CELL_SO"), os.Getenv("THROTTLECRAB_BIN")
+	o.source.RateLimit = os.Getenv("RATELIMIT_BIN")
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("run: %w", err)
+	}
+	o.source.Control = []string{self, "control"}
 	return o.complete()
 }
 

@@ -12,6 +12,7 @@ import (
 	"cellserver/internal/app/web"
 	"cellserver/internal/base/certs"
 	"cellserver/internal/base/yamlfile"
+	"cellserver/internal/decide/envoyconfig"
 	"cellserver/internal/decide/namedlimit/limitsfile"
 	"cellserver/internal/edge/door"
 	"cellserver/internal/wire/acl"
@@ -76,7 +77,16 @@ func checkStoreFiles(o *settings.Options, log *slog.Logger) error {
 }
 
 func checkDoorFiles(o *settings.Options, _ *slog.Logger) error {
-	return doors.ReadTokens(o.Doors.TokensFile, &door.Tokens{})
+	if err := doors.ReadTokens(o.Doors.TokensFile, &door.Tokens{}); err != nil {
+		return err
+	}
+	if o.Doors.EnvoyConfig == "" {
+		return nil
+	}
+	if _, err := envoyconfig.Load(o.Doors.EnvoyConfig); err != nil {
+		return fmt.Errorf("--envoy-config: %w", err)
+	}
+	return nil
 }
 
 // openCerts reads the TLS files; nil without TLS.

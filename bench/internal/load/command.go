@@ -20,6 +20,10 @@ type Command struct {
 	wire    []byte
 	digits  []int // offsets of the key's digits
 	limited byte  // 0: the command does not limit
+
+	text string // instead of the words of RESP
+	get  bool   // over HTTP/1.1
+	call *call  // of gRPC, or nil
 }
 
 // ParseCommand encodes the words of line, split at spaces. KeyMark in a word becomes the key's digits.
@@ -70,7 +74,8 @@ func RecordedCommand(wire []byte, mark string) (Command, error) {
 	return c, nil
 }
 
-// LimitedBy returns the command such that array replies that begin with the given integer count as limited.
+// LimitedBy returns the command such that array replies that begin with the given integer count as limited; of
+// gRPC, messages whose first field is 1 and has the given number.
 func (c Command) LimitedBy(digit byte) Command {
 	c.limited = digit
 	return c
@@ -98,6 +103,9 @@ const digitPairs = "" +
 
 // String returns the words of the command with KeyMark for the key.
 func (c Command) String() string {
+	if c.text != "" {
+		return c.text
+	}
 	wire := string(c.wire)
 	for i := len(c.digits) - 1; i >= 0; i-- {
 		at := c.digits[i]

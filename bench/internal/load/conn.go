@@ -13,10 +13,10 @@ import (
 type conn struct {
 	fd      int
 	index   int // among its worker's connections
-	replies replies
-	tail    []byte // the beginning of an incomplete line
+	dialect dialect
+	tail    []byte // the beginning of an incomplete line or frame
 
-	batch  []byte // the encoded batch, whose keys are replaced for each one sent
+	batch  []byte // the encoded batch, valid until the next one
 	unsent int    // bytes of batch that the system has not accepted yet
 	owed   int    // batches that are due but not begun
 
@@ -26,7 +26,7 @@ type conn struct {
 	sentNs   int64 // when the batch of the closed loop was begun
 }
 
-func dial(addr netip.AddrPort, command Command, pipeline int) (*conn, error) {
+func dial(addr netip.AddrPort, command *Command, pipeline int) (*conn, error) {
 	family := unix.AF_INET
 	var sockaddr unix.Sockaddr
 	if addr.Addr().Is4() {
@@ -38,7 +38,7 @@ func dial(addr netip.AddrPort, command Command, pipeline int) (*conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load: socket: %w", err)
 	}
-	c := &conn{fd: fd, replies: replies{limited: command.limited}, batch: command.repeat(pipeline)}
+	c := &conn{fd: fd, dialect: command.newDialect(pipeline)}
 	if err := c.connect(sockaddr); err != nil {
 		c.close()
 		return nil, fmt.Errorf("load: cannot connect to %s: %w; is a server there?", addr, err)
@@ -98,14 +98,14 @@ func (c *conn) receive(buf []byte) (n counted, err error) {
 		case got == 0:
 			return n, fmt.Errorf("the server closed a connection: %w", io.ErrUnexpectedEOF)
 		}
-		m, used, err := c.replies.feed(buf[:kept+got])
+		m, used, err := c.dialect.feed(buf[:kept+got])
 		n.replies += m.replies
 		n.limited += m.limited
 		if err != nil {
 			return n, err
 		}
 		if kept+got-used == len(buf) {
-			return n, fmt.Errorf("not a reply: a line of more than %d bytes", len(buf))
+			return n, fmt.Errorf("not a reply: a line or frame of more than %d bytes", len(buf))
 		}
 		c.tail = append(c.tail[:0], buf[used:kept+got]...)
 		if kept+got < len(buf) { // nothing is left, and the poller reports when more arrives

@@ -78,7 +78,7 @@ func (w *worker) connect() (err error) {
 		return err
 	}
 	for i := w.thread; i < w.config.Conns; i += w.config.Threads {
-		c, err := dial(w.config.Addr, w.config.Command, w.config.Pipeline)
+		c, err := dial(w.config.Addr, &w.config.Command, w.config.Pipeline)
 		if err != nil {
 			return err
 		}
@@ -280,10 +280,7 @@ func (w *worker) pump(c *conn) error {
 		if err := c.flush(); err != nil || c.unsent > 0 || c.owed == 0 {
 			return err
 		}
-		size := len(c.batch) / w.config.Pipeline
-		for at := 0; at < len(c.batch); at += size {
-			w.config.Command.put(c.batch[at:at+size], w.sampler.next())
-		}
+		c.batch = c.dialect.fill(w.config.Pipeline, w.sampler)
 		if w.open != nil {
 			w.open.recordLag(w, c)
 		}

@@ -31,6 +31,8 @@ type Kit struct {
 	redis      string
 	module     string
 	crab       string
+	rateLimit  string
+	control    []string
 
 	// Missing says why each missing peer cannot be started, and what to do about it.
 	Missing map[string]string
@@ -44,7 +46,10 @@ type Source struct {
 	Binary       string // of cellserver; empty to build it
 	RedisCell    string // the module's file; empty to skip it
 	Throttlecrab string // the binary; empty to skip it
+	RateLimit    string // the binary of envoyproxy/ratelimit; empty to skip it
 	Data         string // a directory of the file system to which servers write; empty for the system's temporary one
+	// Control is the command line of control.Serve, but for the name.
+	Control []string
 }
 
 // Prepare builds cellserver and the floor, and finds the rest.
@@ -53,7 +58,10 @@ func Prepare(ctx context.Context, source Source) (*Kit, error) {
 	if err != nil {
 		return nil, fmt.Errorf("peer: %w", err)
 	}
-	k := &Kit{dir: dir, module: source.RedisCell, crab: source.Throttlecrab, Missing: map[string]string{}, Versions: map[string]string{}}
+	k := &Kit{
+		dir: dir, module: source.RedisCell, crab: source.Throttlecrab, rateLimit: source.RateLimit, control: source.Control,
+		Missing: map[string]string{}, Versions: map[string]string{},
+	}
 	if err := k.prepare(ctx, source); err != nil {
 		k.Close()
 		return nil, err
@@ -90,6 +98,7 @@ func (k *Kit) prepare(ctx context.Context, source Source) error {
 		k.Missing[Floor] = err.Error()
 	}
 	k.optional(RedisCell, k.module, "REDIS_CELL_SO")
+	k.optional(RateLimit, k.rateLimit, "RATELIMIT_BIN")
 	if k.optional(Throttlecrab, k.crab, "THROTTLECRAB_BIN") {
 		k.Versions[Throttlecrab] = version(ctx, k.crab)
 	}

@@ -11,14 +11,25 @@ import (
 	"testing"
 	"time"
 
+	"cellserver/bench/internal/control"
 	"cellserver/bench/internal/load"
 	"cellserver/internal/test/patience"
 )
 
+// TestMain also is the program of controls.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == "control" {
+		control.Main(os.Args[2])
+	}
+	os.Exit(m.Run())
+}
+
 // kit has only what needs no build: redis-server.
 func kit(t *testing.T) *Kit {
 	t.Helper()
-	k, err := Prepare(t.Context(), Source{Binary: "/bin/true"})
+	k, err := Prepare(t.Context(), Source{
+		Binary: "/bin/true", Control: []string{os.Args[0], "control"}, RateLimit: os.Getenv("RATELIMIT_BIN"),
+	})
 	if err != nil {
 		t.Skip(err)
 	}
@@ -164,5 +175,46 @@ func TestFloor(t *testing.T) {
 	defer s.Stop()
 	if r := run(t, s, Throttle()); r.Requests != 40 || r.Limited != 0 {
 		t.Errorf("%d replies, %d limited", r.Requests, r.Limited)
+	}
+}
+
+// TestDoorControls answer the generator's requests, as does envoyproxy/ratelimit if the environment names it.
+func TestDoorControls(t *testing.T) {
+	k := kit(t)
+	check, err := Check()
+	if err != nil {
+		t.Fatal(err)
+	}
+	call, err := ShouldRateLimit()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, command := range map[string]load.Command{control.HTTP: check, control.GRPC: call} {
+		s, err := k.StartControl(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(s.Stop)
+		if r := run(t, s, command); r.Requests != 40 || r.Limited != 0 {
+			t.Errorf("%s: %+v", command, r)
+		}
+	}
+	if k.Missing[RateLimit] != "" {
+		return
+	}
+	s, err := k.StartRateLimit(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Stop)
+	if r := run(t, s, call); r.Requests != 40 || r.Limited != 0 {
+		t.Errorf("%s: %+v", call, r)
+	}
+	alone, err := s.ownCPU()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all, err := s.CPU(); err != nil || all <= alone {
+		t.Errorf("CPU time %s, without Redis %s: %v", all, alone, err)
 	}
 }

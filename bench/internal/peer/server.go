@@ -33,6 +33,7 @@ type Server struct {
 	cmd    *exec.Cmd
 	ended  chan struct{} // closed when the process has ended
 	output *output
+	beside *Server // a process that it needs, or nil
 }
 
 // spec is how a server is started.
@@ -42,6 +43,7 @@ type spec struct {
 	port int            // to listen on; 0 if the server chooses and prints one
 	told *regexp.Regexp // finds the chosen port in a line of the output
 	dir  string
+	env  []string // further variables
 }
 
 // stopTimeout is when a server that was told to end as this program does is killed.
@@ -52,7 +54,7 @@ func start(ctx context.Context, s spec) (*Server, error) {
 	server := &Server{Name: s.name, ended: make(chan struct{}), output: newOutput(s.told)}
 	cmd := exec.CommandContext(ctx, s.argv[0], s.argv[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, server.output, server.output
-	cmd.Env = cleanEnviron()
+	cmd.Env = append(cleanEnviron(), s.env...)
 	// The kernel kills it if this process is killed.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
@@ -116,6 +118,9 @@ func (s *Server) awaitReady(ctx context.Context, spec spec) error {
 
 // Stop stops the server and waits for it.
 func (s *Server) Stop() {
+	if s.beside != nil {
+		defer s.beside.Stop()
+	}
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)
 	if _, ended := patience.Receive(s.ended); !ended {
 		_ = s.cmd.Process.Kill()
@@ -133,8 +138,17 @@ func (s *Server) Err() error {
 	}
 }
 
-// CPU returns the user and system time of the process so far, to the nanosecond.
+// CPU returns the user and system time of the processes so far, to the nanosecond.
 func (s *Server) CPU() (time.Duration, error) {
+	own, err := s.ownCPU()
+	if err != nil || s.beside == nil {
+		return own, err
+	}
+	other, err := s.beside.CPU()
+	return own + other, err
+}
+
+func (s *Server) ownCPU() (time.Duration, error) {
 	// The CPU clock of a process: the complement of its id, shifted past CPUCLOCK_SCHED (2); see
 	// clock_getcpuclockid.
 	clock := int32(^s.cmd.Process.Pid)<<3 | 2
@@ -145,9 +159,14 @@ func (s *Server) CPU() (time.Duration, error) {
 	return time.Duration(t.Nano()), nil
 }
 
-// RSS returns the resident bytes of the process.
+// RSS returns the resident bytes of the processes.
 func (s *Server) RSS() (int, error) {
-	return residentBytes(s.cmd.Process.Pid)
+	own, err := residentBytes(s.cmd.Process.Pid)
+	if err != nil || s.beside == nil {
+		return own, err
+	}
+	other, err := s.beside.RSS()
+	return own + other, err
 }
 
 func residentBytes(pid int) (int, error) {

@@ -154,6 +154,11 @@ func (s *Suite) contestants(ctx context.Context, started *servers) ([]contestant
 
 // race measures all contestants at each pipeline depth, and returns their lanes by name and depth.
 func (s *Suite) race(ctx context.Context, scenario string, all []contestant) (map[string]map[int]*lane, error) {
+	return s.raceAt(ctx, scenario, []int{1, 16, 128}, all)
+}
+
+// raceAt is race at other depths.
+func (s *Suite) raceAt(ctx context.Context, scenario string, depths []int, all []contestant) (map[string]map[int]*lane, error) {
 	lanes := map[string]map[int]*lane{}
 	for _, c := range all {
 		lanes[c.name] = map[int]*lane{}
@@ -163,7 +168,7 @@ func (s *Suite) race(ctx context.Context, scenario string, all []contestant) (ma
 		}
 	}
 	var order []*lane
-	for _, depth := range []int{1, 16, 128} {
+	for _, depth := range depths {
 		for _, c := range all {
 			config := s.config(c.server, c.command)
 			config.Pipeline = depth

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"cellserver/bench/internal/control"
 	"cellserver/bench/internal/load"
 	"cellserver/bench/internal/peer"
 	"cellserver/bench/internal/report"
@@ -36,7 +37,11 @@ var prepared struct {
 	err  error
 }
 
+// TestMain also is the program of controls.
 func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == "control" {
+		control.Main(os.Args[2])
+	}
 	code := m.Run()
 	if prepared.kit != nil {
 		prepared.kit.Close()
@@ -51,7 +56,7 @@ func suite(t *testing.T) *Suite {
 		t.Skip("builds and starts servers")
 	}
 	prepared.once.Do(func() {
-		prepared.kit, prepared.err = peer.Prepare(context.Background(), peer.Source{Dir: "../../.."})
+		prepared.kit, prepared.err = peer.Prepare(context.Background(), peer.Source{Dir: "../../..", Control: []string{os.Args[0], "control"}})
 	})
 	kit, err := prepared.kit, prepared.err
 	if err != nil {
@@ -134,7 +139,7 @@ func TestMissingPeerIsNoFailure(t *testing.T) {
 
 // TestShort runs scenarios of few servers.
 func TestShort(t *testing.T) {
-	for name, want := range map[string]struct{ points, goals int }{"sync": {4, 2}, "churn": {9, 5}, "limits": {15, 4}} {
+	for name, want := range map[string]struct{ points, goals int }{"sync": {4, 2}, "churn": {9, 5}, "limits": {15, 4}, "doors": {10, 6}} {
 		s := measured(t, name)
 		if len(s.Results.Points) != want.points || len(s.Results.Goals) != want.goals {
 			t.Errorf("%s: %d points, %d goals, want %+v", name, len(s.Results.Points), len(s.Results.Goals), want)

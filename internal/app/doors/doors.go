@@ -8,13 +8,17 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"time"
 
 	"cellserver/internal/app/listen"
 	"cellserver/internal/app/settings"
 	"cellserver/internal/base/certs"
 	"cellserver/internal/base/smallfile"
+	"cellserver/internal/decide/envoyconfig"
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/edge/door"
+	"cellserver/internal/edge/httpapi"
+	"cellserver/internal/edge/rls"
 )
 
 // Config configures Doors. All fields but Certs are required.
@@ -32,6 +36,8 @@ type Config struct {
 type Doors struct {
 	config Config
 	tokens door.Tokens
+	rules  *envoyconfig.Store // nil without --envoy-config
+	envoy  *rls.Service       // nil without a door for it
 	all    []opened
 }
 
@@ -49,10 +55,40 @@ func Open(c Config) (*Doors, error) {
 	}
 	l, o := c.Listeners, &c.Options.Doors
 	if first := firstOf(l.HTTP, l.HTTPTLS); first != nil {
-		_ = o
-		d.add("http", l.HTTP, l.HTTPTLS, http.NotFoundHandler())
+		headers, _ := httpapi.HeadersOf(o.HTTPHeaders) // checked by the flag
+		d.add("http", l.HTTP, l.HTTPTLS, httpapi.New(httpapi.Config{
+			Limits: c.Limits, Reading: c.Options.Reading(), Headers: headers,
+			TrustedProxies: o.TrustedProxies(), AllowedHosts: o.AllowedHosts, BoundTo: first.Addr(),
+		}))
+	}
+	if firstOf(l.GRPC, l.GRPCTLS) != nil {
+		if err := d.openRules(); err != nil {
+			return nil, err
+		}
+		d.envoy = rls.New(rls.Config{
+			Rules: d.currentRules, Headers: o.EnvoyHeaders, Metadata: o.EnvoyMetadata,
+			Ready: func() error { return c.Ready(context.Background()) }, Log: c.Log,
+		})
+		d.add("grpc", l.GRPC, l.GRPCTLS, d.envoy)
 	}
 	return d, nil
+}
+
+func (d *Doors) openRules() (err error) {
+	if dir := d.config.Options.Doors.EnvoyConfig; dir != "" {
+		if d.rules, err = envoyconfig.Open(dir); err != nil {
+			return fmt.Errorf("--envoy-config: %w", err)
+		}
+	}
+	return nil
+}
+
+// currentRules returns the rules of --envoy-config, or nil.
+func (d *Doors) currentRules() *envoyconfig.Rules {
+	if d.rules == nil {
+		return nil
+	}
+	return d.rules.Rules()
 }
 
 func firstOf(a, b net.Listener) net.Listener {
@@ -119,4 +155,31 @@ func (d *Doors) Reload() {
 		d.config.Log.Error("cannot use the changed tokens; the previous ones stay in use", "error", err,
 			"hint", "correct the file and send SIGHUP")
 	}
+	if d.rules == nil {
+		return
+	}
+	if err := d.rules.Reload(); err != nil {
+		d.config.Log.Error("cannot use the changed rules for Envoy; the previous ones stay in use", "error", err,
+			"hint", "correct the files; they are read again when they change, and at SIGHUP")
+	}
 }
+
+// Watch reloads the rules for Envoy when their files change, until ctx ends.
+func (d *Doors) Watch(ctx context.Context) {
+	if d.rules != nil {
+		d.rules.Watch(ctx, watchInterval, d.config.Log)
+	}
+}
+
+const watchInterval = 2 * time.Second
+
+// Loads returns what counts loads of the rules for Envoy, nil without a directory of them.
+func (d *Doors) Loads() func() (succeeded, failed uint64) {
+	if d.rules == nil {
+		return nil
+	}
+	return d.rules.Loads
+}
+
+// Envoy returns Envoy's rate limit service, nil without a door for it.
+func (d *Doors) Envoy() *rls.Service { return d.envoy }

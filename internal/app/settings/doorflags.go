@@ -18,6 +18,7 @@ type DoorOptions struct {
 	TokensFile                string
 	EnvoyConfig               string
 	EnvoyHeaders              bool
+	EnvoyMetadata             bool
 }
 
 func (o *DoorOptions) define(fs *pflag.FlagSet) {
@@ -33,6 +34,7 @@ func (o *DoorOptions) define(fs *pflag.FlagSet) {
 	flagvalue.AddressVar(fs, &o.GRPCTLSAddr, "grpc-tls-addr", "", "127.0.0.1:6384", "`host:port` for the same with TLS (default none)")
 	fs.StringVar(&o.EnvoyConfig, "envoy-config", "", "`directory` with limits in the YAML of envoyproxy/ratelimit; changed files and SIGHUP reload it")
 	flagvalue.BoolVar(fs, &o.EnvoyHeaders, "envoy-headers", "add RateLimit-Limit, -Remaining and -Reset to the answers that Envoy passes on")
+	flagvalue.BoolVar(fs, &o.EnvoyMetadata, "envoy-metadata", "add dynamic metadata to the answers for Envoy: the request's descriptors, and the metadata of limits that have some")
 }
 
 // network reads an address or a network.
@@ -64,8 +66,8 @@ func (o *Options) checkDoors() error {
 		return errors.New("--http-headers, --http-trusted-proxies and --http-allowed-hosts require --http-addr or --http-tls-addr; set one, such as --http-addr 127.0.0.1:6381")
 	case !http && !grpc && d.TokensFile != "":
 		return errors.New("--http-tokens-file requires a door for its tokens; set one, such as --http-addr 127.0.0.1:6381")
-	case !grpc && (d.EnvoyConfig != "" || d.EnvoyHeaders):
-		return errors.New("--envoy-config and --envoy-headers require --grpc-addr or --grpc-tls-addr; set one, such as --grpc-addr 127.0.0.1:6382")
+	case !grpc && (d.EnvoyConfig != "" || d.EnvoyHeaders || d.EnvoyMetadata):
+		return errors.New("--envoy-config, --envoy-headers and --envoy-metadata require --grpc-addr or --grpc-tls-addr; set one, such as --grpc-addr 127.0.0.1:6382")
 	}
 	return nil
 }

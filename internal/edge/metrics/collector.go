@@ -28,6 +28,7 @@ func (c *Config) collect(ch chan<- prometheus.Metric) {
 	c.collectCommands(to)
 	c.collectConnections(to)
 	c.collectDoors(to)
+	c.collectEnvoy(to)
 	c.collectPersistence(to)
 	c.collectRemote(to)
 	c.collectLimits(to)

@@ -22,6 +22,7 @@ import (
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/decide/topkeys"
 	"cellserver/internal/edge/door"
+	"cellserver/internal/edge/rls"
 	"cellserver/internal/edge/server"
 	"cellserver/internal/redis/login"
 	"cellserver/internal/store"
@@ -43,7 +44,10 @@ type Config struct {
 	Remote func() store.Health
 	Limits *namedlimit.Registry
 	Doors  map[string]*door.Stats // by name
-	Build  buildinfo.Info
+	Envoy  *rls.Service           // nil without a door for it
+	// EnvoyLoads counts loads of the rules for Envoy, nil without a directory of them.
+	EnvoyLoads func() (succeeded, failed uint64)
+	Build      buildinfo.Info
 	// Ready returns an error while clients are not served, Alive once that has lasted so long that the
 	// process should be restarted. Both return soon.
 	Ready func(context.Context) error

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"cellserver/internal/base/zones"
+	"cellserver/internal/decide/envoyconfig"
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/decide/namedlimit/limitsfile"
 	"cellserver/internal/funnel"
@@ -48,7 +49,7 @@ func TestBounds(t *testing.T) {
 		{most: namedlimit.MaxPatterns, format: "- {key: a, value: 'v%[1]d*', " + limit,
 			want: "f:3: values with * below this descriptor need 129 patterns, and a limit has at most 128; list fewer"},
 	} {
-		out, notes, err := Translate([]File{{"f", []byte(descriptors(tt.most, tt.format))}}, Options{})
+		out, notes, err := Translate([]File{{Path: "f", Text: []byte(descriptors(tt.most, tt.format))}}, Options{})
 		if err != nil || len(notes) > 0 {
 			t.Fatal(err, notes)
 		}
@@ -58,7 +59,7 @@ func TestBounds(t *testing.T) {
 	long := strings.Repeat("v", maxPatternBytes)
 	refusal{of("- {key: a, value: '" + long + "*', rate_limit: {unit: day, requests_per_unit: 1}}\n"),
 		"f:3: a value below this descriptor needs a pattern of 1025 bytes, and a limit has at most 1024; shorten it"}.test(t)
-	out, _, err := Translate([]File{{"f", []byte(of("- {key: a, value: '" + long[1:] + "*', rate_limit: {unit: day, requests_per_unit: 1}}\n"))}}, Options{})
+	out, _, err := Translate([]File{{Path: "f", Text: []byte(of("- {key: a, value: '" + long[1:] + "*', rate_limit: {unit: day, requests_per_unit: 1}}\n"))}}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,8 +69,8 @@ func TestBounds(t *testing.T) {
 // TestManyKeys: a file has room for the keys of the most descriptors.
 func TestManyKeys(t *testing.T) {
 	t.Parallel()
-	text := descriptors(maxDescriptors, "- {key: a, value: v%[1]d, rate_limit: {unit: day, requests_per_unit: 1}}\n")
-	out, _, err := Translate([]File{{"f", []byte(text)}}, Options{})
+	text := descriptors(envoyconfig.MaxDescriptors, "- {key: a, value: v%[1]d, rate_limit: {unit: day, requests_per_unit: 1}}\n")
+	out, _, err := Translate([]File{{Path: "f", Text: []byte(text)}}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"cellserver/internal/decide/envoyconfig"
 	"cellserver/internal/wire/glob"
 )
 
@@ -18,23 +19,23 @@ type choice struct {
 // final, even if no descriptor of it has the further keys: where others follow, a choice without a descriptor
 // keeps such requests from them.
 func (t *translator) choices(l *level, keys, values []string, others bool, to []choice) []choice {
-	candidates := l.candidates(keys[0])
-	rivals := rivalsOf(candidates, keys)
+	candidates := t.index.candidates(l, keys[0])
+	rivals := t.rivalsOf(candidates, keys)
 	for i, d := range candidates {
 		behind := others || slices.ContainsFunc(rivals, func(r rival) bool { return r.position > i && r.shares(d) })
-		values := append(slices.Clip(values), starred(d.value))
+		values := append(slices.Clip(values), starred(d.Value))
 		exact := !slices.ContainsFunc(values, func(value string) bool { return strings.Contains(value, "*") })
 		switch {
 		case len(keys) > 1:
-			to = t.choices(&d.below, keys[1:], values, behind, to)
-		case d.rate != nil || behind || len(d.below.all) == 0:
+			to = t.choices(&d.Below, keys[1:], values, behind, to)
+		case d.Rate != nil || behind || len(d.Below.All) == 0:
 			to = append(to, choice{values, exact, d})
 		}
 		if t.overrides+len(to) > maxOverrides {
 			return to
 		}
 	}
-	general := len(candidates) > 0 && starred(candidates[len(candidates)-1].value) == "*"
+	general := len(candidates) > 0 && starred(candidates[len(candidates)-1].Value) == "*"
 	if others && !general {
 		rest := slices.Repeat([]string{"*"}, len(keys))
 		to = append(to, choice{values: append(slices.Clip(values), rest...)})
@@ -59,23 +60,23 @@ type rival struct {
 	values   *glob.Pattern
 }
 
-func rivalsOf(candidates []*descriptor, keys []string) (rivals []rival) {
+func (t *translator) rivalsOf(candidates []*descriptor, keys []string) (rivals []rival) {
 	for i, d := range candidates {
-		if !d.exact() && d.leads(keys[1:]) {
-			rivals = append(rivals, rival{i, glob.Compile([]byte(globOf(starred(d.value))))})
+		if !isExact(d) && t.leads(d, keys[1:]) {
+			rivals = append(rivals, rival{i, glob.Compile([]byte(envoyconfig.Glob(starred(d.Value))))})
 		}
 	}
 	return rivals
 }
 
 // shares reports whether the rival and a descriptor may have a value in common.
-func (r *rival) shares(d *descriptor) bool { return !d.exact() || r.values.Matches([]byte(d.value)) }
+func (r *rival) shares(d *descriptor) bool { return !isExact(d) || r.values.Matches([]byte(d.Value)) }
 
 // leads reports whether a rate limit is below a descriptor, at the end of further keys.
-func (d *descriptor) leads(keys []string) bool {
+func (t *translator) leads(d *descriptor, keys []string) bool {
 	if len(keys) == 0 {
-		return d.rate != nil
+		return d.Rate != nil
 	}
-	further := func(d *descriptor) bool { return d.leads(keys[1:]) }
-	return slices.ContainsFunc(d.below.byKey[keys[0]], further)
+	further := func(d *descriptor) bool { return t.leads(d, keys[1:]) }
+	return slices.ContainsFunc(t.index[&d.Below][keys[0]], further)
 }

@@ -18,13 +18,11 @@ import (
 	"strconv"
 
 	"cellserver/internal/base/yamlfile"
+	"cellserver/internal/decide/envoyconfig"
 )
 
 // File is a configuration.
-type File struct {
-	Path string
-	Text []byte
-}
+type File = envoyconfig.File
 
 // Options are settings of envoyproxy/ratelimit outside its files.
 type Options struct {
@@ -44,14 +42,18 @@ func (n Note) String() string { return n.Path + ":" + strconv.Itoa(n.Line) + ": 
 // Translate returns the limits file for configurations, and notes in the order of files and lines. The error
 // has one line and names all invalid lines, as FILE:LINE.
 func Translate(files []File, options Options) (out []byte, notes []Note, err error) {
-	t := &translator{options: options, names: map[string]bool{}}
-	for at := range files {
-		t.read(&files[at], at)
-	}
 	if len(files) == 0 {
 		return nil, nil, errors.New("no configuration to translate")
 	}
-	for _, d := range t.domains {
+	config, err := envoyconfig.Parse(files, envoyconfig.Options{MergeDomains: options.MergeDomains})
+	if err != nil {
+		return nil, nil, err
+	}
+	t := &translator{names: map[string]bool{}, index: index{}}
+	for _, n := range config.Notes {
+		t.note(n.At, n.Text)
+	}
+	for _, d := range config.Domains {
 		if len(t.problems) == 0 {
 			t.translate(d)
 		}
@@ -63,23 +65,17 @@ func Translate(files []File, options Options) (out []byte, notes []Note, err err
 	return t.file(files), t.sorted(), nil
 }
 
-// Bounds, which aliases in a file may exceed with few bytes:
-const (
-	maxDepth       = 32
-	maxDescriptors = 100_000
-	maxMerges      = 1_000_000
-	maxOverrides   = 1_000_000
-)
+// maxOverrides bounds those of all limits, which aliases in a file may exceed with few bytes.
+const maxOverrides = 1_000_000
 
 type translator struct {
-	options  Options
-	domains  []*domain
 	limits   []*limit
 	names    map[string]bool // of limits
+	index    index
 	notes    []located
 	problems yamlfile.Problems
 
-	descriptors, merges, overrides int // so far
+	overrides int // so far
 }
 
 // located is a note with its file's position.
@@ -88,17 +84,8 @@ type located struct {
 	file int
 }
 
-// at is a line of a file.
-type at struct {
-	file int
-	path string
-	line int
-}
-
-func (a at) String() string { return a.path + ":" + strconv.Itoa(a.line) }
-
 func (t *translator) note(a at, text string) {
-	t.notes = append(t.notes, located{Note{a.path, a.line, text}, a.file})
+	t.notes = append(t.notes, located{Note{a.Path, a.Line, text}, a.File})
 }
 
 func (t *translator) fail(a at, problem string) {

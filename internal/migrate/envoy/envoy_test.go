@@ -21,7 +21,7 @@ func TestGolden(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out, notes, err := Translate([]File{{name + ".yaml", text}}, Options{})
+		out, notes, err := Translate([]File{{Path: name + ".yaml", Text: text}}, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +55,7 @@ type refusal struct{ text, want string }
 
 func (r refusal) test(t *testing.T) {
 	t.Helper()
-	out, notes, err := Translate([]File{{"f", []byte(r.text)}}, Options{})
+	out, notes, err := Translate([]File{{Path: "f", Text: []byte(r.text)}}, Options{})
 	if err == nil || err.Error() != r.want || out != nil || notes != nil {
 		t.Errorf("%q: got %v", r.text, err)
 	}
@@ -119,10 +119,10 @@ func TestErrorsOfRateLimits(t *testing.T) {
 
 func TestSeveralFiles(t *testing.T) {
 	t.Parallel()
-	one := File{"one", []byte(first("rate_limit: {unit: day, requests_per_unit: 1, name: x}"))}
+	one := File{Path: "one", Text: []byte(first("rate_limit: {unit: day, requests_per_unit: 1, name: x}"))}
 	replacing := "value: v, rate_limit: {unit: day, requests_per_unit: 2, replaces: [{name: x}]}"
-	two := File{"two", []byte(first(replacing))}
-	other := File{"other", []byte(strings.ReplaceAll(string(one.Text), "domain: d", "domain: e"))}
+	two := File{Path: "two", Text: []byte(first(replacing))}
+	other := File{Path: "other", Text: []byte(strings.ReplaceAll(string(one.Text), "domain: d", "domain: e"))}
 
 	want := `two:1: domain "d" is in one:1 already; merge the files, or allow it as ` +
 		"MERGE_DOMAIN_CONFIG does there"
@@ -181,7 +181,7 @@ func TestAliases(t *testing.T) {
 		}
 		text += "]}\n"
 	}
-	_, _, err := Translate([]File{{"f", []byte(text)}}, Options{})
+	_, _, err := Translate([]File{{Path: "f", Text: []byte(text)}}, Options{})
 	if err == nil || !strings.Contains(err.Error(), "more than 100000 descriptors; split the configuration") {
 		t.Errorf("got %v", err)
 	}
@@ -195,7 +195,7 @@ func TestMergedMappings(t *testing.T) {
 - {key: b, rate_limit: &b {unit: hour, requests_per_unit: 2, name: b}}
 - {key: c, rate_limit: {<<: [*a, *b], requests_per_unit: 3}}
 `)
-	out, notes, err := Translate([]File{{"f", []byte(text)}}, Options{})
+	out, notes, err := Translate([]File{{Path: "f", Text: []byte(text)}}, Options{})
 	if err != nil || len(notes) > 0 {
 		t.Fatal(notes, err)
 	}
@@ -208,7 +208,7 @@ func TestMergedMappings(t *testing.T) {
 		at := strconv.Itoa(i)
 		text += "- &m" + strconv.Itoa(i+1) + " {<<: [*m" + at + ", *m" + at + "], value: v" + at + "}\n"
 	}
-	_, _, err = Translate([]File{{"f", []byte(text)}}, Options{})
+	_, _, err = Translate([]File{{Path: "f", Text: []byte(text)}}, Options{})
 	if err == nil || !strings.Contains(err.Error(), "too many merged mappings") {
 		t.Errorf("got %v", err)
 	}
@@ -224,7 +224,7 @@ func FuzzTranslate(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		out, notes, err := Translate([]File{{"f", text}}, Options{})
+		out, notes, err := Translate([]File{{Path: "f", Text: text}}, Options{})
 		if err != nil {
 			if strings.Contains(err.Error(), "\n") {
 				t.Errorf("an error of several lines: %q", err)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"cellserver/internal/base/yamlfile"
+	"cellserver/internal/decide/envoyconfig"
 )
 
 // limit is a limit of the output.
@@ -35,20 +36,25 @@ const (
 )
 
 // translate adds the limits of a domain.
-func (t *translator) translate(d *domain) {
-	t.confusions(&d.top)
+func (t *translator) translate(d *envoyconfig.Domain) {
+	t.untranslated(&d.Top)
+	named := map[string][]*descriptor{}
+	byName(&d.Top, named)
+	prune(&d.Top)
+	t.index.add(&d.Top)
+	t.confusions(&d.Top)
 	of := map[*descriptor]*limit{}
-	for _, p := range paths(&d.top) {
-		l := &limit{domain: d.name, keys: p.keys, at: p.at, name: t.name(d.name, p.keys)}
-		choices := t.choices(&d.top, p.keys, nil, false, nil)
+	for _, p := range paths(&d.Top) {
+		l := &limit{domain: d.Name, keys: p.keys, at: p.at, name: t.name(d.Name, p.keys)}
+		choices := t.choices(&d.Top, p.keys, nil, false, nil)
 		if t.overrides += len(choices); t.overrides > maxOverrides {
-			t.fail(d.at, "more than "+strconv.Itoa(maxOverrides)+" overrides; split the configuration")
+			t.fail(d.At, "more than "+strconv.Itoa(maxOverrides)+" overrides; split the configuration")
 			return
 		}
 		t.fill(l, choices, of)
 		t.limits = append(t.limits, l)
 	}
-	t.replacements(&d.top, d.named, of)
+	t.replacements(&d.Top, named, of)
 }
 
 // path is a sequence of descriptor keys.
@@ -63,14 +69,14 @@ func paths(l *level) (found []path) {
 	seen := map[string]bool{}
 	var visit func(l *level, keys []string)
 	visit = func(l *level, keys []string) {
-		for _, d := range l.all {
-			keys := append(slices.Clip(keys), d.key)
+		for _, d := range l.All {
+			keys := append(slices.Clip(keys), d.Key)
 			id := joined(keys)
-			if !seen[id] && (d.rate != nil || len(d.below.all) == 0) {
+			if !seen[id] && (d.Rate != nil || len(d.Below.All) == 0) {
 				seen[id] = true
-				found = append(found, path{keys, d.at})
+				found = append(found, path{keys, d.At})
 			}
-			visit(&d.below, keys)
+			visit(&d.Below, keys)
 		}
 	}
 	visit(l, nil)
@@ -93,7 +99,7 @@ func (t *translator) fill(l *limit, choices []choice, of map[*descriptor]*limit)
 	for _, c := range choices {
 		line, pattern := l.at, l.pattern(c.values)
 		if c.of != nil {
-			of[c.of], line = l, c.of.at
+			of[c.of], line = l, c.of.At
 		}
 		first, found := patterns[l.all()]
 		if !found {
@@ -124,7 +130,7 @@ func (t *translator) fill(l *limit, choices []choice, of map[*descriptor]*limit)
 // unreachable notes a descriptor that is never chosen.
 func (t *translator) unreachable(d *descriptor, first at) {
 	if d != nil {
-		t.note(d.at, "this descriptor is left out: all of its values are those of "+first.String()+
+		t.note(d.At, "this descriptor is left out: all of its values are those of "+first.String()+
 			" there, too; remove one of them")
 	}
 }
@@ -132,8 +138,8 @@ func (t *translator) unreachable(d *descriptor, first at) {
 // shadowed reports whether all choices that limit do so in shadow mode.
 func shadowed(choices []choice) (all bool) {
 	for _, c := range choices {
-		if c.of.limits() {
-			if !c.of.shadow {
+		if limits(c.of) {
+			if !c.of.Shadow {
 				return false
 			}
 			all = true
@@ -142,50 +148,50 @@ func shadowed(choices []choice) (all bool) {
 	return all
 }
 
-func (d *descriptor) limits() bool { return d != nil && d.rate != nil && !d.rate.unlimited }
+func limits(d *descriptor) bool { return d != nil && d.Rate != nil && !d.Rate.Unlimited }
 
 // action returns what a limit does for a descriptor.
 func (t *translator) action(l *limit, d *descriptor) action {
-	if d == nil || d.rate == nil {
+	if d == nil || d.Rate == nil {
 		return unlimited
 	}
-	do, name, why := unlimited, d.rate.name, "only rules have names here, and it has none"
+	do, name, why := unlimited, d.Rate.Name, "only rules have names here, and it has none"
 	switch {
-	case d.rate.unlimited:
-	case d.shadow && !l.shadow:
-		t.note(d.shadowAt, "shadow_mode is translated for whole limits only, and not all of "+l.name+
+	case d.Rate.Unlimited:
+	case d.Shadow && !l.shadow:
+		t.note(d.FieldAt("shadow_mode"), "shadow_mode is translated for whole limits only, and not all of "+l.name+
 			" has it: these requests are allowed, but not counted; give them another key, or remove it")
-	case d.rate.count == 0:
+	case d.Rate.Count == 0:
 		do = deny
 	case validName(name):
-		return d.rate.rule(", name: " + scalar(name))
+		return ruleOf(d.Rate, ", name: "+scalar(name))
 	default:
-		do, why = d.rate.rule(""), "names here are up to 64 letters, digits, dots, hyphens and underscores"
+		do, why = ruleOf(d.Rate, ""), "names here are up to 64 letters, digits, dots, hyphens and underscores"
 	}
 	if name != "" {
-		t.note(d.rate.nameAt, "name "+yamlfile.Quote(name)+" is not translated: "+why+"; leave it out")
+		t.note(d.Rate.NameAt, "name "+yamlfile.Quote(name)+" is not translated: "+why+"; leave it out")
 	}
 	return do
 }
 
-func (r *rate) rule(name string) action {
-	count := strconv.FormatUint(uint64(r.count), 10)
+func ruleOf(r *envoyconfig.Rate, name string) action {
+	count := strconv.FormatUint(uint64(r.Count), 10)
 	return action("rules: [{algorithm: quota, epoch: true, max_count: " + count +
-		", every: " + r.unit + name + "}]")
+		", every: " + r.Unit + name + "}]")
 }
 
 // replacements notes what rate limits replace.
 func (t *translator) replacements(
 	l *level, named map[string][]*descriptor, of map[*descriptor]*limit,
 ) {
-	for _, d := range l.all {
-		if d.rate != nil {
-			for _, entry := range d.rate.replaces {
-				text := " is not translated: " + advice(named[entry.name], of)
-				t.note(entry.at, "replaces "+yamlfile.Quote(entry.name)+text)
+	for _, d := range l.All {
+		if d.Rate != nil {
+			for _, entry := range d.Rate.Replaces {
+				text := " is not translated: " + advice(named[entry.Name], of)
+				t.note(entry.At, "replaces "+yamlfile.Quote(entry.Name)+text)
 			}
 		}
-		t.replacements(&d.below, named, of)
+		t.replacements(&d.Below, named, of)
 	}
 }
 
@@ -194,7 +200,7 @@ func advice(replaced []*descriptor, of map[*descriptor]*limit) string {
 	var where []string
 	for _, d := range replaced {
 		if l := of[d]; l != nil {
-			where = append(where, l.name+" ("+d.at.String()+")")
+			where = append(where, l.name+" ("+d.At.String()+")")
 		}
 	}
 	if len(where) == 0 {

@@ -166,7 +166,7 @@ func TestDecisionsAreTheirs(t *testing.T) {
 		for _, d := range list {
 			d.write(b, "  ")
 		}
-		out, _, err := Translate([]File{{"f", []byte(b.String())}}, Options{})
+		out, _, err := Translate([]File{{Path: "f", Text: []byte(b.String())}}, Options{})
 		if err != nil {
 			t.Fatalf("%v of\n%s", err, b)
 		}

@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
+
+	"cellserver/internal/decide/envoyconfig"
 )
 
 // maxNameBytes bounds a limit's name.
@@ -58,10 +60,7 @@ func (l *limit) escape(value string) string {
 }
 
 // pattern returns the glob pattern for keys. It has all of the separators, so that a star matches none.
-func (l *limit) pattern(values []string) string { return globOf(l.key(values)) }
-
-// globOf returns the glob pattern in which only stars are special.
-func globOf(s string) string { return strings.NewReplacer(`\`, `\\`, "?", `\?`, "[", `\[`).Replace(s) }
+func (l *limit) pattern(values []string) string { return envoyconfig.Glob(l.key(values)) }
 
 // all returns the pattern for all keys.
 func (l *limit) all() string {

@@ -1,0 +1,168 @@
+package peer
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+
+	"google.golang.org/protobuf/proto"
+
+	"cellserver/bench/internal/control"
+	"cellserver/bench/internal/load"
+	"cellserver/internal/edge/rls/rlspb"
+	"cellserver/internal/test/patience"
+)
+
+// The peers of cellserver's doors.
+const (
+	EmptyHTTP = "an empty net/http handler"
+	EmptyGRPC = "an empty connect handler"
+	RateLimit = "envoyproxy/ratelimit"
+)
+
+// Limit that the doors' calls name. No call is denied.
+const (
+	doorLimit = "api"
+	domain    = "bench"
+	entry     = "user"
+
+	limitsFile = "limits: {" + doorLimit + ": {rules: [{algorithm: funnel, max_burst: 1000000, count: 1000, period: 24h}]}}\n"
+	envoyFile  = "domain: " + domain + "\ndescriptors:\n  - key: " + entry + "\n    rate_limit: {unit: hour, requests_per_unit: 1000000}\n"
+)
+
+// Check is a GET of HTTP, as a proxy sends it.
+func Check() (load.Command, error) {
+	return CheckAt("/v1/check/" + doorLimit + "?key=u:" + load.KeyMark)
+}
+
+// CheckAt is a GET of a path.
+func CheckAt(path string) (load.Command, error) {
+	return load.NewGet(path, "Host: localhost", "User-Agent: bench", "Accept: */*")
+}
+
+// ShouldRateLimit is a call of Envoy's rate limit service with a descriptor of one entry.
+func ShouldRateLimit() (load.Command, error) {
+	const mark = "#key-digits#"
+	message, err := proto.Marshal(&rlspb.RateLimitRequest{Domain: domain, Descriptors: []*rlspb.RateLimitDescriptor{
+		{Entries: []*rlspb.RateLimitDescriptor_Entry{{Key: entry, Value: "u:" + mark}}},
+	}})
+	if err != nil {
+		return load.Command{}, fmt.Errorf("peer: %w", err)
+	}
+	c, err := load.NewCall(control.ShouldRateLimit, message, mark, "ShouldRateLimit "+entry+"=u:"+load.KeyMark)
+	return c.LimitedBy(byte(rlspb.RateLimitResponse_OVER_LIMIT)), err
+}
+
+// StartDoor starts cellserver with a door, "http" or "grpc", whose address is the server's.
+func (k *Kit) StartDoor(ctx context.Context, door string, flags ...string) (*Server, error) {
+	dir, err := k.rules()
+	if err != nil {
+		return nil, err
+	}
+	argv := []string{k.cellserver, "--addr", "127.0.0.1:0", "--metrics-addr", "", "--maxclients", maxClients, "--" + door + "-addr", "127.0.0.1:0"}
+	if door == control.GRPC {
+		argv = append(argv, "--envoy-config", filepath.Join(dir, "config"))
+	} else {
+		argv = append(argv, "--limits-file", filepath.Join(dir, "limits.yaml"))
+	}
+	return start(ctx, spec{
+		name: Cellserver, argv: append(argv, flags...), dir: k.dir,
+		told: regexp.MustCompile(`msg=ready .*\b` + door + `=127\.0\.0\.1:(\d+)`),
+	})
+}
+
+// rules writes the limits, and returns their directory.
+func (k *Kit) rules() (string, error) {
+	dir := filepath.Join(k.dir, "doors")
+	if err := os.MkdirAll(filepath.Join(dir, "config"), 0o755); err != nil {
+		return "", fmt.Errorf("peer: %w", err)
+	}
+	for file, text := range map[string]string{"limits.yaml": limitsFile, "config/bench.yaml": envoyFile} {
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
+			return "", fmt.Errorf("peer: %w", err)
+		}
+	}
+	return dir, nil
+}
+
+// StartControl starts one of package control.
+func (k *Kit) StartControl(ctx context.Context, name string) (*Server, error) {
+	return start(ctx, spec{
+		name: name, argv: append(append([]string{}, k.control...), name), dir: k.dir, told: regexp.MustCompile(`^(\d+)$`),
+	})
+}
+
+// StartRateLimit starts envoyproxy/ratelimit with a Redis of its own, whose CPU time and memory are added.
+func (k *Kit) StartRateLimit(ctx context.Context) (*Server, error) {
+	dir, err := k.rules()
+	if err != nil {
+		return nil, err
+	}
+	redis, err := k.StartRedis(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s, err := k.startRateLimit(ctx, dir, redis.Addr)
+	if err != nil {
+		redis.Stop()
+		return nil, err
+	}
+	s.beside = redis
+	return s, nil
+}
+
+func (k *Kit) startRateLimit(ctx context.Context, dir string, redis netip.AddrPort) (*Server, error) {
+	file, err := filepath.Abs(k.rateLimit)
+	if err != nil {
+		return nil, fmt.Errorf("peer: %w", err)
+	}
+	var ports [3]string // for HTTP, debugging and gRPC
+	var port int
+	for i := range ports {
+		if port, err = freePort(ctx); err != nil {
+			return nil, err
+		}
+		ports[i] = strconv.Itoa(port)
+	}
+	s, err := start(ctx, spec{
+		name: RateLimit, argv: []string{file}, port: port, dir: k.dir,
+		env: []string{
+			"HOST=127.0.0.1", "PORT=" + ports[0], "DEBUG_HOST=127.0.0.1", "DEBUG_PORT=" + ports[1],
+			"GRPC_HOST=127.0.0.1", "GRPC_PORT=" + ports[2], "REDIS_SOCKET_TYPE=tcp", "REDIS_URL=" + redis.String(),
+			"RUNTIME_ROOT=" + dir, "RUNTIME_SUBDIRECTORY=", "RUNTIME_WATCH_ROOT=false", "USE_STATSD=false", "LOG_LEVEL=ERROR",
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := healthy(ctx, "http://"+net.JoinHostPort("127.0.0.1", ports[0])+"/healthcheck"); err != nil {
+		s.Stop()
+		return nil, err
+	}
+	return s, nil
+}
+
+// healthy waits until a URL answers 200.
+func healthy(ctx context.Context, url string) error {
+	if patience.Until(func() bool {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+		if err != nil {
+			return false
+		}
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			return false
+		}
+		_ = answer.Body.Close()
+		return answer.StatusCode == http.StatusOK
+	}) {
+		return nil
+	}
+	return fmt.Errorf("peer: %s does not become healthy", url)
+}

@@ -1,0 +1,92 @@
+package proxies
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// TestExactlyTheAllowed sends parallel requests of two visitors, API keys, and a user: as many as allowed reach the
+// site.
+func TestExactlyTheAllowed(t *testing.T) {
+	onEach(t, func(t *testing.T, r recipe) {
+		s := startStack(t, r, mode{patient: true})
+		for _, one := range []struct {
+			limit   string
+			visit   visit
+			allowed int64
+		}{
+			{"visitor", visit{from: "127.0.0.1", path: "/"}, 20},
+			{"visitor", visit{from: "127.0.0.2", path: "/a?b=c"}, 20},
+			{"api-key", visit{path: "/api/", key: "one"}, 100},
+			{"api-key", visit{from: "127.0.0.2", path: "/api/x", key: "two&denied=200"}, 100},
+			{"user", visit{path: "/account/", user: "laoqian", password: "secret"}, 50},
+		} {
+			before := s.served.Load()
+			allowed, denied := s.flood(t, one.visit, int(2*one.allowed))
+			if got := s.served.Load() - before; got != one.allowed || allowed != one.allowed || denied != one.allowed {
+				t.Errorf("%+v: %d reached the site, %d were allowed and %d denied, want %d of each", one.visit, got, allowed, denied, one.allowed)
+			}
+			h := s.expect(t, one.visit, http.StatusTooManyRequests)
+			if !strings.HasPrefix(h.Get("RateLimit"), `"`+one.limit+`";r=0;t=`) || !strings.HasPrefix(h.Get("RateLimit-Policy"), `"`+one.limit+`";q=`) ||
+				h.Get("Retry-After") == "" {
+				t.Errorf("%+v: a denial has the headers %v", one.visit, h)
+			}
+		}
+	})
+}
+
+// flood sends n requests, 16 at once.
+func (s *stack) flood(t *testing.T, v visit, n int) (allowed, denied int64) {
+	t.Helper()
+	var ok, limited, next atomic.Int64
+	var senders sync.WaitGroup
+	for range 16 {
+		senders.Go(func() {
+			for next.Add(1) <= int64(n) {
+				switch answer, err := s.send(t.Context(), v); {
+				case err != nil:
+					t.Error(err)
+				case answer.StatusCode == http.StatusOK:
+					ok.Add(1)
+				case answer.StatusCode == http.StatusTooManyRequests:
+					limited.Add(1)
+				default:
+					t.Errorf("%+v is answered %d: %v", v, answer.StatusCode, answer.Header)
+				}
+			}
+		})
+	}
+	senders.Wait()
+	return ok.Load(), limited.Load()
+}
+
+// TestWhatVisitorsSee: headers of an allowed request, and refusals that use up nobody's limit.
+func TestWhatVisitorsSee(t *testing.T) {
+	onEach(t, func(t *testing.T, r recipe) {
+		s := startStack(t, r, mode{patient: true})
+		s.expect(t, visit{path: "/api/"}, http.StatusUnauthorized)
+		s.expect(t, visit{path: "/account/"}, http.StatusUnauthorized)
+		s.expect(t, visit{path: "/account/", user: "laoqian", password: "guess"}, http.StatusUnauthorized)
+		if n := s.served.Load(); n != 0 {
+			t.Errorf("%d requests without a key or user reached the site", n)
+		}
+		// What a browser sends along reaches the site, and keeps no visitor out.
+		h := s.expect(t, visit{path: "/", header: http.Header{
+			"Origin": {"https://elsewhere.example"}, "Sec-Fetch-Site": {"cross-site"}, "Cookie": {"a=b"},
+			"X-Forwarded-For": {"10.0.0.1"}, "X-User": {"root"}, "X-Cellserver-Token": {"guess"},
+		}}, http.StatusOK)
+		if !strings.HasPrefix(h.Get("RateLimit"), `"visitor";r=19;t=`) || h.Get("Retry-After") != "" {
+			t.Errorf("the first visit has the headers %v", h)
+		}
+		// The address that a visitor claims is not believed.
+		if h := s.expect(t, visit{path: "/", header: http.Header{"X-Forwarded-For": {"10.0.0.2"}}}, http.StatusOK); !strings.HasPrefix(h.Get("RateLimit"), `"visitor";r=18;`) {
+			t.Errorf("the second visit, under another name, has the headers %v", h)
+		}
+		if h := s.expect(t, visit{path: "/account/", user: "laoqian", password: "secret"}, http.StatusOK); !strings.HasPrefix(h.Get("RateLimit"), `"user";r=49;`) {
+			t.Errorf("after a wrong password the user's first visit has the headers %v", h)
+		}
+	})
+}

@@ -1,0 +1,10 @@
+// Package proxies tries the recipes of docs/HTTP.md: the files of deploy/ in the real nginx, HAProxy and Caddy.
+package proxies
+
+import (
+	"testing"
+
+	"cellserver/e2e/harness"
+)
+
+func TestMain(m *testing.M) { harness.Main(m) }

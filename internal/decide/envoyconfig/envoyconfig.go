@@ -1,0 +1,145 @@
+// Package envoyconfig reads configurations of envoyproxy/ratelimit and finds the limit of a request's
+// descriptor. A Config and Rules are immutable; a Store is safe for concurrent use.
+//
+// The model is src/config/config_impl.go of envoyproxy/ratelimit at f2fb157. Each level compares "key_value"
+// as a whole, so that the key a with the value b_c is also the key a_b with the value c. An exact value
+// precedes wildcards, which are tried in the file's order, and those precede a key alone; a match is final,
+// even if nothing below it fits. A limit applies to descriptors of as many entries as it has levels.
+package envoyconfig
+
+import (
+	"strconv"
+
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"cellserver/internal/base/yamlfile"
+	"cellserver/internal/decide/namedlimit"
+	"cellserver/internal/wire/glob"
+)
+
+// File is a configuration file.
+type File struct {
+	Path string
+	Text []byte
+}
+
+// Options change what is accepted.
+type Options struct {
+	// MergeDomains is MERGE_DOMAIN_CONFIG: files may have the same domain.
+	MergeDomains bool
+	// Extended permits fields that envoyproxy/ratelimit does not have: algorithm and all_or_nothing.
+	Extended bool
+}
+
+// Config is what files say.
+type Config struct {
+	Domains []*Domain
+	Notes   []Note // of what has no effect, in the order of reading
+}
+
+// Line is a line of a file.
+type Line struct {
+	File int // its position
+	Path string
+	Line int
+}
+
+func (l Line) String() string { return l.Path + ":" + strconv.Itoa(l.Line) }
+
+// Note is a remark about a line.
+type Note struct {
+	At   Line
+	Text string
+}
+
+func (n Note) String() string { return n.At.String() + ": " + n.Text }
+
+// Domain is a domain of one or several files.
+type Domain struct {
+	Name         string
+	At           Line
+	AllOrNothing bool // requests charge all of their descriptors, or none
+	Top          Level
+}
+
+// Level is a list of descriptors.
+type Level struct {
+	All         []*Descriptor
+	byComposite map[string]*Descriptor
+	wild        []*Descriptor // with a wildcard in the key or the value
+}
+
+// Descriptor is an entry of a level.
+type Descriptor struct {
+	At            Line
+	Key, Value    string // no value stands for every value
+	Rate          *Rate  // nil for none
+	Shadow        bool   // denies nothing
+	Quota         bool   // requests are denied only if all of their descriptors with Quota are over the limit
+	Shared        bool   // values of a wildcard have one count
+	Detailed      bool   // metrics count by the values of requests
+	ValueToMetric bool   // metrics have the value of the request where the configuration has none
+	Metadata      *structpb.Struct
+	Below         Level
+
+	Path    string // composites from the top, joined by dots, for metrics
+	fields  map[string]Line
+	pattern *glob.Pattern // of a wildcard
+}
+
+// Rate is a rate_limit.
+type Rate struct {
+	Unlimited bool
+	Count     uint32 // requests_per_unit
+	Unit      string // second to year; "" if Unlimited
+	Algorithm namedlimit.Algorithm
+	Name      string
+	NameAt    Line
+	Replaces  []Replaced
+}
+
+// Replaced is an entry of replaces.
+type Replaced struct {
+	At   Line
+	Name string
+}
+
+// FieldAt returns the line of a field.
+func (d *Descriptor) FieldAt(name string) Line { return d.fields[name] }
+
+// Composite returns the key and the value by which a level knows the descriptor.
+func (d *Descriptor) Composite() string {
+	if d.Value == "" {
+		return d.Key
+	}
+	return d.Key + "_" + d.Value
+}
+
+// Parse reads files. The error has one line and names all invalid lines, as FILE:LINE.
+func Parse(files []File, o Options) (*Config, error) {
+	p := &parser{options: o}
+	for at := range files {
+		p.read(&files[at], at)
+	}
+	if len(p.problems) > 0 {
+		return nil, p.problems
+	}
+	return &Config{p.domains, p.notes}, nil
+}
+
+// Bounds, which aliases in a file may exceed with few bytes:
+const (
+	MaxDescriptors = 100_000 // of all files
+
+	maxDepth  = 32
+	maxMerges = 1_000_000
+)
+
+type parser struct {
+	options  Options
+	domains  []*Domain
+	notes    []Note
+	problems yamlfile.Problems
+
+	descriptors, merges int // so far
+}

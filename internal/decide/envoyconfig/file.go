@@ -1,0 +1,119 @@
+package envoyconfig
+
+import (
+	"errors"
+	"strconv"
+
+	"go.yaml.in/yaml/v4"
+
+	"cellserver/internal/base/yamlfile"
+)
+
+// reader reads one file.
+type reader struct {
+	*parser
+	yamlfile.File
+	file int
+}
+
+// read reads a file and adds its domain.
+func (p *parser) read(f *File, file int) {
+	r := reader{p, yamlfile.File{Path: f.Path}, file}
+	if root := r.Root(f.Text); root != nil {
+		r.readRoot(root)
+	} else if r.Count() == 0 {
+		r.FailAt(1, "the file is empty; domain is missing")
+	}
+	if problems := (yamlfile.Problems)(nil); errors.As(r.Err(), &problems) {
+		p.problems = append(p.problems, problems...)
+	}
+}
+
+func (r *reader) of(n *yaml.Node) Line { return Line{r.file, r.Path, n.Line} }
+
+func (r *reader) note(at Line, text string) { r.notes = append(r.notes, Note{at, text}) }
+
+func (r *reader) readRoot(n *yaml.Node) {
+	name, together := "", false
+	var list *yaml.Node
+	r.fields(n, "the file", func(key, value *yaml.Node) {
+		switch {
+		case key.Value == "domain":
+			name = r.text(value, "domain")
+		case key.Value == "descriptors":
+			list = value
+		case key.Value == "all_or_nothing" && r.options.Extended:
+			together = r.yes(value, "all_or_nothing")
+		default:
+			r.misplaced(key, "the file")
+		}
+	})
+	if r.Count() > 0 {
+		return
+	}
+	if name == "" {
+		r.Fail(n, "domain is missing")
+		return
+	}
+	d := r.domain(name, r.of(n))
+	if d == nil {
+		return
+	}
+	d.AllOrNothing = d.AllOrNothing || together
+	if list != nil {
+		r.readLevel(list, &d.Top, "", 1)
+	}
+}
+
+// domain returns the domain to add to, or nil after an error.
+func (r *reader) domain(name string, at Line) *Domain {
+	for _, d := range r.domains {
+		if d.Name != name {
+			continue
+		}
+		if !r.options.MergeDomains {
+			advice := "merge the files"
+			if !r.options.Extended {
+				advice += ", or allow it as MERGE_DOMAIN_CONFIG does there"
+			}
+			r.FailAt(at.Line, "domain "+yamlfile.Quote(name)+" is in "+d.At.String()+" already; "+advice)
+			return nil
+		}
+		return d
+	}
+	d := &Domain{Name: name, At: at}
+	r.domains = append(r.domains, d)
+	return d
+}
+
+func (r *reader) readLevel(n *yaml.Node, l *Level, path string, depth int) {
+	if n.Kind != yaml.SequenceNode {
+		r.Fail(n, "descriptors must be a list")
+		return
+	}
+	if depth > maxDepth {
+		r.Fail(n, "descriptors nest deeper than "+strconv.Itoa(maxDepth)+" levels")
+		return
+	}
+	for _, item := range n.Content {
+		if r.descriptors++; r.descriptors > MaxDescriptors {
+			if r.descriptors == MaxDescriptors+1 {
+				r.Fail(item, "more than "+strconv.Itoa(MaxDescriptors)+" descriptors; split the configuration")
+			}
+			return
+		}
+		r.readDescriptor(item, l, path, depth)
+	}
+}
+
+// misplaced refuses an unknown field, and notes one that belongs elsewhere, which has no effect.
+func (r *reader) misplaced(key *yaml.Node, what string) {
+	switch key.Value {
+	case "domain", "key", "value", "descriptors", "rate_limit", "unit", "requests_per_unit", "unlimited",
+		"shadow_mode", "quota_mode", "name", "replaces", "detailed_metric", "value_to_metric",
+		"share_threshold", "metadata":
+		r.note(r.of(key), key.Value+" has no effect in "+what+"; move it")
+	default:
+		r.Fail(key, "unknown field "+yamlfile.Quote(key.Value)+" in "+what)
+	}
+}

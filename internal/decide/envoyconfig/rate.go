@@ -1,0 +1,158 @@
+package envoyconfig
+
+import (
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"cellserver/internal/base/yamlfile"
+	"cellserver/internal/decide/namedlimit"
+)
+
+func (r *reader) readRate(n *yaml.Node) *Rate {
+	l := &Rate{Algorithm: namedlimit.Quota}
+	var unit, count, list, algorithm *yaml.Node
+	r.fields(n, "rate_limit", func(key, value *yaml.Node) {
+		switch {
+		case key.Value == "unit":
+			unit, l.Unit = key, r.text(value, "unit")
+		case key.Value == "requests_per_unit":
+			count, l.Count = key, r.number(value)
+		case key.Value == "unlimited":
+			l.Unlimited = r.yes(value, "unlimited")
+		case key.Value == "name":
+			l.Name, l.NameAt = r.text(value, "name"), r.of(value)
+		case key.Value == "replaces":
+			list = value
+		case key.Value == "algorithm" && r.options.Extended:
+			algorithm = value
+		default:
+			r.misplaced(key, "rate_limit")
+		}
+	})
+	r.checkUnit(n, l, unit)
+	switch {
+	case l.Unlimited && count != nil:
+		r.note(r.of(count), "requests_per_unit has no effect beside unlimited; remove one of them")
+	case !l.Unlimited && count == nil:
+		r.note(r.of(n), "requests_per_unit is missing, which is 0: it denies all; write it")
+	}
+	if list != nil {
+		r.readReplaces(list, l)
+	}
+	if algorithm != nil {
+		r.readAlgorithm(algorithm, l)
+	}
+	return l
+}
+
+func (r *reader) checkUnit(n *yaml.Node, l *Rate, unit *yaml.Node) {
+	line := n
+	if unit != nil {
+		line = unit
+	}
+	known := knownUnit(l.Unit)
+	switch {
+	case l.Unlimited && known != "":
+		r.Fail(line, "unlimited has no unit; remove one of them")
+	case l.Unlimited && l.Unit != "":
+		r.note(r.of(line), "unit has no effect beside unlimited; remove it")
+	case !l.Unlimited && known == "":
+		r.Fail(line, "unit must be second, minute, hour, day, week, month or year, got "+yamlfile.Quote(l.Unit))
+	}
+	l.Unit = known
+}
+
+// knownUnit returns a unit in lower case, empty for an unknown one.
+func knownUnit(unit string) string {
+	if unit = strings.ToLower(unit); UnitSec(unit) > 0 {
+		return unit
+	}
+	return ""
+}
+
+// UnitSec returns the seconds of a unit, with months of 30 days and years of 365, or 0 for an unknown one.
+func UnitSec(unit string) int64 {
+	const day = 24 * 60 * 60
+	switch unit {
+	case "second":
+		return 1
+	case "minute":
+		return 60
+	case "hour":
+		return 60 * 60
+	case "day":
+		return day
+	case "week":
+		return 7 * day
+	case "month":
+		return 30 * day
+	case "year":
+		return 365 * day
+	}
+	return 0
+}
+
+// readAlgorithm checks the limit, too, as an algorithm may not permit it.
+func (r *reader) readAlgorithm(n *yaml.Node, l *Rate) {
+	name := r.text(n, "algorithm")
+	algorithm, ok := namedlimit.AlgorithmOf(name)
+	if !ok {
+		r.Fail(n, "unknown algorithm "+yamlfile.Quote(name)+
+			"; there are funnel, token_bucket, fixed_window, sliding_window, approximate_window and quota")
+		return
+	}
+	l.Algorithm = algorithm
+	if l.Unlimited {
+		r.note(r.of(n), "algorithm has no effect beside unlimited; remove it")
+		return
+	}
+	if l.Count == 0 || l.Unit == "" || algorithm == namedlimit.Quota {
+		return
+	}
+	count := int64(l.Count)
+	rule := namedlimit.Rule{Algorithm: algorithm, Capacity: count, PeriodSec: UnitSec(l.Unit)}
+	if algorithm == namedlimit.Funnel || algorithm == namedlimit.TokenBucket {
+		rule.Count = count
+	}
+	if err := namedlimit.CheckRule(&rule, nil); err != nil {
+		r.Fail(n, strings.Replace(err.Error(), "max_count", "requests_per_unit", 1))
+	}
+}
+
+func (r *reader) readReplaces(n *yaml.Node, l *Rate) {
+	if n.Kind != yaml.SequenceNode {
+		r.Fail(n, "replaces must be a list")
+		return
+	}
+	for _, item := range n.Content {
+		item = yamlfile.Resolve(item)
+		before, name := r.Count(), ""
+		r.fields(item, "an entry of replaces", func(key, value *yaml.Node) {
+			if key.Value != "name" {
+				r.misplaced(key, "an entry of replaces")
+				return
+			}
+			name = r.text(value, "name")
+		})
+		switch {
+		case r.Count() > before:
+		case name == "":
+			r.Fail(item, "an entry of replaces must have a name")
+		case name == l.Name:
+			r.Fail(item, "replaces names its own rate limit, "+yamlfile.Quote(name)+"; remove it")
+		default:
+			l.Replaces = append(l.Replaces, Replaced{r.of(item), name})
+		}
+	}
+}
+
+// number reads 32 bits, in the notations of YAML 1.1.
+func (r *reader) number(n *yaml.Node) uint32 {
+	v, err := strconv.ParseUint(strings.ReplaceAll(strings.TrimPrefix(n.Value, "+"), "_", ""), 0, 32)
+	if !plain(n) || err != nil {
+		r.Fail(n, "requests_per_unit must be a number from 0 to 4294967295, got "+yamlfile.Quote(n.Value))
+	}
+	return uint32(v)
+}

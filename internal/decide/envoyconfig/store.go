@@ -1,0 +1,171 @@
+package envoyconfig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"cellserver/internal/base/yamlfile"
+)
+
+// Rules are the configuration that decides requests.
+type Rules struct {
+	domains map[string]*Domain
+	Notes   []Note
+}
+
+// Domain returns a domain, or nil.
+func (r *Rules) Domain(name string) *Domain { return r.domains[name] }
+
+// RulesOf returns the rules of files.
+func RulesOf(files []File) (*Rules, error) {
+	c, err := Parse(files, Options{Extended: true})
+	if err != nil {
+		return nil, err
+	}
+	r := &Rules{map[string]*Domain{}, c.Notes}
+	for _, d := range c.Domains {
+		r.domains[d.Name] = d
+	}
+	return r, nil
+}
+
+// Load returns the rules of a directory's *.yaml and *.yml. The error has one line.
+func Load(dir string) (*Rules, error) {
+	paths, err := pathsOf(dir)
+	if err != nil {
+		return nil, err
+	}
+	files := make([]File, len(paths))
+	for i, path := range paths {
+		text, err := yamlfile.Read(path)
+		if err != nil {
+			return nil, err
+		}
+		files[i] = File{path, text}
+	}
+	return RulesOf(files)
+}
+
+func pathsOf(dir string) (paths []string, err error) {
+	entries, err := os.ReadDir(dir) // sorted by name
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the directory: %w", err)
+	}
+	for _, e := range entries {
+		switch filepath.Ext(e.Name()) {
+		case ".yaml", ".yml":
+			if !strings.HasPrefix(e.Name(), ".") {
+				paths = append(paths, filepath.Join(dir, e.Name()))
+			}
+		}
+	}
+	if len(paths) == 0 {
+		return nil, errors.New(dir + " has no *.yaml")
+	}
+	return paths, nil
+}
+
+// Store holds the rules of a directory, which Reload and Watch replace.
+type Store struct {
+	dir           string
+	rules         atomic.Pointer[Rules]
+	loads, failed atomic.Uint64
+
+	mu   sync.Mutex // guards seen, and serializes loading
+	seen string     // the files of the last Reload
+}
+
+// Open loads a directory.
+func Open(dir string) (*Store, error) {
+	s := &Store{dir: dir}
+	if err := s.Reload(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Rules returns the current rules.
+func (s *Store) Rules() *Rules { return s.rules.Load() }
+
+// Loads returns how often the rules were replaced, and how often that failed.
+func (s *Store) Loads() (succeeded, failed uint64) { return s.loads.Load(), s.failed.Load() }
+
+// Reload replaces the rules by those of the directory. After an error the previous ones stay.
+func (s *Store) Reload() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen = stateOf(s.dir) // first: files may change while they are read
+	return s.loadLocked()
+}
+
+func (s *Store) loadLocked() error {
+	rules, err := Load(s.dir)
+	if err != nil {
+		s.failed.Add(1)
+		return err
+	}
+	s.loads.Add(1)
+	s.rules.Store(rules)
+	return nil
+}
+
+// ReloadChanged is Reload if a file has changed since the last one.
+func (s *Store) ReloadChanged() (changed bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := stateOf(s.dir)
+	if now == s.seen {
+		return false, nil
+	}
+	s.seen = now
+	return true, s.loadLocked()
+}
+
+// Watch reloads changed files until ctx is done.
+func (s *Store) Watch(ctx context.Context, every time.Duration, log *slog.Logger) {
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		switch changed, err := s.ReloadChanged(); {
+		case err != nil:
+			log.Error("the changed files of --envoy-config are not used; the previous rules stay", "error", err)
+		case changed:
+			log.Info("the files of --envoy-config have changed and are used")
+			for _, n := range s.Rules().Notes {
+				log.Warn("a line of --envoy-config has no effect", "line", n.String())
+			}
+		}
+	}
+}
+
+// stateOf returns the names, sizes and times of a directory's files. It follows links, as those of a
+// ConfigMap change where they lead.
+func stateOf(dir string) string {
+	paths, err := pathsOf(dir)
+	if err != nil {
+		return err.Error()
+	}
+	var b strings.Builder
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		if err != nil {
+			fmt.Fprintf(&b, "%q %v\n", path, err)
+			continue
+		}
+		fmt.Fprintf(&b, "%q %d %d\n", path, info.Size(), info.ModTime().UnixNano())
+	}
+	return b.String()
+}

@@ -1,0 +1,87 @@
+package httpapi
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+)
+
+const (
+	tokenHeader = "X-Cellserver-Token"
+	tokenPath   = "/t/"
+)
+
+// admit sets the user of a request. A token in the path comes from a proxy's configuration, and goes before
+// one in a header, which may be its visitor's.
+func (a *api) admit(q *request) (err error) {
+	token := ""
+	if rest, ok := strings.CutPrefix(q.path, tokenPath); ok {
+		var slash bool
+		if token, q.path, slash = strings.Cut(rest, "/"); token == "" || !slash {
+			return &refusal{status: http.StatusUnauthorized, detail: "the path has no token; it must be /t/TOKEN/v1/..."}
+		}
+		q.path = "/" + q.path
+	} else if values := q.Header[tokenHeader]; len(values) > 0 {
+		if token = values[0]; len(values) > 1 || token == "" {
+			return &refusal{status: http.StatusUnauthorized, detail: tokenHeader + " must be there once and not be empty; " + needsToken}
+		}
+	}
+	if q.user, err = q.conn.User(q.Context(), token); err != nil || q.user != nil {
+		return err
+	}
+	return a.hosts.admit(q.Request)
+}
+
+// hosts keeps web pages from using a browser to reach the server, which trusts its host or its network.
+type hosts struct {
+	names    []string // in addition to localhost
+	loopback bool     // the server listens on loopback only
+}
+
+func newHosts(names []string, boundTo net.Addr) hosts {
+	tcp, ok := boundTo.(*net.TCPAddr)
+	return hosts{names, ok && tcp.IP.IsLoopback()}
+}
+
+// admit refuses requests that a browser makes for a page. Pages of another port count as the same site, and
+// may be anybody's.
+func (h *hosts) admit(r *http.Request) error {
+	forbid := func(detail string) error {
+		return &refusal{status: http.StatusForbidden, detail: detail + ", or send a token: see --http-tokens-file"}
+	}
+	if _, ok := r.Header["Origin"]; ok {
+		return forbid("a request with Origin comes from a web page; have the proxy clear that header")
+	}
+	if site := r.Header["Sec-Fetch-Site"]; len(site) > 0 && (len(site) > 1 || site[0] == "cross-site" || site[0] == "same-site") {
+		return forbid("a request with this Sec-Fetch-Site comes from a web page; have the proxy clear that header")
+	}
+	if !h.allow(r.Host) {
+		return forbid("the host " + quote(r.Host) + " is not allowed, as a web page's name may resolve to this address; use an IP address or localhost, add the host to --http-allowed-hosts")
+	}
+	return nil
+}
+
+// allow checks a Host header, with or without a port. A page that resolves its name to this address (DNS
+// rebinding) sends its name, never an IP address.
+func (h *hosts) allow(host string) bool {
+	name := host
+	if colon := strings.LastIndexByte(host, ':'); colon >= 0 && !strings.HasSuffix(host, "]") {
+		name = host[:colon]
+	}
+	if bare, ok := strings.CutPrefix(name, "["); ok {
+		name, _ = strings.CutSuffix(bare, "]")
+	}
+	if ip, err := netip.ParseAddr(name); err == nil {
+		return !h.loopback || ip.Unmap().IsLoopback()
+	}
+	if strings.EqualFold(name, "localhost") {
+		return true
+	}
+	for _, allowed := range h.names {
+		if strings.EqualFold(name, allowed) || strings.EqualFold(host, allowed) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,254 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"cellserver/internal/edge/door"
+)
+
+// posted reads the body of a POST.
+func (q *request) posted(w http.ResponseWriter) (*object, error) {
+	if q.Method != http.MethodPost {
+		return nil, &refusal{status: http.StatusMethodNotAllowed, detail: "this path takes POST", allow: "POST"}
+	}
+	if q.URL.RawQuery != "" {
+		return nil, bad("this path takes no query; send its arguments in the body")
+	}
+	if given := q.Header.Get("Content-Type"); given != "" {
+		if kind, _, err := mime.ParseMediaType(given); err != nil || kind != "application/json" {
+			return nil, bad("Content-Type must be application/json, or left out, got " + quote(given))
+		}
+	}
+	if q.Header.Get("Content-Encoding") != "" {
+		return nil, bad("the body must be sent without Content-Encoding")
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, q.Body, door.MaxBodyBytes))
+	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+		return nil, &refusal{status: http.StatusRequestEntityTooLarge, detail: "the body is longer than " + strconv.Itoa(door.MaxBodyBytes) + " bytes", close: true}
+	}
+	if err != nil {
+		return nil, &refusal{status: http.StatusBadRequest, detail: "the body did not arrive as announced", close: true}
+	}
+	return parse(body)
+}
+
+// object is a JSON object. Its readers take fields out, and the first error stays.
+type object struct {
+	at     string         // in front of a field's name in an error, such as "checks[1]."
+	fields map[string]any // string, json.Number, bool, nil, *object or []any
+	err    error
+}
+
+// parse reads strictly: no field twice, nothing behind the object, and text as it was meant.
+func parse(body []byte) (*object, error) {
+	var valid json.RawMessage
+	if err := json.Unmarshal(body, &valid); err != nil {
+		return nil, bad("the body must be a JSON object: " + err.Error())
+	}
+	if !utf8.Valid(body) || hasLoneSurrogate(body) {
+		return nil, bad("the body has text that is not Unicode")
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.UseNumber()
+	v, err := readValue(d, "")
+	if err != nil {
+		return nil, err
+	}
+	o, ok := v.(*object)
+	if !ok {
+		return nil, bad("the body must be a JSON object")
+	}
+	return o, nil
+}
+
+// hasLoneSurrogate reports half of a pair of \u escapes in valid JSON, which would be read as another text.
+func hasLoneSurrogate(body []byte) bool {
+	unit := func(at int) rune {
+		if at+6 > len(body) || body[at] != '\\' || body[at+1] != 'u' {
+			return 0
+		}
+		n, _ := strconv.ParseUint(string(body[at+2:at+6]), 16, 16)
+		return rune(n)
+	}
+	for at := 0; at < len(body); at++ {
+		if body[at] != '\\' {
+			continue
+		}
+		if r := unit(at); utf16.IsSurrogate(r) {
+			if utf16.DecodeRune(r, unit(at+6)) == utf8.RuneError {
+				return true
+			}
+			at += 6
+		}
+		at++
+	}
+	return false
+}
+
+const maxDepth = 4 // of any body
+
+// readValue reads a value of valid JSON.
+func readValue(d *json.Decoder, at string) (any, error) {
+	t, err := d.Token()
+	if err != nil {
+		return nil, bad("the body must be a JSON object: " + err.Error())
+	}
+	if strings.Count(at, ".")+strings.Count(at, "[") > maxDepth {
+		return nil, bad("the body is nested too deeply at " + quote(at))
+	}
+	switch t {
+	case json.Delim('{'):
+		return readObject(d, at)
+	case json.Delim('['):
+		return readArray(d, at)
+	default:
+		return t, nil
+	}
+}
+
+func readObject(d *json.Decoder, at string) (*object, error) {
+	o := &object{at: at, fields: map[string]any{}}
+	if at != "" {
+		o.at += "."
+	}
+	for d.More() {
+		t, err := d.Token()
+		if err != nil {
+			return nil, bad("the body must be a JSON object: " + err.Error())
+		}
+		name, _ := t.(string)
+		if _, twice := o.fields[name]; twice {
+			return nil, bad("the field " + quote(o.at+name) + " is there twice")
+		}
+		if o.fields[name], err = readValue(d, o.at+name); err != nil {
+			return nil, err
+		}
+	}
+	_, err := d.Token()
+	return o, err
+}
+
+func readArray(d *json.Decoder, at string) (all []any, err error) {
+	all = []any{}
+	for d.More() {
+		v, err := readValue(d, at+"["+strconv.Itoa(len(all))+"]")
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, v)
+	}
+	_, err = d.Token()
+	return all, err
+}
+
+// fail keeps the first error.
+func (o *object) fail(detail string) {
+	if o.err == nil {
+		o.err = bad(detail)
+	}
+}
+
+func (o *object) has(name string) bool {
+	_, ok := o.fields[name]
+	return ok
+}
+
+func (o *object) take(name string) (v any, ok bool) {
+	v, ok = o.fields[name]
+	delete(o.fields, name)
+	return v, ok
+}
+
+// text reads a field that is text, "" if it is absent.
+func (o *object) text(name string) string {
+	v, ok := o.take(name)
+	text, isText := v.(string)
+	if ok && !isText {
+		o.fail(o.at + name + " must be text")
+	}
+	return text
+}
+
+// must is text of a required field.
+func (o *object) must(name string) string {
+	if !o.has(name) {
+		o.fail("the field " + quote(o.at+name) + " is missing")
+	}
+	return o.text(name)
+}
+
+func (o *object) flag(name string) bool {
+	v, ok := o.take(name)
+	flag, isFlag := v.(bool)
+	if ok && !isFlag {
+		o.fail(o.at + name + " must be true or false")
+	}
+	return flag
+}
+
+// integer reads a required field.
+func (o *object) integer(name string) int64 {
+	v, ok := o.take(name)
+	if !ok {
+		o.fail("the field " + quote(o.at+name) + " is missing")
+		return 0
+	}
+	number, _ := v.(json.Number)
+	n, err := strconv.ParseInt(string(number), 10, 64)
+	if err != nil {
+		o.fail(o.at + name + " must be an integer of 64 bits")
+	}
+	return n
+}
+
+// integerOr reads an integer that is at least a minimum, and a default one if it is absent.
+func (o *object) integerOr(name string, absent, least int64) int64 {
+	if !o.has(name) {
+		return absent
+	}
+	n := o.integer(name)
+	if n < least {
+		o.fail(o.at + name + " must be at least " + strconv.FormatInt(least, 10) + ", got " + strconv.FormatInt(n, 10))
+	}
+	return n
+}
+
+// period reads whole seconds as a file of limits has them: a number, or text such as 1m.
+func (o *object) period() int64 {
+	text, isText := o.fields["period"].(string)
+	if !isText {
+		return o.integer("period")
+	}
+	o.take("period")
+	if sec, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return sec
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d%time.Second != 0 {
+		o.fail(o.at + "period must be whole seconds, such as 60, \"60s\", \"1m\" or \"24h\", got " + quote(text))
+	}
+	return int64(d / time.Second)
+}
+
+// end returns the first error, also for a field that nobody has read.
+func (o *object) end() error {
+	if len(o.fields) == 0 || o.err != nil {
+		return o.err
+	}
+	unknown := make([]string, 0, len(o.fields))
+	for name := range o.fields {
+		unknown = append(unknown, name)
+	}
+	return bad("unknown field " + quote(o.at+slices.Min(unknown)) + "; see /v1/openapi.json")
+}

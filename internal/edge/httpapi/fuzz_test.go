@@ -1,0 +1,136 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"log/slog"
+
+	"cellserver/internal/decide/namedlimit"
+)
+
+func newAPI() *api {
+	return New(Config{Limits: namedlimit.New(namedlimit.Config{Log: slog.New(slog.DiscardHandler)})}).(*api)
+}
+
+// FuzzBody: what is accepted is one JSON object, and its key is that of encoding/json.
+func FuzzBody(f *testing.F) {
+	for _, seed := range []string{
+		`{"limit":"api","key":"u"}`, `{"key":"\ud83d\ude00","algorithm":"funnel","max_burst":15,"count":30,"period":"1m"}`, `{"key":"\\ud800","limit":"a"}`,
+		`{"key":"k","algorithm":"quota","max_count":5,"every":"week","time_zone":"Europe/Berlin","start":"1","epoch":false}`, `{"checks":[{"limit":"a","key":"b"}],"each":true}`,
+		`{"key":"k","algorithm":"sliding_window","max_count":5,"period":60}`, `{"key":"\ud800\udbff"}`, `{"late":{"period":1}}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	a := newAPI()
+	f.Fuzz(func(t *testing.T, body []byte) {
+		if _, err := parse(body); err != nil {
+			return
+		}
+		for _, do := range []verb{ask, peek, debit, refund} {
+			o, err := parse(body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, err := a.readCheck(o, do)
+			if err != nil {
+				if strings.ContainsAny(err.Error(), "\r\n") {
+					t.Errorf("more than a line: %q", err)
+				}
+				continue
+			}
+			var want struct{ Key string }
+			if err := json.Unmarshal(body, &want); err != nil || string(c.key) != want.Key {
+				t.Errorf("read %q of %s: %v", c.key, body, err)
+			}
+			if len(c.call) < 4 {
+				t.Errorf("%s makes %q", body, c.call)
+			}
+		}
+	})
+}
+
+// FuzzQuery: a query that is accepted has each parameter once.
+func FuzzQuery(f *testing.F) {
+	for _, seed := range []string{"key=u&quantity=1&denied=403", "by=ip,header:X-Api-Key", "key=%41+b", "a&a", "&&=&", "key=%"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, raw string) {
+		p, err := readQuery(raw)
+		if err != nil {
+			return
+		}
+		n := p.n
+		for range n {
+			name := p.names[0]
+			if _, ok := p.take(name); !ok {
+				t.Errorf("%q: %q is lost", raw, name)
+			}
+			if _, again := p.take(name); again {
+				t.Errorf("%q: %q is there twice", raw, name)
+			}
+		}
+	})
+}
+
+// FuzzForwarded: an address that is told is one, of no trusted proxy unless all are, and the key can be taken
+// apart again.
+func FuzzForwarded(f *testing.F) {
+	f.Add("192.0.2.1, 10.0.0.1", "192.0.2.1", "/a?b", "http://h/a", "a")
+	f.Add("[::1]:1,::ffff:10.0.0.1", "10.0.0.1", "a", "/a", "1:2,3:")
+	f.Add(",", "", "?", "://", "")
+	trusted := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+	f.Fuzz(func(t *testing.T, forwardedFor, real, uri, url, host string) {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		for name, value := range map[string]string{"X-Forwarded-For": forwardedFor, "X-Real-Ip": real, "X-Original-Uri": uri, "X-Original-Url": url, "X-Forwarded-Host": host} {
+			r.Header[name] = []string{value}
+		}
+		by := forwarded{request: &request{Request: r}, trusted: trusted}
+		if visitor, err := by.hop(); err == nil && visitor.IsValid() {
+			if visitor.Zone() != "" || visitor.Is4In6() {
+				t.Errorf("%q tells %s", forwardedFor, visitor)
+			}
+		}
+		if path, ok := pathOf(uri); ok && strings.ContainsAny(path, "?#") {
+			t.Errorf("%q has the path %q", uri, path)
+		}
+		if name, ok := hostOf(host); ok && (name == "" || strings.Contains(name, "/")) {
+			t.Errorf("%q has the host %q", host, name)
+		}
+		_, _ = pathOf(url)
+		_, _ = hostOfURL(url)
+		a := newHosts([]string{"a"}, nil)
+		_ = a.allow(host)
+	})
+}
+
+// FuzzReply: no reply makes the reader panic, and what it reads is valid JSON.
+func FuzzReply(f *testing.F) {
+	for _, seed := range []string{"*1\r\n:1\r\n", "%1\r\n$1\r\na\r\n_\r\n", ",0.8\r\n", "*9999999999\r\n", "#t\r\n", "$-1\r\n", "=7\r\ntxt:abc\r\n", "%9223372036854775807\r\n"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		v, err := readReply(in)
+		if err != nil {
+			return
+		}
+		if all, ok := v.(pairs); ok && len(all) > 0 {
+			if _, isText := all[0].(string); !isText {
+				return // keys of RESP3 that JSON does not have
+			}
+		}
+		if _, ok := v.([]any); ok {
+			return // may contain such
+		}
+		if _, ok := v.(pairs); ok {
+			return
+		}
+		if b := appendJSON(nil, v); !json.Valid(b) {
+			t.Errorf("%q is read as %s", in, b)
+		}
+	})
+}

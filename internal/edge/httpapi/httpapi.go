@@ -1,0 +1,155 @@
+// Package httpapi answers HTTP: checks for applications and for proxies, and the other calls of limiters, in
+// JSON. Its handler asks the session of a door's connection and is safe for concurrent use.
+package httpapi
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+
+	"cellserver/internal/decide/namedlimit"
+	"cellserver/internal/edge/door"
+	"cellserver/internal/funnel"
+	"cellserver/internal/wire/acl"
+)
+
+// Config configures a handler. Limits is required.
+type Config struct {
+	Limits  *namedlimit.Registry
+	Reading funnel.Reading // of max_burst
+	Headers Headers
+	// TrustedProxies are believed about their clients' addresses, methods, paths and hosts.
+	TrustedProxies []netip.Prefix
+	// AllowedHosts are further names in the Host header of requests without a user of their own.
+	AllowedHosts []string
+	// BoundTo is the listener's address; on loopback only loopback addresses are allowed hosts.
+	BoundTo net.Addr
+}
+
+// api is the handler.
+type api struct {
+	Config
+	hosts   hosts
+	calls   map[string]call
+	lists   map[string]list
+	noStore []string // values of headers, shared by all answers
+	noSniff []string
+	json    []string
+	problem []string
+}
+
+// call answers a POST with a body.
+type call func(q *request, body *object) (answer, error)
+
+// list answers a GET, about a limit if name is not empty.
+type list func(q *request, name string) (answer, error)
+
+// New returns the handler of a door.
+func New(c Config) http.Handler {
+	a := &api{
+		Config: c, hosts: newHosts(c.AllowedHosts, c.BoundTo),
+		noStore: []string{"no-store"}, noSniff: []string{"nosniff"},
+		json: []string{"application/json"}, problem: []string{"application/problem+json"},
+	}
+	a.calls = map[string]call{
+		"check": a.check, "peek": a.one(peek), "debit": a.one(debit), "refund": a.one(refund),
+		"reset": a.reset, "reserve": a.reserve, "commit": a.commit, "acquire": a.acquire, "release": a.release,
+	}
+	a.lists = map[string]list{"": a.limits, "limit": a.limit, "explain": a.explain}
+	return a
+}
+
+// request is a request under way.
+type request struct {
+	*http.Request
+	conn *door.Conn
+	path string    // after a token
+	user *acl.User // nil for the default user
+}
+
+// answer is a response.
+type answer struct {
+	status  int
+	body    []byte
+	problem bool   // else JSON
+	rates   rates  // for the headers
+	retryMs int64  // of Retry-After; negative for none
+	allow   string // of Allow
+	login   bool   // a token is missing
+	close   bool   // the connection
+	outcome door.Outcome
+}
+
+// done returns the answer to what was done.
+func done(body []byte) answer {
+	return answer{status: http.StatusOK, body: body, retryMs: -1, outcome: door.Allowed}
+}
+
+func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	q := request{Request: r, conn: door.ConnOf(r), path: r.URL.Path}
+	beganNs := q.conn.Now()
+	to, err := a.serve(w, &q)
+	if err != nil {
+		to = refuse(err)
+	}
+	a.write(w, &to)
+	q.conn.Count(to.outcome, beganNs)
+}
+
+func (a *api) serve(w http.ResponseWriter, q *request) (answer, error) {
+	if err := a.admit(q); err != nil {
+		return answer{}, err
+	}
+	path, ok := strings.CutPrefix(q.path, "/v1/")
+	if !ok {
+		return answer{}, errNoPath
+	}
+	if name, ok := strings.CutPrefix(path, "check/"); ok && name != "" {
+		if err := q.gets(); err != nil {
+			return answer{}, err
+		}
+		return a.checkForProxy(q, name)
+	}
+	if f := a.calls[path]; f != nil {
+		body, err := q.posted(w)
+		if err != nil {
+			return answer{}, err
+		}
+		return f(q, body)
+	}
+	f, name := a.listOf(path)
+	if f == nil {
+		return answer{}, errNoPath
+	}
+	if err := q.gets(); err != nil {
+		return answer{}, err
+	}
+	return f(q, name)
+}
+
+// listOf returns what answers a GET of a path, and its limit.
+func (a *api) listOf(path string) (f list, name string) {
+	switch path {
+	case "openapi.json":
+		return describe, ""
+	case "limits":
+		return a.lists[""], ""
+	}
+	name, ok := strings.CutPrefix(path, "limits/")
+	if !ok || name == "" {
+		return nil, ""
+	}
+	if of, explains := strings.CutSuffix(name, "/explain"); explains {
+		return a.lists["explain"], of
+	}
+	return a.lists["limit"], name
+}
+
+// gets refuses methods other than GET and HEAD.
+func (q *request) gets() error {
+	if q.Method != http.MethodGet && q.Method != http.MethodHead {
+		return &refusal{status: http.StatusMethodNotAllowed, detail: "this path takes GET and HEAD", allow: "GET, HEAD"}
+	}
+	return nil
+}

@@ -1,0 +1,136 @@
+package httpapi
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"cellserver/internal/wire/peer"
+)
+
+// checkForProxy is GET /v1/check/NAME?key=K or ?by=PARTS, with quantity= and denied=.
+func (a *api) checkForProxy(q *request, name string) (answer, error) {
+	p, err := readQuery(q.URL.RawQuery)
+	if err != nil {
+		return answer{}, err
+	}
+	key, hasKey := p.take("key")
+	by, hasBy := p.take("by")
+	quantity, hasQuantity := p.take("quantity")
+	denied, isChosen := p.take("denied")
+	if err := p.end(); err != nil {
+		return answer{}, err
+	}
+	if !hasQuantity {
+		quantity = "1"
+	} else if n, err := strconv.ParseInt(quantity, 10, 64); err != nil || n < 0 {
+		return answer{}, bad("quantity must be an integer of at least 0, got " + quote(quantity) + "; POST /v1/refund gives units back")
+	}
+	status := http.StatusTooManyRequests
+	if isChosen {
+		if status = statusFor(denied); status == 0 {
+			return answer{}, bad("denied must be 401, 403 or 429, the status of a denial, got " + quote(denied))
+		}
+	}
+	b := make([]byte, 0, 128)
+	b = append(append(append(b, "CL.CHECK"...), name...), quantity...)
+	from := len(b)
+	switch {
+	case hasKey == hasBy:
+		return answer{}, bad("give either key=, or by= with some of ip, header:NAME, method, path and host")
+	case hasKey:
+		b = append(b, key...)
+	default:
+		if b, err = a.appendBy(b, q, by); err != nil {
+			return answer{}, err
+		}
+	}
+	if len(b) == from {
+		return answer{}, bad("key= is empty")
+	}
+	at := func(from, to int) []byte { return b[from:to:to] }
+	const command = len("CL.CHECK")
+	end := command + len(name)
+	c := check{limit: name, key: at(from, len(b))}
+	c.call = peer.Call{at(0, command), at(command, end), c.key, at(end, from)}
+	return a.decide(q, &c, status)
+}
+
+// statusFor returns the status of denied=, or 0.
+func statusFor(denied string) int {
+	switch denied {
+	case "401":
+		return http.StatusUnauthorized
+	case "403":
+		return http.StatusForbidden
+	case "429":
+		return http.StatusTooManyRequests
+	default:
+		return 0
+	}
+}
+
+const maxParameters = 4 // that a path has
+
+// parameters are those of a query, which has none twice.
+type parameters struct {
+	names, values [maxParameters]string
+	n             int
+}
+
+func readQuery(raw string) (p parameters, err error) {
+	for raw != "" {
+		var one string
+		one, raw, _ = strings.Cut(raw, "&")
+		if one == "" {
+			continue
+		}
+		name, value, _ := strings.Cut(one, "=")
+		if name, err = unescape(name); err == nil {
+			value, err = unescape(value)
+		}
+		if err != nil {
+			return p, bad("the query has a percent sign without two hexadecimal digits")
+		}
+		for _, known := range p.names[:p.n] {
+			if known == name {
+				return p, bad("the parameter " + quote(name) + " is there twice")
+			}
+		}
+		if p.n == maxParameters {
+			return p, bad("unknown parameter " + quote(name))
+		}
+		p.names[p.n], p.values[p.n] = name, value
+		p.n++
+	}
+	return p, nil
+}
+
+func unescape(text string) (string, error) {
+	if !strings.ContainsAny(text, "%+") {
+		return text, nil
+	}
+	return url.QueryUnescape(text)
+}
+
+// take returns a parameter and takes it out.
+func (p *parameters) take(name string) (value string, ok bool) {
+	for i := range p.n {
+		if p.names[i] == name {
+			value = p.values[i]
+			p.n--
+			p.names[i], p.values[i] = p.names[p.n], p.values[p.n]
+			return value, true
+		}
+	}
+	return "", false
+}
+
+// end returns an error if there is another parameter.
+func (p *parameters) end() error {
+	if p.n == 0 {
+		return nil
+	}
+	return bad("unknown parameter " + quote(p.names[0]))
+}

@@ -1,0 +1,230 @@
+package httpapi
+
+import (
+	"math"
+	"math/bits"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"cellserver/internal/decide/namedlimit"
+	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
+	"cellserver/internal/limiter/calendar"
+	"cellserver/internal/redis/reply"
+)
+
+// Headers selects the fields that tell clients what is left.
+type Headers uint8
+
+// Headers:
+const (
+	Draft  Headers = iota // RateLimit-Policy and RateLimit of draft-ietf-httpapi-ratelimit-headers-11
+	Legacy                // X-RateLimit-Limit, -Remaining and -Reset
+	Both
+	None
+)
+
+// String returns the word of --http-headers.
+func (h Headers) String() string { return [...]string{"draft", "legacy", "both", "none"}[h] }
+
+// HeadersOf returns the Headers of a word.
+func HeadersOf(word string) (h Headers, ok bool) {
+	for h := range None + 1 {
+		if h.String() == word {
+			return h, true
+		}
+	}
+	return 0, false
+}
+
+// rate is what is left by one rule.
+type rate struct {
+	name      string
+	number    int    // of the rule, if there are several without names; else 0
+	rule      string // its name, likewise; else ""
+	unit      string // of the quota; "" for requests
+	windowSec int64  // 0 for none
+	result    *funnel.Result
+	denies    bool // alone
+}
+
+// rates are those of an answer.
+type rates struct {
+	items  []rate
+	denied bool           // list only those that deny
+	worst  *funnel.Result // of all
+}
+
+// ownName names a limit that the caller gave.
+const ownName = "default"
+
+func (h Headers) set(to http.Header, by *answer) {
+	if h == Draft || h == Both {
+		b := make([]byte, 0, 128)
+		for i := range by.rates.items {
+			b = by.rates.items[i].appendPolicy(b)
+		}
+		split := len(b)
+		for i := range by.rates.items {
+			if r := &by.rates.items[i]; r.denies || !by.rates.denied {
+				b = r.appendLimit(b, split, by.rates.denied)
+			}
+		}
+		values := [2]string{string(b[:split]), string(b[split:])}
+		to["Ratelimit-Policy"] = values[0:1:1]
+		if values[1] != "" {
+			to["Ratelimit"] = values[1:2:2]
+		}
+	}
+	if h == Legacy || h == Both {
+		r := by.rates.worst
+		to["X-Ratelimit-Limit"] = []string{strconv.FormatInt(r.Limit, 10)}
+		to["X-Ratelimit-Remaining"] = []string{strconv.FormatInt(max(r.Remaining, 0), 10)}
+		if ms := timeOf(r, by.rates.denied); ms >= 0 {
+			to["X-Ratelimit-Reset"] = []string{strconv.FormatInt(secondsOf(ms), 10)}
+		}
+	}
+}
+
+// timeOf returns the milliseconds until a retry of what is denied, or until all is available.
+func timeOf(r *funnel.Result, denied bool) int64 {
+	if denied {
+		return r.RetryAfter
+	}
+	return r.ResetAfter
+}
+
+// maxInteger is the largest of structured fields (RFC 9651).
+const maxInteger = 999_999_999_999_999
+
+func appendParameter(b []byte, name string, n int64) []byte {
+	b = append(append(b, name...), '=')
+	return strconv.AppendInt(b, max(0, min(n, maxInteger)), 10)
+}
+
+// appendName appends the policy's name as a string of structured fields, after a comma between items.
+func (r *rate) appendName(b []byte, from int) []byte {
+	if len(b) > from {
+		b = append(b, ", "...)
+	}
+	b = appendEscaped(append(b, '"'), r.name)
+	switch {
+	case r.rule != "":
+		b = appendEscaped(append(b, ':'), r.rule)
+	case r.number > 0:
+		b = strconv.AppendInt(append(b, ':'), int64(r.number), 10)
+	}
+	return append(b, '"')
+}
+
+func appendEscaped(b []byte, text string) []byte {
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c == '"', c == '\\':
+			b = append(b, '\\', c)
+		case c < ' ', c > '~':
+			b = append(b, '?')
+		default:
+			b = append(b, c)
+		}
+	}
+	return b
+}
+
+func (r *rate) appendPolicy(b []byte) []byte {
+	b = appendParameter(r.appendName(b, 0), ";q", r.result.Limit)
+	if r.unit != "" {
+		b = append(append(append(b, `;qu="`...), r.unit...), '"')
+	}
+	if r.windowSec > 0 {
+		b = appendParameter(b, ";w", r.windowSec)
+	}
+	return b
+}
+
+func (r *rate) appendLimit(b []byte, from int, denied bool) []byte {
+	b = appendParameter(r.appendName(b, from), ";r", r.result.Remaining)
+	if ms := timeOf(r.result, denied); ms >= 0 && r.result.Limit > 0 {
+		b = appendParameter(b, ";t", secondsOf(ms))
+	}
+	return b
+}
+
+// add adds the rates of a check's answer.
+func (a *api) add(to []rate, c *check, answer *reply.Answer) []rate {
+	result, by := &answer.Result, answer.By
+	switch {
+	case by == nil:
+		return append(to, rate{name: ownName, windowSec: c.windowSec, result: result, denies: result.Limited})
+	case by.Constant == limiter.Unlimited:
+		return to
+	case len(by.Rules) == 1:
+		return append(to, rate{name: c.limit, windowSec: windowOf(&by.Rules[0].Rule), result: result, denies: result.Limited})
+	}
+	results := by.Results()
+	if by.Constant == limiter.Deny || len(results) != len(by.Rules) || results[0].Limit == 0 { // the rules have no results
+		return append(to, rate{name: c.limit, result: result, denies: result.Limited})
+	}
+	names := a.rulesOf(c, len(results))
+	for i := range results {
+		r := rate{name: c.limit, number: i + 1, windowSec: windowOf(&by.Rules[i].Rule), result: &results[i]}
+		if names != nil {
+			r.rule = names[i].Name
+		}
+		r.denies = result.Marks.Denied()&(1<<i) != 0
+		to = append(to, r)
+	}
+	return to
+}
+
+// rulesOf returns the n rules that decide a check, or nil if they have changed meanwhile.
+func (a *api) rulesOf(c *check, n int) []namedlimit.Rule {
+	l := a.Limits.Lookup([]byte(c.limit))
+	if l == nil {
+		return nil
+	}
+	if by := l.Explain(c.key, a.Limits.Now, a.Reading); len(by.Rules) == n {
+		return by.Rules
+	}
+	return nil
+}
+
+// windowOf returns a rule's window in seconds, that in which a full funnel drains, or 0 for none.
+func windowOf(r *limiter.Rule) int64 {
+	switch r.Kind {
+	case limiter.Funnel:
+		return drainSec(r.Funnel)
+	case limiter.Quota:
+		if c, ok := r.Shared.(*calendar.Calendar); ok {
+			return quotaSec(c.Spec().Every)
+		}
+		return 0
+	default:
+		hi, ns := bits.Mul64(uint64(max(0, r.Terms().Numbers[1])), r.Unit.Ns())
+		if hi > 0 || ns > math.MaxInt64 {
+			return maxInteger
+		}
+		return funnel.WholeSeconds.Of(ns)
+	}
+}
+
+func drainSec(l funnel.Limit) int64 { return funnel.WholeSeconds.Of(l.ToleranceNs()) }
+
+// quotaSec returns the length of a quota's windows, or 0 if it varies.
+func quotaSec(every calendar.Every) int64 {
+	const day = 24 * time.Hour
+	lengths := [...]time.Duration{
+		calendar.Second: time.Second, calendar.Minute: time.Minute, calendar.Hour: time.Hour, calendar.Day: day, calendar.Week: 7 * day,
+	}
+	if int(every) < len(lengths) {
+		return int64(lengths[every] / time.Second)
+	}
+	return 0
+}
+
+// fullName returns the policy's name.
+func (r *rate) fullName() string {
+	return strings.Trim(string(r.appendName(nil, 0)), `"`)
+}

@@ -1,0 +1,111 @@
+package httpapi
+
+import (
+	"cmp"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"cellserver/internal/edge/door"
+	"cellserver/internal/redis/reply"
+)
+
+// refusal is why a request is not answered, with its status.
+type refusal struct {
+	status  int
+	detail  string
+	allow   string // methods
+	close   bool   // the connection
+	outcome door.Outcome
+}
+
+func (e *refusal) Error() string { return e.detail }
+
+// bad refuses a request for its content.
+func bad(detail string) error { return &refusal{status: http.StatusBadRequest, detail: detail} }
+
+//nolint:gochecknoglobals // constant
+var errNoPath = &refusal{status: http.StatusNotFound, detail: "no such path; /v1/openapi.json lists them"}
+
+const needsToken = "send a token in X-Cellserver-Token or in the path, /t/TOKEN/v1/..., or use a client certificate; see --http-tokens-file"
+
+// refuse turns an error into a problem detail.
+func refuse(err error) answer {
+	e := (*refusal)(nil)
+	if refused := (*door.RefusedError)(nil); errors.As(err, &refused) {
+		e = &refusal{status: http.StatusForbidden, detail: refused.Error()}
+	} else if errors.Is(err, door.ErrToken) {
+		e = &refusal{status: http.StatusUnauthorized, detail: err.Error()}
+	} else if errors.Is(err, door.ErrFull) {
+		e = &refusal{status: http.StatusServiceUnavailable, detail: err.Error(), close: true}
+	} else if !errors.As(err, &e) { // the connection or the request has ended
+		e = &refusal{status: http.StatusServiceUnavailable, detail: "the request was ended before it was answered", close: true}
+	}
+	to := answer{
+		status: e.status, problem: true, retryMs: -1, allow: e.allow, close: e.close,
+		login: e.status == http.StatusUnauthorized, outcome: door.Refused,
+	}
+	if e.status == http.StatusServiceUnavailable {
+		to.outcome = door.Failed
+	}
+	to.body = append(appendProblem(nil, "about:blank", http.StatusText(e.status), e.status, e.detail), "}\n"...)
+	return to
+}
+
+// appendProblem begins a problem detail of RFC 9457, for members and a brace to follow.
+func appendProblem(b []byte, kind, title string, status int, detail string) []byte {
+	b = append(append(append(b, `{"type":"`...), kind...), `","title":"`...)
+	b = append(append(b, title...), `","status":`...)
+	b = append(strconv.AppendInt(b, int64(status), 10), `,"detail":`...)
+	return appendText(b, detail)
+}
+
+// failed turns an error reply into a refusal.
+func failed(a *reply.Answer) error {
+	text := a.Error
+	for _, prefix := range []string{"ERR ", "Cell error: Store error: "} {
+		text = strings.TrimPrefix(text, prefix)
+	}
+	e := &refusal{status: statusOf(a), detail: text}
+	if e.status == http.StatusUnauthorized {
+		e.detail = needsToken
+	}
+	return e
+}
+
+// statusOf returns the status for an error reply. Codes of a remote store stand for its failures.
+func statusOf(a *reply.Answer) int {
+	switch a.Code() {
+	case "NOAUTH":
+		return http.StatusUnauthorized
+	case "NOPERM":
+		return http.StatusForbidden
+	case "ERR":
+		e := reply.Error(a.Error)
+		if e == reply.ErrEnded || e == reply.ErrContended || strings.HasPrefix(a.Error, "ERR the store failed") {
+			return http.StatusServiceUnavailable
+		}
+		return http.StatusBadRequest
+	case "Cell", "WRONGTYPE", "CROSSSLOT":
+		return http.StatusBadRequest
+	default:
+		return http.StatusServiceUnavailable
+	}
+}
+
+const maxListed = 20 // limits in a refusal
+
+// noLimit refuses an unknown limit.
+func (a *api) noLimit(name string) error {
+	all := a.Limits.All()
+	names := make([]string, 0, maxListed)
+	for _, l := range all[:min(len(all), maxListed)] {
+		names = append(names, l.Name)
+	}
+	there := cmp.Or(strings.Join(names, ", "), "none; define it by CL.LIMIT SET or in --limits-file")
+	if len(all) > maxListed {
+		there += " and " + strconv.Itoa(len(all)-maxListed) + " more"
+	}
+	return &refusal{status: http.StatusNotFound, detail: "no such limit " + quote(name) + "; there are " + there}
+}

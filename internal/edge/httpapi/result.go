@@ -1,0 +1,51 @@
+package httpapi
+
+import (
+	"net/http"
+	"strconv"
+
+	"cellserver/internal/edge/door"
+	"cellserver/internal/funnel"
+)
+
+// appendResult appends the members of a decision.
+func appendResult(b []byte, r *funnel.Result) []byte {
+	b = append(b, `"allowed":`...)
+	b = strconv.AppendBool(b, !r.Limited)
+	b = strconv.AppendInt(append(b, `,"limit":`...), r.Limit, 10)
+	b = strconv.AppendInt(append(b, `,"remaining":`...), r.Remaining, 10)
+	b = strconv.AppendInt(append(b, `,"retry_after_ms":`...), r.RetryAfter, 10)
+	return strconv.AppendInt(append(b, `,"reset_after_ms":`...), r.ResetAfter, 10)
+}
+
+const (
+	quotaExceeded = "https://iana.org/assignments/http-problem-types#quota-exceeded"
+	quotaTitle    = "Request cannot be satisfied as assigned quota has been exceeded"
+)
+
+// deny makes the answer a denial. Its body is a problem detail without the brace at its end.
+func (to *answer) deny(status int) {
+	worst := to.rates.worst
+	detail := "this many are never allowed at once"
+	switch {
+	case worst.RetryAfter >= 0:
+		detail = "try again in " + strconv.FormatInt(secondsOf(worst.RetryAfter), 10) + " s"
+	case worst.Limit == 0:
+		detail = "nothing is ever allowed"
+	}
+	b := appendProblem(make([]byte, 0, 512), quotaExceeded, quotaTitle, status, detail)
+	b = append(b, `,"violated-policies":[`...)
+	before := len(b)
+	for i := range to.rates.items {
+		if r := &to.rates.items[i]; r.denies {
+			if len(b) > before {
+				b = append(b, ',')
+			}
+			b = appendText(b, r.fullName())
+		}
+	}
+	to.body = appendResult(append(b, "],"...), worst)
+	to.status, to.problem, to.outcome, to.retryMs = status, true, door.Limited, worst.RetryAfter
+}
+
+var errEnded = &refusal{status: http.StatusServiceUnavailable, detail: "the request was ended before it was answered", close: true} //nolint:gochecknoglobals // constant

@@ -1,0 +1,35 @@
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"cellserver/internal/edge/rls"
+)
+
+// collectEnvoy sends the counts of Envoy's rate limit service by rule, under envoyproxy/ratelimit's names.
+// Operators choose the rules; those with values of requests are bounded.
+func (c *Config) collectEnvoy(to sink) {
+	if c.Envoy == nil {
+		return
+	}
+	series := func(name, help string) *prometheus.Desc {
+		return prometheus.NewDesc("ratelimit_service_rate_limit_"+name, help+" The name is envoyproxy/ratelimit's.", []string{"domain", "descriptor"}, nil)
+	}
+	total, within := series("total_hits", "Hits of a rule of --envoy-config."), series("within_limit", "Hits within the limit of the rule.")
+	near, over := series("near_limit", "Hits within the limit of the rule, but beyond 80 % of it."), series("over_limit", "Hits over the limit of the rule.")
+	shadow := series("shadow_mode", "Hits over the limit of the rule, allowed as it is a shadow.")
+	c.Envoy.Metrics.Each(func(r rls.Row) {
+		to.count(total, r.TotalHits, r.Domain, r.Descriptor)
+		to.count(within, r.WithinLimit, r.Domain, r.Descriptor)
+		to.count(near, r.NearLimit, r.Domain, r.Descriptor)
+		to.count(over, r.OverLimit, r.Domain, r.Descriptor)
+		to.count(shadow, r.ShadowMode, r.Domain, r.Descriptor)
+	})
+	to.counter("envoy_domains_unknown_total", "Requests of Envoy for a domain that --envoy-config does not have.", c.Envoy.Metrics.NotFound())
+	if c.EnvoyLoads == nil {
+		return
+	}
+	succeeded, failed := c.EnvoyLoads()
+	labelled(to, "envoy_config_loads_total", "Loads of --envoy-config by outcome; after a failed one the previous rules stay in use.", "outcome",
+		map[string]uint64{"succeeded": succeeded, "failed": failed})
+}

@@ -1,0 +1,91 @@
+package rls
+
+import (
+	"context"
+	"errors"
+	"net"
+
+	"connectrpc.com/connect"
+
+	"cellserver/internal/edge/door"
+)
+
+// requestError is a request's own fault.
+type requestError string
+
+func (e requestError) Error() string { return string(e) }
+
+// Errors of requests:
+const (
+	errNoDomain      requestError = "rate limit domain must not be empty"
+	errNoDescriptors requestError = "rate limit descriptor list must not be empty"
+	errTooMany       requestError = "more than 1024 descriptors; send fewer in a request"
+	errUnit          requestError = "the limit of a descriptor must have a unit: SECOND, MINUTE, HOUR, DAY, MONTH or YEAR"
+	errLong          requestError = "the unit_multiplier of a descriptor's limit makes its period longer than 146 years"
+)
+
+// errScheme refuses another authorization than a token.
+var errScheme = errors.New("the metadata authorization must be: Bearer TOKEN; see --http-tokens-file") //nolint:gochecknoglobals // constant
+
+// answerError is an error reply of a session.
+type answerError struct{ code, text string }
+
+func (e *answerError) Error() string { return e.text }
+
+// errorOf returns an error with gRPC's code.
+func errorOf(err error) error { return connect.NewError(codeOf(err), err) }
+
+func codeOf(err error) connect.Code {
+	var bad requestError
+	var answered *answerError
+	var refused *door.RefusedError
+	switch {
+	case errors.As(err, &bad):
+		return connect.CodeInvalidArgument
+	case errors.As(err, &answered):
+		return codeOfReply(answered.code)
+	case errors.As(err, &refused):
+		return connect.CodePermissionDenied
+	case errors.Is(err, door.ErrToken), errors.Is(err, errScheme):
+		return connect.CodeUnauthenticated
+	case errors.Is(err, door.ErrFull):
+		return connect.CodeResourceExhausted
+	case errors.Is(err, context.DeadlineExceeded):
+		return connect.CodeDeadlineExceeded
+	case errors.Is(err, context.Canceled):
+		return connect.CodeCanceled
+	case errors.Is(err, net.ErrClosed):
+		return connect.CodeUnavailable
+	}
+	return connect.CodeUnknown
+}
+
+// codeOfReply returns the code for that of an error reply.
+func codeOfReply(code string) connect.Code {
+	switch code {
+	case "LOADING", "READONLY", "STOREDOWN", "MISCONF":
+		return connect.CodeUnavailable
+	case "OOM":
+		return connect.CodeResourceExhausted
+	case "NOAUTH":
+		return connect.CodeUnauthenticated
+	case "NOPERM":
+		return connect.CodePermissionDenied
+	case "WRONGTYPE":
+		return connect.CodeFailedPrecondition
+	}
+	return connect.CodeUnknown
+}
+
+// outcomeOf returns how an error counts.
+func outcomeOf(err error) door.Outcome {
+	var answered *answerError
+	if errors.As(err, &answered) {
+		return door.OutcomeOf(answered.code)
+	}
+	switch codeOf(err) {
+	case connect.CodeInvalidArgument, connect.CodePermissionDenied, connect.CodeUnauthenticated:
+		return door.Refused
+	}
+	return door.Failed
+}

@@ -1,0 +1,185 @@
+package rls
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"cellserver/internal/decide/envoyconfig"
+	"cellserver/internal/edge/door"
+	"cellserver/internal/edge/rls/rlspb"
+	"cellserver/internal/edge/server"
+	"cellserver/internal/redis/commands"
+	"cellserver/internal/redis/commands/commandstest"
+	"cellserver/internal/redis/login"
+	"cellserver/internal/wire/peer"
+)
+
+// house is a door with the service, on the harness's clock.
+type house struct {
+	*commandstest.Harness
+	service *Service
+	door    *door.Door
+	tokens  door.Tokens
+	refuse  string // what Admit returns
+	url     string
+	http    *http.Client
+	client  *connect.Client[rlspb.RateLimitRequest, rlspb.RateLimitResponse]
+}
+
+// rulesOf returns a configuration.
+func rulesOf(t testing.TB, yaml string) func() *envoyconfig.Rules {
+	t.Helper()
+	rules, err := envoyconfig.RulesOf([]envoyconfig.File{{Path: "f", Text: []byte(yaml)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() *envoyconfig.Rules { return rules }
+}
+
+func open(t testing.TB, c Config, limits server.Limits, change ...func(*commands.Config)) *house {
+	t.Helper()
+	h := &house{Harness: commandstest.New(change...)}
+	c.Log = slog.New(slog.DiscardHandler)
+	now := h.Clock.Now
+	h.service = New(c)
+	s := server.New(server.Config{Now: now, Log: c.Log, Limits: limits})
+	h.door = door.New(door.Config{
+		Name: "grpc", Server: s, Users: h.Config.Users, Tokens: &h.tokens, Logins: &login.Failures{}, Now: now, Log: c.Log,
+		NewSession: func(p peer.Peer, c peer.Conn) door.Session { return h.Engine.NewSession(p, c) },
+		Admit:      func(peer.Peer) string { return h.refuse },
+	}, h.service)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- h.door.Serve(l) }()
+	protocols := &http.Protocols{}
+	protocols.SetUnencryptedHTTP2(true)
+	transport := &http.Transport{Protocols: protocols}
+	h.url, h.http = "http://"+l.Addr().String(), &http.Client{Transport: transport}
+	h.client = connect.NewClient[rlspb.RateLimitRequest, rlspb.RateLimitResponse](h.http, h.url+procedure, connect.WithGRPC())
+	t.Cleanup(func() {
+		transport.CloseIdleConnections()
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		h.door.Shutdown(ctx)
+		if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+			t.Errorf("the door ended with %v", err)
+		}
+	})
+	return h
+}
+
+// ask sends a request with a token, if it is not empty.
+func (h *house) ask(t testing.TB, r *rlspb.RateLimitRequest, token string) (*rlspb.RateLimitResponse, error) {
+	t.Helper()
+	q := connect.NewRequest(r)
+	if token != "" {
+		q.Header().Set("Authorization", "Bearer "+token)
+	}
+	response, err := h.client.CallUnary(t.Context(), q)
+	if err != nil {
+		return nil, err
+	}
+	return response.Msg, nil
+}
+
+// expect compares the response to a request of text.
+func (h *house) expect(t testing.TB, request, want string) {
+	t.Helper()
+	response, err := h.ask(t, requestOf(t, request), "")
+	got := ""
+	if err != nil {
+		got = err.Error()
+	} else {
+		got = textOf(response)
+	}
+	if got != want {
+		t.Errorf("%s: got %s, want %s", request, got, want)
+	}
+}
+
+// requestOf reads "DOMAIN DESCRIPTOR ... [+HITS]", where a descriptor is "key=value,key=value", followed by
+// "#N" for its own hits, "#-N" to give some back, and "!N/UNIT" or "!N/UNIT*M" for its own limit.
+func requestOf(t testing.TB, text string) *rlspb.RateLimitRequest {
+	t.Helper()
+	words := strings.Fields(text)
+	r := &rlspb.RateLimitRequest{Domain: words[0]}
+	for _, word := range words[1:] {
+		if hits, ok := strings.CutPrefix(word, "+"); ok {
+			r.HitsAddend = uint32(number(t, hits))
+			continue
+		}
+		d := &rlspb.RateLimitDescriptor{}
+		word, limit, _ := strings.Cut(word, "!")
+		word, hits, _ := strings.Cut(word, "#")
+		if limit != "" {
+			count, unit, _ := strings.Cut(limit, "/")
+			unit, units, multiplied := strings.Cut(unit, "*")
+			d.Limit = &rlspb.RateLimitDescriptor_RateLimitOverride{
+				RequestsPerUnit: uint32(number(t, count)), Unit: rlspb.RateLimitUnit(rlspb.RateLimitUnit_value[unit]),
+			}
+			if multiplied {
+				d.Limit.UnitMultiplier = wrapperspb.UInt32(uint32(number(t, units)))
+			}
+		}
+		if hits != "" {
+			hits, d.IsNegativeHits = strings.CutPrefix(hits, "-")
+			d.HitsAddend = wrapperspb.UInt64(number(t, hits))
+		}
+		for entry := range strings.SplitSeq(word, ",") {
+			key, value, _ := strings.Cut(entry, "=")
+			d.Entries = append(d.Entries, &rlspb.RateLimitDescriptor_Entry{Key: key, Value: value})
+		}
+		r.Descriptors = append(r.Descriptors, d)
+	}
+	return r
+}
+
+func number(t testing.TB, text string) uint64 {
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// textOf writes a response as "CODE: STATUS, ...", where a status is "CODE REMAINING" or "CODE
+// REMAINING/LIMIT UNIT RESET".
+func textOf(r *rlspb.RateLimitResponse) string {
+	var statuses []string
+	for _, s := range r.Statuses {
+		text := fmt.Sprint(s.Code, " ", s.LimitRemaining)
+		if s.CurrentLimit != nil {
+			text += fmt.Sprint("/", s.CurrentLimit.RequestsPerUnit, " ", s.CurrentLimit.Unit, " ", s.DurationUntilReset.Seconds)
+		}
+		statuses = append(statuses, text)
+	}
+	text := r.OverallCode.String() + ": " + strings.Join(statuses, ", ")
+	for _, header := range r.ResponseHeadersToAdd {
+		text += " " + header.Key + "=" + header.Value
+	}
+	return text
+}
+
+// rows returns the metrics as "DOMAIN|DESCRIPTOR total within near over shadow".
+func (h *house) rows() (rows []string) {
+	h.service.Metrics.Each(func(r Row) {
+		rows = append(rows, fmt.Sprint(r.Domain, "|", r.Descriptor, " ", r.TotalHits, " ", r.WithinLimit, " ", r.NearLimit, " ", r.OverLimit, " ", r.ShadowMode))
+	})
+	slices.Sort(rows)
+	return rows
+}

@@ -1,0 +1,199 @@
+package rls
+
+import (
+	"context"
+	"net"
+	"slices"
+
+	"cellserver/internal/decide/envoyconfig"
+	"cellserver/internal/edge/door"
+	"cellserver/internal/edge/rls/rlspb"
+	"cellserver/internal/funnel"
+	"cellserver/internal/redis/reply"
+	"cellserver/internal/wire/acl"
+	"cellserver/internal/wire/peer"
+)
+
+// plan is a request with what applies to its descriptors.
+type plan struct {
+	request *rlspb.RateLimitRequest
+	applied []applied
+	// calls are decided in order, each by itself; those of together charge all or none.
+	calls, together []peer.Call
+	limited         bool // one of together is limited, so that none of them was charged
+}
+
+// applied is what applies to a descriptor.
+type applied struct {
+	what   what
+	rate   rate
+	hits   int64
+	match  envoyconfig.Match
+	counts *Counts
+	result funnel.Result // in milliseconds; without times if the limit is 0
+}
+
+type what uint8
+
+const (
+	nothing what = iota
+	unlimited
+	zero  // the limit is 0
+	asked // by a call
+	askedTogether
+)
+
+const maxDescriptors = 1024
+
+// plan finds what applies to a request.
+func (s *Service) plan(r *rlspb.RateLimitRequest) (*plan, error) {
+	switch {
+	case r.Domain == "":
+		return nil, errNoDomain
+	case len(r.Descriptors) == 0:
+		return nil, errNoDescriptors
+	case len(r.Descriptors) > maxDescriptors:
+		return nil, errTooMany
+	}
+	p := &plan{request: r, applied: make([]applied, len(r.Descriptors))}
+	domain := s.domain(r.Domain)
+	for i, d := range r.Descriptors {
+		if err := s.apply(&p.applied[i], domain, d, r); err != nil {
+			return nil, err
+		}
+	}
+	p.replace()
+	p.compose(domain != nil && domain.AllOrNothing)
+	return p, nil
+}
+
+// domain returns the configuration of a domain, or nil.
+func (s *Service) domain(name string) *envoyconfig.Domain {
+	if s.config.Rules == nil {
+		return nil
+	}
+	rules := s.config.Rules()
+	if rules == nil {
+		return nil
+	}
+	d := rules.Domain(name)
+	if d == nil {
+		s.Metrics.notFound.Add(1)
+	}
+	return d
+}
+
+// apply finds what applies to a descriptor: the limit that it brings, or the configured one.
+func (s *Service) apply(a *applied, domain *envoyconfig.Domain, d *rlspb.RateLimitDescriptor, r *rlspb.RateLimitRequest) (err error) {
+	a.hits = hitsOf(r, d)
+	switch {
+	case d.Limit != nil:
+		if a.rate, err = overrideOf(d.Limit); err != nil {
+			return err
+		}
+		a.counts = s.Metrics.ofRequest(r.Domain, d)
+	case domain != nil:
+		if a.match = envoyconfig.Find(domain, d.Entries); a.match.Descriptor == nil {
+			return nil
+		}
+		if a.match.Rate.Unlimited {
+			a.what = unlimited
+			return nil
+		}
+		a.rate = rateOf(a.match.Rate)
+		if a.match.IsDynamic() {
+			a.counts = s.Metrics.ofValues(r.Domain, envoyconfig.Metric(domain, &a.match, d.Entries), a.match.Path)
+		} else {
+			a.counts = s.Metrics.of(r.Domain, a.match.Path)
+		}
+	default:
+		return nil
+	}
+	a.what = asked
+	if a.rate.count == 0 {
+		a.what = zero
+		a.result.Limited = a.hits > 0
+	}
+	return nil
+}
+
+// replace drops limits that others of the request replace.
+func (p *plan) replace() {
+	var replaced []string
+	for i := range p.applied {
+		if m := &p.applied[i].match; m.Descriptor != nil {
+			for _, entry := range m.Rate.Replaces {
+				replaced = append(replaced, entry.Name)
+			}
+		}
+	}
+	if len(replaced) == 0 {
+		return
+	}
+	for i := range p.applied {
+		if a := &p.applied[i]; a.what >= zero && slices.Contains(replaced, a.rate.name) {
+			*a = applied{}
+		}
+	}
+}
+
+// compose makes the calls. Limits that alone deny nothing are no part of all or nothing.
+func (p *plan) compose(allOrNothing bool) {
+	w := words{buf: make([]byte, 0, 128*len(p.applied)), args: make([][]byte, 0, 8*len(p.applied))}
+	p.calls = make([]peer.Call, 0, len(p.applied))
+	for i := range p.applied {
+		a := &p.applied[i]
+		if a.what != asked {
+			continue
+		}
+		d := p.request.Descriptors[i]
+		if allOrNothing && !a.isShadow() && !a.isQuota() {
+			a.what = askedTogether
+			p.together = append(p.together, w.call(&a.rate, p.request.Domain, d, &a.match, a.hits, true))
+			continue
+		}
+		p.calls = append(p.calls, w.call(&a.rate, p.request.Domain, d, &a.match, a.hits, false))
+	}
+}
+
+func (a *applied) isShadow() bool { return a.match.Descriptor != nil && a.match.Shadow }
+func (a *applied) isQuota() bool  { return a.match.Descriptor != nil && a.match.Quota }
+
+// ask has the calls decided.
+func (p *plan) ask(ctx context.Context, c *door.Conn, user *acl.User) error {
+	if len(p.together) > 0 {
+		number := len(p.together)
+		answers, err := c.AskTogether(ctx, user, true, p.together...)
+		if err := p.take(askedTogether, number, answers, err); err != nil {
+			return err
+		}
+	}
+	if len(p.calls) == 0 {
+		return nil
+	}
+	number := len(p.calls)
+	answers, err := c.Ask(ctx, user, p.calls...)
+	return p.take(asked, number, answers, err)
+}
+
+// take takes the answers to calls.
+func (p *plan) take(of what, number int, answers []reply.Answer, err error) error {
+	if err != nil {
+		return err
+	}
+	for i := range answers {
+		if answers[i].Error != "" {
+			return &answerError{answers[i].Code(), answers[i].Error}
+		}
+	}
+	if len(answers) < number { // the connection ends
+		return net.ErrClosed
+	}
+	for i := range p.applied {
+		if a := &p.applied[i]; a.what == of {
+			a.result, answers = answers[0].Result, answers[1:]
+			p.limited = p.limited || of == askedTogether && a.result.Limited
+		}
+	}
+	return nil
+}
