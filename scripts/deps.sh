@@ -40,6 +40,8 @@ want chromium command -v chromium
 want fontconfig command -v fc-list
 want fonts-noto-cjk sh -c 'fc-list :lang=zh | grep -q .'
 want haproxy command -v haproxy
+want nginx-light test -x /usr/sbin/nginx
+want caddy command -v caddy
 want prometheus command -v promtool
 want zsh command -v zsh
 want fish command -v fish
@@ -61,7 +63,7 @@ if ((${#missing[@]} > 0)); then
 		exit 1
 	fi
 	apt-get update -qq
-	# RUNLEVEL=1 keeps the packages redis-server, haproxy and prometheus from starting their services.
+	# RUNLEVEL=1 keeps the packages redis-server, haproxy, nginx, caddy and prometheus from starting their services.
 	RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"
 fi
 if ((EUID == 0)); then

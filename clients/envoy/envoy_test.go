@@ -48,7 +48,7 @@ func dial(t *testing.T) *grpc.ClientConn {
 	cmd := exec.Command(program, "--addr", "127.0.0.1:0", "--metrics-addr", "", "--log-format", "json",
 		"--grpc-addr", "127.0.0.1:0", "--envoy-config", filepath.Join("testdata", "config"), "--envoy-headers", "--envoy-metadata",
 		"--http-tokens-file", write("tokens", token+" envoy\n0123456789other_ other\n"),
-		"--acl-file", write("users.acl", "user default on nopass ~* +@all\nuser envoy on nopass ~rls:* +cl.quota\nuser other on nopass ~o:* +cl.quota\n"))
+		"--aclfile", write("users.acl", "user default on nopass ~* +@all\nuser envoy on nopass ~rls:* +cl.quota\nuser other on nopass ~o:* +cl.quota\n"))
 	log, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"cellserver/internal/test/processtest"
 )
 
 // TestExactlyTheAllowed sends parallel requests of two visitors, API keys, and a user: as many as allowed reach the
@@ -38,6 +40,23 @@ func TestExactlyTheAllowed(t *testing.T) {
 	})
 }
 
+// TestTenLines: nginx's block of docs/HTTP.md limits each address.
+func TestTenLines(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts nginx")
+	}
+	t.Parallel()
+	s := startStack(t, recipe{program: "nginx", start: startTenLines}, mode{})
+	for _, from := range []string{"127.0.0.1", "127.0.0.2"} {
+		if allowed, denied := s.flood(t, visit{from: from, path: "/"}, 30); allowed != 20 || denied != 10 {
+			t.Errorf("of 30 requests %d are allowed and %d denied", allowed, denied)
+		}
+		if h := s.expect(t, visit{from: from, path: "/"}, http.StatusTooManyRequests); h.Get("Retry-After") == "" {
+			t.Errorf("a denial has the headers %v", h)
+		}
+	}
+}
+
 // flood sends n requests, 16 at once.
 func (s *stack) flood(t *testing.T, v visit, n int) (allowed, denied int64) {
 	t.Helper()
@@ -46,15 +65,15 @@ func (s *stack) flood(t *testing.T, v visit, n int) (allowed, denied int64) {
 	for range 16 {
 		senders.Go(func() {
 			for next.Add(1) <= int64(n) {
-				switch answer, err := s.send(t.Context(), v); {
+				switch got, err := s.send(t.Context(), v); {
 				case err != nil:
 					t.Error(err)
-				case answer.StatusCode == http.StatusOK:
+				case got.status == http.StatusOK:
 					ok.Add(1)
-				case answer.StatusCode == http.StatusTooManyRequests:
+				case got.status == http.StatusTooManyRequests:
 					limited.Add(1)
 				default:
-					t.Errorf("%+v is answered %d: %v", v, answer.StatusCode, answer.Header)
+					t.Errorf("%+v is answered %d: %v", v, got.status, got.header)
 				}
 			}
 		})
@@ -89,4 +108,21 @@ func TestWhatVisitorsSee(t *testing.T) {
 			t.Errorf("after a wrong password the user's first visit has the headers %v", h)
 		}
 	})
+}
+
+// TestHAProxyLogsIn: the Lua action sends a password, and fails without one.
+func TestHAProxyLogsIn(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts HAProxy")
+	}
+	t.Parallel()
+	r := recipe{program: "haproxy", start: startHAProxy}
+	s := startStack(t, r, mode{closed: true, patient: true, password: "secret"})
+	if allowed, denied := s.flood(t, visit{path: "/"}, 30); allowed != 20 || denied != 10 {
+		t.Errorf("of 30 requests %d are allowed and %d denied", allowed, denied)
+	}
+	s.password = ""
+	s.front = freeAddr(t)
+	startHAProxy(t, processtest.Need(t, r.program, r.program), s, mode{closed: true, patient: true})
+	s.expect(t, visit{path: "/"}, http.StatusServiceUnavailable)
 }

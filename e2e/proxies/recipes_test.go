@@ -22,6 +22,8 @@ type recipe struct {
 type mode struct {
 	closed  bool // fails closed
 	patient bool // waits for a busy machine
+
+	password string // of cellserver
 }
 
 func recipes() []recipe {
@@ -81,7 +83,7 @@ func port(addr string) string { return addr[strings.LastIndexByte(addr, ':'):] }
 
 func startNginx(t *testing.T, program string, s *stack, how mode) {
 	t.Helper()
-	dir, open := t.TempDir(), processtest.FreeAddr(t)
+	dir, open := t.TempDir(), freeAddr(t)
 	text := read(t, "deploy/nginx/nginx.conf")
 	if how.closed {
 		text = edit(t, text, "        server 127.0.0.1:8079 backup;\n", "")
@@ -89,12 +91,8 @@ func startNginx(t *testing.T, program string, s *stack, how mode) {
 	if how.patient {
 		text = edit(t, text, "100ms", "1h")
 	}
-	temporary := "http {\naccess_log off;\n"
-	for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
-		temporary += kind + "_temp_path " + dir + "/" + kind + ";\n"
-	}
-	text = edit(t, text, "events {}", "daemon off;\nuser root root;\npid "+dir+"/pid;\nerror_log stderr;\nevents {}", "http {\n", temporary,
-		"127.0.0.1:8000", s.site.Listener.Addr().String(), "127.0.0.1:8080", s.front, "server 127.0.0.1:6381", "server "+s.http.Addr, "127.0.0.1:8079", open)
+	text = edit(t, text, "events {}\n\nhttp {\n", ownNginx(dir), "127.0.0.1:8000", s.site.Listener.Addr().String(), "127.0.0.1:8080", s.front,
+		"server 127.0.0.1:6381", "server "+s.http.Addr, "127.0.0.1:8079", open)
 	write(t, dir, "people", "laoqian:{PLAIN}secret\n")
 	s.startProxy(t, nil, program, "-e", "stderr", "-c", write(t, dir, "nginx.conf", text))
 }
@@ -105,6 +103,9 @@ func startHAProxy(t *testing.T, program string, s *stack, how mode) {
 	text := edit(t, read(t, "deploy/haproxy/haproxy.cfg"), "127.0.0.1:8000", s.site.Listener.Addr().String(), "127.0.0.1:8080", s.front,
 		"lua-load-per-thread cellserver.lua", "lua-load-per-thread "+write(t, dir, "cellserver.lua", read(t, "deploy/haproxy/cellserver.lua")))
 	env := []string{"LIMITER_ADDRESS=" + s.redis.Addr}
+	if s.password != "" {
+		env = append(env, "LIMITER_PASSWORD="+s.password)
+	}
 	if how.patient {
 		env = append(env, "LIMITER_TIMEOUT_MS=3600000")
 	}
@@ -116,12 +117,35 @@ func startHAProxy(t *testing.T, program string, s *stack, how mode) {
 	s.startProxy(t, env, program, "-db", "-f", write(t, dir, "haproxy.cfg", text))
 }
 
+// startTenLines starts nginx with the block of docs/HTTP.md.
+func startTenLines(t *testing.T, program string, s *stack, _ mode) {
+	t.Helper()
+	dir := t.TempDir()
+	_, block, _ := strings.Cut(read(t, "docs/HTTP.md"), "```nginx\n")
+	block, _, _ = strings.Cut(block, "```")
+	if n := strings.Count(block, "\n"); n != 10 {
+		t.Errorf("nginx's configuration in docs/HTTP.md has %d lines, not ten", n)
+	}
+	block = edit(t, block, "127.0.0.1:8000", s.site.Listener.Addr().String(), "127.0.0.1:6381", s.httpAddr)
+	text := ownNginx(dir) + "server {\nlisten " + s.front + ";\n" + block + "}\n}\n"
+	s.startProxy(t, nil, program, "-e", "stderr", "-c", write(t, dir, "nginx.conf", text))
+}
+
+// ownNginx begins a configuration that keeps all files in a directory, up to within http. Only root may read it.
+func ownNginx(dir string) string {
+	text := "daemon off;\nuser root root;\npid " + dir + "/pid;\nerror_log stderr;\nevents {}\n\nhttp {\naccess_log off;\n"
+	for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
+		text += kind + "_temp_path " + dir + "/" + kind + ";\n"
+	}
+	return text
+}
+
 // secret is bcrypt's hash of the password, of the least cost.
 const secret = "$2a$04$4M2dFXgRtzv9EWN.MPkFqeGGLmnfa8wkkSQDhbjlzfN5/mrNn7TsK"
 
 func startCaddy(t *testing.T, program string, s *stack, how mode) {
 	t.Helper()
-	dir, open := t.TempDir(), processtest.FreeAddr(t)
+	dir, open := t.TempDir(), freeAddr(t)
 	text := read(t, "deploy/caddy/Caddyfile")
 	if how.closed {
 		from, to := strings.Index(text, "\t\t@unavailable "), strings.Index(text, "\t}\n}\n")

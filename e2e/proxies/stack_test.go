@@ -3,12 +3,14 @@ package proxies
 import (
 	"cmp"
 	"context"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"sync/atomic"
 	"testing"
 
@@ -19,7 +21,8 @@ import (
 
 // stack is a site behind a proxy that asks cellserver.
 type stack struct {
-	front   string // the proxy's address
+	t       *testing.T // for servers that outlast its subtests
+	front   string     // the proxy's address
 	site    *httptest.Server
 	served  atomic.Int64 // requests that reached the site
 	limiter *harness.Process
@@ -27,27 +30,52 @@ type stack struct {
 	http, redis *redistest.Proxy
 
 	httpAddr, redisAddr, limits string
+	password                    string // of cellserver; "" for none
 }
 
 // startStack starts the site, cellserver, and a recipe's proxy.
 func startStack(t *testing.T, r recipe, how mode) *stack {
 	t.Helper()
 	program := processtest.Need(t, r.program, r.program)
-	s := &stack{front: processtest.FreeAddr(t), httpAddr: processtest.FreeAddr(t), redisAddr: processtest.FreeAddr(t), limits: limitsFile(t)}
+	s := &stack{t: t, front: freeAddr(t), httpAddr: freeAddr(t), redisAddr: freeAddr(t), limits: limitsFile(t)}
 	s.site = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		s.served.Add(1)
 		_, _ = w.Write([]byte("the site\n"))
 	}))
 	t.Cleanup(s.site.Close)
 	s.http, s.redis = redistest.NewProxy(t, s.httpAddr), redistest.NewProxy(t, s.redisAddr)
-	s.startLimiter(t)
+	s.password = how.password
+	s.startLimiter()
 	r.start(t, program, s, how)
 	return s
 }
 
-func (s *stack) startLimiter(t *testing.T) {
+// lastPort is the last that freeAddr returned.
+var lastPort atomic.Int32
+
+// freeAddr returns a free address, each once. Its port is below those of processtest, which redistest takes.
+func freeAddr(t *testing.T) string {
 	t.Helper()
-	s.limiter = harness.StartServer(t, "--addr", s.redisAddr, "--http-addr", s.httpAddr, "--http-trusted-proxies", "127.0.0.1", "--limits-file", s.limits)
+	const lowest, count = 2_000, 8_000
+	lastPort.CompareAndSwap(0, rand.Int32N(count))
+	for range 100 {
+		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(lowest+int(lastPort.Add(1))%count))
+		if l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", addr); err == nil {
+			_ = l.Close()
+			return addr
+		}
+	}
+	t.Fatal("no free port")
+	return ""
+}
+
+func (s *stack) startLimiter() {
+	s.t.Helper()
+	args := []string{"--addr", s.redisAddr, "--http-addr", s.httpAddr, "--http-trusted-proxies", "127.0.0.1", "--limits-file", s.limits}
+	if s.password != "" {
+		args = append(args, "--requirepass", s.password)
+	}
+	s.limiter = harness.StartServer(s.t, args...)
 }
 
 var (
@@ -93,11 +121,17 @@ type visit struct {
 	header                          http.Header
 }
 
+// answer is what a visitor sees of an answer.
+type answer struct {
+	status int
+	header http.Header
+}
+
 // send returns the proxy's answer.
-func (s *stack) send(ctx context.Context, v visit) (*http.Response, error) {
+func (s *stack) send(ctx context.Context, v visit) (answer, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.front+v.path, http.NoBody)
 	if err != nil {
-		return nil, err
+		return answer{}, err
 	}
 	for name, values := range v.header {
 		r.Header[name] = values
@@ -110,22 +144,22 @@ func (s *stack) send(ctx context.Context, v visit) (*http.Response, error) {
 	}
 	local := &net.TCPAddr{IP: net.ParseIP(cmp.Or(v.from, "127.0.0.1"))}
 	transport := &http.Transport{DialContext: (&net.Dialer{LocalAddr: local}).DialContext, DisableKeepAlives: true}
-	answer, err := transport.RoundTrip(r)
+	response, err := transport.RoundTrip(r)
 	if err != nil {
-		return nil, err
+		return answer{}, err
 	}
-	return answer, answer.Body.Close()
+	return answer{response.StatusCode, response.Header}, response.Body.Close()
 }
 
 // expect sends a request, whose answer must have a status.
 func (s *stack) expect(t *testing.T, v visit, status int) http.Header {
 	t.Helper()
-	answer, err := s.send(t.Context(), v)
+	got, err := s.send(t.Context(), v)
 	if err != nil {
 		t.Fatalf("%+v: %v", v, err)
 	}
-	if answer.StatusCode != status {
-		t.Errorf("%+v is answered %d, want %d: %v", v, answer.StatusCode, status, answer.Header)
+	if got.status != status {
+		t.Errorf("%+v is answered %d, want %d: %v", v, got.status, status, got.header)
 	}
-	return answer.Header
+	return got.header
 }

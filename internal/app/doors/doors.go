@@ -19,6 +19,7 @@ import (
 	"cellserver/internal/edge/door"
 	"cellserver/internal/edge/httpapi"
 	"cellserver/internal/edge/rls"
+	"cellserver/internal/wire/peer"
 )
 
 // Config configures Doors. All fields but Certs are required.
@@ -56,7 +57,7 @@ func Open(c Config) (*Doors, error) {
 	l, o := c.Listeners, &c.Options.Doors
 	if first := firstOf(l.HTTP, l.HTTPTLS); first != nil {
 		headers, _ := httpapi.HeadersOf(o.HTTPHeaders) // checked by the flag
-		d.add("http", l.HTTP, l.HTTPTLS, httpapi.New(httpapi.Config{
+		d.add(peer.HTTP, l.HTTP, l.HTTPTLS, httpapi.New(httpapi.Config{
 			Limits: c.Limits, Reading: c.Options.Reading(), Headers: headers,
 			TrustedProxies: o.TrustedProxies(), AllowedHosts: o.AllowedHosts, BoundTo: first.Addr(),
 		}))
@@ -69,17 +70,20 @@ func Open(c Config) (*Doors, error) {
 			Rules: d.currentRules, Headers: o.EnvoyHeaders, Metadata: o.EnvoyMetadata,
 			Ready: func() error { return c.Ready(context.Background()) }, Log: c.Log,
 		})
-		d.add("grpc", l.GRPC, l.GRPCTLS, d.envoy)
+		d.add(peer.GRPC, l.GRPC, l.GRPCTLS, d.envoy)
 	}
 	return d, nil
 }
 
 func (d *Doors) openRules() (err error) {
-	if dir := d.config.Options.Doors.EnvoyConfig; dir != "" {
-		if d.rules, err = envoyconfig.Open(dir); err != nil {
-			return fmt.Errorf("--envoy-config: %w", err)
-		}
+	dir := d.config.Options.Doors.EnvoyConfig
+	if dir == "" {
+		return nil
 	}
+	if d.rules, err = envoyconfig.Open(dir); err != nil {
+		return fmt.Errorf("--envoy-config: %w", err)
+	}
+	d.rules.LogNotes(d.config.Log)
 	return nil
 }
 
@@ -98,7 +102,7 @@ func firstOf(a, b net.Listener) net.Listener {
 	return b
 }
 
-func (d *Doors) add(name string, plain, secured net.Listener, h http.Handler) {
+func (d *Doors) add(name peer.Door, plain, secured net.Listener, h http.Handler) {
 	c := d.config.Door
 	c.Name, c.Tokens = name, &d.tokens
 	d.all = append(d.all, opened{door.New(c, h), plain, secured})
@@ -123,10 +127,10 @@ func ReadTokens(file string, into *door.Tokens) error {
 func (d *Doors) Serve(start func(name string, part func() error)) {
 	for _, one := range d.all {
 		if one.plain != nil {
-			start("the door "+one.Name, func() error { return one.Door.Serve(one.plain) })
+			start("the door "+one.Name.String(), func() error { return one.Door.Serve(one.plain) })
 		}
 		if one.secured != nil {
-			start("the door "+one.Name, func() error {
+			start("the door "+one.Name.String(), func() error {
 				return one.ServeTLS(one.secured, d.config.Certs.Config(door.Protocols()...))
 			})
 		}
@@ -144,7 +148,7 @@ func (d *Doors) Shutdown(ctx context.Context) {
 func (d *Doors) Stats() map[string]*door.Stats {
 	all := map[string]*door.Stats{}
 	for _, one := range d.all {
-		all[one.Name] = one.Stats
+		all[one.Name.String()] = one.Stats
 	}
 	return all
 }
@@ -161,7 +165,9 @@ func (d *Doors) Reload() {
 	if err := d.rules.Reload(); err != nil {
 		d.config.Log.Error("cannot use the changed rules for Envoy; the previous ones stay in use", "error", err,
 			"hint", "correct the files; they are read again when they change, and at SIGHUP")
+		return
 	}
+	d.rules.LogNotes(d.config.Log)
 }
 
 // Watch reloads the rules for Envoy when their files change, until ctx ends.

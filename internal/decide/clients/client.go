@@ -61,7 +61,7 @@ func (t *Tracking) Redirect() int64 {
 
 // New returns an unregistered client.
 func New(p peer.Peer, conn peer.Conn, nowNs int64) *Client {
-	return &Client{Peer: p, Conn: conn, createdNs: nowNs, info: Info{Queued: -1, Name: p.Door}}
+	return &Client{Peer: p, Conn: conn, createdNs: nowNs, info: Info{Queued: -1, Name: p.Door.String()}}
 }
 
 func (c *Client) Addr() string { return c.Peer.Addr }

@@ -107,7 +107,7 @@ func TestFind(t *testing.T) {
 `, map[string]string{
 			"user=alice,action=readfile,resource=doc": "user_alice.action_readfile.resource",
 			"user=alice,action=write,resource=doc":    "user_alice.action_w*.resource",
-			"d=x": "d_x", "d=v": "d_v",
+			"d=x":                                     "d_x", "d=v": "d_v",
 		}},
 		{"the composite decides", "- {key: a, value: b_c, rate_limit: {unit: day, requests_per_unit: 1}}\n",
 			map[string]string{"a=b_c": "a_b_c", "a_b=c": "a_b_c"}},

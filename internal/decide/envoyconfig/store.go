@@ -144,10 +144,15 @@ func (s *Store) Watch(ctx context.Context, every time.Duration, log *slog.Logger
 			log.Error("the changed files of --envoy-config are not used; the previous rules stay", "error", err)
 		case changed:
 			log.Info("the files of --envoy-config have changed and are used")
-			for _, n := range s.Rules().Notes {
-				log.Warn("a line of --envoy-config has no effect", "line", n.String())
-			}
+			s.LogNotes(log)
 		}
+	}
+}
+
+// LogNotes logs what has no effect in the current rules.
+func (s *Store) LogNotes(log *slog.Logger) {
+	for _, n := range s.Rules().Notes {
+		log.Warn("a line of --envoy-config has no effect", "line", n.String())
 	}
 }
 

@@ -158,8 +158,8 @@ func (l *Line) Append(b []byte) []byte {
 		b = append(b, "lua"...)
 	case l.Peer.Unix:
 		b = append(append(b, "unix:"...), strings.TrimSuffix(l.Peer.Addr, ":0")...)
-	case l.Peer.Door != "":
-		b = append(append(append(b, l.Peer.Door...), ':'), l.Peer.Addr...)
+	case l.Peer.Door != peer.RESP:
+		b = append(append(append(b, l.Peer.Door.String()...), ':'), l.Peer.Addr...)
 	default:
 		b = append(b, l.Peer.Addr...)
 	}

@@ -23,6 +23,8 @@ type Conn struct {
 	guest   *server.Guest
 	refusal string // why it is not a client, or empty
 	reason  atomic.Int32
+	begun   bool    // it has sent something
+	frames  *frames // nil unless it speaks HTTP/2 without TLS
 
 	mu     sync.Mutex // guards all below
 	peer   *peer.Peer // once the certificate is known
@@ -69,7 +71,19 @@ func (c *Conn) Now() int64 { return c.door.Now() }
 // Peer describes the client.
 func (c *Conn) Peer() peer.Peer { return *c.peer }
 
+// Read implements net.Conn.
 func (c *Conn) Read(b []byte) (int, error) {
+	if c.frames != nil {
+		return c.frames.read(b, c.receive)
+	}
+	n, err := c.receive(b)
+	if !c.begun && n > 0 {
+		c.begin(b[:n])
+	}
+	return n, err
+}
+
+func (c *Conn) receive(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if c.guest != nil {
 		c.guest.Received(n)
@@ -77,7 +91,15 @@ func (c *Conn) Read(b []byte) (int, error) {
 	return n, err
 }
 
+// Write implements net.Conn.
 func (c *Conn) Write(b []byte) (int, error) {
+	if c.frames != nil {
+		return c.frames.write(b, c.send)
+	}
+	return c.send(b)
+}
+
+func (c *Conn) send(b []byte) (int, error) {
 	n, err := c.Conn.Write(b)
 	if c.guest != nil {
 		c.guest.Sent(n)
@@ -141,7 +163,7 @@ func (d *Door) userOf(name string) *acl.User {
 func (c *Conn) refuseToken(ctx context.Context) {
 	pause := c.door.Logins.Add(*c.peer, c.door.Now())
 	if count := c.door.badTokens.Due(c.door.Now()); count > 0 {
-		c.door.Log.Warn("a request with an unknown token, or one of a disabled user, is refused", "door", c.door.Name, "client", c.peer.Addr, "count", count,
+		c.door.Log.Warn("a request with an unknown token, or one of a disabled user, is refused", "door", c.door.Name.String(), "client", c.peer.Addr, "count", count,
 			"hint", "see --http-tokens-file; SIGHUP reloads it")
 	}
 	select {

@@ -33,7 +33,7 @@ type Session interface {
 
 // Config configures a Door. All fields are required.
 type Config struct {
-	Name       string // such as "http"
+	Name       peer.Door
 	Server     *server.Server
 	NewSession func(p peer.Peer, conn peer.Conn) Session
 	Users      *acl.Users
@@ -47,8 +47,7 @@ type Config struct {
 
 // Bounds of requests and connections:
 const (
-	MaxHeaderBytes = 16 << 10
-	MaxBodyBytes   = 64 << 10
+	maxHeaderBytes = 16 << 10
 	maxStreams     = 250 // of an HTTP/2 connection
 	maxRefused     = 64  // connections at once that are told why they are refused
 
@@ -78,7 +77,7 @@ func New(c Config, h http.Handler) *Door {
 		Handler:           h,
 		Protocols:         protocols,
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams, MaxReadFrameSize: 1 << 16, MaxReceiveBufferPerStream: 1 << 16, MaxReceiveBufferPerConnection: 1 << 20},
-		MaxHeaderBytes:    MaxHeaderBytes - extraHeaderBytes,
+		MaxHeaderBytes:    maxHeaderBytes - extraHeaderBytes,
 		ReadHeaderTimeout: requestTimeout,
 		ReadTimeout:       requestTimeout,
 		WriteTimeout:      answerTimeout,
@@ -89,7 +88,7 @@ func New(c Config, h http.Handler) *Door {
 	return d
 }
 
-// extraHeaderBytes is what net/http reads beyond MaxHeaderBytes.
+// extraHeaderBytes is what net/http reads beyond its maximum.
 const extraHeaderBytes = 4 << 10
 
 // Serve serves connections from l until Shutdown.
@@ -156,7 +155,7 @@ type problemLog struct{ door *Door }
 // Write implements io.Writer.
 func (p problemLog) Write(line []byte) (int, error) {
 	if count := p.door.problems.Due(p.door.Now()); count > 0 {
-		p.door.Log.Warn("a client of a door caused a problem", "door", p.door.Name, "problem", strings.TrimSpace(string(line)), "count", count)
+		p.door.Log.Warn("a client of a door caused a problem", "door", p.door.Name.String(), "problem", strings.TrimSpace(string(line)), "count", count)
 	}
 	return len(line), nil
 }

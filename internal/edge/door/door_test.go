@@ -41,7 +41,7 @@ func open(t *testing.T, limits server.Limits, change ...func(*commands.Config)) 
 	log := slog.New(slog.DiscardHandler)
 	h.server = server.New(server.Config{Now: now, Log: log, Limits: limits, NewSession: func(p peer.Peer, c peer.Conn) peer.Session { return h.Engine.NewSession(p, c) }})
 	h.door = door.New(door.Config{
-		Name: "http", Server: h.server, Users: h.Config.Users, Tokens: &h.tokens, Logins: &login.Failures{}, Now: now, Log: log,
+		Name: peer.HTTP, Server: h.server, Users: h.Config.Users, Tokens: &h.tokens, Logins: &login.Failures{}, Now: now, Log: log,
 		NewSession: func(p peer.Peer, c peer.Conn) door.Session { return h.Engine.NewSession(p, c) },
 		Admit:      func(peer.Peer) string { return h.refuse },
 	}, http.HandlerFunc(answer))
@@ -250,7 +250,7 @@ func TestKilledConnections(t *testing.T) {
 	h.get(t, h.client, throttle, "")
 	operator := h.Session()
 	commandstest.Say(t, operator, "CLIENT SETNAME operator\r\n")
-	for _, c := range h.Engine.Clients.All(func(c *clients.Client) bool { return c.Peer.Door != "" }) {
+	for _, c := range h.Engine.Clients.All(func(c *clients.Client) bool { return c.Peer.Door != peer.RESP }) {
 		c.Conn.Evict()
 	}
 	until(t, "the connection is closed", func() bool { return h.server.Stats().Closed["memory"] == 1 })

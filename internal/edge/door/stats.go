@@ -27,16 +27,6 @@ func (o Outcome) String() string {
 	return [...]string{"allowed", "limited", "refused", "failed"}[o]
 }
 
-// OutcomeOf returns the outcome of an error reply by its code.
-func OutcomeOf(code string) Outcome {
-	switch code {
-	case "LOADING", "READONLY", "STOREDOWN", "MISCONF", "OOM":
-		return Failed
-	default:
-		return Refused
-	}
-}
-
 // Stats counts the requests of a door. It is safe for concurrent use.
 type Stats struct {
 	scale *histogram.Scale

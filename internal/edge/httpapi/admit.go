@@ -72,11 +72,11 @@ func (h *hosts) allow(host string) bool {
 	if bare, ok := strings.CutPrefix(name, "["); ok {
 		name, _ = strings.CutSuffix(bare, "]")
 	}
-	if ip, err := netip.ParseAddr(name); err == nil {
-		return !h.loopback || ip.Unmap().IsLoopback()
-	}
 	if strings.EqualFold(name, "localhost") {
 		return true
+	}
+	if ip, err := netip.ParseAddr(name); err == nil {
+		return !h.loopback || ip.Unmap().IsLoopback()
 	}
 	for _, allowed := range h.names {
 		if strings.EqualFold(name, allowed) || strings.EqualFold(host, allowed) {

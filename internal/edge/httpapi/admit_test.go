@@ -286,7 +286,7 @@ func TestCertificate(t *testing.T) {
 			client.Certificates = []tls.Certificate{ca.Pair(t, name)}
 		}
 		by := &http.Transport{TLSClientConfig: client, ForceAttemptHTTP2: true}
-		r, _ := http.NewRequestWithContext(context.Background(), "GET", "https://"+h.addr+checkAPI+"acme", nil)
+		r, _ := http.NewRequestWithContext(context.Background(), http.MethodGet, "https://"+h.addr+checkAPI+"acme", nil)
 		r.Header.Set("Origin", "https://example.com")
 		got, err := by.RoundTrip(r)
 		if err != nil {

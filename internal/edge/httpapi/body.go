@@ -13,9 +13,9 @@ import (
 	"time"
 	"unicode/utf16"
 	"unicode/utf8"
-
-	"cellserver/internal/edge/door"
 )
+
+const maxBodyBytes = 64 << 10
 
 // posted reads the body of a POST.
 func (q *request) posted(w http.ResponseWriter) (*object, error) {
@@ -33,9 +33,9 @@ func (q *request) posted(w http.ResponseWriter) (*object, error) {
 	if q.Header.Get("Content-Encoding") != "" {
 		return nil, bad("the body must be sent without Content-Encoding")
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, q.Body, door.MaxBodyBytes))
+	body, err := io.ReadAll(http.MaxBytesReader(w, q.Body, maxBodyBytes))
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		return nil, &refusal{status: http.StatusRequestEntityTooLarge, detail: "the body is longer than " + strconv.Itoa(door.MaxBodyBytes) + " bytes", close: true}
+		return nil, &refusal{status: http.StatusRequestEntityTooLarge, detail: "the body is longer than " + strconv.Itoa(maxBodyBytes) + " bytes", close: true}
 	}
 	if err != nil {
 		return nil, &refusal{status: http.StatusBadRequest, detail: "the body did not arrive as announced", close: true}
@@ -212,10 +212,11 @@ func (o *object) integer(name string) int64 {
 	return n
 }
 
-// integerOr reads an integer that is at least a minimum, and a default one if it is absent.
-func (o *object) integerOr(name string, absent, least int64) int64 {
+// quantity reads one that is at least a minimum, and returns 1 if it is absent.
+func (o *object) quantity(least int64) int64 {
+	const name = "quantity"
 	if !o.has(name) {
-		return absent
+		return 1
 	}
 	n := o.integer(name)
 	if n < least {

@@ -68,7 +68,7 @@ func isNoToken(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("!#$%&'*+-.^_`|~", r)
 }
 
-// only returns a header that is not there twice: which of two a visitor's request means depends on the reader.
+// only returns a header that is not there twice, as each reader may mean another of two.
 func (f *forwarded) only(canonical string) (value string, ok bool, err error) {
 	switch values := f.Header[canonical]; len(values) {
 	case 0:
@@ -192,13 +192,13 @@ func (f *forwarded) ip() (string, error) {
 		}
 		return visitor.String(), nil
 	}
-	real, ok := readAddress(text)
+	last, ok := readAddress(text)
 	switch {
 	case !ok:
 		return "", bad("X-Real-IP is not an address")
 	case !visitor.IsValid():
-		return real.String(), nil
-	case real != visitor && !f.trusts(real): // else it is that of a proxy before this one
+		return last.String(), nil
+	case last != visitor && !f.trusts(last): // else it is that of a proxy before this one
 		return "", bad("X-Forwarded-For and X-Real-IP differ; have the proxy clear the one that it does not set")
 	}
 	return visitor.String(), nil

@@ -63,7 +63,7 @@ func (a *api) reset(q *request, body *object) (answer, error) {
 func (a *api) reserve(q *request, body *object) (answer, error) {
 	key := body.must("key")
 	burst, r, windowSec := a.readOwnFunnel(body)
-	quantity, ttlMs := body.integerOr("quantity", 1, 1), body.integer("ttl_ms")
+	quantity, ttlMs := body.quantity(1), body.integer("ttl_ms")
 	if err := body.end(); err != nil {
 		return answer{}, err
 	}
@@ -136,7 +136,7 @@ func resultOf(v any) (r funnel.Result, rest []any, ok bool) {
 
 // commit is POST /v1/commit, with a funnel in late to have an expired reservation debited.
 func (a *api) commit(q *request, body *object) (answer, error) {
-	words := []string{"CL.COMMIT", body.must("key"), body.must("id"), decimal(body.integerOr("quantity", 1, 0))}
+	words := []string{"CL.COMMIT", body.must("key"), body.must("id"), decimal(body.quantity(0))}
 	if v, ok := body.take("late"); ok {
 		late, ok := v.(*object)
 		if !ok {
@@ -171,4 +171,4 @@ func (a *api) release(q *request, body *object) (answer, error) {
 	return done([]byte(`{"released":` + strconv.FormatBool(n > 0) + "}\n")), nil
 }
 
-var errReply = failed(&reply.Answer{Error: "ERR the store failed: an unexpected reply"}) //nolint:gochecknoglobals // constant
+var errReply = failed(&reply.Answer{Error: "ERR the store failed: an unexpected reply"})

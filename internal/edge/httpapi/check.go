@@ -176,9 +176,9 @@ func (a *api) readCheck(o *object, do verb) (c check, err error) {
 	quantity := int64(0)
 	switch do {
 	case ask:
-		quantity = o.integerOr("quantity", 1, 0)
+		quantity = o.quantity(0)
 	case debit, refund:
-		quantity = o.integerOr("quantity", 1, 1)
+		quantity = o.quantity(1)
 	default: // a look has none
 	}
 	if err := o.end(); err != nil {

@@ -84,9 +84,9 @@ func FuzzForwarded(f *testing.F) {
 	f.Add("[::1]:1,::ffff:10.0.0.1", "10.0.0.1", "a", "/a", "1:2,3:")
 	f.Add(",", "", "?", "://", "")
 	trusted := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
-	f.Fuzz(func(t *testing.T, forwardedFor, real, uri, url, host string) {
+	f.Fuzz(func(t *testing.T, forwardedFor, realIP, uri, url, host string) {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
-		for name, value := range map[string]string{"X-Forwarded-For": forwardedFor, "X-Real-Ip": real, "X-Original-Uri": uri, "X-Original-Url": url, "X-Forwarded-Host": host} {
+		for name, value := range map[string]string{"X-Forwarded-For": forwardedFor, "X-Real-Ip": realIP, "X-Original-Uri": uri, "X-Original-Url": url, "X-Forwarded-Host": host} {
 			r.Header[name] = []string{value}
 		}
 		by := forwarded{request: &request{Request: r}, trusted: trusted}

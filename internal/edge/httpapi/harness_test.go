@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -63,7 +64,9 @@ func start(t testing.TB, o options) *harness {
 		ctx, cancel := patience.Context(context.Background())
 		defer cancel()
 		h.door.Shutdown(ctx)
-		<-ended
+		if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
 	})
 	return h
 }
@@ -96,7 +99,7 @@ func (h *harness) doorConfig(t testing.TB, o *options) door.Config {
 		o.server(&of)
 	}
 	c := door.Config{
-		Name: "http", Server: server.New(of), Users: h.Config.Users, Tokens: tokens, Logins: &login.Failures{},
+		Name: peer.HTTP, Server: server.New(of), Users: h.Config.Users, Tokens: tokens, Logins: &login.Failures{},
 		NewSession: func(p peer.Peer, conn peer.Conn) door.Session { return h.Engine.NewSession(p, conn) },
 		Admit:      func(peer.Peer) string { return "" }, Now: h.Clock.Now, Log: quiet,
 	}

@@ -18,7 +18,7 @@ func describe(q *request, _ string) (answer, error) {
 	return done(openAPI), nil
 }
 
-var errNoQuery = bad("this path takes no query") //nolint:gochecknoglobals // constant
+var errNoQuery = bad("this path takes no query")
 
 // limits is GET /v1/limits.
 func (a *api) limits(q *request, _ string) (answer, error) {

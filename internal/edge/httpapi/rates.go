@@ -72,7 +72,8 @@ func (h Headers) set(to http.Header, by *answer) {
 				b = r.appendLimit(b, split, by.rates.denied)
 			}
 		}
-		values := [2]string{string(b[:split]), string(b[split:])}
+		text := string(b)
+		values := [2]string{text[:split], text[split:]}
 		to["Ratelimit-Policy"] = values[0:1:1]
 		if values[1] != "" {
 			to["Ratelimit"] = values[1:2:2]

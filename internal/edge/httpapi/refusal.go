@@ -13,11 +13,10 @@ import (
 
 // refusal is why a request is not answered, with its status.
 type refusal struct {
-	status  int
-	detail  string
-	allow   string // methods
-	close   bool   // the connection
-	outcome door.Outcome
+	status int
+	detail string
+	allow  string // methods
+	close  bool   // the connection
 }
 
 func (e *refusal) Error() string { return e.detail }
@@ -25,7 +24,6 @@ func (e *refusal) Error() string { return e.detail }
 // bad refuses a request for its content.
 func bad(detail string) error { return &refusal{status: http.StatusBadRequest, detail: detail} }
 
-//nolint:gochecknoglobals // constant
 var errNoPath = &refusal{status: http.StatusNotFound, detail: "no such path; /v1/openapi.json lists them"}
 
 const needsToken = "send a token in X-Cellserver-Token or in the path, /t/TOKEN/v1/..., or use a client certificate; see --http-tokens-file"
@@ -83,7 +81,7 @@ func statusOf(a *reply.Answer) int {
 		return http.StatusForbidden
 	case "ERR":
 		e := reply.Error(a.Error)
-		if e == reply.ErrEnded || e == reply.ErrContended || strings.HasPrefix(a.Error, "ERR the store failed") {
+		if a.IsTooManyNewKeys() || e == reply.ErrEnded || e == reply.ErrContended || strings.HasPrefix(a.Error, "ERR the store failed") {
 			return http.StatusServiceUnavailable
 		}
 		return http.StatusBadRequest

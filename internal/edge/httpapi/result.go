@@ -48,4 +48,4 @@ func (to *answer) deny(status int) {
 	to.status, to.problem, to.outcome, to.retryMs = status, true, door.Limited, worst.RetryAfter
 }
 
-var errEnded = &refusal{status: http.StatusServiceUnavailable, detail: "the request was ended before it was answered", close: true} //nolint:gochecknoglobals // constant
+var errEnded = &refusal{status: http.StatusServiceUnavailable, detail: "the request was ended before it was answered", close: true}

@@ -7,6 +7,9 @@ import (
 	"unicode/utf8"
 )
 
+// maxCounted is the length up to which net/http counts a body by itself, without an allocation.
+const maxCounted = 2048
+
 // write sends an answer. Headers are set by their canonical names, which takes less than Set.
 func (a *api) write(w http.ResponseWriter, to *answer) {
 	h := w.Header()
@@ -15,7 +18,9 @@ func (a *api) write(w http.ResponseWriter, to *answer) {
 	if to.problem {
 		h["Content-Type"] = a.problem
 	}
-	h["Content-Length"] = []string{strconv.Itoa(len(to.body))}
+	if len(to.body) >= maxCounted {
+		h["Content-Length"] = []string{strconv.Itoa(len(to.body))}
+	}
 	if len(to.rates.items) > 0 {
 		a.Headers.set(h, to)
 	}

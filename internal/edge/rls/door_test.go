@@ -22,6 +22,7 @@ import (
 	"cellserver/internal/keep/persist/disk/disktest"
 	"cellserver/internal/redis/commands"
 	"cellserver/internal/redis/commands/commandstest"
+	"cellserver/internal/redis/reply"
 )
 
 func equalJSON(t testing.TB, a, b any) bool {
@@ -87,15 +88,16 @@ func TestCodes(t *testing.T) {
 		err  error
 		want connect.Code
 	}{
-		{&answerError{"LOADING", "LOADING x"}, connect.CodeUnavailable},
-		{&answerError{"READONLY", "READONLY x"}, connect.CodeUnavailable},
-		{&answerError{"STOREDOWN", "STOREDOWN x"}, connect.CodeUnavailable},
-		{&answerError{"MISCONF", "MISCONF x"}, connect.CodeUnavailable},
-		{&answerError{"OOM", "OOM x"}, connect.CodeResourceExhausted},
-		{&answerError{"NOAUTH", "NOAUTH x"}, connect.CodeUnauthenticated},
-		{&answerError{"NOPERM", "NOPERM x"}, connect.CodePermissionDenied},
-		{&answerError{"WRONGTYPE", "WRONGTYPE x"}, connect.CodeFailedPrecondition},
-		{&answerError{"ERR", "ERR x"}, connect.CodeUnknown},
+		{&answerError{reply.Answer{Error: "LOADING x"}}, connect.CodeUnavailable},
+		{&answerError{reply.Answer{Error: "READONLY x"}}, connect.CodeUnavailable},
+		{&answerError{reply.Answer{Error: "STOREDOWN x"}}, connect.CodeUnavailable},
+		{&answerError{reply.Answer{Error: "MISCONF x"}}, connect.CodeUnavailable},
+		{&answerError{reply.Answer{Error: "OOM x"}}, connect.CodeResourceExhausted},
+		{&answerError{reply.Answer{Error: "NOAUTH x"}}, connect.CodeUnauthenticated},
+		{&answerError{reply.Answer{Error: "NOPERM x"}}, connect.CodePermissionDenied},
+		{&answerError{reply.Answer{Error: "WRONGTYPE x"}}, connect.CodeFailedPrecondition},
+		{&answerError{reply.Answer{Error: "ERR x"}}, connect.CodeInvalidArgument},
+		{&answerError{reply.Answer{Error: "OTHER x"}}, connect.CodeUnknown},
 		{door.ErrFull, connect.CodeResourceExhausted},
 		{door.ErrToken, connect.CodeUnauthenticated},
 		{&door.RefusedError{Reason: "x"}, connect.CodePermissionDenied},
@@ -161,7 +163,7 @@ func TestOthers(t *testing.T) {
 		{procedure, "text/plain", "", "415 "},
 		{procedure, "application/grpc", "\x00\x00\x00\x00\x00", "200 3 "},
 		{procedure, "application/grpc", "\x00\x00\x00\x00\x01x", "200 3 "},
-		{procedure, "application/grpc", "\x00\x00\x02\x00\x00" + strings.Repeat("\x00", 2<<16), "200 8 "},
+		{procedure, "application/grpc", "\x00\x00\x04\x00\x01" + strings.Repeat("\x00", 1+4<<16), "200 8 "},
 		{"/x.Y/Z", "application/grpc", "\x00\x00\x00\x00\x00", "200 12 "},
 		{"/grpc.health.v1.Health/Watch", "application/grpc", "\x00\x00\x00\x00\x00", "200 12 "},
 	} {

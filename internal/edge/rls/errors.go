@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 
 	"connectrpc.com/connect"
 
 	"cellserver/internal/edge/door"
+	"cellserver/internal/redis/reply"
 )
 
 // requestError is a request's own fault.
@@ -25,12 +27,12 @@ const (
 )
 
 // errScheme refuses another authorization than a token.
-var errScheme = errors.New("the metadata authorization must be: Bearer TOKEN; see --http-tokens-file") //nolint:gochecknoglobals // constant
+var errScheme = errors.New("the metadata authorization must be: Bearer TOKEN; see --http-tokens-file")
 
 // answerError is an error reply of a session.
-type answerError struct{ code, text string }
+type answerError struct{ reply.Answer }
 
-func (e *answerError) Error() string { return e.text }
+func (e *answerError) Error() string { return e.Answer.Error }
 
 // errorOf returns an error with gRPC's code.
 func errorOf(err error) error { return connect.NewError(codeOf(err), err) }
@@ -43,7 +45,7 @@ func codeOf(err error) connect.Code {
 	case errors.As(err, &bad):
 		return connect.CodeInvalidArgument
 	case errors.As(err, &answered):
-		return codeOfReply(answered.code)
+		return codeOfReply(&answered.Answer)
 	case errors.As(err, &refused):
 		return connect.CodePermissionDenied
 	case errors.Is(err, door.ErrToken), errors.Is(err, errScheme):
@@ -60,9 +62,12 @@ func codeOf(err error) connect.Code {
 	return connect.CodeUnknown
 }
 
-// codeOfReply returns the code for that of an error reply.
-func codeOfReply(code string) connect.Code {
-	switch code {
+// codeOfReply returns the code for an error reply.
+func codeOfReply(a *reply.Answer) connect.Code {
+	if a.IsTooManyNewKeys() {
+		return connect.CodeResourceExhausted
+	}
+	switch a.Code() {
 	case "LOADING", "READONLY", "STOREDOWN", "MISCONF":
 		return connect.CodeUnavailable
 	case "OOM":
@@ -73,18 +78,16 @@ func codeOfReply(code string) connect.Code {
 		return connect.CodePermissionDenied
 	case "WRONGTYPE":
 		return connect.CodeFailedPrecondition
+	case "ERR", "Cell":
+		return connect.CodeInvalidArgument
 	}
 	return connect.CodeUnknown
 }
 
 // outcomeOf returns how an error counts.
 func outcomeOf(err error) door.Outcome {
-	var answered *answerError
-	if errors.As(err, &answered) {
-		return door.OutcomeOf(answered.code)
-	}
-	switch codeOf(err) {
-	case connect.CodeInvalidArgument, connect.CodePermissionDenied, connect.CodeUnauthenticated:
+	refusals := []connect.Code{connect.CodeInvalidArgument, connect.CodePermissionDenied, connect.CodeUnauthenticated, connect.CodeFailedPrecondition}
+	if slices.Contains(refusals, codeOf(err)) {
 		return door.Refused
 	}
 	return door.Failed

@@ -56,7 +56,7 @@ func open(t testing.TB, c Config, limits server.Limits, change ...func(*commands
 	h.service = New(c)
 	s := server.New(server.Config{Now: now, Log: c.Log, Limits: limits})
 	h.door = door.New(door.Config{
-		Name: "grpc", Server: s, Users: h.Config.Users, Tokens: &h.tokens, Logins: &login.Failures{}, Now: now, Log: c.Log,
+		Name: peer.GRPC, Server: s, Users: h.Config.Users, Tokens: &h.tokens, Logins: &login.Failures{}, Now: now, Log: c.Log,
 		NewSession: func(p peer.Peer, c peer.Conn) door.Session { return h.Engine.NewSession(p, c) },
 		Admit:      func(peer.Peer) string { return h.refuse },
 	}, h.service)
@@ -101,13 +101,7 @@ func (h *house) ask(t testing.TB, r *rlspb.RateLimitRequest, token string) (*rls
 func (h *house) expect(t testing.TB, request, want string) {
 	t.Helper()
 	response, err := h.ask(t, requestOf(t, request), "")
-	got := ""
-	if err != nil {
-		got = err.Error()
-	} else {
-		got = textOf(response)
-	}
-	if got != want {
+	if got := textOf(response, err); got != want {
 		t.Errorf("%s: got %s, want %s", request, got, want)
 	}
 }
@@ -157,9 +151,12 @@ func number(t testing.TB, text string) uint64 {
 	return n
 }
 
-// textOf writes a response as "CODE: STATUS, ...", where a status is "CODE REMAINING" or "CODE
+// textOf writes an error, or a response as "CODE: STATUS, ...", where a status is "CODE REMAINING" or "CODE
 // REMAINING/LIMIT UNIT RESET".
-func textOf(r *rlspb.RateLimitResponse) string {
+func textOf(r *rlspb.RateLimitResponse, err error) string {
+	if err != nil {
+		return err.Error()
+	}
 	var statuses []string
 	for _, s := range r.Statuses {
 		text := fmt.Sprint(s.Code, " ", s.LimitRemaining)

@@ -183,7 +183,7 @@ func (p *plan) take(of what, number int, answers []reply.Answer, err error) erro
 	}
 	for i := range answers {
 		if answers[i].Error != "" {
-			return &answerError{answers[i].Code(), answers[i].Error}
+			return &answerError{answers[i]}
 		}
 	}
 	if len(answers) < number { // the connection ends

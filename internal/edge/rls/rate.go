@@ -57,6 +57,7 @@ func overrideUnit(u rlspb.RateLimitUnit) string {
 		return "month"
 	case rlspb.RateLimitUnit_YEAR:
 		return "year"
+	case rlspb.RateLimitUnit_UNKNOWN:
 	}
 	return ""
 }

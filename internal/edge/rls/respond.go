@@ -54,6 +54,7 @@ func (a *applied) status(nowNs int64) *rlspb.RateLimitResponse_DescriptorStatus 
 	case unlimited:
 		status.LimitRemaining = math.MaxUint32
 		return status
+	case zero, asked, askedTogether:
 	}
 	if a.result.Limited && !a.isShadow() {
 		status.Code = rlspb.RateLimitResponse_OVER_LIMIT

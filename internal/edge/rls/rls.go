@@ -1,6 +1,5 @@
-// Package rls is Envoy's rate limit service, version 3, and gRPC's health service, for a door. Each descriptor
-// of a request with a limit is a call to the session of the request's connection. A Service is safe for
-// concurrent use.
+// Package rls is Envoy's rate limit service, version 3, and gRPC's health service, for a door. A descriptor
+// with a limit is a call to the session of its request's connection. A Service is safe for concurrent use.
 //
 // It decides as envoyproxy/ratelimit at f2fb157 does (src/service/ratelimit.go, src/limiter), apart from what
 // docs/ENVOY.md lists.
@@ -26,7 +25,7 @@ import (
 type Config struct {
 	// Rules returns the configuration. Without it, or without rules, only limits that requests bring apply.
 	Rules func() *envoyconfig.Rules
-	// Headers adds RateLimit-Limit, -Remaining and -Reset to responses, as LIMIT_RESPONSE_HEADERS_ENABLED does.
+	// Headers adds RateLimit-Limit, -Remaining and -Reset, as LIMIT_RESPONSE_HEADERS_ENABLED does.
 	Headers bool
 	// Metadata adds dynamic metadata to responses, as RESPONSE_DYNAMIC_METADATA does.
 	Metadata bool
@@ -37,6 +36,9 @@ type Config struct {
 
 // ServiceName is the service's full name, by which its health is asked for, too.
 const ServiceName = "envoy.service.ratelimit.v3.RateLimitService"
+
+// maxMessageBytes fits what Envoy makes of 60 KiB of headers, its maximum, in several descriptors.
+const maxMessageBytes = 256 << 10
 
 const procedure = "/" + ServiceName + "/ShouldRateLimit"
 
@@ -52,8 +54,8 @@ type Service struct {
 func New(c Config) *Service {
 	s := &Service{Metrics: newMetrics(), config: c}
 	options := []connect.HandlerOption{
-		connect.WithReadMaxBytes(door.MaxBodyBytes),
-		connect.WithCompressMinBytes(door.MaxBodyBytes), // responses are small
+		connect.WithReadMaxBytes(maxMessageBytes),
+		connect.WithCompressMinBytes(maxMessageBytes), // responses are small
 		connect.WithRecover(s.recovered),
 	}
 	s.limit = connect.NewUnaryHandler(procedure, s.shouldRateLimit, options...)

@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"cellserver/internal/decide/envoyconfig"
+	"cellserver/internal/decide/namedlimit"
+	"cellserver/internal/edge/rls/rlspb"
 	"cellserver/internal/edge/server"
 )
 
@@ -252,5 +255,45 @@ descriptors:
 	}
 	if n := len(h.rows()); n > maxValues+len(want)+2 {
 		t.Errorf("%d rows", n)
+	}
+}
+
+// TestKeys: different domains, entries or kinds of limits have different keys, which have their documented
+// form.
+func TestKeys(t *testing.T) {
+	long := strings.Repeat("x", maxKeyBytes)
+	seen := map[string]string{}
+	for _, tt := range []struct {
+		domain  string
+		entries []string
+		rate    rate
+		want    string // "" for any
+	}{
+		{"rl", []string{"foo", "bar1"}, rate{unit: "minute", algorithm: namedlimit.Quota}, "rls:minute:2:rl3:foo4:bar1"},
+		{"rl", []string{"foo", "bar1"}, rate{unit: "hour", algorithm: namedlimit.Quota}, "rls:hour:2:rl3:foo4:bar1"},
+		{"rl", []string{"foo", "bar1"}, rate{unit: "minute", periodSec: 60}, "rls:funnel-60:2:rl3:foo4:bar1"},
+		{"rl", []string{"foo", "", "bar", "1"}, rate{unit: "minute", algorithm: namedlimit.Quota}, "rls:minute:2:rl3:foo0:3:bar1:1"},
+		{"rl", []string{"fo", "obar1"}, rate{unit: "minute", algorithm: namedlimit.Quota}, ""},
+		{"rl", []string{"foo", "1:a3:foo"}, rate{unit: "minute", algorithm: namedlimit.Quota}, ""},
+		{"rl", []string{"foo", "1", "a", "foo"}, rate{unit: "minute", algorithm: namedlimit.Quota}, ""},
+		{"rl3:foo", []string{"bar1", ""}, rate{unit: "minute", algorithm: namedlimit.Quota}, ""},
+		{"rl", []string{"foo", long + "a"}, rate{unit: "minute", algorithm: namedlimit.Quota}, ""},
+		{"rl", []string{"foo", long + "b"}, rate{unit: "minute", algorithm: namedlimit.Quota}, ""},
+		{"sha256:", []string{"foo", "a"}, rate{unit: "minute", algorithm: namedlimit.Quota}, ""},
+	} {
+		d := &rlspb.RateLimitDescriptor{}
+		for i := 0; i < len(tt.entries); i += 2 {
+			d.Entries = append(d.Entries, &rlspb.RateLimitDescriptor_Entry{Key: tt.entries[i], Value: tt.entries[i+1]})
+		}
+		w := words{}
+		w.key(&tt.rate, tt.domain, d, &envoyconfig.Match{})
+		key := string(w.args[0])
+		if tt.want != "" && key != tt.want {
+			t.Errorf("got %s, want %s", key, tt.want)
+		}
+		if other, found := seen[key]; found {
+			t.Errorf("%.50q has the key of %s", tt.entries, other)
+		}
+		seen[key] = strings.Join(tt.entries, " ")
 	}
 }

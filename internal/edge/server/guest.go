@@ -19,7 +19,7 @@ type Guest struct {
 
 // Enter counts a connection to a door, or returns the refusal. The door itself refuses clients that
 // Config.Admit would.
-func (s *Server) Enter(nc net.Conn, door string) (g *Guest, refusal string) {
+func (s *Server) Enter(nc net.Conn, door peer.Door) (g *Guest, refusal string) {
 	p := peerOf(nc)
 	p.Door = door
 	if refusal := s.reserve(p); refusal != "" {

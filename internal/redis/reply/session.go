@@ -3,6 +3,7 @@ package reply
 import (
 	"errors"
 	"strconv"
+	"strings"
 
 	"cellserver/internal/limiter"
 	"cellserver/internal/resp"
@@ -129,6 +130,10 @@ func TooLongReplies(maxBytes int) error {
 
 // TooManyNewKeys refuses a call that would create a key.
 func TooManyNewKeys(perSec int) error {
-	return Error("ERR more than " + strconv.Itoa(perSec) +
-		" new keys per second from this address, the limit of --max-new-keys-per-second; existing keys still answer")
+	return Error("ERR more than " + strconv.Itoa(perSec) + tooManyNewKeys)
 }
+
+const tooManyNewKeys = " new keys per second from this address, the limit of --max-new-keys-per-second; existing keys still answer"
+
+// IsTooManyNewKeys reports whether the error is that of TooManyNewKeys, which passes.
+func (a Answer) IsTooManyNewKeys() bool { return strings.HasSuffix(a.Error, tooManyNewKeys) }

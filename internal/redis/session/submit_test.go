@@ -157,7 +157,7 @@ func TestSubmitReplies(t *testing.T) {
 // TestSubmitTogetherIsSeen by MONITOR call by call, and by the counters once.
 func TestSubmitTogetherIsSeen(t *testing.T) {
 	r := commandstest.New()
-	monitor, s := r.Session(), r.SessionOf(peer.Peer{Addr: "192.0.2.1:5000", Door: "http"})
+	monitor, s := r.Session(), r.SessionOf(peer.Peer{Addr: "192.0.2.1:5000", Door: peer.HTTP})
 	commandstest.Say(t, monitor, "MONITOR\r\n")
 	together(t, s, true, "CL.FIXEDWINDOW f 5 60\nCL.THROTTLE k 15 30 60")
 	lines, _, _ := commandstest.Feed(t, monitor, "")

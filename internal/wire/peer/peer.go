@@ -8,9 +8,22 @@ type Peer struct {
 	LocalAddr string // the server's
 	Unix      bool   // a unix socket
 	TLS       bool
-	Door      string // the protocol, such as "http"; "" for RESP
+	Door      Door
 	CertName  string // common name of the client's certificate; "" for none
 }
+
+// Door is a client's protocol.
+type Door uint8
+
+// Doors:
+const (
+	RESP Door = iota
+	HTTP
+	GRPC
+)
+
+// String returns the door's name, empty for RESP.
+func (d Door) String() string { return [...]string{"", "http", "grpc"}[d] }
 
 // Conn is a session's connection. Any goroutine may call it at any time, even after its end.
 type Conn interface {

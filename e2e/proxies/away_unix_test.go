@@ -1,3 +1,5 @@
+//go:build unix
+
 package proxies
 
 import (
@@ -15,7 +17,7 @@ type outage struct {
 
 func outages() []outage {
 	return []outage{
-		{"killed", func(t *testing.T, s *stack) { s.limiter.Stop(t, syscall.SIGKILL) }, func(t *testing.T, s *stack) { s.startLimiter(t) }},
+		{"killed", func(t *testing.T, s *stack) { s.limiter.Stop(t, syscall.SIGKILL) }, func(_ *testing.T, s *stack) { s.startLimiter() }},
 		{"hanging", func(t *testing.T, s *stack) { s.limiter.Signal(t, syscall.SIGSTOP) }, func(t *testing.T, s *stack) { s.limiter.Signal(t, syscall.SIGCONT) }},
 		{"late", func(_ *testing.T, s *stack) { s.http.Delay(time.Second); s.redis.Delay(time.Second) }, func(_ *testing.T, s *stack) { s.http.Heal(); s.redis.Heal() }},
 	}
@@ -43,8 +45,8 @@ func TestAway(t *testing.T) {
 func (s *stack) untilLimited(t *testing.T, r recipe) {
 	t.Helper()
 	s.limiter.Eventually(t, "limit behind "+r.program, func() bool {
-		answer, err := s.send(t.Context(), visit{path: "/"})
-		return err == nil && answer.Header.Get("RateLimit") != ""
+		got, err := s.send(t.Context(), visit{path: "/"})
+		return err == nil && got.header.Get("RateLimit") != ""
 	})
 }
 
@@ -56,14 +58,14 @@ func (s *stack) suffer(t *testing.T, r recipe, how mode, o outage) {
 	before := s.served.Load()
 	const visits = 25
 	for range visits {
-		answer, err := s.send(t.Context(), visit{path: "/"})
+		got, err := s.send(t.Context(), visit{path: "/"})
 		switch {
 		case err != nil:
 			t.Fatal(err)
-		case answer.Header.Get("RateLimit") != "":
-			t.Errorf("cellserver is %s, and an answer has the headers %v", o.name, answer.Header)
-		case !how.closed && answer.StatusCode != http.StatusOK, how.closed && !s.refused(r, answer.StatusCode):
-			t.Errorf("cellserver is %s, and the answer is %d", o.name, answer.StatusCode)
+		case got.header.Get("RateLimit") != "":
+			t.Errorf("cellserver is %s, and an answer has the headers %v", o.name, got.header)
+		case !how.closed && got.status != http.StatusOK, how.closed && !s.refused(r, got.status):
+			t.Errorf("cellserver is %s, and the answer is %d", o.name, got.status)
 		}
 	}
 	want := int64(visits)
