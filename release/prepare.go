@@ -79,8 +79,9 @@ func writeManual(ctx context.Context) error {
 	return nil
 }
 
-// writeConfig makes the config file of the packages, which keep what is known and serve HTTP. A variable in the unit would
-// do so, too, but go before the file, which could then not say otherwise, such as for a server with a store.
+// writeConfig makes the config file of the packages, which keep what is known and serve HTTP. A variable in
+// the unit would do so, too, but go before the file, which could then not say otherwise, such as for a server
+// with a store.
 func writeConfig(context.Context) error {
 	example, err := os.ReadFile("deploy/cellserver.yaml")
 	if err != nil {

@@ -63,10 +63,10 @@ func (a *app) facts() func() dashboard.Facts {
 // warnings returns the log's warnings of access as they apply now.
 func (a *app) warnings() (all []dashboard.Warning) {
 	others := func(l net.Listener) bool { return l != nil && !l.Addr().(*net.TCPAddr).IP.IsLoopback() }
-	any := func(all map[string]net.Listener) bool {
+	reaches := func(all map[string]net.Listener) bool {
 		return slices.ContainsFunc(slices.Collect(maps.Values(all)), others)
 	}
-	plain, secured := any(a.listeners.Plain()), any(a.listeners.Secured())
+	plain, secured := reaches(a.listeners.Plain()), reaches(a.listeners.Secured())
 	byCert := a.options.ClientAuth() == tls.RequireAndVerifyClientCert
 	switch reached := plain || secured && !byCert; {
 	case !a.access.isOpen():

@@ -115,13 +115,24 @@ func (n *NamedLimit) fits(quantity int64) bool {
 
 // Precise returns a copy for one request: times are in milliseconds, and Results are kept.
 func (n *NamedLimit) Precise() *NamedLimit {
-	own := *n
-	own.Rules = slices.Clone(n.Rules)
+	own := &preciseLimit{NamedLimit: *n}
+	if len(n.Rules) == 1 {
+		own.rule[0] = n.Rules[0]
+		own.Rules, own.results = own.rule[:], own.result[:]
+	} else {
+		own.Rules, own.results = slices.Clone(n.Rules), make([]funnel.Result, len(n.Rules))
+	}
 	for i := range own.Rules {
 		own.Rules[i].Rule.Unit = funnel.Milliseconds
 	}
-	own.results = make([]funnel.Result, len(n.Rules))
-	return &own
+	return &own.NamedLimit
+}
+
+// preciseLimit is a copy by Precise, in one allocation for one rule.
+type preciseLimit struct {
+	NamedLimit
+	rule   [1]NamedRule
+	result [1]funnel.Result
 }
 
 // Results returns the result of each rule in the last decision of a Precise limit. After a denial, those of

@@ -74,8 +74,8 @@ func RecordedCommand(wire []byte, mark string) (Command, error) {
 	return c, nil
 }
 
-// LimitedBy returns the command such that array replies that begin with the given integer count as limited; of
-// gRPC, messages whose first field is 1 and has the given number.
+// LimitedBy returns the command such that array replies that begin with the given integer count as limited;
+// of gRPC, messages whose first field is 1 and has the given number.
 func (c Command) LimitedBy(digit byte) Command {
 	c.limited = digit
 	return c

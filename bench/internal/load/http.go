@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// NewGet returns a GET of a path over HTTP/1.1, with headers such as "Accept: */*". KeyMark in the path becomes
-// the key's digits. A status of 429 counts as limited.
+// NewGet returns a GET of a path over HTTP/1.1, with headers such as "Accept: */*". KeyMark in the path
+// becomes the key's digits. A status of 429 counts as limited.
 func NewGet(path string, headers ...string) (Command, error) {
 	before, after, _ := strings.Cut(path, KeyMark)
 	mark := strings.Repeat("#", KeyDigits)

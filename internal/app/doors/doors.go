@@ -127,7 +127,7 @@ func ReadTokens(file string, into *door.Tokens) error {
 func (d *Doors) Serve(start func(name string, part func() error)) {
 	for _, one := range d.all {
 		if one.plain != nil {
-			start("the door "+one.Name.String(), func() error { return one.Door.Serve(one.plain) })
+			start("the door "+one.Name.String(), func() error { return one.Serve(one.plain) })
 		}
 		if one.secured != nil {
 			start("the door "+one.Name.String(), func() error {

@@ -16,7 +16,6 @@ import (
 	"cellserver/internal/decide/clients"
 	"cellserver/internal/edge/door"
 	"cellserver/internal/edge/server"
-	"cellserver/internal/redis/commands"
 	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/redis/login"
 	"cellserver/internal/test/patience"
@@ -34,9 +33,9 @@ type house struct {
 	client *http.Client
 }
 
-func open(t *testing.T, limits server.Limits, change ...func(*commands.Config)) *house {
+func open(t *testing.T, limits server.Limits) *house {
 	t.Helper()
-	h := &house{Harness: commandstest.New(change...)}
+	h := &house{Harness: commandstest.New()}
 	now := func() int64 { return time.Now().UnixNano() }
 	log := slog.New(slog.DiscardHandler)
 	h.server = server.New(server.Config{Now: now, Log: log, Limits: limits, NewSession: func(p peer.Peer, c peer.Conn) peer.Session { return h.Engine.NewSession(p, c) }})
@@ -98,7 +97,7 @@ func answer(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	for _, a := range answers {
-		fmt.Fprint(w, a.Error, string(a.Reply), a.Result.Remaining, ";")
+		_, _ = fmt.Fprint(w, a.Error, string(a.Reply), a.Result.Remaining, ";")
 	}
 }
 
