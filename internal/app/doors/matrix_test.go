@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -38,7 +39,7 @@ type house struct {
 	*commandstest.Harness
 	server  *server.Server
 	tokens  door.Tokens
-	refusal string // what Admit returns
+	refuses atomic.Bool // what Admit says
 	urls    map[string]string
 }
 
@@ -50,6 +51,13 @@ descriptors:
   - key: k
     rate_limit: {unit: year, requests_per_unit: 2}
 `
+
+func (h *house) admit(peer.Peer) (refusal string) {
+	if h.refuses.Load() {
+		return "DENIED by protected mode"
+	}
+	return ""
+}
 
 func openHouse(t *testing.T, maxClients int, change func(*commands.Config)) *house {
 	t.Helper()
@@ -66,7 +74,7 @@ func openHouse(t *testing.T, maxClients int, change func(*commands.Config)) *hou
 	now, log := func() int64 { return time.Now().UnixNano() }, slog.New(slog.DiscardHandler)
 	h.server = server.New(server.Config{
 		Now: now, Log: log, Limits: server.Limits{MaxClients: maxClients, MaxOutputBytes: 1 << 20},
-		Admit:      func(peer.Peer) string { return h.refusal },
+		Admit:      h.admit,
 		NewSession: func(p peer.Peer, c peer.Conn) peer.Session { return h.Engine.NewSession(p, c) },
 	})
 	rules, err := envoyconfig.RulesOf([]envoyconfig.File{{Path: "matrix.yaml", Text: []byte(envoyRules)}})
@@ -84,7 +92,7 @@ func openHouse(t *testing.T, maxClients int, change func(*commands.Config)) *hou
 		d := door.New(door.Config{
 			Name: name, Server: h.server, Users: h.Config.Users, Tokens: &h.tokens, Logins: &login.Failures{}, Now: now, Log: log,
 			NewSession: func(p peer.Peer, c peer.Conn) door.Session { return h.Engine.NewSession(p, c) },
-			Admit:      func(peer.Peer) string { return h.refusal },
+			Admit:      h.admit,
 		}, handler)
 		l := newListener(t)
 		h.urls[name.String()] = "http://" + l.Addr().String()
@@ -214,7 +222,7 @@ func TestAdmissionByDoor(t *testing.T) {
 		{name: "a token", change: users("~* +cl.quota"), user: true, resp: "allowed", http: "allowed", grpc: "allowed"},
 		{name: "no right to the command", change: users("~* +cl.throttle"), user: true, resp: "NOPERM", http: "Forbidden", grpc: "permission_denied"},
 		{name: "no right to the key", change: users("~other +cl.quota"), user: true, resp: "NOPERM", http: "Forbidden", grpc: "permission_denied"},
-		{name: "protected mode", then: func(h *house) { h.refusal = "DENIED by protected mode" }, resp: "DENIED", http: "Forbidden", grpc: "permission_denied"},
+		{name: "protected mode", then: func(h *house) { h.refuses.Store(true) }, resp: "DENIED", http: "Forbidden", grpc: "permission_denied"},
 		{name: "a long key", change: func(c *commands.Config) { c.MaxKeyBytes = 2 }, resp: "ERR", http: "Bad Request", grpc: "invalid_argument"},
 		{name: "loading", change: keeper(t, nil, false), resp: "LOADING", http: "Service Unavailable", grpc: "unavailable"},
 		{name: "a disk that fails", change: keeper(t, errors.New("input/output error"), true), then: func(h *house) {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,12 +26,12 @@ import (
 // house is a door whose requests name their call in the path, and its engine.
 type house struct {
 	*commandstest.Harness
-	door   *door.Door
-	server *server.Server
-	tokens door.Tokens
-	refuse string // what Admit returns
-	url    string
-	client *http.Client
+	door    *door.Door
+	server  *server.Server
+	tokens  door.Tokens
+	refuses atomic.Bool // what Admit says
+	url     string
+	client  *http.Client
 }
 
 func open(t *testing.T, limits server.Limits) *house {
@@ -42,7 +43,12 @@ func open(t *testing.T, limits server.Limits) *house {
 	h.door = door.New(door.Config{
 		Name: peer.HTTP, Server: h.server, Users: h.Config.Users, Tokens: &h.tokens, Logins: &login.Failures{}, Now: now, Log: log,
 		NewSession: func(p peer.Peer, c peer.Conn) door.Session { return h.Engine.NewSession(p, c) },
-		Admit:      func(peer.Peer) string { return h.refuse },
+		Admit: func(peer.Peer) string {
+			if h.refuses.Load() {
+				return "DENIED"
+			}
+			return ""
+		},
 	}, http.HandlerFunc(answer))
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -150,7 +156,7 @@ func TestTokens(t *testing.T) {
 	if err := h.tokens.Set([]byte("# those of the team\n\n0123456789abcdef app\n0123456789abcdeg gone\n0123456789abcdeh nobody\n")); err != nil {
 		t.Fatal(err)
 	}
-	h.refuse = "DENIED"
+	h.refuses.Store(true)
 	for _, tt := range []struct{ token, want string }{
 		{"", "DENIED"}, {"wrong", "the token is unknown"}, {"0123456789abcdeg", "the token is unknown"}, {"0123456789abcdeh", "the token is unknown"},
 		{"0123456789abcdef", "NOPERM"},
@@ -162,7 +168,7 @@ func TestTokens(t *testing.T) {
 	if got := h.get(t, h.client, "CL.THROTTLE,mine,15,30,60", "0123456789abcdef"); got != "15;14;" {
 		t.Errorf("got %s", got)
 	}
-	h.refuse = ""
+	h.refuses.Store(false)
 	if got := h.get(t, h.client, throttle, ""); got != "15;14;" {
 		t.Errorf("after a request of another user: %s", got)
 	}
