@@ -24,7 +24,7 @@ func TestNamedFilesAreBounded(t *testing.T) {
 		"tls-cert": "tls-addr=127.0.0.1:0 tls-key=" + files.Key, "tls-key": "tls-addr=127.0.0.1:0 tls-cert=" + files.Cert,
 		"tls-client-ca":    "tls-addr=127.0.0.1:0 tls-cert=" + files.Cert + " tls-key=" + files.Key,
 		"metrics-tls-cert": "metrics-tls-key=" + files.Key, "metrics-tls-key": "metrics-tls-cert=" + files.Cert,
-		"store-password-file": "store=redis://127.0.0.1:1", "store-sentinel-password-file": "store=redis-sentinel://127.0.0.1:1/m",
+		"http-tokens-file": "http-addr=127.0.0.1:0", "store-password-file": "store=redis://127.0.0.1:1", "store-sentinel-password-file": "store=redis-sentinel://127.0.0.1:1/m",
 		"store-tls-ca": "store=rediss://127.0.0.1:1", "store-tls-cert": "store=rediss://127.0.0.1:1 store-tls-key=" + files.Key,
 		"store-tls-key": "store=rediss://127.0.0.1:1 store-tls-cert=" + files.Cert,
 	}

@@ -61,7 +61,7 @@ func TestMistakesAreOneLine(t *testing.T) {
 		{"", []string{"--timeout", "-1s"}, 2, `--timeout takes a time of at least 0, such as 30s, or seconds, such as 30; got "-1s"`},
 		{"", []string{"--log-level", "loud"}, 2, `--log-level takes debug, info, warn or error; got "loud"`},
 		{"", []string{"--log-format", "xml"}, 2, `--log-format takes text or json; got "xml"`},
-		{"", []string{"--addr", ""}, 2, "nothing to listen on: set --addr, --tls-addr or --unixsocket"},
+		{"", []string{"--addr", ""}, 2, "nothing to listen on: set --addr, --tls-addr, --unixsocket, --http-addr or --grpc-addr"},
 		{"CELLSERVER_TIMEOUT=soon", nil, 2, `CELLSERVER_TIMEOUT takes a time of at least 0, such as 30s, or seconds, such as 30; got "soon"`},
 		{"", []string{"--addr", inUse}, 1, "cannot listen on " + inUse + ": bind: address already in use; choose another with --addr or CELLSERVER_ADDR"},
 		{"", append(free, "--metrics-addr", inUse), 1, "cannot listen on " + inUse + ": bind: address already in use; choose another with --metrics-addr or CELLSERVER_METRICS_ADDR"},
