@@ -9,8 +9,8 @@ import (
 	"cellserver/internal/test/processtest"
 )
 
-// TestDoorTranscripts runs the commands of docs/HTTP.md and docs/ENVOY.md on the servers that they start. With
-// UPDATE_DOCS set, it writes their output.
+// TestDoorTranscripts runs the commands of docs/HTTP.md and docs/ENVOY.md on the servers that they start.
+// With UPDATE_DOCS set, it writes their output.
 func TestDoorTranscripts(t *testing.T) {
 	need(t, "bash", "curl", "sed")
 	for _, tt := range []struct{ document, file string }{{"docs/HTTP.md", "limits.yml"}, {"docs/ENVOY.md", "limits/site.yaml"}} {

@@ -56,7 +56,7 @@ func placePorts(text string, first, second server) string {
 		"6390", second.redisPort, "6391", second.tlsPort, "6392", second.redisPort, "6393", second.redisPort).Replace(text)
 }
 
-var ready = regexp.MustCompile(`msg=ready .*?(?:tcp=127\.0\.0\.1:(\d+) )?(?:tls=127\.0\.0\.1:(\d+) )?(?:http=127\.0\.0\.1:(\d+) )?metrics=127\.0\.0\.1:(\d+)`)
+var ready = regexp.MustCompile(`msg=ready .*?(?:tcp=127\.0\.0\.1:(\d+) )?(?:tls=127\.0\.0\.1:(\d+) )?(?:http=127\.0\.0\.1:(\d+) )?(?:grpc=\S+ )?metrics=127\.0\.0\.1:(\d+)`)
 
 // start starts a server on free ports and stops it with the test.
 func start(t *testing.T, name string, args ...string) server {

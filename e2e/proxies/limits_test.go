@@ -10,8 +10,8 @@ import (
 	"cellserver/internal/test/processtest"
 )
 
-// TestExactlyTheAllowed sends parallel requests of two visitors, API keys, and a user: as many as allowed reach the
-// site.
+// TestExactlyTheAllowed sends parallel requests of two visitors, API keys, and a user: as many as
+// allowed reach the site.
 func TestExactlyTheAllowed(t *testing.T) {
 	onEach(t, func(t *testing.T, r recipe) {
 		s := startStack(t, r, mode{patient: true})

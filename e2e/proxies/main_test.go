@@ -1,4 +1,4 @@
-// Package proxies tries the recipes of docs/HTTP.md: the files of deploy/ in the real nginx, HAProxy and Caddy.
+// Package proxies tries the recipes of docs/HTTP.md: the files of deploy/ in nginx, HAProxy and Caddy.
 package proxies
 
 import (

@@ -131,7 +131,8 @@ func startTenLines(t *testing.T, program string, s *stack, _ mode) {
 	s.startProxy(t, nil, program, "-e", "stderr", "-c", write(t, dir, "nginx.conf", text))
 }
 
-// ownNginx begins a configuration that keeps all files in a directory, up to within http. Only root may read it.
+// ownNginx begins a configuration that keeps all files in a directory, up to within http. Only root may read
+// it.
 func ownNginx(dir string) string {
 	text := "daemon off;\nuser root root;\npid " + dir + "/pid;\nerror_log stderr;\nevents {}\n\nhttp {\naccess_log off;\n"
 	for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
