@@ -179,13 +179,8 @@ func (d *Doors) Watch(ctx context.Context) {
 
 const watchInterval = 2 * time.Second
 
-// Loads returns what counts loads of the rules for Envoy, nil without a directory of them.
-func (d *Doors) Loads() func() (succeeded, failed uint64) {
-	if d.rules == nil {
-		return nil
-	}
-	return d.rules.Loads
-}
+// RulesFailed reports whether the last load of the rules for Envoy failed.
+func (d *Doors) RulesFailed() bool { return d.rules != nil && d.rules.LastFailed() }
 
 // Envoy returns Envoy's rate limit service, nil without a door for it.
 func (d *Doors) Envoy() *rls.Service { return d.envoy }

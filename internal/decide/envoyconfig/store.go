@@ -75,9 +75,9 @@ func pathsOf(dir string) (paths []string, err error) {
 
 // Store holds the rules of a directory, which Reload and Watch replace.
 type Store struct {
-	dir           string
-	rules         atomic.Pointer[Rules]
-	loads, failed atomic.Uint64
+	dir    string
+	rules  atomic.Pointer[Rules]
+	failed atomic.Bool // the last load
 
 	mu   sync.Mutex // guards seen, and serializes loading
 	seen string     // the files of the last Reload
@@ -95,8 +95,8 @@ func Open(dir string) (*Store, error) {
 // Rules returns the current rules.
 func (s *Store) Rules() *Rules { return s.rules.Load() }
 
-// Loads returns how often the rules were replaced, and how often that failed.
-func (s *Store) Loads() (succeeded, failed uint64) { return s.loads.Load(), s.failed.Load() }
+// LastFailed reports whether the last load failed, and earlier rules are in use.
+func (s *Store) LastFailed() bool { return s.failed.Load() }
 
 // Reload replaces the rules by those of the directory. After an error the previous ones stay.
 func (s *Store) Reload() error {
@@ -108,11 +108,10 @@ func (s *Store) Reload() error {
 
 func (s *Store) loadLocked() error {
 	rules, err := Load(s.dir)
+	s.failed.Store(err != nil)
 	if err != nil {
-		s.failed.Add(1)
 		return err
 	}
-	s.loads.Add(1)
 	s.rules.Store(rules)
 	return nil
 }

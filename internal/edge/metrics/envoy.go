@@ -26,10 +26,5 @@ func (c *Config) collectEnvoy(to sink) {
 		to.count(shadow, r.ShadowMode, r.Domain, r.Descriptor)
 	})
 	to.counter("envoy_domains_unknown_total", "Requests of Envoy for a domain that --envoy-config does not have.", c.Envoy.Metrics.NotFound())
-	if c.EnvoyLoads == nil {
-		return
-	}
-	succeeded, failed := c.EnvoyLoads()
-	labelled(to, "envoy_config_loads_total", "Loads of --envoy-config by outcome; after a failed one the previous rules stay in use.", "outcome",
-		map[string]uint64{"succeeded": succeeded, "failed": failed})
+	to.truth("envoy_config_reload_failed", "1 if the last reload of --envoy-config failed and the previous rules are in use.", c.EnvoyFailed())
 }

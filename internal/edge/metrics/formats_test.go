@@ -12,6 +12,7 @@ import (
 
 	"cellserver/internal/base/buildinfo"
 	"cellserver/internal/edge/door"
+	"cellserver/internal/edge/rls"
 	"cellserver/internal/store"
 )
 
@@ -25,6 +26,7 @@ func everything(t testing.TB) *harness {
 		c.Remote, c.TopKeys, c.TopKeyNames = remoteStatus, 10, PlainNames
 		c.Doors = map[string]*door.Stats{"http": door.NewStats()}
 		c.Doors["http"].Count(door.Limited, 2e6)
+		c.Envoy, c.EnvoyFailed = rls.New(rls.Config{}), func() bool { return false }
 	})
 	h.say(t, "CL.LIMIT SET login 4 5 60\r\nCL.CHECK login user\r\n"+
 		"CL.LIMIT SET api 4 5 60 99 100 86400\r\nCL.LIMIT OVERRIDE api user UNLIMITED\r\nCL.THROTTLE \"quo\\\"te\\nline\" 1 1 60\r\nEVAL 'return 1' 0\r\nFOO\r\n")

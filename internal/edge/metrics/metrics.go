@@ -45,8 +45,8 @@ type Config struct {
 	Limits *namedlimit.Registry
 	Doors  map[string]*door.Stats // by name
 	Envoy  *rls.Service           // nil without a door for it
-	// EnvoyLoads counts loads of the rules for Envoy, nil without a directory of them.
-	EnvoyLoads func() (succeeded, failed uint64)
+	// EnvoyFailed reports whether the last load of the rules for Envoy failed.
+	EnvoyFailed func() bool
 	Build      buildinfo.Info
 	// Ready returns an error while clients are not served, Alive once that has lasted so long that the
 	// process should be restarted. Both return soon.
