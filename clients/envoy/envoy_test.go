@@ -187,7 +187,7 @@ func TestClient(t *testing.T) {
 				t.Errorf("%v: got %v", r, err)
 			}
 		}
-		if _, err := client.ShouldRateLimit(t.Context(), request(of("a="+strings.Repeat("x", 1<<17)))); status.Code(err) != codes.ResourceExhausted {
+		if _, err := client.ShouldRateLimit(t.Context(), request(of("a="+strings.Repeat("x", 1<<19)))); status.Code(err) != codes.ResourceExhausted {
 			t.Errorf("a long message: got %v", err)
 		}
 		if _, err := client.ShouldRateLimit(t.Context(), request(of("plan=free")), grpc.UseCompressor("gzip")); err != nil {

@@ -27,7 +27,7 @@ func (o *DoorOptions) define(fs *pflag.FlagSet) {
 	flagvalue.ChoiceVar(fs, &o.HTTPHeaders, "http-headers", "draft", "headers of HTTP's answers about limits: `draft|legacy|both|none`: RateLimit and RateLimit-Policy, X-RateLimit-*, both, or none", "draft", "legacy", "both", "none")
 	flagvalue.ListVar(fs, &o.httpTrusted, "http-trusted-proxies", "`addresses` or networks of proxies, separated by commas, whose X-Forwarded-For and similar headers are believed (default none)",
 		"addresses and networks, such as 10.0.0.5,192.168.0.0/16", func(text string) bool { _, ok := network(text); return ok })
-	flagvalue.ListVar(fs, &o.AllowedHosts, "http-allowed-hosts", "host `names` for which HTTP answers requests without a token, separated by commas (default localhost on loopback, elsewhere any)",
+	flagvalue.ListVar(fs, &o.AllowedHosts, "http-allowed-hosts", "further host `names` for which HTTP answers requests without a token, separated by commas (default localhost and IP addresses, on loopback its own)",
 		"names without a scheme and a port, such as cellserver,limits.example.com", isHostName)
 	fs.StringVar(&o.TokensFile, "http-tokens-file", "", "`file` with a line TOKEN USER for each token of HTTP and gRPC; SIGHUP reloads it")
 	flagvalue.AddressVar(fs, &o.GRPCAddr, "grpc-addr", "", "127.0.0.1:6382", "`host:port` for Envoy's rate limit service over gRPC without TLS (default none)")

@@ -26,6 +26,8 @@ type Conn struct {
 	begun   bool    // it has sent something
 	frames  *frames // nil unless it speaks HTTP/2 without TLS
 
+	submitting sync.Mutex // held by the request that is executed
+
 	mu     sync.Mutex // guards all below
 	peer   *peer.Peer // once the certificate is known
 	idle   []*client
@@ -127,11 +129,20 @@ func (c *Conn) Close() error {
 	return err
 }
 
+// Full returns ErrFull if the connection is none of the clients, or if more requests than --maxclients are
+// under way: each takes memory, and those of HTTP/2 are many to a connection.
+func (c *Conn) Full() error {
+	if c.refusal != "" || c.door.running.Load() > int64(max(c.door.Server.Limits().MaxClients, maxStreams)) {
+		return ErrFull
+	}
+	return nil
+}
+
 // User returns the ACL user of a request: its token's, the certificate's, or nil for the default user. A
 // wrong token is slowed down as a wrong password is.
 func (c *Conn) User(ctx context.Context, token string) (*acl.User, error) {
-	if c.refusal != "" {
-		return nil, ErrFull
+	if err := c.Full(); err != nil {
+		return nil, err
 	}
 	if token != "" {
 		if user := c.door.userOf(c.door.Tokens.User(token)); user != nil {
@@ -220,7 +231,7 @@ func (c *Conn) ask(ctx context.Context, user *acl.User, submit func(Session, []r
 	s.session.Become(user)
 	for {
 		var status peer.Status
-		answers, status = submit(s.session, answers)
+		answers, status = c.turn(s.session, answers, submit)
 		switch status {
 		case peer.NeedInput:
 			done = true
@@ -238,6 +249,17 @@ func (c *Conn) ask(ctx context.Context, user *acl.User, submit func(Session, []r
 			return answers, nil
 		}
 	}
+}
+
+// turn submits in turn. A step may hold locks of the store for long, as 32 sliding windows at once do: one
+// connection's requests wait for each other, and all but a few for their turn, lest RESP's loops wait behind
+// each of them.
+func (c *Conn) turn(s Session, answers []reply.Answer, submit func(Session, []reply.Answer) ([]reply.Answer, peer.Status)) ([]reply.Answer, peer.Status) {
+	c.submitting.Lock()
+	defer c.submitting.Unlock()
+	c.door.turns <- struct{}{}
+	defer func() { <-c.door.turns }()
+	return submit(s, answers)
 }
 
 // client is a session of a connection. It implements peer.Conn.

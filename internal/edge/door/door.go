@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -54,6 +55,7 @@ const (
 	requestTimeout = 10 * time.Second // for a request to arrive
 	answerTimeout  = 60 * time.Second // from a request's header to the end of its answer
 	idleTimeout    = 3 * time.Minute  // longer than proxies keep their connections
+	unreadTimeout  = 30 * time.Second // for an HTTP/2 client to read something
 )
 
 // Door serves one protocol.
@@ -62,21 +64,26 @@ type Door struct {
 	Stats   *Stats
 	http    *http.Server
 	refused atomic.Int32
+	running atomic.Int64  // requests
+	turns   chan struct{} // has as many as may be executed at once
 
 	problems, badTokens often.Counter // rate-limited log lines
 }
 
 // New returns a Door. Its handler finds its connection by ConnOf.
 func New(c Config, h http.Handler) *Door {
-	d := &Door{Config: c, Stats: NewStats()}
+	d := &Door{Config: c, Stats: NewStats(), turns: make(chan struct{}, runtime.GOMAXPROCS(0))}
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
 	d.http = &http.Server{
-		Handler:           h,
-		Protocols:         protocols,
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams, MaxReadFrameSize: 1 << 16, MaxReceiveBufferPerStream: 1 << 16, MaxReceiveBufferPerConnection: 1 << 20},
+		Handler:   d.counted(h),
+		Protocols: protocols,
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: maxStreams, MaxReadFrameSize: 1 << 16, MaxReceiveBufferPerStream: 1 << 16, MaxReceiveBufferPerConnection: 1 << 20,
+			WriteByteTimeout: unreadTimeout,
+		},
 		MaxHeaderBytes:    maxHeaderBytes - extraHeaderBytes,
 		ReadHeaderTimeout: requestTimeout,
 		ReadTimeout:       requestTimeout,
@@ -90,6 +97,15 @@ func New(c Config, h http.Handler) *Door {
 
 // extraHeaderBytes is what net/http reads beyond its maximum.
 const extraHeaderBytes = 4 << 10
+
+// counted counts the requests under way, whose number Conn.Full bounds.
+func (d *Door) counted(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		d.running.Add(1)
+		defer d.running.Add(-1)
+		h.ServeHTTP(w, r)
+	})
+}
 
 // Serve serves connections from l until Shutdown.
 func (d *Door) Serve(l net.Listener) error { return d.http.Serve(listener{l, d}) }
@@ -141,7 +157,7 @@ func (d *Door) enter(nc net.Conn) *Conn {
 // Errors of Conn.User:
 var (
 	ErrToken = errors.New("the token is unknown, or its user is off; see --http-tokens-file")
-	ErrFull  = errors.New("max number of clients reached; see --maxclients and --maxclients-per-address")
+	ErrFull  = errors.New("max number of clients, or of requests at once, reached; see --maxclients and --maxclients-per-address")
 )
 
 // RefusedError says why protected mode refuses a client.

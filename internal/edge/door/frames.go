@@ -2,6 +2,7 @@ package door
 
 import (
 	"bytes"
+	"runtime"
 	"sync"
 	"time"
 )
@@ -17,7 +18,7 @@ type frames struct {
 	out   outgoing
 	held  []byte
 	timer *time.Timer // writes what is held, if no more comes
-	err   error       // of the timer's write
+	err   error       // of an earlier write
 }
 
 const (
@@ -58,6 +59,9 @@ func (f *frames) read(b []byte, receive func([]byte) (int, error)) (int, error) 
 			return 0, err
 		}
 		f.next = f.buf[:n]
+		if n == len(f.buf) { // of a flood of frames: reading and serving it hand over to each other without a pause
+			runtime.Gosched()
+		}
 	}
 	n := copy(b, f.next)
 	f.next = f.next[n:]
@@ -74,7 +78,9 @@ func (f *frames) write(b []byte, send func([]byte) (int, error)) (int, error) {
 	more := f.out.feed(b)
 	first := len(f.held) == 0
 	if !more && first {
-		return send(b)
+		n, err := send(b)
+		f.err = err // the rest of b cannot follow: net/http would write it again, and feed has read it
+		return n, err
 	}
 	f.held = append(f.held, b...)
 	if more && len(f.held) <= heldBytes {

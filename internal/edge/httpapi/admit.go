@@ -76,6 +76,9 @@ func (h *hosts) allow(host string) bool {
 		return true
 	}
 	if ip, err := netip.ParseAddr(name); err == nil {
+		if ip.Unmap().IsUnspecified() { // this machine, and no site of its own to a browser, which says less of its pages
+			return false
+		}
 		return !h.loopback || ip.Unmap().IsLoopback()
 	}
 	for _, allowed := range h.names {

@@ -96,6 +96,9 @@ func TestBrowsers(t *testing.T) {
 	}
 	other := withLimits(t, options{api: func(c *httpapi.Config) { c.BoundTo = &net.TCPAddr{IP: net.IPv4zero} }})
 	other.send(t, "GET", checkAPI+"u", "", "Host: 192.0.2.1").is(t, 200, "")
+	for _, host := range []string{"0.0.0.0", "0.0.0.0:6381", "[::]:6381", "[::ffff:0.0.0.0]"} {
+		other.send(t, "GET", checkAPI+"u", "", "Host: "+host).is(t, 403, "is not allowed")
+	}
 	other.send(t, "GET", checkAPI+"u", "", "Host: evil.example").is(t, 403, "--http-allowed-hosts")
 	for _, path := range []string{checkAPI + "u", "/v1/check", "/v1/limits", "/nosuch"} {
 		got := h.send(t, "OPTIONS", path, "", "Access-Control-Request-Method: POST")

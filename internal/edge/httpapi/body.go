@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -61,7 +60,7 @@ func parse(body []byte) (*object, error) {
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.UseNumber()
-	v, err := readValue(d, "")
+	v, err := readValue(d, "", 0)
 	if err != nil {
 		return nil, err
 	}
@@ -96,28 +95,31 @@ func hasLoneSurrogate(body []byte) bool {
 	return false
 }
 
-const maxDepth = 4 // of any body
+const (
+	maxDepth     = 4  // of any body
+	maxNameBytes = 64 // of a field; else an array in a long one would have that name copied for each element
+)
 
 // readValue reads a value of valid JSON.
-func readValue(d *json.Decoder, at string) (any, error) {
+func readValue(d *json.Decoder, at string, depth int) (any, error) {
 	t, err := d.Token()
 	if err != nil {
 		return nil, bad("the body must be a JSON object: " + err.Error())
 	}
-	if strings.Count(at, ".")+strings.Count(at, "[") > maxDepth {
+	if depth > maxDepth {
 		return nil, bad("the body is nested too deeply at " + quote(at))
 	}
 	switch t {
 	case json.Delim('{'):
-		return readObject(d, at)
+		return readObject(d, at, depth)
 	case json.Delim('['):
-		return readArray(d, at)
+		return readArray(d, at, depth)
 	default:
 		return t, nil
 	}
 }
 
-func readObject(d *json.Decoder, at string) (*object, error) {
+func readObject(d *json.Decoder, at string, depth int) (*object, error) {
 	o := &object{at: at, fields: map[string]any{}}
 	if at != "" {
 		o.at += "."
@@ -128,10 +130,13 @@ func readObject(d *json.Decoder, at string) (*object, error) {
 			return nil, bad("the body must be a JSON object: " + err.Error())
 		}
 		name, _ := t.(string)
+		if len(name) > maxNameBytes {
+			return nil, unknownField(o.at + name)
+		}
 		if _, twice := o.fields[name]; twice {
 			return nil, bad("the field " + quote(o.at+name) + " is there twice")
 		}
-		if o.fields[name], err = readValue(d, o.at+name); err != nil {
+		if o.fields[name], err = readValue(d, o.at+name, depth+1); err != nil {
 			return nil, err
 		}
 	}
@@ -139,10 +144,10 @@ func readObject(d *json.Decoder, at string) (*object, error) {
 	return o, err
 }
 
-func readArray(d *json.Decoder, at string) (all []any, err error) {
+func readArray(d *json.Decoder, at string, depth int) (all []any, err error) {
 	all = []any{}
 	for d.More() {
-		v, err := readValue(d, at+"["+strconv.Itoa(len(all))+"]")
+		v, err := readValue(d, at+"["+strconv.Itoa(len(all))+"]", depth+1)
 		if err != nil {
 			return nil, err
 		}
@@ -251,5 +256,9 @@ func (o *object) end() error {
 	for name := range o.fields {
 		unknown = append(unknown, name)
 	}
-	return bad("unknown field " + quote(o.at+slices.Min(unknown)) + "; see /v1/openapi.json")
+	return unknownField(o.at + slices.Min(unknown))
+}
+
+func unknownField(name string) error {
+	return bad("unknown field " + quote(name) + "; see /v1/openapi.json")
 }

@@ -45,12 +45,15 @@ func decimal(n int64) string { return strconv.FormatInt(n, 10) }
 
 // reset is POST /v1/reset: {"limit", "key"} or {"key"}.
 func (a *api) reset(q *request, body *object) (answer, error) {
-	key := body.must("key")
-	if body.has("limit") {
-		key = body.text("limit") + ":" + key // the name of a named limit's key
-	}
+	key, of, limit := body.must("key"), body.has("limit"), body.text("limit")
 	if err := body.end(); err != nil {
 		return answer{}, err
+	}
+	if of {
+		if a.Limits.Lookup([]byte(limit)) == nil {
+			return answer{}, a.noLimit(limit)
+		}
+		key = limit + ":" + key // the name of a named limit's key
 	}
 	n, err := q.count("DEL", key)
 	if err != nil {

@@ -60,15 +60,19 @@ type rates struct {
 // ownName names a limit that the caller gave.
 const ownName = "default"
 
+// maxItems bounds the rules in headers: several checks of limits with many rules would exceed what clients
+// and proxies take.
+const maxItems = 32
+
 func (h Headers) set(to http.Header, by *answer) {
 	if h == Draft || h == Both {
-		b := make([]byte, 0, 128)
-		for i := range by.rates.items {
-			b = by.rates.items[i].appendPolicy(b)
+		b, items := make([]byte, 0, 128), by.rates.items[:min(len(by.rates.items), maxItems)]
+		for i := range items {
+			b = items[i].appendPolicy(b)
 		}
 		split := len(b)
-		for i := range by.rates.items {
-			if r := &by.rates.items[i]; r.denies || !by.rates.denied {
+		for i := range items {
+			if r := &items[i]; r.denies || !by.rates.denied {
 				b = r.appendLimit(b, split, by.rates.denied)
 			}
 		}

@@ -38,7 +38,7 @@ func refuse(err error) answer {
 	} else if errors.Is(err, door.ErrFull) {
 		e = &refusal{status: http.StatusServiceUnavailable, detail: err.Error(), close: true}
 	} else if !errors.As(err, &e) { // the connection or the request has ended
-		e = &refusal{status: http.StatusServiceUnavailable, detail: "the request was ended before it was answered", close: true}
+		e = errEnded
 	}
 	to := answer{
 		status: e.status, problem: true, retryMs: -1, allow: e.allow, close: e.close,

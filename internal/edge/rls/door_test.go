@@ -183,11 +183,15 @@ func TestOthers(t *testing.T) {
 	}
 }
 
-// TestFullServer: a connection too many is told so.
+// TestFullServer: a connection too many is told so, and ends, so that its client comes again.
 func TestFullServer(t *testing.T) {
 	h := open(t, Config{}, server.Limits{MaxClients: 0})
 	if _, err := h.ask(t, requestOf(t, "d a=1"), ""); connect.CodeOf(err) != connect.CodeResourceExhausted {
 		t.Error(err)
+	}
+	h.server.SetLimits(server.Limits{MaxClients: 1})
+	if _, err := h.ask(t, requestOf(t, "d a=1"), ""); err != nil {
+		t.Errorf("once there is room: %v", err)
 	}
 }
 

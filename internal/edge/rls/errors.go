@@ -21,7 +21,7 @@ func (e requestError) Error() string { return string(e) }
 const (
 	errNoDomain      requestError = "rate limit domain must not be empty"
 	errNoDescriptors requestError = "rate limit descriptor list must not be empty"
-	errTooMany       requestError = "more than 1024 descriptors; send fewer in a request"
+	errTooMany       requestError = "more than 128 descriptors; send fewer in a request"
 	errUnit          requestError = "the limit of a descriptor must have a unit: SECOND, MINUTE, HOUR, DAY, MONTH or YEAR"
 	errLong          requestError = "the unit_multiplier of a descriptor's limit makes its period longer than 146 years"
 )

@@ -31,6 +31,7 @@ type house struct {
 	*commandstest.Harness
 	service *Service
 	door    *door.Door
+	server  *server.Server
 	tokens  door.Tokens
 	refuse  string // what Admit returns
 	url     string
@@ -54,9 +55,9 @@ func open(t testing.TB, c Config, limits server.Limits, change ...func(*commands
 	c.Log = slog.New(slog.DiscardHandler)
 	now := h.Clock.Now
 	h.service = New(c)
-	s := server.New(server.Config{Now: now, Log: c.Log, Limits: limits})
+	h.server = server.New(server.Config{Now: now, Log: c.Log, Limits: limits})
 	h.door = door.New(door.Config{
-		Name: peer.GRPC, Server: s, Users: h.Config.Users, Tokens: &h.tokens, Logins: &login.Failures{}, Now: now, Log: c.Log,
+		Name: peer.GRPC, Server: h.server, Users: h.Config.Users, Tokens: &h.tokens, Logins: &login.Failures{}, Now: now, Log: c.Log,
 		NewSession: func(p peer.Peer, c peer.Conn) door.Session { return h.Engine.NewSession(p, c) },
 		Admit:      func(peer.Peer) string { return h.refuse },
 	}, h.service)

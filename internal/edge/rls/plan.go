@@ -43,7 +43,7 @@ const (
 	askedTogether
 )
 
-const maxDescriptors = 1024
+const maxDescriptors = 128
 
 // plan finds what applies to a request.
 func (s *Service) plan(r *rlspb.RateLimitRequest) (*plan, error) {

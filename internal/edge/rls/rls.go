@@ -71,16 +71,27 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, reason, http.StatusUnsupportedMediaType)
 		return
 	}
+	if c.Full() != nil {
+		c.Count(door.Failed, c.Now())
+		w.Header().Set("Connection", "close") // a later connection may be a client
+		status(w, "8", door.ErrFull.Error())  // RESOURCE_EXHAUSTED
+		return
+	}
 	switch {
 	case r.URL.Path == procedure:
 		s.limit.ServeHTTP(w, r)
 	case strings.HasPrefix(r.URL.Path, "/"+grpchealth.HealthV1ServiceName+"/"):
 		s.health.ServeHTTP(w, r)
 	default:
-		w.Header().Set("Content-Type", "application/grpc")
-		w.Header().Set("Grpc-Status", "12") // UNIMPLEMENTED
-		w.Header().Set("Grpc-Message", "there are "+procedure+" and "+grpchealth.HealthV1ServiceName)
+		status(w, "12", "there are "+procedure+" and "+grpchealth.HealthV1ServiceName) // UNIMPLEMENTED
 	}
+}
+
+// status answers without a message.
+func status(w http.ResponseWriter, code, text string) {
+	w.Header().Set("Content-Type", "application/grpc")
+	w.Header().Set("Grpc-Status", code)
+	w.Header().Set("Grpc-Message", text)
 }
 
 // refusal returns why a request is not one of gRPC's, or "".

@@ -29,9 +29,17 @@ func (s *Server) Enter(nc net.Conn, door peer.Door) (g *Guest, refusal string) {
 	return &Guest{Peer: p, server: s, openedNs: s.config.Now()}, ""
 }
 
-// Received and Sent count bytes on the wire.
-func (g *Guest) Received(bytes int) { g.received.Add(uint64(bytes)) }
-func (g *Guest) Sent(bytes int)     { g.sent.Add(uint64(bytes)) }
+// Received counts bytes on the wire at once, as connections of proxies last for days.
+func (g *Guest) Received(bytes int) {
+	g.received.Add(uint64(bytes))
+	g.server.guestsReceived.Add(uint64(bytes))
+}
+
+// Sent is Received for what is sent.
+func (g *Guest) Sent(bytes int) {
+	g.sent.Add(uint64(bytes))
+	g.server.guestsSent.Add(uint64(bytes))
+}
 
 // Leave counts the end of the connection. It is called once.
 func (g *Guest) Leave(reason conn.Reason) {
@@ -39,7 +47,5 @@ func (g *Guest) Leave(reason conn.Reason) {
 	life.Because(reason)
 	t := conn.Traffic{Received: g.received.Load(), Sent: g.sent.Load()}
 	g.server.host.Ended(nil, g.Peer, &life, t)
-	g.server.guestsReceived.Add(t.Received)
-	g.server.guestsSent.Add(t.Sent)
 	g.server.release(g.Peer)
 }

@@ -49,7 +49,7 @@ type Server struct {
 	refused          atomic.Uint64
 	refusedAddresses atomic.Uint64
 	denied           atomic.Uint64
-	// bytes of guests that have left
+	// bytes of guests
 	guestsReceived, guestsSent atomic.Uint64
 
 	refusedLines, refusedAddressLines, deniedLines often.Counter // rate-limited log lines
