@@ -47,7 +47,7 @@ type Config struct {
 	Envoy  *rls.Service           // nil without a door for it
 	// EnvoyFailed reports whether the last load of the rules for Envoy failed.
 	EnvoyFailed func() bool
-	Build      buildinfo.Info
+	Build       buildinfo.Info
 	// Ready returns an error while clients are not served, Alive once that has lasted so long that the
 	// process should be restarted. Both return soon.
 	Ready func(context.Context) error
