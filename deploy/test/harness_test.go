@@ -87,7 +87,7 @@ func startServer(t *testing.T, binary, addr, metrics string, env ...string) *ser
 	cmd := processtest.Command(t, binary)
 	cmd.Env = append(append(os.Environ(), "CELLSERVER_ADDR="+addr, "CELLSERVER_METRICS_ADDR="+metrics, "CELLSERVER_MAXMEMORY=900mb"), env...)
 	s := &server{Process: processtest.Start(t, cmd)}
-	ready := regexp.MustCompile(`msg=ready .*tcp=(\S+) metrics=(\S+)`)
+	ready := regexp.MustCompile(`msg=ready .*tcp=(\S+) (?:.* )?metrics=(\S+)`)
 	s.Eventually(t, "be ready", func() bool {
 		if m := ready.FindStringSubmatch(s.Log.String()); m != nil {
 			s.addr, s.metrics = m[1], m[2]

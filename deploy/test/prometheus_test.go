@@ -33,7 +33,7 @@ func TestPrometheus(t *testing.T) {
 	t.Parallel()
 	binary := buildServer(t)
 	dataDir := "CELLSERVER_DATA_DIR=" + t.TempDir()
-	s := startServer(t, binary, "127.0.0.1:0", "127.0.0.1:0", "CELLSERVER_TOP_KEYS_METRIC=10", dataDir)
+	s := startServer(t, binary, "127.0.0.1:0", "127.0.0.1:0", append(doors(), "CELLSERVER_TOP_KEYS_METRIC=10", dataDir)...)
 	shared := startShared(t, binary)
 	load := startLoad(t, s.addr)
 	p := startPrometheus(t, configFor(t, s.metrics, shared.metrics))
@@ -71,8 +71,8 @@ func TestPrometheusWithNativeHistogramsAndToken(t *testing.T) {
 	t.Parallel()
 	token := write(t, t.TempDir(), "metrics_token", "a-token\n")
 	binary := buildServer(t)
-	s := startServer(t, binary, "127.0.0.1:0", "127.0.0.1:0", "CELLSERVER_TOP_KEYS_METRIC=10",
-		"CELLSERVER_METRICS_TOKEN_FILE="+token, "CELLSERVER_DATA_DIR="+t.TempDir())
+	s := startServer(t, binary, "127.0.0.1:0", "127.0.0.1:0", append(doors(), "CELLSERVER_TOP_KEYS_METRIC=10",
+		"CELLSERVER_METRICS_TOKEN_FILE="+token, "CELLSERVER_DATA_DIR="+t.TempDir())...)
 	startLoad(t, s.addr).limited.Store(true)
 	shared := startShared(t, binary, "CELLSERVER_METRICS_TOKEN_FILE="+token)
 	config := configFor(t, s.metrics, shared.metrics)
@@ -89,6 +89,11 @@ func TestPrometheusWithNativeHistogramsAndToken(t *testing.T) {
 		t.Errorf("without the token: %v", v)
 	}
 	checkPanels(t, with)
+}
+
+// doors returns the settings of a server that all panels are about.
+func doors() []string {
+	return []string{"CELLSERVER_HTTP_ADDR=127.0.0.1:0", "CELLSERVER_GRPC_ADDR=127.0.0.1:0"}
 }
 
 // withAuthorization uncomments the part of a configuration about a token.
