@@ -217,7 +217,7 @@ func (n *NamedLimit) decidePlain(s *State, nowNs, quantity int64, flags Flags, u
 
 // choose makes the i-th rule's result the reply's if it is tighter than those before.
 func (n *NamedLimit) choose(i int, r, result *funnel.Result, flags Flags) {
-	if i == 0 || flags&Debit == 0 && tighter(r, result) || flags&Debit != 0 && fuller(r, result) { // by field, see decideSmall
+	if i == 0 || flags&Debit == 0 && Tighter(r, result) || flags&Debit != 0 && fuller(r, result) { // by field, see decideSmall
 		result.Limited, result.Limit, result.Remaining = r.Limited, r.Limit, r.Remaining
 		result.RetryAfter, result.ResetAfter = r.RetryAfter, r.ResetAfter
 	}
@@ -242,9 +242,9 @@ func (n *NamedLimit) settle(denied, near uint16, flags Flags, result *funnel.Res
 	return flags&Debit != 0
 }
 
-// tighter reports whether a rule is limited longer, else has less left. One that never allows the request is
-// the tightest.
-func tighter(a, b *funnel.Result) bool {
+// Tighter reports whether a is limited longer than b, else has less left. A result that never allows the
+// request is the tightest.
+func Tighter(a, b *funnel.Result) bool {
 	if a.Limited != b.Limited {
 		return a.Limited
 	}

@@ -2,7 +2,7 @@ package load
 
 // dialect is how one connection speaks a protocol.
 type dialect interface {
-	// fill returns the bytes of so many requests, valid until the next call.
+	// fill returns the bytes of that many requests, valid until the next call.
 	fill(requests int, keys sampler) []byte
 	// feed counts the replies that end in b, and fails at the first error among them. Unused bytes are the
 	// beginning of something that is fed again with the rest.

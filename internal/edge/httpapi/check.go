@@ -7,6 +7,7 @@ import (
 
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
 	"cellserver/internal/redis/reply"
 	"cellserver/internal/wire/peer"
 )
@@ -125,7 +126,7 @@ func (a *api) together(checks []check, answers []reply.Answer) answer {
 		list = append(appendResult(append(list, '{'), r), '}')
 		to.rates.items = a.add(to.rates.items, &checks[i], &answers[i])
 		to.rates.denied = to.rates.denied || r.Limited
-		if i == 0 || tighter(r, to.rates.worst) {
+		if i == 0 || limiter.Tighter(r, to.rates.worst) {
 			to.rates.worst = r
 		}
 	}
@@ -134,17 +135,6 @@ func (a *api) together(checks []check, answers []reply.Answer) answer {
 	}
 	to.body = append(append(to.body, list...), "]}\n"...)
 	return to
-}
-
-// tighter reports whether a result is denied longer than another, -1 longest, or else has less left.
-func tighter(a, b *funnel.Result) bool {
-	if a.Limited != b.Limited {
-		return a.Limited
-	}
-	if a.Limited {
-		return uint64(a.RetryAfter) > uint64(b.RetryAfter)
-	}
-	return a.Remaining < b.Remaining
 }
 
 // refused returns why calls were not decided.

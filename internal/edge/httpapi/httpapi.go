@@ -32,7 +32,6 @@ type api struct {
 	Config
 	hosts   hosts
 	calls   map[string]call
-	lists   map[string]list
 	noStore []string // values of headers, shared by all answers
 	noSniff []string
 	json    []string
@@ -56,7 +55,6 @@ func New(c Config) http.Handler {
 		"check": a.check, "peek": a.one(peek), "debit": a.one(debit), "refund": a.one(refund),
 		"reset": a.reset, "reserve": a.reserve, "commit": a.commit, "acquire": a.acquire, "release": a.release,
 	}
-	a.lists = map[string]list{"": a.limits, "limit": a.limit, "explain": a.explain}
 	return a
 }
 
@@ -134,16 +132,16 @@ func (a *api) listOf(path string) (f list, name string) {
 	case "openapi.json":
 		return describe, ""
 	case "limits":
-		return a.lists[""], ""
+		return a.limits, ""
 	}
 	name, ok := strings.CutPrefix(path, "limits/")
 	if !ok || name == "" {
 		return nil, ""
 	}
 	if of, explains := strings.CutSuffix(name, "/explain"); explains {
-		return a.lists["explain"], of
+		return a.explain, of
 	}
-	return a.lists["limit"], name
+	return a.limit, name
 }
 
 // gets refuses methods other than GET and HEAD.

@@ -53,7 +53,7 @@ func (h Handler) usesStore(c *catalog.Command) bool {
 // WaitsForStore reports whether clients' calls run in the background, waiting for a remote store.
 func (h Handler) WaitsForStore() bool { return h.waitsForStore }
 
-// Like returns the handler as one that waits for a remote store if another does.
+// Like returns a copy of the handler that waits for a remote store if the other one does.
 func (h Handler) Like(other Handler) Handler {
 	h.waitsForStore = other.waitsForStore
 	return h
