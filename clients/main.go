@@ -27,6 +27,7 @@ Usage:
   clients [flags]                run in clients/; builds cellserver and tests it
   clients [flags] -- COMMAND...  tests another server, and writes the page to standard output; COMMAND contains
                                  {port} {tls-port} {metrics-port} {password} {cert} {key} {ca}
+  clients failover [flags]       has clients follow Sentinel while the leader of a pair changes
 
 Flags:
 `
@@ -84,6 +85,9 @@ const password = "s3cret@/:door"
 
 // run is the whole program.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	if len(args) > 0 && args[0] == "failover" {
+		return runFailover(ctx, args[1:], stdout, stderr)
+	}
 	s, err := parse(args, stderr)
 	if err != nil {
 		return err
@@ -175,7 +179,11 @@ func conclude(s settings, outcomes []outcome, stdout, stderr io.Writer) error {
 	if len(failed) > 0 {
 		return fmt.Errorf("%d of %d clients failed:\n%s", len(failed), len(outcomes), strings.Join(failed, "\n"))
 	}
-	page := table.Page(checks(), rows)
+	section, err := sentinelSection()
+	if err != nil {
+		return err
+	}
+	page := table.Page(checks(), rows) + section
 	switch {
 	case s.page == "":
 		_, err := io.WriteString(stdout, page)
@@ -184,7 +192,7 @@ func conclude(s settings, outcomes []outcome, stdout, stderr io.Writer) error {
 		_, err := fmt.Fprintf(stderr, "%s is not written: not all clients are installed\n", s.page)
 		return err
 	case s.check:
-		return compare(s.page, page)
+		return compare(s.page, page, section)
 	}
 	if err := os.WriteFile(s.page, []byte(page), 0o644); err != nil { //nolint:gosec // a page for all to read
 		return fmt.Errorf("write the page: %w", err)
@@ -192,12 +200,16 @@ func conclude(s settings, outcomes []outcome, stdout, stderr io.Writer) error {
 	return nil
 }
 
-func compare(file, page string) error {
+func compare(file, page, section string) error {
 	was, err := os.ReadFile(file)
 	if err != nil {
 		return fmt.Errorf("read the page, which make clients writes: %w", err)
 	}
-	if differences := table.Differences(string(was), page); len(differences) > 0 {
+	differences := table.Differences(string(was), page)
+	if !strings.HasSuffix(string(was), section) {
+		differences = append(differences, "the section on Sentinel has other lines than the programs")
+	}
+	if len(differences) > 0 {
 		return fmt.Errorf("%s is out of date, run make clients: %s", file, strings.Join(differences, "; "))
 	}
 	return nil

@@ -87,6 +87,10 @@ func TestConclude(t *testing.T) {
 	newer := outcome{client: client{name: "a"}, row: table.Row{Client: "a", Version: "2", Cells: map[string]string{"url": table.Passed}}}
 	bad := outcome{client: client{name: "b"}, err: errors.New("url: refused")}
 	absent := outcome{client: client{name: "c"}, missing: "php-redis"}
+	section, err := sentinelSection()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, test := range []struct {
 		name     string
 		check    bool
@@ -99,7 +103,8 @@ func TestConclude(t *testing.T) {
 		{"a client fails", false, "old", []outcome{good, bad}, true, "b: url: refused"},
 		{"a client is missing, locally", false, "old", []outcome{good, absent}, true, ""},
 		{"a client is missing, in CI", true, "old", []outcome{good, absent}, true, "c is not tested: sudo apt-get install php-redis"},
-		{"a version differs, in CI", true, table.Page(checks(), []table.Row{good.row}), []outcome{newer}, true, ""},
+		{"a version differs, in CI", true, table.Page(checks(), []table.Row{good.row}) + section, []outcome{newer}, true, ""},
+		{"a program's lines differ, in CI", true, table.Page(checks(), []table.Row{good.row}), []outcome{good}, true, "the section on Sentinel"},
 		{"the page is old, in CI", true, "old", []outcome{good}, true, "out of date, run make clients"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -74,12 +74,7 @@ func (r *runner) say(o outcome, took time.Duration) {
 
 func (r *runner) try(ctx context.Context, c client) outcome {
 	o := outcome{client: c, row: table.Row{Client: c.name}}
-	for _, n := range c.needs {
-		if exec.CommandContext(ctx, n.argv[0], n.argv[1:]...).Run() != nil {
-			o.missing = strings.TrimSpace(o.missing + " " + n.packages)
-		}
-	}
-	if o.missing != "" {
+	if o.missing = missing(ctx, c); o.missing != "" {
 		return o
 	}
 	if o.err = r.build(ctx, c); o.err != nil {
@@ -92,6 +87,16 @@ func (r *runner) try(ctx context.Context, c client) outcome {
 	o.row.Cells, failures = judge(c, result)
 	o.err = errors.Join(o.err, failures)
 	return o
+}
+
+// missing returns the packages that are not installed.
+func missing(ctx context.Context, c client) (packages string) {
+	for _, n := range c.needs {
+		if exec.CommandContext(ctx, n.argv[0], n.argv[1:]...).Run() != nil {
+			packages = strings.TrimSpace(packages + " " + n.packages)
+		}
+	}
+	return packages
 }
 
 // words replaces {out} in a command.

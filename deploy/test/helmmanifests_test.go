@@ -147,7 +147,7 @@ func TestChartIsTheManifests(t *testing.T) {
 // TestChartWithStoreIsTheManifests is the same of servers over a cluster.
 func TestChartWithStoreIsTheManifests(t *testing.T) {
 	t.Parallel()
-	all := readObjects(t, clusterDir, "")
+	all := readObjects(t, clusterDir)
 	config := objectOf[*corev1.ConfigMap](t, all, "ConfigMap/cellserver").Data
 	r := render(t, strings.NewReplacer("redis-cluster://valkey-0.valkey:6379,valkey-1.valkey:6379", config["CELLSERVER_STORE"],
 		"{on-store-error: local, local-share: 0.33}", "{on-store-error: error}").Replace(chartValues["store"]))

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -55,7 +56,7 @@ type manifests struct {
 
 func readManifests(t *testing.T) *manifests {
 	t.Helper()
-	r := readObjects(t, "deploy/kubernetes", "cluster")
+	r := readObjects(t, manifestsDir, "cluster", "pair")
 	return &manifests{
 		deployment: only[*appsv1.Deployment](t, r),
 		config:     only[*corev1.ConfigMap](t, r),
@@ -68,15 +69,17 @@ func readManifests(t *testing.T) *manifests {
 	}
 }
 
-// readObjects reads the files of a folder and its folders, except for one.
-func readObjects(t *testing.T, dir, except string) *release {
+const manifestsDir = "deploy/kubernetes"
+
+// readObjects reads the files of a folder and its folders, except for some.
+func readObjects(t *testing.T, dir string, except ...string) *release {
 	t.Helper()
 	r := &release{objects: map[string]runtime.Object{}, custom: map[string][]byte{}}
 	err := filepath.WalkDir(filepath.Join(root, dir), func(path string, e fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
-		case e.IsDir() && e.Name() == except:
+		case e.IsDir() && slices.Contains(except, e.Name()):
 			return filepath.SkipDir
 		case e.IsDir():
 			return nil
@@ -151,12 +154,12 @@ func validate(t *testing.T, object runtime.Object) field.ErrorList {
 // TestManifestsAreValid checks each object as a cluster would, and pods against the restricted Pod Security
 // Standard.
 func TestManifestsAreValid(t *testing.T) {
-	for dir, want := range map[string]int{"deploy/kubernetes": 7, clusterDir: 12} {
-		except := "cluster"
-		if dir == clusterDir {
-			except = ""
+	for dir, want := range map[string]int{manifestsDir: 7, clusterDir: 12, pairDir: 12} {
+		var except []string
+		if dir == manifestsDir {
+			except = []string{"cluster", "pair"}
 		}
-		r := readObjects(t, dir, except)
+		r := readObjects(t, dir, except...)
 		if len(r.objects) != want {
 			t.Errorf("%s: got %d objects, want %d", dir, len(r.objects), want)
 		}

@@ -30,7 +30,7 @@ func objectOf[T runtime.Object](t *testing.T, r *release, name string) T {
 }
 
 func TestClusterManifestsAgree(t *testing.T) {
-	all := readObjects(t, clusterDir, "")
+	all := readObjects(t, clusterDir)
 	nodes := objectOf[*appsv1.StatefulSet](t, all, "StatefulSet/valkey").Spec
 	job := objectOf[*batchv1.Job](t, all, "Job/valkey-init").Spec.Template
 	servers := objectOf[*appsv1.Deployment](t, all, "Deployment/cellserver").Spec
@@ -113,7 +113,7 @@ func TestKubernetesClusterRuns(t *testing.T) {
 		t.Skip("starts a cluster, twice")
 	}
 	t.Parallel()
-	all := readObjects(t, clusterDir, "")
+	all := readObjects(t, clusterDir)
 	config := objectOf[*corev1.ConfigMap](t, all, "ConfigMap/valkey").Data
 	node := objectOf[*appsv1.StatefulSet](t, all, "StatefulSet/valkey").Spec.Template.Spec.Containers[0]
 	job := objectOf[*batchv1.Job](t, all, "Job/valkey-init").Spec.Template.Spec.Containers[0]

@@ -23,7 +23,7 @@ import (
 	"cellserver/internal/test/redistest"
 )
 
-// TestPrometheus lets a real Prometheus scrape a real server, with a second for each minute of the rules. A
+// TestPrometheus lets a real Prometheus scrape real servers, with a second for each minute of the rules. A
 // burst of limited calls fires an alert, and its end clears it; likewise a stop and a start of the server.
 func TestPrometheus(t *testing.T) {
 	processtest.Need(t, "prometheus", "prometheus")
@@ -34,9 +34,9 @@ func TestPrometheus(t *testing.T) {
 	binary := buildServer(t)
 	dataDir := "CELLSERVER_DATA_DIR=" + t.TempDir()
 	s := startServer(t, binary, "127.0.0.1:0", "127.0.0.1:0", append(doors(), "CELLSERVER_TOP_KEYS_METRIC=10", dataDir)...)
-	shared := startShared(t, binary)
+	shared, replica := startShared(t, binary), startReplica(t, binary, s)
 	load := startLoad(t, s.addr)
-	p := startPrometheus(t, configFor(t, s.metrics, shared.metrics))
+	p := startPrometheus(t, configFor(t, s.metrics, shared.metrics, replica.metrics))
 	awaitHistory(t, p)
 	for _, alert := range p.alerts(t) {
 		if strings.HasSuffix(alert, " firing") {
@@ -47,7 +47,7 @@ func TestPrometheus(t *testing.T) {
 	load.limited.Store(true)
 	p.await(t, "CellserverDenialSpike", true)
 	checkPanels(t, p)
-	checkNames(t, s, shared)
+	checkNames(t, s, shared, replica)
 	load.limited.Store(false)
 	p.await(t, "CellserverDenialSpike", false)
 
@@ -56,8 +56,12 @@ func TestPrometheus(t *testing.T) {
 		t.Errorf("the server ended with %d", code)
 	}
 	p.await(t, "CellserverDown", true)
+	p.await(t, "CellserverReplicaLinkDown", true)
+	p.await(t, "CellserverLeaders", true)
 	startServer(t, binary, s.addr, s.metrics, dataDir)
 	p.await(t, "CellserverDown", false)
+	p.await(t, "CellserverReplicaLinkDown", false)
+	p.await(t, "CellserverLeaders", false)
 	p.await(t, "CellserverRestarted", true) // rules_test.yml has it clear, after 15 minutes
 }
 
@@ -75,7 +79,8 @@ func TestPrometheusWithNativeHistogramsAndToken(t *testing.T) {
 		"CELLSERVER_METRICS_TOKEN_FILE="+token, "CELLSERVER_DATA_DIR="+t.TempDir())...)
 	startLoad(t, s.addr).limited.Store(true)
 	shared := startShared(t, binary, "CELLSERVER_METRICS_TOKEN_FILE="+token)
-	config := configFor(t, s.metrics, shared.metrics)
+	replica := startReplica(t, binary, s, "CELLSERVER_METRICS_TOKEN_FILE="+token)
+	config := configFor(t, s.metrics, shared.metrics, replica.metrics)
 	without := startPrometheus(t, config)
 	with := startPrometheus(t, strings.Replace(withAuthorization(t, config), "/etc/prometheus/metrics_token", token, 1), "--enable-feature=native-histograms")
 	with.Eventually(t, "see native histograms in the rules", func() bool {
@@ -85,7 +90,7 @@ func TestPrometheusWithNativeHistogramsAndToken(t *testing.T) {
 	if v := with.query(t, "cellserver_command_duration_seconds_bucket"); len(v) > 0 {
 		t.Errorf("there are classic histograms as well: %v", v)
 	}
-	if v := without.query(t, "up == 0"); len(v) != 2 {
+	if v := without.query(t, "up == 0"); len(v) != 3 {
 		t.Errorf("without the token: %v", v)
 	}
 	checkPanels(t, with)
@@ -173,6 +178,18 @@ func startShared(t *testing.T, binary string, env ...string) *server {
 	t.Cleanup(func() { _ = client.Close() })
 	s.Eventually(t, "decide", func() bool {
 		return client.Do(t.Context(), "CL.THROTTLE", "k", 1, 1, 60).Err() == nil
+	})
+	return s
+}
+
+// startReplica starts a replica of a server, and waits until it follows.
+func startReplica(t *testing.T, binary string, leader *server, env ...string) *server {
+	t.Helper()
+	s := startServer(t, binary, "127.0.0.1:0", "127.0.0.1:0", append(env, "CELLSERVER_REPLICA_OF="+leader.addr)...)
+	client := redis.NewClient(&redis.Options{Addr: s.addr, Protocol: 2, DisableIdentity: true})
+	t.Cleanup(func() { _ = client.Close() })
+	s.Eventually(t, "follow its leader", func() bool {
+		return strings.Contains(client.Info(t.Context(), "replication").Val(), "master_link_status:up")
 	})
 	return s
 }

@@ -20,13 +20,23 @@ func (a *app) letIn() {
 
 // letInOnceLoaded lets clients in once the data directory, if any, is loaded.
 func (a *app) letInOnceLoaded(ctx context.Context, start func(name string, part func() error)) {
+	replicated := make(chan struct{})
+	replicate := func() {
+		start("replication", func() error {
+			defer close(replicated)
+			return a.replicate(ctx)
+		})
+	}
 	if a.storage.Keeper == nil {
-		a.letIn()
+		replicate()
 		return
 	}
 	a.setNotReady("loading the data directory")
 	start("the data directory", func() error {
-		a.keepErr = a.storage.Keep(ctx, a.letIn)
+		a.keepErr = a.storage.Keep(ctx, replicate, func() {
+			<-replicated
+			a.replication.KeepPlace()
+		})
 		return a.keepErr
 	})
 }
@@ -58,6 +68,9 @@ func (a *app) ready(ctx context.Context) error {
 		return errors.New(why)
 	}
 	if err := a.storage.Ready(); err != nil {
+		return err
+	}
+	if err := a.replicaReady(); err != nil {
 		return err
 	}
 	return a.prober.Ready(ctx)

@@ -32,6 +32,7 @@ import (
 	"cellserver/internal/edge/metrics"
 	"cellserver/internal/edge/server"
 	"cellserver/internal/keep/memory"
+	"cellserver/internal/keep/replication"
 	"cellserver/internal/lua"
 	"cellserver/internal/redis/commands"
 	"cellserver/internal/redis/commands/admin"
@@ -109,15 +110,18 @@ type app struct {
 	keepErr   error // why the data directory is incomplete; valid once the parts have ended
 	tuning    *tuning
 	access    *access
-	engine    *commands.Engine
-	server    *server.Server
-	web       *web.Server
-	doors     *doors.Doors
-	prober    *probe.Prober
-	parts     parts
-	notReady  atomic.Pointer[string] // why; empty while clients are served
-	up        chan struct{}          // closed once clients are served
-	stop      func()                 // ends the server gracefully
+	runID     string
+	// replication is nil for a store on other machines.
+	replication *replication.Node
+	engine      *commands.Engine
+	server      *server.Server
+	web         *web.Server
+	doors       *doors.Doors
+	prober      *probe.Prober
+	parts       parts
+	notReady    atomic.Pointer[string] // why; empty while clients are served
+	up          chan struct{}          // closed once clients are served
+	stop        func()                 // ends the server gracefully
 }
 
 func newApp(
@@ -127,7 +131,7 @@ func newApp(
 	cat := catalog.New()
 	a := &app{
 		options: o, log: log, lines: lines, listeners: l, certs: keeper, web: web, now: clk.Now,
-		access: newAccess(o, cat), up: make(chan struct{}),
+		access: newAccess(o, cat), up: make(chan struct{}), runID: admin.NewRunID(),
 	}
 	a.tuning = &tuning{app: a, loaded: o}
 	if a.storage, err = storage.Open(ctx, o, clk, log); err != nil {
@@ -139,6 +143,9 @@ func newApp(
 		}
 	}()
 	a.setNotReady("starting")
+	if err := a.openReplication(clk); err != nil {
+		return nil, err
+	}
 	engine, err := commands.NewEngine(a.engineConfig(cat))
 	if err != nil {
 		return nil, err
@@ -175,6 +182,8 @@ func (a *app) engineConfig(cat *catalog.Catalog) commands.Config {
 			Limits:        resp.Limits{MaxArgs: o.MaxArgs, MaxCommandBytes: o.MaxCommandBytes},
 			Scripts:       newScripts(o, cat, a.now, a.storage.Memory.State().Shares.Scripts),
 			NamedLimits:   a.storage.Limits,
+			Gate:          a.storage.Gate,
+			Replication:   a.replication,
 			Log:           a.log,
 			// after the store has sized its shards by GOMAXPROCS
 			BackgroundThreads: backgroundThreads(o.IOThreads),
@@ -182,6 +191,7 @@ func (a *app) engineConfig(cat *catalog.Catalog) commands.Config {
 		Options: admin.Options{
 			ACLFile:       o.ACLFile,
 			Version:       buildinfo.Version,
+			RunID:         a.runID,
 			Settings:      a.tuning.settings(),
 			ConfigFile:    absolute(o.Config),
 			Maximum:       a.storage.Memory.Maximum,

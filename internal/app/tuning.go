@@ -31,7 +31,7 @@ type tuning struct {
 // read when they connect, and our own flags.
 func (t *tuning) settings() []admin.Setting {
 	o := t.app.options
-	all := slices.Concat(t.limitSettings(), t.accessSettings(), t.memorySettings(), durabilitySettings(o), t.storeSettings(),
+	all := slices.Concat(t.limitSettings(), t.accessSettings(), t.memorySettings(), durabilitySettings(o), t.storeSettings(), t.replicationSettings(),
 		[]admin.Setting{
 			t.maxNewKeys(),
 			admin.Constant("burst-is-capacity", yesNo(o.BurstIsCapacity)),

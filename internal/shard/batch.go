@@ -188,8 +188,8 @@ func (sh *shard) throttleLocked(nowNs int64, k keyRef, q *store.Request) {
 	}
 	newTATNs, r := q.Rule.Funnel.ThrottleIn(q.Rule.Unit, tatNs, nowNs, q.Quantity)
 	if newTATNs != tatNs {
-		if sh.frozen {
-			q.Result, q.Err = funnel.Result{}, store.ErrFrozen
+		if nowNs >= sh.frozenNs {
+			q.Result, q.Err = funnel.Result{}, sh.frozenBy
 			return
 		}
 		if b != nil && newTATNs > nowNs {

@@ -146,28 +146,36 @@ func (s *Store) Track(hurry func()) {
 	}
 }
 
-func (s *Store) Changes(nowNs int64, visit func(c store.Change)) (complete bool) {
-	g := gather{store: s, nowNs: nowNs, visit: visit}
-	complete = true
-	for i := range s.shards {
-		for more := true; more; {
-			var lost bool
-			more, lost = g.some(&s.shards[i])
-			complete = complete && !lost
-			g.tell()
-		}
+// Changes implements store.Tracker. A cursor is a shard's number; after the last, they are counted again, for
+// states.
+func (s *Store) Changes(nowNs int64, cursor int, visit func(c store.Change)) (next int, complete bool) {
+	g, shards := &s.changed, len(s.shards)
+	g.clear()
+	g.store, g.nowNs, g.visit = s, nowNs, visit
+	lost, more := false, false
+	if cursor < shards {
+		lost = g.removed(&s.shards[cursor])
+	} else {
+		more = g.some(&s.shards[cursor-shards])
 	}
-	return complete
+	g.tell()
+	if !more {
+		cursor = (cursor + 1) % (2 * shards)
+	}
+	return cursor, !lost
 }
 
 // States implements store.Tracker. It takes one lock at a time, for at most a segment.
-func (s *Store) States(ctx context.Context, nowNs int64, visit func(c store.Change)) {
+func (s *Store) States(ctx context.Context, nowNs int64, visit func(c store.Change), between func()) {
 	g := gather{store: s, nowNs: nowNs, visit: visit}
 	for i := range s.shards {
 		for _, t := range s.shards[i].tables() {
 			for at, more := uint64(0), true; more && ctx.Err() == nil; {
 				at, more = g.statesAt(&s.shards[i], t, at)
 				g.tell()
+				if between != nil {
+					between()
+				}
 			}
 		}
 	}
@@ -208,7 +216,11 @@ func (s *Store) Restore(nowNs int64, part, parts int, changes []store.Change) {
 		}
 		s.shards[part].touched = sum
 		for _, c := range window[:n] {
-			if c.Flushed {
+			switch {
+			case c.Flushed && parts == 1: // told to trackers
+				s.flushAllLocked()
+				continue
+			case c.Flushed:
 				s.emptyPartLocked(part, parts)
 				continue
 			}
@@ -237,11 +249,11 @@ func (s *Store) emptyPartLocked(part, parts int) {
 	}
 }
 
-func (s *Store) Freeze(frozen bool) {
+func (s *Store) Freeze(fromNs int64, err error) {
 	for i := range s.shards {
 		sh := &s.shards[i]
 		sh.mu.Lock()
-		sh.frozen = frozen
+		sh.frozenNs, sh.frozenBy = fromNs, err
 		sh.mu.Unlock()
 	}
 }

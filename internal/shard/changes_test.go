@@ -16,7 +16,7 @@ import (
 type replica map[id]int64
 
 func (r replica) follow(s *Store, nowNs int64) (complete bool) {
-	return s.Changes(nowNs, func(c store.Change) {
+	return store.Round(s, nowNs, func(c store.Change) {
 		switch {
 		case c.Flushed:
 			clear(r)
@@ -144,7 +144,7 @@ func TestFuzzyStates(t *testing.T) {
 	})
 	r := replica{}
 	r.follow(s, t0)
-	s.States(t.Context(), t0, func(c store.Change) { r[idOf(c.Key)] = c.State.ExpiresNs })
+	s.States(t.Context(), t0, func(c store.Change) { r[idOf(c.Key)] = c.State.ExpiresNs }, nil)
 	complete := r.follow(s, t0)
 	done.Store(true)
 	wait.Wait()
@@ -153,9 +153,9 @@ func TestFuzzyStates(t *testing.T) {
 		r.check(t, s, t0)
 	}
 	other := newStore(3)
-	s.States(t.Context(), t0, func(c store.Change) { other.Restore(t0, 0, 1, []store.Change{c}) })
+	s.States(t.Context(), t0, func(c store.Change) { other.Restore(t0, 0, 1, []store.Change{c}) }, nil)
 	r = replica{}
-	other.States(t.Context(), t0, func(c store.Change) { r[idOf(c.Key)] = c.State.ExpiresNs })
+	other.States(t.Context(), t0, func(c store.Change) { r[idOf(c.Key)] = c.State.ExpiresNs }, nil)
 	r.check(t, s, t0)
 	other.Restore(t0, 0, 1, []store.Change{{Flushed: true}})
 	if n := statsOf(other).Keys; n != 0 {

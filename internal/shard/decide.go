@@ -93,8 +93,8 @@ func (sh *shard) doLocked(nowNs int64, k keyRef, key *store.Key, likely limiter.
 		if direct && len(s.Payload) != r.end-r.payload {
 			t.rewrite(b, slot, &r, s.Payload, false) // the payload was tidied up
 		}
-	case sh.frozen:
-		err = store.ErrFrozen
+	case nowNs >= sh.frozenNs:
+		err = sh.frozenBy
 	case r.bytes != nil && s.Kind == kind && s.ExpiresNs > nowNs && t.rewrite(b, slot, &r, s.Payload, true):
 		t.changeTAT(k.hash, b, slot, s.ExpiresNs)
 		sh.changedLocked(k.hash)
@@ -115,4 +115,6 @@ func (sh *shard) doLocked(nowNs int64, k keyRef, key *store.Key, likely limiter.
 }
 
 // surelyStoresLocked reports whether any resulting state can be written.
-func (sh *shard) surelyStoresLocked() bool { return !sh.frozen && !sh.budget.refuses.Load() }
+func (sh *shard) surelyStoresLocked() bool {
+	return sh.frozenNs == store.Never && !sh.budget.refuses.Load()
+}

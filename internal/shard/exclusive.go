@@ -100,7 +100,11 @@ func (x *exclusive) Delete(_ int64, keys []store.Key) (deleted int, err error) {
 		if err != nil {
 			return deleted, err
 		}
-		deleted += sh.deleteLocked(x.nowNs, k, &keys[i])
+		n, err := sh.deleteLocked(x.nowNs, k, &keys[i])
+		if err != nil {
+			return deleted, err
+		}
+		deleted += n
 	}
 	return deleted, nil
 }

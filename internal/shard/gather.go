@@ -28,24 +28,37 @@ type gathered struct {
 	kind         limiter.Kind
 }
 
-// some gathers a shard's removed keys, then the states of a few segments. A key removed by now has no state
-// in them; one removed later is reported later.
-func (g *gather) some(sh *shard) (more, lost bool) {
-	g.clear()
+// removed gathers a shard's removed keys, and reports whether some were lost. One that is removed later is
+// reported in the next round.
+func (g *gather) removed(sh *shard) (lost bool) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if n := g.store.flushes; n != g.store.told { // flushes hold all locks
-		g.flushed, g.store.told = true, n
-	}
+	g.noteFlush()
 	for _, t := range sh.tables() {
 		lost = lost || t.changes.lost
 		g.gone = append(g.gone, t.changes.gone...)
 		t.changes.gone, t.changes.lost = t.changes.gone[:0], false
 	}
+	return lost
+}
+
+// noteFlush gathers a flush, which holds all locks.
+func (g *gather) noteFlush() {
+	if n := g.store.flushes; n != g.store.told {
+		g.flushed, g.store.told = true, n
+	}
+}
+
+// some gathers the states of a few segments, and reports whether there are more. A key removed by now has no
+// state in them.
+func (g *gather) some(sh *shard) (more bool) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	g.noteFlush()
 	for _, t := range sh.tables() {
 		for list := &t.changes.segments; len(*list) > 0; {
 			if len(g.bytes) >= gatherBytes {
-				return true, lost
+				return true
 			}
 			last := len(*list) - 1
 			seg := (*list)[last]
@@ -55,7 +68,7 @@ func (g *gather) some(sh *shard) (more, lost bool) {
 			}
 		}
 	}
-	return false, lost
+	return false
 }
 
 // segment copies the states of marked entries and clears the marks. It returns false if more remain.

@@ -185,7 +185,7 @@ func (r *payloadRun) tx() {
 // follow compares the reported changes with the store.
 func (r *payloadRun) follow() {
 	r.Helper()
-	complete := r.s.Changes(r.now, func(c store.Change) {
+	complete := store.Round(r.s, r.now, func(c store.Change) {
 		if c.Flushed {
 			clear(r.told)
 			return
@@ -197,7 +197,7 @@ func (r *payloadRun) follow() {
 	r.s.States(context.Background(), r.now, func(c store.Change) {
 		c.State.Payload = bytes.Clone(c.State.Payload)
 		all.set(r.now, c.Key, c.State)
-	})
+	}, nil)
 	if !complete {
 		clear(r.told)
 		for i, s := range all {
@@ -353,7 +353,8 @@ func TestGatheredInParts(t *testing.T) {
 			check(seen)
 		}
 		for more := true; more; {
-			more, _ = g.some(sh)
+			g.clear()
+			more = g.some(sh)
 			check(changed)
 		}
 	}

@@ -25,6 +25,7 @@ type Store struct {
 	budget  budget
 	flushes int       // guarded by all locks; any one suffices to read
 	told    int       // flushes reported by Changes
+	changed gather    // of Changes, whose calls do not overlap
 	scans   sync.Pool // of *scanBuffer
 }
 
@@ -47,21 +48,22 @@ func newStore(shardBits int) *Store {
 	for i := range s.shards {
 		s.shards[i].inline = table{seed: s.seed, skip: uint8(shardBits)}
 		s.shards[i].long = table{seed: s.seed, skip: uint8(shardBits), long: true}
-		s.shards[i].budget = &s.budget
+		s.shards[i].budget, s.shards[i].frozenNs = &s.budget, store.Never
 	}
 	return s
 }
 
 type shard struct {
-	mu      sync.Mutex // guards all below
-	frozen  bool       // requests change nothing
-	inline  table
-	long    table
-	expired uint64
-	swept   uint64
-	touched uint64 // see table.touch
-	watched watched
-	counts  counts
+	mu       sync.Mutex // guards all below
+	frozenNs int64      // time from which requests change nothing
+	inline   table
+	long     table
+	expired  uint64
+	swept    uint64
+	touched  uint64 // see table.touch
+	watched  watched
+	counts   counts
+	frozenBy error
 
 	budget      *budget
 	heldBytes   int           // known to the budget
@@ -104,7 +106,7 @@ func (s *Store) State(nowNs int64, key store.Key) (state limiter.State, ok bool,
 
 func (s *Store) Delete(nowNs int64, keys []store.Key) (deleted int, err error) {
 	if len(keys) == 1 {
-		return s.deleteOne(nowNs, &keys[0]), nil
+		return s.deleteOne(nowNs, &keys[0])
 	}
 	tx := s.begin(nowNs, keys)
 	defer tx.Rollback()
@@ -113,7 +115,7 @@ func (s *Store) Delete(nowNs int64, keys []store.Key) (deleted int, err error) {
 	return deleted, err
 }
 
-func (s *Store) deleteOne(nowNs int64, key *store.Key) (deleted int) {
+func (s *Store) deleteOne(nowNs int64, key *store.Key) (deleted int, err error) {
 	k := s.ref(key)
 	sh := s.shardOf(k.hash)
 	sh.mu.Lock()
@@ -224,14 +226,17 @@ func (sh *shard) stateLocked(nowNs int64, k keyRef, key *store.Key) (s limiter.S
 }
 
 // deleteLocked removes a key and returns the number of live ones, 0 or 1.
-func (sh *shard) deleteLocked(nowNs int64, k keyRef, key *store.Key) (deleted int) {
+func (sh *shard) deleteLocked(nowNs int64, k keyRef, key *store.Key) (deleted int, err error) {
 	t, b, slot := sh.find(k, key)
 	if b == nil || b.tatNs(slot) <= nowNs {
-		return 0
+		return 0, nil
+	}
+	if nowNs >= sh.frozenNs {
+		return 0, sh.frozenBy
 	}
 	sh.storeLocked(nowNs, t, b, slot, &item{ref: k, key: key, expiresNs: nowNs})
 	sh.changedLocked(k.hash)
-	return 1
+	return 1, nil
 }
 
 // removeLocked is table.removeWhere for entries that no caller names.

@@ -95,8 +95,8 @@ func TestSetIfFrozen(t *testing.T) {
 	if err := set(s, there, store.Always); err != nil {
 		t.Fatal(err)
 	}
-	for _, frozen := range []bool{true, false} {
-		s.Freeze(frozen)
+	for fromNs, frozen := range map[int64]bool{t0: true, t0 + 1: false, store.Never: false} {
+		s.Freeze(fromNs, store.ErrFrozen)
 		tx := s.Begin(t0, []store.Key{there, absent})
 		inTx := []error{set(tx, there, store.Always), set(tx, absent, store.IfAbsent), set(tx, there, store.IfAbsent)}
 		tx.Rollback()

@@ -188,12 +188,38 @@ func (t *tx) State(_ int64, key store.Key) (s limiter.State, ok bool, err error)
 func (t *tx) Delete(_ int64, keys []store.Key) (deleted int, err error) {
 	for i := range keys {
 		if st := t.state(&keys[i]); st.state.ExpiresNs > t.nowNs {
+			if err := t.refusal(st); err != nil {
+				return deleted, err
+			}
 			t.held -= len(st.state.Payload)
 			st.state, st.loaded, st.written = limiter.State{ExpiresNs: t.nowNs}, true, true
 			deleted++
 		}
 	}
 	return deleted, nil
+}
+
+// refusal returns why a key cannot be changed now, or nil.
+func (t *tx) refusal(st *txState) error {
+	sh := t.store.shardOf(st.ref.hash)
+	if t.phase == txReleased {
+		sh.mu.Lock()
+		defer sh.mu.Unlock()
+	}
+	if t.nowNs >= sh.frozenNs {
+		return sh.frozenBy
+	}
+	return nil
+}
+
+// isFrozenLocked reports whether changes are refused since the keys were released.
+func (t *tx) isFrozenLocked() bool {
+	for i := range t.states {
+		if t.states[i].written && t.nowNs >= t.shard(i).frozenNs {
+			return true
+		}
+	}
+	return false
 }
 
 // Save implements store.Restorer. Later writes copy payloads first.
@@ -230,7 +256,7 @@ func (t *tx) Commit() bool {
 			t.countReleased()
 			return true
 		}
-		if t.lock(); !t.unchangedLocked() {
+		if t.lock(); !t.unchangedLocked() || t.isFrozenLocked() {
 			return false
 		}
 	}

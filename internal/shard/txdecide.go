@@ -148,8 +148,8 @@ func (t *tx) hasRoom(st *txState, s *limiter.State) error {
 		sh.mu.Lock()
 		defer sh.mu.Unlock()
 	}
-	if sh.frozen {
-		return store.ErrFrozen
+	if t.nowNs >= sh.frozenNs {
+		return sh.frozenBy
 	}
 	if s.ExpiresNs <= t.nowNs || !t.store.budget.refuses.Load() {
 		return nil

@@ -101,16 +101,16 @@ func TestWalksMeetWhatMoves(t *testing.T) {
 			c.State.Payload = bytes.Clone(c.State.Payload)
 			told.set(t0, c.Key, c.State)
 		}
-		m.s.Changes(t0, func(store.Change) {})
-		m.s.States(between{t.Context(), func() {
+		store.Round(m.s, t0, func(store.Change) {})
+		m.s.States(t.Context(), t0, visit, func() {
 			if m.turn++; m.turn%7 == 0 {
 				m.move()
 			}
-		}}, t0, visit)
+		})
 		if len(told) == movingKeys {
 			t.Error("the walk has missed none of what moved: is what follows of use?")
 		}
-		m.s.Changes(t0, visit)
+		store.Round(m.s, t0, visit)
 		for i, name := range m.names {
 			want, ok, _ := m.s.State(t0, key(0, name))
 			if got := told[id{0, name}]; !ok || !same(got, want) {

@@ -8,6 +8,7 @@ package store
 import (
 	"context"
 	"errors"
+	"math"
 
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
@@ -135,23 +136,41 @@ type Change struct {
 	Flushed bool // all keys were removed; Key is unset
 }
 
+// Never is the time from which changes are refused where they are not.
+const Never = math.MaxInt64
+
+// Round visits all changes since they were last visited; see Tracker.Changes.
+func Round(t Tracker, nowNs int64, visit func(c Change)) (complete bool) {
+	complete = true
+	for cursor, begun := 0, false; cursor != 0 || !begun; begun = true {
+		var all bool
+		cursor, all = t.Changes(nowNs, cursor, visit)
+		complete = complete && all
+	}
+	return complete
+}
+
 // Tracker is a store that reports changes.
 type Tracker interface {
 	// Track starts recording changes. hurry is called, from any goroutine and under locks, when many removals
 	// require a call of Changes soon; it must not wait.
 	Track(hurry func())
-	// Changes visits the changes since its last call, in an order in which they can be replayed. visit must
-	// not keep name and payload. Keys that have expired as reported, and evicted ones, are not reported
-	// again. complete is false if too many removals were not recorded. Calls must not overlap.
-	Changes(nowNs int64, visit func(c Change)) (complete bool)
+	// Changes visits some of the changes since they were last visited, in an order in which they can be
+	// replayed. A round begins at cursor 0 and ends when 0 is returned: first it visits what is gone, of the
+	// whole store, then states, so that no key vanishes from both its names. visit must not keep name and
+	// payload. Keys that have expired as reported, and evicted ones, are not reported again. complete is false
+	// if too many removals were not recorded. Calls must not overlap.
+	Changes(nowNs int64, cursor int, visit func(c Change)) (next int, complete bool)
 	// States visits all live keys until ctx ends. A concurrent change may be visited before, after, or twice;
-	// replaying Changes from then on is exact.
-	States(ctx context.Context, nowNs int64, visit func(c Change))
+	// replaying Changes from then on is exact. between, unless nil, is called where everything read so far has
+	// been visited; it may wait.
+	States(ctx context.Context, nowNs int64, visit func(c Change), between func())
 	// Restore replays changes of the keys in one of parts parts of the store. All changes must be given to
 	// every part, in order.
 	Restore(nowNs int64, part, parts int, changes []Change)
-	// Freeze refuses requests for changes by ErrFrozen, or permits them again.
-	Freeze(frozen bool)
+	// Freeze refuses requests for changes from a time on by an error, which wraps ErrFrozen; Never permits
+	// them.
+	Freeze(fromNs int64, err error)
 }
 
 // Watcher is a store that notices changes of keys.

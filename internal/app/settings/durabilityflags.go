@@ -9,7 +9,7 @@ import (
 
 	"cellserver/internal/base/flagvalue"
 	"cellserver/internal/keep/memory"
-	"cellserver/internal/keep/persist"
+	"cellserver/internal/keep/record"
 	"cellserver/internal/store"
 )
 
@@ -71,8 +71,8 @@ func (o *Options) checkDurability() error {
 	if o.SyncInterval != 0 && o.SyncTimeout != defaultSyncTimeout {
 		return fmt.Errorf("--fsync-timeout requires --fsync-interval=0, got %s", &o.SyncInterval)
 	}
-	if o.DataDir != "" && o.MaxKeyBytes > persist.MaxKeyBytes {
-		return fmt.Errorf("--max-key-bytes must be at most %d with --data-dir, got %d", persist.MaxKeyBytes, o.MaxKeyBytes)
+	if o.DataDir != "" && o.MaxKeyBytes > record.MaxKeyBytes {
+		return fmt.Errorf("--max-key-bytes must be at most %d with --data-dir, got %d", record.MaxKeyBytes, o.MaxKeyBytes)
 	}
 	return nil
 }

@@ -50,6 +50,8 @@ type Options struct {
 
 	Remote StoreOptions
 
+	Replication ReplicationOptions
+
 	DataDir      string
 	SyncInterval SyncInterval
 	SyncTimeout  time.Duration
@@ -121,6 +123,7 @@ func (o *Options) FlagGroups() []FlagGroup {
 		group("Scripts", o.defineScripts),
 		group("Store", o.defineStore),
 		group("Durability", o.defineDurability),
+		group("Replication", o.Replication.define),
 		group("Memory", o.defineMemory),
 		group("Client limits", o.defineClientLimits),
 		group("Monitoring", o.defineMonitoring),
@@ -206,7 +209,7 @@ func (o *Options) Complete(fs *pflag.FlagSet, getenv func(string) (string, bool)
 
 // check validates combinations of values.
 func (o *Options) check() (wrong Problems) {
-	for _, check := range []func() error{o.checkStore, o.checkListening, o.checkMemory, o.checkDurability, o.checkTLS, o.checkMetrics, o.checkDoors} {
+	for _, check := range []func() error{o.checkStore, o.checkListening, o.checkMemory, o.checkDurability, o.checkTLS, o.checkMetrics, o.checkDoors, o.checkReplication} {
 		if err := check(); err != nil {
 			wrong = append(wrong, err)
 		}

@@ -11,6 +11,7 @@ import (
 	"cellserver/internal/keep/memory"
 	"cellserver/internal/keep/persist"
 	"cellserver/internal/keep/persist/disk"
+	"cellserver/internal/keep/replication"
 	"cellserver/internal/redis/background"
 	"cellserver/internal/store"
 )
@@ -44,9 +45,9 @@ func (s *Storage) openDataDir(ctx context.Context) error {
 	}
 	s.dir = dir
 	s.Keeper = persist.New(persist.Config{
-		Dir: dir, Store: s.Tables, Now: s.clock.Now, Yield: background.Yield, Log: s.log,
+		Dir: dir, Store: s.Tables, Changes: s.Changes, Gate: s.Gate, Now: s.clock.Now, Yield: background.Yield, Log: s.log,
 		Interval: time.Duration(o.SyncInterval), Timeout: o.SyncTimeout, Repair: o.DataRecover,
-		Beside: []string{limitsfile.KeptName, limitsfile.OverridesName}, Rewrite: func() error { return s.Limits.Rewrite() },
+		Beside: []string{limitsfile.KeptName, limitsfile.OverridesName, replication.RoleName}, Rewrite: func() error { return s.Limits.Rewrite() },
 		Loaded: func(clockNs int64) (offsetNs int64) {
 			offsetNs = s.clock.NotBefore(clockNs)
 			s.syncWall()
@@ -65,10 +66,26 @@ func (s *Storage) Persistence() func() store.Durability {
 	return s.Keeper.Status
 }
 
-// Keep loads the data directory, calls loaded, and persists changes until ctx ends. It requires a keeper.
-func (s *Storage) Keep(ctx context.Context, loaded func()) error {
-	err := s.Keeper.Run(ctx, loaded)
+// Dir returns the data directory, or nil.
+func (s *Storage) Dir() disk.Dir {
+	if s.dir == nil { // a nil *OS would make the interface non-nil
+		return nil
+	}
+	return s.dir
+}
+
+// Keep loads the data directory, calls loaded, and persists changes until ctx ends. Once all are on the disk it
+// calls kept, if it has loaded. It requires a keeper.
+func (s *Storage) Keep(ctx context.Context, loaded, kept func()) error {
+	hasLoaded := false
+	err := s.Keeper.Run(ctx, func() {
+		hasLoaded = true
+		loaded()
+	})
 	s.Limits.Close()
+	if hasLoaded && err == nil {
+		kept()
+	}
 	err = errors.Join(err, s.dir.Close())
 	if err != nil {
 		err = fmt.Errorf("--data-dir %s: %w", s.options.DataDir, err)

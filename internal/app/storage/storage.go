@@ -13,6 +13,8 @@ import (
 	"cellserver/internal/base/zones"
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/decide/namedlimit/limitsfile"
+	"cellserver/internal/keep/changes"
+	"cellserver/internal/keep/gate"
 	"cellserver/internal/keep/memory"
 	"cellserver/internal/keep/persist"
 	"cellserver/internal/keep/persist/disk"
@@ -28,8 +30,10 @@ type Storage struct {
 	log      *slog.Logger
 	clock    *clock.Clock
 	Store    store.Store
-	Tables   *shard.Store // the store or its fallback; nil for neither
-	Remote   *Remote      // nil for none
+	Tables   *shard.Store      // the store or its fallback; nil for neither
+	Gate     *gate.Gate        // of the store
+	Changes  *changes.Gatherer // of the tables; nil for a store on other machines
+	Remote   *Remote           // nil for none
 	Memory   *memory.Bound
 	shortage memory.Shortage // of memory for keys
 	dir      *disk.OS        // nil without --data-dir
@@ -70,9 +74,11 @@ func (s *Storage) openStore() (err error) {
 		s.Memory = boundMemory(s.options, noTables{}, s.log)
 	}
 	if !s.options.IsRemote() {
-		s.Store = s.Tables
+		s.Store, s.Gate, s.Changes = s.Tables, gate.New(s.Tables, s.clock.Now), changes.New(s.Tables, s.clock.Now)
+		s.Gate.BeginLoading() // until there is a role
 		return nil
 	}
+	s.Gate = gate.New(nil, s.clock.Now)
 	if s.Remote, err = s.openRemote(); err != nil {
 		return err
 	}

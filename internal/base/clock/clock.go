@@ -48,6 +48,17 @@ func (c *Clock) NotBefore(ns int64) (offsetNs int64) {
 	return offsetNs
 }
 
+// Follow sets the clock by another server's, also back, where it is ahead by more than a delay explains. It is
+// never set before a time given.
+func (c *Clock) Follow(ns int64) {
+	const delay = int64(50 * time.Millisecond)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if ahead := c.Now() - ns; ahead < 0 || ahead > delay {
+		c.offsetNs.Add(-ahead)
+	}
+}
+
 // CatchUp advances the clock by the suspension since New or the last call, and returns it: Go's monotonic
 // clock and the funnels stood still.
 func (c *Clock) CatchUp() time.Duration {

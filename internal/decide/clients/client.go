@@ -42,6 +42,38 @@ type Info struct {
 
 	DB                                  uint16
 	RESP3, NoEvict, NoTouch, Monitoring bool
+
+	Subscribed bool // to Sentinel's channel
+	Replica    bool // the connection is a replica's
+}
+
+// Type is a kind of client of CLIENT LIST and CLIENT KILL.
+type Type uint8
+
+// The types. No client is Redis's master: a replica connects to its leader as a client.
+const (
+	Normal Type = iota
+	PubSub
+	Replica
+)
+
+// Type returns the client's type. A client in MONITOR is normal, though Redis flags it as a replica.
+func (i *Info) Type() Type {
+	switch {
+	case i.Replica && !i.Monitoring:
+		return Replica
+	case i.Subscribed:
+		return PubSub
+	}
+	return Normal
+}
+
+// subscriptions returns the number of the client's channels.
+func (i *Info) subscriptions() int {
+	if i.Subscribed {
+		return 1
+	}
+	return 0
 }
 
 // Tracking holds the arguments of CLIENT TRACKING ON. Prefixes are replaced, never changed.
@@ -114,7 +146,10 @@ func (c *Client) flags(i *Info) string {
 	for _, f := range []struct {
 		on     bool
 		letter byte
-	}{{i.Monitoring, 'O'}, {c.Peer.Unix, 'U'}, {i.Queued >= 0, 'x'}, {c.Awaits() != nil, 'b'}, {i.Tracking.On, 't'}, {i.NoEvict, 'e'}, {i.NoTouch, 'T'}} {
+	}{
+		{i.Monitoring, 'O'}, {i.Type() == Replica, 'S'}, {i.Subscribed, 'P'}, {c.Peer.Unix, 'U'}, {i.Queued >= 0, 'x'},
+		{c.Awaits() != nil, 'b'}, {i.Tracking.On, 't'}, {i.NoEvict, 'e'}, {i.NoTouch, 'T'},
+	} {
 		if f.on {
 			b.WriteByte(f.letter)
 		}
@@ -137,12 +172,12 @@ func (c *Client) Line(nowNs int64) string {
 		lastName = last.FullName()
 	}
 	held, total := c.Memory()
-	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=-1 name=%s age=%d idle=%d flags=%s db=%d sub=0 psub=0 ssub=0 "+
+	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=-1 name=%s age=%d idle=%d flags=%s db=%d sub=%d psub=0 ssub=0 "+
 		"multi=%d watch=%d qbuf=%d qbuf-free=%d argv-mem=%d multi-mem=%d rbs=0 rbp=0 obl=0 oll=0 omem=%d tot-mem=%d events=r "+
 		"cmd=%s user=%s redir=%d resp=%d lib-name=%s lib-ver=%s\n",
 		c.ID, c.Peer.Addr, c.Peer.LocalAddr, i.Name, c.ageSec(nowNs), c.idleSec(nowNs),
-		c.flags(&i), i.DB, i.Queued, i.Watched, held[Input], held[InputFree], held[Arguments], held[Queue],
-		held[Output]+held[Unsynced]+held[MonitorLines], total, lastName, i.User, i.Tracking.Redirect(), protocol, i.LibName, i.LibVersion)
+		c.flags(&i), i.DB, i.subscriptions(), i.Queued, i.Watched, held[Input], held[InputFree], held[Arguments], held[Queue],
+		held[Output]+held[Unsynced]+held[MonitorLines]+held[Messages], total, lastName, i.User, i.Tracking.Redirect(), protocol, i.LibName, i.LibVersion)
 }
 
 func (c *Client) ageSec(nowNs int64) int64 { return max(0, nowNs-c.createdNs) / int64(time.Second) }

@@ -20,6 +20,7 @@ const (
 	Queue                       // commands after MULTI
 	WatchedKeys                 // with their watches
 	MonitorLines                // lines to be sent
+	Messages                    // of Sentinel's channel, to be sent
 	holdings
 )
 

@@ -65,10 +65,16 @@ func (r *Registry) overrideLocked(o KeyOverride) error {
 			return fmt.Errorf("the data directory cannot be written, and nothing was changed: %w", err)
 		}
 	}
+	r.told.overrideLocked(&o)
+	r.publishOverrideLocked(&o)
+	return nil
+}
+
+// publishOverrideLocked puts the override of a key in force.
+func (r *Registry) publishOverrideLocked(o *KeyOverride) {
 	if l := r.Lookup([]byte(o.Limit)); l != nil {
 		r.builderLocked().change(l, o.Key, r.overrides[o.Limit][o.Key])
 	}
-	return nil
 }
 
 func (r *Registry) setOverrideLocked(o KeyOverride) {

@@ -60,6 +60,7 @@ type Registry struct {
 	unsure     bool                               // about the directory's contents, after a failed write
 	unsureKeys bool                               // likewise, of overrides
 	closed     bool
+	told       told // to replicas
 }
 
 // Reloads reports attempts to read the file, including the first.
@@ -244,6 +245,7 @@ func (r *Registry) keepLocked(next map[string]Definition, changed string) error 
 		return fmt.Errorf("the data directory cannot be written, and nothing was changed: %w", err)
 	}
 	r.byCommand = next
+	r.told.definitionsLocked()
 	now := maps.Clone(r.current.Load().all)
 	if d, ok := next[changed]; ok {
 		now[changed] = r.builderLocked().limit(d, ByCommand, now[changed], r.overrides[changed])
@@ -307,6 +309,7 @@ func (r *Registry) takeOverLocked() {
 		r.config.Log.Error("cannot persist that these limits now come from the file", "error", err)
 	}
 	r.byCommand = next
+	r.told.definitionsLocked()
 }
 
 func (r *Registry) builderLocked() *builder {

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"cellserver/internal/decide/broadcast"
+	"cellserver/internal/decide/clients"
 	"cellserver/internal/decide/histogram"
 	"cellserver/internal/decide/topkeys"
 	"cellserver/internal/wire/catalog"
@@ -17,7 +19,7 @@ type Records struct {
 	Slowlog   Slowlog
 	Latencies Latencies
 	Slowness  Slowness
-	Monitors  Monitors
+	Monitors  broadcast.Group // clients in MONITOR
 	Errors    ErrorReplies
 	TopKeys   *topkeys.Tracker
 
@@ -35,7 +37,10 @@ type Records struct {
 
 // New returns empty records for a catalog.
 func New(c *catalog.Catalog, nowNs int64) *Records {
-	r := &Records{catalog: c, startedNs: nowNs, scale: histogram.NewScale(), TopKeys: topkeys.New()}
+	r := &Records{
+		catalog: c, startedNs: nowNs, scale: histogram.NewScale(), TopKeys: topkeys.New(),
+		Monitors: broadcast.Group{Held: clients.MonitorLines},
+	}
 	n := len(c.Commands())
 	r.tallies = newTallies(n, r.scale)
 	r.failed, r.rejected = make([]atomic.Int64, n), make([]atomic.Int64, n)

@@ -23,13 +23,14 @@ import (
 	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/edge/door"
 	"cellserver/internal/funnel"
+	"cellserver/internal/keep/replication"
 	"cellserver/internal/limiter"
 	"cellserver/internal/limiter/calendar"
 	"cellserver/internal/store"
 )
 
 // Source provides what a Page shows. Its functions are safe for concurrent use; State, Calendars, Limits,
-// Persistence, Remote and Facts may be nil.
+// Persistence, Remote, Replication and Facts may be nil.
 type Source struct {
 	Version string
 	Now     func() int64 // Unix nanoseconds
@@ -49,6 +50,7 @@ type Source struct {
 	Doors       map[string]*door.Stats     // by name
 	Persistence func() store.Durability
 	Remote      func() store.Health
+	Replication func() replication.Status // nil for a store on other machines
 
 	Latency func() histogram.Snapshot                            // latency of calls since the start
 	Top     func(ranking topkeys.Ranking, n int) []topkeys.Entry // hottest first
@@ -99,7 +101,8 @@ type sampled struct {
 	limits             []limitRow
 	minutes            []minute
 	lastError          observe.LastError
-	erredNs            int64 // time of lastError; 0 for never
+	erredNs            int64               // time of lastError; 0 for never
+	replicated         *replication.Status // nil for a server without replication
 	renewed            renewal
 }
 
@@ -111,7 +114,7 @@ const (
 	renewedAll renewal = iota
 	renewedLimits
 	renewedMinutes
-	renewedLastError
+	renewedStates // the last error and replication
 	renewals
 )
 
@@ -172,7 +175,8 @@ func (p *Page) newest() sampled {
 	now := sampled{
 		added: added, points: points, last: last,
 		limits: before.limits, minutes: before.minutes, lastError: before.lastError, erredNs: before.erredNs,
-		requested: p.source.Top(topkeys.Requested, topKeyCount), limited: p.source.Top(topkeys.Limited, topKeyCount),
+		replicated: before.replicated,
+		requested:  p.source.Top(topkeys.Requested, topKeyCount), limited: p.source.Top(topkeys.Limited, topKeyCount),
 	}
 	if before.added > 0 && added-before.added <= watched {
 		now.renewed = before.renewed%(renewals-1) + 1
@@ -184,8 +188,9 @@ func (p *Page) newest() sampled {
 	if renews(renewedMinutes) {
 		now.minutes = minutes(points)
 	}
-	if renews(renewedLastError) {
+	if renews(renewedStates) {
 		now.lastError, now.erredNs = p.history.lastError()
+		now.replicated = p.replicationStatus()
 	}
 	p.latest = now
 	return now
@@ -219,7 +224,9 @@ type view struct {
 	t      *words.Texts
 	query  url.Values
 	remote *store.Health // nil with a store in memory
-	form   form
+	// replication is nil for a server without.
+	replication *replication.Status
+	form        form
 	sampled
 }
 
@@ -230,6 +237,7 @@ func (p *Page) view(r *http.Request) *view {
 		st := p.source.Remote()
 		v.remote = &st
 	}
+	v.replication = p.replicationStatus()
 	v.form = p.newForm(v.t, query)
 	return v
 }

@@ -51,15 +51,20 @@ func (v *view) factsPart() g.Node {
 		facts = append(facts, entry(t.Address, addr))
 	}
 	facts = append(facts, entry(t.Uptime, t.Span(time.Duration(v.page.source.Now()-f.StartedNs))), entry(t.Version, version), entry(t.Store, store))
+	if v.replication != nil {
+		facts = append(facts, entry(t.Role, role(t, v.replication)))
+	}
 	if v.remote == nil {
 		facts = append(facts, entry(t.Durability, v.page.durability(t)))
 	}
+	notices := v.replicaNotices()
+	for _, w := range f.Warnings {
+		notices = append(notices, [warnings]string{
+			NoPassword: t.NoPassword, RefusesHosts: t.RefusesHosts, OpenPage: t.OpenPage, UnencryptedPage: t.UnencryptedPage,
+		}[w])
+	}
 	return g.Group{
 		list("facts", facts...),
-		g.If(len(f.Warnings) > 0, el("ul", class("warnings"), g.Map(f.Warnings, func(w Warning) g.Node {
-			return el("li", text([warnings]string{
-				NoPassword: t.NoPassword, RefusesHosts: t.RefusesHosts, OpenPage: t.OpenPage, UnencryptedPage: t.UnencryptedPage,
-			}[w]))
-		}))),
+		g.If(len(notices) > 0, el("ul", class("warnings"), g.Map(notices, func(notice string) g.Node { return el("li", text(notice)) }))),
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"cellserver/internal/edge/dashboard/words"
 )
 
-// fault is a warning that changes do not reach the disk, the store does not answer, or memory is full. Its
+// fault is a warning, such as that changes do not reach the disk or the store does not answer. Its
 // first line stays the same while the fault lasts, as screen readers announce every change.
 type fault struct {
 	what, meaning string
@@ -20,7 +20,7 @@ type fault struct {
 }
 
 func (v *view) faultPart() g.Node {
-	return g.Group{v.keeperFault().node(v.t), v.memoryFault().node(v.t)}
+	return g.Group{v.replicationFault().node(v.t), v.keeperFault().node(v.t), v.memoryFault().node(v.t)}
 }
 
 // node returns nil for no fault.

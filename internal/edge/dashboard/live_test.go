@@ -17,6 +17,7 @@ import (
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/decide/topkeys"
+	"cellserver/internal/keep/replication"
 	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
@@ -219,7 +220,8 @@ func received(t *testing.T, p *Page, target string) int {
 	return head.Len() + w.Body.Len() + 100
 }
 
-// busySource is a server with 20 hot keys of 36 bytes and 20 named limits, all of which change all the time.
+// busySource is a server with 20 hot keys of 36 bytes, 20 named limits and two replicas, all of which change all
+// the time.
 func busySource(t *testing.T, r *rand.Rand) Source {
 	s := testSource(nil)
 	var definitions []namedlimit.Definition
@@ -232,6 +234,14 @@ func busySource(t *testing.T, r *rand.Rand) Source {
 			decided(registry, fmt.Sprintf("limit-%d", i), i%3 == 0, r.IntN(200))
 		}
 		return registry.All()
+	}
+	s.Replication = func() replication.Status {
+		st := leaderStatus()
+		st.Offset = r.Int64N(1 << 40)
+		for i := range st.Replicas {
+			st.Replicas[i].LagNs, st.Replicas[i].LagBytes = r.Int64N(1e9), r.Int64N(1<<20)
+		}
+		return st
 	}
 	var names []string
 	for range 20 {

@@ -66,13 +66,13 @@ func (m minute) row() g.Node {
 }
 
 func (v *view) topPart() g.Node {
-	if v.last.Allowed+v.last.Limited == 0 && len(v.requested) == 0 {
+	if v.last.Allowed+v.last.Limited == 0 && len(v.requested) == 0 && !v.isReplica() {
 		return v.firstCall()
 	}
 	return g.Group{v.ranking(v.t.TopRequested, v.requested), v.ranking(v.t.TopLimited, v.limited)}
 }
 
-// firstCall shows a command to try, while there was no call.
+// firstCall shows a command to try, while there was no call. A replica would refuse it.
 func (v *view) firstCall() g.Node {
 	call := v.page.facts().Client + " cl.throttle laoqian:reply 15 30 60 1"
 	return el("div", class("first"), el("p", text(v.t.FirstCall)), el("p", el("code", text(call)), copyButton(v.t, call)))

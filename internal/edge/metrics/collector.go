@@ -31,6 +31,7 @@ func (c *Config) collect(ch chan<- prometheus.Metric) {
 	c.collectEnvoy(to)
 	c.collectPersistence(to)
 	c.collectRemote(to)
+	c.collectReplication(to)
 	c.collectLimits(to)
 	ready := c.Ready(context.Background()) == nil
 	to.truth("ready", "1 while clients are served; 0 while the server starts, hangs or shuts down.", ready)
@@ -143,11 +144,14 @@ func (to sink) value(name, help string, v float64) {
 }
 
 func (to sink) truth(name, help string, is bool) {
-	n := 0
+	to.value(name, help, number(is))
+}
+
+func number(is bool) float64 {
 	if is {
-		n = 1
+		return 1
 	}
-	to.gauge(name, help, n)
+	return 0
 }
 
 func labelled[L ~string](to sink, name, help, label string, counts map[L]uint64) {

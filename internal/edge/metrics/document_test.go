@@ -23,7 +23,7 @@ func TestDocument(t *testing.T) {
 	if !ok {
 		t.Fatalf("%s has no table", path)
 	}
-	all := everything(t).gather(t)
+	all := families(t)
 	text := introduction + tableHead
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if !strings.HasPrefix(name, "cellserver_") {

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"maps"
 	"net/http"
 	"regexp"
 	"slices"
@@ -23,7 +24,7 @@ const prometheusAccepts = "application/openmetrics-text;version=1.0.0;q=0.5,appl
 func everything(t testing.TB) *harness {
 	t.Helper()
 	h := newHarness(persists(store.Durability{}), func(c *Config) {
-		c.Remote, c.TopKeys, c.TopKeyNames = remoteStatus, 10, PlainNames
+		c.Remote, c.Replication, c.TopKeys, c.TopKeyNames = remoteStatus, leaderStatus, 10, PlainNames
 		c.Doors = map[string]*door.Stats{"http": door.NewStats()}
 		c.Doors["http"].Count(door.Limited, 2e6)
 		c.Envoy, c.EnvoyFailed = rls.New(rls.Config{}), func() bool { return false }
@@ -31,6 +32,14 @@ func everything(t testing.TB) *harness {
 	h.say(t, "CL.LIMIT SET login 4 5 60\r\nCL.CHECK login user\r\n"+
 		"CL.LIMIT SET api 4 5 60 99 100 86400\r\nCL.LIMIT OVERRIDE api user UNLIMITED\r\nCL.THROTTLE \"quo\\\"te\\nline\" 1 1 60\r\nEVAL 'return 1' 0\r\nFOO\r\n")
 	return h
+}
+
+// families returns the families of a server with all features in use, and of a replica.
+func families(t testing.TB) map[string]*dto.MetricFamily {
+	t.Helper()
+	all := newHarness(func(c *Config) { c.Replication = replicaStatus }).gather(t)
+	maps.Copy(all, everything(t).gather(t))
+	return all
 }
 
 // TestFormats checks that every format is served on request, text by default, with the same series.
@@ -79,8 +88,8 @@ func seriesNames(text string) []string {
 
 // TestLint checks our families by promlint and by further rules of OpenMetrics.
 func TestLint(t *testing.T) {
-	all := everything(t).gather(t)
-	families := make([]*dto.MetricFamily, 0, len(all))
+	all := families(t)
+	sent := make([]*dto.MetricFamily, 0, len(all))
 	for name, f := range all {
 		if f.GetType() == dto.MetricType_COUNTER != strings.HasSuffix(name, "_total") {
 			t.Errorf("%s is a %s", name, f.GetType())
@@ -90,9 +99,9 @@ func TestLint(t *testing.T) {
 		if ambiguous && strings.HasSuffix(name, "_total") && strings.HasPrefix(name, "cellserver_") {
 			t.Errorf("%s and a family without _total have one name in OpenMetrics", name)
 		}
-		families = append(families, f)
+		sent = append(sent, f)
 	}
-	problems, err := promlint.NewWithMetricFamilies(families).Lint()
+	problems, err := promlint.NewWithMetricFamilies(sent).Lint()
 	if err != nil || len(problems) > 0 {
 		t.Errorf("%v, %v", err, problems)
 	}

@@ -24,6 +24,7 @@ import (
 	"cellserver/internal/edge/door"
 	"cellserver/internal/edge/rls"
 	"cellserver/internal/edge/server"
+	"cellserver/internal/keep/replication"
 	"cellserver/internal/redis/login"
 	"cellserver/internal/store"
 )
@@ -42,9 +43,11 @@ type Config struct {
 	Persistence func() store.Durability
 	// Remote returns the state of a store on other machines; nil for a store in memory.
 	Remote func() store.Health
-	Limits *namedlimit.Registry
-	Doors  map[string]*door.Stats // by name
-	Envoy  *rls.Service           // nil without a door for it
+	// Replication returns the state of replication; nil for a store on other machines.
+	Replication func() replication.Status
+	Limits      *namedlimit.Registry
+	Doors       map[string]*door.Stats // by name
+	Envoy       *rls.Service           // nil without a door for it
 	// EnvoyFailed reports whether the last load of the rules for Envoy failed.
 	EnvoyFailed func() bool
 	Build       buildinfo.Info

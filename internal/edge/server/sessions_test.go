@@ -23,7 +23,7 @@ type echoes struct {
 
 func (*echoes) HungUp(peer.Hangup)    {}
 func (e *echoes) Authenticated() bool { return !e.locked }
-func (e *echoes) Monitors() bool      { return e.monitors }
+func (e *echoes) Listens() bool       { return e.monitors }
 func (e *echoes) HoldsInput(bytes, free int) {
 	e.input.Store(int64(bytes))
 	e.inputFree.Store(int64(free))

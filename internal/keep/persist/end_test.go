@@ -141,7 +141,7 @@ func TestRepairOfARecord(t *testing.T) {
 		}
 		in := limiter.State{ExpiresNs: nowNs() + int64(time.Hour)}
 		err = errors.Join(
-			w.write(1, appendState(nil, store.Key{Name: []byte("a")}, &in)), w.write(2, []byte{0xff}), w.write(3, appendState(nil, store.Key{Name: []byte("b")}, &in)),
+			w.write(1, recordOf("a", in)), w.write(2, []byte{0xff}), w.write(3, recordOf("b", in)),
 			(&manifest{logs: []fileEntry{{1, 1, -1}}}).write(dir))
 		if err != nil {
 			t.Fatal(err)

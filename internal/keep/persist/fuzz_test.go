@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"cellserver/internal/keep/persist/disk/disktest"
+	"cellserver/internal/keep/record"
 	"cellserver/internal/store"
 )
 
@@ -29,13 +30,13 @@ func FuzzDir(f *testing.F) {
 				dir.SetContents(name, b)
 			}
 		}
-		repaired := loader{dir: dir, repair: true, visit: func(payload []byte) error { return readRecords(payload, func(store.Change) {}) }}
-		if err := repaired.load(); err != nil && !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrNewer) && !errors.Is(err, errRecord) {
+		repaired := loader{dir: dir, repair: true, visit: func(payload []byte) error { return record.Read(payload, func(store.Change) {}) }}
+		if err := repaired.load(); err != nil && !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrNewer) && !errors.Is(err, record.ErrFormat) {
 			t.Fatalf("with Repair: %v", err)
 		}
 		s, l, err := loadStates(dir)
 		if err != nil {
-			if !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrNewer) && !errors.Is(err, errRecord) {
+			if !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrNewer) && !errors.Is(err, record.ErrFormat) {
 				t.Fatal(err)
 			}
 			return

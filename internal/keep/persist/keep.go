@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"cellserver/internal/keep/changes"
 	"cellserver/internal/keep/persist/disk"
 	"cellserver/internal/store"
 )
@@ -28,6 +29,10 @@ const (
 	// saveRetry is the pause after a failed snapshot.
 	saveRetry = time.Minute
 
+	// mostWaiting bounds the bytes of changes that wait for a disk that hangs; with more, there is a new
+	// generation.
+	mostWaiting = 64 << 20
+
 	// maxLogs bounds the logs that a start reads, approximately.
 	maxLogs = 16
 )
@@ -35,7 +40,8 @@ const (
 // keeping is the state of Run's goroutine, which writes and syncs changes in rounds.
 type keeping struct {
 	*Keeper
-	log *log // may be nil
+	feed *changes.Feed // of the changes
+	log  *log          // may be nil
 	// sound says that a manifest names the log, so that synced data is durable.
 	sound    bool
 	stands   manifest  // last one written without an error
@@ -62,7 +68,7 @@ func (k *Keeper) keep(ctx context.Context, l loaded, ready func()) error {
 		offsetNs := k.config.Loaded(l.next.clockNs)
 		k.update(func(st *store.Durability) { st.ClockOffsetNs, st.LoadBeganNs = offsetNs, st.LoadBeganNs+offsetNs })
 	}
-	k.config.Store.Track(k.wake)
+	r.feed = k.config.Changes.Follow(k.wake, mostWaiting)
 	r.begin(l)
 	k.ready(l)
 	ready()
@@ -184,8 +190,10 @@ func (r *keeping) write(nowNs int64, wanted bool) {
 		r.checkedNs, err = nowNs, r.config.Dir.Check(logName(r.log.number()))
 	}
 	if err == nil {
-		changes := func(visit func(store.Change)) { complete = r.config.Store.Changes(nowNs, visit) }
-		records, err = r.log.add(nowNs, newPacer(r.config.Yield, nil), changes)
+		records, err = r.log.add(nowNs, newPacer(r.config.Yield, nil), func(visit func(changes.Piece) error) (err error) {
+			complete, err = r.feed.Round(visit)
+			return err
+		})
 	}
 	if err == nil && r.log.w.bytes == before && nowNs-r.markedNs >= int64(markInterval) {
 		err = r.log.w.write(nowNs, nil)

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"cellserver/internal/keep/changes"
+	"cellserver/internal/keep/gate"
 	"cellserver/internal/keep/persist/disk"
 	"cellserver/internal/store"
 )
@@ -28,7 +30,9 @@ type Store interface {
 type Config struct {
 	Dir      disk.Dir
 	Store    Store
-	Now      func() int64 // monotonic Unix nanoseconds
+	Changes  *changes.Gatherer // of the store; nil for one of its own
+	Gate     *gate.Gate        // of the store; nil for one of its own
+	Now      func() int64      // monotonic Unix nanoseconds
 	Interval time.Duration
 	Timeout  time.Duration // of Confirm; 0 for none
 	Repair   bool          // reads the readable parts of damaged files and sets the files aside
@@ -52,11 +56,10 @@ const leastLogBytes = 64 << 20
 type Keeper struct {
 	config  Config
 	loading atomic.Bool
-	frozen  atomic.Bool
 	loaded  atomic.Int64  // bytes so far
 	kick    chan struct{} // a sync or a snapshot is awaited
 
-	freezing sync.Mutex // held while telling the store about a fault
+	freezing sync.Mutex // held while telling the gate about a fault
 
 	mu      sync.Mutex // guards all below
 	status  store.Durability
@@ -76,8 +79,15 @@ func New(c Config) *Keeper {
 	if c.Yield == nil {
 		c.Yield = func() {}
 	}
+	if c.Changes == nil {
+		c.Changes = changes.New(c.Store, c.Now)
+	}
+	if c.Gate == nil {
+		c.Gate = gate.New(c.Store, c.Now)
+	}
 	k := &Keeper{config: c, kick: make(chan struct{}, 1)}
 	k.loading.Store(true)
+	c.Gate.BeginLoading()
 	k.status = store.Durability{Interval: c.Interval, Loading: true, LoadBeganNs: c.Now(), LastSaveTookNs: -1}
 	return k
 }
@@ -88,8 +98,8 @@ func (k *Keeper) Loading() bool { return k.loading.Load() }
 // Confirms reports whether replies to changes must wait for a sync.
 func (k *Keeper) Confirms() bool { return k.config.Interval == 0 }
 
-// Frozen reports whether changes are refused because they could not be persisted.
-func (k *Keeper) Frozen() bool { return k.frozen.Load() }
+// Gate returns the store's gate, closed while changes could not be persisted and replies wait for that.
+func (k *Keeper) Gate() *gate.Gate { return k.config.Gate }
 
 // Status returns the current state without waiting for the disk.
 func (k *Keeper) Status() store.Durability {

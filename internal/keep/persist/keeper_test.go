@@ -376,7 +376,7 @@ func TestTheDiskIsFull(t *testing.T) {
 		if st := l.Status(); !errors.Is(st.Fault, errDisk) || st.Faults != 1 || nowNs()-st.FaultSinceNs < int64(50*time.Second) {
 			t.Errorf("the status is %+v", st)
 		}
-		if l.Frozen() {
+		if l.Gate().Refusal() != nil {
 			t.Error("calls are refused")
 		}
 		set(false)
@@ -411,12 +411,12 @@ func TestTheDiskIsFullAndRepliesWait(t *testing.T) {
 		confirmed := make(chan struct{})
 		l.Sync(func() { close(confirmed) })
 		synctest.Wait()
-		if _, err := l.take("second"); !errors.Is(err, store.ErrFrozen) || l.tat("second") != 0 || !l.Frozen() || l.Status().WaitingReplies != 1 {
+		if _, err := l.take("second"); !errors.Is(err, store.ErrFrozen) || l.tat("second") != 0 || l.Gate().Refusal() == nil || l.Status().WaitingReplies != 1 {
 			t.Errorf("got %v, and the status %+v", err, l.Status())
 		}
 		<-confirmed
 		synctest.Wait()
-		if _, err := l.take("second"); err != nil || l.Frozen() {
+		if _, err := l.take("second"); err != nil || l.Gate().Refusal() != nil {
 			t.Error(err)
 		}
 		again := afterCrash(dir)

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"cellserver/internal/keep/persist/disk"
-	"cellserver/internal/store"
+	"cellserver/internal/keep/record"
 )
 
 // loaded is a directory's contents and the end of its log.
@@ -32,8 +32,8 @@ type loader struct {
 func (l *loader) load() error {
 	l.next = frame{generation: 1, sequence: 1}
 	if l.repair {
-		sound := loader{dir: l.dir, visit: checkRecords}
-		if err := sound.load(); errors.Is(err, ErrDamaged) || errors.Is(err, errRecord) {
+		sound := loader{dir: l.dir, visit: record.Check}
+		if err := sound.load(); errors.Is(err, ErrDamaged) || errors.Is(err, record.ErrFormat) {
 			l.damage = append(l.damage, err)
 			return l.readAll()
 		}
@@ -121,7 +121,7 @@ func (l *loader) readFile(name, kind string, file disk.Reader, entry *fileEntry)
 	from := frame{generation: entry.number, sequence: entry.sequence}
 	if l.repair {
 		next, damage, err := recoverFile(file, kind, from, func(_ frame, payload []byte) error {
-			if err := checkRecords(payload); err != nil {
+			if err := record.Check(payload); err != nil {
 				l.damage = append(l.damage, fmt.Errorf("%s: %w", name, err))
 				return nil
 			}
@@ -139,20 +139,6 @@ func (l *loader) readFile(name, kind string, file disk.Reader, entry *fileEntry)
 	entry.bytes = valid
 	return next, err
 }
-
-func readRecords(payload []byte, visit func(c store.Change)) error {
-	for len(payload) > 0 {
-		r, rest, err := readRecord(payload)
-		if err != nil {
-			return err
-		}
-		visit(store.Change{Key: r.key, State: r.state, Flushed: r.kind == recordFlushed})
-		payload = rest
-	}
-	return nil
-}
-
-func checkRecords(payload []byte) error { return readRecords(payload, func(store.Change) {}) }
 
 // isEmpty returns an error if there are files whose order only a manifest tells. A crash before the first
 // manifest leaves only a first log.

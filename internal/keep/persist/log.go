@@ -1,12 +1,15 @@
 package persist
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync/atomic"
 	"time"
 
+	"cellserver/internal/keep/changes"
 	"cellserver/internal/keep/persist/disk"
+	"cellserver/internal/keep/record"
 	"cellserver/internal/store"
 )
 
@@ -68,11 +71,10 @@ func (g *log) bytes() (n int64) {
 	return n + g.w.bytes
 }
 
-// add appends changes in frames and returns their number.
-func (g *log) add(clockNs int64, p *pacer, each func(visit func(c store.Change))) (records int, err error) {
+// add appends records in frames and returns their number.
+func (g *log) add(clockNs int64, p *pacer, each func(visit func(p changes.Piece) error) error) (records int, err error) {
 	f := framer{w: g.w, clockNs: clockNs, payload: g.payload[:0], most: logPayloadBytes, behind: g.w.sync, pacer: p}
-	each(f.add)
-	err = f.end()
+	err = cmp.Or(each(f.addPiece), f.end())
 	g.payload = f.payload[:0]
 	return f.records, err
 }
@@ -90,17 +92,33 @@ type framer struct {
 }
 
 func (f *framer) add(c store.Change) {
-	if f.err != nil {
+	if f.makeRoom(); f.err != nil {
 		return
 	}
-	if len(f.payload) >= f.most {
-		if f.flush(); f.err == nil {
-			f.err = f.behind()
-		}
-	}
-	f.payload = appendChange(f.payload, f.clockNs, c)
+	f.payload = record.AppendChange(f.payload, f.clockNs, &c)
 	if f.records++; f.records%paceRecords == 0 {
 		f.pacer.pace()
+	}
+}
+
+// addPiece adds records that are encoded already.
+func (f *framer) addPiece(p changes.Piece) error {
+	if f.makeRoom(); f.err != nil {
+		return f.err
+	}
+	f.payload = append(f.payload, p.Records...)
+	f.records += p.Count
+	f.pacer.pace()
+	return nil
+}
+
+// makeRoom writes a full payload.
+func (f *framer) makeRoom() {
+	if f.err != nil || len(f.payload) < f.most {
+		return
+	}
+	if f.flush(); f.err == nil {
+		f.err = f.behind()
 	}
 }
 
@@ -123,16 +141,6 @@ const (
 	snapshotPayloadBytes = 256 << 10
 	logPayloadBytes      = 2 << 20
 )
-
-func appendChange(buf []byte, nowNs int64, c store.Change) []byte {
-	switch {
-	case c.Flushed:
-		return appendFlushed(buf)
-	case c.State.ExpiresNs <= nowNs:
-		return appendGone(buf, c.Key)
-	}
-	return appendState(buf, c.Key, &c.State)
-}
 
 // rotate continues with another log. This one must be synced.
 func (g *log) rotate() error {

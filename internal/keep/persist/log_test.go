@@ -1,6 +1,7 @@
 package persist
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,8 +9,10 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"cellserver/internal/keep/changes"
 	"cellserver/internal/keep/persist/disk"
 	"cellserver/internal/keep/persist/disk/disktest"
+	"cellserver/internal/keep/record"
 	"cellserver/internal/limiter/limitertest"
 	"cellserver/internal/store"
 )
@@ -78,7 +81,7 @@ func (u *user) step(dir disk.Dir) (err error) {
 	case n < 8:
 		return u.sync()
 	}
-	_, err = u.log.add(0, nil, func(visit func(c store.Change)) {
+	_, err = u.log.add(0, nil, encoded(func(visit func(c store.Change)) {
 		for range 1 + u.rng.IntN(5) {
 			c := change(fmt.Appendf(nil, "%0*d", 1+u.rng.IntN(3), u.rng.IntN(9)), u.rng.Int64N(3)*limitertest.LifeNs)
 			c.Flushed = u.rng.IntN(30) == 0
@@ -86,8 +89,18 @@ func (u *user) step(dir disk.Dir) (err error) {
 			u.were = append(u.were, maps.Clone(u.now))
 			visit(c)
 		}
-	})
+	}))
 	return err
+}
+
+// encoded returns each change as a piece of records.
+func encoded(each func(visit func(c store.Change))) func(visit func(p changes.Piece) error) error {
+	return func(visit func(p changes.Piece) error) (err error) {
+		each(func(c store.Change) {
+			err = cmp.Or(err, visit(changes.Piece{Records: record.AppendChange(nil, 0, &c), Count: 1}))
+		})
+		return err
+	}
 }
 
 func (u *user) sync() error {
@@ -150,7 +163,7 @@ func TestCrashes(t *testing.T) {
 
 // load visits a directory's changes in order. An empty directory has none.
 func load(dir disk.Dir, visit func(c store.Change)) (loaded, error) {
-	l := loader{dir: dir, visit: func(payload []byte) error { return readRecords(payload, visit) }}
+	l := loader{dir: dir, visit: func(payload []byte) error { return record.Read(payload, visit) }}
 	err := l.load()
 	return l.loaded, err
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"cellserver/internal/keep/persist/disk"
+	"cellserver/internal/keep/record"
 	"cellserver/internal/store"
 )
 
@@ -135,13 +136,13 @@ func checkFile(dir disk.Dir, name, kind string, f fileEntry, sound func(payload 
 	report.Bytes = file.Size()
 	valid, next, err := readFile(file, kind, frame{generation: f.number, sequence: f.sequence}, func(_ frame, payload []byte) error {
 		report.Frames++
-		if err := readRecords(payload, func(store.Change) { report.Records++ }); err != nil {
+		if err := record.Read(payload, func(store.Change) { report.Records++ }); err != nil {
 			return err
 		}
 		return sound(payload)
 	})
 	switch err := errors.Join(err, file.Close()); {
-	case errors.Is(err, errRecord):
+	case errors.Is(err, record.ErrFormat):
 		report.Err = fmt.Errorf("%w: byte %d: %w", ErrDamaged, valid, err)
 	case err != nil:
 		report.Err = err

@@ -33,7 +33,7 @@ func written(t *testing.T) *disktest.Dir {
 	add := func(clockNs int64, s states) {
 		t.Helper()
 		for range 2 {
-			if _, err := g.add(clockNs, nil, s.each); err != nil || g.w.sync() != nil {
+			if _, err := g.add(clockNs, nil, encoded(s.each)); err != nil || g.w.sync() != nil {
 				t.Fatal(err)
 			}
 		}
@@ -54,7 +54,7 @@ func check(t *testing.T, d *disktest.Dir) (r Report, s states) {
 		t.Fatal(err)
 	}
 	s = states{}
-	loaded.States(t.Context(), 0, func(c store.Change) { s.do(0, c) })
+	loaded.States(t.Context(), 0, func(c store.Change) { s.do(0, c) }, nil)
 	return r, s
 }
 

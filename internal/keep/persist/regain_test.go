@@ -32,7 +32,7 @@ func TestTheDirectoryIsGone(t *testing.T) {
 				dir.Vanish()
 				time.Sleep(lookInterval + time.Millisecond)
 				if st := l.Status(); !errors.Is(st.Fault, disk.ErrGone) || st.Faults != 1 ||
-					l.Frozen() != (interval == 0) {
+					(l.Gate().Refusal() != nil) != (interval == 0) {
 					t.Fatalf("the status is %+v", st)
 				}
 				l.charge("while")
@@ -44,7 +44,7 @@ func TestTheDirectoryIsGone(t *testing.T) {
 				}
 				dir.Return(nil)
 				l.syncNow()
-				if st := l.Status(); st.Fault != nil || l.Frozen() || !confirmed || rewritten != 1 {
+				if st := l.Status(); st.Fault != nil || l.Gate().Refusal() != nil || !confirmed || rewritten != 1 {
 					t.Errorf("then the status is %+v, confirmed %t, rewritten %d times", st, confirmed,
 						rewritten)
 				}
@@ -116,7 +116,7 @@ func TestAnotherDirectoryInItsPlace(t *testing.T) {
 		}
 		dir.Return(others)
 		time.Sleep(time.Minute)
-		if st := l.Status(); !errors.Is(st.Fault, errForeign) || !l.Frozen() {
+		if st := l.Status(); !errors.Is(st.Fault, errForeign) || l.Gate().Refusal() == nil {
 			t.Errorf("the status is %+v", st)
 		}
 		if now, _ := dir.List(); !slices.Equal(now, names) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"cellserver/internal/keep/persist/disk"
+	"cellserver/internal/keep/record"
 	"cellserver/internal/store"
 )
 
@@ -31,7 +32,7 @@ func (k *Keeper) restore(ctx context.Context) (loaded, error) {
 	switch {
 	case errors.As(err, &newer):
 		return l.loaded, newer.Advise()
-	case errors.Is(err, ErrDamaged) || errors.Is(err, errRecord):
+	case errors.Is(err, ErrDamaged) || errors.Is(err, record.ErrFormat):
 		return l.loaded, fmt.Errorf("%w; `cellserver check DIR` tells more, and --data-recover starts with what can be read and keeps the files aside", err)
 	case err != nil:
 		return l.loaded, err
@@ -98,7 +99,7 @@ func newRestorer(s store.Tracker, nowNs int64) *restorer {
 func (r *restorer) work(queue <-chan *piece, restore func(changes []store.Change)) {
 	changes := make([]store.Change, 0, restoredTogether)
 	for p := range queue {
-		err := readRecords(p.payload, func(c store.Change) {
+		err := record.Read(p.payload, func(c store.Change) {
 			if changes = append(changes, c); len(changes) == cap(changes) {
 				restore(changes)
 				changes = changes[:0]
@@ -160,6 +161,7 @@ func (k *Keeper) ready(l loaded) {
 		st.SnapshotBytes = l.manifest.snapshot.bytes
 	})
 	k.loading.Store(false)
+	k.config.Gate.EndLoading()
 	if l.next.generation > 1 {
 		k.config.Log.Info("loaded the data directory", "keys", keys, "took", time.Duration(tookNs).Round(time.Millisecond))
 	}

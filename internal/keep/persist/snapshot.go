@@ -43,7 +43,7 @@ func (r *keeping) beginGeneration() {
 		return
 	}
 	r.log = g
-	r.config.Store.Changes(r.config.Now(), func(store.Change) {}) // the snapshot covers them
+	r.feed.Reset() // the snapshot covers them
 	r.beginSnapshot(true)
 }
 
@@ -108,7 +108,7 @@ func (r *keeping) beginSnapshot(anew bool) {
 	r.snapshot = s
 	go func() {
 		defer cancel()
-		states := func(ctx context.Context, visit func(store.Change)) { r.config.Store.States(ctx, s.beganNs, visit) }
+		states := func(ctx context.Context, visit func(store.Change)) { r.config.Store.States(ctx, s.beganNs, visit, nil) }
 		bytes, err := writeSnapshot(ctx, r.config.Dir, s.number, s.beganNs, newPacer(r.config.Yield, &s.hurry), states)
 		s.ended <- snapshotEnd{bytes, err}
 	}()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strconv"
 
+	"cellserver/internal/keep/record"
 	"cellserver/internal/limiter"
 	"cellserver/internal/limiter/limitertest"
 	"cellserver/internal/store"
@@ -41,4 +42,9 @@ func change(name []byte, expiresNs int64) store.Change {
 func isAsChanged(c store.Change) bool {
 	want := stateOf(c.Key.Name, c.State.ExpiresNs)
 	return c.State.Kind == want.Kind && bytes.Equal(c.State.Payload, want.Payload)
+}
+
+// recordOf returns the record of a key's state.
+func recordOf(name string, s limiter.State) []byte {
+	return record.AppendChange(nil, 0, &store.Change{Key: store.Key{Name: []byte(name)}, State: s})
 }

@@ -3,6 +3,9 @@ package persist
 import (
 	"fmt"
 	"time"
+
+	"cellserver/internal/keep/gate"
+	"cellserver/internal/store"
 )
 
 // waiter waits until its changes are on disk.
@@ -130,8 +133,9 @@ func (k *Keeper) faultyLocked(nowNs int64, err error) (first bool) {
 func (k *Keeper) freeze() {
 	k.freezing.Lock()
 	defer k.freezing.Unlock()
-	if frozen := k.Confirms() && k.Status().Fault != nil; frozen != k.frozen.Load() {
-		k.frozen.Store(frozen)
-		k.config.Store.Freeze(frozen)
+	if k.Confirms() && k.Status().Fault != nil {
+		k.config.Gate.Close(gate.Disk, 0, store.ErrFrozen)
+	} else {
+		k.config.Gate.Open(gate.Disk)
 	}
 }

@@ -60,7 +60,7 @@ func TestADiskThatHangs(t *testing.T) {
 				!strings.Contains(st.Fault.Error(), "within 5s") {
 				t.Errorf("the status is %+v", st)
 			}
-			if _, err := l.take("refused"); !errors.Is(err, store.ErrFrozen) || !l.Frozen() {
+			if _, err := l.take("refused"); !errors.Is(err, store.ErrFrozen) || l.Gate().Refusal() == nil {
 				t.Errorf("a change while the disk hangs: %v", err)
 			}
 		}
@@ -71,7 +71,7 @@ func TestADiskThatHangs(t *testing.T) {
 		close(goOn)
 		<-forever
 		synctest.Wait()
-		if st := l.Status(); st.Fault != nil || l.Frozen() || st.WaitingReplies != 0 || len(got) != 0 {
+		if st := l.Status(); st.Fault != nil || l.Gate().Refusal() != nil || st.WaitingReplies != 0 || len(got) != 0 {
 			t.Errorf("then the status is %+v, %d more are told", st, len(got))
 		}
 		l.charge("after")

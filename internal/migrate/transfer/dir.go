@@ -12,6 +12,7 @@ import (
 	"cellserver/internal/funnel"
 	"cellserver/internal/keep/persist"
 	"cellserver/internal/keep/persist/disk"
+	"cellserver/internal/keep/record"
 	"cellserver/internal/limiter"
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
@@ -93,7 +94,7 @@ func (l *LiveKeys) Count() (n int) {
 
 // CountKinds returns the number of keys of each kind.
 func (l *LiveKeys) CountKinds() (n [limiter.Kinds]int) {
-	l.keys.States(context.Background(), l.NowNs, func(c store.Change) { n[c.State.Kind]++ })
+	l.keys.States(context.Background(), l.NowNs, func(c store.Change) { n[c.State.Kind]++ }, nil)
 	return n
 }
 
@@ -107,7 +108,7 @@ func (l *LiveKeys) Each(ctx context.Context, visit func(e Entry) error) (err err
 				stop()
 			}
 		}
-	})
+	}, nil)
 	return errors.Join(err, ctx.Err())
 }
 
@@ -165,7 +166,7 @@ func LoadDir(path string, nowNs int64, from Reader) (counts Counts, err error) {
 				counts.Expired++
 			case !e.State.Kind.Row().Endless && e.State.ExpiresNs-nowNs > funnel.MaxToleranceNs:
 				count(&counts.Refused, "empty in more than 2^62 ns")
-			case len(e.Key.Name) > persist.MaxKeyBytes:
+			case len(e.Key.Name) > record.MaxKeyBytes:
 				count(&counts.Refused, "the key is longer than 1 MiB")
 			default:
 				counts.Written++

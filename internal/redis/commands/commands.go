@@ -3,9 +3,11 @@
 package commands
 
 import (
+	"cmp"
 	"maps"
 
 	"cellserver/internal/base/zones"
+	"cellserver/internal/decide/broadcast"
 	"cellserver/internal/decide/clients"
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/decide/observe"
@@ -23,7 +25,7 @@ import (
 )
 
 // Config configures an Engine. StoreTimeout, Scripts, Keeper, NamedLimits and the optional fields of Options
-// may be zero. NewEngine sets ACLLog, Records, Clients and NewKeys.
+// may be zero. NewEngine sets ACLLog, Records, Clients, Channel and NewKeys.
 type Config struct {
 	execute.Config // whose Handlers are those of commands missing in catalog.Rows
 	admin.Options
@@ -66,9 +68,11 @@ func NewEngine(c Config) (*Engine, error) {
 	}
 	c.Records, c.ACLLog = observe.New(c.Catalog, c.Now()), acl.NewLog(acl.DefaultLogEntries)
 	c.Clients, c.NewKeys = &clients.Register{}, &clients.NewKeys{}
+	c.Channel = &broadcast.Group{Held: clients.Messages}
 	e := &Engine{Records: c.Records, Logins: &login.Failures{}, Clients: c.Clients, NewKeys: c.NewKeys}
+	c.RunID = cmp.Or(c.RunID, admin.NewRunID())
 	e.admin = &admin.Server{
-		Config: c.Config, Options: c.Options, Keeper: c.Keeper, Logins: e.Logins, RunID: admin.NewRunID(), StartedNs: c.Now(),
+		Config: c.Config, Options: c.Options, Keeper: c.Keeper, Logins: e.Logins, StartedNs: c.Now(),
 		Zones: zones.Used(),
 	}
 	handlers := map[string]execute.Handler{}

@@ -270,7 +270,7 @@ func TestScriptsOff(t *testing.T) {
 	for _, in := range []string{"EVAL x 0", "EVALSHA x 0", "EVAL_RO x 0", "EVALSHA_RO x 0", "SCRIPT LOAD x", "SCRIPT EXISTS x", "SCRIPT FLUSH", "SCRIPT KILL", "SCRIPT HELP"} {
 		commandstest.Expect(t, s, in+"\r\n", "-ERR scripts are off: start the server without --lua=off\r\n")
 	}
-	if got := commandstest.Say(t, s, "COMMAND INFO eval script script|load subscribe nosuch\r\nCOMMAND DOCS eval script|load\r\nCOMMAND LIST FILTERBY PATTERN *script*\r\n"); got !=
+	if got := commandstest.Say(t, s, "COMMAND INFO eval script script|load psubscribe nosuch\r\nCOMMAND DOCS eval script|load\r\nCOMMAND LIST FILTERBY PATTERN *script*\r\n"); got !=
 		"*5\r\n$-1\r\n$-1\r\n$-1\r\n$-1\r\n$-1\r\n*0\r\n*0\r\n" {
 		t.Errorf("got %q", got)
 	}

@@ -181,7 +181,7 @@ func TestUnconfirmedIsCharged(t *testing.T) {
 		synctest.Wait()
 		const look, charged = "CL.THROTTLE k 9 1 60 0\r\n", "*5\r\n:0\r\n:10\r\n:9\r\n:-1\r\n:55\r\n"
 		commandstest.Expect(t, other, look, charged)
-		if st := k.Status(); st.Fault != nil || k.Frozen() {
+		if st := k.Status(); st.Fault != nil || k.Gate().Refusal() != nil {
 			t.Errorf("the status is %+v", st)
 		}
 		kept := shard.New()

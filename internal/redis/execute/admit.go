@@ -13,7 +13,7 @@ func (x *Executor) Admit(c *catalog.Command, args [][]byte) (*catalog.Command, e
 	if err != nil {
 		return c, err
 	}
-	if x.User != nil && !x.User.Unrestricted() {
+	if x.User != nil && c.Asks(x.User) {
 		if err := x.permit(c, args); err != nil {
 			return c, err
 		}
@@ -107,23 +107,27 @@ func (x *Executor) noteDenial(d acl.Denial) {
 	x.Engine.Config.ACLLog.Add(nowNs, d)
 }
 
-// MayUse refuses commands that must wait for loading, and changes that cannot be persisted.
+// MayUse refuses commands that must wait for loading, and changes while they are refused or held.
 func (e *Engine) MayUse(c *catalog.Command) error {
-	k := e.Config.Keeper
+	g := e.Config.Gate
 	switch {
-	case k == nil:
-		return nil
-	case c.Flags&catalog.FlagLoading == 0 && k.Loading():
+	case c.Flags&catalog.FlagLoading == 0 && g.Loading():
 		return reply.ErrLoading
-	case c.Flags&catalog.FlagWrite != 0 && !c.Batches && k.Frozen(): // the store itself tells which calls of a batch change nothing
-		return reply.ErrMisconf
+	case c.Flags&catalog.FlagWrite == 0:
+		return nil
+	case g.Holds():
+		return reply.ErrHeld
+	case !c.Batches: // the store itself tells which calls of a batch change nothing
+		return e.refusal()
 	}
 	return nil
 }
 
-// isFrozen reports whether nothing can be persisted now. Refunds are then refused on every key: their replies
-// do not say whether the key has changed, and would wait like a change's.
-func (e *Engine) isFrozen() bool {
-	k := e.Config.Keeper
-	return k != nil && k.Frozen()
+// refusal returns why changes are refused now, or nil. Refunds are then refused on every key: their replies do
+// not say whether the key has changed, and would wait like a change's.
+func (e *Engine) refusal() error {
+	if err := e.Config.Gate.Refusal(); err != nil {
+		return reply.StoreFailed(err)
+	}
+	return nil
 }

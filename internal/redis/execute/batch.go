@@ -43,9 +43,11 @@ func (x *Executor) request(c *catalog.Command, args [][]byte) error {
 	if x.Valued {
 		precise(&batch[n])
 	}
-	if batch[n].Quantity < 0 && x.Engine.isFrozen() {
-		clear(batch[n:])
-		return reply.ErrMisconf
+	if batch[n].Quantity < 0 {
+		if err := x.Engine.refusal(); err != nil {
+			clear(batch[n:])
+			return err
+		}
 	}
 	if x.Scratch.limitsNewKeys && batch[n].MakesKey() {
 		if err := x.mayMakeKey(&batch[n].Key); err != nil {

@@ -27,6 +27,10 @@ func (c Call) Reply() *resp.Writer { return &c.x.W }
 // OK replies OK.
 func (c Call) OK() error { c.x.W.OK(); return nil }
 
+// AmongMessages reports whether the client, by RESP2, expects the messages that it has subscribed to, and so
+// replies in their form.
+func (c Call) AmongMessages() bool { return c.x.Subscribed && !c.x.W.RESP3 }
+
 // DB returns the number of the selected database.
 func (c Call) DB() uint16 { return c.x.DB }
 

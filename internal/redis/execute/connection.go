@@ -36,9 +36,14 @@ func (c Connection) Login(command, name, password []byte) bool {
 // Conversation is implemented by a client's own role only.
 type Conversation interface {
 	AfterPause(d time.Duration, err error) error
-	// BeginMonitor starts sending every command to the client; EndMonitor stops.
+	// BeginMonitor starts sending every command to the client.
 	BeginMonitor() error
-	EndMonitor()
+	// Subscribe starts sending the messages of Sentinel's channel to the client. Unsubscribe stops it, and
+	// reports whether there was anything to stop.
+	Subscribe()
+	Unsubscribe() (ended bool)
+	// EndListening ends all that BeginMonitor and Subscribe have begun.
+	EndListening()
 	// Discard drops the transaction and the watched keys.
 	Discard()
 }
@@ -99,11 +104,37 @@ func (c Connection) Monitor() error {
 	return v.BeginMonitor()
 }
 
+// Publish sends a message, without line breaks, to the subscribers of Sentinel's channel, and returns their
+// number. In EXEC and scripts it is sent after the keys are released.
+func (c Connection) Publish(message []byte) (receivers int) {
+	line := make([]byte, 0, len(message)+1)
+	return c.x.Effects.Publish(append(append(line, message...), '\n'))
+}
+
+// Subscribe starts sending the messages of Sentinel's channel to the client.
+func (c Connection) Subscribe() error {
+	v, ok := c.x.Role.(Conversation)
+	if !ok {
+		return reply.ErrSubscribeInMulti
+	}
+	v.Subscribe()
+	return nil
+}
+
+// Unsubscribe is the end of Subscribe, and reports whether the client was subscribed.
+func (c Connection) Unsubscribe() (ended bool, err error) {
+	v, ok := c.x.Role.(Conversation)
+	if !ok {
+		return false, reply.ErrSubscribeInMulti
+	}
+	return v.Unsubscribe(), nil
+}
+
 // Reset restores the state of a new connection.
 func (c Connection) Reset() {
 	x := c.x
 	c.ends(func(v Conversation) {
-		v.EndMonitor()
+		v.EndListening()
 		v.Discard()
 	})
 	x.DB, x.Replies, x.W.RESP3 = 0, RepliesOn, false
@@ -115,7 +146,7 @@ func (c Connection) Reset() {
 
 // Close closes the connection after the reply.
 func (c Connection) Close() {
-	c.ends(Conversation.EndMonitor)
+	c.ends(Conversation.EndListening)
 	c.x.Status = peer.Close
 }
 

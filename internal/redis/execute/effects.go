@@ -16,6 +16,8 @@ import (
 type Effects interface {
 	// Send shows lines to monitoring clients.
 	Send(lines []byte)
+	// Publish sends a line to the subscribers of Sentinel's channel, and returns their number.
+	Publish(line []byte) (receivers int)
 	// Log writes lines of scripts and counts the omitted ones.
 	Log(lines []LogLine, leftOut int)
 	// Kill closes another client's connection.
@@ -40,6 +42,7 @@ type Kept struct {
 	x *Executor // their executor
 
 	monitored   []byte
+	published   []byte
 	logged      []LogLine
 	loggedBytes int
 	leftOut     int // lines beyond maxLoggedBytes
@@ -61,6 +64,8 @@ const (
 	// maxInnerLineBytes bounds the lines of a script or EXEC for MONITOR: they arrive at once, and must not
 	// disconnect a client that reads as fast as it can.
 	maxInnerLineBytes = 1 << 20
+	// maxPublishedBytes bounds the messages of a script or EXEC, likewise.
+	maxPublishedBytes = 1 << 20
 	// maxLoggedBytes bounds the log lines of a script or EXEC.
 	maxLoggedBytes = 64 << 10
 )
@@ -76,6 +81,14 @@ func (k *Kept) Send(lines []byte) {
 
 // Append adds lines for those in MONITOR to what is kept, however much that is.
 func (k *Kept) Append(lines []byte) { k.monitored = append(k.monitored, lines...) }
+
+func (k *Kept) Publish(line []byte) (receivers int) {
+	if len(k.published)+len(line) > maxPublishedBytes {
+		return 0
+	}
+	k.published = append(k.published, line...)
+	return k.x.Engine.Config.Channel.Len()
+}
 
 func (k *Kept) Log(lines []LogLine, leftOut int) {
 	k.leftOut += leftOut
@@ -122,6 +135,9 @@ func (k *Kept) Uncount() { k.counted = nil }
 func (k *Kept) Settle(around *Executor) {
 	to := around.Effects
 	to.Send(k.monitored)
+	if len(k.published) > 0 {
+		to.Publish(k.published)
+	}
 	to.Log(k.logged, k.leftOut)
 	for _, victim := range k.killed {
 		to.Kill(victim)

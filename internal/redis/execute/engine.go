@@ -13,11 +13,14 @@ import (
 
 	"cellserver/internal/base/often"
 	"cellserver/internal/decide"
+	"cellserver/internal/decide/broadcast"
 	"cellserver/internal/decide/clients"
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/decide/queue"
 	"cellserver/internal/funnel"
+	"cellserver/internal/keep/gate"
+	"cellserver/internal/keep/replication"
 	"cellserver/internal/lua"
 	"cellserver/internal/redis/argument"
 	"cellserver/internal/redis/background"
@@ -39,6 +42,7 @@ type Config struct {
 	ACLLog        *acl.Log
 	Records       *observe.Records
 	Clients       *clients.Register
+	Channel       *broadcast.Group // subscribers of Sentinel's channel
 	NewKeys       *clients.NewKeys
 	NamedLimits   *namedlimit.Registry
 	Reading       funnel.Reading
@@ -48,18 +52,18 @@ type Config struct {
 	// time for retries of a transaction on a store.Remote; 0 for transact.DefaultStoreTimeout
 	StoreTimeout      time.Duration
 	Limits            resp.Limits
-	Scripts           *lua.Engine // nil without scripts
-	Keeper            Keeper      // nil without a disk
-	BackgroundThreads int         // number of concurrent long commands, and of scripts
+	Scripts           *lua.Engine       // nil without scripts
+	Keeper            Keeper            // nil without a disk
+	Replication       *replication.Node // nil for a store on other machines
+	Gate              *gate.Gate        // of the Store; nil for the Keeper's, or an open one
+	BackgroundThreads int               // number of concurrent long commands, and of scripts
 	Log               *slog.Logger
 }
 
 // Keeper is the session's view of persistence.
 type Keeper interface {
-	// Loading reports whether the store is being loaded and must not be used.
-	Loading() bool
-	// Frozen reports whether changes are refused because they could not be persisted.
-	Frozen() bool
+	// Gate is closed while changes could not be persisted, and the store is being loaded.
+	Gate() *gate.Gate
 	// Confirms reports whether replies that report a change must wait for Confirm.
 	Confirms() bool
 	// Confirm calls done once, from any goroutine: true when all earlier changes are on disk, false after a
@@ -86,9 +90,10 @@ type Engine struct {
 	requests      []argument.Request // of batched commands, by catalog.Command.ID
 	scratch       sync.Pool
 
-	slowMonitors often.Counter
-	unknown      often.Counter // counts every unknownLeast unknown commands
-	unknownCalls atomic.Uint64
+	slowMonitors    often.Counter
+	slowSubscribers often.Counter
+	unknown         often.Counter // counts every unknownLeast unknown commands
+	unknownCalls    atomic.Uint64
 
 	scriptLines  often.Rate   // of all clients
 	linesLeftOut atomic.Int64 // since the last written line
@@ -116,6 +121,13 @@ func NewEngine(c Config) (*Engine, error) {
 		Decider:    decide.Decider{Now: c.Now, Records: c.Records},
 		Background: background.NewSlots(c.BackgroundThreads, c.Now),
 		Scripts:    background.NewSlots(c.BackgroundThreads, c.Now),
+	}
+	switch {
+	case c.Gate != nil:
+	case c.Keeper != nil:
+		e.Config.Gate = c.Keeper.Gate()
+	default:
+		e.Config.Gate = gate.New(nil, c.Now)
 	}
 	e.Queue = queue.New(c.Store, c.Now)
 	e.Context, e.endBackground = context.WithCancel(context.Background())

@@ -38,6 +38,7 @@ type Executor struct {
 	InBackground     bool // a client's command runs in the background
 	TellsItself      bool // the current command has shown itself to MONITOR
 	byScript         bool
+	Subscribed       bool // to Sentinel's channel
 
 	Client  *clients.Client
 	Effects Effects

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"cellserver/internal/base/often"
+	"cellserver/internal/decide/broadcast"
 	"cellserver/internal/decide/clients"
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/decide/queue"
@@ -20,11 +21,24 @@ func (a immediate) Send(lines []byte) {
 		return
 	}
 	e := a.x.Engine
-	for _, m := range e.Config.Records.Monitors.Send(lines) {
-		m.Client.Conn.Kill()
-		if count := e.slowMonitors.Due(e.Config.Now()); count > 0 {
-			e.Config.Log.Warn("a client in MONITOR is too slow for what it is sent; connection closed", "client", m.Client.Addr(),
-				"pending_bytes", observe.MaxMonitorBytes, "count", count, "hint", "have it read faster, or use SLOWLOG, CL.TOP and /metrics instead")
+	e.closeSlow(e.Config.Records.Monitors.Send(lines), &e.slowMonitors, "a client in MONITOR is too slow for what it is sent; connection closed",
+		"have it read faster, or use SLOWLOG, CL.TOP and /metrics instead")
+}
+
+func (a immediate) Publish(line []byte) (receivers int) {
+	e := a.x.Engine
+	receivers = e.Config.Channel.Len()
+	e.closeSlow(e.Config.Channel.Send(line), &e.slowSubscribers, "a subscriber of Sentinel's channel is too slow for what it is sent; connection closed",
+		"have it read faster")
+	return receivers
+}
+
+// closeSlow closes clients that do not read what they are sent.
+func (e *Engine) closeSlow(slow []*broadcast.Listener, counter *often.Counter, what, hint string) {
+	for _, l := range slow {
+		l.Client.Conn.Kill()
+		if count := counter.Due(e.Config.Now()); count > 0 {
+			e.Config.Log.Warn(what, "client", l.Client.Addr(), "pending_bytes", broadcast.MaxBytes, "count", count, "hint", hint)
 		}
 	}
 }

@@ -39,7 +39,7 @@ func (x *Executor) RunNative(name []byte, script *lua.Script, keys, argv [][]byt
 	if !slices.ContainsFunc(keys, func(key []byte) bool { return bytes.Equal(key, one[0].Key.Name) }) {
 		return false
 	}
-	if one[0].Quantity < 0 && x.Engine.isFrozen() || x.Scratch.limitsNewKeys && one[0].MakesKey() && x.mayMakeKey(&one[0].Key) != nil {
+	if one[0].Quantity < 0 && x.Engine.refusal() != nil || x.Scratch.limitsNewKeys && one[0].MakesKey() && x.mayMakeKey(&one[0].Key) != nil {
 		return false
 	}
 	if x.Monitored {

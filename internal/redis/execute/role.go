@@ -83,10 +83,14 @@ func (ClientWords) Arity(c *catalog.Command, count int) error {
 func (ClientWords) Forbidden() error { return reply.ErrNotInMulti }
 
 func (ClientWords) Denied(reason acl.Reason, object string) string {
-	if reason == acl.DeniedCommand {
+	switch reason {
+	case acl.DeniedCommand:
 		return "NOPERM this user has no permissions to run the '" + object + "' command"
+	case acl.DeniedChannel:
+		return "NOPERM this user has no permissions to access one of the channels used as arguments"
+	default:
+		return "NOPERM this user has no permissions to access one of the keys used as arguments"
 	}
-	return "NOPERM this user has no permissions to access one of the keys used as arguments"
 }
 
 func (p ClientWords) Context() string { return string(p) }

@@ -257,6 +257,8 @@ func stillAllowed(s *execute.Executor, q transact.Step) error {
 		return nil
 	case acl.DeniedCommand:
 		return reply.ErrACLChanged + "no permission to execute the command or subcommand"
+	case acl.DeniedChannel:
+		return reply.ErrACLChanged + "no permission to access one of the channels used as arguments"
 	default:
 		return reply.ErrACLChanged + "no permission to touch the specified keys"
 	}

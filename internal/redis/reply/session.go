@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"cellserver/internal/keep/gate"
 	"cellserver/internal/limiter"
 	"cellserver/internal/resp"
 	"cellserver/internal/store"
@@ -24,9 +25,10 @@ const (
 	ErrNotInScript    Error = "ERR This Redis command is not allowed from script"
 	ErrWholeInScript  Error = "ERR a command about all keys is not allowed from a script, which has only the keys that it declared"
 	ErrReadOnlyScript Error = "ERR Write commands are not allowed from read-only scripts."
-	// Redis's words to a client in MONITOR
+	// Redis's words to a client in MONITOR, and to a subscriber
 	ErrMonitorHasNoKeys Error = "ERR Replica can't interact with the keyspace"
 	ErrMonitorInMulti   Error = "ERR MONITOR isn't allowed for DENY BLOCKING client"
+	ErrSubscribeInMulti Error = "ERR SUBSCRIBE isn't allowed for a DENY BLOCKING client"
 	ErrUnknownInScript  Error = "ERR Unknown Redis command called from script"
 	ErrArityInScript    Error = "ERR Wrong number of args calling Redis command from script"
 	ErrScriptsTooLong   Error = "ERR the scripts of the transaction have taken longer than --lua-time-limit together; this one was not executed"
@@ -40,6 +42,8 @@ const (
 
 	// ErrLoading has Redis's words, apart from the name.
 	ErrLoading Error = "LOADING cellserver is loading the dataset in memory"
+	// ErrHeld refuses a change that cannot wait for a planned change of the leader.
+	ErrHeld Error = "READONLY a planned change of the leader is under way; nothing was changed: try again"
 	// ErrMisconf refuses a change that could not be persisted.
 	ErrMisconf Error = "MISCONF the data directory cannot be written, and replies wait for it (--fsync-interval=0): nothing was changed. " +
 		"Calls that change nothing answer. Check INFO persistence and the log; it is tried again all the time"
@@ -72,6 +76,11 @@ func Undeclared(key []byte) error {
 	return Error("ERR script used the key '" + resp.Printable(key) + "', which is not among the keys that it was given; pass it in KEYS")
 }
 
+// NotSubscribed refuses a command to a subscriber by RESP2.
+func NotSubscribed(c *catalog.Command) error {
+	return Error("ERR Can't execute '" + c.FullName() + "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context")
+}
+
 // NotWithKeys refuses a transaction with a command that is too slow beside held keys.
 func NotWithKeys(c *catalog.Command) error {
 	return Error("ERR '" + c.FullName() + "' can not be executed in a transaction together with commands on keys; send it on its own")
@@ -102,9 +111,12 @@ const maxFailureBytes = 512
 func StoreFailed(err error) error {
 	var failure store.Failure
 	var known Error
+	var refusal gate.Refusal
 	switch {
 	case errors.Is(err, store.ErrFull):
 		return ErrOOM
+	case errors.As(err, &refusal):
+		return Error(refusal)
 	case errors.Is(err, store.ErrFrozen):
 		return ErrMisconf
 	case errors.Is(err, limiter.ErrWrongType):

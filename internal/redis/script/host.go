@@ -27,10 +27,14 @@ func (words) Arity(*catalog.Command, int) error { return reply.ErrArityInScript 
 func (words) Forbidden() error { return reply.ErrNotInScript }
 
 func (words) Denied(reason acl.Reason, _ string) string {
-	if reason == acl.DeniedCommand {
+	switch reason {
+	case acl.DeniedCommand:
 		return "ERR The user executing the script can't run this command or subcommand"
+	case acl.DeniedChannel:
+		return "ERR The user executing the script can't publish to the channel mentioned in the command"
+	default:
+		return "ERR The user executing the script can't access at least one of the keys mentioned in the command arguments"
 	}
-	return "ERR The user executing the script can't access at least one of the keys mentioned in the command arguments"
 }
 
 func (words) Context() string { return "lua" }
@@ -59,7 +63,7 @@ func (h host) Allows(args [][]byte) (allowed, known bool) {
 	if err != nil {
 		return false, false
 	}
-	if x.User == nil || x.User.Unrestricted() || c.Flags&catalog.FlagNoAuth != 0 {
+	if x.User == nil || !c.Asks(x.User) || c.Flags&catalog.FlagNoAuth != 0 {
 		return true, true
 	}
 	reason, _, _ := c.Check(x.User, args)

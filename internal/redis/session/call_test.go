@@ -112,7 +112,7 @@ func TestManyLinesOfMonitor(t *testing.T) {
 		monitor, other := r.session(), r.session()
 		monitor.say(t, "MONITOR\r\n")
 		other.say(t, strings.Repeat("PING\r\n", lines))
-		if !monitor.Monitors() || other.Monitors() {
+		if !monitor.Listens() || other.Listens() {
 			t.Error("a session does not say whether it is in MONITOR")
 		}
 		buf := []byte(tt.in)

@@ -166,7 +166,7 @@ func rulesOfArguments() []rule {
 	long := strings.Repeat("k", commandstest.MaxKeyBytes+1)
 	return []rule{
 		{name: "unknown commands", calls: strings.Repeat("NOSUCH a\n", 30), want: slices.Repeat([]string{"-ERR unknown command 'NOSUCH'"}, 30)},
-		{name: "a refused command", calls: "SUBSCRIBE a", want: []string{"-ERR "}},
+		{name: "a refused command", calls: "PSUBSCRIBE a", want: []string{"-ERR "}},
 		{name: "too few arguments", calls: "CL.CHECK a\n" + call16 + " 1 1\nCL.THROTTLE k 1", want: []string{"-ERR wrong number", "-", "-"}},
 		{name: "arguments that are none", calls: "CL.THROTTLE k x 30 60\n" + call16 + "\nCL.THROTTLE k 15 0 60\nCL.FIXEDWINDOW f 5 60 1 WHAT",
 			want: []string{"-Cell error", oneOf16, "-Cell error", "-"}},
@@ -203,7 +203,7 @@ func rulesOfStores() []rule {
 		{name: "a disk that fails", still: true, change: kept(time.Millisecond, true), then: func(t *testing.T, r *commandstest.Harness) {
 			disk.fails.Store(true)
 			commandstest.Say(t, r.Session(), "CL.THROTTLE a 15 30 60\r\n")
-			for !r.Config.Keeper.Frozen() {
+			for r.Config.Gate.Refusal() == nil {
 				time.Sleep(time.Millisecond)
 			}
 		}, calls: call16 + "\n" + call16 + " 0\nCL.THROTTLE a 15 30 60 -1", want: []string{"-MISCONF the data directory", "[0 16 16", "-MISCONF the data directory"}},

@@ -154,7 +154,7 @@ func TestMisconf(t *testing.T) {
 	d.fails = true
 	d.mu.Unlock()
 	other.wait(t, throttled("b", "1"))
-	for !k.Frozen() {
+	for k.Gate().Refusal() == nil {
 		time.Sleep(time.Millisecond)
 	}
 	for name, in := range map[string]string{

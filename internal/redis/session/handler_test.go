@@ -30,7 +30,7 @@ func TestHandlersFit(t *testing.T) {
 		{"missing, of a subcommand", "client|id", execute.Handler{}, missing},
 		{"missing, of a command with subcommands that is one itself", "command", execute.Handler{}, missing},
 		{"missing, of what has only subcommands", "client", execute.Handler{}, ""},
-		{"missing, of what is refused", "subscribe", execute.Handler{}, ""},
+		{"missing, of what is refused", "psubscribe", execute.Handler{}, ""},
 		{"missing, of what is batched", "cl.throttle", execute.Handler{}, ""},
 		{"missing, of the package's own", "exec", execute.Handler{}, ""},
 		{"for all keys of what is not about them", "ping", whole, wrong},

@@ -74,7 +74,7 @@ func laterCases() []laterCase {
 		{"alone", throttle},
 		{"PING around it", "PING\r\n" + throttle + "PING\r\n" + throttle + throttle + "PING\r\n"},
 		{"errors of each kind", throttle + refused + throttle + "NOSUCH x\r\n" + throttle + "GET\r\n" + refused + throttle +
-			"CLIENT NOSUCH\r\n" + throttle + "CL.THROTTLE\r\n" + "SUBSCRIBE x\r\n"},
+			"CLIENT NOSUCH\r\n" + throttle + "CL.THROTTLE\r\n" + "PSUBSCRIBE x\r\n"},
 		{"keys that differ", throttle + "CL.THROTTLE other 1 1 60\r\nSELECT 1\r\n" + throttle + "SELECT 99\r\n" + throttle + "TTL k\r\nDEL k\r\n" + throttle},
 		{"a transaction", throttle + "MULTI\r\n" + throttle + refused + "PING\r\nEXEC\r\n" + throttle},
 		{"a transaction that waits", throttle + "MULTI\r\n" + throttle + "DBSIZE\r\nEXEC\r\n" + throttle + "DISCARD\r\n"},

@@ -74,6 +74,13 @@ func (w *waiting) hold(c *clients.Client, h parsed) {
 	w.pending.next = &h
 }
 
+// awaitRelease keeps a command until changes are no longer held, and admits it anew.
+func (s *Session) awaitRelease(h parsed) {
+	p := s.waitForTask(&s.x, func(*execute.Executor) error { return nil })
+	s.hold(s.x.Client, parsed{args: h.args, ownBytes: h.ownBytes, frameBytes: h.frameBytes})
+	s.engine.Config.Gate.Await(p.Finish)
+}
+
 // holdArguments counts the memory of stored arguments.
 func (w *waiting) holdArguments(c *clients.Client, bytes int) {
 	w.pending.argsBytes += bytes

@@ -2,7 +2,6 @@ package session
 
 import (
 	"cellserver/internal/decide/clients"
-	"cellserver/internal/decide/observe"
 	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
 	"cellserver/internal/redis/transact"
@@ -19,7 +18,7 @@ type Session struct {
 	multi  *transact.Queue // between MULTI and EXEC; else nil
 	waiting
 	confirming
-	monitor *observe.Monitor // nil without MONITOR
+	listens *listening // nil without MONITOR and SUBSCRIBE
 	decoder resp.Decoder
 	// ownBytes is the memory of the current command's arguments and frame where the session owns them; 0
 	// where they are parts of the driver's buffer.
@@ -39,7 +38,7 @@ func (s *Session) Authenticated() bool { return s.x.Authenticated }
 
 func (s *Session) Name() string { return s.x.Client.Name() }
 
-func (s *Session) Monitors() bool { return s.monitor != nil }
+func (s *Session) Listens() bool { return s.listens != nil }
 
 func (s *Session) HoldsInput(bytes, free int) { s.x.Client.HoldInput(bytes, free) }
 
@@ -67,9 +66,12 @@ func (s *Session) Close() {
 		s.unsynced = nil
 	}
 	s.unwatch(&s.x)
-	if s.monitor != nil {
-		s.engine.Config.Records.Monitors.Abandon(s.monitor)
-		s.monitor = nil
+	if s.listens != nil {
+		s.listens.abandon()
+		s.listens = nil
+	}
+	if n := s.engine.Config.Replication; n != nil && s.x.Client.Info().Replica {
+		n.Detach(s.x.Client.ID)
 	}
 	s.engine.Config.Clients.Remove(s.x.Client)
 }
@@ -147,7 +149,7 @@ func (s *Session) goesOn(hasInput bool, from int) bool {
 // finish sends the replies that need not wait.
 func (s *Session) finish(from int) {
 	s.x.Flush()
-	if s.x.Monitored {
+	if s.listens != nil {
 		s.sendLines()
 	}
 	s.confirm(&s.x, from)
@@ -176,7 +178,7 @@ func (s *Session) dispatch(args [][]byte) {
 
 // batches reports whether a command joins the batch.
 func (s *Session) batches(c *catalog.Command) bool {
-	return c.Batches && s.multi == nil && s.monitor == nil
+	return c.Batches && s.multi == nil && s.listens == nil
 }
 
 // parsed is a command waiting for execution, refusal or, without a command and an error, admission.
@@ -192,6 +194,9 @@ type parsed struct {
 
 // proceed executes or refuses a command, after the batch before it is answered.
 func (s *Session) proceed(h parsed) {
+	if s.listens != nil && h.err == nil {
+		h.err = s.listens.refuses(&s.x, h.command)
+	}
 	switch {
 	case h.err == nil && s.batches(h.command):
 		if !s.x.Batch(h.command, h.args) {
@@ -199,10 +204,10 @@ func (s *Session) proceed(h parsed) {
 		}
 	case !s.x.Flush():
 		s.hold(s.x.Client, h)
+	case h.err == reply.ErrHeld && !s.x.Valued: //nolint:errorlint // it is never wrapped
+		s.awaitRelease(h)
 	case h.err != nil:
 		s.reject(h, h.err)
-	case s.monitor != nil && h.command.Flags&(catalog.FlagWrite|catalog.FlagReadonly|catalog.FlagScript) != 0:
-		s.reject(h, reply.ErrMonitorHasNoKeys)
 	case s.multi != nil && h.command.Flags&catalog.FlagNotQueued == 0:
 		s.queue(h)
 	default:

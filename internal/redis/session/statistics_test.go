@@ -26,7 +26,7 @@ func TestStatistics(t *testing.T) {
 			"cl.bucket|len=1,0,0 cl.bucket|take=2,0,1 cl.fixedwindow=1,0,1 cl.throttle=1,0,0 rl.throttle=1,0,0", "Cell=1 WRONGTYPE=1"},
 		{"unknown", "NOSUCH\r\nCLIENT NOSUCH\r\n", "", "ERR=2"},
 		{"arity", "GET\r\nCLIENT ID x\r\nCLIENT\r\n", "client=0,1,0 client|id=0,1,0 get=0,1,0", "ERR=3"},
-		{"a refused command", "SUBSCRIBE x\r\n", "", "ERR=1"},
+		{"a refused command", "PSUBSCRIBE x\r\n", "", "ERR=1"},
 		{"a subcommand fails", "CLIENT KILL 1.2.3.4:5\r\nCLIENT ID\r\n", "client|id=1,0,0 client|kill=1,0,1", "ERR=1"},
 		{"aside", "DBSIZE\r\nKEYS *\r\n", "dbsize=1,0,0 keys=1,0,0", ""},
 		{"logins", "AUTH a b\r\nHELLO 2 AUTH a b\r\nAUTH b\r\n", "auth=2,0,2 hello=1,0,1", "ERR=1 WRONGPASS=2"},

@@ -180,7 +180,7 @@ func (undoesNothingAtAll) Save() func() { return func() {} }
 
 type neverFrozen struct{ memory }
 
-func (neverFrozen) Freeze(bool) {}
+func (neverFrozen) Freeze(int64, error) {}
 
 // tellsWords tells of keys as if all were funnels.
 type tellsWords struct{ memory }
@@ -190,12 +190,12 @@ func wordOf(c store.Change) store.Change {
 	return c
 }
 
-func (s tellsWords) Changes(nowNs int64, visit func(c store.Change)) bool {
-	return s.memory.Changes(nowNs, func(c store.Change) { visit(wordOf(c)) })
+func (s tellsWords) Changes(nowNs int64, cursor int, visit func(c store.Change)) (next int, complete bool) {
+	return s.memory.Changes(nowNs, cursor, func(c store.Change) { visit(wordOf(c)) })
 }
 
-func (s tellsWords) States(ctx context.Context, nowNs int64, visit func(c store.Change)) {
-	s.memory.States(ctx, nowNs, func(c store.Change) { visit(wordOf(c)) })
+func (s tellsWords) States(ctx context.Context, nowNs int64, visit func(c store.Change), between func()) {
+	s.memory.States(ctx, nowNs, func(c store.Change) { visit(wordOf(c)) }, between)
 }
 
 type restoresWords struct{ memory }

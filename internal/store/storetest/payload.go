@@ -147,7 +147,7 @@ func checkPayloadFrozen(t reporter, s store.Store) {
 	for kind, a := range makers() {
 		k := key(uint16(kind), "there")
 		want := makeKey(t, s, t0, k, kind)
-		tracker.Freeze(true)
+		tracker.Freeze(0, store.ErrFrozen)
 		again, answered := a.to(want, t0)
 		if got := a.on(t, s, t0, k); sameState(again, want) && got != answered || !sameState(again, want) && !errors.Is(got.err, store.ErrFrozen) {
 			t.Errorf("kind %d: %+v while frozen, want %+v", kind, got, answered)
@@ -156,7 +156,7 @@ func checkPayloadFrozen(t reporter, s store.Store) {
 			t.Errorf("kind %d: a new key is %+v while frozen", kind, got)
 		}
 		wantState(t, s, t0, k, want, true)
-		tracker.Freeze(false)
+		tracker.Freeze(store.Never, nil)
 	}
 }
 
@@ -201,7 +201,7 @@ func checkPayloadsRestored(t reporter, s store.Store) {
 	tracker, walker := need[store.Tracker](t, s), need[store.Walker](t, s)
 	m := fillKinds(t, s, 20)
 	var told []store.Change
-	tracker.States(context.Background(), t0, func(c store.Change) { told = append(told, clone(c)) })
+	tracker.States(context.Background(), t0, func(c store.Change) { told = append(told, clone(c)) }, nil)
 	walker.FlushAll()
 	const parts = 3
 	for part := range parts {
@@ -221,7 +221,7 @@ func checkPayloadsRestored(t reporter, s store.Store) {
 // follow applies a tracker's changes.
 func (m stateMap) follow(t reporter, tracker store.Tracker, nowNs int64) {
 	t.Helper()
-	if !tracker.Changes(nowNs, func(c store.Change) {
+	if !store.Round(tracker, nowNs, func(c store.Change) {
 		if c.Flushed {
 			clear(m)
 			return

@@ -4,7 +4,10 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"slices"
 	"sync/atomic"
+
+	"cellserver/internal/wire/glob"
 )
 
 // User is a user whose rules are replaced atomically while sessions hold it. A removed user may do nothing.
@@ -53,7 +56,7 @@ func (u *User) Describe() Description { return u.rules.Load().description }
 func (u *User) Line() string { return "user " + u.name + " " + u.Describe().line }
 
 // Unrestricted reports whether the user is enabled and may run every command on every key, so that Check is
-// unnecessary.
+// unnecessary, other than CheckChannels.
 func (u *User) Unrestricted() bool { return u.rules.Load().unrestricted }
 
 // Check decides on a command, by its index in NewUsers, with keys: one selector must allow the whole call. If
@@ -73,6 +76,32 @@ func (u *User) Check(command int, firstArg []byte, keys []Key) (reason Reason, d
 		reason, denied = DeniedKey, max(denied, first)
 	}
 	return reason, denied
+}
+
+// CheckChannels is Check for a command with channels instead of keys; a denial of one is DeniedChannel. It is
+// necessary for unrestricted users, too.
+func (u *User) CheckChannels(command int, channels [][]byte) (reason Reason, denied int) {
+	reason = DeniedCommand
+	set := u.rules.Load()
+	for i := range set.selectors {
+		s := &set.selectors[i]
+		if !s.mayRun(command, nil) {
+			continue
+		}
+		first := slices.IndexFunc(channels, func(channel []byte) bool { return !s.mayUse(channel) })
+		if first < 0 {
+			return Allowed, 0
+		}
+		reason, denied = DeniedChannel, max(denied, first)
+	}
+	return reason, denied
+}
+
+// mayUse reports whether a channel is allowed. Patterns are few and calls rare, so none is kept compiled.
+func (s *selector) mayUse(channel []byte) bool {
+	return s.allChannels || slices.ContainsFunc(s.channels, func(pattern string) bool {
+		return glob.Compile([]byte(pattern)).Matches(channel)
+	})
 }
 
 func (s *selector) firstDenied(keys []Key) int {

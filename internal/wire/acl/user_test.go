@@ -1,6 +1,7 @@
 package acl
 
 import (
+	"bytes"
 	"testing"
 )
 
@@ -113,4 +114,30 @@ func BenchmarkUser(b *testing.B) {
 			u.Check(get, key, keys)
 		}
 	})
+}
+
+// TestCheckChannels: one selector has to allow the command and every channel. Each row was verified with ACL
+// DRYRUN of redis-server 7.0.15, with PUBLISH or SUBSCRIBE instead of GET.
+func TestCheckChannels(t *testing.T) {
+	for _, tt := range []struct {
+		rules, channels string
+		want            Reason
+		denied          int
+	}{
+		{"+@all", "a", DeniedChannel, 0},
+		{"&* +@all", "a b", Allowed, 0},
+		{"&a +get", "a", Allowed, 0},
+		{"&a +get", "a b", DeniedChannel, 1},
+		{"&a* &b +get", "ab b aa", Allowed, 0},
+		{"&* -@all", "a", DeniedCommand, 0},
+		{"+get (&a)", "a", DeniedChannel, 0},
+		{"&a (&* +get)", "a b", Allowed, 0},
+		{"+get (&a +get)", "a b", DeniedChannel, 1},
+	} {
+		u := loaded(t, "user u on nopass "+tt.rules).Lookup("u")
+		channels := bytes.Fields([]byte(tt.channels))
+		if reason, denied := u.CheckChannels(command(t, "get"), channels); reason != tt.want || denied != tt.denied {
+			t.Errorf("%s: %s: %s %d, want %s %d", tt.rules, tt.channels, reason, denied, tt.want, tt.denied)
+		}
+	}
 }

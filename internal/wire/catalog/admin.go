@@ -2,7 +2,6 @@ package catalog
 
 func adminRows() []*Command {
 	admin := []string{"admin", "dangerous"}
-	replica := []Arg{text("host"), integer("port")}
 	return []*Command{
 		{Name: "acl", Arity: -2, Subs: aclRows(),
 			Since: "6.0.0", Summary: "A container for Access List Control commands"},
@@ -16,11 +15,6 @@ func adminRows() []*Command {
 				"Disabled unless --enable-debug-command allows it.",
 		},
 		{
-			Name: "replicaof", Arity: 3, Flags: FlagAdmin | FlagNoScript | FlagStale, Categories: admin, Args: replica,
-			Since: "5.0.0", Summary: "Accepts NO ONE: there is no replication",
-			Differs: "Anything but NO ONE is an error.",
-		},
-		{
 			Name: "shutdown", Arity: -1, Flags: byAdmin | FlagNoMulti, Categories: admin,
 			Since: "1.0.0", Summary: "Shuts the server down gracefully",
 			Args: []Arg{
@@ -29,11 +23,6 @@ func adminRows() []*Command {
 			},
 			Differs: "With --data-dir nothing is lost, even with NOSAVE. SAVE first writes a snapshot; if that fails, and " +
 				"without --data-dir, it is an error and the server continues, unless FORCE is given. ABORT is always an error.",
-		},
-		{
-			Name: "slaveof", Arity: 3, Flags: FlagAdmin | FlagNoScript | FlagStale, Categories: admin, Args: replica,
-			Since: "1.0.0", Summary: "An alias of REPLICAOF",
-			Differs: "As REPLICAOF.",
 		},
 	}
 }
@@ -50,8 +39,8 @@ func configRows() []*Command {
 		{Name: "resetstat", Arity: 2, Flags: byAdmin,
 			Since: "2.0.0", Summary: "Resets INFO's counts of commands and errors"},
 		{Name: "rewrite", Arity: 2, Flags: byAdmin,
-			Since: "2.8.0", Summary: "Refused: the server never writes its config file",
-			Differs: "Always an error."},
+			Since: "2.8.0", Summary: "Accepted without effect: the server never writes its config file",
+			Differs: "Always OK, as Redis Sentinel sends it. What has to last, such as the role, is kept in the data directory."},
 		{
 			Name: "set", Arity: -4, Flags: byAdmin | FlagNotWithKeys,
 			Since: "2.0.0", Complexity: "O(N) in the number of settings",

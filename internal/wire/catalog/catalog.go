@@ -83,6 +83,7 @@ const (
 	FlagDenyOOM // refused if it needs a new key and memory is full
 	FlagModule
 	FlagAdmin
+	FlagPubSub
 	FlagNoScript // not in scripts
 	FlagBlocking // may block its client
 	FlagLoading
@@ -106,7 +107,7 @@ const shownFlags = FlagNotQueued - 1
 
 // flagNames returns the flags' names by bit, in Redis's order.
 func flagNames() []string {
-	return []string{"write", "readonly", "denyoom", "module", "admin", "noscript", "blocking", "loading", "stale", "fast", "no_auth",
+	return []string{"write", "readonly", "denyoom", "module", "admin", "pubsub", "noscript", "blocking", "loading", "stale", "fast", "no_auth",
 		"no_mandatory_keys", "no_multi", "movablekeys"}
 }
 
@@ -170,6 +171,7 @@ func (c *Command) AllCategories() []string {
 	add(c.Flags&FlagWrite != 0, "write")
 	add(c.Flags&FlagReadonly != 0 && c.Flags&FlagScript == 0, "read") // else read-only users could run scripts
 	add(c.Flags&FlagAdmin != 0, "admin", "dangerous")
+	add(c.Flags&FlagPubSub != 0, "pubsub")
 	add(c.Flags&FlagFast != 0, "fast")
 	add(c.Flags&FlagFast == 0, "slow")
 	add(c.Flags&FlagBlocking != 0, "blocking")

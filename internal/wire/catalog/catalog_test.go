@@ -22,7 +22,7 @@ func TestRowsAreWhole(t *testing.T) {
 		complain(seen[r.FullName()], "it is there twice")
 		seen[r.FullName()] = true
 		complain(r.Summary == "" || strings.HasSuffix(r.Summary, ".") || strings.ContainsAny(r.Summary, "\r\n"), "no summary, or one with its period")
-		complain(!slices.Contains([]string{"connection", "generic", "module", "scripting", "server", "string", "transactions"}, r.Group), "group "+r.Group)
+		complain(!slices.Contains([]string{"connection", "generic", "module", "pubsub", "scripting", "server", "string", "transactions"}, r.Group), "group "+r.Group)
 		complain(!version.MatchString(r.Since), "since "+r.Since)
 		complain(r.Complexity == "", "no complexity")
 		complain(r.Parent != "" && r.Subs != nil, "subcommands of a subcommand")

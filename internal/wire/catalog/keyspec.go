@@ -127,6 +127,9 @@ func (k *KeySpec) Access(args [][]byte) (a acl.Access) {
 	return a
 }
 
+// Asks reports whether Check is necessary for a user.
+func (c *Command) Asks(user *acl.User) bool { return !user.Unrestricted() || c.Flags&FlagPubSub != 0 }
+
 // Check reports whether a user's rules allow a call, and the denied command or key. refund reports that only
 // the return of units is denied, which needs the right to DEL the keys; object is then what DEL lacks.
 func (c *Command) Check(user *acl.User, args [][]byte) (reason acl.Reason, object string, refund bool) {
@@ -157,7 +160,21 @@ func (c *Command) refunds(args [][]byte) bool {
 	return err == nil && quantity < 0
 }
 
+// channels returns the channels of a call for which a user needs rights.
+func (c *Command) channels(args [][]byte) [][]byte {
+	if c.Flags&FlagPubSub == 0 || len(args) <= 1 || c.Name == "unsubscribe" {
+		return nil
+	}
+	if c.Arity > 0 { // a message follows
+		return args[1:2]
+	}
+	return args[1:]
+}
+
 func (c *Command) check(user *acl.User, args [][]byte) (reason acl.Reason, object string) {
+	if channels := c.channels(args); channels != nil {
+		return c.checkChannels(user, channels)
+	}
 	var few [8]acl.Key // avoids an allocation for most calls
 	keys := few[:0]
 	if len(args) > len(few) {
@@ -175,6 +192,18 @@ func (c *Command) check(user *acl.User, args [][]byte) (reason acl.Reason, objec
 		return reason, c.FullName()
 	case acl.DeniedKey:
 		return reason, string(keys[denied].Name)
+	default:
+		return reason, ""
+	}
+}
+
+func (c *Command) checkChannels(user *acl.User, channels [][]byte) (reason acl.Reason, object string) {
+	reason, denied := user.CheckChannels(c.ID, channels)
+	switch reason {
+	case acl.DeniedCommand:
+		return reason, c.FullName()
+	case acl.DeniedChannel:
+		return reason, string(channels[denied])
 	default:
 		return reason, ""
 	}

@@ -19,16 +19,15 @@ const RefuseValue = "cellserver keeps limits, not values: CL.THROTTLE key max_bu
 // refusedRows are Redis's commands that are not available, with the reason.
 func refusedRows() []*Command {
 	const (
-		noPubSub      = "cellserver has no publish and subscribe; use Redis for that"
 		noCluster     = "This instance has cluster support disabled"
-		noReplication = "cellserver has no replication"
+		noReplication = "a cellserver follows another one by REPLICAOF and CL.SYNC, and Sentinel or REPLICAOF NO ONE changes the leader; see cellserver's docs/OPERATIONS.md"
 		noSwap        = "SWAPDB is not supported: a key's database is a part of its place in the store; use FLUSHDB"
 	)
 	var all []*Command
 	for _, r := range append(dataRefusals(),
-		refusal{noPubSub, "subscribe:-2 psubscribe:-2 ssubscribe:-2 pubsub:-2 unsubscribe:-1 punsubscribe:-1 sunsubscribe:-1 publish:3 spublish:3"},
+		refusal{RefuseChannel, "psubscribe:-2 ssubscribe:-2 pubsub:-2 punsubscribe:-1 sunsubscribe:-1 spublish:3"},
 		refusal{noCluster, "cluster:-2 readonly:1 readwrite:1 asking:1"},
-		refusal{noReplication, "sync:1 psync:-3 replconf:-1 failover:-1"},
+		refusal{noReplication, "sync:1 psync:-3 failover:-1"},
 		refusal{noSwap, "swapdb:3"},
 	) {
 		all = append(all, r.rows()...)

@@ -14,9 +14,10 @@ func Rows() []*Command {
 		group("module", funnelRows(), windowRows(), bucketRows(), resetRows(), reservingRows(), blockingRows(), namedRows()),
 		group("connection", connectionRows()),
 		group("transactions", transactionRows()),
+		group("pubsub", pubSubRows()),
 		group("generic", keyRows(), stateRows(), expiryRows(), keyspaceRows()),
 		group("scripting", scriptingRows()),
-		group("server", serverRows(), durabilityRows(), adminRows(), operatorRows()),
+		group("server", serverRows(), replicationRows(), durabilityRows(), adminRows(), operatorRows()),
 		refusedRows(),
 	)
 }

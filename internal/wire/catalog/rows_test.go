@@ -119,7 +119,7 @@ func TestRowsAsRedis(t *testing.T) {
 			t.Errorf("%s: arity %d, and %d in Redis", r.FullName(), r.Arity, info[1])
 		}
 		flags, redisFlags := r.Flags.Names(), set(2)
-		for _, name := range []string{"write", "readonly", "admin", "noscript", "loading", "stale", "fast", "no_auth", "no_multi"} {
+		for _, name := range []string{"write", "readonly", "admin", "pubsub", "noscript", "loading", "stale", "fast", "no_auth", "no_multi"} {
 			if slices.Contains(flags, name) != slices.Contains(redisFlags, name) {
 				differ[r.FullName()] += " " + name
 			}
@@ -135,7 +135,7 @@ func TestRowsAsRedis(t *testing.T) {
 func TestFlagNames(t *testing.T) {
 	for want, f := range map[string]Flag{
 		"": 0,
-		"write readonly denyoom module admin noscript blocking loading stale fast no_auth no_mandatory_keys no_multi movablekeys": ^Flag(0),
+		"write readonly denyoom module admin pubsub noscript blocking loading stale fast no_auth no_mandatory_keys no_multi movablekeys": ^Flag(0),
 		"write": FlagWrite | FlagWhole, "movablekeys": FlagMovableKeys | FlagNotQueued, "admin no_auth": FlagNoAuth | FlagAdmin | FlagScript,
 	} {
 		if got := strings.Join(f.Names(), " "); got != want {

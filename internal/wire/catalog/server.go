@@ -9,7 +9,7 @@ func serverRows() []*Command {
 		{Name: "time", Arity: 1, Flags: anyTime,
 			Since: "2.6.0", Summary: "Returns the Unix time in seconds, and the microseconds of the second"},
 		{Name: "role", Arity: 1, Flags: transacting, Categories: admin,
-			Since: "2.8.12", Summary: "Returns the role: a master without replicas"},
+			Since: "2.8.12", Summary: "Returns the role in replication, and the replicas or the leader"},
 		{Name: "lastsave", Arity: 1, Flags: anyTime, Categories: admin,
 			Since:   "1.0.0",
 			Summary: "Returns the Unix time of the last snapshot, or of the start if there has been none since"},
@@ -33,7 +33,8 @@ func serverRows() []*Command {
 		{
 			Name: "wait", Arity: 3, Flags: FlagNoScript, Categories: []string{"connection"},
 			Group: "generic", Since: "3.0.0",
-			Summary: "Returns 0: there are no replicas",
+			Summary: "Waits until replicas have applied the changes before it, and returns their number",
+			Differs: "A round of changes begins at once. With a timeout of 0 it waits without end, as in Redis.",
 			Args:    []Arg{integer("numreplicas"), integer("timeout")},
 		},
 	}

@@ -47,8 +47,8 @@ type Session interface {
 	HungUp(h Hangup)
 	// Authenticated reports whether the client may execute commands.
 	Authenticated() bool
-	// Monitors reports whether the client is in MONITOR, and so may be silent.
-	Monitors() bool
+	// Listens reports whether the client is in MONITOR or has subscribed, and so may be silent.
+	Listens() bool
 	// HoldsInput sets the bytes of an incomplete command held by the connection, and its buffers' free bytes.
 	// A driver calls it after changes.
 	HoldsInput(bytes, free int)

@@ -41,7 +41,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 
 {{- /* Fails for values that would not limit or would show a password. */}}
 {{- define "cellserver.check" -}}
-{{- if and (gt (int .Values.replicas) 1) (not .Values.store.url) }}
+{{- if .Values.replication.enabled }}
+{{- include "cellserver.checkPair" . }}
+{{- else if and (gt (int .Values.replicas) 1) (not .Values.store.url) }}
 {{- fail "replicas: more than one requires store.url, as each of several servers with limits in its own memory would allow clients a full burst" }}
 {{- end }}
 {{- if regexMatch "://[^/]*:[^/@]*@" .Values.store.url }}
@@ -75,6 +77,13 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- fail (printf "config.%s: the chart sets it; use %s" $name .) }}
 {{- end }}
 {{- end }}
+{{- $ports := list 6380 9380 (int .Values.service.port) (int .Values.tls.port) }}
+{{- range $name, $port := include "cellserver.doors" . | fromYaml }}
+{{- if or (lt (int $port) 1) (has (int $port) $ports) }}
+{{- fail (printf "config: the address for %s has a port that is taken, or none: %v" $name $port) }}
+{{- end }}
+{{- $ports = append $ports (int $port) }}
+{{- end }}
 {{- end }}
 
 {{- /* The config file: settings of the chart, and .Values.config. */}}
@@ -104,15 +113,34 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if .clientCA }}{{ $_ := set $c "tls-client-ca" "/run/secrets/tls/ca.crt" }}{{ end }}
 {{- end }}
 {{- end }}
+{{- if .Values.replication.enabled }}
+{{- $_ := set $c "aclfile" "/run/secrets/replication/users.acl" }}
+{{- $_ := set $c "repl-user" "replica" }}
+{{- $_ := set $c "repl-password-file" "/run/secrets/replication/replica" }}
+{{- $_ := set $c "max-replica-lag" .Values.replication.maxLag }}
+{{- end }}
 {{- with .Values.metrics }}
 {{- if .existingSecret }}{{ $_ := set $c "metrics-token-file" (printf "/run/secrets/metrics/%s" .secretKey) }}{{ end }}
 {{- end }}
 {{- toYaml (mergeOverwrite $c (deepCopy .Values.config)) }}
 {{- end }}
 
+{{- /* The ports for HTTP and gRPC by name, of addresses in .Values.config that other pods can reach. */}}
+{{- define "cellserver.doors" -}}
+{{- range $name, $flag := dict "http" "http-addr" "https" "http-tls-addr" "grpc" "grpc-addr" "grpcs" "grpc-tls-addr" }}
+{{- $address := get $.Values.config $flag | toString }}
+{{- if and $address (not (regexMatch `^(127\.|localhost:|\[::1\])` $address)) }}
+{{ $name }}: {{ regexFind "[0-9]*$" $address | default "0" | int }}
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{- /* The mounted secrets by the name of their volume. */}}
 {{- define "cellserver.secrets" -}}
 requirepass: {path: cellserver, secret: {{ include "cellserver.secret" . }}}
+{{- if .Values.replication.enabled }}
+replication: {path: replication, secret: {{ include "cellserver.replicationSecret" . }}}
+{{- end }}
 {{- if .Values.store.url }}
 {{- with .Values.store.existingSecret }}
 store: {path: store, secret: {{ . }}}

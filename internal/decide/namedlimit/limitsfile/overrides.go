@@ -149,37 +149,47 @@ func hasTwo(line []byte) bool {
 
 // apply applies a line's change, unless it is unreadable.
 func (k *keptOverrides) apply(line []byte) bool {
-	if !isSound(line) {
+	o, ok := k.change(line)
+	switch is := (overriddenKey{o.Limit, o.Key}); {
+	case !ok:
 		return false
+	case o.Removed:
+		delete(k.all, is)
+	default:
+		k.all[is] = o
+	}
+	return true
+}
+
+// change reads a line, and reports whether it is readable.
+func (k *keptOverrides) change(line []byte) (o namedlimit.KeyOverride, ok bool) {
+	if !isSound(line) {
+		return o, false
 	}
 	limit, rest, _ := bytes.Cut(line[:len(line)-checksumBytes-1], []byte(" "))
 	quoted, err := strconv.QuotedPrefix(string(rest))
 	if err != nil || quoted[0] != '"' || namedlimit.CheckName(limit) != nil {
-		return false
+		return o, false
 	}
-	o := namedlimit.KeyOverride{Limit: string(limit)}
+	o.Limit = string(limit)
 	if o.Key, err = strconv.Unquote(quoted); err != nil {
-		return false
+		return o, false
 	}
 	words := strings.Split(string(rest[len(quoted):]), " ") // begins with a space
 	if len(words) < 3 || words[0] != "" {
-		return false
+		return o, false
 	}
 	if words[1] != noEnd {
 		if o.UntilNs, err = strconv.ParseInt(words[1], 10, 64); err != nil {
-			return false
+			return o, false
 		}
 	}
-	is := overriddenKey{o.Limit, o.Key}
 	if words = words[2:]; len(words) == 1 && words[0] == deleteWord {
-		delete(k.all, is)
-		return true
+		o.Removed = true
+		return o, true
 	}
-	var known bool
-	if o.Policy, known = k.policy(words); known {
-		k.all[is] = o
-	}
-	return known
+	o.Policy, ok = k.policy(words)
+	return o, ok
 }
 
 // policy reads equal policies once.

@@ -32,6 +32,12 @@ type Texts struct {
 	CircuitClosed, CircuitOpen, CircuitHalfOpen, Queued, InFlight, RoundTrip, DecidedHere              string
 	FromKnown, FromPolicy                                                                              string
 
+	Replication, Role, RoleLeader, RoleReplica, ReplicaNotice, ReplicaSyncing, LinkDownSince     string
+	LinkDownForgets, TooFewReplicas, TooFewRefuses, TooFewGood, Replicas, Replica, ReplicaScroll string
+	ReplicationLag, Lag, LagBytes, LeaderLink, LinkDown, LinkConnected, FullSync, ReplicaFollows string
+	ReplicaWaits, StreamApplied, StreamGathered, Backlog, FullSyncsTaken, FullSyncsGiven         string
+	PartialSyncs, ReplicasEvicted, LeaderChange, HandingOver, HandoverCount                      string
+
 	TableSummary, TableCaption, Minute, TableScroll string
 
 	TopRequested, TopLimited, TopNone, TopNote, PerSec, Share, FirstCall, KindsHeading, KindsScroll string

@@ -22,7 +22,7 @@ type Limits struct {
 	MaxOutputBytes       int           // unread replies; beyond it the client is not read from
 	OutputTimeout        time.Duration // time a client may stay beyond MaxOutputBytes
 	InputTimeout         time.Duration // time more than 16 KiB of a command may stay half-sent
-	IdleTimeout          time.Duration // silence of a client that is not in MONITOR
+	IdleTimeout          time.Duration // silence of a client that is not in MONITOR and has not subscribed
 	HandshakeTimeout     time.Duration // time for TLS and, where required, AUTH
 }
 

@@ -14,7 +14,7 @@ type Life struct {
 	HalfSentNs    int64 // when a long command became half-sent; 0 if none is
 	reason        Reason
 	HandshakeDone bool // the client has authenticated at least once
-	monitors      bool // the client is in MONITOR
+	listens       bool // the client is in MONITOR or has subscribed
 }
 
 // LingerTimeout bounds the reading and dropping of input after the last reply.
@@ -23,7 +23,7 @@ const LingerTimeout = time.Second
 // Observe copies state of the session that its input may have changed.
 func (l *Life) Observe(s peer.Session) {
 	l.HandshakeDone = l.HandshakeDone || s.Authenticated()
-	l.monitors = s.Monitors()
+	l.listens = s.Listens()
 }
 
 // HalfSentBytes may stay half-sent for any time.
@@ -41,7 +41,7 @@ func (l *Life) Fed(consumed, left int, status peer.Status, now func() int64) {
 
 // InputDueNs returns the deadline for input of a client that is waited for from now on; 0 is none.
 func (l *Life) InputDueNs(limits *Limits, nowNs int64) (dueNs int64) {
-	if limits.IdleTimeout > 0 && !l.monitors {
+	if limits.IdleTimeout > 0 && !l.listens {
 		dueNs = Later(nowNs, limits.IdleTimeout)
 	}
 	if limits.HandshakeTimeout > 0 && !l.HandshakeDone {
@@ -57,7 +57,7 @@ func (l *Life) InputDueNs(limits *Limits, nowNs int64) (dueNs int64) {
 
 // halfSentDueNs returns the deadline for the rest of a half-sent command; 0 is none.
 func (l *Life) halfSentDueNs(limits *Limits) (dueNs int64) {
-	if limits.InputTimeout == 0 || l.HalfSentNs == 0 || l.monitors {
+	if limits.InputTimeout == 0 || l.HalfSentNs == 0 || l.listens {
 		return 0
 	}
 	return Later(l.HalfSentNs, limits.InputTimeout)
@@ -128,7 +128,7 @@ const (
 	ReasonInput                   // Limits.InputTimeout: a half-sent command
 	ReasonOutput                  // Limits.OutputTimeout, or the bound before AUTH: unread replies
 	ReasonMemory                  // evicted for the memory it holds
-	ReasonKilled                  // CLIENT KILL, or a MONITOR that fell behind
+	ReasonKilled                  // CLIENT KILL, or a client that fell behind with what it is sent
 	ReasonShutdown
 	ReasonPanic
 	ReasonSystem // the system could not serve it

@@ -20,9 +20,9 @@ func TestInputDue(t *testing.T) {
 	}{
 		{"no limits", Limits{}, Life{OpenedNs: 5 * sec}, 7 * sec, 0},
 		{"idle", Limits{IdleTimeout: 3 * time.Second}, Life{OpenedNs: 5 * sec}, 7 * sec, 10 * sec},
-		{"idle, in MONITOR", Limits{IdleTimeout: 3 * time.Second}, Life{OpenedNs: 5 * sec, monitors: true}, 7 * sec, 0},
+		{"idle, in MONITOR", Limits{IdleTimeout: 3 * time.Second}, Life{OpenedNs: 5 * sec, listens: true}, 7 * sec, 0},
 		{"handshake", Limits{HandshakeTimeout: 3 * time.Second}, Life{OpenedNs: 5 * sec}, 7 * sec, 8 * sec},
-		{"handshake, in MONITOR", Limits{HandshakeTimeout: 3 * time.Second}, Life{OpenedNs: 5 * sec, monitors: true}, 7 * sec, 8 * sec},
+		{"handshake, in MONITOR", Limits{HandshakeTimeout: 3 * time.Second}, Life{OpenedNs: 5 * sec, listens: true}, 7 * sec, 8 * sec},
 		{"handshake done", Limits{HandshakeTimeout: 3 * time.Second}, Life{OpenedNs: 5 * sec, HandshakeDone: true}, 7 * sec, 0},
 		{"handshake first", Limits{IdleTimeout: 2 * time.Second, HandshakeTimeout: 3 * time.Second}, Life{OpenedNs: 5 * sec}, 7 * sec, 8 * sec},
 		{"idle first", Limits{IdleTimeout: time.Second, HandshakeTimeout: 4 * time.Second}, Life{OpenedNs: 5 * sec}, 7 * sec, 8 * sec},
@@ -58,11 +58,11 @@ func TestSilenceReason(t *testing.T) {
 // fakeSession has a settable state.
 type fakeSession struct {
 	peer.Session
-	locked, monitors bool
+	locked, listens bool
 }
 
 func (s fakeSession) Authenticated() bool { return !s.locked }
-func (s fakeSession) Monitors() bool      { return s.monitors }
+func (s fakeSession) Listens() bool       { return s.listens }
 
 // TestObserve checks that one authentication counts for good, and that MONITOR can end.
 func TestObserve(t *testing.T) {
@@ -70,15 +70,15 @@ func TestObserve(t *testing.T) {
 	for i, step := range []struct {
 		session       fakeSession
 		handshakeDone bool
-		monitors      bool
+		listens       bool
 	}{
 		{fakeSession{locked: true}, false, false},
-		{fakeSession{locked: true, monitors: true}, false, true},
+		{fakeSession{locked: true, listens: true}, false, true},
 		{fakeSession{}, true, false},
-		{fakeSession{locked: true, monitors: true}, true, true},
+		{fakeSession{locked: true, listens: true}, true, true},
 	} {
 		life.Observe(step.session)
-		if life.HandshakeDone != step.handshakeDone || life.monitors != step.monitors {
+		if life.HandshakeDone != step.handshakeDone || life.listens != step.listens {
 			t.Errorf("step %d: got %+v", i, life)
 		}
 	}

@@ -132,10 +132,14 @@ func (k *Server) aclDryRun(c execute.Call, args [][]byte) error {
 }
 
 func dryRunText(reason acl.Reason, object string) string {
-	if reason == acl.DeniedCommand {
+	switch reason {
+	case acl.DeniedCommand:
 		return "run the '" + object + "' command"
+	case acl.DeniedChannel:
+		return "access the '" + resp.Printable([]byte(object)) + "' channel"
+	default:
+		return "access the '" + resp.Printable([]byte(object)) + "' key"
 	}
-	return "access the '" + resp.Printable([]byte(object)) + "' key"
 }
 
 func (k *Server) aclLoad(c execute.Call, conn execute.Connection, _ [][]byte) error {

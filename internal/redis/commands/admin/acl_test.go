@@ -108,7 +108,7 @@ func TestDryRunOfUsers(t *testing.T) {
 		{"taker cl.bucket take a 5 -1", "$105\r\nThis user has no permissions to run the 'del' command: a negative quantity needs the right to DEL the key\r\n"},
 		{"default config", "-ERR wrong number of arguments for 'config' command\r\n"},
 		{"default config nosuch", "-ERR Command 'config' not found\r\n"},
-		{"app subscribe x", "-ERR Command 'subscribe' not found\r\n"},
+		{"app psubscribe x", "-ERR Command 'psubscribe' not found\r\n"},
 	} {
 		commandstest.Expect(t, s, "ACL DRYRUN "+tt.in+"\r\n", tt.want)
 	}

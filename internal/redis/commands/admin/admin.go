@@ -19,6 +19,7 @@ import (
 type Options struct {
 	ACLFile       string // optional
 	Version       string // of this server
+	RunID         string // from NewRunID
 	Settings      []Setting
 	ConfigFile    string               // its path; optional
 	Maximum       func() store.Maximum // optional
@@ -37,7 +38,6 @@ type Server struct {
 	Options
 	Keeper    Keeper // nil without persistence
 	Logins    *login.Failures
-	RunID     string
 	StartedNs int64
 	Zones     zones.Source // of quotas
 
@@ -99,21 +99,25 @@ func (k *Server) Handlers() map[string]execute.Handler {
 		"config|get":       plain(k.configGet),
 		"config|set":       onConnection(k.configSet),
 		"config|resetstat": plain(k.configResetStat),
-		"config|rewrite":   plain(k.configRewrite),
+		"config|rewrite":   plain(configRewrite),
 		"debug":            onConnection(k.debug),
 		"info":             execute.Whole(k.info),
 		"lastsave":         plain(k.lastSave),
 		"memory|purge":     plain(k.memoryPurge),
-		"replicaof":        plain(replicaOf),
-		"role":             plain(role),
+		"cl.sync|handover": onConnection(k.syncHandOver),
+		"cl.sync|next":     onConnection(k.syncNext),
+		"cl.sync|start":    onConnection(k.syncStart),
+		"replconf":         onConnection(k.replConf),
+		"replicaof":        plain(k.replicaOf),
+		"role":             plain(k.role),
 		"save":             plain(k.save),
 		"script|exists":    plain(k.scriptExists),
 		"script|flush":     plain(k.scriptFlush),
 		"script|kill":      plain(k.scriptKill),
 		"shutdown":         onConnection(k.shutdown),
-		"slaveof":          plain(replicaOf),
+		"slaveof":          plain(k.replicaOf),
 		"time":             plain(timeCommand),
-		"wait":             plain(waitCommand),
+		"wait":             plain(k.waitCommand),
 		"waitaof":          plain(k.waitAOF),
 	}
 }

@@ -137,13 +137,9 @@ func (k *Server) configResetStat(c execute.Call, _ [][]byte) error {
 	return c.OK()
 }
 
-// configRewrite always fails, as in a Redis that cannot write its file or has none.
-func (k *Server) configRewrite(execute.Call, [][]byte) error {
-	if k.ConfigFile != "" {
-		return reply.Error("ERR Rewriting config file: the server never writes it; change it, and send SIGHUP")
-	}
-	return reply.Error("ERR The server is running without a config file")
-}
+// configRewrite does nothing: the server never writes its config file, and the role is kept in the data
+// directory. It is no error, as Redis Sentinel sends it in the transaction that changes the role.
+func configRewrite(c execute.Call, _ [][]byte) error { return c.OK() }
 
 // Thresholds are the initial settings of SLOWLOG and LATENCY. The zero Thresholds record nothing.
 type Thresholds struct {

@@ -239,15 +239,10 @@ func infoStats(t *infoText) {
 	t.fields("total_connections_received", c.Accepted, "total_commands_processed", t.Records.Executed(),
 		"rejected_connections", c.Refused, "expired_keys", t.stats.Expired, "evicted_keys", t.stats.Evicted,
 		"evicted_clients", t.Clients.Evicted(),
-		"pubsub_channels", 0, "pubsub_patterns", 0, "total_error_replies", t.Records.Errors.Total(),
+		"pubsub_channels", flag(t.Channel.Any()), "pubsub_patterns", 0, "total_error_replies", t.Records.Errors.Total(),
 		"acl_access_denied_auth", failedLogins, "cell_allowed", t.stats.Allowed, "cell_denied", t.stats.Limited,
 		"cell_refused_keys", t.stats.Refused, "cell_debits_cut", t.stats.DebitsCut,
 		"cell_dropped_log_lines", lostLogLines, "cell_dropped_script_log_lines", t.Records.ScriptLinesLeftOut())
-}
-
-func infoReplication(t *infoText) {
-	t.fields("role", "master", "connected_slaves", 0, "master_failover_state", "no-failover",
-		"master_replid", t.RunID, "master_repl_offset", 0)
 }
 
 func infoModules(t *infoText) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"strconv"
 
-	"cellserver/internal/redis/argument"
 	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
 	"cellserver/internal/wire/glob"
@@ -14,22 +13,6 @@ func timeCommand(c execute.Call, _ [][]byte) error {
 	now := c.WallTime()
 	c.Reply().Strings([]string{strconv.FormatInt(now.Unix(), 10), strconv.Itoa(now.Nanosecond() / 1000)})
 	return nil
-}
-
-func role(c execute.Call, _ [][]byte) error {
-	c.Reply().Array(3)
-	c.Reply().BulkString("master")
-	c.Reply().Int(0)
-	c.Reply().Array(0)
-	return nil
-}
-
-// replicaOf accepts NO ONE only.
-func replicaOf(c execute.Call, args [][]byte) error {
-	if glob.Fold(args[1]) == "no" && glob.Fold(args[2]) == "one" {
-		return c.OK()
-	}
-	return reply.Error("ERR cellserver has no replication; run it over Redis or Valkey Cluster to share limits between machines")
 }
 
 // shutdown is SHUTDOWN [NOSAVE|SAVE] [NOW] [FORCE] [ABORT]. Persistence loses nothing with any of them.
@@ -68,18 +51,6 @@ func (k *Server) shutDown(conn execute.Connection) {
 
 func (k *Server) memoryPurge(c execute.Call, _ [][]byte) error {
 	return c.Background(func(context.Context, int64) { k.ReleaseMemory() }, execute.Call.OK)
-}
-
-// waitCommand is WAIT numreplicas timeout, without replicas.
-func waitCommand(c execute.Call, args [][]byte) error {
-	if _, err := argument.Int(args[1]); err != nil {
-		return err
-	}
-	if _, err := milliseconds(args[2]); err != nil {
-		return err
-	}
-	c.Reply().Int(0)
-	return nil
 }
 
 func (k *Server) scriptExists(c execute.Call, args [][]byte) error {

@@ -104,15 +104,25 @@ func (k *handlers) clientList(c execute.Call, args [][]byte) error {
 	})
 }
 
-// ofType returns a filter by a type of Redis's. All clients are normal: there are no replicas and no
-// subscribers.
+// ofType returns a filter by a type of Redis's.
 func ofType(name []byte) (func(*clients.Client) bool, error) {
-	kind := glob.Fold(name)
-	switch kind {
-	case "normal", "master", "slave", "replica", "pubsub":
-		return func(*clients.Client) bool { return kind == "normal" }, nil
+	var wanted clients.Type
+	switch glob.Fold(name) {
+	case "normal":
+		wanted = clients.Normal
+	case "pubsub":
+		wanted = clients.PubSub
+	case "slave", "replica":
+		wanted = clients.Replica
+	case "master":
+		return func(*clients.Client) bool { return false }, nil
+	default:
+		return nil, reply.Error("ERR Unknown client type '" + resp.Printable(name) + "'")
 	}
-	return nil, reply.Error("ERR Unknown client type '" + resp.Printable(name) + "'")
+	return func(c *clients.Client) bool {
+		info := c.Info()
+		return info.Type() == wanted
+	}, nil
 }
 
 // clientKill is CLIENT KILL addr, or CLIENT KILL filter ..., all of which must match.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"cellserver/internal/decide/clients"
 	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/test/resptest"
 	"cellserver/internal/wire/peer"
@@ -70,6 +71,7 @@ func TestClientListFilters(t *testing.T) {
 		{"", "1 2 3", "-ERR wrong number of arguments for 'client|kill' command"},
 		{" TYPE normal", "1 2 3", "2 3"},
 		{" type PUBSUB", "", ""},
+		{" TYPE master", "", ""},
 		{" TYPE x", "-ERR Unknown client type 'x'", "-ERR Unknown client type 'x'"},
 		{" ID 2", "2", "2"},
 		{" ID 1", "1", ""},
@@ -138,6 +140,53 @@ func TestClientListFilters(t *testing.T) {
 				t.Error("its own connection ends before its reply")
 			}
 		})
+	}
+}
+
+// TestClientTypes: a replica and a subscriber are not normal, one in MONITOR is.
+func TestClientTypes(t *testing.T) {
+	r := commandstest.New()
+	self, replica, subscriber, both, monitor := r.Session(), r.Session(), r.Session(), r.Session(), r.Session()
+	for _, s := range []*commandstest.Client{subscriber, both} {
+		commandstest.Say(t, s, "HELLO 3\r\nSUBSCRIBE "+hello+"\r\n")
+	}
+	commandstest.Say(t, monitor, "MONITOR\r\n")
+	for _, id := range []int64{2, 4, 5} {
+		clientOf(r, id).Change(func(i *clients.Info) { i.Replica = true })
+	}
+	ids := func(list string) (ids string) {
+		for line := range strings.Lines(list) {
+			if f := strings.Fields(line); len(f) > 10 {
+				ids += strings.TrimPrefix(f[0], "id=") + " " + f[7] + " " + f[9] + "\n"
+			}
+		}
+		return ids
+	}
+	for _, tt := range []struct{ kind, want string }{
+		{"normal", "1 flags=N sub=0\n5 flags=O sub=0\n"}, {"replica", "2 flags=S sub=0\n4 flags=SP sub=1\n"},
+		{"SLAVE", "2 flags=S sub=0\n4 flags=SP sub=1\n"}, {"pubsub", "3 flags=P sub=1\n"}, {"master", ""},
+	} {
+		if got := ids(resptest.ParseAll(t, commandstest.Say(t, self, "CLIENT LIST TYPE "+tt.kind+"\r\n"))[0].Text); got != tt.want {
+			t.Errorf("%s: got %q, want %q", tt.kind, got, tt.want)
+		}
+	}
+	for _, tt := range []struct {
+		kind string
+		want []bool // killed
+	}{
+		{"master", []bool{false, false, false, false}}, {"normal", []bool{false, false, false, true}},
+		{"pubsub", []bool{false, true, false, true}}, {"replica", []bool{true, true, true, true}},
+	} {
+		commandstest.Say(t, self, "CLIENT KILL TYPE "+tt.kind+"\r\n")
+		for i, s := range []*commandstest.Client{replica, subscriber, both, monitor} {
+			if got := s.Conn.Killed.Load(); got != tt.want[i] {
+				t.Errorf("after %s: client %d closed %t", tt.kind, i+2, got)
+			}
+		}
+	}
+	commandstest.Say(t, both, "RESET\r\n")
+	if info := clientOf(r, 4).Info(); info.Type() != clients.Normal {
+		t.Error("RESET has not reset the type")
 	}
 }
 

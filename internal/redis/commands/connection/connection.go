@@ -1,8 +1,9 @@
-// Package connection has the commands about connections: PING, AUTH, HELLO, SELECT, RESET, QUIT and CLIENT.
-// Its handlers are safe for concurrent use.
+// Package connection has the commands about connections: PING, AUTH, HELLO, SELECT, RESET, QUIT, CLIENT, and
+// SUBSCRIBE to Redis Sentinel's channel. Its handlers are safe for concurrent use.
 package connection
 
 import (
+	"slices"
 	"strings"
 
 	"cellserver/internal/base/often"
@@ -29,6 +30,9 @@ func Handlers(c execute.Config, logins *login.Failures) map[string]execute.Handl
 	plain, onConnection := execute.Plain, execute.OnConnection
 	return map[string]execute.Handler{
 		"ping":                plain(k.ping),
+		"publish":             onConnection(publish),
+		"subscribe":           onConnection(subscribe),
+		"unsubscribe":         onConnection(unsubscribe),
 		"echo":                plain(echo),
 		"quit":                onConnection(quit),
 		"reset":               onConnection(reset),
@@ -64,13 +68,18 @@ const (
 )
 
 func (k *handlers) ping(c execute.Call, args [][]byte) error {
-	switch len(args) {
-	case 1:
-		c.Reply().Status("PONG")
-	case 2:
-		c.Reply().Bulk(args[1])
-	default:
+	w := c.Reply()
+	switch {
+	case len(args) > 2:
 		return reply.Arity(k.Catalog.Lookup(args[0]))
+	case c.AmongMessages():
+		w.Array(2)
+		w.BulkString("pong")
+		w.Bulk(slices.Concat(args[1:]...))
+	case len(args) == 2:
+		w.Bulk(args[1])
+	default:
+		w.Status("PONG")
 	}
 	return nil
 }

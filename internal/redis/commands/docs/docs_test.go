@@ -46,7 +46,7 @@ func TestGetKeysErrors(t *testing.T) {
 		{"memory usage", "-ERR Invalid number of arguments specified for command\r\n"},
 		{"memory usage k", "*1\r\n$1\r\nk\r\n"},
 		{"nosuch x", invalid},
-		{"subscribe x", invalid},
+		{"psubscribe x", invalid},
 		{"ping x", none},
 		{"eval x 0", "*0\r\n"},
 		{"eval x 2 a", "*0\r\n"},

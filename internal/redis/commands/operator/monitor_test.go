@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"cellserver/internal/decide/observe"
+	"cellserver/internal/decide/broadcast"
 	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/test/racetest"
 	"cellserver/internal/test/resptest"
@@ -42,7 +42,7 @@ func TestMonitor(t *testing.T) {
 		{"several batches", "CL.THROTTLE k 1 1 1\r\ncl.bucket Take b 5\r\nRL.THROTTLE k 1 1 1\r\nCL.THROTTLE k 1 1 1\r\nCL.PEEK k 1 1 1\r\n",
 			"[0 c] \"CL.THROTTLE\" \"k\" \"1\" \"1\" \"1\"\n[0 c] \"cl.bucket\" \"Take\" \"b\" \"5\"\n[0 c] \"RL.THROTTLE\" \"k\" \"1\" \"1\" \"1\"\n" +
 				"[0 c] \"CL.THROTTLE\" \"k\" \"1\" \"1\" \"1\"\n[0 c] \"CL.PEEK\" \"k\" \"1\" \"1\" \"1\""},
-		{"what was not executed", "NOSUCH\r\nGET\r\nSUBSCRIBE a\r\n", ""},
+		{"what was not executed", "NOSUCH\r\nGET\r\nPSUBSCRIBE a\r\n", ""},
 		{"what failed", "TTL k\r\nEVALSHA x 0\r\n", "[0 c] \"TTL\" \"k\"\n[0 c] \"EVALSHA\" \"x\" \"0\""},
 		{"administration", "CONFIG GET x\r\nSLOWLOG LEN\r\nACL SETUSER x >y\r\n", ""},
 		{"passwords", "AUTH a\r\nAUTH a b\r\nHELLO 2 SETNAME auth AUTH default auth\r\n",
@@ -174,7 +174,7 @@ func TestMonitorThatFallsBehind(t *testing.T) {
 	commandstest.Say(t, slow, "MONITOR\r\n")
 	commandstest.Say(t, quick, "MONITOR\r\n")
 	lines := 0
-	for i := range observe.MaxMonitorBytes / (64 * 40) * 2 {
+	for i := range broadcast.MaxBytes / (64 * 40) * 2 {
 		commandstest.Say(t, s, strings.Repeat("ECHO abcdefghijklmnopqrstuvwxyz\r\n", 32))
 		got := watched(t, quick)
 		lines += strings.Count(got, "\n")
@@ -185,12 +185,12 @@ func TestMonitorThatFallsBehind(t *testing.T) {
 	if !slow.Conn.Killed.Load() || quick.Conn.Killed.Load() {
 		t.Error("not the slow one was closed")
 	}
-	if want := observe.MaxMonitorBytes / (64 * 40) * 2 * 32; lines != want {
+	if want := broadcast.MaxBytes / (64 * 40) * 2 * 32; lines != want {
 		t.Errorf("the quick one saw %d lines, want %d", lines, want)
 	}
 	again := r.Session()
 	commandstest.Say(t, again, "MONITOR\r\n")
-	for range 2 * observe.MaxMonitorBytes / (32 * 8000) {
+	for range 2 * broadcast.MaxBytes / (32 * 8000) {
 		commandstest.Say(t, s, strings.Repeat(resptest.Encode("ECHO", strings.Repeat("x", 8000)), 32))
 	}
 	if log := r.Log.String(); strings.Count(log, "MONITOR is too slow") != 1 || !again.Conn.Killed.Load() {
@@ -205,7 +205,7 @@ func TestMonitorThatFallsBehind(t *testing.T) {
 // lines.
 func TestLongScriptDropsNoMonitor(t *testing.T) {
 	racetest.SkipAlone(t)
-	const calls = observe.MaxMonitorBytes / 40
+	const calls = broadcast.MaxBytes / 40
 	script := resptest.Encode("EVAL", fmt.Sprintf("for i = 1, %d do redis.call('exists', KEYS[1]) end", calls), "1", "k")
 	for _, in := range []string{script, "MULTI\r\n" + script + script + "EXEC\r\n"} {
 		r := commandstest.New(commandstest.Standing)

@@ -42,7 +42,7 @@ func TestSlowlogEntries(t *testing.T) {
 		{"of a batch", "CL.BUCKET TAKE b 5\r\nCL.BUCKET TAKE c 5\r\nRL.THROTTLE k 1 1 1\r\n",
 			"[RL.THROTTLE,k,] 192.0.2.1:5000 \n[CL.BUCKET,TAKE,b,... (1 more calls in one batch),] 192.0.2.1:5000 \n"},
 		{"one that fails", "SELECT x\r\n", "[SELECT,x,] 192.0.2.1:5000 \n"},
-		{"one that is refused", "NOSUCH\r\nGET\r\nSUBSCRIBE x\r\n", ""},
+		{"one that is refused", "NOSUCH\r\nGET\r\nPSUBSCRIBE x\r\n", ""},
 		{"the client's name", "CLIENT SETNAME me\r\n", "[CLIENT,SETNAME,me,] 192.0.2.1:5000 me\n"},
 		{"passwords", "AUTH a\r\nCONFIG SET databases 1 requirepass x MasterAuth y\r\nHELLO 3 AUTH default x\r\n",
 			"[HELLO,3,AUTH,(redacted),(redacted),] 192.0.2.1:5000 \n" +

@@ -321,7 +321,7 @@ func TestReserveIsRefused(t *testing.T) {
 		refuse     func(s *shard.Store)
 	}{
 		{"full", "OOM ", "", func(s *shard.Store) { s.SetMaxBytes(1, store.NoEviction) }},
-		{"frozen", "MISCONF ", "CL.THROTTLE k 9 1 1\r\n", func(s *shard.Store) { s.Track(func() {}); s.Freeze(true) }},
+		{"frozen", "MISCONF ", "CL.THROTTLE k 9 1 1\r\n", func(s *shard.Store) { s.Track(func() {}); s.Freeze(0, store.ErrFrozen) }},
 		{"another kind", "WRONGTYPE ", "CL.BUCKET RESET k 5\r\n", func(*shard.Store) {}},
 	} {
 		for way := range ways {

@@ -159,7 +159,7 @@ func TestTogetherIsRefusedAsAWhole(t *testing.T) {
 		refuse     func(s *shard.Store)
 	}{
 		{"full", "-OOM ", func(s *shard.Store) { s.SetMaxBytes(1, store.NoEviction) }},
-		{"frozen", "-MISCONF ", func(s *shard.Store) { s.Track(func() {}); s.Freeze(true) }},
+		{"frozen", "-MISCONF ", func(s *shard.Store) { s.Track(func() {}); s.Freeze(0, store.ErrFrozen) }},
 	} {
 		for form, write := range forms {
 			s := shard.New()

@@ -1,4 +1,6 @@
-package persist
+// Package record is the encoding of changes, in files and between servers: bytes that can be replayed more
+// than once. Its functions are safe for concurrent use.
+package record
 
 import (
 	"encoding/binary"
@@ -28,8 +30,35 @@ const (
 // MaxKeyBytes bounds a key: a frame holds it with the longest payload after other records.
 const MaxKeyBytes = 1 << 20
 
-// errRecord reports a payload with a right checksum and records of another format.
-var errRecord = errors.New("persist: not a record of this format")
+// ErrFormat reports bytes of another format.
+var ErrFormat = errors.New("record: not a record of this format")
+
+// AppendChange appends the record of a change that is told at a time.
+func AppendChange(buf []byte, nowNs int64, c *store.Change) []byte {
+	switch {
+	case c.Flushed:
+		return appendFlushed(buf)
+	case c.State.ExpiresNs <= nowNs:
+		return appendGone(buf, c.Key)
+	}
+	return appendState(buf, c.Key, &c.State)
+}
+
+// Read visits the changes of records, whose names and payloads are parts of them.
+func Read(records []byte, visit func(c store.Change)) error {
+	for len(records) > 0 {
+		r, rest, err := readRecord(records)
+		if err != nil {
+			return err
+		}
+		visit(store.Change{Key: r.key, State: r.state, Flushed: r.kind == recordFlushed})
+		records = rest
+	}
+	return nil
+}
+
+// Check returns the error of Read.
+func Check(records []byte) error { return Read(records, func(store.Change) {}) }
 
 func appendState(buf []byte, key store.Key, s *limiter.State) []byte {
 	if s.Kind == limiter.Funnel {
@@ -64,7 +93,7 @@ func readRecord(b []byte) (r record, rest []byte, err error) {
 	head, b := b[0], b[1:]
 	r.kind = head & kindBits
 	if head&^(kindBits|flagOtherDB) != 0 || r.kind > recordState {
-		return record{}, nil, errRecord
+		return record{}, nil, ErrFormat
 	}
 	if r.kind == recordFlushed {
 		return r, b, nil
@@ -72,25 +101,25 @@ func readRecord(b []byte) (r record, rest []byte, err error) {
 	if head&flagOtherDB != 0 {
 		db, n := binary.Uvarint(b)
 		if n <= 0 || db == 0 || db > 1<<16-1 {
-			return record{}, nil, errRecord
+			return record{}, nil, ErrFormat
 		}
 		r.key.DB, b = uint16(db), b[n:]
 	}
 	length, n := binary.Uvarint(b)
 	if n <= 0 || length > uint64(len(b)-n) {
-		return record{}, nil, errRecord
+		return record{}, nil, ErrFormat
 	}
 	r.key.Name, b = b[n:n+int(length)], b[n+int(length):]
 	switch r.kind {
 	case recordFunnel:
 		if len(b) < 8 {
-			return record{}, nil, errRecord
+			return record{}, nil, ErrFormat
 		}
 		r.state.ExpiresNs, b = int64(binary.LittleEndian.Uint64(b)), b[8:]
 	case recordState:
 		var ok bool
 		if r.state, b, ok = limiter.ReadState(b); !ok {
-			return record{}, nil, errRecord
+			return record{}, nil, ErrFormat
 		}
 	}
 	return r, b, nil

@@ -1,0 +1,64 @@
+# Starts a Sentinel, whose file is in /data. Without that file it asks the other Sentinels which server leads, and if none
+# of them knows, the servers, until just one of the two leads.
+set -eu
+REDISCLI_AUTH=$(cat "$REQUIREPASS_FILE")
+export REDISCLI_AUTH
+
+ask() { timeout 1 redis-cli -h "$@" 2>/dev/null | tr -d '\r'; }
+
+is_server() { case " $SERVERS " in *" ${1:-none} "*) ;; *) false ;; esac }
+
+# Prints the leader's address, or says what it waits for. With time the answer of one server is enough: that it leads, or
+# whom it follows. A leader that is gone the Sentinels replace, unless its replica has been without it for half a minute.
+find_leader() {
+  for host in $SENTINELS; do
+    leader=$(ask "$host" -p 26379 sentinel get-master-addr-by-name cellserver | head -n 1)
+    if is_server "$leader"; then echo "$leader" && return; fi
+  done
+  leaders= named= answers=0
+  for host in $SERVERS; do
+    info=$(ask "$host" -p 6380 info replication)
+    case $info in
+      *role:master*) leaders="$leaders $host" ;;
+      *role:slave*) named=$(echo "$info" | sed -n 's/^master_host://p') ;;
+      *) continue ;;
+    esac
+    answers=$((answers + 1))
+  done
+  set -- $leaders
+  if [ $# = 0 ] && [ "$tries" -ge 5 ]; then set -- $named; elif [ "$answers" = 1 ] && [ "$tries" -lt 30 ]; then set --; fi
+  if [ $# = 1 ] && is_server "$1"; then echo "$1" && return; fi
+  echo "$answers servers answer, and these lead:${leaders:- none}" >&2
+  false
+}
+
+if [ ! -s /data/sentinel.conf ]; then
+  tries=0
+  until leader=$(find_leader); do
+    tries=$((tries + 1))
+    sleep 1
+  done
+  {
+    cat <<END
+port 26379
+dir /data
+requirepass $REDISCLI_AUTH
+sentinel myid $(printf %s "$ADDRESS" | sha1sum | cut -c 1-40)
+sentinel announce-ip $ADDRESS
+sentinel resolve-hostnames yes
+sentinel announce-hostnames yes
+sentinel monitor cellserver $leader 6380 2
+sentinel auth-user cellserver sentinel
+sentinel auth-pass cellserver $(cat "$SENTINEL_PASSWORD_FILE")
+sentinel down-after-milliseconds cellserver 3000
+sentinel failover-timeout cellserver 10000
+sentinel parallel-syncs cellserver 1
+END
+    # A Sentinel learns of the other server from the leader only, which may be gone.
+    for host in $SERVERS; do
+      [ "$host" = "$leader" ] || echo "sentinel known-replica cellserver $host 6380"
+    done
+  } >/data/sentinel.conf.new
+  mv /data/sentinel.conf.new /data/sentinel.conf
+fi
+exec redis-server /data/sentinel.conf --sentinel

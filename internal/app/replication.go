@@ -1,0 +1,179 @@
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"time"
+
+	"cellserver/internal/app/settings"
+	"cellserver/internal/base/certs"
+	"cellserver/internal/decide/clients"
+	"cellserver/internal/decide/namedlimit/limitsfile"
+	"cellserver/internal/keep/replication"
+	"cellserver/internal/redis/commands/admin"
+	"cellserver/internal/wire/peer"
+)
+
+// openReplication makes the server one that can lead and follow, unless the states are on other machines.
+func (a *app) openReplication(clk replication.Clock) error {
+	o := &a.options.Replication
+	if a.options.IsRemote() {
+		return nil
+	}
+	login, err := replicationLogin(o, a)
+	if err != nil {
+		return err
+	}
+	var listener net.Addr
+	if l := a.listeners.TCP; l != nil {
+		listener = l.Addr()
+	} else if l := a.listeners.TLS; l != nil {
+		listener = l.Addr()
+	}
+	a.replication = replication.New(replication.Config{
+		Store: a.storage.Tables, Changes: a.storage.Changes, Gate: a.storage.Gate, Clock: clk,
+		Definitions: limitsfile.Replicated{Registry: a.storage.Limits}, Dial: replication.Dialer(login),
+		Announce: o.Announce(listener), Dir: a.storage.Dir(), KillClients: a.killClients, RunID: a.runID, Settings: o.Settings(), Log: a.log,
+	})
+	return nil
+}
+
+func replicationLogin(o *settings.ReplicationOptions, a *app) (l replication.Login, err error) {
+	l.User = o.User
+	if l.Password, err = settings.ReadSecret("--repl-password-file", o.PasswordFile, "the password", a.log); err != nil {
+		return l, err
+	}
+	if !o.TLS {
+		return l, nil
+	}
+	l.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+	if o.TLSCA != "" {
+		if l.TLS.RootCAs, err = certs.Authorities(o.TLSCA); err != nil {
+			return l, fmt.Errorf("--repl-tls-ca %w", err)
+		}
+	}
+	if o.TLSCert != "" {
+		if l.TLS.Certificates, err = certs.Pair(o.TLSCert, o.TLSKey); err != nil {
+			return l, fmt.Errorf("--repl-tls-cert %w", err)
+		}
+	}
+	return l, nil
+}
+
+// killClients closes the connections of RESP clients, which then find the new leader.
+func (a *app) killClients() {
+	for _, c := range a.engine.Clients.All(func(c *clients.Client) bool {
+		info := c.Info()
+		return info.Type() == clients.Normal && c.Peer.Door == peer.RESP
+	}) {
+		c.Conn.Kill()
+	}
+}
+
+// replicate finds the role, lets clients in, and replicates until ctx ends.
+func (a *app) replicate(ctx context.Context) error {
+	if a.replication == nil {
+		a.letIn()
+		return nil
+	}
+	b := a.options.Replication.Beginning()
+	b.HasStates = a.storage.Keys() > 0
+	if b.Peer != (replication.Address{}) {
+		a.setNotReady("waiting for the peer")
+	}
+	err := a.replication.Begin(ctx, b)
+	a.storage.Gate.EndLoading()
+	if err != nil {
+		return err
+	}
+	a.letIn()
+	a.replication.Run(ctx)
+	return nil
+}
+
+var errReplicaLags = errors.New("this replica is further behind its leader than --max-replica-lag")
+
+// replicaReady returns an error while a replica lags.
+func (a *app) replicaReady() error {
+	most := a.options.Replication.ReadyLag
+	if a.replication == nil || most == 0 {
+		return nil
+	}
+	if st := a.replication.Status(); st.Role == replication.Replica && st.LagNs > int64(most) {
+		return errReplicaLags
+	}
+	return nil
+}
+
+// drainTime is how long the end of a leader waits for its replicas.
+const drainTime = time.Second
+
+// drainReplicas waits until replicas have what has changed so far.
+func (a *app) drainReplicas() {
+	if a.replication == nil {
+		return
+	}
+	st := a.replication.Status()
+	if st.Role != replication.Leader || len(st.Replicas) == 0 {
+		return
+	}
+	done := make(chan struct{})
+	a.replication.Wait(len(st.Replicas), func() { close(done) })
+	select {
+	case <-done:
+	case <-time.After(drainTime):
+		a.log.Warn("not all replicas have the latest changes", "replicas", len(st.Replicas))
+	}
+}
+
+// replicationStatus returns a function for the state of replication, or nil without any.
+func (a *app) replicationStatus() func() replication.Status {
+	if a.replication == nil {
+		return nil
+	}
+	return a.replication.Status
+}
+
+// replicationSettings are Redis's names of the flags, some of which can change.
+func (t *tuning) replicationSettings() []admin.Setting {
+	n, o := t.app.replication, &t.app.options.Replication
+	constant := []admin.Setting{
+		admin.Constant("replica-announce-ip", o.AnnounceIP),
+		admin.Constant("replica-announce-port", strconv.Itoa(o.AnnouncePort)),
+		admin.Constant("replica-read-only", "yes"),
+		admin.Constant("replica-serve-stale-data", "yes"),
+		admin.Constant("peer", o.Peer),
+		admin.Constant("repl-interval", strconv.FormatInt(o.Interval.Milliseconds(), 10)),
+		admin.Constant("max-replica-lag", strconv.FormatInt(o.ReadyLag.Milliseconds(), 10)),
+	}
+	if n == nil {
+		return constant
+	}
+	number := func(name string, least, most int, get func(s *replication.Settings) int, set func(s *replication.Settings, n int)) admin.Setting {
+		return admin.Setting{
+			Name: name,
+			Get: func() string {
+				s := n.Settings()
+				return strconv.Itoa(get(&s))
+			},
+			Set: func(value string) (func(), error) {
+				to, err := intBetween(value, least, most)
+				return func() { n.Change(func(s *replication.Settings) { set(s, to) }) }, err
+			},
+		}
+	}
+	return append(constant,
+		number("replica-priority", 0, 1<<31-1, func(s *replication.Settings) int { return s.Priority },
+			func(s *replication.Settings, n int) { s.Priority = n }),
+		number("min-replicas-to-write", 0, 1000, func(s *replication.Settings) int { return s.MinReplicas },
+			func(s *replication.Settings, n int) { s.MinReplicas = n }),
+		number("min-replicas-max-lag", 1, 1<<31-1, func(s *replication.Settings) int { return int(s.MaxLag.Round(time.Second).Seconds()) },
+			func(s *replication.Settings, n int) { s.MaxLag = time.Duration(n) * time.Second }),
+		number("repl-backlog-size", 64<<10, 1<<30, func(s *replication.Settings) int { return int(s.Backlog) },
+			func(s *replication.Settings, n int) { s.Backlog = int64(n) }),
+	)
+}

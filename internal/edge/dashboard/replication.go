@@ -1,0 +1,151 @@
+package dashboard
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"strconv"
+
+	g "maragu.dev/gomponents"
+
+	"cellserver/internal/edge/dashboard/figures"
+	"cellserver/internal/edge/dashboard/words"
+	"cellserver/internal/keep/replication"
+)
+
+// replicationStatus returns the state of replication, or nil for a server that has nothing to do with it: a
+// leader that has had no replica since its start and requires none.
+func (p *Page) replicationStatus() *replication.Status {
+	if p.source.Replication == nil {
+		return nil
+	}
+	st := p.source.Replication()
+	if st.Role == replication.Leader && len(st.Replicas) == 0 && st.MinReplicas == 0 && st.Counts == (replication.Counts{}) {
+		return nil
+	}
+	return &st
+}
+
+// isReplica reports whether the server is a replica, which answers only calls that change nothing.
+func (v *view) isReplica() bool {
+	return v.replication != nil && v.replication.Role == replication.Replica
+}
+
+// role describes the server's part in a few words.
+func role(t *words.Texts, st *replication.Status) string {
+	if st.Role == replication.Replica {
+		return fmt.Sprintf(t.RoleReplica, leader(st))
+	}
+	return t.RoleLeader
+}
+
+// replicaNotices say what a replica does not do, and who does.
+func (v *view) replicaNotices() (notices []string) {
+	if !v.isReplica() {
+		return nil
+	}
+	notices = []string{fmt.Sprintf(v.t.ReplicaNotice, leader(v.replication))}
+	if v.replication.Link == replication.LinkSync {
+		notices = append(notices, fmt.Sprintf(v.t.ReplicaSyncing, figures.Bytes.Text(float64(v.replication.SyncBytes))))
+	}
+	return notices
+}
+
+// replicationFault returns the warning that a replica has no link to its leader, or that a leader lacks
+// replicas.
+func (v *view) replicationFault() *fault {
+	st, t := v.replication, v.t
+	switch {
+	case st == nil:
+		return nil
+	case st.Role == replication.Leader && st.Good < st.MinReplicas:
+		return &fault{what: t.TooFewReplicas, meaning: t.TooFewRefuses, note: fmt.Sprintf(t.TooFewGood, st.Good, st.MinReplicas)}
+	case st.Role == replication.Replica && st.Link != replication.LinkConnected && st.Link != replication.LinkSync:
+		sinceNs := cmp.Or(st.LinkDownSinceNs, v.page.source.Now())
+		f := &fault{what: fmt.Sprintf(t.LinkDownSince, utc(sinceNs)), meaning: t.LinkDownForgets}
+		if st.LinkError != nil {
+			f.cause = st.LinkError.Error()
+		}
+		return f
+	}
+	return nil
+}
+
+// replicationTile returns a replica's lag or the state of its link, or how many replicas a leader lacks.
+func (v *view) replicationTile() []tile {
+	st, t := v.replication, v.t
+	switch {
+	case st == nil:
+		return nil
+	case st.Role == replication.Leader && st.Good < st.MinReplicas:
+		return []tile{{id: "replicas", name: t.Replicas, text: fmt.Sprintf("%d / %d", st.Good, st.MinReplicas), problem: true}}
+	case st.Role == replication.Leader:
+		return nil
+	case st.Link == replication.LinkConnected:
+		return []tile{{id: "lag", name: t.ReplicationLag, text: lag(st.LagNs)}}
+	}
+	return []tile{{id: "link", name: t.LeaderLink, text: link(t, st.Link), problem: st.Link != replication.LinkSync}}
+}
+
+// lag formats a lag, which is the largest before the first states have come.
+func lag(ns int64) string {
+	if ns == math.MaxInt64 {
+		return "–"
+	}
+	return figures.Wait(uint64(max(0, ns)))
+}
+
+func leader(st *replication.Status) string { return cmp.Or(st.Leader.String(), "–") }
+
+func link(t *words.Texts, l replication.Link) string {
+	return [...]string{
+		replication.LinkConnect: t.LinkDown, replication.LinkConnecting: t.StoreConnecting,
+		replication.LinkSync: t.FullSync, replication.LinkConnected: t.LinkConnected,
+	}[l]
+}
+
+// replicationPart shows the state in detail, as of its last turn to be renewed.
+func (v *view) replicationPart() g.Node {
+	st, t := v.replicated, v.t
+	if st == nil {
+		return nil
+	}
+	size := func(n int64) string { return figures.Bytes.Text(float64(n)) }
+	whole := func(n uint64) string { return figures.Grouped(int64(n)) }
+	n, facts := &st.Counts, g.Group{entry(t.Role, role(t, st))}
+	if st.Role == replication.Replica {
+		facts = append(facts, entry(t.LeaderLink, link(t, st.Link)), entry(t.ReplicationLag, lag(st.LagNs)),
+			entry(t.StreamApplied, size(st.Offset)), entry(t.FullSyncsTaken, whole(n.FullSyncsTaken)))
+	} else {
+		facts = append(facts, entry(t.Replicas, strconv.Itoa(len(st.Replicas))), entry(t.StreamGathered, size(st.Offset)),
+			entry(t.Backlog, size(st.Backlog)+" "+fmt.Sprintf(t.Of, size(st.MaxBacklog))),
+			entry(t.FullSyncsGiven, whole(n.FullSyncs)), entry(t.PartialSyncs, whole(n.PartialSyncs)), entry(t.ReplicasEvicted, whole(n.Evicted)))
+	}
+	switch planned := n.Handovers + n.HandoverTimeouts; {
+	case st.HandingOver:
+		facts = append(facts, entry(t.LeaderChange, t.HandingOver))
+	case planned > 0:
+		facts = append(facts, entry(t.LeaderChange, fmt.Sprintf(t.HandoverCount, whole(planned), whole(n.HandoverTimeouts))))
+	}
+	return v.section("replication", t.Replication, replicaTable(t, st.Replicas), list("list", facts...))
+}
+
+// maxReplicaRows bounds the table of replicas, and so the size of an update.
+const maxReplicaRows = 10
+
+func replicaTable(t *words.Texts, all []replication.ReplicaStatus) g.Node {
+	if len(all) == 0 {
+		return nil
+	}
+	return scrolling(t.ReplicaScroll, el("table",
+		headings(t.Replica, t.Circuit, t.Lag, t.LagBytes),
+		el("tbody", g.Map(all[:min(len(all), maxReplicaRows)], func(r replication.ReplicaStatus) g.Node {
+			return el("tr", attr("data-k", strconv.FormatInt(r.ClientID, 10)), el("th", attr("scope", "row"), text(r.Address.String())),
+				cells(replicaState(t, r.State), lag(r.LagNs), figures.Bytes.Text(float64(r.LagBytes))))
+		})),
+	))
+}
+
+func replicaState(t *words.Texts, state string) string {
+	return cmp.Or(map[string]string{"online": t.ReplicaFollows, "send_bulk": t.FullSync}[state], t.ReplicaWaits)
+}

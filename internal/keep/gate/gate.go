@@ -1,0 +1,156 @@
+// Package gate refuses changes to a store while there is a reason, and commands while it is loaded. A Gate is
+// safe for concurrent use.
+package gate
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"cellserver/internal/store"
+)
+
+// Reason is why changes are refused, the most telling first.
+type Reason uint8
+
+// Reasons:
+const (
+	Replica Reason = iota // another server leads
+	TooFew                // too few replicas have what was changed
+	Disk                  // changes do not reach the disk
+	reasons
+)
+
+// Freezer is a store that can refuse changes.
+type Freezer interface {
+	Freeze(fromNs int64, err error)
+}
+
+// Refusal is an error for requests that would change a key: one line with a code.
+type Refusal string
+
+func (r Refusal) Error() string { return string(r) }
+
+// Unwrap returns store.ErrFrozen.
+func (Refusal) Unwrap() error { return store.ErrFrozen }
+
+// closed is a time from which changes are refused, and why.
+type closed struct {
+	fromNs int64
+	err    error
+}
+
+// Gate is open for changes until a reason closes it.
+type Gate struct {
+	freezer Freezer
+	now     func() int64
+	loading atomic.Int32
+	current atomic.Pointer[closed] // of the earliest reason
+	held    atomic.Pointer[hold]   // nil while nothing is held
+
+	mu sync.Mutex // guards by, and is held while telling the store
+	by [reasons]closed
+}
+
+// New returns an open Gate; a nil Freezer is a store that always accepts changes.
+func New(f Freezer, now func() int64) *Gate {
+	g := &Gate{freezer: f, now: now}
+	for i := range g.by {
+		g.by[i].fromNs = store.Never
+	}
+	g.current.Store(&closed{fromNs: store.Never})
+	return g
+}
+
+// Close refuses changes from a time on, 0 for at once, by an error. It reports whether the reason is new.
+func (g *Gate) Close(r Reason, fromNs int64, err error) (isNew bool) {
+	return g.set(r, closed{fromNs, err})
+}
+
+// Open ends a reason.
+func (g *Gate) Open(r Reason) { g.set(r, closed{fromNs: store.Never}) }
+
+func (g *Gate) set(r Reason, c closed) (isNew bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	isNew = g.by[r] != c
+	g.by[r] = c
+	first := g.by[0]
+	for _, other := range g.by[1:] {
+		if other.fromNs < first.fromNs {
+			first = other
+		}
+	}
+	if first == *g.current.Load() {
+		return isNew
+	}
+	g.current.Store(&first)
+	if g.freezer != nil {
+		g.freezer.Freeze(first.fromNs, first.err)
+	}
+	return isNew
+}
+
+// Refusal returns why changes are refused now, or nil.
+func (g *Gate) Refusal() error {
+	c := g.current.Load()
+	if c.fromNs == store.Never || c.fromNs > g.now() {
+		return nil
+	}
+	return c.err
+}
+
+// BeginLoading says that the store is being loaded, until as many calls of EndLoading.
+func (g *Gate) BeginLoading() { g.loading.Add(1) }
+
+// EndLoading ends a BeginLoading.
+func (g *Gate) EndLoading() { g.loading.Add(-1) }
+
+// Loading reports whether the store is being loaded and must not be used.
+func (g *Gate) Loading() bool { return g.loading.Load() > 0 }
+
+// hold makes callers wait.
+type hold struct {
+	mu      sync.Mutex // guards all below
+	over    bool
+	waiting []func()
+}
+
+// Hold has clients that would change a key wait until Release. They wait in their sessions; calls that were
+// admitted before are decided, or refused by a reason.
+func (g *Gate) Hold() { g.held.CompareAndSwap(nil, &hold{}) }
+
+// Release ends Hold.
+func (g *Gate) Release() {
+	h := g.held.Swap(nil)
+	if h == nil {
+		return
+	}
+	h.mu.Lock()
+	waiting := h.waiting
+	h.over, h.waiting = true, nil
+	h.mu.Unlock()
+	for _, goOn := range waiting {
+		goOn()
+	}
+}
+
+// Holds reports whether clients are held.
+func (g *Gate) Holds() bool { return g.held.Load() != nil }
+
+// Await calls goOn once, from any goroutine, after Release.
+func (g *Gate) Await(goOn func()) {
+	h := g.held.Load()
+	if h == nil {
+		goOn()
+		return
+	}
+	h.mu.Lock()
+	over := h.over
+	if !over {
+		h.waiting = append(h.waiting, goOn)
+	}
+	h.mu.Unlock()
+	if over {
+		goOn()
+	}
+}

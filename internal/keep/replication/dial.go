@@ -1,0 +1,55 @@
+package replication
+
+import (
+	"context"
+	"crypto/tls"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Login is how a server logs in to another one.
+type Login struct {
+	User     string
+	Password string
+	TLS      *tls.Config // nil for none
+}
+
+// ClientName is the name of replicas' connections.
+const ClientName = "cellserver-replica"
+
+// Dialer returns a Dial that logs in.
+func Dialer(l Login) Dial {
+	return func(ctx context.Context, to Address) (Conn, error) {
+		c := redis.NewClient(&redis.Options{
+			Addr: to.String(), Username: l.User, Password: l.Password, TLSConfig: l.TLS, ClientName: ClientName,
+			Protocol: 2, DisableIdentity: true, PoolSize: 1, MaxRetries: -1, ContextTimeoutEnabled: true,
+			DialTimeout: dialTime, ReadTimeout: answerTime, WriteTimeout: answerTime, PoolTimeout: answerTime,
+			DialerRetries: 1,
+		})
+		one := c.Conn()
+		if err := one.Ping(ctx).Err(); err != nil {
+			_ = c.Close() // nothing was written
+			return nil, err
+		}
+		return &client{c, one}, nil
+	}
+}
+
+// client is one connection of go-redis.
+type client struct {
+	all *redis.Client
+	one *redis.Conn
+}
+
+// Do implements Conn.
+func (c *client) Do(ctx context.Context, args ...any) (any, error) {
+	cmd := redis.NewCmd(ctx, args...)
+	_ = c.one.Process(ctx, cmd) // its error is the command's
+	return cmd.Result()
+}
+
+// Close implements Conn.
+func (c *client) Close() error {
+	_ = c.one.Close() // returns it to the client
+	return c.all.Close()
+}

@@ -1,0 +1,339 @@
+package replication
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"cellserver/internal/shard"
+)
+
+// Dial connects to another server, as a client.
+type Dial func(ctx context.Context, to Address) (Conn, error)
+
+// Conn is a connection to another server.
+type Conn interface {
+	// Do sends a command and returns its reply, or the error that it is.
+	Do(ctx context.Context, args ...any) (any, error)
+	Close() error
+}
+
+const (
+	// NextTime is how long a leader waits for something to send, and so between two acknowledgements.
+	NextTime = 100 * time.Millisecond
+
+	dialTime   = 2 * time.Second
+	answerTime = 5 * time.Second // of a leader
+	leastRetry = 50 * time.Millisecond
+	mostRetry  = time.Second
+)
+
+// follow takes the leader's states and changes until ctx ends.
+func (n *Node) follow(ctx context.Context, leader Address) {
+	n.mu.Lock()
+	if n.role == Leader { // at a start
+		n.counts.Demotions++
+	}
+	n.role, n.leader, n.link, n.downNs = Replica, leader, LinkConnect, n.config.Clock.Now()
+	n.mu.Unlock()
+	said := ""
+	for retry := leastRetry; ctx.Err() == nil; retry = min(2*retry, mostRetry) {
+		wasUp, err := n.followOnce(ctx, leader)
+		if ctx.Err() != nil {
+			break
+		}
+		n.linkDown(err)
+		if text := err.Error(); wasUp || text != said {
+			n.config.Log.Warn("the link to the leader is down", "leader", leader.String(), "error", err)
+			said = text
+		}
+		if wasUp {
+			retry = leastRetry
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(retry):
+		}
+	}
+	n.linkDown(nil)
+}
+
+func (n *Node) linkDown(err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.link == LinkConnected || n.downNs == 0 {
+		n.downNs = n.config.Clock.Now()
+	}
+	n.link, n.linkErr, n.syncBytes = LinkConnect, err, 0
+}
+
+func (n *Node) setLink(l Link) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.link = l
+}
+
+// followOnce follows the leader by one connection, and reports whether it was in step.
+func (n *Node) followOnce(ctx context.Context, leader Address) (wasUp bool, err error) {
+	n.setLink(LinkConnecting)
+	c, err := n.connect(ctx, leader)
+	if err != nil {
+		return false, err
+	}
+	defer c.Close() //nolint:errcheck // nothing was written
+	f, err := n.start(ctx, c, false)
+	if err != nil {
+		return false, err
+	}
+	for {
+		if err := f.next(ctx); err != nil {
+			return f.beside == nil, err
+		}
+	}
+}
+
+// connect connects and says where this server's clients are.
+func (n *Node) connect(ctx context.Context, to Address) (Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTime)
+	defer cancel()
+	c, err := n.config.Dial(ctx, to)
+	if err != nil {
+		return nil, err
+	}
+	if err := n.introduce(ctx, c); err != nil {
+		_ = c.Close() // nothing was written
+		return nil, err
+	}
+	return c, nil
+}
+
+func (n *Node) introduce(ctx context.Context, c Conn) error {
+	a := n.config.Announce
+	args := []any{"REPLCONF", "listening-port", a.Port}
+	if a.Host != "" {
+		args = append(args, "ip-address", a.Host)
+	}
+	_, err := c.Do(ctx, args...)
+	return err
+}
+
+// following is the state of one connection to the leader.
+type following struct {
+	node    *Node
+	conn    Conn
+	start   Start
+	beside  *shard.Store // of a full sync under way, or nil
+	offset  int64        // of what was received
+	texts   [][]byte     // definitions of the full sync or the round
+	records [][]byte     // of the round
+	round   [][]byte     // its frames
+}
+
+// start asks for the stream from where this server is, or, to take states only, for all of them.
+func (n *Node) start(ctx context.Context, c Conn, takes bool) (*following, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	n.mu.Lock()
+	args := []any{"CL.SYNC", "START", Format, n.history, n.backlog.end}
+	n.mu.Unlock()
+	if takes {
+		args = append(args, "TAKE")
+	}
+	reply, err := c.Do(ctx, args...)
+	if err != nil {
+		return nil, err
+	}
+	start, err := readStart(reply)
+	if err != nil {
+		return nil, err
+	}
+	f := &following{node: n, conn: c, start: start, offset: start.Offset}
+	n.config.Clock.Follow(start.ClockNs)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.latestNs = max(n.latestNs, start.ClockNs)
+	if start.Full {
+		f.beside = n.config.Store.Beside()
+		n.link, n.syncBytes, n.complete = LinkSync, 0, false
+		return f, nil
+	}
+	n.adoptLocked(&start)
+	n.link, n.downNs, n.complete, n.linkErr = LinkConnected, 0, true, nil
+	n.config.Log.Info("this replica goes on", "leader", n.leader.String(), "offset", start.Offset)
+	return f, nil
+}
+
+// adoptLocked takes the leader's history.
+func (n *Node) adoptLocked(s *Start) { n.history, n.parent, n.branch = s.History, s.Parent, s.Branch }
+
+var errStart = errors.New("replication: the answer to CL.SYNC START is of another format; is the other server of an older version?")
+
+// readStart reads the reply to CL.SYNC START.
+func readStart(reply any) (s Start, err error) {
+	parts, _ := reply.([]any)
+	if len(parts) != 7 {
+		return s, errStart
+	}
+	mode, isMode := parts[1].(string)
+	format, isFormat := parts[0].(int64)
+	history, isHistory := parts[2].(string)
+	parent, isParent := parts[3].(string)
+	branch, isBranch := parts[4].(int64)
+	offset, isOffset := parts[5].(int64)
+	clockNs, isClock := parts[6].(int64)
+	if !(isMode && isFormat && isHistory && isParent && isBranch && isOffset && isClock) || len(history) != len(newHistory()) {
+		return s, errStart
+	}
+	if format < 1 || format > Format {
+		return s, fmt.Errorf("replication: the stream is of format %d, and this version reads formats up to %d", format, Format)
+	}
+	return Start{int(format), mode == "full", history, parent, branch, offset, clockNs}, nil
+}
+
+// next asks for what follows, and applies it.
+func (f *following) next(ctx context.Context) error {
+	applied := f.offset
+	if f.beside != nil {
+		applied = -1
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	reply, err := f.conn.Do(ctx, "CL.SYNC", "NEXT", applied)
+	if err != nil {
+		return err
+	}
+	parts, _ := reply.([]any)
+	if len(parts) != 2 {
+		return errFrame
+	}
+	clockNs, isClock := parts[0].(int64)
+	frames, isText := parts[1].(string)
+	if !isClock || !isText {
+		return errFrame
+	}
+	return f.take(clockNs, []byte(frames))
+}
+
+// take applies what the leader has sent.
+func (f *following) take(clockNs int64, frames []byte) error {
+	n := f.node
+	n.config.Clock.Follow(clockNs)
+	n.mu.Lock()
+	n.lastIONs, n.latestNs = n.config.Clock.Now(), max(n.latestNs, clockNs)
+	if f.beside != nil {
+		n.syncBytes += int64(len(frames))
+	} else if len(frames) < takeBytes/2 { // else more waits there
+		n.lastFullNs = n.lastIONs
+	}
+	n.mu.Unlock()
+	for len(frames) > 0 {
+		one, raw, rest, err := readFrame(frames)
+		if err != nil {
+			return err
+		}
+		if err := f.frame(&one, raw); err != nil {
+			return err
+		}
+		frames = rest
+	}
+	return nil
+}
+
+func (f *following) frame(one *frame, raw []byte) error {
+	if one.flags&flagState == 0 {
+		f.offset += int64(len(raw))
+	}
+	switch {
+	case one.flags&flagComplete != 0:
+		return f.complete()
+	case one.flags&flagDefinitions != 0:
+		f.texts = append(f.texts, one.content)
+	case f.beside != nil:
+		if err := apply(f.beside, one.clockNs, one.content); err != nil {
+			return err
+		}
+	default:
+		f.records = append(f.records, one.content)
+	}
+	if f.beside != nil {
+		return nil
+	}
+	if f.round = append(f.round, raw); one.flags&flagEnd == 0 {
+		return nil
+	}
+	return f.endRound(one.clockNs)
+}
+
+// endRound applies a whole round.
+func (f *following) endRound(clockNs int64) error {
+	n := f.node
+	n.applying.Lock()
+	defer n.applying.Unlock()
+	for _, records := range f.records {
+		if err := apply(n.config.Store, clockNs, records); err != nil {
+			return err
+		}
+	}
+	if err := f.define(); err != nil {
+		return err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.backlog.add(f.round)
+	f.records, f.round = nil, nil
+	return nil
+}
+
+// define applies definitions.
+func (f *following) define() (err error) {
+	for _, text := range f.texts {
+		err = errors.Join(err, f.node.config.Definitions.Follow(text))
+	}
+	f.texts = nil
+	return err
+}
+
+// complete swaps in the states of a full sync.
+func (f *following) complete() error {
+	if f.beside == nil {
+		return errFrame
+	}
+	n := f.node
+	n.config.Store.Replace(f.beside)
+	f.beside = nil
+	err := f.define()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.adoptLocked(&f.start)
+	n.backlog.reset(f.offset)
+	n.link, n.downNs, n.complete, n.linkErr, n.syncBytes = LinkConnected, 0, true, nil, 0
+	n.counts.FullSyncsTaken++
+	n.config.Log.Info("this replica has taken all states", "leader", n.leader.String(), "offset", f.offset)
+	return err
+}
+
+// requestHandover has the leader hand over to this server. The link goes on meanwhile.
+func (n *Node) requestHandover(leader Address) {
+	ctx, cancel := context.WithTimeout(context.Background(), handoverTime)
+	defer cancel()
+	err := n.askHandover(ctx, leader)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err == nil {
+		n.counts.Handovers++
+		return
+	}
+	n.counts.HandoverTimeouts++
+	n.config.Log.Warn("the leader has not handed over in time; this server takes over, as after a crash", "leader", leader.String(), "error", err)
+}
+
+func (n *Node) askHandover(ctx context.Context, leader Address) error {
+	c, err := n.connect(ctx, leader)
+	if err != nil {
+		return err
+	}
+	defer c.Close() //nolint:errcheck // nothing was written
+	_, err = c.Do(ctx, "CL.SYNC", "HANDOVER")
+	return err
+}

@@ -1,0 +1,133 @@
+package replication
+
+import (
+	"context"
+	"sync/atomic"
+
+	"cellserver/internal/keep/record"
+	"cellserver/internal/store"
+)
+
+const (
+	// chunkBytes is the size of a part of a full sync.
+	chunkBytes = 128 << 10
+	// chunksAhead are read before the replica asks for them.
+	chunksAhead = 4
+)
+
+// fullSync reads all states for a replica, on a goroutine that waits while the replica is slow. Before it reads
+// on, it sends the stream up to then: no change is sent before an older state of its key.
+type fullSync struct {
+	chunks chan []byte
+	begun  atomic.Bool
+	end    context.CancelFunc
+	// set before chunks is closed:
+	offset int64
+	err    error
+}
+
+func (n *Node) beginSyncLocked(r *replica) {
+	ctx, end := context.WithCancel(context.Background())
+	r.sync = &fullSync{chunks: make(chan []byte, chunksAhead), end: end, offset: r.sentTo}
+	go n.runSync(ctx, r, r.sync)
+}
+
+func (n *Node) runSync(ctx context.Context, r *replica, s *fullSync) {
+	defer s.end()
+	s.err = n.readAll(ctx, r, s)
+	close(s.chunks)
+	n.wakeReplica(r)
+}
+
+// wakeReplica answers a replica if it waits.
+func (n *Node) wakeReplica(r *replica) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	r.wake()
+}
+
+// readAll sends all states and the stream meanwhile.
+func (n *Node) readAll(ctx context.Context, r *replica, s *fullSync) error {
+	send := func(chunk []byte) {
+		select {
+		case s.chunks <- chunk:
+			s.begun.Store(true)
+			n.wakeReplica(r)
+		case <-ctx.Done():
+		}
+	}
+	clock := n.config.Clock
+	for _, text := range n.config.Definitions.Everything() {
+		send(appendFrame(nil, flagState|flagDefinitions, clock.Now(), text))
+	}
+	records := make([]byte, 0, chunkBytes)
+	flush := func() {
+		if len(records) > 0 {
+			send(appendStates(nil, clock.Now(), records))
+			records = records[:0]
+		}
+	}
+	var behind error
+	beganNs := clock.Now()
+	walk, stop := context.WithCancel(ctx)
+	defer stop()
+	n.config.Store.States(walk, beganNs, func(c store.Change) { records = record.AppendChange(records, beganNs, &c) }, func() {
+		if len(records) < chunkBytes {
+			return
+		}
+		flush()
+		if behind = n.sendStream(s, send); behind != nil {
+			stop()
+		}
+	})
+	if behind != nil {
+		return behind
+	}
+	flush()
+	if err := n.awaitRound(ctx); err != nil {
+		return err
+	}
+	if err := n.sendStream(s, send); err != nil {
+		return err
+	}
+	send(appendFrame(nil, flagState|flagComplete, clock.Now(), nil))
+	return ctx.Err()
+}
+
+// sendStream sends the stream up to now.
+func (n *Node) sendStream(s *fullSync, send func(chunk []byte)) error {
+	for {
+		n.mu.Lock()
+		if !n.backlog.has(s.offset) {
+			n.mu.Unlock()
+			return ErrBehind
+		}
+		frames, next := n.backlog.from(nil, s.offset, chunkBytes)
+		n.mu.Unlock()
+		if len(frames) == 0 {
+			return nil
+		}
+		send(frames)
+		s.offset = next
+	}
+}
+
+// awaitRound waits for the end of a round that begins now. A replica's states change by its leader's rounds.
+func (n *Node) awaitRound(ctx context.Context) error {
+	n.mu.Lock()
+	leads := n.role == Leader && n.feed != nil
+	n.mu.Unlock()
+	if !leads {
+		n.applying.Lock()
+		defer n.applying.Unlock()
+		return nil
+	}
+	done := make(chan struct{})
+	n.Wait(0, func() { close(done) })
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,103 @@
+package replication
+
+import (
+	"errors"
+	"time"
+
+	"cellserver/internal/keep/gate"
+)
+
+// handoverTime bounds a planned change: the replica takes over then, in any case.
+const handoverTime = time.Second
+
+// Errors of a planned change:
+var (
+	ErrNoSuchReplica = errors.New("no replica with that address is in step")
+	ErrHandingOver   = errors.New("another planned change is under way")
+	ErrReplicaGone   = errors.New("the replica is gone; this server goes on leading")
+	ErrHandedLate    = errors.New("the replica did not take everything in time; it takes over, as after a crash")
+)
+
+// handover is a planned change of the leader, on the old one.
+type handover struct {
+	node  *Node
+	to    *replica
+	late  *time.Timer
+	done  func(err error)
+	ended bool
+}
+
+// HandOver makes the replica at an address the leader: changes are held, the replica takes everything, and this
+// server follows it. done is called once, from any goroutine, when the replica may lead; not if its error is
+// ErrReplicaGone. If it takes more than a second, the replica takes over as it is.
+func (n *Node) HandOver(client int64, host string, done func(err error)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	c := Client{ID: client, Address: Address{Host: host}}
+	n.addressLocked(&c)
+	switch {
+	case n.role != Leader || n.wanted.leader != (Address{}):
+		go done(ErrNotLeader)
+		return
+	case n.handing != nil:
+		go done(ErrHandingOver)
+		return
+	}
+	for _, r := range n.replicas {
+		if r.online && r.client.Address == c.Address {
+			n.beginHandoverLocked(r, done)
+			return
+		}
+	}
+	go done(ErrNoSuchReplica)
+}
+
+func (n *Node) beginHandoverLocked(r *replica, done func(err error)) {
+	n.config.Log.Info("handing over to a replica", "replica", r.client.Address.String(), "offset", n.backlog.end)
+	h := &handover{node: n, to: r, done: done}
+	n.handing = h
+	n.config.Gate.Hold()
+	n.config.Gate.Close(gate.Replica, 0, readOnly(r.client.Address))
+	h.late = time.AfterFunc(handoverTime, func() { h.end(ErrHandedLate) })
+	n.waiters[&waiter{target: -1, replicas: 1, only: r, done: func() { h.end(nil) }}] = struct{}{}
+	n.kick()
+}
+
+// gone ends the change without effect, as the replica's connection has ended. The Node is locked.
+func (h *handover) gone() { go h.end(ErrReplicaGone) }
+
+// end ends the change: this server follows the replica, or goes on.
+func (h *handover) end(err error) {
+	n := h.node
+	n.mu.Lock()
+	if h.ended {
+		n.mu.Unlock()
+		return
+	}
+	h.ended = true
+	h.late.Stop()
+	n.handing = nil
+	switch {
+	case errors.Is(err, ErrReplicaGone):
+		n.config.Gate.Open(gate.Replica)
+		n.mu.Unlock()
+		n.config.Log.Warn("the handover has failed", "error", err)
+	case n.wanted.leader != (Address{}): // somebody else has said whom to follow
+		n.mu.Unlock()
+	default:
+		if n.handed = err == nil; n.handed {
+			n.counts.Handovers++
+		} else {
+			n.counts.HandoverTimeouts++
+		}
+		n.wantLocked(h.to.client.Address)
+		n.mu.Unlock()
+		n.keepRole()
+		n.config.Log.Info("handed over; this server follows the new leader", "leader", h.to.client.Address.String(), "complete", err == nil)
+	}
+	n.config.Gate.Release()
+	h.done(err)
+	if !errors.Is(err, ErrReplicaGone) {
+		n.config.KillClients()
+	}
+}

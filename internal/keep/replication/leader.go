@@ -1,0 +1,305 @@
+package replication
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"cellserver/internal/keep/changes"
+	"cellserver/internal/keep/gate"
+)
+
+const (
+	leastInterval = 10 * time.Millisecond
+	mostInterval  = 100 * time.Millisecond
+	// roundShare: the pause after a round is as many times its duration.
+	roundShare = 20
+	// replicaTimeout ends a replica that asks for nothing.
+	replicaTimeout = 60 * time.Second
+	// mostWaiting bounds the bytes of changes that wait for a round.
+	mostWaiting = 256 << 20
+)
+
+// lead gathers rounds for replicas until ctx ends.
+func (n *Node) lead(ctx context.Context) {
+	n.becomeLeader()
+	timer := time.NewTimer(leastInterval)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			n.resign()
+			return
+		case <-n.kicked:
+		case <-timer.C:
+		}
+		timer.Reset(n.Round())
+	}
+}
+
+// becomeLeader promotes a replica.
+func (n *Node) becomeLeader() {
+	n.mu.Lock()
+	wasReplica := n.role == Replica
+	if wasReplica {
+		n.role, n.parent, n.branch, n.history = Leader, n.history, n.backlog.end, newHistory()
+		n.counts.Promotions++
+		n.config.Clock.NotBefore(n.latestNs)
+		n.link, n.complete, n.leader = LinkConnect, true, Address{}
+	}
+	needed := wasReplica || n.parent != ""
+	n.mu.Unlock()
+	if needed {
+		n.beginStream()
+	}
+	n.mu.Lock()
+	n.checkReplicasLocked()
+	n.mu.Unlock()
+	n.config.Gate.Open(gate.Replica)
+	n.config.Gate.Release()
+	if wasReplica {
+		n.config.Log.Info("this server leads now")
+		n.keepRole()
+	}
+}
+
+// beginStream starts recording changes for replicas.
+func (n *Node) beginStream() {
+	feed := n.config.Changes.Follow(n.kick, mostWaiting)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.feed != nil {
+		feed.Close()
+		return
+	}
+	n.feed = feed
+	n.config.Definitions.Tell(true)
+}
+
+// resign ends leading, with everything that has changed in the stream.
+func (n *Node) resign() {
+	if n.mu.Lock(); !n.handed {
+		n.mu.Unlock()
+		n.Round()
+		n.mu.Lock()
+	}
+	n.handed = false
+	defer n.mu.Unlock()
+	if n.wanted.leader == (Address{}) { // the server ends
+		return
+	}
+	if n.feed != nil {
+		n.feed.Close()
+		n.feed = nil
+		n.config.Definitions.Tell(false)
+	}
+	for _, r := range n.replicas {
+		n.detachLocked(r)
+		r.client.Kill()
+	}
+	n.stopLeaseLocked()
+	n.config.Gate.Open(gate.TooFew)
+	for w := range n.waiters {
+		n.endWaitLocked(w)
+	}
+	n.role = Replica
+	n.counts.Demotions++
+}
+
+// Round gathers the changes up to now, and returns the time until the next round. Calls must not overlap.
+func (n *Node) Round() (pause time.Duration) {
+	beganNs := n.config.Clock.Now()
+	n.mu.Lock()
+	feed, waits := n.feed, make([]*waiter, 0, len(n.waiters))
+	for w := range n.waiters {
+		if w.target < 0 {
+			waits = append(waits, w)
+		}
+	}
+	n.mu.Unlock()
+	var frames [][]byte
+	complete := true
+	if feed != nil {
+		for _, text := range n.config.Definitions.TakeTold() {
+			frames = append(frames, appendFrame(nil, flagDefinitions, beganNs, text))
+		}
+		complete, _ = feed.Round(func(p changes.Piece) error { // which does not fail
+			frames = append(frames, appendFrame(nil, 0, p.ClockNs, p.Records))
+			return nil
+		})
+	}
+	if len(frames) > 0 {
+		frames[len(frames)-1][4] |= flagEnd
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !complete {
+		n.counts.Incomplete++
+		n.config.Log.Warn("more keys are gone than were noted; replicas take all states again", "replicas", len(n.replicas))
+		n.backlog.add(frames)
+		n.backlog.reset(n.backlog.end + 1) // an offset that nobody has
+	} else {
+		n.backlog.add(frames)
+	}
+	n.tendReplicasLocked(len(frames) > 0 || !complete)
+	for _, w := range waits {
+		w.target = n.backlog.end
+	}
+	n.checkWaitersLocked()
+	return n.pauseLocked(time.Duration(n.config.Clock.Now()-beganNs), len(frames) > 0)
+}
+
+// pauseLocked adapts the interval: longer without changes, and where a round takes long.
+func (n *Node) pauseLocked(took time.Duration, changed bool) time.Duration {
+	switch {
+	case n.settings.Interval > 0:
+		return n.settings.Interval
+	case n.feed == nil:
+		return time.Second
+	case changed:
+		n.interval = min(max(leastInterval, roundShare*took), mostInterval)
+	default:
+		n.interval = min(max(leastInterval, 2*n.interval), mostInterval)
+	}
+	return n.interval
+}
+
+// tendReplicasLocked wakes replicas for new frames, and ends those that are too slow or silent.
+func (n *Node) tendReplicasLocked(changed bool) {
+	nowNs := n.config.Clock.Now()
+	for _, r := range n.replicas {
+		switch behind := n.backlog.end - r.sentTo; {
+		case r.sync == nil && !n.backlog.has(r.sentTo):
+			n.evictLocked(r, "a replica is further behind than --repl-backlog, and has to take all states again")
+		case nowNs-r.activeNs > int64(replicaTimeout):
+			n.evictLocked(r, "a replica has asked for nothing in a minute; its connection is closed")
+		case r.sync == nil && behind > n.settings.Backlog/2 && !r.warned:
+			r.warned = true
+			n.config.Log.Warn("a replica is slow: half of --repl-backlog waits for it", "replica", r.client.Address.String(), "bytes", behind)
+		case changed:
+			r.wake()
+		}
+	}
+}
+
+func (n *Node) evictLocked(r *replica, why string) {
+	n.counts.Evicted++
+	n.config.Log.Warn(why, "replica", r.client.Address.String(), "offset", r.sentTo, "behind", n.backlog.end-r.sentTo)
+	n.detachLocked(r)
+	r.client.Kill()
+}
+
+// checkReplicasLocked refuses changes from the time on at which too few replicas have acknowledged lately.
+func (n *Node) checkReplicasLocked() {
+	n.stopLeaseLocked()
+	if n.role != Leader || n.settings.MinReplicas == 0 {
+		n.config.Gate.Open(gate.TooFew)
+		return
+	}
+	acks := make([]int64, 0, len(n.replicas))
+	for _, r := range n.replicas {
+		if r.online {
+			acks = append(acks, r.ackNs)
+		}
+	}
+	slices.SortFunc(acks, func(a, b int64) int { return cmp.Compare(b, a) })
+	fromNs := int64(0)
+	if len(acks) >= n.settings.MinReplicas {
+		fromNs = acks[n.settings.MinReplicas-1] + int64(n.settings.MaxLag)
+	}
+	nowNs := n.config.Clock.Now()
+	if fromNs <= nowNs {
+		if n.config.Gate.Close(gate.TooFew, 0, noReplicas) {
+			n.counts.RefusedWithout++
+			n.config.Log.Warn("changes are refused: fewer replicas than --min-replicas-to-write have acknowledged in --min-replicas-max-lag",
+				"good", min(len(acks), n.settings.MinReplicas-1), "wanted", n.settings.MinReplicas)
+		}
+		return
+	}
+	n.config.Gate.Close(gate.TooFew, fromNs, noReplicas)
+	n.lease = time.AfterFunc(time.Duration(fromNs-nowNs), func() { // scripts are held to the time of their beginning
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.checkReplicasLocked()
+	})
+}
+
+func (n *Node) stopLeaseLocked() {
+	if n.lease != nil {
+		n.lease.Stop()
+	}
+}
+
+// replicaStatusLocked returns the replicas by age, and the number of good ones.
+func (n *Node) replicaStatusLocked(nowNs int64) (all []ReplicaStatus, good int) {
+	for _, id := range slices.Sorted(maps.Keys(n.replicas)) {
+		r := n.replicas[id]
+		st := ReplicaStatus{
+			Address: r.client.Address, State: r.state(), Offset: r.acked, LagBytes: n.backlog.end - r.acked,
+			LagNs: max(0, nowNs-r.ackNs), ClientID: id,
+		}
+		if r.online && st.LagNs <= int64(n.settings.MaxLag) {
+			good++
+		}
+		all = append(all, st)
+	}
+	return all, good
+}
+
+// waiter waits until replicas have what was changed before it came.
+type waiter struct {
+	target   int64 // offset; negative before the round that has the changes
+	replicas int
+	only     *replica // whose acknowledgement counts; nil for all
+	done     func()
+}
+
+// Wait has a round begin at once, and calls done, once and from any goroutine, when enough replicas have applied
+// it. Acknowledged returns their number for the offset then; the returned function ends the wait.
+func (n *Node) Wait(replicas int, done func()) (acknowledged func() int) {
+	w := &waiter{target: -1, replicas: replicas, done: done}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.waiters[w] = struct{}{}
+	n.kick()
+	return func() int {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		delete(n.waiters, w)
+		return n.acknowledgedLocked(w)
+	}
+}
+
+func (n *Node) acknowledgedLocked(w *waiter) (count int) {
+	if w.target < 0 {
+		return 0
+	}
+	for _, r := range n.replicas {
+		if r.online && r.acked >= w.target && (w.only == nil || w.only == r) {
+			count++
+		}
+	}
+	return count
+}
+
+func (n *Node) checkWaitersLocked() {
+	for w := range n.waiters {
+		if w.target >= 0 && n.acknowledgedLocked(w) >= w.replicas {
+			n.endWaitLocked(w)
+		}
+	}
+}
+
+func (n *Node) endWaitLocked(w *waiter) {
+	delete(n.waiters, w)
+	go w.done()
+}
+
+// InStep returns the number of replicas that have acknowledged everything so far in the stream.
+func (n *Node) InStep() (count int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.acknowledgedLocked(&waiter{target: n.backlog.end})
+}

@@ -1,0 +1,252 @@
+// Package replication has a server follow another one: the leader's changes go to replicas in rounds, after all
+// of its states, and a replica answers looks until it is promoted. It is asynchronous, and elects nobody. A Node
+// is safe for concurrent use.
+package replication
+
+import (
+	"context"
+	"log/slog"
+	"math"
+	"sync"
+	"time"
+
+	"cellserver/internal/keep/changes"
+	"cellserver/internal/keep/gate"
+	"cellserver/internal/keep/persist/disk"
+	"cellserver/internal/shard"
+)
+
+// Clock is a server's clock.
+type Clock interface {
+	Now() int64
+	// Follow sets the clock to a leader's time, also back.
+	Follow(ns int64)
+	// NotBefore sets the clock forward.
+	NotBefore(ns int64) (offsetNs int64)
+}
+
+// Definitions are texts beside keys, which replicas have to apply in their order.
+type Definitions interface {
+	// Tell starts recording changes, the first of which is everything, or stops it.
+	Tell(on bool)
+	// TakeTold returns the changes since its last call.
+	TakeTold() [][]byte
+	Everything() [][]byte
+	// Follow applies a text, in memory whatever becomes of the error.
+	Follow(text []byte) error
+}
+
+// Settings can change while the server runs.
+type Settings struct {
+	Priority    int           // for promotion; 0 for never
+	MinReplicas int           // to accept changes
+	MaxLag      time.Duration // of a replica that counts
+	Backlog     int64         // bytes
+	Interval    time.Duration // between rounds; 0 adapts it
+}
+
+// Config configures a Node.
+type Config struct {
+	Store       *shard.Store
+	Changes     *changes.Gatherer // of the store
+	Gate        *gate.Gate        // of the store
+	Clock       Clock
+	Definitions Definitions
+	Dial        Dial
+	Announce    Address  // where others reach this server; a zero host is the connection's
+	Dir         disk.Dir // keeps the role; nil for none
+	KillClients func()   // closes the connections of clients
+	RunID       string
+	Settings    Settings
+	Log         *slog.Logger
+}
+
+// Node is a server's part in replication.
+type Node struct {
+	config Config
+	kicked chan struct{} // a round is wanted
+
+	writing  sync.Mutex // held while writing the role
+	applying sync.Mutex // held while a replica applies a round and adds it to the backlog
+
+	mu       sync.Mutex // guards all below
+	settings Settings
+	role     Role
+	wanted   intent
+	endRole  context.CancelFunc // ends what Run does for the role
+	history  string
+	parent   string
+	branch   int64
+	backlog  backlog // its end is the offset
+	latestNs int64   // latest time of a leader's clock
+
+	// Of a leader:
+	feed      *changes.Feed // nil before the first replica
+	replicas  map[int64]*replica
+	announced map[int64]Address // by REPLCONF, before CL.SYNC
+	waiters   map[*waiter]struct{}
+	handing   *handover // under way
+	handed    bool      // a replica has everything, and leads
+	interval  time.Duration
+	lease     *time.Timer // ends when too few replicas are good
+
+	// Of a replica:
+	link       Link
+	linkErr    error
+	downNs     int64 // when the link went down; 0 while it is up
+	lastIONs   int64
+	lastFullNs int64 // when this replica last had everything
+	syncBytes  int64
+	leader     Address
+	starting   int  // in Begin: 1 without states, 2 with them
+	complete   bool // has all states of some time
+	counts     Counts
+	requesting bool // a planned change, as the one to lead
+}
+
+// intent is the role that is wanted.
+type intent struct {
+	leader Address // zero to lead
+	n      int     // distinguishes intents
+}
+
+// New returns the Node of a server that leads, until Run.
+func New(c Config) *Node {
+	n := &Node{
+		config: c, settings: c.Settings, kicked: make(chan struct{}, 1), history: newHistory(), branch: -1, complete: true,
+		replicas: map[int64]*replica{}, announced: map[int64]Address{}, waiters: map[*waiter]struct{}{},
+	}
+	n.backlog.max = max(c.Settings.Backlog, 1)
+	return n
+}
+
+// Run plays the role that is wanted until ctx ends.
+func (n *Node) Run(ctx context.Context) {
+	for ctx.Err() == nil {
+		role, end := context.WithCancel(ctx)
+		n.mu.Lock()
+		n.endRole = end
+		leader := n.wanted.leader
+		n.mu.Unlock()
+		if leader == (Address{}) {
+			n.lead(role)
+		} else {
+			n.follow(role, leader)
+		}
+		end()
+	}
+}
+
+// Follow makes the server a replica. Changes are refused from now on.
+func (n *Node) Follow(leader Address) {
+	n.mu.Lock()
+	if n.wanted.leader == leader {
+		n.mu.Unlock()
+		return
+	}
+	n.wantLocked(leader)
+	n.mu.Unlock()
+	n.config.Log.Info("this server follows another one", "leader", leader.String())
+	n.keepRole()
+}
+
+// wantLocked sets the wanted role, and ends the present one.
+func (n *Node) wantLocked(leader Address) {
+	n.wanted = intent{leader, n.wanted.n + 1}
+	if leader != (Address{}) {
+		n.config.Gate.Close(gate.Replica, 0, readOnly(leader))
+	}
+	if n.endRole != nil {
+		n.endRole()
+	}
+}
+
+// Lead makes the server a leader. One that follows a leader which is there first has it hand over, for a second
+// at most.
+func (n *Node) Lead() {
+	n.mu.Lock()
+	if n.wanted.leader == (Address{}) {
+		n.mu.Unlock()
+		return
+	}
+	leader, hasLink := n.wanted.leader, n.link == LinkConnected
+	if !hasLink {
+		n.wantLocked(Address{})
+		n.mu.Unlock()
+		n.keepRole()
+		return
+	}
+	n.wanted = intent{Address{}, n.wanted.n + 1}
+	n.requesting = true
+	number := n.wanted.n
+	n.mu.Unlock()
+	go func() {
+		n.requestHandover(leader)
+		n.mu.Lock()
+		n.requesting = false
+		if n.wanted.n == number {
+			n.wantLocked(Address{})
+		}
+		n.mu.Unlock()
+		n.keepRole()
+	}()
+}
+
+// readOnly is the error for changes on a replica.
+func readOnly(leader Address) gate.Refusal {
+	return gate.Refusal("READONLY You can't write against a read only replica: the leader is " + leader.String())
+}
+
+const noReplicas gate.Refusal = "NOREPLICAS Not enough good replicas to write."
+
+// kick has the leader begin a round at once.
+func (n *Node) kick() {
+	select {
+	case n.kicked <- struct{}{}:
+	default:
+	}
+}
+
+// Change changes the settings.
+func (n *Node) Change(change func(s *Settings)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	change(&n.settings)
+	n.backlog.max = max(n.settings.Backlog, 1)
+	n.backlog.add(nil)
+	n.checkReplicasLocked()
+	n.kick()
+}
+
+// Settings returns the present ones.
+func (n *Node) Settings() Settings {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.settings
+}
+
+// Status returns the present state.
+func (n *Node) Status() Status {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	nowNs := n.config.Clock.Now()
+	st := Status{
+		Role: n.role, History: n.history, Parent: n.parent, BranchOffset: n.branch, Offset: n.backlog.end,
+		Backlog: n.backlog.bytes, MaxBacklog: n.settings.Backlog, Priority: n.settings.Priority,
+		MinReplicas: n.settings.MinReplicas, MaxLagNs: int64(n.settings.MaxLag), HandingOver: n.handing != nil || n.requesting,
+		Counts: n.counts,
+	}
+	if n.role == Leader {
+		st.Replicas, st.Good = n.replicaStatusLocked(nowNs)
+		return st
+	}
+	st.Leader, st.Link, st.LinkDownSinceNs, st.LastIONs = n.leader, n.link, n.downNs, n.lastIONs
+	st.SyncBytes, st.LinkError = n.syncBytes, n.linkErr
+	if st.LagNs = math.MaxInt64; n.lastFullNs > 0 {
+		st.LagNs = max(0, nowNs-n.lastFullNs)
+	}
+	if !n.complete {
+		st.Priority = 0
+	}
+	return st
+}

@@ -1,0 +1,277 @@
+package replication
+
+import (
+	"errors"
+	"fmt"
+
+	"cellserver/internal/keep/record"
+	"cellserver/internal/store"
+)
+
+// Client is the connection of a replica.
+type Client struct {
+	ID      int64
+	Address Address // of the replica, for clients
+	Kill    func()
+}
+
+// Errors for replicas:
+var (
+	ErrNotLeader = errors.New("this server is not a leader")
+	ErrNotSynced = errors.New("send CL.SYNC START first")
+	ErrBehind    = errors.New("the replica is further behind than the backlog; it has to take all states again")
+)
+
+// FormatError reports a replica that reads older formats only.
+type FormatError struct{ Reads int }
+
+func (e FormatError) Error() string {
+	return fmt.Sprintf("the stream is of format %d, and the replica reads formats up to %d; upgrade the replica first", Format, e.Reads)
+}
+
+// replica is a replica of this leader.
+type replica struct {
+	client   Client
+	sync     *fullSync // under way, or nil
+	online   bool      // has everything up to acked
+	warned   bool
+	sentTo   int64
+	acked    int64
+	ackNs    int64 // of the last acknowledgement
+	activeNs int64 // when it last asked
+	ready    func()
+}
+
+func (r *replica) state() string {
+	switch {
+	case r.online:
+		return "online"
+	case r.sync != nil && !r.sync.begun.Load():
+		return "wait_bgsave"
+	}
+	return "send_bulk"
+}
+
+// wake answers a waiting replica.
+func (r *replica) wake() {
+	if r.ready != nil {
+		r.ready()
+		r.ready = nil
+	}
+}
+
+// Start is the answer to a replica's first request.
+type Start struct {
+	Format  int
+	Full    bool // all states follow
+	History string
+	Parent  string
+	Branch  int64
+	Offset  int64 // of the stream that follows
+	ClockNs int64
+}
+
+// Announce notes the address of a client that will be a replica, by REPLCONF. An address without a host or port
+// changes the other part only.
+func (n *Node) Announce(client int64, a Address) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	known := n.announced[client]
+	if a.Host != "" {
+		known.Host = a.Host
+	}
+	if a.Port != 0 {
+		known.Port = a.Port
+	}
+	n.announced[client] = known
+}
+
+// addressLocked completes the address of a client.
+func (n *Node) addressLocked(c *Client) {
+	if a := n.announced[c.ID]; a.Host != "" {
+		c.Address.Host = a.Host
+	}
+	c.Address.Port = n.announced[c.ID].Port
+}
+
+// Attach begins to serve a replica that has a history up to an offset. The client's address needs no port: that
+// is announced. A server that takes states, rather than to follow, is served by a replica, too.
+func (n *Node) Attach(c Client, reads int, history string, offset int64, takes bool) (Start, error) {
+	if reads < Format {
+		return Start{}, FormatError{reads}
+	}
+	n.mu.Lock()
+	isLeader, needed := n.role == Leader && n.wanted.leader == (Address{}) && n.handing == nil, n.feed == nil
+	n.mu.Unlock()
+	switch {
+	case takes:
+		return n.give(c)
+	case !isLeader:
+		return Start{}, ErrNotLeader
+	case needed:
+		n.beginStream()
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.feed == nil {
+		return Start{}, ErrNotLeader
+	}
+	n.addressLocked(&c)
+	nowNs := n.config.Clock.Now()
+	r := &replica{client: c, activeNs: nowNs, ackNs: nowNs, sentTo: n.backlog.end}
+	if before := n.replicas[c.ID]; before != nil {
+		n.detachLocked(before)
+	}
+	n.replicas[c.ID] = r
+	start := Start{
+		Format: Format, History: n.history, Parent: n.parent, Branch: n.branch, Offset: n.backlog.end, ClockNs: nowNs,
+	}
+	if n.goesOnLocked(history, offset) {
+		start.Offset, r.sentTo, r.acked, r.online = offset, offset, offset, true
+		n.counts.PartialSyncs++
+		n.checkReplicasLocked()
+		n.config.Log.Info("a replica goes on", "replica", c.Address.String(), "offset", offset, "behind", n.backlog.end-offset)
+		return start, nil
+	}
+	start.Full = true
+	n.counts.FullSyncs++
+	n.beginSyncLocked(r)
+	n.config.Log.Info("a replica takes all states", "replica", c.Address.String(), "offset", start.Offset)
+	return start, nil
+}
+
+// goesOnLocked reports whether a replica with a history up to an offset needs only the stream.
+func (n *Node) goesOnLocked(history string, offset int64) bool {
+	same := history == n.history || n.parent != "" && history == n.parent && offset <= n.branch
+	return same && n.backlog.has(offset)
+}
+
+// Detach ends the service of a replica whose connection has ended.
+func (n *Node) Detach(client int64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.announced, client)
+	if r := n.replicas[client]; r != nil {
+		n.detachLocked(r)
+	}
+}
+
+func (n *Node) detachLocked(r *replica) {
+	if r.sync != nil {
+		r.sync.end()
+	}
+	delete(n.replicas, r.client.ID)
+	r.wake()
+	if n.role == Leader {
+		n.checkReplicasLocked()
+	}
+	if n.handing != nil && n.handing.to == r {
+		n.handing.gone()
+	}
+}
+
+// Next notes that a replica has applied everything up to an offset, negative during a full sync, and calls ready
+// once, from any goroutine, when there is more for it; Take returns that.
+func (n *Node) Next(client, applied int64, ready func()) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	r := n.replicas[client]
+	if r == nil {
+		return ErrNotSynced
+	}
+	r.activeNs = n.config.Clock.Now()
+	if applied >= 0 && r.sync == nil {
+		if !r.online {
+			n.config.Log.Info("a replica has all states", "replica", r.client.Address.String(), "offset", applied)
+		}
+		r.acked, r.ackNs, r.online = applied, r.activeNs, true
+		n.checkReplicasLocked()
+		n.checkWaitersLocked()
+	}
+	r.ready = ready
+	if r.sync != nil && len(r.sync.chunks) > 0 || r.sync == nil && r.sentTo != n.backlog.end {
+		r.wake()
+	}
+	return nil
+}
+
+// takeBytes is the size of an answer to a replica, approximately.
+const takeBytes = 256 << 10
+
+// Take returns the leader's time and what a replica has to apply next, perhaps nothing.
+func (n *Node) Take(client int64) (clockNs int64, frames []byte, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	r := n.replicas[client]
+	if r == nil {
+		return 0, nil, ErrBehind // it was evicted
+	}
+	r.ready = nil
+	clockNs = n.config.Clock.Now()
+	if r.sync != nil {
+		frames, err = n.takeSyncLocked(r)
+		return clockNs, frames, err
+	}
+	if !n.backlog.has(r.sentTo) {
+		return 0, nil, ErrBehind
+	}
+	frames, r.sentTo = n.backlog.from(nil, r.sentTo, takeBytes)
+	return clockNs, frames, nil
+}
+
+func (n *Node) takeSyncLocked(r *replica) (frames []byte, err error) {
+	for len(frames) < takeBytes {
+		select {
+		case chunk, more := <-r.sync.chunks:
+			if more {
+				frames = append(frames, chunk...)
+				continue
+			}
+			err, r.sentTo = r.sync.err, r.sync.offset
+			r.sync = nil
+			if n.replicas[r.client.ID] == r {
+				n.checkReplicasLocked()
+			}
+		default:
+		}
+		break
+	}
+	return frames, err
+}
+
+// appendStates appends a frame of states.
+func appendStates(b []byte, clockNs int64, records []byte) []byte {
+	return appendFrame(b, flagState, clockNs, records)
+}
+
+// give serves a server that takes the states of now: a replica's or a leader's.
+func (n *Node) give(c Client) (Start, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.complete {
+		return Start{}, errors.New("this server does not have all states itself")
+	}
+	n.addressLocked(&c)
+	nowNs := n.config.Clock.Now()
+	r := &replica{client: c, activeNs: nowNs, ackNs: nowNs, sentTo: n.backlog.end}
+	n.replicas[c.ID] = r
+	n.counts.FullSyncs++
+	n.beginSyncLocked(r)
+	return Start{Format: Format, Full: true, History: n.history, Parent: n.parent, Branch: n.branch, Offset: n.backlog.end, ClockNs: max(nowNs, n.latestNs)}, nil
+}
+
+// apply replays records in a store.
+func apply(s interface {
+	Restore(nowNs int64, part, parts int, changes []store.Change)
+}, nowNs int64, records []byte) error {
+	const together = 256
+	some := make([]store.Change, 0, together)
+	err := record.Read(records, func(c store.Change) {
+		if some = append(some, c); len(some) == together {
+			s.Restore(nowNs, 0, 1, some)
+			some = some[:0]
+		}
+	})
+	s.Restore(nowNs, 0, 1, some)
+	return err
+}

@@ -1,0 +1,229 @@
+package replication
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Beginning is what a server is started with.
+type Beginning struct {
+	ReplicaOf Address // zero to lead
+	Peer      Address // the other server of a pair; zero for none
+	HasStates bool    // of its own, from a data directory
+}
+
+const (
+	// peerWait is how long a start waits for a peer that does not answer.
+	peerWait = 5 * time.Second
+	peerPoll = 100 * time.Millisecond
+)
+
+// Begin sets the role at a start, before clients are served: a peer that leads is followed, and a server without
+// states takes those of its peer, so that it never leads with less. The directory's role precedes the setting.
+func (n *Node) Begin(ctx context.Context, b Beginning) error {
+	kept, err := n.loadRole()
+	if err != nil {
+		return err
+	}
+	if kept != nil {
+		if kept.leader != b.ReplicaOf {
+			n.config.Log.Info("the role is that of the last change, as kept in the data directory", "leader", kept.leader.String())
+		}
+		b.ReplicaOf = kept.leader
+	}
+	if b.Peer != (Address{}) {
+		if b.ReplicaOf, err = n.meet(ctx, &b); err != nil {
+			return err
+		}
+	}
+	if b.ReplicaOf != (Address{}) {
+		n.Follow(b.ReplicaOf)
+	}
+	return nil
+}
+
+// Other is what another server says of itself in INFO.
+type Other struct {
+	RunID     string
+	Loading   bool
+	Undecided bool // it is in Begin
+	HasStates bool
+	Role      Role
+	Leader    Address // of a replica
+	LinkUp    bool
+}
+
+// Ask asks a server for its role.
+func (n *Node) Ask(ctx context.Context, to Address) (o Other, err error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTime)
+	defer cancel()
+	c, err := n.config.Dial(ctx, to)
+	if err != nil {
+		return o, err
+	}
+	defer c.Close() //nolint:errcheck // nothing was written
+	for _, section := range []string{"server", "persistence", "replication"} {
+		reply, err := c.Do(ctx, "INFO", section)
+		if err != nil {
+			return o, err
+		}
+		text, _ := reply.(string)
+		o.read(text)
+	}
+	return o, nil
+}
+
+func (o *Other) read(info string) {
+	for lines := bufio.NewScanner(strings.NewReader(info)); lines.Scan(); {
+		name, value, _ := strings.Cut(lines.Text(), ":")
+		switch name {
+		case "run_id":
+			o.RunID = value
+		case "loading":
+			o.Loading = value == "1"
+		case "cell_starting":
+			o.Undecided, o.HasStates = value != "no", value == "with_states"
+		case "role":
+			if o.Role = Leader; value == "slave" {
+				o.Role = Replica
+			}
+		case "master_host":
+			o.Leader.Host = value
+		case "master_port":
+			o.Leader.Port, _ = strconv.Atoi(value)
+		case "master_link_status":
+			o.LinkUp = value == "up"
+		}
+	}
+}
+
+// Starting is INFO's word for a server in Begin.
+func (n *Node) Starting() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return [...]string{"no", "without_states", "with_states"}[n.starting]
+}
+
+func (n *Node) setStarting(on, hasStates bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch {
+	case !on:
+		n.starting = 0
+	case hasStates:
+		n.starting = 2
+	default:
+		n.starting = 1
+	}
+}
+
+// meet asks the peer whom to follow.
+func (n *Node) meet(ctx context.Context, b *Beginning) (leader Address, err error) {
+	n.setStarting(true, b.HasStates)
+	defer n.setStarting(false, false)
+	silentNs := n.config.Clock.Now()
+	for said := false; ; said = true {
+		other, err := n.Ask(ctx, b.Peer)
+		switch {
+		case ctx.Err() != nil:
+			return leader, ctx.Err()
+		case err != nil && n.config.Clock.Now()-silentNs >= int64(peerWait):
+			n.config.Log.Warn("the peer does not answer; this server starts without it", "peer", b.Peer.String(), "error", err)
+			return b.ReplicaOf, nil
+		case err != nil:
+		case other.RunID == n.config.RunID:
+			return leader, errors.New("--peer is this server itself; give the address of the other one")
+		default:
+			silentNs = n.config.Clock.Now()
+			if decided, leader, err := n.decide(ctx, b, &other); decided || err != nil {
+				return leader, err
+			}
+		}
+		if !said {
+			n.config.Log.Info("waiting for the peer", "peer", b.Peer.String())
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(peerPoll):
+		}
+	}
+}
+
+// decide decides by what the peer says, if it can now.
+func (n *Node) decide(ctx context.Context, b *Beginning, other *Other) (decided bool, leader Address, err error) {
+	switch {
+	case other.Undecided: // the one with states leads, then the one whose run id is first
+		leads := b.HasStates && !other.HasStates || b.HasStates == other.HasStates && n.config.RunID < other.RunID
+		return leads, Address{}, nil
+	case other.Loading:
+		return false, leader, nil
+	case other.Role == Leader:
+		return true, b.Peer, nil
+	case other.LinkUp:
+		return true, other.Leader, nil
+	case b.HasStates:
+		return true, b.ReplicaOf, nil
+	}
+	if err := n.takeStates(ctx, b.Peer); err != nil {
+		n.config.Log.Warn("cannot take the peer's states; trying again", "peer", b.Peer.String(), "error", err)
+		return false, leader, ctx.Err()
+	}
+	return true, b.ReplicaOf, nil
+}
+
+// takeStates takes all states of a server, and begins a history that goes on from them.
+func (n *Node) takeStates(ctx context.Context, from Address) error {
+	c, err := n.connect(ctx, from)
+	if err != nil {
+		return err
+	}
+	defer c.Close() //nolint:errcheck // nothing was written
+	f, err := n.start(ctx, c, true)
+	for err == nil && f.beside != nil {
+		err = f.next(ctx)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.complete = true
+	if err != nil {
+		return err
+	}
+	n.link = LinkConnect
+	n.config.Clock.NotBefore(n.latestNs)
+	n.parent, n.branch, n.history = n.history, n.backlog.end, newHistory()
+	n.config.Log.Info("this server has taken its peer's states", "peer", from.String())
+	return nil
+}
+
+// CheckHost refuses what is neither an IP address nor a name.
+func CheckHost(host string) error {
+	const most = 253
+	known := func(c rune) bool {
+		return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || strings.ContainsRune("-._:%", c)
+	}
+	if host == "" || len(host) > most || strings.ContainsFunc(host, func(c rune) bool { return !known(c) }) {
+		return errors.New("the host must be an IP address or a name")
+	}
+	return nil
+}
+
+// ParseAddress reads host:port.
+func ParseAddress(text string) (a Address, err error) {
+	host, port, err := net.SplitHostPort(text)
+	if err != nil {
+		return a, errors.New("must be host:port")
+	}
+	if err := CheckHost(host); err != nil {
+		return a, err
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil || n == 0 {
+		return a, errors.New("must be host:port, with a port between 1 and 65535")
+	}
+	return Address{host, int(n)}, nil
+}

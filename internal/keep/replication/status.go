@@ -1,0 +1,99 @@
+package replication
+
+import (
+	"net"
+	"strconv"
+)
+
+// Address is where a server answers clients.
+type Address struct {
+	Host string
+	Port int
+}
+
+// String returns host:port, and "" for no address.
+func (a Address) String() string {
+	if a == (Address{}) {
+		return ""
+	}
+	return net.JoinHostPort(a.Host, strconv.Itoa(a.Port))
+}
+
+// Role is a server's part in replication.
+type Role uint8
+
+// Roles:
+const (
+	Leader Role = iota
+	Replica
+)
+
+// String returns "leader" or "replica".
+func (r Role) String() string { return [...]string{"leader", "replica"}[r] }
+
+// Link is the state of a replica's link to its leader, named as in ROLE.
+type Link uint8
+
+// States of a link:
+const (
+	LinkConnect    Link = iota // not connected; tried again
+	LinkConnecting             // waiting for the leader's answer
+	LinkSync                   // taking all states
+	LinkConnected              // following the changes
+)
+
+// String returns ROLE's word.
+func (l Link) String() string { return [...]string{"connect", "connecting", "sync", "connected"}[l] }
+
+// Status is a server's state of replication. Times are of the server's clock in Unix nanoseconds.
+type Status struct {
+	Role         Role
+	History      string // 40 hexadecimal digits
+	Parent       string // the history that it branched from; "" for none
+	BranchOffset int64  // the offset up to which both are the same
+	Offset       int64  // bytes of the stream so far: gathered by a leader, applied by a replica
+	Backlog      int64  // bytes of the stream that can be sent again
+	MaxBacklog   int64
+	Priority     int // for promotion, as Sentinel has it; 0 while the states are not complete
+
+	Replicas    []ReplicaStatus // of a leader, those connected, oldest first
+	MinReplicas int             // to accept changes; 0 for no minimum
+	MaxLagNs    int64           // of a replica that counts as good
+	Good        int             // replicas
+
+	// Of a replica:
+	Leader          Address
+	Link            Link
+	LinkDownSinceNs int64 // 0 while it is connected
+	LastIONs        int64 // when something was last received; 0 for never
+	LagNs           int64 // time since the replica was known to have everything; math.MaxInt64 for never
+	SyncBytes       int64 // received of a full sync under way
+	LinkError       error // why the link is down; nil for none
+
+	HandingOver bool // a planned change of leader is under way
+	Counts      Counts
+}
+
+// ReplicaStatus is a leader's view of a replica.
+type ReplicaStatus struct {
+	Address  Address
+	State    string // wait_bgsave before the first state, send_bulk during a full sync, then online
+	Offset   int64  // acknowledged
+	LagBytes int64
+	LagNs    int64 // since the last acknowledgement
+	ClientID int64
+}
+
+// Counts are counted since the start.
+type Counts struct {
+	FullSyncs        uint64 // given to replicas
+	PartialSyncs     uint64 // given: continued from the backlog
+	Incomplete       uint64 // full syncs because more keys were gone than were noted
+	Evicted          uint64 // replicas that were too slow
+	FullSyncsTaken   uint64 // as a replica
+	Promotions       uint64
+	Demotions        uint64
+	Handovers        uint64 // planned changes that lost nothing
+	HandoverTimeouts uint64 // planned changes that took too long, and are as a crash
+	RefusedWithout   uint64 // times that changes began to be refused for lack of good replicas
+}

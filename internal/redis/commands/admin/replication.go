@@ -1,0 +1,318 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"cellserver/internal/decide/clients"
+	"cellserver/internal/keep/replication"
+	"cellserver/internal/redis/argument"
+	"cellserver/internal/redis/execute"
+	"cellserver/internal/redis/reply"
+	"cellserver/internal/resp"
+	"cellserver/internal/wire/glob"
+)
+
+const noReplication reply.Error = "ERR there is no replication over a store on other machines (--store), which has its own"
+
+// replicaOf is REPLICAOF host port, or NO ONE.
+func (k *Server) replicaOf(c execute.Call, args [][]byte) error {
+	leads := glob.Fold(args[1]) == "no" && glob.Fold(args[2]) == "one"
+	switch {
+	case k.Replication == nil && leads:
+		return c.OK()
+	case k.Replication == nil:
+		return noReplication
+	case leads:
+		k.Replication.Lead()
+		return c.OK()
+	}
+	port, ok := resp.ParseInt(args[2])
+	if !ok || port < 1 || port > math.MaxUint16 {
+		return reply.Error("ERR Invalid master port")
+	}
+	a := replication.Address{Host: string(args[1]), Port: int(port)}
+	if st := k.Replication.Status(); st.Role == replication.Replica && st.Leader == a {
+		c.Reply().Status("OK Already connected to specified master")
+		return nil
+	}
+	if err := replication.CheckHost(a.Host); err != nil {
+		return reply.Error("ERR " + err.Error())
+	}
+	k.Replication.Follow(a)
+	return c.OK()
+}
+
+// role is ROLE.
+func (k *Server) role(c execute.Call, _ [][]byte) error {
+	st := k.replicationStatus()
+	w := c.Reply()
+	if st.Role == replication.Replica {
+		w.Array(5)
+		w.BulkString("slave")
+		w.BulkString(st.Leader.Host)
+		w.Int(int64(st.Leader.Port))
+		w.BulkString(st.Link.String())
+		w.Int(st.Offset)
+		return nil
+	}
+	w.Array(3)
+	w.BulkString("master")
+	w.Int(st.Offset)
+	online := st.Replicas[:0]
+	for _, r := range st.Replicas {
+		if r.State == "online" {
+			online = append(online, r)
+		}
+	}
+	w.Array(len(online))
+	for _, r := range online {
+		w.Strings([]string{r.Address.Host, strconv.Itoa(r.Address.Port), strconv.FormatInt(r.Offset, 10)})
+	}
+	return nil
+}
+
+func (k *Server) replicationStatus() replication.Status {
+	if k.Replication == nil {
+		return replication.Status{History: k.RunID, BranchOffset: -1}
+	}
+	return k.Replication.Status()
+}
+
+// waitCommand is WAIT numreplicas timeout.
+func (k *Server) waitCommand(c execute.Call, args [][]byte) error {
+	wanted, err := argument.Int(args[1])
+	if err != nil {
+		return err
+	}
+	timeout, err := milliseconds(args[2])
+	switch {
+	case err != nil:
+		return err
+	case k.Replication == nil:
+		c.Reply().Int(0)
+		return nil
+	case k.Replication.Status().Role == replication.Replica:
+		return reply.Error("ERR WAIT cannot be used with replica instances. Please also note that since Redis 4.0 if a replica is " +
+			"configured to be writable (which is not the default) writes to replicas are just local and are not propagated.")
+	case wanted <= 0 || c.HoldsKeys():
+		c.Reply().Int(int64(k.Replication.InStep()))
+		return nil
+	}
+	var acknowledged func() int
+	return c.Until(func(ctx context.Context, finish func()) {
+		acknowledged = k.Replication.Wait(int(min(wanted, math.MaxInt32)), finish)
+		context.AfterFunc(ctx, func() { acknowledged() })
+	}, timeout, func(c execute.Call) error {
+		c.Reply().Int(int64(acknowledged()))
+		return nil
+	})
+}
+
+// replConf is REPLCONF option value ..., by which a replica says where its clients are.
+func (k *Server) replConf(c execute.Call, conn execute.Connection, args [][]byte) error {
+	if len(args)%2 == 0 {
+		return reply.ErrSyntax
+	}
+	var a replication.Address
+	for args = args[1:]; len(args) > 0; args = args[2:] {
+		switch option := glob.Fold(args[0]); option {
+		case "listening-port":
+			port, ok := resp.ParseInt(args[1])
+			if !ok || port < 0 || port > math.MaxUint16 {
+				return reply.ErrNotInteger
+			}
+			a.Port = int(port)
+		case "ip-address":
+			if err := replication.CheckHost(string(args[1])); err != nil {
+				return reply.Error("ERR " + err.Error())
+			}
+			a.Host = string(args[1])
+		case "capa":
+		default:
+			return reply.Error("ERR Unrecognized REPLCONF option: " + resp.Printable(args[0]))
+		}
+	}
+	if k.Replication == nil {
+		return noReplication
+	}
+	markReplica(conn)
+	k.Replication.Announce(conn.Client().ID, a)
+	return c.OK()
+}
+
+// markReplica makes the connection one of a replica's, which ends its service when it ends.
+func markReplica(conn execute.Connection) {
+	conn.Client().Change(func(i *clients.Info) { i.Replica = true })
+}
+
+// syncStart is CL.SYNC START format history offset [TAKE].
+func (k *Server) syncStart(c execute.Call, conn execute.Connection, args [][]byte) error {
+	format, err := argument.Int(args[2])
+	if err != nil {
+		return err
+	}
+	offset, err := argument.Int(args[4])
+	if err != nil {
+		return err
+	}
+	takes := len(args) == 6 && glob.Fold(args[5]) == "take"
+	switch {
+	case len(args) == 6 && !takes:
+		return reply.ErrSyntax
+	case k.Replication == nil:
+		return noReplication
+	}
+	markReplica(conn)
+	client := conn.Client()
+	start, err := k.Replication.Attach(replication.Client{
+		ID: client.ID, Address: replication.Address{Host: hostOf(client)}, Kill: client.Conn.Kill,
+	}, int(min(format, math.MaxInt32)), string(args[3]), offset, takes)
+	if err != nil {
+		return syncError(err)
+	}
+	mode := "continue"
+	if start.Full {
+		mode = "full"
+	}
+	w := c.Reply()
+	w.Array(7)
+	w.Int(int64(start.Format))
+	w.BulkString(mode)
+	w.BulkString(start.History)
+	w.BulkString(start.Parent)
+	w.Int(start.Branch)
+	w.Int(start.Offset)
+	w.Int(start.ClockNs)
+	return nil
+}
+
+func syncError(err error) error {
+	if errors.Is(err, replication.ErrNotLeader) {
+		return reply.Error("NOTLEADER " + err.Error())
+	}
+	return reply.Error("ERR " + err.Error())
+}
+
+// hostOf returns the host of a client's address.
+func hostOf(c *clients.Client) string {
+	host, _, err := net.SplitHostPort(c.Peer.Addr)
+	if err != nil {
+		return "127.0.0.1" // a unix socket
+	}
+	return host
+}
+
+// syncNext is CL.SYNC NEXT offset: it acknowledges, and waits for what follows.
+func (k *Server) syncNext(c execute.Call, conn execute.Connection, args [][]byte) error {
+	applied, err := argument.Int(args[2])
+	switch {
+	case err != nil:
+		return err
+	case k.Replication == nil:
+		return noReplication
+	}
+	id := conn.Client().ID
+	var failure error
+	return c.Until(func(_ context.Context, finish func()) {
+		if failure = k.Replication.Next(id, applied, finish); failure != nil {
+			finish()
+		}
+	}, replication.NextTime, func(c execute.Call) error {
+		if failure != nil {
+			return syncError(failure)
+		}
+		clockNs, frames, err := k.Replication.Take(id)
+		if err != nil {
+			return syncError(err)
+		}
+		c.Reply().Array(2)
+		c.Reply().Int(clockNs)
+		c.Reply().Bulk(frames)
+		return nil
+	})
+}
+
+// syncHandOver is CL.SYNC HANDOVER: the replica that sends it is to lead.
+func (k *Server) syncHandOver(c execute.Call, conn execute.Connection, _ [][]byte) error {
+	if k.Replication == nil {
+		return noReplication
+	}
+	markReplica(conn)
+	var failure error
+	return c.Until(func(_ context.Context, finish func()) {
+		k.Replication.HandOver(conn.Client().ID, hostOf(conn.Client()), func(err error) {
+			failure = err
+			finish()
+		})
+	}, 0, func(c execute.Call) error {
+		if failure != nil {
+			return syncError(failure)
+		}
+		return c.OK()
+	})
+}
+
+// infoReplication writes Redis's fields.
+func infoReplication(t *infoText) {
+	st := t.replicationStatus()
+	if st.Role == replication.Replica {
+		infoReplica(t, &st)
+	} else {
+		t.field("role", "master")
+	}
+	t.field("connected_slaves", len(st.Replicas))
+	if st.MinReplicas > 0 {
+		t.field("min_slaves_good_slaves", st.Good)
+	}
+	for i, r := range st.Replicas {
+		t.field("slave"+strconv.Itoa(i), fmt.Sprintf("ip=%s,port=%d,state=%s,offset=%d,lag=%d",
+			r.Address.Host, r.Address.Port, r.State, r.Offset, r.LagNs/int64(time.Second)))
+	}
+	state, parent := "no-failover", strings.Repeat("0", len(st.History))
+	if st.HandingOver {
+		state = "failover-in-progress"
+	}
+	if st.Parent != "" {
+		parent = st.Parent
+	}
+	t.fields("master_failover_state", state, "master_replid", st.History, "master_replid2", parent, "master_repl_offset", st.Offset,
+		"second_repl_offset", st.BranchOffset, "repl_backlog_active", flag(st.Backlog > 0), "repl_backlog_size", st.MaxBacklog,
+		"repl_backlog_first_byte_offset", st.Offset-st.Backlog, "repl_backlog_histlen", st.Backlog)
+	if t.Replication == nil {
+		return
+	}
+	t.fields("cell_starting", t.Replication.Starting(), "cell_full_syncs", st.Counts.FullSyncs, "cell_partial_syncs", st.Counts.PartialSyncs,
+		"cell_incomplete_rounds", st.Counts.Incomplete, "cell_evicted_replicas", st.Counts.Evicted,
+		"cell_full_syncs_taken", st.Counts.FullSyncsTaken, "cell_promotions", st.Counts.Promotions, "cell_demotions", st.Counts.Demotions,
+		"cell_handovers", st.Counts.Handovers, "cell_handover_timeouts", st.Counts.HandoverTimeouts)
+}
+
+func infoReplica(t *infoText, st *replication.Status) {
+	link, ago := "down", int64(-1)
+	if st.Link == replication.LinkConnected {
+		link, ago = "up", (t.nowNs-st.LastIONs)/int64(time.Second)
+	}
+	t.fields("role", "slave", "master_host", st.Leader.Host, "master_port", st.Leader.Port, "master_link_status", link,
+		"master_last_io_seconds_ago", ago, "master_sync_in_progress", flag(st.Link == replication.LinkSync),
+		"slave_read_repl_offset", st.Offset, "slave_repl_offset", st.Offset)
+	if st.Link == replication.LinkSync {
+		t.fields("master_sync_total_bytes", -1, "master_sync_read_bytes", st.SyncBytes)
+	}
+	if st.Link != replication.LinkConnected {
+		t.field("master_link_down_since_seconds", max(0, t.nowNs-st.LinkDownSinceNs)/int64(time.Second))
+		if st.LinkError != nil {
+			t.field("cell_link_error", resp.PrintableN([]byte(st.LinkError.Error()), maxReasonBytes))
+		}
+	}
+	if st.LagNs != math.MaxInt64 {
+		t.field("cell_lag_msec", st.LagNs/int64(time.Millisecond))
+	}
+	t.fields("slave_priority", st.Priority, "slave_read_only", 1, "replica_announced", 1)
+}

@@ -1,0 +1,37 @@
+package shard
+
+import "cellserver/internal/store"
+
+// Beside returns an empty store with the same hashes and bounds, for states with which Replace replaces these.
+func (s *Store) Beside() *Store {
+	b := &Store{seed: s.seed, shift: s.shift, shards: make([]shard, len(s.shards))}
+	for i := range b.shards {
+		sh, like := &b.shards[i], &s.shards[i]
+		sh.inline = table{seed: s.seed, skip: like.inline.skip}
+		sh.long = table{seed: s.seed, skip: like.long.skip, long: true}
+		sh.budget, sh.frozenNs = &b.budget, store.Never
+	}
+	b.budget.maxBytes.Store(s.budget.maxBytes.Load())
+	b.budget.refuses.Store(s.budget.refuses.Load())
+	return b
+}
+
+// Replace takes the states of a store from Beside in one step. That store must not be used any more. To a
+// tracker, a round with this change is incomplete.
+func (s *Store) Replace(by *Store) {
+	s.lockAll()
+	defer s.unlockAll()
+	for i := range s.shards {
+		sh := &s.shards[i]
+		sh.watched.lostAll()
+		others := by.shards[i].tables()
+		for j, t := range sh.tables() {
+			other := others[j]
+			other.tracked, other.versions = t.tracked, max(t.versions, other.versions)
+			other.changes = changes{hurry: t.changes.hurry, lost: t.tracked}
+			*t = *other
+			*other = table{}
+		}
+		sh.settleLocked()
+	}
+}

@@ -1,0 +1,49 @@
+package catalog
+
+func replicationRows() []*Command {
+	admin := []string{"admin", "dangerous"}
+	replica := []Arg{text("host"), integer("port")}
+	return []*Command{
+		{Name: "cl.sync", Arity: -2, Subs: syncRows(),
+			Since: "0.3.0", Summary: "A container for the commands by which a replica follows its leader"},
+		{
+			Name: "replconf", Arity: -1, MaxArgs: 1 + 2*8, Flags: byAdmin | FlagNoMulti, Categories: admin,
+			Since: "3.0.0", Summary: "An internal command by which a replica says where its clients are",
+			Args:    []Arg{optional(multiple(Arg{Name: "data", Type: "block", Args: []Arg{text("option"), text("value")}}))},
+			Differs: "The options are listening-port, ip-address and capa.",
+		},
+		{
+			Name: "replicaof", Arity: 3, Flags: FlagAdmin | FlagNoScript | FlagStale, Categories: admin, Args: replica,
+			Since: "5.0.0", Summary: "Makes the server a replica of another one, or with NO ONE a leader",
+			Differs: "With NO ONE, a replica whose link is up has its leader hand over first, for at most a second: nothing is lost. " +
+				"An error with --store, except NO ONE.",
+		},
+		{
+			Name: "slaveof", Arity: 3, Flags: FlagAdmin | FlagNoScript | FlagStale, Categories: admin, Args: replica,
+			Since: "1.0.0", Summary: "An alias of REPLICAOF",
+			Differs: "As REPLICAOF.",
+		},
+	}
+}
+
+func syncRows() []*Command {
+	const flags = FlagAdmin | FlagNoScript | FlagNoMulti | FlagStale
+	return []*Command{
+		{
+			Name: "handover", Arity: 2, Flags: flags,
+			Since: "0.3.0", Summary: "Hands over to the replica that sends it, in at most a second",
+		},
+		helpRow(),
+		{
+			Name: "next", Arity: 3, Flags: flags,
+			Since: "0.3.0", Complexity: "O(N) in the number of changes",
+			Summary: "Acknowledges changes and returns the next ones, or nothing after 100 ms: the leader's time and frames",
+			Args:    integers("offset"),
+		},
+		{
+			Name: "start", Arity: -5, MaxArgs: 6, Flags: flags,
+			Since: "0.3.0", Summary: "Begins to follow: from a place in a history, or with all states",
+			Args: []Arg{integer("format"), text("history"), integer("offset"), optional(token("TAKE"))},
+		},
+	}
+}
