@@ -48,7 +48,7 @@ func parseFailover(args []string, stderr io.Writer) (failoverSettings, error) {
 	flags.BoolVar(&s.check, "check", os.Getenv("CI") == "true", "fail if a client is missing; set where CI=true")
 	flags.StringVar(&s.dir, "dir", "", "a new `directory` for configurations and logs, which is kept (default a temporary one)")
 	flags.DurationVar(&s.sentinel.DownAfter, "down-after", 2*time.Second, "Sentinel's down-after-milliseconds")
-	flags.DurationVar(&s.sentinel.FailoverTimeout, "failover-timeout", 10*time.Second, "Sentinel's failover-timeout")
+	flags.DurationVar(&s.sentinel.FailoverTimeout, "failover-timeout", 3*time.Second, "Sentinel's failover-timeout")
 	flags.IntVar(&s.sentinel.ParallelSyncs, "parallel-syncs", 1, "Sentinel's parallel-syncs")
 	if err := flags.Parse(args); err != nil {
 		return failoverSettings{}, err

@@ -20,6 +20,7 @@ Usage:
   soak run [flags]      attack a server with the race detector in all ways at once; fail unless it stays sound
   soak kills [flags]    kill a server under load again and again; fail if it loses what it was to keep
   soak remote [flags]   call servers in front of a Redis cluster; fail unless limits are kept, also while masters are killed
+  soak failover [flags] let a replica take over under load again and again; fail if anything confirmed is lost, or doubled
   soak measure [flags]  attack a server in one way at a time; print how long other clients wait, or what memory it takes
 
 soak COMMAND --help lists the command's flags.
@@ -36,7 +37,8 @@ func main() {
 
 // run is the whole program.
 func run(ctx context.Context, args []string, stdout io.Writer) error {
-	commands := map[string]func(context.Context, []string, io.Writer) error{"run": runSoak, "kills": runKills, "remote": runRemote, "measure": runMeasure}
+	commands := map[string]func(context.Context, []string, io.Writer) error{"run": runSoak, "kills": runKills, "remote": runRemote,
+		"failover": runFailover, "measure": runMeasure}
 	if len(args) == 0 || args[0] == "-h" || args[0] == "--help" || args[0] == "help" {
 		_, err := io.WriteString(stdout, usage)
 		return err

@@ -19,9 +19,9 @@ def open_client(sentinels, name, password)
   redis
 end
 
-# Practically nothing leaks: a burst of a million, and an hour a unit.
+# Practically nothing leaks: a burst of 200,000, and five hours a unit.
 def throttle(redis, key)
-  INCR ? [0, redis.incr(key)] : redis.call("CL.THROTTLE", key, 999_999, 1, 3_600_000)
+  INCR ? [0, redis.incr(key)] : redis.call("CL.THROTTLE", key, 199_999, 1, 18_000)
 end
 
 def allowed?(redis, key)

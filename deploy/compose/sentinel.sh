@@ -9,26 +9,38 @@ ask() { timeout 1 redis-cli -h "$@" 2>/dev/null | tr -d '\r'; }
 is_server() { case " $SERVERS " in *" ${1:-none} "*) ;; *) false ;; esac }
 
 # Prints the leader's address, or says what it waits for. With time the answer of one server is enough: that it leads, or
-# whom it follows. A leader that is gone the Sentinels replace, unless its replica has been without it for half a minute.
+# whom it follows; and of two that lead, as they did not find each other when they started, it is the one with more changes.
+# A leader that is gone the Sentinels replace, unless its replica has been without it for half a minute.
 find_leader() {
   for host in $SENTINELS; do
     leader=$(ask "$host" -p 26379 sentinel get-master-addr-by-name cellserver | head -n 1)
     if is_server "$leader"; then echo "$leader" && return; fi
   done
-  leaders= named= answers=0
+  leaders= named= leading=0 following=0
   for host in $SERVERS; do
     info=$(ask "$host" -p 6380 info replication)
     case $info in
-      *role:master*) leaders="$leaders $host" ;;
-      *role:slave*) named=$(echo "$info" | sed -n 's/^master_host://p') ;;
-      *) continue ;;
+      *cell_starting:[!n]*) ;; # it has not decided yet
+      *role:master*)
+        leading=$((leading + 1))
+        leaders="$leaders$(echo "$info" | sed -n 's/^master_repl_offset://p') $host
+"
+        ;;
+      *role:slave*)
+        following=$((following + 1))
+        named=$(echo "$info" | sed -n 's/^master_host://p')
+        ;;
     esac
-    answers=$((answers + 1))
   done
-  set -- $leaders
-  if [ $# = 0 ] && [ "$tries" -ge 5 ]; then set -- $named; elif [ "$answers" = 1 ] && [ "$tries" -lt 30 ]; then set --; fi
-  if [ $# = 1 ] && is_server "$1"; then echo "$1" && return; fi
-  echo "$answers servers answer, and these lead:${leaders:- none}" >&2
+  case $leading-$following in
+    1-1) enough=0 ;;
+    1-0) enough=30 ;;
+    2-0) enough=10 ;;
+    *) enough=5 ;;
+  esac
+  [ "$leading" = 0 ] || named=$(printf %s "$leaders" | sort -rns | head -n 1 | cut -d ' ' -f 2)
+  if [ "$tries" -ge "$enough" ] && is_server "$named"; then echo "$named" && return; fi
+  echo "of the servers $leading lead and $following follow" >&2
   false
 }
 

@@ -29,6 +29,11 @@ type release struct {
 // tryRender renders the chart as helm install does, with values in YAML.
 func tryRender(t *testing.T, values string) (*release, error) {
 	t.Helper()
+	return renderFor(t, values, "v1.30.0")
+}
+
+func renderFor(t *testing.T, values, kubernetes string) (*release, error) {
+	t.Helper()
 	chart, err := loader.LoadDir(filepath.Join(root, chartDir))
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +43,9 @@ func tryRender(t *testing.T, values string) (*release, error) {
 		t.Fatal(err)
 	}
 	options := common.ReleaseOptions{Name: "cellserver", Namespace: "limits", Revision: 1, IsInstall: true}
-	all, err := util.ToRenderValues(chart, given, options, common.DefaultCapabilities)
+	cluster := common.DefaultCapabilities.Copy()
+	cluster.KubeVersion = common.KubeVersion{Version: kubernetes, Major: "1", Minor: "30"}
+	all, err := util.ToRenderValues(chart, given, options, cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -151,6 +158,24 @@ affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{t
 topologySpreadConstraints: [{topologyKey: zone, maxSkew: 1, whenUnsatisfiable: ScheduleAnyway, labelSelector: {matchLabels: {a: b}}}]
 `,
 	"a claim that is there": "persistence: {existingClaim: kept}",
+	"doors":                 "config: {http-addr: '0.0.0.0:6381', grpc-addr: ':8081'}",
+	"pair":                  "{replication: {enabled: true}, metrics: {podMonitor: {enabled: true}}}",
+	"pair, all else": `
+fullnameOverride: limiter
+replicas: 2
+replication: {enabled: true, existingSecret: replication, maxLag: 5s, sentinel: {image: "registry.example/redis:7.0.15", resources: {requests: {memory: 32Mi}, limits: {memory: 32Mi}}}}
+auth: {existingSecret: passwords, secretKey: redis.password}
+config: {min-replicas-to-write: 1, min-replicas-max-lag: 2s, repl-interval: 20ms, http-addr: "0.0.0.0:6381"}
+limits: {login: {windows: [{max_burst: 4, count: 5, period: 1m}]}}
+persistence: {enabled: false}
+networkPolicy: {clients: []}
+imagePullSecrets: [{name: registry}]
+priorityClassName: high
+nodeSelector: {disk: ssd}
+tolerations: [{key: limits, operator: Exists}]
+affinity: {nodeAffinity: {}}
+podDisruptionBudget: {maxUnavailable: 1}
+`,
 }
 
 func TestChartLint(t *testing.T) {

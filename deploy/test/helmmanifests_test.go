@@ -29,15 +29,35 @@ func TestChartIsValid(t *testing.T) {
 				t.Errorf("%s: %s: %v", name, object, errs.ToAggregate())
 			}
 		}
-		deployment := only[*appsv1.Deployment](t, r)
-		checkRestricted(t, deployment.Spec.Template)
-		checkSelectors(t, r, deployment)
-		checkFiles(t, r, deployment.Spec.Template.Spec)
+		pod, selector := serversOf(t, r)
+		checkRestricted(t, pod)
+		checkSelectors(t, r, pod.Labels, selector)
+		checkFiles(t, r, pod.Spec)
 		if !strings.Contains(r.notes, "cl.throttle laoqian:reply 15 30 60 1") || strings.Contains(r.notes, "no value") {
 			t.Errorf("%s: the notes are\n%s", name, r.notes)
 		}
 	}
 }
+
+// serversOf returns the pods of servers, of a Deployment or a StatefulSet.
+func serversOf(t *testing.T, r *release) (pod corev1.PodTemplateSpec, selector *metav1.LabelSelector) {
+	t.Helper()
+	for name, o := range r.objects {
+		switch o := o.(type) {
+		case *appsv1.Deployment:
+			return o.Spec.Template, o.Spec.Selector
+		case *appsv1.StatefulSet:
+			if !strings.HasSuffix(name, sentinelSuffix) {
+				return o.Spec.Template, o.Spec.Selector
+			}
+		}
+	}
+	t.Fatal("no servers")
+	return pod, nil
+}
+
+// sentinelSuffix ends the names of a chart's objects that are about Sentinels.
+const sentinelSuffix = "-sentinel"
 
 // only returns the only object of a type.
 func only[T any](t *testing.T, r *release) (found T) {
@@ -56,13 +76,15 @@ func only[T any](t *testing.T, r *release) (found T) {
 }
 
 // checkSelectors expects every selector to match this pod and no pod of another release.
-func checkSelectors(t *testing.T, r *release, d *appsv1.Deployment) {
+func checkSelectors(t *testing.T, r *release, pod map[string]string, of *metav1.LabelSelector) {
 	t.Helper()
-	pod := d.Spec.Template.Labels
 	other := maps.Clone(pod)
 	other["app.kubernetes.io/instance"] = "other"
-	selectors := map[string]*metav1.LabelSelector{"Deployment": d.Spec.Selector}
+	selectors := map[string]*metav1.LabelSelector{"the set of pods": of}
 	for name, o := range r.objects {
+		if strings.HasSuffix(name, sentinelSuffix) {
+			continue
+		}
 		switch o := o.(type) {
 		case *corev1.Service:
 			selectors[name] = &metav1.LabelSelector{MatchLabels: o.Spec.Selector}
@@ -99,12 +121,20 @@ func parsed[T any](t *testing.T, text []byte) *T {
 func (r *release) settings(t *testing.T) map[string]any {
 	t.Helper()
 	for name, o := range r.objects {
-		if c, ok := o.(*corev1.ConfigMap); ok && !strings.HasSuffix(name, "-limits") {
-			return *parsed[map[string]any](t, []byte(c.Data["cellserver.yaml"]))
+		if c, ok := o.(*corev1.ConfigMap); ok && configFile(name, c) != "" {
+			return *parsed[map[string]any](t, []byte(configFile(name, c)))
 		}
 	}
 	t.Fatal("no config file")
 	return nil
+}
+
+// configFile returns the config file in a ConfigMap, of the first if there are two servers.
+func configFile(name string, c *corev1.ConfigMap) (text string) {
+	if text, ok := c.Data["cellserver.yaml"]; ok {
+		return text
+	}
+	return c.Data[strings.TrimPrefix(name, "ConfigMap/")+"-0.yaml"]
 }
 
 // checkFiles expects every path in the settings to be below a volume.
@@ -261,26 +291,41 @@ func TestChartRefuses(t *testing.T) {
 	t.Parallel()
 	for values, want := range map[string]string{
 		"replicas: 2": "more than one requires store.url",
-		"store: {url: 'redis://user:secret@redis.example:6379/0'}": "put it into a Secret",
-		"store: {url: 'redis.example:6379'}":                       "store",
-		"store: {existingSecret: a}":                               "set store.url",
-		"store: {url: 'redis://a:1', caSecret: a}":                 "such as rediss://",
-		"tls: {only: true}":                                        "require tls.existingSecret",
-		"tls: {clientCA: true}":                                    "require tls.existingSecret",
-		"config: {store: 'redis://a:1'}":                           "use store.url",
-		"config: {requirepass: secret}":                            "use auth.existingSecret",
-		"config: {addr: ':6379'}":                                  "use service.port",
-		"config: {maxclients: {a: b}}":                             "maxclients",
-		"config: {MaxClients: 1}":                                  "MaxClients",
-		"replica: 2":                                               "replica",
-		"persistence: {size: 8 gigabytes}":                         "size",
-		"persistence: {enable: true}":                              "enable",
-		"image: {pullPolicy: Sometimes}":                           "pullPolicy",
-		"image: {digest: latest}":                                  "digest",
-		"replicas: -1":                                             "replicas",
-		"podDisruptionBudget: {maxUnavailable: some}":              "maxUnavailable",
-		"tls: {existingSecret: a, port: 70000}":                    "port",
-		"tls: {existingSecret: a, port: 6380}":                     "the port without TLS",
+		"store: {url: 'redis://user:secret@redis.example:6379/0'}":                          "put it into a Secret",
+		"store: {url: 'redis.example:6379'}":                                                "store",
+		"store: {existingSecret: a}":                                                        "set store.url",
+		"store: {url: 'redis://a:1', caSecret: a}":                                          "such as rediss://",
+		"tls: {only: true}":                                                                 "require tls.existingSecret",
+		"tls: {clientCA: true}":                                                             "require tls.existingSecret",
+		"config: {store: 'redis://a:1'}":                                                    "use store.url",
+		"config: {requirepass: secret}":                                                     "use auth.existingSecret",
+		"config: {addr: ':6379'}":                                                           "use service.port",
+		"config: {maxclients: {a: b}}":                                                      "maxclients",
+		"config: {MaxClients: 1}":                                                           "MaxClients",
+		"replica: 2":                                                                        "replica",
+		"persistence: {size: 8 gigabytes}":                                                  "size",
+		"persistence: {enable: true}":                                                       "enable",
+		"image: {pullPolicy: Sometimes}":                                                    "pullPolicy",
+		"image: {digest: latest}":                                                           "digest",
+		"replicas: -1":                                                                      "replicas",
+		"podDisruptionBudget: {maxUnavailable: some}":                                       "maxUnavailable",
+		"tls: {existingSecret: a, port: 70000}":                                             "port",
+		"tls: {existingSecret: a, port: 6380}":                                              "the port without TLS",
+		"config: {http-addr: ':6380'}":                                                      "a port that is taken",
+		"config: {http-addr: ':81', grpc-addr: ':81'}":                                      "a port that is taken",
+		"config: {http-addr: '0.0.0.0'}":                                                    "a port that is taken, or none",
+		"{replication: {enabled: true}, replicas: 3}":                                       "leave replicas out",
+		"{replication: {enabled: true}, replicas: 0}":                                       "leave replicas out",
+		"{replication: {enabled: true}, store: {url: 'redis://a:1'}}":                       "choose one of the two",
+		"{replication: {enabled: true}, tls: {existingSecret: a}}":                          "leave tls.existingSecret out",
+		"{replication: {enabled: true}, persistence: {existingClaim: a}}":                   "leave it out",
+		"{replication: {enabled: true}, service: {type: LoadBalancer}}":                     "clients ask the Sentinels",
+		"{replication: {enabled: true}, service: {port: 6379}}":                             "clients ask the Sentinels",
+		"{replication: {enabled: true}, config: {aclfile: a}}":                              "replication.enabled sets it",
+		"{replication: {enabled: true}, config: {peer: 'a:1'}}":                             "replication.enabled sets it",
+		"{replication: {enabled: true}, fullnameOverride: " + strings.Repeat("a", 44) + "}": "43 characters",
+		"replication: {maxLag: long}":                                                       "maxLag",
+		"replication: {sentinel: {image: ''}}":                                              "image",
 	} {
 		if _, err := tryRender(t, values); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %s", values, err, want)

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v4"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"cellserver/internal/base/buildinfo"
@@ -100,7 +99,8 @@ func TestChartSettings(t *testing.T) {
 		dir := t.TempDir()
 		r := render(t, values)
 		config := placeFiles(t, dir, r)
-		run(t, dir, binary, append([]string{"config", "check", "--config", config}, only[*appsv1.Deployment](t, r).Spec.Template.Spec.Containers[0].Args...)...)
+		pod, _ := serversOf(t, r)
+		run(t, dir, binary, append([]string{"config", "check", "--config", config}, pod.Spec.Containers[0].Args...)...)
 		if name != "defaults" {
 			continue
 		}
@@ -121,12 +121,13 @@ func placeFiles(t *testing.T, dir string, r *release) string {
 	files := map[string]string{
 		"cellserver/requirepass": serverPassword, "cellserver/redis.password": serverPassword, "store/password": "x", "metrics/metrics-token": "x",
 		"tls/tls.crt": string(cert), "tls/tls.key": string(key), "tls/ca.crt": string(ca.PEM), "store-ca/ca.crt": string(ca.PEM), "users/users.acl": "user default on nopass ~* +@all\n",
+		"replication/replica": replicaPassword, "replication/users.acl": rules(t),
 	}
 	for name, o := range r.objects {
 		if c, ok := o.(*corev1.ConfigMap); ok && strings.HasSuffix(name, "-limits") {
 			files["cellserver-limits/limits.yaml"] = c.Data["limits.yaml"]
-		} else if ok {
-			files["config.yaml"] = strings.NewReplacer("/run/secrets/", dir+"/", "/etc/", dir+"/", "/var/lib/", dir+"/lib-").Replace(c.Data["cellserver.yaml"])
+		} else if ok && configFile(name, c) != "" {
+			files["config.yaml"] = strings.NewReplacer("/run/secrets/", dir+"/", "/etc/", dir+"/", "/var/lib/", dir+"/lib-").Replace(configFile(name, c))
 		}
 	}
 	for name, text := range files {

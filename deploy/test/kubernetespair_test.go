@@ -215,6 +215,7 @@ func TestKubernetesPairRuns(t *testing.T) {
 			c.env[e.Name] = e.Value
 		}
 		handover := p.start(t, c, p.server(leader))
+		handover.Logged(t, "waiting")
 		if code := handover.Stop(t, syscall.SIGTERM); code != 0 || p.replication(t, leader, "role") != "slave" {
 			t.Errorf("after %d the leader is a %s: %s", code, p.replication(t, leader, "role"), handover.Log.String())
 		}

@@ -114,7 +114,7 @@ func (p *pair) data(t *testing.T, name string) (dir string) {
 func (p *pair) connect(t *testing.T, address, port, user, password string) *redis.Client {
 	t.Helper()
 	c := redis.NewClient(&redis.Options{Addr: address + ":" + port, Username: user, Password: password,
-		MaxRetries: -1, Protocol: 2, DisableIdentity: true})
+		MaxRetries: -1, DialerRetries: 1, Protocol: 2, DisableIdentity: true})
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }

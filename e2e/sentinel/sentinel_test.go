@@ -20,8 +20,8 @@ const (
 	hello = "__sentinel__:hello"
 )
 
-// startSentinel runs a redis-server --sentinel that watches a server. Two have to agree that it is down, after
-// three seconds of silence. Of further lines of its file the name of the group is left out.
+// startSentinel runs a redis-server --sentinel that watches a server. It takes two of them, and three seconds
+// of silence, to call the server down. Of further lines of its file the name of the group is left out.
 func startSentinel(t *testing.T, master *harness.Process, lines ...string) *harness.Process {
 	t.Helper()
 	path := harness.Need(t, "redis-server")

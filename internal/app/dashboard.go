@@ -35,6 +35,7 @@ func (a *app) newPage() *dashboard.Page {
 		Doors:       a.doors.Stats(),
 		Persistence: a.storage.Persistence(),
 		Remote:      a.storage.RemoteStatus(),
+		Replication: a.replicationStatus(),
 		Latency:     a.engine.Records.ThrottleDurations,
 		Top:         a.topKeys,
 	})

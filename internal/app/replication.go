@@ -15,6 +15,7 @@ import (
 	"cellserver/internal/decide/namedlimit/limitsfile"
 	"cellserver/internal/keep/replication"
 	"cellserver/internal/redis/commands/admin"
+	"cellserver/internal/store/replicas"
 	"cellserver/internal/wire/peer"
 )
 
@@ -82,7 +83,7 @@ func (a *app) replicate(ctx context.Context) error {
 	}
 	b := a.options.Replication.Beginning()
 	b.HasStates = a.storage.Keys() > 0
-	if b.Peer != (replication.Address{}) {
+	if b.Peer != (replicas.Address{}) {
 		a.setNotReady("waiting for the peer")
 	}
 	err := a.replication.Begin(ctx, b)
@@ -103,7 +104,7 @@ func (a *app) replicaReady() error {
 	if a.replication == nil || most == 0 {
 		return nil
 	}
-	if st := a.replication.Status(); st.Role == replication.Replica && st.LagNs > int64(most) {
+	if st := a.replication.Status(); st.Role == replicas.Replica && st.LagNs > int64(most) {
 		return errReplicaLags
 	}
 	return nil
@@ -118,7 +119,7 @@ func (a *app) drainReplicas() {
 		return
 	}
 	st := a.replication.Status()
-	if st.Role != replication.Leader || len(st.Replicas) == 0 {
+	if st.Role != replicas.Leader || len(st.Replicas) == 0 {
 		return
 	}
 	done := make(chan struct{})
@@ -131,7 +132,7 @@ func (a *app) drainReplicas() {
 }
 
 // replicationStatus returns a function for the state of replication, or nil without any.
-func (a *app) replicationStatus() func() replication.Status {
+func (a *app) replicationStatus() func() replicas.Status {
 	if a.replication == nil {
 		return nil
 	}

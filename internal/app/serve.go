@@ -183,7 +183,6 @@ func (a *app) engineConfig(cat *catalog.Catalog) commands.Config {
 			Scripts:       newScripts(o, cat, a.now, a.storage.Memory.State().Shares.Scripts),
 			NamedLimits:   a.storage.Limits,
 			Gate:          a.storage.Gate,
-			Replication:   a.replication,
 			Log:           a.log,
 			// after the store has sized its shards by GOMAXPROCS
 			BackgroundThreads: backgroundThreads(o.IOThreads),
@@ -203,6 +202,9 @@ func (a *app) engineConfig(cat *catalog.Catalog) commands.Config {
 			MayDebug:      func(p peer.Peer) bool { return mayDebug(o, p) },
 			LostLogLines:  a.lines.Dropped,
 		},
+	}
+	if a.replication != nil { // a nil *Node would make the interface non-nil
+		c.Replication = a.replication
 	}
 	if a.storage.Keeper != nil { // a nil *Keeper would make the interface non-nil
 		c.Keeper = a.storage.Keeper
@@ -326,7 +328,7 @@ func (a *app) run(ctx context.Context) error {
 func (a *app) serveMetrics(background context.Context, start func(name string, part func() error)) {
 	l := a.listeners.Metrics
 	config := metrics.Config{
-		Store: a.storage.Store, Remote: a.storage.RemoteStatus(), Records: a.engine.Records, Logins: a.engine.Logins, Clients: a.engine.Clients, NewKeys: a.engine.NewKeys,
+		Store: a.storage.Store, Remote: a.storage.RemoteStatus(), Replication: a.replicationStatus(), Records: a.engine.Records, Logins: a.engine.Logins, Clients: a.engine.Clients, NewKeys: a.engine.NewKeys,
 		Now: a.now, Server: a.server, Maximum: a.storage.Memory.Maximum, Persistence: a.storage.Persistence(), Limits: a.storage.Limits, Doors: a.doors.Stats(), Envoy: a.doors.Envoy(), EnvoyFailed: a.doors.RulesFailed, Build: buildinfo.Read(),
 		Ready: a.ready, Alive: a.prober.Alive, Degraded: a.storage.Degraded, LostLogLines: a.lines.Dropped,
 		Access: a.web.Access, Profiles: a.options.Pprof, BoundTo: l.Addr(), AllowedHosts: a.options.MetricsHosts,

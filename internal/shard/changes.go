@@ -35,6 +35,7 @@ const (
 // changes is a table's record of changes.
 type changes struct {
 	segments []*segment // those with listed set; some are unmarked, merged ones are empty
+	later    []*segment // likewise, of the next round
 	gone     []byte     // encoded as database: u16, length: u32, name
 	lost     bool       // gone has overflowed
 	hurry    func()     // called before that

@@ -18,6 +18,7 @@ type gather struct {
 	gone    []byte
 	bytes   []byte // names, followed by payloads
 	states  []gathered
+	next    map[uint64]struct{} // hashes of keys whose removal is for the next round
 }
 
 // gathered is a state with the ends of its name and payload in bytes.
@@ -50,11 +51,13 @@ func (g *gather) noteFlush() {
 }
 
 // some gathers the states of a few segments, and reports whether there are more. A key removed by now has no
-// state in them.
+// state in them; one that was removed and stored again is left to the next round, which begins with its
+// removal.
 func (g *gather) some(sh *shard) (more bool) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	g.noteFlush()
+	g.noteNext(sh)
 	for _, t := range sh.tables() {
 		for list := &t.changes.segments; len(*list) > 0; {
 			if len(g.bytes) >= gatherBytes {
@@ -63,20 +66,56 @@ func (g *gather) some(sh *shard) (more bool) {
 			last := len(*list) - 1
 			seg := (*list)[last]
 			(*list)[last], *list = nil, (*list)[:last]
-			if seg.listed = false; !g.segment(t, seg) {
+			seg.listed = false
+			all, left := g.segment(t, seg)
+			switch {
+			case !all:
 				t.list(seg)
+			case left:
+				seg.listed = true
+				t.changes.later = append(t.changes.later, seg)
 			}
 		}
+		t.changes.segments, t.changes.later = t.changes.later, nil
 	}
 	return false
 }
 
-// segment copies the states of marked entries and clears the marks. It returns false if more remain.
-func (g *gather) segment(t *table, seg *segment) (all bool) {
+// noteNext notes the removals since the beginning of the round.
+func (g *gather) noteNext(sh *shard) {
+	clear(g.next)
+	for _, t := range sh.tables() {
+		eachGone(t.changes.gone, func(key store.Key) {
+			if g.next == nil {
+				g.next = map[uint64]struct{}{}
+			}
+			g.next[hashKey(t.seed, key.DB, key.Name)] = struct{}{}
+		})
+	}
+}
+
+// eachGone visits the keys of a list of removed ones.
+func eachGone(list []byte, visit func(key store.Key)) {
+	for le := binary.LittleEndian; len(list) > 0; {
+		n := goneHeaderBytes + int(le.Uint32(list[2:]))
+		visit(store.Key{DB: le.Uint16(list), Name: list[goneHeaderBytes:n:n]})
+		list = list[n:]
+	}
+}
+
+// segment copies the states of marked entries and clears the marks. It returns false if more remain, and
+// whether some are left to the next round.
+func (g *gather) segment(t *table, seg *segment) (all, left bool) {
 	all = true
 	t.each(seg, func(b *bucket, slot int) {
 		if !t.isMarked(b, slot, markMask) {
 			return
+		}
+		if len(g.next) > 0 {
+			if _, removed := g.next[t.hashAt(b, slot)]; removed {
+				left = true
+				return
+			}
 		}
 		if t.long && len(g.bytes) >= segmentGatherBytes {
 			all = false
@@ -88,7 +127,7 @@ func (g *gather) segment(t *table, seg *segment) (all bool) {
 			g.copy(t, b, slot)
 		}
 	})
-	return all
+	return all, left
 }
 
 func (g *gather) clear() {
@@ -106,12 +145,7 @@ func (g *gather) tell() {
 	if g.flushed {
 		g.visit(store.Change{Flushed: true})
 	}
-	le := binary.LittleEndian
-	for b := g.gone; len(b) > 0; {
-		n := goneHeaderBytes + int(le.Uint32(b[2:]))
-		g.visit(store.Change{Key: store.Key{DB: le.Uint16(b), Name: b[goneHeaderBytes:n:n]}})
-		b = b[n:]
-	}
+	eachGone(g.gone, func(key store.Key) { g.visit(store.Change{Key: key}) })
 	start := 0
 	for _, e := range g.states {
 		s := limiter.State{Kind: e.kind, ExpiresNs: e.expiresNs}

@@ -2,7 +2,8 @@ package shard
 
 import "cellserver/internal/store"
 
-// Beside returns an empty store with the same hashes and bounds, for states with which Replace replaces these.
+// Beside returns an empty store with the same hashes and bounds, for states with which Replace replaces
+// these.
 func (s *Store) Beside() *Store {
 	b := &Store{seed: s.seed, shift: s.shift, shards: make([]shard, len(s.shards))}
 	for i := range b.shards {

@@ -158,12 +158,12 @@ type Tracker interface {
 	// Changes visits some of the changes since they were last visited, in an order in which they can be
 	// replayed. A round begins at cursor 0 and ends when 0 is returned: first it visits what is gone, of the
 	// whole store, then states, so that no key vanishes from both its names. visit must not keep name and
-	// payload. Keys that have expired as reported, and evicted ones, are not reported again. complete is false
-	// if too many removals were not recorded. Calls must not overlap.
+	// payload. Keys that have expired as reported, and evicted ones, are not reported again. complete is
+	// false if too many removals were not recorded. Calls must not overlap.
 	Changes(nowNs int64, cursor int, visit func(c Change)) (next int, complete bool)
 	// States visits all live keys until ctx ends. A concurrent change may be visited before, after, or twice;
-	// replaying Changes from then on is exact. between, unless nil, is called where everything read so far has
-	// been visited; it may wait.
+	// replaying Changes from then on is exact. between, unless nil, is called where everything read so far
+	// has been visited; it may wait.
 	States(ctx context.Context, nowNs int64, visit func(c Change), between func())
 	// Restore replays changes of the keys in one of parts parts of the store. All changes must be given to
 	// every part, in order.

@@ -93,8 +93,8 @@ func (s *section) call(client *redis.Client) {
 		err = client.Incr(ctx, s.Key).Err()
 	} else {
 		var reply []int64
-		// A burst of a million and an hour a unit: practically nothing leaks.
-		reply, err = client.Do(ctx, "CL.THROTTLE", s.Key, 999_999, 1, 3_600_000).Int64Slice()
+		// A burst of 200,000 and five hours a unit: practically nothing leaks.
+		reply, err = client.Do(ctx, "CL.THROTTLE", s.Key, 199_999, 1, 18_000).Int64Slice()
 		allowed = err == nil && reply[0] == 0
 	}
 	if err != nil {

@@ -116,14 +116,15 @@ func (r Result) rows(planned bool, row func(cells ...string)) {
 
 // units says what became of the units of a library's keys.
 func units(accounts []Account) string {
-	var allowed, forgiven, most, doubled int
+	var allowed, charged, forgiven, most, doubled int
 	for _, a := range accounts {
 		allowed += a.Allowed
+		charged += a.Charged
 		forgiven += a.Forgiven()
 		most = max(most, a.Forgiven())
 		doubled += a.Doubled()
 	}
-	return fmt.Sprintf("%d allowed, %d forgiven (at most %d at once), %d doubled", allowed, forgiven, most, doubled)
+	return fmt.Sprintf("%d allowed, %d charged; %d forgiven, at most %d at once, %d doubled", allowed, charged, forgiven, most, doubled)
 }
 
 // errors counts the programs' errors by library and text.

@@ -80,9 +80,9 @@ func TestReport(t *testing.T) {
 	}}})
 	for _, line := range []string{
 		"| cellserver: without a leader | 2 | 1300 | 1300 |  |  |  |  |",
-		"| cellserver: go-redis | 2 | 1500 | 1500 | 2 | 0 | 0 | 20 allowed, 3 forgiven (at most 2 at once), 0 doubled |",
+		"| cellserver: go-redis | 2 | 1500 | 1500 | 2 | 0 | 0 | 20 allowed, 17 charged; 3 forgiven, at most 2 at once, 0 doubled |",
 		"| cellserver: without a leader | 1 | 8 | 8 |  |  |  |  |",
-		"| cellserver: go-redis | 1 | 20 | 20 | 1 | 0 | 0 | 7 allowed, 0 forgiven (at most 0 at once), 0 doubled |",
+		"| cellserver: go-redis | 1 | 20 | 20 | 1 | 0 | 0 | 7 allowed, 7 charged; 0 forgiven, at most 0 at once, 0 doubled |",
 		"cellserver,      3 times: go-redis: READONLY",
 	} {
 		if !strings.Contains(text, line+"\n") {

@@ -297,12 +297,16 @@ func (r *run) note(f Failover, i, of int) {
 	r.Log("%s", f.line(r.Kind.Name, i, of))
 }
 
+// settle is longer than a Sentinel's pause between two connections: a leader that is lost sooner is noticed later.
+const settle = 2 * time.Second
+
 // fail has the other server become the leader, and returns once the pair is whole and all programs call it.
 func (r *run) fail(ctx context.Context, planned bool) (Failover, error) {
 	for _, p := range r.programs {
 		p.total.Add(p.round)
 		p.round = report.Section{}
 	}
+	time.Sleep(settle)
 	began := time.Now()
 	if !planned {
 		r.leader.kill()

@@ -226,7 +226,7 @@ func TestAdmissionByDoor(t *testing.T) {
 		{name: "a long key", change: func(c *commands.Config) { c.MaxKeyBytes = 2 }, resp: "ERR", http: "Bad Request", grpc: "invalid_argument"},
 		{name: "loading", change: keeper(t, nil, false), resp: "LOADING", http: "Service Unavailable", grpc: "unavailable"},
 		{name: "a disk that fails", change: keeper(t, errors.New("input/output error"), true), then: func(h *house) {
-			for !h.Config.Keeper.Frozen() {
+			for h.Config.Keeper.Gate().Refusal() == nil {
 				h.byRESP(t, false, "first")
 			}
 		}, resp: "MISCONF", http: "Service Unavailable", grpc: "unavailable"},

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"net"
-	"strconv"
 	"strings"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 
 	"cellserver/internal/base/flagvalue"
 	"cellserver/internal/keep/replication"
+	"cellserver/internal/store/replicas"
 )
 
 const (
@@ -51,7 +51,13 @@ func (r *ReplicationOptions) define(fs *pflag.FlagSet) {
 	fs.StringVar(&r.TLSKey, "repl-tls-key", "", "PEM `file` with that certificate's private key")
 	flagvalue.NumberVar(fs, &r.Backlog, "repl-backlog", 16<<20, 64<<10, 1<<30, "`bytes` of the newest changes that are kept for replicas that were away for a short time")
 	flagvalue.DurationVar(fs, &r.Interval, "repl-interval", 0, 0, mostReplInterval, "`time` between two rounds of changes; 0 adapts it between 10 and 100 ms")
-	fs.StringVar(&r.AnnounceIP, "replica-announce-ip", "", "`host` of this server for Sentinel and clients (default the address of its connection)")
+	flagvalue.FuncVar(fs, flagvalue.Func{
+		Kind: "host", Takes: "an IP address or a name, such as 10.0.0.1", Get: func() string { return r.AnnounceIP },
+		Set: func(text string) bool {
+			r.AnnounceIP = text
+			return text == "" || replicas.CheckHost(text) == nil
+		},
+	}, "replica-announce-ip", "`host` of this server for Sentinel and clients (default the address of its connection)")
 	flagvalue.NumberVar(fs, &r.AnnouncePort, "replica-announce-port", 0, 0, math.MaxUint16, "`port` of this server for them; 0 for that of --addr")
 	flagvalue.NumberVar(fs, &r.Priority, "replica-priority", 100, 0, math.MaxInt32, "`number` by which Sentinel chooses among replicas, the lowest first; 0 for never")
 	flagvalue.DurationVar(fs, &r.ReadyLag, "max-replica-lag", 0, 0, math.MaxInt64, "`time` behind its leader from which a replica fails /readyz; 0 for no limit")
@@ -61,8 +67,8 @@ func (r *ReplicationOptions) define(fs *pflag.FlagSet) {
 
 // Beginning returns the role at a start. The options are valid.
 func (r *ReplicationOptions) Beginning() (b replication.Beginning) {
-	b.ReplicaOf, _ = replication.ParseAddress(r.ReplicaOf)
-	b.Peer, _ = replication.ParseAddress(r.Peer)
+	b.ReplicaOf, _ = replicas.ParseAddress(r.ReplicaOf)
+	b.Peer, _ = replicas.ParseAddress(r.Peer)
 	return b
 }
 
@@ -74,8 +80,8 @@ func (r *ReplicationOptions) Settings() replication.Settings {
 }
 
 // Announce returns where others reach this server, which listens at an address or nowhere.
-func (r *ReplicationOptions) Announce(listener net.Addr) replication.Address {
-	a := replication.Address{Host: r.AnnounceIP, Port: r.AnnouncePort}
+func (r *ReplicationOptions) Announce(listener net.Addr) replicas.Address {
+	a := replicas.Address{Host: r.AnnounceIP, Port: r.AnnouncePort}
 	if tcp, ok := listener.(*net.TCPAddr); ok && a.Port == 0 {
 		a.Port = tcp.Port
 	}
@@ -91,7 +97,7 @@ func (o *Options) checkReplication() error {
 		if text == "" {
 			continue
 		}
-		if _, err := replication.ParseAddress(text); err != nil {
+		if _, err := replicas.ParseAddress(text); err != nil {
 			return fmt.Errorf("--%s %w, got %q", name, err, text)
 		}
 	}
@@ -102,11 +108,6 @@ func (o *Options) checkReplication() error {
 		return errors.New("--repl-tls-ca, --repl-tls-cert and --repl-tls-key require --repl-tls")
 	case r.Interval != 0 && r.Interval < leastReplInterval:
 		return fmt.Errorf("--repl-interval must be 0, or at least %s", leastReplInterval)
-	}
-	if r.AnnounceIP != "" {
-		if err := replication.CheckHost(r.AnnounceIP); err != nil {
-			return fmt.Errorf("--replica-announce-ip %s: %w", strconv.Quote(r.AnnounceIP), err)
-		}
 	}
 	return nil
 }

@@ -74,8 +74,8 @@ func (s *Storage) Dir() disk.Dir {
 	return s.dir
 }
 
-// Keep loads the data directory, calls loaded, and persists changes until ctx ends. Once all are on the disk it
-// calls kept, if it has loaded. It requires a keeper.
+// Keep loads the data directory, calls loaded, and persists changes until ctx ends. Once all are on the disk
+// it calls kept, if it has loaded. It requires a keeper.
 func (s *Storage) Keep(ctx context.Context, loaded, kept func()) error {
 	hasLoaded := false
 	err := s.Keeper.Run(ctx, func() {

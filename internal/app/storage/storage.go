@@ -14,7 +14,6 @@ import (
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/decide/namedlimit/limitsfile"
 	"cellserver/internal/keep/changes"
-	"cellserver/internal/keep/gate"
 	"cellserver/internal/keep/memory"
 	"cellserver/internal/keep/persist"
 	"cellserver/internal/keep/persist/disk"
@@ -22,6 +21,7 @@ import (
 	"cellserver/internal/limiter/calendar"
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
+	"cellserver/internal/store/gate"
 )
 
 // Storage keeps the states and the named limits. It is safe for concurrent use.

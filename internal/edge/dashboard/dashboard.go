@@ -23,10 +23,10 @@ import (
 	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/edge/door"
 	"cellserver/internal/funnel"
-	"cellserver/internal/keep/replication"
 	"cellserver/internal/limiter"
 	"cellserver/internal/limiter/calendar"
 	"cellserver/internal/store"
+	"cellserver/internal/store/replicas"
 )
 
 // Source provides what a Page shows. Its functions are safe for concurrent use; State, Calendars, Limits,
@@ -50,7 +50,7 @@ type Source struct {
 	Doors       map[string]*door.Stats     // by name
 	Persistence func() store.Durability
 	Remote      func() store.Health
-	Replication func() replication.Status // nil for a store on other machines
+	Replication func() replicas.Status // nil for a store on other machines
 
 	Latency func() histogram.Snapshot                            // latency of calls since the start
 	Top     func(ranking topkeys.Ranking, n int) []topkeys.Entry // hottest first
@@ -101,8 +101,8 @@ type sampled struct {
 	limits             []limitRow
 	minutes            []minute
 	lastError          observe.LastError
-	erredNs            int64               // time of lastError; 0 for never
-	replicated         *replication.Status // nil for a server without replication
+	erredNs            int64            // time of lastError; 0 for never
+	replicated         *replicas.Status // nil for a server without replication
 	renewed            renewal
 }
 
@@ -225,7 +225,7 @@ type view struct {
 	query  url.Values
 	remote *store.Health // nil with a store in memory
 	// replication is nil for a server without.
-	replication *replication.Status
+	replication *replicas.Status
 	form        form
 	sampled
 }

@@ -17,9 +17,9 @@ import (
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/decide/topkeys"
-	"cellserver/internal/keep/replication"
 	"cellserver/internal/limiter"
 	"cellserver/internal/store"
+	"cellserver/internal/store/replicas"
 )
 
 // browser applies updates as the page's script does.
@@ -220,8 +220,8 @@ func received(t *testing.T, p *Page, target string) int {
 	return head.Len() + w.Body.Len() + 100
 }
 
-// busySource is a server with 20 hot keys of 36 bytes, 20 named limits and two replicas, all of which change all
-// the time.
+// busySource is a server with 20 hot keys of 36 bytes, 20 named limits and two replicas, all of which change
+// all the time.
 func busySource(t *testing.T, r *rand.Rand) Source {
 	s := testSource(nil)
 	var definitions []namedlimit.Definition
@@ -235,7 +235,7 @@ func busySource(t *testing.T, r *rand.Rand) Source {
 		}
 		return registry.All()
 	}
-	s.Replication = func() replication.Status {
+	s.Replication = func() replicas.Status {
 		st := leaderStatus()
 		st.Offset = r.Int64N(1 << 40)
 		for i := range st.Replicas {

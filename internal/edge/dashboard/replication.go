@@ -10,17 +10,17 @@ import (
 
 	"cellserver/internal/edge/dashboard/figures"
 	"cellserver/internal/edge/dashboard/words"
-	"cellserver/internal/keep/replication"
+	"cellserver/internal/store/replicas"
 )
 
 // replicationStatus returns the state of replication, or nil for a server that has nothing to do with it: a
 // leader that has had no replica since its start and requires none.
-func (p *Page) replicationStatus() *replication.Status {
+func (p *Page) replicationStatus() *replicas.Status {
 	if p.source.Replication == nil {
 		return nil
 	}
 	st := p.source.Replication()
-	if st.Role == replication.Leader && len(st.Replicas) == 0 && st.MinReplicas == 0 && st.Counts == (replication.Counts{}) {
+	if st.Role == replicas.Leader && len(st.Replicas) == 0 && st.MinReplicas == 0 && st.Counts == (replicas.Counts{}) {
 		return nil
 	}
 	return &st
@@ -28,12 +28,12 @@ func (p *Page) replicationStatus() *replication.Status {
 
 // isReplica reports whether the server is a replica, which answers only calls that change nothing.
 func (v *view) isReplica() bool {
-	return v.replication != nil && v.replication.Role == replication.Replica
+	return v.replication != nil && v.replication.Role == replicas.Replica
 }
 
 // role describes the server's part in a few words.
-func role(t *words.Texts, st *replication.Status) string {
-	if st.Role == replication.Replica {
+func role(t *words.Texts, st *replicas.Status) string {
+	if st.Role == replicas.Replica {
 		return fmt.Sprintf(t.RoleReplica, leader(st))
 	}
 	return t.RoleLeader
@@ -45,7 +45,7 @@ func (v *view) replicaNotices() (notices []string) {
 		return nil
 	}
 	notices = []string{fmt.Sprintf(v.t.ReplicaNotice, leader(v.replication))}
-	if v.replication.Link == replication.LinkSync {
+	if v.replication.Link == replicas.LinkSync {
 		notices = append(notices, fmt.Sprintf(v.t.ReplicaSyncing, figures.Bytes.Text(float64(v.replication.SyncBytes))))
 	}
 	return notices
@@ -58,9 +58,9 @@ func (v *view) replicationFault() *fault {
 	switch {
 	case st == nil:
 		return nil
-	case st.Role == replication.Leader && st.Good < st.MinReplicas:
+	case st.Role == replicas.Leader && st.Good < st.MinReplicas:
 		return &fault{what: t.TooFewReplicas, meaning: t.TooFewRefuses, note: fmt.Sprintf(t.TooFewGood, st.Good, st.MinReplicas)}
-	case st.Role == replication.Replica && st.Link != replication.LinkConnected && st.Link != replication.LinkSync:
+	case st.Role == replicas.Replica && st.Link != replicas.LinkConnected && st.Link != replicas.LinkSync:
 		sinceNs := cmp.Or(st.LinkDownSinceNs, v.page.source.Now())
 		f := &fault{what: fmt.Sprintf(t.LinkDownSince, utc(sinceNs)), meaning: t.LinkDownForgets}
 		if st.LinkError != nil {
@@ -77,14 +77,14 @@ func (v *view) replicationTile() []tile {
 	switch {
 	case st == nil:
 		return nil
-	case st.Role == replication.Leader && st.Good < st.MinReplicas:
+	case st.Role == replicas.Leader && st.Good < st.MinReplicas:
 		return []tile{{id: "replicas", name: t.Replicas, text: fmt.Sprintf("%d / %d", st.Good, st.MinReplicas), problem: true}}
-	case st.Role == replication.Leader:
+	case st.Role == replicas.Leader:
 		return nil
-	case st.Link == replication.LinkConnected:
+	case st.Link == replicas.LinkConnected:
 		return []tile{{id: "lag", name: t.ReplicationLag, text: lag(st.LagNs)}}
 	}
-	return []tile{{id: "link", name: t.LeaderLink, text: link(t, st.Link), problem: st.Link != replication.LinkSync}}
+	return []tile{{id: "link", name: t.LeaderLink, text: link(t, st.Link), problem: st.Link != replicas.LinkSync}}
 }
 
 // lag formats a lag, which is the largest before the first states have come.
@@ -95,12 +95,12 @@ func lag(ns int64) string {
 	return figures.Wait(uint64(max(0, ns)))
 }
 
-func leader(st *replication.Status) string { return cmp.Or(st.Leader.String(), "–") }
+func leader(st *replicas.Status) string { return cmp.Or(st.Leader.String(), "–") }
 
-func link(t *words.Texts, l replication.Link) string {
+func link(t *words.Texts, l replicas.Link) string {
 	return [...]string{
-		replication.LinkConnect: t.LinkDown, replication.LinkConnecting: t.StoreConnecting,
-		replication.LinkSync: t.FullSync, replication.LinkConnected: t.LinkConnected,
+		replicas.LinkConnect: t.LinkDown, replicas.LinkConnecting: t.StoreConnecting,
+		replicas.LinkSync: t.FullSync, replicas.LinkConnected: t.LinkConnected,
 	}[l]
 }
 
@@ -113,7 +113,7 @@ func (v *view) replicationPart() g.Node {
 	size := func(n int64) string { return figures.Bytes.Text(float64(n)) }
 	whole := func(n uint64) string { return figures.Grouped(int64(n)) }
 	n, facts := &st.Counts, g.Group{entry(t.Role, role(t, st))}
-	if st.Role == replication.Replica {
+	if st.Role == replicas.Replica {
 		facts = append(facts, entry(t.LeaderLink, link(t, st.Link)), entry(t.ReplicationLag, lag(st.LagNs)),
 			entry(t.StreamApplied, size(st.Offset)), entry(t.FullSyncsTaken, whole(n.FullSyncsTaken)))
 	} else {
@@ -133,13 +133,13 @@ func (v *view) replicationPart() g.Node {
 // maxReplicaRows bounds the table of replicas, and so the size of an update.
 const maxReplicaRows = 10
 
-func replicaTable(t *words.Texts, all []replication.ReplicaStatus) g.Node {
+func replicaTable(t *words.Texts, all []replicas.ReplicaStatus) g.Node {
 	if len(all) == 0 {
 		return nil
 	}
 	return scrolling(t.ReplicaScroll, el("table",
 		headings(t.Replica, t.Circuit, t.Lag, t.LagBytes),
-		el("tbody", g.Map(all[:min(len(all), maxReplicaRows)], func(r replication.ReplicaStatus) g.Node {
+		el("tbody", g.Map(all[:min(len(all), maxReplicaRows)], func(r replicas.ReplicaStatus) g.Node {
 			return el("tr", attr("data-k", strconv.FormatInt(r.ClientID, 10)), el("th", attr("scope", "row"), text(r.Address.String())),
 				cells(replicaState(t, r.State), lag(r.LagNs), figures.Bytes.Text(float64(r.LagBytes))))
 		})),

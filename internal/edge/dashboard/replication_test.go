@@ -9,40 +9,40 @@ import (
 	"time"
 
 	"cellserver/internal/edge/dashboard/words"
-	"cellserver/internal/keep/replication"
+	"cellserver/internal/store/replicas"
 )
 
 // leaderStatus is a leader with two replicas, of which one takes all states.
-func leaderStatus() replication.Status {
-	return replication.Status{
+func leaderStatus() replicas.Status {
+	return replicas.Status{
 		Offset: 3 << 20, Backlog: 2 << 20, MaxBacklog: 16 << 20, Good: 1,
-		Replicas: []replication.ReplicaStatus{
-			{Address: replication.Address{Host: "192.0.2.2", Port: 6380}, State: "online", LagBytes: 512, LagNs: 30_000_000, ClientID: 4},
-			{Address: replication.Address{Host: hostile, Port: 6380}, State: "send_bulk", LagBytes: 3 << 20, LagNs: 125e9, ClientID: 7},
+		Replicas: []replicas.ReplicaStatus{
+			{Address: replicas.Address{Host: "192.0.2.2", Port: 6380}, State: "online", LagBytes: 512, LagNs: 30_000_000, ClientID: 4},
+			{Address: replicas.Address{Host: hostile, Port: 6380}, State: "send_bulk", LagBytes: 3 << 20, LagNs: 125e9, ClientID: 7},
 		},
-		Counts: replication.Counts{FullSyncs: 2, PartialSyncs: 1, Handovers: 1, HandoverTimeouts: 1},
+		Counts: replicas.Counts{FullSyncs: 2, PartialSyncs: 1, Handovers: 1, HandoverTimeouts: 1},
 	}
 }
 
-func replicaStatus(link replication.Link) replication.Status {
-	return replication.Status{
-		Role: replication.Replica, Leader: replication.Address{Host: "192.0.2.1", Port: 6380}, Link: link, Offset: 3 << 20, LagNs: 30_000_000,
-		SyncBytes: 5 << 20, Counts: replication.Counts{FullSyncsTaken: 3},
+func replicaStatus(link replicas.Link) replicas.Status {
+	return replicas.Status{
+		Role: replicas.Replica, Leader: replicas.Address{Host: "192.0.2.1", Port: 6380}, Link: link, Offset: 3 << 20, LagNs: 30_000_000,
+		SyncBytes: 5 << 20, Counts: replicas.Counts{FullSyncsTaken: 3},
 	}
 }
 
-func pageWith(st replication.Status) *Page {
+func pageWith(st replicas.Status) *Page {
 	s := testSource(nil)
-	s.Replication = func() replication.Status { return st }
+	s.Replication = func() replicas.Status { return st }
 	p := New(s)
 	fill(p, 1)
 	return p
 }
 
 // TestReplicationIsAbsent checks that a server alone, and one over a store on other machines, show nothing of
-// replication.
+// replicas.
 func TestReplicationIsAbsent(t *testing.T) {
-	for _, p := range []*Page{New(testSource(nil)), pageWith(replication.Status{History: "4f", MaxBacklog: 16 << 20, Priority: 100})} {
+	for _, p := range []*Page{New(testSource(nil)), pageWith(replicas.Status{History: "4f", MaxBacklog: 16 << 20, Priority: 100})} {
 		lacksText(t, body(t, p, "lang=en"), "<dt>Role", "READONLY", "<dt>Repl", "replication-heading")
 	}
 }
@@ -63,25 +63,25 @@ func TestLeader(t *testing.T) {
 	wantText(t, page, `<p class="problem" role="alert">Too few replicas keep up. Calls that would change a key are refused with -NOREPLICAS.</p>`,
 		"<p>1 of the 2 replicas that --min-replicas-to-write requires keep up.</p>", `<dt>Replicas</dt><dd><span class="value problem">1 / 2</span>`,
 		"<dt>Planned changes of leader</dt><dd>under way</dd>")
-	st = replication.Status{MinReplicas: 1}
+	st = replicas.Status{MinReplicas: 1}
 	wantText(t, body(t, pageWith(st), "lang=zh"), "跟得上的副本有 0 个，--min-replicas-to-write 要求 1 个。")
 }
 
 func TestReplica(t *testing.T) {
 	const notice = "<li>This server is a replica and answers only calls that change nothing. Others get -READONLY: send them to the leader, 192.0.2.1:6380.</li>"
 	for _, tt := range []struct {
-		link    replication.Link
+		link    replicas.Link
 		en, zh  []string
 		problem bool
 	}{
-		{link: replication.LinkConnected, en: []string{`<dt>Replication lag</dt><dd><span class="value">30` + "\u00a0ms</span>", "<dt>Link to the leader</dt><dd>up</dd>"}, zh: []string{"<dt>与主节点的连接</dt><dd>正常</dd>"}},
+		{link: replicas.LinkConnected, en: []string{`<dt>Replication lag</dt><dd><span class="value">30` + "\u00a0ms</span>", "<dt>Link to the leader</dt><dd>up</dd>"}, zh: []string{"<dt>与主节点的连接</dt><dd>正常</dd>"}},
 		{
-			link: replication.LinkSync,
+			link: replicas.LinkSync,
 			en:   []string{`<dt>Link to the leader</dt><dd><span class="value">full sync</span>`, "<li>It is taking all states from the leader, 5\u00a0MiB so far."},
 			zh:   []string{"已收到 5\u00a0MiB。"},
 		},
-		{link: replication.LinkConnecting, en: []string{`<span class="value problem">connecting</span>`}, problem: true},
-		{link: replication.LinkConnect, en: []string{`<span class="value problem">down</span>`}, zh: []string{"与主节点的连接中断。"}, problem: true},
+		{link: replicas.LinkConnecting, en: []string{`<span class="value problem">connecting</span>`}, problem: true},
+		{link: replicas.LinkConnect, en: []string{`<span class="value problem">down</span>`}, zh: []string{"与主节点的连接中断。"}, problem: true},
 	} {
 		st := replicaStatus(tt.link)
 		st.LinkDownSinceNs, st.LinkError = testNowNs-5*int64(time.Second), errors.New("192.0.2.1:6380: <refused>")
@@ -103,7 +103,7 @@ func TestReplica(t *testing.T) {
 
 // TestNewReplica checks the page of a replica that knows nothing yet and was asked nothing.
 func TestNewReplica(t *testing.T) {
-	p := New(pageWith(replication.Status{Role: replication.Replica, LagNs: math.MaxInt64}).source)
+	p := New(pageWith(replicas.Status{Role: replicas.Replica, LagNs: math.MaxInt64}).source)
 	page := body(t, p, "lang=en")
 	wantText(t, page, "<dd>replica of –</dd>", "<dt>Replication lag</dt><dd>–</dd>", "no link to its leader since 2023-11-14 22:13:20 UTC")
 	lacksText(t, page, words.English().FirstCall)
@@ -112,13 +112,13 @@ func TestNewReplica(t *testing.T) {
 // TestReplicationIsRenewed checks that a watched page shows the link at once, and the details after a few
 // samples.
 func TestReplicationIsRenewed(t *testing.T) {
-	s, st := testSource(nil), replicaStatus(replication.LinkConnected)
-	s.Replication = func() replication.Status { return st }
+	s, st := testSource(nil), replicaStatus(replicas.LinkConnected)
+	s.Replication = func() replicas.Status { return st }
 	p := New(s)
 	fill(p, 1)
 	b := newBrowser(p)
 	b.update(t)
-	st.Link, st.LinkDownSinceNs = replication.LinkConnect, testNowNs
+	st.Link, st.LinkDownSinceNs = replicas.LinkConnect, testNowNs
 	if u := b.update(t); !strings.Contains(u.Parts["fault"], "no link to its leader") {
 		t.Errorf("the fault is not shown at once: %q", u.Parts)
 	}
@@ -133,9 +133,9 @@ func TestReplicationIsRenewed(t *testing.T) {
 
 // TestManyReplicas bounds the table.
 func TestManyReplicas(t *testing.T) {
-	var st replication.Status
+	var st replicas.Status
 	for i := range 100 {
-		st.Replicas = append(st.Replicas, replication.ReplicaStatus{Address: replication.Address{Host: fmt.Sprintf("replica-%d", i)}, ClientID: int64(i)})
+		st.Replicas = append(st.Replicas, replicas.ReplicaStatus{Address: replicas.Address{Host: fmt.Sprintf("replica-%d", i)}, ClientID: int64(i)})
 	}
 	page := body(t, pageWith(st), "lang=en")
 	wantText(t, page, "<dd>100</dd>", "<td>waits for a full sync</td>")

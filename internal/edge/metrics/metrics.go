@@ -24,9 +24,9 @@ import (
 	"cellserver/internal/edge/door"
 	"cellserver/internal/edge/rls"
 	"cellserver/internal/edge/server"
-	"cellserver/internal/keep/replication"
 	"cellserver/internal/redis/login"
 	"cellserver/internal/store"
+	"cellserver/internal/store/replicas"
 )
 
 // Config configures a handler.
@@ -44,7 +44,7 @@ type Config struct {
 	// Remote returns the state of a store on other machines; nil for a store in memory.
 	Remote func() store.Health
 	// Replication returns the state of replication; nil for a store on other machines.
-	Replication func() replication.Status
+	Replication func() replicas.Status
 	Limits      *namedlimit.Registry
 	Doors       map[string]*door.Stats // by name
 	Envoy       *rls.Service           // nil without a door for it

@@ -6,7 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"cellserver/internal/keep/replication"
+	"cellserver/internal/store/replicas"
 )
 
 const (
@@ -16,21 +16,21 @@ const (
 	maxReplicaName = 255
 )
 
-// collectReplication sends the state of replication. A store on other machines has none.
+// collectReplication sends the state of replicas. A store on other machines has none.
 func (c *Config) collectReplication(to sink) {
 	if c.Replication == nil {
 		return
 	}
 	st := c.Replication()
 	role := desc("replication_role", "1 for the server's role, 0 for the other one: leader or replica.", "role")
-	for _, r := range []replication.Role{replication.Leader, replication.Replica} {
+	for _, r := range []replicas.Role{replicas.Leader, replicas.Replica} {
 		to.series(role, prometheus.GaugeValue, number(st.Role == r), r.String())
 	}
 	to.value("replication_offset_bytes", "Bytes of the stream of changes so far: gathered by a leader, applied by a replica.", float64(st.Offset))
 	to.value("replication_backlog_bytes", "Bytes of the stream that can be sent again to a replica that was away.", float64(st.Backlog))
 	to.value("replication_backlog_max_bytes", "Maximum of replication_backlog_bytes (--repl-backlog).", float64(st.MaxBacklog))
 	to.truth("replication_handing_over", "1 during a planned change of leader.", st.HandingOver)
-	if st.Role == replication.Leader {
+	if st.Role == replicas.Leader {
 		to.leader(&st)
 	} else {
 		to.replica(&st)
@@ -39,7 +39,7 @@ func (c *Config) collectReplication(to sink) {
 }
 
 // leader sends what only a leader has.
-func (to sink) leader(st *replication.Status) {
+func (to sink) leader(st *replicas.Status) {
 	to.gauge("replication_connected_replicas", "Replicas connected to the leader.", len(st.Replicas))
 	to.gauge("replication_good_replicas", "Replicas that are complete and within --min-replicas-max-lag.", st.Good)
 	to.gauge("replication_min_replicas", "Good replicas required to accept changes (--min-replicas-to-write); 0 if none are.", st.MinReplicas)
@@ -62,12 +62,12 @@ const replicaOnline = "online" // ReplicaStatus.State
 // namedReplica is a replica with its label.
 type namedReplica struct {
 	name string
-	*replication.ReplicaStatus
+	*replicas.ReplicaStatus
 }
 
 // replicasByName returns at most maxReplicaSeries replicas, the oldest first, of each address the newest: an
 // older connection from there is most likely dead. A replica announces its address, so it may be any text.
-func replicasByName(all []replication.ReplicaStatus) (shown []namedReplica) {
+func replicasByName(all []replicas.ReplicaStatus) (shown []namedReplica) {
 	at := map[string]int{}
 	for i := range all {
 		name := strings.ToValidUTF8(all[i].Address.String(), "\ufffd")
@@ -85,15 +85,15 @@ func replicasByName(all []replication.ReplicaStatus) (shown []namedReplica) {
 }
 
 // replica sends what only a replica has.
-func (to sink) replica(st *replication.Status) {
-	to.truth("replication_link_up", "1 while a replica follows its leader's changes; 0 while it takes all states, or is not connected.", st.Link == replication.LinkConnected)
+func (to sink) replica(st *replicas.Status) {
+	to.truth("replication_link_up", "1 while a replica follows its leader's changes; 0 while it takes all states, or is not connected.", st.Link == replicas.LinkConnected)
 	if st.LagNs != math.MaxInt64 {
 		to.seconds("replication_lag_seconds", "Seconds since a replica was known to have all changes of its leader; absent before it first had.", st.LagNs)
 	}
 	to.value("replication_sync_received_bytes", "Bytes received of a full sync under way; 0 without one.", float64(st.SyncBytes))
 }
 
-func (to sink) replicationCounts(n *replication.Counts) {
+func (to sink) replicationCounts(n *replicas.Counts) {
 	syncs := desc("replication_full_syncs_total", "Full syncs, in which a replica takes all states, by direction: given to a replica, or taken from a leader.", "direction")
 	to.count(syncs, n.FullSyncs, "given")
 	to.count(syncs, n.FullSyncsTaken, "taken")

@@ -8,28 +8,28 @@ import (
 	"strings"
 	"testing"
 
-	"cellserver/internal/keep/replication"
+	"cellserver/internal/store/replicas"
 )
 
-var counts = replication.Counts{
+var counts = replicas.Counts{
 	FullSyncs: 1, PartialSyncs: 2, Incomplete: 3, Evicted: 4, FullSyncsTaken: 5, Promotions: 6, Demotions: 7, Handovers: 8, HandoverTimeouts: 9, RefusedWithout: 10,
 }
 
 // leaderStatus is a leader with two replicas, one of which takes all states.
-func leaderStatus() replication.Status {
-	return replication.Status{
-		Role: replication.Leader, Offset: 5000, Backlog: 4000, MaxBacklog: 16 << 20, MinReplicas: 2, Good: 1, HandingOver: true, Counts: counts,
-		Replicas: []replication.ReplicaStatus{
-			{Address: replication.Address{Host: "192.0.2.2", Port: 6380}, State: "online", Offset: 4900, LagBytes: 100, LagNs: 30_000_000},
-			{Address: replication.Address{Host: "2001:db8::3", Port: 6380}, State: "send_bulk", LagBytes: 5000, LagNs: 2_000_000_000},
+func leaderStatus() replicas.Status {
+	return replicas.Status{
+		Role: replicas.Leader, Offset: 5000, Backlog: 4000, MaxBacklog: 16 << 20, MinReplicas: 2, Good: 1, HandingOver: true, Counts: counts,
+		Replicas: []replicas.ReplicaStatus{
+			{Address: replicas.Address{Host: "192.0.2.2", Port: 6380}, State: "online", Offset: 4900, LagBytes: 100, LagNs: 30_000_000},
+			{Address: replicas.Address{Host: "2001:db8::3", Port: 6380}, State: "send_bulk", LagBytes: 5000, LagNs: 2_000_000_000},
 		},
 	}
 }
 
 // replicaStatus is a replica that takes all states.
-func replicaStatus() replication.Status {
-	return replication.Status{
-		Role: replication.Replica, Offset: 4900, Leader: replication.Address{Host: "192.0.2.1", Port: 6380}, Link: replication.LinkSync,
+func replicaStatus() replicas.Status {
+	return replicas.Status{
+		Role: replicas.Replica, Offset: 4900, Leader: replicas.Address{Host: "192.0.2.1", Port: 6380}, Link: replicas.LinkSync,
 		LinkDownSinceNs: 1, LagNs: 2_500_000_000, SyncBytes: 1234, LinkError: errors.New("reset"), Counts: counts,
 	}
 }
@@ -67,12 +67,12 @@ func TestReplication(t *testing.T) {
 }
 
 func TestLinkIsUp(t *testing.T) {
-	for link, want := range map[replication.Link]float64{
-		replication.LinkConnect: 0, replication.LinkConnecting: 0, replication.LinkSync: 0, replication.LinkConnected: 1,
+	for link, want := range map[replicas.Link]float64{
+		replicas.LinkConnect: 0, replicas.LinkConnecting: 0, replicas.LinkSync: 0, replicas.LinkConnected: 1,
 	} {
 		h := newHarness(func(c *Config) {
-			c.Replication = func() replication.Status {
-				return replication.Status{Role: replication.Replica, Link: link, LagNs: math.MaxInt64}
+			c.Replication = func() replicas.Status {
+				return replicas.Status{Role: replicas.Replica, Link: link, LagNs: math.MaxInt64}
 			}
 		})
 		h.expect(t, figure{"replication_link_up", nil, want})
@@ -85,15 +85,15 @@ func TestLinkIsUp(t *testing.T) {
 // TestReplicaNames checks that no address that replicas announce breaks a scrape or adds series without a
 // bound.
 func TestReplicaNames(t *testing.T) {
-	at := func(host string, lagBytes int64) replication.ReplicaStatus {
-		return replication.ReplicaStatus{Address: replication.Address{Host: host, Port: 6380}, State: "online", LagBytes: lagBytes}
+	at := func(host string, lagBytes int64) replicas.ReplicaStatus {
+		return replicas.ReplicaStatus{Address: replicas.Address{Host: host, Port: 6380}, State: "online", LagBytes: lagBytes}
 	}
-	all := []replication.ReplicaStatus{at("twice", 1), at("\xff\"\n", 2), at("twice", 3), {LagBytes: 4}, at(strings.Repeat("é", 1000), 5)}
+	all := []replicas.ReplicaStatus{at("twice", 1), at("\xff\"\n", 2), at("twice", 3), {LagBytes: 4}, at(strings.Repeat("é", 1000), 5)}
 	for i := range 30 {
 		all = append(all, at(fmt.Sprintf("10.0.0.%d", i), 6))
 	}
 	h := newHarness(func(c *Config) {
-		c.Replication = func() replication.Status { return replication.Status{Replicas: all} }
+		c.Replication = func() replicas.Status { return replicas.Status{Replicas: all} }
 	})
 	if answer := h.get("/metrics"); answer.Code != http.StatusOK {
 		t.Fatalf("got %d, %s", answer.Code, answer.Body)

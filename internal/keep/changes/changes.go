@@ -1,6 +1,6 @@
-// Package changes drains a store's changes once, for all that follow them: a disk, and other servers. Pieces of
-// records wait for each follower, so none holds up another. A Gatherer is safe for concurrent use, a Feed for
-// one goroutine at a time.
+// Package changes drains a store's changes once, for all that follow them: a disk, and other servers. Pieces
+// of records wait for each follower, so none holds up another. A Gatherer is safe for concurrent use, a Feed
+// for one goroutine at a time.
 package changes
 
 import (
@@ -99,8 +99,8 @@ func (g *Gatherer) hurry() {
 	}
 }
 
-// Round calls do with all pieces up to the end of a round that begins now, without locks. complete is false if
-// changes were lost. After an error of do the other pieces remain.
+// Round calls do with all pieces up to the end of a round that begins now, without locks. complete is false
+// if changes were lost. After an error of do the other pieces remain.
 func (f *Feed) Round(do func(p Piece) error) (complete bool, err error) {
 	g := f.gatherer
 	g.mu.Lock()

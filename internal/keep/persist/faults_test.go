@@ -68,8 +68,9 @@ func (f *faults) take(l *life, name string) {
 func (f *faults) del(l *life, name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	l.del(name)
-	f.had.note(name, 0)
+	if l.del(name) {
+		f.had.note(name, 0)
+	}
 }
 
 // sync requests a sync and records its confirmation.

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"cellserver/internal/keep/changes"
-	"cellserver/internal/keep/gate"
 	"cellserver/internal/keep/persist/disk"
 	"cellserver/internal/store"
+	"cellserver/internal/store/gate"
 )
 
 // ErrEnded ends a snapshot abandoned for the server's end or for another snapshot.

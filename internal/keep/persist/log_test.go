@@ -81,7 +81,7 @@ func (u *user) step(dir disk.Dir) (err error) {
 	case n < 8:
 		return u.sync()
 	}
-	_, err = u.log.add(0, nil, encoded(func(visit func(c store.Change)) {
+	_, err = u.log.add(0, nil, encoded(0, func(visit func(c store.Change)) {
 		for range 1 + u.rng.IntN(5) {
 			c := change(fmt.Appendf(nil, "%0*d", 1+u.rng.IntN(3), u.rng.IntN(9)), u.rng.Int64N(3)*limitertest.LifeNs)
 			c.Flushed = u.rng.IntN(30) == 0
@@ -93,11 +93,11 @@ func (u *user) step(dir disk.Dir) (err error) {
 	return err
 }
 
-// encoded returns each change as a piece of records.
-func encoded(each func(visit func(c store.Change))) func(visit func(p changes.Piece) error) error {
+// encoded returns each change as a piece of records of a time.
+func encoded(nowNs int64, each func(visit func(c store.Change))) func(visit func(p changes.Piece) error) error {
 	return func(visit func(p changes.Piece) error) (err error) {
 		each(func(c store.Change) {
-			err = cmp.Or(err, visit(changes.Piece{Records: record.AppendChange(nil, 0, &c), Count: 1}))
+			err = cmp.Or(err, visit(changes.Piece{Records: record.AppendChange(nil, nowNs, &c), Count: 1}))
 		})
 		return err
 	}

@@ -33,7 +33,7 @@ func written(t *testing.T) *disktest.Dir {
 	add := func(clockNs int64, s states) {
 		t.Helper()
 		for range 2 {
-			if _, err := g.add(clockNs, nil, encoded(s.each)); err != nil || g.w.sync() != nil {
+			if _, err := g.add(clockNs, nil, encoded(clockNs, s.each)); err != nil || g.w.sync() != nil {
 				t.Fatal(err)
 			}
 		}

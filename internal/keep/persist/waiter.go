@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"cellserver/internal/keep/gate"
 	"cellserver/internal/store"
+	"cellserver/internal/store/gate"
 )
 
 // waiter waits until its changes are on disk.

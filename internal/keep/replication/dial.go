@@ -1,6 +1,8 @@
 package replication
 
 import (
+	"cellserver/internal/store/replicas"
+
 	"context"
 	"crypto/tls"
 
@@ -19,7 +21,7 @@ const ClientName = "cellserver-replica"
 
 // Dialer returns a Dial that logs in.
 func Dialer(l Login) Dial {
-	return func(ctx context.Context, to Address) (Conn, error) {
+	return func(ctx context.Context, to replicas.Address) (Conn, error) {
 		c := redis.NewClient(&redis.Options{
 			Addr: to.String(), Username: l.User, Password: l.Password, TLSConfig: l.TLS, ClientName: ClientName,
 			Protocol: 2, DisableIdentity: true, PoolSize: 1, MaxRetries: -1, ContextTimeoutEnabled: true,

@@ -1,6 +1,8 @@
 package replication
 
 import (
+	"cellserver/internal/store/replicas"
+
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +12,7 @@ import (
 )
 
 // Dial connects to another server, as a client.
-type Dial func(ctx context.Context, to Address) (Conn, error)
+type Dial func(ctx context.Context, to replicas.Address) (Conn, error)
 
 // Conn is a connection to another server.
 type Conn interface {
@@ -20,9 +22,6 @@ type Conn interface {
 }
 
 const (
-	// NextTime is how long a leader waits for something to send, and so between two acknowledgements.
-	NextTime = 100 * time.Millisecond
-
 	dialTime   = 2 * time.Second
 	answerTime = 5 * time.Second // of a leader
 	leastRetry = 50 * time.Millisecond
@@ -30,12 +29,12 @@ const (
 )
 
 // follow takes the leader's states and changes until ctx ends.
-func (n *Node) follow(ctx context.Context, leader Address) {
+func (n *Node) follow(ctx context.Context, leader replicas.Address) {
 	n.mu.Lock()
-	if n.role == Leader { // at a start
+	if n.role == replicas.Leader { // at a start
 		n.counts.Demotions++
 	}
-	n.role, n.leader, n.link, n.downNs = Replica, leader, LinkConnect, n.config.Clock.Now()
+	n.role, n.leader, n.link, n.downNs = replicas.Replica, leader, replicas.LinkConnect, n.config.Clock.Now()
 	n.mu.Unlock()
 	said := ""
 	for retry := leastRetry; ctx.Err() == nil; retry = min(2*retry, mostRetry) {
@@ -62,21 +61,21 @@ func (n *Node) follow(ctx context.Context, leader Address) {
 func (n *Node) linkDown(err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.link == LinkConnected || n.downNs == 0 {
+	if n.link == replicas.LinkConnected || n.downNs == 0 {
 		n.downNs = n.config.Clock.Now()
 	}
-	n.link, n.linkErr, n.syncBytes = LinkConnect, err, 0
+	n.link, n.linkErr, n.syncBytes = replicas.LinkConnect, err, 0
 }
 
-func (n *Node) setLink(l Link) {
+func (n *Node) setLink(l replicas.Link) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.link = l
 }
 
 // followOnce follows the leader by one connection, and reports whether it was in step.
-func (n *Node) followOnce(ctx context.Context, leader Address) (wasUp bool, err error) {
-	n.setLink(LinkConnecting)
+func (n *Node) followOnce(ctx context.Context, leader replicas.Address) (wasUp bool, err error) {
+	n.setLink(replicas.LinkConnecting)
 	c, err := n.connect(ctx, leader)
 	if err != nil {
 		return false, err
@@ -86,15 +85,16 @@ func (n *Node) followOnce(ctx context.Context, leader Address) (wasUp bool, err 
 	if err != nil {
 		return false, err
 	}
-	for {
+	for ctx.Err() == nil { // which the connection does not look at
 		if err := f.next(ctx); err != nil {
 			return f.beside == nil, err
 		}
 	}
+	return f.beside == nil, ctx.Err()
 }
 
 // connect connects and says where this server's clients are.
-func (n *Node) connect(ctx context.Context, to Address) (Conn, error) {
+func (n *Node) connect(ctx context.Context, to replicas.Address) (Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
 	c, err := n.config.Dial(ctx, to)
@@ -122,7 +122,7 @@ func (n *Node) introduce(ctx context.Context, c Conn) error {
 type following struct {
 	node    *Node
 	conn    Conn
-	start   Start
+	start   replicas.Start
 	beside  *shard.Store // of a full sync under way, or nil
 	offset  int64        // of what was received
 	texts   [][]byte     // definitions of the full sync or the round
@@ -155,22 +155,24 @@ func (n *Node) start(ctx context.Context, c Conn, takes bool) (*following, error
 	n.latestNs = max(n.latestNs, start.ClockNs)
 	if start.Full {
 		f.beside = n.config.Store.Beside()
-		n.link, n.syncBytes, n.complete = LinkSync, 0, false
+		n.link, n.syncBytes, n.complete = replicas.LinkSync, 0, false
 		return f, nil
 	}
 	n.adoptLocked(&start)
-	n.link, n.downNs, n.complete, n.linkErr = LinkConnected, 0, true, nil
+	n.link, n.downNs, n.complete, n.linkErr = replicas.LinkConnected, 0, true, nil
 	n.config.Log.Info("this replica goes on", "leader", n.leader.String(), "offset", start.Offset)
 	return f, nil
 }
 
 // adoptLocked takes the leader's history.
-func (n *Node) adoptLocked(s *Start) { n.history, n.parent, n.branch = s.History, s.Parent, s.Branch }
+func (n *Node) adoptLocked(s *replicas.Start) {
+	n.history, n.parent, n.branch = s.History, s.Parent, s.Branch
+}
 
 var errStart = errors.New("replication: the answer to CL.SYNC START is of another format; is the other server of an older version?")
 
 // readStart reads the reply to CL.SYNC START.
-func readStart(reply any) (s Start, err error) {
+func readStart(reply any) (s replicas.Start, err error) {
 	parts, _ := reply.([]any)
 	if len(parts) != 7 {
 		return s, errStart
@@ -188,7 +190,9 @@ func readStart(reply any) (s Start, err error) {
 	if format < 1 || format > Format {
 		return s, fmt.Errorf("replication: the stream is of format %d, and this version reads formats up to %d", format, Format)
 	}
-	return Start{int(format), mode == "full", history, parent, branch, offset, clockNs}, nil
+	return replicas.Start{
+		Format: int(format), Full: mode == "full", History: history, Parent: parent, Branch: branch, Offset: offset, ClockNs: clockNs,
+	}, nil
 }
 
 // next asks for what follows, and applies it.
@@ -307,14 +311,14 @@ func (f *following) complete() error {
 	defer n.mu.Unlock()
 	n.adoptLocked(&f.start)
 	n.backlog.reset(f.offset)
-	n.link, n.downNs, n.complete, n.linkErr, n.syncBytes = LinkConnected, 0, true, nil, 0
+	n.link, n.downNs, n.complete, n.linkErr, n.syncBytes = replicas.LinkConnected, 0, true, nil, 0
 	n.counts.FullSyncsTaken++
 	n.config.Log.Info("this replica has taken all states", "leader", n.leader.String(), "offset", f.offset)
 	return err
 }
 
 // requestHandover has the leader hand over to this server. The link goes on meanwhile.
-func (n *Node) requestHandover(leader Address) {
+func (n *Node) requestHandover(leader replicas.Address) {
 	ctx, cancel := context.WithTimeout(context.Background(), handoverTime)
 	defer cancel()
 	err := n.askHandover(ctx, leader)
@@ -328,7 +332,7 @@ func (n *Node) requestHandover(leader Address) {
 	n.config.Log.Warn("the leader has not handed over in time; this server takes over, as after a crash", "leader", leader.String(), "error", err)
 }
 
-func (n *Node) askHandover(ctx context.Context, leader Address) error {
+func (n *Node) askHandover(ctx context.Context, leader replicas.Address) error {
 	c, err := n.connect(ctx, leader)
 	if err != nil {
 		return err

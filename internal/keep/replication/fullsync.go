@@ -1,6 +1,8 @@
 package replication
 
 import (
+	"cellserver/internal/store/replicas"
+
 	"context"
 	"sync/atomic"
 
@@ -15,8 +17,8 @@ const (
 	chunksAhead = 4
 )
 
-// fullSync reads all states for a replica, on a goroutine that waits while the replica is slow. Before it reads
-// on, it sends the stream up to then: no change is sent before an older state of its key.
+// fullSync reads all states for a replica, on a goroutine that waits while the replica is slow. Before it
+// reads on, it sends the stream up to then: no change is sent before an older state of its key.
 type fullSync struct {
 	chunks chan []byte
 	begun  atomic.Bool
@@ -100,7 +102,7 @@ func (n *Node) sendStream(s *fullSync, send func(chunk []byte)) error {
 		n.mu.Lock()
 		if !n.backlog.has(s.offset) {
 			n.mu.Unlock()
-			return ErrBehind
+			return replicas.ErrBehind
 		}
 		frames, next := n.backlog.from(nil, s.offset, chunkBytes)
 		n.mu.Unlock()
@@ -115,7 +117,7 @@ func (n *Node) sendStream(s *fullSync, send func(chunk []byte)) error {
 // awaitRound waits for the end of a round that begins now. A replica's states change by its leader's rounds.
 func (n *Node) awaitRound(ctx context.Context) error {
 	n.mu.Lock()
-	leads := n.role == Leader && n.feed != nil
+	leads := n.role == replicas.Leader && n.feed != nil
 	n.mu.Unlock()
 	if !leads {
 		n.applying.Lock()

@@ -1,22 +1,16 @@
 package replication
 
 import (
+	"cellserver/internal/store/replicas"
+
 	"errors"
 	"time"
 
-	"cellserver/internal/keep/gate"
+	"cellserver/internal/store/gate"
 )
 
 // handoverTime bounds a planned change: the replica takes over then, in any case.
 const handoverTime = time.Second
-
-// Errors of a planned change:
-var (
-	ErrNoSuchReplica = errors.New("no replica with that address is in step")
-	ErrHandingOver   = errors.New("another planned change is under way")
-	ErrReplicaGone   = errors.New("the replica is gone; this server goes on leading")
-	ErrHandedLate    = errors.New("the replica did not take everything in time; it takes over, as after a crash")
-)
 
 // handover is a planned change of the leader, on the old one.
 type handover struct {
@@ -27,20 +21,20 @@ type handover struct {
 	ended bool
 }
 
-// HandOver makes the replica at an address the leader: changes are held, the replica takes everything, and this
-// server follows it. done is called once, from any goroutine, when the replica may lead; not if its error is
-// ErrReplicaGone. If it takes more than a second, the replica takes over as it is.
+// HandOver makes the replica at an address the leader: changes are held, the replica takes everything, and
+// this server follows it. done is called once, from any goroutine, when the replica may lead; not if its
+// error is ErrReplicaGone. If it takes more than a second, the replica takes over as it is.
 func (n *Node) HandOver(client int64, host string, done func(err error)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	c := Client{ID: client, Address: Address{Host: host}}
+	c := replicas.Client{ID: client, Address: replicas.Address{Host: host}}
 	n.addressLocked(&c)
 	switch {
-	case n.role != Leader || n.wanted.leader != (Address{}):
-		go done(ErrNotLeader)
+	case n.role != replicas.Leader || n.wanted.leader != (replicas.Address{}):
+		go done(replicas.ErrNotLeader)
 		return
 	case n.handing != nil:
-		go done(ErrHandingOver)
+		go done(replicas.ErrHandingOver)
 		return
 	}
 	for _, r := range n.replicas {
@@ -49,7 +43,7 @@ func (n *Node) HandOver(client int64, host string, done func(err error)) {
 			return
 		}
 	}
-	go done(ErrNoSuchReplica)
+	go done(replicas.ErrNoSuchReplica)
 }
 
 func (n *Node) beginHandoverLocked(r *replica, done func(err error)) {
@@ -58,13 +52,13 @@ func (n *Node) beginHandoverLocked(r *replica, done func(err error)) {
 	n.handing = h
 	n.config.Gate.Hold()
 	n.config.Gate.Close(gate.Replica, 0, readOnly(r.client.Address))
-	h.late = time.AfterFunc(handoverTime, func() { h.end(ErrHandedLate) })
+	h.late = time.AfterFunc(handoverTime, func() { h.end(replicas.ErrHandedLate) })
 	n.waiters[&waiter{target: -1, replicas: 1, only: r, done: func() { h.end(nil) }}] = struct{}{}
 	n.kick()
 }
 
 // gone ends the change without effect, as the replica's connection has ended. The Node is locked.
-func (h *handover) gone() { go h.end(ErrReplicaGone) }
+func (h *handover) gone() { go h.end(replicas.ErrReplicaGone) }
 
 // end ends the change: this server follows the replica, or goes on.
 func (h *handover) end(err error) {
@@ -78,18 +72,14 @@ func (h *handover) end(err error) {
 	h.late.Stop()
 	n.handing = nil
 	switch {
-	case errors.Is(err, ErrReplicaGone):
+	case errors.Is(err, replicas.ErrReplicaGone):
 		n.config.Gate.Open(gate.Replica)
 		n.mu.Unlock()
 		n.config.Log.Warn("the handover has failed", "error", err)
-	case n.wanted.leader != (Address{}): // somebody else has said whom to follow
+	case n.wanted.leader != (replicas.Address{}): // somebody else has said whom to follow
 		n.mu.Unlock()
 	default:
-		if n.handed = err == nil; n.handed {
-			n.counts.Handovers++
-		} else {
-			n.counts.HandoverTimeouts++
-		}
+		n.handed = err == nil
 		n.wantLocked(h.to.client.Address)
 		n.mu.Unlock()
 		n.keepRole()
@@ -97,7 +87,7 @@ func (h *handover) end(err error) {
 	}
 	n.config.Gate.Release()
 	h.done(err)
-	if !errors.Is(err, ErrReplicaGone) {
+	if !errors.Is(err, replicas.ErrReplicaGone) {
 		n.config.KillClients()
 	}
 }

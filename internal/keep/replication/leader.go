@@ -1,6 +1,8 @@
 package replication
 
 import (
+	"cellserver/internal/store/replicas"
+
 	"cmp"
 	"context"
 	"maps"
@@ -8,7 +10,7 @@ import (
 	"time"
 
 	"cellserver/internal/keep/changes"
-	"cellserver/internal/keep/gate"
+	"cellserver/internal/store/gate"
 )
 
 const (
@@ -42,12 +44,12 @@ func (n *Node) lead(ctx context.Context) {
 // becomeLeader promotes a replica.
 func (n *Node) becomeLeader() {
 	n.mu.Lock()
-	wasReplica := n.role == Replica
+	wasReplica := n.role == replicas.Replica
 	if wasReplica {
-		n.role, n.parent, n.branch, n.history = Leader, n.history, n.backlog.end, newHistory()
+		n.role, n.parent, n.branch, n.history = replicas.Leader, n.history, n.backlog.end, newHistory()
 		n.counts.Promotions++
 		n.config.Clock.NotBefore(n.latestNs)
-		n.link, n.complete, n.leader = LinkConnect, true, Address{}
+		n.link, n.complete, n.leader = replicas.LinkConnect, true, replicas.Address{}
 	}
 	needed := wasReplica || n.parent != ""
 	n.mu.Unlock()
@@ -87,7 +89,7 @@ func (n *Node) resign() {
 	}
 	n.handed = false
 	defer n.mu.Unlock()
-	if n.wanted.leader == (Address{}) { // the server ends
+	if n.wanted.leader == (replicas.Address{}) { // the server ends
 		return
 	}
 	if n.feed != nil {
@@ -104,7 +106,7 @@ func (n *Node) resign() {
 	for w := range n.waiters {
 		n.endWaitLocked(w)
 	}
-	n.role = Replica
+	n.role = replicas.Replica
 	n.counts.Demotions++
 }
 
@@ -194,7 +196,7 @@ func (n *Node) evictLocked(r *replica, why string) {
 // checkReplicasLocked refuses changes from the time on at which too few replicas have acknowledged lately.
 func (n *Node) checkReplicasLocked() {
 	n.stopLeaseLocked()
-	if n.role != Leader || n.settings.MinReplicas == 0 {
+	if n.role != replicas.Leader || n.settings.MinReplicas == 0 {
 		n.config.Gate.Open(gate.TooFew)
 		return
 	}
@@ -233,10 +235,10 @@ func (n *Node) stopLeaseLocked() {
 }
 
 // replicaStatusLocked returns the replicas by age, and the number of good ones.
-func (n *Node) replicaStatusLocked(nowNs int64) (all []ReplicaStatus, good int) {
+func (n *Node) replicaStatusLocked(nowNs int64) (all []replicas.ReplicaStatus, good int) {
 	for _, id := range slices.Sorted(maps.Keys(n.replicas)) {
 		r := n.replicas[id]
-		st := ReplicaStatus{
+		st := replicas.ReplicaStatus{
 			Address: r.client.Address, State: r.state(), Offset: r.acked, LagBytes: n.backlog.end - r.acked,
 			LagNs: max(0, nowNs-r.ackNs), ClientID: id,
 		}
@@ -256,8 +258,8 @@ type waiter struct {
 	done     func()
 }
 
-// Wait has a round begin at once, and calls done, once and from any goroutine, when enough replicas have applied
-// it. Acknowledged returns their number for the offset then; the returned function ends the wait.
+// Wait has a round begin at once, and calls done, once and from any goroutine, when enough replicas have
+// applied it. Acknowledged returns their number for the offset then; the returned function ends the wait.
 func (n *Node) Wait(replicas int, done func()) (acknowledged func() int) {
 	w := &waiter{target: -1, replicas: replicas, done: done}
 	n.mu.Lock()

@@ -1,9 +1,11 @@
-// Package replication has a server follow another one: the leader's changes go to replicas in rounds, after all
-// of its states, and a replica answers looks until it is promoted. It is asynchronous, and elects nobody. A Node
-// is safe for concurrent use.
+// Package replication has a server follow another one: the leader's changes go to replicas in rounds, after
+// all of its states, and a replica answers looks until it is promoted. It is asynchronous, and elects nobody.
+// A Node is safe for concurrent use.
 package replication
 
 import (
+	"cellserver/internal/store/replicas"
+
 	"context"
 	"log/slog"
 	"math"
@@ -11,9 +13,9 @@ import (
 	"time"
 
 	"cellserver/internal/keep/changes"
-	"cellserver/internal/keep/gate"
 	"cellserver/internal/keep/persist/disk"
 	"cellserver/internal/shard"
+	"cellserver/internal/store/gate"
 )
 
 // Clock is a server's clock.
@@ -53,9 +55,9 @@ type Config struct {
 	Clock       Clock
 	Definitions Definitions
 	Dial        Dial
-	Announce    Address  // where others reach this server; a zero host is the connection's
-	Dir         disk.Dir // keeps the role; nil for none
-	KillClients func()   // closes the connections of clients
+	Announce    replicas.Address // where others reach this server; a zero host is the connection's
+	Dir         disk.Dir         // keeps the role; nil for none
+	KillClients func()           // closes the connections of clients
 	RunID       string
 	Settings    Settings
 	Log         *slog.Logger
@@ -71,7 +73,7 @@ type Node struct {
 
 	mu       sync.Mutex // guards all below
 	settings Settings
-	role     Role
+	role     replicas.Role
 	wanted   intent
 	endRole  context.CancelFunc // ends what Run does for the role
 	history  string
@@ -83,7 +85,7 @@ type Node struct {
 	// Of a leader:
 	feed      *changes.Feed // nil before the first replica
 	replicas  map[int64]*replica
-	announced map[int64]Address // by REPLCONF, before CL.SYNC
+	announced map[int64]replicas.Address // by REPLCONF, before CL.SYNC
 	waiters   map[*waiter]struct{}
 	handing   *handover // under way
 	handed    bool      // a replica has everything, and leads
@@ -91,30 +93,30 @@ type Node struct {
 	lease     *time.Timer // ends when too few replicas are good
 
 	// Of a replica:
-	link       Link
+	link       replicas.Link
 	linkErr    error
 	downNs     int64 // when the link went down; 0 while it is up
 	lastIONs   int64
 	lastFullNs int64 // when this replica last had everything
 	syncBytes  int64
-	leader     Address
+	leader     replicas.Address
 	starting   int  // in Begin: 1 without states, 2 with them
 	complete   bool // has all states of some time
-	counts     Counts
+	counts     replicas.Counts
 	requesting bool // a planned change, as the one to lead
 }
 
 // intent is the role that is wanted.
 type intent struct {
-	leader Address // zero to lead
-	n      int     // distinguishes intents
+	leader replicas.Address // zero to lead
+	n      int              // distinguishes intents
 }
 
 // New returns the Node of a server that leads, until Run.
 func New(c Config) *Node {
 	n := &Node{
 		config: c, settings: c.Settings, kicked: make(chan struct{}, 1), history: newHistory(), branch: -1, complete: true,
-		replicas: map[int64]*replica{}, announced: map[int64]Address{}, waiters: map[*waiter]struct{}{},
+		replicas: map[int64]*replica{}, announced: map[int64]replicas.Address{}, waiters: map[*waiter]struct{}{},
 	}
 	n.backlog.max = max(c.Settings.Backlog, 1)
 	return n
@@ -128,7 +130,7 @@ func (n *Node) Run(ctx context.Context) {
 		n.endRole = end
 		leader := n.wanted.leader
 		n.mu.Unlock()
-		if leader == (Address{}) {
+		if leader == (replicas.Address{}) {
 			n.lead(role)
 		} else {
 			n.follow(role, leader)
@@ -138,7 +140,7 @@ func (n *Node) Run(ctx context.Context) {
 }
 
 // Follow makes the server a replica. Changes are refused from now on.
-func (n *Node) Follow(leader Address) {
+func (n *Node) Follow(leader replicas.Address) {
 	n.mu.Lock()
 	if n.wanted.leader == leader {
 		n.mu.Unlock()
@@ -151,9 +153,9 @@ func (n *Node) Follow(leader Address) {
 }
 
 // wantLocked sets the wanted role, and ends the present one.
-func (n *Node) wantLocked(leader Address) {
+func (n *Node) wantLocked(leader replicas.Address) {
 	n.wanted = intent{leader, n.wanted.n + 1}
-	if leader != (Address{}) {
+	if leader != (replicas.Address{}) {
 		n.config.Gate.Close(gate.Replica, 0, readOnly(leader))
 	}
 	if n.endRole != nil {
@@ -161,22 +163,22 @@ func (n *Node) wantLocked(leader Address) {
 	}
 }
 
-// Lead makes the server a leader. One that follows a leader which is there first has it hand over, for a second
-// at most.
+// Lead makes the server a leader. One that follows a leader which is there first has it hand over, for a
+// second at most.
 func (n *Node) Lead() {
 	n.mu.Lock()
-	if n.wanted.leader == (Address{}) {
+	if n.wanted.leader == (replicas.Address{}) {
 		n.mu.Unlock()
 		return
 	}
-	leader, hasLink := n.wanted.leader, n.link == LinkConnected
+	leader, hasLink := n.wanted.leader, n.link == replicas.LinkConnected
 	if !hasLink {
-		n.wantLocked(Address{})
+		n.wantLocked(replicas.Address{})
 		n.mu.Unlock()
 		n.keepRole()
 		return
 	}
-	n.wanted = intent{Address{}, n.wanted.n + 1}
+	n.wanted = intent{replicas.Address{}, n.wanted.n + 1}
 	n.requesting = true
 	number := n.wanted.n
 	n.mu.Unlock()
@@ -185,7 +187,7 @@ func (n *Node) Lead() {
 		n.mu.Lock()
 		n.requesting = false
 		if n.wanted.n == number {
-			n.wantLocked(Address{})
+			n.wantLocked(replicas.Address{})
 		}
 		n.mu.Unlock()
 		n.keepRole()
@@ -193,7 +195,7 @@ func (n *Node) Lead() {
 }
 
 // readOnly is the error for changes on a replica.
-func readOnly(leader Address) gate.Refusal {
+func readOnly(leader replicas.Address) gate.Refusal {
 	return gate.Refusal("READONLY You can't write against a read only replica: the leader is " + leader.String())
 }
 
@@ -226,17 +228,17 @@ func (n *Node) Settings() Settings {
 }
 
 // Status returns the present state.
-func (n *Node) Status() Status {
+func (n *Node) Status() replicas.Status {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	nowNs := n.config.Clock.Now()
-	st := Status{
+	st := replicas.Status{
 		Role: n.role, History: n.history, Parent: n.parent, BranchOffset: n.branch, Offset: n.backlog.end,
 		Backlog: n.backlog.bytes, MaxBacklog: n.settings.Backlog, Priority: n.settings.Priority,
 		MinReplicas: n.settings.MinReplicas, MaxLagNs: int64(n.settings.MaxLag), HandingOver: n.handing != nil || n.requesting,
 		Counts: n.counts,
 	}
-	if n.role == Leader {
+	if n.role == replicas.Leader {
 		st.Replicas, st.Good = n.replicaStatusLocked(nowNs)
 		return st
 	}

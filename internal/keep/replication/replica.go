@@ -1,37 +1,17 @@
 package replication
 
 import (
+	"cellserver/internal/store/replicas"
+
 	"errors"
-	"fmt"
 
 	"cellserver/internal/keep/record"
 	"cellserver/internal/store"
 )
 
-// Client is the connection of a replica.
-type Client struct {
-	ID      int64
-	Address Address // of the replica, for clients
-	Kill    func()
-}
-
-// Errors for replicas:
-var (
-	ErrNotLeader = errors.New("this server is not a leader")
-	ErrNotSynced = errors.New("send CL.SYNC START first")
-	ErrBehind    = errors.New("the replica is further behind than the backlog; it has to take all states again")
-)
-
-// FormatError reports a replica that reads older formats only.
-type FormatError struct{ Reads int }
-
-func (e FormatError) Error() string {
-	return fmt.Sprintf("the stream is of format %d, and the replica reads formats up to %d; upgrade the replica first", Format, e.Reads)
-}
-
 // replica is a replica of this leader.
 type replica struct {
-	client   Client
+	client   replicas.Client
 	sync     *fullSync // under way, or nil
 	online   bool      // has everything up to acked
 	warned   bool
@@ -60,20 +40,9 @@ func (r *replica) wake() {
 	}
 }
 
-// Start is the answer to a replica's first request.
-type Start struct {
-	Format  int
-	Full    bool // all states follow
-	History string
-	Parent  string
-	Branch  int64
-	Offset  int64 // of the stream that follows
-	ClockNs int64
-}
-
-// Announce notes the address of a client that will be a replica, by REPLCONF. An address without a host or port
-// changes the other part only.
-func (n *Node) Announce(client int64, a Address) {
+// Announce notes the address of a client that will be a replica, by REPLCONF. An address without a host or
+// port changes the other part only.
+func (n *Node) Announce(client int64, a replicas.Address) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	known := n.announced[client]
@@ -87,34 +56,34 @@ func (n *Node) Announce(client int64, a Address) {
 }
 
 // addressLocked completes the address of a client.
-func (n *Node) addressLocked(c *Client) {
+func (n *Node) addressLocked(c *replicas.Client) {
 	if a := n.announced[c.ID]; a.Host != "" {
 		c.Address.Host = a.Host
 	}
 	c.Address.Port = n.announced[c.ID].Port
 }
 
-// Attach begins to serve a replica that has a history up to an offset. The client's address needs no port: that
-// is announced. A server that takes states, rather than to follow, is served by a replica, too.
-func (n *Node) Attach(c Client, reads int, history string, offset int64, takes bool) (Start, error) {
+// Attach begins to serve a replica that has a history up to an offset. The client's address needs no port:
+// that is announced. A server that takes states, rather than to follow, is served by a replica, too.
+func (n *Node) Attach(c replicas.Client, reads int, history string, offset int64, takes bool) (replicas.Start, error) {
 	if reads < Format {
-		return Start{}, FormatError{reads}
+		return replicas.Start{}, replicas.FormatError{Format: Format, Reads: reads}
 	}
 	n.mu.Lock()
-	isLeader, needed := n.role == Leader && n.wanted.leader == (Address{}) && n.handing == nil, n.feed == nil
+	isLeader, needed := n.role == replicas.Leader && n.wanted.leader == (replicas.Address{}) && n.handing == nil, n.feed == nil
 	n.mu.Unlock()
 	switch {
 	case takes:
 		return n.give(c)
 	case !isLeader:
-		return Start{}, ErrNotLeader
+		return replicas.Start{}, replicas.ErrNotLeader
 	case needed:
 		n.beginStream()
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.feed == nil {
-		return Start{}, ErrNotLeader
+		return replicas.Start{}, replicas.ErrNotLeader
 	}
 	n.addressLocked(&c)
 	nowNs := n.config.Clock.Now()
@@ -123,7 +92,7 @@ func (n *Node) Attach(c Client, reads int, history string, offset int64, takes b
 		n.detachLocked(before)
 	}
 	n.replicas[c.ID] = r
-	start := Start{
+	start := replicas.Start{
 		Format: Format, History: n.history, Parent: n.parent, Branch: n.branch, Offset: n.backlog.end, ClockNs: nowNs,
 	}
 	if n.goesOnLocked(history, offset) {
@@ -136,7 +105,7 @@ func (n *Node) Attach(c Client, reads int, history string, offset int64, takes b
 	start.Full = true
 	n.counts.FullSyncs++
 	n.beginSyncLocked(r)
-	n.config.Log.Info("a replica takes all states", "replica", c.Address.String(), "offset", start.Offset)
+	n.config.Log.Info("a replica takes all states", "replica", c.Address.String(), "offset", start.Offset, "because", n.reasonLocked(history, offset))
 	return start, nil
 }
 
@@ -144,6 +113,17 @@ func (n *Node) Attach(c Client, reads int, history string, offset int64, takes b
 func (n *Node) goesOnLocked(history string, offset int64) bool {
 	same := history == n.history || n.parent != "" && history == n.parent && offset <= n.branch
 	return same && n.backlog.has(offset)
+}
+
+// reasonLocked says why a replica cannot go on.
+func (n *Node) reasonLocked(history string, offset int64) string {
+	switch {
+	case history != n.history && history != n.parent:
+		return "its history is another one"
+	case offset > n.backlog.end || history == n.parent && offset > n.branch:
+		return "it is beyond this history"
+	}
+	return "the backlog begins later"
 }
 
 // Detach ends the service of a replica whose connection has ended.
@@ -162,7 +142,7 @@ func (n *Node) detachLocked(r *replica) {
 	}
 	delete(n.replicas, r.client.ID)
 	r.wake()
-	if n.role == Leader {
+	if n.role == replicas.Leader {
 		n.checkReplicasLocked()
 	}
 	if n.handing != nil && n.handing.to == r {
@@ -170,14 +150,14 @@ func (n *Node) detachLocked(r *replica) {
 	}
 }
 
-// Next notes that a replica has applied everything up to an offset, negative during a full sync, and calls ready
-// once, from any goroutine, when there is more for it; Take returns that.
+// Next notes that a replica has applied everything up to an offset, negative during a full sync, and calls
+// ready once, from any goroutine, when there is more for it; Take returns that.
 func (n *Node) Next(client, applied int64, ready func()) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	r := n.replicas[client]
 	if r == nil {
-		return ErrNotSynced
+		return replicas.ErrNotSynced
 	}
 	r.activeNs = n.config.Clock.Now()
 	if applied >= 0 && r.sync == nil {
@@ -203,8 +183,11 @@ func (n *Node) Take(client int64) (clockNs int64, frames []byte, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	r := n.replicas[client]
-	if r == nil {
-		return 0, nil, ErrBehind // it was evicted
+	switch {
+	case r == nil && n.role != replicas.Leader:
+		return 0, nil, replicas.ErrNotLeader
+	case r == nil:
+		return 0, nil, replicas.ErrBehind // it was evicted
 	}
 	r.ready = nil
 	clockNs = n.config.Clock.Now()
@@ -213,7 +196,7 @@ func (n *Node) Take(client int64) (clockNs int64, frames []byte, err error) {
 		return clockNs, frames, err
 	}
 	if !n.backlog.has(r.sentTo) {
-		return 0, nil, ErrBehind
+		return 0, nil, replicas.ErrBehind
 	}
 	frames, r.sentTo = n.backlog.from(nil, r.sentTo, takeBytes)
 	return clockNs, frames, nil
@@ -245,11 +228,11 @@ func appendStates(b []byte, clockNs int64, records []byte) []byte {
 }
 
 // give serves a server that takes the states of now: a replica's or a leader's.
-func (n *Node) give(c Client) (Start, error) {
+func (n *Node) give(c replicas.Client) (replicas.Start, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if !n.complete {
-		return Start{}, errors.New("this server does not have all states itself")
+		return replicas.Start{}, errors.New("this server does not have all states itself")
 	}
 	n.addressLocked(&c)
 	nowNs := n.config.Clock.Now()
@@ -257,7 +240,7 @@ func (n *Node) give(c Client) (Start, error) {
 	n.replicas[c.ID] = r
 	n.counts.FullSyncs++
 	n.beginSyncLocked(r)
-	return Start{Format: Format, Full: true, History: n.history, Parent: n.parent, Branch: n.branch, Offset: n.backlog.end, ClockNs: max(nowNs, n.latestNs)}, nil
+	return replicas.Start{Format: Format, Full: true, History: n.history, Parent: n.parent, Branch: n.branch, Offset: n.backlog.end, ClockNs: max(nowNs, n.latestNs)}, nil
 }
 
 // apply replays records in a store.

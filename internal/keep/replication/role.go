@@ -1,6 +1,8 @@
 package replication
 
 import (
+	"cellserver/internal/store/replicas"
+
 	"errors"
 	"fmt"
 	"io/fs"
@@ -22,8 +24,8 @@ const (
 )
 
 type keptRole struct {
-	leader  Address // zero to lead
-	history string  // "" if its place is unknown
+	leader  replicas.Address // zero to lead
+	history string           // "" if its place is unknown
 	offset  int64
 }
 
@@ -31,7 +33,7 @@ var errRole = errors.New("replication: " + RoleName + " in the data directory is
 
 func (r *keptRole) text() []byte {
 	text := roleHeader + "leader\n"
-	if r.leader != (Address{}) {
+	if r.leader != (replicas.Address{}) {
 		text = roleHeader + "replica " + r.leader.String() + "\n"
 	}
 	if r.history != "" {
@@ -51,7 +53,7 @@ func parseRole(text string) (*keptRole, error) {
 		switch {
 		case len(words) == 1 && words[0] == "leader":
 		case len(words) == 2 && words[0] == "replica":
-			a, err := ParseAddress(words[1])
+			a, err := replicas.ParseAddress(words[1])
 			if err != nil {
 				return nil, errRole
 			}
@@ -85,7 +87,7 @@ func (n *Node) loadRole() (*keptRole, error) {
 		return kept, err
 	}
 	n.mu.Lock()
-	if kept.leader == (Address{}) {
+	if kept.leader == (replicas.Address{}) {
 		n.parent, n.branch = kept.history, kept.offset
 	} else {
 		n.history = kept.history
@@ -114,12 +116,12 @@ func (n *Node) writeRole(r *keptRole) {
 	}
 }
 
-// KeepPlace writes the role and the place in the history at the end, once nothing changes any more and all of it
-// is on the disk.
+// KeepPlace writes the role and the place in the history at the end, once nothing changes any more and all of
+// it is on the disk.
 func (n *Node) KeepPlace() {
 	n.mu.Lock()
 	kept := keptRole{leader: n.wanted.leader}
-	if n.complete && (n.feed != nil || n.role == Replica) {
+	if n.complete && (n.feed != nil || n.role == replicas.Replica) {
 		kept.history, kept.offset = n.history, n.backlog.end
 	}
 	never := kept == keptRole{} && n.wanted.n == 0

@@ -1,10 +1,11 @@
 package replication
 
 import (
+	"cellserver/internal/store/replicas"
+
 	"bufio"
 	"context"
 	"errors"
-	"net"
 	"strconv"
 	"strings"
 	"time"
@@ -12,9 +13,9 @@ import (
 
 // Beginning is what a server is started with.
 type Beginning struct {
-	ReplicaOf Address // zero to lead
-	Peer      Address // the other server of a pair; zero for none
-	HasStates bool    // of its own, from a data directory
+	ReplicaOf replicas.Address // zero to lead
+	Peer      replicas.Address // the other server of a pair; zero for none
+	HasStates bool             // of its own, from a data directory
 }
 
 const (
@@ -23,8 +24,9 @@ const (
 	peerPoll = 100 * time.Millisecond
 )
 
-// Begin sets the role at a start, before clients are served: a peer that leads is followed, and a server without
-// states takes those of its peer, so that it never leads with less. The directory's role precedes the setting.
+// Begin sets the role at a start, before clients are served: a peer that leads is followed, and a server
+// without states takes those of its peer, so that it never leads with less. The directory's role precedes the
+// setting.
 func (n *Node) Begin(ctx context.Context, b Beginning) error {
 	kept, err := n.loadRole()
 	if err != nil {
@@ -36,12 +38,12 @@ func (n *Node) Begin(ctx context.Context, b Beginning) error {
 		}
 		b.ReplicaOf = kept.leader
 	}
-	if b.Peer != (Address{}) {
+	if b.Peer != (replicas.Address{}) {
 		if b.ReplicaOf, err = n.meet(ctx, &b); err != nil {
 			return err
 		}
 	}
-	if b.ReplicaOf != (Address{}) {
+	if b.ReplicaOf != (replicas.Address{}) {
 		n.Follow(b.ReplicaOf)
 	}
 	return nil
@@ -53,13 +55,13 @@ type Other struct {
 	Loading   bool
 	Undecided bool // it is in Begin
 	HasStates bool
-	Role      Role
-	Leader    Address // of a replica
+	Role      replicas.Role
+	Leader    replicas.Address // of a replica
 	LinkUp    bool
 }
 
 // Ask asks a server for its role.
-func (n *Node) Ask(ctx context.Context, to Address) (o Other, err error) {
+func (n *Node) Ask(ctx context.Context, to replicas.Address) (o Other, err error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
 	c, err := n.config.Dial(ctx, to)
@@ -89,8 +91,8 @@ func (o *Other) read(info string) {
 		case "cell_starting":
 			o.Undecided, o.HasStates = value != "no", value == "with_states"
 		case "role":
-			if o.Role = Leader; value == "slave" {
-				o.Role = Replica
+			if o.Role = replicas.Leader; value == "slave" {
+				o.Role = replicas.Replica
 			}
 		case "master_host":
 			o.Leader.Host = value
@@ -123,7 +125,7 @@ func (n *Node) setStarting(on, hasStates bool) {
 }
 
 // meet asks the peer whom to follow.
-func (n *Node) meet(ctx context.Context, b *Beginning) (leader Address, err error) {
+func (n *Node) meet(ctx context.Context, b *Beginning) (leader replicas.Address, err error) {
 	n.setStarting(true, b.HasStates)
 	defer n.setStarting(false, false)
 	silentNs := n.config.Clock.Now()
@@ -155,14 +157,14 @@ func (n *Node) meet(ctx context.Context, b *Beginning) (leader Address, err erro
 }
 
 // decide decides by what the peer says, if it can now.
-func (n *Node) decide(ctx context.Context, b *Beginning, other *Other) (decided bool, leader Address, err error) {
+func (n *Node) decide(ctx context.Context, b *Beginning, other *Other) (decided bool, leader replicas.Address, err error) {
 	switch {
 	case other.Undecided: // the one with states leads, then the one whose run id is first
 		leads := b.HasStates && !other.HasStates || b.HasStates == other.HasStates && n.config.RunID < other.RunID
-		return leads, Address{}, nil
+		return leads, replicas.Address{}, nil
 	case other.Loading:
 		return false, leader, nil
-	case other.Role == Leader:
+	case other.Role == replicas.Leader:
 		return true, b.Peer, nil
 	case other.LinkUp:
 		return true, other.Leader, nil
@@ -177,7 +179,7 @@ func (n *Node) decide(ctx context.Context, b *Beginning, other *Other) (decided 
 }
 
 // takeStates takes all states of a server, and begins a history that goes on from them.
-func (n *Node) takeStates(ctx context.Context, from Address) error {
+func (n *Node) takeStates(ctx context.Context, from replicas.Address) error {
 	c, err := n.connect(ctx, from)
 	if err != nil {
 		return err
@@ -193,37 +195,9 @@ func (n *Node) takeStates(ctx context.Context, from Address) error {
 	if err != nil {
 		return err
 	}
-	n.link = LinkConnect
+	n.link = replicas.LinkConnect
 	n.config.Clock.NotBefore(n.latestNs)
 	n.parent, n.branch, n.history = n.history, n.backlog.end, newHistory()
 	n.config.Log.Info("this server has taken its peer's states", "peer", from.String())
 	return nil
-}
-
-// CheckHost refuses what is neither an IP address nor a name.
-func CheckHost(host string) error {
-	const most = 253
-	known := func(c rune) bool {
-		return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || strings.ContainsRune("-._:%", c)
-	}
-	if host == "" || len(host) > most || strings.ContainsFunc(host, func(c rune) bool { return !known(c) }) {
-		return errors.New("the host must be an IP address or a name")
-	}
-	return nil
-}
-
-// ParseAddress reads host:port.
-func ParseAddress(text string) (a Address, err error) {
-	host, port, err := net.SplitHostPort(text)
-	if err != nil {
-		return a, errors.New("must be host:port")
-	}
-	if err := CheckHost(host); err != nil {
-		return a, err
-	}
-	n, err := strconv.ParseUint(port, 10, 16)
-	if err != nil || n == 0 {
-		return a, errors.New("must be host:port, with a port between 1 and 65535")
-	}
-	return Address{host, int(n)}, nil
 }

@@ -16,11 +16,11 @@ const Format = 1
 //
 //	length of the content: u32 | flags: u8 | clock: i64 | content
 //
-// Numbers are little endian. The clock is the leader's time in Unix nanoseconds, not before any in the content.
-// The content is records of changes, or with flagDefinitions a text. A round of changes is some frames, the last
-// of which has flagEnd: they take effect together. An offset counts the bytes of all frames in a history, up to
-// the end of a round. During a full sync there are frames with flagState between rounds, which offsets do not
-// count, and the last one has flagComplete.
+// Numbers are little endian. The clock is the leader's time in Unix nanoseconds, not before any in the
+// content. The content is records of changes, or with flagDefinitions a text. A round of changes is some
+// frames, the last of which has flagEnd: they take effect together. An offset counts the bytes of all frames
+// in a history, up to the end of a round. During a full sync there are frames with flagState between rounds,
+// which offsets do not count, and the last one has flagComplete.
 const (
 	headerBytes = 4 + 1 + 8
 

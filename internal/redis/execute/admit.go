@@ -123,8 +123,8 @@ func (e *Engine) MayUse(c *catalog.Command) error {
 	return nil
 }
 
-// refusal returns why changes are refused now, or nil. Refunds are then refused on every key: their replies do
-// not say whether the key has changed, and would wait like a change's.
+// refusal returns why changes are refused now, or nil. Refunds are then refused on every key: their replies
+// do not say whether the key has changed, and would wait like a change's.
 func (e *Engine) refusal() error {
 	if err := e.Config.Gate.Refusal(); err != nil {
 		return reply.StoreFailed(err)

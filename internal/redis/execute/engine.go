@@ -19,14 +19,14 @@ import (
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/decide/queue"
 	"cellserver/internal/funnel"
-	"cellserver/internal/keep/gate"
-	"cellserver/internal/keep/replication"
 	"cellserver/internal/lua"
 	"cellserver/internal/redis/argument"
 	"cellserver/internal/redis/background"
 	"cellserver/internal/redis/transact"
 	"cellserver/internal/resp"
 	"cellserver/internal/store"
+	"cellserver/internal/store/gate"
+	"cellserver/internal/store/replicas"
 	"cellserver/internal/wire/acl"
 	"cellserver/internal/wire/catalog"
 )
@@ -52,11 +52,11 @@ type Config struct {
 	// time for retries of a transaction on a store.Remote; 0 for transact.DefaultStoreTimeout
 	StoreTimeout      time.Duration
 	Limits            resp.Limits
-	Scripts           *lua.Engine       // nil without scripts
-	Keeper            Keeper            // nil without a disk
-	Replication       *replication.Node // nil for a store on other machines
-	Gate              *gate.Gate        // of the Store; nil for the Keeper's, or an open one
-	BackgroundThreads int               // number of concurrent long commands, and of scripts
+	Scripts           *lua.Engine     // nil without scripts
+	Keeper            Keeper          // nil without a disk
+	Replication       replicas.Server // nil for a store on other machines
+	Gate              *gate.Gate      // of the Store; nil for the Keeper's, or an open one
+	BackgroundThreads int             // number of concurrent long commands, and of scripts
 	Log               *slog.Logger
 }
 

@@ -5,10 +5,10 @@ import (
 	"strconv"
 	"strings"
 
-	"cellserver/internal/keep/gate"
 	"cellserver/internal/limiter"
 	"cellserver/internal/resp"
 	"cellserver/internal/store"
+	"cellserver/internal/store/gate"
 	"cellserver/internal/wire/catalog"
 )
 

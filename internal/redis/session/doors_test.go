@@ -203,7 +203,7 @@ func rulesOfStores() []rule {
 		{name: "a disk that fails", still: true, change: kept(time.Millisecond, true), then: func(t *testing.T, r *commandstest.Harness) {
 			disk.fails.Store(true)
 			commandstest.Say(t, r.Session(), "CL.THROTTLE a 15 30 60\r\n")
-			for r.Config.Gate.Refusal() == nil {
+			for r.Config.Keeper.Gate().Refusal() == nil {
 				time.Sleep(time.Millisecond)
 			}
 		}, calls: call16 + "\n" + call16 + " 0\nCL.THROTTLE a 15 30 60 -1", want: []string{"-MISCONF the data directory", "[0 16 16", "-MISCONF the data directory"}},

@@ -128,7 +128,7 @@ func (r *clientRole) AfterPause(d time.Duration, err error) error {
 func (r *clientRole) Until(begin func(ctx context.Context, finish func()), atMost time.Duration, done func(c execute.Call) error) error {
 	var ended atomic.Bool
 	p := r.waitForTask(&r.x, func(x *execute.Executor) error {
-		r.pending.workNs = 0 // nothing was done for the client
+		r.pending.beganNs, r.pending.workNs = r.engine.Config.Now()-r.pending.handlerNs, 0 // waiting was its purpose
 		if ended.Load() {
 			return reply.ErrEnded
 		}

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -29,6 +30,9 @@ type Spec struct {
 
 	// LogUnread leaves the log's pipe full and unread once the server is ready.
 	LogUnread bool
+	// Plain is a server on TCP only.
+	Plain bool
+	Log   io.Writer // gets the log; may be nil
 }
 
 // Server is a running cellserver, on free ports.
@@ -39,6 +43,7 @@ type Server struct {
 
 	cmd       *exec.Cmd
 	tlsConfig *tls.Config
+	log       io.Writer // may be nil
 	ready     chan error
 	logEnded  chan struct{}
 
@@ -57,6 +62,9 @@ const (
 
 // prepare writes the server's files and returns its arguments and the clients' trust.
 func (spec Spec) prepare() (args []string, trust *tls.Config, err error) {
+	if spec.Plain {
+		return append([]string{"--addr", "127.0.0.1:0", "--metrics-addr", "", "--log-format", "json"}, spec.Args...), nil, nil
+	}
 	files, err := writeCertificates(spec.Dir)
 	if err != nil {
 		return nil, nil, err
@@ -82,8 +90,8 @@ func Start(ctx context.Context, spec Spec) (*Server, error) {
 	}
 	s := &Server{
 		cmd:       exec.Command(spec.Binary, args...), //nolint:noctx,gosec // ends by Stop; the user named the binary
-		tlsConfig: tlsConfig,
-		ready:     make(chan error, 1), logEnded: make(chan struct{}), exited: make(chan struct{}),
+		tlsConfig: tlsConfig, log: spec.Log,
+		ready: make(chan error, 1), logEnded: make(chan struct{}), exited: make(chan struct{}),
 	}
 	reader, writer, err := os.Pipe()
 	if err != nil {
@@ -148,6 +156,9 @@ func (s *Server) readLog(pipe *os.File, unread bool) {
 		// longer lines come in parts, of which only the first begins with {
 		line, err := lines.ReadSlice('\n')
 		s.LogBytes.Add(int64(len(line)))
+		if s.log != nil {
+			_, _ = s.log.Write(line)
+		}
 		if s.readLine(bytes.TrimSpace(line), errors.Is(err, bufio.ErrBufferFull)) && unread {
 			<-s.exited
 			return

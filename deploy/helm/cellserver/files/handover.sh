@@ -24,6 +24,7 @@ hand_over() {
 }
 
 trap 'hand_over; kill $!; exit 0' TERM
+echo "waiting for the end of the pod"
 while :; do
   sleep 3600 &
   wait $!

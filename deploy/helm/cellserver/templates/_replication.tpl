@@ -42,11 +42,11 @@ replica-announce-ip: {{ $name }}-{{ .ordinal }}.{{ $domain }}
 {{- end }}
 
 {{- define "cellserver.pairMounts" -}}
-- name: requirepass
-  mountPath: /run/secrets/cellserver
-  readOnly: true
 - name: replication
   mountPath: /run/secrets/replication
+  readOnly: true
+- name: requirepass
+  mountPath: /run/secrets/cellserver
   readOnly: true
 {{- end }}
 

@@ -11,11 +11,11 @@ import (
 	"time"
 
 	"cellserver/internal/decide/clients"
-	"cellserver/internal/keep/replication"
 	"cellserver/internal/redis/argument"
 	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
 	"cellserver/internal/resp"
+	"cellserver/internal/store/replicas"
 	"cellserver/internal/wire/glob"
 )
 
@@ -37,12 +37,12 @@ func (k *Server) replicaOf(c execute.Call, args [][]byte) error {
 	if !ok || port < 1 || port > math.MaxUint16 {
 		return reply.Error("ERR Invalid master port")
 	}
-	a := replication.Address{Host: string(args[1]), Port: int(port)}
-	if st := k.Replication.Status(); st.Role == replication.Replica && st.Leader == a {
+	a := replicas.Address{Host: string(args[1]), Port: int(port)}
+	if st := k.Replication.Status(); st.Role == replicas.Replica && st.Leader == a {
 		c.Reply().Status("OK Already connected to specified master")
 		return nil
 	}
-	if err := replication.CheckHost(a.Host); err != nil {
+	if err := replicas.CheckHost(a.Host); err != nil {
 		return reply.Error("ERR " + err.Error())
 	}
 	k.Replication.Follow(a)
@@ -53,7 +53,7 @@ func (k *Server) replicaOf(c execute.Call, args [][]byte) error {
 func (k *Server) role(c execute.Call, _ [][]byte) error {
 	st := k.replicationStatus()
 	w := c.Reply()
-	if st.Role == replication.Replica {
+	if st.Role == replicas.Replica {
 		w.Array(5)
 		w.BulkString("slave")
 		w.BulkString(st.Leader.Host)
@@ -78,9 +78,9 @@ func (k *Server) role(c execute.Call, _ [][]byte) error {
 	return nil
 }
 
-func (k *Server) replicationStatus() replication.Status {
+func (k *Server) replicationStatus() replicas.Status {
 	if k.Replication == nil {
-		return replication.Status{History: k.RunID, BranchOffset: -1}
+		return replicas.Status{History: k.RunID, BranchOffset: -1}
 	}
 	return k.Replication.Status()
 }
@@ -98,7 +98,7 @@ func (k *Server) waitCommand(c execute.Call, args [][]byte) error {
 	case k.Replication == nil:
 		c.Reply().Int(0)
 		return nil
-	case k.Replication.Status().Role == replication.Replica:
+	case k.Replication.Status().Role == replicas.Replica:
 		return reply.Error("ERR WAIT cannot be used with replica instances. Please also note that since Redis 4.0 if a replica is " +
 			"configured to be writable (which is not the default) writes to replicas are just local and are not propagated.")
 	case wanted <= 0 || c.HoldsKeys():
@@ -120,7 +120,7 @@ func (k *Server) replConf(c execute.Call, conn execute.Connection, args [][]byte
 	if len(args)%2 == 0 {
 		return reply.ErrSyntax
 	}
-	var a replication.Address
+	var a replicas.Address
 	for args = args[1:]; len(args) > 0; args = args[2:] {
 		switch option := glob.Fold(args[0]); option {
 		case "listening-port":
@@ -130,7 +130,7 @@ func (k *Server) replConf(c execute.Call, conn execute.Connection, args [][]byte
 			}
 			a.Port = int(port)
 		case "ip-address":
-			if err := replication.CheckHost(string(args[1])); err != nil {
+			if err := replicas.CheckHost(string(args[1])); err != nil {
 				return reply.Error("ERR " + err.Error())
 			}
 			a.Host = string(args[1])
@@ -171,8 +171,8 @@ func (k *Server) syncStart(c execute.Call, conn execute.Connection, args [][]byt
 	}
 	markReplica(conn)
 	client := conn.Client()
-	start, err := k.Replication.Attach(replication.Client{
-		ID: client.ID, Address: replication.Address{Host: hostOf(client)}, Kill: client.Conn.Kill,
+	start, err := k.Replication.Attach(replicas.Client{
+		ID: client.ID, Address: replicas.Address{Host: hostOf(client)}, Kill: client.Conn.Kill,
 	}, int(min(format, math.MaxInt32)), string(args[3]), offset, takes)
 	if err != nil {
 		return syncError(err)
@@ -194,7 +194,7 @@ func (k *Server) syncStart(c execute.Call, conn execute.Connection, args [][]byt
 }
 
 func syncError(err error) error {
-	if errors.Is(err, replication.ErrNotLeader) {
+	if errors.Is(err, replicas.ErrNotLeader) {
 		return reply.Error("NOTLEADER " + err.Error())
 	}
 	return reply.Error("ERR " + err.Error())
@@ -224,7 +224,7 @@ func (k *Server) syncNext(c execute.Call, conn execute.Connection, args [][]byte
 		if failure = k.Replication.Next(id, applied, finish); failure != nil {
 			finish()
 		}
-	}, replication.NextTime, func(c execute.Call) error {
+	}, replicas.NextTime, func(c execute.Call) error {
 		if failure != nil {
 			return syncError(failure)
 		}
@@ -262,7 +262,7 @@ func (k *Server) syncHandOver(c execute.Call, conn execute.Connection, _ [][]byt
 // infoReplication writes Redis's fields.
 func infoReplication(t *infoText) {
 	st := t.replicationStatus()
-	if st.Role == replication.Replica {
+	if st.Role == replicas.Replica {
 		infoReplica(t, &st)
 	} else {
 		t.field("role", "master")
@@ -294,18 +294,18 @@ func infoReplication(t *infoText) {
 		"cell_handovers", st.Counts.Handovers, "cell_handover_timeouts", st.Counts.HandoverTimeouts)
 }
 
-func infoReplica(t *infoText, st *replication.Status) {
+func infoReplica(t *infoText, st *replicas.Status) {
 	link, ago := "down", int64(-1)
-	if st.Link == replication.LinkConnected {
+	if st.Link == replicas.LinkConnected {
 		link, ago = "up", (t.nowNs-st.LastIONs)/int64(time.Second)
 	}
 	t.fields("role", "slave", "master_host", st.Leader.Host, "master_port", st.Leader.Port, "master_link_status", link,
-		"master_last_io_seconds_ago", ago, "master_sync_in_progress", flag(st.Link == replication.LinkSync),
+		"master_last_io_seconds_ago", ago, "master_sync_in_progress", flag(st.Link == replicas.LinkSync),
 		"slave_read_repl_offset", st.Offset, "slave_repl_offset", st.Offset)
-	if st.Link == replication.LinkSync {
+	if st.Link == replicas.LinkSync {
 		t.fields("master_sync_total_bytes", -1, "master_sync_read_bytes", st.SyncBytes)
 	}
-	if st.Link != replication.LinkConnected {
+	if st.Link != replicas.LinkConnected {
 		t.field("master_link_down_since_seconds", max(0, t.nowNs-st.LinkDownSinceNs)/int64(time.Second))
 		if st.LinkError != nil {
 			t.field("cell_link_error", resp.PrintableN([]byte(st.LinkError.Error()), maxReasonBytes))

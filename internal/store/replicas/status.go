@@ -1,23 +1,6 @@
-package replication
-
-import (
-	"net"
-	"strconv"
-)
-
-// Address is where a server answers clients.
-type Address struct {
-	Host string
-	Port int
-}
-
-// String returns host:port, and "" for no address.
-func (a Address) String() string {
-	if a == (Address{}) {
-		return ""
-	}
-	return net.JoinHostPort(a.Host, strconv.Itoa(a.Port))
-}
+// Package replicas is the seam between replication and those who ask about it: a server's state, and what a
+// leader's commands do for replicas. Its types are values, safe for concurrent reading.
+package replicas
 
 // Role is a server's part in replication.
 type Role uint8
@@ -93,7 +76,7 @@ type Counts struct {
 	FullSyncsTaken   uint64 // as a replica
 	Promotions       uint64
 	Demotions        uint64
-	Handovers        uint64 // planned changes that lost nothing
-	HandoverTimeouts uint64 // planned changes that took too long, and are as a crash
+	Handovers        uint64 // planned changes to this server that lost nothing
+	HandoverTimeouts uint64 // likewise, that took too long, and are as a crash
 	RefusedWithout   uint64 // times that changes began to be refused for lack of good replicas
 }

@@ -1,0 +1,262 @@
+package replication
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"cellserver/e2e/harness"
+	"cellserver/internal/test/patience"
+)
+
+// server is a running server with a client.
+type server struct {
+	*harness.Process
+	rdb *redis.Client
+}
+
+// start starts a server.
+func start(t *testing.T, args ...string) *server {
+	t.Helper()
+	p := harness.StartServer(t, args...)
+	return &server{p, harness.Database(t, p, 0)}
+}
+
+// startRedis starts a redis-server with a client.
+func startRedis(t *testing.T, args ...string) *server {
+	t.Helper()
+	p := harness.StartRedis(t, args...)
+	return &server{p, harness.Database(t, p, 0)}
+}
+
+// startReplica starts a server that follows an address, and waits until it is in step.
+func startReplica(t *testing.T, of string, args ...string) *server {
+	t.Helper()
+	s := start(t, append([]string{"--replica-of", of}, args...)...)
+	s.awaitLink(t, "up")
+	return s
+}
+
+// do returns the reply to a command, which must not be an error.
+func (s *server) do(t *testing.T, args ...any) any {
+	t.Helper()
+	reply, err := s.rdb.Do(t.Context(), args...).Result()
+	if err != nil && err != redis.Nil { //nolint:errorlint // it is never wrapped
+		t.Fatalf("%v: %v", args, err)
+	}
+	return reply
+}
+
+// say returns the text of a reply, also of an error.
+func (s *server) say(t *testing.T, args ...any) string {
+	t.Helper()
+	reply, err := s.rdb.Do(t.Context(), args...).Result()
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprint(reply)
+}
+
+// expect compares the beginning of a reply.
+func (s *server) expect(t *testing.T, want string, args ...any) {
+	t.Helper()
+	if got := s.say(t, args...); !strings.HasPrefix(got, want) {
+		t.Errorf("%v: got %q, want %q", args, got, want)
+	}
+}
+
+// fields returns the fields of INFO's sections.
+func (s *server) fields(t *testing.T, sections ...any) map[string]string {
+	t.Helper()
+	fields := map[string]string{}
+	for line := range strings.Lines(s.say(t, append([]any{"INFO"}, sections...)...)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		fields[name] = value
+	}
+	return fields
+}
+
+// field returns a field of INFO replication.
+func (s *server) field(t *testing.T, name string) string {
+	t.Helper()
+	return s.fields(t, "replication")[name]
+}
+
+// await waits until a field of INFO replication has a value.
+func (s *server) await(t *testing.T, name, want string) {
+	t.Helper()
+	s.Eventually(t, "have "+name+" "+want, func() bool { return s.field(t, name) == want })
+}
+
+func (s *server) awaitLink(t *testing.T, want string) {
+	t.Helper()
+	s.await(t, "master_link_status", want)
+}
+
+// inStep waits until a replica has everything.
+func (s *server) inStep(t *testing.T) {
+	t.Helper()
+	s.expect(t, "1", "WAIT", 1, 0)
+}
+
+// crash kills the server.
+func (s *server) crash(t *testing.T) {
+	t.Helper()
+	s.Stop(t, syscall.SIGKILL)
+}
+
+// promote makes the server lead, and waits until it accepts changes.
+func (s *server) promote(t *testing.T) {
+	t.Helper()
+	s.expect(t, "OK", "REPLICAOF", "NO", "ONE")
+	s.Eventually(t, "lead", func() bool { return s.say(t, "CL.THROTTLE", "promoted", 9, 1, 1)[0] == '[' })
+	s.do(t, "DEL", "promoted")
+}
+
+// follow makes the server follow an address.
+func (s *server) follow(t *testing.T, addr string) {
+	t.Helper()
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.expect(t, "OK", "REPLICAOF", host, port)
+}
+
+// dumps returns the DUMP of each key.
+func (s *server) dumps(t *testing.T) map[string]string {
+	t.Helper()
+	return harness.Dumps(t, s.Process, 0)
+}
+
+// sameStates compares the keys of two servers.
+func sameStates(t *testing.T, got, want map[string]string) {
+	t.Helper()
+	if maps.Equal(got, want) {
+		return
+	}
+	for key, state := range want {
+		if got[key] != state {
+			t.Errorf("%s is %q, want %q", key, got[key], state)
+		}
+	}
+	for key := range got {
+		if _, ok := want[key]; !ok {
+			t.Errorf("there is %s", key)
+		}
+	}
+}
+
+// link is a proxy between a replica and its leader, which can be cut.
+type link struct {
+	addr, to string
+
+	mu    sync.Mutex // guards all below
+	isCut bool
+	conns map[net.Conn]struct{}
+}
+
+func newLink(t *testing.T, to string) *link {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &link{addr: l.Addr().String(), to: to, conns: map[net.Conn]struct{}{}}
+	t.Cleanup(func() {
+		_ = l.Close()
+		k.cut()
+	})
+	go func() {
+		for {
+			from, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go k.join(from)
+		}
+	}()
+	return k
+}
+
+func (k *link) join(from net.Conn) {
+	to, err := net.Dial("tcp", k.to)
+	if err != nil {
+		_ = from.Close()
+		return
+	}
+	if !k.add(from, to) {
+		return
+	}
+	go pump(from, to)
+	pump(to, from)
+}
+
+func pump(to, from net.Conn) {
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buf)
+		if err == nil {
+			_, err = to.Write(buf[:n])
+		}
+		if err != nil {
+			_, _ = to.Close(), from.Close()
+			return
+		}
+	}
+}
+
+func (k *link) add(conns ...net.Conn) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, c := range conns {
+		if k.isCut {
+			_ = c.Close()
+		} else {
+			k.conns[c] = struct{}{}
+		}
+	}
+	return !k.isCut
+}
+
+// cut ends all connections, and those to come.
+func (k *link) cut() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.isCut = true
+	for c := range k.conns {
+		_ = c.Close()
+	}
+	clear(k.conns)
+}
+
+// mend lets connections through again.
+func (k *link) mend() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.isCut = false
+}
+
+// pairOver returns a leader, its replica and the link between them.
+func pairOver(t *testing.T, args ...string) (leader, replica *server, between *link) {
+	t.Helper()
+	leader = start(t, args...)
+	between = newLink(t, leader.Addr)
+	return leader, startReplica(t, between.addr, args...), between
+}
+
+// without fails the test if a server has said a text.
+func (s *server) without(t *testing.T, text string) {
+	t.Helper()
+	if strings.Contains(s.Log.String(), text) {
+		t.Errorf("it has said %q", text)
+	}
+}
+
+var _ = patience.Forever
