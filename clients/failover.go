@@ -43,10 +43,12 @@ func parseFailover(args []string, stderr io.Writer) (failoverSettings, error) {
 	flags.Usage = func() { _, _ = fmt.Fprint(stderr, failoverUsage, flags.FlagUsages()) }
 	flags.IntVar(&s.kills, "kills", 1, "failovers by kill -9 of the leader")
 	flags.IntVar(&s.planned, "planned", 1, "failovers by SENTINEL FAILOVER")
-	flags.StringSliceVar(&s.pairs, "pairs", []string{"cellserver", "redis-server"}, "pairs of servers, each with its own Sentinels and programs")
+	flags.StringSliceVar(&s.pairs, "pairs", []string{"cellserver", "redis-server"},
+		"pairs of servers, each with its own Sentinels and programs")
 	flags.StringVar(&s.cellserver, "cellserver", "", "a `binary` to use instead of building cellserver")
 	flags.BoolVar(&s.check, "check", os.Getenv("CI") == "true", "fail if a client is missing; set where CI=true")
-	flags.StringVar(&s.dir, "dir", "", "a new `directory` for configurations and logs, which is kept (default a temporary one)")
+	flags.StringVar(&s.dir, "dir", "",
+		"a new `directory` for configurations and logs, which is kept (default a temporary one)")
 	flags.DurationVar(&s.sentinel.DownAfter, "down-after", 2*time.Second, "Sentinel's down-after-milliseconds")
 	flags.DurationVar(&s.sentinel.FailoverTimeout, "failover-timeout", 3*time.Second, "Sentinel's failover-timeout")
 	flags.IntVar(&s.sentinel.ParallelSyncs, "parallel-syncs", 1, "Sentinel's parallel-syncs")
@@ -132,7 +134,8 @@ func (s failoverSettings) programs(ctx context.Context, dir string, stderr io.Wr
 		if err := r.build(ctx, f.client); err != nil {
 			return nil, err
 		}
-		programs = append(programs, failover.Program{Name: f.library, Dir: f.client.dir, Argv: r.words(f.client, f.client.run)})
+		argv := r.words(f.client, f.client.run)
+		programs = append(programs, failover.Program{Name: f.library, Dir: f.client.dir, Argv: argv})
 	}
 	if len(absent) > 0 && s.check {
 		return nil, errors.New(strings.Join(absent, "\n"))
@@ -144,7 +147,9 @@ func (s failoverSettings) programs(ctx context.Context, dir string, stderr io.Wr
 }
 
 // run runs the pairs beside each other.
-func (s failoverSettings) run(ctx context.Context, dir string, programs []failover.Program, stderr io.Writer) ([]failover.Result, error) {
+func (s failoverSettings) run(
+	ctx context.Context, dir string, programs []failover.Program, stderr io.Writer,
+) ([]failover.Result, error) {
 	redisServer, err := exec.LookPath("redis-server")
 	if err != nil {
 		return nil, fmt.Errorf("the Sentinels: %w: sudo apt-get install redis-server", err)

@@ -13,7 +13,8 @@ import (
 func TestParseFailover(t *testing.T) {
 	t.Setenv("CI", "")
 	s, err := parseFailover([]string{"--kills", "20", "--pairs", "redis-server", "--down-after", "3s"}, io.Discard)
-	if err != nil || s.kills != 20 || s.planned != 1 || !slices.Equal(s.pairs, []string{"redis-server"}) || s.sentinel.DownAfter != 3*time.Second {
+	if err != nil || s.kills != 20 || s.planned != 1 ||
+		!slices.Equal(s.pairs, []string{"redis-server"}) || s.sentinel.DownAfter != 3*time.Second {
 		t.Errorf("%+v, %v", s, err)
 	}
 	for _, args := range [][]string{{"--pairs", "valkey"}, {"more"}, {"--nonsense"}} {
@@ -45,8 +46,8 @@ func TestFollowers(t *testing.T) {
 	}
 }
 
-// TestFailover kills the leader of a pair once and has Sentinel replace it once. The Sentinels are as patient as a busy
-// machine requires.
+// TestFailover kills the leader of a pair once and has Sentinel replace it once. The Sentinels are as patient as a
+// busy machine requires.
 func TestFailover(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it waits for Sentinels")

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9/logging"
+
 	"cellserver/soak/internal/charges"
 )
 
@@ -47,6 +49,7 @@ func runFailover(ctx context.Context, args []string, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
+	logging.Disable() // go-redis's, of the failures that are waited for
 	dir, err := workIn(ctx, &o.binary, false)
 	if err != nil {
 		return err
@@ -58,16 +61,17 @@ func runFailover(ctx context.Context, args []string, stdout io.Writer) error {
 		return err
 	}
 	for i := range o.rounds {
-		if err := f.round(ctx, &faults[i%len(faults)]); err != nil {
+		err := f.round(ctx, &faults[i%len(faults)])
+		if len(f.wrong) > 0 {
+			err = errors.Join(err, errors.New(strings.Join(f.wrong, "\n")))
+		}
+		if err != nil {
+			f.report(faults)
 			f.tails()
-			return fmt.Errorf("round %d, %s (seed %d): %w", i+1, faults[i%len(faults)].name, o.seed, err)
+			return fmt.Errorf("round %d, %s, seed %d: %w", i+1, faults[i%len(faults)].name, o.seed, err)
 		}
 	}
 	f.report(faults)
-	if len(f.wrong) > 0 {
-		f.tails()
-		return fmt.Errorf("with seed %d:\n%s", o.seed, strings.Join(f.wrong, "\n"))
-	}
 	return nil
 }
 
@@ -147,8 +151,9 @@ type round struct {
 	*failover
 	sum     *failoverSum
 	need    charges.Need
-	old, to *member   // to takes over
-	at      time.Time // of the fault
+	old, to *member                       // to takes over
+	at      time.Time                     // of the fault
+	before  map[*member]map[string]string // INFO replication
 }
 
 // round has the replica take over under load, checks it, and has the old leader follow.
@@ -156,8 +161,13 @@ func (f *failover) round(ctx context.Context, fault *fault) error {
 	if f.sums[fault.name] == nil {
 		f.sums[fault.name] = &failoverSum{}
 	}
-	r := &round{failover: f, sum: f.sums[fault.name], need: fault.need, old: f.leader, to: f.replica}
+	r := &round{failover: f, sum: f.sums[fault.name], need: fault.need, old: f.leader, to: f.replica, before: map[*member]map[string]string{}}
 	r.sum.rounds++
+	for _, m := range f.members() {
+		if m.ask != nil {
+			r.before[m], _ = m.info(ctx) // it is missed below
+		}
+	}
 	if fault.before != nil {
 		if err := fault.before(ctx, r); err != nil {
 			return err
@@ -166,7 +176,7 @@ func (f *failover) round(ctx context.Context, fault *fault) error {
 	if err := r.takeOver(ctx, fault); err != nil {
 		return err
 	}
-	if err := f.check(ctx, r.to, r.need, r.sum); err != nil {
+	if err := r.check(ctx, r.to, r.need, r.sum); err != nil {
 		return err
 	}
 	if fault.after != nil {
@@ -212,12 +222,12 @@ func (r *round) takeOver(ctx context.Context, fault *fault) error {
 }
 
 // check compares a server's states with those allowed.
-func (f *failover) check(ctx context.Context, m *member, need charges.Need, sum *failoverSum) error {
-	found, err := f.load.Check(ctx, m.server.TCP, need)
+func (r *round) check(ctx context.Context, m *member, need charges.Need, sum *failoverSum) error {
+	found, err := r.load.Check(ctx, m.server.TCP, need)
 	if err != nil {
 		return fmt.Errorf("%s: %w", m.name, err)
 	}
-	f.wrong = append(f.wrong, found.Wrong[:min(len(found.Wrong), mostReported)]...)
+	r.wrong = append(r.wrong, found.Wrong[:min(len(found.Wrong), mostReported)]...)
 	sum.found.Add(found)
 	return nil
 }
@@ -260,8 +270,8 @@ func (r *round) goOnTogether(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.sum.partial += number(fields["cell_partial_syncs"])
-	r.sum.full += number(fields["cell_full_syncs"])
+	r.sum.partial += number(fields["cell_partial_syncs"]) - number(r.before[r.to]["cell_partial_syncs"])
+	r.sum.full += number(fields["cell_full_syncs"]) - number(r.before[r.to]["cell_full_syncs"])
 	r.leader, r.replica = r.to, r.old
 	return nil
 }

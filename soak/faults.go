@@ -64,16 +64,12 @@ func killed(ctx context.Context, r *round) error {
 
 // planned has the leader hand over.
 func planned(ctx context.Context, r *round) error {
-	before, err := r.to.info(ctx)
-	if err != nil {
-		return err
-	}
 	r.at = time.Now()
 	if err := errors.Join(r.to.lead(ctx), r.to.awaitInfo(ctx, "role", "master"), r.old.awaitInfo(ctx, "role", "slave")); err != nil {
 		return err
 	}
 	now, err := r.to.info(ctx)
-	if now["cell_handovers"] == before["cell_handovers"] {
+	if now["cell_handovers"] == r.before[r.to]["cell_handovers"] {
 		r.need = charges.Waited
 		r.sum.late++
 	}

@@ -54,7 +54,8 @@ const more = async () => {
 let last = performance.now(); // success
 // A section is the time between two lines of standard input.
 for (let key = await more(); key !== undefined;) {
-  const section = { library: "ioredis", version, key, ok: 0, allowed: 0, refused: 0, unsent: 0, unknown: 0, errors: {} };
+  const counts = { ok: 0, allowed: 0, refused: 0, unsent: 0, unknown: 0 };
+  const section = { library: "ioredis", version, key, ...counts, errors: {} };
   let longest = 0;
   while (keys.length === 0 && !ended) {
     try {

@@ -9,7 +9,7 @@ ask() { timeout 1 redis-cli -h "$@" 2>/dev/null | tr -d '\r'; }
 is_server() { case " $SERVERS " in *" ${1:-none} "*) ;; *) false ;; esac }
 
 # Prints the leader's address, or says what it waits for. With time the answer of one server is enough: that it leads, or
-# whom it follows; and of two that lead, as they did not find each other when they started, it is the one with more changes.
+# whom it follows; and of two that lead, as they did not find each other when they started, it is the one with more keys.
 # A leader that is gone the Sentinels replace, unless its replica has been without it for half a minute.
 find_leader() {
   for host in $SENTINELS; do
@@ -23,7 +23,7 @@ find_leader() {
       *cell_starting:[!n]*) ;; # it has not decided yet
       *role:master*)
         leading=$((leading + 1))
-        leaders="$leaders$(echo "$info" | sed -n 's/^master_repl_offset://p') $host
+        leaders="$leaders$(ask "$host" -p 6380 dbsize) $host
 "
         ;;
       *role:slave*)

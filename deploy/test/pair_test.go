@@ -111,9 +111,9 @@ func (p *pair) data(t *testing.T, name string) (dir string) {
 	return dir
 }
 
-func (p *pair) connect(t *testing.T, address, port, user, password string) *redis.Client {
+func (p *pair) connect(t *testing.T, address, port string) *redis.Client {
 	t.Helper()
-	c := redis.NewClient(&redis.Options{Addr: address + ":" + port, Username: user, Password: password,
+	c := redis.NewClient(&redis.Options{Addr: address + ":" + port, Password: serverPassword,
 		MaxRetries: -1, DialerRetries: 1, Protocol: 2, DisableIdentity: true})
 	t.Cleanup(func() { _ = c.Close() })
 	return c
@@ -122,7 +122,7 @@ func (p *pair) connect(t *testing.T, address, port, user, password string) *redi
 // replication returns a field of a server's INFO.
 func (p *pair) replication(t *testing.T, i int, field string) (value string) {
 	t.Helper()
-	info := p.connect(t, p.server(i), p.port, "", serverPassword).Info(t.Context(), "replication").Val()
+	info := p.connect(t, p.server(i), p.port).Info(t.Context(), "replication").Val()
 	for line := range strings.Lines(info) {
 		if v, ok := strings.CutPrefix(strings.TrimSpace(line), field+":"); ok {
 			return v
@@ -147,7 +147,7 @@ func (p *pair) named(t *testing.T) (i int) {
 	t.Helper()
 	leader := ""
 	for s := range p.sentinels {
-		c := p.connect(t, p.sentinel(s), p.sentinelPort, "", serverPassword)
+		c := p.connect(t, p.sentinel(s), p.sentinelPort)
 		named, err := c.Do(t.Context(), "SENTINEL", "GET-MASTER-ADDR-BY-NAME", "cellserver").StringSlice()
 		if err != nil || leader != "" && named[0] != leader {
 			return -1
@@ -163,7 +163,7 @@ func (p *pair) named(t *testing.T) (i int) {
 // take takes a unit of eight from a server, and expects a number to be left.
 func (p *pair) take(t *testing.T, server int, want int64) {
 	t.Helper()
-	c := p.connect(t, p.server(server), p.port, "", serverPassword)
+	c := p.connect(t, p.server(server), p.port)
 	reply, err := c.Do(t.Context(), "CL.THROTTLE", "shared", 7, 1, 360_000).Int64Slice()
 	if err != nil || reply[2] != want {
 		t.Fatalf("server %d: %v (%v), want %d left", server, reply, err, want)
@@ -209,7 +209,7 @@ func (p *pair) check(t *testing.T, handOver func(leader int)) {
 		t.Fatal("a Sentinel that has lost its file does not find the leader")
 	}
 
-	c := p.connect(t, p.server(1-first), p.port, "", serverPassword).Conn()
+	c := p.connect(t, p.server(1-first), p.port).Conn()
 	defer func() { _ = c.Close() }()
 	if reply, err := c.Do(t.Context(), "CL.THROTTLE", "shared", 7, 1, 360_000).Int64Slice(); err != nil || reply[2] != 4 {
 		t.Fatalf("%v (%v)", reply, err)
@@ -232,7 +232,7 @@ func (p *pair) check(t *testing.T, handOver func(leader int)) {
 // failover asks a Sentinel for a planned change.
 func (p *pair) failover(t *testing.T) {
 	t.Helper()
-	c := p.connect(t, p.sentinel(1), p.sentinelPort, "", serverPassword)
+	c := p.connect(t, p.sentinel(1), p.sentinelPort)
 	p.sentinels[1].Eventually(t, "begin a failover", func() bool { // it first sees the replica in the leader's INFO
 		return c.Do(t.Context(), "SENTINEL", "FAILOVER", "cellserver").Err() == nil
 	})

@@ -188,12 +188,12 @@ func TestMovedKeysNeverVanish(t *testing.T) {
 // when it leads, and nothing else.
 func TestEvictedKeys(t *testing.T) {
 	t.Parallel()
-	const keys, small = 40_000, "2mb"
+	const keys, small = 4_000, "48mb"
 	charge := func(t *testing.T, s *server) {
 		for from := 0; from < keys; from += 1000 {
 			pipe := s.rdb.Pipeline()
 			for i := from; i < from+1000; i++ {
-				pipe.Do(t.Context(), "CL.THROTTLE", fmt.Sprintf("evicted:%032d", i), 99, 1, 3600)
+				pipe.Do(t.Context(), "CL.THROTTLE", fmt.Sprintf("%02000d", i), 99, 1, 3600)
 			}
 			if _, err := pipe.Exec(t.Context()); err != nil {
 				t.Fatal(err)

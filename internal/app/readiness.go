@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"sync/atomic"
 
 	"github.com/coreos/go-systemd/v22/daemon"
 
@@ -33,10 +34,19 @@ func (a *app) letInOnceLoaded(ctx context.Context, start func(name string, part 
 	}
 	a.setNotReady("loading the data directory")
 	start("the data directory", func() error {
-		a.keepErr = a.storage.Keep(ctx, replicate, func() {
-			<-replicated
-			a.replication.KeepPlace()
-		})
+		var begun atomic.Bool
+		keeping, end := context.WithCancel(context.WithoutCancel(ctx)) // until all that was followed is on the disk
+		defer end()
+		defer context.AfterFunc(ctx, func() {
+			if begun.Load() {
+				<-replicated
+			}
+			end()
+		})()
+		a.keepErr = a.storage.Keep(keeping, func() {
+			begun.Store(true)
+			replicate()
+		}, a.replication.KeepPlace)
 		return a.keepErr
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"cellserver/internal/app/settings"
 	"cellserver/internal/edge/server"
 	"cellserver/internal/keep/memory"
+	"cellserver/internal/keep/replication"
 )
 
 // again returns the options of the same command line with the current config file and password files.
@@ -122,6 +123,18 @@ func (t *tuning) reloadable() map[string]func(next *settings.Options) {
 			from := serverLimits(next)
 			from.MaxClients = listen.FitMaxClients(from.MaxClients, t.app.options.IOThreads)
 			t.changeLimits(func(to *server.Limits) { limit.reload(to, &from) })
+		}
+	}
+	for name, set := range map[string]func(to, next *replication.Settings){
+		"min-replicas-max-lag":  func(to, next *replication.Settings) { to.MaxLag = next.MaxLag },
+		"min-replicas-to-write": func(to, next *replication.Settings) { to.MinReplicas = next.MinReplicas },
+		"repl-backlog":          func(to, next *replication.Settings) { to.Backlog = next.Backlog },
+		"repl-interval":         func(to, next *replication.Settings) { to.Interval = next.Interval },
+		"replica-priority":      func(to, next *replication.Settings) { to.Priority = next.Priority },
+	} {
+		all[name] = func(next *settings.Options) {
+			from := next.Replication.Settings()
+			t.app.replication.Change(func(to *replication.Settings) { set(to, &from) })
 		}
 	}
 	return all

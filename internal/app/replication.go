@@ -148,7 +148,7 @@ func (t *tuning) replicationSettings() []admin.Setting {
 		admin.Constant("replica-read-only", "yes"),
 		admin.Constant("replica-serve-stale-data", "yes"),
 		admin.Constant("peer", o.Peer),
-		admin.Constant("repl-interval", strconv.FormatInt(o.Interval.Milliseconds(), 10)),
+		admin.Constant("peer-wait", strconv.FormatInt(int64(o.PeerWait.Seconds()), 10)),
 		admin.Constant("max-replica-lag", strconv.FormatInt(o.ReadyLag.Milliseconds(), 10)),
 	}
 	if n == nil {
@@ -174,6 +174,8 @@ func (t *tuning) replicationSettings() []admin.Setting {
 			func(s *replication.Settings, n int) { s.MinReplicas = n }),
 		number("min-replicas-max-lag", 1, 1<<31-1, func(s *replication.Settings) int { return int(s.MaxLag.Round(time.Second).Seconds()) },
 			func(s *replication.Settings, n int) { s.MaxLag = time.Duration(n) * time.Second }),
+		number("repl-interval", 0, 1000, func(s *replication.Settings) int { return int(s.Interval.Milliseconds()) },
+			func(s *replication.Settings, n int) { s.Interval = time.Duration(n) * time.Millisecond }),
 		number("repl-backlog-size", 64<<10, 1<<30, func(s *replication.Settings) int { return int(s.Backlog) },
 			func(s *replication.Settings, n int) { s.Backlog = int64(n) }),
 	)

@@ -94,6 +94,8 @@ func scenarios() []pointTable {
 		{"sync", "A sync before each reply", "One request at a time on each connection. All calls are allowed, so that each writes, to the same file system.", closedTable, ""},
 		{"snapshot", "During a snapshot of 10 million keys", "Open loop at half of the rate that the server reaches in a closed loop; latency is measured from when " +
 			"a request was due. A snapshot is followed by the next as long as the measurement lasts.", openTable, ""},
+		{"replica", "A leader with a replica", "200,000 keys; every call changes its key. The control is a second server without a replica. CPU time includes " +
+			"that of a fifth of a second after the load, in which the last changes are sent.", closedTable, ""},
 		{"remote", "In front of a Redis cluster", "1,000 callers, three masters and three replicas; CPU time and scripts are those of all Redis servers. " +
 			"At half load, latency is measured from when a request was due.", remoteTable, ""},
 	}

@@ -57,6 +57,7 @@ func All() []Scenario {
 		{"sync", "a sync before each reply, compared with Redis's", (*Suite).syncEachReply},
 		{"snapshot", "during a snapshot of 10 million keys, at half load", (*Suite).snapshot},
 		{"restore", "a start with 10 million keys", (*Suite).restore},
+		{"replica", "a leader with a replica and one without", (*Suite).replica},
 		{"remote", "in front of a Redis cluster, compared with redis_rate", (*Suite).remote},
 		{"in-process", "limiters as libraries", (*Suite).inProcess},
 	}

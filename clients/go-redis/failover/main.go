@@ -75,7 +75,8 @@ func follow(client *redis.Client, keys <-chan string, interval time.Duration) {
 
 func (s *section) begin(key string) {
 	s.Section = report.Section{
-		Library: "go-redis", Version: report.ModuleVersion("github.com/redis/go-redis/v9"), Key: key, Errors: map[string]int{},
+		Library: "go-redis", Version: report.ModuleVersion("github.com/redis/go-redis/v9"),
+		Key: key, Errors: map[string]int{},
 	}
 }
 

@@ -15,9 +15,11 @@ import (
 // line describes a failover.
 func (f Failover) line(kind string, i, of int) string {
 	text := new(strings.Builder)
-	fmt.Fprintf(text, "%s %s %d/%d: %d ms without a leader, %d ms with both;", kind, f.word(), i, of, f.Without.Milliseconds(), f.Both.Milliseconds())
+	fmt.Fprintf(text, "%s %s %d/%d: %d ms without a leader, %d ms with both;",
+		kind, f.word(), i, of, f.Without.Milliseconds(), f.Both.Milliseconds())
 	for _, s := range f.Sections {
-		fmt.Fprintf(text, " %s %.0f ms (%d refused, %d unsent, %d unknown)", s.Library, s.LongestMs, s.Refused, s.Unsent, s.Unknown)
+		fmt.Fprintf(text, " %s %.0f ms (%d refused, %d unsent, %d unknown)",
+			s.Library, s.LongestMs, s.Refused, s.Unsent, s.Unknown)
 	}
 	for _, a := range f.Accounts {
 		fmt.Fprintf(text, " %s forgiven %d", a.Library, a.Forgiven())
@@ -51,7 +53,8 @@ func (r Result) Check() error {
 }
 
 func (a Account) String() string {
-	return fmt.Sprintf("%d calls were allowed, %d of unknown result, %d units are charged", a.Allowed, a.Unknown, a.Charged)
+	return fmt.Sprintf("%d calls were allowed, %d of unknown result, %d units are charged",
+		a.Allowed, a.Unknown, a.Charged)
 }
 
 // Report returns tables of results, side by side.
@@ -59,7 +62,8 @@ func Report(results []Result) string {
 	text := new(strings.Builder)
 	row := func(cells ...string) { fmt.Fprintf(text, "| %s |\n", strings.Join(cells, " | ")) }
 	for _, planned := range []bool{false, true} {
-		row(map[bool]string{false: "kill -9", true: "SENTINEL FAILOVER"}[planned], "failovers", "p50, ms", "longest, ms", "refused", "unsent", "unknown", "units")
+		how := map[bool]string{false: "kill -9", true: "SENTINEL FAILOVER"}[planned]
+		row(how, "failovers", "p50, ms", "longest, ms", "refused", "unsent", "unknown", "units")
 		row("---", "--:", "--:", "--:", "--:", "--:", "--:", "---")
 		for _, r := range results {
 			r.rows(planned, row)
@@ -109,7 +113,8 @@ func (r Result) rows(planned bool, row func(cells ...string)) {
 			total.Add(s)
 			times = append(times, s.LongestMs)
 		}
-		row(r.Kind+": "+library, strconv.Itoa(len(times)), p50(times), longest(times), strconv.Itoa(total.Refused), strconv.Itoa(total.Unsent),
+		row(r.Kind+": "+library, strconv.Itoa(len(times)), p50(times), longest(times),
+			strconv.Itoa(total.Refused), strconv.Itoa(total.Unsent),
 			strconv.Itoa(total.Unknown), units(accounts[library]))
 	}
 }
@@ -124,7 +129,8 @@ func units(accounts []Account) string {
 		most = max(most, a.Forgiven())
 		doubled += a.Doubled()
 	}
-	return fmt.Sprintf("%d allowed, %d charged; %d forgiven, at most %d at once, %d doubled", allowed, charged, forgiven, most, doubled)
+	return fmt.Sprintf("%d allowed, %d charged; %d forgiven, at most %d at once, %d doubled",
+		allowed, charged, forgiven, most, doubled)
 }
 
 // errors counts the programs' errors by library and text.

@@ -205,7 +205,7 @@ func (r *run) follows(ctx context.Context) error {
 
 // whole returns nil once the replica follows and could be promoted. The Sentinels have named the leader before.
 func (r *run) whole(ctx context.Context) error {
-	if r.trio.name(ctx, r.replica.port) == nil {
+	if r.trio.named(ctx, r.replica.port) == nil {
 		return final{errors.New("the Sentinels have changed the leader again")}
 	}
 	if err := r.follows(ctx); err != nil {
@@ -253,7 +253,9 @@ func (r *run) turn(ctx context.Context, key string) ([]Account, error) {
 		if err != nil {
 			return nil, err
 		}
-		accounts = append(accounts, Account{Library: p.Name, Allowed: p.total.Allowed, Unknown: p.total.Unknown, Charged: charged})
+		accounts = append(accounts, Account{
+			Library: p.Name, Allowed: p.total.Allowed, Unknown: p.total.Unknown, Charged: charged,
+		})
 		p.round, p.total = report.Section{}, report.Section{}
 	}
 	r.key = key
@@ -323,7 +325,9 @@ func (r *run) fail(ctx context.Context, planned bool) (Failover, error) {
 		return Failover{}, err
 	}
 	r.leader, r.replica = r.replica, r.leader
-	err = r.await(ctx, "the Sentinels name the other one", func(ctx context.Context) error { return r.trio.name(ctx, r.leader.port) })
+	err = r.await(ctx, "the Sentinels name the other one", func(ctx context.Context) error {
+		return r.trio.named(ctx, r.leader.port)
+	})
 	if err != nil {
 		return Failover{}, err
 	}

@@ -31,7 +31,9 @@ type sentinels struct {
 }
 
 // startSentinels starts a trio; the binary is redis-server.
-func startSentinels(ctx context.Context, binary, dir string, ports []int, leader int, s Settings) (*sentinels, error) {
+func startSentinels(
+	ctx context.Context, binary, dir string, ports []int, leader int, s Settings,
+) (*sentinels, error) {
 	trio := &sentinels{ports: ports}
 	for i, port := range ports {
 		p := &process{name: fmt.Sprintf("sentinel%d", i)}
@@ -64,7 +66,8 @@ sentinel auth-pass %s %s
 sentinel down-after-milliseconds %s %d
 sentinel failover-timeout %s %d
 sentinel parallel-syncs %s %d
-`, port, dir, name, leader, name, password, name, s.DownAfter.Milliseconds(), name, s.FailoverTimeout.Milliseconds(), name, s.ParallelSyncs)
+`, port, dir, name, leader, name, password,
+		name, s.DownAfter.Milliseconds(), name, s.FailoverTimeout.Milliseconds(), name, s.ParallelSyncs)
 }
 
 func (t *sentinels) close() {
@@ -83,8 +86,8 @@ func (t *sentinels) addresses() string {
 	return strings.Join(all, ",")
 }
 
-// name returns nil once all give this leader to clients.
-func (t *sentinels) name(ctx context.Context, leader int) error {
+// named returns nil once all give this leader to clients.
+func (t *sentinels) named(ctx context.Context, leader int) error {
 	for i, client := range t.clients {
 		addr, err := client.GetMasterAddrByName(ctx, name).Result()
 		if err != nil {
@@ -103,7 +106,8 @@ func (t *sentinels) agree(ctx context.Context, leader, replica int) error {
 		master, err := client.Master(ctx, name).Result()
 		if err == nil {
 			err = expect(master, map[string]string{
-				"port": strconv.Itoa(leader), "flags": "master", "num-slaves": "1", "num-other-sentinels": "2", "role-reported": "master",
+				"port": strconv.Itoa(leader), "flags": "master", "role-reported": "master",
+				"num-slaves": "1", "num-other-sentinels": "2",
 			})
 		}
 		if err != nil {

@@ -47,7 +47,8 @@ func Cellserver(binary string) Kind {
 				return nil, fmt.Errorf("failover: write the password: %w", err)
 			}
 			return []string{
-				binary, "--addr", s.addr, "--metrics-addr=", "--requirepass-file", file, "--repl-password-file", file, "--peer", address(peer),
+				binary, "--addr", s.addr, "--metrics-addr=", "--requirepass-file", file,
+				"--repl-password-file", file, "--peer", address(peer),
 			}, nil
 		},
 		charge: func(ctx context.Context, client *redis.Client, key string) error {
@@ -72,7 +73,8 @@ func Redis(binary string) Kind {
 			if _, err := os.Stat(file); err == nil {
 				return []string{binary, file}, nil // as Sentinel had it rewritten
 			}
-			conf := fmt.Sprintf("port %d\nbind 127.0.0.1\nsave \"\"\nrequirepass %s\nmasterauth %s\nrepl-diskless-sync-delay 0\n", s.port, password, password)
+			conf := fmt.Sprintf("port %d\nbind 127.0.0.1\nsave \"\"\nrepl-diskless-sync-delay 0\n", s.port)
+			conf += fmt.Sprintf("requirepass %s\nmasterauth %s\n", password, password)
 			if leader != s.port {
 				conf += fmt.Sprintf("replicaof 127.0.0.1 %d\n", leader)
 			}

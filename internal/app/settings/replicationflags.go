@@ -24,6 +24,7 @@ const (
 // ReplicationOptions are the flags about a second server.
 type ReplicationOptions struct {
 	ReplicaOf, Peer string
+	PeerWait        time.Duration
 
 	User, PasswordFile     string
 	TLS                    bool
@@ -43,6 +44,7 @@ func (r *ReplicationOptions) define(fs *pflag.FlagSet) {
 	const example = "10.0.0.1:6380"
 	flagvalue.AddressVar(fs, &r.ReplicaOf, "replica-of", "", example, "`host:port` of the server to follow, of which this one is a replica (default none)")
 	flagvalue.AddressVar(fs, &r.Peer, "peer", "", example, "`host:port` of the other server of a pair: at a start, if it leads it is followed, and without own states its states are taken (default none)")
+	flagvalue.DurationVar(fs, &r.PeerWait, "peer-wait", 15*time.Second, 0, time.Hour, "longest `time` that a start waits for a --peer that does not answer; with states of its own, 5 s at most")
 	fs.StringVar(&r.User, "repl-user", "", "`user` as which to log in to the leader and the peer (default the default user)")
 	fs.StringVar(&r.PasswordFile, "repl-password-file", "", "`file` with that user's password")
 	flagvalue.BoolVar(fs, &r.TLS, "repl-tls", "connect to them by TLS")
@@ -69,6 +71,7 @@ func (r *ReplicationOptions) define(fs *pflag.FlagSet) {
 func (r *ReplicationOptions) Beginning() (b replication.Beginning) {
 	b.ReplicaOf, _ = replicas.ParseAddress(r.ReplicaOf)
 	b.Peer, _ = replicas.ParseAddress(r.Peer)
+	b.PeerWait = r.PeerWait
 	return b
 }
 

@@ -4,6 +4,7 @@ package storage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -215,13 +216,22 @@ func noteClockOffset(log *slog.Logger, offsetNs int64) {
 	}
 }
 
+// refusal returns why another server, or the lack of one, refuses changes. Limits know by themselves about the disk.
+func (s *Storage) refusal() error {
+	var refusal gate.Refusal
+	if errors.As(s.Gate.Refusal(), &refusal) {
+		return refusal
+	}
+	return nil
+}
+
 // openLimits reads the named limits: those defined by commands, from the data directory, and the file's.
 func (s *Storage) openLimits() error {
 	o := s.options
 	s.syncWall()
 	config := limitsfile.Config{
 		File: o.LimitsFile, Reading: o.Reading(), Repair: o.DataRecover, Log: s.log,
-		Now: s.clock.Now, Calendars: calendar.NewSet(&s.wall, zones.Load),
+		Now: s.clock.Now, Calendars: calendar.NewSet(&s.wall, zones.Load), Refusal: s.refusal,
 	}
 	if s.dir != nil {
 		config.Dir = s.dir

@@ -10,7 +10,7 @@ import (
 
 // Override sets or removes the override of a key persistently, and reports whether it has replaced one.
 func (r *Registry) Override(o KeyOverride) (found bool, err error) {
-	err = r.change(func() error {
+	err = r.command(func() error {
 		if !o.Removed {
 			if err := r.mayOverrideLocked(&o); err != nil {
 				return err

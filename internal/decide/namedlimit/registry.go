@@ -21,6 +21,7 @@ type Config struct {
 	Keeper    Keeper // of definitions by commands; nil for none
 	Calendars *calendar.Set
 	Now       func() int64 // Unix nanoseconds; nil for the time of the system
+	Refusal   func() error // why commands may change nothing now; nil for never
 	Log       *slog.Logger
 }
 
@@ -108,7 +109,7 @@ func (r *Registry) Set(d Definition) error {
 	if err := d.Check(r.config.Calendars); err != nil {
 		return err
 	}
-	return r.change(func() error {
+	return r.command(func() error {
 		if err := r.ofCommandsLocked(d.Name); err != nil {
 			return err
 		}
@@ -127,7 +128,7 @@ func (r *Registry) Set(d Definition) error {
 
 // Delete deletes a limit persistently, and reports whether there was one.
 func (r *Registry) Delete(name string) (found bool, err error) {
-	err = r.change(func() error {
+	err = r.command(func() error {
 		if err := r.ofCommandsLocked(name); err != nil {
 			return err
 		}
@@ -147,6 +148,18 @@ func (r *Registry) Reload() error {
 		return ErrNoFile
 	}
 	return r.change(r.reloadLocked)
+}
+
+// command makes a command's change. After a refusal has begun, TakeTold returns all changes before it.
+func (r *Registry) command(do func() error) error {
+	return r.change(func() error {
+		if r.config.Refusal != nil {
+			if err := r.config.Refusal(); err != nil {
+				return err
+			}
+		}
+		return do()
+	})
 }
 
 // change makes a change after those under way.

@@ -140,7 +140,7 @@ func TestFailures(t *testing.T) {
 			c.Store = on
 		}
 	}
-	for _, change := range []func(*commands.Config){down(storetest.LineDown), down("READONLY You can't write against a read only replica."), down("CLUSTERDOWN The cluster is down")} {
+	for _, change := range []func(*commands.Config){down(storetest.LineDown), down("READONLY You can't write against a read only replica."), down("NOREPLICAS Not enough good replicas to write."), down("CLUSTERDOWN The cluster is down")} {
 		h := start(t, options{engine: []func(*commands.Config){change}})
 		got := h.post(t, "check", `{"key":"k","algorithm":"funnel","max_burst":1,"count":1,"period":1}`).is(t, 503, `"title":"Service Unavailable"`).has(t, "RateLimit", "")
 		if counts := h.door.Stats.Counts(); counts.Of(door.Failed) != 1 {

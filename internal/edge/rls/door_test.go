@@ -90,6 +90,7 @@ func TestCodes(t *testing.T) {
 	}{
 		{&answerError{reply.Answer{Error: "LOADING x"}}, connect.CodeUnavailable},
 		{&answerError{reply.Answer{Error: "READONLY x"}}, connect.CodeUnavailable},
+		{&answerError{reply.Answer{Error: "NOREPLICAS x"}}, connect.CodeUnavailable},
 		{&answerError{reply.Answer{Error: "STOREDOWN x"}}, connect.CodeUnavailable},
 		{&answerError{reply.Answer{Error: "MISCONF x"}}, connect.CodeUnavailable},
 		{&answerError{reply.Answer{Error: "OOM x"}}, connect.CodeResourceExhausted},

@@ -68,7 +68,7 @@ func codeOfReply(a *reply.Answer) connect.Code {
 		return connect.CodeResourceExhausted
 	}
 	switch a.Code() {
-	case "LOADING", "READONLY", "STOREDOWN", "MISCONF":
+	case "LOADING", "READONLY", "NOREPLICAS", "STOREDOWN", "MISCONF":
 		return connect.CodeUnavailable
 	case "OOM":
 		return connect.CodeResourceExhausted

@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 )
 
 // Login is how a server logs in to another one.
@@ -21,6 +22,7 @@ const ClientName = "cellserver-replica"
 
 // Dialer returns a Dial that logs in.
 func Dialer(l Login) Dial {
+	logging.Disable() // go-redis writes a line to stderr for each connection that fails; ours say it once
 	return func(ctx context.Context, to replicas.Address) (Conn, error) {
 		c := redis.NewClient(&redis.Options{
 			Addr: to.String(), Username: l.User, Password: l.Password, TLSConfig: l.TLS, ClientName: ClientName,
@@ -29,7 +31,7 @@ func Dialer(l Login) Dial {
 			DialerRetries: 1,
 		})
 		one := c.Conn()
-		if err := one.Ping(ctx).Err(); err != nil {
+		if err := one.Ping(ctx).Err(); err != nil && !redis.HasErrorPrefix(err, "LOADING") { // which it says by itself
 			_ = c.Close() // nothing was written
 			return nil, err
 		}

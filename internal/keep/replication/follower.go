@@ -80,7 +80,8 @@ func (n *Node) followOnce(ctx context.Context, leader replicas.Address) (wasUp b
 	if err != nil {
 		return false, err
 	}
-	defer c.Close() //nolint:errcheck // nothing was written
+	defer c.Close()                                          //nolint:errcheck // nothing was written
+	defer context.AfterFunc(ctx, func() { _ = c.Close() })() // a read does not end with its context
 	f, err := n.start(ctx, c, false)
 	if err != nil {
 		return false, err
@@ -279,9 +280,7 @@ func (f *following) endRound(clockNs int64) error {
 			return err
 		}
 	}
-	if err := f.define(); err != nil {
-		return err
-	}
+	f.define()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.backlog.add(f.round)
@@ -289,13 +288,14 @@ func (f *following) endRound(clockNs int64) error {
 	return nil
 }
 
-// define applies definitions.
-func (f *following) define() (err error) {
+// define applies definitions. A full disk is no reason to follow no more: they hold in memory.
+func (f *following) define() {
 	for _, text := range f.texts {
-		err = errors.Join(err, f.node.config.Definitions.Follow(text))
+		if err := f.node.config.Definitions.Follow(text); err != nil {
+			f.node.config.Log.Error("the leader's definitions of limits are not kept here", "error", err)
+		}
 	}
 	f.texts = nil
-	return err
 }
 
 // complete swaps in the states of a full sync.
@@ -306,7 +306,7 @@ func (f *following) complete() error {
 	n := f.node
 	n.config.Store.Replace(f.beside)
 	f.beside = nil
-	err := f.define()
+	f.define()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.adoptLocked(&f.start)
@@ -314,7 +314,7 @@ func (f *following) complete() error {
 	n.link, n.downNs, n.complete, n.linkErr, n.syncBytes = replicas.LinkConnected, 0, true, nil, 0
 	n.counts.FullSyncsTaken++
 	n.config.Log.Info("this replica has taken all states", "leader", n.leader.String(), "offset", f.offset)
-	return err
+	return nil
 }
 
 // requestHandover has the leader hand over to this server. The link goes on meanwhile.

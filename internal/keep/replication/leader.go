@@ -298,10 +298,3 @@ func (n *Node) endWaitLocked(w *waiter) {
 	delete(n.waiters, w)
 	go w.done()
 }
-
-// InStep returns the number of replicas that have acknowledged everything so far in the stream.
-func (n *Node) InStep() (count int) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.acknowledgedLocked(&waiter{target: n.backlog.end})
-}

@@ -171,7 +171,8 @@ func (n *Node) Lead() {
 		n.mu.Unlock()
 		return
 	}
-	leader, hasLink := n.wanted.leader, n.link == replicas.LinkConnected
+	leader, isSilent := n.wanted.leader, n.config.Clock.Now()-n.lastIONs > int64(handoverTime)
+	hasLink := n.link == replicas.LinkConnected && !isSilent
 	if !hasLink {
 		n.wantLocked(replicas.Address{})
 		n.mu.Unlock()

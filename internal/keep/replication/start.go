@@ -15,12 +15,13 @@ import (
 type Beginning struct {
 	ReplicaOf replicas.Address // zero to lead
 	Peer      replicas.Address // the other server of a pair; zero for none
+	PeerWait  time.Duration    // for one that does not answer
 	HasStates bool             // of its own, from a data directory
 }
 
 const (
-	// peerWait is how long a start waits for a peer that does not answer.
-	peerWait = 5 * time.Second
+	// statesWait bounds the wait for a peer that does not answer where there are states.
+	statesWait = 5 * time.Second
 	peerPoll = 100 * time.Millisecond
 )
 
@@ -128,13 +129,16 @@ func (n *Node) setStarting(on, hasStates bool) {
 func (n *Node) meet(ctx context.Context, b *Beginning) (leader replicas.Address, err error) {
 	n.setStarting(true, b.HasStates)
 	defer n.setStarting(false, false)
-	silentNs := n.config.Clock.Now()
+	silentNs, wait := n.config.Clock.Now(), b.PeerWait
+	if b.HasStates {
+		wait = min(wait, statesWait)
+	}
 	for said := false; ; said = true {
 		other, err := n.Ask(ctx, b.Peer)
 		switch {
 		case ctx.Err() != nil:
 			return leader, ctx.Err()
-		case err != nil && n.config.Clock.Now()-silentNs >= int64(peerWait):
+		case err != nil && n.config.Clock.Now()-silentNs >= int64(wait):
 			n.config.Log.Warn("the peer does not answer; this server starts without it", "peer", b.Peer.String(), "error", err)
 			return b.ReplicaOf, nil
 		case err != nil:

@@ -109,15 +109,15 @@ func (x *Executor) noteDenial(d acl.Denial) {
 
 // MayUse refuses commands that must wait for loading, and changes while they are refused or held.
 func (e *Engine) MayUse(c *catalog.Command) error {
-	g := e.Config.Gate
-	switch {
-	case c.Flags&catalog.FlagLoading == 0 && g.Loading():
-		return reply.ErrLoading
-	case c.Flags&catalog.FlagWrite == 0:
-		return nil
-	case g.Holds():
-		return reply.ErrHeld
-	case !c.Batches: // the store itself tells which calls of a batch change nothing
+	if g := e.Config.Gate; g.Interferes() {
+		switch {
+		case c.Flags&catalog.FlagLoading == 0 && g.Loading():
+			return reply.ErrLoading
+		case c.Flags&catalog.FlagWrite != 0 && g.Holds():
+			return reply.ErrHeld
+		}
+	}
+	if c.Flags&catalog.FlagWrite != 0 && !c.Batches { // the store itself tells which calls of a batch change nothing
 		return e.refusal()
 	}
 	return nil

@@ -41,11 +41,12 @@ type closed struct {
 
 // Gate is open for changes until a reason closes it.
 type Gate struct {
-	freezer Freezer
-	now     func() int64
-	loading atomic.Int32
-	current atomic.Pointer[closed] // of the earliest reason
-	held    atomic.Pointer[hold]   // nil while nothing is held
+	freezer    Freezer
+	now        func() int64
+	loading    atomic.Int32
+	interferes atomic.Int32           // reasons to look at the others
+	current    atomic.Pointer[closed] // of the earliest reason
+	held       atomic.Pointer[hold]   // nil while nothing is held
 
 	mu sync.Mutex // guards by, and is held while telling the store
 	by [reasons]closed
@@ -100,10 +101,13 @@ func (g *Gate) Refusal() error {
 }
 
 // BeginLoading says that the store is being loaded, until as many calls of EndLoading.
-func (g *Gate) BeginLoading() { g.loading.Add(1) }
+func (g *Gate) BeginLoading() { g.interferes.Add(1); g.loading.Add(1) }
 
 // EndLoading ends a BeginLoading.
-func (g *Gate) EndLoading() { g.loading.Add(-1) }
+func (g *Gate) EndLoading() { g.loading.Add(-1); g.interferes.Add(-1) }
+
+// Interferes reports whether the store is being loaded or clients are held, by one read for each command.
+func (g *Gate) Interferes() bool { return g.interferes.Load() != 0 }
 
 // Loading reports whether the store is being loaded and must not be used.
 func (g *Gate) Loading() bool { return g.loading.Load() > 0 }
@@ -117,7 +121,11 @@ type hold struct {
 
 // Hold has clients that would change a key wait until Release. They wait in their sessions; calls that were
 // admitted before are decided, or refused by a reason.
-func (g *Gate) Hold() { g.held.CompareAndSwap(nil, &hold{}) }
+func (g *Gate) Hold() {
+	if g.held.CompareAndSwap(nil, &hold{}) {
+		g.interferes.Add(1)
+	}
+}
 
 // Release ends Hold.
 func (g *Gate) Release() {
@@ -125,6 +133,7 @@ func (g *Gate) Release() {
 	if h == nil {
 		return
 	}
+	g.interferes.Add(-1)
 	h.mu.Lock()
 	waiting := h.waiting
 	h.over, h.waiting = true, nil

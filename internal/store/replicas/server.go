@@ -62,8 +62,6 @@ type Server interface {
 	// Wait has a round begin at once, and calls done, once and from any goroutine, when enough replicas have
 	// applied it. acknowledged ends the wait and returns their number.
 	Wait(replicas int, done func()) (acknowledged func() int)
-	// InStep returns the number of replicas that have acknowledged everything in the stream.
-	InStep() int
 
 	// Announce notes where the clients of a replica are; an address without a host or port changes the other
 	// part only.

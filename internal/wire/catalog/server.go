@@ -34,7 +34,7 @@ func serverRows() []*Command {
 			Name: "wait", Arity: 3, Flags: FlagNoScript, Categories: []string{"connection"},
 			Group: "generic", Since: "3.0.0",
 			Summary: "Waits until replicas have applied the changes before it, and returns their number",
-			Differs: "A round of changes begins at once. With a timeout of 0 it waits without end, as in Redis.",
+			Differs: "A round of changes begins at once. With a timeout of 0 it waits without end, as in Redis. In a transaction, where it cannot wait, it returns 0.",
 			Args:    []Arg{integer("numreplicas"), integer("timeout")},
 		},
 	}

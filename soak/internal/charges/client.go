@@ -128,12 +128,8 @@ func (c *client) wait(ctx context.Context, rdb *redis.Conn) error {
 	replicas, err := rdb.Do(ctx, "WAIT", 1, waitAtMost).Int64()
 	switch {
 	case err != nil && isReply(err):
-		if code, ok := isRefusal(err); ok {
-			c.refused[code]++
-			return nil
-		}
-		if strings.Contains(err.Error(), "replica") { // WAIT is no command of a replica
-			return nil
+		if strings.Contains(err.Error(), "replica") { // which has no WAIT
+			return errReplica
 		}
 		return fmt.Errorf("WAIT: %w", err)
 	case err != nil:
@@ -171,9 +167,10 @@ func (c *client) send(ctx context.Context, p redis.Pipeliner, calls int, transac
 }
 
 func (c *client) read(all []sent, failed error) error {
+	isReplica := false
 	for _, s := range all {
 		err := s.reply.Err()
-		if err == nil && failed != nil && !isReply(failed) && s.reply.Val() == nil {
+		if err == nil && s.reply.Val() == nil {
 			err = failed
 		}
 		switch {
@@ -184,10 +181,14 @@ func (c *client) read(all []sent, failed error) error {
 		case !isReply(err):
 			return errLost // this step and all later ones are uncertain
 		default:
+			isReplica = isReplica || strings.Contains(err.Error(), "READONLY")
 			if err := c.refuse(s, err); err != nil {
 				return err
 			}
 		}
+	}
+	if isReplica {
+		return errReplica
 	}
 	return nil
 }
@@ -218,6 +219,9 @@ func (c *client) take(s sent) error {
 	}
 	return nil
 }
+
+// errReplica ends a client: its library takes the connection for a bad one.
+var errReplica = fmt.Errorf("%w: the server follows another one", errLost)
 
 // refuse takes a step back.
 func (c *client) refuse(s sent, err error) error {

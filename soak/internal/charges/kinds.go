@@ -35,9 +35,6 @@ const (
 // define defines the limit of all named keys.
 func define() []any { return []any{"CL.LIMIT", "SET", limitName, "FUNNEL", capacity - 1, 1, periodSec} }
 
-// key is the name that a call has.
-func (k kind) isNamed() bool { return k == named || k == override }
-
 // stored returns the name of a key's state; "" if it is no key.
 func (k kind) stored(key string) string {
 	switch k {
@@ -141,10 +138,10 @@ func (k kind) units(reply any) (units int64, err error) {
 
 // isRefusal reports whether an error reply promises that nothing was changed.
 func isRefusal(err error) (code string, ok bool) {
-	code, _, _ = strings.Cut(err.Error(), " ")
+	code, text, _ := strings.Cut(err.Error(), " ")
 	switch code {
 	case "READONLY", "NOREPLICAS", "MISCONF", "LOADING":
 		return code, true
 	}
-	return code, false
+	return code, strings.Contains(text, "nothing was changed")
 }

@@ -25,6 +25,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- $name := include "cellserver.fullname" .root -}}
 {{- $domain := include "cellserver.domain" .root -}}
 peer: {{ $name }}-{{ sub 1 .ordinal }}.{{ $domain }}:6380
+peer-wait: 60s
 replica-announce-ip: {{ $name }}-{{ .ordinal }}.{{ $domain }}
 {{- end }}
 

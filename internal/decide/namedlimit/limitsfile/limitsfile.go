@@ -21,6 +21,7 @@ type Config struct {
 	Repair    bool           // sets damaged files of Dir aside and starts without them
 	Calendars *calendar.Set  // of quotas; nil for one by the server's clock
 	Now       func() int64   // Unix nanoseconds, by which overrides end; nil for the time of the system
+	Refusal   func() error   // why commands may change nothing now; nil for never
 	Log       *slog.Logger
 }
 
@@ -29,7 +30,7 @@ func New(c Config) *namedlimit.Registry {
 	if c.Calendars == nil {
 		c.Calendars = calendar.NewSet(&calendar.Wall{}, zones.Load)
 	}
-	registry := namedlimit.Config{Calendars: c.Calendars, Now: c.Now, Log: c.Log}
+	registry := namedlimit.Config{Calendars: c.Calendars, Now: c.Now, Refusal: c.Refusal, Log: c.Log}
 	if c.File != "" {
 		registry.File = operatorsFile{c.File, c.Reading, c.Calendars}
 	}

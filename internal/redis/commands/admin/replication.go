@@ -101,13 +101,13 @@ func (k *Server) waitCommand(c execute.Call, args [][]byte) error {
 	case k.Replication.Status().Role == replicas.Replica:
 		return reply.Error("ERR WAIT cannot be used with replica instances. Please also note that since Redis 4.0 if a replica is " +
 			"configured to be writable (which is not the default) writes to replicas are just local and are not propagated.")
-	case wanted <= 0 || c.HoldsKeys():
-		c.Reply().Int(int64(k.Replication.InStep()))
+	case c.HoldsKeys(): // only a round tells what replicas have
+		c.Reply().Int(0)
 		return nil
 	}
 	var acknowledged func() int
 	return c.Until(func(ctx context.Context, finish func()) {
-		acknowledged = k.Replication.Wait(int(min(wanted, math.MaxInt32)), finish)
+		acknowledged = k.Replication.Wait(int(min(max(0, wanted), math.MaxInt32)), finish)
 		context.AfterFunc(ctx, func() { acknowledged() })
 	}, timeout, func(c execute.Call) error {
 		c.Reply().Int(int64(acknowledged()))

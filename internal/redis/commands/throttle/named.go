@@ -2,6 +2,7 @@ package throttle
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
 	"cellserver/internal/resp"
+	"cellserver/internal/store"
 )
 
 // limitSet is CL.LIMIT SET name rule [rule ...] [SHADOW], or SET name max_burst count period ... [SHADOW].
@@ -55,6 +57,9 @@ func (k handlers) limitReload(c execute.Call, _ [][]byte) error {
 func (k handlers) change(c execute.Call, do func() error, done func(c execute.Call)) error {
 	var failure error
 	behind := func(c execute.Call) error {
+		if errors.Is(failure, store.ErrFrozen) {
+			return reply.StoreFailed(failure)
+		}
 		if failure != nil {
 			return reply.Error("ERR " + resp.PrintableN([]byte(failure.Error()), maxReasonBytes))
 		}

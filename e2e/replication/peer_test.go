@@ -1,0 +1,126 @@
+package replication
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+
+	"cellserver/e2e/harness"
+	"cellserver/internal/test/processtest"
+)
+
+const terminate = syscall.SIGTERM
+
+// startingAt starts a server of a pair, without waiting until it is ready.
+func startingAt(t *testing.T, addr, peer string, args ...string) *harness.Process {
+	t.Helper()
+	p := harness.Start(t, harness.Command(t, append([]string{"--addr", addr, "--peer", peer, "--peer-wait", "2s", "--metrics-addr", "127.0.0.1:0", "--log-format", "json"}, args...)...))
+	p.Addr = addr
+	return p
+}
+
+func (s *server) isReady() bool { return s.ReadReady() || s.HasExited() }
+
+func startAt(t *testing.T, addr, peer string, args ...string) *server {
+	t.Helper()
+	p := startingAt(t, addr, peer, args...)
+	s := &server{p, harness.Database(t, p, 0)}
+	s.Eventually(t, "be ready", s.isReady)
+	return s
+}
+
+// TestPeersStartEmpty: of two servers that start together, one leads and the other follows.
+func TestPeersStartEmpty(t *testing.T) {
+	t.Parallel()
+	a, b := processtest.FreeAddr(t), processtest.FreeAddr(t)
+	first, second := startingAt(t, a, b), startingAt(t, b, a)
+	pair := []*server{{first, harness.Database(t, first, 0)}, {second, harness.Database(t, second, 0)}}
+	for _, s := range pair {
+		s.Eventually(t, "be ready", s.isReady)
+	}
+	first.Eventually(t, "agree with the other", func() bool {
+		return pair[0].field(t, "role") != pair[1].field(t, "role") && (pair[0].field(t, "master_link_status") == "up" || pair[1].field(t, "master_link_status") == "up")
+	})
+	leader, replica := pair[0], pair[1]
+	if leader.field(t, "role") == "slave" {
+		leader, replica = replica, leader
+	}
+	leader.charge(t, "a", 10)
+	leader.inStep(t)
+	sameStates(t, replica.dumps(t), leader.dumps(t))
+}
+
+// TestEmptyRestartOfALeader: a leader that is started again at once, and has kept nothing, takes the states of
+// its replica, which keeps them and goes on following.
+func TestEmptyRestartOfALeader(t *testing.T) {
+	t.Parallel()
+	a, b := processtest.FreeAddr(t), processtest.FreeAddr(t)
+	leader := startAt(t, a, b)
+	if !strings.Contains(leader.Log.String(), "the peer does not answer") {
+		t.Error("it does not say that the peer does not answer")
+	}
+	leader.charge(t, "a", 100)
+	leader.do(t, "CL.LIMIT", "SET", "named", "FUNNEL", 9, 1, 600_000)
+	leader.do(t, "CL.LIMIT", "OVERRIDE", "named", "x", "DENY")
+	replica := startAt(t, b, a)
+	replica.awaitLink(t, "up")
+	leader.inStep(t)
+	want := leader.dumps(t)
+	for range 2 {
+		leader.crash(t)
+		leader = startAt(t, a, b)
+		leader.await(t, "role", "master")
+		sameStates(t, leader.dumps(t), want)
+		leader.expect(t, "[named]", "CL.LIMIT", "LIST")
+		leader.expect(t, "[1 ", "CL.CHECK", "named", "x", 1)
+		replica.awaitLink(t, "up")
+		sameStates(t, replica.dumps(t), want)
+		leader.charge(t, "b", 10)
+		leader.inStep(t)
+		want = leader.dumps(t)
+		sameStates(t, replica.dumps(t), want)
+		if got := leader.syncs(t); got != "1 full, 1 partial" && got != "0 full, 1 partial" {
+			t.Errorf("the restarted leader has given %s", got)
+		}
+	}
+}
+
+// TestPeerLeads: a server whose peer leads follows it, whatever it has kept itself.
+func TestPeerLeads(t *testing.T) {
+	t.Parallel()
+	a, b, dir := processtest.FreeAddr(t), processtest.FreeAddr(t), t.TempDir()
+	old := startAt(t, a, b, "--data-dir", dir)
+	old.charge(t, "a", 100)
+	next := startAt(t, b, a)
+	next.awaitLink(t, "up")
+	old.inStep(t)
+	old.charge(t, "a", 100)
+	old.crash(t)
+	next.awaitLink(t, "down")
+	next.promote(t)
+	next.charge(t, "b", 10)
+	old = startAt(t, a, b, "--data-dir", dir)
+	old.awaitLink(t, "up")
+	next.inStep(t)
+	sameStates(t, old.dumps(t), next.dumps(t))
+	old.expect(t, "READONLY ", "CL.THROTTLE", "a", 9, 1, 60)
+
+	// now the other one returns
+	next.Stop(t, terminate)
+	old.awaitLink(t, "down")
+	old.promote(t)
+	next = startAt(t, b, a)
+	next.awaitLink(t, "up")
+	old.inStep(t)
+	sameStates(t, next.dumps(t), old.dumps(t))
+}
+
+// TestPeerIsItself: a peer that is the server itself is a mistake that ends the start.
+func TestPeerIsItself(t *testing.T) {
+	t.Parallel()
+	addr := processtest.FreeAddr(t)
+	code, said := harness.RefusedStart(t, "--addr", addr, "--peer", addr)
+	if code == 0 || !strings.Contains(said, "--peer is this server itself") {
+		t.Errorf("it ends with %d, and says %s", code, said)
+	}
+}
