@@ -3,7 +3,8 @@
 # make check        format, vet, lint and the short tests, for use while editing
 # make fuzz         runs the fuzz targets for FUZZTIME seconds in all (default 3600)
 # make soak         attacks the server in all ways at once for SOAKTIME seconds (default 600), with the race detector, and
-#                   then kills it a hundred times under load, and the Redis servers behind four of it
+#                   then kills it a hundred times under load, and the Redis servers behind four of it; and has replicas take
+#                   over from leaders, by all faults
 # make profile      updates the profile for the compiler, cmd/cellserver/default.pgo
 # make bench        all measurements and comparisons, in about 25 minutes; updates bench/README.md
 # make clients      tests real Redis clients in six languages; writes docs/CLIENTS.md
@@ -88,6 +89,9 @@ soak:
 	cd soak && $(GO) run . run --time $(SOAKTIME)s
 	cd soak && $(GO) run . kills
 	cd soak && $(GO) run . remote
+	cd soak && $(GO) run . failover
+	cd soak && $(GO) run . waits
+	cd soak && $(GO) run . replica
 
 profile:
 	CGO_ENABLED=0 $(GO) test -run '^$$' -bench Serve -benchtime 5s -cpuprofile cmd/cellserver/default.pgo -o /dev/null ./e2e/wire

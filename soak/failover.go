@@ -151,8 +151,9 @@ type round struct {
 	*failover
 	sum     *failoverSum
 	need    charges.Need
-	old, to *member                       // to takes over
-	at      time.Time                     // of the fault
+	old, to *member   // to takes over
+	at      time.Time // of the fault
+	watch   *watch
 	before  map[*member]map[string]string // INFO replication
 }
 
@@ -184,10 +185,7 @@ func (f *failover) round(ctx context.Context, fault *fault) error {
 			return err
 		}
 	}
-	if err := r.comeBack(ctx); err != nil {
-		return err
-	}
-	if err := r.goOnTogether(ctx); err != nil {
+	if err := r.goOn(ctx); err != nil {
 		return err
 	}
 	for _, m := range f.members() {
@@ -245,10 +243,10 @@ func (r *round) comeBack(ctx context.Context) error {
 	return r.old.inStep(ctx)
 }
 
-// goOnTogether calls on the new leader for a moment, and compares both servers' states.
-func (r *round) goOnTogether(ctx context.Context) error {
+// goOn calls on the new leader while the old one comes back, and compares both servers' states.
+func (r *round) goOn(ctx context.Context) error {
 	run := r.load.Begin(ctx, r.to.server.TCP)
-	err := sleep(ctx, afterFailover)
+	err := errors.Join(sleep(ctx, afterFailover), r.comeBack(ctx), sleep(ctx, afterFailover))
 	r.wrong = append(r.wrong, run.Pause()...)
 	if err != nil {
 		return err

@@ -55,6 +55,40 @@ func TestRemote(t *testing.T) {
 	}
 }
 
+// TestFailover is a few rounds.
+func TestFailover(t *testing.T) {
+	processtest.Need(t, "redis-server", "redis-server")
+	rounds := "10"
+	if testing.Short() {
+		rounds = "4"
+	}
+	try(t, "failover", "--rounds", rounds)
+}
+
+// TestWaits is a few kills.
+func TestWaits(t *testing.T) {
+	kills := "50"
+	if testing.Short() {
+		kills = "10"
+	}
+	try(t, "waits", "--kills", kills)
+}
+
+// TestReplica is a short time with a slow replica, and a small full sync.
+func TestReplica(t *testing.T) {
+	try(t, "replica", "--keys", "100000", "--repeats", "1", "--seconds", "1")
+}
+
+func try(t *testing.T, args ...string) {
+	t.Helper()
+	var out bytes.Buffer
+	err := run(t.Context(), args, &out)
+	t.Log(out.String())
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 func TestCommandLine(t *testing.T) {
 	for _, test := range []struct{ args, err string }{
 		{"", ""},

@@ -80,8 +80,6 @@ func (m *member) start(ctx context.Context, args ...string) (err error) {
 // answerWithin bounds a question.
 const answerWithin = time.Minute
 
-func (m *member) isRunning() bool { return m.ask != nil }
-
 // kill ends the server by SIGKILL.
 func (m *member) kill() {
 	if m.ask == nil {

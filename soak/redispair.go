@@ -104,7 +104,7 @@ func (p *redisPair) round(ctx context.Context, happen func(*redisPair, context.C
 // increase calls as the load of a failover does.
 func increase(ctx context.Context, addr string, seed int) {
 	c := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, DisableIdentity: true, MaxRetries: -1, ContextTimeoutEnabled: true})
-	defer c.Close()
+	defer func() { _ = c.Close() }()
 	random := newRandom(seed)
 	for ctx.Err() == nil {
 		p := c.Pipeline()

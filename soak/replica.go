@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"cellserver/internal/test/patience"
 	"cellserver/soak/internal/attack"
 	"cellserver/soak/internal/probe"
 )
@@ -156,6 +157,14 @@ func (o *replicaOptions) oneSlow(ctx context.Context, leader, replica *member, w
 	leader.link.Slow(0, slowPerSecond)
 	some, err = call(leader.server.TCP, window)
 	waits.with = append(waits.with, some...)
+	if err != nil {
+		return 0, err
+	}
+	patience.Until(func() bool { // on a slow machine that takes longer
+		fields, asked := leader.info(ctx)
+		err = asked
+		return err != nil || number(fields["cell_evicted_replicas"]) > 0
+	})
 	return leader.peak() - before, err
 }
 

@@ -138,9 +138,8 @@ func waitKey(i int) string { return fmt.Sprintf("k%d", i) }
 // call charges and waits until the connection ends.
 func (c *waiter) call(ctx context.Context, addr, key string) {
 	rdb := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, DisableIdentity: true, MaxRetries: -1, PoolSize: 1, ContextTimeoutEnabled: true})
-	defer rdb.Close()
 	conn := rdb.Conn() // WAIT is about the changes of its connection
-	defer conn.Close()
+	defer func() { _ = errors.Join(conn.Close(), rdb.Close()) }()
 	for ctx.Err() == nil {
 		began := time.Now()
 		c.sent++

@@ -13,8 +13,10 @@ import (
 // watch calls several servers at once again and again, as a client that finds the leader by trying, and notes
 // when it was allowed.
 type watch struct {
-	stop context.CancelFunc
-	all  sync.WaitGroup
+	request, prefix string
+	ctx             context.Context //nolint:containedctx // that of all calls
+	stop            context.CancelFunc
+	all             sync.WaitGroup
 
 	mu      sync.Mutex             // guards allowed
 	allowed map[string][]time.Time // by server, of the replies
@@ -25,39 +27,42 @@ const watchEvery = time.Millisecond
 
 // startWatch begins to call. A reply with the prefix is an allowed call.
 func startWatch(ctx context.Context, request, prefix string, servers ...string) *watch {
-	w := &watch{allowed: map[string][]time.Time{}}
-	ctx, w.stop = context.WithCancel(ctx)
+	w := &watch{request: request, prefix: prefix, allowed: map[string][]time.Time{}}
+	w.ctx, w.stop = context.WithCancel(ctx)
 	for _, addr := range servers {
-		w.all.Go(func() { w.call(ctx, addr, request, prefix) })
+		w.add(addr)
 	}
 	return w
 }
 
-func (w *watch) call(ctx context.Context, addr, request, prefix string) {
-	for ctx.Err() == nil {
-		w.converse(ctx, addr, request, prefix)
-		time.Sleep(watchEvery)
-	}
+// add begins to call another server.
+func (w *watch) add(addr string) {
+	w.all.Go(func() {
+		for w.ctx.Err() == nil {
+			w.converse(addr)
+			time.Sleep(watchEvery)
+		}
+	})
 }
 
 // converse calls until the connection ends.
-func (w *watch) converse(ctx context.Context, addr, request, prefix string) {
-	nc, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+func (w *watch) converse(addr string) {
+	nc, err := new(net.Dialer).DialContext(w.ctx, "tcp", addr)
 	if err != nil {
 		return
 	}
 	defer nc.Close()
-	defer context.AfterFunc(ctx, func() { _ = nc.Close() })()
+	defer context.AfterFunc(w.ctx, func() { _ = nc.Close() })()
 	in := bufio.NewReader(nc)
 	for {
-		if _, err := nc.Write([]byte(request)); err != nil {
+		if _, err := nc.Write([]byte(w.request)); err != nil {
 			return
 		}
 		text, err := readLines(in)
 		if err != nil {
 			return
 		}
-		if strings.HasPrefix(text, prefix) {
+		if strings.HasPrefix(text, w.prefix) {
 			w.mu.Lock()
 			w.allowed[addr] = append(w.allowed[addr], time.Now())
 			w.mu.Unlock()
@@ -67,15 +72,19 @@ func (w *watch) converse(ctx context.Context, addr, request, prefix string) {
 }
 
 // readLines reads a reply of integers, or a line.
-func readLines(in *bufio.Reader) (text string, err error) {
-	for left := 1; left > 0 && err == nil; left-- {
-		var line string
-		if line, err = in.ReadString('\n'); err == nil && line[0] == '*' {
+func readLines(in *bufio.Reader) (string, error) {
+	var text strings.Builder
+	for left := 1; left > 0; left-- {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			return "", err
+		}
+		if line[0] == '*' {
 			left += int(line[1] - '0') // of at most nine
 		}
-		text += line
+		text.WriteString(line)
 	}
-	return text, err
+	return text.String(), nil
 }
 
 // without returns the time without a leader around a fault: from then, or the last call that the old leader

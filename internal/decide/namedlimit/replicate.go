@@ -42,7 +42,7 @@ func (r *Registry) Tell(on bool) {
 }
 
 // TakeTold returns the changes since its last call, and false if there are none.
-func (r *Registry) TakeTold() (t Told, any bool) {
+func (r *Registry) TakeTold() (t Told, has bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.told

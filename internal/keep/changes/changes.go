@@ -58,6 +58,7 @@ type Feed struct {
 	mostBytes int
 	pieces    []*piece
 	bytes     int
+	within    bool // a round, of which some pieces are taken
 	lost      bool // changes
 }
 
@@ -150,12 +151,13 @@ func (f *Feed) take(until uint64) *piece {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for len(f.pieces) == 0 {
-		if g.ended >= until {
+		if g.ended >= until && !f.within { // another follower may have begun a round
 			return nil
 		}
 		g.stepLocked()
 	}
 	p := f.pieces[0]
+	f.within = !p.End
 	f.pieces[0], f.pieces = nil, f.pieces[1:]
 	f.bytes -= len(p.Records)
 	return p
@@ -184,12 +186,13 @@ func (f *Feed) clearLocked() {
 	for _, p := range f.pieces {
 		f.gatherer.releaseLocked(p)
 	}
-	f.pieces, f.bytes = nil, 0
+	f.pieces, f.bytes, f.within = nil, 0, false
 }
 
 // stepLocked gathers a part of a round.
 func (g *Gatherer) stepLocked() {
-	nowNs, complete := g.now(), false
+	nowNs := g.now()
+	var complete bool
 	g.cursor, complete = g.tracker.Changes(nowNs, g.cursor, func(c store.Change) {
 		if g.piece == nil {
 			g.piece = g.newPiece()

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"time"
 
 	"cellserver/internal/shard"
@@ -31,9 +33,6 @@ const (
 // follow takes the leader's states and changes until ctx ends.
 func (n *Node) follow(ctx context.Context, leader replicas.Address) {
 	n.mu.Lock()
-	if n.role == replicas.Leader { // at a start
-		n.counts.Demotions++
-	}
 	n.role, n.leader, n.link, n.downNs = replicas.Replica, leader, replicas.LinkConnect, n.config.Clock.Now()
 	n.mu.Unlock()
 	said := ""
@@ -44,7 +43,11 @@ func (n *Node) follow(ctx context.Context, leader replicas.Address) {
 		}
 		n.linkDown(err)
 		if text := err.Error(); wasUp || text != said {
-			n.config.Log.Warn("the link to the leader is down", "leader", leader.String(), "error", err)
+			level := slog.LevelWarn
+			if strings.HasPrefix(text, "NOTLEADER ") { // it may be about to lead
+				level = slog.LevelInfo
+			}
+			n.config.Log.Log(ctx, level, "the link to the leader is down", "leader", leader.String(), "error", err)
 			said = text
 		}
 		if wasUp {
@@ -185,7 +188,8 @@ func readStart(reply any) (s replicas.Start, err error) {
 	branch, isBranch := parts[4].(int64)
 	offset, isOffset := parts[5].(int64)
 	clockNs, isClock := parts[6].(int64)
-	if !(isMode && isFormat && isHistory && isParent && isBranch && isOffset && isClock) || len(history) != len(newHistory()) {
+	whole := isMode && isFormat && isHistory && isParent && isBranch && isOffset && isClock
+	if !whole || len(history) != len(newHistory()) {
 		return s, errStart
 	}
 	if format < 1 || format > Format {

@@ -3,6 +3,7 @@ package replication
 import (
 	"cellserver/internal/store/replicas"
 
+	"context"
 	"errors"
 	"time"
 
@@ -57,8 +58,31 @@ func (n *Node) beginHandoverLocked(r *replica, done func(err error)) {
 	n.kick()
 }
 
-// gone ends the change without effect, as the replica's connection has ended. The Node is locked.
-func (h *handover) gone() { go h.end(replicas.ErrReplicaGone) }
+// gone ends the change by what the replica says, as its connection has ended. The Node is locked.
+func (h *handover) gone() {
+	h.late.Stop()
+	go func() { h.end(h.node.becomes(h.to.client.Address)) }()
+}
+
+// becomes asks a replica that has left during a change: it leads, as it was told to, or is gone.
+func (n *Node) becomes(to replicas.Address) error {
+	ctx, cancel := context.WithTimeout(context.Background(), handoverTime)
+	defer cancel()
+	for ctx.Err() == nil {
+		other, err := n.Ask(ctx, to)
+		switch {
+		case err != nil:
+			return replicas.ErrReplicaGone
+		case other.Role == replicas.Leader && !other.Loading:
+			return replicas.ErrHandedLate
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(leastRetry):
+		}
+	}
+	return replicas.ErrReplicaGone
+}
 
 // end ends the change: this server follows the replica, or goes on.
 func (h *handover) end(err error) {
@@ -72,12 +96,12 @@ func (h *handover) end(err error) {
 	h.late.Stop()
 	n.handing = nil
 	switch {
+	case n.wanted.leader != (replicas.Address{}): // somebody else has said whom to follow
+		n.mu.Unlock()
 	case errors.Is(err, replicas.ErrReplicaGone):
 		n.config.Gate.Open(gate.Replica)
 		n.mu.Unlock()
 		n.config.Log.Warn("the handover has failed", "error", err)
-	case n.wanted.leader != (replicas.Address{}): // somebody else has said whom to follow
-		n.mu.Unlock()
 	default:
 		n.handed = err == nil
 		n.wantLocked(h.to.client.Address)

@@ -51,15 +51,13 @@ func (n *Node) becomeLeader() {
 		n.config.Clock.NotBefore(n.latestNs)
 		n.link, n.complete, n.leader = replicas.LinkConnect, true, replicas.Address{}
 	}
-	needed := wasReplica || n.parent != ""
 	n.mu.Unlock()
-	if needed {
-		n.beginStream()
-	}
+	n.beginLeading()
 	n.mu.Lock()
-	n.checkReplicasLocked()
+	if n.wanted.leader == (replicas.Address{}) { // else it follows next
+		n.config.Gate.Open(gate.Replica)
+	}
 	n.mu.Unlock()
-	n.config.Gate.Open(gate.Replica)
 	n.config.Gate.Release()
 	if wasReplica {
 		n.config.Log.Info("this server leads now")

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strconv"
 	"strings"
 
 	"cellserver/internal/keep/persist/disk"
@@ -59,10 +60,11 @@ func parseRole(text string) (*keptRole, error) {
 			}
 			r.leader = a
 		case len(words) == 3 && words[0] == "history" && len(words[1]) == len(newHistory()):
-			r.history = words[1]
-			if n, _ := fmt.Sscanf(words[2], "%d", &r.offset); n != 1 || r.offset < 0 {
+			offset, err := strconv.ParseUint(words[2], 10, 63)
+			if err != nil {
 				return nil, errRole
 			}
+			r.history, r.offset = words[1], int64(offset)
 		default:
 			return nil, errRole
 		}

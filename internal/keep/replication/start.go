@@ -22,7 +22,7 @@ type Beginning struct {
 const (
 	// statesWait bounds the wait for a peer that does not answer where there are states.
 	statesWait = 5 * time.Second
-	peerPoll = 100 * time.Millisecond
+	peerPoll   = 100 * time.Millisecond
 )
 
 // Begin sets the role at a start, before clients are served: a peer that leads is followed, and a server
@@ -46,8 +46,23 @@ func (n *Node) Begin(ctx context.Context, b Beginning) error {
 	}
 	if b.ReplicaOf != (replicas.Address{}) {
 		n.Follow(b.ReplicaOf)
+		return nil
 	}
+	n.beginLeading()
 	return nil
+}
+
+// beginLeading makes a new leader ready for changes: those after a known place in a history are recorded.
+func (n *Node) beginLeading() {
+	n.mu.Lock()
+	needed := n.parent != ""
+	n.mu.Unlock()
+	if needed {
+		n.beginStream()
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.checkReplicasLocked()
 }
 
 // Other is what another server says of itself in INFO.
@@ -171,7 +186,9 @@ func (n *Node) decide(ctx context.Context, b *Beginning, other *Other) (decided 
 	case other.Role == replicas.Leader:
 		return true, b.Peer, nil
 	case other.LinkUp:
-		return true, other.Leader, nil
+		leader, err := n.Ask(ctx, other.Leader)
+		stale := err == nil && leader.RunID == n.config.RunID // the link to this server before it was started again
+		return !stale, other.Leader, nil
 	case b.HasStates:
 		return true, b.ReplicaOf, nil
 	}

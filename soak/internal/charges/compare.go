@@ -92,7 +92,7 @@ func (l *Load) Differ(ctx context.Context, a, b string) (lines []string, err err
 		}
 		for i := range calls {
 			if states[0][i] != states[1][i] && len(lines) < mostDiffer {
-				lines = append(lines, fmt.Sprintf("database %d: %v: %q and %q", c.db, calls[i], states[0][i], states[1][i]))
+				lines = append(lines, fmt.Sprintf("database %d: %v: %.100q and %.100q", c.db, calls[i], states[0][i], states[1][i]))
 			}
 		}
 	}

@@ -37,10 +37,10 @@ func define() []any { return []any{"CL.LIMIT", "SET", limitName, "FUNNEL", capac
 
 // stored returns the name of a key's state; "" if it is no key.
 func (k kind) stored(key string) string {
-	switch k {
-	case named:
+	if k == named {
 		return limitName + ":" + key
-	case override:
+	}
+	if k == override {
 		return ""
 	}
 	return key

@@ -1,0 +1,517 @@
+package replication
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"cellserver/internal/funnel"
+	"cellserver/internal/keep/changes"
+	"cellserver/internal/limiter"
+	"cellserver/internal/shard"
+	"cellserver/internal/store"
+	"cellserver/internal/store/gate"
+	"cellserver/internal/store/replicas"
+)
+
+// The model has two servers, a link between them that carries what is sent when a step says so, and somebody who
+// promotes, as Sentinel does. Sequences of its steps are enumerated; after each one the invariants hold.
+
+const (
+	tick   = 400 * time.Millisecond // of a step, so that three exceed a planned change's second
+	maxLag = 2 * tick
+	// downAfter is the silence after which a replica is promoted, above maxLag.
+	downAfter = 3 * tick
+)
+
+// fakeClock is the bubble's clock, apart by an offset.
+type fakeClock struct{ offsetNs int64 }
+
+func (c *fakeClock) Now() int64 { return time.Now().UnixNano() + c.offsetNs }
+
+func (c *fakeClock) Follow(ns int64) { c.offsetNs += ns - c.Now() }
+
+func (c *fakeClock) NotBefore(ns int64) (offsetNs int64) {
+	offsetNs = max(0, ns-c.Now())
+	c.offsetNs += offsetNs
+	return offsetNs
+}
+
+// noDefinitions are those of servers whose limits have no name.
+type noDefinitions struct{}
+
+func (noDefinitions) Tell(bool)            {}
+func (noDefinitions) TakeTold() [][]byte   { return nil }
+func (noDefinitions) Everything() [][]byte { return nil }
+func (noDefinitions) Follow([]byte) error  { return nil }
+
+// host is a server of the model.
+type host struct {
+	node   *Node
+	store  *shard.Store
+	gate   *gate.Gate
+	clock  *fakeClock
+	at     replicas.Address
+	isDown bool
+}
+
+// model is two servers; a leads at first.
+type model struct {
+	t     *testing.T
+	path  []string // the steps so far
+	a, b  *host
+	calls int64 // connections
+
+	up       *following // b's link to a; nil while it is cut
+	client   int64      // of up, at a
+	inFlight []byte     // sent to b, not applied
+	sentNs   int64      // a's clock then
+	isSent   bool
+	isApart  bool // neither server reaches the other
+
+	// what has happened:
+	charged, gathered, sent, applied int64 // units at a; in rounds; in flight; at b
+	chargedB                         int64 // units at b
+	waited                           int64 // units that a WAIT has found at b
+	waiting                          int64 // units before the WAIT under way; -1 for none
+	waitDone                         chan struct{}
+	seenNs                           int64 // latest time of a that b has seen
+	branch                           int64 // units at b when it was promoted; -1 before
+	quietNs                          int64 // time of the last step in which b heard a
+	handed                           bool  // a planned change is under way, or done
+	wasLinked                        bool  // when it began
+}
+
+func newHost(name string, offset time.Duration, m *model, minReplicas int) *host {
+	h := &host{store: shard.New(), clock: &fakeClock{int64(offset)}, at: replicas.Address{Host: name, Port: 6380}}
+	h.gate = gate.New(h.store, h.clock.Now)
+	h.node = New(Config{
+		Store: h.store, Changes: changes.New(h.store, h.clock.Now), Gate: h.gate, Clock: h.clock, Definitions: noDefinitions{},
+		Dial: m.dial, Announce: h.at, KillClients: func() {}, RunID: name, Log: slog.New(slog.DiscardHandler),
+		Settings: Settings{Priority: 100, Backlog: 1 << 20, MinReplicas: minReplicas, MaxLag: maxLag},
+	})
+	return h
+}
+
+// conn is a connection of the model: a call is done at once.
+type conn struct {
+	model *model
+	to    *host
+	id    int64
+}
+
+var errCut = errors.New("the link is cut")
+
+func (m *model) dial(_ context.Context, to replicas.Address) (Conn, error) {
+	for _, h := range []*host{m.a, m.b} {
+		if h.at == to && !h.isDown && !m.isApart {
+			m.calls++
+			return &conn{m, h, m.calls}, nil
+		}
+	}
+	return nil, errCut
+}
+
+// Do implements Conn.
+func (c *conn) Do(ctx context.Context, args ...any) (any, error) {
+	n, from := c.to.node, c.model.a
+	if c.to == from {
+		from = c.model.b
+	}
+	switch words := fmt.Sprint(args[:min(2, len(args))]...); {
+	case args[0] == "REPLCONF":
+		n.Announce(c.id, from.at)
+		return "OK", nil
+	case args[0] == "INFO":
+		role := "master"
+		if st := n.Status(); st.Role == replicas.Replica {
+			role = "slave"
+		}
+		return "run_id:" + n.config.RunID + "\r\nrole:" + role + "\r\n", nil
+	case strings.HasSuffix(words, "START"):
+		s, err := n.Attach(replicas.Client{ID: c.id, Kill: func() {}}, args[2].(int), args[3].(string), args[4].(int64), len(args) > 5)
+		mode := "continue"
+		if s.Full {
+			mode = "full"
+		}
+		return []any{int64(s.Format), mode, s.History, s.Parent, s.Branch, s.Offset, s.ClockNs}, err
+	case strings.HasSuffix(words, "NEXT"):
+		ready := make(chan struct{}, 1)
+		if err := n.Next(c.id, args[2].(int64), func() { ready <- struct{}{} }); err != nil {
+			return nil, err
+		}
+		select {
+		case <-ready:
+		case <-time.After(time.Microsecond):
+		}
+		clockNs, frames, err := n.Take(c.id)
+		return []any{clockNs, string(frames)}, err
+	case strings.HasSuffix(words, "HANDOVER"):
+		done := make(chan error, 1)
+		n.HandOver(c.id, "", func(err error) { done <- err })
+		select {
+		case err := <-done:
+			return "OK", err
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	panic(args)
+}
+
+// Close implements Conn.
+func (c *conn) Close() error {
+	c.to.node.Detach(c.id)
+	return nil
+}
+
+// newModel returns two servers in step, whose clocks differ.
+func newModel(t *testing.T, skew time.Duration, minReplicas int) *model {
+	m := &model{t: t, waiting: -1, branch: -1}
+	m.a, m.b = newHost("a", 0, m, minReplicas), newHost("b", skew, m, 0)
+	m.a.node.becomeLeader()
+	m.b.node.wanted.leader, m.b.node.role = m.a.at, replicas.Replica
+	m.b.gate.Close(gate.Replica, 0, readOnly(m.a.at))
+	m.up, m.client = m.join(m.b, m.a)
+	return m
+}
+
+// join connects a replica, and has it take what is there.
+func (m *model) join(replica, leader *host) (f *following, client int64) {
+	ctx := m.t.Context()
+	c, err := replica.node.connect(ctx, leader.at)
+	if err == nil {
+		f, err = replica.node.start(ctx, c, false)
+	}
+	for i := 0; err == nil && (f.beside != nil || i < 3); i++ { // the last call acknowledges
+		synctest.Wait()
+		leader.node.Round()
+		synctest.Wait()
+		err = f.next(ctx)
+	}
+	if err != nil {
+		m.fail("cannot follow: %v", err)
+	}
+	m.quietNs = time.Now().UnixNano()
+	return f, c.(*conn).id
+}
+
+func (m *model) fail(format string, args ...any) {
+	m.t.Helper()
+	m.t.Fatalf("after %v: "+format, append([]any{m.path}, args...)...)
+}
+
+// limit has no units given back meanwhile.
+func limit() limiter.Rule {
+	l, _ := funnel.NewLimit(funnel.Capacity, 1000, 1, 3600)
+	return limiter.OfFunnel(l)
+}
+
+// charge asks for units, and reports whether they are allowed.
+func (h *host) charge(units int64) (used int64, allowed bool) {
+	batch := []store.Request{{Key: store.Key{Name: []byte("key")}, Rule: limit(), Quantity: units}}
+	h.store.Throttle(h.clock.Now(), batch)
+	r := &batch[0]
+	return r.Result.Limit - r.Result.Remaining, r.Err == nil && !r.Result.Limited
+}
+
+func (h *host) used() int64 {
+	used, _ := h.charge(0)
+	return used
+}
+
+// step is one of the things that can happen.
+type step struct {
+	name string
+	can  func(m *model) bool
+	do   func(m *model)
+}
+
+func always(*model) bool { return true }
+
+func isLinked(m *model) bool { return m.up != nil }
+
+var (
+	chargeA = step{"charge a", func(m *model) bool { return !m.a.isDown }, func(m *model) {
+		if _, ok := m.a.charge(1); ok {
+			m.charged++
+		}
+	}}
+	round = step{"round", func(m *model) bool { return !m.a.isDown && m.a.node.role == replicas.Leader }, func(m *model) {
+		m.gathered = m.charged
+		m.a.node.Round()
+	}}
+	// send has b acknowledge what it has applied, and a send more.
+	send = step{"send", func(m *model) bool { return m.up != nil && !m.isSent }, func(m *model) {
+		_ = m.a.node.Next(m.client, m.up.offset, func() {})
+		clockNs, frames, err := m.a.node.Take(m.client)
+		if err != nil {
+			m.fail("a does not send: %v", err)
+		}
+		m.inFlight, m.sentNs, m.isSent, m.sent = frames, clockNs, true, m.gathered
+	}}
+	apply = step{"apply", func(m *model) bool { return m.up != nil && m.isSent }, func(m *model) {
+		if err := m.up.take(m.sentNs, m.inFlight); err != nil {
+			m.fail("b does not apply: %v", err)
+		}
+		m.isSent, m.applied, m.seenNs, m.quietNs = false, m.sent, max(m.seenNs, m.sentNs), time.Now().UnixNano()
+	}}
+	wait = step{"wait", func(m *model) bool { return m.up != nil && m.waiting < 0 }, func(m *model) {
+		m.waiting, m.waitDone = m.charged, make(chan struct{})
+		m.a.node.Wait(1, func() { close(m.waitDone) })
+	}}
+	crash = step{"crash a", func(m *model) bool { return m.up != nil }, func(m *model) {
+		m.a.isDown = true
+		m.cut()
+	}}
+	cut = step{"cut all links", isLinked, func(m *model) {
+		m.isApart = true
+		m.cut()
+	}}
+	drop = step{"end the connection", isLinked, func(m *model) { m.cut() }}
+	// promote is of a replica without a link.
+	promote = step{"promote b", func(m *model) bool { return m.up == nil && m.branch < 0 && !m.handed }, func(m *model) {
+		m.b.node.Lead()
+		m.settle()
+		if got := m.b.used(); got != m.applied {
+			m.fail("b leads with %d units; it had %d, of %d", got, m.applied, m.charged)
+		}
+	}}
+	// promoteInTime is Sentinel's: a has been silent for so long.
+	promoteInTime = step{"promote b in time", func(m *model) bool {
+		return promote.can(m) && time.Now().UnixNano()-m.quietNs >= int64(downAfter)
+	}, promote.do}
+	chargeB = step{"charge b", func(m *model) bool { return m.branch >= 0 }, func(m *model) {
+		if _, ok := m.b.charge(1); !ok {
+			m.fail("b does not charge")
+		}
+		m.chargedB++
+	}}
+	// comeBack has the old leader follow.
+	comeBack = step{"a follows b", func(m *model) bool {
+		return m.branch >= 0 && !m.a.isDown && m.a.node.wanted.leader == (replicas.Address{})
+	}, func(m *model) {
+		m.isApart = false
+		m.a.node.Follow(m.b.at)
+		m.settle()
+		m.followNew()
+	}}
+	pass = step{"time passes", always, func(*model) { time.Sleep(tick) }}
+	// handOver tells b to lead while its link is up.
+	handOver = step{"hand over", func(m *model) bool { return m.up != nil && !m.handed }, func(m *model) {
+		m.handed, m.wasLinked = true, m.b.node.link == replicas.LinkConnected
+		m.b.node.Lead()
+	}}
+)
+
+// cut ends the link: what was under way is lost.
+func (m *model) cut() {
+	m.up, m.isSent, m.inFlight = nil, false, nil
+	m.a.node.Detach(m.client)
+	m.b.node.linkDown(errCut)
+}
+
+// followNew has the old leader follow the new one: with all states exactly if it is beyond the branch.
+func (m *model) followNew() {
+	st, full := m.a.node.Status(), m.b.node.Status().Counts.FullSyncs
+	isBeyond := st.Offset > m.b.node.Status().BranchOffset
+	m.a.node.role = replicas.Replica
+	m.join(m.a, m.b)
+	if got := m.b.node.Status().Counts.FullSyncs > full; got != isBeyond {
+		m.fail("a takes all states: %t; it is at %d, and the branch at %d", got, st.Offset, m.b.node.Status().BranchOffset)
+	}
+	if got, want := m.a.used(), m.b.used(); got != want {
+		m.fail("a has %d units, and b, which it follows, %d", got, want)
+	}
+}
+
+// settle does what Run does for a wanted role.
+func (m *model) settle() {
+	synctest.Wait()
+	if b := m.b.node; b.role == replicas.Replica && b.wanted.leader == (replicas.Address{}) && !b.requesting {
+		b.becomeLeader()
+		m.branch = m.applied
+		if m.up != nil {
+			m.cut()
+		}
+		if nowNs := m.b.clock.Now(); nowNs < m.seenNs {
+			m.fail("b leads at %d, and a was at %d", nowNs, m.seenNs)
+		}
+	}
+	synctest.Wait()
+	if a := m.a.node; a.role == replicas.Leader && a.wanted.leader != (replicas.Address{}) && !m.a.isDown {
+		a.resign()
+		synctest.Wait()
+	}
+}
+
+// check holds the invariants.
+func (m *model) check() {
+	m.settle()
+	if m.waiting >= 0 {
+		select {
+		case <-m.waitDone:
+			if m.up != nil || m.branch < 0 {
+				m.waited = max(m.waited, m.waiting)
+			}
+		default:
+		}
+	}
+	used := m.b.used()
+	switch {
+	case used < m.waited:
+		m.fail("b has %d units, and WAIT has found %d there", used, m.waited)
+	case m.branch < 0 && used != m.applied:
+		m.fail("b has %d units, want %d", used, m.applied)
+	case m.branch >= 0 && used != m.branch+m.chargedB:
+		m.fail("b has %d units, want %d, of which %d are its own", used, m.branch+m.chargedB, m.chargedB)
+	case used > m.charged+m.chargedB:
+		m.fail("b has %d units, of %d", used, m.charged+m.chargedB)
+	}
+}
+
+// explore runs all sequences of steps up to a depth, and calls end after each of them.
+func explore(t *testing.T, depth int, begin func() *model, steps []step, end func(m *model)) (runs int) {
+	replay := func(path []int) *model {
+		m := begin()
+		for _, i := range path {
+			m.path = append(m.path, steps[i].name)
+			steps[i].do(m)
+			m.check()
+		}
+		return m
+	}
+	var walk func(path []int)
+	walk = func(path []int) {
+		m := replay(path)
+		runs++
+		var next []int
+		if len(path) < depth {
+			for i, s := range steps {
+				if s.can(m) {
+					next = append(next, i)
+				}
+			}
+		}
+		end(m)
+		for _, i := range next {
+			walk(append(path, i))
+		}
+	}
+	walk(nil)
+	return runs
+}
+
+// bubble runs a test of the model with time of its own.
+func bubble(t *testing.T, test func(t *testing.T) (runs int)) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { t.Log(test(t), "sequences") })
+}
+
+// TestModelOfCrashes: wherever a leader crashes, its replica leads with what it has applied, and forgives what
+// was charged since.
+func TestModelOfCrashes(t *testing.T) {
+	bubble(t, func(t *testing.T) int {
+		return explore(t, depth(t, 6), func() *model { return newModel(t, -time.Hour, 0) }, []step{chargeA, round, send, apply, wait}, func(m *model) {
+			for _, s := range []step{crash, promote, chargeB} {
+				m.path = append(m.path, s.name)
+				s.do(m)
+				m.check()
+			}
+		})
+	})
+}
+
+// TestModelOfPartitions: a leader that is cut off goes on charging, and later follows the new one, which is not
+// changed by that.
+func TestModelOfPartitions(t *testing.T) {
+	for _, skew := range []time.Duration{-time.Hour, time.Hour} {
+		t.Run(fmt.Sprint(skew), func(t *testing.T) {
+			bubble(t, func(t *testing.T) int {
+				return explore(t, depth(t, 7), func() *model { return newModel(t, skew, 0) },
+					[]step{chargeA, round, send, apply, cut, promote, chargeB, comeBack}, func(*model) {})
+			})
+		})
+	}
+}
+
+// TestModelOfPlannedChanges: whatever happens during one, without a cut or a timeout nothing is forgiven, and
+// never do both charge after it.
+func TestModelOfPlannedChanges(t *testing.T) {
+	bubble(t, func(t *testing.T) int {
+		return explore(t, depth(t, 6), func() *model {
+			m := newModel(t, time.Minute, 0)
+			chargeA.do(m)
+			return m
+		}, []step{chargeA, round, send, apply, handOver, cut, drop, pass}, func(m *model) {
+			if !m.handed {
+				return
+			}
+			time.Sleep(4 * time.Second) // the change is over
+			if m.check(); m.branch < 0 {
+				m.fail("b does not lead")
+			}
+			counts := m.b.node.Status().Counts
+			switch {
+			case counts.Handovers+counts.HandoverTimeouts != 1 && m.wasLinked:
+				m.fail("b counts %+v", counts)
+			case counts.Handovers == 1 && m.branch != m.charged:
+				m.fail("b leads with %d units, of %d", m.branch, m.charged)
+			case counts.Handovers == 0 && isWhole(m.path):
+				m.fail("the change does not lose nothing")
+			}
+			if m.isApart { // as after a partition
+				comeBack.do(m)
+			} else if _, ok := m.a.charge(1); ok {
+				m.fail("both charge")
+			} else if m.a.node.wanted.leader != m.b.at {
+				m.fail("a does not follow")
+			} else {
+				m.followNew()
+			}
+		})
+	})
+}
+
+// isWhole reports whether a path has all steps of a planned change, in order and in time.
+func isWhole(path []string) bool {
+	want := []string{handOver.name, round.name, send.name, apply.name, send.name}
+	for _, name := range path {
+		if name == pass.name || name == cut.name || name == drop.name {
+			return false
+		}
+		if len(want) > 0 && name == want[0] {
+			want = want[1:]
+		}
+	}
+	return len(want) == 0
+}
+
+// TestModelOfMinReplicas: with a minimum of replicas and a lag below the time after which a leader is called down,
+// an old and a new leader never both charge.
+func TestModelOfMinReplicas(t *testing.T) {
+	bubble(t, func(t *testing.T) int {
+		return explore(t, depth(t, 8), func() *model { return newModel(t, time.Hour, 1) },
+			[]step{send, apply, cut, pass, promoteInTime}, func(m *model) {
+				before := m.charged
+				if chargeA.do(m); m.branch >= 0 && m.charged > before {
+					m.fail("both charge")
+				} else if len(m.path) == 0 && m.charged == before {
+					m.fail("a does not charge")
+				}
+			})
+	})
+}
+
+func depth(t *testing.T, most int) int {
+	if testing.Short() {
+		return most - 2
+	}
+	t.Helper()
+	return most
+}
