@@ -81,6 +81,7 @@ type failover struct {
 	load            *charges.Load
 	leader, replica *member
 	third           *member // runs in some rounds
+	members         []*member
 	redis           *redisPair
 
 	sums  map[string]*failoverSum
@@ -106,6 +107,7 @@ func (f *failover) open(ctx context.Context, o *failoverOptions, dir string) (er
 		if *m.to, err = newMember(m.name, o.binary, dir, true, args...); err != nil {
 			return err
 		}
+		f.members = append(f.members, *m.to)
 	}
 	if o.withRedis {
 		if f.redis, err = openRedisPair(ctx, dir); err != nil {
@@ -122,17 +124,8 @@ func (f *failover) open(ctx context.Context, o *failoverOptions, dir string) (er
 	return errors.Join(charges.Prepare(ctx, f.leader.server.TCP), f.replica.inStep(ctx))
 }
 
-func (f *failover) members() (all []*member) {
-	for _, m := range []*member{f.leader, f.replica, f.third} {
-		if m != nil {
-			all = append(all, m)
-		}
-	}
-	return all
-}
-
 func (f *failover) close() {
-	for _, m := range f.members() {
+	for _, m := range f.members {
 		m.close()
 	}
 	if f.redis != nil {
@@ -141,7 +134,7 @@ func (f *failover) close() {
 }
 
 func (f *failover) tails() {
-	for _, m := range f.members() {
+	for _, m := range f.members {
 		m.tail(f.out)
 	}
 }
@@ -164,7 +157,7 @@ func (f *failover) round(ctx context.Context, fault *fault) error {
 	}
 	r := &round{failover: f, sum: f.sums[fault.name], need: fault.need, old: f.leader, to: f.replica, before: map[*member]map[string]string{}}
 	r.sum.rounds++
-	for _, m := range f.members() {
+	for _, m := range f.members {
 		if m.ask != nil {
 			r.before[m], _ = m.info(ctx) // it is missed below
 		}
@@ -188,7 +181,7 @@ func (f *failover) round(ctx context.Context, fault *fault) error {
 	if err := r.goOn(ctx); err != nil {
 		return err
 	}
-	for _, m := range f.members() {
+	for _, m := range f.members {
 		f.wrong = append(f.wrong, m.trouble()...)
 	}
 	if fault.inRedis == nil || f.redis == nil {
@@ -203,6 +196,7 @@ func (f *failover) round(ctx context.Context, fault *fault) error {
 func (r *round) takeOver(ctx context.Context, fault *fault) error {
 	w := startWatch(ctx, watchThrottle, watchAllowed, r.old.server.TCP, r.to.server.TCP)
 	defer w.end()
+	r.watch = w
 	run := r.load.Begin(ctx, r.old.server.TCP)
 	err := sleep(ctx, leastBefore+rand.N(mostBefore-leastBefore)) //nolint:gosec // needs no secrets
 	if err == nil {
@@ -243,10 +237,19 @@ func (r *round) comeBack(ctx context.Context) error {
 	return r.old.inStep(ctx)
 }
 
-// goOn calls on the new leader while the old one comes back, and compares both servers' states.
+// goOn has the old leader come back, with calls on the new one meanwhile in every second round, and compares both
+// servers' states before and after calls.
 func (r *round) goOn(ctx context.Context) error {
+	if r.sum.rounds%2 == 1 {
+		if err := errors.Join(r.comeBack(ctx), r.compare(ctx)); err != nil {
+			return err
+		}
+	}
 	run := r.load.Begin(ctx, r.to.server.TCP)
-	err := errors.Join(sleep(ctx, afterFailover), r.comeBack(ctx), sleep(ctx, afterFailover))
+	err := sleep(ctx, afterFailover)
+	if r.sum.rounds%2 == 0 {
+		err = errors.Join(err, r.comeBack(ctx), sleep(ctx, afterFailover))
+	}
 	r.wrong = append(r.wrong, run.Pause()...)
 	if err != nil {
 		return err
@@ -254,15 +257,8 @@ func (r *round) goOn(ctx context.Context) error {
 	if err := r.check(ctx, r.to, charges.Answered, &failoverSum{}); err != nil {
 		return err
 	}
-	if err := caughtUp(ctx, r.to, 1); err != nil {
+	if err := r.compare(ctx); err != nil {
 		return err
-	}
-	lines, err := r.load.Differ(ctx, r.to.server.TCP, r.old.server.TCP)
-	if err != nil {
-		return err
-	}
-	for _, line := range lines {
-		r.wrong = append(r.wrong, "leader and replica differ: "+line)
 	}
 	fields, err := r.to.info(ctx)
 	if err != nil {
@@ -272,6 +268,18 @@ func (r *round) goOn(ctx context.Context) error {
 	r.sum.full += number(fields["cell_full_syncs"]) - number(r.before[r.to]["cell_full_syncs"])
 	r.leader, r.replica = r.to, r.old
 	return nil
+}
+
+// compare compares the states of both servers, without calls under way.
+func (r *round) compare(ctx context.Context) error {
+	if err := caughtUp(ctx, r.to, 1); err != nil {
+		return err
+	}
+	lines, err := r.load.Differ(ctx, r.to.server.TCP, r.old.server.TCP)
+	for _, line := range lines {
+		r.wrong = append(r.wrong, "leader and replica differ: "+line)
+	}
+	return err
 }
 
 func number(text string) (n int) {

@@ -15,6 +15,7 @@ import (
 	"cellserver/internal/decide/namedlimit/limitsfile"
 	"cellserver/internal/keep/replication"
 	"cellserver/internal/redis/commands/admin"
+	"cellserver/internal/store/gate"
 	"cellserver/internal/store/replicas"
 	"cellserver/internal/wire/peer"
 )
@@ -44,8 +45,10 @@ func (a *app) openReplication(clk replication.Clock) error {
 }
 
 func replicationLogin(o *settings.ReplicationOptions, a *app) (l replication.Login, err error) {
-	l.User = o.User
-	if l.Password, err = settings.ReadSecret("--repl-password-file", o.PasswordFile, "the password", a.log); err != nil {
+	l.User, l.Password = o.User, func() (string, error) { // at each connection, as it may have changed
+		return settings.ReadSecret("--repl-password-file", o.PasswordFile, "the password", a.log)
+	}
+	if _, err := l.Password(); err != nil {
 		return l, err
 	}
 	if !o.TLS {
@@ -82,7 +85,7 @@ func (a *app) replicate(ctx context.Context) error {
 		return nil
 	}
 	b := a.options.Replication.Beginning()
-	b.HasStates = a.storage.Keys() > 0
+	b.HasStates, b.LatestNs = a.storage.Keys() > 0, a.storage.LatestNs()
 	if b.Peer != (replicas.Address{}) {
 		a.setNotReady("waiting for the peer")
 	}
@@ -113,7 +116,9 @@ func (a *app) replicaReady() error {
 // drainTime is how long the end of a leader waits for its replicas.
 const drainTime = time.Second
 
-// drainReplicas waits until replicas have what has changed so far.
+const errShuttingDown gate.Refusal = "READONLY the server is shutting down, and its replicas have everything; nothing was changed"
+
+// drainReplicas refuses changes, and waits until replicas have what was changed before.
 func (a *app) drainReplicas() {
 	if a.replication == nil {
 		return
@@ -122,6 +127,7 @@ func (a *app) drainReplicas() {
 	if st.Role != replicas.Leader || len(st.Replicas) == 0 {
 		return
 	}
+	a.storage.Gate.Close(gate.Replica, 0, errShuttingDown)
 	done := make(chan struct{})
 	a.replication.Wait(len(st.Replicas), func() { close(done) })
 	select {

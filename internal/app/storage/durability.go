@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"cellserver/internal/app/settings"
@@ -49,6 +50,7 @@ func (s *Storage) openDataDir(ctx context.Context) error {
 		Interval: time.Duration(o.SyncInterval), Timeout: o.SyncTimeout, Repair: o.DataRecover,
 		Beside: []string{limitsfile.KeptName, limitsfile.OverridesName, replication.RoleName}, Rewrite: func() error { return s.Limits.Rewrite() },
 		Loaded: func(clockNs int64) (offsetNs int64) {
+			s.loadedNs.Store(clockNs)
 			offsetNs = s.clock.NotBefore(clockNs)
 			s.syncWall()
 			noteClockOffset(s.log, offsetNs)
@@ -72,6 +74,14 @@ func (s *Storage) Dir() disk.Dir {
 		return nil
 	}
 	return s.dir
+}
+
+// LatestNs returns the latest time in the loaded states, math.MaxInt64 if a crash has not lost any.
+func (s *Storage) LatestNs() int64 {
+	if s.options.SyncInterval == 0 {
+		return math.MaxInt64
+	}
+	return s.loadedNs.Load()
 }
 
 // Keep loads the data directory, calls loaded, and persists changes until ctx ends. Once all are on the disk

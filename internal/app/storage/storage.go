@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"cellserver/internal/app/settings"
@@ -38,6 +39,7 @@ type Storage struct {
 	Memory   *memory.Bound
 	shortage memory.Shortage // of memory for keys
 	dir      *disk.OS        // nil without --data-dir
+	loadedNs atomic.Int64    // the latest time in the directory
 	Keeper   *persist.Keeper // of the directory
 	Limits   *namedlimit.Registry
 	wall     calendar.Wall // by the server's clock; over a store on other machines theirs is the wall clock

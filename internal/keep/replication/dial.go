@@ -13,7 +13,7 @@ import (
 // Login is how a server logs in to another one.
 type Login struct {
 	User     string
-	Password string
+	Password func() (string, error)
 	TLS      *tls.Config // nil for none
 }
 
@@ -24,8 +24,12 @@ const ClientName = "cellserver-replica"
 func Dialer(l Login) Dial {
 	logging.Disable() // go-redis writes a line to stderr for each connection that fails; ours say it once
 	return func(ctx context.Context, to replicas.Address) (Conn, error) {
+		password, err := l.Password()
+		if err != nil {
+			return nil, err
+		}
 		c := redis.NewClient(&redis.Options{
-			Addr: to.String(), Username: l.User, Password: l.Password, TLSConfig: l.TLS, ClientName: ClientName,
+			Addr: to.String(), Username: l.User, Password: password, TLSConfig: l.TLS, ClientName: ClientName,
 			Protocol: 2, DisableIdentity: true, PoolSize: 1, MaxRetries: -1, ContextTimeoutEnabled: true,
 			DialTimeout: dialTime, ReadTimeout: answerTime, WriteTimeout: answerTime, PoolTimeout: answerTime,
 			DialerRetries: 1,

@@ -64,9 +64,10 @@ func (h *handover) gone() {
 	go func() { h.end(h.node.becomes(h.to.client.Address)) }()
 }
 
-// becomes asks a replica that has left during a change: it leads, as it was told to, or is gone.
+// becomes asks a replica that has left during a change: it leads, as it was told to, or is gone. It waits for its
+// change to end.
 func (n *Node) becomes(to replicas.Address) error {
-	ctx, cancel := context.WithTimeout(context.Background(), handoverTime)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*handoverTime)
 	defer cancel()
 	for ctx.Err() == nil {
 		other, err := n.Ask(ctx, to)

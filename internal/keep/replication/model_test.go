@@ -84,7 +84,7 @@ type model struct {
 	branch                           int64 // units at b when it was promoted; -1 before
 	quietNs                          int64 // time of the last step in which b heard a
 	handed                           bool  // a planned change is under way, or done
-	wasLinked                        bool  // when it began
+	wasLinked                        bool  // b had heard a lately when it began
 }
 
 func newHost(name string, offset time.Duration, m *model, minReplicas int) *host {
@@ -246,8 +246,8 @@ var (
 		m.gathered = m.charged
 		m.a.node.Round()
 	}}
-	// send has b acknowledge what it has applied, and a send more.
-	send = step{"send", func(m *model) bool { return m.up != nil && !m.isSent }, func(m *model) {
+	// sends has b acknowledge what it has applied, and a send more.
+	sends = step{"send", func(m *model) bool { return m.up != nil && !m.isSent }, func(m *model) {
 		_ = m.a.node.Next(m.client, m.up.offset, func() {})
 		clockNs, frames, err := m.a.node.Take(m.client)
 		if err != nil {
@@ -255,7 +255,7 @@ var (
 		}
 		m.inFlight, m.sentNs, m.isSent, m.sent = frames, clockNs, true, m.gathered
 	}}
-	apply = step{"apply", func(m *model) bool { return m.up != nil && m.isSent }, func(m *model) {
+	applies = step{"apply", func(m *model) bool { return m.up != nil && m.isSent }, func(m *model) {
 		if err := m.up.take(m.sentNs, m.inFlight); err != nil {
 			m.fail("b does not apply: %v", err)
 		}
@@ -272,6 +272,11 @@ var (
 	cut = step{"cut all links", isLinked, func(m *model) {
 		m.isApart = true
 		m.cut()
+	}}
+	// silence is a cut that a does not see.
+	silence = step{"lose all packets", isLinked, func(m *model) {
+		m.isApart, m.up, m.isSent = true, nil, false
+		m.b.node.linkDown(errCut)
 	}}
 	drop = step{"end the connection", isLinked, func(m *model) { m.cut() }}
 	// promote is of a replica without a link.
@@ -292,6 +297,7 @@ var (
 		}
 		m.chargedB++
 	}}
+	roundB = step{"round b", func(m *model) bool { return m.branch >= 0 }, func(m *model) { m.b.node.Round() }}
 	// comeBack has the old leader follow.
 	comeBack = step{"a follows b", func(m *model) bool {
 		return m.branch >= 0 && !m.a.isDown && m.a.node.wanted.leader == (replicas.Address{})
@@ -301,11 +307,12 @@ var (
 		m.settle()
 		m.followNew()
 	}}
-	pass = step{"time passes", always, func(*model) { time.Sleep(tick) }}
+	pass = step{"time passes", always, func(m *model) { m.sleep(tick) }}
 	// handOver tells b to lead while its link is up.
 	handOver = step{"hand over", func(m *model) bool { return m.up != nil && !m.handed }, func(m *model) {
-		m.handed, m.wasLinked = true, m.b.node.link == replicas.LinkConnected
+		m.handed = true
 		m.b.node.Lead()
+		m.wasLinked = m.b.node.requesting
 	}}
 )
 
@@ -347,6 +354,15 @@ func (m *model) settle() {
 	if a := m.a.node; a.role == replicas.Leader && a.wanted.leader != (replicas.Address{}) && !m.a.isDown {
 		a.resign()
 		synctest.Wait()
+	}
+}
+
+// sleep lets time pass, in which servers take the roles that they want.
+func (m *model) sleep(d time.Duration) {
+	const pause = tick / 8
+	for ; d > 0; d -= pause {
+		time.Sleep(pause)
+		m.settle()
 	}
 }
 
@@ -417,7 +433,7 @@ func bubble(t *testing.T, test func(t *testing.T) (runs int)) {
 // was charged since.
 func TestModelOfCrashes(t *testing.T) {
 	bubble(t, func(t *testing.T) int {
-		return explore(t, depth(t, 6), func() *model { return newModel(t, -time.Hour, 0) }, []step{chargeA, round, send, apply, wait}, func(m *model) {
+		return explore(t, depth(t, 7), func() *model { return newModel(t, -time.Hour, 0) }, []step{chargeA, round, sends, applies, wait}, func(m *model) {
 			for _, s := range []step{crash, promote, chargeB} {
 				m.path = append(m.path, s.name)
 				s.do(m)
@@ -434,53 +450,73 @@ func TestModelOfPartitions(t *testing.T) {
 		t.Run(fmt.Sprint(skew), func(t *testing.T) {
 			bubble(t, func(t *testing.T) int {
 				return explore(t, depth(t, 7), func() *model { return newModel(t, skew, 0) },
-					[]step{chargeA, round, send, apply, cut, promote, chargeB, comeBack}, func(*model) {})
+					[]step{chargeA, round, sends, applies, cut, promote, chargeB, roundB, comeBack}, func(*model) {})
 			})
 		})
 	}
 }
 
-// TestModelOfPlannedChanges: whatever happens during one, without a cut or a timeout nothing is forgiven, and
-// never do both charge after it.
+// TestModelOfPlannedChanges: a planned change that is not disturbed forgives nothing, and whatever happens, two
+// servers that reach each other do not both charge after it.
 func TestModelOfPlannedChanges(t *testing.T) {
-	bubble(t, func(t *testing.T) int {
-		return explore(t, depth(t, 6), func() *model {
-			m := newModel(t, time.Minute, 0)
-			chargeA.do(m)
-			return m
-		}, []step{chargeA, round, send, apply, handOver, cut, drop, pass}, func(m *model) {
-			if !m.handed {
-				return
-			}
-			time.Sleep(4 * time.Second) // the change is over
-			if m.check(); m.branch < 0 {
-				m.fail("b does not lead")
-			}
-			counts := m.b.node.Status().Counts
-			switch {
-			case counts.Handovers+counts.HandoverTimeouts != 1 && m.wasLinked:
-				m.fail("b counts %+v", counts)
-			case counts.Handovers == 1 && m.branch != m.charged:
-				m.fail("b leads with %d units, of %d", m.branch, m.charged)
-			case counts.Handovers == 0 && isWhole(m.path):
-				m.fail("the change does not lose nothing")
-			}
-			if m.isApart { // as after a partition
-				comeBack.do(m)
-			} else if _, ok := m.a.charge(1); ok {
-				m.fail("both charge")
-			} else if m.a.node.wanted.leader != m.b.at {
-				m.fail("a does not follow")
-			} else {
-				m.followNew()
-			}
+	begin := func(t *testing.T) *model {
+		m := newModel(t, time.Minute, 0)
+		chargeA.do(m)
+		return m
+	}
+	t.Run("disturbed", func(t *testing.T) {
+		bubble(t, func(t *testing.T) int {
+			return explore(t, depth(t, 5), func() *model { return begin(t) },
+				[]step{chargeA, round, sends, applies, handOver, cut, drop, pass}, (*model).endChange)
+		})
+	})
+	t.Run("undisturbed", func(t *testing.T) {
+		bubble(t, func(t *testing.T) int {
+			return explore(t, depth(t, 7), func() *model {
+				m := begin(t)
+				m.path = append(m.path, handOver.name)
+				handOver.do(m)
+				m.check()
+				return m
+			}, []step{chargeA, round, sends, applies}, (*model).endChange)
 		})
 	})
 }
 
+// endChange has a planned change end, if one has begun.
+func (m *model) endChange() {
+	if !m.handed {
+		return
+	}
+	m.sleep(4 * time.Second)
+	if m.check(); m.branch < 0 {
+		m.fail("b does not lead")
+	}
+	counts := m.b.node.Status().Counts
+	switch {
+	case counts.Handovers+counts.HandoverTimeouts != 1 && m.wasLinked:
+		m.fail("b counts %+v", counts)
+	case counts.Handovers == 1 && m.branch != m.charged:
+		m.fail("b leads with %d units, of %d", m.branch, m.charged)
+	case counts.Handovers == 0 && isWhole(m.path):
+		m.fail("the change has taken too long: %+v", counts)
+	}
+	if m.isApart || !m.wasLinked { // as after a partition
+		comeBack.do(m)
+		return
+	}
+	if _, ok := m.a.charge(1); ok {
+		m.fail("both charge")
+	}
+	if m.a.node.wanted.leader != m.b.at {
+		m.fail("a does not follow")
+	}
+	m.followNew()
+}
+
 // isWhole reports whether a path has all steps of a planned change, in order and in time.
 func isWhole(path []string) bool {
-	want := []string{handOver.name, round.name, send.name, apply.name, send.name}
+	want := []string{handOver.name, round.name, sends.name, applies.name, sends.name}
 	for _, name := range path {
 		if name == pass.name || name == cut.name || name == drop.name {
 			return false
@@ -496,8 +532,8 @@ func isWhole(path []string) bool {
 // an old and a new leader never both charge.
 func TestModelOfMinReplicas(t *testing.T) {
 	bubble(t, func(t *testing.T) int {
-		return explore(t, depth(t, 8), func() *model { return newModel(t, time.Hour, 1) },
-			[]step{send, apply, cut, pass, promoteInTime}, func(m *model) {
+		return explore(t, depth(t, 9), func() *model { return newModel(t, time.Hour, 1) },
+			[]step{sends, applies, silence, pass, promoteInTime}, func(m *model) {
 				before := m.charged
 				if chargeA.do(m); m.branch >= 0 && m.charged > before {
 					m.fail("both charge")

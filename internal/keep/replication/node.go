@@ -100,7 +100,7 @@ type Node struct {
 	lastFullNs int64 // when this replica last had everything
 	syncBytes  int64
 	leader     replicas.Address
-	starting   int  // in Begin: 1 without states, 2 with them
+	starting   int  // see startingWords
 	complete   bool // has all states of some time
 	counts     replicas.Counts
 	requesting bool // a planned change, as the one to lead
@@ -244,7 +244,7 @@ func (n *Node) Status() replicas.Status {
 		return st
 	}
 	st.Leader, st.Link, st.LinkDownSinceNs, st.LastIONs = n.leader, n.link, n.downNs, n.lastIONs
-	st.SyncBytes, st.LinkError = n.syncBytes, n.linkErr
+	st.SyncBytes, st.LinkError, st.LatestNs = n.syncBytes, n.linkErr, n.latestNs
 	if st.LagNs = math.MaxInt64; n.lastFullNs > 0 {
 		st.LagNs = max(0, nowNs-n.lastFullNs)
 	}

@@ -1,14 +1,16 @@
 package replication
 
 import (
-	"cellserver/internal/store/replicas"
-
 	"bufio"
 	"context"
 	"errors"
+	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"cellserver/internal/store/replicas"
 )
 
 // Beginning is what a server is started with.
@@ -17,6 +19,8 @@ type Beginning struct {
 	Peer      replicas.Address // the other server of a pair; zero for none
 	PeerWait  time.Duration    // for one that does not answer
 	HasStates bool             // of its own, from a data directory
+	// LatestNs is the latest time in these states; math.MaxInt64 if they have all that was confirmed.
+	LatestNs int64
 }
 
 const (
@@ -38,6 +42,9 @@ func (n *Node) Begin(ctx context.Context, b Beginning) error {
 			n.config.Log.Info("the role is that of the last change, as kept in the data directory", "leader", kept.leader.String())
 		}
 		b.ReplicaOf = kept.leader
+		if kept.history != "" { // it ended without a fault
+			b.LatestNs = math.MaxInt64
+		}
 	}
 	if b.Peer != (replicas.Address{}) {
 		if b.ReplicaOf, err = n.meet(ctx, &b); err != nil {
@@ -67,13 +74,13 @@ func (n *Node) beginLeading() {
 
 // Other is what another server says of itself in INFO.
 type Other struct {
-	RunID     string
-	Loading   bool
-	Undecided bool // it is in Begin
-	HasStates bool
-	Role      replicas.Role
-	Leader    replicas.Address // of a replica
-	LinkUp    bool
+	RunID    string
+	Loading  bool
+	starting int // in Begin
+	Role     replicas.Role
+	Leader   replicas.Address // of a replica
+	LinkUp   bool
+	LatestNs int64 // the latest time that it has heard of its leader
 }
 
 // Ask asks a server for its role.
@@ -105,7 +112,7 @@ func (o *Other) read(info string) {
 		case "loading":
 			o.Loading = value == "1"
 		case "cell_starting":
-			o.Undecided, o.HasStates = value != "no", value == "with_states"
+			o.starting = slices.Index(startingWords(), value)
 		case "role":
 			if o.Role = replicas.Leader; value == "slave" {
 				o.Role = replicas.Replica
@@ -114,36 +121,55 @@ func (o *Other) read(info string) {
 			o.Leader.Host = value
 		case "master_port":
 			o.Leader.Port, _ = strconv.Atoi(value)
+		case "cell_latest_usec":
+			us, _ := strconv.ParseInt(value, 10, 64)
+			o.LatestNs = us * int64(time.Microsecond)
 		case "master_link_status":
 			o.LinkUp = value == "up"
 		}
 	}
 }
 
+// startingWords are INFO's words for a server in Begin, in the order in which one is to lead before another.
+func startingWords() []string {
+	return []string{"no", "without_states", "replica_with_states", "with_states"}
+}
+
+const (
+	notStarting = iota
+	withoutStates
+	replicaWithStates
+	withStates
+)
+
+// starting returns a server's place in that order.
+func (b *Beginning) starting() int {
+	switch {
+	case !b.HasStates:
+		return withoutStates
+	case b.ReplicaOf != (replicas.Address{}):
+		return replicaWithStates
+	}
+	return withStates
+}
+
 // Starting is INFO's word for a server in Begin.
 func (n *Node) Starting() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return [...]string{"no", "without_states", "with_states"}[n.starting]
+	return startingWords()[n.starting]
 }
 
-func (n *Node) setStarting(on, hasStates bool) {
+func (n *Node) setStarting(starting int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	switch {
-	case !on:
-		n.starting = 0
-	case hasStates:
-		n.starting = 2
-	default:
-		n.starting = 1
-	}
+	n.starting = starting
 }
 
 // meet asks the peer whom to follow.
 func (n *Node) meet(ctx context.Context, b *Beginning) (leader replicas.Address, err error) {
-	n.setStarting(true, b.HasStates)
-	defer n.setStarting(false, false)
+	n.setStarting(b.starting())
+	defer n.setStarting(notStarting)
 	silentNs, wait := n.config.Clock.Now(), b.PeerWait
 	if b.HasStates {
 		wait = min(wait, statesWait)
@@ -178,9 +204,9 @@ func (n *Node) meet(ctx context.Context, b *Beginning) (leader replicas.Address,
 // decide decides by what the peer says, if it can now.
 func (n *Node) decide(ctx context.Context, b *Beginning, other *Other) (decided bool, leader replicas.Address, err error) {
 	switch {
-	case other.Undecided: // the one with states leads, then the one whose run id is first
-		leads := b.HasStates && !other.HasStates || b.HasStates == other.HasStates && n.config.RunID < other.RunID
-		return leads, replicas.Address{}, nil
+	case other.starting != notStarting: // of equals, the one whose run id is first leads
+		mine := b.starting()
+		return mine > other.starting || mine == other.starting && n.config.RunID < other.RunID, replicas.Address{}, nil
 	case other.Loading:
 		return false, leader, nil
 	case other.Role == replicas.Leader:
@@ -189,7 +215,7 @@ func (n *Node) decide(ctx context.Context, b *Beginning, other *Other) (decided 
 		leader, err := n.Ask(ctx, other.Leader)
 		stale := err == nil && leader.RunID == n.config.RunID // the link to this server before it was started again
 		return !stale, other.Leader, nil
-	case b.HasStates:
+	case b.HasStates && other.LatestNs <= b.LatestNs: // else a crash has lost more here than the peer lacks
 		return true, b.ReplicaOf, nil
 	}
 	if err := n.takeStates(ctx, b.Peer); err != nil {

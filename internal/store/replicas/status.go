@@ -51,6 +51,7 @@ type Status struct {
 	LastIONs        int64 // when something was last received; 0 for never
 	LagNs           int64 // time since the replica was known to have everything; math.MaxInt64 for never
 	SyncBytes       int64 // received of a full sync under way
+	LatestNs        int64 // latest time of the leader's clock
 	LinkError       error // why the link is down; nil for none
 
 	HandingOver bool // a planned change of leader is under way

@@ -83,6 +83,7 @@ func (l *Load) Differ(ctx context.Context, a, b string) (lines []string, err err
 			if stored := it.kind.stored(it.key); stored != "" {
 				calls = append(calls, []any{"DUMP", stored})
 			}
+			calls = append(calls, []any{"DUMP", it.stray()})
 		}
 		var states [2][]any
 		for i, addr := range []string{a, b} {
@@ -117,6 +118,9 @@ func (l *Load) definitionsDiffer(ctx context.Context, a, b string, lines *[]stri
 	return nil
 }
 
+// stray is a key that only Stray charges: no later call hides that it is still there.
+func (it *item) stray() string { return it.key + ":stray:" + it.kind.String() }
+
 // Stray charges all keys on a server that may lead no more, until ctx ends or the connection does. It returns how
 // many calls were allowed and refused.
 func (l *Load) Stray(ctx context.Context, addr string) (allowed, refused int) {
@@ -132,6 +136,8 @@ func (l *Load) Stray(ctx context.Context, addr string) (allowed, refused int) {
 				args, _ := it.kind.change(it.key, 0, 1)
 				p.Do(ctx, args...)
 			}
+			args, _ := funnel.change(it.stray(), 0, 1)
+			p.Do(ctx, args...)
 		}
 		sent, _ := p.Exec(ctx)
 		for _, s := range sent {

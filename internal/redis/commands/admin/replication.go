@@ -314,5 +314,6 @@ func infoReplica(t *infoText, st *replicas.Status) {
 	if st.LagNs != math.MaxInt64 {
 		t.field("cell_lag_msec", st.LagNs/int64(time.Millisecond))
 	}
+	t.field("cell_latest_usec", st.LatestNs/int64(time.Microsecond))
 	t.fields("slave_priority", st.Priority, "slave_read_only", 1, "replica_announced", 1)
 }
