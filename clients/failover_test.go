@@ -46,8 +46,8 @@ func TestFollowers(t *testing.T) {
 	}
 }
 
-// TestFailover kills the leader of a pair once and has Sentinel replace it once. The Sentinels are as patient as a
-// busy machine requires.
+// TestFailover kills the leader of a pair once and has Sentinel replace it once. The Sentinels are as patient
+// as a busy machine requires.
 func TestFailover(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it waits for Sentinels")

@@ -141,8 +141,8 @@ func TestChartSentinels(t *testing.T) {
 	}
 }
 
-// TestChartOpensDoors checks that addresses for HTTP and gRPC that others can reach are ports of the pod and the
-// Service, and that clients may use them.
+// TestChartOpensDoors checks that addresses for HTTP and gRPC that others can reach are ports of the pod and
+// the Service, and that clients may use them.
 func TestChartOpensDoors(t *testing.T) {
 	t.Parallel()
 	r := render(t, chartValues["doors"])

@@ -185,8 +185,8 @@ func TestPairSecretOfReadme(t *testing.T) {
 	}
 }
 
-// TestKubernetesPairRuns runs what the pods run, with addresses in place of names. The leader's pod ends as an
-// update or a drain ends it.
+// TestKubernetesPairRuns runs what the pods run, with addresses in place of names. The leader's pod ends as
+// an update or a drain ends it.
 func TestKubernetesPairRuns(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for failovers")

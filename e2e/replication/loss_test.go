@@ -61,8 +61,8 @@ var losses = []lossOf{ //nolint:gochecknoglobals // a table
 	{kind: "a RESTORE", inLag: [][]any{call("CL.RESET", "funnel2")}, key: "funnel2", before: [][]any{call("CL.THROTTLE", "funnel2", 99, 1, 3600, 7)}},
 }
 
-// TestCrashForgivesTheLag: a replica that is promoted after a crash has every kind of state as it was when the
-// link broke: what was charged since is forgiven, what was deleted or given back since is not.
+// TestCrashForgivesTheLag: a replica that is promoted after a crash has every kind of state as it was when
+// the link broke: what was charged since is forgiven, what was deleted or given back since is not.
 func TestCrashForgivesTheLag(t *testing.T) {
 	t.Parallel()
 	leader, replica, between := pairOver(t)
@@ -184,8 +184,8 @@ func TestMovedKeysNeverVanish(t *testing.T) {
 	}
 }
 
-// TestEvictedKeys: what a leader evicts stays with its replica, and what the replica evicts itself is forgiven
-// when it leads, and nothing else.
+// TestEvictedKeys: what a leader evicts stays with its replica, and what the replica evicts itself is
+// forgiven when it leads, and nothing else.
 func TestEvictedKeys(t *testing.T) {
 	t.Parallel()
 	const keys, small = 4_000, "48mb"

@@ -12,7 +12,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"cellserver/e2e/harness"
-	"cellserver/internal/test/patience"
 )
 
 // server is a running server with a client.
@@ -250,13 +249,3 @@ func pairOver(t *testing.T, args ...string) (leader, replica *server, between *l
 	between = newLink(t, leader.Addr)
 	return leader, startReplica(t, between.addr, args...), between
 }
-
-// without fails the test if a server has said a text.
-func (s *server) without(t *testing.T, text string) {
-	t.Helper()
-	if strings.Contains(s.Log.String(), text) {
-		t.Errorf("it has said %q", text)
-	}
-}
-
-var _ = patience.Forever

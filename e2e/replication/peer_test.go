@@ -50,8 +50,8 @@ func TestPeersStartEmpty(t *testing.T) {
 	sameStates(t, replica.dumps(t), leader.dumps(t))
 }
 
-// TestEmptyRestartOfALeader: a leader that is started again at once, and has kept nothing, takes the states of
-// its replica, which keeps them and goes on following.
+// TestEmptyRestartOfALeader: a leader that is started again at once, and has kept nothing, takes the states
+// of its replica, which keeps them and goes on following.
 func TestEmptyRestartOfALeader(t *testing.T) {
 	t.Parallel()
 	a, b := processtest.FreeAddr(t), processtest.FreeAddr(t)

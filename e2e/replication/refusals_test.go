@@ -20,8 +20,8 @@ func looksOf() [][]any {
 	}
 }
 
-// TestReplicaLooks: a replica answers looks as its leader does, also while its link is down, and refuses changes
-// with the leader's address.
+// TestReplicaLooks: a replica answers looks as its leader does, also while its link is down, and refuses
+// changes with the leader's address.
 func TestReplicaLooks(t *testing.T) {
 	t.Parallel()
 	leader, replica, between := pairOver(t)
@@ -62,8 +62,8 @@ func TestReplicaLooks(t *testing.T) {
 	sameStates(t, replica.dumps(t), leader.dumps(t))
 }
 
-// TestTransactionsOnReplicas: as with Redis, a change in MULTI is refused at once, and EXEC then aborts; so it
-// is while nothing can be written for lack of replicas.
+// TestTransactionsOnReplicas: as with Redis, a change in MULTI is refused at once, and EXEC then aborts; so
+// it is while nothing can be written for lack of replicas.
 func TestTransactionsOnReplicas(t *testing.T) {
 	t.Parallel()
 	theirLeader := startRedis(t)

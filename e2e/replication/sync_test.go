@@ -95,7 +95,8 @@ func (s *server) overrides(t *testing.T) (all []string) {
 	}
 }
 
-// TestFullSyncWhileClientsWrite: a replica that begins to follow under load has the leader's states in the end.
+// TestFullSyncWhileClientsWrite: a replica that begins to follow under load has the leader's states in the
+// end.
 func TestFullSyncWhileClientsWrite(t *testing.T) {
 	t.Parallel()
 	leader := start(t)
@@ -311,8 +312,8 @@ func countOver(t *testing.T, leader *server, wait bool, meanwhile func() (next *
 	}
 }
 
-// TestPlannedChangesLoseNothing: a replica that is told to lead has every unit that the leader has confirmed, and
-// the old leader follows it without taking all states.
+// TestPlannedChangesLoseNothing: a replica that is told to lead has every unit that the leader has confirmed,
+// and the old leader follows it without taking all states.
 func TestPlannedChangesLoseNothing(t *testing.T) {
 	t.Parallel()
 	leader := start(t)

@@ -39,7 +39,7 @@ func (a *app) openReplication(clk replication.Clock) error {
 	a.replication = replication.New(replication.Config{
 		Store: a.storage.Tables, Changes: a.storage.Changes, Gate: a.storage.Gate, Clock: clk,
 		Definitions: limitsfile.Replicated{Registry: a.storage.Limits}, Dial: replication.Dialer(login),
-		Announce: o.Announce(listener), Dir: a.storage.Dir(), KillClients: a.killClients, RunID: a.runID, Settings: o.Settings(), Log: a.log,
+		Announce: o.Announce(listener), Dir: a.storage.Dir(), KillClients: a.killClients, EndTurns: func() { a.engine.Queue.Interrupt() }, RunID: a.runID, Settings: o.Settings(), Log: a.log,
 	})
 	return nil
 }
@@ -127,6 +127,7 @@ func (a *app) drainReplicas() {
 	if st.Role != replicas.Leader || len(st.Replicas) == 0 {
 		return
 	}
+	a.engine.Queue.End() // its charges are returned
 	a.storage.Gate.Close(gate.Replica, 0, errShuttingDown)
 	done := make(chan struct{})
 	a.replication.Wait(len(st.Replicas), func() { close(done) })

@@ -1,4 +1,5 @@
-// Command failover calls the leader of a pair through go-redis, which follows Sentinel. See clients/README.md.
+// Command failover calls the leader of a pair through go-redis, which follows Sentinel. See
+// clients/README.md.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Package failover runs a pair of servers, three Sentinels and programs that follow them, and has the leader change
-// again and again. A Run is for one goroutine.
+// Package failover runs a pair of servers, three Sentinels and programs that follow them, and has the leader
+// change again and again. A Run is for one goroutine.
 package failover
 
 import (
@@ -203,7 +203,8 @@ func (r *run) follows(ctx context.Context) error {
 	})
 }
 
-// whole returns nil once the replica follows and could be promoted. The Sentinels have named the leader before.
+// whole returns nil once the replica follows and could be promoted. The Sentinels have named the leader
+// before.
 func (r *run) whole(ctx context.Context) error {
 	if r.trio.named(ctx, r.replica.port) == nil {
 		return final{errors.New("the Sentinels have changed the leader again")}
@@ -299,7 +300,8 @@ func (r *run) note(f Failover, i, of int) {
 	r.Log("%s", f.line(r.Kind.Name, i, of))
 }
 
-// settle is longer than a Sentinel's pause between two connections: a leader that is lost sooner is noticed later.
+// settle is longer than a Sentinel's pause between two connections: a leader that is lost sooner is noticed
+// later.
 const settle = 2 * time.Second
 
 // fail has the other server become the leader, and returns once the pair is whole and all programs call it.

@@ -1,7 +1,7 @@
 package report
 
-// Section is what a program that follows Sentinel prints for each further line of its input: the calls since the
-// line before, on the key that this line had.
+// Section is what a program that follows Sentinel prints for each further line of its input: the calls since
+// the line before, on the key that this line had.
 type Section struct {
 	Library string `json:"library"`
 	Version string `json:"version"`

@@ -12,8 +12,8 @@ const (
 	snippetEnd   = "sentinel: end"
 )
 
-// Snippet returns the lines of a program between the comments "sentinel: begin" and "sentinel: end", of each such
-// pair, without their common indentation.
+// Snippet returns the lines of a program between the comments "sentinel: begin" and "sentinel: end", of each
+// such pair, without their common indentation.
 func Snippet(source string) (string, error) {
 	var blocks []string
 	var block []string

@@ -218,7 +218,8 @@ func noteClockOffset(log *slog.Logger, offsetNs int64) {
 	}
 }
 
-// refusal returns why another server, or the lack of one, refuses changes. Limits know by themselves about the disk.
+// refusal returns why another server, or the lack of one, refuses changes. Limits know by themselves about
+// the disk.
 func (s *Storage) refusal() error {
 	var refusal gate.Refusal
 	if errors.As(s.Gate.Refusal(), &refusal) {

@@ -119,6 +119,9 @@ func (q *Queue) End() {
 	q.endRemote()
 }
 
+// Interrupt is End for present waiters only.
+func (q *Queue) Interrupt() { q.each(false, (*line).endLocked) }
+
 // each applies do to all lines, one part at a time, and wakes the returned waiters. If end is set, the parts
 // open no more lines.
 func (q *Queue) each(end bool, do func(l *line, nowNs int64) (tatNs int64, due []Waker)) {

@@ -97,6 +97,11 @@ func (k *Keeper) keep(ctx context.Context, l loaded, ready func()) error {
 	}
 }
 
+// isDue reports whether a time is as much later than another one, or before it: the clock may be set back.
+func isDue(nowNs, lastNs int64, after time.Duration) bool {
+	return nowNs-lastNs >= int64(after) || nowNs < lastNs
+}
+
 func (k *Keeper) interval() time.Duration {
 	if k.config.Interval > 0 {
 		return k.config.Interval
@@ -157,7 +162,7 @@ func (r *keeping) standing() {
 // round persists changes and wakes those who wait for them.
 func (r *keeping) round() {
 	nowNs := r.config.Now()
-	if !r.sound && r.snapshot == nil && nowNs >= r.retryNs {
+	if !r.sound && r.snapshot == nil && isDue(nowNs, r.retryNs-int64(mostRetry), mostRetry) {
 		r.beginGeneration()
 	}
 	waiting := r.takeWaiting()
@@ -186,7 +191,7 @@ func (r *keeping) round() {
 func (r *keeping) write(nowNs int64, wanted bool) {
 	before, complete := r.log.w.bytes, true
 	err, records := error(nil), 0
-	if nowNs-r.checkedNs >= int64(checkInterval) { // another server may have read the log's end
+	if isDue(nowNs, r.checkedNs, checkInterval) { // another server may have read the log's end
 		r.checkedNs, err = nowNs, r.config.Dir.Check(logName(r.log.number()))
 	}
 	if err == nil {
@@ -195,7 +200,7 @@ func (r *keeping) write(nowNs int64, wanted bool) {
 			return err
 		})
 	}
-	if err == nil && r.log.w.bytes == before && nowNs-r.markedNs >= int64(markInterval) {
+	if err == nil && r.log.w.bytes == before && isDue(nowNs, r.markedNs, markInterval) {
 		err = r.log.w.write(nowNs, nil)
 	}
 	written := r.log.w.bytes - before
@@ -258,7 +263,7 @@ func (r *keeping) fail(err error) {
 	r.mu.Unlock()
 	r.freeze()
 	r.lost = r.lost || errors.Is(err, disk.ErrGone)
-	if first || nowNs-r.saidNs >= int64(time.Minute) {
+	if first || isDue(nowNs, r.saidNs, time.Minute) {
 		r.saidNs = nowNs
 		r.config.Log.Error("what changes is not kept: the data directory cannot be written",
 			"error", err, "hint", hintOn(err))

@@ -76,7 +76,7 @@ func (r *keeping) wantsSnapshot() bool {
 	asked := len(r.saves) > 0
 	r.mu.Unlock()
 	long := r.log.bytes() > max(2*r.stands.snapshot.bytes, r.config.LeastLogBytes) || len(r.stands.logs) > maxLogs
-	return asked || long && r.config.Now() >= r.saveNs
+	return asked || long && isDue(r.config.Now(), r.saveNs-int64(saveRetry), saveRetry)
 }
 
 // replaceLogs begins a snapshot and the log after it.

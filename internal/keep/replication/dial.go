@@ -1,13 +1,13 @@
 package replication
 
 import (
-	"cellserver/internal/store/replicas"
-
 	"context"
 	"crypto/tls"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
+
+	"cellserver/internal/store/replicas"
 )
 
 // Login is how a server logs in to another one.

@@ -1,8 +1,6 @@
 package replication
 
 import (
-	"cellserver/internal/store/replicas"
-
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +9,7 @@ import (
 	"time"
 
 	"cellserver/internal/shard"
+	"cellserver/internal/store/replicas"
 )
 
 // Dial connects to another server, as a client.
@@ -139,18 +138,21 @@ func (n *Node) start(ctx context.Context, c Conn, takes bool) (*following, error
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	n.mu.Lock()
-	args := []any{"CL.SYNC", "START", Format, n.history, n.backlog.end}
+	history, offset := n.placeLocked()
 	n.mu.Unlock()
+	args := []any{"CL.SYNC", "START", Format, history, offset}
 	if takes {
 		args = append(args, "TAKE")
 	}
-	reply, err := c.Do(ctx, args...)
+	start, err := askStart(ctx, c, args)
 	if err != nil {
 		return nil, err
 	}
-	start, err := readStart(reply)
-	if err != nil {
-		return nil, err
+	if ahead := n.config.Clock.Now() - start.ClockNs; !start.Full && ahead > int64(mostAhead) { // keys may have expired too early
+		args[3] = newHistory()
+		if start, err = askStart(ctx, c, args); err != nil {
+			return nil, err
+		}
 	}
 	f := &following{node: n, conn: c, start: start, offset: start.Offset}
 	n.config.Clock.Follow(start.ClockNs)
@@ -158,6 +160,10 @@ func (n *Node) start(ctx context.Context, c Conn, takes bool) (*following, error
 	defer n.mu.Unlock()
 	n.latestNs = max(n.latestNs, start.ClockNs)
 	if start.Full {
+		for _, r := range n.replicas { // they take the states that are replaced
+			n.detachLocked(r)
+			r.client.Kill()
+		}
 		f.beside = n.config.Store.Beside()
 		n.link, n.syncBytes, n.complete = replicas.LinkSync, 0, false
 		return f, nil
@@ -166,6 +172,27 @@ func (n *Node) start(ctx context.Context, c Conn, takes bool) (*following, error
 	n.link, n.downNs, n.complete, n.linkErr = replicas.LinkConnected, 0, true, nil
 	n.config.Log.Info("this replica goes on", "leader", n.leader.String(), "offset", start.Offset)
 	return f, nil
+}
+
+// mostAhead is how far a replica's clock may be ahead of its leader's before its states are taken anew.
+const mostAhead = 50 * time.Millisecond
+
+// askStart sends CL.SYNC START.
+func askStart(ctx context.Context, c Conn, args []any) (replicas.Start, error) {
+	reply, err := c.Do(ctx, args...)
+	if err != nil {
+		return replicas.Start{}, err
+	}
+	return readStart(reply)
+}
+
+// placeLocked returns this server's place in a history: where nothing has changed since the branch, in the
+// parent, which more servers know.
+func (n *Node) placeLocked() (history string, offset int64) {
+	if n.parent != "" && n.backlog.end == n.branch {
+		return n.parent, n.branch
+	}
+	return n.history, n.backlog.end
 }
 
 // adoptLocked takes the leader's history.
@@ -308,6 +335,8 @@ func (f *following) complete() error {
 		return errFrame
 	}
 	n := f.node
+	n.applying.Lock()
+	defer n.applying.Unlock()
 	n.config.Store.Replace(f.beside)
 	f.beside = nil
 	f.define()

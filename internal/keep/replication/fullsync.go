@@ -1,20 +1,19 @@
 package replication
 
 import (
-	"cellserver/internal/store/replicas"
-
 	"context"
 	"sync/atomic"
 
 	"cellserver/internal/keep/record"
 	"cellserver/internal/store"
+	"cellserver/internal/store/replicas"
 )
 
 const (
 	// chunkBytes is the size of a part of a full sync.
 	chunkBytes = 128 << 10
 	// chunksAhead are read before the replica asks for them.
-	chunksAhead = 4
+	chunksAhead = 8
 )
 
 // fullSync reads all states for a replica, on a goroutine that waits while the replica is slow. Before it
@@ -65,7 +64,7 @@ func (n *Node) readAll(ctx context.Context, r *replica, s *fullSync) error {
 	records := make([]byte, 0, chunkBytes)
 	flush := func() {
 		if len(records) > 0 {
-			send(appendStates(nil, clock.Now(), records))
+			send(appendFrame(nil, flagState, clock.Now(), records))
 			records = records[:0]
 		}
 	}
@@ -100,7 +99,7 @@ func (n *Node) readAll(ctx context.Context, r *replica, s *fullSync) error {
 func (n *Node) sendStream(s *fullSync, send func(chunk []byte)) error {
 	for {
 		n.mu.Lock()
-		if !n.backlog.has(s.offset) {
+		if !n.backlog.covers(s.offset) {
 			n.mu.Unlock()
 			return replicas.ErrBehind
 		}

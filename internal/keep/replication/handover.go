@@ -1,13 +1,12 @@
 package replication
 
 import (
-	"cellserver/internal/store/replicas"
-
 	"context"
 	"errors"
 	"time"
 
 	"cellserver/internal/store/gate"
+	"cellserver/internal/store/replicas"
 )
 
 // handoverTime bounds a planned change: the replica takes over then, in any case.
@@ -17,6 +16,7 @@ const handoverTime = time.Second
 type handover struct {
 	node  *Node
 	to    *replica
+	drain *waiter
 	late  *time.Timer
 	done  func(err error)
 	ended bool
@@ -39,7 +39,7 @@ func (n *Node) HandOver(client int64, host string, done func(err error)) {
 		return
 	}
 	for _, r := range n.replicas {
-		if r.online && r.client.Address == c.Address {
+		if r.online && c.Address.Port != 0 && r.client.Address == c.Address {
 			n.beginHandoverLocked(r, done)
 			return
 		}
@@ -51,10 +51,12 @@ func (n *Node) beginHandoverLocked(r *replica, done func(err error)) {
 	n.config.Log.Info("handing over to a replica", "replica", r.client.Address.String(), "offset", n.backlog.end)
 	h := &handover{node: n, to: r, done: done}
 	n.handing = h
+	n.config.EndTurns()
 	n.config.Gate.Hold()
 	n.config.Gate.Close(gate.Replica, 0, readOnly(r.client.Address))
 	h.late = time.AfterFunc(handoverTime, func() { h.end(replicas.ErrHandedLate) })
-	n.waiters[&waiter{target: -1, replicas: 1, only: r, done: func() { h.end(nil) }}] = struct{}{}
+	h.drain = &waiter{target: -1, replicas: 1, only: r, done: func() { h.end(nil) }}
+	n.waiters[h.drain] = struct{}{}
 	n.kick()
 }
 
@@ -64,8 +66,8 @@ func (h *handover) gone() {
 	go func() { h.end(h.node.becomes(h.to.client.Address)) }()
 }
 
-// becomes asks a replica that has left during a change: it leads, as it was told to, or is gone. It waits for its
-// change to end.
+// becomes asks a replica that has left during a change: it leads, as it was told to, or is gone. It waits for
+// its change to end.
 func (n *Node) becomes(to replicas.Address) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*handoverTime)
 	defer cancel()
@@ -96,6 +98,7 @@ func (h *handover) end(err error) {
 	h.ended = true
 	h.late.Stop()
 	n.handing = nil
+	delete(n.waiters, h.drain)
 	switch {
 	case n.wanted.leader != (replicas.Address{}): // somebody else has said whom to follow
 		n.mu.Unlock()

@@ -1,8 +1,6 @@
 package replication
 
 import (
-	"cellserver/internal/store/replicas"
-
 	"cmp"
 	"context"
 	"maps"
@@ -11,6 +9,7 @@ import (
 
 	"cellserver/internal/keep/changes"
 	"cellserver/internal/store/gate"
+	"cellserver/internal/store/replicas"
 )
 
 const (
@@ -65,17 +64,35 @@ func (n *Node) becomeLeader() {
 	}
 }
 
-// beginStream starts recording changes for replicas.
+// beginStream starts recording a leader's changes for replicas.
 func (n *Node) beginStream() {
-	feed := n.config.Changes.Follow(n.kick, mostWaiting)
+	n.streaming.Lock()
+	defer n.streaming.Unlock()
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.feed != nil {
-		feed.Close()
+	needed := n.feed == nil && n.role == replicas.Leader
+	n.mu.Unlock()
+	if !needed {
 		return
 	}
-	n.feed = feed
+	feed := n.config.Changes.Follow(n.kick, mostWaiting)
 	n.config.Definitions.Tell(true)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.feed = feed
+}
+
+// endStream ends beginStream.
+func (n *Node) endStream() {
+	n.streaming.Lock()
+	defer n.streaming.Unlock()
+	n.mu.Lock()
+	feed := n.feed
+	n.feed, n.role = nil, replicas.Replica
+	n.mu.Unlock()
+	if feed != nil {
+		feed.Close()
+		n.config.Definitions.Tell(false)
+	}
 }
 
 // resign ends leading, with everything that has changed in the stream.
@@ -86,15 +103,14 @@ func (n *Node) resign() {
 		n.mu.Lock()
 	}
 	n.handed = false
-	defer n.mu.Unlock()
-	if n.wanted.leader == (replicas.Address{}) { // the server ends
+	ends := n.wanted.leader == (replicas.Address{}) // the server
+	n.mu.Unlock()
+	if ends {
 		return
 	}
-	if n.feed != nil {
-		n.feed.Close()
-		n.feed = nil
-		n.config.Definitions.Tell(false)
-	}
+	n.endStream()
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	for _, r := range n.replicas {
 		n.detachLocked(r)
 		r.client.Kill()
@@ -102,9 +118,10 @@ func (n *Node) resign() {
 	n.stopLeaseLocked()
 	n.config.Gate.Open(gate.TooFew)
 	for w := range n.waiters {
-		n.endWaitLocked(w)
+		if w.only == nil { // else its handover ends it
+			n.endWaitLocked(w)
+		}
 	}
-	n.role = replicas.Replica
 	n.counts.Demotions++
 }
 
@@ -171,7 +188,7 @@ func (n *Node) tendReplicasLocked(changed bool) {
 	nowNs := n.config.Clock.Now()
 	for _, r := range n.replicas {
 		switch behind := n.backlog.end - r.sentTo; {
-		case r.sync == nil && !n.backlog.has(r.sentTo):
+		case r.sync == nil && !n.backlog.covers(r.sentTo):
 			n.evictLocked(r, "a replica is further behind than --repl-backlog, and has to take all states again")
 		case nowNs-r.activeNs > int64(replicaTimeout):
 			n.evictLocked(r, "a replica has asked for nothing in a minute; its connection is closed")
@@ -258,11 +275,14 @@ type waiter struct {
 
 // Wait has a round begin at once, and calls done, once and from any goroutine, when enough replicas have
 // applied it. Acknowledged returns their number for the offset then; the returned function ends the wait.
-func (n *Node) Wait(replicas int, done func()) (acknowledged func() int) {
-	w := &waiter{target: -1, replicas: replicas, done: done}
+func (n *Node) Wait(count int, done func()) (acknowledged func() int) {
+	w := &waiter{target: -1, replicas: count, done: done}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.waiters[w] = struct{}{}
+	if n.role == replicas.Replica {
+		n.endWaitLocked(w)
+	}
 	n.kick()
 	return func() int {
 		n.mu.Lock()

@@ -4,8 +4,6 @@
 package replication
 
 import (
-	"cellserver/internal/store/replicas"
-
 	"context"
 	"log/slog"
 	"math"
@@ -16,6 +14,7 @@ import (
 	"cellserver/internal/keep/persist/disk"
 	"cellserver/internal/shard"
 	"cellserver/internal/store/gate"
+	"cellserver/internal/store/replicas"
 )
 
 // Clock is a server's clock.
@@ -58,6 +57,7 @@ type Config struct {
 	Announce    replicas.Address // where others reach this server; a zero host is the connection's
 	Dir         disk.Dir         // keeps the role; nil for none
 	KillClients func()           // closes the connections of clients
+	EndTurns    func()           // ends waiting clients' turns and returns their charges
 	RunID       string
 	Settings    Settings
 	Log         *slog.Logger
@@ -68,8 +68,10 @@ type Node struct {
 	config Config
 	kicked chan struct{} // a round is wanted
 
-	writing  sync.Mutex // held while writing the role
-	applying sync.Mutex // held while a replica applies a round and adds it to the backlog
+	writing   sync.Mutex // held while writing the role
+	placed    bool       // the place is written; guarded by writing
+	streaming sync.Mutex // held while recording begins or ends
+	applying  sync.Mutex // held while a replica applies a round and adds it to the backlog
 
 	mu       sync.Mutex // guards all below
 	settings Settings

@@ -1,12 +1,9 @@
 package replication
 
 import (
-	"cellserver/internal/store/replicas"
-
-	"errors"
-
 	"cellserver/internal/keep/record"
 	"cellserver/internal/store"
+	"cellserver/internal/store/replicas"
 )
 
 // replica is a replica of this leader.
@@ -14,17 +11,19 @@ type replica struct {
 	client   replicas.Client
 	sync     *fullSync // under way, or nil
 	online   bool      // has everything up to acked
+	goesOn   bool      // without a full sync; it may not have asked since its start
 	warned   bool
 	sentTo   int64
 	acked    int64
-	ackNs    int64 // of the last acknowledgement
+	tookNs   int64 // when it was last answered
+	ackNs    int64 // when the answer before the last acknowledgement was given
 	activeNs int64 // when it last asked
 	ready    func()
 }
 
 func (r *replica) state() string {
 	switch {
-	case r.online:
+	case r.online || r.goesOn:
 		return "online"
 	case r.sync != nil && !r.sync.begun.Load():
 		return "wait_bgsave"
@@ -69,36 +68,21 @@ func (n *Node) Attach(c replicas.Client, reads int, history string, offset int64
 	if reads < Format {
 		return replicas.Start{}, replicas.FormatError{Format: Format, Reads: reads}
 	}
-	n.mu.Lock()
-	isLeader, needed := n.role == replicas.Leader && n.wanted.leader == (replicas.Address{}) && n.handing == nil, n.feed == nil
-	n.mu.Unlock()
-	switch {
-	case takes:
-		return n.give(c)
-	case !isLeader:
-		return replicas.Start{}, replicas.ErrNotLeader
-	case needed:
+	if !takes {
 		n.beginStream()
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.feed == nil {
+	switch leads := n.role == replicas.Leader && n.wanted.leader == (replicas.Address{}) && n.handing == nil; {
+	case takes && (n.role == replicas.Leader || !n.complete):
+		return replicas.Start{}, replicas.ErrNotGiven
+	case !takes && !leads:
 		return replicas.Start{}, replicas.ErrNotLeader
 	}
-	n.addressLocked(&c)
-	nowNs := n.config.Clock.Now()
-	r := &replica{client: c, activeNs: nowNs, ackNs: nowNs, sentTo: n.backlog.end}
-	if before := n.replicas[c.ID]; before != nil {
-		n.detachLocked(before)
-	}
-	n.replicas[c.ID] = r
-	start := replicas.Start{
-		Format: Format, History: n.history, Parent: n.parent, Branch: n.branch, Offset: n.backlog.end, ClockNs: nowNs,
-	}
-	if n.goesOnLocked(history, offset) {
-		start.Offset, r.sentTo, r.acked, r.online = offset, offset, offset, true
+	r, start := n.attachLocked(&c)
+	if !takes && n.goesOnLocked(history, offset) {
+		start.Offset, r.sentTo, r.acked, r.goesOn = offset, offset, offset, true
 		n.counts.PartialSyncs++
-		n.checkReplicasLocked()
 		n.config.Log.Info("a replica goes on", "replica", c.Address.String(), "offset", offset, "behind", n.backlog.end-offset)
 		return start, nil
 	}
@@ -107,6 +91,20 @@ func (n *Node) Attach(c replicas.Client, reads int, history string, offset int64
 	n.beginSyncLocked(r)
 	n.config.Log.Info("a replica takes all states", "replica", c.Address.String(), "offset", start.Offset, "because", n.reasonLocked(history, offset))
 	return start, nil
+}
+
+// attachLocked adds a replica, and returns what it is told at least.
+func (n *Node) attachLocked(c *replicas.Client) (*replica, replicas.Start) {
+	if before := n.replicas[c.ID]; before != nil {
+		n.detachLocked(before)
+	}
+	n.addressLocked(c)
+	nowNs := n.config.Clock.Now()
+	r := &replica{client: *c, activeNs: nowNs, tookNs: nowNs, ackNs: nowNs, sentTo: n.backlog.end}
+	n.replicas[c.ID] = r
+	return r, replicas.Start{
+		Format: Format, History: n.history, Parent: n.parent, Branch: n.branch, Offset: n.backlog.end, ClockNs: max(nowNs, n.latestNs),
+	}
 }
 
 // goesOnLocked reports whether a replica with a history up to an offset needs only the stream.
@@ -161,10 +159,15 @@ func (n *Node) Next(client, applied int64, ready func()) error {
 	}
 	r.activeNs = n.config.Clock.Now()
 	if applied >= 0 && r.sync == nil {
-		if !r.online {
+		if applied > r.sentTo {
+			return replicas.ErrBeyond
+		}
+		if !r.online && !r.goesOn {
 			n.config.Log.Info("a replica has all states", "replica", r.client.Address.String(), "offset", applied)
 		}
-		r.acked, r.ackNs, r.online = applied, r.activeNs, true
+		// An acknowledgement may have waited while this server was stopped, and its replica may lead since.
+		// The replica surely followed only when it was last answered.
+		r.acked, r.ackNs, r.online = applied, r.tookNs, true
 		n.checkReplicasLocked()
 		n.checkWaitersLocked()
 	}
@@ -176,7 +179,7 @@ func (n *Node) Next(client, applied int64, ready func()) error {
 }
 
 // takeBytes is the size of an answer to a replica, approximately.
-const takeBytes = 256 << 10
+const takeBytes = 512 << 10
 
 // Take returns the leader's time and what a replica has to apply next, perhaps nothing.
 func (n *Node) Take(client int64) (clockNs int64, frames []byte, err error) {
@@ -191,11 +194,12 @@ func (n *Node) Take(client int64) (clockNs int64, frames []byte, err error) {
 	}
 	r.ready = nil
 	clockNs = n.config.Clock.Now()
+	r.tookNs = clockNs
 	if r.sync != nil {
 		frames, err = n.takeSyncLocked(r)
 		return clockNs, frames, err
 	}
-	if !n.backlog.has(r.sentTo) {
+	if !n.backlog.covers(r.sentTo) {
 		return 0, nil, replicas.ErrBehind
 	}
 	frames, r.sentTo = n.backlog.from(nil, r.sentTo, takeBytes)
@@ -220,27 +224,6 @@ func (n *Node) takeSyncLocked(r *replica) (frames []byte, err error) {
 		break
 	}
 	return frames, err
-}
-
-// appendStates appends a frame of states.
-func appendStates(b []byte, clockNs int64, records []byte) []byte {
-	return appendFrame(b, flagState, clockNs, records)
-}
-
-// give serves a server that takes the states of now: a replica's or a leader's.
-func (n *Node) give(c replicas.Client) (replicas.Start, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if !n.complete {
-		return replicas.Start{}, errors.New("this server does not have all states itself")
-	}
-	n.addressLocked(&c)
-	nowNs := n.config.Clock.Now()
-	r := &replica{client: c, activeNs: nowNs, ackNs: nowNs, sentTo: n.backlog.end}
-	n.replicas[c.ID] = r
-	n.counts.FullSyncs++
-	n.beginSyncLocked(r)
-	return replicas.Start{Format: Format, Full: true, History: n.history, Parent: n.parent, Branch: n.branch, Offset: n.backlog.end, ClockNs: max(nowNs, n.latestNs)}, nil
 }
 
 // apply replays records in a store.

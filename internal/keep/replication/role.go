@@ -1,8 +1,6 @@
 package replication
 
 import (
-	"cellserver/internal/store/replicas"
-
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +8,7 @@ import (
 	"strings"
 
 	"cellserver/internal/keep/persist/disk"
+	"cellserver/internal/store/replicas"
 )
 
 // RoleName is the file in the data directory with the role, and at a graceful end the place in a history:
@@ -99,36 +98,36 @@ func (n *Node) loadRole() (*keptRole, error) {
 	return kept, disk.Replace(n.config.Dir, RoleName, (&keptRole{leader: kept.leader}).text())
 }
 
-// keepRole writes the wanted role to the data directory, without a place: more may change.
+// keepRole writes the wanted role to the data directory in the background, without a place: more may change.
 func (n *Node) keepRole() {
-	n.mu.Lock()
-	kept := keptRole{leader: n.wanted.leader}
-	n.mu.Unlock()
-	n.writeRole(&kept)
-}
-
-func (n *Node) writeRole(r *keptRole) {
-	if n.config.Dir == nil {
-		return
-	}
-	n.writing.Lock()
-	defer n.writing.Unlock()
-	if err := disk.Replace(n.config.Dir, RoleName, r.text()); err != nil {
-		n.config.Log.Error("cannot keep the role in the data directory; a restart may have another one", "error", err)
+	if n.config.Dir != nil {
+		go n.writeRole(false)
 	}
 }
 
 // KeepPlace writes the role and the place in the history at the end, once nothing changes any more and all of
 // it is on the disk.
-func (n *Node) KeepPlace() {
+func (n *Node) KeepPlace() { n.writeRole(true) }
+
+// writeRole writes the latest role, finally with the place.
+func (n *Node) writeRole(place bool) {
+	n.writing.Lock()
+	defer n.writing.Unlock()
+	if n.placed {
+		return
+	}
+	n.placed = place
 	n.mu.Lock()
 	kept := keptRole{leader: n.wanted.leader}
-	if n.complete && (n.feed != nil || n.role == replicas.Replica) {
+	if place && n.complete && (n.feed != nil || n.role == replicas.Replica) {
 		kept.history, kept.offset = n.history, n.backlog.end
 	}
 	never := kept == keptRole{} && n.wanted.n == 0
 	n.mu.Unlock()
-	if !never {
-		n.writeRole(&kept)
+	if never || n.config.Dir == nil {
+		return
+	}
+	if err := disk.Replace(n.config.Dir, RoleName, kept.text()); err != nil {
+		n.config.Log.Error("cannot keep the role in the data directory; a restart may have another one", "error", err)
 	}
 }

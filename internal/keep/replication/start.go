@@ -118,9 +118,12 @@ func (o *Other) read(info string) {
 				o.Role = replicas.Replica
 			}
 		case "master_host":
-			o.Leader.Host = value
+			if replicas.CheckHost(value) == nil {
+				o.Leader.Host = value
+			}
 		case "master_port":
-			o.Leader.Port, _ = strconv.Atoi(value)
+			port, _ := strconv.ParseUint(value, 10, 16)
+			o.Leader.Port = int(port)
 		case "cell_latest_usec":
 			us, _ := strconv.ParseInt(value, 10, 64)
 			o.LatestNs = us * int64(time.Microsecond)
@@ -211,7 +214,7 @@ func (n *Node) decide(ctx context.Context, b *Beginning, other *Other) (decided 
 		return false, leader, nil
 	case other.Role == replicas.Leader:
 		return true, b.Peer, nil
-	case other.LinkUp:
+	case other.LinkUp && other.Leader.Host != "" && other.Leader.Port != 0:
 		leader, err := n.Ask(ctx, other.Leader)
 		stale := err == nil && leader.RunID == n.config.RunID // the link to this server before it was started again
 		return !stale, other.Leader, nil

@@ -1,6 +1,7 @@
 package replication
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/binary"
 	"encoding/hex"
@@ -62,6 +63,7 @@ func readFrame(b []byte) (f frame, raw, rest []byte, err error) {
 // backlog holds the newest frames of a stream.
 type backlog struct {
 	max    int64
+	base   int64 // offset of the last reset
 	end    int64 // offset after the last frame
 	bytes  int64
 	frames []sent
@@ -74,7 +76,7 @@ type sent struct {
 }
 
 // reset drops all frames and goes on from an offset.
-func (l *backlog) reset(offset int64) { *l = backlog{max: l.max, end: offset} }
+func (l *backlog) reset(offset int64) { *l = backlog{max: l.max, base: offset, end: offset} }
 
 // add appends the frames of a round.
 func (l *backlog) add(frames [][]byte) {
@@ -94,8 +96,14 @@ func (l *backlog) add(frames [][]byte) {
 // start returns the offset of the first frame.
 func (l *backlog) start() int64 { return l.end - l.bytes }
 
-// has reports whether a stream can go on from an offset.
-func (l *backlog) has(offset int64) bool { return l.start() <= offset && offset <= l.end }
+// covers reports whether a stream that was sent up to an offset can go on.
+func (l *backlog) covers(offset int64) bool { return l.start() <= offset && offset <= l.end }
+
+// has is covers for an offset that somebody claims: a round ends there.
+func (l *backlog) has(offset int64) bool {
+	i, found := slices.BinarySearchFunc(l.frames, offset, func(s sent, offset int64) int { return cmp.Compare(s.end, offset) })
+	return l.covers(offset) && (offset == l.base || offset == l.end || found && l.frames[i].raw[4]&flagEnd != 0)
+}
 
 // from appends frames from an offset, of about most bytes, and returns the next offset.
 func (l *backlog) from(b []byte, offset int64, most int) (_ []byte, next int64) {

@@ -152,6 +152,9 @@ func (s *Slots) shareLocked(key shareKey) *share {
 
 // decayLocked halves past use when due, and forgets negligible shares.
 func (s *Slots) decayLocked(nowNs int64) {
+	if nowNs < s.halvedNs { // a leader's clock is followed
+		s.halvedNs = nowNs
+	}
 	halvings := min((nowNs-s.halvedNs)/halfLifeNs, 63)
 	if halvings == 0 && len(s.shares) <= 2*s.kept+sharesToForget {
 		return

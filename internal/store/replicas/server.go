@@ -16,6 +16,8 @@ type Client struct {
 // Errors for replicas:
 var (
 	ErrNotLeader = errors.New("this server is not a leader")
+	ErrNotGiven  = errors.New("a leader, or a replica without all states, gives none; follow the leader")
+	ErrBeyond    = errors.New("the replica acknowledges more than it was sent")
 	ErrNotSynced = errors.New("send CL.SYNC START first")
 	ErrBehind    = errors.New("the replica is further behind than the backlog; it has to take all states again")
 )
