@@ -63,7 +63,7 @@ func readFrame(b []byte) (f frame, raw, rest []byte, err error) {
 // backlog holds the newest frames of a stream.
 type backlog struct {
 	max    int64
-	base   int64 // offset of the last reset
+	base   int64 // where the frames begin, -1 within a round
 	end    int64 // offset after the last frame
 	bytes  int64
 	frames []sent
@@ -87,8 +87,12 @@ func (l *backlog) add(frames [][]byte) {
 	}
 	drop := 0
 	for ; l.bytes > l.max && drop < len(l.frames); drop++ {
-		l.bytes -= int64(len(l.frames[drop].raw))
-		l.frames[drop].raw = nil
+		dropped := &l.frames[drop]
+		if l.base = -1; dropped.raw[4]&flagEnd != 0 {
+			l.base = dropped.end
+		}
+		l.bytes -= int64(len(dropped.raw))
+		dropped.raw = nil
 	}
 	l.frames = l.frames[drop:]
 }
