@@ -237,8 +237,8 @@ func (r *round) comeBack(ctx context.Context) error {
 	return r.old.inStep(ctx)
 }
 
-// goOn has the old leader come back, with calls on the new one meanwhile in every second round, and compares both
-// servers' states before and after calls.
+// goOn has the old leader come back, with calls on the new one meanwhile in every second round, and compares
+// both servers' states before and after calls.
 func (r *round) goOn(ctx context.Context) error {
 	if r.sum.rounds%2 == 1 {
 		if err := errors.Join(r.comeBack(ctx), r.compare(ctx)); err != nil {

@@ -200,8 +200,8 @@ func replicaKilled(ctx context.Context, r *round) error {
 	return errors.Join(r.to.inStep(ctx), sleep(ctx, leastBefore), killed(ctx, r))
 }
 
-// thirdServer has a third server attach, which is killed in its full sync and comes back. After the leader's crash
-// the one that has more takes over, as Sentinel chooses, and the other one follows it.
+// thirdServer has a third server attach, which is killed in its full sync and comes back. After the leader's
+// crash the one that has more takes over, as Sentinel chooses, and the other one follows it.
 func thirdServer(ctx context.Context, r *round) error {
 	if err := r.killedInSync(ctx); err != nil {
 		return err

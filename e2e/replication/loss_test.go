@@ -27,7 +27,7 @@ type replyTo struct {
 func call(args ...any) []any { return args }
 
 // losses are what may be lost, by kind.
-var losses = []lossOf{ //nolint:gochecknoglobals // a table
+var losses = []lossOf{
 	{kind: "a funnel", key: "funnel", before: [][]any{call("CL.THROTTLE", "funnel", 99, 1, 3600, 7)}, inLag: [][]any{call("CL.THROTTLE", "funnel", 99, 1, 3600, 5)},
 		after: []replyTo{{"[0 100 93 ", call("CL.THROTTLE", "funnel", 99, 1, 3600, 0)}}},
 	{kind: "a new key", key: "new", inLag: [][]any{call("CL.THROTTLE", "new", 99, 1, 3600, 5)}, looks: call("EXISTS", "new")},

@@ -3,7 +3,6 @@ package namedlimit
 import (
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"log/slog"
 	"reflect"
@@ -27,10 +26,10 @@ func mustOverride(t *testing.T, r *Registry, o KeyOverride) {
 // expectTold compares the next change.
 func expectTold(t *testing.T, r *Registry, want Told, wantAny bool) {
 	t.Helper()
-	got, any := r.TakeTold()
-	if any != wantAny || !reflect.DeepEqual(got.Overrides, want.Overrides) || len(got.Definitions) != len(want.Definitions) || got.All != want.All ||
+	got, has := r.TakeTold()
+	if has != wantAny || !reflect.DeepEqual(got.Overrides, want.Overrides) || len(got.Definitions) != len(want.Definitions) || got.All != want.All ||
 		(got.Definitions == nil) != (want.Definitions == nil) {
-		t.Errorf("told %+v, %t, want %+v", got, any, want)
+		t.Errorf("told %+v, %t, want %+v", got, has, want)
 	}
 }
 
@@ -68,7 +67,7 @@ func TestTold(t *testing.T) {
 // follows has a registry follow all that another one tells.
 func follows(t *testing.T, from, to *Registry) {
 	t.Helper()
-	if told, any := from.TakeTold(); any {
+	if told, has := from.TakeTold(); has {
 		if err := to.Follow(told); err != nil {
 			t.Error(err)
 		}
@@ -134,7 +133,7 @@ func (f *failing) KeepOverride(KeyOverride, int, iter.Seq[KeyOverride]) error {
 // TestFollowOnAFullDisk: what cannot be kept holds in memory, and the error says so.
 func TestFollowOnAFullDisk(t *testing.T) {
 	disk := &failing{}
-	r := New(Config{Keeper: disk, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	r := New(Config{Keeper: disk, Log: slog.New(slog.DiscardHandler)})
 	for _, told := range []Told{
 		{All: true, Definitions: []Definition{definition("a", 5)}, Overrides: []KeyOverride{deny("x")}},
 		{Definitions: []Definition{definition("a", 6)}}, {Overrides: []KeyOverride{deny("y"), deny("z")}},

@@ -197,6 +197,7 @@ func (g *Gatherer) stepLocked() {
 		if g.piece == nil {
 			g.piece = g.newPiece()
 		}
+		record.Expire(&c, g.now)
 		g.piece.Records = record.AppendChange(g.piece.Records, nowNs, &c)
 		if g.piece.Count++; len(g.piece.Records) >= pieceBytes {
 			g.giveLocked(false)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"cellserver/internal/keep/record"
 	"cellserver/internal/store"
 )
 
@@ -108,7 +109,12 @@ func (r *keeping) beginSnapshot(anew bool) {
 	r.snapshot = s
 	go func() {
 		defer cancel()
-		states := func(ctx context.Context, visit func(store.Change)) { r.config.Store.States(ctx, s.beganNs, visit, nil) }
+		states := func(ctx context.Context, visit func(store.Change)) {
+			r.config.Store.States(ctx, s.beganNs, func(c store.Change) {
+				record.Expire(&c, r.config.Now)
+				visit(c)
+			}, nil)
+		}
 		bytes, err := writeSnapshot(ctx, r.config.Dir, s.number, s.beganNs, newPacer(r.config.Yield, &s.hurry), states)
 		s.ended <- snapshotEnd{bytes, err}
 	}()

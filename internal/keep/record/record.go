@@ -44,6 +44,14 @@ func AppendChange(buf []byte, nowNs int64, c *store.Change) []byte {
 	return appendState(buf, c.Key, &c.State)
 }
 
+// Expire makes a change that of a removed key, if its state has expired by now. A call after the time of a
+// gathering may have emptied a key, and such a state cannot be read back.
+func Expire(c *store.Change, now func() int64) {
+	if c.State.Kind != limiter.Funnel && c.State.ExpiresNs <= now() {
+		c.State = limiter.State{}
+	}
+}
+
 // Read visits the changes of records, whose names and payloads are parts of them.
 func Read(records []byte, visit func(c store.Change)) error {
 	for len(records) > 0 {

@@ -61,30 +61,9 @@ func (n *Node) readAll(ctx context.Context, r *replica, s *fullSync) error {
 	for _, text := range n.config.Definitions.Everything() {
 		send(appendFrame(nil, flagState|flagDefinitions, clock.Now(), text))
 	}
-	records := make([]byte, 0, chunkBytes)
-	flush := func() {
-		if len(records) > 0 {
-			send(appendFrame(nil, flagState, clock.Now(), records))
-			records = records[:0]
-		}
+	if err := n.sendStates(ctx, s, send); err != nil {
+		return err
 	}
-	var behind error
-	beganNs := clock.Now()
-	walk, stop := context.WithCancel(ctx)
-	defer stop()
-	n.config.Store.States(walk, beganNs, func(c store.Change) { records = record.AppendChange(records, beganNs, &c) }, func() {
-		if len(records) < chunkBytes {
-			return
-		}
-		flush()
-		if behind = n.sendStream(s, send); behind != nil {
-			stop()
-		}
-	})
-	if behind != nil {
-		return behind
-	}
-	flush()
 	if err := n.awaitRound(ctx); err != nil {
 		return err
 	}
@@ -93,6 +72,37 @@ func (n *Node) readAll(ctx context.Context, r *replica, s *fullSync) error {
 	}
 	send(appendFrame(nil, flagState|flagComplete, clock.Now(), nil))
 	return ctx.Err()
+}
+
+// sendStates sends all states, and the stream up to each part of them behind it.
+func (n *Node) sendStates(ctx context.Context, s *fullSync, send func(chunk []byte)) error {
+	records := make([]byte, 0, chunkBytes)
+	flush := func() {
+		if len(records) > 0 {
+			send(appendFrame(nil, flagState, n.config.Clock.Now(), records))
+			records = records[:0]
+		}
+	}
+	var behind error
+	beganNs := n.config.Clock.Now()
+	walk, stop := context.WithCancel(ctx)
+	defer stop()
+	n.config.Store.States(walk, beganNs, func(c store.Change) {
+		record.Expire(&c, n.config.Clock.Now)
+		records = record.AppendChange(records, beganNs, &c)
+	}, func() {
+		if len(records) < chunkBytes {
+			return
+		}
+		flush()
+		if behind = n.sendStream(s, send); behind != nil {
+			stop()
+		}
+	})
+	if behind == nil {
+		flush()
+	}
+	return behind
 }
 
 // sendStream sends the stream up to now.

@@ -231,8 +231,8 @@ func (m *model) cut() {
 	m.b.node.linkDown(errCut)
 }
 
-// followNew has the old leader follow the new one: with all states exactly if it is beyond the branch, or its clock
-// far ahead.
+// followNew has the old leader follow the new one: with all states exactly if it is beyond the branch, or its
+// clock far ahead.
 func (m *model) followNew() {
 	st, full := m.a.node.Status(), m.b.node.Status().Counts.FullSyncs
 	isBeyond := st.Offset > m.b.node.Status().BranchOffset || m.a.clock.Now()-m.b.clock.Now() > int64(mostAhead)

@@ -8,7 +8,7 @@ import (
 )
 
 // explore runs all sequences of steps up to a depth, and calls end after each of them.
-func explore(t *testing.T, depth int, begin func() *model, steps []step, end func(m *model)) (runs int) {
+func explore(_ *testing.T, depth int, begin func() *model, steps []step, end func(m *model)) (runs int) {
 	replay := func(path []int) *model {
 		m := begin()
 		for _, i := range path {

@@ -60,8 +60,8 @@ func frames(lengths ...int) (all [][]byte) {
 	return all
 }
 
-// TestBacklog: at each boundary of a frame it goes on with the frames from there, as long as it has them; somebody
-// else can be there only at the end of a round.
+// TestBacklog: at each boundary of a frame it goes on with the frames from there, as long as it has them;
+// somebody else can be there only at the end of a round.
 func TestBacklog(t *testing.T) {
 	const most = 1000
 	l := backlog{max: most}

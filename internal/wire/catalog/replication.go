@@ -7,7 +7,7 @@ func replicationRows() []*Command {
 		{Name: "cl.sync", Arity: -2, Subs: syncRows(),
 			Since: "0.3.0", Summary: "A container for the commands by which a replica follows its leader"},
 		{
-			Name: "replconf", Arity: -1, MaxArgs: 1 + 2*8, Flags: byAdmin | FlagNoMulti, Categories: admin,
+			Name: "replconf", Arity: -1, MaxArgs: 1 + 2*8, Flags: byAdmin, Categories: admin,
 			Since: "3.0.0", Summary: "An internal command by which a replica says where its clients are",
 			Args:    []Arg{optional(multiple(Arg{Name: "data", Type: "block", Args: []Arg{text("option"), text("value")}}))},
 			Differs: "The options are listening-port, ip-address and capa.",

@@ -1,5 +1,5 @@
-// Package charges charges keys of all kinds on a leader, and tells which states each may have on the server that
-// takes over. A Load is for one goroutine.
+// Package charges charges keys of all kinds on a leader, and tells which states each may have on the server
+// that takes over. A Load is for one goroutine.
 package charges
 
 import (

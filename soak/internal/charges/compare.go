@@ -121,8 +121,8 @@ func (l *Load) definitionsDiffer(ctx context.Context, a, b string, lines *[]stri
 // stray is a key that only Stray charges: no later call hides that it is still there.
 func (it *item) stray() string { return it.key + ":stray:" + it.kind.String() }
 
-// Stray charges all keys on a server that may lead no more, until ctx ends or the connection does. It returns how
-// many calls were allowed and refused.
+// Stray charges all keys on a server that may lead no more, until ctx ends or the connection does. It returns
+// how many calls were allowed and refused.
 func (l *Load) Stray(ctx context.Context, addr string) (allowed, refused int) {
 	for _, c := range l.clients {
 		rdb, hangUp, err := dial(ctx, addr, c.db)

@@ -1,5 +1,5 @@
-// Package link is a network between two servers that can be cut and slowed down. A Link is safe for concurrent
-// use.
+// Package link is a network between two servers that can be cut and slowed down. A Link is safe for
+// concurrent use.
 package link
 
 import (
