@@ -32,24 +32,10 @@ func (s *Suite) replica(ctx context.Context) error {
 	if _, err := started.add(s.Kit.StartCellserver(ctx, "--replica-of", leader.Addr.String())); err != nil {
 		return err
 	}
-	type pair struct {
-		depth                  int
-		most                   float64
-		with, without, control *lane
-	}
-	var all []pair
+	all := s.replicaPairs(leader, alone, control)
 	var order []*lane
-	for _, goal := range []struct {
-		depth int
-		most  float64
-	}{{1, 1.10}, {16, 1.25}, {128, 1.25}} {
-		depth := goal.depth
-		p := pair{
-			depth: depth, most: goal.most,
-			with: s.replicaLane("with a replica", leader, depth), without: s.replicaLane("without", alone, depth),
-			control: s.replicaLane("without, the control", control, depth),
-		}
-		all, order = append(all, p), append(order, p.with, p.without, p.control)
+	for _, p := range all {
+		order = append(order, p.with, p.without, p.control)
 	}
 	if err := s.fillAll(ctx, order[:3]); err != nil {
 		return err
@@ -64,6 +50,28 @@ func (s *Suite) replica(ctx context.Context) error {
 		)
 	}
 	return nil
+}
+
+// replicaPair is one load on a leader with a replica, and on two without.
+type replicaPair struct {
+	depth                  int
+	most                   float64
+	with, without, control *lane
+}
+
+func (s *Suite) replicaPairs(leader, alone, control *peer.Server) (all []replicaPair) {
+	for _, goal := range []struct {
+		depth int
+		most  float64
+	}{{1, 1.10}, {16, 1.25}, {128, 1.25}} {
+		all = append(all, replicaPair{
+			depth: goal.depth, most: goal.most,
+			with:    s.replicaLane("with a replica", leader, goal.depth),
+			without: s.replicaLane("without", alone, goal.depth),
+			control: s.replicaLane("without, the control", control, goal.depth),
+		})
+	}
+	return all
 }
 
 func (s *Suite) replicaLane(name string, server *peer.Server, depth int) *lane {
