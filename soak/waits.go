@@ -116,9 +116,10 @@ func (w *waits) addReplica(ctx context.Context) (err error) {
 // once kills the leader under load, and compares the replica.
 func (w *waits) once(ctx context.Context) error {
 	calling, end := context.WithCancel(ctx)
+	addr := w.leader.server.TCP
 	var calls sync.WaitGroup
 	for i := range w.clients {
-		calls.Go(func() { w.clients[i].call(calling, w.leader.server.TCP, waitKey(i)) })
+		calls.Go(func() { w.clients[i].call(calling, addr, waitKey(i)) })
 	}
 	err := sleep(ctx, leastCalls+rand.N(mostCalls-leastCalls)) //nolint:gosec // needs no secrets
 	at := time.Now()

@@ -189,7 +189,7 @@ func evenConfig(ours, redis value) (value, value) {
 		kept := map[string]string{}
 		for i := 0; i+1 < len(v.elems); i += 2 {
 			name := v.elems[i].text
-			if field(other, name).typ != 0 && !slices.Contains([]string{"aclfile", "dir", "lua-time-limit", "proto-max-bulk-len", "io-threads", "unixsocketperm", "unixsocket", "maxmemory-policy", "maxmemory-clients"}, name) {
+			if field(other, name).typ != 0 && !slices.Contains([]string{"aclfile", "dir", "lua-time-limit", "proto-max-bulk-len", "io-threads", "unixsocketperm", "unixsocket", "maxmemory-policy", "maxmemory-clients", "repl-backlog-size"}, name) {
 				kept[name] = v.elems[i+1].text
 			}
 		}

@@ -26,6 +26,7 @@ func TestNamedFilesAreBounded(t *testing.T) {
 		"metrics-tls-cert": "metrics-tls-key=" + files.Key, "metrics-tls-key": "metrics-tls-cert=" + files.Cert,
 		"http-tokens-file": "http-addr=127.0.0.1:0", "store-password-file": "store=redis://127.0.0.1:1", "store-sentinel-password-file": "store=redis-sentinel://127.0.0.1:1/m",
 		"store-tls-ca": "store=rediss://127.0.0.1:1", "store-tls-cert": "store=rediss://127.0.0.1:1 store-tls-key=" + files.Key,
+		"repl-tls-ca": "repl-tls", "repl-tls-cert": "repl-tls repl-tls-key=" + files.Key, "repl-tls-key": "repl-tls repl-tls-cert=" + files.Cert,
 		"store-tls-key": "store=rediss://127.0.0.1:1 store-tls-cert=" + files.Cert,
 	}
 	n := 0

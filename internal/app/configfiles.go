@@ -22,7 +22,7 @@ import (
 // checkFiles reads the files that settings name as a server would, and returns the mistakes in them.
 func checkFiles(o *settings.Options, log *slog.Logger) (wrong settings.Problems) {
 	for _, check := range []func(*settings.Options, *slog.Logger) error{
-		(*settings.Options).ReadPassword, checkCertFiles, checkWebFiles, checkLimitsFile, checkACLFile, checkStoreFiles, checkDoorFiles,
+		(*settings.Options).ReadPassword, checkCertFiles, checkWebFiles, checkLimitsFile, checkACLFile, checkStoreFiles, checkDoorFiles, checkReplicationFiles,
 	} {
 		if err := check(o, log); err != nil {
 			wrong = append(wrong, settings.SplitProblems(err)...)
@@ -74,6 +74,12 @@ func checkStoreFiles(o *settings.Options, log *slog.Logger) error {
 		return nil //nolint:nilerr // another check says it
 	}
 	return storage.CheckRemote(&o.Remote, log)
+}
+
+// checkReplicationFiles reads the files for logging in to another server.
+func checkReplicationFiles(o *settings.Options, log *slog.Logger) error {
+	_, err := replicationLogin(&o.Replication, log)
+	return err
 }
 
 func checkDoorFiles(o *settings.Options, _ *slog.Logger) error {

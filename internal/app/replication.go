@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"strconv"
 	"time"
@@ -26,7 +27,7 @@ func (a *app) openReplication(clk replication.Clock) error {
 	if a.options.IsRemote() {
 		return nil
 	}
-	login, err := replicationLogin(o, a)
+	login, err := replicationLogin(o, a.log)
 	if err != nil {
 		return err
 	}
@@ -44,9 +45,9 @@ func (a *app) openReplication(clk replication.Clock) error {
 	return nil
 }
 
-func replicationLogin(o *settings.ReplicationOptions, a *app) (l replication.Login, err error) {
+func replicationLogin(o *settings.ReplicationOptions, log *slog.Logger) (l replication.Login, err error) {
 	l.User, l.Password = o.User, func() (string, error) { // at each connection, as it may have changed
-		return settings.ReadSecret("--repl-password-file", o.PasswordFile, "the password", a.log)
+		return settings.ReadSecret("--repl-password-file", o.PasswordFile, "the password", log)
 	}
 	if _, err := l.Password(); err != nil {
 		return l, err

@@ -41,9 +41,14 @@ func (r *Registry) Tell(on bool) {
 	r.told = told{on: on, all: on}
 }
 
-// TakeTold returns the changes since its last call, and false if there are none.
-func (r *Registry) TakeTold() (t Told, has bool) {
-	r.mu.Lock()
+// TakeTold returns the changes since its last call, and false if there are none. It waits for one that is
+// being written only if told to.
+func (r *Registry) TakeTold(wait bool) (t Told, has bool) {
+	if wait {
+		r.mu.Lock()
+	} else if !r.mu.TryLock() {
+		return t, false
+	}
 	defer r.mu.Unlock()
 	now := r.told
 	r.told = told{on: now.on}

@@ -26,7 +26,7 @@ func mustOverride(t *testing.T, r *Registry, o KeyOverride) {
 // expectTold compares the next change.
 func expectTold(t *testing.T, r *Registry, want Told, wantAny bool) {
 	t.Helper()
-	got, has := r.TakeTold()
+	got, has := r.TakeTold(true)
 	if has != wantAny || !reflect.DeepEqual(got.Overrides, want.Overrides) || len(got.Definitions) != len(want.Definitions) || got.All != want.All ||
 		(got.Definitions == nil) != (want.Definitions == nil) {
 		t.Errorf("told %+v, %t, want %+v", got, has, want)
@@ -67,7 +67,7 @@ func TestTold(t *testing.T) {
 // follows has a registry follow all that another one tells.
 func follows(t *testing.T, from, to *Registry) {
 	t.Helper()
-	if told, has := from.TakeTold(); has {
+	if told, has := from.TakeTold(true); has {
 		if err := to.Follow(told); err != nil {
 			t.Error(err)
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"cellserver/internal/keep/record"
 	"cellserver/internal/shard"
 	"cellserver/internal/store/replicas"
 )
@@ -90,10 +91,20 @@ func (n *Node) followOnce(ctx context.Context, leader replicas.Address) (wasUp b
 	}
 	for ctx.Err() == nil { // which the connection does not look at
 		if err := f.next(ctx); err != nil {
+			if errors.Is(err, errFrame) || errors.Is(err, record.ErrFormat) {
+				n.forgetPlace() // it would be read again
+			}
 			return f.beside == nil, err
 		}
 	}
 	return f.beside == nil, ctx.Err()
+}
+
+// forgetPlace has the next connection take all states.
+func (n *Node) forgetPlace() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.history, n.parent, n.branch = newHistory(), "", -1
 }
 
 // connect connects and says where this server's clients are.
@@ -323,6 +334,7 @@ func (f *following) endRound(clockNs int64) error {
 func (f *following) define() {
 	for _, text := range f.texts {
 		if err := f.node.config.Definitions.Follow(text); err != nil {
+			f.node.unkept.Store(true)
 			f.node.config.Log.Error("the leader's definitions of limits are not kept here", "error", err)
 		}
 	}
@@ -339,6 +351,7 @@ func (f *following) complete() error {
 	defer n.applying.Unlock()
 	n.config.Store.Replace(f.beside)
 	f.beside = nil
+	n.unkept.Store(false)
 	f.define()
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -2,7 +2,9 @@ package replication
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"cellserver/internal/keep/record"
 	"cellserver/internal/store"
@@ -12,6 +14,8 @@ import (
 const (
 	// chunkBytes is the size of a part of a full sync.
 	chunkBytes = 128 << 10
+	// mostRest bounds a rest beside a slow replica.
+	mostRest = 5 * time.Millisecond
 	// chunksAhead are read before the replica asks for them.
 	chunksAhead = 8
 )
@@ -21,10 +25,22 @@ const (
 type fullSync struct {
 	chunks chan []byte
 	begun  atomic.Bool
+	free   sync.Pool // of chunks that were sent
 	end    context.CancelFunc
 	// set before chunks is closed:
 	offset int64
 	err    error
+}
+
+// reuse takes a chunk back.
+func (s *fullSync) reuse(chunk []byte) { s.free.Put(&chunk) }
+
+// buffer returns an empty chunk.
+func (s *fullSync) buffer() []byte {
+	if b, ok := s.free.Get().(*[]byte); ok {
+		return (*b)[:0]
+	}
+	return nil
 }
 
 func (n *Node) beginSyncLocked(r *replica) {
@@ -79,11 +95,12 @@ func (n *Node) sendStates(ctx context.Context, s *fullSync, send func(chunk []by
 	records := make([]byte, 0, chunkBytes)
 	flush := func() {
 		if len(records) > 0 {
-			send(appendFrame(nil, flagState, n.config.Clock.Now(), records))
+			send(appendFrame(s.buffer(), flagState, n.config.Clock.Now(), records))
 			records = records[:0]
 		}
 	}
 	var behind error
+	rested := time.Now()
 	beganNs := n.config.Clock.Now()
 	walk, stop := context.WithCancel(ctx)
 	defer stop()
@@ -98,6 +115,8 @@ func (n *Node) sendStates(ctx context.Context, s *fullSync, send func(chunk []by
 		if behind = n.sendStream(s, send); behind != nil {
 			stop()
 		}
+		time.Sleep(min(time.Since(rested), mostRest)) // as long as it worked: half of a processor is for clients
+		rested = time.Now()
 	})
 	if behind == nil {
 		flush()
@@ -113,7 +132,7 @@ func (n *Node) sendStream(s *fullSync, send func(chunk []byte)) error {
 			n.mu.Unlock()
 			return replicas.ErrBehind
 		}
-		frames, next := n.backlog.from(nil, s.offset, chunkBytes)
+		frames, next := n.backlog.from(s.buffer(), s.offset, chunkBytes)
 		n.mu.Unlock()
 		if len(frames) == 0 {
 			return nil

@@ -135,11 +135,12 @@ func (n *Node) Round() (pause time.Duration) {
 			waits = append(waits, w)
 		}
 	}
+	mustHave := len(waits) > 0 || n.wanted.leader != (replicas.Address{}) // all definitions, however slow the disk is
 	n.mu.Unlock()
 	var frames [][]byte
 	complete := true
 	if feed != nil {
-		for _, text := range n.config.Definitions.TakeTold() {
+		for _, text := range n.config.Definitions.TakeTold(mustHave) {
 			frames = append(frames, appendFrame(nil, flagDefinitions, beganNs, text))
 		}
 		complete, _ = feed.Round(func(p changes.Piece) error { // which does not fail

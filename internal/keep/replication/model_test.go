@@ -45,10 +45,10 @@ func (c *fakeClock) NotBefore(ns int64) (offsetNs int64) {
 // noDefinitions are those of servers whose limits have no name.
 type noDefinitions struct{}
 
-func (noDefinitions) Tell(bool)            {}
-func (noDefinitions) TakeTold() [][]byte   { return nil }
-func (noDefinitions) Everything() [][]byte { return nil }
-func (noDefinitions) Follow([]byte) error  { return nil }
+func (noDefinitions) Tell(bool)              {}
+func (noDefinitions) TakeTold(bool) [][]byte { return nil }
+func (noDefinitions) Everything() [][]byte   { return nil }
+func (noDefinitions) Follow([]byte) error    { return nil }
 
 // host is a server of the model.
 type host struct {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"cellserver/internal/keep/changes"
@@ -30,8 +31,9 @@ type Clock interface {
 type Definitions interface {
 	// Tell starts recording changes, the first of which is everything, or stops it.
 	Tell(on bool)
-	// TakeTold returns the changes since its last call.
-	TakeTold() [][]byte
+	// TakeTold returns the changes since its last call. It waits for one that is being written only if told
+	// to.
+	TakeTold(wait bool) [][]byte
 	Everything() [][]byte
 	// Follow applies a text, in memory whatever becomes of the error.
 	Follow(text []byte) error
@@ -68,10 +70,11 @@ type Node struct {
 	config Config
 	kicked chan struct{} // a round is wanted
 
-	writing   sync.Mutex // held while writing the role
-	placed    bool       // the place is written; guarded by writing
-	streaming sync.Mutex // held while recording begins or ends
-	applying  sync.Mutex // held while a replica applies a round and adds it to the backlog
+	writing   sync.Mutex  // held while writing the role
+	unkept    atomic.Bool // definitions of the leader are not in the data directory
+	placed    bool        // the place is written; guarded by writing
+	streaming sync.Mutex  // held while recording begins or ends
+	applying  sync.Mutex  // held while a replica applies a round and adds it to the backlog
 
 	mu       sync.Mutex // guards all below
 	settings Settings

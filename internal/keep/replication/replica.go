@@ -19,6 +19,7 @@ type replica struct {
 	ackNs    int64 // when the answer before the last acknowledgement was given
 	activeNs int64 // when it last asked
 	ready    func()
+	taken    []byte // the last answer, which the next one overwrites
 }
 
 func (r *replica) state() string {
@@ -202,16 +203,18 @@ func (n *Node) Take(client int64) (clockNs int64, frames []byte, err error) {
 	if !n.backlog.covers(r.sentTo) {
 		return 0, nil, replicas.ErrBehind
 	}
-	frames, r.sentTo = n.backlog.from(nil, r.sentTo, takeBytes)
-	return clockNs, frames, nil
+	r.taken, r.sentTo = n.backlog.from(r.taken[:0], r.sentTo, takeBytes)
+	return clockNs, r.taken, nil
 }
 
 func (n *Node) takeSyncLocked(r *replica) (frames []byte, err error) {
-	for len(frames) < takeBytes {
+	defer func() { r.taken = frames }()
+	for frames = r.taken[:0]; len(frames) < takeBytes; {
 		select {
 		case chunk, more := <-r.sync.chunks:
 			if more {
 				frames = append(frames, chunk...)
+				r.sync.reuse(chunk)
 				continue
 			}
 			err, r.sentTo = r.sync.err, r.sync.offset

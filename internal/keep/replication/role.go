@@ -119,7 +119,7 @@ func (n *Node) writeRole(place bool) {
 	n.placed = place
 	n.mu.Lock()
 	kept := keptRole{leader: n.wanted.leader}
-	if place && n.complete && (n.feed != nil || n.role == replicas.Replica) {
+	if place && n.complete && !n.unkept.Load() && (n.feed != nil || n.role == replicas.Replica) {
 		kept.history, kept.offset = n.history, n.backlog.end
 	}
 	never := kept == keptRole{} && n.wanted.n == 0

@@ -74,7 +74,8 @@ type Server interface {
 	// Next notes that a replica has applied everything up to an offset, negative during a full sync, and
 	// calls ready once, from any goroutine, when there is more for it; Take returns that.
 	Next(client, applied int64, ready func()) error
-	// Take returns the leader's time and what a replica has to apply next, perhaps nothing.
+	// Take returns the leader's time and what a replica has to apply next, perhaps nothing; the
+	// frames are valid until the next call.
 	Take(client int64) (clockNs int64, frames []byte, err error)
 	// HandOver makes the replica at a client's host and announced port the leader. done is called once, from
 	// any goroutine, when it may lead, with an error if it does not have everything.

@@ -121,7 +121,7 @@ func TestReplicated(t *testing.T) {
 	}
 	step := func() {
 		t.Helper()
-		for _, text := range from.TakeTold() {
+		for _, text := range from.TakeTold(true) {
 			if err := to.Follow(text); err != nil {
 				t.Error(err)
 			}
@@ -136,7 +136,7 @@ func TestReplicated(t *testing.T) {
 	if got := replica.Lookup([]byte("b")); got == nil || got.Source != own.Source || !got.Equal(&own.Definition) || !has(replica, definition("a", 5)) || replica.NumOverrides() != 1 {
 		t.Errorf("b is %+v, of %d overrides", got, replica.NumOverrides())
 	}
-	if from.TakeTold() != nil {
+	if from.TakeTold(true) != nil {
 		t.Error("nothing has changed, and is told")
 	}
 	restarted := New(config(in(dir)))
@@ -145,7 +145,7 @@ func TestReplicated(t *testing.T) {
 	}
 	dir.Before = func(disktest.Op, string) error { return errors.New("the disk is full") }
 	mustSet(t, leader, definition("c", 5))
-	for _, text := range from.TakeTold() {
+	for _, text := range from.TakeTold(true) {
 		if err := to.Follow(text); err == nil {
 			t.Error("a full disk is no error")
 		}

@@ -8,9 +8,9 @@ type Replicated struct{ Registry *namedlimit.Registry }
 // Tell starts recording changes, the first of which is everything, or stops it.
 func (r Replicated) Tell(on bool) { r.Registry.Tell(on) }
 
-// TakeTold returns the changes since its last call.
-func (r Replicated) TakeTold() [][]byte {
-	t, ok := r.Registry.TakeTold()
+// TakeTold returns the changes since its last call. It waits for one that is being written only if told to.
+func (r Replicated) TakeTold(wait bool) [][]byte {
+	t, ok := r.Registry.TakeTold(wait)
 	if !ok {
 		return nil
 	}
