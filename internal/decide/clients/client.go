@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"cellserver/internal/decide/queue"
+	"cellserver/internal/store/replicas"
 	"cellserver/internal/wire/catalog"
 	"cellserver/internal/wire/peer"
 )
@@ -36,15 +37,16 @@ type Client struct {
 type Info struct {
 	Name, LibName, LibVersion, User string
 
-	Queued   int // commands after MULTI, -1 without it
-	Watched  int // keys
+	Queued   int32 // commands after MULTI, -1 without it
+	Watched  int32 // keys
 	Tracking Tracking
+
+	ReplicaAt *replicas.Address // where a replica's clients are, by REPLCONF; nil if it has not said so
 
 	DB                                  uint16
 	RESP3, NoEvict, NoTouch, Monitoring bool
-
-	Subscribed bool // to Sentinel's channel
-	Replica    bool // the connection is a replica's
+	Subscribed                          bool // to Sentinel's channel
+	Replica                             bool // the connection is a replica's
 }
 
 // Type is a kind of client of CLIENT LIST and CLIENT KILL.

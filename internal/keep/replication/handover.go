@@ -25,11 +25,9 @@ type handover struct {
 // HandOver makes the replica at an address the leader: changes are held, the replica takes everything, and
 // this server follows it. done is called once, from any goroutine, when the replica may lead; not if its
 // error is ErrReplicaGone. If it takes more than a second, the replica takes over as it is.
-func (n *Node) HandOver(client int64, host string, done func(err error)) {
+func (n *Node) HandOver(to replicas.Address, done func(err error)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	c := replicas.Client{ID: client, Address: replicas.Address{Host: host}}
-	n.addressLocked(&c)
 	switch {
 	case n.role != replicas.Leader || n.wanted.leader != (replicas.Address{}):
 		go done(replicas.ErrNotLeader)
@@ -39,7 +37,7 @@ func (n *Node) HandOver(client int64, host string, done func(err error)) {
 		return
 	}
 	for _, r := range n.replicas {
-		if r.online && c.Address.Port != 0 && r.client.Address == c.Address {
+		if r.online && to.Port != 0 && r.client.Address == to {
 			n.beginHandoverLocked(r, done)
 			return
 		}

@@ -125,7 +125,6 @@ func (c *conn) Do(ctx context.Context, args ...any) (any, error) {
 	}
 	switch words := fmt.Sprint(args[:min(2, len(args))]...); {
 	case args[0] == "REPLCONF":
-		n.Announce(c.id, from.at)
 		return "OK", nil
 	case args[0] == "INFO":
 		role := "master"
@@ -134,7 +133,7 @@ func (c *conn) Do(ctx context.Context, args ...any) (any, error) {
 		}
 		return "run_id:" + n.config.RunID + "\r\nrole:" + role + "\r\n", nil
 	case strings.HasSuffix(words, "START"):
-		s, err := n.Attach(replicas.Client{ID: c.id, Kill: func() {}}, args[2].(int), args[3].(string), args[4].(int64), len(args) > 5)
+		s, err := n.Attach(replicas.Client{ID: c.id, Address: from.at, Kill: func() {}}, args[2].(int), args[3].(string), args[4].(int64), len(args) > 5)
 		mode := "continue"
 		if s.Full {
 			mode = "full"
@@ -153,7 +152,7 @@ func (c *conn) Do(ctx context.Context, args ...any) (any, error) {
 		return []any{clockNs, string(frames)}, err
 	case strings.HasSuffix(words, "HANDOVER"):
 		done := make(chan error, 1)
-		n.HandOver(c.id, "", func(err error) { done <- err })
+		n.HandOver(from.at, func(err error) { done <- err })
 		select {
 		case err := <-done:
 			return "OK", err

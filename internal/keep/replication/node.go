@@ -88,14 +88,13 @@ type Node struct {
 	latestNs int64   // latest time of a leader's clock
 
 	// Of a leader:
-	feed      *changes.Feed // nil before the first replica
-	replicas  map[int64]*replica
-	announced map[int64]replicas.Address // by REPLCONF, before CL.SYNC
-	waiters   map[*waiter]struct{}
-	handing   *handover // under way
-	handed    bool      // a replica has everything, and leads
-	interval  time.Duration
-	lease     *time.Timer // ends when too few replicas are good
+	feed     *changes.Feed // nil before the first replica
+	replicas map[int64]*replica
+	waiters  map[*waiter]struct{}
+	handing  *handover // under way
+	handed   bool      // a replica has everything, and leads
+	interval time.Duration
+	lease    *time.Timer // ends when too few replicas are good
 
 	// Of a replica:
 	link       replicas.Link
@@ -121,7 +120,7 @@ type intent struct {
 func New(c Config) *Node {
 	n := &Node{
 		config: c, settings: c.Settings, kicked: make(chan struct{}, 1), history: newHistory(), branch: -1, complete: true,
-		replicas: map[int64]*replica{}, announced: map[int64]replicas.Address{}, waiters: map[*waiter]struct{}{},
+		replicas: map[int64]*replica{}, waiters: map[*waiter]struct{}{},
 	}
 	n.backlog.max = max(c.Settings.Backlog, 1)
 	return n

@@ -40,31 +40,8 @@ func (r *replica) wake() {
 	}
 }
 
-// Announce notes the address of a client that will be a replica, by REPLCONF. An address without a host or
-// port changes the other part only.
-func (n *Node) Announce(client int64, a replicas.Address) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	known := n.announced[client]
-	if a.Host != "" {
-		known.Host = a.Host
-	}
-	if a.Port != 0 {
-		known.Port = a.Port
-	}
-	n.announced[client] = known
-}
-
-// addressLocked completes the address of a client.
-func (n *Node) addressLocked(c *replicas.Client) {
-	if a := n.announced[c.ID]; a.Host != "" {
-		c.Address.Host = a.Host
-	}
-	c.Address.Port = n.announced[c.ID].Port
-}
-
-// Attach begins to serve a replica that has a history up to an offset. The client's address needs no port:
-// that is announced. A server that takes states, rather than to follow, is served by a replica, too.
+// Attach begins to serve a replica that has a history up to an offset. A server that takes states, rather than
+// to follow, is served by a replica, too.
 func (n *Node) Attach(c replicas.Client, reads int, history string, offset int64, takes bool) (replicas.Start, error) {
 	if reads < Format {
 		return replicas.Start{}, replicas.FormatError{Format: Format, Reads: reads}
@@ -99,7 +76,6 @@ func (n *Node) attachLocked(c *replicas.Client) (*replica, replicas.Start) {
 	if before := n.replicas[c.ID]; before != nil {
 		n.detachLocked(before)
 	}
-	n.addressLocked(c)
 	nowNs := n.config.Clock.Now()
 	r := &replica{client: *c, activeNs: nowNs, tookNs: nowNs, ackNs: nowNs, sentTo: n.backlog.end}
 	n.replicas[c.ID] = r
@@ -129,7 +105,6 @@ func (n *Node) reasonLocked(history string, offset int64) string {
 func (n *Node) Detach(client int64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	delete(n.announced, client)
 	if r := n.replicas[client]; r != nil {
 		n.detachLocked(r)
 	}

@@ -217,7 +217,7 @@ func TestLastCommand(t *testing.T) {
 		{"MULTI\r\nGET\r\nEXEC\r\n", "exec", -1},
 	} {
 		s.say(t, tt.in)
-		if got := s.x.Client.Line(t0); !strings.Contains(got, " cmd="+tt.want+" ") || s.x.Client.Info().Queued != tt.queued {
+		if got := s.x.Client.Line(t0); !strings.Contains(got, " cmd="+tt.want+" ") || int(s.x.Client.Info().Queued) != tt.queued {
 			t.Errorf("%q: %s", tt.in, got)
 		}
 	}

@@ -64,7 +64,7 @@ func (s *Session) queue(h parsed) {
 		return
 	}
 	m.Add(h.command, h.kept(), size, h.bytes()-size)
-	s.x.Client.Change(func(i *clients.Info) { i.Queued = len(m.Steps) })
+	s.x.Client.Change(func(i *clients.Info) { i.Queued = int32(len(m.Steps)) })
 	s.x.Client.Hold(clients.Queue, m.Memory())
 	s.x.W.Status("QUEUED")
 }
@@ -127,7 +127,7 @@ func (s *Session) watchOn(keys []store.Key) error {
 		s.waitForTask(&s.x, func(*execute.Executor) error { return s.watchOn(rest) }).Finish()
 		return nil
 	}
-	s.x.Client.Change(func(i *clients.Info) { i.Watched = len(w.Keys) })
+	s.x.Client.Change(func(i *clients.Info) { i.Watched = int32(len(w.Keys)) })
 	s.x.W.OK()
 	noteWatched(&s.x, len(step))
 	return nil

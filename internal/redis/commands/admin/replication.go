@@ -120,7 +120,7 @@ func (k *Server) replConf(c execute.Call, conn execute.Connection, args [][]byte
 	if len(args)%2 == 0 {
 		return reply.ErrSyntax
 	}
-	var a replicas.Address
+	a := announced(conn.Client())
 	for args = args[1:]; len(args) > 0; args = args[2:] {
 		switch option := glob.Fold(args[0]); option {
 		case "listening-port":
@@ -142,8 +142,7 @@ func (k *Server) replConf(c execute.Call, conn execute.Connection, args [][]byte
 	if k.Replication == nil {
 		return noReplication
 	}
-	markReplica(conn)
-	k.Replication.Announce(conn.Client().ID, a)
+	conn.Client().Change(func(i *clients.Info) { i.ReplicaAt = &a })
 	return c.OK()
 }
 
@@ -172,7 +171,7 @@ func (k *Server) syncStart(c execute.Call, conn execute.Connection, args [][]byt
 	markReplica(conn)
 	client := conn.Client()
 	start, err := k.Replication.Attach(replicas.Client{
-		ID: client.ID, Address: replicas.Address{Host: hostOf(client)}, Kill: client.Conn.Kill,
+		ID: client.ID, Address: addressOf(client), Kill: client.Conn.Kill,
 	}, int(min(format, math.MaxInt32)), string(args[3]), offset, takes)
 	if err != nil {
 		return syncError(err)
@@ -200,13 +199,25 @@ func syncError(err error) error {
 	return reply.Error("ERR " + err.Error())
 }
 
-// hostOf returns the host of a client's address.
-func hostOf(c *clients.Client) string {
-	host, _, err := net.SplitHostPort(c.Peer.Addr)
-	if err != nil {
-		return "127.0.0.1" // a unix socket
+// announced returns what a client has said by REPLCONF.
+func announced(c *clients.Client) (a replicas.Address) {
+	if at := c.Info().ReplicaAt; at != nil {
+		a = *at
 	}
-	return host
+	return a
+}
+
+// addressOf returns where a replica's clients are: by default at the host of its connection.
+func addressOf(c *clients.Client) replicas.Address {
+	a := announced(c)
+	if a.Host != "" {
+		return a
+	}
+	a.Host = "127.0.0.1" // of a unix socket
+	if host, _, err := net.SplitHostPort(c.Peer.Addr); err == nil {
+		a.Host = host
+	}
+	return a
 }
 
 // syncNext is CL.SYNC NEXT offset: it acknowledges, and waits for what follows.
@@ -247,7 +258,7 @@ func (k *Server) syncHandOver(c execute.Call, conn execute.Connection, _ [][]byt
 	markReplica(conn)
 	var failure error
 	return c.Until(func(_ context.Context, finish func()) {
-		k.Replication.HandOver(conn.Client().ID, hostOf(conn.Client()), func(err error) {
+		k.Replication.HandOver(addressOf(conn.Client()), func(err error) {
 			failure = err
 			finish()
 		})
