@@ -48,7 +48,7 @@ func Cellserver(binary string) Kind {
 			}
 			return []string{
 				binary, "--addr", s.addr, "--metrics-addr=", "--requirepass-file", file,
-				"--repl-password-file", file, "--peer", address(peer),
+				"--repl-password-file", file, "--peer", address(peer), "--peer-wait", "0",
 			}, nil
 		},
 		charge: func(ctx context.Context, client *redis.Client, key string) error {
