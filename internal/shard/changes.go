@@ -147,21 +147,30 @@ func (s *Store) Track(hurry func()) {
 	}
 }
 
-// Changes implements store.Tracker. A cursor is a shard's number; after the last, they are counted again, for
-// states.
+// mostPasses bounds the passes of a round, which ends then with a transaction half in it.
+const mostPasses = 64
+
+// Changes implements store.Tracker. A cursor counts shards, whose removals come first, then their states. A pass
+// in which a transaction has moved a key may have missed both its names: the round goes on with another one.
 func (s *Store) Changes(nowNs int64, cursor int, visit func(c store.Change)) (next int, complete bool) {
 	g, shards := &s.changed, len(s.shards)
 	g.clear()
 	g.store, g.nowNs, g.visit = s, nowNs, visit
-	lost, more := false, false
-	if cursor < shards {
-		lost = g.removed(&s.shards[cursor])
+	lost, more, at := false, false, cursor%(2*shards)
+	if at == 0 {
+		g.moves = s.moves.Load()
+	}
+	if at < shards {
+		lost = g.removed(&s.shards[at])
 	} else {
-		more = g.some(&s.shards[cursor-shards])
+		more = g.some(&s.shards[at-shards])
 	}
 	g.tell()
 	if !more {
-		cursor = (cursor + 1) % (2 * shards)
+		cursor++
+	}
+	if cursor%(2*shards) == 0 && (g.moves == s.moves.Load() || cursor >= mostPasses*2*shards) {
+		cursor = 0
 	}
 	return cursor, !lost
 }

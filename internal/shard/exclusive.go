@@ -52,6 +52,7 @@ func (x *exclusive) note(hash uint64) {
 func (x *exclusive) End() {
 	if !x.ended {
 		x.ended = true
+		x.store.moves.Add(1) // perhaps
 		for i := range x.store.shards {
 			x.store.shards[i].pins = nil
 		}

@@ -18,6 +18,7 @@ type gather struct {
 	gone    []byte
 	bytes   []byte // names, followed by payloads
 	states  []gathered
+	moves   uint64              // of the store at the beginning of a pass
 	next    map[uint64]struct{} // hashes of keys whose removal is for the next round
 }
 

@@ -11,6 +11,7 @@ import (
 	"math/bits"
 	"runtime"
 	"sync"
+	"sync/atomic"
 
 	"cellserver/internal/limiter"
 	"cellserver/internal/store"
@@ -23,10 +24,11 @@ type Store struct {
 	shift   uint8        // leaves the shard's bits of a hash
 	shards  []shard
 	budget  budget
-	flushes int       // guarded by all locks; any one suffices to read
-	told    int       // flushes reported by Changes
-	changed gather    // of Changes, whose calls do not overlap
-	scans   sync.Pool // of *scanBuffer
+	flushes int           // guarded by all locks; any one suffices to read
+	told    int           // flushes reported by Changes
+	moves   atomic.Uint64 // transactions that removed a key and stored another
+	changed gather        // of Changes, whose calls do not overlap
+	scans   sync.Pool     // of *scanBuffer
 }
 
 // Many shards separate callers on many cores; few shards have more requests of a batch each, whose cache

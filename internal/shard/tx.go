@@ -261,6 +261,9 @@ func (t *tx) Commit() bool {
 		}
 	}
 	t.countLocked()
+	if t.moves() {
+		t.store.moves.Add(1)
+	}
 	for i := range t.states {
 		st, sh := &t.states[i], t.shard(i)
 		if st.written {
@@ -272,6 +275,18 @@ func (t *tx) Commit() bool {
 		}
 	}
 	return true
+}
+
+// moves reports whether a key is removed and another one stored.
+func (t *tx) moves() bool {
+	var removes, stores bool
+	for i := range t.states {
+		if st := &t.states[i]; st.written {
+			live := st.state.ExpiresNs > t.nowNs
+			removes, stores = removes || !live, stores || live
+		}
+	}
+	return removes && stores
 }
 
 func (t *tx) Rollback() {

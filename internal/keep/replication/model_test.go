@@ -248,7 +248,11 @@ func (m *model) followNew() {
 // settle does what Run does for a wanted role.
 func (m *model) settle() {
 	synctest.Wait()
-	if b := m.b.node; b.role == replicas.Replica && b.wanted.leader == (replicas.Address{}) && !b.requesting {
+	b := m.b.node
+	b.mu.Lock()
+	leads := b.role == replicas.Replica && b.wanted.leader == (replicas.Address{}) && !b.requesting
+	b.mu.Unlock()
+	if leads {
 		b.becomeLeader()
 		m.branch = m.applied
 		if m.up != nil {
@@ -259,7 +263,11 @@ func (m *model) settle() {
 		}
 	}
 	synctest.Wait()
-	if a := m.a.node; a.role == replicas.Leader && a.wanted.leader != (replicas.Address{}) && !m.a.isDown {
+	a := m.a.node
+	a.mu.Lock()
+	resigns := a.role == replicas.Leader && a.wanted.leader != (replicas.Address{}) && !m.a.isDown
+	a.mu.Unlock()
+	if resigns {
 		a.resign()
 		synctest.Wait()
 	}

@@ -93,6 +93,6 @@ var (
 	handOver = step{"hand over", func(m *model) bool { return m.up != nil && !m.handed }, func(m *model) {
 		m.handed = true
 		m.b.node.Lead()
-		m.wasLinked = m.b.node.requesting
+		m.wasLinked = m.b.node.Status().HandingOver
 	}}
 )
