@@ -150,8 +150,9 @@ func (s *Store) Track(hurry func()) {
 // mostPasses bounds the passes of a round, which ends then with a transaction half in it.
 const mostPasses = 64
 
-// Changes implements store.Tracker. A cursor counts shards, whose removals come first, then their states. A pass
-// in which a transaction has moved a key may have missed both its names: the round goes on with another one.
+// Changes implements store.Tracker. A cursor counts shards, whose removals come first, then their states. A
+// pass in which a transaction has moved a key may have missed both its names: the round goes on with another
+// one.
 func (s *Store) Changes(nowNs int64, cursor int, visit func(c store.Change)) (next int, complete bool) {
 	g, shards := &s.changed, len(s.shards)
 	g.clear()

@@ -40,8 +40,8 @@ func (r *replica) wake() {
 	}
 }
 
-// Attach begins to serve a replica that has a history up to an offset. A server that takes states, rather than
-// to follow, is served by a replica, too.
+// Attach begins to serve a replica that has a history up to an offset. A server that takes states, rather
+// than to follow, is served by a replica, too.
 func (n *Node) Attach(c replicas.Client, reads int, history string, offset int64, takes bool) (replicas.Start, error) {
 	if reads < Format {
 		return replicas.Start{}, replicas.FormatError{Format: Format, Reads: reads}

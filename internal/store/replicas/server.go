@@ -65,8 +65,8 @@ type Server interface {
 	// applied it. acknowledged ends the wait and returns their number.
 	Wait(replicas int, done func()) (acknowledged func() int)
 
-	// Attach begins to serve a replica that reads a format and has a history up to an offset. A server that only
-	// takes states is served by a replica, too.
+	// Attach begins to serve a replica that reads a format and has a history up to an offset. A server that
+	// only takes states is served by a replica, too.
 	Attach(c Client, reads int, history string, offset int64, takes bool) (Start, error)
 	// Next notes that a replica has applied everything up to an offset, negative during a full sync, and
 	// calls ready once, from any goroutine, when there is more for it; Take returns that.
@@ -74,8 +74,8 @@ type Server interface {
 	// Take returns the leader's time and what a replica has to apply next, perhaps nothing; the
 	// frames are valid until the next call.
 	Take(client int64) (clockNs int64, frames []byte, err error)
-	// HandOver makes the replica at an address the leader. done is called once, from any goroutine, when it may
-	// lead, with an error if it does not have everything.
+	// HandOver makes the replica at an address the leader. done is called once, from any goroutine, when it
+	// may lead, with an error if it does not have everything.
 	HandOver(to Address, done func(err error))
 	// Detach ends the service of a client whose connection has ended.
 	Detach(client int64)
