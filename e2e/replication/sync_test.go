@@ -75,7 +75,7 @@ func write(rng *rand.Rand, keys int) []any {
 	case i%5 == 3:
 		return call("CL.BUCKET", "ADD", key, 1000, 1)
 	}
-	return call("CL.THROTTLE", key, 1_000_000, 1_000_000, funnelPeriod)
+	return call("CL.THROTTLE", key, 1000, 1, funnelPeriod)
 }
 
 // overrides returns the overrides of the limit that is named so, in order.
@@ -163,6 +163,7 @@ func TestBreaks(t *testing.T) {
 		replica.awaitLink(t, "down")
 		leader.charge(t, tt.name, tt.keys)
 		leader.do(t, "DEL", "a0")
+		leader.do(t, "WAIT", 1, 100) // has a round begin
 		between.mend()
 		replica.awaitLink(t, "up")
 		leader.inStep(t)

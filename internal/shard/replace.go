@@ -17,8 +17,8 @@ func (s *Store) Beside() *Store {
 	return b
 }
 
-// Replace takes the states of a store from Beside in one step. That store must not be used any more. To a
-// tracker, a round with this change is incomplete.
+// Replace takes the states of a store from Beside in one step, and ends that store. A tracker's next round is
+// incomplete.
 func (s *Store) Replace(by *Store) {
 	s.lockAll()
 	defer s.unlockAll()

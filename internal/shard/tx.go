@@ -261,12 +261,12 @@ func (t *tx) Commit() bool {
 		}
 	}
 	t.countLocked()
-	if t.moves() {
-		t.store.moves.Add(1)
-	}
+	var removes, stores bool
 	for i := range t.states {
 		st, sh := &t.states[i], t.shard(i)
 		if st.written {
+			live := st.state.ExpiresNs > t.nowNs
+			removes, stores = removes || !live, stores || live
 			it := itemOf(st.ref, &st.key, &st.state)
 			sh.pins = t
 			sh.forceLocked(t.nowNs, &it)
@@ -274,19 +274,10 @@ func (t *tx) Commit() bool {
 			sh.changedLocked(st.ref.hash)
 		}
 	}
-	return true
-}
-
-// moves reports whether a key is removed and another one stored.
-func (t *tx) moves() bool {
-	var removes, stores bool
-	for i := range t.states {
-		if st := &t.states[i]; st.written {
-			live := st.state.ExpiresNs > t.nowNs
-			removes, stores = removes || !live, stores || live
-		}
+	if removes && stores {
+		t.store.moves.Add(1)
 	}
-	return removes && stores
+	return true
 }
 
 func (t *tx) Rollback() {

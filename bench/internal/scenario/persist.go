@@ -41,11 +41,7 @@ func (s *Suite) persist(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	without, err := started.add(s.Kit.StartCellserver(ctx))
-	if err != nil {
-		return err
-	}
-	control, err := started.add(s.Kit.StartCellserver(ctx))
+	without, control, err := s.plainTwo(ctx, &started)
 	if err != nil {
 		return err
 	}
@@ -67,6 +63,15 @@ func (s *Suite) persist(ctx context.Context) error {
 		)
 	}
 	return nil
+}
+
+// plainTwo starts two servers without anything, the second of which is the control.
+func (s *Suite) plainTwo(ctx context.Context, started *servers) (without, control *peer.Server, err error) {
+	if without, err = started.add(s.Kit.StartCellserver(ctx)); err != nil {
+		return nil, nil, err
+	}
+	control, err = started.add(s.Kit.StartCellserver(ctx))
+	return without, control, err
 }
 
 func (s *Suite) persistLanes(with, without, control *peer.Server) (all []persisted) {

@@ -21,11 +21,7 @@ func (s *Suite) replica(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	alone, err := started.add(s.Kit.StartCellserver(ctx))
-	if err != nil {
-		return err
-	}
-	control, err := started.add(s.Kit.StartCellserver(ctx))
+	alone, control, err := s.plainTwo(ctx, &started)
 	if err != nil {
 		return err
 	}

@@ -134,14 +134,14 @@ func (n *Node) introduce(ctx context.Context, c Conn) error {
 
 // following is the state of one connection to the leader.
 type following struct {
-	node    *Node
-	conn    Conn
-	start   replicas.Start
-	beside  *shard.Store // of a full sync under way, or nil
-	offset  int64        // of what was received
-	texts   [][]byte     // definitions of the full sync or the round
-	records [][]byte     // of the round
-	round   [][]byte     // its frames
+	node     *Node
+	conn     Conn
+	start    replicas.Start
+	beside   *shard.Store // of a full sync under way, or nil
+	received int64        // offset of the frames so far
+	texts    [][]byte     // definitions of the full sync or the round
+	records  [][]byte     // of the round
+	round    [][]byte     // its frames
 }
 
 // start asks for the stream from where this server is, or, to take states only, for all of them.
@@ -165,7 +165,7 @@ func (n *Node) start(ctx context.Context, c Conn, takes bool) (*following, error
 			return nil, err
 		}
 	}
-	f := &following{node: n, conn: c, start: start, offset: start.Offset}
+	f := &following{node: n, conn: c, start: start, received: start.Offset}
 	n.config.Clock.Follow(start.ClockNs)
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -240,7 +240,7 @@ func readStart(reply any) (s replicas.Start, err error) {
 
 // next asks for what follows, and applies it.
 func (f *following) next(ctx context.Context) error {
-	applied := f.offset
+	applied := f.received
 	if f.beside != nil {
 		applied = -1
 	}
@@ -289,7 +289,7 @@ func (f *following) take(clockNs int64, frames []byte) error {
 
 func (f *following) frame(one *frame, raw []byte) error {
 	if one.flags&flagState == 0 {
-		f.offset += int64(len(raw))
+		f.received += int64(len(raw))
 	}
 	switch {
 	case one.flags&flagComplete != 0:
@@ -356,10 +356,10 @@ func (f *following) complete() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.adoptLocked(&f.start)
-	n.backlog.reset(f.offset)
+	n.backlog.reset(f.received)
 	n.link, n.downNs, n.complete, n.linkErr, n.syncBytes = replicas.LinkConnected, 0, true, nil, 0
 	n.counts.FullSyncsTaken++
-	n.config.Log.Info("this replica has taken all states", "leader", n.leader.String(), "offset", f.offset)
+	n.config.Log.Info("this replica has taken all states", "leader", n.leader.String(), "offset", f.received)
 	return nil
 }
 

@@ -82,7 +82,7 @@ type model struct {
 	waitDone                         chan struct{}
 	seenNs                           int64 // latest time of a that b has seen
 	branch                           int64 // units at b when it was promoted; -1 before
-	silentNs                         int64 // when nobody heard a any more
+	silentNs                         int64 // time from which a is cut off
 	handed                           bool  // a planned change is under way, or done
 	wasLinked                        bool  // b had heard a lately when it began
 }

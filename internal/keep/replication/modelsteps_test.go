@@ -29,7 +29,7 @@ var (
 	}}
 	// sends has b acknowledge what it has applied, and a send more.
 	sends = step{"send", func(m *model) bool { return m.up != nil && !m.isSent }, func(m *model) {
-		_ = m.a.node.Next(m.client, m.up.offset, func() {})
+		_ = m.a.node.Next(m.client, m.up.received, func() {})
 		clockNs, frames, err := m.a.node.Take(m.client)
 		if err != nil {
 			m.fail("a does not send: %v", err)

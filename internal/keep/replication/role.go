@@ -105,8 +105,7 @@ func (n *Node) keepRole() {
 	}
 }
 
-// KeepPlace writes the role and the place in the history at the end, once nothing changes any more and all of
-// it is on the disk.
+// KeepPlace writes the role and the place in the history at the end, after the last change is on the disk.
 func (n *Node) KeepPlace() { n.writeRole(true) }
 
 // writeRole writes the latest role, finally with the place.

@@ -139,7 +139,7 @@ func (c Connection) Reset() {
 	})
 	x.DB, x.Replies, x.W.RESP3 = 0, RepliesOn, false
 	x.Client.Change(func(i *clients.Info) {
-		*i = clients.Info{LibName: i.LibName, LibVersion: i.LibVersion, Queued: -1}
+		*i = clients.Info{LibName: i.LibName, LibVersion: i.LibVersion, Queued: -1, ReplicaAt: i.ReplicaAt}
 	})
 	x.Greet()
 }

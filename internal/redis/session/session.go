@@ -70,7 +70,7 @@ func (s *Session) Close() {
 		s.listens.abandon()
 		s.listens = nil
 	}
-	if n := s.engine.Config.Replication; n != nil && s.x.Client.Info().Replica {
+	if n, info := s.engine.Config.Replication, s.x.Client.Info(); n != nil && (info.Replica || info.ReplicaAt != nil) {
 		n.Detach(s.x.Client.ID)
 	}
 	s.engine.Config.Clients.Remove(s.x.Client)

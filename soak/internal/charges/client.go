@@ -47,7 +47,7 @@ type client struct {
 	items  []*item
 
 	steps     []step // since the last comparison, in the order in which they were sent
-	confirmed int    // so many are confirmed by WAIT
+	confirmed int    // number of charges that WAIT confirmed
 	refused   map[string]int
 	waits     []time.Duration // of WAIT, confirmed
 	answered  atomic.Int64

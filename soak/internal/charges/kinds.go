@@ -29,7 +29,7 @@ const (
 	most       = 1500
 	periodSec  = 100_000
 	limitName  = "soak"
-	refundsOne = 8 // of so many charges
+	refundsOne = 8 // one charge in eight is refunded
 )
 
 // define defines the limit of all named keys.
