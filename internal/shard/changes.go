@@ -35,7 +35,6 @@ const (
 // changes is a table's record of changes.
 type changes struct {
 	segments []*segment // those with listed set; some are unmarked, merged ones are empty
-	later    []*segment // likewise, of the next round
 	gone     []byte     // encoded as database: u16, length: u32, name
 	lost     bool       // gone has overflowed
 	hurry    func()     // called before that
@@ -150,30 +149,25 @@ func (s *Store) Track(hurry func()) {
 // mostPasses bounds the passes of a round, which ends then with a transaction half in it.
 const mostPasses = 64
 
-// Changes implements store.Tracker. A cursor counts shards, whose removals come first, then their states. A
-// pass in which a transaction has moved a key may have missed both its names: the round goes on with another
+// Changes implements store.Tracker. A cursor is one more than the number of shards that are done, pass by pass.
+// A pass in which a transaction has moved a key may have missed both its names: the round goes on with another
 // one.
 func (s *Store) Changes(nowNs int64, cursor int, visit func(c store.Change)) (next int, complete bool) {
-	g, shards := &s.changed, len(s.shards)
-	g.clear()
+	g, shards, done := &s.changed, len(s.shards), max(0, cursor-1)
 	g.store, g.nowNs, g.visit = s, nowNs, visit
-	lost, more, at := false, false, cursor%(2*shards)
-	if at == 0 {
+	if done%shards == 0 && !g.more {
 		g.moves = s.moves.Load()
 	}
-	if at < shards {
-		lost = g.removed(&s.shards[at])
-	} else {
-		more = g.some(&s.shards[at-shards])
-	}
+	var lost bool
+	g.more, lost = g.some(&s.shards[done%shards])
 	g.tell()
-	if !more {
-		cursor++
+	if g.more {
+		return done + 1, !lost
 	}
-	if cursor%(2*shards) == 0 && (g.moves == s.moves.Load() || cursor >= mostPasses*2*shards) {
-		cursor = 0
+	if done++; done%shards == 0 && (g.moves == s.moves.Load() || done >= mostPasses*shards) {
+		return 0, !lost
 	}
-	return cursor, !lost
+	return done + 1, !lost
 }
 
 // States implements store.Tracker. It takes one lock at a time, for at most a segment.

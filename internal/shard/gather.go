@@ -18,8 +18,8 @@ type gather struct {
 	gone    []byte
 	bytes   []byte // names, followed by payloads
 	states  []gathered
-	moves   uint64              // of the store at the beginning of a pass
-	next    map[uint64]struct{} // hashes of keys whose removal is for the next round
+	moves   uint64 // of the store at the beginning of a pass
+	more    bool   // of the shard's segments are to be gathered
 }
 
 // gathered is a state with the ends of its name and payload in bytes.
@@ -30,93 +30,42 @@ type gathered struct {
 	kind         limiter.Kind
 }
 
-// removed gathers a shard's removed keys, and reports whether some were lost. One that is removed later is
-// reported in the next round.
-func (g *gather) removed(sh *shard) (lost bool) {
+// some gathers a shard's removed keys, then the states of a few segments. A key removed by now has no state
+// in them; one removed later is reported later.
+func (g *gather) some(sh *shard) (more, lost bool) {
+	g.clear()
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	g.noteFlush()
+	if n := g.store.flushes; n != g.store.told { // flushes hold all locks
+		g.flushed, g.store.told = true, n
+	}
 	for _, t := range sh.tables() {
 		lost = lost || t.changes.lost
 		g.gone = append(g.gone, t.changes.gone...)
 		t.changes.gone, t.changes.lost = t.changes.gone[:0], false
 	}
-	return lost
-}
-
-// noteFlush gathers a flush, which holds all locks.
-func (g *gather) noteFlush() {
-	if n := g.store.flushes; n != g.store.told {
-		g.flushed, g.store.told = true, n
-	}
-}
-
-// some gathers the states of a few segments, and reports whether there are more. A key removed by now has no
-// state in them; one that was removed and stored again is left to the next round, which begins with its
-// removal.
-func (g *gather) some(sh *shard) (more bool) {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	g.noteFlush()
-	g.noteNext(sh)
 	for _, t := range sh.tables() {
 		for list := &t.changes.segments; len(*list) > 0; {
 			if len(g.bytes) >= gatherBytes {
-				return true
+				return true, lost
 			}
 			last := len(*list) - 1
 			seg := (*list)[last]
 			(*list)[last], *list = nil, (*list)[:last]
-			seg.listed = false
-			all, left := g.segment(t, seg)
-			switch {
-			case !all:
+			if seg.listed = false; !g.segment(t, seg) {
 				t.list(seg)
-			case left:
-				seg.listed = true
-				t.changes.later = append(t.changes.later, seg)
 			}
 		}
-		t.changes.segments, t.changes.later = t.changes.later, nil
 	}
-	return false
+	return false, lost
 }
 
-// noteNext notes the removals since the beginning of the round.
-func (g *gather) noteNext(sh *shard) {
-	clear(g.next)
-	for _, t := range sh.tables() {
-		eachGone(t.changes.gone, func(key store.Key) {
-			if g.next == nil {
-				g.next = map[uint64]struct{}{}
-			}
-			g.next[hashKey(t.seed, key.DB, key.Name)] = struct{}{}
-		})
-	}
-}
-
-// eachGone visits the keys of a list of removed ones.
-func eachGone(list []byte, visit func(key store.Key)) {
-	for le := binary.LittleEndian; len(list) > 0; {
-		n := goneHeaderBytes + int(le.Uint32(list[2:]))
-		visit(store.Key{DB: le.Uint16(list), Name: list[goneHeaderBytes:n:n]})
-		list = list[n:]
-	}
-}
-
-// segment copies the states of marked entries and clears the marks. It returns false if more remain, and
-// whether some are left to the next round.
-func (g *gather) segment(t *table, seg *segment) (all, left bool) {
+// segment copies the states of marked entries and clears the marks. It returns false if more remain.
+func (g *gather) segment(t *table, seg *segment) (all bool) {
 	all = true
 	t.each(seg, func(b *bucket, slot int) {
 		if !t.isMarked(b, slot, markMask) {
 			return
-		}
-		if len(g.next) > 0 {
-			if _, removed := g.next[t.hashAt(b, slot)]; removed {
-				left = true
-				return
-			}
 		}
 		if t.long && len(g.bytes) >= segmentGatherBytes {
 			all = false
@@ -128,7 +77,7 @@ func (g *gather) segment(t *table, seg *segment) (all, left bool) {
 			g.copy(t, b, slot)
 		}
 	})
-	return all, left
+	return all
 }
 
 func (g *gather) clear() {
@@ -146,7 +95,12 @@ func (g *gather) tell() {
 	if g.flushed {
 		g.visit(store.Change{Flushed: true})
 	}
-	eachGone(g.gone, func(key store.Key) { g.visit(store.Change{Key: key}) })
+	le := binary.LittleEndian
+	for b := g.gone; len(b) > 0; {
+		n := goneHeaderBytes + int(le.Uint32(b[2:]))
+		g.visit(store.Change{Key: store.Key{DB: le.Uint16(b), Name: b[goneHeaderBytes:n:n]}})
+		b = b[n:]
+	}
 	start := 0
 	for _, e := range g.states {
 		s := limiter.State{Kind: e.kind, ExpiresNs: e.expiresNs}

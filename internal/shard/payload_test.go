@@ -353,8 +353,7 @@ func TestGatheredInParts(t *testing.T) {
 			check(seen)
 		}
 		for more := true; more; {
-			g.clear()
-			more = g.some(sh)
+			more, _ = g.some(sh)
 			check(changed)
 		}
 	}

@@ -95,7 +95,8 @@ func TestSetIfFrozen(t *testing.T) {
 	if err := set(s, there, store.Always); err != nil {
 		t.Fatal(err)
 	}
-	for fromNs, frozen := range map[int64]bool{t0: true, t0 + 1: false, store.Never: false} {
+	for _, fromNs := range []int64{t0, t0 + 1, store.Never} {
+		frozen := fromNs == t0
 		s.Freeze(fromNs, store.ErrFrozen)
 		tx := s.Begin(t0, []store.Key{there, absent})
 		inTx := []error{set(tx, there, store.Always), set(tx, absent, store.IfAbsent), set(tx, there, store.IfAbsent)}

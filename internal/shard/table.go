@@ -61,7 +61,7 @@ func (t *table) slots() int {
 
 // reset empties the table; removals stay recorded.
 func (t *table) reset() {
-	t.changes.segments, t.changes.later = nil, nil
+	t.changes.segments = nil
 	*t = table{seed: t.seed, skip: t.skip, long: t.long, versions: t.versions, tracked: t.tracked, changes: t.changes}
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -251,39 +250,6 @@ func TestHungFollower(t *testing.T) {
 	close(goOn)
 	<-ended
 	first.check(s)
-}
-
-// TestGoneBeforeStates: in a round all removals come before any state, so a key that moves is never without a
-// name after it.
-func TestGoneBeforeStates(t *testing.T) {
-	s := shard.New()
-	g := New(s, now)
-	f := g.Follow(func() {}, ample)
-	for i := range 3000 {
-		charge(s, long(i))
-	}
-	if _, err := f.Round(func(Piece) error { return nil }); err != nil {
-		t.Fatal(err)
-	}
-	for i := range 1000 {
-		remove(s, long(i))
-		charge(s, "moved"+long(i))
-	}
-	var kinds []string
-	_, _ = f.Round(func(p Piece) error {
-		return record.Read(p.Records, func(c store.Change) {
-			kind := "state"
-			if c.State.ExpiresNs <= nowNs {
-				kind = "gone"
-			}
-			if len(kinds) == 0 || kinds[len(kinds)-1] != kind {
-				kinds = append(kinds, kind)
-			}
-		})
-	})
-	if !slices.Equal(kinds, []string{"gone", "state"}) {
-		t.Errorf("there are %v", kinds)
-	}
 }
 
 // TestTooManyGone: what the store has not noted is lost for all feeds.
