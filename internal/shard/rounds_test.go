@@ -37,8 +37,8 @@ func (r *roundRun) round(at int, do func()) (has bool) {
 
 func (r *roundRun) has(name string) int64 { return r.told[idOf(key(0, name))].ExpiresNs }
 
-// TestRoundsHaveWhatWasBefore: what was changed before a round is in it, or something later, whatever happens to
-// its key meanwhile.
+// TestRoundsHaveWhatWasBefore: what was changed before a round is in it, or something later, whatever happens
+// to its key meanwhile.
 func TestRoundsHaveWhatWasBefore(t *testing.T) {
 	const old, before = t0 + 5*sec, t0 + 7*sec
 	for _, again := range []bool{false, true} {
