@@ -32,7 +32,7 @@ func TestAway(t *testing.T) {
 		}{{"open", mode{}}, {"closed", mode{closed: true}}} {
 			t.Run(how.name, func(t *testing.T) {
 				s := startStack(t, r, how.mode)
-				s.untilLimited(t, r)
+				s.until(t, r, "limit", true)
 				for _, o := range outages() {
 					t.Run(o.name, func(t *testing.T) { s.suffer(t, r, how.mode, o) })
 				}
@@ -41,12 +41,12 @@ func TestAway(t *testing.T) {
 	})
 }
 
-// untilLimited waits until a request is limited by cellserver again.
-func (s *stack) untilLimited(t *testing.T, r recipe) {
+// until waits until requests are limited by cellserver, or no longer.
+func (s *stack) until(t *testing.T, r recipe, what string, limited bool) {
 	t.Helper()
-	s.limiter.Eventually(t, "limit behind "+r.program, func() bool {
+	s.limiter.Eventually(t, what+" behind "+r.program, func() bool {
 		got, err := s.send(t.Context(), visit{path: "/"})
-		return err == nil && got.header.Get("RateLimit") != ""
+		return err == nil && (got.header.Get("RateLimit") != "") == limited
 	})
 }
 
@@ -55,6 +55,7 @@ func (s *stack) untilLimited(t *testing.T, r recipe) {
 func (s *stack) suffer(t *testing.T, r recipe, how mode, o outage) {
 	t.Helper()
 	o.begin(t, s)
+	s.until(t, r, "let cellserver go", false) // a stopped process's threads stop one by one
 	before := s.served.Load()
 	const visits = 25
 	for range visits {
@@ -76,7 +77,7 @@ func (s *stack) suffer(t *testing.T, r recipe, how mode, o outage) {
 		t.Errorf("cellserver is %s, and %d of %d requests reached the site, want %d", o.name, got, visits, want)
 	}
 	o.end(t, s)
-	s.untilLimited(t, r)
+	s.until(t, r, "limit", true)
 }
 
 // refused reports whether a status is one of failing closed. Caddy has one for each failure.

@@ -56,8 +56,5 @@ func (c *client) Do(ctx context.Context, args ...any) (any, error) {
 	return cmd.Result()
 }
 
-// Close implements Conn.
-func (c *client) Close() error {
-	_ = c.one.Close() // returns it to the client
-	return c.all.Close()
-}
+// Close implements Conn. It leaves the Conn open, whose Close must not run beside a Process.
+func (c *client) Close() error { return c.all.Close() }
