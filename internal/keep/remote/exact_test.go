@@ -16,6 +16,7 @@ import (
 	"cellserver/internal/keep/remote/servers"
 	"cellserver/internal/limiter"
 	"cellserver/internal/limiter/limitertest"
+	"cellserver/internal/limiter/reserve"
 	"cellserver/internal/limiter/window"
 	"cellserver/internal/store"
 	"cellserver/internal/test/redistest"
@@ -264,10 +265,20 @@ func (e *exact) same(stored *limiter.State) bool {
 		nowNs := e.stores[0].Now()
 		storedNs, _ := stored.TAT(nowNs)
 		modelNs, _ := e.model.TAT(nowNs)
-		return storedNs >= modelNs && stored.Kind == e.model.Kind
+		return storedNs >= modelNs && reservationsAt(stored, nowNs) == reservationsAt(&e.model, nowNs)
 	default:
 		return stored.ExpiresNs == e.model.ExpiresNs && bytes.Equal(stored.Payload, e.model.Payload)
 	}
+}
+
+// reservationsAt returns the number of a state's reservations that have not expired.
+func reservationsAt(s *limiter.State, nowNs int64) int {
+	if s.Kind != limiter.Reserving {
+		return 0
+	}
+	l, _ := reserve.Open(bytes.Clone(s.Payload))
+	l.Settle(nowNs)
+	return l.Len()
 }
 
 func (e *exact) do(s *Store, nowNs int64, d store.Step) error {
