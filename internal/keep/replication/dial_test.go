@@ -12,7 +12,7 @@ import (
 
 // TestCloseEndsDo: a connection may be closed while it waits for an answer, which then ends with an error.
 func TestCloseEndsDo(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // ends with the test
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
