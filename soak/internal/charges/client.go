@@ -79,7 +79,7 @@ func dial(ctx context.Context, addr string, db int) (rdb *redis.Conn, hangUp fun
 		ReadTimeout: ioTimeout, WriteTimeout: ioTimeout, PoolTimeout: ioTimeout,
 	})
 	rdb = c.Conn()
-	return rdb, func() { _ = errors.Join(nc.Close(), rdb.Close(), c.Close()) }, nil
+	return rdb, func() { _ = errors.Join(nc.Close(), c.Close()) }, nil // Conn.Close must not run beside a command
 }
 
 func isReply(err error) bool {
