@@ -34,6 +34,7 @@ func Dialer(l Login) Dial {
 			DialTimeout: dialTime, ReadTimeout: answerTime, WriteTimeout: answerTime, PoolTimeout: answerTime,
 			DialerRetries: 1,
 		})
+		defer context.AfterFunc(ctx, func() { _ = c.Close() })() // a read does not end with its context
 		one := c.Conn()
 		if err := one.Ping(ctx).Err(); err != nil && !redis.HasErrorPrefix(err, "LOADING") { // which it says by itself
 			_ = c.Close() // nothing was written

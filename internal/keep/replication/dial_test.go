@@ -2,6 +2,7 @@ package replication
 
 import (
 	"bufio"
+	"context"
 	"net"
 	"strings"
 	"testing"
@@ -10,35 +11,57 @@ import (
 	"cellserver/internal/store/replicas"
 )
 
-// TestCloseEndsDo: a connection may be closed while it waits for an answer, which then ends with an error.
-func TestCloseEndsDo(t *testing.T) {
+// hanging is a server that answers what a connection begins with, or nothing, and tells of what it leaves
+// unanswered.
+func hanging(t *testing.T, greets bool) (at replicas.Address, asked <-chan struct{}) {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close() //nolint:errcheck // nothing was written
-	asked := make(chan struct{})
+	t.Cleanup(func() { _ = listener.Close() })
+	told := make(chan struct{}, 1)
 	go func() {
 		nc, err := listener.Accept()
 		if err != nil {
 			return
 		}
+		t.Cleanup(func() { _ = nc.Close() })
+		answers := map[string]string{"hello": "-ERR unknown command\r\n", "client": "+OK\r\n", "ping": "+PONG\r\n"}
 		for lines := bufio.NewScanner(nc); lines.Scan(); {
-			switch strings.ToLower(lines.Text()) {
-			case "hello":
-				_, _ = nc.Write([]byte("-ERR unknown command\r\n"))
-			case "client":
-				_, _ = nc.Write([]byte("+OK\r\n"))
-			case "ping":
-				_, _ = nc.Write([]byte("+PONG\r\n"))
-			case "never":
-				close(asked)
+			switch answer := answers[strings.ToLower(lines.Text())]; {
+			case answer != "" && greets:
+				_, _ = nc.Write([]byte(answer))
+			case answer != "" || lines.Text() == "NEVER":
+				select {
+				case told <- struct{}{}:
+				default:
+				}
 			}
 		}
 	}()
-	addr := listener.Addr().(*net.TCPAddr)
-	dial := Dialer(Login{Password: func() (string, error) { return "", nil }})
-	c, err := dial(t.Context(), replicas.Address{Host: "127.0.0.1", Port: addr.Port})
+	return replicas.Address{Host: "127.0.0.1", Port: listener.Addr().(*net.TCPAddr).Port}, told
+}
+
+func dialer() Dial { return Dialer(Login{Password: func() (string, error) { return "", nil }}) }
+
+// endsSoon fails unless an error comes long before any time-out.
+func endsSoon(t *testing.T, ended <-chan error) {
+	t.Helper()
+	select {
+	case err := <-ended:
+		if err == nil {
+			t.Error("it has an answer")
+		}
+	case <-time.After(dialTime / 2):
+		t.Error("it waits for the answer")
+	}
+}
+
+// TestCloseEndsDo: a connection may be closed while it waits for an answer, which then ends with an error.
+func TestCloseEndsDo(t *testing.T) {
+	at, asked := hanging(t, true)
+	c, err := dialer()(t.Context(), at)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,15 +74,22 @@ func TestCloseEndsDo(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
-	select {
-	case err := <-ended:
-		if err == nil {
-			t.Error("it has an answer")
-		}
-	case <-time.After(answerTime / 2):
-		t.Error("it waits for the answer")
-	}
+	endsSoon(t, ended)
 	if _, err := c.Do(t.Context(), "PING"); err == nil {
 		t.Error("a closed connection answers")
 	}
+}
+
+// TestDialEndsWithItsContext: a replica that is promoted does not wait for a leader that hangs.
+func TestDialEndsWithItsContext(t *testing.T) {
+	at, asked := hanging(t, false)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := dialer()(ctx, at)
+		ended <- err
+	}()
+	<-asked
+	cancel()
+	endsSoon(t, ended)
 }

@@ -83,8 +83,8 @@ func (n *Node) followOnce(ctx context.Context, leader replicas.Address) (wasUp b
 	if err != nil {
 		return false, err
 	}
-	defer c.Close()                                          //nolint:errcheck // nothing was written
-	defer context.AfterFunc(ctx, func() { _ = c.Close() })() // a read does not end with its context
+	defer c.Close() //nolint:errcheck // nothing was written
+	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
 	f, err := n.start(ctx, c, false)
 	if err != nil {
 		return false, err
@@ -115,6 +115,7 @@ func (n *Node) connect(ctx context.Context, to replicas.Address) (Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
 	if err := n.introduce(ctx, c); err != nil {
 		_ = c.Close() // nothing was written
 		return nil, err
