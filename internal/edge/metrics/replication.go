@@ -16,7 +16,7 @@ const (
 	maxReplicaName = 255
 )
 
-// collectReplication sends the state of replicas. A store on other machines has none.
+// collectReplication sends the state of replication. A store on other machines has none.
 func (c *Config) collectReplication(to sink) {
 	if c.Replication == nil {
 		return
