@@ -247,8 +247,9 @@ func use(l *life, rng *rand.Rand, tr *trouble) {
 		})
 	case n < 33:
 		tr.do(func(had histories) {
-			l.del(name)
-			had.note(name, 0)
+			if l.del(name) {
+				had.note(name, 0)
+			}
 		})
 	case n == 33:
 		tr.do(func(had histories) {
