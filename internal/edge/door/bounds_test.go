@@ -16,8 +16,8 @@ import (
 	"cellserver/internal/decide/clients"
 	"cellserver/internal/edge/door"
 	"cellserver/internal/edge/server"
-	"cellserver/internal/test/patience"
 	"cellserver/internal/redis/reply"
+	"cellserver/internal/test/patience"
 	"cellserver/internal/wire/acl"
 	"cellserver/internal/wire/peer"
 )
