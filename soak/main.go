@@ -23,6 +23,7 @@ Usage:
   soak failover [flags] let a replica take over under load again and again; fail if anything confirmed is lost, or doubled
   soak waits [flags]    kill a leader again and again; fail if its replica lacks what WAIT has confirmed
   soak replica [flags]  measure what others notice of a slow replica and of a full sync; fail if either takes too much memory
+  soak values [flags]   make the same calls of values at a server and a redis-server; flood a server with values beside honest clients
   soak measure [flags]  attack a server in one way at a time; print how long other clients wait, or what memory it takes
 
 soak COMMAND --help lists the command's flags.
@@ -40,7 +41,7 @@ func main() {
 // run is the whole program.
 func run(ctx context.Context, args []string, stdout io.Writer) error {
 	commands := map[string]func(context.Context, []string, io.Writer) error{"run": runSoak, "kills": runKills, "remote": runRemote,
-		"failover": runFailover, "waits": runWaits, "replica": runReplica, "measure": runMeasure}
+		"failover": runFailover, "waits": runWaits, "replica": runReplica, "values": runValues, "measure": runMeasure}
 	if len(args) == 0 || args[0] == "-h" || args[0] == "--help" || args[0] == "help" {
 		_, err := io.WriteString(stdout, usage)
 		return err

@@ -131,3 +131,9 @@ func TestAt(t *testing.T) {
 		t.Error("no waits are no time")
 	}
 }
+
+// TestValues is a few calls, and a short flood.
+func TestValues(t *testing.T) {
+	processtest.Need(t, "redis-server", "redis-server")
+	try(t, "values", "--calls", "300000", "--time", "5s")
+}

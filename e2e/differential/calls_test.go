@@ -19,6 +19,8 @@ type callMaker struct {
 	// extends permits commands that change an expiry, or make a key a value that only Redis keeps. No key is
 	// watched then: Redis counts these as modifications.
 	extends bool
+	// values permits the commands of values; no key is a limiter's then.
+	values bool
 }
 
 func (m *callMaker) pick(choices ...string) string { return choices[m.IntN(len(choices))] }
@@ -101,7 +103,9 @@ func (m *callMaker) keyspace() string {
 		"SET K V PX 5000", "SET K V XX EXAT 9999999999", "SET K V KEEPTTL GET", "SET K W", "SET K N XX", "RESTORE K 0 R", "RESTORE K N R REPLACE",
 		"RESTORE K 0 R REPLACE IDLETIME N", "RESTORE K 5000 R FREQ N", "RESTORE K 0 W REPLACE", "RESTORE K 9999999999999 R REPLACE ABSTTL",
 		"DBSIZE", "KEYS P", "SCAN 0 COUNT 1000", "SCAN 0 MATCH P COUNT 1000", "SCAN N", "SCAN 0 TYPE string COUNT 500",
-		"SCAN 0 TYPE hash COUNT 500", "WATCH K", "WATCH K K", "UNWATCH", "MULTI", "EXEC", "EXEC", "EVAL S 1 K", "EVAL S 2 K K W", "SELECT D")
+		"SCAN 0 TYPE hash COUNT 500", "WATCH K", "WATCH K K", "UNWATCH", "MULTI", "EXEC", "EXEC", "EVAL S 1 K", "EVAL S 2 K K W", "SELECT D",
+		"INCR K", "INCRBY K N", "DECR K", "INCRBYFLOAT K N", "GETDEL K", "GETEX K PXAT 9999999999999", "SETNX K W", "MSET K N K W", "MGET K K K",
+		"RENAME K K", "RENAMENX K K")
 }
 
 func (m *callMaker) server() string {
@@ -253,7 +257,15 @@ func (m *callMaker) avoids(c *twin, call []string) bool {
 	if !m.grammar.has(name, sub) || guessesKeys(call) {
 		return true
 	}
+	if m.values && expiresLater(call) {
+		return true // the keys' expiries are compared at the end
+	}
+	if m.values && isExtension(call) {
+		return false
+	}
 	switch name {
+	case "strlen", "getdel", "getex", "setnx", "setex", "psetex", "mget", "mset", "incr", "decr", "incrby", "decrby", "incrbyfloat", "rename", "renamenx":
+		return !m.values // of a limiter they have other replies
 	case "set", "restore": // sync knows their keys
 		return !m.extends || c.multi || len(call) > 1 && !slices.Contains(keyNames(), call[1])
 	case "select": // sync knows their databases
@@ -330,6 +342,22 @@ func isClientNumber(word string) bool {
 
 func isUnknown(word string) bool {
 	return word == "" || word == "x" || strings.EqualFold(word, "nosuch") || strings.HasPrefix(word, "ww")
+}
+
+// expiresLater reports whether a call may set an expiry that depends on its time.
+func expiresLater(call []string) bool {
+	relative := func(word string) bool { return strings.EqualFold(word, "ex") || strings.EqualFold(word, "px") }
+	switch strings.ToLower(call[0]) {
+	case "setex", "psetex":
+		return true
+	case "expire", "pexpire":
+		return len(call) > 2 && !strings.HasPrefix(call[2], "-")
+	case "set", "getex":
+		return slices.ContainsFunc(call, relative)
+	case "restore":
+		return len(call) > 2 && call[2] != "0" && !slices.ContainsFunc(call, func(word string) bool { return strings.EqualFold(word, "absttl") })
+	}
+	return false
 }
 
 // isExtension reports whether a call may change an expiry, or make a key a value that only Redis keeps.

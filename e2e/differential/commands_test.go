@@ -272,6 +272,9 @@ func readValue(r *bufio.Reader) (v value, err error) {
 
 // String formats the reply uniquely.
 func (v value) String() string {
+	if v.null {
+		return fmt.Sprintf("%c null", v.typ)
+	}
 	if v.elems == nil {
 		return fmt.Sprintf("%c%q", v.typ, v.text)
 	}

@@ -36,7 +36,12 @@ func (s *sequence) run() (err error) {
 	if err := s.restart(); err != nil {
 		return err
 	}
-	s.maker.extends = s.maker.IntN(3) == 0
+	switch s.maker.IntN(4) {
+	case 0:
+		s.maker.extends = true
+	case 1:
+		s.maker.values = true
+	}
 	for range sequenceSteps {
 		if err := s.step(); err != nil {
 			return err
@@ -131,7 +136,7 @@ func clientID(lines []string, h *half) string {
 func (s *sequence) step() error {
 	c := s.conns[s.maker.IntN(len(s.conns))]
 	switch n := s.maker.IntN(100); {
-	case n < 20:
+	case n < 20 && !s.maker.values:
 		return s.throttle()
 	case n < 22:
 		return s.walk(c)
@@ -169,7 +174,8 @@ func (s *sequence) execute(c *twin, call []string, inline bool) error {
 	case (name == "auth" || name == "hello") && strings.HasPrefix(got[0].text, "WRONGPASS"):
 		return s.admin.login() // failed attempts would add up their delays
 	}
-	if isExtension(call) && got[1].typ != '-' || s.executed(c, call, got[1]) {
+	extended := s.executed(c, call, got[1]) || isExtension(call) && got[1].typ != '-'
+	if extended && !s.maker.values {
 		return s.sync()
 	}
 	return nil

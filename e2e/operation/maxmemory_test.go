@@ -77,7 +77,7 @@ func TestMaxMemoryIsASetting(t *testing.T) {
 	harness.Flood(t, p, "k", 300_000)
 	full := p.Metric(t, "cellserver_table_bytes")
 	harness.SayTo(t, nc, "CONFIG SET maxmemory 48mb maxmemory-policy volatile-ttl\r\n", "+OK\r\n")
-	most := float64(memory.Split(48<<20, settings.DefaultClients()).Tables)
+	most := float64(memory.State{MaxBytes: 48 << 20, Clients: settings.Quarter(), Values: settings.Quarter()}.Split().Tables)
 	if full < 2*most {
 		t.Fatalf("%.0f bytes are not much more than %.0f", full, most)
 	}

@@ -85,7 +85,7 @@ func (t *tuning) change(next *settings.Options, storePassword string) (changed, 
 	}
 	changes := t.reloadable()
 	for _, m := range allMemorySettings() {
-		changes[m.name] = func(*settings.Options) { t.app.storage.Memory.Set(maximum.MaxBytes, maximum.Policy, maximum.Clients) }
+		changes[m.name] = func(*settings.Options) { t.app.storage.Memory.Set(maximum) }
 	}
 	next.Flags.VisitAll(func(f *pflag.Flag) {
 		change, can := changes[f.Name]
@@ -157,7 +157,7 @@ func (t *tuning) changedMaximum(next *settings.Options) (memory.State, error) {
 	if !changed {
 		return state, nil
 	}
-	if err := memory.Check(state.MaxBytes, state.Clients); err != nil {
+	if err := state.Check(); err != nil {
 		return state, fmt.Errorf("--maxmemory %w", err)
 	}
 	return state, nil

@@ -177,6 +177,8 @@ func (a *app) engineConfig(cat *catalog.Catalog) commands.Config {
 			Reading:       o.Reading(),
 			Databases:     o.Databases,
 			MaxKeyBytes:   o.MaxKeyBytes,
+			MaxValueBytes: o.MaxValueBytes,
+			RequireTTL:    o.RequireTTL,
 			MaxReplyBytes: o.MaxOutputBytes,
 			StoreTimeout:  o.Remote.Timeout,
 			Limits:        resp.Limits{MaxArgs: o.MaxArgs, MaxCommandBytes: o.MaxCommandBytes},

@@ -79,6 +79,10 @@ func allMemorySettings() []memorySetting {
 			func(to *memory.State, value string) error { return to.Clients.Set(value) },
 		},
 		{
+			"maxmemory-values", func(s memory.State) string { return s.Values.String() },
+			func(to *memory.State, value string) error { return to.Values.SetAbove0(value) },
+		},
+		{
 			"maxmemory-policy", func(s memory.State) string { return s.Policy.String() },
 			func(to *memory.State, value string) (err error) {
 				if to.Policy, err = memory.ParsePolicy(value); err != nil {
@@ -102,10 +106,10 @@ func (t *tuning) memorySettings() []admin.Setting {
 					return nil, err
 				}
 				setOthers(&state, m.name, other)
-				if err := memory.Check(state.MaxBytes, state.Clients); err != nil {
+				if err := state.Check(); err != nil {
 					return nil, errors.New("argument " + err.Error())
 				}
-				return func() { t.app.storage.Memory.Set(state.MaxBytes, state.Policy, state.Clients) }, nil
+				return func() { t.app.storage.Memory.Set(state) }, nil
 			},
 		})
 	}

@@ -52,7 +52,7 @@ func (d *Decider) BatchIn(tx store.Keys, nowNs int64, batch []store.Request, by 
 
 // sample counts a batch's requests and picks some for CL.TOP.
 func (d *Decider) sample(nowNs int64, batch []store.Request, local *observe.Local) {
-	if !local.Sampler.Skip(len(batch)) {
+	if batch[0].Rule.Kind != limiter.Value && !local.Sampler.Skip(len(batch)) {
 		d.pick(nowNs, batch, local)
 	}
 }

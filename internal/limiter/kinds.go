@@ -22,6 +22,7 @@ const (
 	Concurrency               // expires with its last lease
 	Named                     // the rules of a named limit
 	Quota                     // expires with its window of the calendar
+	Value                     // a counter or a text of Redis's; never expires, except by its caller's choice
 	Kinds
 )
 
@@ -46,6 +47,8 @@ func (k Kind) of() kind {
 		return namedLimits{}
 	case Quota:
 		return quotas{}
+	case Value:
+		return values{}
 	default:
 		return noKind{}
 	}

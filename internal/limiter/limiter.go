@@ -24,6 +24,8 @@ const (
 	CountDenied Flags = 1 << iota
 	// Debit charges all units, also beyond the limit. An exact sliding window and a bucket have none.
 	Debit
+	// MustExpire refuses to make a value that never expires.
+	MustExpire
 )
 
 // Packed is a limit in two words, packed by its own arithmetic.
@@ -36,7 +38,7 @@ type Rule struct {
 	Unit   funnel.Unit  // of the results
 	Funnel funnel.Limit // of a Funnel
 	Packed Packed       // of any other kind
-	Shared any          // nil for most kinds; a *NamedLimit for Named, a *calendar.Calendar for Quota
+	Shared any          // nil for most kinds; a *NamedLimit for Named, a *calendar.Calendar for Quota, a *Sink for Value
 }
 
 // OfFunnel returns the rule of CL.THROTTLE.
@@ -70,6 +72,8 @@ func (r *Rule) DecideInto(s *State, nowNs, quantity int64, result *funnel.Result
 	switch {
 	case r.Kind == Named:
 		return r.decideNamed(s, nowNs, quantity, result)
+	case r.Kind == Value:
+		return r.DecideValue(s, nowNs, result)
 	case r.Kind == Funnel && s.Kind == Reserving && s.ExpiresNs > nowNs:
 		*result, changed, err = r.decideReserving(s, nowNs, quantity)
 		return changed, err

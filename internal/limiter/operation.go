@@ -32,7 +32,8 @@ const (
 	Fill
 	// Level sets Count to a bucket's units.
 	Level
-	// Expire sets a key's expiry to AtNs if its kind permits, and Count to 1, else to 0.
+	// Expire sets Count to 1 if a key is live and When permits, else to 0. It sets the expiry to AtNs if the
+	// key's kind permits, and removes the key if that has passed. NeverNs counts only what had an expiry.
 	Expire
 	// Wait charges Quantity units of Funnel, beyond its capacity if they fit within TTLNs. It sets Result,
 	// WaitNs, and DebitNs for GiveBack.
@@ -56,6 +57,7 @@ type Operation struct {
 	ID       uint64
 	TTLNs    int64
 	AtNs     int64
+	When     ExpiryCondition
 	DebitNs  uint64
 	Dated    bool // of a reservation: Do puts its end into ID, of which only the lowest bits are given
 	Late     bool
@@ -151,15 +153,34 @@ func (o *Operation) doBucket(s *State, nowNs int64) (changed bool, err error) {
 	return changed, nil
 }
 
-// expire changes the expiry of a present key whose kind has no time of its own.
+// ExpiryCondition restricts Expire by a key's present expiry.
+type ExpiryCondition struct{ None, Some, Later, Earlier bool }
+
+// allows compares milliseconds, as Redis does. No expiry is later than any.
+func (c ExpiryCondition) allows(haveNs, wantNs int64) bool {
+	if haveNs == NeverNs {
+		return !c.Some && !c.Later
+	}
+	haveMs, wantMs := haveNs/1e6, wantNs/1e6
+	return !c.None && (!c.Later || wantMs > haveMs) && (!c.Earlier || wantMs < haveMs)
+}
+
 func (o *Operation) expire(s *State, nowNs int64) (changed bool) {
 	o.Count = 0
-	if s.ExpiresNs <= nowNs || !s.Kind.Row().Endless {
+	endless := s.Kind.Row().Endless
+	if s.ExpiresNs <= nowNs || !o.When.allows(s.ExpiresNs, o.AtNs) || o.AtNs == NeverNs && (!endless || s.ExpiresNs == NeverNs) {
 		return false
 	}
-	o.Count, changed = 1, s.ExpiresNs != o.AtNs
+	o.Count = 1
+	switch {
+	case o.AtNs <= nowNs:
+		*s = State{ExpiresNs: nowNs}
+		return true
+	case !endless || s.ExpiresNs == o.AtNs:
+		return false
+	}
 	s.ExpiresNs = o.AtNs
-	return changed
+	return true
 }
 
 func (o *Operation) Traits() Traits {
@@ -178,8 +199,10 @@ func (o *Operation) Traits() Traits {
 		return Traits{Kind: Reserving, TAT: Raises, IntervalNs: as.IntervalNs()}
 	case Acquire, Release, Renew, Holders:
 		return Traits{Kind: Concurrency, TAT: Raises}
-	case Add, Fill, Level, Expire:
+	case Add, Fill, Level:
 		return Traits{Kind: Bucket, TAT: Raises}
+	case Expire:
+		return Traits{KeepsPayload: true}
 	}
 	return Traits{}
 }

@@ -26,6 +26,8 @@ func ruleOf(t testing.TB, kind Kind) Rule {
 	switch kind {
 	case Bucket:
 		r.Packed = b.Packed()
+	case Value:
+		r = Adding(1, false)
 	case Named:
 		r.Shared = NewNamedLimit([]NamedRule{PlainRule(l, sec), PlainRule(l, 60*sec)}, 0)
 	case Quota:

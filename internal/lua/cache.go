@@ -45,6 +45,9 @@ func newCache(c Config) *cache {
 func (c *cache) flush() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	for _, s := range c.scripts {
+		s.gone.Store(true)
+	}
 	c.scripts = map[scriptKey]*Script{}
 	c.evaluated = newPartition(c.evaluated.maxBytes, c.evaluated.maxScripts)
 	c.loaded = newPartition(c.loaded.maxBytes, c.loaded.maxScripts)
@@ -62,12 +65,16 @@ func (c *cache) lookup(key scriptKey) *Script {
 	s := c.scripts[key]
 	c.mu.RUnlock()
 	if s != nil {
-		// A use is written only if a script was compiled since, so that processors seldom contend.
-		if now := c.compiled.Load(); s.usedAt.Load() != now {
-			s.usedAt.Store(now)
-		}
+		c.use(s)
 	}
 	return s
+}
+
+// use counts a use. It is written only if a script was compiled since, so that processors seldom contend.
+func (c *cache) use(s *Script) {
+	if now := c.compiled.Load(); s.usedAt.Load() != now {
+		s.usedAt.Store(now)
+	}
 }
 
 func (c *cache) isLoaded(key scriptKey) *Script {
@@ -122,7 +129,9 @@ func (c *cache) put(s *Script, load bool) (*Script, error) {
 		s.at.partition.remove(s)
 	}
 	for !into.fits(s.costBytes) {
-		delete(c.scripts, into.evict().key)
+		evicted := into.evict()
+		evicted.gone.Store(true)
+		delete(c.scripts, evicted.key)
 	}
 	c.scripts[s.key] = s
 	into.add(s, c.compiled.Add(1)-1)

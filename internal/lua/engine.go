@@ -106,6 +106,15 @@ func (e *Engine) Lookup(sha []byte) *Script {
 	return e.cache.lookup(key)
 }
 
+// LookupAgain is Lookup, faster if it returns the same as last time.
+func (e *Engine) LookupAgain(last *Script, sha []byte) *Script {
+	if last == nil || last.SHA1 != string(sha) || last.gone.Load() {
+		return e.Lookup(sha)
+	}
+	e.cache.use(last)
+	return last
+}
+
 // Flush drops all scripts. Runs go on.
 func (e *Engine) Flush() { e.cache.flush() }
 

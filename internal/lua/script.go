@@ -37,6 +37,8 @@ type Script struct {
 	SHA1   string // lower case
 	Flags  Flags
 	Native *native.Call // the script's only command, or nil
+	// Program runs the script without an interpreter, unless it turns out to need one; nil if it does.
+	Program *native.Program
 
 	key       scriptKey
 	proto     *lua.FunctionProto
@@ -44,6 +46,7 @@ type Script struct {
 	costBytes int
 
 	usedAt atomic.Int64 // by the cache's clock
+	gone   atomic.Bool  // from the cache
 	at     place        // guarded by the cache's mutex
 }
 
@@ -65,7 +68,7 @@ func compile(key scriptKey, source []byte, commands native.Commands) (*Script, e
 	if err != nil {
 		return nil, errors.New(compileError + err.Error())
 	}
-	s.Native = commands.Recognize(chunk, s.SHA1)
+	s.Native, s.Program = commands.Recognize(chunk, s.SHA1), native.Compile(chunk)
 	chunk, s.guards, err = guard.Rewrite(chunk, body)
 	if err != nil {
 		return nil, errors.New(compileError + guard.AtLine(1) + err.Error())
@@ -79,7 +82,7 @@ func compile(key scriptKey, source []byte, commands native.Commands) (*Script, e
 	if err != nil {
 		return nil, errors.New(compileError + compileText(err))
 	}
-	s.costBytes += len(source)
+	s.costBytes += len(source) + s.Program.CostBytes()
 	return s, nil
 }
 

@@ -25,6 +25,12 @@ func (w *Writer) Error(text string) { w.Buf = redcon.AppendError(w.Buf, text) }
 
 func (w *Writer) Bulk(b []byte) { w.Buf = redcon.AppendBulk(w.Buf, b) }
 
+// BulkInt writes an integer as a bulk string.
+func (w *Writer) BulkInt(n int64) {
+	var digits [20]byte
+	w.Bulk(strconv.AppendInt(digits[:0], n, 10))
+}
+
 func (w *Writer) BulkString(s string) { w.Buf = redcon.AppendBulkString(w.Buf, s) }
 
 // Array begins an array; its n elements follow.

@@ -7,24 +7,56 @@ import (
 	"cellserver/internal/store"
 )
 
-// budget bounds the bytes of all tables. Only allocation and release touch it, no other request.
+// budget bounds the bytes of the limiters' tables, or of the values'. Only allocation and release touch it, no
+// other request.
 type budget struct {
 	maxBytes    atomic.Int64 // 0 for none
+	fitBytes    atomic.Int64 // the part of them beyond which keys are evicted
 	usedBytes   atomic.Int64
 	unusedBytes atomic.Int64 // of these, in free chunks
 	refuses     atomic.Bool  // new keys are refused, not others evicted
 }
 
+// headroomShare: values are evicted before this share of their bound is left, so that few are refused.
+const headroomShare = 16
+
 // SetMaxBytes implements store.Bounded. The Sweeper evicts until larger tables fit.
 func (s *Store) SetMaxBytes(maxBytes int64, policy store.Policy) {
-	s.budget.refuses.Store(policy == store.NoEviction)
-	s.budget.maxBytes.Store(maxBytes)
+	s.budget.set(maxBytes, maxBytes, policy == store.NoEviction)
+	s.valueBudget.refuses.Store(policy == store.NoEviction)
 }
 
-// fits reports whether the tables may take more bytes.
+// SetMaxValueBytes implements store.Bounded.
+func (s *Store) SetMaxValueBytes(maxBytes int64) {
+	s.valueBudget.set(maxBytes, maxBytes-maxBytes/headroomShare, s.valueBudget.refuses.Load())
+}
+
+func (b *budget) set(maxBytes, fitBytes int64, refuses bool) {
+	b.refuses.Store(refuses)
+	b.fitBytes.Store(fitBytes)
+	b.maxBytes.Store(maxBytes)
+}
+
+// like sets the same bounds as another one's.
+func (b *budget) like(other *budget) {
+	b.set(other.maxBytes.Load(), other.fitBytes.Load(), other.refuses.Load())
+}
+
+// fits reports whether the tables may take more bytes without evictions.
 func (b *budget) fits(bytes int) bool {
+	most := b.fitBytes.Load()
+	return most == 0 || b.usedBytes.Load()+int64(bytes) <= most
+}
+
+// admits reports whether the tables may take more bytes after evictions.
+func (b *budget) admits(bytes int) bool {
 	most := b.maxBytes.Load()
 	return most == 0 || b.usedBytes.Load()+int64(bytes) <= most
+}
+
+// mayRefuse reports whether entries may be refused. Values never exceed their bound, as some never expire.
+func (t *table) mayRefuse() bool {
+	return t.budget.refuses.Load() || t.values && t.budget.maxBytes.Load() != 0
 }
 
 // evicts reports whether keys are evicted for new ones.
@@ -43,15 +75,15 @@ func (b *budget) graceNs() int64 {
 	return int64(2 * float64(grace) * max(0, 1-float64(b.usedBytes.Load())/float64(most)))
 }
 
-// settleLocked accounts for the table's growth.
-func (sh *shard) settleLocked() {
-	if bytes := sh.inline.bytes() + sh.long.bytes(); bytes != sh.heldBytes {
-		sh.budget.usedBytes.Add(int64(bytes - sh.heldBytes))
-		sh.heldBytes = bytes
+// settle accounts for the table's growth.
+func (t *table) settle() {
+	if bytes := t.bytes(); bytes != t.heldBytes {
+		t.budget.usedBytes.Add(int64(bytes - t.heldBytes))
+		t.heldBytes = bytes
 	}
-	if bytes := sh.long.chunks.unused * chunkBytes; bytes != sh.unusedBytes {
-		sh.budget.unusedBytes.Add(int64(bytes - sh.unusedBytes))
-		sh.unusedBytes = bytes
+	if bytes := t.chunks.unused * chunkBytes; bytes != t.unusedBytes {
+		t.budget.unusedBytes.Add(int64(bytes - t.unusedBytes))
+		t.unusedBytes = bytes
 	}
 }
 
@@ -77,7 +109,7 @@ func (sh *shard) storeLocked(nowNs int64, t *table, b *bucket, slot int, it *ite
 	default:
 		return sh.moveLocked(nowNs, t, b, slot, it)
 	}
-	sh.settleLocked()
+	t.settle()
 	return true
 }
 
@@ -87,9 +119,9 @@ func (sh *shard) moveLocked(nowNs int64, t *table, b *bucket, slot int, it *item
 	if live && t.kindAt(b, slot) == it.kind {
 		it.setSpare(len(t.payloadAt(b, slot)))
 	}
-	it.forced = it.forced || live && it.recordBytes() <= t.entryBytes(b, slot) // smaller than before
-	if live && !it.forced && sh.budget.refuses.Load() && !sh.mayMoveLocked(nowNs, t, to, it) {
-		sh.refused++
+	it.forced = it.forced || live && to.budget == t.budget && it.recordBytes() <= t.entryBytes(b, slot) // smaller than before
+	if live && !it.forced && to.mayRefuse() && !sh.mayMoveLocked(nowNs, t, to, it) {
+		to.refused++
 		return false
 	}
 	marks := t.marksAt(b, slot)
@@ -99,7 +131,7 @@ func (sh *shard) moveLocked(nowNs int64, t *table, b *bucket, slot int, it *item
 	t.remove(seg, b, slot) // avoids evicting it for itself
 	t.tidy(seg)
 	if live && to == t {
-		if sh.budget.evicts() {
+		if t.budget.evicts() {
 			sh.freeBytesLocked(t, seg, it, nowNs)
 		}
 		t.add(seg, it)
@@ -117,7 +149,8 @@ func (sh *shard) moveLocked(nowNs int64, t *table, b *bucket, slot int, it *item
 			to.mark(to.segmentOf(it.ref.hash), b, slot, marks)
 		}
 	}
-	sh.settleLocked()
+	t.settle()
+	to.settle()
 	return true
 }
 
@@ -128,7 +161,7 @@ func (sh *shard) mayMoveLocked(nowNs int64, from, to *table, it *item) bool {
 		if from == to { // it leaves a slot there
 			growth = to.longGrowth(&to.segmentOf(it.ref.hash).arena, it)
 		}
-		return growth == 0 || sh.budget.fits(growth)
+		return growth == 0 || to.budget.admits(growth)
 	}
 	return fits() || sh.removeExpiredLocked(from, from.segmentOf(it.ref.hash), nowNs) > 0 && fits()
 }
@@ -137,22 +170,27 @@ func (sh *shard) insertLocked(nowNs int64, it *item) bool {
 	t := sh.tableOf(it)
 	growth := t.growth(it)
 	switch {
-	case growth == 0 || sh.budget.fits(growth):
+	case growth == 0 || t.budget.fits(growth):
 		t.insert(it)
-	case sh.budget.refuses.Load():
+	case t.budget.refuses.Load():
 		if !sh.expireLocked(t, it, nowNs) && !it.forced {
-			sh.refused++
+			t.refused++
 			return false
 		}
 		t.insert(it)
 	default:
-		if sh.makeRoomLocked(t, it, nowNs) {
+		hasRoom := sh.makeRoomLocked(t, it, nowNs)
+		switch {
+		case !it.forced && t.values && !t.budget.admits(t.growth(it)):
+			t.refused++
+			return false
+		case hasRoom:
 			t.add(t.segmentOf(it.ref.hash), it)
-		} else {
+		default:
 			t.insert(it)
 		}
 	}
-	sh.settleLocked()
+	t.settle()
 	return true
 }
 
@@ -168,7 +206,7 @@ func (sh *shard) expireLocked(t *table, it *item, nowNs int64) bool {
 	if t.directory == nil || sh.removeExpiredLocked(t, t.segmentOf(it.ref.hash), nowNs) == 0 {
 		return false
 	}
-	return sh.budget.fits(t.growth(it))
+	return t.budget.fits(t.growth(it))
 }
 
 func (sh *shard) removeExpiredLocked(t *table, seg *segment, nowNs int64) (removed int) {

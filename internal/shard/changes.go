@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"slices"
 
+	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
 
@@ -77,6 +78,9 @@ func (t *table) list(seg *segment) {
 
 // changeTAT is setTAT with a mark.
 func (t *table) changeTAT(hash uint64, b *bucket, slot int, tatNs int64) {
+	if t.long {
+		t.countEndless(b.tatNs(slot), tatNs)
+	}
 	if t.tracked {
 		marks := uint64(markChanged)
 		if tatNs < b.tatNs(slot) {
@@ -87,6 +91,15 @@ func (t *table) changeTAT(hash uint64, b *bucket, slot int, tatNs int64) {
 		}
 	}
 	b.setTAT(slot, tatNs)
+}
+
+func (t *table) countEndless(wasNs, isNs int64) {
+	if wasNs == limiter.NeverNs {
+		t.endless--
+	}
+	if isNs == limiter.NeverNs {
+		t.endless++
+	}
 }
 
 // noteNew marks a new entry.

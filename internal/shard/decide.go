@@ -5,6 +5,7 @@ import (
 
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
+	"cellserver/internal/limiter/value"
 	"cellserver/internal/store"
 )
 
@@ -13,7 +14,12 @@ const keepScratch = 8 << 10
 
 // decideLocked decides a request that is not a plain funnel's, or on a key that is not.
 func (sh *shard) decideLocked(nowNs int64, k keyRef, q *store.Request) {
-	if q.Rule.Kind != limiter.Funnel && sh.decideAgainLocked(nowNs, k, q) {
+	switch {
+	case q.Rule.Kind == limiter.Value:
+		if sh.countLocked(nowNs, k, q) {
+			return
+		}
+	case q.Rule.Kind != limiter.Funnel && sh.decideAgainLocked(nowNs, k, q):
 		return
 	}
 	err := sh.doLocked(nowNs, k, &q.Key, q.Rule.Kind, q)
@@ -56,6 +62,31 @@ func (sh *shard) decideAgainLocked(nowNs int64, k keyRef, q *store.Request) (don
 	return true
 }
 
+// countLocked is decideLocked for a live value. It returns false, with no effect, for others.
+func (sh *shard) countLocked(nowNs int64, k keyRef, q *store.Request) (done bool) {
+	t := &sh.values
+	b, slot := t.findLong(k, &q.Key)
+	if b == nil || b.tatNs(slot) <= nowNs {
+		return false
+	}
+	r := t.recordAt(b, slot)
+	s := limiter.State{Kind: limiter.Value, ExpiresNs: b.tatNs(slot), Payload: r.bytes[r.payload:r.end:r.end]}
+	if q.Rule.Writes() && (r.joined || !value.IsCounter(s.Payload) || nowNs >= sh.frozenNs) {
+		return false
+	}
+	changed, err := q.Rule.DecideValue(&s, nowNs, &q.Result)
+	if changed {
+		t.versions++
+		binary.LittleEndian.PutUint64(r.bytes, t.versions)
+		if t.tracked {
+			t.mark(t.segmentOf(k.hash), b, slot, markChanged)
+		}
+		sh.changedLocked(k.hash)
+	}
+	q.End(err)
+	return true
+}
+
 func (sh *shard) applyLocked(nowNs int64, k keyRef, key *store.Key, step store.Step) error {
 	err := sh.doLocked(nowNs, k, key, step.Traits().Kind, step)
 	if err == nil {
@@ -85,8 +116,8 @@ func (sh *shard) doLocked(nowNs int64, k keyRef, key *store.Key, likely limiter.
 	}
 	kind := s.Kind
 	changed, err := step.Do(s, nowNs)
-	if !direct && cap(s.Payload) > cap(sh.scratch) && cap(s.Payload) <= keepScratch {
-		sh.scratch = s.Payload[:0]
+	if !direct && !step.Traits().KeepsPayload && cap(s.Payload) > cap(sh.scratch) && cap(s.Payload) <= keepScratch {
+		sh.scratch = s.Payload[:0] // of the step's making, and not its own
 	}
 	switch {
 	case !changed:
@@ -99,11 +130,11 @@ func (sh *shard) doLocked(nowNs int64, k keyRef, key *store.Key, likely limiter.
 		t.changeTAT(k.hash, b, slot, s.ExpiresNs)
 		sh.changedLocked(k.hash)
 	default:
-		if direct && b.place(slot) == placeArena { // arena records may move
-			s.Payload = append(sh.scratch[:0], s.Payload...)
+		if direct && b.place(slot) == placeArena && !(step.Traits().KeepsPayload && !sameBuffer(s.Payload, r.bytes[r.payload:])) {
+			s.Payload = append(sh.scratch[:0], s.Payload...) // arena records may move
 		}
 		it := itemOf(k, key, s)
-		it.forced = direct // it has happened, whatever the bound is now
+		it.forced = direct && !step.Traits().KeepsPayload // it has happened, whatever the bound is now
 		if sh.storeLocked(nowNs, t, b, slot, &it) {
 			sh.changedLocked(k.hash)
 		} else {
@@ -114,7 +145,8 @@ func (sh *shard) doLocked(nowNs int64, k keyRef, key *store.Key, likely limiter.
 	return err
 }
 
-// surelyStoresLocked reports whether any resulting state can be written.
+// surelyStoresLocked reports whether any state that results from a change in place can be written. A value
+// changed so does not grow.
 func (sh *shard) surelyStoresLocked() bool {
-	return sh.frozenNs == store.Never && !sh.budget.refuses.Load()
+	return sh.frozenNs == store.Never && !sh.long.budget.refuses.Load()
 }

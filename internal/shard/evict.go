@@ -3,6 +3,8 @@ package shard
 import (
 	"math"
 	"slices"
+
+	"cellserver/internal/limiter"
 )
 
 // pins says which keys belong to the transaction that holds a shard's lock, and must not be evicted.
@@ -19,25 +21,24 @@ const (
 	reclaimSegments = 16
 )
 
-// hand is the position of a walk around both tables.
+// hand is the position of a walk around the tables.
 type hand struct {
-	long bool
-	at   uint64 // a prefix
+	table int    // of those of a walk
+	at    uint64 // a prefix
 }
 
-func (sh *shard) tableAt(h hand) *table {
-	if h.long {
-		return &sh.long
-	}
-	return &sh.inline
-}
+// nextTable moves on to the next of n tables.
+func (h *hand) nextTable(n int) { *h = hand{table: (h.table + 1) % n} }
 
 // makeRoomLocked evicts for a new key: expired entries, else the soonest expiring of a few nearby. It returns
 // false if the segment has none to give, as a shard's first one or with all keys pinned: then the table
 // exceeds the bound by a segment.
 func (sh *shard) makeRoomLocked(t *table, it *item, nowNs int64) bool {
 	if t.directory == nil {
-		sh.reclaimLocked(nil, nowNs, func() bool { return sh.budget.fits(t.growth(it)) })
+		sh.reclaimLocked(t, nil, nowNs, func() bool { return t.budget.fits(t.growth(it)) })
+		return false
+	}
+	if t.values && t.endless == t.count {
 		return false
 	}
 	seg := t.segmentOf(it.ref.hash)
@@ -73,19 +74,20 @@ func (sh *shard) freeSlotLocked(t *table, seg *segment, hash uint64, nowNs int64
 	return false
 }
 
-// soonestLocked returns the slot of a full bucket's unpinned entry that expires first, or slots.
+// soonestLocked returns the slot of a full bucket's evictable entry that expires first, or slots.
 func (sh *shard) soonestLocked(t *table, b *bucket) (soonest int) {
 	soonest, soonestNs := t.slots(), int64(math.MaxInt64)
 	for slot := range t.slots() { // some never expire
-		if tatNs := b.tatNs(slot); (tatNs < soonestNs || soonest == t.slots()) && !sh.pinnedLocked(t, b, slot) {
+		if tatNs := b.tatNs(slot); (tatNs < soonestNs || soonest == t.slots()) && sh.mayEvictLocked(t, b, slot) {
 			soonest, soonestNs = slot, tatNs
 		}
 	}
 	return soonest
 }
 
-func (sh *shard) pinnedLocked(t *table, b *bucket, slot int) bool {
-	return sh.pins != nil && sh.pins.holds(t.hashAt(b, slot))
+// mayEvictLocked reports whether an entry is neither pinned nor a value that never expires.
+func (sh *shard) mayEvictLocked(t *table, b *bucket, slot int) bool {
+	return !(t.values && b.tatNs(slot) == limiter.NeverNs) && !(sh.pins != nil && sh.pins.holds(t.hashAt(b, slot)))
 }
 
 // evictLocked removes an entry and counts it as evicted unless it had expired.
@@ -97,7 +99,7 @@ func (sh *shard) evictLocked(t *table, seg *segment, b *bucket, slot int, nowNs 
 	if b.tatNs(slot) <= nowNs {
 		sh.expired++
 	} else {
-		sh.evicted++
+		t.evicted++
 	}
 	t.remove(seg, b, slot)
 }
@@ -106,9 +108,9 @@ func (sh *shard) evictLocked(t *table, seg *segment, b *bucket, slot int, nowNs 
 // segments.
 func (sh *shard) freeBytesLocked(t *table, seg *segment, it *item, nowNs int64) {
 	fits := func() bool {
-		sh.settleLocked()
+		t.settle()
 		growth := t.longGrowth(&seg.arena, it)
-		return growth == 0 || sh.budget.fits(growth)
+		return growth == 0 || t.budget.fits(growth)
 	}
 	for !fits() && it.place() == placeArena { // several at once, to avoid moving records for each insert
 		if !sh.freeInArenaLocked(t, seg, nowNs) {
@@ -122,7 +124,7 @@ func (sh *shard) freeBytesLocked(t *table, seg *segment, it *item, nowNs int64) 
 		}
 		sh.evictLocked(t, seg, b, slot, nowNs)
 	}
-	sh.reclaimLocked(seg, nowNs, fits)
+	sh.reclaimLocked(t, seg, nowNs, fits)
 }
 
 // freeInArenaLocked evicts a segment's soonest expiring keys and closes the gaps. It returns false if there
@@ -133,31 +135,36 @@ func (sh *shard) freeInArenaLocked(t *table, seg *segment, nowNs int64) bool {
 	return evicted > 0
 }
 
-// soonestLargeLocked locates the unpinned key with its own buffer that expires first, or returns nil.
+// soonestLargeLocked locates the evictable key with its own buffer that expires first, or returns nil.
 func (sh *shard) soonestLargeLocked(t *table, seg *segment) (soonest *bucket, soonestSlot int) {
 	soonestNs := int64(math.MaxInt64)
 	t.each(seg, func(b *bucket, slot int) {
-		if b.place(slot) == placeLarge && (b.tatNs(slot) < soonestNs || soonest == nil) && !sh.pinnedLocked(t, b, slot) {
+		if b.place(slot) == placeLarge && (b.tatNs(slot) < soonestNs || soonest == nil) && sh.mayEvictLocked(t, b, slot) {
 			soonest, soonestSlot, soonestNs = b, slot, b.tatNs(slot)
 		}
 	})
 	return soonest, soonestSlot
 }
 
-// reclaimLocked frees segments other than notThis until fits.
-func (sh *shard) reclaimLocked(notThis *segment, nowNs int64, fits func() bool) {
+// reclaimLocked frees segments other than notThis, of the tables with a table's bound, until fits.
+func (sh *shard) reclaimLocked(of *table, notThis *segment, nowNs int64, fits func() bool) {
+	h, tables := &sh.hand, sh.tables()
+	around := tables[:2]
+	if of.values {
+		h, around = &sh.valueHand, tables[2:]
+	}
 	for n := 0; n < reclaimSegments && !fits(); n++ {
-		t := sh.tableAt(sh.hand)
+		t := around[h.table]
 		if t.directory == nil {
-			sh.hand = hand{long: !sh.hand.long}
+			h.nextTable(len(around))
 			continue
 		}
-		seg, next := t.segmentAfter(sh.hand.at)
-		if first, other := t.halves(sh.hand.at); other != nil && notThis != first && notThis != other {
-			sh.shrinkLocked(t, seg, other, sh.hand.at, nowNs)
+		seg, next := t.segmentAfter(h.at)
+		if first, other := t.halves(h.at); other != nil && notThis != first && notThis != other {
+			sh.shrinkLocked(t, seg, other, h.at, nowNs)
 		}
-		if sh.hand.at = next; next == 0 {
-			sh.hand.long = !sh.hand.long
+		if h.at = next; next == 0 {
+			h.nextTable(len(around))
 		}
 	}
 }
@@ -167,11 +174,11 @@ func (sh *shard) shrinkLocked(t *table, seg, other *segment, at uint64, nowNs in
 	most := int(t.full()) - 1
 	evicted = sh.evictSoonestLocked(t, nowNs, int(seg.used)+int(other.used)-most, seg, other)
 	t.mergeUpTo(at, most)
-	sh.settleLocked()
+	t.settle()
 	return evicted
 }
 
-// evictSoonestLocked evicts up to n unpinned entries of one or two segments, the soonest expiring first.
+// evictSoonestLocked evicts up to n evictable entries of one or two segments, the soonest expiring first.
 func (sh *shard) evictSoonestLocked(t *table, nowNs int64, n int, from ...*segment) (evicted int) {
 	if n <= 0 {
 		return 0
@@ -179,7 +186,7 @@ func (sh *shard) evictSoonestLocked(t *table, nowNs int64, n int, from ...*segme
 	tats := make([]int64, 0, 2*segmentBuckets*longSlots)
 	for _, of := range from {
 		t.each(of, func(b *bucket, slot int) {
-			if !sh.pinnedLocked(t, b, slot) {
+			if sh.mayEvictLocked(t, b, slot) {
 				tats = append(tats, b.tatNs(slot))
 			}
 		})
@@ -191,7 +198,7 @@ func (sh *shard) evictSoonestLocked(t *table, nowNs int64, n int, from ...*segme
 	lastNs := tats[min(n, len(tats))-1]
 	for _, of := range from {
 		t.each(of, func(b *bucket, slot int) {
-			if evicted < n && b.tatNs(slot) <= lastNs && !sh.pinnedLocked(t, b, slot) {
+			if evicted < n && b.tatNs(slot) <= lastNs && sh.mayEvictLocked(t, b, slot) {
 				sh.evictLocked(t, of, b, slot, nowNs)
 				evicted++
 			}

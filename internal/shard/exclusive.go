@@ -28,7 +28,7 @@ type journal struct {
 func (s *Store) BeginAll(nowNs int64) store.Exclusive {
 	s.lockAll()
 	x := &exclusive{store: s, nowNs: nowNs}
-	if s.budget.evicts() {
+	if s.budget.evicts() || s.valueBudget.evicts() {
 		x.written = map[uint64]struct{}{}
 		for i := range s.shards {
 			s.shards[i].pins = x
@@ -196,5 +196,5 @@ func (x *exclusive) UpdateStats(st *store.Stats) {
 	for i := range x.store.shards {
 		x.store.shards[i].updateStatsLocked(st)
 	}
-	st.MaxBytes += int(x.store.budget.maxBytes.Load())
+	x.store.budgetStats(st)
 }

@@ -8,12 +8,13 @@ func (s *Store) Beside() *Store {
 	b := &Store{seed: s.seed, shift: s.shift, shards: make([]shard, len(s.shards))}
 	for i := range b.shards {
 		sh, like := &b.shards[i], &s.shards[i]
-		sh.inline = table{seed: s.seed, skip: like.inline.skip}
-		sh.long = table{seed: s.seed, skip: like.long.skip, long: true}
-		sh.budget, sh.frozenNs = &b.budget, store.Never
+		sh.inline = table{seed: s.seed, skip: like.inline.skip, budget: &b.budget}
+		sh.long = table{seed: s.seed, skip: like.long.skip, long: true, budget: &b.budget}
+		sh.values = table{seed: s.seed, skip: like.values.skip, long: true, values: true, budget: &b.valueBudget}
+		sh.frozenNs = store.Never
 	}
-	b.budget.maxBytes.Store(s.budget.maxBytes.Load())
-	b.budget.refuses.Store(s.budget.refuses.Load())
+	b.budget.like(&s.budget)
+	b.valueBudget.like(&s.valueBudget)
 	return b
 }
 
@@ -30,9 +31,11 @@ func (s *Store) Replace(by *Store) {
 			other := others[j]
 			other.tracked, other.versions = t.tracked, max(t.versions, other.versions)
 			other.changes = changes{hurry: t.changes.hurry, lost: t.tracked}
+			other.budget, other.heldBytes, other.unusedBytes = t.budget, t.heldBytes, t.unusedBytes
+			other.evicted, other.refused = t.evicted, t.refused
 			*t = *other
 			*other = table{}
+			t.settle()
 		}
-		sh.settleLocked()
 	}
 }

@@ -12,6 +12,7 @@ const (
 	cursorBits  = 48
 	cursorShift = 64 - cursorBits
 	lowBits     = 1<<cursorShift - 1 // outside a cursor
+	tableMask   = 3                  // of a table's number, after an index
 
 	// leastScanSegments is the number of segments visited at least if count keys are not found. A large count
 	// visits as many as have scanSlots slots for each key.
@@ -98,7 +99,7 @@ func (sc *scan) underLock(sh *shard, at uint64, count int) (next uint64, seen bo
 	if sh.count() == 0 {
 		return nextShard(at, sh.inline.skip), false, 0
 	}
-	var segments [2]*segment
+	var segments [3]*segment
 	next = nextShard(at, sh.inline.skip)
 	for i, t := range sh.tables() {
 		if t.count > 0 {
@@ -115,14 +116,16 @@ func (sc *scan) underLock(sh *shard, at uint64, count int) (next uint64, seen bo
 		sc.found = sc.found[:n]
 	}
 	for _, f := range sc.found {
-		t := sh.tables()[f>>indexBits&1]
-		b, slot := segments[f>>indexBits&1].entryAt(f)
+		n := f >> indexBits & tableMask
+		t := sh.tables()[n]
+		b, slot := segments[n].entryAt(f)
 		needBytes += t.nameBytesAt(b, slot)
 	}
 	if needBytes <= cap(sc.names) {
 		for _, f := range sc.found {
-			t := sh.tables()[f>>indexBits&1]
-			b, slot := segments[f>>indexBits&1].entryAt(f)
+			n := f >> indexBits & tableMask
+			t := sh.tables()[n]
+			b, slot := segments[n].entryAt(f)
 			sc.names = t.appendName(sc.names, b, slot)
 			sc.keys = append(sc.keys, scanKey{end: len(sc.names), entry: store.Entry{Kind: t.kindAt(b, slot), ExpiresNs: b.tatNs(slot)}})
 		}
@@ -148,10 +151,7 @@ func nextShard(hash uint64, shardBits uint8) uint64 {
 // findIn finds the database's live entries with hashes from at to before next; segments of different depths
 // hold others, too.
 func (sc *scan) findIn(t *table, seg *segment, at, next uint64) {
-	table := uint64(0)
-	if t.long {
-		table = 1 << indexBits
-	}
+	table := t.number() << indexBits
 	slots := t.slots()
 	for i := range seg.buckets {
 		b := &seg.buckets[i]

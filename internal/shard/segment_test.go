@@ -395,7 +395,8 @@ func TestTableAgainstMap(t *testing.T) {
 }
 
 func sweepAll(tb *table, m map[string]int64, nowNs int64) {
-	sh := &shard{budget: &budget{}}
+	sh := &shard{}
+	tb.budget = &budget{}
 	own := &sh.inline
 	if tb.long {
 		own = &sh.long

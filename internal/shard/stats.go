@@ -13,16 +13,32 @@ func (s *Store) UpdateStats(st *store.Stats) {
 		sh.updateStatsLocked(st)
 		sh.mu.Unlock()
 	}
+	s.budgetStats(st)
+}
+
+func (s *Store) budgetStats(st *store.Stats) {
 	st.MaxBytes += int(s.budget.maxBytes.Load())
+	st.Values.MaxBytes += int(s.valueBudget.maxBytes.Load())
 }
 
 func (sh *shard) updateStatsLocked(st *store.Stats) {
 	for _, t := range sh.tables() {
 		st.Keys += t.count
 		st.Slots += t.made * segmentBuckets * t.slots()
+		st.NameBytes += t.chunks.bytes() + t.large.names
+		if t.values {
+			st.Values.Keys += t.count
+			st.Values.Endless += t.endless
+			st.Values.Bytes += t.bytes()
+			st.Values.Evicted += t.evicted
+			st.Values.Refused += t.refused
+			continue
+		}
 		st.Bytes += t.bytes()
+		st.Evicted += t.evicted
+		st.Refused += t.refused
 	}
-	st.NameBytes += sh.inline.count*inlineBytes + sh.long.chunks.bytes() + sh.long.large.names
+	st.NameBytes += sh.inline.count * inlineBytes
 	for kind, n := range sh.counts.outcomes {
 		st.Allowed += n.Allowed
 		st.Limited += n.Limited
@@ -34,8 +50,6 @@ func (sh *shard) updateStatsLocked(st *store.Stats) {
 	st.DebitsCut += sh.counts.cut
 	st.Expired += sh.expired
 	st.Swept += sh.swept
-	st.Evicted += sh.evicted
-	st.Refused += sh.refused
 }
 
 // counts are the outcomes of requests.

@@ -23,12 +23,14 @@ type Store struct {
 	seed    maphash.Seed // secret, against keys chosen for one shard or segment
 	shift   uint8        // leaves the shard's bits of a hash
 	shards  []shard
-	budget  budget
+	budget  budget // of limiters
 	flushes int           // guarded by all locks; any one suffices to read
 	told    int           // flushes reported by Changes
 	moves   atomic.Uint64 // transactions that removed a key and stored another
 	changed gather        // of Changes, whose calls do not overlap
 	scans   sync.Pool     // of *scanBuffer
+
+	valueBudget budget
 }
 
 // Many shards separate callers on many cores; few shards have more requests of a batch each, whose cache
@@ -48,9 +50,11 @@ func New() *Store {
 func newStore(shardBits int) *Store {
 	s := &Store{seed: maphash.MakeSeed(), shift: uint8(64 - shardBits), shards: make([]shard, 1<<shardBits)}
 	for i := range s.shards {
-		s.shards[i].inline = table{seed: s.seed, skip: uint8(shardBits)}
-		s.shards[i].long = table{seed: s.seed, skip: uint8(shardBits), long: true}
-		s.shards[i].budget, s.shards[i].frozenNs = &s.budget, store.Never
+		sh := &s.shards[i]
+		sh.inline = table{seed: s.seed, skip: uint8(shardBits), budget: &s.budget}
+		sh.long = table{seed: s.seed, skip: uint8(shardBits), long: true, budget: &s.budget}
+		sh.values = table{seed: s.seed, skip: uint8(shardBits), long: true, values: true, budget: &s.valueBudget}
+		sh.frozenNs = store.Never
 	}
 	return s
 }
@@ -58,8 +62,9 @@ func newStore(shardBits int) *Store {
 type shard struct {
 	mu       sync.Mutex // guards all below
 	frozenNs int64      // time from which requests change nothing
-	inline   table
-	long     table
+	inline   table      // of funnels with short names
+	long     table      // of all other limiters
+	values   table
 	expired  uint64
 	swept    uint64
 	touched  uint64 // see table.touch
@@ -67,15 +72,11 @@ type shard struct {
 	counts   counts
 	frozenBy error
 
-	budget      *budget
-	heldBytes   int           // known to the budget
-	unusedBytes int           // known to the budget
-	evicted     uint64        // live entries
-	refused     uint64        // new keys
-	pins        pins          // of a transaction on several keys that holds the lock, or nil
-	hand        hand          // of reclaimLocked
-	scratch     []byte        // a payload under change
-	state       limiter.State // of the current step
+	pins      pins          // of a transaction on several keys that holds the lock, or nil
+	hand      hand          // of reclaimLocked for limiters
+	valueHand hand          // likewise for values
+	scratch   []byte        // a payload under change
+	state     limiter.State // of the current step
 
 	_ [128]byte // separates shards by a pair of cache lines, which are often fetched together
 }
@@ -157,29 +158,35 @@ func (sh *shard) emptyLocked() {
 	for _, t := range sh.tables() {
 		t.changes.gone, t.changes.lost = nil, false
 		t.reset()
+		t.settle()
 	}
-	sh.settleLocked()
 }
 
 func (s *Store) ref(key *store.Key) keyRef { return refOf(key, hashKey(s.seed, key.DB, key.Name)) }
 
 func (s *Store) shardOf(hash uint64) *shard { return &s.shards[hash>>(s.shift&63)] }
 
-// tables returns both tables in the order of walks.
-func (sh *shard) tables() [2]*table { return [...]*table{&sh.inline, &sh.long} }
+// tables returns the tables in the order of walks.
+func (sh *shard) tables() [3]*table { return [...]*table{&sh.inline, &sh.long, &sh.values} }
 
 // tableOf returns the table for an item.
 func (sh *shard) tableOf(it *item) *table {
-	if it.isInline() {
+	switch {
+	case it.isInline():
 		return &sh.inline
+	case it.kind == limiter.Value:
+		return &sh.values
 	}
 	return &sh.long
 }
 
 // tableFor returns the most likely table of a key for requests of a kind.
 func (sh *shard) tableFor(key *store.Key, kind limiter.Kind) *table {
-	if kind == limiter.Funnel && isInline(key) {
+	switch {
+	case kind == limiter.Funnel && isInline(key):
 		return &sh.inline
+	case kind == limiter.Value:
+		return &sh.values
 	}
 	return &sh.long
 }
@@ -187,27 +194,39 @@ func (sh *shard) tableFor(key *store.Key, kind limiter.Kind) *table {
 // find returns a key's table, bucket and slot; the bucket is nil if it is absent.
 func (sh *shard) find(k keyRef, key *store.Key) (t *table, b *bucket, slot int) {
 	if !k.isLong() {
-		if b, slot = sh.inline.findInline(k); b != nil || sh.long.shorts == 0 {
+		if b, slot = sh.inline.findInline(k); b != nil || sh.long.shorts+sh.values.count == 0 {
 			return &sh.inline, b, slot
 		}
 	}
-	b, slot = sh.long.findLong(k, key)
-	return &sh.long, b, slot
+	if b, slot = sh.long.findLong(k, key); b != nil || sh.values.count == 0 {
+		return &sh.long, b, slot
+	}
+	b, slot = sh.values.findLong(k, key)
+	return &sh.values, b, slot
 }
 
 // findOf is find for a key most likely of a kind.
 func (sh *shard) findOf(kind limiter.Kind, k keyRef, key *store.Key) (t *table, b *bucket, slot int) {
+	if kind == limiter.Value {
+		if b, slot = sh.values.findLong(k, key); b != nil {
+			return &sh.values, b, slot
+		}
+		return sh.find(k, key)
+	}
 	if kind != limiter.Funnel && !k.isLong() {
 		if b, slot = sh.long.findLong(k, key); b != nil {
 			return &sh.long, b, slot
 		}
-		b, slot = sh.inline.findInline(k)
-		return &sh.inline, b, slot
+		if b, slot = sh.inline.findInline(k); b != nil || sh.values.count == 0 {
+			return &sh.inline, b, slot
+		}
+		b, slot = sh.values.findLong(k, key)
+		return &sh.values, b, slot
 	}
 	return sh.find(k, key)
 }
 
-func (sh *shard) count() int { return sh.inline.count + sh.long.count }
+func (sh *shard) count() int { return sh.inline.count + sh.long.count + sh.values.count }
 
 // entryLocked returns a key's Entry; one that is absent expires at nowNs.
 func (sh *shard) entryLocked(nowNs int64, k keyRef, key *store.Key) (e store.Entry, live bool) {
@@ -243,7 +262,7 @@ func (sh *shard) deleteLocked(nowNs int64, k keyRef, key *store.Key) (deleted in
 
 // removeLocked is table.removeWhere for entries that no caller names.
 func (sh *shard) removeLocked(t *table, seg *segment, cond func(b *bucket, slot int) bool) (removed int) {
-	defer sh.settleLocked()
+	defer t.settle()
 	if sh.watched == nil {
 		return t.removeWhere(seg, cond)
 	}
@@ -261,6 +280,6 @@ func (sh *shard) resetIfEmptyLocked() {
 		if t.count == 0 && t.directory != nil {
 			t.reset()
 		}
+		t.settle()
 	}
-	sh.settleLocked()
 }

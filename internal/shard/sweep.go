@@ -33,22 +33,20 @@ func (w *Sweeper) Step(nowNs int64) (seen, removed int) {
 }
 
 // sweepLocked sweeps a segment and returns the next position, the zero hand at the end.
-func (sh *shard) sweepLocked(from hand, nowNs int64) (seen, removed int, next hand) {
-	if !from.long && sh.inline.directory == nil {
-		from = hand{long: true}
+func (sh *shard) sweepLocked(at hand, nowNs int64) (seen, removed int, next hand) {
+	tables := sh.tables()
+	for tables[at.table].directory == nil {
+		if at.nextTable(len(tables)); at == (hand{}) {
+			return 0, 0, at
+		}
 	}
-	t := sh.tableAt(from)
-	if t.directory == nil {
-		return 0, 0, hand{}
+	seen, removed, at.at = sh.sweepTableLocked(tables[at.table], at.at, nowNs)
+	for at.at == 0 {
+		if at.nextTable(len(tables)); at == (hand{}) || tables[at.table].directory != nil {
+			break
+		}
 	}
-	seen, removed, at := sh.sweepTableLocked(t, from.at, nowNs)
-	switch {
-	case at != 0:
-		return seen, removed, hand{from.long, at}
-	case !from.long && sh.long.directory != nil:
-		return seen, removed, hand{long: true}
-	}
-	return seen, removed, hand{}
+	return seen, removed, at
 }
 
 func (sh *shard) sweepTableLocked(t *table, at uint64, nowNs int64) (seen, removed int, next uint64) {
@@ -69,8 +67,8 @@ func (sh *shard) sweepTableLocked(t *table, at uint64, nowNs int64) (seen, remov
 	if t.long {
 		t.pack(t.segmentOf(at >> t.skip))
 	}
-	sh.settleLocked()
-	if !sh.budget.fits(0) {
+	t.settle()
+	if !t.budget.fits(0) {
 		removed += sh.reduceLocked(t, at, next == 0, nowNs)
 	}
 	return seen, removed, next
@@ -86,9 +84,9 @@ func (sh *shard) reduceLocked(t *table, at uint64, last bool, nowNs int64) (evic
 		if t.gather(t.segmentOf(at >> t.skip)); last {
 			t.chunks.trim()
 		}
-		sh.settleLocked()
+		t.settle()
 	}
-	if !sh.budget.evicts() || sh.budget.fits(-int(sh.budget.unusedBytes.Load())) {
+	if !t.budget.evicts() || t.budget.fits(-int(t.budget.unusedBytes.Load())) {
 		return 0
 	}
 	switch seg, other := t.halves(at); {
@@ -97,7 +95,7 @@ func (sh *shard) reduceLocked(t *table, at uint64, last bool, nowNs int64) (evic
 	case seg.depth == 0: // the only segment: long keys remain
 		evicted = sh.evictSoonestLocked(t, nowNs, ceilDiv(int(seg.used), excessShare), seg)
 		sh.resetIfEmptyLocked()
-		sh.settleLocked()
+		t.settle()
 	}
 	return evicted
 }
@@ -134,7 +132,7 @@ func (w *Sweeper) tick(now func() int64) {
 	for steps := 0; ; {
 		var seen, removed int
 		nowNs := now()
-		expiredNs := nowNs - w.store.budget.graceNs()
+		expiredNs := nowNs - min(w.store.budget.graceNs(), w.store.valueBudget.graceNs())
 		for range sweepChunk {
 			s, r := w.Step(expiredNs)
 			seen, removed, steps = seen+s, removed+r, steps+1
@@ -153,7 +151,7 @@ func (s *Store) segments() (n int) {
 	for i := range s.shards {
 		sh := &s.shards[i]
 		sh.mu.Lock()
-		n += max(1, sh.inline.made+sh.long.made)
+		n += max(1, sh.inline.made+sh.long.made+sh.values.made)
 		sh.mu.Unlock()
 	}
 	return n

@@ -17,6 +17,7 @@ type table struct {
 	skip      uint8      // leading bits that selected the shard
 	depth     uint8      // of the directory
 	long      bool       // holds all but inline funnels
+	values    bool       // holds values only
 	directory []*segment // 1<<depth entries; shallower segments have several
 	count     int
 	made      int      // number of segments
@@ -29,6 +30,13 @@ type table struct {
 	atDepth   [maxDepth + 1]int // number of segments by depth
 	tracked   bool              // changes are recorded
 	changes   changes
+	endless   int // number of the long table's entries that never expire
+
+	budget      *budget
+	heldBytes   int    // known to the budget
+	unusedBytes int    // known to the budget
+	evicted     uint64 // live entries
+	refused     uint64 // new keys
 }
 
 // maxDepth, 2^30 segments, is out of reach, as seeded hashes cannot be aimed. A key beyond it would be
@@ -51,6 +59,17 @@ func (t *table) full() uint8 {
 
 func (t *table) sparse() int { return segmentBuckets * t.slots() * 5 / 6 }
 
+// number returns the table's number among those of a walk.
+func (t *table) number() uint64 {
+	switch {
+	case t.values:
+		return 2
+	case t.long:
+		return 1
+	}
+	return 0
+}
+
 // slots returns the number of slots a bucket.
 func (t *table) slots() int {
 	if t.long {
@@ -62,7 +81,10 @@ func (t *table) slots() int {
 // reset empties the table; removals stay recorded.
 func (t *table) reset() {
 	t.changes.segments = nil
-	*t = table{seed: t.seed, skip: t.skip, long: t.long, versions: t.versions, tracked: t.tracked, changes: t.changes}
+	*t = table{
+		seed: t.seed, skip: t.skip, long: t.long, values: t.values, versions: t.versions, tracked: t.tracked, changes: t.changes,
+		budget: t.budget, heldBytes: t.heldBytes, unusedBytes: t.unusedBytes, evicted: t.evicted, refused: t.refused,
+	}
 }
 
 // findInline returns the bucket and slot of a possibly inline key, or nil.
@@ -130,6 +152,8 @@ func (t *table) change(b *bucket, slot int, it *item) bool {
 		if was != it.kind {
 			return false
 		}
+	} else if t.values != (it.kind == limiter.Value) {
+		return false
 	} else {
 		r := t.recordAt(b, slot)
 		if !t.rewrite(b, slot, &r, it.payload, true) {
@@ -205,6 +229,9 @@ func (t *table) add(seg *segment, it *item) {
 	} else {
 		locator = t.appendItem(seg, it)
 	}
+	if it.expiresNs == limiter.NeverNs {
+		t.endless++
+	}
 	if !it.ref.isLong() {
 		t.shorts++
 	}
@@ -248,6 +275,9 @@ func (t *table) remove(seg *segment, b *bucket, slot int) {
 	if t.long {
 		if b.kind(slot) != limiter.Funnel && isShort(t.dbAt(b, slot), t.nameBytesAt(b, slot)) {
 			t.shorts--
+		}
+		if b.tatNs(slot) == limiter.NeverNs {
+			t.endless--
 		}
 		if at := b.locator(slot); b.place(slot) == placeLarge {
 			t.large.give(numberOf(at), t.nameBytesAt(b, slot))

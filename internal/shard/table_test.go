@@ -137,8 +137,8 @@ func changeUnderWalk(t *testing.T, s *Store, sh *shard, tb *table, prefix string
 		seg, _ := tb.segmentAfter(at)
 		tb.rebuild(seg)
 	case steps%3 == 1:
-		sh.sweepLocked(hand{tb.long, at}, t0+sec)
-		sh.sweepLocked(hand{tb.long, at ^ 1<<60}, t0+sec)
+		sh.sweepLocked(hand{int(tb.number()), at}, t0+sec)
+		sh.sweepLocked(hand{int(tb.number()), at ^ 1<<60}, t0+sec)
 	}
 }
 

@@ -12,17 +12,18 @@ import (
 // tx implements store.Transaction. Beginning locks the shards of its keys in index order, against deadlocks,
 // and reads their states; writes are buffered until Commit.
 type tx struct {
-	store  *Store
-	nowNs  int64
-	phase  txPhase
-	states []txState // sorted by hash, so by shard, without duplicates; nil at the end
-	added  int       // number of keys to create
-	bytes  int       // their approximate maximal size
-	stale  bool      // a payload was requested after others had changed it
-	held   int       // of payloads
-	copies copies
-	counts counts        // credited to the first key's shard
-	work   limiter.State // of the current step
+	store      *Store
+	nowNs      int64
+	phase      txPhase
+	states     []txState // sorted by hash, so by shard, without duplicates; nil at the end
+	added      int       // number of keys to create
+	bytes      int       // their approximate maximal size
+	valueBytes int       // likewise, of values
+	stale      bool      // a payload was requested after others had changed it
+	held       int       // of payloads
+	copies     copies
+	counts     counts        // credited to the first key's shard
+	work       limiter.State // of the current step
 }
 
 type txPhase uint8

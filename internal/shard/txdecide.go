@@ -151,20 +151,25 @@ func (t *tx) hasRoom(st *txState, s *limiter.State) error {
 	if t.nowNs >= sh.frozenNs {
 		return sh.frozenBy
 	}
-	if s.ExpiresNs <= t.nowNs || !t.store.budget.refuses.Load() {
+	it := itemOf(st.ref, &st.key, s)
+	table := sh.tableOf(&it)
+	if s.ExpiresNs <= t.nowNs || !table.mayRefuse() {
 		return nil
 	}
-	it := itemOf(st.ref, &st.key, s)
 	growth, made := t.growthLocked(sh, st, &it)
-	if growth > 0 && !t.store.budget.fits(t.bytes+growth) {
-		sh.refused++
+	bytes := &t.bytes
+	if table.values {
+		bytes = &t.valueBytes
+	}
+	if growth > 0 && !table.budget.admits(*bytes+growth) {
+		table.refused++
 		return store.ErrFull
 	}
 	if made {
 		st.added = true
 		t.added++
 	}
-	t.bytes += growth
+	*bytes += growth
 	if !it.isInline() {
 		st.bytes = max(st.bytes, it.recordBytes())
 	}

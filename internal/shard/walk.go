@@ -79,7 +79,7 @@ func (sh *shard) flusher(db uint16) segmentVisit {
 	}
 }
 
-// eachSegment visits all segments under the lock until ctx ends. It walks both tables side by side by prefix:
+// eachSegment visits all segments under the lock until ctx ends. It walks the tables side by side by prefix:
 // keys may move between them at any time.
 func (sh *shard) eachSegment(ctx context.Context, visit segmentVisit) {
 	for at, more := uint64(0), true; more && ctx.Err() == nil; {
@@ -99,7 +99,7 @@ func (sh *shard) eachSegmentLocked(visit segmentVisit) {
 	}
 }
 
-// someSegmentsLocked visits both tables from a prefix up to a few segments of the denser one.
+// someSegmentsLocked visits the tables from a prefix up to a few segments of the denser one.
 func (sh *shard) someSegmentsLocked(at uint64, visit segmentVisit) (next uint64, more bool) {
 	last := ^uint64(0)
 	for _, t := range sh.tables() {

@@ -19,6 +19,9 @@ func (q *Request) Traits() limiter.Traits { return q.Rule.Traits(q.Quantity) }
 func (q *Request) MakesKey() bool { return q.Rule.MakesKey(q.Quantity) }
 
 func (q *Request) Outcome() limiter.Outcome {
+	if q.Rule.Kind == limiter.Value { // decides nothing
+		return limiter.Outcome{}
+	}
 	return limiter.Outcome{Requests: true, Kind: q.Rule.Kind, Quantity: q.Quantity, Limited: q.Result.Limited, Cut: q.Result.Marks&funnel.Cut != 0}
 }
 
@@ -48,11 +51,13 @@ const (
 // Holds reports whether the condition permits writing.
 func (c Condition) Holds(found bool) bool { return c == Always || (c == IfFound) == found }
 
-// Setting is a Step that replaces a key's state of any kind under a condition, and returns the previous
-// State.
+// Setting is a Step that replaces a key's state of any kind under a condition.
 type Setting struct {
-	To   limiter.State // its payload is not kept
-	When Condition
+	To         limiter.State // its payload is not kept
+	When       Condition
+	KeepExpiry bool // of a live key
+	SetsTAT    bool // of a live funnel that is set to an integer
+	Reads      bool // sets Before
 
 	Before limiter.State
 	Found  bool
@@ -64,16 +69,26 @@ func (w *Setting) Do(s *limiter.State, nowNs int64) (changed bool, err error) {
 
 // DoBehind implements limiter.Timed with states of the caller's clock.
 func (w *Setting) DoBehind(s *limiter.State, nowNs, byNs int64) (changed bool, err error) {
-	if w.Before, w.Found = (limiter.State{}), s.ExpiresNs > nowNs; w.Found {
+	if w.Before, w.Found = (limiter.State{}), s.ExpiresNs > nowNs; w.Found && w.Reads {
 		w.Before = limiter.Shifted(*s, byNs)
 	}
-	to := limiter.Shifted(w.To, -byNs)
-	live := to.ExpiresNs > nowNs
-	switch {
-	case !w.When.Holds(w.Found) || !w.Found && !live:
+	if !w.When.Holds(w.Found) {
 		return false, nil
+	}
+	to := limiter.Shifted(w.To, -byNs)
+	if w.Found && w.KeepExpiry {
+		to.ExpiresNs = s.ExpiresNs
+	}
+	if w.SetsTAT && w.Found && limiter.IsFunnel(s) {
+		if to, err = limiter.AsTAT(to, nowNs); err != nil {
+			return false, err
+		}
+	}
+	switch live := to.ExpiresNs > nowNs; {
 	case live:
 		*s = to
+	case !w.Found:
+		return false, nil
 	default:
 		*s = limiter.State{ExpiresNs: nowNs}
 	}
@@ -89,13 +104,13 @@ func (w *Setting) MakesKey() bool { return w.When != IfFound }
 func (w *Setting) Outcome() limiter.Outcome { return limiter.Outcome{} }
 
 func (w *Setting) Copy() (c Step, take func()) {
-	as := &Setting{To: limiter.Shifted(w.To, 0), When: w.When}
+	as := &Setting{To: limiter.Shifted(w.To, 0), When: w.When, KeepExpiry: w.KeepExpiry, SetsTAT: w.SetsTAT, Reads: w.Reads}
 	return as, func() { w.Before, w.Found = as.Before, as.Found }
 }
 
 // SetIf applies a Setting and returns the previous State.
 func SetIf(on Keys, nowNs int64, key Key, s limiter.State, when Condition) (before limiter.State, found bool, err error) {
-	w := Setting{To: s, When: when}
+	w := Setting{To: s, When: when, Reads: true}
 	err = on.Apply(nowNs, key, &w)
 	return w.Before, w.Found, err
 }

@@ -127,6 +127,9 @@ type Bounded interface {
 	// SetMaxBytes bounds Stats.Bytes; 0 is no bound. With VolatileTTL, a larger store shrinks in the
 	// background.
 	SetMaxBytes(maxBytes int64, policy Policy)
+	// SetMaxValueBytes bounds Stats.Values.Bytes by the same policy. Values that never expire are not evicted:
+	// where nothing else is left, new ones are refused.
+	SetMaxValueBytes(maxBytes int64)
 }
 
 // Change is a key's new state. If it has expired by the time, the key was removed.
@@ -240,7 +243,7 @@ func CountedUnits(quantity int64) uint64 { return uint64(min(max(quantity, 0), 1
 type Stats struct {
 	Keys      int // entries, including expired ones not yet swept
 	Slots     int // used and free
-	Bytes     int // of tables, long keys and directories
+	Bytes     int // of the limiters' tables, long keys and directories
 	NameBytes int // upper bound for the entries' names
 	Allowed   uint64
 	Limited   uint64
@@ -250,10 +253,21 @@ type Stats struct {
 	Expired   uint64 // entries removed by the sweep
 	Swept     uint64 // segments swept
 	MaxBytes  int    // see Bounded; 0 for none
-	Evicted   uint64 // live keys
-	Refused   uint64 // requests failed by ErrFull
+	Evicted   uint64 // live limiters
+	Refused   uint64 // requests of limiters failed by ErrFull
+	Values    ValueStats
 
 	Outcomes [limiter.Kinds]Outcomes // by kind; Allowed and Limited are their sums
+}
+
+// ValueStats are the part of a store with values.
+type ValueStats struct {
+	Keys     int // of Stats.Keys
+	Endless  int // of these, those that never expire
+	Bytes    int // beside Stats.Bytes
+	MaxBytes int
+	Evicted  uint64
+	Refused  uint64
 }
 
 // Outcomes counts decided requests by kind: Reserving for reservations, Funnel for all other requests on

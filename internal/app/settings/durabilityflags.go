@@ -10,6 +10,7 @@ import (
 	"cellserver/internal/base/flagvalue"
 	"cellserver/internal/keep/memory"
 	"cellserver/internal/keep/record"
+	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
 
@@ -80,8 +81,8 @@ func (o *Options) checkDurability() error {
 // AutoMemory is the --maxmemory that derives from the cgroup.
 const AutoMemory = "auto"
 
-// DefaultClients returns the default of --maxmemory-clients.
-func DefaultClients() memory.Part {
+// Quarter returns the default of --maxmemory-clients and --maxmemory-values.
+func Quarter() memory.Part {
 	p, _ := memory.ParsePart("25%")
 	return p
 }
@@ -99,6 +100,13 @@ func (o *Options) defineMemory(fs *pflag.FlagSet) {
 		},
 	}, "maxmemory", "largest `size` of the server's memory, such as 150mb; 0 for no limit; auto is 70 % of the cgroup's limit, if any")
 	flagvalue.ChoiceVar(fs, &o.MaxMemoryPolicy, "maxmemory-policy", store.VolatileTTL.String(), "`policy` at the maximum: volatile-ttl (a new key evicts one that expires soon) or noeviction (it is refused)", memory.PolicyNames()...)
+	o.MaxMemoryValues = Quarter()
+	flagvalue.FuncVar(fs, flagvalue.Func{
+		Kind: "size", Takes: "a size or a percentage above 0, such as 64mb or 25%", Get: o.MaxMemoryValues.String,
+		Set: func(text string) bool { return o.MaxMemoryValues.SetAbove0(text) == nil },
+	}, "maxmemory-values", "largest `size` of memory for values, such as 64mb, or a percentage of --maxmemory, but at most half of what --maxmemory leaves for keys; beyond it a new value evicts values that expire soon, and is refused if there are none")
+	flagvalue.NumberVar(fs, &o.MaxValueBytes, "max-value-bytes", 64<<10, 1<<10, limiter.MaxPayloadBytes-1, "largest size of a value in bytes")
+	flagvalue.BoolVar(fs, &o.RequireTTL, "require-ttl", "refuse values that would never expire, unless the same transaction or script makes them expire")
 }
 
 func (o *Options) checkMemory() error {
@@ -106,7 +114,8 @@ func (o *Options) checkMemory() error {
 		return nil
 	}
 	bytes, _ := memory.Parse(o.MaxMemory)
-	if err := memory.Check(bytes, o.MaxMemoryClients); err != nil {
+	state := memory.State{MaxBytes: bytes, Clients: o.MaxMemoryClients, Values: o.MaxMemoryValues}
+	if err := state.Check(); err != nil {
 		return fmt.Errorf("--maxmemory %w", err)
 	}
 	return nil

@@ -62,10 +62,12 @@ type Options struct {
 	Lua          bool
 	LuaTimeLimit time.Duration
 
-	IOThreads, MaxClients, MaxArgs, MaxCommandBytes, MaxKeyBytes, MaxOutputBytes int
+	IOThreads, MaxClients, MaxArgs, MaxCommandBytes, MaxKeyBytes, MaxValueBytes, MaxOutputBytes int
 
 	MaxMemory, MaxMemoryPolicy string
 	MaxMemoryClients           memory.Part
+	MaxMemoryValues            memory.Part
+	RequireTTL                 bool
 
 	MaxClientsPerAddress, MaxNewKeysPerSecond int
 
@@ -166,7 +168,7 @@ func (o *Options) defineScripts(fs *pflag.FlagSet) {
 func (o *Options) defineClientLimits(fs *pflag.FlagSet) {
 	flagvalue.NumberVar(fs, &o.MaxClients, "maxclients", 10_000, 1, 1<<30, "largest number of connected clients")
 	flagvalue.NumberVar(fs, &o.MaxClientsPerAddress, "maxclients-per-address", 0, 0, 1<<30, "largest number of connected clients per IPv4 address, or per first 64 bits of an IPv6 address; 0 for no limit")
-	o.MaxMemoryClients = DefaultClients()
+	o.MaxMemoryClients = Quarter()
 	flagvalue.FuncVar(fs, flagvalue.Func{
 		Kind: "size", Takes: "a size or a percentage, such as 64mb or 25%", Get: o.MaxMemoryClients.String,
 		Set: func(text string) bool { return o.MaxMemoryClients.Set(text) == nil },

@@ -17,20 +17,20 @@ import (
 func boundMemory(o *settings.Options, s store.Bounded, log *slog.Logger) *memory.Bound {
 	policy, _ := memory.ParsePolicy(o.MaxMemoryPolicy)
 	maxBytes, tooSmall := o.MaxMemoryBytes()
-	clients := o.MaxMemoryClients
-	if o.MaxMemory == settings.AutoMemory && memory.Check(maxBytes, clients) != nil {
+	state := memory.State{MaxBytes: maxBytes, Policy: policy, Clients: o.MaxMemoryClients, Values: o.MaxMemoryValues}
+	if o.MaxMemory == settings.AutoMemory && state.Check() != nil {
 		log.Warn("--maxmemory-clients leaves too little of the cgroup's memory limit for keys; 25 % are for clients instead",
-			"maxmemory", maxBytes, "maxmemory_clients", clients.String())
-		clients = settings.DefaultClients()
+			"maxmemory", maxBytes, "maxmemory_clients", state.Clients.String())
+		state.Clients = settings.Quarter()
 	}
 	bound := memory.NewBound(s)
-	bound.Set(maxBytes, policy, clients)
+	bound.Set(state)
 	switch shares := bound.State().Shares; {
 	case tooSmall:
 		log.Warn("70 % of the cgroup's memory limit is less than the server needs; raise the limit, or set --maxmemory",
 			"maxmemory", maxBytes)
 	case maxBytes != 0:
-		log.Info("memory is bounded", "maxmemory", maxBytes, "policy", o.MaxMemoryPolicy, "keys", shares.Tables,
+		log.Info("memory is bounded", "maxmemory", maxBytes, "policy", o.MaxMemoryPolicy, "keys", shares.Tables, "values", shares.Values,
 			"clients", shares.Clients, "scripts", shares.Scripts)
 	}
 	return bound

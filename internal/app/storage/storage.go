@@ -105,6 +105,9 @@ type noTables struct{}
 // SetMaxBytes implements store.Bounded.
 func (noTables) SetMaxBytes(int64, store.Policy) {}
 
+// SetMaxValueBytes implements store.Bounded.
+func (noTables) SetMaxValueBytes(int64) {}
+
 // withTables is a remote store whose figures include its fallback's tables.
 type withTables struct {
 	*remote.Store

@@ -23,8 +23,9 @@ const (
 	// allocation. Both were measured.
 	programBytes = 16 * mib
 	baseBytes    = 8 * mib
-	// leastTableBytes is the least space for keys.
-	leastTableBytes = 4 * mib
+	// leastTableBytes is the least space for limiters, leastValueBytes that for values.
+	leastTableBytes = 7 * mib / 2
+	leastValueBytes = mib / 2
 	// scriptsShare: this part of the maximum is for scripts, and for garbage. The tables are pointer-free and
 	// evict without allocating, so a tenth makes collections rare.
 	scriptsShare     = 16
@@ -43,31 +44,37 @@ type Shares struct {
 	Scripts   int64 // compiled and cached ones
 	Base      int64 // of the process
 	Collector int64 // garbage
-	Tables    int64 // keys
+	Tables    int64 // limiters
+	Values    int64
 }
 
-func Split(maxBytes int64, clients Part) Shares {
-	s := Shares{
-		Clients:   clients.Of(maxBytes),
-		Scripts:   min(maxBytes/scriptsShare, mostScriptsBytes),
+// Split divides the maximum. Limiters keep at least half of what is left for keys.
+func (s State) Split() Shares {
+	parts := Shares{
+		Clients:   s.Clients.Of(s.MaxBytes),
+		Scripts:   min(s.MaxBytes/scriptsShare, mostScriptsBytes),
 		Base:      programBytes + baseBytes,
-		Collector: maxBytes / collectorShare,
+		Collector: s.MaxBytes / collectorShare,
 	}
-	s.Tables = max(maxBytes-s.Clients-s.Scripts-s.Base-s.Collector, leastTableBytes)
-	return s
+	left := s.MaxBytes - parts.Clients - parts.Scripts - parts.Base - parts.Collector
+	parts.Values = max(min(s.Values.Of(s.MaxBytes), left-max(left/2, leastTableBytes)), leastValueBytes)
+	parts.Tables = max(left-parts.Values, leastTableBytes)
+	return parts
 }
 
-func (s Shares) sum() int64 { return s.Clients + s.Scripts + s.Base + s.Collector + s.Tables }
+func (s Shares) sum() int64 {
+	return s.Clients + s.Scripts + s.Base + s.Collector + s.Tables + s.Values
+}
 
 // Check refuses a maximum that is too small, or leaves too little beside clients. 0 is none.
-func Check(maxBytes int64, clients Part) error {
+func (s State) Check() error {
 	switch {
-	case maxBytes == 0:
-	case maxBytes < LeastBytes:
-		return fmt.Errorf("must be 0 for no maximum, or at least %dmb, got %d bytes", LeastBytes/mib, maxBytes)
-	case Split(maxBytes, clients).sum() > maxBytes:
+	case s.MaxBytes == 0:
+	case s.MaxBytes < LeastBytes:
+		return fmt.Errorf("must be 0 for no maximum, or at least %dmb, got %d bytes", LeastBytes/mib, s.MaxBytes)
+	case s.Split().sum() > s.MaxBytes:
 		return fmt.Errorf("leaves less than %dmb for keys: maxmemory is %d bytes and maxmemory-clients %s; raise the one or lower the other",
-			leastTableBytes/mib, maxBytes, clients.String())
+			(leastTableBytes+leastValueBytes)/mib, s.MaxBytes, s.Clients.String())
 	}
 	return nil
 }
@@ -102,6 +109,7 @@ type State struct {
 	MaxBytes int64 // 0 for none
 	Policy   store.Policy
 	Clients  Part   // of all memory; without a maximum, a size holds and a percentage does not
+	Values   Part   // likewise
 	Shares   Shares // of MaxBytes
 }
 
@@ -133,21 +141,23 @@ func (b *Bound) OnClients(limit func(bytes int64)) {
 	limit(b.state.Clients.Of(b.state.MaxBytes))
 }
 
-// Set sets a maximum, or none by 0, and the clients' part, which have passed Check. A smaller GOMEMLIMIT
-// stays in force.
-func (b *Bound) Set(maxBytes int64, policy store.Policy, clients Part) {
+// Set sets a maximum, or none by 0, and the parts, which have passed Check. A smaller GOMEMLIMIT stays in
+// force.
+func (b *Bound) Set(s State) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.state = State{MaxBytes: maxBytes, Policy: policy, Clients: clients}
 	limit := b.systemLimit
-	if maxBytes != 0 {
-		b.state.Shares = Split(maxBytes, clients)
-		limit = min(limit, maxBytes-programBytes-maxBytes/lagShare)
+	s.Shares = Shares{Values: s.Values.Of(0)}
+	if s.MaxBytes != 0 {
+		s.Shares = s.Split()
+		limit = min(limit, s.MaxBytes-programBytes-s.MaxBytes/lagShare)
 	}
+	b.state = s
 	debug.SetMemoryLimit(limit)
-	b.store.SetMaxBytes(b.state.Shares.Tables, policy)
+	b.store.SetMaxBytes(s.Shares.Tables, s.Policy)
+	b.store.SetMaxValueBytes(s.Shares.Values)
 	if b.limitClients != nil {
-		b.limitClients(clients.Of(maxBytes))
+		b.limitClients(s.Clients.Of(s.MaxBytes))
 	}
 }
 

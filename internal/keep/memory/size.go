@@ -77,6 +77,18 @@ func (p *Part) Set(text string) (err error) {
 	return err
 }
 
+// SetAbove0 is Set for a part that must not be 0.
+func (p *Part) SetAbove0(text string) error {
+	part, err := ParsePart(text)
+	if err == nil && part.bytes == 0 && part.percent == 0 {
+		err = ErrPart
+	}
+	if err == nil {
+		*p = part
+	}
+	return err
+}
+
 // Of returns the part of a maximum in bytes; 0 is none.
 func (p *Part) Of(maxBytes int64) int64 {
 	if p.percent == 0 {

@@ -8,6 +8,7 @@ import (
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
 	"cellserver/internal/limiter/calendar"
+	"cellserver/internal/limiter/value"
 )
 
 const (
@@ -22,6 +23,8 @@ const (
 func State(kind limiter.Kind, expiresNs int64, units int64) (limiter.State, error) {
 	nowNs := expiresNs - LifeNs
 	switch kind {
+	case limiter.Value:
+		return limiter.State{Kind: kind, ExpiresNs: expiresNs, Payload: value.AppendCounter(nil, units)}, nil
 	case limiter.Reserving, limiter.Concurrency:
 		var s limiter.State
 		o, err := operation(kind, units)
@@ -80,6 +83,9 @@ func RuleIn(unit funnel.Unit, kind limiter.Kind, units, perPeriod, period int64)
 		}
 		w, err := RuleIn(unit, limiter.FixedWindow, units, perPeriod, period)
 		return Named(limiter.PlainRule(l, period*int64(unit.Ns())), limiter.OtherRule(w, "window")), err
+	}
+	if kind == limiter.Value {
+		return limiter.Adding(units, false), nil
 	}
 	row, s := kind.Row(), limiter.Spec{Kind: kind, Unit: unit}
 	if row.Calendar {

@@ -69,6 +69,16 @@ func OneLine(s string) string {
 	return s
 }
 
+// ErrorText returns the error that redis.error_reply makes of a text: without a leading dash, and a single
+// word, which is no code, gets ERR.
+func ErrorText(text string) string {
+	text = strings.TrimPrefix(text, "-")
+	if !strings.Contains(text, " ") {
+		return "ERR " + text
+	}
+	return text
+}
+
 // TranslateMessage puts a message of gopher-lua's virtual machine into Lua 5.1's words, without the
 // variable's name.
 func TranslateMessage(text string) string {

@@ -3,7 +3,6 @@ package lib
 import (
 	"crypto/sha1"
 	"encoding/hex"
-	"strings"
 	"unicode/utf8"
 
 	lua "github.com/yuin/gopher-lua"
@@ -175,18 +174,15 @@ func (lib *Redis) throwReply(l *lua.LState, text string) {
 	lib.machine.Throw(l, lib.newTagged("err", text))
 }
 
-// taggedReply makes an error or a status of a text. An error without a code, marked by a leading dash, gets
-// ERR.
+// taggedReply makes an error or a status of a text.
 func (lib *Redis) taggedReply(l *lua.LState, kind string) int {
 	s, ok := l.Get(1).(lua.LString)
 	text := string(s)
 	switch {
 	case !ok || l.GetTop() != 1:
 		kind, text = "err", "ERR wrong number or type of arguments"
-	case kind == "err" && text != "" && text[0] == '-':
-		text = text[1:]
-	case kind == "err" && !strings.Contains(text, " "): // a single word is no code
-		text = "ERR " + text
+	case kind == "err":
+		text = guard.ErrorText(text)
 	}
 	l.Push(lib.newTagged(kind, text))
 	return 1

@@ -1,6 +1,7 @@
 package argument
 
 import (
+	"maps"
 	"strconv"
 	"strings"
 
@@ -30,6 +31,7 @@ func Requests(named *namedlimit.Registry) map[string]Request {
 	for command, s := range siblings() {
 		all[command] = s.request
 	}
+	maps.Copy(all, valueRequests())
 	return all
 }
 

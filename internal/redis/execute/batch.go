@@ -40,7 +40,9 @@ func (x *Executor) request(c *catalog.Command, args [][]byte) error {
 	if err := x.Engine.requests[c.ID](&batch[n], x.DB, args, x.Engine.Config.Reading, &x.Scratch.joined); err != nil {
 		return err
 	}
-	if x.Valued {
+	if batch[n].Rule.Kind == limiter.Value {
+		x.prepareValue(&batch[n])
+	} else if x.Valued {
 		precise(&batch[n])
 	}
 	if batch[n].Quantity < 0 {
@@ -97,7 +99,7 @@ func exactSteps(batch []store.Request) (steps int) {
 // forget drops decided or refused requests and their joined names, which would keep buffers alive.
 func (s *Scratch) forget(batch []store.Request) {
 	clear(batch) // see End
-	s.joined = s.joined[:0]
+	s.joined, s.sink.Texts = s.joined[:0], s.sink.Texts[:0]
 }
 
 // replyBatch replies to each request of a batch. Its error is always nil: each request has its own.
@@ -122,11 +124,17 @@ func (x *Executor) replyRequest(q *store.Request) {
 	if q.Quantity < 0 {
 		x.lookAt(q.Key)
 	}
-	if x.Valued {
+	switch {
+	case q.Rule.Kind == limiter.Value:
+		if err := x.replyValue(q); err != nil {
+			x.W.Error(reply.Text(err))
+		}
+		x.Collect()
+	case x.Valued:
 		x.Scratch.Answers = append(x.Scratch.Answers, AnswerOf(q))
-		return
+	default:
+		Result(&x.W, &q.Result)
 	}
-	Result(&x.W, &q.Result)
 }
 
 // Request reads a call of a batched command for Call.Together.
@@ -171,6 +179,9 @@ func (x *Executor) countNamed(batch []store.Request) {
 
 // changes reports whether an answered request has changed its key.
 func changes(q *store.Request) bool {
+	if q.Rule.Kind == limiter.Value {
+		return q.Rule.Writes()
+	}
 	denied := q.Result.Limited || q.Result.Marks&funnel.Shadowed != 0
 	return q.Quantity != 0 && (!denied || q.Rule.Flags&(limiter.CountDenied|limiter.Debit) != 0)
 }

@@ -65,12 +65,16 @@ func storeResult[R any](result R, ok bool, err error) (R, bool, error) {
 // Apply applies a step to a key's state and leaves the answers in it. It fails for a new key without space,
 // or one beyond the limit of the client's address.
 func (c Call) Apply(name []byte, step store.Step) error {
-	key := c.Key(name)
+	return reply.StoreFailed(c.apply(c.Key(name), step))
+}
+
+// apply is Apply with the store's own errors.
+func (c Call) apply(key store.Key, step store.Step) error {
 	if err := c.x.mayApply(&key, step); err != nil {
 		return err
 	}
 	if err := c.x.Engine.Decider.Apply(c.x.Space.Keys, c.Now(), key, step, &c.x.Scratch.Local); err != nil {
-		return reply.StoreFailed(err)
+		return err
 	}
 	c.x.lookAt(key)
 	return nil
@@ -88,8 +92,14 @@ func (c Call) Operate(name []byte, o *limiter.Operation) error {
 	return err
 }
 
-// Delete removes keys in one step and returns their number.
+// Delete removes keys in one step and returns their number. For a user without the right to CL.RESET limiters,
+// each key is a step.
 func (c Call) Delete(keys []store.Key) (deleted int, err error) {
+	for i := range keys {
+		if !c.x.mayRefill(keys[i].Name) {
+			return c.deleteValues(keys)
+		}
+	}
 	if deleted, err = c.x.Space.Keys.Delete(c.Now(), keys); err != nil {
 		return deleted, reply.StoreFailed(err)
 	}
@@ -99,14 +109,36 @@ func (c Call) Delete(keys []store.Key) (deleted int, err error) {
 	return deleted, nil
 }
 
-// SetState applies a store.Setting, and returns the previous State.
-func (c Call) SetState(name []byte, s limiter.State, when store.Condition) (before limiter.State, found bool, err error) {
+// deleteValues deletes keys if none is a limiter that the user must not empty.
+func (c Call) deleteValues(keys []store.Key) (deleted int, err error) {
+	for i := range keys {
+		switch e, found, err := c.Entry(keys[i].Name); {
+		case err != nil:
+			return 0, err
+		case found && e.Kind != limiter.Value && !c.x.mayRefill(keys[i].Name):
+			return 0, c.x.denyRefill(keys[i].Name)
+		}
+	}
+	for i := range keys {
+		s := store.Setting{When: store.IfFound}
+		if err := c.Set(keys[i].Name, &s); err != nil {
+			return deleted, err
+		}
+		if s.Found {
+			deleted++
+		}
+	}
+	return deleted, nil
+}
+
+// Set applies a setting, which Change permits, and sets its answers.
+func (c Call) Set(name []byte, s *store.Setting) error {
 	shared := &c.x.Scratch.setting
-	*shared = store.Setting{To: s, When: when}
-	err = c.Apply(name, shared)
-	before, found = shared.Before, shared.Found
+	*shared = *s
+	err := c.Change(name, shared)
+	*s = *shared
 	*shared = store.Setting{} // payloads would stay alive
-	return before, found, err
+	return err
 }
 
 // Now returns the Unix time in nanoseconds, constant for a handler, an EXEC or a script.
@@ -232,11 +264,16 @@ type Joint struct {
 	all     bool
 	limited bool
 	err     error
+
+	keys []store.Key // with do
+	do   func(in *transact.Space) error
 }
 
 // Decide decides the requests in a transaction and drops it if they failed.
 func (j *Joint) Decide(in *transact.Space) transact.Verdict {
-	if j.all {
+	if j.do != nil {
+		j.err = j.do(in)
+	} else if j.all {
 		j.limited, j.err = j.x.Engine.Decider.Together(in.Keys, in.NowNs, j.Batch, &j.x.Scratch.Local)
 	} else {
 		j.limited, j.err = j.x.Engine.Decider.Each(in.Keys, in.NowNs, j.Batch, &j.x.Scratch.Local)
@@ -249,6 +286,9 @@ func (j *Joint) Decide(in *transact.Space) transact.Verdict {
 
 // Keys returns the keys of the requests.
 func (j *Joint) Keys() []store.Key {
+	if j.do != nil {
+		return j.keys
+	}
 	keys := make([]store.Key, len(j.Batch))
 	for i := range j.Batch {
 		keys[i] = j.Batch[i].Key

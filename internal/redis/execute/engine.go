@@ -48,7 +48,9 @@ type Config struct {
 	Reading       funnel.Reading
 	Databases     int
 	MaxKeyBytes   int
-	MaxReplyBytes int // of a single reply
+	MaxValueBytes int
+	RequireTTL    bool // refuses values that never expire
+	MaxReplyBytes int  // of a single reply
 	// time for retries of a transaction on a store.Remote; 0 for transact.DefaultStoreTimeout
 	StoreTimeout      time.Duration
 	Limits            resp.Limits
@@ -87,7 +89,9 @@ type Engine struct {
 	Context    context.Context   // of all background work
 
 	endBackground context.CancelFunc
+	reset         *catalog.Command   // CL.RESET, the right to which is that to refill limiters
 	requests      []argument.Request // of batched commands, by catalog.Command.ID
+	inPrograms    []bool             // likewise
 	scratch       sync.Pool
 
 	slowMonitors    often.Counter
@@ -117,6 +121,7 @@ func NewEngine(c Config) (*Engine, error) {
 		Config:     c,
 		Handlers:   make([]Handler, len(c.Catalog.Commands())),
 		requests:   make([]argument.Request, len(c.Catalog.Commands())),
+		inPrograms: make([]bool, len(c.Catalog.Commands())),
 		Live:       transact.Space{Keys: c.Store},
 		Decider:    decide.Decider{Now: c.Now, Records: c.Records},
 		Background: background.NewSlots(c.BackgroundThreads, c.Now),
@@ -146,6 +151,7 @@ func NewEngine(c Config) (*Engine, error) {
 // bind connects each command to its handler, or to the parser of its arguments.
 func (e *Engine) bind() error {
 	requests := argument.Requests(e.Config.NamedLimits)
+	e.reset = e.Config.Catalog.Lookup([]byte("cl.reset"))
 	for _, command := range e.Config.Catalog.Commands() {
 		h := e.Config.Handlers[command.FullName()]
 		if err := h.fits(command); err != nil {
@@ -153,6 +159,7 @@ func (e *Engine) bind() error {
 		}
 		h.waitsForStore = e.Remote != nil && h.usesStore(command)
 		e.Handlers[command.ID] = h
+		e.inPrograms[command.ID] = isInPrograms(command, h)
 		if e.requests[command.ID] = requests[command.FullName()]; command.Batches != (e.requests[command.ID] != nil) {
 			return fmt.Errorf("session: bind %s: it is decided in batches, and nothing reads its arguments, or the other way round", command.FullName())
 		}

@@ -5,6 +5,7 @@ import (
 	"cellserver/internal/decide/clients"
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/limiter"
+	"cellserver/internal/lua"
 	"cellserver/internal/redis/reply"
 	"cellserver/internal/redis/transact"
 	"cellserver/internal/resp"
@@ -42,7 +43,8 @@ type Executor struct {
 
 	Client  *clients.Client
 	Effects Effects
-	NewKeys *NewKeys // made in attempts of EXEC or a script; else nil
+	NewKeys *NewKeys    // made in attempts of EXEC or a script; else nil
+	Endless []store.Key // which CheckEndless checks
 
 	scriptLines *often.Rate // lines logged so far; may be nil
 }
@@ -72,6 +74,7 @@ type Scratch struct {
 
 	call  [8][]byte // of a script that is a single call
 	batch []store.Request
+	sink  limiter.Sink // texts read by the batch
 	// batchOf is the command of the batched calls.
 	batchOf *catalog.Command
 	// steps is the estimated cost since the session's last turn, in nanoseconds.
@@ -80,13 +83,16 @@ type Scratch struct {
 	setting   store.Setting     // the current one
 	joint     Joint             // the current one
 	tally     limiter.Tally     // of a batch of named limits
+	program   *programRun       // nil before the first
+	beganNs   int64             // time of the current unbatched command; 0 once it is used
 	joined    []byte            // names of batched keys that are no argument's
 	// last is the previous command as spelled, most likely also the next.
 	last     *catalog.Command
 	lastName []byte
 	// limitsNewKeys enables the check for new keys, which costs a lookup each.
 	limitsNewKeys bool
-	LastError     string // of a reply
+	LastError     string      // of a reply
+	LastScript    *lua.Script // of EVALSHA, most likely also the next
 }
 
 // Told marks consecutive replies, by position, that report a change not yet on disk.
@@ -151,6 +157,7 @@ func (x *Executor) End() {
 	if cap(s.joined) > maxScratchNameBytes {
 		s.joined = nil
 	}
+	s.program.forget()
 	x.Engine.scratch.Put(s)
 	x.Scratch = nil
 }
@@ -189,6 +196,7 @@ func (x *Executor) CallBy(h Handler, c *catalog.Command, args [][]byte) {
 	beganNs := x.Engine.Config.Now()
 	from, wrote := x.Replied(), x.Wrote
 	x.Wrote = c.Flags&catalog.FlagWrite != 0
+	x.Scratch.beganNs = beganNs
 	err := x.Role.Run(x, c, h, beganNs, args)
 	if x.Wrote && err == nil {
 		x.Scratch.NoteTold(from, x.Replied())

@@ -36,6 +36,7 @@ type Execution struct {
 	newKeys execute.NewKeys
 	refused []error // denials of steps; nil if there are none
 	left    *execute.Kept
+	endless error // a value is left without an expiry, so nothing is executed
 }
 
 // New returns an Execution for a client. watched is nil without WATCH.
@@ -93,7 +94,9 @@ func (x *Execution) Run(ctx context.Context) {
 		x.scripts = script.Compile(e, x.Steps)
 	}
 	x.checkAccess(ctx)
-	x.Err = x.carryOut(ctx)
+	if x.Err = x.carryOut(ctx); x.Err == nil {
+		x.Err = x.endless
+	}
 	left, db := &execute.Kept{}, x.client.DB
 	if x.Executor != nil {
 		left, db = x.left, x.Executor.DB
@@ -190,6 +193,10 @@ func (x *Execution) execute(ctx context.Context, in *transact.Space) script.Atte
 	s.W.Buf = make([]byte, execute.HeadBytes)
 	s.Begin()
 	defer s.End()
+	undo := func() {}
+	if keys, ok := in.Keys.(store.Restorer); ok && s.Engine.Config.RequireTTL {
+		undo = keys.Save()
+	}
 	for i, q := range x.Steps {
 		if ctx.Err() != nil {
 			return script.Attempted{Ended: true}
@@ -206,6 +213,10 @@ func (x *Execution) execute(ctx context.Context, in *transact.Space) script.Atte
 		s.Flush()
 	}
 	x.Executor, x.left = s, left
+	if x.endless = s.CheckEndless(); x.endless != nil {
+		left.Uncount()
+		undo()
+	}
 	return script.Attempted{TimedOut: role.timedOut}
 }
 

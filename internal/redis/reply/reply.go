@@ -23,6 +23,7 @@ func (e Error) Error() string { return string(e) }
 // Errors of many commands:
 const (
 	ErrSyntax     Error = "ERR syntax error"
+	ErrNotFloat   Error = "ERR value is not a valid float"
 	ErrNotInteger Error = "ERR value is not an integer or out of range"
 	ErrInt32      Error = "ERR value is out of range, value must between -2147483648 and 2147483647"
 	ErrDBRange    Error = "ERR DB index is out of range"

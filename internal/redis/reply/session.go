@@ -6,14 +6,18 @@ import (
 	"strings"
 
 	"cellserver/internal/limiter"
+	"cellserver/internal/limiter/value"
 	"cellserver/internal/resp"
 	"cellserver/internal/store"
 	"cellserver/internal/store/gate"
 	"cellserver/internal/wire/catalog"
 )
 
+// RefillDenied ends the error of a call that may change only keys that are not limiters'.
+const RefillDenied = ": the key is a limiter's, and to move, replace or remove it needs the right to CL.RESET it (+@refill)"
+
 // RefundDenied ends the error of a call that only its negative quantity forbids.
-const RefundDenied = ": a negative quantity needs the right to DEL the key"
+const RefundDenied = ": a negative quantity needs the right to CL.RESET the key"
 
 // Errors of transactions, scripts and stores:
 const (
@@ -21,7 +25,10 @@ const (
 	ErrExecFailed  Error = "EXECABORT Transaction discarded because of previous errors."
 	ErrACLChanged  Error = "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. " +
 		"This command is no longer allowed for the following reason: " // a reason follows
-	ErrNotSelected    Error = "ERR this command was not executed, because the SELECT in front of it was not"
+	ErrNotSelected Error = "ERR this command was not executed, because the SELECT in front of it was not"
+	ErrEndless     Error = "ERR the value would never expire, which --require-ttl refuses: SET it with EX, or send INCR and EXPIRE in one script or EXEC"
+	ErrNotTAT      Error = "ERR the key is a funnel's, and its value its TAT, as redis-cell stores it: in decimal Unix nanoseconds, after now and at most " +
+		"2^62 ns ahead of it; to make the key another value, DEL it first"
 	ErrNotInScript    Error = "ERR This Redis command is not allowed from script"
 	ErrWholeInScript  Error = "ERR a command about all keys is not allowed from a script, which has only the keys that it declared"
 	ErrReadOnlyScript Error = "ERR Write commands are not allowed from read-only scripts."
@@ -113,8 +120,22 @@ func StoreFailed(err error) error {
 	var known Error
 	var refusal gate.Refusal
 	switch {
+	case err == nil:
+		return nil
 	case errors.Is(err, store.ErrFull):
 		return ErrOOM
+	case errors.Is(err, value.ErrNotInteger):
+		return ErrNotInteger
+	case errors.Is(err, value.ErrOverflow):
+		return Error("ERR increment or decrement would overflow")
+	case errors.Is(err, value.ErrNotFloat):
+		return ErrNotFloat
+	case errors.Is(err, value.ErrNotFinite):
+		return Error("ERR increment would produce NaN or Infinity")
+	case errors.Is(err, limiter.ErrEndless):
+		return ErrEndless
+	case errors.Is(err, limiter.ErrNotTAT):
+		return ErrNotTAT
 	case errors.As(err, &refusal):
 		return Error(refusal)
 	case errors.Is(err, store.ErrFrozen):

@@ -87,14 +87,15 @@ func evalSHA(x *execute.Executor, args [][]byte, readOnly bool) error {
 	if err != nil {
 		return err
 	}
-	script := x.Engine.Config.Scripts.Lookup(args[1])
+	script := x.Engine.Config.Scripts.LookupAgain(x.Scratch.LastScript, args[1])
 	if script == nil {
 		return reply.ErrNoScript
 	}
+	x.Scratch.LastScript = script
 	return runScript(x, args[0], script, keys, argv, readOnly)
 }
 
-// runScript runs a script, in the background unless it is a single native call.
+// runScript runs a script, in the background unless it needs no interpreter.
 func runScript(x *execute.Executor, name []byte, script *lua.Script, keys, argv [][]byte, readOnly bool) error {
 	if err := mayRun(script, readOnly); err != nil {
 		return err
@@ -106,6 +107,9 @@ func runScript(x *execute.Executor, name []byte, script *lua.Script, keys, argv 
 	// On a remote store, the interpreter only produces errors.
 	native := x.Engine.Remote != nil || !isStep && x.User.Unrestricted()
 	if native && !readOnly && !script.Flags.NoWrites && x.RunNative(name, script, keys, argv) {
+		return nil
+	}
+	if !isStep && !readOnly && !script.Flags.NoWrites && x.RunProgram(script, keys, argv) {
 		return nil
 	}
 	switch {
@@ -239,6 +243,13 @@ func (r *run) attempt(ctx context.Context, in *transact.Space, scripts *lua.Allo
 	defer x.End()
 	scriptEngine := x.Engine.Config.Scripts
 	replied, err := scriptEngine.RunWithin(ctx, scripts, r.script, r.keys, r.argv, host{x}, x.W.RESP3, make([]byte, execute.HeadBytes))
+	if r.client.HoldsKeys {
+		r.client.Endless = append(r.client.Endless, x.Endless...)
+	} else if endless := x.CheckEndless(); err == nil && endless != nil {
+		w := resp.Writer{Buf: make([]byte, execute.HeadBytes)}
+		w.Error(reply.Text(endless))
+		replied, err = w.Buf, endless
+	}
 	if err != nil {
 		kept.Uncount() // it is undone
 	}

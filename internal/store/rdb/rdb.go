@@ -21,6 +21,10 @@ const (
 	version       = 10 // of Redis 7.0
 	newestVersion = 12 // of Redis 7.4, with the same strings
 
+	mostIntDigits   = 11 // of a string stored as an integer
+	leastCompressed = 21 // bytes
+	savedBytes      = 4  // least that compression must save
+
 	versionBytes  = 2
 	checksumBytes = 8
 
@@ -38,8 +42,8 @@ var (
 	ErrChecksum = errors.New("rdb: the version or the checksum is wrong")
 	// ErrFormat reports an invalid payload.
 	ErrFormat = errors.New("rdb: bad format")
-	// ErrNotState reports a value that is no limiter's state.
-	ErrNotState = errors.New("rdb: no state of a limiter")
+	// ErrNotState reports what is not a string, and for ReadFunnel, one that is not a funnel's TAT.
+	ErrNotState = errors.New("rdb: no value, and no state of a limiter")
 	// ErrDamaged reports a value that begins as a limiter's state and is none.
 	ErrDamaged = errors.New("rdb: a damaged state of a limiter, or one of a later version")
 )
@@ -52,12 +56,43 @@ func NewCodec() Codec { return Codec{crc64.MakeTable(0x95ac9329ac4bc9b5)} }
 // checksum undoes hash/crc64's inversions.
 func (k Codec) checksum(b []byte) uint64 { return ^crc64.Update(^uint64(0), k.table, b) }
 
+// Append appends the payload of a value, or of a limiter: its state is a string that Redis's commands cannot
+// use.
 func (k Codec) Append(b []byte, s *limiter.State) []byte {
-	value := AppendValue(make([]byte, 0, len(s.Payload)+headBytes), s)
 	at := len(b)
-	b = slices.Grow(b, len(value)+headBytes)
-	b = append(appendLength(append(b, typeString), len(value)), value...)
+	b = slices.Grow(b, len(s.Payload)+headBytes)
+	b = append(b, typeString)
+	if s.Kind == limiter.Value {
+		b = appendString(b, limiter.AppendValue(nil, s))
+	} else {
+		state := limiter.AppendState([]byte(stateMagic), s)
+		b = append(appendLength(b, len(state)), state...)
+	}
 	return k.appendFooter(b, at)
+}
+
+// appendString appends a string as Redis does: an integer of at most 32 bits in as few bytes as it takes, or
+// what LZF makes shorter.
+func appendString(b, text []byte) []byte {
+	const int8Of, int16Of, int32Of, compressed = 3<<6 | 0, 3<<6 | 1, 3<<6 | 2, 3<<6 | 3
+	if n, ok := resp.ParseInt(text); ok && len(text) <= mostIntDigits {
+		le := binary.LittleEndian
+		switch {
+		case n == int64(int8(n)):
+			return append(b, int8Of, byte(n))
+		case n == int64(int16(n)):
+			return le.AppendUint16(append(b, int16Of), uint16(n))
+		case n == int64(int32(n)):
+			return le.AppendUint32(append(b, int32Of), uint32(n))
+		}
+	}
+	if len(text) >= leastCompressed {
+		if short := compress(text, len(text)-savedBytes); short != nil {
+			b = appendLength(appendLength(append(b, compressed), len(short)), len(text))
+			return append(b, short...)
+		}
+	}
+	return append(appendLength(b, len(text)), text...)
 }
 
 func appendLength(b []byte, n int) []byte {
@@ -76,37 +111,37 @@ func (k Codec) appendFooter(b []byte, at int) []byte {
 	return binary.LittleEndian.AppendUint64(b, k.checksum(b[at:]))
 }
 
-// Read returns a payload's state. A funnel's TAT may be any number.
+// Read returns a payload's state. A value has no expiry there.
 func (k Codec) Read(b []byte) (limiter.State, error) {
-	value, err := k.readValue(b)
+	return k.read(b, func(text []byte) (limiter.State, error) { return limiter.ValueOf(text, limiter.NeverNs), nil })
+}
+
+// ReadFunnel is Read for payloads of redis-cell's keys, and of a cellserver before it had values: a decimal is
+// a funnel's TAT, and may be any number.
+func (k Codec) ReadFunnel(b []byte) (limiter.State, error) {
+	return k.read(b, func(text []byte) (s limiter.State, err error) {
+		var ok bool
+		if s.ExpiresNs, ok = resp.ParseInt(text); !ok {
+			err = ErrNotState
+		}
+		return s, err
+	})
+}
+
+func (k Codec) read(b []byte, other func(text []byte) (limiter.State, error)) (limiter.State, error) {
+	text, err := k.readValue(b)
 	if err != nil {
 		return limiter.State{}, err
 	}
-	return ReadValue(value)
-}
-
-// AppendValue appends a key's string as stored in Redis: a funnel's TAT in decimal, as redis-cell's, or a
-// state unreadable to Redis commands.
-func AppendValue(b []byte, s *limiter.State) []byte {
-	if s.Kind == limiter.Funnel {
-		return strconv.AppendInt(b, s.ExpiresNs, 10)
+	state, ours := bytes.CutPrefix(text, []byte(stateMagic))
+	if !ours {
+		return other(text)
 	}
-	return limiter.AppendState(append(b, stateMagic...), s)
-}
-
-func ReadValue(value []byte) (limiter.State, error) {
-	if state, ours := bytes.CutPrefix(value, []byte(stateMagic)); ours {
-		s, rest, ok := limiter.ReadState(state)
-		if !ok || len(rest) > 0 || s.Kind == limiter.Funnel {
-			return limiter.State{}, ErrDamaged
-		}
-		return s, nil
+	s, rest, ok := limiter.ReadState(state)
+	if !ok || len(rest) > 0 {
+		return limiter.State{}, ErrDamaged
 	}
-	tatNs, ok := resp.ParseInt(value)
-	if !ok {
-		return limiter.State{}, ErrNotState
-	}
-	return limiter.State{ExpiresNs: tatNs}, nil
+	return s, nil
 }
 
 func (k Codec) readValue(b []byte) (value []byte, err error) {

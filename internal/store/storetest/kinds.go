@@ -288,7 +288,7 @@ func checkKindsStats(t reporter, s store.Store) {
 			state, as = a.to(state, t0)
 			a.on(t, s, t0, k)
 			switch {
-			case a.operation != nil && !a.operation.Outcome().Requests:
+			case a.operation != nil && !a.operation.Outcome().Requests, kind == limiter.Value:
 			case as.result.Limited:
 				want[kind].Limited++
 			default:

@@ -43,7 +43,7 @@ type Command struct {
 	// Batches is set if calls are collected and decided together.
 	Batches bool
 	// QuantityAt is the index of the argument with the units requested, 0 for none. A negative quantity
-	// returns units and needs the right to DEL the keys, because both let limited callers through.
+	// returns units and needs the right to CL.RESET the keys, because both let limited callers through.
 	QuantityAt int
 	// Long is set if a call may take milliseconds, so that other clients are served before the client's next
 	// command.
@@ -57,7 +57,7 @@ type Command struct {
 
 	ID int // index in Catalog.Commands
 
-	del *Command // of a command with a quantity: DEL
+	reset *Command // of a command with a quantity: CL.RESET
 }
 
 // Cost bounds the time of a call in a transaction beyond that of any call, its arguments and its keys, in
@@ -228,7 +228,7 @@ func Of(rows []*Command) *Catalog {
 	t.Each(number)
 	for _, c := range t.commands {
 		if c.QuantityAt > 0 {
-			c.del = t.byName["del"]
+			c.reset = t.byName["cl.reset"]
 		}
 	}
 	t.ruled = len(t.commands)
@@ -298,10 +298,10 @@ func (t *Catalog) Each(visit func(*Command)) {
 	}
 }
 
-// Batched returns the full names of the commands decided in batches.
+// Batched returns the full names of the limiters' commands decided in batches, which reply arrays of integers.
 func (t *Catalog) Batched() (names []string) {
 	for _, c := range t.commands {
-		if c.Batches {
+		if c.Batches && c.Group != "string" {
 			names = append(names, c.FullName())
 		}
 	}

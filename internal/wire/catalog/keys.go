@@ -20,41 +20,35 @@ func keyRow(c Command, keys KeySpec) *Command {
 	return &c
 }
 
+const perKey = "O(N) in the number of keys"
+
+// refillsLimiters describes commands on any key.
+const refillsLimiters = "A key of a limiter needs the right to CL.RESET it, which is in @refill. "
+
 func keyRows() []*Command {
 	const read = FlagReadonly | FlagFast
-	const perKey = "O(N) in the number of keys"
 	const inSteps = "More than 1,000 keys are deleted in steps of 1,000, and other clients are served between them; in a " +
 		"transaction or script, all in one step."
-	strings := []string{"string"}
 	return []*Command{
 		keyRow(Command{
-			Name: "del", Arity: -2, MaxArgs: anyNumber, Flags: FlagWrite | FlagRefill, Long: true,
-			Since: "1.0.0", Complexity: perKey, Summary: "Deletes keys", Differs: inSteps,
+			Name: "del", Arity: -2, MaxArgs: anyNumber, Flags: FlagWrite, Long: true,
+			Since: "1.0.0", Complexity: perKey, Summary: "Deletes keys", Differs: refillsLimiters + inSteps,
 		}, manyKeys("RM", "delete")),
 		keyRow(Command{
 			Name: "exists", Arity: -2, MaxArgs: anyNumber, Flags: read, Long: true,
 			Since: "1.0.0", Complexity: perKey, Summary: "Counts which of the keys exist",
 		}, manyKeys("RO")),
 		keyRow(Command{
-			Name: "get", Arity: 2, Flags: read | FlagRefill, Categories: strings, Group: "string",
-			Since: "1.0.0", Summary: "Returns the time when a key's funnel is empty, its TAT, in Unix nanoseconds",
-			Differs: "A key's value is its funnel's TAT in nanoseconds, as redis-cell stores it. Keys of other limiters have no value.",
-		}, oneKey(1, "RO", "access")),
-		keyRow(Command{
-			Name: "strlen", Arity: 2, Flags: read, Categories: strings, Group: "string",
-			Since: "2.2.0", Summary: "Returns the length of what GET returns",
-		}, oneKey(1, "RO")),
-		keyRow(Command{
 			Name: "touch", Arity: -2, MaxArgs: anyNumber, Flags: read, Long: true,
 			Since: "3.2.1", Complexity: perKey, Summary: "Counts which of the keys exist",
 		}, manyKeys("RO")),
 		keyRow(Command{
 			Name: "type", Arity: 2, Flags: read,
-			Since: "1.0.0", Summary: "Returns string for a funnel, a type that begins with cl- for another limiter, or none",
+			Since: "1.0.0", Summary: "Returns string for a value or a funnel, a type that begins with cl- for another limiter, or none",
 		}, oneKey(1, "RO")),
 		keyRow(Command{
-			Name: "unlink", Arity: -2, MaxArgs: anyNumber, Flags: FlagWrite | FlagFast | FlagRefill, Long: true,
-			Since: "4.0.0", Complexity: perKey, Summary: "Deletes keys", Differs: inSteps,
+			Name: "unlink", Arity: -2, MaxArgs: anyNumber, Flags: FlagWrite | FlagFast, Long: true,
+			Since: "4.0.0", Complexity: perKey, Summary: "Deletes keys", Differs: refillsLimiters + inSteps,
 		}, manyKeys("RM", "delete")),
 		{Name: "object", Arity: -2, Subs: objectRows(),
 			Group: "generic", Since: "2.2.3",
@@ -63,35 +57,32 @@ func keyRows() []*Command {
 }
 
 func stateRows() []*Command {
-	const differs = "The value is a funnel's TAT, as redis-cell stores it: decimal, in Unix nanoseconds, after now and at most 2^62 ns ahead of it. " +
-		"Any other is refused. "
-	const expires = " checked and have no effect, because a funnel expires when it is empty."
-	const others = "The state of another limiter is a string in a format of its own, which a Redis stores and returns. "
+	const others = "The state of a limiter is a string in a format of its own, which a Redis stores and returns. "
 	anyKey := oneKey(1, "RW", "access", "update", variableFlags)
 	anyKey.ReadBy = "get"
 	return []*Command{
 		keyRow(Command{
-			Name: "dump", Arity: 2, Flags: FlagReadonly | FlagRefill,
-			Since: "2.6.0", Summary: "Returns a limiter's state, as Redis serializes a string for RESTORE",
-			Differs: "For a funnel it is the value of GET. " + others,
+			Name: "dump", Arity: 2, Flags: FlagReadonly,
+			Since: "2.6.0", Summary: "Returns a value or a limiter's state, as Redis serializes a string for RESTORE",
+			Differs: others,
 			Cost:    Cost{Call: dumpSteps},
 		}, oneKey(1, "RO", "access")),
 		keyRow(Command{
-			Name: "restore", Arity: -4, Flags: FlagWrite | FlagDenyOOM | FlagRefill, Categories: []string{"keyspace", "dangerous"},
-			Since: "2.6.0", Summary: "Sets a key's state to one returned by DUMP, here or in Redis",
-			Differs: differs + others + "Payloads of Redis 7.0 to 7.4 are accepted. The ttl and ABSTTL apply to keys of CL.BUCKET. " +
-				"For other keys they are, like all options but REPLACE," + expires,
+			Name: "restore", Arity: -4, Flags: FlagWrite | FlagDenyOOM, Categories: []string{"keyspace", "dangerous"},
+			Since: "2.6.0", Summary: "Sets a key to what DUMP returned, here or in Redis",
+			Differs: refillsLimiters + others + "Payloads of strings of Redis 7.0 to 7.4 are accepted. FUNNEL reads a decimal as the TAT of a funnel, " +
+				"as redis-cell stores it. The ttl and ABSTTL apply to values and keys of CL.BUCKET; " +
+				"for other keys they are, like IDLETIME and FREQ, checked and have no effect.",
 			Args: keyAnd(integer("ttl"), text("serialized-value"), optional(token("REPLACE")), optional(token("ABSTTL")),
-				optional(option("IDLETIME", integer("seconds"))), optional(option("FREQ", integer("frequency")))),
+				optional(option("IDLETIME", integer("seconds"))), optional(option("FREQ", integer("frequency"))), optional(token("FUNNEL"))),
 		}, oneKey(1, "OW", "update")),
 		keyRow(Command{
-			Name: "set", Arity: -3, Flags: FlagWrite | FlagDenyOOM | FlagRefill, Categories: []string{"string"}, Group: "string",
-			Since: "1.0.0", Summary: "Sets the time when a key's funnel is empty, its TAT, in Unix nanoseconds",
-			Differs: differs + "Options of expiry are" + expires + " A key of another limiter is replaced, as in Redis one of another type.",
+			Name: "set", Arity: -3, Flags: FlagWrite | FlagDenyOOM, Categories: []string{"string"}, Group: "string",
+			Since: "1.0.0", Summary: "Sets a key to a value",
+			Differs: refillsLimiters + "At most --max-value-bytes. Of a live funnel, an integer sets the TAT, as redis-cell stores it: " +
+				"in Unix nanoseconds, after now and at most 2^62 ns ahead of it; any other limiter, or text, is replaced.",
 			Args: keyAnd(text("value"), optional(oneOf("condition", token("NX"), token("XX"))), optional(token("GET")),
-				optional(oneOf("expiration", option("EX", integer("seconds")), option("PX", integer("milliseconds")),
-					option("EXAT", integer("unix-time-seconds")), option("PXAT", integer("unix-time-milliseconds")),
-					token("KEEPTTL")))),
+				optional(oneOf("expiration", append(expirations(), token("KEEPTTL"))...))),
 		}, anyKey),
 	}
 }
@@ -102,7 +93,7 @@ func objectRows() []*Command {
 	return []*Command{
 		keyRow(Command{
 			Name: "encoding", Arity: 3, Flags: FlagReadonly,
-			Since: "2.2.3", Summary: "Returns int for a funnel, as for the integer that redis-cell stores, or how another limiter is kept",
+			Since: "2.2.3", Summary: "Returns int, embstr or raw for a value, int for a funnel, or how another limiter is kept",
 		}, oneKey(2, "RO")),
 		help,
 	}
@@ -110,48 +101,48 @@ func objectRows() []*Command {
 
 func expiryRows() []*Command {
 	const read, write = FlagReadonly | FlagFast, FlagWrite | FlagFast
-	const differs = "Deletes the key if the time has passed. Otherwise it changes only keys of CL.BUCKET: for others it " +
-		"returns 1 and changes nothing, because a limiter expires by its own rate."
+	const differs = refillsLimiters + "Of limiters only keys of CL.BUCKET get another expiry: for others it " +
+		"returns 1 and changes nothing, unless the time has passed, because a limiter expires by its own rate."
 	args := func(time string) []Arg {
 		return keyAnd(integer(time), optional(oneOf("condition", token("NX"), token("XX"), token("GT"), token("LT"))))
 	}
 	readTime, update := oneKey(1, "RO", "access"), oneKey(1, "RW", "update")
 	return []*Command{
 		keyRow(Command{
-			Name: "expire", Arity: -3, Flags: write | FlagRefill, Args: args("seconds"), Differs: differs,
-			Since: "1.0.0", Summary: "Makes a bucket expire after a time, and deletes any key if that is not positive",
+			Name: "expire", Arity: -3, Flags: write, Args: args("seconds"), Differs: differs,
+			Since: "1.0.0", Summary: "Makes a key expire after a time, and deletes it if that is not positive",
 		}, update),
 		keyRow(Command{
-			Name: "expireat", Arity: -3, Flags: write | FlagRefill, Args: args("unix-time-seconds"), Differs: differs,
-			Since: "1.2.0", Summary: "Makes a bucket expire at a time, and deletes any key if that has passed",
+			Name: "expireat", Arity: -3, Flags: write, Args: args("unix-time-seconds"), Differs: differs,
+			Since: "1.2.0", Summary: "Makes a key expire at a time, and deletes it if that has passed",
 		}, update),
 		keyRow(Command{
 			Name: "expiretime", Arity: 2, Flags: read,
-			Since: "7.0.0", Summary: "Returns the Unix time in seconds at which a key expires, as its funnel is empty then",
+			Since: "7.0.0", Summary: "Returns the Unix time in seconds at which a key expires",
 		}, readTime),
 		keyRow(Command{
-			Name: "persist", Arity: 2, Flags: write, Differs: "Returns 0 for all keys but those of CL.BUCKET, which alone need not expire.",
-			Since: "2.2.0", Summary: "Makes a bucket never expire",
+			Name: "persist", Arity: 2, Flags: write, Differs: "Returns 0 for limiters but those of CL.BUCKET, which alone need not expire.",
+			Since: "2.2.0", Summary: "Makes a key never expire",
 		}, update),
 		keyRow(Command{
-			Name: "pexpire", Arity: -3, Flags: write | FlagRefill, Args: args("milliseconds"), Differs: differs,
-			Since: "2.6.0", Summary: "Makes a bucket expire after a time, and deletes any key if that is not positive",
+			Name: "pexpire", Arity: -3, Flags: write, Args: args("milliseconds"), Differs: differs,
+			Since: "2.6.0", Summary: "Makes a key expire after a time, and deletes it if that is not positive",
 		}, update),
 		keyRow(Command{
-			Name: "pexpireat", Arity: -3, Flags: write | FlagRefill, Args: args("unix-time-milliseconds"), Differs: differs,
-			Since: "2.6.0", Summary: "Makes a bucket expire at a time, and deletes any key if that has passed",
+			Name: "pexpireat", Arity: -3, Flags: write, Args: args("unix-time-milliseconds"), Differs: differs,
+			Since: "2.6.0", Summary: "Makes a key expire at a time, and deletes it if that has passed",
 		}, update),
 		keyRow(Command{
 			Name: "pexpiretime", Arity: 2, Flags: read,
-			Since: "7.0.0", Summary: "Returns the Unix time in milliseconds at which a key expires, as its funnel is empty then",
+			Since: "7.0.0", Summary: "Returns the Unix time in milliseconds at which a key expires",
 		}, readTime),
 		keyRow(Command{
 			Name: "pttl", Arity: 2, Flags: read,
-			Since: "2.6.0", Summary: "Returns the milliseconds until a key expires, as its funnel is empty then",
+			Since: "2.6.0", Summary: "Returns the milliseconds until a key expires",
 		}, readTime),
 		keyRow(Command{
 			Name: "ttl", Arity: 2, Flags: read,
-			Since: "1.0.0", Summary: "Returns the seconds until a key expires, as its funnel is empty then",
+			Since: "1.0.0", Summary: "Returns the seconds until a key expires",
 		}, readTime),
 	}
 }

@@ -131,18 +131,18 @@ func (k *KeySpec) Access(args [][]byte) (a acl.Access) {
 func (c *Command) Asks(user *acl.User) bool { return !user.Unrestricted() || c.Flags&FlagPubSub != 0 }
 
 // Check reports whether a user's rules allow a call, and the denied command or key. refund reports that only
-// the return of units is denied, which needs the right to DEL the keys; object is then what DEL lacks.
+// the return of units is denied, which needs the right to CL.RESET the keys; object is then what that lacks.
 func (c *Command) Check(user *acl.User, args [][]byte) (reason acl.Reason, object string, refund bool) {
 	reason, object = c.check(user, args)
-	if reason == acl.Allowed && c.del != nil && c.refunds(args) {
-		reason, object = c.del.check(user, c.deletion(args))
+	if reason == acl.Allowed && c.reset != nil && c.refunds(args) {
+		reason, object = c.reset.check(user, c.resetting(args))
 		refund = reason != acl.Allowed
 	}
 	return reason, object, refund
 }
 
-// deletion returns the arguments of a DEL of a call's keys.
-func (c *Command) deletion(args [][]byte) [][]byte {
+// resetting returns the arguments of a CL.RESET of a call's keys.
+func (c *Command) resetting(args [][]byte) [][]byte {
 	if c.Keys.Joined == 0 {
 		return args[c.Keys.First-1 : c.Keys.Last+1]
 	}

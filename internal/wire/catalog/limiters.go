@@ -10,9 +10,9 @@ import (
 const batchedFlags = FlagWrite | FlagFast | FlagModule
 
 const (
-	refundNeedsDel = "A negative quantity needs the right to DEL the key, too"
-	oomDiffers     = "At --maxmemory with noeviction it is refused only if it needs a new key; existing keys, and quantity 0, are answered."
-	notInCell      = "Not in redis-cell. "
+	refundNeedsReset = "A negative quantity needs the right to CL.RESET the key, too"
+	oomDiffers       = "At --maxmemory with noeviction it is refused only if it needs a new key; existing keys, and quantity 0, are answered."
+	notInCell        = "Not in redis-cell. "
 )
 
 // batchedRow completes the row of a command decided in batches, with its key at an index.
@@ -43,7 +43,7 @@ func funnelRows() []*Command {
 		Name: "cl.throttle", Flags: FlagDenyOOM, QuantityAt: 5, Since: "0.1.0",
 		Summary: "Requests units of a key's funnel: returns limited (0 or 1), limit, remaining, " +
 			"seconds until a retry, seconds until it is empty",
-		Differs: refundNeedsDel + "; in Redis, modules' commands have no such rule. " + oomDiffers + " allow-oom of a script changes nothing.",
+		Differs: refundNeedsReset + "; in Redis, modules' commands have no such rule. " + oomDiffers + " allow-oom of a script changes nothing.",
 	}
 	sameName := throttle
 	sameName.Name, sameName.Since, sameName.Differs = "rl.throttle", "0.2.0", notInCell+"Another name of CL.THROTTLE."
@@ -54,13 +54,13 @@ func funnelRows() []*Command {
 		batchedRow(Command{
 			Name: "cl.pthrottle", Flags: FlagDenyOOM, QuantityAt: 5,
 			Summary: "Is CL.THROTTLE with its period and times in milliseconds, rounded up",
-			Differs: notInCell + refundNeedsDel + ". " + oomDiffers,
+			Differs: notInCell + refundNeedsReset + ". " + oomDiffers,
 		}, 1, shape("period_ms")...),
 		batchedRow(Command{
 			Name: "cl.tokenbucket", Flags: FlagDenyOOM, QuantityAt: 5,
 			Summary: "Takes tokens from a key's bucket, which fills at a rate: the state and the reply are those of " +
 				"CL.THROTTLE with a max_burst of capacity - 1",
-			Differs: notInCell + refundNeedsDel + ". " + oomDiffers,
+			Differs: notInCell + refundNeedsReset + ". " + oomDiffers,
 		}, 1, withQuantity("capacity", "refill_count_per_period", "period")...),
 		batchedRow(Command{
 			Name: "cl.refund", Flags: FlagRefill,
@@ -94,20 +94,20 @@ func windowRows() []*Command {
 			Name: "cl.fixedwindow", Flags: FlagDenyOOM, QuantityAt: 4,
 			Summary: "Requests units of a key's fixed window, which begins with its first request: returns limited (0 or 1), limit, remaining, " +
 				"seconds until a retry, seconds until the window ends",
-			Differs: notInCell + refundNeedsDel + ". " + oomDiffers + debits,
+			Differs: notInCell + refundNeedsReset + ". " + oomDiffers + debits,
 		}, 1, append(shape[:len(shape):len(shape)], counted)...),
 		batchedRow(Command{
 			Name: "cl.slidingwindow", Flags: FlagDenyOOM, QuantityAt: 4, Cost: Cost{Call: SlidingSteps},
 			Complexity: "O(N) in the number of calls in the window, at most 4,096; O(1) with APPROX",
 			Summary: "Requests units of a key's sliding window: returns limited (0 or 1), limit, remaining, " +
 				"seconds until a retry, seconds until the window is empty",
-			Differs: notInCell + refundNeedsDel + ". " + oomDiffers + " A transaction that is not executed on a snapshot fits about 440 calls." + debits + " It needs APPROX.",
+			Differs: notInCell + refundNeedsReset + ". " + oomDiffers + " A transaction that is not executed on a snapshot fits about 440 calls." + debits + " It needs APPROX.",
 		}, 1, append(shape[:len(shape):len(shape)], optional(token("APPROX")), counted)...),
 		batchedRow(Command{
 			Name: "cl.quota", Flags: FlagDenyOOM, QuantityAt: 4, Since: "0.3.0",
 			Summary: "Requests units of a key's window of the calendar, such as a month of a time zone: returns limited (0 or 1), " +
 				"limit, remaining, seconds until a retry, seconds until the window ends",
-			Differs: notInCell + refundNeedsDel + ". " + oomDiffers + debits + " Options may stand in any order.",
+			Differs: notInCell + refundNeedsReset + ". " + oomDiffers + debits + " Options may stand in any order.",
 		}, 1, integer("max_count"),
 			oneOf("unit", token("SECOND"), token("MINUTE"), token("HOUR"), token("DAY"), token("WEEK"), token("MONTH"), token("YEAR")),
 			optional(integer("quantity")), optional(option("TZ", text("zone"))), optional(option("START", text("start"))),
@@ -145,7 +145,7 @@ func bucketSubRows() []*Command {
 		batchedRow(Command{
 			Name: "take", Arity: -2, Flags: FlagDenyOOM, QuantityAt: 4,
 			Summary: "Takes units, by default 1, from a bucket: returns limited (0 or 1), limit, remaining, -1, -1",
-			Differs: notInCell + refundNeedsDel + ".",
+			Differs: notInCell + refundNeedsReset + ".",
 		}, 2, integer("capacity"), optional(integer("n"))),
 	}
 }
@@ -167,7 +167,7 @@ func blockingRows() []*Command {
 		Keys: oneKey(1, "RW", "access", "update"),
 		Summary: "Is CL.THROTTLE that waits for its turn: debits at once and replies when the turn comes, if that is " +
 			"within the timeout in seconds, and otherwise is limited at once",
-		Differs: notInCell + refundNeedsDel + ". The timeout is a number like that of BLPOP; 0 waits without limit. Clients waiting for a key are " +
+		Differs: notInCell + refundNeedsReset + ". The timeout is a number like that of BLPOP; 0 waits without limit. Clients waiting for a key are " +
 			"answered in the order of their calls, and other calls do not overtake them. A client that disconnects, or closes " +
 			"its side of the connection, returns its debit, and later ones move up; so do CLIENT UNBLOCK and a graceful " +
 			"shutdown, but not a kill of the server. In a transaction or a script, and with a quantity of 0 or less, it never " +
@@ -186,7 +186,7 @@ func namedRows() []*Command {
 			Summary: "Requests units of all rules of a named limit, or of none: returns limited (0 or 1), and of the " +
 				"tightest rule its limit, remaining, seconds until a retry, seconds until it is empty",
 			Differs: "Not in Redis. The key is name:key in access control, scripts and all commands on keys, and holds all " +
-				"rules' states. A negative quantity needs the right to DEL that key, too. A limit with SHADOW never denies. " +
+				"rules' states. A negative quantity needs the right to CL.RESET that key, too. A limit with SHADOW never denies. " +
 				"DEBIT charges all units, also beyond the limit.",
 			Args: []Arg{
 				text("name"),
@@ -333,7 +333,7 @@ func reservingRows() []*Command {
 			Summary: "Ends a reservation of CL.RESERVE with the units that were used: returns 1; 0 if it is not open; with LATE, " +
 				"2 if it has expired, and then debits the units",
 			Differs: notInCell + "More units than were reserved are always debited, even beyond the capacity. Fewer return the " +
-				"rest, at most what the reservation has debited, so it needs no right to DEL the key and is not in @refill: " +
+				"rest, at most what the reservation has debited, so it needs no right to CL.RESET the key and is not in @refill: " +
 				"reserving and committing never exceed the limit. A second commit of an id changes nothing, unless it is LATE after the reservation's time: that " +
 				"debits once more.",
 		}, 1, perReservation, text("id"), integer("actual"), optional(Arg{
@@ -380,7 +380,7 @@ func concurrencyRows() []*Command {
 		openRow(Command{
 			Name: "release", Arity: -4, Flags: FlagWrite,
 			Summary: "Frees a holder's place: returns 1, or 0 if it has none",
-			Differs: notInCell + "It needs no right to DEL the key and is not in @refill, as it frees only the place of a known token. max " +
+			Differs: notInCell + "It needs no right to CL.RESET the key and is not in @refill, as it frees only the place of a known token. max " +
 				"and lease_ms are accepted, as in ACQUIRE, and ignored.",
 		}, 2, perHolder, limit, token),
 		openRow(Command{

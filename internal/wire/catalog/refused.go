@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -12,9 +13,9 @@ const Recipes = "docs/RECIPES.md"
 // seeRecipes names the server for people who know only their library.
 const seeRecipes = "cellserver's " + Recipes
 
-// RefuseValue is SET's reason to refuse any value but a funnel's state.
-const RefuseValue = "cellserver keeps limits, not values: CL.THROTTLE key max_burst count period counts and decides in one call; see " +
-	seeRecipes + "#values"
+// RefuseValue is the reason to refuse values over a store on other machines.
+const RefuseValue = "over a remote store (--store) cellserver keeps limits, not values, which the Redis there keeps: " +
+	"CL.THROTTLE key max_burst count period counts and decides in one call; see " + seeRecipes + "#values"
 
 // refusedRows are Redis's commands that are not available, with the reason.
 func refusedRows() []*Command {
@@ -61,12 +62,9 @@ func insteadOf(what, instead, section string) string {
 func dataRefusals() []refusal {
 	return []refusal{
 		{
-			insteadOf("counters", "CL.FIXEDWINDOW key max_count period counts and decides in one call", "counters"),
-			"incr:2 incrby:3 incrbyfloat:3 decr:2 decrby:3 bitfield:-2",
-		}, {
-			RefuseValue,
-			"append:3 bitcount:-2 bitop:-4 bitpos:-3 getbit:3 getdel:2 getex:-2 getrange:4 getset:3 lcs:-3 mget:-2 mset:-3 msetnx:-3 " +
-				"psetex:4 setbit:4 setex:4 setnx:3 setrange:4 substr:4",
+			"cellserver keeps counters and small values, not their parts and bits: INCR, SET and GET handle whole values, and " +
+				"CL.THROTTLE key max_burst count period counts and decides in one call; see " + seeRecipes + "#values",
+			"append:3 bitcount:-2 bitfield:-2 bitop:-4 bitpos:-3 getbit:3 getrange:4 getset:3 lcs:-3 msetnx:-3 setbit:4 setrange:4 substr:4",
 		}, {
 			insteadOf("sorted sets", "CL.SLIDINGWINDOW key max_count period counts and decides in one call", "sorted-sets"),
 			"bzmpop:-5 bzpopmax:-3 bzpopmin:-3 zadd:-4 zcard:2 zcount:4 zdiff:-3 zdiffstore:-4 zincrby:4 zinter:-3 zintercard:-3 " +
@@ -109,7 +107,7 @@ func RemoteRows() []Remote {
 		ofLimits = "over a remote store (--store) named limits come from --limits-file only, so that all servers have the same: change it there and CL.LIMIT RELOAD"
 		flushes  = "over a remote store (--store) nothing is flushed, for other data may be on its machines: DEL the keys, or flush it there"
 	)
-	return []Remote{
+	all := []Remote{
 		{Name: "cl.bthrottle", Differs: "Its turn is fixed when it debits: a client that gives up returns its debit, but later " +
 			"ones do not move up. The five integers are as of the debit. If the store fails when units are to be returned, " +
 			"they drain instead."},
@@ -133,11 +131,20 @@ func RemoteRows() []Remote {
 		{Name: "info", Differs: "Keyspace counts as DBSIZE does, and is empty while the store does not answer."},
 		{Name: "keys", Differs: "Only with a store of one machine, as SCAN. It may return a key twice."},
 		{Name: "memory|usage", Refusal: "over a remote store (--store) a key takes the memory of its machines: ask them"},
+		{Name: "restore", Differs: "Restores limiters only; a decimal is a funnel's TAT."},
+		{Name: "set", Differs: "Sets a funnel's TAT only, in decimal Unix nanoseconds. Options of expiry are checked and have no effect, because a funnel expires when it is empty."},
 		{Name: "scan", Differs: "Only with a store of one machine; a cluster's error says so. It may return a key twice, or none with a cursor to continue with, as Redis's does."},
 		{Name: "select", Differs: "There is database 0 only: the one that --store names."},
 		{Name: "unlink", Differs: "As DEL."},
 		{Name: "watch", Refusal: "over a remote store (--store) keys can not be watched: use MULTI and EXEC without WATCH, or CL.MTHROTTLE for several limits at once"},
 	}
+	for _, c := range valueRows() {
+		if c.Name != "get" {
+			all = append(all, Remote{Name: c.Name, Refusal: RefuseValue})
+		}
+	}
+	slices.SortFunc(all, func(a, b Remote) int { return strings.Compare(a.Name, b.Name) })
+	return all
 }
 
 // OverRemote returns the catalog for a store on other machines.

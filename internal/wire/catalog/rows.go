@@ -15,7 +15,7 @@ func Rows() []*Command {
 		group("connection", connectionRows()),
 		group("transactions", transactionRows()),
 		group("pubsub", pubSubRows()),
-		group("generic", keyRows(), stateRows(), expiryRows(), keyspaceRows()),
+		group("generic", keyRows(), valueRows(), stateRows(), expiryRows(), keyspaceRows()),
 		group("scripting", scriptingRows()),
 		group("server", serverRows(), replicationRows(), durabilityRows(), adminRows(), operatorRows()),
 		refusedRows(),

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"strconv"
 
 	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
@@ -10,8 +9,10 @@ import (
 )
 
 func timeCommand(c execute.Call, _ [][]byte) error {
-	now := c.WallTime()
-	c.Reply().Strings([]string{strconv.FormatInt(now.Unix(), 10), strconv.Itoa(now.Nanosecond() / 1000)})
+	now, w := c.WallTime(), c.Reply()
+	w.Array(2)
+	w.BulkInt(now.Unix())
+	w.BulkInt(int64(now.Nanosecond() / 1000))
 	return nil
 }
 

@@ -37,7 +37,8 @@ import (
 const (
 	T0          = int64(1_700_000_000_000_000_000) // Unix ns at which a harness's clock starts
 	Sec         = int64(1_000_000_000)             // ns
-	MaxKeyBytes = 4096
+	MaxKeyBytes   = 4096
+	MaxValueBytes = 64 << 10
 )
 
 // sharedCatalog is made once, as a test makes hundreds of engines.
@@ -109,6 +110,7 @@ func New(change ...func(*commands.Config)) *Harness {
 			Reading:       funnel.Burst,
 			Databases:     16,
 			MaxKeyBytes:   MaxKeyBytes,
+			MaxValueBytes: MaxValueBytes,
 			Limits:        resp.Limits{MaxArgs: 1 << 20, MaxCommandBytes: 4 << 20},
 			MaxReplyBytes: 32 << 20,
 			Scripts:       NewScripts(time.Minute), // long enough for a busy machine

@@ -13,8 +13,8 @@ import (
 	"cellserver/internal/wire/glob"
 )
 
-// EXPIRE and its family delete a key if the time has passed. Otherwise they change only buckets, which do not
-// drain: all other keys expire by their own rate.
+// EXPIRE and its family delete a key if the time has passed. Otherwise they change only values and buckets:
+// all other keys expire by their own rate.
 
 func expire(c execute.Call, args [][]byte) error { return expireKey(c, args, time.Second, false) }
 
@@ -27,15 +27,11 @@ func pexpireAt(c execute.Call, args [][]byte) error {
 }
 
 func expireKey(c execute.Call, args [][]byte, unit time.Duration, isTime bool) error {
-	options, err := expireOptions(args[3:])
+	when, err := expiryCondition(args[3:])
 	if err != nil {
 		return err
 	}
 	n, err := argument.Int(args[2])
-	if err != nil {
-		return err
-	}
-	e, ok, err := c.Entry(args[1])
 	if err != nil {
 		return err
 	}
@@ -47,27 +43,12 @@ func expireKey(c execute.Call, args [][]byte, unit time.Duration, isTime bool) e
 	if !isTime {
 		atMs += nowMs
 	}
-	switch {
-	case !ok || !options.allow(e.ExpiresNs, atMs):
-		c.Reply().Int(0)
-		return nil
-	case atMs <= nowMs:
-		if _, err := c.Delete([]store.Key{c.Key(args[1])}); err != nil {
-			return err
-		}
-	case e.Kind.Row().Endless && isTime:
-		return expireAtNs(c, args[1], sumNs(0, atMs))
-	case e.Kind.Row().Endless:
-		return expireAtNs(c, args[1], sumNs(c.Now(), n*unitMs))
-	}
-	c.Reply().Int(1)
-	return nil
+	return retimed(c, args[1], limiter.Operation{Verb: limiter.Expire, AtNs: nsOf(atMs), When: when}, execute.Call.Change)
 }
 
-// expireAtNs sets a bucket's expiry.
-func expireAtNs(c execute.Call, name []byte, atNs int64) error {
-	o := limiter.Operation{Verb: limiter.Expire, AtNs: atNs}
-	if err := c.Operate(name, &o); err != nil {
+// retimed changes a key's expiry and replies whether it did.
+func retimed(c execute.Call, name []byte, o limiter.Operation, change func(execute.Call, []byte, store.Step) error) error {
+	if err := change(c, name, &o); err != nil {
 		return err
 	}
 	c.Reply().Int(o.Count)
@@ -77,62 +58,46 @@ func expireAtNs(c execute.Call, name []byte, atNs int64) error {
 // latestNs is the latest expiry.
 const latestNs = limiter.NeverNs - 1
 
-// sumNs returns ns + ms, saturating at latestNs.
-func sumNs(ns, ms int64) int64 {
-	if ms > (latestNs-ns)/int64(time.Millisecond) {
+// nsOf returns Unix milliseconds in nanoseconds, at most latestNs.
+func nsOf(ms int64) int64 {
+	switch {
+	case ms > latestNs/int64(time.Millisecond):
 		return latestNs
+	case ms < 0:
+		return 0
 	}
-	return ns + ms*int64(time.Millisecond)
+	return ms * int64(time.Millisecond)
 }
 
 func invalidExpireTime(name []byte) error {
 	return reply.Error("ERR invalid expire time in '" + glob.Fold(name) + "' command")
 }
 
-type expireCondition struct{ nx, xx, gt, lt bool }
-
-func expireOptions(args [][]byte) (c expireCondition, err error) {
+func expiryCondition(args [][]byte) (c limiter.ExpiryCondition, err error) {
 	for _, arg := range args {
 		switch glob.Fold(arg) {
 		case "nx":
-			c.nx = true
+			c.None = true
 		case "xx":
-			c.xx = true
+			c.Some = true
 		case "gt":
-			c.gt = true
+			c.Later = true
 		case "lt":
-			c.lt = true
+			c.Earlier = true
 		default:
 			return c, reply.Error("ERR Unsupported option " + resp.Printable(arg))
 		}
 	}
 	switch {
-	case c.nx && (c.xx || c.gt || c.lt):
+	case c.None && (c.Some || c.Later || c.Earlier):
 		return c, reply.Error("ERR NX and XX, GT or LT options at the same time are not compatible")
-	case c.gt && c.lt:
+	case c.Later && c.Earlier:
 		return c, reply.Error("ERR GT and LT options at the same time are not compatible")
 	}
 	return c, nil
 }
 
-// allow reports whether a key may get a new time. No expiry is later than any.
-func (c expireCondition) allow(expiresNs, wantMs int64) bool {
-	if expiresNs == limiter.NeverNs {
-		return !c.xx && !c.gt
-	}
-	haveMs := cutMs(expiresNs)
-	return !c.nx && (!c.gt || wantMs > haveMs) && (!c.lt || wantMs < haveMs)
-}
-
-// persist is PERSIST, which changes only buckets: a funnel without expiry would stay full.
+// persist is PERSIST, which changes only values and buckets: a funnel without expiry would stay full.
 func persist(c execute.Call, args [][]byte) error {
-	e, ok, err := c.Entry(args[1])
-	switch {
-	case err != nil:
-		return err
-	case ok && e.Kind.Row().Endless && e.ExpiresNs != limiter.NeverNs:
-		return expireAtNs(c, args[1], limiter.NeverNs)
-	}
-	c.Reply().Int(0)
-	return nil
+	return retimed(c, args[1], limiter.Operation{Verb: limiter.Expire, AtNs: limiter.NeverNs}, execute.Call.ChangeValue)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"cellserver/internal/limiter"
+	"cellserver/internal/limiter/value"
 	"cellserver/internal/redis/argument"
 	"cellserver/internal/redis/background"
 	"cellserver/internal/redis/execute"
@@ -23,7 +24,7 @@ type handlers struct{ execute.Config }
 // Handlers returns the handlers by their commands' full names.
 func Handlers(c execute.Config) map[string]execute.Handler {
 	k := handlers{c}
-	plain, whole, payloads := execute.Plain, execute.Whole, codec{rdb.NewCodec()}
+	plain, whole, payloads := execute.Plain, execute.Whole, codec{rdb.NewCodec(), c.MaxValueBytes}
 	return map[string]execute.Handler{
 		"del":             plain(del),
 		"unlink":          plain(del),
@@ -40,8 +41,17 @@ func Handlers(c execute.Config) map[string]execute.Handler {
 		"pexpireat":       plain(pexpireAt),
 		"persist":         plain(persist),
 		"type":            plain(typeCommand),
-		"get":             plain(get),
-		"set":             plain(set),
+		"set":             plain(k.set),
+		"setnx":           plain(k.setNX),
+		"setex":           plain(k.setEX("ex")),
+		"psetex":          plain(k.setEX("px")),
+		"getdel":          plain(getDel),
+		"getex":           plain(getEx),
+		"incrbyfloat":     plain(k.incrByFloat),
+		"mset":            plain(k.mSet),
+		"mget":            plain(k.mGet),
+		"rename":          plain(rename),
+		"renamenx":        plain(renameNX),
 		"dump":            plain(payloads.dump),
 		"restore":         plain(payloads.restore),
 		"strlen":          plain(strLen),
@@ -144,12 +154,18 @@ func cutMs(ns int64) int64 { return ns / int64(time.Millisecond) }
 
 func roundSec(ms int64) int64 { return (ms + 500) / 1000 }
 
-func pttl(c execute.Call, args [][]byte) error {
-	return replyTime(c, args[1], func(expiresNs, nowNs int64) int64 { return cutMs(expiresNs - nowNs) })
-}
+func pttl(c execute.Call, args [][]byte) error { return replyTime(c, args[1], leftMs) }
 
 func ttl(c execute.Call, args [][]byte) error {
-	return replyTime(c, args[1], func(expiresNs, nowNs int64) int64 { return roundSec(cutMs(expiresNs - nowNs)) })
+	return replyTime(c, args[1], func(expiresNs, nowNs int64) int64 { return roundSec(leftMs(expiresNs, nowNs)) })
+}
+
+// leftMs counts a whole millisecond, when a value expires, from the present one's beginning, as Redis does.
+func leftMs(expiresNs, nowNs int64) int64 {
+	if expiresNs%int64(time.Millisecond) == 0 {
+		nowNs -= nowNs % int64(time.Millisecond)
+	}
+	return cutMs(expiresNs - nowNs)
 }
 
 func pexpireTime(c execute.Call, args [][]byte) error {
@@ -174,26 +190,28 @@ func typeCommand(c execute.Call, args [][]byte) error {
 	return nil
 }
 
-func strLen(c execute.Call, args [][]byte) error {
-	tatNs, ok, err := c.TAT(args[1])
-	switch {
-	case err != nil:
-		return err
-	case ok:
-		c.Reply().Int(int64(len(valueOf(tatNs))))
-	default:
-		c.Reply().Int(0)
-	}
-	return nil
-}
-
 func objectEncoding(c execute.Call, args [][]byte) error {
 	e, ok, err := c.Entry(args[2])
 	switch {
 	case err != nil:
 		return err
+	case ok && e.Kind == limiter.Value:
+		return valueEncoding(c, args[2])
 	case ok:
 		c.Reply().BulkString(e.Kind.Row().Encoding)
+	default:
+		c.Reply().Null()
+	}
+	return nil
+}
+
+func valueEncoding(c execute.Call, name []byte) error {
+	s, ok, err := c.State(name)
+	switch {
+	case err != nil:
+		return err
+	case ok:
+		c.Reply().BulkString(value.Encoding(s.Payload))
 	default:
 		c.Reply().Null()
 	}

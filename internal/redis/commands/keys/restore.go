@@ -6,6 +6,7 @@ import (
 
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
+	"cellserver/internal/limiter/value"
 	"cellserver/internal/redis/argument"
 	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
@@ -22,7 +23,10 @@ const (
 	errExpired  reply.Error = "ERR the state in the payload has expired, or would in more than 2^62 ns: check the clocks of both servers"
 )
 
-type codec struct{ rdb.Codec }
+type codec struct {
+	rdb.Codec
+	mostBytes int // of a value
+}
 
 func (k codec) dump(c execute.Call, args [][]byte) error {
 	s, ok, err := c.State(args[1])
@@ -37,8 +41,8 @@ func (k codec) dump(c execute.Call, args [][]byte) error {
 	return nil
 }
 
-// restore is RESTORE key ttl payload [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency], with Redis's
-// order of checks.
+// restore is RESTORE key ttl payload [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency] [FUNNEL], with
+// Redis's order of checks. FUNNEL reads a decimal as the TAT of a funnel.
 func (k codec) restore(c execute.Call, args [][]byte) error {
 	o, err := readRestoreOptions(args[4:])
 	if err != nil {
@@ -56,28 +60,32 @@ func (k codec) restore(c execute.Call, args [][]byte) error {
 	} else if ttlMs < 0 {
 		return reply.Error("ERR Invalid TTL value, must be >= 0")
 	}
-	s, err := k.stateOf(args[3], c.Now())
+	s, err := k.stateOf(c, args[3], o.funnel || !c.KeepsValues())
 	if err != nil {
 		return err
 	}
 	if s.Kind.Row().Endless {
-		if s.ExpiresNs = o.expiresNs(ttlMs, c.Now()); s.ExpiresNs <= c.Now() {
-			return replaceByNothing(c, args[1], o.when)
-		}
+		s.ExpiresNs = o.expiresNs(ttlMs, c.Now())
 	}
-	switch _, found, err := c.SetState(args[1], s, o.when); {
+	w := store.Setting{To: s, When: o.when}
+	switch err := c.Set(args[1], &w); {
 	case err != nil:
 		return err
-	case !o.when.Holds(found): // another client has made it meanwhile
+	case !o.when.Holds(w.Found): // another client has made it meanwhile
 		return errBusyKey
 	}
 	return c.OK()
 }
 
-// stateOf returns the state in a payload. As in SET, its expiry must lie ahead, at most MaxToleranceNs; a
-// bucket's is not in the payload.
-func (k codec) stateOf(payload []byte, nowNs int64) (limiter.State, error) {
-	s, err := k.Read(payload)
+// stateOf returns the state in a payload. A limiter's expiry must lie ahead, at most MaxToleranceNs; a value's
+// and a bucket's are not in the payload.
+func (k codec) stateOf(c execute.Call, payload []byte, decimalIsFunnel bool) (s limiter.State, err error) {
+	nowNs := c.Now()
+	if decimalIsFunnel {
+		s, err = k.ReadFunnel(payload)
+	} else {
+		s, err = k.Read(payload)
+	}
 	switch {
 	case errors.Is(err, rdb.ErrChecksum):
 		return s, errChecksum
@@ -87,6 +95,8 @@ func (k codec) stateOf(payload []byte, nowNs int64) (limiter.State, error) {
 		return s, errDamaged
 	case err != nil:
 		return s, errNotTAT
+	case s.Kind == limiter.Value && value.TextBytes(s.Payload) > k.mostBytes:
+		return s, reply.TooLong("value is", k.mostBytes, "--max-value-bytes")
 	case s.Kind.Row().Endless || s.ExpiresNs > nowNs && s.ExpiresNs-nowNs <= funnel.MaxToleranceNs:
 		return s, nil
 	case s.Kind == limiter.Funnel:
@@ -95,19 +105,10 @@ func (k codec) stateOf(payload []byte, nowNs int64) (limiter.State, error) {
 	return s, errExpired
 }
 
-// replaceByNothing restores an expired state.
-func replaceByNothing(c execute.Call, name []byte, when store.Condition) error {
-	if when == store.Always {
-		if _, err := c.Delete([]store.Key{c.Key(name)}); err != nil {
-			return err
-		}
-	}
-	return c.OK()
-}
-
 type restoreOptions struct {
 	when     store.Condition
 	absolute bool
+	funnel   bool
 }
 
 // expiresNs returns the expiry by the ttl, for states without their own.
@@ -116,9 +117,11 @@ func (o restoreOptions) expiresNs(ttlMs, nowNs int64) int64 {
 	case ttlMs == 0:
 		return limiter.NeverNs
 	case o.absolute:
-		return sumNs(0, ttlMs)
+		return nsOf(ttlMs)
+	case ttlMs > math.MaxInt64-cutMs(nowNs):
+		return latestNs
 	}
-	return sumNs(nowNs, ttlMs)
+	return nsOf(cutMs(nowNs) + ttlMs)
 }
 
 func readRestoreOptions(args [][]byte) (o restoreOptions, err error) {
@@ -130,6 +133,8 @@ func readRestoreOptions(args [][]byte) (o restoreOptions, err error) {
 			o.when = store.Always
 		case name == "absttl":
 			o.absolute = true
+		case name == "funnel":
+			o.funnel = true
 		case (name == "idletime" || name == "freq") && i+1 < len(args) && (given == "" || given == name):
 			given = name
 			i++

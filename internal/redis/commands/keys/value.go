@@ -2,11 +2,10 @@ package keys
 
 import (
 	"math"
-	"strconv"
 	"time"
 
-	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
+	"cellserver/internal/limiter/value"
 	"cellserver/internal/redis/argument"
 	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
@@ -16,66 +15,34 @@ import (
 	"cellserver/internal/wire/glob"
 )
 
-// A funnel's value is what redis-cell stores in Redis: its TAT in decimal. The expiry follows from it, so
-// options of expiry are checked as in Redis and have no effect. Keys of other limiters have no value, and SET
-// replaces them.
+// A funnel's value is what redis-cell stores in Redis: its TAT in decimal. Keys of other limiters have no
+// value. A store on other machines has no values, so that SET sets TATs only.
 
 const errNotTAT reply.Error = "ERR " + catalog.RefuseValue + ". A value can only be a key's TAT, as redis-cell stores it: " +
 	"in decimal Unix nanoseconds, after now and at most 2^62 ns ahead of it"
 
-func valueOf(tatNs int64) string { return strconv.FormatInt(tatNs, 10) }
-
-func tatOf(value []byte, nowNs int64) (tatNs int64, err error) {
-	tatNs, ok := resp.ParseInt(value)
-	if !ok || tatNs <= nowNs || tatNs-nowNs > funnel.MaxToleranceNs {
-		return 0, errNotTAT
-	}
-	return tatNs, nil
-}
-
-func get(c execute.Call, args [][]byte) error {
-	tatNs, ok, err := c.TAT(args[1])
-	if err == nil {
-		replyValue(c, tatNs, ok)
-	}
-	return err
-}
-
-func replyValue(c execute.Call, tatNs int64, ok bool) {
-	if ok {
-		c.Reply().BulkString(valueOf(tatNs))
-	} else {
-		c.Reply().Null()
-	}
-}
-
 // set is SET key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT seconds | PXAT milliseconds |
 // KEEPTTL].
-func set(c execute.Call, args [][]byte) error {
+func (k handlers) set(c execute.Call, args [][]byte) error {
 	o, err := readSetOptions(args[3:])
-	if err == nil {
-		err = o.checkExpiry(args[0], c.Now())
+	if err != nil || o.expiry == "persist" {
+		return reply.ErrSyntax
+	}
+	s, err := k.setting(c, args[2])
+	if err == nil && o.time != nil {
+		s.To.ExpiresNs, err = o.expiresNs(args[0], c.Now())
 	}
 	if err != nil {
 		return err
 	}
-	tatNs, err := tatOf(args[2], c.Now())
-	if err != nil {
-		return err
-	}
-	if o.get { // before a key of another type is overwritten
-		if _, _, err := c.TAT(args[1]); err != nil {
-			return err
-		}
-	}
-	before, found, err := c.SetState(args[1], limiter.State{ExpiresNs: tatNs}, o.when)
-	if err != nil {
+	s.When, s.KeepExpiry, s.Reads = o.when, o.expiry == "keepttl", o.get
+	if err := c.Set(args[1], s); err != nil {
 		return err
 	}
 	switch {
 	case o.get:
-		return replyBefore(c, &before, found)
-	case o.when.Holds(found):
+		return execute.ReplyString(c.Reply(), &s.Before, s.Found, c.Now())
+	case o.when.Holds(s.Found):
 		c.Reply().OK()
 	default:
 		c.Reply().Null()
@@ -83,13 +50,183 @@ func set(c execute.Call, args [][]byte) error {
 	return nil
 }
 
-// replyBefore replies as GET would have before SET.
-func replyBefore(c execute.Call, s *limiter.State, found bool) error {
-	tatNs, err := s.TAT(c.Now())
-	if err != nil { // another client made it meanwhile
-		return reply.ErrWrongType
+// setting returns the Setting of a value that never expires; over a store without values, of a funnel.
+func (k handlers) setting(c execute.Call, text []byte) (*store.Setting, error) {
+	if !c.KeepsValues() {
+		tatNs, ok := resp.ParseInt(text)
+		if !ok || !limiter.IsTAT(tatNs, c.Now()) {
+			return nil, errNotTAT
+		}
+		return &store.Setting{To: limiter.State{ExpiresNs: tatNs}}, nil
 	}
-	replyValue(c, tatNs, found)
+	if len(text) > k.MaxValueBytes {
+		return nil, reply.TooLong("value is", k.MaxValueBytes, "--max-value-bytes")
+	}
+	return &store.Setting{To: limiter.ValueOf(text, limiter.NeverNs), SetsTAT: true}, nil
+}
+
+// setNX is SETNX key value.
+func (k handlers) setNX(c execute.Call, args [][]byte) error {
+	s, err := k.setting(c, args[2])
+	if err != nil {
+		return err
+	}
+	s.When = store.IfAbsent
+	if err := c.Set(args[1], s); err != nil {
+		return err
+	}
+	c.Reply().Int(execute.LimitedInt(!s.Found))
+	return nil
+}
+
+// setEX is SETEX key seconds value, and PSETEX with milliseconds.
+func (k handlers) setEX(expiry string) func(c execute.Call, args [][]byte) error {
+	return func(c execute.Call, args [][]byte) error {
+		s, err := k.setting(c, args[3])
+		if err == nil {
+			s.To.ExpiresNs, err = setOptions{expiry: expiry, time: args[2]}.expiresNs(args[0], c.Now())
+		}
+		if err == nil {
+			err = c.Set(args[1], s)
+		}
+		if err != nil {
+			return err
+		}
+		return c.OK()
+	}
+}
+
+// getDel is GETDEL key.
+func getDel(c execute.Call, args [][]byte) error {
+	s := store.Setting{When: store.IfFound, Reads: true}
+	if err := c.Set(args[1], &s); err != nil {
+		return err
+	}
+	return execute.ReplyString(c.Reply(), &s.Before, s.Found, c.Now())
+}
+
+// getEx is GETEX key [EX seconds | PX milliseconds | EXAT seconds | PXAT milliseconds | PERSIST].
+func getEx(c execute.Call, args [][]byte) error {
+	o, err := readSetOptions(args[2:])
+	if err != nil || o.get || o.when != store.Always || o.expiry == "keepttl" {
+		return reply.ErrSyntax
+	}
+	step := retime{}
+	switch {
+	case o.time != nil:
+		if step.atNs, err = o.expiresNs(args[0], c.Now()); err != nil {
+			return err
+		}
+	case o.expiry == "persist":
+		step.atNs = limiter.NeverNs
+	}
+	if err := c.ChangeValue(args[1], &step); err != nil {
+		return err
+	}
+	return execute.ReplyString(c.Reply(), &step.before, step.found, c.Now())
+}
+
+// retime is GETEX's Step.
+type retime struct {
+	limiter.Base
+	atNs   int64 // 0 for no change
+	before limiter.State
+	found  bool
+}
+
+func (r *retime) Do(s *limiter.State, nowNs int64) (changed bool, err error) {
+	r.found = s.ExpiresNs > nowNs
+	switch {
+	case !r.found:
+		return false, nil
+	case s.Kind != limiter.Value:
+		return false, limiter.ErrWrongType
+	}
+	r.before = limiter.Shifted(*s, 0)
+	changed = r.atNs != 0 && r.atNs != s.ExpiresNs
+	if changed {
+		s.ExpiresNs = max(r.atNs, nowNs)
+	}
+	return changed, nil
+}
+
+func (r *retime) MakesKey() bool { return false }
+
+func (r *retime) Traits() limiter.Traits {
+	return limiter.Traits{Kind: limiter.Value, KeepsPayload: true}
+}
+
+func (r *retime) Copy() (c store.Step, take func()) {
+	as := *r
+	return &as, func() { *r = as }
+}
+
+// incrByFloat is INCRBYFLOAT key increment.
+func (k handlers) incrByFloat(c execute.Call, args [][]byte) error {
+	step := addFloat{most: k.MaxValueBytes}
+	step.by, step.ok = value.ParseFloat(args[2])
+	if err := c.ChangeValue(args[1], &step); err != nil {
+		return err
+	}
+	c.Reply().Bulk(step.text)
+	return nil
+}
+
+// addFloat is INCRBYFLOAT's Step.
+type addFloat struct {
+	limiter.Base
+	by   value.Float
+	ok   bool // else an error after those of the key
+	most int  // bytes of a value
+	text []byte
+}
+
+func (a *addFloat) Do(s *limiter.State, nowNs int64) (changed bool, err error) {
+	expiresNs, old := s.ExpiresNs, value.Float{}
+	if expiresNs <= nowNs {
+		expiresNs = limiter.NeverNs
+	} else if s.Kind != limiter.Value {
+		return false, limiter.ErrWrongType
+	} else if f, ok := value.FloatOf(s.Payload); ok {
+		old = f
+	} else {
+		return false, value.ErrNotFloat
+	}
+	if !a.ok {
+		return false, value.ErrNotFloat
+	}
+	if a.text, err = value.AddFloat(old, a.by); err != nil {
+		return false, err
+	}
+	if len(a.text) > a.most {
+		return false, reply.TooLong("value is", a.most, "--max-value-bytes")
+	}
+	*s = limiter.State{Kind: limiter.Value, ExpiresNs: expiresNs, Payload: value.AppendText(nil, a.text)}
+	return true, nil
+}
+
+func (a *addFloat) Traits() limiter.Traits {
+	return limiter.Traits{Kind: limiter.Value, KeepsPayload: true}
+}
+
+func (a *addFloat) Copy() (c store.Step, take func()) {
+	as := *a
+	return &as, func() { *a = as }
+}
+
+// strLen is STRLEN key, of values only.
+func strLen(c execute.Call, args [][]byte) error {
+	s, ok, err := c.State(args[1])
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		c.Reply().Int(0)
+	case s.Kind != limiter.Value:
+		return reply.ErrWrongType
+	default:
+		c.Reply().Int(int64(len(limiter.AppendValue(nil, &s))))
+	}
 	return nil
 }
 
@@ -109,11 +246,11 @@ func readSetOptions(args [][]byte) (o setOptions, err error) {
 			o.when, err = condition(o.when, store.IfFound)
 		case "get":
 			o.get = true
-		case "ex", "px", "exat", "pxat", "keepttl":
+		case "ex", "px", "exat", "pxat", "keepttl", "persist":
 			if o.expiry != "" && o.expiry != name {
 				return o, reply.ErrSyntax
 			}
-			if o.expiry = name; name == "keepttl" {
+			if o.expiry = name; name == "keepttl" || name == "persist" {
 				continue
 			}
 			if i++; i == len(args) {
@@ -137,14 +274,11 @@ func condition(have, wanted store.Condition) (store.Condition, error) {
 	return wanted, nil
 }
 
-// checkExpiry refuses the times that Redis refuses.
-func (o setOptions) checkExpiry(name []byte, nowNs int64) error {
-	if o.time == nil {
-		return nil
-	}
+// expiresNs returns the expiry, a whole millisecond, or an error for the times that Redis refuses.
+func (o setOptions) expiresNs(name []byte, nowNs int64) (int64, error) {
 	n, err := argument.Int(o.time)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	unit, begin := time.Millisecond, int64(0)
 	if o.expiry == "ex" || o.expiry == "exat" {
@@ -154,7 +288,7 @@ func (o setOptions) checkExpiry(name []byte, nowNs int64) error {
 		begin = cutMs(nowNs)
 	}
 	if unitMs := unit.Milliseconds(); n <= 0 || n > math.MaxInt64/unitMs || n*unitMs > math.MaxInt64-begin {
-		return invalidExpireTime(name)
+		return 0, invalidExpireTime(name)
 	}
-	return nil
+	return nsOf(begin + n*unit.Milliseconds()), nil
 }

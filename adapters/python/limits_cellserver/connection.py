@@ -1,0 +1,63 @@
+"""Connections with time-outs that suit a limiter."""
+
+import redis
+import redis.asyncio
+import redis.asyncio.retry
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+TIMEOUT_SECONDS = 0.05
+
+_SCHEMES = {"cellserver": "redis", "cellserver+tls": "rediss", "cellserver+unix": "unix"}
+
+# Errors of the server that say nothing of the call: it is full, loading, no leader, or its store is away.
+_UNAVAILABLE = {
+    "BUSY", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "MISCONF", "NOREPLICAS", "OOM", "READONLY", "STOREDOWN",
+    "TRYAGAIN",
+}
+_UNAVAILABLE_TEXTS = (
+    "new keys per second from this address", "the store failed", "conflicts with other clients",
+    "was ended before it was done",
+)
+# redis-py cuts the code off the text where it has a class for the code.
+_UNAVAILABLE_CLASSES = (redis.ConnectionError, redis.TimeoutError, redis.exceptions.ReadOnlyError) + (
+    (redis.exceptions.OutOfMemoryError,) if hasattr(redis.exceptions, "OutOfMemoryError") else ()
+)
+
+
+def connect(url, **options):
+    """Returns a redis.Redis for cellserver://, cellserver+tls://, cellserver+unix:// or an URL of redis-py.
+
+    A call waits 50 ms and is not repeated, as it may have been counted. options are those of redis.Redis.
+    """
+    url = _redis_url(url)
+    return redis.Redis.from_url(url, **{**_defaults(url, Retry(NoBackoff(), 0)), **options})
+
+
+def connect_async(url, **options):
+    """Is connect for asyncio. The client belongs to the event loop that first uses it."""
+    url = _redis_url(url)
+    retry = redis.asyncio.retry.Retry(NoBackoff(), 0)
+    return redis.asyncio.Redis.from_url(url, **{**_defaults(url, retry), **options})
+
+
+def is_unavailable(error):
+    """Reports whether an error of redis-py means that nobody decided; others are mistakes of the caller's."""
+    if isinstance(error, (redis.AuthenticationError, redis.exceptions.AuthorizationError)):
+        return False
+    if isinstance(error, _UNAVAILABLE_CLASSES):
+        return True
+    text = str(error)
+    return text.split(" ", 1)[0] in _UNAVAILABLE or any(part in text for part in _UNAVAILABLE_TEXTS)
+
+
+def _redis_url(url):
+    scheme, separator, rest = url.partition("://")
+    scheme = scheme.removeprefix("async+")
+    return _SCHEMES.get(scheme, scheme) + separator + rest
+
+
+def _defaults(url, retry):
+    if url.startswith("unix"):  # has no time-out to connect
+        return {"socket_timeout": TIMEOUT_SECONDS, "retry": retry}
+    return {"socket_timeout": TIMEOUT_SECONDS, "socket_connect_timeout": TIMEOUT_SECONDS, "retry": retry}

@@ -1,0 +1,114 @@
+// Package value is the arithmetic of Redis's strings: counters and texts. It is pure.
+package value
+
+import (
+	"encoding/binary"
+	"errors"
+	"strconv"
+
+	"cellserver/internal/resp"
+)
+
+var (
+	// ErrNotInteger reports a text that INCR cannot count on.
+	ErrNotInteger = errors.New("value: not an integer or out of range")
+	// ErrOverflow reports a count beyond 64 bits.
+	ErrOverflow = errors.New("value: increment or decrement would overflow")
+	// ErrNotFloat reports a text that INCRBYFLOAT cannot read.
+	ErrNotFloat = errors.New("value: not a valid float")
+	// ErrNotFinite reports a sum that is not a number.
+	ErrNotFinite = errors.New("value: increment would produce NaN or Infinity")
+)
+
+// A payload of counterBytes is a counter in little endian. Any other is a text, followed by a byte if it has
+// at least counterBytes.
+const (
+	counterBytes  = 8
+	embeddedBytes = 44 // longest text that Redis stores beside its header
+)
+
+// Append appends the payload of a value as SET stores it: an integer as a counter.
+func Append(payload, text []byte) []byte {
+	if n, ok := resp.ParseInt(text); ok {
+		return AppendCounter(payload, n)
+	}
+	return AppendText(payload, text)
+}
+
+// AppendCounter appends a counter's payload.
+func AppendCounter(payload []byte, n int64) []byte {
+	return binary.LittleEndian.AppendUint64(payload, uint64(n))
+}
+
+// AppendText appends a text's payload, also if it is an integer.
+func AppendText(payload, text []byte) []byte {
+	payload = append(payload, text...)
+	if len(text) >= counterBytes {
+		payload = append(payload, 0)
+	}
+	return payload
+}
+
+// TextBytes returns the length of a text.
+func TextBytes(payload []byte) int {
+	if len(payload) > counterBytes {
+		return len(payload) - 1
+	}
+	return len(payload)
+}
+
+// Counter returns a counter's number, and false for a text.
+func Counter(payload []byte) (n int64, ok bool) {
+	if len(payload) != counterBytes {
+		return 0, false
+	}
+	return int64(binary.LittleEndian.Uint64(payload)), true
+}
+
+// IsCounter reports whether a payload is a counter's.
+func IsCounter(payload []byte) bool { return len(payload) == counterBytes }
+
+// Text returns a text, a part of the payload; it must not be a counter's.
+func Text(payload []byte) []byte {
+	n := TextBytes(payload)
+	return payload[:n:n]
+}
+
+// AppendTo appends a value in Redis's form.
+func AppendTo(b, payload []byte) []byte {
+	if n, ok := Counter(payload); ok {
+		return strconv.AppendInt(b, n, 10)
+	}
+	return append(b, Text(payload)...)
+}
+
+// Encoding returns the encoding of OBJECT ENCODING.
+func Encoding(payload []byte) string {
+	switch _, ok := Counter(payload); {
+	case ok:
+		return "int"
+	case len(Text(payload)) <= embeddedBytes:
+		return "embstr"
+	}
+	return "raw"
+}
+
+// Add adds to a value. A counter's payload is changed in place.
+func Add(payload []byte, by int64) (newPayload []byte, n int64, err error) {
+	n, ok := Counter(payload)
+	if !ok {
+		if n, ok = resp.ParseInt(Text(payload)); !ok {
+			return payload, 0, ErrNotInteger
+		}
+		payload = nil // a text's is not overwritten
+	}
+	if n, ok = sum(n, by); !ok {
+		return payload, 0, ErrOverflow
+	}
+	return AppendCounter(payload[:0], n), n, nil
+}
+
+func sum(a, b int64) (n int64, ok bool) {
+	n = a + b
+	return n, (n > a) == (b > 0)
+}

@@ -1,0 +1,61 @@
+package native
+
+// evaluated is an expression for its effect, or for its slot.
+type evaluated struct{ of expression }
+
+func (s *evaluated) run(m *Machine) bool { s.of.eval(m); return false }
+
+// copied sets a variable to a value in another slot.
+type copied struct {
+	place
+	from expression
+}
+
+func (s *copied) run(m *Machine) bool {
+	s.set(m, *s.from.eval(m))
+	return false
+}
+
+// assignment sets variables, once all values are known.
+type assignment struct {
+	slots  []int
+	values []expression
+}
+
+func (s *assignment) run(m *Machine) bool {
+	from := m.reserve(max(len(s.slots), len(s.values)))
+	for i := range s.values {
+		v := s.values[i].eval(m)
+		m.items[from+i] = *v
+	}
+	for i := len(s.slots) - 1; i >= 0; i-- {
+		m.slots[s.slots[i]] = m.items[from+i]
+	}
+	return false
+}
+
+type condition struct {
+	when            expression
+	then, otherwise []statement
+}
+
+func (s *condition) run(m *Machine) bool {
+	if s.when.eval(m).isTruthy() {
+		return m.block(s.then)
+	}
+	return m.block(s.otherwise)
+}
+
+type block []statement
+
+func (s block) run(m *Machine) bool { return m.block(s) }
+
+// returning ends the script or function with a value, or without one.
+type returning struct{ of expression }
+
+func (s *returning) run(m *Machine) bool {
+	if m.result = nil; s.of != nil {
+		m.result = s.of.eval(m)
+	}
+	return true
+}

@@ -1,0 +1,428 @@
+package lua
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+
+	"cellserver/internal/lua/native"
+	"cellserver/internal/test/racetest"
+)
+
+// counterHost knows a few commands on values, and answers as Redis does.
+type counterHost struct {
+	fakeHost
+	values map[string]string
+}
+
+func newCounterHost(values map[string]string) *counterHost {
+	return &counterHost{values: maps.Clone(values)}
+}
+
+func (h *counterHost) bulk(key string, buf []byte) []byte {
+	if v, ok := h.values[key]; ok {
+		return fmt.Appendf(buf, "$%d\r\n%s\r\n", len(v), v)
+	}
+	return append(buf, "$-1\r\n"...)
+}
+
+func (h *counterHost) Call(args [][]byte, _ bool, buf []byte) []byte {
+	words := make([]string, len(args))
+	for i := range args {
+		words[i] = string(args[i])
+	}
+	switch name := strings.ToLower(words[0]); {
+	case name == "get" && len(words) == 2:
+		return h.bulk(words[1], buf)
+	case name == "set" && len(words) == 3:
+		h.values[words[1]] = words[2]
+		return append(buf, "+OK\r\n"...)
+	case name == "setnx" && len(words) == 3:
+		_, found := h.values[words[1]]
+		if !found {
+			h.values[words[1]] = words[2]
+		}
+		return fmt.Appendf(buf, ":%d\r\n", map[bool]int{true: 0, false: 1}[found])
+	case name == "mget" && len(words) > 1:
+		buf = fmt.Appendf(buf, "*%d\r\n", len(words)-1)
+		for _, key := range words[1:] {
+			buf = h.bulk(key, buf)
+		}
+		return buf
+	case name == "del" && len(words) == 2, name == "exists" && len(words) == 2:
+		_, found := h.values[words[1]]
+		if name == "del" {
+			delete(h.values, words[1])
+		}
+		return fmt.Appendf(buf, ":%d\r\n", map[bool]int{true: 1, false: 0}[found])
+	case name == "incrby" && len(words) == 3, name == "incr" && len(words) == 2:
+		by, err := int64(1), error(nil)
+		if name == "incrby" {
+			by, err = strconv.ParseInt(words[2], 10, 64)
+		}
+		before := int64(0)
+		if v, ok := h.values[words[1]]; ok && err == nil {
+			before, err = strconv.ParseInt(v, 10, 64)
+		}
+		if err != nil || words[len(words)-1][0] == '+' {
+			return append(buf, "-ERR value is not an integer or out of range\r\n"...)
+		}
+		h.values[words[1]] = strconv.FormatInt(before+by, 10)
+		return fmt.Appendf(buf, ":%d\r\n", before+by)
+	}
+	return append(buf, "-ERR Unknown Redis command called from script\r\n"...)
+}
+
+// nativeHost has errors run by the interpreter.
+type nativeHost struct{ *counterHost }
+
+func (h nativeHost) Call(args [][]byte, buf []byte) (reply []byte, ok bool) {
+	from := len(buf)
+	buf = h.counterHost.Call(args, false, buf)
+	return buf, buf[from] != '-'
+}
+
+// subset writes random programs that mostly need no interpreter.
+type subset struct {
+	*rand.Rand
+	b      strings.Builder
+	locals []string // in scope
+	names  int
+	depth  int
+}
+
+func (w *subset) pick(list ...string) string { return list[w.IntN(len(list))] }
+
+func (w *subset) local() string { return w.locals[w.IntN(len(w.locals))] }
+
+// number is an expression that is a number most of the time.
+func (w *subset) number(depth int) string {
+	if depth <= 0 {
+		return w.pick("1", "2", "7", "1000", "0.5", "1e3", "0x10", "3.25", "1483228800", "10000000000000000", "#KEYS", "#ARGV[1]", "(2^53)",
+			"tonumber(ARGV[1])", "ARGV[1]", "ARGV[2]", "tonumber(ARGV[2], 10)")
+	}
+	e := func() string { return w.number(depth - 1) }
+	switch w.IntN(11) {
+	case 0, 1, 2:
+		return "(" + e() + w.pick(" + ", " - ", " * ", " / ", " % ", " ^ ") + e() + ")"
+	case 3:
+		return w.pick("math.floor(", "math.ceil(", "math.abs(", "-(") + e() + ")"
+	case 4:
+		return w.pick("math.max(", "math.min(") + e() + ", " + e() + ")"
+	case 5:
+		return "(tonumber(" + w.any(depth-1) + ") or " + e() + ")"
+	case 6:
+		return "(" + w.any(depth-1) + w.pick(" and ", " or ") + e() + ")"
+	case 7:
+		return "f(" + e() + ", " + w.any(depth-1) + ")"
+	case 8:
+		return "redis.call('" + w.pick("incr', KEYS[1])", "INCRBY', KEYS[1], 3)", "exists', KEYS[1])", "del', KEYS[2])", "incrby', KEYS[1], math.floor("+e()+") % 100)")
+	default:
+		return w.pick(w.local(), "(tonumber("+w.local()+") or 4)", "(tonumber("+w.local()+") or 0.1)")
+	}
+}
+
+func (w *subset) text(depth int) string {
+	if depth <= 0 {
+		return w.pick("'a'", "'7'", "''", "'x y'", "KEYS[1]", "ARGV[1]", "ARGV[3]", "ARGV[9]", "' 0x1F '", "'1e400'", "'-0.1'")
+	}
+	switch w.IntN(5) {
+	case 0:
+		return "(" + w.text(depth-1) + " .. " + w.pick(w.number(depth-1), w.text(depth-1)) + " .. " + w.text(depth-1) + ")"
+	case 1:
+		return "tostring(" + w.pick(w.number(depth-1), w.test(depth-1), w.any(depth-1)) + ")"
+	case 2:
+		return "type(" + w.any(depth-1) + ")"
+	case 3:
+		return "(redis.call('get', " + w.pick("KEYS[1]", "KEYS[2]") + ") or 'none')"
+	default:
+		name := w.local()
+		return w.pick(name, "(type("+name+") == 'string' and "+name+" or 'q')", "tostring(type("+name+") == 'number' and "+name+")")
+	}
+}
+
+func (w *subset) any(depth int) string {
+	switch w.IntN(7) {
+	case 0, 1:
+		return w.number(depth)
+	case 2, 3:
+		return w.text(depth)
+	case 4:
+		return w.test(depth)
+	case 5:
+		return w.pick("nil", "true", "false", w.local(), "redis.call('mget', KEYS[1], KEYS[2])[1]", "redis.call('set', KEYS[1], math.floor("+w.number(depth-1)+") % 10)",
+			"redis.call('setnx', KEYS[2], "+w.text(depth-1)+")", "redis.pcall('get', KEYS[1])", "redis.replicate_commands()", "redis.call('set', KEYS[2], 5).ok")
+	default:
+		return w.local()
+	}
+}
+
+func (w *subset) test(depth int) string {
+	if depth <= 0 {
+		return w.pick("true", "false", w.local()+" == nil", "not "+w.local())
+	}
+	switch w.IntN(4) {
+	case 0:
+		return "(" + w.number(depth-1) + w.pick(" < ", " <= ", " > ", " >= ") + w.number(depth-1) + ")"
+	case 1:
+		return "(" + w.any(depth-1) + w.pick(" == ", " ~= ") + w.any(depth-1) + ")"
+	case 2:
+		return "(" + w.text(depth-1) + w.pick(" < ", " >= ") + w.text(depth-1) + ")"
+	default:
+		return "(not " + w.any(depth-1) + w.pick(" and ", " or ") + w.any(depth-1) + ")"
+	}
+}
+
+func (w *subset) block(statements int) {
+	scope := len(w.locals)
+	w.depth++
+	for range statements {
+		w.statement()
+	}
+	w.depth--
+	w.locals = w.locals[:scope]
+}
+
+func (w *subset) statement() {
+	switch n := w.IntN(12); {
+	case n < 4:
+		w.names++
+		name := fmt.Sprintf("v%d", w.names)
+		fmt.Fprintf(&w.b, "local %s = %s\n", name, w.any(3))
+		w.locals = append(w.locals, name)
+	case n == 4:
+		fmt.Fprintf(&w.b, "local %s, %s = %s\n", "a", "b", w.any(2))
+		w.locals = append(w.locals, "a", "b")
+	case n < 7:
+		fmt.Fprintf(&w.b, "%s = %s\n", w.local(), w.any(3))
+	case n == 7:
+		fmt.Fprintf(&w.b, "%s, %s = %s, %s\n", w.local(), w.local(), w.any(2), w.any(2))
+	case n == 8:
+		fmt.Fprintf(&w.b, "redis.call('set', KEYS[2], %s)\n", w.pick(w.number(2), w.text(2)))
+	case w.depth < 4:
+		fmt.Fprintf(&w.b, "if %s then\n", w.test(2))
+		w.block(2)
+		if w.IntN(6) == 0 {
+			fmt.Fprintf(&w.b, "return %s\n", w.reply())
+		}
+		w.b.WriteString(w.pick("else\n", "elseif "+w.test(1)+" then\n"))
+		w.block(1)
+		w.b.WriteString("end\n")
+	}
+}
+
+func (w *subset) reply() string {
+	return w.pick(w.any(2), "{"+w.any(1)+", "+w.any(2)+", "+w.any(1)+"}", "{"+w.any(1)+", {"+w.any(1)+"}, {}}",
+		"redis.error_reply("+w.text(1)+")", "redis.status_reply("+w.text(1)+")", "{err = "+w.text(1)+"}", "{ok = "+w.text(1)+"}", "")
+}
+
+func randomSubset(seed uint64) string {
+	w := &subset{Rand: rand.New(rand.NewPCG(seed, 2)), locals: []string{"n", "s"}}
+	w.b.WriteString("local n, s = 5, 'str'\nlocal function f(a, b)\n")
+	w.locals = append(w.locals, "a", "b")
+	saved := w.names
+	w.b.WriteString("if b then a = a * 2 end return a\nend\n")
+	w.names, w.locals = saved, w.locals[:2]
+	for range 6 {
+		w.statement()
+	}
+	w.b.WriteString("return " + w.reply() + "\n")
+	return w.b.String()
+}
+
+// runBoth runs a script by the interpreter, and natively if that is possible.
+func runBoth(t testing.TB, e *Engine, source string, values map[string]string, keys, argv [][]byte, resp3 bool) (want string, isNative bool) {
+	t.Helper()
+	s, err := e.Evaluate([]byte(source))
+	if err != nil {
+		return "", false
+	}
+	interpreted, ran := newCounterHost(values), newCounterHost(values)
+	reply, err := e.Run(context.Background(), s, keys, argv, interpreted, resp3, nil)
+	if s.Program == nil || err != nil {
+		return string(reply), false
+	}
+	var m native.Machine
+	got, ok := m.Run(s.Program, keys, argv, nativeHost{ran}, resp3, nil)
+	if !ok {
+		return string(reply), false
+	}
+	if string(got) != string(reply) || !maps.Equal(ran.values, interpreted.values) {
+		t.Fatalf("%s\nby the interpreter %q, values %q\nnative             %q, values %q", source, reply, interpreted.values, got, ran.values)
+	}
+	return string(reply), true
+}
+
+// TestProgramsAreTheInterpreter compares what random programs answer natively, by the interpreter, and on a
+// real server.
+func TestProgramsAreTheInterpreter(t *testing.T) {
+	if racetest.OmitsLong() {
+		t.Skip("takes seconds")
+	}
+	racetest.SkipAlone(t)
+	redis := startRealServer(t)
+	e, ran := newEngine(Config{}), 0
+	keys := byteSlices("k1", "k2")
+	const programs, onServer = 3000, 1500
+	argvs := [][][]byte{byteSlices("5", "60.25", "z"), byteSlices("-17", "1700000000.123456", ""), byteSlices("100", "007", "5")}
+	for seed := range uint64(programs) {
+		source := randomSubset(seed)
+		values := map[string]string{"k1": strconv.Itoa(int(seed % 9)), "k2": "1.5"}
+		if seed%3 == 0 {
+			delete(values, "k1")
+		}
+		argv := argvs[seed%uint64(len(argvs))]
+		want, isNative := runBoth(t, e, source, values, keys, argv, seed%2 == 1)
+		if isNative {
+			ran++
+		}
+		if !isNative || seed%2 == 1 || seed > onServer || strings.Contains(source, " % ") { // of large numbers, it rounds otherwise
+			continue
+		}
+		redis.do(t, "FLUSHALL")
+		for key, v := range values {
+			redis.do(t, "SET", key, v)
+		}
+		if got := redis.do(t, "EVAL", source, "2", "k1", "k2", string(argv[0]), string(argv[1]), string(argv[2])); got != want {
+			t.Fatalf("%s\nredis-server %q\nhere         %q", source, got, want)
+		}
+	}
+	if ran < programs/3 {
+		t.Errorf("only %d of %d programs ran natively: they say little", ran, programs)
+	}
+}
+
+// programs are scripts, whether they can run natively, and whether they do with the arguments of the test.
+var programs = []struct {
+	source         string
+	known, doesRun bool
+}{
+	{"return redis.call('get', KEYS[1])", true, true},
+	{"local n = redis.call('incr', KEYS[1]) if n == 1 then redis.call('set', KEYS[2], ARGV[1]) end return {n, n * 1.5, 'x' .. n}", true, true},
+	{"local v = redis.call('get', KEYS[1]) if v ~= ARGV[1] then return 0 end redis.call('set', KEYS[1], ARGV[2]) return 1", true, true},
+	{"local function add(key, n) return redis.call('incrby', key, n) end return {add(KEYS[1], 2), add(KEYS[1], ARGV[1])}", true, true},
+	{"local function none() redis.call('incr', KEYS[1]) end none() none() return redis.call('get', KEYS[1])", true, true},
+	{"local function none() redis.call('incr', KEYS[1]) end return none()", true, false},
+	{"local x = 1 local function f() local x = 2 return x end redis.call('incr', KEYS[1]) return {x + f(), x}", true, true},
+	{"local x = 1 local function f() x = 2 return 1 end redis.call('incr', KEYS[1]) return x + f()", true, false},
+	{"local function f(n) if n == 0 then return 0 end return f(n - 1) end return f(tonumber(redis.call('incr', KEYS[1])))", true, false},
+	{"local function f() return 1, 2 end local a, b = f() return redis.call('set', KEYS[1], b)", true, false},
+	{"local a, b = 1 a, b = b, a redis.call('incr', KEYS[1]) return {b, a}", true, true},
+	{"local a, a = 1, 2 redis.call('incr', KEYS[1]) a, a = 3, 4 return a", true, true},
+	{"assert(tonumber(ARGV[1]) > 0, 'no') return redis.call('incrby', KEYS[1], ARGV[1])", true, true},
+	{"assert(tonumber(ARGV[1]) > 10, 'no') return redis.call('incrby', KEYS[1], ARGV[1])", true, false},
+	{"if ARGV[1] == 'loop' then for i = 1, 3 do redis.call('incr', KEYS[1]) end end return redis.call('incr', KEYS[1])", true, true},
+	{"if ARGV[1] ~= 'loop' then for i = 1, 3 do redis.call('incr', KEYS[1]) end end return redis.call('incr', KEYS[1])", true, false},
+	{"return ARGV[1] == '' and cjson.encode({}) or redis.call('incr', KEYS[1])", true, true},
+	{"do local x = redis.call('set', KEYS[1], 5).ok return x end", true, true},
+	{"return {redis.call('mget', KEYS[1], KEYS[2])[1], nil, 5}", true, true},
+	{"redis.call('incr', KEYS[1]) return redis.error_reply('no')", true, true},
+	{"redis.call('incr', KEYS[1]) return redis.error_reply(5)", true, false},
+	{"redis.call('incr', KEYS[1]) return {ok = 'fine'}", true, true},
+	{"redis.call('incr', KEYS[1]) return nil .. 'x'", true, false},
+	{"redis.call('incr', KEYS[1]) return 0 / 0", false, false},
+	{"redis.call('incr', KEYS[1]) local z = 0 return -z", true, false},
+	{"return redis.call('set', KEYS[1], -0)", false, false},
+	{"return redis.call('incr', KEYS[1], 'too', 'many')", true, false},
+	{"return redis.pcall('unknown', KEYS[1])", true, false},
+	{"local s = 'x' redis.call('incr', KEYS[1]) s = s .. s return #s", true, true},
+	{"return redis.call('set', KEYS[1], {})", true, false},
+	{"return redis.call('set', KEYS[1], nil)", true, false},
+	{"local KEYS = {'x'} return redis.call('get', KEYS[1])", true, true},
+	{"local redis = {} return redis.call('get', 'x')", false, false},
+	{"local call = redis.call return call('get', KEYS[1])", false, false},
+	{"return redis.call(unpack(ARGV))", false, false},
+	{"KEYS[1] = 'other' return redis.call('get', KEYS[1])", false, false},
+	{"x = 1 return redis.call('get', KEYS[1])", false, false},
+	{"return redis.call('get', KEYS[1]):len()", false, false},
+	{"local t = {} t.x = redis.call('get', KEYS[1]) return t.x", false, false},
+	{"for i = 1, 2 do redis.call('incr', KEYS[1]) end", false, false},
+	{"goto out ::out:: return redis.call('get', KEYS[1])", false, false},
+	{"redis.setresp(3) return redis.call('get', KEYS[1])", false, false},
+	{"return redis.call('get', KEYS[1]), redis.call('incr', KEYS[1])", false, false},
+	{"return redis.call('get', KEYS[math.random(1)])", false, false},
+	{"return tostring(1)", false, false},
+}
+
+func TestPrograms(t *testing.T) {
+	e := newEngine(Config{})
+	values := map[string]string{"k1": "7"}
+	for _, c := range programs {
+		s, err := e.Evaluate([]byte(c.source))
+		if err != nil {
+			t.Errorf("%s: %v", c.source, err)
+			continue
+		}
+		_, runs := runBoth(t, e, c.source, values, byteSlices("k1", "k2"), byteSlices("5", "60", ""), false)
+		if known := s.Program != nil; known != c.known || runs != c.doesRun {
+			t.Errorf("%s: compiled natively %v, want %v; runs %v, want %v", c.source, known, c.known, runs, c.doesRun)
+		}
+	}
+}
+
+// TestProgramsAreBounded: calls of functions multiply, and texts grow, while others wait.
+func TestProgramsAreBounded(t *testing.T) {
+	e := newEngine(Config{})
+	source := "local function f0() redis.call('incr', KEYS[1]) return 'x' end\n"
+	for i := range 12 {
+		source += fmt.Sprintf("local function f%d() return f%d() .. f%d() end\n", i+1, i, i)
+	}
+	for _, source := range []string{
+		source + "return #f12()",
+		"local s = redis.call('get', KEYS[1])" + strings.Repeat(" s = s .. s", 30) + " return #s",
+		strings.Repeat("redis.call('incr', KEYS[1]) ", 60),
+	} {
+		if _, runs := runBoth(t, e, source, map[string]string{"k1": "7"}, byteSlices("k1"), nil, false); runs {
+			t.Errorf("%.100s ran natively", source)
+		}
+	}
+	s, err := e.Evaluate([]byte("return redis.call('get', KEYS[1])" + strings.Repeat(" .. 'x'", 3000)))
+	if err == nil && s.Program != nil {
+		t.Error("a long script was compiled natively")
+	}
+}
+
+func FuzzProgram(f *testing.F) {
+	for i, c := range programs {
+		f.Add(c.source, "5", "60", i)
+	}
+	for seed := range uint64(20) {
+		f.Add(randomSubset(seed), "-17", "0x1p3", int(seed))
+	}
+	e := newEngine(Config{})
+	f.Fuzz(func(t *testing.T, source, a, b string, value int) {
+		runBoth(t, e, source, map[string]string{"k1": strconv.Itoa(value)}, byteSlices("k1", "k2"), byteSlices(a, b, a), value%2 == 0)
+	})
+}
+
+func TestProgramsAllocateNothing(t *testing.T) {
+	e := newEngine(Config{})
+	s, err := e.Evaluate([]byte("local n = redis.call('incrby', KEYS[1], ARGV[1]) if n > 3 then return {n, tostring(n / 7), 'k' .. n} end return n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, argv := byteSlices("k1"), byteSlices("5")
+	var m native.Machine
+	var buf []byte
+	run := func() {
+		var ok bool
+		if buf, ok = m.Run(s.Program, keys, argv, fixedHost{}, false, buf[:0]); !ok {
+			t.Fatal("it needs the interpreter")
+		}
+		m.Forget()
+	}
+	run()
+	if got := testing.AllocsPerRun(100, run); got > 0 {
+		t.Errorf("%v allocations", got)
+	}
+}
+
+type fixedHost struct{}
+
+func (fixedHost) Call(_ [][]byte, buf []byte) (reply []byte, ok bool) {
+	return append(buf, ":5\r\n"...), true
+}

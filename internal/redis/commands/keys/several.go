@@ -1,0 +1,113 @@
+package keys
+
+import (
+	"cellserver/internal/limiter"
+	"cellserver/internal/redis/execute"
+	"cellserver/internal/redis/reply"
+	"cellserver/internal/store"
+)
+
+const errNoKey reply.Error = "ERR no such key"
+
+// mSet is MSET key value [key value ...].
+func (k handlers) mSet(c execute.Call, args [][]byte) error {
+	if len(args)%2 == 0 {
+		return reply.Error("ERR wrong number of arguments for 'mset' command")
+	}
+	var settings []*store.Setting
+	var keys []store.Key
+	for pairs := args[1:]; len(pairs) > 0; pairs = pairs[2:] {
+		s, err := k.setting(c, pairs[1])
+		if err != nil {
+			return err
+		}
+		settings, keys = append(settings, s), append(keys, c.Key(pairs[0]))
+	}
+	if err := c.OnKeys(keys, func() error {
+		for i, s := range settings {
+			if err := c.Set(keys[i].Name, s); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	return c.OK()
+}
+
+// mGet is MGET key [key ...].
+func (k handlers) mGet(c execute.Call, args [][]byte) error {
+	var states []limiter.State
+	size := 0
+	if err := c.OnKeys(keysOf(c, args[1:]), func() error {
+		states, size = make([]limiter.State, len(args)-1), 0
+		for i, name := range args[1:] {
+			s, ok, err := c.State(name)
+			if err != nil {
+				return err
+			}
+			if size += len(s.Payload); size > k.MaxReplyBytes {
+				return reply.TooLongReplies(k.MaxReplyBytes)
+			}
+			if ok {
+				states[i] = s
+			}
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	c.Reply().Array(len(states))
+	for i := range states {
+		s := &states[i]
+		if execute.ReplyString(c.Reply(), s, s.ExpiresNs != 0, c.Now()) != nil { // another type, as in Redis
+			c.Reply().Null()
+		}
+	}
+	return nil
+}
+
+// rename is RENAME key newkey.
+func rename(c execute.Call, args [][]byte) error {
+	if _, err := move(c, args[1], args[2], store.Always); err != nil {
+		return err
+	}
+	return c.OK()
+}
+
+// renameNX is RENAMENX key newkey.
+func renameNX(c execute.Call, args [][]byte) error {
+	moved, err := move(c, args[1], args[2], store.IfAbsent)
+	if err == nil {
+		c.Reply().Int(execute.LimitedInt(moved))
+	}
+	return err
+}
+
+// move gives a key's state to another one.
+func move(c execute.Call, from, to []byte, when store.Condition) (moved bool, err error) {
+	err = c.OnKeys([]store.Key{c.Key(from), c.Key(to)}, func() error {
+		s, ok, err := c.State(from)
+		switch {
+		case err != nil:
+			return err
+		case !ok:
+			return errNoKey
+		}
+		if s.Kind != limiter.Value { // the user may have no right to move it
+			if err := c.Set(from, &store.Setting{To: s}); err != nil {
+				return err
+			}
+		}
+		put := store.Setting{To: s, When: when}
+		if err := c.Set(to, &put); err != nil {
+			return err
+		}
+		if moved = when.Holds(put.Found); !moved || string(from) == string(to) {
+			return nil
+		}
+		return c.Set(from, &store.Setting{When: store.IfFound})
+	})
+	return moved, err
+}

@@ -1,0 +1,285 @@
+package execute
+
+import (
+	"bytes"
+	"errors"
+
+	"cellserver/internal/limiter"
+	"cellserver/internal/lua"
+	"cellserver/internal/lua/native"
+	"cellserver/internal/redis/transact"
+	"cellserver/internal/resp"
+	"cellserver/internal/store"
+	"cellserver/internal/wire/catalog"
+)
+
+// RunProgram executes a script of a few commands without an interpreter: on one key as a single step of its
+// state, on several in a transaction, while others wait. It returns false, without effect, where the
+// interpreter is needed: for errors, missing permissions and everything unusual.
+func (x *Executor) RunProgram(script *lua.Script, keys, argv [][]byte) bool {
+	e := x.Engine
+	if script.Program == nil || len(keys) == 0 || len(keys) > maxProgramKeys || x.HoldsKeys || x.Valued || x.Monitored ||
+		e.Stage.Txs == nil || e.Config.Gate.Interferes() || e.refusal() != nil {
+		return false
+	}
+	size := 0
+	for _, list := range [...][][]byte{keys, argv} {
+		for _, arg := range list {
+			size += len(arg)
+		}
+	}
+	for _, key := range keys {
+		if len(key) > e.Config.MaxKeyBytes {
+			return false
+		}
+	}
+	if size > maxProgramBytes {
+		return false
+	}
+	if x.Scratch.program == nil {
+		x.Scratch.program = newProgramRun(e)
+	}
+	return x.Scratch.program.run(x, script.Program, keys, argv)
+}
+
+// Bounds of what is executed while others wait.
+const (
+	maxProgramKeys  = 8
+	maxProgramBytes = 128 << 10 // of keys and arguments
+)
+
+// errProgram undoes a run for which the interpreter is needed.
+var errProgram = errors.New("execute: the script needs the interpreter")
+
+// programRun is a run of a program, and on one key a store.Step and the store.Keys of its commands.
+type programRun struct {
+	machine native.Machine
+	inner   Executor // executes the commands
+	kept    Kept
+	space   transact.Space
+	called  []*catalog.Command
+	used    bool // since forget
+
+	program    *native.Program
+	keys, argv [][]byte
+	reply      []byte
+	resp3      bool
+	undeclared bool
+	declare    func(name []byte) // sets undeclared
+
+	state    *limiter.State // of the only key, during a step
+	key      store.Key
+	payload  []byte // the state's
+	changed  bool
+	requests int
+	outcome  limiter.Outcome
+}
+
+func newProgramRun(e *Engine) *programRun {
+	r := &programRun{}
+	r.inner = Executor{Engine: e, Role: NestedRole{Context: e.Context}, Effects: &r.kept, Space: &r.space, Authenticated: true, HoldsKeys: true, byScript: true}
+	r.inner.Scratch = e.newScratch()
+	r.kept.x = &r.inner
+	r.declare = func(name []byte) {
+		for _, key := range r.keys {
+			if bytes.Equal(name, key) {
+				return
+			}
+		}
+		r.undeclared = true
+	}
+	return r
+}
+
+// run executes the program and appends its reply to the client's.
+func (r *programRun) run(x *Executor, p *native.Program, keys, argv [][]byte) bool {
+	nowNs := x.Scratch.beganNs
+	if x.Scratch.beganNs = 0; nowNs == 0 {
+		nowNs = x.Engine.Config.Now()
+	}
+	in := &r.inner
+	if r.kept.any() { // of the last run
+		r.kept = Kept{x: in}
+	}
+	in.User, in.Client, in.DB = x.User, x.Client, x.DB
+	in.Scratch.limitsNewKeys = x.Scratch.limitsNewKeys
+	r.used, r.program, r.keys, r.argv, r.reply, r.resp3 = true, p, keys, argv, x.W.Buf, x.W.RESP3
+	r.called, r.changed, in.Wrote = r.called[:0], false, false
+	r.space = transact.Space{NowNs: nowNs, Held: true}
+	done := false
+	if len(keys) == 1 || p.Keys == 1 {
+		done = r.runStep(x, nowNs)
+	} else {
+		done = r.runTransaction(x, nowNs)
+	}
+	if !done {
+		return false
+	}
+	x.W.Buf = r.reply
+	x.Wrote = x.Wrote || r.changed
+	x.Scratch.Local.NativeScript()
+	for _, c := range r.called {
+		x.Scratch.Local.Called(c, 1)
+	}
+	if r.kept.any() {
+		r.kept.Settle(x)
+	}
+	return true
+}
+
+// any reports whether the commands of programs have had effects.
+func (k *Kept) any() bool { return len(k.looked) > 0 || k.looksAtAll || k.counted != nil }
+
+// forget drops references to clients and their input.
+func (r *programRun) forget() {
+	if r == nil || !r.used {
+		return
+	}
+	r.used = false
+	r.machine.Forget()
+	r.inner.User, r.inner.Client, r.space, r.key = nil, nil, transact.Space{}, store.Key{}
+	r.program, r.keys, r.argv, r.reply, r.state = nil, nil, nil, nil, nil
+	if cap(r.payload) > keptPayload {
+		r.payload = nil
+	}
+}
+
+const keptPayload = 8 << 10
+
+// runStep runs the program as one step of its key's state.
+func (r *programRun) runStep(x *Executor, nowNs int64) bool {
+	r.key = store.Key{DB: x.DB, Name: r.keys[0]}
+	if r.inner.Scratch.limitsNewKeys {
+		if _, found, err := x.Space.Keys.Entry(nowNs, r.key); !found || err != nil {
+			return false
+		}
+		r.inner.Scratch.limitsNewKeys = false // the key is there
+	}
+	r.space.Keys = oneKey{r}
+	return x.Space.Keys.Apply(nowNs, r.key, r) == nil
+}
+
+// runTransaction runs the program while others wait for its keys.
+func (r *programRun) runTransaction(x *Executor, nowNs int64) bool {
+	if r.inner.Scratch.limitsNewKeys {
+		return false
+	}
+	all := make([]store.Key, len(r.keys))
+	for i, name := range r.keys {
+		all[i] = store.Key{DB: x.DB, Name: name}
+	}
+	tx := x.Engine.Stage.Txs.Begin(nowNs, all)
+	defer tx.Rollback()
+	r.space.Keys = tx
+	if !r.interpret() {
+		return false
+	}
+	r.changed = r.inner.Wrote
+	return tx.Commit()
+}
+
+func (r *programRun) interpret() (ok bool) {
+	r.inner.Endless = r.inner.Endless[:0]
+	r.reply, ok = r.machine.Run(r.program, r.keys, r.argv, r, r.resp3, r.reply)
+	return ok && r.inner.CheckEndless() == nil
+}
+
+// Call implements native.Host.
+func (r *programRun) Call(args [][]byte, buf []byte) (reply []byte, ok bool) {
+	in := &r.inner
+	c := in.Lookup(args[0])
+	if !r.mayCall(c, args) {
+		return buf, false
+	}
+	in.W = resp.Writer{Buf: buf}
+	if c.Batches {
+		ok = in.callBatched(c, args)
+	} else {
+		in.Wrote = in.Wrote || c.Flags&catalog.FlagWrite != 0
+		ok = in.Engine.Handlers[c.ID].Plain(Call{in, r.space.NowNs}, args) == nil
+		r.called = append(r.called, c)
+	}
+	return in.W.Buf, ok
+}
+
+// mayCall reports whether a command is admitted, and touches declared keys only.
+func (r *programRun) mayCall(c *catalog.Command, args [][]byte) bool {
+	in := &r.inner
+	if c == nil || !in.Engine.inPrograms[c.ID] || !c.AcceptsArity(len(args)) || len(args) > c.Most() {
+		return false
+	}
+	if c.Keys.First > 0 && !bytes.Equal(args[1], r.keys[0]) || c.Keys.Last != c.Keys.First {
+		r.undeclared = false
+		if c.Keys.Each(args, r.declare); r.undeclared {
+			return false
+		}
+	}
+	return in.User == nil || !c.Asks(in.User) || isAllowed(in.User, c, args)
+}
+
+// isInPrograms reports whether programs call a command: it uses nothing but its arguments, its keys and the
+// time.
+func isInPrograms(c *catalog.Command, h Handler) bool {
+	const never = catalog.FlagNoScript | catalog.FlagNotWithKeys | catalog.FlagWhole | catalog.FlagScript | catalog.FlagPubSub
+	switch {
+	case c.Refusal != "" || c.Flags&never != 0:
+		return false
+	case c.Batches:
+		return c.Keys.First == 1 && c.Keys.Last == 1
+	case h.Plain == nil:
+		return false
+	}
+	return c.Name == "time" || c.Keys.First == 1 && (c.Group == "string" || c.Group == "generic")
+}
+
+// callBatched decides a single call of a batched command.
+func (x *Executor) callBatched(c *catalog.Command, args [][]byte) (ok bool) {
+	one := x.Scratch.batch[:1]
+	defer x.Scratch.forget(one)
+	if err := x.Engine.requests[c.ID](&one[0], x.DB, args, x.Engine.Config.Reading, &x.Scratch.joined); err != nil {
+		return false
+	}
+	if one[0].Rule.Kind == limiter.Value {
+		x.prepareValue(&one[0])
+	}
+	x.Role.Decide(x, c, one)
+	if one[0].Err != nil {
+		return false
+	}
+	x.replyRequest(&one[0])
+	x.countNamed(one)
+	return true
+}
+
+// Do implements store.Step. Commands change a copy of the payload, so that nothing remains of a failed run.
+func (r *programRun) Do(s *limiter.State, nowNs int64) (changed bool, err error) {
+	was := *s
+	live := s.ExpiresNs > nowNs
+	if r.payload = r.payload[:0]; live {
+		r.payload = append(r.payload, s.Payload...)
+	}
+	s.Payload = r.payload
+	r.state, r.requests, r.outcome = s, 0, limiter.Outcome{}
+	ok := r.interpret()
+	r.state = nil
+	if !ok || r.requests > 1 || r.changed && !live && s.ExpiresNs <= nowNs {
+		*s = was
+		return false, errProgram
+	}
+	if !r.changed {
+		*s = was
+		return false, nil
+	}
+	return true, nil
+}
+
+func (r *programRun) Traits() limiter.Traits {
+	return limiter.Traits{Kind: limiter.Value, KeepsPayload: true}
+}
+
+func (r *programRun) MakesKey() bool { return true }
+
+func (r *programRun) Outcome() limiter.Outcome { return r.outcome }
+
+// Copy implements store.Step for stores on other machines, which run no programs.
+func (r *programRun) Copy() (c store.Step, take func()) { return r, func() {} }

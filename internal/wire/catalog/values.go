@@ -1,0 +1,85 @@
+package catalog
+
+// valueRows are Redis's commands on strings: counters and small texts.
+func valueRows() []*Command {
+	const (
+		counts = FlagWrite | FlagDenyOOM | FlagFast
+		sets   = FlagWrite | FlagDenyOOM
+	)
+	access, update := oneKey(1, "RW", "access", "update"), oneKey(1, "OW", "update")
+	amount := func(name, kind string) []Arg { return keyAnd(Arg{Name: name, Type: kind}) }
+	timed := func(name string) []Arg { return keyAnd(integer(name), text("value")) }
+	pairs := manyKeys("OW", "update")
+	pairs.Step = 2
+	all := []*Command{
+		keyRow(Command{
+			Name: "get", Arity: 2, Flags: FlagReadonly | FlagFast, Since: "1.0.0", Summary: "Returns a value",
+			Differs: "Of a funnel it is the TAT in nanoseconds, as redis-cell stores it. Keys of other limiters have no value.",
+		}, oneKey(1, "RO", "access")),
+		keyRow(Command{Name: "incr", Arity: 2, Flags: counts, Since: "1.0.0", Summary: "Adds one to a counter"}, access),
+		keyRow(Command{Name: "decr", Arity: 2, Flags: counts, Since: "1.0.0", Summary: "Subtracts one from a counter"}, access),
+		keyRow(Command{
+			Name: "incrby", Arity: 3, Flags: counts, Since: "1.0.0", Summary: "Adds to a counter", Args: amount("increment", "integer"),
+		}, access),
+		keyRow(Command{
+			Name: "decrby", Arity: 3, Flags: counts, Since: "1.0.0", Summary: "Subtracts from a counter", Args: amount("decrement", "integer"),
+		}, access),
+		keyRow(Command{
+			Name: "incrbyfloat", Arity: 3, Flags: counts, Since: "2.6.0", Summary: "Adds a number to a value",
+			Args:    amount("increment", "double"),
+			Differs: "Computes with a mantissa of 64 bits, as Redis does on x86-64.",
+		}, access),
+		keyRow(Command{
+			Name: "strlen", Arity: 2, Flags: FlagReadonly | FlagFast, Since: "2.2.0", Summary: "Returns the length of a value",
+		}, oneKey(1, "RO")),
+		keyRow(Command{
+			Name: "setnx", Arity: 3, Flags: counts, Since: "1.0.0", Summary: "Sets a value if the key does not exist",
+			Args: keyAnd(text("value")),
+		}, oneKey(1, "OW", "insert")),
+		keyRow(Command{
+			Name: "setex", Arity: 4, Flags: sets, Since: "2.0.0", Summary: "Sets a value that expires after seconds", Args: timed("seconds"),
+		}, update),
+		keyRow(Command{
+			Name: "psetex", Arity: 4, Flags: sets, Since: "2.6.0", Summary: "Sets a value that expires after milliseconds", Args: timed("milliseconds"),
+		}, update),
+		keyRow(Command{
+			Name: "getdel", Arity: 2, Flags: FlagWrite | FlagFast, Since: "6.2.0", Summary: "Returns a value and deletes the key",
+		}, oneKey(1, "RW", "access", "delete")),
+		keyRow(Command{
+			Name: "getex", Arity: -2, Flags: FlagWrite | FlagFast, Since: "6.2.0", Summary: "Returns a value and sets or removes its expiry",
+			Args: keyAnd(optional(oneOf("expiration", append(expirations(), token("PERSIST"))...))),
+		}, access),
+		keyRow(Command{
+			Name: "mget", Arity: -2, Flags: FlagReadonly | FlagFast, Since: "1.0.0", Complexity: perKey,
+			Summary: "Returns the values of keys in one step",
+		}, manyKeys("RO", "access")),
+		keyRow(Command{
+			Name: "mset", Arity: -3, Flags: sets, Since: "1.0.1", Complexity: perKey, Summary: "Sets values in one step",
+			Args: []Arg{multiple(Arg{Name: "key_value", Type: "block", Args: keyAnd(text("value"))})},
+		}, pairs),
+	}
+	for _, c := range all {
+		c.Group, c.Categories = "string", []string{"string"}
+		switch c.Name {
+		case "get", "incr", "decr", "incrby", "decrby":
+			c.Batches = true
+		}
+	}
+	return append(all, renameRow("rename", "1.0.0", 0, "Gives a key another name"),
+		renameRow("renamenx", "1.0.0", FlagFast, "Gives a key another name if no key has it"))
+}
+
+// expirations are the options of SET and GETEX.
+func expirations() []Arg {
+	return []Arg{
+		option("EX", integer("seconds")), option("PX", integer("milliseconds")),
+		option("EXAT", integer("unix-time-seconds")), option("PXAT", integer("unix-time-milliseconds")),
+	}
+}
+
+func renameRow(name, since string, flags Flag, summary string) *Command {
+	return keyRow(Command{
+		Name: name, Arity: 3, Flags: FlagWrite | flags, Since: since, Summary: summary,
+		Args: []Arg{{Name: "key", Type: "key"}, {Name: "newkey", Type: "key"}},
+	}, KeySpec{First: 1, Last: 2, Step: 1, Flags: []string{"RW", "access", "update"}})
+}
