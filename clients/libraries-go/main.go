@@ -90,6 +90,7 @@ func parts() []part {
 		throttled = "github.com/throttled/throttled/v2"
 		ulule     = "github.com/ulule/limiter/v3"
 		httprate  = "github.com/go-chi/httprate-redis"
+		rueidis   = "github.com/redis/rueidis/rueidislimiter"
 	)
 	return []part{
 		{"redis_rate", rate, "Allow", rateAllow},
@@ -102,5 +103,7 @@ func parts() []part {
 		{"ulule/limiter", ulule, gone, ululeGone},
 		{"httprate-redis", httprate, "middleware", httprateMiddleware},
 		{"httprate-redis", httprate, gone, httprateGone},
+		{"rueidislimiter", rueidis, "Check, Allow, AllowN", rueidisLimits},
+		{"rueidislimiter", rueidis, gone, rueidisGone},
 	}
 }

@@ -80,8 +80,6 @@ async function flexible(storeClient, saw, more = {}) {
   saw.push(await consumed(limiter.penalty("k")), await consumed(limiter.block("k", HOUR)));
   saw.push(String(await limiter.delete("k")), String(await limiter.get("k")));
   saw.push(await consumed(limiter.set("k", 2, HOUR)));
-  const forever = limited("forever", 2, 0);
-  for (let i = 0; i < 3; i++) saw.push(await consumed(forever.consume("k")));
   const second = limited("second", 1, 1);
   await again(saw, async () => (await decide(second.consume("k"))).allowed);
 }
@@ -92,6 +90,12 @@ await part("rate-limiter-flexible", "with ioredis", (saw, closing) =>
 await part("rate-limiter-flexible", "with node-redis", async (saw, closing) => {
   const client = closing(await createClient({ url: REDIS_URL }).connect(), (c) => c.destroy());
   await flexible(client, saw, { useRedisPackage: true });
+});
+
+await part("rate-limiter-flexible", "duration: 0", async (saw, closing) => {
+  const storeClient = closing(open(), (c) => c.disconnect());
+  const forever = new RateLimiterRedis({ storeClient, keyPrefix: "forever", points: 2, duration: 0 });
+  for (let i = 0; i < 3; i++) saw.push(await consumed(forever.consume("k")));
 });
 
 await part("rate-limiter-flexible", "gone", async (saw, closing) => {

@@ -16,7 +16,7 @@ const refusal = "cellserver keeps limits, not "
 // row is a part of a library in the page's first table, or a library in its second.
 type row struct {
 	library, version, part string
-	cell                   string
+	cell, strict           string // on cellserver, and with --require-ttl
 }
 
 // Verdicts of a part.
@@ -48,6 +48,9 @@ func reason(text string) string {
 	for _, end := range []string{"; see ", " script: ", ". "} {
 		text, _, _ = strings.Cut(text, end)
 	}
+	if _, said, ok := strings.Cut(text, "Error: "); ok { // after the class of an exception
+		text = said
+	}
 	return strings.TrimPrefix(strings.TrimSuffix(text, "."), "ERR ")
 }
 
@@ -70,7 +73,7 @@ func at(lines []string, i int) string {
 
 // surprises returns how a program's result differs from what the matrix says.
 func surprises(r result) (texts []string) {
-	if len(r.control) != len(r.tested) {
+	if len(r.control) != len(r.tested) || len(r.control) != len(r.strict) {
 		counts := fmt.Sprintf("%d parts, on redis-server %d", len(r.tested), len(r.control))
 		return []string{r.program.name + ": " + counts}
 	}
@@ -86,6 +89,8 @@ func surprises(r result) (texts []string) {
 			texts = append(texts, name+": it runs, the matrix says that it is refused")
 		case strings.HasPrefix(v, "NO"):
 			texts = append(texts, name+": "+v)
+		case (verdict(tested, r.strict[i]) != same) != slices.Contains(lib.endless, control.Part):
+			texts = append(texts, name+", --require-ttl: "+verdict(tested, r.strict[i]))
 		}
 	}
 	return texts
@@ -95,13 +100,20 @@ func surprises(r result) (texts []string) {
 func judge(results []result) (rows []row, failures []string) {
 	for _, r := range results {
 		failures = append(failures, surprises(r)...)
-		for i := range min(len(r.control), len(r.tested)) {
+		for i := range min(len(r.control), len(r.tested), len(r.strict)) {
 			c := r.control[i]
-			cell := verdict(c, r.tested[i])
-			if c.Part == gone {
-				cell = strings.Join(c.Saw, "; ")
+			line := row{library: c.Library, version: c.Version, part: c.Part, cell: verdict(c, r.tested[i])}
+			switch {
+			case c.Part == gone:
+				line.cell = strings.Join(c.Saw, "; ")
+			case line.cell != same:
+				line.strict = "–"
+			case verdict(r.tested[i], r.strict[i]) == same:
+				line.strict = same
+			default:
+				line.strict = "no"
 			}
-			rows = append(rows, row{library: c.Library, version: c.Version, part: c.Part, cell: cell})
+			rows = append(rows, line)
 		}
 	}
 	return rows, failures

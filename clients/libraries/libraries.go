@@ -20,7 +20,7 @@ func goLibraries() []library {
 		},
 		{
 			name: "throttled", sends: "TIME, GET, SETNX, EXPIRE; EVAL: GET, SETEX",
-			before: "the first request of a key passes, then 500",
+			before: "the first request of a key passes, then 500", endless: []string{"middleware"},
 			choice: "`Error` of the middleware; by default 500",
 		},
 		{
@@ -34,6 +34,10 @@ func goLibraries() []library {
 			choice: "counts in the process by default; `FallbackDisabled: true` answers 428, or as " +
 				"`WithErrorHandler` does",
 		},
+		{
+			name: "rueidislimiter", sends: "EVALSHA, EVAL: GET, SET PXAT, INCRBY", before: allFail,
+			choice: "the caller's: `Allow` returns the error",
+		},
 	}
 }
 
@@ -41,8 +45,9 @@ func nodeLibraries() []library {
 	return []library{
 		{
 			name: "rate-limiter-flexible", before: allRejects,
-			sends:  "EVALSHA, EVAL: SET EX NX, INCRBY, PTTL; MULTI, GET, SET, PTTL, EXEC; DEL",
-			choice: "rejects with an Error; with `insuranceLimiter`, that limiter decides",
+			endless: []string{"duration: 0"},
+			sends:   "EVALSHA, EVAL: SET EX NX, INCRBY, PTTL; MULTI, GET, SET, PTTL, EXEC; DEL",
+			choice:  "rejects with an Error; with `insuranceLimiter`, that limiter decides",
 		},
 		{
 			name: "rate-limit-redis", before: all500,
@@ -64,8 +69,9 @@ func nodeLibraries() []library {
 func otherLibraries() []library {
 	return []library{
 		{
-			name: "Flask-Limiter", before: all500, refuses: []string{"moving-window"},
-			sends: "EVALSHA, SCRIPT LOAD: INCRBY, EXPIRE; GET, TTL, DEL; moving window: lists",
+			name: "Flask-Limiter", before: all500, refuses: []string{"moving-window", "Limiter.reset()"},
+			endless: []string{"fixed-window-elastic-expiry"},
+			sends:   "EVALSHA, SCRIPT LOAD: INCRBY, EXPIRE; GET, TTL, DEL; moving window: lists",
 			choice: "500 by default; **`swallow_errors=True` (`RATELIMIT_SWALLOW_ERRORS`) allows everything**, " +
 				"also if the server refuses the strategy; `in_memory_fallback_enabled=True` counts in the process",
 		},
@@ -80,7 +86,8 @@ func otherLibraries() []library {
 		},
 		{
 			name: "rack-attack", sends: "INCRBY, EXPIRE; GET, SET PX, SETEX, SCAN, DEL",
-			before: "redis-rb: every request fails; **RedisCacheStore: all are allowed, silently**",
+			endless: []string{"with redis-rb"},
+			before:  "redis-rb: every request fails; **RedisCacheStore: all are allowed, silently**",
 			choice: "**allows everything while it has no connection**; RedisCacheStore also on every other error, " +
 				"unless its `error_handler` raises",
 		},
@@ -97,7 +104,8 @@ func replayed() []library {
 		},
 		{
 			name: "Bucket4j", sends: "GET; EVAL: SET PX NX, PSETEX; DEL", before: allFail,
-			fails: "an exception", choice: "the caller's",
+			endless: []string{"without one"},
+			fails:   "an exception", choice: "the caller's",
 		},
 		{
 			name: "django-ratelimit", sends: "SET EX NX, EXISTS, INCRBY, GET", before: allFail,
@@ -118,13 +126,11 @@ func replayed() []library {
 			fails: "an error", choice: "as limits and Flask-Limiter",
 		},
 		{
-			name: "LiteLLM", before: "counts in each process", refuses: []string{"max_parallel_requests"},
-			sends: "EVALSHA: GET, SET, EXPIRE, INCR, INCRBY, INCRBYFLOAT, TTL, TIME, DEL; parallel: sorted sets",
-			fails: "counts in each process", choice: "none: it logs a warning and counts in the process",
-		},
-		{
-			name: "rueidislimiter", sends: "EVALSHA, EVAL: GET, SET PXAT, INCRBY", before: allFail,
-			fails: "an error", choice: "the caller's",
+			name: "LiteLLM", before: "counts in each process",
+			refuses: []string{"max_parallel_requests", "requests and tokens, all or nothing"},
+			endless: []string{"spend"},
+			sends:   "EVALSHA: GET, SET, EXPIRE, INCR, INCRBY, INCRBYFLOAT, TTL, TIME, DEL; parallel: sorted sets",
+			fails:   "counts in each process", choice: "none: it logs a warning and counts in the process",
 		},
 		{
 			name: "Spring Cloud Gateway", before: "**all are allowed, silently**",

@@ -66,7 +66,7 @@ func TestSurprises(t *testing.T) {
 		{[]seen{fixed, flask}, []seen{fixed}, "1 parts, on redis-server 2"},
 		{[]seen{{Library: "none"}}, []seen{{Library: "none"}}, "not in the matrix"},
 	} {
-		got := strings.Join(surprises(result{control: test.control, tested: test.tested}), "\n")
+		got := strings.Join(surprises(result{control: test.control, tested: test.tested, strict: test.tested}), "\n")
 		if (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
 			t.Errorf("%v, %v: %q, want %q", test.control, test.tested, got, test.want)
 		}

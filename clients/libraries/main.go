@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -43,11 +44,10 @@ func main() {
 // settings are the command line.
 type settings struct {
 	page   string
-	check  bool     // require all programs, and compare the page instead of writing it
-	print  bool     // print what was seen on both servers, and judge nothing
-	server string   // a binary of cellserver; if empty, it is built
-	with   []string // further flags of cellserver
-	texts  string   // a directory with scripts that stand for those of the streams
+	check  bool   // require all programs, and compare the page instead of writing it
+	print  bool   // print what was seen on both servers, and judge nothing
+	server string // a binary of cellserver; if empty, it is built
+	texts  string // a directory with scripts that stand for those of the streams
 	only   []string
 }
 
@@ -60,7 +60,6 @@ func parse(args []string, stderr io.Writer) (s settings, err error) {
 		"fail if a program cannot run, and compare the page instead of writing it; set where CI=true")
 	flags.BoolVar(&s.print, "print", false, "print what the libraries saw on both servers, and judge nothing")
 	flags.StringVar(&s.server, "server", "", "test this binary of cellserver instead of building one")
-	flags.StringSliceVar(&s.with, "with", nil, "further flags of cellserver; implies --print")
 	flags.StringVar(&s.texts, "texts", "", "replay the streams with the scripts NAME.lua of this directory")
 	flags.StringSliceVar(&s.only, "only", nil, "run only these programs; implies --print")
 	if err := flags.Parse(args); err != nil {
@@ -69,7 +68,7 @@ func parse(args []string, stderr io.Writer) (s settings, err error) {
 	if flags.NArg() > 0 {
 		return settings{}, fmt.Errorf("unexpected argument %s", flags.Arg(0))
 	}
-	s.print = s.print || len(s.only) > 0 || len(s.with) > 0
+	s.print = s.print || len(s.only) > 0
 	return s, nil
 }
 
@@ -124,7 +123,7 @@ func newRunner(ctx context.Context, dir string, s settings, log io.Writer) (*run
 	r.control = append(r.control, "--save", "")
 	r.tested = append([]string{binary}, strings.Fields(`--addr 127.0.0.1:{port} --tls-addr 127.0.0.1:{tls-port}
 		--tls-cert {cert} --tls-key {key} --metrics-addr 127.0.0.1:{metrics-port} --requirepass {password}`)...)
-	r.tested = append(r.tested, s.with...)
+	r.strict = append(slices.Clone(r.tested), "--require-ttl")
 	return r, nil
 }
 

@@ -69,6 +69,8 @@ type library struct {
 	before string // what it did with cellserver 0.2, which had no values
 	// refuses are the parts that keep what cellserver does not.
 	refuses []string
+	// endless are the parts that keep values without a time to live, which --require-ttl refuses.
+	endless []string
 	fails   string // what it does without a server, if its program does not show it
 	choice  string // the settings for that
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -23,18 +24,19 @@ const (
 	// attempts bounds how often a program runs until it sees the same on both servers: a window may end
 	// between two of its calls.
 	attempts = 3
-	// concurrency is how many programs run at a time, on two servers each. They mostly wait for windows.
+	// concurrency is how many programs run at a time, on three servers each. They mostly wait for windows.
 	concurrency = 2
 	runTimeout  = 10 * time.Minute
 	// stderrBytes of a program's standard error are in an error.
 	stderrBytes = 2000
 )
 
-// runner runs programs on two servers.
+// runner runs programs on its servers.
 type runner struct {
 	dir             string // for builds, and as the servers' directory
 	files           target.Files
 	control, tested []string // commands of the servers
+	strict          []string // of the tested one with --require-ttl
 	texts           string
 
 	mu  sync.Mutex // guards log
@@ -50,12 +52,12 @@ type seen struct {
 	Error   string   `json:"error"`
 }
 
-// result is what a program saw on both servers.
+// result is what a program saw on the servers.
 type result struct {
-	program         program
-	control, tested []seen
-	missing         string // packages to install
-	err             error
+	program                 program
+	control, tested, strict []seen
+	missing                 string // packages to install
+	err                     error
 }
 
 // runAll runs programs and returns the results in their order.
@@ -98,25 +100,23 @@ func (r *runner) try(ctx context.Context, p program) result {
 		}
 	}
 	for range attempts {
-		if res.control, res.tested, res.err = r.both(ctx, p); res.err != nil || len(surprises(res)) == 0 {
+		if r.runOnce(ctx, &res); res.err != nil || len(surprises(res)) == 0 {
 			break
 		}
 	}
 	return res
 }
 
-// both runs a program on new servers, at the same time.
-func (r *runner) both(ctx context.Context, p program) (control, tested []seen, err error) {
+// runOnce runs a program on new servers, at the same time.
+func (r *runner) runOnce(ctx context.Context, res *result) {
 	now := time.Now()
-	var controlErr, testedErr error
+	var errs [3]error
 	var running sync.WaitGroup
-	running.Go(func() { control, controlErr = r.on(ctx, p, r.control, now) })
-	running.Go(func() { tested, testedErr = r.on(ctx, p, r.tested, now) })
+	running.Go(func() { res.control, errs[0] = r.on(ctx, res.program, r.control, now) })
+	running.Go(func() { res.tested, errs[1] = r.on(ctx, res.program, r.tested, now) })
+	running.Go(func() { res.strict, errs[2] = r.on(ctx, res.program, r.strict, now) })
 	running.Wait()
-	if controlErr != nil {
-		return nil, nil, fmt.Errorf("on redis-server: %w", controlErr)
-	}
-	return control, tested, testedErr
+	res.err = errors.Join(errs[:]...)
 }
 
 // on runs a program on a new server.
@@ -138,7 +138,7 @@ func (r *runner) on(ctx context.Context, p program, server []string, now time.Ti
 		"REDIS_URL": address(s.Port), "REDIS_GONE_URL": address(gonePort),
 	})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("on %s: %w", filepath.Base(server[0]), err)
 	}
 	return decode(out)
 }

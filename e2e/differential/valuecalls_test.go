@@ -24,7 +24,7 @@ func newValueMaker(seed, number uint64) *valueMaker {
 func (m *valueMaker) call(queued bool) []string {
 	for {
 		call := m.command()
-		if m.IntN(6) == 0 && (!queued || m.IntN(10) == 0) {
+		if m.IntN(6) == 0 && (!queued || m.IntN(10) == 0) && !slices.ContainsFunc(call, isLong) {
 			call = m.spoil(call)
 		}
 		if endsSoon(call) {
@@ -50,7 +50,7 @@ func (m *valueMaker) command() []string {
 		"RENAME K K", "RENAME K K", "RENAMENX K K", "EXPIRE K S", "PEXPIRE K M", "EXPIREAT K A", "PEXPIREAT K B",
 		"EXPIRE K S C", "PEXPIRE K M C", "EXPIREAT K A C", "PEXPIREAT K B C", "EXPIRE K S C C", "PERSIST K", "PERSIST K", "TTL K", "PTTL K",
 		"EXPIRETIME K", "PEXPIRETIME K", "TYPE K", "OBJECT ENCODING K", "OBJECT ENCODING K", "EXISTS K K K", "TOUCH K K", "DEL K", "DEL K K", "UNLINK K K",
-		"DUMP K", "DUMP K", "RESTORE K T P", "RESTORE K T P REPLACE", "RESTORE K B P REPLACE ABSTTL", "RESTORE K M P REPLACE", "RESTORE K A P ABSTTL")
+		"DUMP K", "DUMP K", "RESTORE K T P", "RESTORE K T P REPLACE", "RESTORE K B P REPLACE ABSTTL", "RESTORE K T P REPLACE", "RESTORE K 5000000 P REPLACE ABSTTL")
 	call := strings.Fields(words)
 	if words == "SET" {
 		call = append(call, "K", "V")
@@ -70,24 +70,22 @@ func (m *valueMaker) placeholders() map[string]func() string {
 	return map[string]func() string{
 		"K": m.key, "V": m.value, "I": m.integer, "F": func() string { return floatText(m.Rand) }, "P": m.payload,
 		"C": func() string { return m.pick("NX", "XX", "GT", "LT") },
-		"S": func() string { return m.span(100_000, 1e9, 9e15) },
-		"M": func() string { return m.span(100_000_000, 1e12, 9e18) },
-		"A": func() string { return m.span(5e9, 6e9, 9e15) },
-		"B": func() string { return m.span(5e12, 6e12, 9e18) },
-		"T": func() string { return m.pick("0", "0", "0", "-1", "100000000", "x") },
+		"S": func() string { return m.span(100_000, 1e9, "9223372036854775807") },
+		"M": func() string { return m.span(100_000_000, 1e12, "9223372036854775000") },
+		"A": func() string { return m.span(5e9, 6e9, "9223372036854776") },
+		"B": func() string { return m.span(5e12, 6e12, "9223372036854775808") },
+		"T": func() string { return m.pick("0", "0", "-1", "x", strconv.FormatInt(100_000_000+m.Int64N(1e12), 10)) },
 	}
 }
 
-// span returns a time of a range, or one that is very late, expires at once or is no time. It does not repeat
-// times that are valid, as GT and LT of equal ones depend on the time that passes.
-func (m *valueMaker) span(least, most, late int64) string {
-	switch n := m.IntN(30); {
-	case n < 20:
+// span returns a time of a range, or one that expires at once, is too late or is no time. It does not repeat
+// times that are valid, as GT and LT of equal ones depend on the time that passes. None is valid and after 2262,
+// which is as late as cellserver's keys expire.
+func (m *valueMaker) span(least, most int64, late string) string {
+	if m.IntN(3) > 0 {
 		return strconv.FormatInt(least+m.Int64N(most-least), 10)
-	case n < 21:
-		return strconv.FormatInt(late+m.Int64N(late/50), 10)
 	}
-	return m.pick("0", "-1", "-5000", "9223372036854775807", "-9223372036854775808", "9223372036854775000", "9223372036854775808", "", "1.5", "x", " 100000", "+100000")
+	return m.pick(late, "0", "-1", "-5000", "-9223372036854775808", "9223372036854775808", "", "1.5", "x", " 100000", "+100000")
 }
 
 func (m *valueMaker) key() string { return m.pick("a", "b", "key:1", "", "\x00\xff\r\n") }
@@ -140,7 +138,7 @@ func (m *valueMaker) payload() string {
 	case 3:
 		b = append(b, 0x80, 0, 0, 0, 3, 'a', 'b', 'c')
 	case 4:
-		b = append([]byte{byte(m.pickInt(0, 0, 30, 99, 200, 255))}, byte(m.IntN(256)), 'a', 'b', 'c')
+		b = append([]byte{byte(m.pickInt(0, 0, 30, 99, 200, 255))}, byte(m.pickInt(3, 60, 0xc4, 0xff)), 'a', 'b', 'c')
 	default:
 		value := m.value()
 		for len(value) > 63 {
@@ -168,13 +166,16 @@ func (m *valueMaker) scripted(call []string) []string {
 		"local v = redis.call('GET', KEYS[1]) redis.call('SET', KEYS[1], #(v or ''), 'KEEPTTL') return {v, redis.call(unpack(ARGV))}")
 	keys := []string{m.key()}
 	for _, word := range call[1:] {
-		if len(word) < 100 && !slices.Contains(keys, word) {
+		if !isLong(word) && !slices.Contains(keys, word) {
 			keys = append(keys, word)
 		}
 	}
 	eval := append([]string{"EVAL", script, strconv.Itoa(len(keys))}, keys...)
 	return append(eval, call...)
 }
+
+// isLong reports whether a word is never used as a key.
+func isLong(word string) bool { return len(word) >= 100 }
 
 // endsSoon reports whether a call may let a key expire before the stream ends.
 func endsSoon(call []string) bool {

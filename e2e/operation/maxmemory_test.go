@@ -84,7 +84,7 @@ func TestMaxMemoryIsASetting(t *testing.T) {
 	p.Eventually(t, "evict", func() bool { return p.Metric(t, "cellserver_table_bytes") <= most })
 	info := harness.SayTo(t, nc, "INFO memory\r\nINFO stats\r\n", "cell_dropped_script_log_lines:0\r\n\r\n")
 	for _, want := range []string{
-		"maxmemory:50331648\r\nmaxmemory_human:48.00M\r\nmaxmemory_policy:volatile-ttl\r\n", fmt.Sprintf("maxmemory_dataset:%.0f\r\n", most),
+		"maxmemory:50331648\r\nmaxmemory_human:48.00M\r\nmaxmemory_policy:volatile-ttl\r\n", fmt.Sprintf("maxmemory_dataset:%.0f\r\n", most+p.Metric(t, "cellserver_value_max_bytes")),
 		fmt.Sprintf("evicted_keys:%.0f\r\n", p.Metric(t, "cellserver_evicted_keys_total")),
 	} {
 		if !strings.Contains(info, want) {

@@ -45,9 +45,14 @@ func (d *Decider) decided(nowNs int64, batch []store.Request, by By) {
 
 // BatchIn decides a batch in a transaction, whose time stands still.
 func (d *Decider) BatchIn(tx store.Keys, nowNs int64, batch []store.Request, by By) {
-	tx.Throttle(nowNs, batch)
+	d.Uncounted(tx, nowNs, batch, by.Local)
 	by.Local.Called(by.Command, len(batch))
-	d.sample(nowNs, batch, by.Local)
+}
+
+// Uncounted is BatchIn for a caller that counts the calls itself.
+func (d *Decider) Uncounted(tx store.Keys, nowNs int64, batch []store.Request, local *observe.Local) {
+	tx.Throttle(nowNs, batch)
+	d.sample(nowNs, batch, local)
 }
 
 // sample counts a batch's requests and picks some for CL.TOP.

@@ -27,7 +27,8 @@ func ruleOf(t testing.TB, kind Kind) Rule {
 	case Bucket:
 		r.Packed = b.Packed()
 	case Value:
-		r = Adding(1, false)
+		r = Rule{}
+		r.Add(1)
 	case Named:
 		r.Shared = NewNamedLimit([]NamedRule{PlainRule(l, sec), PlainRule(l, 60*sec)}, 0)
 	case Quota:

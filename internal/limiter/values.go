@@ -32,17 +32,11 @@ const (
 	addToValue
 )
 
-// Reading returns the rule of GET. Texts are appended to the sink while they fit.
-func Reading(sink *Sink) Rule { return Rule{Kind: Value, Packed: Packed{readValue}, Shared: sink} }
+// Read makes a zero Rule that of GET. Texts are appended to the sink while they fit.
+func (r *Rule) Read(sink *Sink) { r.Kind, r.Packed[0], r.Shared = Value, readValue, sink }
 
-// Adding returns the rule of INCR and its like.
-func Adding(n int64, mustExpire bool) Rule {
-	r := Rule{Kind: Value, Packed: Packed{addToValue, n}}
-	if mustExpire {
-		r.Flags = MustExpire
-	}
-	return r
-}
+// Add makes a zero Rule that of INCR and its like.
+func (r *Rule) Add(n int64) { r.Kind, r.Packed[0], r.Packed[1] = Value, addToValue, n }
 
 // Writes reports whether a Value rule changes values.
 func (r *Rule) Writes() bool { return r.Packed[0] == addToValue }

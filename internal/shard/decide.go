@@ -65,19 +65,16 @@ func (sh *shard) decideAgainLocked(nowNs int64, k keyRef, q *store.Request) (don
 // countLocked is decideLocked for a live value. It returns false, with no effect, for others.
 func (sh *shard) countLocked(nowNs int64, k keyRef, q *store.Request) (done bool) {
 	t := &sh.values
-	b, slot := t.findLong(k, &q.Key)
+	b, slot, r := t.findRecord(k, &q.Key)
 	if b == nil || b.tatNs(slot) <= nowNs {
 		return false
 	}
-	r := t.recordAt(b, slot)
 	s := limiter.State{Kind: limiter.Value, ExpiresNs: b.tatNs(slot), Payload: r.bytes[r.payload:r.end:r.end]}
 	if q.Rule.Writes() && (r.joined || !value.IsCounter(s.Payload) || nowNs >= sh.frozenNs) {
 		return false
 	}
 	changed, err := q.Rule.DecideValue(&s, nowNs, &q.Result)
 	if changed {
-		t.versions++
-		binary.LittleEndian.PutUint64(r.bytes, t.versions)
 		if t.tracked {
 			t.mark(t.segmentOf(k.hash), b, slot, markChanged)
 		}

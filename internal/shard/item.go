@@ -2,6 +2,7 @@ package shard
 
 import (
 	"encoding/binary"
+	"hash/maphash"
 	"slices"
 
 	"cellserver/internal/limiter"
@@ -29,10 +30,11 @@ func (it *item) isInline() bool { return it.kind == limiter.Funnel && !it.ref.is
 // In the record of a state with a payload, a version precedes the name, and a word with the sizes follows it,
 // with the payload's where it shares an arena: version: u64, sizes: u32. Spare room may follow the payload.
 //
-// Versions are unique within a table, so equal kind, word and version mean an unchanged state.
+// Versions are unique within a table, so equal kind, word and version mean an unchanged state. Values have
+// none in their records: the version is the payload's hash, as every byte of a counter's memory counts.
 const (
 	versionBytes = 8
-	headBytes    = versionBytes + 4
+	sizesBytes   = 4
 	sizeBits     = 16 // of each of two
 	// arenaStateBytes is the longest record with a payload in an arena: changes copy it, and growth leaves
 	// garbage.
@@ -55,10 +57,22 @@ func nameRecordBytes(nameBytes int) int {
 // recordBytes returns the size of the record in the long table, without spare room.
 func (it *item) recordBytes() int {
 	n := nameRecordBytes(len(it.key.Name))
-	if it.kind != limiter.Funnel {
-		n += headBytes + len(it.payload)
+	switch it.kind {
+	case limiter.Funnel:
+	case limiter.Value:
+		n += sizesBytes + len(it.payload)
+	default:
+		n += versionBytes + sizesBytes + len(it.payload)
 	}
 	return n
+}
+
+// sizesAt returns the place of the sizes in a record with a payload.
+func (t *table) sizesAt() int {
+	if t.values {
+		return 0
+	}
+	return versionBytes
 }
 
 // place returns the record's place in the long table.
@@ -88,8 +102,11 @@ func (t *table) encode(buf []byte, it *item, place uint64) []byte {
 		if place == placeArena {
 			sizes |= uint32(len(it.payload)) << sizeBits
 		}
-		t.versions++
-		buf = le.AppendUint32(le.AppendUint64(buf, t.versions), sizes)
+		if !t.values {
+			t.versions++
+			buf = le.AppendUint64(buf, t.versions)
+		}
+		buf = le.AppendUint32(buf, sizes)
 	}
 	if len(name) > plainBytes {
 		buf = le.AppendUint64(buf, it.ref.hash)
@@ -114,18 +131,43 @@ func (t *table) recordAt(b *bucket, slot int) (r record) {
 	if b.place(slot) == placeLarge {
 		buf := t.large.bufs[numberOf(at)]
 		r.bytes, r.end = buf[:cap(buf)], len(buf)
-		r.setParts(int(binary.LittleEndian.Uint32(buf[versionBytes:])))
+		r.setParts(t.sizesAt(), int(binary.LittleEndian.Uint32(buf[t.sizesAt():])))
 		return r
 	}
 	r.bytes, r.joined = t.record(at), offsetOf(at)+lengthOf(at) > chunkBytes
-	sizes := int(binary.LittleEndian.Uint32(r.bytes[versionBytes:]))
-	r.setParts(sizes & (1<<sizeBits - 1))
+	sizes := int(binary.LittleEndian.Uint32(r.bytes[t.sizesAt():]))
+	r.setParts(t.sizesAt(), sizes&(1<<sizeBits-1))
 	r.end = r.payload + sizes>>sizeBits
 	return r
 }
 
-func (r *record) setParts(nameBytes int) {
-	r.name = headBytes + nameRecordBytes(nameBytes) - nameBytes
+// findRecord is findLong with the record, for a table without funnels.
+func (t *table) findRecord(k keyRef, key *store.Key) (*bucket, int, record) {
+	seg, i := t.segmentFor(k.hash), homeOf(k.hash)
+	if seg == nil {
+		return nil, 0, record{}
+	}
+	for range segmentBuckets {
+		b := &seg.buckets[i]
+		for found := b.candidates(k.hash); found != 0; found &= found - 1 {
+			slot := lowestLane(found, laneBits)
+			if dbOf(b.locator(slot)) != key.DB {
+				continue
+			}
+			if r := t.recordAt(b, slot); string(r.bytes[r.name:r.payload]) == string(key.Name) {
+				return b, slot, r
+			}
+		}
+		if !b.passed() {
+			break
+		}
+		i = nextBucket(i)
+	}
+	return nil, 0, record{}
+}
+
+func (r *record) setParts(sizesAt, nameBytes int) {
+	r.name = sizesAt + sizesBytes + nameRecordBytes(nameBytes) - nameBytes
 	r.payload = r.name + nameBytes
 }
 
@@ -171,8 +213,11 @@ func (t *table) kindAt(b *bucket, slot int) limiter.Kind {
 
 // versionAt returns the payload's version, 0 for a funnel.
 func (t *table) versionAt(b *bucket, slot int) uint64 {
-	if t.kindAt(b, slot) == limiter.Funnel {
+	switch {
+	case t.kindAt(b, slot) == limiter.Funnel:
 		return 0
+	case t.values:
+		return maphash.Bytes(t.seed, t.payloadAt(b, slot))
 	}
 	at := b.locator(slot)
 	if b.place(slot) == placeLarge {
@@ -184,8 +229,8 @@ func (t *table) versionAt(b *bucket, slot int) uint64 {
 // stateHashAt returns the hash of an entry with a payload.
 func (t *table) stateHashAt(b *bucket, slot int) uint64 {
 	r := t.recordAt(b, slot)
-	if r.name > headBytes {
-		return binary.LittleEndian.Uint64(r.bytes[headBytes:])
+	if at := t.sizesAt() + sizesBytes; r.name > at {
+		return binary.LittleEndian.Uint64(r.bytes[at:])
 	}
 	return hashKey(t.seed, dbOf(b.locator(slot)), r.bytes[r.name:r.payload])
 }
@@ -200,7 +245,7 @@ func (t *table) rewrite(b *bucket, slot int, r *record, payload []byte, changed 
 	if len(payload) > 0 && &payload[0] != &r.bytes[r.payload] {
 		copy(r.bytes[r.payload:], payload)
 	}
-	if changed {
+	if changed && !t.values {
 		t.versions++
 		binary.LittleEndian.PutUint64(r.bytes, t.versions)
 	}
@@ -212,7 +257,7 @@ func (t *table) rewrite(b *bucket, slot int, r *record, payload []byte, changed 
 		return true
 	}
 	if end != r.end {
-		binary.LittleEndian.PutUint32(r.bytes[versionBytes:], uint32(r.payload-r.name)|uint32(len(payload))<<sizeBits)
+		binary.LittleEndian.PutUint32(r.bytes[t.sizesAt():], uint32(r.payload-r.name)|uint32(len(payload))<<sizeBits)
 	}
 	if r.joined {
 		t.overwrite(at, r.bytes)

@@ -23,7 +23,7 @@ type Store struct {
 	seed    maphash.Seed // secret, against keys chosen for one shard or segment
 	shift   uint8        // leaves the shard's bits of a hash
 	shards  []shard
-	budget  budget // of limiters
+	budget  budget        // of limiters
 	flushes int           // guarded by all locks; any one suffices to read
 	told    int           // flushes reported by Changes
 	moves   atomic.Uint64 // transactions that removed a key and stored another

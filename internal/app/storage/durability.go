@@ -130,6 +130,18 @@ func memoryDegraded(s *memory.Shortage, nowNs int64) string {
 	return ""
 }
 
+func valuesDegraded(s *memory.Shortage, nowNs int64) string {
+	switch evicted, refused := s.Recent(nowNs); {
+	case evicted && refused:
+		return "values were evicted and refused in the last minute; raise --maxmemory-values"
+	case evicted:
+		return "values were evicted in the last minute, and evicted counters start again at 0; raise --maxmemory-values"
+	case refused:
+		return "values were refused in the last minute; raise --maxmemory-values"
+	}
+	return ""
+}
+
 var errDiskFault = errors.New("changes do not reach the disk; the log says why")
 
 // diskReady is a part of /readyz. The cause may contain a path and is in the log.

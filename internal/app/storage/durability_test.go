@@ -58,29 +58,38 @@ func TestDiskReady(t *testing.T) {
 // TestMemoryWarnings: one line a crossing, and for what found no room one at once and then one a minute.
 func TestMemoryWarnings(t *testing.T) {
 	var log bytes.Buffer
-	nowNs := int64(0)
+	nowNs, evicted, refused := int64(0), uint64(0), uint64(0)
 	w := memoryWarnings{
 		log: slog.New(slog.NewTextHandler(&log, nil)), now: func() int64 { return nowNs }, bound: memory.NewBound(shard.New()),
-		short: &memory.Shortage{},
+		limiters: ofLimiters(&memory.Shortage{}), values: ofValues(&memory.Shortage{}),
 	}
 	for i, step := range []struct {
 		bytes            int
 		evicted, refused uint64
+		values           store.ValueStats
 		after            time.Duration
 		want             string
 	}{
 		{bytes: 74},
-		{bytes: 76, want: "percent=75 bytes=76 of=100"},
+		{bytes: 76, want: "bytes=76 of=100 maxmemory=0 policy=volatile-ttl percent=75"},
 		{bytes: 77},
 		{bytes: 100, evicted: 5, want: "evicted=5 refused=0"},
 		{bytes: 100, evicted: 9, after: time.Second},
 		{bytes: 100, evicted: 9, after: time.Hour},
 		{bytes: 100, evicted: 10, refused: 2, want: "evicted=5 refused=2"},
 		{bytes: 100, evicted: 10, refused: 2, after: time.Hour},
+		{values: store.ValueStats{Keys: 3, Endless: 2, Bytes: 90}, want: `the memory for values is almost used up" keys=3 endless=2 bytes=90 of=100`},
+		{values: store.ValueStats{Bytes: 90, Evicted: 4}, want: `values found no room" keys=0`},
+		{values: store.ValueStats{Bytes: 90, Evicted: 5, Refused: 6}, after: time.Minute, want: "evicted=1 refused=6"},
 	} {
 		nowNs += int64(step.after)
 		log.Reset()
-		w.look(store.Stats{Bytes: step.bytes, MaxBytes: 100, Evicted: step.evicted, Refused: step.refused})
+		step.values.MaxBytes = 100
+		w.look(store.Stats{
+			Keys: step.values.Keys, Bytes: step.bytes, MaxBytes: 100, Evicted: max(step.evicted, evicted), Refused: max(step.refused, refused),
+			Values: step.values,
+		})
+		evicted, refused = max(step.evicted, evicted), max(step.refused, refused)
 		if got := log.String(); !strings.Contains(got, step.want) || (got == "") != (step.want == "") {
 			t.Errorf("step %s: got %q, want %q", strconv.Itoa(i), got, step.want)
 		}

@@ -36,16 +36,45 @@ func boundMemory(o *settings.Options, s store.Bounded, log *slog.Logger) *memory
 	return bound
 }
 
-// memoryWarnings logs events at the maximum.
+// memoryWarnings logs events at the maxima of limiters and of values.
 type memoryWarnings struct {
-	log    *slog.Logger
-	now    func() int64
-	bound  *memory.Bound
+	log              *slog.Logger
+	now              func() int64
+	bound            *memory.Bound
+	limiters, values roomWarnings
+}
+
+// roomWarnings are those about keys with a maximum in common.
+type roomWarnings struct {
+	short              *memory.Shortage
+	filled, filledHint string
+	full, fullHint     string
+
 	level  memory.Level
-	short  *memory.Shortage
 	events often.Counter
 	// since the last line
 	evicted, refused uint64
+}
+
+func ofLimiters(short *memory.Shortage) roomWarnings {
+	return roomWarnings{
+		short:      short,
+		filled:     "the memory for keys is almost used up",
+		filledHint: "raise --maxmemory, shorten periods, or find out with CL.TOP and SCAN who makes so many keys",
+		full:       "new keys found no room",
+		fullHint:   "what is evicted has its full burst again; raise --maxmemory, or limit what one address can do",
+	}
+}
+
+func ofValues(short *memory.Shortage) roomWarnings {
+	const hint = "raise --maxmemory-values (at most half of what --maxmemory leaves for keys), or give values shorter times to live"
+	return roomWarnings{
+		short:      short,
+		filled:     "the memory for values is almost used up",
+		filledHint: hint + "; those without any (endless) are never evicted, and --require-ttl refuses them",
+		full:       "values found no room",
+		fullHint:   "an evicted counter starts again at 0, so its limit is forgotten; " + hint,
+	}
 }
 
 // TendMemory returns memory to the system and warns of the maximum until ctx is done. held returns the
@@ -59,7 +88,10 @@ func (s *Storage) TendMemory(ctx context.Context, held func() int64) {
 
 // warnOfMemory looks once a second, so that evictions cost requests no log line.
 func (s *Storage) warnOfMemory(ctx context.Context) {
-	w := memoryWarnings{log: s.log, now: s.clock.Now, bound: s.Memory, short: &s.shortage}
+	w := memoryWarnings{
+		log: s.log, now: s.clock.Now, bound: s.Memory,
+		limiters: ofLimiters(&s.shortage), values: ofValues(&s.valueShortage),
+	}
 	every(ctx, time.Second, func() {
 		var st store.Stats
 		s.Store.UpdateStats(&st)
@@ -68,21 +100,27 @@ func (s *Storage) warnOfMemory(ctx context.Context) {
 }
 
 func (w *memoryWarnings) look(st store.Stats) {
-	state := w.bound.State()
-	if percent := w.level.Crossed(int64(st.Bytes), int64(st.MaxBytes)); percent > 0 {
-		w.log.Warn("the memory for keys is almost used up", "percent", percent, "bytes", st.Bytes, "of", st.MaxBytes, "keys", st.Keys,
-			"maxmemory", state.MaxBytes, "policy", state.Policy.String(),
-			"hint", "raise --maxmemory, shorten periods, or find out with CL.TOP and SCAN who makes so many keys")
+	limiters := store.ValueStats{
+		Keys: st.Keys - st.Values.Keys, Bytes: st.Bytes, MaxBytes: st.MaxBytes, Evicted: st.Evicted, Refused: st.Refused,
 	}
-	evicted, refused := w.short.Note(w.now(), st.Evicted, st.Refused)
-	w.evicted, w.refused = w.evicted+evicted, w.refused+refused
-	if evicted+refused == 0 || w.events.Due(w.now()) == 0 {
+	w.limiters.look(w, &limiters)
+	w.values.look(w, &st.Values)
+}
+
+func (r *roomWarnings) look(w *memoryWarnings, st *store.ValueStats) {
+	state := w.bound.State()
+	log := w.log.With("keys", st.Keys, "endless", st.Endless, "bytes", st.Bytes, "of", st.MaxBytes,
+		"maxmemory", state.MaxBytes, "policy", state.Policy.String())
+	if percent := r.level.Crossed(int64(st.Bytes), int64(st.MaxBytes)); percent > 0 {
+		log.Warn(r.filled, "percent", percent, "hint", r.filledHint)
+	}
+	evicted, refused := r.short.Note(w.now(), st.Evicted, st.Refused)
+	r.evicted, r.refused = r.evicted+evicted, r.refused+refused
+	if evicted+refused == 0 || r.events.Due(w.now()) == 0 {
 		return
 	}
-	w.log.Warn("new keys found no room", "evicted", w.evicted, "refused", w.refused, "keys", st.Keys, "bytes", st.Bytes,
-		"maxmemory", state.MaxBytes, "policy", state.Policy.String(),
-		"hint", "what is evicted has its full burst again; raise --maxmemory, or limit what one address can do")
-	w.evicted, w.refused = 0, 0
+	log.Warn(r.full, "evicted", r.evicted, "refused", r.refused, "hint", r.fullHint)
+	r.evicted, r.refused = 0, 0
 }
 
 const (

@@ -37,12 +37,14 @@ type Storage struct {
 	Changes  *changes.Gatherer // of the tables; nil for a store on other machines
 	Remote   *Remote           // nil for none
 	Memory   *memory.Bound
-	shortage memory.Shortage // of memory for keys
+	shortage memory.Shortage // of memory for limiters
 	dir      *disk.OS        // nil without --data-dir
 	loadedNs atomic.Int64    // the latest time in the directory
 	Keeper   *persist.Keeper // of the directory
 	Limits   *namedlimit.Registry
 	wall     calendar.Wall // by the server's clock; over a store on other machines theirs is the wall clock
+
+	valueShortage memory.Shortage
 }
 
 // Open opens the store, the data directory and the named limits, without loading states.
@@ -142,8 +144,9 @@ func (s *Storage) Ready() error {
 // health. A degraded server stays ready: a flood of keys or a lost store degrades the whole fleet at once,
 // and what remains of the limits is better than none.
 func (s *Storage) Degraded() (ways []string) {
-	disk, keys := diskDegraded(s.Persistence()), memoryDegraded(&s.shortage, s.clock.Now())
-	for _, way := range []string{disk, keys, s.Remote.degraded()} {
+	nowNs := s.clock.Now()
+	disk, keys, values := diskDegraded(s.Persistence()), memoryDegraded(&s.shortage, nowNs), valuesDegraded(&s.valueShortage, nowNs)
+	for _, way := range []string{disk, keys, values, s.Remote.degraded()} {
 		if way != "" {
 			ways = append(ways, way)
 		}

@@ -112,6 +112,16 @@ func (t *Tally) NativeScript() {
 	t.scripts++
 }
 
+// Programs counts scripts that needed no interpreter, and the calls in them, which are not timed.
+func (t *Tally) Programs(scripts int, calls []*catalog.Command) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.scripts += uint64(scripts)
+	for _, c := range calls {
+		t.commands[c.ID].calls++
+	}
+}
+
 func (b *batchSizes) merge(other *batchSizes) {
 	for i, n := range other {
 		b[i] += n

@@ -30,7 +30,7 @@ import (
 )
 
 // Source provides what a Page shows. Its functions are safe for concurrent use; State, Calendars, Limits,
-// Persistence, Remote, Replication and Facts may be nil.
+// Refused, Persistence, Remote, Replication and Facts may be nil.
 type Source struct {
 	Version string
 	Now     func() int64 // Unix nanoseconds
@@ -38,7 +38,7 @@ type Source struct {
 	Facts   func() Facts
 	// Look evaluates a rule on a key without changing it.
 	Look func(nowNs int64, key store.Key, rule *limiter.Rule) (decide.Probe, error)
-	// State returns a key's state, by which keys under the names of Limits are looked at.
+	// State returns a key's state, by which values and keys under the names of Limits are looked at.
 	State     func(nowNs int64, key store.Key) (s limiter.State, ok bool, err error)
 	Calendars *calendar.Set // of quotas
 
@@ -46,6 +46,7 @@ type Source struct {
 	Databases   int
 	MaxKeyBytes int
 
+	Refused     func() []Refusal           // most called first
 	Limits      func() []*namedlimit.Limit // by name
 	Doors       map[string]*door.Stats     // by name
 	Persistence func() store.Durability
@@ -65,7 +66,8 @@ type Sample struct {
 	MemoryBytes, MaxMemoryBytes uint64
 	TableBytes, MaxTableBytes   uint64
 	ClientBytes, MaxClientBytes uint64
-	Evicted, Refused            uint64 // keys
+	Evicted, Refused            uint64 // limiters
+	Values                      store.ValueStats
 	Errors                      uint64 // replies
 	LastError                   observe.LastError
 	ConnectionsRefused          uint64

@@ -75,7 +75,7 @@ func TestMaximum(t *testing.T) {
 			TableBytes: 512 << 10, MaxTableBytes: 64 << 20, ScriptsEnded: 7,
 		})
 	}
-	wantText(t, body(t, p, "lang=en"), `<dt>Memory of keys</dt><dd><span class="value">512`+"\u00a0KiB <small>of 64\u00a0MiB</small></span><meter min=\"0\" max=\"1\" low=\"0.75\" high=\"0.9\" optimum=\"0\" value=\"0.008\"",
+	wantText(t, body(t, p, "lang=en"), `<dt>Memory of limiters</dt><dd><span class="value">512`+"\u00a0KiB <small>of 64\u00a0MiB</small></span><meter min=\"0\" max=\"1\" low=\"0.75\" high=\"0.9\" optimum=\"0\" value=\"0.008\"",
 		`<dt>Connections</dt><dd><span class="value">8 <small>of 10,000</small>`, `<dt>Keys evicted per second</dt><dd><span class="value">50<`,
 		`<dt>New keys refused per second</dt><dd><span class="value">10<`, `id="chart-evictions"`, "<td>96\u00a0MiB<meter", "<dt>scripts ended</dt><dd>7</dd>")
 	wantText(t, body(t, p, "lang=zh"), `<dt>淘汰 Key/秒</dt><dd><span class="value">50<`, `<dt>拒绝新 Key/秒</dt><dd><span class="value">10<`,
@@ -97,7 +97,7 @@ func TestEviction(t *testing.T) {
 	}
 	add(2, Sample{})
 	lacksText(t, body(t, p, "lang=en"), full)
-	wantText(t, body(t, p, "lang=en"), `<dt>Memory of keys</dt><dd>`+red+`58 <small>of 64`)
+	wantText(t, body(t, p, "lang=en"), `<dt>Memory of limiters</dt><dd>`+red+`58 <small>of 64`)
 	add(1, Sample{Evicted: 12_000})
 	alert := `<p class="problem" role="alert">` + full +
 		` Keys are evicted before they expire and get their full burst again.</p>`

@@ -20,7 +20,7 @@ type fault struct {
 }
 
 func (v *view) faultPart() g.Node {
-	return g.Group{v.replicationFault().node(v.t), v.keeperFault().node(v.t), v.memoryFault().node(v.t)}
+	return g.Group{v.replicationFault().node(v.t), v.keeperFault().node(v.t), v.memoryFault().node(v.t), v.valuesFault().node(v.t)}
 }
 
 // node returns nil for no fault.
@@ -55,22 +55,23 @@ func (v *view) keeperFault() *fault {
 	return &fault{what: what, meaning: meaning, cause: st.Fault.Error()}
 }
 
-// lastMinute counts the keys evicted and refused within a minute of the newest point.
-func lastMinute(points []point) (evicted, refused float64) {
+// lastMinute counts what was evicted and refused within a minute of the newest point; of returns both per second.
+func lastMinute(points []point, of func(p *point) (evicted, refused float64)) (evicted, refused float64) {
 	for i := len(points) - 1; i >= 0 && points[i].atNs > points[len(points)-1].atNs-int64(time.Minute); i-- {
 		p, sec := &points[i], sampleInterval.Seconds()
 		if i > 0 {
 			sec = time.Duration(p.atNs - points[i-1].atNs).Seconds()
 		}
-		evicted += p.evicted * sec
-		refused += p.refused * sec
+		evictedPerSec, refusedPerSec := of(p)
+		evicted += evictedPerSec * sec
+		refused += refusedPerSec * sec
 	}
 	return evicted, refused
 }
 
-// memoryFault returns the fault that keys were evicted or refused in the last minute.
+// memoryFault returns the fault that limiters were evicted or refused in the last minute.
 func (v *view) memoryFault() *fault {
-	evicted, refused := lastMinute(v.points)
+	evicted, refused := lastMinute(v.points, func(p *point) (evicted, refused float64) { return p.evicted, p.refused })
 	switch t := v.t; {
 	case math.Round(evicted) > 0:
 		return &fault{what: t.MemoryFull, meaning: t.MemoryEvicts, note: fmt.Sprintf(t.EvictedLately, figures.Count.Text(math.Round(evicted)))}

@@ -23,6 +23,8 @@ type form struct {
 	fields []field // numeric inputs; the first is the database
 	error  string  // of no single field
 	answer *answer // nil while the form is not filled in
+
+	value *valueLook // in place of an answer, if the key holds a value
 }
 
 // formKind is a kind of limiter that can be inspected.
@@ -86,6 +88,9 @@ type field struct {
 // newForm reads the form from a query and, if it is filled in, inspects the key.
 func (p *Page) newForm(t *words.Texts, query url.Values) form {
 	f := form{kind: p.formKindOf(query.Get("kind")), key: field{name: "key", label: t.Key, value: query.Get("key")}}
+	if f.value = p.lookAtValue(t, query, f.kind); f.value != nil {
+		f.key.value = f.value.key
+	}
 	if f.kind == nil {
 		return f
 	}
@@ -115,7 +120,7 @@ func (p *Page) newForm(t *words.Texts, query url.Values) form {
 	if f.fields[0].value == "" {
 		f.fields[0].value = "0"
 	}
-	if isFilledIn {
+	if isFilledIn && f.value == nil {
 		p.fillIn(t, &f)
 	}
 	return f

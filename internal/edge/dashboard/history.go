@@ -30,6 +30,8 @@ type point struct {
 	memoryBytes, maxMemoryBytes uint64
 	tableBytes                  uint64
 	evicted, refused, errors    float64
+	valuesEvicted               float64
+	valuesRefused               float64
 	byPolicy, prefiltered       float64
 	roundTripNs                 int64
 	writtenBytes                float64
@@ -72,6 +74,8 @@ func (h *history) add(nowNs int64, s Sample, durations histogram.Snapshot) {
 			evicted:        perSec(s.Evicted, last.Evicted),
 			refused:        perSec(s.Refused, last.Refused),
 			errors:         perSec(s.Errors, last.Errors),
+			valuesEvicted:  perSec(s.Values.Evicted, last.Values.Evicted),
+			valuesRefused:  perSec(s.Values.Refused, last.Values.Refused),
 			byPolicy:       perSec(s.ByPolicy, last.ByPolicy),
 			prefiltered:    perSec(s.Prefiltered, last.Prefiltered),
 			roundTripNs:    s.RoundTripNs,

@@ -42,6 +42,8 @@ func (p *Page) look(t *words.Texts, key store.Key, rule *limiter.Rule) (*answer,
 func (v *view) answerPart() g.Node {
 	f := &v.form
 	switch {
+	case f.value != nil:
+		return f.value.node(v.t)
 	case f.kind == nil:
 		return el("p", text(v.t.NoLook))
 	case f.error != "":

@@ -64,16 +64,22 @@ func (v *view) capacityPart() g.Node {
 	case v.remote == nil:
 		resources = append(resources, newResource(t.TableMemory, figures.Bytes, s.TableBytes, s.MaxTableBytes))
 	}
+	if v.hasValues() {
+		most := uint64(s.Values.MaxBytes)
+		resources = append(resources, newResource(t.ValueMemory, figures.Bytes, uint64(s.Values.Bytes), most))
+	}
 	refusals := []g.Node{
 		entry(t.ConnectionsRefused, figures.Grouped(int64(s.ConnectionsRefused))),
 		entry(t.NewKeysRefused, figures.Grouped(int64(s.NewKeysRefused))),
 		entry(t.EvictedKeys, figures.Grouped(int64(s.Evicted))),
 		entry(t.RefusedKeys, figures.Grouped(int64(s.Refused))),
+		entry(t.EvictedValues, figures.Grouped(int64(s.Values.Evicted))),
+		entry(t.RefusedValues, figures.Grouped(int64(s.Values.Refused))),
 		entry(t.ScriptsEnded, figures.Grouped(int64(s.ScriptsEnded))),
 		entry(t.LogLinesLost, figures.Grouped(int64(s.LogLinesLost))),
 	}
 	return v.section("capacity", t.CapacityHeading, scrolling(t.CapacityScroll, el("table",
-		headings(t.Resource, t.InUse, t.Maximum), el("tbody", g.Map(resources, resource.row)))), el("p", text(t.RefusalsNote)), list("list", refusals...))
+		headings(t.Resource, t.InUse, t.Maximum), el("tbody", g.Map(resources, resource.row)))), v.valuesNote(), el("p", text(t.RefusalsNote)), list("list", refusals...))
 }
 
 func (r resource) row() g.Node {

@@ -68,6 +68,7 @@ func (v *view) tiles(now *point) []tile {
 		v.partOf(tile{id: "connections", name: t.Connections, column: "connections"}, figures.Count, uint64(now.connections), uint64(v.last.MaxConnections)),
 		tile{id: "keys", name: t.Keys, text: figures.Count.Text(float64(now.keys)), column: "keys"},
 		v.memoryTile(now))
+	tiles = append(tiles, v.valueTiles()...)
 	tiles = append(append(tiles, v.replicationTile()...), v.keeperTile()...)
 	for _, rare := range []struct {
 		id, name string

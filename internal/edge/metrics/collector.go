@@ -59,6 +59,9 @@ func (to sink) store(st *store.Stats) {
 		"cl.throttle counts every funnel command except cl.reserve.", "command", "outcome")
 	allowed, limited := map[string]uint64{}, map[string]uint64{}
 	for kind, n := range st.Outcomes {
+		if limiter.Kind(kind) == limiter.Value {
+			continue // nothing is decided
+		}
 		command := limiter.Kind(kind).Row().Command
 		allowed[command] += n.Allowed
 		limited[command] += n.Limited
@@ -72,18 +75,28 @@ func (to sink) store(st *store.Stats) {
 	to.counter("debits_cut_total", "Debits cut off, as a funnel's TAT is at most 2^62 ns (146 years) ahead.", st.DebitsCut)
 	to.gauge("keys", "Keys in this server's memory, including some that expired a few seconds ago.", st.Keys)
 	to.gauge("table_slots", "Keys the tables can hold before one grows.", st.Slots)
-	to.gauge("table_bytes", "Memory of the key tables, in bytes.", st.Bytes)
+	to.gauge("table_bytes", "Memory of the limiters' tables, in bytes.", st.Bytes)
 	to.counter("expired_keys_total", "Keys that have expired, counted when they are removed or called again.", st.Expired)
 	to.counter("swept_segments_total", "Table segments (155 slots each) examined by the sweeper.", st.Swept)
 }
 
 func (to sink) memory(st *store.Stats, most store.Maximum) {
 	to.gauge("memory_max_bytes", "Memory limit of the server in bytes (--maxmemory); 0 if unlimited.", int(most.Bytes))
-	to.gauge("table_max_bytes", "Memory limit of the key tables in bytes, a part of --maxmemory; 0 if unlimited.", st.MaxBytes)
+	to.gauge("table_max_bytes", "Memory limit of the limiters' tables in bytes, a part of --maxmemory; 0 if unlimited.", st.MaxBytes)
 	policy := desc("memory_policy_info", "Always 1; the label gives --maxmemory-policy.", "policy")
 	to.series(policy, prometheus.GaugeValue, 1, most.Policy.String())
-	to.counter("evicted_keys_total", "Keys evicted at the memory limit to make room for new ones (volatile-ttl).", st.Evicted)
-	to.counter("refused_keys_total", "Calls that failed at the memory limit because they needed a new key (noeviction).", st.Refused)
+	to.counter("evicted_keys_total", "Limiters evicted at the memory limit to make room for new ones (volatile-ttl).", st.Evicted)
+	to.counter("refused_keys_total", "Calls that failed at the memory limit because they needed a new limiter's key (noeviction).", st.Refused)
+	to.values(&st.Values)
+}
+
+func (to sink) values(st *store.ValueStats) {
+	to.gauge("values", "Values (counters and texts), which are among the keys.", st.Keys)
+	to.gauge("values_endless", "Values without a time to live, which are never evicted.", st.Endless)
+	to.gauge("value_bytes", "Memory of the values' tables, in bytes.", st.Bytes)
+	to.gauge("value_max_bytes", "Memory limit of values in bytes (--maxmemory-values); 0 if unlimited.", st.MaxBytes)
+	to.counter("evicted_values_total", "Values evicted at their memory limit to make room for new ones (volatile-ttl).", st.Evicted)
+	to.counter("refused_values_total", "Calls that failed at the values' memory limit because they needed more of it.", st.Refused)
 }
 
 func (c *Config) collectCommands(to sink) {

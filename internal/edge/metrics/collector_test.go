@@ -33,6 +33,16 @@ func TestMaximum(t *testing.T) {
 		figure{"memory_max_bytes", nil, 0}, figure{"memory_policy_info", []string{"volatile-ttl"}, 1})
 }
 
+// TestValueFigures: values that expire are evicted, and with none left others are refused.
+func TestValueFigures(t *testing.T) {
+	h := newHarness()
+	s := h.config.Store.(*shard.Store)
+	s.SetMaxValueBytes(1 << 20)
+	h.say(t, "INCR counter\r\nSET text x EX 60\r\nSET other x\r\nCL.THROTTLE a 1 1 60\r\n")
+	h.expect(t, figure{"keys", nil, 4}, figure{"values", nil, 3}, figure{"values_endless", nil, 2}, figure{"value_max_bytes", nil, 1 << 20},
+		figure{"evicted_values_total", nil, 0}, figure{"refused_values_total", nil, 0})
+}
+
 func TestClientFigures(t *testing.T) {
 	h := newHarness()
 	h.config.Clients.SetMaxMemory(1 << 20)
@@ -88,7 +98,7 @@ func TestFigures(t *testing.T) {
 func TestDecisionsByCommand(t *testing.T) {
 	h := newHarness()
 	names := catalog.New()
-	for kind := range limiter.Kinds {
+	for kind := range limiter.Value { // all but values are decided
 		command := kind.Row().Command
 		h.expect(t, figure{"decisions_total", []string{command, "allowed"}, 0}, figure{"decisions_total", []string{command, "denied"}, 0})
 		if names.Lookup([]byte(command)) == nil {

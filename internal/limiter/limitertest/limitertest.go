@@ -85,7 +85,8 @@ func RuleIn(unit funnel.Unit, kind limiter.Kind, units, perPeriod, period int64)
 		return Named(limiter.PlainRule(l, period*int64(unit.Ns())), limiter.OtherRule(w, "window")), err
 	}
 	if kind == limiter.Value {
-		return limiter.Adding(units, false), nil
+		r.Add(units)
+		return r, nil
 	}
 	row, s := kind.Row(), limiter.Spec{Kind: kind, Unit: unit}
 	if row.Calendar {

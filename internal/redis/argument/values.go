@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"cellserver/internal/funnel"
-	"cellserver/internal/limiter"
 	"cellserver/internal/redis/reply"
 	"cellserver/internal/store"
 )
@@ -12,32 +11,37 @@ import (
 // valueRequests are the commands on values that are batched. An Executor completes their rules.
 func valueRequests() map[string]Request {
 	return map[string]Request{
-		"get":    onValue(func([][]byte) (limiter.Rule, error) { return limiter.Reading(nil), nil }),
-		"incr":   adding(1, false),
-		"decr":   adding(-1, false),
-		"incrby": adding(1, true),
-		"decrby": adding(-1, true),
+		"get": func(q *store.Request, db uint16, args [][]byte, _ funnel.Reading, _ *[]byte) error {
+			q.Key.DB, q.Key.Name = db, args[1]
+			q.Rule.Read(nil)
+			return nil
+		},
+		"incr":   one(1),
+		"decr":   one(-1),
+		"incrby": by(1),
+		"decrby": by(-1),
 	}
 }
 
-func onValue(rule func(args [][]byte) (limiter.Rule, error)) Request {
-	return func(q *store.Request, db uint16, args [][]byte, _ funnel.Reading, _ *[]byte) (err error) {
-		*q = store.Request{Key: store.Key{DB: db, Name: args[1]}}
-		q.Rule, err = rule(args)
-		return err
+func one(n int64) Request {
+	return func(q *store.Request, db uint16, args [][]byte, _ funnel.Reading, _ *[]byte) error {
+		q.Key.DB, q.Key.Name = db, args[1]
+		q.Rule.Add(n)
+		return nil
 	}
 }
 
-// adding adds a number, or that times the second argument.
-func adding(sign int64, given bool) Request {
-	return onValue(func(args [][]byte) (limiter.Rule, error) {
-		if !given {
-			return limiter.Adding(sign, false), nil
-		}
+func by(sign int64) Request {
+	return func(q *store.Request, db uint16, args [][]byte, _ funnel.Reading, _ *[]byte) error {
 		n, err := Int(args[2])
-		if err == nil && sign < 0 && n == math.MinInt64 {
-			err = reply.Error("ERR decrement would overflow")
+		switch {
+		case err != nil:
+			return err
+		case sign < 0 && n == math.MinInt64:
+			return reply.Error("ERR decrement would overflow")
 		}
-		return limiter.Adding(sign*n, false), err
-	})
+		q.Key.DB, q.Key.Name = db, args[1]
+		q.Rule.Add(sign * n)
+		return nil
+	}
 }

@@ -57,8 +57,9 @@ type programRun struct {
 	inner   Executor // executes the commands
 	kept    Kept
 	space   transact.Space
-	called  []*catalog.Command
-	used    bool // since forget
+	scripts int                // not counted yet
+	called  []*catalog.Command // likewise
+	used    bool               // since forget
 
 	program    *native.Program
 	keys, argv [][]byte
@@ -104,7 +105,8 @@ func (r *programRun) run(x *Executor, p *native.Program, keys, argv [][]byte) bo
 	in.User, in.Client, in.DB = x.User, x.Client, x.DB
 	in.Scratch.limitsNewKeys = x.Scratch.limitsNewKeys
 	r.used, r.program, r.keys, r.argv, r.reply, r.resp3 = true, p, keys, argv, x.W.Buf, x.W.RESP3
-	r.called, r.changed, in.Wrote = r.called[:0], false, false
+	counted := len(r.called)
+	r.changed, in.Wrote = false, false
 	r.space = transact.Space{NowNs: nowNs, Held: true}
 	done := false
 	if len(keys) == 1 || p.Keys == 1 {
@@ -113,13 +115,13 @@ func (r *programRun) run(x *Executor, p *native.Program, keys, argv [][]byte) bo
 		done = r.runTransaction(x, nowNs)
 	}
 	if !done {
+		r.called = r.called[:counted]
 		return false
 	}
 	x.W.Buf = r.reply
 	x.Wrote = x.Wrote || r.changed
-	x.Scratch.Local.NativeScript()
-	for _, c := range r.called {
-		x.Scratch.Local.Called(c, 1)
+	if r.scripts++; len(r.called) > maxUncounted {
+		r.count()
 	}
 	if r.kept.any() {
 		r.kept.Settle(x)
@@ -136,6 +138,7 @@ func (r *programRun) forget() {
 		return
 	}
 	r.used = false
+	r.count()
 	r.machine.Forget()
 	r.inner.User, r.inner.Client, r.space, r.key = nil, nil, transact.Space{}, store.Key{}
 	r.program, r.keys, r.argv, r.reply, r.state = nil, nil, nil, nil, nil
@@ -144,7 +147,17 @@ func (r *programRun) forget() {
 	}
 }
 
-const keptPayload = 8 << 10
+const (
+	keptPayload = 8 << 10
+	// maxUncounted calls are counted together.
+	maxUncounted = 256
+)
+
+// count counts what has run since it was last called.
+func (r *programRun) count() {
+	r.inner.Scratch.Local.Programs(r.scripts, r.called)
+	r.scripts, r.called = 0, r.called[:0]
+}
 
 // runStep runs the program as one step of its key's state.
 func (r *programRun) runStep(x *Executor, nowNs int64) bool {
@@ -197,8 +210,8 @@ func (r *programRun) Call(args [][]byte, buf []byte) (reply []byte, ok bool) {
 	} else {
 		in.Wrote = in.Wrote || c.Flags&catalog.FlagWrite != 0
 		ok = in.Engine.Handlers[c.ID].Plain(Call{in, r.space.NowNs}, args) == nil
-		r.called = append(r.called, c)
 	}
+	r.called = append(r.called, c)
 	return in.W.Buf, ok
 }
 
@@ -242,7 +255,7 @@ func (x *Executor) callBatched(c *catalog.Command, args [][]byte) (ok bool) {
 	if one[0].Rule.Kind == limiter.Value {
 		x.prepareValue(&one[0])
 	}
-	x.Role.Decide(x, c, one)
+	x.Engine.Decider.Uncounted(x.Space.Keys, x.Space.NowNs, one, &x.Scratch.Local)
 	if one[0].Err != nil {
 		return false
 	}

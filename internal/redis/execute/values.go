@@ -26,7 +26,7 @@ func (x *Executor) prepareValue(q *store.Request) {
 		if x.Scratch.sink.Texts == nil {
 			x.Scratch.sink.Texts = make([]byte, 0, sinkBytes)
 		}
-		q.Rule.Shared = &x.Scratch.sink
+		q.Rule.Read(&x.Scratch.sink)
 		return
 	}
 	if x.mustExpire() {

@@ -116,12 +116,13 @@ const maxFailureBytes = 512
 
 // StoreFailed returns a store's error as one line.
 func StoreFailed(err error) error {
+	if err == nil { // before what escapes is allocated
+		return nil
+	}
 	var failure store.Failure
 	var known Error
 	var refusal gate.Refusal
 	switch {
-	case err == nil:
-		return nil
 	case errors.Is(err, store.ErrFull):
 		return ErrOOM
 	case errors.Is(err, value.ErrNotInteger):

@@ -87,18 +87,18 @@ func TestUsersMayWhatTheirRulesSay(t *testing.T) {
 	}
 }
 
-// TestRefundsAreARight: a user without DEL cannot return units, at the top, behind MULTI, in EXEC or in
+// TestRefundsAreARight: a user without CL.RESET cannot return units, at the top, behind MULTI, in EXEC or in
 // scripts.
 func TestRefundsAreARight(t *testing.T) {
-	const refund = ": a negative quantity needs the right to DEL the key"
+	const refund = ": a negative quantity needs the right to CL.RESET the key"
 	returning := "return redis.call('cl.throttle', KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4])"
-	noDel := strings.TrimSuffix(denyCommand("del"), "\r\n") + refund + "\r\n"
+	noReset := strings.TrimSuffix(denyCommand("cl.reset"), "\r\n") + refund + "\r\n"
 	noKey := strings.TrimSuffix(denyKey, "\r\n") + refund + "\r\n"
 	returned := resptest.Ints(0, 5, 5, -1, 0)
 	r := commandstest.NewUserHarness(t, openDefault,
 		"user caller on >pw ~* +cl.throttle +multi +exec +eval",
 		"user fast on >pw ~* +@all -@refill",
-		"user partly on >pw ~* +cl.throttle +eval (~a* +del)",
+		"user partly on >pw ~* +cl.throttle +eval (~a* +cl.reset)",
 		"user taker on >pw ~* +cl.bucket|take +cl.slidingwindow",
 		"user writer on >pw ~* +@write -@refill",
 		"user reader on >pw ~* +@read +eval_ro")
@@ -106,32 +106,32 @@ func TestRefundsAreARight(t *testing.T) {
 		user, in, want string
 		object         string // in ACL LOG, or ""
 	}{
-		{"caller", "CL.THROTTLE a 4 1 10 -1\r\n", noDel, "del"},
-		{"caller", "CL.THROTTLE a 4 1 10 -007\r\n", noDel, "del"},
+		{"caller", "CL.THROTTLE a 4 1 10 -1\r\n", noReset, "cl.reset"},
+		{"caller", "CL.THROTTLE a 4 1 10 -007\r\n", noReset, "cl.reset"},
 		{"caller", "CL.THROTTLE a 4 1 10 -0\r\n", returned, ""},
 		{"caller", "CL.THROTTLE a 4 1 10 -x\r\n", "-Cell error: Store error: Couldn't parse as integer: -x\r\n", ""},
-		{"caller", "MULTI\r\nCL.THROTTLE a 4 1 10 -1\r\nEXEC\r\n", "+OK\r\n" + noDel + execAborted, "del"},
-		{"caller", resptest.Encode("EVAL", returning, "1", "a", "4", "1", "10", "-1"), strings.TrimSuffix(scriptNoRun, " script: ") + refund, "del"},
-		{"fast", "CL.THROTTLE a 4 1 10 -1\r\n", noDel, "del"},
-		{"fast", "UNLINK a\r\n", denyCommand("unlink"), "unlink"},
-		{"fast", "PEXPIRE a -1\r\n", denyCommand("pexpire"), "pexpire"},
+		{"caller", "MULTI\r\nCL.THROTTLE a 4 1 10 -1\r\nEXEC\r\n", "+OK\r\n" + noReset + execAborted, "cl.reset"},
+		{"caller", resptest.Encode("EVAL", returning, "1", "a", "4", "1", "10", "-1"), strings.TrimSuffix(scriptNoRun, " script: ") + refund, "cl.reset"},
+		{"fast", "CL.THROTTLE a 4 1 10 -1\r\n", noReset, "cl.reset"},
+		{"fast", "UNLINK a\r\n", ":0\r\n", ""},
+		{"fast", "PEXPIRE a -1\r\n", ":0\r\n", ""},
 		{"fast", "FLUSHDB\r\n", denyCommand("flushdb"), "flushdb"},
-		{"fast", resptest.Encode("EVAL", returning, "1", "a", "4", "1", "10", "-1"), strings.TrimSuffix(scriptNoRun, " script: ") + refund, "del"},
+		{"fast", resptest.Encode("EVAL", returning, "1", "a", "4", "1", "10", "-1"), strings.TrimSuffix(scriptNoRun, " script: ") + refund, "cl.reset"},
 		{"partly", "CL.THROTTLE a 4 1 10 -1\r\n", returned, ""},
 		{"partly", "CL.THROTTLE b 4 1 10 -1\r\n", noKey, "b"},
 		{"partly", resptest.Encode("EVAL", returning, "1", "a", "4", "1", "10", "-1"), returned, ""},
 		{"partly", resptest.Encode("EVAL", returning, "1", "b", "4", "1", "10", "-1"), strings.TrimSuffix(scriptNoKey, " script: ") + refund, "b"},
 		{"default", "CL.THROTTLE b 4 1 10 -1\r\n", returned, ""},
-		{"taker", "CL.BUCKET TAKE c 5 -1\r\n", noDel, "del"},
+		{"taker", "CL.BUCKET TAKE c 5 -1\r\n", noReset, "cl.reset"},
 		{"taker", "CL.BUCKET ADD c 5 1\r\n", denyCommand("cl.bucket|add"), "cl.bucket|add"},
-		{"taker", "CL.SLIDINGWINDOW d 5 60 -1 APPROX\r\n", noDel, "del"},
+		{"taker", "CL.SLIDINGWINDOW d 5 60 -1 APPROX\r\n", noReset, "cl.reset"},
 		{"writer", "CL.REFUND a 4 1 10\r\n", denyCommand("cl.refund"), "cl.refund"},
 		{"writer", "CL.BUCKET RESET c 5\r\n", denyCommand("cl.bucket|reset"), "cl.bucket|reset"},
 		{"writer", "CL.RESET a\r\n", denyCommand("cl.reset"), "cl.reset"},
-		{"writer", "CL.PTHROTTLE a 4 1 10 -1\r\n", noDel, "del"},
-		{"writer", "RL.THROTTLE a 4 1 10 -1\r\n", noDel, "del"},
-		{"writer", "CL.TOKENBUCKET a 4 1 10 -1\r\n", noDel, "del"},
-		{"writer", "CL.FIXEDWINDOW e 4 10 -1\r\n", noDel, "del"},
+		{"writer", "CL.PTHROTTLE a 4 1 10 -1\r\n", noReset, "cl.reset"},
+		{"writer", "RL.THROTTLE a 4 1 10 -1\r\n", noReset, "cl.reset"},
+		{"writer", "CL.TOKENBUCKET a 4 1 10 -1\r\n", noReset, "cl.reset"},
+		{"writer", "CL.FIXEDWINDOW e 4 10 -1\r\n", noReset, "cl.reset"},
 		{"reader", "CL.PEEK a 4 1 10\r\n", returned, ""},
 		{"reader", "CL.PEEK a 4 1 10 -1\r\n", returned, ""},
 		{"reader", "CL.BUCKET LEN c\r\n", ":0\r\n", ""},
@@ -156,12 +156,12 @@ func TestRefundsAreARight(t *testing.T) {
 	}
 }
 
-// TestRefundsAreForbiddenUnderATransaction: EXEC checks again that DEL is allowed.
+// TestRefundsAreForbiddenUnderATransaction: EXEC checks again that CL.RESET is allowed.
 func TestRefundsAreForbiddenUnderATransaction(t *testing.T) {
 	r := commandstest.NewUserHarness(t, openDefault)
 	s := r.Session()
 	commandstest.Say(t, s, "CL.THROTTLE a 4 1 10\r\nMULTI\r\nCL.THROTTLE a 4 1 10 -1\r\nCL.THROTTLE a 4 1 10\r\n")
-	r.Rewrite("user default on nopass ~* &* +@all -del")
+	r.Rewrite("user default on nopass ~* &* +@all -cl.reset")
 	want := "*2\r\n" + aclChanged + "no permission to execute the command or subcommand\r\n" + resptest.Ints(0, 5, 3, -1, 20)
 	commandstest.Expect(t, s, "EXEC\r\n", want)
 }

@@ -156,7 +156,7 @@ func rulesOfUsers() []rule {
 		{name: "no right to the key", user: "~mine* +cl.throttle", calls: call16 + "\nCL.THROTTLE mine 15 30 60",
 			want: []string{"-NOPERM this user has no permissions to access", oneOf16}},
 		{name: "no right to give back", user: "~* +cl.throttle", calls: call16 + " -1\n" + call16,
-			want: []string{"-NOPERM this user has no permissions to run the 'del' command: a negative quantity", oneOf16}},
+			want: []string{"-NOPERM this user has no permissions to run the 'cl.reset' command: a negative quantity", oneOf16}},
 		{name: "no right to the name of a limit's key", user: "~l:mine* +cl.check", before: "CL.LIMIT SET l 4 1 10\r\n", calls: "CL.CHECK l a\nCL.CHECK l mine",
 			want: []string{"-NOPERM", "[0 5 4 -1 10]"}},
 	}

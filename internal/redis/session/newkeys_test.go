@@ -1,7 +1,6 @@
 package session_test
 
 import (
-	"strconv"
 	"strings"
 	"testing"
 
@@ -24,8 +23,7 @@ func TestNewKeysAreLimited(t *testing.T) {
 	eval := func(script, key string) string {
 		return resptest.Encode("EVAL", script, "1", key, "4", "1", "10")
 	}
-	tat := strconv.FormatInt(commandstest.T0+10*commandstest.Sec, 10)
-	set := func(key, options string) string { return "SET " + key + " " + tat + " " + options + "\r\n" }
+	set := func(key, options string) string { return "SET " + key + " 5 " + options + "\r\n" }
 	dumped := resptest.ParseAll(t, commandstest.Say(t, commandstest.New().Session(), set("k", "")+"DUMP k\r\n"))[1].Text
 	const interpreted = "local r = redis.call('cl.throttle', KEYS[1], 4, 1, 10) return r"
 	const nativeCall = "return redis.call('cl.throttle', KEYS[1], ARGV[1], ARGV[2], ARGV[3])"
@@ -42,10 +40,11 @@ func TestNewKeysAreLimited(t *testing.T) {
 			first + first + refused + " script: " + commandstest.SHAOf(interpreted) + ", on @user_script:1.\r\n" + second},
 		{"in scripts that are one call", eval(nativeCall, "a") + eval(nativeCall, "b") + eval(nativeCall, "c") + eval(nativeCall, "a"),
 			first + first + refused + " script: " + commandstest.SHAOf(nativeCall) + ", on @user_script:1.\r\n" + second},
-		{"by SET and RESTORE", set("a", "") + set("b", "NX GET") + set("c", "") + set("c", "XX") + resptest.Encode("RESTORE", "c", "0", dumped) + set("a", "") + all("c a"),
-			"+OK\r\n$-1\r\n" + line + "$-1\r\n" + line + "+OK\r\n" + line + second},
-		{"by SET in a transaction", all("a") + "MULTI\r\n" + set("b", "") + set("c", "") + set("b", "") + "EXEC\r\n",
-			first + "+OK\r\n" + strings.Repeat("+QUEUED\r\n", 3) + "*3\r\n+OK\r\n" + line + "+OK\r\n"},
+		{"by SET and RESTORE", set("a", "") + set("b", "NX GET") + set("c", "") + set("c", "XX") + resptest.Encode("RESTORE", "c", "0", dumped) + set("a", "") +
+			"INCR c\r\nINCR a\r\nMSET a 1 c 1\r\nMSET a 1 b 1\r\nRENAME a c\r\nGETDEL b\r\n" + all("c"),
+			"+OK\r\n$-1\r\n" + line + "$-1\r\n" + line + "+OK\r\n" + line + ":6\r\n" + line + "+OK\r\n" + line + "$1\r\n1\r\n" + line},
+		{"by SET in a transaction", all("a") + "MULTI\r\n" + set("b", "") + set("c", "") + set("b", "") + "EXEC\r\nDEL b\r\n",
+			first + "+OK\r\n" + strings.Repeat("+QUEUED\r\n", 3) + "*3\r\n+OK\r\n" + line + "+OK\r\n:1\r\n"},
 		{"of each kind", "CL.FIXEDWINDOW a 1 60\r\nCL.SLIDINGWINDOW b 1 60\r\nCL.SLIDINGWINDOW c 1 60 APPROX\r\nCL.PTHROTTLE c 1 1 60\r\n" +
 			"CL.BUCKET ADD c 1 1\r\nCL.BUCKET RESET c 1\r\nCL.BUCKET TAKE c 1 -1\r\nCL.BUCKET TAKE c 1 0\r\nCL.FIXEDWINDOW c 1 60 2\r\nCL.FIXEDWINDOW c 1 60 2 COUNTDENIED\r\nCL.FIXEDWINDOW a 1 60\r\n",
 			resptest.Ints(0, 1, 0, -1, 60) + resptest.Ints(0, 1, 0, -1, 60) + strings.Repeat(line, 5) + resptest.Ints(0, 1, 0, -1, -1) +

@@ -143,7 +143,7 @@ func TestProgramsEqualTheInterpreter(t *testing.T) {
 	}
 	first, second := commandstest.New(), commandstest.New()
 	a, b := first.Session(), second.Session()
-	const scripts = 1500
+	const scripts = 2000
 	natives := 0
 	for seed := range uint64(scripts) {
 		w := values{rand.New(rand.NewPCG(seed, 3))}
@@ -194,11 +194,12 @@ func TestLimitersRunNatively(t *testing.T) {
 
 // TestProgramsWithoutRights are refused as the interpreter refuses them.
 func TestProgramsWithoutRights(t *testing.T) {
-	first, second := commandstest.New(), commandstest.New()
-	a, b := first.Session(), second.Session()
-	for _, s := range []*commandstest.Client{a, b} {
-		commandstest.Say(t, s, "SET k 5 EX 100\r\nCL.THROTTLE l 4 1 10\r\nACL SETUSER u on nopass ~k ~l -@all +evalsha +script +incr +get +dump +type +pexpiretime +set\r\nAUTH u x\r\n")
+	const rules = "user u on >pw ~k ~l -@all +evalsha +script +incr +get +dump +type +pexpiretime +set"
+	first, second := commandstest.NewUserHarness(t, "user default on nopass ~* +@all", rules), commandstest.NewUserHarness(t, "user default on nopass ~* +@all", rules)
+	for _, r := range []*commandstest.UserHarness{first, second} {
+		commandstest.Say(t, r.Session(), "SET k 5 EX 100\r\nCL.THROTTLE l 4 1 10\r\n")
 	}
+	a, b := first.Login("u"), second.Login("u")
 	for script, native := range map[string]bool{
 		"return redis.call('incr', KEYS[1])":                                        true,
 		"return redis.call('incr', KEYS[1]) + redis.call('decr', KEYS[1])":          false,
@@ -207,7 +208,6 @@ func TestProgramsWithoutRights(t *testing.T) {
 		"redis.call('set', KEYS[1], 5, 'EX', 7) return redis.call('get', KEYS[1])":  true,
 		"redis.call('incr', KEYS[1]) return redis.pcall('pexpire', KEYS[1], 5).err": false,
 	} {
-		t.Log(commandstest.Say(t, a, resptest.Encode("EVALSHA", commandstest.SHAOf(script), "2", "k", "l")))
 		if got := compareRuns(t, a, b, script, "2", "k", "l"); got != native {
 			t.Errorf("%s ran natively %v, want %v", script, got, native)
 		}

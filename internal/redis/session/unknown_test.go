@@ -11,7 +11,7 @@ import (
 
 // TestUnknownCommandsAreLogged once a minute for a client with many; not for a few.
 func TestUnknownCommandsAreLogged(t *testing.T) {
-	for _, call := range []string{"NOSUCH secret\r\n", "INCR k\r\n", "CLIENT NOSUCH\r\n", "MULTI\r\nINCR k\r\nDISCARD\r\n"} {
+	for _, call := range []string{"NOSUCH secret\r\n", "HINCRBY k f 1\r\n", "CLIENT NOSUCH\r\n", "MULTI\r\nHINCRBY k f 1\r\nDISCARD\r\n"} {
 		r := commandstest.New()
 		s := r.Session()
 		commandstest.Say(t, s, "CLIENT SETNAME checkout\r\n"+strings.Repeat(call, 9))
@@ -47,7 +47,7 @@ func TestLastErrorOfSession(t *testing.T) {
 	for _, tt := range []struct{ in, command, text string }{
 		{"CL.THROTTLE k 9 1 1\r\nCL.THROTTLE k 9 x 1\r\n", "CL.THROTTLE k 9 x 1", "Cell error: "},
 		{"NOSUCH secret\r\n", "NOSUCH", "ERR unknown command 'NOSUCH'"},
-		{"INCR k\r\n", "INCR k", "ERR cellserver keeps limits, not counters"},
+		{"HINCRBY k f 1\r\n", "HINCRBY k f 1", "ERR cellserver keeps limits, not hashes"},
 		{"AUTH secret\r\n", "AUTH (redacted)", "ERR AUTH"},
 		{"CLIENT KILL 1.2.3.4:5\r\n", "CLIENT KILL", "ERR No such client"},
 		{"MULTI\r\nEXPIRE k x\r\nEXEC\r\n", "EXPIRE k x", "ERR value is not an integer"},

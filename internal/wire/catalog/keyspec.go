@@ -14,6 +14,8 @@ import (
 type KeySpec struct {
 	First, Last, Step int
 	Flags             []string // of a call with all its options
+	// SecondFlags are those of the second and last key if they differ, as RENAME's; else nil.
+	SecondFlags []string
 	// ReadBy is the option, in lower case, with which a call also reads the keys that it writes; "" for none.
 	ReadBy string
 	// Counted is the index of the number of keys, which follow it, as in EVAL; 0 for none. Then First is 0.
@@ -114,9 +116,12 @@ func (k *KeySpec) FlagsOf(args [][]byte) []string {
 	return []string{"OW", "update"}
 }
 
-// Access returns the permissions that a call needs on its keys: none for metadata.
-func (k *KeySpec) Access(args [][]byte) (a acl.Access) {
-	for _, f := range k.FlagsOf(args) {
+// Access returns the permissions that a call needs on its keys, but for a second with flags of its own: none
+// for metadata.
+func (k *KeySpec) Access(args [][]byte) (a acl.Access) { return accessOf(k.FlagsOf(args)) }
+
+func accessOf(flags []string) (a acl.Access) {
+	for _, f := range flags {
 		switch f {
 		case "access":
 			a |= acl.Read
@@ -182,6 +187,9 @@ func (c *Command) check(user *acl.User, args [][]byte) (reason acl.Reason, objec
 	}
 	access := c.Keys.Access(args)
 	c.Keys.Each(args, func(name []byte) { keys = append(keys, acl.Key{Name: name, Access: access}) })
+	if c.Keys.SecondFlags != nil && len(keys) == 2 {
+		keys[1].Access = accessOf(c.Keys.SecondFlags)
+	}
 	var first []byte
 	if len(args) > 1 {
 		first = args[1]

@@ -121,7 +121,7 @@ func TestKeysThatAreReadByOption(t *testing.T) {
 // TestCheck names the command or the key that a user's rules do not allow.
 func TestCheck(t *testing.T) {
 	table := New()
-	users := usersOf(t, table, "user app on nopass ~a* +ping +del +config|get +cl.throttle (~b* +cl.throttle) (~c* +del) (~b* +cl.bucket|take) (~b* +cl.slidingwindow)\nuser caller on nopass ~* +cl.throttle")
+	users := usersOf(t, table, "user app on nopass ~a* +ping +del +config|get +cl.throttle +cl.reset (~b* +cl.throttle) (~c* +cl.reset) (~b* +cl.bucket|take) (~b* +cl.slidingwindow)\nuser caller on nopass ~* +cl.throttle")
 	for _, tt := range []struct {
 		command, args, object string
 		reason                acl.Reason
@@ -147,7 +147,7 @@ func TestCheck(t *testing.T) {
 		{"cl.throttle", "cl.throttle b 1 1 1 -1", "b", acl.DeniedKey, true},
 		{"cl.throttle", "cl.throttle b 1 1 1 -01", "b", acl.DeniedKey, true},
 		{"cl.throttle", "cl.throttle b 1 1 1 -9223372036854775808", "b", acl.DeniedKey, true},
-		{"cl.throttle", "cl.throttle c 1 1 1 -1", "c", acl.DeniedKey, false}, // the rule with DEL has no CL.THROTTLE
+		{"cl.throttle", "cl.throttle c 1 1 1 -1", "c", acl.DeniedKey, false}, // the rule with CL.RESET has no CL.THROTTLE
 		{"cl.bucket|take", "cl.bucket take b 9 1", "", acl.Allowed, false},
 		{"cl.bucket|take", "cl.bucket take a 9 1", "a", acl.DeniedKey, false},
 		{"cl.bucket|take", "cl.bucket take b 9 -1", "b", acl.DeniedKey, true},
@@ -162,8 +162,8 @@ func TestCheck(t *testing.T) {
 		}
 	}
 	refund := split("cl.throttle a 1 1 1 -1")
-	if reason, object, refund := table.LookupFull(refund[0]).Check(users.Lookup("caller"), refund); reason != acl.DeniedCommand || object != "del" || !refund {
-		t.Errorf("a user without DEL: %v %q %t", reason, object, refund)
+	if reason, object, refund := table.LookupFull(refund[0]).Check(users.Lookup("caller"), refund); reason != acl.DeniedCommand || object != "cl.reset" || !refund {
+		t.Errorf("a user without CL.RESET: %v %q %t", reason, object, refund)
 	}
 }
 
@@ -175,7 +175,7 @@ func TestRefillsHaveACategory(t *testing.T) {
 			got = append(got, c.FullName())
 		}
 	})
-	if want := strings.Fields("cl.bucket|add cl.bucket|reset cl.refund cl.reset del dump expire expireat flushall flushdb get pexpire pexpireat restore set unlink"); !slices.Equal(got, want) {
+	if want := strings.Fields("cl.bucket|add cl.bucket|reset cl.refund cl.reset flushall flushdb"); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -183,7 +183,7 @@ func TestRefillsHaveACategory(t *testing.T) {
 // TestChecksOfCallsAllocateNothing, for a user with rules.
 func TestChecksOfCallsAllocateNothing(t *testing.T) {
 	table := New()
-	users := usersOf(t, table, "user app on nopass ~a* +cl.throttle +del")
+	users := usersOf(t, table, "user app on nopass ~a* +cl.throttle +cl.reset")
 	user, c := users.Lookup("app"), table.Lookup([]byte("cl.throttle"))
 	for _, quantity := range []string{"1", "-1"} {
 		args := split("cl.throttle a 1 1 1 " + quantity)
@@ -198,10 +198,10 @@ func TestChecksOfCallsAllocateNothing(t *testing.T) {
 	}
 }
 
-// TestRefundsNeedDEL: of each command with a quantity, by that of the key alone.
-func TestRefundsNeedDEL(t *testing.T) {
+// TestRefundsNeedReset: of each command with a quantity, by that of the key alone.
+func TestRefundsNeedReset(t *testing.T) {
 	table := New()
-	users := usersOf(t, table, "user app on nopass ~a* +@all\nuser caller on nopass ~a* +@all -del")
+	users := usersOf(t, table, "user app on nopass ~a* +@all\nuser caller on nopass ~a* +@all -cl.reset")
 	var got []string
 	table.Each(func(c *Command) {
 		if c.QuantityAt == 0 {
@@ -216,8 +216,8 @@ func TestRefundsNeedDEL(t *testing.T) {
 		if reason, object, _ := c.Check(users.Lookup("app"), args); reason != acl.Allowed {
 			t.Errorf("%s: %v %q", c.FullName(), reason, object)
 		}
-		if reason, object, refund := c.Check(users.Lookup("caller"), args); reason != acl.DeniedCommand || object != "del" || !refund {
-			t.Errorf("%s without DEL: %v %q %t", c.FullName(), reason, object, refund)
+		if reason, object, refund := c.Check(users.Lookup("caller"), args); reason != acl.DeniedCommand || object != "cl.reset" || !refund {
+			t.Errorf("%s without CL.RESET: %v %q %t", c.FullName(), reason, object, refund)
 		}
 	})
 	if want := strings.Fields("cl.bthrottle cl.bucket|take cl.check cl.fixedwindow cl.pthrottle cl.quota cl.slidingwindow cl.throttle cl.tokenbucket rl.throttle"); !slices.Equal(got, want) {

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -67,12 +68,12 @@ func TestRefusalsOfData(t *testing.T) {
 func TestCategories(t *testing.T) {
 	table := New()
 	for name, want := range map[string]string{
-		"get":            "read string fast refill",
-		"set":            "write string slow refill",
-		"dump":           "keyspace read slow refill",
-		"restore":        "keyspace write slow dangerous refill",
-		"del":            "keyspace write slow refill",
-		"unlink":         "keyspace write fast refill",
+		"get":            "read string fast",
+		"set":            "write string slow",
+		"dump":           "keyspace read slow",
+		"restore":        "keyspace write slow dangerous",
+		"del":            "keyspace write slow",
+		"unlink":         "keyspace write fast",
 		"eval":           "slow scripting",
 		"eval_ro":        "slow scripting",
 		"watch":          "fast transaction",
@@ -119,15 +120,37 @@ func TestRowsAsRedis(t *testing.T) {
 			t.Errorf("%s: arity %d, and %d in Redis", r.FullName(), r.Arity, info[1])
 		}
 		flags, redisFlags := r.Flags.Names(), set(2)
-		for _, name := range []string{"write", "readonly", "admin", "pubsub", "noscript", "loading", "stale", "fast", "no_auth", "no_multi"} {
+		for _, name := range []string{"write", "readonly", "admin", "pubsub", "noscript", "loading", "stale", "fast", "no_auth", "no_multi", "denyoom"} {
 			if slices.Contains(flags, name) != slices.Contains(redisFlags, name) {
 				differ[r.FullName()] += " " + name
+			}
+		}
+		if r.Group == "string" || r.Group == "generic" {
+			compareKeys(t, r, info)
+			if got, want := slices.Sorted(slices.Values(r.AllCategories())), slices.Sorted(slices.Values(set(6))); !slices.Equal(got, want) {
+				t.Errorf("%s: categories %q, and %q in Redis", r.FullName(), got, want)
 			}
 		}
 	})
 	want := map[string]string{"auth": " no_multi", "hello": " no_multi"} // COMPATIBILITY.md says so
 	if !maps.Equal(differ, want) {
 		t.Errorf("flags that only one of both has: %q, want %q", differ, want)
+	}
+}
+
+// compareKeys compares the places of the keys and what is done to them with Redis's COMMAND INFO.
+func compareKeys(t *testing.T, r *Command, info []any) {
+	t.Helper()
+	if got, want := []any{int64(r.Keys.First), int64(r.Keys.Last), int64(r.Keys.Step)}, info[3:6]; !slices.Equal(got, want) {
+		t.Errorf("%s: keys %v, and %v in Redis", r.FullName(), got, want)
+	}
+	ours := [][]string{r.Keys.Flags, r.Keys.SecondFlags}
+	for i, spec := range info[8].([]any) {
+		parts := spec.([]any)
+		flags := fmt.Sprint(parts[slices.Index(parts, any("flags"))+1])
+		if got := fmt.Sprint(ours[i]); got != flags {
+			t.Errorf("%s: key %d is %s, and %s in Redis", r.FullName(), i+1, got, flags)
+		}
 	}
 }
 

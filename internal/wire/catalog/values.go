@@ -65,8 +65,8 @@ func valueRows() []*Command {
 			c.Batches = true
 		}
 	}
-	return append(all, renameRow("rename", "1.0.0", 0, "Gives a key another name"),
-		renameRow("renamenx", "1.0.0", FlagFast, "Gives a key another name if no key has it"))
+	return append(all, renameRow("rename", "update", 0, "Gives a key another name"),
+		renameRow("renamenx", "insert", FlagFast, "Gives a key another name if no key has it"))
 }
 
 // expirations are the options of SET and GETEX.
@@ -77,9 +77,9 @@ func expirations() []Arg {
 	}
 }
 
-func renameRow(name, since string, flags Flag, summary string) *Command {
+func renameRow(name, writes string, flags Flag, summary string) *Command {
 	return keyRow(Command{
-		Name: name, Arity: 3, Flags: FlagWrite | flags, Since: since, Summary: summary,
+		Name: name, Arity: 3, Flags: FlagWrite | flags, Since: "1.0.0", Summary: summary, Differs: refillsLimiters,
 		Args: []Arg{{Name: "key", Type: "key"}, {Name: "newkey", Type: "key"}},
-	}, KeySpec{First: 1, Last: 2, Step: 1, Flags: []string{"RW", "access", "update"}})
+	}, KeySpec{First: 1, Last: 2, Step: 1, Flags: []string{"RW", "access", "delete"}, SecondFlags: []string{"OW", writes}})
 }

@@ -266,13 +266,41 @@ func texts(chinese bool) *Texts {
 		Resource:           in("resource", "资源"),
 		InUse:              in("in use", "已用"),
 		Maximum:            in("maximum", "上限"),
-		TableMemory:        in("Memory of keys", "Key 占用的内存"),
+		TableMemory:        in("Memory of limiters", "限流 Key 占用的内存"),
 		ClientMemory:       in("Memory of clients", "客户端占用的内存"),
 		RefusalsNote:       in("Refused or ended at a limit since the start:", "启动以来因达到上限而拒绝或终止："),
 		ConnectionsRefused: in("connections refused", "拒绝的连接"),
 		NewKeysRefused:     in("new keys refused by rate", "新建过快而拒绝的 Key"),
 		ScriptsEnded:       in("scripts ended", "终止的脚本"),
 		LogLinesLost:       in("log lines dropped", "丢弃的日志行"),
+
+		ValueMemory: in("Memory of values", "值占用的内存"),
+		ValuesFull:  in("The memory for values is full.", "值的内存已满。"),
+		ValuesEvicts: in("Values are evicted before they expire, and evicted counters start again at 0.",
+			"值在过期之前被淘汰，被淘汰的计数器从 0 重新开始。"),
+		ValuesEvictedLately: in("%s values were evicted within the last minute. Raise --maxmemory-values, or shorten times to live.",
+			"最近一分钟淘汰了 %s 个值。请增大 --maxmemory-values，或缩短过期时间。"),
+		ValuesRefuses: in("Calls that need more memory for values are refused with -OOM.", "需要更多内存存放值的请求将返回 -OOM。"),
+		ValuesRefusedLately: in("%s calls were refused within the last minute. Raise --maxmemory-values, or set --require-ttl: values "+
+			"that never expire are not evicted.",
+			"最近一分钟拒绝了 %s 个请求。请增大 --maxmemory-values，或设置 --require-ttl：永不过期的值不会被淘汰。"),
+		ValuesNote: in("%s of the keys are values, of which %s never expire.", "其中值 %s 个，永不过期的 %s 个。"),
+
+		EvictedValues: in("values evicted", "淘汰的值"),
+		RefusedValues: in("values refused at their memory limit", "内存不足而拒绝的值"),
+		IsValue:       in("A value: no limiter decides on this key", "这是一个值：没有限流器使用该 Key"),
+		Number:        in("number", "数值"),
+		TextLength:    in("length", "长度"),
+		Bytes:         in("%s bytes", "%s 字节"),
+		Expires:       in("expires", "过期"),
+		NeverExpires:  in("never", "永不"),
+
+		RefusedHeading: in("Commands refused", "拒绝的命令"),
+		RefusedNote: in("Clients send commands that this server does not have. Some libraries take the error for \"allowed\" "+
+			"and limit nobody.", "客户端发送了本服务器没有的命令。有些库会把错误当作放行，因而不再限流。"),
+		RefusedScroll:   in("Table of refused commands", "拒绝的命令的表格"),
+		RefusedCalls:    in("calls", "次数"),
+		UnknownCommands: in("unknown commands", "未知的命令"),
 
 		ProbeNote: in("Inspecting consumes nothing. The server stores a key's state but not its limit, so "+
 			"enter the limit that your clients send. Of a named limit (CL.CHECK), the name is enough.",

@@ -54,6 +54,12 @@ type Texts struct {
 	CapacityHeading, CapacityScroll, Resource, InUse, Maximum, TableMemory, ClientMemory, RefusalsNote string
 	ConnectionsRefused, NewKeysRefused, ScriptsEnded, LogLinesLost                                     string
 
+	ValueMemory, ValuesFull, ValuesEvicts, ValuesEvictedLately, ValuesRefuses, ValuesRefusedLately string
+	ValuesNote, EvictedValues, RefusedValues, IsValue, Number, TextLength, Bytes, Expires          string
+	NeverExpires                                                                                   string
+
+	RefusedHeading, RefusedNote, RefusedScroll, RefusedCalls, UnknownCommands string
+
 	ProbeNote, Key, KeyHint, Database, PeriodSec, Probe, KeyMissing, KeyQuotes, KeyTooLong              string
 	DatabaseTooLarge, NotANumber, NumberTooLarge, NumberTooSmall, ZeroRate, TooSlow, TooLong, OtherKind string
 	NoLook, FormErrors, LimitName, LimitHint, LimitMissing, LimitUnknown, Window, WindowHint            string

@@ -61,7 +61,7 @@ func TestValuesAreReadAsTheyAreWritten(t *testing.T) {
 
 func TestWhatIsNotOurs(t *testing.T) {
 	for _, v := range []string{"", " ", "x", "-1", "+1", "01", "1.5", "1e9", "9223372036854775808", "12 ", "cl1", "cl1:", "cl2:xxxxxxxxxxxx",
-		"cl1:\x09aaaaaaaa\x00", "cl1:\x02aaaaaaaa\x00",
+		"cl1:\x0aaaaaaaaa\x00", "cl1:\x02aaaaaaaa\x00",
 		prefixed(limiter.State{ExpiresNs: -1}), prefixed(limiter.State{ExpiresNs: t0}), strings.Repeat("9", 30)} {
 		if s, err := ReadValue(v); !errors.Is(err, limiter.ErrWrongType) {
 			t.Errorf("%q is %+v, %v", v, s, err)

@@ -90,7 +90,7 @@ func TestACLLog(t *testing.T) {
 // TestDryRunOfUsers checks other users, and logs nothing.
 func TestDryRunOfUsers(t *testing.T) {
 	s := commandstest.NewUserHarness(t, openDefault, "user app on >pw ~a:* +@all -@dangerous", "user off off +get",
-		"user caller off ~* +cl.throttle", "user partly off ~* +cl.throttle (~a +del)", "user taker off ~* +cl.bucket|take").Session()
+		"user caller off ~* +cl.throttle", "user partly off ~* +cl.throttle (~a +cl.reset)", "user taker off ~* +cl.bucket|take").Session()
 	for _, tt := range []struct{ in, want string }{
 		{"app get a:1", "+OK\r\n"},
 		{"app get b", "$50\r\nThis user has no permissions to access the 'b' key\r\n"},
@@ -100,12 +100,12 @@ func TestDryRunOfUsers(t *testing.T) {
 		{"app eval x 1 b", "$50\r\nThis user has no permissions to access the 'b' key\r\n"},
 		{"off get a", "$50\r\nThis user has no permissions to access the 'a' key\r\n"},
 		{"caller cl.throttle a 1 1 1", "+OK\r\n"},
-		{"caller cl.throttle a 1 1 1 -1", "$105\r\nThis user has no permissions to run the 'del' command: a negative quantity needs the right to DEL the key\r\n"},
+		{"caller cl.throttle a 1 1 1 -1", "$115\r\nThis user has no permissions to run the 'cl.reset' command: a negative quantity needs the right to CL.RESET the key\r\n"},
 		{"partly cl.throttle a 1 1 1 -1", "+OK\r\n"},
-		{"partly cl.throttle b 1 1 1 -1", "$102\r\nThis user has no permissions to access the 'b' key: a negative quantity needs the right to DEL the key\r\n"},
+		{"partly cl.throttle b 1 1 1 -1", "$107\r\nThis user has no permissions to access the 'b' key: a negative quantity needs the right to CL.RESET the key\r\n"},
 		{"taker cl.bucket take a 5", "+OK\r\n"},
 		{"taker cl.bucket add a 5 1", "$63\r\nThis user has no permissions to run the 'cl.bucket|add' command\r\n"},
-		{"taker cl.bucket take a 5 -1", "$105\r\nThis user has no permissions to run the 'del' command: a negative quantity needs the right to DEL the key\r\n"},
+		{"taker cl.bucket take a 5 -1", "$115\r\nThis user has no permissions to run the 'cl.reset' command: a negative quantity needs the right to CL.RESET the key\r\n"},
 		{"default config", "-ERR wrong number of arguments for 'config' command\r\n"},
 		{"default config nosuch", "-ERR Command 'config' not found\r\n"},
 		{"app psubscribe x", "-ERR Command 'psubscribe' not found\r\n"},

@@ -204,13 +204,19 @@ func infoMemory(t *infoText) {
 	if t.Scripts != nil {
 		scripts, scriptBytes = t.Scripts.CacheStats()
 	}
+	values := &t.stats.Values
+	dataset, mostDataset := t.stats.Bytes+values.Bytes, 0
+	if t.stats.MaxBytes > 0 {
+		mostDataset = t.stats.MaxBytes + values.MaxBytes
+	}
 	t.fields("used_memory", used, "used_memory_human", humanBytes(used), "used_memory_rss", resident,
-		"used_memory_rss_human", humanBytes(resident), "used_memory_dataset", t.stats.Bytes,
-		"used_memory_dataset_human", humanBytes(uint64(t.stats.Bytes)), "used_memory_scripts", scriptBytes,
+		"used_memory_rss_human", humanBytes(resident), "used_memory_dataset", dataset,
+		"used_memory_dataset_human", humanBytes(uint64(dataset)), "used_memory_values", values.Bytes,
+		"used_memory_values_human", humanBytes(uint64(values.Bytes)), "used_memory_scripts", scriptBytes,
 		"used_memory_scripts_human", humanBytes(uint64(scriptBytes)), "number_of_cached_scripts", scripts,
 		"maxmemory", most.Bytes, "maxmemory_human", humanBytes(uint64(most.Bytes)),
-		"maxmemory_policy", most.Policy, "maxmemory_dataset", t.stats.MaxBytes,
-		"maxmemory_clients", t.Clients.MaxMemory(), "maxmemory_scripts", most.ScriptBytes,
+		"maxmemory_policy", most.Policy, "maxmemory_dataset", mostDataset,
+		"maxmemory_values", values.MaxBytes, "maxmemory_clients", t.Clients.MaxMemory(), "maxmemory_scripts", most.ScriptBytes,
 		"mem_clients_slaves", 0, "mem_clients_normal", t.Clients.Memory(), "mem_allocator", "go")
 }
 
@@ -237,11 +243,12 @@ func infoStats(t *infoText) {
 		lostLogLines = t.LostLogLines()
 	}
 	t.fields("total_connections_received", c.Accepted, "total_commands_processed", t.Records.Executed(),
-		"rejected_connections", c.Refused, "expired_keys", t.stats.Expired, "evicted_keys", t.stats.Evicted,
+		"rejected_connections", c.Refused, "expired_keys", t.stats.Expired, "evicted_keys", t.stats.Evicted+t.stats.Values.Evicted,
 		"evicted_clients", t.Clients.Evicted(),
 		"pubsub_channels", flag(t.Channel.Any()), "pubsub_patterns", 0, "total_error_replies", t.Records.Errors.Total(),
 		"acl_access_denied_auth", failedLogins, "cell_allowed", t.stats.Allowed, "cell_denied", t.stats.Limited,
-		"cell_refused_keys", t.stats.Refused, "cell_debits_cut", t.stats.DebitsCut,
+		"cell_refused_keys", t.stats.Refused, "cell_values", t.stats.Values.Keys, "cell_values_endless", t.stats.Values.Endless,
+		"cell_evicted_values", t.stats.Values.Evicted, "cell_refused_values", t.stats.Values.Refused, "cell_debits_cut", t.stats.DebitsCut,
 		"cell_dropped_log_lines", lostLogLines, "cell_dropped_script_log_lines", t.Records.ScriptLinesLeftOut())
 }
 

@@ -107,6 +107,30 @@ func TestInfoDebitsCut(t *testing.T) {
 	}
 }
 
+// TestInfoValues counts values apart, and among the keys and the dataset.
+func TestInfoValues(t *testing.T) {
+	s := commandstest.New().Session()
+	commandstest.Say(t, s, "INCR endless\r\nSET text x EX 60\r\nCL.THROTTLE funnel 1 1 60\r\n")
+	for _, want := range []struct{ section, name, value string }{
+		{"stats", "cell_values", "2"}, {"stats", "cell_values_endless", "1"}, {"stats", "evicted_keys", "0"},
+		{"keyspace", "db0", "keys=3,expires=2,avg_ttl=0"},
+	} {
+		if got := field(t, s, want.section, want.name); got != want.value {
+			t.Errorf("%s is %s, want %s", want.name, got, want.value)
+		}
+	}
+	bytes := func(name string) int {
+		n, err := strconv.Atoi(field(t, s, "memory", name))
+		if err != nil {
+			t.Error(err)
+		}
+		return n
+	}
+	if values, all := bytes("used_memory_values"), bytes("used_memory_dataset"); values == 0 || values >= all {
+		t.Errorf("values take %d bytes of %d", values, all)
+	}
+}
+
 // TestTime has seconds and microseconds of the wall clock, not of the engine's.
 func TestTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -100,7 +100,18 @@ func replyKeySpecs(w *resp.Writer, spec catalog.KeySpec) {
 		w.Set(0)
 		return
 	}
+	if second := spec; spec.SecondFlags != nil {
+		w.Set(2)
+		spec.Last, second.First, second.Flags = spec.First, spec.Last, spec.SecondFlags
+		replyKeySpec(w, spec)
+		replyKeySpec(w, second)
+		return
+	}
 	w.Set(1)
+	replyKeySpec(w, spec)
+}
+
+func replyKeySpec(w *resp.Writer, spec catalog.KeySpec) {
 	w.Map(3)
 	w.BulkString("flags")
 	if spec.Joined > 0 || spec.Pairs { // no argument is a key

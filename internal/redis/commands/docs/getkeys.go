@@ -25,7 +25,10 @@ func (k handlers) commandGetKeysAndFlags(c execute.Call, args [][]byte) error {
 	}
 	flags := r.Keys.FlagsOf(args[2:])
 	c.Reply().Array(len(keys))
-	for _, key := range keys {
+	for i, key := range keys {
+		if i == 1 && r.Keys.SecondFlags != nil {
+			flags = r.Keys.SecondFlags
+		}
 		c.Reply().Array(2)
 		c.Reply().Bulk(key)
 		c.Reply().StatusSet(flags)

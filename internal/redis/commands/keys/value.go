@@ -35,19 +35,47 @@ func (k handlers) set(c execute.Call, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	s.When, s.KeepExpiry, s.Reads = o.when, o.expiry == "keepttl", o.get
+	s.When, s.KeepExpiry = o.when, o.expiry == "keepttl"
+	if o.get {
+		return setReading(c, args[1], s)
+	}
 	if err := c.Set(args[1], s); err != nil {
 		return err
 	}
-	switch {
-	case o.get:
-		return execute.ReplyString(c.Reply(), &s.Before, s.Found, c.Now())
-	case o.when.Holds(s.Found):
-		c.Reply().OK()
-	default:
+	if !o.when.Holds(s.Found) {
 		c.Reply().Null()
+		return nil
 	}
-	return nil
+	return c.OK()
+}
+
+// setReading applies a Setting to a key that GET can read, and replies as GET would have before.
+func setReading(c execute.Call, name []byte, s *store.Setting) error {
+	s.Reads = true
+	if err := c.Change(name, reading{s}); err != nil {
+		return err
+	}
+	return execute.ReplyString(c.Reply(), &s.Before, s.Found, c.Now())
+}
+
+// reading is a Setting that leaves keys that GET cannot read.
+type reading struct{ *store.Setting }
+
+func (r reading) Do(s *limiter.State, nowNs int64) (changed bool, err error) {
+	return r.DoBehind(s, nowNs, 0)
+}
+
+// DoBehind implements limiter.Timed.
+func (r reading) DoBehind(s *limiter.State, nowNs, byNs int64) (changed bool, err error) {
+	if s.ExpiresNs > nowNs && s.Kind != limiter.Value && !limiter.IsFunnel(s) {
+		return false, limiter.ErrWrongType
+	}
+	return r.Setting.DoBehind(s, nowNs, byNs)
+}
+
+func (r reading) Copy() (c store.Step, take func()) {
+	c, take = r.Setting.Copy()
+	return reading{c.(*store.Setting)}, take
 }
 
 // setting returns the Setting of a value that never expires; over a store without values, of a funnel.
@@ -98,11 +126,7 @@ func (k handlers) setEX(expiry string) func(c execute.Call, args [][]byte) error
 
 // getDel is GETDEL key.
 func getDel(c execute.Call, args [][]byte) error {
-	s := store.Setting{When: store.IfFound, Reads: true}
-	if err := c.Set(args[1], &s); err != nil {
-		return err
-	}
-	return execute.ReplyString(c.Reply(), &s.Before, s.Found, c.Now())
+	return setReading(c, args[1], &store.Setting{When: store.IfFound})
 }
 
 // getEx is GETEX key [EX seconds | PX milliseconds | EXAT seconds | PXAT milliseconds | PERSIST].

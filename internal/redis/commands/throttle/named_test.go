@@ -68,20 +68,20 @@ func TestCheckInScripts(t *testing.T) {
 func TestCheckOfUsers(t *testing.T) {
 	t.Parallel()
 	r := commandstest.NewUserHarness(t, "user default on nopass ~* +@all",
-		"user api on >pw ~login:* +cl.check", "user both on >pw ~login:* +cl.check +del", "user bare on >pw ~bob +cl.check")
+		"user api on >pw ~login:* +cl.check", "user both on >pw ~login:* +cl.check +cl.reset", "user bare on >pw ~bob +cl.check")
 	admin, api, both, bare := r.Session(), r.Login("api"), r.Login("both"), r.Login("bare")
 	commandstest.Say(t, admin, defined+"CL.LIMIT SET other 1 1 1\r\n")
 	const noKey = "-NOPERM this user has no permissions to access one of the keys used as arguments"
-	const needsDel = "-NOPERM this user has no permissions to run the 'del' command: a negative quantity needs the right to DEL the key\r\n"
+	const needsReset = "-NOPERM this user has no permissions to run the 'cl.reset' command: a negative quantity needs the right to CL.RESET the key\r\n"
 	commandstest.Expect(t, api, "CL.CHECK login bob 3\r\n", resptest.Ints(0, 5, 2, -1, 36))
 	commandstest.Expect(t, api, "CL.CHECK other bob\r\n", noKey+"\r\n")
-	commandstest.Expect(t, api, "CL.CHECK login bob -1\r\n", needsDel)
+	commandstest.Expect(t, api, "CL.CHECK login bob -1\r\n", needsReset)
 	commandstest.Expect(t, both, "CL.CHECK login bob -1\r\n", resptest.Ints(0, 5, 3, -1, 24))
 	commandstest.Expect(t, both, "CL.CHECK other bob -1\r\n", noKey+"\r\n")
 	commandstest.Expect(t, bare, "CL.CHECK login bob\r\n", noKey+"\r\n")
 	commandstest.Expect(t, both, defined, "-NOPERM this user has no permissions to run the 'cl.limit|set' command\r\n")
 	commandstest.Expect(t, admin, "ACL DRYRUN api CL.CHECK login bob -1\r\n",
-		"$105\r\nThis user has no permissions to run the 'del' command: a negative quantity needs the right to DEL the key\r\n")
+		"$115\r\nThis user has no permissions to run the 'cl.reset' command: a negative quantity needs the right to CL.RESET the key\r\n")
 }
 
 // TestCheckOfLongKeys bounds the whole key.

@@ -1,0 +1,78 @@
+package dashboard
+
+import (
+	"strings"
+	"testing"
+
+	"cellserver/internal/limiter"
+	"cellserver/internal/store"
+)
+
+// TestLookAtValue: of a value neither a limit nor a kind is asked for, and its text is not shown.
+func TestLookAtValue(t *testing.T) {
+	s := testSource(nil)
+	s.Limits = limitsOf(t, definition("api", perPeriod(6, 8, 60))).All
+	s.State = statesOf(map[string]limiter.State{
+		"counter": limiter.ValueOf([]byte("-12345"), testNowNs+30e9),
+		"text":    limiter.ValueOf([]byte("a <secret>"), limiter.NeverNs),
+		"gone":    limiter.ValueOf([]byte("1"), testNowNs),
+		"funnel":  {ExpiresNs: testNowNs + 1e9},
+	})
+	p := New(s)
+	const isValue, counter, text = "A value: no limiter decides", "<dt>number</dt><dd>-12,345</dd>", "<dt>length</dt><dd>10 bytes</dd>"
+	for _, tt := range []struct {
+		query string
+		want  []string
+	}{
+		{"key=counter", []string{isValue, counter, "<dd>string</dd>", "<dt>expires</dt><dd>in 30\u00a0s</dd>", `value="counter"`}},
+		{"key=text&db=0&max_burst=&count=&period=", []string{isValue, text, "<dt>expires</dt><dd>never</dd>"}},
+		{"key=counter&kind=bucket&capacity=0", []string{isValue, counter, `<option value="bucket" selected>`}},
+		{"key=text&kind=other", []string{isValue, text}},
+	} {
+		page := body(t, p, "lang=en&"+tt.query)
+		wantText(t, page, tt.want...)
+		lacksText(t, page, "secret", "aria-invalid=", "verdict allowed", "cannot be inspected", `value="string"`)
+	}
+	for _, query := range []string{"key=gone", "key=funnel", "key=absent", "key=counter&db=16", "key=counter&db=x", "key=counter&kind=named&limit=api"} {
+		lacksText(t, body(t, p, "lang=en&"+query), isValue)
+	}
+	wantText(t, body(t, p, "lang=zh&key=counter"), "这是一个值", "<dt>数值</dt><dd>-12,345</dd>")
+}
+
+// TestValuesOnThePage: their memory and what found no room, and nothing without any.
+func TestValuesOnThePage(t *testing.T) {
+	p := New(testSource(nil))
+	p.addSample(0, Sample{})
+	p.addSample(1, Sample{})
+	const full, memory = "The memory for values is full.", "Memory of values"
+	lacksText(t, body(t, p, "lang=en"), full, memory, "values, of which")
+	values := store.ValueStats{Keys: 12_345, Endless: 300, Bytes: 60 << 20, MaxBytes: 64 << 20}
+	p.addSample(2, Sample{Values: values})
+	wantText(t, body(t, p, "lang=en"), `<dt>`+memory+`</dt><dd><span class="value problem">60 <small>of 64`, "12,345 of the keys are values, of which 300 never expire.")
+	values.Refused = 8
+	p.addSample(3, Sample{Values: values})
+	wantText(t, body(t, p, "lang=en"), full+" Calls that need more memory", "<p>8 calls were refused within the last minute.",
+		"<dt>values refused at their memory limit</dt><dd>8</dd>")
+	values.Evicted = 70
+	p.addSample(4, Sample{Values: values})
+	wantText(t, body(t, p, "lang=en"), full+" Values are evicted", "<p>70 values were evicted", "<dt>values evicted</dt><dd>70</dd>")
+	wantText(t, body(t, p, "lang=zh"), "值的内存已满。", "最近一分钟淘汰了 70 个值。")
+}
+
+// TestRefusedCommands: those that clients send are listed with what to send instead.
+func TestRefusedCommands(t *testing.T) {
+	s := testSource(nil)
+	var all []Refusal
+	s.Refused = func() []Refusal { return all }
+	p := New(s)
+	lacksText(t, body(t, p, "lang=en"), "Commands refused")
+	all = []Refusal{{"HSET", "cellserver keeps limits, not <hashes>", 1234}, {"", "", 5}}
+	page := body(t, p, "lang=en")
+	wantText(t, page, "Commands refused", "<code>HSET</code> <small>cellserver keeps limits, not &lt;hashes&gt;</small></th><td>1,234</td>", "unknown commands</th><td>5</td>")
+	for range 20 {
+		all = append(all, Refusal{Command: "SADD", Calls: 1})
+	}
+	if n := strings.Count(body(t, p, "lang=en"), "<code>SADD</code>"); n != maxRefusals-2 {
+		t.Errorf("%d more are listed", n)
+	}
+}
