@@ -208,6 +208,26 @@ func TestReadmeExamples(t *testing.T) {
 	}
 }
 
+// TestReadmeMiddleware: the lines of the middleware are those of the adapters' documents, whose tests run them.
+func TestReadmeMiddleware(t *testing.T) {
+	compared := 0
+	for _, f := range fences(t, "README.md") {
+		document, ok := map[string]string{"go": "adapters/go/README.md", "python": "adapters/python/README.md"}[f.language]
+		if !ok || !f.untried {
+			continue
+		}
+		compared++
+		for line := range strings.Lines(f.text) {
+			if !strings.Contains(read(t, document), strings.TrimSpace(line)) {
+				t.Errorf("%s has no %s", document, line)
+			}
+		}
+	}
+	if compared != 2 {
+		t.Errorf("compared %d blocks, want one for Go and one for Python", compared)
+	}
+}
+
 func write(t *testing.T, dir, name, text string) (path string) {
 	t.Helper()
 	path = filepath.Join(dir, name)

@@ -14,6 +14,10 @@ want git command -v git
 want redis-server command -v redis-server
 want redis-tools command -v redis-benchmark
 want python3-redis /usr/bin/python3 -c 'import redis'
+want python3-limits /usr/bin/python3 -c 'import limits'
+want python3-flask-limiter /usr/bin/python3 -c 'import flask_limiter'
+want python3-starlette /usr/bin/python3 -c 'import starlette'
+want python3-uvicorn /usr/bin/python3 -c 'import uvicorn'
 want nodejs command -v node
 want npm command -v npm
 want default-jdk-headless command -v javac

@@ -30,14 +30,14 @@ func TestParse(t *testing.T) {
 func TestVerdict(t *testing.T) {
 	flask := seen{Library: "Flask-Limiter", Part: "moving-window", Saw: []string{"200", "429"}}
 	with := func(s seen, err string, saw ...string) seen { s.Error, s.Saw = err, saw; return s }
-	const refusalText = "ERR cellserver keeps limits, not lists: CL.X key counts; see docs. More script: 1, on @user:2."
+	const text = "ResponseError: cellserver keeps limits, not lists: CL.X key counts; see docs. More script: 1."
 	other := seen{Library: "Flask-Limiter", Part: "fixed-window", Saw: []string{"200"}}
 	for _, test := range []struct {
 		control, tested seen
 		want            string
 	}{
 		{flask, flask, "yes"},
-		{flask, with(flask, refusalText), "refused: CL.X key counts"},
+		{flask, with(flask, text), "refused: CL.X key counts"},
 		{flask, with(flask, "ERR no KEYS here script: 1"), "refused: no KEYS here"},
 		{flask, with(flask, "", "200", "500"), `NO: step 2 saw "500"; redis-server: "429"`},
 		{flask, with(flask, "", "200"), `NO: step 2 saw "nothing"; redis-server: "429"`},

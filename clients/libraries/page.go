@@ -16,7 +16,7 @@ same shape. The programs are in [clients/libraries](../clients/libraries/README.
 What keeps lists, hashes or sorted sets is refused with an error that says what to send instead; so is every
 value over ` + "`--store`" + `, as the Redis is there.
 
-The libraries' own suites, where they need a Redis, were run by hand for 0.3 with the same results on both servers:
+The libraries' own suites, where they need a Redis, were run by hand with the same results on both servers:
 redis_rate, throttled's goredisstore.v9, ulule/limiter's store, httprate-redis, rueidislimiter, 100 tests of
 rate-limiter-flexible, 16 of @fastify/rate-limit, and rack-attack's with each Redis store and reset.
 

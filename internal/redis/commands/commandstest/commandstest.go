@@ -35,8 +35,8 @@ import (
 )
 
 const (
-	T0          = int64(1_700_000_000_000_000_000) // Unix ns at which a harness's clock starts
-	Sec         = int64(1_000_000_000)             // ns
+	T0            = int64(1_700_000_000_000_000_000) // Unix ns at which a harness's clock starts
+	Sec           = int64(1_000_000_000)             // ns
 	MaxKeyBytes   = 4096
 	MaxValueBytes = 64 << 10
 )

@@ -12,6 +12,7 @@ import (
 	"cellserver/internal/redis/reply"
 	"cellserver/internal/store"
 	"cellserver/internal/store/rdb"
+	"cellserver/internal/wire/catalog"
 	"cellserver/internal/wire/glob"
 )
 
@@ -19,6 +20,9 @@ const (
 	errBusyKey  reply.Error = "BUSYKEY Target key name already exists."
 	errChecksum reply.Error = "ERR DUMP payload version or checksum are wrong"
 	errFormat   reply.Error = "ERR Bad data format"
+	errType     reply.Error = "ERR Bad data format: cellserver keeps strings and limiters, and the payload is of another type, such as a hash; see " +
+		"cellserver's " + catalog.Recipes
+	errNoFunnel reply.Error = "ERR the value in the payload is not the TAT of a funnel: in decimal Unix nanoseconds, after now and at most 2^62 ns ahead of it"
 	errDamaged  reply.Error = "ERR the state in the payload is not one that DUMP has returned, or of a later version of this server"
 	errExpired  reply.Error = "ERR the state in the payload has expired, or would in more than 2^62 ns: check the clocks of both servers"
 )
@@ -93,14 +97,20 @@ func (k codec) stateOf(c execute.Call, payload []byte, decimalIsFunnel bool) (s 
 		return s, errFormat
 	case errors.Is(err, rdb.ErrDamaged):
 		return s, errDamaged
-	case err != nil:
+	case !c.KeepsValues() && (err != nil || s.Kind == limiter.Value):
 		return s, errNotTAT
+	case err != nil && decimalIsFunnel:
+		return s, errNoFunnel
+	case err != nil:
+		return s, errType
 	case s.Kind == limiter.Value && value.TextBytes(s.Payload) > k.mostBytes:
 		return s, reply.TooLong("value is", k.mostBytes, "--max-value-bytes")
 	case s.Kind.Row().Endless || s.ExpiresNs > nowNs && s.ExpiresNs-nowNs <= funnel.MaxToleranceNs:
 		return s, nil
-	case s.Kind == limiter.Funnel:
+	case s.Kind == limiter.Funnel && !c.KeepsValues():
 		return s, errNotTAT
+	case s.Kind == limiter.Funnel && decimalIsFunnel:
+		return s, errNoFunnel
 	}
 	return s, errExpired
 }

@@ -100,11 +100,15 @@ func move(c execute.Call, from, to []byte, when store.Condition) (moved bool, er
 				return err
 			}
 		}
+		if string(from) == string(to) { // changes nothing, as in Redis
+			moved = when.Holds(true)
+			return nil
+		}
 		put := store.Setting{To: s, When: when}
 		if err := c.Set(to, &put); err != nil {
 			return err
 		}
-		if moved = when.Holds(put.Found); !moved || string(from) == string(to) {
+		if moved = when.Holds(put.Found); !moved {
 			return nil
 		}
 		return c.Set(from, &store.Setting{When: store.IfFound})

@@ -138,9 +138,7 @@ func getEx(c execute.Call, args [][]byte) error {
 	step := retime{}
 	switch {
 	case o.time != nil:
-		if step.atNs, err = o.expiresNs(args[0], c.Now()); err != nil {
-			return err
-		}
+		step.atNs, step.err = o.expiresNs(args[0], c.Now())
 	case o.expiry == "persist":
 		step.atNs = limiter.NeverNs
 	}
@@ -154,6 +152,7 @@ func getEx(c execute.Call, args [][]byte) error {
 type retime struct {
 	limiter.Base
 	atNs   int64 // 0 for no change
+	err    error // of the time; those of the key come first
 	before limiter.State
 	found  bool
 }
@@ -165,6 +164,8 @@ func (r *retime) Do(s *limiter.State, nowNs int64) (changed bool, err error) {
 		return false, nil
 	case s.Kind != limiter.Value:
 		return false, limiter.ErrWrongType
+	case r.err != nil:
+		return false, r.err
 	}
 	r.before = limiter.Shifted(*s, 0)
 	changed = r.atNs != 0 && r.atNs != s.ExpiresNs
