@@ -100,7 +100,7 @@ profile:
 # Clients whose packages cannot be installed are listed and skipped.
 clients:
 	@scripts/deps.sh || true
-	cd clients && $(GO) build -o clients . && ./clients $(CLIENTS_FLAGS)
+	cd clients && $(GO) build -o clients . && ./clients $(CLIENTS_FLAGS) && $(GO) run ./libraries $(CLIENTS_FLAGS)
 	cd adapters/go && $(TESTS) ./...
 	cd adapters/go/cellgrpc && $(TESTS) ./...
 	cd adapters/python && /usr/bin/python3 -m unittest discover tests

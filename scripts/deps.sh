@@ -16,6 +16,9 @@ want redis-tools command -v redis-benchmark
 want python3-redis /usr/bin/python3 -c 'import redis'
 want python3-limits /usr/bin/python3 -c 'import limits'
 want python3-flask-limiter /usr/bin/python3 -c 'import flask_limiter'
+want python3-django-redis /usr/bin/python3 -c 'import django_redis'
+want ruby-rack-attack ruby -e 'require "rack/attack"'
+want ruby-activesupport ruby -e 'require "active_support"; require "active_support/cache"'
 want python3-starlette /usr/bin/python3 -c 'import starlette'
 want python3-uvicorn /usr/bin/python3 -c 'import uvicorn'
 want nodejs command -v node

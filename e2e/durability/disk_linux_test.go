@@ -134,6 +134,7 @@ func TestBadDiskWithoutInterval(t *testing.T) {
 			harness.Charge(t, p, "before", "deleted")
 			nc := p.Dial(t)
 			harness.SayTo(t, nc, "CL.THROTTLE full 0 1 100000\r\n", ":100000\r\n")
+			harness.Exchange(t, nc, "INCR counter\r\nSET text x\r\n", ":1\r\n+OK\r\n")
 			disk.fail(t, p)
 			// The first are done, and answered once they are kept.
 			first := make(chan error, 1)
@@ -146,12 +147,13 @@ func TestBadDiskWithoutInterval(t *testing.T) {
 				}
 				harness.Exchange(t, nc, "CL.THROTTLE full 0 1 100000\r\n", "*5\r\n:1\r\n:1\r\n:0\r\n:")
 				harness.ReadTo(t, nc, "\r\n")
-				for _, refused := range []string{"DEL deleted", "FLUSHALL", "EVAL \"return redis.call('DEL', KEYS[1])\" 1 deleted"} {
+				for _, refused := range []string{"DEL deleted", "FLUSHALL", "INCR counter", "INCR new", "SET text y EX 60", "GETDEL text", "MSET a 1 b 2", "EVAL \"return redis.call('DEL', KEYS[1])\" 1 deleted"} {
 					if got := harness.SayTo(t, nc, refused+"\r\n", "\r\n"); !strings.Contains(got, "MISCONF ") {
 						t.Errorf("%s: %q", refused, got)
 					}
 				}
-				harness.Exchange(t, nc, "EXISTS deleted before\r\nMULTI\r\nEXISTS before\r\nEXEC\r\n", ":2\r\n+OK\r\n+QUEUED\r\n*1\r\n:1\r\n")
+				harness.Exchange(t, nc, "MGET counter text new\r\nEXISTS deleted before\r\nMULTI\r\nEXISTS before\r\nEXEC\r\n",
+					"*3\r\n$1\r\n1\r\n$1\r\nx\r\n$-1\r\n:2\r\n+OK\r\n+QUEUED\r\n*1\r\n:1\r\n")
 				harness.Units(t, p, 1, "before")
 				harness.Units(t, p, 0, "during")
 			}

@@ -22,11 +22,30 @@ func callsOfKinds(round int) [][]any {
 		{"CL.SLIDINGWINDOW", "approx", 5000, 86_400, 1, "APPROX"}, {"CL.BUCKET", "ADD", "bucket", 100, 7},
 		{"CL.BUCKET", "ADD", "expiring", 100, 7}, {"PEXPIRE", "expiring", 3_600_000 + round},
 		{"CL.CONCURRENCY", "ACQUIRE", "leases", 100, 3_600_000, fmt.Sprint("holder", round)},
+		{"INCRBY", "counter", 7}, {"EXPIRE", "counter", 3600 + round}, {"SET", "text", fmt.Sprint("round", round)},
+		{"SET", "large", strings.Repeat(fmt.Sprint(round), 64<<10), "EX", 3600}, {"GETEX", "large", "EX", 7200},
+		{"SET", "gone", round, "PX", 1}, {"SET", "taken", round}, {"GETDEL", "taken"}, {"SET", "moved", round}, {"RENAME", "moved", "there"},
 	}
 }
 
-// kinds is the number of keys made by callsOfKinds.
-const kinds = 10
+// kinds is the number of keys made by callsOfKinds that stay.
+const kinds = 14
+
+// statesAndTimes are the states of the keys, and when each expires.
+func statesAndTimes(t *testing.T, p *harness.Process) map[string]string {
+	t.Helper()
+	rdb, all := harness.Database(t, p, 0), harness.Dumps(t, p, 0)
+	p.Eventually(t, "lose the key that expires", func() bool { return rdb.Exists(t.Context(), "gone").Val() == 0 })
+	delete(all, "gone")
+	for name := range all {
+		at, err := rdb.Do(t.Context(), "PEXPIRETIME", name).Int64()
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[name] += fmt.Sprint(" until ", at)
+	}
+	return all
+}
 
 // TestKindsSurviveKills: synced states of each kind survive kills, also after a snapshot and if only the
 // payload changed.
@@ -38,7 +57,7 @@ func TestKindsSurviveKills(t *testing.T) {
 			dir, want := t.TempDir(), map[string]string{}
 			for round := range 4 {
 				p := harness.StartKeeping(t, dir, "--fsync-interval", interval)
-				if got := harness.Dumps(t, p, 0); !maps.Equal(got, want) {
+				if got := statesAndTimes(t, p); !maps.Equal(got, want) {
 					t.Fatalf("round %d: got %q, want %q", round, got, want)
 				}
 				rdb := harness.Database(t, p, 0)
@@ -55,7 +74,7 @@ func TestKindsSurviveKills(t *testing.T) {
 				if interval != "0" {
 					harness.SyncAll(t, p)
 				}
-				if want = harness.Dumps(t, p, 0); len(want) != kinds {
+				if want = statesAndTimes(t, p); len(want) != kinds {
 					t.Fatalf("there are %d keys", len(want))
 				}
 				p.Stop(t, syscall.SIGKILL)

@@ -54,20 +54,21 @@ func TestMaxMemoryIsASetting(t *testing.T) {
 	p := harness.StartServer(t, "--maxmemory", "200mb")
 	nc := p.Dial(t)
 	for _, tt := range []struct{ in, want string }{
-		{"CONFIG GET maxmemory*\r\n", "*6\r\n$9\r\nmaxmemory\r\n$9\r\n209715200\r\n$17\r\nmaxmemory-clients\r\n$3\r\n25%\r\n$16\r\nmaxmemory-policy\r\n$12\r\nvolatile-ttl\r\n"},
+		{"CONFIG GET maxmemory*\r\n", "*8\r\n$9\r\nmaxmemory\r\n$9\r\n209715200\r\n$17\r\nmaxmemory-clients\r\n$3\r\n25%\r\n$16\r\nmaxmemory-values\r\n$3\r\n25%\r\n$16\r\nmaxmemory-policy\r\n$12\r\nvolatile-ttl\r\n"},
 		{"CONFIG SET maxmemory 10mb\r\n", "-ERR CONFIG SET failed (possibly related to argument 'maxmemory') - argument must be 0 for no maximum, or at least 48mb, got 10485760 bytes\r\n"},
 		{"CONFIG SET maxmemory much\r\n", "-ERR CONFIG SET failed (possibly related to argument 'maxmemory') - argument must be a memory value\r\n"},
 		{"CONFIG SET maxmemory-clients 180mb\r\n", "-ERR CONFIG SET failed (possibly related to argument 'maxmemory-clients') - argument leaves less than 4mb for keys: maxmemory is 209715200 bytes and maxmemory-clients 180mb; raise the one or lower the other\r\n"},
 		{"CONFIG SET maxmemory-policy allkeys-lru\r\n", "-ERR CONFIG SET failed (possibly related to argument 'maxmemory-policy') - argument: the policy allkeys-lru is not supported; set volatile-ttl or noeviction\r\n"},
 		{"CONFIG SET maxmemory 0 maxmemory-policy noeviction\r\n", "+OK\r\n"},
-		{"CONFIG GET maxmemory*\r\n", "*6\r\n$9\r\nmaxmemory\r\n$1\r\n0\r\n$17\r\nmaxmemory-clients\r\n$3\r\n25%\r\n$16\r\nmaxmemory-policy\r\n$10\r\nnoeviction\r\n"},
+		{"CONFIG GET maxmemory*\r\n", "*8\r\n$9\r\nmaxmemory\r\n$1\r\n0\r\n$17\r\nmaxmemory-clients\r\n$3\r\n25%\r\n$16\r\nmaxmemory-values\r\n$3\r\n25%\r\n$16\r\nmaxmemory-policy\r\n$10\r\nnoeviction\r\n"},
+		{"CONFIG SET maxmemory-values 0\r\n", "-ERR CONFIG SET failed (possibly related to argument 'maxmemory-values') - argument must be a size or a percentage above 0\r\n"},
 		// The two must fit together, not in this order.
 		{"CONFIG SET maxmemory-clients 150mb\r\n", "+OK\r\n"},
 		{"CONFIG SET maxmemory 64mb\r\n", "-ERR CONFIG SET failed (possibly related to argument 'maxmemory') - argument leaves less than 4mb for keys: maxmemory is 67108864 bytes and maxmemory-clients 150mb; raise the one or lower the other\r\n"},
 		{"CONFIG SET maxmemory 200mb maxmemory-clients 160mb\r\n", "-ERR CONFIG SET failed (possibly related to argument 'maxmemory') - argument leaves less than 4mb for keys: maxmemory is 209715200 bytes and maxmemory-clients 160mb; raise the one or lower the other\r\n"},
 		{"CONFIG SET maxmemory 64mb maxmemory-clients 1%x\r\n", "-ERR CONFIG SET failed (possibly related to argument 'maxmemory') - argument leaves less than 4mb for keys: maxmemory is 67108864 bytes and maxmemory-clients 150mb; raise the one or lower the other\r\n"},
 		{"CONFIG SET maxmemory 64mb maxmemory-clients 10mb\r\n", "+OK\r\n"},
-		{"CONFIG GET maxmemory*\r\n", "*6\r\n$9\r\nmaxmemory\r\n$8\r\n67108864\r\n$17\r\nmaxmemory-clients\r\n$4\r\n10mb\r\n$16\r\nmaxmemory-policy\r\n$10\r\nnoeviction\r\n"},
+		{"CONFIG GET maxmemory*\r\n", "*8\r\n$9\r\nmaxmemory\r\n$8\r\n67108864\r\n$17\r\nmaxmemory-clients\r\n$4\r\n10mb\r\n$16\r\nmaxmemory-values\r\n$3\r\n25%\r\n$16\r\nmaxmemory-policy\r\n$10\r\nnoeviction\r\n"},
 		{"CONFIG SET maxmemory-clients 25% maxmemory 0\r\n", "+OK\r\n"},
 	} {
 		if got := harness.SayTo(t, nc, tt.in, tt.want[max(0, len(tt.want)-10):]); got != tt.want {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -58,6 +59,10 @@ var losses = []lossOf{
 		after: []replyTo{{"[0 100 50 ", call("CL.THROTTLE", "deleted", 99, 1, 3600, 0)}}},
 	{kind: "an EXPIRE", key: "expiring", before: [][]any{call("CL.BUCKET", "ADD", "expiring", 100, 50)}, inLag: [][]any{call("PEXPIRE", "expiring", 3_600_000)},
 		after: []replyTo{{"-1", call("TTL", "expiring")}}},
+	{kind: "a counter", key: "counter", before: [][]any{call("INCRBY", "counter", 7)}, inLag: [][]any{call("INCRBY", "counter", 5)},
+		after: []replyTo{{"7", call("GET", "counter")}}},
+	{kind: "a value's time", before: [][]any{call("SET", "timed", "x", "EX", 3600)}, inLag: [][]any{call("PERSIST", "timed")}, looks: call("PEXPIRETIME", "timed")},
+	{kind: "a GETDEL", key: "taken", before: [][]any{call("SET", "taken", strings.Repeat("x", 64<<10))}, inLag: [][]any{call("GETDEL", "taken")}},
 	{kind: "a RESTORE", inLag: [][]any{call("CL.RESET", "funnel2")}, key: "funnel2", before: [][]any{call("CL.THROTTLE", "funnel2", 99, 1, 3600, 7)}},
 }
 
@@ -188,12 +193,17 @@ func TestMovedKeysNeverVanish(t *testing.T) {
 // forgiven when it leads, and nothing else.
 func TestEvictedKeys(t *testing.T) {
 	t.Parallel()
-	const keys, small = 4_000, "48mb"
+	const keys, small = 8_000, "48mb" // half of them values
 	charge := func(t *testing.T, s *server) {
 		for from := 0; from < keys; from += 1000 {
 			pipe := s.rdb.Pipeline()
 			for i := from; i < from+1000; i++ {
-				pipe.Do(t.Context(), "CL.THROTTLE", fmt.Sprintf("%02000d", i), 99, 1, 3600)
+				large := fmt.Sprintf("%02000d", i)
+				if i%2 == 0 {
+					pipe.Do(t.Context(), "CL.THROTTLE", large, 99, 1, 3600)
+				} else {
+					pipe.Do(t.Context(), "SET", i, large, "EX", 3600)
+				}
 			}
 			if _, err := pipe.Exec(t.Context()); err != nil {
 				t.Fatal(err)

@@ -17,6 +17,7 @@ func looksOf() [][]any {
 		call("CL.CONCURRENCY", "LEN", "leases"), call("GET", "a"), call("CL.LIMIT", "EXPLAIN", "named", "x"), call("CL.CHECK", "named", "x", 0),
 		call("EXISTS", "a", "bucket"), call("PTTL", "bucket"), call("SCAN", 0, "MATCH", "named*"), call("DBSIZE"), call("DUMP", "a"), call("PING"),
 		call("CL.FIXEDWINDOW", "window", 9, 600_000, 0), call("CL.LIMIT", "LIST"), call("EVAL_RO", "return redis.call('exists', KEYS[1])", 1, "a"),
+		call("GET", "counter"), call("MGET", "counter", "text", "none"), call("STRLEN", "text"), call("PEXPIRETIME", "text"),
 	}
 }
 
@@ -28,6 +29,7 @@ func TestReplicaLooks(t *testing.T) {
 	for _, c := range [][]any{
 		call("CL.THROTTLE", "a", 99, 1, funnelPeriod), call("CL.BUCKET", "ADD", "bucket", 9, 3), call("CL.CONCURRENCY", "ACQUIRE", "leases", 3, funnelPeriod, "x"),
 		call("CL.LIMIT", "SET", "named", "FUNNEL", 9, 1, 600_000), call("CL.CHECK", "named", "x"), call("CL.FIXEDWINDOW", "window", 9, 600_000),
+		call("INCR", "counter"), call("SET", "text", "x", "EX", funnelPeriod), call("SET", "ends", "x", "PX", 50),
 	} {
 		leader.do(t, c...)
 	}
@@ -37,6 +39,9 @@ func TestReplicaLooks(t *testing.T) {
 			return reply[:i]
 		}
 		return reply
+	}
+	for _, s := range []*server{leader, replica} {
+		s.Eventually(t, "lose the key that expires", func() bool { return s.say(t, "EXISTS", "ends") == "0" })
 	}
 	for _, link := range []string{"up", "down"} {
 		replica.awaitLink(t, link)
@@ -50,7 +55,8 @@ func TestReplicaLooks(t *testing.T) {
 			call("CL.THROTTLE", "a", 99, 1, funnelPeriod), call("DEL", "a"), call("CL.CHECK", "named", "x"), call("FLUSHALL"),
 			call("CL.LIMIT", "SET", "other", "FUNNEL", 9, 1, 60), call("CL.LIMIT", "OVERRIDE", "named", "x", "DENY"),
 			call("CL.BTHROTTLE", "a", 99, 1, 60, 1, 5), call("CL.MTHROTTLE", 1, "a", 99, 1, funnelPeriod, 1), call("CL.CONCURRENCY", "RELEASE", "leases", "x"),
-			call("CL.REFUND", "a", 99, 1, 60), call("EXPIRE", "a", 5),
+			call("CL.REFUND", "a", 99, 1, 60), call("EXPIRE", "a", 5), call("INCR", "counter"), call("INCR", "new"), call("SET", "text", "y"),
+			call("GETDEL", "text"), call("GETEX", "text", "PERSIST"), call("MSET", "counter", 1, "text", 2), call("RENAME", "text", "other"),
 		} {
 			replica.expect(t, readOnly, c...)
 		}

@@ -61,11 +61,19 @@ func write(rng *rand.Rand, keys int) []any {
 	key := fmt.Sprint("key", i)
 	switch n := rng.IntN(20); {
 	case n == 0:
-		return call("DEL", key)
+		return call("DEL", key, "count"+key, "text"+key)
 	case n == 1:
 		return call("CL.LIMIT", "OVERRIDE", "named", key, "FUNNEL", 1+i, 1, 60)
 	case n == 2:
 		return call("PEXPIRE", key, funnelPeriod*1000+i)
+	case n == 3:
+		return call("INCRBY", "count"+key, i)
+	case n == 4 && i%50 == 0:
+		return call("SET", "text"+key, strings.Repeat(key, 64<<10/len(key)), "EX", funnelPeriod)
+	case n == 4:
+		return call("SET", "text"+key, key)
+	case n == 5:
+		return call("EXPIRE", "count"+key, funnelPeriod)
 	case i%5 == 0:
 		return call("CL.SLIDINGWINDOW", key, 1000, funnelPeriod)
 	case i%5 == 1:

@@ -47,8 +47,15 @@ type Script struct {
 
 	usedAt atomic.Int64 // by the cache's clock
 	gone   atomic.Bool  // from the cache
-	at     place        // guarded by the cache's mutex
+	long   atomic.Bool
+	at     place // guarded by the cache's mutex
 }
+
+// IsLong reports whether a run has taken longer than others should wait.
+func (s *Script) IsLong() bool { return s.long.Load() }
+
+// SetLong notes such a run.
+func (s *Script) SetLong() { s.long.Store(true) }
 
 type scriptKey [sha1.Size]byte
 

@@ -27,20 +27,33 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestSplit: the parts add up, and keys have some.
+// TestSplit: the parts add up. Limiters have at least half of what is left for keys, and values have some.
 func TestSplit(t *testing.T) {
 	for _, maxBytes := range []int64{LeastBytes, 64 * mib, 150 * mib, 600 * mib, 8 << 30, 1 << 50} {
-		s := Split(maxBytes, quarter)
-		if s.sum() != maxBytes {
-			t.Errorf("%d is split into %d", maxBytes, s.sum())
-		}
-		if s.Tables < 4*mib || s.Scripts > 64*mib || s.Clients != maxBytes/4 {
-			t.Errorf("%d: %+v", maxBytes, s)
+		for _, values := range []string{"0%", "1kb", "5%", "25%", "100%", "900gb"} {
+			s := quarters(maxBytes, values).Split()
+			if s.sum() != maxBytes {
+				t.Errorf("%d is split into %d", maxBytes, s.sum())
+			}
+			if s.Tables < leastTableBytes || s.Scripts > 64*mib || s.Clients != maxBytes/4 {
+				t.Errorf("%d: %+v", maxBytes, s)
+			}
+			half := max((s.Tables+s.Values+1)/2, leastValueBytes)
+			if s.Values < leastValueBytes || s.Values > half {
+				t.Errorf("%d, values %s: %d of %d for keys", maxBytes, values, s.Values, s.Tables+s.Values)
+			}
+			asked := part(values)
+			if bytes := asked.Of(maxBytes); s.Tables > leastTableBytes && s.Values != max(min(bytes, half), leastValueBytes) {
+				t.Errorf("%d, values %s: %d", maxBytes, values, s.Values)
+			}
 		}
 	}
 }
 
-var quarter = part("25%")
+// quarters returns a maximum of which clients have a quarter.
+func quarters(maxBytes int64, values string) State {
+	return State{MaxBytes: maxBytes, Policy: store.NoEviction, Clients: part("25%"), Values: part(values)}
+}
 
 func part(text string) Part {
 	p, err := ParsePart(text)
@@ -60,13 +73,14 @@ func TestCheck(t *testing.T) {
 		{1, "25%", "at least 48mb"}, {LeastBytes - 1, "25%", "at least 48mb"},
 		{LeastBytes, "30%", "less than 4mb for keys: maxmemory is 50331648 bytes and maxmemory-clients 30%"}, {1 << 30, "1gb", "maxmemory-clients 1gb"},
 	} {
-		err := Check(tt.maxBytes, part(tt.clients))
+		err := State{MaxBytes: tt.maxBytes, Clients: part(tt.clients), Values: part("25%")}.Check()
 		if (err == nil) != (tt.problem == "") || err != nil && !strings.Contains(err.Error(), tt.problem) {
 			t.Errorf("%d, %s: %v, want %q", tt.maxBytes, tt.clients, err, tt.problem)
 		}
 	}
-	if s := Split(LeastBytes, part("100%")); s.Tables != leastTableBytes {
-		t.Errorf("what two settings at once leave for keys is %d", s.Tables)
+	all := State{MaxBytes: LeastBytes, Clients: part("100%"), Values: part("100%")}
+	if s := all.Split(); s.Tables != leastTableBytes || s.Values != leastValueBytes {
+		t.Errorf("what settings at once leave for keys is %d, and for values %d", s.Tables, s.Values)
 	}
 }
 
@@ -99,13 +113,15 @@ func TestPolicies(t *testing.T) {
 }
 
 type recorded struct {
-	maxBytes int64
-	policy   store.Policy
+	maxBytes, valueBytes int64
+	policy               store.Policy
 }
 
 func (r *recorded) SetMaxBytes(maxBytes int64, policy store.Policy) {
 	r.maxBytes, r.policy = maxBytes, policy
 }
+
+func (r *recorded) SetMaxValueBytes(maxBytes int64) { r.valueBytes = maxBytes }
 
 // TestBound: the tables get their part, the collector knows the maximum, and an operator's smaller limit
 // stays.
@@ -121,15 +137,20 @@ func TestBound(t *testing.T) {
 		t.Errorf("without a maximum clients may hold %d", clients)
 	}
 	for _, tt := range []struct{ maxBytes, limit int64 }{{160 * mib, 136 * mib}, {1 << 50, 1 << 40}, {0, 1 << 40}} {
-		b.Set(tt.maxBytes, store.NoEviction, quarter)
+		b.Set(quarters(tt.maxBytes, "25%"))
 		if clients != tt.maxBytes/4 {
 			t.Errorf("%d: clients may hold %d", tt.maxBytes, clients)
 		}
 		st := b.State()
 		if limit := debug.SetMemoryLimit(-1); limit != tt.limit || st.MaxBytes != tt.maxBytes || r.maxBytes != st.Shares.Tables ||
+			r.valueBytes != st.Shares.Values || (st.Shares.Values > 0) != (tt.maxBytes > 0) ||
 			r.policy != store.NoEviction || (st.Shares.Tables > 0) != (tt.maxBytes > 0) {
 			t.Errorf("%d: the collector's limit is %d, the store's %+v, the state %+v", tt.maxBytes, limit, r, st)
 		}
+	}
+	b.Set(State{Values: part("3mb")})
+	if r.valueBytes != 3*mib || r.maxBytes != 0 {
+		t.Errorf("a size of values without a maximum: the store's bounds are %+v", r)
 	}
 	if st := (*Bound)(nil).State(); st != (State{}) {
 		t.Errorf("no bound: %+v", st)

@@ -243,11 +243,11 @@ func (c *compiler) operation(e ast.Expr) expression {
 		return &calculation{c.place(), c.expression(x.Lhs), c.expression(x.Rhs), x.Operator[0]}
 	case *ast.StringConcatOpExpr:
 		list := []expression{c.expression(x.Lhs)}
-		for next, ok := x.Rhs.(*ast.StringConcatOpExpr); ok && c.node(); next, ok = x.Rhs.(*ast.StringConcatOpExpr) {
-			x = next
-			list = append(list, c.expression(x.Lhs))
+		rest := x.Rhs
+		for next, ok := rest.(*ast.StringConcatOpExpr); ok && c.node(); next, ok = rest.(*ast.StringConcatOpExpr) {
+			list, rest = append(list, c.expression(next.Lhs)), next.Rhs
 		}
-		return &joined{c.place(), append(list, c.expression(x.Rhs))}
+		return &joined{c.place(), append(list, c.expression(rest))}
 	case *ast.UnaryMinusOpExpr:
 		return &minus{c.place(), c.expression(x.Expr)}
 	case *ast.UnaryNotOpExpr:
@@ -264,7 +264,7 @@ func (c *compiler) operation(e ast.Expr) expression {
 }
 
 func (c *compiler) comparison(x *ast.RelationalOpExpr) expression {
-	s := &comparison{c.place(), c.expression(x.Lhs), c.expression(x.Rhs), isEqual, x.Operator == "~="}
+	s := &comparison{place: c.place(), a: c.expression(x.Lhs), b: c.expression(x.Rhs), opposite: x.Operator == "~="}
 	switch x.Operator {
 	case "<":
 		s.order = isLess

@@ -35,7 +35,7 @@ type Machine struct {
 
 // Run runs a program and appends the script's reply to buf. It returns false if only the interpreter can tell
 // what the script does: then nothing of the run must remain.
-func (m *Machine) Run(p *Program, keys, argv [][]byte, host Host, resp3 bool, buf []byte) (reply []byte, ok bool) {
+func (m *Machine) Run(p *Program, keys, argv [][]byte, host Host, resp3 bool, buf []byte) ([]byte, bool) {
 	m.host, m.keys, m.argv = host, keys, argv
 	if cap(m.slots) < p.slots {
 		m.slots = make([]value, p.slots)

@@ -1,5 +1,5 @@
-// Package native recognizes scripts that are a single call of CL.THROTTLE or its like and need no
-// interpreter. It is immutable and safe for concurrent use.
+// Package native runs scripts that need no interpreter: a single call of CL.THROTTLE or its like, and programs
+// that read a few keys, compute and write them. All but a Machine is immutable and safe for concurrent use.
 package native
 
 import (

@@ -92,14 +92,15 @@ func parseNumber(b []byte) (f float64, ok bool) {
 		}
 		return parseAnyNumber(b)
 	}
-	if len(digits) == 0 || len(digits) > exactDigits || point && len(digits) == 1 || mantissa == 0 && len(digits) < len(b) {
+	isNegative := len(digits) < len(b)
+	if len(digits) == 0 || len(digits) > exactDigits || point && len(digits) == 1 || mantissa == 0 && isNegative {
 		return parseAnyNumber(b)
 	}
 	f = float64(mantissa)
 	if fraction > 0 {
 		f /= powers[fraction]
 	}
-	if len(digits) < len(b) {
+	if isNegative {
 		f = -f
 	}
 	return f, true
@@ -113,7 +114,9 @@ func parseAnyNumber(b []byte) (f float64, ok bool) {
 }
 
 // powers is never written.
-var powers = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15}
+var powers = [...]float64{
+	1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+}
 
 // order is a comparison.
 type order uint8

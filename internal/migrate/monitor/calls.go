@@ -42,7 +42,12 @@ func NewCalls(reading funnel.Reading) *Calls {
 	c.requests = argument.Requests(namedlimit.New(namedlimit.Config{Log: slog.New(slog.DiscardHandler)}))
 	delete(c.requests, "cl.check")       // its limit is defined elsewhere
 	delete(c.requests, "cl.bucket|take") // others fill the bucket
-	catalog.New().Each(func(command *catalog.Command) { c.uses[command.FullName()] = useOf(command) })
+	catalog.New().Each(func(command *catalog.Command) {
+		c.uses[command.FullName()] = useOf(command)
+		if command.Flags&catalog.FlagModule == 0 {
+			delete(c.requests, command.FullName()) // about values
+		}
+	})
 	for name := range c.requests {
 		c.uses[name] = Decides
 	}

@@ -70,6 +70,7 @@ func (x *Executor) Flush() (answered bool) {
 	if len(batch) == 0 {
 		return true
 	}
+	x.Scratch.endedNs = 0
 	c := x.Scratch.batchOf
 	if later := x.Role.Decide(x, c, batch); later != nil {
 		x.Role.Await(later, func(x *Executor, batch []store.Request) error { return x.replyBatch(c, batch) })

@@ -85,6 +85,7 @@ type Scratch struct {
 	tally     limiter.Tally     // of a batch of named limits
 	program   *programRun       // nil before the first
 	beganNs   int64             // time of the current unbatched command; 0 once it is used
+	endedNs   int64             // of the last command, if it was unbatched: a script that follows begins then
 	joined    []byte            // names of batched keys that are no argument's
 	// last is the previous command as spelled, most likely also the next.
 	last     *catalog.Command
@@ -139,7 +140,7 @@ func (x *Executor) Within(role Role, in *transact.Space) (*Executor, *Kept) {
 // Begin lends the Executor its Scratch.
 func (x *Executor) Begin() {
 	s := x.Engine.scratch.Get().(*Scratch)
-	s.WatchedKeys, s.steps, s.LastError = 0, 0, ""
+	s.WatchedKeys, s.steps, s.LastError, s.endedNs = 0, 0, "", 0
 	s.limitsNewKeys = x.Engine.Config.NewKeys.Limited()
 	s.NotesTold, s.Told = false, s.Told[:0]
 	x.Scratch = s
@@ -193,7 +194,10 @@ func (x *Executor) call(c *catalog.Command, args [][]byte) {
 
 // CallBy executes an unbatched command by a handler.
 func (x *Executor) CallBy(h Handler, c *catalog.Command, args [][]byte) {
-	beganNs := x.Engine.Config.Now()
+	beganNs := x.Scratch.endedNs
+	if beganNs == 0 || c.Flags&catalog.FlagScript == 0 {
+		beganNs = x.Engine.Config.Now()
+	}
 	from, wrote := x.Replied(), x.Wrote
 	x.Wrote = c.Flags&catalog.FlagWrite != 0
 	x.Scratch.beganNs = beganNs
@@ -215,7 +219,9 @@ func (x *Executor) CallBy(h Handler, c *catalog.Command, args [][]byte) {
 }
 
 func (x *Executor) count(c *catalog.Command, args [][]byte, beganNs int64) {
-	ns := x.Engine.Config.Now() - beganNs
+	endedNs := x.Engine.Config.Now()
+	ns := endedNs - beganNs
+	x.Scratch.endedNs = endedNs
 	x.Scratch.Local.Took(c, false, ns, ns)
 	x.Engine.Config.Records.Slow(c, args, x.Client, beganNs+ns, ns)
 	x.spend(max(int(ns), c.Cost.Call))

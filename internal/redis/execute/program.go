@@ -18,28 +18,30 @@ import (
 // interpreter is needed: for errors, missing permissions and everything unusual.
 func (x *Executor) RunProgram(script *lua.Script, keys, argv [][]byte) bool {
 	e := x.Engine
-	if script.Program == nil || len(keys) == 0 || len(keys) > maxProgramKeys || x.HoldsKeys || x.Valued || x.Monitored ||
-		e.Stage.Txs == nil || e.Config.Gate.Interferes() || e.refusal() != nil {
+	switch {
+	case script.Program == nil || len(keys) == 0 || len(keys) > maxProgramKeys || !e.isShort(keys, argv):
 		return false
-	}
-	size := 0
-	for _, list := range [...][][]byte{keys, argv} {
-		for _, arg := range list {
-			size += len(arg)
-		}
-	}
-	for _, key := range keys {
-		if len(key) > e.Config.MaxKeyBytes {
-			return false
-		}
-	}
-	if size > maxProgramBytes {
+	case x.HoldsKeys || x.Valued || x.Monitored || e.Stage.Txs == nil || e.Config.Gate.Interferes() || e.refusal() != nil:
 		return false
 	}
 	if x.Scratch.program == nil {
 		x.Scratch.program = newProgramRun(e)
 	}
 	return x.Scratch.program.run(x, script.Program, keys, argv)
+}
+
+// isShort reports whether keys are valid and arguments within the bound of programs.
+func (e *Engine) isShort(keys, argv [][]byte) bool {
+	size := 0
+	for _, key := range keys {
+		if size += len(key); len(key) > e.Config.MaxKeyBytes {
+			return false
+		}
+	}
+	for _, arg := range argv {
+		size += len(arg)
+	}
+	return size <= maxProgramBytes
 }
 
 // Bounds of what is executed while others wait.
@@ -78,8 +80,10 @@ type programRun struct {
 
 func newProgramRun(e *Engine) *programRun {
 	r := &programRun{}
-	r.inner = Executor{Engine: e, Role: NestedRole{Context: e.Context}, Effects: &r.kept, Space: &r.space, Authenticated: true, HoldsKeys: true, byScript: true}
-	r.inner.Scratch = e.newScratch()
+	r.inner = Executor{
+		Engine: e, Scratch: e.newScratch(), Role: NestedRole{Context: e.Context}, Effects: &r.kept, Space: &r.space,
+		Authenticated: true, HoldsKeys: true, byScript: true,
+	}
 	r.kept.x = &r.inner
 	r.declare = func(name []byte) {
 		for _, key := range r.keys {
@@ -233,7 +237,8 @@ func (r *programRun) mayCall(c *catalog.Command, args [][]byte) bool {
 // isInPrograms reports whether programs call a command: it uses nothing but its arguments, its keys and the
 // time.
 func isInPrograms(c *catalog.Command, h Handler) bool {
-	const never = catalog.FlagNoScript | catalog.FlagNotWithKeys | catalog.FlagWhole | catalog.FlagScript | catalog.FlagPubSub
+	const never = catalog.FlagNoScript | catalog.FlagNotWithKeys | catalog.FlagWhole | catalog.FlagScript |
+		catalog.FlagPubSub
 	switch {
 	case c.Refusal != "" || c.Flags&never != 0:
 		return false
@@ -249,7 +254,8 @@ func isInPrograms(c *catalog.Command, h Handler) bool {
 func (x *Executor) callBatched(c *catalog.Command, args [][]byte) (ok bool) {
 	one := x.Scratch.batch[:1]
 	defer x.Scratch.forget(one)
-	if err := x.Engine.requests[c.ID](&one[0], x.DB, args, x.Engine.Config.Reading, &x.Scratch.joined); err != nil {
+	read := x.Engine.requests[c.ID]
+	if read(&one[0], x.DB, args, x.Engine.Config.Reading, &x.Scratch.joined) != nil {
 		return false
 	}
 	if one[0].Rule.Kind == limiter.Value {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/sha1"
 	"strings"
+	"time"
 
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/lua"
@@ -121,6 +122,9 @@ func runScript(x *execute.Executor, name []byte, script *lua.Script, keys, argv 
 	}
 	run := newRun(x, name, keys, argv, readOnly)
 	run.script = script
+	if !isStep && !x.InBackground && run.short() {
+		return run.finish(x)
+	}
 	return run.begin()
 }
 
@@ -172,15 +176,25 @@ func (r *run) run(ctx context.Context) {
 			return // as if it had been cached; finish does the rest
 		}
 	}
-	r.bounds.Keys = make([]store.Key, len(r.keys))
-	for i, name := range r.keys {
-		r.bounds.Keys[i] = store.Key{DB: r.client.DB, Name: name}
-	}
+	r.bind()
 	if in, ok := r.client.Role.(Transaction); ok {
 		r.runInExec(ctx, in)
 	} else {
 		r.runOutsideExec(ctx)
 	}
+	r.settle()
+}
+
+// bind restricts the script to its keys.
+func (r *run) bind() {
+	r.bounds.Keys = make([]store.Key, len(r.keys))
+	for i, name := range r.keys {
+		r.bounds.Keys[i] = store.Key{DB: r.client.DB, Name: name}
+	}
+}
+
+// settle counts the run and applies the effects of the last attempt.
+func (r *run) settle() {
 	outcome := observe.ScriptCompleted
 	switch {
 	case r.ended:
@@ -190,6 +204,40 @@ func (r *run) run(ctx context.Context) {
 	}
 	r.client.Engine.Config.Records.Script(outcome)
 	r.left.Settle(r.client)
+}
+
+// Bounds of a run on an event loop.
+const (
+	shortTime = 200 * time.Microsecond // of others' waiting
+	shortArgs = 200 // with the keys
+)
+
+// short runs the script at once. It returns false, without effect, if that takes too long, or others change
+// the keys: then it runs in the background, as a script does from then on that has taken too long.
+func (r *run) short() (done bool) {
+	e := r.client.Engine
+	if e.Stage.Txs == nil || len(r.keys)+len(r.argv) > shortArgs || r.script.IsLong() {
+		return false
+	}
+	r.bind()
+	r.bounds.Index()
+	scripts := lua.Allowance{Limit: shortTime, Held: true}
+	kept := e.Stage.Optimistically(r.bounds.Keys, func(in *transact.Space) transact.Verdict {
+		switch a := r.attempt(e.Context, in, &scripts); {
+		case a.TimedOut:
+			r.script.SetLong()
+			return transact.Again
+		case a.Ended:
+			return transact.Drop
+		}
+		return transact.Keep
+	}, func(int) transact.Mode { return transact.GiveUp })
+	if !kept {
+		r.reply, r.wrote = nil, false
+		return false
+	}
+	r.settle()
+	return true
 }
 
 func (r *run) runOutsideExec(ctx context.Context) {

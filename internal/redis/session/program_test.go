@@ -171,7 +171,7 @@ func TestProgramsEqualTheInterpreter(t *testing.T) {
 	}
 }
 
-// TestLimitersRunNatively, as libraries write them, on one key and on two, with the statistics of the interpreter.
+// TestLimitersRunNatively, as libraries write them, on one key and on two, with the interpreter's statistics.
 func TestLimitersRunNatively(t *testing.T) {
 	calls := regexp.MustCompile(`cmdstat_([a-z]+):calls=([0-9]+)`)
 	first, second := commandstest.New(), commandstest.New()

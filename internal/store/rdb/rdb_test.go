@@ -4,13 +4,19 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
+
 	"cellserver/internal/limiter"
 	"cellserver/internal/limiter/limitertest"
+	"cellserver/internal/limiter/value"
+	"cellserver/internal/test/redistest"
 )
 
 // TestChecksum is that of crc64.c of Redis.
@@ -76,7 +82,8 @@ func TestPayloads(t *testing.T) {
 // TestPayloadFooters: each byte counts, and the version is no later than is known.
 func TestPayloadFooters(t *testing.T) {
 	k := NewCodec()
-	whole := k.Append(nil, &limiter.State{ExpiresNs: 1_700_000_030_000_000_000})
+	tat := limiter.ValueOf([]byte("1700000030000000000"), limiter.NeverNs)
+	whole := k.Append(nil, &tat)
 	if got := string(whole); got != "\x00\x131700000030000000000\x0a\x00\x9ctR\xe4\xd9]\x97\xaf" { // of redis-server 7.0.15
 		t.Errorf("got %q", got)
 	}
@@ -107,6 +114,9 @@ func TestStatesAreReadBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		b := k.Append([]byte("in front"), &s)
+		if kind == limiter.Value {
+			s.ExpiresNs = limiter.NeverNs
+		}
 		if got, err := k.Read(b[len("in front"):]); err != nil || !reflect.DeepEqual(got, s) {
 			t.Errorf("%v: got %+v, %v, want %+v", kind, got, err, s)
 		}
@@ -120,32 +130,103 @@ func TestStatesAreReadBack(t *testing.T) {
 	}
 }
 
-// TestValuesThatAreNoStates: what only begins as one.
-func TestValuesThatAreNoStates(t *testing.T) {
+// TestStringsThatAreNoStates: what only begins as one is a value, or damaged. ReadFunnel takes decimals, too.
+func TestStringsThatAreNoStates(t *testing.T) {
+	k := NewCodec()
+	payload := func(text []byte) []byte { return k.appendFooter(appendString([]byte{typeString}, text), 0) }
 	s, err := limitertest.State(limiter.FixedWindow, 1_700_000_030_000_000_000, 3)
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole := AppendValue(nil, &s)
+	whole := limiter.AppendState([]byte(stateMagic), &s)
 	for i := range whole {
-		want := ErrDamaged
+		var want, wantFunnel error = ErrDamaged, ErrDamaged
 		if i < len(stateMagic) {
-			want = ErrNotState
+			want, wantFunnel = nil, ErrNotState
 		}
-		if got, err := ReadValue(whole[:i]); !errors.Is(err, want) {
+		if got, err := k.Read(payload(whole[:i])); !errors.Is(err, want) {
 			t.Errorf("the first %d bytes: %+v, %v", i, got, err)
 		}
-	}
-	funnel := limiter.AppendState([]byte(stateMagic), &limiter.State{ExpiresNs: 5})
-	for _, value := range [][]byte{append(whole, 0), funnel} {
-		if got, err := ReadValue(value); !errors.Is(err, ErrDamaged) {
-			t.Errorf("%q: %+v, %v", value, got, err)
+		if got, err := k.ReadFunnel(payload(whole[:i])); !errors.Is(err, wantFunnel) {
+			t.Errorf("the first %d bytes for a funnel: %+v, %v", i, got, err)
 		}
 	}
-	for _, value := range []string{"", "hello", "+5", "05"} {
-		if got, err := ReadValue([]byte(value)); !errors.Is(err, ErrNotState) {
-			t.Errorf("%q: %+v, %v", value, got, err)
+	if got, err := k.Read(payload(append(whole, 0))); !errors.Is(err, ErrDamaged) {
+		t.Errorf("with a byte more: %+v, %v", got, err)
+	}
+	for _, text := range []string{"", "hello", "+5", "05", "5", "-5", "1700000030000000000"} {
+		want := limiter.ValueOf([]byte(text), limiter.NeverNs)
+		if got, err := k.Read(payload([]byte(text))); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%q: got %+v, %v, want %+v", text, got, err, want)
 		}
+		n, decimal := value.Counter(want.Payload)
+		if got, err := k.ReadFunnel(payload([]byte(text))); (err == nil) != decimal || err == nil && !reflect.DeepEqual(got, limiter.State{ExpiresNs: n}) {
+			t.Errorf("%q for a funnel: %+v, %v", text, got, err)
+		}
+	}
+}
+
+// someTexts returns texts with repetitions of all sorts.
+func someTexts(n int) (texts []string) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for range n {
+		length := rng.IntN(1 << rng.IntN(17))
+		letters, recent, far := 1+rng.IntN(1<<rng.IntN(9)), 1+rng.IntN(300), rng.IntN(4)
+		text := make([]byte, 0, length)
+		for len(text) < length {
+			if len(text) == 0 || rng.IntN(4) < far {
+				text = append(text, byte(rng.IntN(letters)))
+				continue
+			}
+			from := rng.IntN(len(text)) // of a repetition, which may overlap its copy
+			if rng.IntN(2) == 0 {
+				from = max(0, len(text)-1-rng.IntN(20))
+			}
+			for range min(rng.IntN(recent)+1, length-len(text)) {
+				text = append(text, text[from])
+				from++
+			}
+		}
+		texts = append(texts, string(text))
+	}
+	for _, n := range []int64{0, 1, -1, 127, 128, -128, -129, 32767, 32768, -32768, -32769, 1<<31 - 1, 1 << 31, -1 << 31, -1<<31 - 1, 1<<63 - 1, -1 << 63} {
+		texts = append(texts, strconv.FormatInt(n, 10))
+	}
+	for _, n := range []int{20, 21, 22, 63, 64, 264, 265, 266, 8191, 8192, 8193, 8200, 1<<14 - 1, 1 << 14, 64 << 10} {
+		texts = append(texts, strings.Repeat("a", n), strings.Repeat("abcdefgh", n/8), "007"+strings.Repeat("0", n))
+	}
+	return texts
+}
+
+// TestValuesAreDumpedAsByRedis: byte by byte, also when they are compressed.
+func TestValuesAreDumpedAsByRedis(t *testing.T) {
+	k, client := NewCodec(), redistest.Start(t)
+	texts := someTexts(1000)
+	var compressed int
+	for _, text := range texts {
+		var dump *redis.StringCmd
+		if _, err := client.Pipelined(t.Context(), func(p redis.Pipeliner) error {
+			p.Set(t.Context(), "k", text, 0)
+			dump = p.Dump(t.Context(), "k")
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		want := dump.Val()
+		s := limiter.ValueOf([]byte(text), limiter.NeverNs)
+		got := k.Append(nil, &s)
+		if string(got) != want {
+			t.Fatalf("%d bytes: got %q, want %q, of %q", len(text), got, want, text)
+		}
+		if want[1] == 0xc3 {
+			compressed++
+		}
+		if back, err := k.Read([]byte(want)); err != nil || string(limiter.AppendValue(nil, &back)) != text {
+			t.Fatalf("%q is read as %+v, %v", want, back, err)
+		}
+	}
+	if compressed < len(texts)/4 {
+		t.Errorf("only %d of %d texts were compressed", compressed, len(texts))
 	}
 }
 

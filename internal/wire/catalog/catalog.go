@@ -298,7 +298,7 @@ func (t *Catalog) Each(visit func(*Command)) {
 	}
 }
 
-// Batched returns the full names of the limiters' commands decided in batches, which reply arrays of integers.
+// Batched returns the full names of the limiters' commands decided in batches. They reply arrays of integers.
 func (t *Catalog) Batched() (names []string) {
 	for _, c := range t.commands {
 		if c.Batches && c.Group != "string" {
