@@ -208,7 +208,8 @@ func TestReadmeExamples(t *testing.T) {
 	}
 }
 
-// TestReadmeMiddleware: the lines of the middleware are those of the adapters' documents, whose tests run them.
+// TestReadmeMiddleware: the lines of the middleware are those of the adapters' documents, whose tests run
+// them.
 func TestReadmeMiddleware(t *testing.T) {
 	compared := 0
 	for _, f := range fences(t, "README.md") {

@@ -6,8 +6,8 @@
 // clients what is left in the fields RateLimit-Policy, RateLimit and Retry-After. Package cellgrpc, a
 // module of its own, has interceptors for gRPC.
 //
-// While no server answers, a Limiter decides by its [OnError]. [Options] and [FailoverOptions] bound that
-// wait.
+// While no server decides, a Limiter decides by its [OnError], except for mistakes such as an unknown limit:
+// these are returned, as [ErrMisconfigured]. [Options] and [FailoverOptions] bound the wait.
 //
 // Limiters and Middleware are safe for concurrent use, with fields that are set before the first call. A
 // Reservation is for one goroutine.

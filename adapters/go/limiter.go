@@ -18,8 +18,8 @@ type Client interface {
 	Do(ctx context.Context, args ...any) *redis.Cmd
 }
 
-// OnError selects what a Limiter does when no server decides: none answers in time, or it answers an
-// error, as when its memory is full or the limit is unknown.
+// OnError selects what a Limiter does when no server decides: none answers in time, or it is full, loading
+// or the like. Mistakes are returned all the same, as ErrMisconfigured.
 type OnError uint8
 
 const (
@@ -47,8 +47,8 @@ var (
 )
 
 // Allow requests n units of a key under the name of a limit: all, or none. Result.Allowed reports the
-// decision, and Result.Err why it is not the server's. An error is returned if ctx has ended, and if no
-// server decides and OnError does not either.
+// decision, and Result.Err why it is not the server's. An error is returned if ctx has ended, if no server
+// decides and OnError does not either, and for a mistake (ErrMisconfigured).
 func (l *Limiter) Allow(ctx context.Context, limit, key string, n int64) (Result, error) {
 	if n < 0 {
 		return Result{}, errQuantity
@@ -79,7 +79,8 @@ func (l *Limiter) ask(ctx context.Context, args ...any) (reply any, err error) {
 	return reply, nil
 }
 
-// decide decides by OnError, as the server has not, for a reason. Without a funnel, Local is Closed.
+// decide decides by OnError, as the server has not, for a reason, or returns a mistake. Without a funnel,
+// Local is Closed.
 func (l *Limiter) decide(
 	ctx context.Context, name, key string, f *Funnel, n int64, reason error,
 ) (Result, error) {
@@ -87,7 +88,14 @@ func (l *Limiter) decide(
 	if err := ctx.Err(); err != nil {
 		return Result{}, err
 	}
+	unavailable := isUnavailable(reason)
+	if !unavailable {
+		reason = fmt.Errorf("%w: %w", ErrMisconfigured, reason)
+	}
 	l.report.add(reason, l.Report)
+	if !unavailable {
+		return Result{}, reason
+	}
 	switch l.OnError {
 	case Open:
 		return Result{Name: name, Allowed: true, RetryAfter: -1, Err: reason}, nil
@@ -143,8 +151,8 @@ const (
 	lastPoll  = 160 * time.Millisecond
 )
 
-// maxKeyBytes of a key are sent. The server refuses long keys, which OnError must not turn into an
-// allowed call.
+// maxKeyBytes of a key are sent. The server refuses long keys, which are often a client's choice and no
+// mistake of configuration.
 const maxKeyBytes = 256
 
 func bound(key string) string {

@@ -22,7 +22,7 @@ type KeyFunc func(*http.Request) (string, error)
 var ErrNoUser = errors.New("authentication required")
 
 // Handler returns a handler that limits next. Several around each other add an item each to the headers.
-// If no server decides and OnError does not either, it answers 503.
+// If no server decides and OnError does not either, it answers 503, and 500 for ErrMisconfigured.
 func (m Middleware) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		key, err := m.Key(r)
@@ -35,7 +35,10 @@ func (m Middleware) Handler(next http.Handler) http.Handler {
 			return
 		}
 		result, err := m.Limiter.Allow(r.Context(), m.Limit, key, 1)
-		if err != nil {
+		if errors.Is(err, ErrMisconfigured) {
+			http.Error(w, "the rate limiter is misconfigured", http.StatusInternalServerError)
+			return
+		} else if err != nil {
 			w.Header().Set("Retry-After", "1")
 			http.Error(w, "the rate limiter is unavailable", http.StatusServiceUnavailable)
 			return

@@ -1,6 +1,7 @@
 package cellserver
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -21,6 +22,8 @@ type Result struct {
 
 const integers = 5 // of a decision
 
+var errReply = errors.New("cellserver: the reply is not a decision")
+
 // read reads a decision, whose times are in seconds.
 func read(name string, reply any, elements int) (Result, error) {
 	var n [integers]int64
@@ -32,7 +35,7 @@ func read(name string, reply any, elements int) (Result, error) {
 		}
 	}
 	if !ok {
-		return Result{}, fmt.Errorf("cellserver: the reply is not a decision: %.100q", fmt.Sprint(reply))
+		return Result{}, fmt.Errorf("%w: %.100q", errReply, fmt.Sprint(reply))
 	}
 	return Result{
 		Name: name, Allowed: n[0] == 0, Limit: n[1], Remaining: n[2],

@@ -61,7 +61,7 @@ func TestMaxMemoryIsASetting(t *testing.T) {
 		{"CONFIG SET maxmemory-policy allkeys-lru\r\n", "-ERR CONFIG SET failed (possibly related to argument 'maxmemory-policy') - argument: the policy allkeys-lru is not supported; set volatile-ttl or noeviction\r\n"},
 		{"CONFIG SET maxmemory 0 maxmemory-policy noeviction\r\n", "+OK\r\n"},
 		{"CONFIG GET maxmemory*\r\n", "*8\r\n$9\r\nmaxmemory\r\n$1\r\n0\r\n$17\r\nmaxmemory-clients\r\n$3\r\n25%\r\n$16\r\nmaxmemory-values\r\n$3\r\n25%\r\n$16\r\nmaxmemory-policy\r\n$10\r\nnoeviction\r\n"},
-		{"CONFIG SET maxmemory-values 0\r\n", "-ERR CONFIG SET failed (possibly related to argument 'maxmemory-values') - argument must be a size or a percentage above 0\r\n"},
+		{"CONFIG SET maxmemory-values 0\r\n", "-ERR CONFIG SET failed (possibly related to argument 'maxmemory-values') - argument must be a memory or percent value, such as 64mb or 25%\r\n"},
 		// The two must fit together, not in this order.
 		{"CONFIG SET maxmemory-clients 150mb\r\n", "+OK\r\n"},
 		{"CONFIG SET maxmemory 64mb\r\n", "-ERR CONFIG SET failed (possibly related to argument 'maxmemory') - argument leaves less than 4mb for keys: maxmemory is 67108864 bytes and maxmemory-clients 150mb; raise the one or lower the other\r\n"},

@@ -7,8 +7,8 @@ import (
 	"cellserver/internal/store"
 )
 
-// budget bounds the bytes of the limiters' tables, or of the values'. Only allocation and release touch it, no
-// other request.
+// budget bounds the bytes of the limiters' tables, or of the values'. Only allocation and release touch it,
+// no other request.
 type budget struct {
 	maxBytes    atomic.Int64 // 0 for none
 	fitBytes    atomic.Int64 // the part of them beyond which keys are evicted

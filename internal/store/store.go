@@ -127,8 +127,8 @@ type Bounded interface {
 	// SetMaxBytes bounds Stats.Bytes; 0 is no bound. With VolatileTTL, a larger store shrinks in the
 	// background.
 	SetMaxBytes(maxBytes int64, policy Policy)
-	// SetMaxValueBytes bounds Stats.Values.Bytes by the same policy. Values that never expire are not evicted:
-	// where nothing else is left, new ones are refused.
+	// SetMaxValueBytes bounds Stats.Values.Bytes by the same policy. Values that never expire are not
+	// evicted: where nothing else is left, new ones are refused.
 	SetMaxValueBytes(maxBytes int64)
 }
 

@@ -22,7 +22,7 @@ import (
 // Interceptor limits calls, one unit each; a stream is one call. What is limited ends with
 // ResourceExhausted and a RetryInfo, and every call has the metadata ratelimit-policy, ratelimit and
 // retry-after of cellserver.Result.Headers. If no server decides and the limiter's OnError does not
-// either, a call ends with Unavailable.
+// either, a call ends with Unavailable, and with Internal for cellserver.ErrMisconfigured.
 type Interceptor struct {
 	Limiter *cellserver.Limiter
 	Limit   string  // its name
@@ -64,6 +64,8 @@ func (i Interceptor) admit(ctx context.Context, method string, setHeader func(me
 	result, err := i.Limiter.Allow(ctx, i.Limit, key, 1)
 	if ctx.Err() != nil {
 		return status.FromContextError(ctx.Err()).Err()
+	} else if errors.Is(err, cellserver.ErrMisconfigured) {
+		return status.Error(codes.Internal, "the rate limiter is misconfigured")
 	} else if err != nil {
 		return refuse(codes.Unavailable, "the rate limiter is unavailable", time.Second)
 	}

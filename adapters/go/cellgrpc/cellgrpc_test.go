@@ -154,6 +154,20 @@ func TestWithoutServer(t *testing.T) {
 	}
 }
 
+func TestMistake(t *testing.T) {
+	client := redis.NewClient(servertest.Patient(cellserver.Options(servertest.Start(t, binary).Addr)))
+	defer func() { _ = client.Close() }()
+	l := &cellserver.Limiter{Client: client, Timeout: servertest.Long}
+	c := serve(t, cellgrpc.Interceptor{Limiter: l, Limit: "nosuch", Key: cellgrpc.ByAddress()})
+	_, first := unary(t.Context(), c)
+	_, second := stream(t.Context(), c)
+	for _, err := range []error{first, second} {
+		if status.Code(err) != codes.Internal || retryOf(err) >= 0 {
+			t.Error(err)
+		}
+	}
+}
+
 func TestKeys(t *testing.T) {
 	s := servertest.Start(t, binary)
 	client := redis.NewClient(servertest.Patient(cellserver.Options(s.Addr)))

@@ -211,6 +211,12 @@ func (r *Records) Stats() Stats {
 	return st
 }
 
+// NativeScripts returns the number of scripts that needed no interpreter.
+func (r *Records) NativeScripts() (n uint64) {
+	r.each(func(t *Tally) { n += t.scripts })
+	return n
+}
+
 // ScriptsEnded returns the number of scripts ended by a bound.
 func (r *Records) ScriptsEnded() uint64 { return r.scripts[ScriptEnded].Load() }
 

@@ -5,8 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"strconv"
-
-	"cellserver/internal/resp"
 )
 
 var (
@@ -29,7 +27,7 @@ const (
 
 // Append appends the payload of a value as SET stores it: an integer as a counter.
 func Append(payload, text []byte) []byte {
-	if n, ok := resp.ParseInt(text); ok {
+	if n, ok := parseInt(text); ok {
 		return AppendCounter(payload, n)
 	}
 	return AppendText(payload, text)
@@ -97,7 +95,7 @@ func Encoding(payload []byte) string {
 func Add(payload []byte, by int64) (newPayload []byte, n int64, err error) {
 	n, ok := Counter(payload)
 	if !ok {
-		if n, ok = resp.ParseInt(Text(payload)); !ok {
+		if n, ok = parseInt(Text(payload)); !ok {
 			return payload, 0, ErrNotInteger
 		}
 		payload = nil // a text's is not overwritten
@@ -111,4 +109,15 @@ func Add(payload []byte, by int64) (newPayload []byte, n int64, err error) {
 func sum(a, b int64) (n int64, ok bool) {
 	n = a + b
 	return n, (n > a) == (b > 0)
+}
+
+// parseInt reads an integer in the only form in which Redis writes it.
+func parseInt(text []byte) (n int64, ok bool) {
+	const mostDigits = 20 // with a sign
+	if len(text) == 0 || len(text) > mostDigits || text[0] != '-' && !isDecimal(text[0]) {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(string(text), 10, 64)
+	var digits [mostDigits]byte
+	return n, err == nil && string(strconv.AppendInt(digits[:0], n, 10)) == string(text)
 }

@@ -7,8 +7,10 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"time"
 
 	"cellserver/internal/limiter"
+	"cellserver/internal/resp"
 )
 
 // Counts counts keys by outcome.
@@ -59,9 +61,12 @@ func (c *Counts) Print(w io.Writer, written string) error {
 // that expires later or, at the same time, the one that leaves less. ok is false for states of different
 // types.
 func stays(held, other *limiter.State) (stays, ok bool) {
+	isValue := held.Kind == limiter.Value
 	switch {
-	case held.Kind.Type() != other.Kind.Type():
+	case isValue != (other.Kind == limiter.Value), held.Kind.Type() != other.Kind.Type():
 		return false, false
+	case isValue:
+		return valueStays(held, other), true
 	case held.Kind.Type() == limiter.Funnel.Type():
 		a, _ := held.TAT(math.MinInt64) // never fails for a funnel
 		b, _ := other.TAT(math.MinInt64)
@@ -72,4 +77,17 @@ func stays(held, other *limiter.State) (stays, ok bool) {
 		return true, true
 	}
 	return held.Left() < other.Left(), true
+}
+
+// sameNs is the most by which the expiries of a value differ that was moved between clocks.
+const sameNs = int64(10 * time.Millisecond)
+
+// valueStays is stays for values: at the same time, the higher counter, as most count up; else the target's.
+func valueStays(held, other *limiter.State) bool {
+	if later := held.ExpiresNs - other.ExpiresNs; later > sameNs || later < -sameNs {
+		return later > 0
+	}
+	a, ok := resp.ParseInt(limiter.AppendValue(nil, held))
+	b, okOther := resp.ParseInt(limiter.AppendValue(nil, other))
+	return !ok || !okOther || a >= b
 }

@@ -20,14 +20,14 @@ const (
 	columnKey    = "key"
 	columnBase64 = "key_base64"
 	columnTAT    = "tat_ns"
-	// Of limiters other than funnels:
+	// Of other keys than funnels:
 	columnKind    = "kind"
 	columnPayload = "payload_base64"
 )
 
 // CSVWriter writes a line per key: db, key, key_base64, tat_ns, kind, payload_base64. A key that is not plain
-// UTF-8 is in key_base64 instead of key. For a funnel the last two are empty; for another limiter tat_ns is
-// its expiry. CSV has no checksum.
+// UTF-8 is in key_base64 instead of key. For a funnel the last two are empty; for another limiter and a value
+// tat_ns is its expiry. A value's payload is its text. CSV has no checksum.
 type CSVWriter struct{ w *csv.Writer }
 
 // NewCSVWriter writes the header.
@@ -45,7 +45,11 @@ func (c *CSVWriter) Write(e Entry) error {
 		row[2] = base64.StdEncoding.EncodeToString(e.Key.Name)
 	}
 	if e.State.Kind != limiter.Funnel {
-		row[4], row[5] = e.State.Kind.String(), base64.StdEncoding.EncodeToString(e.State.Payload)
+		payload := e.State.Payload
+		if e.State.Kind == limiter.Value {
+			payload = limiter.AppendValue(nil, &e.State)
+		}
+		row[4], row[5] = e.State.Kind.String(), base64.StdEncoding.EncodeToString(payload)
 	}
 	return c.w.Write(row[:])
 }
@@ -170,6 +174,9 @@ func (c *CSVReader) state(row []string) (s limiter.State, err error) {
 		if s.Payload, err = base64.StdEncoding.DecodeString(payload); err != nil {
 			return s, fmt.Errorf("%s: %.40q is not base64", columnPayload, payload)
 		}
+	}
+	if s.Kind == limiter.Value {
+		s = limiter.ValueOf(s.Payload, s.ExpiresNs)
 	}
 	if limiter.Accept(&s) != nil {
 		return s, fmt.Errorf("%s: not the payload of a %s", columnPayload, s.Kind)

@@ -9,8 +9,8 @@ import (
 	"cellserver/internal/store"
 )
 
-// Import copies limiters from one running server to another: from a Redis with redis-cell, or a cellserver.
-// It only reads the source.
+// Import copies limiters from one running server to another: from a Redis with redis-cell, or a cellserver, also
+// its values. It only reads the source.
 type Import struct {
 	From, Into *Server // Into is nil for a dry run
 	Match      string  // a Redis pattern; * for all
@@ -145,7 +145,7 @@ func (im *Import) entries(ctx context.Context, db int, names []string, counts *C
 		if err != nil {
 			return nil, err
 		}
-		values, err := im.From.values(ctx, names, true)
+		values, err := im.From.values(ctx, names, true, tatBytes)
 		if err != nil {
 			return nil, err
 		}
@@ -154,9 +154,7 @@ func (im *Import) entries(ctx context.Context, db int, names []string, counts *C
 		for i, v := range values {
 			e := Entry{Key: store.Key{DB: uint16(db), Name: []byte(names[i])}}
 			var reason string
-			if e.State, reason = v.limiterState(beforeNs, afterNs); reason == notString && im.From.isCellserver {
-				reason = needsDump
-			}
+			e.State, reason = v.limiterState(beforeNs, afterNs)
 			switch {
 			case v.err == nil && v.ttl == absentTTL:
 				counts.Expired++
@@ -166,12 +164,20 @@ func (im *Import) entries(ctx context.Context, db int, names []string, counts *C
 			case reason == otherTTL && try < readTries:
 				again = append(again, names[i])
 			default:
-				count(&counts.Others, reason)
+				count(&counts.Others, im.From.why(reason))
 			}
 		}
 		names = again
 	}
 	return entries, nil
+}
+
+// why returns why a key is left: with the right to DUMP, all of a cellserver's are read.
+func (s *Server) why(reason string) string {
+	if s.isCellserver && s.reads == byGet {
+		return needsDump
+	}
+	return reason
 }
 
 func (im *Import) example(e Entry, nowNs int64) {

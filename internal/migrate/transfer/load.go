@@ -73,8 +73,8 @@ func (s *Server) Dump(ctx context.Context, visit func(e Entry) error, progress f
 	for _, db := range numbers {
 		s.use(db)
 		err := s.scan(ctx, "*", 0, pageKeys, func(keys []string, _ uint64) error {
-			values, err := s.values(ctx, keys, false)
-			if err != nil {
+			values, err := s.values(ctx, keys, false, tatBytes)
+			if err = cmp.Or(err, s.mayDump()); err != nil {
 				return err
 			}
 			for i, v := range values {

@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -11,7 +12,7 @@ import (
 )
 
 // put writes entries to a database, except those expired by the server's clock or older than the state there.
-// A Redis takes funnels only and sets their expiry as redis-cell does; a cellserver sets it itself.
+// A Redis takes funnels and values only; funnels expire as redis-cell has them expire.
 func (s *Server) put(ctx context.Context, db int, entries []Entry, counts *Counts) error {
 	s.use(db)
 	nowNs, err := s.NowNs(ctx)
@@ -46,17 +47,29 @@ func (s *Server) put(ctx context.Context, db int, entries []Entry, counts *Count
 	return nil
 }
 
-// write returns SET for a funnel's TAT, else RESTORE.
+// write returns RESTORE for a cellserver, except for a funnel of an earlier one; else SET.
 func (s *Server) write(e *Entry, nowNs int64) []any {
-	const ms = int64(time.Millisecond)
-	switch {
-	case e.State.Kind == limiter.Funnel:
-		left := e.State.ExpiresNs - nowNs
-		return []any{"SET", e.Key.Name, e.State.ExpiresNs, "PX", left/ms + min(left%ms, 1)}
-	case e.State.ExpiresNs == limiter.NeverNs:
-		return []any{"RESTORE", e.Key.Name, 0, s.codec.Append(nil, &e.State), "REPLACE"}
+	isFunnel := e.State.Kind == limiter.Funnel
+	if s.keepsValues || s.isCellserver && !isFunnel {
+		return []any{"RESTORE", e.Key.Name, wholeMs(e.State.ExpiresNs), s.codec.Append(nil, &e.State), "REPLACE", "ABSTTL"}
 	}
-	return []any{"RESTORE", e.Key.Name, e.State.ExpiresNs/ms + min(e.State.ExpiresNs%ms, 1), s.codec.Append(nil, &e.State), "REPLACE", "ABSTTL"}
+	set := []any{"SET", e.Key.Name, e.State.ExpiresNs}
+	if !isFunnel {
+		set[2] = limiter.AppendValue(nil, &e.State)
+	}
+	if e.State.ExpiresNs == limiter.NeverNs {
+		return set
+	}
+	return append(set, "PX", wholeMs(e.State.ExpiresNs-nowNs))
+}
+
+// wholeMs rounds a time up to milliseconds, and returns 0 for that of a state that never expires.
+func wholeMs(ns int64) int64 {
+	const ms = int64(time.Millisecond)
+	if ns == limiter.NeverNs {
+		return 0
+	}
+	return ns/ms + min(ns%ms, 1)
 }
 
 // missing returns the entries that the server can hold and lacks, or has in an earlier state.
@@ -70,17 +83,17 @@ func (s *Server) missing(ctx context.Context, nowNs int64, entries []Entry, coun
 		}
 		live, names = append(live, e), append(names, string(e.Key.Name))
 	}
-	held, err := s.values(ctx, names, false)
-	if err != nil {
+	held, err := s.held(ctx, live, names)
+	if err = cmp.Or(err, s.mayDump()); err != nil {
 		return nil, err
 	}
 	for i, v := range held {
 		e := live[i]
 		if !s.takes(&e, nowNs) {
-			count(&counts.Others, "a "+e.State.Kind.String()+", which Redis cannot hold")
+			count(&counts.Others, "a "+e.State.Kind.String()+", which "+s.whatCannot())
 			continue
 		}
-		state, known := v.state()
+		state, known := s.heldState(v, &e, nowNs)
 		keep, alike := stays(&state, &e.State)
 		switch {
 		case v.err == nil && v.text == "":
@@ -96,9 +109,42 @@ func (s *Server) missing(ctx context.Context, nowNs int64, entries []Entry, coun
 	return missing, nil
 }
 
+// held returns the values of the entries' keys, of a Redis as much of them as tells them from the entries.
+func (s *Server) held(ctx context.Context, entries []Entry, names []string) ([]value, error) {
+	bytes, ttls := int64(tatBytes), false
+	for i := range entries {
+		if state := &entries[i].State; state.Kind == limiter.Value {
+			bytes, ttls = max(bytes, int64(len(limiter.AppendValue(nil, state)))+1), true
+		}
+	}
+	return s.values(ctx, names, ttls, bytes)
+}
+
+// heldState returns the state of an entry's key. In a Redis, a value is a string that redis-cell cannot have
+// written.
+func (s *Server) heldState(v value, e *Entry, beforeNs int64) (state limiter.State, known bool) {
+	if s.isCellserver || e.State.Kind != limiter.Value {
+		return v.state()
+	}
+	nowNs := s.clock.nowNs()
+	if _, reason := v.limiterState(beforeNs, nowNs); reason == "" {
+		return state, false
+	}
+	expiresNs := int64(limiter.NeverNs)
+	if v.ttl >= 0 {
+		expiresNs = nowNs + int64(v.ttl)
+	}
+	return limiter.ValueOf([]byte(v.text), expiresNs), true
+}
+
 // takes reports whether the server can hold an entry. A Redis holds a reserving funnel's debits only.
 func (s *Server) takes(e *Entry, nowNs int64) bool {
-	if !s.isCellserver && e.State.Kind == limiter.Reserving {
+	switch {
+	case s.keepsValues:
+		return true
+	case e.State.Kind == limiter.Value:
+		return !s.isCellserver
+	case !s.isCellserver && e.State.Kind == limiter.Reserving:
 		tatNs, err := e.State.TAT(nowNs)
 		if err != nil {
 			return false
@@ -106,4 +152,11 @@ func (s *Server) takes(e *Entry, nowNs int64) bool {
 		e.State = limiter.State{ExpiresNs: tatNs}
 	}
 	return s.isCellserver || e.State.Kind == limiter.Funnel
+}
+
+func (s *Server) whatCannot() string {
+	if s.isCellserver {
+		return "an earlier version cannot hold"
+	}
+	return "Redis cannot hold"
 }

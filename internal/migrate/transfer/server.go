@@ -25,7 +25,8 @@ func replyBounds() resp.ReplyBounds {
 	return resp.ReplyBounds{BulkBytes: 64 << 20, Bytes: 256 << 20, Elements: 1 << 20}
 }
 
-// Server is a running cellserver, or a Redis with redis-cell.
+// Server is a running cellserver, or a Redis with redis-cell. Cellservers that keep values dump funnels as other
+// limiters; earlier ones dump them as decimals, and take them by SET, as a Redis does.
 type Server struct {
 	name    string // for messages
 	options *redis.Options
@@ -34,7 +35,8 @@ type Server struct {
 	client       *redis.Client // on database options.DB
 	clock        clock
 	reads        reading
-	isCellserver bool // valid once reads is known
+	isCellserver bool // this and keepsValues are valid once reads is known
+	keepsValues  bool
 	codec        rdb.Codec
 }
 

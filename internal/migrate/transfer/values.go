@@ -3,6 +3,7 @@ package transfer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,7 +14,7 @@ import (
 	"cellserver/internal/limiter"
 )
 
-// tatBytes exceeds a TAT's digits: longer values are no TATs and are not read in full.
+// tatBytes exceeds a TAT's digits: longer strings of a Redis are no TATs and are not read in full.
 const tatBytes = 20
 
 // reading is the command that reads a key.
@@ -22,7 +23,7 @@ type reading uint8
 const (
 	unknown    reading = iota // it was not asked yet
 	byGetRange                // Redis
-	byGet                     // Redis without the right to GETRANGE, or cellserver without DUMP: funnels only
+	byGet                     // Redis without the right to GETRANGE, or cellserver without DUMP: funnels, or values like them
 	byDump                    // cellserver
 )
 
@@ -30,8 +31,8 @@ const (
 type value struct {
 	text   string         // empty if absent
 	dumped *limiter.State // by DUMP; else nil
-	ttl    time.Duration
-	err    error // the server's error about the key
+	ttl    time.Duration  // of a cellserver that keeps values, the time since 1970 at which it expires
+	err    error          // the server's error about the key
 }
 
 func (v value) state() (limiter.State, bool) {
@@ -52,6 +53,11 @@ func (s *Server) learn(ctx context.Context, key string) error {
 	}
 	s.isCellserver = strings.Contains(info, "\ncellserver_version:")
 	if s.isCellserver {
+		stats, err := s.client.Info(ctx, "stats").Result()
+		if err != nil && !isRefused(err) {
+			return s.explain(err)
+		}
+		s.keepsValues = strings.Contains(stats, "\ncell_values:")
 		s.reads = byDump
 		if isRefused(s.client.Dump(ctx, key).Err()) { // a user who may not
 			s.reads = byGet
@@ -65,30 +71,49 @@ func (s *Server) learn(ctx context.Context, key string) error {
 	return nil
 }
 
-func (s *Server) ask(ctx context.Context, p redis.Pipeliner, key string) *redis.StringCmd {
+// ask reads a key, of a Redis only its first bytes.
+func (s *Server) ask(ctx context.Context, p redis.Pipeliner, key string, bytes int64) *redis.StringCmd {
 	switch s.reads {
 	case byDump:
 		return p.Dump(ctx, key)
 	case byGetRange:
-		return p.GetRange(ctx, key, 0, tatBytes-1)
+		return p.GetRange(ctx, key, 0, bytes-1)
 	default:
 		return p.Get(ctx, key)
 	}
 }
 
-// values returns the values of keys of the current database, and with ttls their lifetimes.
-func (s *Server) values(ctx context.Context, keys []string, ttls bool) ([]value, error) {
+// askTTL reads when a key expires.
+func (s *Server) askTTL(ctx context.Context, p redis.Pipeliner, key string) *redis.DurationCmd {
+	if s.keepsValues && s.reads == byDump {
+		return p.PExpireTime(ctx, key)
+	}
+	return p.PTTL(ctx, key)
+}
+
+// mayDump returns an error if values and funnels cannot be told apart.
+func (s *Server) mayDump() error {
+	if s.keepsValues && s.reads == byGet {
+		return fmt.Errorf("%s: the user needs permission to DUMP", s.name)
+	}
+	return nil
+}
+
+// values returns the values of keys of the current database, and with ttls their lifetimes. Of the strings of
+// a Redis it reads the first bytes.
+func (s *Server) values(ctx context.Context, keys []string, ttls bool, bytes int64) ([]value, error) {
 	if s.reads == unknown && len(keys) > 0 {
 		if err := s.learn(ctx, keys[0]); err != nil {
 			return nil, err
 		}
 	}
+	ttls = ttls || s.keepsValues && s.reads == byDump
 	texts, lives := make([]*redis.StringCmd, len(keys)), make([]*redis.DurationCmd, len(keys))
 	_, err := s.pipelined(ctx, func(p redis.Pipeliner) {
 		for i, key := range keys {
-			texts[i] = s.ask(ctx, p, key)
+			texts[i] = s.ask(ctx, p, key, bytes)
 			if ttls {
-				lives[i] = p.PTTL(ctx, key)
+				lives[i] = s.askTTL(ctx, p, key)
 			}
 		}
 	})
@@ -110,14 +135,34 @@ func (s *Server) values(ctx context.Context, keys []string, ttls bool) ([]value,
 		if v.err != nil && !isAboutKey(v.err) {
 			return nil, s.explain(v.err)
 		}
-		if s.reads == byDump && v.text != "" {
-			if state, err := s.codec.Read([]byte(v.text)); err == nil {
-				v.dumped = &state
-			}
+		if s.reads == byDump {
+			s.readDump(&v)
 		}
 		all[i] = v
 	}
 	return all, nil
+}
+
+// readDump reads what DUMP has returned.
+func (s *Server) readDump(v *value) {
+	switch {
+	case v.text == "":
+	case !s.keepsValues:
+		if state, err := s.codec.ReadFunnel([]byte(v.text)); err == nil {
+			v.dumped = &state
+		}
+	case v.ttl == absentTTL:
+		v.text = ""
+	default:
+		state, err := s.codec.Read([]byte(v.text))
+		if err != nil {
+			return
+		}
+		if state.Kind == limiter.Value && v.ttl >= 0 {
+			state.ExpiresNs = int64(v.ttl)
+		}
+		v.dumped = &state
+	}
 }
 
 // pipelined sends commands together. The error is nil if each was answered, even by an error; an error at the

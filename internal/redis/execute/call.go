@@ -92,8 +92,8 @@ func (c Call) Operate(name []byte, o *limiter.Operation) error {
 	return err
 }
 
-// Delete removes keys in one step and returns their number. For a user without the right to CL.RESET limiters,
-// each key is a step.
+// Delete removes keys in one step and returns their number. For a user without the right to CL.RESET
+// limiters, each key is a step.
 func (c Call) Delete(keys []store.Key) (deleted int, err error) {
 	for i := range keys {
 		if !c.x.mayRefill(keys[i].Name) {

@@ -75,8 +75,8 @@ func ReplyString(w *resp.Writer, s *limiter.State, found bool, nowNs int64) erro
 	return nil
 }
 
-// Change is Apply for steps that may move, replace or remove any key: for a limiter's, the user needs the right
-// to CL.RESET it, which is in @refill.
+// Change is Apply for steps that may move, replace or remove any key: for a limiter's, the user needs the
+// right to CL.RESET it, which is in @refill.
 func (c Call) Change(name []byte, step store.Step) error {
 	return c.change(name, step, !c.x.mayRefill(name))
 }

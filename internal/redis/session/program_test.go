@@ -13,7 +13,6 @@ import (
 	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/test/racetest"
 	"cellserver/internal/test/resptest"
-	"cellserver/internal/wire/peer"
 )
 
 // interpreted makes a script one that needs the interpreter.
@@ -99,28 +98,32 @@ func (w values) script() string {
 }
 
 // nativeRun calls a script and reports whether that needed no interpreter.
-func nativeRun(t *testing.T, s *commandstest.Client, call string) (reply string, isNative bool) {
+func nativeRun(t *testing.T, r *commandstest.Harness, s *commandstest.Client, call string) (reply string, isNative bool) {
 	t.Helper()
-	reply, left, status := commandstest.Feed(t, s, call)
-	if status == peer.Waiting {
-		<-s.Conn.Woken
-		rest, _, _ := commandstest.Converse(t, s, left)
-		return reply + rest, false
-	}
-	return reply, true
+	records := r.Engine.Config.Records
+	before := records.NativeScripts()
+	reply = commandstest.Say(t, s, call)
+	return reply, records.NativeScripts() > before
+}
+
+// runner is a server and a client of it.
+type runner struct {
+	*commandstest.Harness
+	client *commandstest.Client
 }
 
 var scriptName = regexp.MustCompile("[0-9a-f]{40}")
 
 // compareRuns runs a script on two servers, on one by the interpreter, and looks at all that remains.
-func compareRuns(t *testing.T, a, b *commandstest.Client, script string, args ...string) (isNative bool) {
+func compareRuns(t *testing.T, a, b runner, script string, args ...string) (isNative bool) {
 	t.Helper()
 	var replies [2]string
-	for i, s := range []*commandstest.Client{a, b} {
+	for i, r := range []runner{a, b} {
+		s := r.client
 		text := []string{script, interpreted + script}[i]
 		commandstest.Say(t, s, resptest.Encode("SCRIPT", "LOAD", text))
 		var native bool
-		replies[i], native = nativeRun(t, s, resptest.Encode(append([]string{"EVALSHA", commandstest.SHAOf(text)}, args...)...))
+		replies[i], native = nativeRun(t, r.Harness, s, resptest.Encode(append([]string{"EVALSHA", commandstest.SHAOf(text)}, args...)...))
 		replies[i] = scriptName.ReplaceAllString(replies[i], "SHA")
 		isNative = isNative || native
 		if native && i == 1 {
@@ -142,7 +145,7 @@ func TestProgramsEqualTheInterpreter(t *testing.T) {
 		t.Skip("takes seconds")
 	}
 	first, second := commandstest.New(), commandstest.New()
-	a, b := first.Session(), second.Session()
+	a, b := runner{first, first.Session()}, runner{second, second.Session()}
 	const scripts = 2000
 	natives := 0
 	for seed := range uint64(scripts) {
@@ -152,8 +155,8 @@ func TestProgramsEqualTheInterpreter(t *testing.T) {
 			script = w.pick(countWithTTL, countAndLook, gcra, compareAndSet, twoWindows)
 		}
 		if seed%50 == 0 {
-			for _, s := range []*commandstest.Client{a, b} {
-				commandstest.Say(t, s, "DEL k l\r\n")
+			for _, r := range []runner{a, b} {
+				commandstest.Say(t, r.client, "DEL k l\r\n")
 			}
 		}
 		args := []string{"2", "k", "l", w.pick("5", "1000", "-3"), w.pick("2", "60", "0")}
@@ -175,7 +178,7 @@ func TestProgramsEqualTheInterpreter(t *testing.T) {
 func TestLimitersRunNatively(t *testing.T) {
 	calls := regexp.MustCompile(`cmdstat_([a-z]+):calls=([0-9]+)`)
 	first, second := commandstest.New(), commandstest.New()
-	a, b := first.Session(), second.Session()
+	a, b := runner{first, first.Session()}, runner{second, second.Session()}
 	for _, script := range []string{countWithTTL, countAndLook, gcra, compareAndSet, twoWindows} {
 		for range 4 {
 			if !compareRuns(t, a, b, script, "2", "k", "l", "1000", "2") {
@@ -184,8 +187,8 @@ func TestLimitersRunNatively(t *testing.T) {
 		}
 	}
 	var counts [2]string
-	for i, s := range []*commandstest.Client{a, b} {
-		counts[i] = fmt.Sprint(calls.FindAllString(commandstest.Say(t, s, "INFO commandstats\r\n"), -1))
+	for i, r := range []runner{a, b} {
+		counts[i] = fmt.Sprint(calls.FindAllString(commandstest.Say(t, r.client, "INFO commandstats\r\n"), -1))
 	}
 	if counts[0] != counts[1] {
 		t.Errorf("native %s, interpreted %s", counts[0], counts[1])
@@ -199,7 +202,7 @@ func TestProgramsWithoutRights(t *testing.T) {
 	for _, r := range []*commandstest.UserHarness{first, second} {
 		commandstest.Say(t, r.Session(), "SET k 5 EX 100\r\nCL.THROTTLE l 4 1 10\r\n")
 	}
-	a, b := first.Login("u"), second.Login("u")
+	a, b := runner{first.Harness, first.Login("u")}, runner{second.Harness, second.Login("u")}
 	for script, native := range map[string]bool{
 		"return redis.call('incr', KEYS[1])":                                        true,
 		"return redis.call('incr', KEYS[1]) + redis.call('decr', KEYS[1])":          false,

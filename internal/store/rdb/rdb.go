@@ -34,7 +34,8 @@ const (
 	maxValueBytes = limiter.MaxPayloadBytes + headBytes
 )
 
-// stateMagic begins the string of a limiter other than a funnel, before limiter.AppendState's bytes.
+// stateMagic begins the string of a limiter, before limiter.AppendState's bytes, and that of a value whose text
+// begins so, too.
 const stateMagic = "CELLSTAT"
 
 var (
@@ -62,8 +63,8 @@ func (k Codec) Append(b []byte, s *limiter.State) []byte {
 	at := len(b)
 	b = slices.Grow(b, len(s.Payload)+headBytes)
 	b = append(b, typeString)
-	if s.Kind == limiter.Value {
-		b = appendString(b, limiter.AppendValue(nil, s))
+	if text := limiter.AppendValue(nil, s); s.Kind == limiter.Value && !bytes.HasPrefix(text, []byte(stateMagic)) {
+		b = appendString(b, text)
 	} else {
 		state := limiter.AppendState([]byte(stateMagic), s)
 		b = append(appendLength(b, len(state)), state...)
@@ -116,8 +117,8 @@ func (k Codec) Read(b []byte) (limiter.State, error) {
 	return k.read(b, func(text []byte) (limiter.State, error) { return limiter.ValueOf(text, limiter.NeverNs), nil })
 }
 
-// ReadFunnel is Read for payloads of redis-cell's keys, and of a cellserver before it had values: a decimal is
-// a funnel's TAT, and may be any number.
+// ReadFunnel is Read for payloads of redis-cell's keys, and of a cellserver before it had values: a decimal
+// is a funnel's TAT, and may be any number.
 func (k Codec) ReadFunnel(b []byte) (limiter.State, error) {
 	return k.read(b, func(text []byte) (s limiter.State, err error) {
 		var ok bool
@@ -140,6 +141,9 @@ func (k Codec) read(b []byte, other func(text []byte) (limiter.State, error)) (l
 	s, rest, ok := limiter.ReadState(state)
 	if !ok || len(rest) > 0 {
 		return limiter.State{}, ErrDamaged
+	}
+	if s.Kind == limiter.Value {
+		s.ExpiresNs = limiter.NeverNs
 	}
 	return s, nil
 }

@@ -133,6 +133,13 @@ func (brokenStore) State(int64, store.Key) (limiter.State, bool, error) {
 
 func (brokenStore) Apply(int64, store.Key, store.Step) error { return errors.New("it broke") }
 
+func (brokenStore) Throttle(_ int64, batch []store.Request) store.Pending {
+	for i := range batch {
+		batch[i].End(errors.New("it broke"))
+	}
+	return nil
+}
+
 func (brokenStore) Delete(int64, []store.Key) (int, error) { return 0, errors.New("it broke") }
 
 // TestStoreFails: every command on a key reports it.
@@ -141,7 +148,7 @@ func TestStoreFails(t *testing.T) {
 	for _, in := range []string{
 		"EXISTS k\r\n", "TOUCH k\r\n", "DEL k\r\n", many("DEL", 1001), many("EXISTS", 1001), "TTL k\r\n", "PTTL k\r\n", "EXPIRETIME k\r\n",
 		"PEXPIRETIME k\r\n", "EXPIRE k 1\r\n", "PERSIST k\r\n", "TYPE k\r\n", "GET k\r\n", "STRLEN k\r\n", "OBJECT ENCODING k\r\n", "DUMP k\r\n", "RESTORE k 0 x\r\n",
-		"SET k 1700000030000000000\r\n",
+		"SET k 1700000030000000000\r\n", "SETNX k v\r\n", "GETDEL k\r\n", "GETEX k\r\n", "INCR k\r\n", "INCRBYFLOAT k 1\r\n",
 	} {
 		commandstest.ExpectLike(t, s, in+"PING\r\n", "-…it broke…\r\n"+commandstest.Pong)
 	}

@@ -152,7 +152,6 @@ func getEx(c execute.Call, args [][]byte) error {
 type retime struct {
 	limiter.Base
 	atNs   int64 // 0 for no change
-	err    error // of the time, after those of the key
 	err    error // of the time; those of the key come first
 	before limiter.State
 	found  bool

@@ -9,8 +9,10 @@ import (
 	"testing"
 
 	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
 	"cellserver/internal/redis/commands"
 	"cellserver/internal/redis/commands/commandstest"
+	"cellserver/internal/redis/reply"
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
 	"cellserver/internal/test/racetest"
@@ -20,6 +22,12 @@ import (
 
 func setCall(key string, tatNs int64, options ...string) string {
 	return resptest.Encode(append([]string{"SET", key, strconv.FormatInt(tatNs, 10)}, options...)...)
+}
+
+// funnelCall makes a key a funnel, or sets its TAT.
+func funnelCall(key string, tatNs int64) string {
+	s := limiter.ValueOf(strconv.AppendInt(nil, tatNs, 10), limiter.NeverNs)
+	return resptest.Encode("RESTORE", key, "0", payloadOf(&s), "REPLACE", "FUNNEL")
 }
 
 func bulk(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text) }
@@ -32,7 +40,7 @@ func dumpOf(t *testing.T, s *commandstest.Client, key string) string {
 	return resptest.ParseAll(t, commandstest.Say(t, s, resptest.Encode("DUMP", key)))[0].Text
 }
 
-// TestSetThenThrottle: a set or restored key decides by its TAT, as a used one does.
+// TestSetThenThrottle: a funnel that is set or restored decides by its TAT, as a used one does.
 func TestSetThenThrottle(t *testing.T) {
 	racetest.SkipAlone(t)
 	for _, aheadNs := range []int64{1, 999_999, 1_000_000, commandstest.Sec - 1, commandstest.Sec, 45*commandstest.Sec + 1, 50 * commandstest.Sec, 86_400 * commandstest.Sec, math.MaxInt64 / 4, 1 << 62} {
@@ -44,9 +52,9 @@ func TestSetThenThrottle(t *testing.T) {
 			for _, quantity := range []int64{-1, 0, 1, 3, 100} {
 				tatNs, want := limit.Throttle(commandstest.T0+aheadNs, commandstest.T0, quantity)
 				s := commandstest.New().Session()
-				commandstest.Say(t, s, setCall("a", commandstest.T0+aheadNs))
+				commandstest.Say(t, s, funnelCall("a", commandstest.T0+aheadNs)+funnelCall("c", commandstest.T0+1)+setCall("c", commandstest.T0+aheadNs))
 				commandstest.Say(t, s, resptest.Encode("RESTORE", "b", "0", dumpOf(t, s, "a")))
-				for _, key := range []string{"a", "b"} {
+				for _, key := range []string{"a", "b", "c"} {
 					limited := int64(0)
 					if want.Limited {
 						limited = 1
@@ -75,6 +83,7 @@ func TestSetTogether(t *testing.T) {
 	payload := dumpOf(t, from, "k")
 	restore := resptest.Encode("RESTORE", "k", "0", payload)
 	const busy = "-BUSYKEY Target key name already exists.\r\n"
+	const notTAT = "-" + string(reply.ErrNotTAT) + "\r\n"
 	eval := func(script string, argv ...string) string {
 		return resptest.Encode(append([]string{"EVAL", script, "1", "k"}, argv...)...)
 	}
@@ -84,11 +93,12 @@ func TestSetTogether(t *testing.T) {
 			queued(7) + "*7\r\n+OK\r\n" + value + value + busy + ":1\r\n+OK\r\n" + bulk(payload)},
 		{"EXEC with all keys", "MULTI\r\nDBSIZE\r\n" + set + setCall("k", tatNs+1, "NX") + restore + "DBSIZE\r\nEXEC\r\n",
 			queued(5) + "*5\r\n:0\r\n+OK\r\n$-1\r\n" + busy + ":1\r\n"},
-		{"a value that is refused in EXEC", "MULTI\r\n" + set + "SET k hello\r\nGET k\r\nEXEC\r\n", queued(3) + "*3\r\n+OK\r\n-ERR cellserver keeps limits, not values: "},
+		{"a TAT that is refused in EXEC", "MULTI\r\n" + funnelCall("k", tatNs) + "SET k 5\r\nGET k\r\nEXEC\r\n", queued(3) + "*3\r\n+OK\r\n" + notTAT + value},
+		{"a TAT that is refused beside values", funnelCall("k", tatNs) + "MSET a 1 k 5\r\nEXISTS a\r\n", "+OK\r\n" + notTAT + ":0\r\n"},
 		{"a script", eval("return {redis.call('SET', KEYS[1], ARGV[1]), redis.call('SET', KEYS[1], ARGV[1], 'NX'), redis.call('GET', KEYS[1]), redis.call('DUMP', KEYS[1]) == ARGV[2]}",
 			strconv.FormatInt(tatNs, 10), payload), "*4\r\n+OK\r\n$-1\r\n" + value + ":1\r\n"},
 		{"a script that restores", eval("return redis.call('RESTORE', KEYS[1], 0, ARGV[1])", payload) + "GET k\r\n", "+OK\r\n" + value},
-		{"a script that is refused", eval("return redis.pcall('SET', KEYS[1], 'hello').err"), "$281\r\nERR cellserver keeps limits, not values: "},
+		{"a script that is refused", funnelCall("k", tatNs) + eval("return redis.pcall('SET', KEYS[1], 5).err") + "GET k\r\n", "+OK\r\n" + bulk(strings.TrimSuffix(notTAT[1:], "\r\n")) + value},
 		{"a script that only reads", resptest.Encode("EVAL_RO", "return redis.call('SET', KEYS[1], ARGV[1])", "1", "k", "5"), "-ERR Write commands are not allowed from read-only scripts."},
 		{"a script with another key", eval("return redis.call('SET', 'other', 5)"), "-ERR script used the key 'other'"},
 		{"a snapshot", "MULTI\r\n" + many + set + "EXEC\r\nGET k\r\n", queued(1002) + "*1002\r\n" + strings.Repeat(resptest.Ints(0, 5, 5, -1, 0), 1001) + "+OK\r\n" + value},
@@ -114,13 +124,13 @@ func TestSetUnderWatch(t *testing.T) {
 		{"not set, with NX", setCall("k", tatNs+1, "NX"), false},
 		{"made", setCall("absent", tatNs, "NX"), true},
 		{"not made, with XX", setCall("absent", tatNs, "XX"), false},
-		{"refused", "SET k 5\r\nSET absent 5\r\nRESTORE k 0 x\r\nRESTORE absent 0 x\r\nRESTORE k 0 x REPLACE\r\n", false},
+		{"refused", "SET k 5\r\nINCR k\r\nSTRLEN k\r\nMSET absent 1 k 5\r\nRENAME absent k\r\nRESTORE k 0 x\r\nRESTORE absent 0 x\r\nRESTORE k 0 x REPLACE\r\n", false},
 		{"dumped", "DUMP k\r\nDUMP absent\r\n", false},
 		{"in EXEC", "MULTI\r\n" + setCall("k", tatNs) + "EXEC\r\n", true},
 	} {
 		r := commandstest.New()
 		s, other := r.Session(), r.Session()
-		commandstest.Say(t, s, setCall("k", tatNs)+"WATCH k absent\r\nMULTI\r\nPING\r\n")
+		commandstest.Say(t, s, funnelCall("k", tatNs)+"WATCH k absent\r\nMULTI\r\nPING\r\n")
 		commandstest.Say(t, other, tt.in)
 		want := "*1\r\n" + commandstest.Pong
 		if tt.noticed {
@@ -136,7 +146,11 @@ func TestSetUnderWatch(t *testing.T) {
 func TestSetWithoutRoom(t *testing.T) {
 	const oom = "-OOM command not allowed when used memory > 'maxmemory'.\r\n"
 	const tatNs = commandstest.T0 + 30*commandstest.Sec
-	s := commandstest.New(func(c *commands.Config) { c.Store.(*shard.Store).SetMaxBytes(1, store.NoEviction) }).Session()
+	s := commandstest.New(func(c *commands.Config) {
+		c.Store.(*shard.Store).SetMaxBytes(1, store.NoEviction)
+		c.Store.(*shard.Store).SetMaxValueBytes(1)
+	}).Session()
+	commandstest.Expect(t, s, funnelCall("k", tatNs)+"INCR k\r\nMSET k 1 l 1\r\nINCRBYFLOAT k 1\r\nSETEX k 5 v\r\nGET k\r\n", strings.Repeat(oom, 5)+"$-1\r\n")
 	full := commandstest.New().Session()
 	commandstest.Say(t, full, setCall("k", tatNs))
 	restore := resptest.Encode("RESTORE", "k", "0", dumpOf(t, full, "k"), "REPLACE")
@@ -180,7 +194,7 @@ func TestSetIfAbsent(t *testing.T) {
 	}
 }
 
-// TestSetNeedsRights: to write the key, with GET to read it, and to @refill.
+// TestSetNeedsRights: to write the key, and with GET to read it.
 func TestSetNeedsRights(t *testing.T) {
 	const tatNs = commandstest.T0 + 30*commandstest.Sec
 	r := commandstest.NewUserHarness(t, "user default on nopass ~* &* +@all", "user writer on >pw %W~* +@all", "user reader on >pw %R~* +@all",
@@ -189,13 +203,10 @@ func TestSetNeedsRights(t *testing.T) {
 	payload := dumpOf(t, r.Session(), "k")
 	set, setGet, restore := setCall("k", tatNs), setCall("k", tatNs, "GET"), resptest.Encode("RESTORE", "k", "0", payload, "REPLACE")
 	const noKey = "-NOPERM this user has no permissions to access one of the keys used as arguments\r\n"
-	noCommand := func(name string) string {
-		return "-NOPERM this user has no permissions to run the '" + name + "' command\r\n"
-	}
 	for user, want := range map[string]string{
 		"writer":  "+OK\r\n" + noKey + "+OK\r\n" + noKey + noKey,
 		"reader":  noKey + noKey + noKey + valueReply(tatNs) + bulk(payload),
-		"limiter": noCommand("set") + noCommand("set") + noCommand("restore") + noCommand("get") + noCommand("dump"),
+		"limiter": "+OK\r\n" + valueReply(tatNs) + "+OK\r\n" + valueReply(tatNs) + bulk(payload),
 	} {
 		if got := commandstest.Say(t, r.Login(user), set+setGet+restore+"GET k\r\nDUMP k\r\n"); got != want {
 			t.Errorf("%s: got %q, want %q", user, got, want)
@@ -237,7 +248,6 @@ func TestDumpAndRestoreWithRedis(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		commandstest.ExpectLike(t, s, resptest.Encode("RESTORE", "k", "0", dumped),
-			"-ERR cellserver keeps limits, not values: …")
+		commandstest.Expect(t, s, resptest.Encode("RESTORE", "k", "0", dumped, "REPLACE")+"GET k\r\nDUMP k\r\n", "+OK\r\n"+bulk(other)+bulk(dumped))
 	}
 }
