@@ -98,13 +98,13 @@ func (m *callMaker) known() []string {
 func (m *callMaker) keyspace() string {
 	return m.pick("GET K", "GET K", "STRLEN K", "TYPE K", "TTL K", "PTTL K", "EXPIRETIME K", "PEXPIRETIME K", "EXISTS K K K", "TOUCH K K",
 		"DEL K", "DEL K K", "UNLINK K K K", "EXPIRE K N", "PEXPIRE K N", "EXPIREAT K N", "PEXPIREAT K N", "EXPIRE K -1",
-		"EXPIRE K 99999999 GT", "PEXPIREAT K 5 LT", "EXPIRE K 100 NX", "EXPIRE K 100 XX", "PERSIST K", "OBJECT ENCODING K",
+		"EXPIREAT K 8999999999 GT", "PEXPIREAT K 5 LT", "EXPIRE K 100 NX", "EXPIRE K 100 XX", "PERSIST K", "OBJECT ENCODING K",
 		"MEMORY USAGE K", "MEMORY USAGE K SAMPLES 5", "DUMP K", "DUMP K", "SET K V", "SET K V GET", "SET K V NX", "SET K V XX GET", "SET K V NX GET EX N",
-		"SET K V PX 5000", "SET K V XX EXAT 9999999999", "SET K V KEEPTTL GET", "SET K W", "SET K N XX", "RESTORE K 0 R", "RESTORE K N R REPLACE",
-		"RESTORE K 0 R REPLACE IDLETIME N", "RESTORE K 5000 R FREQ N", "RESTORE K 0 W REPLACE", "RESTORE K 9999999999999 R REPLACE ABSTTL",
+		"SET K V PX 5000", "SET K V XX EXAT 8999999999", "SET K V KEEPTTL GET", "SET K W", "SET K N XX", "RESTORE K 0 R", "RESTORE K N R REPLACE",
+		"RESTORE K 0 R REPLACE IDLETIME N", "RESTORE K 5000 R FREQ N", "RESTORE K 0 W REPLACE", "RESTORE K 8999999999999 R REPLACE ABSTTL",
 		"DBSIZE", "KEYS P", "SCAN 0 COUNT 1000", "SCAN 0 MATCH P COUNT 1000", "SCAN N", "SCAN 0 TYPE string COUNT 500",
 		"SCAN 0 TYPE hash COUNT 500", "WATCH K", "WATCH K K", "UNWATCH", "MULTI", "EXEC", "EXEC", "EVAL S 1 K", "EVAL S 2 K K W", "SELECT D",
-		"INCR K", "INCRBY K N", "DECR K", "INCRBYFLOAT K N", "GETDEL K", "GETEX K PXAT 9999999999999", "SETNX K W", "MSET K N K W", "MGET K K K",
+		"INCR K", "INCRBY K N", "DECR K", "INCRBYFLOAT K N", "GETDEL K", "GETEX K PXAT 8999999999999", "SETNX K W", "MSET K N K W", "MGET K K K",
 		"RENAME K K", "RENAMENX K K")
 }
 
@@ -257,15 +257,17 @@ func (m *callMaker) avoids(c *twin, call []string) bool {
 	if !m.grammar.has(name, sub) || guessesKeys(call) {
 		return true
 	}
-	if m.values && expiresLater(call) {
+	switch {
+	case endsSoon(call), m.values && expiresLater(call):
 		return true // the keys' expiries are compared at the end
-	}
-	if m.values && isExtension(call) {
+	case m.values && isExtension(call):
 		return false
 	}
 	switch name {
 	case "strlen", "getdel", "getex", "setnx", "setex", "psetex", "mget", "mset", "incr", "decr", "incrby", "decrby", "incrbyfloat", "rename", "renamenx":
 		return !m.values // of a limiter they have other replies
+	case "eval", "eval_ro":
+		return !m.values && strings.Contains(sub, "strlen")
 	case "set", "restore": // sync knows their keys
 		return !m.extends || c.multi || len(call) > 1 && !slices.Contains(keyNames(), call[1])
 	case "select": // sync knows their databases
@@ -299,7 +301,7 @@ func (m *callMaker) avoids(c *twin, call []string) bool {
 			sub == "tracking" && (slices.Contains(call, "{id}") || slices.Contains(call, "{other}")) || // it works at Redis
 			sub == "tracking" && len(call) > 8 // Redis has two replies to three overlapping prefixes
 	case "acl":
-		return c.multi && sub == "load"
+		return c.multi && sub == "load" || sub == "dryrun" && len(call) > 3 && len(call[3]) > 60 // errors truncate it here
 	case "memory":
 		return c.multi && sub == "purge" // refused beside commands with keys
 	case "script":

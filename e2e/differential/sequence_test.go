@@ -254,7 +254,9 @@ func (s *sequence) throttle() error {
 	if _, err := s.admin.ours.do("SELECT", db); err != nil {
 		return err
 	}
-	if got, err := s.admin.ours.do(call...); err != nil || len(got.elems) != 5 {
+	if got, err := s.admin.ours.do(call...); err == nil && s.maker.extends && strings.HasPrefix(got.text, "WRONGTYPE") {
+		return s.syncKeys(db, key) // a value, which both servers have
+	} else if err != nil || len(got.elems) != 5 {
 		return fmt.Errorf("%q: %s %w", call, got, err)
 	}
 	return s.syncKeys(db, key)

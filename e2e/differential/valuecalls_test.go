@@ -138,7 +138,7 @@ func (m *valueMaker) payload() string {
 	case 3:
 		b = append(b, 0x80, 0, 0, 0, 3, 'a', 'b', 'c')
 	case 4:
-		b = append([]byte{byte(m.pickInt(0, 0, 30, 99, 200, 255))}, byte(m.pickInt(3, 60, 0xc4, 0xff)), 'a', 'b', 'c')
+		b = append(b, byte(m.pickInt(3, 60, 0xc4, 0xff)), 'a', 'b', 'c')
 	default:
 		value := m.value()
 		for len(value) > 63 {

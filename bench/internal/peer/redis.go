@@ -163,6 +163,19 @@ redis.call('PEXPIRE', KEYS[1], math.ceil(level / rate * 1000) + 1000)
 return {limited, math.floor(capacity - level)}
 `
 
+// Script returns what loads a script into a server and calls it with a number of keys, keys and arguments.
+func Script(source string, words ...string) func(ctx context.Context, s *Server) (load.Command, error) {
+	return func(ctx context.Context, s *Server) (load.Command, error) {
+		rdb := client(s)
+		defer func() { _ = rdb.Close() }()
+		sha, err := rdb.ScriptLoad(ctx, source).Result()
+		if err != nil {
+			return load.Command{}, fmt.Errorf("peer: load a script: %w", err)
+		}
+		return load.NewCommand(append([]string{"EVALSHA", sha}, words...)...), nil
+	}
+}
+
 // LuaFunnel loads funnelScript into the server. The time is constant: parsing it costs the server as much as
 // a time that changes.
 func LuaFunnel(ctx context.Context, s *Server) (load.Command, error) {

@@ -10,12 +10,19 @@ import (
 const (
 	mantissaBits  = 64
 	mostExponent  = 16384  // of 2, with a mantissa below 1
-	leastExponent = -16444 // of the smallest number
+	leastExponent = -16445 // likewise; smaller numbers are 0
+	mostPower     = 4933   // of 10, likewise
+	leastPower    = -4950
+	// leastDigits begin half of the smallest number, which rounds to 0.
+	leastDigits   = "1822599765941237301264202966809709908199"
 	printedDigits = 17
 	// mostFloatBytes is the longest text that Redis reads.
 	mostFloatBytes = 5*1024 - 1
-	// mostPower bounds exponents in texts; larger ones overflow, or underflow, whatever the digits are.
-	mostPower = 4 * mostFloatBytes
+	// keptDigits decide the rounding together with whether any follow.
+	keptDigits = 60
+	// Numbers below 10^tinyPower print as 0, and only break a tie of a sum, as 2^tinyExponent does.
+	tinyPower    = -60
+	tinyExponent = -250
 )
 
 // Float is a number with a long double's precision.
@@ -23,33 +30,20 @@ type Float struct{ f big.Float }
 
 // ParseFloat reads what C's strtold reads as a whole, but for NaN. It refuses numbers out of range.
 func ParseFloat(text []byte) (f Float, ok bool) {
-	sign, rest := cutSign(text)
-	if len(text) > mostFloatBytes {
-		return f, false
-	}
+	negative, rest := cutSign(text)
 	f.f.SetPrec(mantissaBits)
 	if lower := bytes.ToLower(rest); string(lower) == "inf" || string(lower) == "infinity" {
-		f.f.SetInf(sign)
+		f.f.SetInf(negative)
 		return f, true
 	}
-	if ok, zero := isNumber(rest); !ok {
-		return f, false
-	} else if zero {
-		if f.f.SetInt64(0); sign {
-			f.f.Neg(&f.f)
-		}
-		return f, true
-	}
-	// A big.Float reads decimals with an error of its own; a fraction is exact.
-	r, ok := new(big.Rat).SetString(string(rest))
-	if !ok {
+	n, ok := scanNumber(rest)
+	if !ok || len(text) > mostFloatBytes {
 		return f, false
 	}
-	f.f.SetRat(r)
-	if exponent := f.f.MantExp(nil); exponent > mostExponent || exponent < leastExponent {
+	if len(n.digits) > 0 && !f.set(n) {
 		return f, false
 	}
-	if sign {
+	if negative {
 		f.f.Neg(&f.f)
 	}
 	return f, true
@@ -62,46 +56,107 @@ func cutSign(text []byte) (negative bool, rest []byte) {
 	return false, text
 }
 
-// isNumber reports whether a text without sign is a number of C, decimal or hexadecimal, with a bounded
-// exponent, and whether all of its digits are 0.
-func isNumber(text []byte) (ok, zero bool) {
-	isDigit, exponentMark := isDecimal, byte('e')
+// number is digits times a power of 10, or hexadecimal ones times a power of 2. Without digits it is 0.
+type number struct {
+	digits []byte
+	hex    bool
+	power  int
+}
+
+// scanNumber reads a number of C without a sign.
+func scanNumber(text []byte) (n number, ok bool) {
+	isDigit, mark, each := isDecimal, byte('e'), 1
 	if len(text) > 2 && text[0] == '0' && text[1]|0x20 == 'x' {
-		text, isDigit, exponentMark = text[2:], isHex, 'p'
+		text, isDigit, mark, each, n.hex = text[2:], isHex, 'p', 4, true
 	}
-	digits, points, i := 0, 0, 0
-	zero = true
-	for ; i < len(text) && (isDigit(text[i]) || text[i] == '.' && points == 0); i++ {
-		if text[i] == '.' {
-			points++
+	any, point, more, i := false, false, false, 0
+	for ; i < len(text) && (isDigit(text[i]) || text[i] == '.' && !point); i++ {
+		c := text[i]
+		if c == '.' {
+			point = true
 			continue
 		}
-		digits++
-		zero = zero && text[i] == '0'
-	}
-	if digits == 0 {
-		return false, false
-	}
-	if i == len(text) {
-		return true, zero
-	}
-	if text[i]|0x20 != exponentMark {
-		return false, false
-	}
-	_, power := cutSign(text[i+1:])
-	n := 0
-	for _, c := range power {
-		if !isDecimal(c) {
-			return false, false
+		any = true
+		if point {
+			n.power -= each
 		}
-		n = min(10*n+int(c-'0'), mostPower+1)
+		switch {
+		case len(n.digits) == 0 && c == '0':
+		case len(n.digits) < keptDigits:
+			n.digits = append(n.digits, c)
+		default:
+			more = more || c != '0'
+			n.power += each
+		}
 	}
-	return len(power) > 0 && (zero || n <= mostPower), zero
+	if more { // the rest is between 0 and a unit
+		n.digits, n.power = append(n.digits, '1'), n.power-each
+	}
+	if !any || i == len(text) {
+		return n, any
+	}
+	power, ok := scanPower(text[i:], mark)
+	n.power += power
+	return n, ok
+}
+
+// scanPower reads an exponent. Large ones are cut to any that is out of range.
+func scanPower(text []byte, mark byte) (power int, ok bool) {
+	if text[0]|0x20 != mark {
+		return 0, false
+	}
+	negative, digits := cutSign(text[1:])
+	for _, c := range digits {
+		if !isDecimal(c) {
+			return 0, false
+		}
+		power = min(10*power+int(c-'0'), 1<<20)
+	}
+	if negative {
+		power = -power
+	}
+	return power, len(digits) > 0
 }
 
 func isDecimal(c byte) bool { return c >= '0' && c <= '9' }
 
 func isHex(c byte) bool { return isDecimal(c) || c|0x20 >= 'a' && c|0x20 <= 'f' }
+
+// set sets f to a number other than 0, rounded once, and reports whether it is in range.
+func (f *Float) set(n number) bool {
+	base := 10
+	if n.hex {
+		base = 16
+	}
+	m, ok := new(big.Int).SetString(string(n.digits), base)
+	if !ok {
+		return false
+	}
+	if n.hex {
+		f.f.SetInt(m)
+		f.f.SetMantExp(&f.f, n.power)
+		return f.inRange()
+	}
+	switch magnitude := len(n.digits) + n.power; {
+	case magnitude > mostPower || magnitude < leastPower || magnitude == leastPower && string(n.digits) <= leastDigits:
+		return false
+	case magnitude < tinyPower:
+		f.f.SetMantExp(f.f.SetInt64(1), tinyExponent)
+		return true
+	}
+	scale := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(max(n.power, -n.power))), nil)
+	if n.power >= 0 {
+		f.f.SetInt(m.Mul(m, scale))
+	} else {
+		f.f.SetRat(new(big.Rat).SetFrac(m, scale))
+	}
+	return f.inRange()
+}
+
+func (f *Float) inRange() bool {
+	e := f.f.MantExp(nil)
+	return e <= mostExponent && e >= leastExponent
+}
 
 // FloatOf returns a value's number.
 func FloatOf(payload []byte) (f Float, ok bool) {
@@ -118,8 +173,11 @@ func AddFloat(old, by Float) (text []byte, err error) {
 		return nil, ErrNotFinite
 	}
 	f := new(big.Float).SetPrec(mantissaBits).Add(&old.f, &by.f)
-	if f.MantExp(nil) > mostExponent {
+	switch e := f.MantExp(nil); {
+	case e > mostExponent:
 		return nil, ErrNotFinite
+	case e < tinyExponent/2:
+		return []byte("0"), nil
 	}
 	text = bytes.TrimRight(f.Append(nil, 'f', printedDigits), "0")
 	text = bytes.TrimSuffix(text, []byte("."))

@@ -9,8 +9,8 @@ import (
 	"cellserver/internal/store"
 )
 
-// Import copies limiters from one running server to another: from a Redis with redis-cell, or a cellserver, also
-// its values. It only reads the source.
+// Import copies limiters from one running server to another: from a Redis with redis-cell, or from a
+// cellserver, whose values it copies, too. It only reads the source.
 type Import struct {
 	From, Into *Server // Into is nil for a dry run
 	Match      string  // a Redis pattern; * for all

@@ -53,14 +53,14 @@ func (s *Server) write(e *Entry, nowNs int64) []any {
 	if s.keepsValues || s.isCellserver && !isFunnel {
 		return []any{"RESTORE", e.Key.Name, wholeMs(e.State.ExpiresNs), s.codec.Append(nil, &e.State), "REPLACE", "ABSTTL"}
 	}
-	set := []any{"SET", e.Key.Name, e.State.ExpiresNs}
-	if !isFunnel {
-		set[2] = limiter.AppendValue(nil, &e.State)
+	leftMs := wholeMs(e.State.ExpiresNs - nowNs)
+	switch {
+	case isFunnel:
+		return []any{"SET", e.Key.Name, e.State.ExpiresNs, "PX", leftMs}
+	case e.State.ExpiresNs == limiter.NeverNs:
+		return []any{"SET", e.Key.Name, limiter.AppendValue(nil, &e.State)}
 	}
-	if e.State.ExpiresNs == limiter.NeverNs {
-		return set
-	}
-	return append(set, "PX", wholeMs(e.State.ExpiresNs-nowNs))
+	return []any{"SET", e.Key.Name, limiter.AppendValue(nil, &e.State), "PX", leftMs}
 }
 
 // wholeMs rounds a time up to milliseconds, and returns 0 for that of a state that never expires.

@@ -23,7 +23,7 @@ type reading uint8
 const (
 	unknown    reading = iota // it was not asked yet
 	byGetRange                // Redis
-	byGet                     // Redis without the right to GETRANGE, or cellserver without DUMP: funnels, or values like them
+	byGet                     // Redis without the right to GETRANGE, or cellserver without DUMP: funnels
 	byDump                    // cellserver
 )
 

@@ -23,12 +23,14 @@ func TestSlotsAreSharedBetween(t *testing.T) {
 // TestScriptsHaveTheirTurns by client and not by time: the second connection's first one precedes the first
 // one's second.
 func TestScriptsHaveTheirTurns(t *testing.T) {
-	const script = "EVAL \"for i = 1, 1 do return redis.call('cl.throttle', KEYS[1], 9, 1, 60)[3] end\" 1 k\r\n"
+	const source = "for i = 1, 1 do return redis.call('cl.throttle', KEYS[1], 9, 1, 60)[3] end"
+	const script = "EVAL \"" + source + "\" 1 k\r\n"
 	r := newHarness(t)
 	first, second := r.session(), r.session()
 	if got := first.say(t, script); got != ":9\r\n" {
 		t.Fatalf("got %q", got)
 	}
+	r.Config.Scripts.Cached([]byte(source)).SetLong()
 	busy := background.Who{Client: -1}
 	r.Scripts.Take(t.Context(), busy)
 	for _, s := range []*client{first, second} {

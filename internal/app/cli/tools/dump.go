@@ -19,8 +19,9 @@ Without FILE, or with -, the dump goes to standard output. FILE is replaced only
 running server is not a snapshot: a key that changes meanwhile is dumped in either state.
 
 In CSV, db and tat_ns are numbers; a key that is not plain UTF-8 text is in key_base64 instead of key. For limiters other
-than funnels, tat_ns is the expiry of the key, and kind and payload_base64 hold the rest of the state. CSV has no checksum:
-use the other format for backups. A user of the server needs permission to DUMP unless all keys are funnels.`
+than funnels and for values, tat_ns is the expiry of the key, and kind and payload_base64 hold the rest of the state: of a
+value, its text. CSV has no checksum: use the other format for backups. A user of the server needs permission to DUMP and
+PEXPIRETIME.`
 
 const dumpExample = `  cellserver dump keys.dump
   cellserver dump --from redis://operator:PASSWORD@limits.example:6380 keys.dump

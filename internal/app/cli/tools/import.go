@@ -24,7 +24,8 @@ nanoseconds and expires at that time, within 2 s; others are skipped and counted
 two servers' clocks. A key whose state is later on the target stays, so an import may be repeated, and clients may use the
 target already. From a cellserver into a Redis with redis-cell it works the same way: keys get the expiry that the module
 sets, and limiters other than funnels are skipped and counted. Between cellservers all limiters are copied, by DUMP and
-RESTORE.`
+RESTORE. Counters and other values are copied from a cellserver, with their time to live, never from a Redis. Of two values
+of a key, the one that expires later stays, else the higher counter, else the target's.`
 
 const importExample = `  cellserver import --dry-run redis://redis.example:6379
   cellserver import --resume import.state --rate 20000 redis://reader:PASSWORD@redis.example:6379

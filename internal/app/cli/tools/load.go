@@ -21,8 +21,9 @@ loaded as it arrives, and if it turns out to be damaged, the report says what wa
 
 States are absolute, such as the time at which a funnel is empty, so they stay valid however much time has passed since the
 dump; expired ones are left out. A running server keeps a key whose state is later, so no debt is forgiven, and a dump may be
-loaded twice. The server may also be a Redis with redis-cell: it takes the funnels, with the expiry that the module sets;
-other limiters are skipped and counted.
+loaded twice. Of two values, the one that expires later stays, else the higher counter, else the server's. The server may
+also be a Redis with redis-cell: it takes values, and funnels with the expiry that the module sets; other limiters are
+skipped and counted.
 
 A data directory must be new, empty or without data. A server started in it has the keys.`
 
