@@ -39,6 +39,7 @@ func exceptions(common []string) []exception {
 		{`^scan [-+]?0*( |$)`, "SCAN's cursors, and the keys that one call returns", "each server has its own cursors; complete iterations are compared", evenScan},
 		{`^scan [-+]?0*[1-9]`, "SCAN with a cursor that it did not return", "each server has its own cursors", typeOnly},
 		{`^set `, "SET of what is no TAT, on a funnel", "it would end the limit without anybody meaning it; DEL it first", refusesValue},
+		{"", "changes of a limiter's key by commands of values, by a user without @refill", "who may not CL.RESET a limiter must not remove it otherwise", needsRefill},
 		{`^dump `, "DUMP of a limiter", "it has the whole state, not only a TAT", dumpsState},
 		{`^persist `, "PERSIST of a key", "a limiter that never expires would stay full; only buckets may", typeOnly},
 		{`^config set .*maxclients`, "the maximum in CONFIG SET maxclients' error", own, each(func(v value) value {
@@ -252,6 +253,17 @@ func either(ours, redis value) (value, value) {
 	}
 	return ours, redis
 }
+
+// needsRefill permits our refusal to change a limiter.
+func needsRefill(ours, redis value) (value, value) {
+	if strings.Contains(ours.String(), refillHint) {
+		return ours, ours
+	}
+	return ours, redis
+}
+
+// refillHint ends the error of who may not change a limiter.
+const refillHint = "needs the right to CL.RESET it (+@refill)"
 
 // dumpsState permits our DUMP of a limiter.
 func dumpsState(ours, redis value) (value, value) {

@@ -174,7 +174,7 @@ func (s *sequence) execute(c *twin, call []string, inline bool) error {
 	case (name == "auth" || name == "hello") && strings.HasPrefix(got[0].text, "WRONGPASS"):
 		return s.admin.login() // failed attempts would add up their delays
 	}
-	extended := s.executed(c, call, got[1]) || isExtension(call) && got[1].typ != '-'
+	extended := s.executed(c, call, got[1]) || isExtension(call) && got[1].typ != '-' || strings.Contains(got[0].String(), refillHint)
 	if extended && !s.maker.values {
 		return s.sync()
 	}

@@ -127,8 +127,8 @@ func TestKindsAreImported(t *testing.T) {
 	}
 }
 
-// TestFunnelsAloneGoToRedis: other limiters are counted and left out, except what reservations have debited.
-func TestFunnelsAloneGoToRedis(t *testing.T) {
+// TestFunnelsAndValuesGoToRedis: other limiters are counted and left out, except what reservations have debited.
+func TestFunnelsAndValuesGoToRedis(t *testing.T) {
 	t.Parallel()
 	from, into := harness.StartServer(t), harness.StartRedis(t)
 	makeKinds(t, from, 0)
@@ -136,12 +136,12 @@ func TestFunnelsAloneGoToRedis(t *testing.T) {
 	transferred(t, fmt.Sprintf("dump: %d keys\n", limiter.Kinds), "dump", "--from", url(from), file)
 	others := ""
 	for _, kind := range slices.Sorted(maps.Keys(harness.Dumps(t, from, 0))) {
-		if kind != "funnel" && kind != "cl-reserving" {
+		if kind != "funnel" && kind != "cl-reserving" && kind != "value" {
 			others += fmt.Sprintf("skipped     1: a %s, which Redis cannot hold\n", kind)
 		}
 	}
-	transferred(t, fmt.Sprintf("keys        %d\nimported    2\n", limiter.Kinds)+others, "import", "--into", url(into), url(from))
-	transferred(t, fmt.Sprintf("keys        %d\nloaded      0\nleft        2: the target's state is the same or later\n", limiter.Kinds)+others, "load", "--into", url(into), file)
+	transferred(t, fmt.Sprintf("keys        %d\nimported    3\n", limiter.Kinds)+others, "import", "--into", url(into), url(from))
+	transferred(t, fmt.Sprintf("keys        %d\nloaded      0\nleft        3: the target's state is the same or later\n", limiter.Kinds)+others, "load", "--into", url(into), file)
 	source, target := harness.Database(t, from, 0), redis.NewClient(&redis.Options{Addr: into.Addr})
 	defer func() { _ = target.Close() }()
 	for _, name := range []string{"funnel", "cl-reserving"} {
@@ -155,7 +155,8 @@ func TestFunnelsAloneGoToRedis(t *testing.T) {
 	if err := target.Restore(t.Context(), "kept", time.Hour, harness.Dumps(t, from, 0)["cl-window"]).Err(); err != nil {
 		t.Fatal(err)
 	}
-	transferred(t, "keys        3\nimported    0\nleft        2: the target's state is the same or later\nskipped     1: not a number of nanoseconds\n",
+	transferred(t, "keys        4\nimported    0\nleft        2: the target's state is the same or later\n"+
+		"skipped     1: does not expire\nskipped     1: not a number of nanoseconds\n",
 		"import", "--into", url(from), url(into))
 }
 

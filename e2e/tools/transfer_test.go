@@ -18,11 +18,29 @@ import (
 	"cellserver/e2e/harness"
 	"cellserver/internal/keep/persist"
 	"cellserver/internal/keep/persist/disk"
+	"cellserver/internal/limiter"
+	rdbcodec "cellserver/internal/store/rdb"
 	"cellserver/internal/test/processtest"
 )
 
 // asRedisCell makes keys as redis-cell does: a decimal TAT that expires at its time.
 func asRedisCell(t *testing.T, p *harness.Process, db, n int, prefix string) map[string]int64 {
+	t.Helper()
+	return makeTATs(t, p, db, n, prefix, func(pipe redis.Pipeliner, key string, tatNs int64, left time.Duration) {
+		pipe.Set(t.Context(), key, tatNs, left)
+	})
+}
+
+// makeFunnels makes keys of a cellserver.
+func makeFunnels(t *testing.T, p *harness.Process, db, n int, prefix string) map[string]int64 {
+	t.Helper()
+	codec := rdbcodec.NewCodec()
+	return makeTATs(t, p, db, n, prefix, func(pipe redis.Pipeliner, key string, tatNs int64, _ time.Duration) {
+		pipe.Restore(t.Context(), key, 0, string(codec.Append(nil, &limiter.State{ExpiresNs: tatNs})))
+	})
+}
+
+func makeTATs(t *testing.T, p *harness.Process, db, n int, prefix string, create func(pipe redis.Pipeliner, key string, tatNs int64, left time.Duration)) map[string]int64 {
 	t.Helper()
 	client := redis.NewClient(&redis.Options{Addr: p.Addr, DB: db})
 	defer func() { _ = client.Close() }()
@@ -31,7 +49,7 @@ func asRedisCell(t *testing.T, p *harness.Process, db, n int, prefix string) map
 	for i := range n {
 		key, left := fmt.Sprintf("%s%d", prefix, i), time.Hour+time.Duration(i)*time.Second
 		tats[key] = time.Now().Add(left).UnixNano()
-		pipe.Set(t.Context(), key, tats[key], left)
+		create(pipe, key, tats[key], left)
 	}
 	if _, err := pipe.Exec(t.Context()); err != nil {
 		t.Fatal(err)
@@ -39,7 +57,7 @@ func asRedisCell(t *testing.T, p *harness.Process, db, n int, prefix string) map
 	return tats
 }
 
-// wantTATs requires exactly these keys in a database.
+// wantTATs requires exactly these funnels in a database of a cellserver.
 func wantTATs(t *testing.T, p *harness.Process, db int, want map[string]int64) {
 	t.Helper()
 	client := redis.NewClient(&redis.Options{Addr: p.Addr, DB: db})
@@ -52,6 +70,9 @@ func wantTATs(t *testing.T, p *harness.Process, db int, want map[string]int64) {
 		// one clock, within the error of its measurement
 		if err != nil || max(got-tatNs, tatNs-got) > int64(time.Millisecond) {
 			t.Fatalf("%s: got %d, %v, want %d", key, got, err, tatNs)
+		}
+		if err := client.StrLen(t.Context(), key).Err(); err == nil {
+			t.Fatalf("%s is a value", key)
 		}
 	}
 }
@@ -118,7 +139,7 @@ func TestImportIsResumed(t *testing.T) {
 func TestDumpAndLoad(t *testing.T) {
 	t.Parallel()
 	first, second, third := harness.StartServer(t), harness.StartServer(t), harness.StartServer(t)
-	tats, other := asRedisCell(t, first, 0, 1500, "user:"), asRedisCell(t, first, 7, 3, "\xff\r\n,")
+	tats, other := makeFunnels(t, first, 0, 1500, "user:"), makeFunnels(t, first, 7, 3, "\xff\r\n,")
 	dir := t.TempDir()
 	file, data, lines := filepath.Join(dir, "keys.dump"), filepath.Join(dir, "data"), filepath.Join(dir, "keys.csv")
 	for _, step := range []struct {
@@ -154,7 +175,7 @@ func TestDumpAndLoad(t *testing.T) {
 func TestDamagedDump(t *testing.T) {
 	t.Parallel()
 	first, second := harness.StartServer(t), harness.StartServer(t)
-	asRedisCell(t, first, 0, 30_000, "user:")
+	makeFunnels(t, first, 0, 30_000, "user:")
 	file := filepath.Join(t.TempDir(), "keys.dump")
 	if code, _, errOut := harness.Call(t, nil, "dump", "--from", url(first), file); code != 0 {
 		t.Fatal(errOut)
@@ -302,7 +323,7 @@ func TestDataDirIsMoved(t *testing.T) {
 	dir := t.TempDir()
 	data, moved, file := filepath.Join(dir, "data"), filepath.Join(dir, "moved"), filepath.Join(dir, "keys.dump")
 	first := harness.StartKeeping(t, data, "--fsync-interval", "0")
-	tats, other := asRedisCell(t, first, 0, 500, "user:"), asRedisCell(t, first, 7, 3, "\x00")
+	tats, other := makeFunnels(t, first, 0, 500, "user:"), makeFunnels(t, first, 7, 3, "\x00")
 	harness.Exchange(t, first.Dial(t), "DEL user:0\r\n", ":1\r\n")
 	delete(tats, "user:0")
 	const inUse = " is in use by a running server: give its redis://HOST:PORT, or stop it first\n"
@@ -337,7 +358,7 @@ func TestDumpOverTLS(t *testing.T) {
 	t.Parallel()
 	files, _ := harness.NewTLSFiles(t)
 	p := harness.StartServer(t, append(files.Flags(), "--requirepass", "p/w")...)
-	harness.Exchange(t, p.Dial(t), fmt.Sprintf("AUTH p/w\r\nSET a %d\r\n", time.Now().Add(time.Hour).UnixNano()), "+OK\r\n+OK\r\n")
+	harness.Exchange(t, p.Dial(t), "AUTH p/w\r\nCL.THROTTLE a 0 1 60\r\n", "+OK\r\n*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:60\r\n")
 	_, port, _ := net.SplitHostPort(p.TLSAddr)
 	env := []string{"CELLSERVER_FROM=rediss://:p%2Fw@localhost:" + port}
 	if code, _, errOut := harness.Call(t, env, "dump", "--format", "csv"); code != 1 || !strings.Contains(errOut, "certificate signed by unknown authority") {

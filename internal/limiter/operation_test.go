@@ -66,7 +66,7 @@ func TestWrongType(t *testing.T) {
 				t.Errorf("%s of an expired %s: %v", name, sample.Kind.Type(), err)
 			}
 		}
-		for _, kind := range []Kind{Funnel, FixedWindow, SlidingWindow, ApproxWindow, Bucket, Named} {
+		for _, kind := range []Kind{Funnel, FixedWindow, SlidingWindow, ApproxWindow, Bucket, Named, Value} {
 			for _, quantity := range []int64{-1, 0, 1, 100} {
 				r := ruleOf(t, kind)
 				try("a request", kind, func(s *State, nowNs int64) error {
@@ -87,17 +87,29 @@ func TestWrongType(t *testing.T) {
 	}
 }
 
-func TestOnlyBucketsExpireOnDemand(t *testing.T) {
+// TestExpireOnDemand: only values and buckets get another expiry, and any key is gone if the time has passed.
+func TestExpireOnDemand(t *testing.T) {
 	for _, s := range samples(t) {
-		before := s.ExpiresNs
-		for _, atNs := range []int64{t0 + 5*sec, NeverNs, t0} {
-			o := Operation{Verb: Expire, AtNs: atNs}
-			changed := mustDo(t, &s, t0+5*ms, &o)
-			if isBucket := s.Kind == Bucket; changed != isBucket || (o.Count == 1) != isBucket || isBucket && s.ExpiresNs != atNs || !isBucket && s.ExpiresNs != before {
-				t.Errorf("%s: count %d, changed %v, expires at %d", s.Kind.Type(), o.Count, changed, s.ExpiresNs)
+		kind, before := s.Kind, s.ExpiresNs
+		endless := kind == Bucket || kind == Value
+		for _, tt := range []struct {
+			atNs  int64
+			count bool
+		}{{t0 + 5*sec, true}, {NeverNs, endless}, {NeverNs, false}} {
+			o := Operation{Verb: Expire, AtNs: tt.atNs}
+			wantNs := before
+			if endless {
+				wantNs = tt.atNs
+			}
+			if changed := mustDo(t, &s, t0+5*ms, &o); changed != (endless && tt.count) || (o.Count == 1) != tt.count || s.ExpiresNs != wantNs {
+				t.Errorf("%s, %d: count %d, changed %v, expires at %d", kind.Type(), tt.atNs, o.Count, changed, s.ExpiresNs)
 			}
 		}
-		o := Operation{Verb: Expire, AtNs: NeverNs}
+		o := Operation{Verb: Expire, AtNs: t0}
+		if !mustDo(t, &s, t0+5*ms, &o) || o.Count != 1 || s.ExpiresNs > t0+5*ms {
+			t.Errorf("%s: count %d, expires at %d", kind.Type(), o.Count, s.ExpiresNs)
+		}
+		o = Operation{Verb: Expire, AtNs: NeverNs}
 		if s.ExpiresNs = t0; mustDo(t, &s, t0, &o) || o.Count != 0 {
 			t.Errorf("an expired %s: count %d", s.Kind.Type(), o.Count)
 		}

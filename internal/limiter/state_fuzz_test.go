@@ -159,7 +159,7 @@ func samples(t testing.TB) []State {
 	}
 	for kind := Named + 1; kind < Kinds; kind++ {
 		var r Rule
-		if r = ruleOf(t, kind); r.Shared == nil {
+		if r = ruleOf(t, kind); r.Shared == nil && kind != Value {
 			t.Fatalf("no rule for %s", kind)
 		}
 		mustDecide(t, &r, &states[kind], t0, 1)

@@ -1,5 +1,6 @@
-// Package native runs scripts that need no interpreter: a single call of CL.THROTTLE or its like, and programs
-// that read a few keys, compute, and write them. All but a Machine is immutable and safe for concurrent use.
+// Package native runs scripts that need no interpreter: a single call of CL.THROTTLE or its like, and
+// programs that read a few keys, compute, and write them. All but a Machine is immutable and safe for
+// concurrent use.
 package native
 
 import (
