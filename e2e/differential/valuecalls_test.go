@@ -27,7 +27,7 @@ func (m *valueMaker) call(queued bool) []string {
 		if m.IntN(6) == 0 && (!queued || m.IntN(10) == 0) && !slices.ContainsFunc(call, isLong) {
 			call = m.spoil(call)
 		}
-		if endsSoon(call) {
+		if endsSoon(call) || endsLate(call) {
 			continue
 		}
 		for i := range call {
@@ -191,6 +191,18 @@ func endsSoon(call []string) bool {
 		}
 	}
 	return false
+}
+
+// endsLate reports whether a call may let a key expire after 2262, which is as late as cellserver's keys expire.
+func endsLate(call []string) bool {
+	absolute := func(word string) bool {
+		return slices.Contains([]string{"pexpireat", "pxat", "restore"}, strings.ToLower(word))
+	}
+	late := func(word string) bool {
+		n, err := strconv.ParseInt(word, 10, 64)
+		return err == nil && n > 9e12
+	}
+	return slices.ContainsFunc(call, absolute) && slices.ContainsFunc(call, late)
 }
 
 // floatText returns text that may be a floating-point number.

@@ -183,9 +183,9 @@ func compareValues(c *twin, call []string, ours, redis value) error {
 	}
 	a, b := ours, redis
 	if a.String() != b.String() {
-		a, b = escaped(a, b)
+		a, b = nested(a, b, escaped)
 		if times().MatchString(strings.Join(call, " ")) {
-			a, b = nearAll(a, b)
+			a, b = nested(a, b, near)
 		}
 	}
 	if a.String() == b.String() {
@@ -194,16 +194,16 @@ func compareValues(c *twin, call []string, ours, redis value) error {
 	return fmt.Errorf("%.200q\nours    %s\nRedis's %s", call, fromDifference(a.String(), b.String()), fromDifference(b.String(), a.String()))
 }
 
-// nearAll permits integers in both to differ by two seconds.
-func nearAll(ours, redis value) (value, value) {
+// nested equalizes replies and their elements.
+func nested(ours, redis value, even func(ours, redis value) (value, value)) (value, value) {
 	if len(ours.elems) != len(redis.elems) {
 		return ours, redis
 	}
 	ours.elems, redis.elems = slices.Clone(ours.elems), slices.Clone(redis.elems)
 	for i := range ours.elems {
-		ours.elems[i], redis.elems[i] = nearAll(ours.elems[i], redis.elems[i])
+		ours.elems[i], redis.elems[i] = nested(ours.elems[i], redis.elems[i], even)
 	}
-	return near(ours, redis)
+	return even(ours, redis)
 }
 
 // times matches the calls whose replies have times.

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -13,8 +14,14 @@ import (
 	"cellserver/e2e/harness"
 )
 
-// makeValues makes values of all sorts, half of them with a time to live, and returns what they are.
-func makeValues(t *testing.T, p *harness.Process) map[string]string {
+// keptValue is a value, and the time since 1970 at which it expires, or -1.
+type keptValue struct {
+	text string
+	at   time.Duration
+}
+
+// makeValues makes values of all sorts, half of them with a time to live.
+func makeValues(t *testing.T, p *harness.Process) map[string]keptValue {
 	t.Helper()
 	client := harness.Database(t, p, 0)
 	for i, text := range []string{
@@ -27,25 +34,114 @@ func makeValues(t *testing.T, p *harness.Process) map[string]string {
 			}
 		}
 	}
-	return strings2(t, p.Addr)
+	return valuesOf(t, client)
 }
 
-// strings2 returns the strings of a server and the milliseconds at which they expire.
-func strings2(t *testing.T, addr string) map[string]string {
+func valuesOf(t *testing.T, client *redis.Client) map[string]keptValue {
 	t.Helper()
-	client := redis.NewClient(&redis.Options{Addr: addr})
-	defer func() { _ = client.Close() }()
-	keys, err := client.Keys(t.Context(), "*").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := map[string]string{}
-	for _, key := range keys {
+	found := map[string]keptValue{}
+	for _, key := range client.Keys(t.Context(), "*").Val() {
 		text, err := client.Get(t.Context(), key).Result()
 		if err != nil {
 			t.Fatalf("%s: %v", key, err)
 		}
-		found[key] = fmt.Sprintf("%q, %d", text, client.PExpireTime(t.Context(), key).Val().Milliseconds())
+		found[key] = keptValue{text, client.PExpireTime(t.Context(), key).Val()}
 	}
 	return found
+}
+
+// TestValuesAreMoved: by stream, CSV and directory, with their times to live, beside the limiters.
+func TestValuesAreMoved(t *testing.T) {
+	t.Parallel()
+	first := harness.StartServer(t)
+	want := makeValues(t, first)
+	dir := t.TempDir()
+	file, data, lines := filepath.Join(dir, "keys.dump"), filepath.Join(dir, "data"), filepath.Join(dir, "keys.csv")
+	n := len(want)
+	transferred(t, fmt.Sprintf("dump: %d keys\n", n), "dump", "--from", url(first), file)
+	transferred(t, fmt.Sprintf("keys        %d\nloaded      %[1]d\n", n), "load", "--into", data, file)
+	transferred(t, fmt.Sprintf("dump: %d keys\n", n), "dump", "--from", data, "--format", "csv", lines)
+	second := harness.StartServer(t)
+	for _, again := range []string{
+		fmt.Sprintf("keys        %d\nloaded      %[1]d\n", n),
+		fmt.Sprintf("keys        %d\nloaded      0\nleft        %[1]d: the target's state is the same or later\n", n),
+	} {
+		transferred(t, again, "load", "--into", url(second), "--format", "csv", lines)
+	}
+	if code, out, errOut := harness.Call(t, nil, "check", data); code != 0 || !strings.HasSuffix(out, fmt.Sprintf("\nlive keys  %d\n           %[1]d value\n", n)) {
+		t.Errorf("check: %d, %q, %q", code, out, errOut)
+	}
+	third := harness.StartServer(t, "--data-dir", data)
+	for _, p := range []*harness.Process{second, third} {
+		if got := valuesOf(t, harness.Database(t, p, 0)); !maps.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	if got := harness.Dumps(t, second, 0); !maps.Equal(got, harness.Dumps(t, first, 0)) {
+		t.Errorf("the dumps are %q", got)
+	}
+	third.Stop(t, syscall.SIGTERM)
+}
+
+// TestValuesAreImported into a cellserver and into a Redis. Of two values the later or the higher one stays.
+func TestValuesAreImported(t *testing.T) {
+	t.Parallel()
+	from := harness.StartServer(t)
+	source, want := harness.Database(t, from, 0), makeValues(t, from)
+	code, out, _ := harness.Call(t, nil, "import", "--dry-run", "--match", "1h*:1", url(from))
+	if code != 0 || !strings.Contains(out, `"1h0m0s:1"  value, expires in 59m`) || !strings.HasSuffix(out, "\nto import   1\n") {
+		t.Errorf("a dry run: %d, %q", code, out)
+	}
+	imported := fmt.Sprintf("keys        %d\nimported    %[1]d\n", len(want))
+	for _, into := range []*harness.Process{harness.StartServer(t), harness.StartRedis(t)} {
+		target := redis.NewClient(&redis.Options{Addr: into.Addr, Protocol: 2, DisableIdentity: true})
+		t.Cleanup(func() { _ = target.Close() })
+		transferred(t, imported, "import", "--into", url(into), url(from))
+		for key, got := range valuesOf(t, target) {
+			if w := want[key]; got.text != w.text || max(got.at-w.at, w.at-got.at) > 10*time.Millisecond {
+				t.Errorf("%s: got %q, want %q", key, got, w)
+			}
+		}
+		for _, c := range []struct {
+			on   *redis.Client
+			args []any
+		}{
+			{target, []any{"INCRBY", "1h0m0s:1", 10}}, {source, []any{"INCR", "1h0m0s:1"}}, {source, []any{"INCRBY", "0s:1", 20}},
+			{target, []any{"SET", "1h0m0s:4", "other", "EX", 30}}, {target, []any{"SET", "0s:4", "other"}},
+		} {
+			if err := c.on.Do(t.Context(), c.args...).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		transferred(t, "keys        4\nimported    2\nleft        2: the target's state is the same or later\n",
+			"import", "--into", url(into), "--match", "*[sm]:[14]", url(from))
+		got := valuesOf(t, target)
+		for key, text := range map[string]string{"1h0m0s:1": "15", "0s:1": source.Get(t.Context(), "0s:1").Val(), "1h0m0s:4": "hello", "0s:4": "other"} {
+			if got[key].text != text {
+				t.Errorf("%s is %q, want %q", key, got[key].text, text)
+			}
+		}
+		source.Do(t.Context(), "SET", "1h0m0s:1", 5, "KEEPTTL")
+		source.Do(t.Context(), "SET", "0s:1", 5)
+	}
+}
+
+// TestValuesThatStay: values never replace limiters or other data, and settings of the target refuse some.
+func TestValuesThatStay(t *testing.T) {
+	t.Parallel()
+	from, into, other := harness.StartServer(t), harness.StartServer(t, "--require-ttl", "--max-value-bytes", "100"), harness.StartRedis(t)
+	makeValues(t, from)
+	tats := asRedisCell(t, other, 0, 2, "1h0m0s:")
+	makeFunnels(t, into, 0, 2, "1h0m0s:")
+	harness.Exchange(t, harness.DialTCP(t, other.Addr), "LPUSH 0s:1 1\r\n", ":1\r\n")
+	const held = "refused     %d: the target's key holds something else\n"
+	for p, want := range map[*harness.Process]string{other: fmt.Sprintf("imported    17\n"+held, 3), into: "imported    7\n"} {
+		code, out, _ := harness.Call(t, nil, "import", "--into", url(p), url(from))
+		if code != 1 || !strings.HasPrefix(out, "keys        20\n"+want) {
+			t.Errorf("got %d, %q", code, out)
+		}
+		t.Log(out)
+	}
+	wantTATs(t, into, 0, nil)
+	_ = tats
 }

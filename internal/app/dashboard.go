@@ -8,6 +8,7 @@ import (
 	"runtime/metrics"
 	"slices"
 	"strconv"
+	"strings"
 
 	"cellserver/internal/base/buildinfo"
 	"cellserver/internal/decide"
@@ -31,6 +32,7 @@ func (a *app) newPage() *dashboard.Page {
 		Reading:     a.options.Reading(),
 		Databases:   a.options.Databases,
 		MaxKeyBytes: a.options.MaxKeyBytes,
+		Refused:     a.refusals,
 		Limits:      a.storage.Limits.All,
 		Doors:       a.doors.Stats(),
 		Persistence: a.storage.Persistence(),
@@ -127,6 +129,7 @@ func (a *app) sample() dashboard.Sample {
 		MaxClientBytes:     uint64(a.engine.Clients.MaxMemory()),
 		Evicted:            st.Evicted,
 		Refused:            st.Refused,
+		Values:             st.Values,
 		Errors:             records.Errors.Ever(),
 		LastError:          records.Errors.Last(),
 		ConnectionsRefused: server.Refused + server.RefusedAddresses + server.Denied,
@@ -147,6 +150,18 @@ func (a *app) sample() dashboard.Sample {
 		sample.WrittenBytes, sample.SyncNs = st.WrittenBytes, st.LastSyncTookNs
 	}
 	return sample
+}
+
+// refusals returns the refused commands with the errors that clients got.
+func (a *app) refusals() (all []dashboard.Refusal) {
+	for _, c := range a.engine.Records.Refused() {
+		r := dashboard.Refusal{Calls: uint64(c.Rejected)}
+		if c.Command != nil {
+			r.Command, r.Reason = strings.ToUpper(strings.ReplaceAll(c.Command.FullName(), "|", " ")), c.Command.Refusal
+		}
+		all = append(all, r)
+	}
+	return all
 }
 
 // heldBytes returns the memory that the runtime holds from the system.

@@ -16,7 +16,9 @@ type ErrorReplies struct {
 	byCode map[string]*int64
 	total  int64
 	ever   uint64 // since the start, despite resets
-	last   lastError
+	// unknown counts those about commands that exist nowhere.
+	unknown int64
+	last    lastError
 }
 
 // ownCodes returns this server's own codes.
@@ -48,6 +50,9 @@ func (e *ErrorReplies) Count(r ErrorReply) {
 	defer e.mu.Unlock()
 	e.total++
 	e.ever++
+	if r.Command == nil && len(r.Args) > 0 {
+		e.unknown++
+	}
 	e.last.keep(&shown, addr, name)
 	n := e.byCode[code]
 	if n == nil {
@@ -86,6 +91,13 @@ func (e *ErrorReplies) Ever() uint64 {
 	return e.ever
 }
 
+// Unknown returns the number of replies to unknown commands since the last reset.
+func (e *ErrorReplies) Unknown() int64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.unknown
+}
+
 func (e *ErrorReplies) Last() LastError {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -111,7 +123,7 @@ func (e *ErrorReplies) byOwnCode() map[string]uint64 {
 func (e *ErrorReplies) reset() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.byCode, e.total = nil, 0
+	e.byCode, e.total, e.unknown = nil, 0, 0
 }
 
 // ErrorReply is an error reply with its call and client.

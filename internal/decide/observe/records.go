@@ -4,6 +4,8 @@
 package observe
 
 import (
+	"cmp"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -111,6 +113,21 @@ func (r *Records) Commands() []CommandStats {
 		shown = append(shown, s)
 	})
 	return shown
+}
+
+// Refused returns the calls of commands that are not available, most first. Those of unknown commands, whose
+// names clients choose, are a sum without a Command.
+func (r *Records) Refused() (all []CommandStats) {
+	for _, c := range r.catalog.Commands() {
+		if n := r.rejected[c.ID].Load(); n > 0 && c.Refusal != "" {
+			all = append(all, CommandStats{Command: c, Rejected: n})
+		}
+	}
+	if n := r.Errors.Unknown(); n > 0 {
+		all = append(all, CommandStats{Rejected: n})
+	}
+	slices.SortStableFunc(all, func(a, b CommandStats) int { return cmp.Compare(b.Rejected, a.Rejected) })
+	return all
 }
 
 // ByTime returns each command's calls by duration, by ID.

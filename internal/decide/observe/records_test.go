@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"runtime"
+	"slices"
+	"strconv"
 	"testing"
 
 	"cellserver/internal/wire/catalog"
@@ -85,6 +87,35 @@ func TestCommandStats(t *testing.T) {
 	want = map[string]string{"cl.throttle": "143 [{4 143}]", "eval": "1 [{2 1}]", "keys": "1 [{1 1}]", "config|get": "1 [{1 1}]"}
 	if !maps.Equal(byTime, want) {
 		t.Errorf("got %v, want %v", byTime, want)
+	}
+}
+
+// TestRefused lists refused commands, and unknown ones together, until a reset.
+func TestRefused(t *testing.T) {
+	table := catalog.New()
+	r := New(table, t0)
+	for i, name := range []string{"sadd", "hset", "hset", "hset", "get"} {
+		c := table.Lookup([]byte(name))
+		r.Rejected(c)
+		r.Errors.Count(ErrorReply{Text: "ERR " + strconv.Itoa(i), Command: c, Args: [][]byte{[]byte(name)}})
+	}
+	for range 2 {
+		r.Errors.Count(ErrorReply{Text: "ERR unknown command", Args: [][]byte{[]byte("FOO")}})
+	}
+	r.Errors.Count(ErrorReply{Text: "ERR Protocol error"})
+	var got []string
+	for _, c := range r.Refused() {
+		name := ""
+		if c.Command != nil {
+			name = c.Command.Name
+		}
+		got = append(got, fmt.Sprint(name, c.Rejected))
+	}
+	if want := []string{"hset3", "2", "sadd1"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if r.ResetStat(); len(r.Refused()) != 0 {
+		t.Error("a reset left some")
 	}
 }
 

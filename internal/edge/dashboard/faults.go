@@ -55,7 +55,8 @@ func (v *view) keeperFault() *fault {
 	return &fault{what: what, meaning: meaning, cause: st.Fault.Error()}
 }
 
-// lastMinute counts what was evicted and refused within a minute of the newest point; of returns both per second.
+// lastMinute counts what was evicted and refused within a minute of the newest point. of returns both per
+// second.
 func lastMinute(points []point, of func(p *point) (evicted, refused float64)) (evicted, refused float64) {
 	for i := len(points) - 1; i >= 0 && points[i].atNs > points[len(points)-1].atNs-int64(time.Minute); i-- {
 		p, sec := &points[i], sampleInterval.Seconds()

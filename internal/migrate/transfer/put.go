@@ -53,14 +53,14 @@ func (s *Server) write(e *Entry, nowNs int64) []any {
 	if s.keepsValues || s.isCellserver && !isFunnel {
 		return []any{"RESTORE", e.Key.Name, wholeMs(e.State.ExpiresNs), s.codec.Append(nil, &e.State), "REPLACE", "ABSTTL"}
 	}
-	leftMs := wholeMs(e.State.ExpiresNs - nowNs)
-	switch {
-	case isFunnel:
-		return []any{"SET", e.Key.Name, e.State.ExpiresNs, "PX", leftMs}
-	case e.State.ExpiresNs == limiter.NeverNs:
-		return []any{"SET", e.Key.Name, limiter.AppendValue(nil, &e.State)}
+	if isFunnel {
+		return []any{"SET", e.Key.Name, e.State.ExpiresNs, "PX", wholeMs(e.State.ExpiresNs - nowNs)}
 	}
-	return []any{"SET", e.Key.Name, limiter.AppendValue(nil, &e.State), "PX", leftMs}
+	set := []any{"SET", e.Key.Name, limiter.AppendValue(nil, &e.State)}
+	if at := wholeMs(e.State.ExpiresNs); at != 0 {
+		set = append(set, "PXAT", at)
+	}
+	return set
 }
 
 // wholeMs rounds a time up to milliseconds, and returns 0 for that of a state that never expires.
@@ -126,13 +126,13 @@ func (s *Server) heldState(v value, e *Entry, beforeNs int64) (state limiter.Sta
 	if s.isCellserver || e.State.Kind != limiter.Value {
 		return v.state()
 	}
-	nowNs := s.clock.nowNs()
-	if _, reason := v.limiterState(beforeNs, nowNs); reason == "" {
+	afterNs := s.clock.nowNs()
+	if _, reason := v.limiterState(beforeNs, afterNs); reason == "" {
 		return state, false
 	}
 	expiresNs := int64(limiter.NeverNs)
-	if v.ttl >= 0 {
-		expiresNs = nowNs + int64(v.ttl)
+	if v.ttl >= 0 { // when the entry's does, if that can be
+		expiresNs = min(max(e.State.ExpiresNs, beforeNs+int64(v.ttl)), afterNs+int64(v.ttl))
 	}
 	return limiter.ValueOf([]byte(v.text), expiresNs), true
 }

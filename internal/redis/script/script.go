@@ -209,7 +209,7 @@ func (r *run) settle() {
 // Bounds of a run on an event loop.
 const (
 	shortTime = 200 * time.Microsecond // of others' waiting
-	shortArgs = 200 // with the keys
+	shortArgs = 200                    // with the keys
 )
 
 // short runs the script at once. It returns false, without effect, if that takes too long, or others change

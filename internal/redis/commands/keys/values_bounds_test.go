@@ -1,0 +1,121 @@
+package keys_test
+
+import (
+	"strings"
+	"testing"
+
+	"cellserver/internal/limiter"
+	"cellserver/internal/redis/commands"
+	"cellserver/internal/redis/commands/commandstest"
+	"cellserver/internal/test/resptest"
+)
+
+// TestLongValues: nothing makes a value longer than MaxValueBytes.
+func TestLongValues(t *testing.T) {
+	const tooLong = "-ERR value is longer than 65536 bytes, the limit of --max-value-bytes\r\n"
+	longest := strings.Repeat("x", commandstest.MaxValueBytes)
+	s := commandstest.New().Session()
+	for _, call := range [][]string{
+		{"SET", "k", longest + "x"},
+		{"SETNX", "k", longest + "x"},
+		{"SETEX", "k", "9", longest + "x"},
+		{"MSET", "k", "v", "l", longest + "x"},
+	} {
+		commandstest.Expect(t, s, resptest.Encode(call...)+"EXISTS k l\r\n", tooLong+":0\r\n")
+	}
+	commandstest.Expect(t, s, resptest.Encode("SET", "k", longest)+"STRLEN k\r\n", "+OK\r\n:65536\r\n")
+	short := commandstest.New(func(c *commands.Config) { c.MaxValueBytes = 1000 }).Session()
+	restore := resptest.Encode("RESTORE", "k", "0", dumpOf(t, s, "k"))
+	commandstest.Expect(t, short, restore+"INCRBYFLOAT k 1e1000\r\nEXISTS k\r\n", strings.Repeat(strings.Replace(tooLong, "65536", "1000", 1), 2)+":0\r\n")
+}
+
+// TestRequireTTL: no value is left without an expiry, also not by a transaction or a script as a whole.
+func TestRequireTTL(t *testing.T) {
+	const refused = "-ERR the value would never expire, which --require-ttl refuses"
+	script := func(body string, argv ...string) string {
+		return resptest.Encode(append([]string{"EVAL", body, "1", "k"}, argv...)...)
+	}
+	const counts = "local n = redis.call('INCR', KEYS[1]) if n == 1 and ARGV[1] then redis.call('EXPIRE', KEYS[1], ARGV[1]) end return n"
+	const loops = "for i = 1, 1 do redis.call('INCR', KEYS[1]) end return 1"
+	for _, tt := range []struct {
+		calls, want string
+		left        string // of the key
+	}{
+		{calls: "SET k v\r\n", want: refused},
+		{calls: "SET k v KEEPTTL\r\n", want: refused},
+		{calls: "SETNX k v\r\n", want: refused},
+		{calls: "MSET k v l w\r\n", want: refused},
+		{calls: "INCR k\r\n", want: refused},
+		{calls: "INCRBYFLOAT k 1\r\n", want: refused},
+		{calls: "SET k v EX 9\r\nPERSIST k\r\n", want: "+OK\r\n" + refused, left: "v"},
+		{calls: "SET k v EX 9\r\nGETEX k PERSIST\r\n", want: "+OK\r\n" + refused, left: "v"},
+		{calls: "SET k 1 EX 9\r\nINCR k\r\nSET k 7 KEEPTTL\r\n", want: "+OK\r\n:2\r\n+OK", left: "7"},
+		{calls: "MULTI\r\nINCR k\r\nEXPIRE k 9\r\nEXEC\r\n", want: "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:1\r\n:1", left: "1"},
+		{calls: "MULTI\r\nINCR k\r\nEXEC\r\n", want: "+OK\r\n+QUEUED\r\n-EXECABORT Transaction discarded because of: the value would never expire"},
+		{calls: "MULTI\r\nINCR k\r\nDBSIZE\r\nEXEC\r\n", want: "+OK\r\n+QUEUED\r\n+QUEUED\r\n-EXECABORT"},
+		{calls: script(counts, "9"), want: ":1", left: "1"},
+		{calls: script(counts), want: refused},
+		{calls: script(loops), want: refused},
+		{calls: "MULTI\r\n" + script(loops) + "PEXPIRE k 9000\r\nEXEC\r\n", want: "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:1\r\n:1", left: "1"},
+		{calls: "MULTI\r\n" + script(loops) + "EXEC\r\n", want: "+OK\r\n+QUEUED\r\n-EXECABORT"},
+	} {
+		s := commandstest.New(func(c *commands.Config) {
+			c.RequireTTL = true
+		}).Session()
+		if got, _, _ := commandstest.Converse(t, s, tt.calls); !strings.HasPrefix(got, tt.want) {
+			t.Errorf("%q: got %q, want %q", tt.calls, got, tt.want)
+		}
+		want := bulk(tt.left)
+		if tt.left == "" {
+			want = "$-1\r\n"
+		}
+		if got := commandstest.Say(t, s, "GET k\r\n"); got != want {
+			t.Errorf("%q leaves %q, want %q", tt.calls, got, want)
+		}
+	}
+}
+
+// TestLimitersAreSafe: without the right to refill no command moves, replaces or removes a limiter of any
+// kind, alone, in a transaction or in a script, and the denial precedes that of the type; values are free.
+func TestLimitersAreSafe(t *testing.T) {
+	r := commandstest.NewUserHarness(t, "user default on nopass ~* &* +@all", "user limited on >pw ~* &* +@all -@refill")
+	admin, limited := r.Session(), r.Login("limited")
+	commandstest.Say(t, admin, "SET v value\r\n")
+	restore := resptest.Encode("RESTORE", "k", "0", dumpOf(t, admin, "v"), "REPLACE")
+	calls := []string{
+		"SET k v\r\n", "SET k v GET\r\n", "SETEX k 9 v\r\n", "PSETEX k 9 v\r\n", "GETDEL k\r\n", "MSET a 1 k v\r\n", "RENAME k l\r\n", "RENAME v k\r\n",
+		"RENAMENX k v\r\n", "DEL k\r\n", "DEL v k\r\n", "UNLINK k\r\n", "EXPIRE k 9\r\n", "PEXPIREAT k 1\r\n", restore,
+	}
+	for _, state := range states(t) {
+		kind := state.Kind
+		if kind == limiter.Value {
+			continue
+		}
+		commandstest.Say(t, admin, "DEL k\r\n"+resptest.Encode("RESTORE", "k", "0", payloadOf(&state)))
+		before := dumpOf(t, admin, "k")
+		for _, call := range calls {
+			if got := commandstest.Say(t, limited, call); !strings.HasPrefix(got, "-NOPERM ") {
+				t.Errorf("%v, %q: got %q", kind, call, got)
+			}
+			if got := commandstest.Say(t, limited, "MULTI\r\n"+call+"EXEC\r\n"); !strings.Contains(got, "*1\r\n-NOPERM ") {
+				t.Errorf("%v, %q in a transaction: got %q", kind, call, got)
+			}
+		}
+		if got := commandstest.Say(t, limited, "INCR k\r\nGETEX k\r\nSTRLEN k\r\n"); strings.Count(got, "-WRONGTYPE") != 3 {
+			t.Errorf("%v: got %q", kind, got)
+		}
+		script := resptest.Encode("EVAL", "return redis.call('SET', KEYS[1], 'v')", "1", "k")
+		if got, _, _ := commandstest.Converse(t, limited, script); !strings.HasPrefix(got, "-ERR The user executing the script can't run this command") {
+			t.Errorf("%v in a script: got %q", kind, got)
+		}
+		if after := dumpOf(t, admin, "k"); after != before || commandstest.Say(t, admin, "EXISTS v a l\r\n") != ":1\r\n" {
+			t.Errorf("%v: something has changed", kind)
+		}
+		commandstest.Expect(t, admin, "SET k v\r\nGET k\r\n", "+OK\r\n"+bulk("v"))
+	}
+	commandstest.Expect(t, limited, "SET k w GET\r\nGETDEL k\r\nMSET a 1 b 2\r\nRENAME a c\r\nEXPIRE c 9\r\nDEL b c\r\n",
+		bulk("v")+bulk("w")+"+OK\r\n+OK\r\n:1\r\n:2\r\n")
+	if got := commandstest.Say(t, admin, "ACL LOG 1\r\n"); !strings.Contains(got, "cl.reset") {
+		t.Errorf("ACL LOG has %q", got)
+	}
+}
