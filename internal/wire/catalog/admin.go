@@ -60,7 +60,7 @@ func aclRows() []*Command {
 			Name: "cat", Arity: -2, Flags: asIs,
 			Since: "6.0.0", Summary: "Lists the categories, or the commands in one",
 			Args: []Arg{optional(text("category"))},
-			Differs: "@refill is not in Redis: the commands that empty funnels, or read and write their states as values. " +
+			Differs: "@refill is not in Redis: the commands that empty limiters. " +
 				"Of these, users need DEL for a negative quantity of CL.THROTTLE and commands like it.",
 		},
 		{

@@ -79,7 +79,7 @@ func expirations() []Arg {
 
 func renameRow(name, writes string, flags Flag, summary string) *Command {
 	return keyRow(Command{
-		Name: name, Arity: 3, Flags: FlagWrite | flags, Since: "1.0.0", Summary: summary, Differs: refillsLimiters,
+		Name: name, Arity: 3, Flags: FlagWrite | flags, Since: "1.0.0", Summary: summary, Differs: refillsLimiters + "So does a new name that a limiter has.",
 		Args: []Arg{{Name: "key", Type: "key"}, {Name: "newkey", Type: "key"}},
 	}, KeySpec{First: 1, Last: 2, Step: 1, Flags: []string{"RW", "access", "delete"}, SecondFlags: []string{"OW", writes}})
 }
