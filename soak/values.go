@@ -25,7 +25,8 @@ type valuesOptions struct {
 
 func runValues(ctx context.Context, args []string, stdout io.Writer) error {
 	var o valuesOptions
-	fs := newFlags("values", "Makes the same calls of values at a server and a redis-server, and floods a server with values beside honest funnels.", stdout)
+	fs := newFlags("values",
+		"Makes the same calls of values at a server and a redis-server, and floods a server with values beside honest funnels.", stdout)
 	fs.IntVar(&o.calls, "calls", 3_000_000, "how many calls to compare")
 	fs.IntVar(&o.clients, "clients", 8, "how many clients make them")
 	fs.DurationVar(&o.time, "time", 30*time.Second, "how long to flood")
@@ -70,11 +71,16 @@ func (o *valuesOptions) beside(ctx context.Context, dir string, out io.Writer) e
 	errs := make([]error, o.clients)
 	var calling sync.WaitGroup
 	for i := range o.clients {
-		calling.Go(func() { errs[i] = values.Compare(ctx, addrs, newRandom(i), i, o.calls/o.clients, &count) })
+		calling.Go(func() {
+			errs[i] = values.Compare(ctx, addrs, newRandom(i), i, o.calls/o.clients,
+				&count)
+		})
 	}
 	calling.Wait()
-	_, _ = fmt.Fprintf(out, "%d calls compared in %s, of which %d in transactions, %d of keys that expired meanwhile, and %d by tolerance, as a key was about to\n",
-		count.Calls.Load(), time.Since(began).Round(time.Second), count.InExec.Load(), count.Expired.Load(), count.Tolerated.Load())
+	_, _ = fmt.Fprintf(out,
+		"%d calls compared in %s, of which %d in transactions, %d of keys that expired meanwhile, and %d by tolerance, as a key was about to\n",
+		count.Calls.Load(), time.Since(began).Round(time.Second), count.InExec.Load(),
+		count.Expired.Load(), count.Tolerated.Load())
 	if err := errors.Join(errs...); err != nil || ctx.Err() != nil {
 		return errors.Join(err, ctx.Err())
 	}
@@ -87,7 +93,8 @@ func (o *valuesOptions) beside(ctx context.Context, dir string, out io.Writer) e
 // flood floods a server of little memory with values, beside honest funnels and counters.
 func (o *valuesOptions) flood(ctx context.Context, dir string, out io.Writer) error {
 	server, err := target.Start(ctx, target.Spec{Binary: o.binary, Dir: dir, Plain: true,
-		Args: []string{"--maxmemory", "64mb", "--maxmemory-values", "8mb", "--maxmemory-policy", "volatile-ttl"}})
+		Args: []string{"--maxmemory", "64mb", "--maxmemory-values", "8mb", "--maxmemory-policy",
+			"volatile-ttl"}})
 	if err != nil {
 		return err
 	}
@@ -108,7 +115,8 @@ func (o *valuesOptions) flood(ctx context.Context, dir string, out io.Writer) er
 	}
 	running.Wait()
 	rank, err := f.Rank(ctx, server.TCP)
-	_, _ = fmt.Fprintf(out, "%d values flooded, %d calls of honest funnels and %d of counters; of 100 random values, ordered by expiry, those that are left have the mean place %.0f\n",
+	_, _ = fmt.Fprintf(out,
+		"%d values flooded, %d calls of honest funnels and %d of counters; of 100 random values, ordered by expiry, those that are left have the mean place %.0f\n",
 		f.Values.Load(), f.Throttled.Load(), f.Increased.Load(), rank)
 	found := append(f.Faults(), server.Trouble()...)
 	switch {

@@ -15,8 +15,8 @@ import (
 
 const callsPerStream = 250
 
-// TestValuesAsRedis sends the same random calls of the commands of values to redis-server and cellserver, over
-// two connections in turn, pipelined. All replies must be equal, times nearly. The control is a second
+// TestValuesAsRedis sends the same random calls of the commands of values to redis-server and cellserver,
+// over two connections in turn, pipelined. All replies must be equal, times nearly. The control is a second
 // redis-server.
 func TestValuesAsRedis(t *testing.T) {
 	t.Parallel()
@@ -173,7 +173,8 @@ func (c *twin) track(call []string, reply value) {
 
 // compareValues compares replies, and EXEC's one by one.
 func compareValues(c *twin, call []string, ours, redis value) error {
-	if n := len(redis.elems); strings.EqualFold(call[0], "exec") && n > 0 && n == len(c.queued) && n == len(ours.elems) {
+	if n := len(redis.elems); strings.EqualFold(call[0],
+		"exec") && n > 0 && n == len(c.queued) && n == len(ours.elems) {
 		for i, queued := range c.queued {
 			if err := compareValues(c, queued, ours.elems[i], redis.elems[i]); err != nil {
 				return fmt.Errorf("in EXEC: %w", err)
@@ -191,7 +192,8 @@ func compareValues(c *twin, call []string, ours, redis value) error {
 	if a.String() == b.String() {
 		return nil
 	}
-	return fmt.Errorf("%.200q\nours    %s\nRedis's %s", call, fromDifference(a.String(), b.String()), fromDifference(b.String(), a.String()))
+	return fmt.Errorf("%.200q\nours    %s\nRedis's %s", call, fromDifference(a.String(), b.String()),
+		fromDifference(b.String(), a.String()))
 }
 
 // nested equalizes replies and their elements.
@@ -225,7 +227,8 @@ func TestFloatsAsRedis(t *testing.T) {
 	for range pairs / batch {
 		var calls [][]string
 		for range batch {
-			calls = append(calls, []string{"SET", "f", floatText(s.maker.Rand)}, []string{"INCRBYFLOAT", "f", floatText(s.maker.Rand)})
+			calls = append(calls, []string{"SET", "f", floatText(s.maker.Rand)}, []string{"INCRBYFLOAT",
+				"f", floatText(s.maker.Rand)})
 		}
 		if err := s.converse(c, calls...); err != nil {
 			t.Fatal(err)

@@ -74,7 +74,7 @@ func TestValuesAreMoved(t *testing.T) {
 	third := harness.StartServer(t, "--data-dir", data)
 	for _, p := range []*harness.Process{second, third} {
 		if got := valuesOf(t, harness.Database(t, p, 0)); !maps.Equal(got, want) {
-			t.Errorf("got %q, want %q", got, want)
+			t.Errorf("got %+v, want %+v", got, want)
 		}
 	}
 	if got := harness.Dumps(t, second, 0); !maps.Equal(got, harness.Dumps(t, first, 0)) {
@@ -99,7 +99,7 @@ func TestValuesAreImported(t *testing.T) {
 		transferred(t, imported, "import", "--into", url(into), url(from))
 		for key, got := range valuesOf(t, target) {
 			if w := want[key]; got.text != w.text || max(got.at-w.at, w.at-got.at) > 10*time.Millisecond {
-				t.Errorf("%s: got %q, want %q", key, got, w)
+				t.Errorf("%s: got %+v, want %+v", key, got, w)
 			}
 		}
 		for _, c := range []struct {

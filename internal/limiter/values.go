@@ -159,7 +159,7 @@ func (c *Careful) do(s *State, nowNs int64, do func() (changed bool, err error))
 	switch {
 	case c.OnlyValues && s.Kind != Value:
 		err = ErrNotValue
-	case c.MustExpire && IsEndless(s) && !(live && IsEndless(&was)):
+	case c.MustExpire && IsEndless(s) && (!live || !IsEndless(&was)):
 		err = ErrEndless
 	default:
 		return true, nil

@@ -127,7 +127,7 @@ func (sh *shard) doLocked(nowNs int64, k keyRef, key *store.Key, likely limiter.
 		t.changeTAT(k.hash, b, slot, s.ExpiresNs)
 		sh.changedLocked(k.hash)
 	default:
-		if direct && b.place(slot) == placeArena && !(step.Traits().KeepsPayload && !sameBuffer(s.Payload, r.bytes[r.payload:])) {
+		if direct && b.place(slot) == placeArena && (!step.Traits().KeepsPayload || sameBuffer(s.Payload, r.bytes[r.payload:])) {
 			s.Payload = append(sh.scratch[:0], s.Payload...) // arena records may move
 		}
 		it := itemOf(k, key, s)

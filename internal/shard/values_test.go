@@ -14,8 +14,8 @@ import (
 
 const valueBytes = 1 << 20
 
-func setValue(s *Store, nowNs int64, name, text string, expiresNs int64) error {
-	_, _, err := store.SetIf(s, nowNs, store.Key{Name: []byte(name)}, limiter.ValueOf([]byte(text), expiresNs), store.Always)
+func setValue(s *Store, name, text string, expiresNs int64) error {
+	_, _, err := store.SetIf(s, t0, store.Key{Name: []byte(name)}, limiter.ValueOf([]byte(text), expiresNs), store.Always)
 	return err
 }
 
@@ -26,12 +26,12 @@ func TestValuesFloodNoLimiters(t *testing.T) {
 	s.SetMaxBytes(4<<20, store.VolatileTTL)
 	s.SetMaxValueBytes(valueBytes)
 	fill(t, s, t0, 10_000, "honest:", 3600)
-	if err := setValue(s, t0, "kept", "late", t0+1e6*sec); err != nil {
+	if err := setValue(s, "kept", "late", t0+1e6*sec); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 100_000 {
 		text := strings.Repeat("x", i%700)
-		if err := setValue(s, t0, "flood:"+strconv.Itoa(i), text, t0+int64(60+i%1000)*sec); err != nil {
+		if err := setValue(s, "flood:"+strconv.Itoa(i), text, t0+int64(60+i%1000)*sec); err != nil {
 			t.Fatal(err)
 		}
 		if st := statsOf(s); i%1000 == 0 && st.Values.Bytes > valueBytes {
@@ -63,7 +63,7 @@ func TestEndlessValuesAreRefused(t *testing.T) {
 		s.SetMaxValueBytes(valueBytes)
 		stored, refused := 0, 0
 		for i := range 100_000 {
-			switch err := setValue(s, t0, strconv.Itoa(i), "text of some length", limiter.NeverNs); {
+			switch err := setValue(s, strconv.Itoa(i), "text of some length", limiter.NeverNs); {
 			case err == nil:
 				stored++
 			case errors.Is(err, store.ErrFull):
@@ -77,10 +77,10 @@ func TestEndlessValuesAreRefused(t *testing.T) {
 			int(st.Values.Refused) != refused {
 			t.Errorf("%d stored, %d refused: %+v", stored, refused, st.Values)
 		}
-		if err := setValue(s, t0, "0", "5", limiter.NeverNs); err != nil {
+		if err := setValue(s, "0", "5", limiter.NeverNs); err != nil {
 			t.Errorf("a smaller value: %v", err)
 		}
-		if err := setValue(s, t0, "0", large, limiter.NeverNs); !errors.Is(err, store.ErrFull) {
+		if err := setValue(s, "0", large, limiter.NeverNs); !errors.Is(err, store.ErrFull) {
 			t.Errorf("a larger value: %v", err)
 		}
 		if got, _, _ := s.State(t0, store.Key{Name: []byte("0")}); string(limiter.AppendValue(nil, &got)) != "5" {
@@ -107,7 +107,7 @@ func TestCountersAllocateNothing(t *testing.T) {
 	batch, counter, text := make([]store.Request, 16), []byte("counter"), []byte("text")
 	var sink limiter.Sink
 	sink.Texts = make([]byte, 0, 1<<10)
-	if err := setValue(s, t0, "text", "a text that is read", limiter.NeverNs); err != nil {
+	if err := setValue(s, "text", "a text that is read", limiter.NeverNs); err != nil {
 		t.Fatal(err)
 	}
 	run := func() {

@@ -69,14 +69,14 @@ func scanNumber(text []byte) (n number, ok bool) {
 	if len(text) > 2 && text[0] == '0' && text[1]|0x20 == 'x' {
 		text, isDigit, mark, each, n.hex = text[2:], isHex, 'p', 4, true
 	}
-	any, point, more, i := false, false, false, 0
+	found, point, more, i := false, false, false, 0
 	for ; i < len(text) && (isDigit(text[i]) || text[i] == '.' && !point); i++ {
 		c := text[i]
 		if c == '.' {
 			point = true
 			continue
 		}
-		any = true
+		found = true
 		if point {
 			n.power -= each
 		}
@@ -92,8 +92,8 @@ func scanNumber(text []byte) (n number, ok bool) {
 	if more { // the rest is between 0 and a unit
 		n.digits, n.power = append(n.digits, '1'), n.power-each
 	}
-	if !any || i == len(text) {
-		return n, any
+	if !found || i == len(text) {
+		return n, found
 	}
 	power, ok := scanPower(text[i:], mark)
 	n.power += power

@@ -39,11 +39,8 @@ func Compile(chunk []ast.Stmt) *Program {
 	return c.program
 }
 
-// unknown returns what only the interpreter can execute.
-func (c *compiler) unknown() odd {
-	c.failed = c.failed || c.conditional == 0
-	return odd{}
-}
+// unknown notes what only the interpreter can execute.
+func (c *compiler) unknown() { c.failed = c.failed || c.conditional == 0 }
 
 // node counts a node of the tree. It returns false at the bound.
 func (c *compiler) node() bool {
@@ -86,7 +83,8 @@ func (c *compiler) statement(s ast.Stmt) statement {
 	case *ast.ReturnStmt:
 		return c.returned(x)
 	}
-	return c.unknown()
+	c.unknown()
+	return odd{}
 }
 
 func (c *compiler) declare(x *ast.LocalAssignStmt) statement {
@@ -123,14 +121,16 @@ func (c *compiler) returned(x *ast.ReturnStmt) statement {
 	case len(x.Exprs) == 0:
 		return &returning{}
 	case len(x.Exprs) > 1 && c.function > 0:
-		return c.unknown()
+		c.unknown()
+		return odd{}
 	}
 	s := &returning{c.expression(x.Exprs[0])}
 	for _, e := range x.Exprs[1:] {
 		switch e.(type) {
 		case *ast.NumberExpr, *ast.StringExpr, *ast.NilExpr, *ast.TrueExpr, *ast.FalseExpr:
 		default:
-			return c.unknown()
+			c.unknown()
+			return odd{}
 		}
 	}
 	return s
@@ -159,11 +159,13 @@ func (c *compiler) assign(x *ast.AssignStmt) statement {
 	for _, target := range x.Lhs {
 		name, ok := target.(*ast.IdentExpr)
 		if !ok {
-			return c.unknown()
+			c.unknown()
+			return odd{}
 		}
 		v := c.find(name.Value)
 		if v == nil || v.body != nil || v.slot < c.function {
-			return c.unknown()
+			c.unknown()
+			return odd{}
 		}
 		slots = append(slots, v.slot)
 	}
@@ -200,7 +202,8 @@ func (c *compiler) expression(e ast.Expr) expression {
 	}
 	if f, ok := constant(e); ok {
 		if isSigned(f) {
-			return c.unknown()
+			c.unknown()
+			return odd{}
 		}
 		return &literal{numberOf(f)}
 	}
@@ -232,7 +235,8 @@ func (c *compiler) expression(e ast.Expr) expression {
 	default:
 		return c.operation(e)
 	}
-	return c.unknown()
+	c.unknown()
+	return odd{}
 }
 
 func (c *compiler) operation(e ast.Expr) expression {
@@ -260,7 +264,8 @@ func (c *compiler) operation(e ast.Expr) expression {
 		}
 		return &length{c.place(), c.expression(x.Expr)}
 	}
-	return c.unknown()
+	c.unknown()
+	return odd{}
 }
 
 func (c *compiler) comparison(x *ast.RelationalOpExpr) expression {
@@ -308,7 +313,8 @@ func (c *compiler) index(x *ast.AttrGetExpr) expression {
 	}
 	f, ok := constant(x.Key)
 	if !ok || f < 1 || f > 1<<20 || f != math.Trunc(f) {
-		return c.unknown()
+		c.unknown()
+		return odd{}
 	}
 	if keys {
 		c.program.Keys = max(c.program.Keys, int(f))
@@ -327,12 +333,14 @@ func (c *compiler) table(x *ast.TableExpr) expression {
 		case name.Value == "err":
 			return &function{c.place(), of, tagged(isError)}
 		}
-		return c.unknown()
+		c.unknown()
+		return odd{}
 	}
 	list := make([]expression, 0, len(x.Fields))
 	for _, f := range x.Fields {
 		if f.Key != nil {
-			return c.unknown()
+			c.unknown()
+			return odd{}
 		}
 		list = append(list, c.expression(f.Value))
 	}

@@ -11,7 +11,8 @@ import (
 // call accepts calls of commands, of some of Lua's functions, and of the script's own.
 func (c *compiler) call(x *ast.FuncCallExpr) expression {
 	if x.Func == nil { // a method
-		return c.unknown()
+		c.unknown()
+		return odd{}
 	}
 	if attr, ok := x.Func.(*ast.AttrGetExpr); ok {
 		name, ok := attr.Key.(*ast.StringExpr)
@@ -22,11 +23,13 @@ func (c *compiler) call(x *ast.FuncCallExpr) expression {
 		case c.isGlobal(attr.Object, "math"):
 			return c.math(name.Value, x.Args)
 		}
-		return c.unknown()
+		c.unknown()
+		return odd{}
 	}
 	name, ok := x.Func.(*ast.IdentExpr)
 	if !ok {
-		return c.unknown()
+		c.unknown()
+		return odd{}
 	}
 	if v := c.find(name.Value); v != nil {
 		return c.own(v, x.Args)
@@ -50,7 +53,8 @@ func (c *compiler) redis(name string, args []ast.Expr) expression {
 	case name == "error_reply":
 		return &function{c.place(), c.expression(args[0]), errorReply}
 	}
-	return c.unknown()
+	c.unknown()
+	return odd{}
 }
 
 // arguments returns a command's, numbers already as texts.
@@ -102,7 +106,8 @@ func errorReply(_ *Machine, v *value) (value, bool) {
 func (c *compiler) math(name string, args []ast.Expr) expression {
 	if name == "max" || name == "min" {
 		if len(args) == 0 {
-			return c.unknown()
+			c.unknown()
+			return odd{}
 		}
 		return &extreme{c.place(), c.expressions(args), name == "min"}
 	}
@@ -116,7 +121,8 @@ func (c *compiler) math(name string, args []ast.Expr) expression {
 		f = math.Abs
 	}
 	if f == nil || len(args) != 1 {
-		return c.unknown()
+		c.unknown()
+		return odd{}
 	}
 	return &function{c.place(), c.expression(args[0]), func(_ *Machine, v *value) (value, bool) {
 		n, ok := v.toNumber()
@@ -143,7 +149,8 @@ func (c *compiler) global(name string, args []ast.Expr) expression {
 		f = assert
 	}
 	if f == nil || len(args) != 1 {
-		return c.unknown()
+		c.unknown()
+		return odd{}
 	}
 	return &function{c.place(), c.expression(args[0]), f}
 }
@@ -191,7 +198,8 @@ type body struct {
 // define compiles local function name().
 func (c *compiler) define(name string, x *ast.FunctionExpr) statement {
 	if x.ParList.HasVargs {
-		return c.unknown()
+		c.unknown()
+		return odd{}
 	}
 	outer, conditional, function, before := len(c.scopes), c.conditional, c.function, c.program.nodes
 	// Within itself, the name is not known.
@@ -212,7 +220,8 @@ func (c *compiler) define(name string, x *ast.FunctionExpr) statement {
 // own accepts a call of a local function with all its arguments.
 func (c *compiler) own(v *variable, args []ast.Expr) expression {
 	if v.body == nil || v.body.nodes == 0 || len(args) != len(v.body.params) {
-		return c.unknown()
+		c.unknown()
+		return odd{}
 	}
 	return &ownCall{c.place(), v.body, c.expressions(args)}
 }

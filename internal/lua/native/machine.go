@@ -130,8 +130,9 @@ func (m *Machine) text(v *value) ([]byte, bool) {
 		from := len(m.texts)
 		m.texts = guard.AppendNumber(m.texts, v.number)
 		return m.texts[from:len(m.texts):len(m.texts)], true
+	default:
+		return nil, false
 	}
-	return nil, false
 }
 
 // read takes the reply at the front of b. Errors and nested arrays need the interpreter.

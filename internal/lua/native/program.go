@@ -148,8 +148,9 @@ func (e *length) eval(m *Machine) *value {
 			}
 		}
 		return e.setNumber(m, float64(len(list)))
+	default:
+		return m.needInterpreter()
 	}
-	return m.needInterpreter()
 }
 
 // either is a and b, or a or b.

@@ -65,8 +65,9 @@ func (v *value) toNumber() (f float64, ok bool) {
 		return v.number, true
 	case isText:
 		return parseNumber(v.text)
+	default:
+		return 0, false
 	}
-	return 0, false
 }
 
 // parseNumber is guard.ParseNumber, fast for short decimals: a mantissa of 15 digits and a power of ten up to
@@ -98,7 +99,7 @@ func parseNumber(b []byte) (f float64, ok bool) {
 	}
 	f = float64(mantissa)
 	if fraction > 0 {
-		f /= powers[fraction]
+		f /= math.Pow10(fraction)
 	}
 	if isNegative {
 		f = -f
@@ -111,11 +112,6 @@ func parseAnyNumber(b []byte) (f float64, ok bool) {
 		return 0, false
 	}
 	return guard.ParseNumber(string(b))
-}
-
-// powers is never written.
-var powers = [...]float64{
-	1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
 }
 
 // order is a comparison.
@@ -155,8 +151,9 @@ func (o order) holdsFor(a, b float64) bool {
 		return a > b
 	case isMoreOrEqual:
 		return a >= b
+	default:
+		return a == b
 	}
-	return a == b
 }
 
 // arithmetic is an operation on numbers. The interpreter's remainder of texts is computed otherwise than that

@@ -112,7 +112,7 @@ func (r *programRun) run(x *Executor, p *native.Program, keys, argv [][]byte) bo
 	counted := len(r.called)
 	r.changed, in.Wrote = false, false
 	r.space = transact.Space{NowNs: nowNs, Held: true}
-	done := false
+	var done bool
 	if len(keys) == 1 || p.Keys == 1 {
 		done = r.runStep(x, nowNs)
 	} else {

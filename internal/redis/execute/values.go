@@ -123,7 +123,7 @@ func (x *Executor) noteEndless(key *store.Key) {
 	if !x.Engine.Config.RequireTTL || !x.HoldsKeys {
 		return
 	}
-	if e, found, err := x.Space.Keys.Entry(x.Now(), *key); err == nil && !(found && isEndless(e)) {
+	if e, found, err := x.Space.Keys.Entry(x.Now(), *key); err == nil && (!found || !isEndless(e)) {
 		x.Endless = append(x.Endless, store.Key{DB: key.DB, Name: append([]byte(nil), key.Name...)})
 	}
 }

@@ -75,7 +75,7 @@ func (k Codec) Append(b []byte, s *limiter.State) []byte {
 // appendString appends a string as Redis does: an integer of at most 32 bits in as few bytes as it takes, or
 // what LZF makes shorter.
 func appendString(b, text []byte) []byte {
-	const int8Of, int16Of, int32Of, compressed = 3<<6 | 0, 3<<6 | 1, 3<<6 | 2, 3<<6 | 3
+	const int8Of, int16Of, int32Of, compressed = 3 << 6, 3<<6 | 1, 3<<6 | 2, 3<<6 | 3
 	if n, ok := resp.ParseInt(text); ok && len(text) <= mostIntDigits {
 		le := binary.LittleEndian
 		switch {

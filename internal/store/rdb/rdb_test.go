@@ -140,7 +140,7 @@ func TestStringsThatAreNoStates(t *testing.T) {
 	}
 	whole := limiter.AppendState([]byte(stateMagic), &s)
 	for i := range whole {
-		var want, wantFunnel error = ErrDamaged, ErrDamaged
+		want, wantFunnel := ErrDamaged, ErrDamaged
 		if i < len(stateMagic) {
 			want, wantFunnel = nil, ErrNotState
 		}

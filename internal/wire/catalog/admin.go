@@ -60,8 +60,8 @@ func aclRows() []*Command {
 			Name: "cat", Arity: -2, Flags: asIs,
 			Since: "6.0.0", Summary: "Lists the categories, or the commands in one",
 			Args: []Arg{optional(text("category"))},
-			Differs: "@refill is not in Redis: the commands that empty limiters. " +
-				"Of these, users need DEL for a negative quantity of CL.THROTTLE and commands like it.",
+			Differs: "@refill is not in Redis: the commands that empty limiters. Of these, users need CL.RESET for " +
+				"a negative quantity of CL.THROTTLE and commands like it, and to move, replace or remove a limiter's key.",
 		},
 		{
 			Name: "dryrun", Arity: -4, MaxArgs: 3 + maxListed, Flags: byAdmin,

@@ -118,24 +118,31 @@ func (c *comparer) call() call {
 			words[i] = strconv.Itoa(1e8 + c.random.IntN(1e9))
 		}
 	}
-	return call{args: words, ofTime: strings.HasSuffix(words[0], "TTL") || strings.HasSuffix(words[0], "TIME")}
+	return call{args: words, ofTime: strings.HasSuffix(words[0], "TTL") || strings.HasSuffix(words[0],
+		"TIME")}
 }
 
 func calls() []string {
-	return []string{"SET K V", "SET K V", "SET K V PX T", "SET K V NX GET", "SET K V XX KEEPTTL", "GET K", "GET K", "GETDEL K", "GETEX K PX T", "GETEX K PERSIST",
-		"SETNX K V", "SETEX K T V", "PSETEX K T V", "MSET K V K V", "MGET K N K", "STRLEN K", "TYPE K", "OBJECT ENCODING K", "DUMP K", "DUMP N",
-		"INCR N", "INCR N", "INCR N", "DECR N", "INCRBY N I", "DECRBY N I", "INCRBYFLOAT K F", "SET N I", "GET N", "GETDEL N", "SET N I PX T GET",
-		"RENAME K K", "RENAME N N", "RENAMENX K K", "EXPIRE K T", "PEXPIRE N T XX", "PERSIST K", "PTTL K", "TTL N", "PEXPIRETIME K", "EXISTS K K N", "DEL K K", "UNLINK N"}
+	return []string{"SET K V", "SET K V", "SET K V PX T", "SET K V NX GET", "SET K V XX KEEPTTL", "GET K",
+		"GET K", "GETDEL K", "GETEX K PX T", "GETEX K PERSIST",
+		"SETNX K V", "SETEX K T V", "PSETEX K T V", "MSET K V K V", "MGET K N K", "STRLEN K", "TYPE K",
+		"OBJECT ENCODING K", "DUMP K", "DUMP N",
+		"INCR N", "INCR N", "INCR N", "DECR N", "INCRBY N I", "DECRBY N I", "INCRBYFLOAT K F", "SET N I",
+		"GET N", "GETDEL N", "SET N I PX T GET",
+		"RENAME K K", "RENAME N N", "RENAMENX K K", "EXPIRE K T", "PEXPIRE N T XX", "PERSIST K", "PTTL K",
+		"TTL N", "PEXPIRETIME K", "EXISTS K K N", "DEL K K", "UNLINK N"}
 }
 
 // makeShort makes a key that expires soon, in one of the ways that limiters have.
 func (c *comparer) makeShort() call {
-	s := &short{name: c.prefix + "s" + strconv.Itoa(c.named), ttl: time.Duration(1+c.random.IntN(500)) * time.Millisecond}
+	s := &short{name: c.prefix + "s" + strconv.Itoa(c.named),
+		ttl: time.Duration(1+c.random.IntN(500)) * time.Millisecond}
 	c.named++
 	ms := strconv.FormatInt(s.ttl.Milliseconds(), 10)
 	ways := [][]string{
 		{"SET", s.name, "x", "PX", ms}, {"SET", s.name, "1", "NX", "PX", ms}, {"PSETEX", s.name, ms, "x"},
-		{"EVAL", "local n = redis.call('INCR', KEYS[1]) if n == 1 then redis.call('PEXPIRE', KEYS[1], ARGV[1]) end return n", "1", s.name, ms},
+		{"EVAL",
+			"local n = redis.call('INCR', KEYS[1]) if n == 1 then redis.call('PEXPIRE', KEYS[1], ARGV[1]) end return n", "1", s.name, ms},
 	}
 	c.remember(s)
 	return call{args: ways[c.random.IntN(len(ways))], makes: s}
@@ -211,7 +218,8 @@ func (c *comparer) compare(q call, ours, other reply, began, ended time.Time) er
 	}
 	switch {
 	case q.makes != nil && q.of != nil: // renamed
-		*q.makes = short{name: q.makes.name, ttl: q.of.ttl, made: q.of.made, answered: q.of.answered, unsure: gone}
+		*q.makes = short{name: q.makes.name, ttl: q.of.ttl, made: q.of.made, answered: q.of.answered,
+			unsure: gone}
 	case q.makes != nil:
 		q.makes.made, q.makes.answered = began, ended
 	}
@@ -233,7 +241,7 @@ func (c *comparer) compare(q call, ours, other reply, began, ended time.Time) er
 func near(a, b reply, most time.Duration) bool {
 	n, err := strconv.ParseInt(strings.TrimPrefix(a.line, ":"), 10, 64)
 	m, err2 := strconv.ParseInt(strings.TrimPrefix(b.line, ":"), 10, 64)
-	return err == nil && err2 == nil && n > 0 && m > 0 && n-m <= 1+most.Milliseconds() && m-n <= 1+most.Milliseconds()
+	return err == nil && err2 == nil && n > 0 && m > 0 && max(n-m, m-n) <= 1+most.Milliseconds()
 }
 
 // finish compares what all keys have at the end.

@@ -89,7 +89,8 @@ func FillForever(ctx context.Context, addr string) (int, error) {
 			}
 			for i, r := range replies {
 				if r.line != want {
-					return 0, fmt.Errorf("%q: %s, want %s: a value without a time to live is lost", calls[i], r, want)
+					return 0, fmt.Errorf("%q: %s, want %s: a value without a time to live is lost",
+						calls[i], r, want)
 				}
 			}
 		}
@@ -104,7 +105,8 @@ func (f *Flood) Run(ctx context.Context, addr string, random *rand.Rand, client 
 		calls := make([][]string, pipeline)
 		set := make([]expiring, pipeline)
 		for i := range calls {
-			set[i] = expiring{fmt.Sprintf("flood:%d:%d:%d", client, round, i), 600_000 + random.Int64N(3_000_000)}
+			set[i] = expiring{fmt.Sprintf("flood:%d:%d:%d", client, round, i),
+				600_000 + random.Int64N(3_000_000)}
 			calls[i] = []string{"SET", set[i].name, value, "PX", strconv.FormatInt(set[i].expiresMs, 10)}
 		}
 		replies, err := c.do(calls...)
@@ -159,7 +161,8 @@ func (f *Flood) Throttle(ctx context.Context, addr string, random *rand.Rand, cl
 				limited, left[k] = 0, left[k]-quantity
 			}
 			keys[i], wants[i] = k, fmt.Sprintf(":%d %d", limited, left[k])
-			calls[i] = []string{"CL.THROTTLE", fmt.Sprintf("honest:%d:%d", client, k), strconv.Itoa(capacity - 1), "1", "1000000", strconv.Itoa(quantity)}
+			calls[i] = []string{"CL.THROTTLE", fmt.Sprintf("honest:%d:%d", client, k),
+				strconv.Itoa(capacity - 1), "1", "1000000", strconv.Itoa(quantity)}
 		}
 		replies, err := c.do(calls...)
 		if err != nil {
