@@ -93,6 +93,7 @@ soak:
 	cd soak && $(GO) run . failover
 	cd soak && $(GO) run . waits
 	cd soak && $(GO) run . replica
+	cd soak && $(GO) run . values
 
 profile:
 	CGO_ENABLED=0 $(GO) test -run '^$$' -bench Serve -benchtime 5s -cpuprofile cmd/cellserver/default.pgo -o /dev/null ./e2e/wire

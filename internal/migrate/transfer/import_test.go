@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -12,6 +13,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"cellserver/internal/limiter"
+	"cellserver/internal/store"
+	"cellserver/internal/store/rdb"
 	"cellserver/internal/test/redistest"
 )
 
@@ -78,6 +82,88 @@ func TestLimiterState(t *testing.T) {
 		state, got := value{text: tt.text, ttl: tt.ttl, err: tt.err}.limiterState(now, now+1000)
 		if got != tt.want || got == "" && strconv.FormatInt(state.ExpiresNs, 10) != tt.text {
 			t.Errorf("%q, %d ns: got %d, %q, want %q", tt.text, tt.ttl, state.ExpiresNs, got, tt.want)
+		}
+	}
+}
+
+// TestCellserversOfBoth: an earlier one dumps a funnel as a decimal and takes it by SET; a later one keeps values.
+func TestCellserversOfBoth(t *testing.T) {
+	const nowNs, atNs = int64(1_700_000_000_000_000_000), int64(1_700_000_060_000_000_001)
+	codec := rdb.NewCodec()
+	funnel, counter := limiter.State{ExpiresNs: atNs}, limiter.ValueOf([]byte("1700000060000000001"), limiter.NeverNs)
+	earlier := Server{codec: codec, reads: byDump, isCellserver: true}
+	later := earlier
+	later.keepsValues = true
+	lasting := limiter.ValueOf([]byte("hello"), atNs)
+	for _, tt := range []struct {
+		s      *Server
+		dumped *limiter.State
+		ttl    time.Duration
+		want   limiter.State
+	}{
+		{&earlier, &counter, 0, funnel}, {&later, &counter, -1, counter}, {&later, &funnel, -1, funnel},
+		{&later, &lasting, time.Duration(atNs), lasting},
+	} {
+		v := value{text: string(codec.Append(nil, tt.dumped)), ttl: tt.ttl}
+		tt.s.readDump(&v)
+		if got, ok := v.state(); !ok || !reflect.DeepEqual(got, tt.want) {
+			t.Errorf("%+v is read as %+v, %t, want %+v", tt.dumped, got, ok, tt.want)
+		}
+	}
+	for _, tt := range []struct {
+		s     *Server
+		state *limiter.State
+		takes bool
+		want  string
+	}{
+		{&Server{}, &funnel, true, "SET k 1700000060000000001 PX 60001"}, {&earlier, &funnel, true, "SET k 1700000060000000001 PX 60001"},
+		{&Server{}, &counter, true, "SET k 1700000060000000001"}, {&Server{}, &lasting, true, "SET k hello PXAT 1700000060001"},
+		{&earlier, &lasting, false, ""}, {&later, &funnel, true, "RESTORE k 1700000060001 DUMP REPLACE ABSTTL"},
+		{&later, &counter, true, "RESTORE k 0 DUMP REPLACE ABSTTL"}, {&later, &lasting, true, "RESTORE k 1700000060001 DUMP REPLACE ABSTTL"},
+	} {
+		e := Entry{Key: store.Key{Name: []byte("k")}, State: *tt.state}
+		if takes := tt.s.takes(&e, nowNs); takes != tt.takes {
+			t.Errorf("%+v takes %+v: %t", tt.s, tt.state, takes)
+		}
+		if !tt.takes {
+			continue
+		}
+		words := tt.s.write(&e, nowNs)
+		if words[0] == "RESTORE" && bytes.Equal(words[3].([]byte), codec.Append(nil, tt.state)) {
+			words[3] = "DUMP"
+		}
+		var text []string
+		for _, word := range words {
+			if b, ok := word.([]byte); ok {
+				word = string(b)
+			}
+			text = append(text, fmt.Sprint(word))
+		}
+		if got := strings.Join(text, " "); got != tt.want {
+			t.Errorf("got %s, want %s", got, tt.want)
+		}
+	}
+}
+
+// TestStays: of two values the later one, the higher counter, or the target's; and none beside a limiter.
+func TestStays(t *testing.T) {
+	const at, ms = int64(1_700_000_000_000_000_000), int64(time.Millisecond)
+	state := func(text string, ns int64) *limiter.State {
+		s := limiter.ValueOf([]byte(text), ns)
+		return &s
+	}
+	for i, tt := range []struct {
+		held, other *limiter.State
+		stays, ok   bool
+	}{
+		{state("5", at), state("5", at), true, true}, {state("5", at), state("6", at), false, true}, {state("7", at), state("6", at+9*ms), true, true},
+		{state("7", at), state("6", at+11*ms), false, true}, {state("5", at+11*ms), state("6", at), true, true},
+		{state("5", limiter.NeverNs), state("6", at), true, true}, {state("a", limiter.NeverNs), state("b", limiter.NeverNs), true, true},
+		{state("a", at), state("b", limiter.NeverNs), false, true}, {state("5", at), &limiter.State{ExpiresNs: at}, false, false},
+		{&limiter.State{ExpiresNs: at}, state("5", at), false, false},
+	} {
+		if stays, ok := stays(tt.held, tt.other); stays != tt.stays || ok != tt.ok {
+			t.Errorf("row %d: %t, %t", i, stays, ok)
 		}
 	}
 }

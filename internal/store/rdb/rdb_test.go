@@ -121,6 +121,12 @@ func TestStatesAreReadBack(t *testing.T) {
 			t.Errorf("%v: got %+v, %v, want %+v", kind, got, err, s)
 		}
 	}
+	for _, text := range []string{stateMagic, stateMagic + "\x09", stateMagic[:7]} {
+		s := limiter.ValueOf([]byte(text), limiter.NeverNs)
+		if got, err := k.Read(k.Append(nil, &s)); err != nil || !reflect.DeepEqual(got, s) {
+			t.Errorf("%q is read as %+v, %v", text, got, err)
+		}
+	}
 	for _, n := range []int{0, 1, 63, 64, 1<<14 - 1, 1 << 14, maxValueBytes} {
 		value := bytes.Repeat([]byte{'x'}, n)
 		in := append(appendLength([]byte{typeString}, n), value...)

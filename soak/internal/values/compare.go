@@ -31,7 +31,7 @@ func Compare(ctx context.Context, addrs [2]string, random *rand.Rand, client, ca
 		if c.conns[i], err = dial(ctx, addr); err != nil {
 			return err
 		}
-		defer c.conns[i].nc.Close() //nolint:errcheck // nothing is lost
+		defer c.conns[i].nc.Close()
 	}
 	for made := 0; made < calls && ctx.Err() == nil; made += len(c.batch) {
 		c.batch = c.batch[:0]

@@ -53,7 +53,7 @@ func FillForever(ctx context.Context, addr string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer c.nc.Close() //nolint:errcheck // nothing is lost
+	defer c.nc.Close()
 	var kept []string
 	value := strings.Repeat("v", valueBytes)
 	for refused := 0; refused < 10*pipeline; {
@@ -76,6 +76,11 @@ func FillForever(ctx context.Context, addr string) (int, error) {
 			}
 		}
 	}
+	return len(kept), c.takeBack(kept)
+}
+
+// takeBack finds all values and deletes them.
+func (c *conn) takeBack(kept []string) error {
 	for _, name := range []string{"STRLEN", "DEL"} {
 		want := map[string]string{"STRLEN": ":" + strconv.Itoa(valueBytes), "DEL": ":1"}[name]
 		for at := 0; at < len(kept); at += pipeline {
@@ -85,17 +90,17 @@ func FillForever(ctx context.Context, addr string) (int, error) {
 			}
 			replies, err := c.do(calls...)
 			if err != nil {
-				return 0, err
+				return err
 			}
 			for i, r := range replies {
 				if r.line != want {
-					return 0, fmt.Errorf("%q: %s, want %s: a value without a time to live is lost",
+					return fmt.Errorf("%q: %s, want %s: a value without a time to live is lost",
 						calls[i], r, want)
 				}
 			}
 		}
 	}
-	return len(kept), nil
+	return nil
 }
 
 // Run sets values that expire in an hour or earlier until ctx is done. All must be taken.
@@ -136,7 +141,7 @@ func (f *Flood) serve(ctx context.Context, addr string, round func(c *conn, roun
 		f.fault("dial: %v", err)
 		return
 	}
-	defer c.nc.Close() //nolint:errcheck // nothing is lost
+	defer c.nc.Close()
 	for n := 0; ctx.Err() == nil; n++ {
 		if err := round(c, n); err != nil {
 			f.fault("%v", err)
@@ -211,7 +216,7 @@ func (f *Flood) Rank(ctx context.Context, addr string) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer c.nc.Close() //nolint:errcheck // nothing is lost
+	defer c.nc.Close()
 	var places, left float64
 	for at := 0; at+pipeline <= len(f.flooded); at += pipeline {
 		var calls [][]string

@@ -20,8 +20,8 @@ import (
 const checkHelp = `Read all files of a stopped server's data directory and report whether they can be read. Nothing is changed.
 
 For each file it prints the number of frames, records and bytes, and the byte at which it is damaged. A torn tail, left by a
-write that was under way when the server ended, is no damage. Live keys are counted by kind, values too, unless all are funnels. It exits
-with 0 if everything can be read, else with 1.`
+write that was under way when the server ended, is no damage. Live keys are counted by kind, values too, unless all are
+funnels. It exits with 0 if everything can be read, else with 1.`
 
 func checkCommand() *cobra.Command {
 	return &cobra.Command{

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"cellserver/internal/limiter"
 	"cellserver/internal/redis/commands"
 	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/test/resptest"
@@ -72,50 +71,5 @@ func TestRequireTTL(t *testing.T) {
 		if got := commandstest.Say(t, s, "GET k\r\n"); got != want {
 			t.Errorf("%q leaves %q, want %q", tt.calls, got, want)
 		}
-	}
-}
-
-// TestLimitersAreSafe: without the right to refill no command moves, replaces or removes a limiter of any
-// kind, alone, in a transaction or in a script, and the denial precedes that of the type; values are free.
-func TestLimitersAreSafe(t *testing.T) {
-	r := commandstest.NewUserHarness(t, "user default on nopass ~* &* +@all", "user limited on >pw ~* &* +@all -@refill")
-	admin, limited := r.Session(), r.Login("limited")
-	commandstest.Say(t, admin, "SET v value\r\n")
-	restore := resptest.Encode("RESTORE", "k", "0", dumpOf(t, admin, "v"), "REPLACE")
-	calls := []string{
-		"SET k v\r\n", "SET k v GET\r\n", "SETEX k 9 v\r\n", "PSETEX k 9 v\r\n", "GETDEL k\r\n", "MSET a 1 k v\r\n", "RENAME k l\r\n", "RENAME v k\r\n",
-		"RENAMENX k v\r\n", "DEL k\r\n", "DEL v k\r\n", "UNLINK k\r\n", "EXPIRE k 9\r\n", "PEXPIREAT k 1\r\n", restore,
-	}
-	for _, state := range states(t) {
-		kind := state.Kind
-		if kind == limiter.Value {
-			continue
-		}
-		commandstest.Say(t, admin, "DEL k\r\n"+resptest.Encode("RESTORE", "k", "0", payloadOf(&state)))
-		before := dumpOf(t, admin, "k")
-		for _, call := range calls {
-			if got := commandstest.Say(t, limited, call); !strings.HasPrefix(got, "-NOPERM ") {
-				t.Errorf("%v, %q: got %q", kind, call, got)
-			}
-			if got := commandstest.Say(t, limited, "MULTI\r\n"+call+"EXEC\r\n"); !strings.Contains(got, "*1\r\n-NOPERM ") {
-				t.Errorf("%v, %q in a transaction: got %q", kind, call, got)
-			}
-		}
-		if got := commandstest.Say(t, limited, "INCR k\r\nGETEX k\r\nSTRLEN k\r\n"); strings.Count(got, "-WRONGTYPE") != 3 {
-			t.Errorf("%v: got %q", kind, got)
-		}
-		script := resptest.Encode("EVAL", "return redis.call('SET', KEYS[1], 'v')", "1", "k")
-		if got, _, _ := commandstest.Converse(t, limited, script); !strings.HasPrefix(got, "-ERR The user executing the script can't run this command") {
-			t.Errorf("%v in a script: got %q", kind, got)
-		}
-		if after := dumpOf(t, admin, "k"); after != before || commandstest.Say(t, admin, "EXISTS v a l\r\n") != ":1\r\n" {
-			t.Errorf("%v: something has changed", kind)
-		}
-		commandstest.Expect(t, admin, "SET k v\r\nGET k\r\n", "+OK\r\n"+bulk("v"))
-	}
-	commandstest.Expect(t, limited, "SET k w GET\r\nGETDEL k\r\nMSET a 1 b 2\r\nRENAME a c\r\nEXPIRE c 9\r\nDEL b c\r\n",
-		bulk("v")+bulk("w")+"+OK\r\n+OK\r\n:1\r\n:2\r\n")
-	if got := commandstest.Say(t, admin, "ACL LOG 1\r\n"); !strings.Contains(got, "cl.reset") {
-		t.Errorf("ACL LOG has %q", got)
 	}
 }
