@@ -8,7 +8,8 @@ import (
 )
 
 // ErrMisconfigured is wrapped by errors that trying again does not end, such as those of an unknown limit,
-// a missing right or a wrong password. They are returned whatever OnError says.
+// a missing right or no password. They are returned whatever OnError says. The server delays the reply to
+// a wrong password, mostly beyond DefaultTimeout, which then is all that a Limiter knows.
 var ErrMisconfigured = errors.New("cellserver: misconfigured")
 
 // isUnavailable reports whether an error of a call says nothing of the call: no server answers, or it is

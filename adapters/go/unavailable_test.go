@@ -21,20 +21,14 @@ func isMistake(err error) bool { return errors.Is(err, cellserver.ErrMisconfigur
 // TestMistakes has each mistake with a server, in each mode, by each way to ask.
 func TestMistakes(t *testing.T) {
 	f := cellserver.Funnel{MaxBurst: 9, Count: 1, Period: time.Hour}
-	for _, tt := range []struct{ rules, user, password, want string }{
-		{"default on nopass ~* +@all", "", "", "no such limit"},
-		{"default on nopass ~* +ping", "", "", "NOPERM"},
-		{"default on >secret ~* +@all", "", "", "NOAUTH"},
-		{"default on nopass ~* +@all", "nobody", "x", "WRONGPASS"},
+	for _, tt := range []struct{ rules, want string }{
+		{"on nopass ~* +@all", "no such limit"},
+		{"on nopass ~* +ping", "NOPERM"},
+		{"on >secret ~* +@all", "NOAUTH"},
 	} {
-		file := filepath.Join(t.TempDir(), "users.acl")
-		if err := os.WriteFile(file, []byte("user "+tt.rules+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		o := cellserver.Options(servertest.Start(t, binary, "--aclfile="+file).Addr)
-		o.Username, o.Password = tt.user, tt.password
+		addr := serveUser(t, tt.rules)
 		for _, onError := range []cellserver.OnError{cellserver.Open, cellserver.Closed, cellserver.Local} {
-			l, reported := limiterOf(t, servertest.Patient(o), onError, long), 0
+			l, reported := patient(t, addr, onError), 0
 			l.Report = func(error) { reported++ }
 			r, err := l.Allow(t.Context(), "api", "k", 1)
 			errs := []error{err, l.Wait(t.Context(), "api", "k", 1)}
@@ -54,6 +48,26 @@ func TestMistakes(t *testing.T) {
 				t.Errorf("%s, %d: status %d, %s", tt.want, onError, status, headers)
 			}
 		}
+	}
+}
+
+// serveUser starts a server whose default user has these rules.
+func serveUser(t *testing.T, rules string) (addr string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "users.acl")
+	if err := os.WriteFile(file, []byte("user default "+rules+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return servertest.Start(t, binary, "--aclfile="+file).Addr
+}
+
+// TestWrongPassword calls once, as the server delays each reply more than the one before.
+func TestWrongPassword(t *testing.T) {
+	o := servertest.Patient(cellserver.Options(serveUser(t, "on >secret ~* +@all")))
+	o.Password = "wrong"
+	r, err := limiterOf(t, o, cellserver.Open, long).Allow(t.Context(), "api", "k", 1)
+	if r.Allowed || !isMistake(err) || !strings.Contains(err.Error(), "WRONGPASS") {
+		t.Errorf("%+v, %v", r, err)
 	}
 }
 

@@ -17,7 +17,7 @@ _UNAVAILABLE = {
 }
 _UNAVAILABLE_TEXTS = (
     "new keys per second from this address", "the store failed", "conflicts with other clients",
-    "was ended before it was done",
+    "was ended before it was done", "max number of clients",
 )
 # redis-py cuts the code off the text where it has a class for the code.
 _UNAVAILABLE_CLASSES = (redis.ConnectionError, redis.TimeoutError, redis.exceptions.ReadOnlyError) + (

@@ -175,6 +175,22 @@ func TestRefusedOverRemote(t *testing.T) {
 	}
 }
 
+// TestValuesOverRemote: SET and RESTORE make funnels there, and no values.
+func TestValuesOverRemote(t *testing.T) {
+	_, remote := onRemote()
+	memory, s := commandstest.New().Session(), commandstest.New(remote).Session()
+	commandstest.Say(t, memory, "SET text hello\r\nSET number 5\r\nSET tat 1700000060000000000\r\n")
+	restore := func(key, options string) string {
+		dumped := resptest.ParseAll(t, commandstest.Say(t, memory, "DUMP "+key+"\r\n"))[0].Text
+		return resptest.Encode(append([]string{"RESTORE", "k", "0", dumped}, strings.Fields(options)...)...)
+	}
+	for _, in := range []string{"SET k hello\r\n", "SET k 5\r\n", "SET k hello GET\r\n", restore("text", ""), restore("number", ""), restore("text", "FUNNEL")} {
+		commandstest.ExpectLike(t, s, in+"EXISTS k\r\n", "-ERR "+catalog.RefuseValue+"…\r\n:0\r\n")
+	}
+	commandstest.Expect(t, s, restore("tat", "")+"GET k\r\nSET k 1700000070000000000 GET\r\n"+restore("tat", "REPLACE FUNNEL")+"CL.THROTTLE k 6 1 10 0\r\n",
+		"+OK\r\n$19\r\n1700000060000000000\r\n$19\r\n1700000060000000000\r\n+OK\r\n"+resptest.Ints(0, 7, 1, -1, 60))
+}
+
 // TestUsersOverRemote: a user's rules apply to a native script, as over memory.
 func TestUsersOverRemote(t *testing.T) {
 	script := resptest.Encode("EVAL", "return redis.call('cl.throttle', KEYS[1], 4, 1, 10)", "1", "k")

@@ -81,8 +81,8 @@ func (k codec) restore(c execute.Call, args [][]byte) error {
 	return c.OK()
 }
 
-// stateOf returns the state in a payload. A limiter's expiry must lie ahead, at most MaxToleranceNs; a value's
-// and a bucket's are not in the payload.
+// stateOf returns the state in a payload. A limiter's expiry must lie ahead, at most MaxToleranceNs; that of
+// a value and of a bucket is not in the payload.
 func (k codec) stateOf(c execute.Call, payload []byte, decimalIsFunnel bool) (s limiter.State, err error) {
 	nowNs := c.Now()
 	if decimalIsFunnel {

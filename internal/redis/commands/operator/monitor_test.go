@@ -42,6 +42,12 @@ func TestMonitor(t *testing.T) {
 		{"several batches", "CL.THROTTLE k 1 1 1\r\ncl.bucket Take b 5\r\nRL.THROTTLE k 1 1 1\r\nCL.THROTTLE k 1 1 1\r\nCL.PEEK k 1 1 1\r\n",
 			"[0 c] \"CL.THROTTLE\" \"k\" \"1\" \"1\" \"1\"\n[0 c] \"cl.bucket\" \"Take\" \"b\" \"5\"\n[0 c] \"RL.THROTTLE\" \"k\" \"1\" \"1\" \"1\"\n" +
 				"[0 c] \"CL.THROTTLE\" \"k\" \"1\" \"1\" \"1\"\n[0 c] \"CL.PEEK\" \"k\" \"1\" \"1\" \"1\""},
+		{"values", "INCR n\r\nincrby n 5\r\nINCR n x\r\nDECRBY n x\r\nGET n\r\nMSET a 1 b 2\r\nRENAME a b\r\nGETEX b EX 5\r\n",
+			"[0 c] \"INCR\" \"n\"\n[0 c] \"incrby\" \"n\" \"5\"\n[0 c] \"DECRBY\" \"n\" \"x\"\n[0 c] \"GET\" \"n\"\n" +
+				"[0 c] \"MSET\" \"a\" \"1\" \"b\" \"2\"\n[0 c] \"RENAME\" \"a\" \"b\"\n[0 c] \"GETEX\" \"b\" \"EX\" \"5\""},
+		{"values in a script", resptest.Encode("EVAL", "if redis.call('INCR',KEYS[1]) == 1 then redis.call('PEXPIRE',KEYS[1],ARGV[1]) end", "1", "k", "50"),
+			"[0 c] \"EVAL\" \"if redis.call('INCR',KEYS[1]) == 1 then redis.call('PEXPIRE',KEYS[1],ARGV[1]) end\" \"1\" \"k\" \"50\"\n" +
+				"[0 lua] \"INCR\" \"k\"\n[0 lua] \"PEXPIRE\" \"k\" \"50\""},
 		{"what was not executed", "NOSUCH\r\nGET\r\nPSUBSCRIBE a\r\n", ""},
 		{"what failed", "TTL k\r\nEVALSHA x 0\r\n", "[0 c] \"TTL\" \"k\"\n[0 c] \"EVALSHA\" \"x\" \"0\""},
 		{"administration", "CONFIG GET x\r\nSLOWLOG LEN\r\nACL SETUSER x >y\r\n", ""},

@@ -41,6 +41,8 @@ func TestSlowlogEntries(t *testing.T) {
 		{"a command", "PING x\r\n", "[PING,x,] 192.0.2.1:5000 \n"},
 		{"of a batch", "CL.BUCKET TAKE b 5\r\nCL.BUCKET TAKE c 5\r\nRL.THROTTLE k 1 1 1\r\n",
 			"[RL.THROTTLE,k,] 192.0.2.1:5000 \n[CL.BUCKET,TAKE,b,... (1 more calls in one batch),] 192.0.2.1:5000 \n"},
+		{"of values", "INCR a\r\nINCR b\r\nINCRBYFLOAT a 1\r\nRENAME a c\r\n",
+			"[RENAME,a,c,] 192.0.2.1:5000 \n[INCRBYFLOAT,a,1,] 192.0.2.1:5000 \n[INCR,a,... (1 more calls in one batch),] 192.0.2.1:5000 \n"},
 		{"one that fails", "SELECT x\r\n", "[SELECT,x,] 192.0.2.1:5000 \n"},
 		{"one that is refused", "NOSUCH\r\nGET\r\nPSUBSCRIBE x\r\n", ""},
 		{"the client's name", "CLIENT SETNAME me\r\n", "[CLIENT,SETNAME,me,] 192.0.2.1:5000 me\n"},
