@@ -127,7 +127,8 @@ func TestKindsAreImported(t *testing.T) {
 	}
 }
 
-// TestFunnelsAndValuesGoToRedis: other limiters are counted and left out, except what reservations have debited.
+// TestFunnelsAndValuesGoToRedis: other limiters are counted and left out, except what reservations have
+// debited.
 func TestFunnelsAndValuesGoToRedis(t *testing.T) {
 	t.Parallel()
 	from, into := harness.StartServer(t), harness.StartRedis(t)

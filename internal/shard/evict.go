@@ -87,7 +87,7 @@ func (sh *shard) soonestLocked(t *table, b *bucket) (soonest int) {
 
 // mayEvictLocked reports whether an entry is neither pinned nor a value that never expires.
 func (sh *shard) mayEvictLocked(t *table, b *bucket, slot int) bool {
-	return !(t.values && b.tatNs(slot) == limiter.NeverNs) && !(sh.pins != nil && sh.pins.holds(t.hashAt(b, slot)))
+	return (!t.values || b.tatNs(slot) != limiter.NeverNs) && (sh.pins == nil || !sh.pins.holds(t.hashAt(b, slot)))
 }
 
 // evictLocked removes an entry and counts it as evicted unless it had expired.

@@ -86,7 +86,8 @@ func TestLimiterState(t *testing.T) {
 	}
 }
 
-// TestCellserversOfBoth: an earlier one dumps a funnel as a decimal and takes it by SET; a later one keeps values.
+// TestCellserversOfBoth: an earlier one dumps a funnel as a decimal and takes it by SET; a later one keeps
+// values.
 func TestCellserversOfBoth(t *testing.T) {
 	const nowNs, atNs = int64(1_700_000_000_000_000_000), int64(1_700_000_060_000_000_001)
 	codec := rdb.NewCodec()

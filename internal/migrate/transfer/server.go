@@ -25,8 +25,8 @@ func replyBounds() resp.ReplyBounds {
 	return resp.ReplyBounds{BulkBytes: 64 << 20, Bytes: 256 << 20, Elements: 1 << 20}
 }
 
-// Server is a running cellserver, or a Redis with redis-cell. A cellserver that keeps values dumps a funnel in
-// its own format. An earlier one dumps a decimal, and takes a funnel by SET, as a Redis does.
+// Server is a running cellserver, or a Redis with redis-cell. A cellserver that keeps values dumps a funnel
+// in its own format. An earlier one dumps a decimal, and takes a funnel by SET, as a Redis does.
 type Server struct {
 	name    string // for messages
 	options *redis.Options

@@ -34,8 +34,8 @@ const (
 	maxValueBytes = limiter.MaxPayloadBytes + headBytes
 )
 
-// stateMagic begins the string of a limiter, before limiter.AppendState's bytes, and that of a value whose text
-// begins so, too.
+// stateMagic begins the string of a limiter, before limiter.AppendState's bytes, and that of a value whose
+// text begins so, too.
 const stateMagic = "CELLSTAT"
 
 var (
