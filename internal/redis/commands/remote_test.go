@@ -187,8 +187,8 @@ func TestValuesOverRemote(t *testing.T) {
 	for _, in := range []string{"SET k hello\r\n", "SET k 5\r\n", "SET k hello GET\r\n", restore("text", ""), restore("number", ""), restore("text", "FUNNEL")} {
 		commandstest.ExpectLike(t, s, in+"EXISTS k\r\n", "-ERR "+catalog.RefuseValue+"…\r\n:0\r\n")
 	}
-	commandstest.Expect(t, s, restore("tat", "")+"GET k\r\nSET k 1700000070000000000 GET\r\n"+restore("tat", "REPLACE FUNNEL")+"CL.THROTTLE k 6 1 10 0\r\n",
-		"+OK\r\n$19\r\n1700000060000000000\r\n$19\r\n1700000060000000000\r\n+OK\r\n"+resptest.Ints(0, 7, 1, -1, 60))
+	commandstest.Expect(t, s, restore("tat", "")+"GET k\r\nSET k 1700000070000000000 GET\r\nSET k 1700000071000000000 EX 9\r\nSET k 1700000070000000000 KEEPTTL GET\r\n"+restore("tat", "REPLACE FUNNEL")+"CL.THROTTLE k 6 1 10 0\r\n",
+		"+OK\r\n$19\r\n1700000060000000000\r\n$19\r\n1700000060000000000\r\n+OK\r\n$19\r\n1700000071000000000\r\n+OK\r\n"+resptest.Ints(0, 7, 1, -1, 60))
 }
 
 // TestUsersOverRemote: a user's rules apply to a native script, as over memory.

@@ -143,7 +143,7 @@ func (k Codec) read(b []byte, other func(text []byte) (limiter.State, error)) (l
 		return limiter.State{}, ErrDamaged
 	}
 	if s.Kind == limiter.Value {
-		s.ExpiresNs = limiter.NeverNs
+		s = limiter.ValueOf(limiter.AppendValue(nil, &s), limiter.NeverNs)
 	}
 	return s, nil
 }

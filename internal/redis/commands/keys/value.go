@@ -28,14 +28,20 @@ func (k handlers) set(c execute.Call, args [][]byte) error {
 	if err != nil || o.expiry == "persist" {
 		return reply.ErrSyntax
 	}
-	s, err := k.setting(c, args[2])
-	if err == nil && o.time != nil {
-		s.To.ExpiresNs, err = o.expiresNs(args[0], c.Now())
+	atNs := int64(limiter.NeverNs)
+	if o.time != nil {
+		if atNs, err = o.expiresNs(args[0], c.Now()); err != nil {
+			return err
+		}
 	}
+	s, err := k.setting(c, args[2])
 	if err != nil {
 		return err
 	}
-	s.When, s.KeepExpiry = o.when, o.expiry == "keepttl"
+	s.When = o.when
+	if s.To.Kind == limiter.Value { // a funnel expires by its TAT
+		s.To.ExpiresNs, s.KeepExpiry = atNs, o.expiry == "keepttl"
+	}
 	if o.get {
 		return setReading(c, args[1], s)
 	}
