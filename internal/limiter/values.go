@@ -24,7 +24,7 @@ func (values) row() Row {
 
 func (values) makesKey(r Rule, _ int64) bool { return r.Writes() }
 
-func (values) valid(State) bool { return true }
+func (values) valid(s State) bool { return value.Valid(s.Payload) }
 
 // Operations of a Value rule, in its first word; the second is the number to add.
 const (

@@ -55,6 +55,11 @@ func TextBytes(payload []byte) int {
 	return len(payload)
 }
 
+// Valid reports whether a payload is a value's.
+func Valid(payload []byte) bool {
+	return len(payload) <= counterBytes || payload[len(payload)-1] == 0
+}
+
 // Counter returns a counter's number, and false for a text.
 func Counter(payload []byte) (n int64, ok bool) {
 	if len(payload) != counterBytes {

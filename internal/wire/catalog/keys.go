@@ -102,7 +102,7 @@ func objectRows() []*Command {
 func expiryRows() []*Command {
 	const read, write = FlagReadonly | FlagFast, FlagWrite | FlagFast
 	const differs = refillsLimiters + "Of limiters only keys of CL.BUCKET get another expiry: for others it " +
-		"returns 1 and changes nothing, unless the time has passed, because a limiter expires by its own rate."
+		"returns 1 and changes nothing, unless the time has passed, because a limiter expires by its own rate. A time after the year 2262 becomes the end of that."
 	args := func(time string) []Arg {
 		return keyAnd(integer(time), optional(oneOf("condition", token("NX"), token("XX"), token("GT"), token("LT"))))
 	}
