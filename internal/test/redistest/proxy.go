@@ -38,11 +38,7 @@ func NewProxy(t *testing.T, target string) *Proxy {
 }
 
 func openProxy(target string) (*Proxy, error) {
-	port, err := freePort()
-	if err != nil {
-		return nil, err
-	}
-	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port})
+	l, err := listenBelowEphemeral()
 	if err != nil {
 		return nil, err
 	}

@@ -61,6 +61,12 @@ func valueRows() []*Command {
 	for _, c := range all {
 		c.Group, c.Categories = "string", []string{"string"}
 		switch c.Name {
+		case "get", "getdel", "getex":
+			c.Cost.Call = readSteps
+		case "incrbyfloat":
+			c.Cost.Call = floatSteps
+		}
+		switch c.Name {
 		case "get", "incr", "decr", "incrby", "decrby":
 			c.Batches = true
 		}
@@ -68,6 +74,12 @@ func valueRows() []*Command {
 	return append(all, renameRow("rename", "update", 0, "Gives a key another name"),
 		renameRow("renamenx", "insert", FlagFast, "Gives a key another name if no key has it"))
 }
+
+// readSteps is the time to copy a value of a few KiB, floatSteps that for numbers of thousands of digits.
+const (
+	readSteps  = 2_000
+	floatSteps = 100_000
+)
 
 // expirations are the options of SET and GETEX.
 func expirations() []Arg {
