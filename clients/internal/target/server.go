@@ -3,6 +3,7 @@
 package target
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -30,11 +31,12 @@ type Spec struct {
 type Server struct {
 	Port, TLSPort int
 
-	argv   []string
-	dir    string
-	cmd    *exec.Cmd
-	ended  chan struct{} // closed when it has exited
-	output *tail
+	argv     []string
+	dir      string
+	password string
+	cmd      *exec.Cmd
+	ended    chan struct{} // closed when it has exited
+	output   *tail
 }
 
 const (
@@ -63,7 +65,7 @@ func newServer(ctx context.Context, spec Spec) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{Port: ports[0], TLSPort: ports[1], dir: spec.Dir}
+	s := &Server{Port: ports[0], TLSPort: ports[1], dir: spec.Dir, password: spec.Password}
 	words := strings.NewReplacer(
 		"{port}", strconv.Itoa(s.Port), "{tls-port}", strconv.Itoa(s.TLSPort), "{metrics-port}", strconv.Itoa(ports[2]),
 		"{password}", spec.Password, "{cert}", spec.Files.Cert, "{key}", spec.Files.Key, "{ca}", spec.Files.CA)
@@ -114,11 +116,29 @@ func (s *Server) start(ctx context.Context) error {
 	return nil
 }
 
+// isLoaded reports whether the server takes connections, and on its plain port answers commands.
+func (s *Server) isLoaded(ctx context.Context, port int) bool {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		return false
+	}
+	defer func() { _ = conn.Close() }()
+	if port != s.Port {
+		return true
+	}
+	_ = conn.SetDeadline(time.Now().Add(time.Second))
+	if s.password != "" {
+		_, _ = fmt.Fprintf(conn, "AUTH %s\r\n", s.password)
+	}
+	_, _ = io.WriteString(conn, "DBSIZE\r\nQUIT\r\n")
+	replies, _ := io.ReadAll(conn)
+	return !bytes.Contains(replies, []byte("LOADING"))
+}
+
 func (s *Server) awaitPort(ctx context.Context, port int) error {
 	for {
-		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-		if err == nil {
-			return conn.Close()
+		if s.isLoaded(ctx, port) {
+			return nil
 		}
 		select {
 		case <-s.ended:
