@@ -49,7 +49,7 @@ class _Words:
         return ["CL.SLIDINGWINDOW", self.name("sliding", key), limit, expiry, amount, "APPROX"]
 
     def forget(self, key):
-        return ["DEL", self.name("fixed", key), self.name("moving", key)]
+        return ["CL.RESET", self.name("fixed", key), self.name("moving", key)]
 
     def pattern(self):
         return re.sub(r"([*?\[\]\\])", r"\\\1", self._prefix) + "*"
@@ -136,7 +136,7 @@ class CellserverStorage(base.Storage, base.MovingWindowSupport, _Sliding):
         return _sliding_window(key, reply, self.storage.pttl(self._words.name("sliding", key)))
 
     def clear_sliding_window(self, key, expiry):
-        self.storage.delete(self._words.name("sliding", key))
+        self.storage.execute_command("CL.RESET", self._words.name("sliding", key))
 
     def clear(self, key):
         self.storage.execute_command(*self._words.forget(key))
@@ -150,7 +150,7 @@ class CellserverStorage(base.Storage, base.MovingWindowSupport, _Sliding):
     def reset(self):
         deleted = 0
         for name in self.storage.scan_iter(self._words.pattern(), count=_SCAN_COUNT):
-            deleted += self.storage.delete(name)
+            deleted += self.storage.execute_command("CL.RESET", name)
         return deleted
 
 
@@ -203,7 +203,7 @@ class AsyncCellserverStorage(aio_base.Storage, aio_base.MovingWindowSupport, _As
         return _sliding_window(key, reply, await self.storage.pttl(self._words.name("sliding", key)))
 
     async def clear_sliding_window(self, key, expiry):
-        await self.storage.delete(self._words.name("sliding", key))
+        await self.storage.execute_command("CL.RESET", self._words.name("sliding", key))
 
     async def clear(self, key):
         await self.storage.execute_command(*self._words.forget(key))
@@ -217,7 +217,7 @@ class AsyncCellserverStorage(aio_base.Storage, aio_base.MovingWindowSupport, _As
     async def reset(self):
         deleted = 0
         async for name in self.storage.scan_iter(self._words.pattern(), count=_SCAN_COUNT):
-            deleted += await self.storage.delete(name)
+            deleted += await self.storage.execute_command("CL.RESET", name)
         return deleted
 
 

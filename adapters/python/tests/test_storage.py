@@ -141,7 +141,7 @@ class Storages(TestCase):
     def test_rights(self):
         """Those of the README suffice."""
         hits = "on nopass ~limits:* +ping +pttl +cl.fixedwindow +cl.slidingwindow"
-        server = support.serve_users(self, f"hits {hits}", f"admin {hits} +del +scan")
+        server = support.serve_users(self, f"hits {hits}", f"admin {hits} +cl.reset +scan")
         item = limits.parse("1/day")
         for user in ("hits", "admin"):
             storage = storage_from_string(server.url, username=user, password="x")
