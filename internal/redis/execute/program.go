@@ -163,7 +163,7 @@ func (r *programRun) count() {
 	r.scripts, r.called = 0, r.called[:0]
 }
 
-// runStep runs the program as one step of its key's state.
+// runStep runs the program on its only key, in one step.
 func (r *programRun) runStep(x *Executor, nowNs int64) bool {
 	r.key = store.Key{DB: x.DB, Name: r.keys[0]}
 	if r.inner.Scratch.limitsNewKeys {
@@ -234,13 +234,16 @@ func (r *programRun) mayCall(c *catalog.Command, args [][]byte) bool {
 	return in.User == nil || !c.Asks(in.User) || isAllowed(in.User, c, args)
 }
 
-// isInPrograms reports whether programs call a command: it uses nothing but its arguments, its keys and the
-// time.
+// maxProgramSteps bounds a command of programs, as a shard is locked meanwhile: no DUMP, no INCRBYFLOAT.
+const maxProgramSteps = 20_000
+
+// isInPrograms reports whether programs call a command: it is short and uses nothing but its arguments, its
+// keys and the time.
 func isInPrograms(c *catalog.Command, h Handler) bool {
 	const never = catalog.FlagNoScript | catalog.FlagNotWithKeys | catalog.FlagWhole | catalog.FlagScript |
 		catalog.FlagPubSub
 	switch {
-	case c.Refusal != "" || c.Flags&never != 0:
+	case c.Refusal != "" || c.Flags&never != 0 || c.Cost.Call > maxProgramSteps:
 		return false
 	case c.Batches:
 		return c.Keys.First == 1 && c.Keys.Last == 1

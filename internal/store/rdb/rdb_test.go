@@ -136,7 +136,7 @@ func TestStatesAreReadBack(t *testing.T) {
 	}
 }
 
-// TestStringsThatAreNoStates: what only begins as one is a value, or damaged. ReadFunnel takes decimals, too.
+// TestStringsThatAreNoStates: part of a state is a value or damaged. ReadFunnel takes decimals, too.
 func TestStringsThatAreNoStates(t *testing.T) {
 	k := NewCodec()
 	payload := func(text []byte) []byte { return k.appendFooter(appendString([]byte{typeString}, text), 0) }

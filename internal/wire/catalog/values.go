@@ -13,19 +13,19 @@ func valueRows() []*Command {
 	pairs.Step = 2
 	all := []*Command{
 		keyRow(Command{
-			Name: "get", Arity: 2, Flags: FlagReadonly | FlagFast, Since: "1.0.0", Summary: "Returns a value",
+			Name: "get", Arity: 2, Cost: Cost{Call: readSteps}, Batches: true, Flags: FlagReadonly | FlagFast, Since: "1.0.0", Summary: "Returns a value",
 			Differs: "Of a funnel it is the TAT in nanoseconds, as redis-cell stores it. Keys of other limiters have no value.",
 		}, oneKey(1, "RO", "access")),
-		keyRow(Command{Name: "incr", Arity: 2, Flags: counts, Since: "1.0.0", Summary: "Adds one to a counter"}, access),
-		keyRow(Command{Name: "decr", Arity: 2, Flags: counts, Since: "1.0.0", Summary: "Subtracts one from a counter"}, access),
+		keyRow(Command{Name: "incr", Arity: 2, Batches: true, Flags: counts, Since: "1.0.0", Summary: "Adds one to a counter"}, access),
+		keyRow(Command{Name: "decr", Arity: 2, Batches: true, Flags: counts, Since: "1.0.0", Summary: "Subtracts one from a counter"}, access),
 		keyRow(Command{
-			Name: "incrby", Arity: 3, Flags: counts, Since: "1.0.0", Summary: "Adds to a counter", Args: amount("increment", "integer"),
+			Name: "incrby", Arity: 3, Batches: true, Flags: counts, Since: "1.0.0", Summary: "Adds to a counter", Args: amount("increment", "integer"),
 		}, access),
 		keyRow(Command{
-			Name: "decrby", Arity: 3, Flags: counts, Since: "1.0.0", Summary: "Subtracts from a counter", Args: amount("decrement", "integer"),
+			Name: "decrby", Arity: 3, Batches: true, Flags: counts, Since: "1.0.0", Summary: "Subtracts from a counter", Args: amount("decrement", "integer"),
 		}, access),
 		keyRow(Command{
-			Name: "incrbyfloat", Arity: 3, Flags: counts, Since: "2.6.0", Summary: "Adds a number to a value",
+			Name: "incrbyfloat", Arity: 3, Cost: Cost{Call: floatSteps}, Flags: counts, Since: "2.6.0", Summary: "Adds a number to a value",
 			Args:    amount("increment", "double"),
 			Differs: "Computes with a mantissa of 64 bits, as Redis does on x86-64.",
 		}, access),
@@ -43,10 +43,10 @@ func valueRows() []*Command {
 			Name: "psetex", Arity: 4, Flags: sets, Since: "2.6.0", Summary: "Sets a value that expires after milliseconds", Args: timed("milliseconds"),
 		}, update),
 		keyRow(Command{
-			Name: "getdel", Arity: 2, Flags: FlagWrite | FlagFast, Since: "6.2.0", Summary: "Returns a value and deletes the key",
+			Name: "getdel", Arity: 2, Cost: Cost{Call: readSteps}, Flags: FlagWrite | FlagFast, Since: "6.2.0", Summary: "Returns a value and deletes the key",
 		}, oneKey(1, "RW", "access", "delete")),
 		keyRow(Command{
-			Name: "getex", Arity: -2, Flags: FlagWrite | FlagFast, Since: "6.2.0", Summary: "Returns a value and sets or removes its expiry",
+			Name: "getex", Arity: -2, Cost: Cost{Call: readSteps}, Flags: FlagWrite | FlagFast, Since: "6.2.0", Summary: "Returns a value and sets or removes its expiry",
 			Args: keyAnd(optional(oneOf("expiration", append(expirations(), token("PERSIST"))...))),
 		}, access),
 		keyRow(Command{
@@ -60,16 +60,6 @@ func valueRows() []*Command {
 	}
 	for _, c := range all {
 		c.Group, c.Categories = "string", []string{"string"}
-		switch c.Name {
-		case "get", "getdel", "getex":
-			c.Cost.Call = readSteps
-		case "incrbyfloat":
-			c.Cost.Call = floatSteps
-		}
-		switch c.Name {
-		case "get", "incr", "decr", "incrby", "decrby":
-			c.Batches = true
-		}
 	}
 	return append(all, renameRow("rename", "update", 0, "Gives a key another name"),
 		renameRow("renamenx", "insert", FlagFast, "Gives a key another name if no key has it"))

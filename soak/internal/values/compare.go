@@ -53,7 +53,7 @@ type comparer struct {
 	batch   []call
 	shorts  []*short
 	named   int
-	longest time.Duration // of a batch: by so much expiries may differ
+	longest time.Duration // of a batch, the tolerance for expiries
 }
 
 // call is a call with what its reply depends on.
