@@ -39,6 +39,7 @@ type Executor struct {
 	InBackground     bool // a client's command runs in the background
 	TellsItself      bool // the current command has shown itself to MONITOR
 	byScript         bool
+	inProgram        bool // the interpreter repeats, and logs, its refusals
 	Subscribed       bool // to Sentinel's channel
 
 	Client  *clients.Client

@@ -82,7 +82,7 @@ func newProgramRun(e *Engine) *programRun {
 	r := &programRun{}
 	r.inner = Executor{
 		Engine: e, Scratch: e.newScratch(), Role: NestedRole{Context: e.Context}, Effects: &r.kept, Space: &r.space,
-		Authenticated: true, HoldsKeys: true, byScript: true,
+		Authenticated: true, HoldsKeys: true, byScript: true, inProgram: true,
 	}
 	r.kept.x = &r.inner
 	r.declare = func(name []byte) {

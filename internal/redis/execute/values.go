@@ -110,6 +110,9 @@ func (x *Executor) mayRefill(name []byte) bool {
 
 // denyRefill returns the denial of a change of a limiter's key, and logs it.
 func (x *Executor) denyRefill(name []byte) error {
+	if x.inProgram {
+		return errProgram
+	}
 	reason, object, _ := x.Denied(x.Engine.reset, [][]byte{[]byte(x.Engine.reset.Name), name})
 	return reply.Error(x.Role.Words().Denied(reason, object) + reply.RefillDenied)
 }

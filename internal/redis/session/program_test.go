@@ -215,6 +215,9 @@ func TestProgramsWithoutRights(t *testing.T) {
 			t.Errorf("%s ran natively %v, want %v", script, got, native)
 		}
 	}
+	if log := commandstest.Say(t, first.Session(), "ACL LOG\r\n"); !strings.Contains(log, "\r\nlua\r\n") || strings.Contains(log, "\r\nmulti\r\n") {
+		t.Errorf("a denial is logged by a program, or not by the interpreter: %q", log)
+	}
 }
 
 // TestProgramsAreOneStep: natively and by the interpreter at once, and beside EXEC, no count is lost.
