@@ -44,20 +44,12 @@ type outcome struct {
 
 // runAll tests clients and returns the results in their order.
 func (r *runner) runAll(ctx context.Context, clients []client) []outcome {
-	outcomes := make([]outcome, len(clients))
-	turns := make(chan struct{}, concurrency)
-	var running sync.WaitGroup
-	for i, c := range clients {
-		running.Go(func() {
-			turns <- struct{}{}
-			defer func() { <-turns }()
-			start := time.Now()
-			outcomes[i] = r.try(ctx, c)
-			r.say(outcomes[i], time.Since(start))
-		})
-	}
-	running.Wait()
-	return outcomes
+	return program.InTurns(clients, concurrency, func(c client) outcome {
+		start := time.Now()
+		o := r.try(ctx, c)
+		r.say(o, time.Since(start))
+		return o
+	})
 }
 
 func (r *runner) say(o outcome, took time.Duration) {

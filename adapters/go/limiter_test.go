@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/logging"
 
 	cellserver "cellserver/adapters/go"
 	"cellserver/adapters/go/internal/servertest"
@@ -21,20 +20,7 @@ import (
 
 var binary string
 
-func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "cellserver")
-	if err == nil {
-		binary, err = servertest.Build("../..", dir)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	logging.Disable() // go-redis logs each connection that fails
-	code := m.Run()
-	_ = os.RemoveAll(dir)
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { os.Exit(servertest.Run(m, "../..", &binary)) }
 
 const long = servertest.Long
 

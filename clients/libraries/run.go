@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	turns "cellserver/clients/internal/program"
 	"cellserver/clients/internal/target"
 )
 
@@ -62,20 +63,12 @@ type result struct {
 
 // runAll runs programs and returns the results in their order.
 func (r *runner) runAll(ctx context.Context, programs []program) []result {
-	results := make([]result, len(programs))
-	turns := make(chan struct{}, concurrency)
-	var running sync.WaitGroup
-	for i, p := range programs {
-		running.Go(func() {
-			turns <- struct{}{}
-			defer func() { <-turns }()
-			start := time.Now()
-			results[i] = r.try(ctx, p)
-			r.say("%-10s %5.1f s", p.name, time.Since(start).Seconds())
-		})
-	}
-	running.Wait()
-	return results
+	return turns.InTurns(programs, concurrency, func(p program) result {
+		start := time.Now()
+		seen := r.try(ctx, p)
+		r.say("%-10s %5.1f s", p.name, time.Since(start).Seconds())
+		return seen
+	})
 }
 
 func (r *runner) say(format string, args ...any) {

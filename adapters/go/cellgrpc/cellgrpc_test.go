@@ -2,7 +2,6 @@ package cellgrpc_test
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"os"
 	"strings"
@@ -10,7 +9,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/logging"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -27,20 +25,7 @@ import (
 
 var binary string
 
-func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "cellserver")
-	if err == nil {
-		binary, err = servertest.Build("../../..", dir)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	logging.Disable() // go-redis logs each connection that fails
-	code := m.Run()
-	_ = os.RemoveAll(dir)
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { os.Exit(servertest.Run(m, "../../..", &binary)) }
 
 // serve runs a gRPC server with an interceptor, and returns a client.
 func serve(t *testing.T, i cellgrpc.Interceptor) grpc_health_v1.HealthClient {

@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"cellserver/clients/internal/report"
@@ -27,6 +28,22 @@ type Program struct {
 	Env  map[string]string // in addition to the runner's own
 	// Restart restarts the server at the program's request.
 	Restart func(context.Context) error
+}
+
+// InTurns tries all, some at a time, and returns the results in their order.
+func InTurns[P, R any](all []P, atOnce int, try func(P) R) []R {
+	results := make([]R, len(all))
+	turns := make(chan struct{}, atOnce)
+	var running sync.WaitGroup
+	for i, p := range all {
+		running.Go(func() {
+			turns <- struct{}{}
+			defer func() { <-turns }()
+			results[i] = try(p)
+		})
+	}
+	running.Wait()
+	return results
 }
 
 // Result holds the reports of a program.

@@ -19,10 +19,25 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 )
 
-// Build builds the server of this repository, whose root is a path from the test's package, into dir.
-func Build(root, dir string) (binary string, err error) {
+// Run runs a package's tests with a server built from this repository, whose root is a path from there.
+func Run(m *testing.M, root string, binary *string) (code int) {
+	dir, err := os.MkdirTemp("", "cellserver")
+	if err == nil {
+		defer func() { _ = os.RemoveAll(dir) }()
+		*binary, err = build(root, dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	logging.Disable() // go-redis logs each connection that fails
+	return m.Run()
+}
+
+func build(root, dir string) (binary string, err error) {
 	binary = filepath.Join(dir, "cellserver")
 	args := []string{"build", "-pgo=off", "-trimpath", "-o", binary, "./cmd/cellserver"}
 	cmd := exec.CommandContext(context.Background(), "go", args...)
