@@ -130,7 +130,7 @@ func New(s Source) *Page {
 		boot:   rand.Text()[:8],
 		seed:   maphash.MakeSeed(),
 		policy: "default-src 'none'; connect-src 'self'; img-src data:; script-src '" + digest(script()) +
-			"'; style-src '" + digest(styleCSS) + "'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+			"'; style-src '" + digest(style()) + "'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
 	}
 }
 

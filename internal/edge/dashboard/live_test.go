@@ -337,12 +337,12 @@ func TestCompression(t *testing.T) {
 // TestStyle counts braces: one too many silently drops the rule after it.
 func TestStyle(t *testing.T) {
 	depth := 0
-	for n, line := range strings.Split(styleCSS, "\n") {
+	for n, line := range strings.Split(style(), "\n") {
 		if depth += strings.Count(line, "{") - strings.Count(line, "}"); depth < 0 {
-			t.Fatalf("style.css:%d: a brace too many", n+1)
+			t.Fatalf("line %d of the style sheet: a brace too many", n+1)
 		}
 	}
 	if depth != 0 {
-		t.Errorf("%d braces of style.css are not closed", depth)
+		t.Errorf("%d braces of the style sheet are not closed", depth)
 	}
 }

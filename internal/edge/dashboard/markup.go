@@ -95,7 +95,7 @@ func (v *view) head() g.Node {
 		g.If(v.query.Get("refresh") != "", el("noscript", el("meta", attr("http-equiv", "refresh"), attr("content", "5")))),
 		el("title", text(v.title())),
 		el("link", attr("rel", "icon"), attr("href", icon)),
-		el("style", g.Raw(styleCSS)),
+		el("style", g.Raw(style())),
 	)
 }
 

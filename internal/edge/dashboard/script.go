@@ -5,21 +5,24 @@ import (
 	"strings"
 )
 
-var (
-	//go:embed style.css
-	styleCSS string
-	//go:embed script/*.js
-	scriptFiles embed.FS
-)
+//go:embed style/*.css script/*.js
+var files embed.FS
+
+// style returns the page's style sheet: later files may override earlier ones.
+func style() string {
+	return joined("style", ".css", "base", "tiles", "charts", "tables", "drawer", "actions", "last")
+}
 
 // script returns the page's script: each file uses those before it.
 func script() string {
+	return "\"use strict\";\n{\n" + joined("script", ".js", "format", "samples", "morph", "chart", "board", "live", "drawer", "actions", "copy") + "}\n"
+}
+
+func joined(dir, extension string, names ...string) string {
 	var b strings.Builder
-	b.WriteString("\"use strict\";\n{\n")
-	for _, name := range []string{"format", "samples", "morph", "chart", "board", "live", "look", "copy"} {
-		text, _ := scriptFiles.ReadFile("script/" + name + ".js") // embedded, so it exists
+	for _, name := range names {
+		text, _ := files.ReadFile(dir + "/" + name + extension) // embedded, so it exists
 		b.Write(text)
 	}
-	b.WriteString("}\n")
 	return b.String()
 }
