@@ -21,11 +21,11 @@ import (
 	"cellserver/clients/internal/target"
 )
 
-const usage = `clients tests real Redis clients with cellserver, and writes docs/CLIENTS.md.
+const usage = `clients tests real Redis clients with cellserver, and writes their results to docs/CLIENTS.md.
 
 Usage:
   clients [flags]                run in clients/; builds cellserver and tests it
-  clients [flags] -- COMMAND...  tests another server, and writes the page to standard output; COMMAND contains
+  clients [flags] -- COMMAND...  tests another server, and writes its results to standard output; COMMAND contains
                                  {port} {tls-port} {metrics-port} {password} {cert} {key} {ca}
   clients failover [flags]       has clients follow Sentinel while the leader of a pair changes
 
@@ -54,10 +54,10 @@ func parse(args []string, stderr io.Writer) (settings, error) {
 	flags := pflag.NewFlagSet("clients", pflag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.Usage = func() { _, _ = fmt.Fprint(stderr, usage, flags.FlagUsages()) }
-	flags.StringVar(&s.page, "page", "../docs/CLIENTS.md", "the page to write")
+	flags.StringVar(&s.page, "page", "../docs/CLIENTS.md", "the page with the results")
 	flags.BoolVar(&s.check, "check", os.Getenv("CI") == "true",
 		"fail if a client is missing, and compare the page's checks instead of writing it; set where CI=true")
-	flags.StringSliceVar(&s.only, "only", nil, "test only these clients, by directory, and write the page to standard output")
+	flags.StringSliceVar(&s.only, "only", nil, "test only these clients, by directory, and write their results to standard output")
 	if err := flags.Parse(args); err != nil {
 		return settings{}, err
 	}
@@ -179,38 +179,48 @@ func conclude(s settings, outcomes []outcome, stdout, stderr io.Writer) error {
 	if len(failed) > 0 {
 		return fmt.Errorf("%d of %d clients failed:\n%s", len(failed), len(outcomes), strings.Join(failed, "\n"))
 	}
-	section, err := sentinelSection()
+	sentinel, err := sentinelSection()
 	if err != nil {
 		return err
 	}
-	page := table.Page(checks(), rows) + section
-	switch {
-	case s.page == "":
-		_, err := io.WriteString(stdout, page)
+	results := table.Section(checks(), rows)
+	if s.page == "" {
+		_, err := io.WriteString(stdout, results+sentinel)
 		return err
-	case len(missing) > 0:
+	}
+	if len(missing) > 0 && !s.check {
 		_, err := fmt.Fprintf(stderr, "%s is not written: not all clients are installed\n", s.page)
 		return err
-	case s.check:
-		return compare(s.page, page, section)
 	}
-	if err := os.WriteFile(s.page, []byte(page), 0o644); err != nil { //nolint:gosec // a page for all to read
-		return fmt.Errorf("write the page: %w", err)
-	}
-	return nil
+	return s.updatePage(results, sentinel)
 }
 
-func compare(file, page, section string) error {
-	was, err := os.ReadFile(file)
+// marker ends what people write on the page.
+const marker = "<!-- make clients writes what follows -->\n"
+
+// updatePage compares what follows the marker, or replaces it.
+func (s settings) updatePage(results, sentinel string) error {
+	page, err := os.ReadFile(s.page)
 	if err != nil {
-		return fmt.Errorf("read the page, which make clients writes: %w", err)
+		return fmt.Errorf("read the page: %w", err)
 	}
-	differences := table.Differences(string(was), page)
-	if !strings.HasSuffix(string(was), section) {
+	written, was, found := strings.Cut(string(page), marker)
+	if !found {
+		return fmt.Errorf("%s has no line %q", s.page, marker)
+	}
+	if !s.check {
+		now := written + marker + results + sentinel
+		if err := os.WriteFile(s.page, []byte(now), 0o644); err != nil { //nolint:gosec // a page for all to read
+			return fmt.Errorf("write the page: %w", err)
+		}
+		return nil
+	}
+	differences := table.Differences(was, results)
+	if !strings.HasSuffix(was, sentinel) {
 		differences = append(differences, "the section on Sentinel has other lines than the programs")
 	}
 	if len(differences) > 0 {
-		return fmt.Errorf("%s is out of date, run make clients: %s", file, strings.Join(differences, "; "))
+		return fmt.Errorf("%s is out of date, run make clients: %s", s.page, strings.Join(differences, "; "))
 	}
 	return nil
 }

@@ -99,13 +99,14 @@ func TestConclude(t *testing.T) {
 		stays    bool
 		err      string
 	}{
-		{"the page is written", false, "old", []outcome{good}, false, ""},
-		{"a client fails", false, "old", []outcome{good, bad}, true, "b: url: refused"},
-		{"a client is missing, locally", false, "old", []outcome{good, absent}, true, ""},
-		{"a client is missing, in CI", true, "old", []outcome{good, absent}, true, "c is not tested: sudo apt-get install php-redis"},
-		{"a version differs, in CI", true, table.Page(checks(), []table.Row{good.row}) + section, []outcome{newer}, true, ""},
-		{"a program's lines differ, in CI", true, table.Page(checks(), []table.Row{good.row}), []outcome{good}, true, "the section on Sentinel"},
-		{"the page is old, in CI", true, "old", []outcome{good}, true, "out of date, run make clients"},
+		{"the results are written", false, "by hand\n" + marker + "old", []outcome{good}, false, ""},
+		{"a client fails", false, marker + "old", []outcome{good, bad}, true, "b: url: refused"},
+		{"a client is missing, locally", false, marker + "old", []outcome{good, absent}, true, ""},
+		{"a client is missing, in CI", true, marker + "old", []outcome{good, absent}, true, "c is not tested: sudo apt-get install php-redis"},
+		{"a version differs, in CI", true, marker + table.Section(checks(), []table.Row{good.row}) + section, []outcome{newer}, true, ""},
+		{"a program's lines differ, in CI", true, marker + table.Section(checks(), []table.Row{good.row}), []outcome{good}, true, "the section on Sentinel"},
+		{"the page has no place for results", false, "old", []outcome{good}, true, "has no line"},
+		{"the page is old, in CI", true, marker + "old", []outcome{good}, true, "out of date, run make clients"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "page.md")
@@ -116,7 +117,9 @@ func TestConclude(t *testing.T) {
 			if (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
 				t.Errorf("error %v, want %q", err, test.err)
 			}
-			if page, err := os.ReadFile(file); err != nil || (string(page) == test.page) != test.stays {
+			page, err := os.ReadFile(file)
+			byHand, _, _ := strings.Cut(test.page, marker)
+			if err != nil || (string(page) == test.page) != test.stays || !strings.HasPrefix(string(page), byHand) {
 				t.Errorf("the page is %q, %v", page, err)
 			}
 		})

@@ -12,7 +12,7 @@ import (
 const sentinelHead = `
 ## Following Sentinel
 
-Clients of [a pair](OPERATIONS.md#a-second-server) ask the Sentinels of Redis for its leader, and again when it changes.
+Clients of [a pair](DEPLOY.md#a-second-server) ask the Sentinels of Redis for its leader, and again when it changes.
 ` + "`make test-clients`" + ` runs these lines while the leader is killed and while ` + "`SENTINEL FAILOVER`" + ` replaces it:
 the programs go on without a restart, and a planned change loses no unit of their limits.
 

@@ -77,7 +77,7 @@ func TestArchive(t *testing.T) {
 func documents(t *testing.T) []string {
 	t.Helper()
 	all := []string{"docs/RECIPES.md"} // to which refusals point
-	for _, pattern := range []string{"docs/*.md", "docs/limiters/*.svg"} {
+	for _, pattern := range []string{"docs/*.md", "docs/design/*.md", "docs/limiters/*.svg"} {
 		paths, err := filepath.Glob(filepath.Join("..", pattern))
 		if err != nil || len(paths) == 0 {
 			t.Fatalf("no %s, %v", pattern, err)

@@ -40,7 +40,7 @@ func TestExactlyTheAllowed(t *testing.T) {
 	})
 }
 
-// TestTenLines: nginx's block of docs/HTTP.md limits each address.
+// TestTenLines: nginx's block of the README limits each address.
 func TestTenLines(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts nginx")

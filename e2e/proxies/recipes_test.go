@@ -117,14 +117,14 @@ func startHAProxy(t *testing.T, program string, s *stack, how mode) {
 	s.startProxy(t, env, program, "-db", "-f", write(t, dir, "haproxy.cfg", text))
 }
 
-// startTenLines starts nginx with the block of docs/HTTP.md.
+// startTenLines starts nginx with the block of the README.
 func startTenLines(t *testing.T, program string, s *stack, _ mode) {
 	t.Helper()
 	dir := t.TempDir()
-	_, block, _ := strings.Cut(read(t, "docs/HTTP.md"), "```nginx\n")
+	_, block, _ := strings.Cut(read(t, "README.md"), "```nginx\n")
 	block, _, _ = strings.Cut(block, "```")
 	if n := strings.Count(block, "\n"); n != 10 {
-		t.Errorf("nginx's configuration in docs/HTTP.md has %d lines, not ten", n)
+		t.Errorf("nginx's configuration in README.md has %d lines, not ten", n)
 	}
 	block = edit(t, block, "127.0.0.1:8000", s.site.Listener.Addr().String(), "127.0.0.1:6381", s.httpAddr)
 	text := ownNginx(dir) + "server {\nlisten " + s.front + ";\n" + block + "}\n}\n"

@@ -191,17 +191,17 @@ func page(t *testing.T, p *harness.Process, path string) string {
 	return body
 }
 
-// TestStoreRights: the rights that SCALING.md lists suffice, on a Redis and on a cluster, and are no more
+// TestStoreRights: the rights that TUNING.md lists suffice, on a Redis and on a cluster, and are no more
 // than it says.
 func TestStoreRights(t *testing.T) {
-	text, err := os.ReadFile("../../docs/SCALING.md")
+	text, err := os.ReadFile("../../docs/TUNING.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, line, ok := strings.Cut(string(text), "    ACL SETUSER limits ")
 	line, _, _ = strings.Cut(strings.ReplaceAll(line, "~*", "~limits:*"), "\n")
 	if !ok {
-		t.Fatal("SCALING.md does not list them")
+		t.Fatal("TUNING.md does not list them")
 	}
 	rules := []any{"ACL", "SETUSER", "limits"}
 	for rule := range strings.FieldsSeq(line) {

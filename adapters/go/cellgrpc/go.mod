@@ -5,7 +5,7 @@ go 1.26.0
 replace cellserver/adapters/go => ../
 
 require (
-	cellserver/adapters/go v0.0.0
+	cellserver/adapters/go v0.3.0
 	github.com/redis/go-redis/v9 v9.23.0
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260817212433-ac3dfec99bb1
 	google.golang.org/grpc v1.85.0

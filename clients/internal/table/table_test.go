@@ -13,8 +13,8 @@ func checksOf(names ...string) (checks []Check) {
 	return checks
 }
 
-func TestPage(t *testing.T) {
-	page := Page(checksOf("url", "tls"), []Row{
+func TestSection(t *testing.T) {
+	page := Section(checksOf("url", "tls"), []Row{
 		{Client: "a", Version: "1", Cells: map[string]string{"url": Passed, "tls": Failed}},
 		{Client: "b", Version: "2", Cells: map[string]string{"url": Passed}, Notes: []string{"no TLS"}},
 	})
@@ -35,19 +35,19 @@ func TestDifferences(t *testing.T) {
 	row := func(client, version, url, tls string) Row {
 		return Row{Client: client, Version: version, Cells: map[string]string{"url": url, "tls": tls}}
 	}
-	was := Page(checksOf("url", "tls"), []Row{row("a", "1", Passed, Passed), row("b", "1", Passed, "")})
+	was := Section(checksOf("url", "tls"), []Row{row("a", "1", Passed, Passed), row("b", "1", Passed, "")})
 	for _, test := range []struct {
 		name string
 		is   string
 		want []string
 	}{
 		{"the same", was, nil},
-		{"another version", Page(checksOf("url", "tls"), []Row{row("a", "2", Passed, Passed), row("b", "1", Passed, "")}), nil},
-		{"a check fails", Page(checksOf("url", "tls"), []Row{row("a", "1", Passed, Failed), row("b", "1", Passed, "")}),
+		{"another version", Section(checksOf("url", "tls"), []Row{row("a", "2", Passed, Passed), row("b", "1", Passed, "")}), nil},
+		{"a check fails", Section(checksOf("url", "tls"), []Row{row("a", "1", Passed, Failed), row("b", "1", Passed, "")}),
 			[]string{`a, tls is "NO", the page has "yes"`}},
-		{"a client is gone", Page(checksOf("url", "tls"), []Row{row("a", "1", Passed, Passed)}),
+		{"a client is gone", Section(checksOf("url", "tls"), []Row{row("a", "1", Passed, Passed)}),
 			[]string{`b, url is gone, the page has "yes"`, `b, tls is gone, the page has "–"`}},
-		{"a check is new", Page(checksOf("url", "tls", "eval"), []Row{row("a", "1", Passed, Passed), row("b", "1", Passed, "")}),
+		{"a check is new", Section(checksOf("url", "tls", "eval"), []Row{row("a", "1", Passed, Passed), row("b", "1", Passed, "")}),
 			[]string{`a, eval is "–", the page has ""`, `b, eval is "–", the page has ""`}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -1,4 +1,4 @@
-// Package ring is an example of independent cellservers behind one client of a Go program. docs/SCALING.md,
+// Package ring is an example of independent cellservers behind one client of a Go program. docs/TUNING.md,
 // "Sharding without shared state", explains what a lost server forgives.
 package ring
 

@@ -11,8 +11,8 @@ import (
 	"cellserver/internal/test/redistest"
 )
 
-// TestScalingTranscripts runs the commands of docs/SCALING.md on real servers.
-func TestScalingTranscripts(t *testing.T) {
+// TestTuningTranscripts runs the commands of docs/TUNING.md on real servers.
+func TestTuningTranscripts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a cluster and sentinels")
 	}
@@ -25,7 +25,7 @@ func TestScalingTranscripts(t *testing.T) {
 		"redis-sentinel": func() string { return redistest.Sentinels(t).URL() },
 	}
 	url := regexp.MustCompile(`--store (redis[a-z-]*)://\S+`)
-	for _, f := range fences(t, "docs/SCALING.md") {
+	for _, f := range fences(t, "docs/TUNING.md") {
 		if f.language != "console" {
 			continue
 		}
@@ -45,6 +45,22 @@ func TestScalingTranscripts(t *testing.T) {
 	}
 	if len(stores) > 0 {
 		t.Errorf("not shown: %v", stores)
+	}
+}
+
+// TestTuningSettings: the settings with which docs/TUNING.md begins are those of a server.
+func TestTuningSettings(t *testing.T) {
+	binary, checked := build(t), 0
+	for _, f := range fences(t, "docs/TUNING.md") {
+		if f.language == "yaml" {
+			checked++
+			dir := t.TempDir()
+			text := strings.ReplaceAll(f.text, "/var/lib/cellserver", filepath.Join(dir, "data"))
+			run(t, dir, binary, "config", "check", "--config", write(t, dir, "cellserver.yaml", text))
+		}
+	}
+	if checked != 1 {
+		t.Errorf("checked %d blocks, want one", checked)
 	}
 }
 
