@@ -10,23 +10,23 @@ import (
 	"strconv"
 	"strings"
 
+	"cellserver/docs"
 	"cellserver/internal/base/buildinfo"
-	"cellserver/internal/decide"
+	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/edge/dashboard"
-	"cellserver/internal/limiter"
+	"cellserver/internal/edge/dashboard/actions"
 	"cellserver/internal/store"
+	"cellserver/internal/wire/acl"
+	"cellserver/internal/wire/peer"
 )
 
 // newPage returns the live page, which is empty before its Run.
-func (a *app) newPage() *dashboard.Page {
+func (a *app) newPage(actions *actions.Handler) *dashboard.Page {
 	return dashboard.New(dashboard.Source{
-		Version: buildinfo.Version,
-		Facts:   a.facts(),
-		Now:     a.now,
-		Sample:  a.sample,
-		Look: func(nowNs int64, key store.Key, rule *limiter.Rule) (decide.Probe, error) {
-			return decide.Look(a.storage.Store, nowNs, key, rule)
-		},
+		Version:     buildinfo.Version,
+		Facts:       a.facts(),
+		Now:         a.now,
+		Sample:      a.sample,
 		State:       a.storage.Store.State,
 		Calendars:   a.storage.Limits.Calendars(),
 		Reading:     a.options.Reading(),
@@ -34,12 +34,36 @@ func (a *app) newPage() *dashboard.Page {
 		MaxKeyBytes: a.options.MaxKeyBytes,
 		Refused:     a.refusals,
 		Limits:      a.storage.Limits.All,
+		Overrides: func(limit string) ([]namedlimit.KeyOverride, []namedlimit.Override) {
+			_, byCommand := a.storage.Limits.Overrides(limit, 0)
+			_, byFile, _ := a.storage.Limits.FileOverrides(limit, 0) // fails for later cursors only
+			return byCommand, byFile
+		},
 		Doors:       a.doors.Stats(),
 		Persistence: a.storage.Persistence(),
 		Remote:      a.storage.RemoteStatus(),
 		Replication: a.replicationStatus(),
+		Actions:     actions,
+		Runbook:     docs.Operations(),
 		Latency:     a.engine.Records.ThrottleDurations,
 		Top:         a.topKeys,
+	})
+}
+
+// newActions returns the page's actions, or nil.
+func (a *app) newActions() *actions.Handler {
+	if !a.options.PageActions {
+		return nil
+	}
+	return actions.New(actions.Config{
+		NewSession:  func(p peer.Peer, c peer.Conn, user *acl.User) actions.Session { return a.engine.NewSessionAs(p, c, user) },
+		Users:       a.access.users,
+		Limit:       a.storage.Limits.Lookup,
+		Reading:     a.options.Reading(),
+		Databases:   a.options.Databases,
+		MaxKeyBytes: a.options.MaxKeyBytes,
+		Now:         a.now,
+		Log:         a.log,
 	})
 }
 
@@ -131,16 +155,24 @@ func (a *app) sample() dashboard.Sample {
 		Refused:            st.Refused,
 		Values:             st.Values,
 		Errors:             records.Errors.Ever(),
+		OwnErrors:          records.Errors.Owned(),
 		LastError:          records.Errors.Last(),
 		ConnectionsRefused: server.Refused + server.RefusedAddresses + server.Denied,
 		NewKeysRefused:     a.engine.NewKeys.Refused(),
 		ScriptsEnded:       records.ScriptsEnded(),
 		LogLinesLost:       a.lines.Dropped() + records.ScriptLinesLeftOut(),
+		Panics:             server.Panics,
+		FilesRefused:       a.storage.Limits.Reloads().LastFailed || a.doors.RulesFailed(),
+	}
+	sample.WrongPasswords, _ = a.engine.Logins.Total()
+	if replication := a.replicationStatus(); replication != nil {
+		n := replication().Counts
+		sample.HandoversTimedOut, sample.ChangesRefused = n.HandoverTimeouts, n.RefusedWithout
 	}
 	if a.storage.Remote != nil {
 		figures := a.storage.Remote.Stats()
 		sample.Keys = a.storage.Remote.Health.Keys()
-		sample.ByPolicy, sample.Prefiltered = figures.ByPolicy(), figures.Prefiltered
+		sample.ByPolicy, sample.Prefiltered, sample.StoreRequests = figures.ByPolicy(), figures.Prefiltered, figures.Requests
 		for _, s := range figures.Servers {
 			sample.RoundTripNs = max(sample.RoundTripNs, s.RoundTripNs)
 		}

@@ -1,7 +1,6 @@
 package decide
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 
@@ -140,50 +139,6 @@ func TestLater(t *testing.T) {
 	}
 	if later.Cancel(); !on.cancelled {
 		t.Error("not cancelled")
-	}
-}
-
-// keeping is a store of one key.
-type keeping struct {
-	state limiter.State
-	ok    bool
-	err   error
-}
-
-func (k keeping) State(int64, store.Key) (limiter.State, bool, error) { return k.state, k.ok, k.err }
-
-// TestLook predicts the next call without a change.
-func TestLook(t *testing.T) {
-	broken := errors.New("broken")
-	throttle := request(t, "", 0).Rule
-	five, err := bucket.NewLimit(5)
-	if err != nil {
-		t.Fatal(err)
-	}
-	take := limiter.Rule{Kind: limiter.Bucket, Packed: five.Packed()}
-	until := func(tatNs int64) limiter.State { return limiter.State{ExpiresNs: tatNs} }
-	full := limiter.State{Kind: limiter.Bucket}
-	full.Payload, full.ExpiresNs = five.Fill(nil, t0)
-	for _, tt := range []struct {
-		name  string
-		rule  limiter.Rule
-		on    keeping
-		one   int64 // remaining then
-		level float64
-		err   error
-	}{
-		{"unknown", throttle, keeping{}, 4, 0, nil},
-		{"known", throttle, keeping{state: until(t0 + 25*sec), ok: true}, 1, 2.5, nil},
-		{"full", throttle, keeping{state: until(t0 + 50*sec), ok: true}, 0, 5, nil},
-		{"broken", throttle, keeping{state: until(t0 + 50*sec), err: broken}, 0, 0, broken},
-		{"of another kind", throttle, keeping{state: full, ok: true}, 0, 0, limiter.ErrWrongType},
-		{"a bucket", take, keeping{state: full, ok: true}, 4, 0, nil},
-		{"no bucket", take, keeping{state: until(t0 + 25*sec), ok: true}, 0, 0, limiter.ErrWrongType},
-	} {
-		p, err := Look(tt.on, t0, store.Key{}, &tt.rule)
-		if p.Known != tt.on.ok || p.Next.Remaining != tt.one || p.Outlook.Level != tt.level || !errors.Is(err, tt.err) {
-			t.Errorf("%s: got %+v, %v", tt.name, p, err)
-		}
 	}
 }
 

@@ -344,20 +344,3 @@ func GiveBack(tatNs, nowNs int64, debitNs uint64) (newTATNs int64) {
 	debtNs := Since(nowNs, tatNs)
 	return After(nowNs, debtNs-min(debtNs, debitNs))
 }
-
-// Outlook is a funnel's future without further calls, more precise than a Result.
-type Outlook struct {
-	Level   float64 // units now; above the capacity if a larger limit filled it
-	FreeNs  uint64  // until one unit is available
-	EmptyNs uint64  // until it is empty
-}
-
-// Outlook requires a limit from NewLimit.
-func (l Limit) Outlook(tatNs, nowNs int64) Outlook {
-	debtNs := Since(nowNs, tatNs)
-	return Outlook{
-		Level:   float64(debtNs) / float64(l.intervalNs),
-		FreeNs:  debtNs - min(debtNs, l.ToleranceNs()-l.intervalNs),
-		EmptyNs: debtNs,
-	}
-}

@@ -400,35 +400,3 @@ func TestShare(t *testing.T) {
 		t.Errorf("of nothing: %+v", l)
 	}
 }
-
-// TestOutlookAgreesWithThrottle: at each step the outlook agrees with the results of Throttle.
-func TestOutlookAgreesWithThrottle(t *testing.T) {
-	const ms = nsPerMs
-	for _, tt := range []struct {
-		name                    string
-		maxBurst, count, period int64
-		debtNs                  int64
-		want                    Outlook
-	}{
-		{"empty", 15, 30, 60, 0, Outlook{}},
-		{"one unit", 15, 30, 60, 2000 * ms, Outlook{Level: 1, EmptyNs: 2000 * ms}},
-		{"between units", 15, 30, 60, 3000 * ms, Outlook{Level: 1.5, EmptyNs: 3000 * ms}},
-		{"space for exactly one", 15, 30, 60, 30_000 * ms, Outlook{Level: 15, EmptyNs: 30_000 * ms}},
-		{"full", 15, 30, 60, 32_000 * ms, Outlook{Level: 16, FreeNs: 2000 * ms, EmptyNs: 32_000 * ms}},
-		{"beyond its capacity", 0, 1, 1, 3500 * ms, Outlook{Level: 3.5, FreeNs: 3500 * ms, EmptyNs: 3500 * ms}},
-		{"milliseconds", 9, 1000, 1, 10 * ms, Outlook{Level: 10, FreeNs: ms, EmptyNs: 10 * ms}},
-	} {
-		limit := mustLimit(t, Burst, tt.maxBurst, tt.count, tt.period)
-		got := limit.Outlook(t0+tt.debtNs, t0)
-		if got != tt.want {
-			t.Errorf("%s: got %+v, want %+v", tt.name, got, tt.want)
-		}
-		_, r := limit.Throttle(t0+tt.debtNs, t0, 1)
-		if r.Limited != (got.FreeNs > 0) || r.Limited && r.RetryAfter != seconds(got.FreeNs) {
-			t.Errorf("%s: got %+v, but Throttle returns %+v", tt.name, got, r)
-		}
-		if _, r = limit.Throttle(t0+tt.debtNs, t0, 0); r.ResetAfter != seconds(got.EmptyNs) {
-			t.Errorf("%s: got %+v, but Throttle returns %+v", tt.name, got, r)
-		}
-	}
-}

@@ -105,7 +105,12 @@ func (r *Registry) NumOverrides() int { return int(r.overridden.Load()) }
 func (r *Registry) Len() int { return len(r.current.Load().all) }
 
 // Set defines a limit persistently.
-func (r *Registry) Set(d Definition) error {
+func (r *Registry) Set(d Definition) error { return r.set(d, false) }
+
+// SetShadow is Set of a limit that must have these rules already: only Shadow changes.
+func (r *Registry) SetShadow(d Definition) error { return r.set(d, true) }
+
+func (r *Registry) set(d Definition, sameRules bool) error {
 	if err := d.Check(r.config.Calendars); err != nil {
 		return err
 	}
@@ -114,6 +119,9 @@ func (r *Registry) Set(d Definition) error {
 			return err
 		}
 		before, known := r.byCommand[d.Name]
+		if sameRules && !slices.Equal(before.Rules, d.Rules) {
+			return fmt.Errorf("the limit '%s' does not have these rules; nothing was changed", d.Name)
+		}
 		if known && before.Equal(&d) && !r.unsure {
 			return nil
 		}
@@ -280,8 +288,9 @@ func (r *Registry) reloadLocked() error {
 		r.reloads.failed.Add(1)
 		return err
 	}
-	r.reloads.done.Add(1)
-	r.logReloadLocked(byFile)
+	if r.reloads.done.Add(1) > 1 { // who opens the registry logs the first reading
+		r.logReloadLocked(byFile)
+	}
 	r.byFile, r.plans, r.whole = byFile, read.Plans, whole
 	r.takeOverLocked()
 	r.publishLocked()

@@ -89,6 +89,26 @@ func TestSet(t *testing.T) {
 	}
 }
 
+// TestSetShadow changes nothing but the shadow, and fails if the rules are others.
+func TestSetShadow(t *testing.T) {
+	t.Parallel()
+	r := newRegistry()
+	known, shadow, other := definition("a", 5), definition("a", 5), definition("a", 6)
+	shadow.Shadow = true
+	if err := r.SetShadow(known); err == nil || r.Len() != 0 {
+		t.Errorf("an unknown limit: %v", err)
+	}
+	mustSet(t, r, known)
+	if err := r.SetShadow(other); err == nil || !strings.Contains(err.Error(), "the limit 'a' does not have these rules; nothing was changed") || !has(r, known) {
+		t.Errorf("other rules: %v", err)
+	}
+	for _, d := range []Definition{shadow, known} {
+		if err := r.SetShadow(d); err != nil || !has(r, d) {
+			t.Errorf("shadow %t: %v", d.Shadow, err)
+		}
+	}
+}
+
 func TestMaxBurst(t *testing.T) {
 	t.Parallel()
 	r := Rule{Capacity: 7}

@@ -91,6 +91,19 @@ func (e *ErrorReplies) Ever() uint64 {
 	return e.ever
 }
 
+// Owned returns the number of error replies with this server's own codes since the last reset, without
+// NOSCRIPT, which tells a library to send its script.
+func (e *ErrorReplies) Owned() (n uint64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, code := range ownCodes() {
+		if count := e.byCode[code]; count != nil && code != "NOSCRIPT" {
+			n += uint64(*count)
+		}
+	}
+	return n
+}
+
 // Unknown returns the number of replies to unknown commands since the last reset.
 func (e *ErrorReplies) Unknown() int64 {
 	e.mu.Lock()

@@ -23,7 +23,7 @@ type chart struct {
 // line draws a column. Inks differ in dashes, too, for those who cannot tell the colours apart.
 type line struct {
 	Column string `json:"col"`
-	Ink    string `json:"ink"` // first, second or third
+	Ink    string `json:"ink"` // first, second, third or limited
 
 	name string // empty for a single line
 }
@@ -34,7 +34,7 @@ func (v *view) charts() []chart {
 	all := []chart{
 		{
 			ID: "decisions", Kind: figures.Rate, Least: 5, title: t.DecisionsPerSec,
-			Lines: []line{{"allowed", "first", t.Allowed}, {"limited", "second", t.Limited}},
+			Lines: []line{{"allowed", "first", t.Allowed}, {"limited", "limited", t.Limited}},
 		},
 		{
 			ID: "latency", Kind: figures.DurationNs, Least: 1000, Log: true, title: t.Latency,

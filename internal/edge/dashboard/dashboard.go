@@ -15,11 +15,11 @@ import (
 	"time"
 
 	"cellserver/internal/base/zones"
-	"cellserver/internal/decide"
 	"cellserver/internal/decide/histogram"
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/decide/topkeys"
+	"cellserver/internal/edge/dashboard/actions"
 	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/edge/door"
 	"cellserver/internal/funnel"
@@ -36,9 +36,7 @@ type Source struct {
 	Now     func() int64 // Unix nanoseconds
 	Sample  func() Sample
 	Facts   func() Facts
-	// Look evaluates a rule on a key without changing it.
-	Look func(nowNs int64, key store.Key, rule *limiter.Rule) (decide.Probe, error)
-	// State returns a key's state, by which values and keys under the names of Limits are looked at.
+	// State returns a key's state without changing it.
 	State     func(nowNs int64, key store.Key) (s limiter.State, ok bool, err error)
 	Calendars *calendar.Set // of quotas
 
@@ -46,12 +44,18 @@ type Source struct {
 	Databases   int
 	MaxKeyBytes int
 
-	Refused     func() []Refusal           // most called first
-	Limits      func() []*namedlimit.Limit // by name
-	Doors       map[string]*door.Stats     // by name
+	Refused func() []Refusal           // most called first
+	Limits  func() []*namedlimit.Limit // by name
+	// Overrides returns some of a limit's overrides, by commands and by the file.
+	Overrides   func(limit string) ([]namedlimit.KeyOverride, []namedlimit.Override)
+	Doors       map[string]*door.Stats // by name
 	Persistence func() store.Durability
 	Remote      func() store.Health
 	Replication func() replicas.Status // nil for a store on other machines
+
+	Actions *actions.Handler // nil for a page that changes nothing
+
+	Runbook string // in Markdown, at /runbook; empty for none
 
 	Latency func() histogram.Snapshot                            // latency of calls since the start
 	Top     func(ranking topkeys.Ranking, n int) []topkeys.Entry // hottest first
@@ -69,11 +73,18 @@ type Sample struct {
 	Evicted, Refused            uint64 // limiters
 	Values                      store.ValueStats
 	Errors                      uint64 // replies
+	OwnErrors                   uint64 // of these, with codes of the server's own but NOSCRIPT
 	LastError                   observe.LastError
 	ConnectionsRefused          uint64
 	NewKeysRefused              uint64 // by --max-new-keys-per-second
 	ScriptsEnded                uint64 // at a limit
 	LogLinesLost                uint64
+	Panics                      uint64 // that ended a connection
+	WrongPasswords              uint64
+	FilesRefused                bool // the last file of limits, or of rules for Envoy
+	HandoversTimedOut           uint64
+	ChangesRefused              uint64 // times that it began, for lack of replicas
+	StoreRequests               uint64 // to the store on other machines
 	ByPolicy, Prefiltered       uint64 // requests decided without the store on other machines
 	RoundTripNs                 int64  // of the slowest store server
 	WrittenBytes                uint64 // to the disk
@@ -86,7 +97,9 @@ type Page struct {
 	boot    string // identifies this Page
 	seed    maphash.Seed
 	history history
+	traces  traces
 	policy  string // Content-Security-Policy
+	runbook []byte // HTML; nil for none
 
 	compressors sync.Pool // of *gzip.Writer
 
@@ -114,7 +127,7 @@ type renewal uint8
 
 const (
 	renewedAll renewal = iota
-	renewedLimits
+	renewedLimits // and not the hot keys, if there are limits
 	renewedMinutes
 	renewedStates // the last error and replication
 	renewals
@@ -125,13 +138,18 @@ func New(s Source) *Page {
 	if s.Calendars == nil {
 		s.Calendars = calendar.NewSet(&calendar.Wall{}, zones.Load)
 	}
-	return &Page{
+	p := &Page{
 		source: s,
 		boot:   rand.Text()[:8],
 		seed:   maphash.MakeSeed(),
+		traces: traces{keys: map[traceKey]*trace{}, limits: map[string]*limitTrace{}},
 		policy: "default-src 'none'; connect-src 'self'; img-src data:; script-src '" + digest(script()) +
 			"'; style-src '" + digest(style()) + "'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
 	}
+	if s.Runbook != "" {
+		p.runbook = renderRunbook(s.Runbook)
+	}
+	return p
 }
 
 // digest returns the hash by which a Content-Security-Policy allows inline text.
@@ -156,7 +174,9 @@ func (p *Page) Run(ctx context.Context) {
 }
 
 func (p *Page) sample() {
-	p.history.add(p.source.Now(), p.source.Sample(), p.source.Latency())
+	if p.history.add(p.source.Now(), p.source.Sample(), p.source.Latency()); p.history.added%traceEvery == 0 {
+		p.record()
+	}
 }
 
 const topKeyCount = 10
@@ -177,8 +197,7 @@ func (p *Page) newest() sampled {
 	now := sampled{
 		added: added, points: points, last: last,
 		limits: before.limits, minutes: before.minutes, lastError: before.lastError, erredNs: before.erredNs,
-		replicated: before.replicated,
-		requested:  p.source.Top(topkeys.Requested, topKeyCount), limited: p.source.Top(topkeys.Limited, topKeyCount),
+		replicated: before.replicated, requested: before.requested, limited: before.limited,
 	}
 	if before.added > 0 && added-before.added <= watched {
 		now.renewed = before.renewed%(renewals-1) + 1
@@ -186,6 +205,9 @@ func (p *Page) newest() sampled {
 	renews := func(r renewal) bool { return now.renewed == renewedAll || now.renewed == r }
 	if renews(renewedLimits) {
 		now.limits = p.limitRows()
+	}
+	if now.renewed != renewedLimits || len(now.limits) == 0 {
+		now.requested, now.limited = p.source.Top(topkeys.Requested, topKeyCount), p.source.Top(topkeys.Limited, topKeyCount)
 	}
 	if renews(renewedMinutes) {
 		now.minutes = minutes(points)
@@ -202,13 +224,16 @@ func (p *Page) newest() sampled {
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Referrer-Policy", "same-origin") // no-referrer would have forms send Origin: null
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
 	h.Set("Connection", "close") // a poll every few seconds must not hold a connection in between
 	serve, contentType, policy := p.servePage, "text/html; charset=utf-8", p.policy
-	if r.URL.Path == "/live.json" {
+	switch {
+	case r.URL.Path == "/live.json":
 		serve, contentType, policy = p.serveUpdate, "application/json", "default-src 'none'"
+	case r.URL.Path == "/runbook" && p.runbook != nil:
+		serve = p.serveRunbook
 	}
 	h.Set("Content-Security-Policy", policy)
 	body, err := serve(p.view(r), r)
@@ -228,19 +253,26 @@ type view struct {
 	remote *store.Health // nil with a store in memory
 	// replication is nil for a server without.
 	replication *replicas.Status
-	form        form
+	faults      []fault // the most urgent first
+	asked       question
+	acting      actions.State
 	sampled
 }
 
 func (p *Page) view(r *http.Request) *view {
 	query := r.URL.Query()
+	for _, ofScript := range []string{"boot", "after", "have"} {
+		query.Del(ofScript)
+	}
 	v := &view{page: p, t: textsFor(query.Get("lang"), r.Header.Get("Accept-Language")), query: query, sampled: p.newest()}
 	if p.source.Remote != nil {
 		st := p.source.Remote()
 		v.remote = &st
 	}
 	v.replication = p.replicationStatus()
-	v.form = p.newForm(v.t, query)
+	v.faults = v.findFaults()
+	v.asked = v.ask()
+	v.acting = p.acting(r)
 	return v
 }
 

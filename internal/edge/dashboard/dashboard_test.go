@@ -15,7 +15,6 @@ import (
 	"cellserver/internal/decide/topkeys"
 	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/edge/door"
-	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
@@ -28,7 +27,7 @@ func TestPage(t *testing.T) {
 	page = body(t, p, "")
 	wantText(t, page, `<dt>Allowed per second</dt><dd><span class="value">10</span>`, `<dt>Limited per second</dt><dd><span class="value">1</span>`,
 		"9.1\u00a0%", `<dt>Keys</dt><dd><span class="value">3,000</span>`, "3\u00a0MiB", `aria-label="Decisions per second: allowed 10, limited 1"`,
-		`<li data-col="limited"><span class="swatch second"></span>limited <b>1</b></li>`, "<title>9\u00a0% limited · cellserver</title>", ">22:13</time>")
+		`<li data-col="limited"><span class="swatch limited"></span>limited <b>1</b></li>`, "<title>9\u00a0% limited · cellserver</title>", ">22:13</time>")
 	wantText(t, body(t, p, "lang=zh"), "<title>限流 9\u00a0% · cellserver</title>", "<dt>放行/秒</dt>", "热点 Key", `自 <span id="lost-at"></span> 起服务器无响应`)
 }
 
@@ -75,43 +74,52 @@ func TestMaximum(t *testing.T) {
 			TableBytes: 512 << 10, MaxTableBytes: 64 << 20, ScriptsEnded: 7,
 		})
 	}
-	wantText(t, body(t, p, "lang=en"), `<dt>Memory of limiters</dt><dd><span class="value">512`+"\u00a0KiB <small>of 64\u00a0MiB</small></span><meter min=\"0\" max=\"1\" low=\"0.75\" high=\"0.9\" optimum=\"0\" value=\"0.008\"",
-		`<dt>Connections</dt><dd><span class="value">8 <small>of 10,000</small>`, `<dt>Keys evicted per second</dt><dd><span class="value">50<`,
-		`<dt>New keys refused per second</dt><dd><span class="value">10<`, `id="chart-evictions"`, "<td>96\u00a0MiB<meter", "<dt>scripts ended</dt><dd>7</dd>")
-	wantText(t, body(t, p, "lang=zh"), `<dt>淘汰 Key/秒</dt><dd><span class="value">50<`, `<dt>拒绝新 Key/秒</dt><dd><span class="value">10<`,
+	wantText(t, body(t, p, "lang=en"), `Memory of limiters</dt><dd><span class="value">512`+"\u00a0KiB <small>of 64\u00a0MiB</small></span><meter min=\"0\" max=\"1\" low=\"0.75\" high=\"0.9\" optimum=\"0\" value=\"0.008\"",
+		`<dt>Connections</dt><dd><span class="value">8 <small>of 10,000</small>`, `Keys evicted per second</dt><dd><span class="value">50<`,
+		`New keys refused per second</dt><dd><span class="value">10<`, `id="chart-evictions"`, "<td>96\u00a0MiB<meter", "<dt>scripts ended</dt><dd>7</dd>")
+	wantText(t, body(t, p, "lang=zh"), `淘汰 Key/秒</dt><dd><span class="value">50<`, `拒绝新 Key/秒</dt><dd><span class="value">10<`,
 		`8 <small>/ 10,000</small>`)
 }
 
-// TestEviction checks the warning while keys are evicted or refused, and the red tile of a part that is
-// nearly full.
+// TestEviction checks the warning while keys are evicted or refused, and the tile of a part that is nearly
+// full.
 func TestEviction(t *testing.T) {
-	const full, red = "Memory is full.", `<span class="value problem">`
+	const full = "Memory is full."
 	p := New(testSource(nil))
 	at := 0
 	add := func(n int, s Sample) {
 		for range n {
-			s.TableBytes, s.MaxTableBytes, s.MemoryBytes, s.MaxMemoryBytes = 58<<20, 64<<20, 96<<20, 150<<20
+			s.MaxTableBytes, s.MemoryBytes, s.MaxMemoryBytes = 64<<20, 96<<20, 150<<20
+			if s.TableBytes == 0 {
+				s.TableBytes = 58 << 20
+			}
 			p.addSample(at, s)
 			at++
 		}
 	}
-	add(2, Sample{})
-	lacksText(t, body(t, p, "lang=en"), full)
-	wantText(t, body(t, p, "lang=en"), `<dt>Memory of limiters</dt><dd>`+red+`58 <small>of 64`)
+	add(2, Sample{TableBytes: 48 << 20})
+	lacksText(t, body(t, p, "lang=en"), full, "<title>⚠")
+	wantText(t, body(t, p, "lang=en"), noFault)
+	add(1, Sample{TableBytes: 50 << 20})
+	wantText(t, body(t, p, "lang=en"), announced(memorySaturated, "More than 75\u00a0% of the memory for limiters is in use. At 100 %"),
+		tileOf("keymemory", warning, "Memory of limiters", "50 <small>of 64"), "<title>⚠ cellserver</title>")
+	add(1, Sample{})
+	lacksText(t, body(t, p, "lang=en"), full, announced(memorySaturated, ""))
+	wantText(t, body(t, p, "lang=en"), announced(memoryFull, "More than 90\u00a0% of the memory"), tileOf("keymemory", critical, "Memory of limiters", "58 <small>of 64"))
 	add(1, Sample{Evicted: 12_000})
-	alert := `<p class="problem" role="alert">` + full +
-		` Keys are evicted before they expire and get their full burst again.</p>`
-	wantText(t, body(t, p, "lang=en"), alert, "<p>12,000 keys were evicted within the last minute. Raise --maxmemory")
-	wantText(t, body(t, p, "lang=zh"), `<p class="problem" role="alert">内存已满。`, "最近一分钟淘汰了 12,000 个 Key。")
+	alert := announced(memoryFull, full+" Keys are evicted before they expire and get their full burst again.</p>")
+	wantText(t, body(t, p, "lang=en"), alert, "<p>12,000 within the last 5 minutes. Raise --maxmemory")
+	wantText(t, body(t, p, "lang=zh"), `aria-label="严重"></span>内存已满。Key 在过期之前`, "共 12,000 次（最近 5 分钟）。请增大")
 	add(1, Sample{Evicted: 15_000})
-	wantText(t, body(t, p, "lang=en"), alert, "<p>15,000 keys were evicted")
-	add(29, Sample{Evicted: 15_000})
-	wantText(t, body(t, p, "lang=en"), "<p>3,000 keys were evicted")
+	wantText(t, body(t, p, "lang=en"), alert, "<p>15,000 within")
+	add(1, Sample{Evicted: 15_000, TableBytes: 40 << 20})
+	wantText(t, body(t, p, "lang=en"), announced(keysEvicted, full))
+	add(148, Sample{Evicted: 15_000})
+	wantText(t, body(t, p, "lang=en"), "<p>3,000 within")
 	add(1, Sample{Evicted: 15_000})
-	lacksText(t, body(t, p, "lang=en"), full) // a minute later
+	lacksText(t, body(t, p, "lang=en"), full) // five minutes later
 	add(1, Sample{Evicted: 15_000, Refused: 7})
-	wantText(t, body(t, p, "lang=en"),
-		full+" Calls with new keys are refused with -OOM.", "<p>7 calls were refused within the last minute.")
+	wantText(t, body(t, p, "lang=en"), announced(keysRefused, full+" Calls with new keys are refused with -OOM."), "<p>7 within the last 5 minutes.")
 }
 
 // TestKinds checks decisions by command, which are shown if there are others than CL.THROTTLE.
@@ -156,46 +164,53 @@ func TestLatencyAndHotKeys(t *testing.T) {
 	p := New(s)
 	fill(p, 3)
 	for _, lang := range []string{"en", "zh"} {
-		page := body(t, p, "max_burst=1&lang="+lang)
+		page := body(t, p, "lang="+lang)
 		wantText(t, page, `id="chart-latency"`, "P50 <b>953\u00a0ns<", "P99.9 <b>1.91\u00a0µs<",
 			"&lt;img src=x onerror=alert(1)&gt;", "12.5", "25\u00a0%", " db 3", "<td>8 ± 1.50</td>", "<td>12.5</td>", `data-copy="a new one" hidden>`, "</th><td>–</td>",
 			`&#34;\&#34;&gt;&lt;script&gt;alert(1)&lt;/script&gt;\xff\x00&#34;`,
-			`href="/?count=30&amp;db=0&amp;key=%3Cimg+src%3Dx+onerror%3Dalert%281%29%3E&amp;lang=`+lang+`&amp;max_burst=15&amp;period=60#look"`,
-			`<th scope="row"><bdi class="key">long... (#1, 500 bytes)</bdi></th>`, `data-copy="&lt;img src=x onerror=alert(1)&gt;" hidden>`)
+			`href="/?by=throttle+15+30+60&amp;db=0&amp;key=%3Cimg+src%3Dx+onerror%3Dalert%281%29%3E&amp;lang=`+lang+`"`,
+			`>long... (#1, 500 bytes)</bdi></th>`, `data-copy="&lt;img src=x onerror=alert(1)&gt;" hidden>`)
 		noMarkup(t, page)
 	}
-	wantText(t, body(t, p, ""), "No key stands out.")
+	wantText(t, body(t, p, "lang=en"), "16 at once, 30 per minute", `<rect class="calls" width="100" height="8">`)
+	none := testSource(nil)
+	empty := New(none)
+	fill(empty, 3)
+	wantText(t, body(t, empty, "lang=en"), "No key stands out.")
 }
 
-// TestLookLinks checks that a hot key's link has the limit of its last request, as the form takes it.
-func TestLookLinks(t *testing.T) {
+// TestOneTableOfHotKeys: keys of both rankings are in one table, in the chosen order.
+func TestOneTableOfHotKeys(t *testing.T) {
 	s := testSource(nil)
-	v := New(s).view(httptest.NewRequest(http.MethodGet, "/?lang=zh&max_burst=3", nil))
-	for _, tt := range []struct {
-		terms limiter.Terms
-		want  string
-	}{
-		{limiter.Terms{}, "/?db=0&key=k&lang=zh#look"},
-		{limiter.Terms{Numbers: limiter.Numbers{16, 30, 60}}, "/?count=30&db=0&key=k&lang=zh&max_burst=15&period=60#look"},
-		{limiter.Terms{Unit: funnel.Milliseconds, Numbers: limiter.Numbers{1, 7, 2000}}, "/?count=7&db=0&key=k&lang=zh&max_burst=0&period=2#look"},
-		{limiter.Terms{Unit: funnel.Milliseconds, Numbers: limiter.Numbers{1, 7, 250}}, "/?count=7000&db=0&key=k&lang=zh&max_burst=0&period=250#look"},
-		{limiter.Terms{Kind: limiter.FixedWindow, Numbers: limiter.Numbers{5, 60}}, "/?db=0&key=k&kind=fixedwindow&lang=zh&max_count=5&period=60#look"},
-		{limiter.Terms{Kind: limiter.ApproxWindow, Numbers: limiter.Numbers{5, 60}}, "/?db=0&key=k&kind=approxwindow&lang=zh&max_count=5&period=60#look"},
-		{limiter.Terms{Kind: limiter.Bucket, Numbers: limiter.Numbers{5}}, "/?capacity=5&db=0&key=k&kind=bucket&lang=zh#look"},
-		{limiter.Terms{Kind: limiter.Named}, "/?db=0&key=k&kind=other&lang=zh#look"},
-	} {
-		if got := v.lookLink("k", "0", tt.terms); got != tt.want {
-			t.Errorf("%+v: %s, want %s", tt.terms, got, tt.want)
+	s.Top = func(ranking topkeys.Ranking, _ int) []topkeys.Entry {
+		if ranking == topkeys.Limited {
+			return []topkeys.Entry{{Name: "b", Recent: 5, IsRecent: true, Share: 0.8}, {Name: "c", Recent: 2, IsRecent: true, Share: 0.2}}
 		}
+		return []topkeys.Entry{{Name: "a", Recent: 100, IsRecent: true, Share: 0.5}, {Name: "b", Recent: 10, IsRecent: true, Share: 0.05}}
 	}
-	v.page.source.Reading = funnel.Capacity
-	if got := v.lookLink("k", "0", limiter.Terms{Numbers: limiter.Numbers{16, 30, 60}}); !strings.Contains(got, "max_burst=16") {
-		t.Errorf("where max_burst is the capacity: %s", got)
+	p := New(s)
+	fill(p, 3)
+	order := func(page string) (keys string) {
+		for _, row := range strings.Split(page[strings.Index(page, `id="top"`):], `<tr data-k="0:`)[1:] {
+			keys += row[:1]
+		}
+		return keys
+	}
+	page := body(t, p, "lang=en")
+	wantText(t, page, "<td>10</td><td>5</td>", `<rect class="calls" width="10" height="8"></rect><rect class="limited" width="5" height="8">`,
+		`<th scope="col" aria-sort="descending"><a class="in" href="/?lang=en">calls per second`, "<td>100</td><td>0</td>")
+	if got := order(page); got != "abc" {
+		t.Errorf("by calls: %s", got)
+	}
+	page = body(t, p, "lang=en&top=limited")
+	wantText(t, page, `<th scope="col" aria-sort="descending"><a class="in" href="/?lang=en&amp;top=limited">limited per second`)
+	if got := order(page); got != "bca" {
+		t.Errorf("by limited calls: %s", got)
 	}
 }
 
 func TestPolicyHoldsForWhatIsInline(t *testing.T) {
-	w := get(t, New(testSource(nil)), "/?key=a&max_burst=1&count=1&period=1")
+	w := get(t, New(testSource(nil)), "/?key=a&by=throttle+1+1+1")
 	policy, body := w.Header().Get("Content-Security-Policy"), w.Body.String()
 	for _, tag := range []string{"style", "script"} {
 		parts := regexp.MustCompile(`(?s)<`+tag+`>(.*?)</`+tag+`>`).FindAllStringSubmatch(body, -1)
@@ -215,7 +230,7 @@ func TestPolicyHoldsForWhatIsInline(t *testing.T) {
 		t.Errorf("the page links to another host: %s", m)
 	}
 	for name, want := range map[string]string{
-		"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store", "Connection": "close",
+		"X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin", "Cache-Control": "no-store", "Connection": "close",
 		"Cross-Origin-Resource-Policy": "same-origin", "Content-Type": "text/html; charset=utf-8",
 	} {
 		if got := w.Header().Get(name); got != want {
@@ -231,7 +246,7 @@ func TestPolicyHoldsForWhatIsInline(t *testing.T) {
 func TestWithoutScript(t *testing.T) {
 	p := New(testSource(nil))
 	fill(p, 3)
-	page := body(t, p, "refresh=5&key=a&max_burst=15&count=30&period=60")
+	page := body(t, p, "refresh=5&key=a&by=throttle+15+30+60")
 	wantText(t, page, `<noscript><meta http-equiv="refresh" content="5"></noscript>`, `class="verdict allowed"`, `class="tile"`, `<tbody id="minutes" data-live><tr`,
 		`<div class="scripted">`)
 	lacksText(t, body(t, p, ""), "http-equiv")
@@ -338,15 +353,15 @@ func TestErrors(t *testing.T) {
 	s.Now = func() int64 { return now }
 	p := New(s)
 	for i := range uint64(3) {
-		p.history.add(now+int64(i)*int64(sampleInterval), Sample{Errors: 380 * i, LastError: observe.LastError{
+		p.history.add(now+int64(i)*int64(sampleInterval), Sample{Errors: 382 * i, OwnErrors: 380 * i, LastError: observe.LastError{
 			Text: "ERR no '" + hostile + "'", Command: "INCR \"><script>alert(1)</script>",
 			Client: "10.0.0.1:5000", Name: hostile,
 		}}, p.source.Latency())
 	}
 	now += int64(2*time.Minute) + 2*int64(sampleInterval)
 	for lang, want := range map[string][]string{
-		"en": {`<dt>Error replies per second</dt><dd><span class="value problem">190<`, "<p>Last error: <code>ERR no &#39;&lt;img", " (&lt;img src=x onerror=alert(1)&gt;) · 2 min ago"},
-		"zh": {`<dt>错误返回/秒</dt><dd><span class="value problem">190<`, "<p>最近一次错误：<code>ERR no &#39;&lt;img", " · 2 分钟前</p>"},
+		"en": {tileOf("errors", warning, "Error replies per second", "191<"), announced(errorReplies, "Calls get error replies, more than 1 a second."), "<p>760 within", "<p>Last error: <code>ERR no &#39;&lt;img", " (&lt;img src=x onerror=alert(1)&gt;) · 2 min ago"},
+		"zh": {`错误返回/秒</dt><dd><span class="value">191<`, "请求收到错误返回，每秒超过 1 次。", "<p>最近一次错误：<code>ERR no &#39;&lt;img", " · 2 分钟前</p>"},
 	} {
 		page := body(t, p, "lang="+lang)
 		call := "<code>INCR &#34;&gt;&lt;script&gt;alert(1)&lt;/script&gt;</code> · 10.0.0.1:5000 (&lt;img"
@@ -355,6 +370,6 @@ func TestErrors(t *testing.T) {
 	}
 	now += int64(historySpan)
 	lacksText(t, body(t, p, ""), "Last error")
-	p.history.add(now, Sample{Errors: 760}, p.source.Latency())
+	p.history.add(now, Sample{Errors: 764, OwnErrors: 760}, p.source.Latency())
 	wantText(t, body(t, p, ""), `<dt>Error replies per second</dt><dd><span class="value">0<`)
 }

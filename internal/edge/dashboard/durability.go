@@ -98,16 +98,3 @@ func storeState(t *words.Texts, st *store.Health, nowNs int64) string {
 	}
 	return t.StoreAnswers
 }
-
-// storeFault returns the warning that all or a part of the store does not answer, or nil.
-func storeFault(t *words.Texts, st *store.Health) *fault {
-	if st.Fault == nil {
-		return nil
-	}
-	meaning := [...]string{store.FallbackError: t.StoreErrors, store.FallbackAllow: t.StoreAllows, store.FallbackDeny: t.StoreDenies, store.FallbackLocal: t.StoreLocal}[st.Policy]
-	what := fmt.Sprintf(t.StorePartly, st.Up, st.Masters) + t.Stop
-	if st.Away() {
-		what = fmt.Sprintf(t.StoreDownSince, utc(st.SinceNs))
-	}
-	return &fault{what: what, meaning: meaning, cause: st.Fault.Error()}
-}

@@ -39,13 +39,13 @@ func TestDurability(t *testing.T) {
 		p := New(s)
 		fill(p, 1)
 		page := body(t, p, "lang=en")
-		wantText(t, page, `<dt>Durability</dt><dd><span class="value">`+tt.en+"</span></dd>")
+		wantText(t, page, `Durability</dt><dd><span class="value">`+tt.en+"</span></dd>")
 		if tt.warning != "" {
-			wantText(t, page, `<p class="problem" role="alert">`+tt.warning+"</p>", "<code>write &lt;log-1&gt;: no space left on device</code>")
+			wantText(t, page, announced(notDurable, tt.warning+"</p>"), tileOf("durability", critical, "Durability", "fault for"), "<code>write &lt;log-1&gt;: no space left on device</code>")
 		} else {
 			lacksText(t, page, "reached the disk")
 		}
-		wantText(t, body(t, p, "lang=zh"), `<dt>持久化</dt><dd><span class="value">`+tt.zh+"</span></dd>")
+		wantText(t, body(t, p, "lang=zh"), `持久化</dt><dd><span class="value">`+tt.zh+"</span></dd>")
 	}
 }
 
@@ -85,16 +85,17 @@ func TestStore(t *testing.T) {
 		name    string
 		st      store.Health
 		en, zh  string
+		alarm   alarm
 		warning string
 	}{
-		{"not asked", store.Health{}, "connecting", "连接中", ""},
-		{"answers", store.Health{Asked: true, Masters: 1, Up: 1}, "answers", "正常", ""},
+		{"not asked", store.Health{}, "connecting", "连接中", alarms, ""},
+		{"answers", store.Health{Asked: true, Masters: 1, Up: 1}, "answers", "正常", alarms, ""},
 		{
-			"one of three", store.Health{Asked: true, Masters: 3, Up: 2, Fault: refused}, "2 of 3 servers of the store answer", "2 / 3 台存储服务器有响应",
+			"one of three", store.Health{Asked: true, Masters: 3, Up: 2, Fault: refused}, "2 of 3 servers of the store answer", "2 / 3 台存储服务器有响应", storeServerAway,
 			"2 of 3 servers of the store answer. Calls it cannot decide get an error.",
 		},
 		{
-			"no answer", store.Health{Asked: true, Masters: 1, Fault: refused, SinceNs: testNowNs - 5*sec, Policy: store.FallbackLocal}, "no answer for 5s", "无响应已 5s",
+			"no answer", store.Health{Asked: true, Masters: 1, Fault: refused, SinceNs: testNowNs - 5*sec, Policy: store.FallbackLocal}, "no answer for 5s", "无响应已 5s", storeAway,
 			"The store has not answered since 2023-11-14 22:13:15 UTC. Calls it cannot decide are decided in this server&#39;s memory, by its share of their limits.",
 		},
 	} {
@@ -108,15 +109,15 @@ func TestStore(t *testing.T) {
 		p := New(s)
 		fill(p, 1)
 		page := body(t, p, "lang=en")
-		wantText(t, page, `<dt>Store</dt><dd><span class="value">`+tt.en+"</span></dd>", "redis-cluster://192.0.2.1:6379. Of 1,000 requests since the start, 600", "by a state just read, and 7 left",
+		wantText(t, page, `Store</dt><dd><span class="value">`+tt.en+"</span></dd>", "redis-cluster://192.0.2.1:6379. Of 1,000 requests since the start, 600", "by a state just read, and 7 left",
 			`<th scope="row">192.0.2.1:6379</th><td>fails, paused</td><td>3</td><td>2</td>`, `id="chart-roundtrip"`, `id="chart-decidedhere"`)
 		lacksText(t, page, "<dt>Durability</dt>")
 		if tt.warning != "" {
-			wantText(t, page, `<p class="problem" role="alert">`+tt.warning+"</p>", "<code>192.0.2.1:6379: &lt;refused&gt;</code>")
+			wantText(t, page, announced(tt.alarm, tt.warning+"</p>"), "<code>192.0.2.1:6379: &lt;refused&gt;</code>")
 		} else {
-			lacksText(t, page, `class="problem" role="alert">Calls`)
+			wantText(t, page, noFault)
 		}
-		wantText(t, body(t, p, "lang=zh"), `<dt>存储</dt><dd><span class="value">`+tt.zh+"</span></dd>")
+		wantText(t, body(t, p, "lang=zh"), `存储</dt><dd><span class="value">`+tt.zh+"</span></dd>")
 	}
 	p := New(testSource(nil))
 	fill(p, 1)

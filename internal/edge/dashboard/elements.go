@@ -64,9 +64,14 @@ func cells(values ...string) g.Node {
 	return g.Map(values, func(value string) g.Node { return el("td", text(value)) })
 }
 
-// keyName returns a key in a font that distinguishes its bytes.
+// keyName returns a key in a font that distinguishes its bytes. One with escapes is shown in the order of its
+// bytes, which letters written from right to left would change.
 func keyName(quoted string) g.Node {
-	return el("bdi", class("key"), text(quoted))
+	classes := "key"
+	if strings.Contains(quoted, `\`) {
+		classes += " bytes"
+	}
+	return el("bdi", class(classes), attr("dir", "ltr"), text(quoted))
 }
 
 // copyButton returns a copy button, which the script reveals.

@@ -1,85 +1,233 @@
 package dashboard
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	g "maragu.dev/gomponents"
 
 	"cellserver/internal/edge/dashboard/figures"
-	"cellserver/internal/edge/dashboard/words"
+	"cellserver/internal/store"
 )
 
-// fault is a warning, such as that changes do not reach the disk or the store does not answer. Its
-// first line stays the same while the fault lasts, as screen readers announce every change.
+// fault is what is wrong now, such as that changes do not reach the disk.
 type fault struct {
+	alarm
+	tile string // that is coloured
+	// what and meaning stay the same while the fault lasts, as screen readers announce every change.
 	what, meaning string
 	cause         string // as reported by the system
-	note          string
+	todo          string
 }
 
+// findFaults returns the faults, the most urgent first.
+func (v *view) findFaults() (all []fault) {
+	for _, found := range [][]fault{
+		v.keeperFaults(), v.replicationFaults(), v.memoryFaults(), v.valueFaults(), v.clientFaults(), v.operatorFaults(),
+	} {
+		all = append(all, found...)
+	}
+	for i := range all {
+		all[i].tile = cmp.Or(all[i].tile, all[i].row().tile)
+	}
+	slices.SortStableFunc(all, func(a, b fault) int { return cmp.Compare(a.alarm, b.alarm) })
+	return all
+}
+
+// faultPart shows the most urgent fault, and the others on demand.
 func (v *view) faultPart() g.Node {
-	return g.Group{v.replicationFault().node(v.t), v.keeperFault().node(v.t), v.memoryFault().node(v.t), v.valuesFault().node(v.t)}
-}
-
-// node returns nil for no fault.
-func (f *fault) node(t *words.Texts) g.Node {
-	if f == nil {
+	if len(v.faults) == 0 {
 		return nil
 	}
+	first, more := &v.faults[0], v.faults[1:]
+	role := "status"
+	if first.row().urgent == critical {
+		role = "alert"
+	}
+	return el("div", class("alarm "+first.row().urgent.String()), first.node(v, attr("role", role)),
+		g.If(len(more) > 0, el("details", attr("data-k", "more"), el("summary", text(fmt.Sprintf(v.t.MoreFaults, len(more)))),
+			el("ul", g.Map(more, func(f fault) g.Node { return el("li", attr("data-k", f.row().alert), f.node(v)) })))))
+}
+
+func (f *fault) node(v *view, announced ...g.Node) g.Node {
+	r := f.row()
+	link := "/runbook#" + anchorOf(r.runbook())
+	if lang := v.query.Get("lang"); lang != "" {
+		link = "/runbook?lang=" + v.t.Lang[:2] + "#" + anchorOf(r.runbook())
+	}
 	return g.Group{
-		el("p", class("problem"), attr("role", "alert"), text(f.what+" "+f.meaning)),
-		g.If(f.cause != "", el("p", el("code", text(f.cause)), copyButton(t, f.cause))),
-		g.If(f.note != "", el("p", text(f.note))),
+		el("p", class("what"), attr("data-k", "what-"+r.alert), g.Group(announced), r.urgent.sign(v.t), text(v.t.Sentences(f.what, f.meaning))),
+		g.If(f.cause != "", el("p", class("cause"), el("code", text(f.cause)), copyButton(v.t, f.cause))),
+		el("p", text(f.todo+" "), g.If(v.page.runbook != nil, el("a", attr("href", link), text(fmt.Sprintf(v.t.Runbook, r.runbook()))))),
 	}
 }
 
-// keeperFault returns the fault of the store on other machines, or of the disk.
-func (v *view) keeperFault() *fault {
+// counted begins what to do about mishaps with their number.
+func (v *view) counted(a alarm, n uint64, todo string) string {
+	return v.t.Sentences(fmt.Sprintf(v.t.Counted, figures.Grouped(int64(n)), a.row().minutes()), todo)
+}
+
+// keeperFaults returns the faults of the store on other machines, or of the disk.
+func (v *view) keeperFaults() []fault {
 	if v.remote != nil {
-		return storeFault(v.t, v.remote)
+		return v.storeFaults()
 	}
 	if v.page.source.Persistence == nil {
 		return nil
 	}
-	st := v.page.source.Persistence()
-	if st.Fault == nil {
-		return nil
-	}
-	meaning := v.t.FaultForgets
+	st, t := v.page.source.Persistence(), v.t
+	meaning := t.FaultForgets
 	if st.Interval == 0 {
-		meaning = v.t.FaultRefuses
+		meaning = t.FaultRefuses
 	}
-	what := fmt.Sprintf(v.t.FaultSince, utc(st.FaultSinceNs))
-	return &fault{what: what, meaning: meaning, cause: st.Fault.Error()}
-}
-
-// lastMinute counts what was evicted and refused within a minute of the newest point. of returns both per
-// second.
-func lastMinute(points []point, of func(p *point) (evicted, refused float64)) (evicted, refused float64) {
-	for i := len(points) - 1; i >= 0 && points[i].atNs > points[len(points)-1].atNs-int64(time.Minute); i-- {
-		p, sec := &points[i], sampleInterval.Seconds()
-		if i > 0 {
-			sec = time.Duration(p.atNs - points[i-1].atNs).Seconds()
-		}
-		evictedPerSec, refusedPerSec := of(p)
-		evicted += evictedPerSec * sec
-		refused += refusedPerSec * sec
-	}
-	return evicted, refused
-}
-
-// memoryFault returns the fault that limiters were evicted or refused in the last minute.
-func (v *view) memoryFault() *fault {
-	evicted, refused := lastMinute(v.points, func(p *point) (evicted, refused float64) { return p.evicted, p.refused })
-	switch t := v.t; {
-	case math.Round(evicted) > 0:
-		return &fault{what: t.MemoryFull, meaning: t.MemoryEvicts, note: fmt.Sprintf(t.EvictedLately, figures.Count.Text(math.Round(evicted)))}
-	case math.Round(refused) > 0:
-		return &fault{what: t.MemoryFull, meaning: t.MemoryRefuses, note: fmt.Sprintf(t.RefusedLately, figures.Count.Text(math.Round(refused)))}
+	lagNs, interval := v.page.source.Now()-st.SyncedNs, max(0, st.Interval)
+	switch {
+	case st.Fault != nil:
+		return []fault{{alarm: notDurable, what: fmt.Sprintf(t.FaultSince, utc(st.FaultSinceNs)), meaning: meaning, cause: st.Fault.Error(), todo: t.DiskDo}}
+	case st.SyncedNs != 0 && notDurable.over(float64(lagNs-5*int64(interval))/1e9) != calm:
+		return []fault{{alarm: notDurable, what: t.DiskSlow, meaning: meaning, todo: t.DiskSlowDo}}
+	case st.LastSaveErr != nil:
+		return []fault{{alarm: snapshotFailing, what: t.SnapshotFails, meaning: t.SnapshotGrows, cause: st.LastSaveErr.Error(), todo: t.SnapshotDo}}
 	}
 	return nil
+}
+
+// storeFaults returns the fault that all or a part of the store does not answer, or not in time.
+func (v *view) storeFaults() []fault {
+	st, t := v.remote, v.t
+	meaning := [...]string{store.FallbackError: t.StoreErrors, store.FallbackAllow: t.StoreAllows, store.FallbackDeny: t.StoreDenies, store.FallbackLocal: t.StoreLocal}[st.Policy]
+	r := storeFailing.row()
+	switch {
+	case st.Away():
+		return []fault{{alarm: storeAway, what: fmt.Sprintf(t.StoreDownSince, utc(st.SinceNs)), meaning: meaning, cause: errorText(st.Fault), todo: t.StoreDo}}
+	case st.Fault != nil:
+		what := fmt.Sprintf(t.StorePartly, st.Up, st.Masters) + t.Stop
+		return []fault{{alarm: storeServerAway, what: what, meaning: meaning, cause: st.Fault.Error(), todo: t.StoreServerDo}}
+	}
+	if all := v.within(askedOfStore, r.within); all > 0 {
+		if n := v.within(decidedByPolicy, r.within); storeFailing.over(float64(n)/float64(all)) != calm {
+			return []fault{{
+				alarm: storeFailing, what: fmt.Sprintf(t.StoreFails, figures.Percent(r.above)), meaning: meaning,
+				todo: v.counted(storeFailing, n, t.StoreFailsDo),
+			}}
+		}
+	}
+	return nil
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// memoryFaults returns at most one fault of the memory for limiters, and one of the process's.
+func (v *view) memoryFaults() (all []fault) {
+	s, t := &v.last, v.t
+	evicted, refused := v.within(evictedKey, keysEvicted.row().within), v.within(refusedKey, keysRefused.row().within)
+	filled := float64(s.TableBytes) / math.Max(1, float64(s.MaxTableBytes))
+	short := fault{alarm: memorySaturated, tile: "keymemory", meaning: t.LimitersShortMeans, todo: t.LimitersShortDo}
+	full := v.keysHaveMaximum() && memoryFull.over(filled) != calm
+	if full {
+		short.alarm = memoryFull
+	}
+	short.what = fmt.Sprintf(t.LimitersShort, figures.Percent(short.row().above))
+	switch {
+	case refused > 0:
+		all = append(all, fault{alarm: keysRefused, what: t.MemoryFull, meaning: t.MemoryRefuses, todo: v.counted(keysRefused, refused, t.LimitersShortDo)})
+	case evicted > 0:
+		f := fault{alarm: keysEvicted, what: t.MemoryFull, meaning: t.MemoryEvicts, todo: v.counted(keysEvicted, evicted, t.LimitersShortDo)}
+		if full {
+			f.alarm = memoryFull
+		}
+		all = append(all, f)
+	case full || v.keysHaveMaximum() && memorySaturated.over(filled) != calm:
+		all = append(all, short)
+	}
+	if v.remote == nil && s.MaxMemoryBytes > 0 && s.MemoryBytes > s.MaxMemoryBytes {
+		all = append(all, fault{alarm: memorySaturated, tile: "memory", what: t.ProcessLarge, todo: t.ProcessDo})
+	}
+	return all
+}
+
+// clientFaults returns what is wrong with clients, or for them.
+func (v *view) clientFaults() (all []fault) {
+	s, t := &v.last, v.t
+	share := float64(s.Connections) / math.Max(1, float64(s.MaxConnections))
+	if n := v.within(refusedConnection, connectionsRefused.row().within); connectionsRefused.over(float64(n)) != calm {
+		all = append(all, fault{
+			alarm: connectionsRefused, what: t.CannotConnect, meaning: t.CannotConnectMeans,
+			todo: v.counted(connectionsRefused, n, t.CannotConnectDo),
+		})
+	} else if s.MaxConnections > 0 && connectionsSaturated.over(share) != calm {
+		all = append(all, fault{
+			alarm: connectionsSaturated, what: fmt.Sprintf(t.ConnectionsShort, figures.Percent(connectionsSaturated.row().above)),
+			meaning: t.ConnectionsShortMeans, todo: t.ConnectionsShortDo,
+		})
+	}
+	if r := errorReplies.row(); errorReplies.over(v.rate(ownError, r.within)) != calm {
+		all = append(all, fault{
+			alarm: errorReplies, what: fmt.Sprintf(t.ErrorsMany, figures.Rate.Text(r.above)), meaning: t.ErrorsMeans,
+			todo: v.counted(errorReplies, v.within(ownError, r.within), t.ErrorsDo),
+		})
+	}
+	if v.isSlow() {
+		all = append(all, fault{
+			alarm: latencyHigh, what: t.LatencyLong, meaning: fmt.Sprintf(t.LatencyMeans, figures.DurationNs.Text(latencyHigh.row().above*1e9)), todo: t.LatencyDo,
+		})
+	}
+	return all
+}
+
+// leastCallsPerSec is the rate of decisions below which the slowest hundredth is one call or two.
+const leastCallsPerSec = 1
+
+// isSlow reports whether P99 has been above the threshold for a minute, with enough calls.
+func (v *view) isSlow() bool {
+	newest, calls, slow := v.now(), 0, true
+	if newest == nil || newest.atNs-v.points[0].atNs < int64(time.Minute) {
+		return false
+	}
+	for i := len(v.points) - 1; i >= 0 && v.points[i].atNs > newest.atNs-int64(time.Minute); i-- {
+		if p := &v.points[i]; p.latency.ok {
+			calls++
+			slow = slow && p.isSlow()
+		}
+	}
+	return calls > 0 && slow
+}
+
+func (p *point) isSlow() bool {
+	return p.latency.ok && p.allowed+p.limited > leastCallsPerSec && latencyHigh.over(p.latency.p99/1e9) != calm
+}
+
+// operatorFaults returns what is wrong with files, scripts, secrets, the log and the server itself.
+func (v *view) operatorFaults() (all []fault) {
+	t := v.t
+	if v.last.FilesRefused {
+		all = append(all, fault{alarm: limitsFileRefused, what: t.FileRefused, meaning: t.FileRefusedMeans, todo: t.FileRefusedDo})
+	}
+	for _, c := range []struct {
+		alarm
+		mishap
+		what, meaning, todo string
+	}{
+		{newKeysRefused, refusedNewKey, t.NewKeys, t.NewKeysMeans, t.NewKeysDo},
+		{scriptsEnded, endedScript, t.ScriptsEnd, t.ScriptsEndMeans, t.ScriptsEndDo},
+		{handoverTimedOut, timedOutHandover, t.HandoverLate, t.HandoverForgets, t.HandoverDo},
+		{panicked, panicking, t.Panics, t.PanicsMeans, t.PanicsDo},
+		{authFailures, wrongPassword, t.Passwords, t.PasswordsMeans, t.PasswordsDo},
+		{logLinesLost, lostLogLine, t.LogLost, t.LogLostMeans, t.LogLostDo},
+	} {
+		if n := v.within(c.mishap, c.row().within); c.over(float64(n)) != calm {
+			all = append(all, fault{alarm: c.alarm, what: c.what, meaning: c.meaning, todo: v.counted(c.alarm, n, c.todo)})
+		}
+	}
+	return all
 }
 
 func utc(ns int64) string { return time.Unix(0, ns).UTC().Format("2006-01-02 15:04:05 UTC") }

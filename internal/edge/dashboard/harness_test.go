@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"cellserver/internal/decide"
 	"cellserver/internal/decide/histogram"
 	"cellserver/internal/decide/topkeys"
 	"cellserver/internal/limiter"
@@ -22,13 +21,11 @@ func testSource(tats map[string]int64) Source {
 		Facts: func() Facts {
 			return Facts{Host: "throttle-1", Addrs: []string{"127.0.0.1:6380"}, Client: "redis-cli -p 6380", StartedNs: testNowNs - 3_720_000_000_000}
 		},
-		Now:     func() int64 { return testNowNs },
-		Sample:  func() Sample { return Sample{} },
-		Latency: histogram.NewScale().NewSnapshot,
-		Top:     func(topkeys.Ranking, int) []topkeys.Entry { return nil },
-		Look: func(nowNs int64, key store.Key, rule *limiter.Rule) (decide.Probe, error) {
-			return decide.Look(testKeys(tats), nowNs, key, rule)
-		},
+		Now:         func() int64 { return testNowNs },
+		Sample:      func() Sample { return Sample{} },
+		Latency:     histogram.NewScale().NewSnapshot,
+		Top:         func(topkeys.Ranking, int) []topkeys.Entry { return nil },
+		State:       testKeys(tats).State,
 		Databases:   16,
 		MaxKeyBytes: 100,
 	}
@@ -37,6 +34,9 @@ func testSource(tats map[string]int64) Source {
 type testKeys map[string]int64
 
 func (k testKeys) State(nowNs int64, key store.Key) (s limiter.State, ok bool, err error) {
+	if key.DB != 0 {
+		return limiter.State{}, false, nil
+	}
 	tatNs := k[string(key.Name)]
 	return limiter.State{ExpiresNs: tatNs}, tatNs > nowNs, nil
 }
@@ -58,9 +58,27 @@ func fill(p *Page, n int) {
 	}
 }
 
+const noFault = `<div id="fault" data-live></div>`
+
+// announced is a fault's first line, with the role of its urgency.
+func announced(a alarm, text string) string {
+	r, role, word := a.row(), "status", "Warning"
+	if r.urgent == critical {
+		role, word = "alert", "Critical"
+	}
+	return `<p class="what" data-k="what-` + r.alert + `" role="` + role + `"><span class="sign ` + r.urgent.String() + `" role="img" aria-label="` + word + `"></span>` + text
+}
+
+// tileOf is the beginning of a coloured tile.
+func tileOf(id string, u urgency, name, value string) string {
+	word := map[urgency]string{warning: "Warning", critical: "Critical"}[u]
+	return `<div class="tile ` + u.String() + `" data-k="` + id + `"><dt><span class="sign ` + u.String() + `" role="img" aria-label="` + word + `"></span>` +
+		name + `</dt><dd><span class="value">` + value
+}
+
 func newRequest(target string) *http.Request { return httptest.NewRequest(http.MethodGet, target, nil) }
 
-func get(t *testing.T, p *Page, target string, header ...string) *httptest.ResponseRecorder {
+func get(t testing.TB, p *Page, target string, header ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := newRequest(target)
 	for i := 0; i < len(header); i += 2 {

@@ -30,13 +30,12 @@ type point struct {
 	memoryBytes, maxMemoryBytes uint64
 	tableBytes                  uint64
 	evicted, refused, errors    float64
-	valuesEvicted               float64
-	valuesRefused               float64
 	byPolicy, prefiltered       float64
 	roundTripNs                 int64
 	writtenBytes                float64
 	syncNs                      int64
 	latency                     latencies
+	mishaps                     tally // since the point before
 }
 
 // limitedShare returns the limited share of decisions; ok is false without decisions.
@@ -74,14 +73,13 @@ func (h *history) add(nowNs int64, s Sample, durations histogram.Snapshot) {
 			evicted:        perSec(s.Evicted, last.Evicted),
 			refused:        perSec(s.Refused, last.Refused),
 			errors:         perSec(s.Errors, last.Errors),
-			valuesEvicted:  perSec(s.Values.Evicted, last.Values.Evicted),
-			valuesRefused:  perSec(s.Values.Refused, last.Values.Refused),
 			byPolicy:       perSec(s.ByPolicy, last.ByPolicy),
 			prefiltered:    perSec(s.Prefiltered, last.Prefiltered),
 			roundTripNs:    s.RoundTripNs,
 			writtenBytes:   perSec(s.WrittenBytes, last.WrittenBytes),
 			syncNs:         s.SyncNs,
 			latency:        percentiles(durations.Since(h.durations)),
+			mishaps:        s.tally().since(last.tally()),
 		}
 		h.added++
 	}
@@ -125,9 +123,8 @@ func percentiles(of histogram.Snapshot) latencies {
 
 func (v *view) historySection(minutes g.Node) g.Node {
 	return v.section("history", v.t.HistoryHeading,
-		el("div", class("scripted"), ranges(v.t), el("div", class("charts"), g.Map(v.charts(), v.figure))),
-		el("details", el("summary", text(v.t.TableSummary)), scrolling(v.t.TableScroll, el("table",
-			el("caption", text(v.t.TableCaption)),
+		el("div", class("scripted"), ranges(v.t), el("div", class("wall"), el("div", class("charts"), g.Map(v.charts(), v.figure)))),
+		el("details", el("summary", text(v.t.TableSummary)), el("p", text(v.t.TableCaption)), scrolling(v.t.TableScroll, el("table",
 			headings(v.t.Minute, v.t.Allowed, v.t.Limited, v.t.P50, v.t.P99, v.t.Connections, v.t.Keys, v.t.Memory),
 			el("tbody", id("minutes"), flag("data-live"), minutes),
 		))),

@@ -3,7 +3,9 @@ package dashboard
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	g "maragu.dev/gomponents"
 
@@ -13,112 +15,139 @@ import (
 
 // Bounds of the table of named limits:
 const (
-	maxLimitRows = 50  // those with the most decisions
-	maxRuleRows  = 200 // rules with rows of their own
+	fewLimits     = 10  // beyond, the others are folded
+	manyLimits    = 200 // unfolded
+	maxFilterSize = 64
 )
 
-// limitRow is a named limit with its counts.
+// limitRow is a named limit with its counts and last minutes.
 type limitRow struct {
 	*namedlimit.Limit
 	namedlimit.Counts
-	keys, patterns int                 // with an override
-	rules          []namedlimit.Counts // of the rules; nil without rows of their own
+	course   course
+	now      rates
+	lately   rates // calls of the course in all
+	override int   // keys and patterns
 }
 
-// limitRows returns the named limits, most decisions first.
+// limitRows returns the named limits.
 func (p *Page) limitRows() []limitRow {
 	if p.source.Limits == nil {
 		return nil
 	}
 	var rows []limitRow
 	for _, l := range p.source.Limits() {
-		rows = append(rows, limitRow{Limit: l, Counts: l.Counts()})
-	}
-	slices.SortStableFunc(rows, func(a, b limitRow) int { return cmp.Compare(b.all(), a.all()) })
-	ruleRows := 0
-	for i := range rows[:min(len(rows), maxLimitRows)] {
-		r := &rows[i]
-		r.keys, r.patterns = r.NumOverrides()
-		if n := len(r.Rules); n > 1 && ruleRows+n <= maxRuleRows {
-			ruleRows += n
-			for rule := range r.Rules {
-				r.rules = append(r.rules, r.RuleCounts(rule))
-			}
+		r := limitRow{Limit: l, Counts: l.Counts(), course: p.traces.ofLimit(l.Name, sparkPoints)}
+		if n := len(r.course); n > 0 {
+			r.now = r.course[n-1]
 		}
+		calls, limited, near := r.course.sums()
+		r.lately = rates{float32(calls), float32(limited), float32(near)}
+		keys, patterns := l.NumOverrides()
+		r.override = keys + patterns
+		rows = append(rows, r)
 	}
 	return rows
 }
 
-func (r *limitRow) all() uint64 { return r.Allowed + denied(&r.Counts) }
-
 // denied returns the limited calls, with those that a shadow would have limited.
 func denied(c *namedlimit.Counts) uint64 { return c.Limited + c.ShadowLimited }
 
+// chosenLimits returns the rows that the address asks for, in its order, and how many it leaves out.
+func (v *view) chosenLimits() (rows []limitRow, folded int) {
+	filter := strings.ToLower(v.filter())
+	for _, r := range v.limits {
+		if strings.Contains(strings.ToLower(r.Name), filter) {
+			rows = append(rows, r)
+		}
+	}
+	by := func(of func(r *limitRow) float32) func(a, b limitRow) int {
+		return func(a, b limitRow) int { return cmp.Or(cmp.Compare(of(&b), of(&a)), cmp.Compare(a.Name, b.Name)) }
+	}
+	order := by(func(r *limitRow) float32 { return r.lately.calls })
+	switch v.query.Get("sort") {
+	case "name":
+		order = by(func(*limitRow) float32 { return 0 })
+	case "limited":
+		order = by(func(r *limitRow) float32 { return r.lately.limited })
+	case "near":
+		order = by(func(r *limitRow) float32 { return r.lately.near })
+	}
+	slices.SortFunc(rows, order)
+	most := fewLimits
+	if v.query.Has("unfold") {
+		most = manyLimits
+	}
+	shown := min(len(rows), most)
+	return rows[:shown], len(rows) - shown
+}
+
+func (v *view) filter() string {
+	filter := strings.TrimSpace(v.query.Get("filter"))
+	return filter[:min(len(filter), maxFilterSize)]
+}
+
 func (v *view) limitsPart() g.Node {
-	rows, more := v.limits, max(0, len(v.limits)-maxLimitRows)
-	if len(rows) == 0 {
+	if len(v.limits) == 0 {
 		return nil
 	}
-	rows = rows[:len(rows)-more]
-	t := limitTable{
-		overrides: slices.ContainsFunc(rows, func(r limitRow) bool { return r.keys+r.patterns > 0 }),
-		beyond:    slices.ContainsFunc(rows, func(r limitRow) bool { return r.Over > 0 }),
-	}
-	columns := []string{v.t.Limit, v.t.Rules, v.t.Shadow, v.t.Allowed, v.t.Limited, v.t.Near, v.t.LimitedShare}
-	if t.overrides {
-		columns = append(columns, v.t.Overrides)
-	}
-	if t.beyond {
-		columns = append(columns, v.t.ChargedBeyond)
-	}
-	return v.section("limits", v.t.LimitsHeading,
-		el("p", text(v.t.LimitsNote)),
-		scrolling(v.t.LimitsScroll, el("table", headings(columns...),
-			el("tbody", g.Map(rows, func(r limitRow) g.Node { return t.rows(v, &r) })))),
-		g.If(more > 0, el("p", text(fmt.Sprintf(v.t.LimitsMore, more)))),
+	t := v.t
+	rows, folded := v.chosenLimits()
+	sorted := v.query.Get("sort")
+	return v.section("limits", t.LimitsHeading,
+		el("p", text(t.LimitsNote)),
+		g.Iff(len(v.limits) > fewLimits, v.limitFilter),
+		scrolling(t.LimitsScroll, el("table", el("thead", el("tr",
+			v.sortable("sort", "name", t.Limit, false), el("th", attr("scope", "col"), class("words"), text(t.Rules)),
+			v.sortable("sort", "", t.PerSec, sorted == ""), el("th", attr("scope", "col"), text(t.FiveMinutes)),
+			v.sortable("sort", "limited", t.Limited, sorted == "limited"), v.sortable("sort", "near", t.Near, sorted == "near"),
+			el("th", attr("scope", "col"), text(t.Overrides)))),
+			el("tbody", g.Map(rows, func(r limitRow) g.Node { return v.limitLine(&r) })))),
+		g.If(len(rows) == 0, el("p", text(t.NoneMatches))),
+		v.fold(folded),
 	)
 }
 
-// limitTable has the columns that some limit needs.
-type limitTable struct{ overrides, beyond bool }
-
-// rows returns a limit's row, and one for each of several rules.
-func (t limitTable) rows(v *view, r *limitRow) g.Node {
-	rules, shadow, overrides := policyText(v.t, &r.Policy), "–", "–"
-	if r.rules != nil {
-		rules = fmt.Sprintf(v.t.RuleCount, figures.Grouped(int64(len(r.rules))))
-	}
-	if r.Shadow {
-		shadow = v.t.Yes
-	}
-	if r.keys+r.patterns > 0 {
-		overrides = figures.Grouped(int64(r.keys))
-	}
-	if r.patterns > 0 {
-		overrides = fmt.Sprintf(v.t.WithPatterns, overrides, figures.Grouped(int64(r.patterns)))
-	}
-	all := g.Group{el("tr", attr("data-k", r.Name), el("th", attr("scope", "row"), text(r.Name)),
-		cells(rules, shadow), cells(t.numbers(&r.Counts, overrides)...))}
-	for i := range r.rules {
-		all = append(all, el("tr", class("rule"), attr("data-k", fmt.Sprintf("%s#%d", r.Name, i)),
-			el("th", attr("scope", "row"), attr("colspan", "3"), text(ruleText(v.t, &r.Rules[i]))), cells(t.numbers(&r.rules[i], "")...)))
-	}
-	return all
+// limitFilter is the form that filters the limits by a part of their names.
+func (v *view) limitFilter() g.Node {
+	rest := maps.Clone(v.query)
+	rest.Del("filter")
+	return el("form", id("filter"), attr("action", "/"), attr("method", "get"), kept(rest),
+		el("label", class("unseen"), attr("for", "field-filter"), text(v.t.Filter)),
+		el("input", id("field-filter"), attr("name", "filter"), attr("type", "search"), attr("value", v.filter()), attr("placeholder", v.t.Filter),
+			attr("autocomplete", "off"), attr("spellcheck", "false")),
+		el("button", attr("type", "submit"), text(v.t.Filter)))
 }
 
-// numbers returns the cells of counts.
-func (t limitTable) numbers(c *namedlimit.Counts, overrides string) []string {
-	number := func(n uint64) string { return figures.Count.Text(float64(n)) }
-	limited, share := denied(c), "–"
-	if all := c.Allowed + limited; all > 0 {
-		share = figures.Percent(float64(limited) / float64(all))
+// fold links to the limits that are left out, or leaves some out again.
+func (v *view) fold(left int) g.Node {
+	switch {
+	case v.query.Has("unfold") && left > 0:
+		return el("p", text(fmt.Sprintf(v.t.LimitsMore, left)))
+	case v.query.Has("unfold"):
+		return el("p", el("a", class("in"), attr("href", v.withChoice("unfold", "")), text(v.t.Fold)))
+	case left > 0:
+		return el("p", el("a", class("in"), attr("href", v.withChoice("unfold", "1")), text(fmt.Sprintf(v.t.Unfold, left))))
 	}
-	all := []string{number(c.Allowed), number(limited), number(c.Near), share}
-	if t.overrides {
-		all = append(all, overrides)
+	return nil
+}
+
+// limitLine is a limit's row.
+func (v *view) limitLine(r *limitRow) g.Node {
+	rules, rate, limited, near, overrides := policyText(v.t, &r.Policy), "–", "–", "–", "–"
+	if len(r.Rules) > 1 {
+		rules = fmt.Sprintf(v.t.RuleCount, figures.Grouped(int64(len(r.Rules))))
 	}
-	if t.beyond {
-		all = append(all, number(c.Over))
+	if len(r.course) > 0 {
+		rate = figures.Estimate(float64(r.now.calls))
 	}
-	return all
+	if r.lately.calls > 0 {
+		limited, near = figures.Percent(float64(r.lately.limited/r.lately.calls)), figures.Percent(float64(r.lately.near/r.lately.calls))
+	}
+	if r.override > 0 {
+		overrides = figures.Grouped(int64(r.override))
+	}
+	return el("tr", attr("data-k", r.Name), el("th", attr("scope", "row"), v.limitLink(r.Name), g.If(r.Shadow, el("span", class("badge"), text(v.t.Shadow)))),
+		el("td", class("words"), text(rules)), cells(rate), el("td", r.course.svg("course", sparkPoints, attr("aria-hidden", "true"))),
+		cells(limited, near, overrides))
 }

@@ -68,8 +68,20 @@ func override(t *testing.T, r *namedlimit.Registry, key string, p namedlimit.Pol
 	}
 }
 
-// TestLimits checks that the limits with the most decisions come first, with a row for each of several rules,
-// and that there is no table without limits.
+// named is a page whose named limits have a course of points.
+func named(t *testing.T, s Source, r *namedlimit.Registry, points ...func()) *Page {
+	t.Helper()
+	s.Limits = r.All
+	p := New(s)
+	p.record()
+	for _, decide := range points {
+		decide()
+		p.record()
+	}
+	return p
+}
+
+// TestLimits checks the table: rates and shares of the last minutes, those with the most calls first.
 func TestLimits(t *testing.T) {
 	r := limitsOf(t, definition("api", perPeriod(6, 8, 60), namedlimit.Rule{Algorithm: namedlimit.FixedWindow, Capacity: 2, PeriodSec: 86400}),
 		definition("unused", perPeriod(1, 1, 1)))
@@ -78,23 +90,27 @@ func TestLimits(t *testing.T) {
 	if err := r.Set(login); err != nil {
 		t.Fatal(err)
 	}
-	request(r, "api", 0, 2, 1)
-	decided(r, "login", false, 3)
-	decided(r, "login", true, 1)
-	s := testSource(nil)
-	s.Limits = r.All
-	page := body(t, New(s), "lang=en")
-	rows := []string{
-		"<tr data-k=\"login\"><th scope=\"row\">login</th><td>5,000 at once, 1 per second</td><td>yes</td><td>3</td><td>1</td><td>0</td><td>25\u00a0%</td></tr>",
-		"<tr data-k=\"api\"><th scope=\"row\">api</th><td>all of 2 rules:</td><td>–</td><td>1</td><td>0</td><td>1</td><td>0\u00a0%</td></tr>",
-		"<tr class=\"rule\" data-k=\"api#0\"><th scope=\"row\" colspan=\"3\">6 at once, 8 per minute</th><td>1</td><td>0</td><td>0</td><td>0\u00a0%</td></tr>",
-		"<tr class=\"rule\" data-k=\"api#1\"><th scope=\"row\" colspan=\"3\">2 per day, fixed</th><td>1</td><td>0</td><td>1</td><td>0\u00a0%</td></tr>",
-		"<tr data-k=\"unused\"><th scope=\"row\">unused</th><td>1 at once, 1 per second</td><td>–</td><td>0</td><td>0</td><td>0</td><td>–</td></tr>",
+	override(t, r, "vip", namedlimit.Policy{Constant: limiter.Unlimited})
+	p := named(t, testSource(nil), r, func() {
+		request(r, "api", 0, 2, 20)
+		decided(r, "login", false, 300)
+	}, func() {
+		decided(r, "login", false, 150)
+		decided(r, "login", true, 150)
+	})
+	page := body(t, p, "lang=en")
+	wantText(t, page, ">Named limits</h2>",
+		`<tr data-k="login"><th scope="row"><a class="in" href="/?lang=en&amp;limit=login">login</a><span class="badge">shadow</span></th><td class="words">5,000 at once, 1 per second</td><td>30</td><td><svg`,
+		"</svg></td><td>25\u00a0%</td><td>0\u00a0%</td><td>–</td></tr>",
+		`<td class="words">all of 2 rules</td><td>0</td>`, "</svg></td><td>0\u00a0%</td><td>100\u00a0%</td><td>1</td></tr>",
+		`<td class="words">1 at once, 1 per second</td><td>0</td>`, "<td>–</td><td>–</td><td>–</td></tr>")
+	if got := limitNames(page); got != "login api unused" {
+		t.Errorf("the order is %s", got)
 	}
-	wantText(t, page, append(rows, ">Named limits</h2>", strings.Join(rows, ""))...)
-	lacksText(t, page, ">overrides</th>", ">charged beyond</th>")
-	wantText(t, body(t, New(s), "lang=zh"), "<th scope=\"row\" colspan=\"3\">一次最多 6 个，每分钟 8 个</th>", ">命名限额</h2>", "<td>是</td>")
+	wantText(t, body(t, p, "lang=zh"), `<td class="words">同时满足 2 条规则</td>`, ">命名限额</h2>", `<span class="badge">影子</span>`)
+	wantText(t, body(t, p, "lang=en&limit=login"), "In 20\u00a0s about 600 calls, of which 150 limited")
 
+	s := testSource(nil)
 	s.Limits = limitsOf(t).All
 	for _, source := range []Source{s, testSource(nil)} {
 		page := body(t, New(source), "")
@@ -103,39 +119,43 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestLimitColumns checks the columns that some limit has a use for.
-func TestLimitColumns(t *testing.T) {
-	r := limitsOf(t, definition("api", perPeriod(1, 1, 1)), definition("bulk", perPeriod(1, 1, 1)))
-	request(r, "bulk", limiter.Debit, tooMany, 2)
-	override(t, r, "vip", namedlimit.Policy{Constant: limiter.Unlimited})
-	s := testSource(nil)
-	s.Limits = r.All
-	wantText(t, body(t, New(s), "lang=en"), ">overrides</th><th scope=\"col\">charged beyond</th>",
-		"<th scope=\"row\">bulk</th><td>1 at once, 1 per second</td><td>–</td><td>0</td><td>2</td><td>0</td><td>100\u00a0%</td><td>–</td><td>2</td>",
-		"<th scope=\"row\">api</th><td>1 at once, 1 per second</td><td>–</td><td>0</td><td>0</td><td>0</td><td>–</td><td>1</td><td>0</td>")
-	row, v := limitRow{Limit: r.All()[0], keys: 1200, patterns: 3}, New(s).view(newRequest("/?lang=en"))
-	if html, err := render(limitTable{overrides: true}.rows(v, &row)); err != nil || !strings.Contains(html, "<td>1,200, 3 patterns</td>") {
-		t.Errorf("got %s, %v", html, err)
+// limitNames returns the limits of the table in their order.
+func limitNames(page string) string {
+	var names []string
+	table := page[strings.Index(page, `id="limits"`):strings.Index(page, `id="history-heading"`)]
+	for _, row := range strings.Split(table, `<tr data-k="`)[1:] {
+		names = append(names, row[:strings.Index(row, `"`)])
 	}
+	return strings.Join(names, " ")
 }
 
-func TestMostLimits(t *testing.T) {
+// TestManyLimits: beyond ten they are folded, filtered and sorted as the address says.
+func TestManyLimits(t *testing.T) {
 	var all []namedlimit.Definition
-	for i := range maxLimitRows + 7 {
-		var rules []namedlimit.Rule
-		for rule := range limiter.MaxRules {
-			rules = append(rules, perPeriod(1, 1, int64(rule+1)))
+	for i := range 50 {
+		all = append(all, definition(fmt.Sprintf("limit-%02d", i), perPeriod(1, 1, 1)))
+	}
+	r := limitsOf(t, all...)
+	p := named(t, testSource(nil), r, func() {
+		decided(r, "limit-07", false, 5)
+		decided(r, "limit-33", true, 3)
+	})
+	page := body(t, p, "lang=en")
+	if got := strings.Fields(limitNames(page)); len(got) != 10 || got[0] != "limit-07" || got[1] != "limit-33" || got[2] != "limit-00" {
+		t.Errorf("at first: %q", got)
+	}
+	wantText(t, page, `<form id="filter"`, `<a class="in" href="/?lang=en&amp;unfold=1">Show 40 more</a>`)
+	for _, tt := range []struct{ query, first, last string }{
+		{"unfold=1", "limit-07", "limit-49"}, {"sort=limited", "limit-33", "limit-08"}, {"sort=name", "limit-00", "limit-09"},
+		{"filter=-4", "limit-40", "limit-49"}, {"filter=LIMIT-41", "limit-41", "limit-41"}, {"filter=+33+", "limit-33", "limit-33"},
+	} {
+		got := strings.Fields(limitNames(body(t, p, "lang=en&"+tt.query)))
+		if len(got) == 0 || got[0] != tt.first || got[len(got)-1] != tt.last {
+			t.Errorf("%s: %q", tt.query, got)
 		}
-		all = append(all, definition(fmt.Sprintf("limit-%02d", i), rules...))
 	}
-	s := testSource(nil)
-	s.Limits = limitsOf(t, all...).All
-	page := body(t, New(s), "lang=en")
-	wantText(t, page, "And 7 more with fewer decisions", "limit-49<", ">all of 16 rules:<", "<td>1 at once, 1 per second · 1 at once, 1 per 2 s · ")
-	lacksText(t, page, "limit-50<")
-	if n := strings.Count(page, `<tr class="rule"`); n > maxRuleRows || n < maxRuleRows-limiter.MaxRules {
-		t.Errorf("%d rules have a row, want at most %d", n, maxRuleRows)
-	}
+	wantText(t, body(t, p, "lang=en&filter="+strings.ReplaceAll(hostile, " ", "+")), "No limit has this in its name.", `value="&lt;img src=x`)
+	wantText(t, body(t, p, "lang=en&unfold=1"), `<a class="in" href="/?lang=en">Show only ten</a>`)
 }
 
 // TestRuleTexts checks how people read each algorithm, in both languages.
@@ -204,6 +224,6 @@ func stateOf(t *testing.T, r *namedlimit.Registry, limit, key string, requests .
 func statesOf(states map[string]limiter.State) func(nowNs int64, key store.Key) (limiter.State, bool, error) {
 	return func(nowNs int64, key store.Key) (limiter.State, bool, error) {
 		s := states[string(key.Name)]
-		return s, s.ExpiresNs > nowNs, nil
+		return s, key.DB == 0 && s.ExpiresNs > nowNs, nil
 	}
 }

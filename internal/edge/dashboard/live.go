@@ -14,15 +14,16 @@ import (
 
 // update is the reply of /live.json: the points and parts that the browser lacks.
 type update struct {
-	Boot   string                     `json:"boot"`   // identifies this Page and start
-	Seq    int                        `json:"seq"`    // of the last point; the next request's after
-	AtMs   int64                      `json:"atMs"`   // the server's clock
-	StepMs int64                      `json:"stepMs"` // between two points
-	Whole  bool                       `json:"whole"`  // the points replace all earlier ones
-	Points map[string]json.RawMessage `json:"points"` // by column name
-	Have   string                     `json:"have"`   // what the browser shows now; the next request's have
-	Parts  map[string]string          `json:"parts"`  // inner HTML, by element id
-	Title  string                     `json:"title"`
+	Boot    string                     `json:"boot"`    // identifies this Page and start
+	Seq     int                        `json:"seq"`     // of the last point; the next request's after
+	AtMs    int64                      `json:"atMs"`    // the server's clock
+	StepMs  int64                      `json:"stepMs"`  // between two points
+	StartMs int64                      `json:"startMs"` // the server's start
+	Whole   bool                       `json:"whole"`   // the points replace all earlier ones
+	Points  map[string]json.RawMessage `json:"points"`  // by column name
+	Have    string                     `json:"have"`    // what the browser shows now; the next request's have
+	Parts   map[string]string          `json:"parts"`   // inner HTML, by element id
+	Title   string                     `json:"title"`
 }
 
 // newUpdate returns what a browser lacks. Its query is the page's, with boot, after and have of an earlier
@@ -30,7 +31,7 @@ type update struct {
 func (p *Page) newUpdate(v *view, query url.Values) (*update, error) {
 	points, whole := v.after(query.Get("boot") == p.boot, query.Get("after"))
 	u := &update{
-		Boot: p.boot, Seq: v.added, AtMs: p.source.Now() / 1e6, StepMs: sampleInterval.Milliseconds(), Whole: whole,
+		Boot: p.boot, Seq: v.added, AtMs: p.source.Now() / 1e6, StepMs: sampleInterval.Milliseconds(), StartMs: p.facts().StartedNs / 1e6, Whole: whole,
 		Points: map[string]json.RawMessage{}, Parts: map[string]string{}, Title: v.title(),
 	}
 	for _, c := range p.columns() {

@@ -1,183 +1,220 @@
 package dashboard
 
 import (
-	"fmt"
 	"math"
-	"net/url"
-	"strconv"
+	"time"
 
-	g "maragu.dev/gomponents"
-
+	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/edge/dashboard/figures"
-	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
-	"cellserver/internal/resp"
-	"cellserver/internal/store"
+	"cellserver/internal/limiter/bucket"
+	"cellserver/internal/limiter/lease"
+	"cellserver/internal/limiter/value"
+	"cellserver/internal/limiter/window"
 )
 
-// answer is the state of a key and the reply to the next call for one unit.
-type answer struct {
-	key     string
-	kind    limiter.Kind
-	known   bool
-	next    funnel.Result
-	outlook funnel.Outlook // funnels only
-	leak    string         // funnels only
-	ruling  *ruling        // named limits only
+// keyAnswer is the state of a key and what its next call would get.
+type keyAnswer struct {
+	found
+	kind limiter.Kind
+	by   string // the limit's terms in links; empty for a named limit or none
+
+	rules []ruleLook // none if no rule is known, or none decides
+	next  outcome
+	reply *funnel.Result // to the next call for one unit; nil if no limit is known
+
+	limit    *namedlimit.Limit // nil for none
+	override string            // as text; empty for none
+	policy   namedlimit.Policy // which decides under the limit
+	shadowed bool              // only a shadow allows the next call
+
+	value *valueLook // in place of all above, if the key holds a value
 }
 
-func (p *Page) look(t *words.Texts, key store.Key, rule *limiter.Rule) (*answer, error) {
-	probe, err := p.source.Look(p.source.Now(), key, rule)
+// outcome is what happens next.
+type outcome struct {
+	limited bool
+	left    int64  // units that are allowed at once
+	freeNs  uint64 // until a unit is available
+	never   bool   // no waiting makes it available
+}
+
+// ruleLook is a rule's view of a key.
+type ruleLook struct {
+	namedlimit.Rule
+	kind     limiter.Kind
+	units    float64 // in use; in a bucket those left
+	capacity int64
+	emptyNs  uint64 // until nothing is in use; 0 for now, or for never
+	outcome
+}
+
+// lookNamed looks at a key under the name of a limit. key lacks the name.
+func (v *view) lookNamed(f *found, l *namedlimit.Limit, key []byte) (*keyAnswer, error) {
+	p := v.page
+	nowNs := p.source.Now()
+	by := l.Explain(key, p.source.Now, p.source.Reading)
+	a := &keyAnswer{found: *f, kind: limiter.Named, limit: l, override: by.Override, policy: by.Policy}
+	rule := limiter.OfNamed(by.Named)
+	state := limiter.Shifted(f.state, 0)
+	reply, _, err := rule.Decide(&state, nowNs, 1)
+	if err != nil {
+		return nil, err
+	}
+	a.reply, a.shadowed = &reply, reply.Marks&funnel.Shadowed != 0
+	a.next = outcome{limited: reply.Limited, left: reply.Remaining + 1}
+	if by.Named.Constant != limiter.ByRules {
+		a.next.never = true
+		return a, nil
+	}
+	precise := by.Named.Precise()
+	for i := range precise.Rules {
+		of := &precise.Rules[i].Rule
+		look := ruleLook{Rule: by.Rules[i], kind: of.Kind}
+		look.set(of, precise.Look(i, &f.state, nowNs, 0), precise.Look(i, &f.state, nowNs, 1))
+		a.rules = append(a.rules, look)
+	}
+	a.tightest()
+	return a, nil
+}
+
+// tightest sets when the next call is allowed: all rules have to allow it.
+func (a *keyAnswer) tightest() {
+	for i := range a.rules {
+		r := &a.rules[i].outcome
+		a.next.freeNs, a.next.never = max(a.next.freeNs, r.freeNs), a.next.never || r.never
+	}
+}
+
+// lookBy looks at a key by a limit.
+func (v *view) lookBy(f *found, spec limiter.Spec) (*keyAnswer, error) {
+	nowNs := v.page.source.Now()
+	decide := func(s limiter.Spec, quantity int64) (rule limiter.Rule, r funnel.Result, err error) {
+		if err = s.Build(&rule); err == nil {
+			state := limiter.Shifted(f.state, 0)
+			r, _, err = rule.Decide(&state, nowNs, quantity)
+		}
+		return rule, r, err
+	}
+	rule, reply, err := decide(spec, 1)
 	if err != nil {
 		return nil, err
 	}
 	terms := rule.Terms()
-	return &answer{
-		key: resp.Quote(key.Name), kind: rule.Kind, known: probe.Known, next: probe.Next, outlook: probe.Outlook,
-		leak: fmt.Sprintf(t.LeakRate, figures.Grouped(terms.Numbers[1]), figures.Grouped(terms.Numbers[2])),
-	}, nil
+	a := &keyAnswer{found: *f, kind: spec.Kind, by: v.page.termsText(terms), reply: &reply}
+	if spec.Calendar != nil && v.query.Get("by") != "" {
+		a.by = v.query.Get("by") // with the window
+	}
+	precise, none, err := decide(inMilliseconds(spec), 0)
+	if err != nil {
+		return nil, err
+	}
+	_, one, err := decide(inMilliseconds(spec), 1)
+	look := ruleLook{Rule: ruleOf(v.page.arguments(terms), terms), kind: spec.Kind}
+	look.set(&precise, none, one)
+	a.rules, a.next = []ruleLook{look}, look.outcome
+	return a, err
 }
 
-func (v *view) answerPart() g.Node {
-	f := &v.form
+// inMilliseconds returns a limit whose results are in milliseconds.
+func inMilliseconds(s limiter.Spec) limiter.Spec {
+	const ms = 1000
+	row := s.Kind.Row()
+	period := &s.Numbers[len(row.Arguments())-1]
 	switch {
-	case f.value != nil:
-		return f.value.node(v.t)
-	case f.kind == nil:
-		return el("p", text(v.t.NoLook))
-	case f.error != "":
-		return el("p", class("problem"), attr("role", "alert"), text(v.t.FormErrors+" "+f.error))
-	case f.answer == nil:
-		return nil
+	case s.Unit == funnel.Milliseconds || s.Kind == limiter.Bucket:
+		return s
+	case s.Calendar == nil && *period > math.MaxInt64/ms:
+		return s
+	case s.Calendar == nil:
+		*period *= ms
 	}
-	a := f.answer
-	is, verdict := "allowed", "✓ "+v.t.NextAllowed
-	if a.next.Limited {
-		is, verdict = "limited", "✕ "+v.t.NextLimited
-	}
-	note := v.t.NoState
-	if a.kind != limiter.Funnel {
-		note = v.t.NoKey
-	}
-	return g.Group{
-		el("h3", text(v.t.StateOf+" "), keyName(a.key)),
-		el("p", class("verdict "+is), text(verdict)),
-		g.If(!a.known, el("p", text(note))),
-		a.details(v.t),
-	}
+	s.Unit = funnel.Milliseconds
+	return s
 }
 
-// details lists figures and, for a funnel, draws it.
-func (a *answer) details(t *words.Texts) g.Node {
-	if a.ruling != nil {
-		return a.ruling.details(t, a.next)
-	}
-	reply := codeEntry(fmt.Sprintf(t.ReplyHeading, command(a.kind)), replyText(a.next))
-	if a.kind != limiter.Funnel {
-		return el("div", class("funnel"), list("list", append(windowEntries(t, a.next.Remaining, &a.next), reply)...))
-	}
-	entries := append(levelEntries(t, &a.outlook, a.next.Limit, a.leak), reply)
-	return el("div", class("funnel"), picture(t, 0, &a.outlook, a.next.Limit), list("list", entries...))
-}
-
-// windowEntries lists the figures of what has no level.
-func windowEntries(t *words.Texts, remaining int64, next *funnel.Result) []g.Node {
-	entries := []g.Node{entry(t.Available, unitsText(t, figures.Grouped(remaining), next.Limit))}
-	if next.RetryAfter >= 0 {
-		entries = append(entries, entry(t.RetryAfter, after(t, seconds(next.RetryAfter))))
-	}
-	return entries
-}
-
-func levelEntries(t *words.Texts, o *funnel.Outlook, capacity int64, leak string) []g.Node {
-	return []g.Node{
-		entry(t.Level, unitsText(t, figures.Rate.Text(o.Level), capacity)),
-		entry(t.Leak, leak),
-		entry(t.UntilFree, after(t, o.FreeNs)),
-		entry(t.UntilEmpty, after(t, o.EmptyNs)),
-	}
-}
-
-func unitsText(t *words.Texts, units string, most int64) string {
-	return fmt.Sprintf(t.UnitsOf, units, figures.Grouped(most))
-}
-
-// replyText formats a reply as redis-cli --raw would, on one line.
-func replyText(r funnel.Result) string {
-	limited := 0
-	if r.Limited {
-		limited = 1
-	}
-	return fmt.Sprintf("%d %d %d %d %d", limited, r.Limit, r.Remaining, r.RetryAfter, r.ResetAfter)
-}
-
-// funnel in units of the SVG
-const (
-	funnelTop  = 10.0
-	funnelHigh = 100.0
-)
-
-// picture draws the n-th funnel of the page.
-func picture(t *words.Texts, n int, o *funnel.Outlook, capacity int64) g.Node {
-	number := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
-	part := o.Level / float64(max(capacity, 1))
-	share, high := figures.Percent(part), funnelHigh*min(part, 1)
-	title, desc := fmt.Sprintf("funnel-title-%d", n), fmt.Sprintf("funnel-desc-%d", n)
-	level := unitsText(t, figures.Rate.Text(o.Level), capacity)
-	return el("svg", attr("viewBox", "0 0 120 150"), attr("role", "img"), attr("aria-labelledby", title), attr("aria-describedby", desc),
-		el("title", id(title), text(fmt.Sprintf(t.Picture, share, level))),
-		el("desc", id(desc), text(t.FunnelDescription)),
-		el("rect", class("water"), attr("x", "15"), attr("width", "90"), attr("y", number(funnelTop+funnelHigh-high)), attr("height", number(high))),
-		el("path", class("glass"), attr("d", "M15 6V110H54V122M66 122V110H105V6")),
-		el("path", class("water"), attr("d", "M60 128q6 9 0 12q-6-3 0-12")),
-		el("text", attr("x", "60"), attr("y", "66"), attr("text-anchor", "middle"), text(share)),
-	)
-}
-
-// after formats a time ns from now.
-func after(t *words.Texts, ns uint64) string {
-	if ns == 0 {
-		return t.Now
-	}
-	return fmt.Sprintf(t.In, figures.Wait(ns))
-}
-
-// lookLink returns a link that inspects a key with the terms of its last request.
-func (v *view) lookLink(name, db string, terms limiter.Terms) string {
-	link, row := url.Values{"key": {resp.Quote([]byte(name))}}, terms.Kind.Row()
-	switch kind := v.page.formKind(terms.Kind); {
-	case terms.Kind == limiter.Funnel:
-	case kind == nil:
-		link.Set("kind", "other") // not inspectable
-	case kind.namesLimit():
-		link = v.namedLink(name)
+// ruleOf returns a limit's text by its numbers in seconds.
+func ruleOf(n []int64, terms limiter.Terms) (r namedlimit.Rule) {
+	r.Capacity = n[0]
+	switch terms.Kind {
+	case limiter.Funnel:
+		r.Capacity, r.Count, r.PeriodSec = terms.Numbers[0], n[1], n[2]
+	case limiter.FixedWindow:
+		r.Algorithm, r.PeriodSec = namedlimit.FixedWindow, n[1]
+	case limiter.SlidingWindow:
+		r.Algorithm, r.PeriodSec = namedlimit.SlidingWindow, n[1]
+	case limiter.ApproxWindow:
+		r.Algorithm, r.PeriodSec = namedlimit.ApproximateWindow, n[1]
+	case limiter.Quota:
+		r.Algorithm = namedlimit.Quota
 	default:
-		link.Set("kind", kind.Short)
 	}
-	link.Set("db", db)
-	if v.query.Has("lang") {
-		link.Set("lang", v.query.Get("lang"))
-	}
-	if terms.Numbers[0] > 0 { // without numbers, no request is known
-		for i, n := range v.page.formNumbers(terms) {
-			link.Set(row.Arguments()[i], strconv.FormatInt(n, 10))
-		}
-	}
-	return "/?" + link.Encode() + "#look"
+	return r
 }
 
-// formNumbers returns the numbers of terms as the form takes them.
-func (p *Page) formNumbers(terms limiter.Terms) []int64 {
-	row, n := terms.Kind.Row(), terms.Numbers
-	if terms.Kind == limiter.Funnel {
-		if p.source.Reading == funnel.Burst {
-			n[0]--
-		}
-		n[1], n[2] = inSeconds(terms.Unit, n[1], n[2])
+// set reads the results in milliseconds of a call for no unit and of one for a unit.
+func (r *ruleLook) set(rule *limiter.Rule, none, one funnel.Result) {
+	ms := func(n int64) uint64 {
+		return uint64(min(max(n, 0), math.MaxInt64/int64(time.Millisecond))) * uint64(time.Millisecond)
 	}
-	return n[:len(row.Arguments())]
+	r.capacity = none.Limit
+	r.outcome = outcome{limited: one.Limited, left: max(none.Remaining, 0)}
+	if one.Limited {
+		r.freeNs, r.never = ms(one.RetryAfter), one.RetryAfter < 0
+	}
+	switch r.kind {
+	case limiter.Funnel:
+		r.emptyNs = ms(none.ResetAfter)
+		r.units = float64(r.emptyNs) / float64(max(rule.Funnel.IntervalNs(), 1))
+		used := float64(none.Limit - none.Remaining)
+		if r.units = max(r.units, used-1); none.Remaining > 0 { // units are exact where a millisecond is many
+			r.units = min(r.units, used)
+		}
+	case limiter.Bucket:
+		r.units = float64(none.Remaining)
+	default:
+		r.emptyNs = ms(none.ResetAfter)
+		r.units = float64(none.Limit - none.Remaining)
+	}
 }
+
+// lookWithoutLimit tells what a state says by itself.
+func (v *view) lookWithoutLimit(f *found) *keyAnswer {
+	return &keyAnswer{found: *f, kind: f.state.Kind}
+}
+
+// unitsOf returns the units that a state counts; ok is false for one that counts time.
+func unitsOf(s *limiter.State, nowNs int64) (units int64, ok bool) {
+	switch s.Kind {
+	case limiter.FixedWindow, limiter.Quota:
+		return window.Count(s.Payload), true
+	case limiter.Bucket:
+		return bucket.Level(s.Payload), true
+	case limiter.Concurrency:
+		return lease.Holders(s.Payload, nowNs), true
+	default:
+		return 0, false
+	}
+}
+
+// valueLook describes a key that holds a value. Its text is not shown.
+type valueLook struct {
+	number string // empty for a text
+	bytes  int
+}
+
+// lookAtValue describes a value: limits do not matter for it.
+func (v *view) lookAtValue(f *found) *keyAnswer {
+	is := &valueLook{bytes: value.TextBytes(f.state.Payload)}
+	if n, ok := value.Counter(f.state.Payload); ok {
+		is.number = figures.Grouped(n)
+	}
+	return &keyAnswer{found: *f, kind: limiter.Value, value: is}
+}
+
+// leftNs returns the time until a key expires.
+func (f *found) leftNs(nowNs int64) uint64 { return uint64(max(0, f.state.ExpiresNs-nowNs)) }
 
 // inSeconds converts count and period to a period in whole seconds with the same rate.
 func inSeconds(unit funnel.Unit, count, period int64) (countInSec, periodSec int64) {

@@ -1,15 +1,14 @@
 package dashboard
 
 import (
+	"cellserver/internal/decide/topkeys"
 	"errors"
-	"net/http"
-	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
 
 	"cellserver/internal/decide/namedlimit"
-	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
 	"cellserver/internal/limiter/calendar"
@@ -43,7 +42,7 @@ func namedSource(t *testing.T) (Source, *namedlimit.Registry) {
 }
 
 // TestLookByName checks that the name of a limit is enough, in place of its numbers: which override decides,
-// a drawing of each funnel, and a table of all rules.
+// and a drawing and the figures of each rule.
 func TestLookByName(t *testing.T) {
 	s, _ := namedSource(t)
 	p := New(s)
@@ -51,38 +50,70 @@ func TestLookByName(t *testing.T) {
 		query string
 		want  []string
 	}{
-		{"limit=api&key=half", []string{"State of <bdi", ">api:half</bdi>", "The next call is allowed", "The key has no override",
-			"<h4>6 at once, 6 per minute</h4>", "50\u00a0%", "3 of 6 units", "6 every 60 s", "in 30\u00a0s", `y="60" height="50"`,
-			"<h4>10 per hour, fixed</h4>", "7 of 10 units", "<h4>1,000 a day (UTC)</h4>", "997 of 1,000 units",
-			`<th scope="row">6 at once, 6 per minute</th><td>3</td><td>6</td><td>–</td><td>in 30` + "\u00a0s</td>",
-			`<th scope="row">10 per hour, fixed</th><td>7</td><td>10</td><td>–</td><td>in 1h0m0s</td>`,
-			`<th scope="row">1,000 a day (UTC)</th><td>997</td><td>1,000</td><td>–</td><td>in `,
+		{"limit=api&key=half", []string{`>api:half</bdi>`, "✓ Allowed: 3 at once", `By the named limit <a class="in" href="/?lang=en&amp;limit=api">api</a>`,
+			"<h3>✓ 6 at once, 6 per minute</h3>", "50\u00a0%", "3 of 6 units", "6 every 60 s", "in 30\u00a0s", `y="60" height="50"`,
+			"<h3>✓ 10 per hour, fixed</h3>", "<dt>Used</dt><dd>3 of 10 units</dd></div><div><dt>Available</dt><dd>7</dd>", "in 1h0m0s",
+			"<h3>✓ 1,000 a day (UTC)</h3>", "3 of 1,000 units",
 			"<dt>CL.CHECK with quantity 1 would reply</dt><dd><code>0 6 2 -1 40</code>"}},
-		{"limit=api&key=full", []string{"The next call is limited", "6 of 6 units", "in 10\u00a0s",
-			`<th scope="row">6 at once, 6 per minute</th><td>0</td><td>6</td><td>in 10` + "\u00a0s</td>", "<code>1 6 0 10 60</code>"}},
-		{"limit=api&key=nobody", []string{"The next call is allowed", "has no state for this key", "0 of 6 units", "<dd>now</dd>"}},
+		{"key=api:half", []string{"3 of 6 units", "By the named limit"}},
+		{"limit=api&key=full", []string{"✕ Limited; allowed in 10\u00a0s", "<h3>✕ 6 at once, 6 per minute</h3>", "6 of 6 units", "in 10\u00a0s",
+			"<h3>✓ 10 per hour, fixed</h3>", "<code>1 6 0 10 60</code>"}},
+		{"limit=api&key=nobody", []string{"✓ Allowed: 6 at once", "has no state for this key", "0 of 6 units", "<dd>now</dd>"}},
+		{"key=api:nobody", []string{"✓ Allowed: 6 at once"}},
 		{`limit=api&key=""`, []string{">api:</bdi>", "1 of 6 units"}},
-		{`limit=api&key="\x00"`, []string{`value="&#34;\x00&#34;"`, `<bdi class="key">&#34;api:\x00&#34;</bdi>`, "2 of 6 units"}},
+		{`limit=api&key="\x00"`, []string{`value="&#34;\x00&#34;"`, `&#34;api:\x00&#34;</bdi>`, "2 of 6 units"}},
 		{"limit=+api+&key=half", []string{"3 of 6 units"}},
-		{"limit=shadow&key=k", []string{"The next call is allowed", "The limit is a shadow, else the next call would be limited."}},
-		{"limit=api&key=out", []string{"The next call is limited", "An override decides: <code>command: DENY</code>", "<p>denied</p>"}},
-		{"limit=api&key=vip", []string{"The next call is allowed", "<code>command: UNLIMITED</code>", "<p>unlimited</p>"}},
-		{"limit=api&key=big", []string{"<code>command: TOKENBUCKET 100 1 1</code>", "<h4>100 at once, 1 per second</h4>"}},
+		{"limit=shadow&key=k", []string{"The limit is a shadow, else the next call would be limited.", `<span class="badge">shadow</span>`}},
+		{"limit=api&key=out", []string{"✕ Limited; waiting does not help", "An override decides: <code>command: DENY</code>"}},
+		{"limit=api&key=vip", []string{"✓ unlimited", "<code>command: UNLIMITED</code>"}},
+		{"limit=api&key=big", []string{"<code>command: TOKENBUCKET 100 1 1</code>", "<p>100 at once, 1 per second</p>"}},
 		{"limit=api&key=" + hostile, []string{">api:&lt;img src=x onerror=alert(1)&gt;</bdi>"}},
-		{"limit=api&key=half&lang=zh", []string{"该 Key 没有例外", "<h4>一次最多 6 个，每分钟 6 个</h4>", "命名限额"}},
+		{"limit=api&key=half&lang=zh", []string{"放行：一次最多 3 个", "<h3>✓ 一次最多 6 个，每分钟 6 个</h3>", "命名限额"}},
 	} {
-		page := body(t, p, "lang=en&kind=named&db=0&"+strings.ReplaceAll(tt.query, " ", "+"))
+		query := "lang=en&db=0&" + strings.ReplaceAll(tt.query, " ", "+")
 		if strings.Contains(tt.query, "lang=zh") {
-			page = body(t, p, "kind=named&db=0&"+tt.query)
+			query = tt.query
 		}
+		page := body(t, p, query)
 		wantText(t, page, tt.want...)
 		noMarkup(t, page)
 	}
-	lacksText(t, body(t, p, "kind=named&limit=api&key=out"), "<svg viewBox", "<h4>")
+	lacksText(t, body(t, p, "limit=api&key=out"), `class="vessel"`)
 }
 
-// TestLookByNameErrors checks what is said of a wrong form, and of what is not filled in.
-func TestLookByNameErrors(t *testing.T) {
+// TestLookAtLimit: a named limit as a whole has its rules with their counts, its overrides and busiest keys.
+func TestLookAtLimit(t *testing.T) {
+	s, r := namedSource(t)
+	s.Overrides = func(limit string) ([]namedlimit.KeyOverride, []namedlimit.Override) {
+		_, some := r.Overrides(limit, 0)
+		return some, nil
+	}
+	s.Top = func(ranking topkeys.Ranking, _ int) []topkeys.Entry {
+		named := limiter.Terms{Kind: limiter.Named}
+		all := []topkeys.Entry{{Name: "api:often", Recent: 50, IsRecent: true, Terms: named}, {Name: "apiary:x", Recent: 20, IsRecent: true, Terms: named}}
+		if ranking == topkeys.Limited {
+			all[0].Recent = 7
+			return all[:1]
+		}
+		return all
+	}
+	request(r, "api", 0, 3, 1)
+	decided(r, "api", true, 2)
+	for _, query := range []string{"limit=api", "key=api"} {
+		page := body(t, New(s), "lang=en&"+query)
+		wantText(t, page, "Limit api</h2>", `<th scope="row">6 at once, 6 per minute</th><td>1</td><td>2</td><td>0</td>`,
+			`<th scope="row">together</th><td>1</td><td>2</td><td>0</td>`, `>api:often</bdi></a>`, "<td>50</td><td>7</td>",
+			`href="/?key=vip&amp;lang=en&amp;limit=api"`, "<td>unlimited</td><td>command</td><td>never</td>", "Not known")
+		if drawer := page[strings.Index(page, `id="drawer"`):]; strings.Contains(drawer, "apiary") {
+			t.Error("a key of another limit is among the busiest")
+		}
+	}
+	wantText(t, body(t, New(s), "lang=en&limit=shadow"), "This limit is a shadow", "<h3>overrides</h3><p class=\"soft\">None.")
+	wantText(t, body(t, New(s), url.Values{"lang": {"en"}, "limit": {hostile}}.Encode()), "There is no limit of this name.")
+}
+
+// TestLookErrors checks what is said of a wrong question.
+func TestLookErrors(t *testing.T) {
 	s, _ := namedSource(t)
 	failing := s
 	failing.State = func(int64, store.Key) (limiter.State, bool, error) {
@@ -94,25 +125,36 @@ func TestLookByNameErrors(t *testing.T) {
 		want   string
 	}{
 		{s, "limit=api&key=", "Enter a key"},
-		{s, "limit=&key=k", "Enter the name of a limit."},
+		{s, "key=", "Enter a key"},
+		{s, "key=%22a", "must end with one"},
+		{s, "key=" + strings.Repeat("a", 101), "longer than 100 bytes"},
 		{s, "limit=no+such&key=k", "There is no limit of this name."},
-		{s, "limit=" + hostile + "&key=k", `value="&lt;img src=x`},
 		{s, "limit=api&key=k&db=16", "from 0 to 15"},
+		{s, "key=k&db=-1", "from 0 to 15"},
+		{s, "key=k&db=x", "from 0 to 15"},
 		{s, "limit=api&key=" + strings.Repeat("a", 97), "longer than 96 bytes"},
-		{s, "limit=api&key=funnel", "The key holds the state of another command"},
 		{failing, "limit=api&key=k", "the store &lt;img"},
+		{failing, "key=k", "the store &lt;img"},
+		{s, "limit=api&key=funnel", "another"},
+		{s, "key=a&by=throttle+1+x+1", "count: x is not a whole number"},
+		{s, "key=a&by=throttle+1+1", "want a kind and its limit"},
+		{s, "key=a&by=nothing+1+1", "want a kind and its limit"},
+		{s, "key=a&by=string", "want a kind and its limit"},
+		{s, "key=a&by=throttle+-1+1+1", "max_burst: It must be at least 0."},
+		{s, "key=a&by=throttle+1+0+1", "This would not limit anything"},
+		{s, "key=a&by=throttle+1+1+9223372036854775807", "more than 146 years"},
+		{s, "key=a&by=fixedwindow+1+9223372036854775807", "longer than 146 years"},
+		{s, "key=a&by=fixedwindow+0+1", "max_count: It must be at least 1."},
+		{s, "key=a&by=slidingwindow+9223372036854775807+1", "add APPROX for a larger one"},
+		{s, "key=a&by=cl-quota+5+FORTNIGHT", "must be SECOND, MINUTE"},
+		{s, "key=a&by=cl-quota+5+DAY+TZ+Europe/Nowhere", "unknown time zone &#39;Europe/Nowhere&#39;"},
+		{s, "key=a&by=throttle" + strings.Repeat("+"+hostile, 100), "is not a whole number"},
 	} {
-		page := body(t, New(tt.source), "lang=en&kind=named&"+strings.ReplaceAll(tt.query, " ", "+"))
-		wantText(t, page, tt.want, `class="problem"`)
+		page := body(t, New(tt.source), "lang=en&"+strings.ReplaceAll(strings.ReplaceAll(tt.query, " ", "+"), "<", "%3C"))
+		wantText(t, page, tt.want, `<p class="problem" role="alert">`)
 		lacksText(t, page, `class="verdict`)
 		noMarkup(t, page)
 	}
-	page := body(t, New(s), "lang=en&kind=named&key=k")
-	wantText(t, page, `<option value="named" selected>CL.CHECK</option>`, `name="limit" value="" required`, `list="suggested-limit"`,
-		`<datalist id="suggested-limit"><option value="api"></option><option value="shadow"></option></datalist>`, `aria-describedby="hint-limit"`)
-	lacksText(t, page, "aria-invalid=", `class="verdict`, `name="max_burst"`)
-	lacksText(t, body(t, New(testSource(nil)), ""), `value="named"`)
-	wantText(t, body(t, New(testSource(nil)), "lang=en&kind=named&limit=api&key=k"), "cannot be inspected here")
 }
 
 // TestLookByNameChargesNothing checks that a look changes neither the state nor the counts.
@@ -131,8 +173,8 @@ func TestLookByNameChargesNothing(t *testing.T) {
 	}
 }
 
-// TestOutlookOfNamedFunnels compares with the outlook of the funnel itself.
-func TestOutlookOfNamedFunnels(t *testing.T) {
+// TestPreciseLooks: times are exact to a millisecond, whatever the numbers.
+func TestPreciseLooks(t *testing.T) {
 	for _, rule := range []namedlimit.Rule{perPeriod(6, 6, 60), perPeriod(1, 1, 3600), perPeriod(1_000_000, 1_000_000, 1), perPeriod(100, 7, 3)} {
 		limit, err := funnel.NewLimit(funnel.Capacity, rule.Capacity, rule.Count, rule.PeriodSec)
 		if err != nil {
@@ -142,66 +184,58 @@ func TestOutlookOfNamedFunnels(t *testing.T) {
 		for quantity := int64(0); quantity <= rule.Capacity; quantity += max(1, rule.Capacity/7) {
 			state := stateOf(t, r, "a", "k", quantity)
 			for _, afterNs := range []int64{0, 1, 1_234_567, 333_333_333} {
-				by := r.Lookup([]byte("a")).Explain([]byte("k"), r.Now, funnel.Burst)
-				got := ruleLooks(words.English(), &by, &state, testNowNs+afterNs)[0].outlook
-				want := limit.Outlook(max(state.ExpiresNs, testNowNs+afterNs), testNowNs+afterNs)
-				const ms = 1_000_000
-				level := got.Level - want.Level
-				if got.EmptyNs-want.EmptyNs > ms || got.FreeNs-want.FreeNs > ms || level < -1 || level > 1 || level > ms/float64(limit.IntervalNs())+1e-9 {
-					t.Errorf("%+v, %d units, after %d ns: got %+v, want %+v", rule, quantity, afterNs, got, want)
+				s, nowNs := testSource(nil), testNowNs+afterNs
+				s.Now = func() int64 { return nowNs }
+				v := New(s).view(newRequest("/"))
+				for name, look := range map[string]func() (*keyAnswer, error){
+					"named": func() (*keyAnswer, error) {
+						return v.lookNamed(&found{state: state, known: true}, r.Lookup([]byte("a")), []byte("k"))
+					},
+					"plain": func() (*keyAnswer, error) {
+						f := found{state: limiter.State{ExpiresNs: state.ExpiresNs}, known: true}
+						return v.lookBy(&f, limiter.Spec{Reading: funnel.Capacity, Numbers: limiter.Numbers{rule.Capacity, rule.Count, rule.PeriodSec}})
+					},
+				} {
+					got, err := look()
+					if err != nil {
+						t.Fatal(err)
+					}
+					const ms = 1_000_000
+					debtNs := uint64(max(state.ExpiresNs-nowNs, 0))
+					freeNs := debtNs - min(debtNs, limit.ToleranceNs()-limit.IntervalNs())
+					one := &got.rules[0]
+					level := one.units - float64(debtNs)/float64(limit.IntervalNs())
+					if one.emptyNs-debtNs > ms || one.freeNs-freeNs > ms || level < -1 || level > 1 || level > ms/float64(limit.IntervalNs())+1e-9 {
+						t.Errorf("%s %+v, %d units, after %d ns: got %+v, want %d and %d ns", name, rule, quantity, afterNs, one, debtNs, freeNs)
+					}
 				}
 			}
 		}
 	}
 }
 
-// TestNamedLinks checks that a hot key of CL.CHECK leads to its limit.
-func TestNamedLinks(t *testing.T) {
-	s, _ := namedSource(t)
-	v := New(s).view(httptest.NewRequest(http.MethodGet, "/?lang=zh", nil))
-	named := limiter.Terms{Kind: limiter.Named}
-	for _, tt := range []struct {
-		name  string
-		terms limiter.Terms
-		want  string
-	}{
-		{"api:user:1", named, "/?db=0&key=user%3A1&kind=named&lang=zh&limit=api#look"},
-		{"api:", named, "/?db=0&key=%22%22&kind=named&lang=zh&limit=api#look"},
-		{"api:\xff", named, "/?db=0&key=%22%5Cxff%22&kind=named&lang=zh&limit=api#look"},
-		{"gone:user", named, "/?db=0&key=gone%3Auser&kind=named&lang=zh#look"},
-		{"api", named, "/?db=0&key=api&kind=named&lang=zh#look"},
-		{"k", limiter.Terms{Kind: limiter.Quota, Numbers: limiter.Numbers{5}}, "/?db=0&key=k&kind=quota&lang=zh&max_count=5#look"},
-		{"k", limiter.Terms{Kind: limiter.Concurrency, Numbers: limiter.Numbers{5}}, "/?db=0&key=k&kind=other&lang=zh#look"},
-	} {
-		if got := v.lookLink(tt.name, "0", tt.terms); got != tt.want {
-			t.Errorf("%q: %s, want %s", tt.name, got, tt.want)
-		}
-	}
-}
-
-// TestLookAtQuota checks the words of a window, as CL.QUOTA takes them.
+// TestLookAtQuota: a quota in the address may have its window; else one that has begun ends with its key.
 func TestLookAtQuota(t *testing.T) {
 	const toMidnight, toTheHour = "6400", "2800" // from 2023-11-14T22:13:20Z, the time of the tests
-	p := New(testSource(nil))
-	for _, tt := range []struct{ query, want string }{
-		{"max_count=5&window=DAY", "<dt>CL.QUOTA with quantity 1 would reply</dt><dd><code>0 5 4 -1 " + toMidnight + "</code>"},
-		{"max_count=5&window=day+tz+Europe/Berlin", "<code>0 5 4 -1 " + toTheHour + "</code>"},
-		{"max_count=5&window=+DAY++START+23:00+", "<code>0 5 4 -1 " + toTheHour + "</code>"},
-		{"max_count=5&window=HOUR+EPOCH", "<code>0 5 4 -1 " + toTheHour + "</code>"},
-		{"max_count=5&window=", "Enter a window"},
-		{"max_count=0&window=DAY", "It must be at least 1."},
-		{"max_count=x&window=DAY", "Enter a whole number."},
-		{"max_count=5&window=FORTNIGHT", "must be SECOND, MINUTE"},
-		{"max_count=5&window=DAY+TZ+Europe/Nowhere", "unknown time zone &#39;Europe/Nowhere&#39;"},
-		{"max_count=5&window=DAY+TZ", "TZ of QUOTA needs a value"},
-		{"max_count=5&window=DAY+START+24:00", "HH:MM"},
-		{"max_count=5&window=DAY+5", "Unexpected: 5"},
-		{"max_count=5&window=DAY+QUOTA+5+DAY", "Unexpected: "},
-		{"max_count=5&window=" + strings.Repeat("DAY+", 1000), "Unexpected: DAY DAY"},
-		{"max_count=5", `name="window" value="" required`},
-	} {
-		wantText(t, body(t, p, "lang=en&kind=quota&key=a&"+tt.query), tt.want, `<option value="quota" selected>CL.QUOTA</option>`)
+	s := testSource(nil)
+	rule, _ := limiter.OfQuota(5, New(s).anyCalendar(limiter.Quota))
+	var begun limiter.State
+	if _, _, err := rule.Decide(&begun, testNowNs, 2); err != nil {
+		t.Fatal(err)
 	}
-	lacksText(t, body(t, p, "lang=en&kind=quota&key=a&max_count=5"), "aria-invalid=", `class="verdict`) // a hot key's link
-	wantText(t, body(t, p, "lang=en&kind=quota&key=a&max_count=5&window=DAY"), "4 of 5 units", `class="verdict allowed"`)
+	begun.ExpiresNs = testNowNs + 3600e9
+	s.State = statesOf(map[string]limiter.State{"begun": begun})
+	p := New(s)
+	for _, tt := range []struct{ query, want string }{
+		{"key=a&by=cl-quota+5+DAY", "<dt>CL.QUOTA with quantity 1 would reply</dt><dd><code>0 5 4 -1 " + toMidnight + "</code>"},
+		{"key=a&by=cl-quota+5+day+tz+Europe/Berlin", "<code>0 5 4 -1 " + toTheHour + "</code>"},
+		{"key=a&by=cl-quota+5++DAY++START+23:00+", "<code>0 5 4 -1 " + toTheHour + "</code>"},
+		{"key=cl.quota+a+5+HOUR+EPOCH", "<code>0 5 4 -1 " + toTheHour + "</code>"},
+		{"key=begun&by=cl-quota+5", "<code>0 5 2 -1 3600</code>"},
+		{"key=begun&by=cl-quota+5", "5 a window of the calendar"},
+		{"key=begun", "The limit is not known"},
+		{"key=begun", "<dt>Units</dt><dd>2</dd>"},
+	} {
+		wantText(t, body(t, p, "lang=en&"+tt.query), tt.want)
+	}
 }

@@ -35,8 +35,7 @@ func (v *view) parts() []part {
 		{"replication", v.replicationPart()},
 		{"durability", v.durabilityPart()},
 		{"capacity", v.capacityPart()},
-		{"form", v.formPart()},
-		{"answer", v.answerPart()},
+		{"drawer", v.drawerPart()},
 	}
 }
 
@@ -57,7 +56,8 @@ func (p *Page) servePage(v *view, _ *http.Request) (body []byte, err error) {
 	html, err := render(g.Group{g.Raw("<!doctype html>"), el("html", attr("lang", v.t.Lang), v.head(), el("body",
 		el("a", class("skip"), attr("href", "#main"), text(v.t.Skip)),
 		v.header(parts["facts"]),
-		el("p", id("lost"), class("problem"), attr("role", "alert"), flag("hidden"), text(before), el("span", id("lost-at")), text(after)),
+		el("p", id("lost"), class("alarm critical what"), attr("role", "alert"), flag("hidden"), critical.sign(v.t), text(before), el("span", id("lost-at")), text(after)),
+		el("p", id("paused"), attr("role", "status"), flag("hidden"), text(v.t.Paused+" "), el("time", id("paused-at"))),
 		el("noscript", el("p", text(v.t.NoScript+v.t.Colon), el("a", attr("href", with(v.query, "refresh", "5")), text(v.t.Title)))),
 		el("p", id("spoken"), class("unseen"), attr("role", "status")),
 		el("main",
@@ -65,10 +65,11 @@ func (p *Page) servePage(v *view, _ *http.Request) (body []byte, err error) {
 			v.section("now", v.t.NowHeading,
 				live("fault", parts["fault"]), live("now", parts["now"]), live("error", parts["error"])),
 			v.section("top", v.t.TopHeading, el("p", text(v.t.TopNote)), live("top", parts["top"], class("tops"))),
+			live("limits", parts["limits"]),
 			v.historySection(parts["minutes"]),
-			g.Map([]string{"limits", "kinds", "doors", "refused", "store", "replication", "durability", "capacity"}, func(name string) g.Node { return live(name, parts[name]) }),
-			lookSection(v.t, parts["form"], parts["answer"]),
+			g.Map([]string{"kinds", "doors", "refused", "store", "replication", "durability", "capacity"}, func(name string) g.Node { return live(name, parts[name]) }),
 		),
+		el("aside", id("drawer"), flag("data-live"), attr("aria-labelledby", "drawer-heading"), parts["drawer"]),
 		el("template", id("page"), attr("data-page", data)),
 		el("script", g.Raw(script())),
 	))})
@@ -102,6 +103,7 @@ func (v *view) head() g.Node {
 func (v *view) header(facts g.Node) g.Node {
 	return el("header",
 		el("h1", text("cellserver")),
+		v.findForm(),
 		live("facts", facts),
 		el("button", id("pause"), attr("type", "button"), flag("hidden"), text(v.t.Pause)),
 		el("nav", attr("aria-label", v.t.Languages),
@@ -111,12 +113,16 @@ func (v *view) header(facts g.Node) g.Node {
 
 // title summarizes the server in a few letters.
 func (v *view) title() string {
+	title := "cellserver"
 	if now := v.now(); now != nil {
 		if share, ok := now.limitedShare(); ok {
-			return fmt.Sprintf(v.t.ShareTitle, figures.WholePercent(share)) + " · cellserver"
+			title = fmt.Sprintf(v.t.ShareTitle, figures.WholePercent(share)) + " · cellserver"
 		}
 	}
-	return "cellserver"
+	if len(v.faults) > 0 {
+		title = "⚠ " + title
+	}
+	return title
 }
 
 func with(query url.Values, name, value string) string {

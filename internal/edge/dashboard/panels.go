@@ -33,7 +33,7 @@ func (v *view) kindsPart() g.Node {
 	if !mixed {
 		return nil
 	}
-	return v.section("kinds", v.t.KindsHeading, scrolling(v.t.KindsScroll, el("table",
+	return v.section("kinds", v.t.KindsHeading, el("p", text(v.t.KindsNote)), scrolling(v.t.KindsScroll, el("table",
 		headings(v.t.Command, v.t.Allowed, v.t.Limited, v.t.LimitedShare), el("tbody", rows))))
 }
 
@@ -83,21 +83,18 @@ func (v *view) capacityPart() g.Node {
 }
 
 func (r resource) row() g.Node {
-	return el("tr", attr("data-k", r.name), el("th", attr("scope", "row"), text(r.name)), el("td", text(r.used), g.If(r.filled > 0, meter(r.filled))), el("td", text(r.most)))
+	return el("tr", attr("data-k", r.name), el("th", attr("scope", "row"), text(r.name)), el("td", text(r.used), g.If(r.filled > 0, meter(r.filled, 0))), el("td", text(r.most)))
 }
 
-// A meter above these shares has the colour of a warning, and of a problem. The alerts for memory use the
-// same.
-const (
-	muchFilled   = 0.75
-	nearlyFilled = 0.9
-)
-
-// meter draws what the text beside it says.
-func meter(filled float64) g.Node {
-	bound := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+// meter draws what the text beside it says: amber above a share, and red where limiters are nearly full. Much
+// is 0 for the shares of memory.
+func meter(filled, much float64) g.Node {
+	bound, most := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }, 1.0
+	if much == 0 {
+		much, most = memorySaturated.row().above, memoryFull.row().above
+	}
 	return el("meter",
 		attr("min", "0"), attr("max", "1"),
-		attr("low", bound(muchFilled)), attr("high", bound(nearlyFilled)), attr("optimum", "0"),
+		attr("low", bound(much)), attr("high", bound(most)), attr("optimum", "0"),
 		attr("value", fmt.Sprintf("%.3f", filled)), attr("aria-hidden", "true"))
 }

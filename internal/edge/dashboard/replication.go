@@ -51,24 +51,51 @@ func (v *view) replicaNotices() (notices []string) {
 	return notices
 }
 
-// replicationFault returns the warning that a replica has no link to its leader, or that a leader lacks
+// replicationFaults returns that a replica has no link to its leader or is far behind, or that a leader lacks
 // replicas.
-func (v *view) replicationFault() *fault {
+func (v *view) replicationFaults() []fault {
 	st, t := v.replication, v.t
-	switch {
-	case st == nil:
+	if st == nil {
 		return nil
-	case st.Role == replicas.Leader && st.Good < st.MinReplicas:
-		return &fault{what: t.TooFewReplicas, meaning: t.TooFewRefuses, note: fmt.Sprintf(t.TooFewGood, st.Good, st.MinReplicas)}
+	}
+	again := v.within(refusedChanges, tooFewReplicas.row().within)
+	lagNs := farthestNs(st)
+	switch {
+	case st.Role == replicas.Leader && (st.Good < st.MinReplicas || tooFewReplicas.over(float64(again)) != calm):
+		return []fault{{
+			alarm: tooFewReplicas, what: t.TooFewReplicas, meaning: t.TooFewRefuses,
+			todo: t.Sentences(fmt.Sprintf(t.TooFewGood, st.Good, st.MinReplicas), t.TooFewDo),
+		}}
 	case st.Role == replicas.Replica && st.Link != replicas.LinkConnected && st.Link != replicas.LinkSync:
 		sinceNs := cmp.Or(st.LinkDownSinceNs, v.page.source.Now())
-		f := &fault{what: fmt.Sprintf(t.LinkDownSince, utc(sinceNs)), meaning: t.LinkDownForgets}
-		if st.LinkError != nil {
-			f.cause = st.LinkError.Error()
-		}
-		return f
+		return []fault{{
+			alarm: replicaLinkDown, what: fmt.Sprintf(t.LinkDownSince, utc(sinceNs)), meaning: t.LinkDownForgets,
+			cause: errorText(st.LinkError), todo: t.LinkDownDo,
+		}}
+	case replicationLag.over(float64(lagNs)/1e9) != calm:
+		most := figures.Wait(uint64(replicationLag.row().above * 1e9))
+		return []fault{{
+			alarm: replicationLag, what: fmt.Sprintf(t.Lags, most), meaning: t.LagForgets,
+			todo: t.Sentences(fmt.Sprintf(t.LagNow, lag(lagNs)), t.LagDo),
+		}}
 	}
 	return nil
+}
+
+// farthestNs returns the lag of a replica whose link is up, or the largest of a leader's replicas that follow.
+func farthestNs(st *replicas.Status) (lagNs int64) {
+	if st.Role == replicas.Replica {
+		if st.Link == replicas.LinkConnected && st.LagNs != math.MaxInt64 {
+			return st.LagNs
+		}
+		return 0
+	}
+	for _, r := range st.Replicas {
+		if r.State == "online" {
+			lagNs = max(lagNs, r.LagNs)
+		}
+	}
+	return lagNs
 }
 
 // replicationTile returns a replica's lag or the state of its link, or how many replicas a leader lacks.
@@ -78,13 +105,13 @@ func (v *view) replicationTile() []tile {
 	case st == nil:
 		return nil
 	case st.Role == replicas.Leader && st.Good < st.MinReplicas:
-		return []tile{{id: "replicas", name: t.Replicas, text: fmt.Sprintf("%d / %d", st.Good, st.MinReplicas), problem: true}}
+		return []tile{{id: "replicas", name: t.Replicas, text: fmt.Sprintf("%d / %d", st.Good, st.MinReplicas)}}
 	case st.Role == replicas.Leader:
 		return nil
 	case st.Link == replicas.LinkConnected:
 		return []tile{{id: "lag", name: t.ReplicationLag, text: lag(st.LagNs)}}
 	}
-	return []tile{{id: "link", name: t.LeaderLink, text: link(t, st.Link), problem: st.Link != replicas.LinkSync}}
+	return []tile{{id: "link", name: t.LeaderLink, text: link(t, st.Link)}}
 }
 
 // lag formats a lag, which is the largest before the first states have come.

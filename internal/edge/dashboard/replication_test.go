@@ -60,8 +60,8 @@ func TestLeader(t *testing.T) {
 
 	st.MinReplicas, st.HandingOver = 2, true
 	page = body(t, pageWith(st), "lang=en")
-	wantText(t, page, `<p class="problem" role="alert">Too few replicas keep up. Calls that would change a key are refused with -NOREPLICAS.</p>`,
-		"<p>1 of the 2 replicas that --min-replicas-to-write requires keep up.</p>", `<dt>Replicas</dt><dd><span class="value problem">1 / 2</span>`,
+	wantText(t, page, announced(tooFewReplicas, "Too few replicas keep up. Calls that would change a key are refused with -NOREPLICAS.</p>"),
+		"<p>1 of the 2 replicas that --min-replicas-to-write requires keep up. Repair", tileOf("replicas", critical, "Replicas", "1 / 2</span>"),
 		"<dt>Planned changes of leader</dt><dd>under way</dd>")
 	st = replicas.Status{MinReplicas: 1}
 	wantText(t, body(t, pageWith(st), "lang=zh"), "跟得上的副本有 0 个，--min-replicas-to-write 要求 1 个。")
@@ -80,8 +80,8 @@ func TestReplica(t *testing.T) {
 			en:   []string{`<dt>Link to the leader</dt><dd><span class="value">full sync</span>`, "<li>It is taking all states from the leader, 5\u00a0MiB so far."},
 			zh:   []string{"已收到 5\u00a0MiB。"},
 		},
-		{link: replicas.LinkConnecting, en: []string{`<span class="value problem">connecting</span>`}, problem: true},
-		{link: replicas.LinkConnect, en: []string{`<span class="value problem">down</span>`}, zh: []string{"与主节点的连接中断。"}, problem: true},
+		{link: replicas.LinkConnecting, en: []string{tileOf("link", warning, "Link to the leader", "connecting</span>")}, problem: true},
+		{link: replicas.LinkConnect, en: []string{tileOf("link", warning, "Link to the leader", "down</span>")}, zh: []string{"与主节点的连接中断。"}, problem: true},
 	} {
 		st := replicaStatus(tt.link)
 		st.LinkDownSinceNs, st.LinkError = testNowNs-5*int64(time.Second), errors.New("192.0.2.1:6380: <refused>")
@@ -90,7 +90,7 @@ func TestReplica(t *testing.T) {
 		wantText(t, page, append(tt.en, notice, "<dt>Role</dt><dd>replica of 192.0.2.1:6380</dd>", "<dt>Full syncs since the start</dt><dd>3</dd>")...)
 		wantText(t, body(t, p, "lang=zh"), append(tt.zh, "<li>本服务器是副本", "<dt>角色</dt><dd>192.0.2.1:6380 的副本</dd>")...)
 		alert := []string{
-			`<p class="problem" role="alert">This replica has had no link to its leader since 2023-11-14 22:13:15 UTC. It answers from older states.`,
+			announced(replicaLinkDown, "This replica has had no link to its leader since 2023-11-14 22:13:15 UTC. It answers from older states."),
 			"<code>192.0.2.1:6380: &lt;refused&gt;</code>",
 		}
 		if tt.problem {

@@ -54,6 +54,17 @@ func limitText(t *words.Texts, r *namedlimit.Rule) string {
 	}
 }
 
+// termsText tells the limit of a call of a kind.
+func termsText(t *words.Texts, kind limiter.Kind, r *namedlimit.Rule) string {
+	switch {
+	case kind == limiter.Bucket:
+		return fmt.Sprintf(t.AtOnce, figures.Grouped(r.Capacity))
+	case kind == limiter.Quota && r.Calendar == calendar.Spec{}:
+		return fmt.Sprintf(t.APeriod, figures.Grouped(r.Capacity))
+	}
+	return limitText(t, r)
+}
+
 // rateText names the usual periods.
 func rateText(t *words.Texts, count string, periodSec int64) string {
 	switch periodSec {

@@ -1,13 +1,18 @@
 package dashboard
 
 import (
+	"cmp"
+	"math"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	g "maragu.dev/gomponents"
 
 	"cellserver/internal/decide/topkeys"
 	"cellserver/internal/edge/dashboard/figures"
+	"cellserver/internal/limiter"
 	"cellserver/internal/resp"
 )
 
@@ -65,11 +70,34 @@ func (m minute) row() g.Node {
 	)
 }
 
+// topPart is one table of the hottest keys, by all calls or by those limited.
 func (v *view) topPart() g.Node {
+	t := v.t
 	if v.last.Allowed+v.last.Limited == 0 && len(v.requested) == 0 && !v.isReplica() {
 		return v.firstCall()
 	}
-	return g.Group{v.ranking(v.t.TopRequested, v.requested), v.ranking(v.t.TopLimited, v.limited)}
+	keys := v.hot()
+	if len(keys) == 0 {
+		return el("p", text(t.TopNone))
+	}
+	keys = keys[:min(len(keys), topKeyCount)]
+	most := 0.0
+	for i := range keys {
+		most = max(most, keys[i].share(false))
+	}
+	byLimited := v.query.Get("top") == "limited"
+	return el("table", el("thead", el("tr",
+		el("th", attr("scope", "col"), text(t.Key)),
+		v.sortable("top", "", t.PerSec, !byLimited), v.sortable("top", "limited", t.LimitedRate, byLimited),
+		el("th", attr("scope", "col"), class("wide"), text(t.LimitHit)),
+		el("th", attr("scope", "col"), text(t.Share)), el("th", attr("scope", "col"), class("bar"), el("span", class("unseen"), text(t.ShareBar))))),
+		el("tbody", g.Map(keys, func(k hotKey) g.Node { return v.hotRow(&k, most) })))
+}
+
+// sortable returns a column heading that sorts its table.
+func (v *view) sortable(param, value, name string, isSorted bool) g.Node {
+	return el("th", attr("scope", "col"), g.If(isSorted, attr("aria-sort", "descending")),
+		el("a", class("in"), attr("href", v.withChoice(param, value)), text(name)))
 }
 
 // firstCall shows a command to try, while there was no call. A replica would refuse it.
@@ -78,31 +106,111 @@ func (v *view) firstCall() g.Node {
 	return el("div", class("first"), el("p", text(v.t.FirstCall)), el("p", el("code", text(call)), copyButton(v.t, call)))
 }
 
-func (v *view) ranking(title string, keys []topkeys.Entry) g.Node {
-	if len(keys) == 0 {
-		return el("div", el("h3", text(title)), el("p", text(v.t.TopNone)))
-	}
-	return el("div", el("h3", text(title)), el("table",
-		headings(v.t.Key, v.t.PerSec, v.t.Share),
-		el("tbody", g.Map(keys, v.hotKey)),
-	))
+// hotKey is a key of one of the two rankings or of both.
+type hotKey struct {
+	topkeys.Entry // of all calls, or of limited ones if they are all that is known
+	limited       *topkeys.Entry
+	onlyLimited   bool
 }
 
-func (v *view) hotKey(k topkeys.Entry) g.Node {
-	quoted, db := resp.Quote([]byte(k.Name)), strconv.Itoa(int(k.DB))
+// hot returns the hottest keys of both rankings, in the order that the address asks for.
+func (v *view) hot() (all []hotKey) {
+	limited := map[traceKey]*topkeys.Entry{}
+	for i := range v.limited {
+		limited[traceKey{v.limited[i].DB, v.limited[i].Name}] = &v.limited[i]
+	}
+	for _, e := range v.requested {
+		key := traceKey{e.DB, e.Name}
+		all = append(all, hotKey{Entry: e, limited: limited[key]})
+		delete(limited, key)
+	}
+	for i := range v.limited {
+		if e := &v.limited[i]; limited[traceKey{e.DB, e.Name}] == e {
+			all = append(all, hotKey{Entry: *e, limited: e, onlyLimited: true})
+		}
+	}
+	if v.query.Get("top") == "limited" {
+		slices.SortStableFunc(all, func(a, b hotKey) int { return cmp.Compare(b.share(true), a.share(true)) })
+	}
+	return all
+}
+
+// share returns the key's share of all calls, or of all limited ones.
+func (k *hotKey) share(ofLimited bool) float64 {
+	switch {
+	case !ofLimited && k.onlyLimited:
+		return 0
+	case !ofLimited:
+		return k.Share
+	case k.limited == nil:
+		return 0
+	default:
+		return k.limited.Share
+	}
+}
+
+func (k *hotKey) id() string { return strconv.Itoa(int(k.DB)) + ":" + resp.Quote([]byte(k.Name)) }
+
+// limitedText formats the rate of limited calls.
+func (k *hotKey) limitedText() string {
+	if k.limited == nil {
+		return "0"
+	}
+	return perSecond(k.limited)
+}
+
+// limitedPart returns the limited part of the key's calls, from 0 to 1.
+func (k *hotKey) limitedPart() float64 {
+	if k.limited == nil || !k.limited.IsRecent || k.Recent == 0 {
+		return 0
+	}
+	return min(1, k.limited.Recent/k.Recent)
+}
+
+func (v *view) hotRow(k *hotKey, most float64) g.Node {
+	share := "–"
+	if !k.onlyLimited {
+		share = figures.Percent(k.Share)
+	}
+	return el("tr", attr("data-k", k.id()), el("th", attr("scope", "row"), v.hotName(k)),
+		cells(perSecond(&k.Entry), k.limitedText()), el("td", class("wide"), v.limitHit(k)), cells(share),
+		el("td", class("bar"), bar(k.share(false)/max(most, math.SmallestNonzeroFloat64), k.limitedPart())))
+}
+
+// bar draws a share with its limited part.
+func bar(share, limited float64) g.Node {
+	wide := func(part float64) string { return strconv.Itoa(int(math.Round(100 * part))) }
+	return el("svg", class("share"), attr("viewBox", "0 0 100 8"), attr("preserveAspectRatio", "none"), attr("aria-hidden", "true"),
+		el("rect", class("calls"), attr("width", wide(share)), attr("height", "8")),
+		g.If(limited > 0, el("rect", class("limited"), attr("width", wide(share*limited)), attr("height", "8"))))
+}
+
+// hotName links to a key.
+func (v *view) hotName(k *hotKey) g.Node {
+	quoted := resp.Quote([]byte(k.Name))
 	name := keyName(quoted)
 	if !k.Cut {
-		name = g.Group{el("a", attr("href", v.lookLink(k.Name, db, k.Terms)), name), copyButton(v.t, quoted)}
+		name = g.Group{el("a", class("in"), attr("href", v.keyLink(k.Name, k.DB, k.Terms)), name), copyButton(v.t, quoted)}
 	}
-	return el("tr",
-		attr("data-k", db+":"+quoted),
-		el("th", attr("scope", "row"), name, g.If(k.DB != 0, el("small", text(" db "+db)))),
-		cells(perSecond(k), figures.Percent(k.Share)),
-	)
+	return g.Group{name, g.If(k.DB != 0, el("small", text(" db "+strconv.Itoa(int(k.DB)))))}
+}
+
+// limitHit tells the limit of a key's last call.
+func (v *view) limitHit(k *hotKey) g.Node {
+	if k.Terms.Kind == limiter.Named {
+		if name, _, ok := strings.Cut(k.Name, ":"); ok && v.page.limitOf(name) != nil {
+			return v.limitLink(name)
+		}
+	}
+	if v.page.termsText(k.Terms) == "" {
+		return text("–")
+	}
+	r := ruleOf(v.page.arguments(k.Terms), k.Terms)
+	return text(termsText(v.t, k.Terms.Kind, &r))
 }
 
 // perSecond formats a key's rate and, unless it is exact, its error.
-func perSecond(k topkeys.Entry) string {
+func perSecond(k *topkeys.Entry) string {
 	switch {
 	case !k.IsRecent:
 		return "–"

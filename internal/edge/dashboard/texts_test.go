@@ -20,8 +20,11 @@ func TestLanguagesAreComplete(t *testing.T) {
 	verbs := regexp.MustCompile(`%[sd]`)
 	en, zh := reflect.ValueOf(*words.English()), reflect.ValueOf(*words.Chinese())
 	used := source(t)
-	for i := range en.NumField() {
-		name, a, b := en.Type().Field(i).Name, en.Field(i).String(), zh.Field(i).String()
+	for _, field := range reflect.VisibleFields(en.Type()) {
+		if field.Anonymous {
+			continue
+		}
+		name, a, b := field.Name, en.FieldByIndex(field.Index).String(), zh.FieldByIndex(field.Index).String()
 		if strings.TrimSpace(a) == "" || strings.TrimSpace(b) == "" {
 			t.Errorf("%s is missing: %q, %q", name, a, b)
 		}
@@ -50,15 +53,15 @@ func TestCommandsExist(t *testing.T) {
 	}
 	for _, language := range []*words.Texts{words.English(), words.Chinese()} {
 		all := reflect.ValueOf(*language)
-		for i := range all.NumField() {
-			check(language.Lang+" "+all.Type().Field(i).Name, all.Field(i).String())
+		for _, field := range reflect.VisibleFields(all.Type()) {
+			check(language.Lang+" "+field.Name, all.FieldByIndex(field.Index).String())
 		}
 	}
 	for kind := range limiter.Kinds {
 		check("the table", command(kind))
 	}
 	check("the script", script())
-	for _, field := range []string{words.English().NoLook, words.Chinese().NoLook} {
+	for _, field := range []string{words.English().KindsNote, words.Chinese().KindsNote} {
 		if !named.MatchString(field) {
 			t.Errorf("no command is found in %q", field)
 		}
@@ -71,7 +74,8 @@ func source(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files = slices.DeleteFunc(files, func(name string) bool { return strings.HasSuffix(name, "_test.go") })
+	ofActions, _ := filepath.Glob("actions/*.go")
+	files = slices.DeleteFunc(append(files, ofActions...), func(name string) bool { return strings.HasSuffix(name, "_test.go") })
 	var all strings.Builder
 	for _, name := range append(files, "words/texts.go") {
 		b, err := os.ReadFile(name)
@@ -105,6 +109,6 @@ func TestLanguageChoice(t *testing.T) {
 			t.Errorf("%q, %q: not in %s", tt.query, tt.accept, tt.want)
 		}
 	}
-	wantText(t, get(t, p, "/?lang=zh&key=a&max_burst=1").Body.String(),
-		`href="/?key=a&amp;lang=en&amp;max_burst=1"`, `<input type="hidden" name="lang" value="zh">`, "历史")
+	wantText(t, get(t, p, "/?lang=zh&key=a&by=bucket").Body.String(),
+		`href="/?by=bucket&amp;key=a&amp;lang=en"`, `<input type="hidden" name="lang" value="zh">`, "历史")
 }

@@ -13,8 +13,9 @@ type tile struct {
 	id, name, text string
 	of             string  // its maximum, in words; empty for none
 	filled         float64 // share of the maximum, from 0 to 1
+	much           float64 // the share above which the meter is amber; 0 for the memory's
 	column         string  // drawn for the last minutes; empty for none
-	problem        bool
+	urgent         urgency
 }
 
 func (v *view) nowPart() g.Node {
@@ -25,29 +26,23 @@ func (v *view) nowPart() g.Node {
 	summary := fmt.Sprintf(v.t.Summary, figures.Rate.Text(now.allowed), figures.Rate.Text(now.limited), figures.Count.Text(float64(now.connections)),
 		figures.Count.Text(float64(now.keys)), figures.Bytes.Text(float64(now.memoryBytes)))
 	return g.Group{
-		el("dl", class("tiles"), g.Map(v.tiles(now), tile.node)),
+		el("dl", class("tiles"), g.Map(v.tiles(now), v.tileNode)),
 		el("p", id("summary"), class("unseen"), text(summary)),
 	}
 }
 
-func (t tile) node() g.Node {
+func (v *view) tileNode(t tile) g.Node {
+	urgent := max(t.urgent, v.urgencyOf(t.id))
 	return el("div",
-		class("tile"), attr("data-k", t.id),
-		el("dt", text(t.name)),
+		class(strings.TrimSpace("tile "+urgent.String())), attr("data-k", t.id),
+		el("dt", urgent.sign(v.t), text(t.name)),
 		el("dd",
-			el("span", class(t.valueClass()), text(t.text),
+			el("span", class("value"), text(t.text),
 				g.If(t.of != "", g.Group{text(" "), el("small", text(t.of))})),
-			g.If(t.of != "", meter(t.filled)),
+			g.If(t.of != "", meter(t.filled, t.much)),
 			g.If(t.column != "", el("svg", class("spark"), attr("data-col", t.column), flag("data-own"), attr("aria-hidden", "true"))),
 		),
 	)
-}
-
-func (t tile) valueClass() string {
-	if t.problem {
-		return "value problem"
-	}
-	return "value"
 }
 
 func (v *view) tiles(now *point) []tile {
@@ -62,10 +57,14 @@ func (v *view) tiles(now *point) []tile {
 		limited,
 	}
 	if now.latency.ok {
-		tiles = append(tiles, tile{id: "p99", name: t.LatencyP99, text: figures.DurationNs.Text(now.latency.p99), column: "p99"})
+		p99 := tile{id: "p99", name: t.LatencyP99, text: figures.DurationNs.Text(now.latency.p99), column: "p99"}
+		if now.isSlow() {
+			p99.urgent = latencyHigh.row().urgent
+		}
+		tiles = append(tiles, p99)
 	}
 	tiles = append(tiles,
-		v.partOf(tile{id: "connections", name: t.Connections, column: "connections"}, figures.Count, uint64(now.connections), uint64(v.last.MaxConnections)),
+		v.partOf(tile{id: "connections", name: t.Connections, much: connectionsSaturated.row().above, column: "connections"}, figures.Count, uint64(now.connections), uint64(v.last.MaxConnections)),
 		tile{id: "keys", name: t.Keys, text: figures.Count.Text(float64(now.keys)), column: "keys"},
 		v.memoryTile(now))
 	tiles = append(tiles, v.valueTiles()...)
@@ -73,16 +72,18 @@ func (v *view) tiles(now *point) []tile {
 	for _, rare := range []struct {
 		id, name string
 		perSec   float64
+		urgent   urgency
 	}{
-		{"evicted", t.Evicted, now.evicted}, {"refused", t.Refused, now.refused}, {"bypolicy", t.ByPolicy, now.byPolicy},
+		{"evicted", t.Evicted, now.evicted, keysEvicted.row().urgent}, {"refused", t.Refused, now.refused, keysRefused.row().urgent},
+		{"bypolicy", t.ByPolicy, now.byPolicy, storeFailing.row().urgent},
 	} {
 		if rare.perSec > 0 {
-			tiles = append(tiles, tile{id: rare.id, name: rare.name, text: figures.Rate.Text(rare.perSec), column: rare.id})
+			tiles = append(tiles, tile{id: rare.id, name: rare.name, text: figures.Rate.Text(rare.perSec), column: rare.id, urgent: rare.urgent})
 		}
 	}
 	return append(tiles, tile{
-		id: "errors", name: t.ErrorsPerSec, text: figures.Rate.Text(now.errors),
-		column: "errors", problem: now.errors > 0,
+		id: "errors", name: t.ErrorsPerSec, text: figures.Rate.Text(now.errors), column: "errors",
+		urgent: errorReplies.over(float64(now.mishaps[ownError]) / sampleInterval.Seconds()),
 	})
 }
 
@@ -104,7 +105,6 @@ func (v *view) partOf(t tile, q figures.Quantity, used, most uint64) tile {
 	if most > 0 {
 		r := newResource(t.name, q, used, most)
 		t.of, t.filled = fmt.Sprintf(v.t.Of, r.most), r.filled
-		t.problem = r.filled > nearlyFilled
 		number, unit, _ := strings.Cut(t.text, "\u00a0")
 		if unit != "" && strings.HasSuffix(r.most, "\u00a0"+unit) {
 			t.text = number // the maximum has the unit

@@ -24,16 +24,15 @@ func TestLookAtValue(t *testing.T) {
 		query string
 		want  []string
 	}{
-		{"key=counter", []string{isValue, counter, "<dd>string</dd>", "<dt>expires</dt><dd>in 30\u00a0s</dd>", `value="counter"`}},
-		{"key=text&db=0&max_burst=&count=&period=", []string{isValue, text, "<dt>expires</dt><dd>never</dd>"}},
-		{"key=counter&kind=bucket&capacity=0", []string{isValue, counter, `<option value="bucket" selected>`}},
-		{"key=text&kind=other", []string{isValue, text}},
+		{"key=counter", []string{isValue, counter, "<dd>value</dd>", "<dt>expires</dt><dd>in 30\u00a0s</dd>", `value="counter"`}},
+		{"key=text&db=0&by=", []string{isValue, text, "<dt>expires</dt><dd>never</dd>"}},
+		{"key=counter&by=bucket+1", []string{isValue, counter}},
 	} {
 		page := body(t, p, "lang=en&"+tt.query)
 		wantText(t, page, tt.want...)
-		lacksText(t, page, "secret", "aria-invalid=", "verdict allowed", "cannot be inspected", `value="string"`)
+		lacksText(t, page, "secret", "aria-invalid=", "verdict allowed")
 	}
-	for _, query := range []string{"key=gone", "key=funnel", "key=absent", "key=counter&db=16", "key=counter&db=x", "key=counter&kind=named&limit=api"} {
+	for _, query := range []string{"key=gone", "key=funnel", "key=absent", "key=counter&db=16", "key=counter&db=x", "key=counter&limit=api"} {
 		lacksText(t, body(t, p, "lang=en&"+query), isValue)
 	}
 	wantText(t, body(t, p, "lang=zh&key=counter"), "这是一个值", "<dt>数值</dt><dd>-12,345</dd>")
@@ -48,15 +47,15 @@ func TestValuesOnThePage(t *testing.T) {
 	lacksText(t, body(t, p, "lang=en"), full, memory, "values, of which")
 	values := store.ValueStats{Keys: 12_345, Endless: 300, Bytes: 60 << 20, MaxBytes: 64 << 20}
 	p.addSample(2, Sample{Values: values})
-	wantText(t, body(t, p, "lang=en"), `<dt>`+memory+`</dt><dd><span class="value problem">60 <small>of 64`, "12,345 of the keys are values, of which 300 never expire.")
-	values.Refused = 8
-	p.addSample(3, Sample{Values: values})
-	wantText(t, body(t, p, "lang=en"), full+" Calls that need more memory", "<p>8 calls were refused within the last minute.",
-		"<dt>values refused at their memory limit</dt><dd>8</dd>")
+	wantText(t, body(t, p, "lang=en"), tileOf("valuememory", warning, memory, "60 <small>of 64"), announced(memorySaturated, "More than 75\u00a0% of the memory for values"), "12,345 of the keys are values, of which 300 never expire.")
 	values.Evicted = 70
+	p.addSample(3, Sample{Values: values})
+	wantText(t, body(t, p, "lang=en"), announced(valuesEvicted, full+" Values are evicted"), "<p>70 within the last 5 minutes.", "<dt>values evicted</dt><dd>70</dd>")
+	wantText(t, body(t, p, "lang=zh"), "值的内存已满。", "共 70 次（最近 5 分钟）。")
+	values.Refused = 8
 	p.addSample(4, Sample{Values: values})
-	wantText(t, body(t, p, "lang=en"), full+" Values are evicted", "<p>70 values were evicted", "<dt>values evicted</dt><dd>70</dd>")
-	wantText(t, body(t, p, "lang=zh"), "值的内存已满。", "最近一分钟淘汰了 70 个值。")
+	wantText(t, body(t, p, "lang=en"), announced(valuesRefused, full+" Calls that need more memory"), "<p>8 within the last 5 minutes.",
+		"<dt>values refused at their memory limit</dt><dd>8</dd>", tileOf("valuememory", critical, memory, "60"))
 }
 
 // TestRefusedCommands: those that clients send are listed with what to send instead.

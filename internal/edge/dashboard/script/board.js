@@ -6,11 +6,15 @@ class Board {
 		this.charts = definitions.map((d) => new Chart(d, document.getElementById(`chart-${d.id}`)));
 		this.ranges = toolbar.querySelectorAll("input");
 		this.whole = toolbar.querySelector("button");
+		this.longestMs = Number([...this.ranges].find((input) => input.checked)?.value ?? historyMs);
 		this.zoomed = null; // a span of time, or null
 		this.cursor = null; // {ms} of a sample, or null; with the share of the width under the pointer
 		this.selected = null; // the two ends of a selection, or null
 		for (const input of this.ranges) {
-			input.addEventListener("change", () => this.zoom(null));
+			input.addEventListener("change", () => {
+				this.longestMs = Number(input.value);
+				this.zoom(null);
+			});
 		}
 		this.whole.addEventListener("click", () => this.zoom(null));
 		const resized = new ResizeObserver(() => this.resize());
@@ -27,9 +31,9 @@ class Board {
 		if (this.zoomed !== null && this.samples.length > 0 && this.zoomed.to > this.samples.ms(0)) {
 			return this.zoomed;
 		}
-		const longest = Number([...this.ranges].find((input) => input.checked).value);
-		const oldest = this.samples.length > 0 ? this.samples.ms(0) : to;
-		return { from: Math.max(to - longest, Math.min(oldest, to - leastMs)), to };
+		const first = this.samples.length > 0 ? this.samples.ms(0) : to, start = this.samples.starts[0]?.ms ?? first;
+		const oldest = Math.min(to - leastMs, first, first - start < leastMs ? start : first);
+		return { from: Math.max(to - this.longestMs, oldest), to };
 	}
 
 	resize() {
@@ -43,6 +47,9 @@ class Board {
 		const span = this.span();
 		this.zoomed = span === this.zoomed ? span : null;
 		this.whole.hidden = this.zoomed === null;
+		for (const input of this.ranges) {
+			input.checked = this.zoomed === null && Number(input.value) === this.longestMs;
+		}
 		for (const chart of this.charts) {
 			chart.draw(this.samples, span);
 		}

@@ -88,7 +88,7 @@ class Chart {
 		this.axis = valueAxis(this, shown ? [...visible, limit] : visible, height);
 		this.x = (ms) => (width * (ms - span.from)) / (span.to - span.from);
 		this.y = (value) => height * (1 - this.axis.share(value));
-		this.back.replaceChildren(...this.grid(span));
+		this.back.replaceChildren(...this.grid(span), ...samples.starts.flatMap((start) => this.start(start, span)));
 		for (const [name, value] of Object.entries({ x: margin.left, y: margin.top, width, height })) {
 			this.curves.setAttribute(name, value);
 		}
@@ -115,6 +115,19 @@ class Chart {
 			}
 		}
 		return parts;
+	}
+
+	// start marks the time at which a server started.
+	start({ ms, again }, span) {
+		const x = margin.left + this.x(ms), bottom = margin.top + this.inner.height;
+		if (ms < span.from || ms > span.to) {
+			return [];
+		}
+		const side = x > this.width / 2 ? { x: x - 5, "text-anchor": "end" } : { x: x + 5, "text-anchor": "start" };
+		return [
+			svg("line", { class: "start", x1: x, x2: x, y1: margin.top, y2: bottom }),
+			svg("text", { class: "start", y: margin.top + 11, ...side }, again ? words.restarted : words.started),
+		];
 	}
 
 	// curve draws a line and, for the first of a linear axis, the area below it.

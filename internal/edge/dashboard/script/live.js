@@ -4,7 +4,7 @@ const byID = (id) => document.getElementById(id);
 const { charts, words } = JSON.parse(byID("page").dataset.page);
 const samples = new Samples();
 const known = { boot: "", seq: "", have: "" };
-let paused = false, answeredAt = Date.now(), failures = 0, spokenAt = Date.now(), timer = 0, asking = null;
+let paused = false, title = document.title, answeredAt = Date.now(), failures = 0, spokenAt = Date.now(), timer = 0, asking = null;
 
 document.documentElement.classList.add("scripting");
 const board = new Board(charts, samples, byID("ranges"));
@@ -30,7 +30,8 @@ const show = (news) => {
 	for (const [id, html] of Object.entries(news.parts)) {
 		morph(byID(id), html);
 	}
-	document.title = news.title;
+	title = news.title;
+	entitle();
 	reveal();
 	board.draw();
 	if (samples.length > 0) {
@@ -38,6 +39,13 @@ const show = (news) => {
 			drawSpark(spark, samples);
 		}
 	}
+};
+
+// entitle sets the title, which must not look live if the page is paused.
+const entitle = () => {
+	document.title = paused ? `${words.paused} · cellserver` : title;
+	byID("paused").hidden = !paused;
+	byID("paused-at").textContent = timeText(answeredAt);
 };
 
 // reveal shows the copy buttons, which need this script.
@@ -107,6 +115,7 @@ pause.addEventListener("click", () => {
 	asking?.abort(); // its answer would change a paused page
 	pause.textContent = paused ? words.resume : words.pause;
 	document.documentElement.classList.toggle("paused", paused);
+	entitle();
 	tick();
 });
 

@@ -9,23 +9,30 @@ const undelta = (differences) => {
 
 class Samples {
 	columns = { t: [] };
+	starts = []; // of servers: {ms, again} with whether there are samples from before
+	boot = "";
 	gapMs = Infinity; // samples further apart are not joined
 
 	get length() {
 		return this.columns.t.length;
 	}
 
-	// add adds the samples of an answer, or replaces the history with a whole one.
-	add({ points, whole, stepMs }) {
+	// add adds the samples of an answer, or replaces the history with a whole one. The samples from before a
+	// restart stay, as far as the clock went on.
+	add({ points, whole, stepMs, boot, startMs }) {
 		this.gapMs = 2.5 * stepMs;
-		const before = whole ? 0 : this.length, added = points.t?.length ?? 0;
-		const columns = {};
-		for (const [name, differences] of Object.entries(points)) {
-			const old = whole ? [] : (this.columns[name] ?? Array(before).fill(null));
-			columns[name] = [...old, ...undelta(differences)];
+		const restarted = whole && this.boot !== boot && this.boot !== "";
+		this.boot = boot;
+		if (restarted) {
+			this.restart(startMs, points.t?.[0] ?? Infinity);
+		} else if (whole) {
+			this.columns = { t: [] };
+			this.starts = [{ ms: startMs, again: false }];
 		}
-		if (added > 0 || whole) {
-			this.columns = { t: [], ...columns };
+		const before = this.length, added = points.t?.length ?? 0;
+		for (const name of new Set([...Object.keys(points), ...Object.keys(this.columns)])) {
+			const old = this.columns[name] ?? Array(before).fill(null);
+			this.columns[name] = [...old, ...undelta(points[name] ?? Array(added).fill(null))];
 		}
 		const tooOld = this.columns.t.findIndex((ms) => ms > this.columns.t.at(-1) - historyMs);
 		if (tooOld > 0) {
@@ -33,6 +40,16 @@ class Samples {
 				column.splice(0, tooOld);
 			}
 		}
+	}
+
+	// restart ends the curves at a restart by a sample without values.
+	restart(startMs, firstMs) {
+		const ms = Math.min(startMs, firstMs - 1), end = this.columns.t.findIndex((t) => t >= ms);
+		const count = end < 0 ? this.length : end;
+		for (const [name, column] of Object.entries(this.columns)) {
+			this.columns[name] = [...column.slice(0, count), name === "t" ? ms : null];
+		}
+		this.starts = [...this.starts.filter((start) => start.ms < ms), { ms, again: count > 0 }];
 	}
 
 	ms(index) {

@@ -16,12 +16,12 @@ type Texts struct {
 	Host, Address, Uptime, Version, InMemory, DaysHours, HoursMinutes, Minutes, UnderAMinute, NoPassword string
 	RefusesHosts, OpenPage, UnencryptedPage                                                              string
 
-	NowHeading, HistoryHeading, TopHeading, ProbeHeading, Waiting, Summary, Of, ShareTitle, Range string
-	WholeRange                                                                                    string
+	NowHeading, HistoryHeading, TopHeading, Waiting, Summary, Of, ShareTitle, Range string
+	WholeRange                                                                      string
 
 	DecisionsPerSec, Allowed, Limited, LimitedShare, AllowedPerSec, LimitedPerSec, Latency, LatencyP99 string
 	P50, P99, P999, Connections, Keys, Memory, Evicted, Refused, NotStored, EvictedKeys, RefusedKeys   string
-	ErrorsPerSec, LastError, MemoryFull, MemoryEvicts, EvictedLately, MemoryRefuses, RefusedLately     string
+	ErrorsPerSec, LastError, MemoryFull, MemoryEvicts, MemoryRefuses                                   string
 
 	Durability, DurabilityOff, SyncEvery, SyncBeforeReplies, SyncBySystem, LoadingPart, FaultFor      string
 	FaultSince, FaultForgets, FaultRefuses, Sync, LastSync, Written, WrittenPerSec, LogSize, Snapshot string
@@ -40,12 +40,11 @@ type Texts struct {
 
 	TableSummary, TableCaption, Minute, TableScroll string
 
-	TopRequested, TopLimited, TopNone, TopNote, PerSec, Share, FirstCall, KindsHeading, KindsScroll string
-	DoorsHeading, DoorsScroll, Door, DoorRefused, DoorFailed                                        string
-	Command                                                                                         string
+	FirstCall, KindsHeading, KindsScroll                     string
+	DoorsHeading, DoorsScroll, Door, DoorRefused, DoorFailed string
+	Command                                                  string
 
-	LimitsHeading, LimitsNote, LimitsMore, LimitsScroll, Limit, Rules, RuleCount, Shadow, Yes, Near string
-	Overrides, WithPatterns, ChargedBeyond                                                          string
+	LimitsHeading, LimitsScroll, Limit, Rules, Shadow string
 
 	AtOnce, PerSecond, PerMinute, PerHour, PerDay, PerPeriod, Fixed, Sliding, Approximate string
 	ASecond, AMinute, AnHour, ADay, AWeek, AMonth, AYear, InZone, SinceEpoch, FromStart   string
@@ -54,26 +53,20 @@ type Texts struct {
 	CapacityHeading, CapacityScroll, Resource, InUse, Maximum, TableMemory, ClientMemory, RefusalsNote string
 	ConnectionsRefused, NewKeysRefused, ScriptsEnded, LogLinesLost                                     string
 
-	ValueMemory, ValuesFull, ValuesEvicts, ValuesEvictedLately, ValuesRefuses, ValuesRefusedLately string
-	ValuesNote, EvictedValues, RefusedValues, IsValue, Number, TextLength, Bytes, Expires          string
-	NeverExpires                                                                                   string
+	ValueMemory, ValuesFull, ValuesEvicts, ValuesRefuses                                  string
+	ValuesNote, EvictedValues, RefusedValues, IsValue, Number, TextLength, Bytes, Expires string
+	NeverExpires                                                                          string
 
 	RefusedHeading, RefusedNote, RefusedScroll, RefusedCalls, UnknownCommands string
 
-	ProbeNote, Key, KeyHint, Database, PeriodSec, Probe, KeyMissing, KeyQuotes, KeyTooLong              string
-	DatabaseTooLarge, NotANumber, NumberTooLarge, NumberTooSmall, ZeroRate, TooSlow, TooLong, OtherKind string
-	NoLook, FormErrors, LimitName, LimitHint, LimitMissing, LimitUnknown, Window, WindowHint            string
-	WindowMissing, Unexpected                                                                           string
-
-	NextAllowed, NextLimited, NoState, NoKey, UnitsOf, LeakRate, In, Now, Picture, FunnelDescription string
-	StateOf, Level, Leak, UntilFree, UntilEmpty, Available, RetryAfter, ReplyHeading                 string
-
-	NoOverride, ByOverride, ShadowedNext, RulesScroll, Rule, Remaining, ResetAfter, NoRetry string
+	Actions
+	Drawer
+	Severity
 }
 
 // ForScript returns the texts of the page's script.
 func (t *Texts) ForScript() map[string]string {
-	return map[string]string{"pause": t.Pause, "resume": t.Resume, "copy": t.Copy, "copied": t.Copied}
+	return map[string]string{"pause": t.Pause, "resume": t.Resume, "copy": t.Copy, "copied": t.Copied, "paused": t.PausedTitle, "started": t.Started, "restarted": t.Restarted}
 }
 
 // Span formats a duration with at most two units.

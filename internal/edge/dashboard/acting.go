@@ -1,0 +1,182 @@
+package dashboard
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	g "maragu.dev/gomponents"
+
+	"cellserver/internal/decide/namedlimit"
+	"cellserver/internal/edge/dashboard/actions"
+	"cellserver/internal/limiter"
+	"cellserver/internal/resp"
+)
+
+// keyTarget is a key that can be acted on.
+type keyTarget struct {
+	Key   []byte // with the limit's name, as the store has it
+	DB    uint16
+	Kind  limiter.Kind
+	Limit string // a named one; empty for none
+}
+
+// acting returns what the actions show to a browser. An outcome is shown once, and not by an update.
+func (p *Page) acting(r *http.Request) actions.State {
+	if p.source.Actions == nil {
+		return actions.State{}
+	}
+	return p.source.Actions.State(r, r.URL.Path == "/" && r.Method == http.MethodGet)
+}
+
+// keyActions returns the forms that act on a key, or why there are none.
+func (v *view) keyActions(target keyTarget) g.Node {
+	key := target.Key
+	if target.Limit != "" {
+		key = bytes.TrimPrefix(key, []byte(target.Limit+":"))
+	}
+	fields := []g.Node{hidden("key", resp.Quote(key)), hidden("db", fmt.Sprint(target.DB)), hidden("limit", target.Limit)}
+	return v.acts(func() g.Node {
+		t := v.t
+		forms := g.Group{v.act(actions.Reset, t.ActReset, fields)}
+		if of := v.refundOf(target); of != "" {
+			forms = append(forms, v.act(actions.Refund, t.ActRefund, append(slices.Clip(fields), hidden("of", of)), v.input("units", t.ActUnits, "1")))
+		}
+		if target.Limit != "" {
+			forms = append(forms, v.overrideForm(fields), v.act(actions.EndOverride, t.ActEndOverride, fields))
+		}
+		return forms
+	})
+}
+
+// refundOf returns by which limit units are refunded, as the form sends it; empty for none.
+func (v *view) refundOf(target keyTarget) string {
+	if target.Limit != "" {
+		return target.Kind.String()
+	}
+	if a := v.asked.key; a != nil && actions.Refunds(target.Kind) {
+		if _, numbers, ok := strings.Cut(a.by, " "); ok {
+			return target.Kind.String() + " " + numbers
+		}
+	}
+	return ""
+}
+
+// limitActions returns the forms that act on a named limit, or why there are none.
+func (v *view) limitActions(l *namedlimit.Limit) g.Node {
+	fields := []g.Node{hidden("limit", l.Name)}
+	return v.acts(func() g.Node {
+		t := v.t
+		shadow := v.act(actions.Shadow, t.ActShadow, fields)
+		switch {
+		case l.Source == namedlimit.ByFile:
+			shadow = el("p", class("soft"), text(t.ActByFile))
+		case l.Shadow:
+			shadow = v.act(actions.EndShadow, t.ActEndShadow, fields)
+		}
+		return g.Group{shadow, v.overrideForm(fields, v.input("key", t.Key, ""))}
+	})
+}
+
+func (v *view) overrideForm(fields []g.Node, first ...g.Node) g.Node {
+	t := v.t
+	return v.act(actions.Override, t.ActOverride, fields, append(first, v.input("policy", t.ActPolicy, "DENY"), v.input("seconds", t.ActSeconds, ""))...)
+}
+
+// acts frames forms. A browser that cannot act is told why, and one without a user gets a form to sign in.
+func (v *view) acts(forms func() g.Node) g.Node {
+	if v.page.source.Actions == nil {
+		return nil
+	}
+	t, s := v.t, &v.acting
+	var inside g.Node
+	switch {
+	case v.isReplica():
+		inside = el("p", text(t.ActReplica))
+	case !s.IsTrusted:
+		inside = el("p", text(t.ActNotTrusted))
+	case s.User == "":
+		inside = v.signInForm()
+	default:
+		inside = g.Group{v.outcome(), v.question(), forms(), v.signOutForm()}
+	}
+	return el("section", class("acts"), attr("data-away", t.ActNoReply), attr("data-cut", t.ActUnknown), el("h3", text(t.ActHeading)), inside)
+}
+
+// form returns a form to one of the actions' paths, which sends the browser back to this address. Scripts
+// write into its last paragraph.
+func (v *view) form(name, path string, inside ...g.Node) g.Node {
+	back := v.choices()
+	for _, kept := range []string{"key", "db", "limit", "by"} {
+		if v.query.Has(kept) {
+			back.Set(kept, v.query.Get(kept))
+		}
+	}
+	lang := "en"
+	if v.t.Lang != "en" {
+		lang = "zh"
+	}
+	return el("form", attr("data-k", "act-"+name), attr("data-act", name), attr("method", "post"), attr("action", path+"?"+back.Encode()),
+		hidden("lang", lang), g.Group(inside), el("p", class("told"), flag("data-own")))
+}
+
+func hidden(name, value string) g.Node {
+	return el("input", attr("type", "hidden"), attr("name", name), attr("value", value))
+}
+
+func (v *view) input(name, label, value string, more ...g.Node) g.Node {
+	return el("label", el("span", text(label)), el("input", attr("name", name), attr("value", value), attr("autocomplete", "off"), attr("autocapitalize", "none"),
+		attr("spellcheck", "false"), g.Group(more)))
+}
+
+func button(label string, more ...g.Node) g.Node {
+	return el("button", attr("type", "submit"), g.Group(more), text(label))
+}
+
+func (v *view) act(name, label string, fields []g.Node, inputs ...g.Node) g.Node {
+	return v.form(name, actions.ActPath, hidden("action", name), g.Group(fields), g.Group(inputs), button(label))
+}
+
+func (v *view) signInForm() g.Node {
+	t := v.t
+	problem := g.Node(nil)
+	if told := actions.Problem(t, v.acting.Problem); told != "" {
+		problem = el("p", class("problem"), attr("role", "alert"), text(told))
+	}
+	return g.Group{problem, el("p", text(t.SignInNote)), v.form("signin", actions.SignInPath,
+		el("label", el("span", text(t.UserName)), el("input", attr("name", "name"), flag("required"), attr("autocomplete", "username"), attr("autocapitalize", "none"), attr("spellcheck", "false"))),
+		el("label", el("span", text(t.Password)), el("input", attr("name", "password"), attr("type", "password"), flag("required"), attr("autocomplete", "current-password"))),
+		button(t.SignIn))}
+}
+
+func (v *view) signOutForm() g.Node {
+	return v.form("signout", actions.SignOutPath, el("span", class("soft"), text(fmt.Sprintf(v.t.SignedInAs, v.acting.User))), button(v.t.SignOut))
+}
+
+// outcome shows what the last action has done, to a browser without scripts.
+func (v *view) outcome() g.Node {
+	o := v.acting.Outcome
+	switch {
+	case o == nil:
+		return nil
+	case o.Failed:
+		return el("p", class("problem"), attr("role", "alert"), text(o.Text))
+	}
+	return el("p", attr("role", "status"), text(o.Text))
+}
+
+// question asks to confirm an action, without scripts.
+func (v *view) question() g.Node {
+	q := v.acting.Question
+	if q == nil {
+		return nil
+	}
+	var entries g.Group
+	for _, e := range q.Entries {
+		entries = append(entries, entry(e[0], e[1]))
+	}
+	return el("div", class("ask"), el("h4", text(q.Title)), list("list", entries, el("div", el("dt", text(v.t.Command)), el("dd", el("code", text(q.Command))))),
+		v.form("confirm", actions.ActPath, hidden("confirm", q.Token), button(q.Yes), button(q.No, attr("name", "cancel"), attr("value", "1"))))
+}

@@ -1,0 +1,159 @@
+package actions
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"cellserver/internal/resp"
+	"cellserver/internal/wire/acl"
+)
+
+// Names of actions in forms and in the log:
+const (
+	Reset       = "reset"
+	Refund      = "refund"
+	Override    = "override"
+	EndOverride = "end-override"
+	Shadow      = "shadow"
+	EndShadow   = "end-shadow"
+)
+
+// action is what a user asks for.
+type action struct {
+	name  string
+	key   []byte // without a limit's name; nil if all of a limit is meant
+	db    uint16
+	limit string // a named one; empty for none
+	units int64
+	words [][]byte // the command
+}
+
+// act asks for a confirmation or, with one, executes the action.
+func (q *request) act() {
+	nowNs, token := q.config.Now(), q.token()
+	user := q.sessions.use(token, nowNs)
+	if user == nil {
+		q.answer(http.StatusUnauthorized, answer{Error: q.t.SignInEnded, problem: problemSignedIn})
+		return
+	}
+	if !q.form.Has("confirm") {
+		a, problem := q.readAction()
+		if problem != "" {
+			q.answer(http.StatusBadRequest, answer{Error: problem})
+			return
+		}
+		asked := q.question(&a, user)
+		asked.Token = q.sessions.ask(token, a, nowNs)
+		q.answer(http.StatusOK, answer{Ask: asked})
+		return
+	}
+	a, ok := q.sessions.confirmed(token, q.form.Get("confirm"), nowNs)
+	switch {
+	case q.form.Has("cancel"):
+		q.answer(http.StatusOK, answer{})
+	case !ok:
+		q.answer(http.StatusConflict, answer{Error: q.t.NotConfirmed})
+	default:
+		q.execute(&a, user)
+	}
+}
+
+func (q *request) execute(a *action, user *acl.User) {
+	select {
+	case q.running <- struct{}{}:
+		defer func() { <-q.running }()
+	default:
+		q.answer(http.StatusServiceUnavailable, answer{Error: q.t.ActBusy})
+		return
+	}
+	calls := [][][]byte{a.words}
+	if a.db > 0 {
+		calls = [][][]byte{{[]byte("SELECT"), strconv.AppendUint(nil, uint64(a.db), 10)}, a.words}
+	}
+	reply, err := q.run(q.peer, user, calls...)
+	switch problem := failure(reply); {
+	case err != nil:
+		q.audit(a, user, "unknown")
+		q.answer(http.StatusGatewayTimeout, answer{Error: q.t.ActUnknown})
+	case problem != "":
+		q.audit(a, user, problem)
+		q.answer(http.StatusConflict, answer{Error: problem})
+	default:
+		q.audit(a, user, "ok")
+		q.answer(http.StatusOK, answer{Done: q.done(a, integers(reply))})
+	}
+}
+
+// audit logs an action with its result, which is an error's text if it failed.
+func (q *request) audit(a *action, user *acl.User, result string) {
+	attributes := []any{"action", a.name, "user", user.Name(), "client", q.peer.Addr}
+	if a.key != nil {
+		attributes = append(attributes, "key", resp.Quote(a.key), "db", a.db)
+	}
+	if a.limit != "" {
+		attributes = append(attributes, "limit", a.limit)
+	}
+	if a.units > 0 {
+		attributes = append(attributes, "units", a.units)
+	}
+	attributes = append(attributes, "command", commandText(a.words), "result", result)
+	q.config.Log.Info(logged, attributes...)
+}
+
+func commandText(words [][]byte) string {
+	quoted := make([]string, len(words))
+	for i, word := range words {
+		quoted[i] = resp.Quote(word)
+	}
+	return strings.Join(quoted, " ")
+}
+
+// question tells what an action will do.
+func (q *request) question(a *action, user *acl.User) *Question {
+	key := resp.Quote([]byte(a.joined()))
+	what := map[string][2]string{ // the title, and the button
+		Reset:       {fmt.Sprintf(q.t.AskReset, key), q.t.ActReset},
+		Refund:      {fmt.Sprintf(q.t.AskRefund, strconv.FormatInt(a.units, 10), key), q.t.ActRefund},
+		Override:    {fmt.Sprintf(q.t.AskOverride, key), q.t.ActOverride},
+		EndOverride: {fmt.Sprintf(q.t.AskEndOverride, key), q.t.ActEndOverride},
+		Shadow:      {fmt.Sprintf(q.t.AskShadow, a.limit), q.t.ActShadow},
+		EndShadow:   {fmt.Sprintf(q.t.AskEndShadow, a.limit), q.t.ActEndShadow},
+	}[a.name]
+	asked := &Question{Title: what[0], Yes: what[1], No: q.t.ActCancel, Command: commandText(a.words)}
+	asked.Entries = append(asked.Entries, [2]string{q.t.ActUser, user.Name()})
+	if a.db > 0 {
+		asked.Entries = append(asked.Entries, [2]string{q.t.Database, strconv.Itoa(int(a.db))})
+	}
+	return asked
+}
+
+// done tells what an action has done, by the integers of its reply.
+func (q *request) done(a *action, reply []int64) string {
+	key := resp.Quote([]byte(a.joined()))
+	nothing := len(reply) == 1 && reply[0] == 0
+	switch a.name {
+	case Reset:
+		if nothing {
+			return fmt.Sprintf(q.t.ResetNothing, key)
+		}
+		return fmt.Sprintf(q.t.ResetDone, key)
+	case Refund:
+		remaining, limit := "?", "?"
+		if len(reply) == 5 { // as CL.THROTTLE replies
+			limit, remaining = strconv.FormatInt(reply[1], 10), strconv.FormatInt(reply[2], 10)
+		}
+		return fmt.Sprintf(q.t.RefundDone, key, remaining, limit)
+	case Override:
+		return fmt.Sprintf(q.t.OverrideDone, key)
+	case EndOverride:
+		if nothing {
+			return fmt.Sprintf(q.t.EndOverrideNothing, key)
+		}
+		return fmt.Sprintf(q.t.EndOverrideDone, key)
+	case Shadow:
+		return fmt.Sprintf(q.t.ShadowDone, a.limit)
+	}
+	return fmt.Sprintf(q.t.EndShadowDone, a.limit)
+}

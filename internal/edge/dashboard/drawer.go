@@ -1,0 +1,293 @@
+package dashboard
+
+import (
+	"fmt"
+	"strconv"
+
+	g "maragu.dev/gomponents"
+
+	"cellserver/internal/decide/namedlimit"
+	"cellserver/internal/edge/dashboard/figures"
+	"cellserver/internal/edge/dashboard/words"
+	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
+	"cellserver/internal/resp"
+)
+
+// findForm returns the field that finds a key or a named limit.
+func (v *view) findForm() g.Node {
+	return el("form", id("find"), attr("role", "search"), attr("action", "/"), attr("method", "get"), kept(v.choices()),
+		el("label", class("unseen"), attr("for", "field-key"), text(v.t.Find)),
+		el("input", id("field-key"), attr("name", "key"), attr("type", "search"), attr("value", v.asked.text), attr("placeholder", v.t.FindHint),
+			attr("title", v.t.KeyHint), flag("required"), attr("autocomplete", "off"), attr("autocapitalize", "none"), attr("spellcheck", "false")),
+		el("button", attr("type", "submit"), text(v.t.FindButton)))
+}
+
+// drawerPart shows what the address asks for, or nothing.
+func (v *view) drawerPart() g.Node {
+	q, t := &v.asked, v.t
+	if !q.isOpen() {
+		return nil
+	}
+	shut := el("a", class("shut"), attr("href", "/?"+v.choices().Encode()), attr("aria-label", t.Close), attr("title", t.Close), text("✕"))
+	inside := func(heading, body g.Node) g.Node {
+		return g.Group{el("div", class("bar"), el("h2", id("drawer-heading"), attr("tabindex", "-1"), heading), shut), body}
+	}
+	switch {
+	case q.key != nil:
+		quoted := resp.Quote(q.key.Name)
+		return inside(g.Group{keyName(quoted), copyButton(t, quoted)}, v.keyBody(q.key))
+	case q.limit != nil:
+		return inside(text(fmt.Sprintf(t.LimitTitle, q.limit.Name)), v.limitBody(q.limit))
+	}
+	return inside(text(t.NoAnswer), el("p", class("problem"), attr("role", "alert"), text(q.problem)))
+}
+
+func (v *view) keyBody(a *keyAnswer) g.Node {
+	t := v.t
+	target := keyTarget{Key: a.Name, DB: a.DB, Kind: a.kind}
+	if a.limit != nil {
+		target.Limit = a.limit.Name
+	}
+	return g.Group{
+		v.verdict(a), v.about(a),
+		g.Iff(len(a.rules) == 1, func() g.Node { return a.rules[0].drawn(t, 0) }),
+		g.Iff(len(a.rules) > 1, func() g.Node { return v.rulesDrawn(a) }),
+		a.facts(t, v.page.source.Now()),
+		g.If(a.value == nil, el("section", class("minutes"), el("h3", text(t.Course)), coursePart(t, v.page.traces.ofKey(a.Key)))),
+		v.keyActions(target),
+		v.selfLink(a),
+	}
+}
+
+// verdict tells what the next call for one unit gets.
+func (v *view) verdict(a *keyAnswer) g.Node {
+	t, n := v.t, &a.next
+	tell := func(is, told string) g.Node { return el("p", class("verdict "+is), text(told)) }
+	switch {
+	case a.value != nil:
+		return tell("", t.IsValue)
+	case a.reply == nil && !a.known:
+		return g.Group{tell("", t.NoSuchKey), el("p", text(t.NoSuchKeyHint))}
+	case a.reply == nil:
+		return g.Group{tell("", t.LimitNotKnown), el("p", text(t.LimitNotKnownHint))}
+	case a.shadowed:
+		return tell("limited", t.ShadowedNext)
+	case !n.limited && n.never:
+		return tell("allowed", "✓ "+t.Unlimited)
+	case !n.limited:
+		return tell("allowed", "✓ "+fmt.Sprintf(t.AllowedNow, figures.Grouped(n.left)))
+	case n.never && a.kind == limiter.Bucket:
+		return tell("limited", "✕ "+t.LimitedUntilFilled)
+	case n.never:
+		return tell("limited", "✕ "+t.LimitedAlways)
+	default:
+		return tell("limited", "✕ "+fmt.Sprintf(t.LimitedFor, figures.Wait(n.freeNs)))
+	}
+}
+
+// about tells which limit decides and how it is known.
+func (v *view) about(a *keyAnswer) g.Node {
+	t := v.t
+	var lines g.Group
+	switch {
+	case a.limit != nil:
+		lines = append(lines, el("p", text(t.ByLimit+" "), v.limitLink(a.limit.Name), g.If(a.limit.Shadow, el("span", class("badge"), text(t.Shadow)))))
+		if a.override != "" {
+			lines = append(lines, el("p", text(t.ByOverride+" "), el("code", text(a.override))))
+		}
+		if len(a.rules) == 1 {
+			lines = append(lines, el("p", text(ruleText(t, &a.rules[0].Rule))))
+		}
+	case len(a.rules) == 1:
+		lines = append(lines, el("p", el("code", text(command(a.kind))), text(" · "+termsText(t, a.kind, &a.rules[0].Rule))))
+		lines = append(lines, el("p", class("soft"), text(v.sourceOfLimit())))
+	}
+	if a.reply != nil && !a.known {
+		lines = append(lines, el("p", class("soft"), text(t.NoState)))
+	}
+	for _, db := range a.others {
+		lines = append(lines, el("p", el("a", class("in"), attr("href", v.keyLink(string(a.Name), db, limiter.Terms{})), text(fmt.Sprintf(t.AlsoIn, db)))))
+	}
+	return lines
+}
+
+func (v *view) sourceOfLimit() string {
+	if v.query.Get("by") != "" || v.query.Get("key") != v.asked.text {
+		return v.t.LimitOfLink
+	}
+	return v.t.LimitOfLastCall
+}
+
+// drawn shows a rule as a picture beside its figures.
+func (r *ruleLook) drawn(t *words.Texts, n int) g.Node {
+	return el("div", class("drawn"), r.picture(t, n), list("list", r.entries(t)...))
+}
+
+// rulesDrawn shows several rules.
+func (v *view) rulesDrawn(a *keyAnswer) g.Node {
+	var all g.Group
+	for i := range a.rules {
+		r := &a.rules[i]
+		is := "✓ "
+		if r.limited {
+			is = "✕ "
+		}
+		all = append(all, el("section", class("rule"), el("h3", text(is+ruleText(v.t, &r.Rule))), r.drawn(v.t, i)))
+	}
+	return all
+}
+
+// facts lists the key's kind and expiry, and the reply to a call.
+func (a *keyAnswer) facts(t *words.Texts, nowNs int64) g.Node {
+	var all []g.Node
+	if a.known {
+		all = append(all, entry(t.Kind, a.state.Kind.String()))
+	}
+	if n, ok := unitsOf(&a.state, nowNs); a.known && ok && a.reply == nil {
+		all = append(all, entry(t.UnitsStored, figures.Grouped(n)))
+	}
+	switch {
+	case a.value != nil && a.value.number != "":
+		all = append(all, entry(t.Number, a.value.number))
+	case a.value != nil:
+		all = append(all, entry(t.TextLength, fmt.Sprintf(t.Bytes, figures.Grouped(int64(a.value.bytes)))))
+	}
+	switch {
+	case !a.known:
+	case limiter.IsEndless(&a.state):
+		all = append(all, entry(t.Expires, t.NeverExpires))
+	default:
+		all = append(all, entry(t.Expires, after(t, a.leftNs(nowNs))))
+	}
+	all = append(all, entry(t.Database, strconv.Itoa(int(a.DB))))
+	if a.reply != nil {
+		all = append(all, codeEntry(fmt.Sprintf(t.ReplyHeading, command(a.kind)), replyText(*a.reply)))
+	}
+	return list("list", all...)
+}
+
+// replyText formats a reply as redis-cli --raw would, on one line.
+func replyText(r funnel.Result) string {
+	limited := 0
+	if r.Limited {
+		limited = 1
+	}
+	return fmt.Sprintf("%d %d %d %d %d", limited, r.Limit, r.Remaining, r.RetryAfter, r.ResetAfter)
+}
+
+// selfLink links to what the drawer shows, whatever is requested meanwhile.
+func (v *view) selfLink(a *keyAnswer) g.Node {
+	query := v.choices()
+	query.Set("key", resp.Quote(a.Name))
+	query.Set("db", strconv.Itoa(int(a.DB)))
+	if a.by != "" {
+		query.Set("by", a.by)
+	}
+	return el("p", class("self"), el("a", attr("href", "/?"+query.Encode()), text(v.t.LinkToKey)))
+}
+
+func (v *view) limitLink(name string) g.Node {
+	query := v.choices()
+	query.Set("limit", name)
+	return el("a", class("in"), attr("href", "/?"+query.Encode()), text(name))
+}
+
+// limitBody shows a named limit: its rules, last minutes, busiest keys and overrides.
+func (v *view) limitBody(l *namedlimit.Limit) g.Node {
+	t, c := v.t, l.Counts()
+	var rules g.Group
+	for i := range l.Rules {
+		n := l.RuleCounts(i)
+		rules = append(rules, el("tr", attr("data-k", strconv.Itoa(i)), el("th", attr("scope", "row"), text(ruleText(t, &l.Rules[i]))), countCells(&n)))
+	}
+	if len(l.Rules) != 1 {
+		name := policyText(t, &l.Policy)
+		if len(l.Rules) > 1 {
+			name = t.Together
+		}
+		rules = append(rules, el("tr", attr("data-k", "all"), el("th", attr("scope", "row"), text(name)), countCells(&c)))
+	}
+	shadow := g.Node(nil)
+	if l.Shadow {
+		shadow = el("p", class("soft"), text(t.ShadowNote))
+	}
+	return g.Group{
+		shadow,
+		el("section", class("minutes"), el("h3", text(t.Course)), coursePart(t, v.page.traces.ofLimit(l.Name, tracePoints))),
+		el("section", el("h3", text(t.RulesSince)), el("table", headings(t.Rule, t.Allowed, t.Limited, t.Near), el("tbody", rules)),
+			g.If(c.Over > 0, el("p", text(fmt.Sprintf(t.OverNote, figures.Grouped(int64(c.Over)))))),
+			g.If(c.Overridden > 0, el("p", text(fmt.Sprintf(t.OverriddenNote, figures.Grouped(int64(c.Overridden))))))),
+		v.busiest(l), v.overrides(l), v.limitActions(l),
+	}
+}
+
+// countCells returns the cells of counts: allowed, limited, near.
+func countCells(c *namedlimit.Counts) g.Node {
+	number := func(n uint64) string { return figures.Count.Text(float64(n)) }
+	return cells(number(c.Allowed), number(denied(c)), number(c.Near))
+}
+
+// Bounds of a limit's lists:
+const (
+	maxBusiest   = 10
+	maxOverrides = 20
+	// manyOverrides are too many to look through every two seconds.
+	manyOverrides = 10_000
+)
+
+// busiest lists the limit's keys among the hottest.
+func (v *view) busiest(l *namedlimit.Limit) g.Node {
+	var rows g.Group
+	for _, k := range v.hot() {
+		if len(rows) == maxBusiest {
+			break
+		}
+		if k.Terms.Kind == limiter.Named && len(k.Name) > len(l.Name) && k.Name[:len(l.Name)+1] == l.Name+":" {
+			rows = append(rows, el("tr", attr("data-k", k.id()), el("th", attr("scope", "row"), v.hotName(&k)), cells(perSecond(&k.Entry), k.limitedText())))
+		}
+	}
+	inside := el("p", class("soft"), text(v.t.TopNone))
+	if len(rows) > 0 {
+		inside = el("table", headings(v.t.Key, v.t.PerSec, v.t.LimitedRate), el("tbody", rows))
+	}
+	return el("section", el("h3", text(v.t.Busiest)), inside)
+}
+
+// overrides lists some overrides of a limit.
+func (v *view) overrides(l *namedlimit.Limit) g.Node {
+	t, source := v.t, &v.page.source
+	keys, patterns := l.NumOverrides()
+	if keys+patterns == 0 {
+		return el("section", el("h3", text(t.Overrides)), el("p", class("soft"), text(t.NoOverrides)))
+	}
+	var rows g.Group
+	if keys+patterns <= manyOverrides && source.Overrides != nil {
+		byCommand, byFile := source.Overrides(l.Name)
+		for _, o := range byCommand[:min(len(byCommand), maxOverrides)] {
+			until := t.NoEnd
+			if o.UntilNs != 0 {
+				until = after(t, uint64(max(0, o.UntilNs-source.Now())))
+			}
+			rows = append(rows, v.overrideRow(l, o.Key, &o.Policy, t.ByCommand, until))
+		}
+		for _, o := range byFile[:min(len(byFile), maxOverrides-len(rows))] {
+			name := o.Pattern
+			if len(o.Keys) > 0 {
+				name = o.Keys[0]
+			}
+			rows = append(rows, v.overrideRow(l, name, &o.Policy, t.ByFile, t.NoEnd))
+		}
+	}
+	return el("section", el("h3", text(t.Overrides)),
+		g.If(len(rows) > 0, el("table", headings(t.Key, t.Rules, t.SetBy, t.Ends), el("tbody", rows))),
+		g.If(keys+patterns > len(rows), el("p", class("soft"), text(fmt.Sprintf(t.MoreOverrides, figures.Grouped(int64(keys+patterns-len(rows))), l.Name)))))
+}
+
+func (v *view) overrideRow(l *namedlimit.Limit, key string, p *namedlimit.Policy, by, until string) g.Node {
+	query := v.choices()
+	query.Set("limit", l.Name)
+	query.Set("key", resp.Quote([]byte(key)))
+	return el("tr", attr("data-k", by+key), el("th", attr("scope", "row"), el("a", class("in"), attr("href", "/?"+query.Encode()), keyName(resp.Quote([]byte(key))))),
+		cells(policyText(v.t, p), by, until))
+}

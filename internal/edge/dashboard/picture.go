@@ -1,0 +1,83 @@
+package dashboard
+
+import (
+	"fmt"
+	"strconv"
+
+	g "maragu.dev/gomponents"
+
+	"cellserver/internal/edge/dashboard/figures"
+	"cellserver/internal/edge/dashboard/words"
+	"cellserver/internal/limiter"
+)
+
+// A vessel in units of its SVG.
+const (
+	vesselTop  = 10.0
+	vesselHigh = 100.0
+)
+
+// picture draws the n-th rule of the drawer: a funnel that leaks, a bucket, or a window with its ticks of time.
+func (r *ruleLook) picture(t *words.Texts, n int) g.Node {
+	number := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+	part := r.units / float64(max(r.capacity, 1))
+	share, high := figures.Percent(part), vesselHigh*max(0, min(part, 1))
+	title := fmt.Sprintf("picture-%d", n)
+	glass, drop, name := "M15 6V110H54V122M66 122V110H105V6", el("path", class("water"), attr("d", "M60 128q6 9 0 12q-6-3 0-12")), t.FunnelPicture
+	switch r.kind {
+	case limiter.Funnel:
+	case limiter.Bucket:
+		glass, drop, name = "M15 6V110H105V6M15 20Q60 -14 105 20", nil, t.BucketPicture
+	default:
+		glass, drop, name = "M15 6V110H105V6M15 116V122M37.500 116V122M60 116V122M82.500 116V122M105 116V122M15 122H105", nil, t.WindowPicture
+	}
+	return el("svg", class("vessel"), attr("viewBox", "0 0 120 142"), attr("role", "img"), attr("aria-labelledby", title),
+		el("title", id(title), text(fmt.Sprintf(name, share, unitsText(t, figures.Rate.Text(r.units), r.capacity)))),
+		el("rect", class(r.water()), attr("x", "15"), attr("width", "90"), attr("y", number(vesselTop+vesselHigh-high)), attr("height", number(high))),
+		el("path", class("glass"), attr("d", glass)), drop,
+		el("text", attr("x", "60"), attr("y", "66"), attr("text-anchor", "middle"), text(share)),
+	)
+}
+
+// water returns the class of what a vessel holds, by the next call.
+func (r *ruleLook) water() string {
+	if r.limited {
+		return "water limited"
+	}
+	return "water"
+}
+
+func unitsText(t *words.Texts, units string, most int64) string {
+	return fmt.Sprintf(t.UnitsOf, units, figures.Grouped(most))
+}
+
+// entries lists a rule's figures.
+func (r *ruleLook) entries(t *words.Texts) []g.Node {
+	units := unitsText(t, figures.Rate.Text(r.units), r.capacity)
+	available := entry(t.Available, figures.Grouped(r.left))
+	switch r.kind {
+	case limiter.Funnel:
+		return []g.Node{entry(t.Level, units), available, entry(t.Leak, fmt.Sprintf(t.LeakRate, figures.Grouped(r.Count), figures.Grouped(r.PeriodSec))),
+			entry(t.UntilFree, r.outcome.freeText(t)), entry(t.UntilEmpty, after(t, r.emptyNs))}
+	case limiter.Bucket:
+		return []g.Node{entry(t.Level, units)}
+	default:
+		return []g.Node{entry(t.Used, units), available, entry(t.UntilFree, r.outcome.freeText(t)), entry(t.ResetAfter, after(t, r.emptyNs))}
+	}
+}
+
+// freeText tells when a unit is available.
+func (o *outcome) freeText(t *words.Texts) string {
+	if o.never {
+		return t.NoRetry
+	}
+	return after(t, o.freeNs)
+}
+
+// after formats a time ns from now.
+func after(t *words.Texts, ns uint64) string {
+	if ns == 0 {
+		return t.Now
+	}
+	return fmt.Sprintf(t.In, figures.Wait(ns))
+}

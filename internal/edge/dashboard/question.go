@@ -1,0 +1,373 @@
+package dashboard
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	g "maragu.dev/gomponents"
+
+	"cellserver/internal/decide/namedlimit"
+	"cellserver/internal/decide/topkeys"
+	"cellserver/internal/edge/dashboard/words"
+	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
+	"cellserver/internal/limiter/calendar"
+	"cellserver/internal/limiter/window"
+	"cellserver/internal/resp"
+	"cellserver/internal/store"
+)
+
+// question is what the address asks about: a key, or a named limit as a whole.
+type question struct {
+	text    string // as entered
+	problem string // why there is no answer; empty for none
+
+	key   *keyAnswer
+	limit *namedlimit.Limit // if no key is asked for
+}
+
+func (q *question) isOpen() bool { return q.key != nil || q.limit != nil || q.problem != "" }
+
+// found is a key with its state.
+type found struct {
+	store.Key
+	state  limiter.State
+	known  bool
+	others []uint16 // further databases that have the key
+}
+
+// ask reads the question of an address: key, and optionally db, limit and by, or limit alone. What it does not
+// say is taken from the key's state and its last call.
+func (v *view) ask() (q question) {
+	query, t := v.query, v.t
+	q.text = query.Get("key")
+	limitName := strings.TrimSpace(query.Get("limit"))
+	if !query.Has("key") {
+		if limitName == "" {
+			return q
+		}
+		if q.limit = v.page.limitOf(limitName); q.limit == nil {
+			q.problem = t.LimitUnknown
+		}
+		return q
+	}
+	text, by := q.text, query.Get("by")
+	if name, terms, ok := readCall(text); ok {
+		text, by = name, terms
+	}
+	key, problem := v.page.readKey(t, text)
+	if problem != "" {
+		q.problem = problem
+		return q
+	}
+	q.text = resp.Quote(key) // an input would change binary bytes when submitted again
+	var err error
+	switch f := (found{Key: store.Key{Name: key}}); {
+	case v.page.source.State == nil:
+		q.problem = t.NoState
+	case limitName != "":
+		q.key, err = v.askNamed(&f, limitName)
+	default:
+		if err = v.find(&f); err != nil {
+			break
+		}
+		if limit := v.page.limitOf(string(key)); !f.known && limit != nil {
+			q.limit = limit
+			return q
+		}
+		q.key, err = v.askKey(&f, by)
+	}
+	if err != nil {
+		q.problem = problemText(t, err)
+	}
+	return q
+}
+
+// readCall reads a call as clients write it, such as cl.throttle user:1 15 30 60: the key, and the rest as in
+// links.
+func readCall(text string) (key, by string, ok bool) {
+	given := strings.Fields(text)
+	for kind := range limiter.Kinds {
+		row := kind.Row()
+		n := len(row.Arguments())
+		if row.Option != "" || row.Sub != "" || n == 0 || len(given) < n+2 || !strings.EqualFold(given[0], row.Command) {
+			continue
+		}
+		name, rest := given[1], given[2:]
+		if !row.Calendar {
+			rest = rest[:n]
+		}
+		if kind == limiter.SlidingWindow && slices.ContainsFunc(given, func(s string) bool { return strings.EqualFold(s, "approx") }) {
+			kind = limiter.ApproxWindow
+		}
+		return name, strings.Join(append([]string{kindName(kind)}, rest...), " "), true
+	}
+	return "", "", false
+}
+
+// kindName returns a kind's name in links.
+func kindName(kind limiter.Kind) string {
+	row := kind.Row()
+	return cmp.Or(row.Short, row.Name)
+}
+
+// find sets the database, unless the address has it, to the first that has the key.
+func (v *view) find(f *found) (err error) {
+	p, nowNs := v.page, v.page.source.Now()
+	if given := strings.TrimSpace(v.query.Get("db")); given != "" || p.source.Remote != nil {
+		db, err := strconv.ParseUint(cmp.Or(given, "0"), 10, 16)
+		if err != nil || int(db) >= p.source.Databases {
+			return fmt.Errorf(v.t.DatabaseTooLarge, p.source.Databases-1)
+		}
+		f.DB = uint16(db)
+		f.state, f.known, err = p.source.State(nowNs, f.Key)
+		return err
+	}
+	for db := range min(p.source.Databases, maxDatabases) {
+		key := store.Key{DB: uint16(db), Name: f.Name}
+		state, known, err := p.source.State(nowNs, key)
+		switch {
+		case err != nil:
+			return err
+		case !known:
+		case f.known:
+			f.others = append(f.others, key.DB)
+		default:
+			f.Key, f.state, f.known = key, state, true
+		}
+	}
+	return nil
+}
+
+// maxDatabases bounds the databases that are searched for a key.
+const maxDatabases = 16
+
+// limitOf returns a named limit, or nil.
+func (p *Page) limitOf(name string) *namedlimit.Limit {
+	if p.source.Limits == nil {
+		return nil
+	}
+	all := p.source.Limits()
+	i, found := slices.BinarySearchFunc(all, name, func(l *namedlimit.Limit, name string) int { return cmp.Compare(l.Name, name) })
+	if !found {
+		return nil
+	}
+	return all[i]
+}
+
+// errLimitUnknown reports that there is no limit of a name.
+var errLimitUnknown = errors.New("no such limit")
+
+// askNamed answers about a key of CL.CHECK, given without the limit's name.
+func (v *view) askNamed(f *found, name string) (*keyAnswer, error) {
+	limit := v.page.limitOf(name)
+	if limit == nil {
+		return nil, errLimitUnknown
+	}
+	key := f.Name
+	f.Name = append([]byte(limit.Name+":"), key...) // as CL.CHECK does
+	if most := v.page.source.MaxKeyBytes; len(f.Name) > most {
+		return nil, fmt.Errorf(v.t.KeyTooLong, most-len(limit.Name)-1)
+	}
+	if err := v.find(f); err != nil {
+		return nil, err
+	}
+	return v.lookNamed(f, limit, key)
+}
+
+// askKey answers about any key by its state and, as a state has no limit, by the given terms or those of its
+// last call.
+func (v *view) askKey(f *found, by string) (*keyAnswer, error) {
+	seen := v.lastSeen(f.Key)
+	if f.known && f.state.Kind == limiter.Named || !f.known && (seen.Kind == limiter.Named || by == "" && seen.Numbers[0] == 0) {
+		name, key, joined := strings.Cut(string(f.Name), ":") // no limit's name has a colon
+		if limit := v.page.limitOf(name); joined && limit != nil {
+			return v.lookNamed(f, limit, []byte(key))
+		}
+	}
+	if f.known && f.state.Kind == limiter.Value {
+		return v.lookAtValue(f), nil
+	}
+	spec, isGiven, err := v.page.readTerms(by)
+	if err != nil {
+		return nil, err
+	}
+	if !isGiven && seen.Numbers[0] > 0 {
+		spec, isGiven = v.page.specOf(seen), true
+	}
+	if !isGiven || f.known && !sameKind(f.state.Kind, spec.Kind) {
+		return v.lookWithoutLimit(f), nil
+	}
+	return v.lookBy(f, spec)
+}
+
+// sameKind reports whether requests of a kind are decided on a state.
+func sameKind(state, of limiter.Kind) bool {
+	return state == of || state == limiter.Reserving && of == limiter.Funnel
+}
+
+// lastSeen returns the terms of a key's last counted call, if it is one of the most requested.
+func (v *view) lastSeen(key store.Key) limiter.Terms {
+	for _, e := range v.page.source.Top(topkeys.Requested, topkeys.Counters) {
+		if e.DB == key.DB && !e.Cut && e.Name == string(key.Name) {
+			return e.Terms
+		}
+	}
+	return limiter.Terms{}
+}
+
+// specOf returns the limit of terms.
+func (p *Page) specOf(terms limiter.Terms) limiter.Spec {
+	return limiter.Spec{Kind: terms.Kind, Unit: terms.Unit, Reading: funnel.Capacity, Numbers: terms.Numbers, Calendar: p.anyCalendar(terms.Kind)}
+}
+
+// anyCalendar returns windows of a second for a quota whose calendar is not known: a window that has begun
+// ends with its key.
+func (p *Page) anyCalendar(kind limiter.Kind) *calendar.Calendar {
+	if !kind.Row().Calendar {
+		return nil
+	}
+	c, _ := p.source.Calendars.Of(calendar.Spec{Every: calendar.Second}) // valid
+	return c
+}
+
+// maxTermBytes bounds the terms in an address, which errors quote.
+const maxTermBytes = 160
+
+// readTerms reads a limit as links have it, such as "throttle 15 30 60": a kind and the arguments of its
+// command.
+func (p *Page) readTerms(by string) (s limiter.Spec, isGiven bool, err error) {
+	given := strings.Fields(by[:min(len(by), maxTermBytes)])
+	if len(given) == 0 {
+		return s, false, nil
+	}
+	s.Reading = p.source.Reading
+	for s.Kind = range limiter.Kinds {
+		if kindName(s.Kind) == given[0] {
+			break
+		}
+	}
+	row := s.Kind.Row()
+	names, given := row.Arguments(), given[1:]
+	s.Unit = row.Unit
+	if len(names) == 0 || len(given) < len(names) {
+		return s, false, fmt.Errorf("by=%s: want a kind and its limit, such as throttle 15 30 60", resp.Quote([]byte(by[:min(len(by), maxTermBytes)])))
+	}
+	for i := range names {
+		if s.Numbers[i], err = strconv.ParseInt(given[i], 10, 64); err != nil {
+			return s, false, fmt.Errorf("%s: %s is not a whole number", names[i], resp.Quote([]byte(given[i])))
+		}
+	}
+	if s.Calendar = p.anyCalendar(s.Kind); s.Calendar != nil && len(given) > len(names) {
+		rules, _, err := namedlimit.ReadRules(append([]string{"QUOTA", given[0]}, given[1:]...), p.source.Reading)
+		if err == nil {
+			s.Calendar, err = p.source.Calendars.Of(rules[0].Calendar)
+		}
+		if err != nil {
+			return s, false, err
+		}
+	}
+	return s, true, nil
+}
+
+func (p *Page) readKey(t *words.Texts, text string) (key []byte, problem string) {
+	if text == "" {
+		return nil, t.KeyMissing
+	}
+	key, ok := resp.Unquote(text)
+	if !ok {
+		return nil, t.KeyQuotes
+	}
+	if len(key) > p.source.MaxKeyBytes {
+		return nil, fmt.Sprintf(t.KeyTooLong, p.source.MaxKeyBytes)
+	}
+	return key, ""
+}
+
+// problemText tells why there is no answer.
+func problemText(t *words.Texts, err error) string {
+	var argument *funnel.ArgumentError
+	switch {
+	case errors.Is(err, errLimitUnknown):
+		return t.LimitUnknown
+	case errors.As(err, &argument):
+		return argument.Name + t.Colon + fmt.Sprintf(t.NumberTooSmall, strconv.FormatInt(argument.Least, 10))
+	case errors.Is(err, funnel.ErrZeroRate):
+		return t.ZeroRate
+	case errors.Is(err, funnel.ErrTooSlow):
+		return t.TooSlow
+	case errors.Is(err, window.ErrTooLong):
+		return t.TooLong
+	}
+	return err.Error()
+}
+
+// link returns the address of a key in the drawer, with the page's other choices. by has the terms of its last
+// call, if they are known.
+func (v *view) keyLink(name string, db uint16, terms limiter.Terms) string {
+	query := v.choices()
+	query.Set("key", resp.Quote([]byte(name)))
+	query.Set("db", strconv.Itoa(int(db)))
+	if by := v.page.termsText(terms); by != "" {
+		query.Set("by", by)
+	}
+	return "/?" + query.Encode()
+}
+
+// choices returns the query without what the drawer shows.
+func (v *view) choices() url.Values {
+	chosen := maps.Clone(v.query)
+	for _, name := range []string{"key", "db", "limit", "by", "signin"} {
+		chosen.Del(name)
+	}
+	return chosen
+}
+
+// withChoice returns the address with a choice changed; an empty one is none.
+func (v *view) withChoice(name, value string) string {
+	query := maps.Clone(v.query)
+	query.Set(name, value)
+	if value == "" {
+		query.Del(name)
+	}
+	return "/?" + query.Encode()
+}
+
+// kept returns the inputs by which a form keeps the rest of the query.
+func kept(query url.Values) (inputs g.Group) {
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		inputs = append(inputs, hidden(name, query.Get(name)))
+	}
+	return inputs
+}
+
+// termsText formats terms as readTerms reads them; empty for none.
+func (p *Page) termsText(terms limiter.Terms) string {
+	row := terms.Kind.Row()
+	if terms.Numbers[0] == 0 || len(row.Arguments()) == 0 {
+		return ""
+	}
+	text := kindName(terms.Kind)
+	for _, n := range p.arguments(terms) {
+		text += " " + strconv.FormatInt(n, 10)
+	}
+	return text
+}
+
+// arguments returns the numbers of terms as the kind's command takes them.
+func (p *Page) arguments(terms limiter.Terms) []int64 {
+	row, n := terms.Kind.Row(), terms.Numbers
+	if terms.Kind == limiter.Funnel {
+		if p.source.Reading == funnel.Burst {
+			n[0]--
+		}
+		n[1], n[2] = inSeconds(terms.Unit, n[1], n[2])
+	}
+	return n[:len(row.Arguments())]
+}

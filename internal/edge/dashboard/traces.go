@@ -1,0 +1,227 @@
+package dashboard
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	g "maragu.dev/gomponents"
+
+	"cellserver/internal/decide/topkeys"
+	"cellserver/internal/edge/dashboard/figures"
+	"cellserver/internal/edge/dashboard/words"
+	"cellserver/internal/store"
+)
+
+// Bounds of traces:
+const (
+	traceEvery  = 5 // samples
+	traceStep   = traceEvery * sampleInterval
+	tracePoints = int(historySpan / traceStep)
+	sparkPoints = int(5 * time.Minute / traceStep)
+
+	tracedTop    = 100 // keys of each ranking
+	maxTraces    = 500 // keys
+	maxLimitRows = 1000
+)
+
+// rates are calls per second.
+type rates struct{ calls, limited, near float32 }
+
+// trace is the course of a key's or a limit's calls.
+type trace struct {
+	rates [tracePoints]rates
+	first int // number of the oldest point
+	last  int // number of the newest
+}
+
+// at returns the rates of a point, which has to be one of the trace or after it.
+func (t *trace) at(n int) rates {
+	if n < t.first || n > t.last || n <= t.last-tracePoints {
+		return rates{}
+	}
+	return t.rates[n%tracePoints]
+}
+
+func (t *trace) add(n int, r rates) {
+	if t.last == 0 {
+		t.first = n
+	}
+	for gap := max(t.last+1, n-tracePoints); t.last > 0 && gap < n; gap++ {
+		t.rates[gap%tracePoints] = rates{}
+	}
+	t.rates[n%tracePoints], t.last = r, n
+}
+
+// traces keeps the last minutes of the hottest keys and of the named limits, whether or not anybody looks.
+type traces struct {
+	mu     sync.Mutex // guards all below
+	now    int        // number of the newest point, from 1
+	keys   map[traceKey]*trace
+	limits map[string]*limitTrace
+}
+
+type traceKey struct {
+	db   uint16
+	name string
+}
+
+type limitTrace struct {
+	trace
+	allowed, limited, near uint64 // counts of the newest point
+}
+
+// record adds a point.
+func (p *Page) record() {
+	t := &p.traces
+	requested, limited := p.source.Top(topkeys.Requested, tracedTop), p.source.Top(topkeys.Limited, tracedTop)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.now++
+	t.recordKeysLocked(requested, limited)
+	if p.source.Limits == nil {
+		return
+	}
+	all := p.source.Limits()
+	known := t.limits
+	t.limits = make(map[string]*limitTrace, min(len(all), maxLimitRows))
+	for _, l := range all[:min(len(all), maxLimitRows)] {
+		c := l.Counts()
+		is := known[l.Name]
+		if is == nil {
+			is = &limitTrace{}
+		} else {
+			sec := traceStep.Seconds()
+			is.add(t.now, rates{
+				calls:   float32(float64(c.Allowed+denied(&c)-is.allowed-is.limited) / sec),
+				limited: float32(float64(denied(&c)-is.limited) / sec), near: float32(float64(c.Near-is.near) / sec),
+			})
+		}
+		is.allowed, is.limited, is.near = c.Allowed, denied(&c), c.Near
+		t.limits[l.Name] = is
+	}
+}
+
+func (t *traces) recordKeysLocked(requested, limited []topkeys.Entry) {
+	now := map[traceKey]rates{}
+	for _, e := range limited {
+		if e.IsRecent && !e.Cut {
+			now[traceKey{e.DB, e.Name}] = rates{calls: float32(e.Recent), limited: float32(e.Recent)}
+		}
+	}
+	for _, e := range requested {
+		if key := (traceKey{e.DB, e.Name}); e.IsRecent && !e.Cut {
+			now[key] = rates{calls: float32(e.Recent), limited: min(now[key].limited, float32(e.Recent))}
+		}
+	}
+	for key, is := range t.keys {
+		if is.last <= t.now-tracePoints || len(t.keys) > maxTraces-len(now) && is.last < t.now-1 {
+			delete(t.keys, key)
+		}
+	}
+	for key, r := range now {
+		is := t.keys[key]
+		if is == nil {
+			if len(t.keys) >= maxTraces {
+				continue
+			}
+			is = &trace{}
+			t.keys[key] = is
+		}
+		is.add(t.now, r)
+	}
+}
+
+// course is a copy of the newest points of a trace, oldest first.
+type course []rates
+
+// ofKey returns the course of a key, nil if it is not known.
+func (t *traces) ofKey(key store.Key) course {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	is := t.keys[traceKey{key.DB, string(key.Name)}]
+	if is == nil {
+		return nil
+	}
+	return t.courseLocked(is, tracePoints)
+}
+
+// ofLimit returns the course of a named limit.
+func (t *traces) ofLimit(name string, points int) course {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	is := t.limits[name]
+	if is == nil || is.last == 0 {
+		return nil
+	}
+	return t.courseLocked(&is.trace, points)
+}
+
+func (t *traces) courseLocked(is *trace, points int) (c course) {
+	for n := max(is.first, t.now-points+1); n <= t.now; n++ {
+		c = append(c, is.at(n))
+	}
+	return c
+}
+
+// sums returns the calls of a course.
+func (c course) sums() (calls, limited, near float64) {
+	for _, r := range c {
+		calls += float64(r.calls)
+		limited += float64(r.limited)
+		near += float64(r.near)
+	}
+	sec := traceStep.Seconds()
+	return calls * sec, limited * sec, near * sec
+}
+
+func (c course) most() (calls float32) {
+	for _, r := range c {
+		calls = max(calls, r.calls)
+	}
+	return calls
+}
+
+// svg draws a course of up to points points, the newest at the right: all calls, and those limited.
+func (c course) svg(classes string, points int, inside ...g.Node) g.Node {
+	const high = 24
+	most := float64(max(c.most(), math.SmallestNonzeroFloat32))
+	path := func(of func(r rates) float32) g.Node {
+		var d strings.Builder
+		for i, r := range c {
+			x, y := points-len(c)+i, high-int(math.Round(float64(of(r))/most*(high-1)))
+			if i == 0 {
+				d.WriteString("M" + strconv.Itoa(x) + " " + strconv.Itoa(high))
+			}
+			d.WriteString("L" + strconv.Itoa(x) + " " + strconv.Itoa(y))
+		}
+		if len(c) > 0 {
+			d.WriteString("V" + strconv.Itoa(high))
+		}
+		return attr("d", d.String()+"Z")
+	}
+	return el("svg", class(classes), attr("viewBox", fmt.Sprintf("0 0 %d %d", points-1, high)), attr("preserveAspectRatio", "none"), g.Group(inside),
+		el("path", class("calls"), path(func(r rates) float32 { return r.calls })),
+		el("path", class("limited"), path(func(r rates) float32 { return r.limited })))
+}
+
+// coursePart shows the last minutes of a key or a limit.
+func coursePart(t *words.Texts, c course) g.Node {
+	if len(c) == 0 {
+		return el("p", class("soft"), text(t.CourseUnknown))
+	}
+	calls, limited, _ := c.sums()
+	span := figures.Wait(uint64(len(c)) * uint64(traceStep))
+	if lasts := time.Duration(len(c)) * traceStep; lasts >= time.Minute {
+		span = t.Span(lasts)
+	}
+	told := fmt.Sprintf(t.CourseText, span, figures.Estimate(calls), figures.Estimate(limited))
+	return g.Group{
+		el("p", text(told)),
+		c.svg("course", tracePoints, attr("role", "img"), attr("aria-label", told)),
+		el("p", class("axis"), el("span", text(fmt.Sprintf(t.Ago, t.Span(historySpan)))), el("span", text(t.Now))),
+	}
+}
