@@ -96,7 +96,7 @@ soak:
 	cd soak && $(GO) run . values
 
 profile:
-	CGO_ENABLED=0 $(GO) test -run '^$$' -bench Serve -benchtime 5s -cpuprofile cmd/cellserver/default.pgo -o /dev/null ./e2e/wire
+	CGO_ENABLED=0 $(GO) test -trimpath -run '^$$' -bench Serve -benchtime 5s -cpuprofile cmd/cellserver/default.pgo -o /dev/null ./e2e/wire
 
 # Clients whose packages cannot be installed are listed and skipped.
 clients:

@@ -12,8 +12,6 @@ import (
 	"unicode/utf8"
 )
 
-const module = "cellserver"
-
 // floor is a folder and the lower packages that it must not import.
 type floor struct {
 	folder string
@@ -156,8 +154,9 @@ func packages(t *testing.T) []goPackage {
 	if err != nil {
 		t.Fatal(err)
 	}
+	module := projectNames(t)["MODULE"] + "/"
 	own := func(path string) (from string, is bool) {
-		if from, is = strings.CutPrefix(path, module+"/"); is {
+		if from, is = strings.CutPrefix(path, module); is {
 			from = strings.TrimPrefix(from, "internal/")
 		}
 		return from, is

@@ -3,104 +3,69 @@ package cellserver_test
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strconv"
+	"slices"
 	"strings"
 	"testing"
+
+	"cellserver/internal/test/processtest"
 )
 
-// The timeouts in the examples.
-var milliseconds, seconds = regexp.MustCompile(`\b100\b`), regexp.MustCompile(`(timeout(?:=|: ))0\.1\b`)
-
-// TestMigrationExamples runs the clients of docs/MIGRATION.md against a server that allows, limits, hangs or
-// is down.
-func TestMigrationExamples(t *testing.T) {
+// TestMigrationLibrary runs the program of docs/MIGRATION.md with a library, whose sixth request is limited.
+func TestMigrationLibrary(t *testing.T) {
 	if testing.Short() {
-		t.Skip("installs a client and starts a Java machine")
+		t.Skip("installs a library")
 	}
-	binary := build(t)
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // the system accepts connections, nobody reads
-	if err != nil {
-		t.Fatal(err)
+	need(t, "node", "npm", "redis-cli")
+	s, dir, addr := start(t, build(t)), t.TempDir(), processtest.FreeAddr(t)
+	npmInstall(t, dir, "express", "express-rate-limit", "rate-limit-redis", "redis")
+	blocks := fencesOf(section(t, "docs/MIGRATION.md", "From a library"))
+	if len(blocks) != 1 || blocks[0].language != "js" {
+		t.Fatalf("got %v, want a program", blocks)
 	}
-	defer func() { _ = silent.Close() }()
-	gone, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	portOf := func(l net.Listener) server { return server{redisPort: strconv.Itoa(l.Addr().(*net.TCPAddr).Port)} }
-	nobody := portOf(gone)
-	if err := gone.Close(); err != nil {
-		t.Fatal(err)
-	}
-	ran := 0
-	for _, f := range fences(t, "docs/MIGRATION.md") {
-		example, ok := map[string]func(t *testing.T, dir, code string) string{
-			"go": runGoOpen, "python": runPython, "js": runIORedis, "java": runJavaClass, "ruby": runRuby,
-		}[f.language]
-		if !ok {
-			continue
-		}
-		ran++
-		t.Run(f.language, func(t *testing.T) {
-			s, dir := start(t, binary), t.TempDir()
-			// for a busy machine
-			patient := seconds.ReplaceAllString(milliseconds.ReplaceAllString(f.text, "30000"), "${1}30")
-			for _, step := range []struct {
-				name, text string
-				at         server
-				want       string
-			}{{"allowed", patient, s, "true"}, {"limited", patient, s, "false"}, {"silent", f.text, portOf(silent), "true"}, {"nobody", f.text, nobody, "true"}} {
-				if got := strings.ToLower(strings.TrimSpace(example(t, dir, step.at.ports(step.text)))); got != step.want {
-					t.Errorf("%s: got %q, want %s", step.name, got, step.want)
-				}
+	_, port, _ := net.SplitHostPort(addr)
+	code := s.ports(strings.ReplaceAll(blocks[0].text, "8000", port))
+	p := processtest.Start(t, processtest.Command(t, "node", write(t, dir, "app.mjs", code)))
+	t.Cleanup(func() { p.Stop(t, os.Kill) })
+	var statuses []int
+	for range 6 {
+		p.Eventually(t, "answer", func() bool {
+			r, err := http.Get("http://" + addr) //nolint:noctx // ends with the program
+			if err != nil {
+				return p.HasExited()
 			}
+			_ = r.Body.Close()
+			statuses = append(statuses, r.StatusCode)
+			return true
 		})
 	}
-	if ran != 5 {
-		t.Errorf("ran %d examples, want five languages", ran)
+	if want := []int{200, 200, 200, 200, 200, 429}; !slices.Equal(statuses, want) {
+		t.Errorf("got %v, want %v: %s", statuses, want, p.Log.String())
+	}
+	if keys := run(t, "", "redis-cli", "-p", s.redisPort, "dbsize"); keys != "(integer) 1\n" {
+		t.Errorf("cellserver has %s keys, want the counter", keys)
 	}
 }
 
-func runGoOpen(t *testing.T, dir, code string) string {
-	return run(t, "", "go", "run", write(t, dir, "main.go", `package main
-
-import (
-	"context"
-	"fmt"
-	"log"
-	"time"
-
-	"github.com/redis/go-redis/v9"
-)
-
-func main() {
-	ctx := context.Background()
-`+code+`}
-`))
-}
-
-func runIORedis(t *testing.T, dir, code string) string {
-	need(t, "node", "npm")
-	if _, err := os.Stat(filepath.Join(dir, "node_modules")); err != nil { // once for all steps
-		run(t, dir, "npm", "install", "--no-audit", "--no-fund", "--silent", "ioredis@6.0.0")
+// npmInstall installs the packages in the versions that the tests of libraries have.
+func npmInstall(t *testing.T, dir string, packages ...string) {
+	t.Helper()
+	var pinned struct{ Dependencies map[string]string }
+	if err := json.Unmarshal([]byte(read(t, "clients/libraries-node/package.json")), &pinned); err != nil {
+		t.Fatal(err)
 	}
-	return run(t, dir, "node", write(t, dir, "example.mjs", code))
-}
-
-func runJavaClass(t *testing.T, dir, code string) string {
-	need(t, "java", "javac")
-	return run(t, dir, "java", write(t, dir, "Example.java", "class Example {\n"+code+"}\n"))
-}
-
-func runRuby(t *testing.T, dir, code string) string {
-	need(t, "ruby")
-	return run(t, dir, "ruby", write(t, dir, "example.rb", code))
+	args := []string{"install", "--prefer-offline", "--no-audit", "--no-fund", "--silent"}
+	for _, name := range packages {
+		args = append(args, name+"@"+pinned.Dependencies[name])
+	}
+	run(t, dir, "npm", args...)
 }
 
 // TestMigrationTranscripts runs the commands of docs/MIGRATION.md. With UPDATE_DOCS set, it writes their

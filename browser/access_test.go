@@ -94,6 +94,10 @@ func TestNoScript(t *testing.T) {
 	if got := v.text("#now"); !strings.Contains(got, "Connections\n12") {
 		t.Errorf("the tiles are %q", got)
 	}
+	if !eval[bool](v, `document.querySelector("#history-heading ~ details").getBoundingClientRect().top >=
+		document.querySelector("#history-heading").getBoundingClientRect().bottom`) {
+		t.Error("the marker of the table is beside the heading")
+	}
 	if got := v.text("main"); !strings.Contains(got, hostile) {
 		t.Errorf("the page lacks the hot keys: %q", got)
 	}
@@ -218,5 +222,52 @@ func TestScreenReader(t *testing.T) {
 		if roles[role] < least {
 			t.Errorf("%d of role %s, want at least %d (all: %v)", roles[role], role, least, roles)
 		}
+	}
+}
+
+// TestRightToLeft checks that the page is in view where a translation turns its direction, and that a key with escapes keeps the
+// order of its bytes.
+func TestRightToLeft(t *testing.T) {
+	t.Parallel()
+	v := visit(t, fakeServer(t).url)
+	for _, width := range []int64{1280, 390} {
+		v.do(chromedp.EmulateViewport(width, 844))
+		v.open("?lang=en")
+		v.settled()
+		eval[chromedp.Void](v, `document.documentElement.dir = "rtl"`)
+		if got := eval[int64](v, `document.documentElement.scrollWidth`); got > width {
+			t.Errorf("from right to left, at %d pixels the page is %d wide", width, got)
+		}
+		if got := eval[float64](v, `document.querySelector("h1").getBoundingClientRect().right`); got < float64(width)/2 || got > float64(width) {
+			t.Errorf("from right to left, at %d pixels the heading ends at %v", width, got)
+		}
+		faults := eval[[]string](v, `[...document.querySelectorAll(".key")].filter((key) => {
+			const style = getComputedStyle(key);
+			return style.direction !== "ltr" || key.textContent.includes("\\") !== (style.unicodeBidi === "isolate-override");
+		}).map((key) => key.textContent)`)
+		if len(faults) > 0 {
+			t.Errorf("the bytes of %q may be reordered", faults)
+		}
+	}
+}
+
+// TestWide checks that a wide screen is used: one row of tiles, and more charts a row.
+func TestWide(t *testing.T) {
+	t.Parallel()
+	v := visit(t, fakeServer(t).url)
+	v.do(chromedp.EmulateViewport(2560, 1440))
+	v.open("?lang=en")
+	v.settled()
+	rows := func(selector string) int {
+		return eval[int](v, `new Set([...document.querySelectorAll("`+selector+`")].map((e) => e.getBoundingClientRect().top)).size`)
+	}
+	if got := rows(".tile"); got != 1 {
+		t.Errorf("the tiles take %d rows", got)
+	}
+	if got := rows(".chart"); got != 2 {
+		t.Errorf("%d charts take %d rows", chartCount, got)
+	}
+	if got := eval[float64](v, `document.querySelector(".charts").getBoundingClientRect().width`); got < 2400 {
+		t.Errorf("the charts take %v of 2560 pixels", got)
 	}
 }

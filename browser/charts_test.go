@@ -137,10 +137,14 @@ func TestZoom(t *testing.T) {
 	whole := v.spanMs()
 	for _, undo := range []func(){
 		func() { v.click("#whole") },
+		func() { v.click(`#ranges [value="900000"]`) },
 		func() { v.do(chromedp.KeyEvent(kb.Escape), chromedp.KeyEvent(kb.Escape)) },
 	} {
 		v.drag("latency", 0.3, 0.7)
 		v.until(shownMs + ` < ` + fmt.Sprint(whole/2))
+		if eval[int](v, `document.querySelectorAll("#ranges :checked").length`) != 0 {
+			t.Error("a range is selected although the charts show another")
+		}
 		if got := v.spanMs() / whole; got < 0.38 || got > 0.42 {
 			t.Errorf("a drag over 0.4 of the width shows %v of the time", got)
 		}
@@ -158,6 +162,9 @@ func TestZoom(t *testing.T) {
 		v.until(shownMs + ` >= ` + fmt.Sprint(whole-stepMs))
 		if !eval[bool](v, `document.querySelector("#whole").hidden`) {
 			t.Error("the whole range is shown, and so is the button for it")
+		}
+		if got := eval[string](v, `document.querySelector("#ranges :checked").value`); got != "900000" {
+			t.Errorf("the whole range is shown, and %s ms are selected", got)
 		}
 	}
 	v.drag("decisions", 0.5, 0.501) // a click
@@ -284,7 +291,7 @@ func TestGrid(t *testing.T) {
 		t.Errorf("the plots have %d different margins", margins)
 	}
 	check := func(charts int) {
-		for _, width := range []int64{1440, 900, 390} {
+		for _, width := range []int64{2560, 1440, 900, 390} {
 			v.do(chromedp.EmulateViewport(width, 900))
 			if faults := eval[[]string](v, gridFaults); len(faults) > 0 {
 				t.Errorf("%d charts, %d pixels: %q", charts, width, faults)
@@ -304,5 +311,35 @@ func TestGrid(t *testing.T) {
 			document.querySelector(".charts").lastElementChild.remove();
 		}`)
 		check(charts)
+	}
+}
+
+// TestRestart checks that samples from before a restart stay, with a mark in each chart between them and the new ones, and that a
+// page that is opened then has a mark of the start.
+func TestRestart(t *testing.T) {
+	t.Parallel()
+	f := fakeServer(t)
+	v := visit(t, f.url)
+	v.open("?lang=en")
+	v.settled()
+	if eval[int](v, `document.querySelectorAll("line.start").length`) != 0 {
+		t.Error("a server that is older than the charts has a mark")
+	}
+	f.restart(t)
+	const marks = `[...document.querySelectorAll("text.start")].map((mark) => mark.textContent)`
+	v.until(`document.querySelector("line.start") !== null`)
+	if got := eval[[]string](v, marks); len(got) != chartCount || got[0] != "restarted" {
+		t.Errorf("the marks say %q", got)
+	}
+	const parts = `document.querySelector("#chart-connections .stroke.first").getAttribute("d").split("M").length - 1`
+	before := eval[int](v, parts)
+	v.until(parts + ` === ` + fmt.Sprint(before+1)) // a curve of the new samples
+	if got := v.spanMs(); got < 14*60_000 {
+		t.Errorf("after a restart the charts show %v ms", got)
+	}
+	v.open("?lang=en")
+	v.settled()
+	if got := eval[[]string](v, marks); len(got) != chartCount || got[0] != "started" {
+		t.Errorf("of a young server the marks say %q", got)
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"cellserver/internal/decide"
 	"cellserver/internal/decide/histogram"
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/decide/topkeys"
@@ -29,6 +28,7 @@ type fake struct {
 	url   string
 	calls atomic.Uint64 // samples taken
 	gone  atomic.Bool   // it hangs up instead of answering
+	page  atomic.Pointer[http.Handler]
 
 	steady atomic.Bool // its hot keys keep their order
 }
@@ -95,14 +95,23 @@ func (f *fake) run(t *testing.T, source dashboard.Source) *dashboard.Page {
 
 func (f *fake) listen(t *testing.T, page http.Handler) {
 	t.Helper()
+	f.page.Store(&page)
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if f.gone.Load() {
 			panic(http.ErrAbortHandler) // which closes the connection
 		}
-		page.ServeHTTP(w, r)
+		(*f.page.Load()).ServeHTTP(w, r)
 	}))
 	t.Cleanup(web.Close)
 	f.url = web.URL + "/"
+}
+
+// restart begins anew, without a history.
+func (f *fake) restart(t *testing.T) {
+	source, began := f.source(), time.Now()
+	source.Facts = func() dashboard.Facts { return dashboard.Facts{Host: "fake", StartedNs: began.UnixNano()} }
+	var page http.Handler = f.run(t, source)
+	f.page.Store(&page)
 }
 
 func (f *fake) source() dashboard.Source {
@@ -112,18 +121,15 @@ func (f *fake) source() dashboard.Source {
 	return dashboard.Source{
 		Version: "test",
 		Facts: func() dashboard.Facts {
-			return dashboard.Facts{Host: "fake", Client: "redis-cli -p 6380", StartedNs: began.UnixNano(), Warnings: []dashboard.Warning{dashboard.NoPassword}}
+			return dashboard.Facts{Host: "fake", Client: "redis-cli -p 6380", StartedNs: began.Add(-time.Hour).UnixNano(), Warnings: []dashboard.Warning{dashboard.NoPassword}}
 		},
 		Now: func() int64 { return time.Now().UnixNano() },
 		Sample: func() dashboard.Sample {
 			n := f.calls.Add(1)
-			return dashboard.Sample{Allowed: n * n * 1000, Limited: n * 100, Connections: 12, Keys: int(n), MemoryBytes: n << 20}
+			return dashboard.Sample{Allowed: n * n * 1000, Limited: n * 100, Connections: 12, Keys: int(n), MemoryBytes: n << 20, Errors: 200 * n, OwnErrors: 200 * n}
 		},
-		Look: func(nowNs int64, _ store.Key, rule *limiter.Rule) (p decide.Probe, _ error) {
-			tatNs := nowNs + 1e9
-			_, p.Next = rule.Funnel.Throttle(tatNs, nowNs, 1)
-			p.Known, p.Outlook = true, rule.Funnel.Outlook(tatNs, nowNs)
-			return p, nil
+		State: func(nowNs int64, _ store.Key) (s limiter.State, ok bool, err error) {
+			return limiter.State{ExpiresNs: nowNs + 1e9}, true, nil
 		},
 		Persistence: func() store.Durability {
 			fault := errors.New(hostile + strings.Repeat("/directory", 20) + "/log-1: no space left on device")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -79,6 +80,12 @@ func TestFocusStays(t *testing.T) {
 	if got := v.text("#pause"); got != "Resume" {
 		t.Errorf("on a paused page the button says %q", got)
 	}
+	if got := v.text("#paused"); !strings.HasPrefix(got, "Paused: figures as of ") || strings.Count(got, ":") != 3 {
+		t.Errorf("a paused page says %q", got)
+	}
+	if got := eval[string](v, `document.title + getComputedStyle(document.querySelector("#now")).filter`); got != "Paused · cellservergrayscale(1)" {
+		t.Errorf("the title and colours of a paused page are %q", got)
+	}
 	before := v.text("#now")
 	eval[chromedp.Void](v, `new Promise((done) => setTimeout(done, 3000))`)
 	if v.text("#now") != before {
@@ -86,6 +93,9 @@ func TestFocusStays(t *testing.T) {
 	}
 	v.click("#pause")
 	v.until(`document.querySelector("#now").innerText !== ` + quoted(before))
+	if eval[bool](v, `!document.querySelector("#paused").hidden || document.title.startsWith("Paused")`) {
+		t.Error("the page goes on and still says that it is paused")
+	}
 }
 
 // TestCopy checks that a button copies a hot key and says so, with the Clipboard API and without it.
@@ -159,19 +169,33 @@ func TestLostServer(t *testing.T) {
 	}
 }
 
-// TestFault checks that the warning is announced once, not at each update, and that the cause is text.
+// TestFault checks that the warning is announced once, not at each update, that the cause is text, that the other faults stay
+// open, and that the tile says so beside its colour.
 func TestFault(t *testing.T) {
 	t.Parallel()
 	v := visit(t, fakeServer(t).url)
 	v.open("?lang=en")
+	v.until(`document.querySelector("#fault details") !== null`) // errors, after two samples
 	eval[chromedp.Void](v, `document.querySelector("#fault [role=alert]").announced = true`)
+	v.click("#fault summary")
 	for range 2 {
 		v.refreshed()
 	}
 	if !eval[bool](v, `document.querySelector("#fault [role=alert]").announced === true`) {
 		t.Error("an update replaced the warning")
 	}
-	if got := v.text("#fault"); !strings.Contains(got, "Changes have not reached the disk since") || !strings.Contains(got, hostile+"/directory") {
-		t.Errorf("the page warns: %q", got)
+	got := v.text("#fault")
+	for _, want := range []string{"Changes have not reached the disk since", hostile + "/directory", "and 1 more", "Calls get error replies"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the page warns: %q, which lacks %q", got, want)
+		}
+	}
+	signs := eval[[]string](v, `[...document.querySelectorAll("#now .tile")].filter((tile) => tile.matches(".critical, .warning")).map((tile) =>
+		tile.dataset.k + " " + tile.querySelector(".sign").ariaLabel)`)
+	if want := []string{"durability Critical", "errors Warning"}; !slices.Equal(signs, want) {
+		t.Errorf("coloured tiles are %q, want %q", signs, want)
+	}
+	if title := eval[string](v, `document.title`); !strings.HasPrefix(title, "⚠ ") {
+		t.Errorf("the title is %q", title)
 	}
 }

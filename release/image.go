@@ -186,8 +186,8 @@ func (d *distribution) labels(b binary) map[string]string {
 		"org.opencontainers.image.licenses":    "MIT",
 	}
 	// GitHub links a package to its repository by this label.
-	if repository := os.Getenv("GITHUB_REPOSITORY"); repository != "" {
-		labels["org.opencontainers.image.source"] = "https://github.com/" + repository
+	if repository := published("REPOSITORY"); !strings.Contains(repository, "/OWNER/") {
+		labels["org.opencontainers.image.source"] = "https://" + repository
 	}
 	return labels
 }
@@ -247,9 +247,14 @@ func writeImage(dist string) (err error) {
 	if err != nil {
 		return fmt.Errorf("image: %w", err)
 	}
+	reference := published("IMAGE") + ":" + d.version
+	ref, err := name.ParseReference(reference)
+	if err != nil {
+		return fmt.Errorf("image: %w", err)
+	}
 	if err := path.AppendIndex(index, layout.WithAnnotations(map[string]string{
-		"org.opencontainers.image.ref.name": "cellserver:" + d.version,                   // for podman load and skopeo
-		"io.containerd.image.name":          "docker.io/library/cellserver:" + d.version, // for docker load
+		"org.opencontainers.image.ref.name": reference,                                // for podman load and skopeo
+		"io.containerd.image.name":          strings.TrimPrefix(ref.Name(), "index."), // for docker load
 	})); err != nil {
 		return fmt.Errorf("image: %w", err)
 	}

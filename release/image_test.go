@@ -43,7 +43,7 @@ func TestImageRuns(t *testing.T) {
 	pidFile := filepath.Join(dir, "pid")
 	began := time.Now()
 	p := processtest.Start(t, processtest.Command(t, "unshare", podman("run", "--rm", "--pidfile="+pidFile, "--read-only", "--cap-drop=all",
-		"--network=none", "--cgroups=disabled", "--ulimit=nofile=16384:16384", "--ulimit=nproc=1024:1024", "cellserver:"+imageVersion(t))...))
+		"--network=none", "--cgroups=disabled", "--ulimit=nofile=16384:16384", "--ulimit=nproc=1024:1024", published("IMAGE")+":"+imageVersion(t))...))
 	var pid string
 	p.Eventually(t, "start", func() bool {
 		b, _ := os.ReadFile(pidFile)

@@ -13,11 +13,11 @@ import (
 	"cellserver/internal/base/buildinfo"
 )
 
-const usage = `usage:
+const synopsis = `usage:
   release version                  prints the source's version
   release prepare VERSION          writes release/generated, before the build
   release image DIST               writes DIST, a finished build, as a container image, an OCI archive in DIST
-  release push DIST REPOSITORY     pushes that image to a registry, with its version as the tag`
+  release push DIST [IMAGE]        pushes that image to its registry, with its version as the tag; IMAGE of names.env by default`
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -38,8 +38,8 @@ func run(ctx context.Context, args []string) error {
 		return prepare(ctx, args[0])
 	case command == "image" && len(args) == 1:
 		return writeImage(args[0])
-	case command == "push" && len(args) == 2:
-		return pushImage(ctx, args[0], args[1])
+	case command == "push" && (len(args) == 1 || len(args) == 2):
+		return pushImage(ctx, args[0], append(args, published("IMAGE"))[1])
 	}
-	return errors.New(usage)
+	return errors.New(synopsis)
 }

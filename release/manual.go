@@ -13,6 +13,7 @@ import (
 
 	"cellserver/internal/app/cli"
 	"cellserver/internal/app/settings"
+	"cellserver/internal/app/usage"
 	"cellserver/internal/base/buildinfo"
 	"cellserver/internal/base/wrap"
 )
@@ -82,6 +83,7 @@ func (m manual) page(cmd *cobra.Command) string {
 	if cmd == m.root {
 		b.WriteString(manualSections)
 	}
+	exits(&b, cmd)
 	if cmd.Example != "" {
 		b.WriteString(".SH EXAMPLES\n")
 		roffBlock(&b, cmd.Example)
@@ -162,17 +164,16 @@ Other commands end as on SIGTERM.
 The documents of a package, to which errors refer as docs/RECIPES.md.
 An archive has them in its directory
 .IR docs .
-.SH EXIT STATUS
-.TP
-.B 0
-The server was shut down, or the command succeeded.
-.TP
-.B 1
-An error.
-.TP
-.B 2
-A mistake in the command line, a variable or the config file.
 `
+
+func exits(b *strings.Builder, cmd *cobra.Command) {
+	for i, e := range usage.ExitsOf(cmd) {
+		if i == 0 {
+			b.WriteString(".SH EXIT STATUS\n")
+		}
+		fmt.Fprintf(b, ".TP\n.B %s\n%s.\n", e.Code, roff(strings.ToUpper(e.Meaning[:1])+e.Meaning[1:]))
+	}
+}
 
 func (m manual) seeAlso(b *strings.Builder, cmd *cobra.Command) {
 	var pages []string

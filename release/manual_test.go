@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"cellserver/internal/app/cli"
+	"cellserver/internal/app/usage"
 	"cellserver/internal/test/processtest"
 )
 
@@ -41,6 +42,9 @@ func TestManual(t *testing.T) {
 				t.Errorf("%s has no --%s", file, f.Name)
 			}
 		})
+		if has := strings.Contains(text, ".SH EXIT STATUS\n.TP\n.B 0\n"); has != (len(usage.ExitsOf(cmd)) > 0) {
+			t.Errorf("%s has exit codes: %t", file, has)
+		}
 		if !strings.Contains(text, `"2026-11-23"`) {
 			t.Errorf("%s lacks the day of SOURCE_DATE_EPOCH", file)
 		}

@@ -42,7 +42,7 @@ func TestComposeIsCareful(t *testing.T) {
 // checkServices expects pinned versions, health checks, no privileges, and only local ports.
 func checkServices(t *testing.T, project *types.Project) {
 	t.Helper()
-	pinned := regexp.MustCompile(`^[\w/]+:v?\d+\.\d+\.\d+$`)
+	pinned := regexp.MustCompile(`^[\w./-]+:v?\d+\.\d+\.\d+$`)
 	for name, s := range project.Services {
 		if !pinned.MatchString(s.Image) {
 			t.Errorf("%s: the image %s has no version", name, s.Image)

@@ -1,10 +1,13 @@
 package operation
 
 import (
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
+	"net/http"
 	"os"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -94,6 +97,44 @@ func TestLogThatNobodyReads(t *testing.T) {
 				if !strings.Contains(text.String(), want) {
 					t.Errorf("io-threads %s: the log has no %q in %d bytes", ioThreads, want, len(text.String()))
 				}
+			}
+		}
+	}
+}
+
+// TestLogBeginsWithThePage: the first line has an address that a browser opens on this host.
+func TestLogBeginsWithThePage(t *testing.T) {
+	t.Parallel()
+	files, ca := harness.NewTLSFiles(t)
+	limits := harness.WriteFile(t, "limits:\n  login: {rules: [{algorithm: funnel, max_burst: 4, count: 5, period: 1m}]}\n")
+	users := harness.WriteFile(t, "user default on nopass ~* +@all\n")
+	browser := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: ca.Pool}, DisableKeepAlives: true}}
+	for _, tt := range []struct {
+		args  []string
+		first string
+	}{
+		{[]string{"--metrics-addr", "127.0.0.1:0"}, `level=INFO msg="live page" url=(http://127.0.0.1:\d+/)`},
+		{[]string{"--log-format", "json"}, `"level":"INFO","msg":"live page","url":"(http://127.0.0.1:\d+/)"}`},
+		{[]string{"--data-dir", t.TempDir(), "--maxmemory", "1gb", "--maxclients", "1000000000", "--limits-file", limits, "--aclfile", users}, `url=(http://127.0.0.1:\d+/)`},
+		{[]string{"--metrics-addr", "0.0.0.0:0"}, `url=(http://localhost:\d+/)`},
+		{[]string{"--metrics-tls-cert", files.Cert, "--metrics-tls-key", files.Key}, `url=(https://127.0.0.1:\d+/)`},
+		{[]string{"--no-dashboard"}, `msg=ready .* metrics=\S+`},
+		{[]string{"--metrics-addr", ""}, `msg=ready .* tcp=\S+`},
+	} {
+		cmd := harness.Command(t, append([]string{"--addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0"}, tt.args...)...)
+		log := harness.Start(t, cmd).Logged(t, "ready")
+		first := regexp.MustCompile(`^.*` + tt.first + `\n`).FindStringSubmatch(log)
+		switch {
+		case first == nil:
+			t.Errorf("%q: the log does not begin with %s:\n%s", tt.args, tt.first, log)
+		case len(first) > 1:
+			answer, err := browser.Get(first[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = answer.Body.Close()
+			if answer.StatusCode != http.StatusOK {
+				t.Errorf("%q: %s answers %s", tt.args, first[1], answer.Status)
 			}
 		}
 	}

@@ -115,9 +115,10 @@ func TestMistakesAboutMetrics(t *testing.T) {
 		return append([]string{"--addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0"}, args...)
 	}
 	checkMistakes(t, []mistake{
-		{"", []string{"--metrics-addr", "", "--pprof"}, 2, "--pprof and the flags that begin with --metrics require --metrics-addr; set it, such as --metrics-addr 127.0.0.1:9380"},
+		{"", []string{"--metrics-addr", "", "--pprof"}, 2, "--pprof, --page-actions and the flags that begin with --metrics require --metrics-addr; set it, such as --metrics-addr 127.0.0.1:9380"},
 		{"", free("--metrics-tls-cert", files.Cert), 2, "--metrics-tls-cert and --metrics-tls-key require each other; set both"},
-		{"", []string{"--metrics-addr", "", "--metrics-allowed-hosts", "a"}, 2, "--pprof and the flags that begin with --metrics require --metrics-addr; set it, such as --metrics-addr 127.0.0.1:9380"},
+		{"", free("--page-actions", "--no-dashboard"), 2, "--page-actions requires the live page; leave out --no-dashboard"},
+		{"", []string{"--metrics-addr", "", "--metrics-allowed-hosts", "a"}, 2, "--pprof, --page-actions and the flags that begin with --metrics require --metrics-addr; set it, such as --metrics-addr 127.0.0.1:9380"},
 		{"", free("--metrics-allowed-hosts", "cellserver,http://a"), 2, `--metrics-allowed-hosts takes names without a scheme and a port, such as cellserver,metrics.example.com; got "cellserver,http://a"`},
 		{"", free("--metrics-allowed-hosts", "a:9380"), 2, `--metrics-allowed-hosts takes names without a scheme and a port, such as cellserver,metrics.example.com; got "a:9380"`},
 		{"", free("--metrics-token-file", "/no/such"), 1, "cannot read --metrics-token-file /no/such: no such file or directory"},

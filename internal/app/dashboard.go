@@ -165,6 +165,12 @@ func (a *app) sample() dashboard.Sample {
 		FilesRefused:       a.storage.Limits.Reloads().LastFailed || a.doors.RulesFailed(),
 	}
 	sample.WrongPasswords, _ = a.engine.Logins.Total()
+	a.sampleStorage(&sample)
+	return sample
+}
+
+// sampleStorage adds the figures of replicas, of a store on other machines and of the disk.
+func (a *app) sampleStorage(sample *dashboard.Sample) {
 	if replication := a.replicationStatus(); replication != nil {
 		n := replication().Counts
 		sample.HandoversTimedOut, sample.ChangesRefused = n.HandoverTimeouts, n.RefusedWithout
@@ -181,7 +187,6 @@ func (a *app) sample() dashboard.Sample {
 		st := persistence()
 		sample.WrittenBytes, sample.SyncNs = st.WrittenBytes, st.LastSyncTookNs
 	}
-	return sample
 }
 
 // refusals returns the refused commands with the errors that clients got.

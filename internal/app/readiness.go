@@ -51,6 +51,22 @@ func (a *app) letInOnceLoaded(ctx context.Context, start func(name string, part 
 	})
 }
 
+// logPage logs where the live page is: before all else that a start in order logs.
+func (a *app) logPage() {
+	if l := a.listeners.Metrics; l != nil && !a.options.NoDashboard {
+		a.log.Info("live page", "url", a.web.URL(l.Addr()))
+	}
+}
+
+// logStart logs what has bounds; maxClients is what the settings permit.
+func (a *app) logStart(maxClients int) {
+	if fitted := a.options.MaxClients; fitted < maxClients {
+		a.log.Warn("the limit of open files allows fewer clients than --maxclients; raise it with ulimit -n",
+			"maxclients", maxClients, "lowered_to", fitted)
+	}
+	a.storage.LogStart()
+}
+
 func (a *app) logReady() {
 	attrs := []any{"version", buildinfo.Version}
 	for _, on := range []struct {

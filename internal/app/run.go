@@ -4,7 +4,6 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -21,11 +20,6 @@ import (
 	"cellserver/internal/app/usage"
 )
 
-const (
-	exitError = 1
-	exitUsage = 2
-)
-
 // Main runs the program until its work is done or a signal ends it, and returns the exit code.
 func Main() (code int) {
 	cobra.MousetrapHelpText = "" // a double click on Windows serves, like the bare command
@@ -33,15 +27,10 @@ func Main() (code int) {
 	context.AfterFunc(ctx, stop) // a second signal ends the process immediately
 	ctx = cli.TakeHangups(stop).With(ctx)
 	err := Run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
-	if err == nil {
-		return 0
+	if err != nil {
+		printError(err)
 	}
-	printError(err)
-	var usage usage.Error
-	if errors.As(err, &usage) {
-		return exitUsage
-	}
-	return exitError
+	return usage.ExitCode(err)
 }
 
 // printError prints one line, even for joined errors. It bounds its wait for standard error, which may be a

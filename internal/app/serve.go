@@ -80,22 +80,14 @@ func startAndRun(ctx context.Context, o *settings.Options, log *slog.Logger, lin
 		return err
 	}
 	defer listeners.Close()
-	o.MaxClients = warnedMaxClients(o.MaxClients, o.IOThreads, log)
+	maxClients := o.MaxClients
+	o.MaxClients = listen.FitMaxClients(maxClients, o.IOThreads)
 	a, err := newApp(ctx, o, clk, log, lines, listeners, keeper, web)
 	if err != nil {
 		return err
 	}
+	a.logStart(maxClients)
 	return a.run(ctx)
-}
-
-// warnedMaxClients logs when listen.FitMaxClients lowers the limit.
-func warnedMaxClients(maxClients, ioThreads int, log *slog.Logger) int {
-	most := listen.FitMaxClients(maxClients, ioThreads)
-	if most < maxClients {
-		log.Warn("the limit of open files allows fewer clients than --maxclients; raise it with ulimit -n",
-			"maxclients", maxClients, "lowered_to", most)
-	}
-	return most
 }
 
 // app holds the parts of a running server.
@@ -157,6 +149,7 @@ func newApp(
 		return nil, err
 	}
 	a.prober = &probe.Prober{Loops: a.server.Probe, Shards: func() { a.storage.Keys() }, Log: log}
+	a.logPage()
 	if o.ACLFile != "" {
 		if err := a.engine.ReloadUsers(); err != nil {
 			return nil, fmt.Errorf("--aclfile: %w", err)
@@ -337,8 +330,12 @@ func (a *app) serveMetrics(background context.Context, start func(name string, p
 		TopKeys: a.options.TopKeysMetric, TopKeyNames: a.options.TopKeysNames,
 	}
 	if !a.options.NoDashboard {
-		page := a.newPage()
+		actions := a.newActions()
+		page := a.newPage(actions)
 		config.Page = page
+		if actions != nil { // a nil *Handler would make the interface non-nil
+			config.Actions = actions
+		}
 		a.parts.run("the live page", func() { page.Run(background) })
 	}
 	start("the metrics address", func() error { return a.web.Serve(l, metrics.Handler(config)) })

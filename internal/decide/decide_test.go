@@ -8,7 +8,6 @@ import (
 	"cellserver/internal/decide/topkeys"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
-	"cellserver/internal/limiter/bucket"
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
 	"cellserver/internal/wire/catalog"

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"io"
 	"regexp"
 	"slices"
@@ -13,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"cellserver/internal/app/settings"
+	"cellserver/internal/app/usage"
 )
 
 // everyCommand visits cmd and all its descendants.
@@ -140,7 +143,7 @@ func TestHelpFitsItsTerminal(t *testing.T) {
 func TestCompletion(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ args, want string }{
-		{"", "check completion config dump health help import limits load replay"},
+		{"", "check completion config dump health help import limits load replay shadow top version"},
 		{"config ", "check example show"},
 		{"limits ", "check convert diff import"},
 		{"help config ", "check example show"},
@@ -149,6 +152,7 @@ func TestCompletion(t *testing.T) {
 		{"--lua ", "on off"},
 		{"dump --format ", "stream csv"},
 		{"config check --log-level ", "debug info warn error"},
+		{"top -", "--addr --interval --rounds -n --limited --help -h"},
 		{"--maxclients", "--maxclients --maxclients-per-address"},
 	} {
 		words := strings.Split(tt.args, " ")
@@ -168,6 +172,27 @@ func TestCompletion(t *testing.T) {
 		}
 		if !strings.HasPrefix(strings.Join(got, " "), tt.want) {
 			t.Errorf("%q completes to %q, want %s", tt.args, got, tt.want)
+		}
+	}
+}
+
+// TestHelpHasExitCodes of every command that takes work from a script.
+func TestHelpHasExitCodes(t *testing.T) {
+	t.Parallel()
+	root, help := newRoot(Program{})
+	without := []string{"completion", "config", "example", "help", "limits", "show", "version"}
+	everyCommand(root, func(cmd *cobra.Command) {
+		_, table, has := strings.Cut(help.text(cmd, plainHelpWidth), "\nExit codes:\n")
+		if has == slices.Contains(without, cmd.Name()) {
+			t.Errorf("%s: has exit codes: %t", cmd.CommandPath(), has)
+		}
+		if codes := regexp.MustCompile(`(?m)^  [012]  \w`).FindAllString(table, -1); has && len(codes) != 3 {
+			t.Errorf("%s: %s", cmd.CommandPath(), table)
+		}
+	})
+	for code, err := range []error{nil, errors.New("failed"), fmt.Errorf("top: %w", usage.Mistake(errors.New("mistaken")))} {
+		if got := usage.ExitCode(err); got != code {
+			t.Errorf("%v: %d, want %d", err, got, code)
 		}
 	}
 }

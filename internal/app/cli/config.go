@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"cellserver/internal/app/document"
 	"cellserver/internal/app/settings"
 	"cellserver/internal/app/usage"
 )
@@ -47,8 +48,7 @@ func serverFlags(cmd *cobra.Command) (*settings.Options, []settings.FlagGroup) {
 	return o, groups
 }
 
-const configCheckHelp = `Check all settings and the files that they name, without starting a server. It prints ok and exits with 0, or prints a line
-for each mistake and exits with 1.
+const configCheckHelp = `Check all settings and the files that they name, without starting a server. It prints ok, or a line for each mistake.
 
 It takes all flags of the server, so a whole command line can be checked. It does not check whether addresses are free or
 servers reachable, and does not read the data directory; see cellserver check.`
@@ -56,7 +56,8 @@ servers reachable, and does not read the data directory; see cellserver check.`
 func configCheckCommand(p Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "check [flags]", Short: "check the settings and the files that they name", Long: configCheckHelp, Args: usage.NoArguments,
-		Example: "  cellserver config check --config /etc/cellserver/cellserver.yaml",
+		Annotations: usage.Exits("no mistakes", "mistakes, or an error"),
+		Example:     "  cellserver config check --config /etc/cellserver/cellserver.yaml",
 	}
 	o, _ := serverFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -103,7 +104,8 @@ func (p Program) checkAll(o *settings.Options, fs *pflag.FlagSet, log *slog.Logg
 const configShowHelp = `Show the settings that the server would start with, and the source of each: a flag, an environment variable, a line of the
 config file, or the default. The output is a config file without passwords.
 
-It takes all flags of the server.`
+It takes all flags of the server. With --json it prints {"settings": [{"name", "value", "source"}, ...]}: values are texts as flags
+take them, and null for a password.`
 
 func configShowCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -111,11 +113,17 @@ func configShowCommand() *cobra.Command {
 		Example: "  CELLSERVER_MAXCLIENTS=500 cellserver config show | grep maxclients",
 	}
 	o, groups := serverFlags(cmd)
+	var asJSON bool
+	document.Flag(cmd.Flags(), &asJSON)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := o.Complete(cmd.Flags(), os.LookupEnv); err != nil {
 			return err
 		}
-		return o.Show(cmd.OutOrStdout(), groups)
+		all := o.Shown(groups)
+		if asJSON {
+			return document.Print(cmd.OutOrStdout(), map[string]any{"settings": all})
+		}
+		return settings.WriteShown(cmd.OutOrStdout(), all)
 	}
 	return cmd
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -11,10 +12,12 @@ import (
 	"net/http"
 	neturl "net/url"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"cellserver/internal/app/document"
 	"cellserver/internal/app/probe"
 	"cellserver/internal/app/settings"
 	"cellserver/internal/app/usage"
@@ -23,24 +26,30 @@ import (
 // healthTimeout exceeds the server's own timeout for its readiness probe.
 const healthTimeout = probe.Timeout + 2*time.Second
 
+const healthHelp = `Check that a running cellserver serves clients. It prints ok, and a line that begins with degraded for each of disk, memory
+and store that is impaired; or it says why not.
+
+With --json it prints {"ready": true, "degraded": ["...", ...], "problem": ""}; if ready is false, problem says why.`
+
 // healthCommand serves health checks in containers without a shell or curl.
 func healthCommand() *cobra.Command {
 	var addr, certFile string
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "health [flags]", Short: "check the health of a running server", Args: usage.NoArguments,
-		Long: "Check that a running cellserver serves clients. It prints ok, and a line that begins with degraded for " +
-			"each of disk, memory and store that is impaired, and exits with 0; or it says why not, and exits with 1.",
+		Long: healthHelp, Annotations: usage.Exits("the server serves clients, degraded or not", "it does not, or does not answer"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return checkHealth(cmd.Context(), addr, certFile != "", cmd.OutOrStdout())
+			return checkHealth(cmd.Context(), addr, certFile != "", asJSON, cmd.OutOrStdout())
 		},
 	}
 	settings.DefineMetricsAddr(cmd.Flags(), &addr)
 	cmd.Flags().String("config", "", "the server's config `file`, which may set these flags")
 	cmd.Flags().StringVar(&certFile, "metrics-tls-cert", "", "the server's certificate `file`; if set, use HTTPS without verifying the certificate or reading the file")
+	document.Flag(cmd.Flags(), &asJSON)
 	return cmd
 }
 
-func checkHealth(ctx context.Context, addr string, overTLS bool, stdout io.Writer) error {
+func checkHealth(ctx context.Context, addr string, overTLS, asJSON bool, stdout io.Writer) error {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return usage.Mistake(errors.New("health: --metrics-addr is empty, so there is no server to ask"))
@@ -57,10 +66,34 @@ func checkHealth(ctx context.Context, addr string, overTLS bool, stdout io.Write
 		scheme = "https://"
 	}
 	text, err := requestHealth(ctx, scheme+net.JoinHostPort(host, port)+"/readyz")
-	if err == nil {
-		_, err = fmt.Fprintln(stdout, text)
+	var printed error
+	switch {
+	case asJSON:
+		printed = document.Print(stdout, healthOf(text, err))
+	case err == nil:
+		_, printed = fmt.Fprintln(stdout, text)
 	}
-	return err
+	return cmp.Or(err, printed)
+}
+
+// healthDocument is the health in JSON.
+type healthDocument struct {
+	Ready    bool     `json:"ready"`
+	Degraded []string `json:"degraded"`
+	Problem  string   `json:"problem"`
+}
+
+func healthOf(text string, err error) healthDocument {
+	if err != nil {
+		return healthDocument{Degraded: []string{}, Problem: strings.TrimPrefix(err.Error(), "health: ")}
+	}
+	d := healthDocument{Ready: true, Degraded: []string{}}
+	for line := range strings.Lines(text) {
+		if way, ok := strings.CutPrefix(strings.TrimSpace(line), "degraded: "); ok {
+			d.Degraded = append(d.Degraded, way)
+		}
+	}
+	return d
 }
 
 const (

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/term"
 
 	"cellserver/internal/app/settings"
+	"cellserver/internal/app/usage"
 	"cellserver/internal/base/wrap"
 )
 
@@ -56,6 +57,7 @@ func (p *helpPrinter) text(cmd *cobra.Command, width int) string {
 	if note := settingsNote(cmd, groups); note != "" {
 		fmt.Fprintf(&b, "\n%s\n", wrap.Text(note, width))
 	}
+	printExits(&b, cmd, width)
 	if cmd.Example != "" {
 		title := "Example"
 		if strings.Contains(cmd.Example, "\n  cellserver ") {
@@ -119,6 +121,17 @@ func printFlags(b *strings.Builder, fs *pflag.FlagSet, width int) {
 		rows = append(rows, Row{strings.TrimRight(name+" "+kind, " "), usage})
 	})
 	printRows(b, rows, width)
+}
+
+func printExits(b *strings.Builder, cmd *cobra.Command, width int) {
+	var rows []Row
+	for _, e := range usage.ExitsOf(cmd) {
+		rows = append(rows, Row{"  " + e.Code, e.Meaning})
+	}
+	if rows != nil {
+		b.WriteString("\nExit codes:\n")
+		printRows(b, rows, width)
+	}
 }
 
 // Describe returns a flag's kind and its usage with the default.

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"cellserver/internal/app/settings"
+	"cellserver/internal/app/usage"
 	"cellserver/internal/base/buildinfo"
 )
 
@@ -28,7 +29,7 @@ func serveCommand(p Program, help *helpPrinter) *cobra.Command {
 	o := &settings.Options{}
 	cmd := &cobra.Command{
 		Use: "cellserver [flags]", Short: "serve Redis clients", Long: serveHelp, Example: serveExample, Args: onlySubcommands,
-		DisableFlagsInUseLine: true,
+		DisableFlagsInUseLine: true, Annotations: usage.Exits("the server was shut down", "an error"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.Version {
 				_, err := fmt.Fprintln(cmd.OutOrStdout(), buildinfo.Read())

@@ -1,16 +1,15 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"cellserver/internal/app/document"
 	"cellserver/internal/app/usage"
 	"cellserver/internal/base/buildinfo"
-	"cellserver/internal/base/flagvalue"
 )
 
 func versionCommand() *cobra.Command {
@@ -22,9 +21,7 @@ func versionCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			info := buildinfo.Read()
 			if asJSON {
-				encoder := json.NewEncoder(cmd.OutOrStdout())
-				encoder.SetIndent("", "  ")
-				return encoder.Encode(info)
+				return document.Print(cmd.OutOrStdout(), info)
 			}
 			revision, date := info.Revision, ""
 			switch {
@@ -41,6 +38,6 @@ func versionCommand() *cobra.Command {
 			return w.Flush()
 		},
 	}
-	flagvalue.BoolVar(cmd.Flags(), &asJSON, "json", "print a JSON object")
+	document.Flag(cmd.Flags(), &asJSON)
 	return cmd
 }

@@ -14,23 +14,44 @@ import (
 	"cellserver/internal/base/wrap"
 )
 
-// Show prints all settings with their origins as a config file.
-func (o *Options) Show(out io.Writer, groups []FlagGroup) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+// Shown is a setting as it is shown.
+type Shown struct {
+	Name   string  `json:"name"`
+	Value  *string `json:"value"`  // as a flag takes it; nil for a secret
+	Source string  `json:"source"` // a flag, a variable, a line of the config file, or default
+
+	flag *pflag.Flag
+}
+
+// Shown returns all settings with their origins.
+func (o *Options) Shown(groups []FlagGroup) (all []Shown) {
 	for _, g := range groups {
 		g.Flags.VisitAll(func(f *pflag.Flag) {
 			if !IsSetting(f) || f.Name == "config" {
 				return
 			}
-			line, from := f.Name+": "+yamlValue(f, f.Value.String()), o.From[f.Name]
-			if hasSecret(f.Name, f.Value.String()) {
-				line = "#" + f.Name + ": (not shown)"
+			s := Shown{Name: f.Name, Source: "default", flag: f}
+			if from := o.From[f.Name]; from != "" {
+				s.Source = from
 			}
-			if from == "" {
-				from = "default"
+			if value := f.Value.String(); !hasSecret(f.Name, value) {
+				s.Value = &value
 			}
-			_, _ = fmt.Fprintf(w, "%s\t# %s\n", line, from)
+			all = append(all, s)
 		})
+	}
+	return all
+}
+
+// WriteShown writes settings as a config file.
+func WriteShown(out io.Writer, all []Shown) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, s := range all {
+		line := "#" + s.Name + ": (not shown)"
+		if s.Value != nil {
+			line = s.Name + ": " + yamlValue(s.flag, *s.Value)
+		}
+		_, _ = fmt.Fprintf(w, "%s\t# %s\n", line, s.Source)
 	}
 	return w.Flush()
 }

@@ -35,7 +35,7 @@ type Options struct {
 
 	MetricsHosts []string
 
-	Pprof, NoDashboard bool
+	Pprof, NoDashboard, PageActions bool
 
 	Doors DoorOptions
 

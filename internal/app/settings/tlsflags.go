@@ -64,15 +64,19 @@ func (o *Options) defineMetrics(fs *pflag.FlagSet) {
 	flagvalue.ListVar(fs, &o.MetricsHosts, "metrics-allowed-hosts", "host `names` of the metrics address, separated by commas; requests for other names, except health checks, are refused (default localhost on loopback, elsewhere any)",
 		"names without a scheme and a port, such as cellserver,metrics.example.com", isHostName)
 	flagvalue.BoolVar(fs, &o.NoDashboard, "no-dashboard", "disable the live page, which shows keys")
+	flagvalue.BoolVar(fs, &o.PageActions, "page-actions", "let ACL users sign in on the live page to reset keys, refund units, set overrides, and turn limits into shadows; requires HTTPS or localhost")
 	flagvalue.BoolVar(fs, &o.Pprof, "pprof", "serve profiles at /debug/pprof/ of the metrics address")
 }
 
 func (o *Options) checkMetrics() error {
 	if o.MetricsAddr == "" {
-		if o.MetricsTokenFile+o.MetricsPasswordFile+o.MetricsTLSCert+o.MetricsTLSKey != "" || o.Pprof || len(o.MetricsHosts) > 0 {
-			return errors.New("--pprof and the flags that begin with --metrics require --metrics-addr; set it, such as --metrics-addr 127.0.0.1:9380")
+		if o.MetricsTokenFile+o.MetricsPasswordFile+o.MetricsTLSCert+o.MetricsTLSKey != "" || o.Pprof || o.PageActions || len(o.MetricsHosts) > 0 {
+			return errors.New("--pprof, --page-actions and the flags that begin with --metrics require --metrics-addr; set it, such as --metrics-addr 127.0.0.1:9380")
 		}
 		return nil
+	}
+	if o.PageActions && o.NoDashboard {
+		return errors.New("--page-actions requires the live page; leave out --no-dashboard")
 	}
 	if (o.MetricsTLSCert == "") != (o.MetricsTLSKey == "") {
 		return errors.New("--metrics-tls-cert and --metrics-tls-key require each other; set both")

@@ -25,15 +25,20 @@ func boundMemory(o *settings.Options, s store.Bounded, log *slog.Logger) *memory
 	}
 	bound := memory.NewBound(s)
 	bound.Set(state)
-	switch shares := bound.State().Shares; {
-	case tooSmall:
+	if tooSmall {
 		log.Warn("70 % of the cgroup's memory limit is less than the server needs; raise the limit, or set --maxmemory",
 			"maxmemory", maxBytes)
-	case maxBytes != 0:
-		log.Info("memory is bounded", "maxmemory", maxBytes, "policy", o.MaxMemoryPolicy, "keys", shares.Tables, "values", shares.Values,
-			"clients", shares.Clients, "scripts", shares.Scripts)
 	}
 	return bound
+}
+
+// logMemory logs the maximum of memory, if there is one, and its shares.
+func (s *Storage) logMemory() {
+	maxBytes, tooSmall := s.options.MaxMemoryBytes()
+	if shares := s.Memory.State().Shares; maxBytes != 0 && !tooSmall {
+		s.log.Info("memory is bounded", "maxmemory", maxBytes, "policy", s.options.MaxMemoryPolicy, "keys", shares.Tables,
+			"values", shares.Values, "clients", shares.Clients, "scripts", shares.Scripts)
+	}
 }
 
 // memoryWarnings logs events at the maxima of limiters and of values.

@@ -67,6 +67,14 @@ func Open(ctx context.Context, o *settings.Options, clk *clock.Clock, log *slog.
 	return s, nil
 }
 
+// LogStart logs what Open has found.
+func (s *Storage) LogStart() {
+	s.logMemory()
+	if s.options.LimitsFile != "" {
+		s.log.Info("limits read", "file", s.options.LimitsFile, "limits", len(s.Limits.All()))
+	}
+}
+
 // Close closes the store on other machines. Keep closes its own.
 func (s *Storage) Close() { s.Remote.close() }
 

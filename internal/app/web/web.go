@@ -10,6 +10,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -109,6 +111,18 @@ func (w *Server) Reload(o *settings.Options, log *slog.Logger) {
 		log.Error("cannot use the changed secrets of the metrics address; the previous ones stay in use", "error", err,
 			"hint", "correct the file and send SIGHUP")
 	}
+}
+
+// URL returns what a browser on this host opens for addr, the listener's address.
+func (w *Server) URL(addr net.Addr) string {
+	to, host := url.URL{Scheme: "http", Host: addr.String(), Path: "/"}, addr.(*net.TCPAddr)
+	if w.Certs != nil {
+		to.Scheme = "https"
+	}
+	if host.IP.IsUnspecified() {
+		to.Host = net.JoinHostPort("localhost", strconv.Itoa(host.Port))
+	}
+	return to.String()
 }
 
 // WarnOfOtherHosts warns if other hosts can reach an unprotected metrics address.

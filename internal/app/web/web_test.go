@@ -6,11 +6,13 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"cellserver/internal/app/settings"
+	"cellserver/internal/base/certs"
 	"cellserver/internal/base/clock"
 )
 
@@ -50,6 +52,27 @@ func TestSlowRequests(t *testing.T) {
 }
 
 // pipeListener accepts connections of a test.
+func TestURL(t *testing.T) {
+	for _, tt := range []struct {
+		listens string
+		certs   *certs.Keeper
+		want    string
+	}{
+		{"127.0.0.1:9380", nil, "http://127.0.0.1:9380/"},
+		{"127.0.0.1:9380", &certs.Keeper{}, "https://127.0.0.1:9380/"},
+		{"192.0.2.7:1", nil, "http://192.0.2.7:1/"},
+		{"0.0.0.0:9380", nil, "http://localhost:9380/"},
+		{"[::]:9380", &certs.Keeper{}, "https://localhost:9380/"},
+		{"[::1]:9380", nil, "http://[::1]:9380/"},
+		{"[fe80::1%eth0]:9380", nil, "http://[fe80::1%25eth0]:9380/"},
+	} {
+		addr := net.TCPAddrFromAddrPort(netip.MustParseAddrPort(tt.listens))
+		if got := (&Server{Certs: tt.certs}).URL(addr); got != tt.want {
+			t.Errorf("%s: got %s, want %s", tt.listens, got, tt.want)
+		}
+	}
+}
+
 type pipeListener struct {
 	conns  chan net.Conn
 	closed chan struct{}

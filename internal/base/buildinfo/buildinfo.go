@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Version is the released version of this source.
-const Version = "0.2.0"
+// Version is the released version of this source. A test at the root compares all other places with it.
+const Version = "0.3.0"
 
 type Info struct {
 	Version  string    `json:"version"`

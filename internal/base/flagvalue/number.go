@@ -19,12 +19,17 @@ type number[T ~int | ~int64] struct {
 
 // NumberVar defines a flag for a decimal whole number.
 func NumberVar[T ~int | ~int64](fs *pflag.FlagSet, p *T, name string, initial, least, most T, usage string) {
+	NumberVarP(fs, p, name, "", initial, least, most, usage)
+}
+
+// NumberVarP is NumberVar with a letter.
+func NumberVarP[T ~int | ~int64](fs *pflag.FlagSet, p *T, name, letter string, initial, least, most T, usage string) {
 	*p = initial
 	example := initial
 	if initial <= 0 {
 		example = min(10, most)
 	}
-	fs.Var(&number[T]{p, least, most, example}, name, usage)
+	fs.VarP(&number[T]{p, least, most, example}, name, letter, usage)
 }
 
 func (n *number[T]) String() string { return strconv.FormatInt(int64(*n.to), 10) }

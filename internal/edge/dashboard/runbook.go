@@ -159,6 +159,7 @@ func blockNode(kind blockKind, lines []string) g.Node {
 		return el("ol", items(lines))
 	case tabular:
 		return tableNode(lines)
+	case paragraph:
 	}
 	return el("p", inline(strings.Join(strings.Fields(strings.Join(lines, " ")), " ")))
 }

@@ -116,7 +116,7 @@ func TestRunbookHasAlarms(t *testing.T) {
 }
 
 // faulty is a server with every fault that one server can have at a time.
-func faulty(t *testing.T) *Page {
+func faulty() *Page {
 	s := testSource(nil)
 	s.Runbook = docs.Operations()
 	s.Persistence = func() store.Durability {
@@ -152,7 +152,7 @@ func faulty(t *testing.T) *Page {
 // TestFaults checks that the most urgent fault is shown and the others are one click away, and that a critical
 // one comes first.
 func TestFaults(t *testing.T) {
-	p := faulty(t)
+	p := faulty()
 	page := body(t, p, "lang=en")
 	first := announced(replicationLag, "A replica is more than 10")
 	wantText(t, page, `<div id="fault" data-live><div class="alarm warning">`+first, `<details data-k="more"><summary>and 14 more</summary><ul><li data-k="ErrorReplies">`,

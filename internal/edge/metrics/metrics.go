@@ -59,7 +59,8 @@ type Config struct {
 	Degraded     func() []string
 	LostLogLines func() uint64
 	Access       *Access      // guards everything but /healthz and /readyz
-	Page         http.Handler // at / and /live.json; nil for none
+	Page         http.Handler // at /, /live.json and /runbook; nil for none
+	Actions      http.Handler // at /signin, /signout and /act; nil for none
 	TopKeys      int          // keys per ranking in a metric; 0 for none
 	TopKeyNames  NameStyle
 	Profiles     bool // serve /debug/pprof
@@ -82,6 +83,12 @@ func Handler(c Config) http.Handler {
 		page := bounded(c.Page)
 		guarded.Handle("GET /{$}", page)
 		guarded.Handle("GET /live.json", page)
+		guarded.Handle("GET /runbook", page)
+	}
+	if c.Actions != nil { // waits longer than others, for the disk
+		for _, path := range []string{"/signin", "/signout", "/act"} {
+			guarded.Handle(path, c.Actions)
+		}
 	}
 	if c.Profiles {
 		handleProfiles(guarded)

@@ -80,7 +80,7 @@ func (t *logTrace) fill(line []byte, r *row) error {
 		key.WriteString(value)
 	}
 	r.key, r.rule, r.quantity = key.String(), t.rule, t.quantity
-	r.fields = append(r.fields, time.Unix(0, r.atNs).UTC().Format(time.RFC3339Nano), csvReadable(r.key))
+	r.fields = append(r.fields, time.Unix(0, r.atNs).UTC().Format(time.RFC3339Nano), r.key)
 	return nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"cellserver/internal/limiter"
 )
@@ -61,7 +60,7 @@ func newColumns(header []string, o Options) (columns, error) {
 			continue
 		}
 		c.kept = append(c.kept, i)
-		c.names = append(c.names, csvReadable(name))
+		c.names = append(c.names, name)
 		column := known[name]
 		if column == nil {
 			continue
@@ -119,7 +118,7 @@ func (c *columns) parse(record []string, r *row) (err error) {
 		return c.options.Algorithm.named(err)
 	}
 	for _, i := range c.kept {
-		r.fields = append(r.fields, csvReadable(record[i]))
+		r.fields = append(r.fields, record[i])
 	}
 	return nil
 }
@@ -166,12 +165,4 @@ func inColumn(name string, err error) error {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil
-}
-
-// csvReadable doubles the CR before each LF, as csv.Reader drops one within quotes.
-func csvReadable(field string) string {
-	if !strings.Contains(field, "\r\n") {
-		return field
-	}
-	return strings.ReplaceAll(field, "\r\n", "\r\r\n")
 }

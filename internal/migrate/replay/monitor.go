@@ -83,7 +83,7 @@ func (t *monitorTrace) parse(text []byte, r *row) (found bool, err error) {
 			t.options.debit(&r.rule, q.Quantity)
 		}
 	}
-	r.fields = append(r.fields, unixSeconds(r.atNs), strconv.Itoa(int(r.db)), csvReadable(r.key), monitor.Text(t.line.Args))
+	r.fields = append(r.fields, unixSeconds(r.atNs), strconv.Itoa(int(r.db)), r.key, monitor.Text(t.line.Args))
 	return true, nil
 }
 

@@ -6,6 +6,7 @@
 package replay
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -57,10 +58,22 @@ type Skipped struct {
 func Rows(ctx context.Context, in io.Reader, out io.Writer, o Options) (Skipped, error) {
 	w := newRowWriter(out)
 	skipped, err := play(ctx, in, w, o)
-	if flushErr := w.flush(); err == nil && flushErr != nil {
-		err = fmt.Errorf("replay: %w", flushErr)
+	return skipped, orReplay(err, w.flush())
+}
+
+// RowsInJSON is Rows that writes one JSON document, whose member complete is false on an error.
+func RowsInJSON(ctx context.Context, in io.Reader, out io.Writer, o Options) (Skipped, error) {
+	w := &jsonWriter{out: bufio.NewWriterSize(out, bufferBytes)}
+	skipped, err := play(ctx, in, w, o)
+	return skipped, orReplay(err, w.end(skipped, err == nil))
+}
+
+// orReplay returns an error, or else that of the end of writing.
+func orReplay(err, ended error) error {
+	if err == nil && ended != nil {
+		return fmt.Errorf("replay: %w", ended)
 	}
-	return skipped, err
+	return err
 }
 
 // Summarize returns the totals and the most limited keys. On an error it covers the earlier rows.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"cellserver/internal/funnel"
 )
@@ -20,7 +21,7 @@ func newRowWriter(out io.Writer) *rowWriter {
 }
 
 func (w *rowWriter) header(names []string) error {
-	w.record = append(append(w.record[:0], names...), resultColumns()...)
+	w.record = append(appendReadable(w.record[:0], names), resultColumns()...)
 	return w.write()
 }
 
@@ -29,13 +30,24 @@ func (w *rowWriter) row(r *row, result funnel.Result) error {
 	if result.Limited {
 		limited = "1"
 	}
-	w.record = append(append(w.record[:0], r.fields...),
+	w.record = append(appendReadable(w.record[:0], r.fields),
 		limited,
 		strconv.FormatInt(result.Limit, 10),
 		strconv.FormatInt(result.Remaining, 10),
 		strconv.FormatInt(result.RetryAfter, 10),
 		strconv.FormatInt(result.ResetAfter, 10))
 	return w.write()
+}
+
+// appendReadable appends fields, with the CR before each LF doubled, as csv.Reader drops one within quotes.
+func appendReadable(record, fields []string) []string {
+	for _, field := range fields {
+		if strings.Contains(field, "\r\n") {
+			field = strings.ReplaceAll(field, "\r\n", "\r\r\n")
+		}
+		record = append(record, field)
+	}
+	return record
 }
 
 func (w *rowWriter) write() error {

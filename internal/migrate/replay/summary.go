@@ -42,6 +42,12 @@ func (s *Summary) row(r *row, result funnel.Result) error {
 	return nil
 }
 
+// LimitedShare returns the share of limited rows, from 0 to 1; there must be rows.
+func (s *Summary) LimitedShare() float64 { return float64(s.Limited) / float64(s.Allowed+s.Limited) }
+
+// MostLimited returns up to n of the most limited keys, with how often they were limited.
+func (s *Summary) MostLimited(n int) []topkeys.Hitter { return s.limited.Top(n) }
+
 // Print writes the summary as aligned text with up to top of the most limited keys.
 func (s *Summary) Print(out io.Writer, top int) error {
 	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
@@ -60,7 +66,7 @@ func (s *Summary) appendTotals(b []byte) []byte {
 	b = fmt.Appendf(b, "rows\t%d\nallowed\t%d\nlimited\t%d\n", rows, s.Allowed, s.Limited)
 	if rows > 0 {
 		first, last := time.Unix(0, s.FirstNs).UTC(), time.Unix(0, s.LastNs).UTC()
-		b = fmt.Appendf(b, "limited share\t%.2f %%\n", 100*float64(s.Limited)/float64(rows))
+		b = fmt.Appendf(b, "limited share\t%.2f %%\n", 100*s.LimitedShare())
 		b = fmt.Appendf(b, "first\t%s\n", first.Format(time.RFC3339Nano))
 		b = fmt.Appendf(b, "last\t%s\n", last.Format(time.RFC3339Nano))
 		b = fmt.Appendf(b, "time span\t%s\n", last.Sub(first))
@@ -69,7 +75,7 @@ func (s *Summary) appendTotals(b []byte) []byte {
 }
 
 func (s *Summary) appendTop(b []byte, top int) []byte {
-	counters := s.limited.Top(top)
+	counters := s.MostLimited(top)
 	if len(counters) == 0 {
 		return b
 	}

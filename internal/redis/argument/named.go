@@ -74,7 +74,7 @@ func Limit(named *namedlimit.Registry, name []byte) (*namedlimit.Limit, error) {
 	return limit, nil
 }
 
-const setUsage = "ERR Usage: cl.limit set <name> <max_burst> <count per period> <period> ... [SHADOW], or <name> <rule> ... [SHADOW], of 1 to 16 rules: " + namedlimit.RuleUsage
+const setUsage = "ERR Usage: cl.limit set <name> <max_burst> <count per period> <period> ... [SHADOW] [SAMERULES], or <name> <rule> ... [SHADOW] [SAMERULES], of 1 to 16 rules: " + namedlimit.RuleUsage
 
 // Definition reads the arguments of CL.LIMIT SET.
 func Definition(args [][]byte, reading funnel.Reading) (d namedlimit.Definition, err error) {

@@ -2,6 +2,8 @@ package acl
 
 import (
 	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
 	"encoding/hex"
 	"errors"
 	"slices"
@@ -48,6 +50,18 @@ func (u *User) Enabled() bool { return u.rules.Load().enabled }
 
 // NeedsPassword reports whether authentication as this user requires a password.
 func (u *User) NeedsPassword() bool { return !u.rules.Load().noPassword }
+
+// HasPassword reports whether a password of this SHA-256 is one of the user's.
+func (u *User) HasPassword(sum [sha256.Size]byte) bool { return u.rules.Load().hasPassword(sum) }
+
+// hasPassword takes a time that depends on the number of passwords alone.
+func (set *ruleSet) hasPassword(sum [sha256.Size]byte) bool {
+	equal := 0
+	for i := range set.passwords {
+		equal |= subtle.ConstantTimeCompare(sum[:], set.passwords[i][:])
+	}
+	return equal == 1
+}
 
 // Describe returns the user's rules as in ACL GETUSER. The caller must not modify them.
 func (u *User) Describe() Description { return u.rules.Load().description }

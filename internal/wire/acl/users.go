@@ -8,7 +8,6 @@ package acl
 import (
 	"cmp"
 	"crypto/sha256"
-	"crypto/subtle"
 	"maps"
 	"slices"
 	"sync"
@@ -91,11 +90,8 @@ func (u *Users) Authenticate(name, password []byte) (*User, bool) {
 	if user != nil {
 		set = user.rules.Load()
 	}
-	equal := 0
-	for i := range set.passwords {
-		equal |= subtle.ConstantTimeCompare(given[:], set.passwords[i][:])
-	}
-	if user == nil || !set.enabled || equal == 0 && !set.noPassword {
+	equal := set.hasPassword(given)
+	if user == nil || !set.enabled || !equal && !set.noPassword {
 		return nil, false
 	}
 	return user, true

@@ -141,13 +141,17 @@ func operatorRows() []*Command {
 			Cost:       Cost{Call: 500_000},
 			Group:      "module", Since: "0.2.0", Complexity: "O(N log N) in the 1024 keys that are counted",
 			Summary: "Returns the most requested or most limited keys: for each its name, its recent calls per second, " +
-				"its share of all calls from 0 to 1, the error of the calls per second, and its database",
+				"its share of all calls from 0 to 1, the error of the calls per second, and its database; " +
+				"WITHNAMES returns a map for each",
 			Args: []Arg{
 				optional(oneOf("ranking", token("REQUESTED"), token("LIMITED"))), optional(option("COUNT", integer("count"))),
+				optional(token("WITHNAMES")),
 			},
 			Differs: "Not in Redis. Calls are sampled under load, counts have a half-life of a minute, long names are cut, and " +
 				"only keys whose rate is at least four times its error are returned: none if all are requested alike. ASKED and " +
-				"DENIED are accepted, too.",
+				"DENIED are accepted, too. WITHNAMES, since 0.3.0: the names are key, key_is_cut, database, share, " +
+				"calls_per_second, calls_per_second_error, recent_calls_per_second and recent_calls_per_second_error; the last " +
+				"two are of the last ten seconds, or null. In RESP2 a map is an array of names and values in turn.",
 		},
 		{Name: "latency", Arity: -2, Subs: latencyRows(),
 			Since: "2.8.13", Summary: "A container for latency diagnostics commands"},

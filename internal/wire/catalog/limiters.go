@@ -275,9 +275,9 @@ func limitRows() []*Command {
 					integer("count_per_period"),
 					integer("period"),
 				}}, ruleArg()),
-				optional(token("SHADOW")),
+				optional(token("SHADOW")), optional(token("SAMERULES")),
 			},
-			Differs: notInFile + "A rule's state is known by its algorithm, period and zone, which must differ. At most 1,024 limits of 16 rules. " +
+			Differs: notInFile + "With SAMERULES it fails unless the limit has these rules, so that only SHADOW changes. A rule's state is known by its algorithm, period and zone, which must differ. At most 1,024 limits of 16 rules. " +
 				"With --data-dir it replies once the change is on the disk.",
 		},
 	}

@@ -21,7 +21,7 @@ const RefuseValue = "over a remote store (--store) cellserver keeps limits, not 
 func refusedRows() []*Command {
 	const (
 		noCluster     = "This instance has cluster support disabled"
-		noReplication = "a cellserver follows another one by REPLICAOF and CL.SYNC, and Sentinel or REPLICAOF NO ONE changes the leader; see cellserver's docs/OPERATIONS.md"
+		noReplication = "a cellserver follows another one by REPLICAOF and CL.SYNC, and Sentinel or REPLICAOF NO ONE changes the leader; see cellserver's docs/DEPLOY.md"
 		noSwap        = "SWAPDB is not supported: a key's database is a part of its place in the store; use FLUSHDB"
 	)
 	var all []*Command

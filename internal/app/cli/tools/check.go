@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"cellserver/internal/app/document"
 	"cellserver/internal/app/usage"
 	"cellserver/internal/base/buildinfo"
 	"cellserver/internal/decide/namedlimit/limitsfile"
@@ -21,22 +22,29 @@ const checkHelp = `Read all files of a stopped server's data directory and repor
 
 For each file it prints the number of frames, records and bytes, and the byte at which it is damaged. A torn tail, left by a
 write that was under way when the server ended, is no damage. Live keys are counted by kind, values too, unless all are
-funnels. It exits with 0 if everything can be read, else with 1.`
+funnels.
+
+With --json it prints {"directory", "state", "problem", "files": [{"name", "state", "frames", "records", "bytes", "torn_bytes",
+"problem"}, ...], "others": [names], "last_seen", "live_keys", "live_keys_by_kind": [{"kind", "keys"}, ...]}. A state is ok, damaged
+or newer, which means written by a later version.`
 
 func checkCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "check DIR", Short: "check the files of a data directory", Long: checkHelp, Example: "  cellserver check /var/lib/cellserver",
-		Args: usage.ExactlyOne("DIR"),
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "check [flags] DIR", Short: "check the files of a data directory", Long: checkHelp, Example: "  cellserver check /var/lib/cellserver",
+		Args: usage.ExactlyOne("DIR"), Annotations: usage.Exits("everything can be read", "damage, or an error"),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return checkDir(cmd.Context(), args[0], cmd.OutOrStdout())
+			return checkDir(cmd.Context(), args[0], asJSON, cmd.OutOrStdout())
 		},
 	}
+	document.Flag(cmd.Flags(), &asJSON)
+	return cmd
 }
 
-func checkDir(ctx context.Context, path string, stdout io.Writer) error {
+func checkDir(ctx context.Context, path string, asJSON bool, stdout io.Writer) error {
 	report, keys, err := transfer.CheckDir(ctx, path, time.Now().UnixNano())
 	if err != nil {
 		return fmt.Errorf("check: %w", interrupted(ctx, err, "not all was checked"))
@@ -44,7 +52,12 @@ func checkDir(ctx context.Context, path string, stdout io.Writer) error {
 	if report.Err == nil && len(report.Files) == 0 {
 		return fmt.Errorf("check: %s is not a data directory: it has neither a MANIFEST nor named limits; give the one that --data-dir names", path)
 	}
-	if err := printReport(stdout, &report, keys); err != nil {
+	if asJSON {
+		err = document.Print(stdout, checkDocumentOf(path, &report, keys))
+	} else {
+		err = printReport(stdout, &report, keys)
+	}
+	if err != nil {
 		return err
 	}
 	newer := report.Newer()
@@ -66,6 +79,7 @@ func unreadable(err error) string {
 	return "DAMAGED: " + err.Error()
 }
 
+// printReport prints what checkDocument has, for people.
 func printReport(w io.Writer, r *persist.Report, keys *transfer.LiveKeys) (err error) {
 	line := func(format string, args ...any) {
 		if err == nil {

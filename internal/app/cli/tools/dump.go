@@ -35,6 +35,7 @@ func dumpCommand() *cobra.Command {
 	c := &dumpCall{}
 	cmd := &cobra.Command{
 		Use: "dump [flags] [FILE|-]", Short: "write the state of all keys to a file", Long: dumpHelp, Example: dumpExample, Args: usage.AtMostOne("FILE"),
+		Annotations: usage.Exits("the dump is complete", "an error; FILE is as before"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c.take(args)
 			return c.dump(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())

@@ -41,6 +41,7 @@ func importCommand() *cobra.Command {
 	c := &importCall{}
 	cmd := &cobra.Command{
 		Use: "import [flags] URL", Short: "import redis-cell's keys from a Redis", Long: importHelp, Example: importExample, Args: usage.AtMostOne("URL"),
+		Annotations: usage.Exits("all keys were seen", "the target refused keys, or an error"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				c.from = args[0]

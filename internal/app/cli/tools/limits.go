@@ -1,13 +1,17 @@
 package tools
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
+	"strconv"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"cellserver/internal/app/document"
 	"cellserver/internal/app/usage"
 	"cellserver/internal/base/flagvalue"
 	"cellserver/internal/base/yamlfile"
@@ -43,30 +47,50 @@ func limitsCommand() *cobra.Command {
 
 const limitsCheckHelp = `Check a file of limits as a server reads it, without a server.
 
-It prints the numbers of limits, plans and overrides, and exits with 0; or it prints a line FILE:LINE: PROBLEM to standard error
-for each problem, and exits with 1.`
+It prints the numbers of limits, plans and overrides, or a line FILE:LINE: PROBLEM to standard error for each problem.
+
+With --json it prints {"file", "limits", "plans", "override_keys", "override_patterns", "problems": [{"file", "line", "text"}, ...]},
+the numbers 0 if there are problems.`
 
 // limitsFileCall is a command line about one file.
-type limitsFileCall struct{ wholeBursts bool }
+type limitsFileCall struct{ wholeBursts, json bool }
 
 func limitsCheckCommand() *cobra.Command {
 	c := &limitsFileCall{}
 	cmd := &cobra.Command{
 		Use: "check [flags] FILE", Short: "check a file of limits", Long: limitsCheckHelp, Example: "  cellserver limits check /etc/cellserver/limits.yml",
-		Args: usage.ExactlyOne("FILE"), ValidArgsFunction: completeYAML,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			d, err := readLimitsFile(cmd, args[0], c.reading())
-			if err != nil {
-				return err
-			}
-			keys, patterns := countOverrides(d)
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %s, %s, %s, %s\n", args[0], counted(int64(len(d.Limits)), "limit"), counted(int64(len(d.Plans)), "plan"),
-				counted(keys, "override key"), counted(patterns, "override pattern"))
-			return err
-		},
+		Args: usage.ExactlyOne("FILE"), ValidArgsFunction: completeYAML, Annotations: usage.Exits("no problems", "problems, or an error"),
+		RunE: func(cmd *cobra.Command, args []string) error { return c.check(cmd, args[0]) },
 	}
 	c.define(cmd.Flags())
+	document.Flag(cmd.Flags(), &c.json)
 	return cmd
+}
+
+// limitsDocument is the check of a file of limits in JSON.
+type limitsDocument struct {
+	File             string   `json:"file"`
+	Limits           int64    `json:"limits"`
+	Plans            int64    `json:"plans"`
+	OverrideKeys     int64    `json:"override_keys"`
+	OverridePatterns int64    `json:"override_patterns"`
+	Problems         []remark `json:"problems"`
+}
+
+func (c *limitsFileCall) check(cmd *cobra.Command, path string) error {
+	d, err := readLimitsFile(cmd, path, c.reading())
+	var problems yamlfile.Problems
+	if shown := c.json && errors.As(err, &problems); err != nil && !shown {
+		return err
+	}
+	found := limitsDocument{File: path, Limits: int64(len(d.Limits)), Plans: int64(len(d.Plans)), Problems: remarksOf(problems)}
+	found.OverrideKeys, found.OverridePatterns = countOverrides(d)
+	if c.json {
+		return cmp.Or(err, document.Print(cmd.OutOrStdout(), found))
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %s, %s, %s, %s\n", path, counted(found.Limits, "limit"), counted(found.Plans, "plan"),
+		counted(found.OverrideKeys, "override key"), counted(found.OverridePatterns, "override pattern"))
+	return err
 }
 
 const limitsConvertHelp = `Write a file of limits in its newer form, with rules of any algorithm, to standard output. The file may have limits of both forms.
@@ -78,7 +102,7 @@ func limitsConvertCommand() *cobra.Command {
 	c := &limitsFileCall{}
 	cmd := &cobra.Command{
 		Use: "convert [flags] FILE", Short: "write a file of limits in its newer form", Long: limitsConvertHelp, Example: "  cellserver limits convert limits.yml > new.yml",
-		Args: usage.ExactlyOne("FILE"), ValidArgsFunction: completeYAML,
+		Args: usage.ExactlyOne("FILE"), ValidArgsFunction: completeYAML, Annotations: usage.Exits("it is written", "problems, or an error"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, err := readLimitsFile(cmd, args[0], c.reading())
 			if err != nil {
@@ -130,7 +154,40 @@ func printProblems(cmd *cobra.Command, err error) error {
 			return err
 		}
 	}
-	return errors.New(limitsCommandName(cmd) + ": " + counted(int64(len(problems)), "problem"))
+	return &problemsError{problems, limitsCommandName(cmd) + ": " + counted(int64(len(problems)), "problem")}
+}
+
+// problemsError has the problems that are printed, and says how many.
+type problemsError struct {
+	yamlfile.Problems
+	text string
+}
+
+func (e *problemsError) Error() string { return e.text }
+func (e *problemsError) Unwrap() error { return e.Problems }
+
+// remark is a problem or a note in JSON.
+type remark struct {
+	File string `json:"file"`
+	Line int    `json:"line"` // 0 without one
+	Text string `json:"text"`
+}
+
+var fileLine = regexp.MustCompile(`^(.+?):([0-9]+): (.*)$`)
+
+// remarksOf reads lines FILE:LINE: TEXT.
+func remarksOf[T any](lines []T) []remark {
+	all := []remark{}
+	for _, l := range lines {
+		text := fmt.Sprint(l)
+		r := remark{Text: text}
+		if parts := fileLine.FindStringSubmatch(text); parts != nil {
+			r.File, r.Text = parts[1], parts[3]
+			r.Line, _ = strconv.Atoi(parts[2])
+		}
+		all = append(all, r)
+	}
+	return all
 }
 
 func countOverrides(d namedlimit.Definitions) (keys, patterns int64) {

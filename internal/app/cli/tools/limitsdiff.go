@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"cellserver/internal/app/document"
 	"cellserver/internal/app/usage"
-	"cellserver/internal/base/flagvalue"
 	"cellserver/internal/decide/namedlimit/limitsfile"
 	"cellserver/internal/migrate/limits"
 )
@@ -25,35 +25,28 @@ Limits by CL.LIMIT SET that the file does not have would stay, and are not liste
 and hold before those of the file. Plans are listed if a limit or an override uses them. The file's max_burst is read as the server
 reads it.
 
-It exits with 0 without changes, and with 1 after changes or an error. A user of the server needs +cl.limit +config|get, and to
-read all keys, which overrides name.`
+With --json it prints {"changes": [{"limit", "key", "text"}, ...]}: limit is "" for a change of a plan, and key is there for an
+override of a key; key_base64 instead if it is not UTF-8.
+
+A user of the server needs +cl.limit +config|get, and to read all keys, which overrides name.`
 
 const limitsDiffExample = `  cellserver limits diff limits.yml --addr 127.0.0.1:6380
   CELLSERVER_ADDR=rediss://operator:PASSWORD@limits.example:6390 cellserver limits diff limits.yml`
 
 func limitsDiffCommand() *cobra.Command {
-	addr := defaultServer
+	addr, asJSON := defaultServer, false
 	cmd := &cobra.Command{
 		Use: "diff [flags] FILE", Short: "compare a file of limits with a running server", Long: limitsDiffHelp, Example: limitsDiffExample,
-		Args: usage.ExactlyOne("FILE"), ValidArgsFunction: completeYAML,
-		RunE: func(cmd *cobra.Command, args []string) error { return diffLimits(cmd, args[0], addr) },
+		Args: usage.ExactlyOne("FILE"), ValidArgsFunction: completeYAML, Annotations: usage.Exits("no changes", "changes, or an error"),
+		RunE: func(cmd *cobra.Command, args []string) error { return diffLimits(cmd, args[0], addr, asJSON) },
 	}
-	flagvalue.FuncVar(cmd.Flags(), flagvalue.Func{
-		Kind: "host:port", Takes: "host:port, such as 127.0.0.1:6380, or a URL, such as rediss://user:password@host:port",
-		Get: func() string { return addr },
-		Set: func(text string) bool {
-			addr = text
-			return isURL(text) || flagvalue.IsAddress(text)
-		},
-	}, "addr", "`host:port` of the server, or a URL, redis://user:password@host:port, rediss:// or unix://; CELLSERVER_ADDR hides its password from the process list")
+	addrFlag(cmd.Flags(), &addr)
+	document.Flag(cmd.Flags(), &asJSON)
 	return cmd
 }
 
-func diffLimits(cmd *cobra.Command, path, addr string) error {
-	if !isURL(addr) {
-		addr = "redis://" + addr
-	}
-	running, err := runningLimits(cmd.Context(), addr)
+func diffLimits(cmd *cobra.Command, path, addr string, asJSON bool) error {
+	running, err := runningLimits(cmd.Context(), urlOf(addr))
 	var mistake usage.Error
 	switch {
 	case errors.As(err, &mistake):
@@ -66,7 +59,12 @@ func diffLimits(cmd *cobra.Command, path, addr string) error {
 		return err
 	}
 	changes := running.Diff(file)
-	if err := printChanges(cmd.OutOrStdout(), changes); err != nil {
+	if asJSON {
+		err = document.Print(cmd.OutOrStdout(), changesDocument(changes))
+	} else {
+		err = printChanges(cmd.OutOrStdout(), changes)
+	}
+	if err != nil {
 		return err
 	}
 	if len(changes) > 0 {
@@ -100,6 +98,24 @@ func printChanges(out io.Writer, changes []limitsfile.Change) error {
 		_, _ = w.WriteString(text + "\n")
 	}
 	return w.Flush()
+}
+
+// changesDocument returns changes for JSON.
+func changesDocument(changes []limitsfile.Change) any {
+	type change struct {
+		Limit string `json:"limit"`
+		document.Key
+		Text string `json:"text"`
+	}
+	all := []change{}
+	for _, c := range changes {
+		one := change{Limit: c.Limit, Text: c.Text}
+		if c.Key != "" {
+			one.Key = document.KeyOf(c.Key)
+		}
+		all = append(all, one)
+	}
+	return map[string]any{"changes": all}
 }
 
 // plainOrQuoted quotes a key that is not one printable word.

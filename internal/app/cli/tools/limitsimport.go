@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"cellserver/internal/app/document"
 	"cellserver/internal/app/usage"
 	"cellserver/internal/base/flagvalue"
 	"cellserver/internal/base/yamlfile"
@@ -15,8 +16,9 @@ import (
 const limitsImportHelp = `Translate configurations of envoyproxy/ratelimit into a file of limits on standard output. The call for each limit is above it.
 
 Constructs that are not translated, or only in part, are named on standard error, each in a line FILE:LINE: NOTE that says what to do.
-It exits with 0 if all was translated, and with 1 if there are notes, unless --allow-notes is given; the limits are written in both
-cases.`
+The limits are written with and without notes.
+
+With --json it prints {"limits_file": "...", "notes": [{"file", "line", "text"}, ...]}.`
 
 const limitsImportExample = `  cellserver limits import ratelimit/config/*.yaml > limits.yml
   cellserver limits import --merge-domains --allow-notes a.yaml b.yaml > limits.yml`
@@ -27,6 +29,7 @@ const maxEnvoyFileBytes = 32 << 20
 type limitsImportCall struct {
 	options    envoy.Options
 	allowNotes bool
+	json       bool
 }
 
 func limitsImportCommand() *cobra.Command {
@@ -39,12 +42,14 @@ func limitsImportCommand() *cobra.Command {
 			}
 			return nil
 		},
+		Annotations:       usage.Exits("all is translated, or --allow-notes is given", "there are notes, or an error"),
 		ValidArgsFunction: completeYAML,
 		RunE:              c.run,
 	}
 	flags := cmd.Flags()
 	flagvalue.BoolVar(flags, &c.options.MergeDomains, "merge-domains", "permit several files with the same domain, as MERGE_DOMAIN_CONFIG does there")
 	flagvalue.BoolVar(flags, &c.allowNotes, "allow-notes", "exit with 0 even if there are notes")
+	document.Flag(flags, &c.json)
 	return cmd
 }
 
@@ -61,7 +66,12 @@ func (c *limitsImportCall) run(cmd *cobra.Command, paths []string) error {
 	if err != nil {
 		return printProblems(cmd, err)
 	}
-	if _, err := cmd.OutOrStdout().Write(out); err != nil {
+	if c.json {
+		err = document.Print(cmd.OutOrStdout(), map[string]any{"limits_file": string(out), "notes": remarksOf(notes)})
+	} else {
+		_, err = cmd.OutOrStdout().Write(out)
+	}
+	if err != nil {
 		return err
 	}
 	for _, n := range notes {

@@ -39,6 +39,7 @@ func loadCommand() *cobra.Command {
 	c := &loadCall{}
 	cmd := &cobra.Command{
 		Use: "load [flags] [FILE|-]", Short: "load the keys of a dump", Long: loadHelp, Example: loadExample, Args: usage.AtMostOne("FILE"),
+		Annotations: usage.Exits("all keys were loaded or skipped", "the server refused keys, or an error"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c.take(args)
 			return c.load(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())

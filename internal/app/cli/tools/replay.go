@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"cellserver/internal/app/document"
 	"cellserver/internal/app/usage"
 	"cellserver/internal/base/flagvalue"
 	"cellserver/internal/base/zones"
@@ -70,7 +71,12 @@ see --reorder-window.
 
 CL.BTHROTTLE, CL.RESERVE and CL.CONCURRENCY cannot be replayed: they depend on when clients disconnect, on the final cost
 of requests and on when these end, which no trace contains. CL.MTHROTTLE, CL.CHECK and CL.MCHECK have several limits: replay
-each of them. In MONITOR's lines these commands, and CL.BUCKET, which other clients fill, are skipped and counted.`
+each of them. In MONITOR's lines these commands, and CL.BUCKET, which other clients fill, are skipped and counted.
+
+With --json it prints {"rows": [{"columns": {the trace's, by name}, "limited", "limit", "remaining", "retry_after_ms",
+"reset_after_ms"}, ...], "skipped_rows", "skipped_calls", "complete"}, where complete is false after an error, and a column that is
+not UTF-8 has _base64 after its name. With --summary as well, it prints {"rows", "allowed", "limited", "limited_share", "first",
+"last", "time_span_ms", "skipped_rows", "skipped_calls", "most_limited": [{"key", "limited", "at_most_too_high"}, ...]}.`
 
 const replayExample = `  $ printf 'at,key\n1700000000,alice\n1700000000.5,alice\n' |
       cellserver replay --max-burst 0 --count 1 --period 1
@@ -81,6 +87,7 @@ const replayExample = `  $ printf 'at,key\n1700000000,alice\n1700000000.5,alice\
 type replayCall struct {
 	file        string // "-" for standard input
 	summary     bool
+	json        bool
 	top         int
 	wholeBursts bool // --burst-is-capacity
 	keys        string
@@ -91,7 +98,7 @@ func replayCommand() *cobra.Command {
 	c := &replayCall{file: "-"}
 	cmd := &cobra.Command{
 		Use: "replay [flags] [FILE|-]", Short: "run a trace of requests through a limiter", Long: replayHelp, Example: replayExample,
-		Args: usage.AtMostOne("FILE"),
+		Args: usage.AtMostOne("FILE"), Annotations: usage.Exits("all rows have answers, or were skipped", "an error, such as a bad row"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				c.file = args[0]
@@ -116,6 +123,7 @@ func replayCommand() *cobra.Command {
 	flagvalue.DurationVar(flags, &c.options.ReorderWindow, "reorder-window", 0, 0, math.MaxInt64, "sort rows that are older than the newest by up to this `time`")
 	flagvalue.BoolVar(flags, &c.options.SkipBad, "skip-bad", "count bad rows instead of stopping at the first")
 	flagvalue.BoolVar(flags, &c.summary, "summary", "print totals and the most limited keys instead of the rows")
+	document.Flag(flags, &c.json)
 	flagvalue.NumberVar(flags, &c.top, "top", 10, 0, math.MaxInt, "`number` of the most limited keys to print with --summary")
 	return cmd
 }
@@ -247,6 +255,8 @@ func (c *replayCall) run(ctx context.Context, stdin io.Reader, stdout, stderr io
 	if c.summary {
 		summary, err = replay.Summarize(ctx, trace, c.options)
 		skipped = summary.Skipped
+	} else if c.json {
+		skipped, err = replay.RowsInJSON(ctx, trace, stdout, c.options)
 	} else {
 		skipped, err = replay.Rows(ctx, trace, stdout, c.options)
 	}
@@ -254,6 +264,9 @@ func (c *replayCall) run(ctx context.Context, stdin io.Reader, stdout, stderr io
 	reportSkipped(stderr, skipped)
 	if err != nil || summary == nil {
 		return err // a part's totals could be mistaken for the whole's
+	}
+	if c.json {
+		return document.Print(stdout, summaryDocumentOf(summary, c.top))
 	}
 	return summary.Print(stdout, c.top)
 }

@@ -44,7 +44,7 @@ Each node of a Redis Cluster shows only its own calls: follow each primary. A ce
 all clients from one event loop (--io-threads 1, without TLS) and they use neither scripts nor transactions; otherwise it may
 show calls in another order than it decides them.
 
-It exits with 0 without differences, and with 1 after a difference or an error. "Not compared" counts calls on keys that were
+"Not compared" counts calls on keys that were
 not read: the end came first, --rate is too low for the number of keys, or a key is longer than 1 MiB.`
 
 const shadowExample = `  cellserver shadow --from redis.example:6379 --for 10m
@@ -65,7 +65,7 @@ func shadowCommand() *cobra.Command {
 	c := &shadowCall{}
 	cmd := &cobra.Command{
 		Use: "shadow [flags] --from HOST:PORT", Short: "compare decisions with a running redis-cell", Long: shadowHelp, Example: shadowExample,
-		Args: usage.NoArguments,
+		Args: usage.NoArguments, Annotations: usage.Exits("no differences", "differences, or an error"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := c.check(); err != nil {
 				return usage.Mistake(fmt.Errorf("shadow: %w", err))

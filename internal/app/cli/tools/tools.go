@@ -13,5 +13,6 @@ func Commands() []*cobra.Command {
 		loadCommand(),
 		replayCommand(),
 		shadowCommand(),
+		topCommand(),
 	}
 }

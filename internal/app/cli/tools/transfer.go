@@ -43,6 +43,26 @@ func (c *fileCall) take(args []string) {
 
 func isURL(place string) bool { return strings.Contains(place, "://") }
 
+// addrFlag defines --addr of a cellserver, as host:port or a URL.
+func addrFlag(flags *pflag.FlagSet, to *string) {
+	flagvalue.FuncVar(flags, flagvalue.Func{
+		Kind: "host:port", Takes: "host:port, such as 127.0.0.1:6380, or a URL, such as rediss://user:password@host:port",
+		Get: func() string { return *to },
+		Set: func(text string) bool {
+			*to = text
+			return isURL(text) || flagvalue.IsAddress(text)
+		},
+	}, "addr", "`host:port` of the server, or a URL, redis://user:password@host:port, rediss:// or unix://; CELLSERVER_ADDR hides its password from the process list")
+}
+
+// urlOf returns the URL of an --addr.
+func urlOf(addr string) string {
+	if isURL(addr) {
+		return addr
+	}
+	return "redis://" + addr
+}
+
 // openServer parses the URL; it does not connect yet.
 func openServer(ctx context.Context, flag, url string) (*transfer.Server, error) {
 	logging.Disable() // the returned errors say the same as go-redis's log

@@ -22,12 +22,12 @@ type Drawer struct {
 func drawer(in func(en, zh string) string) Drawer {
 	d := Drawer{
 		Find:       in("Key or named limit", "Key 或命名限额"),
-		FindHint:   in("Find a key or a limit", "查找 Key 或限额"),
+		FindHint:   in("Find a key or a limit", "查找 Key 或命名限额"),
 		FindButton: in("Find", "查找"),
 		KeyHint: in(`A key, a named limit, or a whole call such as cl.throttle user:1 15 30 60. A key in double quotes can contain escapes: "a\x00\xff".`,
 			`Key、命名限额，或完整的命令，例如 cl.throttle user:1 15 30 60。双引号中的 Key 可以包含转义字符："a\x00\xff"。`),
 		Close:      in("Close", "关闭"),
-		LimitTitle: in("Limit %s", "限额 %s"),
+		LimitTitle: in("Limit %s", "命名限额 %s"),
 		NoAnswer:   in("No answer", "无法查看"),
 
 		Key:        "Key",
@@ -49,7 +49,7 @@ func drawer(in func(en, zh string) string) Drawer {
 			"这个漏斗需要 146 年以上才能漏空：请减小 max_burst 或 period，或增大 count。"),
 		TooLong: in("This window would be longer than 146 years: enter a smaller period.",
 			"这个窗口超过 146 年：请减小 period。"),
-		LimitUnknown: in("There is no limit of this name.", "没有此名称的限额。"),
+		LimitUnknown: in("There is no limit of this name.", "没有此名称的命名限额。"),
 
 		NoSuchKey: in("No such key: nothing is charged to it", "没有这个 Key：没有任何扣减"),
 		NoSuchKeyHint: in("To see how its next call would be decided, enter the whole call, such as cl.throttle user:1 15 30 60.",
@@ -66,7 +66,7 @@ func drawer(in func(en, zh string) string) Drawer {
 		LimitedUntilFilled: in("Limited until it is filled", "限流；补充后放行"),
 		ShadowedNext:       in("The limit is a shadow, else the next call would be limited.", "这是影子限额，否则下一次请求会被限流。"),
 		ByLimit:            in("By the named limit", "命名限额"),
-		ByOverride:         in("An override decides:", "由例外判定："),
+		ByOverride:         in("An override decides:", "由覆盖规则判定："),
 		LimitOfLink:        in("By the limit in the address.", "按地址中的限额。"),
 		LimitOfLastCall:    in("By the limit of its last call.", "按最近一次请求的限额。"),
 		LinkToKey:          in("Link to this key", "此 Key 的链接"),
@@ -104,9 +104,9 @@ func (d *Drawer) ofRules(in func(en, zh string) string) {
 	d.ShadowNote = in("This limit is a shadow: it denies nothing, and counts what it would have limited.",
 		"这是影子限额：并不限流，只统计本应限流的次数。")
 	d.OverNote = in("%s of the limited calls were debits, charged beyond the limit.", "限流的次数中，%s 次为超额扣减。")
-	d.OverriddenNote = in("%s of all calls were decided by an override.", "全部次数中，%s 次由例外判定。")
+	d.OverriddenNote = in("%s of all calls were decided by an override.", "全部次数中，%s 次由覆盖规则判定。")
 	d.Busiest = in("Busiest keys", "请求最多的 Key")
-	d.Overrides = in("overrides", "例外")
+	d.Overrides = in("overrides", "覆盖规则")
 	d.NoOverrides = in("None.", "没有。")
 	d.MoreOverrides = in("%s more: CL.LIMIT OVERRIDES %s", "另有 %s 个：CL.LIMIT OVERRIDES %s")
 	d.ByCommand = in("command", "命令")
@@ -131,12 +131,12 @@ func (d *Drawer) ofTables(in func(en, zh string) string) {
 	d.LimitsNote = in("The share of the last five minutes that was limited, and that was allowed near the limit (by default from 80 % on). "+
 		"A shadow limits nothing: its share is what it would have limited.",
 		"最近五分钟的限流比例，以及接近限额（默认 80 %）而放行的比例。影子限额并不限流，其比例为本应限流的部分。")
-	d.LimitsMore = in("And %d more; CL.LIMIT LIST has all.", "另有 %d 个；完整列表见 CL.LIMIT LIST。")
+	d.LimitsMore = in("And %d more; CL.LIMIT LIST has all.", "另有 %d 个命名限额；完整列表见 CL.LIMIT LIST。")
 	d.RuleCount = in("all of %s rules", "同时满足 %s 条规则")
 	d.Near = in("near", "接近")
 	d.FiveMinutes = in("5 minutes", "5 分钟")
 	d.Filter = in("Filter by name", "按名称筛选")
-	d.NoneMatches = in("No limit has this in its name.", "没有名称匹配的限额。")
+	d.NoneMatches = in("No limit has this in its name.", "没有名称匹配的命名限额。")
 	d.Fold = in("Show only ten", "只显示 10 个")
 	d.Unfold = in("Show %d more", "再显示 %d 个")
 	d.APeriod = in("%s a window of the calendar", "每个自然窗口 %s 个")

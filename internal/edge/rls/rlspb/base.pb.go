@@ -80,7 +80,7 @@ const file_envoy_config_core_v3_base_proto_rawDesc = "" +
 	"\x1fenvoy/config/core/v3/base.proto\x12\x14envoy.config.core.v3\"5\n" +
 	"\vHeaderValue\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05valueB$Z\"cellserver/internal/edge/rls/rlspbb\x06proto3"
+	"\x05value\x18\x02 \x01(\tR\x05valueB\x19Z\x17internal/edge/rls/rlspbb\x06proto3"
 
 var (
 	file_envoy_config_core_v3_base_proto_rawDescOnce sync.Once

@@ -219,7 +219,7 @@ const file_envoy_extensions_common_ratelimit_v3_ratelimit_proto_rawDesc = "" +
 	"\x11RateLimitOverride\x12*\n" +
 	"\x11requests_per_unit\x18\x01 \x01(\rR\x0frequestsPerUnit\x120\n" +
 	"\x04unit\x18\x02 \x01(\x0e2\x1c.envoy.type.v3.RateLimitUnitR\x04unit\x12E\n" +
-	"\x0funit_multiplier\x18\x03 \x01(\v2\x1c.google.protobuf.UInt32ValueR\x0eunitMultiplierB$Z\"cellserver/internal/edge/rls/rlspbb\x06proto3"
+	"\x0funit_multiplier\x18\x03 \x01(\v2\x1c.google.protobuf.UInt32ValueR\x0eunitMultiplierB\x19Z\x17internal/edge/rls/rlspbb\x06proto3"
 
 var (
 	file_envoy_extensions_common_ratelimit_v3_ratelimit_proto_rawDescOnce sync.Once

@@ -96,7 +96,7 @@ const file_envoy_type_v3_ratelimit_unit_proto_rawDesc = "" +
 	"\x04HOUR\x10\x03\x12\a\n" +
 	"\x03DAY\x10\x04\x12\t\n" +
 	"\x05MONTH\x10\x05\x12\b\n" +
-	"\x04YEAR\x10\x06B$Z\"cellserver/internal/edge/rls/rlspbb\x06proto3"
+	"\x04YEAR\x10\x06B\x19Z\x17internal/edge/rls/rlspbb\x06proto3"
 
 var (
 	file_envoy_type_v3_ratelimit_unit_proto_rawDescOnce sync.Once

@@ -451,7 +451,7 @@ const file_envoy_service_ratelimit_v3_rls_proto_rawDesc = "" +
 	"\n" +
 	"OVER_LIMIT\x10\x022\x82\x01\n" +
 	"\x10RateLimitService\x12n\n" +
-	"\x0fShouldRateLimit\x12,.envoy.service.ratelimit.v3.RateLimitRequest\x1a-.envoy.service.ratelimit.v3.RateLimitResponseB$Z\"cellserver/internal/edge/rls/rlspbb\x06proto3"
+	"\x0fShouldRateLimit\x12,.envoy.service.ratelimit.v3.RateLimitRequest\x1a-.envoy.service.ratelimit.v3.RateLimitResponseB\x19Z\x17internal/edge/rls/rlspbb\x06proto3"
 
 var (
 	file_envoy_service_ratelimit_v3_rls_proto_rawDescOnce sync.Once

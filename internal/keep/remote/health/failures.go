@@ -43,9 +43,9 @@ func hintOn(reason store.Reason) string {
 	case servers.QueueFull:
 		return "the servers are overloaded: add some, or cellservers with --prefilter"
 	case servers.Auth:
-		return "correct the user or password of --store, or that user's rights, which docs/OPERATIONS.md lists"
+		return "correct the user or password of --store, or that user's rights, which docs/TUNING.md lists"
 	case servers.NoScripting:
-		return "its servers must have EVALSHA and SCRIPT LOAD, and allow them; docs/OPERATIONS.md lists the rights"
+		return "its servers must have EVALSHA and SCRIPT LOAD, and allow them; docs/TUNING.md lists the rights"
 	case servers.OutOfMemory:
 		return "its servers are full: raise their maxmemory, or set their maxmemory-policy to volatile-ttl"
 	case servers.ReadOnly:

@@ -127,10 +127,49 @@ func TestTop(t *testing.T) {
 		{"CL.TOP COUNT 1024 \r\n", "*5\r\n"},
 		{"CL.TOP DENIED\r\n", "*1\r\n" + entry("often", "4", "1", 0)},
 		{"CL.TOP COUNT 0\r\nCL.TOP COUNT 1025\r\nCL.TOP COUNT x\r\n", strings.Repeat("-ERR COUNT must be from 1 to 1024\r\n", 3)},
-		{"CL.TOP x\r\nCL.TOP COUNT\r\nCL.TOP COUNT 1 DENIED\r\n", strings.Repeat("-ERR syntax error\r\n", 3)},
+		{"CL.TOP x\r\nCL.TOP COUNT\r\nCL.TOP COUNT 1 DENIED\r\nCL.TOP WITHNAMES 1\r\n", strings.Repeat("-ERR syntax error\r\n", 4)},
 		{resptest.Encode("EVAL", "return redis.call('cl.top')", "0"), "-ERR This Redis command is not allowed from script"},
 		{"HELLO 2\r\nCL.TOP DENIED\r\n", "*1\r\n*5\r\n$5\r\noften\r\n$1\r\n4\r\n$1\r\n1\r\n$1\r\n0\r\n:0\r\n"},
 	} {
 		commandstest.ExpectLike(t, s, tt.in, "…"+tt.want+"…")
+	}
+}
+
+// TestTopWithNames: a map in RESP3, names and values in turn in RESP2; what is not known yet is null.
+func TestTopWithNames(t *testing.T) {
+	var nowNs atomic.Int64
+	nowNs.Store(commandstest.T0)
+	r := commandstest.New(func(c *commands.Config) { c.Now = nowNs.Load })
+	s := r.Session()
+	long := strings.Repeat("x", 200)
+	second := func(calls string) {
+		commandstest.Say(t, s, calls)
+		nowNs.Add(commandstest.Sec)
+	}
+	for range 20 {
+		second(strings.Repeat("CL.THROTTLE often 1 1 60\r\n", 3))
+	}
+	second("SELECT 3\r\nCL.THROTTLE " + long + " 1 1 60\r\nSELECT 0\r\n")
+	ask := func(words string) []resptest.Reply {
+		return resptest.ParseAll(t, commandstest.Say(t, s, words+"\r\n"))[0].Elements
+	}
+	for _, tt := range []struct{ ask, key, cut, db, recent string }{
+		{"CL.TOP withnames COUNT 1", "often", "0", "0", "2.7"},
+		{"cl.top requested count 2 WITHNAMES", long[:80], "1", "3", "-1"},
+	} {
+		commandstest.Say(t, s, "HELLO 2\r\n")
+		all := ask(tt.ask)
+		flat := all[len(all)-1]
+		commandstest.Say(t, s, "HELLO 3\r\n")
+		all = ask(tt.ask)
+		last := all[len(all)-1]
+		if flat.Kind != '*' || last.Kind != '%' || len(flat.Elements) != 16 || len(last.Elements) != 16 {
+			t.Fatalf("got %+v and %+v", flat, last)
+		}
+		got := flat.Field
+		if !strings.HasPrefix(got("key").Text, tt.key) || fmt.Sprint(got("key_is_cut").Number) != tt.cut || fmt.Sprint(got("database").Number) != tt.db ||
+			got("recent_calls_per_second").Text != tt.recent || (got("recent_calls_per_second_error").Kind == '_') != (tt.recent == "-1") {
+			t.Errorf("%s: got %+v", tt.ask, flat)
+		}
 	}
 }

@@ -12,42 +12,94 @@ import (
 	"cellserver/internal/wire/glob"
 )
 
-const defaultTopKeys = 10
+// topCall is what CL.TOP [REQUESTED|LIMITED] [COUNT n] [WITHNAMES] asks for.
+type topCall struct {
+	ranking   topkeys.Ranking
+	count     int64
+	withNames bool
+}
 
-// top is CL.TOP [REQUESTED|LIMITED] [COUNT n]. ASKED and DENIED are older names of the rankings.
+// top replies an array for each key, or a map WITHNAMES. Arrays stay as they are in both protocols, as they are read
+// by position; a number more is only in the map.
 func (k handlers) top(c execute.Call, _ store.Walker, args [][]byte) error {
-	ranking, n := topkeys.Requested, int64(defaultTopKeys)
-	rest := args[1:]
+	call, err := readTop(args[1:])
+	if err != nil {
+		return err
+	}
+	entries := k.Records.TopKeys.Top(call.ranking, c.Now(), int(call.count))
+	c.Reply().Array(len(entries))
+	for i := range entries {
+		if call.withNames {
+			replyNamed(c.Reply(), &entries[i])
+		} else {
+			replyInOrder(c.Reply(), &entries[i])
+		}
+	}
+	return nil
+}
+
+// readTop also takes ASKED and DENIED, older names of the rankings.
+func readTop(rest [][]byte) (call topCall, err error) {
+	call.count = 10
 	if len(rest) > 0 {
 		switch glob.Fold(rest[0]) {
 		case "requested", "asked":
 			rest = rest[1:]
 		case "limited", "denied":
-			ranking, rest = topkeys.Limited, rest[1:]
+			call.ranking, rest = topkeys.Limited, rest[1:]
 		}
 	}
-	switch {
-	case len(rest) == 0:
-	case len(rest) == 2 && glob.Fold(rest[0]) == "count":
-		var ok bool
-		if n, ok = resp.ParseInt(rest[1]); !ok || n < 1 || n > topkeys.Counters {
-			return reply.Error("ERR COUNT must be from 1 to " + strconv.Itoa(topkeys.Counters))
+	for len(rest) > 0 {
+		switch word := glob.Fold(rest[0]); {
+		case word == "withnames":
+			call.withNames, rest = true, rest[1:]
+		case word == "count" && len(rest) > 1:
+			n, ok := resp.ParseInt(rest[1])
+			if !ok || n < 1 || n > topkeys.Counters {
+				return call, reply.Error("ERR COUNT must be from 1 to " + strconv.Itoa(topkeys.Counters))
+			}
+			call.count, rest = n, rest[2:]
+		default:
+			return call, reply.ErrSyntax
 		}
-	default:
-		return reply.ErrSyntax
 	}
-	entries := k.Records.TopKeys.Top(ranking, c.Now(), int(n))
-	c.Reply().Array(len(entries))
-	for _, e := range entries {
-		c.Reply().Array(5)
-		c.Reply().BulkString(e.Name)
-		c.Reply().Double(round(e.CallsPerSecond, 1000))
-		c.Reply().Double(round(e.Share, 10_000))
-		c.Reply().Double(round(e.Error, 1000))
-		c.Reply().Int(int64(e.DB))
-	}
-	return nil
+	return call, nil
 }
 
-// round rounds to 1/parts.
-func round(x, parts float64) float64 { return math.Round(x*parts) / parts }
+func replyInOrder(w *resp.Writer, e *topkeys.Entry) {
+	w.Array(5)
+	w.BulkString(e.Name)
+	w.Double(roundRate(e.CallsPerSecond))
+	w.Double(roundShare(e.Share))
+	w.Double(roundRate(e.Error))
+	w.Int(int64(e.DB))
+}
+
+func replyNamed(w *resp.Writer, e *topkeys.Entry) {
+	w.Map(8)
+	w.Pair("key", e.Name)
+	w.BulkString("key_is_cut")
+	w.Bool(e.Cut)
+	w.BulkString("database")
+	w.Int(int64(e.DB))
+	w.BulkString("share")
+	w.Double(roundShare(e.Share))
+	w.BulkString("calls_per_second")
+	w.Double(roundRate(e.CallsPerSecond))
+	w.BulkString("calls_per_second_error")
+	w.Double(roundRate(e.Error))
+	recent := func(name string, rate float64) {
+		w.BulkString(name)
+		if e.IsRecent {
+			w.Double(roundRate(rate))
+		} else {
+			w.Null()
+		}
+	}
+	recent("recent_calls_per_second", e.Recent)
+	recent("recent_calls_per_second_error", e.RecentError)
+}
+
+func roundRate(perSecond float64) float64 { return math.Round(perSecond*1000) / 1000 }
+
+func roundShare(x float64) float64 { return math.Round(x*10_000) / 10_000 }

@@ -12,17 +12,23 @@ import (
 	"cellserver/internal/redis/reply"
 	"cellserver/internal/resp"
 	"cellserver/internal/store"
+	"cellserver/internal/wire/glob"
 )
 
-// limitSet is CL.LIMIT SET name rule [rule ...] [SHADOW], or SET name max_burst count period ... [SHADOW].
+// limitSet is CL.LIMIT SET name rule [rule ...] [SHADOW] [SAMERULES], or SET name max_burst count period ...
+// with the same options.
 func (k handlers) limitSet(c execute.Call, conn execute.Connection, args [][]byte) error {
+	set, last := k.NamedLimits.Set, len(args)-1
+	if glob.IsFolded(args[last], "samerules") {
+		set, args = k.NamedLimits.SetShadow, args[:last]
+	}
 	d, err := argument.Definition(args, k.Reading)
 	if err != nil {
 		return err
 	}
 	addr := conn.Client().Addr()
 	return k.change(c, func() error {
-		if err := k.NamedLimits.Set(d); err != nil {
+		if err := set(d); err != nil {
 			return err
 		}
 		k.Log.Info("limit set by CL.LIMIT SET", "limit", d.Name, "rules", strings.Join(d.Words(k.Reading), " "), "shadow", d.Shadow, "client", addr)
