@@ -21,7 +21,8 @@ import (
 func projectNames(t *testing.T) map[string]string {
 	t.Helper()
 	names := map[string]string{"VERSION": buildinfo.Version}
-	for _, m := range regexp.MustCompile(`(?m)^(\w+)=(\S+)$`).FindAllStringSubmatch(read(t, "release/names.env"), -1) {
+	line := regexp.MustCompile(`(?m)^(\w+)=(\S+)$`)
+	for _, m := range line.FindAllStringSubmatch(read(t, "release/names.env"), -1) {
 		names[m[1]] = m[2]
 	}
 	names["OWNER"] = path.Base(path.Dir(names["REPOSITORY"]))
@@ -39,7 +40,7 @@ func nameRules(t *testing.T) (rules []nameRule) {
 	t.Helper()
 	const (
 		before = "(?m)(^|[\\s\"'=(`])"
-		any    = `(?:[\w.-]+/)*cellserver` // whatever it was called
+		own    = `(?:[\w.-]+/)*cellserver` // whatever it was called
 	)
 	entries, err := os.ReadDir(".")
 	if err != nil {
@@ -53,12 +54,12 @@ func nameRules(t *testing.T) (rules []nameRule) {
 	}
 	inside := `(/(?:` + strings.Join(folders, "|") + `)\b)`
 	for _, r := range []struct{ files, pattern, is string }{
-		{`\.(go|md)$|(^|/)go\.mod$`, before + any + inside, "${1}{MODULE}${2}"},
-		{`(^|/)go\.mod$`, `(?m)^(module |replace |require |\t)` + any + `( v0\.0\.0| =>|$)`, "${1}{MODULE}${2}"},
+		{`\.(go|md)$|(^|/)go\.mod$`, before + own + inside, "${1}{MODULE}${2}"},
+		{`(^|/)go\.mod$`, `(?m)^(module |replace |require |\t)` + own + `( v0\.0\.0| =>|$)`, "${1}{MODULE}${2}"},
 		{`^adapters/go/cellgrpc/go\.mod$`, `(/adapters/go )v\S+`, "${1}v{VERSION}"},
 		{`\.(md|yml)$`, `https://github\.com/[\w-]+/cellserver\b`, "https://{REPOSITORY}"},
 		{`^\.goreleaser\.yaml$`, `(?m)^(  - OWNER=).*$`, "${1}{OWNER}"},
-		{`\.(md|ya?ml)$`, before + any + `:\d+\.\d+\.\d+\b`, "${1}{IMAGE}:{VERSION}"},
+		{`\.(md|ya?ml)$`, before + own + `:\d+\.\d+\.\d+\b`, "${1}{IMAGE}:{VERSION}"},
 		{`^deploy/helm/cellserver/values\.yaml$`, `(?m)^(  repository: )\S*$`, "${1}{IMAGE}"},
 		{`^deploy/helm/cellserver/README\.md$`, "(`image.repository` \\| `)[^`]*", "${1}{IMAGE}"},
 		{`\.md$`, `oci://[\w./-]+/cellserver\b`, "{CHART}"},

@@ -102,9 +102,9 @@ func TestActions(t *testing.T) {
 	v.do(chromedp.WaitVisible(chromedp.CSS("dialog[open]")))
 	s.stop()
 	v.click("dialog button[value=yes]")
-	v.until(`document.querySelector("[data-act=reset] .told.problem").textContent.startsWith("There was no answer, so the outcome is not known")`)
+	v.until(`document.querySelector("[data-act=reset] .told.problem")?.textContent.startsWith("There was no answer, so the outcome is not known")`)
 	v.click("[data-act=reset] button")
-	v.until(`document.querySelector("[data-act=reset] .told.problem").textContent.startsWith("The server does not answer. Nothing was done.")`)
+	v.until(`document.querySelector("[data-act=reset] .told.problem")?.textContent.startsWith("The server does not answer. Nothing was done.")`)
 }
 
 // TestActionsWithoutScripts: plain forms do the same, as browsers send Origin with them, too.

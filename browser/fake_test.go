@@ -4,22 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"cellserver/internal/decide/histogram"
-	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/decide/topkeys"
 	"cellserver/internal/edge/dashboard"
-	"cellserver/internal/funnel"
-	"cellserver/internal/limiter"
-	"cellserver/internal/limiter/calendar"
 	"cellserver/internal/store"
 )
 
@@ -37,7 +31,7 @@ func fakeServer(t *testing.T) *fake {
 	t.Helper()
 	f := &fake{}
 	source := f.source()
-	source.Limits, source.State = namedLimits(t)
+	useLimits(t, &source, newRegistry(t, apiLimit))
 	f.listen(t, withHistory(f.run(t, source)))
 	return f
 }
@@ -53,27 +47,6 @@ func emptyServer(t *testing.T) *fake {
 	source.Top = func(topkeys.Ranking, int) []topkeys.Entry { return nil }
 	f.listen(t, f.run(t, source))
 	return f
-}
-
-// namedLimits returns the limit api, of a funnel, a window and a quota, whose keys have used three units.
-func namedLimits(t *testing.T) (limits func() []*namedlimit.Limit, state func(int64, store.Key) (limiter.State, bool, error)) {
-	t.Helper()
-	r := namedlimit.New(namedlimit.Config{Log: slog.New(slog.DiscardHandler)})
-	if err := r.Set(namedlimit.Definition{Name: "api", Near: namedlimit.DefaultNear, Policy: namedlimit.Policy{Rules: []namedlimit.Rule{
-		{Capacity: 6, Count: 1, PeriodSec: 3600},
-		{Algorithm: namedlimit.FixedWindow, Capacity: 10, PeriodSec: 3600},
-		{Algorithm: namedlimit.Quota, Capacity: 1_000_000, Calendar: calendar.Spec{Every: calendar.Month, Zone: "Europe/Berlin"}},
-	}}}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := r.Override(namedlimit.KeyOverride{Limit: "api", Key: "out", Policy: namedlimit.Policy{Constant: limiter.Deny}}); err != nil {
-		t.Fatal(err)
-	}
-	return r.All, func(nowNs int64, _ store.Key) (s limiter.State, ok bool, err error) {
-		rule := limiter.OfNamed(r.Lookup([]byte("api")).Named(nil, r.Now))
-		_, _, err = rule.Decide(&s, nowNs, 3)
-		return s, true, err
-	}
 }
 
 // run takes the page's samples until the test ends.
@@ -128,9 +101,7 @@ func (f *fake) source() dashboard.Source {
 			n := f.calls.Add(1)
 			return dashboard.Sample{Allowed: n * n * 1000, Limited: n * 100, Connections: 12, Keys: int(n), MemoryBytes: n << 20, Errors: 200 * n, OwnErrors: 200 * n}
 		},
-		State: func(nowNs int64, _ store.Key) (s limiter.State, ok bool, err error) {
-			return limiter.State{ExpiresNs: nowNs + 1e9}, true, nil
-		},
+		State: statesOf(began),
 		Persistence: func() store.Durability {
 			fault := errors.New(hostile + strings.Repeat("/directory", 20) + "/log-1: no space left on device")
 			return store.Durability{Interval: time.Second, Fault: fault, FaultSinceNs: began.UnixNano()}
@@ -146,23 +117,6 @@ func (f *fake) source() dashboard.Source {
 		},
 		Top: f.top,
 	}
-}
-
-// top returns hot keys. Their order changes with every sample; a click on one needs steady.
-func (f *fake) top(_ topkeys.Ranking, _ int) []topkeys.Entry {
-	n := f.calls.Load()
-	terms := limiter.Terms{Kind: limiter.Funnel, Unit: funnel.Seconds, Numbers: limiter.Numbers{16, 30, 60}}
-	keys := []topkeys.Entry{
-		{Name: hostile, Recent: 100, IsRecent: true, Share: 0.5, Terms: terms},
-		{Name: "\xff\x00\u202e\"><script>alert(2)</script>", DB: 2, Recent: 50, IsRecent: true, Share: 0.25, Terms: terms},
-		{Name: "{{alert(3)}}'\"`--></style>", Recent: 10, IsRecent: true, Share: 0.05, Terms: terms},
-		{Name: "api:user:" + hostile, Recent: 20, IsRecent: true, Share: 0.1, Terms: limiter.Terms{Kind: limiter.Named}},
-		{Name: strings.Repeat("long", 32), Cut: true, Recent: float64(n), IsRecent: true},
-	}
-	if n%2 == 0 && !f.steady.Load() {
-		slices.Reverse(keys)
-	}
-	return keys
 }
 
 const (

@@ -17,7 +17,7 @@ const synopsis = `usage:
   release version                  prints the source's version
   release prepare VERSION          writes release/generated, before the build
   release image DIST               writes DIST, a finished build, as a container image, an OCI archive in DIST
-  release push DIST [IMAGE]        pushes that image to its registry, with its version as the tag; IMAGE of names.env by default`
+  release push DIST [IMAGE]        pushes that image with its version as the tag; to IMAGE of names.env by default`
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

@@ -86,7 +86,7 @@ func TestHelpAndVersion(t *testing.T) {
 	if code, out, _ := harness.Call(t, nil, "--help"); code != 0 || !strings.Contains(out, "\nListening:\n") {
 		t.Errorf("--help: got %d, %q", code, out)
 	}
-	for _, sub := range []string{"replay", "health", "dump", "load", "import", "check", "version"} {
+	for _, sub := range []string{"replay", "health", "dump", "load", "import", "check", "top", "version"} {
 		if code, out, _ := harness.Call(t, nil, sub, "--help"); code != 0 || !strings.Contains(out, "Usage:\n  cellserver "+sub) {
 			t.Errorf("%s --help: got %d, %q", sub, code, out)
 		}

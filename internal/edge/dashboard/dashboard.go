@@ -126,8 +126,8 @@ type sampled struct {
 type renewal uint8
 
 const (
-	renewedAll renewal = iota
-	renewedLimits // and not the hot keys, if there are limits
+	renewedAll    renewal = iota
+	renewedLimits         // and not the hot keys, if there are limits
 	renewedMinutes
 	renewedStates // the last error and replication
 	renewals

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"fmt"
 	"strconv"
+	"time"
 
 	g "maragu.dev/gomponents"
 
@@ -138,6 +139,9 @@ func (v *view) rulesDrawn(a *keyAnswer) g.Node {
 	return all
 }
 
+// foreverNs is further than any expiry that was asked for: keys that never expire have the last times there are.
+const foreverNs = uint64(200 * 365 * 24 * time.Hour)
+
 // facts lists the key's kind and expiry, and the reply to a call.
 func (a *keyAnswer) facts(t *words.Texts, nowNs int64) g.Node {
 	var all []g.Node
@@ -155,7 +159,7 @@ func (a *keyAnswer) facts(t *words.Texts, nowNs int64) g.Node {
 	}
 	switch {
 	case !a.known:
-	case limiter.IsEndless(&a.state):
+	case a.leftNs(nowNs) > foreverNs:
 		all = append(all, entry(t.Expires, t.NeverExpires))
 	default:
 		all = append(all, entry(t.Expires, after(t, a.leftNs(nowNs))))
@@ -188,9 +192,13 @@ func (v *view) selfLink(a *keyAnswer) g.Node {
 }
 
 func (v *view) limitLink(name string) g.Node {
+	return el("a", class("in"), attr("href", v.limitAddress(name)), text(name))
+}
+
+func (v *view) limitAddress(name string) string {
 	query := v.choices()
 	query.Set("limit", name)
-	return el("a", class("in"), attr("href", "/?"+query.Encode()), text(name))
+	return "/?" + query.Encode()
 }
 
 // limitBody shows a named limit: its rules, last minutes, busiest keys and overrides.
@@ -219,6 +227,7 @@ func (v *view) limitBody(l *namedlimit.Limit) g.Node {
 			g.If(c.Over > 0, el("p", text(fmt.Sprintf(t.OverNote, figures.Grouped(int64(c.Over)))))),
 			g.If(c.Overridden > 0, el("p", text(fmt.Sprintf(t.OverriddenNote, figures.Grouped(int64(c.Overridden))))))),
 		v.busiest(l), v.overrides(l), v.limitActions(l),
+		el("p", class("self"), el("a", attr("href", v.limitAddress(l.Name)), text(t.LinkToLimit))),
 	}
 }
 

@@ -92,7 +92,11 @@ func (v *view) ask() (q question) {
 // readCall reads a call as clients write it, such as cl.throttle user:1 15 30 60: the key, and the rest as in
 // links.
 func readCall(text string) (key, by string, ok bool) {
-	given := strings.Fields(text)
+	words, _ := resp.SplitInline([]byte(text), nil)
+	given := make([]string, len(words))
+	for i, word := range words {
+		given[i] = string(word)
+	}
 	for kind := range limiter.Kinds {
 		row := kind.Row()
 		n := len(row.Arguments())
@@ -106,7 +110,7 @@ func readCall(text string) (key, by string, ok bool) {
 		if kind == limiter.SlidingWindow && slices.ContainsFunc(given, func(s string) bool { return strings.EqualFold(s, "approx") }) {
 			kind = limiter.ApproxWindow
 		}
-		return name, strings.Join(append([]string{kindName(kind)}, rest...), " "), true
+		return resp.Quote([]byte(name)), strings.Join(append([]string{kindName(kind)}, rest...), " "), true
 	}
 	return "", "", false
 }

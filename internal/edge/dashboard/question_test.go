@@ -71,7 +71,10 @@ func TestWholeCalls(t *testing.T) {
 		{"cl.fixedwindow a 5 60", "<code>0 5 4 -1 60</code>"},
 		{"cl.slidingwindow a 5 60", "<dt>CL.SLIDINGWINDOW with quantity 1 would reply</dt><dd><code>0 5 4 -1 60</code>"},
 		{"cl.slidingwindow a 5 60 2 approx", "<dt>CL.SLIDINGWINDOW APPROX with quantity 1 would reply</dt><dd><code>0 5 4 -1"},
+		{`cl.throttle "a b\x00" 15 30 60`, `&#34;a b\x00&#34;</bdi>`},
+		{`cl.throttle "a b" 15 30 60`, "<code>0 16 15 -1 2</code>"},
 		{"cl.throttle a", "cl.throttle a</bdi>"}, // a key
+		{`cl.throttle "a 15 30 60`, "cl.throttle &#34;a 15 30 60</bdi>"},
 	} {
 		wantText(t, body(t, p, url.Values{"lang": {"en"}, "key": {tt.call}}.Encode()), tt.want)
 	}

@@ -55,6 +55,8 @@ func topCommand() *cobra.Command {
 }
 
 func (c *topCall) run(ctx context.Context, in io.Reader, out, problems io.Writer) error {
+	ctx, quit := context.WithCancel(ctx)
+	defer quit()
 	s, err := openServer(ctx, "--addr", urlOf(c.addr))
 	if err != nil {
 		return err
@@ -62,5 +64,6 @@ func (c *topCall) run(ctx context.Context, in io.Reader, out, problems io.Writer
 	defer s.Close()
 	c.options.Server, c.options.Out, c.options.Err = s, out, problems
 	c.options.In, _ = in.(*os.File)
+	c.options.Quit = quit
 	return top.Run(ctx, c.options)
 }

@@ -32,11 +32,9 @@ func isScreen(out *os.File) bool {
 
 // onScreen draws until ctx is done, or q or Ctrl-C is typed.
 func (w *watch) onScreen(ctx context.Context, out *os.File) error {
-	ctx, quit := context.WithCancel(ctx)
-	defer quit()
 	if typed, ok := takeKeys(w.In); ok {
 		defer typed.giveBack()
-		go typed.untilQuit(quit)
+		go typed.untilQuit(w.Quit)
 	}
 	if _, err := io.WriteString(out, enterScreen); err != nil {
 		return err

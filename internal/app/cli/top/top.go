@@ -22,6 +22,8 @@ type Options struct {
 
 	In       *os.File // nil for no terminal
 	Out, Err io.Writer
+
+	Quit func() // ends ctx, and the server's connections with it
 }
 
 // answerTimeout bounds a round's wait for a server that is gone.
@@ -91,10 +93,13 @@ func (w *watch) next(ctx context.Context) {
 	}
 }
 
-// cause shortens a system's error to fit a line.
+// cause shortens an error to fit a line.
 func cause(err error) error {
 	if call := (*os.SyscallError)(nil); errors.As(err, &call) {
 		return call.Err
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("it takes longer than %s", answerTimeout)
 	}
 	return err
 }

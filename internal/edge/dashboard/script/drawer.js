@@ -1,14 +1,16 @@
 // The drawer, sorting and filtering change the address and only the parts of the page that depend on it.
-const drawer = byID("drawer"), find = byID("find"), field = byID("field-key"), narrow = matchMedia("(max-width: 44rem)");
+const drawer = byID("drawer"), find = byID("find"), field = byID("field-key");
 const asked = ["key", "db", "limit", "by"];
 let visited = location.search, opener = null;
 
 const isOpen = () => drawer.firstElementChild !== null;
 
-// visit shows what the address asks for.
+const linkTo = (href) => [...document.querySelectorAll("main a.in")].find((link) => link.href === href);
+
+// visit shows what the address asks for. When that closes the drawer, the focus returns to where it was opened.
 const visit = async () => {
+	const before = new URLSearchParams(visited), query = new URLSearchParams(location.search), wasOpen = isOpen();
 	visited = location.search;
-	const query = new URLSearchParams(location.search);
 	for (const link of document.querySelectorAll("nav a[hreflang]")) {
 		const other = new URLSearchParams(query);
 		other.set("lang", link.hreflang);
@@ -18,10 +20,13 @@ const visit = async () => {
 	if (failures > 0) {
 		return; // keep what was entered, until the server answers again
 	}
-	field.value = query.get("key") ?? "";
-	byID("main").inert = isOpen() && narrow.matches; // the drawer covers it
+	if (query.get("key") !== before.get("key")) {
+		field.value = query.get("key") ?? "";
+	}
 	if (isOpen()) {
-		speak(drawer.querySelector(".verdict, [role=alert]")?.textContent ?? "");
+		speak(drawer.querySelector(".verdict")?.textContent ?? "");
+	} else if (wasOpen) {
+		(opener?.isConnected ? opener : linkTo(opener?.href) ?? field).focus();
 	}
 };
 
@@ -32,14 +37,11 @@ const open = async (url, from) => {
 	byID("drawer-heading")?.focus();
 };
 
-// shut closes the drawer; the focus returns to where it was opened.
-const shut = async () => {
+const shut = () => {
 	const query = new URLSearchParams(location.search);
 	asked.forEach((name) => query.delete(name));
 	history.pushState(null, "", `?${query}`);
-	await visit();
-	const again = opener?.isConnected ? opener : [...document.querySelectorAll("main a.in")].find((link) => link.href === opener?.href);
-	(again ?? field).focus();
+	visit();
 };
 
 // choose changes what the tables show.
@@ -101,6 +103,4 @@ document.addEventListener("keydown", (event) => {
 	}
 });
 find.addEventListener("submit", search);
-narrow.addEventListener("change", () => { byID("main").inert = isOpen() && narrow.matches; });
 addEventListener("popstate", () => location.search !== visited && visit()); // not for links within the page
-byID("main").inert = isOpen() && narrow.matches;

@@ -7,7 +7,7 @@ type Drawer struct {
 	NumberTooSmall, ZeroRate, TooSlow, TooLong, LimitUnknown                            string
 	NoSuchKey, NoSuchKeyHint, LimitNotKnown, LimitNotKnownHint, NoState                 string
 	AllowedNow, LimitedFor, LimitedAlways, LimitedUntilFilled, ShadowedNext             string
-	ByLimit, ByOverride, LimitOfLink, LimitOfLastCall, LinkToKey                        string
+	ByLimit, ByOverride, LimitOfLink, LimitOfLastCall, LinkToKey, LinkToLimit           string
 	FunnelPicture, BucketPicture, WindowPicture, UnitsOf, LeakRate, In, Now             string
 	Level, Used, Leak, UntilFree, UntilEmpty, Available, ResetAfter, NoRetry            string
 	Kind, UnitsStored, ReplyHeading                                                     string
@@ -70,6 +70,7 @@ func drawer(in func(en, zh string) string) Drawer {
 		LimitOfLink:        in("By the limit in the address.", "按地址中的限额。"),
 		LimitOfLastCall:    in("By the limit of its last call.", "按最近一次请求的限额。"),
 		LinkToKey:          in("Link to this key", "此 Key 的链接"),
+		LinkToLimit:        in("Link to this limit", "此命名限额的链接"),
 	}
 	d.ofRules(in)
 	d.ofTables(in)
