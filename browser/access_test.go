@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,6 +29,18 @@ var axe = sync.OnceValues(func() (string, error) {
 	return string(source), err
 })
 
+func axeSource(t *testing.T) string {
+	t.Helper()
+	if _, err := exec.LookPath("npm"); err != nil {
+		processtest.SkipUnlessCI(t, "requires npm from Debian's package npm: run scripts/deps.sh")
+	}
+	source, err := axe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return source
+}
+
 // violations returns what axe-core finds by all its rules but the experimental ones.
 func (v *visitor) violations(source string) []string {
 	v.t.Helper()
@@ -38,15 +51,10 @@ func (v *visitor) violations(source string) []string {
 
 func TestAxe(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("npm"); err != nil {
-		processtest.SkipUnlessCI(t, "requires npm from Debian's package npm: run scripts/deps.sh")
-	}
-	source, err := axe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	const answer, named = "&key=a&max_burst=15&count=30&period=60", "&kind=named&limit=api&key=a"
-	full, empty := visit(t, fakeServer(t).url), visit(t, emptyServer(t).url)
+	source := axeSource(t)
+	full, crowded, empty := visit(t, fakeServer(t).url), visit(t, crowdedServer(t).url), visit(t, emptyServer(t).url)
+	whole := "&key=" + url.QueryEscape("cl.throttle a 15 30 60")
+	limited := "&db=2&by=throttle+15+30+60&key=" + url.QueryEscape(binary)
 	for _, state := range []struct {
 		name string
 		*visitor
@@ -54,29 +62,83 @@ func TestAxe(t *testing.T) {
 		width         int64
 		prepare       func(v *visitor)
 	}{
-		{name: "light", visitor: full, query: "?lang=en" + answer, scheme: "light", width: 1440},
-		{name: "dark", visitor: full, query: "?lang=en" + answer, scheme: "dark", width: 1440},
-		{name: "phone", visitor: full, query: "?lang=en" + answer, scheme: "light", width: 390},
-		{name: "Chinese", visitor: full, query: "?lang=zh" + answer, scheme: "dark", width: 390},
-		{name: "wrong form", visitor: full, query: "?lang=en&key=a&max_burst=x&count=30&period=60", scheme: "light", width: 900},
-		{name: "named", visitor: full, query: "?lang=en" + named, scheme: "light", width: 1440},
-		{name: "named, phone", visitor: full, query: "?lang=zh" + named, scheme: "dark", width: 390},
-		{name: "denied by name", visitor: full, query: "?lang=en&kind=named&limit=api&key=out", scheme: "light", width: 900},
-		{name: "wrong name", visitor: full, query: "?lang=en&kind=named&limit=none&key=a", scheme: "dark", width: 900},
-		{name: "wrong quota", visitor: full, query: "?lang=en&kind=quota&max_count=5&window=FORTNIGHT&key=a", scheme: "light", width: 390},
+		{name: "light", visitor: full, query: "?lang=en", scheme: "light", width: 1440},
+		{name: "dark", visitor: full, query: "?lang=en", scheme: "dark", width: 1440},
+		{name: "phone", visitor: full, query: "?lang=en", scheme: "light", width: 390},
+		{name: "Chinese phone", visitor: full, query: "?lang=zh", scheme: "dark", width: 390},
+		{name: "key", visitor: full, query: "?lang=en" + whole, scheme: "light", width: 1440},
+		{name: "key, dark, Chinese", visitor: full, query: "?lang=zh" + whole, scheme: "dark", width: 1440},
+		{name: "key, phone", visitor: full, query: "?lang=en" + whole, scheme: "dark", width: 390},
+		{name: "limited key", visitor: full, query: "?lang=en" + limited, scheme: "light", width: 390},
+		{name: "limited key, dark", visitor: full, query: "?lang=en" + limited, scheme: "dark", width: 1440},
+		{name: "window", visitor: full, query: "?lang=en&by=fixedwindow+5+3600&key=exports", scheme: "light", width: 1440},
+		{name: "bucket", visitor: full, query: "?lang=zh&by=bucket+5&key=cards", scheme: "dark", width: 1440},
+		{name: "key without a limit", visitor: full, query: "?lang=en&key=twice", scheme: "light", width: 900},
+		{name: "unknown key", visitor: full, query: "?lang=en&key=nobody", scheme: "dark", width: 900},
+		{name: "wrong key", visitor: full, query: "?lang=en&key=%22half", scheme: "light", width: 900},
+		{name: "wrong key, phone", visitor: full, query: "?lang=zh&key=%22half", scheme: "dark", width: 390},
+		{name: "key of a limit", visitor: full, query: "?lang=en&key=api:user:1", scheme: "light", width: 1440},
+		{name: "key of a limit, phone", visitor: full, query: "?lang=zh&key=api:user:1", scheme: "dark", width: 390},
+		{name: "overridden", visitor: full, query: "?lang=en&limit=api&key=out", scheme: "light", width: 900},
+		{name: "limit", visitor: full, query: "?lang=en&limit=api", scheme: "light", width: 1440},
+		{name: "limit, dark, Chinese", visitor: full, query: "?lang=zh&limit=api", scheme: "dark", width: 2560},
+		{name: "limit, phone", visitor: full, query: "?lang=en&limit=api", scheme: "light", width: 390},
 		{name: "empty", visitor: empty, query: "?lang=en", scheme: "light", width: 1440},
 		{name: "hover", visitor: full, query: "?lang=en", scheme: "dark", width: 1440, prepare: func(v *visitor) { v.do(hover("latency", 0.7)) }},
+		{name: "paused", visitor: full, query: "?lang=en", scheme: "dark", width: 390, prepare: func(v *visitor) { v.click("#pause") }},
+		{name: "50 limits", visitor: crowded, query: "?lang=en", scheme: "light", width: 1440},
+		{name: "50 limits, wide", visitor: crowded, query: "?lang=zh&unfold=1&top=limited", scheme: "dark", width: 2560},
+		{name: "50 limits, phone", visitor: crowded, query: "?lang=en&filter=tenant&sort=near", scheme: "light", width: 390},
+		{name: "no such limit", visitor: crowded, query: "?lang=en&filter=none&limit=none", scheme: "dark", width: 1440},
+		{name: "limit with a course", visitor: crowded, query: "?lang=en&limit=tenant-07", scheme: "light", width: 2560, prepare: courseDrawn},
+		{name: "shadow with a course", visitor: crowded, query: "?lang=zh&limit=tenant-09", scheme: "dark", width: 390, prepare: courseDrawn},
+		{name: "right to left", visitor: full, query: "?lang=en" + limited, scheme: "light", width: 1440, prepare: rightToLeft},
+		{name: "right to left, phone", visitor: crowded, query: "?lang=en", scheme: "dark", width: 390, prepare: rightToLeft},
 	} {
 		v := state.visitor
 		v.do(chromedp.EmulateViewport(state.width, 900), colorScheme(state.scheme))
 		v.open(state.query)
 		v.settled()
-		v.click("summary")
+		eval[chromedp.Void](v, `for (const details of document.querySelectorAll("details")) { details.open = true; }`)
 		if state.prepare != nil {
 			state.prepare(v)
 		}
 		for _, violation := range v.violations(source) {
 			t.Errorf("%s: %s", state.name, violation)
+		}
+	}
+}
+
+// courseDrawn waits for the two points of a limit's course, which take twenty seconds.
+func courseDrawn(v *visitor) { v.until(`document.querySelector("#drawer .course") !== null`) }
+
+func rightToLeft(v *visitor) { eval[chromedp.Void](v, `document.documentElement.dir = "rtl"`) }
+
+// TestAxeWithoutScripts checks the page as it comes, which axe-core sees in a frame of a page with scripts.
+func TestAxeWithoutScripts(t *testing.T) {
+	t.Parallel()
+	source := axeSource(t)
+	f := fakeServer(t)
+	v := visit(t, f.url)
+	v.open("?lang=en")
+	for f.calls.Load() < 3 { // two samples make a point
+		v.refreshed()
+	}
+	for _, query := range []string{"?lang=en", "?lang=en&limit=api", "?lang=zh&key=api:user:1"} {
+		for _, scheme := range []string{"light", "dark"} {
+			v.do(colorScheme(scheme))
+			v.open(query)
+			v.click("#pause") // so that no script changes it
+			eval[chromedp.Void](v, `fetch(location.href).then((answer) => answer.text()).then((html) => {
+				const page = new DOMParser().parseFromString(html, "text/html"); // runs no scripts
+				document.documentElement.replaceWith(document.adoptNode(page.documentElement));
+			})`)
+			if eval[bool](v, `document.querySelector("#pause").checkVisibility() || document.documentElement.matches(".scripting")`) {
+				t.Error("a script runs")
+			}
+			for _, violation := range v.violations(source) {
+				t.Errorf("%s, %s, without scripts: %s", query, scheme, violation)
+			}
 		}
 	}
 }
@@ -87,10 +149,11 @@ func TestNoScript(t *testing.T) {
 	f := fakeServer(t)
 	v := visit(t, f.url)
 	call(v, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+	f.steady.Store(true)
 	for f.calls.Load() < 3 { // two samples make a point
-		v.open("?lang=en&max_burst=15&count=30&period=60")
+		v.open("?lang=en")
 	}
-	v.open("?lang=en&max_burst=15&count=30&period=60")
+	v.open("?lang=en")
 	if got := v.text("#now"); !strings.Contains(got, "Connections\n12") {
 		t.Errorf("the tiles are %q", got)
 	}
@@ -105,10 +168,32 @@ func TestNoScript(t *testing.T) {
 	if got := eval[[]string](v, useless); len(got) > 0 {
 		t.Errorf("without a script these do nothing: %q", got)
 	}
-	v.click("#top a")
-	v.answered()
-	if got := v.text("#answer"); !strings.Contains(got, "The next call is allowed") {
-		t.Errorf("the answer is %q", got)
+	v.click("#top tbody a")
+	v.opened()
+	if got := v.text("#drawer"); !strings.Contains(got, "✓ Allowed: 15 at once") {
+		t.Errorf("the drawer is %q", got)
+	}
+	v.click("#drawer .shut")
+	v.do(chromedp.WaitNotPresent(chromedp.CSS("#drawer-heading")))
+	v.send("#field-key", "api"+kb.Enter)
+	if got := v.opened(); got != "Limit api" {
+		t.Errorf("the field finds %q", got)
+	}
+	v.click(`#top a[href*="top=limited"]`)
+	v.do(chromedp.WaitVisible(chromedp.CSS(`#top th[aria-sort] a[href*="top=limited"]`)))
+	if got := v.text("#top tbody"); v.opened() != "Limit api" || !strings.HasPrefix(got, "scraper") {
+		t.Errorf("after sorting, the hot keys are %q", got)
+	}
+
+	v = visit(t, crowdedServer(t).url)
+	call(v, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+	v.open("?lang=en&sort=name")
+	v.click(`#limits a[href*="unfold"]`)
+	v.do(chromedp.WaitVisible(chromedp.CSS(`#limits tr[data-k="tenant-48"]`)))
+	v.send("#field-filter", "nt-09"+kb.Enter)
+	v.do(chromedp.WaitNotPresent(chromedp.CSS(`#limits tr[data-k="tenant-48"]`)))
+	if got := v.namesOf("#limits"); !slices.Equal(got, []string{"tenant-09"}) {
+		t.Errorf("the filter finds %q", got)
 	}
 }
 
@@ -120,7 +205,7 @@ func TestKeyboard(t *testing.T) {
 	v := visit(t, f.url)
 	v.open("?lang=en")
 	v.settled()
-	const focused = `((e) => e.closest("#top, #ranges")?.id ?? (e.id || e.className || e.localName))(document.activeElement)`
+	const focused = `((e) => e.closest("#top, #limits, #ranges")?.id ?? (e.id || e.className || e.localName))(document.activeElement)`
 	var order []string
 	for range 50 {
 		v.do(chromedp.KeyEvent(kb.Tab))
@@ -137,18 +222,26 @@ func TestKeyboard(t *testing.T) {
 		t.Errorf("Tab goes %q, want %q", order, want)
 	}
 
-	// the form, from the key to the button
-	v.do(chromedp.Focus(chromedp.CSS("#field-key")))
-	for _, text := range []string{"a", "", "", "15", "30", "60"} {
-		if text != "" {
-			v.do(chromedp.KeyEvent(text))
-		}
-		v.do(chromedp.KeyEvent(kb.Tab))
+	// the drawer: from the field and back, and from a link
+	v.do(chromedp.Focus(chromedp.CSS("#field-key")), chromedp.KeyEvent("cl.throttle a 15 30 60"+kb.Enter))
+	v.opened()
+	v.until(`document.activeElement.id === "drawer-heading"`)
+	if got := v.text("#drawer"); !strings.Contains(got, "✓ Allowed: 15 at once") {
+		t.Errorf("the drawer is %q", got)
 	}
-	v.do(chromedp.KeyEvent(kb.Enter))
-	v.answered()
-	if got := v.text("#answer"); !strings.Contains(got, "The next call is allowed") {
-		t.Errorf("the answer is %q", got)
+	order = nil
+	for range 4 {
+		v.do(chromedp.KeyEvent(kb.Tab))
+		order = append(order, eval[string](v, `document.activeElement.closest("#drawer") === null ? "left" : document.activeElement.className || "a"`))
+	}
+	if want := []string{"copy", "shut", "a", "left"}; !slices.Equal(order, want) {
+		t.Errorf("in the drawer Tab goes %q, want %q", order, want)
+	}
+	v.do(chromedp.KeyEvent(kb.Escape))
+	v.until(`document.querySelector("#drawer-heading") === null && document.activeElement.id === "field-key"`)
+	v.do(chromedp.Focus(chromedp.CSS("#limits tbody a")), chromedp.KeyEvent(kb.Enter))
+	if got := v.opened(); got != "Limit api" {
+		t.Errorf("Enter on the limit opens %q", got)
 	}
 }
 
@@ -170,10 +263,10 @@ func TestLanguagesSchemesAndPhone(t *testing.T) {
 	for _, lang := range []string{"en", "zh"} {
 		for _, width := range []int64{320, 390, 1280} {
 			v.do(chromedp.EmulateViewport(width, 844))
-			for _, limit := range []string{"max_burst=15&count=30&period=60", "kind=named&limit=api"} {
-				v.open("?lang=" + lang + "&key=" + strings.Repeat("long", 1000) + "&" + limit)
+			for _, limit := range []string{"", "&by=throttle+15+30+60&key=" + strings.Repeat("long", 1000), "&limit=api&key=" + strings.Repeat("long", 1000), "&limit=api"} {
+				v.open("?lang=" + lang + limit)
 				v.settled()
-				v.click("summary")
+				eval[chromedp.Void](v, `for (const details of document.querySelectorAll("details")) { details.open = true; }`)
 				if got := eval[int64](v, `document.documentElement.scrollWidth`); got > width {
 					t.Errorf("%s, %d pixels, %s: the page is %d wide", lang, width, limit, got)
 				}
@@ -193,14 +286,14 @@ func TestLanguagesSchemesAndPhone(t *testing.T) {
 }
 
 // tooNarrow returns texts that overflow their boxes.
-const tooNarrow = `[...document.querySelectorAll(".tiles div, figure, .tops > div, .funnel dl")]
+const tooNarrow = `[...document.querySelectorAll(".tiles div, figure, .tops > div, #drawer, #drawer :is(div, dl, dd, p, section)")]
 	.filter((e) => e.scrollWidth > e.clientWidth).map((e) => e.innerText)`
 
 // TestScreenReader checks landmarks, and names of images and controls, in the accessibility tree.
 func TestScreenReader(t *testing.T) {
 	t.Parallel()
 	v := visit(t, fakeServer(t).url)
-	v.open("?lang=en&key=a&max_burst=15&count=30&period=60")
+	v.open("?lang=en&key=a&by=throttle+15+30+60")
 	v.settled()
 	nodes := call(v, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{}).Nodes
 	roles := map[string]int{}
@@ -212,13 +305,13 @@ func TestScreenReader(t *testing.T) {
 		name := strings.Trim(string(n.Name.Value), `"`)
 		roles[role]++
 		switch role {
-		case "image", "textbox", "button", "link", "region", "slider", "radio":
+		case "image", "searchbox", "button", "link", "region", "slider", "radio", "complementary":
 			if name == "" {
 				t.Errorf("a %s has no name", role)
 			}
 		}
 	}
-	for role, least := range map[string]int{"banner": 1, "navigation": 1, "main": 1, "region": 4, "image": 1, "slider": chartCount, "radio": 3, "textbox": 5, "status": 1, "alert": 1, "heading": 10, "table": 2} {
+	for role, least := range map[string]int{"banner": 1, "navigation": 1, "main": 1, "region": 4, "image": 1, "slider": chartCount, "radio": 3, "search": 1, "searchbox": 1, "complementary": 1, "status": 1, "alert": 1, "heading": 10, "table": 2} {
 		if roles[role] < least {
 			t.Errorf("%d of role %s, want at least %d (all: %v)", roles[role], role, least, roles)
 		}

@@ -64,7 +64,7 @@ func statesOf(began time.Time) func(int64, store.Key) (limiter.State, bool, erro
 		case key.DB == 0 && name == exports:
 			return stateBy(limiter.Spec{Kind: limiter.FixedWindow, Numbers: limiter.Numbers{5, 3600}}, nowNs, 5)
 		case key.DB == 0 && name == cards:
-			return stateBy(limiter.Spec{Kind: limiter.Bucket, Numbers: limiter.Numbers{5}}, nowNs, 3)
+			return stateBy(limiter.Spec{Kind: limiter.Bucket, Numbers: limiter.Numbers{5}}, nowNs, -2)
 		case key.DB == 0 && name == pages:
 			return limiter.State{Kind: limiter.Value, Payload: []byte("text")}, true, nil
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"cellserver/internal/test/processtest"
 )
@@ -122,9 +123,37 @@ func (v *visitor) click(selector string) {
 	v.do(chromedp.Click(chromedp.CSS(selector)))
 }
 
-func (v *visitor) answered() {
+// opened waits for the drawer, and returns its heading.
+func (v *visitor) opened() string {
 	v.t.Helper()
-	v.do(chromedp.WaitVisible(chromedp.CSS("#answer svg")))
+	v.do(chromedp.WaitVisible(chromedp.CSS("#drawer-heading")))
+	return eval[string](v, `document.querySelector("#drawer-heading .key, #drawer-heading:not(:has(.key))").textContent`)
+}
+
+// clickKey clicks a hot key.
+func (v *visitor) clickKey(quotedKey string) {
+	v.t.Helper()
+	eval[chromedp.Void](v, `[...document.querySelectorAll("#top tbody a")].find((a) => a.textContent === `+quoted(quotedKey)+`).click()`)
+}
+
+// find enters a text into the search field.
+func (v *visitor) find(text string) {
+	v.t.Helper()
+	v.do(chromedp.Focus(chromedp.CSS("#field-key")))
+	eval[chromedp.Void](v, `document.querySelector("#field-key").select()`)
+	v.do(chromedp.KeyEvent(text + kb.Enter))
+}
+
+// loadedOnce returns a check that the page was not loaded again.
+func (v *visitor) loadedOnce() (check func()) {
+	v.t.Helper()
+	eval[chromedp.Void](v, `window.loaded = "once"`)
+	return func() {
+		v.t.Helper()
+		if eval[string](v, `window.loaded`) != "once" {
+			v.t.Error("the page was loaded again")
+		}
+	}
 }
 
 func (v *visitor) send(selector, keys string) {

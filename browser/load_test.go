@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/chromedp/kb"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -53,21 +52,27 @@ func TestUnderLoad(t *testing.T) {
 	}
 
 	const hottest = "1:" + hostile + ", 0:user:0, 0:user:1, 0:user:2"
-	v.until(`[...document.querySelectorAll("#top table")].map((table) =>
-		[...table.querySelectorAll("tbody tr")].slice(0, 4).map((row) => row.dataset.k).join(", ")).join("; ") === ` +
-		quoted(hottest+"; "+hottest)) // most requested, and most limited
+	for _, order := range []string{"", "&top=limited"} {
+		v.open("?lang=en" + order)
+		v.until(`[...document.querySelectorAll("#top tbody tr")].slice(0, 4).map((row) => row.dataset.k).join(", ") === ` + quoted(hottest))
+	}
 
 	ttl := rdb.PTTL(t.Context(), hostile).Val()
-	v.send("#field-key", hostile)
-	v.send("#field-max_burst", "9")
-	v.send("#field-count", "1")
-	v.send("#field-period", "3600"+kb.Enter)
-	v.answered()
-	answer := v.text("#answer")
-	for _, want := range []string{hostile, "The next call is allowed", "of 10 units", "1 every 3,600 s", "0 10 5 -1"} {
-		if !strings.Contains(answer, want) {
-			t.Errorf("the answer %q lacks %q", answer, want)
+	v.find(`cl.throttle "` + hostile + `" 9 1 3600`)
+	if got := v.opened(); got != hostile {
+		t.Errorf("the drawer is of %q", got)
+	}
+	v.until(`document.querySelector("#drawer .vessel") !== null`)
+	drawer := v.text("#drawer")
+	for _, want := range []string{"✓ Allowed: ", "10 at once, 1 per hour", "of 10 units", "1 every 3,600 s", "0 10 5 -1", "Also in database 1"} {
+		if !strings.Contains(drawer, want) {
+			t.Errorf("the drawer %q lacks %q", drawer, want)
 		}
+	}
+	v.click("#drawer p > a.in")
+	v.until(`document.querySelector("#drawer .verdict.limited")?.textContent.startsWith("✕ Limited; allowed in ") && document.querySelector("#drawer .course") !== null`)
+	if got := v.text("#drawer"); !strings.Contains(got, "By the limit of its last call.") {
+		t.Errorf("the drawer of the other database is %q", got)
 	}
 	if eval[int](v, `document.querySelectorAll("img").length`) != 0 {
 		t.Error("the key became an image")

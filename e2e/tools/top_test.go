@@ -13,7 +13,8 @@ import (
 	"cellserver/internal/test/processtest"
 )
 
-// TestTopOnTerminal: a screen with escaped keys, which says that the server goes away and is back, until Ctrl-C.
+// TestTopOnTerminal: a screen with escaped keys, which says that the server goes away and is back, until
+// Ctrl-C.
 func TestTopOnTerminal(t *testing.T) {
 	t.Parallel()
 	limits := harness.WriteFile(t, "limits: {api: {rules: [{algorithm: fixed_window, max_count: 5, period: 60}]}}\n")

@@ -56,7 +56,9 @@ func (a *app) newActions() *actions.Handler {
 		return nil
 	}
 	return actions.New(actions.Config{
-		NewSession:  func(p peer.Peer, c peer.Conn, user *acl.User) actions.Session { return a.engine.NewSessionAs(p, c, user) },
+		NewSession: func(p peer.Peer, c peer.Conn, user *acl.User) actions.Session {
+			return a.engine.NewSessionAs(p, c, user)
+		},
 		Users:       a.access.users,
 		Limit:       a.storage.Limits.Lookup,
 		Reading:     a.options.Reading(),

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	g "maragu.dev/gomponents"
@@ -37,7 +38,7 @@ func (v *view) keyActions(target keyTarget) g.Node {
 	if target.Limit != "" {
 		key = bytes.TrimPrefix(key, []byte(target.Limit+":"))
 	}
-	fields := []g.Node{hidden("key", resp.Quote(key)), hidden("db", fmt.Sprint(target.DB)), hidden("limit", target.Limit)}
+	fields := []g.Node{hidden("key", resp.Quote(key)), hidden("db", strconv.Itoa(int(target.DB))), hidden("limit", target.Limit)}
 	return v.acts(func() g.Node {
 		t := v.t
 		forms := g.Group{v.act(actions.Reset, t.ActReset, fields)}
@@ -126,9 +127,9 @@ func hidden(name, value string) g.Node {
 	return el("input", attr("type", "hidden"), attr("name", name), attr("value", value))
 }
 
-func (v *view) input(name, label, value string, more ...g.Node) g.Node {
+func (v *view) input(name, label, value string) g.Node {
 	return el("label", el("span", text(label)), el("input", attr("name", name), attr("value", value), attr("autocomplete", "off"), attr("autocapitalize", "none"),
-		attr("spellcheck", "false"), g.Group(more)))
+		attr("spellcheck", "false")))
 }
 
 func button(label string, more ...g.Node) g.Node {

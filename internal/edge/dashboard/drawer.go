@@ -55,7 +55,7 @@ func (v *view) keyBody(a *keyAnswer) g.Node {
 		g.Iff(len(a.rules) == 1, func() g.Node { return a.rules[0].drawn(t, 0) }),
 		g.Iff(len(a.rules) > 1, func() g.Node { return v.rulesDrawn(a) }),
 		a.facts(t, v.page.source.Now()),
-		g.If(a.value == nil, el("section", class("minutes"), el("h3", text(t.Course)), coursePart(t, v.page.traces.ofKey(a.Key)))),
+		g.If(a.value == nil, el("section", class("minutes"), el("h3", text(t.Course)), coursePart(t, v.page.traces.ofKey(a.Key), t.CourseUnknown))),
 		v.keyActions(target),
 		v.selfLink(a),
 	}
@@ -222,7 +222,7 @@ func (v *view) limitBody(l *namedlimit.Limit) g.Node {
 	}
 	return g.Group{
 		shadow,
-		el("section", class("minutes"), el("h3", text(t.Course)), coursePart(t, v.page.traces.ofLimit(l.Name, tracePoints))),
+		el("section", class("minutes"), el("h3", text(t.Course)), coursePart(t, v.page.traces.ofLimit(l.Name, tracePoints), t.CourseSoon)),
 		el("section", el("h3", text(t.RulesSince)), el("table", headings(t.Rule, t.Allowed, t.Limited, t.Near), el("tbody", rules)),
 			g.If(c.Over > 0, el("p", text(fmt.Sprintf(t.OverNote, figures.Grouped(int64(c.Over)))))),
 			g.If(c.Overridden > 0, el("p", text(fmt.Sprintf(t.OverriddenNote, figures.Grouped(int64(c.Overridden))))))),

@@ -199,19 +199,19 @@ func (c course) svg(classes string, points int, inside ...g.Node) g.Node {
 			d.WriteString("L" + strconv.Itoa(x) + " " + strconv.Itoa(y))
 		}
 		if len(c) > 0 {
-			d.WriteString("V" + strconv.Itoa(high))
+			d.WriteString("V" + strconv.Itoa(high) + "Z")
 		}
-		return attr("d", d.String()+"Z")
+		return attr("d", d.String())
 	}
 	return el("svg", class(classes), attr("viewBox", fmt.Sprintf("0 0 %d %d", points-1, high)), attr("preserveAspectRatio", "none"), g.Group(inside),
 		el("path", class("calls"), path(func(r rates) float32 { return r.calls })),
 		el("path", class("limited"), path(func(r rates) float32 { return r.limited })))
 }
 
-// coursePart shows the last minutes of a key or a limit.
-func coursePart(t *words.Texts, c course) g.Node {
+// coursePart shows the last minutes of a key or a limit, or why there are none.
+func coursePart(t *words.Texts, c course, none string) g.Node {
 	if len(c) == 0 {
-		return el("p", class("soft"), text(t.CourseUnknown))
+		return el("p", class("soft"), text(none))
 	}
 	calls, limited, _ := c.sums()
 	span := figures.Wait(uint64(len(c)) * uint64(traceStep))

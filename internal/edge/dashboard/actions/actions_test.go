@@ -44,7 +44,7 @@ func TestRequestsOfOthers(t *testing.T) {
 		r := post(SignInPath, "name", "ann", "password", "secret")
 		tt.change(r)
 		w := h.serve(r)
-		if w.Code != tt.status || (w.Result().Header.Get("Set-Cookie") != "") != (tt.status == 200) { //nolint:bodyclose // a recorder's
+		if w.Code != tt.status || (w.Result().Header.Get("Set-Cookie") != "") != (tt.status == 200) {
 			t.Errorf("%s: %d, want %d: %s", tt.name, w.Code, tt.status, w.Body)
 		}
 	}
@@ -72,7 +72,7 @@ func TestCookie(t *testing.T) {
 		r.Header.Set("Origin", origin)
 		_, r.Host, _ = strings.Cut(origin, "://")
 		w := h.serve(r)
-		cookie := w.Result().Cookies()[0] //nolint:bodyclose // a recorder's
+		cookie := w.Result().Cookies()[0]
 		if got := strings.Replace(w.Header().Get("Set-Cookie"), cookie.Value, "TOKEN", 1); got != want || len(cookie.Value) < 26 {
 			t.Errorf("%s: %s, want %s", origin, got, want)
 		}
@@ -261,6 +261,35 @@ func TestRightsAreTheCommands(t *testing.T) {
 	}
 }
 
+// TestRightsThatSuffice are those of docs/DEPLOY.md.
+func TestRightsThatSuffice(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		rights string
+		fields []string
+	}{
+		{"+cl.reset", []string{"action", Reset, "key", "a"}},
+		{"+cl.reset +select", []string{"action", Reset, "key", "a", "db", "3"}},
+		{"+cl.refund", []string{"action", Refund, "key", "f", "of", limiter.Funnel.String() + " 4 1 60", "units", "2"}},
+		{"+cl.reset +cl.fixedwindow", []string{"action", Refund, "key", "w", "of", limiter.FixedWindow.String() + " 5 60", "units", "2"}},
+		{"+cl.reset +cl.check", []string{"action", Refund, "key", "y", "limit", "api", "units", "4"}},
+		{"+cl.limit|override", []string{"action", Override, "key", "z", "limit", "api", "policy", "DENY"}},
+		{"+cl.limit|override", []string{"action", EndOverride, "key", "z", "limit", "api"}},
+		{"+cl.limit|set", []string{"action", Shadow, "limit", "api"}},
+		{"+cl.limit|set", []string{"action", EndShadow, "limit", "api"}},
+	} {
+		h := open(t)
+		h.say(t, "CL.LIMIT SET api 9 10 60\r\n")
+		h.load(t, users+"user some on >secret ~* "+tt.rights+"\nuser less on >secret ~other* "+tt.rights+"\n")
+		if code, a := h.signedIn(t, "some", "secret").do(t, tt.fields...); code != 200 {
+			t.Errorf("%s: %v: %d, %+v", tt.rights, tt.fields, code, a)
+		}
+		if code, a := h.signedIn(t, "less", "secret").do(t, tt.fields...); code != 409 && tt.rights != "+cl.limit|set" || a.Error != "" && !strings.HasPrefix(a.Error, "NOPERM ") {
+			t.Errorf("another key, %s: %v: %d, %+v", tt.rights, tt.fields, code, a)
+		}
+	}
+}
+
 // TestRulesThatChanged: a shadow is of the rules that the user saw.
 func TestRulesThatChanged(t *testing.T) {
 	t.Parallel()
@@ -272,7 +301,7 @@ func TestRulesThatChanged(t *testing.T) {
 	if code, a := ann.send(t, ActPath, "confirm", asked.Ask.Token); code != 409 || a.Error != "ERR the limit 'api' does not have these rules; nothing was changed" {
 		t.Errorf("%d, %+v", code, a)
 	}
-	if l := h.Harness.Config.NamedLimits.Lookup([]byte("api")); l.Shadow || l.Rules[0].Capacity != 2 {
+	if l := h.Config.NamedLimits.Lookup([]byte("api")); l.Shadow || l.Rules[0].Capacity != 2 {
 		t.Errorf("the limit is %+v", l.Definition)
 	}
 }

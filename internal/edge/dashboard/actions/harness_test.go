@@ -27,15 +27,15 @@ type house struct {
 	log bytes.Buffer
 }
 
-func open(t *testing.T, change ...func(*commands.Config)) *house {
+func open(t *testing.T) *house {
 	t.Helper()
-	h := &house{Harness: commandstest.New(append([]func(*commands.Config){func(c *commands.Config) {
+	h := &house{Harness: commandstest.New(func(c *commands.Config) {
 		c.NamedLimits = namedlimit.New(namedlimit.Config{Now: c.Now, Log: slog.New(slog.DiscardHandler)})
-	}}, change...)...)}
+	})}
 	h.load(t, users)
 	h.Handler = New(Config{
 		NewSession: func(p peer.Peer, c peer.Conn, user *acl.User) Session { return h.Engine.NewSessionAs(p, c, user) },
-		Users:      h.Harness.Config.Users, Limit: h.Harness.Config.NamedLimits.Lookup, Reading: funnel.Burst,
+		Users:      h.Config.Users, Limit: h.Config.NamedLimits.Lookup, Reading: funnel.Burst,
 		Databases: 16, MaxKeyBytes: 4096, Now: h.Clock.Now, Log: slog.New(slog.NewTextHandler(&h.log, nil)),
 	})
 	return h
@@ -44,12 +44,12 @@ func open(t *testing.T, change ...func(*commands.Config)) *house {
 // load replaces the users.
 func (h *house) load(t *testing.T, rules string) {
 	t.Helper()
-	if _, err := h.Harness.Config.Users.Load("", rules); err != nil {
+	if _, err := h.Config.Users.Load("", rules); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// operator is a client of RESP with all rights.
+// say has a client with all rights send commands, and returns their replies.
 func (h *house) say(t *testing.T, commands string) string {
 	t.Helper()
 	s := h.Session()
@@ -101,7 +101,7 @@ func (b *browser) send(t *testing.T, path string, fields ...string) (int, answer
 		r.AddCookie(b.cookie)
 	}
 	w := b.serve(r)
-	for _, c := range w.Result().Cookies() { //nolint:bodyclose // a recorder's
+	for _, c := range w.Result().Cookies() {
 		b.cookie = c
 	}
 	return w.Code, told(t, w)

@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"cellserver/internal/edge/dashboard/words"
-	"cellserver/internal/resp"
 )
 
 // Problems of signing in, by their names in an address:
@@ -98,7 +97,10 @@ func (q *request) signIn() {
 
 func (q *request) notSignedIn(status int, problem, name string) {
 	if count := q.wrong.Due(q.config.Now()); count > 0 {
-		q.config.Log.Info(logged, "action", "signin", "user", resp.Printable([]byte(name)), "client", q.peer.Addr, "result", problem, "count", count)
+		if q.config.Users.Lookup(name) == nil {
+			name = "" // it may be a password in the wrong field
+		}
+		q.config.Log.Info(logged, "action", "signin", "user", name, "client", q.peer.Addr, "result", problem, "count", count)
 	}
 	q.answer(status, answer{Error: Problem(q.t, problem), problem: problem})
 }

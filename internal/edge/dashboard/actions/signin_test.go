@@ -21,6 +21,7 @@ func TestSignIn(t *testing.T) {
 			name, password string
 			want           string // the error; empty for none
 		}{
+			{"my-passphrase", "", "Wrong name"},
 			{"ann", "secret", ""},
 			{"default", "pw", ""},
 			{"ann", "wrong", "Wrong name or password, or the user is disabled."},
@@ -42,7 +43,7 @@ func TestSignIn(t *testing.T) {
 			t.Errorf("ACL LOG: %q", got)
 		}
 		log := h.log.String()
-		if strings.Contains(log, "secret") || strings.Contains(log, "any") || strings.Count(log, "result=ok") != 2 || strings.Count(log, "result=wrong") != 1 {
+		if strings.Contains(log, "secret") || strings.Contains(log, "passphrase") || strings.Contains(log, "any") || strings.Count(log, "result=ok") != 2 || strings.Count(log, "result=wrong") != 1 {
 			t.Errorf("the log: %s", log)
 		}
 	})
@@ -226,7 +227,7 @@ func TestWithoutScripts(t *testing.T) {
 			r.AddCookie(b.cookie)
 		}
 		w := h.serve(r)
-		for _, c := range w.Result().Cookies() { //nolint:bodyclose // a recorder's
+		for _, c := range w.Result().Cookies() {
 			b.cookie = c
 		}
 		if w.Code != http.StatusSeeOther {

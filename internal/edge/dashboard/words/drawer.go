@@ -11,7 +11,7 @@ type Drawer struct {
 	FunnelPicture, BucketPicture, WindowPicture, UnitsOf, LeakRate, In, Now             string
 	Level, Used, Leak, UntilFree, UntilEmpty, Available, ResetAfter, NoRetry            string
 	Kind, UnitsStored, ReplyHeading                                                     string
-	Course, CourseText, CourseUnknown                                                   string
+	Course, CourseText, CourseUnknown, CourseSoon                                       string
 	Rule, Together, RulesSince, ShadowNote, OverNote, OverriddenNote                    string
 	Busiest, NoOverrides, MoreOverrides, ByCommand, ByFile, SetBy, Ends, NoEnd          string
 	LimitedRate, LimitHit, ShareBar, KindsNote                                          string
@@ -99,6 +99,7 @@ func (d *Drawer) ofRules(in func(en, zh string) string) {
 	d.Course = in("Last minutes", "最近几分钟")
 	d.CourseText = in("In %s about %s calls, of which %s limited", "%s内约 %s 次请求，其中限流 %s 次")
 	d.CourseUnknown = in("Not known: only the most requested keys are followed.", "未知：只跟踪请求最多的 Key。")
+	d.CourseSoon = in("Not known yet: calls are counted every ten seconds.", "暂无数据：每 10 秒统计一次。")
 	d.Rule = in("rule", "规则")
 	d.Together = in("together", "合计")
 	d.RulesSince = in("Rules, with their counts since the limit was defined", "规则，及自定义以来的次数")

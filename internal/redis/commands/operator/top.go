@@ -19,8 +19,8 @@ type topCall struct {
 	withNames bool
 }
 
-// top replies an array for each key, or a map WITHNAMES. Arrays stay as they are in both protocols, as they are read
-// by position; a number more is only in the map.
+// top replies an array for each key, or a map WITHNAMES. Clients read arrays by position, also in RESP3,
+// which many choose by themselves: so another number is only in the map.
 func (k handlers) top(c execute.Call, _ store.Walker, args [][]byte) error {
 	call, err := readTop(args[1:])
 	if err != nil {
