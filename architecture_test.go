@@ -41,6 +41,7 @@ func floors() []floor {
 		{folder: "wire"},
 		{folder: "resp", not: []string{"base"}},
 		{folder: "base"},
+		{folder: "docs"},
 		{folder: "test"},
 	}
 }

@@ -73,20 +73,19 @@ func TestHotKeyLinks(t *testing.T) {
 	want := map[string]string{
 		"f": "<dt>CL.THROTTLE with quantity 1 would reply</dt><dd><code>0 16 13 -1 ", "m": " of 1 units</dd>",
 		"w": "<dt>CL.FIXEDWINDOW with quantity 1 would reply</dt><dd><code>0 5 3 -1 ", "b": "<dt>CL.BUCKET TAKE with quantity 1 would reply</dt><dd><code>1 9 0 ",
-		"c": "cannot be inspected here",
+		"c": "1 of 3 units</dd>",
 	}
 	links := map[string]string{}
 	p.Eventually(t, "list the keys", func() bool {
 		_, body := p.Fetch(t, "/", "")
-		for _, m := range regexp.MustCompile(`<a href="([^"]*)"><bdi class="key">([a-z])</bdi>`).FindAllStringSubmatch(body, -1) {
+		for _, m := range regexp.MustCompile(`<a class="in" href="([^"]*)"><bdi [^>]*>([a-z])</bdi>`).FindAllStringSubmatch(body, -1) {
 			links[m[2]] = html.UnescapeString(m[1])
 		}
 		return len(links) == len(want)
 	})
 	for key, text := range want {
-		path, _, _ := strings.Cut(links[key], "#")
-		if _, body := p.Fetch(t, path, ""); !strings.Contains(body, text) {
-			t.Errorf("%s leads to a page without %q", path, text)
+		if _, body := p.Fetch(t, links[key], ""); !strings.Contains(body, text) {
+			t.Errorf("%s leads to a page without %q", links[key], text)
 		}
 	}
 }

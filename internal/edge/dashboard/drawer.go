@@ -61,6 +61,9 @@ func (v *view) keyBody(a *keyAnswer) g.Node {
 	}
 }
 
+// isJudged reports whether a limit is known.
+func (a *keyAnswer) isJudged() bool { return a.limit != nil || len(a.rules) > 0 }
+
 // verdict tells what the next call for one unit gets.
 func (v *view) verdict(a *keyAnswer) g.Node {
 	t, n := v.t, &a.next
@@ -68,9 +71,9 @@ func (v *view) verdict(a *keyAnswer) g.Node {
 	switch {
 	case a.value != nil:
 		return tell("", t.IsValue)
-	case a.reply == nil && !a.known:
+	case !a.isJudged() && !a.known:
 		return g.Group{tell("", t.NoSuchKey), el("p", text(t.NoSuchKeyHint))}
-	case a.reply == nil:
+	case !a.isJudged():
 		return g.Group{tell("", t.LimitNotKnown), el("p", text(t.LimitNotKnownHint))}
 	case a.shadowed:
 		return tell("limited", t.ShadowedNext)
@@ -78,6 +81,8 @@ func (v *view) verdict(a *keyAnswer) g.Node {
 		return tell("allowed", "✓ "+t.Unlimited)
 	case !n.limited:
 		return tell("allowed", "✓ "+fmt.Sprintf(t.AllowedNow, figures.Grouped(n.left)))
+	case n.limited && a.kind == limiter.Concurrency:
+		return tell("limited", "✕ "+t.LimitedUntilReleased)
 	case n.never && a.kind == limiter.Bucket:
 		return tell("limited", "✕ "+t.LimitedUntilFilled)
 	case n.never:
@@ -139,7 +144,8 @@ func (v *view) rulesDrawn(a *keyAnswer) g.Node {
 	return all
 }
 
-// foreverNs is further than any expiry that was asked for: keys that never expire have the last times there are.
+// foreverNs is further than any expiry that was asked for: keys that never expire have the last times there
+// are.
 const foreverNs = uint64(200 * 365 * 24 * time.Hour)
 
 // facts lists the key's kind and expiry, and the reply to a call.
@@ -148,7 +154,7 @@ func (a *keyAnswer) facts(t *words.Texts, nowNs int64) g.Node {
 	if a.known {
 		all = append(all, entry(t.Kind, a.state.Kind.String()))
 	}
-	if n, ok := unitsOf(&a.state, nowNs); a.known && ok && a.reply == nil {
+	if n, ok := unitsOf(&a.state, nowNs); a.known && ok && !a.isJudged() {
 		all = append(all, entry(t.UnitsStored, figures.Grouped(n)))
 	}
 	switch {

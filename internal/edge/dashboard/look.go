@@ -179,6 +179,14 @@ func (r *ruleLook) set(rule *limiter.Rule, none, one funnel.Result) {
 	}
 }
 
+// lookAtPlaces looks at the leases of a key with so many places.
+func (v *view) lookAtPlaces(f *found, places int64) *keyAnswer {
+	held, _ := unitsOf(&f.state, v.page.source.Now())
+	look := ruleLook{kind: limiter.Concurrency, units: float64(held), capacity: places}
+	look.Capacity, look.outcome = places, outcome{limited: held >= places, left: max(0, places-held)}
+	return &keyAnswer{found: *f, kind: limiter.Concurrency, rules: []ruleLook{look}, next: look.outcome}
+}
+
 // lookWithoutLimit tells what a state says by itself.
 func (v *view) lookWithoutLimit(f *found) *keyAnswer {
 	return &keyAnswer{found: *f, kind: f.state.Kind}

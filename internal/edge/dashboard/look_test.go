@@ -12,6 +12,7 @@ import (
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
 	"cellserver/internal/limiter/calendar"
+	"cellserver/internal/limiter/lease"
 	"cellserver/internal/store"
 )
 
@@ -238,4 +239,18 @@ func TestLookAtQuota(t *testing.T) {
 	} {
 		wantText(t, body(t, p, "lang=en&"+tt.query), tt.want)
 	}
+}
+
+// TestLookAtPlaces: leases are shown beside the places of the last call.
+func TestLookAtPlaces(t *testing.T) {
+	places := int64(3)
+	s := testSource(nil)
+	payload, expiresNs, _, _ := lease.Acquire(nil, 0, testNowNs, 7, 3, testNowNs+60e9, funnel.Milliseconds)
+	s.State = statesOf(map[string]limiter.State{"c": {Kind: limiter.Concurrency, Payload: payload, ExpiresNs: expiresNs}})
+	s.Top = func(topkeys.Ranking, int) []topkeys.Entry {
+		return []topkeys.Entry{{Name: "c", Terms: limiter.Terms{Kind: limiter.Concurrency, Numbers: limiter.Numbers{places}}}}
+	}
+	wantText(t, body(t, New(s), "lang=en&key=c"), "✓ Allowed: 2 at once", "1 of 3 units", "Places of which 33", "CL.CONCURRENCY ACQUIRE</code> · 3 at once")
+	places = 1
+	wantText(t, body(t, New(s), "lang=en&key=c"), "✕ Limited until a place is released")
 }

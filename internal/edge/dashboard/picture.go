@@ -17,7 +17,8 @@ const (
 	vesselHigh = 100.0
 )
 
-// picture draws the n-th rule of the drawer: a funnel that leaks, a bucket, or a window with its ticks of time.
+// picture draws the n-th rule of the drawer: a funnel that leaks, a bucket, places, or a window with its
+// ticks of time.
 func (r *ruleLook) picture(t *words.Texts, n int) g.Node {
 	number := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 	part := r.units / float64(max(r.capacity, 1))
@@ -28,6 +29,8 @@ func (r *ruleLook) picture(t *words.Texts, n int) g.Node {
 	case limiter.Funnel:
 	case limiter.Bucket:
 		glass, drop, name = "M15 6V110H105V6M15 20Q60 -14 105 20", nil, t.BucketPicture
+	case limiter.Concurrency:
+		glass, drop, name = "M15 6V110H105V6", nil, t.PlacesPicture
 	default:
 		glass, drop, name = "M15 6V110H105V6M15 116V122M37.500 116V122M60 116V122M82.500 116V122M105 116V122M15 122H105", nil, t.WindowPicture
 	}
@@ -61,6 +64,8 @@ func (r *ruleLook) entries(t *words.Texts) []g.Node {
 			entry(t.UntilFree, r.outcome.freeText(t)), entry(t.UntilEmpty, after(t, r.emptyNs))}
 	case limiter.Bucket:
 		return []g.Node{entry(t.Level, units)}
+	case limiter.Concurrency:
+		return []g.Node{entry(t.Used, units), available}
 	default:
 		return []g.Node{entry(t.Used, units), available, entry(t.UntilFree, r.outcome.freeText(t)), entry(t.ResetAfter, after(t, r.emptyNs))}
 	}

@@ -42,8 +42,8 @@ type found struct {
 	others []uint16 // further databases that have the key
 }
 
-// ask reads the question of an address: key, and optionally db, limit and by, or limit alone. What it does not
-// say is taken from the key's state and its last call.
+// ask reads the question of an address: key, and optionally db, limit and by, or limit alone. What it does
+// not say is taken from the key's state and its last call.
 func (v *view) ask() (q question) {
 	query, t := v.query, v.t
 	q.text = query.Get("key")
@@ -195,8 +195,11 @@ func (v *view) askKey(f *found, by string) (*keyAnswer, error) {
 			return v.lookNamed(f, limit, []byte(key))
 		}
 	}
-	if f.known && f.state.Kind == limiter.Value {
+	switch {
+	case f.known && f.state.Kind == limiter.Value:
 		return v.lookAtValue(f), nil
+	case f.known && f.state.Kind == limiter.Concurrency && seen.Kind == limiter.Concurrency && seen.Numbers[0] > 0:
+		return v.lookAtPlaces(f, seen.Numbers[0]), nil
 	}
 	spec, isGiven, err := v.page.readTerms(by)
 	if err != nil {
@@ -312,8 +315,8 @@ func problemText(t *words.Texts, err error) string {
 	return err.Error()
 }
 
-// link returns the address of a key in the drawer, with the page's other choices. by has the terms of its last
-// call, if they are known.
+// keyLink returns the address of a key in the drawer, with the page's other choices. by has the terms of its
+// last call, if they are known.
 func (v *view) keyLink(name string, db uint16, terms limiter.Terms) string {
 	query := v.choices()
 	query.Set("key", resp.Quote([]byte(name)))

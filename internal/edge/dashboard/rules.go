@@ -57,7 +57,7 @@ func limitText(t *words.Texts, r *namedlimit.Rule) string {
 // termsText tells the limit of a call of a kind.
 func termsText(t *words.Texts, kind limiter.Kind, r *namedlimit.Rule) string {
 	switch {
-	case kind == limiter.Bucket:
+	case kind == limiter.Bucket, kind == limiter.Concurrency:
 		return fmt.Sprintf(t.AtOnce, figures.Grouped(r.Capacity))
 	case kind == limiter.Quota && r.Calendar == calendar.Spec{}:
 		return fmt.Sprintf(t.APeriod, figures.Grouped(r.Capacity))

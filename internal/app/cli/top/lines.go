@@ -84,7 +84,8 @@ func share[T any](keys, limits []T, height int) ([]T, []T) {
 }
 
 func (v *view) title() string {
-	return fmt.Sprintf("%s  cellserver %s at %s, up %s", v.now.at.Format(time.DateTime), resp.Printable([]byte(v.now.version)), resp.Printable([]byte(v.server)), uptime(v.now.up))
+	return fmt.Sprintf("%s  cellserver %s at %s, up %s", v.now.at.Format(time.DateTime),
+		resp.Printable([]byte(v.now.version)), resp.Printable([]byte(v.server)), uptime(v.now.up))
 }
 
 func uptime(d time.Duration) string {
@@ -105,12 +106,16 @@ func (v *view) totals() string {
 	if all := allowed + limited; allowed >= 0 && limited > 0 {
 		share = " (" + figures.Percent(limited/all) + ")"
 	}
+	clients := figures.Grouped(n.clients) + " clients"
+	if n.clients == 1 {
+		clients = "1 client"
+	}
 	memory := figures.Bytes.Text(float64(n.usedBytes))
 	if n.maxBytes > 0 {
 		memory += " of " + figures.Bytes.Text(float64(n.maxBytes))
 	}
-	return spaced(fmt.Sprintf("%s allowed/s, %s limited/s%s, %s errors/s, %s clients, %s of keys",
-		rate(allowed), rate(limited), share, rate(failed), figures.Grouped(n.clients), memory))
+	return spaced(fmt.Sprintf("%s allowed/s, %s limited/s%s, %s errors/s, %s, %s of keys",
+		rate(allowed), rate(limited), share, rate(failed), clients, memory))
 }
 
 // perSecond returns a rate, or -1 if it is not known.

@@ -2,21 +2,21 @@ package words
 
 // Drawer holds the texts of the search, the drawer, and the tables that lead to it.
 type Drawer struct {
-	Find, FindHint, FindButton, KeyHint, Close, LimitTitle, NoAnswer                    string
-	Key, KeyMissing, KeyQuotes, KeyTooLong, Database, DatabaseTooLarge, AlsoIn          string
-	NumberTooSmall, ZeroRate, TooSlow, TooLong, LimitUnknown                            string
-	NoSuchKey, NoSuchKeyHint, LimitNotKnown, LimitNotKnownHint, NoState                 string
-	AllowedNow, LimitedFor, LimitedAlways, LimitedUntilFilled, ShadowedNext             string
-	ByLimit, ByOverride, LimitOfLink, LimitOfLastCall, LinkToKey, LinkToLimit           string
-	FunnelPicture, BucketPicture, WindowPicture, UnitsOf, LeakRate, In, Now             string
-	Level, Used, Leak, UntilFree, UntilEmpty, Available, ResetAfter, NoRetry            string
-	Kind, UnitsStored, ReplyHeading                                                     string
-	Course, CourseText, CourseUnknown, CourseSoon                                       string
-	Rule, Together, RulesSince, ShadowNote, OverNote, OverriddenNote                    string
-	Busiest, NoOverrides, MoreOverrides, ByCommand, ByFile, SetBy, Ends, NoEnd          string
-	LimitedRate, LimitHit, ShareBar, KindsNote                                          string
-	FiveMinutes, Filter, NoneMatches, Fold, Unfold, APeriod                             string
-	TopNone, TopNote, PerSec, Share, LimitsNote, LimitsMore, RuleCount, Near, Overrides string
+	Find, FindHint, FindButton, KeyHint, Close, LimitTitle, NoAnswer                              string
+	Key, KeyMissing, KeyQuotes, KeyTooLong, Database, DatabaseTooLarge, AlsoIn                    string
+	NumberTooSmall, ZeroRate, TooSlow, TooLong, LimitUnknown                                      string
+	NoSuchKey, NoSuchKeyHint, LimitNotKnown, LimitNotKnownHint, NoState                           string
+	AllowedNow, LimitedFor, LimitedAlways, LimitedUntilFilled, LimitedUntilReleased, ShadowedNext string
+	ByLimit, ByOverride, LimitOfLink, LimitOfLastCall, LinkToKey, LinkToLimit                     string
+	FunnelPicture, BucketPicture, WindowPicture, PlacesPicture, UnitsOf, LeakRate, In, Now        string
+	Level, Used, Leak, UntilFree, UntilEmpty, Available, ResetAfter, NoRetry                      string
+	Kind, UnitsStored, ReplyHeading                                                               string
+	Course, CourseText, CourseUnknown, CourseSoon                                                 string
+	Rule, Together, RulesSince, ShadowNote, OverNote, OverriddenNote                              string
+	Busiest, NoOverrides, MoreOverrides, ByCommand, ByFile, SetBy, Ends, NoEnd                    string
+	LimitedRate, LimitHit, ShareBar, KindsNote                                                    string
+	FiveMinutes, Filter, NoneMatches, Fold, Unfold, APeriod                                       string
+	TopNone, TopNote, PerSec, Share, LimitsNote, LimitsMore, RuleCount, Near, Overrides           string
 }
 
 func drawer(in func(en, zh string) string) Drawer {
@@ -60,17 +60,18 @@ func drawer(in func(en, zh string) string) Drawer {
 			"服务器只保存 Key 的状态，不保存限额，而该 Key 目前不在请求最多的 Key 之中。请填写完整的命令，例如 cl.throttle user:1 15 30 60。"),
 		NoState: in("The server has no state for this key: nothing is charged to it.", "服务器没有该 Key 的状态：没有任何扣减。"),
 
-		AllowedNow:         in("Allowed: %s at once", "放行：一次最多 %s 个"),
-		LimitedFor:         in("Limited; allowed in %s", "限流；%s 后放行"),
-		LimitedAlways:      in("Limited; waiting does not help", "限流；等待无效"),
-		LimitedUntilFilled: in("Limited until it is filled", "限流；补充后放行"),
-		ShadowedNext:       in("The limit is a shadow, else the next call would be limited.", "这是影子限额，否则下一次请求会被限流。"),
-		ByLimit:            in("By the named limit", "命名限额"),
-		ByOverride:         in("An override decides:", "由覆盖规则判定："),
-		LimitOfLink:        in("By the limit in the address.", "按地址中的限额。"),
-		LimitOfLastCall:    in("By the limit of its last call.", "按最近一次请求的限额。"),
-		LinkToKey:          in("Link to this key", "此 Key 的链接"),
-		LinkToLimit:        in("Link to this limit", "此命名限额的链接"),
+		AllowedNow:           in("Allowed: %s at once", "放行：一次最多 %s 个"),
+		LimitedFor:           in("Limited; allowed in %s", "限流；%s 后放行"),
+		LimitedAlways:        in("Limited; waiting does not help", "限流；等待无效"),
+		LimitedUntilFilled:   in("Limited until it is filled", "限流；补充后放行"),
+		LimitedUntilReleased: in("Limited until a place is released or its lease ends", "限流；释放名额或租约到期后放行"),
+		ShadowedNext:         in("The limit is a shadow, else the next call would be limited.", "这是影子限额，否则下一次请求会被限流。"),
+		ByLimit:              in("By the named limit", "命名限额"),
+		ByOverride:           in("An override decides:", "由覆盖规则判定："),
+		LimitOfLink:          in("By the limit in the address.", "按地址中的限额。"),
+		LimitOfLastCall:      in("By the limit of its last call.", "按最近一次请求的限额。"),
+		LinkToKey:            in("Link to this key", "此 Key 的链接"),
+		LinkToLimit:          in("Link to this limit", "此命名限额的链接"),
 	}
 	d.ofRules(in)
 	d.ofTables(in)
@@ -81,6 +82,7 @@ func (d *Drawer) ofRules(in func(en, zh string) string) {
 	d.FunnelPicture = in("A funnel that is %s full: %s.", "漏斗已满 %s：%s。")
 	d.BucketPicture = in("A bucket that is %s full: %s.", "桶中有 %s：%s。")
 	d.WindowPicture = in("A window of which %s is used: %s.", "窗口已用 %s：%s。")
+	d.PlacesPicture = in("Places of which %s are taken: %s.", "名额已占用 %s：%s。")
 	d.UnitsOf = in("%s of %s units", "%s / %s 单位")
 	d.LeakRate = in("%s every %s s", "%s 单位 / %s 秒")
 	d.In = in("in %s", "%s 后")
