@@ -13,8 +13,8 @@ import (
 	"cellserver/internal/wire/catalog"
 )
 
-// TestReadmeCall: the README's drawings name the call's arguments as the server does, below each its name, and
-// have the numbers and the HTTP headers that the server answers.
+// TestReadmeCall: the README's drawings name the call's arguments as the server does, below each its name,
+// and have the numbers and the HTTP headers that the server answers.
 func TestReadmeCall(t *testing.T) {
 	var drawings []string
 	for _, f := range fences(t, "README.md") {
@@ -82,41 +82,47 @@ func repliesTo(t *testing.T, s server, arguments []string) (replies [2][]any) {
 	return [2][]any{first.Val().([]any), last.Val().([]any)}
 }
 
-// headersOf returns what HTTP answers to such a call on a new key and to one that is denied, and expects their
-// Retry-After to be that of the body.
-func headersOf(t *testing.T, s server, arguments []string) [2]*http.Response {
+// answer is what HTTP answers beside the body.
+type answer struct {
+	status int
+	header http.Header
+}
+
+// headersOf returns what HTTP answers to such a call on a new key and to one that is denied, and expects
+// their Retry-After to be that of the body.
+func headersOf(t *testing.T, s server, arguments []string) [2]answer {
 	t.Helper()
 	url := "http://127.0.0.1:" + s.httpPort + "/v1/check"
 	limit := fmt.Sprintf(`"algorithm": "funnel", "max_burst": %s, "count": %s, "period": %s`,
 		arguments[2], arguments[3], arguments[4])
-	check := func(quantity int) *http.Response {
+	check := func(quantity int) answer {
 		body := strings.NewReader(fmt.Sprintf(`{"key": "http", %s, "quantity": %d}`, limit, quantity))
-		answer, err := http.Post(url, "application/json", body) //nolint:noctx // ends with the server
+		r, err := http.Post(url, "application/json", body)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer func() { _ = answer.Body.Close() }()
+		defer func() { _ = r.Body.Close() }()
 		var numbers struct {
 			Retry int `json:"retry_after_ms"`
 		}
-		if err := json.NewDecoder(answer.Body).Decode(&numbers); err != nil {
+		if err := json.NewDecoder(r.Body).Decode(&numbers); err != nil {
 			t.Fatal(err)
 		}
 		want := ""
 		if numbers.Retry >= 0 {
 			want = fmt.Sprint((numbers.Retry + 999) / 1000)
 		}
-		got, state := answer.Header.Get("Retry-After"), answer.Header.Get("RateLimit")
+		got, state := r.Header.Get("Retry-After"), r.Header.Get("RateLimit")
 		if got != want || want != "" && !strings.HasSuffix(state, ";t="+want) {
-			t.Errorf("of %d ms the headers are %v", numbers.Retry, answer.Header)
+			t.Errorf("of %d ms the headers are %v", numbers.Retry, r.Header)
 		}
-		return answer
+		return answer{r.StatusCode, r.Header}
 	}
-	return [2]*http.Response{check(1), check(16)}
+	return [2]answer{check(1), check(16)}
 }
 
 // compareReply compares the rows of the reply's drawing with the server's replies and headers.
-func compareReply(t *testing.T, drawing string, replies [2][]any, answers [2]*http.Response) {
+func compareReply(t *testing.T, drawing string, replies [2][]any, answers [2]answer) {
 	t.Helper()
 	rows := strings.Split(strings.TrimRight(drawing, "\n"), "\n")[1:]
 	names := []string{"limited", "limit", "remaining", "retry_after", "reset_after"}
@@ -132,16 +138,16 @@ func compareReply(t *testing.T, drawing string, replies [2][]any, answers [2]*ht
 		header, value, _ := strings.Cut(over, ": ")
 		switch {
 		case i == 0:
-			if want := fmt.Sprintf("status %d; status %d", answers[0].StatusCode, answers[1].StatusCode); over != want {
+			if want := fmt.Sprintf("status %d; status %d", answers[0].status, answers[1].status); over != want {
 				t.Errorf("%q, want %s", over, want)
 			}
 		case header == "Retry-After":
-			if value != fmt.Sprint(replies[1][i]) || answers[0].Header.Get(header) != "" || answers[1].Header.Get(header) == "" {
-				t.Errorf("%s, but the headers are %v and %v", over, answers[0].Header, answers[1].Header)
+			if value != fmt.Sprint(replies[1][i]) || answers[0].header.Get(header) != "" || answers[1].header.Get(header) == "" {
+				t.Errorf("%s, but the headers are %v and %v", over, answers[0].header, answers[1].header)
 			}
 		default:
 			name, item, _ := strings.Cut(value, ";")
-			sent := strings.Split(answers[0].Header.Get(header), ";")
+			sent := strings.Split(answers[0].header.Get(header), ";")
 			if sent[0] != name || !slices.Contains(sent, item) || item[2:] != fmt.Sprint(replies[0][i]) {
 				t.Errorf("%s, but the header is %q", over, sent)
 			}

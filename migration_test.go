@@ -37,7 +37,7 @@ func TestMigrationLibrary(t *testing.T) {
 	var statuses []int
 	for range 6 {
 		p.Eventually(t, "answer", func() bool {
-			r, err := http.Get("http://" + addr) //nolint:noctx // ends with the program
+			r, err := http.Get("http://" + addr)
 			if err != nil {
 				return p.HasExited()
 			}

@@ -189,7 +189,8 @@ func ownPorts(args string) bool {
 		!strings.Contains(args, "6380") && !strings.Contains(args, "6381") && !strings.Contains(args, "9380")
 }
 
-// TestReadmeExamples runs the call in each language: in Java that of the README, in others of docs/CLIENTS.md.
+// TestReadmeExamples runs the call in each language: in Java that of the README, in others of
+// docs/CLIENTS.md.
 func TestReadmeExamples(t *testing.T) {
 	if testing.Short() {
 		t.Skip("installs a client and starts a Java machine")

@@ -26,6 +26,8 @@ func TestDashboard(t *testing.T) {
 		{"/", "localhost:1", 200, "<h1>"}, // through a tunnel
 		{"/live.json", "", 200, `"whole":true`},
 		{"/live.json", "rebound.example:" + port, 403, "answers only to"},
+		{"/runbook", "", 200, `<section id="cellserverdown">`},
+		{"/runbook", "rebound.example:" + port, 403, "answers only to"},
 		{"/metrics", "", 200, "cellserver_keys"},
 		{"/healthz", "", 200, "ok"},
 		{"/elsewhere", "", 404, "not found"},
@@ -49,7 +51,7 @@ func TestProbeChangesNothing(t *testing.T) {
 	for _, tt := range []struct{ key, want string }{
 		{"k", "<code>0 10 5 -1 1"}, {"nobody", "<code>0 10 9 -1 3600</code>"},
 	} {
-		if _, body := p.Fetch(t, "/?max_burst=10&count=1&period=3600&key="+tt.key, ""); !strings.Contains(body, tt.want) {
+		if _, body := p.Fetch(t, "/?by=throttle+10+1+3600&key="+tt.key, ""); !strings.Contains(body, tt.want) {
 			t.Errorf("key %s: the page lacks %q", tt.key, tt.want)
 		}
 	}
@@ -121,7 +123,7 @@ func TestPageWarns(t *testing.T) {
 
 func TestNoDashboard(t *testing.T) {
 	p := harness.StartServer(t, "--no-dashboard")
-	for path, want := range map[string]int{"/": 404, "/live.json": 404, "/metrics": 200} {
+	for path, want := range map[string]int{"/": 404, "/live.json": 404, "/runbook": 404, "/metrics": 200} {
 		if got, _ := p.Fetch(t, path, ""); got != want {
 			t.Errorf("%s: got %d, want %d", path, got, want)
 		}

@@ -122,9 +122,11 @@ func TestLimits(t *testing.T) {
 // limitNames returns the limits of the table in their order.
 func limitNames(page string) string {
 	var names []string
-	table := page[strings.Index(page, `id="limits"`):strings.Index(page, `id="history-heading"`)]
+	_, table, _ := strings.Cut(page, `id="limits"`)
+	table, _, _ = strings.Cut(table, `id="history-heading"`)
 	for _, row := range strings.Split(table, `<tr data-k="`)[1:] {
-		names = append(names, row[:strings.Index(row, `"`)])
+		name, _, _ := strings.Cut(row, `"`)
+		names = append(names, name)
 	}
 	return strings.Join(names, " ")
 }

@@ -54,7 +54,8 @@ func (v *view) within(m mishap, span time.Duration) (n uint64) {
 	return n
 }
 
-// rate returns the rate per second of mishaps of a kind within a time, or since the first point, but at least a minute.
+// rate returns the rate per second of mishaps of a kind within a time, or since the first point, but at least
+// a minute.
 func (v *view) rate(m mishap, span time.Duration) float64 {
 	if len(v.points) == 0 {
 		return 0

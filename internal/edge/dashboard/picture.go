@@ -61,13 +61,13 @@ func (r *ruleLook) entries(t *words.Texts) []g.Node {
 	switch r.kind {
 	case limiter.Funnel:
 		return []g.Node{entry(t.Level, units), available, entry(t.Leak, fmt.Sprintf(t.LeakRate, figures.Grouped(r.Count), figures.Grouped(r.PeriodSec))),
-			entry(t.UntilFree, r.outcome.freeText(t)), entry(t.UntilEmpty, after(t, r.emptyNs))}
+			entry(t.UntilFree, r.freeText(t)), entry(t.UntilEmpty, after(t, r.emptyNs))}
 	case limiter.Bucket:
 		return []g.Node{entry(t.Level, units)}
 	case limiter.Concurrency:
 		return []g.Node{entry(t.Used, units), available}
 	default:
-		return []g.Node{entry(t.Used, units), available, entry(t.UntilFree, r.outcome.freeText(t)), entry(t.ResetAfter, after(t, r.emptyNs))}
+		return []g.Node{entry(t.Used, units), available, entry(t.UntilFree, r.freeText(t)), entry(t.ResetAfter, after(t, r.emptyNs))}
 	}
 }
 

@@ -360,11 +360,11 @@ func (p *Page) termsText(terms limiter.Terms) string {
 	if terms.Numbers[0] == 0 || len(row.Arguments()) == 0 {
 		return ""
 	}
-	text := kindName(terms.Kind)
+	text := []byte(kindName(terms.Kind))
 	for _, n := range p.arguments(terms) {
-		text += " " + strconv.FormatInt(n, 10)
+		text = strconv.AppendInt(append(text, ' '), n, 10)
 	}
-	return text
+	return string(text)
 }
 
 // arguments returns the numbers of terms as the kind's command takes them.

@@ -49,7 +49,7 @@ func TestLookAtFunnel(t *testing.T) {
 // TestLimitOfLastCall: a key's limit is that of its last counted call.
 func TestLimitOfLastCall(t *testing.T) {
 	s := testSource(map[string]int64{"half": testNowNs + 16e9})
-	s.Top = func(ranking topkeys.Ranking, n int) []topkeys.Entry {
+	s.Top = func(_ topkeys.Ranking, n int) []topkeys.Entry {
 		all := []topkeys.Entry{{Name: "half", DB: 3, Terms: limiter.Terms{Numbers: limiter.Numbers{1, 1, 1}}},
 			{Name: "half", Terms: limiter.Terms{Numbers: limiter.Numbers{16, 30, 60}}}}
 		return all[:min(n, len(all))]

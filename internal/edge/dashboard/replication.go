@@ -82,7 +82,8 @@ func (v *view) replicationFaults() []fault {
 	return nil
 }
 
-// farthestNs returns the lag of a replica whose link is up, or the largest of a leader's replicas that follow.
+// farthestNs returns the lag of a replica whose link is up, or the largest of a leader's replicas that
+// follow.
 func farthestNs(st *replicas.Status) (lagNs int64) {
 	if st.Role == replicas.Replica {
 		if st.Link == replicas.LinkConnected && st.LagNs != math.MaxInt64 {

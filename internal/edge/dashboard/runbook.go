@@ -200,7 +200,7 @@ func tableNode(lines []string) g.Node {
 			return el(cell, inline(strings.TrimSpace(content)))
 		})))
 	}
-	return el("div", class("scroll"), attr("role", "region"), attr("aria-label", "Table"), attr("tabindex", "0"), el("table", el("tbody", rows)))
+	return el("div", class("scroll"), attr("tabindex", "0"), el("table", el("tbody", rows)))
 }
 
 // inline returns a line with code, emphasis and links. Links to other documents are names, as the server does

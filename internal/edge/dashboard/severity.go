@@ -63,8 +63,8 @@ const (
 	alarms
 )
 
-// severityRow has an alarm's threshold. Most are alerts of deploy/prometheus, and then as there; the page does
-// not wait, as an alert does (its for), but for latency.
+// severityRow has an alarm's threshold. Most are alerts of deploy/prometheus, and then as there; the page
+// does not wait, as an alert does (its for), but for latency.
 type severityRow struct {
 	alert  string // without the prefix Cellserver
 	urgent urgency

@@ -149,8 +149,8 @@ func faulty() *Page {
 	return p
 }
 
-// TestFaults checks that the most urgent fault is shown and the others are one click away, and that a critical
-// one comes first.
+// TestFaults checks that the most urgent fault is shown and the others are one click away, and that a
+// critical one comes first.
 func TestFaults(t *testing.T) {
 	p := faulty()
 	page := body(t, p, "lang=en")

@@ -21,7 +21,8 @@ func (v *view) valueTiles() []tile {
 	return []tile{v.partOf(t, figures.Bytes, uint64(values.Bytes), uint64(values.MaxBytes))}
 }
 
-// valueFaults returns that values were evicted or refused lately, or that there will soon be no room for more.
+// valueFaults returns that values were evicted or refused lately, or that there will soon be no room for
+// more.
 func (v *view) valueFaults() []fault {
 	values, t := &v.last.Values, v.t
 	evicted, refused := v.within(evictedValue, valuesEvicted.row().within), v.within(refusedValue, valuesRefused.row().within)

@@ -189,7 +189,7 @@ func TestHosts(t *testing.T) {
 			c.AllowedHosts = tt.names
 		})
 		for host, want := range tt.hosts {
-			for _, path := range []string{"/", "/live.json", "/metrics", "/debug/pprof/", "/healthz", "/readyz"} {
+			for _, path := range []string{"/", "/live.json", "/runbook", "/metrics", "/debug/pprof/", "/healthz", "/readyz"} {
 				want := want
 				if strings.HasSuffix(path, "z") && tt.names != nil {
 					want = http.StatusOK

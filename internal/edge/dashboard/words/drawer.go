@@ -39,43 +39,46 @@ func drawer(in func(en, zh string) string) Drawer {
 		Database:         in("Database", "数据库"),
 		DatabaseTooLarge: in("The database must be from 0 to %d.", "数据库编号须在 0 到 %d 之间。"),
 		AlsoIn:           in("Also in database %d", "数据库 %d 中也有"),
-
-		NumberTooSmall: in("It must be at least %s.", "不能小于 %s。"),
-		ZeroRate: in("This would not limit anything: count and period must be at least 1, and count at most "+
-			"one per nanosecond.",
-			"这样不会有任何限制：count 和 period 至少为 1，且 count 不得超过每纳秒一个。"),
-		TooSlow: in("This funnel would take more than 146 years to drain: enter a smaller max_burst or "+
-			"period, or a larger count.",
-			"这个漏斗需要 146 年以上才能漏空：请减小 max_burst 或 period，或增大 count。"),
-		TooLong: in("This window would be longer than 146 years: enter a smaller period.",
-			"这个窗口超过 146 年：请减小 period。"),
-		LimitUnknown: in("There is no limit of this name.", "没有此名称的命名限额。"),
-
-		NoSuchKey: in("No such key: nothing is charged to it", "没有这个 Key：没有任何扣减"),
-		NoSuchKeyHint: in("To see how its next call would be decided, enter the whole call, such as cl.throttle user:1 15 30 60.",
-			"若要查看下一次请求的判定，请填写完整的命令，例如 cl.throttle user:1 15 30 60。"),
-		LimitNotKnown: in("The limit is not known", "限额未知"),
-		LimitNotKnownHint: in("The server stores a key's state but not its limit, and the key is not among the most requested now. "+
-			"Enter a whole call, such as cl.throttle user:1 15 30 60.",
-			"服务器只保存 Key 的状态，不保存限额，而该 Key 目前不在请求最多的 Key 之中。请填写完整的命令，例如 cl.throttle user:1 15 30 60。"),
-		NoState: in("The server has no state for this key: nothing is charged to it.", "服务器没有该 Key 的状态：没有任何扣减。"),
-
-		AllowedNow:           in("Allowed: %s at once", "放行：一次最多 %s 个"),
-		LimitedFor:           in("Limited; allowed in %s", "限流；%s 后放行"),
-		LimitedAlways:        in("Limited; waiting does not help", "限流；等待无效"),
-		LimitedUntilFilled:   in("Limited until it is filled", "限流；补充后放行"),
-		LimitedUntilReleased: in("Limited until a place is released or its lease ends", "限流；释放名额或租约到期后放行"),
-		ShadowedNext:         in("The limit is a shadow, else the next call would be limited.", "这是影子限额，否则下一次请求会被限流。"),
-		ByLimit:              in("By the named limit", "命名限额"),
-		ByOverride:           in("An override decides:", "由覆盖规则判定："),
-		LimitOfLink:          in("By the limit in the address.", "按地址中的限额。"),
-		LimitOfLastCall:      in("By the limit of its last call.", "按最近一次请求的限额。"),
-		LinkToKey:            in("Link to this key", "此 Key 的链接"),
-		LinkToLimit:          in("Link to this limit", "此命名限额的链接"),
 	}
+	d.ofAnswers(in)
 	d.ofRules(in)
 	d.ofTables(in)
 	return d
+}
+
+func (d *Drawer) ofAnswers(in func(en, zh string) string) {
+	d.NumberTooSmall = in("It must be at least %s.", "不能小于 %s。")
+	d.ZeroRate = in("This would not limit anything: count and period must be at least 1, and count at most "+
+		"one per nanosecond.",
+		"这样不会有任何限制：count 和 period 至少为 1，且 count 不得超过每纳秒一个。")
+	d.TooSlow = in("This funnel would take more than 146 years to drain: enter a smaller max_burst or "+
+		"period, or a larger count.",
+		"这个漏斗需要 146 年以上才能漏空：请减小 max_burst 或 period，或增大 count。")
+	d.TooLong = in("This window would be longer than 146 years: enter a smaller period.",
+		"这个窗口超过 146 年：请减小 period。")
+	d.LimitUnknown = in("There is no limit of this name.", "没有此名称的命名限额。")
+
+	d.NoSuchKey = in("No such key: nothing is charged to it", "没有这个 Key：没有任何扣减")
+	d.NoSuchKeyHint = in("To see how its next call would be decided, enter the whole call, such as cl.throttle user:1 15 30 60.",
+		"若要查看下一次请求的判定，请填写完整的命令，例如 cl.throttle user:1 15 30 60。")
+	d.LimitNotKnown = in("The limit is not known", "限额未知")
+	d.LimitNotKnownHint = in("The server stores a key's state but not its limit, and the key is not among the most requested now. "+
+		"Enter a whole call, such as cl.throttle user:1 15 30 60.",
+		"服务器只保存 Key 的状态，不保存限额，而该 Key 目前不在请求最多的 Key 之中。请填写完整的命令，例如 cl.throttle user:1 15 30 60。")
+	d.NoState = in("The server has no state for this key: nothing is charged to it.", "服务器没有该 Key 的状态：没有任何扣减。")
+
+	d.AllowedNow = in("Allowed: %s at once", "放行：一次最多 %s 个")
+	d.LimitedFor = in("Limited; allowed in %s", "限流；%s 后放行")
+	d.LimitedAlways = in("Limited; waiting does not help", "限流；等待无效")
+	d.LimitedUntilFilled = in("Limited until it is filled", "限流；补充后放行")
+	d.LimitedUntilReleased = in("Limited until a place is released or its lease ends", "限流；释放名额或租约到期后放行")
+	d.ShadowedNext = in("The limit is a shadow, else the next call would be limited.", "这是影子限额，否则下一次请求会被限流。")
+	d.ByLimit = in("By the named limit", "命名限额")
+	d.ByOverride = in("An override decides:", "由覆盖规则判定：")
+	d.LimitOfLink = in("By the limit in the address.", "按地址中的限额。")
+	d.LimitOfLastCall = in("By the limit of its last call.", "按最近一次请求的限额。")
+	d.LinkToKey = in("Link to this key", "此 Key 的链接")
+	d.LinkToLimit = in("Link to this limit", "此命名限额的链接")
 }
 
 func (d *Drawer) ofRules(in func(en, zh string) string) {
