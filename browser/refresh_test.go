@@ -175,16 +175,16 @@ func TestFault(t *testing.T) {
 	t.Parallel()
 	v := visit(t, fakeServer(t).url)
 	v.open("?lang=en")
-	v.until(`document.querySelector("#fault details") !== null`) // errors, after two samples
+	v.until(`document.querySelector("#faults details") !== null`) // errors, after two samples
 	eval[chromedp.Void](v, `document.querySelector("#fault [role=alert]").announced = true`)
-	v.click("#fault summary")
+	v.click("#faults summary")
 	for range 2 {
 		v.refreshed()
 	}
 	if !eval[bool](v, `document.querySelector("#fault [role=alert]").announced === true`) {
 		t.Error("an update replaced the warning")
 	}
-	got := v.text("#fault")
+	got := v.text("#fault") + v.text("#faults")
 	for _, want := range []string{"Changes have not reached the disk since", hostile + "/directory", "and 1 more", "Calls get error replies"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the page warns: %q, which lacks %q", got, want)

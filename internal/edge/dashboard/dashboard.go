@@ -115,6 +115,7 @@ type sampled struct {
 	requested, limited []topkeys.Entry
 	limits             []limitRow
 	minutes            []minute
+	bounded            Sample // of which the use of resources is shown
 	lastError          observe.LastError
 	erredNs            int64            // time of lastError; 0 for never
 	replicated         *replicas.Status // nil for a server without replication
@@ -127,7 +128,7 @@ type renewal uint8
 
 const (
 	renewedAll    renewal = iota
-	renewedLimits         // and not the hot keys, if there are limits
+	renewedLimits         // and the use of resources, but not the hot keys, if there are limits
 	renewedMinutes
 	renewedStates // the last error and replication
 	renewals
@@ -196,7 +197,7 @@ func (p *Page) newest() sampled {
 	}
 	now := sampled{
 		added: added, points: points, last: last,
-		limits: before.limits, minutes: before.minutes, lastError: before.lastError, erredNs: before.erredNs,
+		limits: before.limits, minutes: before.minutes, bounded: before.bounded, lastError: before.lastError, erredNs: before.erredNs,
 		replicated: before.replicated, requested: before.requested, limited: before.limited,
 	}
 	if before.added > 0 && added-before.added <= watched {
@@ -204,7 +205,7 @@ func (p *Page) newest() sampled {
 	}
 	renews := func(r renewal) bool { return now.renewed == renewedAll || now.renewed == r }
 	if renews(renewedLimits) {
-		now.limits = p.limitRows()
+		now.limits, now.bounded = p.limitRows(), last
 	}
 	if now.renewed != renewedLimits || len(now.limits) == 0 {
 		now.requested, now.limited = p.source.Top(topkeys.Requested, topKeyCount), p.source.Top(topkeys.Limited, topKeyCount)

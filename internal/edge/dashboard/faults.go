@@ -20,6 +20,7 @@ type fault struct {
 	// what and meaning stay the same while the fault lasts, as screen readers announce every change.
 	what, meaning string
 	cause         string // as reported by the system
+	figure        string // in a sentence
 	todo          string
 }
 
@@ -37,22 +38,30 @@ func (v *view) findFaults() (all []fault) {
 	return all
 }
 
-// faultPart shows the most urgent fault, and the others on demand.
+// faultPart shows the most urgent fault.
 func (v *view) faultPart() g.Node {
 	if len(v.faults) == 0 {
 		return nil
 	}
-	first, more := &v.faults[0], v.faults[1:]
-	role := "status"
+	first, role := &v.faults[0], "status"
 	if first.row().urgent == critical {
 		role = "alert"
 	}
-	return el("div", class("alarm "+first.row().urgent.String()), first.node(v, attr("role", role)),
-		g.If(len(more) > 0, el("details", attr("data-k", "more"), el("summary", text(fmt.Sprintf(v.t.MoreFaults, len(more)))),
-			el("ul", g.Map(more, func(f fault) g.Node { return el("li", attr("data-k", f.row().alert), f.node(v)) })))))
+	return el("div", class("alarm "+first.row().urgent.String()), first.node(v, first.figure, attr("role", role)))
 }
 
-func (f *fault) node(v *view, announced ...g.Node) g.Node {
+// moreFaultsPart shows the other faults on demand. It has no figures, as those of many would make each update
+// large.
+func (v *view) moreFaultsPart() g.Node {
+	if len(v.faults) < 2 {
+		return nil
+	}
+	more := v.faults[1:]
+	return el("details", class("alarm "+v.faults[0].row().urgent.String()), el("summary", text(fmt.Sprintf(v.t.MoreFaults, len(more)))),
+		el("ul", g.Map(more, func(f fault) g.Node { return el("li", attr("data-k", f.row().alert), f.node(v, "")) })))
+}
+
+func (f *fault) node(v *view, figure string, announced ...g.Node) g.Node {
 	r := f.row()
 	link := "/runbook#" + anchorOf(r.runbook())
 	if lang := v.query.Get("lang"); lang != "" {
@@ -61,13 +70,13 @@ func (f *fault) node(v *view, announced ...g.Node) g.Node {
 	return g.Group{
 		el("p", class("what"), attr("data-k", "what-"+r.alert), g.Group(announced), r.urgent.sign(v.t), text(v.t.Sentences(f.what, f.meaning))),
 		g.If(f.cause != "", el("p", class("cause"), el("code", text(f.cause)), copyButton(v.t, f.cause))),
-		el("p", text(f.todo+" "), g.If(v.page.runbook != nil, el("a", attr("href", link), text(fmt.Sprintf(v.t.Runbook, r.runbook()))))),
+		el("p", text(v.t.Sentences(figure, f.todo)+" "), g.If(v.page.runbook != nil, el("a", attr("href", link), text(fmt.Sprintf(v.t.Runbook, r.runbook()))))),
 	}
 }
 
-// counted begins what to do about mishaps with their number.
-func (v *view) counted(a alarm, n uint64, todo string) string {
-	return v.t.Sentences(fmt.Sprintf(v.t.Counted, figures.Grouped(int64(n)), a.row().minutes()), todo)
+// counted says how many mishaps there were.
+func (v *view) counted(a alarm, n uint64) string {
+	return fmt.Sprintf(v.t.Counted, figures.Grouped(int64(n)), a.row().minutes())
 }
 
 // keeperFaults returns the faults of the store on other machines, or of the disk.
@@ -111,7 +120,7 @@ func (v *view) storeFaults() []fault {
 		if n := v.within(decidedByPolicy, r.within); storeFailing.over(float64(n)/float64(all)) != calm {
 			return []fault{{
 				alarm: storeFailing, what: fmt.Sprintf(t.StoreFails, figures.Percent(r.above)), meaning: meaning,
-				todo: v.counted(storeFailing, n, t.StoreFailsDo),
+				figure: v.counted(storeFailing, n), todo: t.StoreFailsDo,
 			}}
 		}
 	}
@@ -138,9 +147,9 @@ func (v *view) memoryFaults() (all []fault) {
 	short.what = fmt.Sprintf(t.LimitersShort, figures.Percent(short.row().above))
 	switch {
 	case refused > 0:
-		all = append(all, fault{alarm: keysRefused, what: t.MemoryFull, meaning: t.MemoryRefuses, todo: v.counted(keysRefused, refused, t.LimitersShortDo)})
+		all = append(all, fault{alarm: keysRefused, what: t.MemoryFull, meaning: t.MemoryRefuses, figure: v.counted(keysRefused, refused), todo: t.LimitersShortDo})
 	case evicted > 0:
-		f := fault{alarm: keysEvicted, what: t.MemoryFull, meaning: t.MemoryEvicts, todo: v.counted(keysEvicted, evicted, t.LimitersShortDo)}
+		f := fault{alarm: keysEvicted, what: t.MemoryFull, meaning: t.MemoryEvicts, figure: v.counted(keysEvicted, evicted), todo: t.LimitersShortDo}
 		if full {
 			f.alarm = memoryFull
 		}
@@ -161,7 +170,7 @@ func (v *view) clientFaults() (all []fault) {
 	if n := v.within(refusedConnection, connectionsRefused.row().within); connectionsRefused.over(float64(n)) != calm {
 		all = append(all, fault{
 			alarm: connectionsRefused, what: t.CannotConnect, meaning: t.CannotConnectMeans,
-			todo: v.counted(connectionsRefused, n, t.CannotConnectDo),
+			figure: v.counted(connectionsRefused, n), todo: t.CannotConnectDo,
 		})
 	} else if s.MaxConnections > 0 && connectionsSaturated.over(share) != calm {
 		all = append(all, fault{
@@ -172,7 +181,7 @@ func (v *view) clientFaults() (all []fault) {
 	if r := errorReplies.row(); errorReplies.over(v.rate(ownError, r.within)) != calm {
 		all = append(all, fault{
 			alarm: errorReplies, what: fmt.Sprintf(t.ErrorsMany, figures.Rate.Text(r.above)), meaning: t.ErrorsMeans,
-			todo: v.counted(errorReplies, v.within(ownError, r.within), t.ErrorsDo),
+			figure: v.counted(errorReplies, v.within(ownError, r.within)), todo: t.ErrorsDo,
 		})
 	}
 	if v.isSlow() {
@@ -224,7 +233,7 @@ func (v *view) operatorFaults() (all []fault) {
 		{logLinesLost, lostLogLine, t.LogLost, t.LogLostMeans, t.LogLostDo},
 	} {
 		if n := v.within(c.mishap, c.row().within); c.over(float64(n)) != calm {
-			all = append(all, fault{alarm: c.alarm, what: c.what, meaning: c.meaning, todo: v.counted(c.alarm, n, c.todo)})
+			all = append(all, fault{alarm: c.alarm, what: c.what, meaning: c.meaning, figure: v.counted(c.alarm, n), todo: c.todo})
 		}
 	}
 	return all

@@ -22,6 +22,7 @@ type part struct {
 func (v *view) parts() []part {
 	return []part{
 		{"fault", v.faultPart()},
+		{"faults", v.moreFaultsPart()},
 		{"facts", v.factsPart()},
 		{"now", v.nowPart()},
 		{"error", v.lastErrorPart()},
@@ -63,7 +64,7 @@ func (p *Page) servePage(v *view, _ *http.Request) (body []byte, err error) {
 		el("main",
 			id("main"), attr("tabindex", "-1"),
 			v.section("now", v.t.NowHeading,
-				live("fault", parts["fault"]), live("now", parts["now"]), live("error", parts["error"])),
+				live("fault", parts["fault"]), live("faults", parts["faults"]), live("now", parts["now"]), live("error", parts["error"])),
 			v.section("top", v.t.TopHeading, el("p", text(v.t.TopNote)), live("top", parts["top"], class("tops"))),
 			live("limits", parts["limits"]),
 			v.historySection(parts["minutes"]),

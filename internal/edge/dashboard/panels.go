@@ -56,7 +56,7 @@ func (v *view) capacityPart() g.Node {
 	if v.now() == nil {
 		return nil
 	}
-	s, t := &v.last, v.t
+	s, t := &v.bounded, v.t
 	resources := []resource{newResource(t.ClientMemory, figures.Bytes, s.ClientBytes, s.MaxClientBytes)}
 	switch {
 	case v.keysHaveMaximum():

@@ -76,7 +76,7 @@ func (v *view) replicationFaults() []fault {
 		most := figures.Wait(uint64(replicationLag.row().above * 1e9))
 		return []fault{{
 			alarm: replicationLag, what: fmt.Sprintf(t.Lags, most), meaning: t.LagForgets,
-			todo: t.Sentences(fmt.Sprintf(t.LagNow, lag(lagNs)), t.LagDo),
+			figure: fmt.Sprintf(t.LagNow, lag(lagNs)), todo: t.LagDo,
 		}}
 	}
 	return nil

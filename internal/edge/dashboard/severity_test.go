@@ -3,6 +3,7 @@ package dashboard
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"regexp"
 	"slices"
@@ -155,11 +156,11 @@ func TestFaults(t *testing.T) {
 	p := faulty()
 	page := body(t, p, "lang=en")
 	first := announced(replicationLag, "A replica is more than 10")
-	wantText(t, page, `<div id="fault" data-live><div class="alarm warning">`+first, `<details data-k="more"><summary>and 14 more</summary><ul><li data-k="ErrorReplies">`,
+	wantText(t, page, `<div id="fault" data-live><div class="alarm warning">`+first, `<div id="faults" data-live><details class="alarm warning"><summary>and 14 more</summary><ul><li data-k="ErrorReplies">`,
 		`<a href="/runbook?lang=en#cellserverreplicationlag">Runbook: CellserverReplicationLag</a>`, "It is 11\u00a0s behind.",
 		tileOf("errors", warning, "Error replies per second", "5<"), tileOf("p99", warning, "P99 latency", ""), tileOf("connections", warning, "Connections", "81"),
 		`<meter min="0" max="1" low="0.8" high="1" optimum="0" value="0.810"`, tileOf("keymemory", warning, "Memory of limiters", "70"),
-		tileOf("durability", warning, "Durability", ""), "<p>39 within the last 15 minutes. The log has the stack")
+		tileOf("durability", warning, "Durability", ""), "<p>The log has the stack")
 	noMarkup(t, page)
 	var shown []string
 	for _, m := range regexp.MustCompile(`data-k="what-(\w+)"`).FindAllStringSubmatch(page, -1) {
@@ -257,4 +258,35 @@ func TestRunbookPage(t *testing.T) {
 		t.Error("the runbook has another policy, or a script")
 	}
 	wantText(t, get(t, p, "/runbook").Body.String(), `<a href="/" lang="en">Back`)
+}
+
+// TestSizesAtFault bounds the updates of a page with a full memory, error replies and refused connections, all of which grow.
+func TestSizesAtFault(t *testing.T) {
+	r := rand.New(rand.NewPCG(16, 3))
+	s := busySource(t, r)
+	s.Runbook = docs.Operations()
+	p := New(s)
+	add := func(at int) {
+		n := func() uint64 { return uint64(1000*at + r.IntN(900)) }
+		p.addSample(at, Sample{
+			Allowed: 9 * n(), Limited: n(), Connections: 8100 + r.IntN(800), MaxConnections: 10_000, ConnectionsRefused: n(), TableBytes: 61 << 20, MaxTableBytes: 64 << 20,
+			MemoryBytes: 90<<20 + n(), MaxMemoryBytes: 128 << 20, Evicted: n(), Keys: 1_000_000 + r.IntN(1000), Errors: 2 * n(), OwnErrors: n(),
+		})
+	}
+	for at := range historyCount {
+		add(at)
+	}
+	b, most := newBrowser(p), 0
+	b.update(t)
+	for at := historyCount; at < historyCount+30; at++ {
+		add(at)
+		most = max(most, received(t, p, "/live.json?"+b.query.Encode()))
+		if u := b.update(t); u.Parts["fault"] == "" || u.Parts["faults"] != "" || !strings.Contains(b.parts["faults"], "and 2 more") {
+			t.Fatalf("an update changed %q and %q", u.Parts["fault"], u.Parts["faults"])
+		}
+	}
+	if most > 3_000 {
+		t.Errorf("an update takes %d bytes, more than 3,000", most)
+	}
+	t.Logf("an update takes at most %d bytes", most)
 }

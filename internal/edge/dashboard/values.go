@@ -28,9 +28,9 @@ func (v *view) valueFaults() []fault {
 	evicted, refused := v.within(evictedValue, valuesEvicted.row().within), v.within(refusedValue, valuesRefused.row().within)
 	switch {
 	case refused > 0:
-		return []fault{{alarm: valuesRefused, what: t.ValuesFull, meaning: t.ValuesRefuses, todo: v.counted(valuesRefused, refused, t.ValuesRefusedDo)}}
+		return []fault{{alarm: valuesRefused, what: t.ValuesFull, meaning: t.ValuesRefuses, figure: v.counted(valuesRefused, refused), todo: t.ValuesRefusedDo}}
 	case evicted > 0:
-		return []fault{{alarm: valuesEvicted, what: t.ValuesFull, meaning: t.ValuesEvicts, todo: v.counted(valuesEvicted, evicted, t.ValuesShortDo)}}
+		return []fault{{alarm: valuesEvicted, what: t.ValuesFull, meaning: t.ValuesEvicts, figure: v.counted(valuesEvicted, evicted), todo: t.ValuesShortDo}}
 	case v.hasValues() && values.MaxBytes > 0 && memorySaturated.over(float64(values.Bytes)/float64(values.MaxBytes)) != calm:
 		what := fmt.Sprintf(t.ValuesShort, figures.Percent(memorySaturated.row().above))
 		return []fault{{alarm: memorySaturated, tile: "valuememory", what: what, meaning: t.ValuesShortMeans, todo: t.ValuesShortDo}}
@@ -43,6 +43,6 @@ func (v *view) valuesNote() g.Node {
 	if !v.hasValues() {
 		return nil
 	}
-	values := &v.last.Values
+	values := &v.bounded.Values
 	return el("p", text(fmt.Sprintf(v.t.ValuesNote, figures.Grouped(int64(values.Keys)), figures.Grouped(int64(values.Endless)))))
 }

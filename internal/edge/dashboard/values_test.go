@@ -47,15 +47,17 @@ func TestValuesOnThePage(t *testing.T) {
 	lacksText(t, body(t, p, "lang=en"), full, memory, "values, of which")
 	values := store.ValueStats{Keys: 12_345, Endless: 300, Bytes: 60 << 20, MaxBytes: 64 << 20}
 	p.addSample(2, Sample{Values: values})
-	wantText(t, body(t, p, "lang=en"), tileOf("valuememory", warning, memory, "60 <small>of 64"), announced(memorySaturated, "More than 75\u00a0% of the memory for values"), "12,345 of the keys are values, of which 300 never expire.")
+	wantText(t, body(t, p, "lang=en"), tileOf("valuememory", warning, memory, "60 <small>of 64"), announced(memorySaturated, "More than 75\u00a0% of the memory for values"))
+	p.addSample(20, Sample{Values: values})
+	wantText(t, body(t, p, "lang=en"), "12,345 of the keys are values, of which 300 never expire.")
 	values.Evicted = 70
-	p.addSample(3, Sample{Values: values})
-	wantText(t, body(t, p, "lang=en"), announced(valuesEvicted, full+" Values are evicted"), "<p>70 within the last 5 minutes.", "<dt>values evicted</dt><dd>70</dd>")
+	p.addSample(21, Sample{Values: values})
+	wantText(t, body(t, p, "lang=en"), announced(valuesEvicted, full+" Values are evicted"), "<p>70 within the last 5 minutes.")
 	wantText(t, body(t, p, "lang=zh"), "值的内存已满。", "共 70 次（最近 5 分钟）。")
 	values.Refused = 8
-	p.addSample(4, Sample{Values: values})
+	p.addSample(40, Sample{Values: values})
 	wantText(t, body(t, p, "lang=en"), announced(valuesRefused, full+" Calls that need more memory"), "<p>8 within the last 5 minutes.",
-		"<dt>values refused at their memory limit</dt><dd>8</dd>", tileOf("valuememory", critical, memory, "60"))
+		"<dt>values refused at their memory limit</dt><dd>8</dd>", "<dt>values evicted</dt><dd>70</dd>", tileOf("valuememory", critical, memory, "60"))
 }
 
 // TestRefusedCommands: those that clients send are listed with what to send instead.
