@@ -131,6 +131,23 @@ func limitNames(page string) string {
 	return strings.Join(names, " ")
 }
 
+// TestLimitsDefinedAnew: counters that begin again make no absurd rate.
+func TestLimitsDefinedAnew(t *testing.T) {
+	r := limitsOf(t, definition("api", perPeriod(1, 1, 1)))
+	p := named(t, testSource(nil), r, func() { decided(r, "api", true, 500) }, func() {
+		if _, err := r.Delete("api"); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Set(definition("api", perPeriod(1, 1, 1))); err != nil {
+			t.Fatal(err)
+		}
+		decided(r, "api", true, 20)
+	})
+	if calls, limited, _ := p.traces.ofLimit("api", tracePoints).sums(); calls != 520 || limited != 520 {
+		t.Errorf("%g calls, %g limited", calls, limited)
+	}
+}
+
 // TestManyLimits: beyond ten they are folded, filtered and sorted as the address says.
 func TestManyLimits(t *testing.T) {
 	var all []namedlimit.Definition

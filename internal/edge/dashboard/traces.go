@@ -94,15 +94,20 @@ func (p *Page) record() {
 		if is == nil {
 			is = &limitTrace{}
 		} else {
-			sec := traceStep.Seconds()
-			is.add(t.now, rates{
-				calls:   float32(float64(c.Allowed+denied(&c)-is.allowed-is.limited) / sec),
-				limited: float32(float64(denied(&c)-is.limited) / sec), near: float32(float64(c.Near-is.near) / sec),
-			})
+			limited := perStep(denied(&c), is.limited)
+			is.add(t.now, rates{calls: perStep(c.Allowed, is.allowed) + limited, limited: limited, near: perStep(c.Near, is.near)})
 		}
 		is.allowed, is.limited, is.near = c.Allowed, denied(&c), c.Near
 		t.limits[l.Name] = is
 	}
+}
+
+// perStep returns the rate of a counter, which begins again if its limit was deleted and defined anew.
+func perStep(now, before uint64) float32 {
+	if now < before {
+		before = 0
+	}
+	return float32(float64(now-before) / traceStep.Seconds())
 }
 
 func (t *traces) recordKeysLocked(requested, limited []topkeys.Entry) {
