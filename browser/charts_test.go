@@ -314,8 +314,8 @@ func TestGrid(t *testing.T) {
 	}
 }
 
-// TestRestart checks that samples from before a restart stay, with a mark in each chart between them and the new ones, and that a
-// page that is opened then has a mark of the start.
+// TestRestart checks that samples from before a restart stay, with a mark in each chart between them and the
+// new ones, and that a page that is opened then has a mark of the start.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	f := fakeServer(t)

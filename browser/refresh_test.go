@@ -169,8 +169,8 @@ func TestLostServer(t *testing.T) {
 	}
 }
 
-// TestFault checks that the warning is announced once, not at each update, that the cause is text, that the other faults stay
-// open, and that the tile says so beside its colour.
+// TestFault checks that the warning is announced once, not at each update, that the cause is text, that the
+// other faults stay open, and that the tile says so beside its colour.
 func TestFault(t *testing.T) {
 	t.Parallel()
 	v := visit(t, fakeServer(t).url)

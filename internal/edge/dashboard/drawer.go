@@ -3,11 +3,13 @@ package dashboard
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	g "maragu.dev/gomponents"
 
 	"cellserver/internal/decide/namedlimit"
+	"cellserver/internal/decide/topkeys"
 	"cellserver/internal/edge/dashboard/figures"
 	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/funnel"
@@ -54,7 +56,7 @@ func (v *view) keyBody(a *keyAnswer) g.Node {
 		v.verdict(a), v.about(a),
 		g.Iff(len(a.rules) == 1, func() g.Node { return a.rules[0].drawn(t, 0) }),
 		g.Iff(len(a.rules) > 1, func() g.Node { return v.rulesDrawn(a) }),
-		a.facts(t, v.page.source.Now()),
+		v.alike(a), a.facts(t, v.page.source.Now()),
 		g.If(a.value == nil, el("section", class("minutes"), el("h3", text(t.Course)), coursePart(t, v.page.traces.ofKey(a.Key), t.CourseUnknown))),
 		v.keyActions(target),
 		v.selfLink(a),
@@ -90,6 +92,23 @@ func (v *view) verdict(a *keyAnswer) g.Node {
 	default:
 		return tell("limited", "✕ "+fmt.Sprintf(t.LimitedFor, figures.Wait(n.freeNs)))
 	}
+}
+
+// maxAlike bounds the keys that are offered in place of one that does not exist.
+const maxAlike = 5
+
+// alike offers keys among the hottest whose name has in it what was entered, as that of a named limit's key.
+func (v *view) alike(a *keyAnswer) g.Node {
+	if a.known || a.isJudged() || len(a.Name) == 0 {
+		return nil
+	}
+	var all g.Group
+	for _, e := range v.page.source.Top(topkeys.Requested, topkeys.Counters) {
+		if k := (hotKey{Entry: e}); strings.Contains(e.Name, string(a.Name)) && !e.Cut && len(all) < maxAlike {
+			all = append(all, el("li", attr("data-k", k.id()), v.hotName(&k)))
+		}
+	}
+	return g.If(len(all) > 0, el("section", el("h3", text(v.t.Alike)), el("ul", class("alike"), all)))
 }
 
 // about tells which limit decides and how it is known.

@@ -100,14 +100,14 @@ func TestLimits(t *testing.T) {
 	})
 	page := body(t, p, "lang=en")
 	wantText(t, page, ">Named limits</h2>",
-		`<tr data-k="login"><th scope="row"><a class="in" href="/?lang=en&amp;limit=login">login</a><span class="badge">shadow</span></th><td class="words">5,000 at once, 1 per second</td><td>30</td><td><svg`,
-		"</svg></td><td>25\u00a0%</td><td>0\u00a0%</td><td>–</td></tr>",
-		`<td class="words">all of 2 rules</td><td>0</td>`, "</svg></td><td>0\u00a0%</td><td>100\u00a0%</td><td>1</td></tr>",
-		`<td class="words">1 at once, 1 per second</td><td>0</td>`, "<td>–</td><td>–</td><td>–</td></tr>")
+		`<tr data-k="login"><th scope="row"><a class="in" href="/?lang=en&amp;limit=login">login</a><span class="badge">shadow</span></th><td class="words minor">5,000 at once, 1 per second</td><td>30</td><td><svg`,
+		"</svg></td><td>25\u00a0%</td><td>0\u00a0%</td><td class=\"minor\">–</td></tr>",
+		`<td class="words minor">all of 2 rules</td><td>0</td>`, "</svg></td><td>0\u00a0%</td><td>100\u00a0%</td><td class=\"minor\">1</td></tr>",
+		`<td class="words minor">1 at once, 1 per second</td><td>0</td>`, `<td>–</td><td>–</td><td class="minor">–</td></tr>`)
 	if got := limitNames(page); got != "login api unused" {
 		t.Errorf("the order is %s", got)
 	}
-	wantText(t, body(t, p, "lang=zh"), `<td class="words">同时满足 2 条规则</td>`, ">命名限额</h2>", `<span class="badge">影子</span>`)
+	wantText(t, body(t, p, "lang=zh"), `<td class="words minor">同时满足 2 条规则</td>`, ">命名限额</h2>", `<span class="badge">影子</span>`)
 	wantText(t, body(t, p, "lang=en&limit=login"), "In 20\u00a0s about 600 calls, of which 150 limited")
 
 	s := testSource(nil)

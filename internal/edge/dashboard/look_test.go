@@ -60,6 +60,7 @@ func TestLookByName(t *testing.T) {
 		{"limit=api&key=full", []string{"✕ Limited; allowed in 10\u00a0s", "<h3>✕ 6 at once, 6 per minute</h3>", "6 of 6 units", "in 10\u00a0s",
 			"<h3>✓ 10 per hour, fixed</h3>", "<code>1 6 0 10 60</code>"}},
 		{"limit=api&key=nobody", []string{"✓ Allowed: 6 at once", "has no state for this key", "0 of 6 units", "<dd>now</dd>"}},
+		{"key=cl.check+api+half", []string{"3 of 6 units"}},
 		{"key=api:nobody", []string{"✓ Allowed: 6 at once"}},
 		{`limit=api&key=""`, []string{">api:</bdi>", "1 of 6 units"}},
 		{`limit=api&key="\x00"`, []string{`value="&#34;\x00&#34;"`, `&#34;api:\x00&#34;</bdi>`, "2 of 6 units"}},

@@ -58,8 +58,8 @@ func (v *view) ask() (q question) {
 		return q
 	}
 	text, by := q.text, query.Get("by")
-	if name, terms, ok := readCall(text); ok {
-		text, by = name, terms
+	if c, ok := readCall(text); ok {
+		text, by, limitName = resp.Quote([]byte(c.key)), c.by, cmp.Or(c.limit, limitName)
 	}
 	key, problem := v.page.readKey(t, text)
 	if problem != "" {
@@ -89,13 +89,21 @@ func (v *view) ask() (q question) {
 	return q
 }
 
-// readCall reads a call as clients write it, such as cl.throttle user:1 15 30 60: the key, and the rest as in
-// links.
-func readCall(text string) (key, by string, ok bool) {
+// call is a call as clients write it, such as cl.throttle user:1 15 30 60.
+type call struct {
+	key   string
+	limit string // a named one; empty for none
+	by    string // the rest, as in links
+}
+
+func readCall(text string) (c call, ok bool) {
 	words, _ := resp.SplitInline([]byte(text), nil)
 	given := make([]string, len(words))
 	for i, word := range words {
 		given[i] = string(word)
+	}
+	if named := limiter.Named.Row(); len(given) > 2 && strings.EqualFold(given[0], named.Command) {
+		return call{key: given[2], limit: given[1]}, true
 	}
 	for kind := range limiter.Kinds {
 		row := kind.Row()
@@ -110,9 +118,9 @@ func readCall(text string) (key, by string, ok bool) {
 		if kind == limiter.SlidingWindow && slices.ContainsFunc(given, func(s string) bool { return strings.EqualFold(s, "approx") }) {
 			kind = limiter.ApproxWindow
 		}
-		return resp.Quote([]byte(name)), strings.Join(append([]string{kindName(kind)}, rest...), " "), true
+		return call{key: name, by: strings.Join(append([]string{kindName(kind)}, rest...), " ")}, true
 	}
-	return "", "", false
+	return c, false
 }
 
 // kindName returns a kind's name in links.

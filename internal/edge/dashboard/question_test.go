@@ -27,7 +27,7 @@ func TestLookAtFunnel(t *testing.T) {
 		want []string
 	}{
 		{"half", []string{"✓ Allowed: 8 at once", "8 of 16 units", "30 every 60 s", "<dd>now</dd>", "in 16\u00a0s",
-			"<code>0 16 7 -1 18</code>", `y="60" height="50"`, "50\u00a0%", `class="water"`, "By the limit in the address."}},
+			"<code>0 16 7 -1 18</code>", `y="60" height="50"`, "50\u00a0%", `class="water"`, "By the limit in the URL."}},
 		{"full", []string{"✕ Limited; allowed in 2\u00a0s", "16 of 16 units", "in 2\u00a0s", "in 32\u00a0s", "<code>1 16 0 2 32</code>",
 			`y="10" height="100"`, `class="water limited"`}},
 		{"soon", []string{"✕ Limited; allowed in 945\u00a0ms"}},
@@ -62,6 +62,18 @@ func TestLimitOfLastCall(t *testing.T) {
 	}
 }
 
+// TestAlike: for a key that does not exist, hot keys with its name in theirs are offered.
+func TestAlike(t *testing.T) {
+	s := testSource(nil)
+	s.Top = func(topkeys.Ranking, int) []topkeys.Entry {
+		return []topkeys.Entry{{Name: "visitor:9:192.0.2.1", Terms: limiter.Terms{Kind: limiter.Named}}, {Name: "unrelated"}}
+	}
+	page := body(t, New(s), "lang=en&key=192.0.2.1")
+	_, drawer, _ := strings.Cut(page, `id="drawer"`)
+	wantText(t, drawer, "No such key", "Keys with this in their name", ">visitor:9:192.0.2.1</bdi></a>")
+	lacksText(t, drawer, "unrelated")
+}
+
 // TestWholeCalls: a call in the field is a key with its limit.
 func TestWholeCalls(t *testing.T) {
 	p := New(testSource(nil))
@@ -73,6 +85,7 @@ func TestWholeCalls(t *testing.T) {
 		{"cl.slidingwindow a 5 60 2 approx", "<dt>CL.SLIDINGWINDOW APPROX with quantity 1 would reply</dt><dd><code>0 5 4 -1"},
 		{`cl.throttle "a b\x00" 15 30 60`, `&#34;a b\x00&#34;</bdi>`},
 		{`cl.throttle "a b" 15 30 60`, "<code>0 16 15 -1 2</code>"},
+		{"cl.check api a", "There is no limit of this name."},
 		{"cl.throttle a", "cl.throttle a</bdi>"}, // a key
 		{`cl.throttle "a 15 30 60`, "cl.throttle &#34;a 15 30 60</bdi>"},
 	} {

@@ -90,7 +90,7 @@ func (v *view) topPart() g.Node {
 		el("th", attr("scope", "col"), text(t.Key)),
 		v.sortable("top", "", t.PerSec, !byLimited), v.sortable("top", "limited", t.LimitedRate, byLimited),
 		el("th", attr("scope", "col"), class("wide"), text(t.LimitHit)),
-		el("th", attr("scope", "col"), text(t.Share)), el("th", attr("scope", "col"), class("bar"), el("span", class("unseen"), text(t.ShareBar))))),
+		el("th", attr("scope", "col"), class("minor"), text(t.Share)), el("th", attr("scope", "col"), class("bar"), el("span", class("unseen"), text(t.ShareBar))))),
 		el("tbody", g.Map(keys, func(k hotKey) g.Node { return v.hotRow(&k, most) })))
 }
 
@@ -173,7 +173,7 @@ func (v *view) hotRow(k *hotKey, most float64) g.Node {
 		share = figures.Percent(k.Share)
 	}
 	return el("tr", attr("data-k", k.id()), el("th", attr("scope", "row"), v.hotName(k)),
-		cells(perSecond(&k.Entry), k.limitedText()), el("td", class("wide"), v.limitHit(k)), cells(share),
+		cells(perSecond(&k.Entry), k.limitedText()), el("td", class("wide"), v.limitHit(k)), el("td", class("minor"), text(share)),
 		el("td", class("bar"), bar(k.share(false)/max(most, math.SmallestNonzeroFloat64), k.limitedPart())))
 }
 

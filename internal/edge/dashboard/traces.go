@@ -113,12 +113,12 @@ func perStep(now, before uint64) float32 {
 func (t *traces) recordKeysLocked(requested, limited []topkeys.Entry) {
 	now := map[traceKey]rates{}
 	for _, e := range limited {
-		if e.IsRecent && !e.Cut {
+		if !e.Cut {
 			now[traceKey{e.DB, e.Name}] = rates{calls: float32(e.Recent), limited: float32(e.Recent)}
 		}
 	}
 	for _, e := range requested {
-		if key := (traceKey{e.DB, e.Name}); e.IsRecent && !e.Cut {
+		if key := (traceKey{e.DB, e.Name}); !e.Cut {
 			now[key] = rates{calls: float32(e.Recent), limited: min(now[key].limited, float32(e.Recent))}
 		}
 	}
@@ -223,7 +223,7 @@ func coursePart(t *words.Texts, c course, none string) g.Node {
 	if lasts := time.Duration(len(c)) * traceStep; lasts >= time.Minute {
 		span = t.Span(lasts)
 	}
-	told := fmt.Sprintf(t.CourseText, span, figures.Estimate(calls), figures.Estimate(limited))
+	told := fmt.Sprintf(t.CourseText, span, figures.About(calls), figures.About(limited))
 	return g.Group{
 		el("p", text(told)),
 		c.svg("course", tracePoints, attr("role", "img"), attr("aria-label", told)),

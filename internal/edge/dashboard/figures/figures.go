@@ -116,15 +116,21 @@ func Percent(share float64) string {
 }
 
 // Estimate formats an estimated rate, rounded to three digits.
-func Estimate(perSec float64) string {
+func Estimate(perSec float64) string { return Rate.Text(rounded(perSec)) }
+
+// About formats an estimated count, rounded to three digits.
+func About(n float64) string { return Grouped(int64(math.Round(rounded(n)))) }
+
+// rounded rounds what has more than three digits to three.
+func rounded(n float64) float64 {
 	unit := 1.0
-	for perSec/unit >= 1000 {
+	for n/unit >= 1000 {
 		unit *= 10
 	}
-	if unit > 1 {
-		perSec = math.Round(perSec/unit) * unit
+	if unit == 1 {
+		return n
 	}
-	return Rate.Text(perSec)
+	return math.Round(n/unit) * unit
 }
 
 // WholePercent formats a share without decimals.

@@ -5,7 +5,7 @@ type Drawer struct {
 	Find, FindHint, FindButton, KeyHint, Close, LimitTitle, NoAnswer                              string
 	Key, KeyMissing, KeyQuotes, KeyTooLong, Database, DatabaseTooLarge, AlsoIn                    string
 	NumberTooSmall, ZeroRate, TooSlow, TooLong, LimitUnknown                                      string
-	NoSuchKey, NoSuchKeyHint, LimitNotKnown, LimitNotKnownHint, NoState                           string
+	NoSuchKey, NoSuchKeyHint, Alike, LimitNotKnown, LimitNotKnownHint, NoState                    string
 	AllowedNow, LimitedFor, LimitedAlways, LimitedUntilFilled, LimitedUntilReleased, ShadowedNext string
 	ByLimit, ByOverride, LimitOfLink, LimitOfLastCall, LinkToKey, LinkToLimit                     string
 	FunnelPicture, BucketPicture, WindowPicture, PlacesPicture, UnitsOf, LeakRate, In, Now        string
@@ -61,6 +61,7 @@ func (d *Drawer) ofAnswers(in func(en, zh string) string) {
 	d.NoSuchKey = in("No such key: nothing is charged to it", "没有这个 Key：没有任何扣减")
 	d.NoSuchKeyHint = in("To see how its next call would be decided, enter the whole call, such as cl.throttle user:1 15 30 60.",
 		"若要查看下一次请求的判定，请填写完整的命令，例如 cl.throttle user:1 15 30 60。")
+	d.Alike = in("Keys with this in their name", "名称中含有它的 Key")
 	d.LimitNotKnown = in("The limit is not known", "限额未知")
 	d.LimitNotKnownHint = in("The server stores a key's state but not its limit, and the key is not among the most requested now. "+
 		"Enter a whole call, such as cl.throttle user:1 15 30 60.",
@@ -75,7 +76,7 @@ func (d *Drawer) ofAnswers(in func(en, zh string) string) {
 	d.ShadowedNext = in("The limit is a shadow, else the next call would be limited.", "这是影子限额，否则下一次请求会被限流。")
 	d.ByLimit = in("By the named limit", "命名限额")
 	d.ByOverride = in("An override decides:", "由覆盖规则判定：")
-	d.LimitOfLink = in("By the limit in the address.", "按地址中的限额。")
+	d.LimitOfLink = in("By the limit in the URL.", "按本页网址中的限额。")
 	d.LimitOfLastCall = in("By the limit of its last call.", "按最近一次请求的限额。")
 	d.LinkToKey = in("Link to this key", "此 Key 的链接")
 	d.LinkToLimit = in("Link to this limit", "此命名限额的链接")
