@@ -22,25 +22,33 @@ func TestSymptoms(t *testing.T) {
 	}
 	binary := build(t)
 	s := start(t, binary)
+	run(t, t.TempDir(), "redis-cli", "-p", s.redisPort, "cl.limit", "set", "LIMIT", "funnel", "15", "30", "60")
 	for row := range strings.Lines(table) {
-		command := regexp.MustCompile("^\\| [^|]+ \\| `([^`]+)`").FindStringSubmatch(row)
-		if command == nil {
+		commands := code.FindAllString(strings.Split(row, "|")[2], -1)
+		if commands == nil {
 			t.Errorf("no command: %s", row)
-			continue
 		}
-		line := s.ports(command[1])
-		switch name, args, _ := strings.Cut(line, " "); name {
-		case "redis-cli", "curl":
-		case "cellserver":
-			line = binary + " " + args + " --metrics-addr 127.0.0.1:" + s.metricsPort
-		case "journalctl": // systemd's
-			continue
-		default:
-			t.Errorf("no test runs %s", line)
-			continue
+		for _, command := range commands {
+			runSymptom(t, binary, s, strings.Trim(command, "`"))
 		}
-		if out := run(t, t.TempDir(), "bash", "-c", line); strings.HasPrefix(out, "(error)") {
-			t.Errorf("$ %s\n%s", line, out)
-		}
+	}
+}
+
+// runSymptom runs a command of the table.
+func runSymptom(t *testing.T, binary string, s server, line string) {
+	t.Helper()
+	line = s.ports(line)
+	switch name, args, _ := strings.Cut(line, " "); name {
+	case "redis-cli", "curl":
+	case "cellserver":
+		line = binary + " " + args + " --metrics-addr 127.0.0.1:" + s.metricsPort
+	case "journalctl": // systemd's
+		return
+	default:
+		t.Errorf("no test runs %s", line)
+		return
+	}
+	if out := run(t, t.TempDir(), "bash", "-c", line); strings.HasPrefix(out, "(error)") {
+		t.Errorf("$ %s\n%s", line, out)
 	}
 }

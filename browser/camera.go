@@ -29,49 +29,26 @@ type screenshot struct {
 	scale         float64 // 0 for 1
 	scheme        string  // light if empty, or dark
 	query         string
-	whole         bool                           // all of the page, not only the window
 	prepare       chromedp.Action[chromedp.Void] // nil for nothing
 }
 
 const (
 	desktopWidth, desktopHeight = 1440, 900
 	phoneWidth, phoneHeight     = 390, 844
+	tallHeight                  = 1380 // down to the decisions
 
 	english = "lang=en"
-	inspect = "&key=user:1&db=0&max_burst=15&count=30&period=60"
+	limited = "&key=user:1&db=0&by=throttle+15+30+60"
 )
 
 func loadedScreenshots() []screenshot {
 	return []screenshot{
-		{file: "page-desktop.png", query: english},
-		{file: "page-whole.png", query: english + inspect, whole: true},
-		{file: "page-dark.png", scheme: "dark", query: english},
+		{file: "page-whole.png", height: tallHeight, query: english},
+		{file: "page-dark.png", height: tallHeight, scheme: "dark", query: english},
+		{file: "page-drawer.png", query: english + limited},
+		{file: "page-phone.png", width: phoneWidth, height: phoneHeight, scale: 2, query: english + limited},
 		{file: "page-chinese.png", query: "lang=zh"},
-		{file: "page-phone.png", width: phoneWidth, height: phoneHeight, scale: 2, query: english},
-		{file: "page-hover.png", query: english, prepare: hover("decisions", 0.62)},
 	}
-}
-
-// hover moves the pointer to a share of a plot's width.
-func hover(chart string, share float64) chromedp.Action[chromedp.Void] {
-	return chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
-		place, err := chromedp.Run(ctx, placeIn(chart, share))
-		if err != nil {
-			return err
-		}
-		return chromedp.Do(ctx, chromedp.MouseEvent(chromedp.MouseMoved, place[0], place[1]))
-	})
-}
-
-// placeIn scrolls a chart to the middle of the window and returns the place at a share of its plot's width.
-func placeIn(chart string, share float64) chromedp.Action[[]float64] {
-	return chromedp.Evaluate[[]float64](fmt.Sprintf(`(async () => {
-		const plot = document.querySelector("#chart-%s .plot"), curves = plot.querySelector(".curves");
-		plot.scrollIntoView({ block: "center", behavior: "instant" });
-		await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
-		const box = plot.getBoundingClientRect();
-		return [box.left + Number(curves.getAttribute("x")) + %f * curves.getAttribute("width"), box.top + box.height / 2];
-	})()`, chart, share), chromedp.EvalAwaitPromise)
 }
 
 type camera struct {
@@ -98,7 +75,7 @@ func (c *camera) take(ctx context.Context, s screenshot) error {
 		chromedp.EmulateViewport(width, height, chromedp.EmulateScale(cmp.Or(s.scale, 1))),
 		colorScheme(cmp.Or(s.scheme, "light")),
 		chromedp.Navigate(c.url+"?"+s.query),
-		chromedp.WaitVisible(chromedp.CSS("#chart-decisions .stroke.first")),
+		chromedp.WaitReady(chromedp.CSS("#chart-decisions .stroke.first")),
 	)
 	if err == nil {
 		_, err = chromedp.Run(tab, chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`document.querySelector("#ranges [value='%d']").click()`, c.rangeMs)))
@@ -112,11 +89,7 @@ func (c *camera) take(ctx context.Context, s screenshot) error {
 	if err != nil {
 		return err
 	}
-	picture := chromedp.CaptureScreenshot()
-	if s.whole {
-		picture = chromedp.FullScreenshot(100)
-	}
-	taken, err := chromedp.Run(tab, picture)
+	taken, err := chromedp.Run(tab, chromedp.CaptureScreenshot())
 	if err == nil {
 		taken, err = withPalette(taken)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -171,4 +172,26 @@ func call[P, R any](v *visitor, command cdp.Command[P, R], params P) R {
 		v.t.Fatal(err)
 	}
 	return result
+}
+
+// hover moves the pointer to a share of a plot's width.
+func hover(chart string, share float64) chromedp.Action[chromedp.Void] {
+	return chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
+		place, err := chromedp.Run(ctx, placeIn(chart, share))
+		if err != nil {
+			return err
+		}
+		return chromedp.Do(ctx, chromedp.MouseEvent(chromedp.MouseMoved, place[0], place[1]))
+	})
+}
+
+// placeIn scrolls a chart to the middle of the window and returns the place at a share of its plot's width.
+func placeIn(chart string, share float64) chromedp.Action[[]float64] {
+	return chromedp.Evaluate[[]float64](fmt.Sprintf(`(async () => {
+		const plot = document.querySelector("#chart-%s .plot"), curves = plot.querySelector(".curves");
+		plot.scrollIntoView({ block: "center", behavior: "instant" });
+		await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+		const box = plot.getBoundingClientRect();
+		return [box.left + Number(curves.getAttribute("x")) + %f * curves.getAttribute("width"), box.top + box.height / 2];
+	})()`, chart, share), chromedp.EvalAwaitPromise)
 }

@@ -25,7 +25,8 @@ func main() {
 	}
 }
 
-// run takes screenshots of an empty server, under load, and of a page whose server is gone.
+// run takes screenshots of an empty server, under load, of a page whose server is gone, and of a server that
+// evicts keys.
 func run(ctx context.Context, args []string, stderr io.Writer) error {
 	flags := flag.NewFlagSet("browser", flag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -41,17 +42,27 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	s, err := startServer(ctx, stderr, "throttle-1", "--maxmemory", "157286400")
+	c := camera{browser: path, dir: *dir, rangeMs: shownRange(*loadTime).Milliseconds()}
+	if err := c.busyServer(ctx, stderr, *loadTime); err != nil {
+		return err
+	}
+	return c.fullServer(ctx, stderr)
+}
+
+// busyServer takes screenshots of a server before, under and after load.
+func (c camera) busyServer(ctx context.Context, stderr io.Writer, loadTime time.Duration) error {
+	s, err := startServer(ctx, stderr, "throttle-1", "--maxmemory", "157286400", "--limits-file", "limits.yml")
 	if err != nil {
 		return err
 	}
 	stop := sync.OnceFunc(s.stop)
 	defer stop()
-	c := camera{browser: path, url: s.page, dir: *dir, rangeMs: shownRange(*loadTime).Milliseconds()}
+	c.url = s.page
 	if err := c.take(ctx, screenshot{file: "page-empty.png", query: english}); err != nil {
 		return err
 	}
-	if err := underLoad(ctx, s.redis, *loadTime, func() error { return c.takeAll(ctx, loadedScreenshots()) }); err != nil {
+	loads := []func(context.Context, string) error{load, loadNamed}
+	if err := underLoad(ctx, s.redis, loads, loadTime, func() error { return c.takeAll(ctx, loadedScreenshots()) }); err != nil {
 		return err
 	}
 	return c.take(ctx, screenshot{file: "page-gone.png", query: english, prepare: chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
@@ -60,13 +71,28 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	})})
 }
 
-// underLoad applies load for a while, which gives the charts curves, and then calls f.
-func underLoad(ctx context.Context, addr string, wait time.Duration, f func() error) error {
+// fullServer takes a screenshot of a server that has no room for new keys.
+func (c camera) fullServer(ctx context.Context, stderr io.Writer) error {
+	s, err := startServer(ctx, stderr, "throttle-1", "--maxmemory", "48mb")
+	if err != nil {
+		return err
+	}
+	defer s.stop()
+	c.url, c.rangeMs = s.page, time.Minute.Milliseconds()
+	loads := []func(context.Context, string) error{load, loadNewKeys}
+	return underLoad(ctx, s.redis, loads, time.Minute, func() error {
+		return c.take(ctx, screenshot{file: "page-alert.png", query: english, prepare: chromedp.WaitVisible(chromedp.CSS("#fault .alarm"))})
+	})
+}
+
+// underLoad applies loads for a while, which gives the charts curves, and then calls f.
+func underLoad(ctx context.Context, addr string, loads []func(context.Context, string) error, wait time.Duration, f func() error) error {
 	ctx, endLoad := context.WithCancel(ctx)
 	defer endLoad()
-	loaded := make(chan error, 2)
-	go func() { loaded <- load(ctx, addr) }()
-	go func() { loaded <- loadKinds(ctx, addr) }()
+	loaded := make(chan error, len(loads))
+	for _, load := range loads {
+		go func() { loaded <- load(ctx, addr) }()
+	}
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
@@ -76,7 +102,10 @@ func underLoad(ctx context.Context, addr string, wait time.Duration, f func() er
 	}
 	err := f()
 	endLoad()
-	return errors.Join(err, <-loaded, <-loaded)
+	for range loads {
+		err = errors.Join(err, <-loaded)
+	}
+	return err
 }
 
 // shownRange returns the longest range of the charts that the load fills, or the shortest.

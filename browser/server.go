@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
 // server is a cellserver built from the parent directory, on free ports.
@@ -91,28 +92,39 @@ const (
 func newClient(addr string, db int) *redis.Client {
 	return redis.NewClient(&redis.Options{
 		Addr: addr, DB: db, PoolSize: loadClients, DialTimeout: time.Minute, ReadTimeout: time.Minute, WriteTimeout: time.Minute,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}, // which the page would show as errors
 	})
 }
 
-// loadKinds calls named limits and a window until ctx is done.
-func loadKinds(ctx context.Context, addr string) error {
+// loadNamed calls the named limits of limits.yml and a window until ctx is done.
+func loadNamed(ctx context.Context, addr string) error {
 	rdb := newClient(addr, 0)
 	defer func() { _ = rdb.Close() }()
-	for _, definition := range [][]any{
-		{"CL.LIMIT", "SET", "api", 100, 600, 60}, {"CL.LIMIT", "SET", "login", 4, 5, 300}, {"CL.LIMIT", "SET", "search", 10, 60, 60, "SHADOW"},
-	} {
-		if err := rdb.Do(ctx, definition...).Err(); err != nil {
-			return err
-		}
-	}
 	n := 0
 	return repeat(ctx, rdb, func(pipe redis.Pipeliner) (pause time.Duration) {
-		address := "address:" + strconv.Itoa(n%50)
-		pipe.Do(ctx, "CL.CHECK", "api", address)
-		pipe.Do(ctx, "CL.CHECK", []string{"login", "search"}[n%2], address)
-		pipe.Do(ctx, "CL.FIXEDWINDOW", "exports:"+strconv.Itoa(n%20), 20, 60)
+		for i, limit := range []string{"api", "api", "search", "login", "exports", "mail", "signup"} {
+			if n%(i+1) == 0 {
+				pipe.Do(ctx, "CL.CHECK", limit, "tenant-"+strconv.Itoa((n*n)%50))
+			}
+		}
+		pipe.Do(ctx, "CL.CHECK", "api", []string{"acme", "initech", "mallory"}[n%3])
+		pipe.Do(ctx, "CL.FIXEDWINDOW", "reports:"+strconv.Itoa(n%20), 20, 60)
 		n++
 		return 10 * time.Millisecond
+	})
+}
+
+// loadNewKeys calls a key once and never again until ctx is done.
+func loadNewKeys(ctx context.Context, addr string) error {
+	rdb := newClient(addr, 0)
+	defer func() { _ = rdb.Close() }()
+	n := 0
+	return repeat(ctx, rdb, func(pipe redis.Pipeliner) (pause time.Duration) {
+		for range 500 {
+			pipe.Do(ctx, "CL.THROTTLE", "session:"+strconv.Itoa(n), 15, 30, 3600, 1)
+			n++
+		}
+		return 20 * time.Millisecond
 	})
 }
 

@@ -57,7 +57,7 @@ func ExampleMiddleware() {
 	}
 	perKey := cellserver.Middleware{Limiter: limiter, Limit: "api-key", Key: cellserver.ByHeader("X-Api-Key")}
 	handler := perVisitor.Handler(perKey.Handler(mux))
-	log.Print(http.ListenAndServe("127.0.0.1:8080", handler))
+	log.Print(http.ListenAndServe("127.0.0.1:8000", handler))
 }
 
 func ExampleFailoverOptions() {

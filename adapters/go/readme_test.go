@@ -69,7 +69,7 @@ func TestReadmeRuns(t *testing.T) {
 	s := servertest.Start(t, binary)
 	_, port, _ := net.SplitHostPort(s.Addr)
 	web := serve(t, port)
-	place := strings.NewReplacer("6380", port, "8080", web)
+	place := strings.NewReplacer("6380", port, "8000", web)
 	steps := strings.Split(fences(t, "console")[0], "$ ")[1:]
 	// On a slow machine a call takes longer than 50 ms, and is then allowed without a decision.
 	const tries = 50
@@ -102,7 +102,7 @@ func serve(t *testing.T, redisPort string) (port string) {
 	_, port, _ = net.SplitHostPort(servertest.FreeAddr(t))
 	dir := t.TempDir()
 	file, program := filepath.Join(dir, "main.go"), filepath.Join(dir, "example")
-	code := strings.NewReplacer("6380", redisPort, "8080", port).Replace(fences(t, "go")[0])
+	code := strings.NewReplacer("6380", redisPort, "8000", port).Replace(fences(t, "go")[0])
 	if err := os.WriteFile(file, []byte(code), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"cellserver/internal/test/processtest"
@@ -55,6 +56,8 @@ func TestTenLines(t *testing.T) {
 			t.Errorf("a denial has the headers %v", h)
 		}
 	}
+	s.limiter.Stop(t, syscall.SIGKILL)
+	s.expect(t, visit{from: "127.0.0.3", path: "/"}, http.StatusInternalServerError)
 }
 
 // flood sends n requests, 16 at once.
@@ -108,6 +111,17 @@ func TestWhatVisitorsSee(t *testing.T) {
 			t.Errorf("after a wrong password the user's first visit has the headers %v", h)
 		}
 	})
+}
+
+// TestNginxTellsRefusals: nginx's own 403, as without its file of passwords, is not taken for cellserver's.
+func TestNginxTellsRefusals(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts nginx")
+	}
+	t.Parallel()
+	s := startStack(t, recipe{program: "nginx", start: startNginx}, mode{patient: true, mistaken: true})
+	s.expect(t, visit{path: "/account/", user: "laoqian", password: "secret"}, http.StatusForbidden)
+	s.expect(t, visit{path: "/"}, http.StatusServiceUnavailable)
 }
 
 // TestHAProxyLogsIn: the Lua action sends a password, and fails without one.

@@ -24,6 +24,7 @@ type mode struct {
 	patient bool // waits for a busy machine
 
 	password string // of cellserver
+	mistaken bool   // nginx lacks its file of passwords, and sends a Host that cellserver refuses
 }
 
 func recipes() []recipe {
@@ -93,7 +94,11 @@ func startNginx(t *testing.T, program string, s *stack, how mode) {
 	}
 	text = edit(t, text, "events {}\n\nhttp {\n", ownNginx(dir), "127.0.0.1:8000", s.site.Listener.Addr().String(), "127.0.0.1:8080", s.front,
 		"server 127.0.0.1:6381", "server "+s.http.Addr, "127.0.0.1:8079", open)
-	write(t, dir, "people", "laoqian:{PLAIN}secret\n")
+	if how.mistaken {
+		text = edit(t, text, "Host localhost", "Host site.example")
+	} else {
+		write(t, dir, "people", "laoqian:{PLAIN}secret\n")
+	}
 	s.startProxy(t, nil, program, "-e", "stderr", "-c", write(t, dir, "nginx.conf", text))
 }
 

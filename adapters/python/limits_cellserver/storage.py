@@ -6,6 +6,7 @@ from contextvars import ContextVar
 
 import redis
 from limits.aio.storage import base as aio_base
+from limits.limits import GRANULARITIES
 from limits.storage import base
 
 from .connection import connect, connect_async
@@ -20,7 +21,7 @@ _MAX_EXACT = 4096  # of CL.SLIDINGWINDOW without APPROX
 _SCAN_COUNT = 1000
 
 # The limit is at the end of a key: RateLimitItem.key_for writes amount/multiples/granularity.
-_AMOUNT = re.compile(r"/([1-9]\d{0,14})/\d+/\w+$")
+_LIMIT = re.compile(r"/([1-9]\d{0,14})/([1-9]\d{0,8})/(\w+)$")
 
 # The key that this thread or task was denied last, and the time at which to try again: limits asks for the
 # start of a full window in a call of its own, which has no such answer.
@@ -41,6 +42,9 @@ class _Words:
         words = ["CL.FIXEDWINDOW", self.name("fixed", key), _most(key), expiry, amount]
         return words + ["COUNTDENIED"] if amount > 1 else words
 
+    def look(self, key):
+        return self.fixed(key, _period(key), 0)
+
     def moving(self, key, limit, expiry, amount):
         words = ["CL.SLIDINGWINDOW", self.name("moving", key), limit, expiry, amount]
         return words if limit <= _MAX_EXACT else words + ["APPROX"]
@@ -57,8 +61,15 @@ class _Words:
 
 def _most(key):
     """Returns the limit of a fixed window. Without it the server only counts, and limits denies."""
-    found = _AMOUNT.search(key)
+    found = _LIMIT.search(key)
     return int(found[1]) if found else _MOST
+
+
+def _period(key):
+    """Returns the seconds of a fixed window. The page shows those of the last call, which may be a look."""
+    found = _LIMIT.search(key)
+    unit = GRANULARITIES.get(found[3]) if found else None
+    return int(found[2]) * unit.GRANULARITY.seconds if unit else 1
 
 
 def _count(reply):
@@ -112,7 +123,7 @@ class CellserverStorage(base.Storage, base.MovingWindowSupport, _Sliding):
         return _count(self.storage.execute_command(*self._words.fixed(key, expiry, amount)))
 
     def get(self, key):
-        return _count(self.storage.execute_command(*self._words.fixed(key, 1, 0)))
+        return _count(self.storage.execute_command(*self._words.look(key)))
 
     def get_expiry(self, key):
         return time.time() + max(0, self.storage.pttl(self._words.name("fixed", key))) / 1000
@@ -177,7 +188,7 @@ class AsyncCellserverStorage(aio_base.Storage, aio_base.MovingWindowSupport, _As
         return _count(await self.storage.execute_command(*self._words.fixed(key, expiry, amount)))
 
     async def get(self, key):
-        return _count(await self.storage.execute_command(*self._words.fixed(key, 1, 0)))
+        return _count(await self.storage.execute_command(*self._words.look(key)))
 
     async def get_expiry(self, key):
         ttl_ms = await self.storage.pttl(self._words.name("fixed", key))

@@ -32,7 +32,8 @@ class Readme(TestCase):
     def setUp(self):
         directory = tempfile.TemporaryDirectory()
         self.addCleanup(directory.cleanup)
-        self.directory, self.http_port = directory.name, free_port()
+        self.directory = directory.name
+        self.http_ports = {port: str(free_port()) for port in ("8000", "8001", "8002")}
         with open(os.path.join(support.ADAPTER, "README.md")) as file:
             self.fences = FENCE.findall(file.read())
         for _, name, text in self.fences:
@@ -42,7 +43,8 @@ class Readme(TestCase):
 
     def place(self, text):
         text = text.replace("cellserver://127.0.0.1:6380", self.server.url).replace("python3", PYTHON)
-        return text.replace("6380", str(self.server.port)).replace("8000", str(self.http_port))
+        text = text.replace("6380", str(self.server.port))
+        return re.sub(r"\b800\d\b", lambda found: self.http_ports[found[0]], text)
 
     def run_command(self, command):
         env = {**os.environ, "PYTHONPATH": support.ADAPTER, "FAKETTY": "1"}
@@ -50,15 +52,15 @@ class Readme(TestCase):
             process = subprocess.Popen(["bash", "-c", "exec " + command[:-1]], cwd=self.directory, env=env)
             self.addCleanup(process.wait)
             self.addCleanup(process.send_signal, signal.SIGTERM)
-            self.wait_for_http(process)
+            self.wait_for_http(process, int(re.search(r"--port (\d+)", command)[1]))
             return ""
         output = subprocess.check_output(["bash", "-c", command], cwd=self.directory, env=env, text=True)
         return output.replace("\r", "")
 
-    def wait_for_http(self, process):
+    def wait_for_http(self, process, port):
         while process.poll() is None:
             try:
-                socket.create_connection(("127.0.0.1", self.http_port)).close()
+                socket.create_connection(("127.0.0.1", port)).close()
                 return
             except ConnectionRefusedError:
                 time.sleep(0.02)
@@ -77,11 +79,44 @@ class Readme(TestCase):
         spec.loader.exec_module(module)
         return module
 
-    def test_flask_limiter(self):
-        client = self.load("flask_app").app.test_client()
-        got = [client.get("/") for _ in range(4)]
-        self.assertEqual([g.status_code for g in got], [200, 200, 200, 429])
-        self.assertEqual([g.headers["X-RateLimit-Remaining"] for g in got], ["2", "1", "0", "0"])
+    def test_python_path(self):
+        export = next(text for language, _, text in self.fences if language == "sh").splitlines()[1]
+        command = export + f" && {PYTHON} -c 'import limits_cellserver; print(limits_cellserver.__file__)'"
+        got = subprocess.check_output(["bash", "-c", command], cwd=support.ROOT, text=True)
+        self.assertEqual(os.path.dirname(os.path.dirname(got)), support.ADAPTER)
+
+    def test_flask_without_a_server(self):
+        module = self.load("named_app")
+        client = module.app.test_client()
+        nobody = limits_cellserver.connect("cellserver://127.0.0.1:1")
+        module.limiter = limits_cellserver.Limiter(nobody, "login")
+        for on_error, status, retry_after in (("open", 200, None), ("closed", 503, "1")):
+            module.limiter.on_error = on_error
+            module.limiter._reported = float("-inf")
+            with self.assertLogs("limits_cellserver"):
+                got = client.get("/")
+            answer = got.status_code, got.headers.get("Retry-After")
+            self.assertEqual(answer, (status, retry_after), on_error)
+
+    def test_decision(self):
+        """The README names all that a Decision has."""
+        fields = [*limits_cellserver.Decision._fields, "decided", "headers(name)"]
+        with open(os.path.join(support.ADAPTER, "README.md")) as file:
+            table = file.read().partition("| of a `Decision` |")[2].partition("\n\n")[0]
+        named = re.findall(r"`([^`]+)`", "".join(re.findall(r"(?m)^\| (`[^|]*)\|", table)))
+        self.assertEqual(sorted(named), sorted(fields))
+
+    def test_flask_limiter_by_user(self):
+        app = flask.Flask(__name__)
+        app.secret_key = "secret"
+        flask_limiter.Limiter(
+            self.load("user_key").by_user, app=app, default_limits=["1 per day"], storage_uri=self.server.url)
+        app.add_url_rule("/", view_func=lambda: "hello")
+        for user in ("laoqian", "acme", None):
+            client = app.test_client()
+            with client.session_transaction() as session:
+                session.update({"user": user} if user else {})
+            self.assertEqual([client.get("/").status_code for _ in range(2)], [200, 429], user)
 
     def test_flask_limiter_without_a_server(self):
         for options, want in (

@@ -94,6 +94,23 @@ class Storages(TestCase):
                     cellserver.clear(item, "k")
                     self.assertTrue(cellserver.hit(item, "k"))
 
+    def test_a_look_has_the_limit_of_the_hit(self):
+        """Else the page shows another limit than the application's."""
+        client = limits_cellserver.connect(self.server.url)
+        for name in NAMES:
+            for cellserver, _storage, _keep in self.strategies(name):
+                for text in ("3/second", "3/minute", "2 per 2 hour", "5/day", "7/month", "9 per 3 year"):
+                    item = limits.parse(text)
+                    with self.subTest(name, limit=text), client.monitor() as monitor:
+                        cellserver.hit(item, "k")
+                        cellserver.get_window_stats(item, "k")
+                        client.echo("end")
+                        seen = iter(lambda: monitor.next_command()["command"].split(), ["ECHO", "end"])
+                        calls = [words for words in seen if words[0].upper().endswith("WINDOW")]
+                        hit, look = calls[0], calls[-1]
+                        self.assertEqual([hit[3], hit[4], look[4]], [str(item.get_expiry()), "1", "0"], calls)
+                        self.assertEqual(look[:4] + look[5:], hit[:4] + hit[5:])
+
     def test_counts_without_a_limit_in_the_key(self):
         for _, storage, _keep in self.strategies("fixed-window"):
             self.assertEqual([storage.incr("k", DAY), storage.incr("k", DAY, amount=5)], [1, 6])

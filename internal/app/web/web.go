@@ -41,6 +41,7 @@ func New(o *settings.Options, now func() int64, log *slog.Logger) (*Server, erro
 	w := &Server{Access: &metrics.Access{Log: log, Now: now}}
 	w.server = &http.Server{
 		ReadHeaderTimeout: requestTimeout,
+		MaxHeaderBytes:    64 << 10,
 		WriteTimeout:      10 * time.Second,
 		IdleTimeout:       10 * time.Second,
 		ErrorLog:          newWebLog(now, log),

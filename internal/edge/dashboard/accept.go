@@ -39,12 +39,18 @@ func textsFor(requested, acceptLanguage string) *words.Texts {
 	return words.English()
 }
 
+// fromElsewhere reports whether another site or another port of this one asks.
+func fromElsewhere(r *http.Request) bool {
+	site := r.Header.Get("Sec-Fetch-Site")
+	return site == "cross-site" || site == "same-site"
+}
+
 // write sends a response, compressed if the browser accepts that. Responses to requests from other sites stay
 // uncompressed: the page mixes secrets with input that another site can choose, and the compressed size would
 // leak.
 func (p *Page) write(w http.ResponseWriter, r *http.Request, body []byte) {
 	h := w.Header() // no Vary, as nothing is stored
-	if r.Header.Get("Sec-Fetch-Site") == "cross-site" || weightOf(r.Header.Get("Accept-Encoding"), "gzip") == 0 {
+	if fromElsewhere(r) || weightOf(r.Header.Get("Accept-Encoding"), "gzip") == 0 {
 		_, _ = w.Write(body)
 		return
 	}

@@ -237,6 +237,10 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		serve = p.serveRunbook
 	}
 	h.Set("Content-Security-Policy", policy)
+	if len(r.URL.RawQuery) > maxQueryBytes {
+		http.Error(w, "the address is too long", http.StatusRequestURITooLong)
+		return
+	}
 	body, err := serve(p.view(r), r)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -261,10 +265,7 @@ type view struct {
 }
 
 func (p *Page) view(r *http.Request) *view {
-	query := r.URL.Query()
-	for _, ofScript := range []string{"boot", "after", "have"} {
-		query.Del(ofScript)
-	}
+	query := readQuery(r.URL.Query())
 	v := &view{page: p, t: textsFor(query.Get("lang"), r.Header.Get("Accept-Language")), query: query, sampled: p.newest()}
 	if p.source.Remote != nil {
 		st := p.source.Remote()

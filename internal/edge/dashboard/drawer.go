@@ -126,7 +126,11 @@ func (v *view) about(a *keyAnswer) g.Node {
 		}
 	case len(a.rules) == 1:
 		lines = append(lines, el("p", el("code", text(command(a.kind))), text(" · "+termsText(t, a.kind, &a.rules[0].Rule))))
-		lines = append(lines, el("p", class("soft"), text(v.sourceOfLimit())))
+		source := t.LimitOfLastCall
+		if a.isGiven {
+			source = t.LimitOfLink
+		}
+		lines = append(lines, el("p", class("soft"), text(source)))
 	}
 	if a.reply != nil && !a.known {
 		lines = append(lines, el("p", class("soft"), text(t.NoState)))
@@ -135,13 +139,6 @@ func (v *view) about(a *keyAnswer) g.Node {
 		lines = append(lines, el("p", el("a", class("in"), attr("href", v.keyLink(string(a.Name), db, limiter.Terms{})), text(fmt.Sprintf(t.AlsoIn, db)))))
 	}
 	return lines
-}
-
-func (v *view) sourceOfLimit() string {
-	if v.query.Get("by") != "" || v.query.Get("key") != v.asked.text {
-		return v.t.LimitOfLink
-	}
-	return v.t.LimitOfLastCall
 }
 
 // drawn shows a rule as a picture beside its figures.

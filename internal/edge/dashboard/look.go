@@ -20,6 +20,8 @@ type keyAnswer struct {
 	kind limiter.Kind
 	by   string // the limit's terms in links; empty for a named limit or none
 
+	isGiven bool // by the address, else the limit is that of the last call
+
 	rules []ruleLook // none if no rule is known, or none decides
 	next  outcome
 	reply *funnel.Result // to the next call for one unit; nil if no limit is known

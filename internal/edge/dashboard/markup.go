@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 
 	g "maragu.dev/gomponents"
@@ -59,7 +58,7 @@ func (p *Page) servePage(v *view, _ *http.Request) (body []byte, err error) {
 		v.header(parts["facts"]),
 		el("p", id("lost"), class("alarm critical what"), attr("role", "alert"), flag("hidden"), critical.sign(v.t), text(before), el("span", id("lost-at")), text(after)),
 		el("p", id("paused"), attr("role", "status"), flag("hidden"), text(v.t.Paused+" "), el("time", id("paused-at"))),
-		el("noscript", el("p", text(v.t.NoScript+v.t.Colon), el("a", attr("href", with(v.query, "refresh", "5")), text(v.t.Title)))),
+		el("noscript", el("p", text(v.t.NoScript+v.t.Colon), el("a", attr("href", v.withChoice("refresh", "5")), text(v.t.Title)))),
 		el("p", id("spoken"), class("unseen"), attr("role", "status")),
 		el("main",
 			id("main"), attr("tabindex", "-1"),
@@ -108,7 +107,7 @@ func (v *view) header(facts g.Node) g.Node {
 		live("facts", facts),
 		el("button", id("pause"), attr("type", "button"), flag("hidden"), text(v.t.Pause)),
 		el("nav", attr("aria-label", v.t.Languages),
-			el("a", attr("href", with(v.query, "lang", v.t.Other)), attr("lang", v.t.Other), attr("hreflang", v.t.Other), text(v.t.OtherName))),
+			el("a", attr("href", v.withChoice("lang", v.t.Other)), attr("lang", v.t.Other), attr("hreflang", v.t.Other), text(v.t.OtherName))),
 	)
 }
 
@@ -124,14 +123,4 @@ func (v *view) title() string {
 		title = "⚠ " + title
 	}
 	return title
-}
-
-func with(query url.Values, name, value string) string {
-	changed := url.Values{name: {value}}
-	for other, values := range query {
-		if other != name {
-			changed[other] = values
-		}
-	}
-	return "/?" + changed.Encode()
 }

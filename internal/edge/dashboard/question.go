@@ -4,13 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
-
-	g "maragu.dev/gomponents"
 
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/decide/topkeys"
@@ -102,13 +98,20 @@ func readCall(text string) (c call, ok bool) {
 	for i, word := range words {
 		given[i] = string(word)
 	}
-	if named := limiter.Named.Row(); len(given) > 2 && strings.EqualFold(given[0], named.Command) {
+	has := func(command string, most int) bool { return len(given) > most && strings.EqualFold(given[0], command) }
+	if named := limiter.Named.Row(); has(named.Command, 2) {
 		return call{key: given[2], limit: given[1]}, true
+	}
+	if pail := limiter.Bucket.Row(); has(pail.Command, 3) && strings.EqualFold(given[1], pail.Sub) {
+		return call{key: given[2], by: kindName(limiter.Bucket) + " " + given[3]}, true
+	}
+	if has("cl.tokenbucket", 4) {
+		return call{key: given[1], by: "tokenbucket " + strings.Join(given[2:5], " ")}, true
 	}
 	for kind := range limiter.Kinds {
 		row := kind.Row()
 		n := len(row.Arguments())
-		if row.Option != "" || row.Sub != "" || n == 0 || len(given) < n+2 || !strings.EqualFold(given[0], row.Command) {
+		if row.Option != "" || row.Sub != "" || n == 0 || !has(row.Command, n+1) {
 			continue
 		}
 		name, rest := given[1], given[2:]
@@ -213,13 +216,20 @@ func (v *view) askKey(f *found, by string) (*keyAnswer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !isGiven && seen.Numbers[0] > 0 {
-		spec, isGiven = v.page.specOf(seen), true
+	if !isGiven {
+		if seen.Numbers[0] == 0 {
+			return v.lookWithoutLimit(f), nil
+		}
+		spec = v.page.specOf(seen)
 	}
-	if !isGiven || f.known && !sameKind(f.state.Kind, spec.Kind) {
+	if f.known && !sameKind(f.state.Kind, spec.Kind) {
 		return v.lookWithoutLimit(f), nil
 	}
-	return v.lookBy(f, spec)
+	a, err := v.lookBy(f, spec)
+	if err == nil {
+		a.isGiven = isGiven
+	}
+	return a, err
 }
 
 // sameKind reports whether requests of a kind are decided on a state.
@@ -263,6 +273,9 @@ func (p *Page) readTerms(by string) (s limiter.Spec, isGiven bool, err error) {
 		return s, false, nil
 	}
 	s.Reading = p.source.Reading
+	if given[0] == "tokenbucket" { // a funnel by its capacity
+		given[0], s.Reading = kindName(limiter.Funnel), funnel.Capacity
+	}
 	for s.Kind = range limiter.Kinds {
 		if kindName(s.Kind) == given[0] {
 			break
@@ -321,68 +334,4 @@ func problemText(t *words.Texts, err error) string {
 		return t.TooLong
 	}
 	return err.Error()
-}
-
-// keyLink returns the address of a key in the drawer, with the page's other choices. by has the terms of its
-// last call, if they are known.
-func (v *view) keyLink(name string, db uint16, terms limiter.Terms) string {
-	query := v.choices()
-	query.Set("key", resp.Quote([]byte(name)))
-	query.Set("db", strconv.Itoa(int(db)))
-	if by := v.page.termsText(terms); by != "" {
-		query.Set("by", by)
-	}
-	return "/?" + query.Encode()
-}
-
-// choices returns the query without what the drawer shows.
-func (v *view) choices() url.Values {
-	chosen := maps.Clone(v.query)
-	for _, name := range []string{"key", "db", "limit", "by", "signin"} {
-		chosen.Del(name)
-	}
-	return chosen
-}
-
-// withChoice returns the address with a choice changed; an empty one is none.
-func (v *view) withChoice(name, value string) string {
-	query := maps.Clone(v.query)
-	query.Set(name, value)
-	if value == "" {
-		query.Del(name)
-	}
-	return "/?" + query.Encode()
-}
-
-// kept returns the inputs by which a form keeps the rest of the query.
-func kept(query url.Values) (inputs g.Group) {
-	for _, name := range slices.Sorted(maps.Keys(query)) {
-		inputs = append(inputs, hidden(name, query.Get(name)))
-	}
-	return inputs
-}
-
-// termsText formats terms as readTerms reads them; empty for none.
-func (p *Page) termsText(terms limiter.Terms) string {
-	row := terms.Kind.Row()
-	if terms.Numbers[0] == 0 || len(row.Arguments()) == 0 {
-		return ""
-	}
-	text := []byte(kindName(terms.Kind))
-	for _, n := range p.arguments(terms) {
-		text = strconv.AppendInt(append(text, ' '), n, 10)
-	}
-	return string(text)
-}
-
-// arguments returns the numbers of terms as the kind's command takes them.
-func (p *Page) arguments(terms limiter.Terms) []int64 {
-	row, n := terms.Kind.Row(), terms.Numbers
-	if terms.Kind == limiter.Funnel {
-		if p.source.Reading == funnel.Burst {
-			n[0]--
-		}
-		n[1], n[2] = inSeconds(terms.Unit, n[1], n[2])
-	}
-	return n[:len(row.Arguments())]
 }

@@ -1,10 +1,13 @@
 package dashboard
 
 import (
+	"fmt"
+	"net/http"
 	"net/url"
 	"strings"
 	"testing"
 
+	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/decide/topkeys"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
@@ -85,6 +88,8 @@ func TestWholeCalls(t *testing.T) {
 		{"cl.slidingwindow a 5 60 2 approx", "<dt>CL.SLIDINGWINDOW APPROX with quantity 1 would reply</dt><dd><code>0 5 4 -1"},
 		{`cl.throttle "a b\x00" 15 30 60`, `&#34;a b\x00&#34;</bdi>`},
 		{`cl.throttle "a b" 15 30 60`, "<code>0 16 15 -1 2</code>"},
+		{"cl.tokenbucket a 16 30 60", "<code>0 16 15 -1 2</code>"},
+		{"cl.bucket take a 5", "✕ Limited until it is filled"},
 		{"cl.check api a", "There is no limit of this name."},
 		{"cl.throttle a", "cl.throttle a</bdi>"}, // a key
 		{`cl.throttle "a 15 30 60`, "cl.throttle &#34;a 15 30 60</bdi>"},
@@ -117,6 +122,29 @@ func TestDatabases(t *testing.T) {
 	page := body(t, New(s), "lang=en&key=k&db=7")
 	wantText(t, page, "<dt>Database</dt><dd>7</dd>")
 	lacksText(t, page, "Also in")
+}
+
+// TestForeignParameters: what is no parameter of the page is in no link and no form, and what is too long is
+// cut or refused, as most links repeat the address.
+func TestForeignParameters(t *testing.T) {
+	s := testSource(nil)
+	var all []namedlimit.Definition
+	for i := range fewLimits + 1 {
+		all = append(all, definition(fmt.Sprintf("limit-%02d", i), perPeriod(1, 1, 1)))
+	}
+	s.Limits = limitsOf(t, all...).All
+	p := New(s)
+	page := body(t, p, "lang=en&addEventListener=1&childNodes=2&filter="+strings.Repeat("f", 30_000)+"&x="+strings.Repeat("x", 9_000))
+	lacksText(t, page, "xxxx", strings.Repeat("f", maxValueBytes+1), `name="addEventListener"`, `name="childNodes"`)
+	for _, path := range []string{"/?key=", "/live.json?key="} {
+		w := get(t, p, path+strings.Repeat("%ff", maxQueryBytes/3+1))
+		if w.Code != http.StatusRequestURITooLong || w.Body.Len() > 100 {
+			t.Errorf("a long address got %d, %d bytes", w.Code, w.Body.Len())
+		}
+	}
+	if w := get(t, p, "/?key="+strings.Repeat("%ff", 4096)); w.Code != http.StatusOK {
+		t.Errorf("a key of 4 KiB got %d", w.Code)
+	}
 }
 
 // TestKeyLinks checks that a link to a hot key has the limit of its last request, as its command takes it.

@@ -198,7 +198,7 @@ func (v *view) hotName(k *hotKey) g.Node {
 // limitHit tells the limit of a key's last call.
 func (v *view) limitHit(k *hotKey) g.Node {
 	if k.Terms.Kind == limiter.Named {
-		if name, _, ok := strings.Cut(k.Name, ":"); ok && v.page.limitOf(name) != nil {
+		if name, _, ok := strings.Cut(k.Name, ":"); ok && v.hasLimit(name) {
 			return v.limitLink(name)
 		}
 	}
@@ -207,6 +207,11 @@ func (v *view) limitHit(k *hotKey) g.Node {
 	}
 	r := ruleOf(v.page.arguments(k.Terms), k.Terms)
 	return text(termsText(v.t, k.Terms.Kind, &r))
+}
+
+func (v *view) hasLimit(name string) bool {
+	_, found := slices.BinarySearchFunc(v.limits, name, func(r limitRow, name string) int { return cmp.Compare(r.Name, name) })
+	return found
 }
 
 // perSecond formats a key's rate and, unless it is exact, its error.

@@ -23,9 +23,8 @@ const (
 	tracePoints = int(historySpan / traceStep)
 	sparkPoints = int(5 * time.Minute / traceStep)
 
-	tracedTop    = 100 // keys of each ranking
-	maxTraces    = 500 // keys
-	maxLimitRows = 1000
+	tracedTop = 100 // keys of each ranking
+	maxTraces = 500 // keys
 )
 
 // rates are calls per second.
@@ -87,8 +86,8 @@ func (p *Page) record() {
 	}
 	all := p.source.Limits()
 	known := t.limits
-	t.limits = make(map[string]*limitTrace, min(len(all), maxLimitRows))
-	for _, l := range all[:min(len(all), maxLimitRows)] {
+	t.limits = make(map[string]*limitTrace, len(all))
+	for _, l := range all {
 		c := l.Counts()
 		is := known[l.Name]
 		if is == nil {

@@ -28,48 +28,53 @@ func Problem(t *words.Texts, name string) string {
 
 // Bounds of sign-ins under way. A wrong password is answered late, which slows down guessing.
 const (
-	maxGuests        = 16
-	maxGuestsPerHost = 2
+	maxGuests = 64
+	// maxGuestsPerName bounds those of one name from one host, which may be a proxy.
+	maxGuestsPerName = 2
 )
 
-// guests counts the sign-ins under way by host.
+// guest is who signs in. The name is cut, as it may be long.
+type guest struct{ host, name string }
+
+// guests counts the sign-ins under way.
 type guests struct {
 	mu     sync.Mutex // guards all below
 	all    int
-	byHost map[string]int
+	byName map[guest]int
 }
 
-func (g *guests) enter(host string) (ok bool) {
+func (g *guests) enter(of guest) (ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.all >= maxGuests || g.byHost[host] >= maxGuestsPerHost {
+	if g.all >= maxGuests || g.byName[of] >= maxGuestsPerName {
 		return false
 	}
-	if g.byHost == nil {
-		g.byHost = map[string]int{}
+	if g.byName == nil {
+		g.byName = map[guest]int{}
 	}
 	g.all++
-	g.byHost[host]++
+	g.byName[of]++
 	return true
 }
 
-func (g *guests) leave(host string) {
+func (g *guests) leave(of guest) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.all--
-	if g.byHost[host]--; g.byHost[host] == 0 {
-		delete(g.byHost, host)
+	if g.byName[of]--; g.byName[of] == 0 {
+		delete(g.byName, of)
 	}
 }
 
 // signIn checks a name and a password by AUTH, with its delays and log.
 func (q *request) signIn() {
-	name, password, host := q.form.Get("name"), q.form.Get("password"), q.peer.Network()
-	if !q.guests.enter(host) {
+	name, password := q.form.Get("name"), q.form.Get("password")
+	of := guest{q.peer.Network(), name[:min(len(name), 64)]}
+	if !q.guests.enter(of) {
 		q.notSignedIn(http.StatusTooManyRequests, problemBusy, name)
 		return
 	}
-	defer q.guests.leave(host)
+	defer q.guests.leave(of)
 	user := q.config.Users.Lookup(name)
 	if user != nil && user.Enabled() && !user.NeedsPassword() {
 		q.notSignedIn(http.StatusForbidden, problemOpen, name)
@@ -139,7 +144,7 @@ func (q *request) token() string { return tokenOf(q.r) }
 
 func tokenOf(r *http.Request) string {
 	c, err := r.Cookie(cookieName(r, true))
-	if err != nil && r.TLS == nil {
+	if err != nil && r.TLS == nil && !strings.HasPrefix(r.Header.Get("Origin"), "https:") {
 		c, err = r.Cookie(cookieName(r, false))
 	}
 	if err != nil {

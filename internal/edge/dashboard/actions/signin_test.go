@@ -3,6 +3,7 @@ package actions
 import (
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -73,8 +74,11 @@ func TestFloodOfSignIns(t *testing.T) {
 		if w := h.serve(r); w.Code != 200 {
 			t.Errorf("another host meanwhile: %d, %s", w.Code, w.Body)
 		}
+		if w := h.serve(post(SignInPath, "name", "bob", "password", "bobs")); w.Code != 200 {
+			t.Errorf("another user of the host meanwhile: %d, %s", w.Code, w.Body)
+		}
 		all.Wait()
-		if codes[http.StatusForbidden] != maxGuestsPerHost || codes[http.StatusTooManyRequests] != guesses-maxGuestsPerHost {
+		if codes[http.StatusForbidden] != maxGuestsPerName || codes[http.StatusTooManyRequests] != guesses-maxGuestsPerName {
 			t.Errorf("answers by status: %v", codes)
 		}
 		if took := time.Since(began); took < 50*time.Millisecond {
@@ -92,11 +96,11 @@ func TestFloodOfSignIns(t *testing.T) {
 			t.Errorf("the log has %d lines: %s", got, &h.log)
 		}
 		for i := range maxGuests {
-			if !h.guests.enter(string(rune('a' + i))) {
-				t.Errorf("host %d of %d is kept out", i, maxGuests)
+			if !h.guests.enter(guest{"host", strconv.Itoa(i)}) {
+				t.Errorf("guest %d of %d is kept out", i, maxGuests)
 			}
 		}
-		if h.guests.enter("z") {
+		if h.guests.enter(guest{"host", "more"}) {
 			t.Error("sign-ins are not bounded")
 		}
 	})

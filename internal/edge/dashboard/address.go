@@ -1,0 +1,99 @@
+package dashboard
+
+import (
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+
+	g "maragu.dev/gomponents"
+
+	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
+	"cellserver/internal/resp"
+)
+
+// keyLink returns the address of a key in the drawer, with the page's other choices. by has the terms of its
+// last call, if they are known.
+func (v *view) keyLink(name string, db uint16, terms limiter.Terms) string {
+	query := v.choices()
+	query.Set("key", resp.Quote([]byte(name)))
+	query.Set("db", strconv.Itoa(int(db)))
+	if by := v.page.termsText(terms); by != "" {
+		query.Set("by", by)
+	}
+	return "/?" + query.Encode()
+}
+
+// choices returns the query without what the drawer shows.
+func (v *view) choices() url.Values {
+	chosen := maps.Clone(v.query)
+	for _, name := range []string{"key", "db", "limit", "by", "signin"} {
+		chosen.Del(name)
+	}
+	return chosen
+}
+
+// Bounds of an address, which most links of the page repeat. A key of 4 KiB takes up to 25 KiB.
+const (
+	maxQueryBytes = 40 << 10
+	maxValueBytes = 256 // of what is not a key
+)
+
+// readQuery returns the page's parameters, without those of its script and any others.
+func readQuery(given url.Values) url.Values {
+	query := url.Values{}
+	for _, name := range []string{"key", "db", "limit", "by", "lang", "top", "sort", "filter", "unfold", "refresh", "signin"} {
+		if given.Has(name) {
+			value := given.Get(name)
+			if name != "key" {
+				value = value[:min(len(value), maxValueBytes)]
+			}
+			query.Set(name, value)
+		}
+	}
+	return query
+}
+
+// withChoice returns the address with a choice changed; an empty one is none.
+func (v *view) withChoice(name, value string) string {
+	query := maps.Clone(v.query)
+	query.Set(name, value)
+	if value == "" {
+		query.Del(name)
+	}
+	return "/?" + query.Encode()
+}
+
+// kept returns the inputs by which a form keeps the rest of the query.
+func kept(query url.Values) (inputs g.Group) {
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		inputs = append(inputs, hidden(name, query.Get(name)))
+	}
+	return inputs
+}
+
+// termsText formats terms as readTerms reads them; empty for none.
+func (p *Page) termsText(terms limiter.Terms) string {
+	row := terms.Kind.Row()
+	if terms.Numbers[0] == 0 || len(row.Arguments()) == 0 {
+		return ""
+	}
+	text := []byte(kindName(terms.Kind))
+	for _, n := range p.arguments(terms) {
+		text = strconv.AppendInt(append(text, ' '), n, 10)
+	}
+	return string(text)
+}
+
+// arguments returns the numbers of terms as the kind's command takes them.
+func (p *Page) arguments(terms limiter.Terms) []int64 {
+	row, n := terms.Kind.Row(), terms.Numbers
+	if terms.Kind == limiter.Funnel {
+		if p.source.Reading == funnel.Burst {
+			n[0]--
+		}
+		n[1], n[2] = inSeconds(terms.Unit, n[1], n[2])
+	}
+	return n[:len(row.Arguments())]
+}
