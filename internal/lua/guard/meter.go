@@ -153,6 +153,7 @@ func (m *Meter) look() {
 	nowNs := m.now() - m.startNs
 	m.ranNs += m.sinceLook(nowNs)
 	if m.ranNs > m.limitNs || nowNs > wallFactor*m.limitNs {
+		m.ranNs = max(m.ranNs, m.limitNs) // all is used, also where others had the processor
 		m.End("ERR script ran longer than " + strconv.FormatFloat(float64(m.toldNs)/1e6, 'f', -1, 64) +
 			" ms and was ended; " + m.hint)
 	}

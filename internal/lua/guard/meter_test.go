@@ -64,6 +64,9 @@ func TestTime(t *testing.T) {
 				t.Errorf("%s: look %d: ended by %q, want %q", c.name, i, got, want)
 			}
 		}
+		if used := r.Ran() >= 20*ms; c.ends && !used {
+			t.Errorf("%s: ended after %s of 20 ms", c.name, r.Ran())
+		}
 	}
 }
 
