@@ -193,7 +193,7 @@ func TestNoScript(t *testing.T) {
 	v.do(chromedp.WaitVisible(chromedp.CSS(`#limits tr[data-k="tenant-48"]`)))
 	v.send("#field-filter", "nt-09"+kb.Enter)
 	v.do(chromedp.WaitNotPresent(chromedp.CSS(`#limits tr[data-k="tenant-48"]`)))
-	if got := v.namesOf("#limits"); !slices.Equal(got, []string{"tenant-09"}) {
+	if got := v.limitNames(); !slices.Equal(got, []string{"tenant-09"}) {
 		t.Errorf("the filter finds %q", got)
 	}
 }
@@ -319,8 +319,8 @@ func TestScreenReader(t *testing.T) {
 	}
 }
 
-// TestRightToLeft checks that the page is in view where a translation turns its direction, and that a key with
-// escapes keeps the order of its bytes.
+// TestRightToLeft checks that the page is in view where a translation turns its direction, and that a key
+// with escapes keeps the order of its bytes.
 func TestRightToLeft(t *testing.T) {
 	t.Parallel()
 	v := visit(t, fakeServer(t).url)

@@ -35,7 +35,7 @@ type screenshot struct {
 const (
 	desktopWidth, desktopHeight = 1440, 900
 	phoneWidth, phoneHeight     = 390, 844
-	tallHeight                  = 1380 // down to the decisions
+	tallHeight                  = 1296 // down to the decisions
 
 	english = "lang=en"
 	limited = "&key=user:1&db=0&by=throttle+15+30+60"

@@ -39,8 +39,8 @@ func TestKeysAreText(t *testing.T) {
 	}
 }
 
-// TestHotKey checks that a click on a hot key opens it beside the page without a reload, that zoom and language stay, and that the back
-// button leads back, with the focus, and forward again.
+// TestHotKey checks that a click on a hot key opens it beside the page without a reload, that zoom and
+// language stay, and that the back button leads back, with the focus, and forward again.
 func TestHotKey(t *testing.T) {
 	t.Parallel()
 	f := fakeServer(t)
@@ -84,8 +84,8 @@ func TestHotKey(t *testing.T) {
 	once()
 }
 
-// TestShut checks that the cross and Escape close the drawer, after which the focus is where it was before, and that Escape first
-// undoes what it undoes without a drawer.
+// TestShut checks that the cross and Escape close the drawer, after which the focus is where it was before,
+// and that Escape first undoes what it undoes without a drawer.
 func TestShut(t *testing.T) {
 	t.Parallel()
 	f := fakeServer(t)
@@ -124,7 +124,8 @@ func TestShut(t *testing.T) {
 	once()
 }
 
-// TestFind checks what the field finds: a key of any kind in any database, a key of a named limit, a limit, and a whole call.
+// TestFind checks what the field finds: a key of any kind in any database, a key of a named limit, a limit,
+// and a whole call.
 func TestFind(t *testing.T) {
 	t.Parallel()
 	v := visit(t, fakeServer(t).url)
@@ -140,14 +141,16 @@ func TestFind(t *testing.T) {
 		{"cl.throttle a 8 9 60", "a", []string{"✓ Allowed: 8 at once", "9 at once, 9 per minute", "9 every 60 s"}},
 		{`CL.THROTTLE "a b" 8 9 60`, "a b", []string{"✓ Allowed: 9 at once", "has no state for this key"}},
 		{`cl.fixedwindow exports 5 3600`, exports, []string{"✕ Limited; allowed in 1h0m0s", "5 of 5 units"}},
-		{"cl.bucket take cards 5", "cl.bucket take cards 5", []string{"No such key"}}, // has no limit that a call gives
+		{"cl.bucket take cards 5", cards, []string{"✓ Allowed: 2 at once", "2 of 5 units"}},
+		{"cl.check api user:1", "api:user:1", []string{"By the named limit api"}},
 		{cards, cards, []string{"Units\n2"}},
 		{pages, pages, []string{"value"}},
 		{twice, twice, []string{"Also in database 3"}},
 		{"api:user:1", "api:user:1", []string{"✓ Allowed: 3 at once", "By the named limit api", "6 at once, 1 per hour", "3 of 6 units", "3 of 10 units\nAvailable\n7\n", "1,000,000 a month (Europe/Berlin)"}},
 		{"api:out", "api:out", []string{"✕ Limited; waiting does not help", "An override decides: command: DENY"}},
-		{"api", "Limit api", []string{"Not known yet", "together", "out\tdenied\tcommand\tnever"}},
+		{"api", "Limit api", []string{"together", "out\tdenied\tcommand\tnever"}},
 		{"nobody", "nobody", []string{"No such key", "enter the whole call"}},
+		{"alert(2)", "alert(2)", []string{"No such key", "<script>alert(2)</script>"}}, // part of a hot key
 		{`"half`, "No answer", []string{"must end with one"}},
 		{"cl.throttle a 8 9 0", "No answer", []string{"count and period must be at least 1"}},
 	} {
@@ -168,8 +171,8 @@ func TestFind(t *testing.T) {
 	once()
 }
 
-// TestDrawerUpdates checks that the open drawer is patched in place: its figures follow, while focus, selection and scroll position stay
-// and nothing is announced.
+// TestDrawerUpdates checks that the open drawer is patched in place: its figures follow, while focus,
+// selection and scroll position stay and nothing is announced.
 func TestDrawerUpdates(t *testing.T) {
 	t.Parallel()
 	v := visit(t, fakeServer(t).url)
@@ -203,7 +206,8 @@ func TestDrawerUpdates(t *testing.T) {
 	}
 }
 
-// TestDrawerOnPhone checks that the drawer is as large as the screen, and that nothing below it can be reached until it is closed.
+// TestDrawerOnPhone checks that the drawer is as large as the screen, and that nothing below it can be
+// reached until it is closed.
 func TestDrawerOnPhone(t *testing.T) {
 	t.Parallel()
 	f := fakeServer(t)

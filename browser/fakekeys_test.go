@@ -100,8 +100,8 @@ var apiLimit = namedlimit.Definition{Name: "api", Policy: namedlimit.Policy{Rule
 	{Algorithm: namedlimit.Quota, Capacity: 1_000_000, Calendar: calendar.Spec{Every: calendar.Month, Zone: "Europe/Berlin"}},
 }}}
 
-// useLimits adds the limits of a registry, with an override of the key out of api, of whose other keys each has
-// used three units.
+// useLimits adds the limits of a registry, with an override of the key out of api, of whose other keys each
+// has used three units.
 func useLimits(t *testing.T, source *dashboard.Source, r *namedlimit.Registry) {
 	t.Helper()
 	if _, err := r.Override(namedlimit.KeyOverride{Limit: "api", Key: "out", Policy: namedlimit.Policy{Constant: limiter.Deny}}); err != nil {

@@ -9,13 +9,14 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// namesOf returns the first column of a table, without marks beside the names.
-func (v *visitor) namesOf(table string) []string {
+// limitNames returns the named limits of the table, without marks beside the names.
+func (v *visitor) limitNames() []string {
 	v.t.Helper()
-	return eval[[]string](v, `[...document.querySelectorAll("`+table+` tbody th")].map((th) => (th.querySelector("a") ?? th).innerText)`)
+	return eval[[]string](v, `[...document.querySelectorAll("#limits tbody th")].map((th) => (th.querySelector("a") ?? th).innerText)`)
 }
 
-// TestHotTable checks that the one table of hot keys is sorted by all calls or by the limited ones, and has both.
+// TestHotTable checks that the one table of hot keys is sorted by all calls or by the limited ones, and has
+// both.
 func TestHotTable(t *testing.T) {
 	t.Parallel()
 	f := fakeServer(t)
@@ -46,7 +47,8 @@ func TestHotTable(t *testing.T) {
 	once()
 }
 
-// TestLimitsTable checks that ten of many limits are shown, and how others are found: unfolded, sorted, and filtered while one types.
+// TestLimitsTable checks that ten of many limits are shown, and how others are found: unfolded, sorted, and
+// filtered while one types.
 func TestLimitsTable(t *testing.T) {
 	t.Parallel()
 	v := visit(t, crowdedServer(t).url)
@@ -54,14 +56,14 @@ func TestLimitsTable(t *testing.T) {
 	v.open("?lang=en")
 	v.settled()
 	once := v.loadedOnce()
-	if got := v.namesOf("#limits"); len(got) != 10 {
+	if got := v.limitNames(); len(got) != 10 {
 		t.Errorf("of 50 limits these are shown: %q", got)
 	}
 	v.click(`#limits a[href*="unfold"]`)
 	v.until(`document.querySelectorAll("#limits tbody tr").length === 50`)
 	v.click(`#limits a[href*="sort=name"]`)
 	v.until(`document.querySelector("#limits tbody tr").dataset.k === "api" && document.activeElement.matches("#limits a[href*='sort=name']")`)
-	if got := v.namesOf("#limits"); !slices.IsSorted(got) {
+	if got := v.limitNames(); !slices.IsSorted(got) {
 		t.Errorf("sorted by name the limits are %q", got)
 	}
 	v.click(`#limits a[href*="sort=limited"]`)
@@ -99,7 +101,7 @@ func TestLimitsTable(t *testing.T) {
 	}
 	v.do(chromedp.KeyEvent(kb.Escape))
 	v.until(shutAgain + ` && document.activeElement.matches("#limits tbody a")`)
-	if got := v.namesOf("#limits"); !slices.Equal(got, []string{"tenant-09"}) {
+	if got := v.limitNames(); !slices.Equal(got, []string{"tenant-09"}) {
 		t.Errorf("after the drawer the filter finds %q", got)
 	}
 	eval[chromedp.Void](v, `document.querySelector("#field-filter").select()`)
@@ -114,7 +116,7 @@ func TestFewLimits(t *testing.T) {
 	v := visit(t, fakeServer(t).url)
 	v.open("?lang=en")
 	v.settled()
-	if got := v.namesOf("#limits"); !slices.Equal(got, []string{"api"}) || eval[bool](v, `document.querySelector("#filter, #limits p a.in") !== null`) {
+	if got := v.limitNames(); !slices.Equal(got, []string{"api"}) || eval[bool](v, `document.querySelector("#filter, #limits p a.in") !== null`) {
 		t.Errorf("of one limit the page has %q, and a filter", got)
 	}
 }

@@ -208,7 +208,7 @@ func (p *Page) newest() sampled {
 		now.limits, now.bounded = p.limitRows(), last
 	}
 	if now.renewed != renewedLimits || len(now.limits) == 0 {
-		now.requested, now.limited = p.source.Top(topkeys.Requested, topKeyCount), p.source.Top(topkeys.Limited, topKeyCount)
+		now.requested, now.limited = p.source.Top(topkeys.Requested, topkeys.Counters), p.source.Top(topkeys.Limited, topkeys.Counters)
 	}
 	if renews(renewedMinutes) {
 		now.minutes = minutes(points)

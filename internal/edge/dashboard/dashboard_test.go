@@ -184,9 +184,9 @@ func TestOneTableOfHotKeys(t *testing.T) {
 	s := testSource(nil)
 	s.Top = func(ranking topkeys.Ranking, _ int) []topkeys.Entry {
 		if ranking == topkeys.Limited {
-			return []topkeys.Entry{{Name: "b", Recent: 5, IsRecent: true, Share: 0.8}, {Name: "c", Recent: 2, IsRecent: true, Share: 0.2}}
+			return []topkeys.Entry{{Name: "b", Recent: 5, IsRecent: true, CallsPerSecond: 6, Share: 0.8}, {Name: "c", Recent: 2, IsRecent: true, Share: 0.2}}
 		}
-		return []topkeys.Entry{{Name: "a", Recent: 100, IsRecent: true, Share: 0.5}, {Name: "b", Recent: 10, IsRecent: true, Share: 0.05}}
+		return []topkeys.Entry{{Name: "a", Recent: 100, IsRecent: true, Share: 0.5}, {Name: "b", Recent: 10, IsRecent: true, CallsPerSecond: 12, Share: 0.05}}
 	}
 	p := New(s)
 	fill(p, 3)

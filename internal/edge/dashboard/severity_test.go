@@ -260,8 +260,8 @@ func TestRunbookPage(t *testing.T) {
 	wantText(t, get(t, p, "/runbook").Body.String(), `<a href="/" lang="en">Back`)
 }
 
-// TestSizesAtFault bounds the updates of a page with a full memory, error replies and refused connections, all
-// of which grow.
+// TestSizesAtFault bounds the updates of a page with a full memory, error replies and refused connections,
+// all of which grow.
 func TestSizesAtFault(t *testing.T) {
 	r := rand.New(rand.NewPCG(16, 3))
 	s := busySource(t, r)

@@ -159,12 +159,12 @@ func (k *hotKey) limitedText() string {
 	return perSecond(k.limited)
 }
 
-// limitedPart returns the limited part of the key's calls, from 0 to 1.
+// limitedPart returns the limited part of the key's calls of the last minutes, from 0 to 1.
 func (k *hotKey) limitedPart() float64 {
-	if k.limited == nil || !k.limited.IsRecent || k.Recent == 0 {
+	if k.limited == nil || k.CallsPerSecond == 0 {
 		return 0
 	}
-	return min(1, k.limited.Recent/k.Recent)
+	return min(1, k.limited.CallsPerSecond/k.CallsPerSecond)
 }
 
 func (v *view) hotRow(k *hotKey, most float64) g.Node {
