@@ -99,7 +99,7 @@ func (v *view) limitsPart() g.Node {
 		g.Iff(len(v.limits) > fewLimits, v.limitFilter),
 		scrolling(t.LimitsScroll, el("table", el("thead", el("tr",
 			v.sortable("sort", "name", t.Limit, false), el("th", attr("scope", "col"), class("words minor"), text(t.Rules)),
-			v.sortable("sort", "", t.PerSec, sorted == ""), el("th", attr("scope", "col"), text(t.FiveMinutes)),
+			v.sortable("sort", "", t.PerSec, sorted == ""), el("th", attr("scope", "col"), class("minor"), text(t.FiveMinutes)),
 			v.sortable("sort", "limited", t.Limited, sorted == "limited"), v.sortable("sort", "near", t.Near, sorted == "near"),
 			el("th", attr("scope", "col"), class("minor"), text(t.Overrides)))),
 			el("tbody", g.Map(rows, func(r limitRow) g.Node { return v.limitLine(&r) })))),
@@ -148,6 +148,6 @@ func (v *view) limitLine(r *limitRow) g.Node {
 		overrides = figures.Grouped(int64(r.override))
 	}
 	return el("tr", attr("data-k", r.Name), el("th", attr("scope", "row"), v.limitLink(r.Name), g.If(r.Shadow, el("span", class("badge"), text(v.t.Shadow)))),
-		el("td", class("words minor"), text(rules)), cells(rate), el("td", r.course.svg("course", sparkPoints, attr("aria-hidden", "true"))),
+		el("td", class("words minor"), text(rules)), cells(rate), el("td", class("minor"), r.course.svg("course", sparkPoints, attr("aria-hidden", "true"))),
 		cells(limited, near), el("td", class("minor"), text(overrides)))
 }

@@ -100,7 +100,7 @@ func TestLimits(t *testing.T) {
 	})
 	page := body(t, p, "lang=en")
 	wantText(t, page, ">Named limits</h2>",
-		`<tr data-k="login"><th scope="row"><a class="in" href="/?lang=en&amp;limit=login">login</a><span class="badge">shadow</span></th><td class="words minor">5,000 at once, 1 per second</td><td>30</td><td><svg`,
+		`<tr data-k="login"><th scope="row"><a class="in" href="/?lang=en&amp;limit=login">login</a><span class="badge">shadow</span></th><td class="words minor">5,000 at once, 1 per second</td><td>30</td><td class="minor"><svg`,
 		"</svg></td><td>25\u00a0%</td><td>0\u00a0%</td><td class=\"minor\">–</td></tr>",
 		`<td class="words minor">all of 2 rules</td><td>0</td>`, "</svg></td><td>0\u00a0%</td><td>100\u00a0%</td><td class=\"minor\">1</td></tr>",
 		`<td class="words minor">1 at once, 1 per second</td><td>0</td>`, `<td>–</td><td>–</td><td class="minor">–</td></tr>`)
