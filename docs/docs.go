@@ -3,8 +3,8 @@ package docs
 
 import _ "embed" // for the directive below
 
-//go:embed OPERATIONS.md
-var operations string
+//go:embed runbook.html
+var runbook string
 
-// Operations returns the runbook in Markdown.
-func Operations() string { return operations }
+// Runbook returns OPERATIONS.md in HTML.
+func Runbook() string { return runbook }

@@ -26,7 +26,7 @@ func TestDashboard(t *testing.T) {
 		{"/", "localhost:1", 200, "<h1>"}, // through a tunnel
 		{"/live.json", "", 200, `"whole":true`},
 		{"/live.json", "rebound.example:" + port, 403, "answers only to"},
-		{"/runbook", "", 200, `<section id="cellserverdown">`},
+		{"/runbook", "", 200, `<h2 id="cellserverdown">`},
 		{"/runbook", "rebound.example:" + port, 403, "answers only to"},
 		{"/metrics", "", 200, "cellserver_keys"},
 		{"/healthz", "", 200, "ok"},

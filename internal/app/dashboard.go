@@ -44,7 +44,7 @@ func (a *app) newPage(actions *actions.Handler) *dashboard.Page {
 		Remote:      a.storage.RemoteStatus(),
 		Replication: a.replicationStatus(),
 		Actions:     actions,
-		Runbook:     docs.Operations(),
+		Runbook:     docs.Runbook(),
 		Latency:     a.engine.Records.ThrottleDurations,
 		Top:         a.topKeys,
 	})

@@ -55,7 +55,7 @@ type Source struct {
 
 	Actions *actions.Handler // nil for a page that changes nothing
 
-	Runbook string // in Markdown, at /runbook; empty for none
+	Runbook string // HTML, at /runbook; empty for none
 
 	Latency func() histogram.Snapshot                            // latency of calls since the start
 	Top     func(ranking topkeys.Ranking, n int) []topkeys.Entry // hottest first
@@ -99,7 +99,6 @@ type Page struct {
 	history history
 	traces  traces
 	policy  string // Content-Security-Policy
-	runbook []byte // HTML; nil for none
 
 	compressors sync.Pool // of *gzip.Writer
 
@@ -139,7 +138,7 @@ func New(s Source) *Page {
 	if s.Calendars == nil {
 		s.Calendars = calendar.NewSet(&calendar.Wall{}, zones.Load)
 	}
-	p := &Page{
+	return &Page{
 		source: s,
 		boot:   rand.Text()[:8],
 		seed:   maphash.MakeSeed(),
@@ -147,10 +146,6 @@ func New(s Source) *Page {
 		policy: "default-src 'none'; connect-src 'self'; img-src data:; script-src '" + digest(script()) +
 			"'; style-src '" + digest(style()) + "'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
 	}
-	if s.Runbook != "" {
-		p.runbook = renderRunbook(s.Runbook)
-	}
-	return p
 }
 
 // digest returns the hash by which a Content-Security-Policy allows inline text.
@@ -233,7 +228,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Path == "/live.json":
 		serve, contentType, policy = p.serveUpdate, "application/json", "default-src 'none'"
-	case r.URL.Path == "/runbook" && p.runbook != nil:
+	case r.URL.Path == "/runbook" && p.source.Runbook != "":
 		serve = p.serveRunbook
 	}
 	h.Set("Content-Security-Policy", policy)

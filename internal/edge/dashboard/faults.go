@@ -70,7 +70,7 @@ func (f *fault) node(v *view, figure string, announced ...g.Node) g.Node {
 	return g.Group{
 		el("p", class("what"), attr("data-k", "what-"+r.alert), g.Group(announced), r.urgent.sign(v.t), text(v.t.Sentences(f.what, f.meaning))),
 		g.If(f.cause != "", el("p", class("cause"), el("code", text(f.cause)), copyButton(v.t, f.cause))),
-		el("p", text(v.t.Sentences(figure, f.todo)+" "), g.If(v.page.runbook != nil, el("a", attr("href", link), text(fmt.Sprintf(v.t.Runbook, r.runbook()))))),
+		el("p", text(v.t.Sentences(figure, f.todo)+" "), g.If(v.page.source.Runbook != "", el("a", attr("href", link), text(fmt.Sprintf(v.t.Runbook, r.runbook()))))),
 	}
 }
 
