@@ -53,7 +53,7 @@ func keyExists(t *testing.T, rdb *redis.Client, key string) bool {
 }
 
 // TestActions: a user signs in, and what is confirmed in the dialog is done and told beside its button and to
-// assistive software. Who lacks a right, and who is cut off, is told as much.
+// assistive software. So is that the user lacks a right, or that the network is cut.
 func TestActions(t *testing.T) {
 	t.Parallel()
 	s, rdb := actingServer(t)

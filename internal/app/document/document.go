@@ -1,4 +1,4 @@
-// Package document prints a command's result as one JSON document.
+// Package document writes results of commands as JSON.
 package document
 
 import (

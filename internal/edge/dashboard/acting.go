@@ -109,17 +109,11 @@ func (v *view) acts(forms func() g.Node) g.Node {
 // form returns a form to one of the actions' paths, which sends the browser back to this address. Scripts
 // write into its last paragraph.
 func (v *view) form(name, path string, inside ...g.Node) g.Node {
-	back := v.choices()
-	for _, kept := range []string{"key", "db", "limit", "by"} {
-		if v.query.Has(kept) {
-			back.Set(kept, v.query.Get(kept))
-		}
-	}
 	lang := "en"
 	if v.t.Lang != "en" {
 		lang = "zh"
 	}
-	return el("form", attr("data-k", "act-"+name), attr("data-act", name), attr("method", "post"), attr("action", path+"?"+back.Encode()),
+	return el("form", attr("data-k", "act-"+name), attr("data-act", name), attr("method", "post"), attr("action", path+strings.TrimPrefix(v.withChoice("signin", ""), "/")),
 		hidden("lang", lang), g.Group(inside), el("p", class("told"), flag("data-own")))
 }
 

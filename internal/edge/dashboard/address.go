@@ -13,14 +13,19 @@ import (
 	"cellserver/internal/resp"
 )
 
-// keyLink returns the address of a key in the drawer, with the page's other choices. by has the terms of its
-// last call, if they are known.
+// keyLink returns the address of a key, by the terms of its last call if they are known.
 func (v *view) keyLink(name string, db uint16, terms limiter.Terms) string {
+	return v.address("key", resp.Quote([]byte(name)), "db", strconv.Itoa(int(db)), "by", v.page.termsText(terms))
+}
+
+// address returns that of the drawer with these parameters and their values, empty ones left out, and with
+// the page's other choices.
+func (v *view) address(asked ...string) string {
 	query := v.choices()
-	query.Set("key", resp.Quote([]byte(name)))
-	query.Set("db", strconv.Itoa(int(db)))
-	if by := v.page.termsText(terms); by != "" {
-		query.Set("by", by)
+	for i := 0; i < len(asked); i += 2 {
+		if asked[i+1] != "" {
+			query.Set(asked[i], asked[i+1])
+		}
 	}
 	return "/?" + query.Encode()
 }

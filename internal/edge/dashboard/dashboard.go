@@ -108,17 +108,17 @@ type Page struct {
 
 // sampled is the page's part of the newest sample, fetched once for all browsers.
 type sampled struct {
-	added              int // points since the start
-	points             []point
-	last               Sample
-	requested, limited []topkeys.Entry
-	limits             []limitRow
-	minutes            []minute
-	bounded            Sample // of which the use of resources is shown
-	lastError          observe.LastError
-	erredNs            int64            // time of lastError; 0 for never
-	replicated         *replicas.Status // nil for a server without replication
-	renewed            renewal
+	added      int // points since the start
+	points     []point
+	last       Sample
+	hot        []hotKey
+	limits     []limitRow
+	minutes    []minute
+	bounded    Sample // of which the use of resources is shown
+	lastError  observe.LastError
+	erredNs    int64            // time of lastError; 0 for never
+	replicated *replicas.Status // nil for a server without replication
+	renewed    renewal
 }
 
 // renewal says which of the large parts a sample renewed. While the page is watched they take turns, which
@@ -193,7 +193,7 @@ func (p *Page) newest() sampled {
 	now := sampled{
 		added: added, points: points, last: last,
 		limits: before.limits, minutes: before.minutes, bounded: before.bounded, lastError: before.lastError, erredNs: before.erredNs,
-		replicated: before.replicated, requested: before.requested, limited: before.limited,
+		replicated: before.replicated, hot: before.hot,
 	}
 	if before.added > 0 && added-before.added <= watched {
 		now.renewed = before.renewed%(renewals-1) + 1
@@ -203,7 +203,7 @@ func (p *Page) newest() sampled {
 		now.limits, now.bounded = p.limitRows(), last
 	}
 	if now.renewed != renewedLimits || len(now.limits) == 0 {
-		now.requested, now.limited = p.source.Top(topkeys.Requested, topkeys.Counters), p.source.Top(topkeys.Limited, topkeys.Counters)
+		now.hot = hotKeys(p.source.Top(topkeys.Requested, topkeys.Counters), p.source.Top(topkeys.Limited, topkeys.Counters))
 	}
 	if renews(renewedMinutes) {
 		now.minutes = minutes(points)

@@ -9,7 +9,6 @@ import (
 	g "maragu.dev/gomponents"
 
 	"cellserver/internal/decide/namedlimit"
-	"cellserver/internal/decide/topkeys"
 	"cellserver/internal/edge/dashboard/figures"
 	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/funnel"
@@ -32,7 +31,7 @@ func (v *view) drawerPart() g.Node {
 	if !q.isOpen() {
 		return nil
 	}
-	shut := el("a", class("shut"), attr("href", "/?"+v.choices().Encode()), attr("aria-label", t.Close), attr("title", t.Close), text("✕"))
+	shut := el("a", class("shut"), attr("href", v.address()), attr("aria-label", t.Close), attr("title", t.Close), text("✕"))
 	inside := func(heading, body g.Node) g.Node {
 		return g.Group{el("div", class("bar"), el("h2", id("drawer-heading"), attr("tabindex", "-1"), heading), shut), body}
 	}
@@ -103,9 +102,9 @@ func (v *view) alike(a *keyAnswer) g.Node {
 		return nil
 	}
 	var all g.Group
-	for _, e := range v.page.source.Top(topkeys.Requested, topkeys.Counters) {
-		if k := (hotKey{Entry: e}); strings.Contains(e.Name, string(a.Name)) && !e.Cut && len(all) < maxAlike {
-			all = append(all, el("li", attr("data-k", k.id()), v.hotName(&k)))
+	for i := range v.hot {
+		if k := &v.hot[i]; strings.Contains(k.Name, string(a.Name)) && !k.Cut && len(all) < maxAlike {
+			all = append(all, el("li", attr("data-k", k.id()), v.hotName(k)))
 		}
 	}
 	return g.If(len(all) > 0, el("section", el("h3", text(v.t.Alike)), el("ul", class("alike"), all)))
@@ -125,7 +124,7 @@ func (v *view) about(a *keyAnswer) g.Node {
 			lines = append(lines, el("p", text(ruleText(t, &a.rules[0].Rule))))
 		}
 	case len(a.rules) == 1:
-		lines = append(lines, el("p", el("code", text(command(a.kind))), text(" · "+termsText(t, a.kind, &a.rules[0].Rule))))
+		lines = append(lines, el("p", el("code", text(command(a.kind))), text(" · "+callText(t, a.kind, &a.rules[0].Rule))))
 		source := t.LimitOfLastCall
 		if a.isGiven {
 			source = t.LimitOfLink
@@ -204,23 +203,12 @@ func replyText(r funnel.Result) string {
 
 // selfLink links to what the drawer shows, whatever is requested meanwhile.
 func (v *view) selfLink(a *keyAnswer) g.Node {
-	query := v.choices()
-	query.Set("key", resp.Quote(a.Name))
-	query.Set("db", strconv.Itoa(int(a.DB)))
-	if a.by != "" {
-		query.Set("by", a.by)
-	}
-	return el("p", class("self"), el("a", attr("href", "/?"+query.Encode()), text(v.t.LinkToKey)))
+	link := v.address("key", resp.Quote(a.Name), "db", strconv.Itoa(int(a.DB)), "by", a.by)
+	return el("p", class("self"), el("a", attr("href", link), text(v.t.LinkToKey)))
 }
 
 func (v *view) limitLink(name string) g.Node {
-	return el("a", class("in"), attr("href", v.limitAddress(name)), text(name))
-}
-
-func (v *view) limitAddress(name string) string {
-	query := v.choices()
-	query.Set("limit", name)
-	return "/?" + query.Encode()
+	return el("a", class("in"), attr("href", v.address("limit", name)), text(name))
 }
 
 // limitBody shows a named limit: its rules, last minutes, busiest keys and overrides.
@@ -249,7 +237,7 @@ func (v *view) limitBody(l *namedlimit.Limit) g.Node {
 			g.If(c.Over > 0, el("p", text(fmt.Sprintf(t.OverNote, figures.Grouped(int64(c.Over)))))),
 			g.If(c.Overridden > 0, el("p", text(fmt.Sprintf(t.OverriddenNote, figures.Grouped(int64(c.Overridden))))))),
 		v.busiest(l), v.overrides(l), v.limitActions(l),
-		el("p", class("self"), el("a", attr("href", v.limitAddress(l.Name)), text(t.LinkToLimit))),
+		el("p", class("self"), el("a", attr("href", v.address("limit", l.Name)), text(t.LinkToLimit))),
 	}
 }
 
@@ -270,12 +258,13 @@ const (
 // busiest lists the limit's keys among the hottest.
 func (v *view) busiest(l *namedlimit.Limit) g.Node {
 	var rows g.Group
-	for _, k := range v.hot() {
+	for i := range v.hot {
+		k := &v.hot[i]
 		if len(rows) == maxBusiest {
 			break
 		}
 		if k.Terms.Kind == limiter.Named && len(k.Name) > len(l.Name) && k.Name[:len(l.Name)+1] == l.Name+":" {
-			rows = append(rows, el("tr", attr("data-k", k.id()), el("th", attr("scope", "row"), v.hotName(&k)), cells(perSecond(&k.Entry), k.limitedText())))
+			rows = append(rows, el("tr", attr("data-k", k.id()), el("th", attr("scope", "row"), v.hotName(k)), cells(perSecond(&k.Entry), k.limitedText())))
 		}
 	}
 	inside := el("p", class("soft"), text(v.t.TopNone))
@@ -316,9 +305,8 @@ func (v *view) overrides(l *namedlimit.Limit) g.Node {
 }
 
 func (v *view) overrideRow(l *namedlimit.Limit, key string, p *namedlimit.Policy, by, until string) g.Node {
-	query := v.choices()
-	query.Set("limit", l.Name)
-	query.Set("key", resp.Quote([]byte(key)))
-	return el("tr", attr("data-k", by+key), el("th", attr("scope", "row"), el("a", class("in"), attr("href", "/?"+query.Encode()), keyName(resp.Quote([]byte(key))))),
+	quoted := resp.Quote([]byte(key))
+	link := v.address("limit", l.Name, "key", quoted)
+	return el("tr", attr("data-k", by+key), el("th", attr("scope", "row"), el("a", class("in"), attr("href", link), keyName(quoted))),
 		cells(policyText(v.t, p), by, until))
 }

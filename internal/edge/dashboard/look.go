@@ -181,7 +181,7 @@ func (r *ruleLook) set(rule *limiter.Rule, none, one funnel.Result) {
 	}
 }
 
-// lookAtPlaces looks at the leases of a key with so many places.
+// lookAtPlaces tells how many of a key's places are taken.
 func (v *view) lookAtPlaces(f *found, places int64) *keyAnswer {
 	held, _ := unitsOf(&f.state, v.page.source.Now())
 	look := ruleLook{kind: limiter.Concurrency, units: float64(held), capacity: places}

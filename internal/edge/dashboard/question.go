@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"cellserver/internal/decide/namedlimit"
-	"cellserver/internal/decide/topkeys"
 	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
@@ -237,11 +236,11 @@ func sameKind(state, of limiter.Kind) bool {
 	return state == of || state == limiter.Reserving && of == limiter.Funnel
 }
 
-// lastSeen returns the terms of a key's last counted call, if it is one of the most requested.
+// lastSeen returns the terms of a key's last counted call, if it is one of the hottest.
 func (v *view) lastSeen(key store.Key) limiter.Terms {
-	for _, e := range v.page.source.Top(topkeys.Requested, topkeys.Counters) {
-		if e.DB == key.DB && !e.Cut && e.Name == string(key.Name) {
-			return e.Terms
+	for i := range v.hot {
+		if k := &v.hot[i]; k.DB == key.DB && !k.Cut && k.Name == string(key.Name) {
+			return k.Terms
 		}
 	}
 	return limiter.Terms{}

@@ -54,8 +54,8 @@ func limitText(t *words.Texts, r *namedlimit.Rule) string {
 	}
 }
 
-// termsText tells the limit of a call of a kind.
-func termsText(t *words.Texts, kind limiter.Kind, r *namedlimit.Rule) string {
+// callText tells the limit of a call of a kind.
+func callText(t *words.Texts, kind limiter.Kind, r *namedlimit.Rule) string {
 	switch {
 	case kind == limiter.Bucket, kind == limiter.Concurrency:
 		return fmt.Sprintf(t.AtOnce, figures.Grouped(r.Capacity))

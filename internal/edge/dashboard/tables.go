@@ -73,19 +73,21 @@ func (m minute) row() g.Node {
 // topPart is one table of the hottest keys, by all calls or by those limited.
 func (v *view) topPart() g.Node {
 	t := v.t
-	if v.last.Allowed+v.last.Limited == 0 && len(v.requested) == 0 && !v.isReplica() {
+	if v.last.Allowed+v.last.Limited == 0 && len(v.hot) == 0 && !v.isReplica() {
 		return v.firstCall()
 	}
-	keys := v.hot()
-	if len(keys) == 0 {
+	if len(v.hot) == 0 {
 		return el("p", text(t.TopNone))
+	}
+	keys, byLimited := v.hot, v.query.Get("top") == "limited"
+	if byLimited {
+		keys = slices.SortedStableFunc(slices.Values(keys), func(a, b hotKey) int { return cmp.Compare(b.limited.Share, a.limited.Share) })
 	}
 	keys = keys[:min(len(keys), topKeyCount)]
 	most := 0.0
 	for i := range keys {
-		most = max(most, keys[i].share(false))
+		most = max(most, keys[i].Share)
 	}
-	byLimited := v.query.Get("top") == "limited"
 	return el("table", el("thead", el("tr",
 		el("th", attr("scope", "col"), text(t.Key)),
 		v.sortable("top", "", t.PerSec, !byLimited), v.sortable("top", "limited", t.LimitedRate, byLimited),
@@ -108,60 +110,41 @@ func (v *view) firstCall() g.Node {
 
 // hotKey is a key of one of the two rankings or of both.
 type hotKey struct {
-	topkeys.Entry // of all calls, or of limited ones if they are all that is known
-	limited       *topkeys.Entry
-	onlyLimited   bool
+	topkeys.Entry               // of all calls; without a share if only the limited ones are known
+	limited       topkeys.Entry // of the limited calls; zero if they are not known
 }
 
-// hot returns the hottest keys of both rankings, in the order that the address asks for.
-func (v *view) hot() (all []hotKey) {
-	limited := map[traceKey]*topkeys.Entry{}
-	for i := range v.limited {
-		limited[traceKey{v.limited[i].DB, v.limited[i].Name}] = &v.limited[i]
+// hotKeys joins the rankings: the most requested keys, then the others of the most limited.
+func hotKeys(requested, limited []topkeys.Entry) (all []hotKey) {
+	places := make(map[traceKey]int, len(requested))
+	for i, e := range requested {
+		places[traceKey{e.DB, e.Name}] = i
+		all = append(all, hotKey{Entry: e})
 	}
-	for _, e := range v.requested {
-		key := traceKey{e.DB, e.Name}
-		all = append(all, hotKey{Entry: e, limited: limited[key]})
-		delete(limited, key)
-	}
-	for i := range v.limited {
-		if e := &v.limited[i]; limited[traceKey{e.DB, e.Name}] == e {
-			all = append(all, hotKey{Entry: *e, limited: e, onlyLimited: true})
+	for _, e := range limited {
+		if i, ok := places[traceKey{e.DB, e.Name}]; ok {
+			all[i].limited = e
+			continue
 		}
-	}
-	if v.query.Get("top") == "limited" {
-		slices.SortStableFunc(all, func(a, b hotKey) int { return cmp.Compare(b.share(true), a.share(true)) })
+		all = append(all, hotKey{e, e})
+		all[len(all)-1].Share = 0
 	}
 	return all
-}
-
-// share returns the key's share of all calls, or of all limited ones.
-func (k *hotKey) share(ofLimited bool) float64 {
-	switch {
-	case !ofLimited && k.onlyLimited:
-		return 0
-	case !ofLimited:
-		return k.Share
-	case k.limited == nil:
-		return 0
-	default:
-		return k.limited.Share
-	}
 }
 
 func (k *hotKey) id() string { return strconv.Itoa(int(k.DB)) + ":" + resp.Quote([]byte(k.Name)) }
 
 // limitedText formats the rate of limited calls.
 func (k *hotKey) limitedText() string {
-	if k.limited == nil {
+	if k.limited == (topkeys.Entry{}) {
 		return "0"
 	}
-	return perSecond(k.limited)
+	return perSecond(&k.limited)
 }
 
 // limitedPart returns the limited part of the key's calls of the last minutes, from 0 to 1.
 func (k *hotKey) limitedPart() float64 {
-	if k.limited == nil || k.CallsPerSecond == 0 {
+	if k.CallsPerSecond == 0 {
 		return 0
 	}
 	return min(1, k.limited.CallsPerSecond/k.CallsPerSecond)
@@ -169,12 +152,12 @@ func (k *hotKey) limitedPart() float64 {
 
 func (v *view) hotRow(k *hotKey, most float64) g.Node {
 	share := "–"
-	if !k.onlyLimited {
+	if k.Share > 0 {
 		share = figures.Percent(k.Share)
 	}
 	return el("tr", attr("data-k", k.id()), el("th", attr("scope", "row"), v.hotName(k)),
 		cells(perSecond(&k.Entry), k.limitedText()), el("td", class("wide"), v.limitHit(k)), el("td", class("minor"), text(share)),
-		el("td", class("bar"), bar(k.share(false)/max(most, math.SmallestNonzeroFloat64), k.limitedPart())))
+		el("td", class("bar"), bar(k.Share/max(most, math.SmallestNonzeroFloat64), k.limitedPart())))
 }
 
 // bar draws a share with its limited part.
@@ -206,7 +189,7 @@ func (v *view) limitHit(k *hotKey) g.Node {
 		return text("–")
 	}
 	r := ruleOf(v.page.arguments(k.Terms), k.Terms)
-	return text(termsText(v.t, k.Terms.Kind, &r))
+	return text(callText(v.t, k.Terms.Kind, &r))
 }
 
 func (v *view) hasLimit(name string) bool {

@@ -9,7 +9,7 @@ import (
 	"cellserver/internal/funnel"
 )
 
-// jsonWriter writes rows as one JSON document, a row a line, without holding them.
+// jsonWriter writes a JSON document with a line for each row, which it does not keep.
 type jsonWriter struct {
 	out   *bufio.Writer
 	names []string

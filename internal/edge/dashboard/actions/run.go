@@ -18,7 +18,7 @@ const answerTime = 6 * time.Second
 // errUnknown reports a command without an answer, which may be executed all the same.
 var errUnknown = errors.New("no answer")
 
-// run executes calls, each if the one before succeeded, as one client, and returns the last reply.
+// run executes the calls of a client until one fails, and returns the last reply.
 func (h *Handler) run(p peer.Peer, user *acl.User, calls ...[][]byte) (reply []byte, err error) {
 	conn := &conn{woken: make(chan struct{}, 1), ended: make(chan struct{})}
 	s := h.config.NewSession(p, conn, user)
