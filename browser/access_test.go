@@ -51,6 +51,9 @@ func (v *visitor) violations(source string) []string {
 
 func TestAxe(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes half a minute")
+	}
 	source := axeSource(t)
 	full, crowded, empty := visit(t, fakeServer(t).url), visit(t, crowdedServer(t).url), visit(t, emptyServer(t).url)
 	whole := "&key=" + url.QueryEscape("cl.throttle a 15 30 60")
@@ -117,6 +120,9 @@ func rightToLeft(v *visitor) { eval[chromedp.Void](v, `document.documentElement.
 // TestAxeWithoutScripts checks the page as it comes, which axe-core sees in a frame of a page with scripts.
 func TestAxeWithoutScripts(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes half a minute")
+	}
 	source := axeSource(t)
 	f := fakeServer(t)
 	v := visit(t, f.url)

@@ -110,6 +110,9 @@ func TestActions(t *testing.T) {
 // TestActionsWithoutScripts: plain forms do the same, as browsers send Origin with them, too.
 func TestActionsWithoutScripts(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes half a minute")
+	}
 	s, rdb := actingServer(t)
 	rdb.Do(t.Context(), "CL.LIMIT", "SET", "api", 4, 5, 60)
 	rdb.Do(t.Context(), "CL.CHECK", "api", "k", 5)
@@ -142,6 +145,9 @@ func TestActionsWithoutScripts(t *testing.T) {
 // TestActionsAreAccessible: axe-core finds nothing in the forms and in the dialog.
 func TestActionsAreAccessible(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes half a minute")
+	}
 	if _, err := exec.LookPath("npm"); err != nil {
 		processtest.SkipUnlessCI(t, "requires npm from Debian's package npm: run scripts/deps.sh")
 	}
