@@ -23,7 +23,7 @@ hand_over() {
   done
 }
 
-trap 'hand_over; kill $!; exit 0' TERM
+trap 'hand_over; ${!:+kill $!}; exit 0' TERM
 echo "waiting for the end of the pod"
 while :; do
   sleep 3600 &
