@@ -12,6 +12,9 @@ import (
 // time, behind which its connection goes on; what it had charged is charged once, and kept when the disk
 // takes it.
 func TestRepliesAreBoundedInTime(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	t.Parallel()
 	for name, disk := range badDisks() {
 		t.Run(name, func(t *testing.T) {

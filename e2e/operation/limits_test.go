@@ -42,7 +42,7 @@ func TestLimitsFile(t *testing.T) {
 			t.Errorf("%s: %v, want %v", series, got, want)
 		}
 	}
-	if _, page := p.Fetch(t, "/?lang=en", ""); !strings.Contains(page, `>login</a></th><td class="words minor">7 at once, 5 per 36,000 s</td>`) {
+	if _, page := p.Fetch(t, "/?lang=en", ""); !strings.Contains(page, `>login</a></th><td class="words minor">7 at once, 5 per 10 h</td>`) {
 		t.Error("the page does not show the limit")
 	}
 	harness.Exchange(t, p.Dial(t), "INFO limits\r\n", "$")

@@ -16,6 +16,9 @@ type call struct{ sentNs, answeredNs int64 }
 // TestQuotasOfManyServers: four cellservers over one Redis allow exactly the quota in each second by the
 // Redis's clock, also across its boundaries.
 func TestQuotasOfManyServers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	t.Parallel()
 	const servers, callers, quota, seconds = 4, 3, 30, 4
 	url := "redis://" + redistest.Server(t).Addr

@@ -76,9 +76,9 @@ func (a *app) facts() func() dashboard.Facts {
 	if a.storage.Remote != nil {
 		f.Store = a.storage.Remote.Pool.String()
 	}
-	for _, l := range []net.Listener{a.listeners.TCP, a.listeners.TLS, a.listeners.Unix, a.listeners.HTTP, a.listeners.HTTPTLS, a.listeners.GRPC, a.listeners.GRPCTLS} {
-		if l != nil {
-			f.Addrs = append(f.Addrs, l.Addr().String())
+	for name, l := range a.listeners.All() {
+		if l != a.listeners.Metrics {
+			f.Listens = append(f.Listens, dashboard.Listener{Name: name, Addr: l.Addr().String()})
 		}
 	}
 	f.Client = a.clientCommand()

@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"errors"
-	"net"
 	"sync/atomic"
 
 	"github.com/coreos/go-systemd/v22/daemon"
@@ -69,17 +68,8 @@ func (a *app) logStart(maxClients int) {
 
 func (a *app) logReady() {
 	attrs := []any{"version", buildinfo.Version}
-	for _, on := range []struct {
-		kind string
-		l    net.Listener
-	}{
-		{"tcp", a.listeners.TCP}, {"tls", a.listeners.TLS},
-		{"unix", a.listeners.Unix}, {"http", a.listeners.HTTP}, {"https", a.listeners.HTTPTLS},
-		{"grpc", a.listeners.GRPC}, {"grpcs", a.listeners.GRPCTLS}, {"metrics", a.listeners.Metrics},
-	} {
-		if on.l != nil {
-			attrs = append(attrs, on.kind, on.l.Addr().String())
-		}
+	for name, l := range a.listeners.All() {
+		attrs = append(attrs, name, l.Addr().String())
 	}
 	a.log.Info("ready", attrs...)
 	a.warnOfAccess()

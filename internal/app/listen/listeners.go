@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"net"
 
@@ -70,11 +71,26 @@ func opened(all map[string]net.Listener) map[string]net.Listener {
 	return all
 }
 
+// All yields the listeners that are open, by name.
+func (l *Listeners) All() iter.Seq2[string, net.Listener] {
+	return func(yield func(string, net.Listener) bool) {
+		for _, on := range []struct {
+			name string
+			l    net.Listener
+		}{
+			{"tcp", l.TCP}, {"tls", l.TLS}, {"unix", l.Unix}, {"http", l.HTTP}, {"https", l.HTTPTLS},
+			{"grpc", l.GRPC}, {"grpcs", l.GRPCTLS}, {"metrics", l.Metrics},
+		} {
+			if on.l != nil && !yield(on.name, on.l) {
+				return
+			}
+		}
+	}
+}
+
 // Close closes all that are open.
 func (l *Listeners) Close() {
-	for _, one := range []net.Listener{l.TCP, l.TLS, l.Unix, l.Metrics, l.HTTP, l.HTTPTLS, l.GRPC, l.GRPCTLS} {
-		if one != nil {
-			_ = one.Close()
-		}
+	for _, one := range l.All() {
+		_ = one.Close()
 	}
 }

@@ -35,13 +35,13 @@ func TestPage(t *testing.T) {
 func TestFacts(t *testing.T) {
 	s := testSource(nil)
 	facts := Facts{
-		Host: "throttle-1", Addrs: []string{"10.0.0.5:6380", "/run/<s>"}, StartedNs: testNowNs - 3_720_000_000_000, Revision: "0123456789abcdef",
+		Host: "throttle-1", Listens: []Listener{{"tcp", "10.0.0.5:6380"}, {"unix", "/run/<s>"}}, StartedNs: testNowNs - 3_720_000_000_000, Revision: "0123456789abcdef",
 		Warnings: []Warning{NoPassword, RefusesHosts, OpenPage, UnencryptedPage},
 	}
 	s.Facts = func() Facts { return facts }
 	p := New(s)
 	page := body(t, p, "lang=en")
-	wantText(t, page, "<dd>throttle-1</dd>", "<dd>10.0.0.5:6380</dd>", "<dd>/run/&lt;s&gt;</dd>", "<dd>1 h 2 min</dd>", "<dd>1.2.3 (012345678)</dd>", "<dd>in memory</dd>",
+	wantText(t, page, "<dd>throttle-1</dd>", "<dt>TCP</dt><dd>10.0.0.5:6380</dd>", "<dt>UNIX</dt><dd>/run/&lt;s&gt;</dd>", "<dd>1 h 2 min</dd>", "<dd>1.2.3 (012345678)</dd>", "<dd>in memory</dd>",
 		"<li>Other hosts can use this server without a password", "<li>Clients on other hosts are refused", "<li>Other hosts can read this page", "<li>The password of this page")
 	facts.Warnings, facts.Store = nil, "redis://10.0.0.9:6379"
 	page = body(t, p, "lang=zh")
@@ -166,7 +166,7 @@ func TestLatencyAndHotKeys(t *testing.T) {
 	for _, lang := range []string{"en", "zh"} {
 		page := body(t, p, "lang="+lang)
 		wantText(t, page, `id="chart-latency"`, "P50 <b>953\u00a0ns<", "P99.9 <b>1.91\u00a0µs<",
-			"&lt;img src=x onerror=alert(1)&gt;", "12.5", "25\u00a0%", " db 3", "<td>8 ± 1.50</td>", "<td>12.5</td>", `data-copy="a new one" hidden>`, "</th><td>–</td>",
+			"&lt;img src=x onerror=alert(1)&gt;", "12.5", "25\u00a0%", " db 3", "<td><bdi>8 ± 1.50</bdi></td>", "<td><bdi>12.5</bdi></td>", `data-copy="a new one" hidden>`, "</th><td><bdi>–</bdi></td>",
 			`&#34;\&#34;&gt;&lt;script&gt;alert(1)&lt;/script&gt;\xff\x00&#34;`,
 			`href="/?by=throttle+15+30+60&amp;db=0&amp;key=%3Cimg+src%3Dx+onerror%3Dalert%281%29%3E&amp;lang=`+lang+`"`,
 			`>long... (#1, 500 bytes)</bdi></th>`, `data-copy="&lt;img src=x onerror=alert(1)&gt;" hidden>`)
@@ -198,8 +198,8 @@ func TestOneTableOfHotKeys(t *testing.T) {
 		return keys
 	}
 	page := body(t, p, "lang=en")
-	wantText(t, page, "<td>10</td><td>5</td>", `<rect class="calls" width="10" height="8"></rect><rect class="limited" width="5" height="8">`,
-		`<th scope="col" aria-sort="descending"><a class="in" href="/?lang=en">calls per second`, "<td>100</td><td>0</td>")
+	wantText(t, page, "<td><bdi>10</bdi></td><td><bdi>5</bdi></td>", `<rect class="calls" width="10" height="8"></rect><rect class="limited" width="5" height="8">`,
+		`<th scope="col" aria-sort="descending"><a class="in" href="/?lang=en">calls per second`, "<td><bdi>100</bdi></td><td><bdi>0</bdi></td>")
 	if got := order(page); got != "abc" {
 		t.Errorf("by calls: %s", got)
 	}
@@ -361,7 +361,7 @@ func TestErrors(t *testing.T) {
 	}
 	now += int64(2*time.Minute) + 2*int64(sampleInterval)
 	for lang, want := range map[string][]string{
-		"en": {tileOf("errors", warning, "Error replies per second", "191<"), announced(errorReplies, "Calls get error replies, more than 1 a second."), "<p>760 within", "<p>Last error: <code>ERR no &#39;&lt;img", " (&lt;img src=x onerror=alert(1)&gt;) · 2 min ago"},
+		"en": {tileOf("errors", warning, "Errors per second", "191<"), announced(errorReplies, "Calls get error replies, more than 1 a second."), "<p>760 within", "<p>Last error: <code>ERR no &#39;&lt;img", " (&lt;img src=x onerror=alert(1)&gt;) · 2 min ago"},
 		"zh": {`错误返回/秒</dt><dd><span class="value">191<`, "请求收到错误返回，每秒超过 1 次。", "<p>最近一次错误：<code>ERR no &#39;&lt;img", " · 2 分钟前</p>"},
 	} {
 		page := body(t, p, "lang="+lang)
@@ -372,5 +372,5 @@ func TestErrors(t *testing.T) {
 	now += int64(historySpan)
 	lacksText(t, body(t, p, ""), "Last error")
 	p.history.add(now, Sample{Errors: 764, OwnErrors: 760}, p.source.Latency())
-	wantText(t, body(t, p, ""), `<dt>Error replies per second</dt><dd><span class="value">0<`)
+	wantText(t, body(t, p, ""), `<dt>Errors per second</dt><dd><span class="value">0<`)
 }

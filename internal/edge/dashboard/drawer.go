@@ -264,7 +264,7 @@ func (v *view) busiest(l *namedlimit.Limit) g.Node {
 			break
 		}
 		if k.Terms.Kind == limiter.Named && len(k.Name) > len(l.Name) && k.Name[:len(l.Name)+1] == l.Name+":" {
-			rows = append(rows, el("tr", attr("data-k", k.id()), el("th", attr("scope", "row"), v.hotName(k)), cells(perSecond(&k.Entry), k.limitedText())))
+			rows = append(rows, el("tr", attr("data-k", k.id()), el("th", attr("scope", "row"), v.hotName(k)), k.rateCells()))
 		}
 	}
 	inside := el("p", class("soft"), text(v.t.TopNone))

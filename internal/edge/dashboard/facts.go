@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"strings"
 	"time"
 
 	g "maragu.dev/gomponents"
@@ -9,13 +10,16 @@ import (
 // Facts describes the server beside figures.
 type Facts struct {
 	Host      string
-	Addrs     []string // listen addresses
-	Client    string   // redis-cli with the options to connect
-	StartedNs int64    // Unix time
-	Revision  string   // source commit, or empty
-	Store     string   // URL of the store without a password; empty for memory
+	Listens   []Listener
+	Client    string // redis-cli with the options to connect
+	StartedNs int64  // Unix time
+	Revision  string // source commit, or empty
+	Store     string // URL of the store without a password; empty for memory
 	Warnings  []Warning
 }
+
+// Listener is where clients reach the server.
+type Listener struct{ Name, Addr string }
 
 // Warning is a problem that the operator should know.
 type Warning uint8
@@ -47,8 +51,8 @@ func (v *view) factsPart() g.Node {
 		store = f.Store
 	}
 	facts := []g.Node{entry(t.Host, f.Host)}
-	for _, addr := range f.Addrs {
-		facts = append(facts, entry(t.Address, addr))
+	for _, l := range f.Listens {
+		facts = append(facts, entry(strings.ToUpper(l.Name), l.Addr))
 	}
 	facts = append(facts, entry(t.Uptime, t.Span(time.Duration(v.page.source.Now()-f.StartedNs))), entry(t.Version, version), entry(t.Store, store))
 	if v.replication != nil {

@@ -19,7 +19,7 @@ func testSource(tats map[string]int64) Source {
 	return Source{
 		Version: "1.2.3",
 		Facts: func() Facts {
-			return Facts{Host: "throttle-1", Addrs: []string{"127.0.0.1:6380"}, Client: "redis-cli -p 6380", StartedNs: testNowNs - 3_720_000_000_000}
+			return Facts{Host: "throttle-1", Listens: []Listener{{"tcp", "127.0.0.1:6380"}}, Client: "redis-cli -p 6380", StartedNs: testNowNs - 3_720_000_000_000}
 		},
 		Now:         func() int64 { return testNowNs },
 		Sample:      func() Sample { return Sample{} },

@@ -200,6 +200,8 @@ func TestRuleTexts(t *testing.T) {
 		{perPeriod(6, 8, 60), "6 at once, 8 per minute", "一次最多 6 个，每分钟 8 个"},
 		{named, "burst: 100 at once, 10 per second", "burst：一次最多 100 个，每秒 10 个"},
 		{perPeriod(6, 8, 3600), "6 at once, 8 per hour", "一次最多 6 个，每小时 8 个"},
+		{perPeriod(6, 8, 300), "6 at once, 8 per 5 min", "一次最多 6 个，8 个 / 5 分钟"},
+		{perPeriod(6, 8, 7*86400), "6 at once, 8 per 7 days", "一次最多 6 个，8 个 / 7 天"},
 		{namedlimit.Rule{Algorithm: namedlimit.TokenBucket, Capacity: 5000, Count: 5, PeriodSec: 90}, "5,000 at once, 5 per 90 s", "一次最多 5,000 个，5 个 / 90 秒"},
 		{namedlimit.Rule{Algorithm: namedlimit.FixedWindow, Capacity: 10, PeriodSec: 60}, "10 per minute, fixed", "每分钟 10 个，固定窗口"},
 		{namedlimit.Rule{Algorithm: namedlimit.SlidingWindow, Capacity: 10, PeriodSec: 86400}, "10 per day, sliding", "每天 10 个，滑动窗口"},

@@ -104,7 +104,7 @@ func TestLookAtLimit(t *testing.T) {
 	for _, query := range []string{"limit=api", "key=api"} {
 		page := body(t, New(s), "lang=en&"+query)
 		wantText(t, page, "Limit api</h2>", `<th scope="row">6 at once, 6 per minute</th><td>1</td><td>2</td><td>0</td>`,
-			`<th scope="row">together</th><td>1</td><td>2</td><td>0</td>`, `>api:often</bdi></a>`, "<td>50</td><td>7</td>",
+			`<th scope="row">together</th><td>1</td><td>2</td><td>0</td>`, `>api:often</bdi></a>`, "<td><bdi>50</bdi></td><td><bdi>7</bdi></td>",
 			`href="/?key=vip&amp;lang=en&amp;limit=api"`, "<td>unlimited</td><td>command</td><td>never</td>", "Not known")
 		if _, drawer, _ := strings.Cut(page, `id="drawer"`); strings.Contains(drawer, "apiary") {
 			t.Error("a key of another limit is among the busiest")

@@ -60,7 +60,7 @@ func (r *ruleLook) entries(t *words.Texts) []g.Node {
 	available := entry(t.Available, figures.Grouped(r.left))
 	switch r.kind {
 	case limiter.Funnel:
-		return []g.Node{entry(t.Level, units), available, entry(t.Leak, fmt.Sprintf(t.LeakRate, figures.Grouped(r.Count), figures.Grouped(r.PeriodSec))),
+		return []g.Node{entry(t.Level, units), available, entry(t.Leak, fmt.Sprintf(t.LeakRate, figures.Grouped(r.Count), t.Period(r.PeriodSec))),
 			entry(t.UntilFree, r.freeText(t)), entry(t.UntilEmpty, after(t, r.emptyNs))}
 	case limiter.Bucket:
 		return []g.Node{entry(t.Level, units)}

@@ -77,7 +77,7 @@ func rateText(t *words.Texts, count string, periodSec int64) string {
 	case int64(24 * time.Hour / time.Second):
 		return fmt.Sprintf(t.PerDay, count)
 	default:
-		return fmt.Sprintf(t.PerPeriod, count, figures.Grouped(periodSec))
+		return fmt.Sprintf(t.PerPeriod, count, t.Period(periodSec))
 	}
 }
 

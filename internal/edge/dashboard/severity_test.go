@@ -158,7 +158,7 @@ func TestFaults(t *testing.T) {
 	first := announced(replicationLag, "A replica is more than 10")
 	wantText(t, page, `<div id="fault" data-live><div class="alarm warning">`+first, `<div id="faults" data-live><details class="alarm warning"><summary>and 14 more</summary><ul><li data-k="ErrorReplies">`,
 		`<a href="/runbook?lang=en#cellserverreplicationlag">Runbook: CellserverReplicationLag</a>`, "It is 11\u00a0s behind.",
-		tileOf("errors", warning, "Error replies per second", "5<"), tileOf("p99", warning, "P99 latency", ""), tileOf("connections", warning, "Connections", "81"),
+		tileOf("errors", warning, "Errors per second", "5<"), tileOf("p99", warning, "P99 latency", ""), tileOf("connections", warning, "Connections", "81"),
 		`<meter min="0" max="1" low="0.8" high="1" optimum="0" value="0.810"`, tileOf("keymemory", warning, "Memory of limiters", "70"),
 		tileOf("durability", warning, "Durability", ""), "<p>The log has the stack")
 	noMarkup(t, page)

@@ -134,12 +134,13 @@ func hotKeys(requested, limited []topkeys.Entry) (all []hotKey) {
 
 func (k *hotKey) id() string { return strconv.Itoa(int(k.DB)) + ":" + resp.Quote([]byte(k.Name)) }
 
-// limitedText formats the rate of limited calls.
-func (k *hotKey) limitedText() string {
-	if k.limited == (topkeys.Entry{}) {
-		return "0"
+// rateCells returns the rates of all calls and of those limited. The error is second from right to left, too.
+func (k *hotKey) rateCells() g.Node {
+	limited := "0"
+	if k.limited != (topkeys.Entry{}) {
+		limited = perSecond(&k.limited)
 	}
-	return perSecond(&k.limited)
+	return g.Group{el("td", el("bdi", text(perSecond(&k.Entry)))), el("td", el("bdi", text(limited)))}
 }
 
 // limitedPart returns the limited part of the key's calls of the last minutes, from 0 to 1.
@@ -156,7 +157,7 @@ func (v *view) hotRow(k *hotKey, most float64) g.Node {
 		share = figures.Percent(k.Share)
 	}
 	return el("tr", attr("data-k", k.id()), el("th", attr("scope", "row"), v.hotName(k)),
-		cells(perSecond(&k.Entry), k.limitedText()), el("td", class("wide"), v.limitHit(k)), el("td", class("minor"), text(share)),
+		k.rateCells(), el("td", class("wide"), v.limitHit(k)), el("td", class("minor"), text(share)),
 		el("td", class("bar"), bar(k.Share/max(most, math.SmallestNonzeroFloat64), k.limitedPart())))
 }
 

@@ -140,6 +140,9 @@ func TestConformanceOfOneServer(t *testing.T) {
 // TestConformanceOfACluster excludes transactions on several slots. Each store has a cluster of its own, as
 // Size counts all keys.
 func TestConformanceOfACluster(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	t.Parallel()
 	t.Run("slots", func(t *testing.T) {
 		t.Parallel()

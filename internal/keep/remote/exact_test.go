@@ -153,6 +153,9 @@ func notSwapped(kind limiter.Kind) bool { return kind == limiter.Bucket || kind 
 // kind is decided at the time at which the server executes the swap. A limited call is allowed once its time
 // to retry is over.
 func TestExactWhereRepliesAreLate(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	cases := exactCases(t)
 	for kind := range limiter.Kinds {
 		seen := notSwapped(kind)

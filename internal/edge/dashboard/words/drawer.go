@@ -88,7 +88,7 @@ func (d *Drawer) ofRules(in func(en, zh string) string) {
 	d.WindowPicture = in("A window of which %s is used: %s.", "窗口已用 %s：%s。")
 	d.PlacesPicture = in("Places of which %s are taken: %s.", "名额已占用 %s：%s。")
 	d.UnitsOf = in("%s of %s units", "%s / %s 单位")
-	d.LeakRate = in("%s every %s s", "%s 单位 / %s 秒")
+	d.LeakRate = in("%s every %s", "%s 单位 / %s")
 	d.In = in("in %s", "%s 后")
 	d.Now = in("now", "现在")
 	d.Level = in("Level", "水位")

@@ -13,8 +13,8 @@ type Texts struct {
 
 	Title, Skip, Pause, Resume, Lost, NoScript, Languages, Copy, Copied string
 
-	Host, Address, Uptime, Version, InMemory, DaysHours, HoursMinutes, Minutes, UnderAMinute, NoPassword string
-	RefusesHosts, OpenPage, UnencryptedPage                                                              string
+	Host, Uptime, Version, InMemory, DaysHours, HoursMinutes, Minutes, Days, Hours, Seconds, UnderAMinute, NoPassword string
+	RefusesHosts, OpenPage, UnencryptedPage                                                                           string
 
 	NowHeading, HistoryHeading, TopHeading, Waiting, Summary, Of, ShareTitle, Range string
 	WholeRange                                                                      string
@@ -82,4 +82,17 @@ func (t *Texts) Span(d time.Duration) string {
 	default:
 		return t.UnderAMinute
 	}
+}
+
+// Period formats a rule's period in the largest unit of which it has a whole number above one.
+func (t *Texts) Period(seconds int64) string {
+	for _, unit := range []struct {
+		seconds int64
+		text    string
+	}{{24 * 60 * 60, t.Days}, {60 * 60, t.Hours}, {60, t.Minutes}} {
+		if seconds > unit.seconds && seconds%unit.seconds == 0 {
+			return fmt.Sprintf(unit.text, seconds/unit.seconds)
+		}
+	}
+	return fmt.Sprintf(t.Seconds, seconds)
 }
