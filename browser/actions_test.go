@@ -86,6 +86,17 @@ func TestActions(t *testing.T) {
 	v.refreshed()
 	v.until(told + ` === "k is reset."`)
 
+	const units = `document.querySelector("[data-act=refund] [name=units]").value`
+	v.find("cl.throttle k 4 1 3600")
+	v.until(units + ` === "1"`)
+	v.send("#drawer [name=units]", "23")
+	v.refreshed()
+	v.until(units + `.includes("23")`)
+	v.find("cl.throttle j 4 1 3600")
+	v.until(`document.querySelector("#drawer-heading .key").textContent === "j" && ` + units + ` === "1"`) // not what was typed for k
+	v.find("k")
+	v.until(`document.querySelector("#drawer-heading .key").textContent === "k"`)
+
 	rdb.Do(t.Context(), "CL.THROTTLE", "k", 4, 1, 3600, 5)
 	v.click("[data-act=signout] button")
 	v.signIn("bob", "bobs")

@@ -172,7 +172,7 @@ func TestLimitsMistakes(t *testing.T) {
 		{[]string{"diff", file, "--addr", "redis://none:none@" + locked.Addr}, "cellserver: limits diff: " + locked.Addr + ": NOPERM this user has no permissions to run the 'cl.limit|list' command; give a user in the URL who may\n"},
 		{[]string{"diff", file, "--addr", "redis://half:half@" + locked.Addr}, "cellserver: limits diff: " + locked.Addr + ": NOPERM this user has no permissions to run the 'config|get' command; give a user in the URL who may\n"},
 		{[]string{"diff", file, "--addr", "redis://few:few@" + locked.Addr}, "cellserver: limits diff: " + locked.Addr + ": the limit open: the server lists 0 of 1 overrides; give a user in the URL who may read all keys, or try again if limits were reloaded\n"},
-		{[]string{"diff", file, "--addr", redis.Addr}, "cellserver: limits diff: " + redis.Addr + ": ERR unknown command 'CL.LIMIT', with args beginning with: 'LIST'; it must be a cellserver that knows the command, or a Redis\n"},
+		{[]string{"diff", file, "--addr", redis.Addr}, "cellserver: limits diff: " + redis.Addr + ": ERR unknown command 'CL.LIMIT', with args beginning with: 'LIST'; it must be a cellserver that knows the command\n"},
 	} {
 		if code, out, errOut := harness.Call(t, nil, append([]string{"limits"}, tt.args...)...); code != 1 || out != "" || errOut != tt.want {
 			t.Errorf("%q: got %d, %q, %q, want %q", tt.args, code, out, errOut, tt.want)

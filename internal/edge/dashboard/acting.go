@@ -39,14 +39,17 @@ func (v *view) keyActions(target keyTarget) g.Node {
 		key = bytes.TrimPrefix(key, []byte(target.Limit+":"))
 	}
 	fields := []g.Node{hidden("key", resp.Quote(key)), hidden("db", strconv.Itoa(int(target.DB))), hidden("limit", target.Limit)}
-	return v.acts(func() g.Node {
+	return v.acts(strconv.Itoa(int(target.DB))+":"+resp.Quote(target.Key), func() g.Node {
 		t := v.t
 		forms := g.Group{v.act(actions.Reset, t.ActReset, fields)}
 		if of := v.refundOf(target); of != "" {
 			forms = append(forms, v.act(actions.Refund, t.ActRefund, append(slices.Clip(fields), hidden("of", of)), v.input("units", t.ActUnits, "1")))
 		}
 		if target.Limit != "" {
-			forms = append(forms, v.overrideForm(fields), v.act(actions.EndOverride, t.ActEndOverride, fields))
+			forms = append(forms, v.overrideForm(fields))
+			if v.remote == nil {
+				forms = append(forms, v.act(actions.EndOverride, t.ActEndOverride, fields))
+			}
 		}
 		return forms
 	})
@@ -68,7 +71,7 @@ func (v *view) refundOf(target keyTarget) string {
 // limitActions returns the forms that act on a named limit, or why there are none.
 func (v *view) limitActions(l *namedlimit.Limit) g.Node {
 	fields := []g.Node{hidden("limit", l.Name)}
-	return v.acts(func() g.Node {
+	return v.acts(l.Name, func() g.Node {
 		t := v.t
 		shadow := v.act(actions.Shadow, t.ActShadow, fields)
 		switch {
@@ -83,11 +86,15 @@ func (v *view) limitActions(l *namedlimit.Limit) g.Node {
 
 func (v *view) overrideForm(fields []g.Node, first ...g.Node) g.Node {
 	t := v.t
+	if v.remote != nil {
+		return el("p", class("soft"), text(t.ActOverRemote))
+	}
 	return v.act(actions.Override, t.ActOverride, fields, append(first, v.input("policy", t.ActPolicy, "DENY"), v.input("seconds", t.ActSeconds, ""))...)
 }
 
-// acts frames forms. A browser that cannot act is told why, and one without a user gets a form to sign in.
-func (v *view) acts(forms func() g.Node) g.Node {
+// acts frames forms on a target, for which alone they keep what was typed. A browser that cannot act is told
+// why, and one without a user gets a form to sign in.
+func (v *view) acts(target string, forms func() g.Node) g.Node {
 	if v.page.source.Actions == nil {
 		return nil
 	}
@@ -103,7 +110,7 @@ func (v *view) acts(forms func() g.Node) g.Node {
 	default:
 		inside = g.Group{v.outcome(), v.question(), forms(), v.signOutForm()}
 	}
-	return el("section", class("acts"), attr("data-away", t.ActNoReply), attr("data-cut", t.ActUnknown), el("h3", text(t.ActHeading)), inside)
+	return el("section", class("acts"), attr("data-k", "acts "+target), attr("data-away", t.ActNoReply), attr("data-cut", t.ActUnknown), el("h3", text(t.ActHeading)), inside)
 }
 
 // form returns a form to one of the actions' paths, which sends the browser back to this address. Scripts

@@ -1,6 +1,6 @@
-// Package dashboard serves the live page: charts of the last 15 minutes, hot keys, and a form that inspects
-// one key. It keeps a history of one sample every two seconds; everything it shows comes from the functions
-// of its Source. A Page is safe for concurrent use.
+// Package dashboard serves the live page: figures and charts of the last 15 minutes, hot keys, named limits,
+// and a drawer that tells what the next call with a key gets. It keeps a history of one sample every two
+// seconds; everything it shows comes from the functions of its Source. A Page is safe for concurrent use.
 package dashboard
 
 import (

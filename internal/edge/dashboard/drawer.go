@@ -74,6 +74,8 @@ func (v *view) verdict(a *keyAnswer) g.Node {
 		return tell("", t.IsValue)
 	case !a.isJudged() && !a.known:
 		return g.Group{tell("", t.NoSuchKey), el("p", text(t.NoSuchKeyHint))}
+	case !a.isJudged() && a.kind == limiter.Named:
+		return g.Group{tell("", t.LimitNotKnown), el("p", text(t.LimitGoneHint))}
 	case !a.isJudged():
 		return g.Group{tell("", t.LimitNotKnown), el("p", text(t.LimitNotKnownHint))}
 	case a.shadowed:
@@ -131,7 +133,7 @@ func (v *view) about(a *keyAnswer) g.Node {
 		}
 		lines = append(lines, el("p", class("soft"), text(source)))
 	}
-	if a.reply != nil && !a.known {
+	if a.isJudged() && !a.known {
 		lines = append(lines, el("p", class("soft"), text(t.NoState)))
 	}
 	for _, db := range a.others {

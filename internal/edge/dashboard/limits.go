@@ -69,9 +69,9 @@ func (v *view) chosenLimits() (rows []limitRow, folded int) {
 	case "name":
 		order = by(func(*limitRow) float32 { return 0 })
 	case "limited":
-		order = by(func(r *limitRow) float32 { return r.lately.limited })
+		order = by(func(r *limitRow) float32 { return r.lately.limited / max(1, r.lately.calls) })
 	case "near":
-		order = by(func(r *limitRow) float32 { return r.lately.near })
+		order = by(func(r *limitRow) float32 { return r.lately.near / max(1, r.lately.calls) })
 	}
 	slices.SortFunc(rows, order)
 	most := fewLimits

@@ -157,6 +157,7 @@ func TestManyLimits(t *testing.T) {
 	r := limitsOf(t, all...)
 	p := named(t, testSource(nil), r, func() {
 		decided(r, "limit-07", false, 5)
+		decided(r, "limit-07", true, 4) // more than of limit-33, but a smaller share
 		decided(r, "limit-33", true, 3)
 	})
 	page := body(t, p, "lang=en")

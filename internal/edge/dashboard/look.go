@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"math"
+	"strconv"
 	"time"
 
 	"cellserver/internal/decide/namedlimit"
@@ -9,6 +10,7 @@ import (
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
 	"cellserver/internal/limiter/bucket"
+	"cellserver/internal/limiter/calendar"
 	"cellserver/internal/limiter/lease"
 	"cellserver/internal/limiter/value"
 	"cellserver/internal/limiter/window"
@@ -92,6 +94,10 @@ func (a *keyAnswer) tightest() {
 // lookBy looks at a key by a limit.
 func (v *view) lookBy(f *found, spec limiter.Spec) (*keyAnswer, error) {
 	nowNs := v.page.source.Now()
+	anyWindow := spec.Kind.Row().Calendar && spec.Calendar == nil
+	if anyWindow { // one that has begun ends with its key
+		spec.Calendar, _ = v.page.source.Calendars.Of(calendar.Spec{Every: calendar.Second}) // valid
+	}
 	decide := func(s limiter.Spec, quantity int64) (rule limiter.Rule, r funnel.Result, err error) {
 		if err = s.Build(&rule); err == nil {
 			state := limiter.Shifted(f.state, 0)
@@ -105,7 +111,10 @@ func (v *view) lookBy(f *found, spec limiter.Spec) (*keyAnswer, error) {
 	}
 	terms := rule.Terms()
 	a := &keyAnswer{found: *f, kind: spec.Kind, by: v.page.termsText(terms), reply: &reply}
-	if spec.Calendar != nil && v.query.Get("by") != "" {
+	switch {
+	case anyWindow && !f.known:
+		a.reply = nil // which would tell when the window ends
+	case spec.Calendar != nil && !anyWindow:
 		a.by = v.query.Get("by") // with the window
 	}
 	precise, none, err := decide(inMilliseconds(spec), 0)
@@ -186,7 +195,8 @@ func (v *view) lookAtPlaces(f *found, places int64) *keyAnswer {
 	held, _ := unitsOf(&f.state, v.page.source.Now())
 	look := ruleLook{kind: limiter.Concurrency, units: float64(held), capacity: places}
 	look.Capacity, look.outcome = places, outcome{limited: held >= places, left: max(0, places-held)}
-	return &keyAnswer{found: *f, kind: limiter.Concurrency, rules: []ruleLook{look}, next: look.outcome}
+	by := kindName(limiter.Concurrency) + " " + strconv.FormatInt(places, 10)
+	return &keyAnswer{found: *f, kind: limiter.Concurrency, by: by, rules: []ruleLook{look}, next: look.outcome}
 }
 
 // lookWithoutLimit tells what a state says by itself.
@@ -226,6 +236,13 @@ func (v *view) lookAtValue(f *found) *keyAnswer {
 // leftNs returns the time until a key expires.
 func (f *found) leftNs(nowNs int64) uint64 { return uint64(max(0, f.state.ExpiresNs-nowNs)) }
 
+// withSeconds returns a funnel's limit with its period in seconds.
+func withSeconds(s limiter.Spec) limiter.Spec {
+	s.Numbers[1], s.Numbers[2] = inSeconds(s.Unit, s.Numbers[1], s.Numbers[2])
+	s.Unit = funnel.Seconds
+	return s
+}
+
 // inSeconds converts count and period to a period in whole seconds with the same rate.
 func inSeconds(unit funnel.Unit, count, period int64) (countInSec, periodSec int64) {
 	const ms = 1000
@@ -234,7 +251,7 @@ func inSeconds(unit funnel.Unit, count, period int64) (countInSec, periodSec int
 		return count, period
 	case period%ms == 0:
 		return count, period / ms
-	case count > math.MaxInt64/ms:
+	case count < 0 || count > math.MaxInt64/ms:
 		return count, max(1, period/ms) // nearly the same, for an absurd count
 	}
 	return count * ms, period

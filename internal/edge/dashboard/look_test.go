@@ -37,6 +37,7 @@ func namedSource(t *testing.T) (Source, *namedlimit.Registry) {
 		"api:":       stateOf(t, r, "api", "", 1),
 		"shadow:k":   stateOf(t, r, "shadow", "k", 1),
 		"api:\x00":   stateOf(t, r, "api", "\x00", 2),
+		"gone:x":     stateOf(t, r, "api", "x", 1),
 		"api:funnel": {ExpiresNs: testNowNs + 1e9},
 	})
 	return s, r
@@ -65,6 +66,7 @@ func TestLookByName(t *testing.T) {
 		{`limit=api&key=""`, []string{">api:</bdi>", "1 of 6 units"}},
 		{`limit=api&key="\x00"`, []string{`value="&#34;\x00&#34;"`, `&#34;api:\x00&#34;</bdi>`, "2 of 6 units"}},
 		{"limit=+api+&key=half", []string{"3 of 6 units"}},
+		{"key=gone:x", []string{"The limit is not known", "The named limit that the key was charged under is not defined now."}},
 		{"limit=shadow&key=k", []string{"The limit is a shadow, else the next call would be limited.", `<span class="badge">shadow</span>`}},
 		{"limit=api&key=out", []string{"✕ Limited; waiting does not help", "An override decides: <code>command: DENY</code>"}},
 		{"limit=api&key=vip", []string{"✓ unlimited", "<code>command: UNLIMITED</code>"}},
@@ -121,11 +123,16 @@ func TestLookErrors(t *testing.T) {
 	failing.State = func(int64, store.Key) (limiter.State, bool, error) {
 		return limiter.State{}, false, errors.New("the store " + hostile)
 	}
+	away := s
+	away.State = func(int64, store.Key) (limiter.State, bool, error) {
+		return limiter.State{}, false, store.Failure{Line: "STOREDOWN redis://x: no answer; it may have been charged"}
+	}
 	for _, tt := range []struct {
 		source Source
 		query  string
 		want   string
 	}{
+		{away, "key=k", "The store did not answer in time. Looking changes nothing: try again."},
 		{s, "limit=api&key=", "Enter a key"},
 		{s, "key=", "Enter a key"},
 		{s, "key=%22a", "must end with one"},
@@ -137,7 +144,7 @@ func TestLookErrors(t *testing.T) {
 		{s, "limit=api&key=" + strings.Repeat("a", 97), "longer than 96 bytes"},
 		{failing, "limit=api&key=k", "the store &lt;img"},
 		{failing, "key=k", "the store &lt;img"},
-		{s, "limit=api&key=funnel", "another"},
+		{s, "limit=api&key=funnel", "calls get WRONGTYPE"},
 		{s, "key=a&by=throttle+1+x+1", "count: x is not a whole number"},
 		{s, "key=a&by=throttle+1+1", "want a kind and its limit"},
 		{s, "key=a&by=nothing+1+1", "want a kind and its limit"},
@@ -220,7 +227,11 @@ func TestPreciseLooks(t *testing.T) {
 func TestLookAtQuota(t *testing.T) {
 	const toMidnight, toTheHour = "6400", "2800" // from 2023-11-14T22:13:20Z, the time of the tests
 	s := testSource(nil)
-	rule, _ := limiter.OfQuota(5, New(s).anyCalendar(limiter.Quota))
+	second, err := New(s).source.Calendars.Of(calendar.Spec{Every: calendar.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rule, _ := limiter.OfQuota(5, second)
 	var begun limiter.State
 	if _, _, err := rule.Decide(&begun, testNowNs, 2); err != nil {
 		t.Fatal(err)
@@ -237,9 +248,11 @@ func TestLookAtQuota(t *testing.T) {
 		{"key=begun&by=cl-quota+5", "5 a window of the calendar"},
 		{"key=begun", "The limit is not known"},
 		{"key=begun", "<dt>Units</dt><dd>2</dd>"},
+		{"key=a&by=cl-quota+5", "✓ Allowed: 5 at once"},
 	} {
 		wantText(t, body(t, p, "lang=en&"+tt.query), tt.want)
 	}
+	lacksText(t, body(t, p, "lang=en&key=a&by=cl-quota+5"), "would reply")
 }
 
 // TestLookAtPlaces: leases are shown beside the places of the last call.
@@ -254,4 +267,7 @@ func TestLookAtPlaces(t *testing.T) {
 	wantText(t, body(t, New(s), "lang=en&key=c"), "✓ Allowed: 2 at once", "1 of 3 units", "Places of which 33", "CL.CONCURRENCY ACQUIRE</code> · 3 at once")
 	places = 1
 	wantText(t, body(t, New(s), "lang=en&key=c"), "✕ Limited until a place is released")
+	wantText(t, body(t, New(s), "lang=en&key=cl.concurrency+acquire+c+5+60000+x"), "✓ Allowed: 4 at once", "By the limit in the URL.", "by=cl-concurrency+5&amp;")
+	s.State = statesOf(nil)
+	wantText(t, body(t, New(s), "lang=en&key=c"), "✓ Allowed: 1 at once", "has no state for this key")
 }

@@ -12,7 +12,6 @@ import (
 	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
-	"cellserver/internal/limiter/calendar"
 	"cellserver/internal/limiter/window"
 	"cellserver/internal/resp"
 	"cellserver/internal/store"
@@ -104,8 +103,13 @@ func readCall(text string) (c call, ok bool) {
 	if pail := limiter.Bucket.Row(); has(pail.Command, 3) && strings.EqualFold(given[1], pail.Sub) {
 		return call{key: given[2], by: kindName(limiter.Bucket) + " " + given[3]}, true
 	}
-	if has("cl.tokenbucket", 4) {
-		return call{key: given[1], by: "tokenbucket " + strings.Join(given[2:5], " ")}, true
+	if has("cl.concurrency", 4) && strings.EqualFold(given[1], "acquire") {
+		return call{key: given[2], by: kindName(limiter.Concurrency) + " " + given[3]}, true
+	}
+	if len(given) > 4 {
+		if by := funnelTerms(given[0]); by != "" {
+			return call{key: given[1], by: strings.Join(append([]string{by}, given[2:5]...), " ")}, true
+		}
 	}
 	for kind := range limiter.Kinds {
 		row := kind.Row()
@@ -123,6 +127,19 @@ func readCall(text string) (c call, ok bool) {
 		return call{key: name, by: strings.Join(append([]string{kindName(kind)}, rest...), " ")}, true
 	}
 	return c, false
+}
+
+// funnelTerms returns the name that the limit of a command on funnels has in links; empty for other commands.
+func funnelTerms(command string) string {
+	switch strings.ToLower(command) {
+	case "cl.tokenbucket":
+		return byCapacity
+	case "cl.pthrottle":
+		return byMilliseconds
+	case "rl.throttle", "cl.peek", "cl.debit", "cl.refund", "cl.reserve", "cl.bthrottle":
+		return kindName(limiter.Funnel)
+	}
+	return ""
 }
 
 // kindName returns a kind's name in links.
@@ -205,11 +222,13 @@ func (v *view) askKey(f *found, by string) (*keyAnswer, error) {
 			return v.lookNamed(f, limit, []byte(key))
 		}
 	}
-	switch {
-	case f.known && f.state.Kind == limiter.Value:
+	if f.known && f.state.Kind == limiter.Value {
 		return v.lookAtValue(f), nil
-	case f.known && f.state.Kind == limiter.Concurrency && seen.Kind == limiter.Concurrency && seen.Numbers[0] > 0:
-		return v.lookAtPlaces(f, seen.Numbers[0]), nil
+	}
+	if places := placesOf(by, seen); places > 0 && (!f.known || f.state.Kind == limiter.Concurrency) {
+		a := v.lookAtPlaces(f, places)
+		a.isGiven = by != ""
+		return a, nil
 	}
 	spec, isGiven, err := v.page.readTerms(by)
 	if err != nil {
@@ -219,9 +238,12 @@ func (v *view) askKey(f *found, by string) (*keyAnswer, error) {
 		if seen.Numbers[0] == 0 {
 			return v.lookWithoutLimit(f), nil
 		}
-		spec = v.page.specOf(seen)
+		spec = specOf(seen)
 	}
 	if f.known && !sameKind(f.state.Kind, spec.Kind) {
+		if isGiven {
+			return nil, limiter.ErrWrongType
+		}
 		return v.lookWithoutLimit(f), nil
 	}
 	a, err := v.lookBy(f, spec)
@@ -246,20 +268,32 @@ func (v *view) lastSeen(key store.Key) limiter.Terms {
 	return limiter.Terms{}
 }
 
-// specOf returns the limit of terms.
-func (p *Page) specOf(terms limiter.Terms) limiter.Spec {
-	return limiter.Spec{Kind: terms.Kind, Unit: terms.Unit, Reading: funnel.Capacity, Numbers: terms.Numbers, Calendar: p.anyCalendar(terms.Kind)}
+// placesOf returns the places of CL.CONCURRENCY by the address or the key's last call; 0 if neither has them.
+func placesOf(by string, seen limiter.Terms) int64 {
+	if by == "" && seen.Kind == limiter.Concurrency {
+		return seen.Numbers[0]
+	}
+	name, text, _ := strings.Cut(by, " ")
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil && name == kindName(limiter.Concurrency) {
+		return n
+	}
+	return 0
 }
 
-// anyCalendar returns windows of a second for a quota whose calendar is not known: a window that has begun
-// ends with its key.
-func (p *Page) anyCalendar(kind limiter.Kind) *calendar.Calendar {
-	if !kind.Row().Calendar {
-		return nil
+// specOf returns the limit of terms, which lack a quota's calendar. It is that of the commands in seconds.
+func specOf(terms limiter.Terms) limiter.Spec {
+	s := limiter.Spec{Kind: terms.Kind, Unit: terms.Unit, Reading: funnel.Capacity, Numbers: terms.Numbers}
+	if s.Kind == limiter.Funnel {
+		return withSeconds(s)
 	}
-	c, _ := p.source.Calendars.Of(calendar.Spec{Every: calendar.Second}) // valid
-	return c
+	return s
 }
+
+// Names in links for limits of funnels beside that of CL.THROTTLE:
+const (
+	byCapacity     = "tokenbucket" // by the capacity, whatever CL.THROTTLE reads
+	byMilliseconds = "pthrottle"
+)
 
 // maxTermBytes bounds the terms in an address, which errors quote.
 const maxTermBytes = 160
@@ -272,8 +306,12 @@ func (p *Page) readTerms(by string) (s limiter.Spec, isGiven bool, err error) {
 		return s, false, nil
 	}
 	s.Reading = p.source.Reading
-	if given[0] == "tokenbucket" { // a funnel by its capacity
+	named := given[0]
+	switch named {
+	case byCapacity:
 		given[0], s.Reading = kindName(limiter.Funnel), funnel.Capacity
+	case byMilliseconds:
+		given[0] = kindName(limiter.Funnel)
 	}
 	for s.Kind = range limiter.Kinds {
 		if kindName(s.Kind) == given[0] {
@@ -291,7 +329,11 @@ func (p *Page) readTerms(by string) (s limiter.Spec, isGiven bool, err error) {
 			return s, false, fmt.Errorf("%s: %s is not a whole number", names[i], resp.Quote([]byte(given[i])))
 		}
 	}
-	if s.Calendar = p.anyCalendar(s.Kind); s.Calendar != nil && len(given) > len(names) {
+	if named == byMilliseconds {
+		s.Unit = funnel.Milliseconds
+		s = withSeconds(s)
+	}
+	if row.Calendar && len(given) > len(names) {
 		rules, _, err := namedlimit.ReadRules(append([]string{"QUOTA", given[0]}, given[1:]...), p.source.Reading)
 		if err == nil {
 			s.Calendar, err = p.source.Calendars.Of(rules[0].Calendar)
@@ -320,7 +362,12 @@ func (p *Page) readKey(t *words.Texts, text string) (key []byte, problem string)
 // problemText tells why there is no answer.
 func problemText(t *words.Texts, err error) string {
 	var argument *funnel.ArgumentError
+	var failure store.Failure
 	switch {
+	case errors.Is(err, limiter.ErrWrongType):
+		return t.WrongKind
+	case errors.As(err, &failure) && strings.HasPrefix(failure.Line, "STOREDOWN "):
+		return t.StoreDown
 	case errors.Is(err, errLimitUnknown):
 		return t.LimitUnknown
 	case errors.As(err, &argument):

@@ -65,6 +65,15 @@ func TestLimitOfLastCall(t *testing.T) {
 	}
 }
 
+// TestMillisecondsOfLastCall: the command that is named replies in seconds.
+func TestMillisecondsOfLastCall(t *testing.T) {
+	s := testSource(map[string]int64{"half": testNowNs + 16e9})
+	s.Top = func(topkeys.Ranking, int) []topkeys.Entry {
+		return []topkeys.Entry{{Name: "half", Terms: limiter.Terms{Unit: funnel.Milliseconds, Numbers: limiter.Numbers{16, 30, 60_000}}}}
+	}
+	wantText(t, body(t, New(s), "lang=en&key=half"), "<dt>CL.THROTTLE with quantity 1 would reply</dt><dd><code>0 16 7 -1 18</code>")
+}
+
 // TestAlike: for a key that does not exist, hot keys with its name in theirs are offered.
 func TestAlike(t *testing.T) {
 	s := testSource(nil)
@@ -89,6 +98,10 @@ func TestWholeCalls(t *testing.T) {
 		{`cl.throttle "a b\x00" 15 30 60`, `&#34;a b\x00&#34;</bdi>`},
 		{`cl.throttle "a b" 15 30 60`, "<code>0 16 15 -1 2</code>"},
 		{"cl.tokenbucket a 16 30 60", "<code>0 16 15 -1 2</code>"},
+		{"cl.pthrottle a 15 30 60000", "<dt>CL.THROTTLE with quantity 1 would reply</dt><dd><code>0 16 15 -1 2</code>"},
+		{"CL.PEEK a 15 30 60", "<code>0 16 15 -1 2</code>"},
+		{"cl.debit a 15 30 60 2", "<code>0 16 15 -1 2</code>"},
+		{"cl.bthrottle a 15 30 60 1 0", "<code>0 16 15 -1 2</code>"},
 		{"cl.bucket take a 5", "✕ Limited until it is filled"},
 		{"cl.check api a", "There is no limit of this name."},
 		{"cl.throttle a", "cl.throttle a</bdi>"}, // a key
@@ -105,7 +118,7 @@ func TestLookAtOtherKinds(t *testing.T) {
 		{"by=fixedwindow+5+60&key=a", "<dt>CL.FIXEDWINDOW with quantity 1 would reply</dt><dd><code>0 5 4 -1 60</code>"},
 		{"by=bucket+5&key=a", "<dt>CL.BUCKET TAKE with quantity 1 would reply</dt><dd><code>1 5 0 -1 -1</code>"},
 		{"by=bucket+5&key=a", "✕ Limited until it is filled"},
-		{"by=fixedwindow+5+60&key=funnel", "The limit is not known"}, // the key holds the state of another command
+		{"by=fixedwindow+5+60&key=funnel", "The key is of another kind than this limit: calls get WRONGTYPE."},
 	} {
 		wantText(t, body(t, p, "lang=en&"+tt.query), tt.want)
 	}

@@ -75,10 +75,10 @@ type severityRow struct {
 	section string
 }
 
-func (a alarm) row() *severityRow { return &severityRows()[a] }
+func (a alarm) row() severityRow { return severityRows()[a] }
 
-func severityRows() *[alarms]severityRow {
-	return &[alarms]severityRow{
+func severityRows() [alarms]severityRow {
+	return [alarms]severityRow{
 		notDurable:           {alert: "NotDurable", urgent: critical, above: 10, tile: "durability"},
 		tooFewReplicas:       {alert: "TooFewReplicas", urgent: critical, above: 3, within: 5 * time.Minute, tile: "replicas"},
 		storeAway:            {alert: "StoreAway", urgent: critical, tile: "store"},
@@ -108,10 +108,10 @@ func severityRows() *[alarms]severityRow {
 }
 
 // runbook is the title of the section that says what to do.
-func (r *severityRow) runbook() string { return "Cellserver" + cmp.Or(r.section, r.alert) }
+func (r severityRow) runbook() string { return "Cellserver" + cmp.Or(r.section, r.alert) }
 
 // minutes is the time over which a counter is summed.
-func (r *severityRow) minutes() int { return int(r.within.Minutes()) }
+func (r severityRow) minutes() int { return int(r.within.Minutes()) }
 
 // over returns an alarm's urgency if a value is above its threshold.
 func (a alarm) over(value float64) urgency {

@@ -18,9 +18,33 @@ type jsonWriter struct {
 }
 
 func (w *jsonWriter) header(names []string) error {
+	if err := checkNames(names); err != nil {
+		return err
+	}
 	w.names = names
 	_, err := w.out.WriteString(`{"rows": [`)
 	return err
+}
+
+// checkNames returns an error if an object could have two members of one name, of which readers keep one.
+func checkNames(names []string) error {
+	seen := map[string]bool{}
+	for _, name := range names {
+		switch {
+		case !utf8.ValidString(name):
+			return fmt.Errorf("the name of column %s is not UTF-8, as --json requires: rename it in the header", quoted(name))
+		case seen[name]:
+			return fmt.Errorf("column %s appears twice, and --json requires different names: rename one in the header", quoted(name))
+		}
+		seen[name] = true
+	}
+	for _, name := range names {
+		if other := name + inBase64; seen[other] {
+			return fmt.Errorf("column %s has the name under which --json writes values of column %s that are not UTF-8: rename one in the header",
+				quoted(other), quoted(name))
+		}
+	}
+	return nil
 }
 
 func (w *jsonWriter) row(r *row, result funnel.Result) error {
@@ -54,10 +78,13 @@ func inMs(n, msPerUnit int64) int64 {
 	return n * msPerUnit
 }
 
+// inBase64 ends the name of a value that is not UTF-8.
+const inBase64 = "_base64"
+
 func appendColumn(b []byte, name, text string) []byte {
 	var value any = text
 	if !utf8.ValidString(text) {
-		name, value = name+"_base64", []byte(text)
+		name, value = name+inBase64, []byte(text)
 	}
 	for i, v := range []any{name, value} {
 		encoded, _ := json.Marshal(v) // texts and bytes have no error

@@ -55,6 +55,20 @@ func TestDatabaseOfURL(t *testing.T) {
 	}
 }
 
+// TestUnknownCommand: no Redis knows the commands of CL.
+func TestUnknownCommand(t *testing.T) {
+	s := &Server{name: "h:1"}
+	for text, want := range map[string]string{
+		"ERR unknown command 'CL.TOP', with args beginning with: 'a'":   "h:1: %s; it must be a cellserver that knows the command",
+		"ERR unknown command `CL.LIMIT`, with args beginning with: 'a'": "h:1: %s; it must be a cellserver that knows the command",
+		"ERR unknown command 'RESTORE', with args beginning with: 'a'":  "h:1: %s; it must be a cellserver that knows the command, or a Redis",
+	} {
+		if got := s.explain(errors.New(text)).Error(); got != fmt.Sprintf(want, text) {
+			t.Errorf("got %q", got)
+		}
+	}
+}
+
 func TestLimiterState(t *testing.T) {
 	const now = 1_700_000_000_000_000_000
 	for _, tt := range []struct {

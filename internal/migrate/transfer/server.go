@@ -108,6 +108,8 @@ func (s *Server) use(db int) {
 	s.options, s.client = &o, redis.NewClient(&o)
 }
 
+const onlyOurs = "it must be a cellserver that knows the command"
+
 // explain adds advice to an error.
 func (s *Server) explain(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
@@ -122,7 +124,9 @@ func (s *Server) explain(err error) error {
 		{"READONLY", "it is a replica; give the primary's address"},
 		{"DB index is out of range", "start the target with as many --databases as the source has"},
 		{"connection refused", "check the address, and that the server runs"},
-		{"unknown command", "it must be a cellserver that knows the command, or a Redis"},
+		{"unknown command 'CL.", onlyOurs},
+		{"unknown command `CL.", onlyOurs}, // Redis before 7
+		{"unknown command", onlyOurs + ", or a Redis"},
 		{"LOADING", "wait until it has loaded"},
 		{"MISCONF", "see its log"},
 		{"OOM", "give it more memory (maxmemory)"},

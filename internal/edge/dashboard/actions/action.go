@@ -2,6 +2,7 @@ package actions
 
 import (
 	"fmt"
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -142,6 +143,9 @@ func (q *request) done(a *action, reply []int64) string {
 	case Refund:
 		remaining, limit := "?", "?"
 		if len(reply) == 5 { // as CL.THROTTLE replies
+			if reply[1] == 0 || reply[1] == math.MaxInt64 { // DENY or UNLIMITED
+				return fmt.Sprintf(q.t.RefundNothing, key)
+			}
 			limit, remaining = strconv.FormatInt(reply[1], 10), strconv.FormatInt(reply[2], 10)
 		}
 		return fmt.Sprintf(q.t.RefundDone, key, remaining, limit)

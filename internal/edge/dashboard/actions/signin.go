@@ -29,6 +29,9 @@ func Problem(t *words.Texts, name string) string {
 // Bounds of sign-ins under way. A wrong password is answered late, which slows down guessing.
 const (
 	maxGuests = 64
+	// maxGuestsPerHost is wide, as everybody behind a proxy is one host. A closed connection counts until its
+	// answer is due: else closing it early would end the pause.
+	maxGuestsPerHost = 16
 	// maxGuestsPerName bounds those of one name from one host, which may be a proxy.
 	maxGuestsPerName = 2
 )
@@ -40,19 +43,21 @@ type guest struct{ host, name string }
 type guests struct {
 	mu     sync.Mutex // guards all below
 	all    int
+	byHost map[string]int
 	byName map[guest]int
 }
 
 func (g *guests) enter(of guest) (ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.all >= maxGuests || g.byName[of] >= maxGuestsPerName {
+	if g.all >= maxGuests || g.byHost[of.host] >= maxGuestsPerHost || g.byName[of] >= maxGuestsPerName {
 		return false
 	}
 	if g.byName == nil {
-		g.byName = map[guest]int{}
+		g.byHost, g.byName = map[string]int{}, map[guest]int{}
 	}
 	g.all++
+	g.byHost[of.host]++
 	g.byName[of]++
 	return true
 }
@@ -61,6 +66,9 @@ func (g *guests) leave(of guest) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.all--
+	if g.byHost[of.host]--; g.byHost[of.host] == 0 {
+		delete(g.byHost, of.host)
+	}
 	if g.byName[of]--; g.byName[of] == 0 {
 		delete(g.byName, of)
 	}

@@ -1,6 +1,7 @@
 package actions
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -95,13 +96,65 @@ func TestFloodOfSignIns(t *testing.T) {
 		if got := strings.Count(h.log.String(), "\n"); got > 4 {
 			t.Errorf("the log has %d lines: %s", got, &h.log)
 		}
-		for i := range maxGuests {
-			if !h.guests.enter(guest{"host", strconv.Itoa(i)}) {
-				t.Errorf("guest %d of %d is kept out", i, maxGuests)
+	})
+}
+
+// TestGuestsAreBounded: in all, and those of a host and of a name from it. Who leaves makes room.
+func TestGuestsAreBounded(t *testing.T) {
+	t.Parallel()
+	var g guests
+	for range 2 {
+		var in []guest
+		for i := range 2 * maxGuests {
+			of := guest{strconv.Itoa(i / (2 * maxGuestsPerHost)), strconv.Itoa(i % (2 * maxGuestsPerHost))}
+			if g.enter(of) {
+				in = append(in, of)
 			}
 		}
-		if h.guests.enter(guest{"host", "more"}) {
+		hosts, names := len(g.byHost), len(g.byName)
+		if len(in) != maxGuests || hosts != maxGuests/maxGuestsPerHost || names != maxGuests {
+			t.Errorf("%d guests of %d hosts, %d names", len(in), hosts, names)
+		}
+		if g.enter(guest{"more", ""}) {
 			t.Error("sign-ins are not bounded")
+		}
+		for _, of := range in {
+			g.leave(of)
+		}
+		if g.all+len(g.byHost)+len(g.byName) != 0 {
+			t.Errorf("all have left: %+v", &g)
+		}
+	}
+}
+
+// TestFloodOfNames: wrong passwords of one host under ever new names, whose connections are closed at once,
+// keep no other host out.
+func TestFloodOfNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := open(t)
+		gone, leave := context.WithCancel(t.Context())
+		leave()
+		var tried atomic.Int32
+		var all sync.WaitGroup
+		for i := range 2 * maxGuests {
+			all.Go(func() {
+				if h.serve(post(SignInPath, "name", strconv.Itoa(i), "password", "guess").WithContext(gone)).Code == http.StatusForbidden {
+					tried.Add(1)
+				}
+			})
+		}
+		synctest.Wait()
+		r := post(SignInPath, "name", "ann", "password", "secret")
+		r.RemoteAddr = "198.51.100.7:1"
+		if w := h.serve(r); w.Code != http.StatusOK {
+			t.Errorf("another host meanwhile: %d, %s", w.Code, w.Body)
+		}
+		all.Wait()
+		if n := tried.Load(); n != maxGuestsPerHost {
+			t.Errorf("%d passwords were tried at once", n)
+		}
+		if w := h.serve(post(SignInPath, "name", "ann", "password", "secret")); w.Code != http.StatusOK {
+			t.Errorf("the same host afterwards: %d, %s", w.Code, w.Body)
 		}
 	})
 }

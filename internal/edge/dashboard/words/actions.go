@@ -4,14 +4,14 @@ package words
 type Actions struct {
 	ActHeading, ActReplica, ActNotTrusted, ActNoReply, ActUnknown, ActBusy, ActNone, NotConfirmed string
 
-	SignIn, SignInNote, SignOut, SignedInAs, UserName, Password               string
-	SignInWrong, SignInOpen, SignInBusy, SignInFailed, SignInEnded            string
-	ActUser, ActReset, ActRefund, ActOverride, ActEndOverride, ActCancel      string
-	ActShadow, ActEndShadow, ActByFile, ActUnits, ActPolicy, ActSeconds       string
-	UnitsWrong, SecondsWrong, PolicyRest                                      string
-	AskReset, AskRefund, AskOverride, AskEndOverride, AskShadow, AskEndShadow string
-	ResetDone, ResetNothing, RefundDone, OverrideDone, EndOverrideDone        string
-	EndOverrideNothing, ShadowDone, EndShadowDone                             string
+	SignIn, SignInNote, SignOut, SignedInAs, UserName, Password                        string
+	SignInWrong, SignInOpen, SignInBusy, SignInFailed, SignInEnded                     string
+	ActUser, ActReset, ActRefund, ActOverride, ActEndOverride, ActCancel               string
+	ActShadow, ActEndShadow, ActByFile, ActOverRemote, ActUnits, ActPolicy, ActSeconds string
+	UnitsWrong, SecondsWrong, PolicyRest                                               string
+	AskReset, AskRefund, AskOverride, AskEndOverride, AskShadow, AskEndShadow          string
+	ResetDone, ResetNothing, RefundDone, RefundNothing, OverrideDone, EndOverrideDone  string
+	EndOverrideNothing, ShadowDone, EndShadowDone                                      string
 }
 
 func actions(in func(en, zh string) string) Actions {
@@ -58,6 +58,7 @@ func (a *Actions) ofForms(in func(en, zh string) string) {
 	a.ActEndShadow = in("Enforce it", "恢复限流")
 	a.ActByFile = in("This limit is defined in --limits-file: change it there, and send CL.LIMIT RELOAD or SIGHUP.",
 		"该限额在 --limits-file 中定义：请在文件中修改，然后发送 CL.LIMIT RELOAD 或 SIGHUP。")
+	a.ActOverRemote = in("Over a store on other machines, overrides are in --limits-file only.", "使用其他机器上的存储时，覆盖规则只在 --limits-file 中定义。")
 	a.ActUnits = in("Units", "数量")
 	a.ActPolicy = in("DENY, UNLIMITED, PLAN name, or rules", "DENY、UNLIMITED、PLAN 名称，或规则")
 	a.ActSeconds = in("Seconds (empty for no end)", "秒数（留空则不结束）")
@@ -77,6 +78,7 @@ func (a *Actions) ofOutcomes(in func(en, zh string) string) {
 	a.ResetDone = in("%s is reset.", "%s 已重置。")
 	a.ResetNothing = in("There was nothing to reset: %s has no state.", "无需重置：%s 没有状态。")
 	a.RefundDone = in("Refunded to %s: %s of %s units are available.", "已退还给 %s：可用 %s / %s。")
+	a.RefundNothing = in("Nothing was refunded to %s: an override decides, and counts nothing.", "未退还给 %s：由覆盖规则判定，不计数。")
 	a.OverrideDone = in("The override of %s holds.", "%s 的覆盖规则已生效。")
 	a.EndOverrideDone = in("The override of %s has ended.", "%s 的覆盖规则已结束。")
 	a.EndOverrideNothing = in("%s had no override that was set by command.", "%s 没有由命令设置的覆盖规则。")

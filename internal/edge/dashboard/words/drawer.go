@@ -4,8 +4,8 @@ package words
 type Drawer struct {
 	Find, FindHint, FindButton, KeyHint, Close, LimitTitle, NoAnswer                              string
 	Key, KeyMissing, KeyQuotes, KeyTooLong, Database, DatabaseTooLarge, AlsoIn                    string
-	NumberTooSmall, ZeroRate, TooSlow, TooLong, LimitUnknown                                      string
-	NoSuchKey, NoSuchKeyHint, Alike, LimitNotKnown, LimitNotKnownHint, NoState                    string
+	NumberTooSmall, ZeroRate, TooSlow, TooLong, LimitUnknown, WrongKind, StoreDown                string
+	NoSuchKey, NoSuchKeyHint, Alike, LimitNotKnown, LimitNotKnownHint, LimitGoneHint, NoState     string
 	AllowedNow, LimitedFor, LimitedAlways, LimitedUntilFilled, LimitedUntilReleased, ShadowedNext string
 	ByLimit, ByOverride, LimitOfLink, LimitOfLastCall, LinkToKey, LinkToLimit                     string
 	FunnelPicture, BucketPicture, WindowPicture, PlacesPicture, UnitsOf, LeakRate, In, Now        string
@@ -56,6 +56,8 @@ func (d *Drawer) ofAnswers(in func(en, zh string) string) {
 		"这个漏斗需要 146 年以上才能漏空：请减小 max_burst 或 period，或增大 count。")
 	d.TooLong = in("This window would be longer than 146 years: enter a smaller period.",
 		"这个窗口超过 146 年：请减小 period。")
+	d.WrongKind = in("The key is of another kind than this limit: calls get WRONGTYPE.", "该 Key 的类型与此限额不符：请求会得到 WRONGTYPE。")
+	d.StoreDown = in("The store did not answer in time. Looking changes nothing: try again.", "存储未及时响应。查看不会改变任何数据，请重试。")
 	d.LimitUnknown = in("There is no limit of this name.", "没有此名称的命名限额。")
 
 	d.NoSuchKey = in("No such key: nothing is charged to it", "没有这个 Key：没有任何扣减")
@@ -66,6 +68,7 @@ func (d *Drawer) ofAnswers(in func(en, zh string) string) {
 	d.LimitNotKnownHint = in("The server stores a key's state but not its limit, and the key is not among the most requested now. "+
 		"Enter a whole call, such as cl.throttle user:1 15 30 60.",
 		"服务器只保存 Key 的状态，不保存限额，而该 Key 目前不在请求最多的 Key 之中。请填写完整的命令，例如 cl.throttle user:1 15 30 60。")
+	d.LimitGoneHint = in("The named limit that the key was charged under is not defined now.", "该 Key 所属的命名限额目前没有定义。")
 	d.NoState = in("The server has no state for this key: nothing is charged to it.", "服务器没有该 Key 的状态：没有任何扣减。")
 
 	d.AllowedNow = in("Allowed: %s at once", "放行：一次最多 %s 个")
