@@ -28,7 +28,7 @@ export GORACE ?= atexit_sleep_ms=50
 # clones: without the profile, for which everything is compiled again, without this directory's name, and, as what is
 # released, without cgo. vet and lint come first, so the tests are not vetted again. Most tests wait more than they
 # compute, so more of them run at once than there are processors. The timeout is for a test that hangs, on a slow machine.
-CHECKS := test check vet vet-others lint fuzz test-soak test-deploy test-release test-browser test-bench test-clients check-server check-others
+CHECKS := test check vet vet-others lint fuzz test-soak test-deploy test-release test-browser test-bench test-clients
 $(CHECKS): export GOFLAGS := $(GOFLAGS) -pgo=off -trimpath
 $(CHECKS): export CGO_ENABLED := 0
 TESTS := $(GO) test -vet=off -count=1 -p 4 -parallel 4 -timeout 60m
@@ -76,11 +76,7 @@ test-bench test-clients: test-%:
 	cd $* && $(RACE) ./...
 
 check: format vet lint
-	$(MAKE) -j 2 check-server check-others
-
-check-server:
 	$(GO) test -short ./...
-check-others:
 	cd bench && $(GO) test -short ./...
 	cd clients && $(GO) test -short ./...
 	cd browser && $(GO) test -short -parallel 8 ./...
