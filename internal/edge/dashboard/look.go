@@ -111,11 +111,8 @@ func (v *view) lookBy(f *found, spec limiter.Spec) (*keyAnswer, error) {
 	}
 	terms := rule.Terms()
 	a := &keyAnswer{found: *f, kind: spec.Kind, by: v.page.termsText(terms), reply: &reply}
-	switch {
-	case anyWindow && !f.known:
+	if anyWindow && !f.known {
 		a.reply = nil // which would tell when the window ends
-	case spec.Calendar != nil && !anyWindow:
-		a.by = v.query.Get("by") // with the window
 	}
 	precise, none, err := decide(inMilliseconds(spec), 0)
 	if err != nil {

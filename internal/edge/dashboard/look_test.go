@@ -253,6 +253,7 @@ func TestLookAtQuota(t *testing.T) {
 		wantText(t, body(t, p, "lang=en&"+tt.query), tt.want)
 	}
 	lacksText(t, body(t, p, "lang=en&key=a&by=cl-quota+5"), "would reply")
+	wantText(t, body(t, p, "lang=en&key=cl.quota+a+5+DAY"), `href="/?by=cl-quota+5+DAY&amp;db=0&amp;key=a&amp;lang=en"`)
 }
 
 // TestLookAtPlaces: leases are shown beside the places of the last call.

@@ -247,10 +247,14 @@ func (v *view) askKey(f *found, by string) (*keyAnswer, error) {
 		return v.lookWithoutLimit(f), nil
 	}
 	a, err := v.lookBy(f, spec)
-	if err == nil {
-		a.isGiven = isGiven
+	if err != nil {
+		return nil, err
 	}
-	return a, err
+	a.isGiven = isGiven
+	if spec.Calendar != nil {
+		a.by = by // with the window
+	}
+	return a, nil
 }
 
 // sameKind reports whether requests of a kind are decided on a state.
