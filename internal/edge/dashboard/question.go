@@ -225,10 +225,14 @@ func (v *view) askKey(f *found, by string) (*keyAnswer, error) {
 	if f.known && f.state.Kind == limiter.Value {
 		return v.lookAtValue(f), nil
 	}
-	if places := placesOf(by, seen); places > 0 && (!f.known || f.state.Kind == limiter.Concurrency) {
+	switch places := placesOf(by, seen); {
+	case places <= 0:
+	case !f.known || f.state.Kind == limiter.Concurrency:
 		a := v.lookAtPlaces(f, places)
 		a.isGiven = by != ""
 		return a, nil
+	case by != "":
+		return nil, limiter.ErrWrongType
 	}
 	spec, isGiven, err := v.page.readTerms(by)
 	if err != nil {

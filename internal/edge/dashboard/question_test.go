@@ -118,6 +118,7 @@ func TestLookAtOtherKinds(t *testing.T) {
 		{"by=fixedwindow+5+60&key=a", "<dt>CL.FIXEDWINDOW with quantity 1 would reply</dt><dd><code>0 5 4 -1 60</code>"},
 		{"by=bucket+5&key=a", "<dt>CL.BUCKET TAKE with quantity 1 would reply</dt><dd><code>1 5 0 -1 -1</code>"},
 		{"by=bucket+5&key=a", "✕ Limited until it is filled"},
+		{"by=cl-concurrency+5&key=funnel", "calls get WRONGTYPE."},
 		{"by=fixedwindow+5+60&key=funnel", "The key is of another kind than this limit: calls get WRONGTYPE."},
 	} {
 		wantText(t, body(t, p, "lang=en&"+tt.query), tt.want)
