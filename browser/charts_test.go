@@ -325,15 +325,15 @@ func TestRestart(t *testing.T) {
 	if eval[int](v, `document.querySelectorAll("line.start").length`) != 0 {
 		t.Error("a server that is older than the charts has a mark")
 	}
+	const parts = `document.querySelector("#chart-connections .stroke.first").getAttribute("d").split("M").length - 1`
+	before := eval[int](v, parts)
 	f.restart(t)
 	const marks = `[...document.querySelectorAll("text.start")].map((mark) => mark.textContent)`
 	v.until(`document.querySelector("line.start") !== null`)
 	if got := eval[[]string](v, marks); len(got) != chartCount || got[0] != "restarted" {
 		t.Errorf("the marks say %q", got)
 	}
-	const parts = `document.querySelector("#chart-connections .stroke.first").getAttribute("d").split("M").length - 1`
-	before := eval[int](v, parts)
-	v.until(parts + ` === ` + fmt.Sprint(before+1)) // a curve of the new samples
+	v.until(parts + ` > ` + fmt.Sprint(before)) // a curve of the new samples
 	if got := v.spanMs(); got < 14*60_000 {
 		t.Errorf("after a restart the charts show %v ms", got)
 	}

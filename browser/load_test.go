@@ -64,7 +64,7 @@ func TestUnderLoad(t *testing.T) {
 	}
 	v.until(`document.querySelector("#drawer .vessel") !== null`)
 	drawer := v.text("#drawer")
-	for _, want := range []string{"✓ Allowed: ", "10 at once, 1 per hour", "of 10 units", "1 every 3,600 s", "0 10 5 -1", "Also in database 1"} {
+	for _, want := range []string{"✓ Allowed: ", "10 at once, 1 per hour", "of 10 units", "1 every 1 h", "0 10 5 -1", "Also in database 1"} {
 		if !strings.Contains(drawer, want) {
 			t.Errorf("the drawer %q lacks %q", drawer, want)
 		}

@@ -38,7 +38,7 @@ func exceptions(common []string) []exception {
 		{`^keys `, "the order of KEYS", "neither defines one", each(sorted)},
 		{`^scan [-+]?0*( |$)`, "SCAN's cursors, and the keys that one call returns", "each server has its own cursors; complete iterations are compared", evenScan},
 		{`^scan [-+]?0*[1-9]`, "SCAN with a cursor that it did not return", "each server has its own cursors", typeOnly},
-		{`^set `, "SET of what is no TAT, on a funnel", "it would end the limit without anybody meaning it; DEL it first", refusesValue},
+		{`^set `, "SET of an integer that is no TAT, on a funnel", "it would end the limit without anybody meaning it; DEL it first", refusesValue},
 		{"", "changes of a limiter's key by commands of values, by a user without @refill", "who may not CL.RESET a limiter must not remove it otherwise", needsRefill},
 		{`^dump `, "DUMP of a limiter", "it has the whole state, not only a TAT", dumpsState},
 		{`^persist `, "PERSIST of a key", "a limiter that never expires would stay full; only buckets may", typeOnly},

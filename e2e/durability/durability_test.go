@@ -127,7 +127,7 @@ func TestSIGTERMLosesNothing(t *testing.T) {
 			p, confirmed := harness.StartKeeping(t, dir, "--fsync-interval", interval), 0
 			for round := range 4 {
 				run := load.Begin(t.Context(), p.Addr)
-				time.Sleep(rand.N(500 * time.Millisecond))
+				time.Sleep(100*time.Millisecond + rand.N(400*time.Millisecond))
 				if round > 1 {
 					harness.SayTo(t, p.Dial(t), "BGSAVE\r\n", "\r\n") // unless a client has just had that
 				}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"cellserver/e2e/harness"
+	"cellserver/internal/test/patience"
 )
 
 // TestPausedServer: SIGSTOP stops syncs, too, and SIGCONT lets them go on.
@@ -26,7 +27,7 @@ func TestPausedServer(t *testing.T) {
 			p.Signal(t, syscall.SIGSTOP)
 			time.Sleep(3 * time.Second)
 			p.Signal(t, syscall.SIGCONT)
-			time.Sleep(1500 * time.Millisecond)
+			patience.Until(func() bool { return load.Confirmed() > 0 })
 			endLoad(t, run, p, syscall.SIGKILL)
 			if found := checkLoad(t, load, harness.StartKeeping(t, dir, "--fsync-interval", interval)); found.Confirmed == 0 {
 				t.Errorf("%+v", found)

@@ -69,13 +69,15 @@ func TestHotKeyLinks(t *testing.T) {
 	t.Parallel()
 	p := harness.StartServer(t)
 	nc := p.Dial(t)
-	for _, call := range []string{"CL.THROTTLE f 14 30 60", "CL.THROTTLE f 15 30 60", "CL.PTHROTTLE m 0 7 250", "CL.FIXEDWINDOW w 5 60", "CL.BUCKET TAKE b 9", "CL.CONCURRENCY ACQUIRE c 3 60000"} {
-		harness.Reply(t, nc, call)
+	for range 3 { // as calls are not counted while the page reads the ranking
+		for _, call := range []string{"CL.THROTTLE f 14 1 3600", "CL.THROTTLE f 15 1 3600", "CL.PTHROTTLE m 0 7 250", "CL.FIXEDWINDOW w 5 60", "CL.BUCKET TAKE b 9", "CL.CONCURRENCY ACQUIRE c 3 60000"} {
+			harness.Reply(t, nc, call)
+		}
 	}
 	want := map[string]string{
-		"f": "<dt>CL.THROTTLE with quantity 1 would reply</dt><dd><code>0 16 13 -1 ", "m": " of 1 units</dd>",
-		"w": "<dt>CL.FIXEDWINDOW with quantity 1 would reply</dt><dd><code>0 5 3 -1 ", "b": "<dt>CL.BUCKET TAKE with quantity 1 would reply</dt><dd><code>1 9 0 ",
-		"c": "1 of 3 units</dd>",
+		"f": "<dt>CL.THROTTLE with quantity 1 would reply</dt><dd><code>0 16 9 -1 ", "m": " of 1 units</dd>",
+		"w": "<dt>CL.FIXEDWINDOW with quantity 1 would reply</dt><dd><code>0 5 1 -1 ", "b": "<dt>CL.BUCKET TAKE with quantity 1 would reply</dt><dd><code>1 9 0 ",
+		"c": "3 of 3 units</dd>",
 	}
 	links := map[string]string{}
 	p.Eventually(t, "list the keys", func() bool {

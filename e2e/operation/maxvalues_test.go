@@ -106,7 +106,7 @@ func TestFloodOfValues(t *testing.T) {
 func TestFloodOfLimitersLeavesValues(t *testing.T) {
 	t.Parallel()
 	p := harness.StartServer(t, "--maxmemory", "48mb")
-	floodValues(t, p, "v", 2000, expiring(60))
+	floodValues(t, p, "v", 2000, expiring(600))
 	harness.Flood(t, p, "f", 200_000)
 	if n, evicted := p.Metric(t, "cellserver_values"), p.Metric(t, "cellserver_evicted_keys_total"); n != 2000 || evicted == 0 {
 		t.Errorf("%.0f values are left, %.0f limiters were evicted", n, evicted)

@@ -59,7 +59,7 @@ func TestNotReadyWhileItDrains(t *testing.T) {
 	}
 	idle := bufio.NewReader(p.Dial(t))
 	nc := p.Dial(t)
-	harness.Send(t, nc, "DEBUG SLEEP 2\r\n")
+	harness.Send(t, nc, "DEBUG SLEEP 5\r\n")
 	p.Eventually(t, "see the command", func() bool {
 		return p.Metric(t, "cellserver_received_bytes_total") > 0
 	})

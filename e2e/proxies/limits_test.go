@@ -136,7 +136,7 @@ func TestHAProxyLogsIn(t *testing.T) {
 		t.Errorf("of 30 requests %d are allowed and %d denied", allowed, denied)
 	}
 	s.password = ""
-	s.front = freeAddr(t)
+	s.front = processtest.FreeAddr(t)
 	startHAProxy(t, processtest.Need(t, r.program, r.program), s, mode{closed: true, patient: true})
 	s.expect(t, visit{path: "/"}, http.StatusServiceUnavailable)
 }

@@ -84,7 +84,7 @@ func port(addr string) string { return addr[strings.LastIndexByte(addr, ':'):] }
 
 func startNginx(t *testing.T, program string, s *stack, how mode) {
 	t.Helper()
-	dir, open := t.TempDir(), freeAddr(t)
+	dir, open := t.TempDir(), processtest.FreeAddr(t)
 	text := read(t, "deploy/nginx/nginx.conf")
 	if how.closed {
 		text = edit(t, text, "        server 127.0.0.1:8079 backup;\n", "")
@@ -151,7 +151,7 @@ const secret = "$2a$04$4M2dFXgRtzv9EWN.MPkFqeGGLmnfa8wkkSQDhbjlzfN5/mrNn7TsK"
 
 func startCaddy(t *testing.T, program string, s *stack, how mode) {
 	t.Helper()
-	dir, open := t.TempDir(), freeAddr(t)
+	dir, open := t.TempDir(), processtest.FreeAddr(t)
 	text := read(t, "deploy/caddy/Caddyfile")
 	if how.closed {
 		from, to := strings.Index(text, "\t\t@unavailable "), strings.Index(text, "\t}\n}\n")

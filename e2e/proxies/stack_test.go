@@ -3,14 +3,12 @@ package proxies
 import (
 	"cmp"
 	"context"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"sync/atomic"
 	"testing"
 
@@ -37,7 +35,7 @@ type stack struct {
 func startStack(t *testing.T, r recipe, how mode) *stack {
 	t.Helper()
 	program := processtest.Need(t, r.program, r.program)
-	s := &stack{t: t, front: freeAddr(t), httpAddr: freeAddr(t), redisAddr: freeAddr(t), limits: limitsFile(t)}
+	s := &stack{t: t, front: processtest.FreeAddr(t), httpAddr: processtest.FreeAddr(t), redisAddr: processtest.FreeAddr(t), limits: limitsFile(t)}
 	s.site = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		s.served.Add(1)
 		_, _ = w.Write([]byte("the site\n"))
@@ -48,25 +46,6 @@ func startStack(t *testing.T, r recipe, how mode) *stack {
 	s.startLimiter()
 	r.start(t, program, s, how)
 	return s
-}
-
-// lastPort is the last that freeAddr returned.
-var lastPort atomic.Int32
-
-// freeAddr returns a free address, each once. Its port is below those of processtest, which redistest takes.
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	const lowest, count = 2_000, 8_000
-	lastPort.CompareAndSwap(0, rand.Int32N(count))
-	for range 100 {
-		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(lowest+int(lastPort.Add(1))%count))
-		if l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", addr); err == nil {
-			_ = l.Close()
-			return addr
-		}
-	}
-	t.Fatal("no free port")
-	return ""
 }
 
 func (s *stack) startLimiter() {

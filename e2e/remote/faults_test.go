@@ -205,14 +205,14 @@ func TestRemoteFindsThePromotedMaster(t *testing.T) {
 	t.Parallel()
 	set := redistest.Sentinels(t)
 	p, client := startRemote(t, set.URL(), "--store-timeout", soon)
-	p.Eventually(t, "decide", func() bool { return throttle(t, client, "k") == firstOfSixteen })
+	p.Eventually(t, "decide", func() bool { return strings.HasPrefix(throttle(t, client, "k"), "0 16 ") })
 	set.Master.Kill()
 	// An idle connection tells it at once, and a busy server would answer by policy.
 	if got := throttle(t, client, "k"); !isDown(got) {
 		t.Errorf("without a master: %q", got)
 	}
 	p.Eventually(t, "find the promoted master", func() bool {
-		return throttle(t, client, "k2") == firstOfSixteen
+		return strings.HasPrefix(throttle(t, client, "k2"), "0 16 ") // a late one was executed
 	})
 }
 

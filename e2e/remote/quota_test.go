@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"cellserver/e2e/harness"
 	"cellserver/internal/test/redistest"
 )
@@ -30,9 +32,12 @@ func TestQuotasOfManyServers(t *testing.T) {
 		var mu sync.Mutex // guards allowed
 		var allowed []call
 		var all sync.WaitGroup
+		clients := make([]*redis.Client, servers)
+		for i := range clients {
+			_, clients[i] = startRemote(t, url, "--store-timeout", never, "--limits-file", file)
+		}
 		until := time.Now().Truncate(time.Second).Add((seconds + 1) * time.Second)
-		for range servers {
-			_, client := startRemote(t, url, "--store-timeout", never, "--limits-file", file)
+		for _, client := range clients {
 			for range callers {
 				all.Go(func() {
 					for time.Now().Before(until) {

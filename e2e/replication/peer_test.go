@@ -23,7 +23,7 @@ func (s *server) isReady() bool { return s.ReadReady() || s.HasExited() }
 
 func startAt(t *testing.T, addr, peer string, args ...string) *server {
 	t.Helper()
-	p := startingAt(t, addr, peer, args...)
+	p := startingAt(t, addr, peer, append(args, "--peer-wait", "1m")...) // a peer that answers is not waited for
 	s := &server{p, harness.Database(t, p, 0)}
 	s.Eventually(t, "be ready", s.isReady)
 	return s

@@ -15,6 +15,7 @@ import (
 	"cellserver/e2e/harness"
 	"cellserver/internal/app"
 	"cellserver/internal/app/usage"
+	"cellserver/internal/test/patience"
 )
 
 // watcher runs cellserver shadow, and calls while it follows.
@@ -55,6 +56,7 @@ func throttleAll(t *testing.T, options *redis.Options, rounds int) {
 		workers.Go(func() {
 			o := *options
 			o.DB, o.Protocol, o.DisableIdentity = worker%2, 2, true
+			o.MaxRetries, o.ReadTimeout = -1, patience.Forever
 			client := redis.NewClient(&o)
 			defer func() { _ = client.Close() }()
 			for round := range rounds {

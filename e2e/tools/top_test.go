@@ -20,8 +20,9 @@ func TestTopOnTerminal(t *testing.T) {
 	limits := harness.WriteFile(t, "limits: {api: {rules: [{algorithm: fixed_window, max_count: 5, period: 60}]}}\n")
 	server := func(addr string) *harness.Process {
 		p := harness.StartServer(t, "--addr", addr, "--limits-file", limits)
-		harness.Exchange(t, p.Dial(t), "CL.THROTTLE \"evil\\x1b[2J\" 0 1 60\r\nCL.THROTTLE plain 0 1 60\r\nPING\r\n",
-			"*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:60\r\n*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:60\r\n+PONG\r\n")
+		for range 3 { // as calls are not counted while the page reads the ranking
+			harness.SayTo(t, p.Dial(t), "CL.THROTTLE \"evil\\x1b[2J\" 0 1 60\r\nCL.THROTTLE plain 0 1 60\r\nPING\r\n", "+PONG\r\n")
+		}
 		return p
 	}
 	p := server(processtest.FreeAddr(t))
@@ -71,7 +72,9 @@ func TestTopAsText(t *testing.T) {
 	t.Parallel()
 	p := harness.StartServer(t, "--aclfile", harness.WriteFile(t,
 		"user default on nopass ~* +@all\nuser few on >pw ~* +info +cl.top +cl.limit|list\nuser none on >pw ~*\n"))
-	harness.Exchange(t, p.Dial(t), "CL.THROTTLE k 0 1 60\r\nCL.LIMIT SET api 4 5 60\r\n", "*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:60\r\n+OK\r\n")
+	for range 3 { // as calls are not counted while the page reads the ranking
+		harness.SayTo(t, p.Dial(t), "CL.THROTTLE k 9 1 60\r\nCL.LIMIT SET api 4 5 60\r\n", "+OK\r\n")
+	}
 	gone := processtest.FreeAddr(t)
 	for _, tt := range []struct {
 		addr           string

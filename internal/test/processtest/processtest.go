@@ -9,9 +9,9 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -157,20 +157,31 @@ func (p *Process) Logged(t *testing.T, text string) (log string) {
 	return log
 }
 
-// FreeAddr returns a free address, for programs that cannot listen on port 0 or must listen again. Its port
-// is below the ephemeral range, so other processes rarely take it.
+// FreeAddr returns a free address, for programs that cannot listen on port 0 or must listen again.
 func FreeAddr(t *testing.T) string {
 	t.Helper()
-	const lowestPort, highestPort = 10_000, 32_000
+	l, err := Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = l.Close()
+	return l.Addr().String()
+}
+
+var lastPort atomic.Int32 //nolint:gochecknoglobals // one for all tests of a process
+
+// Listen listens on a free port of 127.0.0.1. It takes each once, or a test would get one that another has found
+// and does not use yet. They are below the ephemeral range, so other processes rarely take them.
+func Listen() (net.Listener, error) {
+	const lowest, count = 2_000, 30_000
+	lastPort.CompareAndSwap(0, 1+rand.Int32N(count))
 	for range 100 {
-		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(lowestPort+rand.IntN(highestPort-lowestPort)))
-		if l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", addr); err == nil {
-			_ = l.Close()
-			return addr
+		port := lowest + int(lastPort.Add(1))%count
+		if l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port}); err == nil {
+			return l, nil
 		}
 	}
-	t.Fatalf("no free port from %d to %d", lowestPort, highestPort)
-	return ""
+	return nil, errors.New("processtest: a hundred ports are taken")
 }
 
 // Need finds a tool. Without it, the test is skipped; in CI it fails.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -193,22 +192,11 @@ func (p *Process) Close() {
 
 // freePort returns a port below the system's ephemeral range, so other processes rarely take it meanwhile.
 func freePort() (int, error) {
-	l, err := listenBelowEphemeral()
+	l, err := processtest.Listen()
 	if err != nil {
 		return 0, err
 	}
 	return l.Addr().(*net.TCPAddr).Port, l.Close()
-}
-
-func listenBelowEphemeral() (net.Listener, error) {
-	const lowestPort, highestPort = 10_000, 32_000
-	for range 100 {
-		port := lowestPort + rand.IntN(highestPort-lowestPort)
-		if l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port}); err == nil {
-			return l, nil
-		}
-	}
-	return nil, errors.New("redistest: no free port")
 }
 
 func subdirectory(dir, name string) (string, error) {

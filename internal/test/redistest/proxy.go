@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"cellserver/internal/test/processtest"
 )
 
 // Proxy forwards TCP connections to a server, slowly or brokenly on demand. It is safe for concurrent use.
@@ -38,7 +40,7 @@ func NewProxy(t *testing.T, target string) *Proxy {
 }
 
 func openProxy(target string) (*Proxy, error) {
-	l, err := listenBelowEphemeral()
+	l, err := processtest.Listen()
 	if err != nil {
 		return nil, err
 	}

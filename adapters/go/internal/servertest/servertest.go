@@ -12,8 +12,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -55,6 +57,8 @@ type Server struct {
 	process *os.Process
 	ended   chan struct{}
 }
+
+var lastPort atomic.Int32 //nolint:gochecknoglobals // of FreeAddr, which returns each once
 
 var ready = regexp.MustCompile(`msg=ready .*tcp=(\S+)`)
 
@@ -100,9 +104,10 @@ func Start(t *testing.T, binary string, args ...string) *Server {
 // connections, which could otherwise take it, or even connect to themselves.
 func FreeAddr(t *testing.T) string {
 	t.Helper()
-	const lowestPort, highestPort = 10_000, 32_000
+	const lowest, count = 2_000, 30_000
+	lastPort.CompareAndSwap(0, 1+rand.Int32N(count))
 	for {
-		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(lowestPort+rand.IntN(highestPort-lowestPort)))
+		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(lowest+int(lastPort.Add(1))%count))
 		if l, err := net.Listen("tcp", addr); err == nil { //nolint:noctx // it does not wait
 			_ = l.Close()
 			return addr
@@ -117,7 +122,22 @@ func (s *Server) Stop() {
 }
 
 // Hang has the server's kernel accept connections that nobody answers.
-func (s *Server) Hang(t *testing.T) { s.signal(t, syscall.SIGSTOP) }
+func (s *Server) Hang(t *testing.T) {
+	t.Helper()
+	s.signal(t, syscall.SIGSTOP)
+	for !s.hasStopped() {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// hasStopped reports whether all threads have, where the system tells it.
+func (s *Server) hasStopped() bool {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", s.process.Pid))
+	return !slices.ContainsFunc(threads, func(file string) bool {
+		stat, err := os.ReadFile(file)
+		return err == nil && !strings.Contains(string(stat), ") T ")
+	})
+}
 
 // Continue ends Hang.
 func (s *Server) Continue(t *testing.T) { s.signal(t, syscall.SIGCONT) }

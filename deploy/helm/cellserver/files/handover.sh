@@ -2,7 +2,7 @@
 # nothing is lost, and waits until the server follows. Meanwhile the server waits in its preStop.
 set -eu
 
-ask() { timeout 1 redis-cli -h "$@" 2>/dev/null | tr -d '\r'; }
+ask() { timeout 5 redis-cli -h "$@" 2>/dev/null | tr -d '\r'; }
 
 role() {
   REDISCLI_AUTH=$(cat "$SENTINEL_PASSWORD_FILE") ask "$SERVER" -p 6380 --user sentinel info replication |
@@ -17,7 +17,7 @@ hand_over() {
     case $answer in OK* | INPROG*) break ;; esac
   done
   tries=100
-  until [ "$(role)" != master ] || [ "$tries" = 0 ]; do
+  until [ "$(role)" = slave ] || [ "$tries" = 0 ]; do
     tries=$((tries - 1))
     sleep 0.1
   done

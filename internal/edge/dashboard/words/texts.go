@@ -84,14 +84,14 @@ func (t *Texts) Span(d time.Duration) string {
 	}
 }
 
-// Period formats a rule's period in the largest unit of which it has a whole number above one.
+// Period formats a rule's period in whole days, hours or minutes, from two days, an hour or two minutes on.
 func (t *Texts) Period(seconds int64) string {
 	for _, unit := range []struct {
-		seconds int64
-		text    string
-	}{{24 * 60 * 60, t.Days}, {60 * 60, t.Hours}, {60, t.Minutes}} {
-		if seconds > unit.seconds && seconds%unit.seconds == 0 {
-			return fmt.Sprintf(unit.text, seconds/unit.seconds)
+		seconds, from int64
+		text          string
+	}{{24 * 60 * 60, 2, t.Days}, {60 * 60, 1, t.Hours}, {60, 2, t.Minutes}} {
+		if n := seconds / unit.seconds; n >= unit.from && seconds%unit.seconds == 0 {
+			return fmt.Sprintf(unit.text, n)
 		}
 	}
 	return fmt.Sprintf(t.Seconds, seconds)
