@@ -170,8 +170,8 @@ func FreeAddr(t *testing.T) string {
 
 var lastPort atomic.Int32 //nolint:gochecknoglobals // one for all tests of a process
 
-// Listen listens on a free port of 127.0.0.1. It takes each once, or a test would get one that another has found
-// and does not use yet. They are below the ephemeral range, so other processes rarely take them.
+// Listen listens on a free port of 127.0.0.1. It takes each once, or a test would get one that another has
+// found and does not use yet. They are below the ephemeral range, so other processes rarely take them.
 func Listen() (net.Listener, error) {
 	const lowest, count = 2_000, 30_000
 	lastPort.CompareAndSwap(0, 1+rand.Int32N(count))
