@@ -94,8 +94,24 @@ func TestActions(t *testing.T) {
 	v.until(units + `.includes("23")`)
 	v.find("cl.throttle j 4 1 3600")
 	v.until(`document.querySelector("#drawer-heading .key").textContent === "j" && ` + units + ` === "1"`) // not what was typed for k
-	v.find("k")
+	rdb.Do(t.Context(), "CL.THROTTLE", "k", 4, 1, 3600, 5)
+	v.find("cl.throttle k 4 1 3600")
 	v.until(`document.querySelector("#drawer-heading .key").textContent === "k"`)
+	v.click("[data-act=reset] button")
+	v.do(chromedp.WaitVisible(chromedp.CSS("dialog[open]")))
+	eval[chromedp.Void](v, `history.back()`)
+	v.until(`document.querySelector("dialog") === null && document.querySelector("#drawer-heading .key").textContent === "j"`)
+	v.find("cl.throttle k 4 1 3600")
+	v.until(`document.querySelector("#drawer-heading .key").textContent === "k"`)
+	if !keyExists(t, rdb, "k") {
+		t.Error("what was not confirmed is done")
+	}
+	v.click("[data-act=reset] button")
+	v.do(chromedp.WaitVisible(chromedp.CSS("dialog[open]")))
+	eval[chromedp.Void](v, `document.querySelector("#drawer").replaceChildren()`) // so that no form is left to tell it
+	v.click("dialog button[value=yes]")
+	v.until(`document.querySelector("dialog[open] h2")?.textContent === "k is reset."`)
+	v.click("dialog button")
 
 	rdb.Do(t.Context(), "CL.THROTTLE", "k", 4, 1, 3600, 5)
 	v.click("[data-act=signout] button")

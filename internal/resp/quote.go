@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 	"unicode"
@@ -13,6 +14,19 @@ func Quote(b []byte) string {
 	if isPlain(b) {
 		return string(b)
 	}
+	return inQuotes(b)
+}
+
+// QuoteWord returns bytes as one word of a command line: like Quote, and in quotes, too, if they have a
+// space, a quote or a backslash.
+func QuoteWord(b []byte) string {
+	if isPlain(b) && !bytes.ContainsAny(b, ` "'\`) {
+		return string(b)
+	}
+	return inQuotes(b)
+}
+
+func inQuotes(b []byte) string {
 	const hex = "0123456789abcdef"
 	out := append(make([]byte, 0, len(b)+2), '"')
 	for len(b) > 0 {

@@ -110,7 +110,7 @@ func (v *view) acts(target string, forms func() g.Node) g.Node {
 	default:
 		inside = g.Group{v.outcome(), v.question(), forms(), v.signOutForm()}
 	}
-	return el("section", class("acts"), attr("data-k", "acts "+target), attr("data-away", t.ActNoReply), attr("data-cut", t.ActUnknown), el("h3", text(t.ActHeading)), inside)
+	return el("section", class("acts"), attr("data-k", "acts "+target), attr("data-away", t.ActNoReply), attr("data-cut", t.ActUnknown), attr("data-close", t.Close), el("h3", text(t.ActHeading)), inside)
 }
 
 // form returns a form to one of the actions' paths, which sends the browser back to this address. Scripts

@@ -13,9 +13,18 @@ import (
 	"cellserver/internal/resp"
 )
 
+// keyText returns a key as the address and the field have it: in quotes, too, if it reads like a whole call.
+func keyText(key []byte) string {
+	text := resp.Quote(key)
+	if _, isCall := readCall(text); isCall {
+		return resp.QuoteWord(key)
+	}
+	return text
+}
+
 // keyLink returns the address of a key, by the terms of its last call if they are known.
 func (v *view) keyLink(name string, db uint16, terms limiter.Terms) string {
-	return v.address("key", resp.Quote([]byte(name)), "db", strconv.Itoa(int(db)), "by", v.page.termsText(terms))
+	return v.address("key", keyText([]byte(name)), "db", strconv.Itoa(int(db)), "by", v.page.termsText(terms))
 }
 
 // address returns that of the drawer with these parameters and their values, empty ones left out, and with

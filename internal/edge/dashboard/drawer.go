@@ -105,7 +105,9 @@ func (v *view) alike(a *keyAnswer) g.Node {
 	}
 	var all g.Group
 	for i := range v.hot {
-		if k := &v.hot[i]; strings.Contains(k.Name, string(a.Name)) && !k.Cut && len(all) < maxAlike {
+		k := &v.hot[i]
+		isOther := k.Name != string(a.Name) || k.DB != a.DB
+		if isOther && strings.Contains(k.Name, string(a.Name)) && !k.Cut && len(all) < maxAlike {
 			all = append(all, el("li", attr("data-k", k.id()), v.hotName(k)))
 		}
 	}
@@ -205,7 +207,7 @@ func replyText(r funnel.Result) string {
 
 // selfLink links to what the drawer shows, whatever is requested meanwhile.
 func (v *view) selfLink(a *keyAnswer) g.Node {
-	link := v.address("key", resp.Quote(a.Name), "db", strconv.Itoa(int(a.DB)), "by", a.by)
+	link := v.address("key", keyText(a.Name), "db", strconv.Itoa(int(a.DB)), "by", a.by)
 	return el("p", class("self"), el("a", attr("href", link), text(v.t.LinkToKey)))
 }
 
@@ -308,7 +310,7 @@ func (v *view) overrides(l *namedlimit.Limit) g.Node {
 
 func (v *view) overrideRow(l *namedlimit.Limit, key string, p *namedlimit.Policy, by, until string) g.Node {
 	quoted := resp.Quote([]byte(key))
-	link := v.address("limit", l.Name, "key", quoted)
+	link := v.address("limit", l.Name, "key", keyText([]byte(key)))
 	return el("tr", attr("data-k", by+key), el("th", attr("scope", "row"), el("a", class("in"), attr("href", link), keyName(quoted))),
 		cells(policyText(v.t, p), by, until))
 }

@@ -60,7 +60,7 @@ func (v *view) ask() (q question) {
 		q.problem = problem
 		return q
 	}
-	q.text = resp.Quote(key) // an input would change binary bytes when submitted again
+	q.text = keyText(key) // an input would change binary bytes when submitted again
 	var err error
 	switch f := (found{Key: store.Key{Name: key}}); {
 	case v.page.source.State == nil:
@@ -177,7 +177,7 @@ func (v *view) find(f *found) (err error) {
 }
 
 // maxDatabases bounds the databases that are searched for a key.
-const maxDatabases = 16
+const maxDatabases = 1024
 
 // limitOf returns a named limit, or nil.
 func (p *Page) limitOf(name string) *namedlimit.Limit {

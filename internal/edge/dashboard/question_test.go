@@ -2,8 +2,10 @@ package dashboard
 
 import (
 	"fmt"
+	"html"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -11,6 +13,7 @@ import (
 	"cellserver/internal/decide/topkeys"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
+	"cellserver/internal/resp"
 	"cellserver/internal/store"
 )
 
@@ -108,6 +111,25 @@ func TestWholeCalls(t *testing.T) {
 		{`cl.throttle "a 15 30 60`, "cl.throttle &#34;a 15 30 60</bdi>"},
 	} {
 		wantText(t, body(t, p, url.Values{"lang": {"en"}, "key": {tt.call}}.Encode()), tt.want)
+	}
+}
+
+// TestNamesLikeCalls: a link to a key whose name reads like a call leads to that key.
+func TestNamesLikeCalls(t *testing.T) {
+	for _, name := range []string{"cl.throttle victim 15 30 60", `cl.throttle "victim" 15 30 60`} {
+		s := testSource(map[string]int64{name: testNowNs + 16e9})
+		s.Top = func(topkeys.Ranking, int) []topkeys.Entry {
+			return []topkeys.Entry{{Name: name, Terms: limiter.Terms{Numbers: limiter.Numbers{16, 30, 60}}}}
+		}
+		p := New(s)
+		link := regexp.MustCompile(`<a class="in" href="/\?([^"]*key=[^"]*)"`).FindStringSubmatch(body(t, p, "lang=en"))
+		if link == nil {
+			t.Fatal("no link")
+		}
+		page := body(t, p, html.UnescapeString(link[1]))
+		_, drawer, _ := strings.Cut(page, `id="drawer"`)
+		wantText(t, drawer, html.EscapeString(name)+"</bdi>", "8 of 16 units")
+		wantText(t, page, `value="`+html.EscapeString(resp.QuoteWord([]byte(name)))+`"`)
 	}
 }
 

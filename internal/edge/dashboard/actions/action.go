@@ -106,7 +106,7 @@ func (q *request) audit(a *action, user *acl.User, result string) {
 func commandText(words [][]byte) string {
 	quoted := make([]string, len(words))
 	for i, word := range words {
-		quoted[i] = resp.Quote(word)
+		quoted[i] = resp.QuoteWord(word)
 	}
 	return strings.Join(quoted, " ")
 }

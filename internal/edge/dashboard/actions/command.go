@@ -62,11 +62,12 @@ func (q *request) readKey(a *action) (problem string) {
 	switch {
 	case !ok:
 		return q.t.KeyQuotes
-	case len(key) == 0:
+	case q.form.Get("key") == "":
 		return q.t.KeyMissing
 	}
-	if a.key = key; len(a.joined()) > q.config.MaxKeyBytes {
-		return fmt.Sprintf(q.t.KeyTooLong, q.config.MaxKeyBytes)
+	a.key = append([]byte{}, key...)
+	if excess := len(a.joined()) - q.config.MaxKeyBytes; excess > 0 {
+		return fmt.Sprintf(q.t.KeyTooLong, len(key)-excess)
 	}
 	if given := q.form.Get("db"); given != "" && (a.name == Reset || a.name == Refund) {
 		db, err := strconv.ParseUint(given, 10, 16)

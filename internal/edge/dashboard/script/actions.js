@@ -10,25 +10,34 @@ const tell = (form, text, isProblem) => {
 
 const element = (name, text, properties = {}) => Object.assign(document.createElement(name), { textContent: text, ...properties });
 
-const confirmed = ({ title, entries, command, yes, no }) => new Promise((resolve) => {
-	const dialog = element("dialog", ""), list = element("dl", "", { className: "list" }), line = element("p", "");
+// answered shows a dialog and returns the value of the button that closes it.
+const answered = (title, content, buttons) => new Promise((resolve) => {
+	const dialog = element("dialog", "");
+	dialog.append(element("h2", title, { id: "dialog-heading" }), ...content);
+	for (const [text, value] of buttons) {
+		const button = element("button", text, { value });
+		button.addEventListener("click", () => dialog.close(value));
+		dialog.append(button);
+	}
+	dialog.setAttribute("aria-labelledby", "dialog-heading");
+	dialog.addEventListener("close", () => {
+		dialog.remove();
+		resolve(dialog.returnValue);
+	});
+	document.body.append(dialog);
+	dialog.showModal();
+});
+
+const confirmed = async ({ title, entries, command, yes, no }) => {
+	const list = element("dl", "", { className: "list" }), line = element("p", "");
 	for (const [name, value] of entries) {
 		const entry = element("div", "");
 		entry.append(element("dt", name), element("dd", value));
 		list.append(entry);
 	}
 	line.append(element("code", command));
-	const buttons = [element("button", yes, { value: "yes" }), element("button", no, { value: "no" })];
-	buttons.forEach((button) => button.addEventListener("click", () => dialog.close(button.value)));
-	dialog.append(element("h2", title, { id: "dialog-heading" }), list, line, ...buttons);
-	dialog.setAttribute("aria-labelledby", "dialog-heading");
-	dialog.addEventListener("close", () => {
-		dialog.remove();
-		resolve(dialog.returnValue === "yes");
-	});
-	document.body.append(dialog);
-	dialog.showModal();
-});
+	return await answered(title, [list, line], [[yes, "yes"], [no, "no"]]) === "yes";
+};
 
 // send returns the server's answer, or what a lost one means.
 const send = async (url, fields, lost) => {
@@ -44,7 +53,8 @@ const send = async (url, fields, lost) => {
 };
 
 const act = async (form) => {
-	const { away, cut } = form.closest(".acts").dataset, url = form.getAttribute("action"); // an input is named action
+	const section = form.closest(".acts"), url = form.getAttribute("action"); // an input is named action
+	const { away, cut, close } = section.dataset;
 	tell(form, "", false);
 	let news = await send(url, new FormData(form), away);
 	if (news.ask !== undefined) {
@@ -54,12 +64,14 @@ const act = async (form) => {
 		news = await send(url, { confirm: news.ask.token, lang: form.elements.lang.value }, cut);
 	}
 	await tick(true);
-	const shown = form.isConnected ? form : document.querySelector(".acts form");
-	if (shown !== form) {
-		byID("drawer-heading")?.focus();
-	}
-	if (shown !== null) {
-		tell(shown, news.error ?? news.done ?? "", "error" in news);
+	const shown = form.isConnected ? form : section.querySelector("form"), text = news.error ?? news.done ?? "";
+	if (shown?.isConnected) {
+		if (shown !== form) {
+			byID("drawer-heading")?.focus();
+		}
+		tell(shown, text, "error" in news);
+	} else if (text !== "") {
+		await answered(text, [], [[close, "no"]]);
 	}
 };
 

@@ -11,6 +11,7 @@ const linkTo = (href) => [...document.querySelectorAll("main a.in")].find((link)
 const visit = async () => {
 	const before = new URLSearchParams(visited), query = new URLSearchParams(location.search), wasOpen = isOpen();
 	visited = location.search;
+	document.querySelector("dialog[open]")?.close(); // which is about what was shown
 	for (const link of document.querySelectorAll("nav a[hreflang]")) {
 		const other = new URLSearchParams(query);
 		other.set("lang", link.hreflang);

@@ -68,7 +68,7 @@ func (a *Actions) ofForms(in func(en, zh string) string) {
 }
 
 func (a *Actions) ofOutcomes(in func(en, zh string) string) {
-	a.AskReset = in("Reset %s? Its state is deleted, so all units are available.", "重置 %s？其状态将被删除，全部数量重新可用。")
+	a.AskReset = in("Reset %s? Its state is deleted: a limiter begins anew, a bucket is empty, a value is gone.", "重置 %s？其状态将被删除：限流器重新开始，桶变空，值消失。")
 	a.AskRefund = in("Refund %s units to %s?", "退还 %s 个给 %s？")
 	a.AskOverride = in("Set an override for %s? It decides in place of the limit's rules.", "为 %s 设置覆盖规则？它将取代该限额的规则。")
 	a.AskEndOverride = in("End the override of %s that was set by command?", "结束 %s 由命令设置的覆盖规则？")
