@@ -225,13 +225,13 @@ func (r *payloadRun) follow() {
 	}
 }
 
-// forgetEvicted forgets evicted keys, which are not reported.
+// forgetEvicted forgets evicted keys, which are not reported. Nor are those set again that have expired since.
 func (r *payloadRun) forgetEvicted() {
 	for i := range r.m {
 		r.look(r.s, key(i.db, i.name))
 	}
 	for i := range r.told {
-		if _, ok := r.m[i]; !ok {
+		if _, live := r.m.live(r.now, key(i.db, i.name)); !live {
 			delete(r.told, i)
 		}
 	}
