@@ -138,6 +138,7 @@ func (sh *shard) moveLocked(nowNs int64, t *table, b *bucket, slot int, it *item
 	} else {
 		it.forced = it.forced || live
 		if !sh.insertLocked(nowNs, it) {
+			t.settle()
 			if marks&markLowered != 0 {
 				t.noteGone(it.key)
 			}
