@@ -225,7 +225,7 @@ func (r *payloadRun) follow() {
 	}
 }
 
-// forgetEvicted forgets evicted keys, which are not reported. Nor are those set again that have expired since.
+// forgetEvicted forgets evicted keys, which are not reported, and neither if they were set again and expired.
 func (r *payloadRun) forgetEvicted() {
 	for i := range r.m {
 		r.look(r.s, key(i.db, i.name))
