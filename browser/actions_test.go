@@ -52,8 +52,8 @@ func keyExists(t *testing.T, rdb *redis.Client, key string) bool {
 	return n == 1
 }
 
-// TestActions: a user signs in, and what is confirmed in the dialog is done and told beside its button and to
-// assistive software. So is that the user lacks a right, or that the network is cut.
+// TestActions: a user signs in and confirms in the dialog. What was done, a missing right and a cut network
+// are told beside the button, and to assistive software.
 func TestActions(t *testing.T) {
 	t.Parallel()
 	s, rdb := actingServer(t)

@@ -17,8 +17,7 @@ func Quote(b []byte) string {
 	return inQuotes(b)
 }
 
-// QuoteWord returns bytes as one word of a command line: like Quote, and in quotes, too, if they have a
-// space, a quote or a backslash.
+// QuoteWord returns bytes as one word of a command line. It quotes spaces, quotes and backslashes, too.
 func QuoteWord(b []byte) string {
 	if isPlain(b) && !bytes.ContainsAny(b, ` "'\`) {
 		return string(b)

@@ -225,7 +225,7 @@ func (r *payloadRun) follow() {
 	}
 }
 
-// forgetEvicted forgets evicted keys, which are not reported, and neither if they were set again and expired.
+// forgetEvicted forgets what no change reports: evicted keys that were not set again, or have expired since.
 func (r *payloadRun) forgetEvicted() {
 	for i := range r.m {
 		r.look(r.s, key(i.db, i.name))

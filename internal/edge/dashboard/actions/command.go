@@ -65,7 +65,7 @@ func (q *request) readKey(a *action) (problem string) {
 	case q.form.Get("key") == "":
 		return q.t.KeyMissing
 	}
-	a.key = append([]byte{}, key...)
+	a.key = append([]byte{}, key...) // not nil
 	if excess := len(a.joined()) - q.config.MaxKeyBytes; excess > 0 {
 		return fmt.Sprintf(q.t.KeyTooLong, len(key)-excess)
 	}
