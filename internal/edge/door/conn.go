@@ -231,7 +231,7 @@ func (c *Conn) ask(ctx context.Context, user *acl.User, submit func(Session, []r
 	s.session.Become(user)
 	for {
 		var status peer.Status
-		answers, status = c.turn(s.session, answers, submit)
+		c.Turn(func() { answers, status = submit(s.session, answers) })
 		switch status {
 		case peer.NeedInput:
 			done = true
@@ -251,15 +251,15 @@ func (c *Conn) ask(ctx context.Context, user *acl.User, submit func(Session, []r
 	}
 }
 
-// turn submits in turn. A step may hold locks of the store for long, as 32 sliding windows at once do: one
+// Turn runs f in turn. A step may hold locks of the store for long, as 32 sliding windows at once do: one
 // connection's requests wait for each other, and all but a few for their turn, lest RESP's loops wait behind
 // each of them.
-func (c *Conn) turn(s Session, answers []reply.Answer, submit func(Session, []reply.Answer) ([]reply.Answer, peer.Status)) ([]reply.Answer, peer.Status) {
+func (c *Conn) Turn(f func()) {
 	c.submitting.Lock()
 	defer c.submitting.Unlock()
 	c.door.turns <- struct{}{}
 	defer func() { <-c.door.turns }()
-	return submit(s, answers)
+	f()
 }
 
 // client is a session of a connection. It implements peer.Conn.
