@@ -23,7 +23,7 @@ func rateOf(t *testing.T, tracker *Tracker, nowNs int64, name string) Entry {
 
 // TestRecentRates: the rate of the last ten seconds is independent of uptime, and absent for newer keys.
 func TestRecentRates(t *testing.T) {
-	tracker, s := New(), Sampler{}
+	tracker, s := newTracker(), Sampler{}
 	now := t0
 	second := func(perSec map[string]int) {
 		for name, n := range perSec {
@@ -66,7 +66,7 @@ func TestRecentRates(t *testing.T) {
 func TestRecentRatesOfSamples(t *testing.T) {
 	racetest.SkipAlone(t)
 	const perSec = 20_000
-	tracker, s := New(), Sampler{}
+	tracker, s := newTracker(), Sampler{}
 	now := t0
 	known, outside := 0, 0
 	for i := range 60 {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"hash/maphash"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"sync"
@@ -78,8 +79,10 @@ type Request struct {
 
 // Tracker finds the hottest keys from the picks of Samplers.
 type Tracker struct {
-	every atomic.Int32 // average distance of picks
-	seed  maphash.Seed
+	every    atomic.Int32 // average distance of picks
+	seed     maphash.Seed
+	gaps     uint64        // seeds the samplers' gaps, with
+	samplers atomic.Uint64 // the number of samplers begun
 
 	mu       sync.Mutex // guards all below
 	sketches [rankings]*Sketch
@@ -97,7 +100,7 @@ type Tracker struct {
 type sums struct{ weights, squares float64 }
 
 func New() *Tracker {
-	t := &Tracker{seed: maphash.MakeSeed()}
+	t := &Tracker{seed: maphash.MakeSeed(), gaps: rand.Uint64()}
 	t.every.Store(1)
 	for k := range t.sketches {
 		t.sketches[k] = NewSketch(Counters, keptKeyBytes)
@@ -113,7 +116,7 @@ func (t *Tracker) Note(s *Sampler, nowNs int64, n int, request func(i int) Reque
 		defer t.mu.Unlock()
 		t.advanceLocked(nowNs)
 	}
-	s.begin(n, int(t.every.Load()))
+	s.begin(t, n)
 	for i := s.next(n); i < n; i = s.next(n) {
 		if locked {
 			r := request(i)

@@ -33,6 +33,13 @@ func call(t *Tracker, s *Sampler, nowNs int64, db uint16, name string, limited b
 	}
 }
 
+// newTracker returns a tracker whose samplers draw the same gaps each time.
+func newTracker() *Tracker {
+	t := New()
+	t.gaps = 1
+	return t
+}
+
 // zipf is a load on n keys in which key i has a share proportional to 1/(i+1).
 type zipf struct {
 	sums []float64
@@ -62,7 +69,7 @@ func TestZipf(t *testing.T) {
 	for _, perSecond := range []int{3000, 20_000, 60_000} {
 		t.Run(fmt.Sprint(perSecond), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(1, uint64(perSecond)))
-			tracker, exact := New(), map[string]int{}
+			tracker, exact := newTracker(), map[string]int{}
 			var samplers [3]Sampler
 			now := t0
 			batch := make([]string, 0, 128)
@@ -100,7 +107,7 @@ func TestZipf(t *testing.T) {
 
 // TestExactAtLowLoad: few requests are all counted.
 func TestExactAtLowLoad(t *testing.T) {
-	tracker, s := New(), &Sampler{}
+	tracker, s := newTracker(), &Sampler{}
 	for i := range 100 {
 		calls(tracker, s, t0+int64(i)*sec/100, 1+i%2, "a")
 		call(tracker, s, t0+int64(i)*sec/100, 3, "b", i%4 == 0)
@@ -121,7 +128,7 @@ func TestExactAtLowLoad(t *testing.T) {
 
 // TestDecay: a steady key keeps its rate; a silent one loses half of it per half-life, finally all.
 func TestDecay(t *testing.T) {
-	tracker, s := New(), &Sampler{}
+	tracker, s := newTracker(), &Sampler{}
 	at := func(second int) int64 { return t0 + int64(second)*sec }
 	for second := range 600 {
 		for i := range 10 {
@@ -174,7 +181,7 @@ func TestOnlyWhatIsCertain(t *testing.T) {
 		{500, 2000, 0, 500},
 	} {
 		t.Run(fmt.Sprintf("%+v", tt), func(t *testing.T) {
-			r, tracker, s := rand.New(rand.NewPCG(1, 2)), New(), &Sampler{}
+			r, tracker, s := rand.New(rand.NewPCG(1, 2)), newTracker(), &Sampler{}
 			now := t0
 			for i := range max(12*tt.perSecond, 60_000) {
 				now = t0 + int64(i)*sec/int64(tt.perSecond)
@@ -199,7 +206,7 @@ func TestOnlyWhatIsCertain(t *testing.T) {
 
 // TestAlmostNothing: a rate that prints as 0.00 is not shown; a request is forgotten after ten half-lives.
 func TestAlmostNothing(t *testing.T) {
-	tracker := New()
+	tracker := newTracker()
 	calls(tracker, &Sampler{}, t0, 1, "a")
 	for _, tt := range []struct {
 		second      int64
@@ -214,7 +221,7 @@ func TestAlmostNothing(t *testing.T) {
 
 // TestEmptySketchIsKept: an unused sketch is not replaced every epoch.
 func TestEmptySketchIsKept(t *testing.T) {
-	tracker, s := New(), &Sampler{}
+	tracker, s := newTracker(), &Sampler{}
 	calls(tracker, s, t0, 1, "a")
 	limited := tracker.sketches[Limited]
 	calls(tracker, s, t0+2*sec, 1, "a")
@@ -226,7 +233,7 @@ func TestEmptySketchIsKept(t *testing.T) {
 // TestSamplingFollowsLoad: samples an epoch are bounded, and after a quiet time every request is sampled.
 func TestSamplingFollowsLoad(t *testing.T) {
 	racetest.SkipAlone(t)
-	tracker, s := New(), &Sampler{}
+	tracker, s := newTracker(), &Sampler{}
 	picked := 0
 	for second := range 5 {
 		for i := range 1_000_000 {
@@ -276,7 +283,7 @@ func TestSamplingSteps(t *testing.T) {
 		{every: 64, samples: manySamples + fewSamples - 1, epochs: 1, want: 64},
 		{every: 64, samples: manySamples + fewSamples, epochs: 1, want: 128},
 	} {
-		tracker := New()
+		tracker := newTracker()
 		tracker.estimates(Requested, t0, 1) // begins an epoch
 		tracker.every.Store(tt.every)
 		for range tt.samples {
@@ -293,7 +300,7 @@ func TestSamplingSteps(t *testing.T) {
 func TestPatterns(t *testing.T) {
 	racetest.SkipAlone(t)
 	for _, period := range []int{2, 3, 16, 64, 128} {
-		tracker, s := New(), &Sampler{}
+		tracker, s := newTracker(), &Sampler{}
 		tracker.every.Store(64)
 		var seen int
 		for i := range 64_000 * period {
@@ -314,7 +321,7 @@ func TestPatterns(t *testing.T) {
 // TestHostileKeys: long, arbitrary and many names take bounded memory and do not collide.
 func TestHostileKeys(t *testing.T) {
 	racetest.SkipAlone(t)
-	tracker, s := New(), &Sampler{}
+	tracker, s := newTracker(), &Sampler{}
 	long := strings.Repeat("x", 1<<20)
 	names := []string{"", "\x00\xff", "<img src=x onerror=alert(1)>", strings.Repeat("y", MaxNameBytes), long + "a", long + "b"}
 	for _, name := range names {
@@ -368,7 +375,7 @@ func TestHostileKeys(t *testing.T) {
 
 // TestTerms: a key has the terms of its last counted request, not of its counter's former key.
 func TestTerms(t *testing.T) {
-	tracker, s := New(), &Sampler{}
+	tracker, s := newTracker(), &Sampler{}
 	note := func(name string, most int64, limited bool) {
 		if !s.Skip(1) {
 			tracker.Note(s, t0, 1, func(int) Request {
@@ -395,7 +402,7 @@ func TestTerms(t *testing.T) {
 // TestNoteDoesNotAllocate for a known key, however long its name.
 func TestNoteDoesNotAllocate(t *testing.T) {
 	for _, nameBytes := range []int{0, keptKeyBytes, MaxNameBytes, MaxNameBytes + 1, 1 << 20} {
-		tracker, s, name := New(), &Sampler{}, bytes.Repeat([]byte("x"), nameBytes)
+		tracker, s, name := newTracker(), &Sampler{}, bytes.Repeat([]byte("x"), nameBytes)
 		n := testing.AllocsPerRun(100, func() {
 			*s = Sampler{every: 1, left: -1}
 			tracker.Note(s, t0, 1, func(int) Request {
@@ -410,7 +417,7 @@ func TestNoteDoesNotAllocate(t *testing.T) {
 
 // TestConcurrently runs samplers and readers together; losses affect all keys equally.
 func TestConcurrently(t *testing.T) {
-	tracker := New()
+	tracker := newTracker()
 	var wg sync.WaitGroup
 	for g := range 4 {
 		wg.Go(func() {
@@ -440,7 +447,7 @@ func BenchmarkNote(b *testing.B) {
 			for i := range names {
 				names[i] = []byte(fmt.Sprint("user:", i))
 			}
-			tracker, s := New(), Sampler{}
+			tracker, s := newTracker(), Sampler{}
 			r := rand.New(rand.NewPCG(1, 2))
 			b.ReportAllocs()
 			for b.Loop() {
