@@ -18,6 +18,7 @@ import (
 	"cellserver/e2e/harness"
 	"cellserver/internal/test/patience"
 	"cellserver/internal/test/racetest"
+	"cellserver/internal/test/randtest"
 	"cellserver/internal/test/resptest"
 )
 
@@ -49,7 +50,7 @@ func TestCommandsAsRedis(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	seed := testSeed(t)
+	seed := randtest.Seed(t, 1)
 	var commands atomic.Int64
 	var wg sync.WaitGroup
 	passwords := []string{"nopass", ">sesame"}
@@ -64,7 +65,7 @@ func TestCommandsAsRedis(t *testing.T) {
 				err := s.run()
 				commands.Add(int64(s.commands))
 				if err != nil { // a cause of later failures
-					t.Errorf("%s=%d, sequence %d, password %s: %v", seedEnv, seed, i, password, err)
+					t.Errorf("%s=%d, sequence %d, password %s: %v", randtest.Env, seed, i, password, err)
 					return
 				}
 			}
@@ -72,20 +73,6 @@ func TestCommandsAsRedis(t *testing.T) {
 	}
 	wg.Wait()
 	t.Logf("%d sequences, %d commands", sequences, commands.Load())
-}
-
-// testSeed logs and returns the random seed.
-func testSeed(t *testing.T) uint64 {
-	t.Helper()
-	seed := uint64(1)
-	if text := os.Getenv(seedEnv); text != "" {
-		var err error
-		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Logf("%s=%d", seedEnv, seed)
-	return seed
 }
 
 // pair is two servers with the same users and an unrestricted connection to each.

@@ -21,10 +21,8 @@ import (
 	"cellserver/e2e/harness"
 	"cellserver/internal/test/patience"
 	"cellserver/internal/test/racetest"
+	"cellserver/internal/test/randtest"
 )
-
-// seedEnv replaces the default random streams.
-const seedEnv = "CELLSERVER_TEST_SEED"
 
 // TestAnswersAsRedis sends the same byte streams, valid and invalid, to redis-server and cellserver. The
 // replies, errors up to their first comma, must be equal, and so must the closing of the connection.
@@ -35,7 +33,7 @@ func TestAnswersAsRedis(t *testing.T) {
 	if racetest.OmitsLong() {
 		streams = 400
 	}
-	seed := testSeed(t)
+	seed := randtest.Seed(t, 1)
 	for password, args := range map[string][]string{"": nil, "sesame": {"--requirepass", "sesame"}} {
 		t.Run("password "+password, func(t *testing.T) {
 			t.Parallel()

@@ -10,6 +10,7 @@ import (
 
 	"cellserver/e2e/harness"
 	"cellserver/internal/test/racetest"
+	"cellserver/internal/test/randtest"
 	"cellserver/internal/test/resptest"
 )
 
@@ -24,7 +25,7 @@ func TestValuesAsRedis(t *testing.T) {
 	if racetest.OmitsLong() {
 		streams = 100
 	}
-	seed := testSeed(t)
+	seed := randtest.Seed(t, 1)
 	for name, test := range map[string]struct {
 		streams int
 		start   func(*testing.T, ...string) *harness.Process
@@ -39,7 +40,7 @@ func TestValuesAsRedis(t *testing.T) {
 			for i := range test.streams {
 				s := &valueStream{pair: p, maker: newValueMaker(seed, uint64(i))}
 				if err := s.run(t); err != nil { // a cause of later failures
-					t.Fatalf("%s=%d, stream %d: %v", seedEnv, seed, i, err)
+					t.Fatalf("%s=%d, stream %d: %v", randtest.Env, seed, i, err)
 				}
 			}
 		})
@@ -219,7 +220,7 @@ func TestFloatsAsRedis(t *testing.T) {
 		pairs = 20_000
 	}
 	const batch = 250
-	seed := testSeed(t)
+	seed := randtest.Seed(t, 1)
 	p := &pair{ours: harness.StartServer(t), redis: harness.StartRedis(t)}
 	s := &valueStream{pair: p, maker: newValueMaker(seed, 0)}
 	c := p.dial(t.Fatal)

@@ -3,7 +3,6 @@ package durability
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"cellserver/internal/test/patience"
 	"cellserver/internal/test/processtest"
 	"cellserver/internal/test/racetest"
+	"cellserver/internal/test/randtest"
 )
 
 // mountSmallDisk mounts a file system of a size such as 1m.
@@ -182,7 +182,7 @@ func TestKillsOnBadDisk(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			racetest.OneAtATime(t)
-			disk := disk(t)
+			disk, random := disk(t), randtest.New(t)
 			chargers := make([]charger, 8)
 			for round := range 4 {
 				p := harness.StartKeeping(t, disk.dir, "--fsync-interval", "0", "--fsync-timeout", "1h")
@@ -194,15 +194,15 @@ func TestKillsOnBadDisk(t *testing.T) {
 					all.Go(func() { c.run(t, p) })
 				}
 				for range 4 {
-					time.Sleep(rand.N(150 * time.Millisecond))
+					sleepUpTo(150*time.Millisecond, random)
 					disk.fail(t, p)
-					time.Sleep(rand.N(150 * time.Millisecond))
+					sleepUpTo(150*time.Millisecond, random)
 					disk.end(t, p)
 				}
 				if round%2 == 0 {
 					disk.fail(t, p)
 				}
-				time.Sleep(rand.N(150 * time.Millisecond))
+				sleepUpTo(150*time.Millisecond, random)
 				p.Stop(t, syscall.SIGKILL)
 				all.Wait()
 				if round%2 == 0 {

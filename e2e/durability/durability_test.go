@@ -10,11 +10,17 @@ import (
 	"cellserver/internal/test/killtest"
 	"cellserver/internal/test/patience"
 	"cellserver/internal/test/racetest"
+	"cellserver/internal/test/randtest"
 )
 
 // killLoad is the load of the tests that kill a server.
-func killLoad(eachReply bool) *killtest.Load {
-	return killtest.New(killtest.Config{Clients: 6, Keys: 2000, EachReply: eachReply, Seed: rand.Uint64()})
+func killLoad(random *rand.Rand, eachReply bool) *killtest.Load {
+	return killtest.New(killtest.Config{Clients: 6, Keys: 2000, EachReply: eachReply, Seed: random.Uint64()})
+}
+
+// sleepUpTo sleeps for a random time.
+func sleepUpTo(most time.Duration, random *rand.Rand) {
+	time.Sleep(time.Duration(random.Int64N(int64(most))))
 }
 
 // checkLoad reports keys in a state that the load does not explain.
@@ -46,7 +52,7 @@ func endLoad(t *testing.T, run *killtest.Run, p *harness.Process, sig syscall.Si
 // TestLoadNoticesLosses: the check finds the losses of a server without its data.
 func TestLoadNoticesLosses(t *testing.T) {
 	t.Parallel()
-	load := killLoad(true)
+	load := killLoad(randtest.New(t), true)
 	p := harness.StartKeeping(t, t.TempDir())
 	run := load.Begin(t.Context(), p.Addr)
 	patience.Until(func() bool { return load.Confirmed() > 100 })
@@ -77,7 +83,8 @@ func TestKills(t *testing.T) {
 		t.Run(interval, func(t *testing.T) {
 			t.Parallel()
 			racetest.OneAtATime(t)
-			dir, load := t.TempDir(), killLoad(interval == "0")
+			dir, random := t.TempDir(), randtest.New(t)
+			load := killLoad(random, interval == "0")
 			var sum killtest.Found
 			for round := range kills {
 				p := harness.StartKeeping(t, dir, "--fsync-interval", interval)
@@ -85,13 +92,13 @@ func TestKills(t *testing.T) {
 				t.Logf("kill %d: %d calls to be kept, %d later ones; of %d keys %d have one of these", round, found.Confirmed, found.Unsure, found.Keys, found.Survived)
 				sum.Confirmed += found.Confirmed
 				run := load.Begin(t.Context(), p.Addr)
-				time.Sleep(rand.N(2500 * time.Millisecond))
+				sleepUpTo(2500*time.Millisecond, random)
 				if round == kills-1 && sum.Confirmed == 0 { // all kills may come before the first sync
 					patience.Until(func() bool { return load.Confirmed() > 0 })
 				}
 				endLoad(t, run, p, syscall.SIGKILL)
-				if rand.N(2) == 0 {
-					killAtStart(t, dir, interval)
+				if random.IntN(2) == 0 {
+					killAtStart(t, dir, interval, random)
 				}
 				if t.Failed() {
 					return
@@ -106,10 +113,10 @@ func TestKills(t *testing.T) {
 }
 
 // killAtStart kills a server that is loading, beginning a log, or serving.
-func killAtStart(t *testing.T, dir, interval string) {
+func killAtStart(t *testing.T, dir, interval string, random *rand.Rand) {
 	t.Helper()
 	p := harness.Start(t, harness.Command(t, "--addr", "127.0.0.1:0", "--metrics-addr", "", "--data-dir", dir, "--fsync-interval", interval))
-	time.Sleep(rand.N(200 * time.Millisecond))
+	sleepUpTo(200*time.Millisecond, random)
 	p.Stop(t, syscall.SIGKILL)
 }
 
@@ -123,11 +130,13 @@ func TestSIGTERMLosesNothing(t *testing.T) {
 		t.Run(interval, func(t *testing.T) {
 			t.Parallel()
 			racetest.OneAtATime(t)
-			dir, load := t.TempDir(), killLoad(interval == "0")
+			dir, random := t.TempDir(), randtest.New(t)
+			load := killLoad(random, interval == "0")
 			p, confirmed := harness.StartKeeping(t, dir, "--fsync-interval", interval), 0
 			for round := range 4 {
 				run := load.Begin(t.Context(), p.Addr)
-				time.Sleep(100*time.Millisecond + rand.N(400*time.Millisecond))
+				time.Sleep(100 * time.Millisecond)
+				sleepUpTo(400*time.Millisecond, random)
 				if round > 1 {
 					harness.SayTo(t, p.Dial(t), "BGSAVE\r\n", "\r\n") // unless a client has just had that
 				}

@@ -9,6 +9,7 @@ import (
 
 	"cellserver/e2e/harness"
 	"cellserver/internal/test/patience"
+	"cellserver/internal/test/randtest"
 )
 
 // TestPausedServer: SIGSTOP stops syncs, too, and SIGCONT lets them go on.
@@ -20,7 +21,7 @@ func TestPausedServer(t *testing.T) {
 	for _, interval := range []string{"1s", "0"} {
 		t.Run(interval, func(t *testing.T) {
 			t.Parallel()
-			dir, load := t.TempDir(), killLoad(interval == "0")
+			dir, load := t.TempDir(), killLoad(randtest.New(t), interval == "0")
 			p := harness.StartKeeping(t, dir, "--fsync-interval", interval)
 			run := load.Begin(t.Context(), p.Addr)
 			time.Sleep(300 * time.Millisecond)

@@ -81,14 +81,14 @@ const throttleCall = "CL.THROTTLE k:%06d 15 30 60 1"
 // pipelinesOf prepares pipelines of calls on random keys out of 100,000, so that the profile shows the
 // server, not the client.
 func pipelinesOf(call string, calls int) (pipelines [][]byte) {
-	words := strings.Fields(call)
+	words, random := strings.Fields(call), rand.New(rand.NewPCG(1, 2))
 	for range max(1, 1024/calls) {
 		var b []byte
 		for range calls {
 			b = fmt.Appendf(b, "*%d\r\n", len(words))
 			for _, word := range words {
 				if strings.Contains(word, "%") {
-					word = fmt.Sprintf(word, rand.N(100_000))
+					word = fmt.Sprintf(word, random.IntN(100_000))
 				}
 				b = fmt.Appendf(b, "$%d\r\n%s\r\n", len(word), word)
 			}

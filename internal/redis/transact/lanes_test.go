@@ -25,9 +25,10 @@ func TestLanes(t *testing.T) {
 		}
 		var busy [10]atomic.Int32
 		var wg sync.WaitGroup
+		random := rand.New(rand.NewPCG(1, 2))
 		for range 50 {
+			a, b := random.IntN(10), random.IntN(10)
 			wg.Go(func() {
-				a, b := rand.IntN(10), rand.IntN(10)
 				leave, ok := l.enter(t.Context(), keys(a, b, a))
 				if !ok || busy[a].Add(1) != 1 || a != b && busy[b].Add(1) != 1 {
 					t.Errorf("%d or %d is somebody else's", a, b)

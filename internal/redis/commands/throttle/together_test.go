@@ -260,7 +260,7 @@ func TestTogetherOfManyClients(t *testing.T) {
 	for client := range clients {
 		wg.Go(func() {
 			all := []want{{"a", room - 1, 1, 60, 1}, {"b", 2*room - 1, 1, 60, 2}, {"c", 9 * room, 1, 60, 1}}
-			rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+			rand.New(rand.NewPCG(1, uint64(client))).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 			call, s := resptest.Encode(together(all...)...), r.Session()
 			for range calls {
 				if strings.HasPrefix(commandstest.Say(t, s, call), "*4\r\n:0\r\n") {
