@@ -41,7 +41,7 @@ func runFailover(ctx context.Context, args []string, stdout io.Writer) error {
 	fs.StringArrayVar(&o.only, "only", nil, "`name` of a fault; all without it, several if repeated")
 	fs.StringVar(&o.binary, "binary", "", "`file` of a server, instead of one built without the race detector")
 	fs.BoolVar(&o.withRedis, "redis", true, "have two redis-servers suffer the same faults, where they can")
-	fs.Uint64Var(&o.seed, "seed", rand.Uint64(), "`number` that the calls follow from")
+	addSeed(fs, &o.seed)
 	if err := parse(fs, args); err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func runFailover(ctx context.Context, args []string, stdout io.Writer) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	f := &failover{out: stdout, sums: map[string]*failoverSum{}}
+	f := &failover{out: stdout, sums: map[string]*failoverSum{}, random: rand.New(rand.NewPCG(o.seed, 0))}
 	defer f.close()
 	if err := f.open(ctx, &o, dir); err != nil {
 		return err
@@ -78,6 +78,7 @@ func runFailover(ctx context.Context, args []string, stdout io.Writer) error {
 // failover is a leader with its replica.
 type failover struct {
 	out             io.Writer
+	random          *rand.Rand // the moments of faults
 	load            *charges.Load
 	leader, replica *member
 	third           *member // runs in some rounds
@@ -198,7 +199,7 @@ func (r *round) takeOver(ctx context.Context, fault *fault) error {
 	defer w.end()
 	r.watch = w
 	run := r.load.Begin(ctx, r.old.server.TCP)
-	err := sleep(ctx, leastBefore+rand.N(mostBefore-leastBefore)) //nolint:gosec // needs no secrets
+	err := sleepBetween(ctx, leastBefore, mostBefore, r.random)
 	if err == nil {
 		err = fault.happen(ctx, r)
 	}

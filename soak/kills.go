@@ -31,6 +31,7 @@ type killOptions struct {
 	kills  int
 	pause  time.Duration
 	binary string
+	seed   uint64
 }
 
 func runKills(ctx context.Context, args []string, stdout io.Writer) error {
@@ -39,6 +40,7 @@ func runKills(ctx context.Context, args []string, stdout io.Writer) error {
 	fs.IntVar(&o.kills, "kills", 50, "how often to kill it, with each fsync interval")
 	fs.DurationVar(&o.pause, "pause", time.Minute, "how long to stop it by SIGSTOP once")
 	fs.StringVar(&o.binary, "binary", "", "`file` of a server, instead of one built without the race detector")
+	addSeed(fs, &o.seed)
 	if err := parse(fs, args); err != nil {
 		return err
 	}
@@ -50,10 +52,11 @@ func runKills(ctx context.Context, args []string, stdout io.Writer) error {
 	for _, interval := range []string{"1s", "0"} {
 		k := &kills{
 			options: o, dir: filepath.Join(dir, interval), interval: interval,
-			load: killtest.New(killtest.Config{Clients: killClients, Keys: killKeys, EachReply: interval == "0", Seed: rand.Uint64()}),
+			load:   killtest.New(killtest.Config{Clients: killClients, Keys: killKeys, EachReply: interval == "0", Seed: o.seed}),
+			random: rand.New(rand.NewPCG(o.seed, killClients)),
 		}
 		if found := k.run(ctx); found != nil {
-			err = errors.Join(err, fmt.Errorf("with an interval of %s:\n%w", interval, found))
+			err = errors.Join(err, fmt.Errorf("with an interval of %s, seed %d:\n%w", interval, o.seed, found))
 		}
 		k.report(stdout)
 	}
@@ -66,6 +69,7 @@ type kills struct {
 	dir      string
 	interval string
 	load     *killtest.Load
+	random   *rand.Rand // the moments of kills
 
 	starts []time.Duration
 	kills  int
@@ -75,7 +79,7 @@ type kills struct {
 
 // run returns an error with a line for each fault.
 func (k *kills) run(ctx context.Context) error {
-	paused := rand.IntN(max(k.options.kills, 1))
+	paused := k.random.IntN(max(k.options.kills, 1))
 	for k.kills = range k.options.kills {
 		pause := time.Duration(0)
 		if k.kills == paused {
@@ -106,9 +110,9 @@ func (k *kills) once(ctx context.Context, pause time.Duration) error {
 		return err
 	}
 	run := k.load.Begin(ctx, server.TCP)
-	time.Sleep(rand.N(mostCalling)) //nolint:gosec // needs no secrets
+	err = sleepBetween(ctx, 0, mostCalling, k.random)
 	if pause > 0 {
-		err = errors.Join(server.Signal(syscall.SIGSTOP), sleep(ctx, pause), server.Signal(syscall.SIGCONT), sleep(ctx, mostCalling))
+		err = errors.Join(err, server.Signal(syscall.SIGSTOP), sleep(ctx, pause), server.Signal(syscall.SIGCONT), sleep(ctx, mostCalling))
 	}
 	k.wrong = append(k.wrong, run.End(server.Kill)...)
 	k.wrong = append(k.wrong, server.Trouble()...)
@@ -145,6 +149,11 @@ func (k *kills) report(out io.Writer) {
 	slices.Sort(k.starts)
 	_, _ = fmt.Fprintf(out, "interval %s: %d kills; %d keys looked at; %d calls to be kept, and %d later ones of which %d keys had some; %d keys wrong; started in p50 %s, longest %s\n",
 		k.interval, k.kills, k.sum.Keys, k.sum.Confirmed, k.sum.Unsure, k.sum.Survived, len(k.sum.Wrong), at(k.starts, 0.5), at(k.starts, 1))
+}
+
+// sleepBetween sleeps for a random time.
+func sleepBetween(ctx context.Context, least, most time.Duration, random *rand.Rand) error {
+	return sleep(ctx, least+time.Duration(random.Int64N(int64(most-least))))
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"os/signal"
 	"syscall"
@@ -62,6 +63,11 @@ func newFlags(name, synopsis string, stdout io.Writer) *pflag.FlagSet {
 		_, _ = fmt.Fprintf(stdout, "%s\n\nUsage:\n  soak %s [flags]\n\nFlags:\n%s", synopsis, name, fs.FlagUsages())
 	}
 	return fs
+}
+
+// addSeed adds the flag of a number that the calls and the moments of faults follow from. Errors name it.
+func addSeed(fs *pflag.FlagSet, seed *uint64) {
+	fs.Uint64Var(seed, "seed", rand.Uint64(), "`number` that calls and moments follow from")
 }
 
 // parse parses args, which must all be flags.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -30,8 +29,8 @@ type redisPair struct {
 
 func openRedisPair(ctx context.Context, dir string) (*redisPair, error) {
 	p := &redisPair{}
-	for _, to := range []**redistest.Process{&p.master, &p.replica} {
-		own := filepath.Join(dir, "redis"+strconv.Itoa(rand.Int())) //nolint:gosec // needs no secrets
+	for i, to := range []**redistest.Process{&p.master, &p.replica} {
+		own := filepath.Join(dir, "redis"+strconv.Itoa(i))
 		if err := os.Mkdir(own, 0o700); err != nil {
 			return nil, err
 		}

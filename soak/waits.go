@@ -29,6 +29,7 @@ const (
 type waitOptions struct {
 	kills  int
 	binary string
+	seed   uint64
 }
 
 func runWaits(ctx context.Context, args []string, stdout io.Writer) error {
@@ -36,6 +37,7 @@ func runWaits(ctx context.Context, args []string, stdout io.Writer) error {
 	fs := newFlags("waits", "Kills a leader at random moments, and looks for units on its replica that WAIT has confirmed.", stdout)
 	fs.IntVar(&o.kills, "kills", 1000, "how often to kill it")
 	fs.StringVar(&o.binary, "binary", "", "`file` of a server, instead of one built without the race detector")
+	addSeed(fs, &o.seed)
 	if err := parse(fs, args); err != nil {
 		return err
 	}
@@ -45,7 +47,7 @@ func runWaits(ctx context.Context, args []string, stdout io.Writer) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	w := &waits{binary: o.binary, dir: dir, clients: make([]waiter, waitClients)}
+	w := &waits{binary: o.binary, dir: dir, clients: make([]waiter, waitClients), random: rand.New(rand.NewPCG(o.seed, 0))}
 	defer w.close()
 	if err := w.open(ctx); err != nil {
 		return err
@@ -53,7 +55,7 @@ func runWaits(ctx context.Context, args []string, stdout io.Writer) error {
 	for i := range o.kills {
 		if err := w.once(ctx); err != nil {
 			w.report(stdout, i)
-			return fmt.Errorf("kill %d: %w", i+1, err)
+			return fmt.Errorf("kill %d, seed %d: %w", i+1, o.seed, err)
 		}
 	}
 	w.report(stdout, o.kills)
@@ -66,6 +68,7 @@ type waits struct {
 	started         int
 	leader, replica *member
 	clients         []waiter
+	random          *rand.Rand // the moments of kills
 
 	confirmed, lost, uncertain int64
 	took                       []time.Duration // of charge and WAIT
@@ -121,7 +124,7 @@ func (w *waits) once(ctx context.Context) error {
 	for i := range w.clients {
 		calls.Go(func() { w.clients[i].call(calling, addr, waitKey(i)) })
 	}
-	err := sleep(ctx, leastCalls+rand.N(mostCalls-leastCalls)) //nolint:gosec // needs no secrets
+	err := sleepBetween(ctx, leastCalls, mostCalls, w.random)
 	at := time.Now()
 	w.leader.kill()
 	dead := w.leader

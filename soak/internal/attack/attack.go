@@ -82,8 +82,9 @@ type Attacker struct {
 	Size     int           // factor for the connections of floods of memory
 	Hold     time.Duration // how long connections of floods stay open
 
-	Stats *Stats
-	ctx   context.Context // of the round
+	Stats   *Stats
+	ctx     context.Context // of the round
+	dialled atomic.Uint64
 }
 
 // Stats are the results of an attack.
@@ -144,10 +145,10 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// anyNetwork chooses a network.
+// anyNetwork chooses a network. Some rounds connect from several goroutines, so it does not draw from Random.
 func (a *Attacker) anyNetwork() string {
-	// not Random, as some rounds connect from several goroutines
-	return a.Networks[rand.IntN(len(a.Networks))]
+	random := rand.New(rand.NewPCG(1, a.dialled.Add(1)))
+	return a.Networks[random.IntN(len(a.Networks))]
 }
 
 // exchange sends a batch on a new connection and reads its replies.
