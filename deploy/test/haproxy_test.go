@@ -3,7 +3,6 @@ package deploytest
 import (
 	"fmt"
 	"hash/crc32"
-	"math/rand/v2"
 	"os"
 	"strings"
 	"syscall"
@@ -41,8 +40,8 @@ func TestHAProxy(t *testing.T) {
 	t.Parallel()
 	haproxy := processtest.Need(t, "haproxy", "haproxy")
 	s := startShards(t)
-	host := fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(250), rand.IntN(250), 1+rand.IntN(250)) // the ports are those of the file
-	dir, err := os.MkdirTemp("", "haproxy")                                                 // t.TempDir's path may be too long for a socket
+	host := loopbackNetwork(t) + "1"        // the ports are those of the file
+	dir, err := os.MkdirTemp("", "haproxy") // t.TempDir's path may be too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package deploytest
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -45,7 +44,7 @@ func newPair(t *testing.T, users string) *pair {
 	server, client := processtest.Need(t, "redis-server", "redis-server"), processtest.Need(t, "redis-cli", "redis-tools")
 	_, port, _ := strings.Cut(processtest.FreeAddr(t), ":")
 	_, sentinelPort, _ := strings.Cut(processtest.FreeAddr(t), ":")
-	p := &pair{dir: t.TempDir(), network: fmt.Sprintf("127.%d.%d.", 1+rand.IntN(250), rand.IntN(250)),
+	p := &pair{dir: t.TempDir(), network: loopbackNetwork(t),
 		port: port, sentinelPort: sentinelPort, binary: buildServer(t)}
 	bin := filepath.Join(p.dir, "bin")
 	if err := os.Mkdir(bin, 0o700); err != nil {

@@ -2,7 +2,6 @@ package deploytest
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"cellserver/internal/test/processtest"
+	"cellserver/internal/test/randtest"
 )
 
 // fleet runs the nodes of a cluster as a manifest says, each at a loopback address of its own, with Redis's
@@ -28,12 +28,19 @@ type fleet struct {
 
 const fleetPassword = "0123456789abcdef"
 
+// loopbackNetwork returns the beginning of loopback addresses that hardly another test takes.
+func loopbackNetwork(t *testing.T) string {
+	t.Helper()
+	random := randtest.New(t)
+	return fmt.Sprintf("127.%d.%d.", 1+random.IntN(250), random.IntN(250))
+}
+
 func newFleet(t *testing.T) *fleet {
 	t.Helper()
 	processtest.Need(t, "redis-server", "redis-server")
 	processtest.Need(t, "redis-cli", "redis-tools")
 	_, port, _ := strings.Cut(processtest.FreeAddr(t), ":")
-	f := &fleet{dir: t.TempDir(), network: fmt.Sprintf("127.%d.%d.", 1+rand.IntN(250), rand.IntN(250)), port: port}
+	f := &fleet{dir: t.TempDir(), network: loopbackNetwork(t), port: port}
 	bin := filepath.Join(f.dir, "bin")
 	if err := os.Mkdir(bin, 0o700); err != nil {
 		t.Fatal(err)

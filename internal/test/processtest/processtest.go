@@ -5,13 +5,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -155,33 +152,6 @@ func (p *Process) Logged(t *testing.T, text string) (log string) {
 		return strings.Contains(log, text)
 	})
 	return log
-}
-
-// FreeAddr returns a free address, for programs that cannot listen on port 0 or must listen again.
-func FreeAddr(t *testing.T) string {
-	t.Helper()
-	l, err := Listen()
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = l.Close()
-	return l.Addr().String()
-}
-
-var lastPort atomic.Int32 //nolint:gochecknoglobals // one for all tests of a process
-
-// Listen listens on a free port of 127.0.0.1. It takes each once, or a test would get one that another has
-// found and does not use yet. They are below the ephemeral range, so other processes rarely take them.
-func Listen() (net.Listener, error) {
-	const lowest, count = 2_000, 30_000
-	lastPort.CompareAndSwap(0, 1+rand.Int32N(count))
-	for range 100 {
-		port := lowest + int(lastPort.Add(1))%count
-		if l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port}); err == nil {
-			return l, nil
-		}
-	}
-	return nil, errors.New("processtest: a hundred ports are taken")
 }
 
 // Need finds a tool. Without it, the test is skipped; in CI it fails.
