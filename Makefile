@@ -2,6 +2,8 @@
 # make test         everything: installs what the tests require, then format, vet, lint, race detector, all tests, fuzzing
 # make check        format, vet, lint and the short tests, for use while editing
 # make fuzz         runs the fuzz targets for FUZZTIME seconds in all (default 3600)
+# make flaky        looks for tests that fail by luck: runs the short tests of everything five times, and those that wait most
+#                   twenty times, beside busy loops; takes hours (scripts/flaky.sh says how to do less)
 # make soak         attacks the server in all ways at once for SOAKTIME seconds (default 600), with the race detector, and
 #                   then kills it a hundred times under load, and the Redis servers behind four of it; and has replicas take
 #                   over from leaders, by all faults
@@ -28,7 +30,7 @@ export GORACE ?= atexit_sleep_ms=50
 # clones: without the profile, for which everything is compiled again, without this directory's name, and, as what is
 # released, without cgo. vet and lint come first, so the tests are not vetted again. Most tests wait more than they
 # compute, so more of them run at once than there are processors. The timeout is for a test that hangs, on a slow machine.
-CHECKS := test check vet vet-others lint fuzz test-soak test-deploy test-release test-browser test-bench test-clients
+CHECKS := test check vet vet-others lint fuzz flaky test-soak test-deploy test-release test-browser test-bench test-clients
 $(CHECKS): export GOFLAGS := $(GOFLAGS) -pgo=off -trimpath
 $(CHECKS): export CGO_ENABLED := 0
 TESTS := $(GO) test -vet=off -count=1 -p 4 -parallel 4 -timeout 60m
@@ -84,6 +86,9 @@ check: format vet lint
 
 fuzz:
 	scripts/fuzz.sh $(FUZZTIME)
+
+flaky:
+	scripts/flaky.sh
 
 soak:
 	cd soak && $(GO) run . run --time $(SOAKTIME)s
