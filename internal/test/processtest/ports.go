@@ -19,9 +19,9 @@ func FreeAddr(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// Listen listens on a free port of 127.0.0.1. It takes each once, or a test would get one that another, of this
-// process or another, has found and does not use yet. They are below the ephemeral range, so outgoing connections
-// do not take them.
+// Listen listens on a free port of 127.0.0.1. It takes each once, or a test would get one that another, of
+// this process or another, has found and does not use yet. They are below the ephemeral range, so outgoing
+// connections do not take them.
 func Listen() (net.Listener, error) { return own.listen() }
 
 var own ports //nolint:gochecknoglobals // one for all tests of a process

@@ -2,8 +2,8 @@ package processtest
 
 import "testing"
 
-// TestPortsOfProcesses: two processes that begin at the same block never find the same port, though none of the
-// ports is in use yet.
+// TestPortsOfProcesses: two processes that begin at the same block never find the same port, though none of
+// the ports is in use yet.
 func TestPortsOfProcesses(t *testing.T) {
 	processes, seen := []*ports{{number: 7}, {number: 7}}, map[string]bool{}
 	for range 3 * blockPorts {
