@@ -1,6 +1,8 @@
 package rls
 
 import (
+	"strings"
+
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"cellserver/internal/edge/rls/rlspb"
@@ -18,7 +20,7 @@ func (p *plan) metadata(statuses []*rlspb.RateLimitResponse_DescriptorStatus) *s
 		}
 	}
 	fields := map[string]*structpb.Value{
-		"domain":      structpb.NewStringValue(p.request.Domain),
+		"domain":      validText(p.request.Domain),
 		"descriptors": structpb.NewListValue(&structpb.ListValue{Values: descriptors}),
 	}
 	if hits := p.request.HitsAddend; hits != 0 {
@@ -34,7 +36,7 @@ func (p *plan) metadata(statuses []*rlspb.RateLimitResponse_DescriptorStatus) *s
 func described(d *rlspb.RateLimitDescriptor) *structpb.Struct {
 	entries := make([]*structpb.Value, len(d.Entries))
 	for i, e := range d.Entries {
-		entries[i] = structpb.NewStringValue(e.GetKey() + "=" + e.GetValue())
+		entries[i] = validText(e.GetKey() + "=" + e.GetValue())
 	}
 	fields := map[string]*structpb.Value{"entries": structpb.NewListValue(&structpb.ListValue{Values: entries})}
 	if d.Limit != nil {
@@ -45,6 +47,14 @@ func described(d *rlspb.RateLimitDescriptor) *structpb.Struct {
 	}
 	return &structpb.Struct{Fields: fields}
 }
+
+// validText returns a text for a message, which must be UTF-8.
+func validText(s string) *structpb.Value {
+	return structpb.NewStringValue(strings.ToValidUTF8(s, replacement))
+}
+
+// replacement is in the place of bytes that are not UTF-8.
+const replacement = "\ufffd"
 
 // merge adds fields to those of earlier limits, which stay; mappings are merged. It changes no mapping of
 // from, which the configuration shares.

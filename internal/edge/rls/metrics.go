@@ -119,7 +119,9 @@ func (m *Metrics) ofRequest(domain string, d *rlspb.RateLimitDescriptor) *Counts
 	return m.find(rule{}, false)
 }
 
+// ofValuesOrNil makes labels of what requests say: those must be UTF-8, or no metric at all could be read.
 func (m *Metrics) ofValuesOrNil(domain, descriptor string) *Counts {
+	domain, descriptor = strings.ToValidUTF8(domain, replacement), strings.ToValidUTF8(descriptor, replacement)
 	if len(domain)+len(descriptor) > maxLabelBytes {
 		return nil
 	}

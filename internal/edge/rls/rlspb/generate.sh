@@ -1,4 +1,5 @@
 #!/bin/sh
-# Makes the Go code of the messages below envoy/, without the module in it; needs protoc, and protoc-gen-go v1.36.12.
+# Makes the Go code of the messages below envoy/, without the module in it; needs protoc-gen-go v1.36.12, and buf 1.75, as protoc has
+# editions only from version 27 on, which distributions lack.
 set -eu
-protoc --go_out=. --go_opt=module=internal/edge/rls/rlspb $(find envoy -name '*.proto' | LC_ALL=C sort)
+buf generate --template '{"version": "v2", "plugins": [{"local": "protoc-gen-go", "out": ".", "opt": "module=internal/edge/rls/rlspb"}]}'
