@@ -190,8 +190,15 @@ func TestClient(t *testing.T) {
 		if _, err := client.ShouldRateLimit(t.Context(), request(of("a="+strings.Repeat("x", 1<<19)))); status.Code(err) != codes.ResourceExhausted {
 			t.Errorf("a long message: got %v", err)
 		}
-		if _, err := client.ShouldRateLimit(t.Context(), request(of("plan=free")), grpc.UseCompressor("gzip")); err != nil {
+		if _, err := client.ShouldRateLimit(t.Context(), request(of("plan=free")), grpc.UseCompressor("gzip")); status.Code(err) != codes.Unimplemented {
 			t.Errorf("a compressed message: got %v", err)
+		}
+		many := of("a=b")
+		for range 128 {
+			many.Entries = append(many.Entries, many.Entries[0])
+		}
+		if _, err := client.ShouldRateLimit(t.Context(), request(many)); status.Code(err) != codes.InvalidArgument {
+			t.Errorf("many entries: got %v", err)
 		}
 	})
 	t.Run("health", func(t *testing.T) {

@@ -20,7 +20,8 @@ type Process struct {
 
 	Addr, unix, Metrics string // the listening addresses
 	TLSAddr             string
-	HTTP, HTTPS, GRPC   string
+	HTTP, HTTPS         string
+	GRPC, GRPCS         string
 	TLS                 *tls.Config // for clients; nil without TLS
 }
 
@@ -45,10 +46,10 @@ func Start(t *testing.T, cmd *exec.Cmd) *Process {
 // ReadReady reads the listening addresses from the log.
 func (p *Process) ReadReady() bool {
 	for line := range strings.Lines(p.Log.String()) {
-		var ready struct{ Msg, TCP, TLS, Unix, HTTP, HTTPS, GRPC, Metrics string }
+		var ready struct{ Msg, TCP, TLS, Unix, HTTP, HTTPS, GRPC, GRPCS, Metrics string }
 		if json.Unmarshal([]byte(line), &ready) == nil && ready.Msg == "ready" {
 			p.Addr, p.TLSAddr, p.unix, p.Metrics = ready.TCP, ready.TLS, ready.Unix, ready.Metrics
-			p.HTTP, p.HTTPS, p.GRPC = ready.HTTP, ready.HTTPS, ready.GRPC
+			p.HTTP, p.HTTPS, p.GRPC, p.GRPCS = ready.HTTP, ready.HTTPS, ready.GRPC, ready.GRPCS
 			return true
 		}
 	}

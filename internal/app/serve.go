@@ -233,7 +233,8 @@ func (a *app) newServer() *server.Server {
 
 func (a *app) openDoors() (*doors.Doors, error) {
 	return doors.Open(doors.Config{
-		Options: a.options, Listeners: a.listeners, Certs: a.certs, Limits: a.storage.Limits, Ready: a.ready, Log: a.log,
+		Options: a.options, Listeners: a.listeners, Certs: a.certs, Limits: a.storage.Limits, Ready: a.ready,
+		Loading: a.storage.Gate.Loading, Log: a.log,
 		Door: door.Config{
 			Server:     a.server,
 			NewSession: func(p peer.Peer, c peer.Conn) door.Session { return a.engine.NewSession(p, c) },

@@ -30,6 +30,7 @@ type Config struct {
 	Door      door.Config   // of each, but for its name and tokens
 	Limits    *namedlimit.Registry
 	Ready     func(context.Context) error
+	Loading   func() bool
 	Log       *slog.Logger
 }
 
@@ -68,7 +69,7 @@ func Open(c Config) (*Doors, error) {
 		}
 		d.envoy = rls.New(rls.Config{
 			Rules: d.currentRules, Headers: o.EnvoyHeaders, Metadata: o.EnvoyMetadata,
-			Ready: func() error { return c.Ready(context.Background()) }, Log: c.Log,
+			Ready: func() error { return c.Ready(context.Background()) }, Loading: c.Loading, Log: c.Log,
 		})
 		d.add(peer.GRPC, l.GRPC, l.GRPCTLS, d.envoy)
 	}

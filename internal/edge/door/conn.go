@@ -140,7 +140,7 @@ func (c *Conn) Full() error {
 
 // User returns the ACL user of a request: its token's, the certificate's, or nil for the default user. A
 // wrong token is slowed down as a wrong password is.
-func (c *Conn) User(ctx context.Context, token string) (*acl.User, error) {
+func (c *Conn) User(r *http.Request, token string) (*acl.User, error) {
 	if err := c.Full(); err != nil {
 		return nil, err
 	}
@@ -148,7 +148,7 @@ func (c *Conn) User(ctx context.Context, token string) (*acl.User, error) {
 		if user := c.door.userOf(c.door.Tokens.User(token)); user != nil {
 			return user, nil
 		}
-		c.refuseToken(ctx)
+		c.refuseToken(r)
 		return nil, ErrToken
 	}
 	if user := c.door.userOf(c.peer.CertName); user != nil {
@@ -158,6 +158,16 @@ func (c *Conn) User(ctx context.Context, token string) (*acl.User, error) {
 		return nil, &RefusedError{refusal}
 	}
 	return nil, nil
+}
+
+// IsStranger reports whether a request of a user, nil for the default one, is of nobody who is known: the
+// default user needs a password, which requests cannot send.
+func (c *Conn) IsStranger(user *acl.User) bool {
+	if user != nil {
+		return false
+	}
+	d := c.door.Users.Default()
+	return d.NeedsPassword() || !d.Enabled()
 }
 
 // userOf returns an enabled user, or nil.
@@ -171,7 +181,10 @@ func (d *Door) userOf(name string) *acl.User {
 	return nil
 }
 
-func (c *Conn) refuseToken(ctx context.Context) {
+func (c *Conn) refuseToken(r *http.Request) {
+	if r.ProtoMajor == 2 { // its buffer would last as long as the pause; what still comes is dropped
+		_ = r.Body.Close()
+	}
 	pause := c.door.Logins.Add(*c.peer, c.door.Now())
 	if count := c.door.badTokens.Due(c.door.Now()); count > 0 {
 		c.door.Log.Warn("a request with an unknown token, or one of a disabled user, is refused", "door", c.door.Name.String(), "client", c.peer.Addr, "count", count,
@@ -179,7 +192,7 @@ func (c *Conn) refuseToken(ctx context.Context) {
 	}
 	select {
 	case <-time.After(pause):
-	case <-ctx.Done():
+	case <-r.Context().Done():
 	}
 }
 

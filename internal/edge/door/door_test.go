@@ -88,7 +88,7 @@ func newClient(t *testing.T, http2 bool) *http.Client {
 // answer asks for the call in a request's path, with its token.
 func answer(w http.ResponseWriter, r *http.Request) {
 	c := door.ConnOf(r)
-	user, err := c.User(r.Context(), r.Header.Get("Token"))
+	user, err := c.User(r, r.Header.Get("Token"))
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusForbidden)
 		return

@@ -27,7 +27,7 @@ func (a *api) admit(q *request) (err error) {
 			return &refusal{status: http.StatusUnauthorized, detail: tokenHeader + " must be there once and not be empty; " + needsToken}
 		}
 	}
-	if q.user, err = q.conn.User(q.Context(), token); err != nil || q.user != nil {
+	if q.user, err = q.conn.User(q.Request, token); err != nil || q.user != nil {
 		return err
 	}
 	return a.hosts.admit(q.Request)

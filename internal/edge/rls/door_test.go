@@ -16,7 +16,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"cellserver/internal/edge/door"
-	"cellserver/internal/edge/rls/rlspb"
 	"cellserver/internal/edge/server"
 	"cellserver/internal/keep/persist"
 	"cellserver/internal/keep/persist/disk/disktest"
@@ -226,12 +225,8 @@ func FuzzRequest(f *testing.F) {
 		f.Add(b)
 	}
 	s := New(Config{Rules: rulesOf(f, "domain: rl\ndescriptors: [{key: foo, value: 'b*', share_threshold: true, rate_limit: {unit: day, requests_per_unit: 3}}]\n")})
-	f.Fuzz(func(t *testing.T, message []byte) {
-		r := &rlspb.RateLimitRequest{}
-		if proto.Unmarshal(message, r) != nil {
-			return
-		}
-		p, err := s.plan(r)
+	f.Fuzz(func(t *testing.T, m []byte) {
+		p, err := s.plan(m)
 		if err != nil {
 			if codeOf(err) != connect.CodeInvalidArgument {
 				t.Errorf("got %v", err)
@@ -247,7 +242,7 @@ func FuzzRequest(f *testing.F) {
 				p.calls = p.calls[1:]
 			}
 		}
-		if got := s.respond(p, commandstest.T0); len(got.Statuses) != len(r.Descriptors) {
+		if got := s.respond(p, commandstest.T0); len(got.Statuses) != len(p.request.Descriptors) {
 			t.Errorf("got %d statuses", len(got.Statuses))
 		}
 	})

@@ -22,12 +22,18 @@ const (
 	errNoDomain      requestError = "rate limit domain must not be empty"
 	errNoDescriptors requestError = "rate limit descriptor list must not be empty"
 	errTooMany       requestError = "more than 128 descriptors; send fewer in a request"
+	errManyEntries   requestError = "more than 128 entries in the descriptors together; send fewer in a request"
+	errManyFields    requestError = "more than 4096 fields; send none but those of envoy.service.ratelimit.v3.RateLimitRequest"
+	errMalformed     requestError = "the message is no envoy.service.ratelimit.v3.RateLimitRequest"
 	errUnit          requestError = "the limit of a descriptor must have a unit: SECOND, MINUTE, HOUR, DAY, MONTH or YEAR"
 	errLong          requestError = "the unit_multiplier of a descriptor's limit makes its period longer than 146 years"
 )
 
-// errScheme refuses another authorization than a token.
-var errScheme = errors.New("the metadata authorization must be: Bearer TOKEN; see --http-tokens-file")
+// Errors of a request's metadata: another authorization than a token, and none where one is needed.
+var (
+	errScheme  = errors.New("the metadata authorization must be: Bearer TOKEN; see --http-tokens-file")
+	errNoToken = errors.New("send the metadata authorization: Bearer TOKEN, or use a client certificate; see --http-tokens-file")
+)
 
 // answerError is an error reply of a session.
 type answerError struct{ reply.Answer }
@@ -48,7 +54,7 @@ func codeOf(err error) connect.Code {
 		return codeOfReply(&answered.Answer)
 	case errors.As(err, &refused):
 		return connect.CodePermissionDenied
-	case errors.Is(err, door.ErrToken), errors.Is(err, errScheme):
+	case errors.Is(err, door.ErrToken), errors.Is(err, errScheme), errors.Is(err, errNoToken):
 		return connect.CodeUnauthenticated
 	case errors.Is(err, door.ErrFull):
 		return connect.CodeResourceExhausted

@@ -43,17 +43,16 @@ const (
 	askedTogether
 )
 
-const maxDescriptors = 128
-
-// plan finds what applies to a request.
-func (s *Service) plan(r *rlspb.RateLimitRequest) (*plan, error) {
+// plan decodes a request and finds what applies to it.
+func (s *Service) plan(m message) (*plan, error) {
+	r, err := m.decode()
 	switch {
+	case err != nil:
+		return nil, err
 	case r.Domain == "":
 		return nil, errNoDomain
 	case len(r.Descriptors) == 0:
 		return nil, errNoDescriptors
-	case len(r.Descriptors) > maxDescriptors:
-		return nil, errTooMany
 	}
 	p := &plan{request: r, applied: make([]applied, len(r.Descriptors))}
 	domain := s.domain(r.Domain)

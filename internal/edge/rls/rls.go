@@ -19,6 +19,8 @@ import (
 	"cellserver/internal/decide/envoyconfig"
 	"cellserver/internal/edge/door"
 	"cellserver/internal/edge/rls/rlspb"
+	"cellserver/internal/redis/reply"
+	"cellserver/internal/wire/acl"
 )
 
 // Config configures a Service. Log is required.
@@ -31,16 +33,25 @@ type Config struct {
 	Metadata bool
 	// Ready returns why requests would fail, such as loading, or nil. It may be nil.
 	Ready func() error
-	Log   *slog.Logger
+	// Loading reports whether the states are still being loaded. It may be nil.
+	Loading func() bool
+	Log     *slog.Logger
 }
 
 // ServiceName is the service's full name, by which its health is asked for, too.
 const ServiceName = "envoy.service.ratelimit.v3.RateLimitService"
 
-// maxMessageBytes fits what Envoy makes of 60 KiB of headers, its maximum, in several descriptors.
-const maxMessageBytes = 256 << 10
+// Paths of the procedures:
+const (
+	procedure = "/" + ServiceName + "/ShouldRateLimit"
+	health    = "/" + grpchealth.HealthV1ServiceName + "/Check"
+)
 
-const procedure = "/" + ServiceName + "/ShouldRateLimit"
+// Bounds of a body, with one message:
+const (
+	prefixBytes    = 5
+	maxHealthBytes = 1 << 10 // which needs no token
+)
 
 // Service serves the procedures. It is the handler of a door.
 type Service struct {
@@ -48,56 +59,89 @@ type Service struct {
 	config  Config
 	limit   http.Handler
 	health  http.Handler
+	errors  *connect.ErrorWriter
 }
 
 // New returns a Service.
 func New(c Config) *Service {
-	s := &Service{Metrics: newMetrics(), config: c}
-	options := []connect.HandlerOption{
-		connect.WithReadMaxBytes(maxMessageBytes),
-		connect.WithCompressMinBytes(maxMessageBytes), // responses are small
+	s := &Service{Metrics: newMetrics(), config: c, errors: connect.NewErrorWriter()}
+	common := connect.WithHandlerOptions(
+		// Nothing is decompressed: few bytes could become many. The name is what is told to be accepted.
+		connect.WithCompression("gzip", nil, nil),
+		connect.WithCompression("identity", func() connect.Decompressor { return nil }, func() connect.Compressor { return nil }),
 		connect.WithRecover(s.recovered),
-	}
-	s.limit = connect.NewUnaryHandler(procedure, s.shouldRateLimit, options...)
-	_, s.health = grpchealth.NewHandler(s, options...)
+	)
+	s.limit = connect.NewUnaryHandler(procedure, s.shouldRateLimit, common, connect.WithCodec(codec{}), connect.WithReadMaxBytes(maxMessageBytes))
+	_, s.health = grpchealth.NewHandler(s, common, connect.WithReadMaxBytes(maxHealthBytes))
 	return s
 }
 
 // ServeHTTP serves gRPC alone: nothing that a web page can send gets further.
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := door.ConnOf(r)
+	beganNs := c.Now()
 	if reason := refusal(r); reason != "" {
-		c.Count(door.Refused, c.Now())
+		c.Count(door.Refused, beganNs)
 		http.Error(w, reason, http.StatusUnsupportedMediaType)
 		return
 	}
-	if c.Full() != nil {
-		c.Count(door.Failed, c.Now())
+	if err := c.Full(); err != nil {
 		w.Header().Set("Connection", "close") // a later connection may be a client
-		status(w, "8", door.ErrFull.Error())  // RESOURCE_EXHAUSTED
+		s.refuse(w, r, err, beganNs)
 		return
 	}
-	switch {
-	case r.URL.Path == procedure:
-		s.limit.ServeHTTP(w, r)
-	case strings.HasPrefix(r.URL.Path, "/"+grpchealth.HealthV1ServiceName+"/"):
-		s.health.ServeHTTP(w, r)
+	switch r.URL.Path {
+	case procedure:
+		user, err := s.admit(c, r)
+		if err != nil {
+			s.refuse(w, r, err, beganNs)
+			return
+		}
+		serve(s.limit, w, r.WithContext(context.WithValue(r.Context(), userKey{}, user)), maxMessageBytes)
+	case health:
+		serve(s.health, w, r, maxHealthBytes)
 	default:
-		status(w, "12", "there are "+procedure+" and "+grpchealth.HealthV1ServiceName) // UNIMPLEMENTED
+		_ = s.errors.Write(w, r, connect.NewError(connect.CodeUnimplemented, errors.New("there are "+procedure+" and "+health)))
 	}
 }
 
-// status answers without a message.
-func status(w http.ResponseWriter, code, text string) {
-	w.Header().Set("Content-Type", "application/grpc")
-	w.Header().Set("Grpc-Status", code)
-	w.Header().Set("Grpc-Message", text)
+// serve serves a request whose body has a message of at most maxBytes, and nothing behind it.
+func serve(h http.Handler, w http.ResponseWriter, r *http.Request, maxBytes int64) {
+	r.Body = http.MaxBytesReader(w, r.Body, prefixBytes+maxBytes)
+	h.ServeHTTP(w, r)
+}
+
+// refuse answers and counts a request of which no message was read.
+func (s *Service) refuse(w http.ResponseWriter, r *http.Request, err error, beganNs int64) {
+	door.ConnOf(r).Count(outcomeOf(err), beganNs)
+	_ = s.errors.Write(w, r, errorOf(err))
+}
+
+// userKey is where a context has the *acl.User of a request.
+type userKey struct{}
+
+// admit returns a request's user, nil for the default one, before anything of its message is read.
+func (s *Service) admit(c *door.Conn, r *http.Request) (*acl.User, error) {
+	token, err := tokenOf(r.Header)
+	if err != nil {
+		return nil, err
+	}
+	user, err := c.User(r, token)
+	switch {
+	case err != nil:
+		return nil, err
+	case c.IsStranger(user):
+		return nil, errNoToken
+	case s.config.Loading != nil && s.config.Loading():
+		return nil, &answerError{reply.Answer{Error: string(reply.ErrLoading)}}
+	}
+	return user, nil
 }
 
 // refusal returns why a request is not one of gRPC's, or "".
 func refusal(r *http.Request) string {
 	switch contentType := r.Header.Get("Content-Type"); {
-	case contentType != "application/grpc" && contentType != "application/grpc+proto", r.ProtoMajor != 2:
+	case contentType != "application/grpc" && contentType != "application/grpc+proto", r.ProtoMajor != 2, r.Method != http.MethodPost:
 		return "this address speaks gRPC (--grpc-addr), over HTTP/2; for others there is --http-addr"
 	case r.Header.Get("Origin") != "":
 		return "requests of web pages are refused"
@@ -106,10 +150,10 @@ func refusal(r *http.Request) string {
 }
 
 // shouldRateLimit answers a request.
-func (s *Service) shouldRateLimit(ctx context.Context, r *connect.Request[rlspb.RateLimitRequest]) (*connect.Response[rlspb.RateLimitResponse], error) {
+func (s *Service) shouldRateLimit(ctx context.Context, r *connect.Request[message]) (*connect.Response[rlspb.RateLimitResponse], error) {
 	c := door.FromContext(ctx, nil) // ServeHTTP has told it of TLS
 	beganNs := c.Now()
-	response, err := s.answer(ctx, c, r.Header(), r.Msg)
+	response, err := s.answer(ctx, c, *r.Msg)
 	if err != nil {
 		c.Count(outcomeOf(err), beganNs)
 		return nil, errorOf(err)
@@ -122,19 +166,14 @@ func (s *Service) shouldRateLimit(ctx context.Context, r *connect.Request[rlspb.
 	return connect.NewResponse(response), nil
 }
 
-func (s *Service) answer(ctx context.Context, c *door.Conn, header http.Header, r *rlspb.RateLimitRequest) (*rlspb.RateLimitResponse, error) {
-	token, err := tokenOf(header)
+func (s *Service) answer(ctx context.Context, c *door.Conn, m message) (*rlspb.RateLimitResponse, error) {
+	var p *plan
+	var err error
+	c.Turn(func() { p, err = s.plan(m) })
 	if err != nil {
 		return nil, err
 	}
-	user, err := c.User(ctx, token)
-	if err != nil {
-		return nil, err
-	}
-	p, err := s.plan(r)
-	if err != nil {
-		return nil, err
-	}
+	user, _ := ctx.Value(userKey{}).(*acl.User)
 	if err := p.ask(ctx, c, user); err != nil {
 		return nil, err
 	}
