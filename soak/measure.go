@@ -26,11 +26,13 @@ type trial struct {
 	bytes       int  // per round and connection, without a payload
 	logUnread   bool // the log's pipe is full
 	scripts     bool // other clients' scripts are measured, too
+	strangers   bool // attackers have no password; others sign in with each call
 }
 
 func trials() []trial {
 	const million = 1_000_000
 	return []trial{
+		{number: "idle", attack: attack.Idle},
 		{number: "1", attack: "EXEC of 2,500 DBSIZE", keys: million},
 		{number: "1", attack: "EXEC of 18,000 CL.THROTTLE"},
 		{number: "1", attack: "EXEC of KEYS", keys: million},
@@ -47,6 +49,8 @@ func trials() []trial {
 		{number: "18", attack: "DEL of 100,000 keys"},
 		{number: "13", attack: "redis.log flood"},
 		{number: "5", attack: "wrong passwords", logUnread: true},
+		{number: "grpc", attack: "gRPC that unpacks to 250 KB", strangers: true},
+		{number: "grpc", attack: "gRPC of 125,000 entries"},
 	}
 }
 
@@ -106,8 +110,8 @@ func runMeasure(ctx context.Context, args []string, stdout io.Writer) error {
 }
 
 func (o *measureOptions) measureWaits(ctx context.Context, binary string, out io.Writer) error {
-	_, _ = fmt.Fprintln(out, "| row | attack | attackers | p50 | p99 | longest | ECHOs p99 | ECHOs longest | goals met | SIGTERM | log | rounds, last reply |")
-	_, _ = fmt.Fprintln(out, "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- | ---: | ---: | --- |")
+	_, _ = fmt.Fprintln(out, "| row | attack | attackers | p50 | p99 | longest | ECHOs p99 | ECHOs longest | goals met | largest resident | SIGTERM | log | rounds, last reply |")
+	_, _ = fmt.Fprintln(out, "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- | ---: | ---: | ---: | --- |")
 	for _, t := range trials() {
 		if len(o.only) > 0 && !slices.Contains(o.only, t.number) && !slices.Contains(o.only, t.attack) {
 			continue
@@ -146,6 +150,7 @@ type effect struct {
 	calls, scripts probe.Result
 	sigterm        string
 	logPerSecond   float64 // bytes
+	residentBytes  int64   // the most
 	rounds         int64
 	reply          string // the last
 }
@@ -157,7 +162,11 @@ func (o *measureOptions) try(ctx context.Context, binary string, t trial, a atta
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	server, err := target.Start(ctx, target.Spec{Binary: binary, Dir: dir, LogUnread: t.logUnread})
+	spec := target.Spec{Binary: binary, Dir: dir, LogUnread: t.logUnread}
+	if t.strangers {
+		spec.Password = "another-" + target.AppPassword
+	}
+	server, err := target.Start(ctx, spec)
 	if err != nil {
 		return nil, err
 	}
@@ -183,6 +192,9 @@ func (o *measureOptions) try(ctx context.Context, binary string, t trial, a atta
 	}
 	r.logPerSecond = float64(server.LogBytes.Load()-logged) / window.Seconds()
 	r.rounds, r.reply = stats.Rounds.Load(), stats.Last()
+	if r.residentBytes, err = server.LargestRSS(); err != nil {
+		return nil, fmt.Errorf("the server has ended: %w", err)
+	}
 	took, err := server.Stop(12 * time.Second)
 	if r.sigterm = took.Round(10 * time.Millisecond).String(); err != nil {
 		r.sigterm = "> " + r.sigterm
@@ -193,12 +205,17 @@ func (o *measureOptions) try(ctx context.Context, binary string, t trial, a atta
 // probe measures other clients' calls, and scripts where they matter.
 func (o *measureOptions) probe(server *target.Server, t trial, window time.Duration, r *effect) error {
 	var call, script attack.Batch
+	lines := 6
+	if t.strangers {
+		call.Add("AUTH", target.AppUser, target.AppPassword)
+		lines++
+	}
 	call.Add("CL.THROTTLE", "other", "15", "30", "60", "1")
 	script.Add("EVAL", "local n = 0 for i = 1, 10 do n = n + i end return n", "0")
 	var errCall, errScript error
 	var probes sync.WaitGroup
 	probes.Go(func() {
-		r.calls, errCall = probe.Call{Request: call.Bytes, Reply: 6, Every: time.Millisecond, For: window, Patience: o.patience}.Run(server.TCP)
+		r.calls, errCall = probe.Call{Request: call.Bytes, Reply: lines, Every: time.Millisecond, For: window, Patience: o.patience}.Run(server.TCP)
 	})
 	if t.scripts {
 		probes.Go(func() {
@@ -220,9 +237,9 @@ func (r *effect) print(out io.Writer, t trial, attackers int, base *effect) {
 		if got.Stuck {
 			stuck = "> "
 		}
-		_, _ = fmt.Fprintf(out, "| %s | %s | %d | %s | %s | %s%s | %s | %s | %s | %s | %.1f MB/s | %d, %.60q |\n",
+		_, _ = fmt.Fprintf(out, "| %s | %s | %d | %s | %s | %s%s | %s | %s | %s | %d MB | %s | %.1f MB/s | %d, %.60q |\n",
 			t.number, name, attackers, at(got.Waits, 0.5), at(got.Waits, 0.99), stuck, at(got.Waits, 1),
-			at(base.calls.Waits, 0.99), at(base.calls.Waits, 1), met, r.sigterm, r.logPerSecond/1e6,
+			at(base.calls.Waits, 0.99), at(base.calls.Waits, 1), met, r.residentBytes>>20, r.sigterm, r.logPerSecond/1e6,
 			r.rounds, strings.ReplaceAll(r.reply, "|", "/"))
 	}
 	line(t.attack, r.calls, met(r.calls, base.calls, attackers))

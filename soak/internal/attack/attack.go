@@ -26,7 +26,7 @@ type Attack struct {
 // All returns every attack.
 func All() []Attack {
 	var all []Attack
-	for _, kind := range []func() []Attack{execs, globs, scripts, floods, logins, pages, frames, networks, kills, waits} {
+	for _, kind := range []func() []Attack{execs, globs, scripts, floods, logins, pages, frames, networks, kills, waits, calls} {
 		all = append(all, kind()...)
 	}
 	return all

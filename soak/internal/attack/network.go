@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// Idle is no attack, but what the others are compared with.
+const Idle = "idle control"
+
 // networks abuse connections rather than commands.
 func networks() []Attack {
 	return []Attack{
@@ -25,6 +28,7 @@ func networks() []Attack {
 			}
 			return nil
 		}},
+		{Name: Idle, Round: func(a *Attacker) error { sleep(a.ctx, time.Second); return nil }},
 		{Name: "TLS junk", Pause: 200 * time.Millisecond, Round: tlsJunk},
 	}
 }

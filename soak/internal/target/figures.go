@@ -89,3 +89,17 @@ func (s *Server) RSS() (int64, error) {
 	}
 	return resident * int64(os.Getpagesize()), nil
 }
+
+// LargestRSS returns the largest resident set size until now, in bytes.
+func (s *Server) LargestRSS() (int64, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.PID()))
+	if err != nil {
+		return 0, err
+	}
+	_, after, _ := strings.Cut(string(b), "VmHWM:")
+	var kib int64
+	if _, err := fmt.Sscan(after, &kib); err != nil {
+		return 0, err
+	}
+	return kib << 10, nil
+}

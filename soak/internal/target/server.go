@@ -30,6 +30,8 @@ type Spec struct {
 
 	// LogUnread leaves the log's pipe full and unread once the server is ready.
 	LogUnread bool
+	// Password is the default user's, or empty for none: clients without it are strangers.
+	Password string
 	// Plain is a server on TCP only.
 	Plain bool
 	Log   io.Writer // gets the log; may be nil
@@ -37,7 +39,7 @@ type Spec struct {
 
 // Server is a running cellserver, on free ports.
 type Server struct {
-	TCP, TLS, Unix, Metrics string
+	TCP, TLS, Unix, Metrics, GRPC string
 
 	LogBytes atomic.Int64
 
@@ -70,14 +72,18 @@ func (spec Spec) prepare() (args []string, trust *tls.Config, err error) {
 		return nil, nil, err
 	}
 	users := filepath.Join(spec.Dir, "users.acl")
-	rules := "user default on nopass ~* &* +@all\nuser " + AppUser + " on >" + AppPassword + " ~* +@all\n"
+	password := "nopass"
+	if spec.Password != "" {
+		password = ">" + spec.Password
+	}
+	rules := "user default on " + password + " ~* &* +@all\nuser " + AppUser + " on >" + AppPassword + " ~* +@all\n"
 	if err := os.WriteFile(users, []byte(rules), 0o600); err != nil {
 		return nil, nil, err
 	}
 	args = append([]string{
 		"--addr", "127.0.0.1:0", "--tls-addr", "127.0.0.1:0", "--unixsocket", filepath.Join(spec.Dir, "socket"),
 		"--tls-cert", files.cert, "--tls-key", files.key, "--tls-auth-clients", "no", "--aclfile", users,
-		"--metrics-addr", "127.0.0.1:0", "--pprof", "--log-format", "json",
+		"--metrics-addr", "127.0.0.1:0", "--grpc-addr", "127.0.0.1:0", "--pprof", "--log-format", "json",
 	}, spec.Args...)
 	return args, &tls.Config{RootCAs: files.roots, ServerName: "localhost", MinVersion: tls.VersionTLS12}, nil
 }
@@ -188,9 +194,9 @@ func (s *Server) readLine(line []byte, cut bool) bool {
 	case s.TCP != "" || !bytes.Contains(line, []byte(`"msg":"ready"`)):
 		return false
 	}
-	var at struct{ TCP, TLS, Unix, Metrics string }
+	var at struct{ TCP, TLS, Unix, Metrics, GRPC string }
 	err := json.Unmarshal(line, &at)
-	s.TCP, s.TLS, s.Unix, s.Metrics = at.TCP, at.TLS, at.Unix, at.Metrics
+	s.TCP, s.TLS, s.Unix, s.Metrics, s.GRPC = at.TCP, at.TLS, at.Unix, at.Metrics, at.GRPC
 	s.ready <- err
 	return true
 }
