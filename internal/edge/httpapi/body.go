@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -10,8 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"time"
-	"unicode/utf16"
-	"unicode/utf8"
 )
 
 const maxBodyBytes = 64 << 10
@@ -39,7 +36,9 @@ func (q *request) posted(w http.ResponseWriter) (*object, error) {
 	if err != nil {
 		return nil, &refusal{status: http.StatusBadRequest, detail: "the body did not arrive as announced", close: true}
 	}
-	return parse(body)
+	var o *object
+	q.conn.Turn(func() { o, err = parse(body) })
+	return o, err
 }
 
 // object is a JSON object. Its readers take fields out, and the first error stays.
@@ -47,114 +46,6 @@ type object struct {
 	at     string         // in front of a field's name in an error, such as "checks[1]."
 	fields map[string]any // string, json.Number, bool, nil, *object or []any
 	err    error
-}
-
-// parse reads strictly: no field twice, nothing behind the object, and text as it was meant.
-func parse(body []byte) (*object, error) {
-	var valid json.RawMessage
-	if err := json.Unmarshal(body, &valid); err != nil {
-		return nil, bad("the body must be a JSON object: " + err.Error())
-	}
-	if !utf8.Valid(body) || hasLoneSurrogate(body) {
-		return nil, bad("the body has text that is not Unicode")
-	}
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.UseNumber()
-	v, err := readValue(d, "", 0)
-	if err != nil {
-		return nil, err
-	}
-	o, ok := v.(*object)
-	if !ok {
-		return nil, bad("the body must be a JSON object")
-	}
-	return o, nil
-}
-
-// hasLoneSurrogate reports half of a pair of \u escapes in valid JSON, which would be read as another text.
-func hasLoneSurrogate(body []byte) bool {
-	unit := func(at int) rune {
-		if at+6 > len(body) || body[at] != '\\' || body[at+1] != 'u' {
-			return 0
-		}
-		n, _ := strconv.ParseUint(string(body[at+2:at+6]), 16, 16)
-		return rune(n)
-	}
-	for at := 0; at < len(body); at++ {
-		if body[at] != '\\' {
-			continue
-		}
-		if r := unit(at); utf16.IsSurrogate(r) {
-			if utf16.DecodeRune(r, unit(at+6)) == utf8.RuneError {
-				return true
-			}
-			at += 6
-		}
-		at++
-	}
-	return false
-}
-
-const (
-	maxDepth     = 4  // of any body
-	maxNameBytes = 64 // of a field; else an array in a long one would have that name copied for each element
-)
-
-// readValue reads a value of valid JSON.
-func readValue(d *json.Decoder, at string, depth int) (any, error) {
-	t, err := d.Token()
-	if err != nil {
-		return nil, bad("the body must be a JSON object: " + err.Error())
-	}
-	if depth > maxDepth {
-		return nil, bad("the body is nested too deeply at " + quote(at))
-	}
-	switch t {
-	case json.Delim('{'):
-		return readObject(d, at, depth)
-	case json.Delim('['):
-		return readArray(d, at, depth)
-	default:
-		return t, nil
-	}
-}
-
-func readObject(d *json.Decoder, at string, depth int) (*object, error) {
-	o := &object{at: at, fields: map[string]any{}}
-	if at != "" {
-		o.at += "."
-	}
-	for d.More() {
-		t, err := d.Token()
-		if err != nil {
-			return nil, bad("the body must be a JSON object: " + err.Error())
-		}
-		name, _ := t.(string)
-		if len(name) > maxNameBytes {
-			return nil, unknownField(o.at + name)
-		}
-		if _, twice := o.fields[name]; twice {
-			return nil, bad("the field " + quote(o.at+name) + " is there twice")
-		}
-		if o.fields[name], err = readValue(d, o.at+name, depth+1); err != nil {
-			return nil, err
-		}
-	}
-	_, err := d.Token()
-	return o, err
-}
-
-func readArray(d *json.Decoder, at string, depth int) (all []any, err error) {
-	all = []any{}
-	for d.More() {
-		v, err := readValue(d, at+"["+strconv.Itoa(len(all))+"]", depth+1)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, v)
-	}
-	_, err = d.Token()
-	return all, err
 }
 
 // fail keeps the first error.

@@ -67,7 +67,7 @@ func (a *api) readChecks(body *object) (checks []check, err error) {
 	v, _ := body.take("checks")
 	all, _ := v.([]any)
 	if len(all) < 1 || len(all) > maxChecks {
-		return nil, bad("checks must be an array of 1 to " + strconv.Itoa(maxChecks) + " objects")
+		return nil, errChecks
 	}
 	checks = make([]check, len(all))
 	for i, one := range all {

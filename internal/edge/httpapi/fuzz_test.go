@@ -17,17 +17,19 @@ func newAPI() *api {
 	return New(Config{Limits: namedlimit.New(namedlimit.Config{Log: slog.New(slog.DiscardHandler)})}).(*api)
 }
 
-// FuzzBody: what is accepted is one JSON object, and its key is that of encoding/json.
+// FuzzBody: what is accepted is one JSON object, and what it holds is that of encoding/json.
 func FuzzBody(f *testing.F) {
 	for _, seed := range []string{
 		`{"limit":"api","key":"u"}`, `{"key":"\ud83d\ude00","algorithm":"funnel","max_burst":15,"count":30,"period":"1m"}`, `{"key":"\\ud800","limit":"a"}`,
 		`{"key":"k","algorithm":"quota","max_count":5,"every":"week","time_zone":"Europe/Berlin","start":"1","epoch":false}`, `{"checks":[{"limit":"a","key":"b"}],"each":true}`,
 		`{"key":"k","algorithm":"sliding_window","max_count":5,"period":60}`, `{"key":"\ud800\udbff"}`, `{"late":{"period":1}}`,
+		`{"checks":[1,[2.5e-3,{}],null,true,"\u00e9\n\/"]}`, ` {"key" : [ ] , "id":-0}`, `{"key":"k"}x`, `{"key":01}`, `{"key":tru}`, "{\"key\":\"\t\"}",
 	} {
 		f.Add([]byte(seed))
 	}
 	a := newAPI()
 	f.Fuzz(func(t *testing.T, body []byte) {
+		agrees(t, body)
 		if _, err := parse(body); err != nil {
 			return
 		}
