@@ -75,6 +75,7 @@ func (Base) Outcome() Outcome { return Outcome{} }
 func (r *Rule) Traits(quantity int64) Traits {
 	return Traits{
 		Kind: r.Kind, TAT: effectOf(quantity), CountsDenied: r.Flags&(CountDenied|Debit) != 0, IntervalNs: r.IntervalNs(),
+		KeepsPayload: r.Kind == Value && !r.Writes(),
 	}
 }
 

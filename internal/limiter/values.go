@@ -50,7 +50,7 @@ const (
 	NoValue = iota
 	Number
 	Text
-	LongText // does not fit the Sink
+	LongText // does not fit the Sink; of its length
 )
 
 // DecideValue decides a request by a Value rule; see Decide. A text is not changed in place.
@@ -81,7 +81,7 @@ func (r *Rule) read(payload []byte, result *funnel.Result) {
 	text := value.Text(payload)
 	sink, _ := r.Shared.(*Sink)
 	if sink == nil || len(text) > cap(sink.Texts)-len(sink.Texts) {
-		result.Remaining = LongText
+		result.Remaining, result.RetryAfter = LongText, int64(len(text))
 		return
 	}
 	result.Remaining, result.Limit, result.RetryAfter = Text, int64(len(sink.Texts)), int64(len(text))
@@ -180,6 +180,14 @@ func ValueOf(text []byte, expiresNs int64) State {
 
 // AppendValue appends a value as GET returns it.
 func AppendValue(b []byte, s *State) []byte { return value.AppendTo(b, s.Payload) }
+
+// ValueText returns a value as GET does: a part of the payload, or a number appended to digits.
+func ValueText(digits []byte, s *State) []byte {
+	if value.IsCounter(s.Payload) {
+		return AppendValue(digits, s)
+	}
+	return value.Text(s.Payload)
+}
 
 // IsEndless reports whether a state is a value that never expires.
 func IsEndless(s *State) bool { return s.Kind == Value && s.ExpiresNs == NeverNs }

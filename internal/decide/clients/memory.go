@@ -16,6 +16,7 @@ const (
 	InputFree                   // free part of the buffers
 	Output                      // unread replies
 	Unsynced                    // replies that wait for a sync
+	Pieces                      // of a reply, to be given out
 	Arguments                   // of the pending command
 	Queue                       // commands after MULTI
 	WatchedKeys                 // with their watches

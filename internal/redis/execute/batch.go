@@ -76,7 +76,7 @@ func (x *Executor) Flush() (answered bool) {
 		x.Role.Await(later, func(x *Executor, batch []store.Request) error { return x.replyBatch(c, batch) })
 	} else {
 		_ = x.replyBatch(c, batch) // always nil
-		answered = true
+		answered = !x.Role.Replies()
 	}
 	x.spend(c.Cost.Call*len(batch) + exactSteps(batch))
 	x.Scratch.batch = batch[:0]
@@ -105,6 +105,10 @@ func (s *Scratch) forget(batch []store.Request) {
 
 // replyBatch replies to each request of a batch. Its error is always nil: each request has its own.
 func (x *Executor) replyBatch(c *catalog.Command, batch []store.Request) error {
+	if q := &batch[0]; q.Rule.Kind == limiter.Value && !q.Rule.Writes() { // likewise for all requests of the command
+		x.replyReads(c, batch)
+		return nil
+	}
 	for i := range batch {
 		if batch[i].Err != nil {
 			x.FailCommand(c, nil, reply.StoreFailed(batch[i].Err))

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"cellserver/internal/base/buffers"
 	"cellserver/internal/base/often"
 	"cellserver/internal/decide"
 	"cellserver/internal/decide/broadcast"
@@ -93,6 +94,7 @@ type Engine struct {
 	requests      []argument.Request // of batched commands, by catalog.Command.ID
 	inPrograms    []bool             // likewise
 	scratch       sync.Pool
+	parts         buffers.Pool // of Parts
 
 	slowMonitors    often.Counter
 	slowSubscribers often.Counter

@@ -73,9 +73,10 @@ type Scratch struct {
 	// Answers takes the replies of a Valued Executor.
 	Answers []reply.Answer
 
-	call  [8][]byte // of a script that is a single call
-	batch []store.Request
-	sink  limiter.Sink // texts read by the batch
+	call    [8][]byte // of a script that is a single call
+	batch   []store.Request
+	sink    limiter.Sink // texts read by the batch
+	reading reading      // the current one
 	// batchOf is the command of the batched calls.
 	batchOf *catalog.Command
 	// steps is the estimated cost since the session's last turn, in nanoseconds.
@@ -117,7 +118,7 @@ func (e *Engine) NewClient(x *Executor, role Role, client *clients.Client) {
 }
 
 // Within returns an Executor for the commands inside one of this Executor's, with its rights and database,
-// own replies and effects, and HeadBytes reserved.
+// own replies and effects.
 func (x *Executor) Within(role Role, in *transact.Space) (*Executor, *Kept) {
 	inner := &Executor{
 		Engine:        x.Engine,
@@ -292,21 +293,3 @@ func (s *Scratch) NoteTold(from, to int) {
 
 // Now returns the time for a command; in EXEC and scripts it stands still.
 func (x *Executor) Now() int64 { return x.Role.Now(x) }
-
-const (
-	// HeadBytes is the space reserved for the header of a reply of EXEC or a script.
-	HeadBytes = 64
-	// copiedBytes is the largest reply that an event loop copies rather than takes over.
-	copiedBytes = 64 << 10
-)
-
-// TakeOver appends a reply of EXEC or a script that has HeadBytes reserved.
-func TakeOver(w *resp.Writer, replies []byte) {
-	if head := len(w.Buf); head <= HeadBytes && len(replies) > copiedBytes {
-		whole := replies[HeadBytes-head:]
-		copy(whole, w.Buf)
-		w.Buf = whole
-		return
-	}
-	w.Buf = append(w.Buf, replies[HeadBytes:]...)
-}

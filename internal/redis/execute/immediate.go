@@ -101,7 +101,9 @@ func (x *Executor) callMonitored(c *catalog.Command, args [][]byte) {
 // Tell shows a call to monitoring clients.
 func (x *Executor) Tell(c *catalog.Command, args [][]byte) {
 	if c.Flags&catalog.FlagAdmin == 0 { // hidden, as in Redis
-		x.Effects.Send(x.appendLine(nil, x.byScript, observe.Redacted(c, args)))
+		line := x.appendLine(nil, x.byScript, observe.Redacted(c, args))
+		x.Effects.Send(line)
+		x.spend(len(line) * x.Engine.Config.Records.Monitors.Len()) // each gets a copy
 	}
 }
 

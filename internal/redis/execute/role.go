@@ -35,6 +35,10 @@ type Role interface {
 	Turn(c Call, name []byte, o *limiter.Operation) error
 	// Background runs work off the event loops in one of the slots; then finish replies.
 	Background(x *Executor, slots *background.Slots, work func(context.Context), finish Finish) error
+	// InTurns replies in pieces, in several turns of a client.
+	InTurns(x *Executor, next Pieces)
+	// Replies reports whether pieces of a reply are still to come.
+	Replies() bool
 	// After calls finish after a delay.
 	After(d time.Duration, finish Finish) error
 	Until(begin func(ctx context.Context, finish func()), atMost time.Duration, done func(c Call) error) error
@@ -139,6 +143,14 @@ func (r NestedRole) Background(x *Executor, _ *background.Slots, work func(conte
 	work(r.Context)
 	return finish(x)
 }
+
+// InTurns replies at once, into memory.
+func (NestedRole) InTurns(x *Executor, next Pieces) {
+	for next(x) > 0 {
+	}
+}
+
+func (NestedRole) Replies() bool { return false }
 
 func (NestedRole) After(time.Duration, Finish) error { return reply.ErrNotInMulti }
 

@@ -47,11 +47,7 @@ func (x *Executor) replyValue(q *store.Request) error {
 	case limiter.Text:
 		x.W.Bulk(x.Scratch.sink.Texts[r.Limit : r.Limit+r.RetryAfter])
 	case limiter.LongText:
-		s, found, err := x.Space.Keys.State(x.Now(), q.Key)
-		if err != nil {
-			return reply.StoreFailed(err)
-		}
-		return ReplyString(&x.W, &s, found, x.Now())
+		return reply.StoreFailed(x.replyText(q))
 	default:
 		x.W.Null()
 	}
@@ -64,7 +60,8 @@ func ReplyString(w *resp.Writer, s *limiter.State, found bool, nowNs int64) erro
 	case !found:
 		w.Null()
 	case s.Kind == limiter.Value:
-		w.Bulk(limiter.AppendValue(nil, s))
+		var digits [20]byte
+		w.Bulk(limiter.ValueText(digits[:0], s))
 	default:
 		tatNs, err := s.TAT(nowNs)
 		if err != nil {

@@ -26,6 +26,7 @@ type Execution struct {
 	Executor *execute.Executor // nil if a watched key had changed
 	Err      error             // set if nothing was executed
 	Replies  execute.ReplyMode // at the start
+	Parts    execute.Parts     // the reply
 
 	client  *execute.Executor // waits for the outcome
 	watch   store.Watch       // nil without WATCH
@@ -37,6 +38,9 @@ type Execution struct {
 	refused []error // denials of steps; nil if there are none
 	left    *execute.Kept
 	endless error // a value is left without an expiry, so nothing is executed
+	short   bool  // the attempt is on an event loop, and ends when the reply is long
+	long    bool  // it has ended so
+	tooLong bool  // the reply is longer than may be, so nothing is executed
 }
 
 // New returns an Execution for a client. watched is nil without WATCH.
@@ -93,8 +97,16 @@ func (x *Execution) Run(ctx context.Context) {
 	if x.Plan.Scripts {
 		x.scripts = script.Compile(e, x.Steps)
 	}
-	x.checkAccess(ctx)
-	if x.Err = x.carryOut(ctx); x.Err == nil {
+	if x.refused == nil {
+		x.checkAccess(ctx)
+	}
+	x.Err = x.carryOut(ctx)
+	switch {
+	case x.long:
+		return
+	case x.tooLong:
+		x.Err = reply.TooLongTransaction(e.Config.MaxReplyBytes)
+	case x.Err == nil:
 		x.Err = x.endless
 	}
 	left, db := &execute.Kept{}, x.client.DB
@@ -106,6 +118,18 @@ func (x *Execution) Run(ctx context.Context) {
 		left.Append(line.Append(nil))
 	}
 	left.Settle(x.client)
+}
+
+// RunShort is Run on an event loop. It returns false, without effect, if the reply is so long that others
+// would wait: then Run does it in the background, on a snapshot.
+func (x *Execution) RunShort() (done bool) {
+	x.short = x.Plan.MayEnd()
+	if x.Run(context.Background()); !x.long {
+		return true
+	}
+	x.short, x.long = false, false
+	x.Plan.GoAside(x.watched)
+	return false
 }
 
 // carryOut makes all attempts. On an error nothing was executed.
@@ -120,9 +144,12 @@ func (x *Execution) carryOut(ctx context.Context) error {
 	if err := x.Plan.CheckKeys(); err != nil {
 		return err
 	}
-	c := script.Contention{Context: ctx, Steps: x.Plan.Steps(stage), Scripts: &x.time}
+	steps := x.Plan.Steps(stage)
+	c := script.Contention{Context: ctx, Steps: steps, Scripts: &x.time}
 	if stage.Optimistically(x.Plan.Keys(), func(in *transact.Space) transact.Verdict {
-		return c.Judge(x.execute(ctx, in))
+		attempted := x.execute(ctx, in)
+		c.Steps = steps + x.Parts.Bytes() // a byte of values takes about a nanosecond
+		return c.Judge(attempted)
 	}, c.Next) && (x.Executor != nil || ctx.Err() == nil) {
 		return nil
 	}
@@ -171,7 +198,9 @@ func (x *Execution) hold(ctx context.Context, stage transact.Stage) error {
 		most -= leastScriptSteps
 	}
 	return x.Plan.Hold(stage, most, func(in *transact.Space) transact.Verdict {
-		x.execute(ctx, in)
+		if x.execute(ctx, in).Ended {
+			return transact.Drop
+		}
 		return transact.Keep
 	})
 }
@@ -179,7 +208,8 @@ func (x *Execution) hold(ctx context.Context, stage transact.Stage) error {
 // execute executes the steps and reports the outcome. It runs them all while others wait, and wherever an
 // undo is impossible or would cut a transaction in half.
 func (x *Execution) execute(ctx context.Context, in *transact.Space) script.Attempted {
-	x.Executor = nil
+	x.Executor, x.long, x.tooLong = nil, false, false
+	x.Parts.Drop(x.client.Engine)
 	// A session that has ended watches nothing, and its ctx is done.
 	if x.watch != nil && (x.watch.Dirty(in.NowNs) || ctx.Err() != nil) {
 		return script.Attempted{}
@@ -187,10 +217,9 @@ func (x *Execution) execute(ctx context.Context, in *transact.Space) script.Atte
 	if in.Held || !x.Plan.MayEnd() {
 		ctx = context.WithoutCancel(ctx)
 	}
-	role := &role{NestedRole: execute.NestedRole{Context: ctx}, scripts: x.scripts, time: &x.time}
+	role := &role{NestedRole: execute.NestedRole{Context: ctx}, scripts: x.scripts, time: &x.time, of: x}
 	s, left := x.client.Within(role, in)
 	s.HoldsKeys, s.NewKeys = true, &x.newKeys
-	s.W.Buf = make([]byte, execute.HeadBytes)
 	s.Begin()
 	defer s.End()
 	undo := func() {}
@@ -201,7 +230,7 @@ func (x *Execution) execute(ctx context.Context, in *transact.Space) script.Atte
 		if ctx.Err() != nil {
 			return script.Attempted{Ended: true}
 		}
-		err := mayExecute(s, q)
+		err := x.mayExecute(s, q)
 		if err == nil && x.refused != nil {
 			err = x.refused[i]
 		}
@@ -211,7 +240,11 @@ func (x *Execution) execute(ctx context.Context, in *transact.Space) script.Atte
 		}
 		s.Run(q.Command, q.Args)
 		s.Flush()
+		if x.Parts.Take(s); x.isLong(s) {
+			return script.Attempted{Ended: true}
+		}
 	}
+	x.Parts.End(s)
 	x.Executor, x.left = s, left
 	if x.endless = s.CheckEndless(); x.endless != nil {
 		left.Uncount()
@@ -225,6 +258,14 @@ type role struct {
 	scripts  script.Compiled
 	time     *lua.Allowance // of the scripts
 	timedOut bool
+	of       *Execution
+}
+
+// InTurns replies at once, but for a reply that is too long in any case.
+func (r *role) InTurns(x *execute.Executor, next execute.Pieces) {
+	for x.AppendPieces(next) > 0 && !r.of.isLong(x) {
+		r.of.Parts.Take(x)
+	}
 }
 
 func (r *role) Script(source []byte) (*lua.Script, error) { return r.scripts.Get(source) }
@@ -233,12 +274,22 @@ func (r *role) Allowance() *lua.Allowance { return r.time }
 
 func (r *role) TimedOut() { r.timedOut = true }
 
+// isLong ends an attempt when its reply is too long, for an event loop or at all, if nothing remains of it.
+func (x *Execution) isLong(s *execute.Executor) bool {
+	if !x.Plan.MayEnd() || x.Plan.Keys() == nil || x.Plan.Whole() != nil {
+		return false
+	}
+	full := x.Parts.Bytes()
+	x.long, x.tooLong = x.short && full > 0, full+len(s.W.Buf) > s.Engine.Config.MaxReplyBytes
+	return x.long || x.tooLong
+}
+
 // mayExecute refuses steps that have become impossible.
-func mayExecute(s *execute.Executor, q transact.Step) error {
+func (x *Execution) mayExecute(s *execute.Executor, q transact.Step) error {
 	if err := s.Engine.MayUse(q.Command); err != nil {
 		return err
 	}
-	if most := s.Engine.Config.MaxReplyBytes; len(s.W.Buf)-execute.HeadBytes > most {
+	if most := s.Engine.Config.MaxReplyBytes; x.Parts.Bytes()+len(s.W.Buf) > most {
 		return reply.TooLongReplies(most)
 	}
 	// After a SELECT that is no longer allowed, the keys would not be those held.

@@ -162,6 +162,11 @@ func TooLongReplies(maxBytes int) error {
 		" bytes, the limit of --max-output-bytes; this command was not executed")
 }
 
+// TooLongTransaction refuses a whole transaction.
+func TooLongTransaction(maxBytes int) error {
+	return Error("ERR the replies of the transaction are longer than " + strconv.Itoa(maxBytes) + " bytes, the limit of --max-output-bytes")
+}
+
 // TooManyNewKeys refuses a call that would create a key.
 func TooManyNewKeys(perSec int) error {
 	return Error("ERR more than " + strconv.Itoa(perSec) + tooManyNewKeys)

@@ -161,7 +161,7 @@ type run struct {
 	newKeys execute.NewKeys // likewise
 
 	problem error  // compilation error
-	reply   []byte // after execute.HeadBytes; nil if not run
+	reply   []byte // nil if not run
 	ended   bool   // by a bound
 	wrote   bool
 	left    *execute.Kept // effects of the last attempt, and its error
@@ -199,7 +199,7 @@ func (r *run) settle() {
 	switch {
 	case r.ended:
 		outcome = observe.ScriptEnded
-	case r.reply[execute.HeadBytes] == '-':
+	case r.reply[0] == '-':
 		outcome = observe.ScriptFailed
 	}
 	r.client.Engine.Config.Records.Script(outcome)
@@ -262,7 +262,7 @@ func (r *run) runOutsideExec(ctx context.Context) {
 
 // fail replies why the script's changes are dropped.
 func (r *run) fail(err error) {
-	w := resp.Writer{Buf: make([]byte, execute.HeadBytes)}
+	w := resp.Writer{}
 	w.Error(reply.Text(err))
 	r.reply, r.ended, r.left, r.failure = w.Buf, true, &execute.Kept{}, ""
 }
@@ -290,11 +290,11 @@ func (r *run) attempt(ctx context.Context, in *transact.Space, scripts *lua.Allo
 	x.Begin()
 	defer x.End()
 	scriptEngine := x.Engine.Config.Scripts
-	replied, err := scriptEngine.RunWithin(ctx, scripts, r.script, r.keys, r.argv, host{x}, x.W.RESP3, make([]byte, execute.HeadBytes))
+	replied, err := scriptEngine.RunWithin(ctx, scripts, r.script, r.keys, r.argv, host{x}, x.W.RESP3, nil)
 	if r.client.HoldsKeys {
 		r.client.Endless = append(r.client.Endless, x.Endless...)
 	} else if endless := x.CheckEndless(); err == nil && endless != nil {
-		w := resp.Writer{Buf: make([]byte, execute.HeadBytes)}
+		w := resp.Writer{}
 		w.Error(reply.Text(endless))
 		replied, err = w.Buf, endless
 	}
@@ -313,15 +313,16 @@ func (r *run) finish(x *execute.Executor) error {
 	case r.reply == nil:
 		return runScript(x, []byte(r.command.Name), r.script, r.keys, r.argv, r.readOnly)
 	}
-	failed := r.reply[execute.HeadBytes] == '-'
+	failed := r.reply[0] == '-'
 	x.Wrote = x.Wrote || r.wrote
-	execute.TakeOver(&x.W, r.reply)
 	if !failed {
+		execute.Later(x).TakeOver(r.reply)
 		return nil
 	}
+	x.W.Buf = append(x.W.Buf, r.reply...)
 	records := x.Engine.Config.Records
 	records.Failed(r.command)
-	text, _, _ := strings.Cut(string(r.reply[execute.HeadBytes+1:]), "\r\n")
+	text, _, _ := strings.Cut(string(r.reply[1:]), "\r\n")
 	if r.failure == "" || !strings.HasPrefix(text, r.failure) { // else the failed command was counted
 		records.Errors.Count(observe.ErrorReply{Text: text, Command: r.command, By: x.Client})
 	}

@@ -51,7 +51,6 @@ func (x *backgroundCommand) run(ctx context.Context) {
 	}
 	s, left := x.client.x.Within(backgroundRole{execute.NestedRole{Context: ctx}, x}, &in)
 	s.InBackground = true
-	s.W.Buf = make([]byte, execute.HeadBytes)
 	s.Begin()
 	defer s.End()
 	x.err = x.handler.Run(s, in.NowNs, x.args)
@@ -68,7 +67,7 @@ func (x *backgroundCommand) finish(to *execute.Executor) error {
 	if x.err != nil {
 		return x.err
 	}
-	execute.TakeOver(&to.W, x.executor.W.Buf)
+	execute.Later(to).TakeOver(x.executor.W.Buf)
 	return nil
 }
 

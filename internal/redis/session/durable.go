@@ -34,6 +34,8 @@ type unsynced struct {
 	told    []execute.Told // those that report a change
 	status  peer.Status    // of their Feed
 	sent    int            // bytes or answers sent, or replaced by an error
+	// toTheEnd is set if the last reply reports a change.
+	toTheEnd bool
 }
 
 // States of unsynced replies:
@@ -73,6 +75,9 @@ func (c *confirming) confirm(x *execute.Executor, from int) {
 		return
 	}
 	u := &unsynced{told: slices.Clone(x.Scratch.Told), status: x.Status}
+	if n := len(u.told); n > 0 {
+		u.toTheEnd = u.told[n-1].To == x.Replied()
+	}
 	for i := range u.told {
 		u.told[i].From, u.told[i].To = u.told[i].From-from, u.told[i].To-from
 	}

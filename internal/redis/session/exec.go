@@ -46,7 +46,9 @@ func (s *Session) beginExec(x *multi.Execution) error {
 	if slots := x.Slots(); slots != nil {
 		return s.x.Role.Background(&s.x, slots, x.Run, func(*execute.Executor) error { return s.finishExec(x) })
 	}
-	x.Run(context.Background())
+	if !x.RunShort() {
+		return s.x.Role.Background(&s.x, s.engine.Background, x.Run, func(*execute.Executor) error { return s.finishExec(x) })
+	}
 	return s.finishExec(x)
 }
 
@@ -64,11 +66,15 @@ func (s *Session) finishExec(x *multi.Execution) error {
 	}
 	s.x.DB, s.x.Wrote = x.Executor.DB, s.x.Wrote || x.Executor.Wrote
 	s.x.W.Array(len(x.Steps))
-	execute.TakeOver(&s.x.W, x.Executor.W.Buf)
+	s.x.TakeOver(x.Parts)
 	if x.Executor.Replies != x.Replies {
 		s.x.Replies = x.Executor.Replies
 	}
-	if x.Executor.Status == peer.Close {
+	switch {
+	case x.Executor.Status != peer.Close:
+	case s.replies():
+		s.pending.closes = true
+	default:
 		s.x.Status = peer.Close
 	}
 	return nil

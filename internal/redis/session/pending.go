@@ -15,7 +15,7 @@ import (
 // pending is an unfinished command, or a batch at the store. The session consumes nothing meanwhile, so
 // replies stay in order.
 type pending struct {
-	*background.Task                  // nil for a batch and for a turn
+	*background.Task                  // nil for a batch, a turn and pieces
 	command          *catalog.Command // nil for a batch, which the decider counts
 	args             []string         // for SLOWLOG; nil if never slow enough
 	beganNs          int64            // start of the handler
@@ -29,6 +29,9 @@ type pending struct {
 	later    *decide.Later
 	answered execute.Answered
 	turn     *queue.Waiter // the awaited turn, or nil
+	// pieces are the rest of a reply, after which the connection may have to close; else nil.
+	pieces execute.Pieces
+	closes bool
 	// abandoned reports that nobody waits for the work; may be nil.
 	abandoned func()
 	gone      bool // the client has closed its half
@@ -91,7 +94,7 @@ func (w *waiting) holdArguments(c *clients.Client, bytes int) {
 func (p *pending) hungUp(h peer.Hangup) {
 	p.gone = true
 	switch {
-	case p.later != nil || p.stays && h == peer.HalfClosed:
+	case p.later != nil || p.pieces != nil || p.stays && h == peer.HalfClosed:
 		return
 	case p.turn != nil:
 		p.turn.Leave(queue.Cancelled)
@@ -107,6 +110,7 @@ func (p *pending) abandon() {
 	switch {
 	case p.later != nil:
 		p.later.Cancel()
+	case p.pieces != nil:
 	case p.turn != nil:
 		p.turn.Leave(queue.Cancelled)
 	default:
@@ -121,6 +125,9 @@ func (p *pending) abandon() {
 // wait.
 func (s *Session) resume() bool {
 	p := s.pending
+	if p.pieces != nil {
+		return s.resumePieces(p)
+	}
 	finish := p.ended(s)
 	if finish == nil {
 		return false
@@ -142,8 +149,46 @@ func (s *Session) resume() bool {
 		s.pending.follow(p)
 		return false
 	}
-	s.pending = nil
 	s.x.Wrote = s.x.Wrote || p.command != nil && p.command.Flags&catalog.FlagWrite != 0
+	return s.done(p, before)
+}
+
+// resumePieces gives out the next pieces of a reply. The first ones have waited for the disk, if they report a
+// change.
+func (s *Session) resumePieces(p *pending) bool {
+	before := s.x.Replied()
+	held := s.x.AppendPieces(p.pieces)
+	s.x.Client.Hold(clients.Pieces, held)
+	if p.muted {
+		s.x.W.Buf = s.x.W.Buf[:before]
+	}
+	if held > 0 {
+		return false
+	}
+	if !s.done(p, before) {
+		return false
+	}
+	if p.closes {
+		s.x.Status = peer.Close
+		return false
+	}
+	return true
+}
+
+// dropPieces drops the rest of a reply whose beginning an error has replaced.
+func (s *Session) dropPieces() {
+	if s.replies() {
+		s.x.Client.Hold(clients.Pieces, 0)
+		s.pending.pieces = func(*execute.Executor) int { return 0 }
+	}
+}
+
+// replies reports whether pieces of a reply are still to come.
+func (s *Session) replies() bool { return s.pending != nil && s.pending.pieces != nil }
+
+// done ends a pending command, and executes the held one. It returns false while the session must wait.
+func (s *Session) done(p *pending, before int) bool {
+	s.pending = nil
 	if p.argsBytes > 0 {
 		s.x.Client.Hold(clients.Arguments, 0)
 	}
@@ -206,7 +251,7 @@ func (p *pending) collect(x *execute.Executor) {
 // follow makes p the next part of a command.
 func (p *pending) follow(first *pending) {
 	p.command, p.args, p.beganNs, p.muted, p.argsBytes = first.command, first.args, first.beganNs, first.muted, first.argsBytes
-	p.handlerNs = first.handlerNs + first.workNs
+	p.handlerNs, p.next = first.handlerNs+first.workNs, first.next
 }
 
 // leaveOut drops a command before its admission. Its transaction must not be executed.

@@ -16,6 +16,7 @@ import (
 	"cellserver/internal/redis/reply"
 	"cellserver/internal/store"
 	"cellserver/internal/wire/catalog"
+	"cellserver/internal/wire/peer"
 )
 
 var (
@@ -109,6 +110,21 @@ func (r *clientRole) Background(_ *execute.Executor, slots *background.Slots, wo
 	r.waitForTask(&r.x, finish).Run(slots, who(&r.x), work)
 	return nil
 }
+
+// InTurns replies to callers that expect values at once.
+func (r *clientRole) InTurns(x *execute.Executor, next execute.Pieces) {
+	held := x.AppendPieces(next)
+	for x.Valued && held > 0 {
+		held = x.AppendPieces(next)
+	}
+	if held > 0 {
+		r.wait(x, &pending{pieces: next})
+		x.Status = peer.More
+		x.Client.Hold(clients.Pieces, held)
+	}
+}
+
+func (r *clientRole) Replies() bool { return (*Session)(r).replies() }
 
 func (r *clientRole) After(d time.Duration, finish execute.Finish) error {
 	r.waitForTask(&r.x, finish).After(d)

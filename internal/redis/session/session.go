@@ -28,7 +28,7 @@ type Session struct {
 
 const (
 	// feedBytes of replies end a Feed, so that short commands with long replies cannot fill the memory.
-	feedBytes = 64 << 10
+	feedBytes = execute.PieceBytes
 	// feedInputBytes end a Feed, so that others get their turn beside megabytes of commands with short
 	// replies.
 	feedInputBytes = 64 << 10
@@ -135,11 +135,22 @@ func (s *Session) waits() bool { return s.unsynced != nil || s.pending != nil }
 // goesOn sends pending replies, and reports whether commands may be executed now. from is the position of
 // earlier replies.
 func (s *Session) goesOn(hasInput bool, from int) bool {
-	if s.unsynced != nil && !s.release(&s.x, hasInput) {
-		return false
+	if u := s.unsynced; u != nil {
+		released := s.release(&s.x, hasInput)
+		if s.unsynced == nil && u.toTheEnd && u.state.Load() == isLate {
+			s.dropPieces()
+		}
+		if !released {
+			return false
+		}
 	}
 	if s.pending != nil && !s.resume() {
-		s.x.Status = peer.Waiting
+		switch {
+		case s.replies():
+			s.x.Status = peer.More
+		case s.pending != nil:
+			s.x.Status = peer.Waiting
+		}
 		s.confirm(&s.x, from)
 		return false
 	}
@@ -149,7 +160,7 @@ func (s *Session) goesOn(hasInput bool, from int) bool {
 // finish sends the replies that need not wait.
 func (s *Session) finish(from int) {
 	s.x.Flush()
-	if s.listens != nil {
+	if s.listens != nil && !s.replies() {
 		s.sendLines()
 	}
 	s.confirm(&s.x, from)

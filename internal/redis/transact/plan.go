@@ -22,6 +22,7 @@ type Plan struct {
 	whole   bool        // a step is about all keys
 	calls   int         // cost beyond the fixed one of each step
 	once    bool        // has effects that must not be repeated
+	aside   bool        // its reply was too long for an event loop
 	// patterns holds the patterns' costs by step number; nil until they are read.
 	patterns map[int]glob.Cost
 }
@@ -55,12 +56,22 @@ func NewPlan(steps []Step, db uint16, databases int, watched []store.Key) *Plan 
 		}
 	}
 	p.Long = p.Long || p.whole || p.Scripts || p.many()
-	// Watched keys may change between snapshot and commit. Where others wait, changes come after the
-	// transaction.
+	p.watch(watched)
+	return p
+}
+
+// watch adds watched keys on a snapshot, as they may change between it and the commit. Where others wait,
+// changes come after the transaction.
+func (p *Plan) watch(watched []store.Key) {
 	if p.keys != nil && p.OnSnapshots() {
 		p.keys, p.watched = append(p.keys, watched...), len(watched)
 	}
-	return p
+}
+
+// GoAside has a plan on an event loop, whose reply is long, run on a snapshot.
+func (p *Plan) GoAside(watched []store.Key) {
+	p.aside = true
+	p.watch(watched)
 }
 
 // Refused returns a command that cannot run while keys are held, or nil.
@@ -95,7 +106,7 @@ func (p *Plan) many() bool {
 // OnSnapshots reports whether the plan runs on snapshots: without keys, as nobody waits; with keys, if it may
 // take long and can be repeated.
 func (p *Plan) OnSnapshots() bool {
-	return !p.whole && (p.keys == nil || !p.once && (p.Scripts || p.many()))
+	return !p.whole && (p.keys == nil || !p.once && (p.Scripts || p.aside || p.many()))
 }
 
 // MayEnd reports whether an attempt on a snapshot may stop half-way, as it has had no effect.

@@ -97,7 +97,7 @@ func (k handlers) scan(c execute.Call, all store.Walker, args [][]byte) error {
 		}
 		c.Reply().Array(2)
 		c.Reply().BulkString(strconv.FormatUint(w.cursor, 10))
-		w.reply(c.Reply())
+		w.reply(c)
 		return nil
 	}
 	if !c.InBackground() && w.isShort(k.MaxKeyBytes) && w.first(c.Now()) {
@@ -120,7 +120,7 @@ func (k handlers) keys(c execute.Call, all store.Walker, args [][]byte) error {
 			return reply.Error("ERR the reply would be longer than " + strconv.Itoa(w.maxBytes) +
 				" bytes, the limit of --max-output-bytes; use SCAN")
 		}
-		w.reply(c.Reply())
+		w.reply(c)
 		return nil
 	})
 }

@@ -39,19 +39,20 @@ func (k handlers) mSet(c execute.Call, args [][]byte) error {
 // mGet is MGET key [key ...].
 func (k handlers) mGet(c execute.Call, args [][]byte) error {
 	var states []limiter.State
-	size := 0
+	held := 0
 	if err := c.OnKeys(keysOf(c, args[1:]), func() error {
-		states, size = make([]limiter.State, len(args)-1), 0
+		states, held = make([]limiter.State, len(args)-1), 0
+		first, size := map[string]int{}, 0 // a key that is there twice is read once
 		for i, name := range args[1:] {
-			s, ok, err := c.State(name)
-			if err != nil {
+			if at, ok := first[string(name)]; ok {
+				states[i] = states[at]
+			} else if s, ok, err := c.State(name); err != nil {
 				return err
+			} else if first[string(name)] = i; ok {
+				states[i], held = s, held+len(s.Payload)
 			}
-			if size += len(s.Payload); size > k.MaxReplyBytes {
+			if size += len(states[i].Payload); size > k.MaxReplyBytes {
 				return reply.TooLongReplies(k.MaxReplyBytes)
-			}
-			if ok {
-				states[i] = s
 			}
 		}
 		return nil
@@ -59,12 +60,16 @@ func (k handlers) mGet(c execute.Call, args [][]byte) error {
 		return err
 	}
 	c.Reply().Array(len(states))
-	for i := range states {
-		s := &states[i]
+	c.InTurns(func(c execute.Call) int {
+		s := &states[0]
 		if execute.ReplyString(c.Reply(), s, s.ExpiresNs != 0, c.Now()) != nil { // another type, as in Redis
 			c.Reply().Null()
 		}
-	}
+		if states = states[1:]; len(states) == 0 {
+			return 0
+		}
+		return held + len(states)
+	})
 	return nil
 }
 

@@ -27,9 +27,7 @@ type walk struct {
 }
 
 func (k handlers) newWalk(c execute.Call, all store.Walker, q *scanQuery) *walk {
-	w := &walk{scanQuery: q, all: all, db: c.DB(), maxBytes: k.MaxReplyBytes, holdsKeys: c.HoldsKeys()}
-	w.w.Buf = make([]byte, headBytes)
-	return w
+	return &walk{scanQuery: q, all: all, db: c.DB(), maxBytes: k.MaxReplyBytes, holdsKeys: c.HoldsKeys()}
 }
 
 // Steps of about a nanosecond.
@@ -115,22 +113,10 @@ func (w *walk) some(nowNs int64, count int) (visited int) {
 	return visited
 }
 
-// headBytes is reserved in front of the keys for the head of a reply.
-const headBytes = 64
-
-func (w *walk) full() bool { return len(w.w.Buf)-headBytes > w.maxBytes }
-
-// copiedBytes is the largest reply that is copied behind its head; the head is copied before a longer one.
-const copiedBytes = 64 << 10
+func (w *walk) full() bool { return len(w.w.Buf) > w.maxBytes }
 
 // reply appends an array of the keys to a reply.
-func (w *walk) reply(to *resp.Writer) {
-	to.Array(w.n)
-	if head := len(to.Buf); head <= headBytes && len(w.w.Buf) > copiedBytes {
-		whole := w.w.Buf[headBytes-head:]
-		copy(whole, to.Buf)
-		to.Buf = whole
-		return
-	}
-	to.Buf = append(to.Buf, w.w.Buf[headBytes:]...)
+func (w *walk) reply(c execute.Call) {
+	c.Reply().Array(w.n)
+	c.TakeOver(w.w.Buf)
 }
