@@ -26,7 +26,9 @@ type Attack struct {
 // All returns every attack.
 func All() []Attack {
 	var all []Attack
-	for _, kind := range []func() []Attack{execs, globs, scripts, floods, logins, pages, frames, networks, kills, waits, calls} {
+	for _, kind := range []func() []Attack{
+		execs, globs, scripts, floods, logins, pages, frames, networks, kills, waits, calls, larges,
+	} {
 		all = append(all, kind()...)
 	}
 	return all
