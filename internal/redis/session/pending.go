@@ -153,7 +153,7 @@ func (s *Session) resume() bool {
 	return s.done(p, before)
 }
 
-// resumePieces gives out the next pieces of a reply. The first ones have waited for the disk, if they report a
+// resumePieces gives out the next pieces of a reply. Its first ones have waited for the disk if it reports a
 // change.
 func (s *Session) resumePieces(p *pending) bool {
 	before := s.x.Replied()
