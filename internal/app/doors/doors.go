@@ -60,7 +60,7 @@ func Open(c Config) (*Doors, error) {
 		headers, _ := httpapi.HeadersOf(o.HTTPHeaders) // checked by the flag
 		d.add(peer.HTTP, l.HTTP, l.HTTPTLS, httpapi.New(httpapi.Config{
 			Limits: c.Limits, Reading: c.Options.Reading(), Headers: headers,
-			TrustedProxies: o.TrustedProxies(), AllowedHosts: o.AllowedHosts, BoundTo: first.Addr(),
+			TrustedProxies: o.TrustedProxies(), IPv6PrefixBits: o.IPv6PrefixBits, AllowedHosts: o.AllowedHosts, BoundTo: first.Addr(),
 		}))
 	}
 	if firstOf(l.GRPC, l.GRPCTLS) != nil {

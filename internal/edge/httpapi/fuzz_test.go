@@ -82,13 +82,13 @@ func FuzzQuery(f *testing.F) {
 // FuzzForwarded: an address that is told is one, of no trusted proxy unless all are, and the key can be taken
 // apart again.
 func FuzzForwarded(f *testing.F) {
-	f.Add("192.0.2.1, 10.0.0.1", "192.0.2.1", "/a?b", "http://h/a", "a")
-	f.Add("[::1]:1,::ffff:10.0.0.1", "10.0.0.1", "a", "/a", "1:2,3:")
-	f.Add(",", "", "?", "://", "")
+	f.Add("192.0.2.1, 10.0.0.1", "192.0.2.1", "for=192.0.2.1, for=10.0.0.1", "/a?b", "http://h/a", "a")
+	f.Add("[::1]:1,::ffff:10.0.0.1", "10.0.0.1", `proto=a;For="[::1]:_b";host="a\"b"`, "a", "/a", "1:2,3:")
+	f.Add(",", "", ";,=", "?", "://", "")
 	trusted := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
-	f.Fuzz(func(t *testing.T, forwardedFor, realIP, uri, url, host string) {
+	f.Fuzz(func(t *testing.T, forwardedFor, realIP, node, uri, url, host string) {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
-		for name, value := range map[string]string{"X-Forwarded-For": forwardedFor, "X-Real-Ip": realIP, "X-Original-Uri": uri, "X-Original-Url": url, "X-Forwarded-Host": host} {
+		for name, value := range map[string]string{"X-Forwarded-For": forwardedFor, "X-Real-Ip": realIP, "Forwarded": node, "X-Original-Uri": uri, "X-Original-Url": url, "X-Forwarded-Host": host} {
 			r.Header[name] = []string{value}
 		}
 		by := forwarded{request: &request{Request: r}, trusted: trusted}
@@ -96,6 +96,9 @@ func FuzzForwarded(f *testing.F) {
 			if visitor.Zone() != "" || visitor.Is4In6() {
 				t.Errorf("%q tells %s", forwardedFor, visitor)
 			}
+		}
+		if visitor, err := by.hopOfForwarded(); err == nil && visitor.IsValid() && (visitor.Zone() != "" || visitor.Is4In6()) {
+			t.Errorf("%q tells %s", node, visitor)
 		}
 		if path, ok := pathOf(uri); ok && strings.ContainsAny(path, "?#") {
 			t.Errorf("%q has the path %q", uri, path)

@@ -38,7 +38,7 @@ func (a *api) checkForProxy(q *request, name string) (answer, error) {
 	from := len(b)
 	switch {
 	case hasKey == hasBy:
-		return answer{}, bad("give either key=, or by= with some of ip, header:NAME, method, path and host")
+		return answer{}, bad("give either key=, or by= with some of " + partNames)
 	case hasKey:
 		b = append(b, key...)
 	default:

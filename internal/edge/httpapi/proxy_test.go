@@ -42,7 +42,7 @@ func TestCheckForProxy(t *testing.T) {
 		{"api?by=ip", []string{"X-Forwarded-For: 6.6.6.6, 192.0.2.1, 127.0.0.9"}, 200, `"remaining":15`, "9:192.0.2.1"},
 		{"api?by=ip", []string{"X-Forwarded-For: 192.0.2.1", "X-Forwarded-For: 127.0.0.9"}, 200, `"remaining":15`, "9:192.0.2.1"},
 		{"api?by=ip", []string{"X-Forwarded-For: 127.0.0.8,127.0.0.9"}, 200, `"remaining":15`, "9:127.0.0.8"},
-		{"api?by=ip", []string{"X-Forwarded-For: [2001:DB8::1]:443"}, 200, `"remaining":15`, "11:2001:db8::1"},
+		{"api?by=ip", []string{"X-Forwarded-For: [2001:DB8::1]:443"}, 200, `"remaining":15`, "13:2001:db8::/64"},
 		{"api?by=ip", []string{"X-Forwarded-For: ::ffff:192.0.2.1"}, 200, `"remaining":15`, "9:192.0.2.1"},
 		{"api?by=ip", []string{"X-Forwarded-For: 192.0.2.1:5000"}, 200, `"remaining":15`, "9:192.0.2.1"},
 		{"api?by=ip", []string{"X-Forwarded-For: garbage, 192.0.2.1"}, 200, `"remaining":15`, "9:192.0.2.1"},
@@ -54,6 +54,35 @@ func TestCheckForProxy(t *testing.T) {
 		{"api?by=ip", []string{"X-Real-IP: 192.0.2.1", "X-Forwarded-For: 6.6.6.6"}, 400, "differ", ""},
 		{"api?by=ip", []string{"X-Real-IP: x"}, 400, "X-Real-IP is not an address", ""},
 		{"api?by=ip", nil, 400, "sends X-Forwarded-For or X-Real-IP", ""},
+		{"api?by=ip", []string{"X-Forwarded-For: ::ffff:192.0.2.1", "X-Real-IP: 192.0.2.1", "Forwarded: for=\"[::ffff:192.0.2.1]\""}, 200, `"remaining":15`, "9:192.0.2.1"},
+		{"api?by=ip", []string{"X-Real-IP: 2001:db8:1:2:ffff::1"}, 200, `"remaining":15`, "17:2001:db8:1:2::/64"},
+		{"api?by=ip", []string{"X-Real-IP: fe80::1%eth0"}, 200, `"remaining":15`, "9:fe80::/64"},
+		{"api?by=ip", []string{"Forwarded: for=192.0.2.1"}, 200, `"remaining":15`, "9:192.0.2.1"},
+		{"api?by=ip", []string{"Forwarded: for=6.6.6.6, FOR=192.0.2.1:5000;proto=http;by=203.0.113.43, for=127.0.0.9"}, 200, `"remaining":15`, "9:192.0.2.1"},
+		{"api?by=ip", []string{"Forwarded: for=unknown", "Forwarded: proto=https; for=\"[2001:db8:1:2::9]:_x\" ;host=\"a,b;\\\"c\""}, 200, `"remaining":15`, "17:2001:db8:1:2::/64"},
+		{"api?by=ip", []string{"Forwarded: for=192.0.2.1", "X-Forwarded-For: 192.0.2.1"}, 200, `"remaining":15`, "9:192.0.2.1"},
+		{"api?by=ip", []string{"Forwarded: for=192.0.2.1", "X-Forwarded-For: 192.0.2.2"}, 400, "X-Forwarded-For and Forwarded differ", ""},
+		{"api?by=ip", []string{"Forwarded: for=192.0.2.1", "X-Real-IP: 192.0.2.2"}, 400, "Forwarded and X-Real-IP differ", ""},
+		{"api?by=ip", []string{"Forwarded: for=192.0.2.1, for=unknown"}, 400, "in place of for= and an address", ""},
+		{"api?by=ip", []string{"Forwarded: for=192.0.2.1, for=_hidden"}, 400, "in place of for= and an address", ""},
+		{"api?by=ip", []string{"Forwarded: for=192.0.2.1, proto=https"}, 400, "in place of for= and an address", ""},
+		{"api?by=ip", []string{"Forwarded: for=192.0.2.1;for=192.0.2.2"}, 400, "RFC 7239", ""},
+		{"api?by=ip", []string{"Forwarded: for=\"192.0.2.1"}, 400, "RFC 7239", ""},
+		{"api?by=ip", []string{"Forwarded: for=192.0.2.1 x"}, 400, "RFC 7239", ""},
+		{"api?by=ip", []string{"Forwarded: 192.0.2.1"}, 400, "RFC 7239", ""},
+		{"api?by=ip:CF-Connecting-IP", []string{"CF-Connecting-IP: 2001:db8:1:2:3::4", "X-Forwarded-For: 6.6.6.6"}, 200, `"remaining":15`, "17:2001:db8:1:2::/64"},
+		{"api?by=ip:cf-connecting-ip,method", []string{"CF-Connecting-IP: 192.0.2.1", "X-Forwarded-Method: GET"}, 200, `"remaining":15`, "9:192.0.2.1,3:GET"},
+		{"api?by=ip:x-forwarded-for", []string{"X-Forwarded-For: 6.6.6.6, 192.0.2.1", "X-Real-IP: 7.7.7.7"}, 200, `"remaining":15`, "9:192.0.2.1"},
+		{"api?by=ip:forwarded", []string{"Forwarded: for=192.0.2.1", "X-Forwarded-For: 6.6.6.6"}, 200, `"remaining":15`, "9:192.0.2.1"},
+		{"api?by=ip:CF-Connecting-IP", []string{"X-Forwarded-For: 192.0.2.1"}, 400, "by=ip:CF-Connecting-IP requires", ""},
+		{"api?by=ip:CF-Connecting-IP", []string{"CF-Connecting-IP: 192.0.2.1, 192.0.2.2"}, 400, "CF-Connecting-IP is not an address", ""},
+		{"api?by=ip:CF-Connecting-IP", []string{"CF-Connecting-IP: 192.0.2.1", "CF-Connecting-IP: 192.0.2.2"}, 400, "more than once", ""},
+		{"api?by=ip:", []string{"X-Real-IP: 192.0.2.1"}, 400, "there are ip", ""},
+		{"api?by=ip:header:a", []string{"A: 192.0.2.1"}, 400, "there are ip", ""},
+		{"api?by=method", []string{"X-Forwarded-Method: get"}, 200, `"remaining":15`, "3:GET"},
+		{"api?by=method", []string{"X-Forwarded-Method: G T"}, 400, "has no method", ""},
+		{"api?by=path", []string{"X-Forwarded-Uri: /a/../%6Cogin?b"}, 200, `"remaining":15`, "6:/login"},
+		{"api?by=path", []string{"X-Forwarded-Uri: //login", "X-Original-URI: /./login"}, 200, `"remaining":15`, "6:/login"},
 		{"api?by=method,path", []string{"X-Original-Method: POST", "X-Original-URI: /a/b?c=d"}, 200, `"remaining":15`, "4:POST,4:/a/b"},
 		{"api?by=method,path,host", []string{"X-Forwarded-Method: GET", "X-Forwarded-Uri: /", "X-Forwarded-Host: Example.com:443"}, 200, `"remaining":15`, "3:GET,1:/,11:example.com"},
 		{"api?by=path,host", []string{"X-Original-URL: https://Example.com/a?b"}, 200, `"remaining":15`, "2:/a,11:example.com"},
@@ -96,10 +125,13 @@ func TestCheckForProxy(t *testing.T) {
 func TestUntrustedProxy(t *testing.T) {
 	t.Parallel()
 	h := withLimits(t, options{api: trusting("10.0.0.0/8")})
-	forged := []string{"X-Forwarded-For: 192.0.2.1", "X-Real-IP: 192.0.2.1", "X-Forwarded-Method: GET", "X-Forwarded-Uri: /", "X-Forwarded-Host: a"}
+	forged := []string{"X-Forwarded-For: 192.0.2.1", "X-Real-IP: 192.0.2.1", "Forwarded: for=192.0.2.1", "CF-Connecting-IP: 192.0.2.1", "X-Forwarded-Method: GET", "X-Forwarded-Uri: /", "X-Forwarded-Host: a"}
 	h.send(t, "GET", "/v1/check/api?by=ip", "", forged...).is(t, 200, `"remaining":15`)
 	if got, want := h.say(t, "CL.CHECK api 9:127.0.0.1 0"), resptest.Ints(0, 16, 15, -1, 2); got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+	for _, header := range []string{"CF-Connecting-IP", "Forwarded", "X-Forwarded-For"} {
+		h.send(t, "GET", "/v1/check/api?quantity=0&by=ip:"+header, "", forged...).is(t, 200, `"remaining":15`)
 	}
 	for _, part := range []string{"method", "path", "host"} {
 		h.send(t, "GET", "/v1/check/api?by="+part, "", forged...).is(t, 400, "--http-trusted-proxies")
