@@ -71,9 +71,10 @@ func (s slowSession) SubmitTogether(_ []peer.Call, _ bool, answers []reply.Answe
 	return answers, peer.NeedInput
 }
 
-func (slowSession) Become(*acl.User)   {}
-func (slowSession) HungUp(peer.Hangup) {}
-func (slowSession) Close()             {}
+func (slowSession) Permits(peer.Call) *reply.Answer { return nil }
+func (slowSession) Become(*acl.User)                {}
+func (slowSession) HungUp(peer.Hangup)              {}
+func (slowSession) Close()                          {}
 
 // serve serves l by a door of slow sessions.
 func serve(t *testing.T, l net.Listener, s slowSession) (*door.Door, *server.Server) {

@@ -170,6 +170,14 @@ func (c *Conn) IsStranger(user *acl.User) bool {
 	return d.NeedsPassword() || !d.Enabled()
 }
 
+// IsOperator reports whether a known user may do everything.
+func (c *Conn) IsOperator(user *acl.User) bool {
+	if user == nil {
+		user = c.door.Users.Default()
+	}
+	return user.Unrestricted()
+}
+
 // userOf returns an enabled user, or nil.
 func (d *Door) userOf(name string) *acl.User {
 	if name == "" {
@@ -206,6 +214,15 @@ func (c *Conn) Ask(ctx context.Context, user *acl.User, calls ...peer.Call) ([]r
 		}
 		return answers, status
 	})
+}
+
+// Permits returns why a call of a user would be refused, or nil, and executes nothing.
+func (c *Conn) Permits(ctx context.Context, user *acl.User, call peer.Call) (refused *reply.Answer, err error) {
+	_, err = c.ask(ctx, user, func(s Session, _ []reply.Answer) ([]reply.Answer, peer.Status) {
+		refused = s.Permits(call)
+		return nil, peer.NeedInput
+	})
+	return refused, err
 }
 
 // AskTogether has calls decided in one step: all are charged or none, or, unless all, each by itself. It

@@ -27,6 +27,7 @@ import (
 type Session interface {
 	Submit(calls []peer.Call, answers []reply.Answer) (consumed int, _ []reply.Answer, status peer.Status)
 	SubmitTogether(calls []peer.Call, all bool, answers []reply.Answer) (_ []reply.Answer, status peer.Status)
+	Permits(call peer.Call) (refused *reply.Answer)
 	Become(user *acl.User)
 	HungUp(h peer.Hangup)
 	Close()

@@ -12,8 +12,9 @@ const (
 	tokenPath   = "/t/"
 )
 
-// admit sets the user of a request. A token in the path comes from a proxy's configuration, and goes before
-// one in a header, which may be its visitor's.
+// admit sets the user of a request, and refuses strangers before anything of theirs is read or looked up. A
+// token in the path comes from a proxy's configuration, and goes before one in a header, which may be its
+// visitor's.
 func (a *api) admit(q *request) (err error) {
 	token := ""
 	if rest, ok := strings.CutPrefix(q.path, tokenPath); ok {
@@ -30,7 +31,13 @@ func (a *api) admit(q *request) (err error) {
 	if q.user, err = q.conn.User(q.Request, token); err != nil || q.user != nil {
 		return err
 	}
-	return a.hosts.admit(q.Request)
+	if err := a.hosts.admit(q.Request); err != nil {
+		return err
+	}
+	if q.conn.IsStranger(nil) {
+		return &refusal{status: http.StatusUnauthorized, detail: needsToken}
+	}
+	return nil
 }
 
 // hosts keeps web pages from using a browser to reach the server, which trusts its host or its network.

@@ -50,16 +50,28 @@ func (a *api) reset(q *request, body *object) (answer, error) {
 		return answer{}, err
 	}
 	if of {
-		if a.Limits.Lookup([]byte(limit)) == nil {
-			return answer{}, a.noLimit(limit)
-		}
 		key = limit + ":" + key // the name of a named limit's key
+		if a.Limits.Lookup([]byte(limit)) == nil {
+			return answer{}, a.noReset(q, limit, key)
+		}
 	}
 	n, err := q.count("DEL", key)
 	if err != nil {
 		return answer{}, err
 	}
 	return done([]byte(`{"deleted":` + strconv.FormatBool(n > 0) + "}\n")), nil
+}
+
+// noReset refuses to reset a key of an unknown limit. Only who might reset the key is told that.
+func (a *api) noReset(q *request, limit, key string) error {
+	refused, err := q.conn.Permits(q.Context(), q.user, peer.Call{[]byte("DEL"), []byte(key)})
+	switch {
+	case err != nil:
+		return err
+	case refused != nil:
+		return failed(refused)
+	}
+	return a.noLimit(q, limit)
 }
 
 // reserve is POST /v1/reserve.

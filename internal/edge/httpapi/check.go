@@ -58,7 +58,7 @@ func (a *api) check(q *request, body *object) (answer, error) {
 		return answer{}, err
 	}
 	if len(answers) != len(checks) || answers[0].Error != "" {
-		return answer{}, a.refused(answers, checks)
+		return answer{}, a.refused(q, answers, checks)
 	}
 	return a.together(checks, answers), nil
 }
@@ -100,7 +100,7 @@ func (a *api) decide(q *request, c *check, denial int) (answer, error) {
 		return answer{}, err
 	}
 	if len(answers) != 1 || answers[0].Error != "" {
-		return answer{}, a.refused(answers, []check{*c})
+		return answer{}, a.refused(q, answers, []check{*c})
 	}
 	r := &answers[0].Result
 	to := done(nil)
@@ -138,14 +138,14 @@ func (a *api) together(checks []check, answers []reply.Answer) answer {
 }
 
 // refused returns why calls were not decided.
-func (a *api) refused(answers []reply.Answer, checks []check) error {
+func (a *api) refused(q *request, answers []reply.Answer, checks []check) error {
 	if len(answers) == 0 {
 		return errEnded
 	}
 	if answers[0].Code() == "ERR" {
 		for i := range checks {
 			if name := checks[i].limit; name != "" && a.Limits.Lookup([]byte(name)) == nil {
-				return a.noLimit(name)
+				return a.noLimit(q, name)
 			}
 		}
 	}

@@ -42,7 +42,7 @@ func (a *api) limit(q *request, name string) (answer, error) {
 		return answer{}, err
 	}
 	if v == nil {
-		return answer{}, a.noLimit(name)
+		return answer{}, a.noLimit(q, name)
 	}
 	return done(append(appendJSON(nil, v), '\n')), nil
 }
@@ -62,7 +62,7 @@ func (a *api) explain(q *request, name string) (answer, error) {
 	}
 	v, err := q.do("CL.LIMIT", "EXPLAIN", name, key)
 	if e := (*refusal)(nil); errors.As(err, &e) && e.status == http.StatusBadRequest && a.Limits.Lookup([]byte(name)) == nil {
-		err = a.noLimit(name)
+		err = a.noLimit(q, name)
 	}
 	if err != nil {
 		return answer{}, err

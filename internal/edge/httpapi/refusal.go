@@ -94,8 +94,11 @@ func statusOf(a *reply.Answer) int {
 
 const maxListed = 20 // limits in a refusal
 
-// noLimit refuses an unknown limit.
-func (a *api) noLimit(name string) error {
+// noLimit refuses an unknown limit. Only operators are told the names of others'.
+func (a *api) noLimit(q *request, name string) error {
+	if !q.conn.IsOperator(q.user) {
+		return &refusal{status: http.StatusNotFound, detail: "no such limit " + quote(name)}
+	}
 	all := a.Limits.All()
 	names := make([]string, 0, maxListed)
 	for _, l := range all[:min(len(all), maxListed)] {

@@ -95,7 +95,7 @@ func (x *Executor) permit(c *catalog.Command, args [][]byte) error {
 	}
 	text := x.Role.Words().Denied(reason, object)
 	if refund {
-		text += reply.RefundDenied
+		text += reply.RefundDenied(c)
 	}
 	return reply.Error(text)
 }

@@ -16,8 +16,13 @@ import (
 // RefillDenied ends the error of a call that may change only keys that are not limiters'.
 const RefillDenied = ": the key is a limiter's, and to move, replace or remove it needs the right to CL.RESET it (+@refill)"
 
-// RefundDenied ends the error of a call that only its negative quantity forbids.
-const RefundDenied = ": a negative quantity needs the right to CL.RESET the key"
+// RefundDenied ends the error of a call that is denied only because it returns units.
+func RefundDenied(c *catalog.Command) string {
+	if c.GivesUnits {
+		return ": to return units needs the right to CL.RESET the key"
+	}
+	return ": a negative quantity needs the right to CL.RESET the key"
+}
 
 // Errors of transactions, scripts and stores:
 const (

@@ -62,6 +62,19 @@ func (s *Session) admitSubmitted(args peer.Call, batched bool) (*catalog.Command
 	return c, err
 }
 
+// Permits admits a call like Submit but does not execute it: the answer is an error if it is refused. A
+// permitted call has no answer.
+func (s *Session) Permits(call peer.Call) (refused *reply.Answer) {
+	s.beginSubmit(nil)
+	defer s.end()
+	c, err := s.admitSubmitted(call, false)
+	if err == nil {
+		return nil
+	}
+	s.reject(parsed{command: c, args: call}, err)
+	return &s.x.Scratch.Answers[0]
+}
+
 // SubmitTogether decides calls of batched commands in one step: all are charged, or none if one is limited;
 // unless all, each is decided by itself. It appends an Answer to each, in order; an error is that of all, and
 // then there may be fewer. While the status is Waiting, call Submit without calls after Wake.

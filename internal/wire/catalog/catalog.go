@@ -45,6 +45,8 @@ type Command struct {
 	// QuantityAt is the index of the argument with the units requested, 0 for none. A negative quantity
 	// returns units and needs the right to CL.RESET the keys, because both let limited callers through.
 	QuantityAt int
+	// GivesUnits is set if every call returns units, and so needs that right.
+	GivesUnits bool
 	// Long is set if a call may take milliseconds, so that other clients are served before the client's next
 	// command.
 	Long bool
@@ -57,7 +59,7 @@ type Command struct {
 
 	ID int // index in Catalog.Commands
 
-	reset *Command // of a command with a quantity: CL.RESET
+	reset *Command // of a command that can return units: CL.RESET
 }
 
 // Cost bounds the time of a call in a transaction beyond that of any call, its arguments and its keys, in
@@ -227,7 +229,7 @@ func Of(rows []*Command) *Catalog {
 	}
 	t.Each(number)
 	for _, c := range t.commands {
-		if c.QuantityAt > 0 {
+		if c.QuantityAt > 0 || c.GivesUnits {
 			c.reset = t.byName["cl.reset"]
 		}
 	}

@@ -156,8 +156,11 @@ func (c *Command) resetting(args [][]byte) [][]byte {
 	return del
 }
 
-// refunds reports whether a call's quantity is negative. An invalid one fails later.
+// refunds reports whether a call returns units. Too few arguments and an invalid quantity fail later.
 func (c *Command) refunds(args [][]byte) bool {
+	if c.GivesUnits {
+		return len(args) > c.Keys.Last
+	}
 	if len(args) <= c.QuantityAt || !bytes.HasPrefix(args[c.QuantityAt], []byte("-")) {
 		return false
 	}

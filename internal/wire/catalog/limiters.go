@@ -10,6 +10,7 @@ import (
 const batchedFlags = FlagWrite | FlagFast | FlagModule
 
 const (
+	givingNeedsReset = "It needs the right to CL.RESET the key, too. "
 	refundNeedsReset = "A negative quantity needs the right to CL.RESET the key, too"
 	oomDiffers       = "At --maxmemory with noeviction it is refused only if it needs a new key; existing keys, and quantity 0, are answered."
 	notInCell        = "Not in redis-cell. "
@@ -63,9 +64,9 @@ func funnelRows() []*Command {
 			Differs: notInCell + refundNeedsReset + ". " + oomDiffers,
 		}, 1, withQuantity("capacity", "refill_count_per_period", "period")...),
 		batchedRow(Command{
-			Name: "cl.refund", Flags: FlagRefill,
+			Name: "cl.refund", Flags: FlagRefill, GivesUnits: true,
 			Summary: "Returns units to a key's funnel: replies as CL.THROTTLE does",
-			Differs: notInCell + "The quantity, by default 1, is positive.",
+			Differs: notInCell + givingNeedsReset + "The quantity, by default 1, is positive.",
 		}, 1, shape("period")...),
 		batchedRow(Command{
 			Name: "cl.debit", Flags: FlagDenyOOM, Since: "0.3.0",
@@ -129,18 +130,18 @@ func bucketSubRows() []*Command {
 	help.Since, help.Flags = "0.2.0", help.Flags|FlagModule
 	return []*Command{
 		{
-			Name: "add", Arity: 5, Flags: flags | FlagWrite | FlagDenyOOM | FlagRefill, Keys: oneKey(2, "RW", "access", "update"),
+			Name: "add", Arity: 5, Flags: flags | FlagWrite | FlagDenyOOM | FlagRefill, Keys: oneKey(2, "RW", "access", "update"), GivesUnits: true,
 			Summary: "Puts units into a bucket, up to its capacity: returns the number added",
-			Args:    append([]Arg{key}, integers("capacity", "n")...), Differs: notInCell + "A bucket does not expire by itself.",
+			Args:    append([]Arg{key}, integers("capacity", "n")...), Differs: notInCell + givingNeedsReset + "A bucket does not expire by itself.",
 		},
 		help,
 		{Name: "len", Arity: 3, Flags: flags | FlagReadonly, Keys: oneKey(2, "RO", "access"),
 			Summary: "Returns the number of units in a bucket, 0 if there is none",
 			Args:    []Arg{key}, Differs: strings.TrimSpace(notInCell)},
 		{
-			Name: "reset", Arity: 4, Flags: flags | FlagWrite | FlagDenyOOM | FlagRefill, Keys: oneKey(2, "OW", "update"),
+			Name: "reset", Arity: 4, Flags: flags | FlagWrite | FlagDenyOOM | FlagRefill, Keys: oneKey(2, "OW", "update"), GivesUnits: true,
 			Summary: "Fills a bucket: returns the number of its units",
-			Args:    append([]Arg{key}, integers("capacity")...), Differs: notInCell + "A bucket does not expire by itself.",
+			Args:    append([]Arg{key}, integers("capacity")...), Differs: notInCell + givingNeedsReset + "A bucket does not expire by itself.",
 		},
 		batchedRow(Command{
 			Name: "take", Arity: -2, Flags: FlagDenyOOM, QuantityAt: 4,

@@ -125,7 +125,7 @@ func (k *Server) aclDryRun(c execute.Call, args [][]byte) error {
 	}
 	text := "This user has no permissions to " + dryRunText(reason, object)
 	if refund {
-		text += reply.RefundDenied
+		text += reply.RefundDenied(command)
 	}
 	c.Reply().BulkString(text)
 	return nil
