@@ -65,7 +65,7 @@ func (a *app) newActions() *actions.Handler {
 		Databases:   a.options.Databases,
 		MaxKeyBytes: a.options.MaxKeyBytes,
 		Now:         a.now,
-		Log:         a.log,
+		Log:         newAudit(a.options, a.lines),
 	})
 }
 

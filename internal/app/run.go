@@ -57,7 +57,14 @@ const flushTimeout = 500 * time.Millisecond
 
 func newLogger(o *settings.Options, w io.Writer) *slog.Logger {
 	o.Level.Set(settings.SlogLevel(o.LogLevel))
-	handler := &slog.HandlerOptions{Level: &o.Level}
+	return loggerAt(&o.Level, o, w)
+}
+
+// newAudit returns a logger of what is on record at every --log-level.
+func newAudit(o *settings.Options, w io.Writer) *slog.Logger { return loggerAt(slog.LevelInfo, o, w) }
+
+func loggerAt(least slog.Leveler, o *settings.Options, w io.Writer) *slog.Logger {
+	handler := &slog.HandlerOptions{Level: least}
 	if o.LogFormat == "json" {
 		return slog.New(slog.NewJSONHandler(w, handler))
 	}

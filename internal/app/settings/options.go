@@ -99,7 +99,7 @@ func (o *Options) FlagGroups() []FlagGroup {
 	}
 	return []FlagGroup{
 		group("Listening", func(fs *pflag.FlagSet) {
-			flagvalue.AddressVar(fs, &o.Addr, "addr", "127.0.0.1:6380", "127.0.0.1:6380", "`host:port` for Redis clients; empty disables it")
+			flagvalue.AddressVar(fs, &o.Addr, "addr", "127.0.0.1:6380", "127.0.0.1:6380", "`host:port` for Redis clients; of all addresses :6380 is IPv4 and IPv6, and 0.0.0.0:6380 IPv4 alone; empty disables it")
 			fs.StringVar(&o.UnixSocket, "unixsocket", "", "`path` of a unix socket for Redis clients (default none)")
 			o.defineSocketMode(fs)
 		}),

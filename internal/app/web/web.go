@@ -19,6 +19,7 @@ import (
 	"cellserver/internal/app/settings"
 	"cellserver/internal/base/certs"
 	"cellserver/internal/base/often"
+	"cellserver/internal/edge/door"
 	"cellserver/internal/edge/metrics"
 )
 
@@ -78,7 +79,7 @@ func readMetricsSecrets(o *settings.Options, access *metrics.Access, log *slog.L
 }
 
 func (w *Server) Serve(l net.Listener, h http.Handler) error {
-	w.server.Handler = boundBodies(h)
+	w.server.Handler = door.CloseDoubtful(boundBodies(h))
 	if w.Certs != nil {
 		l = tls.NewListener(l, w.Certs.Config())
 	}

@@ -79,7 +79,7 @@ func New(c Config, h http.Handler) *Door {
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
 	d.http = &http.Server{
-		Handler:   d.counted(h),
+		Handler:   d.counted(CloseDoubtful(h)),
 		Protocols: protocols,
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: maxStreams, MaxReadFrameSize: 1 << 16, MaxReceiveBufferPerStream: 1 << 16, MaxReceiveBufferPerConnection: 1 << 20,
