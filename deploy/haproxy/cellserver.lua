@@ -8,6 +8,9 @@
 -- LIMITER_ADDRESS (an IP address and port), LIMITER_TIMEOUT_MS for all of a call, and LIMITER_PASSWORD, if one is
 -- needed, with LIMITER_USER, if it is another than default.
 --
+-- The converter lua.limit_network makes the key of an address: that of IPv4, or of IPv6 the network of 64 bits, as in
+-- 2001:db8:1:2::/64, because a host has as many addresses. by=ip over HTTP makes the same.
+--
 -- No call blocks HAProxy: sockets of Lua give way to other requests. Load it by lua-load-per-thread, HAProxy 2.5 or
 -- newer: each thread has its connections.
 
@@ -109,6 +112,25 @@ local function check(limit, key)
 	local numbers, problem = ask_on(tcp, deadline_us, limit, key)
 	return numbers, problem
 end
+
+core.register_converters("limit_network", function(address)
+	local mapped = string.match(address, "^::[fF][fF][fF][fF]:(%d+%.%d+%.%d+%.%d+)$")
+	if mapped or not string.find(address, ":", 1, true) then return mapped or address end
+	local before, after = string.match(address, "^(.-)::(.*)$")
+	local groups = {}
+	for group in string.gmatch(before or address, "[^:]+") do groups[#groups + 1] = tonumber(group, 16) end
+	if before then
+		local _, behind = string.gsub(after, "[^:]+", "")
+		if string.find(after, ".", 1, true) then behind = behind + 1 end -- its last part is of IPv4
+		for _ = #groups + 1, 8 - behind do groups[#groups + 1] = 0 end
+		for group in string.gmatch(after, "[^:]+") do groups[#groups + 1] = tonumber(group, 16) end
+	end
+	local last = 4
+	while last > 0 and groups[last] == 0 do last = last - 1 end
+	local text = {}
+	for i = 1, last do text[i] = string.format("%x", groups[i]) end
+	return table.concat(text, ":") .. "::/64"
+end)
 
 local function fail(txn, why)
 	txn:set_var("txn.limit_result", "failed")

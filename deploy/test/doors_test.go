@@ -75,7 +75,13 @@ func checkDescriptors(t *testing.T, domain string, limits []*routev3.RateLimit) 
 		t.Errorf("limits.yaml has no domain %s, or there are %d descriptors, not two", domain, len(limits))
 	}
 	for _, l := range limits {
-		key := "remote_address"
+		key := "masked_remote_address"
+		if a := l.GetActions()[0].GetMaskedRemoteAddress(); a != nil && (a.GetV4PrefixMaskLen().GetValue() != 32 || a.GetV6PrefixMaskLen().GetValue() != 64) {
+			t.Errorf("a key is of %v, not of an address of IPv4 or a /64 of IPv6", a)
+		}
+		if l.GetActions()[0].GetRemoteAddress() != nil {
+			t.Error("each address of IPv6 has a key")
+		}
 		if header := l.GetActions()[0].GetRequestHeaders(); header != nil {
 			key = header.GetDescriptorKey()
 		}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"cellserver/e2e/harness"
+	"cellserver/internal/test/processtest"
 )
 
 const actingUsers = "user default on nopass ~* &* +@all\nuser ann on >secret ~* &* +@all\nuser bob on >bobs ~mine* +cl.reset\n"
@@ -235,4 +236,38 @@ func TestPageWithoutActions(t *testing.T) {
 	}
 	replica := harness.StartServer(t, "--page-actions", "--replica-of", "127.0.0.1:"+p.Port())
 	has(t, newBrowser(replica).open(t, "/?key=a"), "This server is a read-only replica")
+}
+
+// TestPageActionsAreLoggedAtEveryLevel: who signed in, acted and was refused is on record.
+func TestPageActionsAreLoggedAtEveryLevel(t *testing.T) {
+	t.Parallel()
+	for _, level := range []string{"warn", "error"} {
+		addr := processtest.FreeAddr(t)
+		p := harness.Start(t, harness.Command(t, "--addr", "127.0.0.1:0", "--metrics-addr", addr, "--log-format", "json", "--log-level", level,
+			"--page-actions", "--aclfile", harness.WriteFile(t, actingUsers)))
+		p.Metrics = addr
+		p.Eventually(t, "listen", func() bool {
+			nc, err := net.Dial("tcp", addr)
+			if err == nil {
+				_ = nc.Close()
+			}
+			return err == nil || p.HasExited()
+		})
+		b := newBrowser(p)
+		b.do(t, http.MethodPost, "/act", "action=reset&key=a", "Origin", "http://evil.example")
+		has(t, b.submit(t, b.open(t, "/?key=a"), "signin", "name", "ann", "password", "no"), "Wrong name or password")
+		page := b.submit(t, b.open(t, "/?key=a"), "signin", signedIn...)
+		has(t, b.submit(t, b.submit(t, page, "reset"), "confirm"), "a has no state")
+		b.submit(t, b.open(t, "/?key=a"), "signout")
+		for _, want := range []string{
+			`"level":"INFO","msg":"page action","client":"127.0.0.1:`, `"result":"refused","reason":"only the live page itself`,
+			`"action":"signin","user":"ann","client":"127.0.0.1:`, `"result":"wrong","count":1`, `"action":"reset","user":"ann","client":"127.0.0.1:`,
+			`"command":"CL.RESET a","result":"ok"`, `"action":"signout","user":"ann"`,
+		} {
+			p.Logged(t, want)
+		}
+		if log := p.Log.String(); strings.Contains(log, `"msg":"ready"`) {
+			t.Errorf("at the level %s the log has other lines, too: %s", level, log)
+		}
+	}
 }

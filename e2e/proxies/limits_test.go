@@ -2,12 +2,14 @@ package proxies
 
 import (
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
 
+	"cellserver/e2e/harness"
 	"cellserver/internal/test/processtest"
 )
 
@@ -36,6 +38,56 @@ func TestExactlyTheAllowed(t *testing.T) {
 			if !strings.HasPrefix(h.Get("RateLimit"), `"`+one.limit+`";r=0;t=`) || !strings.HasPrefix(h.Get("RateLimit-Policy"), `"`+one.limit+`";q=`) ||
 				h.Get("Retry-After") == "" {
 				t.Errorf("%+v: a denial has the headers %v", one.visit, h)
+			}
+		}
+	})
+}
+
+// TestNetworksOfIPv6: a visitor has as much of a limit as its /64, by the same key behind each proxy, and one
+// of IPv4 has its own, also if a listener of both tells it as IPv6.
+func TestNetworksOfIPv6(t *testing.T) {
+	onEach(t, func(t *testing.T, r recipe) {
+		s := startStack(t, r, mode{patient: true, behind: true})
+		count := func(format string, n int) (allowed int) {
+			for i := range n {
+				from := strings.ReplaceAll(format, "N", strconv.FormatInt(int64(i+1), 16))
+				got, err := s.send(t.Context(), visit{path: "/", header: http.Header{"X-Forwarded-For": {from}}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got.status == http.StatusOK {
+					allowed++
+				}
+			}
+			return allowed
+		}
+		nc := s.limiter.Dial(t)
+		for _, tt := range []struct {
+			from    string
+			n, want int
+			key     string // after the limit's name; "" for none in particular
+		}{
+			{"2001:db8:1:2::N", 50, 20, "2001:db8:1:2::/64"},
+			{"2001:db8:1:2:N::1", 10, 0, "2001:db8:1:2::/64"},
+			{"2001:db8:7::N", 30, 20, "2001:db8:7::/64"},
+			{"2001:0:0:3:N:1:1:1", 30, 20, "2001:0:0:3::/64"},
+			{"2001:db8:1:N::1", 1, 1, "2001:db8:1:1::/64"},
+			{"2001:db8:8:N::1", 30, 30, ""},
+			{"192.0.2.1", 15, 15, "192.0.2.1"},
+			{"::ffff:192.0.2.1", 15, 5, "192.0.2.1"},
+			{"::ffff:192.0.2.9", 5, 5, "192.0.2.9"},
+		} {
+			got := count(tt.from, tt.n)
+			t.Logf("%s: of %d visits by %s %d are allowed", r.program, tt.n, tt.from, got)
+			if got != tt.want {
+				t.Errorf("%s: of %d visits by %s %d are allowed, want %d", r.program, tt.n, tt.from, got, tt.want)
+			}
+			key := tt.key
+			if r.program != "haproxy" {
+				key = strconv.Itoa(len(key)) + ":" + key
+			}
+			if tt.key != "" {
+				harness.Exchange(t, nc, "EXISTS visitor:"+key+"\r\n", ":1\r\n")
 			}
 		}
 	})

@@ -23,6 +23,8 @@ type mode struct {
 	closed  bool // fails closed
 	patient bool // waits for a busy machine
 
+	behind bool // another proxy, which tells the visitor's address in X-Forwarded-For
+
 	password string // of cellserver
 	mistaken bool   // nginx lacks its file of passwords, and sends a Host that cellserver refuses
 }
@@ -94,6 +96,9 @@ func startNginx(t *testing.T, program string, s *stack, how mode) {
 	}
 	text = edit(t, text, "events {}\n\nhttp {\n", ownNginx(dir), "127.0.0.1:8000", s.site.Listener.Addr().String(), "127.0.0.1:8080", s.front,
 		"server 127.0.0.1:6381", "server "+s.http.Addr, "127.0.0.1:8079", open)
+	if how.behind {
+		text = edit(t, text, "\nhttp {\n", "\nhttp {\nset_real_ip_from 127.0.0.1;\nreal_ip_header X-Forwarded-For;\n")
+	}
 	if how.mistaken {
 		text = edit(t, text, "Host localhost", "Host site.example")
 	} else {
@@ -107,6 +112,9 @@ func startHAProxy(t *testing.T, program string, s *stack, how mode) {
 	dir := t.TempDir()
 	text := edit(t, read(t, "deploy/haproxy/haproxy.cfg"), "127.0.0.1:8000", s.site.Listener.Addr().String(), "127.0.0.1:8080", s.front,
 		"lua-load-per-thread cellserver.lua", "lua-load-per-thread "+write(t, dir, "cellserver.lua", read(t, "deploy/haproxy/cellserver.lua")))
+	if how.behind {
+		text = edit(t, text, " src,lua.", " req.hdr_ip(X-Forwarded-For,-1),lua.")
+	}
 	env := []string{"LIMITER_ADDRESS=" + s.redis.Addr}
 	if s.password != "" {
 		env = append(env, "LIMITER_PASSWORD="+s.password)
@@ -159,6 +167,9 @@ func startCaddy(t *testing.T, program string, s *stack, how mode) {
 	}
 	if how.patient {
 		text = edit(t, text, "100ms", "1h", "150ms", "1h")
+	}
+	if how.behind {
+		text = edit(t, text, "\t\tlb_policy first\n", "\t\ttrusted_proxies 127.0.0.1\n\t\tlb_policy first\n")
 	}
 	text = "{\n\tadmin off\n\tstorage file_system " + dir + "\n}\n" + edit(t, text, "127.0.0.1:8000", s.site.Listener.Addr().String(),
 		":8080 {", port(s.front)+" {", "reverse_proxy 127.0.0.1:6381", "reverse_proxy "+s.http.Addr, ":8079 {", port(open)+" {")
