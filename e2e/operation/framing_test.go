@@ -12,13 +12,13 @@ import (
 // hidden is a request that only a server sees which finds the end of the one before elsewhere than a proxy.
 const hidden = "GET /hidden HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
-// requests with a body that is JSON for a door, and that the metrics address refuses.
+// A body that is JSON for a door, and that the metrics address refuses.
 const (
 	body    = `{"key":"k","algorithm":"funnel","max_burst":15,"count":30,"period":"1m"}`
 	chunked = "48\r\n" + body + "\r\n0\r\n\r\n"
 )
 
-// send returns all that comes for raw bytes until the server closes the connection.
+// sendRaw returns all that comes for raw bytes until the server closes the connection.
 func sendRaw(t *testing.T, addr, raw string) string {
 	t.Helper()
 	nc := harness.DialTCP(t, addr)

@@ -200,7 +200,7 @@ func TestWhoGivesUnitsBack(t *testing.T) {
 		for _, g := range givings() {
 			denied := g.right == "reset" || g.right == "refill" && user == "fast"
 			for way, send := range s.ways(user) {
-				if !(g.right == "own" || g.right == "refill") || way == "RESP" { // others than RESP may refuse those for what they are
+				if g.right != "own" && g.right != "refill" || way == "RESP" { // others than RESP may refuse those for what they are
 					s.try(t, &g, user, way, send, denied)
 				}
 			}

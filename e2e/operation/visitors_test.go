@@ -3,6 +3,7 @@ package operation
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -57,7 +58,7 @@ func (v *visitors) allowed(t *testing.T, url string) (n int) {
 	return n
 }
 
-// count starts a server for each case, and expects how many of its requests are allowed.
+// count expects how many requests of each case a server allows.
 func count(t *testing.T, flags []string, cases ...visitors) {
 	t.Helper()
 	limits := harness.WriteFile(t, oneOfTwo)
@@ -115,7 +116,7 @@ func TestVisitorsByRequest(t *testing.T) {
 		"/login?a=1", "/login#b", "http://site/login", "https://site//login?x",
 	}
 	apart := []string{"/Login", "/login/", "/login;a=1", "/a/login", "/a%2Flogin", "/a%252Flogin", "/a;/../login;b"}
-	twice := append(apart[:len(apart):len(apart)], apart...)
+	twice := slices.Concat(apart, apart)
 	count(t, []string{"--http-trusted-proxies", "127.0.0.1"},
 		visitors{"forms of a path in X-Forwarded-Uri", "path", each("X-Forwarded-Uri", logins...), 60, 2},
 		visitors{"forms of a path in X-Original-URI", "path", each("X-Original-URI", logins...), 60, 2},
