@@ -59,7 +59,7 @@ func parseConfig(path string, text []byte) (*ConfigFile, error) {
 func (c *ConfigFile) read(f *yamlfile.File, names []string, key, value *yaml.Node) {
 	name := key.Value
 	if !slices.Contains(names, name) {
-		f.Fail(key, "unknown setting "+yamlfile.Quote(name)+"; "+usage.Hint(name, names, nil, "cellserver --help lists them"))
+		f.Fail(key, "unknown setting "+yamlfile.QuoteWord(name)+"; "+usage.Hint(name, names, nil, "cellserver --help lists them"))
 		return
 	}
 	e := configEntry{name: name, line: key.Line}
@@ -106,7 +106,7 @@ func (c *ConfigFile) set(fs *pflag.FlagSet, from Origins) (wrong Problems) {
 			err = f.Value.Set(e.values[0])
 		}
 		if err != nil {
-			wrong = append(wrong, flagvalue.Describe(at+": "+e.name, strings.Join(e.values, ","), err))
+			wrong = append(wrong, flagvalue.Describe(at+": "+e.name, yamlfile.Word(strings.Join(e.values, ",")), err))
 			continue
 		}
 		f.Changed = true

@@ -49,6 +49,7 @@ func (s *Storage) openDataDir(ctx context.Context) error {
 		Dir: dir, Store: s.Tables, Changes: s.Changes, Gate: s.Gate, Now: s.clock.Now, Yield: background.Yield, Log: s.log,
 		Interval: time.Duration(o.SyncInterval), Timeout: o.SyncTimeout, Repair: o.DataRecover,
 		Beside: []string{limitsfile.KeptName, limitsfile.OverridesName, replication.RoleName}, Rewrite: func() error { return s.Limits.Rewrite() },
+		Named: []string{limitsfile.KeptName, limitsfile.OverridesName},
 		Loaded: func(clockNs int64) (offsetNs int64) {
 			s.loadedNs.Store(clockNs)
 			offsetNs = s.clock.NotBefore(clockNs)

@@ -251,7 +251,7 @@ func (s *Storage) openLimits() error {
 		Now: s.clock.Now, Calendars: calendar.NewSet(&s.wall, zones.Load), Refusal: s.refusal,
 	}
 	if s.dir != nil {
-		config.Dir = s.dir
+		config.Dir, config.Kept = s.dir, s.Keeper.NameBeside
 	}
 	s.Limits = limitsfile.New(config)
 	if err := s.Limits.Load(); err != nil {

@@ -68,7 +68,7 @@ func (f *File) next(loader *yaml.Loader) (document *yaml.Node, found bool) {
 		return document, true
 	case errors.Is(err, io.EOF):
 	case errors.As(err, &syntax):
-		f.FailAt(max(1, syntax.Mark.Line), "not YAML: "+syntax.Message)
+		f.FailAt(max(1, syntax.Mark.Line), "not YAML: "+withoutText(syntax.Message))
 	default:
 		f.FailAt(1, "not YAML: "+err.Error())
 	}
@@ -107,7 +107,7 @@ func (f *File) Fields(n *yaml.Node, what string, visit func(key, value *yaml.Nod
 			continue
 		}
 		if line, ok := seen[key.Value]; ok {
-			f.Fail(key, Quote(key.Value)+" is in line "+strconv.Itoa(line)+" already")
+			f.Fail(key, QuoteWord(key.Value)+" is in line "+strconv.Itoa(line)+" already")
 			continue
 		}
 		seen[key.Value] = key.Line
@@ -176,7 +176,20 @@ func (p Problems) Error() string {
 	return told
 }
 
-const maxQuotedBytes = 64
+// withoutText shortens the only message of the parser that has text of the file.
+func withoutText(message string) string {
+	const before, behind = "unknown anchor '", "' referenced"
+	name, ok := strings.CutPrefix(message, before)
+	if !ok {
+		return message
+	}
+	return "unknown anchor " + QuoteWord(strings.TrimSuffix(name, behind))
+}
+
+const (
+	maxQuotedBytes = 64
+	maxWordBytes   = 32
+)
 
 // Quote quotes a file's text on a single line.
 func Quote(s string) string {
@@ -185,3 +198,19 @@ func Quote(s string) string {
 	}
 	return strconv.Quote(s)
 }
+
+// Word returns a text's first word, or its beginning. An error has no more of a file, as a wrong name may be that
+// of another file, with secrets, and errors are logged.
+func Word(s string) string {
+	word := strings.TrimLeftFunc(s, unicode.IsSpace)
+	if i := strings.IndexFunc(word, unicode.IsSpace); i >= 0 {
+		word = word[:i]
+	}
+	if word = word[:min(len(word), maxWordBytes)]; len(word) < len(s) {
+		word += "..."
+	}
+	return word
+}
+
+// QuoteWord quotes the Word of a text.
+func QuoteWord(s string) string { return strconv.Quote(Word(s)) }

@@ -36,6 +36,9 @@ func TestFields(t *testing.T) {
 		{"a: 1\nb: 2\x00\n", "", `f:2: has the control character '\x00'`},
 		{"a: 1\nb: \uffff\n", "", `f:2: has the control character '\uffff'`},
 		{"\xff\xfea\x00:\x00 \x001\x00", "", "f:1: not text in UTF-8"},
+		// A wrong name may be another file's, and an error is logged: it has no line of it, and no secret.
+		{"root x: 1\nroot x: 2\n", "root x=1", `f:2: "root..." is in line 1 already`},
+		{"a: *" + strings.Repeat("secret", 20) + "\n", "", `f:1: not YAML: unknown anchor "secretsecretsecretsecretsecretse..."`},
 		{"a: {b\n", "", "f:2: not YAML: did not find expected ',' or '}'"},
 	} {
 		fields, err := read(tt.text)
@@ -81,5 +84,16 @@ func TestRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	if _, err := Read(path); err == nil || err.Error() != "cannot read "+path+": no such file or directory" {
 		t.Error(err)
+	}
+}
+
+func TestWord(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "word": "word", "two words": "two...", "a\nb": "a...", " a b": "a...", strings.Repeat("x", 32): strings.Repeat("x", 32),
+		strings.Repeat("x", 33): strings.Repeat("x", 32) + "...", "root:$6$salt$0123456789abcdef0123456789:1": "root:$6$salt$0123456789abcdef012...",
+	} {
+		if got := Word(text); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
 	}
 }

@@ -86,7 +86,7 @@ func (r *reader) check(d *Descriptor) {
 		r.note(d.FieldAt("shadow_mode"), "shadow_mode has no effect without a limit; remove it")
 	}
 	if d.Shared && !d.isWild() {
-		r.FailAt(d.FieldAt("share_threshold").Line, "share_threshold needs a value with *, got "+yamlfile.Quote(d.Value))
+		r.FailAt(d.FieldAt("share_threshold").Line, "share_threshold needs a value with *, got "+yamlfile.QuoteWord(d.Value))
 	}
 }
 
@@ -99,7 +99,7 @@ func (r *reader) add(l *Level, d *Descriptor) {
 	}
 	composite := d.Composite()
 	if first, found := l.byComposite[composite]; found {
-		r.FailAt(d.At.Line, "descriptor "+yamlfile.Quote(composite)+" is in "+first.At.String()+" already; remove one")
+		r.FailAt(d.At.Line, "descriptor "+yamlfile.QuoteWord(composite)+" is in "+first.At.String()+" already; remove one")
 		return
 	}
 	l.byComposite[composite] = d

@@ -63,7 +63,7 @@ func (r *reader) yes(n *yaml.Node, name string) bool {
 			return false
 		}
 	}
-	r.Fail(n, name+" must be true or false, got "+yamlfile.Quote(n.Value))
+	r.Fail(n, name+" must be true or false, got "+yamlfile.QuoteWord(n.Value))
 	return false
 }
 

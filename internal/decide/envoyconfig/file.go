@@ -76,7 +76,7 @@ func (r *reader) domain(name string, at Line) *Domain {
 			if !r.options.Extended {
 				advice += ", or allow it as MERGE_DOMAIN_CONFIG does there"
 			}
-			r.FailAt(at.Line, "domain "+yamlfile.Quote(name)+" is in "+d.At.String()+" already; "+advice)
+			r.FailAt(at.Line, "domain "+yamlfile.QuoteWord(name)+" is in "+d.At.String()+" already; "+advice)
 			return nil
 		}
 		return d
@@ -114,6 +114,6 @@ func (r *reader) misplaced(key *yaml.Node, what string) {
 		"share_threshold", "metadata":
 		r.note(r.of(key), key.Value+" has no effect in "+what+"; move it")
 	default:
-		r.Fail(key, "unknown field "+yamlfile.Quote(key.Value)+" in "+what)
+		r.Fail(key, "unknown field "+yamlfile.QuoteWord(key.Value)+" in "+what)
 	}
 }

@@ -59,7 +59,7 @@ func (r *reader) checkUnit(n *yaml.Node, l *Rate, unit *yaml.Node) {
 	case l.Unlimited && l.Unit != "":
 		r.note(r.of(line), "unit has no effect beside unlimited; remove it")
 	case !l.Unlimited && known == "":
-		r.Fail(line, "unit must be second, minute, hour, day, week, month or year, got "+yamlfile.Quote(l.Unit))
+		r.Fail(line, "unit must be second, minute, hour, day, week, month or year, got "+yamlfile.QuoteWord(l.Unit))
 	}
 	l.Unit = known
 }
@@ -99,7 +99,7 @@ func (r *reader) readAlgorithm(n *yaml.Node, l *Rate) {
 	name := r.text(n, "algorithm")
 	algorithm, ok := namedlimit.AlgorithmOf(name)
 	if !ok {
-		r.Fail(n, "unknown algorithm "+yamlfile.Quote(name)+
+		r.Fail(n, "unknown algorithm "+yamlfile.QuoteWord(name)+
 			"; there are funnel, token_bucket, fixed_window, sliding_window, approximate_window and quota")
 		return
 	}
@@ -141,7 +141,7 @@ func (r *reader) readReplaces(n *yaml.Node, l *Rate) {
 		case name == "":
 			r.Fail(item, "an entry of replaces must have a name")
 		case name == l.Name:
-			r.Fail(item, "replaces names its own rate limit, "+yamlfile.Quote(name)+"; remove it")
+			r.Fail(item, "replaces names its own rate limit, "+yamlfile.QuoteWord(name)+"; remove it")
 		default:
 			l.Replaces = append(l.Replaces, Replaced{r.of(item), name})
 		}
@@ -152,7 +152,7 @@ func (r *reader) readReplaces(n *yaml.Node, l *Rate) {
 func (r *reader) number(n *yaml.Node) uint32 {
 	v, err := strconv.ParseUint(strings.ReplaceAll(strings.TrimPrefix(n.Value, "+"), "_", ""), 0, 32)
 	if !plain(n) || err != nil {
-		r.Fail(n, "requests_per_unit must be a number from 0 to 4294967295, got "+yamlfile.Quote(n.Value))
+		r.Fail(n, "requests_per_unit must be a number from 0 to 4294967295, got "+yamlfile.QuoteWord(n.Value))
 	}
 	return uint32(v)
 }

@@ -143,6 +143,7 @@ func (r *keeping) begin(l loaded) {
 		r.leave()
 		return
 	}
+	l.manifest.beside = r.withBeside(nil)
 	g, err := begin(r.config.Dir, l)
 	r.next.generation++
 	if err != nil {
@@ -171,6 +172,7 @@ func (r *keeping) round() {
 	}
 	if !r.sound {
 		r.putBack()
+		r.nameBeside()
 		return
 	}
 	hung := false
@@ -182,7 +184,8 @@ func (r *keeping) round() {
 		r.mended()
 	}
 	r.answerSynced()
-	if r.wantsSnapshot() {
+	r.nameBeside()
+	if r.sound && r.wantsSnapshot() {
 		r.replaceLogs()
 	}
 }
@@ -220,7 +223,8 @@ func (r *keeping) write(nowNs int64, wanted bool) {
 	case err != nil:
 		r.fail(err)
 	case !complete:
-		r.config.Log.Info("more keys are gone than were noted: a new snapshot is written")
+		r.config.Log.Info("a snapshot is written in place of changes one by one, and nothing is lost: " +
+			"all keys were replaced, or more were deleted at once than are listed")
 		r.leave()
 	}
 }
@@ -314,4 +318,5 @@ func (r *keeping) lastRound() {
 		r.markedNs = 0
 		r.write(r.config.Now(), true)
 	}
+	r.nameBeside()
 }

@@ -45,6 +45,8 @@ type Config struct {
 	// may be nil.
 	Beside  []string
 	Rewrite func() error
+	// Named are those of Beside that the server never removes, so that the manifest may require them.
+	Named []string
 	// LeastLogBytes is the least size of logs to be replaced by a snapshot; 0 for the default.
 	LeastLogBytes int64
 	Log           *slog.Logger
@@ -68,6 +70,7 @@ type Keeper struct {
 	timed   bool     // a timer runs for bounded waits
 	company int      // expected number of joint waiters
 	saves   []func(error)
+	naming  []chan struct{} // calls of NameBeside
 	ended   bool
 }
 

@@ -16,6 +16,7 @@ import (
 type loaded struct {
 	manifest manifest
 	next     frame    // of a new log: number, first sequence and latest time
+	tail     Tail     // of the last log
 	damage   []error  // skipped, if permitted
 	damaged  []string // all files, after damage
 }
@@ -23,6 +24,7 @@ type loaded struct {
 type loader struct {
 	dir    disk.Dir
 	repair bool // skips damage
+	skips  bool // reads a damaged directory
 	// visit gets each frame in an order in which they can be applied.
 	visit func(payload []byte) error
 	loaded
@@ -34,10 +36,9 @@ func (l *loader) load() error {
 	if l.repair {
 		sound := loader{dir: l.dir, visit: record.Check}
 		if err := sound.load(); errors.Is(err, ErrDamaged) || errors.Is(err, record.ErrFormat) {
-			l.damage = append(l.damage, err)
+			l.damage, l.skips = append(l.damage, err), true
 			return l.readAll()
 		}
-		l.repair = false
 	}
 	var err error
 	l.manifest, err = readManifest(l.dir)
@@ -119,7 +120,7 @@ func (l *loader) read(name, kind string, entry *fileEntry) error {
 func (l *loader) readFile(name, kind string, file disk.Reader, entry *fileEntry) (next frame, err error) {
 	visit := func(_ frame, payload []byte) error { return l.visit(payload) }
 	from := frame{generation: entry.number, sequence: entry.sequence}
-	if l.repair {
+	if l.skips {
 		next, damage, err := recoverFile(file, kind, from, func(_ frame, payload []byte) error {
 			if err := record.Check(payload); err != nil {
 				l.damage = append(l.damage, fmt.Errorf("%s: %w", name, err))
@@ -133,11 +134,27 @@ func (l *loader) readFile(name, kind string, file disk.Reader, entry *fileEntry)
 		return next, err
 	}
 	valid, next, err := readFile(file, kind, from, visit)
-	if err == nil && entry.bytes >= 0 && valid != entry.bytes {
+	switch {
+	case err != nil:
+	case entry.bytes < 0:
+		l.tail, err = tailOf(name, file, valid, next)
+	case valid != entry.bytes:
 		err = fmt.Errorf("%w: %d bytes can be read, and there should be %d", ErrDamaged, valid, entry.bytes)
 	}
 	entry.bytes = valid
 	return next, err
+}
+
+// findBeside looks for the files that the manifest names beside. With repair, a missing one is skipped.
+func (l *loader) findBeside() error {
+	missing, err := missingBeside(l.dir)
+	for _, name := range missing {
+		if err = errMissing(name); !l.repair {
+			break
+		}
+		l.damage, err = append(l.damage, err), nil
+	}
+	return err
 }
 
 // isEmpty returns an error if there are files whose order only a manifest tells. A crash before the first

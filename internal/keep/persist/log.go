@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -33,7 +34,7 @@ func begin(dir disk.Dir, l loaded) (*log, error) {
 	if err := g.open(l.next); err != nil {
 		return nil, err
 	}
-	return g, g.tidy(dir.Remove)
+	return g, g.tidy(nil)
 }
 
 // beginAnew creates a log outside the manifest, until replaceBy names a later snapshot.
@@ -157,7 +158,7 @@ func (g *log) number() uint64 { return g.w.next.generation }
 // replaceBy names a snapshot, begun after the log of its number, in the manifest, and drops everything
 // earlier.
 func (g *log) replaceBy(number uint64, bytes int64) error {
-	m := manifest{snapshot: fileEntry{number: number, bytes: bytes}}
+	m := manifest{snapshot: fileEntry{number: number, bytes: bytes}, beside: g.manifest.beside}
 	for _, l := range g.manifest.logs {
 		if l.number >= number {
 			m.logs = append(m.logs, l)
@@ -167,12 +168,28 @@ func (g *log) replaceBy(number uint64, bytes int64) error {
 	return m.write(g.dir)
 }
 
-// tidy removes files outside the manifest, by remove.
-func (g *log) tidy(remove func(name string) error) error { return tidy(g.dir, remove, &g.manifest) }
+// tidy removes files outside the manifest, and sets damaged ones aside. A recovery may have ended before that:
+// then all files may be damaged.
+func (g *log) tidy(damaged []string) error {
+	recovered, err := isThere(g.dir, recoveryName)
+	if err != nil {
+		return err
+	}
+	err = tidy(g.dir, func(name string) error {
+		if slices.Contains(damaged, name) || recovered && damaged == nil && name != newManifestName {
+			return disk.SetAside(g.dir, name)
+		}
+		return g.dir.Remove(name)
+	}, &g.manifest)
+	if err == nil && recovered {
+		err = endRecovery(g.dir)
+	}
+	return err
+}
 
 // tidy removes files that no manifest names.
 func tidy(dir disk.Dir, remove func(name string) error, manifests ...*manifest) error {
-	keep := map[string]bool{manifestName: true}
+	keep := map[string]bool{manifestName: true, recoveryName: true}
 	for _, m := range manifests {
 		keep[snapshotName(m.snapshot.number)] = true
 		for _, l := range m.logs {
@@ -230,16 +247,16 @@ func writeSnapshot(ctx context.Context, dir disk.Dir, number uint64, clockNs int
 }
 
 func removeIfThere(dir disk.Dir, name string) error {
-	names, err := dir.List()
-	if err != nil {
+	there, err := isThere(dir, name)
+	if err != nil || !there {
 		return err
 	}
-	for _, n := range names {
-		if n == name {
-			return dir.Remove(name)
-		}
-	}
-	return nil
+	return dir.Remove(name)
+}
+
+func isThere(dir disk.Dir, name string) (bool, error) {
+	names, err := dir.List()
+	return slices.Contains(names, name), err
 }
 
 const (

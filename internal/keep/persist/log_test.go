@@ -77,7 +77,7 @@ func (u *user) step(dir disk.Dir) (err error) {
 		if err != nil {
 			return err
 		}
-		return u.log.tidy(dir.Remove)
+		return u.log.tidy(nil)
 	case n < 8:
 		return u.sync()
 	}

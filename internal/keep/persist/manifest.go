@@ -12,25 +12,30 @@ import (
 
 // A manifest lists the valid files, as readable text:
 //
-//	cellserver data, format 3
+//	cellserver data, format 4
 //	snapshot 5 81234
 //	log 5 1000 5000
 //	log 6 1017
+//	beside LIMITS
 //	crc32c 1a2b3c4d
 //
 // A line has a file's number, a log's first sequence, and the length except of the last log, which is being
 // written. A log begins no later than the snapshot of its number, so the state is the snapshot followed by
-// the logs in order. Without a snapshot, the logs are complete.
+// the logs in order. Without a snapshot, the logs are complete. Files beside are those of others that must be
+// there, too. The last line is the checksum in every format, as it is checked before the format is believed.
 type manifest struct {
 	snapshot fileEntry // number 0 for none
 	logs     []fileEntry
+	beside   []string // in order; with any the format is 4, else that of the files
 }
 
-func (m *manifest) clone() manifest { return manifest{m.snapshot, slices.Clone(m.logs)} }
+func (m *manifest) clone() manifest {
+	return manifest{m.snapshot, slices.Clone(m.logs), slices.Clone(m.beside)}
+}
 
 func (m *manifest) is(other *manifest) bool { return bytes.Equal(m.text(), other.text()) }
 
-// names returns the names of all its files.
+// names returns the names of all its files but those beside.
 func (m *manifest) names() []string {
 	names := []string{manifestName}
 	if m.snapshot.number != 0 {
@@ -52,6 +57,10 @@ const (
 	manifestName    = "MANIFEST"
 	newManifestName = "MANIFEST.new"
 	maxManifest     = 1 << 20
+
+	// manifestFormat is that of a manifest that names files beside.
+	manifestFormat = 4
+	sumWord        = "crc32c "
 )
 
 func logName(number uint64) string { return fmt.Sprintf("log-%08d", number) }
@@ -65,7 +74,12 @@ func nameOf(kind string, number uint64) string {
 	return logName(number)
 }
 
-func (m *manifest) text() []byte { return m.textOf(format) }
+func (m *manifest) text() []byte {
+	if len(m.beside) > 0 {
+		return m.textOf(manifestFormat)
+	}
+	return m.textOf(format) // which an earlier version reads, too
+}
 
 func (m *manifest) textOf(format int) []byte {
 	var b bytes.Buffer
@@ -80,18 +94,33 @@ func (m *manifest) textOf(format int) []byte {
 			fmt.Fprintf(&b, "log %d %d %d\n", l.number, l.sequence, l.bytes)
 		}
 	}
-	fmt.Fprintf(&b, "crc32c %08x\n", crc32.Checksum(b.Bytes(), castagnoli()))
-	return b.Bytes()
+	for _, name := range m.beside {
+		fmt.Fprintf(&b, "beside %s\n", name)
+	}
+	return appendSum(b.Bytes())
+}
+
+func appendSum(b []byte) []byte {
+	return fmt.Appendf(b, "%s%08x\n", sumWord, crc32.Checksum(b, castagnoli()))
+}
+
+// isSummed reports whether a text ends with its checksum.
+func isSummed(text []byte) bool {
+	at := len(text) - len(sumWord) - 8 - 1
+	return at > 0 && bytes.Equal(appendSum(bytes.Clone(text[:at])), text)
 }
 
 func parseManifest(text []byte) (m manifest, err error) {
 	damaged := fmt.Errorf("%w: %s", ErrDamaged, manifestName)
 	version := 0
+	if !isSummed(text) {
+		return manifest{}, damaged
+	}
 	if _, err := fmt.Sscanf(string(text), "cellserver data, format %d\n", &version); err != nil || version < 1 {
 		return manifest{}, damaged
 	}
-	if version > format {
-		return manifest{}, &NewerError{manifestName, version, format}
+	if version > manifestFormat {
+		return manifest{}, &NewerError{manifestName, version, manifestFormat}
 	}
 	for line := range strings.Lines(string(text)) {
 		var f fileEntry
@@ -105,12 +134,14 @@ func parseManifest(text []byte) (m manifest, err error) {
 				_, err = fmt.Sscanf(line, "log %d %d\n", &f.number, &f.sequence)
 			}
 			m.logs = append(m.logs, f)
+		case strings.HasPrefix(line, "beside "):
+			m.beside = append(m.beside, strings.TrimSuffix(strings.TrimPrefix(line, "beside "), "\n"))
 		}
 		if err != nil {
 			return manifest{}, damaged
 		}
 	}
-	// Text that is written again unchanged has a right checksum and nothing unknown.
+	// Text that is written again unchanged has nothing unknown.
 	if !bytes.Equal(m.textOf(version), text) {
 		return manifest{}, damaged
 	}

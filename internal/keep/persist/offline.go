@@ -56,16 +56,19 @@ type FileReport struct {
 	Name            string
 	Bytes           int64
 	Frames, Records int64
-	TornBytes       int64 // after the last frame, of a write at the server's end
+	Tail            Tail  // what the server drops
 	Err             error // with the position
 }
 
 // Report is Check's finding about a directory.
 type Report struct {
-	Files   []FileReport // of the manifest, in order
-	Others  []string     // unused ones outside the manifest
-	ClockNs int64        // latest time of the server
-	Err     error        // of the manifest
+	Files  []FileReport // of the manifest, in order
+	Others []string     // unused ones outside the manifest
+	// Recovering says that a recovery has ended before all damaged files were set aside: the next start goes on
+	// with Others.
+	Recovering bool
+	ClockNs    int64 // latest time of the server
+	Err        error // of the manifest
 }
 
 // Damaged reports whether anything is unreadable.
@@ -102,12 +105,17 @@ func Check(ctx context.Context, dir disk.Dir, into store.Tracker, nowNs int64) (
 			last.Err = fmt.Errorf("%w: it ends before %s begins", ErrDamaged, logName(m.logs[i+1].number))
 		}
 	}
+	missing, err := missingBeside(dir)
+	for _, name := range missing {
+		r.Files = append(r.Files, FileReport{Name: name, Err: errMissing(name)})
+	}
+	r.Recovering = slices.Contains(names, recoveryName)
 	for _, name := range names { // an unreadable manifest may name them
 		if r.Err == nil && isOurs(name) && !slices.Contains(named, name) {
 			r.Others = append(r.Others, name)
 		}
 	}
-	return r, cmp.Or(restorer.end(), ctx.Err())
+	return r, cmp.Or(restorer.end(), ctx.Err(), err)
 }
 
 // Newer returns the first later version's file, or nil.
@@ -141,6 +149,9 @@ func checkFile(dir disk.Dir, name, kind string, f fileEntry, sound func(payload 
 		}
 		return sound(payload)
 	})
+	if err == nil && f.bytes < 0 {
+		report.Tail, err = tailOf(name, file, valid, next)
+	}
 	switch err := errors.Join(err, file.Close()); {
 	case errors.Is(err, record.ErrFormat):
 		report.Err = fmt.Errorf("%w: byte %d: %w", ErrDamaged, valid, err)
@@ -148,8 +159,6 @@ func checkFile(dir disk.Dir, name, kind string, f fileEntry, sound func(payload 
 		report.Err = err
 	case f.bytes >= 0 && valid != f.bytes:
 		report.Err = fmt.Errorf("%w: byte %d: the frames end here, and should at byte %d", ErrDamaged, valid, f.bytes)
-	case f.bytes < 0:
-		report.TornBytes = report.Bytes - valid
 	}
 	return report, next
 }

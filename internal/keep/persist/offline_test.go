@@ -73,7 +73,7 @@ func TestCheck(t *testing.T) {
 		t.Errorf("an empty directory: %+v", r)
 	}
 	d.SetContents("log-00000003", append(d.Contents("log-00000003"), "FRAM and then the power went"...))
-	if r, _ := check(t, d); r.Damaged() || r.Files[2].TornBytes != 28 {
+	if r, _ := check(t, d); r.Damaged() || r.Files[2].Tail.Bytes != 28 {
 		t.Errorf("a torn tail: %+v", r)
 	}
 }

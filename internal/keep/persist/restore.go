@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"cellserver/internal/keep/persist/disk"
 	"cellserver/internal/keep/record"
 	"cellserver/internal/store"
 )
@@ -28,6 +27,9 @@ func (k *Keeper) restore(ctx context.Context) (loaded, error) {
 		return add(payload)
 	}}
 	err := errors.Join(l.load(), r.end())
+	if err == nil {
+		err = l.findBeside()
+	}
 	newer := (*NewerError)(nil)
 	switch {
 	case errors.As(err, &newer):
@@ -39,6 +41,9 @@ func (k *Keeper) restore(ctx context.Context) (loaded, error) {
 	}
 	for _, d := range l.damage {
 		k.config.Log.Warn("passed over damage in the data directory", "error", d)
+	}
+	if t := l.tail; t.Bytes > 0 {
+		k.config.Log.Warn("the end of the log is dropped: "+t.String(), "file", t.File, "from_byte", t.At, "bytes", t.Bytes)
 	}
 	return l.loaded, nil
 }
@@ -166,6 +171,3 @@ func (k *Keeper) ready(l loaded) {
 		k.config.Log.Info("loaded the data directory", "keys", keys, "took", time.Duration(tookNs).Round(time.Millisecond))
 	}
 }
-
-// setAside protects a damaged file from removal.
-func (k *Keeper) setAside(name string) error { return disk.SetAside(k.config.Dir, name) }

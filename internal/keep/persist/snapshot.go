@@ -56,8 +56,9 @@ func (r *keeping) removeLeft() error {
 	if err != nil && !none && !damaged {
 		return nil
 	}
-	_ = tidy(r.config.Dir, func(name string) error { // the next write shows errors
-		if slices.Contains(r.damaged, name) {
+	recovering, _ := isThere(r.config.Dir, recoveryName) // the next write shows errors
+	_ = tidy(r.config.Dir, func(name string) error {
+		if recovering || slices.Contains(r.damaged, name) {
 			return nil
 		}
 		return r.config.Dir.Remove(name)
@@ -164,23 +165,22 @@ func (r *keeping) adopt(s *snapshot, bytes int64) error {
 			return ErrEnded
 		}
 	}
+	err := error(nil)
 	if len(r.damaged) > 0 {
-		_ = r.setAside(manifestName) // it may be damaged, and documents the other files
+		err = beginRecovery(r.config.Dir)
 	}
-	err := r.log.replaceBy(s.number, bytes)
-	r.tried = r.log.manifest.clone()
+	if err == nil {
+		r.log.manifest.beside = r.withBeside(r.log.manifest.beside)
+		err = r.log.replaceBy(s.number, bytes)
+		r.tried = r.log.manifest.clone()
+	}
 	if err != nil {
 		r.fail(err)
 		return err
 	}
 	r.standing()
 	r.sound, r.saveNs = true, 0
-	err = r.log.tidy(func(name string) error {
-		if slices.Contains(r.damaged, name) {
-			return r.setAside(name)
-		}
-		return r.config.Dir.Remove(name)
-	})
+	err = r.log.tidy(r.damaged)
 	r.damaged = nil
 	if err != nil {
 		r.config.Log.Warn("cannot remove obsolete files from the data directory", "error", err)

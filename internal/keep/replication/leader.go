@@ -155,7 +155,7 @@ func (n *Node) Round() (pause time.Duration) {
 	defer n.mu.Unlock()
 	if !complete {
 		n.counts.Incomplete++
-		n.config.Log.Warn("more keys are gone than were noted; replicas take all states again", "replicas", len(n.replicas))
+		n.config.Log.Warn("all keys were replaced, or more were deleted at once than are listed one by one; replicas take all states again", "replicas", len(n.replicas))
 		n.backlog.add(frames)
 		n.backlog.reset(n.backlog.end + 1) // an offset that nobody has
 	} else {

@@ -68,6 +68,9 @@ func parseRole(text string) (*keptRole, error) {
 			return nil, errRole
 		}
 	}
+	if string(r.text()) != text { // it is cut
+		return nil, errRole
+	}
 	return r, nil
 }
 

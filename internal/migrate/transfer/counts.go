@@ -20,7 +20,7 @@ type Counts struct {
 	Kept    int64            `json:"kept"`    // the target's state was the same or later
 	Expired int64            `json:"expired"` // before they could be written
 	Others  map[string]int64 `json:"others"`  // not a limiter's, by reason
-	Refused map[string]int64 `json:"refused"` // by the target, by error
+	Refused map[string]int64 `json:"refused"` // by a server, by error
 }
 
 // maxReasons bounds the memory that a strange server can take.

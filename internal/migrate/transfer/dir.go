@@ -13,6 +13,7 @@ import (
 	"cellserver/internal/keep/persist"
 	"cellserver/internal/keep/persist/disk"
 	"cellserver/internal/keep/record"
+	"cellserver/internal/keep/replication"
 	"cellserver/internal/limiter"
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
@@ -121,22 +122,24 @@ func CheckDir(ctx context.Context, path string, nowNs int64) (persist.Report, *L
 	defer dir.Close() //nolint:errcheck // nothing was written
 	l := &LiveKeys{keys: shard.New()}
 	report, err := persist.Check(ctx, dir, l.keys, nowNs)
-	checkLimits(dir, &report)
+	checkBeside(dir, &report)
 	l.NowNs = max(nowNs, report.ClockNs)
 	return report, l, err
 }
 
-// checkLimits adds the limits and the overrides that commands have defined to the report.
-func checkLimits(dir disk.Dir, report *persist.Report) {
-	add := func(name string, n int, size int64, err error) {
-		if !errors.Is(err, fs.ErrNotExist) {
-			report.Files = append(report.Files, persist.FileReport{Name: name, Bytes: size, Records: int64(n), Err: err})
+// checkBeside adds the limits and the overrides that commands have defined, and the role, to the report.
+func checkBeside(dir disk.Dir, report *persist.Report) {
+	add := func(f persist.FileReport) {
+		if !errors.Is(f.Err, fs.ErrNotExist) {
+			report.Files = append(report.Files, f)
 		}
 	}
 	n, size, err := limitsfile.CheckKept(dir)
-	add(limitsfile.KeptName, n, size, err)
-	n, size, err = limitsfile.CheckOverrides(dir)
-	add(limitsfile.OverridesName, n, size, err)
+	add(persist.FileReport{Name: limitsfile.KeptName, Bytes: size, Records: int64(n), Err: err})
+	n, size, dropped, err := limitsfile.CheckOverrides(dir)
+	add(persist.FileReport{Name: limitsfile.OverridesName, Bytes: size, Records: int64(n), Tail: dropped, Err: err})
+	size, err = replication.CheckRole(dir)
+	add(persist.FileReport{Name: replication.RoleName, Bytes: size, Err: err})
 }
 
 // LoadDir creates a data directory from the unexpired entries read. On failure it leaves no data.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"cellserver/internal/limiter"
+	"cellserver/internal/resp"
 	"cellserver/internal/store"
 )
 
@@ -158,6 +159,8 @@ func (im *Import) entries(ctx context.Context, db int, names []string, counts *C
 			switch {
 			case v.err == nil && v.ttl == absentTTL:
 				counts.Expired++
+			case v.err != nil && !isWrongType(v.err):
+				count(&counts.Refused, "the source: "+resp.ErrorLine(v.err.Error()))
 			case reason == "":
 				entries = append(entries, e)
 				im.example(e, afterNs)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 
+	"cellserver/internal/resp"
 	"cellserver/internal/store"
 )
 
@@ -79,11 +80,14 @@ func (s *Server) Dump(ctx context.Context, visit func(e Entry) error, progress f
 			}
 			for i, v := range values {
 				state, ok := v.state()
-				if v.text == "" && v.err == nil { // expired meanwhile
+				if v.text == "" && v.err == nil { // it has expired
 					continue
 				}
+				if v.err != nil {
+					return fmt.Errorf("%s: key %q of database %d: %w", s.name, shortened(keys[i]), db, resp.OneLine(v.err))
+				}
 				if !ok {
-					return fmt.Errorf("%s: key %q of database %d is not a limiter; dump reads a cellserver, and cellserver import a Redis with redis-cell", s.name, keys[i], db)
+					return fmt.Errorf("%s: key %q of database %d is not a limiter; dump reads a cellserver, and cellserver import a Redis with redis-cell", s.name, shortened(keys[i]), db)
 				}
 				if err := visit(Entry{store.Key{DB: uint16(db), Name: []byte(keys[i])}, state}); err != nil {
 					return err
@@ -98,4 +102,13 @@ func (s *Server) Dump(ctx context.Context, visit func(e Entry) error, progress f
 		}
 	}
 	return nil
+}
+
+// shortened returns the beginning of a key for a message.
+func shortened(key string) string {
+	const mostBytes = 64
+	if len(key) > mostBytes {
+		return key[:mostBytes] + "..."
+	}
+	return key
 }

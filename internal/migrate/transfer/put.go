@@ -14,6 +14,7 @@ import (
 // put writes entries to a database, except those expired by the server's clock or older than the state there.
 // A Redis takes funnels and values only; funnels expire as redis-cell has them expire.
 func (s *Server) put(ctx context.Context, db int, entries []Entry, counts *Counts) error {
+	s.isTarget = true
 	s.use(db)
 	nowNs, err := s.NowNs(ctx)
 	if err != nil {
@@ -98,6 +99,8 @@ func (s *Server) missing(ctx context.Context, nowNs int64, entries []Entry, coun
 		switch {
 		case v.err == nil && v.text == "":
 			missing = append(missing, e)
+		case v.err != nil && !isWrongType(v.err):
+			count(&counts.Refused, resp.ErrorLine(v.err.Error()))
 		case v.err != nil || !known || !alike:
 			count(&counts.Refused, "the target's key holds something else")
 		case keep:

@@ -37,6 +37,7 @@ type Server struct {
 	reads        reading
 	isCellserver bool // this and keepsValues are valid once reads is known
 	keepsValues  bool
+	isTarget     bool // keys are put there
 	codec        rdb.Codec
 }
 
@@ -117,12 +118,16 @@ func (s *Server) explain(err error) error {
 	}
 	text := err.Error()
 	err = resp.OneLine(err)
+	tooFew := "it has no such database; name another one"
+	if s.isTarget {
+		tooFew = "start the target with as many --databases as the source has"
+	}
 	for _, known := range []struct{ part, hint string }{
 		{"NOAUTH", "give the password in the URL: redis://user:password@host:port"},
 		{"WRONGPASS", "check user and password in the URL"},
 		{"NOPERM", "give a user in the URL who may"},
 		{"READONLY", "it is a replica; give the primary's address"},
-		{"DB index is out of range", "start the target with as many --databases as the source has"},
+		{"DB index is out of range", tooFew},
 		{"connection refused", "check the address, and that the server runs"},
 		{"unknown command 'CL.", onlyOurs},
 		{"unknown command `CL.", onlyOurs}, // Redis before 7

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"strings"
 
 	"cellserver/internal/limiter"
 )
@@ -118,7 +119,11 @@ func NewStreamReader(r io.Reader) (*StreamReader, error) {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
-	if string(magic) != streamMagic {
+	switch {
+	case string(magic) == streamMagic:
+	case len(magic) > 0 && strings.HasPrefix(streamMagic, string(magic)):
+		return nil, fmt.Errorf("%w: it ends at byte %d", ErrDamaged, len(magic))
+	default:
 		return nil, ErrNoDump
 	}
 	if err := s.take(headerBytes); err != nil {

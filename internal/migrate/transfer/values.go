@@ -43,6 +43,18 @@ func (v value) state() (limiter.State, bool) {
 	return limiter.State{ExpiresNs: n}, err == nil && n > 0 && v.text[0] != '+' && v.text[0] != '0'
 }
 
+// isAboutCommand reports whether a server has refused the command, whatever its key: the user may not use it, or
+// it is unknown.
+func isAboutCommand(err error) bool {
+	if !isRefused(err) {
+		return false
+	}
+	text := err.Error()
+	return strings.HasPrefix(text, "ERR unknown command") || strings.HasPrefix(text, "NOPERM") && strings.Contains(text, "command")
+}
+
+func isWrongType(err error) bool { return isReply(err) && strings.HasPrefix(err.Error(), "WRONGTYPE") }
+
 func isRefused(err error) bool { return isReply(err) && !errors.Is(err, redis.Nil) }
 
 // learn chooses the command by trying one key.
@@ -59,13 +71,13 @@ func (s *Server) learn(ctx context.Context, key string) error {
 		}
 		s.keepsValues = strings.Contains(stats, "\ncell_values:")
 		s.reads = byDump
-		if isRefused(s.client.Dump(ctx, key).Err()) { // a user who may not
+		if isAboutCommand(s.client.Dump(ctx, key).Err()) {
 			s.reads = byGet
 		}
 		return nil
 	}
 	s.reads = byGetRange
-	if err := s.client.GetRange(ctx, key, 0, 0).Err(); isRefused(err) && !strings.HasPrefix(err.Error(), "WRONGTYPE") {
+	if isAboutCommand(s.client.GetRange(ctx, key, 0, 0).Err()) {
 		s.reads = byGet
 	}
 	return nil

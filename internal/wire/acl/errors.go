@@ -49,7 +49,8 @@ func newFileError(problems []string) *FileError {
 	return &FileError{text: b.String()}
 }
 
-const maxPrintedBytes = 128
+// maxPrintedBytes bounds the words of a file in its errors: a wrong name may be that of another file.
+const maxPrintedBytes = 32
 
 // printable shortens a text and escapes its control bytes.
 func printable(s string) string {

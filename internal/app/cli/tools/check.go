@@ -14,19 +14,21 @@ import (
 	"cellserver/internal/base/buildinfo"
 	"cellserver/internal/decide/namedlimit/limitsfile"
 	"cellserver/internal/keep/persist"
+	"cellserver/internal/keep/replication"
 	"cellserver/internal/limiter"
 	"cellserver/internal/migrate/transfer"
 )
 
 const checkHelp = `Read all files of a stopped server's data directory and report whether they can be read. Nothing is changed.
 
-For each file it prints the number of frames, records and bytes, and the byte at which it is damaged. A torn tail, left by a
-write that was under way when the server ended, is no damage. Live keys are counted by kind, values too, unless all are
-funnels.
+For each file it prints the number of frames, records and bytes, and the byte at which it is damaged or gone. Limits and
+overrides by commands that are gone are damage, too. An unreadable end of the last file is what a server drops and logs: the
+line says whether it is a write that was under way when the server ended, or complete and damaged. Live keys are counted by
+kind, values too, unless all are funnels.
 
 With --json it prints {"directory", "state", "problem", "files": [{"name", "state", "frames", "records", "bytes", "torn_bytes",
-"problem"}, ...], "others": [names], "last_seen", "live_keys", "live_keys_by_kind": [{"kind", "keys"}, ...]}. A state is ok, damaged
-or newer, which means written by a later version.`
+"dropped", "problem"}, ...], "others": [names], "last_seen", "live_keys", "live_keys_by_kind": [{"kind", "keys"}, ...]}. A state is
+ok, damaged or newer, which means written by a later version; torn_bytes are those of the end that is dropped.`
 
 func checkCommand() *cobra.Command {
 	var asJSON bool
@@ -94,20 +96,26 @@ func printReport(w io.Writer, r *persist.Report, keys *transfer.LiveKeys) (err e
 		switch {
 		case f.Err != nil:
 			state = unreadable(f.Err)
-		case f.TornBytes > 0:
-			state = fmt.Sprintf("ok; the last %d bytes are an unfinished write of when the server ended", f.TornBytes)
+		case f.Tail.Bytes > 0:
+			state = "ok, but the server drops its end: " + f.Tail.String()
 		}
 		switch f.Name {
 		case limitsfile.KeptName:
 			line("%s  %d named limits, %d bytes  %s", f.Name, f.Records, f.Bytes, state)
 		case limitsfile.OverridesName:
 			line("%s  %d overrides, %d bytes  %s", f.Name, f.Records, f.Bytes, state)
+		case replication.RoleName:
+			line("%s  %d bytes  %s", f.Name, f.Bytes, state)
 		default:
 			line("%s  %d frames, %d records, %d bytes  %s", f.Name, f.Frames, f.Records, f.Bytes, state)
 		}
 	}
+	fate := "the server removes it"
+	if r.Recovering {
+		fate = "a recovery has not ended, and the server keeps it aside"
+	}
 	for _, name := range r.Others {
-		line("%s  not part of the data; the server removes it", name)
+		line("%s  not part of the data; %s", name, fate)
 	}
 	if r.ClockNs > 0 {
 		line("last seen  %s", time.Unix(0, r.ClockNs).UTC().Format(time.RFC3339Nano))

@@ -28,6 +28,7 @@ type checkedFile struct {
 	Records   int64  `json:"records"`
 	Bytes     int64  `json:"bytes"`
 	TornBytes int64  `json:"torn_bytes"`
+	Dropped   string `json:"dropped"` // what the torn bytes are
 	Problem   string `json:"problem"`
 }
 
@@ -44,7 +45,11 @@ func checkDocumentOf(path string, r *persist.Report, keys *transfer.LiveKeys) ch
 	d.State, d.Problem = stateOf(r.Err)
 	for _, f := range r.Files {
 		state, problem := stateOf(f.Err)
-		d.Files = append(d.Files, checkedFile{f.Name, state, f.Frames, f.Records, f.Bytes, f.TornBytes, problem})
+		dropped := ""
+		if f.Tail.Bytes > 0 {
+			dropped = f.Tail.String()
+		}
+		d.Files = append(d.Files, checkedFile{f.Name, state, f.Frames, f.Records, f.Bytes, f.Tail.Bytes, dropped, problem})
 		if d.State == stateOK {
 			d.State = state
 		}

@@ -83,7 +83,7 @@ type fileReader struct {
 }
 
 func (p *fileReader) unknown(key *yaml.Node, known string) {
-	p.Fail(key, "unknown field "+yamlfile.Quote(key.Value)+"; there are "+known)
+	p.Fail(key, "unknown field "+yamlfile.QuoteWord(key.Value)+"; there are "+known)
 }
 
 // readDocument reads plans first, which limits name.
@@ -118,12 +118,12 @@ func (p *fileReader) readDocument(n *yaml.Node) {
 func (p *fileReader) readPlan(key, value *yaml.Node) {
 	name := key.Value
 	if err := namedlimit.CheckName([]byte(name)); err != nil {
-		p.Fail(key, yamlfile.Quote(name)+": a plan's name"+strings.TrimPrefix(err.Error(), "a limit's name"))
+		p.Fail(key, yamlfile.QuoteWord(name)+": a plan's name"+strings.TrimPrefix(err.Error(), "a limit's name"))
 		return
 	}
 	before, found := p.Count(), false
 	p.read.Plans[name] = nil // known, even if it is wrong
-	p.Fields(value, "the plan "+name, func(key, value *yaml.Node) {
+	p.Fields(value, "the plan "+yamlfile.Word(name), func(key, value *yaml.Node) {
 		if key.Value != "rules" {
 			p.unknown(key, "rules")
 			return
@@ -132,7 +132,7 @@ func (p *fileReader) readPlan(key, value *yaml.Node) {
 		p.read.Plans[name] = p.readRules(value)
 	})
 	if !found && p.Count() == before {
-		p.Fail(key, "the plan "+name+" must have rules")
+		p.Fail(key, "the plan "+yamlfile.Word(name)+" must have rules")
 	}
 }
 
@@ -144,7 +144,7 @@ func (p *fileReader) planOf(n *yaml.Node) (name string, rules []namedlimit.Rule)
 	}
 	rules, known := p.read.Plans[name]
 	if !known {
-		p.Fail(n, "unknown plan "+yamlfile.Quote(name)+p.plansThereAre())
+		p.Fail(n, "unknown plan "+yamlfile.QuoteWord(name)+p.plansThereAre())
 	}
 	return name, rules
 }
@@ -154,6 +154,9 @@ const mostPlansTold = 5
 
 func (p *fileReader) plansThereAre() string {
 	names := slices.Sorted(maps.Keys(p.read.Plans))
+	for i := range names {
+		names[i] = yamlfile.Word(names[i])
+	}
 	if len(names) == 0 {
 		return "; define it under plans"
 	}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"iter"
 	"log/slog"
+	"sync"
 	"time"
 
 	"cellserver/internal/decide/namedlimit"
@@ -23,10 +24,16 @@ type keeper struct {
 	calendars *calendar.Set
 	log       *slog.Logger
 	overrides overridesLog
+	kept      func() // called once
 }
 
 func newKeeper(c *Config) *keeper {
-	return &keeper{dir: c.Dir, repair: c.Repair, calendars: c.Calendars, log: c.Log, overrides: overridesLog{dir: c.Dir}}
+	kept := c.Kept
+	if kept == nil {
+		kept = func() {}
+	}
+	overrides := overridesLog{dir: c.Dir, kept: sync.OnceFunc(kept)}
+	return &keeper{dir: c.Dir, repair: c.Repair, calendars: c.Calendars, log: c.Log, overrides: overrides, kept: sync.OnceFunc(kept)}
 }
 
 // Load reads the definitions.
@@ -64,7 +71,11 @@ func (k *keeper) judge(name, without, drops string, err error) error {
 }
 
 func (k *keeper) Keep(definitions []namedlimit.Definition) error {
-	return disk.Replace(k.dir, KeptName, keptText(definitions))
+	err := disk.Replace(k.dir, KeptName, keptText(definitions))
+	if err == nil {
+		k.kept()
+	}
+	return err
 }
 
 // LoadOverrides reads the overrides.
@@ -84,8 +95,8 @@ func (k *keeper) LoadOverrides() ([]namedlimit.KeyOverride, error) {
 			return nil, fmt.Errorf("%s: %w", OverridesName, err)
 		}
 	}
-	if kept.torn > 0 {
-		k.log.Warn("the last change of an override was being written when the server ended, and is dropped", "file", OverridesName, "bytes", kept.torn)
+	if t := kept.tail; t.Bytes > 0 {
+		k.log.Warn("the last change of an override is dropped: "+t.String(), "file", t.File, "from_byte", t.At, "bytes", t.Bytes)
 	}
 	k.overrides.known, k.overrides.size = true, kept.size
 	return kept.sorted(), nil

@@ -25,7 +25,8 @@ import (
 //	crc32c 1a2b3c4d
 //
 // A line has a limit's name and what decides, as a command takes it; the second number of FUNNEL is the
-// capacity. In format 1 it has, for each window, the capacity, the count and the period in seconds.
+// capacity. In format 1 it has, for each window, the capacity, the count and the period in seconds. The last
+// line is the checksum in every format, as it is checked before the format is believed.
 const (
 	KeptName = "LIMITS"
 
@@ -80,19 +81,22 @@ func checksum(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.
 
 func parseKept(text []byte) (definitions []namedlimit.Definition, err error) {
 	damaged := fmt.Errorf("%w: %s", persist.ErrDamaged, KeptName)
+	lines := strings.SplitAfter(string(text), "\n")
+	if len(lines) < 3 { // the header, the checksum and the empty end
+		return nil, damaged
+	}
+	last := lines[len(lines)-2] + lines[len(lines)-1]
+	if last != fmt.Sprintf("crc32c %08x\n", checksum(text[:len(text)-len(last)])) {
+		return nil, damaged
+	}
 	var version int
-	if n, _ := fmt.Sscanf(string(text), "cellserver limits, format %d\n", &version); n != 1 || version < 1 {
+	if n, _ := fmt.Sscanf(lines[0], "cellserver limits, format %d\n", &version); n != 1 || version < 1 {
 		return nil, damaged
 	}
 	if version > keptFormat {
 		return nil, &persist.NewerError{File: KeptName, Format: version, Newest: keptFormat}
 	}
-	lines := strings.SplitAfter(string(text), "\n")
-	if len(lines) < 3 || lines[0] != fmt.Sprintf("cellserver limits, format %d\n", version) { // the header, the checksum and the empty end
-		return nil, damaged
-	}
-	last := lines[len(lines)-2] + lines[len(lines)-1]
-	if last != fmt.Sprintf("crc32c %08x\n", checksum(text[:len(text)-len(last)])) {
+	if lines[0] != fmt.Sprintf("cellserver limits, format %d\n", version) {
 		return nil, damaged
 	}
 	seen, zones := map[string]bool{}, anyZone()

@@ -121,8 +121,8 @@ func TestDamage(t *testing.T) {
 	if _, _, err := CheckKept(disktest.New()); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}
-	newer := strings.Replace(good, "format 2", "format 3", 1)
-	bads := []string{"", "\n\n", good[:len(good)-1], good + "\n", strings.Replace(good, "a FUNNEL", "b FUNNEL", 1), strings.Replace(good, "20 ", "", 1), newer}
+	newer := string(sealed("cellserver limits, format 3\nanything\n"))
+	bads := []string{strings.Replace(good, "format 2", "format 3", 1), "", "\n\n", good[:len(good)-1], good + "\n", strings.Replace(good, "a FUNNEL", "b FUNNEL", 1), strings.Replace(good, "20 ", "", 1), newer}
 	for _, line := range []string{
 		"a DENY\na DENY", "a", "a b", "a deny", "a DENY ", "a  DENY", "a DENY SHADOW", "a FUNNEL 1 1 1 NAME x", "a FUNNEL 01 1 1",
 		"a b DENY", "ä DENY", "a PLAN ä", "a PLAN", "a SLIDINGWINDOW 4097 1", "a FUNNEL 1 1 1 FUNNEL 2 2 1", "a QUOTA 1 DAY TZ UTC", "",
@@ -148,7 +148,7 @@ func TestDamage(t *testing.T) {
 			t.Errorf("%q: %v, and the file is still there", bad, err)
 		}
 	}
-	if string(dir.Contents("damaged-2-"+KeptName)) != "\n\n" {
+	if string(dir.Contents("damaged-3-"+KeptName)) != "\n\n" {
 		t.Error("the damaged file was not set aside")
 	}
 }
@@ -170,7 +170,7 @@ func TestUnknownZone(t *testing.T) {
 		t.Error(err)
 	}
 	n, _, err := CheckKept(dir)
-	overrides, _, overridesErr := CheckOverrides(dir)
+	overrides, _, _, overridesErr := CheckOverrides(dir)
 	if n != 1 || overrides != 1 || err != nil || overridesErr != nil {
 		t.Errorf("checked %d, %d, %v, %v", n, overrides, err, overridesErr)
 	}

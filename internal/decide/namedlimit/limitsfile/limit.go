@@ -16,13 +16,13 @@ const maxPatternBytes = 1024
 func (p *fileReader) readLimit(key, value *yaml.Node) {
 	d := namedlimit.Definition{Name: key.Value, Near: namedlimit.DefaultNear}
 	if err := namedlimit.CheckName([]byte(d.Name)); err != nil {
-		p.Fail(key, yamlfile.Quote(d.Name)+": "+err.Error())
+		p.Fail(key, yamlfile.QuoteWord(d.Name)+": "+err.Error())
 		return
 	}
 	p.read.Limits[d.Name] = d
 	before := p.Count()
 	var c choice
-	p.Fields(value, "the limit "+d.Name, func(key, value *yaml.Node) {
+	p.Fields(value, "the limit "+yamlfile.Word(d.Name), func(key, value *yaml.Node) {
 		switch key.Value {
 		case "windows":
 			c.by("windows")
@@ -42,7 +42,7 @@ func (p *fileReader) readLimit(key, value *yaml.Node) {
 	if p.Count() > before {
 		return
 	}
-	p.complete(key, &c, "the limit "+d.Name, "rules, windows, plan, deny: true or unlimited: true")
+	p.complete(key, &c, "the limit "+yamlfile.Word(d.Name), "rules, windows, plan, deny: true or unlimited: true")
 	d.Policy = c.Policy
 	p.read.Limits[d.Name] = d
 }
@@ -158,7 +158,7 @@ func (r *overridesReader) readKeys(n *yaml.Node) (keys []string) {
 			return
 		}
 		if line, known := r.lines[key]; known {
-			r.Fail(item, fmt.Sprintf("the key %s has an override in line %d already", yamlfile.Quote(key), line))
+			r.Fail(item, fmt.Sprintf("the key %s has an override in line %d already", yamlfile.QuoteWord(key), line))
 			return
 		}
 		r.lines[key] = item.Line
@@ -178,7 +178,7 @@ func (r *overridesReader) readPattern(n *yaml.Node) string {
 	case len(pattern) > maxPatternBytes:
 		r.Fail(n, fmt.Sprintf("pattern must be at most %d bytes long, got %d", maxPatternBytes, len(pattern)))
 	case known:
-		r.Fail(n, fmt.Sprintf("the pattern %s has an override in line %d already", yamlfile.Quote(pattern), line))
+		r.Fail(n, fmt.Sprintf("the pattern %s has an override in line %d already", yamlfile.QuoteWord(pattern), line))
 	case len(r.patterns) == namedlimit.MaxPatterns:
 		r.full = true
 		r.Fail(n, fmt.Sprintf("a limit must have at most %d patterns", namedlimit.MaxPatterns))

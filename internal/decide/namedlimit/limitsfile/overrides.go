@@ -27,7 +27,9 @@ import (
 //	api "acme" - DELETE crc32c 3c4d5e6f
 //
 // A line has the limit's name, the quoted key, the Unix time in nanoseconds at which the override ends, what
-// decides as a command takes it, and the checksum of all that. Its last line may be torn by a crash.
+// decides as a command takes it, and the checksum of all that. Its last line may be torn by a crash. From
+// format 2 on, the header ends with its checksum like any line, so that a damaged one is not taken for a later
+// version's.
 const (
 	OverridesName = "OVERRIDES"
 
@@ -37,11 +39,12 @@ const (
 	noEnd           = "-"
 )
 
-// CheckOverrides reads a directory's overrides and returns their number and the file's bytes. It returns
-// fs.ErrNotExist without a file, persist.ErrDamaged, persist.ErrNewer, or the directory's error.
-func CheckOverrides(dir disk.Dir) (n int, size int64, err error) {
+// CheckOverrides reads a directory's overrides and returns their number, the file's bytes, and what is dropped
+// of them. It returns fs.ErrNotExist without a file, persist.ErrDamaged, persist.ErrNewer, or the directory's
+// error.
+func CheckOverrides(dir disk.Dir) (n int, size int64, dropped persist.Tail, err error) {
 	kept, err := readOverrides(dir)
-	return len(kept.all), kept.size, err
+	return len(kept.all), kept.size, kept.tail, err
 }
 
 // appendOverride appends the line of a change.
@@ -75,7 +78,7 @@ type keptOverrides struct {
 	policies map[string]namedlimit.Policy // by their words
 	zones    *calendar.Set                // for checks
 	size     int64                        // of the file
-	torn     int                          // bytes of an unfinished write at its end
+	tail     persist.Tail                 // its last line, if it is unreadable
 }
 
 type overriddenKey struct{ limit, key string }
@@ -99,7 +102,7 @@ func (k *keptOverrides) read(r *bufio.Reader) error {
 		return err
 	}
 	var version int
-	if n, _ := fmt.Sscanf(string(header), overridesHeader+"%d\n", &version); n == 1 && version > overridesFormat {
+	if n, _ := fmt.Sscanf(string(header), overridesHeader+"%d ", &version); n == 1 && version > overridesFormat && isSound(header) {
 		return &persist.NewerError{File: OverridesName, Format: version, Newest: overridesFormat}
 	}
 	if string(header) != overridesHead() { // which is written before the file has its name
@@ -109,7 +112,7 @@ func (k *keptOverrides) read(r *bufio.Reader) error {
 		line, err := r.ReadBytes('\n')
 		switch {
 		case errors.Is(err, io.EOF):
-			k.torn = len(line)
+			k.drop(line)
 			return nil
 		case err != nil:
 			return err
@@ -120,13 +123,22 @@ func (k *keptOverrides) read(r *bufio.Reader) error {
 		isLast := errors.Is(err, io.EOF)
 		switch {
 		case isLast && !isSound(line) && !hasTwo(line):
-			k.torn = len(line)
+			k.drop(line)
 			return nil
 		case isLast || err == nil:
 			err = fmt.Errorf("%w: %s: line %d", persist.ErrDamaged, OverridesName, at)
 		}
 		return err
 	}
+}
+
+// drop records the unreadable last line. A crash of the machine leaves zeros in what it has not written.
+func (k *keptOverrides) drop(line []byte) {
+	n := int64(len(line))
+	k.tail = persist.Tail{File: OverridesName, At: k.size - n, Bytes: n}
+	ended := bytes.HasSuffix(line, []byte("\n")) || n > 0 && isSound(append(bytes.Clone(line[:n-1]), '\n'))
+	zeros := bytes.Contains(line, []byte{0, 0}) || bytes.HasSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte{0})
+	k.tail.Complete = ended && !zeros
 }
 
 func overridesHead() string { return overridesHeader + strconv.Itoa(overridesFormat) + "\n" }

@@ -122,7 +122,7 @@ func TestOverridesText(t *testing.T) {
 	if got := string(dir.Contents(OverridesName)); got != string(summed(overridesText)) {
 		t.Errorf("kept as %s", got)
 	}
-	if n, size, err := CheckOverrides(dir); n != 4 || size != int64(len(summed(overridesText))) || err != nil {
+	if n, size, _, err := CheckOverrides(dir); n != 4 || size != int64(len(summed(overridesText))) || err != nil {
 		t.Errorf("checked: %d, %d, %v", n, size, err)
 	}
 	after := overridingIn(dir)
@@ -153,14 +153,16 @@ func TestOverridesTornTail(t *testing.T) {
 			if err != nil || len(got) != 4 || got[1].Policy.Constant != limiter.Unlimited {
 				t.Fatalf("%q: %+v, %v", tail, got, err)
 			}
-			if warned := strings.Contains(log.String(), fmt.Sprintf("bytes=%d", len(tail))); warned != (tail != "") {
+			said := fmt.Sprintf("from_byte=%d bytes=%d", len(dir.Contents(OverridesName))-len(tail), len(tail))
+			if warned := strings.Contains(log.String(), said); warned != (tail != "") || strings.Contains(log.String(), "complete") {
 				t.Errorf("%q: logged %q", tail, log.String())
 			}
 		}
 	}
 }
 
-// TestOverridesBitFlips: every flipped bit is found by a checksum; in the last line it is like a torn write.
+// TestOverridesBitFlips: every flipped bit is found by a checksum, also in the header's version. The last line is
+// dropped with it, and told apart from a torn write.
 func TestOverridesBitFlips(t *testing.T) {
 	t.Parallel()
 	good := summed(overridesText)
@@ -176,8 +178,11 @@ func TestOverridesBitFlips(t *testing.T) {
 		isLast := i/8 >= last
 		switch {
 		case isLast && err == nil && same(got, before):
+			if _, _, tail, err := CheckOverrides(dir); err != nil || !tail.Complete || tail.At != int64(last) || tail.Bytes != int64(len(good)-last) {
+				t.Errorf("bit %d of byte %d: %+v, %v", i%8, i/8, tail, err)
+			}
 		case isLast && errors.Is(err, persist.ErrDamaged): // a newline in it
-		case !isLast && (errors.Is(err, persist.ErrDamaged) || errors.Is(err, persist.ErrNewer) && i/8 == len(overridesHeader)):
+		case !isLast && errors.Is(err, persist.ErrDamaged): // also in the header's version
 		default:
 			t.Errorf("bit %d of byte %d: got %+v, %v", i%8, i/8, got, err)
 		}
@@ -195,7 +200,9 @@ func TestOverridesDamage(t *testing.T) {
 	} {
 		bads = append(bads, string(summed(head+line+"\n")), string(summed(head+line+"\nc \"d\" - DENY\n")))
 	}
-	newer := "cellserver overrides, format 2\nanything"
+	const header = "cellserver overrides, format 2"
+	newer := fmt.Sprintf("%s crc32c %08x\nanything", header, checksum([]byte(header)))
+	bads = append(bads, "cellserver overrides, format 2\nanything")
 	for _, bad := range append(bads, newer) {
 		dir := disktest.New()
 		dir.SetContents(OverridesName, []byte(bad))
@@ -203,7 +210,7 @@ func TestOverridesDamage(t *testing.T) {
 		if bad == newer {
 			wanted = persist.ErrNewer
 		}
-		_, size, checkErr := CheckOverrides(dir)
+		_, size, _, checkErr := CheckOverrides(dir)
 		_, err := keeperIn(dir).LoadOverrides()
 		if !errors.Is(err, wanted) || !errors.Is(checkErr, wanted) || size != int64(len(bad)) || strings.Contains(err.Error(), "--data-recover") != (bad != newer) {
 			t.Errorf("%q: %v, and checked %v, %d bytes", bad, err, checkErr, size)
@@ -216,7 +223,7 @@ func TestOverridesDamage(t *testing.T) {
 			t.Errorf("%q: %v, set aside %q", bad, err, aside)
 		}
 	}
-	if _, _, err := CheckOverrides(disktest.New()); !errors.Is(err, fs.ErrNotExist) {
+	if _, _, _, err := CheckOverrides(disktest.New()); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}
 }
@@ -234,7 +241,7 @@ func FuzzReadOverrides(f *testing.F) {
 		}
 		must(t, keeperIn(dir).Rewrite(nil, maps.Values(kept.all)))
 		again, err := readOverrides(dir)
-		if err != nil || again.torn > 0 || !same(again.sorted(), kept.sorted()) {
+		if err != nil || again.tail.Bytes > 0 || !same(again.sorted(), kept.sorted()) {
 			t.Errorf("%q: got %+v, %v, want %+v", text, again.sorted(), err, kept.sorted())
 		}
 	})

@@ -22,6 +22,7 @@ type overridesLog struct {
 	lines int       // of file
 	known bool      // the directory has the file
 	size  int64     // of it
+	kept  func()    // called once, with a new file
 }
 
 // keep appends a change, of which all has the n overrides in force.
@@ -74,6 +75,7 @@ func (l *overridesLog) rewrite(all iter.Seq[namedlimit.KeyOverride]) error {
 		return errors.Join(err, f.Close())
 	}
 	l.file, l.lines, l.known, l.size = f, lines, true, size
+	l.kept()
 	return nil
 }
 

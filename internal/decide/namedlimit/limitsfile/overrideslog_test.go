@@ -194,7 +194,7 @@ func TestOverridesOfTheSystem(t *testing.T) {
 		must(t, k.KeepOverride(c, len(all), maps.Values(all)))
 		must(t, k.Check())
 	}
-	if n, size, err := CheckOverrides(dir); n != 5 || size != k.overrides.size || k.overrides.lines != 6 || err != nil {
+	if n, size, _, err := CheckOverrides(dir); n != 5 || size != k.overrides.size || k.overrides.lines != 6 || err != nil {
 		t.Errorf("%d, %d, %v", n, size, err)
 	}
 }

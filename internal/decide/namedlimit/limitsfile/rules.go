@@ -1,6 +1,7 @@
 package limitsfile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -120,7 +121,7 @@ func (p *fileReader) readAlgorithm(n *yaml.Node) (a namedlimit.Algorithm, ok boo
 		}
 		chosen := yamlfile.Resolve(n.Content[i+1])
 		if a, ok = namedlimit.AlgorithmOf(chosen.Value); !ok {
-			p.Fail(chosen, "unknown algorithm "+yamlfile.Quote(chosen.Value)+"; there are "+algorithms)
+			p.Fail(chosen, "unknown algorithm "+yamlfile.QuoteWord(chosen.Value)+"; there are "+algorithms)
 		}
 		return a, ok
 	}
@@ -179,18 +180,21 @@ func (p *fileReader) readCalendar(v map[string]*yaml.Node) (s calendar.Spec) {
 	every := v["every"]
 	e, ok := calendar.EveryOf([]byte(every.Value))
 	if !ok || every.Kind != yaml.ScalarNode || e.String() != every.Value {
-		p.Fail(every, "every must be second, minute, hour, day, week, month or year, got "+yamlfile.Quote(every.Value))
+		p.Fail(every, "every must be second, minute, hour, day, week, month or year, got "+yamlfile.QuoteWord(every.Value))
 		return s
 	}
 	s.Every = e
 	if n := v["time_zone"]; n != nil {
-		s.Zone, _ = p.readText(n, "time_zone")
+		if s.Zone, _ = p.readText(n, "time_zone"); yamlfile.Word(s.Zone) != s.Zone {
+			p.Fail(n, "unknown time zone "+yamlfile.QuoteWord(s.Zone)+"; use an IANA name, such as Europe/Berlin")
+		}
 	}
 	if n := v["start"]; n != nil {
 		if text, ok := p.readText(n, "start"); ok {
 			var err error
 			if s.Start, err = calendar.ParseStart(e, []byte(text)); err != nil {
-				p.Fail(n, err.Error())
+				_, shorter := calendar.ParseStart(e, []byte(yamlfile.Word(text)))
+				p.Fail(n, cmp.Or(shorter, err).Error())
 			}
 		}
 	}

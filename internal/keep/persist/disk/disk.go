@@ -84,12 +84,15 @@ func ReadAll(dir Dir, name string, mostBytes int64) ([]byte, error) {
 }
 
 // SetAside gives a file an unused name.
-func SetAside(dir Dir, name string) error {
+func SetAside(dir Dir, name string) error { return SetAsideAs(dir, name, name) }
+
+// SetAsideAs is SetAside of a file that had another name when it was damaged.
+func SetAsideAs(dir Dir, now, name string) error {
 	for i := 1; ; i++ {
 		aside := fmt.Sprintf("damaged-%d-%s", i, name)
 		f, err := dir.Open(aside)
 		if errors.Is(err, fs.ErrNotExist) {
-			return dir.Rename(name, aside)
+			return dir.Rename(now, aside)
 		}
 		if err != nil {
 			return err
