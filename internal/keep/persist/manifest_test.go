@@ -1,6 +1,7 @@
 package persist
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"math/rand/v2"
@@ -14,7 +15,7 @@ func manifests() []manifest {
 	return []manifest{
 		{logs: []fileEntry{{1, 1, -1}}},
 		{snapshot: fileEntry{5, 0, 81234}, logs: []fileEntry{{5, 1000, 5000}, {6, 1017, -1}}},
-		{snapshot: fileEntry{7, 0, 1}, logs: []fileEntry{{7, 1, 0}}},
+		{snapshot: fileEntry{7, 0, 1}, logs: []fileEntry{{7, 1, 0}}, beside: []string{"A", "B"}},
 	}
 }
 
@@ -27,7 +28,7 @@ func TestManifestIsReadBack(t *testing.T) {
 		for i := range m.text() {
 			changed := m.text()
 			changed[i] ^= 1
-			if _, err := parseManifest(changed); !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrNewer) {
+			if _, err := parseManifest(changed); !errors.Is(err, ErrDamaged) { // also in the version
 				t.Errorf("%s: %v", changed, err)
 			}
 			if _, err := parseManifest(m.text()[:i]); !errors.Is(err, ErrDamaged) {
@@ -98,5 +99,20 @@ func TestManifestIsReplaced(t *testing.T) {
 	}
 	if _, err := readManifest(disktest.New()); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("in an empty directory: %v", err)
+	}
+}
+
+// TestNewerManifest: a later version's is known by its checksum alone.
+func TestNewerManifest(t *testing.T) {
+	text := appendSum([]byte("cellserver data, format 5\nof another kind\n"))
+	if _, err := parseManifest(text); !errors.Is(err, ErrNewer) {
+		t.Errorf("%v", err)
+	}
+	for i := range 8 * len(text) {
+		changed := bytes.Clone(text)
+		changed[i/8] ^= 1 << (i % 8)
+		if _, err := parseManifest(changed); !errors.Is(err, ErrDamaged) {
+			t.Errorf("%q: %v", changed, err)
+		}
 	}
 }
