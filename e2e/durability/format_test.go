@@ -20,9 +20,9 @@ import (
 
 // formatDirs are data directories that the first versions with each format wrote: one with a snapshot and two
 // logs, one with a log of which a part was flushed. They stay as they are when there are other formats. Their
-// keys expire in 90 years.
+// keys expire in 90 years. From format 4 on, the manifest names files of limits and overrides beside.
 var formatDirs = []string{"testdata/format1/snapshot", "testdata/format1/flushed", "testdata/format2/snapshot", "testdata/format2/flushed",
-	"testdata/format3/snapshot", "testdata/format3/flushed"}
+	"testdata/format3/snapshot", "testdata/format3/flushed", "testdata/format4/snapshot", "testdata/format4/flushed"}
 
 // formatKinds returns how many kinds of limiters the version had that wrote a directory.
 func formatKinds(golden string) limiter.Kind {
@@ -37,7 +37,7 @@ func formatKinds(golden string) limiter.Kind {
 }
 
 // writtenFormat is the one that this version writes.
-const writtenFormat = "format3"
+const writtenFormat = "format4"
 
 // expectedFile has a line for each key: its database, its name and when it expires in milliseconds, or -2
 // where it is gone, and from format 2 on behind it what DUMP returns.
@@ -64,6 +64,9 @@ func TestFormats(t *testing.T) {
 				p := harness.StartKeeping(t, dir)
 				if got := keysAsExpected(t, p, kinds); got != expected {
 					t.Errorf("got\n%s, want\n%s", got, expected)
+				}
+				if files["OVERRIDES"] != nil {
+					harness.Exchange(t, p.Dial(t), "CL.CHECK api mallory\r\n", "*5\r\n:1\r\n")
 				}
 				harness.SyncAll(t, p)
 				p.Stop(t, syscall.SIGKILL)
@@ -177,6 +180,8 @@ func writeFormat(t *testing.T, golden string) {
 	keys, kinds := formatKeys(), kindKeys(formatKinds(golden))
 	chargeAll(keys[:5])
 	restoreAll(kinds, 1)
+	say(0, "CL.LIMIT", "SET", "api", 4, 5, 60)
+	say(0, "CL.LIMIT", "OVERRIDE", "api", "mallory", "DENY")
 	say(0, "SAVE")
 	say(0, "DEL", keys[4])
 	say(1, "CL.THROTTLE", keys[0], 400_000, 1, 10_000, 1)

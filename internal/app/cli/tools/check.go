@@ -27,8 +27,9 @@ line says whether it is a write that was under way when the server ended, or com
 kind, values too, unless all are funnels.
 
 With --json it prints {"directory", "state", "problem", "files": [{"name", "state", "frames", "records", "bytes", "torn_bytes",
-"dropped", "problem"}, ...], "others": [names], "last_seen", "live_keys", "live_keys_by_kind": [{"kind", "keys"}, ...]}. A state is
-ok, damaged or newer, which means written by a later version; torn_bytes are those of the end that is dropped.`
+"problem", "dropped"}, ...], "others": [names], "last_seen", "live_keys", "live_keys_by_kind": [{"kind", "keys"}, ...]}. A state is
+ok, damaged or newer, which means written by a later version; torn_bytes are those of the end that is dropped, and
+dropped says what they are.`
 
 func checkCommand() *cobra.Command {
 	var asJSON bool

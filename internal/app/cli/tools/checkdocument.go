@@ -28,8 +28,8 @@ type checkedFile struct {
 	Records   int64  `json:"records"`
 	Bytes     int64  `json:"bytes"`
 	TornBytes int64  `json:"torn_bytes"`
-	Dropped   string `json:"dropped"` // what the torn bytes are
 	Problem   string `json:"problem"`
+	Dropped   string `json:"dropped,omitempty"` // what the torn bytes are
 }
 
 type countedKinds struct {
@@ -49,7 +49,7 @@ func checkDocumentOf(path string, r *persist.Report, keys *transfer.LiveKeys) ch
 		if f.Tail.Bytes > 0 {
 			dropped = f.Tail.String()
 		}
-		d.Files = append(d.Files, checkedFile{f.Name, state, f.Frames, f.Records, f.Bytes, f.Tail.Bytes, dropped, problem})
+		d.Files = append(d.Files, checkedFile{f.Name, state, f.Frames, f.Records, f.Bytes, f.Tail.Bytes, problem, dropped})
 		if d.State == stateOK {
 			d.State = state
 		}
