@@ -12,7 +12,8 @@ import (
 	"cellserver/e2e/harness"
 )
 
-// keptLimits returns the files of a server that was killed as soon as it had confirmed a limit and a denied key.
+// keptLimits returns the files of a server that was killed as soon as it had confirmed a limit and a denied
+// key.
 func keptLimits(t *testing.T) map[string][]byte {
 	t.Helper()
 	dir := t.TempDir()
@@ -111,8 +112,8 @@ func TestDroppedEnd(t *testing.T) {
 	}
 }
 
-// TestKilledInRecovery: whenever a recovery is killed, there is a manifest as before, the next recovery goes on,
-// and the damaged files are kept.
+// TestKilledInRecovery: whenever a recovery is killed, there is a manifest as before, the next recovery goes
+// on, and the damaged files are kept.
 func TestKilledInRecovery(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")

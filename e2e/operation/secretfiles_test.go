@@ -9,8 +9,8 @@ import (
 	"cellserver/e2e/harness"
 )
 
-// TestSettingsThatNameOtherFiles: a file that a setting names may be a link to another one. Of each of its lines
-// an error has at most a word, of no more than 32 bytes.
+// TestSettingsThatNameOtherFiles: a file that a setting names may be a link to another one. Of each of its
+// lines an error has at most a word, of no more than 32 bytes.
 func TestSettingsThatNameOtherFiles(t *testing.T) {
 	t.Parallel()
 	const begins, secret = "0123456789abcdef0123456789abcdef", "5ecret"

@@ -43,8 +43,8 @@ func TestLongKeysAreCounted(t *testing.T) {
 	}
 }
 
-// TestKeysThatTheSourceRefuses: a server started with a lower --max-key-bytes than it has keys says so, and not
-// that they are something else.
+// TestKeysThatTheSourceRefuses: a server started with a lower --max-key-bytes than it has keys says so, and
+// not that they are something else.
 func TestKeysThatTheSourceRefuses(t *testing.T) {
 	t.Parallel()
 	dir, long := t.TempDir(), strings.Repeat("long", 30)
@@ -64,8 +64,8 @@ func TestKeysThatTheSourceRefuses(t *testing.T) {
 	}
 }
 
-// TestOtherFalseReasons: a user who may not touch a key, a database that the source lacks, and a dump of a few
-// bytes are named as what they are.
+// TestOtherFalseReasons: a user who may not touch a key, a database that the source lacks, and a dump of a
+// few bytes are named as what they are.
 func TestOtherFalseReasons(t *testing.T) {
 	t.Parallel()
 	users := harness.WriteFile(t, "user default on nopass ~* &* +@all\nuser mover on >pw ~mine:* +@all\n")

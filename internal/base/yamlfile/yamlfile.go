@@ -199,8 +199,8 @@ func Quote(s string) string {
 	return strconv.Quote(s)
 }
 
-// Word returns a text's first word, or its beginning. An error has no more of a file, as a wrong name may be that
-// of another file, with secrets, and errors are logged.
+// Word returns a text's first word, or its beginning. An error has no more of a file, as a wrong name may be
+// that of another file, with secrets, and errors are logged.
 func Word(s string) string {
 	word := strings.TrimLeftFunc(s, unicode.IsSpace)
 	if i := strings.IndexFunc(word, unicode.IsSpace); i >= 0 {

@@ -168,8 +168,8 @@ func (g *log) replaceBy(number uint64, bytes int64) error {
 	return m.write(g.dir)
 }
 
-// tidy removes files outside the manifest, and sets damaged ones aside. A recovery may have ended before that:
-// then all files may be damaged.
+// tidy removes files outside the manifest, and sets damaged ones aside. A recovery may have ended before
+// that: then all files may be damaged.
 func (g *log) tidy(damaged []string) error {
 	recovered, err := isThere(g.dir, recoveryName)
 	if err != nil {

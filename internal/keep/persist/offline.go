@@ -64,8 +64,8 @@ type FileReport struct {
 type Report struct {
 	Files  []FileReport // of the manifest, in order
 	Others []string     // unused ones outside the manifest
-	// Recovering says that a recovery has ended before all damaged files were set aside: the next start goes on
-	// with Others.
+	// Recovering says that a recovery has ended before all damaged files were set aside: the next start goes
+	// on with Others.
 	Recovering bool
 	ClockNs    int64 // latest time of the server
 	Err        error // of the manifest

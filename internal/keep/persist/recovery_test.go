@@ -41,8 +41,8 @@ func has(dir *disktest.Dir, contents []byte) bool {
 	return false
 }
 
-// TestEveryEndOfARecovery: whenever a recovery is killed, or the machine crashes, there is a manifest, the next
-// start goes on, and all damaged files are kept.
+// TestEveryEndOfARecovery: whenever a recovery is killed, or the machine crashes, there is a manifest, the
+// next start goes on, and all damaged files are kept.
 func TestEveryEndOfARecovery(t *testing.T) {
 	repair := func(c *Config) { c.Repair = true }
 	rng := rand.New(rand.NewPCG(5, 6))
@@ -94,8 +94,8 @@ func TestEveryEndOfARecovery(t *testing.T) {
 	}
 }
 
-// TestMissingBeside: a manifest names the files beside from when they are there, whenever that is, and a start
-// without one is refused; with Repair it goes on without it.
+// TestMissingBeside: a manifest names the files beside from when they are there, whenever that is, and a
+// start without one is refused; with Repair it goes on without it.
 func TestMissingBeside(t *testing.T) {
 	named := func(c *Config) { c.Named = []string{"A", "B"} }
 	for _, late := range []bool{false, true} {

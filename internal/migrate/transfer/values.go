@@ -43,8 +43,8 @@ func (v value) state() (limiter.State, bool) {
 	return limiter.State{ExpiresNs: n}, err == nil && n > 0 && v.text[0] != '+' && v.text[0] != '0'
 }
 
-// isAboutCommand reports whether a server has refused the command, whatever its key: the user may not use it, or
-// it is unknown.
+// isAboutCommand reports whether a server has refused the command, whatever its key: the user may not use
+// it, or it is unknown.
 func isAboutCommand(err error) bool {
 	if !isRefused(err) {
 		return false

@@ -28,8 +28,8 @@ import (
 //
 // A line has the limit's name, the quoted key, the Unix time in nanoseconds at which the override ends, what
 // decides as a command takes it, and the checksum of all that. Its last line may be torn by a crash. From
-// format 2 on, the header ends with its checksum like any line, so that a damaged one is not taken for a later
-// version's.
+// format 2 on, the header ends with its checksum like any line, so that a damaged one is not taken for a
+// later version's.
 const (
 	OverridesName = "OVERRIDES"
 
@@ -39,9 +39,9 @@ const (
 	noEnd           = "-"
 )
 
-// CheckOverrides reads a directory's overrides and returns their number, the file's bytes, and what is dropped
-// of them. It returns fs.ErrNotExist without a file, persist.ErrDamaged, persist.ErrNewer, or the directory's
-// error.
+// CheckOverrides reads a directory's overrides and returns their number, the file's bytes, and what is
+// dropped of them. It returns fs.ErrNotExist without a file, persist.ErrDamaged, persist.ErrNewer, or the
+// directory's error.
 func CheckOverrides(dir disk.Dir) (n int, size int64, dropped persist.Tail, err error) {
 	kept, err := readOverrides(dir)
 	return len(kept.all), kept.size, kept.tail, err

@@ -161,8 +161,8 @@ func TestOverridesTornTail(t *testing.T) {
 	}
 }
 
-// TestOverridesBitFlips: every flipped bit is found by a checksum, also in the header's version. The last line is
-// dropped with it, and told apart from a torn write.
+// TestOverridesBitFlips: every flipped bit is found by a checksum, also in the header's version. The last
+// line is dropped with it, and told apart from a torn write.
 func TestOverridesBitFlips(t *testing.T) {
 	t.Parallel()
 	good := summed(overridesText)
