@@ -151,7 +151,7 @@ func TestNamingDuringAFault(t *testing.T) {
 		dir := disktest.New()
 		l := beginLife(dir, func(c *Config) { c.Named = []string{"A"} })
 		failing := true
-		dir.Before = func(op disktest.Op, name string) error {
+		dir.Before = func(op disktest.Op, _ string) error {
 			if failing && op == disktest.Rename {
 				return errDisk
 			}
