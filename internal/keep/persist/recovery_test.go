@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -150,9 +151,9 @@ func TestNamingDuringAFault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := disktest.New()
 		l := beginLife(dir, func(c *Config) { c.Named = []string{"A"} })
-		failing := true
+		var healed atomic.Bool
 		dir.Before = func(op disktest.Op, _ string) error {
-			if failing && op == disktest.Rename {
+			if !healed.Load() && op == disktest.Rename {
 				return errDisk
 			}
 			return nil
@@ -164,7 +165,7 @@ func TestNamingDuringAFault(t *testing.T) {
 			t.Error("it was waited for without end")
 		}
 		synctest.Wait()
-		failing = false
+		healed.Store(true)
 		time.Sleep(2 * mostRetry)
 		endAll(t, l)
 		if m, err := readManifest(dir); err != nil || len(m.beside) != 1 {
