@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -53,7 +54,10 @@ func TestEveryEndOfARecovery(t *testing.T) {
 			dir, kept := damagedDir(t)
 			var left []*disktest.Dir
 			ops, last := 0, ""
+			var mu sync.Mutex // guards these: a snapshot has a goroutine
 			dir.Before = func(op disktest.Op, name string) error {
+				mu.Lock()
+				defer mu.Unlock()
 				if ops++; ops == at {
 					last = fmt.Sprint(op, " ", name)
 					left = append(left, dir.Kill(), dir.Crash(rng), dir.Crash(rng))
@@ -150,14 +154,15 @@ func TestMissingBeside(t *testing.T) {
 func TestNamingDuringAFault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := disktest.New()
-		l := beginLife(dir, func(c *Config) { c.Named = []string{"A"} })
-		var healed atomic.Bool
+		var broken atomic.Bool
 		dir.Before = func(op disktest.Op, _ string) error {
-			if !healed.Load() && op == disktest.Rename {
+			if broken.Load() && op == disktest.Rename {
 				return errDisk
 			}
 			return nil
 		}
+		l := beginLife(dir, func(c *Config) { c.Named = []string{"A"} })
+		broken.Store(true)
 		dir.SetContents("A", nil)
 		before := time.Now()
 		l.NameBeside()
@@ -165,7 +170,7 @@ func TestNamingDuringAFault(t *testing.T) {
 			t.Error("it was waited for without end")
 		}
 		synctest.Wait()
-		healed.Store(true)
+		broken.Store(false)
 		time.Sleep(2 * mostRetry)
 		endAll(t, l)
 		if m, err := readManifest(dir); err != nil || len(m.beside) != 1 {
