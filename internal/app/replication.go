@@ -40,8 +40,9 @@ func (a *app) openReplication(clk replication.Clock) error {
 	a.replication = replication.New(replication.Config{
 		Store: a.storage.Tables, Changes: a.storage.Changes, Gate: a.storage.Gate, Clock: clk,
 		Definitions: limitsfile.Replicated{Registry: a.storage.Limits}, Dial: replication.Dialer(login),
-		Announce: o.Announce(listener), Dir: a.storage.Dir(), KillClients: a.killClients, EndTurns: func() { a.engine.Queue.Interrupt() }, RunID: a.runID, Settings: o.Settings(), Log: a.log,
+		Announce: o.Announce(listener), Dir: a.storage.Dir(), Disk: a.storage.Disk(), KillClients: a.killClients, EndTurns: func() { a.engine.Queue.Interrupt() }, RunID: a.runID, Settings: o.Settings(), Log: a.log,
 	})
+	a.storage.Stands = a.replication.KeepRole
 	return nil
 }
 
@@ -86,7 +87,7 @@ func (a *app) replicate(ctx context.Context) error {
 		return nil
 	}
 	b := a.options.Replication.Beginning()
-	b.HasStates, b.LatestNs = a.storage.Keys() > 0, a.storage.LatestNs()
+	b.HasStates, b.LatestNs, b.Found = a.storage.Keys() > 0, a.storage.LatestNs(), a.storage.Found()
 	if b.Peer != (replicas.Address{}) {
 		a.setNotReady("waiting for the peer")
 	}

@@ -18,6 +18,16 @@ func (s *Store) Beside() *Store {
 	return b
 }
 
+// Touched reports whether the store has, or has had, a key, or was flushed.
+func (s *Store) Touched() bool {
+	var st store.Stats
+	s.UpdateStats(&st)
+	sh := &s.shards[0]
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	return s.flushes > 0 || st.Keys > 0 || st.Allowed > 0 || st.Expired > 0 || st.Evicted > 0 || st.Values.Evicted > 0
+}
+
 // Replace takes the states of a store from Beside in one step, and ends that store. A tracker's next round is
 // incomplete.
 func (s *Store) Replace(by *Store) {

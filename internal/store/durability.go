@@ -42,7 +42,9 @@ type Durability struct {
 	WrittenBytes   uint64 // to logs and snapshots since the start
 	Records        uint64 // to logs since the start
 	SinceSave      uint64 // records since the last snapshot began
-	Generation     uint64 // number of the current log
+	Generation     uint64 // number of the newest log that the manifest names; 0 for none
+	Sequence       uint64 // of that log's next frame
+	Renewing       bool   // states were replaced, and no manifest names a snapshot of them yet
 	SnapshotBytes  int64  // of the snapshot to load at a start; 0 for none
 	LogBytes       int64  // of the logs to load at a start
 	WaitingReplies int64  // that wait for a sync

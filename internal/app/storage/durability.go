@@ -50,6 +50,11 @@ func (s *Storage) openDataDir(ctx context.Context) error {
 		Interval: time.Duration(o.SyncInterval), Timeout: o.SyncTimeout, Repair: o.DataRecover,
 		Beside: []string{limitsfile.KeptName, limitsfile.OverridesName, replication.RoleName}, Rewrite: func() error { return s.Limits.Rewrite() },
 		Named: []string{limitsfile.KeptName, limitsfile.OverridesName},
+		Stands: func() {
+			if s.Stands != nil {
+				s.Stands()
+			}
+		},
 		Loaded: func(clockNs int64) (offsetNs int64) {
 			s.loadedNs.Store(clockNs)
 			offsetNs = s.clock.NotBefore(clockNs)
@@ -75,6 +80,22 @@ func (s *Storage) Dir() disk.Dir {
 		return nil
 	}
 	return s.dir
+}
+
+// Disk returns what keeps the states, or nil.
+func (s *Storage) Disk() replication.Disk {
+	if s.Keeper == nil { // a nil *Keeper would make the interface non-nil
+		return nil
+	}
+	return s.Keeper
+}
+
+// Found returns what was loaded from the data directory.
+func (s *Storage) Found() (f persist.Found) {
+	if s.Keeper != nil {
+		f = s.Keeper.Found()
+	}
+	return f
 }
 
 // LatestNs returns the latest time in the loaded states, math.MaxInt64 if a crash has not lost any.

@@ -42,6 +42,7 @@ type Storage struct {
 	loadedNs atomic.Int64    // the latest time in the directory
 	Keeper   *persist.Keeper // of the directory
 	Limits   *namedlimit.Registry
+	Stands   func()        // is called after what a start would find has changed; set before Keep
 	wall     calendar.Wall // by the server's clock; over a store on other machines theirs is the wall clock
 
 	valueShortage memory.Shortage

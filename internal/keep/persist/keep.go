@@ -58,6 +58,7 @@ type keeping struct {
 	failed    uint64   // its number
 	lost      bool     // other files may be lost with ours
 	tried     manifest // last one written, with or without an error
+	renewal   uint64   // the replacement of states that the files are to have
 	saidNs    int64    // of the last log line about the fault
 }
 
@@ -140,7 +141,8 @@ func (r *keeping) lacksCompany() bool {
 // begin goes on after the loaded log.
 func (r *keeping) begin(l loaded) {
 	if len(r.damaged) > 0 {
-		r.leave()
+		r.Renew()
+		r.renew()
 		return
 	}
 	l.manifest.beside = r.withBeside(nil)
@@ -158,10 +160,13 @@ func (r *keeping) begin(l loaded) {
 func (r *keeping) standing() {
 	r.stands = r.log.manifest.clone()
 	r.next.generation = r.log.number() + 1
+	r.update(func(st *store.Durability) { st.Generation, st.Sequence = r.log.number(), r.log.w.next.sequence })
+	r.tell()
 }
 
 // round persists changes and wakes those who wait for them.
 func (r *keeping) round() {
+	r.renew()
 	nowNs := r.config.Now()
 	if !r.sound && r.snapshot == nil && isDue(nowNs, r.retryNs-int64(mostRetry), mostRetry) {
 		r.beginGeneration()
@@ -177,7 +182,7 @@ func (r *keeping) round() {
 	}
 	hung := false
 	r.update(func(st *store.Durability) {
-		st.SyncedNs, st.Generation, st.LogBytes = nowNs, r.log.number(), r.log.bytes()
+		st.SyncedNs, st.Sequence, st.LogBytes = nowNs, r.log.w.next.sequence, r.log.bytes()
 		r.company, hung = len(r.waiting)+len(r.syncing), st.Fault != nil
 	})
 	if hung { // it works again
@@ -266,6 +271,9 @@ func (r *keeping) fail(err error) {
 	first := r.faultyLocked(nowNs, err)
 	r.mu.Unlock()
 	r.freeze()
+	if first {
+		r.tell()
+	}
 	r.lost = r.lost || errors.Is(err, disk.ErrGone)
 	if first || isDue(nowNs, r.saidNs, time.Minute) {
 		r.saidNs = nowNs
@@ -284,11 +292,13 @@ func (r *keeping) mended() {
 	r.update(func(st *store.Durability) { st.Fault, st.FaultSinceNs = nil, 0 })
 	r.backoff = leastRetry
 	r.freeze()
+	r.tell()
 	r.config.Log.Info("what changes is kept again", "after", time.Duration(nowNs-st.FaultSinceNs).Round(time.Millisecond))
 }
 
 // finish persists the last changes.
 func (r *keeping) finish() error {
+	r.renew()
 	if r.snapshot != nil && (r.sound || r.log == nil) {
 		r.snapshot.cancel()
 		r.endSnapshot(<-r.snapshot.ended)
@@ -300,6 +310,7 @@ func (r *keeping) finish() error {
 	if !r.sound {
 		return fmt.Errorf("persist: the latest changes are not on the disk: %w", cmp.Or(r.Status().Fault, ErrEnded))
 	}
+	r.update(func(st *store.Durability) { st.Sequence = r.log.w.next.sequence })
 	r.answerSynced()
 	return r.log.w.file.Close()
 }

@@ -47,6 +47,8 @@ type Config struct {
 	Rewrite func() error
 	// Named are those of Beside that the server never removes, so that the manifest may require them.
 	Named []string
+	// Stands is called, without locks, after what a start would find has changed; may be nil.
+	Stands func()
 	// LeastLogBytes is the least size of logs to be replaced by a snapshot; 0 for the default.
 	LeastLogBytes int64
 	Log           *slog.Logger
@@ -72,6 +74,9 @@ type Keeper struct {
 	saves   []func(error)
 	naming  []chan struct{} // calls of NameBeside
 	ended   bool
+	// Times that the states were replaced, and how many of these a manifest's snapshot has.
+	renewals, renewed uint64
+	found             Found
 }
 
 // New returns a Keeper before loading.
@@ -113,7 +118,7 @@ func (k *Keeper) Status() store.Durability {
 	if len(k.saves) > 0 && !st.Saving { // it begins soon
 		st.Saving, st.SaveBeganNs = true, k.config.Now()
 	}
-	st.WaitingReplies = int64(len(k.waiting) + len(k.syncing))
+	st.WaitingReplies, st.Renewing = int64(len(k.waiting)+len(k.syncing)), k.renewals != k.renewed
 	return st
 }
 

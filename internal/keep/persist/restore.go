@@ -39,6 +39,11 @@ func (k *Keeper) restore(ctx context.Context) (loaded, error) {
 	case err != nil:
 		return l.loaded, err
 	}
+	if len(l.damage) == 0 {
+		k.mu.Lock()
+		k.found = Found{l.next.generation - 1, l.next.sequence}
+		k.mu.Unlock()
+	}
 	for _, d := range l.damage {
 		k.config.Log.Warn("passed over damage in the data directory", "error", d)
 	}

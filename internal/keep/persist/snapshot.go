@@ -14,7 +14,8 @@ import (
 // snapshot is being written on a goroutine.
 type snapshot struct {
 	number  uint64
-	anew    bool // no manifest names its log before its completion
+	renewal uint64 // the last replacement of states before it
+	anew    bool   // no manifest names its log before its completion
 	beganNs int64
 	cancel  context.CancelFunc
 	hurry   atomic.Bool
@@ -102,7 +103,9 @@ func (r *keeping) replaceLogs() {
 
 func (r *keeping) beginSnapshot(anew bool) {
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &snapshot{number: r.log.number(), anew: anew, beganNs: r.config.Now(), cancel: cancel, ended: make(chan snapshotEnd, 1)}
+	s := &snapshot{
+		number: r.log.number(), renewal: r.renewal, anew: anew, beganNs: r.config.Now(), cancel: cancel, ended: make(chan snapshotEnd, 1),
+	}
 	r.update(func(st *store.Durability) { st.Saving, st.SaveBeganNs, st.SinceSave = true, s.beganNs, 0 })
 	r.mu.Lock()
 	s.saves, r.saves = r.saves, nil
@@ -178,8 +181,11 @@ func (r *keeping) adopt(s *snapshot, bytes int64) error {
 		r.fail(err)
 		return err
 	}
-	r.standing()
+	r.mu.Lock()
+	r.renewed = s.renewal
+	r.mu.Unlock()
 	r.sound, r.saveNs = true, 0
+	r.standing()
 	err = r.log.tidy(r.damaged)
 	r.damaged = nil
 	if err != nil {

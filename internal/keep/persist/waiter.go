@@ -86,6 +86,7 @@ func (k *Keeper) answerLate() {
 	k.mu.Unlock()
 	if hangs {
 		k.freeze()
+		k.tell()
 		k.config.Log.Error("what changes is not kept: the disk does not answer in time",
 			"timeout", k.config.Timeout.String(), "hint",
 			"changes are refused until it does; see what else uses that disk, and whether it fails")

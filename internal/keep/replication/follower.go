@@ -10,6 +10,7 @@ import (
 
 	"cellserver/internal/keep/record"
 	"cellserver/internal/shard"
+	"cellserver/internal/store"
 	"cellserver/internal/store/replicas"
 )
 
@@ -28,6 +29,8 @@ const (
 	answerTime = 5 * time.Second // of a leader
 	leastRetry = 50 * time.Millisecond
 	mostRetry  = time.Second
+	// emptyRetry is for a leader that is not followed.
+	emptyRetry = 5 * time.Second
 )
 
 // follow takes the leader's states and changes until ctx ends.
@@ -50,8 +53,11 @@ func (n *Node) follow(ctx context.Context, leader replicas.Address) {
 			n.config.Log.Log(ctx, level, "the link to the leader is down", "leader", leader.String(), "error", err)
 			said = text
 		}
-		if wasUp {
+		switch {
+		case wasUp:
 			retry = leastRetry
+		case errors.Is(err, errEmptyLeader): // it begins a full sync each time
+			retry = emptyRetry
 		}
 		select {
 		case <-ctx.Done():
@@ -90,6 +96,7 @@ func (n *Node) followOnce(ctx context.Context, leader replicas.Address) (wasUp b
 		return false, err
 	}
 	for ctx.Err() == nil { // which the connection does not look at
+		f.settle()
 		if err := f.next(ctx); err != nil {
 			if errors.Is(err, errFrame) || errors.Is(err, record.ErrFormat) {
 				n.forgetPlace() // it would be read again
@@ -166,6 +173,9 @@ func (n *Node) start(ctx context.Context, c Conn, takes bool) (*following, error
 			return nil, err
 		}
 	}
+	if start.Full && !start.HasHad && !n.isEmpty() {
+		return nil, errEmptyLeader
+	}
 	f := &following{node: n, conn: c, start: start, received: start.Offset}
 	n.config.Clock.Follow(start.ClockNs)
 	n.mu.Lock()
@@ -181,10 +191,22 @@ func (n *Node) start(ctx context.Context, c Conn, takes bool) (*following, error
 		return f, nil
 	}
 	n.adoptLocked(&start)
-	n.link, n.downNs, n.complete, n.linkErr = replicas.LinkConnected, 0, true, nil
+	n.complete, n.linkErr = true, nil
+	n.settleLocked()
 	n.config.Log.Info("this replica goes on", "leader", n.leader.String(), "offset", start.Offset)
 	return f, nil
 }
+
+// isEmpty reports whether this server has no states.
+func (n *Node) isEmpty() bool {
+	var held store.Stats
+	n.config.Store.UpdateStats(&held)
+	return held.Keys == 0
+}
+
+// errEmptyLeader keeps states from one that has lost its own.
+var errEmptyLeader = errors.New("the leader has never had a state, and this server has some, which following would remove: " +
+	"REPLICAOF NO ONE on the server that is to keep its states, or on the leader, if it is to begin without")
 
 // mostAhead is how far a replica's clock may be ahead of its leader's before its states are taken anew.
 const mostAhead = 50 * time.Millisecond
@@ -217,7 +239,8 @@ var errStart = errors.New("replication: the answer to CL.SYNC START is of anothe
 // readStart reads the reply to CL.SYNC START.
 func readStart(reply any) (s replicas.Start, err error) {
 	parts, _ := reply.([]any)
-	if len(parts) != 7 {
+	const leastParts, parts2 = 7, 8 // by format
+	if len(parts) != leastParts && len(parts) != parts2 {
 		return s, errStart
 	}
 	mode, isMode := parts[1].(string)
@@ -234,15 +257,49 @@ func readStart(reply any) (s replicas.Start, err error) {
 	if format < 1 || format > Format {
 		return s, fmt.Errorf("replication: the stream is of format %d, and this version reads formats up to %d", format, Format)
 	}
+	hasHad, isHasHad := int64(1), true // of format 1, which does not say so
+	if len(parts) == parts2 {
+		hasHad, isHasHad = parts[leastParts].(int64)
+	}
+	if !isHasHad || (format == 1) != (len(parts) == leastParts) {
+		return s, errStart
+	}
 	return replicas.Start{
-		Format: int(format), Full: mode == "full", History: history, Parent: parent, Branch: branch, Offset: offset, ClockNs: clockNs,
+		Format: int(format), HasHad: hasHad != 0, Full: mode == "full", History: history, Parent: parent, Branch: branch, Offset: offset, ClockNs: clockNs,
 	}, nil
+}
+
+// settle has the link up once a start would find the states, too.
+func (f *following) settle() {
+	if f.beside != nil {
+		return
+	}
+	f.node.mu.Lock()
+	defer f.node.mu.Unlock()
+	f.node.settleLocked()
+}
+
+func (n *Node) settleLocked() {
+	switch isLater := n.statusOfKeptLocked() == replicas.KeptLater; {
+	case n.link == replicas.LinkConnected:
+	case isLater:
+		n.link = replicas.LinkSync
+	default:
+		n.link, n.downNs, n.syncBytes = replicas.LinkConnected, 0, 0
+	}
+}
+
+// isOnline reports whether the leader may count on this replica.
+func (f *following) isOnline() bool {
+	f.node.mu.Lock()
+	defer f.node.mu.Unlock()
+	return f.beside == nil && f.node.link == replicas.LinkConnected
 }
 
 // next asks for what follows, and applies it.
 func (f *following) next(ctx context.Context) error {
 	applied := f.received
-	if f.beside != nil {
+	if !f.isOnline() {
 		applied = -1
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
@@ -350,15 +407,15 @@ func (f *following) complete() error {
 	n := f.node
 	n.applying.Lock()
 	defer n.applying.Unlock()
-	n.config.Store.Replace(f.beside)
-	f.beside = nil
 	n.unkept.Store(false)
+	n.replace(f)
 	f.define()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.adoptLocked(&f.start)
 	n.backlog.reset(f.received)
-	n.link, n.downNs, n.complete, n.linkErr, n.syncBytes = replicas.LinkConnected, 0, true, nil, 0
+	n.complete, n.linkErr = true, nil
+	n.settleLocked()
 	n.counts.FullSyncsTaken++
 	n.config.Log.Info("this replica has taken all states", "leader", n.leader.String(), "offset", f.received)
 	return nil

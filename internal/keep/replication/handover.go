@@ -51,7 +51,7 @@ func (n *Node) beginHandoverLocked(r *replica, done func(err error)) {
 	n.handing = h
 	n.config.EndTurns()
 	n.config.Gate.Hold()
-	n.config.Gate.Close(gate.Replica, 0, readOnly(r.client.Address))
+	n.config.Gate.Close(gate.Replica, 0, n.readOnlyLocked(r.client.Address))
 	h.late = time.AfterFunc(handoverTime, func() { h.end(replicas.ErrHandedLate) })
 	h.drain = &waiter{target: -1, replicas: 1, only: r, done: func() { h.end(nil) }}
 	n.waiters[h.drain] = struct{}{}
@@ -108,7 +108,7 @@ func (h *handover) end(err error) {
 		n.handed = err == nil
 		n.wantLocked(h.to.client.Address)
 		n.mu.Unlock()
-		n.keepRole()
+		n.KeepRole()
 		n.config.Log.Info("handed over; this server follows the new leader", "leader", h.to.client.Address.String(), "complete", err == nil)
 	}
 	n.config.Gate.Release()

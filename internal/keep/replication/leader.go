@@ -52,15 +52,17 @@ func (n *Node) becomeLeader() {
 	}
 	n.mu.Unlock()
 	n.beginLeading()
+	if wasReplica { // a crash must not find one that follows
+		n.keepRoleFirst()
+	}
 	n.mu.Lock()
-	if n.wanted.leader == (replicas.Address{}) { // else it follows next
+	if n.wanted.leader == (replicas.Address{}) && !n.missing { // else it follows next, or leads nobody
 		n.config.Gate.Open(gate.Replica)
 	}
 	n.mu.Unlock()
 	n.config.Gate.Release()
 	if wasReplica {
 		n.config.Log.Info("this server leads now")
-		n.keepRole()
 	}
 }
 

@@ -138,7 +138,11 @@ func (c *conn) Do(ctx context.Context, args ...any) (any, error) {
 		if s.Full {
 			mode = "full"
 		}
-		return []any{int64(s.Format), mode, s.History, s.Parent, s.Branch, s.Offset, s.ClockNs}, err
+		hasHad := int64(0)
+		if s.HasHad {
+			hasHad = 1
+		}
+		return []any{int64(s.Format), mode, s.History, s.Parent, s.Branch, s.Offset, s.ClockNs, hasHad}, err
 	case strings.HasSuffix(words, "NEXT"):
 		ready := make(chan struct{}, 1)
 		if err := n.Next(c.id, args[2].(int64), func() { ready <- struct{}{} }); err != nil {
@@ -175,7 +179,7 @@ func newModel(t *testing.T, skew time.Duration, minReplicas int) *model {
 	m.a, m.b = newHost("a", 0, m, minReplicas), newHost("b", skew, m, 0)
 	m.a.node.becomeLeader()
 	m.b.node.wanted.leader, m.b.node.role = m.a.at, replicas.Replica
-	m.b.gate.Close(gate.Replica, 0, readOnly(m.a.at))
+	m.b.gate.Close(gate.Replica, 0, m.b.node.readOnlyLocked(m.a.at))
 	m.up, m.client = m.join(m.b, m.a)
 	return m
 }

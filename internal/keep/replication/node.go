@@ -58,6 +58,7 @@ type Config struct {
 	Dial        Dial
 	Announce    replicas.Address // where others reach this server; a zero host is the connection's
 	Dir         disk.Dir         // keeps the role; nil for none
+	Disk        Disk             // of the store, in Dir; nil for none
 	KillClients func()           // closes the connections of clients
 	EndTurns    func()           // ends waiting clients' turns and returns their charges
 	RunID       string
@@ -73,6 +74,9 @@ type Node struct {
 	writing   sync.Mutex  // held while writing the role
 	unkept    atomic.Bool // definitions of the leader are not in the data directory
 	placed    bool        // the place is written; guarded by writing
+	mayWrite  bool        // the last process's role is read; guarded by writing
+	hasRole   bool        // there is a role in the directory; guarded by writing
+	written   *keptRole   // in the directory; nil if unknown; guarded by writing
 	streaming sync.Mutex  // held while recording begins or ends
 	applying  sync.Mutex  // held while a replica applies a round and adds it to the backlog
 
@@ -104,8 +108,12 @@ type Node struct {
 	lastFullNs int64 // when this replica last had everything
 	syncBytes  int64
 	leader     replicas.Address
-	starting   int  // see startingWords
-	complete   bool // has all states of some time
+	starting   int              // see startingWords
+	complete   bool             // has all states of some time
+	last       replicas.Address // whom this server has followed latest
+	missing    bool             // the directory lacks the states that ROLE names
+	replacing  bool             // the states are about to be replaced
+	hasHad     bool             // states of an earlier process or of another server, or leads without by an operator's word
 	counts     replicas.Counts
 	requesting bool // a planned change, as the one to lead
 }
@@ -153,14 +161,15 @@ func (n *Node) Follow(leader replicas.Address) {
 	n.wantLocked(leader)
 	n.mu.Unlock()
 	n.config.Log.Info("this server follows another one", "leader", leader.String())
-	n.keepRole()
+	n.KeepRole()
 }
 
 // wantLocked sets the wanted role, and ends the present one.
 func (n *Node) wantLocked(leader replicas.Address) {
 	n.wanted = intent{leader, n.wanted.n + 1}
 	if leader != (replicas.Address{}) {
-		n.config.Gate.Close(gate.Replica, 0, readOnly(leader))
+		n.last = leader
+		n.config.Gate.Close(gate.Replica, 0, n.readOnlyLocked(leader))
 	}
 	if n.endRole != nil {
 		n.endRole()
@@ -171,6 +180,7 @@ func (n *Node) wantLocked(leader replicas.Address) {
 // second at most.
 func (n *Node) Lead() {
 	n.mu.Lock()
+	n.acceptLocked()
 	if n.wanted.leader == (replicas.Address{}) {
 		n.mu.Unlock()
 		return
@@ -180,7 +190,7 @@ func (n *Node) Lead() {
 	if !hasLink {
 		n.wantLocked(replicas.Address{})
 		n.mu.Unlock()
-		n.keepRole()
+		n.KeepRole()
 		return
 	}
 	n.wanted = intent{replicas.Address{}, n.wanted.n + 1}
@@ -195,13 +205,8 @@ func (n *Node) Lead() {
 			n.wantLocked(replicas.Address{})
 		}
 		n.mu.Unlock()
-		n.keepRole()
+		n.KeepRole()
 	}()
-}
-
-// readOnly is the error for changes on a replica.
-func readOnly(leader replicas.Address) gate.Refusal {
-	return gate.Refusal("READONLY You can't write against a read only replica: the leader is " + leader.String())
 }
 
 const noReplicas gate.Refusal = "NOREPLICAS Not enough good replicas to write."
@@ -241,7 +246,7 @@ func (n *Node) Status() replicas.Status {
 		Role: n.role, History: n.history, Parent: n.parent, BranchOffset: n.branch, Offset: n.backlog.end,
 		Backlog: n.backlog.bytes, MaxBacklog: n.settings.Backlog, Priority: n.settings.Priority,
 		MinReplicas: n.settings.MinReplicas, MaxLagNs: int64(n.settings.MaxLag), HandingOver: n.handing != nil || n.requesting,
-		Counts: n.counts,
+		Counts: n.counts, Kept: n.statusOfKeptLocked(),
 	}
 	if n.role == replicas.Leader {
 		st.Replicas, st.Good = n.replicaStatusLocked(nowNs)
@@ -252,7 +257,7 @@ func (n *Node) Status() replicas.Status {
 	if st.LagNs = math.MaxInt64; n.lastFullNs > 0 {
 		st.LagNs = max(0, nowNs-n.lastFullNs)
 	}
-	if !n.complete {
+	if !n.complete || st.Kept == replicas.KeptLater || st.Kept == replicas.Missing {
 		st.Priority = 0
 	}
 	return st

@@ -43,21 +43,22 @@ func (r *replica) wake() {
 // Attach begins to serve a replica that has a history up to an offset. A server that takes states, rather
 // than to follow, is served by a replica, too.
 func (n *Node) Attach(c replicas.Client, reads int, history string, offset int64, takes bool) (replicas.Start, error) {
-	if reads < Format {
-		return replicas.Start{}, replicas.FormatError{Format: Format, Reads: reads}
+	if reads < leastFormat {
+		return replicas.Start{}, replicas.FormatError{Format: leastFormat, Reads: reads}
 	}
 	if !takes {
 		n.beginStream()
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	switch leads := n.role == replicas.Leader && n.wanted.leader == (replicas.Address{}) && n.handing == nil; {
-	case takes && (n.role == replicas.Leader || !n.complete):
+	switch leads := n.role == replicas.Leader && n.wanted.leader == (replicas.Address{}) && n.handing == nil && !n.missing; {
+	case takes && (n.role == replicas.Leader || !n.complete || n.missing):
 		return replicas.Start{}, replicas.ErrNotGiven
 	case !takes && !leads:
 		return replicas.Start{}, replicas.ErrNotLeader
 	}
 	r, start := n.attachLocked(&c)
+	start.Format = min(reads, Format)
 	if !takes && n.goesOnLocked(history, offset) {
 		start.Offset, r.sentTo, r.acked, r.goesOn = offset, offset, offset, true
 		n.counts.PartialSyncs++
@@ -80,7 +81,7 @@ func (n *Node) attachLocked(c *replicas.Client) (*replica, replicas.Start) {
 	r := &replica{client: *c, activeNs: nowNs, tookNs: nowNs, ackNs: nowNs, sentTo: n.backlog.end}
 	n.replicas[c.ID] = r
 	return r, replicas.Start{
-		Format: Format, History: n.history, Parent: n.parent, Branch: n.branch, Offset: n.backlog.end, ClockNs: max(nowNs, n.latestNs),
+		HasHad: n.hasHadStatesLocked(), History: n.history, Parent: n.parent, Branch: n.branch, Offset: n.backlog.end, ClockNs: max(nowNs, n.latestNs),
 	}
 }
 
@@ -134,6 +135,9 @@ func (n *Node) Next(client, applied int64, ready func()) error {
 		return replicas.ErrNotSynced
 	}
 	r.activeNs = n.config.Clock.Now()
+	if applied < 0 { // it does not have the states on its disk yet
+		r.goesOn = false
+	}
 	if applied >= 0 && r.sync == nil {
 		if applied > r.sentTo {
 			return replicas.ErrBeyond

@@ -1,8 +1,11 @@
 package replication
 
 import (
+	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io/fs"
 	"strconv"
 	"strings"
@@ -11,75 +14,156 @@ import (
 	"cellserver/internal/store/replicas"
 )
 
-// RoleName is the file in the data directory with the role, and at a graceful end the place in a history:
+// RoleName is the file in the data directory with the role, the files that have its states, and at a graceful
+// end the place in a history:
 //
-//	cellserver role, format 1
+//	cellserver role, format 2
 //	leader                                   or: replica 10.0.0.1:6380
-//	history 0123456789abcdef... 52340        only of an end without a fault
+//	last 10.0.0.2:6380                       of a leader: whom it has followed
+//	states 7                                 the newest log; not while these states are in no file
+//	history 0123456789abcdef... 52340 9 1017 only of an end without a fault: offset, newest log, next frame
+//	crc32c 1a2b3c4d
+//
+// Format 1 has neither last, states nor checksum, and a history without its log and frame.
 const (
 	RoleName = "ROLE"
+	// statelessRoleName has the role while a full disk lets no file be written, but renamed: without states.
+	statelessRoleName = "ROLE.without-states"
 
-	roleHeader   = "cellserver role, format 1\n"
+	roleFormat   = 2
+	roleHeader   = "cellserver role, format "
+	roleSum      = "crc32c "
 	maxRoleBytes = 4 << 10
 )
 
 type keptRole struct {
-	leader  replicas.Address // zero to lead
-	history string           // "" if its place is unknown
-	offset  int64
+	isOld  bool             // of format 1
+	leader replicas.Address // zero to lead
+	last   replicas.Address // of a leader; zero for none
+	states uint64           // 0 for none
+	place  place
+}
+
+// place is a place in a history, and the files that have its states.
+type place struct {
+	history  string // "" for none
+	offset   int64
+	log      uint64
+	sequence uint64
 }
 
 var errRole = errors.New("replication: " + RoleName + " in the data directory is not readable; remove it to start with --replica-of, or to lead without")
 
 func (r *keptRole) text() []byte {
-	text := roleHeader + "leader\n"
-	if r.leader != (replicas.Address{}) {
-		text = roleHeader + "replica " + r.leader.String() + "\n"
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%s%d\n", roleHeader, roleFormat)
+	if r.leader == (replicas.Address{}) {
+		b.WriteString("leader\n")
+	} else {
+		fmt.Fprintf(&b, "replica %s\n", r.leader)
 	}
-	if r.history != "" {
-		text += fmt.Sprintf("history %s %d\n", r.history, r.offset)
+	if r.last != (replicas.Address{}) {
+		fmt.Fprintf(&b, "last %s\n", r.last)
 	}
-	return []byte(text)
+	if r.states != 0 {
+		fmt.Fprintf(&b, "states %d\n", r.states)
+	}
+	if p := &r.place; p.history != "" {
+		fmt.Fprintf(&b, "history %s %d %d %d\n", p.history, p.offset, p.log, p.sequence)
+	}
+	fmt.Fprintf(&b, "%s%08x\n", roleSum, roleChecksum(b.Bytes()))
+	return b.Bytes()
 }
 
+func roleChecksum(text []byte) uint32 { return crc32.Checksum(text, crc32.MakeTable(crc32.Castagnoli)) }
+
+// parseRole reads a role: the checksum first, as a damaged text says nothing of its version.
 func parseRole(text string) (*keptRole, error) {
-	body, ok := strings.CutPrefix(text, roleHeader)
-	if !ok {
+	if body, isOld := strings.CutPrefix(text, roleHeader+"1\n"); isOld {
+		return parseRoleLines(body, true)
+	}
+	at := strings.LastIndex(text, roleSum)
+	if at < 0 || text[at:] != fmt.Sprintf("%s%08x\n", roleSum, roleChecksum([]byte(text[:at]))) {
 		return nil, errRole
 	}
-	r := &keptRole{}
+	header, body, _ := strings.Cut(text[:at], "\n")
+	number, isRole := strings.CutPrefix(header, roleHeader)
+	version, err := strconv.ParseUint(number, 10, 31)
+	switch {
+	case !isRole || err != nil:
+		return nil, errRole
+	case version > roleFormat:
+		return nil, fmt.Errorf("replication: %s in the data directory is of format %d, and this version reads formats up to %d; start the later version, or remove the file",
+			RoleName, version, roleFormat)
+	}
+	r, err := parseRoleLines(body, false)
+	if err == nil && string(r.text()) != text { // nothing twice, nothing unknown
+		return nil, errRole
+	}
+	return r, err
+}
+
+func parseRoleLines(body string, isOld bool) (*keptRole, error) {
+	r, hasRole := &keptRole{isOld: isOld}, false
 	for line := range strings.Lines(body) {
+		if !strings.HasSuffix(line, "\n") { // it is cut
+			return nil, errRole
+		}
 		words := strings.Fields(line)
-		switch {
-		case len(words) == 1 && words[0] == "leader":
-		case len(words) == 2 && words[0] == "replica":
-			a, err := replicas.ParseAddress(words[1])
-			if err != nil {
-				return nil, errRole
-			}
-			r.leader = a
-		case len(words) == 3 && words[0] == "history" && len(words[1]) == len(newHistory()):
-			offset, err := strconv.ParseUint(words[2], 10, 63)
-			if err != nil {
-				return nil, errRole
-			}
-			r.history, r.offset = words[1], int64(offset)
+		var err error
+		switch name := line[:max(0, strings.IndexAny(line, " \n"))]; {
+		case name == "leader" && len(words) == 1:
+			hasRole = true
+		case name == "replica" && len(words) == 2:
+			hasRole = true
+			r.leader, err = replicas.ParseAddress(words[1])
+		case name == "last" && len(words) == 2 && !isOld:
+			r.last, err = replicas.ParseAddress(words[1])
+		case name == "states" && len(words) == 2 && !isOld:
+			r.states, err = strconv.ParseUint(words[1], 10, 64)
+		case name == "history":
+			r.place, err = parsePlace(words[1:], isOld)
 		default:
+			err = errRole
+		}
+		if err != nil {
 			return nil, errRole
 		}
 	}
-	if string(r.text()) != text { // it is cut
+	if !hasRole {
 		return nil, errRole
 	}
 	return r, nil
 }
 
-// loadRole reads the kept role, nil for none. The place in a history holds for this start only.
-func (n *Node) loadRole() (*keptRole, error) {
+func parsePlace(words []string, isOld bool) (p place, err error) {
+	numbers := 3
+	if isOld {
+		numbers = 1
+	}
+	if len(words) != 1+numbers || len(words[0]) != len(newHistory()) {
+		return p, errRole
+	}
+	offset, err := strconv.ParseUint(words[1], 10, 63)
+	if p = (place{history: words[0], offset: int64(offset)}); isOld || err != nil {
+		return p, err
+	}
+	log, err := strconv.ParseUint(words[2], 10, 64)
+	sequence, err2 := strconv.ParseUint(words[3], 10, 64)
+	p.log, p.sequence = log, sequence
+	return p, cmp.Or(err, err2)
+}
+
+// readRole reads the kept role, nil for none.
+func (n *Node) readRole() (*keptRole, error) {
 	if n.config.Dir == nil {
 		return nil, nil
 	}
 	text, err := disk.ReadAll(n.config.Dir, RoleName, maxRoleBytes)
+	isStateless := errors.Is(err, fs.ErrNotExist)
+	if isStateless {
+		text, err = disk.ReadAll(n.config.Dir, statelessRoleName, maxRoleBytes)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -87,25 +171,40 @@ func (n *Node) loadRole() (*keptRole, error) {
 		return nil, err
 	}
 	kept, err := parseRole(string(text))
-	if err != nil || kept.history == "" {
-		return kept, err
+	if err == nil && isStateless {
+		*kept = keptRole{leader: kept.leader, last: kept.last}
 	}
-	n.mu.Lock()
-	if kept.leader == (replicas.Address{}) {
-		n.parent, n.branch = kept.history, kept.offset
-	} else {
-		n.history = kept.history
-	}
-	n.backlog.reset(kept.offset)
-	n.mu.Unlock()
-	return kept, disk.Replace(n.config.Dir, RoleName, (&keptRole{leader: kept.leader}).text())
+	return kept, err
 }
 
-// keepRole writes the wanted role to the data directory in the background, without a place: more may change.
-func (n *Node) keepRole() {
-	if n.config.Dir != nil {
-		go n.writeRole(false)
+// loadRole reads the kept role, nil for none, and whether a start has found its states. The place in a history
+// holds for the files that it names.
+func (n *Node) loadRole(b *Beginning) (*keptRole, error) {
+	kept, err := n.readRole()
+	if kept == nil || err != nil {
+		return nil, err
 	}
+	found := &b.Found
+	isFound := n.config.Disk == nil || kept.isOld && found.Sequence > 0 || kept.states > 0 && found.Generation >= kept.states
+	if p := &kept.place; !isFound || n.config.Disk != nil && !kept.isOld && (p.log != found.Generation || p.sequence != found.Sequence) {
+		*p = place{}
+	}
+	b.isMissing = !isFound
+	n.writing.Lock()
+	n.hasRole = true
+	n.writing.Unlock()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.missing, n.last = !isFound, kept.last
+	if p := &kept.place; p.history != "" {
+		if kept.leader == (replicas.Address{}) {
+			n.parent, n.branch = p.history, p.offset
+		} else {
+			n.history = p.history
+		}
+		n.backlog.reset(p.offset)
+	}
+	return kept, nil
 }
 
 // KeepPlace writes the role and the place in the history at the end, after the last change is on the disk.
@@ -115,21 +214,54 @@ func (n *Node) KeepPlace() { n.writeRole(true) }
 func (n *Node) writeRole(place bool) {
 	n.writing.Lock()
 	defer n.writing.Unlock()
-	if n.placed {
+	if n.placed || !n.mayWrite {
 		return
 	}
 	n.placed = place
-	n.mu.Lock()
-	kept := keptRole{leader: n.wanted.leader}
-	if place && n.complete && !n.unkept.Load() && (n.feed != nil || n.role == replicas.Replica) {
-		kept.history, kept.offset = n.history, n.backlog.end
-	}
-	never := kept == keptRole{} && n.wanted.n == 0
-	n.mu.Unlock()
-	if never || n.config.Dir == nil {
+	kept, never := n.roleToKeep(place)
+	if never && !n.hasRole || n.config.Dir == nil || n.written != nil && n.written.is(&kept) {
 		return
 	}
-	if err := disk.Replace(n.config.Dir, RoleName, kept.text()); err != nil {
-		n.config.Log.Error("cannot keep the role in the data directory; a restart may have another one", "error", err)
+	n.written, n.hasRole = nil, true
+	err := disk.Replace(n.config.Dir, RoleName, kept.text())
+	if err == nil {
+		n.written = &kept
+		_ = n.config.Dir.Remove(statelessRoleName) // there is mostly none
+		return
 	}
+	if kept.states == 0 { // a full disk has room for another name
+		_ = n.config.Dir.Rename(RoleName, statelessRoleName)
+	}
+	n.config.Log.Error("cannot keep the role in the data directory; a restart may have another one", "error", err)
+}
+
+// is reports whether a role need not be written again: a newer log has the states of an older one.
+func (r *keptRole) is(next *keptRole) bool {
+	same := *next
+	if r.states > 0 && same.states > 0 {
+		same.states = r.states
+	}
+	return *r == same
+}
+
+// roleToKeep returns the latest role, and whether there never was another one.
+func (n *Node) roleToKeep(withPlace bool) (kept keptRole, never bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if kept.leader = n.wanted.leader; kept.leader == (replicas.Address{}) {
+		kept.last = n.last
+	}
+	never = kept == keptRole{} && n.wanted.n == 0
+	if n.config.Disk == nil {
+		return kept, never
+	}
+	st := n.config.Disk.Status()
+	if n.keptLocked(&st) != replicas.IsKept {
+		return kept, never
+	}
+	kept.states = st.Generation
+	if withPlace && n.complete && !n.unkept.Load() && (n.feed != nil || n.role == replicas.Replica) {
+		kept.place = place{n.history, n.backlog.end, st.Generation, st.Sequence}
+	}
+	return kept, never
 }

@@ -1,7 +1,9 @@
 package replication
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -16,11 +18,19 @@ import (
 const someHistory = "0123456789abcdef0123456789abcdef01234567"
 
 func keptRoles() []keptRole {
-	leader := replicas.Address{Host: "10.0.0.1", Port: 6380}
+	leader, last := replicas.Address{Host: "10.0.0.1", Port: 6380}, replicas.Address{Host: "limits-0.limits.svc", Port: 1}
+	at := place{someHistory, 52_340, 9, 1017}
 	return []keptRole{
-		{}, {leader: leader}, {history: someHistory}, {leader, someHistory, 52_340}, {leader: replicas.Address{Host: "::1", Port: 65535}},
-		{replicas.Address{Host: "limits-0.limits.svc", Port: 1}, someHistory, 1<<63 - 1},
+		{}, {leader: leader}, {place: at}, {leader: leader, place: at, states: 9}, {leader: replicas.Address{Host: "::1", Port: 65535}},
+		{leader: last, place: place{someHistory, 1<<63 - 1, 1<<64 - 1, 1<<64 - 1}, states: 1<<64 - 1}, {last: last, states: 7},
 	}
+}
+
+const oldHeader = "cellserver role, format 1\n"
+
+// summed returns a text of the present format with its checksum.
+func summed(text string) string {
+	return fmt.Sprintf("%scrc32c %08x\n", text, roleChecksum([]byte(text)))
 }
 
 func TestRoleIsReadBack(t *testing.T) {
@@ -31,16 +41,57 @@ func TestRoleIsReadBack(t *testing.T) {
 	}
 }
 
+// TestOldRole: format 1 is read.
+func TestOldRole(t *testing.T) {
+	leader := replicas.Address{Host: "10.0.0.1", Port: 6380}
+	for text, want := range map[string]keptRole{
+		"leader\n": {isOld: true}, "replica 10.0.0.1:6380\n": {isOld: true, leader: leader},
+		"leader\nhistory " + someHistory + " 52340\n": {isOld: true, place: place{history: someHistory, offset: 52_340}},
+	} {
+		if got, err := parseRole(oldHeader + text); err != nil || *got != want {
+			t.Errorf("%s is read as %+v, %v", text, got, err)
+		}
+	}
+}
+
 func TestRoleRefusals(t *testing.T) {
+	const header = "cellserver role, format 2\n"
 	for _, text := range []string{
-		"", "leader\n", "cellserver role, format 2\nleader\n", roleHeader + "follower\n", roleHeader + "replica\n", roleHeader + "replica 10.0.0.1\n",
-		roleHeader + "replica 10.0.0.1:0\n", roleHeader + "replica a b:1\n", roleHeader + "leader\nhistory abc 1\n", roleHeader + "\n",
-		roleHeader + "leader\nhistory " + someHistory + "\n", roleHeader + "leader\nhistory " + someHistory + " -1\n",
-		roleHeader + "leader\nhistory " + someHistory + " 12x\n", roleHeader + "leader\nhistory " + someHistory + " 9223372036854775808\n",
+		"", "leader\n", header + "leader\n", oldHeader, oldHeader + "leader", oldHeader + "replica 10.0.0.1:638", oldHeader + "leader\nstates 7\n",
+		oldHeader + "follower\n", oldHeader + "replica\n", oldHeader + "replica 10.0.0.1\n",
+		oldHeader + "replica 10.0.0.1:0\n", oldHeader + "replica a b:1\n", oldHeader + "leader\nhistory abc 1\n", oldHeader + "\n",
+		oldHeader + "leader\nhistory " + someHistory + "\n", oldHeader + "leader\nhistory " + someHistory + " -1\n",
+		oldHeader + "leader\nhistory " + someHistory + " 12x\n", oldHeader + "leader\nhistory " + someHistory + " 9223372036854775808\n",
+		summed(header), summed(header + "states 7\n"), summed(header + "leader\nstates 0\n"), summed(header + "leader\nstates 7\nstates 7\n"),
+		summed(header + "leader\nlast x\n"), summed(header + "leader\nhistory " + someHistory + " 1\n"), summed(header + "leader\nwhat 1\n"),
+		summed("cellserver role, format x\nleader\n"), summed("leader\n"), summed(header+"leader\n") + "\n",
 	} {
 		if got, err := parseRole(text); !errors.Is(err, errRole) {
 			t.Errorf("%q is read as %+v, %v", text, got, err)
 		}
+	}
+}
+
+// TestDamagedRole: a damaged or cut role is never taken for another one, nor for one of a later version.
+func TestDamagedRole(t *testing.T) {
+	for _, r := range keptRoles() {
+		text := r.text()
+		for i := range text {
+			if got, err := parseRole(string(text[:i])); !errors.Is(err, errRole) {
+				t.Errorf("%q is read as %+v, %v", text[:i], got, err)
+			}
+			for bit := range 8 {
+				broken := bytes.Clone(text)
+				broken[i] ^= 1 << bit
+				if got, err := parseRole(string(broken)); !errors.Is(err, errRole) {
+					t.Errorf("%q is read as %+v, %v", broken, got, err)
+				}
+			}
+		}
+	}
+	later := summed("cellserver role, format 3\nleader\nwhatever\n")
+	if _, err := parseRole(later); err == nil || errors.Is(err, errRole) || !strings.Contains(err.Error(), "is of format 3, and this version reads formats up to 2") {
+		t.Errorf("a later version's role: %v", err)
 	}
 }
 
@@ -49,10 +100,14 @@ func FuzzRole(f *testing.F) {
 	for _, r := range keptRoles() {
 		f.Add(string(r.text()))
 	}
+	f.Add(oldHeader + "replica 10.0.0.1:6380\nhistory " + someHistory + " 7\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		first, err := parseRole(text)
 		if err != nil {
 			return
+		}
+		if first.isOld {
+			*first = keptRole{leader: first.leader}
 		}
 		if second, err := parseRole(string(first.text())); err != nil || *second != *first {
 			t.Errorf("%q is %+v, and then %+v, %v", text, first, second, err)
@@ -73,35 +128,39 @@ func newNode(dir *disktest.Dir) *Node {
 // graceful end.
 func TestRoleIsKept(t *testing.T) {
 	dir := disktest.New()
-	text := func() string { return strings.TrimPrefix(string(dir.Contents(RoleName)), roleHeader) }
+	is := func(want *keptRole) bool {
+		text := dir.Contents(RoleName)
+		return want == nil && text == nil || want != nil && string(text) == string(want.text())
+	}
+	kept := func() string { return string(dir.Contents(RoleName)) }
 	first := newNode(dir)
-	if err := first.Begin(t.Context(), Beginning{}); err != nil || text() != "" {
-		t.Fatalf("a new leader has kept %q, %v", text(), err)
+	if err := first.Begin(t.Context(), Beginning{}); err != nil || !is(nil) {
+		t.Fatalf("a new leader has kept %q, %v", kept(), err)
 	}
-	if first.KeepPlace(); text() != "" {
-		t.Errorf("one that was never followed has kept %q", text())
+	if first.KeepPlace(); !is(nil) {
+		t.Errorf("one that was never followed has kept %q", kept())
 	}
+	a := replicas.Address{Host: "a", Port: 1}
 	n := newNode(dir)
-	n.Follow(replicas.Address{Host: "a", Port: 1})
-	if !patience.Until(func() bool { return text() == "replica a:1\n" }) { // in the background
-		t.Errorf("it keeps %q", text())
+	if err := n.Begin(t.Context(), Beginning{}); err != nil {
+		t.Fatal(err)
 	}
-	n.role, n.history = replicas.Replica, someHistory
-	n.backlog.reset(77)
-	if n.KeepPlace(); text() != "replica a:1\nhistory "+someHistory+" 77\n" {
-		t.Errorf("it keeps %q", text())
+	n.Follow(a)
+	if !patience.Until(func() bool { return is(&keptRole{leader: a}) }) { // in the background
+		t.Errorf("it keeps %q", kept())
 	}
+	dir.SetContents(RoleName, []byte(oldHeader+"replica a:1\nhistory "+someHistory+" 77\n"))
 
 	next := newNode(dir)
-	if err := next.Begin(t.Context(), Beginning{}); err != nil || next.wanted.leader.Host != "a" || next.history != someHistory || next.backlog.end != 77 {
+	if err := next.Begin(t.Context(), Beginning{}); err != nil || next.wanted.leader != a || next.history != someHistory || next.backlog.end != 77 {
 		t.Errorf("it begins as %+v at %s %d, %v", next.wanted, next.history, next.backlog.end, err)
 	}
-	if text() != "replica a:1\n" {
-		t.Errorf("after the start there is still %q", text())
+	if !is(&keptRole{leader: a}) {
+		t.Errorf("after the start there is still %q", kept())
 	}
 	next.complete = false // of a full sync under way
-	if next.KeepPlace(); text() != "replica a:1\n" {
-		t.Errorf("without all states it keeps %q", text())
+	if next.KeepPlace(); !is(&keptRole{leader: a}) {
+		t.Errorf("without all states it keeps %q", kept())
 	}
 	dir.SetContents(RoleName, []byte("what?"))
 	if err := newNode(dir).Begin(t.Context(), Beginning{}); !errors.Is(err, errRole) {

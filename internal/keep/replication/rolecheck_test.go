@@ -25,7 +25,7 @@ func TestCutRoleIsNoOther(t *testing.T) {
 			switch {
 			case (err == nil) != (parseErr == nil), size != int64(n):
 				t.Errorf("%q: checked %v, %d bytes, and read %v", text[:n], err, size, parseErr)
-			case parseErr == nil && (got.leader != want.leader || got.history != ""): // it may lack its place
+			case parseErr == nil && (got.leader != want.leader || got.place.history != ""): // it may lack its place
 				t.Errorf("%q is read as %+v", text[:n], got)
 			case err != nil && !errors.Is(err, persist.ErrDamaged):
 				t.Errorf("%q: %v", text[:n], err)

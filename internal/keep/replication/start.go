@@ -2,6 +2,7 @@ package replication
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"cellserver/internal/keep/persist"
 	"cellserver/internal/store/replicas"
 )
 
@@ -21,6 +23,9 @@ type Beginning struct {
 	HasStates bool             // of its own, from a data directory
 	// LatestNs is the latest time in these states; math.MaxInt64 if they have all that was confirmed.
 	LatestNs int64
+	Found    persist.Found // in the data directory
+
+	isMissing bool // ROLE names states that are not in the data directory
 }
 
 const (
@@ -33,30 +38,54 @@ const (
 // without states takes those of its peer, so that it never leads with less. The directory's role precedes the
 // setting.
 func (n *Node) Begin(ctx context.Context, b Beginning) error {
-	kept, err := n.loadRole()
+	kept, err := n.loadRole(&b)
 	if err != nil {
 		return err
 	}
-	if kept != nil {
-		if kept.leader != b.ReplicaOf {
-			n.config.Log.Info("the role is that of the last change, as kept in the data directory", "leader", kept.leader.String())
-		}
-		b.ReplicaOf = kept.leader
-		if kept.history != "" { // it ended without a fault
-			b.LatestNs = math.MaxInt64
-		}
+	if kept == nil {
+		kept = &keptRole{leader: b.ReplicaOf}
+	} else {
+		defer n.keepRoleFirst() // the place held for this start only
 	}
-	if b.Peer != (replicas.Address{}) {
+	n.beginRole(&b, kept)
+	lacking := cmp.Or(kept.last, b.ReplicaOf, b.Peer) // the server to follow without states
+	if b.ReplicaOf = kept.leader; b.Peer != (replicas.Address{}) {
 		if b.ReplicaOf, err = n.meet(ctx, &b); err != nil {
 			return err
 		}
 	}
-	if b.ReplicaOf != (replicas.Address{}) {
-		n.Follow(b.ReplicaOf)
-		return nil
+	if n.isMissing() {
+		b.ReplicaOf = cmp.Or(b.ReplicaOf, lacking)
+		n.beginWithout(b.ReplicaOf)
 	}
-	n.beginLeading()
+	if b.ReplicaOf == (replicas.Address{}) {
+		n.beginLeading()
+	} else {
+		n.Follow(b.ReplicaOf)
+	}
 	return nil
+}
+
+// beginRole begins with the kept role, which may be written from now on.
+func (n *Node) beginRole(b *Beginning, kept *keptRole) {
+	if kept.leader != b.ReplicaOf {
+		n.config.Log.Info("the role is that of the last change, as kept in the data directory", "leader", kept.leader.String())
+	}
+	if kept.place.history != "" { // it ended without a fault
+		b.LatestNs = math.MaxInt64
+	}
+	n.mu.Lock()
+	n.hasHad = b.HasStates
+	n.mu.Unlock()
+	n.writing.Lock()
+	defer n.writing.Unlock()
+	n.mayWrite = true
+}
+
+func (n *Node) isMissing() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.missing
 }
 
 // beginLeading makes a new leader ready for changes: those after a known place in a history are recorded.
@@ -135,11 +164,12 @@ func (o *Other) read(info string) {
 
 // startingWords are INFO's words for a server in Begin, in the order in which one is to lead before another.
 func startingWords() []string {
-	return []string{"no", "without_states", "replica_with_states", "with_states"}
+	return []string{"no", "lost_states", "without_states", "replica_with_states", "with_states"}
 }
 
 const (
 	notStarting = iota
+	lostStates
 	withoutStates
 	replicaWithStates
 	withStates
@@ -148,6 +178,8 @@ const (
 // starting returns a server's place in that order.
 func (b *Beginning) starting() int {
 	switch {
+	case b.isMissing:
+		return lostStates
 	case !b.HasStates:
 		return withoutStates
 	case b.ReplicaOf != (replicas.Address{}):
@@ -209,6 +241,9 @@ func (n *Node) decide(ctx context.Context, b *Beginning, other *Other) (decided 
 	switch {
 	case other.starting != notStarting: // of equals, the one whose run id is first leads
 		mine := b.starting()
+		if mine == lostStates && mine == other.starting { // neither leads
+			return true, b.Peer, nil
+		}
 		return mine > other.starting || mine == other.starting && n.config.RunID < other.RunID, replicas.Address{}, nil
 	case other.Loading:
 		return false, leader, nil
@@ -218,10 +253,14 @@ func (n *Node) decide(ctx context.Context, b *Beginning, other *Other) (decided 
 		leader, err := n.Ask(ctx, other.Leader)
 		stale := err == nil && leader.RunID == n.config.RunID // the link to this server before it was started again
 		return !stale, other.Leader, nil
-	case b.HasStates && other.LatestNs <= b.LatestNs: // else a crash has lost more here than the peer lacks
+	case b.HasStates && !b.isMissing && other.LatestNs <= b.LatestNs: // else a crash has lost more here than the peer lacks
 		return true, b.ReplicaOf, nil
 	}
-	if err := n.takeStates(ctx, b.Peer); err != nil {
+	err = n.takeStates(ctx, b.Peer)
+	if errors.Is(err, errEmptyLeader) {
+		return true, b.ReplicaOf, nil
+	}
+	if err != nil {
 		n.config.Log.Warn("cannot take the peer's states; trying again", "peer", b.Peer.String(), "error", err)
 		return false, leader, ctx.Err()
 	}
@@ -235,6 +274,9 @@ func (n *Node) takeStates(ctx context.Context, from replicas.Address) error {
 		return err
 	}
 	defer c.Close() //nolint:errcheck // nothing was written
+	n.mu.Lock()
+	n.last = from // ROLE has it, before this server leads
+	n.mu.Unlock()
 	f, err := n.start(ctx, c, true)
 	for err == nil && f.beside != nil {
 		err = f.next(ctx)

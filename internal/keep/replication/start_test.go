@@ -32,10 +32,17 @@ func TestOther(t *testing.T) {
 }
 
 func TestStartReplies(t *testing.T) {
-	sound := func() []any { return []any{int64(1), "full", someHistory, "", int64(-1), int64(7), int64(9)} }
-	want := replicas.Start{Format: 1, Full: true, History: someHistory, Branch: -1, Offset: 7, ClockNs: 9}
+	sound := func() []any {
+		return []any{int64(2), "full", someHistory, "", int64(-1), int64(7), int64(9), int64(1)}
+	}
+	want := replicas.Start{Format: 2, HasHad: true, Full: true, History: someHistory, Branch: -1, Offset: 7, ClockNs: 9}
 	if got, err := readStart(sound()); err != nil || got != want {
 		t.Errorf("got %+v, %v", got, err)
+	}
+	older := sound()[:7]
+	older[0], want.Format = int64(1), 1
+	if got, err := readStart(older); err != nil || got != want {
+		t.Errorf("of format 1: got %+v, %v", got, err)
 	}
 	for i := range sound() {
 		broken := sound()
@@ -46,7 +53,7 @@ func TestStartReplies(t *testing.T) {
 			t.Errorf("element %d: %+v", i, got)
 		}
 	}
-	for _, reply := range []any{nil, "OK", sound()[:6], append(sound(), 1)} {
+	for _, reply := range []any{nil, "OK", sound()[:6], sound()[:7], append(sound(), 1), append(older, int64(1))} {
 		if got, err := readStart(reply); err == nil {
 			t.Errorf("%v: %+v", reply, got)
 		}
@@ -54,7 +61,7 @@ func TestStartReplies(t *testing.T) {
 	for _, format := range []int64{0, -1, Format + 1} {
 		reply := sound()
 		reply[0] = format
-		if _, err := readStart(reply); err == nil || !strings.Contains(err.Error(), "reads formats up to 1") {
+		if _, err := readStart(reply); err == nil || !strings.Contains(err.Error(), "reads formats up to 2") {
 			t.Errorf("format %d: %v", format, err)
 		}
 	}

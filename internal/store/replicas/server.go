@@ -41,6 +41,7 @@ var (
 type Start struct {
 	Format  int
 	Full    bool // all states follow
+	HasHad  bool // the leader has, or ever had, a state, or was told to lead without
 	History string
 	Parent  string
 	Branch  int64

@@ -28,6 +28,21 @@ const (
 // String returns ROLE's word.
 func (l Link) String() string { return [...]string{"connect", "connecting", "sync", "connected"}[l] }
 
+// Kept is how a server's states are in its data directory.
+type Kept uint8
+
+// Kinds of keeping:
+const (
+	NotKept    Kept = iota // there is no directory
+	IsKept                 // a start would find them
+	KeptLater              // they are another server's, and no manifest names a snapshot of them yet
+	KeptFaulty             // the directory has a fault, and counts as none
+	Missing                // the start has not found them
+)
+
+// String returns INFO's word.
+func (k Kept) String() string { return [...]string{"no", "yes", "later", "fault", "missing"}[k] }
+
 // Status is a server's state of replication. Times are of the server's clock in Unix nanoseconds.
 type Status struct {
 	Role         Role
@@ -37,7 +52,8 @@ type Status struct {
 	Offset       int64  // bytes of the stream so far: gathered by a leader, applied by a replica
 	Backlog      int64  // bytes of the stream that can be sent again
 	MaxBacklog   int64
-	Priority     int // for promotion, as Sentinel has it; 0 while the states are not complete
+	Priority     int // for promotion, as Sentinel has it; 0 while the states are not complete, or a start would not find them
+	Kept         Kept
 
 	Replicas    []ReplicaStatus // of a leader, those connected, oldest first
 	MinReplicas int             // to accept changes; 0 for no minimum

@@ -181,7 +181,14 @@ func (k *Server) syncStart(c execute.Call, conn execute.Connection, args [][]byt
 		mode = "full"
 	}
 	w := c.Reply()
-	w.Array(7)
+	parts, hasHad := 7, int64(0)
+	if start.Format > 1 {
+		parts = 8
+	}
+	if start.HasHad {
+		hasHad = 1
+	}
+	w.Array(parts)
 	w.Int(int64(start.Format))
 	w.BulkString(mode)
 	w.BulkString(start.History)
@@ -189,6 +196,9 @@ func (k *Server) syncStart(c execute.Call, conn execute.Connection, args [][]byt
 	w.Int(start.Branch)
 	w.Int(start.Offset)
 	w.Int(start.ClockNs)
+	if start.Format > 1 {
+		w.Int(hasHad)
+	}
 	return nil
 }
 
@@ -299,7 +309,7 @@ func infoReplication(t *infoText) {
 	if t.Replication == nil {
 		return
 	}
-	t.fields("cell_starting", t.Replication.Starting(), "cell_full_syncs", st.Counts.FullSyncs, "cell_partial_syncs", st.Counts.PartialSyncs,
+	t.fields("cell_starting", t.Replication.Starting(), "cell_states_kept", st.Kept.String(), "cell_full_syncs", st.Counts.FullSyncs, "cell_partial_syncs", st.Counts.PartialSyncs,
 		"cell_incomplete_rounds", st.Counts.Incomplete, "cell_evicted_replicas", st.Counts.Evicted,
 		"cell_full_syncs_taken", st.Counts.FullSyncsTaken, "cell_promotions", st.Counts.Promotions, "cell_demotions", st.Counts.Demotions,
 		"cell_handovers", st.Counts.Handovers, "cell_handover_timeouts", st.Counts.HandoverTimeouts)
