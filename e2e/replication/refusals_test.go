@@ -170,6 +170,7 @@ func TestLinkErrors(t *testing.T) {
 		replica.expect(t, "10", "DBSIZE")
 	}
 	leader := start(t, "--addr", free)
+	leader.do(t, "FLUSHALL") // else it has never had a state
 	replica.awaitLink(t, "up")
 	replica.expect(t, "0", "DBSIZE")
 	if got, is := replica.fields(t, "replication")["cell_link_error"]; is {

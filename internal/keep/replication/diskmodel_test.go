@@ -39,6 +39,8 @@ type diskPair struct {
 	t     *testing.T
 	name  string
 	calls atomic.Int64
+	// isOver says that a server has ended, and not begun again; until then it runs, heard by nobody.
+	isOver [2]atomic.Bool
 
 	mu    sync.Mutex // guards hosts
 	hosts [2]*diskHost
@@ -52,6 +54,7 @@ func (p *diskPair) host(i int) *diskHost {
 
 // start starts a server with a directory, and waits until it serves clients.
 func (p *diskPair) start(i int, dir *disktest.Dir, replicaOf replicas.Address) {
+	p.isOver[i].Store(false)
 	names := [2]string{"a", "b"}
 	h := &diskHost{dir: dir, ended: make(chan struct{}), host: &host{
 		store: shard.New(), clock: &fakeClock{}, at: replicas.Address{Host: names[i], Port: 6380},
@@ -94,7 +97,7 @@ func (p *diskPair) dial(from int, to replicas.Address) (Conn, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	h, own := p.hosts[1-from], p.hosts[from]
-	if h == nil || h.isDead.Load() || h.at != to {
+	if h == nil || p.isOver[1-from].Load() || p.isOver[from].Load() || h.at != to {
 		return nil, errCut
 	}
 	view := &model{a: &host{at: replicas.Address{Host: "a", Port: 6380}}, b: &host{at: replicas.Address{Host: "b", Port: 6380}}}
@@ -103,17 +106,24 @@ func (p *diskPair) dial(from int, to replicas.Address) (Conn, error) {
 	} else {
 		view.a = h.host
 	}
-	return &diskConn{&conn{view, h.host, p.calls.Add(1)}, h, own}, nil
+	return &diskConn{&conn{view, h.host, p.calls.Add(1)}, h, own, p, from}, nil
 }
 
 // diskConn ends with its servers.
 type diskConn struct {
 	*conn    // whose host is to's
 	to, from *diskHost
+	pair     *diskPair
+	by       int
+}
+
+// isCut reports whether one of its servers has ended.
+func (c *diskConn) isCut() bool {
+	return c.pair.isOver[c.by].Load() || c.pair.isOver[1-c.by].Load() || c.to.isDead.Load() || c.from != nil && c.from.isDead.Load()
 }
 
 func (c *diskConn) Do(ctx context.Context, args ...any) (any, error) {
-	if c.to.isDead.Load() || c.from != nil && c.from.isDead.Load() {
+	if c.isCut() {
 		return nil, errCut
 	}
 	var reply any
@@ -123,7 +133,7 @@ func (c *diskConn) Do(ctx context.Context, args ...any) (any, error) {
 	} else {
 		reply, err = c.conn.Do(ctx, args...)
 	}
-	if c.to.isDead.Load() {
+	if c.isCut() {
 		return nil, errCut
 	}
 	return reply, err
@@ -176,7 +186,6 @@ type diskRun struct {
 	at      int           // the operation of its disk, since b's start, at which it does
 	isCrash bool          // of the machine
 	isFull  bool          // its disk is full from then on, and it ends later
-	flags   bool          // b begins again with --replica-of
 	slow    time.Duration // each of its operations
 }
 
@@ -188,14 +197,14 @@ type diskEnd struct {
 }
 
 func (r *diskRun) String() string {
-	return fmt.Sprintf("promoted %s, the leader ends: %t; %d ends at operation %d, crash: %t, full: %t, flags: %t, slow %s",
-		r.promote, r.isAlone, r.ending, r.at, r.isCrash, r.isFull, r.flags, r.slow)
+	return fmt.Sprintf("promoted %s, the leader ends: %t; %d ends at operation %d, crash: %t, full: %t, slow %s",
+		r.promote, r.isAlone, r.ending, r.at, r.isCrash, r.isFull, r.slow)
 }
 
 var errNoSpace = errors.New("no space left on the device")
 
 // watch has a directory end its server, or be full, at an operation.
-func (r *diskRun) watch(dir *disktest.Dir, rng *rand.Rand) *diskEnd {
+func (r *diskRun) watch(dir *disktest.Dir, p *diskPair, rng *rand.Rand) *diskEnd {
 	ops, e := 0, &diskEnd{}
 	dir.Before = func(op disktest.Op, _ string) error {
 		time.Sleep(r.slow)
@@ -204,6 +213,7 @@ func (r *diskRun) watch(dir *disktest.Dir, rng *rand.Rand) *diskEnd {
 		if ops++; ops == r.at && !e.happened {
 			if e.happened = true; !r.isFull {
 				e.remains = r.left(dir, rng)
+				p.isOver[r.ending].Store(true)
 			}
 		}
 		isSmall := op == disktest.Rename || op == disktest.Remove || op == disktest.SyncDir
@@ -230,13 +240,13 @@ func (r *diskRun) do(t *testing.T) (reached bool) {
 	p.start(0, disktest.New(), replicas.Address{})
 	a := p.host(0)
 	a.chargeOld()
-	time.Sleep(3 * time.Second) // they are on a's disk
+	time.Sleep(2 * time.Second) // they are on a's disk
 	dir := disktest.New()
 	watched := dir
 	if r.ending == 0 {
 		watched = a.dir
 	}
-	e := r.watch(watched, rng)
+	e := r.watch(watched, p, rng)
 	p.start(1, dir, a.at)
 	defer func() {
 		for i := range p.hosts {
@@ -244,7 +254,7 @@ func (r *diskRun) do(t *testing.T) (reached bool) {
 		}
 	}()
 	r.change(p)
-	time.Sleep(5 * time.Second)
+	time.Sleep(3 * time.Second)
 	e.mu.Lock()
 	reached, e.happened = e.happened, true
 	remains := e.remains
@@ -254,14 +264,14 @@ func (r *diskRun) do(t *testing.T) (reached bool) {
 	}
 	p.end(r.ending)
 	of := replicas.Address{}
-	if r.ending == 1 && r.flags {
+	if r.ending == 1 {
 		of = a.at
 	}
 	p.start(r.ending, remains, of)
 	if r.isAlone && r.ending == 1 {
 		p.start(0, a.dir.Kill(), p.host(1).at) // as DEPLOY says
 	}
-	time.Sleep(20 * time.Second)
+	time.Sleep(8 * time.Second)
 	p.look()
 	return reached
 }
@@ -278,7 +288,7 @@ func (r *diskRun) change(p *diskPair) {
 	if r.isAlone {
 		p.end(0)
 	}
-	if r.promote != "never" && (!r.isAlone || b.old() == modelDebts) {
+	if r.promote != "never" && !p.isOver[1].Load() && (!r.isAlone || b.old() == modelDebts) {
 		b.node.Lead()
 	}
 }
@@ -286,6 +296,7 @@ func (r *diskRun) change(p *diskPair) {
 // end ends a server at once, whatever it still writes.
 func (p *diskPair) end(i int) {
 	h := p.host(i)
+	p.isOver[i].Store(true)
 	h.isDead.Store(true)
 	h.stop()
 	<-h.ended
@@ -325,25 +336,23 @@ func (p *diskPair) look() {
 // what was on a disk long before.
 func TestModelOfDisks(t *testing.T) {
 	t.Parallel()
-	var slows = []time.Duration{0, 40 * time.Millisecond}
 	for _, promote := range []string{"at link up", "at once", "never"} {
 		for _, r := range []diskRun{
-			{ending: 1}, {ending: 1, isCrash: true}, {ending: 1, flags: true}, {ending: 1, isFull: true}, {ending: 1, isFull: true, flags: true},
+			{ending: 1}, {ending: 1, isCrash: true}, {ending: 1, isFull: true},
 			{ending: 1, isAlone: true}, {ending: 1, isAlone: true, isFull: true}, {ending: 0}, {ending: 0, isCrash: true}, {ending: 0, isFull: true},
 		} {
 			r.promote = promote
-			t.Run(fmt.Sprintf("%s %d alone=%t crash=%t full=%t flags=%t", promote, r.ending, r.isAlone, r.isCrash, r.isFull, r.flags), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s %d alone=%t crash=%t full=%t", promote, r.ending, r.isAlone, r.isCrash, r.isFull), func(t *testing.T) {
 				t.Parallel()
-				for _, slow := range slows {
-					for at, reached := 1, true; reached && at < 200; at++ {
-						synctest.Test(t, func(t *testing.T) {
-							r.at, r.slow = at, slow
-							reached = r.do(t)
-						})
-						if testing.Short() {
-							at += 2
-						}
-					}
+				step := 1
+				if testing.Short() {
+					step = 5
+				}
+				for at, reached := 1, true; reached && at < 200; at += step {
+					synctest.Test(t, func(t *testing.T) {
+						r.at, r.slow = at, time.Duration(at%2)*40*time.Millisecond
+						reached = r.do(t)
+					})
 				}
 			})
 		}

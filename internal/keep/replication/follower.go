@@ -96,7 +96,6 @@ func (n *Node) followOnce(ctx context.Context, leader replicas.Address) (wasUp b
 		return false, err
 	}
 	for ctx.Err() == nil { // which the connection does not look at
-		f.settle()
 		if err := f.next(ctx); err != nil {
 			if errors.Is(err, errFrame) || errors.Is(err, record.ErrFormat) {
 				n.forgetPlace() // it would be read again
@@ -192,7 +191,6 @@ func (n *Node) start(ctx context.Context, c Conn, takes bool) (*following, error
 	}
 	n.adoptLocked(&start)
 	n.complete, n.linkErr = true, nil
-	n.settleLocked()
 	n.config.Log.Info("this replica goes on", "leader", n.leader.String(), "offset", start.Offset)
 	return f, nil
 }
@@ -206,7 +204,7 @@ func (n *Node) isEmpty() bool {
 
 // errEmptyLeader keeps states from one that has lost its own.
 var errEmptyLeader = errors.New("the leader has never had a state, and this server has some, which following would remove: " +
-	"REPLICAOF NO ONE on the server that is to keep its states, or on the leader, if it is to begin without")
+	"REPLICAOF NO ONE here has this server lead with them, and on the leader has both begin without")
 
 // mostAhead is how far a replica's clock may be ahead of its leader's before its states are taken anew.
 const mostAhead = 50 * time.Millisecond
@@ -269,38 +267,27 @@ func readStart(reply any) (s replicas.Start, err error) {
 	}, nil
 }
 
-// settle has the link up once a start would find the states, too.
-func (f *following) settle() {
-	if f.beside != nil {
-		return
-	}
+// mayAcknowledge reports whether the leader may count on this replica: a start would find the states.
+func (f *following) mayAcknowledge() bool {
 	f.node.mu.Lock()
 	defer f.node.mu.Unlock()
-	f.node.settleLocked()
+	return f.beside == nil && f.node.statusOfKeptLocked() != replicas.KeptLater
 }
 
-func (n *Node) settleLocked() {
-	switch isLater := n.statusOfKeptLocked() == replicas.KeptLater; {
-	case n.link == replicas.LinkConnected:
-	case isLater:
-		n.link = replicas.LinkSync
-	default:
+// linkUp follows an answer to an acknowledgement: only then may the leader hand over.
+func (n *Node) linkUp() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.link != replicas.LinkConnected {
 		n.link, n.downNs, n.syncBytes = replicas.LinkConnected, 0, 0
 	}
 }
 
-// isOnline reports whether the leader may count on this replica.
-func (f *following) isOnline() bool {
-	f.node.mu.Lock()
-	defer f.node.mu.Unlock()
-	return f.beside == nil && f.node.link == replicas.LinkConnected
-}
-
 // next asks for what follows, and applies it.
 func (f *following) next(ctx context.Context) error {
-	applied := f.received
-	if !f.isOnline() {
-		applied = -1
+	applied, acknowledges := int64(-1), f.mayAcknowledge()
+	if acknowledges {
+		applied = f.received
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
@@ -317,7 +304,10 @@ func (f *following) next(ctx context.Context) error {
 	if !isClock || !isText {
 		return errFrame
 	}
-	return f.take(clockNs, []byte(frames))
+	if err = f.take(clockNs, []byte(frames)); err == nil && acknowledges {
+		f.node.linkUp()
+	}
+	return err
 }
 
 // take applies what the leader has sent.
@@ -415,7 +405,6 @@ func (f *following) complete() error {
 	n.adoptLocked(&f.start)
 	n.backlog.reset(f.received)
 	n.complete, n.linkErr = true, nil
-	n.settleLocked()
 	n.counts.FullSyncsTaken++
 	n.config.Log.Info("this replica has taken all states", "leader", n.leader.String(), "offset", f.received)
 	return nil

@@ -45,6 +45,9 @@ func (n *Node) becomeLeader() {
 	n.mu.Lock()
 	wasReplica := n.role == replicas.Replica
 	if wasReplica {
+		n.mu.Unlock()
+		n.keepRoleFirst() // a start after a crash must not find one that follows
+		n.mu.Lock()
 		n.role, n.parent, n.branch, n.history = replicas.Leader, n.history, n.backlog.end, newHistory()
 		n.counts.Promotions++
 		n.config.Clock.NotBefore(n.latestNs)
@@ -52,9 +55,6 @@ func (n *Node) becomeLeader() {
 	}
 	n.mu.Unlock()
 	n.beginLeading()
-	if wasReplica { // a crash must not find one that follows
-		n.keepRoleFirst()
-	}
 	n.mu.Lock()
 	if n.wanted.leader == (replicas.Address{}) && !n.missing { // else it follows next, or leads nobody
 		n.config.Gate.Open(gate.Replica)

@@ -261,7 +261,7 @@ func (n *Node) roleToKeep(withPlace bool) (kept keptRole, never bool) {
 	}
 	kept.states = st.Generation
 	if withPlace && n.complete && !n.unkept.Load() && (n.feed != nil || n.role == replicas.Replica) {
-		kept.place = place{n.history, n.backlog.end, st.Generation, st.Sequence}
+		kept.place, never = place{n.history, n.backlog.end, st.Generation, st.Sequence}, false
 	}
 	return kept, never
 }
