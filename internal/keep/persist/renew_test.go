@@ -88,8 +88,8 @@ func TestRenewAtTheEnd(t *testing.T) {
 		l := beginLife(dir, nil)
 		l.charge("old")
 		time.Sleep(2 * time.Second)
-		l.stop()
 		l.replace("new")
+		l.stop()
 		if err := <-l.ended; err != nil {
 			t.Fatal(err)
 		}
