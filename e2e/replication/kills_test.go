@@ -13,8 +13,8 @@ import (
 	"cellserver/internal/test/processtest"
 )
 
-// TestKillsAroundAChange: whichever server is killed at any time from the beginning of a planned change, and is
-// started again as it was, nothing that was promised is gone. `soak changes` has more kills.
+// TestKillsAroundAChange: whichever server is killed at any time from the beginning of a planned change, and
+// is started again as it was, nothing that was promised is gone. `soak changes` has more kills.
 func TestKillsAroundAChange(t *testing.T) {
 	t.Parallel()
 	const kills = 12

@@ -11,8 +11,8 @@ import (
 	"cellserver/internal/test/processtest"
 )
 
-// TestEmptyLeaderIsNotFollowed: a replica keeps its states from a leader that has never had any, until somebody
-// says what is to be.
+// TestEmptyLeaderIsNotFollowed: a replica keeps its states from a leader that has never had any, until
+// somebody says what is to be.
 func TestEmptyLeaderIsNotFollowed(t *testing.T) {
 	t.Parallel()
 	empty, replica := start(t), start(t)

@@ -312,8 +312,8 @@ func (p *diskPair) end(i int) {
 	<-h.ended
 }
 
-// look holds the invariants: who leads knows all old debts, and if nobody does, somebody who knows them can be
-// told to.
+// look holds the invariants: who leads knows all old debts, and if nobody does, somebody who knows them can
+// be told to.
 func (p *diskPair) look() {
 	leaders := 0
 	for i := range p.hosts {
@@ -342,8 +342,8 @@ func (p *diskPair) look() {
 	}
 }
 
-// TestModelOfDisks: at whatever operation of a disk a server ends, or finds its disk full, nobody leads without
-// what was on a disk long before.
+// TestModelOfDisks: at whatever operation of a disk a server ends, or finds its disk full, nobody leads
+// without what was on a disk long before.
 func TestModelOfDisks(t *testing.T) {
 	t.Parallel()
 	for _, promote := range []string{"at link up", "at once", "never"} {

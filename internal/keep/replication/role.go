@@ -177,8 +177,8 @@ func (n *Node) readRole() (*keptRole, error) {
 	return kept, err
 }
 
-// loadRole reads the kept role, nil for none, and whether a start has found its states. The place in a history
-// holds for the files that it names.
+// loadRole reads the kept role, nil for none, and whether a start has found its states. The place in a
+// history holds for the files that it names.
 func (n *Node) loadRole(b *Beginning) (*keptRole, error) {
 	kept, err := n.readRole()
 	if kept == nil || err != nil {
