@@ -94,6 +94,17 @@ func TestStalledBodies(t *testing.T) {
 	}
 }
 
+// statusOf reads an answer of HTTP/1.
+func statusOf(t *testing.T, nc net.Conn) int {
+	t.Helper()
+	response, err := http.ReadResponse(bufio.NewReader(nc), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	return response.StatusCode
+}
+
 // held returns the most that a client is counted with.
 func (h *house) held() (most int) {
 	for _, c := range h.Engine.Clients.All(func(*clients.Client) bool { return true }) {
@@ -120,8 +131,8 @@ func TestBodiesAreMemory(t *testing.T) {
 	send(t, nc, []byte("POST /"+throttle+" HTTP/1.1\r\nHost: x\r\nContent-Length: 60000\r\n\r\n"+strings.Repeat("x", 59_999)))
 	until(t, "a body of HTTP/1 counts", func() bool { return h.held() > 59_999 })
 	send(t, nc, []byte("x"))
-	if response, err := http.ReadResponse(bufio.NewReader(nc), nil); err != nil || response.StatusCode != http.StatusOK {
-		t.Fatal(response, err)
+	if status := statusOf(t, nc); status != http.StatusOK {
+		t.Fatal(status)
 	}
 	until(t, "it no longer counts", func() bool { return h.held() < 59_999 })
 
@@ -164,7 +175,7 @@ func TestFloodsAreClosed(t *testing.T) {
 		},
 		"PING":     func(*h2.Conn) []byte { return h2.Frame(h2.Ping, 0, 0, "a flood.") },
 		"SETTINGS": func(*h2.Conn) []byte { return h2.Frame(h2.Settings, 0, 0, "") },
-		"DATA": func(c *h2.Conn) []byte {
+		"DATA": func(*h2.Conn) []byte {
 			return h2.Frame(h2.Data, 0, 1, "")
 		},
 	} {

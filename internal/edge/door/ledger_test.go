@@ -73,7 +73,7 @@ func TestFramesThatAskNothing(t *testing.T) {
 		"DATA of none":  h2.Frame(h2.Data, 0, 9, strings.Repeat("x", 1000)),
 	} {
 		l := newLedger()
-		l.received(opens(1, false))
+		_, _ = l.received(opens(1, false))
 		if take(l, 1000, slices.Repeat(frame, maxIdleFrames)) {
 			t.Errorf("%s: %d are a flood", name, maxIdleFrames)
 		}

@@ -10,11 +10,23 @@ import (
 	"net"
 )
 
-// Kinds and flags of frames (RFC 9113, 6):
+// Kinds of frames (RFC 9113, 6):
 const (
-	Data, Headers, Priority, Reset, Settings, Ping, GoAway, Window, Continuation = 0, 1, 2, 3, 4, 6, 7, 8, 9
+	Data         = 0
+	Headers      = 1
+	Priority     = 2
+	Reset        = 3
+	Settings     = 4
+	Ping         = 6
+	GoAway       = 7
+	Window       = 8
+	Continuation = 9
+)
 
-	EndStream, Ack, EndHeaders = 1, 1, 4
+// Flags of frames:
+const (
+	EndStream  = 1
+	EndHeaders = 4
 )
 
 // Frame returns a frame.
