@@ -290,7 +290,7 @@ func (w *web) leads(h *host) bool {
 func TestModelOfSlowLinks(t *testing.T) {
 	roundTrips, most := []time.Duration{time.Millisecond, 50 * time.Millisecond, 200 * time.Millisecond, 300 * time.Millisecond, time.Second}, 20
 	if testing.Short() {
-		roundTrips, most = []time.Duration{50 * time.Millisecond, time.Second}, 9
+		roundTrips, most = []time.Duration{50 * time.Millisecond, time.Second}, 6
 	}
 	for _, roundTrip := range roundTrips {
 		for _, what := range mishaps() {
