@@ -96,6 +96,7 @@ soak:
 	cd soak && $(GO) run . remote
 	cd soak && $(GO) run . failover
 	cd soak && $(GO) run . changes
+	cd soak && $(GO) run . changekills
 	cd soak && $(GO) run . waits
 	cd soak && $(GO) run . replica
 	cd soak && $(GO) run . values

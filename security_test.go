@@ -62,6 +62,32 @@ func TestSecurityDocument(t *testing.T) {
 	}
 }
 
+// TestDoorsDocument: each door of SECURITY.md has existing tests.
+func TestDoorsDocument(t *testing.T) {
+	_, table, found := strings.Cut(read(t, "SECURITY.md"), "| door | holds | decodes or computes | test |\n| --- | --- | --- | --- |\n")
+	if !found {
+		t.Fatal("SECURITY.md has no table of doors")
+	}
+	table, _, _ = strings.Cut(table, "\n\n")
+	for row := range strings.Lines(table) {
+		cells := strings.Split(strings.Trim(row, "| \n"), " | ")
+		if len(cells) != 4 {
+			t.Errorf("not four cells: %s", row)
+			continue
+		}
+		for name := range strings.SplitSeq(cells[3], ", ") {
+			if !testExists(t, strings.Trim(name, "`")) {
+				t.Errorf("no test %s, of the door %q", name, cells[0])
+			}
+		}
+	}
+	for _, door := range []string{"TLS handshakes", "SETTINGS", "PING", "CONTINUATION", "/metrics", "the live page"} {
+		if !strings.Contains(table, door) {
+			t.Errorf("no door has %s", door)
+		}
+	}
+}
+
 func defaultOf(f *pflag.Flag) string {
 	if f.DefValue == "" {
 		return "none"

@@ -6,138 +6,208 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/redis/go-redis/v9/logging"
+	"github.com/redis/go-redis/v9"
 
-	"cellserver/internal/test/killtest"
+	"cellserver/internal/test/patience"
 )
 
-type changeOptions struct {
-	kills    int
-	every    time.Duration
-	together int
-	binary   string
-}
-
+// runChanges changes the leader as planned over links of each round trip.
 func runChanges(ctx context.Context, args []string, stdout io.Writer) error {
-	var o changeOptions
-	fs := newFlags("changes", "Kills either server of a pair around a planned change of leader, starts it again, and looks for debts that are gone.", stdout)
-	fs.IntVar(&o.kills, "kills", 200, "how often; every second one is the old leader's")
-	fs.DurationVar(&o.every, "every", 20*time.Millisecond, "time by which the next two are later, from the beginning of the change")
-	fs.IntVar(&o.together, "together", 2, "number of pairs at a time")
-	fs.StringVar(&o.binary, "binary", "", "`file` of a server, instead of one built without the race detector")
+	var from, to, step int
+	var binary string
+	fs := newFlags("changes", "Changes the leader as planned, under load, over links of each round trip.", stdout)
+	fs.IntVar(&from, "from", 0, "`milliseconds` of the first round trip; 0 for 1")
+	fs.IntVar(&to, "to", 1000, "`milliseconds` of the last one")
+	fs.IntVar(&step, "step", 50, "`milliseconds` between them")
+	fs.StringVar(&binary, "binary", "", "`file` of a server, instead of one built without the race detector")
 	if err := parse(fs, args); err != nil {
 		return err
 	}
-	logging.Disable() // go-redis's, of the failures that are waited for
-	dir, err := workIn(ctx, &o.binary, false)
+	if from < 0 || step < 1 {
+		return errors.New("--from must be at least 0, and --step at least 1")
+	}
+	dir, err := workIn(ctx, &binary, false)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	c := &changes{options: o, dir: dir}
-	err = c.run(ctx)
-	c.report(stdout)
-	return err
-}
-
-// changes are many changes of the leader of as many pairs.
-type changes struct {
-	options changeOptions
-	dir     string
-
-	mu                            sync.Mutex // guards all below
-	done, twoLeaders, told, calls int
-	wrong                         []string
-}
-
-func (c *changes) run(ctx context.Context) error {
-	numbers := make(chan int)
-	var all sync.WaitGroup
-	for range max(1, c.options.together) {
-		all.Go(func() {
-			for i := range numbers {
-				c.note(i, c.once(ctx, i))
-			}
-		})
-	}
-	for i := range c.options.kills {
-		numbers <- i
-	}
-	close(numbers)
-	all.Wait()
-	if len(c.wrong) > 0 {
-		return errors.New(strings.Join(c.wrong, "\n"))
-	}
-	return ctx.Err()
-}
-
-func (c *changes) note(i int, err error) {
-	if err != nil {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.wrong = append(c.wrong, fmt.Sprintf("kill %d: %v", i+1, err))
-	}
-}
-
-// once is one change. Pairs differ in their fsync interval, and in whether the servers know each other.
-func (c *changes) once(ctx context.Context, i int) (err error) {
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	dir := filepath.Join(c.dir, strconv.Itoa(i))
-	defer func() { _ = os.RemoveAll(dir) }()
-	interval, byPeer := []string{"1s", "0"}[i/2%2], i%3 == 0
-	args := []string{"--fsync-interval", interval}
-	if interval == "0" {
-		args = append(args, "--fsync-timeout", "1h") // a busy disk is not a loss
-	}
-	var pair [2]*member
-	for s := range pair {
-		if pair[s], err = newMember(strconv.Itoa(s), c.options.binary, dir, true, args...); err != nil {
+	c := &changes{out: stdout}
+	for _, m := range []struct {
+		to   **member
+		name string
+	}{{&c.leader, "first"}, {&c.replica, "second"}} {
+		if *m.to, err = newMember(m.name, binary, dir, false); err != nil {
 			return err
 		}
-		defer pair[s].close()
+		defer (*m.to).close()
 	}
-	change := killtest.Change{
-		Killed: 1 - i%2, After: time.Duration(i/2) * c.options.every, EachReply: interval == "0",
-		Start: func(ctx context.Context, server int) (killtest.Running, error) {
-			var args []string
-			switch m := pair[1-server]; {
-			case byPeer:
-				args = []string{"--peer", m.link.Addr, "--peer-wait", "100ms"}
-			case server == 1:
-				args = []string{"--replica-of", m.link.Addr}
-			}
-			if err := pair[server].start(ctx, args...); err != nil {
-				return killtest.Running{}, err
-			}
-			return killtest.Running{Addr: pair[server].server.TCP, Kill: pair[server].kill}, nil
-		},
+	if err := errors.Join(c.leader.start(ctx), c.replica.start(ctx), c.replica.follow(ctx, c.leader), c.replica.inStep(ctx)); err != nil {
+		return err
 	}
-	found, err := change.Do(ctx)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.done++
-	c.calls += found.Calls
-	if found.Leaders > 1 {
-		c.twoLeaders++
+	_, _ = fmt.Fprintf(stdout, "%10s %-8s %9s %6s %9s %10s\n", "round trip", "outcome", "allowed", "lost", "held", "one leader")
+	for ms := from; ms <= to; ms += step {
+		if err := c.change(ctx, time.Duration(max(1, ms))*time.Millisecond); err != nil {
+			c.leader.tail(stdout)
+			c.replica.tail(stdout)
+			return fmt.Errorf("round trip of %d ms: %w", max(1, ms), err)
+		}
 	}
-	if found.Told {
-		c.told++
+	return nil
+}
+
+// changes is a pair, whose roles change.
+type changes struct {
+	out             io.Writer
+	leader, replica *member
+}
+
+// change has the replica lead while clients charge one key.
+func (c *changes) change(ctx context.Context, roundTrip time.Duration) error {
+	for _, m := range []*member{c.leader, c.replica} {
+		m.link.Heal()
+		m.link.Slow(roundTrip/2, 0)
 	}
-	for _, w := range found.Wrong {
-		c.wrong = append(c.wrong, fmt.Sprintf("kill %d, interval %s, by --peer: %t: %s", i+1, interval, byPeer, w))
+	if err := c.measured(ctx, roundTrip); err != nil {
+		return err
+	}
+	before, err := c.replica.info(ctx)
+	if err != nil {
+		return err
+	}
+	charged, err := counted(ctx, c.leader)
+	if err != nil {
+		return err
+	}
+	const clients = 4
+	var all sync.WaitGroup
+	sums := make([]counting, clients)
+	stop, end := context.WithCancel(ctx)
+	defer end()
+	for i := range sums {
+		all.Go(func() { sums[i].run(stop, c.leader.server.TCP) })
+	}
+	if err := sleep(ctx, leastBefore); err != nil {
+		return err
+	}
+	refusal := c.replica.lead(ctx)
+	outcome, err := c.outcome(ctx, before, refusal)
+	if err != nil {
+		return err
+	}
+	if outcome != "clean" {
+		end() // the leader goes on
+	}
+	all.Wait()
+	sum := counting{}
+	for _, s := range sums {
+		sum.allowed, sum.unknown, sum.held = sum.allowed+s.allowed, sum.unknown+s.unknown, max(sum.held, s.held)
+	}
+	if outcome == "clean" || outcome == "timeout" {
+		c.leader, c.replica = c.replica, c.leader
+	}
+	if err := errors.Join(c.leader.awaitInfo(ctx, "role", "master"), c.replica.awaitInfo(ctx, "role", "slave"), c.replica.inStep(ctx)); err != nil {
+		return err
+	}
+	now, err := counted(ctx, c.leader)
+	if err != nil {
+		return err
+	}
+	lost := max(0, sum.allowed-(now-charged))
+	_, _ = fmt.Fprintf(c.out, "%10s %-8s %9d %6d %9s %10s\n", roundTrip, outcome, sum.allowed, lost, sum.held.Round(time.Millisecond), "yes")
+	switch {
+	case lost > 0 && outcome != "timeout":
+		return fmt.Errorf("%d confirmed units are lost", lost)
+	case now-charged > sum.allowed+sum.unknown:
+		return errors.New("units are charged twice")
+	case outcome == "refused":
+		_, _ = fmt.Fprintln(c.out, "          ", refusal)
+	}
+	return nil
+}
+
+// measured waits until the replica knows the round trip.
+func (c *changes) measured(ctx context.Context, roundTrip time.Duration) (err error) {
+	least, fields := int(roundTrip.Microseconds()), map[string]string{}
+	met := patience.Until(func() bool {
+		if fields, err = c.replica.info(ctx); err != nil {
+			return true
+		}
+		us, _ := strconv.Atoi(fields["cell_round_trip_usec"])
+		return us >= least && fields["master_link_status"] == "up"
+	})
+	if err == nil && !met {
+		err = fmt.Errorf("%s does not measure it: %v", c.replica.name, fields)
 	}
 	return err
 }
 
-func (c *changes) report(out io.Writer) {
-	_, _ = fmt.Fprintf(out, "%d kills around a planned change, up to %s after its beginning: %d confirmed calls on the new leaders; %d with something gone; %d ended with two leaders, and %d until somebody said which server leads\n",
-		c.done, (time.Duration(c.options.kills/2) * c.options.every).Round(time.Millisecond), c.calls, len(c.wrong), c.twoLeaders, c.told)
+// outcome waits for the end of the change.
+func (c *changes) outcome(ctx context.Context, before map[string]string, refusal error) (outcome string, err error) {
+	if refusal != nil {
+		return "refused", nil
+	}
+	names := map[string]string{"cell_handovers": "clean", "cell_handover_timeouts": "timeout", "cell_handover_failures": "failed"}
+	met := patience.Until(func() bool {
+		var now map[string]string
+		if now, err = c.replica.info(ctx); err != nil {
+			return true
+		}
+		for field, name := range names {
+			if now[field] != before[field] {
+				outcome = name
+			}
+		}
+		return outcome != ""
+	})
+	if err == nil && !met {
+		err = errors.New("the change does not end")
+	}
+	return outcome, err
+}
+
+// counting is a client that charges one unit after the other.
+type counting struct {
+	allowed, unknown int64
+	held             time.Duration // the longest wait for a reply
+}
+
+func chargeCounted(ctx context.Context, client *redis.Client, units int) (remaining, limit int64, err error) {
+	reply, err := client.Do(ctx, "CL.THROTTLE", "counted", 9_999_999, 1, 400, units).Int64Slice()
+	if err != nil || len(reply) != 5 {
+		return 0, 0, fmt.Errorf("CL.THROTTLE: %v, %w", reply, err)
+	}
+	return reply[2], reply[1], nil
+}
+
+// run charges until the server refuses, closes the connection, or ctx ends.
+func (c *counting) run(ctx context.Context, addr string) {
+	client := redis.NewClient(&redis.Options{
+		Addr: addr, Protocol: 2, DisableIdentity: true, MaxRetries: -1, PoolSize: 1,
+		DialTimeout: answerWithin, ReadTimeout: answerWithin, WriteTimeout: answerWithin,
+	})
+	defer client.Close() //nolint:errcheck // nothing was written
+	for ctx.Err() == nil {
+		began := time.Now()
+		_, _, err := chargeCounted(context.WithoutCancel(ctx), client, 1)
+		switch c.held = max(c.held, time.Since(began)); {
+		case err == nil:
+			c.allowed++
+		case strings.Contains(err.Error(), "READONLY"):
+			return
+		default:
+			c.unknown++
+			return
+		}
+	}
+}
+
+// counted returns the units that are charged on a server.
+func counted(ctx context.Context, m *member) (int64, error) {
+	remaining, limit, err := chargeCounted(ctx, m.ask, 0)
+	return limit - remaining, err
 }

@@ -22,7 +22,8 @@ Usage:
   soak kills [flags]    kill a server under load again and again; fail if it loses what it was to keep
   soak remote [flags]   call servers in front of a Redis cluster; fail unless limits are kept, also while masters are killed
   soak failover [flags] let a replica take over under load again and again; fail if anything confirmed is lost, or doubled
-  soak changes [flags]  kill either server of a pair around a planned change; fail if a debt older than promised is gone
+  soak changes [flags]  change the leader as planned over links of each round trip; fail unless one leads and nothing is lost
+  soak changekills [flags] kill either server of a pair around a planned change; fail if a debt older than promised is gone
   soak waits [flags]    kill a leader again and again; fail if its replica lacks what WAIT has confirmed
   soak replica [flags]  measure what others notice of a slow replica and of a full sync; fail if either takes too much memory
   soak values [flags]   make the same calls of values at a server and a redis-server; flood a server with values beside honest clients
@@ -43,7 +44,7 @@ func main() {
 // run is the whole program.
 func run(ctx context.Context, args []string, stdout io.Writer) error {
 	commands := map[string]func(context.Context, []string, io.Writer) error{"run": runSoak, "kills": runKills, "remote": runRemote,
-		"failover": runFailover, "changes": runChanges, "waits": runWaits, "replica": runReplica, "values": runValues, "measure": runMeasure}
+		"failover": runFailover, "changes": runChanges, "changekills": runChangeKills, "waits": runWaits, "replica": runReplica, "values": runValues, "measure": runMeasure}
 	if len(args) == 0 || args[0] == "-h" || args[0] == "--help" || args[0] == "help" {
 		_, err := io.WriteString(stdout, usage)
 		return err

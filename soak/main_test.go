@@ -65,13 +65,13 @@ func TestFailover(t *testing.T) {
 	try(t, "failover", "--rounds", rounds)
 }
 
-// TestChanges is a few kills.
-func TestChanges(t *testing.T) {
+// TestChangeKills is a few kills.
+func TestChangeKills(t *testing.T) {
 	kills, every := "50", "80ms"
 	if testing.Short() {
 		kills, every = "8", "500ms"
 	}
-	try(t, "changes", "--kills", kills, "--every", every)
+	try(t, "changekills", "--kills", kills, "--every", every)
 }
 
 // TestWaits is a few kills.

@@ -55,6 +55,18 @@ func trials() []trial {
 		{number: "5", attack: "wrong passwords", logUnread: true},
 		{number: "grpc", attack: "gRPC that unpacks to 250 KB", strangers: true},
 		{number: "grpc", attack: "gRPC of 125,000 entries"},
+		{number: "20", attack: "stalled bodies"},
+		{number: "20", attack: "stalled messages"},
+		{number: "20", attack: "bodies that do not end"},
+		{number: "20", attack: "half headers"},
+		{number: "20", attack: "half-sent commands"},
+		{number: "21", attack: "scrapes", connections: 24},
+		{number: "21", attack: "pages", connections: 24},
+		{number: "21", attack: "rapid reset", connections: 3},
+		{number: "21", attack: "PINGs of HTTP/2", connections: 3},
+		{number: "21", attack: "SETTINGS of HTTP/2", connections: 3},
+		{number: "21", attack: "CONTINUATION without end", connections: 3},
+		{number: "21", attack: "handshakes of TLS", connections: 24},
 	}
 }
 

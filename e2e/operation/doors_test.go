@@ -58,6 +58,18 @@ func TestHTTPSharesStates(t *testing.T) {
 	checkProtocols(t, p, ca)
 }
 
+// TestHTTPAtThePortOfHTTPS is told so.
+func TestHTTPAtThePortOfHTTPS(t *testing.T) {
+	t.Parallel()
+	files, _ := harness.NewTLSFiles(t)
+	p := harness.StartServer(t, append(files.Flags(), "--http-tls-addr", "127.0.0.1:0")...)
+	nc := harness.DialTCP(t, p.HTTPS)
+	harness.Send(t, nc, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	if got := harness.ReadTo(t, nc, "one's\n"); !strings.HasPrefix(got, "HTTP/1.0 400 ") {
+		t.Errorf("got %q", got)
+	}
+}
+
 // checkProtocols expects HTTP/2 over TLS where a client offers it.
 func checkProtocols(t *testing.T, p *harness.Process, ca *certtest.CA) {
 	t.Helper()

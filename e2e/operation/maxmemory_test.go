@@ -2,6 +2,7 @@ package operation
 
 import (
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
@@ -45,6 +46,36 @@ func TestFloodKeepsToMaxMemory(t *testing.T) {
 		}
 		p.Logged(t, `"percent":90`)
 		p.Logged(t, "new keys found no room")
+	}
+}
+
+// TestClientsAreBoundedByDefault: without --maxmemory clients may hold a quarter of what the process may
+// take, as the log says at the start.
+func TestClientsAreBoundedByDefault(t *testing.T) {
+	t.Parallel()
+	const available, most = 64 << 20, 16 << 20
+	start := func(args ...string) *harness.Process {
+		cmd := harness.Command(t, append([]string{"--addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0", "--log-format", "json", "--maxmemory", "0"}, args...)...)
+		cmd.Env = append(cmd.Environ(), fmt.Sprint("GOMEMLIMIT=", available))
+		p := harness.Start(t, cmd)
+		p.Eventually(t, "be ready", p.ReadReady)
+		return p
+	}
+	p := start()
+	p.Logged(t, fmt.Sprintf(`"clients":%d,"maxmemory_clients":"25%%","available":%d`, most, available))
+	honest := p.Dial(t)
+	for range 40 { // 36 MB
+		nc := p.Dial(t)
+		go func() { _, _ = io.WriteString(nc, "*1\r\n$1000000\r\n"+strings.Repeat("x", 900_000)) }()
+	}
+	p.Eventually(t, "close clients that hold most", func() bool {
+		return p.Metric(t, `cellserver_connections_closed_total{reason="memory"}`) > 10 && p.Metric(t, "cellserver_client_memory_bytes") <= most
+	})
+	harness.Exchange(t, honest, "PING\r\n", "+PONG\r\n")
+	if open := start("--maxmemory-clients", "0"); open.Metric(t, "cellserver_client_memory_max_bytes") != 0 {
+		t.Error("a bound that was turned off is there")
+	} else {
+		open.Logged(t, "also for what clients hold")
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -152,12 +153,14 @@ func sameStates(t *testing.T, got, want map[string]string) {
 	}
 }
 
-// link is a proxy between a replica and its leader, which can be cut.
+// link is a proxy between a replica and its leader, which can be cut, and delays what it carries.
 type link struct {
-	addr, to string
+	addr string
 
 	mu    sync.Mutex // guards all below
+	to    string
 	isCut bool
+	delay time.Duration // of each way
 	conns map[net.Conn]struct{}
 }
 
@@ -184,8 +187,25 @@ func newLink(t *testing.T, to string) *link {
 	return k
 }
 
+// lead sets the server that new connections lead to.
+func (k *link) lead(to string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.to = to
+}
+
+// slow sets the round trip.
+func (k *link) slow(roundTrip time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.delay = roundTrip / 2
+}
+
 func (k *link) join(from net.Conn) {
-	to, err := net.Dial("tcp", k.to)
+	k.mu.Lock()
+	target := k.to
+	k.mu.Unlock()
+	to, err := net.Dial("tcp", target)
 	if err != nil {
 		_ = from.Close()
 		return
@@ -193,21 +213,41 @@ func (k *link) join(from net.Conn) {
 	if !k.add(from, to) {
 		return
 	}
-	go pump(from, to)
-	pump(to, from)
+	go k.pump(from, to)
+	k.pump(to, from)
 }
 
-func pump(to, from net.Conn) {
-	buf := make([]byte, 64<<10)
-	for {
-		n, err := from.Read(buf)
-		if err == nil {
-			_, err = to.Write(buf[:n])
+// piece is what a link has read.
+type piece struct {
+	bytes []byte
+	due   time.Time
+}
+
+// pump forwards one way. What is on the way does not hold up what follows.
+func (k *link) pump(to, from net.Conn) {
+	pieces := make(chan piece, 1000)
+	go func() {
+		defer close(pieces)
+		for {
+			buf := make([]byte, 64<<10)
+			n, err := from.Read(buf)
+			if err != nil {
+				return
+			}
+			k.mu.Lock()
+			due := time.Now().Add(k.delay)
+			k.mu.Unlock()
+			pieces <- piece{buf[:n], due}
 		}
-		if err != nil {
-			_, _ = to.Close(), from.Close()
-			return
+	}()
+	for p := range pieces {
+		time.Sleep(time.Until(p.due))
+		if _, err := to.Write(p.bytes); err != nil {
+			break
 		}
+	}
+	_, _ = to.Close(), from.Close()
+	for range pieces { // else the reader waits
 	}
 }
 

@@ -1,6 +1,7 @@
 package replication
 
 import (
+	"net"
 	"strings"
 	"syscall"
 	"testing"
@@ -123,4 +124,63 @@ func TestPeerIsItself(t *testing.T) {
 	if code == 0 || !strings.Contains(said, "--peer is this server itself") {
 		t.Errorf("it ends with %d, and says %s", code, said)
 	}
+}
+
+// TestTwoLeadersMeet: of a pair that was apart, the old leader follows the promoted one once it sees it. If
+// neither's states go on from the other's, both say so and nobody yields, until one is told to follow.
+func TestTwoLeadersMeet(t *testing.T) {
+	t.Parallel()
+	var links [2]*link
+	for i := range links {
+		links[i] = newLink(t, "")
+	}
+	begin := func(i int) *server {
+		_, port, _ := net.SplitHostPort(links[i].addr)
+		s := start(t, "--peer", links[1-i].addr, "--peer-wait", "1s", "--replica-announce-ip", "127.0.0.1", "--replica-announce-port", port)
+		links[i].lead(s.Addr)
+		return s
+	}
+	apart := func() {
+		for _, k := range links {
+			k.cut()
+		}
+	}
+	meet := func() {
+		for _, k := range links {
+			k.mend()
+		}
+	}
+	apart() // nothing to lead to yet
+	a := begin(0)
+	meet()
+	b := begin(1)
+	b.awaitLink(t, "up")
+	a.charge(t, "a", 10)
+	a.inStep(t)
+	apart()
+	b.awaitLink(t, "down")
+	b.promote(t)
+	b.charge(t, "b", 10)
+	a.charge(t, "c", 10)
+	meet()
+	a.awaitLink(t, "up")
+	b.inStep(t)
+	sameStates(t, a.dumps(t), b.dumps(t))
+	a.expect(t, "READONLY ", "CL.THROTTLE", "a", 9, 1, 60)
+
+	apart()
+	a.crash(t)
+	a = begin(0)
+	meet()
+	for _, s := range []*server{a, b} {
+		s.await(t, "cell_peer_leads", "1")
+		if got := s.field(t, "role"); got != "master" {
+			t.Errorf("it is a %s", got)
+		}
+	}
+	a.Logged(t, "two servers lead, and neither's states go on from the other's")
+	a.follow(t, links[1].addr)
+	a.awaitLink(t, "up")
+	b.await(t, "cell_peer_leads", "0")
+	sameStates(t, a.dumps(t), b.dumps(t))
 }

@@ -175,7 +175,7 @@ func (a *app) sample() dashboard.Sample {
 func (a *app) sampleStorage(sample *dashboard.Sample) {
 	if replication := a.replicationStatus(); replication != nil {
 		n := replication().Counts
-		sample.HandoversTimedOut, sample.ChangesRefused = n.HandoverTimeouts, n.RefusedWithout
+		sample.HandoversTimedOut, sample.ChangesRefused = n.HandoverTimeouts+n.HandoverFailures, n.RefusedWithout
 	}
 	if a.storage.Remote != nil {
 		figures := a.storage.Remote.Stats()

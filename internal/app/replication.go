@@ -115,13 +115,11 @@ func (a *app) replicaReady() error {
 	return nil
 }
 
-// drainTime is how long the end of a leader waits for its replicas.
-const drainTime = time.Second
-
 const errShuttingDown gate.Refusal = "READONLY the server is shutting down, and its replicas have everything; nothing was changed"
 
-// drainReplicas refuses changes, and waits until replicas have what was changed before.
-func (a *app) drainReplicas() {
+// drainReplicas refuses changes, and waits until replicas have what was changed before, for the bound of a
+// planned change at most.
+func (a *app) drainReplicas(ctx context.Context) {
 	if a.replication == nil {
 		return
 	}
@@ -133,9 +131,11 @@ func (a *app) drainReplicas() {
 	a.storage.Gate.Close(gate.Replica, 0, errShuttingDown)
 	done := make(chan struct{})
 	a.replication.Wait(len(st.Replicas), func() { close(done) })
+	ctx, cancel := context.WithTimeout(ctx, replicas.Bound(st.RoundTrip))
+	defer cancel()
 	select {
 	case <-done:
-	case <-time.After(drainTime):
+	case <-ctx.Done():
 		a.log.Warn("not all replicas have the latest changes", "replicas", len(st.Replicas))
 	}
 }

@@ -64,7 +64,7 @@ func (a *app) shutdown() error {
 	ctx, cancel := context.WithTimeout(context.Background(), a.options.ShutdownTimeout)
 	defer cancel()
 	a.notifyStopping()
-	a.drainReplicas()
+	a.drainReplicas(ctx)
 	defer time.AfterFunc(backgroundGrace, a.engine.EndBackground).Stop()
 	var others sync.WaitGroup
 	others.Go(func() { a.doors.Shutdown(ctx) })

@@ -172,7 +172,7 @@ func (o *Options) defineClientLimits(fs *pflag.FlagSet) {
 	flagvalue.FuncVar(fs, flagvalue.Func{
 		Kind: "size", Takes: "a size or a percentage, such as 64mb or 25%", Get: o.MaxMemoryClients.String,
 		Set: func(text string) bool { return o.MaxMemoryClients.Set(text) == nil },
-	}, "maxmemory-clients", "largest `size` of memory held for all clients, such as 64mb, or a percentage of --maxmemory; beyond it the connection that holds most is closed; 0 for no limit")
+	}, "maxmemory-clients", "largest `size` of memory held for all clients, such as 64mb, or a percentage of --maxmemory, or without one of the cgroup's limit or the machine's memory; beyond it the connection that holds most is closed; 0 for no limit")
 	flagvalue.NumberVar(fs, &o.MaxNewKeysPerSecond, "max-new-keys-per-second", 0, 0, clients.MaxNewKeys, "new keys that the clients of one address may create per second; calls on existing keys are not limited; 0 for no limit")
 	flagvalue.NumberVar(fs, &o.MaxArgs, "max-args", 1<<20, 16, 1<<31-1, "largest number of arguments of a command")
 	flagvalue.NumberVar(fs, &o.MaxCommandBytes, "max-command-bytes", 4<<20, 1<<10, 1<<30, "largest size of a command in bytes")

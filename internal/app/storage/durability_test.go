@@ -60,7 +60,7 @@ func TestMemoryWarnings(t *testing.T) {
 	var log bytes.Buffer
 	nowNs, evicted, refused := int64(0), uint64(0), uint64(0)
 	w := memoryWarnings{
-		log: slog.New(slog.NewTextHandler(&log, nil)), now: func() int64 { return nowNs }, bound: memory.NewBound(shard.New()),
+		log: slog.New(slog.NewTextHandler(&log, nil)), now: func() int64 { return nowNs }, bound: memory.NewBound(shard.New(), 0),
 		limiters: ofLimiters(&memory.Shortage{}), values: ofValues(&memory.Shortage{}),
 	}
 	for i, step := range []struct {

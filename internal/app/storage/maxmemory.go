@@ -23,7 +23,7 @@ func boundMemory(o *settings.Options, s store.Bounded, log *slog.Logger) *memory
 			"maxmemory", maxBytes, "maxmemory_clients", state.Clients.String())
 		state.Clients = settings.Quarter()
 	}
-	bound := memory.NewBound(s)
+	bound := memory.NewBound(s, memory.Available())
 	bound.Set(state)
 	if tooSmall {
 		log.Warn("70 % of the cgroup's memory limit is less than the server needs; raise the limit, or set --maxmemory",
@@ -32,9 +32,15 @@ func boundMemory(o *settings.Options, s store.Bounded, log *slog.Logger) *memory
 	return bound
 }
 
-// logMemory logs the maximum of memory, if there is one, and its shares.
+// logMemory logs the maximum of memory and its shares, or without one that of clients.
 func (s *Storage) logMemory() {
 	maxBytes, tooSmall := s.options.MaxMemoryBytes()
+	if clients := s.Memory.ClientBytes(); maxBytes == 0 && clients != 0 {
+		s.log.Info("memory is unbounded, but for what clients hold", "clients", clients, "maxmemory_clients", s.options.MaxMemoryClients.String(),
+			"available", memory.Available(), "hint", "bound all by --maxmemory")
+	} else if maxBytes == 0 {
+		s.log.Warn("memory is unbounded, also for what clients hold", "hint", "set --maxmemory, or --maxmemory-clients to a size")
+	}
 	if shares := s.Memory.State().Shares; maxBytes != 0 && !tooSmall {
 		s.log.Info("memory is bounded", "maxmemory", maxBytes, "policy", s.options.MaxMemoryPolicy, "keys", shares.Tables,
 			"values", shares.Values, "clients", shares.Clients, "scripts", shares.Scripts)

@@ -52,7 +52,7 @@ func (v *view) replicaNotices() (notices []string) {
 }
 
 // replicationFaults returns that a replica has no link to its leader or is far behind, or that a leader lacks
-// replicas.
+// replicas or is not the only one.
 func (v *view) replicationFaults() []fault {
 	st, t := v.replication, v.t
 	if st == nil {
@@ -61,6 +61,8 @@ func (v *view) replicationFaults() []fault {
 	again := v.within(refusedChanges, tooFewReplicas.row().within)
 	lagNs := farthestNs(st)
 	switch {
+	case st.PeerLeads:
+		return []fault{{alarm: peerLeads, what: t.PeerLeads, meaning: t.PeerLeadsMeans, todo: t.PeerLeadsDo}}
 	case st.Role == replicas.Leader && (st.Good < st.MinReplicas || tooFewReplicas.over(float64(again)) != calm):
 		return []fault{{
 			alarm: tooFewReplicas, what: t.TooFewReplicas, meaning: t.TooFewRefuses,
@@ -149,11 +151,11 @@ func (v *view) replicationPart() g.Node {
 			entry(t.Backlog, size(st.Backlog)+" "+fmt.Sprintf(t.Of, size(st.MaxBacklog))),
 			entry(t.FullSyncsGiven, whole(n.FullSyncs)), entry(t.PartialSyncs, whole(n.PartialSyncs)), entry(t.ReplicasEvicted, whole(n.Evicted)))
 	}
-	switch planned := n.Handovers + n.HandoverTimeouts; {
+	switch failed := n.HandoverTimeouts + n.HandoverFailures; {
 	case st.HandingOver:
 		facts = append(facts, entry(t.LeaderChange, t.HandingOver))
-	case planned > 0:
-		facts = append(facts, entry(t.LeaderChange, fmt.Sprintf(t.HandoverCount, whole(planned), whole(n.HandoverTimeouts))))
+	case n.Handovers+failed > 0:
+		facts = append(facts, entry(t.LeaderChange, fmt.Sprintf(t.HandoverCount, whole(n.Handovers+failed), whole(failed))))
 	}
 	return v.section("replication", t.Replication, replicaTable(t, st.Replicas), list("list", facts...))
 }

@@ -53,7 +53,7 @@ func TestLeader(t *testing.T) {
 	page := body(t, p, "lang=en")
 	wantText(t, page, "<dt>Role</dt><dd>leader</dd>", "<dt>Replicas</dt><dd>2</dd>", "<dt>Backlog</dt><dd>2\u00a0MiB of 16\u00a0MiB</dd>",
 		`<th scope="row">192.0.2.2:6380</th><td>follows</td><td>30`+"\u00a0ms</td><td>512\u00a0B</td>", "<td>full sync</td><td>2m5s</td><td>3\u00a0MiB</td>",
-		"<dt>Full syncs given since the start</dt><dd>2</dd>", "<dt>Planned changes of leader</dt><dd>2, of which 1 timed out</dd>")
+		"<dt>Full syncs given since the start</dt><dd>2</dd>", "<dt>Planned changes of leader</dt><dd>2, of which 1 failed</dd>")
 	lacksText(t, page, "READONLY", "NOREPLICAS")
 	noMarkup(t, page)
 	wantText(t, body(t, p, "lang=zh"), "<dt>角色</dt><dd>主节点</dd>", "<td>全量同步</td>")
@@ -63,6 +63,8 @@ func TestLeader(t *testing.T) {
 	wantText(t, page, announced(tooFewReplicas, "Too few replicas keep up. Calls that would change a key are refused with -NOREPLICAS.</p>"),
 		"<p>1 of the 2 replicas that --min-replicas-to-write requires keep up. Repair", tileOf("replicas", critical, "Replicas", "1 / 2</span>"),
 		"<dt>Planned changes of leader</dt><dd>under way</dd>")
+	st.PeerLeads = true
+	wantText(t, body(t, pageWith(st), "lang=en"), announced(peerLeads, "The other server of the pair leads, too."), "send REPLICAOF to the other one")
 	st = replicas.Status{MinReplicas: 1}
 	wantText(t, body(t, pageWith(st), "lang=zh"), "跟得上的副本有 0 个，--min-replicas-to-write 要求 1 个。")
 }

@@ -37,6 +37,7 @@ type alarm uint8
 const (
 	notDurable alarm = iota
 	tooFewReplicas
+	peerLeads
 	storeAway
 	storeServerAway
 	connectionsRefused
@@ -81,6 +82,7 @@ func severityRows() [alarms]severityRow {
 	return [alarms]severityRow{
 		notDurable:           {alert: "NotDurable", urgent: critical, above: 10, tile: "durability"},
 		tooFewReplicas:       {alert: "TooFewReplicas", urgent: critical, above: 3, within: 5 * time.Minute, tile: "replicas"},
+		peerLeads:            {alert: "PeerLeads", urgent: critical},
 		storeAway:            {alert: "StoreAway", urgent: critical, tile: "store"},
 		storeServerAway:      {alert: "StoreServerAway", urgent: critical, tile: "store"},
 		connectionsRefused:   {alert: "ConnectionsRefused", urgent: critical, above: 10, within: 5 * time.Minute, tile: "connections"},

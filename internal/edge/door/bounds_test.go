@@ -19,6 +19,7 @@ import (
 	"cellserver/internal/redis/reply"
 	"cellserver/internal/test/patience"
 	"cellserver/internal/wire/acl"
+	"cellserver/internal/wire/catalog"
 	"cellserver/internal/wire/peer"
 )
 
@@ -74,6 +75,7 @@ func (s slowSession) SubmitTogether(_ []peer.Call, _ bool, answers []reply.Answe
 func (slowSession) Permits(peer.Call) *reply.Answer { return nil }
 func (slowSession) Become(*acl.User)                {}
 func (slowSession) HungUp(peer.Hangup)              {}
+func (slowSession) HoldsInput(_, _ int)             {}
 func (slowSession) Close()                          {}
 
 // serve serves l by a door of slow sessions.
@@ -82,7 +84,7 @@ func serve(t *testing.T, l net.Listener, s slowSession) (*door.Door, *server.Ser
 	now, log := func() int64 { return time.Now().UnixNano() }, slog.New(slog.DiscardHandler)
 	on := server.New(server.Config{Now: now, Log: log, Limits: server.Limits{MaxClients: 10}})
 	d := door.New(door.Config{
-		Name: peer.HTTP, Server: on, Users: &acl.Users{}, Tokens: &door.Tokens{}, Now: now, Log: log,
+		Name: peer.HTTP, Server: on, Users: acl.NewUsers(catalog.New().ForRules()), Tokens: &door.Tokens{}, Now: now, Log: log,
 		NewSession: func(peer.Peer, peer.Conn) door.Session { return s },
 		Admit:      func(peer.Peer) string { return "" },
 	}, http.HandlerFunc(answer))

@@ -2,7 +2,6 @@ package door
 
 import (
 	"context"
-	"crypto/tls"
 	"net"
 	"net/http"
 	"sync"
@@ -16,20 +15,26 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// Conn is a connection of a door and its sessions: one, and more while requests of HTTP/2 run at once.
+// Conn is a connection of a door and its sessions: one from the beginning, and more while requests of HTTP/2
+// run at once.
 type Conn struct {
-	net.Conn
-	door    *Door
-	guest   *server.Guest
-	refusal string // why it is not a client, or empty
-	reason  atomic.Int32
-	begun   bool    // it has sent something
-	frames  *frames // nil unless it speaks HTTP/2 without TLS
+	net.Conn // TLS's, if there is
+	wire     *wire
+	door     *Door
+	host     string // its network, of which all connections count together
+	refusal  string // why it is not a client, or empty
+	reason   atomic.Int32
+	matched  int     // bytes of the preface that it has sent
+	begun    bool    // it has sent enough to know its protocol
+	shaken   bool    // hands, over TLS
+	frames   *frames // nil unless it speaks HTTP/2
 
 	submitting sync.Mutex // held by the request that is executed
+	holding    holding
 
 	mu     sync.Mutex // guards all below
-	peer   *peer.Peer // once the certificate is known
+	peer   *peer.Peer // nil before the end of the handshake
+	main   *client    // the one that holds what the connection does; nil before peer is known
 	idle   []*client
 	closed bool
 }
@@ -40,28 +45,39 @@ const maxIdle = 4
 type connKey struct{}
 
 func withConn(ctx context.Context, nc net.Conn) context.Context {
-	if secured, ok := nc.(*tls.Conn); ok {
-		nc = secured.NetConn()
-	}
 	return context.WithValue(ctx, connKey{}, nc)
 }
 
 // ConnOf returns the connection of a request.
-func ConnOf(r *http.Request) *Conn { return FromContext(r.Context(), r.TLS) }
+func ConnOf(r *http.Request) *Conn { return FromContext(r.Context()) }
 
-// FromContext returns the connection of a request by its context. state is its TLS, or nil.
-func FromContext(ctx context.Context, state *tls.ConnectionState) *Conn {
-	c := ctx.Value(connKey{}).(*Conn)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.peer == nil && c.guest != nil {
-		p := c.guest.Peer
-		if p.TLS = state != nil; p.TLS && len(state.PeerCertificates) > 0 {
-			p.CertName = state.PeerCertificates[0].Subject.CommonName
-		}
-		c.peer = &p
+// FromContext returns the connection of a request by its context.
+func FromContext(ctx context.Context) *Conn { return ctx.Value(connKey{}).(*Conn) }
+
+// wire is the network's side of a connection, and counts its bytes.
+type wire struct {
+	net.Conn
+	guest     *server.Guest   // nil for a connection that is refused
+	handshake *conn.Handshake // nil without TLS
+}
+
+// Read implements net.Conn.
+func (w *wire) Read(b []byte) (int, error) {
+	n, err := w.handshake.Read(b, w.Conn.Read)
+	if w.guest != nil {
+		w.guest.Received(n)
 	}
-	return c
+	return n, err
+}
+
+// Write implements net.Conn.
+func (w *wire) Write(b []byte) (int, error) {
+	w.handshake.Write()
+	n, err := w.Conn.Write(b)
+	if w.guest != nil {
+		w.guest.Sent(n)
+	}
+	return n, err
 }
 
 // Count counts a request of the connection that began at a time of Config.Now.
@@ -78,61 +94,79 @@ func (c *Conn) Read(b []byte) (int, error) {
 	if c.frames != nil {
 		return c.frames.read(b, c.receive)
 	}
-	n, err := c.receive(b)
+	if err := c.shakeHands(); err != nil {
+		return 0, err
+	}
+	n, err := c.Conn.Read(b)
 	if !c.begun && n > 0 {
-		c.begin(b[:n])
+		if err := c.begin(b[:n]); err != nil {
+			return 0, c.flooded(err)
+		}
+	}
+	if c.frames == nil {
+		c.holdRequest(n)
 	}
 	return n, err
 }
 
+// receive reads frames.
 func (c *Conn) receive(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	if c.guest != nil {
-		c.guest.Received(n)
+	if flood := c.note(b[:n]); flood != nil {
+		return 0, c.flooded(flood)
 	}
 	return n, err
+}
+
+// flooded notes why the connection ends, after a pause as for a wrong password: to open another at once would
+// cost others more than the flood.
+func (c *Conn) flooded(err error) error {
+	if c.wire.guest != nil {
+		time.Sleep(c.door.flooders.Add(c.wire.guest.Peer, c.door.Now()))
+	}
+	c.reason.CompareAndSwap(int32(conn.ReasonClient), int32(conn.ReasonSession))
+	if count := c.door.floods.Due(c.door.Now()); count > 0 {
+		c.door.Log.Warn("a connection is closed, as it resets more streams than it lets be answered, or sends too many frames that ask nothing",
+			"door", c.door.Name.String(), "client", c.wire.RemoteAddr().String(), "count", count)
+	}
+	return err
 }
 
 // Write implements net.Conn.
 func (c *Conn) Write(b []byte) (int, error) {
-	if c.frames != nil {
-		return c.frames.write(b, c.send)
+	if c.frames == nil {
+		return c.send(b)
 	}
-	return c.send(b)
+	more, grown := c.frames.ledger.sent(b)
+	c.hold(grown)
+	return c.frames.write(b, more, c.send)
 }
 
-func (c *Conn) send(b []byte) (int, error) {
-	n, err := c.Conn.Write(b)
-	if c.guest != nil {
-		c.guest.Sent(n)
-	}
-	return n, err
-}
+func (c *Conn) send(b []byte) (int, error) { return c.Conn.Write(b) }
 
 // Close implements net.Conn.
 func (c *Conn) Close() error {
 	err := c.Conn.Close()
 	c.mu.Lock()
 	first, idle := !c.closed, c.idle
-	c.closed, c.idle = true, nil
+	c.closed, c.idle, c.main = true, nil, nil
 	c.mu.Unlock()
 	for _, one := range idle {
 		one.session.Close()
 	}
 	switch {
 	case !first:
-	case c.guest == nil:
+	case c.wire.guest == nil:
 		c.door.refused.Add(-1)
 	default:
-		c.guest.Leave(conn.Reason(c.reason.Load()))
+		c.wire.guest.Leave(conn.Reason(c.reason.Load()))
 	}
 	return err
 }
 
-// Full returns ErrFull if the connection is none of the clients, or if more requests than --maxclients are
-// under way: each takes memory, and those of HTTP/2 are many to a connection.
+// Full returns ErrFull if the connection is none of the clients.
 func (c *Conn) Full() error {
-	if c.refusal != "" || c.door.running.Load() > int64(max(c.door.Server.Limits().MaxClients, maxStreams)) {
+	if c.refusal != "" {
 		return ErrFull
 	}
 	return nil
@@ -198,6 +232,10 @@ func (c *Conn) refuseToken(r *http.Request) {
 		c.door.Log.Warn("a request with an unknown token, or one of a disabled user, is refused", "door", c.door.Name.String(), "client", c.peer.Addr, "count", count,
 			"hint", "see --http-tokens-file; SIGHUP reloads it")
 	}
+	if !c.door.pauses.take(c.host) { // so many wait that one more would slow nobody down
+		return
+	}
+	defer c.door.pauses.leave(c.host)
 	select {
 	case <-time.After(pause):
 	case <-r.Context().Done():
@@ -246,18 +284,16 @@ func (c *Conn) AskTogether(ctx context.Context, user *acl.User, all bool, calls 
 }
 
 func (c *Conn) ask(ctx context.Context, user *acl.User, submit func(Session, []reply.Answer) ([]reply.Answer, peer.Status)) (answers []reply.Answer, err error) {
+	if err := c.door.enterRequest(); err != nil {
+		return nil, err
+	}
+	defer c.door.running.Add(-1)
 	s := c.take()
 	if s == nil {
 		return nil, net.ErrClosed
 	}
 	done := false
-	defer func() {
-		if done {
-			c.putBack(s)
-		} else {
-			s.session.Close() // also after a panic
-		}
-	}()
+	defer func() { c.putBack(s, done) }() // also after a panic
 	s.session.Become(user)
 	for {
 		var status peer.Status
@@ -290,58 +326,4 @@ func (c *Conn) Turn(f func()) {
 	c.door.turns <- struct{}{}
 	defer func() { <-c.door.turns }()
 	f()
-}
-
-// client is a session of a connection. It implements peer.Conn.
-type client struct {
-	conn    *Conn
-	session Session
-	woken   chan struct{}
-}
-
-func (c *Conn) take() *client {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return nil
-	}
-	if n := len(c.idle); n > 0 {
-		s := c.idle[n-1]
-		c.idle = c.idle[:n-1]
-		return s
-	}
-	s := &client{conn: c, woken: make(chan struct{}, 1)}
-	s.session = c.door.NewSession(*c.peer, s)
-	return s
-}
-
-func (c *Conn) putBack(s *client) {
-	c.mu.Lock()
-	keep := !c.closed && len(c.idle) < maxIdle
-	if keep {
-		c.idle = append(c.idle, s)
-	}
-	c.mu.Unlock()
-	if !keep {
-		s.session.Close()
-	}
-}
-
-// Wake implements peer.Conn.
-func (s *client) Wake() {
-	select {
-	case s.woken <- struct{}{}:
-	default:
-	}
-}
-
-// Kill implements peer.Conn.
-func (s *client) Kill() { s.end(conn.ReasonKilled) }
-
-// Evict implements peer.Conn.
-func (s *client) Evict() { s.end(conn.ReasonMemory) }
-
-func (s *client) end(reason conn.Reason) {
-	s.conn.reason.CompareAndSwap(int32(conn.ReasonClient), int32(reason))
-	go func() { _ = s.conn.Close() }() // as the caller may hold a lock that sessions need
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"log"
 	"log/slog"
 	"net"
@@ -30,6 +31,7 @@ type Session interface {
 	Permits(call peer.Call) (refused *reply.Answer)
 	Become(user *acl.User)
 	HungUp(h peer.Hangup)
+	HoldsInput(bytes, free int)
 	Close()
 }
 
@@ -65,10 +67,14 @@ type Door struct {
 	Stats   *Stats
 	http    *http.Server
 	refused atomic.Int32
-	running atomic.Int64  // requests
+	running atomic.Int64  // requests that are executed or wait in a command
+	waits   waits         // those that wait for their body
+	pauses  pauses        // those of strangers
 	turns   chan struct{} // has as many as may be executed at once
 
-	problems, badTokens often.Counter // rate-limited log lines
+	flooders login.Failures // hosts whose connections were closed for floods
+
+	problems, badTokens, floods often.Counter // rate-limited log lines
 }
 
 // New returns a Door. Its handler finds its connection by ConnOf.
@@ -76,10 +82,9 @@ func New(c Config, h http.Handler) *Door {
 	d := &Door{Config: c, Stats: NewStats(), turns: make(chan struct{}, runtime.GOMAXPROCS(0))}
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(true)
-	protocols.SetHTTP2(true)
-	protocols.SetUnencryptedHTTP2(true)
+	protocols.SetUnencryptedHTTP2(true) // or encrypted: Conn has TLS below
 	d.http = &http.Server{
-		Handler:   d.counted(CloseDoubtful(h)),
+		Handler:   d.watched(CloseDoubtful(h)),
 		Protocols: protocols,
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: maxStreams, MaxReadFrameSize: 1 << 16, MaxReceiveBufferPerStream: 1 << 16, MaxReceiveBufferPerConnection: 1 << 20,
@@ -99,21 +104,40 @@ func New(c Config, h http.Handler) *Door {
 // extraHeaderBytes is what net/http reads beyond its maximum.
 const extraHeaderBytes = 4 << 10
 
-// counted counts the requests under way, whose number Conn.Full bounds.
-func (d *Door) counted(h http.Handler) http.Handler {
+// watched counts what a request holds, and those that wait for their body.
+func (d *Door) watched(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		d.running.Add(1)
-		defer d.running.Add(-1)
+		c := ConnOf(r)
+		if r.Body != http.NoBody {
+			b := &body{ReadCloser: r.Body, conn: c, control: http.NewResponseController(w)}
+			defer b.end()
+			r.Body = b
+		}
+		defer func() { c.hold(-int(c.holding.request.Swap(0))) }()
 		h.ServeHTTP(w, r)
 	})
 }
 
+// enterRequest counts a request that is executed, unless there are as many as clients may be: each takes
+// memory, and those of HTTP/2 are many to a connection.
+func (d *Door) enterRequest() error {
+	if d.running.Add(1) > int64(max(d.Server.Limits().MaxClients, maxStreams)) {
+		d.running.Add(-1)
+		return ErrFull
+	}
+	return nil
+}
+
+// mostWaits returns how many requests of a host may wait for their body: an eighth of what may be executed,
+// and all of a connection.
+func (d *Door) mostWaits() int { return max(d.Server.Limits().MaxClients/8, maxStreams) }
+
 // Serve serves connections from l until Shutdown.
-func (d *Door) Serve(l net.Listener) error { return d.http.Serve(listener{l, d}) }
+func (d *Door) Serve(l net.Listener) error { return d.http.Serve(listener{l, d, nil}) }
 
 // ServeTLS is Serve over TLS. The configuration offers Protocols.
 func (d *Door) ServeTLS(l net.Listener, config *tls.Config) error {
-	return d.http.Serve(tls.NewListener(listener{l, d}, config))
+	return d.http.Serve(listener{l, d, config})
 }
 
 // Protocols returns what a configuration of TLS offers.
@@ -130,6 +154,7 @@ func (d *Door) Shutdown(ctx context.Context) {
 type listener struct {
 	net.Listener
 	door *Door
+	tls  *tls.Config // nil without TLS
 }
 
 func (l listener) Accept() (net.Conn, error) {
@@ -138,21 +163,76 @@ func (l listener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if c := l.door.enter(nc); c != nil {
+		if c := l.door.enter(nc, l.tls); c != nil {
 			return c, nil
 		}
 	}
 }
 
 // enter returns a connection, or nil if it is closed at once because too many others are refused.
-func (d *Door) enter(nc net.Conn) *Conn {
+func (d *Door) enter(nc net.Conn, config *tls.Config) *Conn {
 	guest, refusal := d.Server.Enter(nc, d.Name)
 	if refusal != "" && d.refused.Add(1) > maxRefused {
 		d.refused.Add(-1)
 		_ = nc.Close()
 		return nil
 	}
-	return &Conn{Conn: nc, door: d, guest: guest, refusal: refusal}
+	c := &Conn{wire: &wire{Conn: nc, guest: guest}, door: d, refusal: refusal}
+	c.Conn = c.wire
+	if config != nil {
+		c.Conn, c.wire.handshake = tls.Server(c.wire, config), d.Server.Handshakes().Begin()
+	}
+	if guest == nil {
+		return c
+	}
+	c.host = guest.Peer.Network()
+	if config == nil {
+		c.know(guest.Peer)
+	}
+	return c
+}
+
+// know begins the connection's first session, as its client is known.
+func (c *Conn) know(p peer.Peer) {
+	c.mu.Lock()
+	c.peer = &p
+	c.mu.Unlock()
+	c.hold(connBytes)
+}
+
+// shakeHands makes the handshake of TLS, before anything is read. net/http bounds its time.
+func (c *Conn) shakeHands() error {
+	secured, ok := c.Conn.(*tls.Conn)
+	if !ok || c.shaken {
+		return nil
+	}
+	c.shaken = true
+	err := secured.HandshakeContext(context.Background())
+	c.wire.handshake.End()
+	if plain := (tls.RecordHeaderError{}); errors.As(err, &plain) && plain.Conn != nil && isHTTP(plain.RecordHeader) {
+		_, _ = io.WriteString(plain.Conn, "HTTP/1.0 400 Bad Request\r\n\r\nthis address takes HTTPS; http:// is another one's\n")
+	}
+	switch {
+	case c.wire.guest == nil:
+	case err != nil:
+		c.wire.guest.HandshakeFailed(err)
+	default:
+		p, state := c.wire.guest.Peer, secured.ConnectionState()
+		if p.TLS = true; len(state.PeerCertificates) > 0 {
+			p.CertName = state.PeerCertificates[0].Subject.CommonName
+		}
+		c.know(p)
+	}
+	return err
+}
+
+// isHTTP reports whether a client that should speak TLS has begun a request without it.
+func isHTTP(begin [5]byte) bool {
+	switch string(begin[:]) {
+	case "GET /", "HEAD ", "POST ", "PUT /", "OPTIO":
+		return true
+	}
+	return false
 }
 
 // Errors of Conn.User:

@@ -93,6 +93,10 @@ func answer(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusForbidden)
 		return
 	}
+	if _, err := io.Copy(io.Discard, r.Body); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
 	var call peer.Call
 	for _, word := range strings.Split(r.URL.Path[1:], ",") {
 		call = append(call, []byte(word))

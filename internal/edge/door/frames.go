@@ -1,21 +1,20 @@
 package door
 
 import (
-	"bytes"
 	"runtime"
 	"sync"
 	"time"
 )
 
-// frames reads ahead and gathers what is written on a connection of HTTP/2 without TLS: net/http reads each
-// frame's header and its payload by a system call each, and writes the header, the message and the trailer of
-// an answer by another three.
+// frames reads ahead and gathers what is written on a connection of HTTP/2: net/http reads each frame's
+// header and its payload by a system call each, and writes the header, the message and the trailer of an
+// answer by another three.
 type frames struct {
-	buf  []byte
-	next []byte // of buf, read ahead
+	buf    []byte
+	next   []byte // of buf, read ahead
+	ledger ledger
 
 	mu    sync.Mutex // guards all below
-	out   outgoing
 	held  []byte
 	timer *time.Timer // writes what is held, if no more comes
 	err   error       // of an earlier write
@@ -28,15 +27,26 @@ const (
 	holdTime = time.Millisecond
 )
 
-// preface is how a connection of HTTP/2 begins, and what net/http reads first of any connection.
-const preface = "PRI * HTTP/2.0"
+// preface is how a connection of HTTP/2 begins, and what net/http reads first of any connection; restBytes of
+// the whole preface follow.
+const (
+	preface   = "PRI * HTTP/2.0"
+	restBytes = len("\r\n\r\nSM\r\n\r\n")
+)
 
-// begin looks at a connection's first bytes.
-func (c *Conn) begin(first []byte) {
-	if c.begun = true; !bytes.HasPrefix(first, []byte(preface)) {
-		return
+// begin looks at a connection's first bytes, which may come one by one.
+func (c *Conn) begin(first []byte) error {
+	n := min(len(first), len(preface)-c.matched)
+	if string(first[:n]) != preface[c.matched:c.matched+n] {
+		c.begun = true
+		return nil
 	}
-	f := &frames{buf: make([]byte, aheadBytes)}
+	if c.matched += n; c.matched < len(preface) {
+		return nil
+	}
+	c.begun = true
+	f := &frames{buf: make([]byte, aheadBytes), ledger: ledger{open: map[uint32]int{}, since: time.Now()}}
+	f.ledger.in.skip = restBytes
 	f.timer = time.AfterFunc(time.Hour, func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -46,6 +56,15 @@ func (c *Conn) begin(first []byte) {
 	})
 	f.timer.Stop()
 	c.frames = f
+	c.hold(http2Bytes)
+	return c.note(first[n:])
+}
+
+// note has the ledger read what came from the client.
+func (c *Conn) note(received []byte) error {
+	grown, err := c.frames.ledger.received(received)
+	c.hold(grown)
+	return err
 }
 
 // read is Read by receive.
@@ -68,18 +87,17 @@ func (f *frames) read(b []byte, receive func([]byte) (int, error)) (int, error) 
 	return n, nil
 }
 
-// write is Write by send.
-func (f *frames) write(b []byte, send func([]byte) (int, error)) (int, error) {
+// write is Write by send. more says that b ends where an answer goes on.
+func (f *frames) write(b []byte, more bool, send func([]byte) (int, error)) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.err != nil {
 		return 0, f.err
 	}
-	more := f.out.feed(b)
 	first := len(f.held) == 0
 	if !more && first {
 		n, err := send(b)
-		f.err = err // the rest of b cannot follow: net/http would write it again, and feed has read it
+		f.err = err // the rest of b cannot follow: net/http would write it again, and the ledger has read it
 		return n, err
 	}
 	f.held = append(f.held, b...)
@@ -102,31 +120,4 @@ func (f *frames) sendLocked(send func([]byte) (int, error)) error {
 		f.held = nil
 	}
 	return err
-}
-
-// outgoing follows the frames that are written.
-type outgoing struct {
-	header [9]byte
-	known  int  // bytes of the header
-	skip   int  // missing bytes of the payload
-	open   bool // the frame is part of an answer, and not the last
-}
-
-// feed reads what is written next, and reports whether it ends where an answer goes on.
-func (o *outgoing) feed(b []byte) (more bool) {
-	const frameData, frameHeaders, endStream = 0, 1, 1
-	for len(b) > 0 {
-		if o.skip > 0 {
-			n := min(o.skip, len(b))
-			o.skip, b = o.skip-n, b[n:]
-			continue
-		}
-		n := copy(o.header[o.known:], b)
-		o.known, b = o.known+n, b[n:]
-		if h := &o.header; o.known == len(h) {
-			o.known, o.skip = 0, int(h[0])<<16|int(h[1])<<8|int(h[2])
-			o.open = (h[3] == frameData || h[3] == frameHeaders) && h[4]&endStream == 0
-		}
-	}
-	return o.open && o.skip == 0 && o.known == 0
 }

@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// frame is a frame of HTTP/2.
-func frame(kind, flags byte, payload string) []byte {
+// frameOf returns a frame of HTTP/2.
+func frameOf(kind, flags byte, payload string) []byte {
 	return append([]byte{0, byte(len(payload) >> 8), byte(len(payload)), kind, flags, 0, 0, 0, 1}, payload...)
 }
 
 var (
-	headers  = frame(1, 4, "h")
-	data     = frame(0, 0, "message")
-	trailers = frame(1, 5, "t")
-	settings = frame(4, 0, "")
+	headers  = frameOf(1, 4, "h")
+	data     = frameOf(0, 0, "message")
+	trailers = frameOf(1, 5, "t")
+	settings = frameOf(4, 0, "")
 )
 
 func TestOutgoing(t *testing.T) {
@@ -38,15 +38,15 @@ func TestOutgoing(t *testing.T) {
 		"a message in two parts":          {[][]byte{headers, data[:12], data[12:]}, true},
 		"a message in three parts":        {[][]byte{headers, data[:5], data[5:9], data[9:]}, true},
 		"many at once":                    {[][]byte{slices.Concat(headers, data, trailers, headers, data)}, true},
-		"an empty message":                {[][]byte{headers, frame(0, 0, "")}, true},
-		"the last part is empty":          {[][]byte{headers, frame(0, 1, "")}, false},
-		"a stream that is reset":          {[][]byte{headers, frame(3, 0, "code")}, false},
-		"headers that go on (no END yet)": {[][]byte{frame(1, 0, "h"), frame(9, 4, "h")}, false},
+		"an empty message":                {[][]byte{headers, frameOf(0, 0, "")}, true},
+		"the last part is empty":          {[][]byte{headers, frameOf(0, 1, "")}, false},
+		"a stream that is reset":          {[][]byte{headers, frameOf(3, 0, "code")}, false},
+		"headers that go on (no END yet)": {[][]byte{frameOf(1, 0, "h"), frameOf(9, 4, "h")}, false},
 	} {
-		var o outgoing
+		l := ledger{open: map[uint32]int{}}
 		more := false
 		for _, b := range tt.written {
-			more = o.feed(b)
+			more, _ = l.sent(b)
 		}
 		if more != tt.more {
 			t.Errorf("%s: more to come is %v", name, more)
@@ -134,7 +134,7 @@ func TestAnswersThatGoOnAreNotHeld(t *testing.T) {
 		}
 		time.Sleep(2 * holdTime)
 		synctest.Wait()
-		large := frame(0, 0, string(make([]byte, heldBytes)))
+		large := frameOf(0, 0, string(make([]byte, heldBytes)))
 		write(t, c, large)
 		if !r.writes(slices.Concat(headers, data), large) {
 			t.Error("more than what is held and a large message is written")
@@ -150,7 +150,7 @@ func TestAnswersThatGoOnAreNotHeld(t *testing.T) {
 }
 
 func TestReadingAhead(t *testing.T) {
-	input := string(slices.Concat(headers, data, frame(0, 1, string(make([]byte, 2*aheadBytes)))))
+	input := string(slices.Concat(headers, data, frameOf(0, 1, string(make([]byte, 2*aheadBytes)))))
 	c, r := speaking(t, input)
 	var got []byte
 	for _, size := range []int{9, 1, 9, 7, 9} {

@@ -60,12 +60,23 @@ func TestUsers(t *testing.T) {
 	get(checkAPI+"acme", header, "Origin: https://example.com", "Sec-Fetch-Site: cross-site", "Host: example.com").is(t, 200, "")
 }
 
-// TestPassword: without a token a default user with a password has no rights.
+// TestPassword: without a token a default user with a password has no rights, and nothing of a body is read.
 func TestPassword(t *testing.T) {
 	t.Parallel()
 	h := start(t, options{users: "user default on >pw ~* +@all\n" + app})
 	h.send(t, "GET", checkAPI+"acme", "").is(t, 401, "/t/TOKEN/v1/")
 	h.post(t, "check", `{"limit":"api","key":"a"}`).is(t, 401, "--http-tokens-file")
+	for _, path := range []string{"/v1/check", "/v1/reset", "/v1/nosuch"} {
+		nc, err := net.Dial("tcp", h.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer nc.Close()
+		_, _ = io.WriteString(nc, "POST "+path+" HTTP/1.1\r\nHost: localhost\r\nContent-Length: 60000\r\n\r\n")
+		if got, err := http.ReadResponse(bufio.NewReader(nc), nil); err != nil || got.StatusCode != http.StatusUnauthorized {
+			t.Errorf("%s, before its body is there: %v, %v", path, got, err)
+		}
+	}
 	h.send(t, "GET", checkAPI+"acme", "", "X-Cellserver-Token: "+token).is(t, 404, "no such limit")
 }
 

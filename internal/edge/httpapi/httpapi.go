@@ -95,6 +95,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		to = refuse(err)
 	}
+	to.close = to.close || door.LeavesBody(r)
 	a.write(w, &to)
 	q.conn.Count(to.outcome, beganNs)
 }

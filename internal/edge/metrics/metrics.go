@@ -10,7 +10,6 @@ import (
 	"net/http/pprof"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -74,13 +73,13 @@ type Config struct {
 
 // Handler returns the HTTP handler.
 func Handler(c Config) http.Handler {
-	guarded := http.NewServeMux()
+	guarded, renders := http.NewServeMux(), newShare()
 	// OpenMetrics without _created lines: Prometheus makes series of them unless told otherwise, and
 	// process_start_time_seconds says the same.
 	formats := promhttp.HandlerOpts{EnableOpenMetrics: true}
-	guarded.Handle("GET /metrics", bounded(promhttp.HandlerFor(newRegistry(&c), formats)))
+	guarded.Handle("GET /metrics", renders.handler(promhttp.HandlerFor(newRegistry(&c), formats)))
 	if c.Page != nil {
-		page := bounded(c.Page)
+		page := renders.handler(c.Page)
 		guarded.Handle("GET /{$}", page)
 		guarded.Handle("GET /live.json", page)
 		guarded.Handle("GET /runbook", page)
@@ -145,28 +144,6 @@ func handleProfiles(mux *http.ServeMux) {
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("POST /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
-}
-
-const (
-	// renderTimeout bounds the wait for figures, of which there are none while a shard is locked.
-	renderTimeout = 5 * time.Second
-	// renderedAtOnce bounds the concurrent requests, and so the memory of their replies.
-	renderedAtOnce = 8
-)
-
-// bounded answers 503 if next takes too long or serves too many requests already. The reply is complete
-// before the client reads it, so a slow client blocks no other.
-func bounded(next http.Handler) http.Handler {
-	slots := make(chan struct{}, renderedAtOnce)
-	return http.TimeoutHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		select {
-		case slots <- struct{}{}:
-			defer func() { <-slots }()
-			next.ServeHTTP(w, r)
-		default:
-			http.Error(w, "too many requests at once; try again", http.StatusServiceUnavailable)
-		}
-	}), renderTimeout, "the server does not respond; see /readyz\n")
 }
 
 // hosts decides by the Host header whether a request is meant for this server. A web page whose name resolves

@@ -30,6 +30,8 @@ func (c *Config) collectReplication(to sink) {
 	to.value("replication_backlog_bytes", "Bytes of the stream that can be sent again to a replica that was away.", float64(st.Backlog))
 	to.value("replication_backlog_max_bytes", "Maximum of replication_backlog_bytes (--repl-backlog).", float64(st.MaxBacklog))
 	to.truth("replication_handing_over", "1 during a planned change of leader.", st.HandingOver)
+	to.seconds("replication_round_trip_seconds", "Round trip of the link to the leader, and of a leader's slowest replica; 0 before it is measured.", int64(st.RoundTrip))
+	to.truth("replication_peer_leads", "1 while the other server of the pair leads, too, and neither's states go on from the other's: one has to follow by REPLICAOF.", st.PeerLeads)
 	if st.Role == replicas.Leader {
 		to.leader(&st)
 	} else {
@@ -102,8 +104,9 @@ func (to sink) replicationCounts(n *replicas.Counts) {
 	to.counter("replication_evicted_replicas_total", "Replicas disconnected because they were too slow, or silent.", n.Evicted)
 	to.counter("replication_promotions_total", "Times that the server became a leader.", n.Promotions)
 	to.counter("replication_demotions_total", "Times that the server became a replica.", n.Demotions)
-	handovers := desc("replication_handovers_total", "Planned changes of leader by outcome: clean, without a loss, or timeout, which is as a crash of the leader. Both servers count it.", "outcome")
+	handovers := desc("replication_handovers_total", "Planned changes of leader by outcome: clean, without a loss; timeout, which is as a crash of the leader; or failed: the leader leads on. Both servers count it.", "outcome")
 	to.count(handovers, n.Handovers, "clean")
 	to.count(handovers, n.HandoverTimeouts, "timeout")
+	to.count(handovers, n.HandoverFailures, "failed")
 	to.counter("replication_refusals_total", "Times that changes began to be refused for lack of good replicas.", n.RefusedWithout)
 }

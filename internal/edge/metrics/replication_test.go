@@ -7,18 +7,19 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"cellserver/internal/store/replicas"
 )
 
 var counts = replicas.Counts{
-	FullSyncs: 1, PartialSyncs: 2, Incomplete: 3, Evicted: 4, FullSyncsTaken: 5, Promotions: 6, Demotions: 7, Handovers: 8, HandoverTimeouts: 9, RefusedWithout: 10,
+	FullSyncs: 1, PartialSyncs: 2, Incomplete: 3, Evicted: 4, FullSyncsTaken: 5, Promotions: 6, Demotions: 7, Handovers: 8, HandoverTimeouts: 9, RefusedWithout: 10, HandoverFailures: 11,
 }
 
 // leaderStatus is a leader with two replicas, one of which takes all states.
 func leaderStatus() replicas.Status {
 	return replicas.Status{
-		Role: replicas.Leader, Offset: 5000, Backlog: 4000, MaxBacklog: 16 << 20, MinReplicas: 2, Good: 1, HandingOver: true, Counts: counts,
+		Role: replicas.Leader, Offset: 5000, Backlog: 4000, MaxBacklog: 16 << 20, MinReplicas: 2, Good: 1, HandingOver: true, RoundTrip: 250 * time.Millisecond, PeerLeads: true, Counts: counts,
 		Replicas: []replicas.ReplicaStatus{
 			{Address: replicas.Address{Host: "192.0.2.2", Port: 6380}, State: "online", Offset: 4900, LagBytes: 100, LagNs: 30_000_000},
 			{Address: replicas.Address{Host: "2001:db8::3", Port: 6380}, State: "send_bulk", LagBytes: 5000, LagNs: 2_000_000_000},
@@ -38,12 +39,12 @@ func TestReplication(t *testing.T) {
 	both := []figure{
 		{"replication_full_syncs_total", []string{"given"}, 1}, {"replication_full_syncs_total", []string{"taken"}, 5}, {"replication_partial_syncs_total", nil, 2},
 		{"replication_incomplete_rounds_total", nil, 3}, {"replication_evicted_replicas_total", nil, 4}, {"replication_promotions_total", nil, 6}, {"replication_demotions_total", nil, 7},
-		{"replication_handovers_total", []string{"clean"}, 8}, {"replication_handovers_total", []string{"timeout"}, 9}, {"replication_refusals_total", nil, 10},
+		{"replication_handovers_total", []string{"clean"}, 8}, {"replication_handovers_total", []string{"timeout"}, 9}, {"replication_handovers_total", []string{"failed"}, 11}, {"replication_refusals_total", nil, 10},
 	}
 	leader := newHarness(func(c *Config) { c.Replication = leaderStatus })
 	leader.expect(t, append(both, []figure{
 		{"replication_role", []string{"leader"}, 1}, {"replication_role", []string{"replica"}, 0}, {"replication_offset_bytes", nil, 5000},
-		{"replication_backlog_bytes", nil, 4000}, {"replication_backlog_max_bytes", nil, 16 << 20}, {"replication_handing_over", nil, 1},
+		{"replication_backlog_bytes", nil, 4000}, {"replication_backlog_max_bytes", nil, 16 << 20}, {"replication_handing_over", nil, 1}, {"replication_round_trip_seconds", nil, 0.25}, {"replication_peer_leads", nil, 1},
 		{"replication_connected_replicas", nil, 2}, {"replication_good_replicas", nil, 1}, {"replication_min_replicas", nil, 2}, {"replication_changes_refused", nil, 1},
 		{"replication_replica_online", []string{"192.0.2.2:6380"}, 1}, {"replication_replica_lag_bytes", []string{"192.0.2.2:6380"}, 100},
 		{"replication_replica_lag_seconds", []string{"192.0.2.2:6380"}, 0.03}, {"replication_replica_online", []string{"[2001:db8::3]:6380"}, 0},
@@ -52,7 +53,7 @@ func TestReplication(t *testing.T) {
 	replica := newHarness(func(c *Config) { c.Replication = replicaStatus })
 	replica.expect(t, append(both, []figure{
 		{"replication_role", []string{"leader"}, 0}, {"replication_role", []string{"replica"}, 1}, {"replication_offset_bytes", nil, 4900},
-		{"replication_link_up", nil, 0}, {"replication_lag_seconds", nil, 2.5}, {"replication_sync_received_bytes", nil, 1234}, {"replication_handing_over", nil, 0},
+		{"replication_link_up", nil, 0}, {"replication_lag_seconds", nil, 2.5}, {"replication_sync_received_bytes", nil, 1234}, {"replication_handing_over", nil, 0}, {"replication_round_trip_seconds", nil, 0}, {"replication_peer_leads", nil, 0},
 	}...)...)
 	for name, not := range map[string]*harness{"link_up": leader, "connected_replicas": replica, "changes_refused": replica, "replica_online": replica} {
 		if f := not.gather(t)["cellserver_replication_"+name]; f != nil {

@@ -151,7 +151,7 @@ func refusal(r *http.Request) string {
 
 // shouldRateLimit answers a request.
 func (s *Service) shouldRateLimit(ctx context.Context, r *connect.Request[message]) (*connect.Response[rlspb.RateLimitResponse], error) {
-	c := door.FromContext(ctx, nil) // ServeHTTP has told it of TLS
+	c := door.FromContext(ctx)
 	beganNs := c.Now()
 	response, err := s.answer(ctx, c, *r.Msg)
 	if err != nil {

@@ -41,6 +41,9 @@ func (g *Guest) Sent(bytes int) {
 	g.server.guestsSent.Add(uint64(bytes))
 }
 
+// HandshakeFailed counts and logs a failed handshake of TLS.
+func (g *Guest) HandshakeFailed(err error) { g.server.host.HandshakeFailed(err, g.Peer) }
+
 // Leave counts the end of the connection. It is called once.
 func (g *Guest) Leave(reason conn.Reason) {
 	life := conn.Life{OpenedNs: g.openedNs}

@@ -63,7 +63,7 @@ type Server struct {
 func New(c Config) *Server {
 	s := &Server{config: c, listeners: map[net.Listener]struct{}{}}
 	s.host.NewSession, s.host.Refusal, s.host.Release = c.NewSession, s.refusal, s.release
-	s.host.Now, s.host.Log = c.Now, c.Log
+	s.host.Now, s.host.Log, s.host.Handshakes = c.Now, c.Log, conn.NewHandshakes()
 	s.host.SetLimits(&c.Limits)
 	s.goroutines = goroutines.New(&s.host)
 	s.driver = s.goroutines
@@ -72,6 +72,9 @@ func New(c Config) *Server {
 	}
 	return s
 }
+
+// Handshakes returns the bound of TLS's handshakes, which doors share.
+func (s *Server) Handshakes() *conn.Handshakes { return s.host.Handshakes }
 
 // Limits returns the current limits.
 func (s *Server) Limits() Limits { return *s.host.Limits() }

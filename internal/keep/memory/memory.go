@@ -3,6 +3,7 @@
 package memory
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"runtime"
@@ -94,9 +95,25 @@ func autoOf(limit uint64) (maxBytes int64, tooSmall bool) {
 	return max(maxBytes, LeastBytes), maxBytes < LeastBytes
 }
 
+// Available returns the memory that this process may take: the least of its cgroup's limit, the machine's
+// memory and GOMEMLIMIT; 0 if all are unknown.
+func Available() (bytes int64) {
+	least := debug.SetMemoryLimit(-1)
+	for _, source := range []memlimit.Provider{memlimit.FromCgroup, memlimit.FromSystem} {
+		if limit, err := source(); err == nil {
+			least = min(least, int64(min(limit, math.MaxInt64)))
+		}
+	}
+	if least == math.MaxInt64 {
+		return 0
+	}
+	return least
+}
+
 // Bound is a server's maximum. A nil Bound never has one.
 type Bound struct {
 	store       store.Bounded
+	available   int64 // as of Available
 	systemLimit int64 // of the collector, by GOMEMLIMIT
 
 	mu           sync.Mutex // guards all below
@@ -108,14 +125,15 @@ type Bound struct {
 type State struct {
 	MaxBytes int64 // 0 for none
 	Policy   store.Policy
-	Clients  Part   // of all memory; without a maximum, a size holds and a percentage does not
-	Values   Part   // likewise
+	Clients  Part   // of all memory; without a maximum, a percentage is of what is available
+	Values   Part   // of all memory; without a maximum, a size holds and a percentage does not
 	Shares   Shares // of MaxBytes
 }
 
-// NewBound returns a bound without a maximum. Like the collector's limit, it belongs to the process.
-func NewBound(s store.Bounded) *Bound {
-	return &Bound{store: s, systemLimit: debug.SetMemoryLimit(-1)}
+// NewBound returns a bound without a maximum, on available bytes. Like the collector's limit, it belongs to
+// the process.
+func NewBound(s store.Bounded, available int64) *Bound {
+	return &Bound{store: s, available: available, systemLimit: debug.SetMemoryLimit(-1)}
 }
 
 func (b *Bound) State() State {
@@ -138,7 +156,18 @@ func (b *Bound) OnClients(limit func(bytes int64)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.limitClients = limit
-	limit(b.state.Clients.Of(b.state.MaxBytes))
+	limit(b.clientBytesLocked())
+}
+
+// ClientBytes returns the clients' common limit; 0 is none.
+func (b *Bound) ClientBytes() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.clientBytesLocked()
+}
+
+func (b *Bound) clientBytesLocked() int64 {
+	return b.state.Clients.Of(cmp.Or(b.state.MaxBytes, b.available))
 }
 
 // Set sets a maximum, or none by 0, and the parts, which have passed Check. A smaller GOMEMLIMIT stays in
@@ -157,7 +186,7 @@ func (b *Bound) Set(s State) {
 	b.store.SetMaxBytes(s.Shares.Tables, s.Policy)
 	b.store.SetMaxValueBytes(s.Shares.Values)
 	if b.limitClients != nil {
-		b.limitClients(s.Clients.Of(s.MaxBytes))
+		b.limitClients(b.clientBytesLocked())
 	}
 }
 

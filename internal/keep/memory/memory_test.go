@@ -1,7 +1,9 @@
 package memory
 
 import (
+	"cmp"
 	"math"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"testing"
@@ -130,7 +132,7 @@ func TestBound(t *testing.T) {
 	defer debug.SetMemoryLimit(before)
 	debug.SetMemoryLimit(1 << 40)
 	r := &recorded{}
-	b := NewBound(r)
+	b := NewBound(r, 8<<30)
 	clients := int64(-1)
 	b.OnClients(func(bytes int64) { clients = bytes })
 	if clients != 0 {
@@ -138,8 +140,8 @@ func TestBound(t *testing.T) {
 	}
 	for _, tt := range []struct{ maxBytes, limit int64 }{{160 * mib, 136 * mib}, {1 << 50, 1 << 40}, {0, 1 << 40}} {
 		b.Set(quarters(tt.maxBytes, "25%"))
-		if clients != tt.maxBytes/4 {
-			t.Errorf("%d: clients may hold %d", tt.maxBytes, clients)
+		if want := cmp.Or(tt.maxBytes, 8<<30) / 4; clients != want || b.ClientBytes() != want {
+			t.Errorf("%d: clients may hold %d, want %d", tt.maxBytes, clients, want)
 		}
 		st := b.State()
 		if limit := debug.SetMemoryLimit(-1); limit != tt.limit || st.MaxBytes != tt.maxBytes || r.maxBytes != st.Shares.Tables ||
@@ -154,6 +156,19 @@ func TestBound(t *testing.T) {
 	}
 	if st := (*Bound)(nil).State(); st != (State{}) {
 		t.Errorf("no bound: %+v", st)
+	}
+}
+
+// TestAvailable: the machine's memory is known, and an operator's smaller limit counts.
+func TestAvailable(t *testing.T) {
+	before := debug.SetMemoryLimit(-1)
+	defer debug.SetMemoryLimit(before)
+	if got := Available(); runtime.GOOS == "linux" && (got < 64*mib || got > 1<<50) {
+		t.Errorf("%d bytes", got)
+	}
+	debug.SetMemoryLimit(64 * mib)
+	if got := Available(); got != 64*mib {
+		t.Errorf("with GOMEMLIMIT: %d bytes", got)
 	}
 }
 

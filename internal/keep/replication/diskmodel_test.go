@@ -61,6 +61,7 @@ func (p *diskPair) start(i int, dir *disktest.Dir, replicaOf replicas.Address) {
 	names := [2]string{"a", "b"}
 	h := &diskHost{dir: dir, ended: make(chan struct{}), host: &host{
 		store: shard.New(), clock: &fakeClock{}, at: replicas.Address{Host: names[i], Port: 6380},
+		patience: replicas.NextTime, killer: func(int64) func() { return func() {} },
 	}}
 	h.gate = gate.New(h.store, h.clock.Now)
 	gathered := changes.New(h.store, h.clock.Now)
@@ -129,31 +130,11 @@ func (c *diskConn) Do(ctx context.Context, args ...any) (any, error) {
 	if c.isCut() {
 		return nil, errCut
 	}
-	var reply any
-	var err error
-	if args[1] == "NEXT" { // which the model of links answers at once
-		reply, err = c.next(args[2].(int64))
-	} else {
-		reply, err = c.conn.Do(ctx, args...)
-	}
+	reply, err := c.conn.Do(ctx, args...)
 	if c.isCut() {
 		return nil, errCut
 	}
 	return reply, err
-}
-
-// next is CL.SYNC NEXT.
-func (c *diskConn) next(applied int64) (any, error) {
-	ready := make(chan struct{}, 1)
-	if err := c.to.node.Next(c.id, applied, func() { ready <- struct{}{} }); err != nil {
-		return nil, err
-	}
-	select {
-	case <-ready:
-	case <-time.After(replicas.NextTime):
-	}
-	clockNs, frames, err := c.to.node.Take(c.id)
-	return []any{clockNs, string(frames)}, err
 }
 
 // modelDebts are charged long before anything happens.

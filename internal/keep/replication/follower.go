@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"time"
 
 	"cellserver/internal/keep/record"
@@ -25,7 +26,9 @@ type Conn interface {
 }
 
 const (
-	dialTime   = 2 * time.Second
+	// These are for six round trips of replicas.MostRoundTrip at most.
+	dialTime   = 4 * time.Second
+	loginTime  = 9 * time.Second
 	answerTime = 5 * time.Second // of a leader
 	leastRetry = 50 * time.Millisecond
 	mostRetry  = time.Second
@@ -37,8 +40,12 @@ const (
 func (n *Node) follow(ctx context.Context, leader replicas.Address) {
 	n.mu.Lock()
 	n.role, n.leader, n.link, n.downNs = replicas.Replica, leader, replicas.LinkConnect, n.config.Clock.Now()
+	n.heard, n.trips = time.Time{}, trips{}
 	n.mu.Unlock()
-	said := ""
+	var second sync.WaitGroup
+	second.Go(func() { n.standBy(ctx, leader) })
+	defer second.Wait()
+	said, circle := "", time.Time{}
 	for retry := leastRetry; ctx.Err() == nil; retry = min(2*retry, mostRetry) {
 		wasUp, err := n.followOnce(ctx, leader)
 		if ctx.Err() != nil {
@@ -52,6 +59,9 @@ func (n *Node) follow(ctx context.Context, leader replicas.Address) {
 			}
 			n.config.Log.Log(ctx, level, "the link to the leader is down", "leader", leader.String(), "error", err)
 			said = text
+		}
+		if n.endsCircle(ctx, &circle, leader, err) {
+			break
 		}
 		switch {
 		case wasUp:
@@ -85,6 +95,9 @@ func (n *Node) setLink(l replicas.Link) {
 // followOnce follows the leader by one connection, and reports whether it was in step.
 func (n *Node) followOnce(ctx context.Context, leader replicas.Address) (wasUp bool, err error) {
 	n.setLink(replicas.LinkConnecting)
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	number := n.beginAttempt(end)
 	c, err := n.connect(ctx, leader)
 	if err != nil {
 		return false, err
@@ -92,6 +105,7 @@ func (n *Node) followOnce(ctx context.Context, leader replicas.Address) (wasUp b
 	defer c.Close() //nolint:errcheck // nothing was written
 	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
 	f, err := n.start(ctx, c, false)
+	n.endAttempt(number, err)
 	if err != nil {
 		return false, err
 	}
@@ -115,7 +129,7 @@ func (n *Node) forgetPlace() {
 
 // connect connects and says where this server's clients are.
 func (n *Node) connect(ctx context.Context, to replicas.Address) (Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, dialTime)
+	ctx, cancel := context.WithTimeout(ctx, loginTime)
 	defer cancel()
 	c, err := n.config.Dial(ctx, to)
 	if err != nil {
@@ -145,6 +159,7 @@ type following struct {
 	conn     Conn
 	start    replicas.Start
 	beside   *shard.Store // of a full sync under way, or nil
+	history  string       // of the frames; "" for that of the start
 	received int64        // offset of the frames so far
 	texts    [][]byte     // definitions of the full sync or the round
 	records  [][]byte     // of the round
@@ -162,11 +177,13 @@ func (n *Node) start(ctx context.Context, c Conn, takes bool) (*following, error
 	if takes {
 		args = append(args, "TAKE")
 	}
+	asked := time.Now()
 	start, err := askStart(ctx, c, args)
 	if err != nil {
 		return nil, err
 	}
-	if ahead := n.config.Clock.Now() - start.ClockNs; !start.Full && ahead > int64(mostAhead) { // keys may have expired too early
+	ahead := n.config.Clock.Now() - start.ClockNs - int64(time.Since(asked)) // the answer was under way so long at most
+	if !start.Full && ahead > int64(mostAhead) {                             // keys may have expired too early
 		args[3] = newHistory()
 		if start, err = askStart(ctx, c, args); err != nil {
 			return nil, err
@@ -179,7 +196,7 @@ func (n *Node) start(ctx context.Context, c Conn, takes bool) (*following, error
 	n.config.Clock.Follow(start.ClockNs)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.latestNs = max(n.latestNs, start.ClockNs)
+	n.latestNs, n.heard = max(n.latestNs, start.ClockNs), time.Now()
 	if start.Full {
 		for _, r := range n.replicas { // they take the states that are replaced
 			n.detachLocked(r)
@@ -229,7 +246,7 @@ func (n *Node) placeLocked() (history string, offset int64) {
 
 // adoptLocked takes the leader's history.
 func (n *Node) adoptLocked(s *replicas.Start) {
-	n.history, n.parent, n.branch = s.History, s.Parent, s.Branch
+	n.history, n.parent, n.branch, n.gave = s.History, s.Parent, s.Branch, false
 }
 
 var errStart = errors.New("replication: the answer to CL.SYNC START is of another format; is the other server of an older version?")
@@ -291,10 +308,23 @@ func (f *following) next(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
+	f.node.setAsked(true)
 	reply, err := f.conn.Do(ctx, "CL.SYNC", "NEXT", applied)
+	f.node.setAsked(false)
 	if err != nil {
 		return err
 	}
+	if err := f.takeReply(reply); err != nil {
+		return err
+	}
+	if acknowledges {
+		f.node.linkUp()
+	}
+	return nil
+}
+
+// takeReply applies a time and frames.
+func (f *following) takeReply(reply any) error {
 	parts, _ := reply.([]any)
 	if len(parts) != 2 {
 		return errFrame
@@ -304,10 +334,7 @@ func (f *following) next(ctx context.Context) error {
 	if !isClock || !isText {
 		return errFrame
 	}
-	if err = f.take(clockNs, []byte(frames)); err == nil && acknowledges {
-		f.node.linkUp()
-	}
-	return err
+	return f.take(clockNs, []byte(frames))
 }
 
 // take applies what the leader has sent.
@@ -315,7 +342,7 @@ func (f *following) take(clockNs int64, frames []byte) error {
 	n := f.node
 	n.config.Clock.Follow(clockNs)
 	n.mu.Lock()
-	n.lastIONs, n.latestNs = n.config.Clock.Now(), max(n.latestNs, clockNs)
+	n.lastIONs, n.latestNs, n.heard = n.config.Clock.Now(), max(n.latestNs, clockNs), time.Now()
 	if f.beside != nil {
 		n.syncBytes += int64(len(frames))
 	} else if len(frames) < takeBytes/2 { // else more waits there
@@ -360,11 +387,15 @@ func (f *following) frame(one *frame, raw []byte) error {
 	return f.endRound(one.clockNs)
 }
 
-// endRound applies a whole round.
+// endRound applies a whole round. During a planned change it may have come by the other connection before.
 func (f *following) endRound(clockNs int64) error {
 	n := f.node
 	n.applying.Lock()
 	defer n.applying.Unlock()
+	if due, err := f.isDue(); !due {
+		f.texts, f.records, f.round = nil, nil, nil
+		return err
+	}
 	for _, records := range f.records {
 		if err := apply(n.config.Store, clockNs, records); err != nil {
 			return err
@@ -376,6 +407,21 @@ func (f *following) endRound(clockNs int64) error {
 	n.backlog.add(f.round)
 	f.records, f.round = nil, nil
 	return nil
+}
+
+// isDue reports whether a round is the next one; one that is not has been applied, or does not follow.
+func (f *following) isDue() (bool, error) {
+	begin := f.received
+	for _, raw := range f.round {
+		begin -= int64(len(raw))
+	}
+	f.node.mu.Lock()
+	defer f.node.mu.Unlock()
+	at := f.node.backlog.end
+	if f.history != "" && f.history != f.node.history || begin > at || begin < at && f.received > at {
+		return false, errFrame
+	}
+	return begin == at, nil
 }
 
 // define applies definitions. A full disk is no reason to follow no more: they hold in memory.
@@ -408,29 +454,4 @@ func (f *following) complete() error {
 	n.counts.FullSyncsTaken++
 	n.config.Log.Info("this replica has taken all states", "leader", n.leader.String(), "offset", f.received)
 	return nil
-}
-
-// requestHandover has the leader hand over to this server. The link goes on meanwhile.
-func (n *Node) requestHandover(leader replicas.Address) {
-	ctx, cancel := context.WithTimeout(context.Background(), handoverTime)
-	defer cancel()
-	err := n.askHandover(ctx, leader)
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if err == nil {
-		n.counts.Handovers++
-		return
-	}
-	n.counts.HandoverTimeouts++
-	n.config.Log.Warn("the leader has not handed over in time; this server takes over, as after a crash", "leader", leader.String(), "error", err)
-}
-
-func (n *Node) askHandover(ctx context.Context, leader replicas.Address) error {
-	c, err := n.connect(ctx, leader)
-	if err != nil {
-		return err
-	}
-	defer c.Close() //nolint:errcheck // nothing was written
-	_, err = c.Do(ctx, "CL.SYNC", "HANDOVER")
-	return err
 }

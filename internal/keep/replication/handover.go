@@ -9,65 +9,131 @@ import (
 	"cellserver/internal/store/replicas"
 )
 
-// handoverTime bounds a planned change: the replica takes over then, in any case.
-const handoverTime = time.Second
+// oldBound bounds a planned change to a replica of an older version, which takes over then, in any case.
+const oldBound = time.Second
 
 // handover is a planned change of the leader, on the old one.
 type handover struct {
 	node  *Node
 	to    *replica
+	asker int64 // the client that asks, and takes over; 0 for a replica of an older version
 	drain *waiter
 	late  *time.Timer
-	done  func(err error)
+	done  func(clockNs int64, frames []byte, err error) // nil once it is called
+	ready bool                                          // a round has everything
 	ended bool
 }
 
-// HandOver makes the replica at an address the leader: changes are held, the replica takes everything, and
-// this server follows it. done is called once, from any goroutine, when the replica may lead; not if its
-// error is ErrReplicaGone. If it takes more than a second, the replica takes over as it is.
-func (n *Node) HandOver(to replicas.Address, done func(err error)) {
+// HandOver holds changes for a replica that is to lead, and calls done once, from any goroutine, with what
+// the replica does not have. The change ends by TakeOver; after the bound this server goes on, unless the
+// replica leads. Without a bound the replica is of an older version: it acknowledges by its link, done is
+// called when it may lead, and it takes over as it is if that takes more than a second.
+func (n *Node) HandOver(q replicas.Handover, done func(clockNs int64, frames []byte, err error)) {
+	refuse := func(err error) { go done(0, nil, err) }
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	switch {
 	case n.role != replicas.Leader || n.wanted.leader != (replicas.Address{}):
-		go done(replicas.ErrNotLeader)
+		refuse(replicas.ErrNotLeader)
 		return
 	case n.handing != nil:
-		go done(replicas.ErrHandingOver)
+		refuse(replicas.ErrHandingOver)
 		return
 	}
+	knows := q.Within == 0 || q.History == n.history && n.backlog.has(q.Offset)
 	for _, r := range n.replicas {
-		if r.online && to.Port != 0 && r.client.Address == to {
-			n.beginHandoverLocked(r, done)
+		if r.online && q.To.Port != 0 && r.client.Address == q.To && knows {
+			n.beginHandoverLocked(r, &q, done)
 			return
 		}
 	}
-	go done(replicas.ErrNoSuchReplica)
+	refuse(replicas.ErrNoSuchReplica)
 }
 
-func (n *Node) beginHandoverLocked(r *replica, done func(err error)) {
+func (n *Node) beginHandoverLocked(r *replica, q *replicas.Handover, done func(clockNs int64, frames []byte, err error)) {
 	n.config.Log.Info("handing over to a replica", "replica", r.client.Address.String(), "offset", n.backlog.end)
 	h := &handover{node: n, to: r, done: done}
 	n.handing = h
 	n.config.EndTurns()
 	n.config.Gate.Hold()
 	n.config.Gate.Close(gate.Replica, 0, n.readOnlyLocked(r.client.Address))
-	h.late = time.AfterFunc(handoverTime, func() { h.end(replicas.ErrHandedLate) })
-	h.drain = &waiter{target: -1, replicas: 1, only: r, done: func() { h.end(nil) }}
+	if q.Within == 0 {
+		h.late = time.AfterFunc(oldBound, func() { h.end(replicas.ErrHandedLate) })
+		h.drain = &waiter{target: -1, replicas: 1, only: r, done: func() { h.end(nil) }}
+	} else {
+		h.asker = q.Client
+		h.late = time.AfterFunc(min(q.Within, replicas.Bound(replicas.MostRoundTrip)), h.settle)
+		h.drain = &waiter{target: -1, done: func() { h.answer(q.Offset) }}
+	}
 	n.waiters[h.drain] = struct{}{}
 	n.kick()
+}
+
+// answer sends what the replica does not have, once a round has everything.
+func (h *handover) answer(offset int64) {
+	n := h.node
+	n.mu.Lock()
+	done := h.done
+	h.done, h.ready = nil, true
+	clockNs, frames := n.restLocked(offset)
+	n.mu.Unlock()
+	if done != nil {
+		done(clockNs, frames, nil)
+	}
+}
+
+func (n *Node) restLocked(offset int64) (clockNs int64, frames []byte) {
+	frames, _ = n.backlog.from(nil, offset, takeBytes)
+	return max(n.config.Clock.Now(), n.latestNs), frames
+}
+
+// TakeOver has this server follow the replica that has asked for it and has everything up to an offset, or
+// returns what it does not have.
+func (n *Node) TakeOver(client, offset int64) (clockNs int64, frames []byte, err error) {
+	n.mu.Lock()
+	h := n.handing
+	switch {
+	case h == nil || h.asker != client || client == 0 || !h.ready:
+		err = replicas.ErrNoHandover
+	case !n.backlog.has(offset):
+		err = replicas.ErrBehind
+	case offset != n.backlog.end:
+		clockNs, frames = n.restLocked(offset)
+	}
+	n.mu.Unlock()
+	if err == nil && len(frames) == 0 && !h.end(nil) {
+		err = replicas.ErrNoHandover
+	}
+	return clockNs, frames, err
+}
+
+// settle ends a change without a word: the replica leads, as this server was silent for it, or follows.
+// Nothing but a word of this server has it lead otherwise, so that the change is over.
+func (h *handover) settle() {
+	ctx, cancel := context.WithTimeout(context.Background(), loginTime)
+	defer cancel()
+	other, err := h.node.Ask(ctx, h.to.client.Address)
+	if err == nil && other.Role == replicas.Leader && !other.Loading {
+		h.end(replicas.ErrHandedLate)
+		return
+	}
+	h.end(replicas.ErrReplicaGone)
 }
 
 // gone ends the change by what the replica says, as its connection has ended. The Node is locked.
 func (h *handover) gone() {
 	h.late.Stop()
+	if h.asker != 0 {
+		go h.settle()
+		return
+	}
 	go func() { h.end(h.node.becomes(h.to.client.Address)) }()
 }
 
-// becomes asks a replica that has left during a change: it leads, as it was told to, or is gone. It waits for
-// its change to end.
+// becomes asks a replica of an older version that has left during a change: it leads, as it was told to, or
+// is gone. It waits for its change to end.
 func (n *Node) becomes(to replicas.Address) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*handoverTime)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*oldBound)
 	defer cancel()
 	for ctx.Err() == nil {
 		other, err := n.Ask(ctx, to)
@@ -85,35 +151,76 @@ func (n *Node) becomes(to replicas.Address) error {
 	return replicas.ErrReplicaGone
 }
 
-// end ends the change: this server follows the replica, or goes on.
-func (h *handover) end(err error) {
+// end ends the change: this server follows the replica, or goes on. It reports whether it has ended it so.
+func (h *handover) end(err error) bool {
 	n := h.node
 	n.mu.Lock()
 	if h.ended {
 		n.mu.Unlock()
-		return
+		return false
 	}
 	h.ended = true
 	h.late.Stop()
 	n.handing = nil
 	delete(n.waiters, h.drain)
+	follows, goesOn := false, false
 	switch {
 	case n.wanted.leader != (replicas.Address{}): // somebody else has said whom to follow
-		n.mu.Unlock()
 	case errors.Is(err, replicas.ErrReplicaGone):
+		goesOn = true
+		n.doubted = h.to.client.Address // it may lead yet
+		n.counts.HandoverFailures++
 		n.config.Gate.Open(gate.Replica)
-		n.mu.Unlock()
-		n.config.Log.Warn("the handover has failed", "error", err)
 	default:
-		n.handed = err == nil
-		n.wantLocked(h.to.client.Address)
-		n.mu.Unlock()
+		follows = true
+		n.handedLocked(h.to.client.Address, err)
+	}
+	done := h.done
+	h.done = nil
+	n.mu.Unlock()
+	switch {
+	case follows:
 		n.KeepRole()
 		n.config.Log.Info("handed over; this server follows the new leader", "leader", h.to.client.Address.String(), "complete", err == nil)
+	case goesOn:
+		n.config.Log.Warn("the handover has failed", "error", err)
 	}
 	n.config.Gate.Release()
-	h.done(err)
-	if !errors.Is(err, replicas.ErrReplicaGone) {
+	if done != nil {
+		done(0, nil, err)
+	}
+	if !goesOn {
 		n.config.KillClients()
 	}
+	return follows
+}
+
+// handedLocked has this server follow a replica, which has everything if there is no error.
+func (n *Node) handedLocked(to replicas.Address, err error) {
+	if err == nil {
+		n.counts.Handovers++
+	} else {
+		n.counts.HandoverTimeouts++
+	}
+	n.handed, n.gave = err == nil, true
+	n.wantLocked(to)
+}
+
+// Measured notes the round trip of a replica's link, as it says.
+func (n *Node) Measured(to replicas.Address, roundTrip time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, r := range n.replicas {
+		if r.client.Address == to {
+			r.roundTrip = roundTrip
+		}
+	}
+}
+
+// slowestLocked returns the longest round trip to a replica.
+func (n *Node) slowestLocked() (longest time.Duration) {
+	for _, r := range n.replicas {
+		longest = max(longest, r.roundTrip)
+	}
+	return longest
 }

@@ -51,7 +51,7 @@ func (n *Node) becomeLeader() {
 		n.role, n.parent, n.branch, n.history = replicas.Leader, n.history, n.backlog.end, newHistory()
 		n.counts.Promotions++
 		n.config.Clock.NotBefore(n.latestNs)
-		n.link, n.complete, n.leader = replicas.LinkConnect, true, replicas.Address{}
+		n.link, n.complete, n.leader, n.gave = replicas.LinkConnect, true, replicas.Address{}, false
 	}
 	n.mu.Unlock()
 	n.beginLeading()

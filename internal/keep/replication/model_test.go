@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,15 +30,15 @@ const (
 )
 
 // fakeClock is the bubble's clock, apart by an offset.
-type fakeClock struct{ offsetNs int64 }
+type fakeClock struct{ offsetNs atomic.Int64 }
 
-func (c *fakeClock) Now() int64 { return time.Now().UnixNano() + c.offsetNs }
+func (c *fakeClock) Now() int64 { return time.Now().UnixNano() + c.offsetNs.Load() }
 
-func (c *fakeClock) Follow(ns int64) { c.offsetNs += ns - c.Now() }
+func (c *fakeClock) Follow(ns int64) { c.offsetNs.Add(ns - c.Now()) }
 
 func (c *fakeClock) NotBefore(ns int64) (offsetNs int64) {
 	offsetNs = max(0, ns-c.Now())
-	c.offsetNs += offsetNs
+	c.offsetNs.Add(offsetNs)
 	return offsetNs
 }
 
@@ -57,7 +57,10 @@ type host struct {
 	gate   *gate.Gate
 	clock  *fakeClock
 	at     replicas.Address
-	isDown bool
+	isDown atomic.Bool
+
+	patience time.Duration             // of CL.SYNC NEXT
+	killer   func(client int64) func() // ends a connection
 }
 
 // model is two servers; a leads at first.
@@ -65,14 +68,16 @@ type model struct {
 	t     *testing.T
 	path  []string // the steps so far
 	a, b  *host
-	calls int64 // connections
+	calls atomic.Int64 // connections
 
 	up       *following // b's link to a; nil while it is cut
 	client   int64      // of up, at a
 	inFlight []byte     // sent to b, not applied
 	sentNs   int64      // a's clock then
 	isSent   bool
-	isApart  bool // neither server reaches the other
+	isApart  atomic.Bool // neither server reaches the other
+	isOld    bool        // a's version does not know the second connection
+	end      context.CancelFunc
 
 	// what has happened:
 	charged, gathered, sent, applied int64 // units at a; in rounds; in flight; at b
@@ -88,7 +93,9 @@ type model struct {
 }
 
 func newHost(name string, offset time.Duration, m *model, minReplicas int) *host {
-	h := &host{store: shard.New(), clock: &fakeClock{int64(offset)}, at: replicas.Address{Host: name, Port: 6380}}
+	h := &host{store: shard.New(), clock: &fakeClock{}, at: replicas.Address{Host: name, Port: 6380}, patience: time.Microsecond}
+	h.clock.offsetNs.Store(int64(offset))
+	h.killer = func(int64) func() { return func() {} }
 	h.gate = gate.New(h.store, h.clock.Now)
 	h.node = New(Config{
 		Store: h.store, Changes: changes.New(h.store, h.clock.Now), Gate: h.gate, Clock: h.clock, Definitions: noDefinitions{},
@@ -107,11 +114,31 @@ type conn struct {
 
 var errCut = errors.New("the link is cut")
 
+// refusal is an error that a server replies.
+type refusal string
+
+func (e refusal) Error() string { return string(e) }
+
+// RedisError implements go-redis's interface.
+func (refusal) RedisError() {}
+
+// refused is err as a server replies it.
+func refused(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, replicas.ErrNotLeader):
+		return refusal(notLeader + err.Error())
+	case errors.Is(err, replicas.ErrHandingOver):
+		return refusal(handingOver + err.Error())
+	}
+	return refusal("ERR " + err.Error())
+}
+
 func (m *model) dial(_ context.Context, to replicas.Address) (Conn, error) {
 	for _, h := range []*host{m.a, m.b} {
-		if h.at == to && !h.isDown && !m.isApart {
-			m.calls++
-			return &conn{m, h, m.calls}, nil
+		if h.at == to && !h.isDown.Load() && !m.isApart.Load() {
+			return &conn{m, h, m.calls.Add(1)}, nil
 		}
 	}
 	return nil, errCut
@@ -119,21 +146,37 @@ func (m *model) dial(_ context.Context, to replicas.Address) (Conn, error) {
 
 // Do implements Conn.
 func (c *conn) Do(ctx context.Context, args ...any) (any, error) {
-	n, from := c.to.node, c.model.a
+	from := c.model.a
 	if c.to == from {
 		from = c.model.b
 	}
-	switch words := fmt.Sprint(args[:min(2, len(args))]...); {
-	case args[0] == "REPLCONF":
+	if args[0] == "CL.SYNC" && args[1] == "TAKEOVER" {
+		c.model.applied = c.model.gathered
+	}
+	reply, err := c.to.reply(ctx, c.id, from.at, c.model.isOld, args)
+	if c.model.isApart.Load() {
+		return nil, errCut
+	}
+	return reply, err
+}
+
+// reply is the server's reply to a replica that connects with an ID. One of an older version knows less.
+func (h *host) reply(ctx context.Context, id int64, from replicas.Address, isOld bool, args []any) (any, error) {
+	if args[0] == "REPLCONF" {
 		return "OK", nil
-	case args[0] == "INFO":
-		role := "master"
-		if st := n.Status(); st.Role == replicas.Replica {
-			role = "slave"
-		}
-		return "run_id:" + n.config.RunID + "\r\nrole:" + role + "\r\n", nil
-	case strings.HasSuffix(words, "START"):
-		s, err := n.Attach(replicas.Client{ID: c.id, Address: from.at, Kill: func() {}}, args[2].(int), args[3].(string), args[4].(int64), len(args) > 5)
+	}
+	if args[0] == "INFO" {
+		return h.info(), nil
+	}
+	n, word := h.node, args[1]
+	switch {
+	case isOld && (word == "PING" || word == "TAKEOVER" || word == "HANDOVER" && len(args) > 2):
+		return nil, refusal("ERR unknown subcommand or wrong number of arguments")
+	case word == "PING":
+		n.Measured(from, time.Duration(args[2].(int64))*time.Microsecond)
+		return "OK", nil
+	case word == "START":
+		s, err := n.Attach(replicas.Client{ID: id, Address: from, Kill: h.killer(id)}, args[2].(int), args[3].(string), args[4].(int64), len(args) > 5)
 		mode := "continue"
 		if s.Full {
 			mode = "full"
@@ -142,29 +185,63 @@ func (c *conn) Do(ctx context.Context, args ...any) (any, error) {
 		if s.HasHad {
 			hasHad = 1
 		}
-		return []any{int64(s.Format), mode, s.History, s.Parent, s.Branch, s.Offset, s.ClockNs, hasHad}, err
-	case strings.HasSuffix(words, "NEXT"):
+		return []any{int64(s.Format), mode, s.History, s.Parent, s.Branch, s.Offset, s.ClockNs, hasHad}, refused(err)
+	case word == "NEXT":
 		ready := make(chan struct{}, 1)
-		if err := n.Next(c.id, args[2].(int64), func() { ready <- struct{}{} }); err != nil {
-			return nil, err
+		if err := n.Next(id, args[2].(int64), func() { ready <- struct{}{} }); err != nil {
+			return nil, refused(err)
 		}
 		select {
 		case <-ready:
-		case <-time.After(time.Microsecond):
+		case <-time.After(h.patience):
 		}
-		clockNs, frames, err := n.Take(c.id)
-		return []any{clockNs, string(frames)}, err
-	case strings.HasSuffix(words, "HANDOVER"):
-		done := make(chan error, 1)
-		n.HandOver(from.at, func(err error) { done <- err })
-		select {
-		case err := <-done:
-			return "OK", err
-		case <-ctx.Done():
-			return nil, ctx.Err()
+		clockNs, frames, err := n.Take(id)
+		return []any{clockNs, string(frames)}, refused(err)
+	case word == "HANDOVER":
+		return handOverReply(ctx, n, id, from, args)
+	case word == "TAKEOVER":
+		clockNs, frames, err := n.TakeOver(id, args[2].(int64))
+		if err != nil || len(frames) == 0 {
+			return "OK", refused(err)
 		}
+		return []any{clockNs, string(frames)}, nil
 	}
 	panic(args)
+}
+
+func handOverReply(ctx context.Context, n *Node, id int64, from replicas.Address, args []any) (any, error) {
+	h := replicas.Handover{Client: id, To: from}
+	if len(args) > 2 {
+		h.History, h.Offset, h.Within = args[2].(string), args[3].(int64), time.Duration(args[4].(int64))*time.Millisecond
+	}
+	type result struct {
+		reply any
+		err   error
+	}
+	done := make(chan result, 1)
+	n.HandOver(h, func(clockNs int64, frames []byte, err error) {
+		if h.Within == 0 {
+			done <- result{"OK", refused(err)}
+		} else {
+			done <- result{[]any{clockNs, string(frames)}, refused(err)}
+		}
+	})
+	select {
+	case r := <-done:
+		return r.reply, r.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// info is INFO's text, as far as servers read it.
+func (h *host) info() string {
+	st := h.node.Status()
+	text := fmt.Sprintf("run_id:%s\r\nmaster_replid:%s\r\nmaster_replid2:%040s\r\nmaster_repl_offset:%d\r\n", h.node.config.RunID, st.History, st.Parent, st.Offset)
+	if st.Role == replicas.Leader {
+		return text + "role:master\r\n"
+	}
+	return text + fmt.Sprintf("role:slave\r\nmaster_host:%s\r\nmaster_port:%d\r\n", st.Leader.Host, st.Leader.Port)
 }
 
 // Close implements Conn.
@@ -181,6 +258,10 @@ func newModel(t *testing.T, skew time.Duration, minReplicas int) *model {
 	m.b.node.wanted.leader, m.b.node.role = m.a.at, replicas.Replica
 	m.b.gate.Close(gate.Replica, 0, m.b.node.readOnlyLocked(m.a.at))
 	m.up, m.client = m.join(m.b, m.a)
+	m.b.node.setAsked(true)
+	ctx, end := context.WithCancel(t.Context())
+	m.end = end
+	go m.b.node.standBy(ctx, m.a.at)
 	return m
 }
 
@@ -269,7 +350,7 @@ func (m *model) settle() {
 	synctest.Wait()
 	a := m.a.node
 	a.mu.Lock()
-	resigns := a.role == replicas.Leader && a.wanted.leader != (replicas.Address{}) && !m.a.isDown
+	resigns := a.role == replicas.Leader && a.wanted.leader != (replicas.Address{}) && !m.a.isDown.Load()
 	a.mu.Unlock()
 	if resigns {
 		a.resign()

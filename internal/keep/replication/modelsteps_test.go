@@ -18,12 +18,12 @@ func always(*model) bool { return true }
 func isLinked(m *model) bool { return m.up != nil }
 
 var (
-	chargeA = step{"charge a", func(m *model) bool { return !m.a.isDown }, func(m *model) {
+	chargeA = step{"charge a", func(m *model) bool { return !m.a.isDown.Load() }, func(m *model) {
 		if _, ok := m.a.charge(1); ok {
 			m.charged++
 		}
 	}}
-	round = step{"round", func(m *model) bool { return !m.a.isDown && m.a.node.role == replicas.Leader }, func(m *model) {
+	round = step{"round", func(m *model) bool { return !m.a.isDown.Load() && m.a.node.role == replicas.Leader }, func(m *model) {
 		m.gathered = m.charged
 		m.a.node.Round()
 	}}
@@ -40,6 +40,7 @@ var (
 		if err := m.up.take(m.sentNs, m.inFlight); err != nil {
 			m.fail("b does not apply: %v", err)
 		}
+		m.b.node.setAsked(true)
 		m.isSent, m.applied, m.seenNs = false, m.sent, max(m.seenNs, m.sentNs)
 	}}
 	wait = step{"wait", func(m *model) bool { return m.up != nil && m.waiting < 0 }, func(m *model) {
@@ -47,23 +48,27 @@ var (
 		m.a.node.Wait(1, func() { close(m.waitDone) })
 	}}
 	crash = step{"crash a", func(m *model) bool { return m.up != nil }, func(m *model) {
-		m.a.isDown = true
+		m.a.isDown.Store(true)
 		m.cut()
 	}}
 	cut = step{"cut all links", isLinked, func(m *model) {
-		m.isApart = true
+		m.isApart.Store(true)
 		m.cut()
 	}}
 	// silence is a cut that a does not see.
 	silence = step{"lose all packets", isLinked, func(m *model) {
-		m.isApart, m.up, m.isSent, m.silentNs = true, nil, false, time.Now().UnixNano()
+		m.isApart.Store(true)
+		m.up, m.isSent, m.silentNs = nil, false, time.Now().UnixNano()
 		m.b.node.linkDown(errCut)
 	}}
 	drop = step{"end the connection", isLinked, func(m *model) { m.cut() }}
 	// promote is of a replica without a link.
 	promote = step{"promote b", func(m *model) bool { return m.up == nil && m.branch < 0 && !m.handed }, func(m *model) {
-		m.b.node.Lead()
+		_ = m.b.node.Lead()
 		m.settle()
+		if m.b.node.Status().HandingOver { // a is silent too briefly yet
+			m.sleep(replicas.LeastBound + tick)
+		}
 		if got := m.b.used(); got != m.applied {
 			m.fail("b leads with %d units; it had %d, of %d", got, m.applied, m.charged)
 		}
@@ -81,9 +86,9 @@ var (
 	roundB = step{"round b", func(m *model) bool { return m.branch >= 0 }, func(m *model) { m.b.node.Round() }}
 	// comeBack has the old leader follow.
 	comeBack = step{"a follows b", func(m *model) bool {
-		return m.branch >= 0 && !m.a.isDown && m.a.node.wanted.leader == (replicas.Address{})
+		return m.branch >= 0 && !m.a.isDown.Load() && m.a.node.wanted.leader == (replicas.Address{})
 	}, func(m *model) {
-		m.isApart = false
+		m.isApart.Store(false)
 		m.a.node.Follow(m.b.at)
 		m.settle()
 		m.followNew()
@@ -92,7 +97,7 @@ var (
 	// handOver tells b to lead while its link is up.
 	handOver = step{"hand over", func(m *model) bool { return m.up != nil && !m.handed }, func(m *model) {
 		m.handed = true
-		m.b.node.Lead()
+		_ = m.b.node.Lead()
 		m.wasLinked = m.b.node.Status().HandingOver
 	}}
 )

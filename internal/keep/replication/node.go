@@ -115,7 +115,19 @@ type Node struct {
 	replacing  bool             // the states are about to be replaced
 	hasHad     bool             // states of an earlier process or of another server, or leads without by an operator's word
 	counts     replicas.Counts
-	requesting bool // a planned change, as the one to lead
+	requesting bool          // a planned change, as the one to lead
+	requested  chan struct{} // wakes the second connection for it
+	refusal    error         // of the last one
+	trips      trips         // of the link
+	heard      time.Time     // when the leader was last heard as one, or asked; zero for never
+	isAsked    bool          // it has not answered since
+	attempts   attempts      // to follow the leader
+
+	// Of a pair:
+	peer      replicas.Address // zero for none
+	peerLeads bool             // with states of another origin
+	doubted   replicas.Address // of a replica whose planned change has failed
+	gave      bool             // has handed over, and followed nobody since
 }
 
 // intent is the role that is wanted.
@@ -128,7 +140,7 @@ type intent struct {
 func New(c Config) *Node {
 	n := &Node{
 		config: c, settings: c.Settings, kicked: make(chan struct{}, 1), history: newHistory(), branch: -1, complete: true,
-		replicas: map[int64]*replica{}, waiters: map[*waiter]struct{}{},
+		replicas: map[int64]*replica{}, waiters: map[*waiter]struct{}{}, requested: make(chan struct{}, 1),
 	}
 	n.backlog.max = max(c.Settings.Backlog, 1)
 	return n
@@ -136,6 +148,7 @@ func New(c Config) *Node {
 
 // Run plays the role that is wanted until ctx ends.
 func (n *Node) Run(ctx context.Context) {
+	go n.watchOthers(ctx)
 	for ctx.Err() == nil {
 		role, end := context.WithCancel(ctx)
 		n.mu.Lock()
@@ -167,6 +180,10 @@ func (n *Node) Follow(leader replicas.Address) {
 // wantLocked sets the wanted role, and ends the present one.
 func (n *Node) wantLocked(leader replicas.Address) {
 	n.wanted = intent{leader, n.wanted.n + 1}
+	n.requesting = false
+	if n.handing != nil {
+		go n.handing.end(replicas.ErrReplicaGone)
+	}
 	if leader != (replicas.Address{}) {
 		n.last = leader
 		n.config.Gate.Close(gate.Replica, 0, n.readOnlyLocked(leader))
@@ -176,37 +193,59 @@ func (n *Node) wantLocked(leader replicas.Address) {
 	}
 }
 
-// Lead makes the server a leader. One that follows a leader which is there first has it hand over, for a
-// second at most.
-func (n *Node) Lead() {
+// Lead makes the server a leader. One whose leader has answered within the bound has it hand over first, and
+// goes on following if that fails. It refuses a link that is too slow.
+func (n *Node) Lead() error {
 	n.mu.Lock()
+	defer n.mu.Unlock()
 	n.acceptLocked()
-	if n.wanted.leader == (replicas.Address{}) {
-		n.mu.Unlock()
-		return
-	}
-	leader, isSilent := n.wanted.leader, n.config.Clock.Now()-n.lastIONs > int64(handoverTime)
-	hasLink := n.link == replicas.LinkConnected && !isSilent
-	if !hasLink {
-		n.wantLocked(replicas.Address{})
-		n.mu.Unlock()
-		n.KeepRole()
-		return
-	}
-	n.wanted = intent{replicas.Address{}, n.wanted.n + 1}
-	n.requesting = true
-	number := n.wanted.n
-	n.mu.Unlock()
-	go func() {
-		n.requestHandover(leader)
-		n.mu.Lock()
-		n.requesting = false
-		if n.wanted.n == number {
-			n.wantLocked(replicas.Address{})
+	switch {
+	case n.wanted.leader == (replicas.Address{}) || n.requesting:
+	case n.isSilentLocked():
+		n.leadLocked()
+	case n.trips.longest() > replicas.MostRoundTrip:
+		n.refusal = replicas.SlowLinkError{RoundTrip: n.trips.longest()}
+		n.counts.HandoverFailures++
+		return n.refusal
+	default:
+		n.requesting = true
+		n.leadOnceSilentLocked(n.wanted.n)
+		select {
+		case n.requested <- struct{}{}:
+		default:
 		}
-		n.mu.Unlock()
-		n.KeepRole()
-	}()
+	}
+	return nil
+}
+
+// leadLocked has the server lead.
+func (n *Node) leadLocked() {
+	n.refusal = nil
+	n.wantLocked(replicas.Address{})
+	n.KeepRole()
+}
+
+// leadOnceSilentLocked has a server that is to lead do so once its leader is silent, as after a crash.
+func (n *Node) leadOnceSilentLocked(number int) {
+	time.AfterFunc(max(leastRetry, replicas.Bound(n.trips.longest())-time.Since(n.heard)), func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		switch {
+		case !n.requesting || n.wanted.n != number:
+		case !n.isSilentLocked():
+			n.leadOnceSilentLocked(number)
+		default:
+			n.counts.HandoverTimeouts++
+			n.config.Log.Warn("the leader is silent, and has not handed over; this server takes over, as after a crash", "leader", n.leader.String())
+			n.leadLocked()
+		}
+	})
+}
+
+// isSilentLocked reports whether the leader has not answered for the bound. One that is not asked, while this
+// server applies what it has sent, is not silent.
+func (n *Node) isSilentLocked() bool {
+	return (n.isAsked || n.link != replicas.LinkConnected) && time.Since(n.heard) >= replicas.Bound(n.trips.longest())
 }
 
 const noReplicas gate.Refusal = "NOREPLICAS Not enough good replicas to write."
@@ -246,9 +285,10 @@ func (n *Node) Status() replicas.Status {
 		Role: n.role, History: n.history, Parent: n.parent, BranchOffset: n.branch, Offset: n.backlog.end,
 		Backlog: n.backlog.bytes, MaxBacklog: n.settings.Backlog, Priority: n.settings.Priority,
 		MinReplicas: n.settings.MinReplicas, MaxLagNs: int64(n.settings.MaxLag), HandingOver: n.handing != nil || n.requesting,
-		Counts: n.counts, Kept: n.statusOfKeptLocked(),
+		HandoverError: n.refusal, RoundTrip: n.trips.longest(), PeerLeads: n.peerLeads, Counts: n.counts, Kept: n.statusOfKeptLocked(),
 	}
 	if n.role == replicas.Leader {
+		st.RoundTrip = n.slowestLocked()
 		st.Replicas, st.Good = n.replicaStatusLocked(nowNs)
 		return st
 	}

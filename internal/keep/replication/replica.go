@@ -1,6 +1,8 @@
 package replication
 
 import (
+	"time"
+
 	"cellserver/internal/keep/record"
 	"cellserver/internal/store"
 	"cellserver/internal/store/replicas"
@@ -20,6 +22,8 @@ type replica struct {
 	activeNs int64 // when it last asked
 	ready    func()
 	taken    []byte // the last answer, which the next one overwrites
+
+	roundTrip time.Duration // as it says; 0 before
 }
 
 func (r *replica) state() string {
@@ -51,11 +55,16 @@ func (n *Node) Attach(c replicas.Client, reads int, history string, offset int64
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	switch leads := n.role == replicas.Leader && n.wanted.leader == (replicas.Address{}) && n.handing == nil && !n.missing; {
+	switch leads := n.role == replicas.Leader && n.wanted.leader == (replicas.Address{}) && !n.missing; {
+	case !takes && leads && n.handing != nil:
+		return replicas.Start{}, replicas.ErrHandingOver
 	case takes && (n.role == replicas.Leader || !n.complete || n.missing):
 		return replicas.Start{}, replicas.ErrNotGiven
 	case !takes && !leads:
 		return replicas.Start{}, replicas.ErrNotLeader
+	}
+	if c.Address == n.doubted {
+		n.doubted = replicas.Address{}
 	}
 	r, start := n.attachLocked(&c)
 	start.Format = min(reads, Format)
@@ -109,6 +118,9 @@ func (n *Node) Detach(client int64) {
 	if r := n.replicas[client]; r != nil {
 		n.detachLocked(r)
 	}
+	if n.handing != nil && n.handing.asker == client {
+		n.handing.gone()
+	}
 }
 
 func (n *Node) detachLocked(r *replica) {
@@ -120,7 +132,7 @@ func (n *Node) detachLocked(r *replica) {
 	if n.role == replicas.Leader {
 		n.checkReplicasLocked()
 	}
-	if n.handing != nil && n.handing.to == r {
+	if n.handing != nil && n.handing.to == r && n.handing.asker == 0 {
 		n.handing.gone()
 	}
 }
@@ -139,7 +151,7 @@ func (n *Node) Next(client, applied int64, ready func()) error {
 		r.goesOn = false
 	}
 	if applied >= 0 && r.sync == nil {
-		if applied > r.sentTo {
+		if applied > r.sentTo && !n.backlog.has(applied) { // a planned change sends by another connection, too
 			return replicas.ErrBeyond
 		}
 		if !r.online && !r.goesOn {

@@ -32,6 +32,7 @@ const (
 	// statesWait bounds the wait for a peer that does not answer where there are states.
 	statesWait = 5 * time.Second
 	peerPoll   = 100 * time.Millisecond
+	leastAsk   = 2 * time.Second
 )
 
 // Begin sets the role at a start, before clients are served: a peer that leads is followed, and a server
@@ -50,6 +51,7 @@ func (n *Node) Begin(ctx context.Context, b Beginning) error {
 	n.beginRole(&b, kept)
 	lacking := cmp.Or(kept.last, b.ReplicaOf, b.Peer) // the server to follow without states
 	if b.ReplicaOf = kept.leader; b.Peer != (replicas.Address{}) {
+		n.peer = b.Peer
 		if b.ReplicaOf, err = n.meet(ctx, &b); err != nil {
 			return err
 		}
@@ -110,26 +112,27 @@ type Other struct {
 	Leader   replicas.Address // of a replica
 	LinkUp   bool
 	LatestNs int64 // the latest time that it has heard of its leader
+	History  string
+	Parent   string
+	Offset   int64
+
+	isMissing bool // has not found its states
 }
 
 // Ask asks a server for its role.
 func (n *Node) Ask(ctx context.Context, to replicas.Address) (o Other, err error) {
-	ctx, cancel := context.WithTimeout(ctx, dialTime)
+	ctx, cancel := context.WithTimeout(ctx, loginTime)
 	defer cancel()
 	c, err := n.config.Dial(ctx, to)
 	if err != nil {
 		return o, err
 	}
 	defer c.Close() //nolint:errcheck // nothing was written
-	for _, section := range []string{"server", "persistence", "replication"} {
-		reply, err := c.Do(ctx, "INFO", section)
-		if err != nil {
-			return o, err
-		}
-		text, _ := reply.(string)
-		o.read(text)
-	}
-	return o, nil
+	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
+	reply, err := c.Do(ctx, "INFO", "server", "persistence", "replication")
+	text, _ := reply.(string)
+	o.read(text)
+	return o, err
 }
 
 func (o *Other) read(info string) {
@@ -156,8 +159,18 @@ func (o *Other) read(info string) {
 		case "cell_latest_usec":
 			us, _ := strconv.ParseInt(value, 10, 64)
 			o.LatestNs = us * int64(time.Microsecond)
+		case "cell_states_kept":
+			o.isMissing = value == replicas.Missing.String()
 		case "master_link_status":
 			o.LinkUp = value == "up"
+		case "master_replid":
+			o.History = value
+		case "master_replid2":
+			if o.Parent = value; strings.Trim(value, "0") == "" { // of none
+				o.Parent = ""
+			}
+		case "master_repl_offset":
+			o.Offset, _ = strconv.ParseInt(value, 10, 64)
 		}
 	}
 }
@@ -210,7 +223,9 @@ func (n *Node) meet(ctx context.Context, b *Beginning) (leader replicas.Address,
 		wait = min(wait, statesWait)
 	}
 	for said := false; ; said = true {
-		other, err := n.Ask(ctx, b.Peer)
+		within, cancel := context.WithTimeout(ctx, max(wait, leastAsk))
+		other, err := n.Ask(within, b.Peer)
+		cancel()
 		switch {
 		case ctx.Err() != nil:
 			return leader, ctx.Err()

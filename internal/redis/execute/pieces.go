@@ -88,7 +88,7 @@ func (x *Executor) TakeOver(p Parts) {
 		x.Engine.putPart(p.last)
 		return
 	}
-	all, left, taken := append(p.full, p.last), p.Bytes(), 0
+	all, left, taken := slices.Concat(p.full, [][]byte{p.last}), p.Bytes(), 0
 	x.Role.InTurns(x, func(x *Executor) (held int) {
 		n := min(len(all[0])-taken, PieceBytes)
 		x.W.Buf = append(x.W.Buf, all[0][taken:taken+n]...)

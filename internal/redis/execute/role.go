@@ -146,7 +146,8 @@ func (r NestedRole) Background(x *Executor, _ *background.Slots, work func(conte
 
 // InTurns replies at once, into memory.
 func (NestedRole) InTurns(x *Executor, next Pieces) {
-	for next(x) > 0 {
+	for held := 1; held > 0; {
+		held = next(x)
 	}
 }
 

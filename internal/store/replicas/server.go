@@ -32,10 +32,41 @@ func (e FormatError) Error() string {
 // Errors of a planned change:
 var (
 	ErrNoSuchReplica = errors.New("no replica with that address is in step")
-	ErrHandingOver   = errors.New("another planned change is under way")
-	ErrReplicaGone   = errors.New("the replica is gone; this server goes on leading")
+	ErrHandingOver   = errors.New("a planned change of leader is under way; ask again")
+	ErrReplicaGone   = errors.New("the replica has not taken over in time; this server goes on leading")
 	ErrHandedLate    = errors.New("the replica did not take everything in time; it takes over, as after a crash")
+	ErrNoHandover    = errors.New("the planned change has ended before; send CL.SYNC HANDOVER first")
 )
+
+// The bound of a planned change: LeastBound, or BoundTrips round trips if that is more.
+const (
+	LeastBound = time.Second
+	BoundTrips = 10
+	// MostRoundTrip is of a link over which a planned change is possible: clients are held meanwhile.
+	MostRoundTrip = 1500 * time.Millisecond
+)
+
+// Bound returns how long a planned change may take over a link.
+func Bound(roundTrip time.Duration) time.Duration {
+	return max(LeastBound, BoundTrips*min(roundTrip, MostRoundTrip))
+}
+
+// SlowLinkError refuses a planned change over a link that is too slow.
+type SlowLinkError struct{ RoundTrip time.Duration }
+
+func (e SlowLinkError) Error() string {
+	return fmt.Sprintf("the round trip to the leader is %d ms, and a planned change is possible up to %d ms; wait for a faster link, or stop the leader first",
+		e.RoundTrip.Milliseconds(), MostRoundTrip.Milliseconds())
+}
+
+// Handover is what a replica that is to lead asks for.
+type Handover struct {
+	Client  int64   // the connection that asks
+	To      Address // of the replica, for clients
+	History string  // in which Offset is what the replica has
+	Offset  int64
+	Within  time.Duration // the bound; 0 for a replica of an older version, which takes over after a second in any case
+}
 
 // Start is the answer to a replica's first request.
 type Start struct {
@@ -59,9 +90,9 @@ type Server interface {
 	Starting() string
 	// Follow makes the server a replica. Changes are refused from now on.
 	Follow(leader Address)
-	// Lead makes the server a leader. One that follows a leader which is there first has it hand over, for a
-	// second at most.
-	Lead()
+	// Lead makes the server a leader. One whose leader has answered within the bound has it hand over first,
+	// and goes on following if that fails. It refuses a link that is too slow.
+	Lead() error
 	// Wait has a round begin at once, and calls done, once and from any goroutine, when enough replicas have
 	// applied it. acknowledged ends the wait and returns their number.
 	Wait(replicas int, done func()) (acknowledged func() int)
@@ -75,9 +106,14 @@ type Server interface {
 	// Take returns the leader's time and what a replica has to apply next, perhaps nothing; the
 	// frames are valid until the next call.
 	Take(client int64) (clockNs int64, frames []byte, err error)
-	// HandOver makes the replica at an address the leader. done is called once, from any goroutine, when it
-	// may lead, with an error if it does not have everything.
-	HandOver(to Address, done func(err error))
+	// HandOver holds changes for a replica that is to lead, and calls done once, from any goroutine, with
+	// what the replica does not have. Without a bound done is called when the replica may lead.
+	HandOver(h Handover, done func(clockNs int64, frames []byte, err error))
+	// TakeOver has the server follow the replica that has asked for it and has everything up to an offset, or
+	// returns what it does not have.
+	TakeOver(client, offset int64) (clockNs int64, frames []byte, err error)
+	// Measured notes the round trip of a replica's link.
+	Measured(to Address, roundTrip time.Duration)
 	// Detach ends the service of a client whose connection has ended.
 	Detach(client int64)
 }

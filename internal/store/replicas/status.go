@@ -2,6 +2,8 @@
 // leader's commands do for replicas. Its types are values, safe for concurrent reading.
 package replicas
 
+import "time"
+
 // Role is a server's part in replication.
 type Role uint8
 
@@ -70,8 +72,11 @@ type Status struct {
 	LatestNs        int64 // latest time of the leader's clock
 	LinkError       error // why the link is down; nil for none
 
-	HandingOver bool // a planned change of leader is under way
-	Counts      Counts
+	HandingOver   bool          // a planned change of leader is under way
+	HandoverError error         // why the last one to this server did not take place; nil for none
+	RoundTrip     time.Duration // of the link, and of a leader's slowest replica; 0 before it is measured
+	PeerLeads     bool          // the other server of the pair leads, too, with states of another origin
+	Counts        Counts
 }
 
 // ReplicaStatus is a leader's view of a replica.
@@ -94,6 +99,7 @@ type Counts struct {
 	Promotions       uint64
 	Demotions        uint64
 	Handovers        uint64 // planned changes to this server that lost nothing
-	HandoverTimeouts uint64 // likewise, that took too long, and are as a crash
+	HandoverTimeouts uint64 // likewise, whose leader was silent, and are as a crash
+	HandoverFailures uint64 // likewise, after which the leader goes on leading
 	RefusedWithout   uint64 // times that changes began to be refused for lack of good replicas
 }

@@ -15,8 +15,9 @@ func replicationRows() []*Command {
 		{
 			Name: "replicaof", Arity: 3, Flags: FlagAdmin | FlagNoScript | FlagStale, Categories: admin, Args: replica,
 			Since: "5.0.0", Summary: "Makes the server a replica of another one, or with NO ONE a leader",
-			Differs: "With NO ONE, a replica whose link is up has its leader hand over first, for at most a second: nothing is lost. " +
-				"An error with --store, except NO ONE.",
+			Differs: "With NO ONE, a replica whose leader answers has it hand over first, for at most a second or ten round trips: nothing " +
+				"is lost, and if that fails, the replica goes on following. An error over a link of more than 1.5 s a round trip, and " +
+				"with --store, except NO ONE.",
 		},
 		{
 			Name: "slaveof", Arity: 3, Flags: FlagAdmin | FlagNoScript | FlagStale, Categories: admin, Args: replica,
@@ -30,8 +31,9 @@ func syncRows() []*Command {
 	const flags = FlagAdmin | FlagNoScript | FlagNoMulti | FlagStale
 	return []*Command{
 		{
-			Name: "handover", Arity: 2, Flags: flags,
-			Since: "0.3.0", Summary: "Hands over to the replica that sends it, in at most a second",
+			Name: "handover", Arity: -2, MaxArgs: 5, Flags: flags,
+			Since: "0.3.0", Summary: "Holds changes for the replica that sends it, which is to lead, and returns what it does not have",
+			Args: []Arg{optional(Arg{Name: "place", Type: "block", Args: []Arg{text("history"), integer("offset"), integer("milliseconds")}})},
 		},
 		helpRow(),
 		{
@@ -41,9 +43,19 @@ func syncRows() []*Command {
 			Args:    integers("offset"),
 		},
 		{
+			Name: "ping", Arity: 3, Flags: flags,
+			Since: "0.4.0", Summary: "Measures the round trip of a replica, which says the last one",
+			Args: integers("microseconds"),
+		},
+		{
 			Name: "start", Arity: -5, MaxArgs: 6, Flags: flags,
 			Since: "0.3.0", Summary: "Begins to follow: from a place in a history, or with all states",
 			Args: []Arg{integer("format"), text("history"), integer("offset"), optional(token("TAKE"))},
+		},
+		{
+			Name: "takeover", Arity: 3, Flags: flags,
+			Since: "0.4.0", Summary: "Follows the replica that sends it after a handover and has everything, or returns what it does not have",
+			Args: integers("offset"),
 		},
 	}
 }

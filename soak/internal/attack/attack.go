@@ -27,7 +27,7 @@ type Attack struct {
 func All() []Attack {
 	var all []Attack
 	for _, kind := range []func() []Attack{
-		execs, globs, scripts, floods, logins, pages, frames, networks, kills, waits, calls, larges,
+		execs, globs, scripts, floods, logins, pages, doors, frames, networks, kills, waits, calls, larges,
 	} {
 		all = append(all, kind()...)
 	}

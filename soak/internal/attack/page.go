@@ -24,7 +24,7 @@ func (a *Attacker) holdPages(connections int, request string) error {
 	var sent sync.WaitGroup
 	defer sent.Wait()
 	for range connections {
-		c, err := a.Server.DialRaw(a.ctx, "http")
+		c, err := a.Server.DialRaw(a.ctx, "metrics")
 		if err != nil {
 			return err
 		}

@@ -42,8 +42,12 @@ func (s *Server) DialRaw(ctx context.Context, network string) (*Conn, error) {
 		addr = s.TLS
 	case "unix":
 		socket, addr = "unix", s.Unix
-	case "http":
+	case "metrics":
 		addr = s.Metrics
+	case "http":
+		addr = s.HTTP
+	case "grpc":
+		addr = s.GRPC
 	}
 	nc, err := new(net.Dialer).DialContext(ctx, socket, addr)
 	if err != nil {

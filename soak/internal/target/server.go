@@ -39,7 +39,7 @@ type Spec struct {
 
 // Server is a running cellserver, on free ports.
 type Server struct {
-	TCP, TLS, Unix, Metrics, GRPC string
+	TCP, TLS, Unix, Metrics, HTTP, GRPC string
 
 	LogBytes atomic.Int64
 
@@ -83,12 +83,13 @@ func (spec Spec) prepare() (args []string, trust *tls.Config, err error) {
 	args = append([]string{
 		"--addr", "127.0.0.1:0", "--tls-addr", "127.0.0.1:0", "--unixsocket", filepath.Join(spec.Dir, "socket"),
 		"--tls-cert", files.cert, "--tls-key", files.key, "--tls-auth-clients", "no", "--aclfile", users,
-		"--metrics-addr", "127.0.0.1:0", "--grpc-addr", "127.0.0.1:0", "--pprof", "--log-format", "json",
+		"--metrics-addr", "127.0.0.1:0", "--http-addr", "127.0.0.1:0", "--grpc-addr", "127.0.0.1:0", "--pprof", "--log-format", "json",
 	}, spec.Args...)
 	return args, &tls.Config{RootCAs: files.roots, ServerName: "localhost", MinVersion: tls.VersionTLS12}, nil
 }
 
-// Start starts a server that listens on TCP, TLS and a unix socket, and waits until it is ready.
+// Start starts a server that listens on TCP, TLS and a unix socket, with its doors, and waits until it is
+// ready.
 func Start(ctx context.Context, spec Spec) (*Server, error) {
 	args, tlsConfig, err := spec.prepare()
 	if err != nil {
@@ -194,9 +195,9 @@ func (s *Server) readLine(line []byte, cut bool) bool {
 	case s.TCP != "" || !bytes.Contains(line, []byte(`"msg":"ready"`)):
 		return false
 	}
-	var at struct{ TCP, TLS, Unix, Metrics, GRPC string }
+	var at struct{ TCP, TLS, Unix, Metrics, HTTP, GRPC string }
 	err := json.Unmarshal(line, &at)
-	s.TCP, s.TLS, s.Unix, s.Metrics, s.GRPC = at.TCP, at.TLS, at.Unix, at.Metrics, at.GRPC
+	s.TCP, s.TLS, s.Unix, s.Metrics, s.HTTP, s.GRPC = at.TCP, at.TLS, at.Unix, at.Metrics, at.HTTP, at.GRPC
 	s.ready <- err
 	return true
 }

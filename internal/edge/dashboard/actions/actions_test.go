@@ -272,7 +272,7 @@ func TestRightsThatSuffice(t *testing.T) {
 	}{
 		{"+cl.reset", []string{"action", Reset, "key", "a"}},
 		{"+cl.reset +select", []string{"action", Reset, "key", "a", "db", "3"}},
-		{"+cl.refund", []string{"action", Refund, "key", "f", "of", limiter.Funnel.String() + " 4 1 60", "units", "2"}},
+		{"+cl.reset +cl.refund", []string{"action", Refund, "key", "f", "of", limiter.Funnel.String() + " 4 1 60", "units", "2"}},
 		{"+cl.reset +cl.fixedwindow", []string{"action", Refund, "key", "w", "of", limiter.FixedWindow.String() + " 5 60", "units", "2"}},
 		{"+cl.reset +cl.check", []string{"action", Refund, "key", "y", "limit", "api", "units", "4"}},
 		{"+cl.limit|override", []string{"action", Override, "key", "z", "limit", "api", "policy", "DENY"}},

@@ -187,7 +187,7 @@ func texts(chinese bool) *Texts {
 		ReplicasEvicted: in("Replicas evicted for being slow", "因过慢而断开的副本"),
 		LeaderChange:    in("Planned changes of leader", "计划内切换"),
 		HandingOver:     in("under way", "进行中"),
-		HandoverCount:   in("%s, of which %s timed out", "%s 次，其中 %s 次超时"),
+		HandoverCount:   in("%s, of which %s failed", "%s 次，其中 %s 次失败"),
 
 		TableSummary: in("The same data as a table", "以表格显示"),
 		TableCaption: in("Each row is one minute: the mean of decisions per second, the maximum of "+

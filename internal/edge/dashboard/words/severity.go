@@ -9,7 +9,7 @@ type Severity struct {
 	DiskDo, DiskSlow, DiskSlowDo, SnapshotFails, SnapshotGrows, SnapshotDo                 string
 	StoreDo, StoreServerDo, StoreFails, StoreFailsDo                                       string
 	TooFewDo, LinkDownDo, Lags, LagForgets, LagDo, LagNow                                  string
-	HandoverLate, HandoverForgets, HandoverDo                                              string
+	HandoverLate, HandoverForgets, HandoverDo, PeerLeads, PeerLeadsMeans, PeerLeadsDo      string
 	CannotConnect, CannotConnectMeans, CannotConnectDo                                     string
 	ConnectionsShort, ConnectionsShortMeans, ConnectionsShortDo                            string
 	LimitersShort, LimitersShortMeans, LimitersShortDo                                     string
@@ -55,15 +55,24 @@ func severity(in func(en, zh string) string) Severity {
 		Lags:       in("A replica is more than %s behind.", "副本落后超过 %s。"),
 		LagForgets: in("If the leader crashed now, what was charged in that time would be forgiven.",
 			"如果主节点此时崩溃，这段时间的扣减会丢失。"),
-		LagDo:           in("Check the replica's machine, network and disk.", "请检查副本的机器、网络和磁盘。"),
-		LagNow:          in("It is %s behind.", "目前落后 %s。"),
-		HandoverLate:    in("A planned change of leader timed out.", "计划内的主节点切换超时。"),
-		HandoverForgets: in("What the new leader had not received is forgiven.", "新主节点尚未收到的扣减会丢失。"),
-		HandoverDo:      in("Nothing has to be repaired.", "无需修复。"),
+		LagDo:  in("Check the replica's machine, network and disk.", "请检查副本的机器、网络和磁盘。"),
+		LagNow: in("It is %s behind.", "目前落后 %s。"),
 	}
+	s.ofLeaders(in)
 	s.ofClients(in)
 	s.ofMemory(in)
 	return s
+}
+
+func (s *Severity) ofLeaders(in func(en, zh string) string) {
+	s.HandoverLate = in("A planned change of leader failed.", "计划内的主节点切换失败。")
+	s.HandoverForgets = in("The leader leads on, or it was silent, and what the new one had not received is forgiven.",
+		"原主节点继续工作；如果它没有响应，新主节点尚未收到的扣减会丢失。")
+	s.HandoverDo = in("Nothing has to be repaired; the log says why.", "无需修复，原因见日志。")
+	s.PeerLeads = in("The other server of the pair leads, too.", "另一台服务器也是主节点。")
+	s.PeerLeadsMeans = in("Clients of each are charged apart, and have up to twice their limits.", "两台各自扣减，客户端最多可用两倍限额。")
+	s.PeerLeadsDo = in("Decide which one's states to keep, and send REPLICAOF to the other one, whose own are replaced.",
+		"请决定保留哪一台的状态，并对另一台执行 REPLICAOF，其状态将被替换。")
 }
 
 func (s *Severity) ofClients(in func(en, zh string) string) {

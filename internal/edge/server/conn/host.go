@@ -34,6 +34,7 @@ type Host struct {
 	Now        func() int64
 	Log        *slog.Logger
 	Pool       buffers.Pool // for input and for unsent replies
+	Handshakes *Handshakes  // of TLS
 
 	HandshakesFailed atomic.Uint64
 	Panics           atomic.Uint64 // connections closed by a panic

@@ -18,6 +18,8 @@ type secured struct {
 	conn     *connection
 	tls      *tls.Conn
 	sealed   []byte // unsent records; reused
+
+	handshake *conn.Handshake
 }
 
 // maxOwnOutput bounds the pending bytes of the handshake and of later answers by TLS itself.
@@ -25,7 +27,7 @@ const maxOwnOutput = 64 << 10
 
 // secure makes the connection begin with a handshake.
 func (c *connection) secure(config *tls.Config) {
-	c.secured = &secured{Conn: c.nc, conn: c}
+	c.secured = &secured{Conn: c.nc, conn: c, handshake: c.driver.host.Handshakes.Begin()}
 	c.secured.tls = tls.Server(c.secured, config)
 	c.source = c.secured.tls
 }
@@ -48,7 +50,7 @@ func (s *secured) Read(b []byte) (int, error) {
 			return 0, errUnread
 		}
 	}
-	n, err := s.Conn.Read(b)
+	n, err := s.handshake.Read(b, s.Conn.Read)
 	s.conn.received.Add(uint64(n))
 	return n, err
 }
@@ -100,7 +102,8 @@ func (c *connection) handshake() bool {
 	}
 	h := c.driver.host
 	err := c.secured.tls.HandshakeContext(context.Background()) // the read deadline bounds it
-	if _, sendErr := c.secured.push(); err == nil {             // in any case: there may be an alert
+	c.secured.handshake.End()
+	if _, sendErr := c.secured.push(); err == nil { // in any case: there may be an alert
 		err = sendErr
 	}
 	if err != nil {

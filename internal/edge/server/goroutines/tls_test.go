@@ -15,7 +15,7 @@ import (
 func TestTLSItselfIsBounded(t *testing.T) {
 	client, server := net.Pipe()
 	defer client.Close()
-	g := New(&conn.Host{Now: func() int64 { return 0 }})
+	g := New(&conn.Host{Now: func() int64 { return 0 }, Handshakes: conn.NewHandshakes()})
 	c := newConnection(g, server, peer.Peer{})
 	c.secure(&tls.Config{})
 	defer c.out.wait()

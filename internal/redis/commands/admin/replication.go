@@ -30,7 +30,9 @@ func (k *Server) replicaOf(c execute.Call, args [][]byte) error {
 	case k.Replication == nil:
 		return noReplication
 	case leads:
-		k.Replication.Lead()
+		if err := k.Replication.Lead(); err != nil {
+			return reply.Error("ERR " + err.Error())
+		}
 		return c.OK()
 	}
 	port, ok := resp.ParseInt(args[2])
@@ -203,8 +205,11 @@ func (k *Server) syncStart(c execute.Call, conn execute.Connection, args [][]byt
 }
 
 func syncError(err error) error {
-	if errors.Is(err, replicas.ErrNotLeader) {
+	switch {
+	case errors.Is(err, replicas.ErrNotLeader):
 		return reply.Error("NOTLEADER " + err.Error())
+	case errors.Is(err, replicas.ErrHandingOver):
+		return reply.Error("HANDINGOVER " + err.Error())
 	}
 	return reply.Error("ERR " + err.Error())
 }
@@ -253,31 +258,106 @@ func (k *Server) syncNext(c execute.Call, conn execute.Connection, args [][]byte
 		if err != nil {
 			return syncError(err)
 		}
-		c.Reply().Array(2)
-		c.Reply().Int(clockNs)
-		c.Reply().Bulk(frames)
+		sendFrames(c, clockNs, frames)
 		return nil
 	})
 }
 
-// syncHandOver is CL.SYNC HANDOVER: the replica that sends it is to lead.
-func (k *Server) syncHandOver(c execute.Call, conn execute.Connection, _ [][]byte) error {
+// syncHandOver is CL.SYNC HANDOVER [history offset milliseconds]: the replica that sends it is to lead, and
+// gets what it does not have. One of an older version sends no more, and gets OK when it may lead.
+func (k *Server) syncHandOver(c execute.Call, conn execute.Connection, args [][]byte) error {
 	if k.Replication == nil {
 		return noReplication
 	}
+	h := replicas.Handover{Client: conn.Client().ID, To: addressOf(conn.Client())}
+	switch len(args) {
+	case 2:
+	case 5:
+		offset, err := argument.Int(args[3])
+		if err != nil {
+			return err
+		}
+		within, err := argument.Int(args[4])
+		if err != nil {
+			return err
+		}
+		h.History, h.Offset = string(args[2]), offset
+		h.Within = time.Duration(max(1, min(within, math.MaxInt32))) * time.Millisecond
+	default:
+		return reply.ErrSyntax
+	}
 	markReplica(conn)
+	var clockNs int64
+	var frames []byte
 	var failure error
 	return c.Until(func(_ context.Context, finish func()) {
-		k.Replication.HandOver(addressOf(conn.Client()), func(err error) {
-			failure = err
+		k.Replication.HandOver(h, func(ns int64, rest []byte, err error) {
+			clockNs, frames, failure = ns, rest, err
 			finish()
 		})
 	}, 0, func(c execute.Call) error {
-		if failure != nil {
+		switch {
+		case failure != nil:
 			return syncError(failure)
+		case h.Within == 0:
+			return c.OK()
 		}
-		return c.OK()
+		sendFrames(c, clockNs, frames)
+		return nil
 	})
+}
+
+// sendFrames replies with the leader's time and frames.
+func sendFrames(c execute.Call, clockNs int64, frames []byte) {
+	c.Reply().Array(2)
+	c.Reply().Int(clockNs)
+	c.Reply().Bulk(frames)
+}
+
+// syncTakeOver is CL.SYNC TAKEOVER offset: a replica that has everything up to there leads after OK. One that
+// lacks something gets that.
+func (k *Server) syncTakeOver(c execute.Call, conn execute.Connection, args [][]byte) error {
+	offset, err := argument.Int(args[2])
+	switch {
+	case err != nil:
+		return err
+	case k.Replication == nil:
+		return noReplication
+	}
+	id := conn.Client().ID
+	var clockNs int64
+	var frames []byte
+	var failure error
+	return c.Until(func(_ context.Context, finish func()) {
+		go func() { // which ends connections
+			clockNs, frames, failure = k.Replication.TakeOver(id, offset)
+			finish()
+		}()
+	}, 0, func(c execute.Call) error {
+		switch {
+		case failure != nil:
+			return syncError(failure)
+		case len(frames) == 0:
+			return c.OK()
+		}
+		sendFrames(c, clockNs, frames)
+		return nil
+	})
+}
+
+// syncPing is CL.SYNC PING microseconds: a replica measures the round trip by it, and says the last one.
+func (k *Server) syncPing(c execute.Call, conn execute.Connection, args [][]byte) error {
+	us, err := argument.Int(args[2])
+	switch {
+	case err != nil:
+		return err
+	case k.Replication == nil:
+		return noReplication
+	}
+	markReplica(conn)
+	most := time.Minute
+	k.Replication.Measured(addressOf(conn.Client()), time.Duration(max(0, min(us, most.Microseconds())))*time.Microsecond)
+	return c.OK()
 }
 
 // infoReplication writes Redis's fields.
@@ -312,7 +392,12 @@ func infoReplication(t *infoText) {
 	t.fields("cell_starting", t.Replication.Starting(), "cell_states_kept", st.Kept.String(), "cell_full_syncs", st.Counts.FullSyncs, "cell_partial_syncs", st.Counts.PartialSyncs,
 		"cell_incomplete_rounds", st.Counts.Incomplete, "cell_evicted_replicas", st.Counts.Evicted,
 		"cell_full_syncs_taken", st.Counts.FullSyncsTaken, "cell_promotions", st.Counts.Promotions, "cell_demotions", st.Counts.Demotions,
-		"cell_handovers", st.Counts.Handovers, "cell_handover_timeouts", st.Counts.HandoverTimeouts)
+		"cell_handovers", st.Counts.Handovers, "cell_handover_timeouts", st.Counts.HandoverTimeouts,
+		"cell_handover_failures", st.Counts.HandoverFailures, "cell_round_trip_usec", st.RoundTrip.Microseconds(),
+		"cell_handover_bound_msec", replicas.Bound(st.RoundTrip).Milliseconds(), "cell_peer_leads", flag(st.PeerLeads))
+	if st.HandoverError != nil {
+		t.field("cell_handover_error", resp.PrintableN([]byte(st.HandoverError.Error()), maxReasonBytes))
+	}
 }
 
 func infoReplica(t *infoText, st *replicas.Status) {

@@ -1,0 +1,187 @@
+package door
+
+import (
+	"errors"
+	"sync"
+	"time"
+)
+
+// frame is the beginning of a frame of HTTP/2.
+type frame struct {
+	kind, flags byte
+	stream      uint32
+	length      int
+	window      int // what a WINDOW_UPDATE adds
+}
+
+// Kinds and flags of frames (RFC 9113, 6):
+const (
+	kindData, kindHeaders, kindReset, kindWindow, kindContinuation = 0, 1, 3, 8, 9
+
+	endStream = 1
+)
+
+// parser finds the frames of one direction.
+type parser struct {
+	begun [13]byte // the header, and the payload of a WINDOW_UPDATE
+	known int      // bytes of begun
+	skip  int      // missing bytes of a payload
+}
+
+// next returns the next frame that begins in b, and what follows its beginning.
+func (p *parser) next(b []byte) (f frame, rest []byte, ok bool) {
+	n := min(p.skip, len(b))
+	p.skip, b = p.skip-n, b[n:]
+	for need := 9; len(b) > 0; {
+		if h := &p.begun; p.known >= 9 && h[3] == kindWindow {
+			need = 13
+		}
+		n := copy(p.begun[p.known:need], b)
+		p.known, b = p.known+n, b[n:]
+		if p.known < need {
+			continue
+		}
+		h := &p.begun
+		f = frame{kind: h[3], flags: h[4], stream: uint32(number(h[5:9])), length: number(h[0:3])}
+		if f.kind == kindWindow && f.length == 4 && need == 9 {
+			continue
+		}
+		if need == 13 {
+			f.window = number(h[9:13])
+		}
+		p.skip, p.known = f.length-(need-9), 0
+		return f, b, true
+	}
+	return frame{}, nil, false
+}
+
+// number reads up to 4 bytes, of which HTTP/2 reserves the first bit of 4.
+func number(b []byte) (n int) {
+	for _, one := range b {
+		n = n<<8 | int(one)
+	}
+	return n & (1<<31 - 1)
+}
+
+// ledger follows the frames of a connection of HTTP/2 in both directions: what net/http holds for it, and
+// whether its client does more than ask. It is safe for one reader beside one writer.
+type ledger struct {
+	in, out parser
+	answers bool // the last frame out is of an answer that goes on
+
+	mu sync.Mutex // guards all below
+
+	open   map[uint32]int // bytes of the header of each stream whose answer has not ended
+	newest uint32
+	header int  // bytes of headers of open
+	unread int  // bytes of DATA that the client's window does not have back
+	opened bool // the first WINDOW_UPDATE is out, which enlarges the window
+
+	resets int // more than answers since
+	idle   int // frames that ask nothing
+	since  time.Time
+}
+
+const (
+	// maxResets is how many more streams a client may reset than it lets be answered: all of one moment.
+	maxResets = maxStreams
+	// maxIdleFrames is how many frames a client may send that ask nothing. Each answer permits
+	// framesAnAnswer more, as for its windows, and each second framesASecond, as for PING.
+	maxIdleFrames  = 1000
+	framesAnAnswer = 16
+	framesASecond  = 10
+	// smallDataBytes is the size below which a part of a body counts as such a frame, too.
+	smallDataBytes = 256
+
+	// http2Bytes is what net/http holds for an idle connection of HTTP/2, and streamBytes for a stream
+	// beyond its header: goroutines, buffers and tables. Both were measured.
+	http2Bytes  = 24 << 10
+	streamBytes = 8 << 10
+)
+
+var errFlood = errors.New("door: the client resets more streams than it lets be answered, or sends too many frames that ask nothing")
+
+func (l *ledger) heldLocked() int { return len(l.open)*streamBytes + l.header + l.unread }
+
+// received reads what comes from the client, and returns by how much more is held. An error ends the
+// connection.
+func (l *ledger) received(b []byte) (grown int, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before := l.heldLocked()
+	for {
+		f, rest, ok := l.in.next(b)
+		if !ok {
+			return l.heldLocked() - before, nil
+		}
+		if b = rest; !l.noteLocked(f) && l.floodsLocked() {
+			return l.heldLocked() - before, errFlood
+		}
+	}
+}
+
+// floodsLocked counts a frame that asks nothing, and reports whether there are too many.
+func (l *ledger) floodsLocked() bool {
+	if l.idle++; l.idle > maxIdleFrames {
+		now := time.Now()
+		l.idle -= int(min(now.Sub(l.since)/(time.Second/framesASecond), maxIdleFrames))
+		l.since = now
+	}
+	return l.idle > maxIdleFrames || l.resets > maxResets
+}
+
+// noteLocked reports whether a frame asks something.
+func (l *ledger) noteLocked(f frame) (asks bool) {
+	header, open := l.open[f.stream]
+	switch {
+	case f.kind == kindHeaders && f.stream > l.newest:
+		l.newest, l.open[f.stream] = f.stream, f.length
+		l.header += f.length
+		return true
+	case f.kind == kindReset && open:
+		l.resets++
+		l.closeLocked(f.stream)
+	case f.kind == kindData:
+		l.unread += f.length
+		return open && (f.length >= smallDataBytes || f.flags&endStream != 0)
+	case f.kind == kindContinuation && open:
+		l.open[f.stream] = header + f.length
+		l.header += f.length
+	}
+	return false
+}
+
+func (l *ledger) closeLocked(stream uint32) {
+	l.header -= l.open[stream]
+	delete(l.open, stream)
+}
+
+// sent reads what goes to the client. It reports whether it ends where an answer goes on, and by how much
+// more is held.
+func (l *ledger) sent(b []byte) (more bool, grown int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before := l.heldLocked()
+	for {
+		f, rest, ok := l.out.next(b)
+		if !ok {
+			return l.answers && l.out.skip == 0 && l.out.known == 0, l.heldLocked() - before
+		}
+		b = rest
+		answer := f.kind == kindData || f.kind == kindHeaders
+		l.answers = answer && f.flags&endStream == 0
+		switch _, open := l.open[f.stream]; {
+		case f.kind == kindWindow && f.stream == 0:
+			if l.opened {
+				l.unread = max(0, l.unread-f.window)
+			}
+			l.opened = true
+		case !open:
+		case answer && !l.answers:
+			l.closeLocked(f.stream)
+			l.resets, l.idle = max(0, l.resets-1), max(0, l.idle-framesAnAnswer)
+		case f.kind == kindReset:
+			l.closeLocked(f.stream)
+		}
+	}
+}

@@ -1,0 +1,48 @@
+package conn
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// TestHandshakesHaveTurns: as many are computed at once as there are turns, and none while it waits for its
+// client.
+func TestHandshakesHaveTurns(t *testing.T) {
+	all := NewHandshakes()
+	most := max(1, runtime.GOMAXPROCS(0)/2)
+	come := func(b []byte) (int, error) { return len(b), nil }
+	waits := make(chan struct{})
+	var now, highest atomic.Int64
+	var done sync.WaitGroup
+	for range 16 {
+		done.Go(func() {
+			h := all.Begin()
+			defer h.End()
+			for range 50 {
+				_, _ = h.Read(make([]byte, 1), come)
+				if n := now.Add(1); n > highest.Load() {
+					highest.Store(n)
+				}
+				runtime.Gosched()
+				now.Add(-1)
+				h.Write()
+			}
+			_, _ = h.Read(make([]byte, 1), func([]byte) (int, error) { <-waits; return 0, nil }) // has none meanwhile
+		})
+	}
+	other := all.Begin()
+	for range 100 {
+		_, _ = other.Read(make([]byte, 1), come)
+	}
+	other.End()
+	close(waits)
+	done.Wait()
+	if int(highest.Load()) > most {
+		t.Errorf("%d at once, want %d", highest.Load(), most)
+	}
+	if n := len(all.turns); n != 0 {
+		t.Errorf("%d turns are left", n)
+	}
+}
