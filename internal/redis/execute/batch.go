@@ -115,7 +115,7 @@ func (x *Executor) replyBatch(c *catalog.Command, batch []store.Request) error {
 			continue
 		}
 		from := x.Replied()
-		x.replyRequest(&batch[i])
+		x.replyRequest(c, &batch[i])
 		if x.Scratch.NotesTold && changes(&batch[i]) {
 			x.Scratch.NoteTold(from, x.Replied())
 		}
@@ -124,7 +124,7 @@ func (x *Executor) replyBatch(c *catalog.Command, batch []store.Request) error {
 	return nil
 }
 
-func (x *Executor) replyRequest(q *store.Request) {
+func (x *Executor) replyRequest(c *catalog.Command, q *store.Request) {
 	x.Wrote = x.Wrote || changes(q)
 	if q.Quantity < 0 {
 		x.lookAt(q.Key)
@@ -132,7 +132,7 @@ func (x *Executor) replyRequest(q *store.Request) {
 	switch {
 	case q.Rule.Kind == limiter.Value:
 		if err := x.replyValue(q); err != nil {
-			x.W.Error(reply.Text(err))
+			x.FailCommand(c, nil, err)
 		}
 		x.Collect()
 	case x.Valued:

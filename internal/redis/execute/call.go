@@ -42,8 +42,11 @@ func (c Call) Entry(name []byte) (e store.Entry, ok bool, err error) {
 	return storeResult(c.x.Space.Keys.Entry(c.Now(), c.Key(name)))
 }
 
+// State returns a copy of a key's state.
 func (c Call) State(name []byte) (state limiter.State, ok bool, err error) {
-	return storeResult(c.x.Space.Keys.State(c.Now(), c.Key(name)))
+	state, ok, err = storeResult(c.x.Space.Keys.State(c.Now(), c.Key(name)))
+	c.x.CopiedBytes += len(state.Payload)
+	return state, ok, err
 }
 
 // TAT returns the Unix time in nanoseconds at which a funnel is empty, and false if the key is absent.

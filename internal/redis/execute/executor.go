@@ -44,8 +44,10 @@ type Executor struct {
 
 	Client  *clients.Client
 	Effects Effects
-	NewKeys *NewKeys    // made in attempts of EXEC or a script; else nil
-	Endless []store.Key // which CheckEndless checks
+	NewKeys *NewKeys // made in attempts of EXEC or a script; else nil
+	// CopiedBytes is the size of the states that Call.State has returned.
+	CopiedBytes int
+	Endless     []store.Key // which CheckEndless checks
 
 	scriptLines *often.Rate // lines logged so far; may be nil
 }

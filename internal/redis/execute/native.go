@@ -73,7 +73,7 @@ func (x *Executor) replyNative(c *catalog.Command, script *lua.Script, one []sto
 	}
 	x.Scratch.Local.NativeScript()
 	from := len(x.W.Buf)
-	x.replyRequest(q)
+	x.replyRequest(c, q)
 	x.countNamed(one)
 	to := len(x.W.Buf)
 	x.W.Buf = script.Native.AppendReply(x.W.Buf[from:], x.W.Buf, x.W.RESP3)

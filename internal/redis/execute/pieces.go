@@ -120,7 +120,7 @@ func (x *Executor) replyRead(c *catalog.Command, q *store.Request) {
 	if q.Err != nil {
 		x.FailCommand(c, nil, reply.StoreFailed(q.Err))
 	} else {
-		x.replyRequest(q)
+		x.replyRequest(c, q)
 	}
 }
 
@@ -143,14 +143,22 @@ func (x *Executor) readInTurns(c *catalog.Command, batch []store.Request) {
 	})
 }
 
-// reading is a store.Step that appends a value to a reply.
+// reading is a store.Step that shows a state, or appends a value to a reply.
 type reading struct {
 	limiter.Base
-	to *resp.Writer
+	to  *resp.Writer
+	see func(s *limiter.State) // instead, if the key is there
 }
 
 func (r *reading) Do(s *limiter.State, nowNs int64) (changed bool, err error) {
-	return false, ReplyString(r.to, s, s.ExpiresNs > nowNs, nowNs)
+	found := s.ExpiresNs > nowNs
+	if r.see == nil {
+		return false, ReplyString(r.to, s, found, nowNs)
+	}
+	if found {
+		r.see(s)
+	}
+	return false, nil
 }
 
 func (r *reading) MakesKey() bool { return false }
@@ -166,6 +174,18 @@ func (r *reading) Copy() (c store.Step, take func()) { return r, func() {} }
 func (x *Executor) replyText(q *store.Request) error {
 	const headBytes = 32
 	x.W.Buf = slices.Grow(x.W.Buf, int(q.Result.RetryAfter)+headBytes)
-	x.Scratch.reading.to = &x.W
-	return x.Space.Keys.Apply(x.Now(), q.Key, &x.Scratch.reading)
+	return x.read(q.Key, reading{to: &x.W})
+}
+
+func (x *Executor) read(key store.Key, r reading) error {
+	shared := &x.Scratch.reading // avoids an allocation
+	*shared = r
+	err := x.Space.Keys.Apply(x.Now(), key, shared)
+	*shared = reading{} // it would keep the executor alive
+	return err
+}
+
+// See shows a key's state if it is there. It is the store's, and locked: see must be short and keep nothing.
+func (c Call) See(name []byte, see func(s *limiter.State)) error {
+	return reply.StoreFailed(c.x.read(c.Key(name), reading{see: see}))
 }

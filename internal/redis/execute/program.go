@@ -268,7 +268,7 @@ func (x *Executor) callBatched(c *catalog.Command, args [][]byte) (ok bool) {
 	if one[0].Err != nil {
 		return false
 	}
-	x.replyRequest(&one[0])
+	x.replyRequest(c, &one[0])
 	x.countNamed(one)
 	return true
 }

@@ -38,7 +38,7 @@ type Execution struct {
 	refused []error // denials of steps; nil if there are none
 	left    *execute.Kept
 	endless error // a value is left without an expiry, so nothing is executed
-	short   bool  // the attempt is on an event loop, and ends when the reply is long
+	short   bool  // the attempt is on an event loop, and ends when the reply is long, or what it copies
 	long    bool  // it has ended so
 	tooLong bool  // the reply is longer than may be, so nothing is executed
 }
@@ -274,13 +274,17 @@ func (r *role) Allowance() *lua.Allowance { return r.time }
 
 func (r *role) TimedOut() { r.timedOut = true }
 
+// mostCopiedBytes of states are copied on an event loop.
+const mostCopiedBytes = 256 << 10
+
 // isLong ends an attempt when its reply is too long, for an event loop or at all, if nothing remains of it.
 func (x *Execution) isLong(s *execute.Executor) bool {
 	if !x.Plan.MayEnd() || x.Plan.Keys() == nil || x.Plan.Whole() != nil {
 		return false
 	}
 	full := x.Parts.Bytes()
-	x.long, x.tooLong = x.short && full > 0, full+len(s.W.Buf) > s.Engine.Config.MaxReplyBytes
+	x.long = x.short && (full > 0 || s.CopiedBytes > mostCopiedBytes)
+	x.tooLong = full+len(s.W.Buf) > s.Engine.Config.MaxReplyBytes
 	return x.long || x.tooLong
 }
 

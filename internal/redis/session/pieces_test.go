@@ -135,6 +135,33 @@ func TestLongExecMovesAside(t *testing.T) {
 	}
 }
 
+// TestExecOfLongValues: commands with short replies that copy values move aside, and those that only look at
+// them copy none.
+func TestExecOfLongValues(t *testing.T) {
+	const calls = 200
+	for command, aside := range map[string]bool{"STRLEN v0": false, "OBJECT ENCODING v0": false, "RENAME v0 w\r\nRENAME w v0": true} {
+		s, _ := longValues(t, 1)
+		commandstest.Say(t, s, "MULTI\r\n"+strings.Repeat(command+"\r\n", calls))
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, _, status := commandstest.Feed(t, s, "EXEC\r\n")
+		runtime.ReadMemStats(&after)
+		if aside != (status == peer.Waiting) {
+			t.Errorf("%s: status %d", command, status)
+		}
+		if n := after.TotalAlloc - before.TotalAlloc; !aside && n > calls*valueBytes/4 {
+			t.Errorf("%s: %d bytes are allocated", command, n)
+		}
+		if status == peer.Waiting {
+			<-s.Conn.Woken
+			if got, want := commandstest.Say(t, s, ""), "*400\r\n"+strings.Repeat("+OK\r\n", 2*calls); got != want {
+				t.Errorf("%s got %.80q", command, got)
+			}
+		}
+		commandstest.Expect(t, s, "STRLEN v0\r\nOBJECT ENCODING v0\r\n", ":65536\r\n$3\r\nraw\r\n")
+	}
+}
+
 // TestTooLongExecIsNotExecuted: nothing is half done, and little more than the bound is built.
 func TestTooLongExecIsNotExecuted(t *testing.T) {
 	const most = 1 << 20
@@ -194,6 +221,16 @@ func TestPiecesAndTheConversation(t *testing.T) {
 		if want := strings.ReplaceAll(tt.want, "V", bulk(values[0])); got != want || status != tt.status || most > turnBytes {
 			t.Errorf("%s: status %d, got %d bytes, want %d; %d in a turn; %.80q", tt.name, status, len(got), len(want), most, strings.ReplaceAll(got, bulk(values[0]), "V"))
 		}
+	}
+}
+
+// TestErrorsInPiecesAreCounted as any other.
+func TestErrorsInPiecesAreCounted(t *testing.T) {
+	s, _ := longValues(t, 1)
+	_, _, _ = inTurns(t, s, "CL.FIXEDWINDOW w 5 60\r\n"+strings.Repeat("GET v0\r\n", 3)+"GET w\r\n", nil)
+	if got := commandstest.Say(t, s, "INFO errorstats commandstats\r\n"); !strings.Contains(got, "errorstat_WRONGTYPE:count=1\r\n") ||
+		!strings.Contains(got, "cmdstat_get:calls=4,") {
+		t.Errorf("got %s", got)
 	}
 }
 

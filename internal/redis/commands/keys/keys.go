@@ -206,14 +206,14 @@ func objectEncoding(c execute.Call, args [][]byte) error {
 }
 
 func valueEncoding(c execute.Call, name []byte) error {
-	s, ok, err := c.State(name)
-	switch {
-	case err != nil:
+	encoding := ""
+	if err := c.See(name, func(s *limiter.State) { encoding = value.Encoding(s.Payload) }); err != nil {
 		return err
-	case ok:
-		c.Reply().BulkString(value.Encoding(s.Payload))
-	default:
+	}
+	if encoding == "" {
 		c.Reply().Null()
+	} else {
+		c.Reply().BulkString(encoding)
 	}
 	return nil
 }

@@ -247,17 +247,20 @@ func (a *addFloat) Copy() (c store.Step, take func()) {
 
 // strLen is STRLEN key, of values only.
 func strLen(c execute.Call, args [][]byte) error {
-	s, ok, err := c.State(args[1])
-	switch {
-	case err != nil:
+	var n int
+	kind := limiter.Value
+	if err := c.See(args[1], func(s *limiter.State) {
+		var digits [20]byte
+		if kind = s.Kind; kind == limiter.Value {
+			n = len(limiter.ValueText(digits[:0], s))
+		}
+	}); err != nil {
 		return err
-	case !ok:
-		c.Reply().Int(0)
-	case s.Kind != limiter.Value:
-		return reply.ErrWrongType
-	default:
-		c.Reply().Int(int64(len(limiter.AppendValue(nil, &s))))
 	}
+	if kind != limiter.Value {
+		return reply.ErrWrongType
+	}
+	c.Reply().Int(int64(n))
 	return nil
 }
 
