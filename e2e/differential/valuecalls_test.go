@@ -112,6 +112,9 @@ func (m *valueMaker) integer() string {
 }
 
 func (m *valueMaker) value() string {
+	if m.IntN(64) == 0 { // replies in several turns
+		return strings.Repeat(m.pick("l", "o"), 60_000)
+	}
 	switch m.IntN(8) {
 	case 0, 1, 2:
 		return m.integer()

@@ -108,8 +108,8 @@ func transactionRows() []*Command {
 				"commands could delay other clients for more than 5 ms, such as KEYS with more than about 60,000 keys in the " +
 				"server, and DBSIZE with 300,000. With scripts, or more than 1,000 commands or keys, it is executed on a " +
 				"snapshot of at most 8,000 different keys, and again if other clients have changed them; if they always do, it " +
-				"ends with an error and nothing is executed. A reply of more than 170 KiB is built on such a snapshot, too; if it is " +
-				"longer than --max-output-bytes, nothing is executed.",
+				"ends with an error and nothing is executed. A reply of more than 170 KiB is built on such a snapshot, too, and more " +
+				"than 256 KiB of values are renamed on one; if the reply is longer than --max-output-bytes, nothing is executed.",
 		},
 		{Name: "multi", Arity: 1, Flags: transacting | FlagNotQueued,
 			Since: "1.2.0", Summary: "Starts a transaction",
