@@ -20,6 +20,7 @@ import (
 	"cellserver/internal/store"
 	"cellserver/internal/store/gate"
 	"cellserver/internal/store/replicas"
+	"cellserver/internal/test/racetest"
 )
 
 // The model with disks has two servers that run by themselves, in the bubble's time. One of them ends at any
@@ -176,8 +177,21 @@ type diskRun struct {
 // diskEnd is what a diskRun leaves.
 type diskEnd struct {
 	mu       sync.Mutex // guards all below
+	begun    bool       // operations count
 	happened bool
 	remains  *disktest.Dir
+}
+
+func (e *diskEnd) begin() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.begun = true
+}
+
+func (e *diskEnd) hasBegun() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.begun
 }
 
 func (r *diskRun) String() string {
@@ -191,6 +205,9 @@ var errNoSpace = errors.New("no space left on the device")
 func (r *diskRun) watch(dir *disktest.Dir, p *diskPair, rng *rand.Rand) *diskEnd {
 	ops, e := 0, &diskEnd{}
 	dir.Before = func(op disktest.Op, name string) error {
+		if !e.hasBegun() {
+			return nil
+		}
 		if strings.HasPrefix(name, "snapshot-") { // a role is written under a lock, which the bubble's time does not pass
 			time.Sleep(r.slow)
 		}
@@ -223,17 +240,14 @@ func (r *diskRun) left(dir *disktest.Dir, rng *rand.Rand) *disktest.Dir {
 func (r *diskRun) do(t *testing.T) (reached bool) {
 	p := &diskPair{t: t, name: r.String()}
 	rng := rand.New(rand.NewPCG(uint64(r.at), 1))
-	p.start(0, disktest.New(), replicas.Address{})
+	dirs := [2]*disktest.Dir{disktest.New(), disktest.New()}
+	e := r.watch(dirs[r.ending], p, rng)
+	p.start(0, dirs[0], replicas.Address{})
 	a := p.host(0)
 	a.chargeOld()
 	time.Sleep(2 * time.Second) // they are on a's disk
-	dir := disktest.New()
-	watched := dir
-	if r.ending == 0 {
-		watched = a.dir
-	}
-	e := r.watch(watched, p, rng)
-	p.start(1, dir, a.at)
+	e.begin()
+	p.start(1, dirs[1], a.at)
 	defer func() {
 		for i := range p.hosts {
 			p.end(i)
@@ -336,7 +350,7 @@ func TestModelOfDisks(t *testing.T) {
 			t.Run(fmt.Sprintf("%s %d alone=%t crash=%t full=%t", promote, r.ending, r.isAlone, r.isCrash, r.isFull), func(t *testing.T) {
 				t.Parallel()
 				step := 1
-				if testing.Short() {
+				if racetest.OmitsLong() {
 					step = 5
 				}
 				for at, reached := 1, true; reached && at < 200; at += step {

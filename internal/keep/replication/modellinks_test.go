@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"cellserver/internal/store/replicas"
+	"cellserver/internal/test/racetest"
 )
 
 // The model of links has two servers that run, on links with a round trip. A planned change begins, and one
@@ -289,7 +290,7 @@ func (w *web) leads(h *host) bool {
 // planned change ends with one leader, which the other one follows; without a fault nothing is lost.
 func TestModelOfSlowLinks(t *testing.T) {
 	roundTrips, most := []time.Duration{time.Millisecond, 50 * time.Millisecond, 200 * time.Millisecond, 300 * time.Millisecond, time.Second}, 20
-	if testing.Short() {
+	if racetest.OmitsLong() {
 		roundTrips, most = []time.Duration{50 * time.Millisecond, time.Second}, 6
 	}
 	for _, roundTrip := range roundTrips {

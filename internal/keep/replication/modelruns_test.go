@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"cellserver/internal/test/racetest"
 )
 
 // explore runs all sequences of steps up to a depth, and calls end after each of them.
@@ -170,7 +172,7 @@ func TestModelOfMinReplicas(t *testing.T) {
 }
 
 func depth(t *testing.T, most int) int {
-	if testing.Short() {
+	if racetest.OmitsLong() {
 		return most - 2
 	}
 	t.Helper()
