@@ -118,8 +118,8 @@ func TestLogBeginsWithThePage(t *testing.T) {
 		{[]string{"--data-dir", t.TempDir(), "--maxmemory", "1gb", "--maxclients", "1000000000", "--limits-file", limits, "--aclfile", users}, `url=(http://127.0.0.1:\d+/)`},
 		{[]string{"--metrics-addr", "0.0.0.0:0"}, `url=(http://localhost:\d+/)`},
 		{[]string{"--metrics-tls-cert", files.Cert, "--metrics-tls-key", files.Key}, `url=(https://127.0.0.1:\d+/)`},
-		{[]string{"--no-dashboard"}, `msg=ready .* metrics=\S+`},
-		{[]string{"--metrics-addr", ""}, `msg=ready .* tcp=\S+`},
+		{[]string{"--no-dashboard"}, `msg="memory is unbounded, .*\n.* msg=ready .* metrics=\S+`},
+		{[]string{"--metrics-addr", ""}, `msg="memory is unbounded, .*\n.* msg=ready .* tcp=\S+`},
 	} {
 		cmd := harness.Command(t, append([]string{"--addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0"}, tt.args...)...)
 		log := harness.Start(t, cmd).Logged(t, "ready")
