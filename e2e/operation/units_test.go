@@ -282,6 +282,10 @@ func TestStrangersLearnNothing(t *testing.T) {
 			t.Errorf("%s %s tells a user without rights whether there is the limit: %q", tt.method, tt.path, answers)
 		}
 	}
+	const server = "OPTIONS * HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+	if got := sendRaw(t, p.HTTP, server); !strings.HasPrefix(got, "HTTP/1.1 401 ") {
+		t.Errorf("OPTIONS of the server: %q", got)
+	}
 	for _, tt := range []struct{ method, path, body string }{
 		{"GET", "/v1/check/other?key=k", ""}, {"POST", "/v1/check", `{"limit":"other","key":"k"}`}, {"POST", "/v1/reset", `{"limit":"other","key":"k"}`},
 	} {

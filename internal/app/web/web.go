@@ -47,6 +47,8 @@ func New(o *settings.Options, now func() int64, log *slog.Logger) (*Server, erro
 		IdleTimeout:       10 * time.Second,
 		ErrorLog:          newWebLog(now, log),
 		ConnState:         (&webConns{most: maxWebConns, log: log, now: now, conns: map[net.Conn]webConn{}}).changed,
+
+		DisableGeneralOptionsHandler: true, // it would answer before door.CloseDoubtful
 	}
 	if err := readMetricsSecrets(o, w.Access, log); err != nil {
 		return nil, err

@@ -97,6 +97,8 @@ func New(c Config, h http.Handler) *Door {
 		IdleTimeout:       idleTimeout,
 		ErrorLog:          log.New(problemLog{d}, "", 0),
 		ConnContext:       withConn,
+
+		DisableGeneralOptionsHandler: true, // it would answer anybody, and framing that is doubtful
 	}
 	return d
 }

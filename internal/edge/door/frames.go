@@ -27,12 +27,8 @@ const (
 	holdTime = time.Millisecond
 )
 
-// preface is how a connection of HTTP/2 begins, and what net/http reads first of any connection; restBytes of
-// the whole preface follow.
-const (
-	preface   = "PRI * HTTP/2.0"
-	restBytes = len("\r\n\r\nSM\r\n\r\n")
-)
+// preface is how a connection of HTTP/2 begins. To net/http one with another end is of HTTP/1.
+const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
 // begin looks at a connection's first bytes, which may come one by one.
 func (c *Conn) begin(first []byte) error {
@@ -46,7 +42,6 @@ func (c *Conn) begin(first []byte) error {
 	}
 	c.begun = true
 	f := &frames{buf: make([]byte, aheadBytes), ledger: ledger{open: map[uint32]int{}, since: time.Now()}}
-	f.ledger.in.skip = restBytes
 	f.timer = time.AfterFunc(time.Hour, func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()

@@ -185,3 +185,17 @@ func TestOthersAreAsTheyWere(t *testing.T) {
 		t.Errorf("written: %q", r.written)
 	}
 }
+
+// TestPrefaceToTheEnd: what net/http takes for HTTP/1 behind the first line of the preface has no frames.
+func TestPrefaceToTheEnd(t *testing.T) {
+	r := &recorder{in: bytes.NewReader([]byte("PRI * HTTP/2.0\r\nHost: localhost\r\n\r\n"))}
+	c := &Conn{Conn: r}
+	for _, n := range []int{14, 10, 100} { // as net/http reads
+		if _, err := c.Read(make([]byte, n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if c.frames != nil {
+		t.Error("the connection counts as one of HTTP/2")
+	}
+}

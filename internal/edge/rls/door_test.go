@@ -171,15 +171,20 @@ func TestOthers(t *testing.T) {
 			t.Errorf("%s %s: got %.80q, want %q", tt.path, tt.contentType, got, tt.want)
 		}
 	}
-	old := &http.Client{Transport: &http.Transport{}}
-	defer old.CloseIdleConnections()
-	response, err := old.Post(h.url+procedure, "application/grpc", strings.NewReader("\x00\x00\x00\x00\x00"))
+}
+
+// TestBodyOfHTTP1: the body of who does not speak HTTP/2 is not awaited, so the answer closes the connection.
+func TestBodyOfHTTP1(t *testing.T) {
+	h := open(t, Config{}, server.Limits{MaxClients: 10})
+	client := &http.Client{Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	response, err := client.Post(h.url+procedure, "application/grpc", strings.NewReader("\x00\x00\x00\x00\x00"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	_ = response.Body.Close()
-	if response.StatusCode != http.StatusUnsupportedMediaType {
-		t.Errorf("HTTP/1.1: %s", response.Status)
+	if response.StatusCode != http.StatusUnsupportedMediaType || !response.Close {
+		t.Errorf("%s, closes %t", response.Status, response.Close)
 	}
 }
 

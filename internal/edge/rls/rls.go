@@ -82,6 +82,9 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	beganNs := c.Now()
 	if reason := refusal(r); reason != "" {
 		c.Count(door.Refused, beganNs)
+		if door.LeavesBody(r) {
+			w.Header().Set("Connection", "close")
+		}
 		http.Error(w, reason, http.StatusUnsupportedMediaType)
 		return
 	}
