@@ -207,6 +207,9 @@ func (n *Node) start(ctx context.Context, c Conn, takes bool) (*following, error
 		return f, nil
 	}
 	n.adoptLocked(&start)
+	if n.statusOfKeptLocked() == replicas.KeptLater { // as before the connection ended
+		n.link = replicas.LinkSync
+	}
 	n.complete, n.linkErr = true, nil
 	n.config.Log.Info("this replica goes on", "leader", n.leader.String(), "offset", start.Offset)
 	return f, nil

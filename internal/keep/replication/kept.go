@@ -105,7 +105,7 @@ func (n *Node) setReplacing(replacing bool) {
 	}
 }
 
-// acceptLocked is the operator's word that this server is to lead with what it has.
+// acceptLocked has this server lead with what it has, as it was told to.
 func (n *Node) acceptLocked() {
 	n.hasHad = true
 	if !n.missing {

@@ -198,18 +198,19 @@ func (n *Node) wantLocked(leader replicas.Address) {
 func (n *Node) Lead() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.acceptLocked()
-	switch {
-	case n.wanted.leader == (replicas.Address{}) || n.requesting:
-	case n.isSilentLocked():
+	switch isSilent := n.isSilentLocked(); {
+	case n.requesting:
+	case n.wanted.leader == (replicas.Address{}):
+		n.acceptLocked()
+	case isSilent && !n.isAsked:
 		n.leadLocked()
-	case n.trips.longest() > replicas.MostRoundTrip:
+	case !isSilent && n.trips.longest() > replicas.MostRoundTrip:
 		n.refusal = replicas.SlowLinkError{RoundTrip: n.trips.longest()}
 		n.counts.HandoverFailures++
 		return n.refusal
 	default:
 		n.requesting = true
-		n.leadOnceSilentLocked(n.wanted.n)
+		n.leadOnceSilentLocked(n.wanted.n, isSilent)
 		select {
 		case n.requested <- struct{}{}:
 		default:
@@ -218,22 +219,24 @@ func (n *Node) Lead() error {
 	return nil
 }
 
-// leadLocked has the server lead.
+// leadLocked has the server lead, with what it has.
 func (n *Node) leadLocked() {
+	n.acceptLocked()
 	n.refusal = nil
 	n.wantLocked(replicas.Address{})
 	n.KeepRole()
 }
 
-// leadOnceSilentLocked has a server that is to lead do so once its leader is silent, as after a crash.
-func (n *Node) leadOnceSilentLocked(number int) {
+// leadOnceSilentLocked has a server that is to lead do so once its leader is silent, as after a crash. A
+// leader that is asked has to be so at two looks: its answer may be unread, if this process has stood still.
+func (n *Node) leadOnceSilentLocked(number int, wasSilent bool) {
 	time.AfterFunc(max(leastRetry, replicas.Bound(n.trips.longest())-time.Since(n.heard)), func() {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		switch {
+		switch isSilent := n.isSilentLocked(); {
 		case !n.requesting || n.wanted.n != number:
-		case !n.isSilentLocked():
-			n.leadOnceSilentLocked(number)
+		case !isSilent || n.isAsked && !wasSilent:
+			n.leadOnceSilentLocked(number, isSilent)
 		default:
 			n.counts.HandoverTimeouts++
 			n.config.Log.Warn("the leader is silent, and has not handed over; this server takes over, as after a crash", "leader", n.leader.String())
@@ -242,10 +245,10 @@ func (n *Node) leadOnceSilentLocked(number int) {
 	})
 }
 
-// isSilentLocked reports whether the leader has not answered for the bound. One that is not asked, while this
-// server applies what it has sent, is not silent.
+// isSilentLocked reports whether the leader has not answered for the bound. One that is connected and not
+// asked, while this server applies what it has sent, is not silent.
 func (n *Node) isSilentLocked() bool {
-	return (n.isAsked || n.link != replicas.LinkConnected) && time.Since(n.heard) >= replicas.Bound(n.trips.longest())
+	return (n.isAsked || n.link < replicas.LinkSync) && time.Since(n.heard) >= replicas.Bound(n.trips.longest())
 }
 
 const noReplicas gate.Refusal = "NOREPLICAS Not enough good replicas to write."
