@@ -180,7 +180,7 @@ func (h *handover) end(err error) bool {
 	n.mu.Unlock()
 	switch {
 	case follows:
-		n.KeepRole()
+		n.keepRoleFirst(changeWait) // a start after a crash must not find one that leads
 		n.config.Log.Info("handed over; this server follows the new leader", "leader", h.to.client.Address.String(), "complete", err == nil)
 	case goesOn:
 		n.config.Log.Warn("the handover has failed", "error", err)

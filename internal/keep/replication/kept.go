@@ -56,11 +56,14 @@ func (n *Node) KeepRole() {
 	}
 }
 
-// roleWait bounds the wait for a disk that hangs.
-const roleWait = time.Second
+// Bounds of the wait for a disk that hangs:
+const (
+	roleWait   = time.Second
+	changeWait = replicas.LeastBound / 2 // of each server in a planned change
+)
 
 // keepRoleFirst writes the role before something that relies on it.
-func (n *Node) keepRoleFirst() {
+func (n *Node) keepRoleFirst(most time.Duration) {
 	if n.config.Dir == nil {
 		return
 	}
@@ -69,7 +72,7 @@ func (n *Node) keepRoleFirst() {
 		defer close(done)
 		n.writeRole(false)
 	}()
-	late := time.NewTimer(roleWait)
+	late := time.NewTimer(most)
 	defer late.Stop()
 	select {
 	case <-done:
@@ -81,7 +84,7 @@ func (n *Node) keepRoleFirst() {
 // would find others, so ROLE names none.
 func (n *Node) replace(by *following) {
 	n.setReplacing(true)
-	n.keepRoleFirst()
+	n.keepRoleFirst(roleWait)
 	n.config.Store.Replace(by.beside)
 	by.beside = nil
 	if n.config.Disk != nil {

@@ -46,7 +46,7 @@ func (n *Node) becomeLeader() {
 	wasReplica := n.role == replicas.Replica
 	if wasReplica {
 		n.mu.Unlock()
-		n.keepRoleFirst() // a start after a crash must not find one that follows
+		n.keepRoleFirst(changeWait) // a start after a crash must not find one that follows
 		n.mu.Lock()
 		n.role, n.parent, n.branch, n.history = replicas.Leader, n.history, n.backlog.end, newHistory()
 		n.counts.Promotions++

@@ -231,6 +231,7 @@ func (n *Node) writeRole(place bool) {
 	}
 	if kept.states == 0 { // a full disk has room for another name
 		_ = n.config.Dir.Rename(RoleName, statelessRoleName)
+		_ = n.config.Dir.SyncDir()
 	}
 	n.config.Log.Error("cannot keep the role in the data directory; a restart may have another one", "error", err)
 }

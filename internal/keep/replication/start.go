@@ -46,7 +46,7 @@ func (n *Node) Begin(ctx context.Context, b Beginning) error {
 	if kept == nil {
 		kept = &keptRole{leader: b.ReplicaOf}
 	} else {
-		defer n.keepRoleFirst() // the place held for this start only
+		defer n.keepRoleFirst(roleWait) // the place held for this start only
 	}
 	n.beginRole(&b, kept)
 	lacking := cmp.Or(kept.last, b.ReplicaOf, b.Peer) // the server to follow without states
@@ -262,6 +262,10 @@ func (n *Node) decide(ctx context.Context, b *Beginning, other *Other) (decided 
 		return mine > other.starting || mine == other.starting && n.config.RunID < other.RunID, replicas.Address{}, nil
 	case other.Loading:
 		return false, leader, nil
+	case other.isMissing && b.isMissing: // neither leads
+		return true, b.Peer, nil
+	case other.isMissing: // it leads nobody, and has nothing to give
+		return true, b.ReplicaOf, nil
 	case other.Role == replicas.Leader:
 		return true, b.Peer, nil
 	case other.LinkUp && other.Leader.Host != "" && other.Leader.Port != 0:
