@@ -128,7 +128,7 @@ func (a *app) drainReplicas(ctx context.Context) {
 		return
 	}
 	a.engine.Queue.End() // its charges are returned
-	a.storage.Gate.Close(gate.Replica, 0, errShuttingDown)
+	a.storage.Gate.Close(gate.Ending, 0, errShuttingDown)
 	done := make(chan struct{})
 	a.replication.Wait(len(st.Replicas), func() { close(done) })
 	ctx, cancel := context.WithTimeout(ctx, replicas.Bound(st.RoundTrip))

@@ -14,7 +14,8 @@ type Reason uint8
 
 // Reasons:
 const (
-	Replica Reason = iota // another server leads
+	Ending  Reason = iota // the server shuts down
+	Replica               // another server leads
 	TooFew                // too few replicas have what was changed
 	Disk                  // changes do not reach the disk
 	reasons
