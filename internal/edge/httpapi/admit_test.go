@@ -73,8 +73,13 @@ func TestPassword(t *testing.T) {
 		}
 		defer nc.Close()
 		_, _ = io.WriteString(nc, "POST "+path+" HTTP/1.1\r\nHost: localhost\r\nContent-Length: 60000\r\n\r\n")
-		if got, err := http.ReadResponse(bufio.NewReader(nc), nil); err != nil || got.StatusCode != http.StatusUnauthorized {
-			t.Errorf("%s, before its body is there: %v, %v", path, got, err)
+		got, err := http.ReadResponse(bufio.NewReader(nc), nil)
+		if err != nil {
+			t.Fatalf("%s, before its body is there: %v", path, err)
+		}
+		_ = got.Body.Close()
+		if got.StatusCode != http.StatusUnauthorized {
+			t.Errorf("%s, before its body is there: %s", path, got.Status)
 		}
 	}
 	h.send(t, "GET", checkAPI+"acme", "", "X-Cellserver-Token: "+token).is(t, 404, "no such limit")

@@ -293,7 +293,7 @@ func (r *diskRun) change(p *diskPair) {
 		p.end(0)
 	}
 	if r.promote != "never" && !p.isOver[1].Load() && (!r.isAlone || b.old() == modelDebts) {
-		b.node.Lead()
+		_ = b.node.Lead() // whose outcome is looked at
 		p.isPromoted = true
 	}
 }
@@ -330,7 +330,7 @@ func (p *diskPair) look() {
 	if other := p.host(0); best.isDead.Load() || best.node.Status().Kept == replicas.Missing || best.old() < other.old() {
 		best = other
 	}
-	best.node.Lead()
+	_ = best.node.Lead()
 	time.Sleep(10 * time.Second)
 	if !best.leads() || best.old() != modelDebts {
 		p.t.Errorf("%s: %s is told to lead, and knows %d of %d debts", p.name, best.at.Host, best.old(), modelDebts)

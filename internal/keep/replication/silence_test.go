@@ -1,6 +1,7 @@
 package replication
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -107,9 +108,11 @@ func TestChangeBeforeTheDisk(t *testing.T) {
 		if err != nil || f.beside != nil {
 			t.Fatalf("it does not go on: %v", err)
 		}
-		isOver := false
+		ctx, end := context.WithCancel(t.Context())
 		go func() {
-			for !isOver && f.next(t.Context()) == nil {
+			var err error
+			for err == nil && ctx.Err() == nil {
+				err = f.next(ctx)
 			}
 		}()
 		time.Sleep(2 * time.Second)
@@ -123,7 +126,7 @@ func TestChangeBeforeTheDisk(t *testing.T) {
 		if st := b.Status(); st.HandingOver || st.HandoverError == nil || st.Counts.HandoverFailures != 1 || b.wantsToLead() {
 			t.Errorf("it is %+v", st)
 		}
-		isOver = true
+		end()
 		time.Sleep(time.Second)
 	})
 }

@@ -256,7 +256,7 @@ func (n *Node) decide(ctx context.Context, b *Beginning, other *Other) (decided 
 	switch {
 	case other.starting != notStarting: // of equals, the one whose run id is first leads
 		mine := b.starting()
-		if mine == lostStates && mine == other.starting { // neither leads
+		if mine == lostStates && other.starting == lostStates { // neither leads
 			return true, b.Peer, nil
 		}
 		return mine > other.starting || mine == other.starting && n.config.RunID < other.RunID, replicas.Address{}, nil

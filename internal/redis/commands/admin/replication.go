@@ -178,11 +178,16 @@ func (k *Server) syncStart(c execute.Call, conn execute.Connection, args [][]byt
 	if err != nil {
 		return syncError(err)
 	}
+	replyStart(c.Reply(), &start)
+	return nil
+}
+
+// replyStart says from where the stream goes on, in the format that the replica reads.
+func replyStart(w *resp.Writer, start *replicas.Start) {
 	mode := "continue"
 	if start.Full {
 		mode = "full"
 	}
-	w := c.Reply()
 	parts, hasHad := 7, int64(0)
 	if start.Format > 1 {
 		parts = 8
@@ -201,7 +206,6 @@ func (k *Server) syncStart(c execute.Call, conn execute.Connection, args [][]byt
 	if start.Format > 1 {
 		w.Int(hasHad)
 	}
-	return nil
 }
 
 func syncError(err error) error {
