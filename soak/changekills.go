@@ -121,6 +121,11 @@ func (c *changeKills) once(ctx context.Context, i int) (err error) {
 		},
 	}
 	found, err := change.Do(ctx)
+	c.add(&found, fmt.Sprintf("kill %d, interval %s, by --peer: %t", i+1, interval, byPeer))
+	return err
+}
+
+func (c *changeKills) add(found *killtest.Changed, what string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.done++
@@ -132,9 +137,8 @@ func (c *changeKills) once(ctx context.Context, i int) (err error) {
 		c.told++
 	}
 	for _, w := range found.Wrong {
-		c.wrong = append(c.wrong, fmt.Sprintf("kill %d, interval %s, by --peer: %t: %s", i+1, interval, byPeer, w))
+		c.wrong = append(c.wrong, what+": "+w)
 	}
-	return err
 }
 
 func (c *changeKills) report(out io.Writer) {

@@ -83,29 +83,9 @@ func (c *changes) change(ctx context.Context, roundTrip time.Duration) error {
 	if err != nil {
 		return err
 	}
-	const clients = 4
-	var all sync.WaitGroup
-	sums := make([]counting, clients)
-	stop, end := context.WithCancel(ctx)
-	defer end()
-	for i := range sums {
-		all.Go(func() { sums[i].run(stop, c.leader.server.TCP) })
-	}
-	if err := sleep(ctx, leastBefore); err != nil {
-		return err
-	}
-	refusal := c.replica.lead(ctx)
-	outcome, err := c.outcome(ctx, before, refusal)
+	sum, outcome, refusal, err := c.underLoad(ctx, before)
 	if err != nil {
 		return err
-	}
-	if outcome != "clean" {
-		end() // the leader goes on
-	}
-	all.Wait()
-	sum := counting{}
-	for _, s := range sums {
-		sum.allowed, sum.unknown, sum.held = sum.allowed+s.allowed, sum.unknown+s.unknown, max(sum.held, s.held)
 	}
 	if outcome == "clean" || outcome == "timeout" {
 		c.leader, c.replica = c.replica, c.leader
@@ -128,6 +108,33 @@ func (c *changes) change(ctx context.Context, roundTrip time.Duration) error {
 		_, _ = fmt.Fprintln(c.out, "          ", refusal)
 	}
 	return nil
+}
+
+// underLoad has the replica lead beside clients, and returns what they have charged.
+func (c *changes) underLoad(ctx context.Context, before map[string]string) (sum counting, outcome string, refusal, err error) {
+	const clients = 4
+	var all sync.WaitGroup
+	sums := make([]counting, clients)
+	stop, end := context.WithCancel(ctx)
+	defer end()
+	for i := range sums {
+		all.Go(func() { sums[i].run(stop, c.leader.server.TCP) })
+	}
+	if err := sleep(ctx, leastBefore); err != nil {
+		return sum, "", nil, err
+	}
+	refusal = c.replica.lead(ctx)
+	if outcome, err = c.outcome(ctx, before, refusal); err != nil {
+		return sum, "", nil, err
+	}
+	if outcome != "clean" {
+		end() // the leader goes on
+	}
+	all.Wait()
+	for _, s := range sums {
+		sum.allowed, sum.unknown, sum.held = sum.allowed+s.allowed, sum.unknown+s.unknown, max(sum.held, s.held)
+	}
+	return sum, outcome, refusal, nil
 }
 
 // measured waits until the replica knows the round trip.

@@ -18,17 +18,17 @@ func doors() []Attack {
 	flood := func(name string, connections int, one func(*Attacker) error) Attack {
 		return Attack{Name: name, Pause: 2 * time.Second, Round: func(a *Attacker) error { return a.each(connections, one) }}
 	}
-	frames := func(name string, connections int, payload func(c *http2test.Conn) []byte) Attack {
-		return flood(name, connections, func(a *Attacker) error { return a.floodFrames(payload) })
+	frames := func(name string, payload func(c *http2test.Conn) []byte) Attack {
+		return flood(name, 3, func(a *Attacker) error { return a.floodFrames(payload) })
 	}
 	repeated := func(b []byte) func(*http2test.Conn) []byte {
 		return func(*http2test.Conn) []byte { return []byte(strings.Repeat(string(b), 100)) }
 	}
 	return []Attack{
-		frames("rapid reset", 3, rapidReset),
-		frames("PINGs of HTTP/2", 3, repeated(http2test.Frame(http2test.Ping, 0, 0, "12345678"))),
-		frames("SETTINGS of HTTP/2", 3, repeated(http2test.Frame(http2test.Settings, 0, 0, ""))),
-		frames("CONTINUATION without end", 3, func(c *http2test.Conn) []byte {
+		frames("rapid reset", rapidReset),
+		frames("PINGs of HTTP/2", repeated(http2test.Frame(http2test.Ping, 0, 0, "12345678"))),
+		frames("SETTINGS of HTTP/2", repeated(http2test.Frame(http2test.Settings, 0, 0, ""))),
+		frames("CONTINUATION without end", func(c *http2test.Conn) []byte {
 			b, stream := c.Open(http2test.Request("GET", "/v1/limits"), 0)
 			b[4] = 0 // its fields go on
 			return append(b, strings.Repeat(string(http2test.Frame(http2test.Continuation, 0, stream, "")), 1000)...)
@@ -120,6 +120,7 @@ func (a *Attacker) getAll(network, path string) error {
 			return errClosed
 		}
 		_, err = io.Copy(io.Discard, response.Body)
+		_ = response.Body.Close()
 		a.Stats.note(strconv.Itoa(response.StatusCode))
 		if err != nil || response.Close {
 			return errClosed
