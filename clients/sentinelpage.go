@@ -16,8 +16,9 @@ Clients of [a pair](DEPLOY.md#a-second-server) ask the Sentinels of Redis for it
 ` + "`make test-clients`" + ` runs these lines while the leader is killed and while ` + "`SENTINEL FAILOVER`" + ` replaces it:
 the programs go on without a restart, and a planned change loses no unit of their limits.
 
-No library repeats a call here ([why](#while-no-limiter-answers)). A planned change holds calls for up to a second, so
-timeouts must be longer, and Sentinel names the new leader about a second later.
+No library repeats a call here ([why](#while-no-limiter-answers)). A planned change holds calls for a round trip between
+the servers, and at most for a second, or ten round trips if that is more. So timeouts must be longer, and Sentinel names
+the new leader about a second later.
 `
 
 // sentinelSection returns the page's section with the lines of the programs that follow Sentinel.
