@@ -50,7 +50,7 @@ const (
 	NoValue = iota
 	Number
 	Text
-	LongText // does not fit the Sink; of its length
+	LongText // does not fit the Sink; RetryAfter is its length
 )
 
 // DecideValue decides a request by a Value rule; see Decide. A text is not changed in place.

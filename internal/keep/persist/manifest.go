@@ -3,7 +3,6 @@ package persist
 import (
 	"bytes"
 	"fmt"
-	"hash/crc32"
 	"slices"
 	"strings"
 
@@ -22,7 +21,7 @@ import (
 // A line has a file's number, a log's first sequence, and the length except of the last log, which is being
 // written. A log begins no later than the snapshot of its number, so the state is the snapshot followed by
 // the logs in order. Without a snapshot, the logs are complete. Files beside are those of others that must be
-// there, too. The last line is the checksum in every format, as it is checked before the format is believed.
+// there, too. The last line is disk.AppendSum's.
 type manifest struct {
 	snapshot fileEntry // number 0 for none
 	logs     []fileEntry
@@ -60,7 +59,6 @@ const (
 
 	// manifestFormat is that of a manifest that names files beside.
 	manifestFormat = 4
-	sumWord        = "crc32c "
 )
 
 func logName(number uint64) string { return fmt.Sprintf("log-%08d", number) }
@@ -97,23 +95,13 @@ func (m *manifest) textOf(format int) []byte {
 	for _, name := range m.beside {
 		fmt.Fprintf(&b, "beside %s\n", name)
 	}
-	return appendSum(b.Bytes())
-}
-
-func appendSum(b []byte) []byte {
-	return fmt.Appendf(b, "%s%08x\n", sumWord, crc32.Checksum(b, castagnoli()))
-}
-
-// isSummed reports whether a text ends with its checksum.
-func isSummed(text []byte) bool {
-	at := len(text) - len(sumWord) - 8 - 1
-	return at > 0 && bytes.Equal(appendSum(bytes.Clone(text[:at])), text)
+	return disk.AppendSum(b.Bytes())
 }
 
 func parseManifest(text []byte) (m manifest, err error) {
 	damaged := fmt.Errorf("%w: %s", ErrDamaged, manifestName)
 	version := 0
-	if !isSummed(text) {
+	if _, ok := disk.CutSum(text); !ok {
 		return manifest{}, damaged
 	}
 	if _, err := fmt.Sscanf(string(text), "cellserver data, format %d\n", &version); err != nil || version < 1 {

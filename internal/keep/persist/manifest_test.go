@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"testing"
 
+	"cellserver/internal/keep/persist/disk"
 	"cellserver/internal/keep/persist/disk/disktest"
 )
 
@@ -104,7 +105,7 @@ func TestManifestIsReplaced(t *testing.T) {
 
 // TestNewerManifest: a later version's is known by its checksum alone.
 func TestNewerManifest(t *testing.T) {
-	text := appendSum([]byte("cellserver data, format 5\nof another kind\n"))
+	text := disk.AppendSum([]byte("cellserver data, format 5\nof another kind\n"))
 	if _, err := parseManifest(text); !errors.Is(err, ErrNewer) {
 		t.Errorf("%v", err)
 	}

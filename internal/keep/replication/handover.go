@@ -19,10 +19,22 @@ type handover struct {
 	asker int64 // the client that asks, and takes over; 0 for a replica of an older version
 	drain *waiter
 	late  *time.Timer
-	done  func(clockNs int64, frames []byte, err error) // nil once it is called
-	ready bool                                          // a round has everything
-	ended bool
+	done  func(clockNs int64, frames []byte, err error)
+	stage handoverStage
 }
+
+// handoverStage is how far a planned change is.
+//
+//	draining  a round has everything, which the replica is sent   answered
+//	answered  the replica takes over                              over
+//	any       the bound has passed, or somebody leads otherwise   over
+type handoverStage uint8
+
+const (
+	draining handoverStage = iota
+	answered               // done was called
+	over
+)
 
 // HandOver holds changes for a replica that is to lead, and calls done once, from any goroutine, with what
 // the replica does not have. The change ends by TakeOver; after the bound this server goes on, unless the
@@ -73,13 +85,14 @@ func (n *Node) beginHandoverLocked(r *replica, q *replicas.Handover, done func(c
 func (h *handover) answer(offset int64) {
 	n := h.node
 	n.mu.Lock()
-	done := h.done
-	h.done, h.ready = nil, true
+	if h.stage != draining {
+		n.mu.Unlock()
+		return
+	}
+	h.stage = answered
 	clockNs, frames := n.restLocked(offset)
 	n.mu.Unlock()
-	if done != nil {
-		done(clockNs, frames, nil)
-	}
+	h.done(clockNs, frames, nil)
 }
 
 func (n *Node) restLocked(offset int64) (clockNs int64, frames []byte) {
@@ -93,7 +106,7 @@ func (n *Node) TakeOver(client, offset int64) (clockNs int64, frames []byte, err
 	n.mu.Lock()
 	h := n.handing
 	switch {
-	case h == nil || h.asker != client || client == 0 || !h.ready:
+	case h == nil || h.asker != client || h.stage != answered:
 		err = replicas.ErrNoHandover
 	case !n.backlog.has(offset):
 		err = replicas.ErrBehind
@@ -155,44 +168,42 @@ func (n *Node) becomes(to replicas.Address) error {
 func (h *handover) end(err error) bool {
 	n := h.node
 	n.mu.Lock()
-	if h.ended {
+	if h.stage == over {
 		n.mu.Unlock()
 		return false
 	}
-	h.ended = true
+	wasAnswered := h.stage == answered
+	h.stage = over
 	h.late.Stop()
 	n.handing = nil
 	delete(n.waiters, h.drain)
-	follows, goesOn := false, false
+	said, goesOn := n.wanted.leader != (replicas.Address{}), errors.Is(err, replicas.ErrReplicaGone)
 	switch {
-	case n.wanted.leader != (replicas.Address{}): // somebody else has said whom to follow
-	case errors.Is(err, replicas.ErrReplicaGone):
-		goesOn = true
+	case said: // by somebody else, whom to follow
+	case goesOn:
 		n.doubted = h.to.client.Address // it may lead yet
 		n.counts.HandoverFailures++
 		n.config.Gate.Open(gate.Replica)
 	default:
-		follows = true
 		n.handedLocked(h.to.client.Address, err)
 	}
-	done := h.done
-	h.done = nil
 	n.mu.Unlock()
 	switch {
-	case follows:
-		n.keepRoleFirst(changeWait) // a start after a crash must not find one that leads
-		n.config.Log.Info("handed over; this server follows the new leader", "leader", h.to.client.Address.String(), "complete", err == nil)
+	case said:
 	case goesOn:
 		n.config.Log.Warn("the handover has failed", "error", err)
+	default:
+		n.keepRoleFirst(changeWait) // a start after a crash must not find one that leads
+		n.config.Log.Info("handed over; this server follows the new leader", "leader", h.to.client.Address.String(), "complete", err == nil)
 	}
 	n.config.Gate.Release()
-	if done != nil {
-		done(0, nil, err)
+	if !wasAnswered {
+		h.done(0, nil, err)
 	}
-	if !goesOn {
+	if said || !goesOn {
 		n.config.KillClients()
 	}
-	return follows
+	return !said && !goesOn
 }
 
 // handedLocked has this server follow a replica, which has everything if there is no error.

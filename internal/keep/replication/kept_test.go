@@ -44,7 +44,7 @@ func TestRoleOnAFullDiskOutlastsACrash(t *testing.T) {
 	for seed := range uint64(20) {
 		dir := disktest.New()
 		n := newNode(dir)
-		n.config.Disk, n.mayWrite = soundDisk{}, true
+		n.config.Disk, n.roleStage = soundDisk{}, roleKept
 		n.wanted = intent{replicas.Address{Host: "a", Port: 1}, 1}
 		n.writeRole(false)
 		dir.Before = func(op disktest.Op, _ string) error {

@@ -73,8 +73,7 @@ type Node struct {
 
 	writing   sync.Mutex  // held while writing the role
 	unkept    atomic.Bool // definitions of the leader are not in the data directory
-	placed    bool        // the place is written; guarded by writing
-	mayWrite  bool        // the last process's role is read; guarded by writing
+	roleStage roleStage   // guarded by writing
 	hasRole   bool        // there is a role in the directory; guarded by writing
 	written   *keptRole   // in the directory; nil if unknown; guarded by writing
 	streaming sync.Mutex  // held while recording begins or ends

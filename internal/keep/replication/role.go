@@ -5,11 +5,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io/fs"
 	"strconv"
 	"strings"
 
+	"cellserver/internal/keep/persist"
 	"cellserver/internal/keep/persist/disk"
 	"cellserver/internal/store/replicas"
 )
@@ -32,7 +32,6 @@ const (
 
 	roleFormat   = 2
 	roleHeader   = "cellserver role, format "
-	roleSum      = "crc32c "
 	maxRoleBytes = 4 << 10
 )
 
@@ -71,22 +70,18 @@ func (r *keptRole) text() []byte {
 	if p := &r.place; p.history != "" {
 		fmt.Fprintf(&b, "history %s %d %d %d\n", p.history, p.offset, p.log, p.sequence)
 	}
-	fmt.Fprintf(&b, "%s%08x\n", roleSum, roleChecksum(b.Bytes()))
-	return b.Bytes()
+	return disk.AppendSum(b.Bytes())
 }
 
-func roleChecksum(text []byte) uint32 { return crc32.Checksum(text, crc32.MakeTable(crc32.Castagnoli)) }
-
-// parseRole reads a role: the checksum first, as a damaged text says nothing of its version.
-func parseRole(text string) (*keptRole, error) {
-	if body, isOld := strings.CutPrefix(text, roleHeader+"1\n"); isOld {
+func parseRole(text []byte) (*keptRole, error) {
+	if body, isOld := strings.CutPrefix(string(text), roleHeader+"1\n"); isOld {
 		return parseRoleLines(body, true)
 	}
-	at := strings.LastIndex(text, roleSum)
-	if at < 0 || text[at:] != fmt.Sprintf("%s%08x\n", roleSum, roleChecksum([]byte(text[:at]))) {
+	summed, ok := disk.CutSum(text)
+	if !ok {
 		return nil, errRole
 	}
-	header, body, _ := strings.Cut(text[:at], "\n")
+	header, body, _ := strings.Cut(string(summed), "\n")
 	number, isRole := strings.CutPrefix(header, roleHeader)
 	version, err := strconv.ParseUint(number, 10, 31)
 	switch {
@@ -97,7 +92,7 @@ func parseRole(text string) (*keptRole, error) {
 			RoleName, version, roleFormat)
 	}
 	r, err := parseRoleLines(body, false)
-	if err == nil && string(r.text()) != text { // nothing twice, nothing unknown
+	if err == nil && !bytes.Equal(r.text(), text) { // nothing twice, nothing unknown
 		return nil, errRole
 	}
 	return r, err
@@ -170,26 +165,24 @@ func (n *Node) readRole() (*keptRole, error) {
 	if err != nil {
 		return nil, err
 	}
-	kept, err := parseRole(string(text))
+	kept, err := parseRole(text)
 	if err == nil && isStateless {
 		*kept = keptRole{leader: kept.leader, last: kept.last}
 	}
 	return kept, err
 }
 
-// loadRole reads the kept role, nil for none, and whether a start has found its states. The place in a
+// loadRole reads the kept role, nil for none, and notes whether a start has found its states. The place in a
 // history holds for the files that it names.
-func (n *Node) loadRole(b *Beginning) (*keptRole, error) {
+func (n *Node) loadRole(found persist.Found) (*keptRole, error) {
 	kept, err := n.readRole()
 	if kept == nil || err != nil {
 		return nil, err
 	}
-	found := &b.Found
 	isFound := n.config.Disk == nil || kept.isOld && found.Sequence > 0 || kept.states > 0 && found.Generation >= kept.states
 	if p := &kept.place; !isFound || n.config.Disk != nil && !kept.isOld && (p.log != found.Generation || p.sequence != found.Sequence) {
 		*p = place{}
 	}
-	b.isMissing = !isFound
 	n.writing.Lock()
 	n.hasRole = true
 	n.writing.Unlock()
@@ -207,6 +200,15 @@ func (n *Node) loadRole(b *Beginning) (*keptRole, error) {
 	return kept, nil
 }
 
+// roleStage is who may write the role.
+type roleStage uint8
+
+const (
+	roleUnread roleStage = iota // nobody: it is the last process's
+	roleKept                    // any change does
+	rolePlaced                  // nobody any more: it has the place
+)
+
 // KeepPlace writes the role and the place in the history at the end, after the last change is on the disk.
 func (n *Node) KeepPlace() { n.writeRole(true) }
 
@@ -214,22 +216,24 @@ func (n *Node) KeepPlace() { n.writeRole(true) }
 func (n *Node) writeRole(place bool) {
 	n.writing.Lock()
 	defer n.writing.Unlock()
-	if n.placed || !n.mayWrite {
+	if n.roleStage != roleKept {
 		return
 	}
-	n.placed = place
-	kept, never := n.roleToKeep(place)
-	if never && !n.hasRole || n.config.Dir == nil || n.written != nil && n.written.is(&kept) {
+	if place {
+		n.roleStage = rolePlaced
+	}
+	role, never := n.roleToKeep(place)
+	if never && !n.hasRole || n.config.Dir == nil || n.written != nil && n.written.is(&role) {
 		return
 	}
 	n.written, n.hasRole = nil, true
-	err := disk.Replace(n.config.Dir, RoleName, kept.text())
+	err := disk.Replace(n.config.Dir, RoleName, role.text())
 	if err == nil {
-		n.written = &kept
+		n.written = &role
 		_ = n.config.Dir.Remove(statelessRoleName) // there is mostly none
 		return
 	}
-	if kept.states == 0 { // a full disk has room for another name
+	if role.states == 0 { // a full disk has room for another name
 		_ = n.config.Dir.Rename(RoleName, statelessRoleName)
 		_ = n.config.Dir.SyncDir()
 	}

@@ -3,11 +3,11 @@ package replication
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
 
+	"cellserver/internal/keep/persist/disk"
 	"cellserver/internal/keep/persist/disk/disktest"
 	"cellserver/internal/shard"
 	"cellserver/internal/store/gate"
@@ -30,12 +30,12 @@ const oldHeader = "cellserver role, format 1\n"
 
 // summed returns a text of the present format with its checksum.
 func summed(text string) string {
-	return fmt.Sprintf("%scrc32c %08x\n", text, roleChecksum([]byte(text)))
+	return string(disk.AppendSum([]byte(text)))
 }
 
 func TestRoleIsReadBack(t *testing.T) {
 	for _, want := range keptRoles() {
-		if got, err := parseRole(string(want.text())); err != nil || *got != want {
+		if got, err := parseRole(want.text()); err != nil || *got != want {
 			t.Errorf("%s is read as %+v, %v", want.text(), got, err)
 		}
 	}
@@ -48,7 +48,7 @@ func TestOldRole(t *testing.T) {
 		"leader\n": {isOld: true}, "replica 10.0.0.1:6380\n": {isOld: true, leader: leader},
 		"leader\nhistory " + someHistory + " 52340\n": {isOld: true, place: place{history: someHistory, offset: 52_340}},
 	} {
-		if got, err := parseRole(oldHeader + text); err != nil || *got != want {
+		if got, err := parseRole([]byte(oldHeader + text)); err != nil || *got != want {
 			t.Errorf("%s is read as %+v, %v", text, got, err)
 		}
 	}
@@ -66,7 +66,7 @@ func TestRoleRefusals(t *testing.T) {
 		summed(header + "leader\nlast x\n"), summed(header + "leader\nhistory " + someHistory + " 1\n"), summed(header + "leader\nwhat 1\n"),
 		summed("cellserver role, format x\nleader\n"), summed("leader\n"), summed(header+"leader\n") + "\n",
 	} {
-		if got, err := parseRole(text); !errors.Is(err, errRole) {
+		if got, err := parseRole([]byte(text)); !errors.Is(err, errRole) {
 			t.Errorf("%q is read as %+v, %v", text, got, err)
 		}
 	}
@@ -77,20 +77,20 @@ func TestDamagedRole(t *testing.T) {
 	for _, r := range keptRoles() {
 		text := r.text()
 		for i := range text {
-			if got, err := parseRole(string(text[:i])); !errors.Is(err, errRole) {
+			if got, err := parseRole(text[:i]); !errors.Is(err, errRole) {
 				t.Errorf("%q is read as %+v, %v", text[:i], got, err)
 			}
 			for bit := range 8 {
 				broken := bytes.Clone(text)
 				broken[i] ^= 1 << bit
-				if got, err := parseRole(string(broken)); !errors.Is(err, errRole) {
+				if got, err := parseRole(broken); !errors.Is(err, errRole) {
 					t.Errorf("%q is read as %+v, %v", broken, got, err)
 				}
 			}
 		}
 	}
 	later := summed("cellserver role, format 3\nleader\nwhatever\n")
-	if _, err := parseRole(later); err == nil || errors.Is(err, errRole) || !strings.Contains(err.Error(), "is of format 3, and this version reads formats up to 2") {
+	if _, err := parseRole([]byte(later)); err == nil || errors.Is(err, errRole) || !strings.Contains(err.Error(), "is of format 3, and this version reads formats up to 2") {
 		t.Errorf("a later version's role: %v", err)
 	}
 }
@@ -102,14 +102,14 @@ func FuzzRole(f *testing.F) {
 	}
 	f.Add(oldHeader + "replica 10.0.0.1:6380\nhistory " + someHistory + " 7\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		first, err := parseRole(text)
+		first, err := parseRole([]byte(text))
 		if err != nil {
 			return
 		}
 		if first.isOld {
 			*first = keptRole{leader: first.leader}
 		}
-		if second, err := parseRole(string(first.text())); err != nil || *second != *first {
+		if second, err := parseRole(first.text()); err != nil || *second != *first {
 			t.Errorf("%q is %+v, and then %+v, %v", text, first, second, err)
 		}
 	})

@@ -14,7 +14,7 @@ func CheckRole(dir disk.Dir) (size int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if _, err := parseRole(string(text)); err != nil {
+	if _, err := parseRole(text); err != nil {
 		return int64(len(text)), fmt.Errorf("%w: %w", persist.ErrDamaged, err)
 	}
 	return int64(len(text)), nil

@@ -21,7 +21,7 @@ func TestCutRoleIsNoOther(t *testing.T) {
 		for n := range text {
 			dir.SetContents(RoleName, []byte(text[:n]))
 			size, err := CheckRole(dir)
-			got, parseErr := parseRole(text[:n])
+			got, parseErr := parseRole([]byte(text[:n]))
 			switch {
 			case (err == nil) != (parseErr == nil), size != int64(n):
 				t.Errorf("%q: checked %v, %d bytes, and read %v", text[:n], err, size, parseErr)

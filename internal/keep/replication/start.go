@@ -24,8 +24,6 @@ type Beginning struct {
 	// LatestNs is the latest time in these states; math.MaxInt64 if they have all that was confirmed.
 	LatestNs int64
 	Found    persist.Found // in the data directory
-
-	isMissing bool // ROLE names states that are not in the data directory
 }
 
 const (
@@ -39,7 +37,7 @@ const (
 // without states takes those of its peer, so that it never leads with less. The directory's role precedes the
 // setting.
 func (n *Node) Begin(ctx context.Context, b Beginning) error {
-	kept, err := n.loadRole(&b)
+	kept, err := n.loadRole(b.Found)
 	if err != nil {
 		return err
 	}
@@ -81,7 +79,7 @@ func (n *Node) beginRole(b *Beginning, kept *keptRole) {
 	n.mu.Unlock()
 	n.writing.Lock()
 	defer n.writing.Unlock()
-	n.mayWrite = true
+	n.roleStage = roleKept
 }
 
 func (n *Node) isMissing() bool {
@@ -188,10 +186,10 @@ const (
 	withStates
 )
 
-// starting returns a server's place in that order.
-func (b *Beginning) starting() int {
+// startingOf returns this server's place in that order.
+func (n *Node) startingOf(b *Beginning) int {
 	switch {
-	case b.isMissing:
+	case n.isMissing():
 		return lostStates
 	case !b.HasStates:
 		return withoutStates
@@ -216,7 +214,7 @@ func (n *Node) setStarting(starting int) {
 
 // meet asks the peer whom to follow.
 func (n *Node) meet(ctx context.Context, b *Beginning) (leader replicas.Address, err error) {
-	n.setStarting(b.starting())
+	n.setStarting(n.startingOf(b))
 	defer n.setStarting(notStarting)
 	silentNs, wait := n.config.Clock.Now(), b.PeerWait
 	if b.HasStates {
@@ -255,14 +253,14 @@ func (n *Node) meet(ctx context.Context, b *Beginning) (leader replicas.Address,
 func (n *Node) decide(ctx context.Context, b *Beginning, other *Other) (decided bool, leader replicas.Address, err error) {
 	switch {
 	case other.starting != notStarting: // of equals, the one whose run id is first leads
-		mine := b.starting()
+		mine := n.startingOf(b)
 		if mine == lostStates && other.starting == lostStates { // neither leads
 			return true, b.Peer, nil
 		}
 		return mine > other.starting || mine == other.starting && n.config.RunID < other.RunID, replicas.Address{}, nil
 	case other.Loading:
 		return false, leader, nil
-	case other.isMissing && b.isMissing: // neither leads
+	case other.isMissing && n.isMissing(): // neither leads
 		return true, b.Peer, nil
 	case other.isMissing: // it leads nobody, and has nothing to give
 		return true, b.ReplicaOf, nil
@@ -272,7 +270,7 @@ func (n *Node) decide(ctx context.Context, b *Beginning, other *Other) (decided 
 		leader, err := n.Ask(ctx, other.Leader)
 		stale := err == nil && leader.RunID == n.config.RunID // the link to this server before it was started again
 		return !stale, other.Leader, nil
-	case b.HasStates && !b.isMissing && other.LatestNs <= b.LatestNs: // else a crash has lost more here than the peer lacks
+	case b.HasStates && !n.isMissing() && other.LatestNs <= b.LatestNs: // else a crash has lost more here than the peer lacks
 		return true, b.ReplicaOf, nil
 	}
 	err = n.takeStates(ctx, b.Peer)

@@ -6,7 +6,6 @@ import (
 
 	"cellserver/internal/limiter"
 	"cellserver/internal/redis/reply"
-	"cellserver/internal/resp"
 	"cellserver/internal/store"
 	"cellserver/internal/wire/catalog"
 )
@@ -143,22 +142,14 @@ func (x *Executor) readInTurns(c *catalog.Command, batch []store.Request) {
 	})
 }
 
-// reading is a store.Step that shows a state, or appends a value to a reply.
+// reading is a store.Step that shows a state.
 type reading struct {
 	limiter.Base
-	to  *resp.Writer
-	see func(s *limiter.State) // instead, if the key is there
+	see func(s *limiter.State, found bool, nowNs int64) error
 }
 
 func (r *reading) Do(s *limiter.State, nowNs int64) (changed bool, err error) {
-	found := s.ExpiresNs > nowNs
-	if r.see == nil {
-		return false, ReplyString(r.to, s, found, nowNs)
-	}
-	if found {
-		r.see(s)
-	}
-	return false, nil
+	return false, r.see(s, s.ExpiresNs > nowNs, nowNs)
 }
 
 func (r *reading) MakesKey() bool { return false }
@@ -174,18 +165,23 @@ func (r *reading) Copy() (c store.Step, take func()) { return r, func() {} }
 func (x *Executor) replyText(q *store.Request) error {
 	const headBytes = 32
 	x.W.Buf = slices.Grow(x.W.Buf, int(q.Result.RetryAfter)+headBytes)
-	return x.read(q.Key, reading{to: &x.W})
+	return x.read(q.Key, func(s *limiter.State, found bool, nowNs int64) error { return ReplyString(&x.W, s, found, nowNs) })
 }
 
-func (x *Executor) read(key store.Key, r reading) error {
+func (x *Executor) read(key store.Key, see func(s *limiter.State, found bool, nowNs int64) error) error {
 	shared := &x.Scratch.reading // avoids an allocation
-	*shared = r
+	shared.see = see
 	err := x.Space.Keys.Apply(x.Now(), key, shared)
-	*shared = reading{} // it would keep the executor alive
+	shared.see = nil // it would keep the executor alive
 	return err
 }
 
 // See shows a key's state if it is there. It is the store's, and locked: see must be short and keep nothing.
 func (c Call) See(name []byte, see func(s *limiter.State)) error {
-	return reply.StoreFailed(c.x.read(c.Key(name), reading{see: see}))
+	return reply.StoreFailed(c.x.read(c.Key(name), func(s *limiter.State, found bool, _ int64) error {
+		if found {
+			see(s)
+		}
+		return nil
+	}))
 }

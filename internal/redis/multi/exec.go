@@ -38,10 +38,18 @@ type Execution struct {
 	refused []error // denials of steps; nil if there are none
 	left    *execute.Kept
 	endless error // a value is left without an expiry, so nothing is executed
-	short   bool  // the attempt is on an event loop, and ends when the reply is long, or what it copies
-	long    bool  // it has ended so
-	tooLong bool  // the reply is longer than may be, so nothing is executed
+	onLoop  bool  // others wait for the attempt
+	ending  ending
 }
+
+// ending is why an attempt has ended before its last command.
+type ending uint8
+
+const (
+	notEnded  ending = iota
+	isLong           // its reply, or what it copies, is long for an event loop
+	isTooLong        // its reply is longer than --max-output-bytes, so nothing is executed
+)
 
 // New returns an Execution for a client. watched is nil without WATCH.
 func New(client *execute.Executor, steps []transact.Step, watched *transact.Watched, name string) *Execution {
@@ -102,9 +110,9 @@ func (x *Execution) Run(ctx context.Context) {
 	}
 	x.Err = x.carryOut(ctx)
 	switch {
-	case x.long:
+	case x.ending == isLong:
 		return
-	case x.tooLong:
+	case x.ending == isTooLong:
 		x.Err = reply.TooLongTransaction(e.Config.MaxReplyBytes)
 	case x.Err == nil:
 		x.Err = x.endless
@@ -123,11 +131,11 @@ func (x *Execution) Run(ctx context.Context) {
 // RunShort is Run on an event loop. It returns false, without effect, if the reply is so long that others
 // would wait: then Run does it in the background, on a snapshot.
 func (x *Execution) RunShort() (done bool) {
-	x.short = x.Plan.MayEnd()
-	if x.Run(context.Background()); !x.long {
+	x.onLoop = true
+	x.Run(context.Background())
+	if x.onLoop = false; x.ending != isLong {
 		return true
 	}
-	x.short, x.long = false, false
 	x.Plan.GoAside(x.watched)
 	return false
 }
@@ -208,7 +216,7 @@ func (x *Execution) hold(ctx context.Context, stage transact.Stage) error {
 // execute executes the steps and reports the outcome. It runs them all while others wait, and wherever an
 // undo is impossible or would cut a transaction in half.
 func (x *Execution) execute(ctx context.Context, in *transact.Space) script.Attempted {
-	x.Executor, x.long, x.tooLong = nil, false, false
+	x.Executor, x.ending = nil, notEnded
 	x.Parts.Drop(x.client.Engine)
 	// A session that has ended watches nothing, and its ctx is done.
 	if x.watch != nil && (x.watch.Dirty(in.NowNs) || ctx.Err() != nil) {
@@ -240,7 +248,7 @@ func (x *Execution) execute(ctx context.Context, in *transact.Space) script.Atte
 		}
 		s.Run(q.Command, q.Args)
 		s.Flush()
-		if x.Parts.Take(s); x.isLong(s) {
+		if x.Parts.Take(s); x.ends(s) {
 			return script.Attempted{Ended: true}
 		}
 	}
@@ -263,7 +271,7 @@ type role struct {
 
 // InTurns replies at once, but for a reply that is too long in any case.
 func (r *role) InTurns(x *execute.Executor, next execute.Pieces) {
-	for x.AppendPieces(next) > 0 && !r.of.isLong(x) {
+	for x.AppendPieces(next) > 0 && !r.of.ends(x) {
 		r.of.Parts.Take(x)
 	}
 }
@@ -277,15 +285,19 @@ func (r *role) TimedOut() { r.timedOut = true }
 // mostCopiedBytes of states are copied on an event loop.
 const mostCopiedBytes = 256 << 10
 
-// isLong ends an attempt when its reply is too long, for an event loop or at all, if nothing remains of it.
-func (x *Execution) isLong(s *execute.Executor) bool {
+// ends reports whether an attempt has to end, as its reply is too long. It does so only if nothing remains of
+// it.
+func (x *Execution) ends(s *execute.Executor) bool {
 	if !x.Plan.MayEnd() || x.Plan.Keys() == nil || x.Plan.Whole() != nil {
 		return false
 	}
-	full := x.Parts.Bytes()
-	x.long = x.short && (full > 0 || s.CopiedBytes > mostCopiedBytes)
-	x.tooLong = full+len(s.W.Buf) > s.Engine.Config.MaxReplyBytes
-	return x.long || x.tooLong
+	switch full := x.Parts.Bytes(); {
+	case full+len(s.W.Buf) > s.Engine.Config.MaxReplyBytes:
+		x.ending = isTooLong
+	case x.onLoop && (full > 0 || s.CopiedBytes > mostCopiedBytes):
+		x.ending = isLong
+	}
+	return x.ending != notEnded
 }
 
 // mayExecute refuses steps that have become impossible.

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io/fs"
 	"strconv"
 	"strings"
@@ -26,7 +25,7 @@ import (
 //
 // A line has a limit's name and what decides, as a command takes it; the second number of FUNNEL is the
 // capacity. In format 1 it has, for each window, the capacity, the count and the period in seconds. The last
-// line is the checksum in every format, as it is checked before the format is believed.
+// line is disk.AppendSum's.
 const (
 	KeptName = "LIMITS"
 
@@ -65,8 +64,7 @@ func keptText(definitions []namedlimit.Definition) []byte {
 	for i := range definitions {
 		b.WriteString(limitLine(&definitions[i], definitions[i].Words(funnel.Capacity)))
 	}
-	fmt.Fprintf(&b, "crc32c %08x\n", checksum(b.Bytes()))
-	return b.Bytes()
+	return disk.AppendSum(b.Bytes())
 }
 
 func limitLine(d *namedlimit.Definition, words []string) string {
@@ -77,30 +75,25 @@ func limitLine(d *namedlimit.Definition, words []string) string {
 	return line + "\n"
 }
 
-func checksum(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
-
 func parseKept(text []byte) (definitions []namedlimit.Definition, err error) {
 	damaged := fmt.Errorf("%w: %s", persist.ErrDamaged, KeptName)
-	lines := strings.SplitAfter(string(text), "\n")
-	if len(lines) < 3 { // the header, the checksum and the empty end
-		return nil, damaged
-	}
-	last := lines[len(lines)-2] + lines[len(lines)-1]
-	if last != fmt.Sprintf("crc32c %08x\n", checksum(text[:len(text)-len(last)])) {
+	text, ok := disk.CutSum(text)
+	header, body, isLine := strings.Cut(string(text), "\n")
+	if !ok || !isLine {
 		return nil, damaged
 	}
 	var version int
-	if n, _ := fmt.Sscanf(lines[0], "cellserver limits, format %d\n", &version); n != 1 || version < 1 {
+	if n, _ := fmt.Sscanf(header, "cellserver limits, format %d", &version); n != 1 || version < 1 {
 		return nil, damaged
 	}
 	if version > keptFormat {
 		return nil, &persist.NewerError{File: KeptName, Format: version, Newest: keptFormat}
 	}
-	if lines[0] != fmt.Sprintf("cellserver limits, format %d\n", version) {
+	if header != fmt.Sprintf("cellserver limits, format %d", version) {
 		return nil, damaged
 	}
 	seen, zones := map[string]bool{}, anyZone()
-	for _, line := range lines[1 : len(lines)-2] {
+	for line := range strings.Lines(body) {
 		d, ok := parseLimit(line, version)
 		if !ok || checkShape(&d, zones) != nil || seen[d.Name] {
 			return nil, damaged

@@ -12,6 +12,7 @@ import (
 
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/keep/persist"
+	"cellserver/internal/keep/persist/disk"
 	"cellserver/internal/keep/persist/disk/disktest"
 	"cellserver/internal/limiter"
 	"cellserver/internal/limiter/calendar"
@@ -69,7 +70,7 @@ e PLAN gold
 
 // sealed appends the checksum to a text.
 func sealed(text string) []byte {
-	return fmt.Appendf(nil, "%scrc32c %08x\n", text, checksum([]byte(text)))
+	return fmt.Appendf(nil, "%scrc32c %08x\n", text, disk.Checksum([]byte(text)))
 }
 
 func TestKeptText(t *testing.T) {

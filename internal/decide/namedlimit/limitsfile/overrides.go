@@ -64,7 +64,7 @@ func appendOverride(b []byte, o *namedlimit.KeyOverride) []byte {
 	for _, word := range words {
 		b = append(append(b, ' '), word...)
 	}
-	return fmt.Appendf(b, "%s%08x\n", checksumWord, checksum(b[from:]))
+	return fmt.Appendf(b, "%s%08x\n", checksumWord, disk.Checksum(b[from:]))
 }
 
 const (
@@ -146,7 +146,7 @@ func overridesHead() string { return overridesHeader + strconv.Itoa(overridesFor
 // isSound reports whether a line has its checksum.
 func isSound(line []byte) bool {
 	at := len(line) - checksumBytes - 1
-	return at >= 0 && string(line[at:]) == fmt.Sprintf("%s%08x\n", checksumWord, checksum(line[:at]))
+	return at >= 0 && string(line[at:]) == fmt.Sprintf("%s%08x\n", checksumWord, disk.Checksum(line[:at]))
 }
 
 // hasTwo reports whether a line has another one at its beginning and more than a newline behind it, which no

@@ -14,6 +14,7 @@ import (
 
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/keep/persist"
+	"cellserver/internal/keep/persist/disk"
 	"cellserver/internal/keep/persist/disk/disktest"
 	"cellserver/internal/limiter"
 )
@@ -101,7 +102,7 @@ func summed(text string) []byte {
 	b := []byte(header + "\n")
 	for line := range strings.Lines(lines) {
 		line = strings.TrimSuffix(line, "\n")
-		b = fmt.Appendf(b, "%s crc32c %08x\n", line, checksum([]byte(line)))
+		b = fmt.Appendf(b, "%s crc32c %08x\n", line, disk.Checksum([]byte(line)))
 	}
 	return b
 }
@@ -201,7 +202,7 @@ func TestOverridesDamage(t *testing.T) {
 		bads = append(bads, string(summed(head+line+"\n")), string(summed(head+line+"\nc \"d\" - DENY\n")))
 	}
 	const header = "cellserver overrides, format 2"
-	newer := fmt.Sprintf("%s crc32c %08x\nanything", header, checksum([]byte(header)))
+	newer := fmt.Sprintf("%s crc32c %08x\nanything", header, disk.Checksum([]byte(header)))
 	bads = append(bads, "cellserver overrides, format 2\nanything")
 	for _, bad := range append(bads, newer) {
 		dir := disktest.New()
