@@ -124,7 +124,7 @@ func TestScriptMeetsOthers(t *testing.T) {
 		{"it fails behind its writes", "redis.call('cl.throttle', KEYS[1], 99, 1, 10) error()", 1, 2, "-ERR", ":20\r\n"},
 		{"it is ended", "redis.call('cl.throttle', KEYS[1], 99, 1, 10) while true do end", 1, 1, timedOut, ":10\r\n"},
 	} {
-		r := commandstest.New(commandstest.Meddling, commandstest.WithLimitFor(tt.script))
+		r := commandstest.New(commandstest.Meddling, commandstest.WithQuickScripts, commandstest.WithLimitFor(tt.script))
 		s, other := r.Session(), r.Session()
 		done := make(chan struct{}, 1)
 		runs := 0
