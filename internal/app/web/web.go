@@ -81,7 +81,7 @@ func readMetricsSecrets(o *settings.Options, access *metrics.Access, log *slog.L
 }
 
 func (w *Server) Serve(l net.Listener, h http.Handler) error {
-	w.server.Handler = door.CloseDoubtful(boundBodies(h))
+	w.server.Handler = guarded(h)
 	if w.Certs != nil {
 		l = tls.NewListener(l, w.Certs.Config())
 	}
@@ -95,10 +95,11 @@ func (w *Server) Shutdown(ctx context.Context) {
 	}
 }
 
-// boundBodies bounds the time for reading a request's body: net/http reads its rest after the response.
-// ReadTimeout would also cut long requests for profiles.
-func boundBodies(next http.Handler) http.Handler {
+// guarded closes connections behind doubtful requests, and bounds the time for reading a request's body:
+// net/http reads its rest after the response. ReadTimeout would also cut long requests for profiles.
+func guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		door.CloseDoubtful(w, r)
 		if r.ContentLength != 0 {
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(requestTimeout))
 		}

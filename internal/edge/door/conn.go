@@ -63,7 +63,7 @@ type wire struct {
 
 // Read implements net.Conn.
 func (w *wire) Read(b []byte) (int, error) {
-	n, err := w.handshake.Read(b, w.Conn.Read)
+	n, err := w.handshake.Read(b, w.Conn)
 	if w.guest != nil {
 		w.guest.Received(n)
 	}
@@ -297,7 +297,7 @@ func (c *Conn) ask(ctx context.Context, user *acl.User, submit func(Session, []r
 	s.session.Become(user)
 	for {
 		var status peer.Status
-		c.Turn(func() { answers, status = submit(s.session, answers) })
+		answers, status = c.inTurn(s.session, answers, submit)
 		switch status {
 		case peer.NeedInput:
 			done = true
@@ -317,13 +317,22 @@ func (c *Conn) ask(ctx context.Context, user *acl.User, submit func(Session, []r
 	}
 }
 
-// Turn runs f in turn. A step may hold locks of the store for long, as 32 sliding windows at once do: one
-// connection's requests wait for each other, and all but a few for their turn, lest RESP's loops wait behind
-// each of them.
-func (c *Conn) Turn(f func()) {
+func (c *Conn) inTurn(s Session, answers []reply.Answer, submit func(Session, []reply.Answer) ([]reply.Answer, peer.Status)) ([]reply.Answer, peer.Status) {
+	c.BeginTurn()
+	defer c.EndTurn()
+	return submit(s, answers)
+}
+
+// BeginTurn waits for a turn to compute something. A step may hold locks of the store for long, as 32 sliding
+// windows at once do: one connection's requests wait for each other, and all but a few for their turn, lest
+// RESP's loops wait behind each of them.
+func (c *Conn) BeginTurn() {
 	c.submitting.Lock()
-	defer c.submitting.Unlock()
 	c.door.turns <- struct{}{}
-	defer func() { <-c.door.turns }()
-	f()
+}
+
+// EndTurn ends BeginTurn.
+func (c *Conn) EndTurn() {
+	<-c.door.turns
+	c.submitting.Unlock()
 }

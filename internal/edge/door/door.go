@@ -9,6 +9,7 @@ import (
 	"io"
 	"log"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"runtime"
@@ -65,6 +66,7 @@ const (
 type Door struct {
 	Config
 	Stats   *Stats
+	handler http.Handler
 	http    *http.Server
 	refused atomic.Int32
 	running atomic.Int64  // requests that are executed or wait in a command
@@ -79,12 +81,12 @@ type Door struct {
 
 // New returns a Door. Its handler finds its connection by ConnOf.
 func New(c Config, h http.Handler) *Door {
-	d := &Door{Config: c, Stats: NewStats(), turns: make(chan struct{}, runtime.GOMAXPROCS(0))}
+	d := &Door{Config: c, Stats: NewStats(), handler: h, turns: make(chan struct{}, runtime.GOMAXPROCS(0))}
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true) // or encrypted: Conn has TLS below
 	d.http = &http.Server{
-		Handler:   d.watched(CloseDoubtful(h)),
+		Handler:   d,
 		Protocols: protocols,
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: maxStreams, MaxReadFrameSize: 1 << 16, MaxReceiveBufferPerStream: 1 << 16, MaxReceiveBufferPerConnection: 1 << 20,
@@ -106,18 +108,18 @@ func New(c Config, h http.Handler) *Door {
 // extraHeaderBytes is what net/http reads beyond its maximum.
 const extraHeaderBytes = 4 << 10
 
-// watched counts what a request holds, and those that wait for their body.
-func (d *Door) watched(h http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c := ConnOf(r)
-		if r.Body != http.NoBody {
-			b := &body{ReadCloser: r.Body, conn: c, control: http.NewResponseController(w)}
-			defer b.end()
-			r.Body = b
-		}
-		defer func() { c.hold(-int(c.holding.request.Swap(0))) }()
-		h.ServeHTTP(w, r)
-	})
+// ServeHTTP has the handler serve a request, and counts what it holds and whether it waits for its body. A
+// stack of 8 KiB just fits what it calls: one more frame would be copied for each request.
+func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c := ConnOf(r)
+	if r.Body != http.NoBody {
+		b := &body{ReadCloser: r.Body, conn: c, answer: w, left: math.MaxInt64}
+		defer b.end()
+		r.Body = b
+	}
+	defer c.endRequest()
+	CloseDoubtful(w, r)
+	d.handler.ServeHTTP(w, r)
 }
 
 // enterRequest counts a request that is executed, unless there are as many as clients may be: each takes

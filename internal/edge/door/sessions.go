@@ -110,6 +110,9 @@ func (c *Conn) holdRequest(bytes int) {
 	c.hold(bytes)
 }
 
+// endRequest ends what holdRequest has added.
+func (c *Conn) endRequest() { c.hold(-int(c.holding.request.Swap(0))) }
+
 // report tells the connection's first session what is held.
 func (c *Conn) report() {
 	h := &c.holding

@@ -1,6 +1,7 @@
 package door
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"sync"
@@ -24,11 +25,12 @@ type line struct {
 // body is a request's body. It belongs to the request's goroutine but for its links.
 type body struct {
 	io.ReadCloser
-	conn    *Conn
-	control *http.ResponseController
-	begun   bool
-	ended   bool // all of it is read, or no more can be
-	read    int  // bytes that are held
+	conn   *Conn
+	answer http.ResponseWriter
+	left   int64 // bytes that may be read
+	begun  bool
+	ended  bool // all of it is read, or no more can be
+	read   int  // bytes that are held
 
 	line       *line // nil unless it waits
 	prev, next *body
@@ -41,6 +43,9 @@ func (b *body) Read(to []byte) (int, error) {
 		b.conn.door.waits.join(b, b.conn.door.mostWaits())
 	}
 	n, err := b.ReadCloser.Read(to)
+	if b.left -= int64(n); b.left < 0 {
+		n, err = 0, errLongBody
+	}
 	if b.conn.frames != nil { // of HTTP/1 what is received counts
 		b.read += n
 		b.conn.hold(n)
@@ -50,6 +55,15 @@ func (b *body) Read(to []byte) (int, error) {
 		b.conn.door.waits.leave(b)
 	}
 	return n, err
+}
+
+var errLongBody = errors.New("door: the body is longer than it may be")
+
+// BoundBody has no more than so many bytes of a request's body be read.
+func BoundBody(r *http.Request, maxBytes int64) {
+	if b, ok := r.Body.(*body); ok {
+		b.left = maxBytes
+	}
 }
 
 // LeavesBody reports whether the body of a request of HTTP/1 is not read. Unless the answer then closes the
@@ -88,7 +102,7 @@ func (w *waits) join(b *body, most int) {
 		longest := l.first
 		w.leaveLocked(longest)
 		// under the lock, for which its end waits: net/http forgets a request that has ended
-		_ = longest.control.SetReadDeadline(time.Unix(1, 0))
+		_ = http.NewResponseController(longest.answer).SetReadDeadline(time.Unix(1, 0))
 	}
 }
 

@@ -36,9 +36,9 @@ func (q *request) posted(w http.ResponseWriter) (*object, error) {
 	if err != nil {
 		return nil, &refusal{status: http.StatusBadRequest, detail: "the body did not arrive as announced", close: true}
 	}
-	var o *object
-	q.conn.Turn(func() { o, err = parse(body) })
-	return o, err
+	q.conn.BeginTurn()
+	defer q.conn.EndTurn()
+	return parse(body)
 }
 
 // object is a JSON object. Its readers take fields out, and the first error stays.

@@ -47,7 +47,7 @@ const (
 	health    = "/" + grpchealth.HealthV1ServiceName + "/Check"
 )
 
-// Bounds of a body, with one message:
+// Bounds of a body, with one message and nothing behind it:
 const (
 	prefixBytes    = 5
 	maxHealthBytes = 1 << 10 // which needs no token
@@ -100,18 +100,14 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			s.refuse(w, r, err, beganNs)
 			return
 		}
-		serve(s.limit, w, r.WithContext(context.WithValue(r.Context(), userKey{}, user)), maxMessageBytes)
+		door.BoundBody(r, prefixBytes+maxMessageBytes)
+		s.limit.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), userKey{}, user)))
 	case health:
-		serve(s.health, w, r, maxHealthBytes)
+		door.BoundBody(r, prefixBytes+maxHealthBytes)
+		s.health.ServeHTTP(w, r)
 	default:
 		_ = s.errors.Write(w, r, connect.NewError(connect.CodeUnimplemented, errors.New("there are "+procedure+" and "+health)))
 	}
-}
-
-// serve serves a request whose body has a message of at most maxBytes, and nothing behind it.
-func serve(h http.Handler, w http.ResponseWriter, r *http.Request, maxBytes int64) {
-	r.Body = http.MaxBytesReader(w, r.Body, prefixBytes+maxBytes)
-	h.ServeHTTP(w, r)
 }
 
 // refuse answers and counts a request of which no message was read.
@@ -170,9 +166,7 @@ func (s *Service) shouldRateLimit(ctx context.Context, r *connect.Request[messag
 }
 
 func (s *Service) answer(ctx context.Context, c *door.Conn, m message) (*rlspb.RateLimitResponse, error) {
-	var p *plan
-	var err error
-	c.Turn(func() { p, err = s.plan(m) })
+	p, err := s.planInTurn(c, m)
 	if err != nil {
 		return nil, err
 	}
@@ -181,6 +175,12 @@ func (s *Service) answer(ctx context.Context, c *door.Conn, m message) (*rlspb.R
 		return nil, err
 	}
 	return s.respond(p, c.Now()), nil
+}
+
+func (s *Service) planInTurn(c *door.Conn, m message) (*plan, error) {
+	c.BeginTurn()
+	defer c.EndTurn()
+	return s.plan(m)
 }
 
 // tokenOf returns the token of a request, or "".

@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"io"
 	"runtime"
 	"sync/atomic"
 )
@@ -25,13 +26,13 @@ type Handshake struct {
 // Begin returns a handshake that begins.
 func (h *Handshakes) Begin() *Handshake { return &Handshake{of: h} }
 
-// Read reads from the client by read, and then waits for a turn.
-func (h *Handshake) Read(b []byte, read func([]byte) (int, error)) (int, error) {
+// Read reads from the client, and then waits for a turn.
+func (h *Handshake) Read(b []byte, client io.Reader) (int, error) {
 	if h == nil || h.ended {
-		return read(b)
+		return client.Read(b)
 	}
 	h.leave()
-	n, err := read(b)
+	n, err := client.Read(b)
 	if n > 0 {
 		h.of.turns <- struct{}{}
 		h.has.Store(true)

@@ -7,12 +7,16 @@ import (
 	"testing"
 )
 
+type reader func(b []byte) (int, error)
+
+func (r reader) Read(b []byte) (int, error) { return r(b) }
+
 // TestHandshakesHaveTurns: as many are computed at once as there are turns, and none while it waits for its
 // client.
 func TestHandshakesHaveTurns(t *testing.T) {
 	all := NewHandshakes()
 	most := max(1, runtime.GOMAXPROCS(0)/2)
-	come := func(b []byte) (int, error) { return len(b), nil }
+	come := reader(func(b []byte) (int, error) { return len(b), nil })
 	waits := make(chan struct{})
 	var now, highest atomic.Int64
 	var done sync.WaitGroup
@@ -29,7 +33,7 @@ func TestHandshakesHaveTurns(t *testing.T) {
 				now.Add(-1)
 				h.Write()
 			}
-			_, _ = h.Read(make([]byte, 1), func([]byte) (int, error) { <-waits; return 0, nil }) // has none meanwhile
+			_, _ = h.Read(make([]byte, 1), reader(func([]byte) (int, error) { <-waits; return 0, nil })) // has none meanwhile
 		})
 	}
 	other := all.Begin()

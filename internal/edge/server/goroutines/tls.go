@@ -50,7 +50,7 @@ func (s *secured) Read(b []byte) (int, error) {
 			return 0, errUnread
 		}
 	}
-	n, err := s.handshake.Read(b, s.Conn.Read)
+	n, err := s.handshake.Read(b, s.Conn)
 	s.conn.received.Add(uint64(n))
 	return n, err
 }
