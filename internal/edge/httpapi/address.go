@@ -54,16 +54,10 @@ func (f *forwarded) network(a netip.Addr) string {
 
 // toldIn returns the address that a trusted proxy tells, in a header if one is named.
 func (f *forwarded) toldIn(header string) (visitor netip.Addr, err error) {
-	switch http.CanonicalHeaderKey(header) {
-	case "":
+	if header == "" {
 		return f.toldAnywhere()
-	case forwardedFor:
-		visitor, err = f.hop()
-	case forwardedHeader:
-		visitor, err = f.hopOfForwarded()
-	default:
-		visitor, err = f.single(header)
 	}
+	visitor, err = f.addressIn(header)
 	if err == nil && !visitor.IsValid() {
 		err = bad("by=ip:" + header + " requires that the trusted proxy sends that header")
 	}
@@ -74,15 +68,7 @@ func (f *forwarded) toldIn(header string) (visitor netip.Addr, err error) {
 func (f *forwarded) toldAnywhere() (visitor netip.Addr, err error) {
 	found := ""
 	for _, header := range []string{forwardedFor, forwardedHeader, realIP} {
-		var told netip.Addr
-		switch header {
-		case forwardedFor:
-			told, err = f.hop()
-		case forwardedHeader:
-			told, err = f.hopOfForwarded()
-		default:
-			told, err = f.single(header)
-		}
+		told, err := f.addressIn(header)
 		switch {
 		case err != nil:
 			return told, err
@@ -94,9 +80,21 @@ func (f *forwarded) toldAnywhere() (visitor netip.Addr, err error) {
 		}
 	}
 	if found == "" {
-		err = bad("by=ip requires that the trusted proxy sends X-Forwarded-For or X-Real-IP, or Forwarded")
+		return visitor, bad("by=ip requires that the trusted proxy sends X-Forwarded-For or X-Real-IP, or Forwarded")
 	}
-	return visitor, err
+	return visitor, nil
+}
+
+// addressIn returns the address in one header, or none.
+func (f *forwarded) addressIn(header string) (netip.Addr, error) {
+	switch http.CanonicalHeaderKey(header) {
+	case forwardedFor:
+		return f.hop()
+	case forwardedHeader:
+		return f.hopOfForwarded()
+	default:
+		return f.single(header)
+	}
 }
 
 // single returns the address in a header that is there once, or none.

@@ -53,7 +53,7 @@ func start(t testing.TB, o options) *harness {
 		t.Fatal(err)
 	}
 	h.addr = l.Addr().String()
-	c := httpapi.Config{Limits: h.Config.NamedLimits, Reading: h.Config.Reading, BoundTo: l.Addr()}
+	c := httpapi.Config{Limits: h.Config.NamedLimits, Reading: h.Config.Reading, IPv6PrefixBits: 64, BoundTo: l.Addr()}
 	if o.api != nil {
 		o.api(&c)
 	}

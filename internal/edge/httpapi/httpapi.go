@@ -3,7 +3,6 @@
 package httpapi
 
 import (
-	"cmp"
 	"net"
 	"net/http"
 	"net/netip"
@@ -22,7 +21,7 @@ type Config struct {
 	Headers Headers
 	// TrustedProxies are believed about their clients' addresses, methods, paths and hosts.
 	TrustedProxies []netip.Prefix
-	// IPv6PrefixBits of a visitor's IPv6 address make the key of by=ip; 0 is 64.
+	// IPv6PrefixBits of a visitor's IPv6 address make the key of by=ip.
 	IPv6PrefixBits int
 	// AllowedHosts are further names in the Host header of requests without a user of their own.
 	AllowedHosts []string
@@ -49,7 +48,6 @@ type list func(q *request, name string) (answer, error)
 
 // New returns the handler of a door.
 func New(c Config) http.Handler {
-	c.IPv6PrefixBits = cmp.Or(c.IPv6PrefixBits, 64)
 	a := &api{
 		Config: c, hosts: newHosts(c.AllowedHosts, c.BoundTo),
 		noStore: []string{"no-store"}, noSniff: []string{"nosniff"},

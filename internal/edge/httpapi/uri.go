@@ -1,7 +1,10 @@
 package httpapi
 
 import (
+	"fmt"
 	"net/netip"
+	"path"
+	"strconv"
 	"strings"
 
 	"cellserver/internal/wire/glob"
@@ -29,36 +32,36 @@ func pathOf(value string) (string, bool) {
 // normalPath returns the form that equivalent paths share by RFC 3986, 6.2.2: unreserved characters are
 // plain, all that a path cannot have is escaped, in upper case, and there are no dot segments. Slashes that
 // follow each other are one, as to most servers. path begins with a slash.
-func normalPath(path string) string {
-	if isNormalPath(path) {
-		return path
+func normalPath(p string) string {
+	if isNormalPath(p) {
+		return p
 	}
-	b := make([]byte, 0, len(path)+16)
-	for i := 0; i < len(path); i++ {
-		c := path[i]
-		switch v, ok := unhex(path[i:]); {
-		case c == '%' && ok && isUnreserved(v):
-			b, i = append(b, v), i+2
-		case c == '%' && ok:
-			b, i = appendPercent(b, v), i+2
-		case c == '/' && len(b) > 0 && b[len(b)-1] == '/':
-		case isUnreserved(c) || strings.IndexByte(pathReserved, c) >= 0:
+	b := make([]byte, 0, len(p)+16)
+	for i := 0; i < len(p); i++ {
+		c, escaped := p[i], false
+		if c == '%' { // one that escapes nothing is a character
+			var v byte
+			if v, escaped = escapedByte(p[i:]); escaped {
+				c, i = v, i+2
+			}
+		}
+		if isUnreserved(c) || !escaped && strings.IndexByte(pathReserved, c) >= 0 {
 			b = append(b, c)
-		default: // also a percent sign that escapes nothing
-			b = appendPercent(b, c)
+		} else {
+			b = fmt.Appendf(b, "%%%02X", c)
 		}
 	}
-	return withoutDots(b)
+	return withoutDots(string(b))
 }
 
 // pathReserved are the characters that a path may have and that differ from their escapes.
 const pathReserved = "/:@!$&'()*+,;="
 
 // isNormalPath reports whether a path needs no change; most do not.
-func isNormalPath(path string) bool {
-	for i := 0; i < len(path); i++ {
-		switch c := path[i]; {
-		case c == '/' && i+1 < len(path) && (path[i+1] == '/' || path[i+1] == '.'):
+func isNormalPath(p string) bool {
+	for i := 0; i < len(p); i++ {
+		switch c := p[i]; {
+		case c == '/' && i+1 < len(p) && (p[i+1] == '/' || p[i+1] == '.'):
 			return false
 		case !isUnreserved(c) && strings.IndexByte(pathReserved, c) < 0:
 			return false
@@ -67,61 +70,26 @@ func isNormalPath(path string) bool {
 	return true
 }
 
-// withoutDots removes dot segments, as RFC 3986, 5.2.4, in a path without doubled slashes.
-func withoutDots(path []byte) string {
-	kept := path[:0]
-	for rest := path; len(rest) > 0; {
-		end := 1
-		for end < len(rest) && rest[end] != '/' {
-			end++
-		}
-		segment := rest[:end] // with the slash before it
-		rest = rest[end:]
-		switch string(segment) {
-		case "/.":
-		case "/..":
-			for n := len(kept); n > 0; {
-				n--
-				if kept[n] == '/' {
-					kept = kept[:n]
-					break
-				}
-			}
-		default:
-			kept = append(kept, segment...)
-			continue
-		}
-		if len(rest) == 0 {
-			kept = append(kept, '/')
-		}
+// withoutDots removes dot segments, as RFC 3986, 5.2.4, and doubled slashes.
+func withoutDots(p string) string {
+	clean := path.Clean(p)
+	if last := p[strings.LastIndexByte(p, '/')+1:]; clean != "/" && (last == "" || last == "." || last == "..") {
+		clean += "/" // which Clean drops
 	}
-	return string(kept)
+	return clean
 }
 
 func isUnreserved(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '.' || c == '_' || c == '~'
 }
 
-// unhex reads the two digits after a percent sign.
-func unhex(escape string) (v byte, ok bool) {
+// escapedByte reads the two digits after a percent sign.
+func escapedByte(escape string) (c byte, ok bool) {
 	if len(escape) < len("%XX") {
 		return 0, false
 	}
-	high, low := strings.IndexByte(hexDigits, upper(escape[1])), strings.IndexByte(hexDigits, upper(escape[2]))
-	return byte(high<<4 | low), high >= 0 && low >= 0
-}
-
-const hexDigits = "0123456789ABCDEF"
-
-func upper(c byte) byte {
-	if 'a' <= c && c <= 'z' {
-		return c - 'a' + 'A'
-	}
-	return c
-}
-
-func appendPercent(b []byte, v byte) []byte {
-	return append(b, '%', hexDigits[v>>4], hexDigits[v&15])
+	v, err := strconv.ParseUint(escape[1:len("%XX")], 16, 8)
+	return byte(v), err == nil
 }
 
 // hostOf returns a host in lower case, without the port and the last dot, or an address in brackets.
