@@ -2,7 +2,6 @@ package operation
 
 import (
 	"crypto/tls"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -19,17 +18,8 @@ const throttleBody = `{"key": "k", "algorithm": "funnel", "max_burst": 15, "coun
 // post returns the status and the body of a check.
 func post(t *testing.T, client *http.Client, url, token string) (status int, body string) {
 	t.Helper()
-	r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/v1/check", strings.NewReader(throttleBody))
-	if token != "" {
-		r.Header.Set("X-Cellserver-Token", token)
-	}
-	response, err := client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	text, _ := io.ReadAll(response.Body)
-	return response.StatusCode, strings.TrimSpace(string(text))
+	status, body = call(t, client, http.MethodPost, url+"/v1/check", throttleBody, token)
+	return status, strings.TrimSpace(body)
 }
 
 func newHTTPClient(t *testing.T, config *tls.Config) *http.Client {

@@ -189,7 +189,7 @@ func (s *unitsServer) try(t *testing.T, g *giving, user, way string, send func(t
 	}
 }
 
-// TestWhoGivesUnitsBack: in each way, only who has the right to CL.RESET a key gives units of it back.
+// TestWhoGivesUnitsBack: whoever may CL.RESET a key gives its units back by any command; nobody else does by any.
 func TestWhoGivesUnitsBack(t *testing.T) {
 	t.Parallel()
 	tokens := harness.WriteFile(t, keeperToken+" keeper\n"+fastToken+" fast\n"+poorToken+" poor\n")

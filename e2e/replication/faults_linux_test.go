@@ -22,7 +22,7 @@ func (s *server) fill(t *testing.T, isFull bool) {
 	}
 }
 
-// TestFaultyDirectoryCountsAsNone: a replica whose disk is full follows, as one without a directory. It says
+// TestFaultyDirectoryCountsAsNone: a replica whose disk is full follows as if it had no directory. It says
 // so, and after a kill it does not lead with what its disk had before.
 func TestFaultyDirectoryCountsAsNone(t *testing.T) {
 	t.Parallel()

@@ -48,15 +48,7 @@ func TestChangesOverSlowLinks(t *testing.T) {
 			leader, replica, _ := slowPair(t, roundTrip)
 			for range 2 {
 				before, taken := replica.field(t, "cell_handovers"), leader.field(t, "cell_full_syncs_taken")
-				countOver(t, leader, false, func() *server {
-					replica.expect(t, "OK", "REPLICAOF", "NO", "ONE")
-					replica.await(t, "role", "master")
-					return replica
-				})
-				leader.await(t, "role", "slave")
-				leader.awaitLink(t, "up")
-				replica.inStep(t)
-				sameStates(t, leader.dumps(t), replica.dumps(t))
+				changeLeader(t, leader, replica)
 				leader.expect(t, "READONLY ", "CL.THROTTLE", "a", 9, 1, 60)
 				f := replica.fields(t, "replication")
 				if f["cell_handovers"] == before || f["cell_handover_timeouts"] != "0" || f["cell_handover_failures"] != "0" {

@@ -321,6 +321,20 @@ func countOver(t *testing.T, leader *server, wait bool, meanwhile func() (next *
 	}
 }
 
+// changeLeader tells the replica to lead while clients count, and checks that nothing is lost.
+func changeLeader(t *testing.T, leader, replica *server) {
+	t.Helper()
+	countOver(t, leader, false, func() *server {
+		replica.expect(t, "OK", "REPLICAOF", "NO", "ONE")
+		replica.await(t, "role", "master")
+		return replica
+	})
+	leader.await(t, "role", "slave")
+	leader.awaitLink(t, "up")
+	replica.inStep(t)
+	sameStates(t, leader.dumps(t), replica.dumps(t))
+}
+
 // TestPlannedChangesLoseNothing: a replica that is told to lead has every unit that the leader has confirmed,
 // and the old leader follows it without taking all states.
 func TestPlannedChangesLoseNothing(t *testing.T) {
@@ -328,15 +342,7 @@ func TestPlannedChangesLoseNothing(t *testing.T) {
 	leader := start(t)
 	replica := startReplica(t, leader.Addr)
 	for range 4 {
-		countOver(t, leader, false, func() *server {
-			replica.expect(t, "OK", "REPLICAOF", "NO", "ONE")
-			replica.await(t, "role", "master")
-			return replica
-		})
-		leader.await(t, "role", "slave")
-		leader.awaitLink(t, "up")
-		replica.inStep(t)
-		sameStates(t, leader.dumps(t), replica.dumps(t))
+		changeLeader(t, leader, replica)
 		for _, s := range []*server{leader, replica} {
 			if f := s.fields(t, "replication"); f["cell_handover_timeouts"] != "0" || f["cell_full_syncs_taken"] > "1" {
 				t.Errorf("it says %v", f)

@@ -194,7 +194,7 @@ func (c *Conn) User(r *http.Request, token string) (*acl.User, error) {
 	return nil, nil
 }
 
-// IsStranger reports whether a request of a user, nil for the default one, is of nobody who is known: the
+// IsStranger reports whether nobody known sends a request of the user, nil for the default one: the
 // default user needs a password, which requests cannot send.
 func (c *Conn) IsStranger(user *acl.User) bool {
 	if user != nil {
@@ -232,7 +232,7 @@ func (c *Conn) refuseToken(r *http.Request) {
 		c.door.Log.Warn("a request with an unknown token, or one of a disabled user, is refused", "door", c.door.Name.String(), "client", c.peer.Addr, "count", count,
 			"hint", "see --http-tokens-file; SIGHUP reloads it")
 	}
-	if !c.door.pauses.take(c.host) { // so many wait that one more would slow nobody down
+	if !c.door.pauses.take(c.host) { // as many wait as may; one more pause would not slow a guesser down
 		return
 	}
 	defer c.door.pauses.leave(c.host)

@@ -102,7 +102,7 @@ descriptors:
 	}
 }
 
-// TestStrangers: who has neither token nor certificate, while one is needed, is told so before anything else.
+// TestStrangers: a caller without a token or certificate that is needed learns only that.
 func TestStrangers(t *testing.T) {
 	loading := false
 	h := open(t, Config{Loading: func() bool { return loading }}, server.Limits{MaxClients: 10})

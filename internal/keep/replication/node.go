@@ -118,7 +118,7 @@ type Node struct {
 	requested  chan struct{} // wakes the second connection for it
 	refusal    error         // of the last one
 	trips      trips         // of the link
-	heard      time.Time     // when the leader was last heard as one, or asked; zero for never
+	heard      time.Time     // when the leader last answered as leader, or was first asked; zero for never
 	isAsked    bool          // it has not answered since
 	attempts   attempts      // to follow the leader
 

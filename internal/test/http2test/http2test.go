@@ -109,3 +109,23 @@ func (c *Conn) Next() (r Received, err error) {
 
 // Ends reports whether an answer ends with the frame.
 func (r Received) Ends() bool { return r.Kind <= Headers && r.Flags&EndStream != 0 }
+
+// Outlasts sends floods of next, and reports whether the connection is open behind them.
+func (c *Conn) Outlasts(next func() []byte) bool {
+	for range 2000 {
+		if _, err := c.Write(next()); err != nil {
+			break
+		}
+	}
+	const last = "the last"
+	_, _ = c.Write(Frame(Ping, 0, 0, last))
+	for {
+		r, err := c.Next()
+		if err != nil {
+			return false
+		}
+		if r.Kind == Ping && r.Payload == last {
+			return true
+		}
+	}
+}
