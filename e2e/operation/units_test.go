@@ -189,7 +189,7 @@ func (s *unitsServer) try(t *testing.T, g *giving, user, way string, send func(t
 	}
 }
 
-// TestWhoGivesUnitsBack: whoever may CL.RESET a key gives its units back by any command; nobody else does by any.
+// TestWhoGivesUnitsBack: only a user who may CL.RESET a key can give its units back, whatever the command.
 func TestWhoGivesUnitsBack(t *testing.T) {
 	t.Parallel()
 	tokens := harness.WriteFile(t, keeperToken+" keeper\n"+fastToken+" fast\n"+poorToken+" poor\n")

@@ -318,7 +318,8 @@ func WithTimeLimit(d time.Duration) func(*commands.Config) {
 	return func(c *commands.Config) { c.Scripts = NewScripts(d) }
 }
 
-// WithQuickScripts has scripts take no time, so that how long their keys are held does not depend on the machine.
+// WithQuickScripts has scripts take no time, so that whether they hold their keys does not depend on the
+// machine.
 func WithQuickScripts(c *commands.Config) {
 	c.Scripts = scriptsOn(func() int64 { return 0 }, time.Minute)
 }
