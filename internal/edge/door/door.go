@@ -108,8 +108,8 @@ func New(c Config, h http.Handler) *Door {
 // extraHeaderBytes is what net/http reads beyond its maximum.
 const extraHeaderBytes = 4 << 10
 
-// ServeHTTP has the handler serve a request, and counts what it holds and whether it waits for its body. A
-// stack of 8 KiB just fits what it calls: one more frame would be copied for each request.
+// ServeHTTP has the handler serve a request, and counts what it holds and whether it waits for its body.
+// Frames are few here: with more of them a stack of 8 KiB is too small, and is copied for each request.
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := ConnOf(r)
 	if r.Body != http.NoBody {

@@ -57,9 +57,9 @@ func (b *body) Read(to []byte) (int, error) {
 	return n, err
 }
 
-var errLongBody = errors.New("door: the body is longer than it may be")
+var errLongBody = errors.New("the body is too long")
 
-// BoundBody has no more than so many bytes of a request's body be read.
+// BoundBody bounds what can be read of a request's body.
 func BoundBody(r *http.Request, maxBytes int64) {
 	if b, ok := r.Body.(*body); ok {
 		b.left = maxBytes

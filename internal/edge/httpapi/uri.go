@@ -1,10 +1,9 @@
 package httpapi
 
 import (
-	"fmt"
+	"encoding/hex"
 	"net/netip"
 	"path"
-	"strconv"
 	"strings"
 
 	"cellserver/internal/wire/glob"
@@ -48,11 +47,13 @@ func normalPath(p string) string {
 		if isUnreserved(c) || !escaped && strings.IndexByte(pathReserved, c) >= 0 {
 			b = append(b, c)
 		} else {
-			b = fmt.Appendf(b, "%%%02X", c)
+			b = append(b, '%', upperHex[c>>4], upperHex[c&15])
 		}
 	}
 	return withoutDots(string(b))
 }
+
+const upperHex = "0123456789ABCDEF"
 
 // pathReserved are the characters that a path may have and that differ from their escapes.
 const pathReserved = "/:@!$&'()*+,;="
@@ -88,8 +89,9 @@ func escapedByte(escape string) (c byte, ok bool) {
 	if len(escape) < len("%XX") {
 		return 0, false
 	}
-	v, err := strconv.ParseUint(escape[1:len("%XX")], 16, 8)
-	return byte(v), err == nil
+	var b [1]byte
+	_, err := hex.Decode(b[:], []byte(escape[1:len("%XX")]))
+	return b[0], err == nil
 }
 
 // hostOf returns a host in lower case, without the port and the last dot, or an address in brackets.

@@ -200,13 +200,13 @@ func (n *Node) loadRole(found persist.Found) (*keptRole, error) {
 	return kept, nil
 }
 
-// roleStage is who may write the role.
+// roleStage tells whether the role in the directory may be written.
 type roleStage uint8
 
 const (
-	roleUnread roleStage = iota // nobody: it is the last process's
-	roleKept                    // any change does
-	rolePlaced                  // nobody any more: it has the place
+	roleUnread roleStage = iota // not yet: it is the last process's
+	roleKept                    // at each change
+	rolePlaced                  // no more: the last version is written, with the place
 )
 
 // KeepPlace writes the role and the place in the history at the end, after the last change is on the disk.

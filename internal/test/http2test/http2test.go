@@ -110,7 +110,7 @@ func (c *Conn) Next() (r Received, err error) {
 // Ends reports whether an answer ends with the frame.
 func (r Received) Ends() bool { return r.Kind <= Headers && r.Flags&EndStream != 0 }
 
-// Outlasts sends floods of next, and reports whether the connection is open behind them.
+// Outlasts writes next 2,000 times, and reports whether the connection is still open.
 func (c *Conn) Outlasts(next func() []byte) bool {
 	for range 2000 {
 		if _, err := c.Write(next()); err != nil {

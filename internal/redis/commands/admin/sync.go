@@ -72,6 +72,20 @@ func replyStart(w *resp.Writer, start *replicas.Start) {
 	}
 }
 
+// withNumber is the handler of a CL.SYNC with one number.
+func (k *Server) withNumber(f func(c execute.Call, conn execute.Connection, n int64) error) execute.Handler {
+	return execute.OnConnection(func(c execute.Call, conn execute.Connection, args [][]byte) error {
+		n, err := argument.Int(args[2])
+		switch {
+		case err != nil:
+			return err
+		case k.Replication == nil:
+			return noReplication
+		}
+		return f(c, conn, n)
+	})
+}
+
 func syncError(err error) error {
 	switch {
 	case errors.Is(err, replicas.ErrNotLeader):
@@ -83,14 +97,7 @@ func syncError(err error) error {
 }
 
 // syncNext is CL.SYNC NEXT offset: it acknowledges, and waits for what follows.
-func (k *Server) syncNext(c execute.Call, conn execute.Connection, args [][]byte) error {
-	applied, err := argument.Int(args[2])
-	switch {
-	case err != nil:
-		return err
-	case k.Replication == nil:
-		return noReplication
-	}
+func (k *Server) syncNext(c execute.Call, conn execute.Connection, applied int64) error {
 	id := conn.Client().ID
 	var next rest
 	return c.Until(func(_ context.Context, finish func()) {
@@ -163,14 +170,7 @@ func (r *rest) reply(c execute.Call) error {
 
 // syncTakeOver is CL.SYNC TAKEOVER offset: a replica that has everything up to there leads after OK. One that
 // lacks something gets that.
-func (k *Server) syncTakeOver(c execute.Call, conn execute.Connection, args [][]byte) error {
-	offset, err := argument.Int(args[2])
-	switch {
-	case err != nil:
-		return err
-	case k.Replication == nil:
-		return noReplication
-	}
+func (k *Server) syncTakeOver(c execute.Call, conn execute.Connection, offset int64) error {
 	id := conn.Client().ID
 	var last rest
 	return c.Until(func(_ context.Context, finish func()) {
@@ -187,14 +187,7 @@ func (k *Server) syncTakeOver(c execute.Call, conn execute.Connection, args [][]
 }
 
 // syncPing is CL.SYNC PING microseconds: a replica measures the round trip by it, and says the last one.
-func (k *Server) syncPing(c execute.Call, conn execute.Connection, args [][]byte) error {
-	us, err := argument.Int(args[2])
-	switch {
-	case err != nil:
-		return err
-	case k.Replication == nil:
-		return noReplication
-	}
+func (k *Server) syncPing(c execute.Call, conn execute.Connection, us int64) error {
 	markReplica(conn)
 	most := time.Minute
 	k.Replication.Measured(addressOf(conn.Client()), time.Duration(max(0, min(us, most.Microseconds())))*time.Microsecond)
