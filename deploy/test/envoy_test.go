@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"cellserver/internal/test/redistest"
+
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
 	redisproxyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/redis_proxy/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/health_checkers/redis/v3" // named in the file
@@ -24,8 +26,7 @@ func TestEnvoyKnowsItsFile(t *testing.T) {
 	}
 
 	s := startServer(t, buildServer(t), "127.0.0.1:0", "127.0.0.1:0")
-	c := redis.NewClient(&redis.Options{Addr: s.addr})
-	defer func() { _ = c.Close() }()
+	c := redistest.NewClient(t, redis.Options{Addr: s.addr})
 	commands, err := c.Command(t.Context()).Result()
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"cellserver/internal/test/redistest"
+
 	"github.com/redis/go-redis/v9"
 )
 
@@ -33,8 +35,7 @@ func checkFleetOfServers(t *testing.T, env []string, files map[string]string) {
 	left := int64(8)
 	for i := range 3 {
 		s := startServer(t, binary, "127.0.0.1:0", "127.0.0.1:0", env...)
-		c := redis.NewClient(&redis.Options{Addr: s.addr, Password: serverPassword, MaxRetries: -1})
-		defer func() { _ = c.Close() }()
+		c := redistest.NewClient(t, redis.Options{Addr: s.addr, Password: serverPassword})
 		s.Eventually(t, "be ready", func() bool { return isReady(s.metrics) })
 		for range 3 {
 			reply, err := c.Do(t.Context(), "CL.THROTTLE", "shared", 7, 1, 3600).Int64Slice()

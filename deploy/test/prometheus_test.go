@@ -172,8 +172,7 @@ func startShared(t *testing.T, binary string, env ...string) *server {
 	t.Helper()
 	s := startServer(t, binary, "127.0.0.1:0", "127.0.0.1:0", append(env,
 		"CELLSERVER_STORE=redis://"+redistest.Server(t).Addr, "CELLSERVER_PREFILTER=on")...)
-	client := redis.NewClient(&redis.Options{Addr: s.addr, Protocol: 2, DisableIdentity: true})
-	t.Cleanup(func() { _ = client.Close() })
+	client := redistest.NewClient(t, redis.Options{Addr: s.addr, Protocol: 2, DisableIdentity: true})
 	s.Eventually(t, "decide", func() bool {
 		return client.Do(t.Context(), "CL.THROTTLE", "k", 1, 1, 60).Err() == nil
 	})
@@ -184,8 +183,7 @@ func startShared(t *testing.T, binary string, env ...string) *server {
 func startReplica(t *testing.T, binary string, leader *server, env ...string) *server {
 	t.Helper()
 	s := startServer(t, binary, "127.0.0.1:0", "127.0.0.1:0", append(env, "CELLSERVER_REPLICA_OF="+leader.addr)...)
-	client := redis.NewClient(&redis.Options{Addr: s.addr, Protocol: 2, DisableIdentity: true})
-	t.Cleanup(func() { _ = client.Close() })
+	client := redistest.NewClient(t, redis.Options{Addr: s.addr, Protocol: 2, DisableIdentity: true})
 	s.Eventually(t, "follow its leader", func() bool {
 		return strings.Contains(client.Info(t.Context(), "replication").Val(), "master_link_status:up")
 	})

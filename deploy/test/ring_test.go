@@ -10,6 +10,7 @@ import (
 
 	"cellserver/deploy/sharding/ring"
 	"cellserver/internal/test/processtest"
+	"cellserver/internal/test/redistest"
 )
 
 // shards are independent cellservers. Each keeps its address over restarts.
@@ -26,8 +27,7 @@ func startShards(t *testing.T) *shards {
 	s := &shards{binary: buildServer(t)}
 	for i := range s.servers {
 		s.addrs[i], s.metrics[i] = processtest.FreeAddr(t), processtest.FreeAddr(t)
-		s.clients[i] = redis.NewClient(&redis.Options{Addr: s.addrs[i]})
-		t.Cleanup(func() { _ = s.clients[i].Close() })
+		s.clients[i] = redistest.NewClient(t, redis.Options{Addr: s.addrs[i]})
 		s.start(t, i)
 	}
 	return s

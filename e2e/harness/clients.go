@@ -10,8 +10,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"cellserver/internal/test/patience"
 	"cellserver/internal/test/processtest"
+	"cellserver/internal/test/redistest"
 )
 
 // RedisTool returns one of Redis's programs, connected to p and without the user's own settings.
@@ -30,27 +30,19 @@ func Need(t *testing.T, tool string) (path string) {
 	return processtest.Need(t, tool, "redis-tools")
 }
 
-// GoRedis returns a client, and fails the test if go-redis logs anything. It does not retry: a repeated call
-// would count twice.
+// GoRedis returns a client, and fails the test if go-redis logs anything.
 func GoRedis(t *testing.T, o redis.Options) *redis.Client {
 	t.Helper()
 	log := &redisLog{}
 	redis.SetLogger(log)
-	o.MaxRetries = -1
-	o.DialTimeout, o.ReadTimeout = patience.Forever, patience.Forever
-	o.WriteTimeout, o.PoolTimeout = patience.Forever, patience.Forever
-	client := redis.NewClient(&o)
-	t.Cleanup(func() {
-		if err := client.Close(); err != nil {
-			t.Error(err)
-		}
+	t.Cleanup(func() { // after the client has been closed
 		log.mu.Lock()
 		defer log.mu.Unlock()
 		for _, line := range log.lines {
 			t.Error("go-redis logged:", line)
 		}
 	})
-	return client
+	return redistest.NewClient(t, o)
 }
 
 type redisLog struct {

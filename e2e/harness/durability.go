@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"cellserver/internal/test/killtest"
-	"cellserver/internal/test/patience"
+	"cellserver/internal/test/redistest"
 )
 
 // StartKeeping starts a server with a data directory and waits until it is loaded. Replies wait for a busy
@@ -80,11 +80,7 @@ func RefusedStart(t *testing.T, args ...string) (code int, said string) {
 
 func Database(t *testing.T, p *Process, db int) *redis.Client {
 	t.Helper()
-	rdb := redis.NewClient(&redis.Options{
-		Addr: p.Addr, DB: db, Protocol: 2, DisableIdentity: true, MaxRetries: -1, ReadTimeout: patience.Forever,
-	})
-	t.Cleanup(func() { _ = rdb.Close() })
-	return rdb
+	return redistest.NewClient(t, redis.Options{Addr: p.Addr, DB: db, Protocol: 2, DisableIdentity: true})
 }
 
 // Dumps returns the DUMP of each key of a database.

@@ -28,12 +28,7 @@ const (
 func startRemote(t *testing.T, url string, args ...string) (*harness.Process, *redis.Client) {
 	t.Helper()
 	p := harness.StartServer(t, append([]string{"--store", url}, args...)...)
-	client := redis.NewClient(&redis.Options{
-		Addr: p.Addr, Protocol: 2, DisableIdentity: true, MaxRetries: -1,
-		DialTimeout: patience.Forever, ReadTimeout: patience.Forever,
-	})
-	t.Cleanup(func() { _ = client.Close() })
-	return p, client
+	return p, harness.Database(t, p, 0)
 }
 
 // throttle returns the five numbers, or the error.

@@ -15,7 +15,7 @@ import (
 	"cellserver/e2e/harness"
 	"cellserver/internal/app"
 	"cellserver/internal/app/usage"
-	"cellserver/internal/test/patience"
+	"cellserver/internal/test/redistest"
 )
 
 // watcher runs cellserver shadow, and calls while it follows.
@@ -56,9 +56,7 @@ func throttleAll(t *testing.T, options *redis.Options, rounds int) {
 		workers.Go(func() {
 			o := *options
 			o.DB, o.Protocol, o.DisableIdentity = worker%2, 2, true
-			o.MaxRetries, o.ReadTimeout = -1, patience.Forever
-			client := redis.NewClient(&o)
-			defer func() { _ = client.Close() }()
+			client := redistest.NewClient(t, o)
 			for round := range rounds {
 				_, err := client.Pipelined(t.Context(), func(p redis.Pipeliner) error {
 					for i := range 10 {
@@ -118,8 +116,7 @@ func TestShadowLogsIn(t *testing.T) {
 	users := harness.WriteFile(t, "user default on nopass ~* +@all\nuser watcher on >secret ~* +monitor +get +select +ping\n")
 	password := harness.WriteFile(t, "secret\n")
 	p := harness.StartServer(t, append(files.Flags(), "--io-threads", "1", "--aclfile", users)...)
-	client := redis.NewClient(&redis.Options{Addr: p.Addr, Protocol: 2, DisableIdentity: true})
-	defer func() { _ = client.Close() }()
+	client := harness.Database(t, p, 0)
 	calls := func() { // calls without effect: TLS connections are not on the loop, so their order is unknown
 		for range 10 {
 			if err := client.Do(t.Context(), "CL.THROTTLE", "k", 1, 1, 1, 0).Err(); err != nil {

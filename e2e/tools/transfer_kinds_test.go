@@ -17,6 +17,7 @@ import (
 	"cellserver/internal/limiter"
 	"cellserver/internal/limiter/limitertest"
 	rdbcodec "cellserver/internal/store/rdb"
+	"cellserver/internal/test/redistest"
 )
 
 // makeKinds makes a key of each kind, named after it.
@@ -143,8 +144,7 @@ func TestFunnelsAndValuesGoToRedis(t *testing.T) {
 	}
 	transferred(t, fmt.Sprintf("keys        %d\nimported    3\n", limiter.Kinds)+others, "import", "--into", url(into), url(from))
 	transferred(t, fmt.Sprintf("keys        %d\nloaded      0\nleft        3: the target's state is the same or later\n", limiter.Kinds)+others, "load", "--into", url(into), file)
-	source, target := harness.Database(t, from, 0), redis.NewClient(&redis.Options{Addr: into.Addr})
-	defer func() { _ = target.Close() }()
+	source, target := harness.Database(t, from, 0), redistest.NewClient(t, redis.Options{Addr: into.Addr})
 	for _, name := range []string{"funnel", "cl-reserving"} {
 		want, err1 := source.Get(t.Context(), name).Int64()
 		got, err2 := target.Get(t.Context(), name).Int64()

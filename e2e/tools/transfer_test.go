@@ -21,6 +21,7 @@ import (
 	"cellserver/internal/limiter"
 	rdbcodec "cellserver/internal/store/rdb"
 	"cellserver/internal/test/processtest"
+	"cellserver/internal/test/redistest"
 )
 
 // asRedisCell makes keys as redis-cell does: a decimal TAT that expires at its time.
@@ -42,8 +43,7 @@ func makeFunnels(t *testing.T, p *harness.Process, db, n int, prefix string) map
 
 func makeTATs(t *testing.T, p *harness.Process, db, n int, prefix string, create func(pipe redis.Pipeliner, key string, tatNs int64, left time.Duration)) map[string]int64 {
 	t.Helper()
-	client := redis.NewClient(&redis.Options{Addr: p.Addr, DB: db})
-	defer func() { _ = client.Close() }()
+	client := redistest.NewClient(t, redis.Options{Addr: p.Addr, DB: db})
 	tats := map[string]int64{}
 	pipe := client.Pipeline()
 	for i := range n {
@@ -60,8 +60,7 @@ func makeTATs(t *testing.T, p *harness.Process, db, n int, prefix string, create
 // wantTATs requires exactly these funnels in a database of a cellserver.
 func wantTATs(t *testing.T, p *harness.Process, db int, want map[string]int64) {
 	t.Helper()
-	client := redis.NewClient(&redis.Options{Addr: p.Addr, DB: db})
-	defer func() { _ = client.Close() }()
+	client := redistest.NewClient(t, redis.Options{Addr: p.Addr, DB: db})
 	if n, err := client.DBSize(t.Context()).Result(); err != nil || int(n) != len(want) {
 		t.Errorf("database %d has %d keys, %v, want %d", db, n, err, len(want))
 	}

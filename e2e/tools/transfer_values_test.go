@@ -95,8 +95,7 @@ func TestValuesAreImported(t *testing.T) {
 	}
 	imported := fmt.Sprintf("keys        %d\nimported    %[1]d\n", len(want))
 	for _, into := range []*harness.Process{harness.StartServer(t), harness.StartRedis(t)} {
-		target := redis.NewClient(&redis.Options{Addr: into.Addr, Protocol: 2, DisableIdentity: true})
-		t.Cleanup(func() { _ = target.Close() })
+		target := harness.Database(t, into, 0)
 		transferred(t, imported, "import", "--into", url(into), url(from))
 		for key, got := range valuesOf(t, target) {
 			if w := want[key]; got.text != w.text || max(got.at-w.at, w.at-got.at) > 10*time.Millisecond {

@@ -25,11 +25,19 @@ func Start(t *testing.T, args ...string) *redis.Client {
 	socket := filepath.Join(dir, "s")
 	p := processtest.Start(t, processtest.Command(t, path, append([]string{"--port", "0", "--unixsocket", socket,
 		"--save", "", "--appendonly", "no", "--dir", dir}, args...)...))
-	client := redis.NewClient(&redis.Options{
-		Network: "unix", Addr: socket, Protocol: 2, DisableIdentity: true,
-		DialTimeout: patience.Forever, ReadTimeout: patience.Forever, WriteTimeout: patience.Forever,
-	})
-	t.Cleanup(func() { _ = client.Close() })
+	client := NewClient(t, redis.Options{Network: "unix", Addr: socket, Protocol: 2, DisableIdentity: true})
 	p.Eventually(t, "be ready", func() bool { return client.Ping(t.Context()).Err() == nil })
+	return client
+}
+
+// NewClient returns a client that is closed with the test. It waits on however slow a machine, and does not
+// retry: a repeated call would count twice.
+func NewClient(t *testing.T, o redis.Options) *redis.Client {
+	t.Helper()
+	o.MaxRetries = -1
+	o.DialTimeout, o.ReadTimeout = patience.Forever, patience.Forever
+	o.WriteTimeout, o.PoolTimeout = patience.Forever, patience.Forever
+	client := redis.NewClient(&o)
+	t.Cleanup(func() { _ = client.Close() })
 	return client
 }

@@ -54,11 +54,7 @@ func TestStoppedServerDoesNotAnswerUntilItContinues(t *testing.T) {
 
 func TestProxy(t *testing.T) {
 	proxy := NewProxy(t, Server(t).Addr)
-	client := redis.NewClient(&redis.Options{
-		Addr: proxy.Addr, MaxRetries: -1, ContextTimeoutEnabled: true, DisableIdentity: true,
-		DialTimeout: patience.Forever, ReadTimeout: patience.Forever,
-	})
-	t.Cleanup(func() { _ = client.Close() })
+	client := NewClient(t, redis.Options{Addr: proxy.Addr, ContextTimeoutEnabled: true, DisableIdentity: true})
 	ping := func(within time.Duration) error {
 		ctx, cancel := context.WithTimeout(t.Context(), within)
 		defer cancel()
