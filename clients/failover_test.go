@@ -53,7 +53,7 @@ func TestFailover(t *testing.T) {
 		t.Skip("it waits for Sentinels")
 	}
 	var stdout, stderr bytes.Buffer
-	err := run(t.Context(), []string{"failover", "--pairs", "cellserver", "--down-after", "5s"}, &stdout, &stderr)
+	err := run(t.Context(), []string{"failover", "--pairs", "cellserver", "--down-after", "20s", "--failover-timeout", "60s"}, &stdout, &stderr)
 	t.Logf("%s\n%s", stderr.String(), stdout.String())
 	if err != nil {
 		t.Error(err)

@@ -59,7 +59,7 @@ func runRemote(ctx context.Context, args []string, stdout io.Writer) error {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	f := &fleet{binary: o.binary, dir: dir, out: stdout}
-	if f.cluster, err = redistest.LaunchCluster(ctx, dir); err != nil {
+	if f.cluster, err = redistest.LaunchCluster(ctx, dir, "--cluster-node-timeout", "1000"); err != nil {
 		return err
 	}
 	defer f.cluster.Close()

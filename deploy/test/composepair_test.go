@@ -113,5 +113,5 @@ func TestComposePairRuns(t *testing.T) {
 		}
 		return c
 	}
-	p.check(t, func(int) { p.failover(t) })
+	p.check(t, func(leader int) { p.failover(t, leader) })
 }

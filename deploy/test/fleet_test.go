@@ -3,6 +3,7 @@ package deploytest
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -34,7 +35,7 @@ func checkFleetOfServers(t *testing.T, env []string, files map[string]string) {
 	}
 	left := int64(8)
 	for i := range 3 {
-		s := startServer(t, binary, "127.0.0.1:0", "127.0.0.1:0", env...)
+		s := startServer(t, binary, "127.0.0.1:0", "127.0.0.1:0", append(slices.Clone(env), "CELLSERVER_STORE_TIMEOUT=1m")...)
 		c := redistest.NewClient(t, redis.Options{Addr: s.addr, Password: serverPassword})
 		s.Eventually(t, "be ready", func() bool { return isReady(s.metrics) })
 		for range 3 {

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"cellserver/internal/test/processtest"
+	"cellserver/internal/test/redistest"
 )
 
 // pair runs two servers and three Sentinels as manifests say, each at a loopback address of its own.
@@ -65,7 +66,10 @@ func newPair(t *testing.T, users string) *pair {
 		write(t, p.dir, name, text)
 	}
 	p.env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
-	p.places = []string{"26379", p.sentinelPort, "6380", p.port, "0.0.0.0:9380", "127.0.0.1:0"}
+	p.places = []string{ // with patience for a busy machine
+		"down-after-milliseconds cellserver 3000", "down-after-milliseconds cellserver 10000",
+		"failover-timeout cellserver 10000", "failover-timeout cellserver 60000",
+		"26379", p.sentinelPort, "6380", p.port, "0.0.0.0:9380", "127.0.0.1:0"}
 	return p
 }
 
@@ -112,10 +116,8 @@ func (p *pair) data(t *testing.T, name string) (dir string) {
 
 func (p *pair) connect(t *testing.T, address, port string) *redis.Client {
 	t.Helper()
-	c := redis.NewClient(&redis.Options{Addr: address + ":" + port, Password: serverPassword,
-		MaxRetries: -1, DialerRetries: 1, Protocol: 2, DisableIdentity: true})
-	t.Cleanup(func() { _ = c.Close() })
-	return c
+	return redistest.NewClient(t, redis.Options{Addr: address + ":" + port, Password: serverPassword,
+		DialerRetries: 1, Protocol: 2, DisableIdentity: true})
 }
 
 // replication returns a field of a server's INFO.
@@ -228,12 +230,17 @@ func (p *pair) check(t *testing.T, handOver func(leader int)) {
 	p.take(t, first, 2)
 }
 
-// failover asks a Sentinel for a planned change.
-func (p *pair) failover(t *testing.T) {
+// failover asks a Sentinel for a planned change: again until it first sees the replica in the leader's INFO,
+// and if a busy machine makes the change fail.
+func (p *pair) failover(t *testing.T, leader int) {
 	t.Helper()
 	c := p.connect(t, p.sentinel(1), p.sentinelPort)
-	p.sentinels[1].Eventually(t, "begin a failover", func() bool { // it first sees the replica in the leader's INFO
-		return c.Do(t.Context(), "SENTINEL", "FAILOVER", "cellserver").Err() == nil
+	p.sentinels[1].Eventually(t, "replace the leader", func() bool {
+		if p.replication(t, leader, "role") == "slave" {
+			return true
+		}
+		_ = c.Do(t.Context(), "SENTINEL", "FAILOVER", "cellserver").Err()
+		return false
 	})
 	p.sentinels[1].Eventually(t, "end a failover", func() bool {
 		values, err := c.Do(t.Context(), "SENTINEL", "MASTER", "cellserver").StringSlice()

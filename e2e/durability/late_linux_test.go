@@ -21,7 +21,7 @@ func TestRepliesAreBoundedInTime(t *testing.T) {
 			harness.OnEachDriver(t, func(t *testing.T, startServer harness.Starter) {
 				disk := disk(t)
 				p := startServer(t, "--data-dir", disk.dir,
-					"--fsync-interval", "0", "--fsync-timeout", "2s")
+					"--fsync-interval", "0", "--fsync-timeout", "10s")
 				p.Eventually(t, "load its data", func() bool { return p.Ask(t, "/readyz", "", nil) == 200 })
 				nc := p.Dial(t)
 				// A long name follows, of which a full disk takes none: the first fills the file's page.

@@ -13,7 +13,12 @@ import (
 // Metric returns the value of a metric, summed over its labels.
 func (p *Process) Metric(t *testing.T, name string) (sum float64) {
 	t.Helper()
-	_, body := p.Fetch(t, "/metrics", "")
+	var body string
+	p.Eventually(t, "show its metrics", func() bool { // on a busy machine it may give up
+		var status int
+		status, body = p.Fetch(t, "/metrics", "")
+		return status == http.StatusOK
+	})
 	found := false
 	for line := range strings.Lines(body) {
 		f := strings.Fields(line)

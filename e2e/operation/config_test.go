@@ -37,7 +37,7 @@ func TestConfigPrecedence(t *testing.T) {
 
 func TestServerTakesItsConfigFile(t *testing.T) {
 	t.Parallel()
-	path := harness.WriteFile(t, "maxclients: 77\ntimeout: 0.5\nmax-key-bytes: 1000\n")
+	path := harness.WriteFile(t, "maxclients: 77\ntimeout: 3600.5\nmax-key-bytes: 1000\n")
 	p := harness.StartServer(t, "--config", path, "--max-key-bytes", "2000")
 	nc := p.Dial(t)
 	harness.Exchange(t, nc, "CONFIG GET maxclients\r\nCONFIG GET max-key-bytes\r\n", "*2\r\n$10\r\nmaxclients\r\n$2\r\n77\r\n*2\r\n$13\r\nmax-key-bytes\r\n$4\r\n2000\r\n")

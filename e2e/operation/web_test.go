@@ -53,13 +53,13 @@ func TestNotReadyWhileItDrains(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
-	p := harness.StartServer(t, "--io-threads", "1", "--enable-debug-command", "yes")
+	p := harness.StartServer(t, "--io-threads", "1", "--enable-debug-command", "yes", "--shutdown-timeout", "1h")
 	if got := p.Ask(t, "/readyz", "", nil); got != 200 {
 		t.Errorf("ready: got %d", got)
 	}
 	idle := bufio.NewReader(p.Dial(t))
 	nc := p.Dial(t)
-	harness.Send(t, nc, "DEBUG SLEEP 5\r\n")
+	harness.Send(t, nc, "DEBUG SLEEP 3600\r\n")
 	p.Eventually(t, "see the command", func() bool {
 		return p.Metric(t, "cellserver_received_bytes_total") > 0
 	})
@@ -73,7 +73,7 @@ func TestNotReadyWhileItDrains(t *testing.T) {
 	if got := p.Ask(t, "/healthz", "", nil); got != 200 {
 		t.Errorf("/healthz while it drains: got %d", got)
 	}
-	p.Await(t)
+	p.Stop(t, syscall.SIGKILL)
 }
 
 func TestMetricsBeyondLoopback(t *testing.T) {

@@ -20,7 +20,7 @@ func TestRemoteCluster(t *testing.T) {
 		t.Skip("takes seconds")
 	}
 	racetest.OneAtATime(t)
-	cluster := redistest.ProxiedCluster(t, "--cluster-node-timeout", "3600000")
+	cluster := redistest.ProxiedCluster(t)
 	t.Run("a slot moves", func(t *testing.T) { testSlotMoves(t, cluster) })
 	t.Run("a slow node", func(t *testing.T) { testSlowNode(t, cluster) })
 	for name, fault := range map[string]func(*redistest.Process){
@@ -139,7 +139,7 @@ func testSlowNode(t *testing.T, cluster *redistest.ClusterNodes) {
 // testNodeAway: a node that is away is not waited for by calls for keys of others, and is called again when
 // it is back.
 func testNodeAway(t *testing.T, cluster *redistest.ClusterNodes, fault func(*redistest.Process)) {
-	p, client := startRemote(t, cluster.URL(), "--store-timeout", "1s")
+	p, client := startRemote(t, cluster.URL(), "--store-timeout", "10s")
 	away := cluster.Masters[2]
 	lost, there := keyOf(t, cluster, away, t.Name()), keyOf(t, cluster, cluster.Masters[0], t.Name())
 	for _, key := range []string{lost, there} {

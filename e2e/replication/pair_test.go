@@ -111,12 +111,18 @@ func (s *server) crash(t *testing.T) {
 	s.Stop(t, syscall.SIGKILL)
 }
 
-// promote makes the server lead, and waits until it accepts changes.
-func (s *server) promote(t *testing.T) {
+// promote makes the server lead, and waits until it accepts changes. It reports whether a leader that was
+// there has handed over: one that is not scheduled for a second is taken over, as after a crash, or goes on
+// leading, and is asked again.
+func (s *server) promote(t *testing.T) (handedOver bool) {
 	t.Helper()
-	s.expect(t, "OK", "REPLICAOF", "NO", "ONE")
-	s.Eventually(t, "lead", func() bool { return s.say(t, "CL.THROTTLE", "promoted", 9, 1, 1)[0] == '[' })
+	before := s.field(t, "cell_handover_timeouts")
+	s.Eventually(t, "lead", func() bool {
+		s.say(t, "REPLICAOF", "NO", "ONE")
+		return s.say(t, "CL.THROTTLE", "promoted", 9, 1, 1)[0] == '['
+	})
 	s.do(t, "DEL", "promoted")
+	return s.field(t, "cell_handover_timeouts") == before
 }
 
 // follow makes the server follow an address.

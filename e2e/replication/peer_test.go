@@ -24,7 +24,7 @@ func (s *server) isReady() bool { return s.ReadReady() || s.HasExited() }
 
 func startAt(t *testing.T, addr, peer string, args ...string) *server {
 	t.Helper()
-	p := startingAt(t, addr, peer, append(args, "--peer-wait", "1m")...) // a peer that answers is not waited for
+	p := startingAt(t, addr, peer, append([]string{"--peer-wait", "1m"}, args...)...) // a peer that answers is not waited for
 	s := &server{p, harness.Database(t, p, 0)}
 	s.Eventually(t, "be ready", s.isReady)
 	return s
@@ -56,7 +56,7 @@ func TestPeersStartEmpty(t *testing.T) {
 func TestEmptyRestartOfALeader(t *testing.T) {
 	t.Parallel()
 	a, b := processtest.FreeAddr(t), processtest.FreeAddr(t)
-	leader := startAt(t, a, b)
+	leader := startAt(t, a, b, "--peer-wait", "2s")
 	if !strings.Contains(leader.Log.String(), "the peer does not answer") {
 		t.Error("it does not say that the peer does not answer")
 	}
@@ -80,8 +80,8 @@ func TestEmptyRestartOfALeader(t *testing.T) {
 		leader.inStep(t)
 		want = leader.dumps(t)
 		sameStates(t, replica.dumps(t), want)
-		if got := leader.syncs(t); got != "1 full, 1 partial" && got != "0 full, 1 partial" {
-			t.Errorf("the restarted leader has given %s", got)
+		if f := leader.fields(t, "replication"); f["cell_full_syncs"] > "1" || f["cell_partial_syncs"] < "1" {
+			t.Errorf("the restarted leader says %v", f)
 		}
 	}
 }
@@ -90,7 +90,7 @@ func TestEmptyRestartOfALeader(t *testing.T) {
 func TestPeerLeads(t *testing.T) {
 	t.Parallel()
 	a, b, dir := processtest.FreeAddr(t), processtest.FreeAddr(t), t.TempDir()
-	old := startAt(t, a, b, "--data-dir", dir)
+	old := startAt(t, a, b, "--data-dir", dir, "--peer-wait", "2s")
 	old.charge(t, "a", 100)
 	next := startAt(t, b, a)
 	next.awaitLink(t, "up")
@@ -134,9 +134,9 @@ func TestTwoLeadersMeet(t *testing.T) {
 	for i := range links {
 		links[i] = newLink(t, "")
 	}
-	begin := func(i int) *server {
+	begin := func(i int, wait string) *server {
 		_, port, _ := net.SplitHostPort(links[i].addr)
-		s := start(t, "--peer", links[1-i].addr, "--peer-wait", "1s", "--replica-announce-ip", "127.0.0.1", "--replica-announce-port", port)
+		s := start(t, "--peer", links[1-i].addr, "--peer-wait", wait, "--replica-announce-ip", "127.0.0.1", "--replica-announce-port", port)
 		links[i].lead(s.Addr)
 		return s
 	}
@@ -151,9 +151,9 @@ func TestTwoLeadersMeet(t *testing.T) {
 		}
 	}
 	apart() // nothing to lead to yet
-	a := begin(0)
+	a := begin(0, "1s")
 	meet()
-	b := begin(1)
+	b := begin(1, "1m")
 	b.awaitLink(t, "up")
 	a.charge(t, "a", 10)
 	a.inStep(t)
@@ -170,7 +170,7 @@ func TestTwoLeadersMeet(t *testing.T) {
 
 	apart()
 	a.crash(t)
-	a = begin(0)
+	a = begin(0, "1s")
 	meet()
 	for _, s := range []*server{a, b} {
 		s.await(t, "cell_peer_leads", "1")

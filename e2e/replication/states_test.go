@@ -3,11 +3,11 @@ package replication
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
-	"cellserver/e2e/harness"
 	"cellserver/internal/test/processtest"
 )
 
@@ -100,28 +100,19 @@ func TestLostStates(t *testing.T) {
 	replica.await(t, "role", "master")
 }
 
-// startPeer starts a server of a pair, which hardly waits for one that does not answer.
-func startPeer(t *testing.T, at, peer string, args ...string) *server {
-	t.Helper()
-	p := startingAt(t, at, peer, append(args, "--peer-wait", "10ms")...)
-	s := &server{p, harness.Database(t, p, 0)}
-	s.Eventually(t, "be ready", s.isReady)
-	return s
-}
-
 // TestLostStatesOfAPair: by --peer it takes the other one's states, and leads with them.
 func TestLostStatesOfAPair(t *testing.T) {
 	t.Parallel()
 	a, b, dirs := processtest.FreeAddr(t), processtest.FreeAddr(t), [2]string{t.TempDir(), t.TempDir()}
-	old := startPeer(t, a, b, "--data-dir", dirs[0])
+	old := startAt(t, a, b, "--data-dir", dirs[0], "--peer-wait", "10ms")
 	old.charge(t, "a", 100)
-	next := startPeer(t, b, a, "--data-dir", dirs[1])
+	next := startAt(t, b, a, "--data-dir", dirs[1])
 	next.awaitLink(t, "up")
 	next.promote(t)
 	old.awaitLink(t, "up")
 	next.crash(t)
 	loseFiles(t, dirs[1])
-	next = startPeer(t, b, a, "--data-dir", dirs[1])
+	next = startAt(t, b, a, "--data-dir", dirs[1])
 	next.await(t, "role", "master")
 	next.expect(t, "100", "DBSIZE")
 	next.await(t, "cell_states_kept", "yes")
@@ -135,9 +126,9 @@ func TestLostStatesOfBoth(t *testing.T) {
 	t.Parallel()
 	for _, isNew := range []bool{true, false} {
 		a, b, dirs := processtest.FreeAddr(t), processtest.FreeAddr(t), [2]string{t.TempDir(), t.TempDir()}
-		old := startPeer(t, a, b, "--data-dir", dirs[0])
+		old := startAt(t, a, b, "--data-dir", dirs[0], "--peer-wait", "10ms")
 		old.charge(t, "a", 100)
-		next := startPeer(t, b, a, "--data-dir", dirs[1])
+		next := startAt(t, b, a, "--data-dir", dirs[1])
 		next.awaitLink(t, "up")
 		next.promote(t)
 		old.awaitLink(t, "up")
@@ -150,9 +141,9 @@ func TestLostStatesOfBoth(t *testing.T) {
 		} else {
 			loseFiles(t, dirs[0])
 		}
-		next = startPeer(t, b, a, "--data-dir", dirs[1])
+		next = startAt(t, b, a, "--data-dir", dirs[1], "--peer-wait", "10ms")
 		next.await(t, "cell_states_kept", "missing")
-		old = startPeer(t, a, b, "--data-dir", dirs[0])
+		old = startAt(t, a, b, "--data-dir", dirs[0])
 		if !isNew {
 			for _, s := range []*server{old, next} {
 				s.expect(t, "READONLY the data directory lacks", "CL.THROTTLE", "a", 9, 1, 60)
@@ -170,10 +161,10 @@ func TestUpgradeOfAPair(t *testing.T) {
 	a, b, dirs := processtest.FreeAddr(t), processtest.FreeAddr(t), [2]string{t.TempDir(), t.TempDir()}
 	args := []string{"--fsync-interval", "0", "--fsync-timeout", "1h"}
 	run := map[string]*server{}
-	begin := func(at, peer, dir string) {
-		run[at] = startPeer(t, at, peer, append(args, "--data-dir", dir)...)
+	begin := func(at, peer, dir string, more ...string) {
+		run[at] = startAt(t, at, peer, slices.Concat(args, []string{"--data-dir", dir}, more)...)
 	}
-	begin(a, b, dirs[0])
+	begin(a, b, dirs[0], "--peer-wait", "10ms")
 	run[a].charge(t, "a", 1000)
 	begin(b, a, dirs[1])
 	run[b].awaitLink(t, "up")

@@ -89,7 +89,7 @@ func TestKindsAreImported(t *testing.T) {
 	makeKinds(t, from, 0)
 	target := harness.Database(t, into, 0)
 	for _, made := range [][]any{
-		{"CL.THROTTLE", "cl-window", 4, 1, 10}, {"CL.BUCKET", "RESET", "cl-bucket", 2}, {"CL.SLIDINGWINDOW", "cl-slidingwindow", 5, 7200},
+		{"CL.THROTTLE", "cl-window", 4, 1, 3600}, {"CL.BUCKET", "RESET", "cl-bucket", 2}, {"CL.SLIDINGWINDOW", "cl-slidingwindow", 5, 7200},
 	} {
 		if err := target.Do(t.Context(), made...).Err(); err != nil {
 			t.Fatal(err)

@@ -27,8 +27,8 @@ import (
 // asRedisCell makes keys as redis-cell does: a decimal TAT that expires at its time.
 func asRedisCell(t *testing.T, p *harness.Process, db, n int, prefix string) map[string]int64 {
 	t.Helper()
-	return makeTATs(t, p, db, n, prefix, func(pipe redis.Pipeliner, key string, tatNs int64, left time.Duration) {
-		pipe.Set(t.Context(), key, tatNs, left)
+	return makeTATs(t, p, db, n, prefix, func(pipe redis.Pipeliner, key string, tatNs int64) {
+		pipe.Do(t.Context(), "SET", key, tatNs, "PXAT", tatNs/1e6)
 	})
 }
 
@@ -36,20 +36,20 @@ func asRedisCell(t *testing.T, p *harness.Process, db, n int, prefix string) map
 func makeFunnels(t *testing.T, p *harness.Process, db, n int, prefix string) map[string]int64 {
 	t.Helper()
 	codec := rdbcodec.NewCodec()
-	return makeTATs(t, p, db, n, prefix, func(pipe redis.Pipeliner, key string, tatNs int64, _ time.Duration) {
+	return makeTATs(t, p, db, n, prefix, func(pipe redis.Pipeliner, key string, tatNs int64) {
 		pipe.Restore(t.Context(), key, 0, string(codec.Append(nil, &limiter.State{ExpiresNs: tatNs})))
 	})
 }
 
-func makeTATs(t *testing.T, p *harness.Process, db, n int, prefix string, create func(pipe redis.Pipeliner, key string, tatNs int64, left time.Duration)) map[string]int64 {
+func makeTATs(t *testing.T, p *harness.Process, db, n int, prefix string, create func(pipe redis.Pipeliner, key string, tatNs int64)) map[string]int64 {
 	t.Helper()
 	client := redistest.NewClient(t, redis.Options{Addr: p.Addr, DB: db})
 	tats := map[string]int64{}
 	pipe := client.Pipeline()
 	for i := range n {
-		key, left := fmt.Sprintf("%s%d", prefix, i), time.Hour+time.Duration(i)*time.Second
-		tats[key] = time.Now().Add(left).UnixNano()
-		create(pipe, key, tats[key], left)
+		key := fmt.Sprintf("%s%d", prefix, i)
+		tats[key] = time.Now().Add(time.Hour + time.Duration(i)*time.Second).UnixNano()
+		create(pipe, key, tats[key])
 	}
 	if _, err := pipe.Exec(t.Context()); err != nil {
 		t.Fatal(err)

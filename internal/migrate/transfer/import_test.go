@@ -33,7 +33,7 @@ func open(t *testing.T, client *redis.Client) *Server {
 func throttled(t *testing.T, client *redis.Client, key string, left time.Duration) (tatNs int64) {
 	t.Helper()
 	tatNs = time.Now().Add(left).UnixNano()
-	if err := client.Set(t.Context(), key, tatNs, left).Err(); err != nil {
+	if err := client.SetArgs(t.Context(), key, tatNs, redis.SetArgs{ExpireAt: time.Unix(0, tatNs)}).Err(); err != nil {
 		t.Fatal(err)
 	}
 	return tatNs

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -42,8 +43,12 @@ type Changed struct {
 // oldKeys were charged long before the change, and are on all disks.
 const oldKeys = 1000
 
-// promise is how old a debt may be that a crash forgives, and more than a busy machine takes for a round.
-const promise = 2 * time.Second
+const (
+	// promise is how old a debt may be that a crash forgives, and more than a busy machine takes for a round.
+	promise = 2 * time.Second
+	// longestCall is counted of the time between calls: in the rest nobody was scheduled.
+	longestCall = 100 * time.Millisecond
+)
 
 // change is a Change under way.
 type change struct {
@@ -208,8 +213,10 @@ func waits(f map[string]string) bool { return strings.HasPrefix(f["cell_link_err
 // look looks for what is gone: old debts at each leader, and new ones at all of them.
 func (c *change) look(ctx context.Context, killedAt time.Time, found *Changed) error {
 	var late []string // which must be there
-	for n, at := range c.calls {
-		if c.EachReply || killedAt.Sub(at) > promise {
+	age, next := time.Duration(0), killedAt
+	for n, at := range slices.Backward(c.calls) {
+		age, next = age+min(next.Sub(at), longestCall), at
+		if c.EachReply || age > promise {
 			late = append(late, newKey(n))
 		}
 	}

@@ -23,8 +23,8 @@ type ClusterNodes struct {
 	Replicas []*Process // Replicas[i] follows Masters[i]
 }
 
-// Cluster runs three masters and three replicas until the test ends. A node is replaced after a second of
-// silence, unless args set --cluster-node-timeout.
+// Cluster runs three masters and three replicas until the test ends. It never replaces a silent node, as one
+// that a busy machine does not schedule, unless args set --cluster-node-timeout.
 func Cluster(t *testing.T, args ...string) *ClusterNodes {
 	t.Helper()
 	return cluster(t, false, args)
@@ -81,7 +81,7 @@ func launchNode(ctx context.Context, dir string, i int, proxied bool, args []str
 	}
 	return launch(ctx, own, nil, func(p *Process) error {
 		// A replica takes over whatever the age of its data, and gets its first copy at once.
-		p.args = append(p.args, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(p.busPort), "--cluster-node-timeout", "1000",
+		p.args = append(p.args, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(p.busPort), "--cluster-node-timeout", "3600000",
 			"--cluster-replica-validity-factor", "0", "--cluster-allow-replica-migration", "no", "--repl-diskless-sync-delay", "0")
 		if proxied {
 			if p.Proxy, err = openProxy(p.ownAddr()); err != nil {

@@ -43,7 +43,7 @@ func (m *Migration) Move(ctx context.Context, count int) (int, error) {
 	if err != nil || len(keys) == 0 {
 		return 0, err
 	}
-	args := []any{"MIGRATE", "127.0.0.1", m.To.port, "", 0, 5000}
+	args := []any{"MIGRATE", "127.0.0.1", m.To.port, "", 0, 60_000}
 	if password := m.To.password(); password != "" {
 		args = append(args, "AUTH", password)
 	}

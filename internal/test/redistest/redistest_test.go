@@ -84,7 +84,7 @@ func TestProxy(t *testing.T) {
 }
 
 func TestClusterMovesSlotsAndReplacesAMaster(t *testing.T) {
-	c := ProxiedCluster(t)
+	c := ProxiedCluster(t, "--cluster-node-timeout", "1000")
 	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{c.Masters[0].Addr}, DisableIdentity: true})
 	t.Cleanup(func() { _ = client.Close() })
 	ctx := t.Context()

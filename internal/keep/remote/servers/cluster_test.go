@@ -258,7 +258,7 @@ func TestMigration(t *testing.T) {
 func TestFailover(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
-	c := redistest.Cluster(t)
+	c := redistest.Cluster(t, "--cluster-node-timeout", "1000")
 	p := openCluster(t, c, Config{Timeout: time.Second})
 	ctx := patient(t)
 	master, err := c.Master(ctx, "a")
@@ -319,7 +319,7 @@ func awaitChange(t *testing.T, c *redistest.ClusterNodes, key string, old *redis
 func TestStandingMaster(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
-	c := redistest.Cluster(t)
+	c := redistest.Cluster(t, "--cluster-node-timeout", "1000")
 	p := openCluster(t, c, Config{Timeout: time.Second})
 	master, err := c.Master(patient(t), "a")
 	if err != nil {
