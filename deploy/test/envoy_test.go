@@ -5,14 +5,14 @@ import (
 	"strings"
 	"testing"
 
-	"cellserver/internal/test/redistest"
-
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
 	redisproxyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/redis_proxy/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/health_checkers/redis/v3" // named in the file
 	"github.com/redis/go-redis/v9"
 	"google.golang.org/protobuf/encoding/protojson"
 	"sigs.k8s.io/yaml"
+
+	"cellserver/internal/test/redistest"
 )
 
 // TestEnvoyKnowsItsFile checks the file, comments included, against Envoy's own definitions. No Envoy runs

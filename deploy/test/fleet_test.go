@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"cellserver/internal/test/redistest"
-
 	"github.com/redis/go-redis/v9"
+
+	"cellserver/internal/test/redistest"
 )
 
 const serverPassword = "s3cret"

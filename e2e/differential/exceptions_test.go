@@ -122,9 +122,9 @@ func typeOnly(ours, redis value) (value, value) {
 	return value{typ: ours.typ, null: ours.null}, value{typ: redis.typ, null: redis.null}
 }
 
-// near permits integers to differ by a minute.
+// near permits integers to differ by ten seconds.
 func near(ours, redis value) (value, value) {
-	const mostMs = 60_000
+	const mostMs = 10_000
 	a, err := strconv.Atoi(ours.text)
 	b, err2 := strconv.Atoi(redis.text)
 	if err == nil && err2 == nil && ours.typ == ':' && a > 0 && b > 0 && a-b <= mostMs && b-a <= mostMs {

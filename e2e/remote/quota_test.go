@@ -12,7 +12,7 @@ import (
 	"cellserver/internal/test/redistest"
 )
 
-// call is an allowed call: it was decided between two times of this machine's clock, which is the Redis's.
+// call was decided between two times of this machine's clock, which is the Redis's.
 type call struct {
 	sentNs, answeredNs int64
 	limited            bool
@@ -74,7 +74,9 @@ func judge(t *testing.T, name string, calls []call, quota int) {
 		fromSec, toSec := c.sentNs/1e9, c.answeredNs/1e9
 		firstSec, lastSec = min(firstSec, fromSec), max(lastSec, toSec)
 		if c.limited {
-			full[fromSec] = full[fromSec] || fromSec == toSec
+			if fromSec == toSec {
+				full[fromSec] = true
+			}
 			continue
 		}
 		if fromSec == toSec {

@@ -160,7 +160,7 @@ func TestStorePassword(t *testing.T) {
 		"--store-timeout", "1m")
 	awaitStore(t, right, 1)
 	nc := right.Dial(t)
-	if got := harness.Reply(t, nc, "CL.THROTTLE k 2 3 6000"); !strings.HasPrefix(got, "*5 :0 ") {
+	if got := harness.Reply(t, nc, "CL.THROTTLE k 2 3 60"); !strings.HasPrefix(got, "*5 :0 ") {
 		t.Errorf("got %s", got)
 	}
 	wrong := harness.StartServer(t, "--store", "redis://:wr0ng@"+redis.Addr, "--store-timeout", "1m")

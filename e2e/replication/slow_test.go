@@ -46,30 +46,30 @@ func TestChangesOverSlowLinks(t *testing.T) {
 	for _, ms := range []int{1, 50, 160, 200, 300, 1000} {
 		roundTrip := time.Duration(ms) * time.Millisecond
 		t.Run(fmt.Sprint(roundTrip), func(t *testing.T) { // one at a time, for what takes the processors may seem silent
-			inTime(t, func() bool { return changeOverSlowLink(t, roundTrip) })
+			inTime(t, func() string { return changeOverSlowLink(t, roundTrip) })
 		})
 	}
 }
 
-func changeOverSlowLink(t *testing.T, roundTrip time.Duration) (inTime bool) {
+func changeOverSlowLink(t *testing.T, roundTrip time.Duration) (prevented string) {
 	t.Helper()
 	leader, replica, _ := slowPair(t, roundTrip)
 	for range 2 {
 		before, taken := replica.field(t, "cell_handovers"), leader.field(t, "cell_full_syncs_taken")
 		if !changeLeader(t, leader, replica) {
-			return false
+			return notHandedOver
 		}
 		leader.expect(t, "READONLY ", "CL.THROTTLE", "a", 9, 1, 60)
 		if f := replica.fields(t, "replication"); f["cell_handovers"] == before {
 			t.Errorf("it says %v", f)
 		}
 		if leader.field(t, "cell_full_syncs_taken") != taken {
-			return false // its clock was ahead, as the replica's was set by what it had read late
+			return "the old leader has taken all states" // the replica's clock was set by what it had read late
 		}
 		leader, replica = replica, leader
 		replica.Eventually(t, "measure the round trip", func() bool { return replica.roundTrip(t) >= roundTrip })
 	}
-	return true
+	return ""
 }
 
 var tooSlow = regexp.MustCompile(`^the round trip to the leader is \d{4,} ms.* a planned change is possible up to 1500 ms`)

@@ -144,9 +144,8 @@ func (s *server) charge(t *testing.T, prefix string, keys int) {
 	}
 }
 
-// syncs returns how often a leader has given all states, and how often a part.
-// expectSyncs expects as many full syncs, and at least as many partial ones: a link may break by itself where
-// a process is not scheduled for seconds.
+// expectSyncs expects that a leader has given all states so often, and a part at least so often: a link may
+// break by itself where a process is not scheduled for seconds.
 func (s *server) expectSyncs(t *testing.T, after string, full, partial int) {
 	t.Helper()
 	f := s.fields(t, "replication")
@@ -324,7 +323,7 @@ func countOver(t *testing.T, leader *server, wait bool, meanwhile func() (next *
 }
 
 // changeLeader tells the replica to lead while clients count, and checks that nothing is lost. It returns
-// false for a leader that a busy machine kept from handing over, which then ends.
+// false, and ends the leader, where that has not handed over.
 func changeLeader(t *testing.T, leader, replica *server) (handedOver bool) {
 	t.Helper()
 	countOver(t, leader, false, func() *server {
@@ -344,27 +343,30 @@ func changeLeader(t *testing.T, leader, replica *server) (handedOver bool) {
 	return true
 }
 
-// inTime repeats what a busy machine that lets a server stand still for a second may prevent.
-func inTime(t *testing.T, do func() (inTime bool)) {
+// inTime repeats what a machine that lets a server stand still for a second may prevent, which it says.
+func inTime(t *testing.T, do func() (prevented string)) {
 	t.Helper()
+	var prevented string
 	for range 5 {
-		if do() {
+		if prevented = do(); prevented == "" {
 			return
 		}
 	}
-	t.Error("it was not so in five attempts")
+	t.Errorf("in each of five attempts %s", prevented)
 }
+
+const notHandedOver = "the leader has not handed over"
 
 // TestPlannedChangesLoseNothing: a replica that is told to lead has every unit that the leader has confirmed,
 // and the old leader follows it without taking all states.
 func TestPlannedChangesLoseNothing(t *testing.T) {
 	t.Parallel()
-	inTime(t, func() bool {
+	inTime(t, func() string {
 		leader := start(t)
 		replica := startReplica(t, leader.Addr)
 		for range 4 {
 			if !changeLeader(t, leader, replica) {
-				return false
+				return notHandedOver
 			}
 			for _, s := range []*server{leader, replica} {
 				if f := s.fields(t, "replication"); f["cell_full_syncs_taken"] > "1" {
@@ -373,7 +375,7 @@ func TestPlannedChangesLoseNothing(t *testing.T) {
 			}
 			leader, replica = replica, leader
 		}
-		return true
+		return ""
 	})
 }
 

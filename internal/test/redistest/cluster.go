@@ -23,8 +23,8 @@ type ClusterNodes struct {
 	Replicas []*Process // Replicas[i] follows Masters[i]
 }
 
-// Cluster runs three masters and three replicas until the test ends. It never replaces a silent node, as one
-// that a busy machine does not schedule, unless args set --cluster-node-timeout.
+// Cluster runs three masters and three replicas until the test ends. They wait for a silent node for an hour;
+// args with a shorter --cluster-node-timeout have it replaced.
 func Cluster(t *testing.T, args ...string) *ClusterNodes {
 	t.Helper()
 	return cluster(t, false, args)
