@@ -68,7 +68,7 @@ func Open(c Config) (*Doors, error) {
 			return nil, err
 		}
 		d.envoy = rls.New(rls.Config{
-			Rules: d.currentRules, Headers: o.EnvoyHeaders, Metadata: o.EnvoyMetadata,
+			Rules: d.currentRules, Calendars: c.Limits.Calendars(), Headers: o.EnvoyHeaders, Metadata: o.EnvoyMetadata,
 			Ready: func() error { return c.Ready(context.Background()) }, Loading: c.Loading, Log: c.Log,
 		})
 		d.add(peer.GRPC, l.GRPC, l.GRPCTLS, d.envoy)

@@ -78,16 +78,16 @@ func (r *ruling) at(now func() int64) *ruling {
 	return r
 }
 
-// Named decides the requests of a key.
-func (l *Limit) Named(key []byte, now func() int64) *limiter.NamedLimit {
+// Named returns what decides the requests of a key, and the policy that it was made of.
+func (l *Limit) Named(key []byte, now func() int64) (*limiter.NamedLimit, *Policy) {
 	t := l.keys.Load()
 	if l.patterns == nil && (t == nil || len(t.recent) == 0 && !t.filter.mayHave(key)) {
-		return l.own
+		return l.own, &l.Policy
 	}
 	if r, _ := l.find(t, key, now); r != nil {
-		return r.named
+		return r.named, &r.Policy
 	}
-	return l.own
+	return l.own, &l.Policy
 }
 
 // find returns the ruling of a key, and the pattern by which, or nil.
@@ -130,12 +130,12 @@ func (l *Limit) Explain(key []byte, now func() int64, reading funnel.Reading) Ex
 
 // Counts counts a limit's or a rule's decisions since its name was defined.
 type Counts struct {
-	Allowed       uint64
-	Limited       uint64
-	ShadowLimited uint64 // requests that a Shadow would deny
-	Near          uint64 // of the allowed, those of keys near the limit
-	Over          uint64 // of the limited, debits charged beyond the limit
-	Overridden    uint64 // of all, those decided by an override
+	Allowed       uint64 `json:"allowed"`
+	Limited       uint64 `json:"limited"`
+	ShadowLimited uint64 `json:"shadow_limited"` // requests that a Shadow would deny
+	Near          uint64 `json:"near"`           // of the allowed, those of keys near the limit
+	Over          uint64 `json:"charged_beyond"` // of the limited, debits charged beyond the limit
+	Overridden    uint64 `json:"-"`              // of all, those decided by an override; a rule has none
 }
 
 func countsOf(o *limiter.Outcomes) Counts {

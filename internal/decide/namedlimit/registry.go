@@ -85,8 +85,18 @@ func New(c Config) *Registry {
 	return r
 }
 
+// Limits are the limits in force at one moment: what a call with several names decides by, so that they are of
+// one file.
+type Limits struct{ table *table }
+
+// Limits returns those in force now.
+func (r *Registry) Limits() Limits { return Limits{r.current.Load()} }
+
 // Lookup returns a limit, or nil.
-func (r *Registry) Lookup(name []byte) *Limit { return r.current.Load().find(name) }
+func (l Limits) Lookup(name []byte) *Limit { return l.table.find(name) }
+
+// Lookup returns a limit in force now, or nil.
+func (r *Registry) Lookup(name []byte) *Limit { return r.Limits().Lookup(name) }
 
 // Calendars returns the calendars of quotas.
 func (r *Registry) Calendars() *calendar.Set { return r.config.Calendars }

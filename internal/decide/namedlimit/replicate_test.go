@@ -89,7 +89,7 @@ func TestFollow(t *testing.T) {
 	follows(t, leader, replica)
 	follows(t, replica, next)
 	for _, r := range []*Registry{replica, next} {
-		if n := r.Lookup([]byte("a")).Named([]byte("x"), r.Now); n.Constant != limiter.Deny || !has(r, definition("a", 5)) || r.Lookup([]byte("old")) != nil {
+		if n := named(r.Lookup([]byte("a")), "x"); n.Constant != limiter.Deny || !has(r, definition("a", 5)) || r.Lookup([]byte("old")) != nil {
 			t.Errorf("x is decided by %+v", n)
 		}
 	}
@@ -102,7 +102,7 @@ func TestFollow(t *testing.T) {
 	follows(t, replica, next)
 	for _, r := range []*Registry{replica, next} {
 		l := r.Lookup([]byte("a"))
-		if l.Named([]byte("x"), r.Now).Constant == limiter.Deny || l.Named([]byte("y"), r.Now).Constant != limiter.Deny || !has(r, definition("a", 7)) {
+		if named(l, "x").Constant == limiter.Deny || named(l, "y").Constant != limiter.Deny || !has(r, definition("a", 7)) {
 			t.Error("a change is not followed")
 		}
 	}
@@ -143,7 +143,12 @@ func TestFollowOnAFullDisk(t *testing.T) {
 			t.Errorf("%+v: %v", told, err)
 		}
 	}
-	if l := r.Lookup([]byte("a")); !has(r, definition("a", 6)) || r.NumOverrides() != 3 || l.Named([]byte("z"), r.Now).Constant != limiter.Deny {
+	if l := r.Lookup([]byte("a")); !has(r, definition("a", 6)) || r.NumOverrides() != 3 || named(l, "z").Constant != limiter.Deny {
 		t.Errorf("it has %+v", r.Everything())
 	}
+}
+
+func named(l *Limit, key string) *limiter.NamedLimit {
+	n, _ := l.Named([]byte(key), func() int64 { return 0 })
+	return n
 }

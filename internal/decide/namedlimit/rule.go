@@ -97,38 +97,39 @@ func (r *Rule) build(calendars *calendar.Set) (n limiter.NamedRule, err error) {
 			return n, err
 		}
 	}
+	s, err := r.Spec(funnel.Capacity, calendars)
+	if err != nil {
+		return n, err
+	}
 	var rule limiter.Rule
+	if err := s.Build(&rule); err != nil {
+		return n, r.named(err)
+	}
+	if r.Algorithm == Funnel && r.Name == "" {
+		return limiter.PlainRule(rule.Funnel, r.PeriodSec*int64(time.Second)), nil
+	}
+	return limiter.OtherRule(rule, r.identity()), nil
+}
+
+// Spec returns the rule as a command has it, a funnel with its first number as it is read.
+func (r *Rule) Spec(reading funnel.Reading, calendars *calendar.Set) (s limiter.Spec, err error) {
+	kinds := [...]limiter.Kind{
+		Funnel: limiter.Funnel, TokenBucket: limiter.Funnel, FixedWindow: limiter.FixedWindow, SlidingWindow: limiter.SlidingWindow,
+		ApproximateWindow: limiter.ApproxWindow, Quota: limiter.Quota,
+	}
+	s = limiter.Spec{Kind: kinds[r.Algorithm], Unit: funnel.WholeSeconds, Numbers: limiter.Numbers{r.Capacity, r.PeriodSec}}
 	switch r.Algorithm {
 	case Funnel, TokenBucket:
 		if r.PeriodSec > math.MaxInt64/int64(time.Second) {
-			return n, window.ErrTooLong
+			return s, window.ErrTooLong
 		}
-		l, err := funnel.NewLimit(funnel.Capacity, r.Capacity, r.Count, r.PeriodSec)
-		if err != nil {
-			return n, r.named(err)
-		}
-		if r.Algorithm == Funnel && r.Name == "" {
-			return limiter.PlainRule(l, r.PeriodSec*int64(time.Second)), nil
-		}
-		rule = limiter.OfFunnel(l)
+		s.Unit, s.Reading, s.Numbers = funnel.Seconds, reading, limiter.Numbers{r.MaxBurst(reading), r.Count, r.PeriodSec}
 	case Quota:
-		c, err := calendars.Of(r.Calendar)
-		if err != nil {
-			return n, err
-		}
-		if rule, err = limiter.OfQuota(r.Capacity, c); err != nil {
-			return n, r.named(err)
-		}
+		s.Numbers = limiter.Numbers{r.Capacity}
+		s.Calendar, err = calendars.Of(r.Calendar)
 	default:
-		kinds := [...]limiter.Kind{
-			FixedWindow: limiter.FixedWindow, SlidingWindow: limiter.SlidingWindow, ApproximateWindow: limiter.ApproxWindow,
-		}
-		s := limiter.Spec{Kind: kinds[r.Algorithm], Unit: funnel.WholeSeconds, Numbers: limiter.Numbers{r.Capacity, r.PeriodSec}}
-		if err := s.Build(&rule); err != nil {
-			return n, r.named(err)
-		}
 	}
-	return limiter.OtherRule(rule, r.identity()), nil
+	return s, err
 }
 
 // named puts the algorithm's argument names into a limit's error.

@@ -31,19 +31,19 @@ func (r *Rule) Words(reading funnel.Reading) []string {
 		return append(words, number(r.Capacity), number(r.PeriodSec), "APPROX")
 	case Quota:
 		words = append(words, number(r.Capacity), strings.ToUpper(r.Calendar.Every.String()))
-		if r.Calendar.Zone != "" {
-			words = append(words, "TZ", r.Calendar.Zone)
-		}
-		if start := r.Calendar.Start.Text(r.Calendar.Every); start != "" {
-			words = append(words, "START", start)
-		}
-		if r.Calendar.Epoch {
-			words = append(words, "EPOCH")
-		}
-		return words
+		return append(words, r.Calendar.Options()...)
 	default:
 		return append(words, number(r.Capacity), number(r.PeriodSec))
 	}
+}
+
+// Text returns a rule as a command takes it, after its name if it has one.
+func (r *Rule) Text(reading funnel.Reading) string {
+	text := strings.Join(r.Words(reading), " ")
+	if r.Name != "" {
+		return r.Name + ": " + text
+	}
+	return text
 }
 
 // Words returns a policy as a command takes it.

@@ -56,13 +56,6 @@ type Caller interface {
 	Name() string
 }
 
-// Slow records a slow call without passwords; a fast one costs a comparison.
-func (r *Records) Slow(c *catalog.Command, args [][]byte, by Caller, nowNs, ns int64) {
-	if r.Slowness.IsSlow(ns) {
-		r.SlowCall(c, ShortArgs(Redacted(c, args)), by, nowNs, ns)
-	}
-}
-
 // SlowCall records a slow call.
 func (r *Records) SlowCall(c *catalog.Command, args []string, by Caller, nowNs, ns int64) {
 	if from := r.Slowness.Slowlog(); from >= 0 && ns/1000 >= from {

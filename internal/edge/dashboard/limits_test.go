@@ -39,7 +39,8 @@ func (counter) Count(into *atomic.Uint64, n uint64) { into.Add(n) }
 
 // request counts requests of absent keys for a quantity.
 func request(r *namedlimit.Registry, name string, flags limiter.Flags, quantity int64, times int) {
-	rule := limiter.OfNamed(r.Lookup([]byte(name)).Named(nil, r.Now))
+	by, _ := r.Lookup([]byte(name)).Named(nil, r.Now)
+	rule := limiter.OfNamed(by)
 	rule.Flags = flags
 	var tally limiter.Tally
 	for range times {
@@ -233,7 +234,8 @@ func TestRuleTexts(t *testing.T) {
 // stateOf returns the state of a key after requests by a limit.
 func stateOf(t *testing.T, r *namedlimit.Registry, limit, key string, requests ...int64) limiter.State {
 	t.Helper()
-	rule, s := limiter.OfNamed(r.Lookup([]byte(limit)).Named([]byte(key), r.Now)), limiter.State{}
+	by, _ := r.Lookup([]byte(limit)).Named([]byte(key), r.Now)
+	rule, s := limiter.OfNamed(by), limiter.State{}
 	for _, quantity := range requests {
 		if _, _, err := rule.Decide(&s, testNowNs, quantity); err != nil {
 			t.Fatal(err)

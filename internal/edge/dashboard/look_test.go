@@ -1,12 +1,13 @@
 package dashboard
 
 import (
-	"cellserver/internal/decide/topkeys"
 	"errors"
 	"net/url"
 	"slices"
 	"strings"
 	"testing"
+
+	"cellserver/internal/decide/topkeys"
 
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/funnel"

@@ -16,7 +16,7 @@ import (
 	"cellserver/internal/decide/clients"
 	"cellserver/internal/edge/door"
 	"cellserver/internal/edge/server"
-	"cellserver/internal/redis/reply"
+	"cellserver/internal/redis/execute"
 	"cellserver/internal/test/patience"
 	"cellserver/internal/wire/acl"
 	"cellserver/internal/wire/catalog"
@@ -53,10 +53,10 @@ func TestManyRequests(t *testing.T) {
 	}
 }
 
-// slowSession yields while it is submitted to, and records how many are at once.
+// slowSession yields while it is asked, and records how many are at once.
 type slowSession struct{ now, most *atomic.Int64 }
 
-func (s slowSession) Submit(calls []peer.Call, answers []reply.Answer) (int, []reply.Answer, peer.Status) {
+func (s slowSession) Ask(execute.Ask) peer.Status {
 	n := s.now.Add(1)
 	defer s.now.Add(-1)
 	for most := s.most.Load(); n > most && !s.most.CompareAndSwap(most, n); most = s.most.Load() {
@@ -65,18 +65,13 @@ func (s slowSession) Submit(calls []peer.Call, answers []reply.Answer) (int, []r
 	for range 100 {
 		runtime.Gosched()
 	}
-	return len(calls), append(answers, make([]reply.Answer, len(calls))...), peer.NeedInput
+	return peer.NeedInput
 }
 
-func (s slowSession) SubmitTogether(_ []peer.Call, _ bool, answers []reply.Answer) ([]reply.Answer, peer.Status) {
-	return answers, peer.NeedInput
-}
-
-func (slowSession) Permits(peer.Call) *reply.Answer { return nil }
-func (slowSession) Become(*acl.User)                {}
-func (slowSession) HungUp(peer.Hangup)              {}
-func (slowSession) HoldsInput(_, _ int)             {}
-func (slowSession) Close()                          {}
+func (slowSession) Become(*acl.User)    {}
+func (slowSession) HungUp(peer.Hangup)  {}
+func (slowSession) HoldsInput(_, _ int) {}
+func (slowSession) Close()              {}
 
 // serve serves l by a door of slow sessions.
 func serve(t *testing.T, l net.Listener, s slowSession) (*door.Door, *server.Server) {

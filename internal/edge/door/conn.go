@@ -10,7 +10,7 @@ import (
 
 	"cellserver/internal/edge/server"
 	"cellserver/internal/edge/server/conn"
-	"cellserver/internal/redis/reply"
+	"cellserver/internal/redis/execute"
 	"cellserver/internal/wire/acl"
 	"cellserver/internal/wire/peer"
 )
@@ -242,85 +242,44 @@ func (c *Conn) refuseToken(r *http.Request) {
 	}
 }
 
-// Ask has calls executed in their order by a user, nil for the default one, and returns an answer to each. It
-// fails if the request or its connection ends before. calls are the caller's no more.
-func (c *Conn) Ask(ctx context.Context, user *acl.User, calls ...peer.Call) ([]reply.Answer, error) {
-	return c.ask(ctx, user, func(s Session, answers []reply.Answer) ([]reply.Answer, peer.Status) {
-		n, answers, status := s.Submit(calls, answers)
-		if calls = calls[n:]; len(calls) > 0 && status == peer.NeedInput {
-			status = peer.More
-		}
-		return answers, status
-	})
-}
-
-// Permits returns why a call of a user would be refused, or nil, and executes nothing.
-func (c *Conn) Permits(ctx context.Context, user *acl.User, call peer.Call) (refused *reply.Answer, err error) {
-	_, err = c.ask(ctx, user, func(s Session, _ []reply.Answer) ([]reply.Answer, peer.Status) {
-		refused = s.Permits(call)
-		return nil, peer.NeedInput
-	})
-	return refused, err
-}
-
-// AskTogether has calls decided in one step: all are charged or none, or, unless all, each by itself. It
-// returns an answer to each, or a single one with an error.
-func (c *Conn) AskTogether(ctx context.Context, user *acl.User, all bool, calls ...peer.Call) ([]reply.Answer, error) {
-	begun := false
-	answers, err := c.ask(ctx, user, func(s Session, answers []reply.Answer) ([]reply.Answer, peer.Status) {
-		if !begun {
-			begun = true
-			return s.SubmitTogether(calls, all, answers)
-		}
-		_, answers, status := s.Submit(nil, answers)
-		return answers, status
-	})
-	for _, a := range answers {
-		if a.Error != "" {
-			return []reply.Answer{a}, err
-		}
-	}
-	return answers, err
-}
-
-func (c *Conn) ask(ctx context.Context, user *acl.User, submit func(Session, []reply.Answer) ([]reply.Answer, peer.Status)) (answers []reply.Answer, err error) {
+// Ask has something executed by a user, nil for the default one. It fails if the request or its connection ends
+// before; else what is asked is decided. It is the caller's no more if Ask fails.
+func (c *Conn) Ask(ctx context.Context, user *acl.User, a execute.Ask) error {
 	if err := c.door.enterRequest(); err != nil {
-		return nil, err
+		return err
 	}
 	defer c.door.running.Add(-1)
 	s := c.take()
 	if s == nil {
-		return nil, net.ErrClosed
+		return net.ErrClosed
 	}
 	done := false
 	defer func() { c.putBack(s, done) }() // also after a panic
 	s.session.Become(user)
 	for {
-		var status peer.Status
-		answers, status = c.inTurn(s.session, answers, submit)
-		switch status {
+		switch c.inTurn(s.session, a) {
 		case peer.NeedInput:
 			done = true
-			return answers, nil
+			return nil
 		case peer.More:
 		case peer.Waiting:
 			select {
 			case <-s.woken:
 			case <-ctx.Done():
 				s.session.HungUp(peer.Reset)
-				return nil, ctx.Err()
+				return ctx.Err()
 			}
 		default:
 			_ = c.Close()
-			return answers, nil
+			return net.ErrClosed
 		}
 	}
 }
 
-func (c *Conn) inTurn(s Session, answers []reply.Answer, submit func(Session, []reply.Answer) ([]reply.Answer, peer.Status)) ([]reply.Answer, peer.Status) {
+func (c *Conn) inTurn(s Session, a execute.Ask) peer.Status {
 	c.BeginTurn()
 	defer c.EndTurn()
-	return submit(s, answers)
+	return s.Ask(a)
 }
 
 // BeginTurn waits for a turn to compute something. A step may hold locks of the store for long, as 32 sliding

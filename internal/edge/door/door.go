@@ -19,17 +19,15 @@ import (
 
 	"cellserver/internal/base/often"
 	"cellserver/internal/edge/server"
+	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/login"
-	"cellserver/internal/redis/reply"
 	"cellserver/internal/wire/acl"
 	"cellserver/internal/wire/peer"
 )
 
-// Session is a client's session that takes calls and returns answers; see session.Session.
+// Session is a client's session that is asked by values; see session.Session.
 type Session interface {
-	Submit(calls []peer.Call, answers []reply.Answer) (consumed int, _ []reply.Answer, status peer.Status)
-	SubmitTogether(calls []peer.Call, all bool, answers []reply.Answer) (_ []reply.Answer, status peer.Status)
-	Permits(call peer.Call) (refused *reply.Answer)
+	Ask(a execute.Ask) peer.Status
 	Become(user *acl.User)
 	HungUp(h peer.Hangup)
 	HoldsInput(bytes, free int)

@@ -18,6 +18,7 @@ import (
 	"cellserver/internal/edge/door"
 	"cellserver/internal/edge/server"
 	"cellserver/internal/redis/commands/commandstest"
+	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/login"
 	"cellserver/internal/test/patience"
 	"cellserver/internal/wire/peer"
@@ -97,17 +98,22 @@ func answer(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	var call peer.Call
-	for _, word := range strings.Split(r.URL.Path[1:], ",") {
-		call = append(call, []byte(word))
+	call := strings.Split(r.URL.Path[1:], ",")
+	twice := &execute.Requests{}
+	asked := []execute.Ask{twice}
+	if q, ok := commandstest.Request(call...); ok {
+		twice.All = []execute.Request{q, q}
+	} else if len(call) > 1 {
+		asked = []execute.Ask{commandstest.Wait(call[1]), commandstest.Wait(call[1])}
 	}
-	answers, err := c.Ask(r.Context(), user, call, call[:len(call):len(call)])
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
+	for _, a := range asked {
+		if err := c.Ask(r.Context(), user, a); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
 	}
-	for _, a := range answers {
-		_, _ = fmt.Fprint(w, a.Error, string(a.Reply), a.Result.Remaining, ";")
+	for _, q := range twice.All {
+		_, _ = fmt.Fprint(w, string(q.Err), q.Result.Remaining, ";")
 	}
 }
 

@@ -1,47 +1,39 @@
 package httpapi
 
 import (
+	"fmt"
 	"net/http"
 	"strconv"
 
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/funnel"
-	"cellserver/internal/redis/reply"
-	"cellserver/internal/wire/peer"
+	"cellserver/internal/limiter"
+	"cellserver/internal/redis/argument"
+	"cellserver/internal/redis/execute"
+	"cellserver/internal/store"
 )
 
-// do has a command executed and returns its reply.
-func (q *request) do(words ...string) (any, error) {
-	call := make(peer.Call, len(words))
-	for i, word := range words {
-		call[i] = []byte(word)
+// do has an operation executed.
+func (q *request) do(o execute.Operation) error {
+	if err := q.conn.Ask(q.Context(), q.user, &o); err != nil {
+		return err
 	}
-	answers, err := q.conn.Ask(q.Context(), q.user, call)
-	switch {
-	case err != nil:
-		return nil, err
-	case len(answers) != 1:
-		return nil, errEnded
-	case answers[0].Error != "":
-		return nil, failed(&answers[0])
+	if o.Err != "" {
+		return failed(o.Err)
 	}
-	return readReply(answers[0].Reply)
+	return nil
 }
 
-// count is do for a reply that is an integer.
-func (q *request) count(words ...string) (int64, error) {
-	v, err := q.do(words...)
-	if err != nil {
-		return 0, err
+// said returns the words of a command for those who watch: text, keys and numbers.
+func said(words ...any) func() [][]byte {
+	return func() [][]byte {
+		all := make([][]byte, len(words))
+		for i, word := range words {
+			all[i] = fmt.Append(nil, word)
+		}
+		return all
 	}
-	n, ok := v.(int64)
-	if !ok {
-		return 0, errReply
-	}
-	return n, nil
 }
-
-func decimal(n int64) string { return strconv.FormatInt(n, 10) }
 
 // reset is POST /v1/reset: {"limit", "key"} or {"key"}.
 func (a *api) reset(q *request, body *object) (answer, error) {
@@ -55,21 +47,21 @@ func (a *api) reset(q *request, body *object) (answer, error) {
 			return answer{}, a.noReset(q, limit, key)
 		}
 	}
-	n, err := q.count("DEL", key)
+	deleted := 0
+	err := q.do(execute.Operation{Command: "del", Key: []byte(key), Words: said("DEL", key), Do: func(c execute.Call) (err error) {
+		deleted, err = c.Delete([]store.Key{c.Key([]byte(key))})
+		return err
+	}})
 	if err != nil {
 		return answer{}, err
 	}
-	return done([]byte(`{"deleted":` + strconv.FormatBool(n > 0) + "}\n")), nil
+	return done([]byte(`{"deleted":` + strconv.FormatBool(deleted > 0) + "}\n")), nil
 }
 
 // noReset refuses to reset a key of an unknown limit. Only who might reset the key is told that.
 func (a *api) noReset(q *request, limit, key string) error {
-	refused, err := q.conn.Permits(q.Context(), q.user, peer.Call{[]byte("DEL"), []byte(key)})
-	switch {
-	case err != nil:
+	if err := q.do(execute.Operation{Command: "del", Key: []byte(key), Words: said("DEL", key)}); err != nil {
 		return err
-	case refused != nil:
-		return failed(refused)
 	}
 	return a.noLimit(q, limit)
 }
@@ -77,96 +69,116 @@ func (a *api) noReset(q *request, limit, key string) error {
 // reserve is POST /v1/reserve.
 func (a *api) reserve(q *request, body *object) (answer, error) {
 	key := body.must("key")
-	burst, r, windowSec := a.readOwnFunnel(body)
+	f := a.readOwnFunnel(body)
 	quantity, ttlMs := body.quantity(1), body.integer("ttl_ms")
 	if err := body.end(); err != nil {
 		return answer{}, err
 	}
-	return q.grant("id", rate{name: ownName, windowSec: windowSec},
-		"CL.RESERVE", key, burst, decimal(r.Count), decimal(r.PeriodSec), decimal(quantity), decimal(ttlMs))
+	var o limiter.Operation
+	err := q.do(execute.Operation{
+		Command: "cl.reserve", Key: []byte(key), Words: said("CL.RESERVE", key, f.maxBurst, f.count, f.periodSec, quantity, ttlMs),
+		Do: func(c execute.Call) error {
+			ttlNs, err := argument.Milliseconds("ttl_ms", ttlMs)
+			if err == nil {
+				o, err = argument.Reserve(f.limit, quantity, ttlNs, funnel.Milliseconds)
+			}
+			if err != nil {
+				return err
+			}
+			return c.Operate([]byte(key), &o)
+		},
+	})
+	if err != nil {
+		return answer{}, err
+	}
+	return granted(&o.Result, "id", strconv.FormatUint(o.ID, 10), rate{name: ownName, windowSec: drainSec(f.limit)}), nil
 }
 
-// readOwnFunnel reads a funnel, also without its algorithm, and returns its first argument in a command.
-func (a *api) readOwnFunnel(body *object) (burst string, r namedlimit.Rule, windowSec int64) {
+// ownFunnel is a funnel of the caller's own.
+type ownFunnel struct {
+	limit                      funnel.Limit
+	maxBurst, count, periodSec int64 // as a command has it
+}
+
+// readOwnFunnel reads a funnel, also without its algorithm.
+func (a *api) readOwnFunnel(body *object) (f ownFunnel) {
 	if body.has("limit") {
 		body.fail(body.at + "limit cannot be given here; reservations are of funnels, with max_burst or capacity, count and period")
 	}
 	if name := body.text("algorithm"); name != "" && name != namedlimit.Funnel.String() {
 		body.fail(body.at + "algorithm must be funnel, or left out: reservations are of funnels")
 	}
-	windowSec = a.readFunnel(body, &r)
-	return decimal(r.MaxBurst(a.Reading)), r, windowSec
+	var r namedlimit.Rule
+	f.limit = a.readFunnel(body, &r)
+	f.maxBurst, f.count, f.periodSec = r.MaxBurst(a.Reading), r.Count, r.PeriodSec
+	return f
 }
 
 // acquire is POST /v1/acquire.
 func (a *api) acquire(q *request, body *object) (answer, error) {
-	words := []string{"CL.CONCURRENCY", "ACQUIRE", body.must("key"), decimal(body.integer("max")), decimal(body.integer("lease_ms"))}
+	key, most, leaseMs := body.must("key"), body.integer("max"), body.integer("lease_ms")
+	words := []any{"CL.CONCURRENCY", "ACQUIRE", key, most, leaseMs}
+	var token []byte
 	if body.has("token") {
-		words = append(words, body.text("token"))
+		token = []byte(body.text("token"))
+		words = append(words, string(token))
 	}
 	if err := body.end(); err != nil {
 		return answer{}, err
 	}
-	return q.grant("token", rate{name: ownName, unit: "concurrent-requests"}, words...)
-}
-
-// grant answers with a reply of five integers, and the text by which the grant is known.
-func (q *request) grant(name string, r rate, words ...string) (answer, error) {
-	v, err := q.do(words...)
+	var o limiter.Operation
+	var holder []byte
+	err := q.do(execute.Operation{Command: "cl.concurrency|acquire", Key: []byte(key), Words: said(words...), Do: func(c execute.Call) error {
+		leaseNs, err := argument.Milliseconds("lease_ms", leaseMs)
+		if err == nil {
+			o, holder, err = argument.Acquire(most, leaseNs, token, funnel.Milliseconds)
+		}
+		if err != nil {
+			return err
+		}
+		return c.Operate([]byte(key), &o)
+	}})
 	if err != nil {
 		return answer{}, err
 	}
-	result, rest, ok := resultOf(v)
-	if !ok || len(rest) != 1 {
-		return answer{}, errReply
-	}
+	return granted(&o.Result, "token", string(holder), rate{name: ownName, unit: "concurrent-requests"}), nil
+}
+
+// granted answers with a result, and the text by which what is granted is known.
+func granted(result *funnel.Result, name, id string, r rate) answer {
 	to := done(nil)
-	r.result, r.denies = &result, result.Limited
-	to.rates = rates{items: []rate{r}, denied: result.Limited, worst: &result}
+	r.result, r.denies = result, result.Limited
+	to.rates = rates{items: []rate{r}, denied: result.Limited, worst: result}
 	if result.Limited {
 		to.deny(http.StatusTooManyRequests)
 		to.body = append(to.body, "}\n"...)
-		return to, nil
+		return to
 	}
-	id, _ := rest[0].(string)
-	b := append(append(appendResult([]byte{'{'}, &result), `,"`...), name...)
+	b := append(append(appendResult([]byte{'{'}, result), `,"`...), name...)
 	to.body = append(appendText(append(b, `":`...), id), "}\n"...)
-	return to, nil
-}
-
-// resultOf reads five integers, and returns what follows.
-func resultOf(v any) (r funnel.Result, rest []any, ok bool) {
-	all, _ := v.([]any)
-	var n [5]int64
-	if len(all) < len(n) {
-		return r, nil, false
-	}
-	for i := range n {
-		if n[i], ok = all[i].(int64); !ok {
-			return r, nil, false
-		}
-	}
-	return funnel.Result{Limited: n[0] != 0, Limit: n[1], Remaining: n[2], RetryAfter: n[3], ResetAfter: n[4]}, all[len(n):], true
+	return to
 }
 
 // commit is POST /v1/commit, with a funnel in late to have an expired reservation debited.
 func (a *api) commit(q *request, body *object) (answer, error) {
-	words := []string{"CL.COMMIT", body.must("key"), body.must("id"), decimal(body.quantity(0))}
+	key, id, quantity := body.must("key"), body.must("id"), body.quantity(0)
+	words := []any{"CL.COMMIT", key, id, quantity}
+	var late *funnel.Limit
 	if v, ok := body.take("late"); ok {
-		late, ok := v.(*object)
+		given, ok := v.(*object)
 		if !ok {
 			return answer{}, bad("late must be an object with max_burst or capacity, count and period")
 		}
-		burst, r, _ := a.readOwnFunnel(late)
-		if err := late.end(); err != nil {
+		f := a.readOwnFunnel(given)
+		if err := given.end(); err != nil {
 			return answer{}, err
 		}
-		words = append(words, "LATE", burst, decimal(r.Count), decimal(r.PeriodSec))
+		late, words = &f.limit, append(words, "LATE", f.maxBurst, f.count, f.periodSec)
 	}
 	if err := body.end(); err != nil {
 		return answer{}, err
 	}
-	n, err := q.count(words...)
+	n, err := q.count("cl.commit", key, said(words...), func() (limiter.Operation, error) { return argument.Commit([]byte(id), quantity, late) })
 	if err != nil {
 		return answer{}, err
 	}
@@ -179,11 +191,23 @@ func (a *api) release(q *request, body *object) (answer, error) {
 	if err := body.end(); err != nil {
 		return answer{}, err
 	}
-	n, err := q.count("CL.CONCURRENCY", "RELEASE", key, token)
+	n, err := q.count("cl.concurrency|release", key, said("CL.CONCURRENCY", "RELEASE", key, token), func() (limiter.Operation, error) { return argument.Release([]byte(token)) })
 	if err != nil {
 		return answer{}, err
 	}
 	return done([]byte(`{"released":` + strconv.FormatBool(n > 0) + "}\n")), nil
 }
 
-var errReply = failed(&reply.Answer{Error: "ERR the store failed: an unexpected reply"})
+// count has an operation on a key executed, and returns its count.
+func (q *request) count(command, key string, words func() [][]byte, make func() (limiter.Operation, error)) (n int64, err error) {
+	err = q.do(execute.Operation{Command: command, Key: []byte(key), Words: words, Do: func(c execute.Call) error {
+		o, err := make()
+		if err != nil {
+			return err
+		}
+		err = c.Operate([]byte(key), &o)
+		n = o.Count
+		return err
+	}})
+	return n, err
+}

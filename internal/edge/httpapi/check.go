@@ -2,14 +2,13 @@ package httpapi
 
 import (
 	"net/http"
-	"slices"
 	"strconv"
 
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
+	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
-	"cellserver/internal/wire/peer"
 )
 
 // verb is what a call does to a limiter.
@@ -22,12 +21,10 @@ const (
 	refund
 )
 
-// check is a call about one key.
+// check is a request about one key.
 type check struct {
-	limit     string // its name, or "" for one of the caller's own
-	key       []byte
-	windowSec int64 // of the caller's own; 0 for none
-	call      peer.Call
+	execute.Request
+	windowSec int64 // of a limit of the caller's own; 0 for none
 }
 
 const maxChecks = 32 // as of CL.MCHECK
@@ -39,7 +36,7 @@ func (a *api) check(q *request, body *object) (answer, error) {
 		if err != nil {
 			return answer{}, err
 		}
-		return a.decide(q, &c, http.StatusTooManyRequests)
+		return a.decide(q, c, http.StatusTooManyRequests)
 	}
 	checks, err := a.readChecks(body)
 	each := body.flag("each")
@@ -49,18 +46,20 @@ func (a *api) check(q *request, body *object) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	calls := make([]peer.Call, len(checks))
+	asked := &execute.Together{All: make([]execute.Request, len(checks)), Each: each}
 	for i := range checks {
-		calls[i] = checks[i].call
+		asked.All[i] = checks[i].Request
 	}
-	answers, err := q.conn.AskTogether(q.Context(), q.user, !each, calls...)
-	if err != nil {
+	if err := q.conn.Ask(q.Context(), q.user, asked); err != nil {
 		return answer{}, err
 	}
-	if len(answers) != len(checks) || answers[0].Error != "" {
-		return answer{}, a.refused(q, answers, checks)
+	if asked.Err != "" {
+		return answer{}, a.refused(q, asked.Err, asked.All)
 	}
-	return a.together(checks, answers), nil
+	for i := range checks {
+		checks[i].Request = asked.All[i]
+	}
+	return together(checks), nil
 }
 
 func (a *api) readChecks(body *object) (checks []check, err error) {
@@ -89,22 +88,23 @@ func (a *api) one(do verb) call {
 		if err != nil {
 			return answer{}, err
 		}
-		return a.decide(q, &c, http.StatusOK)
+		return a.decide(q, c, http.StatusOK)
 	}
 }
 
 // decide asks about one key, and answers a denial with a status.
-func (a *api) decide(q *request, c *check, denial int) (answer, error) {
-	answers, err := q.conn.Ask(q.Context(), q.user, c.call)
-	if err != nil {
+func (a *api) decide(q *request, c check, denial int) (answer, error) {
+	asked := &execute.Requests{All: []execute.Request{c.Request}}
+	if err := q.conn.Ask(q.Context(), q.user, asked); err != nil {
 		return answer{}, err
 	}
-	if len(answers) != 1 || answers[0].Error != "" {
-		return answer{}, a.refused(q, answers, []check{*c})
+	c.Request = asked.All[0]
+	if c.Err != "" {
+		return answer{}, a.refused(q, c.Err, asked.All)
 	}
-	r := &answers[0].Result
+	r := &c.Result
 	to := done(nil)
-	to.rates = rates{items: a.add(make([]rate, 0, 1), c, &answers[0]), denied: r.Limited, worst: r}
+	to.rates = rates{items: c.appendRates(make([]rate, 0, 1)), denied: r.Limited, worst: r}
 	if !r.Limited || denial == http.StatusOK {
 		to.body = append(appendResult(append(make([]byte, 0, 128), '{'), r), "}\n"...)
 		return to, nil
@@ -115,16 +115,17 @@ func (a *api) decide(q *request, c *check, denial int) (answer, error) {
 }
 
 // together answers several checks.
-func (a *api) together(checks []check, answers []reply.Answer) answer {
+func together(checks []check) answer {
 	to := done(nil)
 	list := append(make([]byte, 0, 128*len(checks)), `,"checks":[`...)
-	for i := range answers {
-		r := &answers[i].Result
+	for i := range checks {
+		c := &checks[i]
+		r := &c.Result
 		if i > 0 {
 			list = append(list, ',')
 		}
 		list = append(appendResult(append(list, '{'), r), '}')
-		to.rates.items = a.add(to.rates.items, &checks[i], &answers[i])
+		to.rates.items = c.appendRates(to.rates.items)
 		to.rates.denied = to.rates.denied || r.Limited
 		if i == 0 || limiter.Tighter(r, to.rates.worst) {
 			to.rates.worst = r
@@ -137,27 +138,25 @@ func (a *api) together(checks []check, answers []reply.Answer) answer {
 	return to
 }
 
-// refused returns why calls were not decided.
-func (a *api) refused(q *request, answers []reply.Answer, checks []check) error {
-	if len(answers) == 0 {
-		return errEnded
-	}
-	if answers[0].Code() == "ERR" {
-		for i := range checks {
-			if name := checks[i].limit; name != "" && a.Limits.Lookup([]byte(name)) == nil {
-				return a.noLimit(q, name)
+// refused returns why requests were not decided.
+func (a *api) refused(q *request, err reply.Error, requests []execute.Request) error {
+	if err.Code() == "ERR" {
+		for i := range requests {
+			if limit := requests[i].Limit; limit != nil && a.Limits.Lookup(limit) == nil {
+				return a.noLimit(q, string(limit))
 			}
 		}
 	}
-	return failed(&answers[0])
+	return failed(err)
 }
 
 // readCheck reads {"limit", "key"} or {"key", "algorithm", ...}, each with a quantity where there is one.
 func (a *api) readCheck(o *object, do verb) (c check, err error) {
-	c.key = []byte(o.must("key"))
+	key := []byte(o.must("key"))
+	var limit string
 	var rule namedlimit.Rule
 	if o.has("limit") {
-		if c.limit = o.text("limit"); c.limit == "" {
+		if limit = o.text("limit"); limit == "" {
 			o.fail(o.at + "limit must be the name of a limit")
 		}
 	} else {
@@ -174,52 +173,47 @@ func (a *api) readCheck(o *object, do verb) (c check, err error) {
 	if err := o.end(); err != nil {
 		return c, err
 	}
-	if c.limit != "" {
-		c.call = named(c.limit, c.key, quantity, do)
-		return c, nil
+	if limit != "" {
+		c.Request = named(limit, key, quantity)
+	} else if c.Request, err = a.own(&rule, key, quantity, do); err != nil {
+		return c, err
 	}
-	c.call, err = own(&rule, a.Reading, c.key, quantity, do)
-	return c, err
+	switch do {
+	case debit:
+		c.Spec.Flags = limiter.Debit
+	case refund:
+		c.Quantity = -quantity
+	default:
+	}
+	return c, nil
 }
 
-// named returns the call of a named limit.
-func named(limit string, key []byte, quantity int64, do verb) peer.Call {
-	if do == refund {
-		quantity = -quantity
-	}
-	call := peer.Call{[]byte("CL.CHECK"), []byte(limit), key, strconv.AppendInt(nil, quantity, 10)}
-	if do == debit {
-		call = append(call, []byte("DEBIT"))
-	}
-	return call
+// named returns a request under the name of a limit.
+func named(limit string, key []byte, quantity int64) execute.Request {
+	return execute.Request{Command: "CL.CHECK", Limit: []byte(limit), Key: key, Quantity: quantity}
 }
 
-// own returns the call of a rule that the caller gave.
-func own(r *namedlimit.Rule, reading funnel.Reading, key []byte, quantity int64, do verb) (peer.Call, error) {
-	words := r.Words(reading)
-	command, numbers := "CL."+words[0], 2
-	switch isFunnel := r.Algorithm == namedlimit.Funnel; {
-	case isFunnel || r.Algorithm == namedlimit.TokenBucket:
-		numbers = 3
-		if do == debit { // a token bucket is a funnel to CL.DEBIT
-			command, words[1] = "CL.DEBIT", strconv.FormatInt(r.MaxBurst(reading), 10)
-		} else if do == refund && isFunnel {
-			command = "CL.REFUND"
-		} else if isFunnel {
-			command = "CL.THROTTLE"
-		}
+// own returns a request by a limit that the caller gave.
+func (a *api) own(r *namedlimit.Rule, key []byte, quantity int64, do verb) (q execute.Request, err error) {
+	q = execute.Request{Command: commands[r.Algorithm], Key: key, Quantity: quantity}
+	reading := a.Reading
+	isFunnel := r.Algorithm == namedlimit.Funnel
+	switch {
+	case do == debit && (isFunnel || r.Algorithm == namedlimit.TokenBucket): // a token bucket is a funnel to CL.DEBIT
+		q.Command = "CL.DEBIT"
 	case do == debit && r.Algorithm == namedlimit.SlidingWindow:
-		return nil, bad("a sliding_window cannot be debited; an approximate_window can")
-	case do == debit:
-		words = append(words, "DEBIT")
+		return q, bad("a sliding_window cannot be debited; an approximate_window can")
+	case do == refund && isFunnel:
+		q.Command = "CL.REFUND"
+	case r.Algorithm == namedlimit.TokenBucket:
+		reading = funnel.Capacity
 	}
-	if do == refund && command != "CL.REFUND" {
-		quantity = -quantity
-	}
-	words = slices.Insert(words[1:], numbers, strconv.FormatInt(quantity, 10))
-	call := peer.Call{[]byte(command), key}
-	for _, word := range words {
-		call = append(call, []byte(word))
-	}
-	return call, nil
+	q.Spec, err = r.Spec(reading, a.Limits.Calendars())
+	return q, err
+}
+
+// commands are those that decide by an algorithm.
+var commands = [...]string{
+	namedlimit.Funnel: "CL.THROTTLE", namedlimit.TokenBucket: "CL.TOKENBUCKET", namedlimit.FixedWindow: "CL.FIXEDWINDOW",
+	namedlimit.SlidingWindow: "CL.SLIDINGWINDOW", namedlimit.ApproximateWindow: "CL.SLIDINGWINDOW", namedlimit.Quota: "CL.QUOTA",
 }

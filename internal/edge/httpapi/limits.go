@@ -1,10 +1,17 @@
 package httpapi
 
 import (
+	"bytes"
 	_ "embed"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strconv"
+
+	"cellserver/internal/decide/namedlimit"
+	"cellserver/internal/redis/commands/throttle"
+	"cellserver/internal/redis/execute"
+	"cellserver/internal/wire/catalog"
 )
 
 //go:embed openapi.json
@@ -25,11 +32,22 @@ func (a *api) limits(q *request, _ string) (answer, error) {
 	if q.URL.RawQuery != "" {
 		return answer{}, errNoQuery
 	}
-	v, err := q.do("CL.LIMIT", "LIST")
+	var all []*namedlimit.Limit
+	err := q.do(execute.Operation{Command: "cl.limit|list", Words: said("CL.LIMIT", "LIST"), Do: func(execute.Call) error {
+		all = a.Limits.All()
+		return nil
+	}})
 	if err != nil {
 		return answer{}, err
 	}
-	return done(append(appendJSON([]byte(`{"limits":`), v), "}\n"...)), nil
+	b := []byte(`{"limits":[`)
+	for i, l := range all {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendText(b, l.Name)
+	}
+	return done(append(b, "]}\n"...)), nil
 }
 
 // limit is GET /v1/limits/NAME.
@@ -37,14 +55,22 @@ func (a *api) limit(q *request, name string) (answer, error) {
 	if q.URL.RawQuery != "" {
 		return answer{}, errNoQuery
 	}
-	v, err := q.do("CL.LIMIT", "GET", name)
+	var limit *namedlimit.Limit
+	err := q.do(execute.Operation{Command: "cl.limit|get", Words: said("CL.LIMIT", "GET", name), Do: func(execute.Call) error {
+		limit = a.Limits.Lookup([]byte(name))
+		return nil
+	}})
 	if err != nil {
 		return answer{}, err
 	}
-	if v == nil {
+	if limit == nil {
 		return answer{}, a.noLimit(q, name)
 	}
-	return done(append(appendJSON(nil, v), '\n')), nil
+	var b bytes.Buffer
+	to := json.NewEncoder(&b)
+	to.SetEscapeHTML(false)
+	err = to.Encode(limit.Describe(a.Reading))
+	return done(b.Bytes()), err
 }
 
 // explain is GET /v1/limits/NAME/explain?key=K. Its times are in seconds, as CL.LIMIT EXPLAIN's.
@@ -60,43 +86,39 @@ func (a *api) explain(q *request, name string) (answer, error) {
 	if !ok {
 		return answer{}, bad("the parameter key is missing")
 	}
-	v, err := q.do("CL.LIMIT", "EXPLAIN", name, key)
-	if e := (*refusal)(nil); errors.As(err, &e) && e.status == http.StatusBadRequest && a.Limits.Lookup([]byte(name)) == nil {
+	var e throttle.Explained
+	joined := catalog.AppendJoined(nil, []byte(name), []byte(key))
+	err = q.do(execute.Operation{Command: "cl.limit|explain", Key: joined, Words: said("CL.LIMIT", "EXPLAIN", name, key), Do: func(c execute.Call) (err error) {
+		e, err = throttle.Explain(c, a.Limits, a.Reading, []byte(name), []byte(key))
+		return err
+	}})
+	if refused := (*refusal)(nil); errors.As(err, &refused) && refused.status == http.StatusBadRequest && a.Limits.Lookup([]byte(name)) == nil {
 		err = a.noLimit(q, name)
 	}
 	if err != nil {
 		return answer{}, err
 	}
-	body, ok := explained(v)
-	if !ok {
-		return answer{}, errReply
-	}
-	return done(body), nil
+	return done(explained(&e)), nil
 }
 
-func explained(v any) (b []byte, ok bool) {
-	all, _ := v.([]any)
-	if len(all) < 2 {
-		return nil, false
+func explained(e *throttle.Explained) []byte {
+	b := []byte(`{"override":`)
+	if e.Override == "" {
+		b = append(b, "null"...)
+	} else {
+		b = appendText(b, e.Override)
 	}
-	b = append(appendJSON([]byte(`{"override":`), all[0]), `,"rules":[`...)
-	for i, one := range all[1:] {
-		rule, _ := one.([]any)
-		if len(rule) != 2 {
-			return nil, false
-		}
-		r, _, ok := resultOf(rule[1])
-		if !ok {
-			return nil, false
-		}
+	b = append(b, `,"rules":[`...)
+	for i := range e.Rules {
+		r := &e.Rules[i].Result
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = strconv.AppendBool(append(appendJSON(append(b, `{"rule":`...), rule[0]), `,"allowed":`...), !r.Limited)
+		b = strconv.AppendBool(append(appendText(append(b, `{"rule":`...), e.Rules[i].Rule), `,"allowed":`...), !r.Limited)
 		b = strconv.AppendInt(append(b, `,"limit":`...), r.Limit, 10)
 		b = strconv.AppendInt(append(b, `,"remaining":`...), r.Remaining, 10)
 		b = strconv.AppendInt(append(b, `,"retry_after_seconds":`...), r.RetryAfter, 10)
 		b = append(strconv.AppendInt(append(b, `,"reset_after_seconds":`...), r.ResetAfter, 10), '}')
 	}
-	return append(b, "]}\n"...), true
+	return append(b, "]}\n"...)
 }

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"cellserver/internal/wire/peer"
+	"cellserver/internal/redis/execute"
 )
 
 // checkForProxy is GET /v1/check/NAME?key=K or ?by=PARTS, with quantity= and denied=.
@@ -22,10 +22,11 @@ func (a *api) checkForProxy(q *request, name string) (answer, error) {
 	if err := p.end(); err != nil {
 		return answer{}, err
 	}
-	if !hasQuantity {
-		quantity = "1"
-	} else if n, err := strconv.ParseInt(quantity, 10, 64); err != nil || n < 0 {
-		return answer{}, bad("quantity must be an integer of at least 0, got " + quote(quantity) + "; POST /v1/refund gives units back")
+	units := int64(1)
+	if hasQuantity {
+		if units, err = strconv.ParseInt(quantity, 10, 64); err != nil || units < 0 {
+			return answer{}, bad("quantity must be an integer of at least 0, got " + quote(quantity) + "; POST /v1/refund gives units back")
+		}
 	}
 	status := http.StatusTooManyRequests
 	if isChosen {
@@ -33,9 +34,8 @@ func (a *api) checkForProxy(q *request, name string) (answer, error) {
 			return answer{}, bad("denied must be 401, 403 or 429, the status of a denial, got " + quote(denied))
 		}
 	}
-	b := make([]byte, 0, 128)
-	b = append(append(append(b, "CL.CHECK"...), name...), quantity...)
-	from := len(b)
+	b := append(make([]byte, 0, 128), name...)
+	limit := len(b)
 	switch {
 	case hasKey == hasBy:
 		return answer{}, bad("give either key=, or by= with some of " + partNames)
@@ -46,15 +46,10 @@ func (a *api) checkForProxy(q *request, name string) (answer, error) {
 			return answer{}, err
 		}
 	}
-	if len(b) == from {
+	if len(b) == limit {
 		return answer{}, bad("key= is empty")
 	}
-	at := func(from, to int) []byte { return b[from:to:to] }
-	const command = len("CL.CHECK")
-	end := command + len(name)
-	c := check{limit: name, key: at(from, len(b))}
-	c.call = peer.Call{at(0, command), at(command, end), c.key, at(end, from)}
-	return a.decide(q, &c, status)
+	return a.decide(q, check{Request: execute.Request{Command: "CL.CHECK", Limit: b[:limit:limit], Key: b[limit:], Quantity: units}}, status)
 }
 
 // statusFor returns the status of denied=, or 0.

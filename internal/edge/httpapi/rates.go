@@ -8,11 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
 	"cellserver/internal/limiter/calendar"
-	"cellserver/internal/redis/reply"
 )
 
 // Headers selects the fields that tell clients what is left.
@@ -157,43 +155,27 @@ func (r *rate) appendLimit(b []byte, from int, denied bool) []byte {
 	return b
 }
 
-// add adds the rates of a check's answer.
-func (a *api) add(to []rate, c *check, answer *reply.Answer) []rate {
-	result, by := &answer.Result, answer.By
+// appendRates appends the rates of a decided check.
+func (c *check) appendRates(to []rate) []rate {
+	result, by, limit := &c.Result, c.By, string(c.Limit)
 	switch {
 	case by == nil:
 		return append(to, rate{name: ownName, windowSec: c.windowSec, result: result, denies: result.Limited})
 	case by.Constant == limiter.Unlimited:
 		return to
 	case len(by.Rules) == 1:
-		return append(to, rate{name: c.limit, windowSec: windowOf(&by.Rules[0].Rule), result: result, denies: result.Limited})
+		return append(to, rate{name: limit, windowSec: windowOf(&by.Rules[0].Rule), result: result, denies: result.Limited})
 	}
 	results := by.Results()
 	if by.Constant == limiter.Deny || len(results) != len(by.Rules) || results[0].Limit == 0 { // the rules have no results
-		return append(to, rate{name: c.limit, result: result, denies: result.Limited})
+		return append(to, rate{name: limit, result: result, denies: result.Limited})
 	}
-	names := a.rulesOf(c, len(results))
 	for i := range results {
-		r := rate{name: c.limit, number: i + 1, windowSec: windowOf(&by.Rules[i].Rule), result: &results[i]}
-		if names != nil {
-			r.rule = names[i].Name
-		}
+		r := rate{name: limit, number: i + 1, rule: c.Policy.Rules[i].Name, windowSec: windowOf(&by.Rules[i].Rule), result: &results[i]}
 		r.denies = result.Marks.Denied()&(1<<i) != 0
 		to = append(to, r)
 	}
 	return to
-}
-
-// rulesOf returns the n rules that decide a check, or nil if they have changed meanwhile.
-func (a *api) rulesOf(c *check, n int) []namedlimit.Rule {
-	l := a.Limits.Lookup([]byte(c.limit))
-	if l == nil {
-		return nil
-	}
-	if by := l.Explain(c.key, a.Limits.Now, a.Reading); len(by.Rules) == n {
-		return by.Rules
-	}
-	return nil
 }
 
 // windowOf returns a rule's window in seconds, that in which a full funnel drains, or 0 for none.

@@ -60,12 +60,12 @@ func appendProblem(b []byte, kind, title string, status int, detail string) []by
 }
 
 // failed turns an error reply into a refusal.
-func failed(a *reply.Answer) error {
-	text := a.Error
+func failed(err reply.Error) error {
+	text := string(err)
 	for _, prefix := range []string{"ERR ", "Cell error: Store error: "} {
 		text = strings.TrimPrefix(text, prefix)
 	}
-	e := &refusal{status: statusOf(a), detail: text}
+	e := &refusal{status: statusOf(err), detail: text}
 	if e.status == http.StatusUnauthorized {
 		e.detail = needsToken
 	}
@@ -73,15 +73,14 @@ func failed(a *reply.Answer) error {
 }
 
 // statusOf returns the status for an error reply. Codes of a remote store stand for its failures.
-func statusOf(a *reply.Answer) int {
-	switch a.Code() {
+func statusOf(err reply.Error) int {
+	switch err.Code() {
 	case "NOAUTH":
 		return http.StatusUnauthorized
 	case "NOPERM":
 		return http.StatusForbidden
 	case "ERR":
-		e := reply.Error(a.Error)
-		if a.IsTooManyNewKeys() || e == reply.ErrEnded || e == reply.ErrContended || strings.HasPrefix(a.Error, "ERR the store failed") {
+		if err.IsTooManyNewKeys() || err == reply.ErrEnded || err == reply.ErrContended || strings.HasPrefix(string(err), "ERR the store failed") {
 			return http.StatusServiceUnavailable
 		}
 		return http.StatusBadRequest

@@ -18,7 +18,7 @@ func (a *api) readRule(o *object) (r namedlimit.Rule, windowSec int64) {
 	}
 	switch r.Algorithm {
 	case namedlimit.Funnel:
-		windowSec = a.readFunnel(o, &r)
+		windowSec = drainSec(a.readFunnel(o, &r))
 	case namedlimit.TokenBucket:
 		r.Capacity, r.Count, r.PeriodSec = o.integer("capacity"), o.integer("refill"), o.period()
 		if l, err := funnel.NewLimit(funnel.Capacity, r.Capacity, r.Count, r.PeriodSec); err == nil {
@@ -40,14 +40,14 @@ func (a *api) readRule(o *object) (r namedlimit.Rule, windowSec int64) {
 }
 
 // readFunnel reads the numbers of a funnel, with max_burst as the server reads it.
-func (a *api) readFunnel(o *object, r *namedlimit.Rule) (windowSec int64) {
+func (a *api) readFunnel(o *object, r *namedlimit.Rule) funnel.Limit {
 	reading, name := a.Reading, "max_burst"
 	if o.has("capacity") {
 		reading, name = funnel.Capacity, "capacity"
 	}
 	room := o.integer(name)
 	if r.Count, r.PeriodSec = o.integer("count"), o.period(); o.err != nil {
-		return 0
+		return funnel.Limit{}
 	}
 	l, err := funnel.NewLimit(reading, room, r.Count, r.PeriodSec)
 	if argument := (*funnel.ArgumentError)(nil); errors.As(err, &argument) && argument.Name == "max_burst" {
@@ -55,10 +55,10 @@ func (a *api) readFunnel(o *object, r *namedlimit.Rule) (windowSec int64) {
 	}
 	if err != nil {
 		o.fail(o.at + err.Error())
-		return 0
+		return l
 	}
 	r.Capacity = l.Capacity()
-	return drainSec(l)
+	return l
 }
 
 func readCalendar(o *object) (s calendar.Spec) {

@@ -87,17 +87,17 @@ func TestCodes(t *testing.T) {
 		err  error
 		want connect.Code
 	}{
-		{&answerError{reply.Answer{Error: "LOADING x"}}, connect.CodeUnavailable},
-		{&answerError{reply.Answer{Error: "READONLY x"}}, connect.CodeUnavailable},
-		{&answerError{reply.Answer{Error: "NOREPLICAS x"}}, connect.CodeUnavailable},
-		{&answerError{reply.Answer{Error: "STOREDOWN x"}}, connect.CodeUnavailable},
-		{&answerError{reply.Answer{Error: "MISCONF x"}}, connect.CodeUnavailable},
-		{&answerError{reply.Answer{Error: "OOM x"}}, connect.CodeResourceExhausted},
-		{&answerError{reply.Answer{Error: "NOAUTH x"}}, connect.CodeUnauthenticated},
-		{&answerError{reply.Answer{Error: "NOPERM x"}}, connect.CodePermissionDenied},
-		{&answerError{reply.Answer{Error: "WRONGTYPE x"}}, connect.CodeFailedPrecondition},
-		{&answerError{reply.Answer{Error: "ERR x"}}, connect.CodeInvalidArgument},
-		{&answerError{reply.Answer{Error: "OTHER x"}}, connect.CodeUnknown},
+		{reply.Error("LOADING x"), connect.CodeUnavailable},
+		{reply.Error("READONLY x"), connect.CodeUnavailable},
+		{reply.Error("NOREPLICAS x"), connect.CodeUnavailable},
+		{reply.Error("STOREDOWN x"), connect.CodeUnavailable},
+		{reply.Error("MISCONF x"), connect.CodeUnavailable},
+		{reply.Error("OOM x"), connect.CodeResourceExhausted},
+		{reply.Error("NOAUTH x"), connect.CodeUnauthenticated},
+		{reply.Error("NOPERM x"), connect.CodePermissionDenied},
+		{reply.Error("WRONGTYPE x"), connect.CodeFailedPrecondition},
+		{reply.Error("ERR x"), connect.CodeInvalidArgument},
+		{reply.Error("OTHER x"), connect.CodeUnknown},
 		{door.ErrFull, connect.CodeResourceExhausted},
 		{door.ErrToken, connect.CodeUnauthenticated},
 		{&door.RefusedError{Reason: "x"}, connect.CodePermissionDenied},
@@ -229,7 +229,7 @@ func FuzzRequest(f *testing.F) {
 		}
 		f.Add(b)
 	}
-	s := New(Config{Rules: rulesOf(f, "domain: rl\ndescriptors: [{key: foo, value: 'b*', share_threshold: true, rate_limit: {unit: day, requests_per_unit: 3}}]\n")})
+	s := New(Config{Calendars: commandstest.New().Engine.Config.NamedLimits.Calendars(), Rules: rulesOf(f, "domain: rl\ndescriptors: [{key: foo, value: 'b*', share_threshold: true, rate_limit: {unit: day, requests_per_unit: 3}}]\n")})
 	f.Fuzz(func(t *testing.T, m []byte) {
 		p, err := s.plan(m)
 		if err != nil {
@@ -240,7 +240,7 @@ func FuzzRequest(f *testing.F) {
 		}
 		for i := range p.applied {
 			if a := &p.applied[i]; a.what == asked {
-				key := p.calls[0][1]
+				key := p.calls[0].Key
 				if !bytes.HasPrefix(key, []byte("rls:")) || len(key) > maxKeyBytes+100 {
 					t.Errorf("got key %.100q", key)
 				}

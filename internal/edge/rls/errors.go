@@ -35,23 +35,18 @@ var (
 	errNoToken = errors.New("send the metadata authorization: Bearer TOKEN, or use a client certificate; see --http-tokens-file")
 )
 
-// answerError is an error reply of a session.
-type answerError struct{ reply.Answer }
-
-func (e *answerError) Error() string { return e.Answer.Error }
-
 // errorOf returns an error with gRPC's code.
 func errorOf(err error) error { return connect.NewError(codeOf(err), err) }
 
 func codeOf(err error) connect.Code {
 	var bad requestError
-	var answered *answerError
+	var answered reply.Error
 	var refused *door.RefusedError
 	switch {
 	case errors.As(err, &bad):
 		return connect.CodeInvalidArgument
 	case errors.As(err, &answered):
-		return codeOfReply(&answered.Answer)
+		return codeOfReply(answered)
 	case errors.As(err, &refused):
 		return connect.CodePermissionDenied
 	case errors.Is(err, door.ErrToken), errors.Is(err, errScheme), errors.Is(err, errNoToken):
@@ -69,11 +64,11 @@ func codeOf(err error) connect.Code {
 }
 
 // codeOfReply returns the code for an error reply.
-func codeOfReply(a *reply.Answer) connect.Code {
-	if a.IsTooManyNewKeys() {
+func codeOfReply(err reply.Error) connect.Code {
+	if err.IsTooManyNewKeys() {
 		return connect.CodeResourceExhausted
 	}
-	switch a.Code() {
+	switch err.Code() {
 	case "LOADING", "READONLY", "NOREPLICAS", "STOREDOWN", "MISCONF":
 		return connect.CodeUnavailable
 	case "OOM":

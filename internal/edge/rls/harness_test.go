@@ -52,7 +52,7 @@ func rulesOf(t testing.TB, yaml string) func() *envoyconfig.Rules {
 func open(t testing.TB, c Config, limits server.Limits, change ...func(*commands.Config)) *house {
 	t.Helper()
 	h := &house{Harness: commandstest.New(change...)}
-	c.Log = slog.New(slog.DiscardHandler)
+	c.Log, c.Calendars = slog.New(slog.DiscardHandler), h.Engine.Config.NamedLimits.Calendars()
 	now := h.Clock.Now
 	h.service = New(c)
 	h.server = server.New(server.Config{Now: now, Log: c.Log, Limits: limits})

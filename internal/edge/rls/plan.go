@@ -2,25 +2,23 @@ package rls
 
 import (
 	"context"
-	"net"
 	"slices"
 
 	"cellserver/internal/decide/envoyconfig"
 	"cellserver/internal/edge/door"
 	"cellserver/internal/edge/rls/rlspb"
 	"cellserver/internal/funnel"
-	"cellserver/internal/redis/reply"
+	"cellserver/internal/redis/execute"
 	"cellserver/internal/wire/acl"
-	"cellserver/internal/wire/peer"
 )
 
 // plan is a request with what applies to its descriptors.
 type plan struct {
-	request *rlspb.RateLimitRequest
-	applied []applied
-	// calls are decided in order, each by itself; those of together charge all or none.
-	calls, together []peer.Call
-	limited         bool // one of together is limited, so that none of them was charged
+	request  *rlspb.RateLimitRequest
+	applied  []applied
+	calls    []execute.Request // decided in order, each by itself
+	together []execute.Request // which charge all or none
+	limited  bool              // one of together is limited, so that none of them was charged
 }
 
 // applied is what applies to a descriptor.
@@ -62,8 +60,7 @@ func (s *Service) plan(m message) (*plan, error) {
 		}
 	}
 	p.replace()
-	p.compose(domain != nil && domain.AllOrNothing)
-	return p, nil
+	return p, s.compose(p, domain != nil && domain.AllOrNothing)
 }
 
 // domain returns the configuration of a domain, or nil.
@@ -136,61 +133,68 @@ func (p *plan) replace() {
 	}
 }
 
-// compose makes the calls. Limits that alone deny nothing are no part of all or nothing.
-func (p *plan) compose(allOrNothing bool) {
-	w := words{buf: make([]byte, 0, 128*len(p.applied)), args: make([][]byte, 0, 8*len(p.applied))}
-	p.calls = make([]peer.Call, 0, len(p.applied))
+// compose makes the requests. Limits that alone deny nothing are no part of all or nothing.
+func (s *Service) compose(p *plan, allOrNothing bool) error {
+	keys := make([]byte, 0, 64*len(p.applied))
+	p.calls = make([]execute.Request, 0, len(p.applied))
 	for i := range p.applied {
 		a := &p.applied[i]
 		if a.what != asked {
 			continue
 		}
-		d := p.request.Descriptors[i]
-		if allOrNothing && !a.isShadow() && !a.isQuota() {
+		from := len(keys)
+		keys = appendKey(keys, &a.rate, p.request.Domain, p.request.Descriptors[i], &a.match)
+		together := allOrNothing && !a.isShadow() && !a.isQuota()
+		q, err := s.request(&a.rate, keys[from:len(keys):len(keys)], a.hits, together)
+		switch {
+		case err != nil:
+			return err
+		case together:
 			a.what = askedTogether
-			p.together = append(p.together, w.call(&a.rate, p.request.Domain, d, &a.match, a.hits, true))
-			continue
+			p.together = append(p.together, q)
+		default:
+			p.calls = append(p.calls, q)
 		}
-		p.calls = append(p.calls, w.call(&a.rate, p.request.Domain, d, &a.match, a.hits, false))
 	}
+	return nil
 }
 
 func (a *applied) isShadow() bool { return a.match.Descriptor != nil && a.match.Shadow }
 func (a *applied) isQuota() bool  { return a.match.Descriptor != nil && a.match.Quota }
 
-// ask has the calls decided.
+// ask has the requests decided.
 func (p *plan) ask(ctx context.Context, c *door.Conn, user *acl.User) error {
 	if len(p.together) > 0 {
-		number := len(p.together)
-		answers, err := c.AskTogether(ctx, user, true, p.together...)
-		if err := p.take(askedTogether, number, answers, err); err != nil {
+		asked := &execute.Together{All: p.together}
+		if err := c.Ask(ctx, user, asked); err != nil {
+			return err
+		}
+		if asked.Err != "" {
+			return asked.Err
+		}
+		if err := p.take(askedTogether, asked.All); err != nil {
 			return err
 		}
 	}
 	if len(p.calls) == 0 {
 		return nil
 	}
-	number := len(p.calls)
-	answers, err := c.Ask(ctx, user, p.calls...)
-	return p.take(asked, number, answers, err)
-}
-
-// take takes the answers to calls.
-func (p *plan) take(of what, number int, answers []reply.Answer, err error) error {
-	if err != nil {
+	if err := c.Ask(ctx, user, &execute.Requests{All: p.calls}); err != nil {
 		return err
 	}
-	for i := range answers {
-		if answers[i].Error != "" {
-			return &answerError{answers[i]}
+	return p.take(asked, p.calls)
+}
+
+// take takes the results of decided requests.
+func (p *plan) take(of what, requests []execute.Request) error {
+	for i := range requests {
+		if err := requests[i].Err; err != "" {
+			return err
 		}
-	}
-	if len(answers) < number { // the connection ends
-		return net.ErrClosed
 	}
 	for i := range p.applied {
 		if a := &p.applied[i]; a.what == of {
-			a.result, answers = answers[0].Result, answers[1:]
+			a.result, requests = requests[0].Result, requests[1:]
 			p.limited = p.limited || of == askedTogether && a.result.Limited
 		}
 	}

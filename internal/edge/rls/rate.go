@@ -9,7 +9,10 @@ import (
 	"cellserver/internal/decide/envoyconfig"
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/edge/rls/rlspb"
-	"cellserver/internal/wire/peer"
+	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
+	"cellserver/internal/limiter/calendar"
+	"cellserver/internal/redis/execute"
 )
 
 // rate is a number of requests in a unit of time, with the way to count them.
@@ -84,103 +87,67 @@ func (r *rate) message() *rlspb.RateLimitResponse_RateLimit {
 	return m
 }
 
-// words builds calls in one buffer.
-type words struct {
-	buf  []byte
-	args [][]byte
-}
-
-func (w *words) end(from int) { w.args = append(w.args, w.buf[from:len(w.buf):len(w.buf)]) }
-
-func (w *words) word(s string) {
-	from := len(w.buf)
-	w.buf = append(w.buf, s...)
-	w.end(from)
-}
-
-func (w *words) number(n int64) {
-	from := len(w.buf)
-	w.buf = strconv.AppendInt(w.buf, n, 10)
-	w.end(from)
-}
-
-// call returns the call for hits. Denied ones count in a quota, as there, unless all calls are together.
-func (w *words) call(r *rate, domain string, d *rlspb.RateLimitDescriptor, m *envoyconfig.Match, hits int64, together bool) peer.Call {
-	from := len(w.args)
+// request returns the request for hits. Denied ones count in a quota, as there, unless all are together.
+func (s *Service) request(r *rate, key []byte, hits int64, together bool) (q execute.Request, err error) {
+	q = execute.Request{Key: key, Quantity: hits}
+	count := int64(r.count)
+	window := limiter.Spec{Unit: funnel.WholeSeconds, Numbers: limiter.Numbers{count, r.periodSec}}
 	switch r.algorithm {
 	case namedlimit.Funnel, namedlimit.TokenBucket: // the two are one, and this one is free of --burst-is-capacity
-		w.word("CL.TOKENBUCKET")
-		w.key(r, domain, d, m)
-		w.number(int64(r.count))
-		w.number(int64(r.count))
-		w.number(r.periodSec)
-		w.number(hits)
+		q.Command = "CL.TOKENBUCKET"
+		q.Spec = limiter.Spec{Unit: funnel.Seconds, Reading: funnel.Capacity, Numbers: limiter.Numbers{count, count, r.periodSec}}
 	case namedlimit.FixedWindow:
-		w.window("CL.FIXEDWINDOW", r, domain, d, m, hits)
+		q.Command, q.Spec, q.Spec.Kind = "CL.FIXEDWINDOW", window, limiter.FixedWindow
 	case namedlimit.SlidingWindow:
-		w.window("CL.SLIDINGWINDOW", r, domain, d, m, hits)
+		q.Command, q.Spec, q.Spec.Kind = "CL.SLIDINGWINDOW", window, limiter.SlidingWindow
 	case namedlimit.ApproximateWindow:
-		w.window("CL.SLIDINGWINDOW", r, domain, d, m, hits)
-		w.word("APPROX")
+		q.Command, q.Spec, q.Spec.Kind = "CL.SLIDINGWINDOW", window, limiter.ApproxWindow
 	default:
-		w.word("CL.QUOTA")
-		w.key(r, domain, d, m)
-		w.number(int64(r.count))
-		w.word(r.unit)
-		w.number(hits)
-		w.word("EPOCH")
+		q.Command, q.Spec = "CL.QUOTA", limiter.Spec{Kind: limiter.Quota, Unit: funnel.WholeSeconds, Numbers: limiter.Numbers{count}}
+		every, _ := calendar.EveryOf([]byte(r.unit))
+		q.Spec.Calendar, err = s.config.Calendars.Find(every, nil, 0, true)
 		if !together {
-			w.word("COUNTDENIED")
+			q.Spec.Flags = limiter.CountDenied
 		}
 	}
-	return w.args[from:len(w.args):len(w.args)]
-}
-
-func (w *words) window(command string, r *rate, domain string, d *rlspb.RateLimitDescriptor, m *envoyconfig.Match, hits int64) {
-	w.word(command)
-	w.key(r, domain, d, m)
-	w.number(int64(r.count))
-	w.number(r.periodSec)
-	w.number(hits)
+	return q, err
 }
 
 // maxKeyBytes is the most of a key before the rest is hashed: an error for a long header would be a way
 // around the limit, as Envoy lets requests pass when the service fails.
 const maxKeyBytes = 512
 
-// key adds the key of a descriptor: rls:, the unit of a quota or the algorithm and the seconds of another
+// appendKey appends the key of a descriptor: rls:, the unit of a quota or the algorithm and the seconds of another
 // limit, and the domain, keys and values, each behind its length. So no two lists of entries have the same
 // key, and neither do limits whose states differ in kind.
 //
 //	rls:minute:2:rl3:foo4:bar1
 //	rls:funnel-60:2:rl3:foo4:bar1
 //	rls:minute:sha256:HEX of what would follow "rls:minute:", if it is long
-func (w *words) key(r *rate, domain string, d *rlspb.RateLimitDescriptor, m *envoyconfig.Match) {
-	from := len(w.buf)
-	w.buf = append(w.buf, "rls:"...)
+func appendKey(b []byte, r *rate, domain string, d *rlspb.RateLimitDescriptor, m *envoyconfig.Match) []byte {
+	b = append(b, "rls:"...)
 	if r.algorithm == namedlimit.Quota {
-		w.buf = append(w.buf, r.unit...)
+		b = append(b, r.unit...)
 	} else {
-		w.buf = append(append(w.buf, r.algorithm.String()...), '-')
-		w.buf = strconv.AppendInt(w.buf, r.periodSec, 10)
+		b = append(append(b, r.algorithm.String()...), '-')
+		b = strconv.AppendInt(b, r.periodSec, 10)
 	}
-	w.buf = append(w.buf, ':')
-	parts := len(w.buf)
-	w.part(domain)
+	b = append(b, ':')
+	parts := len(b)
+	b = appendPart(b, domain)
 	for i, e := range d.Entries {
-		w.part(e.GetKey())
-		w.part(m.Value(i, e.GetValue()))
+		b = appendPart(appendPart(b, e.GetKey()), m.Value(i, e.GetValue()))
 	}
-	if len(w.buf)-parts > maxKeyBytes {
-		sum := sha256.Sum256(w.buf[parts:])
-		w.buf = hex.AppendEncode(append(w.buf[:parts], "sha256:"...), sum[:])
+	if len(b)-parts > maxKeyBytes {
+		sum := sha256.Sum256(b[parts:])
+		b = hex.AppendEncode(append(b[:parts], "sha256:"...), sum[:])
 	}
-	w.end(from)
+	return b
 }
 
-func (w *words) part(s string) {
-	w.buf = append(strconv.AppendInt(w.buf, int64(len(s)), 10), ':')
-	w.buf = append(w.buf, s...)
+func appendPart(b []byte, s string) []byte {
+	b = append(strconv.AppendInt(b, int64(len(s)), 10), ':')
+	return append(b, s...)
 }
 
 // hitsOf returns the units of a descriptor: its own, of which 0 only looks, or the request's.

@@ -19,14 +19,17 @@ import (
 	"cellserver/internal/decide/envoyconfig"
 	"cellserver/internal/edge/door"
 	"cellserver/internal/edge/rls/rlspb"
+	"cellserver/internal/limiter/calendar"
 	"cellserver/internal/redis/reply"
 	"cellserver/internal/wire/acl"
 )
 
-// Config configures a Service. Log is required.
+// Config configures a Service. Calendars and Log are required.
 type Config struct {
 	// Rules returns the configuration. Without it, or without rules, only limits that requests bring apply.
 	Rules func() *envoyconfig.Rules
+	// Calendars has the windows of quotas.
+	Calendars *calendar.Set
 	// Headers adds RateLimit-Limit, -Remaining and -Reset, as LIMIT_RESPONSE_HEADERS_ENABLED does.
 	Headers bool
 	// Metadata adds dynamic metadata to responses, as RESPONSE_DYNAMIC_METADATA does.
@@ -132,7 +135,7 @@ func (s *Service) admit(c *door.Conn, r *http.Request) (*acl.User, error) {
 	case c.IsStranger(user):
 		return nil, errNoToken
 	case s.config.Loading != nil && s.config.Loading():
-		return nil, &answerError{reply.Answer{Error: string(reply.ErrLoading)}}
+		return nil, reply.ErrLoading
 	}
 	return user, nil
 }

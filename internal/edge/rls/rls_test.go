@@ -285,9 +285,7 @@ func TestKeys(t *testing.T) {
 		for i := 0; i < len(tt.entries); i += 2 {
 			d.Entries = append(d.Entries, &rlspb.RateLimitDescriptor_Entry{Key: tt.entries[i], Value: tt.entries[i+1]})
 		}
-		w := words{}
-		w.key(&tt.rate, tt.domain, d, &envoyconfig.Match{})
-		key := string(w.args[0])
+		key := string(appendKey(nil, &tt.rate, tt.domain, d, &envoyconfig.Match{}))
 		if tt.want != "" && key != tt.want {
 			t.Errorf("got %s, want %s", key, tt.want)
 		}

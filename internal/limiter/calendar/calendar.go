@@ -72,6 +72,20 @@ func (s Spec) Normal() Spec {
 	return s
 }
 
+// Options returns the options of a command that tell the windows from those of the same unit in UTC.
+func (s Spec) Options() (words []string) {
+	if s.Zone != "" {
+		words = append(words, "TZ", s.Zone)
+	}
+	if start := s.Start.Text(s.Every); start != "" {
+		words = append(words, "START", start)
+	}
+	if s.Epoch {
+		words = append(words, "EPOCH")
+	}
+	return words
+}
+
 // Check returns an error for a Spec that has no windows. It does not look up the zone.
 func (s Spec) Check() error {
 	s = s.Normal()

@@ -33,24 +33,33 @@ func check(named *namedlimit.Registry) Request {
 		if debits && (len(options) > 1 || !isDebit(options[0])) {
 			return reply.Error(checkUsage)
 		}
-		return Named(named, q, db, args[1], args[2], quantity, debits, joined)
+		_, err := Named(named.Limits(), named.Now, q, db, args[1], args[2], quantity, FlagsOf(debits), joined)
+		return err
 	}
 }
 
-// Named makes a request, or a debit, of a key under the name of a limit.
-func Named(named *namedlimit.Registry, q *store.Request, db uint16, name, key []byte, quantity int64, debits bool, joined *[]byte) error {
-	limit := named.Lookup(name)
-	if limit == nil {
-		return noLimit(name)
-	}
-	by := limit.Named(key, named.Now)
-	q.Rule = limiter.OfNamed(by)
+// FlagsOf returns the flags of a request, or of a debit.
+func FlagsOf(debits bool) limiter.Flags {
 	if debits {
+		return limiter.Debit
+	}
+	return 0
+}
+
+// Named makes a request, or a debit, of a key under the name of a limit, and returns what decides it.
+func Named(limits namedlimit.Limits, now func() int64, q *store.Request, db uint16, name, key []byte, quantity int64, flags limiter.Flags, joined *[]byte) (*namedlimit.Policy, error) {
+	limit := limits.Lookup(name)
+	if limit == nil {
+		return nil, noLimit(name)
+	}
+	by, policy := limit.Named(key, now)
+	q.Rule = limiter.OfNamed(by)
+	if flags&limiter.Debit != 0 {
 		if err := checkDebit(quantity); err != nil {
-			return err
+			return nil, err
 		}
 		if !by.Debits() {
-			return reply.Error("ERR the limit '" + limit.Name + "' has an exact sliding window for this key, which has no DEBIT; use an approximate one")
+			return nil, reply.Error("ERR the limit '" + limit.Name + "' has an exact sliding window for this key, which has no DEBIT; use an approximate one")
 		}
 		q.Rule.Flags = limiter.Debit
 	}
@@ -58,7 +67,7 @@ func Named(named *namedlimit.Registry, q *store.Request, db uint16, name, key []
 	*joined = catalog.AppendJoined(*joined, name, key)
 	q.Key = store.Key{DB: db, Name: (*joined)[from:len(*joined):len(*joined)]}
 	q.Quantity = quantity
-	return nil
+	return policy, nil
 }
 
 func noLimit(name []byte) error {

@@ -36,11 +36,7 @@ func quota(calendars *calendar.Set) Request {
 		if err := quotaOptions(&limit, calendars, every, options); err != nil {
 			return err
 		}
-		if err := limit.Build(&q.Rule); err != nil {
-			return reply.Cell(err.Error())
-		}
-		q.Key, q.Quantity = store.Key{DB: db, Name: args[1]}, quantity
-		return checkFlags(&limit, quantity)
+		return Own(q, db, &limit, args[1], quantity)
 	}
 }
 

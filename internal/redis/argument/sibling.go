@@ -88,11 +88,16 @@ func (s *sibling) request(q *store.Request, db uint16, args [][]byte, _ funnel.R
 			return reply.Cell(s.usage)
 		}
 	}
-	if err := limit.Build(&q.Rule); err != nil {
+	return Own(q, db, &limit, args[s.keyAt], n[s.numbers])
+}
+
+// Own makes a request of a key by a limit of the caller's own.
+func Own(q *store.Request, db uint16, s *limiter.Spec, key []byte, quantity int64) error {
+	if err := s.Build(&q.Rule); err != nil {
 		return reply.Cell(err.Error())
 	}
-	q.Key, q.Quantity = store.Key{DB: db, Name: args[s.keyAt]}, n[s.numbers]
-	return checkFlags(&limit, q.Quantity)
+	q.Key, q.Quantity = store.Key{DB: db, Name: key}, quantity
+	return checkFlags(s, quantity)
 }
 
 // checkFlags refuses a debit that its kind does not have, or that is none.

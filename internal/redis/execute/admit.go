@@ -26,13 +26,46 @@ func (x *Executor) Admit(c *catalog.Command, args [][]byte) (*catalog.Command, e
 			return c, err
 		}
 	}
+	return c, x.mayUse(c, c.Keys.Longest(args))
+}
+
+// admitKey is Admit of a request by value: about a key, or one under the name of a limit. returns reports that it
+// returns units. The first of the words is that by which rules may tell calls apart, if it is not the name or the
+// key.
+func (x *Executor) admitKey(c *catalog.Command, limit, key []byte, returns bool, words ...[]byte) error {
+	if err := x.authenticate(c); err != nil {
+		return err
+	}
+	longest := len(key)
+	if limit != nil {
+		longest += len(limit) + len(":")
+	}
+	if c.Asks(x.User) {
+		first := key
+		if limit != nil {
+			first, key = limit, catalog.AppendJoined(nil, limit, key)
+		}
+		if len(words) > 0 {
+			first = words[0]
+		}
+		reason, object, refund := c.CheckKey(x.User, first, key, returns)
+		x.noteDenied(reason, object)
+		if err := x.denial(c, reason, object, refund); err != nil {
+			return err
+		}
+	}
+	return x.mayUse(c, longest)
+}
+
+// mayUse refuses what the server's state or the length of the longest key forbids.
+func (x *Executor) mayUse(c *catalog.Command, longest int) error {
 	if err := x.Engine.MayUse(c); err != nil {
-		return c, err
+		return err
 	}
-	if most := x.Engine.Config.MaxKeyBytes; c.Keys.Longest(args) > most {
-		return c, reply.KeyTooLong(most)
+	if most := x.Engine.Config.MaxKeyBytes; longest > most {
+		return reply.KeyTooLong(most)
 	}
-	return c, nil
+	return nil
 }
 
 // AdmitBegin checks the number of arguments and the first of them.
@@ -41,10 +74,8 @@ func (x *Executor) AdmitBegin(c *catalog.Command, args [][]byte, count int) (*ca
 	if err != nil {
 		return c, err
 	}
-	if c.Flags&catalog.FlagNoAuth == 0 && !x.Authenticated {
-		if x.Greet(); !x.Authenticated { // the password may have changed since the client connected
-			return c, reply.ErrNoAuth
-		}
+	if err := x.authenticate(c); err != nil {
+		return c, err
 	}
 	// Commands that exist nowhere have no access rules.
 	if c.Refusal != "" && !x.Engine.Config.Catalog.IsRuled(c) {
@@ -54,6 +85,16 @@ func (x *Executor) AdmitBegin(c *catalog.Command, args [][]byte, count int) (*ca
 		return c, x.Role.Words().Forbidden()
 	}
 	return c, nil
+}
+
+// authenticate refuses a command of nobody known.
+func (x *Executor) authenticate(c *catalog.Command) error {
+	if c.Flags&catalog.FlagNoAuth == 0 && !x.Authenticated {
+		if x.Greet(); !x.Authenticated { // the password may have changed since the client connected
+			return reply.ErrNoAuth
+		}
+	}
+	return nil
 }
 
 // Find returns the subcommand of a call, or the command. It reads the first argument; count includes the
@@ -81,15 +122,25 @@ func (x *Executor) Denied(c *catalog.Command, args [][]byte) (reason acl.Reason,
 		return acl.Allowed, "", false
 	}
 	reason, object, refund = c.Check(x.User, args)
+	x.noteDenied(reason, object)
+	return reason, object, refund
+}
+
+// noteDenied logs a denial by the user's rules.
+func (x *Executor) noteDenied(reason acl.Reason, object string) {
 	if reason != acl.Allowed {
 		x.noteDenial(acl.Denial{Reason: reason, Object: object, Username: x.User.Name()})
 	}
-	return reason, object, refund
 }
 
 // permit refuses a command that the user's rules deny.
 func (x *Executor) permit(c *catalog.Command, args [][]byte) error {
 	reason, object, refund := x.Denied(c, args)
+	return x.denial(c, reason, object, refund)
+}
+
+// denial returns the error of a denied command, nil for an allowed one.
+func (x *Executor) denial(c *catalog.Command, reason acl.Reason, object string, refund bool) error {
 	if reason == acl.Allowed {
 		return nil
 	}

@@ -13,18 +13,19 @@ import (
 // Batch adds a call to the batch. An error in its arguments is replied after the batch. It returns false,
 // without effect, while an earlier batch is unanswered.
 func (x *Executor) Batch(c *catalog.Command, args [][]byte) (done bool) {
-	if x.Scratch.batchOf != c && !x.Flush() {
+	to, ok := x.begin(c)
+	if !ok {
 		return false
 	}
-	x.Scratch.batchOf = c
-	err := x.request(c, args)
+	err := x.Engine.requests[c.ID](to, x.DB, args, x.Engine.Config.Reading, &x.Scratch.joined)
+	if err == nil {
+		err = x.enter(to)
+	}
 	if err != nil && !x.Flush() {
 		return false
 	}
 	if err != nil {
-		x.Scratch.forget(nil)
-		x.Scratch.Local.Called(c, 1)
-		x.FailCommand(c, args, err)
+		x.failBatched(c, args, err)
 	}
 	if x.Monitored {
 		x.Tell(c, args)
@@ -32,36 +33,44 @@ func (x *Executor) Batch(c *catalog.Command, args [][]byte) (done bool) {
 	return true
 }
 
-// request adds a call to the batch, which Flush decides.
-func (x *Executor) request(c *catalog.Command, args [][]byte) error {
-	batch := x.Scratch.batch
-	n := len(batch)
-	batch = batch[:n+1] // a full batch has been flushed
-	if err := x.Engine.requests[c.ID](&batch[n], x.DB, args, x.Engine.Config.Reading, &x.Scratch.joined); err != nil {
-		return err
+// begin returns the place for a request of a command behind the batch. ok is false while an earlier batch is
+// unanswered.
+func (x *Executor) begin(c *catalog.Command) (q *store.Request, ok bool) {
+	if x.Scratch.batchOf != c && !x.Flush() {
+		return nil, false
 	}
-	if batch[n].Rule.Kind == limiter.Value {
-		x.prepareValue(&batch[n])
-	} else if x.Valued {
-		precise(&batch[n])
+	x.Scratch.batchOf = c
+	n := len(x.Scratch.batch) // a full batch has been flushed
+	return &x.Scratch.batch[:n+1][n], true
+}
+
+// enter adds the request behind the batch to it, if it is admitted. Flush decides the batch.
+func (x *Executor) enter(q *store.Request) error {
+	if q.Rule.Kind == limiter.Value {
+		x.prepareValue(q)
 	}
-	if batch[n].Quantity < 0 {
+	if q.Quantity < 0 {
 		if err := x.Engine.refusal(); err != nil {
-			clear(batch[n:])
 			return err
 		}
 	}
-	if x.Scratch.limitsNewKeys && batch[n].MakesKey() {
-		if err := x.mayMakeKey(&batch[n].Key); err != nil {
-			clear(batch[n:])
+	if x.Scratch.limitsNewKeys && q.MakesKey() {
+		if err := x.mayMakeKey(&q.Key); err != nil {
 			return err
 		}
 	}
-	x.Scratch.batch = batch
-	if len(batch) == maxBatch {
+	n := len(x.Scratch.batch) + 1
+	if x.Scratch.batch = x.Scratch.batch[:n]; n == maxBatch {
 		x.Flush()
 	}
 	return nil
+}
+
+// failBatched replies with the error of a call whose request is none of the batch, which is answered.
+func (x *Executor) failBatched(c *catalog.Command, args [][]byte, err error) {
+	x.Scratch.forget(x.Scratch.batch[:1])
+	x.Scratch.Local.Called(c, 1)
+	x.FailCommand(c, args, err)
 }
 
 // Flush decides the batch and replies. It returns false if the answers come later: then the session waits.
@@ -134,38 +143,11 @@ func (x *Executor) replyRequest(c *catalog.Command, q *store.Request) {
 		if err := x.replyValue(q); err != nil {
 			x.FailCommand(c, nil, err)
 		}
-		x.Collect()
-	case x.Valued:
-		x.Scratch.Answers = append(x.Scratch.Answers, AnswerOf(q))
+	case x.Asked != nil:
+		x.Asked.decide(q)
 	default:
 		Result(&x.W, &q.Result)
 	}
-}
-
-// Request reads a call of a batched command for Call.Together.
-func (x *Executor) Request(q *store.Request, c *catalog.Command, args [][]byte, joined *[]byte) error {
-	if err := x.Engine.requests[c.ID](q, x.DB, args, x.Engine.Config.Reading, joined); err != nil {
-		return err
-	}
-	if q.Quantity < 0 {
-		return reply.Cell("quantity must be at least 0 where several are decided in one step")
-	}
-	precise(q)
-	return nil
-}
-
-// precise has a request answered in milliseconds, with the results of a named limit's rules.
-func precise(q *store.Request) {
-	q.Rule.Unit = funnel.Milliseconds
-	if n, ok := q.Rule.Shared.(*limiter.NamedLimit); ok {
-		q.Rule.Shared = n.Precise()
-	}
-}
-
-// AnswerOf returns the answer to a decided request.
-func AnswerOf(q *store.Request) reply.Answer {
-	by, _ := q.Rule.Shared.(*limiter.NamedLimit)
-	return reply.Answer{Result: q.Result, By: by}
 }
 
 // countNamed counts decisions by named limits.

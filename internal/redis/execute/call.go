@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"cellserver/internal/decide/queue"
-	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
 	"cellserver/internal/redis/argument"
 	"cellserver/internal/redis/reply"
@@ -87,9 +86,6 @@ func (c Call) apply(key store.Key, step store.Step) error {
 func (c Call) Operate(name []byte, o *limiter.Operation) error {
 	shared := &c.x.Scratch.operation // avoids an allocation
 	*shared = *o
-	if c.x.Valued {
-		shared.Unit = funnel.Milliseconds
-	}
 	err := c.Apply(name, shared)
 	*o = *shared
 	return err

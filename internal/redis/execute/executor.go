@@ -29,7 +29,6 @@ type Executor struct {
 	Authenticated bool
 	Monitored     bool // by any client
 	Wrote         bool // a change that later replies report
-	Valued        bool // Scratch.Answers takes the replies, in milliseconds, instead of W
 	Forbidden     catalog.Flag
 	Status        peer.Status
 	Replies       ReplyMode
@@ -42,6 +41,7 @@ type Executor struct {
 	inProgram        bool // the interpreter repeats, and logs, its refusals
 	Subscribed       bool // to Sentinel's channel
 
+	Asked   Ask // by value, and takes the decisions instead of W; nil for a client of RESP
 	Client  *clients.Client
 	Effects Effects
 	NewKeys *NewKeys // made in attempts of EXEC or a script; else nil
@@ -71,9 +71,6 @@ type Scratch struct {
 	Told      []Told
 	// WatchedKeys counts keys watched and unwatched since the session's last turn.
 	WatchedKeys int
-
-	// Answers takes the replies of a Valued Executor.
-	Answers []reply.Answer
 
 	call    [8][]byte // of a script that is a single call
 	batch   []store.Request
@@ -134,7 +131,6 @@ func (x *Executor) Within(role Role, in *transact.Space) (*Executor, *Kept) {
 		Monitored:     x.Monitored,
 		Space:         in,
 		NewKeys:       x.NewKeys,
-		Valued:        x.Valued,
 	}
 	kept := &Kept{x: inner}
 	inner.Effects = kept
@@ -154,7 +150,7 @@ func (x *Executor) Begin() {
 func (x *Executor) End() {
 	s := x.Scratch
 	clear(s.batch) // not empty after a panic
-	s.batch, s.Answers = s.batch[:0], nil
+	s.batch = s.batch[:0]
 	if cap(s.Args) > maxScratchArgs {
 		s.Args = nil
 	}
@@ -227,7 +223,9 @@ func (x *Executor) count(c *catalog.Command, args [][]byte, beganNs int64) {
 	ns := endedNs - beganNs
 	x.Scratch.endedNs = endedNs
 	x.Scratch.Local.Took(c, false, ns, ns)
-	x.Engine.Config.Records.Slow(c, args, x.Client, beganNs+ns, ns)
+	if records := x.Engine.Config.Records; records.Slowness.IsSlow(ns) {
+		records.SlowCall(c, x.Shown(c, args), x.Client, beganNs+ns, ns)
+	}
 	x.spend(max(int(ns), c.Cost.Call))
 }
 
@@ -257,29 +255,25 @@ func (x *Executor) FailCommand(c *catalog.Command, args [][]byte, err error) {
 // Fail replies with an error of a call, possibly unknown. The batch before it is answered.
 func (x *Executor) Fail(c *catalog.Command, args [][]byte, err error) {
 	text := reply.Text(err)
-	x.Engine.Config.Records.Errors.Count(observe.ErrorReply{Text: text, Command: c, Args: args, By: x.Client})
-	x.Scratch.LastError = text
-	if x.Valued {
-		x.Scratch.Answers = append(x.Scratch.Answers, reply.Answer{Error: text})
+	x.noteError(observe.ErrorReply{Text: text, Command: c, Args: args, By: x.Client})
+	if x.Asked != nil {
+		x.Asked.fail(reply.Error(text))
 		return
 	}
 	x.W.Error(text)
 }
 
-// Replied returns the position after the replies, in bytes or answers.
-func (x *Executor) Replied() int {
-	if x.Valued && len(x.W.Buf) > 0 {
-		return len(x.Scratch.Answers) + 1 // see Collect
-	}
-	return len(x.W.Buf) + len(x.Scratch.Answers)
+func (x *Executor) noteError(e observe.ErrorReply) {
+	x.Engine.Config.Records.Errors.Count(e)
+	x.Scratch.LastError = e.Text
 }
 
-// Collect turns the reply to a command of a Valued Executor into an answer.
-func (x *Executor) Collect() {
-	if x.Valued && len(x.W.Buf) > 0 {
-		x.Scratch.Answers = append(x.Scratch.Answers, reply.Answer{Reply: x.W.Buf})
-		x.W.Buf = nil
+// Replied returns the position after the replies, in bytes or decisions.
+func (x *Executor) Replied() int {
+	if x.Asked != nil {
+		return x.Asked.Decided()
 	}
+	return len(x.W.Buf)
 }
 
 // NoteTold marks one reply, between two positions, as reporting a change.

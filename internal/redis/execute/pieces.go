@@ -106,7 +106,7 @@ func (x *Executor) TakeOver(p Parts) {
 func (x *Executor) replyReads(c *catalog.Command, batch []store.Request) {
 	from := len(x.W.Buf)
 	for i := range batch {
-		if len(x.W.Buf)-from >= PieceBytes && !x.Valued {
+		if len(x.W.Buf)-from >= PieceBytes {
 			x.readInTurns(c, batch[i:])
 			return
 		}

@@ -21,7 +21,7 @@ func (x *Executor) RunProgram(script *lua.Script, keys, argv [][]byte) bool {
 	switch {
 	case script.Program == nil || len(keys) == 0 || len(keys) > maxProgramKeys || !e.isShort(keys, argv):
 		return false
-	case x.HoldsKeys || x.Valued || x.Monitored || e.Stage.Txs == nil || e.Config.Gate.Interferes() || e.refusal() != nil:
+	case x.HoldsKeys || x.Monitored || e.Stage.Txs == nil || e.Config.Gate.Interferes() || e.refusal() != nil:
 		return false
 	}
 	if x.Scratch.program == nil {

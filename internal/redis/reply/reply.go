@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"cellserver/internal/funnel"
-	"cellserver/internal/limiter"
 	"cellserver/internal/resp"
 	"cellserver/internal/store"
 	"cellserver/internal/wire/catalog"
@@ -103,16 +102,8 @@ func Text(err error) string {
 	}
 }
 
-// Answer is a reply as a value.
-type Answer struct {
-	Result funnel.Result       // of a batched command, in milliseconds
-	By     *limiter.NamedLimit // decided a named limit's request, with its rules' results; else nil
-	Reply  []byte              // of another command, in RESP3; nil for a Result
-	Error  string              // as sent to Redis clients, with its code; empty for a Result or a Reply
-}
-
 // Code returns the error's first word, which identifies it.
-func (a Answer) Code() string {
-	code, _, _ := strings.Cut(a.Error, " ")
+func (e Error) Code() string {
+	code, _, _ := strings.Cut(string(e), " ")
 	return code
 }

@@ -75,9 +75,6 @@ const (
 	ErrOneCallScript Error = "ERR over a remote store (--store) a script is executed only if it is one call of CL.THROTTLE or of a command like it; " +
 		"send its commands one by one, or between MULTI and EXEC"
 
-	// ErrNotSubmitted refuses a command about the connection or all keys to a caller that expects values.
-	ErrNotSubmitted Error = "ERR this command is only for clients that speak RESP"
-
 	ErrNoTransactions Error = "ERR the store of this server has no transactions; send the commands one by one"
 	ErrNoWatch        Error = "ERR the store of this server cannot watch keys"
 	ErrNoWalk         Error = "ERR the store of this server has no commands about all keys"
@@ -180,4 +177,4 @@ func TooManyNewKeys(perSec int) error {
 const tooManyNewKeys = " new keys per second from this address, the limit of --max-new-keys-per-second; existing keys still answer"
 
 // IsTooManyNewKeys reports whether the error is that of TooManyNewKeys, which passes.
-func (a Answer) IsTooManyNewKeys() bool { return strings.HasSuffix(a.Error, tooManyNewKeys) }
+func (e Error) IsTooManyNewKeys() bool { return strings.HasSuffix(string(e), tooManyNewKeys) }

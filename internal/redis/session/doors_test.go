@@ -14,10 +14,10 @@ import (
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/keep/persist"
 	"cellserver/internal/keep/persist/disk/disktest"
+	"cellserver/internal/redis/argument"
 	"cellserver/internal/redis/commands"
 	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/redis/execute"
-	"cellserver/internal/redis/reply"
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
 	"cellserver/internal/store/storetest"
@@ -60,38 +60,29 @@ func (d door) feed(t *testing.T, calls [][]string) (replies []string) {
 	return replies
 }
 
-// submit executes calls as values and returns their answers in words.
-func (d door) submit(_ *testing.T, calls [][]string) (replies []string) {
-	var in []peer.Call
+// ask asks for calls by value and returns the decisions in words, or nil if a call has no like.
+func (d door) ask(_ *testing.T, calls [][]string) (replies []string) {
+	asked := &execute.Requests{}
 	for _, call := range calls {
-		var args peer.Call
-		for _, word := range call {
-			args = append(args, []byte(word))
+		q, ok := commandstest.Request(call...)
+		if !ok {
+			return nil
 		}
-		in = append(in, args)
+		asked.All = append(asked.All, q)
 	}
-	var out []reply.Answer
-	for {
-		n, appended, status := d.s.Submit(in, out)
-		in, out = in[n:], appended
-		if !d.goesOn(status, len(in)) {
-			break
-		}
+	for d.goesOn(d.s.Ask(asked), 0) {
+		continue
 	}
-	for i, a := range out {
-		if a.Error != "" {
-			replies = append(replies, "-"+a.Error)
-			continue
-		}
-		if a.Reply != nil {
-			replies = append(replies, string(a.Reply))
+	for i, q := range asked.All {
+		if q.Err != "" {
+			replies = append(replies, "-"+string(q.Err))
 			continue
 		}
 		seconds := seconds
 		if calls[i][0] == "CL.PTHROTTLE" {
 			seconds = func(ms int64) int64 { return ms }
 		}
-		r := &a.Result
+		r := &q.Result
 		replies = append(replies, fmt.Sprint([]int64{execute.LimitedInt(r.Limited), r.Limit, r.Remaining, seconds(r.RetryAfter), seconds(r.ResetAfter)}))
 	}
 	return replies
@@ -147,8 +138,8 @@ func rules() []rule {
 
 func rulesOfUsers() []rule {
 	return []rule{
-		{name: "no user", change: func(_ *testing.T, c *commands.Config) { c.Users.SetDefaultPassword("pw") }, calls: call16 + "\nNOSUCH",
-			want: []string{"-NOAUTH", "-ERR unknown command"}},
+		{name: "no user", change: func(_ *testing.T, c *commands.Config) { c.Users.SetDefaultPassword("pw") }, calls: call16, want: []string{"-NOAUTH"}},
+		{name: "no user and no command", change: func(_ *testing.T, c *commands.Config) { c.Users.SetDefaultPassword("pw") }, calls: "NOSUCH", want: []string{"-ERR unknown command"}},
 		{name: "a password that was taken away", change: func(_ *testing.T, c *commands.Config) { c.Users.SetDefaultPassword("pw") },
 			then: func(_ *testing.T, r *commandstest.Harness) { r.Config.Users.SetDefaultPassword("") }, calls: call16, want: []string{oneOf16}},
 		{name: "no right to the command", user: "~* +cl.check", calls: call16, want: []string{"-NOPERM this user has no permissions to run"}},
@@ -168,6 +159,7 @@ func rulesOfArguments() []rule {
 		{name: "unknown commands", calls: strings.Repeat("NOSUCH a\n", 30), want: slices.Repeat([]string{"-ERR unknown command 'NOSUCH'"}, 30)},
 		{name: "a refused command", calls: "PSUBSCRIBE a", want: []string{"-ERR "}},
 		{name: "too few arguments", calls: "CL.CHECK a\n" + call16 + " 1 1\nCL.THROTTLE k 1", want: []string{"-ERR wrong number", "-", "-"}},
+		{name: "a limit that is none", calls: "CL.THROTTLE k 15 0 60\n" + call16 + "\nCL.FIXEDWINDOW f -1 60", want: []string{"-Cell error", oneOf16, "-Cell error"}},
 		{name: "arguments that are none", calls: "CL.THROTTLE k x 30 60\n" + call16 + "\nCL.THROTTLE k 15 0 60\nCL.FIXEDWINDOW f 5 60 1 WHAT",
 			want: []string{"-Cell error", oneOf16, "-Cell error", "-"}},
 		{name: "a long key", calls: "CL.THROTTLE " + long + " 15 30 60\n" + call16, want: []string{"-ERR key is longer than", oneOf16}},
@@ -179,8 +171,9 @@ func rulesOfArguments() []rule {
 		{name: "a turn", still: true, before: "CL.THROTTLE k 0 1 3600\r\n", waiter: "CL.BTHROTTLE k 0 1 3600 1 7000\r\n", calls: "CL.THROTTLE k 0 1 3600 -1\nCL.THROTTLE k 0 1 3600",
 			want: []string{"[0 1 0", "[1 1 0"}},
 		{name: "every kind", calls: call16 + "\nRL.THROTTLE r 15 30 60\nCL.REFUND k 15 30 60\nCL.PTHROTTLE p 15 30 60\nCL.TOKENBUCKET t 15 30 60\n" +
-			"CL.FIXEDWINDOW f 5 60\nCL.SLIDINGWINDOW s 5 60\nCL.SLIDINGWINDOW a 5 60 APPROX\nCL.BUCKET TAKE b 1 0",
-			want: []string{oneOf16, oneOf16, "[0 16 16", "[0 16", "[0 15", "[0 5", "[0 5", "[0 5", "[0 "}},
+			"CL.FIXEDWINDOW f 5 60\nCL.SLIDINGWINDOW s 5 60\nCL.SLIDINGWINDOW a 5 60 APPROX",
+			want: []string{oneOf16, oneOf16, "[0 16 16", "[0 16", "[0 15", "[0 5", "[0 5", "[0 5"}},
+		{name: "a bucket", calls: "CL.BUCKET TAKE b 1 0", want: []string{"[0 "}},
 		{name: "many calls", calls: strings.Repeat(call16+"\n", 1000), want: slices.Concat([]string{oneOf16}, slices.Repeat([]string{"["}, 999))},
 		{name: "new keys", then: func(_ *testing.T, r *commandstest.Harness) { r.Engine.NewKeys.Limit(2) },
 			calls: "CL.THROTTLE a 15 30 60\nCL.THROTTLE b 15 30 60\nCL.THROTTLE c 15 30 60\nCL.THROTTLE a 15 30 60\nCL.FIXEDWINDOW d 5 60",
@@ -197,9 +190,9 @@ func rulesOfStores() []rule {
 	return []rule{
 		{name: "loading", still: true, change: kept(0, false), calls: call16 + "\n" + call16, want: []string{"-LOADING", "-LOADING"}},
 		{name: "a disk", still: true, change: kept(0, true), then: func(*testing.T, *commandstest.Harness) { disk.hangs.Store(true) }, waited: func(*commands.Config) { disk.hangs.Store(false) },
-			calls: call16 + " 0\n" + call16 + "\n" + call16 + "\nCL.THROTTLE other x 30 60\nCL.THROTTLE k 0 1 60", want: []string{"[0 16 16", oneOf16, "[0 16 14", "-Cell", "["}},
+			calls: call16 + " 0\n" + call16 + "\n" + call16 + "\nCL.THROTTLE other 15 0 60\nCL.THROTTLE k 0 1 60", want: []string{"[0 16 16", oneOf16, "[0 16 14", "-Cell", "["}},
 		{name: "a disk that is late", still: true, change: kept(time.Millisecond, true), then: func(*testing.T, *commandstest.Harness) { disk.hangs.Store(true) },
-			calls: call16 + " 0\n" + call16 + "\n" + call16 + "\nCL.THROTTLE other x 30 60\nCL.CHECK nosuch k\n" + call16, want: []string{"[0 16 16", "-MISCONF the disk", "-MISCONF the disk", "-Cell", "-", "-MISCONF the disk"}},
+			calls: call16 + " 0\n" + call16 + "\n" + call16 + "\nCL.THROTTLE other 15 0 60\nCL.CHECK nosuch k\n" + call16, want: []string{"[0 16 16", "-MISCONF the disk", "-MISCONF the disk", "-Cell", "-", "-MISCONF the disk"}},
 		{name: "a disk that fails", still: true, change: kept(time.Millisecond, true), then: func(t *testing.T, r *commandstest.Harness) {
 			disk.fails.Store(true)
 			commandstest.Say(t, r.Session(), "CL.THROTTLE a 15 30 60\r\n")
@@ -210,9 +203,9 @@ func rulesOfStores() []rule {
 		{name: "no memory", change: func(_ *testing.T, c *commands.Config) { c.Store.(*shard.Store).SetMaxBytes(1, store.NoEviction) },
 			calls: call16 + "\n" + call16 + " 0", want: []string{"-OOM", "[0 16 16"}},
 		{name: "a store that answers later", still: true, change: later, waited: func(*commands.Config) {},
-			calls: call16 + "\n" + call16 + "\nCL.FIXEDWINDOW f 5 60\nCL.THROTTLE k x 1 1\nNOSUCH\n" + call16, want: []string{oneOf16, "[0 16 14", "[0 5 4", "-Cell", "-ERR unknown", "[0 16 13"}},
+			calls: call16 + "\n" + call16 + "\nCL.FIXEDWINDOW f 5 60\nCL.THROTTLE k 1 0 1\n" + call16, want: []string{oneOf16, "[0 16 14", "[0 5 4", "-Cell", "[0 16 13"}},
 		{name: "a remote store", still: true, change: func(_ *testing.T, c *commands.Config) { c.Store = storetest.NewRemote(shard.New()) }, waited: func(*commands.Config) {},
-			calls: call16 + "\nNOSUCH\n" + call16 + "\nCL.FIXEDWINDOW k 5 60", want: []string{oneOf16, "-ERR unknown", "[0 16 14", "-WRONGTYPE"}},
+			calls: call16 + "\nCL.THROTTLE k 1 0 1\n" + call16 + "\nCL.FIXEDWINDOW k 5 60", want: []string{oneOf16, "-Cell", "[0 16 14", "-WRONGTYPE"}},
 		{name: "a remote store that is down", still: true, change: func(_ *testing.T, c *commands.Config) {
 			on := storetest.NewRemote(shard.New())
 			on.Fail(store.Failure{Line: storetest.LineDown})
@@ -307,7 +300,7 @@ func (u rule) observe(t *testing.T, ask func(d door, t *testing.T, calls [][]str
 	}
 	var calls [][]string
 	for line := range strings.Lines(u.calls) {
-		calls = append(calls, strings.Fields(line))
+		calls = append(calls, spelled(strings.Fields(line)))
 	}
 	d := door{s: client, waited: func() {
 		if s.waited = true; u.waited != nil {
@@ -336,11 +329,25 @@ func (u rule) observe(t *testing.T, ask func(d door, t *testing.T, calls [][]str
 	return s
 }
 
-// TestEveryDoorHasTheSameRules: fed and submitted calls have equal answers, counts, log lines and INFO.
+// spelled returns a call as that which is like its request.
+func spelled(call []string) []string {
+	q, ok := commandstest.Request(call...)
+	if !ok {
+		return call
+	}
+	call = nil
+	for _, word := range argument.Words(q.Command, q.Limit, q.Key, &q.Spec, q.Quantity, false) {
+		call = append(call, string(word))
+	}
+	return call
+}
+
+// TestEveryDoorHasTheSameRules: fed and asked calls have equal answers, counts, log lines and INFO.
 func TestEveryDoorHasTheSameRules(t *testing.T) {
+	compared := 0
 	for _, u := range rules() {
 		t.Run(u.name, func(t *testing.T) {
-			fed, submitted := u.observe(t, door.feed), u.observe(t, door.submit)
+			fed, asked := u.observe(t, door.feed), u.observe(t, door.ask)
 			if len(fed.replies) != len(u.want) {
 				t.Fatalf("%d replies, want %d: %q", len(fed.replies), len(u.want), fed.replies)
 			}
@@ -349,48 +356,48 @@ func TestEveryDoorHasTheSameRules(t *testing.T) {
 					t.Errorf("reply %d is %q, want %q", i, got, u.want[i])
 				}
 			}
-			if !slices.Equal(submitted.replies, fed.replies) {
-				t.Errorf("submitted, it is answered\n%q\nand fed\n%q", submitted.replies, fed.replies)
+			if u.waited != nil && !fed.waited {
+				t.Error("fed it does not wait")
 			}
-			if u.waited != nil && !fed.waited || fed.waited != submitted.waited {
-				t.Errorf("fed it waits: %t, and submitted: %t", fed.waited, submitted.waited)
+			if asked.replies == nil {
+				return
 			}
-			if submitted.readings != fed.readings {
-				t.Errorf("submitted, it reads the clock %d times, and fed %d", submitted.readings, fed.readings)
+			compared++
+			if !slices.Equal(asked.replies, fed.replies) {
+				t.Errorf("asked, it is answered\n%q\nand fed\n%q", asked.replies, fed.replies)
 			}
-			if submitted.monitor != fed.monitor {
-				t.Errorf("submitted, MONITOR has\n%q\nand fed\n%q", submitted.monitor, fed.monitor)
+			if fed.waited != asked.waited {
+				t.Errorf("fed it waits: %t, and asked: %t", fed.waited, asked.waited)
 			}
-			if submitted.told != fed.told {
-				t.Errorf("submitted, it is told\n%s\nand fed\n%s", submitted.told, fed.told)
+			if asked.readings != fed.readings {
+				t.Errorf("asked, it reads the clock %d times, and fed %d", asked.readings, fed.readings)
+			}
+			if asked.monitor != fed.monitor {
+				t.Errorf("asked, MONITOR has\n%q\nand fed\n%q", asked.monitor, fed.monitor)
+			}
+			if asked.told != fed.told {
+				t.Errorf("asked, it is told\n%s\nand fed\n%s", asked.told, fed.told)
 			}
 		})
 	}
-}
-
-// TestSubmitRefuses commands about the connection, and goes on.
-func TestSubmitRefuses(t *testing.T) {
-	r := commandstest.New()
-	d := door{s: r.Session()}
-	got := d.submit(t, [][]string{{"PING"}, {}, strings.Fields(call16), {"MULTI"}, {"POST"}, append([]string{"DEL"}, slices.Repeat([]string{"k"}, 2000)...), strings.Fields(call16)})
-	const refused = "-ERR this command is only for clients that speak RESP"
-	want := []string{"+PONG\r\n", refused, oneOf16, refused, "-ERR unknown command 'POST', with args beginning with: ", refused, "[0 16 14 -1 4]"}
-	if !slices.Equal(got, want) {
-		t.Errorf("got  %q\nwant %q", got, want)
+	if compared < 20 {
+		t.Errorf("%d rules were compared", compared)
 	}
 }
 
-// TestSubmitDoesNotAllocate, as Feed does not.
-func TestSubmitDoesNotAllocate(t *testing.T) {
+// TestAskDoesNotAllocate, as Feed does not.
+func TestAskDoesNotAllocate(t *testing.T) {
 	if racetest.Enabled {
 		t.Skip("the race detector allocates")
 	}
 	s := commandstest.New().Session()
-	call := peer.Call{[]byte("CL.THROTTLE"), []byte("k"), []byte("1000000"), []byte("1000000"), []byte("1")}
-	calls, answers := slices.Repeat([]peer.Call{call}, 128), make([]reply.Answer, 0, 128)
+	q, _ := commandstest.Request("CL.THROTTLE", "k", "1000000", "1000000", "1")
+	all := slices.Repeat([]execute.Request{q}, 128)
+	asked := &execute.Requests{}
 	allocs := testing.AllocsPerRun(100, func() {
-		if n, got, status := s.Submit(calls, answers); n != len(calls) || len(got) != n || status != peer.NeedInput || got[0].Error != "" {
-			t.Fatalf("consumed %d, answered %v, status %d", n, got, status)
+		*asked = execute.Requests{All: all}
+		if status := s.Ask(asked); status != peer.NeedInput || asked.Left() || all[127].Err != "" {
+			t.Fatalf("status %d, %+v", status, all[127])
 		}
 	})
 	if allocs != 0 {

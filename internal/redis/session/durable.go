@@ -30,10 +30,11 @@ type unsynced struct {
 	state   atomic.Int32              // isUnsynced, then finally another
 	conn    atomic.Pointer[peer.Conn] // nil after the client's end, as the log keeps u
 	replies []byte
-	answers []reply.Answer // instead of replies, for callers that expect values
+	asked   execute.Ask    // whose decisions wait, instead of replies; else nil
+	from    int            // of those decisions
 	told    []execute.Told // those that report a change
 	status  peer.Status    // of their Feed
-	sent    int            // bytes or answers sent, or replaced by an error
+	sent    int            // bytes sent, or replaced by an error
 	// toTheEnd is set if the last reply reports a change.
 	toTheEnd bool
 }
@@ -59,7 +60,7 @@ func (u *unsynced) end(kept bool) {
 
 func (u *unsynced) abandon() {
 	u.conn.Store(nil)
-	u.replies, u.answers, u.told = nil, nil, nil
+	u.replies, u.asked, u.told = nil, nil, nil
 }
 
 // confirming holds a session's unconfirmed replies.
@@ -81,8 +82,8 @@ func (c *confirming) confirm(x *execute.Executor, from int) {
 	for i := range u.told {
 		u.told[i].From, u.told[i].To = u.told[i].From-from, u.told[i].To-from
 	}
-	if x.Valued {
-		u.answers, x.Scratch.Answers = slices.Clone(x.Scratch.Answers[from:]), x.Scratch.Answers[:from]
+	if u.asked = x.Asked; u.asked != nil {
+		u.from = from
 	} else {
 		u.replies, x.W.Buf = bytes.Clone(x.W.Buf[from:]), x.W.Buf[:from]
 	}
@@ -92,14 +93,11 @@ func (c *confirming) confirm(x *execute.Executor, from int) {
 	x.Engine.Config.Keeper.Confirm(u.end)
 }
 
-const answerBytes = 96
-
 func (u *unsynced) bytes() int {
-	bytes := len(u.replies) + len(u.answers)*answerBytes
-	for i := range u.answers {
-		bytes += len(u.answers[i].Reply)
+	if u.asked != nil {
+		return u.asked.Bytes()
 	}
-	return bytes
+	return len(u.replies)
 }
 
 // release sends the held replies. It returns false while they must wait, and if nothing may follow them.
@@ -115,7 +113,7 @@ func (c *confirming) release(x *execute.Executor, hasInput bool) bool {
 			return false
 		}
 	}
-	u.replyTo(x, len(u.replies)+len(u.answers))
+	u.replyTo(x, len(u.replies))
 	c.unsynced = nil
 	x.Client.Hold(clients.Unsynced, 0)
 	if u.status == peer.Close || u.status == peer.Abort {
@@ -130,9 +128,7 @@ func (c *confirming) release(x *execute.Executor, hasInput bool) bool {
 
 // replyTo sends the held replies up to a position.
 func (u *unsynced) replyTo(x *execute.Executor, to int) {
-	if x.Valued {
-		x.Scratch.Answers = append(x.Scratch.Answers, u.answers[u.sent:to]...)
-	} else {
+	if u.asked == nil {
 		x.W.Buf = append(x.W.Buf, u.replies[u.sent:to]...)
 	}
 }
@@ -140,6 +136,12 @@ func (u *unsynced) replyTo(x *execute.Executor, to int) {
 // replyLate replaces replies that report a change by errors. It returns false if more remain: errors may be
 // much longer, and are sent in parts.
 func (u *unsynced) replyLate(x *execute.Executor) (all bool) {
+	if u.asked != nil {
+		for _, t := range u.told {
+			x.FailLate(u.from+t.From, u.from+t.To)
+		}
+		return true
+	}
 	most := x.Replied() + feedBytes
 	for ; len(u.told) > 0; u.told = u.told[1:] {
 		t := &u.told[0]

@@ -7,7 +7,6 @@ import (
 	"cellserver/internal/redis/background"
 	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
-	"cellserver/internal/store"
 	"cellserver/internal/wire/catalog"
 	"cellserver/internal/wire/peer"
 )
@@ -38,8 +37,6 @@ type pending struct {
 	// next is a command read after a batch that could not be put back.
 	next      *parsed
 	argsBytes int // of the arguments of next and of the unfinished command
-	// together holds the requests of SubmitTogether, whose results are the answers; else nil.
-	together []store.Request
 }
 
 // waiting holds a session's unfinished command.
@@ -138,13 +135,16 @@ func (s *Session) resume() bool {
 		s.x.Fail(nil, nil, err)
 	case err != nil:
 		s.x.FailCommand(p.command, nil, err)
-	case p.command != nil && !p.muted && (s.x.Wrote || p.command.Flags&catalog.FlagWrite != 0):
-		s.x.Scratch.NoteTold(before, s.x.Replied())
+	case p.command == nil || p.muted:
+	default:
+		s.x.Settle()
+		if s.x.Wrote || p.command.Flags&catalog.FlagWrite != 0 {
+			s.x.Scratch.NoteTold(before, s.x.Replied())
+		}
 	}
 	if p.muted {
 		s.x.W.Buf = s.x.W.Buf[:before]
 	}
-	p.collect(&s.x)
 	if s.pending != p {
 		s.pending.follow(p)
 		return false
@@ -202,7 +202,6 @@ func (s *Session) done(p *pending, before int) bool {
 		s.muteFrom(before)
 	} else if p.next != nil {
 		s.goOn(*p.next)
-		s.x.Collect()
 	}
 	return s.pending == nil
 }
@@ -237,15 +236,6 @@ func (p *pending) ended(s *Session) (finish execute.Finish) {
 	p.End()
 	p.workNs = outcome.WorkNs
 	return finish
-}
-
-// collect turns the reply into answers, for callers that expect values.
-func (p *pending) collect(x *execute.Executor) {
-	if p.together == nil {
-		x.Collect()
-	} else if len(x.W.Buf) > 0 {
-		collectTogether(x, p.together)
-	}
 }
 
 // follow makes p the next part of a command.

@@ -7,7 +7,6 @@ import (
 
 	"cellserver/internal/decide"
 	"cellserver/internal/decide/clients"
-	"cellserver/internal/decide/observe"
 	"cellserver/internal/decide/queue"
 	"cellserver/internal/limiter"
 	"cellserver/internal/redis/argument"
@@ -58,16 +57,19 @@ func (r *clientRole) Deferred(c *catalog.Command, args [][]byte, beganNs int64) 
 	p.command, p.beganNs, p.handlerNs = c, beganNs, p.handedNs-beganNs
 	if p.later == nil && p.argsBytes == 0 {
 		bytes := r.ownBytes
-		if bytes == 0 {
+		switch {
+		case r.x.Asked != nil:
+			bytes = r.x.Asked.Bytes()
+		case bytes == 0:
 			bytes = argument.Memory(args)
 		}
 		r.holdArguments(r.x.Client, bytes) // at most; the handler has copied the rest
 	}
 	if p.turn != nil {
-		r.holdArguments(r.x.Client, queue.WaiterBytes+len(args[c.Keys.First])) // with the name
+		r.holdArguments(r.x.Client, queue.WaiterBytes)
 	}
 	if r.engine.Config.Records.Slowness.Any() {
-		p.args = observe.ShortArgs(observe.Redacted(c, args))
+		p.args = r.x.Shown(c, args)
 	}
 	return true
 }
@@ -111,13 +113,8 @@ func (r *clientRole) Background(_ *execute.Executor, slots *background.Slots, wo
 	return nil
 }
 
-// InTurns replies to callers that expect values at once.
 func (r *clientRole) InTurns(x *execute.Executor, next execute.Pieces) {
-	held := x.AppendPieces(next)
-	for x.Valued && held > 0 {
-		held = x.AppendPieces(next)
-	}
-	if held > 0 {
+	if held := x.AppendPieces(next); held > 0 {
 		r.wait(x, &pending{pieces: next})
 		x.Status = peer.More
 		x.Client.Hold(clients.Pieces, held)

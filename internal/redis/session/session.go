@@ -125,7 +125,7 @@ func (s *Session) begin() {
 }
 
 func (s *Session) end() {
-	s.x.W.Buf = nil
+	s.x.W.Buf, s.x.Asked = nil, nil
 	s.x.End()
 }
 
@@ -215,7 +215,7 @@ func (s *Session) proceed(h parsed) {
 		}
 	case !s.x.Flush():
 		s.hold(s.x.Client, h)
-	case h.err == reply.ErrHeld && !s.x.Valued: //nolint:errorlint // it is never wrapped
+	case h.err == reply.ErrHeld: //nolint:errorlint // it is never wrapped
 		s.awaitRelease(h)
 	case h.err != nil:
 		s.reject(h, h.err)
@@ -230,7 +230,7 @@ func (s *Session) proceed(h parsed) {
 // reject replies to a refused command.
 func (s *Session) reject(h parsed, err error) {
 	c := h.command
-	if c == nil && !s.x.Valued && isCrossProtocol(h.args[0]) {
+	if c == nil && isCrossProtocol(h.args[0]) {
 		s.engine.reportCrossProtocol(s.x.Client.Addr())
 		s.x.Status = peer.Abort
 	} else {

@@ -146,6 +146,25 @@ func (c *Command) Check(user *acl.User, args [][]byte) (reason acl.Reason, objec
 	return reason, object, refund
 }
 
+// CheckKey is Check for a call about one key that is known by its first argument, the key, and whether it
+// returns units.
+func (c *Command) CheckKey(user *acl.User, first, key []byte, returns bool) (reason acl.Reason, object string, refund bool) {
+	reason, object = c.checkKey(user, first, key)
+	if reason == acl.Allowed && c.reset != nil && (returns || c.GivesUnits) {
+		reason, object = c.reset.checkKey(user, key, key)
+		refund = reason != acl.Allowed
+	}
+	return reason, object, refund
+}
+
+func (c *Command) checkKey(user *acl.User, first, key []byte) (reason acl.Reason, object string) {
+	if c.Keys.None() {
+		return c.checkKeys(user, first, nil)
+	}
+	one := [1]acl.Key{{Name: key, Access: c.Keys.Access(nil)}}
+	return c.checkKeys(user, first, one[:])
+}
+
 // resetting returns the arguments of a CL.RESET of a call's keys.
 func (c *Command) resetting(args [][]byte) [][]byte {
 	if c.Keys.Joined == 0 {
@@ -197,6 +216,11 @@ func (c *Command) check(user *acl.User, args [][]byte) (reason acl.Reason, objec
 	if len(args) > 1 {
 		first = args[1]
 	}
+	return c.checkKeys(user, first, keys)
+}
+
+// checkKeys checks a call with a first argument.
+func (c *Command) checkKeys(user *acl.User, first []byte, keys []acl.Key) (reason acl.Reason, object string) {
 	reason, denied := user.Check(c.ID, first, keys)
 	switch reason {
 	case acl.DeniedCommand:

@@ -34,7 +34,8 @@ func has(r *namedlimit.Registry, d namedlimit.Definition) bool {
 func allowed(l *namedlimit.Limit) { named(l, "").Counts.Allowed.Add(1) }
 
 func named(l *namedlimit.Limit, key string) *limiter.NamedLimit {
-	return l.Named([]byte(key), func() int64 { return 0 })
+	n, _ := l.Named([]byte(key), func() int64 { return 0 })
+	return n
 }
 
 func TestMostNames(t *testing.T) {

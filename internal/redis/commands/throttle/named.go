@@ -3,7 +3,6 @@ package throttle
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 
 	"cellserver/internal/decide/namedlimit"
@@ -93,57 +92,36 @@ func (k handlers) limitGet(c execute.Call, args [][]byte) error {
 		w.Null()
 		return nil
 	}
-	keys, patterns := limit.NumOverrides()
+	d := limit.Describe(k.Reading)
 	w.Map(4 + 6 + 4 + 2)
-	w.Pair("name", limit.Name)
+	w.Pair("name", d.Name)
 	w.BulkString("windows")
-	k.replyWindows(w, limit)
+	w.Array(len(d.Windows))
+	for _, numbers := range d.Windows {
+		w.Array(len(numbers))
+		for _, n := range numbers {
+			w.Int(n)
+		}
+	}
 	w.BulkString("shadow")
-	w.Bool(limit.Shadow)
-	w.Pair("source", limit.Source.String())
-	counts := limit.Counts()
-	replyCounts(w, &counts)
-	replyNumber(w, "overridden", counts.Overridden)
+	w.Bool(d.Shadow)
+	w.Pair("source", d.Source)
+	replyCounts(w, &d.Counts)
+	replyNumber(w, "overridden", d.Overridden)
 	w.BulkString("near_share")
-	w.Double(limit.Near)
+	w.Double(d.Near)
 	w.BulkString("rules")
-	w.Array(len(limit.Rules))
-	for i := range limit.Rules {
+	w.Array(len(d.Rules))
+	for i := range d.Rules {
 		w.Map(1 + 5)
-		w.Pair("rule", k.ruleText(&limit.Rules[i]))
-		of := limit.RuleCounts(i)
-		replyCounts(w, &of)
+		w.Pair("rule", d.Rules[i].Rule)
+		replyCounts(w, &d.Rules[i].Counts)
 	}
-	replyNumber(w, "override_keys", uint64(keys))
-	replyNumber(w, "override_patterns", uint64(patterns))
-	w.Pair("policy", strings.Join(limit.Words(k.Reading), " "))
-	replyNumber(w, "file_overrides", uint64(limit.NumFileOverrides()))
+	replyNumber(w, "override_keys", uint64(d.OverrideKeys))
+	replyNumber(w, "override_patterns", uint64(d.OverridePatterns))
+	w.Pair("policy", d.Policy)
+	replyNumber(w, "file_overrides", uint64(d.FileOverrides))
 	return nil
-}
-
-// replyWindows replies the rules as max_burst, count and period if all are funnels without a name.
-func (k handlers) replyWindows(w *resp.Writer, limit *namedlimit.Limit) {
-	isOther := func(r namedlimit.Rule) bool { return r.Algorithm != namedlimit.Funnel || r.Name != "" }
-	if slices.ContainsFunc(limit.Rules, isOther) {
-		w.Array(0)
-		return
-	}
-	w.Array(len(limit.Rules))
-	for _, r := range limit.Rules {
-		w.Array(3)
-		w.Int(r.MaxBurst(k.Reading))
-		w.Int(r.Count)
-		w.Int(r.PeriodSec)
-	}
-}
-
-// ruleText returns a rule as a command takes it, after its name if it has one.
-func (k handlers) ruleText(r *namedlimit.Rule) string {
-	text := strings.Join(r.Words(k.Reading), " ")
-	if r.Name != "" {
-		return r.Name + ": " + text
-	}
-	return text
 }
 
 func replyCounts(w *resp.Writer, c *namedlimit.Counts) {

@@ -37,10 +37,10 @@ func (k handlers) checkTogether(c execute.Call, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	batch := make([]store.Request, n)
+	batch, limits, flags := make([]store.Request, n), k.NamedLimits.Limits(), argument.FlagsOf(debits)
 	var joined []byte
 	for i := range batch {
-		if err := argument.Named(k.NamedLimits, &batch[i], c.DB(), pairs[2*i], pairs[2*i+1], quantity, debits, &joined); err != nil {
+		if _, err := argument.Named(limits, k.NamedLimits.Now, &batch[i], c.DB(), pairs[2*i], pairs[2*i+1], quantity, flags, &joined); err != nil {
 			return err
 		}
 	}
@@ -209,7 +209,7 @@ func (k handlers) writeFileOverrides(w *resp.Writer, next uint64, some []namedli
 		w.BulkString(strings.Join(o.Words(k.Reading), " "))
 		w.Array(len(o.Rules))
 		for j := range o.Rules {
-			w.BulkString(k.ruleText(&o.Rules[j]))
+			w.BulkString(o.Rules[j].Text(k.Reading))
 		}
 	}
 }
@@ -224,44 +224,60 @@ func (k handlers) mayRead(user *acl.User, limit, key string) bool {
 
 // limitExplain is CL.LIMIT EXPLAIN name key.
 func (k handlers) limitExplain(c execute.Call, args [][]byte) error {
-	limit, err := argument.Limit(k.NamedLimits, args[2])
+	e, err := Explain(c, k.NamedLimits, k.Reading, args[2], args[3])
 	if err != nil {
 		return err
-	}
-	by := limit.Explain(args[3], k.NamedLimits.Now, k.Reading)
-	state, _, err := c.State(catalog.AppendJoined(nil, args[2], args[3]))
-	if err != nil {
-		return err
-	}
-	if state.ExpiresNs > c.Now() && state.Kind != limiter.Named {
-		return reply.StoreFailed(limiter.ErrWrongType)
 	}
 	w := c.Reply()
-	rules := max(1, len(by.Rules))
-	if by.Named.Constant != limiter.ByRules {
-		rules = 1
-	}
-	w.Array(1 + rules)
-	if by.Override == "" {
+	w.Array(1 + len(e.Rules))
+	if e.Override == "" {
 		w.Null()
 	} else {
-		w.BulkString(by.Override)
+		w.BulkString(e.Override)
 	}
-	if by.Named.Constant != limiter.ByRules {
-		rule := limiter.OfNamed(by.Named)
-		result, _ := rule.Constantly()
-		replyExplained(w, strings.Join(by.Words(k.Reading), " "), &result)
-		return nil
-	}
-	for i := range by.Rules {
-		result := by.Named.Look(i, &state, c.Now(), 1)
-		replyExplained(w, k.ruleText(&by.Rules[i]), &result)
+	for i := range e.Rules {
+		w.Array(2)
+		w.BulkString(e.Rules[i].Rule)
+		execute.Result(w, &e.Rules[i].Result)
 	}
 	return nil
 }
 
-func replyExplained(w *resp.Writer, text string, r *funnel.Result) {
-	w.Array(2)
-	w.BulkString(text)
-	execute.Result(w, r)
+// Explained is what decides a key's requests, and what is left.
+type Explained struct {
+	Override string // as text; "" for none
+	Rules    []ExplainedRule
+}
+
+// ExplainedRule is a rule as text, and its answer to a look for one unit, in seconds.
+type ExplainedRule struct {
+	Rule   string
+	Result funnel.Result
+}
+
+// Explain tells what decides the requests of a key under the name of a limit.
+func Explain(c execute.Call, limits *namedlimit.Registry, reading funnel.Reading, name, key []byte) (e Explained, err error) {
+	limit, err := argument.Limit(limits, name)
+	if err != nil {
+		return e, err
+	}
+	by := limit.Explain(key, limits.Now, reading)
+	state, _, err := c.State(catalog.AppendJoined(nil, name, key))
+	if err != nil {
+		return e, err
+	}
+	if state.ExpiresNs > c.Now() && state.Kind != limiter.Named {
+		return e, reply.StoreFailed(limiter.ErrWrongType)
+	}
+	e.Override = by.Override
+	if by.Named.Constant != limiter.ByRules {
+		rule := limiter.OfNamed(by.Named)
+		result, _ := rule.Constantly()
+		e.Rules = []ExplainedRule{{strings.Join(by.Words(reading), " "), result}}
+		return e, nil
+	}
+	for i := range by.Rules {
+		e.Rules = append(e.Rules, ExplainedRule{by.Rules[i].Text(reading), by.Named.Look(i, &state, c.Now(), 1)})
+	}
+	return e, nil
 }

@@ -11,6 +11,7 @@ import (
 	"cellserver/internal/redis/argument"
 	"cellserver/internal/redis/commands"
 	"cellserver/internal/redis/commands/commandstest"
+	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
@@ -18,41 +19,49 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// calls reads one call a line.
-func calls(text string) (all []peer.Call) {
+// requests reads one call a line.
+func requests(t *testing.T, text string) (all []execute.Request) {
+	t.Helper()
 	for line := range strings.Lines(text) {
-		var call peer.Call
-		for _, word := range strings.Fields(line) {
-			call = append(call, []byte(word))
+		q, ok := commandstest.Request(strings.Fields(line)...)
+		if !ok {
+			t.Fatalf("no request is like %q", line)
 		}
-		all = append(all, call)
+		all = append(all, q)
 	}
 	return all
 }
 
-// together decides calls in one step and returns the answers in words.
-func together(t *testing.T, s *commandstest.Client, all bool, text string) string {
-	t.Helper()
-	answers, status := s.SubmitTogether(calls(text), all, nil)
-	for status == peer.Waiting || status == peer.More {
-		if status == peer.Waiting {
+// ask asks until all is decided.
+func ask(s *commandstest.Client, a execute.Ask) {
+	for {
+		switch s.Ask(a) {
+		case peer.Waiting:
 			<-s.Conn.Woken
+		case peer.More:
+		default:
+			return
 		}
-		_, answers, status = s.Submit(nil, answers)
 	}
-	return words(answers)
 }
 
-func words(answers []reply.Answer) string {
+// together has calls decided in one step and returns the decisions in words.
+func together(t *testing.T, s *commandstest.Client, all bool, text string) string {
+	t.Helper()
+	asked := &execute.Together{All: requests(t, text), Each: !all}
+	if ask(s, asked); asked.Err != "" {
+		return "-" + string(asked.Err)
+	}
+	return words(asked.All)
+}
+
+func words(decided []execute.Request) string {
 	var all []string
-	for _, a := range answers {
-		r := &a.Result
-		switch {
-		case a.Error != "":
-			all = append(all, "-"+a.Error)
-		case a.Reply != nil:
-			all = append(all, fmt.Sprintf("%q", a.Reply))
-		default:
+	for _, q := range decided {
+		r := &q.Result
+		if q.Err != "" {
+			all = append(all, "-"+string(q.Err))
+		} else {
 			all = append(all, fmt.Sprint(r.Limited, r.Limit, r.Remaining, r.RetryAfter, r.ResetAfter))
 		}
 	}
@@ -79,7 +88,11 @@ func onStores(t *testing.T, test func(t *testing.T, r *commandstest.Harness)) {
 // define defines a limit as a client would.
 func define(t *testing.T, r *commandstest.Harness, command string) {
 	t.Helper()
-	d, err := argument.Definition(calls(command)[0], funnel.Burst)
+	var args [][]byte
+	for word := range strings.FieldsSeq(command) {
+		args = append(args, []byte(word))
+	}
+	d, err := argument.Definition(args, funnel.Burst)
 	if err == nil {
 		err = r.Config.NamedLimits.Set(d)
 	}
@@ -88,7 +101,7 @@ func define(t *testing.T, r *commandstest.Harness, command string) {
 	}
 }
 
-func TestSubmitTogether(t *testing.T) {
+func TestTogether(t *testing.T) {
 	onStores(t, func(t *testing.T, r *commandstest.Harness) {
 		define(t, r, "CL.LIMIT SET l 4 1 10")
 		s := r.Session()
@@ -103,7 +116,6 @@ func TestSubmitTogether(t *testing.T) {
 			{false, "CL.CHECK l a 2\nCL.FIXEDWINDOW f 5 60 3", "false 5 0 -1 50000; true 5 2 60000 60000"},
 			{true, "CL.THROTTLE k 0 1 60\nCL.THROTTLE k 0 1 60", "false 1 1 -1 0; true 1 1 -1 0"},
 			{true, "CL.CHECK l b\nCL.CHECK nosuch b", "-ERR no such limit 'nosuch'; define it by CL.LIMIT SET or in --limits-file"},
-			{true, "CL.CHECK l b\nDEL b", "-ERR this command is only for clients that speak RESP"},
 			{true, "CL.CHECK l b -1", "-Cell error: Store error: quantity must be at least 0 where several are decided in one step"},
 			{true, "CL.CHECK l b 1\nCL.FIXEDWINDOW l:b 5 60", "-WRONGTYPE Operation against a key holding the wrong kind of value"},
 			{true, "CL.CHECK l b 5", "false 5 0 -1 50000"},
@@ -115,8 +127,8 @@ func TestSubmitTogether(t *testing.T) {
 	})
 }
 
-// TestSubmitResults: a named limit's answer has the result of each of its rules.
-func TestSubmitResults(t *testing.T) {
+// TestResults: a named limit's decision has the result of each of its rules.
+func TestResults(t *testing.T) {
 	onStores(t, func(t *testing.T, r *commandstest.Harness) {
 		define(t, r, "CL.LIMIT SET l 1 2 1 9 10 60")
 		define(t, r, "CL.LIMIT SET m FUNNEL 1 2 1 FIXEDWINDOW 10 60")
@@ -128,34 +140,63 @@ func TestSubmitResults(t *testing.T) {
 			{"l", "[{true 0 2 0 500 1000} {false 0 10 7 -1 18000}]"},
 			{"m", "[{true 0 2 0 500 1000} {false 0 10 7 -1 60000}]"},
 		} {
-			answers, _ := s.SubmitTogether(calls("CL.CHECK "+tt.name+" k"), true, nil)
-			for len(answers) == 0 {
-				<-s.Conn.Woken
-				_, answers, _ = s.Submit(nil, answers)
-			}
-			if got := fmt.Sprint(answers[0].By.Results()); got != tt.want {
+			asked := &execute.Together{All: requests(t, "CL.CHECK "+tt.name+" k")}
+			ask(s, asked)
+			if got := fmt.Sprint(asked.All[0].By.Results()); got != tt.want {
 				t.Errorf("%s: got %s, want %s", tt.name, got, tt.want)
 			}
 		}
 	})
 }
 
-// TestSubmitReplies: other commands are answered by their replies in RESP3, in order with the rest.
-func TestSubmitReplies(t *testing.T) {
+// TestOperation: an operation leaves its results with its owner, or its error, and is counted, watched and logged as
+// the command that it is like.
+func TestOperation(t *testing.T) {
 	onStores(t, func(t *testing.T, r *commandstest.Harness) {
-		d := door{s: r.Session()}
-		got := d.submit(t, [][]string{
-			{"CL.RESERVE", "k", "15", "30", "60", "2", "60000"}, {"CL.THROTTLE", "k", "15", "30", "60"}, {"DEL", "k", "other"}, {"EXISTS", "k"}, {"CL.THROTTLE", "k", "15", "30", "60"},
-		})
-		if len(got) != 5 || !strings.HasPrefix(got[0], "*6\r\n:0\r\n:16\r\n:14\r\n:-1\r\n:4000\r\n") || got[1] != "[0 16 13 -1 6]" ||
-			got[2] != ":1\r\n" || got[3] != ":0\r\n" || got[4] != "[0 16 15 -1 2]" {
-			t.Errorf("got %q", got)
+		s, monitor := r.Session(), r.Session()
+		commandstest.Say(t, monitor, "CONFIG SET slowlog-log-slower-than 0 slowlog-max-len 100\r\nMONITOR\r\n")
+		ask(s, &execute.Requests{All: requests(t, "CL.THROTTLE k 15 30 60")})
+		deleted := 0
+		del := func(key string) *execute.Operation {
+			return &execute.Operation{Command: "del", Key: []byte(key), Words: func() [][]byte { return [][]byte{[]byte("DEL"), []byte(key)} }, Do: func(c execute.Call) (err error) {
+				deleted, err = c.Delete([]store.Key{c.Key([]byte(key))})
+				return err
+			}}
+		}
+		o := del("k")
+		if ask(s, o); o.Err != "" || deleted != 1 {
+			t.Errorf("deleted %d: %s", deleted, o.Err)
+		}
+		long := strings.Repeat("k", commandstest.MaxKeyBytes+1)
+		o = del(long)
+		if ask(s, o); !strings.HasPrefix(string(o.Err), "ERR key is longer") {
+			t.Errorf("a long key: %s", o.Err)
+		}
+		o = del("other")
+		o.Do = func(execute.Call) error { return reply.ErrSyntax }
+		if ask(s, o); o.Err != reply.ErrSyntax {
+			t.Errorf("one that fails: %s", o.Err)
+		}
+		o = del("other")
+		o.Do = nil
+		if ask(s, o); o.Err != "" {
+			t.Errorf("one that is not executed: %s", o.Err)
+		}
+		lines, _, _ := commandstest.Feed(t, monitor, "")
+		if !strings.Contains(lines, `"DEL" "k"`) || strings.Count(lines, `"DEL"`) != 2 {
+			t.Errorf("MONITOR has %s", lines)
+		}
+		told, _, _ := commandstest.Converse(t, r.Session(), "INFO commandstats\r\nSLOWLOG GET 10\r\n")
+		for _, want := range []string{"cmdstat_del:calls=2,", "rejected_calls=1,failed_calls=1", "$3\r\nDEL\r\n$1\r\nk\r\n"} {
+			if !strings.Contains(told, want) {
+				t.Errorf("no %s: %s", want, told)
+			}
 		}
 	})
 }
 
-// TestSubmitTogetherIsSeen by MONITOR call by call, and by the counters once.
-func TestSubmitTogetherIsSeen(t *testing.T) {
+// TestTogetherIsSeen by MONITOR call by call, and by the counters once.
+func TestTogetherIsSeen(t *testing.T) {
 	r := commandstest.New()
 	monitor, s := r.Session(), r.SessionOf(peer.Peer{Addr: "192.0.2.1:5000", Door: peer.HTTP})
 	commandstest.Say(t, monitor, "MONITOR\r\n")
@@ -183,8 +224,9 @@ func TestBecome(t *testing.T) {
 	s := r.Session()
 	const mine, other = "CL.THROTTLE mine 15 30 60", "CL.THROTTLE k 15 30 60"
 	ask := func(call string) string {
-		_, answers, _ := s.Submit(calls(call), nil)
-		return strings.SplitN(words(answers), " ", 2)[0]
+		asked := &execute.Requests{All: requests(t, call)}
+		ask(s, asked)
+		return strings.SplitN(words(asked.All), " ", 2)[0]
 	}
 	got := []string{ask(other)}
 	s.Become(r.Config.Users.Lookup("app"))
@@ -199,8 +241,8 @@ func TestBecome(t *testing.T) {
 	}
 }
 
-// TestSubmitTogetherIsRefused: an error is that of all.
-func TestSubmitTogetherIsRefused(t *testing.T) {
+// TestTogetherIsRefused: an error is that of all.
+func TestTogetherIsRefused(t *testing.T) {
 	on := storetest.NewRemote(shard.New())
 	on.Fail(store.Failure{Line: storetest.LineDown})
 	r := commandstest.New(func(c *commands.Config) { c.Store = on })
