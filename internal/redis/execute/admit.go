@@ -89,8 +89,8 @@ func (x *Executor) AdmitBegin(c *catalog.Command, args [][]byte, count int) (*ca
 
 // authenticate refuses a command of nobody known.
 func (x *Executor) authenticate(c *catalog.Command) error {
-	if c.Flags&catalog.FlagNoAuth == 0 && !x.Authenticated {
-		if x.Greet(); !x.Authenticated { // the password may have changed since the client connected
+	if c.Flags&catalog.FlagNoAuth == 0 && !x.Authenticated() {
+		if x.Greet(); !x.Authenticated() { // the password may have changed since the client connected
 			return reply.ErrNoAuth
 		}
 	}

@@ -28,7 +28,10 @@ func (c Call) OK() error { c.x.W.OK(); return nil }
 
 // AmongMessages reports whether the client, by RESP2, expects the messages that it has subscribed to, and so
 // replies in their form.
-func (c Call) AmongMessages() bool { return c.x.Subscribed && !c.x.W.RESP3 }
+func (c Call) AmongMessages() bool {
+	v, ok := c.x.Role.(Conversation)
+	return ok && v.Subscribed() && !c.x.W.RESP3
+}
 
 // DB returns the number of the selected database.
 func (c Call) DB() uint16 { return c.x.DB }
@@ -150,7 +153,7 @@ func (c Call) Now() int64 {
 
 // WallTime returns the system clock's time; in EXEC and scripts, Now.
 func (c Call) WallTime() time.Time {
-	if c.x.HoldsKeys {
+	if c.HoldsKeys() {
 		return time.Unix(0, c.x.Space.NowNs)
 	}
 	return c.x.Engine.Config.WallTime()
@@ -158,7 +161,7 @@ func (c Call) WallTime() time.Time {
 
 // Keep returns the arguments for background work: copied if they are the driver's.
 func (c Call) Keep(args [][]byte) [][]byte {
-	if c.x.InBackground || c.x.HoldsKeys {
+	if c.x.Mode != OnLoop {
 		return args
 	}
 	return Keep(args)
@@ -189,11 +192,11 @@ func (c Call) Background(work func(ctx context.Context, nowNs int64), done func(
 }
 
 // HoldsKeys reports whether EXEC or a script makes other clients wait for keys meanwhile.
-func (c Call) HoldsKeys() bool { return c.x.HoldsKeys }
+func (c Call) HoldsKeys() bool { return c.x.Mode.holdsKeys() }
 
 // InBackground reports whether the command runs off the event loops: for a remote store, each call of which
 // is a round trip, or for its many arguments.
-func (c Call) InBackground() bool { return c.x.InBackground }
+func (c Call) InBackground() bool { return c.x.Mode == InBackground }
 
 // After replies after a delay, unless the client has disconnected. EXEC and scripts refuse it, as they would
 // make others wait.

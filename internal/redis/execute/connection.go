@@ -19,7 +19,7 @@ func (c Connection) Client() *clients.Client { return c.x.Client }
 // User returns the authenticated user, or nil.
 func (c Connection) User() *acl.User { return c.x.User }
 
-func (c Connection) Authenticated() bool { return c.x.Authenticated }
+func (c Connection) Authenticated() bool { return c.x.Authenticated() }
 
 // Login authenticates the client and reports success. The command is for ACL LOG.
 func (c Connection) Login(command, name, password []byte) bool {
@@ -42,6 +42,7 @@ type Conversation interface {
 	// reports whether there was anything to stop.
 	Subscribe()
 	Unsubscribe() (ended bool)
+	Subscribed() bool
 	// EndListening ends all that BeginMonitor and Subscribe have begun.
 	EndListening()
 	// Discard drops the transaction and the watched keys.
@@ -74,17 +75,16 @@ func (c Connection) SetRESP3(on bool) {
 // Select selects a database. A script has its own selection.
 func (c Connection) Select(db uint16) {
 	c.x.DB = db
-	if !c.x.byScript {
+	if !c.x.Mode.byScript() {
 		c.x.Client.Change(func(i *clients.Info) { i.DB = db })
 	}
 }
 
 // Replies switches replies on or off. Only switching on is replied to.
 func (c Connection) Replies(on bool) {
+	c.x.Replies = RepliesOff
 	if on {
-		c.x.Replies, c.x.RepliesRequested = RepliesOn, true
-	} else {
-		c.x.Replies = RepliesOff
+		c.x.Replies = RepliesOn
 	}
 }
 
@@ -137,7 +137,9 @@ func (c Connection) Reset() {
 		v.EndListening()
 		v.Discard()
 	})
-	x.DB, x.Replies, x.W.RESP3 = 0, RepliesOn, false
+	if x.DB, x.W.RESP3 = 0, false; x.Replies != RepliesSkipping {
+		x.Replies = RepliesOn
+	}
 	x.Client.Change(func(i *clients.Info) {
 		*i = clients.Info{LibName: i.LibName, LibVersion: i.LibVersion, Queued: -1, ReplicaAt: i.ReplicaAt}
 	})
@@ -173,7 +175,6 @@ func (c Connection) Unblock(other *clients.Client, byError bool) bool {
 // Become sets the client's user; nil is nobody.
 func (x *Executor) Become(user *acl.User) {
 	x.User = user
-	x.Authenticated = user != nil
 	name := acl.DefaultName // Redis's name for nobody
 	if user != nil {
 		name = user.Name()

@@ -75,7 +75,7 @@ func (k *Kept) Send(lines []byte) {
 		return
 	}
 	if k.Append(lines); len(k.monitored) >= maxInnerLineBytes {
-		k.monitored = k.x.appendLine(k.monitored, k.x.byScript, [][]byte{[]byte("... (more commands)")})
+		k.monitored = k.x.appendLine(k.monitored, k.x.Mode.byScript(), [][]byte{[]byte("... (more commands)")})
 	}
 }
 

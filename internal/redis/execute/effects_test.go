@@ -26,7 +26,7 @@ func TestKeptLinesAreBounded(t *testing.T) {
 	} {
 		for byScript, from := range map[bool]string{true: "lua", false: "192.0.2.1:5000"} {
 			client := Executor{Client: clients.New(peer.Peer{Addr: "192.0.2.1:5000"}, nil, 1)}
-			child, kept := client.Within(NestedRole{}, &transact.Space{NowNs: 1})
+			child, kept := client.Within(InExec, NestedRole{}, &transact.Space{NowNs: 1})
 			if byScript {
 				child.Bind(&Bounds{})
 			}

@@ -24,22 +24,14 @@ type Executor struct {
 	Space         *transact.Space
 	Role          Role
 	bounds        *Bounds // nil outside scripts
-	W             resp.Writer
-	DB            uint16
-	Authenticated bool
-	Monitored     bool // by any client
-	Wrote         bool // a change that later replies report
-	Forbidden     catalog.Flag
-	Status        peer.Status
-	Replies       ReplyMode
-	// RepliesRequested reports CLIENT REPLY ON within a command whose reply is suppressed.
-	RepliesRequested bool
-	HoldsKeys        bool // others may wait for keys of EXEC or a script
-	InBackground     bool // a client's command runs in the background
-	TellsItself      bool // the current command has shown itself to MONITOR
-	byScript         bool
-	inProgram        bool // the interpreter repeats, and logs, its refusals
-	Subscribed       bool // to Sentinel's channel
+	W         resp.Writer // takes the replies
+	DB        uint16
+	Mode      Mode
+	Monitored bool // by any client
+	Wrote     bool // a change that later replies report
+	Forbidden catalog.Flag
+	Status    peer.Status
+	Replies   ReplyMode
 
 	Asked   Ask // by value, and takes the decisions instead of W; nil for a client of RESP
 	Client  *clients.Client
@@ -52,6 +44,22 @@ type Executor struct {
 	scriptLines *often.Rate // lines logged so far; may be nil
 }
 
+// Mode is where commands are executed.
+type Mode uint8
+
+// Modes, from the outermost. From InExec on, others may wait for the keys; from InScript on, a script calls.
+const (
+	OnLoop       Mode = iota // a client's own, on its event loop
+	InBackground             // a client's own, off the loops
+	InExec                   // of a transaction
+	InScript                 // of a script with an interpreter
+	InProgram                // of one without; the interpreter repeats, and logs, its refusals
+)
+
+func (m Mode) holdsKeys() bool { return m >= InExec }
+
+func (m Mode) byScript() bool { return m >= InScript }
+
 // ReplyMode is the state of CLIENT REPLY.
 type ReplyMode uint8
 
@@ -60,7 +68,16 @@ const (
 	RepliesOn ReplyMode = iota
 	RepliesOff
 	RepliesSkipNext // suppresses one reply
+	RepliesSkipping // that of the command under way, unless it turns replies on
 )
+
+// Inside returns the mode of the commands inside one.
+func (m ReplyMode) Inside() ReplyMode {
+	if m == RepliesSkipping {
+		return RepliesOn
+	}
+	return m
+}
 
 // Scratch is needed only during execution, so executors share it.
 type Scratch struct {
@@ -118,24 +135,27 @@ func (e *Engine) NewClient(x *Executor, role Role, client *clients.Client) {
 
 // Within returns an Executor for the commands inside one of this Executor's, with its rights and database,
 // own replies and effects.
-func (x *Executor) Within(role Role, in *transact.Space) (*Executor, *Kept) {
+func (x *Executor) Within(mode Mode, role Role, in *transact.Space) (*Executor, *Kept) {
 	inner := &Executor{
-		Engine:        x.Engine,
-		User:          x.User,
-		Authenticated: x.Authenticated,
-		DB:            x.DB,
-		Replies:       x.Replies,
-		W:             resp.Writer{RESP3: x.W.RESP3},
-		Role:          role,
-		Client:        x.Client,
-		Monitored:     x.Monitored,
-		Space:         in,
-		NewKeys:       x.NewKeys,
+		Engine:    x.Engine,
+		User:      x.User,
+		DB:        x.DB,
+		Mode:      mode,
+		Replies:   x.Replies.Inside(),
+		W:         resp.Writer{RESP3: x.W.RESP3},
+		Role:      role,
+		Client:    x.Client,
+		Monitored: x.Monitored,
+		Space:     in,
+		NewKeys:   x.NewKeys,
 	}
 	kept := &Kept{x: inner}
 	inner.Effects = kept
 	return inner, kept
 }
+
+// Authenticated reports whether somebody known gives the commands.
+func (x *Executor) Authenticated() bool { return x.User != nil }
 
 // Begin lends the Executor its Scratch.
 func (x *Executor) Begin() {

@@ -91,9 +91,8 @@ func (x *Executor) callMonitored(c *catalog.Command, args [][]byte) {
 		x.call(c, args)
 		return
 	}
-	x.TellsItself = false
 	x.call(c, args)
-	if !x.TellsItself {
+	if c.Name != "exec" { // it shows itself
 		x.Tell(c, args)
 	}
 }
@@ -101,7 +100,7 @@ func (x *Executor) callMonitored(c *catalog.Command, args [][]byte) {
 // Tell shows a call to monitoring clients.
 func (x *Executor) Tell(c *catalog.Command, args [][]byte) {
 	if c.Flags&catalog.FlagAdmin == 0 { // hidden, as in Redis
-		line := x.appendLine(nil, x.byScript, observe.Redacted(c, args))
+		line := x.appendLine(nil, x.Mode.byScript(), observe.Redacted(c, args))
 		x.Effects.Send(line)
 		x.spend(len(line) * x.Engine.Config.Records.Monitors.Len()) // each gets a copy
 	}

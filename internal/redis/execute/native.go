@@ -132,8 +132,8 @@ func (b *Bounds) admit(c *catalog.Command, db uint16, args [][]byte) error {
 	return err
 }
 
-// Bind puts the Executor into a script's bounds.
+// Bind puts the Executor of a script into its bounds.
 func (x *Executor) Bind(b *Bounds) {
-	x.bounds, x.byScript, x.HoldsKeys = b, true, true
+	x.bounds = b
 	x.Forbidden = catalog.FlagNoScript | catalog.FlagNotWithKeys // a script may hold keys, too
 }

@@ -21,7 +21,7 @@ func (x *Executor) RunProgram(script *lua.Script, keys, argv [][]byte) bool {
 	switch {
 	case script.Program == nil || len(keys) == 0 || len(keys) > maxProgramKeys || !e.isShort(keys, argv):
 		return false
-	case x.HoldsKeys || x.Monitored || e.Stage.Txs == nil || e.Config.Gate.Interferes() || e.refusal() != nil:
+	case x.Mode.holdsKeys() || x.Monitored || e.Stage.Txs == nil || e.Config.Gate.Interferes() || e.refusal() != nil:
 		return false
 	}
 	if x.Scratch.program == nil {
@@ -82,7 +82,7 @@ func newProgramRun(e *Engine) *programRun {
 	r := &programRun{}
 	r.inner = Executor{
 		Engine: e, Scratch: e.newScratch(), Role: NestedRole{Context: e.Context}, Effects: &r.kept, Space: &r.space,
-		Authenticated: true, HoldsKeys: true, byScript: true, inProgram: true,
+		Mode: InProgram,
 	}
 	r.kept.x = &r.inner
 	r.declare = func(name []byte) {

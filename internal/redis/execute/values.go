@@ -107,7 +107,7 @@ func (x *Executor) mayRefill(name []byte) bool {
 
 // denyRefill returns the denial of a change of a limiter's key, and logs it.
 func (x *Executor) denyRefill(name []byte) error {
-	if x.inProgram {
+	if x.Mode == InProgram {
 		return errProgram
 	}
 	reason, object, _ := x.Denied(x.Engine.reset, [][]byte{[]byte(x.Engine.reset.Name), name})
@@ -116,11 +116,11 @@ func (x *Executor) denyRefill(name []byte) error {
 
 // mustExpire reports whether values without an expiry are refused at once. In EXEC and scripts they may get
 // one later.
-func (x *Executor) mustExpire() bool { return x.Engine.Config.RequireTTL && !x.HoldsKeys }
+func (x *Executor) mustExpire() bool { return x.Engine.Config.RequireTTL && !x.Mode.holdsKeys() }
 
 // noteEndless notes a key that EXEC or a script may make a value that never expires.
 func (x *Executor) noteEndless(key *store.Key) {
-	if !x.Engine.Config.RequireTTL || !x.HoldsKeys {
+	if !x.Engine.Config.RequireTTL || !x.Mode.holdsKeys() {
 		return
 	}
 	if e, found, err := x.Space.Keys.Entry(x.Now(), *key); err == nil && (!found || !isEndless(e)) {

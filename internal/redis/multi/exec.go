@@ -20,6 +20,7 @@ import (
 
 // Execution is a running EXEC.
 type Execution struct {
+	Name  string // of the command, as the client spelled it
 	Steps []transact.Step
 	Plan  *transact.Plan // after MakePlan
 
@@ -31,7 +32,6 @@ type Execution struct {
 	client  *execute.Executor // waits for the outcome
 	watch   store.Watch       // nil without WATCH
 	watched []store.Key       // of watch
-	name    string            // as the client spelled it
 	scripts script.Compiled
 	time    lua.Allowance // for all scripts together
 	newKeys execute.NewKeys
@@ -53,7 +53,7 @@ const (
 
 // New returns an Execution for a client. watched is nil without WATCH.
 func New(client *execute.Executor, steps []transact.Step, watched *transact.Watched, name string) *Execution {
-	x := &Execution{client: client, Replies: client.Replies, Steps: steps, name: name}
+	x := &Execution{client: client, Replies: client.Replies.Inside(), Steps: steps, Name: name}
 	if watched != nil {
 		x.watch, x.watched = watched.Watch, watched.Keys
 	}
@@ -122,7 +122,7 @@ func (x *Execution) Run(ctx context.Context) {
 		left, db = x.left, x.Executor.DB
 	}
 	if x.client.Monitored {
-		line := observe.Line{NowNs: e.Config.Now(), DB: db, Peer: &x.client.Client.Peer, Args: [][]byte{[]byte(x.name)}}
+		line := observe.Line{NowNs: e.Config.Now(), DB: db, Peer: &x.client.Client.Peer, Args: [][]byte{[]byte(x.Name)}}
 		left.Append(line.Append(nil))
 	}
 	left.Settle(x.client)
@@ -226,8 +226,8 @@ func (x *Execution) execute(ctx context.Context, in *transact.Space) script.Atte
 		ctx = context.WithoutCancel(ctx)
 	}
 	role := &role{NestedRole: execute.NestedRole{Context: ctx}, scripts: x.scripts, time: &x.time, of: x}
-	s, left := x.client.Within(role, in)
-	s.HoldsKeys, s.NewKeys = true, &x.newKeys
+	s, left := x.client.Within(execute.InExec, role, in)
+	s.NewKeys = &x.newKeys
 	s.Begin()
 	defer s.End()
 	undo := func() {}
@@ -321,7 +321,7 @@ func (x *Execution) checkAccess(ctx context.Context) {
 	if x.client.User.Unrestricted() {
 		return
 	}
-	s, _ := x.client.Within(execute.NestedRole{Context: ctx}, &transact.Space{NowNs: x.client.Engine.Config.Now()})
+	s, _ := x.client.Within(execute.InExec, execute.NestedRole{Context: ctx}, &transact.Space{NowNs: x.client.Engine.Config.Now()})
 	x.refused = make([]error, len(x.Steps))
 	for i, q := range x.Steps {
 		x.refused[i] = stillAllowed(s, q)

@@ -122,7 +122,7 @@ func runScript(x *execute.Executor, name []byte, script *lua.Script, keys, argv 
 	}
 	run := newRun(x, name, keys, argv, readOnly)
 	run.script = script
-	if !isStep && !x.InBackground && run.short() {
+	if !isStep && x.Mode != execute.InBackground && run.short() {
 		return run.finish(x)
 	}
 	return run.begin()
@@ -281,7 +281,7 @@ func (r *run) runInExec(ctx context.Context, in Transaction) {
 
 // attempt runs the script. Its writes stay even after an error, as in Redis, unless it was ended.
 func (r *run) attempt(ctx context.Context, in *transact.Space, scripts *lua.Allowance) Attempted {
-	x, kept := r.client.Within(role{execute.NestedRole{Context: ctx}}, in)
+	x, kept := r.client.Within(execute.InScript, role{execute.NestedRole{Context: ctx}}, in)
 	r.bounds.ReadOnly = r.readOnly || r.script.Flags.NoWrites
 	x.Bind(&r.bounds)
 	if x.NewKeys == nil {
@@ -291,7 +291,7 @@ func (r *run) attempt(ctx context.Context, in *transact.Space, scripts *lua.Allo
 	defer x.End()
 	scriptEngine := x.Engine.Config.Scripts
 	replied, err := scriptEngine.RunWithin(ctx, scripts, r.script, r.keys, r.argv, host{x}, x.W.RESP3, nil)
-	if r.client.HoldsKeys {
+	if r.client.Mode == execute.InExec {
 		r.client.Endless = append(r.client.Endless, x.Endless...)
 	} else if endless := x.CheckEndless(); err == nil && endless != nil {
 		w := resp.Writer{}

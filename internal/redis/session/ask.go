@@ -13,14 +13,14 @@ func (s *Session) Ask(a execute.Ask) peer.Status {
 	x := &s.x
 	x.Asked = a
 	s.begin()
-	defer s.end()
+	defer s.finish()
 	before := a.Decided()
-	if s.waits() && !s.goesOn(a.Left(), before) {
+	if s.isBlocked() && !s.drainHeld(a.Left(), before) {
 		return x.Status
 	}
 	x.Monitored = x.Engine.Config.Records.Monitors.Any() // read late: the background uses it
 	x.Continue()
-	s.finish(before)
+	s.release(before)
 	return x.Status
 }
 

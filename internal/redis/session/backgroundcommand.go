@@ -16,8 +16,9 @@ import (
 // runInBackground executes a command in the background, with its own copy of the arguments.
 func (r *clientRole) runInBackground(h execute.Handler, slots *background.Slots, args [][]byte) error {
 	x := &backgroundCommand{client: (*Session)(r), handler: h, args: args}
-	r.waitForTask(&r.x, x.finish).Run(slots, who(&r.x), x.run)
-	r.pending.abandoned = x.abandon
+	t := r.waitForTask(&r.x, x.finish)
+	t.abandoned = x.abandon
+	t.Run(slots, who(&r.x), x.run)
 	return nil
 }
 
@@ -49,8 +50,7 @@ func (x *backgroundCommand) run(ctx context.Context) {
 	if in.NowNs = e.Config.Now(); e.Remote != nil {
 		in.All = e.Remote.Walk(ctx)
 	}
-	s, left := x.client.x.Within(backgroundRole{execute.NestedRole{Context: ctx}, x}, &in)
-	s.InBackground = true
+	s, left := x.client.x.Within(execute.InBackground, backgroundRole{execute.NestedRole{Context: ctx}, x}, &in)
 	s.Begin()
 	defer s.End()
 	x.err = x.handler.Run(s, in.NowNs, x.args)
@@ -146,10 +146,10 @@ func (x *backgroundCommand) await(t *chargedTurn) {
 	s := x.client
 	gone := s.pending.gone
 	giveBack := func(then func()) { t.giveBack(s.engine, then) }
-	turn := s.engine.Queue.EnterRemote(t.atNs, &t.operation, s.x.Client.Conn, giveBack)
-	s.awaitTurn(&s.x, turn)
+	waiter := s.engine.Queue.EnterRemote(t.atNs, &t.operation, s.x.Client.Conn, giveBack)
+	s.awaitTurn(&s.x, waiter)
 	if gone {
-		turn.Leave(queue.Cancelled)
+		waiter.Leave(queue.Cancelled)
 	}
 }
 

@@ -100,8 +100,8 @@ func (u *unsynced) bytes() int {
 	return len(u.replies)
 }
 
-// release sends the held replies. It returns false while they must wait, and if nothing may follow them.
-func (c *confirming) release(x *execute.Executor, hasInput bool) bool {
+// unhold sends the held replies. It returns false while they must wait, and if nothing may follow them.
+func (c *confirming) unhold(x *execute.Executor, hasInput bool) bool {
 	u := c.unsynced
 	switch u.state.Load() {
 	case isUnsynced:

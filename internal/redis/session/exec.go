@@ -11,15 +11,14 @@ import (
 )
 
 func exec(s *Session, args [][]byte) error {
+	name := string(args[0])
 	switch {
 	case s.multi == nil:
-		return reply.Error("ERR EXEC without MULTI")
+		return s.refuseExec(name, reply.Error("ERR EXEC without MULTI"))
 	case s.multi.Failed:
-		s.discard()
-		return reply.ErrExecFailed
+		return s.refuseExec(name, reply.ErrExecFailed)
 	}
-	s.x.TellsItself = true
-	x := multi.New(&s.x, s.multi.Steps, s.watched, string(args[0]))
+	x := multi.New(&s.x, s.multi.Steps, s.watched, name)
 	if s.multi.Arguments() <= plannedArguments {
 		x.MakePlan()
 		return s.beginExec(x)
@@ -34,13 +33,10 @@ const plannedArguments = 8000
 // beginExec executes a planned transaction, or refuses it.
 func (s *Session) beginExec(x *multi.Execution) error {
 	if refused := x.Plan.Refused(); refused != nil {
-		s.x.TellsItself = false
-		s.discard()
-		return reply.ExecAborted(reply.NotWithKeys(refused))
+		return s.refuseExec(x.Name, reply.ExecAborted(reply.NotWithKeys(refused)))
 	}
 	if whole := x.Plan.Whole(); whole != nil && s.engine.Remote != nil {
-		s.discard()
-		return reply.ExecAborted(reply.WholeInExec(whole))
+		return s.refuseExec(x.Name, reply.ExecAborted(reply.WholeInExec(whole)))
 	}
 	s.setMulti(nil) // commands inside EXEC are not queued
 	if slots := x.Slots(); slots != nil {
@@ -50,6 +46,18 @@ func (s *Session) beginExec(x *multi.Execution) error {
 		return s.x.Role.Background(&s.x, s.engine.Background, x.Run, func(*execute.Executor) error { return s.finishExec(x) })
 	}
 	return s.finishExec(x)
+}
+
+// refuseExec drops the transaction, and shows EXEC to MONITOR as an Execution would.
+func (s *Session) refuseExec(name string, err error) error {
+	if s.multi != nil {
+		s.discard()
+	}
+	if s.x.Monitored {
+		said := []byte(name)
+		s.x.Tell(s.engine.Config.Catalog.Lookup(said), [][]byte{said})
+	}
+	return err
 }
 
 // finishExec replies and takes over the session state left by the commands.
@@ -72,8 +80,8 @@ func (s *Session) finishExec(x *multi.Execution) error {
 	}
 	switch {
 	case x.Executor.Status != peer.Close:
-	case s.replies():
-		s.pending.closes = true
+	case s.pieces() != nil:
+		s.pieces().closes = true
 	default:
 		s.x.Status = peer.Close
 	}

@@ -123,7 +123,7 @@ func TestTimeOfScriptsTogether(t *testing.T) {
 	for taken, want := range map[time.Duration]error{
 		0: reply.ErrNoTransactions, allowance.Limit - 1: reply.ErrNoTransactions, allowance.Limit: reply.ErrScriptsTooLong, allowance.Limit + 1: reply.ErrScriptsTooLong,
 	} {
-		child, _ := r.session().x.Within(scriptsTogether{time: &allowance}, &transact.Space{NowNs: t0})
+		child, _ := r.session().x.Within(execute.InExec, scriptsTogether{time: &allowance}, &transact.Space{NowNs: t0})
 		allowance.Spent = taken
 		eval := r.Handlers[r.Config.Catalog.Lookup([]byte("eval")).ID]
 		if err := eval.Run(child, t0, [][]byte{[]byte("eval"), []byte("return 1"), []byte("0")}); !errors.Is(err, want) {

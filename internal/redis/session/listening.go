@@ -41,24 +41,25 @@ func (l *listening) refuses(x *execute.Executor, c *catalog.Command) error {
 	return nil
 }
 
+func (r *clientRole) Subscribed() bool { return r.listens != nil && r.listens.channel != nil }
+
 func (r *clientRole) Subscribe() {
-	if r.x.Subscribed {
+	if r.Subscribed() {
 		return
 	}
 	r.listen().channel = r.engine.Config.Channel.Begin(r.x.Client)
-	r.x.Subscribed = true
 	r.x.Client.Change(func(i *clients.Info) { i.Subscribed = true })
 }
 
 // Unsubscribe sends pending messages first.
 func (r *clientRole) Unsubscribe() (ended bool) {
-	if !r.x.Subscribed {
+	if !r.Subscribed() {
 		return false
 	}
 	l := r.listens
 	l.channel.End()
 	appendMessages(&r.x.W, l.channel, broadcast.MaxBytes)
-	r.x.Subscribed, l.channel = false, nil
+	l.channel = nil
 	r.x.Client.Change(func(i *clients.Info) { i.Subscribed = false })
 	if l.monitor == nil {
 		r.listens = nil

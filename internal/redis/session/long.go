@@ -69,9 +69,9 @@ func (s *Session) dispatchLong(first [][]byte, l long) {
 	c, err := s.x.AdmitBegin(s.x.Lookup(first[0]), first, max(l.count, len(l.args)))
 	switch {
 	case err != nil:
-		s.proceed(parsed{command: c, args: first[:min(len(first), shownArgs)], err: err})
+		s.run(parsed{command: c, args: first[:min(len(first), shownArgs)], err: err})
 	case !s.x.Flush():
-		s.hold(s.x.Client, parsed{long: &l}) // executed after the batch
+		s.stash(s.x.Client, parsed{long: &l}) // executed after the batch
 	default:
 		s.admitLater(l.kept())
 	}
@@ -84,11 +84,11 @@ const shownArgs = 64
 // executes it with its own arguments.
 func (s *Session) admitLater(l *long) {
 	h := &parsed{}
-	p := s.waitForTask(&s.x, func(*execute.Executor) error { return nil })
-	p.next = h
+	t := s.waitForTask(&s.x, noFinish)
+	s.pending.next = h
 	held := l.bytes()
 	s.holdArguments(s.x.Client, held)
-	p.Run(s.engine.Background, who(&s.x), func(context.Context) {
+	t.Run(s.engine.Background, who(&s.x), func(context.Context) {
 		if h.args = l.args; h.args == nil {
 			h.args = resp.Split(l.command, l.count, background.Yield)
 		}

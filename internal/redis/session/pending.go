@@ -11,33 +11,156 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// pending is an unfinished command, or a batch at the store. The session consumes nothing meanwhile, so
-// replies stay in order.
+// A session that is blocked consumes nothing, so that replies stay in order. What it waits for is one of four:
+//
+//	wait    begins with                           ends with                 the client hangs up
+//	task    work aside, a delay, a signal, or a   its outcome               it is cancelled; running work only
+//	        change while the gate holds changes                             if the client reads no more
+//	batch   requests that the store answers       the store's answers       it is decided all the same
+//	        later
+//	turn    a turn in the queue of a key          the turn, its end, or     it leaves the queue
+//	                                              CLIENT UNBLOCK
+//	pieces  a reply that is longer than a turn    the last of them          the rest is given out all the same
+//
+// Then the command that was stashed behind it, if there is one, is dispatched; it may block the session again.
+type wait interface {
+	// done returns what finishes the command, or nil before.
+	done(s *Session) execute.Finish
+	// cancel ends what nobody needs once the client has hung up.
+	cancel(h peer.Hangup)
+	// abandon ends the interest in it: the session ends.
+	abandon()
+}
+
+// pending is an unfinished command, or a batch at the store.
 type pending struct {
-	*background.Task                  // nil for a batch, a turn and pieces
-	command          *catalog.Command // nil for a batch, which the decider counts
-	args             []string         // for SLOWLOG; nil if never slow enough
-	beganNs          int64            // start of the handler
-	handedNs         int64            // end of the handler
-	handlerNs        int64            // of the handler
-	workNs           int64            // of the background work
-	muted            bool             // its reply is suppressed
-	stays            bool             // waits even after the client's last command; else a delay would be no penalty
-	finish           execute.Finish
-	// later is the store's pending answer, and answered replies to it.
-	later    *decide.Later
-	answered execute.Answered
-	turn     *queue.Waiter // the awaited turn, or nil
-	// pieces are the rest of a reply, after which the connection may have to close; else nil.
-	pieces execute.Pieces
-	closes bool
-	// abandoned reports that nobody waits for the work; may be nil.
-	abandoned func()
-	gone      bool // the client has closed its half
+	wait  wait
+	of    deferred
+	muted bool // its reply is suppressed
+	gone  bool // the client has closed its half
 	// next is a command read after a batch that could not be put back.
 	next      *parsed
 	argsBytes int // of the arguments of next and of the unfinished command
 }
+
+// deferred is the account of an unfinished command. A batch, which the decider counts, has none.
+type deferred struct {
+	command   *catalog.Command // nil without an account
+	args      []string         // for SLOWLOG; nil if never slow enough
+	beganNs   int64            // start of the handler
+	handedNs  int64            // end of the handler
+	handlerNs int64            // of the handler
+	workNs    int64            // of the background work
+}
+
+// writes reports whether it may have changed something.
+func (d *deferred) writes() bool { return d.command != nil && d.command.Flags&catalog.FlagWrite != 0 }
+
+// task is a wait for a background.Task.
+type task struct {
+	*background.Task
+	finish execute.Finish
+	stays  bool // waits even after the client's last command; else a delay would be no penalty
+	// abandoned reports that nobody waits for the work; may be nil.
+	abandoned func()
+}
+
+func (t *task) done(s *Session) execute.Finish {
+	outcome, ended := t.Outcome()
+	finish := t.finish
+	switch {
+	case !ended:
+		return nil
+	case outcome.Failure != nil:
+		panic(outcome.Failure)
+	case outcome.Cancelled:
+		command := s.pending.of.command
+		s.leaveOut(s.pending)
+		finish = func(*execute.Executor) error { return s.cancelled(command) }
+	}
+	t.End()
+	s.pending.of.workNs = outcome.WorkNs
+	return finish
+}
+
+func (t *task) cancel(h peer.Hangup) {
+	if t.stays && h == peer.HalfClosed {
+		return
+	}
+	if !t.Cancel() && h == peer.Reset {
+		t.End()
+	}
+}
+
+func (t *task) abandon() {
+	t.End()
+	if t.abandoned != nil {
+		t.abandoned()
+	}
+}
+
+// batch is a wait for the store's answers.
+type batch struct {
+	later    *decide.Later
+	answered execute.Answered
+}
+
+func (b *batch) done(s *Session) execute.Finish {
+	answers, ok := b.later.Answers(&s.x.Scratch.Local)
+	if !ok {
+		return nil
+	}
+	return func(x *execute.Executor) error { return b.answered(x, answers) }
+}
+
+func (*batch) cancel(peer.Hangup) {}
+
+func (b *batch) abandon() { b.later.Cancel() }
+
+// turn is a wait for a turn.
+type turn struct{ *queue.Waiter }
+
+func (t turn) done(s *Session) execute.Finish {
+	if t.Outcome() == queue.Waiting {
+		return nil
+	}
+	return func(x *execute.Executor) error { return t.reply(x, &s.pending.of) }
+}
+
+func (t turn) cancel(peer.Hangup) { t.Leave(queue.Cancelled) }
+
+func (t turn) abandon() { t.Leave(queue.Cancelled) }
+
+// reply replies to a client after its turn.
+func (t turn) reply(x *execute.Executor, of *deferred) error {
+	x.Client.Await(nil)
+	nowNs := x.Engine.Config.Now()
+	of.beganNs = nowNs - of.handlerNs // waiting was its purpose
+	switch t.Outcome() {
+	case queue.Cancelled:
+		return reply.ErrCancelled
+	case queue.Ended:
+		return reply.ErrEnded
+	case queue.Unblocked:
+		return reply.ErrUnblocked
+	default:
+		r := t.Result(nowNs)
+		execute.Result(&x.W, &r)
+		return nil
+	}
+}
+
+// pieces are the rest of a reply, after which the connection may have to close.
+type pieces struct {
+	next   execute.Pieces
+	closes bool
+}
+
+func (*pieces) done(*Session) execute.Finish { return nil } // see resumePieces
+
+func (*pieces) cancel(peer.Hangup) {}
+
+func (*pieces) abandon() {}
 
 // waiting holds a session's unfinished command.
 type waiting struct {
@@ -45,25 +168,26 @@ type waiting struct {
 }
 
 // wait makes the session wait for the running command.
-func (w *waiting) wait(x *execute.Executor, p *pending) *pending {
-	p.handedNs = x.Engine.Config.Now()
-	w.pending = p
+func (w *waiting) wait(x *execute.Executor, what wait) *pending {
+	w.pending = &pending{wait: what, of: deferred{handedNs: x.Engine.Config.Now()}}
 	x.Status = peer.Waiting
-	return p
+	return w.pending
 }
 
 // waitForTask makes the session wait for a task.
-func (w *waiting) waitForTask(x *execute.Executor, finish execute.Finish) *pending {
-	return w.wait(x, &pending{Task: background.New(x.Engine.Context, x.Client.Conn.Wake), finish: finish})
+func (w *waiting) waitForTask(x *execute.Executor, finish execute.Finish) *task {
+	t := &task{Task: background.New(x.Engine.Context, x.Client.Conn.Wake), finish: finish}
+	w.wait(x, t)
+	return t
 }
 
-func (w *waiting) awaitTurn(x *execute.Executor, turn *queue.Waiter) {
-	w.wait(x, &pending{turn: turn})
-	x.Client.Await(turn)
+func (w *waiting) awaitTurn(x *execute.Executor, waiter *queue.Waiter) {
+	w.wait(x, turn{waiter})
+	x.Client.Await(waiter)
 }
 
-// hold keeps a command until the batch before it is answered.
-func (w *waiting) hold(c *clients.Client, h parsed) {
+// stash keeps a command until the batch before it is answered.
+func (w *waiting) stash(c *clients.Client, h parsed) {
 	if h.long != nil {
 		h.long = h.long.kept()
 		w.holdArguments(c, h.long.bytes())
@@ -74,12 +198,15 @@ func (w *waiting) hold(c *clients.Client, h parsed) {
 	w.pending.next = &h
 }
 
-// awaitRelease keeps a command until changes are no longer held, and admits it anew.
+// awaitRelease keeps a command until the gate no longer holds changes, and admits it anew.
 func (s *Session) awaitRelease(h parsed) {
-	p := s.waitForTask(&s.x, func(*execute.Executor) error { return nil })
-	s.hold(s.x.Client, parsed{args: h.args, ownBytes: h.ownBytes, frameBytes: h.frameBytes})
-	s.engine.Config.Gate.Await(p.Finish)
+	t := s.waitForTask(&s.x, noFinish)
+	s.stash(s.x.Client, parsed{args: h.args, ownBytes: h.ownBytes, frameBytes: h.frameBytes})
+	s.engine.Config.Gate.Await(t.Finish)
 }
+
+// noFinish finishes what has no reply of its own.
+func noFinish(*execute.Executor) error { return nil }
 
 // holdArguments counts the memory of stored arguments.
 func (w *waiting) holdArguments(c *clients.Client, bytes int) {
@@ -87,58 +214,27 @@ func (w *waiting) holdArguments(c *clients.Client, bytes int) {
 	c.Hold(clients.Arguments, w.pending.argsBytes)
 }
 
-// hungUp cancels waiting work, and running work if the client is gone. A batch at the store is decided.
-func (p *pending) hungUp(h peer.Hangup) {
-	p.gone = true
-	switch {
-	case p.later != nil || p.pieces != nil || p.stays && h == peer.HalfClosed:
-		return
-	case p.turn != nil:
-		p.turn.Leave(queue.Cancelled)
-		return
-	}
-	if !p.Cancel() && h == peer.Reset {
-		p.End()
-	}
-}
-
-// abandon ends all work for the command.
-func (p *pending) abandon() {
-	switch {
-	case p.later != nil:
-		p.later.Cancel()
-	case p.pieces != nil:
-	case p.turn != nil:
-		p.turn.Leave(queue.Cancelled)
-	default:
-		p.End()
-		if p.abandoned != nil {
-			p.abandoned()
-		}
-	}
-}
-
-// resume finishes the pending command and executes the held one. It returns false while the session must
-// wait.
+// resume finishes the pending command and dispatches the stashed one. It returns false while the session is
+// blocked.
 func (s *Session) resume() bool {
 	p := s.pending
-	if p.pieces != nil {
-		return s.resumePieces(p)
+	if rest, ok := p.wait.(*pieces); ok {
+		return s.resumePieces(p, rest)
 	}
-	finish := p.ended(s)
+	finish := p.wait.done(s)
 	if finish == nil {
 		return false
 	}
 	before := s.x.Replied()
 	switch err := finish(&s.x); {
-	case err != nil && p.command == nil:
+	case err != nil && p.of.command == nil:
 		s.x.Fail(nil, nil, err)
 	case err != nil:
-		s.x.FailCommand(p.command, nil, err)
-	case p.command == nil || p.muted:
+		s.x.FailCommand(p.of.command, nil, err)
+	case p.of.command == nil || p.muted:
 	default:
 		s.x.Settle()
-		if s.x.Wrote || p.command.Flags&catalog.FlagWrite != 0 {
+		if s.x.Wrote || p.of.writes() {
 			s.x.Scratch.NoteTold(before, s.x.Replied())
 		}
 	}
@@ -149,15 +245,15 @@ func (s *Session) resume() bool {
 		s.pending.follow(p)
 		return false
 	}
-	s.x.Wrote = s.x.Wrote || p.command != nil && p.command.Flags&catalog.FlagWrite != 0
-	return s.done(p, before)
+	s.x.Wrote = s.x.Wrote || p.of.writes()
+	return s.end(p, before)
 }
 
 // resumePieces gives out the next pieces of a reply. Its first ones have waited for the disk if it reports a
 // change.
-func (s *Session) resumePieces(p *pending) bool {
+func (s *Session) resumePieces(p *pending, rest *pieces) bool {
 	before := s.x.Replied()
-	held := s.x.AppendPieces(p.pieces)
+	held := s.x.AppendPieces(rest.next)
 	s.x.Client.Hold(clients.Pieces, held)
 	if p.muted {
 		s.x.W.Buf = s.x.W.Buf[:before]
@@ -165,83 +261,58 @@ func (s *Session) resumePieces(p *pending) bool {
 	if held > 0 {
 		return false
 	}
-	if !s.done(p, before) {
+	if !s.end(p, before) {
 		return false
 	}
-	if p.closes {
+	if rest.closes {
 		s.x.Status = peer.Close
 		return false
 	}
 	return true
 }
 
+// pieces returns the pieces of a reply that are still to come, or nil.
+func (s *Session) pieces() *pieces {
+	if s.pending == nil {
+		return nil
+	}
+	rest, _ := s.pending.wait.(*pieces)
+	return rest
+}
+
 // dropPieces drops the rest of a reply whose beginning an error has replaced.
 func (s *Session) dropPieces() {
-	if s.replies() {
+	if rest := s.pieces(); rest != nil {
 		s.x.Client.Hold(clients.Pieces, 0)
-		s.pending.pieces = func(*execute.Executor) int { return 0 }
+		rest.next = func(*execute.Executor) int { return 0 }
 	}
 }
 
-// replies reports whether pieces of a reply are still to come.
-func (s *Session) replies() bool { return s.pending != nil && s.pending.pieces != nil }
-
-// done ends a pending command, and executes the held one. It returns false while the session must wait.
-func (s *Session) done(p *pending, before int) bool {
+// end ends a pending command, and dispatches the stashed one. It returns false while the session is blocked.
+func (s *Session) end(p *pending, before int) bool {
 	s.pending = nil
 	if p.argsBytes > 0 {
 		s.x.Client.Hold(clients.Arguments, 0)
 	}
-	p.tally(&s.x)
-	s.x.LookAfter(p.command)
+	p.of.count(&s.x)
+	s.x.LookAfter(p.of.command)
 	if p.next != nil && p.muted {
 		untold(&s.x, func() {
-			s.goOn(*p.next)
+			s.dispatchHeld(*p.next)
 			s.x.Flush()
 		})
 		s.muteFrom(before)
 	} else if p.next != nil {
-		s.goOn(*p.next)
+		s.dispatchHeld(*p.next)
 	}
 	return s.pending == nil
 }
 
-// ended returns the function that finishes the command, or nil to wait.
-func (p *pending) ended(s *Session) (finish execute.Finish) {
-	if p.later != nil {
-		answers, ok := p.later.Answers(&s.x.Scratch.Local)
-		if !ok {
-			return nil
-		}
-		return func(x *execute.Executor) error { return p.answered(x, answers) }
-	}
-	if p.turn != nil {
-		if p.turn.Outcome() == queue.Waiting {
-			return nil
-		}
-		return p.replyTurn
-	}
-	outcome, ended := p.Outcome()
-	switch {
-	case !ended:
-		return nil
-	case outcome.Failure != nil:
-		panic(outcome.Failure)
-	case outcome.Cancelled:
-		s.leaveOut(p)
-		finish = func(*execute.Executor) error { return s.cancelled(p.command) }
-	default:
-		finish = p.finish
-	}
-	p.End()
-	p.workNs = outcome.WorkNs
-	return finish
-}
-
 // follow makes p the next part of a command.
 func (p *pending) follow(first *pending) {
-	p.command, p.args, p.beganNs, p.muted, p.argsBytes = first.command, first.args, first.beganNs, first.muted, first.argsBytes
-	p.handlerNs, p.next = first.handlerNs+first.workNs, first.next
+	handedNs := p.of.handedNs
+	p.of, p.muted, p.argsBytes, p.next = first.of, first.muted, first.argsBytes, first.next
+	p.of.handedNs, p.of.handlerNs, p.of.workNs = handedNs, first.of.handlerNs+first.of.workNs, 0
 }
 
 // leaveOut drops a command before its admission. Its transaction must not be executed.
@@ -260,8 +331,8 @@ func (s *Session) cancelled(c *catalog.Command) error {
 	return reply.ErrCancelled
 }
 
-// goOn executes a held command.
-func (s *Session) goOn(h parsed) {
+// dispatchHeld executes a stashed command.
+func (s *Session) dispatchHeld(h parsed) {
 	s.x.Monitored = s.engine.Config.Records.Monitors.Any() // it may have changed since
 	switch {
 	case h.long != nil:
@@ -271,7 +342,7 @@ func (s *Session) goOn(h parsed) {
 	case h.command == nil && h.err == nil:
 		s.dispatch(h.args)
 	default:
-		s.proceed(h)
+		s.run(h)
 	}
 }
 
@@ -280,33 +351,14 @@ func who(x *execute.Executor) background.Who {
 	return background.Who{Addr: x.Client.Peer.Network(), User: x.User.Name(), Client: x.Client.ID}
 }
 
-// tally counts a finished command: its work decides whether it is slow, its waiting counts for the client.
-func (p *pending) tally(x *execute.Executor) {
-	if p.command == nil {
+// count counts a finished command: its work decides whether it is slow, its waiting counts for the client.
+func (d *deferred) count(x *execute.Executor) {
+	if d.command == nil {
 		return
 	}
-	nowNs, ns := x.Engine.Config.Now(), p.handlerNs+p.workNs
-	x.Scratch.Local.Took(p.command, true, ns, nowNs-p.beganNs)
+	nowNs, ns := x.Engine.Config.Now(), d.handlerNs+d.workNs
+	x.Scratch.Local.Took(d.command, true, ns, nowNs-d.beganNs)
 	if records := x.Engine.Config.Records; records.Slowness.IsSlow(ns) {
-		records.SlowCall(p.command, p.args, x.Client, nowNs, ns)
-	}
-}
-
-// replyTurn replies to a client after its turn.
-func (p *pending) replyTurn(x *execute.Executor) error {
-	x.Client.Await(nil)
-	nowNs := x.Engine.Config.Now()
-	p.beganNs = nowNs - p.handlerNs // waiting was its purpose
-	switch p.turn.Outcome() {
-	case queue.Cancelled:
-		return reply.ErrCancelled
-	case queue.Ended:
-		return reply.ErrEnded
-	case queue.Unblocked:
-		return reply.ErrUnblocked
-	default:
-		r := p.turn.Result(nowNs)
-		execute.Result(&x.W, &r)
-		return nil
+		records.SlowCall(d.command, d.args, x.Client, nowNs, ns)
 	}
 }

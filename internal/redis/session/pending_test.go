@@ -264,7 +264,7 @@ func TestHungUp(t *testing.T) {
 			if status != peer.Waiting || left != behind {
 				t.Fatalf("status %d, left %q", status, left)
 			}
-			p := s.pending
+			p := s.pending.wait.(*task)
 			for tt.runs && !p.Running() {
 				runtime.Gosched()
 			}

@@ -54,8 +54,9 @@ func (r *clientRole) Deferred(c *catalog.Command, args [][]byte, beganNs int64) 
 		return false
 	}
 	r.x.Scratch.Local.Called(c, 1)
-	p.command, p.beganNs, p.handlerNs = c, beganNs, p.handedNs-beganNs
-	if p.later == nil && p.argsBytes == 0 {
+	of := &p.of
+	of.command, of.beganNs, of.handlerNs = c, beganNs, of.handedNs-beganNs
+	if _, isBatch := p.wait.(*batch); !isBatch && p.argsBytes == 0 {
 		bytes := r.ownBytes
 		switch {
 		case r.x.Asked != nil:
@@ -65,23 +66,23 @@ func (r *clientRole) Deferred(c *catalog.Command, args [][]byte, beganNs int64) 
 		}
 		r.holdArguments(r.x.Client, bytes) // at most; the handler has copied the rest
 	}
-	if p.turn != nil {
+	if _, isTurn := p.wait.(turn); isTurn {
 		r.holdArguments(r.x.Client, queue.WaiterBytes)
 	}
 	if r.engine.Config.Records.Slowness.Any() {
-		p.args = r.x.Shown(c, args)
+		of.args = r.x.Shown(c, args)
 	}
 	return true
 }
 
-func (r *clientRole) Decide(x *execute.Executor, c *catalog.Command, batch []store.Request) *decide.Later {
+func (r *clientRole) Decide(x *execute.Executor, c *catalog.Command, requests []store.Request) *decide.Later {
 	nowNs := x.Engine.Config.Now()
 	x.Client.Active(c, nowNs)
-	return x.Engine.Decider.Batch(x.Space.Keys, nowNs, batch, x.By(c))
+	return x.Engine.Decider.Batch(x.Space.Keys, nowNs, requests, x.By(c))
 }
 
 func (r *clientRole) Await(later *decide.Later, answered execute.Answered) {
-	r.wait(&r.x, &pending{later: later, answered: answered})
+	r.wait(&r.x, &batch{later, answered})
 	later.Notify(r.x.Client.Conn.Wake)
 }
 
@@ -94,15 +95,15 @@ func (r *clientRole) Turn(c execute.Call, name []byte, o *limiter.Operation) err
 	if o.Quantity <= 0 {
 		return execute.NestedRole{}.Turn(c, name, o)
 	}
-	turn, err := r.x.EnterQueue(c.Now(), c.Key(name), o)
+	waiter, err := r.x.EnterQueue(c.Now(), c.Key(name), o)
 	if err != nil {
 		return err
 	}
-	if turn == nil {
+	if waiter == nil {
 		execute.Result(c.Reply(), &o.Result)
 		return nil
 	}
-	r.awaitTurn(&r.x, turn)
+	r.awaitTurn(&r.x, waiter)
 	return nil
 }
 
@@ -115,13 +116,13 @@ func (r *clientRole) Background(_ *execute.Executor, slots *background.Slots, wo
 
 func (r *clientRole) InTurns(x *execute.Executor, next execute.Pieces) {
 	if held := x.AppendPieces(next); held > 0 {
-		r.wait(x, &pending{pieces: next})
+		r.wait(x, &pieces{next: next})
 		x.Status = peer.More
 		x.Client.Hold(clients.Pieces, held)
 	}
 }
 
-func (r *clientRole) Replies() bool { return (*Session)(r).replies() }
+func (r *clientRole) Replies() bool { return (*Session)(r).pieces() != nil }
 
 func (r *clientRole) After(d time.Duration, finish execute.Finish) error {
 	r.waitForTask(&r.x, finish).After(d)
@@ -129,34 +130,35 @@ func (r *clientRole) After(d time.Duration, finish execute.Finish) error {
 }
 
 func (r *clientRole) AfterPause(d time.Duration, err error) error {
-	p := r.waitForTask(&r.x, func(*execute.Executor) error {
-		r.pending.beganNs, r.pending.workNs = r.engine.Config.Now(), 0
+	t := r.waitForTask(&r.x, func(*execute.Executor) error {
+		r.pending.of.beganNs, r.pending.of.workNs = r.engine.Config.Now(), 0
 		return err
 	})
-	p.After(d)
-	p.stays = true
+	t.stays = true
+	t.After(d)
 	return nil
 }
 
 func (r *clientRole) Until(begin func(ctx context.Context, finish func()), atMost time.Duration, done func(c execute.Call) error) error {
 	var ended atomic.Bool
-	p := r.waitForTask(&r.x, func(x *execute.Executor) error {
-		r.pending.beganNs, r.pending.workNs = r.engine.Config.Now()-r.pending.handlerNs, 0 // waiting was its purpose
+	t := r.waitForTask(&r.x, func(x *execute.Executor) error {
+		of := &r.pending.of
+		of.beganNs, of.workNs = r.engine.Config.Now()-of.handlerNs, 0 // waiting was its purpose
 		if ended.Load() {
 			return reply.ErrEnded
 		}
 		return done(execute.Later(x))
 	})
-	p.stays = true
+	t.stays = true
 	if atMost > 0 {
-		p.After(atMost)
+		t.After(atMost)
 	}
 	server := r.engine.Context
-	context.AfterFunc(p.Context(), func() {
+	context.AfterFunc(t.Context(), func() {
 		ended.Store(server.Err() != nil)
-		p.Finish()
+		t.Finish()
 	})
-	begin(p.Context(), p.Finish)
+	begin(t.Context(), t.Finish)
 	return nil
 }
 
@@ -167,17 +169,18 @@ func (r *clientRole) Discard() { (*Session)(r).discard() }
 // the next one is due.
 func (s *Session) executeMuted(dispatch func()) {
 	before := len(s.x.W.Buf)
-	s.x.RepliesRequested = false
-	once := s.x.Replies == execute.RepliesSkipNext
-	if once {
-		s.x.Replies = execute.RepliesOn
+	if s.x.Replies == execute.RepliesSkipNext {
+		s.x.Replies = execute.RepliesSkipping
 	}
 	untold(&s.x, func() {
 		dispatch()
 		s.x.Flush()
 	})
-	if once && !s.x.RepliesRequested || s.x.Replies == execute.RepliesOff {
+	if s.x.Replies != execute.RepliesOn {
 		s.muteFrom(before)
+	}
+	if s.x.Replies == execute.RepliesSkipping {
+		s.x.Replies = execute.RepliesOn
 	}
 }
 

@@ -34,7 +34,7 @@ const (
 	feedInputBytes = 64 << 10
 )
 
-func (s *Session) Authenticated() bool { return s.x.Authenticated }
+func (s *Session) Authenticated() bool { return s.x.Authenticated() }
 
 func (s *Session) Name() string { return s.x.Client.Name() }
 
@@ -48,7 +48,8 @@ func (s *Session) HoldsOutput(bytes int) { s.x.Client.Hold(clients.Output, bytes
 // nobody else waits for a delay or a turn.
 func (s *Session) HungUp(h peer.Hangup) {
 	if s.pending != nil {
-		s.pending.hungUp(h)
+		s.pending.gone = true
+		s.pending.wait.cancel(h)
 	}
 	if s.unsynced != nil && h == peer.Reset { // nobody can read the replies
 		s.unsynced.end(true)
@@ -57,7 +58,7 @@ func (s *Session) HungUp(h peer.Hangup) {
 
 func (s *Session) Close() {
 	if s.pending != nil {
-		s.pending.abandon() // before its watch ends: see multi.Execution
+		s.pending.wait.abandon() // before its watch ends: see multi.Execution
 		s.x.Client.Await(nil)
 		s.pending = nil // a waker would keep it alive
 	}
@@ -80,13 +81,13 @@ func (s *Session) Feed(in, out []byte) (consumed int, replies []byte, status pee
 	x := &s.x
 	x.W.Buf = out
 	s.begin()
-	defer s.end()
-	if s.waits() && !s.goesOn(len(in) > 0, len(out)) {
+	defer s.finish()
+	if s.isBlocked() && !s.drainHeld(len(in) > 0, len(out)) {
 		return 0, x.W.Buf, x.Status
 	}
 	x.Monitored = x.Engine.Config.Records.Monitors.Any() // read late: the background uses it
 	most := len(out) + feedBytes
-	if !x.Authenticated {
+	if !x.Authenticated() {
 		most = len(out) + peer.UnauthenticatedOutput
 	}
 	for x.Status == peer.NeedInput {
@@ -94,7 +95,7 @@ func (s *Session) Feed(in, out []byte) (consumed int, replies []byte, status pee
 			x.Status = peer.More
 			break
 		}
-		s.decoder.Unauthenticated = !x.Authenticated
+		s.decoder.Unauthenticated = !x.Authenticated()
 		n, args, err := s.decoder.Next(in[consumed:], x.Scratch.Args)
 		if err != nil {
 			s.failInput(err)
@@ -113,30 +114,30 @@ func (s *Session) Feed(in, out []byte) (consumed int, replies []byte, status pee
 			x.Replies = execute.RepliesOn // in Redis, nothing counts as a command, too
 		}
 	}
-	s.finish(len(out))
+	s.release(len(out))
 	return consumed, x.W.Buf, x.Status
 }
 
-// begin and end frame everything that the session executes.
+// begin and finish frame everything that the session executes.
 func (s *Session) begin() {
 	s.x.Status = peer.NeedInput
 	s.x.Begin()
 	s.x.Scratch.NotesTold = confirms(&s.x)
 }
 
-func (s *Session) end() {
+func (s *Session) finish() {
 	s.x.W.Buf, s.x.Asked = nil, nil
 	s.x.End()
 }
 
-// waits reports whether the session was waiting after the last Feed.
-func (s *Session) waits() bool { return s.unsynced != nil || s.pending != nil }
+// isBlocked reports whether the session was waiting after the last Feed.
+func (s *Session) isBlocked() bool { return s.unsynced != nil || s.pending != nil }
 
-// goesOn sends pending replies, and reports whether commands may be executed now. from is the position of
+// drainHeld sends pending replies, and reports whether commands may be executed now. from is the position of
 // earlier replies.
-func (s *Session) goesOn(hasInput bool, from int) bool {
+func (s *Session) drainHeld(hasInput bool, from int) bool {
 	if u := s.unsynced; u != nil {
-		released := s.release(&s.x, hasInput)
+		released := s.unhold(&s.x, hasInput)
 		if s.unsynced == nil && u.toTheEnd && u.state.Load() == isLate {
 			s.dropPieces()
 		}
@@ -146,7 +147,7 @@ func (s *Session) goesOn(hasInput bool, from int) bool {
 	}
 	if s.pending != nil && !s.resume() {
 		switch {
-		case s.replies():
+		case s.pieces() != nil:
 			s.x.Status = peer.More
 		case s.pending != nil:
 			s.x.Status = peer.Waiting
@@ -157,10 +158,10 @@ func (s *Session) goesOn(hasInput bool, from int) bool {
 	return true
 }
 
-// finish sends the replies that need not wait.
-func (s *Session) finish(from int) {
+// release sends the replies that need not wait.
+func (s *Session) release(from int) {
 	s.x.Flush()
-	if s.listens != nil && !s.replies() {
+	if s.listens != nil && s.pieces() == nil {
 		s.sendLines()
 	}
 	s.confirm(&s.x, from)
@@ -181,9 +182,9 @@ func (s *Session) dispatch(args [][]byte) {
 	}
 	c, err := s.x.Admit(s.x.Lookup(args[0]), args)
 	if err != nil || !s.batches(c) {
-		s.proceed(parsed{command: c, args: args, err: err})
+		s.run(parsed{command: c, args: args, err: err})
 	} else if !s.x.Batch(c, args) { // without a parsed, whose copies stall
-		s.hold(s.x.Client, parsed{command: c, args: args})
+		s.stash(s.x.Client, parsed{command: c, args: args})
 	}
 }
 
@@ -203,18 +204,18 @@ type parsed struct {
 	ownBytes, frameBytes int
 }
 
-// proceed executes or refuses a command, after the batch before it is answered.
-func (s *Session) proceed(h parsed) {
+// run executes or refuses a command, after the batch before it is answered.
+func (s *Session) run(h parsed) {
 	if s.listens != nil && h.err == nil {
 		h.err = s.listens.refuses(&s.x, h.command)
 	}
 	switch {
 	case h.err == nil && s.batches(h.command):
 		if !s.x.Batch(h.command, h.args) {
-			s.hold(s.x.Client, h)
+			s.stash(s.x.Client, h)
 		}
 	case !s.x.Flush():
-		s.hold(s.x.Client, h)
+		s.stash(s.x.Client, h)
 	case h.err == reply.ErrHeld: //nolint:errorlint // it is never wrapped
 		s.awaitRelease(h)
 	case h.err != nil:
@@ -250,7 +251,7 @@ func (s *Session) reject(h parsed, err error) {
 // failInput replies to invalid input, unless replies are off, and closes the connection.
 func (s *Session) failInput(err error) {
 	if !s.x.Flush() {
-		s.hold(s.x.Client, parsed{err: err}) // the decoder may not find it again
+		s.stash(s.x.Client, parsed{err: err}) // the decoder may not find it again
 		return
 	}
 	s.engine.Config.Records.ProtocolError()
