@@ -17,6 +17,19 @@ type Remote interface {
 	Scan(ctx context.Context, nowNs int64, cursor uint64, count int, visit func(key Key, e Entry)) (next uint64, err error)
 }
 
+// Capabilities are what commands can expect of a store.
+type Capabilities struct {
+	Answers bool // at once; else a call is a round trip, and waits off the event loops
+	Holds   bool // keys, so that others wait while a script or a transaction of all keys has them
+	Values  bool // keeps texts and numbers beside limiters
+}
+
+// CapabilitiesOf returns those of a store.
+func CapabilitiesOf(s Store) Capabilities {
+	_, remote := s.(Remote)
+	return Capabilities{Answers: !remote, Holds: !remote, Values: !remote}
+}
+
 // RemoteTransaction is a Transaction whose Commit may wait.
 type RemoteTransaction interface {
 	Keys

@@ -55,7 +55,7 @@ func NewEngine(c Config) (*Engine, error) {
 		c.Catalog = c.Catalog.Without("scripts are off: start the server without --lua=off",
 			"eval", "evalsha", "eval_ro", "evalsha_ro", "script")
 	}
-	if _, ok := c.Store.(store.Remote); ok {
+	if !store.CapabilitiesOf(c.Store).Holds {
 		c.Catalog, c.Databases = c.Catalog.OverRemote(), 1
 	}
 	if c.Keeper == nil {

@@ -24,12 +24,9 @@ func TestKeptLinesAreBounded(t *testing.T) {
 		{maxInnerLineBytes - 1, 10, true, true},
 		{maxInnerLineBytes, 10, false, false}, // it has had its word
 	} {
-		for byScript, from := range map[bool]string{true: "lua", false: "192.0.2.1:5000"} {
+		for mode, from := range map[Mode]string{InScript: "lua", InExec: "192.0.2.1:5000"} {
 			client := Executor{Client: clients.New(peer.Peer{Addr: "192.0.2.1:5000"}, nil, 1)}
-			child, kept := client.Within(InExec, NestedRole{}, &transact.Space{NowNs: 1})
-			if byScript {
-				child.Bind(&Bounds{})
-			}
+			child, kept := client.Within(mode, NestedRole{}, &transact.Space{NowNs: 1})
 			kept.monitored = make([]byte, tt.kept)
 			child.Effects.Send(bytes.Repeat([]byte("x"), tt.line))
 			child.Effects.Send(nil)

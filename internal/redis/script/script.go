@@ -101,12 +101,12 @@ func runScript(x *execute.Executor, name []byte, script *lua.Script, keys, argv 
 	if err := mayRun(script, readOnly); err != nil {
 		return err
 	}
-	if x.Engine.Remote != nil && script.Native == nil {
+	if !x.Engine.Can.Holds && script.Native == nil {
 		return reply.ErrOneCallScript
 	}
 	in, isStep := x.Role.(Transaction)
 	// On a remote store, the interpreter only produces errors.
-	native := x.Engine.Remote != nil || !isStep && x.User.Unrestricted()
+	native := !x.Engine.Can.Holds || !isStep && x.User.Unrestricted()
 	if native && !readOnly && !script.Flags.NoWrites && x.RunNative(name, script, keys, argv) {
 		return nil
 	}
@@ -248,7 +248,7 @@ func (r *run) runOutsideExec(ctx context.Context) {
 	}
 	r.bounds.Index()
 	r.scripts = e.Config.Scripts.Allowance()
-	if e.Remote != nil {
+	if !e.Can.Holds {
 		r.attempt(ctx, &transact.Space{Keys: transact.NoKeys{}, NowNs: e.Config.Now()}, &r.scripts)
 		return
 	}

@@ -35,7 +35,7 @@ func (s *Session) beginExec(x *multi.Execution) error {
 	if refused := x.Plan.Refused(); refused != nil {
 		return s.refuseExec(x.Name, reply.ExecAborted(reply.NotWithKeys(refused)))
 	}
-	if whole := x.Plan.Whole(); whole != nil && s.engine.Remote != nil {
+	if whole := x.Plan.Whole(); whole != nil && !s.engine.Can.Holds {
 		return s.refuseExec(x.Name, reply.ExecAborted(reply.WholeInExec(whole)))
 	}
 	s.setMulti(nil) // commands inside EXEC are not queued

@@ -25,13 +25,9 @@ type Remote struct {
 // DefaultStoreTimeout is the time for conflicting attempts of a transaction.
 const DefaultStoreTimeout = 50 * time.Millisecond
 
-// NewRemote returns nil for a local store. A timeout of 0 is DefaultStoreTimeout.
-func NewRemote(s store.Store, timeout time.Duration) *Remote {
-	on, ok := s.(store.Remote)
-	if !ok {
-		return nil
-	}
-	r := &Remote{Store: on, timeout: timeout, lanes: newLanes()}
+// NewRemote returns a Remote. A timeout of 0 is DefaultStoreTimeout.
+func NewRemote(s store.Remote, timeout time.Duration) *Remote {
+	r := &Remote{Store: s, timeout: timeout, lanes: newLanes()}
 	r.policy, _ = s.(PolicyDecider)
 	if r.timeout <= 0 {
 		r.timeout = DefaultStoreTimeout
