@@ -1,6 +1,4 @@
-// Package record is the encoding of changes, in files and between servers: bytes that can be replayed more
-// than once. Its functions are safe for concurrent use.
-package record
+package changes
 
 import (
 	"encoding/binary"
@@ -10,7 +8,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// A payload is a sequence of records. Each states what holds from then on, so reading one twice is harmless:
+// A payload, in files and between servers, is a sequence of records. Each states what holds from then on, so reading one twice is harmless:
 //
 //	head: u8 | [database: uvarint] | length of the key: uvarint | key | state
 //
@@ -33,8 +31,8 @@ const MaxKeyBytes = 1 << 20
 // ErrFormat reports bytes of another format.
 var ErrFormat = errors.New("record: not a record of this format")
 
-// AppendChange appends the record of a change that is told at a time.
-func AppendChange(buf []byte, nowNs int64, c *store.Change) []byte {
+// Append appends the record of a change that is told at a time.
+func Append(buf []byte, nowNs int64, c *store.Change) []byte {
 	switch {
 	case c.Flushed:
 		return appendFlushed(buf)
