@@ -1,6 +1,4 @@
-// Package broadcast sends lines to the clients that listen: the commands that MONITOR shows, and the messages
-// of Redis Sentinel's channel. It is safe for concurrent use.
-package broadcast
+package clients
 
 import (
 	"bytes"
@@ -8,12 +6,11 @@ import (
 	"sync/atomic"
 
 	"cellserver/internal/base/buffers"
-	"cellserver/internal/decide/clients"
 )
 
-// Group is the clients that get the same lines.
+// Group is the clients that get the same lines: those of MONITOR, or of Redis Sentinel's channel.
 type Group struct {
-	Held clients.Holding // the kind of memory of the lines
+	Held Holding // the kind of memory of the lines
 
 	listening atomic.Int64 // checked by every command
 
@@ -25,7 +22,7 @@ type Group struct {
 
 // Listener holds the lines to send to a client.
 type Listener struct {
-	Client *clients.Client
+	Client *Client
 
 	group *Group
 
@@ -34,8 +31,8 @@ type Listener struct {
 	woken bool // the session has been woken
 }
 
-// MaxBytes bounds the backlog of a client, in addition to its connection's buffers.
-const MaxBytes = 8 << 20
+// MaxBacklogBytes bounds the backlog of a client, in addition to its connection's buffers.
+const MaxBacklogBytes = 8 << 20
 
 // Any reports whether any client listens.
 func (g *Group) Any() bool { return g.listening.Load() > 0 }
@@ -44,7 +41,7 @@ func (g *Group) Any() bool { return g.listening.Load() > 0 }
 func (g *Group) Len() int { return int(g.listening.Load()) }
 
 // Begin starts sending all lines to a client.
-func (g *Group) Begin(c *clients.Client) *Listener {
+func (g *Group) Begin(c *Client) *Listener {
 	l := &Listener{Client: c, group: g}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -98,7 +95,7 @@ func (l *Listener) add(lines []byte) (behind, gone bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	pool := &l.group.pool
-	if behind = l.lines.Len()+len(lines) > MaxBytes; !behind {
+	if behind = l.lines.Len()+len(lines) > MaxBacklogBytes; !behind {
 		l.lines.Add(pool, lines)
 		gone = !l.Client.Hold(l.group.Held, l.lines.Held())
 	}

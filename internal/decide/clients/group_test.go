@@ -1,14 +1,11 @@
-package broadcast
+package clients
 
 import (
 	"strings"
 	"testing"
 
-	"cellserver/internal/decide/clients"
 	"cellserver/internal/wire/peer"
 )
-
-const t0 = int64(1_700_000_000_000_000_000)
 
 // wakes counts how often a connection is woken.
 type wakes int
@@ -17,14 +14,14 @@ func (w *wakes) Wake()  { *w++ }
 func (w *wakes) Kill()  {}
 func (w *wakes) Evict() {}
 
-func listening() (*clients.Client, *wakes) {
+func listening() (*Client, *wakes) {
 	w := new(wakes)
-	return clients.New(peer.Peer{}, w, t0), w
+	return New(peer.Peer{}, w, t0), w
 }
 
 // TestGroup: all get every line and are woken once.
 func TestGroup(t *testing.T) {
-	g := Group{Held: clients.MonitorLines}
+	g := Group{Held: MonitorLines}
 	if g.Any() || len(g.Send([]byte("nobody\n"))) != 0 {
 		t.Error("somebody listens to a new Group")
 	}
@@ -60,7 +57,7 @@ func TestTakePieces(t *testing.T) {
 		{0, "ab\n/c\n/def\n"}, {1, "ab\n/c\n/def\n"}, {2, "ab\n/c\ndef\n"}, {3, "ab\nc\n/def\n"}, {4, "ab\nc\n/def\n"},
 		{5, "ab\nc\ndef\n"}, {8, "ab\nc\ndef\n"}, {9, "ab\nc\ndef\n"},
 	} {
-		g := Group{Held: clients.MonitorLines}
+		g := Group{Held: MonitorLines}
 		c, woken := listening()
 		m := g.Begin(c)
 		g.Send([]byte("ab\nc\n"))
@@ -78,7 +75,7 @@ func TestTakePieces(t *testing.T) {
 			t.Errorf("%d bytes: took %q, want %q; woken %d times", tt.most, got, tt.pieces, *woken)
 		}
 	}
-	g := Group{Held: clients.MonitorLines}
+	g := Group{Held: MonitorLines}
 	c, woken := listening()
 	m := g.Begin(c)
 	g.Send([]byte("a\nb\n"))
@@ -89,14 +86,14 @@ func TestTakePieces(t *testing.T) {
 }
 
 func TestListenerFallsBehind(t *testing.T) {
-	g := Group{Held: clients.MonitorLines}
+	g := Group{Held: MonitorLines}
 	slow, _ := listening()
 	quick, _ := listening()
 	a, b := g.Begin(slow), g.Begin(quick)
-	if dropped := g.Send(make([]byte, MaxBytes-1)); len(dropped) != 0 {
+	if dropped := g.Send(make([]byte, MaxBacklogBytes-1)); len(dropped) != 0 {
 		t.Fatal("dropped at once")
 	}
-	b.Take(nil, MaxBytes)
+	b.Take(nil, MaxBacklogBytes)
 	if dropped := g.Send([]byte("x")); len(dropped) != 0 {
 		t.Error("dropped before it had fallen behind")
 	}
@@ -113,8 +110,8 @@ func TestListenerFallsBehind(t *testing.T) {
 
 // TestClosingClient gets no lines, which would not be counted.
 func TestClosingClient(t *testing.T) {
-	var register clients.Register
-	g := Group{Held: clients.MonitorLines}
+	var register Register
+	g := Group{Held: MonitorLines}
 	c, woken := listening()
 	register.Add(c)
 	m := g.Begin(c)
