@@ -1,4 +1,4 @@
-package doors
+package app
 
 import (
 	"context"

@@ -1,6 +1,4 @@
-// Package doors opens the protocols beside RESP, with the files that they read. Doors is safe for concurrent
-// use.
-package doors
+package app
 
 import (
 	"context"
@@ -10,7 +8,6 @@ import (
 	"net/http"
 	"time"
 
-	"cellserver/internal/app/listen"
 	"cellserver/internal/app/settings"
 	"cellserver/internal/base/certs"
 	"cellserver/internal/base/smallfile"
@@ -22,10 +19,10 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// Config configures Doors. All fields but Certs are required.
-type Config struct {
+// doorsConfig configures Doors. All fields but Certs are required.
+type doorsConfig struct {
 	Options   *settings.Options
-	Listeners *listen.Listeners
+	Listeners *listeners
 	Certs     *certs.Keeper // nil without TLS
 	Door      door.Config   // of each, but for its name and tokens
 	Limits    *namedlimit.Registry
@@ -34,25 +31,25 @@ type Config struct {
 	Log       *slog.Logger
 }
 
-// Doors holds the doors of a server.
-type Doors struct {
-	config Config
+// doors holds the protocols beside RESP, with the files that they read. It is safe for concurrent use.
+type doors struct {
+	config doorsConfig
 	tokens door.Tokens
 	rules  *envoyconfig.Store // nil without --envoy-config
 	envoy  *rls.Service       // nil without a door for it
-	all    []opened
+	all    []openedDoor
 }
 
-// opened is a door with its listeners; either may be nil.
-type opened struct {
+// openedDoor is a door with its listeners; either may be nil.
+type openedDoor struct {
 	*door.Door
 	plain, secured net.Listener
 }
 
-// Open reads the files and prepares the doors that have an address.
-func Open(c Config) (*Doors, error) {
-	d := &Doors{config: c}
-	if err := ReadTokens(c.Options.Doors.TokensFile, &d.tokens); err != nil {
+// openDoors reads the files and prepares the doors that have an address.
+func openDoors(c doorsConfig) (*doors, error) {
+	d := &doors{config: c}
+	if err := readTokens(c.Options.Doors.TokensFile, &d.tokens); err != nil {
 		return nil, err
 	}
 	l, o := c.Listeners, &c.Options.Doors
@@ -76,7 +73,7 @@ func Open(c Config) (*Doors, error) {
 	return d, nil
 }
 
-func (d *Doors) openRules() (err error) {
+func (d *doors) openRules() (err error) {
 	dir := d.config.Options.Doors.EnvoyConfig
 	if dir == "" {
 		return nil
@@ -89,7 +86,7 @@ func (d *Doors) openRules() (err error) {
 }
 
 // currentRules returns the rules of --envoy-config, or nil.
-func (d *Doors) currentRules() *envoyconfig.Rules {
+func (d *doors) currentRules() *envoyconfig.Rules {
 	if d.rules == nil {
 		return nil
 	}
@@ -103,14 +100,14 @@ func firstOf(a, b net.Listener) net.Listener {
 	return b
 }
 
-func (d *Doors) add(name peer.Door, plain, secured net.Listener, h http.Handler) {
+func (d *doors) add(name peer.Door, plain, secured net.Listener, h http.Handler) {
 	c := d.config.Door
 	c.Name, c.Tokens = name, &d.tokens
-	d.all = append(d.all, opened{door.New(c, h), plain, secured})
+	d.all = append(d.all, openedDoor{door.New(c, h), plain, secured})
 }
 
-// ReadTokens reads --http-tokens-file, if it is set.
-func ReadTokens(file string, into *door.Tokens) error {
+// readTokens reads --http-tokens-file, if it is set.
+func readTokens(file string, into *door.Tokens) error {
 	if file == "" {
 		return nil
 	}
@@ -125,7 +122,7 @@ func ReadTokens(file string, into *door.Tokens) error {
 }
 
 // Serve starts serving each listener.
-func (d *Doors) Serve(start func(name string, part func() error)) {
+func (d *doors) Serve(start func(name string, part func() error)) {
 	for _, one := range d.all {
 		if one.plain != nil {
 			start("the door "+one.Name.String(), func() error { return one.Serve(one.plain) })
@@ -139,14 +136,14 @@ func (d *Doors) Serve(start func(name string, part func() error)) {
 }
 
 // Shutdown ends all doors: gracefully until ctx is done, then at once.
-func (d *Doors) Shutdown(ctx context.Context) {
+func (d *doors) Shutdown(ctx context.Context) {
 	for _, one := range d.all {
 		one.Shutdown(ctx)
 	}
 }
 
 // Stats returns the doors' counts by name.
-func (d *Doors) Stats() map[string]*door.Stats {
+func (d *doors) Stats() map[string]*door.Stats {
 	all := map[string]*door.Stats{}
 	for _, one := range d.all {
 		all[one.Name.String()] = one.Stats
@@ -155,8 +152,8 @@ func (d *Doors) Stats() map[string]*door.Stats {
 }
 
 // Reload rereads the files. After a mistake, which is logged, the previous content stays in use.
-func (d *Doors) Reload() {
-	if err := ReadTokens(d.config.Options.Doors.TokensFile, &d.tokens); err != nil {
+func (d *doors) Reload() {
+	if err := readTokens(d.config.Options.Doors.TokensFile, &d.tokens); err != nil {
 		d.config.Log.Error("cannot use the changed tokens; the previous ones stay in use", "error", err,
 			"hint", "correct the file and send SIGHUP")
 	}
@@ -172,7 +169,7 @@ func (d *Doors) Reload() {
 }
 
 // Watch reloads the rules for Envoy when their files change, until ctx ends.
-func (d *Doors) Watch(ctx context.Context) {
+func (d *doors) Watch(ctx context.Context) {
 	if d.rules != nil {
 		d.rules.Watch(ctx, watchInterval, d.config.Log)
 	}
@@ -181,7 +178,7 @@ func (d *Doors) Watch(ctx context.Context) {
 const watchInterval = 2 * time.Second
 
 // RulesFailed reports whether the last load of the rules for Envoy failed.
-func (d *Doors) RulesFailed() bool { return d.rules != nil && d.rules.LastFailed() }
+func (d *doors) RulesFailed() bool { return d.rules != nil && d.rules.LastFailed() }
 
 // Envoy returns Envoy's rate limit service, nil without a door for it.
-func (d *Doors) Envoy() *rls.Service { return d.envoy }
+func (d *doors) Envoy() *rls.Service { return d.envoy }

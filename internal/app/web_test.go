@@ -1,4 +1,4 @@
-package web
+package app
 
 import (
 	"errors"
@@ -27,7 +27,7 @@ func TestSlowRequests(t *testing.T) {
 		"no 2nd request": "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			w, err := New(&settings.Options{}, clock.New().Now, slog.New(slog.DiscardHandler))
+			w, err := newWebServer(&settings.Options{}, clock.New().Now, slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -67,7 +67,7 @@ func TestURL(t *testing.T) {
 		{"[fe80::1%eth0]:9380", nil, "http://[fe80::1%25eth0]:9380/"},
 	} {
 		addr := net.TCPAddrFromAddrPort(netip.MustParseAddrPort(tt.listens))
-		if got := (&Server{Certs: tt.certs}).URL(addr); got != tt.want {
+		if got := (&webServer{Certs: tt.certs}).URL(addr); got != tt.want {
 			t.Errorf("%s: got %s, want %s", tt.listens, got, tt.want)
 		}
 	}

@@ -1,5 +1,4 @@
-// Package web serves HTTP on the metrics address, and keeps connections free for health checks.
-package web
+package app
 
 import (
 	"bytes"
@@ -30,16 +29,16 @@ const maxWebConns = 32
 // requestTimeout bounds the arrival of a request's header, and then of its body.
 const requestTimeout = 5 * time.Second
 
-// Server serves the metrics address.
-type Server struct {
+// webServer serves HTTP on the metrics address, and keeps connections free for health checks.
+type webServer struct {
 	server *http.Server
 	Access *metrics.Access
 	Certs  *certs.Keeper // nil without TLS
 }
 
-// New reads the certificate and secrets of the metrics address.
-func New(o *settings.Options, now func() int64, log *slog.Logger) (*Server, error) {
-	w := &Server{Access: &metrics.Access{Log: log, Now: now}}
+// newWebServer reads the certificate and secrets of the metrics address.
+func newWebServer(o *settings.Options, now func() int64, log *slog.Logger) (*webServer, error) {
+	w := &webServer{Access: &metrics.Access{Log: log, Now: now}}
 	w.server = &http.Server{
 		ReadHeaderTimeout: requestTimeout,
 		MaxHeaderBytes:    64 << 10,
@@ -80,7 +79,7 @@ func readMetricsSecrets(o *settings.Options, access *metrics.Access, log *slog.L
 	return nil
 }
 
-func (w *Server) Serve(l net.Listener, h http.Handler) error {
+func (w *webServer) Serve(l net.Listener, h http.Handler) error {
 	w.server.Handler = guarded(h)
 	if w.Certs != nil {
 		l = tls.NewListener(l, w.Certs.Config())
@@ -89,7 +88,7 @@ func (w *Server) Serve(l net.Listener, h http.Handler) error {
 }
 
 // Shutdown ends the server: gracefully until ctx is done, then at once.
-func (w *Server) Shutdown(ctx context.Context) {
+func (w *webServer) Shutdown(ctx context.Context) {
 	if w.server.Shutdown(ctx) != nil {
 		_ = w.server.Close()
 	}
@@ -108,7 +107,7 @@ func guarded(next http.Handler) http.Handler {
 }
 
 // Reload rereads secrets and certificates. Bad ones are logged, and the previous ones stay in use.
-func (w *Server) Reload(o *settings.Options, log *slog.Logger) {
+func (w *webServer) Reload(o *settings.Options, log *slog.Logger) {
 	if w.Certs != nil {
 		w.Certs.Reload()
 	}
@@ -119,7 +118,7 @@ func (w *Server) Reload(o *settings.Options, log *slog.Logger) {
 }
 
 // URL returns what a browser on this host opens for addr, the listener's address.
-func (w *Server) URL(addr net.Addr) string {
+func (w *webServer) URL(addr net.Addr) string {
 	to, host := url.URL{Scheme: "http", Host: addr.String(), Path: "/"}, addr.(*net.TCPAddr)
 	if w.Certs != nil {
 		to.Scheme = "https"
@@ -131,7 +130,7 @@ func (w *Server) URL(addr net.Addr) string {
 }
 
 // WarnOfOtherHosts warns if other hosts can reach an unprotected metrics address.
-func (w *Server) WarnOfOtherHosts(l net.Listener, log *slog.Logger) {
+func (w *webServer) WarnOfOtherHosts(l net.Listener, log *slog.Logger) {
 	if l == nil || l.Addr().(*net.TCPAddr).IP.IsLoopback() {
 		return
 	}

@@ -1,5 +1,4 @@
-// Package listen opens the server's ports and unix socket, and fits the clients to the limit of open files.
-package listen
+package app
 
 import (
 	"context"
@@ -12,12 +11,12 @@ import (
 	"cellserver/internal/app/settings"
 )
 
-// Listeners holds the server's listeners; nil for those not configured.
-type Listeners struct{ TCP, TLS, Unix, Metrics, HTTP, HTTPTLS, GRPC, GRPCTLS net.Listener }
+// listeners holds the server's listeners; nil for those not configured.
+type listeners struct{ TCP, TLS, Unix, Metrics, HTTP, HTTPTLS, GRPC, GRPCTLS net.Listener }
 
-// Open opens the configured listeners.
-func Open(ctx context.Context, o *settings.Options) (*Listeners, error) {
-	l := &Listeners{}
+// openListeners opens the configured listeners.
+func openListeners(ctx context.Context, o *settings.Options) (*listeners, error) {
+	l := &listeners{}
 	var config net.ListenConfig
 	for _, one := range []struct {
 		flag, addr string
@@ -57,12 +56,12 @@ func listenError(flag, addr string, err error) error {
 }
 
 // Plain returns the listeners over TCP without TLS for clients that are open, by name.
-func (l *Listeners) Plain() map[string]net.Listener {
+func (l *listeners) Plain() map[string]net.Listener {
 	return opened(map[string]net.Listener{"tcp": l.TCP, "http": l.HTTP, "grpc": l.GRPC})
 }
 
 // Secured returns those with TLS.
-func (l *Listeners) Secured() map[string]net.Listener {
+func (l *listeners) Secured() map[string]net.Listener {
 	return opened(map[string]net.Listener{"tls": l.TLS, "https": l.HTTPTLS, "grpcs": l.GRPCTLS})
 }
 
@@ -72,7 +71,7 @@ func opened(all map[string]net.Listener) map[string]net.Listener {
 }
 
 // All yields the listeners that are open, by name.
-func (l *Listeners) All() iter.Seq2[string, net.Listener] {
+func (l *listeners) All() iter.Seq2[string, net.Listener] {
 	return func(yield func(string, net.Listener) bool) {
 		for _, on := range []struct {
 			name string
@@ -89,7 +88,7 @@ func (l *Listeners) All() iter.Seq2[string, net.Listener] {
 }
 
 // Close closes all that are open.
-func (l *Listeners) Close() {
+func (l *listeners) Close() {
 	for _, one := range l.All() {
 		_ = one.Close()
 	}
