@@ -1,4 +1,4 @@
-package tools
+package cli
 
 import (
 	"bufio"
@@ -13,7 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"cellserver/internal/app/document"
 	"cellserver/internal/app/usage"
 	"cellserver/internal/decide/namedlimit/limitsfile"
 	"cellserver/internal/migrate/limits"
@@ -41,7 +40,7 @@ func limitsDiffCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return diffLimits(cmd, args[0], addr, asJSON) },
 	}
 	addrFlag(cmd.Flags(), &addr)
-	document.Flag(cmd.Flags(), &asJSON)
+	jsonFlag(cmd.Flags(), &asJSON)
 	return cmd
 }
 
@@ -60,7 +59,7 @@ func diffLimits(cmd *cobra.Command, path, addr string, asJSON bool) error {
 	}
 	changes := running.Diff(file)
 	if asJSON {
-		err = document.Print(cmd.OutOrStdout(), changesDocument(changes))
+		err = printJSON(cmd.OutOrStdout(), changesDocument(changes))
 	} else {
 		err = printChanges(cmd.OutOrStdout(), changes)
 	}
@@ -104,14 +103,14 @@ func printChanges(out io.Writer, changes []limitsfile.Change) error {
 func changesDocument(changes []limitsfile.Change) any {
 	type change struct {
 		Limit string `json:"limit"`
-		document.Key
+		documentKey
 		Text string `json:"text"`
 	}
 	all := []change{}
 	for _, c := range changes {
 		one := change{Limit: c.Limit, Text: c.Text}
 		if c.Key != "" {
-			one.Key = document.KeyOf(c.Key)
+			one.documentKey = documentKeyOf(c.Key)
 		}
 		all = append(all, one)
 	}

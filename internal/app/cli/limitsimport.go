@@ -1,4 +1,4 @@
-package tools
+package cli
 
 import (
 	"errors"
@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"cellserver/internal/app/document"
 	"cellserver/internal/app/usage"
 	"cellserver/internal/base/flagvalue"
 	"cellserver/internal/base/yamlfile"
@@ -49,7 +48,7 @@ func limitsImportCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flagvalue.BoolVar(flags, &c.options.MergeDomains, "merge-domains", "permit several files with the same domain, as MERGE_DOMAIN_CONFIG does there")
 	flagvalue.BoolVar(flags, &c.allowNotes, "allow-notes", "exit with 0 even if there are notes")
-	document.Flag(flags, &c.json)
+	jsonFlag(flags, &c.json)
 	return cmd
 }
 
@@ -67,7 +66,7 @@ func (c *limitsImportCall) run(cmd *cobra.Command, paths []string) error {
 		return printProblems(cmd, err)
 	}
 	if c.json {
-		err = document.Print(cmd.OutOrStdout(), map[string]any{"limits_file": string(out), "notes": remarksOf(notes)})
+		err = printJSON(cmd.OutOrStdout(), map[string]any{"limits_file": string(out), "notes": remarksOf(notes)})
 	} else {
 		_, err = cmd.OutOrStdout().Write(out)
 	}

@@ -1,4 +1,4 @@
-package tools
+package cli
 
 import (
 	"cmp"
@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"cellserver/internal/app/document"
 	"cellserver/internal/app/usage"
 	"cellserver/internal/base/flagvalue"
 	"cellserver/internal/base/yamlfile"
@@ -63,7 +62,7 @@ func limitsCheckCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return c.check(cmd, args[0]) },
 	}
 	c.define(cmd.Flags())
-	document.Flag(cmd.Flags(), &c.json)
+	jsonFlag(cmd.Flags(), &c.json)
 	return cmd
 }
 
@@ -86,7 +85,7 @@ func (c *limitsFileCall) check(cmd *cobra.Command, path string) error {
 	found := limitsDocument{File: path, Limits: int64(len(d.Limits)), Plans: int64(len(d.Plans)), Problems: remarksOf(problems)}
 	found.OverrideKeys, found.OverridePatterns = countOverrides(d)
 	if c.json {
-		return cmp.Or(err, document.Print(cmd.OutOrStdout(), found))
+		return cmp.Or(err, printJSON(cmd.OutOrStdout(), found))
 	}
 	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %s, %s, %s, %s\n", path, counted(found.Limits, "limit"), counted(found.Plans, "plan"),
 		counted(found.OverrideKeys, "override key"), counted(found.OverridePatterns, "override pattern"))

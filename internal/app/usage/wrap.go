@@ -1,10 +1,9 @@
-// Package wrap fills text to a width.
-package wrap
+package usage
 
 import "strings"
 
-// Text fills paragraphs, except those with indented lines.
-func Text(text string, width int) string {
+// Wrap fills paragraphs, except those with indented lines.
+func Wrap(text string, width int) string {
 	paragraphs := strings.Split(text, "\n\n")
 	for i, p := range paragraphs {
 		if IsTable(p) {

@@ -1,4 +1,4 @@
-package tools
+package cli
 
 import (
 	"context"
@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"cellserver/internal/app/document"
 	"cellserver/internal/app/usage"
 	"cellserver/internal/base/flagvalue"
 	"cellserver/internal/base/zones"
@@ -123,7 +122,7 @@ func replayCommand() *cobra.Command {
 	flagvalue.DurationVar(flags, &c.options.ReorderWindow, "reorder-window", 0, 0, math.MaxInt64, "sort rows that are older than the newest by up to this `time`")
 	flagvalue.BoolVar(flags, &c.options.SkipBad, "skip-bad", "count bad rows instead of stopping at the first")
 	flagvalue.BoolVar(flags, &c.summary, "summary", "print totals and the most limited keys instead of the rows")
-	document.Flag(flags, &c.json)
+	jsonFlag(flags, &c.json)
 	flagvalue.NumberVar(flags, &c.top, "top", 10, 0, math.MaxInt, "`number` of the most limited keys to print with --summary")
 	return cmd
 }
@@ -266,7 +265,7 @@ func (c *replayCall) run(ctx context.Context, stdin io.Reader, stdout, stderr io
 		return err // a part's totals could be mistaken for the whole's
 	}
 	if c.json {
-		return document.Print(stdout, summaryDocumentOf(summary, c.top))
+		return printJSON(stdout, summaryDocumentOf(summary, c.top))
 	}
 	return summary.Print(stdout, c.top)
 }

@@ -1,9 +1,8 @@
-package tools
+package cli
 
 import (
 	"time"
 
-	"cellserver/internal/app/document"
 	"cellserver/internal/migrate/replay"
 )
 
@@ -22,7 +21,7 @@ type summaryDocument struct {
 }
 
 type limitedKey struct {
-	document.Key
+	documentKey
 	Limited       float64 `json:"limited"`
 	AtMostTooHigh float64 `json:"at_most_too_high"`
 }
@@ -37,7 +36,7 @@ func summaryDocumentOf(s *replay.Summary, top int) summaryDocument {
 		d.LimitedShare, d.First, d.Last, d.TimeSpanMs = s.LimitedShare(), &first, &last, last.Sub(first).Milliseconds()
 	}
 	for _, c := range s.MostLimited(top) {
-		d.MostLimited = append(d.MostLimited, limitedKey{document.KeyOf(c.Key), c.Count, c.Overcount})
+		d.MostLimited = append(d.MostLimited, limitedKey{documentKeyOf(c.Key), c.Count, c.Overcount})
 	}
 	return d
 }

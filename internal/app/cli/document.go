@@ -1,5 +1,4 @@
-// Package document writes results of commands as JSON.
-package document
+package cli
 
 import (
 	"encoding/json"
@@ -12,13 +11,13 @@ import (
 	"cellserver/internal/base/flagvalue"
 )
 
-// Flag defines --json.
-func Flag(flags *pflag.FlagSet, to *bool) {
+// jsonFlag defines --json.
+func jsonFlag(flags *pflag.FlagSet, to *bool) {
 	flagvalue.BoolVar(flags, to, "json", "print one JSON document")
 }
 
-// Print writes a document.
-func Print(out io.Writer, v any) error {
+// printJSON writes a document.
+func printJSON(out io.Writer, v any) error {
 	e := json.NewEncoder(out)
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
@@ -28,16 +27,16 @@ func Print(out io.Writer, v any) error {
 	return nil
 }
 
-// Key is a key within an object: as key, or as key_base64 if it is not UTF-8.
-type Key struct {
+// documentKey is a key within an object: as key, or as key_base64 if it is not UTF-8.
+type documentKey struct {
 	Text   *string `json:"key,omitempty"`
 	Base64 []byte  `json:"key_base64,omitempty"`
 }
 
-// KeyOf returns a name as a Key.
-func KeyOf(name string) Key {
+// documentKeyOf returns a name as a key of JSON.
+func documentKeyOf(name string) documentKey {
 	if utf8.ValidString(name) {
-		return Key{Text: &name}
+		return documentKey{Text: &name}
 	}
-	return Key{Base64: []byte(name)}
+	return documentKey{Base64: []byte(name)}
 }

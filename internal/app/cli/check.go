@@ -1,4 +1,4 @@
-package tools
+package cli
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"cellserver/internal/app/document"
 	"cellserver/internal/app/usage"
 	"cellserver/internal/base/buildinfo"
 	"cellserver/internal/decide/namedlimit/limitsfile"
@@ -43,7 +42,7 @@ func checkCommand() *cobra.Command {
 			return checkDir(cmd.Context(), args[0], asJSON, cmd.OutOrStdout())
 		},
 	}
-	document.Flag(cmd.Flags(), &asJSON)
+	jsonFlag(cmd.Flags(), &asJSON)
 	return cmd
 }
 
@@ -56,7 +55,7 @@ func checkDir(ctx context.Context, path string, asJSON bool, stdout io.Writer) e
 		return fmt.Errorf("check: %s is not a data directory: it has neither a MANIFEST nor named limits; give the one that --data-dir names", path)
 	}
 	if asJSON {
-		err = document.Print(stdout, checkDocumentOf(path, &report, keys))
+		err = printJSON(stdout, checkDocumentOf(path, &report, keys))
 	} else {
 		err = printReport(stdout, &report, keys)
 	}
