@@ -1,4 +1,4 @@
-package guard
+package vm
 
 import (
 	"strconv"
@@ -230,7 +230,7 @@ func (m *Meter) Holes() int { return m.holes }
 
 // stop ends the run for an external reason at the current line.
 func (m *Meter) stop(reason string) {
-	m.endedAt = CurrentLine(m.l)
+	m.endedAt = currentLine(m.l)
 	m.End(reason)
 }
 
@@ -242,5 +242,5 @@ func (m *Meter) End(reason string) {
 
 // signal is the panic value that unwinds a run.
 func (m *Meter) signal() *lua.ApiError {
-	return &lua.ApiError{Type: lua.ApiErrorError, Object: lua.LString(m.ended), StackTrace: NoTrace}
+	return &lua.ApiError{Type: lua.ApiErrorError, Object: lua.LString(m.ended), StackTrace: noTrace}
 }

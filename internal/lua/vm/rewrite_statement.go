@@ -1,4 +1,4 @@
-package guard
+package vm
 
 import (
 	"strconv"
@@ -50,7 +50,7 @@ func (w *rewriter) stmt(s ast.Stmt) []ast.Stmt {
 	return []ast.Stmt{s}
 }
 
-func (w *rewriter) callStmt(at ast.PositionHolder, g ID, args ...ast.Expr) ast.Stmt {
+func (w *rewriter) callStmt(at ast.PositionHolder, g Guard, args ...ast.Expr) ast.Stmt {
 	call := &ast.FuncCallStmt{Expr: w.call(at, g, args...)}
 	place(call, at)
 	return call
@@ -61,7 +61,7 @@ func (w *rewriter) local(x *ast.LocalAssignStmt) []ast.Stmt {
 	if len(x.Names) == 1 && len(x.Exprs) == 1 {
 		if f, ok := x.Exprs[0].(*ast.FunctionExpr); ok {
 			w.function(f)
-			return append([]ast.Stmt{x, w.callStmt(x, Closure)}, w.boxes(x, x, x.Names...)...)
+			return append([]ast.Stmt{x, w.callStmt(x, closureGuard)}, w.boxes(x, x, x.Names...)...)
 		}
 	}
 	x.Exprs = w.exprs(x.Exprs)
@@ -103,7 +103,7 @@ func (w *rewriter) assign(x *ast.AssignStmt) []ast.Stmt {
 		return []ast.Stmt{x}
 	}
 	if attr, ok := x.Lhs[0].(*ast.AttrGetExpr); ok && len(x.Lhs) == 1 && len(x.Rhs) == 1 {
-		return []ast.Stmt{w.callStmt(attr, SetIndex, one(w.expr(attr.Object)), one(w.expr(attr.Key)), one(w.expr(x.Rhs[0])))}
+		return []ast.Stmt{w.callStmt(attr, setIndexGuard, one(w.expr(attr.Object)), one(w.expr(attr.Key)), one(w.expr(x.Rhs[0])))}
 	}
 	return []ast.Stmt{w.assignMany(x)}
 }
@@ -132,7 +132,7 @@ func (w *rewriter) assignMany(x *ast.AssignStmt) ast.Stmt {
 	place(block, x)
 	for i := len(x.Lhs) - 1; i >= 0; i-- {
 		if _, ok := x.Lhs[i].(*ast.AttrGetExpr); ok {
-			block.Stmts = append(block.Stmts, w.callStmt(x, SetIndex, temp("object", i), temp("key", i), temp("value", i)))
+			block.Stmts = append(block.Stmts, w.callStmt(x, setIndexGuard, temp("object", i), temp("key", i), temp("value", i)))
 			continue
 		}
 		store := &ast.AssignStmt{Lhs: x.Lhs[i : i+1], Rhs: []ast.Expr{temp("value", i)}}
@@ -151,7 +151,7 @@ func (w *rewriter) bound(e ast.Expr) ast.Expr {
 	if _, ok := e.(*ast.NumberExpr); ok {
 		return e
 	}
-	return w.call(e, LoopBound, one(e))
+	return w.call(e, loopBoundGuard, one(e))
 }
 
 func (w *rewriter) function(x *ast.FunctionExpr) *ast.FunctionExpr {
@@ -171,7 +171,7 @@ func (w *rewriter) function(x *ast.FunctionExpr) *ast.FunctionExpr {
 	w.lastParam = outer
 	x.Stmts = append(w.boxes(x, x.ParList, x.ParList.Names...), x.Stmts...)
 	if x.ParList.HasVargs {
-		check := &ast.FuncCallStmt{Expr: w.call(x, Vararg, &ast.Comma3Expr{})}
+		check := &ast.FuncCallStmt{Expr: w.call(x, varargGuard, &ast.Comma3Expr{})}
 		place(check, x)
 		x.Stmts = append([]ast.Stmt{check}, x.Stmts...)
 	}

@@ -1,9 +1,9 @@
-package lib
+package lua
 
 import (
 	"strings"
 
-	"cellserver/internal/lua/guard"
+	"cellserver/internal/lua/vm"
 )
 
 // Bounds of Lua's patterns: captures, and nested items.
@@ -23,7 +23,7 @@ type capture struct{ start, length int }
 // matcher matches a string with a Lua 5.1 pattern by backtracking. It spends every step, as a pattern may
 // need exponentially many.
 type matcher struct {
-	meter    *guard.Meter
+	meter    *vm.Meter
 	fail     func(problem string)
 	src, pat string
 	captures [maxCaptures]capture
@@ -34,7 +34,7 @@ type matcher struct {
 
 // newMatcher returns a matcher of a pattern without its anchor. It calls fail, which must not return, at an
 // error in the pattern.
-func newMatcher(meter *guard.Meter, fail func(problem string), src, pat string) *matcher {
+func newMatcher(meter *vm.Meter, fail func(problem string), src, pat string) *matcher {
 	return &matcher{meter: meter, fail: fail, src: src, pat: pat}
 }
 
@@ -92,7 +92,7 @@ func (m *matcher) matchItems(s, p int) int {
 			return s
 		case c == '$' && p+1 == len(m.pat):
 			return -1
-		case c == '%' && (m.at(p+1) == 'b' || m.at(p+1) == 'f' || guard.IsDigit(m.at(p+1))):
+		case c == '%' && (m.at(p+1) == 'b' || m.at(p+1) == 'f' || vm.IsDigit(m.at(p+1))):
 			s, p = m.special(s, p)
 			if s < 0 {
 				return -1
@@ -342,19 +342,19 @@ func inClass(c, class byte) bool {
 	case 'c':
 		in = c < ' ' || c == 0x7f
 	case 'd':
-		in = guard.IsDigit(c)
+		in = vm.IsDigit(c)
 	case 'l':
 		in = 'a' <= c && c <= 'z'
 	case 'p':
-		in = '!' <= c && c <= '~' && !isLetter(c) && !guard.IsDigit(c)
+		in = '!' <= c && c <= '~' && !isLetter(c) && !vm.IsDigit(c)
 	case 's':
 		in = c == ' ' || '\t' <= c && c <= '\r'
 	case 'u':
 		in = 'A' <= c && c <= 'Z'
 	case 'w':
-		in = isLetter(c) || guard.IsDigit(c)
+		in = isLetter(c) || vm.IsDigit(c)
 	case 'x':
-		in = guard.IsHexDigit(c)
+		in = vm.IsHexDigit(c)
 	case 'z':
 		in = c == 0
 	default:

@@ -1,4 +1,4 @@
-package lib
+package lua
 
 import (
 	"crypto/sha1"
@@ -7,8 +7,6 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
-	"cellserver/internal/lua/guard"
-	"cellserver/internal/lua/reply"
 	"cellserver/internal/lua/vm"
 )
 
@@ -20,10 +18,10 @@ const (
 
 // Levels of redis.log.
 const (
-	LogDebug = iota
-	LogVerbose
-	LogNotice
-	LogWarning
+	logDebug = iota
+	logVerbose
+	logNotice
+	logWarning
 )
 
 // Host is all that a script can reach.
@@ -37,8 +35,8 @@ type Host interface {
 	Log(level int, message string)
 }
 
-// Redis is a machine's table redis with the current host.
-type Redis struct {
+// redisLibrary is a machine's table redis with the current host.
+type redisLibrary struct {
 	machine *vm.Machine
 	host    Host
 	resp3   bool // redis.setresp's choice for the script's commands
@@ -48,8 +46,8 @@ type Redis struct {
 	answer   []byte // of the host
 }
 
-func OpenRedis(m *vm.Machine) *Redis {
-	lib := &Redis{machine: m}
+func openRedis(m *vm.Machine) *redisLibrary {
+	lib := &redisLibrary{machine: m}
 	t := m.OpenLibrary("redis", vm.Functions{
 		"call":               lib.call,
 		"pcall":              lib.pcall,
@@ -63,7 +61,7 @@ func OpenRedis(m *vm.Machine) *Redis {
 		"replicate_commands": func(l *lua.LState) int { l.Push(lua.LTrue); return 1 },
 	})
 	for name, n := range map[string]int{
-		"LOG_DEBUG": LogDebug, "LOG_VERBOSE": LogVerbose, "LOG_NOTICE": LogNotice, "LOG_WARNING": LogWarning,
+		"LOG_DEBUG": logDebug, "LOG_VERBOSE": logVerbose, "LOG_NOTICE": logNotice, "LOG_WARNING": logWarning,
 		"REPL_NONE": 0, "REPL_AOF": 1, "REPL_SLAVE": 2, "REPL_REPLICA": 2, "REPL_ALL": 3,
 		"REDIS_VERSION_NUM": redisVersionNum,
 	} {
@@ -73,13 +71,13 @@ func OpenRedis(m *vm.Machine) *Redis {
 	return lib
 }
 
-func (lib *Redis) Begin(host Host) { lib.host, lib.resp3 = host, false }
+func (lib *redisLibrary) Begin(host Host) { lib.host, lib.resp3 = host, false }
 
 // RESP3 reports whether the script has chosen RESP3.
-func (lib *Redis) RESP3() bool { return lib.resp3 }
+func (lib *redisLibrary) RESP3() bool { return lib.resp3 }
 
 // Release drops the host, and buffers beyond maxBytes.
-func (lib *Redis) Release(maxBytes int) {
+func (lib *redisLibrary) Release(maxBytes int) {
 	lib.host = nil
 	if cap(lib.argBytes)+cap(lib.answer)+16*cap(lib.args) > maxBytes {
 		lib.args, lib.argBytes, lib.answer = nil, nil, nil
@@ -87,7 +85,7 @@ func (lib *Redis) Release(maxBytes int) {
 }
 
 // call raises an error reply; pcall returns it.
-func (lib *Redis) call(l *lua.LState) int {
+func (lib *redisLibrary) call(l *lua.LState) int {
 	v, failed := lib.command(l)
 	if failed {
 		lib.machine.Throw(l, v)
@@ -96,14 +94,14 @@ func (lib *Redis) call(l *lua.LState) int {
 	return 1
 }
 
-func (lib *Redis) pcall(l *lua.LState) int {
+func (lib *redisLibrary) pcall(l *lua.LState) int {
 	v, _ := lib.command(l)
 	l.Push(v)
 	return 1
 }
 
 // aclCheck is redis.acl_check_cmd.
-func (lib *Redis) aclCheck(l *lua.LState) int {
+func (lib *redisLibrary) aclCheck(l *lua.LState) int {
 	if problem := lib.collectArgs(l); problem != "" {
 		lib.throwReply(l, problem)
 	}
@@ -116,7 +114,7 @@ func (lib *Redis) aclCheck(l *lua.LState) int {
 }
 
 // command executes the arguments.
-func (lib *Redis) command(l *lua.LState) (v lua.LValue, failed bool) {
+func (lib *redisLibrary) command(l *lua.LState) (v lua.LValue, failed bool) {
 	if problem := lib.collectArgs(l); problem != "" {
 		return lib.newTagged("err", problem), true
 	}
@@ -125,7 +123,7 @@ func (lib *Redis) command(l *lua.LState) (v lua.LValue, failed bool) {
 		return lib.newTagged("err", "ERR the command gave no reply"), true
 	}
 	failed = lib.answer[0] == '-'
-	v, ok := reply.Read(lib.machine, lib.answer)
+	v, ok := readReply(lib.machine, lib.answer)
 	if !ok {
 		return lib.newTagged("err", "ERR the command gave a reply that is none"), true
 	}
@@ -133,7 +131,7 @@ func (lib *Redis) command(l *lua.LState) (v lua.LValue, failed bool) {
 }
 
 // collectArgs copies the arguments of redis.call into lib.args.
-func (lib *Redis) collectArgs(l *lua.LState) (problem string) {
+func (lib *redisLibrary) collectArgs(l *lua.LState) (problem string) {
 	n := l.GetTop()
 	if n == 0 {
 		return "ERR Please specify at least one argument for this redis lib call"
@@ -157,38 +155,38 @@ func (lib *Redis) collectArgs(l *lua.LState) (problem string) {
 		case lua.LString:
 			lib.argBytes = append(lib.argBytes, x...)
 		case lua.LNumber:
-			lib.argBytes = guard.AppendExactNumber(lib.argBytes, float64(x))
+			lib.argBytes = vm.AppendExactNumber(lib.argBytes, float64(x))
 		}
 		lib.args = append(lib.args, lib.argBytes[from:len(lib.argBytes):len(lib.argBytes)])
 	}
 	return ""
 }
 
-func (lib *Redis) newTagged(tag, text string) *lua.LTable {
+func (lib *redisLibrary) newTagged(tag, text string) *lua.LTable {
 	lib.machine.Meter.Charge(len(text))
 	return lib.machine.NewTagged(tag, lua.LString(text))
 }
 
 // throwReply raises an error reply.
-func (lib *Redis) throwReply(l *lua.LState, text string) {
+func (lib *redisLibrary) throwReply(l *lua.LState, text string) {
 	lib.machine.Throw(l, lib.newTagged("err", text))
 }
 
 // taggedReply makes an error or a status of a text.
-func (lib *Redis) taggedReply(l *lua.LState, kind string) int {
+func (lib *redisLibrary) taggedReply(l *lua.LState, kind string) int {
 	s, ok := l.Get(1).(lua.LString)
 	text := string(s)
 	switch {
 	case !ok || l.GetTop() != 1:
 		kind, text = "err", "ERR wrong number or type of arguments"
 	case kind == "err":
-		text = guard.ErrorText(text)
+		text = vm.ErrorReply(text)
 	}
 	l.Push(lib.newTagged(kind, text))
 	return 1
 }
 
-func (lib *Redis) log(l *lua.LState) int {
+func (lib *redisLibrary) log(l *lua.LState) int {
 	n := l.GetTop()
 	if n < 2 {
 		lib.throwReply(l, "ERR redis.log() requires two arguments or more.")
@@ -197,7 +195,7 @@ func (lib *Redis) log(l *lua.LState) int {
 	if !ok {
 		lib.throwReply(l, "ERR First argument must be a number (log level).")
 	}
-	if level < LogDebug || level > LogWarning {
+	if level < logDebug || level > logWarning {
 		lib.throwReply(l, "ERR Invalid debug level.")
 	}
 	size := 0
@@ -231,7 +229,7 @@ func cutLogLine(line []byte) string {
 	return string(line[:end]) + "..."
 }
 
-func (lib *Redis) sha1hex(l *lua.LState) int {
+func (lib *redisLibrary) sha1hex(l *lua.LState) int {
 	if l.GetTop() != 1 {
 		lib.throwReply(l, "ERR wrong number of arguments")
 	}
@@ -245,7 +243,7 @@ func (lib *Redis) sha1hex(l *lua.LState) int {
 	return 1
 }
 
-func (lib *Redis) setresp(l *lua.LState) int {
+func (lib *redisLibrary) setresp(l *lua.LState) int {
 	if l.GetTop() != 1 {
 		lib.throwReply(l, "ERR redis.setresp() requires one argument.")
 	}

@@ -1,4 +1,4 @@
-package lib
+package lua
 
 import (
 	"fmt"
@@ -15,12 +15,12 @@ import (
 // A mathLibrary is Lua's math library, and LuaJIT's bit library.
 type mathLibrary struct {
 	*vm.Machine
-	random *Random
+	random *random
 }
 
-// OpenMath makes the tables math and bit global, and returns the generator of math.random.
-func OpenMath(m *vm.Machine) *Random {
-	lib := mathLibrary{m, &Random{}}
+// openMath makes the tables math and bit global, and returns the generator of math.random.
+func openMath(m *vm.Machine) *random {
+	lib := mathLibrary{m, &random{}}
 	lib.openMath()
 	lib.openBit()
 	return lib.random
@@ -184,16 +184,16 @@ func (lib mathLibrary) bitToHex(l *lua.LState) int {
 	return lib.PushText(l, []byte(text[8-min(digits, 8):]))
 }
 
-// Random is POSIX's lrand48, the generator of Redis's scripts. Every run starts it randomly; after
+// random is POSIX's lrand48, the generator of Redis's scripts. Every run starts it randomly; after
 // math.randomseed, numbers are Redis's.
-type Random struct{ x uint64 }
+type random struct{ x uint64 }
 
 // Reset starts a run's generator.
-func (r *Random) Reset() { r.x = rand.Uint64() & (1<<48 - 1) }
+func (r *random) Reset() { r.x = rand.Uint64() & (1<<48 - 1) }
 
-func (r *Random) seed(n uint32) { r.x = uint64(n)<<16 | 0x330e }
+func (r *random) seed(n uint32) { r.x = uint64(n)<<16 | 0x330e }
 
-func (r *Random) next() int64 {
+func (r *random) next() int64 {
 	r.x = (r.x*0x5deece66d + 0xb) & (1<<48 - 1)
 	return int64(r.x >> 17)
 }

@@ -1,37 +1,33 @@
-// Package reply converts RESP to Lua values and back by Redis's rules. A value belongs to the goroutine of
-// its machine.
-package reply
+package lua
 
 import (
 	"bytes"
 
 	lua "github.com/yuin/gopher-lua"
 
-	"cellserver/internal/lua/guard"
 	"cellserver/internal/lua/vm"
-
 	"cellserver/internal/resp"
 )
 
 // maxDepth bounds nested arrays in both directions.
 const maxDepth = 200
 
-// reader reads the reply at the front of its buffer.
-type reader struct {
+// replyReader reads the reply at the front of its buffer.
+type replyReader struct {
 	*vm.Machine
 	buf []byte
 	bad bool // malformed
 }
 
-// Read converts a reply to a Lua value. It returns false for a malformed one.
-func Read(m *vm.Machine, buf []byte) (v lua.LValue, ok bool) {
-	r := reader{Machine: m, buf: buf}
+// readReply converts a reply to a Lua value by Redis's rules. It returns false for a malformed one.
+func readReply(m *vm.Machine, buf []byte) (v lua.LValue, ok bool) {
+	r := replyReader{Machine: m, buf: buf}
 	v = r.value(0)
 	return v, !r.bad
 }
 
 // line removes and returns a line without its end.
-func (r *reader) line() []byte {
+func (r *replyReader) line() []byte {
 	if i := bytes.Index(r.buf, []byte("\r\n")); i >= 0 {
 		line := r.buf[:i]
 		r.buf = r.buf[i+2:]
@@ -42,14 +38,14 @@ func (r *reader) line() []byte {
 	return nil
 }
 
-func (r *reader) size(line []byte) int {
+func (r *replyReader) size(line []byte) int {
 	n, ok := resp.ParseInt(line)
 	r.bad = r.bad || !ok
 	return int(n)
 }
 
 // value reads one reply. RESP3's aggregates are tables with one field for their type, as in Redis.
-func (r *reader) value(depth int) lua.LValue {
+func (r *replyReader) value(depth int) lua.LValue {
 	line := r.line()
 	if r.bad || len(line) == 0 || depth > maxDepth {
 		r.bad = true
@@ -74,7 +70,7 @@ func (r *reader) value(depth int) lua.LValue {
 	case '#':
 		return lua.LBool(len(rest) == 1 && rest[0] == 't')
 	case ',':
-		f, ok := guard.ParseNumber(string(rest))
+		f, ok := vm.ParseNumber(string(rest))
 		r.bad = r.bad || !ok
 		return r.NewTagged("double", lua.LNumber(f))
 	case '(':
@@ -91,21 +87,21 @@ func (r *reader) value(depth int) lua.LValue {
 	return lua.LNil
 }
 
-func (r *reader) text(b []byte) lua.LValue {
+func (r *replyReader) text(b []byte) lua.LValue {
 	r.Meter.Charge(len(b) + 16)
 	return lua.LString(b)
 }
 
-func (r *reader) table(elements, fields int) *lua.LTable {
+func (r *replyReader) table(elements, fields int) *lua.LTable {
 	if elements+fields > len(r.buf) { // each takes a byte or more, which verifies the sizes
 		r.bad = true
 		elements, fields = 0, 0
 	}
-	r.Meter.Charge(guard.TableBytes + elements*guard.ElementBytes + fields*guard.FieldBytes)
+	r.Meter.Charge(vm.TableBytes + elements*vm.ElementBytes + fields*vm.FieldBytes)
 	return r.L.CreateTable(elements, fields)
 }
 
-func (r *reader) bulk(n int) lua.LValue {
+func (r *replyReader) bulk(n int) lua.LValue {
 	if n < 0 {
 		return lua.LFalse
 	}
@@ -118,7 +114,7 @@ func (r *reader) bulk(n int) lua.LValue {
 	return v
 }
 
-func (r *reader) array(n, depth int) lua.LValue {
+func (r *replyReader) array(n, depth int) lua.LValue {
 	if n < 0 {
 		return lua.LFalse
 	}
@@ -129,7 +125,7 @@ func (r *reader) array(n, depth int) lua.LValue {
 	return t
 }
 
-func (r *reader) pairs(n, depth int) lua.LValue {
+func (r *replyReader) pairs(n, depth int) lua.LValue {
 	t := r.table(0, n)
 	for i := 0; i < n && !r.bad; i++ {
 		k, v := r.value(depth+1), r.value(depth+1)
@@ -140,7 +136,7 @@ func (r *reader) pairs(n, depth int) lua.LValue {
 	return t
 }
 
-func (r *reader) members(n, depth int) lua.LValue {
+func (r *replyReader) members(n, depth int) lua.LValue {
 	t := r.table(0, n)
 	for i := 0; i < n && !r.bad; i++ {
 		if k := r.value(depth + 1); k != lua.LNil {
@@ -150,7 +146,7 @@ func (r *reader) members(n, depth int) lua.LValue {
 	return t
 }
 
-func (r *reader) verbatim(text lua.LString) lua.LValue {
+func (r *replyReader) verbatim(text lua.LString) lua.LValue {
 	if len(text) < 4 {
 		r.bad = true
 		return lua.LNil

@@ -1,4 +1,4 @@
-package lib
+package lua
 
 import (
 	"slices"
@@ -8,12 +8,12 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
-	"cellserver/internal/lua/guard"
+	"cellserver/internal/lua/vm"
 )
 
 // find looks for a pattern, and returns the captures, or the problem.
 func find(src, pat string) (found []string, problem string) {
-	meter := guard.Attach(lua.NewState(lua.Options{SkipOpenLibs: true}), func() int64 { return 0 }, nil)
+	meter := vm.Attach(lua.NewState(lua.Options{SkipOpenLibs: true}), func() int64 { return 0 }, nil)
 	meter.Begin(nil, time.Second, 1<<20)
 	defer func() {
 		if p := recover(); p != nil {

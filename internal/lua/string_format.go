@@ -1,4 +1,4 @@
-package lib
+package lua
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
-	"cellserver/internal/lua/guard"
+	"cellserver/internal/lua/vm"
 )
 
 // directive is a % of string.format without its letter.
@@ -61,11 +61,11 @@ func (lib stringLibrary) readDirective(l *lua.LState, format string, i int) (dir
 	}
 	twoDigits := func() int {
 		n := 0
-		for digits := 0; i < len(format) && guard.IsDigit(format[i]) && digits < 2; digits++ {
+		for digits := 0; i < len(format) && vm.IsDigit(format[i]) && digits < 2; digits++ {
 			n = n*10 + int(format[i]-'0')
 			i++
 		}
-		if i < len(format) && guard.IsDigit(format[i]) {
+		if i < len(format) && vm.IsDigit(format[i]) {
 			lib.Raise(l, "invalid format (width or precision too long)")
 		}
 		return n
@@ -87,11 +87,11 @@ func (lib stringLibrary) appendFormatted(l *lua.LState, out []byte, d directive,
 		}
 		return d.pad(out, string([]byte{c}))
 	case 'd', 'i':
-		return fmt.Appendf(out, d.verb('d', d.precision), guard.TruncateNumber(lib.CheckNumber(l, arg)))
+		return fmt.Appendf(out, d.verb('d', d.precision), vm.TruncateNumber(lib.CheckNumber(l, arg)))
 	case 'u':
-		return fmt.Appendf(out, d.verb('d', d.precision), uint64(guard.TruncateNumber(lib.CheckNumber(l, arg))))
+		return fmt.Appendf(out, d.verb('d', d.precision), uint64(vm.TruncateNumber(lib.CheckNumber(l, arg))))
 	case 'o', 'x', 'X':
-		return fmt.Appendf(out, d.verb(letter, d.precision), uint64(guard.TruncateNumber(lib.CheckNumber(l, arg))))
+		return fmt.Appendf(out, d.verb(letter, d.precision), uint64(vm.TruncateNumber(lib.CheckNumber(l, arg))))
 	case 'e', 'E', 'f', 'g', 'G':
 		return d.float(out, letter, lib.CheckNumber(l, arg))
 	case 'q':
@@ -108,7 +108,7 @@ func (lib stringLibrary) appendFormatted(l *lua.LState, out []byte, d directive,
 	if letter != 0 {
 		name = string([]byte{letter})
 	}
-	lib.Raise(l, "invalid option '%"+d.flags+guard.OneLine(name)+"' to 'format'")
+	lib.Raise(l, "invalid option '%"+d.flags+vm.OneLine(name)+"' to 'format'")
 	return nil
 }
 
@@ -126,7 +126,7 @@ func (d directive) verb(letter byte, precision int) string {
 
 func (d directive) float(out []byte, letter byte, f float64) []byte {
 	if math.IsInf(f, 0) || math.IsNaN(f) {
-		text := guard.FormatNumber(f)
+		text := vm.FormatNumber(f)
 		if strings.Contains(d.flags, "+") && text[0] != '-' {
 			text = "+" + text
 		}

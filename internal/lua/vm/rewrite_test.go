@@ -1,4 +1,4 @@
-package guard
+package vm
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 	"github.com/yuin/gopher-lua/parse"
 )
 
-func chunk(t *testing.T, source string) ([]ID, error) {
+func chunk(t *testing.T, source string) ([]Guard, error) {
 	t.Helper()
 	tree, err := parse.Parse(strings.NewReader(source), "test")
 	if err != nil {
@@ -21,22 +21,22 @@ func chunk(t *testing.T, source string) ([]ID, error) {
 
 // TestGuards holds what is guarded: every expression that allocates, and nothing else.
 func TestGuards(t *testing.T) {
-	for source, want := range map[string][]ID{
+	for source, want := range map[string][]Guard{
 		"return 1 + #KEYS":                       nil,
 		"local x = redis.call('get', KEYS[1])":   nil,
-		"return 'a' .. 1 .. 'b'":                 {Concat},
-		"local t = KEYS t[1] = 2":                {SetIndex},
+		"return 'a' .. 1 .. 'b'":                 {concatGuard},
+		"local t = KEYS t[1] = 2":                {setIndexGuard},
 		"x = 1":                                  nil, // stores into _G are seen by its metatable
-		"return {}":                              {NewTable},
-		"return {1, [2] = 3}":                    {FillTable},
-		"return function() end":                  {Closure},
-		"local function f(...) return {...} end": {FillTable, Closure, Vararg},
-		"for i = 1, '9' do end":                  {LoopBound},
+		"return {}":                              {newTableGuard},
+		"return {1, [2] = 3}":                    {fillTableGuard},
+		"return function() end":                  {closureGuard},
+		"local function f(...) return {...} end": {fillTableGuard, closureGuard, varargGuard},
+		"for i = 1, '9' do end":                  {loopBoundGuard},
 		"for i = 1, 9 do end":                    nil,
-		"return ...":                             {Nothing},
+		"return ...":                             {nothingGuard},
 		// What closures share is in a table where errors can be caught.
-		"local x pcall(function() x = 1 end)":    {SetIndex, FillTable, Closure},
-		"local x local f = function() x = 1 end": {Closure},
+		"local x pcall(function() x = 1 end)":    {setIndexGuard, fillTableGuard, closureGuard},
+		"local x local f = function() x = 1 end": {closureGuard},
 	} {
 		if got, err := chunk(t, source); !slices.Equal(got, want) || err != nil {
 			t.Errorf("%s: %v, %v, want %v", source, got, err, want)
@@ -69,7 +69,7 @@ func TestTranslate(t *testing.T) {
 		"for statement limit must be a number":                                 "'for' limit must be a number",
 		"stack overflow":                                                       "stack overflow",
 	} {
-		if got := TranslateMessage(text); got != want {
+		if got := translateMessage(text); got != want {
 			t.Errorf("%q became %q, want %q", text, got, want)
 		}
 	}

@@ -1,4 +1,4 @@
-package guard
+package vm
 
 import (
 	"errors"
@@ -17,7 +17,7 @@ const (
 
 // A rewriter is at one node of a syntax tree, which belongs to the goroutine that has parsed it.
 type rewriter struct {
-	uses      [Count]bool
+	uses      [GuardCount]bool
 	depth     int
 	functions int    // number of functions
 	nesting   int    // of functions around this node
@@ -29,7 +29,7 @@ type rewriter struct {
 // Rewrite replaces operations that gopher-lua cannot bound, in a chunk parsed from source, by calls of
 // guards. The result's first locals are its guards, taken from the chunk's arguments in the returned order.
 // The given chunk must not be used again.
-func Rewrite(chunk []ast.Stmt, source []byte) (guarded []ast.Stmt, guards []ID, err error) {
+func Rewrite(chunk []ast.Stmt, source []byte) (guarded []ast.Stmt, guards []Guard, err error) {
 	w := rewriter{}
 	if canCatch(source) {
 		w.variables = resolve(chunk)
@@ -41,8 +41,8 @@ func Rewrite(chunk []ast.Stmt, source []byte) (guarded []ast.Stmt, guards []ID, 
 	var names []string
 	for g, used := range w.uses {
 		if used {
-			guards = append(guards, ID(g))
-			names = append(names, ID(g).name())
+			guards = append(guards, Guard(g))
+			names = append(names, Guard(g).name())
 		}
 	}
 	if len(guards) > 0 {
@@ -58,7 +58,7 @@ func (w *rewriter) fail(problem string) {
 	}
 }
 
-func (w *rewriter) call(at ast.PositionHolder, g ID, args ...ast.Expr) *ast.FuncCallExpr {
+func (w *rewriter) call(at ast.PositionHolder, g Guard, args ...ast.Expr) *ast.FuncCallExpr {
 	w.uses[g] = true
 	name := &ast.IdentExpr{Value: g.name()}
 	call := &ast.FuncCallExpr{Func: name, Args: args, AdjustRet: true}
@@ -106,7 +106,7 @@ func (w *rewriter) expr(e ast.Expr) ast.Expr {
 		}
 	case *ast.Comma3Expr:
 		if w.nesting == 0 {
-			call := w.call(x, Nothing)
+			call := w.call(x, nothingGuard)
 			call.AdjustRet = x.AdjustRet
 			return call
 		}
@@ -124,7 +124,7 @@ func (w *rewriter) expr(e ast.Expr) ast.Expr {
 	case *ast.TableExpr:
 		return w.table(x)
 	case *ast.FunctionExpr:
-		return w.call(x, Closure, w.function(x))
+		return w.call(x, closureGuard, w.function(x))
 	default:
 		w.operands(e)
 	}
@@ -169,14 +169,14 @@ func (w *rewriter) concat(x *ast.StringConcatOpExpr) ast.Expr {
 		x = next
 		operands = append(operands, one(w.expr(x.Lhs)))
 	}
-	return w.call(x, Concat, append(operands, one(w.expr(x.Rhs)))...)
+	return w.call(x, concatGuard, append(operands, one(w.expr(x.Rhs)))...)
 }
 
 // table turns a constructor into a call. From the first key that is no name on, fields become arguments,
 // evaluated in order.
 func (w *rewriter) table(x *ast.TableExpr) ast.Expr {
 	if len(x.Fields) == 0 {
-		return w.call(x, NewTable)
+		return w.call(x, newTableGuard)
 	}
 	var pairs []ast.Expr
 	var kept []*ast.Field
@@ -214,7 +214,7 @@ func (w *rewriter) table(x *ast.TableExpr) ast.Expr {
 		if len(pairs) == 0 && rest != nil {
 			args = append(args, rest)
 		}
-		result = w.call(x, FillTable, args...)
+		result = w.call(x, fillTableGuard, args...)
 	}
 	return result
 }
@@ -232,7 +232,7 @@ func (w *rewriter) field(at *ast.TableExpr, f *ast.Field, last bool) {
 	}
 	more, isVararg := f.Value.(*ast.Comma3Expr)
 	if isVararg && f.Key == nil && last && w.nesting > 0 {
-		spread := w.call(at, Vararg, &ast.Comma3Expr{})
+		spread := w.call(at, varargGuard, &ast.Comma3Expr{})
 		spread.AdjustRet = more.AdjustRet
 		f.Value = spread
 		return

@@ -1,33 +1,31 @@
-package reply
+package lua
 
 import (
 	"strconv"
 
 	lua "github.com/yuin/gopher-lua"
 
-	"cellserver/internal/lua/guard"
 	"cellserver/internal/lua/vm"
-
 	"cellserver/internal/resp"
 )
 
-type writer struct {
+type replyWriter struct {
 	*vm.Machine
 	out         *resp.Writer
 	scriptRESP3 bool
 	maxBytes    int
 }
 
-// Write appends a script's value as a reply by Redis's rules, and ends the run if it exceeds maxBytes.
+// writeReply appends a script's value as a reply by Redis's rules, and ends the run if it exceeds maxBytes.
 // Booleans also depend on the script's redis.setresp.
-func Write(m *vm.Machine, out *resp.Writer, v lua.LValue, scriptRESP3 bool, maxBytes int) {
-	w := writer{m, out, scriptRESP3, maxBytes}
+func writeReply(m *vm.Machine, out *resp.Writer, v lua.LValue, scriptRESP3 bool, maxBytes int) {
+	w := replyWriter{m, out, scriptRESP3, maxBytes}
 	w.value(v, 0)
 }
 
 // value appends a value. The first of these fields determines a table's type: err, ok, double, map, set,
 // big_number, verbatim_string; otherwise it is an array up to its first nil.
-func (w *writer) value(v lua.LValue, depth int) {
+func (w *replyWriter) value(v lua.LValue, depth int) {
 	w.Meter.Spend(2)
 	switch x := v.(type) {
 	case lua.LString:
@@ -35,7 +33,7 @@ func (w *writer) value(v lua.LValue, depth int) {
 		w.out.BulkString(string(x))
 	case lua.LNumber:
 		w.room(0)
-		w.out.Int(guard.TruncateNumber(float64(x)))
+		w.out.Int(vm.TruncateNumber(float64(x)))
 	case lua.LBool:
 		w.room(0)
 		w.bool(bool(x))
@@ -52,14 +50,14 @@ func (w *writer) value(v lua.LValue, depth int) {
 }
 
 // room ends the run if the reply would be too long.
-func (w *writer) room(n int) {
+func (w *replyWriter) room(n int) {
 	w.Meter.Spend(n >> 6)
 	if len(w.out.Buf)+n > w.maxBytes {
 		w.Meter.End("ERR the script's reply is longer than " + strconv.Itoa(w.maxBytes) + " bytes")
 	}
 }
 
-func (w *writer) bool(b bool) {
+func (w *replyWriter) bool(b bool) {
 	switch {
 	case w.scriptRESP3:
 		w.out.Bool(b)
@@ -70,13 +68,13 @@ func (w *writer) bool(b bool) {
 	}
 }
 
-func (w *writer) table(t *lua.LTable, depth int) {
+func (w *replyWriter) table(t *lua.LTable, depth int) {
 	if text, ok := t.RawGetString("err").(lua.LString); ok {
 		w.room(len(text))
-		w.out.Error(guard.OneLine(string(text)))
+		w.out.Error(vm.OneLine(string(text)))
 	} else if text, ok := t.RawGetString("ok").(lua.LString); ok {
 		w.room(len(text))
-		w.out.Status(guard.OneLine(string(text)))
+		w.out.Status(vm.OneLine(string(text)))
 	} else if f, ok := t.RawGetString("double").(lua.LNumber); ok {
 		w.double(float64(f))
 	} else if m, ok := t.RawGetString("map").(*lua.LTable); ok {
@@ -92,7 +90,7 @@ func (w *writer) table(t *lua.LTable, depth int) {
 		}
 	} else if big, ok := t.RawGetString("big_number").(lua.LString); ok {
 		w.room(len(big))
-		w.out.BigNumber(guard.OneLine(string(big)))
+		w.out.BigNumber(vm.OneLine(string(big)))
 	} else if text, ok := t.RawGetString("verbatim_string").(*lua.LTable); ok && w.verbatim(text) {
 		return
 	} else {
@@ -100,7 +98,7 @@ func (w *writer) table(t *lua.LTable, depth int) {
 	}
 }
 
-func (w *writer) count(t *lua.LTable) int {
+func (w *replyWriter) count(t *lua.LTable) int {
 	n := 0
 	for range vm.Pairs(t) {
 		n++
@@ -109,7 +107,7 @@ func (w *writer) count(t *lua.LTable) int {
 	return n
 }
 
-func (w *writer) array(t *lua.LTable, depth int) {
+func (w *replyWriter) array(t *lua.LTable, depth int) {
 	n := 0
 	for t.RawGetInt(n+1) != lua.LNil {
 		n++
@@ -122,9 +120,9 @@ func (w *writer) array(t *lua.LTable, depth int) {
 }
 
 // double appends a number with the digits of Redis's scripts, more than elsewhere.
-func (w *writer) double(f float64) {
+func (w *replyWriter) double(f float64) {
 	var piece [40]byte
-	text := guard.AppendExactNumber(piece[:0], f)
+	text := vm.AppendExactNumber(piece[:0], f)
 	if f != f {
 		text = append(piece[:0], "nan"...)
 	}
@@ -136,7 +134,7 @@ func (w *writer) double(f float64) {
 }
 
 // verbatim appends a text with a three-letter format, if t is one.
-func (w *writer) verbatim(t *lua.LTable) bool {
+func (w *replyWriter) verbatim(t *lua.LTable) bool {
 	text, isText := t.RawGetString("string").(lua.LString)
 	format, isFormat := t.RawGetString("format").(lua.LString)
 	if !isText || !isFormat {
@@ -148,7 +146,7 @@ func (w *writer) verbatim(t *lua.LTable) bool {
 		return true
 	}
 	const formatBytes = 3
-	format = lua.LString(guard.OneLine(string(format + "   "))[:formatBytes])
+	format = lua.LString(vm.OneLine(string(format + "   "))[:formatBytes])
 	b := strconv.AppendInt(append(w.out.Buf, '='), int64(len(text)+formatBytes+1), 10)
 	b = append(append(append(b, '\r', '\n'), format...), ':')
 	w.out.Buf = append(append(b, text...), '\r', '\n')

@@ -1,4 +1,4 @@
-package reply
+package lua
 
 import (
 	"testing"
@@ -24,7 +24,7 @@ func write(m *vm.Machine, v lua.LValue, resp3 bool, maxBytes int) (text string) 
 		}
 	}()
 	w := resp.Writer{RESP3: resp3}
-	Write(m, &w, v, resp3, maxBytes)
+	writeReply(m, &w, v, resp3, maxBytes)
 	return string(w.Buf)
 }
 
@@ -48,7 +48,7 @@ func TestThereAndBack(t *testing.T) {
 		{"*2\r\n:1\r\n*1\r\n:2\r\n", "*2\r\n:1\r\n*1\r\n:2\r\n", "*2\r\n:1\r\n*1\r\n:2\r\n"},
 	} {
 		m := newMachine()
-		v, ok := Read(m, []byte(c.in))
+		v, ok := readReply(m, []byte(c.in))
 		if !ok {
 			t.Errorf("%q is malformed", c.in)
 			continue
@@ -87,7 +87,7 @@ func FuzzRead(f *testing.F) {
 				}
 			}
 		}()
-		if v, ok := Read(m, in); ok {
+		if v, ok := readReply(m, in); ok {
 			write(m, v, true, 1<<20)
 		}
 	})

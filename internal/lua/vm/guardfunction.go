@@ -2,8 +2,6 @@ package vm
 
 import (
 	lua "github.com/yuin/gopher-lua"
-
-	"cellserver/internal/lua/guard"
 )
 
 // maxIndirections bounds the __newindex chain of a store.
@@ -13,17 +11,17 @@ const maxIndirections = 100
 type operators struct{ *Machine }
 
 // NewGuards returns the guards' functions.
-func NewGuards(m *Machine) (functions [guard.Count]lua.LValue) {
+func NewGuards(m *Machine) (functions [GuardCount]lua.LValue) {
 	ops := operators{m}
-	for guard, f := range map[guard.ID]lua.LGFunction{
-		guard.Concat:    ops.concat,
-		guard.SetIndex:  ops.setIndex,
-		guard.NewTable:  ops.newTable,
-		guard.FillTable: ops.fillTable,
-		guard.Closure:   ops.closure,
-		guard.Vararg:    ops.vararg,
-		guard.LoopBound: ops.loopBound,
-		guard.Nothing:   func(*lua.LState) int { return 0 },
+	for guard, f := range map[Guard]lua.LGFunction{
+		concatGuard:    ops.concat,
+		setIndexGuard:  ops.setIndex,
+		newTableGuard:  ops.newTable,
+		fillTableGuard: ops.fillTable,
+		closureGuard:   ops.closure,
+		varargGuard:    ops.vararg,
+		loopBoundGuard: ops.loopBound,
+		nothingGuard:   func(*lua.LState) int { return 0 },
 	} {
 		functions[guard] = m.L.NewFunction(f)
 	}
@@ -31,7 +29,7 @@ func NewGuards(m *Machine) (functions [guard.Count]lua.LValue) {
 }
 
 func (ops operators) newTable(l *lua.LState) int {
-	ops.Meter.Charge(guard.TableBytes)
+	ops.Meter.Charge(TableBytes)
 	l.Push(l.CreateTable(4, 1))
 	return 1
 }
@@ -41,7 +39,7 @@ func (ops operators) fillTable(l *lua.LState) int {
 	integer := func(i int) int { return int(l.Get(i).(lua.LNumber)) }
 	fields, pairs, next := integer(1), integer(3), integer(4)
 	t := l.Get(2).(*lua.LTable)
-	ops.Meter.Charge(guard.TableBytes + fields*guard.FieldBytes + t.MaxN()*guard.ElementBytes)
+	ops.Meter.Charge(TableBytes + fields*FieldBytes + t.MaxN()*ElementBytes)
 	const first = 5
 	for i := first; i < first+pairs; i += 2 {
 		ops.RawSet(l, t, l.Get(i), l.Get(i+1))
@@ -55,7 +53,7 @@ func (ops operators) fillTable(l *lua.LState) int {
 }
 
 func (ops operators) closure(l *lua.LState) int {
-	ops.Meter.Charge(guard.ClosureBytes)
+	ops.Meter.Charge(ClosureBytes)
 	return l.GetTop()
 }
 
@@ -69,7 +67,7 @@ func (ops operators) loopBound(l *lua.LState) int {
 // vararg charges for a function's variable arguments.
 func (ops operators) vararg(l *lua.LState) int {
 	n := l.GetTop()
-	ops.Meter.Charge(n * 4 * guard.ArgumentBytes)
+	ops.Meter.Charge(n * 4 * ArgumentBytes)
 	return n
 }
 

@@ -1,4 +1,4 @@
-package lib
+package lua
 
 import (
 	"math"
@@ -9,7 +9,7 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
-	"cellserver/internal/lua/guard"
+	"cellserver/internal/lua/vm"
 )
 
 // jsonDecoder reads a JSON text as leniently as cjson: numbers are Lua's.
@@ -83,7 +83,7 @@ func (d *jsonDecoder) expected(what string) {
 		found = "T_BOOLEAN"
 	case strings.HasPrefix(rest, "null"):
 		found = "T_NULL"
-	case guard.IsDigit(c) || c == '-':
+	case vm.IsDigit(c) || c == '-':
 		found = "T_NUMBER"
 	}
 	d.complain(what, found, d.i)
@@ -108,7 +108,7 @@ func (d *jsonDecoder) value(depth int) lua.LValue {
 		return lua.LFalse
 	case d.word("null"):
 		return d.null
-	case guard.IsDigit(c) || c == '-' || c == '+' || c|0x20 == 'n' || c|0x20 == 'i':
+	case vm.IsDigit(c) || c == '-' || c == '+' || c|0x20 == 'n' || c|0x20 == 'i':
 		return d.number()
 	}
 	d.expected("value")
@@ -137,7 +137,7 @@ func (d *jsonDecoder) number() lua.LValue {
 
 // isNumeric reports whether c may be part of a Lua number, inf and nan included.
 func isNumeric(c byte) bool {
-	return guard.IsDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'z' || c == '+' || c == '-' || c == '.'
+	return vm.IsDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'z' || c == '+' || c == '-' || c == '.'
 }
 
 func (d *jsonDecoder) enter(depth int) *lua.LTable {
@@ -145,7 +145,7 @@ func (d *jsonDecoder) enter(depth int) *lua.LTable {
 		d.Raise(d.l, "Found too many nested data structures ("+strconv.Itoa(depth)+") at character "+strconv.Itoa(d.i+1))
 	}
 	d.i++
-	d.Meter.Charge(guard.TableBytes)
+	d.Meter.Charge(vm.TableBytes)
 	return d.L.CreateTable(4, 1)
 }
 
@@ -166,7 +166,7 @@ func (d *jsonDecoder) array(depth int) lua.LValue {
 		return t
 	}
 	for i := 1; ; i++ {
-		d.Meter.Charge(guard.ElementBytes)
+		d.Meter.Charge(vm.ElementBytes)
 		t.RawSetInt(i, d.value(depth))
 		if !d.more(']', "comma or array end") {
 			return t
@@ -189,7 +189,7 @@ func (d *jsonDecoder) object(depth int) lua.LValue {
 			d.expected("colon")
 		}
 		d.i++
-		d.Meter.Charge(guard.FieldBytes)
+		d.Meter.Charge(vm.FieldBytes)
 		t.RawSet(key, d.value(depth))
 		if !d.more('}', "comma or object end") {
 			return t

@@ -1,4 +1,4 @@
-package lib
+package lua
 
 import (
 	"math"
@@ -6,7 +6,6 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
-	"cellserver/internal/lua/guard"
 	"cellserver/internal/lua/vm"
 )
 
@@ -15,8 +14,8 @@ type stringLibrary struct{ *vm.Machine }
 // stringBytesPerUnit is the number of bytes that a loop over a string handles in an instruction's time.
 const stringBytesPerUnit = 16
 
-// OpenString makes the table string global and returns it.
-func OpenString(m *vm.Machine) *lua.LTable {
+// openString makes the table string global and returns it.
+func openString(m *vm.Machine) *lua.LTable {
 	lib := stringLibrary{m}
 	return m.OpenLibrary("string", vm.Functions{
 		"byte":    lib.byte,
@@ -53,10 +52,10 @@ func (lib stringLibrary) byte(l *lua.LState) int {
 	if n <= 0 {
 		return 0
 	}
-	if n > guard.MaxResults-l.GetTop() {
+	if n > vm.MaxResults-l.GetTop() {
 		lib.Raise(l, "string slice too long")
 	}
-	lib.Meter.Charge(n * 2 * guard.ArgumentBytes)
+	lib.Meter.Charge(n * 2 * vm.ArgumentBytes)
 	for i := from; i <= to; i++ {
 		l.Push(lua.LNumber(s[i-1]))
 	}
@@ -119,7 +118,7 @@ func (lib stringLibrary) sub(l *lua.LState) int {
 	s := lib.CheckString(l, 1)
 	from := max(position(lib.CheckInt(l, 2), len(s)), 1)
 	to := min(position(lib.OptInt(l, 3, -1), len(s)), len(s))
-	lib.Meter.Charge(guard.ArgumentBytes)
+	lib.Meter.Charge(vm.ArgumentBytes)
 	if from > to {
 		l.Push(lua.LString(""))
 	} else {

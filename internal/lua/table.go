@@ -1,4 +1,4 @@
-package lib
+package lua
 
 import (
 	"sort"
@@ -6,13 +6,12 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
-	"cellserver/internal/lua/guard"
 	"cellserver/internal/lua/vm"
 )
 
 type tableLibrary struct{ *vm.Machine }
 
-func OpenTable(m *vm.Machine) {
+func openTable(m *vm.Machine) {
 	lib := tableLibrary{m}
 	m.OpenLibrary("table", vm.Functions{
 		"concat":   lib.concat,
@@ -62,7 +61,7 @@ func (lib tableLibrary) insert(l *lua.LState) int {
 		lib.RawSet(l, t, lua.LNumber(at), v)
 		return 0
 	}
-	lib.Meter.Charge(guard.ElementBytes)
+	lib.Meter.Charge(vm.ElementBytes)
 	lib.Meter.Spend((n - at) >> 3)
 	t.Insert(at, v)
 	return 0
@@ -169,7 +168,7 @@ func (lib tableLibrary) sort(l *lua.LState) int {
 		return 0
 	}
 	t = lib.Writable(l)
-	lib.Meter.Charge(n * guard.ArgumentBytes)
+	lib.Meter.Charge(n * vm.ArgumentBytes)
 	s.values = make([]lua.LValue, n)
 	for i := range s.values {
 		s.values[i] = t.RawGetInt(i + 1)

@@ -1,4 +1,4 @@
-package guard
+package vm
 
 import (
 	"strconv"
@@ -10,14 +10,14 @@ import (
 // ChunkName is what Redis calls a script in messages.
 const ChunkName = "user_script"
 
-// NoTrace replaces an error's stack trace, which gopher-lua would compute.
-const NoTrace = "-"
+// noTrace replaces an error's stack trace, which gopher-lua would compute.
+const noTrace = "-"
 
 // maxMessageBytes truncates the message of an error that ends a script.
 const maxMessageBytes = 4096
 
-// LineAt returns the line of the Lua function at a stack level, or 0.
-func LineAt(l *lua.LState, level int) int {
+// lineAt returns the line of the Lua function at a stack level, or 0.
+func lineAt(l *lua.LState, level int) int {
 	frame, ok := l.GetStack(level)
 	if !ok {
 		return 0
@@ -28,17 +28,17 @@ func LineAt(l *lua.LState, level int) int {
 	return frame.CurrentLine
 }
 
-// CurrentLine returns the current line of the running function, or of a native one's caller.
-func CurrentLine(l *lua.LState) int {
-	if line := LineAt(l, 0); line != 0 {
+// currentLine returns the current line of the running function, or of a native one's caller.
+func currentLine(l *lua.LState) int {
+	if line := lineAt(l, 0); line != 0 {
 		return line
 	}
-	return LineAt(l, 1)
+	return lineAt(l, 1)
 }
 
 // Position returns the line at a stack level as a prefix for messages, or nothing.
 func Position(l *lua.LState, level int) string {
-	if line := LineAt(l, level); line > 0 {
+	if line := lineAt(l, level); line > 0 {
 		return AtLine(line)
 	}
 	return ""
@@ -69,9 +69,9 @@ func OneLine(s string) string {
 	return s
 }
 
-// ErrorText returns the error that redis.error_reply makes of a text: without a leading dash, and a single
+// ErrorReply returns the error that redis.error_reply makes of a text: without a leading dash, and a single
 // word, which is no code, gets ERR.
-func ErrorText(text string) string {
+func ErrorReply(text string) string {
 	text = strings.TrimPrefix(text, "-")
 	if !strings.Contains(text, " ") {
 		return "ERR " + text
@@ -79,9 +79,9 @@ func ErrorText(text string) string {
 	return text
 }
 
-// TranslateMessage puts a message of gopher-lua's virtual machine into Lua 5.1's words, without the
+// translateMessage puts a message of gopher-lua's virtual machine into Lua 5.1's words, without the
 // variable's name.
-func TranslateMessage(text string) string {
+func translateMessage(text string) string {
 	prefix, rest := "", text
 	if strings.HasPrefix(text, ChunkName+":") {
 		if _, after, ok := strings.Cut(text, ": "); ok {

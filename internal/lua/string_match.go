@@ -1,11 +1,10 @@
-package lib
+package lua
 
 import (
 	"strings"
 
 	lua "github.com/yuin/gopher-lua"
 
-	"cellserver/internal/lua/guard"
 	"cellserver/internal/lua/vm"
 )
 
@@ -103,7 +102,7 @@ func captureValue(m *matcher, i int) lua.LValue {
 
 // pushCaptures pushes the first n captures, or the whole match.
 func (lib stringLibrary) pushCaptures(l *lua.LState, m *matcher, n int) int {
-	lib.Meter.Charge(n * guard.ArgumentBytes)
+	lib.Meter.Charge(n * vm.ArgumentBytes)
 	for i := range n {
 		l.Push(captureValue(m, i))
 	}
@@ -112,7 +111,7 @@ func (lib stringLibrary) pushCaptures(l *lua.LState, m *matcher, n int) int {
 
 func (lib stringLibrary) gmatch(l *lua.LState) int {
 	s, pat := lib.CheckString(l, 1), lib.CheckString(l, 2)
-	lib.Meter.Charge(guard.ClosureBytes + 1024)
+	lib.Meter.Charge(vm.ClosureBytes + 1024)
 	from := 0
 	l.Push(l.NewFunction(func(l *lua.LState) int {
 		m := lib.matcher(l, s, pat)
@@ -133,7 +132,7 @@ func (lib stringLibrary) gsub(l *lua.LState) int {
 	by := l.Get(3)
 	switch x := by.(type) {
 	case lua.LNumber:
-		by = lua.LString(guard.FormatNumber(float64(x)))
+		by = lua.LString(vm.FormatNumber(float64(x)))
 	case lua.LString, *lua.LTable, *lua.LFunction:
 	default:
 		lib.RaiseArgument(l, 3, "string/function/table expected")
@@ -209,7 +208,7 @@ func (lib stringLibrary) appendTemplate(out []byte, m *matcher, by string) []byt
 		case by[i] == '0':
 			lib.Meter.Charge(len(m.whole()))
 			out = append(out, m.whole()...)
-		case guard.IsDigit(by[i]):
+		case vm.IsDigit(by[i]):
 			v := captureValue(m, int(by[i]-'1'))
 			lib.Meter.Charge(vm.TextBytes(v))
 			out = vm.AppendText(out, v)

@@ -1,4 +1,4 @@
-package lib
+package lua
 
 import (
 	"math"
@@ -6,7 +6,6 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
-	"cellserver/internal/lua/guard"
 	"cellserver/internal/lua/vm"
 )
 
@@ -47,7 +46,7 @@ func (e *jsonEncoder) value(v lua.LValue, depth int) {
 		if math.IsInf(f, 0) || math.IsNaN(f) {
 			e.fail(v, "must not be NaN or Inf")
 		}
-		e.out = guard.AppendNumber(e.out, f)
+		e.out = vm.AppendNumber(e.out, f)
 	case lua.LBool:
 		e.out = strconv.AppendBool(e.out, bool(x))
 	case *lua.LTable:
@@ -110,7 +109,7 @@ func (e *jsonEncoder) object(t *lua.LTable, depth int) {
 		case lua.LString:
 			e.text(string(x))
 		case lua.LNumber:
-			e.out = append(guard.AppendNumber(append(e.out, '"'), float64(x)), '"')
+			e.out = append(vm.AppendNumber(append(e.out, '"'), float64(x)), '"')
 		default:
 			e.fail(k, "table key must be a number or string")
 		}
@@ -167,7 +166,7 @@ type cjsonLibrary struct {
 	null *lua.LUserData
 }
 
-func OpenCJSON(m *vm.Machine) {
+func openCJSON(m *vm.Machine) {
 	lib := cjsonLibrary{m, m.L.NewUserData()}
 	t := m.OpenLibrary("cjson", vm.Functions{"encode": lib.encode, "decode": lib.decode})
 	t.RawSetString("null", lib.null)

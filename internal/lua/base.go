@@ -1,6 +1,4 @@
-// Package lib has the libraries of scripts: Lua's, with prices, LuaJIT's bit, cjson, and the table redis. A
-// library belongs to the goroutine of its machine.
-package lib
+package lua
 
 import (
 	"fmt"
@@ -8,14 +6,13 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
-	"cellserver/internal/lua/guard"
 	"cellserver/internal/lua/vm"
 )
 
 // baseLibrary is Lua's basic functions and the permitted ones of os and coroutine.
 type baseLibrary struct{ *vm.Machine }
 
-func OpenBase(m *vm.Machine) {
+func openBase(m *vm.Machine) {
 	lib := baseLibrary{m}
 	m.OpenGlobals(vm.Functions{
 		"assert":         lib.assert,
@@ -73,7 +70,7 @@ func (lib baseLibrary) collectgarbage(l *lua.LState) int {
 	case "step":
 		l.Push(lua.LTrue)
 	default:
-		lib.RaiseArgument(l, 1, "invalid option '"+guard.NameInMessage(option)+"'")
+		lib.RaiseArgument(l, 1, "invalid option '"+vm.NameInMessage(option)+"'")
 	}
 	return 1
 }
@@ -87,7 +84,7 @@ func (lib baseLibrary) gcinfo(l *lua.LState) int {
 func (lib baseLibrary) raiseValue(l *lua.LState) int {
 	v, level := l.Get(1), lib.OptInt(l, 2, 1)
 	if vm.IsText(v) && level > 0 && level <= vm.MaxCalls {
-		text := guard.Position(l, level) + string(vm.AppendText(nil, v))
+		text := vm.Position(l, level) + string(vm.AppendText(nil, v))
 		lib.Meter.Charge(len(text))
 		v = lua.LString(text)
 	}
@@ -193,7 +190,7 @@ func (lib baseLibrary) selectFrom(l *lua.LState) int {
 	if n < 1 {
 		lib.RaiseArgument(l, 1, "index out of range")
 	}
-	lib.Meter.Charge((top - n) * guard.ArgumentBytes)
+	lib.Meter.Charge((top - n) * vm.ArgumentBytes)
 	return top - n
 }
 
@@ -213,7 +210,7 @@ func (lib baseLibrary) tonumber(l *lua.LState) int {
 		lib.RaiseArgument(l, 2, "base out of range")
 	}
 	lib.Meter.Spend(min(len(text), vm.MaxNumberBytes) >> 2)
-	if f, ok := guard.ParseInteger(text[:min(len(text), vm.MaxNumberBytes+1)], base); ok && len(text) <= vm.MaxNumberBytes {
+	if f, ok := vm.ParseInteger(text[:min(len(text), vm.MaxNumberBytes+1)], base); ok && len(text) <= vm.MaxNumberBytes {
 		l.Push(lua.LNumber(f))
 	} else {
 		l.Push(lua.LNil)
@@ -236,7 +233,7 @@ func (lib baseLibrary) text(l *lua.LState, v lua.LValue) lua.LValue {
 		return x
 	case lua.LNumber:
 		lib.Meter.Charge(vm.TextBytes(x))
-		return lua.LString(guard.FormatNumber(float64(x)))
+		return lua.LString(vm.FormatNumber(float64(x)))
 	case *lua.LFunction:
 		v = lua.LString(fmt.Sprintf("function: %p", x))
 	case *lua.LUserData:
@@ -259,10 +256,10 @@ func (lib baseLibrary) unpack(l *lua.LState) int {
 	if n <= 0 {
 		return 0
 	}
-	if n > guard.MaxResults-l.GetTop() {
+	if n > vm.MaxResults-l.GetTop() {
 		lib.Raise(l, "too many results to unpack")
 	}
-	lib.Meter.Charge(n * 2 * guard.ArgumentBytes)
+	lib.Meter.Charge(n * 2 * vm.ArgumentBytes)
 	for i := from; i <= to; i++ {
 		l.Push(vm.Element(t, i))
 	}
@@ -301,7 +298,7 @@ func (lib baseLibrary) pcall() lua.LGFunction {
 	protected := lib.protected()
 	return func(l *lua.LState) int {
 		lib.CheckAny(l, 1)
-		lib.Meter.Charge(l.GetTop() * guard.ArgumentBytes)
+		lib.Meter.Charge(l.GetTop() * vm.ArgumentBytes)
 		if problem, ok := protected(l, l.GetTop()-1); !ok {
 			l.Push(lua.LFalse)
 			l.Push(problem)
