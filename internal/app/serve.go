@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"cellserver/internal/app/cli"
-	"cellserver/internal/app/probe"
 	"cellserver/internal/app/settings"
 	"cellserver/internal/app/storage"
 	"cellserver/internal/base/buildinfo"
@@ -106,7 +105,7 @@ type app struct {
 	server      *server.Server
 	web         *webServer
 	doors       *doors
-	prober      *probe.Prober
+	prober      *prober
 	parts       parts
 	notReady    atomic.Pointer[string] // why; empty while clients are served
 	up          chan struct{}          // closed once clients are served
@@ -145,7 +144,7 @@ func newApp(
 	if a.doors, err = a.openDoors(); err != nil {
 		return nil, err
 	}
-	a.prober = &probe.Prober{Loops: a.server.Probe, Shards: func() { a.storage.Keys() }, Log: log}
+	a.prober = &prober{Loops: a.server.Probe, Shards: func() { a.storage.Keys() }, Log: log}
 	a.logPage()
 	if o.ACLFile != "" {
 		if err := a.engine.ReloadUsers(); err != nil {

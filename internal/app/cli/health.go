@@ -17,13 +17,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"cellserver/internal/app/probe"
 	"cellserver/internal/app/settings"
 	"cellserver/internal/app/usage"
 )
 
 // healthTimeout exceeds the server's own timeout for its readiness probe.
-const healthTimeout = probe.Timeout + 2*time.Second
+const healthTimeout = settings.ProbeTimeout + 2*time.Second
 
 const healthHelp = `Check that a running cellserver serves clients. It prints ok, and a line that begins with degraded for each of disk, memory
 and store that is impaired; or it says why not.

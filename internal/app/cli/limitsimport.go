@@ -9,7 +9,8 @@ import (
 	"cellserver/internal/app/usage"
 	"cellserver/internal/base/flagvalue"
 	"cellserver/internal/base/yamlfile"
-	"cellserver/internal/migrate/envoy"
+	"cellserver/internal/decide/envoyconfig"
+	"cellserver/internal/migrate/limits"
 )
 
 const limitsImportHelp = `Translate configurations of envoyproxy/ratelimit into a file of limits on standard output. The call for each limit is above it.
@@ -26,7 +27,7 @@ const limitsImportExample = `  cellserver limits import ratelimit/config/*.yaml 
 const maxEnvoyFileBytes = 32 << 20
 
 type limitsImportCall struct {
-	options    envoy.Options
+	options    envoyconfig.Options
 	allowNotes bool
 	json       bool
 }
@@ -53,15 +54,15 @@ func limitsImportCommand() *cobra.Command {
 }
 
 func (c *limitsImportCall) run(cmd *cobra.Command, paths []string) error {
-	files := make([]envoy.File, len(paths))
+	files := make([]envoyconfig.File, len(paths))
 	for i, path := range paths {
 		text, err := yamlfile.ReadUpTo(path, maxEnvoyFileBytes)
 		if err != nil {
 			return fmt.Errorf("limits import: %w", err)
 		}
-		files[i] = envoy.File{Path: path, Text: text}
+		files[i] = envoyconfig.File{Path: path, Text: text}
 	}
-	out, notes, err := envoy.Translate(files, c.options)
+	out, notes, err := limits.Translate(files, c.options)
 	if err != nil {
 		return printProblems(cmd, err)
 	}

@@ -1,4 +1,4 @@
-package probe
+package app
 
 import (
 	"context"
@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Watchdog calls Feed once an interval while probes succeed. While a probe hangs it does not, and systemd
+// watchdog calls Feed once an interval while probes succeed. While a probe hangs it does not, and systemd
 // acts.
-type Watchdog struct {
+type watchdog struct {
 	Interval time.Duration
 	Probe    func(context.Context) error
 	Feed     func()
@@ -16,7 +16,7 @@ type Watchdog struct {
 }
 
 // Run feeds the watchdog until ctx is done.
-func (w Watchdog) Run(ctx context.Context) {
+func (w watchdog) Run(ctx context.Context) {
 	ticker := time.NewTicker(w.Interval)
 	defer ticker.Stop()
 	for {

@@ -1,4 +1,4 @@
-package envoy
+package limits
 
 import (
 	"bytes"
@@ -8,9 +8,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"cellserver/internal/decide/envoyconfig"
 )
 
-// update rewrites the golden files: go test ./internal/migrate/envoy -update
+// update rewrites the golden files: go test ./internal/migrate/limits -update
 var update = flag.Bool("update", false, "rewrite the golden files")
 
 // TestGolden compares the output, followed by the notes, with a file.
@@ -21,7 +23,7 @@ func TestGolden(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out, notes, err := Translate([]File{{Path: name + ".yaml", Text: text}}, Options{})
+		out, notes, err := Translate([]envoyconfig.File{{Path: name + ".yaml", Text: text}}, envoyconfig.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +57,7 @@ type refusal struct{ text, want string }
 
 func (r refusal) test(t *testing.T) {
 	t.Helper()
-	out, notes, err := Translate([]File{{Path: "f", Text: []byte(r.text)}}, Options{})
+	out, notes, err := Translate([]envoyconfig.File{{Path: "f", Text: []byte(r.text)}}, envoyconfig.Options{})
 	if err == nil || err.Error() != r.want || out != nil || notes != nil {
 		t.Errorf("%q: got %v", r.text, err)
 	}
@@ -89,7 +91,7 @@ func TestErrors(t *testing.T) {
 	} {
 		tt.test(t)
 	}
-	if _, _, err := Translate(nil, Options{}); err == nil {
+	if _, _, err := Translate(nil, envoyconfig.Options{}); err == nil {
 		t.Error("no file is no error")
 	}
 }
@@ -119,21 +121,21 @@ func TestErrorsOfRateLimits(t *testing.T) {
 
 func TestSeveralFiles(t *testing.T) {
 	t.Parallel()
-	one := File{Path: "one", Text: []byte(first("rate_limit: {unit: day, requests_per_unit: 1, name: x}"))}
+	one := envoyconfig.File{Path: "one", Text: []byte(first("rate_limit: {unit: day, requests_per_unit: 1, name: x}"))}
 	replacing := "value: v, rate_limit: {unit: day, requests_per_unit: 2, replaces: [{name: x}]}"
-	two := File{Path: "two", Text: []byte(first(replacing))}
-	other := File{Path: "other", Text: []byte(strings.ReplaceAll(string(one.Text), "domain: d", "domain: e"))}
+	two := envoyconfig.File{Path: "two", Text: []byte(first(replacing))}
+	other := envoyconfig.File{Path: "other", Text: []byte(strings.ReplaceAll(string(one.Text), "domain: d", "domain: e"))}
 
 	want := `two:1: domain "d" is in one:1 already; merge the files, or allow it as ` +
 		"MERGE_DOMAIN_CONFIG does there"
-	if _, _, err := Translate([]File{one, two}, Options{}); err == nil || err.Error() != want {
+	if _, _, err := Translate([]envoyconfig.File{one, two}, envoyconfig.Options{}); err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
 	}
 	want = `one:3: descriptor "a" is in one:3 already; remove one`
-	if _, _, err := Translate([]File{one, one}, Options{MergeDomains: true}); err == nil || err.Error() != want {
+	if _, _, err := Translate([]envoyconfig.File{one, one}, envoyconfig.Options{MergeDomains: true}); err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
 	}
-	out, notes, err := Translate([]File{other, one, two}, Options{MergeDomains: true})
+	out, notes, err := Translate([]envoyconfig.File{other, one, two}, envoyconfig.Options{MergeDomains: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +183,7 @@ func TestAliases(t *testing.T) {
 		}
 		text += "]}\n"
 	}
-	_, _, err := Translate([]File{{Path: "f", Text: []byte(text)}}, Options{})
+	_, _, err := Translate([]envoyconfig.File{{Path: "f", Text: []byte(text)}}, envoyconfig.Options{})
 	if err == nil || !strings.Contains(err.Error(), "more than 100000 descriptors; split the configuration") {
 		t.Errorf("got %v", err)
 	}
@@ -195,7 +197,7 @@ func TestMergedMappings(t *testing.T) {
 - {key: b, rate_limit: &b {unit: hour, requests_per_unit: 2, name: b}}
 - {key: c, rate_limit: {<<: [*a, *b], requests_per_unit: 3}}
 `)
-	out, notes, err := Translate([]File{{Path: "f", Text: []byte(text)}}, Options{})
+	out, notes, err := Translate([]envoyconfig.File{{Path: "f", Text: []byte(text)}}, envoyconfig.Options{})
 	if err != nil || len(notes) > 0 {
 		t.Fatal(notes, err)
 	}
@@ -208,7 +210,7 @@ func TestMergedMappings(t *testing.T) {
 		at := strconv.Itoa(i)
 		text += "- &m" + strconv.Itoa(i+1) + " {<<: [*m" + at + ", *m" + at + "], value: v" + at + "}\n"
 	}
-	_, _, err = Translate([]File{{Path: "f", Text: []byte(text)}}, Options{})
+	_, _, err = Translate([]envoyconfig.File{{Path: "f", Text: []byte(text)}}, envoyconfig.Options{})
 	if err == nil || !strings.Contains(err.Error(), "too many merged mappings") {
 		t.Errorf("got %v", err)
 	}
@@ -224,7 +226,7 @@ func FuzzTranslate(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		out, notes, err := Translate([]File{{Path: "f", Text: text}}, Options{})
+		out, notes, err := Translate([]envoyconfig.File{{Path: "f", Text: text}}, envoyconfig.Options{})
 		if err != nil {
 			if strings.Contains(err.Error(), "\n") {
 				t.Errorf("an error of several lines: %q", err)

@@ -1,17 +1,19 @@
-package envoy
+package limits
 
 import (
 	"bytes"
 	"strconv"
 	"strings"
 	"unicode"
+
+	"cellserver/internal/decide/envoyconfig"
 )
 
 // maxColumns bounds lines that can be split.
 const maxColumns = 110
 
 // file returns the output.
-func (t *translator) file(files []File) []byte {
+func (t *translator) file(files []envoyconfig.File) []byte {
 	b := &bytes.Buffer{}
 	b.WriteString("# Translated from the configuration of envoyproxy/ratelimit:\n")
 	several := false

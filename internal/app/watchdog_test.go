@@ -1,4 +1,4 @@
-package probe
+package app
 
 import (
 	"context"
@@ -32,7 +32,7 @@ func TestWatchdogIsFedWhileProbesSucceed(t *testing.T) {
 				defer cancel()
 				probes, feeds := 0, 0
 				log := &processtest.Log{}
-				Watchdog{
+				watchdog{
 					Interval: interval,
 					Probe: func(ctx context.Context) error {
 						if probes++; probes != 3 {

@@ -1,6 +1,4 @@
-// Package probe checks that event loops and shards respond, and feeds the service manager's watchdog while
-// they do.
-package probe
+package app
 
 import (
 	"context"
@@ -10,12 +8,11 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"cellserver/internal/app/settings"
 )
 
 const (
-	// Timeout bounds a response: a thousand times the usual, and as long as a script's whole time limit, the
-	// longest that anything may take.
-	Timeout       = time.Second
 	probeInterval = time.Second
 	// deadAfter is the number of consecutive failed probes after which the process is dead, and Kubernetes
 	// restarts it. No budget allows a tenth of that. Probes, unlike time, stand still while the process is
@@ -25,8 +22,8 @@ const (
 	silentAfter = 3
 )
 
-// Prober checks whether event loops and shards respond. It is safe for concurrent use.
-type Prober struct {
+// prober checks whether event loops and shards respond. It is safe for concurrent use.
+type prober struct {
 	// returns once every event loop has responded, or names one that has not
 	Loops  func(context.Context) error
 	Shards func() // returns after acquiring every shard's lock once
@@ -40,7 +37,7 @@ type Prober struct {
 
 // Probe returns once every event loop has responded and every shard's lock was acquired. When ctx ends first,
 // the error names what did not respond.
-func (p *Prober) Probe(ctx context.Context) error {
+func (p *prober) Probe(ctx context.Context) error {
 	shards := p.askShards()
 	var silent []string
 	if err := p.Loops(ctx); err != nil {
@@ -63,7 +60,7 @@ func (p *Prober) Probe(ctx context.Context) error {
 }
 
 // askShards runs Shards in at most one goroutine.
-func (p *Prober) askShards() <-chan struct{} {
+func (p *prober) askShards() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.asking == nil {
@@ -81,14 +78,14 @@ func (p *Prober) askShards() <-chan struct{} {
 }
 
 // Ready returns an error if the server does not respond now.
-func (p *Prober) Ready(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, Timeout)
+func (p *prober) Ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, settings.ProbeTimeout)
 	defer cancel()
 	return p.Probe(ctx)
 }
 
 // Alive returns an error if the server has not responded for longer than anything may take.
-func (p *Prober) Alive() error {
+func (p *prober) Alive() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.silent < deadAfter {
@@ -98,7 +95,7 @@ func (p *Prober) Alive() error {
 }
 
 // Run probes every probeInterval until ctx is done.
-func (p *Prober) Run(ctx context.Context) {
+func (p *prober) Run(ctx context.Context) {
 	ticker := time.NewTicker(probeInterval)
 	defer ticker.Stop()
 	for {
@@ -115,7 +112,7 @@ func (p *Prober) Run(ctx context.Context) {
 	}
 }
 
-func (p *Prober) note(err error) {
+func (p *prober) note(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.last = err

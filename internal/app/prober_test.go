@@ -1,4 +1,4 @@
-package probe
+package app
 
 import (
 	"context"
@@ -20,7 +20,7 @@ func TestProberCountsProbes(t *testing.T) {
 		var hangs atomic.Bool
 		shardsHeld := make(chan struct{})
 		log := &processtest.Log{}
-		p := &Prober{
+		p := &prober{
 			Loops: func(ctx context.Context) error {
 				if !hangs.Load() {
 					return nil

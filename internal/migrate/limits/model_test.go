@@ -1,4 +1,4 @@
-package envoy
+package limits
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"cellserver/internal/decide/envoyconfig"
 	"cellserver/internal/wire/glob"
 )
 
@@ -166,7 +167,7 @@ func TestDecisionsAreTheirs(t *testing.T) {
 		for _, d := range list {
 			d.write(b, "  ")
 		}
-		out, _, err := Translate([]File{{Path: "f", Text: []byte(b.String())}}, Options{})
+		out, _, err := Translate([]envoyconfig.File{{Path: "f", Text: []byte(b.String())}}, envoyconfig.Options{})
 		if err != nil {
 			t.Fatalf("%v of\n%s", err, b)
 		}

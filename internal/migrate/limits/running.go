@@ -1,5 +1,5 @@
-// Package limits reads the named limits of a running cellserver, to compare them with a file. A Running is a
-// value; nothing is changed on the server.
+// Package limits reads the named limits of a running cellserver, to compare them with a file, and translates
+// configurations of envoyproxy/ratelimit into one. A Running is a value; nothing is changed on the server.
 package limits
 
 import (

@@ -1,15 +1,4 @@
-// Package envoy translates configurations of envoyproxy/ratelimit into a file of named limits. It holds no
-// state.
-//
-// Each sequence of descriptor keys in a domain becomes a limit; a request sends the descriptor's values as
-// the key, joined by |. Values choose overrides as they choose descriptors there: an exact value first, then
-// wildcards in the file's order, then the key alone, on each level, without going back. What has no
-// equivalent becomes a Note.
-//
-// The model is src/config/config_impl.go and src/limiter/cache_key.go of envoyproxy/ratelimit at f2fb157. It
-// compares "key_value" as a whole, so that its key a with the value b_c is also its key a_b with the value c;
-// here keys are separate, and a Note names keys of a level that it may confuse.
-package envoy
+package limits
 
 import (
 	"cmp"
@@ -21,15 +10,6 @@ import (
 	"cellserver/internal/decide/envoyconfig"
 )
 
-// File is a configuration.
-type File = envoyconfig.File
-
-// Options are settings of envoyproxy/ratelimit outside its files.
-type Options struct {
-	// MergeDomains is MERGE_DOMAIN_CONFIG: files may have the same domain.
-	MergeDomains bool
-}
-
 // Note names a construct that is not translated, or only in part, and what to do.
 type Note struct {
 	Path string
@@ -39,13 +19,22 @@ type Note struct {
 
 func (n Note) String() string { return n.Path + ":" + strconv.Itoa(n.Line) + ": " + n.Text }
 
-// Translate returns the limits file for configurations, and notes in the order of files and lines. The error
-// has one line and names all invalid lines, as FILE:LINE.
-func Translate(files []File, options Options) (out []byte, notes []Note, err error) {
+// Translate returns the limits file for configurations of envoyproxy/ratelimit, and notes in the order of files
+// and lines. The error has one line and names all invalid lines, as FILE:LINE.
+//
+// Each sequence of descriptor keys in a domain becomes a limit; a request sends the descriptor's values as
+// the key, joined by |. Values choose overrides as they choose descriptors there: an exact value first, then
+// wildcards in the file's order, then the key alone, on each level, without going back. What has no
+// equivalent becomes a Note.
+//
+// The model is src/config/config_impl.go and src/limiter/cache_key.go of envoyproxy/ratelimit at f2fb157. It
+// compares "key_value" as a whole, so that its key a with the value b_c is also its key a_b with the value c;
+// here keys are separate, and a Note names keys of a level that it may confuse.
+func Translate(files []envoyconfig.File, options envoyconfig.Options) (out []byte, notes []Note, err error) {
 	if len(files) == 0 {
 		return nil, nil, errors.New("no configuration to translate")
 	}
-	config, err := envoyconfig.Parse(files, envoyconfig.Options{MergeDomains: options.MergeDomains})
+	config, err := envoyconfig.Parse(files, options)
 	if err != nil {
 		return nil, nil, err
 	}

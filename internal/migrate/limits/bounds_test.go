@@ -1,4 +1,4 @@
-package envoy
+package limits
 
 import (
 	"fmt"
@@ -49,7 +49,7 @@ func TestBounds(t *testing.T) {
 		{most: namedlimit.MaxPatterns, format: "- {key: a, value: 'v%[1]d*', " + limit,
 			want: "f:3: values with * below this descriptor need 129 patterns, and a limit has at most 128; list fewer"},
 	} {
-		out, notes, err := Translate([]File{{Path: "f", Text: []byte(descriptors(tt.most, tt.format))}}, Options{})
+		out, notes, err := Translate([]envoyconfig.File{{Path: "f", Text: []byte(descriptors(tt.most, tt.format))}}, envoyconfig.Options{})
 		if err != nil || len(notes) > 0 {
 			t.Fatal(err, notes)
 		}
@@ -59,7 +59,7 @@ func TestBounds(t *testing.T) {
 	long := strings.Repeat("v", maxPatternBytes)
 	refusal{of("- {key: a, value: '" + long + "*', rate_limit: {unit: day, requests_per_unit: 1}}\n"),
 		"f:3: a value below this descriptor needs a pattern of 1025 bytes, and a limit has at most 1024; shorten it"}.test(t)
-	out, _, err := Translate([]File{{Path: "f", Text: []byte(of("- {key: a, value: '" + long[1:] + "*', rate_limit: {unit: day, requests_per_unit: 1}}\n"))}}, Options{})
+	out, _, err := Translate([]envoyconfig.File{{Path: "f", Text: []byte(of("- {key: a, value: '" + long[1:] + "*', rate_limit: {unit: day, requests_per_unit: 1}}\n"))}}, envoyconfig.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestBounds(t *testing.T) {
 func TestManyKeys(t *testing.T) {
 	t.Parallel()
 	text := descriptors(envoyconfig.MaxDescriptors, "- {key: a, value: v%[1]d, rate_limit: {unit: day, requests_per_unit: 1}}\n")
-	out, _, err := Translate([]File{{Path: "f", Text: []byte(text)}}, Options{})
+	out, _, err := Translate([]envoyconfig.File{{Path: "f", Text: []byte(text)}}, envoyconfig.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
