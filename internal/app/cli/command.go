@@ -1,5 +1,5 @@
-// Package cli is the command line: the serving root, the subcommands beside a server (on traces, other servers
-// and data directories), help and completion. A command belongs to one goroutine.
+// Package cli is the command line: the serving root, the subcommands beside a server (on traces, other
+// servers and data directories), help and completion. A command belongs to one goroutine.
 package cli
 
 import (

@@ -8,7 +8,8 @@ import (
 	"cellserver/internal/store"
 )
 
-// A payload, in files and between servers, is a sequence of records. Each states what holds from then on, so reading one twice is harmless:
+// A payload, in files and between servers, is a sequence of records. Each states what holds from then on, so
+// reading one twice is harmless:
 //
 //	head: u8 | [database: uvarint] | length of the key: uvarint | key | state
 //

@@ -4,8 +4,8 @@ import (
 	"strconv"
 )
 
-// Guard identifies a guard, a native function that replaces an allocating instruction of the virtual machine and
-// charges for it. Scripts cannot reach or replace it: its name is not valid Lua.
+// Guard identifies a guard, a native function that replaces an allocating instruction of the virtual machine
+// and charges for it. Scripts cannot reach or replace it: its name is not valid Lua.
 type Guard int
 
 // Guards with their arguments and results.

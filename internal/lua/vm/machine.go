@@ -1,6 +1,7 @@
-// Package vm is an interpreter for native functions, with bounds: a meter counts a run's cost, a rewritten chunk
-// calls guards where gopher-lua would allocate unasked, and expensive compilations are refused. Messages and
-// numbers are Lua's and Redis's. A Machine belongs to one goroutine at a time, except for Meter.Kill.
+// Package vm is an interpreter for native functions, with bounds: a meter counts a run's cost, a rewritten
+// chunk calls guards where gopher-lua would allocate unasked, and expensive compilations are refused.
+// Messages and numbers are Lua's and Redis's. A Machine belongs to one goroutine at a time, except for
+// Meter.Kill.
 package vm
 
 import (

@@ -19,8 +19,8 @@ type Note struct {
 
 func (n Note) String() string { return n.Path + ":" + strconv.Itoa(n.Line) + ": " + n.Text }
 
-// Translate returns the limits file for configurations of envoyproxy/ratelimit, and notes in the order of files
-// and lines. The error has one line and names all invalid lines, as FILE:LINE.
+// Translate returns the limits file for configurations of envoyproxy/ratelimit, and notes in the order of
+// files and lines. The error has one line and names all invalid lines, as FILE:LINE.
 //
 // Each sequence of descriptor keys in a domain becomes a limit; a request sends the descriptor's values as
 // the key, joined by |. Values choose overrides as they choose descriptors there: an exact value first, then
