@@ -186,10 +186,10 @@ func (v *view) limitHit(k *hotKey) g.Node {
 			return v.limitLink(name)
 		}
 	}
-	if v.page.termsText(k.Terms) == "" {
+	if v.asker.TermsText(k.Terms) == "" {
 		return text("–")
 	}
-	r := ruleOf(v.page.arguments(k.Terms), k.Terms)
+	r := v.asker.RuleOf(k.Terms)
 	return text(callText(v.t, k.Terms.Kind, &r))
 }
 

@@ -1,9 +1,13 @@
-package dashboard
+// Package ask answers what the live page is asked about, a key or a named limit: what the next call would
+// get, and which limit that follows from. It changes nothing. A Source is safe for concurrent use if its
+// functions are.
+package ask
 
 import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,73 +16,97 @@ import (
 	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
+	"cellserver/internal/limiter/calendar"
 	"cellserver/internal/limiter/window"
 	"cellserver/internal/resp"
 	"cellserver/internal/store"
 )
 
-// question is what the address asks about: a key, or a named limit as a whole.
-type question struct {
-	text    string // as entered
-	problem string // why there is no answer; empty for none
+// Source is what answers come from. State and Limits may be nil.
+type Source struct {
+	Now func() int64 // Unix nanoseconds
+	// State returns a key's state without changing it.
+	State     func(nowNs int64, key store.Key) (s limiter.State, ok bool, err error)
+	Limits    func() []*namedlimit.Limit // by name
+	Calendars *calendar.Set              // of quotas
+	// LastSeen returns the terms of a key's last counted call, if it is one of the hottest.
+	LastSeen func(key store.Key) limiter.Terms
 
-	key   *keyAnswer
-	limit *namedlimit.Limit // if no key is asked for
+	Reading     funnel.Reading
+	Databases   int
+	MaxKeyBytes int
+	Remote      bool // the store is on other machines, and only one database is asked
 }
 
-func (q *question) isOpen() bool { return q.key != nil || q.limit != nil || q.problem != "" }
+// Question is what the address asks about: a key, or a named limit as a whole.
+type Question struct {
+	Text    string // as entered
+	Problem string // why there is no answer; empty for none
+
+	Key   *Answer
+	Limit *namedlimit.Limit // if no key is asked for
+}
+
+func (q *Question) IsOpen() bool { return q.Key != nil || q.Limit != nil || q.Problem != "" }
 
 // found is a key with its state.
 type found struct {
 	store.Key
-	state  limiter.State
-	known  bool
-	others []uint16 // further databases that have the key
+	State  limiter.State
+	Known  bool
+	Others []uint16 // further databases that have the key
 }
 
-// ask reads the question of an address: key, and optionally db, limit and by, or limit alone. What it does
+// search is one question while it is answered.
+type search struct {
+	*Source
+	t     *words.Texts
+	query url.Values
+}
+
+// Ask reads the question of an address: key, and optionally db, limit and by, or limit alone. What it does
 // not say is taken from the key's state and its last call.
-func (v *view) ask() (q question) {
-	query, t := v.query, v.t
-	q.text = query.Get("key")
+func (from *Source) Ask(t *words.Texts, query url.Values) (q Question) {
+	in := &search{from, t, query}
+	q.Text = query.Get("key")
 	limitName := strings.TrimSpace(query.Get("limit"))
 	if !query.Has("key") {
 		if limitName == "" {
 			return q
 		}
-		if q.limit = v.page.limitOf(limitName); q.limit == nil {
-			q.problem = t.LimitUnknown
+		if q.Limit = in.LimitOf(limitName); q.Limit == nil {
+			q.Problem = t.LimitUnknown
 		}
 		return q
 	}
-	text, by := q.text, query.Get("by")
+	text, by := q.Text, query.Get("by")
 	if c, ok := readCall(text); ok {
 		text, by, limitName = resp.Quote([]byte(c.key)), c.by, cmp.Or(c.limit, limitName)
 	}
-	key, problem := v.page.readKey(t, text)
+	key, problem := in.readKey(t, text)
 	if problem != "" {
-		q.problem = problem
+		q.Problem = problem
 		return q
 	}
-	q.text = keyText(key) // an input would change binary bytes when submitted again
+	q.Text = KeyText(key) // an input would change binary bytes when submitted again
 	var err error
 	switch f := (found{Key: store.Key{Name: key}}); {
-	case v.page.source.State == nil:
-		q.problem = t.NoState
+	case in.State == nil:
+		q.Problem = t.NoState
 	case limitName != "":
-		q.key, err = v.askNamed(&f, limitName)
+		q.Key, err = in.askNamed(&f, limitName)
 	default:
-		if err = v.find(&f); err != nil {
+		if err = in.find(&f); err != nil {
 			break
 		}
-		if limit := v.page.limitOf(string(key)); !f.known && limit != nil {
-			q.limit = limit
+		if limit := in.LimitOf(string(key)); !f.Known && limit != nil {
+			q.Limit = limit
 			return q
 		}
-		q.key, err = v.askKey(&f, by)
+		q.Key, err = in.askKey(&f, by)
 	}
 	if err != nil {
-		q.problem = problemText(t, err)
+		q.Problem = problemText(t, err)
 	}
 	return q
 }
@@ -149,28 +177,28 @@ func kindName(kind limiter.Kind) string {
 }
 
 // find sets the database, unless the address has it, to the first that has the key.
-func (v *view) find(f *found) (err error) {
-	p, nowNs := v.page, v.page.source.Now()
-	if given := strings.TrimSpace(v.query.Get("db")); given != "" || p.source.Remote != nil {
+func (in *search) find(f *found) (err error) {
+	nowNs := in.Now()
+	if given := strings.TrimSpace(in.query.Get("db")); given != "" || in.Remote {
 		db, err := strconv.ParseUint(cmp.Or(given, "0"), 10, 16)
-		if err != nil || int(db) >= p.source.Databases {
-			return fmt.Errorf(v.t.DatabaseTooLarge, p.source.Databases-1)
+		if err != nil || int(db) >= in.Databases {
+			return fmt.Errorf(in.t.DatabaseTooLarge, in.Databases-1)
 		}
 		f.DB = uint16(db)
-		f.state, f.known, err = p.source.State(nowNs, f.Key)
+		f.State, f.Known, err = in.State(nowNs, f.Key)
 		return err
 	}
-	for db := range min(p.source.Databases, maxDatabases) {
+	for db := range min(in.Databases, maxDatabases) {
 		key := store.Key{DB: uint16(db), Name: f.Name}
-		state, known, err := p.source.State(nowNs, key)
+		state, known, err := in.State(nowNs, key)
 		switch {
 		case err != nil:
 			return err
 		case !known:
-		case f.known:
-			f.others = append(f.others, key.DB)
+		case f.Known:
+			f.Others = append(f.Others, key.DB)
 		default:
-			f.Key, f.state, f.known = key, state, true
+			f.Key, f.State, f.Known = key, state, true
 		}
 	}
 	return nil
@@ -179,12 +207,12 @@ func (v *view) find(f *found) (err error) {
 // maxDatabases bounds the databases that are searched for a key.
 const maxDatabases = 1024
 
-// limitOf returns a named limit, or nil.
-func (p *Page) limitOf(name string) *namedlimit.Limit {
-	if p.source.Limits == nil {
+// LimitOf returns a named limit, or nil.
+func (from *Source) LimitOf(name string) *namedlimit.Limit {
+	if from.Limits == nil {
 		return nil
 	}
-	all := p.source.Limits()
+	all := from.Limits()
 	i, found := slices.BinarySearchFunc(all, name, func(l *namedlimit.Limit, name string) int { return cmp.Compare(l.Name, name) })
 	if !found {
 		return nil
@@ -196,67 +224,67 @@ func (p *Page) limitOf(name string) *namedlimit.Limit {
 var errLimitUnknown = errors.New("no such limit")
 
 // askNamed answers about a key of CL.CHECK, given without the limit's name.
-func (v *view) askNamed(f *found, name string) (*keyAnswer, error) {
-	limit := v.page.limitOf(name)
+func (in *search) askNamed(f *found, name string) (*Answer, error) {
+	limit := in.LimitOf(name)
 	if limit == nil {
 		return nil, errLimitUnknown
 	}
 	key := f.Name
 	f.Name = append([]byte(limit.Name+":"), key...) // as CL.CHECK does
-	if most := v.page.source.MaxKeyBytes; len(f.Name) > most {
-		return nil, fmt.Errorf(v.t.KeyTooLong, most-len(limit.Name)-1)
+	if most := in.MaxKeyBytes; len(f.Name) > most {
+		return nil, fmt.Errorf(in.t.KeyTooLong, most-len(limit.Name)-1)
 	}
-	if err := v.find(f); err != nil {
+	if err := in.find(f); err != nil {
 		return nil, err
 	}
-	return v.lookNamed(f, limit, key)
+	return in.lookNamed(f, limit, key)
 }
 
 // askKey answers about any key by its state and, as a state has no limit, by the given terms or those of its
 // last call.
-func (v *view) askKey(f *found, by string) (*keyAnswer, error) {
-	seen := v.lastSeen(f.Key)
-	if f.known && f.state.Kind == limiter.Named || !f.known && (seen.Kind == limiter.Named || by == "" && seen.Numbers[0] == 0) {
+func (in *search) askKey(f *found, by string) (*Answer, error) {
+	seen := in.LastSeen(f.Key)
+	if f.Known && f.State.Kind == limiter.Named || !f.Known && (seen.Kind == limiter.Named || by == "" && seen.Numbers[0] == 0) {
 		name, key, joined := strings.Cut(string(f.Name), ":") // no limit's name has a colon
-		if limit := v.page.limitOf(name); joined && limit != nil {
-			return v.lookNamed(f, limit, []byte(key))
+		if limit := in.LimitOf(name); joined && limit != nil {
+			return in.lookNamed(f, limit, []byte(key))
 		}
 	}
-	if f.known && f.state.Kind == limiter.Value {
-		return v.lookAtValue(f), nil
+	if f.Known && f.State.Kind == limiter.Value {
+		return in.lookAtValue(f), nil
 	}
 	switch places := placesOf(by, seen); {
 	case places <= 0:
-	case !f.known || f.state.Kind == limiter.Concurrency:
-		a := v.lookAtPlaces(f, places)
-		a.isGiven = by != ""
+	case !f.Known || f.State.Kind == limiter.Concurrency:
+		a := in.lookAtPlaces(f, places)
+		a.IsGiven = by != ""
 		return a, nil
 	case by != "":
 		return nil, limiter.ErrWrongType
 	}
-	spec, isGiven, err := v.page.readTerms(by)
+	spec, isGiven, err := in.readTerms(by)
 	if err != nil {
 		return nil, err
 	}
 	if !isGiven {
 		if seen.Numbers[0] == 0 {
-			return v.lookWithoutLimit(f), nil
+			return in.lookWithoutLimit(f), nil
 		}
 		spec = specOf(seen)
 	}
-	if f.known && !sameKind(f.state.Kind, spec.Kind) {
+	if f.Known && !sameKind(f.State.Kind, spec.Kind) {
 		if isGiven {
 			return nil, limiter.ErrWrongType
 		}
-		return v.lookWithoutLimit(f), nil
+		return in.lookWithoutLimit(f), nil
 	}
-	a, err := v.lookBy(f, spec)
+	a, err := in.lookBy(f, spec)
 	if err != nil {
 		return nil, err
 	}
-	a.isGiven = isGiven
+	a.IsGiven = isGiven
 	if spec.Calendar != nil {
-		a.by = by // with the window
+		a.By = by // with the window
 	}
 	return a, nil
 }
@@ -264,16 +292,6 @@ func (v *view) askKey(f *found, by string) (*keyAnswer, error) {
 // sameKind reports whether requests of a kind are decided on a state.
 func sameKind(state, of limiter.Kind) bool {
 	return state == of || state == limiter.Reserving && of == limiter.Funnel
-}
-
-// lastSeen returns the terms of a key's last counted call, if it is one of the hottest.
-func (v *view) lastSeen(key store.Key) limiter.Terms {
-	for i := range v.hot {
-		if k := &v.hot[i]; k.DB == key.DB && !k.Cut && k.Name == string(key.Name) {
-			return k.Terms
-		}
-	}
-	return limiter.Terms{}
 }
 
 // placesOf returns the places of CL.CONCURRENCY by the address or the key's last call; 0 if neither has them.
@@ -297,63 +315,7 @@ func specOf(terms limiter.Terms) limiter.Spec {
 	return s
 }
 
-// Names in links for limits of funnels beside that of CL.THROTTLE:
-const (
-	byCapacity     = "tokenbucket" // by the capacity, whatever CL.THROTTLE reads
-	byMilliseconds = "pthrottle"
-)
-
-// maxTermBytes bounds the terms in an address, which errors quote.
-const maxTermBytes = 160
-
-// readTerms reads a limit as links have it, such as "throttle 15 30 60": a kind and the arguments of its
-// command.
-func (p *Page) readTerms(by string) (s limiter.Spec, isGiven bool, err error) {
-	given := strings.Fields(by[:min(len(by), maxTermBytes)])
-	if len(given) == 0 {
-		return s, false, nil
-	}
-	s.Reading = p.source.Reading
-	named := given[0]
-	switch named {
-	case byCapacity:
-		given[0], s.Reading = kindName(limiter.Funnel), funnel.Capacity
-	case byMilliseconds:
-		given[0] = kindName(limiter.Funnel)
-	}
-	for s.Kind = range limiter.Kinds {
-		if kindName(s.Kind) == given[0] {
-			break
-		}
-	}
-	row := s.Kind.Row()
-	names, given := row.Arguments(), given[1:]
-	s.Unit = row.Unit
-	if len(names) == 0 || len(given) < len(names) {
-		return s, false, fmt.Errorf("by=%s: want a kind and its limit, such as throttle 15 30 60", resp.Quote([]byte(by[:min(len(by), maxTermBytes)])))
-	}
-	for i := range names {
-		if s.Numbers[i], err = strconv.ParseInt(given[i], 10, 64); err != nil {
-			return s, false, fmt.Errorf("%s: %s is not a whole number", names[i], resp.Quote([]byte(given[i])))
-		}
-	}
-	if named == byMilliseconds {
-		s.Unit = funnel.Milliseconds
-		s = withSeconds(s)
-	}
-	if row.Calendar && len(given) > len(names) {
-		rules, _, err := namedlimit.ReadRules(append([]string{"QUOTA", given[0]}, given[1:]...), p.source.Reading)
-		if err == nil {
-			s.Calendar, err = p.source.Calendars.Of(rules[0].Calendar)
-		}
-		if err != nil {
-			return s, false, err
-		}
-	}
-	return s, true, nil
-}
-
-func (p *Page) readKey(t *words.Texts, text string) (key []byte, problem string) {
+func (from *Source) readKey(t *words.Texts, text string) (key []byte, problem string) {
 	if text == "" {
 		return nil, t.KeyMissing
 	}
@@ -361,8 +323,8 @@ func (p *Page) readKey(t *words.Texts, text string) (key []byte, problem string)
 	if !ok {
 		return nil, t.KeyQuotes
 	}
-	if len(key) > p.source.MaxKeyBytes {
-		return nil, fmt.Sprintf(t.KeyTooLong, p.source.MaxKeyBytes)
+	if len(key) > from.MaxKeyBytes {
+		return nil, fmt.Sprintf(t.KeyTooLong, from.MaxKeyBytes)
 	}
 	return key, ""
 }
