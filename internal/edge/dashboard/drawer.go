@@ -10,7 +10,6 @@ import (
 
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/edge/dashboard/ask"
-	"cellserver/internal/edge/dashboard/figures"
 	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
@@ -81,7 +80,7 @@ func (v *view) verdict(a *ask.Answer) g.Node {
 	case !n.Limited && n.Never:
 		return tell("allowed", "✓ "+t.Unlimited)
 	case !n.Limited:
-		return tell("allowed", "✓ "+fmt.Sprintf(t.AllowedNow, figures.Grouped(n.Left)))
+		return tell("allowed", "✓ "+fmt.Sprintf(t.AllowedNow, words.Grouped(n.Left)))
 	case n.Limited && a.Kind == limiter.Concurrency:
 		return tell("limited", "✕ "+t.LimitedUntilReleased)
 	case n.Never && a.Kind == limiter.Bucket:
@@ -89,7 +88,7 @@ func (v *view) verdict(a *ask.Answer) g.Node {
 	case n.Never:
 		return tell("limited", "✕ "+t.LimitedAlways)
 	default:
-		return tell("limited", "✕ "+fmt.Sprintf(t.LimitedFor, figures.Wait(n.FreeNs)))
+		return tell("limited", "✕ "+fmt.Sprintf(t.LimitedFor, words.Wait(n.FreeNs)))
 	}
 }
 
@@ -172,13 +171,13 @@ func keyFacts(t *words.Texts, a *ask.Answer, nowNs int64) g.Node {
 		all = append(all, entry(t.Kind, a.State.Kind.String()))
 	}
 	if n, ok := ask.UnitsOf(&a.State, nowNs); a.Known && ok && !a.IsJudged() {
-		all = append(all, entry(t.UnitsStored, figures.Grouped(n)))
+		all = append(all, entry(t.UnitsStored, words.Grouped(n)))
 	}
 	switch {
 	case a.Value != nil && a.Value.Number != "":
 		all = append(all, entry(t.Number, a.Value.Number))
 	case a.Value != nil:
-		all = append(all, entry(t.TextLength, fmt.Sprintf(t.Bytes, figures.Grouped(int64(a.Value.Bytes)))))
+		all = append(all, entry(t.TextLength, fmt.Sprintf(t.Bytes, words.Grouped(int64(a.Value.Bytes)))))
 	}
 	switch {
 	case !a.Known:
@@ -236,8 +235,8 @@ func (v *view) limitBody(l *namedlimit.Limit) g.Node {
 		shadow,
 		el("section", class("minutes"), el("h3", text(t.Course)), coursePart(t, v.page.traces.ofLimit(l.Name, tracePoints), t.CourseSoon)),
 		el("section", el("h3", text(t.RulesSince)), el("table", headings(t.Rule, t.Allowed, t.Limited, t.Near), el("tbody", rules)),
-			g.If(c.Over > 0, el("p", text(fmt.Sprintf(t.OverNote, figures.Grouped(int64(c.Over)))))),
-			g.If(c.Overridden > 0, el("p", text(fmt.Sprintf(t.OverriddenNote, figures.Grouped(int64(c.Overridden))))))),
+			g.If(c.Over > 0, el("p", text(fmt.Sprintf(t.OverNote, words.Grouped(int64(c.Over)))))),
+			g.If(c.Overridden > 0, el("p", text(fmt.Sprintf(t.OverriddenNote, words.Grouped(int64(c.Overridden))))))),
 		v.busiest(l), v.overrides(l), v.limitActions(l),
 		el("p", class("self"), el("a", attr("href", v.address("limit", l.Name)), text(t.LinkToLimit))),
 	}
@@ -245,7 +244,7 @@ func (v *view) limitBody(l *namedlimit.Limit) g.Node {
 
 // countCells returns the cells of counts: allowed, limited, near.
 func countCells(c *namedlimit.Counts) g.Node {
-	number := func(n uint64) string { return figures.Count.Text(float64(n)) }
+	number := func(n uint64) string { return words.Count.Text(float64(n)) }
 	return cells(number(c.Allowed), number(denied(c)), number(c.Near))
 }
 
@@ -303,7 +302,7 @@ func (v *view) overrides(l *namedlimit.Limit) g.Node {
 	}
 	return el("section", el("h3", text(t.Overrides)),
 		g.If(len(rows) > 0, el("table", headings(t.Key, t.Rules, t.SetBy, t.Ends), el("tbody", rows))),
-		g.If(keys+patterns > len(rows), el("p", class("soft"), text(fmt.Sprintf(t.MoreOverrides, figures.Grouped(int64(keys+patterns-len(rows))), l.Name)))))
+		g.If(keys+patterns > len(rows), el("p", class("soft"), text(fmt.Sprintf(t.MoreOverrides, words.Grouped(int64(keys+patterns-len(rows))), l.Name)))))
 }
 
 func (v *view) overrideRow(l *namedlimit.Limit, key string, p *namedlimit.Policy, by, until string) g.Node {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"cellserver/internal/decide/namedlimit"
-	"cellserver/internal/edge/dashboard/figures"
+	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
 	"cellserver/internal/limiter/bucket"
@@ -228,7 +228,7 @@ type ValueLook struct {
 func (in *search) lookAtValue(f *found) *Answer {
 	is := &ValueLook{Bytes: value.TextBytes(f.State.Payload)}
 	if n, ok := value.Counter(f.State.Payload); ok {
-		is.Number = figures.Grouped(n)
+		is.Number = words.Grouped(n)
 	}
 	return &Answer{found: *f, Kind: limiter.Value, Value: is}
 }

@@ -1,6 +1,4 @@
-// Package figures formats counts, rates, durations, sizes and shares, each in the largest unit that fits. It
-// is pure.
-package figures
+package words
 
 import (
 	"math"
@@ -9,7 +7,7 @@ import (
 	"time"
 )
 
-// Quantity is the kind of a number, which decides its format.
+// Quantity is the kind of a number, which decides its format: the largest unit that fits.
 type Quantity uint8
 
 // The quantities:
