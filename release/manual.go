@@ -15,7 +15,6 @@ import (
 	"cellserver/internal/app/settings"
 	"cellserver/internal/app/usage"
 	"cellserver/internal/base/buildinfo"
-	"cellserver/internal/base/wrap"
 )
 
 // writePages writes a manual page for each command into a directory.
@@ -213,11 +212,11 @@ func roffText(b *strings.Builder, text string) {
 		if i > 0 {
 			b.WriteString(".PP\n")
 		}
-		if wrap.IsTable(p) {
+		if usage.IsTable(p) {
 			roffBlock(b, p)
 			continue
 		}
-		b.WriteString(roff(wrap.Text(p, manualWidth)) + "\n")
+		b.WriteString(roff(usage.Wrap(p, manualWidth)) + "\n")
 	}
 }
 

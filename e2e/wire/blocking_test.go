@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"cellserver/e2e/harness"
-	"cellserver/internal/app/listen"
+	"cellserver/internal/app"
 	"cellserver/internal/test/patience"
 	"cellserver/internal/test/racetest"
 	"cellserver/internal/test/resptest"
@@ -114,7 +114,7 @@ func TestTenThousandClientsThatWait(t *testing.T) {
 		t.Skip("takes seconds")
 	}
 	racetest.OneAtATime(t)
-	n := listen.FitMaxClients(10_100, 0) - 100 // as permitted by the limit of open files
+	n := app.FitMaxClients(10_100, 0) - 100 // as permitted by the limit of open files
 	if racetest.Enabled {
 		n = min(n, 500)
 	}

@@ -6,10 +6,8 @@ import (
 	"log/slog"
 	"time"
 
-	"cellserver/internal/app/doors"
 	"cellserver/internal/app/settings"
 	"cellserver/internal/app/storage"
-	"cellserver/internal/app/web"
 	"cellserver/internal/base/certs"
 	"cellserver/internal/base/yamlfile"
 	"cellserver/internal/decide/envoyconfig"
@@ -43,7 +41,7 @@ func checkWebFiles(o *settings.Options, log *slog.Logger) error {
 	if (o.MetricsTLSCert == "") != (o.MetricsTLSKey == "") {
 		return nil // reported by checkMetrics
 	}
-	_, err := web.New(o, func() int64 { return time.Now().UnixNano() }, log)
+	_, err := newWebServer(o, func() int64 { return time.Now().UnixNano() }, log)
 	return err
 }
 
@@ -83,7 +81,7 @@ func checkReplicationFiles(o *settings.Options, log *slog.Logger) error {
 }
 
 func checkDoorFiles(o *settings.Options, _ *slog.Logger) error {
-	if err := doors.ReadTokens(o.Doors.TokensFile, &door.Tokens{}); err != nil {
+	if err := readTokens(o.Doors.TokensFile, &door.Tokens{}); err != nil {
 		return err
 	}
 	if o.Doors.EnvoyConfig == "" {

@@ -9,9 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"cellserver/internal/app/listen"
 	"cellserver/internal/app/settings"
-	"cellserver/internal/app/web"
 	"cellserver/internal/base/clock"
 	"cellserver/internal/base/logwriter"
 	"cellserver/internal/test/patience"
@@ -38,11 +36,11 @@ func startApp(t *testing.T, args ...string) (a *app, stop func(), ended <-chan e
 	lines := logwriter.New(output, func(sink io.Writer, lost uint64) { noteLostLines(o, sink, lost) })
 	log := newLogger(o, lines)
 	clk := clock.New()
-	web, err := web.New(o, clk.Now, log)
+	web, err := newWebServer(o, clk.Now, log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := listen.Open(t.Context(), o)
+	l, err := openListeners(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/coreos/go-systemd/v22/daemon"
 
-	"cellserver/internal/app/probe"
 	"cellserver/internal/base/buildinfo"
 )
 
@@ -118,5 +117,5 @@ func (a *app) feedWatchdog(ctx context.Context) {
 	if timeout == 0 {
 		return
 	}
-	probe.Watchdog{Interval: timeout / 2, Probe: a.prober.Probe, Feed: func() { a.notify(daemon.SdNotifyWatchdog) }, Log: a.log}.Run(ctx)
+	watchdog{Interval: timeout / 2, Probe: a.prober.Probe, Feed: func() { a.notify(daemon.SdNotifyWatchdog) }, Log: a.log}.Run(ctx)
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"cellserver/internal/app/listen"
 	"cellserver/internal/app/settings"
 	"cellserver/internal/edge/server"
 	"cellserver/internal/keep/memory"
@@ -121,7 +120,7 @@ func (t *tuning) reloadable() map[string]func(next *settings.Options) {
 	for _, limit := range limits() {
 		all[limit.name] = func(next *settings.Options) {
 			from := serverLimits(next)
-			from.MaxClients = listen.FitMaxClients(from.MaxClients, t.app.options.IOThreads)
+			from.MaxClients = FitMaxClients(from.MaxClients, t.app.options.IOThreads)
 			t.changeLimits(func(to *server.Limits) { limit.reload(to, &from) })
 		}
 	}

@@ -16,12 +16,8 @@ import (
 	"time"
 
 	"cellserver/internal/app/cli"
-	"cellserver/internal/app/doors"
-	"cellserver/internal/app/listen"
-	"cellserver/internal/app/probe"
 	"cellserver/internal/app/settings"
 	"cellserver/internal/app/storage"
-	"cellserver/internal/app/web"
 	"cellserver/internal/base/buildinfo"
 	"cellserver/internal/base/certs"
 	"cellserver/internal/base/clock"
@@ -71,17 +67,17 @@ func startAndRun(ctx context.Context, o *settings.Options, log *slog.Logger, lin
 		return err
 	}
 	clk := clock.New()
-	web, err := web.New(o, clk.Now, log)
+	web, err := newWebServer(o, clk.Now, log)
 	if err != nil {
 		return err
 	}
-	listeners, err := listen.Open(ctx, o)
+	listeners, err := openListeners(ctx, o)
 	if err != nil {
 		return err
 	}
 	defer listeners.Close()
 	maxClients := o.MaxClients
-	o.MaxClients = listen.FitMaxClients(maxClients, o.IOThreads)
+	o.MaxClients = FitMaxClients(maxClients, o.IOThreads)
 	a, err := newApp(ctx, o, clk, log, lines, listeners, keeper, web)
 	if err != nil {
 		return err
@@ -95,7 +91,7 @@ type app struct {
 	options   *settings.Options
 	log       *slog.Logger
 	lines     *logwriter.Writer // of the log
-	listeners *listen.Listeners
+	listeners *listeners
 	certs     *certs.Keeper // nil without TLS
 	now       func() int64  // the clock's
 	storage   *storage.Storage
@@ -107,9 +103,9 @@ type app struct {
 	replication *replication.Node
 	engine      *commands.Engine
 	server      *server.Server
-	web         *web.Server
-	doors       *doors.Doors
-	prober      *probe.Prober
+	web         *webServer
+	doors       *doors
+	prober      *prober
 	parts       parts
 	notReady    atomic.Pointer[string] // why; empty while clients are served
 	up          chan struct{}          // closed once clients are served
@@ -118,7 +114,7 @@ type app struct {
 
 func newApp(
 	ctx context.Context, o *settings.Options, clk *clock.Clock, log *slog.Logger, lines *logwriter.Writer,
-	l *listen.Listeners, keeper *certs.Keeper, web *web.Server,
+	l *listeners, keeper *certs.Keeper, web *webServer,
 ) (_ *app, err error) {
 	cat := catalog.New()
 	a := &app{
@@ -148,7 +144,7 @@ func newApp(
 	if a.doors, err = a.openDoors(); err != nil {
 		return nil, err
 	}
-	a.prober = &probe.Prober{Loops: a.server.Probe, Shards: func() { a.storage.Keys() }, Log: log}
+	a.prober = &prober{Loops: a.server.Probe, Shards: func() { a.storage.Keys() }, Log: log}
 	a.logPage()
 	if o.ACLFile != "" {
 		if err := a.engine.ReloadUsers(); err != nil {
@@ -231,8 +227,8 @@ func (a *app) newServer() *server.Server {
 	})
 }
 
-func (a *app) openDoors() (*doors.Doors, error) {
-	return doors.Open(doors.Config{
+func (a *app) openDoors() (*doors, error) {
+	return openDoors(doorsConfig{
 		Options: a.options, Listeners: a.listeners, Certs: a.certs, Limits: a.storage.Limits, Ready: a.ready,
 		Loading: a.storage.Gate.Loading, Log: a.log,
 		Door: door.Config{

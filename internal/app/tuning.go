@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"cellserver/internal/app/listen"
 	"cellserver/internal/app/settings"
 	"cellserver/internal/decide/clients"
 	"cellserver/internal/edge/server"
@@ -120,7 +119,7 @@ func (t *tuning) limitSettings() (all []admin.Setting) {
 			Set: func(value string) (func(), error) {
 				n, err := intBetween(value, limit.least, limit.most)
 				if err == nil && limit.name == "maxclients" {
-					if most := listen.FitMaxClients(n, t.app.options.IOThreads); most < n {
+					if most := FitMaxClients(n, t.app.options.IOThreads); most < n {
 						err = errors.New("The operating system is not able to handle the specified number of clients, try with " + strconv.Itoa(most))
 					}
 				}

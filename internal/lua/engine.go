@@ -1,6 +1,7 @@
 // Package lua runs Redis's Lua scripts against a small host, without sessions or a store. An Engine is safe
-// for concurrent use; each run has its own interpreter. Scripts are not trusted: time and memory of a run are
-// bounded, and it leaves nothing to the next.
+// for concurrent use; each run has its own interpreter. Its library is Lua's, with prices, LuaJIT's bit,
+// cjson, and the table redis. Scripts are not trusted: time and memory of a run are bounded, and it leaves
+// nothing to the next.
 package lua
 
 import (
@@ -10,18 +11,12 @@ import (
 	"sync"
 	"time"
 
-	"cellserver/internal/lua/guard"
 	"cellserver/internal/lua/vm"
-
-	"cellserver/internal/lua/lib"
 	"cellserver/internal/resp"
 )
 
-// Host is all that a script can reach.
-type Host = lib.Host
-
 // ThreadClock returns a clock for Config.ThreadNow, or nil if the system has none.
-func ThreadClock() func() int64 { return guard.ThreadClock() }
+func ThreadClock() func() int64 { return vm.ThreadClock() }
 
 // Config bounds an Engine. Zeros are the defaults, except for the required clock.
 type Config struct {
@@ -159,7 +154,7 @@ func (e *Engine) RunWithin(ctx context.Context, a *Allowance, s *Script, keys, a
 	a.Spent += in.Meter.Ran()
 	switch reason, line := in.Meter.Ended(); {
 	case reason != "":
-		reply, err = appendError(buf, guard.InScript(reason, s.SHA1, line), resp3), &EndError{reason}
+		reply, err = appendError(buf, vm.InScript(reason, s.SHA1, line), resp3), &EndError{reason}
 	case problem != nil:
 		reply = appendError(buf, vm.ErrorText(problem, s.SHA1), resp3)
 	default:

@@ -8,13 +8,7 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
-	"cellserver/internal/lua/lib"
-
 	"cellserver/internal/lua/vm"
-
-	"cellserver/internal/lua/guard"
-	"cellserver/internal/lua/reply"
-
 	"cellserver/internal/resp"
 )
 
@@ -26,9 +20,9 @@ const (
 // interpreter is a machine with Redis's library, and its current run.
 type interpreter struct {
 	*vm.Machine
-	random *lib.Random
-	redis  *lib.Redis
-	guards [guard.Count]lua.LValue
+	random *random
+	redis  *redisLibrary
+	guards [vm.GuardCount]lua.LValue
 	main   *lua.LFunction // runs the script in gopher-lua's protected call
 
 	script        *Script
@@ -40,14 +34,14 @@ type interpreter struct {
 
 func newInterpreter(now, threadNow func() int64) *interpreter {
 	m := vm.New(now, threadNow)
-	lib.OpenBase(m)
-	vm.OpenMetatables(m, lib.OpenString(m))
-	lib.OpenTable(m)
-	lib.OpenCJSON(m)
+	openBase(m)
+	vm.OpenMetatables(m, openString(m))
+	openTable(m)
+	openCJSON(m)
 	in := &interpreter{
 		Machine: m,
-		random:  lib.OpenMath(m),
-		redis:   lib.OpenRedis(m),
+		random:  openMath(m),
+		redis:   openRedis(m),
 		guards:  vm.NewGuards(m),
 	}
 	in.main = m.NewProtected(in.runMain)
@@ -86,7 +80,7 @@ func (in *interpreter) run(keys, argv [][]byte) (err error) {
 func (in *interpreter) fail(stack string) {
 	if reason, _ := in.Meter.Ended(); reason == "" {
 		in.Meter.Fail("ERR script was ended by an internal error")
-		in.host.Log(lib.LogWarning, "panic in script "+in.script.SHA1+": "+stack)
+		in.host.Log(logWarning, "panic in script "+in.script.SHA1+": "+stack)
 	}
 }
 
@@ -96,7 +90,7 @@ func (in *interpreter) runMain(l *lua.LState) int {
 		l.Push(in.guards[g])
 	}
 	l.Call(len(in.script.guards), 1)
-	reply.Write(in.Machine, &in.reply, l.Get(-1), in.redis.RESP3(), in.maxReplyBytes)
+	writeReply(in.Machine, &in.reply, l.Get(-1), in.redis.RESP3(), in.maxReplyBytes)
 	return 0
 }
 

@@ -15,10 +15,8 @@ import (
 	"github.com/yuin/gopher-lua/ast"
 	"github.com/yuin/gopher-lua/parse"
 
-	"cellserver/internal/lua/guard"
-
 	"cellserver/internal/lua/native"
-
+	"cellserver/internal/lua/vm"
 	"cellserver/internal/resp"
 )
 
@@ -42,7 +40,7 @@ type Script struct {
 
 	key       scriptKey
 	proto     *lua.FunctionProto
-	guards    []guard.ID
+	guards    []vm.Guard
 	costBytes int
 
 	usedAt atomic.Int64 // by the cache's clock
@@ -76,14 +74,14 @@ func compile(key scriptKey, source []byte, commands native.Commands) (*Script, e
 		return nil, errors.New(compileError + err.Error())
 	}
 	s.Native, s.Program = commands.Recognize(chunk, s.SHA1), native.Compile(chunk)
-	chunk, s.guards, err = guard.Rewrite(chunk, body)
+	chunk, s.guards, err = vm.Rewrite(chunk, body)
 	if err != nil {
-		return nil, errors.New(compileError + guard.AtLine(1) + err.Error())
+		return nil, errors.New(compileError + vm.AtLine(1) + err.Error())
 	}
-	if err = guard.CheckEffort(chunk); err != nil {
-		return nil, errors.New(compileError + guard.AtLine(1) + err.Error())
+	if err = vm.CheckEffort(chunk); err != nil {
+		return nil, errors.New(compileError + vm.AtLine(1) + err.Error())
 	}
-	if s.proto, err = lua.Compile(chunk, guard.ChunkName); err == nil {
+	if s.proto, err = lua.Compile(chunk, vm.ChunkName); err == nil {
 		s.costBytes, err = shrink(s.proto)
 	}
 	if err != nil {
@@ -98,7 +96,7 @@ type politeReader struct{ rest []byte }
 
 func (r *politeReader) Read(p []byte) (n int, err error) {
 	const piece = 512
-	guard.Yield()
+	vm.Yield()
 	if len(r.rest) == 0 {
 		return 0, io.EOF
 	}
@@ -109,13 +107,13 @@ func (r *politeReader) Read(p []byte) (n int, err error) {
 
 // parseChunk parses Lua; errors have the form of Lua's.
 func parseChunk(body []byte) ([]ast.Stmt, error) {
-	chunk, err := parse.Parse(&politeReader{body}, guard.ChunkName)
+	chunk, err := parse.Parse(&politeReader{body}, vm.ChunkName)
 	if err == nil {
 		return chunk, nil
 	}
 	var syntax *parse.Error
 	if !errors.As(err, &syntax) {
-		return nil, errors.New(guard.AtLine(1) + guard.OneLine(err.Error()))
+		return nil, errors.New(vm.AtLine(1) + vm.OneLine(err.Error()))
 	}
 	line, near := syntax.Pos.Line, resp.Printable([]byte(syntax.Token))
 	if line == parse.EOF {
@@ -130,15 +128,15 @@ func parseChunk(body []byte) ([]ast.Stmt, error) {
 	case "unterminated string", "unterminated multiline string":
 		problem = "unfinished string"
 	}
-	return nil, errors.New(guard.AtLine(line) + guard.OneLine(problem) + " near '" + near + "'")
+	return nil, errors.New(vm.AtLine(line) + vm.OneLine(problem) + " near '" + near + "'")
 }
 
 func compileText(err error) string {
 	var problem *lua.CompileError
 	if errors.As(err, &problem) {
-		return guard.AtLine(max(problem.Line, 1)) + guard.OneLine(problem.Message)
+		return vm.AtLine(max(problem.Line, 1)) + vm.OneLine(problem.Message)
 	}
-	return guard.AtLine(1) + guard.OneLine(err.Error())
+	return vm.AtLine(1) + vm.OneLine(err.Error())
 }
 
 // shrink drops the compiler's reserves, some six kilobytes a function, and unused data. It returns the size

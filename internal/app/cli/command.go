@@ -1,4 +1,5 @@
-// Package cli is the command line: the serving root, the subcommands, help and completion.
+// Package cli is the command line: the serving root, the subcommands beside a server (on traces, other
+// servers and data directories), help and completion. A command belongs to one goroutine.
 package cli
 
 import (
@@ -10,18 +11,15 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"cellserver/internal/app/cli/tools"
 	"cellserver/internal/app/settings"
 	"cellserver/internal/app/usage"
 )
 
 func subcommands(p Program) []*cobra.Command {
-	return append(tools.Commands(),
-		completionCommand(),
-		configCommand(p),
-		healthCommand(),
-		versionCommand(),
-	)
+	return []*cobra.Command{
+		checkCommand(), dumpCommand(), importCommand(), limitsCommand(), loadCommand(), replayCommand(), shadowCommand(), topCommand(),
+		completionCommand(), configCommand(p), healthCommand(), versionCommand(),
+	}
 }
 
 // newRoot returns the command line and its help printer. It sets no cobra template: text/template calls

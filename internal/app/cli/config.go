@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"cellserver/internal/app/document"
 	"cellserver/internal/app/settings"
 	"cellserver/internal/app/usage"
 )
@@ -114,14 +113,14 @@ func configShowCommand() *cobra.Command {
 	}
 	o, groups := serverFlags(cmd)
 	var asJSON bool
-	document.Flag(cmd.Flags(), &asJSON)
+	jsonFlag(cmd.Flags(), &asJSON)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := o.Complete(cmd.Flags(), os.LookupEnv); err != nil {
 			return err
 		}
 		all := o.Shown(groups)
 		if asJSON {
-			return document.Print(cmd.OutOrStdout(), map[string]any{"settings": all})
+			return printJSON(cmd.OutOrStdout(), map[string]any{"settings": all})
 		}
 		return settings.WriteShown(cmd.OutOrStdout(), all)
 	}

@@ -17,14 +17,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"cellserver/internal/app/document"
-	"cellserver/internal/app/probe"
 	"cellserver/internal/app/settings"
 	"cellserver/internal/app/usage"
 )
 
 // healthTimeout exceeds the server's own timeout for its readiness probe.
-const healthTimeout = probe.Timeout + 2*time.Second
+const healthTimeout = settings.ProbeTimeout + 2*time.Second
 
 const healthHelp = `Check that a running cellserver serves clients. It prints ok, and a line that begins with degraded for each of disk, memory
 and store that is impaired; or it says why not.
@@ -45,7 +43,7 @@ func healthCommand() *cobra.Command {
 	settings.DefineMetricsAddr(cmd.Flags(), &addr)
 	cmd.Flags().String("config", "", "the server's config `file`, which may set these flags")
 	cmd.Flags().StringVar(&certFile, "metrics-tls-cert", "", "the server's certificate `file`; if set, use HTTPS without verifying the certificate or reading the file")
-	document.Flag(cmd.Flags(), &asJSON)
+	jsonFlag(cmd.Flags(), &asJSON)
 	return cmd
 }
 
@@ -69,7 +67,7 @@ func checkHealth(ctx context.Context, addr string, overTLS, asJSON bool, stdout 
 	var printed error
 	switch {
 	case asJSON:
-		printed = document.Print(stdout, healthOf(text, err))
+		printed = printJSON(stdout, healthOf(text, err))
 	case err == nil:
 		_, printed = fmt.Fprintln(stdout, text)
 	}

@@ -12,7 +12,6 @@ import (
 
 	"cellserver/internal/app/settings"
 	"cellserver/internal/app/usage"
-	"cellserver/internal/base/wrap"
 )
 
 // Bounds of the width of help, which is otherwise the terminal's.
@@ -47,7 +46,7 @@ func helpWidth(out io.Writer) int {
 
 func (p *helpPrinter) text(cmd *cobra.Command, width int) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n\nUsage:\n", wrap.Text(About(cmd), width))
+	fmt.Fprintf(&b, "%s\n\nUsage:\n", usage.Wrap(About(cmd), width))
 	printUsage(&b, cmd, width)
 	groups := p.groupsOf(cmd)
 	for _, g := range groups {
@@ -55,7 +54,7 @@ func (p *helpPrinter) text(cmd *cobra.Command, width int) string {
 		printFlags(&b, g.Flags, width)
 	}
 	if note := settingsNote(cmd, groups); note != "" {
-		fmt.Fprintf(&b, "\n%s\n", wrap.Text(note, width))
+		fmt.Fprintf(&b, "\n%s\n", usage.Wrap(note, width))
 	}
 	printExits(&b, cmd, width)
 	if cmd.Example != "" {
@@ -159,7 +158,7 @@ func printRows(b *strings.Builder, rows []Row, width int) {
 		indent = below
 	}
 	for _, r := range rows {
-		text := strings.ReplaceAll(wrap.Text(r.Text, width-indent), "\n", "\n"+strings.Repeat(" ", indent))
+		text := strings.ReplaceAll(usage.Wrap(r.Text, width-indent), "\n", "\n"+strings.Repeat(" ", indent))
 		switch {
 		case text == "":
 			b.WriteString(r.Name + "\n")

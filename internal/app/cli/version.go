@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"cellserver/internal/app/document"
 	"cellserver/internal/app/usage"
 	"cellserver/internal/base/buildinfo"
 )
@@ -21,7 +20,7 @@ func versionCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			info := buildinfo.Read()
 			if asJSON {
-				return document.Print(cmd.OutOrStdout(), info)
+				return printJSON(cmd.OutOrStdout(), info)
 			}
 			revision, date := info.Revision, ""
 			switch {
@@ -38,6 +37,6 @@ func versionCommand() *cobra.Command {
 			return w.Flush()
 		},
 	}
-	document.Flag(cmd.Flags(), &asJSON)
+	jsonFlag(cmd.Flags(), &asJSON)
 	return cmd
 }

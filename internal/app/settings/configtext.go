@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"cellserver/internal/app/usage"
 	"cellserver/internal/base/flagvalue"
-	"cellserver/internal/base/wrap"
 )
 
 // Shown is a setting as it is shown.
@@ -89,8 +89,8 @@ func Example() string {
 			if !IsSetting(f) || f.Name == "config" {
 				return
 			}
-			_, usage := pflag.UnquoteUsage(f)
-			for line := range strings.Lines(wrap.Text(usage, exampleWidth-2)) {
+			_, text := pflag.UnquoteUsage(f)
+			for line := range strings.Lines(usage.Wrap(text, exampleWidth-2)) {
 				b.WriteString("\n# " + strings.TrimRight(line, "\n"))
 			}
 			fmt.Fprintf(&b, "\n#%s: %s\n", f.Name, yamlValue(f, f.DefValue))

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"cellserver/internal/base/flagvalue"
+	"cellserver/internal/keep/changes"
 	"cellserver/internal/keep/memory"
-	"cellserver/internal/keep/record"
 	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
@@ -72,8 +72,8 @@ func (o *Options) checkDurability() error {
 	if o.SyncInterval != 0 && o.SyncTimeout != defaultSyncTimeout {
 		return fmt.Errorf("--fsync-timeout requires --fsync-interval=0, got %s", &o.SyncInterval)
 	}
-	if o.DataDir != "" && o.MaxKeyBytes > record.MaxKeyBytes {
-		return fmt.Errorf("--max-key-bytes must be at most %d with --data-dir, got %d", record.MaxKeyBytes, o.MaxKeyBytes)
+	if o.DataDir != "" && o.MaxKeyBytes > changes.MaxKeyBytes {
+		return fmt.Errorf("--max-key-bytes must be at most %d with --data-dir, got %d", changes.MaxKeyBytes, o.MaxKeyBytes)
 	}
 	return nil
 }

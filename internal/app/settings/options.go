@@ -23,6 +23,10 @@ import (
 	"cellserver/internal/redis/commands/admin"
 )
 
+// ProbeTimeout bounds the response of an event loop or a shard to a probe: a thousand times the usual, and as
+// long as a script's whole time limit, the longest that anything may take.
+const ProbeTimeout = time.Second
+
 // Options holds the values of the flags.
 type Options struct {
 	Addr, UnixSocket, MetricsAddr string

@@ -1,4 +1,5 @@
-// Package usage words mistakes in a command line and suggests corrections.
+// Package usage words mistakes in a command line, suggests corrections and fills help to a width. Its
+// functions are safe for concurrent use.
 package usage
 
 import (

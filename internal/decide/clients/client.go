@@ -1,5 +1,5 @@
-// Package clients is the register of connected clients and their public data: CLIENT LIST, INFO and the logs.
-// It is safe for concurrent use.
+// Package clients is the register of connected clients and their public data: CLIENT LIST, INFO and the logs,
+// and sends lines to those who listen. It is safe for concurrent use.
 package clients
 
 import (

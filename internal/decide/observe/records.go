@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"cellserver/internal/decide/broadcast"
 	"cellserver/internal/decide/clients"
 	"cellserver/internal/decide/histogram"
 	"cellserver/internal/decide/topkeys"
@@ -21,7 +20,7 @@ type Records struct {
 	Slowlog   Slowlog
 	Latencies Latencies
 	Slowness  Slowness
-	Monitors  broadcast.Group // clients in MONITOR
+	Monitors  clients.Group // clients in MONITOR
 	Errors    ErrorReplies
 	TopKeys   *topkeys.Tracker
 
@@ -41,7 +40,7 @@ type Records struct {
 func New(c *catalog.Catalog, nowNs int64) *Records {
 	r := &Records{
 		catalog: c, startedNs: nowNs, scale: histogram.NewScale(), TopKeys: topkeys.New(),
-		Monitors: broadcast.Group{Held: clients.MonitorLines},
+		Monitors: clients.Group{Held: clients.MonitorLines},
 	}
 	n := len(c.Commands())
 	r.tallies = newTallies(n, r.scale)

@@ -60,8 +60,8 @@ func (v *view) refundOf(target keyTarget) string {
 	if target.Limit != "" {
 		return target.Kind.String()
 	}
-	if a := v.asked.key; a != nil && actions.Refunds(target.Kind) {
-		if _, numbers, ok := strings.Cut(a.by, " "); ok {
+	if a := v.asked.Key; a != nil && actions.Refunds(target.Kind) {
+		if _, numbers, ok := strings.Cut(a.By, " "); ok {
 			return target.Kind.String() + " " + numbers
 		}
 	}

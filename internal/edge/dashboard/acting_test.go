@@ -96,9 +96,9 @@ func TestFormsOfTheirUser(t *testing.T) {
 	other, _ := render(v.keyActions(keyTarget{Key: []byte("a"), DB: 1}))
 	wantText(t, one, `data-k="acts 0:a"`)
 	wantText(t, other, `data-k="acts 1:a"`) // which keeps nothing that was typed for the first
-	file := *p.limitOf("api")
+	file := *p.view(newRequest("/")).asker.LimitOf("api")
 	file.Source, file.Shadow = namedlimit.ByFile, true
-	for limit, want := range map[*namedlimit.Limit]string{p.limitOf("api"): `data-act="shadow"`, &file: "This limit is defined in --limits-file"} {
+	for limit, want := range map[*namedlimit.Limit]string{p.view(newRequest("/")).asker.LimitOf("api"): `data-act="shadow"`, &file: "This limit is defined in --limits-file"} {
 		html, _ := render(v.limitActions(limit))
 		wantText(t, html, want, `data-act="override"`)
 	}
@@ -109,7 +109,7 @@ func TestActionsOverAStore(t *testing.T) {
 	p := actingPage(t, func(s *Source) { s.Remote = func() store.Health { return store.Health{} } })
 	v := p.view(newRequest("/?lang=en"))
 	v.acting = actions.State{User: "ann", IsTrusted: true}
-	ofLimit, _ := render(v.limitActions(p.limitOf("api")))
+	ofLimit, _ := render(v.limitActions(p.view(newRequest("/")).asker.LimitOf("api")))
 	ofKey, _ := render(v.keyActions(keyTarget{Key: []byte("api:x"), Kind: limiter.Named, Limit: "api"}))
 	for _, html := range []string{ofLimit, ofKey} {
 		wantText(t, html, "overrides are in --limits-file only")

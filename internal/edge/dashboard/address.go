@@ -8,23 +8,13 @@ import (
 
 	g "maragu.dev/gomponents"
 
-	"cellserver/internal/funnel"
+	"cellserver/internal/edge/dashboard/ask"
 	"cellserver/internal/limiter"
-	"cellserver/internal/resp"
 )
-
-// keyText returns a key as the address and the field have it: in quotes, too, if it reads like a whole call.
-func keyText(key []byte) string {
-	text := resp.Quote(key)
-	if _, isCall := readCall(text); isCall {
-		return resp.QuoteWord(key)
-	}
-	return text
-}
 
 // keyLink returns the address of a key, by the terms of its last call if they are known.
 func (v *view) keyLink(name string, db uint16, terms limiter.Terms) string {
-	return v.address("key", keyText([]byte(name)), "db", strconv.Itoa(int(db)), "by", v.page.termsText(terms))
+	return v.address("key", ask.KeyText([]byte(name)), "db", strconv.Itoa(int(db)), "by", v.asker.TermsText(terms))
 }
 
 // address returns that of the drawer with these parameters and their values, empty ones left out, and with
@@ -85,29 +75,4 @@ func kept(query url.Values) (inputs g.Group) {
 		inputs = append(inputs, hidden(name, query.Get(name)))
 	}
 	return inputs
-}
-
-// termsText formats terms as readTerms reads them; empty for none.
-func (p *Page) termsText(terms limiter.Terms) string {
-	row := terms.Kind.Row()
-	if terms.Numbers[0] == 0 || len(row.Arguments()) == 0 {
-		return ""
-	}
-	text := []byte(kindName(terms.Kind))
-	for _, n := range p.arguments(terms) {
-		text = strconv.AppendInt(append(text, ' '), n, 10)
-	}
-	return string(text)
-}
-
-// arguments returns the numbers of terms as the kind's command takes them.
-func (p *Page) arguments(terms limiter.Terms) []int64 {
-	row, n := terms.Kind.Row(), terms.Numbers
-	if terms.Kind == limiter.Funnel {
-		if p.source.Reading == funnel.Burst {
-			n[0]--
-		}
-		n[1], n[2] = inSeconds(terms.Unit, n[1], n[2])
-	}
-	return n[:len(row.Arguments())]
 }

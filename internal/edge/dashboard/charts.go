@@ -4,18 +4,18 @@ import (
 	"math"
 	"strconv"
 
-	"cellserver/internal/edge/dashboard/figures"
+	"cellserver/internal/edge/dashboard/words"
 )
 
 // chart is drawn by the script. Least is the least upper end of its value axis: per second, in nanoseconds,
 // in bytes, or a count. Max names the column of the maximum, if there is one.
 type chart struct {
-	ID    string           `json:"id"`
-	Kind  figures.Quantity `json:"kind"`
-	Log   bool             `json:"log"`
-	Lines []line           `json:"lines"`
-	Least int              `json:"least"`
-	Max   string           `json:"max,omitempty"`
+	ID    string         `json:"id"`
+	Kind  words.Quantity `json:"kind"`
+	Log   bool           `json:"log"`
+	Lines []line         `json:"lines"`
+	Least int            `json:"least"`
+	Max   string         `json:"max,omitempty"`
 
 	title string
 }
@@ -33,37 +33,37 @@ func (v *view) charts() []chart {
 	t, source := v.t, &v.page.source
 	all := []chart{
 		{
-			ID: "decisions", Kind: figures.Rate, Least: 5, title: t.DecisionsPerSec,
+			ID: "decisions", Kind: words.Rate, Least: 5, title: t.DecisionsPerSec,
 			Lines: []line{{"allowed", "first", t.Allowed}, {"limited", "limited", t.Limited}},
 		},
 		{
-			ID: "latency", Kind: figures.DurationNs, Least: 1000, Log: true, title: t.Latency,
+			ID: "latency", Kind: words.DurationNs, Least: 1000, Log: true, title: t.Latency,
 			Lines: []line{{"p50", "first", t.P50}, {"p99", "second", t.P99}, {"p999", "third", t.P999}},
 		},
-		gauge("connections", figures.Count, 5, t.Connections),
-		gauge("keys", figures.Count, 5, t.Keys),
-		{ID: "memory", Kind: figures.Bytes, Least: 1 << 20, Max: "maxmemory", title: t.Memory, Lines: []line{{Column: "memory", Ink: "first"}}},
+		gauge("connections", words.Count, 5, t.Connections),
+		gauge("keys", words.Count, 5, t.Keys),
+		{ID: "memory", Kind: words.Bytes, Least: 1 << 20, Max: "maxmemory", title: t.Memory, Lines: []line{{Column: "memory", Ink: "first"}}},
 	}
 	if v.last.MaxMemoryBytes > 0 {
 		all = append(all, chart{
-			ID: "evictions", Kind: figures.Rate, Least: 5, title: t.NotStored,
+			ID: "evictions", Kind: words.Rate, Least: 5, title: t.NotStored,
 			Lines: []line{{"evicted", "first", t.EvictedKeys}, {"refused", "second", t.RefusedKeys}},
 		})
 	}
 	if source.Remote != nil {
-		all = append(all, gauge("roundtrip", figures.DurationNs, 1000, t.RoundTrip), chart{
-			ID: "decidedhere", Kind: figures.Rate, Least: 5, title: t.DecidedHere,
+		all = append(all, gauge("roundtrip", words.DurationNs, 1000, t.RoundTrip), chart{
+			ID: "decidedhere", Kind: words.Rate, Least: 5, title: t.DecidedHere,
 			Lines: []line{{"prefiltered", "first", t.FromKnown}, {"bypolicy", "second", t.FromPolicy}},
 		})
 	}
 	if source.Persistence != nil {
-		all = append(all, gauge("written", figures.Bytes, 1<<10, t.WrittenPerSec), gauge("sync", figures.DurationNs, 1000, t.LastSync))
+		all = append(all, gauge("written", words.Bytes, 1<<10, t.WrittenPerSec), gauge("sync", words.DurationNs, 1000, t.LastSync))
 	}
 	return all
 }
 
 // gauge returns a chart of the column named id.
-func gauge(id string, q figures.Quantity, least int, title string) chart {
+func gauge(id string, q words.Quantity, least int, title string) chart {
 	return chart{ID: id, Least: least, title: title, Kind: q, Lines: []line{{Column: id, Ink: "first"}}}
 }
 

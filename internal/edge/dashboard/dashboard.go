@@ -20,6 +20,7 @@ import (
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/decide/topkeys"
 	"cellserver/internal/edge/dashboard/actions"
+	"cellserver/internal/edge/dashboard/ask"
 	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/edge/door"
 	"cellserver/internal/funnel"
@@ -254,7 +255,8 @@ type view struct {
 	// replication is nil for a server without.
 	replication *replicas.Status
 	faults      []fault // the most urgent first
-	asked       question
+	asker       *ask.Source
+	asked       ask.Question
 	acting      actions.State
 	sampled
 }
@@ -268,9 +270,28 @@ func (p *Page) view(r *http.Request) *view {
 	}
 	v.replication = p.replicationStatus()
 	v.faults = v.findFaults()
-	v.asked = v.ask()
+	v.asker = v.newAsker()
+	v.asked = v.asker.Ask(v.t, v.query)
 	v.acting = p.acting(r)
 	return v
+}
+
+func (v *view) newAsker() *ask.Source {
+	s := &v.page.source
+	return &ask.Source{
+		Now: s.Now, State: s.State, Limits: s.Limits, Calendars: s.Calendars, LastSeen: v.lastSeen,
+		Reading: s.Reading, Databases: s.Databases, MaxKeyBytes: s.MaxKeyBytes, Remote: s.Remote != nil,
+	}
+}
+
+// lastSeen returns the terms of a key's last counted call, if it is one of the hottest.
+func (v *view) lastSeen(key store.Key) limiter.Terms {
+	for i := range v.hot {
+		if k := &v.hot[i]; k.DB == key.DB && !k.Cut && k.Name == string(key.Name) {
+			return k.Terms
+		}
+	}
+	return limiter.Terms{}
 }
 
 // now returns the newest point, or nil if there is none.

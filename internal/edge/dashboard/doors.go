@@ -6,7 +6,7 @@ import (
 
 	g "maragu.dev/gomponents"
 
-	"cellserver/internal/edge/dashboard/figures"
+	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/edge/door"
 )
 
@@ -21,11 +21,11 @@ func (v *view) doorsPart() g.Node {
 		counts := doors[name].Counts()
 		row := g.Group{attr("data-k", name), el("th", attr("scope", "row"), text(name))}
 		for _, outcome := range door.Outcomes() {
-			row = append(row, cells(figures.Grouped(int64(counts.Of(outcome)))))
+			row = append(row, cells(words.Grouped(int64(counts.Of(outcome)))))
 		}
 		p99 := "–"
 		if counts.Durations.Count > 0 {
-			p99 = figures.DurationNs.Text(float64(counts.Durations.Quantile(0.99)))
+			p99 = words.DurationNs.Text(float64(counts.Durations.Quantile(0.99)))
 		}
 		rows = append(rows, el("tr", append(row, cells(p99))))
 	}

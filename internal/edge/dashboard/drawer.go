@@ -9,7 +9,7 @@ import (
 	g "maragu.dev/gomponents"
 
 	"cellserver/internal/decide/namedlimit"
-	"cellserver/internal/edge/dashboard/figures"
+	"cellserver/internal/edge/dashboard/ask"
 	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
@@ -20,7 +20,7 @@ import (
 func (v *view) findForm() g.Node {
 	return el("form", id("find"), attr("role", "search"), attr("action", "/"), attr("method", "get"), kept(v.choices()),
 		el("label", class("unseen"), attr("for", "field-key"), text(v.t.Find)),
-		el("input", id("field-key"), attr("name", "key"), attr("type", "search"), attr("value", v.asked.text), attr("placeholder", v.t.FindHint),
+		el("input", id("field-key"), attr("name", "key"), attr("type", "search"), attr("value", v.asked.Text), attr("placeholder", v.t.FindHint),
 			attr("title", v.t.KeyHint), flag("required"), attr("autocomplete", "off"), attr("autocapitalize", "none"), attr("spellcheck", "false")),
 		el("button", attr("type", "submit"), text(v.t.FindButton)))
 }
@@ -28,7 +28,7 @@ func (v *view) findForm() g.Node {
 // drawerPart shows what the address asks for, or nothing.
 func (v *view) drawerPart() g.Node {
 	q, t := &v.asked, v.t
-	if !q.isOpen() {
+	if !q.IsOpen() {
 		return nil
 	}
 	shut := el("a", class("shut"), attr("href", v.address()), attr("aria-label", t.Close), attr("title", t.Close), text("✕"))
@@ -36,62 +36,59 @@ func (v *view) drawerPart() g.Node {
 		return g.Group{el("div", class("bar"), el("h2", id("drawer-heading"), attr("tabindex", "-1"), heading), shut), body}
 	}
 	switch {
-	case q.key != nil:
-		quoted := resp.Quote(q.key.Name)
-		return inside(g.Group{keyName(quoted), copyButton(t, quoted)}, v.keyBody(q.key))
-	case q.limit != nil:
-		return inside(text(fmt.Sprintf(t.LimitTitle, q.limit.Name)), v.limitBody(q.limit))
+	case q.Key != nil:
+		quoted := resp.Quote(q.Key.Name)
+		return inside(g.Group{keyName(quoted), copyButton(t, quoted)}, v.keyBody(q.Key))
+	case q.Limit != nil:
+		return inside(text(fmt.Sprintf(t.LimitTitle, q.Limit.Name)), v.limitBody(q.Limit))
 	}
-	return inside(text(t.NoAnswer), el("p", class("problem"), attr("role", "alert"), text(q.problem)))
+	return inside(text(t.NoAnswer), el("p", class("problem"), attr("role", "alert"), text(q.Problem)))
 }
 
-func (v *view) keyBody(a *keyAnswer) g.Node {
+func (v *view) keyBody(a *ask.Answer) g.Node {
 	t := v.t
-	target := keyTarget{Key: a.Name, DB: a.DB, Kind: a.kind}
-	if a.limit != nil {
-		target.Limit = a.limit.Name
+	target := keyTarget{Key: a.Name, DB: a.DB, Kind: a.Kind}
+	if a.Limit != nil {
+		target.Limit = a.Limit.Name
 	}
 	return g.Group{
 		v.verdict(a), v.about(a),
-		g.Iff(len(a.rules) == 1, func() g.Node { return a.rules[0].drawn(t, 0) }),
-		g.Iff(len(a.rules) > 1, func() g.Node { return v.rulesDrawn(a) }),
-		v.alike(a), a.facts(t, v.page.source.Now()),
-		g.If(a.value == nil, el("section", class("minutes"), el("h3", text(t.Course)), coursePart(t, v.page.traces.ofKey(a.Key), t.CourseUnknown))),
+		g.Iff(len(a.Rules) == 1, func() g.Node { return drawn(t, &a.Rules[0], 0) }),
+		g.Iff(len(a.Rules) > 1, func() g.Node { return v.rulesDrawn(a) }),
+		v.alike(a), keyFacts(t, a, v.page.source.Now()),
+		g.If(a.Value == nil, el("section", class("minutes"), el("h3", text(t.Course)), coursePart(t, v.page.traces.ofKey(a.Key), t.CourseUnknown))),
 		v.keyActions(target),
 		v.selfLink(a),
 	}
 }
 
-// isJudged reports whether a limit is known.
-func (a *keyAnswer) isJudged() bool { return a.limit != nil || len(a.rules) > 0 }
-
 // verdict tells what the next call for one unit gets.
-func (v *view) verdict(a *keyAnswer) g.Node {
-	t, n := v.t, &a.next
+func (v *view) verdict(a *ask.Answer) g.Node {
+	t, n := v.t, &a.Next
 	tell := func(is, told string) g.Node { return el("p", class("verdict "+is), text(told)) }
 	switch {
-	case a.value != nil:
+	case a.Value != nil:
 		return tell("", t.IsValue)
-	case !a.isJudged() && !a.known:
+	case !a.IsJudged() && !a.Known:
 		return g.Group{tell("", t.NoSuchKey), el("p", text(t.NoSuchKeyHint))}
-	case !a.isJudged() && a.kind == limiter.Named:
+	case !a.IsJudged() && a.Kind == limiter.Named:
 		return g.Group{tell("", t.LimitNotKnown), el("p", text(t.LimitGoneHint))}
-	case !a.isJudged():
+	case !a.IsJudged():
 		return g.Group{tell("", t.LimitNotKnown), el("p", text(t.LimitNotKnownHint))}
-	case a.shadowed:
+	case a.Shadowed:
 		return tell("limited", t.ShadowedNext)
-	case !n.limited && n.never:
+	case !n.Limited && n.Never:
 		return tell("allowed", "✓ "+t.Unlimited)
-	case !n.limited:
-		return tell("allowed", "✓ "+fmt.Sprintf(t.AllowedNow, figures.Grouped(n.left)))
-	case n.limited && a.kind == limiter.Concurrency:
+	case !n.Limited:
+		return tell("allowed", "✓ "+fmt.Sprintf(t.AllowedNow, words.Grouped(n.Left)))
+	case n.Limited && a.Kind == limiter.Concurrency:
 		return tell("limited", "✕ "+t.LimitedUntilReleased)
-	case n.never && a.kind == limiter.Bucket:
+	case n.Never && a.Kind == limiter.Bucket:
 		return tell("limited", "✕ "+t.LimitedUntilFilled)
-	case n.never:
+	case n.Never:
 		return tell("limited", "✕ "+t.LimitedAlways)
 	default:
-		return tell("limited", "✕ "+fmt.Sprintf(t.LimitedFor, figures.Wait(n.freeNs)))
+		return tell("limited", "✕ "+fmt.Sprintf(t.LimitedFor, words.Wait(n.FreeNs)))
 	}
 }
 
@@ -99,8 +96,8 @@ func (v *view) verdict(a *keyAnswer) g.Node {
 const maxAlike = 5
 
 // alike offers keys among the hottest whose name has in it what was entered, as that of a named limit's key.
-func (v *view) alike(a *keyAnswer) g.Node {
-	if a.known || a.isJudged() || len(a.Name) == 0 {
+func (v *view) alike(a *ask.Answer) g.Node {
+	if a.Known || a.IsJudged() || len(a.Name) == 0 {
 		return nil
 	}
 	var all g.Group
@@ -115,50 +112,50 @@ func (v *view) alike(a *keyAnswer) g.Node {
 }
 
 // about tells which limit decides and how it is known.
-func (v *view) about(a *keyAnswer) g.Node {
+func (v *view) about(a *ask.Answer) g.Node {
 	t := v.t
 	var lines g.Group
 	switch {
-	case a.limit != nil:
-		lines = append(lines, el("p", text(t.ByLimit+" "), v.limitLink(a.limit.Name), g.If(a.limit.Shadow, el("span", class("badge"), text(t.Shadow)))))
-		if a.override != "" {
-			lines = append(lines, el("p", text(t.ByOverride+" "), el("code", text(a.override))))
+	case a.Limit != nil:
+		lines = append(lines, el("p", text(t.ByLimit+" "), v.limitLink(a.Limit.Name), g.If(a.Limit.Shadow, el("span", class("badge"), text(t.Shadow)))))
+		if a.Override != "" {
+			lines = append(lines, el("p", text(t.ByOverride+" "), el("code", text(a.Override))))
 		}
-		if len(a.rules) == 1 {
-			lines = append(lines, el("p", text(ruleText(t, &a.rules[0].Rule))))
+		if len(a.Rules) == 1 {
+			lines = append(lines, el("p", text(ruleText(t, &a.Rules[0].Rule))))
 		}
-	case len(a.rules) == 1:
-		lines = append(lines, el("p", el("code", text(command(a.kind))), text(" · "+callText(t, a.kind, &a.rules[0].Rule))))
+	case len(a.Rules) == 1:
+		lines = append(lines, el("p", el("code", text(command(a.Kind))), text(" · "+callText(t, a.Kind, &a.Rules[0].Rule))))
 		source := t.LimitOfLastCall
-		if a.isGiven {
+		if a.IsGiven {
 			source = t.LimitOfLink
 		}
 		lines = append(lines, el("p", class("soft"), text(source)))
 	}
-	if a.isJudged() && !a.known {
+	if a.IsJudged() && !a.Known {
 		lines = append(lines, el("p", class("soft"), text(t.NoState)))
 	}
-	for _, db := range a.others {
+	for _, db := range a.Others {
 		lines = append(lines, el("p", el("a", class("in"), attr("href", v.keyLink(string(a.Name), db, limiter.Terms{})), text(fmt.Sprintf(t.AlsoIn, db)))))
 	}
 	return lines
 }
 
 // drawn shows a rule as a picture beside its figures.
-func (r *ruleLook) drawn(t *words.Texts, n int) g.Node {
-	return el("div", class("drawn"), r.picture(t, n), list("list", r.entries(t)...))
+func drawn(t *words.Texts, r *ask.RuleLook, n int) g.Node {
+	return el("div", class("drawn"), picture(t, r, n), list("list", ruleEntries(t, r)...))
 }
 
 // rulesDrawn shows several rules.
-func (v *view) rulesDrawn(a *keyAnswer) g.Node {
+func (v *view) rulesDrawn(a *ask.Answer) g.Node {
 	var all g.Group
-	for i := range a.rules {
-		r := &a.rules[i]
+	for i := range a.Rules {
+		r := &a.Rules[i]
 		is := "✓ "
-		if r.limited {
+		if r.Limited {
 			is = "✕ "
 		}
-		all = append(all, el("section", class("rule"), el("h3", text(is+ruleText(v.t, &r.Rule))), r.drawn(v.t, i)))
+		all = append(all, el("section", class("rule"), el("h3", text(is+ruleText(v.t, &r.Rule))), drawn(v.t, r, i)))
 	}
 	return all
 }
@@ -167,31 +164,31 @@ func (v *view) rulesDrawn(a *keyAnswer) g.Node {
 // are.
 const foreverNs = uint64(200 * 365 * 24 * time.Hour)
 
-// facts lists the key's kind and expiry, and the reply to a call.
-func (a *keyAnswer) facts(t *words.Texts, nowNs int64) g.Node {
+// keyFacts lists the key's kind and expiry, and the reply to a call.
+func keyFacts(t *words.Texts, a *ask.Answer, nowNs int64) g.Node {
 	var all []g.Node
-	if a.known {
-		all = append(all, entry(t.Kind, a.state.Kind.String()))
+	if a.Known {
+		all = append(all, entry(t.Kind, a.State.Kind.String()))
 	}
-	if n, ok := unitsOf(&a.state, nowNs); a.known && ok && !a.isJudged() {
-		all = append(all, entry(t.UnitsStored, figures.Grouped(n)))
-	}
-	switch {
-	case a.value != nil && a.value.number != "":
-		all = append(all, entry(t.Number, a.value.number))
-	case a.value != nil:
-		all = append(all, entry(t.TextLength, fmt.Sprintf(t.Bytes, figures.Grouped(int64(a.value.bytes)))))
+	if n, ok := ask.UnitsOf(&a.State, nowNs); a.Known && ok && !a.IsJudged() {
+		all = append(all, entry(t.UnitsStored, words.Grouped(n)))
 	}
 	switch {
-	case !a.known:
-	case a.leftNs(nowNs) > foreverNs:
+	case a.Value != nil && a.Value.Number != "":
+		all = append(all, entry(t.Number, a.Value.Number))
+	case a.Value != nil:
+		all = append(all, entry(t.TextLength, fmt.Sprintf(t.Bytes, words.Grouped(int64(a.Value.Bytes)))))
+	}
+	switch {
+	case !a.Known:
+	case a.LeftNs(nowNs) > foreverNs:
 		all = append(all, entry(t.Expires, t.NeverExpires))
 	default:
-		all = append(all, entry(t.Expires, after(t, a.leftNs(nowNs))))
+		all = append(all, entry(t.Expires, after(t, a.LeftNs(nowNs))))
 	}
 	all = append(all, entry(t.Database, strconv.Itoa(int(a.DB))))
-	if a.reply != nil {
-		all = append(all, codeEntry(fmt.Sprintf(t.ReplyHeading, command(a.kind)), replyText(*a.reply)))
+	if a.Reply != nil {
+		all = append(all, codeEntry(fmt.Sprintf(t.ReplyHeading, command(a.Kind)), replyText(*a.Reply)))
 	}
 	return list("list", all...)
 }
@@ -206,8 +203,8 @@ func replyText(r funnel.Result) string {
 }
 
 // selfLink links to what the drawer shows, whatever is requested meanwhile.
-func (v *view) selfLink(a *keyAnswer) g.Node {
-	link := v.address("key", keyText(a.Name), "db", strconv.Itoa(int(a.DB)), "by", a.by)
+func (v *view) selfLink(a *ask.Answer) g.Node {
+	link := v.address("key", ask.KeyText(a.Name), "db", strconv.Itoa(int(a.DB)), "by", a.By)
 	return el("p", class("self"), el("a", attr("href", link), text(v.t.LinkToKey)))
 }
 
@@ -238,8 +235,8 @@ func (v *view) limitBody(l *namedlimit.Limit) g.Node {
 		shadow,
 		el("section", class("minutes"), el("h3", text(t.Course)), coursePart(t, v.page.traces.ofLimit(l.Name, tracePoints), t.CourseSoon)),
 		el("section", el("h3", text(t.RulesSince)), el("table", headings(t.Rule, t.Allowed, t.Limited, t.Near), el("tbody", rules)),
-			g.If(c.Over > 0, el("p", text(fmt.Sprintf(t.OverNote, figures.Grouped(int64(c.Over)))))),
-			g.If(c.Overridden > 0, el("p", text(fmt.Sprintf(t.OverriddenNote, figures.Grouped(int64(c.Overridden))))))),
+			g.If(c.Over > 0, el("p", text(fmt.Sprintf(t.OverNote, words.Grouped(int64(c.Over)))))),
+			g.If(c.Overridden > 0, el("p", text(fmt.Sprintf(t.OverriddenNote, words.Grouped(int64(c.Overridden))))))),
 		v.busiest(l), v.overrides(l), v.limitActions(l),
 		el("p", class("self"), el("a", attr("href", v.address("limit", l.Name)), text(t.LinkToLimit))),
 	}
@@ -247,7 +244,7 @@ func (v *view) limitBody(l *namedlimit.Limit) g.Node {
 
 // countCells returns the cells of counts: allowed, limited, near.
 func countCells(c *namedlimit.Counts) g.Node {
-	number := func(n uint64) string { return figures.Count.Text(float64(n)) }
+	number := func(n uint64) string { return words.Count.Text(float64(n)) }
 	return cells(number(c.Allowed), number(denied(c)), number(c.Near))
 }
 
@@ -305,12 +302,12 @@ func (v *view) overrides(l *namedlimit.Limit) g.Node {
 	}
 	return el("section", el("h3", text(t.Overrides)),
 		g.If(len(rows) > 0, el("table", headings(t.Key, t.Rules, t.SetBy, t.Ends), el("tbody", rows))),
-		g.If(keys+patterns > len(rows), el("p", class("soft"), text(fmt.Sprintf(t.MoreOverrides, figures.Grouped(int64(keys+patterns-len(rows))), l.Name)))))
+		g.If(keys+patterns > len(rows), el("p", class("soft"), text(fmt.Sprintf(t.MoreOverrides, words.Grouped(int64(keys+patterns-len(rows))), l.Name)))))
 }
 
 func (v *view) overrideRow(l *namedlimit.Limit, key string, p *namedlimit.Policy, by, until string) g.Node {
 	quoted := resp.Quote([]byte(key))
-	link := v.address("limit", l.Name, "key", keyText([]byte(key)))
+	link := v.address("limit", l.Name, "key", ask.KeyText([]byte(key)))
 	return el("tr", attr("data-k", by+key), el("th", attr("scope", "row"), el("a", class("in"), attr("href", link), keyName(quoted))),
 		cells(policyText(v.t, p), by, until))
 }

@@ -7,7 +7,6 @@ import (
 
 	g "maragu.dev/gomponents"
 
-	"cellserver/internal/edge/dashboard/figures"
 	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/store"
 )
@@ -19,9 +18,9 @@ func (p *Page) durability(t *words.Texts) string {
 	}
 	switch st := p.source.Persistence(); {
 	case st.Loading && st.LoadBytes == 0:
-		return fmt.Sprintf(t.LoadingPart, figures.Percent(0))
+		return fmt.Sprintf(t.LoadingPart, words.Percent(0))
 	case st.Loading:
-		return fmt.Sprintf(t.LoadingPart, figures.Percent(min(1, float64(st.LoadedBytes)/float64(st.LoadBytes))))
+		return fmt.Sprintf(t.LoadingPart, words.Percent(min(1, float64(st.LoadedBytes)/float64(st.LoadBytes))))
 	case st.Fault != nil:
 		return fmt.Sprintf(t.FaultFor, time.Duration(p.source.Now()-st.FaultSinceNs).Round(time.Second))
 	case st.Interval == store.NoSync:
@@ -29,7 +28,7 @@ func (p *Page) durability(t *words.Texts) string {
 	case st.Interval == 0:
 		return t.SyncBeforeReplies
 	default:
-		return fmt.Sprintf(t.SyncEvery, figures.Wait(uint64(st.Interval)))
+		return fmt.Sprintf(t.SyncEvery, words.Wait(uint64(st.Interval)))
 	}
 }
 
@@ -53,13 +52,13 @@ func (v *view) durabilityPart() g.Node {
 	}
 	return v.section("durability", t.Durability, list("list",
 		entry(t.Sync, v.page.durability(t)),
-		entry(t.LastSync, figures.DurationNs.Text(float64(st.LastSyncTookNs))),
-		entry(t.Written, figures.Bytes.Text(float64(st.WrittenBytes))),
-		entry(t.LogSize, figures.Bytes.Text(float64(st.LogBytes))),
-		entry(t.Snapshot, figures.Bytes.Text(float64(st.SnapshotBytes))),
+		entry(t.LastSync, words.DurationNs.Text(float64(st.LastSyncTookNs))),
+		entry(t.Written, words.Bytes.Text(float64(st.WrittenBytes))),
+		entry(t.LogSize, words.Bytes.Text(float64(st.LogBytes))),
+		entry(t.Snapshot, words.Bytes.Text(float64(st.SnapshotBytes))),
 		entry(t.LastSnapshot, saved),
-		entry(t.WaitingReplies, figures.Grouped(st.WaitingReplies)),
-		entry(t.Faults, figures.Grouped(int64(st.Faults))),
+		entry(t.WaitingReplies, words.Grouped(st.WaitingReplies)),
+		entry(t.Faults, words.Grouped(int64(st.Faults))),
 	))
 }
 
@@ -69,15 +68,15 @@ func (v *view) storePart() g.Node {
 	if st == nil {
 		return nil
 	}
-	s, whole := &st.Stats, func(n uint64) string { return figures.Count.Text(float64(n)) }
+	s, whole := &st.Stats, func(n uint64) string { return words.Count.Text(float64(n)) }
 	note := fmt.Sprintf(t.StoreNote, st.Store, whole(s.Requests), whole(s.Asked), whole(s.Scripts), whole(s.Prefiltered),
 		whole(s.ByPolicy()), st.Policy)
 	return v.section("store", t.Store, el("p", text(note)), g.If(len(s.Servers) > 0, scrolling(t.StoreScroll, el("table",
 		headings(t.StoreServer, t.Circuit, t.Queued, t.InFlight, t.RoundTrip),
 		el("tbody", g.Map(s.Servers, func(server store.ServerStats) g.Node {
 			return el("tr", attr("data-k", server.Addr), el("th", attr("scope", "row"), text(server.Addr)),
-				cells(circuitText(t, server.Circuit), figures.Count.Text(float64(server.Queued)), figures.Count.Text(float64(server.InFlight)),
-					figures.DurationNs.Text(float64(server.RoundTripNs))))
+				cells(circuitText(t, server.Circuit), words.Count.Text(float64(server.Queued)), words.Count.Text(float64(server.InFlight)),
+					words.DurationNs.Text(float64(server.RoundTripNs))))
 		})),
 	))))
 }

@@ -9,7 +9,7 @@ import (
 
 	g "maragu.dev/gomponents"
 
-	"cellserver/internal/edge/dashboard/figures"
+	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/store"
 )
 
@@ -76,7 +76,7 @@ func (f *fault) node(v *view, figure string, announced ...g.Node) g.Node {
 
 // counted says how many mishaps there were.
 func (v *view) counted(a alarm, n uint64) string {
-	return fmt.Sprintf(v.t.Counted, figures.Grouped(int64(n)), a.row().minutes())
+	return fmt.Sprintf(v.t.Counted, words.Grouped(int64(n)), a.row().minutes())
 }
 
 // keeperFaults returns the faults of the store on other machines, or of the disk.
@@ -119,7 +119,7 @@ func (v *view) storeFaults() []fault {
 	if all := v.within(askedOfStore, r.within); all > 0 {
 		if n := v.within(decidedByPolicy, r.within); storeFailing.over(float64(n)/float64(all)) != calm {
 			return []fault{{
-				alarm: storeFailing, what: fmt.Sprintf(t.StoreFails, figures.Percent(r.above)), meaning: meaning,
+				alarm: storeFailing, what: fmt.Sprintf(t.StoreFails, words.Percent(r.above)), meaning: meaning,
 				figure: v.counted(storeFailing, n), todo: t.StoreFailsDo,
 			}}
 		}
@@ -144,7 +144,7 @@ func (v *view) memoryFaults() (all []fault) {
 	if full {
 		short.alarm = memoryFull
 	}
-	short.what = fmt.Sprintf(t.LimitersShort, figures.Percent(short.row().above))
+	short.what = fmt.Sprintf(t.LimitersShort, words.Percent(short.row().above))
 	switch {
 	case refused > 0:
 		all = append(all, fault{alarm: keysRefused, what: t.MemoryFull, meaning: t.MemoryRefuses, figure: v.counted(keysRefused, refused), todo: t.LimitersShortDo})
@@ -174,19 +174,19 @@ func (v *view) clientFaults() (all []fault) {
 		})
 	} else if s.MaxConnections > 0 && connectionsSaturated.over(share) != calm {
 		all = append(all, fault{
-			alarm: connectionsSaturated, what: fmt.Sprintf(t.ConnectionsShort, figures.Percent(connectionsSaturated.row().above)),
+			alarm: connectionsSaturated, what: fmt.Sprintf(t.ConnectionsShort, words.Percent(connectionsSaturated.row().above)),
 			meaning: t.ConnectionsShortMeans, todo: t.ConnectionsShortDo,
 		})
 	}
 	if r := errorReplies.row(); errorReplies.over(v.rate(ownError, r.within)) != calm {
 		all = append(all, fault{
-			alarm: errorReplies, what: fmt.Sprintf(t.ErrorsMany, figures.Rate.Text(r.above)), meaning: t.ErrorsMeans,
+			alarm: errorReplies, what: fmt.Sprintf(t.ErrorsMany, words.Rate.Text(r.above)), meaning: t.ErrorsMeans,
 			figure: v.counted(errorReplies, v.within(ownError, r.within)), todo: t.ErrorsDo,
 		})
 	}
 	if v.isSlow() {
 		all = append(all, fault{
-			alarm: latencyHigh, what: t.LatencyLong, meaning: fmt.Sprintf(t.LatencyMeans, figures.DurationNs.Text(latencyHigh.row().above*1e9)), todo: t.LatencyDo,
+			alarm: latencyHigh, what: t.LatencyLong, meaning: fmt.Sprintf(t.LatencyMeans, words.DurationNs.Text(latencyHigh.row().above*1e9)), todo: t.LatencyDo,
 		})
 	}
 	return all

@@ -12,7 +12,6 @@ import (
 
 	"cellserver/internal/decide/histogram"
 	"cellserver/internal/decide/observe"
-	"cellserver/internal/edge/dashboard/figures"
 	"cellserver/internal/edge/dashboard/words"
 )
 
@@ -167,7 +166,7 @@ func (v *view) figure(c chart) g.Node {
 }
 
 // newestOf formats the newest value of a column.
-func (v *view) newestOf(name string, q figures.Quantity) string {
+func (v *view) newestOf(name string, q words.Quantity) string {
 	if now := v.now(); now != nil {
 		for _, c := range v.page.columns() {
 			if c.name != name {

@@ -10,7 +10,7 @@ import (
 	g "maragu.dev/gomponents"
 
 	"cellserver/internal/decide/namedlimit"
-	"cellserver/internal/edge/dashboard/figures"
+	"cellserver/internal/edge/dashboard/words"
 )
 
 // Bounds of the table of named limits:
@@ -136,16 +136,16 @@ func (v *view) fold(left int) g.Node {
 func (v *view) limitLine(r *limitRow) g.Node {
 	rules, rate, limited, near, overrides := policyText(v.t, &r.Policy), "–", "–", "–", "–"
 	if len(r.Rules) > 1 {
-		rules = fmt.Sprintf(v.t.RuleCount, figures.Grouped(int64(len(r.Rules))))
+		rules = fmt.Sprintf(v.t.RuleCount, words.Grouped(int64(len(r.Rules))))
 	}
 	if len(r.course) > 0 {
-		rate = figures.Estimate(float64(r.now.calls))
+		rate = words.Estimate(float64(r.now.calls))
 	}
 	if r.lately.calls > 0 {
-		limited, near = figures.Percent(float64(r.lately.limited/r.lately.calls)), figures.Percent(float64(r.lately.near/r.lately.calls))
+		limited, near = words.Percent(float64(r.lately.limited/r.lately.calls)), words.Percent(float64(r.lately.near/r.lately.calls))
 	}
 	if r.override > 0 {
-		overrides = figures.Grouped(int64(r.override))
+		overrides = words.Grouped(int64(r.override))
 	}
 	return el("tr", attr("data-k", r.Name), el("th", attr("scope", "row"), v.limitLink(r.Name), g.If(r.Shadow, el("span", class("badge"), text(v.t.Shadow)))),
 		el("td", class("words minor"), text(rules)), cells(rate), el("td", class("minor"), r.course.svg("course", sparkPoints, attr("aria-hidden", "true"))),

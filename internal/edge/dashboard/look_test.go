@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"errors"
+	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"cellserver/internal/decide/topkeys"
 
 	"cellserver/internal/decide/namedlimit"
+	"cellserver/internal/decide/topkeys"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
 	"cellserver/internal/limiter/calendar"
@@ -195,27 +197,27 @@ func TestPreciseLooks(t *testing.T) {
 			state := stateOf(t, r, "a", "k", quantity)
 			for _, afterNs := range []int64{0, 1, 1_234_567, 333_333_333} {
 				s, nowNs := testSource(nil), testNowNs+afterNs
-				s.Now = func() int64 { return nowNs }
-				v := New(s).view(newRequest("/"))
-				for name, look := range map[string]func() (*keyAnswer, error){
-					"named": func() (*keyAnswer, error) {
-						return v.lookNamed(&found{state: state, known: true}, r.Lookup([]byte("a")), []byte("k"))
-					},
-					"plain": func() (*keyAnswer, error) {
-						f := found{state: limiter.State{ExpiresNs: state.ExpiresNs}, known: true}
-						return v.lookBy(&f, limiter.Spec{Reading: funnel.Capacity, Numbers: limiter.Numbers{rule.Capacity, rule.Count, rule.PeriodSec}})
-					},
+				s.Now, s.Limits = func() int64 { return nowNs }, r.All
+				s.State = func(_ int64, key store.Key) (limiter.State, bool, error) {
+					if string(key.Name) == "a:k" {
+						return state, key.DB == 0, nil
+					}
+					return limiter.State{ExpiresNs: state.ExpiresNs}, key.DB == 0, nil
+				}
+				for name, query := range map[string]string{
+					"named": "key=k&limit=a",
+					"plain": fmt.Sprintf("key=k&by=tokenbucket+%d+%d+%d", rule.Capacity, rule.Count, rule.PeriodSec),
 				} {
-					got, err := look()
-					if err != nil {
-						t.Fatal(err)
+					asked := New(s).view(newRequest("/?" + query)).asked
+					if asked.Problem != "" || len(asked.Key.Rules) != 1 {
+						t.Fatalf("%s: got %+v", query, asked)
 					}
 					const ms = 1_000_000
 					debtNs := uint64(max(state.ExpiresNs-nowNs, 0))
 					freeNs := debtNs - min(debtNs, limit.ToleranceNs()-limit.IntervalNs())
-					one := &got.rules[0]
-					level := one.units - float64(debtNs)/float64(limit.IntervalNs())
-					if one.emptyNs-debtNs > ms || one.freeNs-freeNs > ms || level < -1 || level > 1 || level > ms/float64(limit.IntervalNs())+1e-9 {
+					one := &asked.Key.Rules[0]
+					level := one.Units - float64(debtNs)/float64(limit.IntervalNs())
+					if one.EmptyNs-debtNs > ms || one.FreeNs-freeNs > ms || level < -1 || level > 1 || level > ms/float64(limit.IntervalNs())+1e-9 {
 						t.Errorf("%s %+v, %d units, after %d ns: got %+v, want %d and %d ns", name, rule, quantity, afterNs, one, debtNs, freeNs)
 					}
 				}

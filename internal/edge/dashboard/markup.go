@@ -8,7 +8,7 @@ import (
 
 	g "maragu.dev/gomponents"
 
-	"cellserver/internal/edge/dashboard/figures"
+	"cellserver/internal/edge/dashboard/words"
 )
 
 // part is an element that the script keeps up to date.
@@ -116,7 +116,7 @@ func (v *view) title() string {
 	title := "cellserver"
 	if now := v.now(); now != nil {
 		if share, ok := now.limitedShare(); ok {
-			title = fmt.Sprintf(v.t.ShareTitle, figures.WholePercent(share)) + " · cellserver"
+			title = fmt.Sprintf(v.t.ShareTitle, words.WholePercent(share)) + " · cellserver"
 		}
 	}
 	if len(v.faults) > 0 {

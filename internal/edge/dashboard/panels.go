@@ -6,7 +6,7 @@ import (
 
 	g "maragu.dev/gomponents"
 
-	"cellserver/internal/edge/dashboard/figures"
+	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/limiter"
 )
 
@@ -28,7 +28,7 @@ func (v *view) kindsPart() g.Node {
 		mixed = mixed || limiter.Kind(kind) != limiter.Funnel
 		name := command(limiter.Kind(kind))
 		rows = append(rows, el("tr", attr("data-k", name), el("th", attr("scope", "row"), text(name)),
-			cells(figures.Grouped(int64(n.Allowed)), figures.Grouped(int64(n.Limited)), figures.Percent(float64(n.Limited)/float64(all)))))
+			cells(words.Grouped(int64(n.Allowed)), words.Grouped(int64(n.Limited)), words.Percent(float64(n.Limited)/float64(all)))))
 	}
 	if !mixed {
 		return nil
@@ -43,7 +43,7 @@ type resource struct {
 	filled     float64
 }
 
-func newResource(name string, q figures.Quantity, used, most uint64) resource {
+func newResource(name string, q words.Quantity, used, most uint64) resource {
 	r := resource{name: name, used: q.Text(float64(used)), most: "–"}
 	if most > 0 {
 		r.most, r.filled = q.Text(float64(most)), min(1, float64(used)/float64(most))
@@ -57,26 +57,26 @@ func (v *view) capacityPart() g.Node {
 		return nil
 	}
 	s, t := &v.bounded, v.t
-	resources := []resource{newResource(t.ClientMemory, figures.Bytes, s.ClientBytes, s.MaxClientBytes)}
+	resources := []resource{newResource(t.ClientMemory, words.Bytes, s.ClientBytes, s.MaxClientBytes)}
 	switch {
 	case v.keysHaveMaximum():
-		resources = append(resources, newResource(t.Memory, figures.Bytes, s.MemoryBytes, s.MaxMemoryBytes))
+		resources = append(resources, newResource(t.Memory, words.Bytes, s.MemoryBytes, s.MaxMemoryBytes))
 	case v.remote == nil:
-		resources = append(resources, newResource(t.TableMemory, figures.Bytes, s.TableBytes, s.MaxTableBytes))
+		resources = append(resources, newResource(t.TableMemory, words.Bytes, s.TableBytes, s.MaxTableBytes))
 	}
 	if v.hasValues() {
 		most := uint64(s.Values.MaxBytes)
-		resources = append(resources, newResource(t.ValueMemory, figures.Bytes, uint64(s.Values.Bytes), most))
+		resources = append(resources, newResource(t.ValueMemory, words.Bytes, uint64(s.Values.Bytes), most))
 	}
 	refusals := []g.Node{
-		entry(t.ConnectionsRefused, figures.Grouped(int64(s.ConnectionsRefused))),
-		entry(t.NewKeysRefused, figures.Grouped(int64(s.NewKeysRefused))),
-		entry(t.EvictedKeys, figures.Grouped(int64(s.Evicted))),
-		entry(t.RefusedKeys, figures.Grouped(int64(s.Refused))),
-		entry(t.EvictedValues, figures.Grouped(int64(s.Values.Evicted))),
-		entry(t.RefusedValues, figures.Grouped(int64(s.Values.Refused))),
-		entry(t.ScriptsEnded, figures.Grouped(int64(s.ScriptsEnded))),
-		entry(t.LogLinesLost, figures.Grouped(int64(s.LogLinesLost))),
+		entry(t.ConnectionsRefused, words.Grouped(int64(s.ConnectionsRefused))),
+		entry(t.NewKeysRefused, words.Grouped(int64(s.NewKeysRefused))),
+		entry(t.EvictedKeys, words.Grouped(int64(s.Evicted))),
+		entry(t.RefusedKeys, words.Grouped(int64(s.Refused))),
+		entry(t.EvictedValues, words.Grouped(int64(s.Values.Evicted))),
+		entry(t.RefusedValues, words.Grouped(int64(s.Values.Refused))),
+		entry(t.ScriptsEnded, words.Grouped(int64(s.ScriptsEnded))),
+		entry(t.LogLinesLost, words.Grouped(int64(s.LogLinesLost))),
 	}
 	return v.section("capacity", t.CapacityHeading, scrolling(t.CapacityScroll, el("table",
 		headings(t.Resource, t.InUse, t.Maximum), el("tbody", g.Map(resources, resource.row)))), v.valuesNote(), el("p", text(t.RefusalsNote)), list("list", refusals...))

@@ -3,7 +3,7 @@ package dashboard
 import (
 	g "maragu.dev/gomponents"
 
-	"cellserver/internal/edge/dashboard/figures"
+	"cellserver/internal/edge/dashboard/words"
 )
 
 // Refusal counts calls of a command that the server does not have.
@@ -32,6 +32,6 @@ func (v *view) refusedPart() g.Node {
 				name = text(t.UnknownCommands)
 			}
 			return el("tr", attr("data-k", r.Command), el("th", attr("scope", "row"), name, g.If(r.Reason != "", g.Group{text(" "), el("small", text(r.Reason))})),
-				cells(figures.Grouped(int64(r.Calls))))
+				cells(words.Grouped(int64(r.Calls))))
 		})))))
 }

@@ -8,7 +8,6 @@ import (
 
 	g "maragu.dev/gomponents"
 
-	"cellserver/internal/edge/dashboard/figures"
 	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/store/replicas"
 )
@@ -46,7 +45,7 @@ func (v *view) replicaNotices() (notices []string) {
 	}
 	notices = []string{fmt.Sprintf(v.t.ReplicaNotice, leader(v.replication))}
 	if v.replication.Link == replicas.LinkSync {
-		notices = append(notices, fmt.Sprintf(v.t.ReplicaSyncing, figures.Bytes.Text(float64(v.replication.SyncBytes))))
+		notices = append(notices, fmt.Sprintf(v.t.ReplicaSyncing, words.Bytes.Text(float64(v.replication.SyncBytes))))
 	}
 	return notices
 }
@@ -75,7 +74,7 @@ func (v *view) replicationFaults() []fault {
 			cause: errorText(st.LinkError), todo: t.LinkDownDo,
 		}}
 	case replicationLag.over(float64(lagNs)/1e9) != calm:
-		most := figures.Wait(uint64(replicationLag.row().above * 1e9))
+		most := words.Wait(uint64(replicationLag.row().above * 1e9))
 		return []fault{{
 			alarm: replicationLag, what: fmt.Sprintf(t.Lags, most), meaning: t.LagForgets,
 			figure: fmt.Sprintf(t.LagNow, lag(lagNs)), todo: t.LagDo,
@@ -122,7 +121,7 @@ func lag(ns int64) string {
 	if ns == math.MaxInt64 {
 		return "–"
 	}
-	return figures.Wait(uint64(max(0, ns)))
+	return words.Wait(uint64(max(0, ns)))
 }
 
 func leader(st *replicas.Status) string { return cmp.Or(st.Leader.String(), "–") }
@@ -140,8 +139,8 @@ func (v *view) replicationPart() g.Node {
 	if st == nil {
 		return nil
 	}
-	size := func(n int64) string { return figures.Bytes.Text(float64(n)) }
-	whole := func(n uint64) string { return figures.Grouped(int64(n)) }
+	size := func(n int64) string { return words.Bytes.Text(float64(n)) }
+	whole := func(n uint64) string { return words.Grouped(int64(n)) }
 	n, facts := &st.Counts, g.Group{entry(t.Role, role(t, st))}
 	if st.Role == replicas.Replica {
 		facts = append(facts, entry(t.LeaderLink, link(t, st.Link)), entry(t.ReplicationLag, lag(st.LagNs)),
@@ -171,7 +170,7 @@ func replicaTable(t *words.Texts, all []replicas.ReplicaStatus) g.Node {
 		headings(t.Replica, t.Circuit, t.Lag, t.LagBytes),
 		el("tbody", g.Map(all[:min(len(all), maxReplicaRows)], func(r replicas.ReplicaStatus) g.Node {
 			return el("tr", attr("data-k", strconv.FormatInt(r.ClientID, 10)), el("th", attr("scope", "row"), text(r.Address.String())),
-				cells(replicaState(t, r.State), lag(r.LagNs), figures.Bytes.Text(float64(r.LagBytes))))
+				cells(replicaState(t, r.State), lag(r.LagNs), words.Bytes.Text(float64(r.LagBytes))))
 		})),
 	))
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"cellserver/internal/decide/namedlimit"
-	"cellserver/internal/edge/dashboard/figures"
 	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/limiter"
 	"cellserver/internal/limiter/calendar"
@@ -39,7 +38,7 @@ func ruleText(t *words.Texts, r *namedlimit.Rule) string {
 }
 
 func limitText(t *words.Texts, r *namedlimit.Rule) string {
-	most := figures.Grouped(r.Capacity)
+	most := words.Grouped(r.Capacity)
 	switch r.Algorithm {
 	case namedlimit.FixedWindow:
 		return rateText(t, most, r.PeriodSec) + t.Comma + t.Fixed
@@ -50,7 +49,7 @@ func limitText(t *words.Texts, r *namedlimit.Rule) string {
 	case namedlimit.Quota:
 		return quotaText(t, most, r.Calendar)
 	default:
-		return fmt.Sprintf(t.AtOnce, most) + t.Comma + rateText(t, figures.Grouped(r.Count), r.PeriodSec)
+		return fmt.Sprintf(t.AtOnce, most) + t.Comma + rateText(t, words.Grouped(r.Count), r.PeriodSec)
 	}
 }
 
@@ -58,9 +57,9 @@ func limitText(t *words.Texts, r *namedlimit.Rule) string {
 func callText(t *words.Texts, kind limiter.Kind, r *namedlimit.Rule) string {
 	switch {
 	case kind == limiter.Bucket, kind == limiter.Concurrency:
-		return fmt.Sprintf(t.AtOnce, figures.Grouped(r.Capacity))
+		return fmt.Sprintf(t.AtOnce, words.Grouped(r.Capacity))
 	case kind == limiter.Quota && r.Calendar == calendar.Spec{}:
-		return fmt.Sprintf(t.APeriod, figures.Grouped(r.Capacity))
+		return fmt.Sprintf(t.APeriod, words.Grouped(r.Capacity))
 	}
 	return limitText(t, r)
 }

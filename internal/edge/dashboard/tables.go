@@ -11,7 +11,7 @@ import (
 	g "maragu.dev/gomponents"
 
 	"cellserver/internal/decide/topkeys"
-	"cellserver/internal/edge/dashboard/figures"
+	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/limiter"
 	"cellserver/internal/resp"
 )
@@ -60,13 +60,13 @@ func (m minute) row() g.Node {
 	at := time.Unix(0, m.atNs).UTC()
 	p50, p99 := "–", "–"
 	if m.most.latency.ok {
-		p50, p99 = figures.DurationNs.Text(m.most.latency.p50), figures.DurationNs.Text(m.most.latency.p99)
+		p50, p99 = words.DurationNs.Text(m.most.latency.p50), words.DurationNs.Text(m.most.latency.p99)
 	}
 	return el("tr",
 		attr("data-k", at.Format("15:04")),
 		el("th", attr("scope", "row"), el("time", attr("datetime", at.Format("2006-01-02T15:04Z")), text(at.Format("15:04")))),
-		cells(figures.Rate.Text(m.allowed/float64(m.points)), figures.Rate.Text(m.limited/float64(m.points)), p50, p99,
-			figures.Count.Text(float64(m.most.connections)), figures.Count.Text(float64(m.most.keys)), figures.Bytes.Text(float64(m.most.memoryBytes))),
+		cells(words.Rate.Text(m.allowed/float64(m.points)), words.Rate.Text(m.limited/float64(m.points)), p50, p99,
+			words.Count.Text(float64(m.most.connections)), words.Count.Text(float64(m.most.keys)), words.Bytes.Text(float64(m.most.memoryBytes))),
 	)
 }
 
@@ -154,7 +154,7 @@ func (k *hotKey) limitedPart() float64 {
 func (v *view) hotRow(k *hotKey, most float64) g.Node {
 	share := "–"
 	if k.Share > 0 {
-		share = figures.Percent(k.Share)
+		share = words.Percent(k.Share)
 	}
 	return el("tr", attr("data-k", k.id()), el("th", attr("scope", "row"), v.hotName(k)),
 		k.rateCells(), el("td", class("wide"), v.limitHit(k)), el("td", class("minor"), text(share)),
@@ -186,10 +186,10 @@ func (v *view) limitHit(k *hotKey) g.Node {
 			return v.limitLink(name)
 		}
 	}
-	if v.page.termsText(k.Terms) == "" {
+	if v.asker.TermsText(k.Terms) == "" {
 		return text("–")
 	}
-	r := ruleOf(v.page.arguments(k.Terms), k.Terms)
+	r := v.asker.RuleOf(k.Terms)
 	return text(callText(v.t, k.Terms.Kind, &r))
 }
 
@@ -204,7 +204,7 @@ func perSecond(k *topkeys.Entry) string {
 	case !k.IsRecent:
 		return "–"
 	case k.RecentError == 0:
-		return figures.Estimate(k.Recent)
+		return words.Estimate(k.Recent)
 	}
-	return figures.Estimate(k.Recent) + " ± " + figures.Estimate(k.RecentError)
+	return words.Estimate(k.Recent) + " ± " + words.Estimate(k.RecentError)
 }

@@ -74,8 +74,8 @@ func source(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ofActions, _ := filepath.Glob("actions/*.go")
-	files = slices.DeleteFunc(append(files, ofActions...), func(name string) bool { return strings.HasSuffix(name, "_test.go") })
+	below, _ := filepath.Glob("a*/*.go") // actions, ask
+	files = slices.DeleteFunc(append(files, below...), func(name string) bool { return strings.HasSuffix(name, "_test.go") })
 	var all strings.Builder
 	for _, name := range append(files, "words/texts.go") {
 		b, err := os.ReadFile(name)

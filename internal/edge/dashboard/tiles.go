@@ -6,7 +6,7 @@ import (
 
 	g "maragu.dev/gomponents"
 
-	"cellserver/internal/edge/dashboard/figures"
+	"cellserver/internal/edge/dashboard/words"
 )
 
 type tile struct {
@@ -23,8 +23,8 @@ func (v *view) nowPart() g.Node {
 	if now == nil {
 		return el("p", text(v.t.Waiting))
 	}
-	summary := fmt.Sprintf(v.t.Summary, figures.Rate.Text(now.allowed), figures.Rate.Text(now.limited), figures.Count.Text(float64(now.connections)),
-		figures.Count.Text(float64(now.keys)), figures.Bytes.Text(float64(now.memoryBytes)))
+	summary := fmt.Sprintf(v.t.Summary, words.Rate.Text(now.allowed), words.Rate.Text(now.limited), words.Count.Text(float64(now.connections)),
+		words.Count.Text(float64(now.keys)), words.Bytes.Text(float64(now.memoryBytes)))
 	return g.Group{
 		el("dl", class("tiles"), g.Map(v.tiles(now), v.tileNode)),
 		el("p", id("summary"), class("unseen"), text(summary)),
@@ -49,23 +49,23 @@ func (v *view) tiles(now *point) []tile {
 	t := v.t
 	limited := tile{id: "share", name: t.LimitedShare, text: "–", column: "share"}
 	if share, ok := now.limitedShare(); ok {
-		limited.text = figures.Percent(share)
+		limited.text = words.Percent(share)
 	}
 	tiles := []tile{
-		{id: "allowed", name: t.AllowedPerSec, text: figures.Rate.Text(now.allowed), column: "allowed"},
-		{id: "limited", name: t.LimitedPerSec, text: figures.Rate.Text(now.limited), column: "limited"},
+		{id: "allowed", name: t.AllowedPerSec, text: words.Rate.Text(now.allowed), column: "allowed"},
+		{id: "limited", name: t.LimitedPerSec, text: words.Rate.Text(now.limited), column: "limited"},
 		limited,
 	}
 	if now.latency.ok {
-		p99 := tile{id: "p99", name: t.LatencyP99, text: figures.DurationNs.Text(now.latency.p99), column: "p99"}
+		p99 := tile{id: "p99", name: t.LatencyP99, text: words.DurationNs.Text(now.latency.p99), column: "p99"}
 		if now.isSlow() {
 			p99.urgent = latencyHigh.row().urgent
 		}
 		tiles = append(tiles, p99)
 	}
 	tiles = append(tiles,
-		v.partOf(tile{id: "connections", name: t.Connections, much: connectionsSaturated.row().above, column: "connections"}, figures.Count, uint64(now.connections), uint64(v.last.MaxConnections)),
-		tile{id: "keys", name: t.Keys, text: figures.Count.Text(float64(now.keys)), column: "keys"},
+		v.partOf(tile{id: "connections", name: t.Connections, much: connectionsSaturated.row().above, column: "connections"}, words.Count, uint64(now.connections), uint64(v.last.MaxConnections)),
+		tile{id: "keys", name: t.Keys, text: words.Count.Text(float64(now.keys)), column: "keys"},
 		v.memoryTile(now))
 	tiles = append(tiles, v.valueTiles()...)
 	tiles = append(append(tiles, v.replicationTile()...), v.keeperTile()...)
@@ -78,11 +78,11 @@ func (v *view) tiles(now *point) []tile {
 		{"bypolicy", t.ByPolicy, now.byPolicy, storeFailing.row().urgent},
 	} {
 		if rare.perSec > 0 {
-			tiles = append(tiles, tile{id: rare.id, name: rare.name, text: figures.Rate.Text(rare.perSec), column: rare.id, urgent: rare.urgent})
+			tiles = append(tiles, tile{id: rare.id, name: rare.name, text: words.Rate.Text(rare.perSec), column: rare.id, urgent: rare.urgent})
 		}
 	}
 	return append(tiles, tile{
-		id: "errors", name: t.ErrorsPerSec, text: figures.Rate.Text(now.errors), column: "errors",
+		id: "errors", name: t.ErrorsPerSec, text: words.Rate.Text(now.errors), column: "errors",
 		urgent: errorReplies.over(float64(now.mishaps[ownError]) / sampleInterval.Seconds()),
 	})
 }
@@ -93,14 +93,14 @@ func (v *view) keysHaveMaximum() bool { return v.remote == nil && v.last.MaxTabl
 func (v *view) memoryTile(now *point) tile {
 	if v.keysHaveMaximum() {
 		t := tile{id: "keymemory", name: v.t.TableMemory, column: "keymemory"}
-		return v.partOf(t, figures.Bytes, now.tableBytes, v.last.MaxTableBytes)
+		return v.partOf(t, words.Bytes, now.tableBytes, v.last.MaxTableBytes)
 	}
 	t := tile{id: "memory", name: v.t.Memory, column: "memory"}
-	return v.partOf(t, figures.Bytes, now.memoryBytes, now.maxMemoryBytes)
+	return v.partOf(t, words.Bytes, now.memoryBytes, now.maxMemoryBytes)
 }
 
 // partOf sets a tile's value and, if there is a maximum, its share.
-func (v *view) partOf(t tile, q figures.Quantity, used, most uint64) tile {
+func (v *view) partOf(t tile, q words.Quantity, used, most uint64) tile {
 	t.text = q.Text(float64(used))
 	if most > 0 {
 		r := newResource(t.name, q, used, most)

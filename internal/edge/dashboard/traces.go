@@ -11,7 +11,6 @@ import (
 	g "maragu.dev/gomponents"
 
 	"cellserver/internal/decide/topkeys"
-	"cellserver/internal/edge/dashboard/figures"
 	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/store"
 )
@@ -218,11 +217,11 @@ func coursePart(t *words.Texts, c course, none string) g.Node {
 		return el("p", class("soft"), text(none))
 	}
 	calls, limited, _ := c.sums()
-	span := figures.Wait(uint64(len(c)) * uint64(traceStep))
+	span := words.Wait(uint64(len(c)) * uint64(traceStep))
 	if lasts := time.Duration(len(c)) * traceStep; lasts >= time.Minute {
 		span = t.Span(lasts)
 	}
-	told := fmt.Sprintf(t.CourseText, span, figures.About(calls), figures.About(limited))
+	told := fmt.Sprintf(t.CourseText, span, words.About(calls), words.About(limited))
 	return g.Group{
 		el("p", text(told)),
 		c.svg("course", tracePoints, attr("role", "img"), attr("aria-label", told)),

@@ -5,7 +5,7 @@ import (
 
 	g "maragu.dev/gomponents"
 
-	"cellserver/internal/edge/dashboard/figures"
+	"cellserver/internal/edge/dashboard/words"
 )
 
 // hasValues reports whether the server keeps values.
@@ -18,7 +18,7 @@ func (v *view) valueTiles() []tile {
 		return nil
 	}
 	t := tile{id: "valuememory", name: v.t.ValueMemory}
-	return []tile{v.partOf(t, figures.Bytes, uint64(values.Bytes), uint64(values.MaxBytes))}
+	return []tile{v.partOf(t, words.Bytes, uint64(values.Bytes), uint64(values.MaxBytes))}
 }
 
 // valueFaults returns that values were evicted or refused lately, or that there will soon be no room for
@@ -32,7 +32,7 @@ func (v *view) valueFaults() []fault {
 	case evicted > 0:
 		return []fault{{alarm: valuesEvicted, what: t.ValuesFull, meaning: t.ValuesEvicts, figure: v.counted(valuesEvicted, evicted), todo: t.ValuesShortDo}}
 	case v.hasValues() && values.MaxBytes > 0 && memorySaturated.over(float64(values.Bytes)/float64(values.MaxBytes)) != calm:
-		what := fmt.Sprintf(t.ValuesShort, figures.Percent(memorySaturated.row().above))
+		what := fmt.Sprintf(t.ValuesShort, words.Percent(memorySaturated.row().above))
 		return []fault{{alarm: memorySaturated, tile: "valuememory", what: what, meaning: t.ValuesShortMeans, todo: t.ValuesShortDo}}
 	}
 	return nil
@@ -44,5 +44,5 @@ func (v *view) valuesNote() g.Node {
 		return nil
 	}
 	values := &v.bounded.Values
-	return el("p", text(fmt.Sprintf(v.t.ValuesNote, figures.Grouped(int64(values.Keys)), figures.Grouped(int64(values.Endless)))))
+	return el("p", text(fmt.Sprintf(v.t.ValuesNote, words.Grouped(int64(values.Keys)), words.Grouped(int64(values.Endless)))))
 }

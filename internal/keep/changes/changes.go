@@ -1,13 +1,12 @@
 // Package changes drains a store's changes once, for all that follow them: a disk, and other servers. Pieces
 // of records wait for each follower, so none holds up another. A Gatherer is safe for concurrent use, a Feed
-// for one goroutine at a time.
+// for one goroutine at a time; the functions that encode and read records are safe for concurrent use.
 package changes
 
 import (
 	"slices"
 	"sync"
 
-	"cellserver/internal/keep/record"
 	"cellserver/internal/store"
 )
 
@@ -197,8 +196,8 @@ func (g *Gatherer) stepLocked() {
 		if g.piece == nil {
 			g.piece = g.newPiece()
 		}
-		record.Expire(&c, g.now)
-		g.piece.Records = record.AppendChange(g.piece.Records, nowNs, &c)
+		Expire(&c, g.now)
+		g.piece.Records = Append(g.piece.Records, nowNs, &c)
 		if g.piece.Count++; len(g.piece.Records) >= pieceBytes {
 			g.giveLocked(false)
 		}

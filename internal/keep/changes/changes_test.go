@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"cellserver/internal/funnel"
-	"cellserver/internal/keep/record"
 	"cellserver/internal/limiter"
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
@@ -38,7 +37,7 @@ func follow(t *testing.T, g *Gatherer, mostBytes int) *follower {
 // replay replays a piece.
 func (f *follower) replay(p Piece) error {
 	count := 0
-	err := record.Read(p.Records, func(c store.Change) {
+	err := Read(p.Records, func(c store.Change) {
 		count++
 		switch {
 		case c.Flushed:

@@ -3,7 +3,6 @@ package changes
 import (
 	"testing"
 
-	"cellserver/internal/keep/record"
 	"cellserver/internal/limiter"
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
@@ -35,7 +34,7 @@ func TestEmptiedDuringARound(t *testing.T) {
 			return before
 		}
 		complete, err := feed.Round(func(p Piece) error {
-			return record.Read(p.Records, func(c store.Change) {
+			return Read(p.Records, func(c store.Change) {
 				if c.State.ExpiresNs > atNs {
 					t.Errorf("kind %d: %+v", kind, c)
 				}

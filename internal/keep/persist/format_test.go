@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"testing"
 
-	"cellserver/internal/keep/record"
+	"cellserver/internal/keep/changes"
 	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
@@ -47,11 +47,11 @@ func TestFramesAreReadBack(t *testing.T) {
 
 // someRecords returns one of each kind, and of each kind of limiter.
 func someRecords() []byte {
-	buf := record.AppendChange(nil, 0, &store.Change{Flushed: true})
-	buf = record.AppendChange(buf, 0, &store.Change{Key: store.Key{Name: []byte("gone")}})
+	buf := changes.Append(nil, 0, &store.Change{Flushed: true})
+	buf = changes.Append(buf, 0, &store.Change{Key: store.Key{Name: []byte("gone")}})
 	for kind := range limiter.Kinds {
 		s := stateOf([]byte{'0' + byte(kind)}, 1<<60)
-		buf = record.AppendChange(buf, 0, &store.Change{Key: store.Key{DB: 7 * uint16(kind), Name: []byte("k")}, State: s})
+		buf = changes.Append(buf, 0, &store.Change{Key: store.Key{DB: 7 * uint16(kind), Name: []byte("k")}, State: s})
 	}
 	return buf
 }

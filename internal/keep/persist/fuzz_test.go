@@ -4,8 +4,8 @@ import (
 	"errors"
 	"testing"
 
+	"cellserver/internal/keep/changes"
 	"cellserver/internal/keep/persist/disk/disktest"
-	"cellserver/internal/keep/record"
 	"cellserver/internal/store"
 )
 
@@ -30,13 +30,13 @@ func FuzzDir(f *testing.F) {
 				dir.SetContents(name, b)
 			}
 		}
-		repaired := loader{dir: dir, repair: true, visit: func(payload []byte) error { return record.Read(payload, func(store.Change) {}) }}
-		if err := repaired.load(); err != nil && !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrNewer) && !errors.Is(err, record.ErrFormat) {
+		repaired := loader{dir: dir, repair: true, visit: func(payload []byte) error { return changes.Read(payload, func(store.Change) {}) }}
+		if err := repaired.load(); err != nil && !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrNewer) && !errors.Is(err, changes.ErrFormat) {
 			t.Fatalf("with Repair: %v", err)
 		}
 		s, l, err := loadStates(dir)
 		if err != nil {
-			if !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrNewer) && !errors.Is(err, record.ErrFormat) {
+			if !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrNewer) && !errors.Is(err, changes.ErrFormat) {
 				t.Fatal(err)
 			}
 			return

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"cellserver/internal/keep/changes"
 	"cellserver/internal/keep/persist/disk"
-	"cellserver/internal/keep/record"
 )
 
 // loaded is a directory's contents and the end of its log.
@@ -34,8 +34,8 @@ type loader struct {
 func (l *loader) load() error {
 	l.next = frame{generation: 1, sequence: 1}
 	if l.repair {
-		sound := loader{dir: l.dir, visit: record.Check}
-		if err := sound.load(); errors.Is(err, ErrDamaged) || errors.Is(err, record.ErrFormat) {
+		sound := loader{dir: l.dir, visit: changes.Check}
+		if err := sound.load(); errors.Is(err, ErrDamaged) || errors.Is(err, changes.ErrFormat) {
 			l.damage, l.skips = append(l.damage, err), true
 			return l.readAll()
 		}
@@ -122,7 +122,7 @@ func (l *loader) readFile(name, kind string, file disk.Reader, entry *fileEntry)
 	from := frame{generation: entry.number, sequence: entry.sequence}
 	if l.skips {
 		next, damage, err := recoverFile(file, kind, from, func(_ frame, payload []byte) error {
-			if err := record.Check(payload); err != nil {
+			if err := changes.Check(payload); err != nil {
 				l.damage = append(l.damage, fmt.Errorf("%s: %w", name, err))
 				return nil
 			}

@@ -10,7 +10,6 @@ import (
 
 	"cellserver/internal/keep/changes"
 	"cellserver/internal/keep/persist/disk"
-	"cellserver/internal/keep/record"
 	"cellserver/internal/store"
 )
 
@@ -96,7 +95,7 @@ func (f *framer) add(c store.Change) {
 	if f.makeRoom(); f.err != nil {
 		return
 	}
-	f.payload = record.AppendChange(f.payload, f.clockNs, &c)
+	f.payload = changes.Append(f.payload, f.clockNs, &c)
 	if f.records++; f.records%paceRecords == 0 {
 		f.pacer.pace()
 	}

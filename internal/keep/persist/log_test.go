@@ -12,7 +12,6 @@ import (
 	"cellserver/internal/keep/changes"
 	"cellserver/internal/keep/persist/disk"
 	"cellserver/internal/keep/persist/disk/disktest"
-	"cellserver/internal/keep/record"
 	"cellserver/internal/limiter/limitertest"
 	"cellserver/internal/store"
 )
@@ -97,7 +96,7 @@ func (u *user) step(dir disk.Dir) (err error) {
 func encoded(nowNs int64, each func(visit func(c store.Change))) func(visit func(p changes.Piece) error) error {
 	return func(visit func(p changes.Piece) error) (err error) {
 		each(func(c store.Change) {
-			err = cmp.Or(err, visit(changes.Piece{Records: record.AppendChange(nil, nowNs, &c), Count: 1}))
+			err = cmp.Or(err, visit(changes.Piece{Records: changes.Append(nil, nowNs, &c), Count: 1}))
 		})
 		return err
 	}
@@ -163,7 +162,7 @@ func TestCrashes(t *testing.T) {
 
 // load visits a directory's changes in order. An empty directory has none.
 func load(dir disk.Dir, visit func(c store.Change)) (loaded, error) {
-	l := loader{dir: dir, visit: func(payload []byte) error { return record.Read(payload, visit) }}
+	l := loader{dir: dir, visit: func(payload []byte) error { return changes.Read(payload, visit) }}
 	err := l.load()
 	return l.loaded, err
 }

@@ -8,8 +8,8 @@ import (
 	"io/fs"
 	"slices"
 
+	"cellserver/internal/keep/changes"
 	"cellserver/internal/keep/persist/disk"
-	"cellserver/internal/keep/record"
 	"cellserver/internal/store"
 )
 
@@ -144,7 +144,7 @@ func checkFile(dir disk.Dir, name, kind string, f fileEntry, sound func(payload 
 	report.Bytes = file.Size()
 	valid, next, err := readFile(file, kind, frame{generation: f.number, sequence: f.sequence}, func(_ frame, payload []byte) error {
 		report.Frames++
-		if err := record.Read(payload, func(store.Change) { report.Records++ }); err != nil {
+		if err := changes.Read(payload, func(store.Change) { report.Records++ }); err != nil {
 			return err
 		}
 		return sound(payload)
@@ -153,7 +153,7 @@ func checkFile(dir disk.Dir, name, kind string, f fileEntry, sound func(payload 
 		report.Tail, err = tailOf(name, file, valid, next)
 	}
 	switch err := errors.Join(err, file.Close()); {
-	case errors.Is(err, record.ErrFormat):
+	case errors.Is(err, changes.ErrFormat):
 		report.Err = fmt.Errorf("%w: byte %d: %w", ErrDamaged, valid, err)
 	case err != nil:
 		report.Err = err

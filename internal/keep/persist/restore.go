@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"cellserver/internal/keep/record"
+	"cellserver/internal/keep/changes"
 	"cellserver/internal/store"
 )
 
@@ -34,7 +34,7 @@ func (k *Keeper) restore(ctx context.Context) (loaded, error) {
 	switch {
 	case errors.As(err, &newer):
 		return l.loaded, newer.Advise()
-	case errors.Is(err, ErrDamaged) || errors.Is(err, record.ErrFormat):
+	case errors.Is(err, ErrDamaged) || errors.Is(err, changes.ErrFormat):
 		return l.loaded, fmt.Errorf("%w; `cellserver check DIR` tells more, and --data-recover starts with what can be read and keeps the files aside", err)
 	case err != nil:
 		return l.loaded, err
@@ -107,19 +107,19 @@ func newRestorer(s store.Tracker, nowNs int64) *restorer {
 
 // work restores a part of the store from the queue.
 func (r *restorer) work(queue <-chan *piece, restore func(changes []store.Change)) {
-	changes := make([]store.Change, 0, restoredTogether)
+	together := make([]store.Change, 0, restoredTogether)
 	for p := range queue {
-		err := record.Read(p.payload, func(c store.Change) {
-			if changes = append(changes, c); len(changes) == cap(changes) {
-				restore(changes)
-				changes = changes[:0]
+		err := changes.Read(p.payload, func(c store.Change) {
+			if together = append(together, c); len(together) == cap(together) {
+				restore(together)
+				together = together[:0]
 			}
 		})
 		if err != nil {
 			r.failed.Store(&err)
 		}
-		restore(changes) // the names are the piece's
-		changes = changes[:0]
+		restore(together) // the names are the piece's
+		together = together[:0]
 		if p.readers.Add(-1) == 0 {
 			r.pieces.Put(p)
 		}

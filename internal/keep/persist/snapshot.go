@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"cellserver/internal/keep/record"
+	"cellserver/internal/keep/changes"
 	"cellserver/internal/store"
 )
 
@@ -115,7 +115,7 @@ func (r *keeping) beginSnapshot(anew bool) {
 		defer cancel()
 		states := func(ctx context.Context, visit func(store.Change)) {
 			r.config.Store.States(ctx, s.beganNs, func(c store.Change) {
-				record.Expire(&c, r.config.Now)
+				changes.Expire(&c, r.config.Now)
 				visit(c)
 			}, nil)
 		}

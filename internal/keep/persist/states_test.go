@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"strconv"
 
-	"cellserver/internal/keep/record"
+	"cellserver/internal/keep/changes"
 	"cellserver/internal/limiter"
 	"cellserver/internal/limiter/limitertest"
 	"cellserver/internal/store"
@@ -46,5 +46,5 @@ func isAsChanged(c store.Change) bool {
 
 // recordOf returns the record of a key's state.
 func recordOf(name string, s limiter.State) []byte {
-	return record.AppendChange(nil, 0, &store.Change{Key: store.Key{Name: []byte(name)}, State: s})
+	return changes.Append(nil, 0, &store.Change{Key: store.Key{Name: []byte(name)}, State: s})
 }

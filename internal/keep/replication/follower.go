@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"cellserver/internal/keep/record"
+	"cellserver/internal/keep/changes"
 	"cellserver/internal/shard"
 	"cellserver/internal/store/replicas"
 )
@@ -109,7 +109,7 @@ func (n *Node) followOnce(ctx context.Context, leader replicas.Address) (wasUp b
 	}
 	for ctx.Err() == nil { // which the connection does not look at
 		if err := f.next(ctx); err != nil {
-			if errors.Is(err, errFrame) || errors.Is(err, record.ErrFormat) {
+			if errors.Is(err, errFrame) || errors.Is(err, changes.ErrFormat) {
 				n.forgetPlace() // it would be read again
 			}
 			return f.beside == nil, err

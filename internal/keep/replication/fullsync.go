@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"cellserver/internal/keep/record"
+	"cellserver/internal/keep/changes"
 	"cellserver/internal/store"
 	"cellserver/internal/store/replicas"
 )
@@ -105,8 +105,8 @@ func (n *Node) sendStates(ctx context.Context, s *fullSync, send func(chunk []by
 	walk, stop := context.WithCancel(ctx)
 	defer stop()
 	n.config.Store.States(walk, beganNs, func(c store.Change) {
-		record.Expire(&c, n.config.Clock.Now)
-		records = record.AppendChange(records, beganNs, &c)
+		changes.Expire(&c, n.config.Clock.Now)
+		records = changes.Append(records, beganNs, &c)
 	}, func() {
 		if len(records) < chunkBytes {
 			return

@@ -3,7 +3,7 @@ package replication
 import (
 	"time"
 
-	"cellserver/internal/keep/record"
+	"cellserver/internal/keep/changes"
 	"cellserver/internal/store"
 	"cellserver/internal/store/replicas"
 )
@@ -226,7 +226,7 @@ func apply(s interface {
 }, nowNs int64, records []byte) error {
 	const together = 256
 	some := make([]store.Change, 0, together)
-	err := record.Read(records, func(c store.Change) {
+	err := changes.Read(records, func(c store.Change) {
 		if some = append(some, c); len(some) == together {
 			s.Restore(nowNs, 0, 1, some)
 			some = some[:0]

@@ -5,7 +5,7 @@ import (
 
 	"github.com/yuin/gopher-lua/ast"
 
-	"cellserver/internal/lua/guard"
+	"cellserver/internal/lua/vm"
 )
 
 // maxNodes bounds the statements and expressions of a program.
@@ -287,7 +287,7 @@ func (c *compiler) comparison(x *ast.RelationalOpExpr) expression {
 func constant(e ast.Expr) (f float64, ok bool) {
 	switch x := e.(type) {
 	case *ast.NumberExpr:
-		return guard.ParseNumber(x.Value)
+		return vm.ParseNumber(x.Value)
 	case *ast.UnaryMinusOpExpr:
 		f, ok = constant(x.Expr)
 		return -f, ok

@@ -5,7 +5,7 @@ import (
 
 	"github.com/yuin/gopher-lua/ast"
 
-	"cellserver/internal/lua/guard"
+	"cellserver/internal/lua/vm"
 )
 
 // call accepts calls of commands, of some of Lua's functions, and of the script's own.
@@ -62,7 +62,7 @@ func (c *compiler) arguments(list []ast.Expr) []expression {
 	out := c.expressions(list)
 	for i, e := range out {
 		if number, ok := e.(*literal); ok && number.kind == isNumber {
-			out[i] = &literal{textOf(guard.AppendExactNumber(nil, number.number))}
+			out[i] = &literal{textOf(vm.AppendExactNumber(nil, number.number))}
 		}
 	}
 	return out
@@ -100,7 +100,7 @@ func errorReply(_ *Machine, v *value) (value, bool) {
 	if v.kind != isText {
 		return value{}, false
 	}
-	return value{kind: isError, text: []byte(guard.ErrorText(string(v.text)))}, true
+	return value{kind: isError, text: []byte(vm.ErrorReply(string(v.text)))}, true
 }
 
 func (c *compiler) math(name string, args []ast.Expr) expression {

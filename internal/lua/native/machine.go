@@ -1,7 +1,7 @@
 package native
 
 import (
-	"cellserver/internal/lua/guard"
+	"cellserver/internal/lua/vm"
 	"cellserver/internal/resp"
 )
 
@@ -98,7 +98,7 @@ func (m *Machine) call(list []expression, at *value) *value {
 		text := v.text
 		if v.kind == isNumber {
 			from := len(m.texts)
-			m.texts = guard.AppendExactNumber(m.texts, v.number)
+			m.texts = vm.AppendExactNumber(m.texts, v.number)
 			text = m.texts[from:len(m.texts):len(m.texts)]
 		} else if v.kind != isText {
 			m.odd = true
@@ -128,7 +128,7 @@ func (m *Machine) text(v *value) ([]byte, bool) {
 		return v.text, true
 	case isNumber:
 		from := len(m.texts)
-		m.texts = guard.AppendNumber(m.texts, v.number)
+		m.texts = vm.AppendNumber(m.texts, v.number)
 		return m.texts[from:len(m.texts):len(m.texts)], true
 	default:
 		return nil, false
@@ -205,15 +205,15 @@ func (m *Machine) at(array *value, f float64) *value {
 func (m *Machine) write(w *resp.Writer, v *value) {
 	switch v.kind {
 	case isNumber:
-		w.Int(guard.TruncateNumber(v.number))
+		w.Int(vm.TruncateNumber(v.number))
 	case isText:
 		w.Bulk(v.text)
 	case isTrue:
 		w.Int(1)
 	case isStatus:
-		w.Status(guard.OneLine(string(v.text)))
+		w.Status(vm.OneLine(string(v.text)))
 	case isError:
-		w.Error(guard.OneLine(string(v.text)))
+		w.Error(vm.OneLine(string(v.text)))
 	case isArray:
 		list := m.elements(v)
 		for i := range list {

@@ -6,8 +6,7 @@ package native
 import (
 	"bytes"
 
-	"cellserver/internal/lua/guard"
-
+	"cellserver/internal/lua/vm"
 	"cellserver/internal/resp"
 )
 
@@ -49,7 +48,7 @@ func (c *Call) Args(args, keys, argv [][]byte) ([][]byte, bool) {
 		var value []byte
 		switch a.from {
 		case fromAllArgv:
-			if len(argv) >= guard.MaxResults {
+			if len(argv) >= vm.MaxResults {
 				return args, false
 			}
 			args = append(args, argv...)
@@ -82,18 +81,18 @@ func numberArgument(text []byte) ([]byte, bool) {
 	const plainDigits = 14 // shorter integers are unchanged
 	if len(text) > 0 && len(text) <= plainDigits && (text[0] != '0' || len(text) == 1) {
 		i := 0
-		for i < len(text) && guard.IsDigit(text[i]) {
+		for i < len(text) && vm.IsDigit(text[i]) {
 			i++
 		}
 		if i == len(text) {
 			return text, true
 		}
 	}
-	f, ok := guard.ParseNumber(string(text))
+	f, ok := vm.ParseNumber(string(text))
 	if !ok {
 		return nil, false
 	}
-	return guard.AppendExactNumber(nil, f), true
+	return vm.AppendExactNumber(nil, f), true
 }
 
 // AppendReply appends the script's reply for the command's error or array of integers, in RESP2.
@@ -109,7 +108,7 @@ func (c *Call) AppendReply(answer, buf []byte, resp3 bool) []byte {
 	for i := int64(1); ok && i <= count; i++ {
 		var value int64
 		value, rest, ok = readInteger(rest, ':')
-		value = guard.TruncateNumber(float64(value)) // Lua numbers are doubles
+		value = vm.TruncateNumber(float64(value)) // Lua numbers are doubles
 		switch c.index {
 		case 0:
 			w.Int(value)
@@ -134,11 +133,11 @@ func (c *Call) appendError(answer, buf []byte, resp3 bool) []byte {
 	w := resp.Writer{Buf: buf, RESP3: resp3}
 	switch {
 	case !c.protected:
-		w.Error(guard.InScript(text, c.sha1, c.line))
+		w.Error(vm.InScript(text, c.sha1, c.line))
 	case c.index > 0:
 		w.Null()
 	default:
-		w.Error(guard.OneLine(text))
+		w.Error(vm.OneLine(text))
 	}
 	return w.Buf
 }

@@ -5,7 +5,7 @@ import (
 
 	"github.com/yuin/gopher-lua/ast"
 
-	"cellserver/internal/lua/guard"
+	"cellserver/internal/lua/vm"
 )
 
 // recognizer follows plain local assignments up to a chunk's return.
@@ -137,7 +137,7 @@ func (r *recognizer) argument(e ast.Expr) (argument, bool) {
 		return argument{literal: []byte(x.Value)}, true
 	case *ast.NumberExpr, *ast.UnaryMinusOpExpr:
 		f, ok := numberLiteral(e)
-		return argument{literal: guard.AppendExactNumber(nil, f)}, ok
+		return argument{literal: vm.AppendExactNumber(nil, f)}, ok
 	case *ast.IdentExpr:
 		value, ok := r.values[x.Value]
 		return value, ok
@@ -200,7 +200,7 @@ func isName(e ast.Expr, name string) bool {
 func numberLiteral(e ast.Expr) (float64, bool) {
 	switch x := e.(type) {
 	case *ast.NumberExpr:
-		return guard.ParseNumber(x.Value)
+		return vm.ParseNumber(x.Value)
 	case *ast.UnaryMinusOpExpr:
 		if _, ok := x.Expr.(*ast.NumberExpr); ok {
 			f, ok := numberLiteral(x.Expr)

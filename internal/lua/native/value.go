@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"math"
 
-	"cellserver/internal/lua/guard"
 	"cellserver/internal/lua/vm"
 )
 
@@ -70,7 +69,7 @@ func (v *value) toNumber() (f float64, ok bool) {
 	}
 }
 
-// parseNumber is guard.ParseNumber, fast for short decimals: a mantissa of 15 digits and a power of ten up to
+// parseNumber is vm.ParseNumber, fast for short decimals: a mantissa of 15 digits and a power of ten up to
 // 15 are exact, and so is their rounded quotient.
 func parseNumber(b []byte) (f float64, ok bool) {
 	const exactDigits = 15
@@ -81,7 +80,7 @@ func parseNumber(b []byte) (f float64, ok bool) {
 	mantissa, fraction, point := int64(0), 0, false
 	for _, c := range digits {
 		switch {
-		case guard.IsDigit(c):
+		case vm.IsDigit(c):
 			mantissa = mantissa*10 + int64(c-'0')
 			if point {
 				fraction++
@@ -111,7 +110,7 @@ func parseAnyNumber(b []byte) (f float64, ok bool) {
 	if len(b) > vm.MaxNumberBytes {
 		return 0, false
 	}
-	return guard.ParseNumber(string(b))
+	return vm.ParseNumber(string(b))
 }
 
 // order is a comparison.

@@ -4,8 +4,6 @@ import (
 	"math"
 
 	lua "github.com/yuin/gopher-lua"
-
-	"cellserver/internal/lua/guard"
 )
 
 // Arguments of native functions, with Lua's conversions and messages.
@@ -23,7 +21,7 @@ func (m *Machine) ToNumber(v lua.LValue) (float64, bool) {
 			return 0, false
 		}
 		m.Meter.Spend(len(x) >> 2)
-		return guard.ParseNumber(string(x))
+		return ParseNumber(string(x))
 	}
 	return 0, false
 }
@@ -91,7 +89,7 @@ func (m *Machine) CheckString(l *lua.LState, n int) string {
 	case lua.LString:
 		return string(x)
 	case lua.LNumber:
-		return guard.FormatNumber(float64(x))
+		return FormatNumber(float64(x))
 	}
 	m.RaiseType(l, n, "string")
 	return ""

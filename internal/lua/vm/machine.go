@@ -1,11 +1,11 @@
-// Package vm is an interpreter for native functions: meter, arguments, errors, sealed tables, and the guards.
-// A Machine belongs to one goroutine at a time.
+// Package vm is an interpreter for native functions, with bounds: a meter counts a run's cost, a rewritten
+// chunk calls guards where gopher-lua would allocate unasked, and expensive compilations are refused.
+// Messages and numbers are Lua's and Redis's. A Machine belongs to one goroutine at a time, except for
+// Meter.Kill.
 package vm
 
 import (
 	lua "github.com/yuin/gopher-lua"
-
-	"cellserver/internal/lua/guard"
 )
 
 // MaxCalls bounds the depth of calls; Redis allows 200 through C.
@@ -21,7 +21,7 @@ const (
 // Machine is an interpreter without libraries.
 type Machine struct {
 	L     *lua.LState
-	Meter *guard.Meter
+	Meter *Meter
 
 	env      *lua.LTable // _G for functions: an empty table before globals, which sees all stores
 	globals  *lua.LTable
@@ -30,7 +30,7 @@ type Machine struct {
 	verbatim bool        // the next error is the script's own
 }
 
-// New returns an interpreter with guard.Attach's clocks.
+// New returns an interpreter with Attach's clocks.
 func New(now, threadNow func() int64) *Machine {
 	boundArrays()
 	m := &Machine{L: lua.NewState(lua.Options{
@@ -42,7 +42,7 @@ func New(now, threadNow func() int64) *Machine {
 
 		IncludeGoStackTrace: true, // of panics, for the log
 	})}
-	m.Meter = guard.Attach(m.L, now, threadNow)
+	m.Meter = Attach(m.L, now, threadNow)
 	m.L.Panic = m.onError
 	m.sealed = m.L.CreateTable(0, 1)
 	m.sealed.Metatable = m.sealed
@@ -55,7 +55,7 @@ func (m *Machine) openGlobals() {
 	m.globals, m.env = m.L.CreateTable(0, 40), m.L.CreateTable(0, 1)
 	missing := m.L.CreateTable(0, 1)
 	missing.RawSetString("__index", m.L.NewFunction(func(l *lua.LState) int {
-		m.Raise(l, "Script attempted to access nonexistent global variable '"+guard.NameInMessage(l.Get(2).String())+"'")
+		m.Raise(l, "Script attempted to access nonexistent global variable '"+NameInMessage(l.Get(2).String())+"'")
 		return 0
 	}))
 	m.globals.Metatable = missing

@@ -4,8 +4,6 @@ import (
 	"strconv"
 
 	lua "github.com/yuin/gopher-lua"
-
-	"cellserver/internal/lua/guard"
 )
 
 // raisedAt is the line of an error, passed in the Cause of gopher-lua's error.
@@ -19,11 +17,11 @@ func (m *Machine) onError(l *lua.LState) {
 	v := l.Get(-1)
 	if text, ok := v.(lua.LString); ok && !m.verbatim {
 		m.Meter.Charge(3 * len(text)) // gopher-lua's messages contain long keys
-		v = lua.LString(guard.TranslateMessage(string(text)))
+		v = lua.LString(translateMessage(string(text)))
 	}
 	m.verbatim = false
-	at := raisedAt(guard.CurrentLine(l))
-	panic(&lua.ApiError{Type: lua.ApiErrorRun, Object: v, StackTrace: guard.NoTrace, Cause: at})
+	at := raisedAt(currentLine(l))
+	panic(&lua.ApiError{Type: lua.ApiErrorRun, Object: v, StackTrace: noTrace, Cause: at})
 }
 
 // Throw raises v unchanged.
@@ -37,7 +35,7 @@ func (m *Machine) ThrowText(l *lua.LState, text string) { m.Throw(l, lua.LString
 
 // Raise raises a message with the caller's position.
 func (m *Machine) Raise(l *lua.LState, text string) {
-	m.Throw(l, lua.LString(guard.Position(l, 1)+text))
+	m.Throw(l, lua.LString(Position(l, 1)+text))
 }
 
 const readOnlyText = "Attempt to modify a readonly table"
@@ -50,7 +48,7 @@ func (m *Machine) ThrowReadOnly(l *lua.LState) { m.ThrowText(l, readOnlyText) }
 // RaiseArgument raises an error about the running native function's n-th argument.
 func (m *Machine) RaiseArgument(l *lua.LState, n int, problem string) {
 	name := m.native
-	if guard.LineAt(l, 1) == 0 {
+	if lineAt(l, 1) == 0 {
 		name = "?" // called by a native function, in Lua's words
 	}
 	m.Raise(l, "bad argument #"+strconv.Itoa(n)+" to '"+name+"' ("+problem+")")
@@ -71,10 +69,10 @@ func ErrorText(err error, sha1 string) string {
 			text = "ERR the script raised a table without an err field"
 		}
 	case lua.LNumber:
-		text = "ERR " + guard.FormatNumber(float64(v))
+		text = "ERR " + FormatNumber(float64(v))
 	default:
 		text = "ERR " + v.String()
 	}
 	line, _ := api.Cause.(raisedAt) //nolint:errorlint // a plain value that onError put there
-	return guard.InScript(text, sha1, int(line))
+	return InScript(text, sha1, int(line))
 }

@@ -6,8 +6,6 @@ import (
 	"sync"
 
 	lua "github.com/yuin/gopher-lua"
-
-	"cellserver/internal/lua/guard"
 )
 
 // maxArrayIndex bounds the arrays of tables, which gopher-lua fills with nils; higher indexes are hashed. No
@@ -68,7 +66,7 @@ func (m *Machine) RawSet(l *lua.LState, t *lua.LTable, key, value lua.LValue) {
 		if value == lua.LNil {
 			return
 		}
-		m.Meter.Charge(guard.FieldBytes)
+		m.Meter.Charge(FieldBytes)
 	} else if value == lua.LNil {
 		m.Meter.AddHoles(1)
 	}
@@ -84,7 +82,7 @@ func (m *Machine) setElement(t *lua.LTable, i int, value lua.LValue) {
 	} else if value == lua.LNil {
 		return
 	} else if n := t.MaxN(); i > n {
-		m.Meter.Charge((i - n) * guard.ElementBytes)
+		m.Meter.Charge((i - n) * ElementBytes)
 		m.Meter.AddHoles(i - n - 1)
 		m.fill(t, n, i)
 	}
@@ -110,7 +108,7 @@ func Element(t *lua.LTable, i int) lua.LValue {
 
 // NewTagged returns a table with one field for its type, like Redis's replies.
 func (m *Machine) NewTagged(tag string, v lua.LValue) *lua.LTable {
-	m.Meter.Charge(guard.TableBytes)
+	m.Meter.Charge(TableBytes)
 	t := m.L.CreateTable(0, 1)
 	t.RawSetString(tag, v)
 	return t

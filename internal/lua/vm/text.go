@@ -4,8 +4,6 @@ import (
 	"iter"
 
 	lua "github.com/yuin/gopher-lua"
-
-	"cellserver/internal/lua/guard"
 )
 
 // IsText reports whether a value is a string or a number.
@@ -31,7 +29,7 @@ func AppendText(b []byte, v lua.LValue) []byte {
 	case lua.LString:
 		return append(b, x...)
 	case lua.LNumber:
-		return guard.AppendNumber(b, float64(x))
+		return AppendNumber(b, float64(x))
 	}
 	return b
 }

@@ -10,9 +10,9 @@ import (
 
 	"cellserver/internal/decide/namedlimit/limitsfile"
 	"cellserver/internal/funnel"
+	"cellserver/internal/keep/changes"
 	"cellserver/internal/keep/persist"
 	"cellserver/internal/keep/persist/disk"
-	"cellserver/internal/keep/record"
 	"cellserver/internal/keep/replication"
 	"cellserver/internal/limiter"
 	"cellserver/internal/shard"
@@ -169,7 +169,7 @@ func LoadDir(path string, nowNs int64, from Reader) (counts Counts, err error) {
 				counts.Expired++
 			case !e.State.Kind.Row().Endless && e.State.ExpiresNs-nowNs > funnel.MaxToleranceNs:
 				count(&counts.Refused, "empty in more than 2^62 ns")
-			case len(e.Key.Name) > record.MaxKeyBytes:
+			case len(e.Key.Name) > changes.MaxKeyBytes:
 				count(&counts.Refused, "the key is longer than 1 MiB")
 			default:
 				counts.Written++

@@ -7,7 +7,6 @@ import (
 	"maps"
 
 	"cellserver/internal/base/zones"
-	"cellserver/internal/decide/broadcast"
 	"cellserver/internal/decide/clients"
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/decide/observe"
@@ -68,7 +67,7 @@ func NewEngine(c Config) (*Engine, error) {
 	}
 	c.Records, c.ACLLog = observe.New(c.Catalog, c.Now()), acl.NewLog(acl.DefaultLogEntries)
 	c.Clients, c.NewKeys = &clients.Register{}, &clients.NewKeys{}
-	c.Channel = &broadcast.Group{Held: clients.Messages}
+	c.Channel = &clients.Group{Held: clients.Messages}
 	e := &Engine{Records: c.Records, Logins: &login.Failures{}, Clients: c.Clients, NewKeys: c.NewKeys}
 	c.RunID = cmp.Or(c.RunID, admin.NewRunID())
 	e.admin = &admin.Server{

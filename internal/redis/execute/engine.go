@@ -14,7 +14,6 @@ import (
 	"cellserver/internal/base/buffers"
 	"cellserver/internal/base/often"
 	"cellserver/internal/decide"
-	"cellserver/internal/decide/broadcast"
 	"cellserver/internal/decide/clients"
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/decide/observe"
@@ -43,7 +42,7 @@ type Config struct {
 	ACLLog        *acl.Log
 	Records       *observe.Records
 	Clients       *clients.Register
-	Channel       *broadcast.Group // subscribers of Sentinel's channel
+	Channel       *clients.Group // subscribers of Sentinel's channel
 	NewKeys       *clients.NewKeys
 	NamedLimits   *namedlimit.Registry
 	Reading       funnel.Reading

@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 
 	"cellserver/internal/base/often"
-	"cellserver/internal/decide/broadcast"
 	"cellserver/internal/decide/clients"
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/decide/queue"
@@ -34,11 +33,11 @@ func (a immediate) Publish(line []byte) (receivers int) {
 }
 
 // closeSlow closes clients that do not read what they are sent.
-func (e *Engine) closeSlow(slow []*broadcast.Listener, counter *often.Counter, what, hint string) {
+func (e *Engine) closeSlow(slow []*clients.Listener, counter *often.Counter, what, hint string) {
 	for _, l := range slow {
 		l.Client.Conn.Kill()
 		if count := counter.Due(e.Config.Now()); count > 0 {
-			e.Config.Log.Warn(what, "client", l.Client.Addr(), "pending_bytes", broadcast.MaxBytes, "count", count, "hint", hint)
+			e.Config.Log.Warn(what, "client", l.Client.Addr(), "pending_bytes", clients.MaxBacklogBytes, "count", count, "hint", hint)
 		}
 	}
 }

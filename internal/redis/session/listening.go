@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"slices"
 
-	"cellserver/internal/decide/broadcast"
 	"cellserver/internal/decide/clients"
 	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
@@ -15,8 +14,8 @@ import (
 
 // listening is what a session sends unasked.
 type listening struct {
-	monitor *broadcast.Listener // nil without MONITOR
-	channel *broadcast.Listener // nil without SUBSCRIBE
+	monitor *clients.Listener // nil without MONITOR
+	channel *clients.Listener // nil without SUBSCRIBE
 }
 
 // listen returns the session's listening, which is about to begin if there is none yet.
@@ -58,7 +57,7 @@ func (r *clientRole) Unsubscribe() (ended bool) {
 	}
 	l := r.listens
 	l.channel.End()
-	appendMessages(&r.x.W, l.channel, broadcast.MaxBytes)
+	appendMessages(&r.x.W, l.channel, clients.MaxBacklogBytes)
 	l.channel = nil
 	r.x.Client.Change(func(i *clients.Info) { i.Subscribed = false })
 	if l.monitor == nil {
@@ -74,13 +73,13 @@ func (r *clientRole) EndListening() {
 		return
 	}
 	r.listens.monitor.End()
-	r.x.W.Buf, _ = r.listens.monitor.Take(r.x.W.Buf, broadcast.MaxBytes)
+	r.x.W.Buf, _ = r.listens.monitor.Take(r.x.W.Buf, clients.MaxBacklogBytes)
 	r.listens = nil
 }
 
 // abandon ends it for a disconnected client.
 func (l *listening) abandon() {
-	for _, listener := range []*broadcast.Listener{l.monitor, l.channel} {
+	for _, listener := range []*clients.Listener{l.monitor, l.channel} {
 		if listener != nil {
 			listener.Abandon()
 		}
@@ -102,7 +101,7 @@ func (s *Session) sendLines() {
 }
 
 // appendMessages appends messages of about most bytes, and reports whether more remain.
-func appendMessages(w *resp.Writer, from *broadcast.Listener, most int) (more bool) {
+func appendMessages(w *resp.Writer, from *clients.Listener, most int) (more bool) {
 	lines, more := from.Take(nil, most)
 	for line := range bytes.Lines(lines) {
 		w.Push(3)

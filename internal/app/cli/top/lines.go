@@ -9,7 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"cellserver/internal/edge/dashboard/figures"
+	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/resp"
 )
 
@@ -104,15 +104,15 @@ func (v *view) totals() string {
 	allowed, limited, failed := v.perSecond(n.allowed, b.allowed), v.perSecond(n.limited, b.limited), v.perSecond(n.errors, b.errors)
 	share := ""
 	if all := allowed + limited; allowed >= 0 && limited > 0 {
-		share = " (" + figures.Percent(limited/all) + ")"
+		share = " (" + words.Percent(limited/all) + ")"
 	}
-	clients := figures.Grouped(n.clients) + " clients"
+	clients := words.Grouped(n.clients) + " clients"
 	if n.clients == 1 {
 		clients = "1 client"
 	}
-	memory := figures.Bytes.Text(float64(n.usedBytes))
+	memory := words.Bytes.Text(float64(n.usedBytes))
 	if n.maxBytes > 0 {
-		memory += " of " + figures.Bytes.Text(float64(n.maxBytes))
+		memory += " of " + words.Bytes.Text(float64(n.maxBytes))
 	}
 	return spaced(fmt.Sprintf("%s allowed/s, %s limited/s%s, %s errors/s, %s, %s of keys",
 		rate(allowed), rate(limited), share, rate(failed), clients, memory))
@@ -131,7 +131,7 @@ func rate(perSecond float64) string {
 	if perSecond < 0 {
 		return "-"
 	}
-	return figures.Rate.Text(perSecond)
+	return words.Rate.Text(perSecond)
 }
 
 // spaced replaces no-break spaces, as not every terminal has them.
@@ -155,7 +155,7 @@ func (v *view) keys() table {
 		if k.db != 0 {
 			name += fmt.Sprintf("  (db %d)", k.db)
 		}
-		t.rows = append(t.rows, []string{estimate(k.calls), estimate(k.limited), figures.Percent(k.share), name})
+		t.rows = append(t.rows, []string{estimate(k.calls), estimate(k.limited), words.Percent(k.share), name})
 	}
 	return t
 }
@@ -164,7 +164,7 @@ func estimate(perSecond float64) string {
 	if perSecond < 0 {
 		return "-"
 	}
-	return figures.Estimate(perSecond)
+	return words.Estimate(perSecond)
 }
 
 func (v *view) limits() table {

@@ -1,4 +1,5 @@
-// Package words holds all text of the live page, in each of its languages. It has no state.
+// Package words holds all text of the live page, in each of its languages, and formats its numbers. It has no
+// state.
 package words
 
 import (

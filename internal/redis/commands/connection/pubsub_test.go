@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"cellserver/internal/decide/broadcast"
 	"cellserver/internal/decide/clients"
 	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/test/racetest"
@@ -171,7 +170,7 @@ func TestSlowSubscriber(t *testing.T) {
 	commandstest.Say(t, quick, "SUBSCRIBE "+hello+"\r\n")
 	publish, messages, sent := resptest.Encode("PUBLISH", hello, strings.Repeat("x", 4000)), 0, 0
 	for ; !slow.Conn.Killed.Load(); sent += 16 {
-		if sent > 2*broadcast.MaxBytes/4000 {
+		if sent > 2*clients.MaxBacklogBytes/4000 {
 			t.Fatal("not closed")
 		}
 		commandstest.Say(t, other, strings.Repeat(publish, 16))
@@ -181,7 +180,7 @@ func TestSlowSubscriber(t *testing.T) {
 		got, _, _ := commandstest.Converse(t, quick, "")
 		messages += strings.Count(got, "message")
 	}
-	if messages != sent || quick.Conn.Killed.Load() || sent < broadcast.MaxBytes/4100 {
+	if messages != sent || quick.Conn.Killed.Load() || sent < clients.MaxBacklogBytes/4100 {
 		t.Errorf("the quick one got %d of %d", messages, sent)
 	}
 	if log := r.Log.String(); strings.Count(log, "subscriber of Sentinel's channel is too slow") != 1 {

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"cellserver/internal/decide/broadcast"
+	"cellserver/internal/decide/clients"
 	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/test/racetest"
 	"cellserver/internal/test/resptest"
@@ -180,7 +180,7 @@ func TestMonitorThatFallsBehind(t *testing.T) {
 	commandstest.Say(t, slow, "MONITOR\r\n")
 	commandstest.Say(t, quick, "MONITOR\r\n")
 	lines := 0
-	for i := range broadcast.MaxBytes / (64 * 40) * 2 {
+	for i := range clients.MaxBacklogBytes / (64 * 40) * 2 {
 		commandstest.Say(t, s, strings.Repeat("ECHO abcdefghijklmnopqrstuvwxyz\r\n", 32))
 		got := watched(t, quick)
 		lines += strings.Count(got, "\n")
@@ -191,12 +191,12 @@ func TestMonitorThatFallsBehind(t *testing.T) {
 	if !slow.Conn.Killed.Load() || quick.Conn.Killed.Load() {
 		t.Error("not the slow one was closed")
 	}
-	if want := broadcast.MaxBytes / (64 * 40) * 2 * 32; lines != want {
+	if want := clients.MaxBacklogBytes / (64 * 40) * 2 * 32; lines != want {
 		t.Errorf("the quick one saw %d lines, want %d", lines, want)
 	}
 	again := r.Session()
 	commandstest.Say(t, again, "MONITOR\r\n")
-	for range 2 * broadcast.MaxBytes / (32 * 8000) {
+	for range 2 * clients.MaxBacklogBytes / (32 * 8000) {
 		commandstest.Say(t, s, strings.Repeat(resptest.Encode("ECHO", strings.Repeat("x", 8000)), 32))
 	}
 	if log := r.Log.String(); strings.Count(log, "MONITOR is too slow") != 1 || !again.Conn.Killed.Load() {
@@ -211,7 +211,7 @@ func TestMonitorThatFallsBehind(t *testing.T) {
 // lines.
 func TestLongScriptDropsNoMonitor(t *testing.T) {
 	racetest.SkipAlone(t)
-	const calls = broadcast.MaxBytes / 40
+	const calls = clients.MaxBacklogBytes / 40
 	script := resptest.Encode("EVAL", fmt.Sprintf("for i = 1, %d do redis.call('exists', KEYS[1]) end", calls), "1", "k")
 	for _, in := range []string{script, "MULTI\r\n" + script + script + "EXEC\r\n"} {
 		r := commandstest.New(commandstest.Standing)

@@ -1,0 +1,203 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"cellserver/internal/app/usage"
+	"cellserver/internal/base/flagvalue"
+	"cellserver/internal/base/yamlfile"
+	"cellserver/internal/base/zones"
+	"cellserver/internal/decide/namedlimit"
+	"cellserver/internal/decide/namedlimit/limitsfile"
+	"cellserver/internal/funnel"
+	"cellserver/internal/limiter/calendar"
+)
+
+const limitsHelp = `Check, convert and compare files of named limits, which --limits-file names, and import those of envoyproxy/ratelimit.`
+
+func limitsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "limits COMMAND", Short: "check, compare and import files of limits", Long: limitsHelp,
+		RunE: func(*cobra.Command, []string) error {
+			return usage.Mistake(errors.New("limits requires a command: check, convert, diff or import; see cellserver limits --help"))
+		},
+	}
+	cmd.AddCommand(limitsCheckCommand(), limitsConvertCommand(), limitsDiffCommand(), limitsImportCommand())
+	cmd.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		var names []string
+		for _, below := range cmd.Commands() {
+			names = append(names, below.Name())
+		}
+		return usage.Mistake(fmt.Errorf("unknown command %q; %s", args[0], usage.Hint(args[0], names, nil, "see cellserver limits --help")))
+	}
+	return cmd
+}
+
+const limitsCheckHelp = `Check a file of limits as a server reads it, without a server.
+
+It prints the numbers of limits, plans and overrides, or a line FILE:LINE: PROBLEM to standard error for each problem.
+
+With --json it prints {"file", "limits", "plans", "override_keys", "override_patterns", "problems": [{"file", "line", "text"}, ...]},
+the numbers 0 if there are problems.`
+
+// limitsFileCall is a command line about one file.
+type limitsFileCall struct{ wholeBursts, json bool }
+
+func limitsCheckCommand() *cobra.Command {
+	c := &limitsFileCall{}
+	cmd := &cobra.Command{
+		Use: "check [flags] FILE", Short: "check a file of limits", Long: limitsCheckHelp, Example: "  cellserver limits check /etc/cellserver/limits.yml",
+		Args: usage.ExactlyOne("FILE"), ValidArgsFunction: completeYAML, Annotations: usage.Exits("no problems", "problems, or an error"),
+		RunE: func(cmd *cobra.Command, args []string) error { return c.check(cmd, args[0]) },
+	}
+	c.define(cmd.Flags())
+	jsonFlag(cmd.Flags(), &c.json)
+	return cmd
+}
+
+// limitsDocument is the check of a file of limits in JSON.
+type limitsDocument struct {
+	File             string   `json:"file"`
+	Limits           int64    `json:"limits"`
+	Plans            int64    `json:"plans"`
+	OverrideKeys     int64    `json:"override_keys"`
+	OverridePatterns int64    `json:"override_patterns"`
+	Problems         []remark `json:"problems"`
+}
+
+func (c *limitsFileCall) check(cmd *cobra.Command, path string) error {
+	d, err := readLimitsFile(cmd, path, c.reading())
+	var problems yamlfile.Problems
+	if shown := c.json && errors.As(err, &problems); err != nil && !shown {
+		return err
+	}
+	found := limitsDocument{File: path, Limits: int64(len(d.Limits)), Plans: int64(len(d.Plans)), Problems: remarksOf(problems)}
+	found.OverrideKeys, found.OverridePatterns = countOverrides(d)
+	if c.json {
+		return cmp.Or(err, printJSON(cmd.OutOrStdout(), found))
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %s, %s, %s, %s\n", path, counted(found.Limits, "limit"), counted(found.Plans, "plan"),
+		counted(found.OverrideKeys, "override key"), counted(found.OverridePatterns, "override pattern"))
+	return err
+}
+
+const limitsConvertHelp = `Write a file of limits in its newer form, with rules of any algorithm, to standard output. The file may have limits of both forms.
+
+The server reads the result as it reads the file. Comments are left out, limits and plans are sorted by name, and keys of a limit
+that have the same override are listed together.`
+
+func limitsConvertCommand() *cobra.Command {
+	c := &limitsFileCall{}
+	cmd := &cobra.Command{
+		Use: "convert [flags] FILE", Short: "write a file of limits in its newer form", Long: limitsConvertHelp, Example: "  cellserver limits convert limits.yml > new.yml",
+		Args: usage.ExactlyOne("FILE"), ValidArgsFunction: completeYAML, Annotations: usage.Exits("it is written", "problems, or an error"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			d, err := readLimitsFile(cmd, args[0], c.reading())
+			if err != nil {
+				return err
+			}
+			_, err = cmd.OutOrStdout().Write(limitsfile.Text(d, c.reading()))
+			return err
+		},
+	}
+	c.define(cmd.Flags())
+	return cmd
+}
+
+func (c *limitsFileCall) define(flags *pflag.FlagSet) {
+	flagvalue.BoolVar(flags, &c.wholeBursts, "burst-is-capacity", "read max_burst as the whole capacity, as a cellserver with this flag does")
+}
+
+func (c *limitsFileCall) reading() funnel.Reading {
+	if c.wholeBursts {
+		return funnel.Capacity
+	}
+	return funnel.Burst
+}
+
+func completeYAML(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return []cobra.Completion{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
+}
+
+// limitsCommandName returns such as "limits check", for errors.
+func limitsCommandName(cmd *cobra.Command) string { return cmd.Parent().Name() + " " + cmd.Name() }
+
+func readLimitsFile(cmd *cobra.Command, path string, reading funnel.Reading) (namedlimit.Definitions, error) {
+	d, err := limitsfile.ReadFile(path, reading, calendar.NewSet(&calendar.Wall{}, zones.Load))
+	return d, printProblems(cmd, err)
+}
+
+// printProblems prints the problems of files as lines that editors parse, and returns their number as an
+// error.
+func printProblems(cmd *cobra.Command, err error) error {
+	var problems yamlfile.Problems
+	if err == nil {
+		return nil
+	}
+	if !errors.As(err, &problems) {
+		return fmt.Errorf("%s: %w", limitsCommandName(cmd), err)
+	}
+	for _, problem := range problems {
+		if _, err := io.WriteString(cmd.ErrOrStderr(), problem+"\n"); err != nil {
+			return err
+		}
+	}
+	return &problemsError{problems, limitsCommandName(cmd) + ": " + counted(int64(len(problems)), "problem")}
+}
+
+// problemsError has the problems that are printed, and says how many.
+type problemsError struct {
+	yamlfile.Problems
+	text string
+}
+
+func (e *problemsError) Error() string { return e.text }
+func (e *problemsError) Unwrap() error { return e.Problems }
+
+// remark is a problem or a note in JSON.
+type remark struct {
+	File string `json:"file"`
+	Line int    `json:"line"` // 0 without one
+	Text string `json:"text"`
+}
+
+var fileLine = regexp.MustCompile(`^(.+?):([0-9]+): (.*)$`)
+
+// remarksOf reads lines FILE:LINE: TEXT.
+func remarksOf[T any](lines []T) []remark {
+	all := []remark{}
+	for _, l := range lines {
+		text := fmt.Sprint(l)
+		r := remark{Text: text}
+		if parts := fileLine.FindStringSubmatch(text); parts != nil {
+			r.File, r.Text = parts[1], parts[3]
+			r.Line, _ = strconv.Atoi(parts[2])
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+func countOverrides(d namedlimit.Definitions) (keys, patterns int64) {
+	for _, l := range d.Limits {
+		for i := range l.Overrides {
+			if n := len(l.Overrides[i].Keys); n > 0 {
+				keys += int64(n)
+			} else {
+				patterns++
+			}
+		}
+	}
+	return keys, patterns
+}

@@ -1,0 +1,77 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	"golang.org/x/term"
+)
+
+func isTerminal(out io.Writer) bool {
+	f, ok := out.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+const progressInterval = 200 * time.Millisecond
+
+// progressLine is a line on a terminal, overwritten as the work proceeds.
+type progressLine struct {
+	out          io.Writer
+	sizeBytes    int64 // of the whole trace; 0 if unknown
+	start, shown time.Time
+}
+
+func (l *progressLine) update(rows, bytes int64) {
+	now := time.Now()
+	if !l.isDue(now) {
+		return
+	}
+	rowsPerSec := float64(rows) / max(now.Sub(l.start).Seconds(), 1e-9)
+	text := fmt.Sprintf("%d rows, %.0f rows/s, %d MB", rows, rowsPerSec, bytes/1_000_000)
+	if l.sizeBytes > 0 {
+		text += fmt.Sprintf(", %d %%", min(100*bytes/l.sizeBytes, 100))
+	}
+	l.show(text)
+}
+
+// isDue reports whether progressInterval has passed, and restarts it if so.
+func (l *progressLine) isDue(now time.Time) bool {
+	if now.Sub(l.shown) < progressInterval {
+		return false
+	}
+	l.shown = now
+	return true
+}
+
+func (l *progressLine) show(text string) { _, _ = io.WriteString(l.out, "\r"+text+eraseToEnd) }
+
+func (l *progressLine) clear() {
+	if !l.shown.IsZero() {
+		_, _ = io.WriteString(l.out, "\r"+eraseToEnd)
+	}
+}
+
+// eraseToEnd erases a terminal's line from the cursor on (ECMA-48, EL).
+const eraseToEnd = "\x1b[K"
+
+func counted(n int64, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return strconv.FormatInt(n, 10) + " " + thing + "s"
+}
+
+// untilDone returns a reader that fails once ctx is done, even while a terminal or pipe is silent.
+func untilDone(ctx context.Context, in io.Reader) io.Reader {
+	r, w := io.Pipe()
+	go func() {
+		_, err := io.Copy(w, in)
+		_ = w.CloseWithError(err)
+	}()
+	context.AfterFunc(ctx, func() { _ = w.CloseWithError(ctx.Err()) })
+	return r
+}

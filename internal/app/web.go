@@ -1,0 +1,165 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"cellserver/internal/app/settings"
+	"cellserver/internal/base/certs"
+	"cellserver/internal/base/often"
+	"cellserver/internal/edge/door"
+	"cellserver/internal/edge/metrics"
+)
+
+// maxWebConns bounds connections to the metrics address, so that descriptors are left for clients. An
+// attacker blocks a health check only by opening this many between its connection and its request.
+const maxWebConns = 32
+
+// requestTimeout bounds the arrival of a request's header, and then of its body.
+const requestTimeout = 5 * time.Second
+
+// webServer serves HTTP on the metrics address, and keeps connections free for health checks.
+type webServer struct {
+	server *http.Server
+	Access *metrics.Access
+	Certs  *certs.Keeper // nil without TLS
+}
+
+// newWebServer reads the certificate and secrets of the metrics address.
+func newWebServer(o *settings.Options, now func() int64, log *slog.Logger) (*webServer, error) {
+	w := &webServer{Access: &metrics.Access{Log: log, Now: now}}
+	w.server = &http.Server{
+		ReadHeaderTimeout: requestTimeout,
+		MaxHeaderBytes:    64 << 10,
+		WriteTimeout:      10 * time.Second,
+		IdleTimeout:       10 * time.Second,
+		ErrorLog:          newWebLog(now, log),
+		ConnState:         (&webConns{most: maxWebConns, log: log, now: now, conns: map[net.Conn]webConn{}}).changed,
+
+		DisableGeneralOptionsHandler: true, // it would answer before door.CloseDoubtful
+	}
+	if err := readMetricsSecrets(o, w.Access, log); err != nil {
+		return nil, err
+	}
+	if o.MetricsTLSCert == "" {
+		return w, nil
+	}
+	var err error
+	w.Certs, err = certs.Open(certs.Files{Flags: "--metrics-tls", Cert: o.MetricsTLSCert, Key: o.MetricsTLSKey}, time.Now, log)
+	return w, err
+}
+
+func readMetricsSecrets(o *settings.Options, access *metrics.Access, log *slog.Logger) error {
+	token, err := settings.ReadSecret("--metrics-token-file", o.MetricsTokenFile, "the token", log)
+	if err != nil {
+		return err
+	}
+	userPassword, err := settings.ReadSecret("--metrics-password-file", o.MetricsPasswordFile, "user:password", log)
+	if err != nil {
+		return err
+	}
+	if user, password, ok := strings.Cut(userPassword, ":"); userPassword != "" && (!ok || user == "" || password == "" || strings.ContainsAny(password, "\r\n")) {
+		return fmt.Errorf("--metrics-password-file %s must be one line of the form user:password", o.MetricsPasswordFile)
+	}
+	if strings.ContainsFunc(token, unicode.IsSpace) { // not allowed in a header
+		return fmt.Errorf("--metrics-token-file %s must be one line without spaces", o.MetricsTokenFile)
+	}
+	access.Set(token, userPassword)
+	return nil
+}
+
+func (w *webServer) Serve(l net.Listener, h http.Handler) error {
+	w.server.Handler = guarded(h)
+	if w.Certs != nil {
+		l = tls.NewListener(l, w.Certs.Config())
+	}
+	return w.server.Serve(l)
+}
+
+// Shutdown ends the server: gracefully until ctx is done, then at once.
+func (w *webServer) Shutdown(ctx context.Context) {
+	if w.server.Shutdown(ctx) != nil {
+		_ = w.server.Close()
+	}
+}
+
+// guarded closes connections behind doubtful requests, and bounds the time for reading a request's body:
+// net/http reads its rest after the response. ReadTimeout would also cut long requests for profiles.
+func guarded(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		door.CloseDoubtful(w, r)
+		if r.ContentLength != 0 {
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(requestTimeout))
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// Reload rereads secrets and certificates. Bad ones are logged, and the previous ones stay in use.
+func (w *webServer) Reload(o *settings.Options, log *slog.Logger) {
+	if w.Certs != nil {
+		w.Certs.Reload()
+	}
+	if err := readMetricsSecrets(o, w.Access, log); err != nil {
+		log.Error("cannot use the changed secrets of the metrics address; the previous ones stay in use", "error", err,
+			"hint", "correct the file and send SIGHUP")
+	}
+}
+
+// URL returns what a browser on this host opens for addr, the listener's address.
+func (w *webServer) URL(addr net.Addr) string {
+	to, host := url.URL{Scheme: "http", Host: addr.String(), Path: "/"}, addr.(*net.TCPAddr)
+	if w.Certs != nil {
+		to.Scheme = "https"
+	}
+	if host.IP.IsUnspecified() {
+		to.Host = net.JoinHostPort("localhost", strconv.Itoa(host.Port))
+	}
+	return to.String()
+}
+
+// WarnOfOtherHosts warns if other hosts can reach an unprotected metrics address.
+func (w *webServer) WarnOfOtherHosts(l net.Listener, log *slog.Logger) {
+	if l == nil || l.Addr().(*net.TCPAddr).IP.IsLoopback() {
+		return
+	}
+	addr := l.Addr().String()
+	switch {
+	case w.Access.IsOpen():
+		log.Warn("other hosts can reach the metrics address and it requires no secret; set --metrics-token-file or "+
+			"--metrics-password-file, or protect the port with a firewall", "metrics", addr)
+	case w.Certs == nil:
+		log.Warn("the secrets of the metrics address cross the network unencrypted; set --metrics-tls-cert and "+
+			"--metrics-tls-key, or protect the port with a firewall", "metrics", addr)
+	}
+}
+
+// webLog logs messages of net/http at a limited rate, as clients can cause any number of them.
+type webLog struct {
+	log   *slog.Logger
+	now   func() int64
+	lines often.Counter
+}
+
+func newWebLog(now func() int64, to *slog.Logger) *log.Logger {
+	return log.New(&webLog{log: to, now: now}, "", 0)
+}
+
+// Write implements io.Writer.
+func (w *webLog) Write(line []byte) (int, error) {
+	if count := w.lines.Due(w.now()); count > 0 {
+		w.log.Warn("a client of the metrics address caused a problem", "problem", string(bytes.TrimSpace(line)), "count", count)
+	}
+	return len(line), nil
+}

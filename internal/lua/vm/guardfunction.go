@@ -1,0 +1,155 @@
+package vm
+
+import (
+	lua "github.com/yuin/gopher-lua"
+)
+
+// maxIndirections bounds the __newindex chain of a store.
+const maxIndirections = 100
+
+// operators are operators that the virtual machine does not bound, or evaluates unlike Lua.
+type operators struct{ *Machine }
+
+// NewGuards returns the guards' functions.
+func NewGuards(m *Machine) (functions [GuardCount]lua.LValue) {
+	ops := operators{m}
+	for guard, f := range map[Guard]lua.LGFunction{
+		concatGuard:    ops.concat,
+		setIndexGuard:  ops.setIndex,
+		newTableGuard:  ops.newTable,
+		fillTableGuard: ops.fillTable,
+		closureGuard:   ops.closure,
+		varargGuard:    ops.vararg,
+		loopBoundGuard: ops.loopBound,
+		nothingGuard:   func(*lua.LState) int { return 0 },
+	} {
+		functions[guard] = m.L.NewFunction(f)
+	}
+	return functions
+}
+
+func (ops operators) newTable(l *lua.LState) int {
+	ops.Meter.Charge(TableBytes)
+	l.Push(l.CreateTable(4, 1))
+	return 1
+}
+
+// fillTable charges for a constructor's table and sets the fields among its arguments.
+func (ops operators) fillTable(l *lua.LState) int {
+	integer := func(i int) int { return int(l.Get(i).(lua.LNumber)) }
+	fields, pairs, next := integer(1), integer(3), integer(4)
+	t := l.Get(2).(*lua.LTable)
+	ops.Meter.Charge(TableBytes + fields*FieldBytes + t.MaxN()*ElementBytes)
+	const first = 5
+	for i := first; i < first+pairs; i += 2 {
+		ops.RawSet(l, t, l.Get(i), l.Get(i+1))
+	}
+	for i := first + pairs; i <= l.GetTop(); i++ {
+		ops.RawSet(l, t, lua.LNumber(next), l.Get(i))
+		next++
+	}
+	l.Push(t)
+	return 1
+}
+
+func (ops operators) closure(l *lua.LState) int {
+	ops.Meter.Charge(ClosureBytes)
+	return l.GetTop()
+}
+
+func (ops operators) loopBound(l *lua.LState) int {
+	if f, ok := ops.ToNumber(l.Get(1)); ok {
+		l.Push(lua.LNumber(f))
+	}
+	return 1
+}
+
+// vararg charges for a function's variable arguments.
+func (ops operators) vararg(l *lua.LState) int {
+	n := l.GetTop()
+	ops.Meter.Charge(n * 4 * ArgumentBytes)
+	return n
+}
+
+// setIndex is object[key] = value, with metamethods.
+func (ops operators) setIndex(l *lua.LState) int {
+	object, key, value := l.Get(1), l.Get(2), l.Get(3)
+	for range maxIndirections {
+		t, isTable := object.(*lua.LTable)
+		if isTable {
+			if ops.IsSealed(t) {
+				ops.raiseReadOnly(l)
+			}
+			if t.Metatable == lua.LNil || t.RawGet(key) != lua.LNil {
+				ops.RawSet(l, t, key, value)
+				return 0
+			}
+		}
+		next := l.GetMetaField(object, "__newindex")
+		switch {
+		case next.Type() == lua.LTFunction:
+			ops.call(l, next, 0, object, key, value)
+			return 0
+		case next != lua.LNil:
+			object = next
+		case isTable:
+			ops.RawSet(l, t, key, value)
+			return 0
+		default:
+			ops.Raise(l, "attempt to index a "+object.Type().String()+" value")
+		}
+	}
+	ops.Raise(l, "loop in settable")
+	return 0
+}
+
+// concat is a .. b .. ..., right-associative.
+func (ops operators) concat(l *lua.LState) int {
+	n := l.GetTop()
+	right := l.Get(n)
+	for i := n - 1; i >= 1; {
+		left := l.Get(i)
+		if IsText(left) && IsText(right) {
+			from := i
+			for from > 1 && IsText(l.Get(from-1)) {
+				from--
+			}
+			right = ops.join(l, from, i, right)
+			i = from - 1
+			continue
+		}
+		f := l.GetMetaField(left, "__concat")
+		if f == lua.LNil {
+			f = l.GetMetaField(right, "__concat")
+		}
+		if f == lua.LNil {
+			culprit := left
+			if IsText(left) {
+				culprit = right
+			}
+			ops.Raise(l, "attempt to concatenate a "+culprit.Type().String()+" value")
+		}
+		right = ops.Call1(l, f, left, right)
+		i--
+	}
+	l.Push(right)
+	return 1
+}
+
+// join joins the arguments from to last, and right.
+func (ops operators) join(l *lua.LState, from, last int, right lua.LValue) lua.LValue {
+	var piece [128]byte
+	b := piece[:0]
+	size := TextBytes(right)
+	for i := from; i <= last; i++ {
+		size += TextBytes(l.Get(i))
+	}
+	ops.Meter.Charge(size)
+	if size > len(piece) {
+		b = make([]byte, 0, size)
+	}
+	for i := from; i <= last; i++ {
+		b = AppendText(b, l.Get(i))
+	}
+	return lua.LString(AppendText(b, right))
+}

@@ -1,0 +1,82 @@
+package limits
+
+import (
+	"slices"
+	"strings"
+
+	"cellserver/internal/decide/envoyconfig"
+	"cellserver/internal/wire/glob"
+)
+
+// choice is a combination of values and the descriptor for them, nil for none.
+type choice struct {
+	values []string // with wildcards
+	exact  bool     // all values
+	of     *descriptor
+}
+
+// choices appends a sequence's choices in the order in which they are tried. The first value that matches is
+// final, even if no descriptor of it has the further keys: where others follow, a choice without a descriptor
+// keeps such requests from them.
+func (t *translator) choices(l *level, keys, values []string, others bool, to []choice) []choice {
+	candidates := t.index.candidates(l, keys[0])
+	rivals := t.rivalsOf(candidates, keys)
+	for i, d := range candidates {
+		behind := others || slices.ContainsFunc(rivals, func(r rival) bool { return r.position > i && r.shares(d) })
+		values := append(slices.Clip(values), starred(d.Value))
+		exact := !slices.ContainsFunc(values, func(value string) bool { return strings.Contains(value, "*") })
+		switch {
+		case len(keys) > 1:
+			to = t.choices(&d.Below, keys[1:], values, behind, to)
+		case d.Rate != nil || behind || len(d.Below.All) == 0:
+			to = append(to, choice{values, exact, d})
+		}
+		if t.overrides+len(to) > maxOverrides {
+			return to
+		}
+	}
+	general := len(candidates) > 0 && starred(candidates[len(candidates)-1].Value) == "*"
+	if others && !general {
+		rest := slices.Repeat([]string{"*"}, len(keys))
+		to = append(to, choice{values: append(slices.Clip(values), rest...)})
+	}
+	return to
+}
+
+// starred returns a wildcard for a descriptor's value, without repeated stars.
+func starred(value string) string {
+	if value == "" {
+		return "*"
+	}
+	for strings.Contains(value, "**") {
+		value = strings.ReplaceAll(value, "**", "*")
+	}
+	return value
+}
+
+// rival is a candidate that may be chosen for values of earlier ones, and leads to a rate limit.
+type rival struct {
+	position int
+	values   *glob.Pattern
+}
+
+func (t *translator) rivalsOf(candidates []*descriptor, keys []string) (rivals []rival) {
+	for i, d := range candidates {
+		if !isExact(d) && t.leads(d, keys[1:]) {
+			rivals = append(rivals, rival{i, glob.Compile([]byte(envoyconfig.Glob(starred(d.Value))))})
+		}
+	}
+	return rivals
+}
+
+// shares reports whether the rival and a descriptor may have a value in common.
+func (r *rival) shares(d *descriptor) bool { return !isExact(d) || r.values.Matches([]byte(d.Value)) }
+
+// leads reports whether a rate limit is below a descriptor, at the end of further keys.
+func (t *translator) leads(d *descriptor, keys []string) bool {
+	if len(keys) == 0 {
+		return d.Rate != nil
+	}
+	further := func(d *descriptor) bool { return t.leads(d, keys[1:]) }
+	return slices.ContainsFunc(t.index[&d.Below][keys[0]], further)
+}
