@@ -258,6 +258,9 @@ func newScripts(o *settings.Options, cat *catalog.Catalog, now func() int64, cac
 	})
 }
 
+// handshakeTimeout is for TLS and, where required, AUTH: what other doors give a stranger.
+const handshakeTimeout = 10 * time.Second
+
 func serverLimits(o *settings.Options) server.Limits {
 	return server.Limits{
 		MaxClients:           o.MaxClients,
@@ -266,7 +269,7 @@ func serverLimits(o *settings.Options) server.Limits {
 		OutputTimeout:        o.OutputTimeout,
 		InputTimeout:         o.InputTimeout,
 		IdleTimeout:          o.Timeout,
-		HandshakeTimeout:     o.HandshakeTimeout,
+		HandshakeTimeout:     handshakeTimeout,
 	}
 }
 

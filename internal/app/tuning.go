@@ -83,7 +83,6 @@ func limits() []limit {
 		intLimit("max-output-bytes", 1<<10, func(l *server.Limits) *int { return &l.MaxOutputBytes }),
 		intLimit("maxclients", 1, func(l *server.Limits) *int { return &l.MaxClients }),
 		intLimit("maxclients-per-address", 0, func(l *server.Limits) *int { return &l.MaxClientsPerAddress }),
-		secondsLimit("handshake-timeout", func(l *server.Limits) *time.Duration { return &l.HandshakeTimeout }),
 		secondsLimit("input-timeout", func(l *server.Limits) *time.Duration { return &l.InputTimeout }),
 		secondsLimit("output-timeout", func(l *server.Limits) *time.Duration { return &l.OutputTimeout }),
 		secondsLimit("timeout", func(l *server.Limits) *time.Duration { return &l.IdleTimeout }),

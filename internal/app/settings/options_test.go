@@ -2,6 +2,7 @@ package settings
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -35,6 +36,28 @@ func TestEveryFlagIsAVariable(t *testing.T) {
 	o, err := parseOptions([]string{"--maxclients", "8"})
 	if err != nil || o.MaxClients != 8 || !o.BurstIsCapacity || o.ShutdownTimeout != 3*time.Second {
 		t.Errorf("got %+v, %v; want the flag before the variable, and the variables", o, err)
+	}
+}
+
+// TestRemovedSettings: a server does not start without a setting of an earlier version, and says what to do,
+// wherever it is set.
+func TestRemovedSettings(t *testing.T) {
+	for name, instead := range usage.Removed() {
+		want := "; it was removed: " + instead
+		file := filepath.Join(t.TempDir(), "cellserver.yaml")
+		if err := os.WriteFile(file, []byte(name+": 1\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, tt := range []struct{ args, variable, want string }{
+			{"--" + name + "=1", "", "unknown flag --" + name + want},
+			{"--config=" + file, "", file + `:1: unknown setting "` + name + `"` + want},
+			{"", "1", "unknown setting " + EnvName(name) + want},
+		} {
+			t.Setenv(EnvName(name), tt.variable)
+			if _, err := parseOptions(strings.Fields(tt.args)); err == nil || err.Error() != tt.want {
+				t.Errorf("%s: got %v, want %s", tt.args, err, tt.want)
+			}
+		}
 	}
 }
 
