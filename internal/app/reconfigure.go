@@ -129,7 +129,6 @@ func (t *tuning) reloadable() map[string]func(next *settings.Options) {
 		"min-replicas-max-lag":  func(to, next *replication.Settings) { to.MaxLag = next.MaxLag },
 		"min-replicas-to-write": func(to, next *replication.Settings) { to.MinReplicas = next.MinReplicas },
 		"repl-backlog":          func(to, next *replication.Settings) { to.Backlog = next.Backlog },
-		"repl-interval":         func(to, next *replication.Settings) { to.Interval = next.Interval },
 		"replica-priority":      func(to, next *replication.Settings) { to.Priority = next.Priority },
 	} {
 		all[name] = func(next *settings.Options) {

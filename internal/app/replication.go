@@ -183,8 +183,6 @@ func (t *tuning) replicationSettings() []admin.Setting {
 			func(s *replication.Settings, n int) { s.MinReplicas = n }),
 		number("min-replicas-max-lag", 1, 1<<31-1, func(s *replication.Settings) int { return int(s.MaxLag.Round(time.Second).Seconds()) },
 			func(s *replication.Settings, n int) { s.MaxLag = time.Duration(n) * time.Second }),
-		number("repl-interval", 0, 1000, func(s *replication.Settings) int { return int(s.Interval.Milliseconds()) },
-			func(s *replication.Settings, n int) { s.Interval = time.Duration(n) * time.Millisecond }),
 		number("repl-backlog-size", 64<<10, 1<<30, func(s *replication.Settings) int { return int(s.Backlog) },
 			func(s *replication.Settings, n int) { s.Backlog = int64(n) }),
 	)

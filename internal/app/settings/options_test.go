@@ -58,6 +58,7 @@ func TestRemovedSettings(t *testing.T) {
 				t.Errorf("%s: got %v, want %s", tt.args, err, tt.want)
 			}
 		}
+		t.Setenv(EnvName(name), "")
 	}
 }
 

@@ -25,6 +25,7 @@ func otherNames() map[string]string {
 func Removed() map[string]string {
 	return map[string]string{
 		"handshake-timeout": "delete it; TLS and authentication have 10 seconds",
+		"repl-interval":     "delete it; the time between rounds of changes adapts itself",
 	}
 }
 
