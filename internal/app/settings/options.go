@@ -32,7 +32,7 @@ type Options struct {
 
 	TLSAddr, TLSCert, TLSKey, TLSClientCA, tlsAuthClients string
 
-	MetricsTokenFile, MetricsPasswordFile, MetricsTLSCert, MetricsTLSKey string
+	MetricsTokenFile, MetricsTLSCert, MetricsTLSKey string
 
 	MetricsHosts []string
 

@@ -24,8 +24,9 @@ func otherNames() map[string]string {
 // Removed maps settings of earlier versions to what to do instead.
 func Removed() map[string]string {
 	return map[string]string{
-		"handshake-timeout": "delete it; TLS and authentication have 10 seconds",
-		"repl-interval":     "delete it; the time between rounds of changes adapts itself",
+		"handshake-timeout":     "delete it; TLS and authentication have 10 seconds",
+		"metrics-password-file": "use metrics-token-file, with the password alone; any user name has it",
+		"repl-interval":         "delete it; the time between rounds of changes adapts itself",
 	}
 }
 

@@ -37,7 +37,7 @@ type Server struct {
 	Certs  *certs.Keeper // nil without TLS
 }
 
-// New reads the certificate and secrets of the metrics address.
+// New reads the certificate and token of the metrics address.
 func New(o *settings.Options, now func() int64, log *slog.Logger) (*Server, error) {
 	w := &Server{Access: &metrics.Access{Log: log, Now: now}}
 	w.server = &http.Server{
@@ -50,7 +50,7 @@ func New(o *settings.Options, now func() int64, log *slog.Logger) (*Server, erro
 
 		DisableGeneralOptionsHandler: true, // it would answer before door.CloseDoubtful
 	}
-	if err := readMetricsSecrets(o, w.Access, log); err != nil {
+	if err := readToken(o, w.Access, log); err != nil {
 		return nil, err
 	}
 	if o.MetricsTLSCert == "" {
@@ -61,22 +61,15 @@ func New(o *settings.Options, now func() int64, log *slog.Logger) (*Server, erro
 	return w, err
 }
 
-func readMetricsSecrets(o *settings.Options, access *metrics.Access, log *slog.Logger) error {
+func readToken(o *settings.Options, access *metrics.Access, log *slog.Logger) error {
 	token, err := settings.ReadSecret("--metrics-token-file", o.MetricsTokenFile, "the token", log)
 	if err != nil {
 		return err
 	}
-	userPassword, err := settings.ReadSecret("--metrics-password-file", o.MetricsPasswordFile, "user:password", log)
-	if err != nil {
-		return err
-	}
-	if user, password, ok := strings.Cut(userPassword, ":"); userPassword != "" && (!ok || user == "" || password == "" || strings.ContainsAny(password, "\r\n")) {
-		return fmt.Errorf("--metrics-password-file %s must be one line of the form user:password", o.MetricsPasswordFile)
-	}
 	if strings.ContainsFunc(token, unicode.IsSpace) { // not allowed in a header
 		return fmt.Errorf("--metrics-token-file %s must be one line without spaces", o.MetricsTokenFile)
 	}
-	access.Set(token, userPassword)
+	access.Set(token)
 	return nil
 }
 
@@ -107,13 +100,13 @@ func guarded(next http.Handler) http.Handler {
 	})
 }
 
-// Reload rereads secrets and certificates. Bad ones are logged, and the previous ones stay in use.
+// Reload rereads token and certificates. Bad ones are logged, and the previous ones stay in use.
 func (w *Server) Reload(o *settings.Options, log *slog.Logger) {
 	if w.Certs != nil {
 		w.Certs.Reload()
 	}
-	if err := readMetricsSecrets(o, w.Access, log); err != nil {
-		log.Error("cannot use the changed secrets of the metrics address; the previous ones stay in use", "error", err,
+	if err := readToken(o, w.Access, log); err != nil {
+		log.Error("cannot use the changed token of the metrics address; the previous one stays in use", "error", err,
 			"hint", "correct the file and send SIGHUP")
 	}
 }
@@ -138,10 +131,10 @@ func (w *Server) WarnOfOtherHosts(l net.Listener, log *slog.Logger) {
 	addr := l.Addr().String()
 	switch {
 	case w.Access.IsOpen():
-		log.Warn("other hosts can reach the metrics address and it requires no secret; set --metrics-token-file or "+
-			"--metrics-password-file, or protect the port with a firewall", "metrics", addr)
+		log.Warn("other hosts can reach the metrics address and it requires no token; set --metrics-token-file, "+
+			"or protect the port with a firewall", "metrics", addr)
 	case w.Certs == nil:
-		log.Warn("the secrets of the metrics address cross the network unencrypted; set --metrics-tls-cert and "+
+		log.Warn("the token of the metrics address crosses the network unencrypted; set --metrics-tls-cert and "+
 			"--metrics-tls-key, or protect the port with a firewall", "metrics", addr)
 	}
 }
