@@ -90,7 +90,7 @@ func TestStoreFlags(t *testing.T) {
 	for _, tt := range []struct {
 		flags, want string
 	}{
-		{"--key-prefix=x --prefilter=off", "--key-prefix, --prefilter: only for a store on other machines; set --store, such as --store redis://127.0.0.1:6379"},
+		{"--key-prefix=x --store-wait=1", "--key-prefix, --store-wait: only for a store on other machines; set --store, such as --store redis://127.0.0.1:6379"},
 		{url + " --data-dir=/tmp", cannot("data-dir", "the store keeps the states")},
 		{url + " --max-new-keys-per-second=5", cannot("max-new-keys-per-second", "only the store knows which keys are new")},
 		{url + " --databases=2", cannot("databases", "its URL names the only database")},

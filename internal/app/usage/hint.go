@@ -26,6 +26,7 @@ func Removed() map[string]string {
 	return map[string]string{
 		"handshake-timeout":     "delete it; TLS and authentication have 10 seconds",
 		"metrics-password-file": "use metrics-token-file, with the password alone; any user name has it",
+		"prefilter":             "delete it; it is always on",
 		"repl-interval":         "delete it; the time between rounds of changes adapts itself",
 	}
 }
