@@ -46,7 +46,7 @@ func New(o *settings.Options, now func() int64, log *slog.Logger) (*Server, erro
 		WriteTimeout:      10 * time.Second,
 		IdleTimeout:       10 * time.Second,
 		ErrorLog:          newWebLog(now, log),
-		ConnState:         (&webConns{most: maxWebConns, log: log, now: now, conns: map[net.Conn]webConn{}}).changed,
+		ConnState:         (&webConns{maxConns: maxWebConns, log: log, now: now, conns: map[net.Conn]webConn{}}).changed,
 
 		DisableGeneralOptionsHandler: true, // it would answer before door.CloseDoubtful
 	}

@@ -57,11 +57,11 @@ func (l *line) empty() bool { return len(l.waiters) == 0 }
 
 // refuses limits a request that could only be answered by overtaking waiters with a smaller funnel.
 func (l *line) refuses(o *limiter.Operation, tatNs, nowNs int64) bool {
-	leastNs, _ := l.tolerances.from(l.waiters[0].place)
-	if leastNs >= int64(o.Funnel.ToleranceNs()) || o.Quantity > o.Funnel.Capacity() {
+	minNs, _ := l.tolerances.from(l.waiters[0].place)
+	if minNs >= int64(o.Funnel.ToleranceNs()) || o.Quantity > o.Funnel.Capacity() {
 		return false // the store decides
 	}
-	waitNs := tatNs - leastNs - nowNs
+	waitNs := tatNs - minNs - nowNs
 	if waitNs <= o.TTLNs {
 		return false
 	}

@@ -223,8 +223,8 @@ func TestPassword(t *testing.T) {
 
 // TestMemory: memory is bounded. Keys with empty funnels are forgotten first, and queued ones never.
 func TestMemory(t *testing.T) {
-	const most = 100
-	m := newMemory(most * (keyBytes + 3))
+	const maxKeys = 100
+	m := newMemory(maxKeys * (keyBytes + 3))
 	for i := range 150 {
 		k := m.key(0, fmt.Append(nil, i), t0)
 		if k.saw(t0 - 1); i%2 == 0 {
@@ -234,14 +234,14 @@ func TestMemory(t *testing.T) {
 			m.wait(k)
 		}
 	}
-	if len(m.all) > most || !m.all[place{0, "0"}].waiting || m.all[place{0, "149"}] == nil {
+	if len(m.all) > maxKeys || !m.all[place{0, "0"}].waiting || m.all[place{0, "149"}] == nil {
 		t.Errorf("%d keys", len(m.all))
 	}
 	for i := range 200 {
 		k := m.key(1, fmt.Append(nil, i), t0)
 		k.saw(t0 + sec)
 	}
-	if len(m.all) > most || m.all[place{0, "0"}] == nil {
+	if len(m.all) > maxKeys || m.all[place{0, "0"}] == nil {
 		t.Errorf("%d keys", len(m.all))
 	}
 	refused := 0
@@ -252,7 +252,7 @@ func TestMemory(t *testing.T) {
 			t.Error("a key begins to wait once")
 		}
 	}
-	if waiting := m.waitingBytes / keyBytes; refused != 200-most/2+1 || waiting != most/2 || len(m.all) > most {
+	if waiting := m.waitingBytes / keyBytes; refused != 200-maxKeys/2+1 || waiting != maxKeys/2 || len(m.all) > maxKeys {
 		t.Errorf("%d refused, %d wait, of %d keys", refused, waiting, len(m.all))
 	}
 	m.read(m.all[place{0, "0"}])

@@ -220,13 +220,13 @@ func (t *table) appendTo(all []line) []line {
 	return all
 }
 
-// leastWidth is a column's, so that few change their width from round to round.
-const leastWidth = 8
+// minWidth is a column's, so that few change their width from round to round.
+const minWidth = 8
 
 func (t *table) widths() []int {
 	widths := make([]int, len(t.heads)-1)
 	for i := range widths {
-		widths[i] = max(len(t.heads[i]), leastWidth)
+		widths[i] = max(len(t.heads[i]), minWidth)
 		for _, r := range t.rows {
 			widths[i] = max(widths[i], utf8.RuneCountInString(r[i]))
 		}
