@@ -31,7 +31,7 @@ type Records struct {
 	tallies        []*Tally
 	turn           atomic.Uint32  // next Local's tally
 	failed         []atomic.Int64 // by catalog.Command.ID
-	rejected       []atomic.Int64 // likewise
+	rejected       []atomic.Int64 // by ID, too
 	scripts        [scriptOutcomes]atomic.Uint64
 	protocolErrors atomic.Uint64
 	linesLeftOut   atomic.Uint64

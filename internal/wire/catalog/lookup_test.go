@@ -141,7 +141,7 @@ func TestCheck(t *testing.T) {
 		{"cl.throttle", "cl.throttle b 1 1 1 -0", "", acl.Allowed, false},
 		{"cl.throttle", "cl.throttle b 1 1 1 -x", "", acl.Allowed, false}, // an error, later
 		{"cl.throttle", "cl.throttle b 1 1 1 -", "", acl.Allowed, false},
-		{"cl.throttle", "cl.throttle b -1 -1 -1", "", acl.Allowed, false}, // likewise
+		{"cl.throttle", "cl.throttle b -1 -1 -1", "", acl.Allowed, false}, // an error, later
 		{"cl.throttle", "cl.throttle", "", acl.Allowed, false},
 		{"cl.throttle", "cl.throttle a 1 1 1 -1", "", acl.Allowed, false},
 		{"cl.throttle", "cl.throttle b 1 1 1 -1", "b", acl.DeniedKey, true},
