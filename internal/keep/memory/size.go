@@ -89,7 +89,7 @@ func (p *Part) SetAbove0(text string) error {
 	return err
 }
 
-// Of returns the part of a maximum in bytes; 0 is none.
+// Of returns the part of a maximum in bytes; 0 for no limit.
 func (p *Part) Of(maxBytes int64) int64 {
 	if p.percent == 0 {
 		return p.bytes

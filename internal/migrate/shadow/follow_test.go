@@ -184,7 +184,7 @@ func TestErrors(t *testing.T) {
 		{"a wrong password", func(s *source, o *Options) { s.password, o.Source.Password = "secret", "x" }, "check --user and --password-file"},
 		{"another server", func(s *source, o *Options) { s.hides, o.Timeout = true, 2*time.Second }, "MONITOR does not show the second connection"},
 		{"no rights", func(s *source, _ *Options) { s.values["0/k"] = "-NOPERM this user has no permissions" }, "the user needs +monitor +get +select +ping, and the keys"},
-		{"a line that is none", func(s *source, _ *Options) {
+		{"a line in no format", func(s *source, _ *Options) {
 			s.pinged = func() { s.write("+what\r\n") }
 		}, "it shows +what"},
 		{"the stream ends", func(s *source, _ *Options) {
