@@ -88,10 +88,10 @@ func (t *tuning) change(next *settings.Options, storePassword string) (changed, 
 		changes[m.name] = func(*settings.Options) { t.app.storage.Memory.Set(maximum) }
 	}
 	next.Flags.VisitAll(func(f *pflag.Flag) {
-		change, can := changes[f.Name]
+		change, isReloadable := changes[f.Name]
 		switch {
 		case !t.differs(next, f.Name), f.Name == "requirepass", f.Name == "requirepass-file":
-		case can:
+		case isReloadable:
 			changed = append(changed, f.Name)
 			change(next)
 		default:

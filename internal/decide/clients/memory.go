@@ -151,21 +151,21 @@ func (r *Register) MaxMemory() int64 { return r.memory.max.Load() }
 func (r *Register) SetMaxMemory(bytes int64) {
 	r.memory.max.Store(bytes)
 	r.memory.passAbove.Store(bytes)
-	r.fit()
+	r.closeLargest()
 }
 
 func (r *Register) count(bytes int) {
 	held := r.memory.held.Add(int64(bytes))
 	if bytes > 0 {
-		r.fit()
+		r.closeLargest()
 	} else if maxBytes := r.memory.max.Load(); held <= maxBytes && r.memory.passAbove.Load() != maxBytes {
 		r.memory.passAbove.Store(maxBytes)
 	}
 }
 
-// fit closes the largest clients until the rest fits. It waits for a pass under way: clients that keep
+// closeLargest closes the largest clients until the rest fits. It waits for a pass under way: clients that keep
 // growing could otherwise outrun it.
-func (r *Register) fit() {
+func (r *Register) closeLargest() {
 	for r.exceeded() {
 		r.memory.passing.Lock()
 		if r.exceeded() {

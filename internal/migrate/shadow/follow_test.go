@@ -227,8 +227,8 @@ func TestMemory(t *testing.T) {
 	m := newMemory(maxKeys * (keyBytes + 3))
 	for i := range 150 {
 		k := m.key(0, fmt.Append(nil, i), t0)
-		if k.saw(t0 - 1); i%2 == 0 {
-			k.saw(t0 + sec)
+		if k.noteTAT(t0 - 1); i%2 == 0 {
+			k.noteTAT(t0 + sec)
 		}
 		if i == 0 {
 			m.wait(k)
@@ -239,7 +239,7 @@ func TestMemory(t *testing.T) {
 	}
 	for i := range 200 {
 		k := m.key(1, fmt.Append(nil, i), t0)
-		k.saw(t0 + sec)
+		k.noteTAT(t0 + sec)
 	}
 	if len(m.all) > maxKeys || m.all[place{0, "0"}] == nil {
 		t.Errorf("%d keys", len(m.all))
@@ -360,7 +360,7 @@ func TestBytesOfLines(t *testing.T) {
 		if bytes := q.bytes.Load(); bytes > queuedBytes+size {
 			t.Errorf("%d bytes", bytes)
 		}
-		q.took(<-q.c)
+		q.noteTaken(<-q.c)
 	}
 	cancel()
 	_ = there.Close()
