@@ -163,8 +163,8 @@ func (r *Register) count(bytes int) {
 	}
 }
 
-// closeLargest closes the largest clients until the rest fits. It waits for a pass under way: clients that keep
-// growing could otherwise outrun it.
+// closeLargest closes the largest clients until the rest fits. It waits for a pass under way: clients that
+// keep growing could otherwise outrun it.
 func (r *Register) closeLargest() {
 	for r.exceeded() {
 		r.memory.passing.Lock()

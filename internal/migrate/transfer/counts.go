@@ -82,7 +82,8 @@ func isKept(held, other *limiter.State) (kept, ok bool) {
 // sameNs is the most by which the expiries of a value differ that was moved between clocks.
 const sameNs = int64(10 * time.Millisecond)
 
-// valueIsKept is isKept for values: at the same time, the higher counter, as most count up; else the target's.
+// valueIsKept is isKept for values: at the same time, the higher counter stays, as most count up; else the
+// target's.
 func valueIsKept(held, other *limiter.State) bool {
 	if later := held.ExpiresNs - other.ExpiresNs; later > sameNs || later < -sameNs {
 		return later > 0

@@ -111,8 +111,8 @@ func (s *Server) mayDump() error {
 	return nil
 }
 
-// values returns the values of keys of the current database, and if requested their lifetimes. Of the strings of
-// a Redis it reads the first bytes.
+// values returns the values of keys of the current database, and if requested their lifetimes. Of the strings
+// of a Redis it reads the first bytes.
 func (s *Server) values(ctx context.Context, keys []string, withTTLs bool, bytes int64) ([]value, error) {
 	if s.reads == unknown && len(keys) > 0 {
 		if err := s.chooseRead(ctx, keys[0]); err != nil {
