@@ -32,7 +32,7 @@ func boundMemory(o *settings.Options, s store.Bounded, log *slog.Logger) *memory
 	return bound
 }
 
-// logMemory logs the maximum of memory and its shares, or without one that of clients.
+// logMemory logs the maximum of memory and its shares, or without one the clients' maximum.
 func (s *Storage) logMemory() {
 	maxBytes, tooSmall := s.options.MaxMemoryBytes()
 	if clients := s.Memory.ClientBytes(); maxBytes == 0 && clients != 0 {
@@ -55,7 +55,7 @@ type memoryWarnings struct {
 	limiters, values roomWarnings
 }
 
-// roomWarnings are those about keys with a maximum in common.
+// roomWarnings are the warnings about keys with a maximum in common.
 type roomWarnings struct {
 	short              *memory.Shortage
 	filled, filledHint string

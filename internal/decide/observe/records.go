@@ -115,8 +115,8 @@ func (r *Records) Commands() []CommandStats {
 	return shown
 }
 
-// Refused returns the calls of commands that are not available, most first. Those of unknown commands, whose
-// names clients choose, are a sum without a Command.
+// Refused returns the calls of commands that are not available, most first. Calls of unknown commands,
+// whose names clients choose, are a sum without a Command.
 func (r *Records) Refused() (all []CommandStats) {
 	for _, c := range r.catalog.Commands() {
 		if n := r.rejected[c.ID].Load(); n > 0 && c.Refusal != "" {

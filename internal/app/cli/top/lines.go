@@ -27,7 +27,7 @@ const (
 	alarm
 )
 
-// size is a screen's, in cells. Without a height each table has up to textRows rows.
+// size is the size of a screen in cells. Without a height each table has up to textRows rows.
 type size struct{ width, height int }
 
 const textRows = 20
@@ -220,7 +220,7 @@ func (t *table) appendTo(all []line) []line {
 	return all
 }
 
-// minWidth is a column's, so that few change their width from round to round.
+// minWidth is the width of a narrow column, so that few change their width from round to round.
 const minWidth = 8
 
 func (t *table) widths() []int {

@@ -18,7 +18,7 @@ import (
 // maxFileBytes exceeds MaxOverrides keys that each have their own rule.
 const maxFileBytes = 16 << 20
 
-// ReadFile reads a file of limits, in which max_burst has a reading. The error has those of all lines.
+// ReadFile reads a file of limits, in which max_burst has a reading. The error names all bad lines.
 func ReadFile(path string, reading funnel.Reading, calendars *calendar.Set) (namedlimit.Definitions, error) {
 	d, _, err := operatorsFile{path, reading, calendars}.Read()
 	return d, err
