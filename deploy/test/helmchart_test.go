@@ -165,7 +165,7 @@ fullnameOverride: limiter
 replicas: 2
 replication: {enabled: true, existingSecret: replication, maxLag: 5s, sentinel: {image: "registry.example/redis:7.0.15", resources: {requests: {memory: 32Mi}, limits: {memory: 32Mi}}}}
 auth: {existingSecret: passwords, secretKey: redis.password}
-config: {min-replicas-to-write: 1, min-replicas-max-lag: 2s, repl-interval: 20ms, http-addr: "0.0.0.0:6381"}
+config: {min-replicas-to-write: 1, min-replicas-max-lag: 2s, http-addr: "0.0.0.0:6381"}
 limits: {login: {windows: [{max_burst: 4, count: 5, period: 1m}]}}
 persistence: {enabled: false}
 networkPolicy: {clients: []}

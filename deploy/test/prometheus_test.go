@@ -171,7 +171,7 @@ func accelerated(text string) string {
 func startShared(t *testing.T, binary string, env ...string) *server {
 	t.Helper()
 	s := startServer(t, binary, "127.0.0.1:0", "127.0.0.1:0", append(env,
-		"CELLSERVER_STORE=redis://"+redistest.Server(t).Addr, "CELLSERVER_PREFILTER=on")...)
+		"CELLSERVER_STORE=redis://"+redistest.Server(t).Addr)...)
 	client := redistest.NewClient(t, redis.Options{Addr: s.addr, Protocol: 2, DisableIdentity: true})
 	s.Eventually(t, "decide", func() bool {
 		return client.Do(t.Context(), "CL.THROTTLE", "k", 1, 1, 60).Err() == nil

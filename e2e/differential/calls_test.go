@@ -290,7 +290,7 @@ func (m *callMaker) avoids(c *twin, call []string) bool {
 	case "monitor": // it would report everything that follows
 		return len(call) == 1
 	case "slowlog", "latency": // their replies contain times
-		return slices.Contains([]string{"get", "len", "histogram", "doctor", "graph", "history", "latest"}, sub)
+		return slices.Contains([]string{"get", "len", "histogram", "history", "latest"}, sub)
 	case "debug":
 		return len(call) > 2 && sub == "sleep" && call[2] != "0" || len(call) > 1 && sub != "sleep" && sub != "protocol" && !isUnknown(sub)
 	case "client":

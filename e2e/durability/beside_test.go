@@ -25,7 +25,7 @@ func keptLimits(t *testing.T) map[string][]byte {
 	return contents(t, dir)
 }
 
-// TestLimitsThatAreGone: limits and overrides by commands that are gone are damage, lest a denied key be
+// TestLimitsThatAreGone: limits and overrides by commands that are gone are damage, or a denied key would be
 // allowed, and --data-recover goes on without them.
 func TestLimitsThatAreGone(t *testing.T) {
 	t.Parallel()

@@ -36,8 +36,8 @@ func isReset(err error) bool {
 	return isNet && strings.Contains(err.Error(), "reset")
 }
 
-// TestDoubtfulFramingEndsTheConnection: what a proxy may take for another request is none, on every address
-// that speaks HTTP/1.
+// TestDoubtfulFramingEndsTheConnection: what a proxy may take for another request is not executed, on every
+// address that speaks HTTP/1.
 func TestDoubtfulFramingEndsTheConnection(t *testing.T) {
 	t.Parallel()
 	p := harness.StartServer(t, "--http-addr", "127.0.0.1:0", "--grpc-addr", "127.0.0.1:0")

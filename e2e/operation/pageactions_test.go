@@ -181,7 +181,7 @@ func TestPageActions(t *testing.T) {
 // TestPageActionsOfOthers: who lacks a right, comes from another page, or has only the page's own password,
 // changes nothing.
 func TestPageActionsOfOthers(t *testing.T) {
-	p := harness.StartServer(t, "--page-actions", "--aclfile", harness.WriteFile(t, actingUsers), "--metrics-password-file", harness.WriteFile(t, "ops:page"))
+	p := harness.StartServer(t, "--page-actions", "--aclfile", harness.WriteFile(t, actingUsers), "--metrics-token-file", harness.WriteFile(t, "page"))
 	nc := p.Dial(t)
 	replies(t, nc, "CL.THROTTLE a 4 1 3600 5", "*5 :0 :5 :0")
 	b := newBrowser(p)

@@ -18,12 +18,12 @@ func TestSIGHUPReloadsTheConfigFile(t *testing.T) {
 	harness.Exchange(t, p.Dial(t), "CONFIG SET max-key-bytes 5\r\nCONFIG SET output-timeout 7 maxmemory 300mb\r\n",
 		"-ERR CONFIG SET failed (possibly related to argument 'max-key-bytes') - can't set immutable config\r\n+OK\r\n")
 	p.Rewrite(t, path, "maxclients: 200\ntimeout: 60\ndatabases: 9\naddr: 127.0.0.1:1\ninput-timeout: 99\nslowlog-max-len: 5\nmaxmemory-policy: noeviction\n"+
-		"maxclients-per-address: 150\nlatency-monitor-threshold: 3\nprotected-mode: no\nhandshake-timeout: 3\n",
-		`"settings":"handshake-timeout latency-monitor-threshold maxclients maxclients-per-address maxmemory-policy protected-mode slowlog-max-len"`)
+		"maxclients-per-address: 150\nlatency-monitor-threshold: 3\nprotected-mode: no\n",
+		`"settings":"latency-monitor-threshold maxclients maxclients-per-address maxmemory-policy protected-mode slowlog-max-len"`)
 	for name, want := range map[string]string{
 		"maxclients": "200", "timeout": "60", "databases": "8", "input-timeout": "20", "output-timeout": "7", "slowlog-max-len": "5",
 		"maxmemory": "314572800", "maxmemory-policy": "noeviction", "maxclients-per-address": "150", "latency-monitor-threshold": "3",
-		"protected-mode": "no", "handshake-timeout": "3",
+		"protected-mode": "no",
 	} {
 		p.Get(t, name, want)
 	}

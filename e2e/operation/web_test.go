@@ -79,14 +79,14 @@ func TestNotReadyWhileItDrains(t *testing.T) {
 func TestMetricsBeyondLoopback(t *testing.T) {
 	files, _ := harness.NewTLSFiles(t)
 	open := []string{"--metrics-addr", "0.0.0.0:0"}
-	secret := []string{"--metrics-addr", "0.0.0.0:0", "--metrics-password-file", harness.WriteFile(t, "prometheus:secret")}
+	secret := []string{"--metrics-addr", "0.0.0.0:0", "--metrics-token-file", harness.WriteFile(t, "secret")}
 	for _, tt := range []struct {
 		name string
 		args []string
 		want string
 	}{
-		{"open", open, "requires no secret"},
-		{"unencrypted", secret, "cross the network unencrypted"},
+		{"open", open, "requires no token"},
+		{"unencrypted", secret, "crosses the network unencrypted"},
 		{"well", append(secret, "--metrics-tls-cert", files.Cert, "--metrics-tls-key", files.Key), ""},
 		{"loopback", nil, ""},
 	} {
@@ -108,8 +108,7 @@ func TestProfilesAreServedOnRequest(t *testing.T) {
 }
 
 func TestMistakesAboutMetrics(t *testing.T) {
-	empty, noColon := harness.WriteFile(t, "\n"), harness.WriteFile(t, "secret\n")
-	spaced, twoLines := harness.WriteFile(t, "a token\n"), harness.WriteFile(t, "prometheus:secret\n\n")
+	empty, spaced, twoLines := harness.WriteFile(t, "\n"), harness.WriteFile(t, "a token\n"), harness.WriteFile(t, "token\n\n")
 	files, _ := harness.NewTLSFiles(t)
 	free := func(args ...string) []string {
 		return append([]string{"--addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0"}, args...)
@@ -123,8 +122,8 @@ func TestMistakesAboutMetrics(t *testing.T) {
 		{"", free("--metrics-allowed-hosts", "a:9380"), 2, `--metrics-allowed-hosts takes names without a scheme and a port, such as cellserver,metrics.example.com; got "a:9380"`},
 		{"", free("--metrics-token-file", "/no/such"), 1, "cannot read --metrics-token-file /no/such: no such file or directory"},
 		{"", free("--metrics-token-file", empty), 1, "--metrics-token-file " + empty + " is empty; write the token into it"},
-		{"", free("--metrics-password-file", noColon), 1, "--metrics-password-file " + noColon + " must be one line of the form user:password"},
-		{"", free("--metrics-password-file", twoLines), 1, "--metrics-password-file " + twoLines + " must be one line of the form user:password"},
+		{"", free("--metrics-token-file", twoLines), 1, "--metrics-token-file " + twoLines + " must be one line without spaces"},
+		{"", free("--metrics-password-file", spaced), 2, "unknown flag --metrics-password-file; it was removed: use metrics-token-file, with the password alone; any user name has it"},
 		{"", free("--metrics-token-file", spaced), 1, "--metrics-token-file " + spaced + " must be one line without spaces"},
 		{"", free("--metrics-tls-cert", "/no/such", "--metrics-tls-key", files.Key), 1, "certs: read --metrics-tls-cert /no/such: no such file or directory"},
 	})

@@ -15,9 +15,9 @@ func FitMaxClients(maxClients, ioThreads int) int {
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return maxClients
 	}
-	most := int(min(uint64(limit.Cur), 1<<31)) - otherFiles - loopFiles*ioThreads //nolint:unconvert // signed on some systems
-	if most >= maxClients || most < 1 {
+	fitting := int(min(uint64(limit.Cur), 1<<31)) - otherFiles - loopFiles*ioThreads //nolint:unconvert // signed on some systems
+	if fitting >= maxClients || fitting < 1 {
 		return maxClients
 	}
-	return most
+	return fitting
 }

@@ -87,10 +87,10 @@ func (t *tuning) change(next *settings.Options, storePassword string) (changed, 
 		changes[m.name] = func(*settings.Options) { t.app.storage.Memory.Set(maximum) }
 	}
 	next.Flags.VisitAll(func(f *pflag.Flag) {
-		change, can := changes[f.Name]
+		change, isReloadable := changes[f.Name]
 		switch {
 		case !t.differs(next, f.Name), f.Name == "requirepass", f.Name == "requirepass-file":
-		case can:
+		case isReloadable:
 			changed = append(changed, f.Name)
 			change(next)
 		default:
@@ -128,7 +128,6 @@ func (t *tuning) reloadable() map[string]func(next *settings.Options) {
 		"min-replicas-max-lag":  func(to, next *replication.Settings) { to.MaxLag = next.MaxLag },
 		"min-replicas-to-write": func(to, next *replication.Settings) { to.MinReplicas = next.MinReplicas },
 		"repl-backlog":          func(to, next *replication.Settings) { to.Backlog = next.Backlog },
-		"repl-interval":         func(to, next *replication.Settings) { to.Interval = next.Interval },
 		"replica-priority":      func(to, next *replication.Settings) { to.Priority = next.Priority },
 	} {
 		all[name] = func(next *settings.Options) {

@@ -105,11 +105,11 @@ var errReplicaLags = errors.New("this replica is further behind its leader than 
 
 // replicaReady returns an error while a replica lags.
 func (a *app) replicaReady() error {
-	most := a.options.Replication.ReadyLag
-	if a.replication == nil || most == 0 {
+	maxLag := a.options.Replication.ReadyLag
+	if a.replication == nil || maxLag == 0 {
 		return nil
 	}
-	if st := a.replication.Status(); st.Role == replicas.Replica && st.LagNs > int64(most) {
+	if st := a.replication.Status(); st.Role == replicas.Replica && st.LagNs > int64(maxLag) {
 		return errReplicaLags
 	}
 	return nil
@@ -163,7 +163,7 @@ func (t *tuning) replicationSettings() []admin.Setting {
 	if n == nil {
 		return constant
 	}
-	number := func(name string, least, most int, get func(s *replication.Settings) int, set func(s *replication.Settings, n int)) admin.Setting {
+	number := func(name string, minimum, maximum int, get func(s *replication.Settings) int, set func(s *replication.Settings, n int)) admin.Setting {
 		return admin.Setting{
 			Name: name,
 			Get: func() string {
@@ -171,7 +171,7 @@ func (t *tuning) replicationSettings() []admin.Setting {
 				return strconv.Itoa(get(&s))
 			},
 			Set: func(value string) (func(), error) {
-				to, err := intBetween(value, least, most)
+				to, err := intBetween(value, minimum, maximum)
 				return func() { n.Change(func(s *replication.Settings) { set(s, to) }) }, err
 			},
 		}
@@ -183,8 +183,6 @@ func (t *tuning) replicationSettings() []admin.Setting {
 			func(s *replication.Settings, n int) { s.MinReplicas = n }),
 		number("min-replicas-max-lag", 1, 1<<31-1, func(s *replication.Settings) int { return int(s.MaxLag.Round(time.Second).Seconds()) },
 			func(s *replication.Settings, n int) { s.MaxLag = time.Duration(n) * time.Second }),
-		number("repl-interval", 0, 1000, func(s *replication.Settings) int { return int(s.Interval.Milliseconds()) },
-			func(s *replication.Settings, n int) { s.Interval = time.Duration(n) * time.Millisecond }),
 		number("repl-backlog-size", 64<<10, 1<<30, func(s *replication.Settings) int { return int(s.Backlog) },
 			func(s *replication.Settings, n int) { s.Backlog = int64(n) }),
 	)

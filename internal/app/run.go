@@ -63,8 +63,8 @@ func newLogger(o *settings.Options, w io.Writer) *slog.Logger {
 // newAudit returns a logger of what is on record at every --log-level.
 func newAudit(o *settings.Options, w io.Writer) *slog.Logger { return loggerAt(slog.LevelInfo, o, w) }
 
-func loggerAt(least slog.Leveler, o *settings.Options, w io.Writer) *slog.Logger {
-	handler := &slog.HandlerOptions{Level: least}
+func loggerAt(minLevel slog.Leveler, o *settings.Options, w io.Writer) *slog.Logger {
+	handler := &slog.HandlerOptions{Level: minLevel}
 	if o.LogFormat == "json" {
 		return slog.New(slog.NewJSONHandler(w, handler))
 	}

@@ -254,6 +254,9 @@ func newScripts(o *settings.Options, cat *catalog.Catalog, now func() int64, cac
 	})
 }
 
+// handshakeTimeout is for TLS and, where required, AUTH: what other doors give a stranger.
+const handshakeTimeout = 10 * time.Second
+
 func serverLimits(o *settings.Options) server.Limits {
 	return server.Limits{
 		MaxClients:           o.MaxClients,
@@ -262,7 +265,7 @@ func serverLimits(o *settings.Options) server.Limits {
 		OutputTimeout:        o.OutputTimeout,
 		InputTimeout:         o.InputTimeout,
 		IdleTimeout:          o.Timeout,
-		HandshakeTimeout:     o.HandshakeTimeout,
+		HandshakeTimeout:     handshakeTimeout,
 	}
 }
 

@@ -29,11 +29,11 @@ func (a *app) end(endBackground func()) error {
 		a.parts.wait()
 		close(ended)
 	}()
-	most := a.options.ShutdownTimeout + shutdownGrace
+	maxTime := a.options.ShutdownTimeout + shutdownGrace
 	if a.storage.Keeper != nil {
-		most += a.options.ShutdownTimeout // the disk's time, in addition to the clients'
+		maxTime += a.options.ShutdownTimeout // the disk's time, in addition to the clients'
 	}
-	late := time.NewTimer(most)
+	late := time.NewTimer(maxTime)
 	defer late.Stop()
 	hangs := ""
 	select {

@@ -19,7 +19,6 @@ func (t *tuning) storeSettings() []admin.Setting {
 	if t.app.storage.Remote != nil {
 		at = t.app.storage.Remote.Pool.String()
 	}
-	onOff := map[bool]string{true: "on", false: "off"}
 	return []admin.Setting{
 		admin.Constant("store", at),
 		admin.Constant("store-password-file", r.PasswordFile),
@@ -34,7 +33,6 @@ func (t *tuning) storeSettings() []admin.Setting {
 		admin.Constant("store-wait", strconv.Itoa(r.Wait)),
 		admin.Constant("on-store-error", r.OnError),
 		admin.Constant("local-share", strconv.FormatFloat(r.LocalShare, 'g', -1, 64)),
-		admin.Constant("prefilter", onOff[r.Prefilter]),
 	}
 }
 

@@ -70,11 +70,11 @@ func (t *tuning) accessSettings() []admin.Setting {
 
 // limit is one of the server's limits, as CONFIG SET and a reload change it.
 type limit struct {
-	name        string
-	least, most int // of CONFIG SET's value
-	get         func(*server.Limits) int
-	set         func(*server.Limits, int)
-	reload      func(to, from *server.Limits)
+	name             string
+	minimum, maximum int // of CONFIG SET's value
+	get              func(*server.Limits) int
+	set              func(*server.Limits, int)
+	reload           func(to, from *server.Limits)
 }
 
 func limits() []limit {
@@ -82,16 +82,15 @@ func limits() []limit {
 		intLimit("max-output-bytes", 1<<10, func(l *server.Limits) *int { return &l.MaxOutputBytes }),
 		intLimit("maxclients", 1, func(l *server.Limits) *int { return &l.MaxClients }),
 		intLimit("maxclients-per-address", 0, func(l *server.Limits) *int { return &l.MaxClientsPerAddress }),
-		secondsLimit("handshake-timeout", func(l *server.Limits) *time.Duration { return &l.HandshakeTimeout }),
 		secondsLimit("input-timeout", func(l *server.Limits) *time.Duration { return &l.InputTimeout }),
 		secondsLimit("output-timeout", func(l *server.Limits) *time.Duration { return &l.OutputTimeout }),
 		secondsLimit("timeout", func(l *server.Limits) *time.Duration { return &l.IdleTimeout }),
 	}
 }
 
-func intLimit(name string, least int, of func(*server.Limits) *int) limit {
+func intLimit(name string, minimum int, of func(*server.Limits) *int) limit {
 	return limit{
-		name, least, 1 << 30,
+		name, minimum, 1 << 30,
 		func(l *server.Limits) int { return *of(l) },
 		func(l *server.Limits, n int) { *of(l) = n },
 		func(to, from *server.Limits) { *of(to) = *of(from) },
@@ -117,10 +116,10 @@ func (t *tuning) limitSettings() (all []admin.Setting) {
 				return strconv.Itoa(limit.get(&l))
 			},
 			Set: func(value string) (func(), error) {
-				n, err := intBetween(value, limit.least, limit.most)
+				n, err := intBetween(value, limit.minimum, limit.maximum)
 				if err == nil && limit.name == "maxclients" {
-					if most := FitMaxClients(n, t.app.options.IOThreads); most < n {
-						err = errors.New("The operating system is not able to handle the specified number of clients, try with " + strconv.Itoa(most))
+					if fitting := FitMaxClients(n, t.app.options.IOThreads); fitting < n {
+						err = errors.New("The operating system is not able to handle the specified number of clients, try with " + strconv.Itoa(fitting))
 					}
 				}
 				return func() { t.changeLimits(func(l *server.Limits) { limit.set(l, n) }) }, err
@@ -130,13 +129,13 @@ func (t *tuning) limitSettings() (all []admin.Setting) {
 	return all
 }
 
-func intBetween(value string, least, most int) (int, error) {
+func intBetween(value string, minimum, maximum int) (int, error) {
 	n, ok := resp.ParseInt([]byte(value))
 	if !ok {
 		return 0, errNotInt
 	}
-	if n < int64(least) || n > int64(most) {
-		return 0, errors.New("argument must be between " + strconv.Itoa(least) + " and " + strconv.Itoa(most) + " inclusive")
+	if n < int64(minimum) || n > int64(maximum) {
+		return 0, errors.New("argument must be between " + strconv.Itoa(minimum) + " and " + strconv.Itoa(maximum) + " inclusive")
 	}
 	return int(n), nil
 }

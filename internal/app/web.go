@@ -36,7 +36,7 @@ type webServer struct {
 	Certs  *certs.Keeper // nil without TLS
 }
 
-// newWebServer reads the certificate and secrets of the metrics address.
+// newWebServer reads the certificate and token of the metrics address.
 func newWebServer(o *settings.Options, now func() int64, log *slog.Logger) (*webServer, error) {
 	w := &webServer{Access: &metrics.Access{Log: log, Now: now}}
 	w.server = &http.Server{
@@ -45,11 +45,11 @@ func newWebServer(o *settings.Options, now func() int64, log *slog.Logger) (*web
 		WriteTimeout:      10 * time.Second,
 		IdleTimeout:       10 * time.Second,
 		ErrorLog:          newWebLog(now, log),
-		ConnState:         (&webConns{most: maxWebConns, log: log, now: now, conns: map[net.Conn]webConn{}}).changed,
+		ConnState:         (&webConns{maxConns: maxWebConns, log: log, now: now, conns: map[net.Conn]webConn{}}).changed,
 
 		DisableGeneralOptionsHandler: true, // it would answer before door.CloseDoubtful
 	}
-	if err := readMetricsSecrets(o, w.Access, log); err != nil {
+	if err := readToken(o, w.Access, log); err != nil {
 		return nil, err
 	}
 	if o.MetricsTLSCert == "" {
@@ -60,22 +60,15 @@ func newWebServer(o *settings.Options, now func() int64, log *slog.Logger) (*web
 	return w, err
 }
 
-func readMetricsSecrets(o *settings.Options, access *metrics.Access, log *slog.Logger) error {
+func readToken(o *settings.Options, access *metrics.Access, log *slog.Logger) error {
 	token, err := settings.ReadSecret("--metrics-token-file", o.MetricsTokenFile, "the token", log)
 	if err != nil {
 		return err
 	}
-	userPassword, err := settings.ReadSecret("--metrics-password-file", o.MetricsPasswordFile, "user:password", log)
-	if err != nil {
-		return err
-	}
-	if user, password, ok := strings.Cut(userPassword, ":"); userPassword != "" && (!ok || user == "" || password == "" || strings.ContainsAny(password, "\r\n")) {
-		return fmt.Errorf("--metrics-password-file %s must be one line of the form user:password", o.MetricsPasswordFile)
-	}
 	if strings.ContainsFunc(token, unicode.IsSpace) { // not allowed in a header
 		return fmt.Errorf("--metrics-token-file %s must be one line without spaces", o.MetricsTokenFile)
 	}
-	access.Set(token, userPassword)
+	access.Set(token)
 	return nil
 }
 
@@ -106,13 +99,13 @@ func guarded(next http.Handler) http.Handler {
 	})
 }
 
-// Reload rereads secrets and certificates. Bad ones are logged, and the previous ones stay in use.
+// Reload rereads token and certificates. Bad ones are logged, and the previous ones stay in use.
 func (w *webServer) Reload(o *settings.Options, log *slog.Logger) {
 	if w.Certs != nil {
 		w.Certs.Reload()
 	}
-	if err := readMetricsSecrets(o, w.Access, log); err != nil {
-		log.Error("cannot use the changed secrets of the metrics address; the previous ones stay in use", "error", err,
+	if err := readToken(o, w.Access, log); err != nil {
+		log.Error("cannot use the changed token of the metrics address; the previous one stays in use", "error", err,
 			"hint", "correct the file and send SIGHUP")
 	}
 }
@@ -137,10 +130,10 @@ func (w *webServer) WarnOfOtherHosts(l net.Listener, log *slog.Logger) {
 	addr := l.Addr().String()
 	switch {
 	case w.Access.IsOpen():
-		log.Warn("other hosts can reach the metrics address and it requires no secret; set --metrics-token-file or "+
-			"--metrics-password-file, or protect the port with a firewall", "metrics", addr)
+		log.Warn("other hosts can reach the metrics address and it requires no token; set --metrics-token-file, "+
+			"or protect the port with a firewall", "metrics", addr)
 	case w.Certs == nil:
-		log.Warn("the secrets of the metrics address cross the network unencrypted; set --metrics-tls-cert and "+
+		log.Warn("the token of the metrics address crosses the network unencrypted; set --metrics-tls-cert and "+
 			"--metrics-tls-key, or protect the port with a firewall", "metrics", addr)
 	}
 }

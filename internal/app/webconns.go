@@ -15,9 +15,9 @@ import (
 // that has waited longest for a request or, if all have one, the one with the oldest request. It is safe for
 // concurrent use.
 type webConns struct {
-	most int
-	log  *slog.Logger
-	now  func() int64
+	maxConns int
+	log      *slog.Logger
+	now      func() int64
 
 	mu     sync.Mutex // guards all below
 	turn   uint64     // counts the changes
@@ -59,7 +59,7 @@ func (w *webConns) note(nc net.Conn, state http.ConnState) (excess net.Conn) {
 	}
 	if state == http.StateNew {
 		c.host = hostOf(nc)
-		if len(w.conns) >= w.most {
+		if len(w.conns) >= w.maxConns {
 			excess = w.excessLocked()
 			delete(w.conns, excess)
 		}

@@ -18,7 +18,7 @@ func (c *hostConn) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192,
 // TestWhichConnectionIsClosed: one of the host with most connections; first the one waiting longest for a
 // request.
 func TestWhichConnectionIsClosed(t *testing.T) {
-	w := webConns{most: 3, conns: map[net.Conn]webConn{}}
+	w := webConns{maxConns: 3, conns: map[net.Conn]webConn{}}
 	conns := make([]net.Conn, 13)
 	for i := range conns {
 		conns[i] = &hostConn{host: byte(i / 10)}

@@ -16,7 +16,7 @@ import (
 type ReplyBounds struct {
 	BulkBytes int64 // of a string
 	Bytes     int64 // of all replies to the last write
-	Elements  int64 // of arrays and their like, likewise
+	Elements  int64 // of all arrays, maps and sets to the last write
 }
 
 const (

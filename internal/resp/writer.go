@@ -127,7 +127,7 @@ func (w *Writer) Verbatim(text string) {
 	w.Buf = append(w.Buf, '\r', '\n')
 }
 
-// prefix appends a marker and a number. Those of most decisions take half of strconv's time.
+// prefix appends a marker and a number. The numbers of most decisions take half of strconv's time.
 func (w *Writer) prefix(marker byte, n int64) {
 	switch {
 	case uint64(n) < 10:

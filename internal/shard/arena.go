@@ -265,7 +265,7 @@ func (t *table) gather(seg *segment) {
 }
 
 // large holds records too long for an arena, each in its own buffer, which its entry keeps when it moves. A
-// number is an index of bufs; 0 is none.
+// number is an index of bufs; 0 for no record.
 type large struct {
 	bufs  [][]byte
 	free  []uint32

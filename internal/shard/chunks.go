@@ -44,7 +44,7 @@ type chunks struct {
 	slabs  []*slab // nil once freed
 	absent []int   // indexes of freed slabs
 	free   bitset  // used chunks, by number less one
-	fresh  bitset  // unused chunks, likewise; not counted before the first write
+	fresh  bitset  // unused chunks by that number; not counted before the first write
 	idle   int     // index, plus one, of a retained empty slab; 0 for none
 
 	count  int // of chunks that are not fresh

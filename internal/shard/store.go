@@ -74,7 +74,7 @@ type shard struct {
 
 	pins      pins          // of a transaction on several keys that holds the lock, or nil
 	hand      hand          // of reclaimLocked for limiters
-	valueHand hand          // likewise for values
+	valueHand hand          // of reclaimLocked for values
 	scratch   []byte        // a payload under change
 	state     limiter.State // of the current step
 

@@ -18,7 +18,7 @@ type tx struct {
 	states     []txState // sorted by hash, so by shard, without duplicates; nil at the end
 	added      int       // number of keys to create
 	bytes      int       // their approximate maximal size
-	valueBytes int       // likewise, of values
+	valueBytes int       // of the values among them
 	stale      bool      // a payload was requested after others had changed it
 	held       int       // of payloads
 	copies     copies
@@ -287,7 +287,7 @@ func (t *tx) Rollback() {
 }
 
 // unchangedLocked compares identities, so a funnel changed back counts as unchanged. Rightly: a TAT is the
-// whole state, so the transaction would do the same now. Likewise, one without writes happened when it read.
+// whole state, so the transaction would do the same now. One without writes happened when it read.
 func (t *tx) unchangedLocked() bool {
 	for i := range t.states {
 		t.touchLocked(i)

@@ -116,7 +116,7 @@ const (
 // String returns Redis's name of the policy.
 func (p Policy) String() string { return [...]string{"volatile-ttl", "noeviction"}[p] }
 
-// Maximum is a server's memory limit. The zero Maximum is none.
+// Maximum is a server's memory limit. The zero Maximum limits nothing.
 type Maximum struct {
 	Bytes       int64
 	Policy      Policy

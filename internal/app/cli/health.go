@@ -87,8 +87,8 @@ func healthOf(text string, err error) healthDocument {
 	}
 	d := healthDocument{Ready: true, Degraded: []string{}}
 	for line := range strings.Lines(text) {
-		if way, ok := strings.CutPrefix(strings.TrimSpace(line), "degraded: "); ok {
-			d.Degraded = append(d.Degraded, way)
+		if reason, ok := strings.CutPrefix(strings.TrimSpace(line), "degraded: "); ok {
+			d.Degraded = append(d.Degraded, reason)
 		}
 	}
 	return d

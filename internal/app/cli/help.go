@@ -16,8 +16,8 @@ import (
 
 // Bounds of the width of help, which is otherwise the terminal's.
 const (
-	leastHelpWidth = 30
-	mostHelpWidth  = 120
+	minHelpWidth   = 30
+	maxHelpWidth   = 120
 	plainHelpWidth = 100 // without a terminal
 )
 
@@ -41,7 +41,7 @@ func helpWidth(out io.Writer) int {
 	if err != nil || width == 0 {
 		return plainHelpWidth
 	}
-	return min(max(width-1, leastHelpWidth), mostHelpWidth) // a full line would wrap the cursor
+	return min(max(width-1, minHelpWidth), maxHelpWidth) // a full line would wrap the cursor
 }
 
 func (p *helpPrinter) text(cmd *cobra.Command, width int) string {
@@ -148,12 +148,12 @@ type Row struct{ Name, Text string }
 // printRows prints two columns: the second is wrapped to the width, or below the first if the width is too
 // small.
 func printRows(b *strings.Builder, rows []Row, width int) {
-	const between, leastText, below = 2, 24, 10
+	const between, minText, below = 2, 24, 10
 	indent := 0
 	for _, r := range rows {
 		indent = max(indent, len(r.Name)+between)
 	}
-	isBeside := width-indent >= leastText
+	isBeside := width-indent >= minText
 	if !isBeside {
 		indent = below
 	}

@@ -126,7 +126,7 @@ func (c *importCall) run(ctx context.Context, stdout, stderr io.Writer) (transfe
 	}}
 	if c.dryRun {
 		im.Example = func(e transfer.Entry, left time.Duration) {
-			_, _ = fmt.Fprintf(stdout, "db %d  %q  %s\n", e.Key.DB, e.Key.Name, remains(&e.State, left))
+			_, _ = fmt.Fprintf(stdout, "db %d  %q  %s\n", e.Key.DB, e.Key.Name, describeState(&e.State, left))
 		}
 		return im.Run(ctx)
 	}
@@ -137,8 +137,8 @@ func (c *importCall) run(ctx context.Context, stdout, stderr io.Writer) (transfe
 	return im.Run(ctx)
 }
 
-// remains describes a key and its lifetime.
-func remains(s *limiter.State, left time.Duration) string {
+// describeState describes a key and its lifetime.
+func describeState(s *limiter.State, left time.Duration) string {
 	switch {
 	case s.Kind == limiter.Funnel:
 		return "empty in " + left.Round(time.Millisecond).String()

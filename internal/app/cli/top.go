@@ -17,8 +17,8 @@ import (
 const topHelp = `Show the hot keys and the named limits of a running server, refreshed, in a terminal until q or Ctrl-C.
 
 Hot keys are those that CL.TOP returns, with calls per second of the last ten seconds; a key that is too new or too seldom has an
-average of the last minutes. LIMITED/S is - for a key that is not among the most limited, and CALLS/S likewise with --limited.
-Figures of the server and of named limits are differences of its counters per second.
+average of the last minutes. LIMITED/S is - for a key that is not among the most limited; with --limited, CALLS/S is - for one that
+is not among the most requested. Figures of the server and of named limits are differences of its counters per second.
 
 If the server goes away, the screen says so and keeps the last figures until it is back. When standard output is no terminal, or
 with --rounds, each round is printed as text, and a line on standard error says when the server goes away and comes back.

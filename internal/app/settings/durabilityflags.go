@@ -19,12 +19,12 @@ type SyncInterval time.Duration
 
 const (
 	defaultSyncInterval = SyncInterval(time.Second)
-	leastSyncInterval   = 10 * time.Millisecond
-	mostSyncInterval    = time.Hour
+	minSyncInterval     = 10 * time.Millisecond
+	maxSyncInterval     = time.Hour
 
 	defaultSyncTimeout = 5 * time.Second
-	leastSyncTimeout   = 10 * time.Millisecond
-	mostSyncTimeout    = time.Hour
+	minSyncTimeout     = 10 * time.Millisecond
+	maxSyncTimeout     = time.Hour
 )
 
 func (i *SyncInterval) set(text string) bool {
@@ -33,7 +33,7 @@ func (i *SyncInterval) set(text string) bool {
 		return true
 	}
 	d, ok := flagvalue.ParseDuration(text)
-	if !ok || d != 0 && (d < leastSyncInterval || d > mostSyncInterval) {
+	if !ok || d != 0 && (d < minSyncInterval || d > maxSyncInterval) {
 		return false
 	}
 	*i = SyncInterval(d)
@@ -53,11 +53,11 @@ func (o *Options) defineDurability(fs *pflag.FlagSet) {
 	o.SyncInterval = defaultSyncInterval
 	flagvalue.FuncVar(fs, flagvalue.Func{
 		Kind: "interval", Get: o.SyncInterval.String, Set: o.SyncInterval.set,
-		Takes: fmt.Sprintf("a time from %s to %s, such as 1s; 0 to sync before each reply; or no to leave it to the system", leastSyncInterval,
-			flagvalue.FormatDuration(mostSyncInterval)),
+		Takes: fmt.Sprintf("a time from %s to %s, such as 1s; 0 to sync before each reply; or no to leave it to the system", minSyncInterval,
+			flagvalue.FormatDuration(maxSyncInterval)),
 	}, "fsync-interval", "`time` between syncs to the disk, the most that a crash can lose; 0 to sync before each reply; no to leave it to the system")
 	flagvalue.DurationVar(fs, &o.SyncTimeout, "fsync-timeout",
-		defaultSyncTimeout, leastSyncTimeout, mostSyncTimeout,
+		defaultSyncTimeout, minSyncTimeout, maxSyncTimeout,
 		"longest `time` that a reply waits for its sync with --fsync-interval=0; then the call, "+
 			"which may have been charged, gets an error")
 	flagvalue.BoolVar(fs, &o.UnreadyOnDiskFault, "unready-on-disk-fault", "fail /readyz while changes do not reach the disk, so that clients use other servers")

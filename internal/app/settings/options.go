@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math"
 	"runtime"
+	"slices"
 	"strconv"
 	"time"
 
@@ -35,7 +36,7 @@ type Options struct {
 
 	TLSAddr, TLSCert, TLSKey, TLSClientCA, tlsAuthClients string
 
-	MetricsTokenFile, MetricsPasswordFile, MetricsTLSCert, MetricsTLSKey string
+	MetricsTokenFile, MetricsTLSCert, MetricsTLSKey string
 
 	MetricsHosts []string
 
@@ -75,7 +76,7 @@ type Options struct {
 
 	MaxClientsPerAddress, MaxNewKeysPerSecond int
 
-	Timeout, HandshakeTimeout, InputTimeout, OutputTimeout, ShutdownTimeout time.Duration
+	Timeout, InputTimeout, OutputTimeout, ShutdownTimeout time.Duration
 
 	Thresholds    admin.Thresholds
 	TopKeysMetric int
@@ -185,7 +186,6 @@ func (o *Options) defineClientLimits(fs *pflag.FlagSet) {
 	flagvalue.DurationVar(fs, &o.InputTimeout, "input-timeout", 30*time.Second, 0, math.MaxInt64, "close clients that leave more than 16 KiB of a command unfinished for this `time`; 0 for no limit")
 	flagvalue.DurationVar(fs, &o.OutputTimeout, "output-timeout", time.Minute, 0, math.MaxInt64, "close clients that exceed --max-output-bytes for this `time`; 0 for no limit")
 	flagvalue.DurationVar(fs, &o.Timeout, "timeout", 0, 0, math.MaxInt64, "close clients that are idle for this `time`; 0 for no limit")
-	flagvalue.DurationVar(fs, &o.HandshakeTimeout, "handshake-timeout", 10*time.Second, 0, math.MaxInt64, "close clients that have not completed TLS and authentication in this `time`; 0 for no limit")
 	flagvalue.DurationVar(fs, &o.ShutdownTimeout, "shutdown-timeout", 10*time.Second, 0, math.MaxInt64, "longest `time` that a graceful shutdown waits for clients, and again for the disk with --data-dir")
 }
 
@@ -206,7 +206,7 @@ func (o *Options) Complete(fs *pflag.FlagSet, getenv func(string) (string, bool)
 	if file != nil {
 		wrong = append(wrong, file.Wrong...)
 	}
-	wrong = append(wrong, o.check()...)
+	wrong = slices.Concat(wrong, removedVariables(getenv), o.check())
 	if err := wrong.Err(); err != nil {
 		return usage.Mistake(err)
 	}

@@ -2,6 +2,7 @@ package settings
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -38,6 +39,29 @@ func TestEveryFlagIsAVariable(t *testing.T) {
 	}
 }
 
+// TestRemovedSettings: a server does not start without a setting of an earlier version, and says what to do,
+// wherever it is set.
+func TestRemovedSettings(t *testing.T) {
+	for name, instead := range usage.Removed() {
+		want := "; it was removed: " + instead
+		file := filepath.Join(t.TempDir(), "cellserver.yaml")
+		if err := os.WriteFile(file, []byte(name+": 1\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, tt := range []struct{ args, variable, want string }{
+			{"--" + name + "=1", "", "unknown flag --" + name + want},
+			{"--config=" + file, "", file + `:1: unknown setting "` + name + `"` + want},
+			{"", "1", "unknown setting " + EnvName(name) + want},
+		} {
+			t.Setenv(EnvName(name), tt.variable)
+			if _, err := parseOptions(strings.Fields(tt.args)); err == nil || err.Error() != tt.want {
+				t.Errorf("%s: got %v, want %s", tt.args, err, tt.want)
+			}
+		}
+		t.Setenv(EnvName(name), "")
+	}
+}
+
 // TestMaxMemoryOptions requires each error to say what to do.
 func TestMaxMemoryOptions(t *testing.T) {
 	for _, tt := range []struct{ flags, want string }{
@@ -66,7 +90,7 @@ func TestStoreFlags(t *testing.T) {
 	for _, tt := range []struct {
 		flags, want string
 	}{
-		{"--key-prefix=x --prefilter=off", "--key-prefix, --prefilter: only for a store on other machines; set --store, such as --store redis://127.0.0.1:6379"},
+		{"--key-prefix=x --store-wait=1", "--key-prefix, --store-wait: only for a store on other machines; set --store, such as --store redis://127.0.0.1:6379"},
 		{url + " --data-dir=/tmp", cannot("data-dir", "the store keeps the states")},
 		{url + " --max-new-keys-per-second=5", cannot("max-new-keys-per-second", "only the store knows which keys are new")},
 		{url + " --databases=2", cannot("databases", "its URL names the only database")},

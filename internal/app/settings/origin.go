@@ -1,10 +1,14 @@
 package settings
 
 import (
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/spf13/pflag"
 
+	"cellserver/internal/app/usage"
 	"cellserver/internal/base/flagvalue"
 )
 
@@ -58,6 +62,16 @@ func SetRest(fs *pflag.FlagSet, getenv func(string) (string, bool)) (Origins, *C
 	}
 	file.Wrong = append(file.Wrong, file.set(fs, from)...)
 	return from, file, wrong
+}
+
+// removedVariables refuses settings of earlier versions, without one of which a server might be open.
+func removedVariables(getenv func(string) (string, bool)) (wrong Problems) {
+	for _, name := range slices.Sorted(maps.Keys(usage.Removed())) {
+		if value, _ := getenv(EnvName(name)); value != "" {
+			wrong = append(wrong, errors.New("unknown setting "+EnvName(name)+"; "+usage.Hint(name, nil, nil, "")))
+		}
+	}
+	return wrong
 }
 
 func setFromEnvironment(fs *pflag.FlagSet, from Origins, getenv func(string) (string, bool)) (wrong Problems) {

@@ -15,11 +15,7 @@ import (
 	"cellserver/internal/store/replicas"
 )
 
-const (
-	leastReplInterval = time.Millisecond
-	mostReplInterval  = time.Second
-	defaultMaxLag     = 10 * time.Second
-)
+const defaultMaxLag = 10 * time.Second
 
 // ReplicationOptions are the flags about a second server.
 type ReplicationOptions struct {
@@ -31,7 +27,6 @@ type ReplicationOptions struct {
 	TLSCA, TLSCert, TLSKey string
 
 	Backlog      int
-	Interval     time.Duration
 	AnnounceIP   string
 	AnnouncePort int
 	Priority     int
@@ -52,7 +47,6 @@ func (r *ReplicationOptions) define(fs *pflag.FlagSet) {
 	fs.StringVar(&r.TLSCert, "repl-tls-cert", "", "PEM `file` with our certificate, if they require one")
 	fs.StringVar(&r.TLSKey, "repl-tls-key", "", "PEM `file` with that certificate's private key")
 	flagvalue.NumberVar(fs, &r.Backlog, "repl-backlog", 16<<20, 64<<10, 1<<30, "`bytes` of the newest changes that are kept for replicas that were away for a short time")
-	flagvalue.DurationVar(fs, &r.Interval, "repl-interval", 0, 0, mostReplInterval, "`time` between two rounds of changes; 0 adapts it between 10 and 100 ms")
 	flagvalue.FuncVar(fs, flagvalue.Func{
 		Kind: "host", Takes: "an IP address or a name, such as 10.0.0.1", Get: func() string { return r.AnnounceIP },
 		Set: func(text string) bool {
@@ -78,7 +72,7 @@ func (r *ReplicationOptions) Beginning() (b replication.Beginning) {
 // Settings returns those that can change at run time.
 func (r *ReplicationOptions) Settings() replication.Settings {
 	return replication.Settings{
-		Priority: r.Priority, MinReplicas: r.MinReplicas, MaxLag: r.MaxLag, Backlog: int64(r.Backlog), Interval: r.Interval,
+		Priority: r.Priority, MinReplicas: r.MinReplicas, MaxLag: r.MaxLag, Backlog: int64(r.Backlog),
 	}
 }
 
@@ -109,8 +103,6 @@ func (o *Options) checkReplication() error {
 		return errors.New("--repl-tls-cert and --repl-tls-key require each other; set both")
 	case r.TLSCA+r.TLSCert != "" && !r.TLS:
 		return errors.New("--repl-tls-ca, --repl-tls-cert and --repl-tls-key require --repl-tls")
-	case r.Interval != 0 && r.Interval < leastReplInterval:
-		return fmt.Errorf("--repl-interval must be 0, or at least %s", leastReplInterval)
 	}
 	return nil
 }

@@ -17,9 +17,9 @@ import (
 const MemoryStore = "memory"
 
 const (
-	leastStoreTimeout = time.Millisecond
-	mostStoreTimeout  = time.Minute
-	mostStoreWait     = 100
+	minStoreTimeout = time.Millisecond
+	maxStoreTimeout = time.Minute
+	maxStoreWait    = 100
 )
 
 // StoreOptions are the flags about the store. Their values count only where that is on other machines.
@@ -33,7 +33,6 @@ type StoreOptions struct {
 	OnError    string
 	Policy     store.Fallback // of OnError
 	LocalShare float64
-	Prefilter  bool
 }
 
 func (o *Options) defineStore(fs *pflag.FlagSet) {
@@ -47,12 +46,10 @@ func (o *Options) defineStore(fs *pflag.FlagSet) {
 	fs.StringVar(&r.TLSKey, "store-tls-key", "", "PEM `file` with that certificate's private key")
 	fs.StringVar(&r.TLSServerName, "store-tls-server-name", "", "`name` in the servers' certificates (default the host)")
 	fs.StringVar(&r.KeyPrefix, "key-prefix", "", "`text` before each key's name on it (default none: the names that redis-cell has)")
-	flagvalue.UnitDurationVar(fs, &r.Timeout, "store-timeout", 50*time.Millisecond, leastStoreTimeout, mostStoreTimeout, "how long a decision may take; then --on-store-error decides")
-	flagvalue.NumberVar(fs, &r.Wait, "store-wait", 0, 0, mostStoreWait, "`number` of replicas that must have a change before it is replied to, by WAIT; it costs a round trip between them")
+	flagvalue.UnitDurationVar(fs, &r.Timeout, "store-timeout", 50*time.Millisecond, minStoreTimeout, maxStoreTimeout, "how long a decision may take; then --on-store-error decides")
+	flagvalue.NumberVar(fs, &r.Wait, "store-wait", 0, 0, maxStoreWait, "`number` of replicas that must have a change before it is replied to, by WAIT; it costs a round trip between them")
 	flagvalue.ChoiceVar(fs, &r.OnError, "on-store-error", store.FallbackError.String(), "`what` a call gets that the store did not decide in time: error, allow, deny, or local (decided in this server's memory, by --local-share of its limit)", "error", "allow", "deny", "local")
 	r.defineLocalShare(fs, "`part` of each limit that this server allows by itself with --on-store-error=local, such as 0.25 for one of four servers")
-	r.Prefilter = true
-	flagvalue.SwitchVar(fs, &r.Prefilter, "prefilter", "on", "off", "deny calls without asking where what was read of the key less than a second ago denies them: `on|off`")
 }
 
 // IsRemote reports whether the store is on other machines.

@@ -57,8 +57,7 @@ func DefineMetricsAddr(fs *pflag.FlagSet, addr *string) {
 
 func (o *Options) defineMetrics(fs *pflag.FlagSet) {
 	DefineMetricsAddr(fs, &o.MetricsAddr)
-	fs.StringVar(&o.MetricsTokenFile, "metrics-token-file", "", "`file` with a token required for the live page and /metrics (Authorization: Bearer)")
-	fs.StringVar(&o.MetricsPasswordFile, "metrics-password-file", "", "`file` with user:password required for the live page and /metrics (basic authentication)")
+	fs.StringVar(&o.MetricsTokenFile, "metrics-token-file", "", "`file` with a token required for the live page and /metrics: as Authorization: Bearer, or as the password of any user")
 	fs.StringVar(&o.MetricsTLSCert, "metrics-tls-cert", "", "PEM `file` with a certificate that enables HTTPS on the metrics address")
 	fs.StringVar(&o.MetricsTLSKey, "metrics-tls-key", "", "PEM `file` with that certificate's private key")
 	flagvalue.ListVar(fs, &o.MetricsHosts, "metrics-allowed-hosts", "host `names` of the metrics address, separated by commas; requests for other names, except health checks, are refused (default localhost on loopback, elsewhere any)",
@@ -70,7 +69,7 @@ func (o *Options) defineMetrics(fs *pflag.FlagSet) {
 
 func (o *Options) checkMetrics() error {
 	if o.MetricsAddr == "" {
-		if o.MetricsTokenFile+o.MetricsPasswordFile+o.MetricsTLSCert+o.MetricsTLSKey != "" || o.Pprof || o.PageActions || len(o.MetricsHosts) > 0 {
+		if o.MetricsTokenFile+o.MetricsTLSCert+o.MetricsTLSKey != "" || o.Pprof || o.PageActions || len(o.MetricsHosts) > 0 {
 			return errors.New("--pprof, --page-actions and the flags that begin with --metrics require --metrics-addr; set it, such as --metrics-addr 127.0.0.1:9380")
 		}
 		return nil

@@ -32,7 +32,7 @@ func boundMemory(o *settings.Options, s store.Bounded, log *slog.Logger) *memory
 	return bound
 }
 
-// logMemory logs the maximum of memory and its shares, or without one that of clients.
+// logMemory logs the maximum of memory and its shares, or without one the clients' maximum.
 func (s *Storage) logMemory() {
 	maxBytes, tooSmall := s.options.MaxMemoryBytes()
 	if clients := s.Memory.ClientBytes(); maxBytes == 0 && clients != 0 {
@@ -55,7 +55,7 @@ type memoryWarnings struct {
 	limiters, values roomWarnings
 }
 
-// roomWarnings are those about keys with a maximum in common.
+// roomWarnings are the warnings about keys with a maximum in common.
 type roomWarnings struct {
 	short              *memory.Shortage
 	filled, filledHint string
@@ -153,7 +153,7 @@ func returnMemory(ctx context.Context, keys func() int, held func() int64) {
 	ticker := time.NewTicker(memoryInterval)
 	defer ticker.Stop()
 	var last, collected uint64
-	mostKeys, mostHeld := 0, int64(0)
+	peakKeys, peakHeld := 0, int64(0)
 	for {
 		select {
 		case <-ctx.Done():
@@ -163,15 +163,15 @@ func returnMemory(ctx context.Context, keys func() int, held func() int64) {
 		metrics.Read(samples)
 		allocated, live := samples[0].Value.Uint64(), samples[1].Value.Uint64()
 		now := keys()
-		mostKeys = max(mostKeys, now)
+		peakKeys = max(peakKeys, now)
 		heldNow := held()
-		mostHeld = max(mostHeld, heldNow)
-		garbage := allocated - collected + uint64(mostKeys-now)*keyBytes + uint64(mostHeld-heldNow)
+		peakHeld = max(peakHeld, heldNow)
+		garbage := allocated - collected + uint64(peakKeys-now)*keyBytes + uint64(peakHeld-heldNow)
 		quiet := allocated-last < quietBytes
 		last = allocated
 		if quiet && garbage > max(garbageBytes, live/garbageShare) {
 			memory.Release()
-			collected, mostKeys, mostHeld = allocated, now, heldNow
+			collected, peakKeys, peakHeld = allocated, now, heldNow
 		}
 	}
 }

@@ -72,7 +72,7 @@ func (s *Storage) openRemote() (*Remote, error) {
 	}
 	config := remote.Config{
 		Pool: pool, KeyPrefix: r.KeyPrefix, Timeout: r.Timeout, Wait: r.Wait, OnError: r.Policy, LocalShare: r.LocalShare,
-		Prefilter: r.Prefilter, Now: s.clock.Now,
+		Prefilter: true, Now: s.clock.Now,
 	}
 	if s.Tables != nil {
 		config.Local = s.Tables

@@ -149,18 +149,18 @@ func (s *Storage) Ready() error {
 	return s.Remote.ready()
 }
 
-// Degraded returns the ways in which a ready server is degraded, one line each, for /readyz and cellserver
+// Degraded returns the reasons why a ready server is degraded, one line each, for /readyz and cellserver
 // health. A degraded server stays ready: a flood of keys or a lost store degrades the whole fleet at once,
 // and what remains of the limits is better than none.
-func (s *Storage) Degraded() (ways []string) {
+func (s *Storage) Degraded() (reasons []string) {
 	nowNs := s.clock.Now()
 	disk, keys, values := diskDegraded(s.Persistence()), memoryDegraded(&s.shortage, nowNs), valuesDegraded(&s.valueShortage, nowNs)
-	for _, way := range []string{disk, keys, values, s.Remote.degraded()} {
-		if way != "" {
-			ways = append(ways, way)
+	for _, reason := range []string{disk, keys, values, s.Remote.degraded()} {
+		if reason != "" {
+			reasons = append(reasons, reason)
 		}
 	}
-	return ways
+	return reasons
 }
 
 // Tend starts the store's background work, each part by run; swept gets the duration of each sweep.

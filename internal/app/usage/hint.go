@@ -21,12 +21,25 @@ func otherNames() map[string]string {
 	}
 }
 
+// Removed maps settings of earlier versions to what to do instead.
+func Removed() map[string]string {
+	return map[string]string{
+		"handshake-timeout":     "delete it; TLS and authentication have 10 seconds",
+		"metrics-password-file": "use metrics-token-file, with the password alone; any user name has it",
+		"prefilter":             "delete it; it is always on",
+		"repl-interval":         "delete it; the time between rounds of changes adapts itself",
+	}
+}
+
 // Hint suggests the name that was meant, written by show (nil for as is), or returns otherwise.
 func Hint(name string, names []string, show func(name string) string, otherwise string) string {
 	if show == nil {
 		show = func(name string) string { return name }
 	}
 	name = strings.ToLower(strings.ReplaceAll(name, "_", "-"))
+	if instead := Removed()[name]; instead != "" {
+		return "it was removed: " + instead
+	}
 	if meant := otherNames()[name]; slices.Contains(names, meant) {
 		return "use " + show(meant)
 	}

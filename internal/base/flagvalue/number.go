@@ -57,7 +57,7 @@ type duration struct {
 }
 
 // DurationVar defines a flag for a duration: seconds, possibly with a fraction, or numbers with units. A
-// bound of math.MaxInt64 is none.
+// maximum of math.MaxInt64 bounds nothing.
 func DurationVar(fs *pflag.FlagSet, p *time.Duration, name string, initial, least, most time.Duration, usage string) {
 	defineDuration(fs, &duration{to: p, least: least, most: most}, name, initial, usage)
 }

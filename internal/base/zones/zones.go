@@ -11,7 +11,7 @@ import (
 	_ "time/tzdata" // the embedded zones, about 450 KB
 )
 
-// embeddedVersion is that of Go's time/tzdata, which has none to read.
+// embeddedVersion is the version of Go's time/tzdata, which has none to read.
 const embeddedVersion = "2025c"
 
 const unknown = "unknown"
@@ -56,7 +56,7 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// version returns that of a directory, from tzdata.zi's first line, or +VERSION of BSD and macOS.
+// version returns the version of a directory, from tzdata.zi's first line, or +VERSION of BSD and macOS.
 func version(directory string) string {
 	if line, found := strings.CutPrefix(firstLine(filepath.Join(directory, "tzdata.zi")), "# version "); found {
 		return word(line)

@@ -111,10 +111,10 @@ func (l *Listener) add(lines []byte) (behind, gone bool) {
 }
 
 // Take appends whole lines of about most bytes to b, and reports whether more remain.
-func (l *Listener) Take(b []byte, most int) (_ []byte, more bool) {
+func (l *Listener) Take(b []byte, maxBytes int) (_ []byte, more bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for left, whole := most, false; !whole && l.lines.Len() > 0; {
+	for left, whole := maxBytes, false; !whole && l.lines.Len() > 0; {
 		front := l.lines.Front()
 		if len(front) > left {
 			if end := bytes.IndexByte(front[left:], '\n'); end >= 0 {

@@ -51,8 +51,8 @@ func TestGroup(t *testing.T) {
 // TestTakePieces: Take returns whole lines of about the wanted size.
 func TestTakePieces(t *testing.T) {
 	for _, tt := range []struct {
-		most   int
-		pieces string // separated by /
+		maxBytes int
+		pieces   string // separated by /
 	}{
 		{0, "ab\n/c\n/def\n"}, {1, "ab\n/c\n/def\n"}, {2, "ab\n/c\ndef\n"}, {3, "ab\nc\n/def\n"}, {4, "ab\nc\n/def\n"},
 		{5, "ab\nc\ndef\n"}, {8, "ab\nc\ndef\n"}, {9, "ab\nc\ndef\n"},
@@ -65,14 +65,14 @@ func TestTakePieces(t *testing.T) {
 		var pieces []string
 		for more := true; more; {
 			var piece []byte
-			piece, more = m.Take(nil, tt.most)
+			piece, more = m.Take(nil, tt.maxBytes)
 			pieces = append(pieces, string(piece))
 			if more != (m.lines.Len() > 0) || more != (m.lines.Held() > 0) {
-				t.Errorf("%d bytes: more %t, but %d bytes are left", tt.most, more, m.lines.Len())
+				t.Errorf("%d bytes: more %t, but %d bytes are left", tt.maxBytes, more, m.lines.Len())
 			}
 		}
 		if got := strings.Join(pieces, "/"); got != tt.pieces || *woken != 1 {
-			t.Errorf("%d bytes: took %q, want %q; woken %d times", tt.most, got, tt.pieces, *woken)
+			t.Errorf("%d bytes: took %q, want %q; woken %d times", tt.maxBytes, got, tt.pieces, *woken)
 		}
 	}
 	g := Group{Held: MonitorLines}

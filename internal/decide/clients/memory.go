@@ -151,21 +151,21 @@ func (r *Register) MaxMemory() int64 { return r.memory.max.Load() }
 func (r *Register) SetMaxMemory(bytes int64) {
 	r.memory.max.Store(bytes)
 	r.memory.passAbove.Store(bytes)
-	r.fit()
+	r.closeLargest()
 }
 
 func (r *Register) count(bytes int) {
 	held := r.memory.held.Add(int64(bytes))
 	if bytes > 0 {
-		r.fit()
-	} else if most := r.memory.max.Load(); held <= most && r.memory.passAbove.Load() != most {
-		r.memory.passAbove.Store(most)
+		r.closeLargest()
+	} else if maxBytes := r.memory.max.Load(); held <= maxBytes && r.memory.passAbove.Load() != maxBytes {
+		r.memory.passAbove.Store(maxBytes)
 	}
 }
 
-// fit closes the largest clients until the rest fits. It waits for a pass under way: clients that keep
-// growing could otherwise outrun it.
-func (r *Register) fit() {
+// closeLargest closes the largest clients until the rest fits. It waits for a pass under way: clients that
+// keep growing could otherwise outrun it.
+func (r *Register) closeLargest() {
 	for r.exceeded() {
 		r.memory.passing.Lock()
 		if r.exceeded() {
@@ -176,8 +176,8 @@ func (r *Register) fit() {
 }
 
 func (r *Register) exceeded() bool {
-	most := r.memory.max.Load()
-	return most > 0 && r.Memory() > max(most, r.memory.passAbove.Load())
+	maxBytes := r.memory.max.Load()
+	return maxBytes > 0 && r.Memory() > max(maxBytes, r.memory.passAbove.Load())
 }
 
 // evictShare is the part of the limit freed by a pass, whose time is proportional to the number of clients.
@@ -185,8 +185,8 @@ const evictShare = 16
 
 // evict closes no more than the excess found at its start: clients that grow meanwhile are left to the next
 // pass, else smaller ones might be closed.
-func (r *Register) evict(most int64) {
-	excess := r.Memory() - (most - most/evictShare)
+func (r *Register) evict(maxBytes int64) {
+	excess := r.Memory() - (maxBytes - maxBytes/evictShare)
 	for _, w := range r.evictable() {
 		if excess <= 0 {
 			break
@@ -203,8 +203,8 @@ func (r *Register) evict(most int64) {
 			r.OnEvict(victim, bytes)
 		}
 	}
-	if left := r.Memory(); excess > 0 && left > most {
-		r.memory.passAbove.Store(left + most/evictShare)
+	if left := r.Memory(); excess > 0 && left > maxBytes {
+		r.memory.passAbove.Store(left + maxBytes/evictShare)
 	}
 }
 

@@ -23,11 +23,11 @@ type shared struct {
 	pattern string
 }
 
-// how is the way in which an entry was found.
-type how uint8
+// matchKind is by what an entry was found.
+type matchKind uint8
 
 const (
-	byValue how = iota
+	byValue matchKind = iota
 	byWildcard
 	byKey
 )
@@ -36,14 +36,14 @@ const (
 func Find[E Entry](d *Domain, entries []E) (m Match) {
 	level := &d.Top
 	for i, e := range entries {
-		found, how := level.find(e.GetKey(), e.GetValue())
+		found, kind := level.find(e.GetKey(), e.GetValue())
 		if found == nil {
 			return Match{}
 		}
-		if how == byWildcard && found.Shared {
+		if kind == byWildcard && found.Shared {
 			m.shared = append(m.shared, shared{i, found.wildcard(e.GetKey())})
 		}
-		m.dynamic = m.dynamic || found.ValueToMetric && (how == byKey || how == byWildcard && !found.Shared)
+		m.dynamic = m.dynamic || found.ValueToMetric && (kind == byKey || kind == byWildcard && !found.Shared)
 		m.Descriptor, level = found, &found.Below
 	}
 	if m.Descriptor == nil || m.Rate == nil {
@@ -54,7 +54,7 @@ func Find[E Entry](d *Domain, entries []E) (m Match) {
 }
 
 // find returns the descriptor for a key and a value, or nil.
-func (l *Level) find(key, value string) (*Descriptor, how) {
+func (l *Level) find(key, value string) (*Descriptor, matchKind) {
 	if len(l.All) == 0 {
 		return nil, byKey
 	}
@@ -95,13 +95,13 @@ func Metric[E Entry](d *Domain, m *Match, entries []E) string {
 	var path strings.Builder
 	level := &d.Top
 	for i, e := range entries {
-		found, how := level.find(e.GetKey(), e.GetValue())
+		found, kind := level.find(e.GetKey(), e.GetValue())
 		value := m.Value(i, e.GetValue())
 		switch {
 		case m.Detailed:
-		case how == byWildcard && !found.Shared && !found.ValueToMetric:
+		case kind == byWildcard && !found.Shared && !found.ValueToMetric:
 			value = found.wildcard(e.GetKey())
-		case how == byKey && !found.ValueToMetric:
+		case kind == byKey && !found.ValueToMetric:
 			value = ""
 		}
 		if i > 0 {

@@ -66,9 +66,9 @@ func TestCellsAreFoundAtOnce(t *testing.T) {
 // TestLeadingHasNoGaps: equal leading bits have one number, and the next ones the next.
 func TestLeadingHasNoGaps(t *testing.T) {
 	want := 0
-	check := func(least, most int64) {
-		if a, b := leading(least), leading(most); a != want || b != want {
-			t.Errorf("%d to %d ns: got %d and %d, want %d", least, most, a, b, want)
+	check := func(lowNs, highNs int64) {
+		if a, b := leading(lowNs), leading(highNs); a != want || b != want {
+			t.Errorf("%d to %d ns: got %d and %d, want %d", lowNs, highNs, a, b, want)
 		}
 		want++
 	}

@@ -50,7 +50,7 @@ type Definition struct {
 	Near      float64 // share of a rule's capacity, above 0 and at most 1
 }
 
-// Definitions are a file's.
+// Definitions are the limits and plans of a file.
 type Definitions struct {
 	Limits map[string]Definition
 	Plans  map[string][]Rule

@@ -59,7 +59,7 @@ type Registry struct {
 	overrides  map[string]map[string]*KeyOverride // by commands, by limit and key
 	whole      bool                               // the file had a final newline
 	unsure     bool                               // about the directory's contents, after a failed write
-	unsureKeys bool                               // likewise, of overrides
+	unsureKeys bool                               // about the file of overrides, after a failed write
 	closed     bool
 	told       told // to replicas
 }

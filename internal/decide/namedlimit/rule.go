@@ -14,7 +14,7 @@ import (
 	"cellserver/internal/limiter/window"
 )
 
-// Algorithm is that of a rule.
+// Algorithm decides the requests of a rule.
 type Algorithm uint8
 
 const (

@@ -16,7 +16,7 @@ type ErrorReplies struct {
 	byCode map[string]*int64
 	total  int64
 	ever   uint64 // since the start, despite resets
-	// unknown counts those about commands that exist nowhere.
+	// unknown counts error replies about commands that exist nowhere.
 	unknown int64
 	last    lastError
 }

@@ -30,7 +30,7 @@ type Records struct {
 	tallies        []*Tally
 	turn           atomic.Uint32  // next Local's tally
 	failed         []atomic.Int64 // by catalog.Command.ID
-	rejected       []atomic.Int64 // likewise
+	rejected       []atomic.Int64 // by ID, too
 	scripts        [scriptOutcomes]atomic.Uint64
 	protocolErrors atomic.Uint64
 	linesLeftOut   atomic.Uint64
@@ -114,8 +114,8 @@ func (r *Records) Commands() []CommandStats {
 	return shown
 }
 
-// Refused returns the calls of commands that are not available, most first. Those of unknown commands, whose
-// names clients choose, are a sum without a Command.
+// Refused returns the calls of commands that are not available, most first. Calls of unknown commands,
+// whose names clients choose, are a sum without a Command.
 func (r *Records) Refused() (all []CommandStats) {
 	for _, c := range r.catalog.Commands() {
 		if n := r.rejected[c.ID].Load(); n > 0 && c.Refusal != "" {

@@ -12,7 +12,7 @@ import (
 
 // Slowness holds the thresholds of SLOWLOG and LATENCY.
 type Slowness struct {
-	leastNs       atomic.Int64 // the lower of both
+	minNs         atomic.Int64 // the lower of both
 	slowlogFromUs atomic.Int64 // negative for never
 	latencyFromMs atomic.Int64 // 0 for never
 }
@@ -34,21 +34,21 @@ func (l *Slowness) SetLatency(ms int64) {
 }
 
 func (l *Slowness) update() {
-	least := int64(math.MaxInt64)
+	minNs := int64(math.MaxInt64)
 	if us := l.slowlogFromUs.Load(); us >= 0 && us <= math.MaxInt64/1000 {
-		least = us * 1000
+		minNs = us * 1000
 	}
 	if ms := l.latencyFromMs.Load(); ms > 0 && ms <= math.MaxInt64/1_000_000 {
-		least = min(least, ms*1_000_000)
+		minNs = min(minNs, ms*1_000_000)
 	}
-	l.leastNs.Store(least)
+	l.minNs.Store(minNs)
 }
 
 // Any reports whether any threshold is set.
-func (l *Slowness) Any() bool { return l.leastNs.Load() < math.MaxInt64 }
+func (l *Slowness) Any() bool { return l.minNs.Load() < math.MaxInt64 }
 
 // IsSlow reports whether a duration is recorded.
-func (l *Slowness) IsSlow(ns int64) bool { return ns >= l.leastNs.Load() }
+func (l *Slowness) IsSlow(ns int64) bool { return ns >= l.minNs.Load() }
 
 // Caller identifies a call's client.
 type Caller interface {

@@ -12,7 +12,7 @@ import (
 // TestSlowness: the lower threshold decides.
 func TestSlowness(t *testing.T) {
 	const never = math.MaxInt64
-	for _, tt := range []struct{ slowlogUs, latencyMs, leastNs int64 }{
+	for _, tt := range []struct{ slowlogUs, latencyMs, minNs int64 }{
 		{-1, 0, never},
 		{0, 0, 0},
 		{1, 0, 1000},
@@ -29,11 +29,11 @@ func TestSlowness(t *testing.T) {
 		var s Slowness
 		s.SetSlowlog(tt.slowlogUs)
 		s.SetLatency(tt.latencyMs)
-		if s.Slowlog() != tt.slowlogUs || s.Latency() != tt.latencyMs || s.Any() != (tt.leastNs < never) {
+		if s.Slowlog() != tt.slowlogUs || s.Latency() != tt.latencyMs || s.Any() != (tt.minNs < never) {
 			t.Errorf("%+v: %d us, %d ms, any %t", tt, s.Slowlog(), s.Latency(), s.Any())
 		}
-		if !s.IsSlow(tt.leastNs) || s.IsSlow(tt.leastNs-1) {
-			t.Errorf("%+v: slow at the threshold %t, below %t", tt, s.IsSlow(tt.leastNs), s.IsSlow(tt.leastNs-1))
+		if !s.IsSlow(tt.minNs) || s.IsSlow(tt.minNs-1) {
+			t.Errorf("%+v: slow at the threshold %t, below %t", tt, s.IsSlow(tt.minNs), s.IsSlow(tt.minNs-1))
 		}
 	}
 }

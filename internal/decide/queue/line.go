@@ -25,7 +25,7 @@ type line struct {
 	key        store.Key
 	waiters    []*Waiter // in order of arrival, including some leavers
 	gone       int       // number of leavers
-	came       uint64    // number of arrivals
+	arrivals   uint64    // number of arrivals
 	liveNs     int64     // charges of those still waiting
 	answeredNs int64     // charges of those answered; sums are modulo 2^64
 	timer      *time.Timer
@@ -57,11 +57,11 @@ func (l *line) empty() bool { return len(l.waiters) == 0 }
 
 // refuses limits a request that could only be answered by overtaking waiters with a smaller funnel.
 func (l *line) refuses(o *limiter.Operation, tatNs, nowNs int64) bool {
-	leastNs, _ := l.tolerances.from(l.waiters[0].place)
-	if leastNs >= int64(o.Funnel.ToleranceNs()) || o.Quantity > o.Funnel.Capacity() {
+	minNs, _ := l.tolerances.from(l.waiters[0].place)
+	if minNs >= int64(o.Funnel.ToleranceNs()) || o.Quantity > o.Funnel.Capacity() {
 		return false // the store decides
 	}
-	waitNs := tatNs - leastNs - nowNs
+	waitNs := tatNs - minNs - nowNs
 	if waitNs <= o.TTLNs {
 		return false
 	}
@@ -72,9 +72,9 @@ func (l *line) refuses(o *limiter.Operation, tatNs, nowNs int64) bool {
 
 // addLocked adds a charged waiter.
 func (l *line) addLocked(nowNs int64, o *limiter.Operation, waker Waker) *Waiter {
-	l.came++
+	l.arrivals++
 	w := &Waiter{
-		line: l, waker: waker, limit: o.Funnel, unit: o.Unit, quantity: o.Quantity, debitNs: int64(o.DebitNs), place: l.came,
+		line: l, waker: waker, limit: o.Funnel, unit: o.Unit, quantity: o.Quantity, debitNs: int64(o.DebitNs), place: l.arrivals,
 		turnNs: nowNs + o.WaitNs - l.liveNs - l.answeredNs,
 	}
 	l.waiters = append(l.waiters, w)

@@ -2,7 +2,7 @@ package queue
 
 // minima finds the least value at or after a place, in amortized constant time.
 type minima struct {
-	least []value // ascending by place and value: a value before a lower one is never the least
+	values []value // ascending by place and value: a value before a lower one is never the least
 }
 
 type value struct {
@@ -12,31 +12,31 @@ type value struct {
 
 // put adds a value at a place not before the last one.
 func (m *minima) put(place uint64, ns int64) {
-	n := len(m.least)
-	for n > 0 && !before(m.least[n-1].ns, ns) {
+	n := len(m.values)
+	for n > 0 && !before(m.values[n-1].ns, ns) {
 		n--
 	}
-	m.least = m.least[:n]
-	if n == 0 || m.least[n-1].place != place {
-		m.least = append(m.least, value{place, ns})
+	m.values = m.values[:n]
+	if n == 0 || m.values[n-1].place != place {
+		m.values = append(m.values, value{place, ns})
 	}
 }
 
 // from returns the least value at or after a place, not before the last call's, and false if there is none.
 func (m *minima) from(place uint64) (ns int64, ok bool) {
-	for len(m.least) > 0 && m.least[0].place < place {
-		m.least = m.least[1:]
+	for len(m.values) > 0 && m.values[0].place < place {
+		m.values = m.values[1:]
 	}
-	if len(m.least) == 0 {
+	if len(m.values) == 0 {
 		return 0, false
 	}
-	return m.least[0].ns, true
+	return m.values[0].ns, true
 }
 
 // compact drops values that are the least for none of the waiters, given in order of places.
 func (m *minima) compact(waiters []*Waiter) {
-	kept := m.least[:0]
-	for _, v := range m.least {
+	kept := m.values[:0]
+	for _, v := range m.values {
 		if len(waiters) > 0 && waiters[0].place <= v.place {
 			kept = append(kept, v)
 		}
@@ -44,7 +44,7 @@ func (m *minima) compact(waiters []*Waiter) {
 			waiters = waiters[1:]
 		}
 	}
-	m.least = kept
+	m.values = kept
 }
 
 // before compares times modulo 2^64.

@@ -141,12 +141,12 @@ func (q *Queue) each(end bool, do func(l *line, nowNs int64) (tatNs int64, due [
 
 // do runs locked under the lock and wakes the returned waiters.
 func (p *part) do(locked func() (due []Waker)) {
-	for _, waker := range p.under(locked) {
+	for _, waker := range p.whileLocked(locked) {
 		waker.Wake()
 	}
 }
 
-func (p *part) under(locked func() (due []Waker)) (due []Waker) {
+func (p *part) whileLocked(locked func() (due []Waker)) (due []Waker) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return locked()

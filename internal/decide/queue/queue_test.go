@@ -208,8 +208,8 @@ func TestLeaversAreDropped(t *testing.T) {
 				w.Leave(Cancelled)
 			}
 		}
-		if l := first.line; len(l.waiters) > 2 || len(l.tolerances.least) > 2 || len(l.looks.least) > 2 {
-			t.Errorf("it keeps %d waiters, %d tolerances and %d looks", len(l.waiters), len(l.tolerances.least), len(l.looks.least))
+		if l := first.line; len(l.waiters) > 2 || len(l.tolerances.values) > 2 || len(l.looks.values) > 2 {
+			t.Errorf("it keeps %d waiters, %d tolerances and %d looks", len(l.waiters), len(l.tolerances.values), len(l.looks.values))
 		}
 		r.End()
 	})
@@ -274,8 +274,8 @@ func TestManyAtOnce(t *testing.T) {
 		beganNs := now()
 		wg.Wait()
 		for i, k := range keys {
-			if most := 1 + (now()-beganNs)/int64(l.IntervalNs()); allowed[i] > most {
-				t.Errorf("%d allowed, want at most %d", allowed[i], most)
+			if maxAllowed := 1 + (now()-beganNs)/int64(l.IntervalNs()); allowed[i] > maxAllowed {
+				t.Errorf("%d allowed, want at most %d", allowed[i], maxAllowed)
 			}
 			if leftNs := r.funnels.emptyNs(k) - now(); leftNs > int64(l.ToleranceNs()) {
 				t.Errorf("nobody waits, and the funnel is empty in %s", time.Duration(leftNs))

@@ -20,7 +20,7 @@ type Sketch struct {
 	capacity int
 	seed     maphash.Seed // secret, against constructed collisions
 	byHash   map[uint64]*counter
-	least    []*counter // min-heap by count
+	heap     []*counter // min-heap by count
 	spare    []counter  // unused ones
 	slot     int        // of the current epoch in each counter's recent counts
 }
@@ -52,7 +52,7 @@ func NewSketch(capacity, keyBytes int) *Sketch {
 		capacity: capacity,
 		seed:     maphash.MakeSeed(),
 		byHash:   make(map[uint64]*counter, capacity),
-		least:    make([]*counter, 0, capacity),
+		heap:     make([]*counter, 0, capacity),
 		spare:    make([]counter, capacity),
 	}
 	names := make([]byte, capacity*keyBytes)
@@ -82,16 +82,16 @@ func (s *Sketch) addBy(key []byte, n float64, terms limiter.Terms) {
 
 // takeOver returns the counter for a new key: an unused one, or the lowest.
 func (s *Sketch) takeOver() *counter {
-	if n := len(s.least); n < s.capacity {
+	if n := len(s.heap); n < s.capacity {
 		c := &s.spare[n]
 		c.index = n
-		s.least = append(s.least, c)
+		s.heap = append(s.heap, c)
 		for c.index > 0 { // to the front: it has counted nothing
-			s.swap(c, s.least[(c.index-1)/2])
+			s.swap(c, s.heap[(c.index-1)/2])
 		}
 		return c
 	}
-	c := s.least[0]
+	c := s.heap[0]
 	delete(s.byHash, c.hash)
 	c.overcount = c.count
 	clear(c.recent[:])
@@ -101,7 +101,7 @@ func (s *Sketch) takeOver() *counter {
 
 // Scale multiplies all counts, which keep their order.
 func (s *Sketch) Scale(by float64) {
-	for _, c := range s.least {
+	for _, c := range s.heap {
 		c.count *= by
 		c.overcount *= by
 	}
@@ -112,15 +112,15 @@ const recentEpochs = 10
 
 // advance begins a new epoch.
 func (s *Sketch) advance(epochs int64) {
-	most := min(epochs, recentEpochs+1)
-	for range most {
+	begun := min(epochs, recentEpochs+1)
+	for range begun {
 		s.slot = (s.slot + 1) % (recentEpochs + 1)
-		for _, c := range s.least {
+		for _, c := range s.heap {
 			c.recent[s.slot] = 0
 		}
 	}
-	for _, c := range s.least {
-		c.epochs = min(c.epochs+int(most), recentEpochs+1)
+	for _, c := range s.heap {
+		c.epochs = min(c.epochs+int(begun), recentEpochs+1)
 	}
 }
 
@@ -136,8 +136,8 @@ func (s *Sketch) recently(c *counter) (sum float64) {
 
 // Top returns up to n keys by descending count, then by key.
 func (s *Sketch) Top(n int) []Hitter {
-	all := make([]Hitter, len(s.least))
-	for i, c := range s.least {
+	all := make([]Hitter, len(s.heap))
+	for i, c := range s.heap {
 		all[i] = Hitter{string(c.key), c.count, c.overcount, c.terms, s.recently(c), c.epochs > recentEpochs}
 	}
 	slices.SortFunc(all, func(a, b Hitter) int {
@@ -151,20 +151,20 @@ func (s *Sketch) Top(n int) []Hitter {
 func (s *Sketch) down(c *counter) {
 	for {
 		child := 2*c.index + 1
-		if child >= len(s.least) {
+		if child >= len(s.heap) {
 			return
 		}
-		if right := child + 1; right < len(s.least) && s.least[right].count < s.least[child].count {
+		if right := child + 1; right < len(s.heap) && s.heap[right].count < s.heap[child].count {
 			child = right
 		}
-		if c.count <= s.least[child].count {
+		if c.count <= s.heap[child].count {
 			return
 		}
-		s.swap(c, s.least[child])
+		s.swap(c, s.heap[child])
 	}
 }
 
 func (s *Sketch) swap(a, b *counter) {
 	a.index, b.index = b.index, a.index
-	s.least[a.index], s.least[b.index] = a, b
+	s.heap[a.index], s.heap[b.index] = a, b
 }

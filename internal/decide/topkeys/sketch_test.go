@@ -83,11 +83,11 @@ func FuzzSketch(f *testing.F) {
 				continue
 			}
 			s.Add(stream[i:i+1], float64(c))
-			if len(s.byHash) != len(s.least) || len(s.least) > 4 {
-				t.Fatalf("%d keys for %d counters", len(s.byHash), len(s.least))
+			if len(s.byHash) != len(s.heap) || len(s.heap) > 4 {
+				t.Fatalf("%d keys for %d counters", len(s.byHash), len(s.heap))
 			}
-			for at, c := range s.least {
-				if c.index != at || s.byHash[c.hash] != c || at > 0 && s.least[(at-1)/2].count > c.count {
+			for at, c := range s.heap {
+				if c.index != at || s.byHash[c.hash] != c || at > 0 && s.heap[(at-1)/2].count > c.count {
 					t.Fatalf("counter %d is not in its place", at)
 				}
 			}

@@ -215,13 +215,13 @@ func (t *Tracker) Top(ranking Ranking, nowNs int64, n int) []Entry {
 	return certain[:min(n, len(certain))]
 }
 
-// leastCallsPerSecond is the least rate shown as more than 0.00.
-const leastCallsPerSecond = 0.005
+// minCallsPerSecond is the lowest rate shown as more than 0.00.
+const minCallsPerSecond = 0.005
 
 // certain reports whether the error is at most a quarter of the rate. A key that has just taken over a
 // counter has almost only error; with a laxer bound, chance would pick some of a million keys.
 func (e *Entry) certain() bool {
-	return e.CallsPerSecond >= 4*e.Error && e.CallsPerSecond >= leastCallsPerSecond
+	return e.CallsPerSecond >= 4*e.Error && e.CallsPerSecond >= minCallsPerSecond
 }
 
 // estimates returns up to n keys of a ranking by count.

@@ -242,8 +242,8 @@ func TestSamplingFollowsLoad(t *testing.T) {
 				tracker.Note(s, t0+int64(second)*sec+int64(i)*1000, 1, func(int) Request { return Request{Name: []byte("a")} })
 			}
 		}
-		if most := 16 * manySamples; picked > most {
-			t.Errorf("second %d: %d of a million requests picked, want at most %d", second, picked, most)
+		if maxPicked := 16 * manySamples; picked > maxPicked {
+			t.Errorf("second %d: %d of a million requests picked, want at most %d", second, picked, maxPicked)
 		}
 		picked = 0
 	}
@@ -367,7 +367,7 @@ func TestHostileKeys(t *testing.T) {
 		call(tracker, s, t0, 0, fmt.Sprint(i, long[:300]), true)
 	}
 	for k, sketch := range tracker.sketches {
-		if len(sketch.byHash) > Counters || len(sketch.least) > Counters {
+		if len(sketch.byHash) > Counters || len(sketch.heap) > Counters {
 			t.Errorf("%s: %d keys", Ranking(k), len(sketch.byHash))
 		}
 	}
@@ -376,10 +376,10 @@ func TestHostileKeys(t *testing.T) {
 // TestTerms: a key has the terms of its last counted request, not of its counter's former key.
 func TestTerms(t *testing.T) {
 	tracker, s := newTracker(), &Sampler{}
-	note := func(name string, most int64, limited bool) {
+	note := func(name string, limit int64, limited bool) {
 		if !s.Skip(1) {
 			tracker.Note(s, t0, 1, func(int) Request {
-				return Request{Name: []byte(name), Limited: limited, Terms: limiter.Terms{Kind: limiter.FixedWindow, Numbers: limiter.Numbers{most}}}
+				return Request{Name: []byte(name), Limited: limited, Terms: limiter.Terms{Kind: limiter.FixedWindow, Numbers: limiter.Numbers{limit}}}
 			})
 		}
 	}

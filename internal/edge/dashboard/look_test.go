@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"cellserver/internal/decide/topkeys"
-
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/decide/topkeys"
 	"cellserver/internal/funnel"

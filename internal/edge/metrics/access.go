@@ -11,54 +11,45 @@ import (
 	"cellserver/internal/base/often"
 )
 
-// Access admits requests with one of its secrets, or everyone if none is set. It is safe for concurrent use.
+// Access admits requests with its token, or everyone if none is set. It is safe for concurrent use.
 type Access struct {
 	Log *slog.Logger
 	Now func() int64 // monotonic nanoseconds
 
-	secrets  atomic.Pointer[secrets]
+	// token is hashed, so that comparing takes the same time for any content and length; nil for none.
+	token    atomic.Pointer[[sha256.Size]byte]
 	failures often.Counter
 }
 
-// secrets are hashed, so that comparing takes the same time for any content and length.
-type secrets struct {
-	token, userPassword       [sha256.Size]byte
-	hasToken, hasUserPassword bool
+// Set replaces the token, which clients send as a bearer token, or as any user's password for basic
+// authentication, as browsers do. An empty one admits everybody.
+func (a *Access) Set(token string) {
+	if token == "" {
+		a.token.Store(nil)
+		return
+	}
+	hash := sha256.Sum256([]byte(token))
+	a.token.Store(&hash)
 }
 
-// Set replaces the secrets: a bearer token, and "user:password" for basic authentication. An empty one admits
-// nobody.
-func (a *Access) Set(token, userPassword string) {
-	a.secrets.Store(&secrets{
-		token: sha256.Sum256([]byte(token)), hasToken: token != "",
-		userPassword: sha256.Sum256([]byte(userPassword)), hasUserPassword: userPassword != "",
-	})
-}
-
-// IsOpen reports whether no secret is required.
-func (a *Access) IsOpen() bool {
-	s := a.secrets.Load()
-	return s == nil || !s.hasToken && !s.hasUserPassword
-}
+// IsOpen reports whether no token is required.
+func (a *Access) IsOpen() bool { return a.token.Load() == nil }
 
 func (a *Access) allows(r *http.Request) bool {
-	if a.IsOpen() {
+	want := a.token.Load()
+	if want == nil {
 		return true
 	}
-	s := a.secrets.Load()
-	if user, password, ok := r.BasicAuth(); ok {
-		return s.hasUserPassword && matches(user+":"+password, &s.userPassword)
+	_, given, ok := r.BasicAuth()
+	if !ok {
+		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+		given, ok = strings.TrimSpace(token), strings.EqualFold(scheme, "Bearer")
 	}
-	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	return s.hasToken && strings.EqualFold(scheme, "Bearer") && matches(strings.TrimSpace(token), &s.token)
-}
-
-func matches(given string, want *[sha256.Size]byte) bool {
 	hash := sha256.Sum256([]byte(given))
-	return subtle.ConstantTimeCompare(hash[:], want[:]) == 1
+	return ok && subtle.ConstantTimeCompare(hash[:], want[:]) == 1
 }
 
-// guard answers 401 to requests without a valid secret.
+// guard answers 401 to requests without the token.
 func (a *Access) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if a.allows(r) {
@@ -66,16 +57,11 @@ func (a *Access) guard(next http.Handler) http.Handler {
 			return
 		}
 		if count := a.failures.Due(a.Now()); count > 0 {
-			a.Log.Warn("request to the metrics address with a missing or wrong secret", "client", r.RemoteAddr, "count", count,
-				"hint", "see --metrics-token-file and --metrics-password-file")
+			a.Log.Warn("request to the metrics address with a missing or wrong token", "client", r.RemoteAddr, "count", count,
+				"hint", "see --metrics-token-file")
 		}
-		s := a.secrets.Load()
-		if s.hasToken {
-			w.Header().Add("WWW-Authenticate", `Bearer realm="cellserver"`)
-		}
-		if s.hasUserPassword {
-			w.Header().Add("WWW-Authenticate", `Basic realm="cellserver", charset="UTF-8"`)
-		}
-		http.Error(w, "a secret is required", http.StatusUnauthorized)
+		w.Header().Add("WWW-Authenticate", `Bearer realm="cellserver"`)
+		w.Header().Add("WWW-Authenticate", `Basic realm="cellserver", charset="UTF-8"`)
+		http.Error(w, "a token is required", http.StatusUnauthorized)
 	})
 }

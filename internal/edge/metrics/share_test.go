@@ -61,13 +61,13 @@ func (s watchedStore) UpdateStats(st *store.Stats) {
 	s.Store.UpdateStats(st)
 }
 
-// TestStrangersComputeNothing: a scrape or page without the secret collects no figures.
+// TestStrangersComputeNothing: a scrape or page without the token collects no figures.
 func TestStrangersComputeNothing(t *testing.T) {
 	var asked, pages atomic.Int64
 	h := newHarness(func(c *Config) {
 		c.Store = watchedStore{c.Store, &asked}
 		c.Page = http.HandlerFunc(func(http.ResponseWriter, *http.Request) { pages.Add(1) })
-		c.Access.Set("secret", "")
+		c.Access.Set("secret")
 	})
 	before := asked.Load()
 	ask := func(path, token string) int {
@@ -90,6 +90,6 @@ func TestStrangersComputeNothing(t *testing.T) {
 		t.Errorf("strangers had figures collected %d times, and %d pages made", asked.Load()-before, pages.Load())
 	}
 	if code := ask("/metrics", "secret"); code != http.StatusOK || asked.Load() == before {
-		t.Errorf("with the secret: %d, %d", code, asked.Load())
+		t.Errorf("with the token: %d, %d", code, asked.Load())
 	}
 }

@@ -67,7 +67,7 @@ func (s Shares) sum() int64 {
 	return s.Clients + s.Scripts + s.Base + s.Collector + s.Tables + s.Values
 }
 
-// Check refuses a maximum that is too small, or leaves too little beside clients. 0 is none.
+// Check refuses a maximum that is too small, or leaves too little beside clients. 0 is no maximum.
 func (s State) Check() error {
 	switch {
 	case s.MaxBytes == 0:
@@ -151,7 +151,7 @@ func (b *Bound) Maximum() store.Maximum {
 	return store.Maximum{Bytes: st.MaxBytes, Policy: st.Policy, ScriptBytes: st.Shares.Scripts}
 }
 
-// OnClients calls limit with the clients' common limit, now and after each change; 0 is none.
+// OnClients calls limit with the clients' common limit, now and after each change; 0 for no limit.
 func (b *Bound) OnClients(limit func(bytes int64)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -159,7 +159,7 @@ func (b *Bound) OnClients(limit func(bytes int64)) {
 	limit(b.clientBytesLocked())
 }
 
-// ClientBytes returns the clients' common limit; 0 is none.
+// ClientBytes returns the clients' common limit; 0 for no limit.
 func (b *Bound) ClientBytes() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()

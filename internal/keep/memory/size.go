@@ -9,8 +9,8 @@ import (
 // ErrSize has Redis's words.
 var ErrSize = errors.New("argument must be a memory value")
 
-// Parse reads a size as Redis does: bytes, or with a unit in any case: 1k is 1000 bytes, 1kb 1024; likewise m
-// and g.
+// Parse reads a size as Redis does: bytes, or with a unit in any case: 1k is 1000 bytes, 1kb 1024, and so
+// with m and g.
 func Parse(text string) (bytes int64, err error) {
 	digits := len(text) - len(strings.TrimLeft(text, "0123456789"))
 	n, err := strconv.ParseInt(text[:digits], 10, 64)
@@ -89,7 +89,7 @@ func (p *Part) SetAbove0(text string) error {
 	return err
 }
 
-// Of returns the part of a maximum in bytes; 0 is none.
+// Of returns the part of a maximum in bytes; 0 for no limit.
 func (p *Part) Of(maxBytes int64) int64 {
 	if p.percent == 0 {
 		return p.bytes

@@ -174,8 +174,6 @@ func (n *Node) Round() (pause time.Duration) {
 // pauseLocked adapts the interval: longer without changes, and where a round takes long.
 func (n *Node) pauseLocked(took time.Duration, changed bool) time.Duration {
 	switch {
-	case n.settings.Interval > 0:
-		return n.settings.Interval
 	case n.feed == nil:
 		return time.Second
 	case changed:

@@ -45,7 +45,6 @@ type Settings struct {
 	MinReplicas int           // to accept changes
 	MaxLag      time.Duration // of a replica that counts
 	Backlog     int64         // bytes
-	Interval    time.Duration // between rounds; 0 adapts it
 }
 
 // Config configures a Node.

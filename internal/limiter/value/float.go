@@ -10,8 +10,8 @@ import (
 const (
 	mantissaBits  = 64
 	mostExponent  = 16384  // of 2, with a mantissa below 1
-	leastExponent = -16445 // likewise; smaller numbers are 0
-	mostPower     = 4933   // of 10, likewise
+	leastExponent = -16445 // of 2; smaller numbers are 0
+	mostPower     = 4933   // of 10, with a mantissa below 1
 	leastPower    = -4950
 	// leastDigits begin half of the smallest number, which rounds to 0.
 	leastDigits   = "1822599765941237301264202966809709908199"

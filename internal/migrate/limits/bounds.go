@@ -6,7 +6,7 @@ import (
 	"cellserver/internal/decide/namedlimit"
 )
 
-// maxPatternBytes is that of a file of limits.
+// maxPatternBytes bounds a pattern of a file of limits.
 const maxPatternBytes = 1024
 
 // checkBounds refuses what a file of limits has no room for. Its overrides of exact keys are at most as many

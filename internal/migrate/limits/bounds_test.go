@@ -41,20 +41,20 @@ func TestBounds(t *testing.T) {
 	t.Parallel()
 	const limit = "rate_limit: {unit: day, requests_per_unit: %[1]d}}\n"
 	for _, tt := range []struct {
-		most         int
+		bound        int
 		format, want string
 	}{
-		{most: namedlimit.MaxNames, format: "- {key: a%[1]d, rate_limit: {unit: day, requests_per_unit: 1}}\n",
+		{bound: namedlimit.MaxNames, format: "- {key: a%[1]d, rate_limit: {unit: day, requests_per_unit: 1}}\n",
 			want: "f:1027: with this descriptor there are more than 1024 limits, the most of a file; translate fewer domains at once"},
-		{most: namedlimit.MaxPatterns, format: "- {key: a, value: 'v%[1]d*', " + limit,
+		{bound: namedlimit.MaxPatterns, format: "- {key: a, value: 'v%[1]d*', " + limit,
 			want: "f:3: values with * below this descriptor need 129 patterns, and a limit has at most 128; list fewer"},
 	} {
-		out, notes, err := Translate([]envoyconfig.File{{Path: "f", Text: []byte(descriptors(tt.most, tt.format))}}, envoyconfig.Options{})
+		out, notes, err := Translate([]envoyconfig.File{{Path: "f", Text: []byte(descriptors(tt.bound, tt.format))}}, envoyconfig.Options{})
 		if err != nil || len(notes) > 0 {
 			t.Fatal(err, notes)
 		}
 		wantReadable(t, out)
-		refusal{descriptors(tt.most+1, tt.format), tt.want}.test(t)
+		refusal{descriptors(tt.bound+1, tt.format), tt.want}.test(t)
 	}
 	long := strings.Repeat("v", maxPatternBytes)
 	refusal{of("- {key: a, value: '" + long + "*', rate_limit: {unit: day, requests_per_unit: 1}}\n"),

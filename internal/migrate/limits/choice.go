@@ -62,7 +62,7 @@ type rival struct {
 
 func (t *translator) rivalsOf(candidates []*descriptor, keys []string) (rivals []rival) {
 	for i, d := range candidates {
-		if !isExact(d) && t.leads(d, keys[1:]) {
+		if !isExact(d) && t.leadsToLimit(d, keys[1:]) {
 			rivals = append(rivals, rival{i, glob.Compile([]byte(envoyconfig.Glob(starred(d.Value))))})
 		}
 	}
@@ -72,11 +72,11 @@ func (t *translator) rivalsOf(candidates []*descriptor, keys []string) (rivals [
 // shares reports whether the rival and a descriptor may have a value in common.
 func (r *rival) shares(d *descriptor) bool { return !isExact(d) || r.values.Matches([]byte(d.Value)) }
 
-// leads reports whether a rate limit is below a descriptor, at the end of further keys.
-func (t *translator) leads(d *descriptor, keys []string) bool {
+// leadsToLimit reports whether a rate limit is below a descriptor, at the end of further keys.
+func (t *translator) leadsToLimit(d *descriptor, keys []string) bool {
 	if len(keys) == 0 {
 		return d.Rate != nil
 	}
-	further := func(d *descriptor) bool { return t.leads(d, keys[1:]) }
+	further := func(d *descriptor) bool { return t.leadsToLimit(d, keys[1:]) }
 	return slices.ContainsFunc(t.index[&d.Below][keys[0]], further)
 }

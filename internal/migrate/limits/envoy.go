@@ -54,7 +54,7 @@ func Translate(files []envoyconfig.File, options envoyconfig.Options) (out []byt
 	return t.file(files), t.sorted(), nil
 }
 
-// maxOverrides bounds those of all limits, which aliases in a file may exceed with few bytes.
+// maxOverrides bounds the overrides of all limits, which aliases in a file may exceed with few bytes.
 const maxOverrides = 1_000_000
 
 type translator struct {

@@ -25,8 +25,8 @@ func (r *reader) wrong(what string) error {
 	return errors.New(r.server.Name() + ": the limit " + r.limit + ": " + what)
 }
 
-// strange reports a reply of another version.
-func (r *reader) strange(what any) error {
+// unexpected reports a reply of another version.
+func (r *reader) unexpected(what any) error {
 	return r.wrong("the reply " + yamlfile.Quote(fmt.Sprint(what)) + " is not understood; use the server's version of cellserver")
 }
 
@@ -59,7 +59,7 @@ func (r *reader) readLimit(ctx context.Context, f map[string]any) (err error) {
 	}
 	d.Shadow = f["shadow"] == int64(1)
 	if d.Near, err = strconv.ParseFloat(fmt.Sprint(f["near_share"]), 64); err != nil {
-		return r.strange(f["near_share"])
+		return r.unexpected(f["near_share"])
 	}
 	rules, _ := f["rules"].([]any)
 	texts := make([]any, len(rules))
@@ -91,7 +91,7 @@ func (r *reader) readFileOverrides(ctx context.Context, d *namedlimit.Definition
 	places, listed := map[string]int{}, int64(0)
 	err := r.each(ctx, []any{"CL.LIMIT", "OVERRIDES", d.Name}, []any{"FILE"}, func(o []any) error {
 		if len(o) != 4 {
-			return r.strange(o)
+			return r.unexpected(o)
 		}
 		kind, selector, text := o[0], fmt.Sprint(o[1]), fmt.Sprint(o[2])
 		rules, _ := o[3].([]any)
@@ -124,7 +124,7 @@ func (r *reader) readPlans(ctx context.Context, limit string) error {
 	keys := map[string]any{}
 	err := r.each(ctx, []any{"CL.LIMIT", "OVERRIDES", limit}, nil, func(o []any) error {
 		if len(o) != 3 {
-			return r.strange(o)
+			return r.unexpected(o)
 		}
 		text, _ := o[1].(string)
 		if plan, ok := strings.CutPrefix(text, "PLAN "); ok && r.Plans[plan] == nil {
@@ -154,7 +154,7 @@ func (r *reader) explainPlan(ctx context.Context, limit, plan string, key any) e
 	for _, part := range parts[1:] {
 		rule, _ := part.([]any)
 		if len(rule) == 0 {
-			return r.strange(part)
+			return r.unexpected(part)
 		}
 		texts = append(texts, rule[0])
 	}
@@ -173,7 +173,7 @@ func (r *reader) each(ctx context.Context, before, after []any, visit func(eleme
 		}
 		page, _ := replies[0].([]any)
 		if len(page) != 2 {
-			return r.strange(replies[0])
+			return r.unexpected(replies[0])
 		}
 		elements, _ := page[1].([]any)
 		for _, element := range elements {
@@ -196,7 +196,7 @@ func (r *reader) policy(text string, rules []any) (p namedlimit.Policy, err erro
 	}
 	p, rest, err := namedlimit.ReadPolicy(strings.Fields(text), r.Reading)
 	if err != nil || len(rest) > 0 {
-		return p, r.strange(text)
+		return p, r.unexpected(text)
 	}
 	if p.Constant == limiter.ByRules {
 		p.Rules = nil
@@ -223,7 +223,7 @@ func (r *reader) rule(text string) (rule namedlimit.Rule, err error) {
 	}
 	rules, rest, err := namedlimit.ReadRules(strings.Fields(words), r.Reading)
 	if err != nil || len(rest) > 0 || len(rules) != 1 {
-		return rule, r.strange(text)
+		return rule, r.unexpected(text)
 	}
 	rule = rules[0]
 	rule.Name = name

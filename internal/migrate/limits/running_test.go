@@ -11,7 +11,7 @@ import (
 	"cellserver/internal/funnel"
 )
 
-// replies are a server's by its commands' words.
+// replies are a server's replies by the words of the commands.
 type replies map[string]any
 
 func (r replies) Name() string { return "peer:1" }

@@ -92,8 +92,8 @@ func combinedFields() []string {
 }
 
 const (
-	leastCombined = 7 // of the common format
-	userField     = 2
+	minCombined = 7 // of the common format
+	userField   = 2
 )
 
 // combined is a line of a combined log.
@@ -115,7 +115,7 @@ func parseCombined(line []byte) (entry, error) {
 		}
 		values, rest = append(values, value), after
 	}
-	if len(values) < leastCombined || !strings.Contains(values[3], ":") {
+	if len(values) < minCombined || !strings.Contains(values[3], ":") {
 		return nil, errCombined
 	}
 	return combined{values}, nil

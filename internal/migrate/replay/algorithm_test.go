@@ -118,7 +118,7 @@ func TestTokenBucketMirrorsFunnel(t *testing.T) {
 
 // TestSlidingWindowKeepsItsPromise on random traces, as does a funnel with max_burst+count = max_count.
 func TestSlidingWindowKeepsItsPromise(t *testing.T) {
-	const most, periodNs = 5, 1_000_000_000
+	const maxCount, periodNs = 5, 1_000_000_000
 	random := rand.New(rand.NewPCG(14, 7))
 	for range 20 {
 		var in strings.Builder
@@ -127,23 +127,23 @@ func TestSlidingWindowKeepsItsPromise(t *testing.T) {
 			in.WriteString(strconv.FormatInt(at, 10) + ",a\n")
 		}
 		for _, o := range []Options{
-			{Algorithm: SlidingWindow, MaxCount: integer(most)},
-			{MaxBurst: integer(2), Count: integer(most - 2)},
+			{Algorithm: SlidingWindow, MaxCount: integer(maxCount)},
+			{MaxBurst: integer(2), Count: integer(maxCount - 2)},
 		} {
 			o.Period = integer(1)
 			out, _, err := rows(t, in.String(), o)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if n := mostIn(t, out, periodNs); n > most {
-				t.Errorf("%s: %d are allowed in a period, and %d may be", o.Algorithm, n, most)
+			if n := maxIn(t, out, periodNs); n > maxCount {
+				t.Errorf("%s: %d are allowed in a period, and %d may be", o.Algorithm, n, maxCount)
 			}
 		}
 	}
 }
 
-// mostIn returns the most rows allowed within any period.
-func mostIn(t *testing.T, out string, periodNs int64) (most int) {
+// maxIn returns the largest number of rows allowed within any period.
+func maxIn(t *testing.T, out string, periodNs int64) (maxCount int) {
 	t.Helper()
 	var allowed []int64
 	for _, line := range strings.Split(out, "\n")[1:] {
@@ -159,7 +159,7 @@ func mostIn(t *testing.T, out string, periodNs int64) (most int) {
 		for allowed[0] <= at-periodNs {
 			allowed = allowed[1:]
 		}
-		most = max(most, len(allowed))
+		maxCount = max(maxCount, len(allowed))
 	}
-	return most
+	return maxCount
 }

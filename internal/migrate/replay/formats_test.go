@@ -74,7 +74,7 @@ func TestFormats(t *testing.T) {
 2023-11-14T22:13:20Z,"GET /a curl/8.0 ""x""",0,1,0,-1,1
 2023-11-14T22:13:20Z,"POST /a curl/8.0 ""x""",0,1,0,-1,1
 `},
-		{"combined by a request that is none", Combined, with(limit, func(o *Options) { o.KeyFields = []string{"request", "request_uri"} }),
+		{"combined by a request without a method", Combined, with(limit, func(o *Options) { o.KeyFields = []string{"request", "request_uri"} }),
 			strings.TrimPrefix(combinedLog, before(combinedLog, "2001")), "at,key" + results + "\n2023-11-14T22:13:21Z,\x16\x03 ,0,1,0,-1,1\n"},
 		{"JSON", JSONLines, limit, jsonLog, "at,key" + results + `
 2023-11-14T22:13:20.25Z,192.0.2.1,0,1,0,-1,1
@@ -169,19 +169,19 @@ func TestFormatErrors(t *testing.T) {
 		{"a line of another format", limit, combinedLog + "x\n", "trace.csv:5: " + errCombined.Error()},
 		{"a bracket that is not closed", limit, first + "\n1 - - [14/Nov\n", "trace.csv:2: " + errCombined.Error()},
 		{"a quote that is not closed", limit, first + "\n" + first[:60] + "\n", "trace.csv:2: " + errCombined.Error()},
-		{"a time that is none", limit, first + "\n" + strings.Replace(first, "Nov", "Foo", 1), `trace.csv:2: "14/Foo/2023:22:13:20 +0000" is not a time: want one such as 14/Nov/2023:22:13:20 +0000`},
+		{"a time with an unknown month", limit, first + "\n" + strings.Replace(first, "Nov", "Foo", 1), `trace.csv:2: "14/Foo/2023:22:13:20 +0000" is not a time: want one such as 14/Nov/2023:22:13:20 +0000`},
 		{"a field that combined lacks", with(func(o *Options) { o.KeyFields = []string{"host"} }), first,
 			`trace.csv:1: the line has no "host"; it has remote_addr, remote_user, time_local, request, status, body_bytes_sent, http_referer, http_user_agent, request_method, request_uri, uri and server_protocol`},
 		{"a field that JSON lacks", with(func(o *Options) { o.KeyFields = []string{"host"} }), json, `trace.csv:1: the line has no field "host"`},
 		{"a field that is no text", with(func(o *Options) { o.KeyFields = []string{"x"} }), `{"time":1,"x":[1]}`, `trace.csv:1: "x" is neither text nor a number`},
 		{"no time", limit, json + `{"remote_addr":"a"}`, "trace.csv:2: the line has no time: no field msec, time_iso8601, time_local, @timestamp, timestamp, time; name another by --time-field"},
-		{"a time in JSON that is none", limit, `{"time":true,"remote_addr":"a"}`, `trace.csv:1: time: "true" is not a time: give RFC 3339 or Unix seconds`},
+		{"a time in JSON that is a boolean", limit, `{"time":true,"remote_addr":"a"}`, `trace.csv:1: time: "true" is not a time: give RFC 3339 or Unix seconds`},
 		{"no JSON", limit, json + "{", "trace.csv:2: " + errJSON.Error()},
 		{"null", limit, json + "null", "trace.csv:2: " + errJSON.Error()},
 		{"a line that MONITOR does not show", Options{}, "OK\nError: Server closed the connection\n", `trace.csv:2: want a line of MONITOR, such as 1700000000.123456 [0 127.0.0.1:5000] "cl.throttle" "key" "15" "30" "60"`},
 		{"a call with an error", Options{}, `1.000000 [0 a] "cl.throttle" "k" "x" "1" "1"`, "trace.csv:1: cl.throttle: Couldn't parse as integer: x"},
 		{"gzip that was cut", limit, string(packed(t, combinedLog)[:60]), "trace.csv: read after line 1: unexpected EOF"},
-		{"gzip that is none", limit, "\x1f\x8bxxxxxxxxxx", "trace.csv: gzip: invalid header"},
+		{"gzip with a broken header", limit, "\x1f\x8bxxxxxxxxxx", "trace.csv: gzip: invalid header"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, _, err := rows(t, tt.in, tt.options)

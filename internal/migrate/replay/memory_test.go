@@ -56,17 +56,17 @@ func TestMemoryDoesNotGrowWithTheTrace(t *testing.T) {
 	const maxHeapBytes = 8 << 20 // a fifth of all keys together
 	before := heapBytes()
 	for _, window := range []time.Duration{0, time.Millisecond} {
-		most := uint64(0)
+		peak := uint64(0)
 		o := Options{ReorderWindow: window, Progress: func(rows, _ int64) {
 			if rows%(32*progressRows) == 0 {
-				most = max(most, heapBytes())
+				peak = max(peak, heapBytes())
 			}
 		}}
 		if _, err := Rows(t.Context(), newKeys(rows), io.Discard, o); err != nil {
 			t.Fatal(err)
 		}
-		if most == 0 || most > before+maxHeapBytes {
-			t.Errorf("reorder window %s: the heap grew by %d KB", window, (most-before)>>10)
+		if peak == 0 || peak > before+maxHeapBytes {
+			t.Errorf("reorder window %s: the heap grew by %d KB", window, (peak-before)>>10)
 		}
 	}
 }

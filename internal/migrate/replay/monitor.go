@@ -16,18 +16,18 @@ const maxStepBack = time.Second
 // monitorTrace reads limiter calls from the output of redis-cli monitor and skips other commands.
 type monitorTrace struct {
 	lines
-	calls   *monitor.Calls
-	options Options
-	fixed   *limiter.Rule // replaces the calls' own limits; nil for none
-	sorts   bool          // sort rows of the past, instead of moving them to the present
-	lastNs  int64
-	skipped int64
-	line    monitor.Line
+	calls        *monitor.Calls
+	options      Options
+	fixed        *limiter.Rule // replaces the calls' own limits; nil for none
+	isReordering bool          // sort rows of the past, instead of moving them to the present
+	lastNs       int64
+	skipped      int64
+	line         monitor.Line
 }
 
 func newMonitorTrace(in *input, o Options) (*monitorTrace, error) {
 	t := &monitorTrace{
-		lines: lines{name: o.Name, in: in}, calls: monitor.NewCalls(o.Reading), options: o, sorts: o.ReorderWindow > 0,
+		lines: lines{name: o.Name, in: in}, calls: monitor.NewCalls(o.Reading), options: o, isReordering: o.ReorderWindow > 0,
 	}
 	if !o.namesLimit() {
 		return t, nil
@@ -72,7 +72,7 @@ func (t *monitorTrace) parse(text []byte, r *row) (found bool, err error) {
 		return false, err
 	}
 	r.atNs, r.db, r.key = t.line.AtNs, t.line.DB, string(q.Key.Name)
-	if !t.sorts && t.lastNs > r.atNs && t.lastNs-r.atNs <= int64(maxStepBack) {
+	if !t.isReordering && t.lastNs > r.atNs && t.lastNs-r.atNs <= int64(maxStepBack) {
 		r.atNs = t.lastNs
 	}
 	t.lastNs = r.atNs

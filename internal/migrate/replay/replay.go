@@ -68,7 +68,7 @@ func RowsInJSON(ctx context.Context, in io.Reader, out io.Writer, o Options) (Sk
 	return skipped, orReplay(err, w.end(skipped, err == nil))
 }
 
-// orReplay returns an error, or else that of the end of writing.
+// orReplay returns an error, or else the one of the end of writing.
 func orReplay(err, ended error) error {
 	if err == nil && ended != nil {
 		return fmt.Errorf("replay: %w", ended)

@@ -31,7 +31,7 @@ func (f *follower) call(name string) {
 		f.count(&f.summary.Missed)
 		return
 	}
-	if f.ending && !k.waiting {
+	if f.isEnding && !k.waiting {
 		return
 	}
 	k.calls++
@@ -99,7 +99,7 @@ func (f *follower) compare(k *key, r reply) error {
 	} else if k.calls == 1 && k.freshNs != noTAT && tatNs != noTAT {
 		f.measure(tatNs - k.freshNs)
 	}
-	k.saw(tatNs)
+	k.noteTAT(tatNs)
 	return nil
 }
 

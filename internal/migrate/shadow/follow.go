@@ -40,18 +40,18 @@ type follower struct {
 	replies <-chan reply
 	failed  <-chan error // a connection's error
 
-	line    monitor.Line
-	queue   []*key // keys to read
-	asked   []asked
-	askedAt time.Time
-	nextAsk time.Time
-	ending  bool
+	line     monitor.Line
+	queue    []*key // keys to read
+	pending  []pendingGet
+	askedAt  time.Time
+	nextAsk  time.Time
+	isEnding bool
 }
 
-// asked is a GET not yet shown by MONITOR.
-type asked struct {
-	key     *key
-	selects bool // preceded by a SELECT
+// pendingGet is a GET not yet shown by MONITOR.
+type pendingGet struct {
+	key       *key
+	hasSelect bool // preceded by a SELECT
 }
 
 func newFollower(o Options) *follower {
@@ -77,7 +77,7 @@ func (f *follower) run(ctx context.Context) error {
 	for !f.isDone() {
 		select {
 		case line := <-f.lines.c:
-			f.lines.took(line)
+			f.lines.noteTaken(line)
 			if err := f.handle(line); err != nil {
 				return err
 			}
@@ -95,7 +95,7 @@ func (f *follower) run(ctx context.Context) error {
 			if f.addr == "" && time.Since(started) > f.options.Timeout {
 				return errUnseen
 			}
-			if len(f.asked) > 0 && time.Since(f.askedAt) > f.options.Timeout {
+			if len(f.pending) > 0 && time.Since(f.askedAt) > f.options.Timeout {
 				return errSilent
 			}
 			f.progress()
@@ -115,10 +115,10 @@ func (f *follower) late() error {
 	for _, k := range f.queue {
 		f.summary.Missed += int64(k.calls)
 	}
-	for _, a := range f.asked {
+	for _, a := range f.pending {
 		f.summary.Missed += int64(a.key.calls)
 	}
-	if len(f.asked) > 0 && time.Since(f.askedAt) >= f.options.Timeout/2 {
+	if len(f.pending) > 0 && time.Since(f.askedAt) >= f.options.Timeout/2 {
 		return errSilent
 	}
 	return nil
@@ -126,7 +126,7 @@ func (f *follower) late() error {
 
 // isDone reports whether every call before the end is compared.
 func (f *follower) isDone() bool {
-	return f.ending && len(f.queue) == 0 && len(f.asked) == 0
+	return f.isEnding && len(f.queue) == 0 && len(f.pending) == 0
 }
 
 func (f *follower) progress() {
@@ -198,7 +198,7 @@ func (f *follower) handle(text []byte) error {
 
 // count counts what precedes the end.
 func (f *follower) count(counter *int64) {
-	if !f.ending {
+	if !f.isEnding {
 		*counter++
 	}
 }
@@ -209,7 +209,7 @@ func (f *follower) own(args [][]byte) error {
 	case glob.IsFolded(args[0], "get"):
 		return f.read(args)
 	case glob.IsFolded(args[0], "ping"):
-		f.ending = true
+		f.isEnding = true
 		_, err := f.reply()
 		return err
 	}
@@ -218,12 +218,12 @@ func (f *follower) own(args [][]byte) error {
 
 // read compares a GET's value with the expected state at this place in the stream.
 func (f *follower) read(args [][]byte) error {
-	if len(f.asked) == 0 || len(args) != 2 || string(args[1]) != f.asked[0].key.name || f.line.DB != f.asked[0].key.db {
+	if len(f.pending) == 0 || len(args) != 2 || string(args[1]) != f.pending[0].key.name || f.line.DB != f.pending[0].key.db {
 		return errStep
 	}
-	a := f.asked[0]
-	f.asked = f.asked[1:]
-	if a.selects {
+	a := f.pending[0]
+	f.pending = f.pending[1:]
+	if a.hasSelect {
 		if r, err := f.reply(); err != nil || r.err != nil {
 			return errors.Join(err, r.err)
 		}
@@ -251,7 +251,7 @@ func (f *follower) reply() (reply, error) {
 // ask sends GETs for the queued keys, one batch at a time: a busy key is read once for many calls.
 func (f *follower) ask() error {
 	now := time.Now()
-	if len(f.asked) > 0 || len(f.queue) == 0 || now.Before(f.nextAsk) {
+	if len(f.pending) > 0 || len(f.queue) == 0 || now.Before(f.nextAsk) {
 		return nil
 	}
 	n := min(len(f.queue), maxBatch)
@@ -259,15 +259,15 @@ func (f *follower) ask() error {
 		n = min(n, max(1, int(int64(rate)*int64(tickEvery)/int64(time.Second))))
 		f.nextAsk = now.Add(time.Duration(n) * time.Second / time.Duration(rate))
 	}
-	f.asked = f.asked[:0]
+	f.pending = f.pending[:0]
 	for _, k := range f.queue[:n] {
-		selects := k.db != f.db
-		if selects {
+		hasSelect := k.db != f.db
+		if hasSelect {
 			f.state.add("SELECT", strconv.Itoa(int(k.db)))
 			f.db = k.db
 		}
 		f.state.add("GET", k.name)
-		f.asked = append(f.asked, asked{k, selects})
+		f.pending = append(f.pending, pendingGet{k, hasSelect})
 	}
 	f.queue = append(f.queue[:0], f.queue[n:]...)
 	f.askedAt = now

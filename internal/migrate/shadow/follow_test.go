@@ -184,7 +184,7 @@ func TestErrors(t *testing.T) {
 		{"a wrong password", func(s *source, o *Options) { s.password, o.Source.Password = "secret", "x" }, "check --user and --password-file"},
 		{"another server", func(s *source, o *Options) { s.hides, o.Timeout = true, 2*time.Second }, "MONITOR does not show the second connection"},
 		{"no rights", func(s *source, _ *Options) { s.values["0/k"] = "-NOPERM this user has no permissions" }, "the user needs +monitor +get +select +ping, and the keys"},
-		{"a line that is none", func(s *source, _ *Options) {
+		{"a line in no format", func(s *source, _ *Options) {
 			s.pinged = func() { s.write("+what\r\n") }
 		}, "it shows +what"},
 		{"the stream ends", func(s *source, _ *Options) {
@@ -223,25 +223,25 @@ func TestPassword(t *testing.T) {
 
 // TestMemory: memory is bounded. Keys with empty funnels are forgotten first, and queued ones never.
 func TestMemory(t *testing.T) {
-	const most = 100
-	m := newMemory(most * (keyBytes + 3))
+	const maxKeys = 100
+	m := newMemory(maxKeys * (keyBytes + 3))
 	for i := range 150 {
 		k := m.key(0, fmt.Append(nil, i), t0)
-		if k.saw(t0 - 1); i%2 == 0 {
-			k.saw(t0 + sec)
+		if k.noteTAT(t0 - 1); i%2 == 0 {
+			k.noteTAT(t0 + sec)
 		}
 		if i == 0 {
 			m.wait(k)
 		}
 	}
-	if len(m.all) > most || !m.all[place{0, "0"}].waiting || m.all[place{0, "149"}] == nil {
+	if len(m.all) > maxKeys || !m.all[place{0, "0"}].waiting || m.all[place{0, "149"}] == nil {
 		t.Errorf("%d keys", len(m.all))
 	}
 	for i := range 200 {
 		k := m.key(1, fmt.Append(nil, i), t0)
-		k.saw(t0 + sec)
+		k.noteTAT(t0 + sec)
 	}
-	if len(m.all) > most || m.all[place{0, "0"}] == nil {
+	if len(m.all) > maxKeys || m.all[place{0, "0"}] == nil {
 		t.Errorf("%d keys", len(m.all))
 	}
 	refused := 0
@@ -252,7 +252,7 @@ func TestMemory(t *testing.T) {
 			t.Error("a key begins to wait once")
 		}
 	}
-	if waiting := m.waitingBytes / keyBytes; refused != 200-most/2+1 || waiting != most/2 || len(m.all) > most {
+	if waiting := m.waitingBytes / keyBytes; refused != 200-maxKeys/2+1 || waiting != maxKeys/2 || len(m.all) > maxKeys {
 		t.Errorf("%d refused, %d wait, of %d keys", refused, waiting, len(m.all))
 	}
 	m.read(m.all[place{0, "0"}])
@@ -360,7 +360,7 @@ func TestBytesOfLines(t *testing.T) {
 		if bytes := q.bytes.Load(); bytes > queuedBytes+size {
 			t.Errorf("%d bytes", bytes)
 		}
-		q.took(<-q.c)
+		q.noteTaken(<-q.c)
 	}
 	cancel()
 	_ = there.Close()

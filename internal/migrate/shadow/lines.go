@@ -48,8 +48,8 @@ func (q *lines) fill(ctx context.Context, stream *conn) error {
 	}
 }
 
-// took accounts for a line taken from c.
-func (q *lines) took(line []byte) {
+// noteTaken accounts for a line taken from c.
+func (q *lines) noteTaken(line []byte) {
 	if left := q.bytes.Add(-int64(len(line))); left <= queuedBytes {
 		select {
 		case q.freed <- struct{}{}:

@@ -39,8 +39,8 @@ type key struct {
 // forget is called when the key may have changed unobserved.
 func (k *key) forget() { k.tats, k.tracked = anyTAT(), false }
 
-// saw records the key's TAT.
-func (k *key) saw(tatNs int64) {
+// noteTAT records the key's TAT.
+func (k *key) noteTAT(tatNs int64) {
 	k.tats, k.tracked, k.seenNs, k.calls, k.last = spans{{tatNs, tatNs}}, true, tatNs, 0, ""
 }
 
@@ -108,12 +108,12 @@ func (m *memory) read(k *key) {
 
 // makeRoom forgets keys with empty funnels, then others, until a quarter is free.
 func (m *memory) makeRoom(nowNs int64) {
-	drop := func(when func(*key) bool) {
+	drop := func(matches func(*key) bool) {
 		for at, k := range m.all {
 			if m.bytes <= m.maxBytes-m.maxBytes/4 {
 				return
 			}
-			if !k.waiting && when(k) {
+			if !k.waiting && matches(k) {
 				delete(m.all, at)
 				m.bytes -= k.bytes()
 			}

@@ -6,9 +6,9 @@
 // stream as well, in order of execution, so the calls that a value reflects are known.
 //
 // The source's clock reading for a call differs by microseconds from the time that MONITOR shows. A TAT that
-// follows from an earlier one must be equal to the nanosecond. Only that of an empty funnel depends on the
-// clock and may be off by Options.Tolerance. A call closer than that to the time at which it is allowed may
-// have been answered either way.
+// follows from an earlier one must be equal to the nanosecond. Only the TAT of an empty funnel depends on
+// the clock and may be off by Options.Tolerance. A call closer than this to the time at which it is allowed
+// may have been answered either way.
 //
 // A Run belongs to one goroutine.
 package shadow

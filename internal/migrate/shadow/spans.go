@@ -41,7 +41,7 @@ func (s spans) request(l funnel.Limit, at clock, quantity int64) (after spans, v
 		switch {
 		case quantity < 0:
 			v.allowed = true
-			lo, _ := l.Throttle(tats.least(at), at.from, quantity)
+			lo, _ := l.Throttle(tats.minTAT(at), at.from, quantity)
 			hi, _ := l.Throttle(tats.hi, at.to, quantity)
 			after = append(after, span{lo, hi})
 		case !l.Fits(quantity):
@@ -49,7 +49,7 @@ func (s spans) request(l funnel.Limit, at clock, quantity int64) (after spans, v
 			after = append(after, tats)
 		default:
 			roomNs := l.ToleranceNs() - l.DebitNs(quantity)
-			if funnel.Since(at.to, tats.least(at)) <= roomNs {
+			if funnel.Since(at.to, tats.minTAT(at)) <= roomNs {
 				v.allowed = true
 				after = append(after, tats.allowed(l, at, quantity, roomNs))
 			}
@@ -65,8 +65,8 @@ func (s spans) request(l funnel.Limit, at clock, quantity int64) (after spans, v
 	return after.merged(), v
 }
 
-// least returns the lowest TAT that the source may have had; noTAT if the key may have expired.
-func (s span) least(at clock) int64 {
+// minTAT returns the lowest TAT that the source may have had; noTAT if the key may have expired.
+func (s span) minTAT(at clock) int64 {
 	if s.lo <= funnel.Shift(at.to, earlyNs) {
 		return noTAT
 	}
@@ -75,7 +75,7 @@ func (s span) least(at clock) int64 {
 
 // allowed returns the TATs after an allowed request: the lowest is that of the earliest possible time.
 func (s span) allowed(l funnel.Limit, at clock, quantity int64, roomNs uint64) span {
-	tat, first := s.least(at), at.from
+	tat, first := s.minTAT(at), at.from
 	if funnel.Since(at.from, tat) > roomNs {
 		first = tat - int64(roomNs)
 	}
@@ -87,7 +87,7 @@ func (s span) allowed(l funnel.Limit, at clock, quantity int64, roomNs uint64) s
 // has reports whether a seen TAT is possible. Past TATs and no key (math.MinInt64) are equivalent.
 func (s spans) has(tatNs int64, at clock) bool {
 	return slices.ContainsFunc(s, func(tats span) bool {
-		return tats.lo <= tatNs && tatNs <= tats.hi || tatNs <= at.to && tats.least(at) == noTAT
+		return tats.lo <= tatNs && tatNs <= tats.hi || tatNs <= at.to && tats.minTAT(at) == noTAT
 	})
 }
 

@@ -57,16 +57,16 @@ func (c *Counts) Print(w io.Writer, written string) error {
 	return err
 }
 
-// stays reports whether a target's state stays when another arrives, so that no debt is forgiven: the one
+// isKept reports whether a target's state stays when another arrives, so that no debt is forgiven: the one
 // that expires later or, at the same time, the one that leaves less. ok is false for states of different
 // types.
-func stays(held, other *limiter.State) (stays, ok bool) {
+func isKept(held, other *limiter.State) (kept, ok bool) {
 	isValue := held.Kind == limiter.Value
 	switch {
 	case isValue != (other.Kind == limiter.Value), held.Kind.Type() != other.Kind.Type():
 		return false, false
 	case isValue:
-		return valueStays(held, other), true
+		return valueIsKept(held, other), true
 	case held.Kind.Type() == limiter.Funnel.Type():
 		a, _ := held.TAT(math.MinInt64) // never fails for a funnel
 		b, _ := other.TAT(math.MinInt64)
@@ -82,8 +82,9 @@ func stays(held, other *limiter.State) (stays, ok bool) {
 // sameNs is the most by which the expiries of a value differ that was moved between clocks.
 const sameNs = int64(10 * time.Millisecond)
 
-// valueStays is stays for values: at the same time, the higher counter, as most count up; else the target's.
-func valueStays(held, other *limiter.State) bool {
+// valueIsKept is isKept for values: at the same time, the higher counter stays, as most count up; else the
+// target's.
+func valueIsKept(held, other *limiter.State) bool {
 	if later := held.ExpiresNs - other.ExpiresNs; later > sameNs || later < -sameNs {
 		return later > 0
 	}

@@ -137,7 +137,7 @@ func TestCellserversOfBoth(t *testing.T) {
 		{&later, &counter, true, "RESTORE k 0 DUMP REPLACE ABSTTL"}, {&later, &lasting, true, "RESTORE k 1700000060001 DUMP REPLACE ABSTTL"},
 	} {
 		e := Entry{Key: store.Key{Name: []byte("k")}, State: *tt.state}
-		if takes := tt.s.takes(&e, nowNs); takes != tt.takes {
+		if takes := tt.s.canHold(&e, nowNs); takes != tt.takes {
 			t.Errorf("%+v takes %+v: %t", tt.s, tt.state, takes)
 		}
 		if !tt.takes {
@@ -177,7 +177,7 @@ func TestStays(t *testing.T) {
 		{state("a", at), state("b", limiter.NeverNs), false, true}, {state("5", at), &limiter.State{ExpiresNs: at}, false, false},
 		{&limiter.State{ExpiresNs: at}, state("5", at), false, false},
 	} {
-		if stays, ok := stays(tt.held, tt.other); stays != tt.stays || ok != tt.ok {
+		if stays, ok := isKept(tt.held, tt.other); stays != tt.stays || ok != tt.ok {
 			t.Errorf("row %d: %t, %t", i, stays, ok)
 		}
 	}

@@ -106,9 +106,9 @@ func (s *Server) Dump(ctx context.Context, visit func(e Entry) error, progress f
 
 // shortened returns the beginning of a key for a message.
 func shortened(key string) string {
-	const mostBytes = 64
-	if len(key) > mostBytes {
-		return key[:mostBytes] + "..."
+	const maxBytes = 64
+	if len(key) > maxBytes {
+		return key[:maxBytes] + "..."
 	}
 	return key
 }

@@ -90,12 +90,12 @@ func (s *Server) missing(ctx context.Context, nowNs int64, entries []Entry, coun
 	}
 	for i, v := range held {
 		e := live[i]
-		if !s.takes(&e, nowNs) {
+		if !s.canHold(&e, nowNs) {
 			count(&counts.Others, "a "+e.State.Kind.String()+", which "+s.whatCannot())
 			continue
 		}
 		state, known := s.heldState(v, &e, nowNs)
-		keep, alike := stays(&state, &e.State)
+		keep, alike := isKept(&state, &e.State)
 		switch {
 		case v.err == nil && v.text == "":
 			missing = append(missing, e)
@@ -140,8 +140,8 @@ func (s *Server) heldState(v value, e *Entry, beforeNs int64) (state limiter.Sta
 	return limiter.ValueOf([]byte(v.text), expiresNs), true
 }
 
-// takes reports whether the server can hold an entry. A Redis holds a reserving funnel's debits only.
-func (s *Server) takes(e *Entry, nowNs int64) bool {
+// canHold reports whether the server can hold an entry. A Redis holds a reserving funnel's debits only.
+func (s *Server) canHold(e *Entry, nowNs int64) bool {
 	switch {
 	case s.keepsValues:
 		return true

@@ -57,8 +57,8 @@ func isWrongType(err error) bool { return isReply(err) && strings.HasPrefix(err.
 
 func isRefused(err error) bool { return isReply(err) && !errors.Is(err, redis.Nil) }
 
-// learn chooses the command by trying one key.
-func (s *Server) learn(ctx context.Context, key string) error {
+// chooseRead chooses the command by trying one key.
+func (s *Server) chooseRead(ctx context.Context, key string) error {
 	info, err := s.client.Info(ctx, "server").Result()
 	if err != nil && !isRefused(err) {
 		return s.explain(err)
@@ -111,21 +111,21 @@ func (s *Server) mayDump() error {
 	return nil
 }
 
-// values returns the values of keys of the current database, and with ttls their lifetimes. Of the strings of
-// a Redis it reads the first bytes.
-func (s *Server) values(ctx context.Context, keys []string, ttls bool, bytes int64) ([]value, error) {
+// values returns the values of keys of the current database, and if requested their lifetimes. Of the strings
+// of a Redis it reads the first bytes.
+func (s *Server) values(ctx context.Context, keys []string, withTTLs bool, bytes int64) ([]value, error) {
 	if s.reads == unknown && len(keys) > 0 {
-		if err := s.learn(ctx, keys[0]); err != nil {
+		if err := s.chooseRead(ctx, keys[0]); err != nil {
 			return nil, err
 		}
 	}
-	ttls = ttls || s.keepsValues && s.reads == byDump
-	texts, lives := make([]*redis.StringCmd, len(keys)), make([]*redis.DurationCmd, len(keys))
+	withTTLs = withTTLs || s.keepsValues && s.reads == byDump
+	texts, ttls := make([]*redis.StringCmd, len(keys)), make([]*redis.DurationCmd, len(keys))
 	_, err := s.pipelined(ctx, func(p redis.Pipeliner) {
 		for i, key := range keys {
 			texts[i] = s.ask(ctx, p, key, bytes)
-			if ttls {
-				lives[i] = s.askTTL(ctx, p, key)
+			if withTTLs {
+				ttls[i] = s.askTTL(ctx, p, key)
 			}
 		}
 	})
@@ -138,10 +138,10 @@ func (s *Server) values(ctx context.Context, keys []string, ttls bool, bytes int
 		if errors.Is(v.err, redis.Nil) {
 			v.err = nil
 		}
-		if ttls {
-			v.ttl = lives[i].Val()
+		if withTTLs {
+			v.ttl = ttls[i].Val()
 			if v.err == nil {
-				v.err = lives[i].Err()
+				v.err = ttls[i].Err()
 			}
 		}
 		if v.err != nil && !isAboutKey(v.err) {

@@ -45,7 +45,7 @@ var (
 	ErrFormat = errors.New("rdb: bad format")
 	// ErrNotState reports what is not a string, and for ReadFunnel, one that is not a funnel's TAT.
 	ErrNotState = errors.New("rdb: no value, and no state of a limiter")
-	// ErrDamaged reports a value that begins as a limiter's state and is none.
+	// ErrDamaged reports a value that begins as a limiter's state and cannot be read.
 	ErrDamaged = errors.New("rdb: a damaged state of a limiter, or one of a later version")
 )
 

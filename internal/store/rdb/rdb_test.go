@@ -19,7 +19,7 @@ import (
 	"cellserver/internal/test/redistest"
 )
 
-// TestChecksum is that of crc64.c of Redis.
+// TestChecksum compares with crc64.c of Redis.
 func TestChecksum(t *testing.T) {
 	if got := NewCodec().checksum([]byte("123456789")); got != 0xe9c6d914c4b8d9ca {
 		t.Errorf("got %x", got)

@@ -82,6 +82,6 @@ func FuzzRules(f *testing.F) {
 }
 
 func allowsArg(s *selector, id int, arg string) bool {
-	s.runs = s.commands
+	s.runnable = s.commands
 	return s.mayRun(id, []byte(arg))
 }

@@ -30,11 +30,11 @@ func (c *catalog) finish(set *ruleSet) *ruleSet {
 	set.unrestricted = false
 	for i := range set.selectors {
 		s := &set.selectors[i]
-		s.runs = slices.Clone(s.commands)
+		s.runnable = slices.Clone(s.commands)
 		for id, cmd := range c.commands {
-			s.runs.set(id, cmd.NoAuth || s.runs.has(id))
+			s.runnable.set(id, cmd.NoAuth || s.runnable.has(id))
 		}
-		set.unrestricted = set.unrestricted || set.enabled && s.allKeys && c.hasAll(s.runs)
+		set.unrestricted = set.unrestricted || set.enabled && s.allKeys && c.hasAll(s.runnable)
 	}
 	return set
 }

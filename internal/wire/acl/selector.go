@@ -19,7 +19,7 @@ const (
 // selector is a set of commands and keys. A user has one or more.
 type selector struct {
 	commands bitset           // allowed by the rules
-	runs     bitset           // derived: commands, and those that everyone may run
+	runnable bitset           // derived: commands, and those that everyone may run
 	future   bool             // starts from +@all, and so includes future commands
 	firstArg map[int][]string // first arguments, in any case, with which a command is allowed
 

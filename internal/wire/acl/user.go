@@ -128,7 +128,7 @@ func (s *selector) firstDenied(keys []Key) int {
 }
 
 func (s *selector) mayRun(command int, firstArg []byte) bool {
-	if s.runs.has(command) {
+	if s.runnable.has(command) {
 		return true
 	}
 	for _, arg := range s.firstArg[command] {

@@ -164,13 +164,7 @@ func operatorRows() []*Command {
 }
 
 func latencyRows() []*Command {
-	event := []Arg{text("event")}
 	return []*Command{
-		{Name: "doctor", Arity: 2, Flags: byAdmin,
-			Since: "2.8.13", Summary: "Reports what was slow, with advice",
-			Differs: "The texts are different."},
-		{Name: "graph", Arity: 3, Flags: byAdmin,
-			Since: "2.8.13", Summary: "Draws a graph of the samples of an event", Args: event},
 		helpRow(),
 		{
 			Name: "histogram", Arity: -2, Flags: byAdmin, Cost: Cost{Call: 100_000},
@@ -179,7 +173,7 @@ func latencyRows() []*Command {
 			Differs: "The buckets end at powers of two. The duration of a batch of CL.THROTTLE, or of a command like it, is divided among its calls.",
 		},
 		{Name: "history", Arity: 3, Flags: byAdmin,
-			Since: "2.8.13", Summary: "Returns the samples of an event", Args: event,
+			Since: "2.8.13", Summary: "Returns the samples of an event", Args: []Arg{text("event")},
 			Differs: "The events are command, fast-command and sweep."},
 		{Name: "latest", Arity: 2, Flags: byAdmin,
 			Since: "2.8.13", Summary: "Returns the latest and the worst sample of each event"},

@@ -14,7 +14,7 @@ import (
 type KeySpec struct {
 	First, Last, Step int
 	Flags             []string // of a call with all its options
-	// SecondFlags are those of the second and last key if they differ, as RENAME's; else nil.
+	// SecondFlags are the flags of the second and last key if they differ, as RENAME's; else nil.
 	SecondFlags []string
 	// ReadBy is the option, in lower case, with which a call also reads the keys that it writes; "" for none.
 	ReadBy string

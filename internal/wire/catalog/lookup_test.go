@@ -141,7 +141,7 @@ func TestCheck(t *testing.T) {
 		{"cl.throttle", "cl.throttle b 1 1 1 -0", "", acl.Allowed, false},
 		{"cl.throttle", "cl.throttle b 1 1 1 -x", "", acl.Allowed, false}, // an error, later
 		{"cl.throttle", "cl.throttle b 1 1 1 -", "", acl.Allowed, false},
-		{"cl.throttle", "cl.throttle b -1 -1 -1", "", acl.Allowed, false}, // likewise
+		{"cl.throttle", "cl.throttle b -1 -1 -1", "", acl.Allowed, false}, // an error, later
 		{"cl.throttle", "cl.throttle", "", acl.Allowed, false},
 		{"cl.throttle", "cl.throttle a 1 1 1 -1", "", acl.Allowed, false},
 		{"cl.throttle", "cl.throttle b 1 1 1 -1", "b", acl.DeniedKey, true},
@@ -198,7 +198,7 @@ func TestChecksOfCallsAllocateNothing(t *testing.T) {
 	}
 }
 
-// TestRefundsNeedReset: of each command with a quantity, by that of the key alone.
+// TestRefundsNeedReset: for each command with a quantity, the quantity of the key alone decides.
 func TestRefundsNeedReset(t *testing.T) {
 	table := New()
 	users := usersOf(t, table, "user app on nopass ~a* +@all\nuser caller on nopass ~a* +@all -cl.reset")
@@ -225,7 +225,7 @@ func TestRefundsNeedReset(t *testing.T) {
 	}
 }
 
-// TestBatched are those that reply five integers.
+// TestBatched lists the commands that reply five integers.
 func TestBatched(t *testing.T) {
 	want := strings.Fields("cl.bucket|take cl.check cl.debit cl.fixedwindow cl.pthrottle cl.quota cl.refund cl.slidingwindow cl.throttle cl.tokenbucket rl.throttle")
 	if got := New().Batched(); !slices.Equal(got, want) {

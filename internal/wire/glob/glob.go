@@ -23,9 +23,9 @@ type Pattern struct {
 
 // Cost is the cost of matching a pattern.
 type Cost struct {
-	leastBytes int // of a match
-	keySteps   int // for a string of at least leastBytes, without searches
-	byteSteps  int // for each byte searched for a middle segment
+	minBytes  int // of a match
+	keySteps  int // for a string of at least minBytes, without searches
+	byteSteps int // for each byte searched for a middle segment
 }
 
 const searchSteps = 4 // of a search besides its bytes
@@ -51,10 +51,10 @@ func compile(pattern []byte, fold bool) *Pattern {
 	for i := range p.middle {
 		g := &p.middle[i]
 		g.prepareSearch()
-		p.Cost.leastBytes += g.bytes()
+		p.Cost.minBytes += g.bytes()
 		p.Cost.byteSteps = max(p.Cost.byteSteps, g.byteSteps())
 	}
-	p.Cost.leastBytes += p.first.bytes() + p.last.bytes()
+	p.Cost.minBytes += p.first.bytes() + p.last.bytes()
 	p.Cost.keySteps = p.first.compareSteps() + p.last.compareSteps() + searchSteps*len(p.middle)
 	return p
 }
@@ -82,9 +82,9 @@ func CompileCost(pattern []byte) (steps int) {
 
 // Of returns the most steps to match a number of keys with a total of keyBytes.
 func (c Cost) Of(keys, keyBytes int) int {
-	long := float64(keys) // of at least leastBytes
-	if c.leastBytes > 0 {
-		long = min(long, float64(keyBytes)/float64(c.leastBytes))
+	long := float64(keys) // of at least minBytes
+	if c.minBytes > 0 {
+		long = min(long, float64(keyBytes)/float64(c.minBytes))
 	}
 	return int(min(math.Ceil(float64(c.byteSteps)*float64(keyBytes)+float64(c.keySteps)*long), math.MaxInt64/2))
 }
@@ -116,7 +116,7 @@ func (p *Pattern) Match(s []byte, b *Budget) (matched, ok bool) {
 	switch {
 	case len(s) == 0:
 		return p.empty, true
-	case len(s) < p.Cost.leastBytes || !p.star && len(s) > p.Cost.leastBytes:
+	case len(s) < p.Cost.minBytes || !p.star && len(s) > p.Cost.minBytes:
 		return false, true
 	case !b.Spend(p.Cost.keySteps):
 		return false, false

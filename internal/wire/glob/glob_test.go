@@ -227,8 +227,8 @@ func TestSteps(t *testing.T) {
 	a := func(n int) string { return strings.Repeat("a", n) }
 	key := []byte(a(4096))
 	for _, tt := range []struct {
-		pattern string
-		most    int // steps
+		pattern  string
+		maxSteps int // steps
 	}{
 		{"*" + a(2040) + "b", 256},
 		{"*" + a(2040) + "b*", 5000},
@@ -242,8 +242,8 @@ func TestSteps(t *testing.T) {
 		if matched, ok := p.Match(key, &b); matched || !ok {
 			t.Errorf("%.20q: matched is %t, ok is %t", tt.pattern, matched, ok)
 		}
-		if steps := 1<<40 - b.Left; steps > tt.most || steps > p.Cost.Of(1, len(key)) {
-			t.Errorf("%.20q: %d steps of %d, at a cost of %d", tt.pattern, steps, tt.most, p.Cost.Of(1, len(key)))
+		if steps := 1<<40 - b.Left; steps > tt.maxSteps || steps > p.Cost.Of(1, len(key)) {
+			t.Errorf("%.20q: %d steps of %d, at a cost of %d", tt.pattern, steps, tt.maxSteps, p.Cost.Of(1, len(key)))
 		}
 	}
 	if cost := glob.Compile([]byte("user:*:login")).Cost.Of(20_000_000, 20_000_000); cost > 1_000_000 {

@@ -27,7 +27,7 @@ const (
 	alarm
 )
 
-// size is a screen's, in cells. Without a height each table has up to textRows rows.
+// size is the size of a screen in cells. Without a height each table has up to textRows rows.
 type size struct{ width, height int }
 
 const textRows = 20
@@ -220,13 +220,13 @@ func (t *table) appendTo(all []line) []line {
 	return all
 }
 
-// leastWidth is a column's, so that few change their width from round to round.
-const leastWidth = 8
+// minWidth is the width of a narrow column, so that few change their width from round to round.
+const minWidth = 8
 
 func (t *table) widths() []int {
 	widths := make([]int, len(t.heads)-1)
 	for i := range widths {
-		widths[i] = max(len(t.heads[i]), leastWidth)
+		widths[i] = max(len(t.heads[i]), minWidth)
 		for _, r := range t.rows {
 			widths[i] = max(widths[i], utf8.RuneCountInString(r[i]))
 		}

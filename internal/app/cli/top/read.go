@@ -49,14 +49,14 @@ type namedLimit struct {
 }
 
 const (
-	mostKeys = 256 // of a ranking
-	atOnce   = 100 // commands
+	maxKeys = 256 // of a ranking
+	atOnce  = 100 // commands
 )
 
 // read asks a server. It requires INFO and CL.TOP; without rights to CL.LIMIT there are no limits.
 func read(ctx context.Context, s Server, byLimited bool) (*sample, error) {
 	replies, err := s.Do(ctx, []any{"INFO", "server", "clients", "memory", "stats"},
-		[]any{"CL.TOP", "REQUESTED", "COUNT", mostKeys, "WITHNAMES"}, []any{"CL.TOP", "LIMITED", "COUNT", mostKeys, "WITHNAMES"})
+		[]any{"CL.TOP", "REQUESTED", "COUNT", maxKeys, "WITHNAMES"}, []any{"CL.TOP", "LIMITED", "COUNT", maxKeys, "WITHNAMES"})
 	if err != nil {
 		if strings.Contains(err.Error(), "syntax error") {
 			err = fmt.Errorf("%w; it is older than 0.3.0, use its version of cellserver", err)

@@ -104,7 +104,7 @@ func TestText(t *testing.T) {
 	})
 }
 
-// TestEnd: the first answer must come; the end of ctx is none, whenever it comes.
+// TestEnd: the first answer must come; the end of ctx is no error, whenever it comes.
 func TestEnd(t *testing.T) {
 	t.Parallel()
 	always := func(err error) func(time.Duration) error { return func(time.Duration) error { return err } }

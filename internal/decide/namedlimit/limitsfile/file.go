@@ -18,7 +18,7 @@ import (
 // maxFileBytes exceeds MaxOverrides keys that each have their own rule.
 const maxFileBytes = 16 << 20
 
-// ReadFile reads a file of limits, in which max_burst has a reading. The error has those of all lines.
+// ReadFile reads a file of limits, in which max_burst has a reading. The error names all bad lines.
 func ReadFile(path string, reading funnel.Reading, calendars *calendar.Set) (namedlimit.Definitions, error) {
 	d, _, err := operatorsFile{path, reading, calendars}.Read()
 	return d, err
@@ -149,8 +149,8 @@ func (p *fileReader) planOf(n *yaml.Node) (name string, rules []namedlimit.Rule)
 	return name, rules
 }
 
-// mostPlansTold bounds the plans in an error.
-const mostPlansTold = 5
+// maxPlansListed bounds the plans in an error.
+const maxPlansListed = 5
 
 func (p *fileReader) plansThereAre() string {
 	names := slices.Sorted(maps.Keys(p.read.Plans))
@@ -161,8 +161,8 @@ func (p *fileReader) plansThereAre() string {
 		return "; define it under plans"
 	}
 	rest := ""
-	if n := len(names) - mostPlansTold; n > 0 {
-		names, rest = names[:mostPlansTold], fmt.Sprintf(" and %d more", n)
+	if n := len(names) - maxPlansListed; n > 0 {
+		names, rest = names[:maxPlansListed], fmt.Sprintf(" and %d more", n)
 	}
 	return "; there are " + strings.Join(names, ", ") + rest
 }

@@ -187,9 +187,9 @@ func TestParseFileBounds(t *testing.T) {
 		return "limits:\n  a:\n    rules:\n" + many(n, "    - {algorithm: fixed_window, max_count: 1, period: 1, name: r#}\n")
 	}
 	for _, tt := range []struct {
-		text func(n int) string
-		most int
-		want string
+		text  func(n int) string
+		bound int
+		want  string
 	}{
 		{manyLimits, namedlimit.MaxNames, "f:1: 1025 limits; the maximum is 1024"},
 		{keys, namedlimit.MaxOverrides, "f:5: with these, the file has overrides for more than 100000 keys, the maximum"},
@@ -197,10 +197,10 @@ func TestParseFileBounds(t *testing.T) {
 		{plans, namedlimit.MaxPlans, "f:3: 1025 plans; the maximum is 1024"},
 		{rules, namedlimit.MaxRules, "f:4: a limit must have 1 to 16 rules, got 17"},
 	} {
-		if _, err := parse(tt.text(tt.most)); err != nil {
+		if _, err := parse(tt.text(tt.bound)); err != nil {
 			t.Errorf("the most: %v", err)
 		}
-		if _, err := parse(tt.text(tt.most + 1)); err == nil || err.Error() != tt.want {
+		if _, err := parse(tt.text(tt.bound + 1)); err == nil || err.Error() != tt.want {
 			t.Errorf("one more: got %v, want %s", err, tt.want)
 		}
 	}

@@ -72,7 +72,7 @@ const (
 	checksumBytes = len(checksumWord) + 8
 )
 
-// keptOverrides are those of a file.
+// keptOverrides are the overrides of a file.
 type keptOverrides struct {
 	all      map[overriddenKey]namedlimit.KeyOverride
 	policies map[string]namedlimit.Policy // by their words

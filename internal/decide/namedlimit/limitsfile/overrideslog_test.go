@@ -19,13 +19,13 @@ func TestOverridesAreCompacted(t *testing.T) {
 	t.Parallel()
 	dir := disktest.New()
 	o := overridingIn(dir)
-	most := 0
+	maxLines := 0
 	for i := range 3 * spareLines {
 		must(t, o.change(set(fmt.Sprint(i%10), int64(1+i))))
-		most = max(most, strings.Count(string(dir.Contents(OverridesName)), "\n"))
+		maxLines = max(maxLines, strings.Count(string(dir.Contents(OverridesName)), "\n"))
 	}
-	if most != 2*10+spareLines {
-		t.Errorf("%d lines", most)
+	if maxLines != 2*10+spareLines {
+		t.Errorf("%d lines", maxLines)
 	}
 	if got := loadedFrom(t, dir); !same(got, o.sorted()) {
 		t.Errorf("got %+v", got)

@@ -15,7 +15,7 @@ import (
 	"cellserver/internal/limiter/calendar"
 )
 
-// form has the fields of a rule. The zero form is that of its algorithm.
+// form has the fields of a rule. The zero form has its algorithm's fields.
 type form struct {
 	what     string // in an error
 	required []string
@@ -27,7 +27,7 @@ const (
 	roomFields = "max_burst or capacity" // one of two
 )
 
-// windowForm is that of the windows of a limit, which are funnels.
+// windowForm has the fields of a limit's windows, which are funnels.
 func windowForm() form { return form{"a window", []string{roomFields, "count", "period"}, nil} }
 
 // formOf returns the form of a rule's algorithm.

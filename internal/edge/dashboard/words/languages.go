@@ -48,8 +48,8 @@ func texts(chinese bool) *Texts {
 		RefusesHosts: in("Clients on other hosts are refused because no password is set (protected mode): "+
 			"set --requirepass.",
 			"未设置密码，其他主机的客户端会被拒绝（保护模式）：请设置 --requirepass。"),
-		OpenPage: in("Other hosts can read this page without a password: set --metrics-password-file.",
-			"其他主机无需密码即可查看本页：请设置 --metrics-password-file。"),
+		OpenPage: in("Other hosts can read this page without a password: set --metrics-token-file.",
+			"其他主机无需密码即可查看本页：请设置 --metrics-token-file。"),
 		UnencryptedPage: in("The password of this page crosses the network unencrypted: set "+
 			"--metrics-tls-cert and --metrics-tls-key.",
 			"本页的密码在网络上明文传输：请设置 --metrics-tls-cert 和 --metrics-tls-key。"),

@@ -41,7 +41,7 @@ func hintOn(reason store.Reason) string {
 	case servers.Network, servers.CircuitOpen:
 		return "find out why its servers cannot be reached"
 	case servers.QueueFull:
-		return "the servers are overloaded: add some, or cellservers with --prefilter"
+		return "the servers are overloaded: add some"
 	case servers.Auth:
 		return "correct the user or password of --store, or that user's rights, which docs/TUNING.md lists"
 	case servers.NoScripting:

@@ -21,8 +21,6 @@ func Handlers(c execute.Config) map[string]execute.Handler {
 	plain := execute.Plain
 	return map[string]execute.Handler{
 		"cl.top":            execute.Whole(k.top),
-		"latency|doctor":    plain(k.latencyDoctor),
-		"latency|graph":     plain(k.latencyGraph),
 		"latency|histogram": plain(k.latencyHistogram),
 		"latency|history":   plain(k.latencyHistory),
 		"latency|latest":    plain(k.latencyLatest),
