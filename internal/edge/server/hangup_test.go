@@ -14,7 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"cellserver/internal/edge/server/conn"
 	"cellserver/internal/test/patience"
 	"cellserver/internal/wire/peer"
 )
@@ -250,8 +249,8 @@ func TestInputIsBoundedWhileWaiting(t *testing.T) {
 			}
 		}()
 		s.pass(0)
-		if n := sent.Load(); n < conn.MaxKeptInput-2*each || n > conn.MaxKeptInput {
-			t.Errorf("%d bytes were read, want about %d", n, conn.MaxKeptInput)
+		if n := sent.Load(); n < maxKeptInput-2*each || n > maxKeptInput {
+			t.Errorf("%d bytes were read, want about %d", n, maxKeptInput)
 		}
 		feeds := w.feeds.Load()
 		s.pass(time.Hour)

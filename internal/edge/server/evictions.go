@@ -1,4 +1,4 @@
-package goroutines
+package server
 
 import (
 	"sync"
@@ -22,7 +22,7 @@ func (e *evictions) add(n int32) {
 }
 
 // await waits until none is open, or c itself is killed.
-func (e *evictions) await(c *connection) {
+func (e *evictions) await(c *goroutineConn) {
 	if e.open.Load() == 0 {
 		return
 	}

@@ -1,4 +1,4 @@
-package loops
+package server
 
 import (
 	"time"
@@ -6,16 +6,15 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cellserver/internal/base/buffers"
-	"cellserver/internal/edge/server/conn"
 	"cellserver/internal/wire/peer"
 )
 
-// connection belongs to its loop's goroutine, but for Wake, Kill and Evict.
-type connection struct {
+// loopConn belongs to its loop's goroutine, but for Wake, Kill and Evict.
+type loopConn struct {
 	// The fields of every request come first: with thousands of clients, each cache line is a memory access.
 	loop     *loop
 	session  peer.Session
-	in       conn.Input // unprocessed bytes; has no buffer while there are none
+	in       input // unprocessed bytes; has no buffer while there are none
 	fd       int32
 	timer    int32  // see timers
 	interest uint32 // events registered with the poller
@@ -29,9 +28,9 @@ type connection struct {
 	queued   bool // in loop.ready
 	holds    bool // the session was told of memory that the connection holds
 	blocked  bool // too much output is pending: not read, not processed
-	conn.Life
+	life
 	dueNs   int64 // deadline for expired; 0 is none
-	traffic conn.Traffic
+	traffic traffic
 	out     buffers.Queue
 
 	peer    peer.Peer
@@ -48,48 +47,48 @@ const (
 	phaseClosed
 )
 
-func newConnection(l *loop, fd int, p peer.Peer) *connection {
-	return &connection{loop: l, fd: int32(fd), peer: p, Life: conn.Life{OpenedNs: l.nowNs()}}
+func newLoopConn(l *loop, fd int, p peer.Peer) *loopConn {
+	return &loopConn{loop: l, fd: int32(fd), peer: p, life: life{openedNs: l.nowNs()}}
 }
 
 // refuse closes a connection that its loop has not taken.
-func (c *connection) refuse() {
+func (c *loopConn) refuse() {
 	_ = unix.Close(int(c.fd))
 	c.loop.load.Add(-1)
-	c.Because(conn.ReasonShutdown)
-	c.loop.host.Ended(nil, c.peer, &c.Life, conn.Traffic{})
-	c.loop.host.Release(c.peer)
+	c.because(ReasonShutdown)
+	c.loop.server.ended(nil, c.peer, &c.life, traffic{})
+	c.loop.server.release(c.peer)
 }
 
 // Wake implements peer.Conn.
-func (c *connection) Wake() { c.loop.inbox.put(&c.loop.inbox.woken, c) }
+func (c *loopConn) Wake() { c.loop.inbox.put(&c.loop.inbox.woken, c) }
 
 // Kill implements peer.Conn.
-func (c *connection) Kill() { c.loop.inbox.put(&c.loop.inbox.killed, c) }
+func (c *loopConn) Kill() { c.loop.inbox.put(&c.loop.inbox.killed, c) }
 
 // Evict implements peer.Conn.
-func (c *connection) Evict() {
+func (c *loopConn) Evict() {
 	c.loop.inbox.put(&c.loop.inbox.evicted, c)
 	c.loop.evicts.Store(true)
 }
 
 // guarded calls do; a panic closes only this connection.
-func (c *connection) guarded(events uint32, do func(*connection, uint32)) {
+func (c *loopConn) guarded(events uint32, do func(*loopConn, uint32)) {
 	defer func() {
 		if p := recover(); p != nil {
-			c.loop.host.Panicked(p, c.peer)
-			c.closeFor(conn.ReasonPanic)
+			c.loop.server.panicked(p, c.peer)
+			c.closeFor(ReasonPanic)
 		}
 	}()
 	do(c, events)
 }
 
-func (c *connection) start(uint32) {
-	c.session = c.loop.host.NewSession(c.peer, c)
+func (c *loopConn) start(uint32) {
+	c.session = c.loop.server.config.NewSession(c.peer, c)
 	c.interest = toRead | c.edge()
 	if err := c.loop.poll.control(unix.EPOLL_CTL_ADD, int(c.fd), c.interest); err != nil {
-		c.loop.host.LogUnserved(c.peer, err)
-		c.closeFor(conn.ReasonSystem)
+		c.loop.server.logUnserved(c.peer, err)
+		c.closeFor(ReasonSystem)
 		return
 	}
 	c.awaitInput()
@@ -99,54 +98,54 @@ func (c *connection) start(uint32) {
 }
 
 // awaitInput sets the deadline for input.
-func (c *connection) awaitInput() {
-	c.Observe(c.session)
-	c.setDue(c.InputDueNs(c.loop.host.Limits(), c.loop.nowNs()))
+func (c *loopConn) awaitInput() {
+	c.observe(c.session)
+	c.setDue(c.inputDueNs(c.loop.server.limits.Load(), c.loop.nowNs()))
 }
 
-func (c *connection) limitsChanged(uint32) {
+func (c *loopConn) limitsChanged(uint32) {
 	if c.phase == phaseOpen && !c.waiting && !c.blocked {
 		c.awaitInput()
 	}
 }
 
-func (c *connection) setDue(ns int64) {
+func (c *loopConn) setDue(ns int64) {
 	c.dueNs = ns
 	c.loop.timers.update(c)
 }
 
-func (c *connection) dueIn(d time.Duration) {
+func (c *loopConn) dueIn(d time.Duration) {
 	if d == 0 {
 		c.setDue(0)
 		return
 	}
-	c.setDue(conn.Later(c.loop.nowNs(), d))
+	c.setDue(later(c.loop.nowNs(), d))
 }
 
 // expired ends a connection whose deadline has passed.
-func (c *connection) expired() {
+func (c *loopConn) expired() {
 	switch {
 	case c.phase != phaseOpen:
 		c.close()
 	case c.blocked:
-		c.loop.host.LogUnread(c.peer, c.out.Len())
-		c.closeFor(conn.ReasonOutput)
+		c.loop.server.logUnread(c.peer, c.out.Len())
+		c.closeFor(ReasonOutput)
 	default:
-		reason := c.SilenceReason(c.loop.host.Limits(), c.loop.nowNs())
-		if reason == conn.ReasonInput {
-			c.loop.host.LogHalfSent(c.peer, len(c.in.Unread()))
+		reason := c.silenceReason(c.loop.server.limits.Load(), c.loop.nowNs())
+		if reason == ReasonInput {
+			c.loop.server.logHalfSent(c.peer, len(c.in.unread()))
 		}
 		c.endFor(reason)
 	}
 }
 
 // reportHeld tells the session how much memory the connection holds, if it holds or held any.
-func (c *connection) reportHeld() {
-	if !c.in.HasBuffer() && c.out.Len() == 0 && !c.holds {
+func (c *loopConn) reportHeld() {
+	if !c.in.hasBuffer() && c.out.Len() == 0 && !c.holds {
 		return
 	}
-	c.holds = c.in.HasBuffer() || c.out.Len() > 0
-	c.session.HoldsInput(len(c.in.Unread()), c.in.Spare())
+	c.holds = c.in.hasBuffer() || c.out.Len() > 0
+	c.session.HoldsInput(len(c.in.unread()), c.in.spare())
 	c.session.HoldsOutput(c.out.Held())
 }
 
@@ -154,7 +153,7 @@ func (c *connection) reportHeld() {
 const gone = unix.EPOLLERR | unix.EPOLLHUP
 
 // happened handles events of the poller.
-func (c *connection) happened(events uint32) {
+func (c *loopConn) happened(events uint32) {
 	switch {
 	case c.waiting:
 		c.happenedWaiting(events)
@@ -179,7 +178,7 @@ func (c *connection) happened(events uint32) {
 }
 
 // happenedWaiting handles events while the session is Waiting and nothing is read.
-func (c *connection) happenedWaiting(events uint32) {
+func (c *loopConn) happenedWaiting(events uint32) {
 	if c.interest&unix.EPOLLET != 0 && events&toRead != 0 {
 		c.readable = true // edge-triggered: not reported again
 		c.toTheEnd = c.toTheEnd || events&(unix.EPOLLRDHUP|unix.EPOLLPRI) != 0
@@ -197,26 +196,26 @@ func (c *connection) happenedWaiting(events uint32) {
 
 // lost handles a client that is gone in both directions. A Waiting session is told, and input read before is
 // still executed; the poller would report the hangup again and again meanwhile.
-func (c *connection) lost() {
+func (c *loopConn) lost() {
 	if !c.waiting || c.loop.poll.control(unix.EPOLL_CTL_DEL, int(c.fd), 0) != nil {
 		c.close()
 		return
 	}
 	c.reset, c.interest = true, 0
 	c.readable, c.toTheEnd = true, true
-	c.out.Clear(&c.loop.host.Pool)
+	c.out.Clear(&c.loop.server.pool)
 	c.blocked = false
 	c.reportHeld()
 	c.setDue(0)
 	c.session.HungUp(peer.Reset)
 }
 
-func (c *connection) read() {
+func (c *loopConn) read() {
 	l := c.loop
-	own := len(c.in.Unread()) > 0
+	own := len(c.in.unread()) > 0
 	buf := l.in
 	if own {
-		buf = c.in.Free(&l.host.Pool)
+		buf = c.in.free(&l.server.pool)
 	}
 	n, again, err := readOnce(int(c.fd), buf)
 	c.readable = n == len(buf) || c.toTheEnd && !again
@@ -237,51 +236,51 @@ func (c *connection) read() {
 		c.close()
 		return
 	case n == 0:
-		c.endFor(conn.ReasonClient)
+		c.endFor(ReasonClient)
 		return
 	}
-	c.traffic.Received += uint64(n)
-	l.traffic.Received += uint64(n)
+	c.traffic.received += uint64(n)
+	l.traffic.received += uint64(n)
 	if own {
-		c.in.Filled(n)
-		c.process(c.in.Unread(), true)
+		c.in.filled(n)
+		c.process(c.in.unread(), true)
 	} else {
 		c.process(buf[:n], false)
 	}
 }
 
 // process feeds the session once with b, from the connection's own buffer or the loop's, and keeps the rest.
-func (c *connection) process(b []byte, own bool) {
+func (c *loopConn) process(b []byte, own bool) {
 	l := c.loop
 	n, replies, status := c.session.Feed(b, l.out[:0])
 	c.more = status == peer.More
-	if cap(replies) <= conn.MaxKeptReplies {
+	if cap(replies) <= maxKeptReplies {
 		l.out = replies
 	}
 	switch {
 	case own:
-		c.in.Consumed(n)
-		c.in.ReleaseIfEmpty(&l.host.Pool)
+		c.in.consumed(n)
+		c.in.releaseIfEmpty(&l.server.pool)
 	case n < len(b):
-		c.in.Keep(&l.host.Pool, b[n:])
+		c.in.keep(&l.server.pool, b[n:])
 	}
 	if status == peer.Abort {
-		c.closeFor(conn.ReasonSession)
+		c.closeFor(ReasonSession)
 		return
 	}
 	if !c.send(replies) {
 		return
 	}
-	if left := len(c.in.Unread()); left > conn.HalfSentBytes || c.HalfSentNs != 0 {
-		c.Fed(n, left, status, l.nowNs)
+	if left := len(c.in.unread()); left > halfSentBytes || c.halfSentNs != 0 {
+		c.fed(n, left, status, l.nowNs)
 	}
 	c.reportHeld()
-	if !c.blocked && (!c.HandshakeDone || c.dueNs != 0 || c.HalfSentNs != 0 || l.host.Limits().IdleTimeout > 0) {
+	if !c.blocked && (!c.handshakeDone || c.dueNs != 0 || c.halfSentNs != 0 || l.server.limits.Load().IdleTimeout > 0) {
 		c.awaitInput() // after Feed, which may have authenticated the client
 	}
 	switch status {
 	case peer.Close:
-		c.endFor(conn.ReasonSession)
+		c.endFor(ReasonSession)
 		return
 	case peer.Waiting:
 		c.waiting = true
@@ -290,7 +289,7 @@ func (c *connection) process(b []byte, own bool) {
 		}
 	case peer.NeedInput:
 		if l.draining && !c.blocked {
-			c.endFor(conn.ReasonShutdown)
+			c.endFor(ReasonShutdown)
 			return
 		}
 	case peer.More, peer.Abort: // handled above
@@ -300,7 +299,7 @@ func (c *connection) process(b []byte, own bool) {
 }
 
 // queue schedules another turn if the connection has a use for one.
-func (c *connection) queue() {
+func (c *loopConn) queue() {
 	if (c.more || c.readable) && !c.queued && c.takesInput() {
 		c.queued = true
 		c.loop.ready = append(c.loop.ready, c)
@@ -308,22 +307,22 @@ func (c *connection) queue() {
 }
 
 // goOn is that turn.
-func (c *connection) goOn(uint32) {
+func (c *loopConn) goOn(uint32) {
 	c.queued = false
 	switch {
 	case !c.takesInput():
 	case c.more:
-		c.process(c.in.Unread(), true)
+		c.process(c.in.unread(), true)
 	case c.readable:
 		c.read()
 	}
 }
 
-func (c *connection) takesInput() bool {
+func (c *loopConn) takesInput() bool {
 	return c.phase == phaseLingering || c.phase == phaseOpen && !c.waiting && !c.blocked
 }
 
-func (c *connection) woken(uint32) {
+func (c *loopConn) woken(uint32) {
 	if c.phase != phaseOpen {
 		return
 	}
@@ -332,12 +331,12 @@ func (c *connection) woken(uint32) {
 		return // unblock resumes it
 	}
 	c.awaitInput()
-	c.process(c.in.Unread(), true)
+	c.process(c.in.unread(), true)
 }
 
-func (c *connection) drain(uint32) {
+func (c *loopConn) drain(uint32) {
 	if c.phase == phaseOpen && !c.waiting && !c.more && !c.blocked {
-		c.endFor(conn.ReasonShutdown)
+		c.endFor(ReasonShutdown)
 	}
 }
 
@@ -345,7 +344,7 @@ const toRead = unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLPRI
 
 // edge returns EPOLLET, to have input reported once rather than in each wait, which would cost the kernel
 // work. A read from a unix socket may return less than is there, so those stay level-triggered.
-func (c *connection) edge() uint32 {
+func (c *loopConn) edge() uint32 {
 	if c.peer.Unix {
 		return 0
 	}
@@ -353,7 +352,7 @@ func (c *connection) edge() uint32 {
 }
 
 // listen registers with the poller what the connection waits for.
-func (c *connection) listen() {
+func (c *loopConn) listen() {
 	var interest uint32
 	switch {
 	case c.waiting && c.interest == toRead|unix.EPOLLET && !c.toTheEnd && c.out.Len() == 0:
@@ -378,19 +377,19 @@ func (c *connection) listen() {
 	}
 }
 
-func (c *connection) closeFor(r conn.Reason) {
-	c.Because(r)
+func (c *loopConn) closeFor(r Reason) {
+	c.because(r)
 	c.close()
 }
 
 // close closes the connection at once.
-func (c *connection) close() {
+func (c *loopConn) close() {
 	if c.phase != phaseClosed {
 		c.phase = phaseClosed
-		c.in.Release(&c.loop.host.Pool)
-		c.out.Clear(&c.loop.host.Pool)
-		c.loop.host.CloseSession(c.session, c.peer)
-		c.loop.host.Ended(c.session, c.peer, &c.Life, c.traffic)
+		c.in.release(&c.loop.server.pool)
+		c.out.Clear(&c.loop.server.pool)
+		c.loop.server.closeSession(c.session, c.peer)
+		c.loop.server.ended(c.session, c.peer, &c.life, c.traffic)
 		c.loop.forget(c)
 	}
 }

@@ -1,4 +1,4 @@
-package goroutines
+package server
 
 import (
 	"io"
@@ -6,19 +6,18 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"cellserver/internal/edge/server/conn"
 	"cellserver/internal/wire/peer"
 )
 
-// connection belongs to its goroutine, but for the fields that say otherwise.
-type connection struct {
-	driver  *Driver
+// goroutineConn belongs to its goroutine, but for the fields that say otherwise.
+type goroutineConn struct {
+	driver  *goroutines
 	nc      net.Conn
 	secured *secured  // nil without TLS
 	source  io.Reader // nc, or TLS over it
 	peer    peer.Peer
 	session peer.Session // nil until the client is admitted
-	in      conn.Input
+	in      input
 	inErr   error   // why no more can be read; input read before is still executed
 	out     *output // to nc
 	// what the session was last told about the input buffer
@@ -32,7 +31,7 @@ type connection struct {
 	reset    bool // the client takes no more replies
 
 	mu          sync.Mutex // guards all below
-	conn.Life              // OpenedNs and reason belong to the goroutine
+	life                   // openedNs and reason belong to the goroutine
 	readsFor    readPurpose
 	poked       bool // Wake set the read deadline
 	hasDeadline bool
@@ -44,27 +43,27 @@ type readPurpose uint8
 const (
 	readForInput  readPurpose = iota
 	readForHangup             // the session is Waiting, so the client may be silent
-	readToLinger              // until the client closes, or LingerTimeout
+	readToLinger              // until the client closes, or lingerTimeout
 )
 
 // replies is a reply buffer. Connections share a few, as most are idle.
 type replies struct{ buf []byte }
 
-func newConnection(g *Driver, nc net.Conn, p peer.Peer) *connection {
-	return &connection{
+func newGoroutineConn(g *goroutines, nc net.Conn, p peer.Peer) *goroutineConn {
+	return &goroutineConn{
 		driver: g,
 		nc:     nc,
 		source: nc,
 		peer:   p,
-		out:    newOutput(nc, &g.host.Pool),
+		out:    newOutput(nc, &g.server.pool),
 		woken:  make(chan struct{}, 1),
 		killed: make(chan struct{}),
-		Life:   conn.Life{OpenedNs: g.host.Now()},
+		life:   life{openedNs: g.server.config.Now()},
 	}
 }
 
 // Wake implements peer.Conn.
-func (c *connection) Wake() {
+func (c *goroutineConn) Wake() {
 	select {
 	case c.woken <- struct{}{}:
 	default: // one wake-up is pending already
@@ -76,10 +75,10 @@ func (c *connection) Wake() {
 }
 
 // wasWoken reports whether to feed the session without input.
-func (c *connection) wasWoken() bool { return ready(c.woken) }
+func (c *goroutineConn) wasWoken() bool { return ready(c.woken) }
 
 // Kill implements peer.Conn.
-func (c *connection) Kill() {
+func (c *goroutineConn) Kill() {
 	c.killOnce.Do(func() {
 		close(c.killed)
 		_ = c.nc.Close()
@@ -87,7 +86,7 @@ func (c *connection) Kill() {
 }
 
 // Evict implements peer.Conn.
-func (c *connection) Evict() {
+func (c *goroutineConn) Evict() {
 	first := !c.evicted.Swap(true)
 	c.Kill()
 	if first { // only after Kill: a waiting connection checks isKilled
@@ -95,7 +94,7 @@ func (c *connection) Evict() {
 	}
 }
 
-func (c *connection) isKilled() bool { return ready(c.killed) }
+func (c *goroutineConn) isKilled() bool { return ready(c.killed) }
 
 // ready reports whether a channel is closed or had a value, which it takes.
 func ready(ch <-chan struct{}) bool {
@@ -107,25 +106,25 @@ func ready(ch <-chan struct{}) bool {
 	}
 }
 
-func (c *connection) run() {
+func (c *goroutineConn) run() {
 	defer c.driver.remove(c)
-	defer func() { c.driver.host.CloseSession(c.session, c.peer) }()
+	defer func() { c.driver.server.closeSession(c.session, c.peer) }()
 	defer c.out.wait()
 	defer c.Kill()
 	defer func() {
 		if p := recover(); p != nil {
-			c.Because(conn.ReasonPanic)
-			c.driver.host.Panicked(p, c.peer)
+			c.because(ReasonPanic)
+			c.driver.server.panicked(p, c.peer)
 		}
 		if c.isKilled() {
-			c.Because(c.killReason())
+			c.because(c.killReason())
 		}
 	}()
 	if c.secured != nil && !c.handshake() {
 		c.finish()
 		return
 	}
-	c.session = c.driver.host.NewSession(c.peer, c)
+	c.session = c.driver.server.config.NewSession(c.peer, c)
 	c.out.reportTo(c.session.HoldsOutput)
 	for alive := true; alive; {
 		alive = c.read() && c.process()
@@ -133,41 +132,41 @@ func (c *connection) run() {
 }
 
 // killReason returns why the connection ends if it is killed now.
-func (c *connection) killReason() conn.Reason {
+func (c *goroutineConn) killReason() Reason {
 	switch {
 	case c.evicted.Load():
-		return conn.ReasonMemory
+		return ReasonMemory
 	case c.driver.isDraining():
-		return conn.ReasonShutdown
+		return ReasonShutdown
 	}
-	return conn.ReasonKilled
+	return ReasonKilled
 }
 
-func (c *connection) nowNs() int64 { return c.driver.host.Now() }
+func (c *goroutineConn) nowNs() int64 { return c.driver.server.config.Now() }
 
-func (c *connection) limits() *conn.Limits { return c.driver.host.Limits() }
+func (c *goroutineConn) limits() *Limits { return c.driver.server.limits.Load() }
 
-func (c *connection) authenticated() bool { return c.session != nil && c.session.Authenticated() }
+func (c *goroutineConn) authenticated() bool { return c.session != nil && c.session.Authenticated() }
 
-func (c *connection) traffic() conn.Traffic {
-	return conn.Traffic{Received: c.received.Load(), Sent: c.out.sent.Load()}
+func (c *goroutineConn) traffic() traffic {
+	return traffic{received: c.received.Load(), sent: c.out.sent.Load()}
 }
 
 // process executes what has been read. It returns false when the connection is to end.
-func (c *connection) process() bool {
+func (c *goroutineConn) process() bool {
 	for {
 		n, status, sent := c.feed()
-		c.in.Consumed(n)
+		c.in.consumed(n)
 		switch {
 		case status == peer.Abort:
-			c.Because(conn.ReasonSession)
+			c.because(ReasonSession)
 			return false
 		case !sent:
 			return false
 		}
-		if left := len(c.in.Unread()); left > conn.HalfSentBytes || c.HalfSentNs != 0 {
+		if left := len(c.in.unread()); left > halfSentBytes || c.halfSentNs != 0 {
 			c.mu.Lock()
-			c.Fed(n, left, status, c.nowNs)
+			c.fed(n, left, status, c.nowNs)
 			c.mu.Unlock()
 		}
 		switch status {
@@ -182,25 +181,25 @@ func (c *connection) process() bool {
 				return false
 			}
 		default:
-			c.end(conn.ReasonSession)
+			c.end(ReasonSession)
 			return false
 		}
 	}
 }
 
 // feed feeds the session once and sends its replies.
-func (c *connection) feed() (consumed int, status peer.Status, sent bool) {
+func (c *goroutineConn) feed() (consumed int, status peer.Status, sent bool) {
 	r, _ := c.driver.replies.Get().(*replies)
 	if r == nil {
 		r = &replies{}
 	}
-	consumed, out, status := c.session.Feed(c.in.Unread(), r.buf[:0])
+	consumed, out, status := c.session.Feed(c.in.unread(), r.buf[:0])
 	var pending int
 	var err error
 	if len(out) > 0 && !c.reset && status != peer.Abort {
 		pending, err = c.write(out)
 	}
-	if cap(out) <= conn.MaxKeptReplies { // before awaitRead: the client may leave replies unread for long
+	if cap(out) <= maxKeptReplies { // before awaitRead: the client may leave replies unread for long
 		r.buf = out
 		c.driver.replies.Put(r)
 	}
@@ -208,8 +207,8 @@ func (c *connection) feed() (consumed int, status peer.Status, sent bool) {
 }
 
 // reportInput tells the session how much memory the read buffer takes.
-func (c *connection) reportInput() {
-	input, free := len(c.in.Unread()), c.in.Spare()
+func (c *goroutineConn) reportInput() {
+	input, free := len(c.in.unread()), c.in.spare()
 	if input != c.reportedInput || free != c.reportedFree {
 		c.reportedInput, c.reportedFree = input, free
 		c.session.HoldsInput(input, free)
@@ -218,27 +217,27 @@ func (c *connection) reportInput() {
 
 // awaitRead waits while the client has left too many bytes of replies unread. It returns false if the
 // connection is to end.
-func (c *connection) awaitRead(pending int) bool {
+func (c *goroutineConn) awaitRead(pending int) bool {
 	limits := c.limits()
-	switch limits.JudgeOutput(pending, c.session.Authenticated()) {
-	case conn.OutputFits:
-	case conn.OutputOverruns:
-		c.Because(conn.ReasonOutput)
+	switch limits.judgeOutput(pending, c.session.Authenticated()) {
+	case outputFits:
+	case outputOverruns:
+		c.because(ReasonOutput)
 		return false
-	case conn.OutputBlocks:
-		if c.out.await(limits.ResumeBytes(), limits.OutputTimeout) {
+	case outputBlocks:
+		if c.out.await(limits.resumeBytes(), limits.OutputTimeout) {
 			return true
 		}
 		if !c.out.broken() && !c.isKilled() {
-			c.Because(conn.ReasonOutput)
-			c.driver.host.LogUnread(c.peer, pending)
+			c.because(ReasonOutput)
+			c.driver.server.logUnread(c.peer, pending)
 		}
 		return false
 	}
 	return true
 }
 
-func (c *connection) write(b []byte) (pending int, err error) {
+func (c *goroutineConn) write(b []byte) (pending int, err error) {
 	if c.secured != nil {
 		return c.secured.send(b)
 	}
@@ -246,10 +245,10 @@ func (c *connection) write(b []byte) (pending int, err error) {
 }
 
 // end sends pending replies and makes sure the client can receive them.
-func (c *connection) end(r conn.Reason) {
-	c.Because(r)
+func (c *goroutineConn) end(r Reason) {
+	c.because(r)
 	switch {
-	case r == conn.ReasonOutput: // it would not read them
+	case r == ReasonOutput: // it would not read them
 	case r.Lingers():
 		c.finish()
 	default:
@@ -258,16 +257,16 @@ func (c *connection) end(r conn.Reason) {
 }
 
 // finish sends pending replies, closes the sending side, and waits for the client to close.
-func (c *connection) finish() {
+func (c *goroutineConn) finish() {
 	half, ok := c.nc.(interface{ CloseWrite() error })
 	if !c.flush() || !ok || half.CloseWrite() != nil {
 		return
 	}
 	c.mu.Lock()
 	c.readsFor = readToLinger
-	_ = c.nc.SetReadDeadline(conn.DeadlineIn(conn.LingerTimeout))
+	_ = c.nc.SetReadDeadline(deadlineIn(lingerTimeout))
 	c.mu.Unlock()
-	for scrap := c.in.Scrap(&c.driver.host.Pool); ; {
+	for scrap := c.in.scrap(&c.driver.server.pool); ; {
 		if _, err := c.nc.Read(scrap); err != nil {
 			return
 		}
@@ -275,7 +274,7 @@ func (c *connection) finish() {
 }
 
 // flush waits until all replies are sent and, over TLS, close_notify.
-func (c *connection) flush() bool {
+func (c *goroutineConn) flush() bool {
 	if c.secured != nil {
 		c.secured.closeNotify()
 	}

@@ -1,4 +1,4 @@
-package goroutines
+package server
 
 import (
 	"errors"
@@ -6,18 +6,17 @@ import (
 	"os"
 	"time"
 
-	"cellserver/internal/edge/server/conn"
 	"cellserver/internal/wire/peer"
 )
 
 // read waits for input. It returns false when the connection is to end.
-func (c *connection) read() bool {
+func (c *goroutineConn) read() bool {
 	if c.inErr != nil {
-		c.end(conn.ReasonClient)
+		c.end(ReasonClient)
 		return false
 	}
 	if !c.prepareRead(readForInput) {
-		c.end(conn.ReasonShutdown)
+		c.end(ReasonShutdown)
 		return false
 	}
 	if c.wasWoken() {
@@ -37,28 +36,28 @@ func (c *connection) read() bool {
 
 // freeInput returns buffer space to read into. Space for a long command is reported before it is taken, and
 // waits for evicted connections to end; ok is false if c is killed meanwhile.
-func (c *connection) freeInput() (free []byte, ok bool) {
-	if bytes := c.in.GrownBytes(); bytes > conn.MaxKeptInput && c.session != nil {
-		c.reportedInput, c.reportedFree = len(c.in.Unread()), bytes-len(c.in.Unread())
+func (c *goroutineConn) freeInput() (free []byte, ok bool) {
+	if bytes := c.in.grownBytes(); bytes > maxKeptInput && c.session != nil {
+		c.reportedInput, c.reportedFree = len(c.in.unread()), bytes-len(c.in.unread())
 		c.session.HoldsInput(c.reportedInput, c.reportedFree)
 		if c.driver.evictions.await(c); c.isKilled() {
 			return nil, false
 		}
 	}
-	free = c.in.Free(&c.driver.host.Pool)
+	free = c.in.free(&c.driver.server.pool)
 	c.reportInput()
 	return free, true
 }
 
 // awaitWake waits until the session, which is Waiting, is woken. It reads on meanwhile, up to a bound, to
 // notice a hangup. It returns false when the connection is to end.
-func (c *connection) awaitWake() bool {
+func (c *goroutineConn) awaitWake() bool {
 	for {
 		reads := c.prepareRead(readForHangup)
 		if c.wasWoken() {
 			return true
 		}
-		left := conn.MaxKeptInput - len(c.in.Unread())
+		left := maxKeptInput - len(c.in.unread())
 		if !reads || c.inErr != nil || left <= 0 {
 			select {
 			case <-c.woken:
@@ -76,7 +75,7 @@ func (c *connection) awaitWake() bool {
 		case c.isKilled():
 			return false
 		case errors.Is(err, errUnread):
-			c.end(conn.ReasonOutput)
+			c.end(ReasonOutput)
 			return false
 		default:
 			c.hungUp(err)
@@ -85,7 +84,7 @@ func (c *connection) awaitWake() bool {
 }
 
 // hungUp tells the session, which is Waiting, that nothing more can be read.
-func (c *connection) hungUp(err error) {
+func (c *goroutineConn) hungUp(err error) {
 	c.inErr = err
 	half := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) // the second is TLS's: EOF within a record
 	if half && !c.out.broken() {                                          // a write may have seen the reset first
@@ -97,9 +96,9 @@ func (c *connection) hungUp(err error) {
 }
 
 // readInto returns an error only if nothing was read.
-func (c *connection) readInto(b []byte) error {
+func (c *goroutineConn) readInto(b []byte) error {
 	n, err := c.source.Read(b)
-	c.in.Filled(n)
+	c.in.filled(n)
 	if c.secured == nil {
 		c.received.Add(uint64(n))
 	}
@@ -110,36 +109,36 @@ func (c *connection) readInto(b []byte) error {
 }
 
 // reasonUnread returns why a read has failed.
-func (c *connection) reasonUnread(err error) conn.Reason {
+func (c *goroutineConn) reasonUnread(err error) Reason {
 	switch {
 	case errors.Is(err, errUnread):
-		return conn.ReasonOutput
+		return ReasonOutput
 	case !errors.Is(err, os.ErrDeadlineExceeded):
-		return conn.ReasonClient
+		return ReasonClient
 	case c.driver.isDraining():
-		return conn.ReasonShutdown
+		return ReasonShutdown
 	}
-	reason := c.SilenceReason(c.limits(), c.nowNs())
-	if reason == conn.ReasonInput {
-		c.driver.host.LogHalfSent(c.peer, len(c.in.Unread()))
+	reason := c.silenceReason(c.limits(), c.nowNs())
+	if reason == ReasonInput {
+		c.driver.server.logHalfSent(c.peer, len(c.in.unread()))
 	}
 	return reason
 }
 
 // prepareRead sets the read deadline, undoing that of Wake. It returns false if the driver is draining, when
 // an expired deadline ends the connection.
-func (c *connection) prepareRead(purpose readPurpose) bool {
+func (c *goroutineConn) prepareRead(purpose readPurpose) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if purpose == readForInput && c.session != nil {
-		c.Observe(c.session)
+		c.observe(c.session)
 	}
 	c.readsFor, c.poked = purpose, false
 	c.setDeadlineLocked()
 	return !c.driver.isDraining()
 }
 
-func (c *connection) limitsChanged() {
+func (c *goroutineConn) limitsChanged() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.poked && c.readsFor != readToLinger { // a poked connection sets its deadline itself
@@ -147,12 +146,12 @@ func (c *connection) limitsChanged() {
 	}
 }
 
-func (c *connection) setDeadlineLocked() {
+func (c *goroutineConn) setDeadlineLocked() {
 	var deadline time.Time
 	if c.readsFor == readForInput {
 		nowNs := c.nowNs()
-		if dueNs := c.InputDueNs(c.limits(), nowNs); dueNs != 0 {
-			deadline = conn.DeadlineIn(time.Duration(dueNs - nowNs))
+		if dueNs := c.inputDueNs(c.limits(), nowNs); dueNs != 0 {
+			deadline = deadlineIn(time.Duration(dueNs - nowNs))
 		}
 	}
 	if has := !deadline.IsZero(); has || c.hasDeadline {
@@ -162,20 +161,20 @@ func (c *connection) setDeadlineLocked() {
 }
 
 // interruptRead ends a waiting Read.
-func (c *connection) interruptRead() {
+func (c *goroutineConn) interruptRead() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.interruptReadLocked()
 }
 
-func (c *connection) interruptReadLocked() {
+func (c *goroutineConn) interruptReadLocked() {
 	if c.readsFor != readToLinger {
 		_ = c.nc.SetReadDeadline(time.Unix(1, 0))
 		c.hasDeadline = true
 	}
 }
 
-func (c *connection) isPoked() bool {
+func (c *goroutineConn) isPoked() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.poked

@@ -1,14 +1,12 @@
-package loops
+package server
 
 import (
 	"golang.org/x/sys/unix"
-
-	"cellserver/internal/edge/server/conn"
 )
 
 // send writes replies and queues what the client does not take. It returns false if the connection was
 // closed.
-func (c *connection) send(replies []byte) bool {
+func (c *loopConn) send(replies []byte) bool {
 	if c.reset {
 		return true
 	}
@@ -24,14 +22,14 @@ func (c *connection) send(replies []byte) bool {
 	if len(replies) == 0 {
 		return true
 	}
-	c.out.Add(&c.loop.host.Pool, replies)
-	limits := c.loop.host.Limits()
-	switch limits.JudgeOutput(c.out.Len(), c.session.Authenticated()) {
-	case conn.OutputFits:
-	case conn.OutputOverruns:
-		c.closeFor(conn.ReasonOutput)
+	c.out.Add(&c.loop.server.pool, replies)
+	limits := c.loop.server.limits.Load()
+	switch limits.judgeOutput(c.out.Len(), c.session.Authenticated()) {
+	case outputFits:
+	case outputOverruns:
+		c.closeFor(ReasonOutput)
 		return false
-	case conn.OutputBlocks:
+	case outputBlocks:
 		if !c.blocked {
 			c.blocked = true
 			c.dueIn(limits.OutputTimeout)
@@ -40,14 +38,14 @@ func (c *connection) send(replies []byte) bool {
 	return true
 }
 
-func (c *connection) wrote(n int) {
-	c.traffic.Sent += uint64(n)
-	c.loop.traffic.Sent += uint64(n)
+func (c *loopConn) wrote(n int) {
+	c.traffic.sent += uint64(n)
+	c.loop.traffic.sent += uint64(n)
 }
 
 // flush writes queued replies as far as the client takes them. It returns false if the client is gone or the
 // connection was closed.
-func (c *connection) flush() bool {
+func (c *loopConn) flush() bool {
 	for written := 0; c.out.Len() > 0 && written < loopOutputBytes; {
 		front := c.out.Front()
 		n, err := writeOnce(int(c.fd), front)
@@ -55,7 +53,7 @@ func (c *connection) flush() bool {
 			c.lost()
 			return false
 		}
-		c.out.Take(&c.loop.host.Pool, n)
+		c.out.Take(&c.loop.server.pool, n)
 		c.wrote(n)
 		if written += n; n < len(front) {
 			break
@@ -66,7 +64,7 @@ func (c *connection) flush() bool {
 		c.flushed()
 		return c.phase != phaseClosed
 	}
-	if c.blocked && c.phase == phaseOpen && c.out.Len() <= c.loop.host.Limits().ResumeBytes() {
+	if c.blocked && c.phase == phaseOpen && c.out.Len() <= c.loop.server.limits.Load().resumeBytes() {
 		c.unblock()
 	}
 	c.listen()
@@ -74,9 +72,9 @@ func (c *connection) flush() bool {
 }
 
 // unblock resumes a client that has read enough of its replies.
-func (c *connection) unblock() {
+func (c *loopConn) unblock() {
 	c.blocked = false
-	c.HalfSentNs = 0 // it could not send meanwhile
+	c.halfSentNs = 0 // it could not send meanwhile
 	if c.waiting {
 		c.setDue(0)
 		return
@@ -90,30 +88,30 @@ func (c *connection) unblock() {
 const loopOutputBytes = 1 << 20
 
 // endFor sends pending replies and closes the connection; no more commands are read.
-func (c *connection) endFor(r conn.Reason) {
-	c.Because(r)
+func (c *loopConn) endFor(r Reason) {
+	c.because(r)
 	c.phase, c.more = phaseFlushing, false
 	if r.Lingers() {
 		c.phase = phaseFinishing
 	}
-	c.in.Release(&c.loop.host.Pool)
+	c.in.release(&c.loop.server.pool)
 	c.reportHeld()
 	if c.out.Len() == 0 {
 		c.flushed()
 		return
 	}
-	c.dueIn(c.loop.host.Limits().OutputTimeout)
+	c.dueIn(c.loop.server.limits.Load().OutputTimeout)
 	c.listen()
 }
 
 // flushed continues endFor when all replies are sent.
-func (c *connection) flushed() {
+func (c *loopConn) flushed() {
 	if c.phase == phaseFlushing || unix.Shutdown(int(c.fd), unix.SHUT_WR) != nil {
 		c.close()
 		return
 	}
 	c.phase = phaseLingering
-	c.dueIn(conn.LingerTimeout)
+	c.dueIn(lingerTimeout)
 	c.readable = true // earlier input may have been reported already
 	c.queue()
 	c.listen()

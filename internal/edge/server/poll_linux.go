@@ -1,4 +1,4 @@
-package loops
+package server
 
 import (
 	"fmt"
@@ -55,14 +55,14 @@ type inbox struct {
 	mu     sync.Mutex // guards all below
 	wakeup int        // an eventfd
 	mail
-	evicted []*connection
+	evicted []*loopConn
 	rung    bool // the loop is about to read
 	closed  bool // the loop has ended
 }
 
 // mail is the content of a loop's inbox, taken at once.
 type mail struct {
-	added, woken, killed []*connection
+	added, woken, killed []*loopConn
 	probes               []chan<- struct{} // to close
 	limited              bool              // the limits have changed
 	drained              bool              // finish and take no more connections; stays set
@@ -70,7 +70,7 @@ type mail struct {
 }
 
 // add returns false if the loop takes no more connections.
-func (b *inbox) add(c *connection) bool {
+func (b *inbox) add(c *loopConn) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.drained || b.closed {
@@ -81,7 +81,7 @@ func (b *inbox) add(c *connection) bool {
 	return true
 }
 
-func (b *inbox) put(list *[]*connection, c *connection) {
+func (b *inbox) put(list *[]*loopConn, c *loopConn) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.closed { // else nobody would take it
@@ -128,7 +128,7 @@ func (b *inbox) probe(answer chan<- struct{}) {
 }
 
 // takeEvicted takes the evicted connections, which do not wait for the rest of the mail.
-func (b *inbox) takeEvicted() []*connection {
+func (b *inbox) takeEvicted() []*loopConn {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	evicted := b.evicted
