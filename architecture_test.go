@@ -136,7 +136,7 @@ func TestUnsafe(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if want := []string{"internal/edge/server/loops/socket_linux.go"}; !slices.Equal(found, want) {
+	if want := []string{"internal/edge/server/socket_linux.go"}; !slices.Equal(found, want) {
 		t.Errorf("%q import unsafe, only %q may", found, want)
 	}
 }

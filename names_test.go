@@ -155,7 +155,7 @@ func TestProfileIsOfThisModule(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A string of the profile follows its length and a field's number.
-	name := projectNames(t)["MODULE"] + "/internal/edge/server/loops.(*loop)."
+	name := projectNames(t)["MODULE"] + "/internal/edge/server.(*loop)."
 	if !bytes.Contains(profile, []byte(name)) {
 		t.Errorf("the profile has no %s: make profile", name)
 	}

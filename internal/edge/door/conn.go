@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"cellserver/internal/edge/server"
-	"cellserver/internal/edge/server/conn"
 	"cellserver/internal/redis/execute"
 	"cellserver/internal/wire/acl"
 	"cellserver/internal/wire/peer"
@@ -57,8 +56,8 @@ func FromContext(ctx context.Context) *Conn { return ctx.Value(connKey{}).(*Conn
 // wire is the network's side of a connection, and counts its bytes.
 type wire struct {
 	net.Conn
-	guest     *server.Guest   // nil for a connection that is refused
-	handshake *conn.Handshake // nil without TLS
+	guest     *server.Guest     // nil for a connection that is refused
+	handshake *server.Handshake // nil without TLS
 }
 
 // Read implements net.Conn.
@@ -124,7 +123,7 @@ func (c *Conn) flooded(err error) error {
 	if c.wire.guest != nil {
 		time.Sleep(c.door.flooders.Add(c.wire.guest.Peer, c.door.Now()))
 	}
-	c.reason.CompareAndSwap(int32(conn.ReasonClient), int32(conn.ReasonSession))
+	c.reason.CompareAndSwap(int32(server.ReasonClient), int32(server.ReasonSession))
 	if count := c.door.floods.Due(c.door.Now()); count > 0 {
 		c.door.Log.Warn("a connection is closed, as it resets more streams than it lets be answered, or sends too many frames that ask nothing",
 			"door", c.door.Name.String(), "client", c.wire.RemoteAddr().String(), "count", count)
@@ -159,7 +158,7 @@ func (c *Conn) Close() error {
 	case c.wire.guest == nil:
 		c.door.refused.Add(-1)
 	default:
-		c.wire.guest.Leave(conn.Reason(c.reason.Load()))
+		c.wire.guest.Leave(server.Reason(c.reason.Load()))
 	}
 	return err
 }

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"cellserver/internal/edge/server/conn"
+	"cellserver/internal/edge/server"
 )
 
 // client is a session of a connection. It implements peer.Conn.
@@ -64,13 +64,13 @@ func (s *client) Wake() {
 }
 
 // Kill implements peer.Conn.
-func (s *client) Kill() { s.end(conn.ReasonKilled) }
+func (s *client) Kill() { s.end(server.ReasonKilled) }
 
 // Evict implements peer.Conn.
-func (s *client) Evict() { s.end(conn.ReasonMemory) }
+func (s *client) Evict() { s.end(server.ReasonMemory) }
 
-func (s *client) end(reason conn.Reason) {
-	s.conn.reason.CompareAndSwap(int32(conn.ReasonClient), int32(reason))
+func (s *client) end(reason server.Reason) {
+	s.conn.reason.CompareAndSwap(int32(server.ReasonClient), int32(reason))
 	go func() { // as the caller may hold a lock that sessions need
 		_ = s.conn.wire.Close() // else TLS would wait for the client to read that it ends
 		_ = s.conn.Close()

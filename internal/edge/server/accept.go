@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"cellserver/internal/base/often"
-	"cellserver/internal/edge/server/conn"
 	"cellserver/internal/wire/peer"
 )
 
@@ -83,7 +82,7 @@ func (s *Server) admit(nc net.Conn) {
 		s.release(p)
 		return
 	}
-	s.driver.Serve(nc, p)
+	s.driver.serve(nc, p)
 }
 
 // peerOf names both ends of a connection; for a unix socket both are its path, as in Redis.
@@ -103,13 +102,13 @@ func (s *Server) admitTLS(nc net.Conn, config *tls.Config) {
 		_ = nc.Close()
 		return
 	}
-	s.goroutines.ServeTLS(nc, p, config)
+	s.goroutines.serveTLS(nc, p, config)
 }
 
 // reserve counts a connection, within MaxClients and MaxClientsPerAddress, or returns the refusal. release
 // takes it back.
 func (s *Server) reserve(p peer.Peer) (refusal string) {
-	limits := s.host.Limits()
+	limits := s.limits.Load()
 	if s.connected.Add(1) > int64(limits.MaxClients) {
 		return s.overMaximum(p, "clients", "--maxclients", &s.refused, &s.refusedLines)
 	}
@@ -146,10 +145,13 @@ func (s *Server) refusal(p peer.Peer) (refusal string) {
 }
 
 func refuse(nc net.Conn, refusal string) {
-	_ = nc.SetWriteDeadline(conn.DeadlineIn(100 * time.Millisecond)) // never reached, as the send buffer is empty
-	_, _ = nc.Write(conn.ErrorLine(refusal))
+	_ = nc.SetWriteDeadline(deadlineIn(100 * time.Millisecond)) // never reached, as the send buffer is empty
+	_, _ = nc.Write(errorLine(refusal))
 	_ = nc.Close()
 }
+
+// errorLine returns an error as RESP.
+func errorLine(text string) []byte { return []byte("-" + text + "\r\n") }
 
 func (s *Server) release(p peer.Peer) {
 	s.addresses.leave(&p)
@@ -158,19 +160,19 @@ func (s *Server) release(p peer.Peer) {
 
 // addresses counts connections by address, except those over unix sockets. The zero value is ready to use.
 type addresses struct {
-	mu        sync.Mutex // guards connected
+	mu        sync.Mutex // guards connected; a leaf
 	connected map[netip.Addr]int
 }
 
-// take counts a connection. It returns false if its address has most already; 0 is no limit.
-func (a *addresses) take(p *peer.Peer, most int) bool {
+// take counts a connection. It returns false if its address has maxClients already; 0 is no limit.
+func (a *addresses) take(p *peer.Peer, maxClients int) bool {
 	origin, ok := p.Origin()
 	if !ok {
 		return true
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if most > 0 && a.connected[origin] >= most {
+	if maxClients > 0 && a.connected[origin] >= maxClients {
 		return false
 	}
 	if a.connected == nil {

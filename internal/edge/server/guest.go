@@ -4,7 +4,6 @@ import (
 	"net"
 	"sync/atomic"
 
-	"cellserver/internal/edge/server/conn"
 	"cellserver/internal/wire/peer"
 )
 
@@ -42,13 +41,13 @@ func (g *Guest) Sent(bytes int) {
 }
 
 // HandshakeFailed counts and logs a failed handshake of TLS.
-func (g *Guest) HandshakeFailed(err error) { g.server.host.HandshakeFailed(err, g.Peer) }
+func (g *Guest) HandshakeFailed(err error) { g.server.handshakeFailed(err, g.Peer) }
 
 // Leave counts the end of the connection. It is called once.
-func (g *Guest) Leave(reason conn.Reason) {
-	life := conn.Life{OpenedNs: g.openedNs}
-	life.Because(reason)
-	t := conn.Traffic{Received: g.received.Load(), Sent: g.sent.Load()}
-	g.server.host.Ended(nil, g.Peer, &life, t)
+func (g *Guest) Leave(reason Reason) {
+	life := life{openedNs: g.openedNs}
+	life.because(reason)
+	t := traffic{received: g.received.Load(), sent: g.sent.Load()}
+	g.server.ended(nil, g.Peer, &life, t)
 	g.server.release(g.Peer)
 }

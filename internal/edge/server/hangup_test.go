@@ -14,7 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"cellserver/internal/edge/server/conn"
 	"cellserver/internal/test/patience"
 	"cellserver/internal/wire/peer"
 )
@@ -194,6 +193,29 @@ func TestBlockedClientIsReset(t *testing.T) {
 	}
 }
 
+// TestBlockedClientHalfCloses checks that a loop does not spin on a FIN of a client that was woken while its
+// replies were unread.
+func TestBlockedClientHalfCloses(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("has no event loops")
+	}
+	var readings atomic.Int64
+	s := start(t, 1, listen(t, "tcp"), func(c *Config) {
+		counting(&readings)(c)
+		c.Limits.MaxOutputBytes = 1 << 20
+	})
+	nc := s.dial(t)
+	ask(t, nc, "slow\n", "x")
+	w := s.all()[0]
+	w.release()
+	if err := s.Probe(t.Context()); err != nil { // the wake-up was handled
+		t.Fatal(err)
+	}
+	closeWrite(t, nc)
+	expectRest(t, w, &readings)
+	w.expectHangups(t)
+}
+
 // onHangup is a session that reacts to a hangup.
 type onHangup struct {
 	*echoes
@@ -250,8 +272,8 @@ func TestInputIsBoundedWhileWaiting(t *testing.T) {
 			}
 		}()
 		s.pass(0)
-		if n := sent.Load(); n < conn.MaxKeptInput-2*each || n > conn.MaxKeptInput {
-			t.Errorf("%d bytes were read, want about %d", n, conn.MaxKeptInput)
+		if n := sent.Load(); n < maxKeptInput-2*each || n > maxKeptInput {
+			t.Errorf("%d bytes were read, want about %d", n, maxKeptInput)
 		}
 		feeds := w.feeds.Load()
 		s.pass(time.Hour)

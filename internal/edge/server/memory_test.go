@@ -8,13 +8,12 @@ import (
 	"testing"
 
 	"cellserver/internal/base/buffers"
-	"cellserver/internal/edge/server/conn"
 	"cellserver/internal/test/patience"
 	"cellserver/internal/wire/peer"
 )
 
 // longHalf is a partial command, too long to stay half-sent.
-var longHalf = strings.Repeat("x", conn.HalfSentBytes+1)
+var longHalf = strings.Repeat("x", halfSentBytes+1)
 
 func withInputTimeout(c *Config) { c.Limits.InputTimeout = timeout }
 
@@ -99,7 +98,7 @@ func TestMemoryIsReported(t *testing.T) {
 		s.awaitReported(t, "half-sent", func(input, free, _ int64) bool { return input == 1<<20 && input+free <= 2<<20 })
 		ask(t, nc, "\n", half+"\n")
 		s.awaitReported(t, "done", func(input, free, output int64) bool {
-			return input == 0 && free <= 2*conn.MaxKeptInput && output == 0
+			return input == 0 && free <= 2*maxKeptInput && output == 0
 		})
 		write(t, nc, "flood\na\n")
 		s.awaitReported(t, "unread", func(_, _, output int64) bool { return output > floodBytes/4 && output <= floodBytes+buffers.ChunkBytes })
@@ -143,13 +142,13 @@ func TestGrowthWaitsForTheEvicted(t *testing.T) {
 		write(t, hanging, "hang\n")
 		<-entered
 		s.all()[1].conn.Evict() // it cannot end yet
-		write(t, nc, strings.Repeat("x", conn.MaxKeptInput))
+		write(t, nc, strings.Repeat("x", maxKeptInput))
 		close(release)
-		ask(t, nc, "y\n", strings.Repeat("x", conn.MaxKeptInput)+"y\n")
+		ask(t, nc, "y\n", strings.Repeat("x", maxKeptInput)+"y\n")
 		s.greet(t)
 		s.all()[2].conn.Evict()
 		s.awaitClients(t, 1)
-		ask(t, nc, strings.Repeat("x", conn.MaxKeptInput)+"y\n", strings.Repeat("x", conn.MaxKeptInput)+"y\n") // without a wait
+		ask(t, nc, strings.Repeat("x", maxKeptInput)+"y\n", strings.Repeat("x", maxKeptInput)+"y\n") // without a wait
 	})
 }
 

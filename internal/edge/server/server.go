@@ -1,5 +1,6 @@
 // Package server accepts connections and serves each by a driver, loops or goroutines, within the limits of
-// what a client may hold. Server is safe for concurrent use.
+// what a client may hold. Server is safe for concurrent use; a connection belongs to the goroutine that
+// serves it.
 package server
 
 import (
@@ -8,11 +9,10 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"time"
 
+	"cellserver/internal/base/buffers"
 	"cellserver/internal/base/often"
-	"cellserver/internal/edge/server/conn"
-	"cellserver/internal/edge/server/goroutines"
-	"cellserver/internal/edge/server/loops"
 	"cellserver/internal/wire/peer"
 )
 
@@ -29,64 +29,77 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// Limits bounds what clients may take; SetLimits changes it.
-type Limits = conn.Limits
-
-// ErrStuck is wrapped by Shutdown's error if something did not end in time.
-var ErrStuck = conn.ErrStuck
+// Limits bounds what clients may take. SetLimits changes it while the server runs; a duration of 0 is no
+// limit.
+type Limits struct {
+	MaxClients int
+	// MaxClientsPerAddress bounds the clients of one IPv4 address or IPv6 /64; 0 is no limit. Clients on unix
+	// sockets do not count.
+	MaxClientsPerAddress int
+	MaxOutputBytes       int           // unread replies; beyond it the client is not read from
+	OutputTimeout        time.Duration // time a client may stay beyond MaxOutputBytes
+	InputTimeout         time.Duration // time more than 16 KiB of a command may stay half-sent
+	IdleTimeout          time.Duration // silence of a client that is not in MONITOR and has not subscribed
+	HandshakeTimeout     time.Duration // time for TLS and, where required, AUTH
+}
 
 // Server serves any number of listeners.
 type Server struct {
 	config     Config
-	host       conn.Host
-	limitsMu   sync.Mutex // serializes SetLimits
-	driver     conn.Driver
-	goroutines *goroutines.Driver // always serves TLS
+	limits     atomic.Pointer[Limits] // what it points to is never changed
+	limitsMu   sync.Mutex             // serializes SetLimits; taken before the drivers' locks
+	pool       buffers.Pool           // for input and for unsent replies
+	handshakes *Handshakes
+	driver     driver
+	goroutines *goroutines // always serves TLS
+	addresses  addresses
 
 	connected        atomic.Int64
 	accepted         atomic.Uint64
-	addresses        addresses
 	refused          atomic.Uint64
 	refusedAddresses atomic.Uint64
 	denied           atomic.Uint64
+	handshakesFailed atomic.Uint64
+	panics           atomic.Uint64
+	closed           [reasonCount]atomic.Uint64
 	// bytes of guests
 	guestsReceived, guestsSent atomic.Uint64
 
-	refusedLines, refusedAddressLines, deniedLines often.Counter // rate-limited log lines
+	// rate-limited log lines
+	refusedLines, refusedAddressLines, deniedLines, handshakeLines often.Counter
+	panicLines, halfSentLines, unreadLines, unservedLines          often.Counter
 
-	mu        sync.Mutex // guards all below
+	mu        sync.Mutex // guards all below; a leaf
 	listeners map[net.Listener]struct{}
 	closing   bool
 }
 
 // New returns a Server.
 func New(c Config) *Server {
-	s := &Server{config: c, listeners: map[net.Listener]struct{}{}}
-	s.host.NewSession, s.host.Refusal, s.host.Release = c.NewSession, s.refusal, s.release
-	s.host.Now, s.host.Log, s.host.Handshakes = c.Now, c.Log, conn.NewHandshakes()
-	s.host.SetLimits(&c.Limits)
-	s.goroutines = goroutines.New(&s.host)
+	s := &Server{config: c, handshakes: NewHandshakes(), listeners: map[net.Listener]struct{}{}}
+	s.limits.Store(&c.Limits)
+	s.goroutines = newGoroutines(s)
 	s.driver = s.goroutines
 	if c.IOThreads > 0 {
-		s.driver = loops.New(&s.host, c.IOThreads, s.driver)
+		s.driver = newLoops(s, c.IOThreads, s.driver)
 	}
 	return s
 }
 
 // Handshakes returns the bound of TLS's handshakes, which doors share.
-func (s *Server) Handshakes() *conn.Handshakes { return s.host.Handshakes }
+func (s *Server) Handshakes() *Handshakes { return s.handshakes }
 
 // Limits returns the current limits.
-func (s *Server) Limits() Limits { return *s.host.Limits() }
+func (s *Server) Limits() Limits { return *s.limits.Load() }
 
 // SetLimits changes the limits, also for connected clients, whose idle time starts again. A client beyond
 // MaxOutputBytes keeps its deadline, and a lower MaxClients closes no one.
 func (s *Server) SetLimits(l Limits) {
 	s.limitsMu.Lock()
 	defer s.limitsMu.Unlock()
-	before := s.host.SetLimits(&l)
+	before := s.limits.Swap(&l)
 	if before.IdleTimeout != l.IdleTimeout || before.InputTimeout != l.InputTimeout || before.HandshakeTimeout != l.HandshakeTimeout {
-		s.driver.LimitsChanged()
+		s.driver.limitsChanged()
 	}
 }
 
@@ -99,12 +112,12 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		_ = l.Close()
 	}
 	s.mu.Unlock()
-	return s.driver.Shutdown(ctx)
+	return s.driver.shutdown(ctx)
 }
 
 // Probe returns when every event loop has come around once since the call. Otherwise its error names one that
 // has not and wraps ctx's. It opens no connection, so MaxClients does not matter.
-func (s *Server) Probe(ctx context.Context) error { return s.driver.Probe(ctx) }
+func (s *Server) Probe(ctx context.Context) error { return s.driver.probe(ctx) }
 
 // Stats holds counters of a Server.
 type Stats struct {
@@ -115,23 +128,27 @@ type Stats struct {
 	Denied           uint64 // by Config.Admit
 	HandshakesFailed uint64 // of TLS
 	Panics           uint64 // connections closed by a panic
-	// Closed counts accepted connections that have ended, by the labels of conn.Reason.
+	// Closed counts accepted connections that have ended, by the labels of Reason.
 	Closed         map[string]uint64
 	Received, Sent uint64 // bytes on the wire
 }
 
 func (s *Server) Stats() Stats {
-	bytes := s.driver.Traffic()
+	bytes := s.driver.traffic()
+	closed := make(map[string]uint64, reasonCount)
+	for reason := range reasonCount {
+		closed[reason.String()] = s.closed[reason].Load()
+	}
 	return Stats{
 		Connected:        int(s.connected.Load()),
 		Accepted:         s.accepted.Load(),
 		Refused:          s.refused.Load(),
 		RefusedAddresses: s.refusedAddresses.Load(),
 		Denied:           s.denied.Load(),
-		HandshakesFailed: s.host.HandshakesFailed.Load(),
-		Panics:           s.host.Panics.Load(),
-		Closed:           s.host.Closed(),
-		Received:         bytes.Received + s.guestsReceived.Load(),
-		Sent:             bytes.Sent + s.guestsSent.Load(),
+		HandshakesFailed: s.handshakesFailed.Load(),
+		Panics:           s.panics.Load(),
+		Closed:           closed,
+		Received:         bytes.received + s.guestsReceived.Load(),
+		Sent:             bytes.sent + s.guestsSent.Load(),
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"cellserver/internal/edge/server/conn"
 	"cellserver/internal/wire/peer"
 )
 
@@ -237,7 +236,7 @@ func TestKillEndsALinger(t *testing.T) {
 	onEachServerInTime(t, nil, func(t *testing.T, s *testServer) {
 		nc := s.dial(t)
 		ask(t, nc, "a\nclose\n", "a\nbye\n")
-		s.pass(conn.LingerTimeout - 1)
+		s.pass(lingerTimeout - 1)
 		if n := s.Stats().Connected; n != 1 {
 			t.Errorf("%d clients while one lingers", n)
 		}
@@ -250,7 +249,7 @@ func TestALingerEnds(t *testing.T) {
 	onEachServerInTime(t, nil, func(t *testing.T, s *testServer) {
 		nc := s.dial(t)
 		ask(t, nc, "a\nclose\n", "a\nbye\n")
-		s.passUntilNone(conn.LingerTimeout)
+		s.passUntilNone(lingerTimeout)
 		s.checkClosed(t, "session")
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"errors"
 	"io"
 	"net"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"testing/synctest"
 
 	"cellserver/internal/test/certtest"
+	"cellserver/internal/wire/peer"
 )
 
 func TestTLSPeer(t *testing.T) {
@@ -156,4 +158,36 @@ func (r *recorded) Read(b []byte) (int, error) {
 	n, err := r.Conn.Read(b)
 	r.read.Write(b[:n])
 	return n, err
+}
+
+// TestTLSItselfIsBounded checks that a client is closed that makes TLS answer again and again and reads
+// nothing.
+func TestTLSItselfIsBounded(t *testing.T) {
+	client, server := net.Pipe()
+	defer client.Close()
+	g := newGoroutines(&Server{config: Config{Now: func() int64 { return 0 }}, handshakes: NewHandshakes()})
+	c := newGoroutineConn(g, server, peer.Peer{})
+	c.secure(&tls.Config{})
+	defer c.out.wait()
+	defer c.Kill()
+	go func() {
+		for {
+			if _, err := client.Write([]byte{0}); err != nil {
+				return
+			}
+		}
+	}()
+	answer := make([]byte, 1<<10)
+	for range maxOwnOutput/len(answer) + 2 {
+		if _, err := c.secured.Write(answer); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.secured.Read(make([]byte, 1)); err != nil {
+			if !errors.Is(err, errUnread) {
+				t.Errorf("got %v, want %v", err, errUnread)
+			}
+			return
+		}
+	}
+	t.Error("the answers are not bounded")
 }

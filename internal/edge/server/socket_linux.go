@@ -1,4 +1,4 @@
-package loops
+package server
 
 import (
 	"unsafe"

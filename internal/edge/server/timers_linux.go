@@ -1,12 +1,12 @@
-package loops
+package server
 
 import "container/heap"
 
 // timers holds connections by deadline, earliest first. One whose deadline moves back, as an idle timeout
 // does with each byte, keeps its place until that time; take then moves it.
-type timers []*connection
+type timers []*loopConn
 
-func (t *timers) update(c *connection) {
+func (t *timers) update(c *loopConn) {
 	switch {
 	case c.timer == 0:
 		if c.dueNs != 0 {
@@ -19,14 +19,14 @@ func (t *timers) update(c *connection) {
 	}
 }
 
-func (t *timers) remove(c *connection) {
+func (t *timers) remove(c *loopConn) {
 	if c.timer != 0 {
 		heap.Remove((*timerHeap)(t), int(c.timer)-1)
 	}
 }
 
 // take removes and returns a connection that is due, or nil.
-func (t *timers) take(nowNs int64) *connection {
+func (t *timers) take(nowNs int64) *loopConn {
 	for len(*t) > 0 && (*t)[0].timerNs <= nowNs {
 		c := (*t)[0]
 		switch {
@@ -43,8 +43,8 @@ func (t *timers) take(nowNs int64) *connection {
 	return nil
 }
 
-// timerHeap orders by timerNs. connection.timer is the place in it, counted from 1.
-type timerHeap []*connection
+// timerHeap orders by timerNs. loopConn.timer is the place in it, counted from 1.
+type timerHeap []*loopConn
 
 func (h timerHeap) Len() int           { return len(h) }
 func (h timerHeap) Less(i, j int) bool { return h[i].timerNs < h[j].timerNs }
@@ -55,7 +55,7 @@ func (h timerHeap) Swap(i, j int) {
 }
 
 func (h *timerHeap) Push(x any) {
-	c := x.(*connection)
+	c := x.(*loopConn)
 	*h = append(*h, c)
 	c.timer = int32(len(*h))
 }

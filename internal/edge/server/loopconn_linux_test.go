@@ -1,4 +1,4 @@
-package loops
+package server
 
 import (
 	"testing"
@@ -7,7 +7,7 @@ import (
 
 // TestConnectionIsSmall bounds the memory of an idle client.
 func TestConnectionIsSmall(t *testing.T) {
-	if size := unsafe.Sizeof(connection{}); size > 240 {
+	if size := unsafe.Sizeof(loopConn{}); size > 240 {
 		t.Errorf("got %d bytes, want at most 240", size)
 	}
 }

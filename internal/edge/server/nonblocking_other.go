@@ -1,6 +1,6 @@
 //go:build !unix
 
-package goroutines
+package server
 
 import "net"
 

@@ -1,4 +1,4 @@
-package loops
+package server
 
 import (
 	"runtime"
@@ -6,13 +6,11 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"cellserver/internal/edge/server/conn"
 )
 
 // loop serves its connections from one goroutine, to which everything belongs but the inbox and the atomics.
 type loop struct {
-	host   *conn.Host
+	server *Server
 	nowNs  func() int64
 	poll   *poller
 	inbox  inbox
@@ -21,13 +19,13 @@ type loop struct {
 	// traffic as others see it, updated each round
 	received, sent atomic.Uint64
 
-	conns    []*connection // by descriptor
-	open     int           // number of conns
-	ready    []*connection // connections with input that the poller does not report
+	conns    []*loopConn // by descriptor
+	open     int         // number of conns
+	ready    []*loopConn // connections with input that the poller does not report
 	timers   timers
-	draining bool
+	draining bool // the inbox's stage says so, and the connections know
 
-	traffic conn.Traffic // of all connections, past and present
+	traffic traffic // of all connections, past and present
 
 	yieldedNs int64
 	in        []byte // read buffer of connections without one of their own
@@ -37,17 +35,17 @@ type loop struct {
 // loopInputBytes bounds a read, so that a client that sends without end leaves the others their turns.
 const loopInputBytes = 64 << 10
 
-func newLoop(h *conn.Host) (*loop, error) {
+func newLoop(s *Server) (*loop, error) {
 	p, err := newPoller()
 	if err != nil {
 		return nil, err
 	}
 	return &loop{
-		host:  h,
-		nowNs: h.Now,
-		poll:  p,
-		inbox: inbox{wakeup: p.wakeup},
-		in:    make([]byte, loopInputBytes),
+		server: s,
+		nowNs:  s.config.Now,
+		poll:   p,
+		inbox:  inbox{wakeup: p.wakeup},
+		in:     make([]byte, loopInputBytes),
 	}, nil
 }
 
@@ -58,14 +56,14 @@ func (l *loop) run() {
 			if fd := int(e.Fd); fd == l.poll.wakeup {
 				l.readInbox()
 			} else if c := l.conns[fd]; c != nil {
-				c.guarded(e.Events, (*connection).happened)
+				c.guarded(e.Events, (*loopConn).handleEvents)
 				l.closeEvicted()
 			}
 		}
 		l.processReady()
 		nowNs := l.nowNs()
 		for c := l.timers.take(nowNs); c != nil; c = l.timers.take(nowNs) {
-			c.expired()
+			c.guarded(0, (*loopConn).expired)
 		}
 		l.publish()
 		l.yield(nowNs)
@@ -74,11 +72,11 @@ func (l *loop) run() {
 
 // publish updates the traffic that others see: once a round, as it takes a locked instruction or two.
 func (l *loop) publish() {
-	if l.received.Load() != l.traffic.Received {
-		l.received.Store(l.traffic.Received)
+	if l.received.Load() != l.traffic.received {
+		l.received.Store(l.traffic.received)
 	}
-	if l.sent.Load() != l.traffic.Sent {
-		l.sent.Store(l.traffic.Sent)
+	if l.sent.Load() != l.traffic.sent {
+		l.sent.Store(l.traffic.sent)
 	}
 }
 
@@ -118,27 +116,27 @@ func (l *loop) readInbox() {
 			l.conns = append(l.conns, nil)
 		}
 		l.conns[c.fd] = c
-		c.guarded(0, (*connection).start)
+		c.guarded(0, (*loopConn).start)
 	}
 	for _, c := range m.woken {
-		c.guarded(0, (*connection).woken)
+		c.guarded(0, (*loopConn).woken)
 	}
 	for _, c := range m.killed {
-		c.closeFor(conn.ReasonKilled)
+		c.closeFor(ReasonKilled)
 	}
 	l.takeEvicted() // regardless of evicts, which is set after the inbox is rung
 	if m.limited {
-		l.each((*connection).limitsChanged)
+		l.each((*loopConn).limitsChanged)
 	}
 	for _, answer := range m.probes {
 		close(answer)
 	}
-	if m.drained && !l.draining {
+	if m.stage != stageServing && !l.draining {
 		l.draining = true
-		l.each((*connection).drain)
+		l.each((*loopConn).drain)
 	}
-	if m.ended {
-		l.each(func(c *connection, _ uint32) { c.closeFor(conn.ReasonShutdown) })
+	if m.stage == stageEnding {
+		l.each(func(c *loopConn, _ uint32) { c.closeFor(ReasonShutdown) })
 	}
 }
 
@@ -153,11 +151,11 @@ func (l *loop) closeEvicted() {
 
 func (l *loop) takeEvicted() {
 	for _, c := range l.inbox.takeEvicted() {
-		c.closeFor(conn.ReasonMemory)
+		c.closeFor(ReasonMemory)
 	}
 }
 
-func (l *loop) each(do func(c *connection, _ uint32)) {
+func (l *loop) each(do func(c *loopConn, _ uint32)) {
 	for _, c := range l.conns {
 		if c != nil {
 			c.guarded(0, do)
@@ -170,7 +168,7 @@ func (l *loop) processReady() {
 	turn := l.ready
 	l.ready = nil
 	for _, c := range turn {
-		c.guarded(0, (*connection).goOn)
+		c.guarded(0, (*loopConn).runTurn)
 		l.closeEvicted()
 	}
 	if l.ready == nil {
@@ -179,11 +177,11 @@ func (l *loop) processReady() {
 	}
 }
 
-func (l *loop) forget(c *connection) {
+func (l *loop) forget(c *loopConn) {
 	l.conns[c.fd] = nil
 	l.open--
 	l.load.Add(-1)
 	l.timers.remove(c)
 	_ = unix.Close(int(c.fd)) // removes it from the poller
-	l.host.Release(c.peer)
+	l.server.release(c.peer)
 }

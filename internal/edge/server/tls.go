@@ -1,4 +1,4 @@
-package goroutines
+package server
 
 import (
 	"context"
@@ -6,8 +6,6 @@ import (
 	"errors"
 	"net"
 	"time"
-
-	"cellserver/internal/edge/server/conn"
 )
 
 // secured is a connection's TLS and the network under it as crypto/tls sees it. It reads from the client;
@@ -15,19 +13,19 @@ import (
 // connection's goroutine.
 type secured struct {
 	net.Conn // the client's
-	conn     *connection
+	conn     *goroutineConn
 	tls      *tls.Conn
 	sealed   []byte // unsent records; reused
 
-	handshake *conn.Handshake
+	handshake *Handshake
 }
 
 // maxOwnOutput bounds the pending bytes of the handshake and of later answers by TLS itself.
 const maxOwnOutput = 64 << 10
 
 // secure makes the connection begin with a handshake.
-func (c *connection) secure(config *tls.Config) {
-	c.secured = &secured{Conn: c.nc, conn: c, handshake: c.driver.host.Handshakes.Begin()}
+func (c *goroutineConn) secure(config *tls.Config) {
+	c.secured = &secured{Conn: c.nc, conn: c, handshake: c.driver.server.handshakes.Begin()}
 	c.secured.tls = tls.Server(c.secured, config)
 	c.source = c.secured.tls
 }
@@ -42,11 +40,11 @@ func (s *secured) Read(b []byte) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		most := maxOwnOutput
+		maxPending := maxOwnOutput
 		if s.conn.authenticated() {
-			most += s.conn.limits().MaxOutputBytes
+			maxPending += s.conn.limits().MaxOutputBytes
 		}
-		if pending > most {
+		if pending > maxPending {
 			return 0, errUnread
 		}
 	}
@@ -96,11 +94,11 @@ func (s *secured) closeNotify() {
 
 // handshake performs the TLS handshake and asks whether the client is admitted. It returns false if the
 // connection is to end.
-func (c *connection) handshake() bool {
-	if !c.prepareRead(readForInput) {
+func (c *goroutineConn) handshake() bool {
+	if !c.prepareRead() {
 		return false
 	}
-	h := c.driver.host
+	s := c.driver.server
 	err := c.secured.tls.HandshakeContext(context.Background()) // the read deadline bounds it
 	c.secured.handshake.End()
 	if _, sendErr := c.secured.push(); err == nil { // in any case: there may be an alert
@@ -108,14 +106,14 @@ func (c *connection) handshake() bool {
 	}
 	if err != nil {
 		if !c.driver.isDraining() {
-			h.HandshakeFailed(err, c.peer)
+			s.handshakeFailed(err, c.peer)
 		}
 		return false
 	}
 	c.secured.sealed = nil // later records are shorter
 	c.peer.TLS, c.peer.CertName = true, certName(c.secured.tls.ConnectionState())
-	if refusal := h.Refusal(c.peer); refusal != "" {
-		_, _ = c.secured.send(conn.ErrorLine(refusal))
+	if refusal := s.refusal(c.peer); refusal != "" {
+		_, _ = c.secured.send(errorLine(refusal))
 		return false
 	}
 	return true

@@ -1,6 +1,6 @@
 //go:build unix
 
-package goroutines
+package server
 
 import (
 	"errors"
@@ -32,7 +32,7 @@ func newNonblocking(nc net.Conn) nonblocking {
 	}
 	try := &attempt{}
 	try.do = func(fd uintptr) bool {
-		try.n, try.err = writeOnce(int(fd), try.buf)
+		try.n, try.err = writeNow(int(fd), try.buf)
 		return true
 	}
 	return nonblocking{raw: raw, try: try}
@@ -51,8 +51,8 @@ func (w nonblocking) write(b []byte) (n int, err error) {
 	return w.try.n, w.try.err
 }
 
-// writeOnce writes what a socket takes without blocking.
-func writeOnce(fd int, buf []byte) (n int, err error) {
+// writeNow writes what a socket takes without blocking.
+func writeNow(fd int, buf []byte) (n int, err error) {
 	for {
 		n, err = syscall.Write(fd, buf)
 		switch {

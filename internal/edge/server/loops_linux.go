@@ -1,6 +1,4 @@
-// Package loops serves connections from a few event loops over epoll, on Linux. A driver is safe for
-// concurrent use; a connection belongs to its loop's goroutine.
-package loops
+package server
 
 import (
 	"cmp"
@@ -8,30 +6,31 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
-	"cellserver/internal/edge/server/conn"
 	"cellserver/internal/wire/peer"
 )
 
-// driver passes connections that it cannot serve, those without a descriptor, to fallback.
-type driver struct {
+// loops is the driver that serves connections from a few event loops over epoll. It passes those without a
+// descriptor to fallback. It is safe for concurrent use.
+type loops struct {
 	all      []*loop
-	fallback conn.Driver
+	fallback driver
 	wg       sync.WaitGroup
 }
 
-// New returns a driver of n loops, or fallback if they cannot be started.
-func New(h *conn.Host, n int, fallback conn.Driver) conn.Driver {
-	d := &driver{fallback: fallback}
+// newLoops returns a driver of n loops, or fallback if they cannot be started.
+func newLoops(s *Server, n int, fallback driver) driver {
+	d := &loops{fallback: fallback}
 	for range n {
-		l, err := newLoop(h)
+		l, err := newLoop(s)
 		if err != nil {
-			h.Log.Error("cannot start the event loops; each client gets a goroutine instead", "error", err,
+			s.config.Log.Error("cannot start the event loops; each client gets a goroutine instead", "error", err,
 				"hint", "for \"too many open files\", raise the limit (ulimit -n)")
 			for _, l := range d.all {
 				l.poll.close()
@@ -46,22 +45,17 @@ func New(h *conn.Host, n int, fallback conn.Driver) conn.Driver {
 	return d
 }
 
-func (d *driver) Serve(nc net.Conn, p peer.Peer) {
+func (d *loops) serve(nc net.Conn, p peer.Peer) {
 	fd, err := takeDescriptor(nc)
 	if err != nil {
-		d.fallback.Serve(nc, p)
+		d.fallback.serve(nc, p)
 		return
 	}
-	least := d.all[0]
-	for _, l := range d.all[1:] {
-		if l.load.Load() < least.load.Load() {
-			least = l
-		}
-	}
-	least.load.Add(1)
-	c := newConnection(least, fd, p)
+	l := slices.MinFunc(d.all, func(a, b *loop) int { return cmp.Compare(a.load.Load(), b.load.Load()) })
+	l.load.Add(1)
+	c := newLoopConn(l, fd, p)
 	_ = nc.Close() // the duplicate stays open
-	if !least.inbox.add(c) {
+	if !l.inbox.add(c) {
 		c.refuse()
 	}
 }
@@ -84,44 +78,44 @@ func takeDescriptor(nc net.Conn) (fd int, err error) {
 	return fd, errors.Join(err, dupErr)
 }
 
-func (d *driver) LimitsChanged() {
+func (d *loops) limitsChanged() {
 	for _, l := range d.all {
-		l.inbox.raise(&l.inbox.limited)
+		l.inbox.limitsChanged()
 	}
-	d.fallback.LimitsChanged()
+	d.fallback.limitsChanged()
 }
 
-func (d *driver) Traffic() conn.Traffic {
-	sum := d.fallback.Traffic()
+func (d *loops) traffic() traffic {
+	sum := d.fallback.traffic()
 	for _, l := range d.all {
-		sum.Add(conn.Traffic{Received: l.received.Load(), Sent: l.sent.Load()})
+		sum.add(traffic{received: l.received.Load(), sent: l.sent.Load()})
 	}
 	return sum
 }
 
-func (d *driver) Shutdown(ctx context.Context) error {
+func (d *loops) shutdown(ctx context.Context) error {
 	for _, l := range d.all {
-		l.inbox.raise(&l.inbox.drained)
+		l.inbox.raise(stageDraining)
 	}
-	err := d.fallback.Shutdown(ctx)
-	own := conn.Await(ctx, &d.wg, d.endAll, d.hanging)
-	if errors.Is(err, conn.ErrStuck) && errors.Is(own, conn.ErrStuck) {
+	err := d.fallback.shutdown(ctx)
+	own := await(ctx, &d.wg, d.endAll, d.hanging)
+	if errors.Is(err, ErrStuck) && errors.Is(own, ErrStuck) {
 		return fmt.Errorf("%w, %s", err, d.hanging())
 	}
-	if errors.Is(own, conn.ErrStuck) {
+	if errors.Is(own, ErrStuck) {
 		return own
 	}
 	return cmp.Or(err, own)
 }
 
-func (d *driver) endAll() {
+func (d *loops) endAll() {
 	for _, l := range d.all {
-		l.inbox.raise(&l.inbox.ended)
+		l.inbox.raise(stageEnding)
 	}
 }
 
 // hanging lists the loops that have not ended.
-func (d *driver) hanging() string {
+func (d *loops) hanging() string {
 	var names []string
 	for i, l := range d.all {
 		if !l.inbox.isClosed() {
@@ -131,7 +125,7 @@ func (d *driver) hanging() string {
 	return strings.Join(names, ", ")
 }
 
-func (d *driver) Probe(ctx context.Context) error {
+func (d *loops) probe(ctx context.Context) error {
 	answers := make([]chan struct{}, len(d.all))
 	for i, l := range d.all { // ask all before waiting for the first
 		answers[i] = make(chan struct{})
@@ -144,7 +138,7 @@ func (d *driver) Probe(ctx context.Context) error {
 			return fmt.Errorf("server: %s does not respond: %w", d.loopName(i), ctx.Err())
 		}
 	}
-	return d.fallback.Probe(ctx)
+	return d.fallback.probe(ctx)
 }
 
-func (d *driver) loopName(i int) string { return fmt.Sprintf("event loop %d of %d", i+1, len(d.all)) }
+func (d *loops) loopName(i int) string { return fmt.Sprintf("event loop %d of %d", i+1, len(d.all)) }
