@@ -37,7 +37,7 @@ const (
 // follow takes the leader's states and changes until ctx ends.
 func (n *Node) follow(ctx context.Context, leader replicas.Address) {
 	n.mu.Lock()
-	n.role, n.leader, n.link, n.downNs = replicas.Replica, leader, replicas.LinkConnect, n.config.Clock.Now()
+	n.leader, n.link, n.downNs = leader, replicas.LinkConnect, n.config.Clock.Now()
 	n.heard, n.trips = time.Time{}, trips{}
 	n.mu.Unlock()
 	var second sync.WaitGroup
@@ -151,8 +151,8 @@ func (n *Node) introduce(ctx context.Context, c Conn) error {
 	return err
 }
 
-// following is the state of one connection to the leader.
-type following struct {
+// leaderLink is one connection to the leader.
+type leaderLink struct {
 	node     *Node
 	conn     Conn
 	start    replicas.Start
@@ -165,7 +165,7 @@ type following struct {
 }
 
 // mayAcknowledge reports whether the leader may count on this replica: a start would find the states.
-func (f *following) mayAcknowledge() bool {
+func (f *leaderLink) mayAcknowledge() bool {
 	f.node.mu.Lock()
 	defer f.node.mu.Unlock()
 	return f.beside == nil && f.node.statusOfKeptLocked() != replicas.KeptLater
@@ -181,7 +181,7 @@ func (n *Node) linkUp() {
 }
 
 // next asks for what follows, and applies it.
-func (f *following) next(ctx context.Context) error {
+func (f *leaderLink) next(ctx context.Context) error {
 	applied, acknowledges := int64(-1), f.mayAcknowledge()
 	if acknowledges {
 		applied = f.received
@@ -204,7 +204,7 @@ func (f *following) next(ctx context.Context) error {
 }
 
 // takeReply applies a time and frames.
-func (f *following) takeReply(reply any) error {
+func (f *leaderLink) takeReply(reply any) error {
 	parts, _ := reply.([]any)
 	if len(parts) != 2 {
 		return errFrame
@@ -218,7 +218,7 @@ func (f *following) takeReply(reply any) error {
 }
 
 // take applies what the leader has sent.
-func (f *following) take(clockNs int64, frames []byte) error {
+func (f *leaderLink) take(clockNs int64, frames []byte) error {
 	n := f.node
 	n.config.Clock.Follow(clockNs)
 	n.mu.Lock()
@@ -242,7 +242,7 @@ func (f *following) take(clockNs int64, frames []byte) error {
 	return nil
 }
 
-func (f *following) frame(one *frame, raw []byte) error {
+func (f *leaderLink) frame(one *frame, raw []byte) error {
 	if one.flags&flagState == 0 {
 		f.received += int64(len(raw))
 	}
@@ -268,7 +268,7 @@ func (f *following) frame(one *frame, raw []byte) error {
 }
 
 // endRound applies a whole round. During a planned change it may have come by the other connection before.
-func (f *following) endRound(clockNs int64) error {
+func (f *leaderLink) endRound(clockNs int64) error {
 	n := f.node
 	n.applying.Lock()
 	defer n.applying.Unlock()
@@ -290,7 +290,7 @@ func (f *following) endRound(clockNs int64) error {
 }
 
 // isDue reports whether a round is the next one; one that is not has been applied, or does not follow.
-func (f *following) isDue() (bool, error) {
+func (f *leaderLink) isDue() (bool, error) {
 	begin := f.received
 	for _, raw := range f.round {
 		begin -= int64(len(raw))
@@ -305,7 +305,7 @@ func (f *following) isDue() (bool, error) {
 }
 
 // define applies definitions. A full disk is no reason to follow no more: they hold in memory.
-func (f *following) define() {
+func (f *leaderLink) define() {
 	for _, text := range f.texts {
 		if err := f.node.config.Definitions.Follow(text); err != nil {
 			f.node.unkept.Store(true)
@@ -316,7 +316,7 @@ func (f *following) define() {
 }
 
 // complete swaps in the states of a full sync.
-func (f *following) complete() error {
+func (f *leaderLink) complete() error {
 	if f.beside == nil {
 		return errFrame
 	}

@@ -145,7 +145,7 @@ func (n *Node) sendStream(s *fullSync, send func(chunk []byte)) error {
 // awaitRound waits for the end of a round that begins now. A replica's states change by its leader's rounds.
 func (n *Node) awaitRound(ctx context.Context) error {
 	n.mu.Lock()
-	leads := n.role == replicas.Leader && n.feed != nil
+	leads := n.role.isLeader() && n.feed != nil
 	n.mu.Unlock()
 	if !leads {
 		n.applying.Lock()

@@ -82,7 +82,7 @@ func (n *Node) keepRoleFirst(most time.Duration) {
 
 // replace replaces the states by those of a full sync. Until a manifest names a snapshot of them, a start
 // would find others, so ROLE names none.
-func (n *Node) replace(by *following) {
+func (n *Node) replace(by *leaderLink) {
 	n.setReplacing(true)
 	n.keepRoleFirst(roleWait)
 	n.config.Store.Replace(by.beside)
@@ -102,8 +102,8 @@ func (n *Node) setReplacing(replacing bool) {
 	}
 	if n.hasHad = true; n.missing {
 		n.missing = false
-		if n.wanted.leader != (replicas.Address{}) {
-			n.config.Gate.Close(gate.Replica, 0, n.readOnlyLocked(n.wanted.leader))
+		if n.role.leader != (replicas.Address{}) {
+			n.config.Gate.Close(gate.Replica, 0, n.readOnlyLocked(n.role.leader))
 		}
 	}
 }
@@ -116,7 +116,7 @@ func (n *Node) acceptLocked() {
 	}
 	n.missing = false
 	n.config.Log.Warn("this server leads with what it has found, as it was told to")
-	if n.wanted.leader == (replicas.Address{}) {
+	if n.role.leader == (replicas.Address{}) {
 		n.config.Gate.Open(gate.Replica)
 	}
 	n.KeepRole()

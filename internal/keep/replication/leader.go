@@ -25,7 +25,9 @@ const (
 
 // lead gathers rounds for replicas until ctx ends.
 func (n *Node) lead(ctx context.Context) {
-	n.becomeLeader()
+	if !n.becomeLeader() {
+		return
+	}
 	timer := time.NewTimer(leastInterval)
 	defer timer.Stop()
 	for {
@@ -40,30 +42,40 @@ func (n *Node) lead(ctx context.Context) {
 	}
 }
 
-// becomeLeader promotes a replica.
-func (n *Node) becomeLeader() {
+// becomeLeader makes the server ready for changes, and reports whether it still is to lead.
+func (n *Node) becomeLeader() bool {
 	n.mu.Lock()
-	wasReplica := n.role == replicas.Replica
-	if wasReplica {
-		n.mu.Unlock()
+	isPromoted := n.role.state == promoted
+	n.mu.Unlock()
+	if isPromoted {
 		n.keepRoleFirst(changeWait) // a start after a crash must not find one that follows
-		n.mu.Lock()
-		n.role, n.parent, n.branch, n.history = replicas.Leader, n.history, n.backlog.end, newHistory()
+	}
+	n.mu.Lock()
+	isReady := n.role.take(onReady)
+	if isReady && isPromoted {
+		n.parent, n.branch, n.history = n.history, n.backlog.end, newHistory()
 		n.counts.Promotions++
 		n.config.Clock.NotBefore(n.latestNs)
 		n.link, n.complete, n.leader, n.gave = replicas.LinkConnect, true, replicas.Address{}, false
 	}
+	leads, isBranch := n.role.leads(), n.parent != ""
 	n.mu.Unlock()
-	n.beginLeading()
+	if !leads {
+		return false
+	}
+	if isBranch { // a replica may know the place, and go on from it
+		n.beginStream()
+	}
 	n.mu.Lock()
-	if n.wanted.leader == (replicas.Address{}) && !n.missing { // else it follows next, or leads nobody
+	n.checkReplicasLocked()
+	if n.role.state == leading && !n.missing { // else it follows next, hands over or leads nobody
 		n.config.Gate.Open(gate.Replica)
 	}
 	n.mu.Unlock()
-	n.config.Gate.Release()
-	if wasReplica {
+	if isPromoted {
 		n.config.Log.Info("this server leads now")
 	}
+	return true
 }
 
 // beginStream starts recording a leader's changes for replicas.
@@ -71,7 +83,7 @@ func (n *Node) beginStream() {
 	n.streaming.Lock()
 	defer n.streaming.Unlock()
 	n.mu.Lock()
-	needed := n.feed == nil && n.role == replicas.Leader
+	needed := n.feed == nil && n.role.leads()
 	n.mu.Unlock()
 	if !needed {
 		return
@@ -89,7 +101,7 @@ func (n *Node) endStream() {
 	defer n.streaming.Unlock()
 	n.mu.Lock()
 	feed := n.feed
-	n.feed, n.role = nil, replicas.Replica
+	n.feed = nil
 	n.mu.Unlock()
 	if feed != nil {
 		feed.Close()
@@ -99,15 +111,16 @@ func (n *Node) endStream() {
 
 // resign ends leading, with everything that has changed in the stream.
 func (n *Node) resign() {
-	if n.mu.Lock(); !n.handed {
-		n.mu.Unlock()
-		n.Round()
-		n.mu.Lock()
-	}
-	n.handed = false
-	ends := n.wanted.leader == (replicas.Address{}) // the server
+	n.mu.Lock()
+	hasEverything := n.role.state == handedOver
 	n.mu.Unlock()
-	if ends {
+	if !hasEverything {
+		n.Round()
+	}
+	n.mu.Lock()
+	isOver := n.role.take(onResign)
+	n.mu.Unlock()
+	if !isOver { // the server ends, or leads on
 		return
 	}
 	n.endStream()
@@ -137,7 +150,7 @@ func (n *Node) Round() (pause time.Duration) {
 			waits = append(waits, w)
 		}
 	}
-	mustHave := len(waits) > 0 || n.wanted.leader != (replicas.Address{}) // all definitions, however slow the disk is
+	mustHave := len(waits) > 0 || n.role.leader != (replicas.Address{}) // all definitions, however slow the disk is
 	n.mu.Unlock()
 	var frames [][]byte
 	complete := true
@@ -214,7 +227,7 @@ func (n *Node) evictLocked(r *replica, why string) {
 // checkReplicasLocked refuses changes from the time on at which too few replicas have acknowledged lately.
 func (n *Node) checkReplicasLocked() {
 	n.stopLeaseLocked()
-	if n.role != replicas.Leader || n.settings.MinReplicas == 0 {
+	if !n.role.isLeader() || n.settings.MinReplicas == 0 {
 		n.config.Gate.Open(gate.TooFew)
 		return
 	}
@@ -283,7 +296,7 @@ func (n *Node) Wait(count int, done func()) (acknowledged func() int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.waiters[w] = struct{}{}
-	if n.role == replicas.Replica {
+	if !n.role.isLeader() {
 		n.endWaitLocked(w)
 	}
 	n.kick()

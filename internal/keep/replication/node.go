@@ -71,18 +71,14 @@ type Node struct {
 	config Config
 	kicked chan struct{} // a round is wanted
 
-	writing   sync.Mutex  // held while writing the role
+	file      roleFile
 	unkept    atomic.Bool // definitions of the leader are not in the data directory
-	roleStage roleStage   // guarded by writing
-	hasRole   bool        // there is a role in the directory; guarded by writing
-	written   *keptRole   // in the directory; nil if unknown; guarded by writing
 	streaming sync.Mutex  // held while recording begins or ends
 	applying  sync.Mutex  // held while a replica applies a round and adds it to the backlog
 
 	mu       sync.Mutex // guards all below
 	settings Settings
-	role     replicas.Role
-	wanted   intent
+	role     role
 	endRole  context.CancelFunc // ends what Run does for the role
 	history  string
 	parent   string
@@ -94,8 +90,7 @@ type Node struct {
 	feed     *changes.Feed // nil before the first replica
 	replicas map[int64]*replica
 	waiters  map[*waiter]struct{}
-	handing  *handover // under way
-	handed   bool      // a replica has everything, and leads
+	handing  *handover // while it is draining or answered
 	interval time.Duration
 	lease    *time.Timer // ends when too few replicas are good
 
@@ -114,7 +109,6 @@ type Node struct {
 	replacing  bool             // the states are about to be replaced
 	hasHad     bool             // states of an earlier process or of another server, or leads without by an operator's word
 	counts     replicas.Counts
-	requesting bool          // a planned change, as the one to lead
 	requested  chan struct{} // wakes the second connection for it
 	refusal    error         // of the last one
 	trips      trips         // of the link
@@ -129,12 +123,6 @@ type Node struct {
 	gave      bool             // has handed over, and followed nobody since
 }
 
-// intent is the role that is wanted.
-type intent struct {
-	leader replicas.Address // zero to lead
-	n      int              // distinguishes intents
-}
-
 // New returns the Node of a server that leads, until Run.
 func New(c Config) *Node {
 	n := &Node{
@@ -145,19 +133,22 @@ func New(c Config) *Node {
 	return n
 }
 
-// Run plays the role that is wanted until ctx ends.
+// Run does what the role is until ctx ends.
 func (n *Node) Run(ctx context.Context) {
 	go n.watchOthers(ctx)
 	for ctx.Err() == nil {
-		role, end := context.WithCancel(ctx)
+		ctx, end := context.WithCancel(ctx)
 		n.mu.Lock()
 		n.endRole = end
-		leader := n.wanted.leader
+		r := n.role
 		n.mu.Unlock()
-		if leader == (replicas.Address{}) {
-			n.lead(role)
-		} else {
-			n.follow(role, leader)
+		switch {
+		case r.leader == (replicas.Address{}):
+			n.lead(ctx)
+		case r.isLeader():
+			n.resign()
+		default:
+			n.follow(ctx, r.leader)
 		}
 		end()
 	}
@@ -166,23 +157,28 @@ func (n *Node) Run(ctx context.Context) {
 // Follow makes the server a replica. Changes are refused from now on.
 func (n *Node) Follow(leader replicas.Address) {
 	n.mu.Lock()
-	if n.wanted.leader == leader {
+	if n.role.leader == leader {
 		n.mu.Unlock()
 		return
 	}
-	n.wantLocked(leader)
+	n.orderLocked(onFollow, leader)
 	n.mu.Unlock()
 	n.config.Log.Info("this server follows another one", "leader", leader.String())
 	n.KeepRole()
 }
 
-// wantLocked sets the wanted role, and ends the present one.
-func (n *Node) wantLocked(leader replicas.Address) {
-	n.wanted = intent{leader, n.wanted.n + 1}
-	n.requesting = false
-	if n.handing != nil {
-		go n.handing.end(replicas.ErrReplicaGone)
+// orderLocked takes an event that has the server follow another one, or lead, for a zero address. It ends
+// what Run does.
+func (n *Node) orderLocked(e event, leader replicas.Address) {
+	if h := n.handing; h != nil {
+		release := h.detachLocked()
+		go func() {
+			release(replicas.ErrReplicaGone)
+			n.config.KillClients()
+		}()
 	}
+	n.role.take(e)
+	n.role.leader, n.role.number = leader, n.role.number+1
 	if leader != (replicas.Address{}) {
 		n.last = leader
 		n.config.Gate.Close(gate.Replica, 0, n.readOnlyLocked(leader))
@@ -198,18 +194,18 @@ func (n *Node) Lead() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	switch isSilent := n.isSilentLocked(); {
-	case n.requesting:
-	case n.wanted.leader == (replicas.Address{}):
+	case n.role.state == requesting:
+	case n.role.leader == (replicas.Address{}):
 		n.acceptLocked()
-	case isSilent && !n.isAsked:
+	case n.role.isLeader() || isSilent && !n.isAsked:
 		n.leadLocked()
 	case !isSilent && n.trips.longest() > replicas.MostRoundTrip:
 		n.refusal = replicas.SlowLinkError{RoundTrip: n.trips.longest()}
 		n.counts.HandoverFailures++
 		return n.refusal
 	default:
-		n.requesting = true
-		n.leadOnceSilentLocked(n.wanted.n, isSilent)
+		n.role.take(onRequest)
+		n.leadOnceSilentLocked(n.role.number, isSilent)
 		select {
 		case n.requested <- struct{}{}:
 		default:
@@ -222,7 +218,7 @@ func (n *Node) Lead() error {
 func (n *Node) leadLocked() {
 	n.acceptLocked()
 	n.refusal = nil
-	n.wantLocked(replicas.Address{})
+	n.orderLocked(onLead, replicas.Address{})
 	n.KeepRole()
 }
 
@@ -233,7 +229,7 @@ func (n *Node) leadOnceSilentLocked(number int, wasSilent bool) {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		switch isSilent := n.isSilentLocked(); {
-		case !n.requesting || n.wanted.n != number:
+		case n.role.state != requesting || n.role.number != number:
 		case !isSilent || n.isAsked && !wasSilent:
 			n.leadOnceSilentLocked(number, isSilent)
 		default:
@@ -284,12 +280,13 @@ func (n *Node) Status() replicas.Status {
 	defer n.mu.Unlock()
 	nowNs := n.config.Clock.Now()
 	st := replicas.Status{
-		Role: n.role, History: n.history, Parent: n.parent, BranchOffset: n.branch, Offset: n.backlog.end,
+		Role: replicas.Replica, History: n.history, Parent: n.parent, BranchOffset: n.branch, Offset: n.backlog.end,
 		Backlog: n.backlog.bytes, MaxBacklog: n.settings.Backlog, Priority: n.settings.Priority,
-		MinReplicas: n.settings.MinReplicas, MaxLagNs: int64(n.settings.MaxLag), HandingOver: n.handing != nil || n.requesting,
+		MinReplicas: n.settings.MinReplicas, MaxLagNs: int64(n.settings.MaxLag), HandingOver: n.role.handsOver() || n.role.state == requesting,
 		HandoverError: n.refusal, RoundTrip: n.trips.longest(), PeerLeads: n.peerLeads, Counts: n.counts, Kept: n.statusOfKeptLocked(),
 	}
-	if n.role == replicas.Leader {
+	if n.role.isLeader() {
+		st.Role = replicas.Leader
 		st.RoundTrip = n.slowestLocked()
 		st.Replicas, st.Good = n.replicaStatusLocked(nowNs)
 		return st

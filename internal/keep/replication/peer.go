@@ -39,7 +39,7 @@ func (n *Node) lookAtOthers(ctx context.Context) {
 func (n *Node) mayLead() (others []replicas.Address) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.role != replicas.Leader || n.wanted.leader != (replicas.Address{}) || n.handing != nil {
+	if n.role.state != leading {
 		n.peerLeads = false
 		return nil
 	}
@@ -105,7 +105,7 @@ func (n *Node) endsCircle(ctx context.Context, since *time.Time, leader replicas
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.wanted.leader != leader || !n.leadsCircleLocked(&other) {
+	if n.role.leader != leader || !n.leadsCircleLocked(&other) {
 		return false
 	}
 	n.config.Log.Warn("this server and its leader follow each other; it leads now", "leader", leader.String())

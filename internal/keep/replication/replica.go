@@ -55,12 +55,12 @@ func (n *Node) Attach(c replicas.Client, reads int, history string, offset int64
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	switch leads := n.role == replicas.Leader && n.wanted.leader == (replicas.Address{}) && !n.missing; {
-	case !takes && leads && n.handing != nil:
+	switch {
+	case !takes && n.role.handsOver() && !n.missing:
 		return replicas.Start{}, replicas.ErrHandingOver
-	case takes && (n.role == replicas.Leader || !n.complete || n.missing):
+	case takes && (n.role.isLeader() || !n.complete || n.missing):
 		return replicas.Start{}, replicas.ErrNotGiven
-	case !takes && !leads:
+	case !takes && (!n.role.leads() || n.missing):
 		return replicas.Start{}, replicas.ErrNotLeader
 	}
 	if c.Address == n.doubted {
@@ -129,7 +129,7 @@ func (n *Node) detachLocked(r *replica) {
 	}
 	delete(n.replicas, r.client.ID)
 	r.wake()
-	if n.role == replicas.Leader {
+	if n.role.isLeader() {
 		n.checkReplicasLocked()
 	}
 	if n.handing != nil && n.handing.to == r && n.handing.asker == 0 {
@@ -179,7 +179,7 @@ func (n *Node) Take(client int64) (clockNs int64, frames []byte, err error) {
 	defer n.mu.Unlock()
 	r := n.replicas[client]
 	switch {
-	case r == nil && n.role != replicas.Leader:
+	case r == nil && !n.role.isLeader():
 		return 0, nil, replicas.ErrNotLeader
 	case r == nil:
 		return 0, nil, replicas.ErrBehind // it was evicted

@@ -181,20 +181,20 @@ func (s *second) hears() bool {
 func (s *second) takeOver(ctx context.Context) {
 	n := s.node
 	n.mu.Lock()
-	number, wanted := n.wanted.n, n.requesting
+	number, isRequested := n.role.number, n.role.state == requesting
 	n.mu.Unlock()
-	if !wanted {
+	if !isRequested {
 		return
 	}
 	leads, err := s.change(ctx)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.wanted.n != number || !n.requesting {
+	if n.role.number != number || n.role.state != requesting {
 		return
 	}
-	n.requesting = false
 	switch {
 	case !leads:
+		n.role.take(onFail)
 		n.refusal = err
 		n.counts.HandoverFailures++
 		n.config.Log.Warn("the leader has not handed over; this server goes on following it", "leader", s.leader.String(), "error", err)
@@ -241,7 +241,7 @@ func (s *second) change(ctx context.Context) (leads bool, err error) {
 func (s *second) ask(ctx context.Context) (asked bool, err error) {
 	n := s.node
 	n.mu.Lock()
-	f := &following{node: n, history: n.history, received: n.backlog.end}
+	f := &leaderLink{node: n, history: n.history, received: n.backlog.end}
 	trip := n.trips.longest()
 	n.mu.Unlock()
 	if trip > replicas.MostRoundTrip {

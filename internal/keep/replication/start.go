@@ -59,7 +59,7 @@ func (n *Node) Begin(ctx context.Context, b Beginning) error {
 		n.beginWithout(b.ReplicaOf)
 	}
 	if b.ReplicaOf == (replicas.Address{}) {
-		n.beginLeading()
+		n.becomeLeader()
 	} else {
 		n.Follow(b.ReplicaOf)
 	}
@@ -77,28 +77,15 @@ func (n *Node) beginRole(b *Beginning, kept *keptRole) {
 	n.mu.Lock()
 	n.hasHad = b.HasStates
 	n.mu.Unlock()
-	n.writing.Lock()
-	defer n.writing.Unlock()
-	n.roleStage = roleKept
+	n.file.mu.Lock()
+	defer n.file.mu.Unlock()
+	n.file.stage = roleKept
 }
 
 func (n *Node) isMissing() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.missing
-}
-
-// beginLeading makes a new leader ready for changes: those after a known place in a history are recorded.
-func (n *Node) beginLeading() {
-	n.mu.Lock()
-	needed := n.parent != ""
-	n.mu.Unlock()
-	if needed {
-		n.beginStream()
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.checkReplicasLocked()
 }
 
 // Other is what another server says of itself in INFO.

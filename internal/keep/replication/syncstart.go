@@ -11,7 +11,7 @@ import (
 )
 
 // start asks for the stream from where this server is, or, to take states only, for all of them.
-func (n *Node) start(ctx context.Context, c Conn, takes bool) (*following, error) {
+func (n *Node) start(ctx context.Context, c Conn, takes bool) (*leaderLink, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	n.mu.Lock()
@@ -36,7 +36,7 @@ func (n *Node) start(ctx context.Context, c Conn, takes bool) (*following, error
 	if start.Full && !start.HasHad && !n.isEmpty() {
 		return nil, errEmptyLeader
 	}
-	f := &following{node: n, conn: c, start: start, received: start.Offset}
+	f := &leaderLink{node: n, conn: c, start: start, received: start.Offset}
 	n.config.Clock.Follow(start.ClockNs)
 	n.mu.Lock()
 	defer n.mu.Unlock()
