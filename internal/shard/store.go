@@ -20,15 +20,15 @@ import (
 // Store implements store.Store, Walker, Watcher, Transactor and Bounded. A Sweeper frees the memory of
 // expired keys.
 type Store struct {
-	seed    maphash.Seed // secret, against keys chosen for one shard or segment
-	shift   uint8        // leaves the shard's bits of a hash
-	shards  []shard
-	budget  budget        // of limiters
-	flushes int           // guarded by all locks; any one suffices to read
-	told    int           // flushes reported by Changes
-	moves   atomic.Uint64 // transactions that removed a key and stored another
-	changed gather        // of Changes, whose calls do not overlap
-	scans   sync.Pool     // of *scanBuffer
+	seed     maphash.Seed // secret, against keys chosen for one shard or segment
+	shift    uint8        // leaves the shard's bits of a hash
+	shards   []shard
+	budget   budget        // of limiters
+	flushes  int           // guarded by all locks; any one suffices to read
+	reported int           // flushes, by Changes
+	moves    atomic.Uint64 // transactions that removed a key and stored another
+	changed  gather        // of Changes, whose calls do not overlap
+	scans    sync.Pool     // of *scanBuffer
 
 	valueBudget budget
 }

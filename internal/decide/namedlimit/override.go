@@ -65,7 +65,7 @@ func (r *Registry) overrideLocked(o KeyOverride) error {
 			return fmt.Errorf("the data directory cannot be written, and nothing was changed: %w", err)
 		}
 	}
-	r.told.overrideLocked(&o)
+	r.recorded.overrideLocked(&o)
 	r.publishOverrideLocked(&o)
 	return nil
 }

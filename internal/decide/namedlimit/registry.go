@@ -61,7 +61,7 @@ type Registry struct {
 	unsure     bool                               // about the directory's contents, after a failed write
 	unsureKeys bool                               // likewise, of overrides
 	closed     bool
-	told       told // to replicas
+	recorded   recorded // for replicas
 }
 
 // Reloads reports attempts to read the file, including the first.
@@ -158,7 +158,7 @@ func (r *Registry) Reload() error {
 	return r.change(r.reloadLocked)
 }
 
-// command makes a command's change. After a refusal has begun, TakeTold returns all changes before it.
+// command makes a command's change. After a refusal has begun, TakeRecorded returns all changes before it.
 func (r *Registry) command(do func() error) error {
 	return r.change(func() error {
 		if r.config.Refusal != nil {
@@ -266,7 +266,7 @@ func (r *Registry) keepLocked(next map[string]Definition, changed string) error 
 		return fmt.Errorf("the data directory cannot be written, and nothing was changed: %w", err)
 	}
 	r.byCommand = next
-	r.told.definitionsLocked()
+	r.recorded.definitionsLocked()
 	now := maps.Clone(r.current.Load().all)
 	if d, ok := next[changed]; ok {
 		now[changed] = r.builderLocked().limit(d, ByCommand, now[changed], r.overrides[changed])
@@ -331,7 +331,7 @@ func (r *Registry) takeOverLocked() {
 		r.config.Log.Error("cannot persist that these limits now come from the file", "error", err)
 	}
 	r.byCommand = next
-	r.told.definitionsLocked()
+	r.recorded.definitionsLocked()
 }
 
 func (r *Registry) builderLocked() *builder {

@@ -62,9 +62,9 @@ type Feed struct {
 	lost      bool // changes
 }
 
-// Follow returns a Feed of all later changes. hurry is called, from any goroutine and under locks, when a
+// NewFeed returns a Feed of all later changes. hurry is called, from any goroutine and under locks, when a
 // round is needed soon; it must not wait. A Feed with more than mostBytes of pieces loses all.
-func (g *Gatherer) Follow(hurry func(), mostBytes int) *Feed {
+func (g *Gatherer) NewFeed(hurry func(), mostBytes int) *Feed {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(g.feeds) == 0 {

@@ -164,7 +164,7 @@ func (k *Keeper) Run(ctx context.Context, ready func()) error {
 	return k.keep(ctx, l, ready)
 }
 
-// end answers those who wait for a snapshot, but not for a sync: nobody may be told of an unfinished one.
+// end answers those who wait for a snapshot, but not for a sync: an unfinished one confirms nothing.
 func (k *Keeper) end() {
 	k.mu.Lock()
 	k.ended = true

@@ -220,7 +220,7 @@ func (f *leaderLink) takeReply(reply any) error {
 // take applies what the leader has sent.
 func (f *leaderLink) take(clockNs int64, frames []byte) error {
 	n := f.node
-	n.config.Clock.Follow(clockNs)
+	n.config.Clock.SetTo(clockNs)
 	n.mu.Lock()
 	n.lastIONs, n.latestNs, n.heard = n.config.Clock.Now(), max(n.latestNs, clockNs), time.Now()
 	if f.beside != nil {
@@ -307,7 +307,7 @@ func (f *leaderLink) isDue() (bool, error) {
 // define applies definitions. A full disk is no reason to follow no more: they hold in memory.
 func (f *leaderLink) define() {
 	for _, text := range f.texts {
-		if err := f.node.config.Definitions.Follow(text); err != nil {
+		if err := f.node.config.Definitions.Apply(text); err != nil {
 			f.node.unkept.Store(true)
 			f.node.config.Log.Error("the leader's definitions of limits are not kept here", "error", err)
 		}

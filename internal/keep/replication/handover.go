@@ -129,8 +129,8 @@ func (h *handover) gone() {
 	go func() { h.end(h.node.becomes(h.to.client.Address)) }()
 }
 
-// becomes asks a replica of an older version that has left during a change: it leads, as it was told to, or
-// is gone. It waits for its change to end.
+// becomes asks a replica of an older version that has left during a change: it leads, by order, or is
+// gone. It waits for its change to end.
 func (n *Node) becomes(to replicas.Address) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*oldBound)
 	defer cancel()

@@ -108,7 +108,7 @@ func (n *Node) setReplacing(replacing bool) {
 	}
 }
 
-// acceptLocked has this server lead with what it has, as it was told to.
+// acceptLocked has this server lead with what it has, by order.
 func (n *Node) acceptLocked() {
 	n.hasHad = true
 	if !n.missing {
@@ -122,7 +122,7 @@ func (n *Node) acceptLocked() {
 	n.KeepRole()
 }
 
-// hasHadStatesLocked reports whether this server has, or ever had, a state, or was told to lead without.
+// hasHadStatesLocked reports whether this server has, or ever had, a state, or leads without by order.
 func (n *Node) hasHadStatesLocked() bool { return n.hasHad || n.config.Store.Touched() }
 
 // beginWithout has a server that has not found its states lead nobody.

@@ -88,8 +88,8 @@ func (n *Node) beginStream() {
 	if !needed {
 		return
 	}
-	feed := n.config.Changes.Follow(n.kick, mostWaiting)
-	n.config.Definitions.Tell(true)
+	feed := n.config.Changes.NewFeed(n.kick, mostWaiting)
+	n.config.Definitions.Record(true)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.feed = feed
@@ -105,7 +105,7 @@ func (n *Node) endStream() {
 	n.mu.Unlock()
 	if feed != nil {
 		feed.Close()
-		n.config.Definitions.Tell(false)
+		n.config.Definitions.Record(false)
 	}
 }
 
@@ -155,7 +155,7 @@ func (n *Node) Round() (pause time.Duration) {
 	var frames [][]byte
 	complete := true
 	if feed != nil {
-		for _, text := range n.config.Definitions.TakeTold(mustHave) {
+		for _, text := range n.config.Definitions.TakeRecorded(mustHave) {
 			frames = append(frames, appendFrame(nil, flagDefinitions, beganNs, text))
 		}
 		complete, _ = feed.Round(func(p changes.Piece) error { // which does not fail

@@ -34,7 +34,7 @@ type fakeClock struct{ offsetNs atomic.Int64 }
 
 func (c *fakeClock) Now() int64 { return time.Now().UnixNano() + c.offsetNs.Load() }
 
-func (c *fakeClock) Follow(ns int64) { c.offsetNs.Add(ns - c.Now()) }
+func (c *fakeClock) SetTo(ns int64) { c.offsetNs.Add(ns - c.Now()) }
 
 func (c *fakeClock) NotBefore(ns int64) (offsetNs int64) {
 	offsetNs = max(0, ns-c.Now())
@@ -45,10 +45,10 @@ func (c *fakeClock) NotBefore(ns int64) (offsetNs int64) {
 // noDefinitions are those of servers whose limits have no name.
 type noDefinitions struct{}
 
-func (noDefinitions) Tell(bool)              {}
-func (noDefinitions) TakeTold(bool) [][]byte { return nil }
-func (noDefinitions) Everything() [][]byte   { return nil }
-func (noDefinitions) Follow([]byte) error    { return nil }
+func (noDefinitions) Record(bool)                {}
+func (noDefinitions) TakeRecorded(bool) [][]byte { return nil }
+func (noDefinitions) Everything() [][]byte       { return nil }
+func (noDefinitions) Apply([]byte) error         { return nil }
 
 // host is a server of the model.
 type host struct {

@@ -21,22 +21,22 @@ import (
 // Clock is a server's clock.
 type Clock interface {
 	Now() int64
-	// Follow sets the clock to a leader's time, also back.
-	Follow(ns int64)
+	// SetTo sets the clock to a leader's time, also back.
+	SetTo(ns int64)
 	// NotBefore sets the clock forward.
 	NotBefore(ns int64) (offsetNs int64)
 }
 
 // Definitions are texts beside keys, which replicas have to apply in their order.
 type Definitions interface {
-	// Tell starts recording changes, the first of which is everything, or stops it.
-	Tell(on bool)
-	// TakeTold returns the changes since its last call. It waits for one that is being written only if told
-	// to.
-	TakeTold(wait bool) [][]byte
+	// Record starts recording changes, the first of which is everything, or stops it.
+	Record(on bool)
+	// TakeRecorded returns the changes since its last call. It skips one that is being written, unless wait
+	// is set.
+	TakeRecorded(wait bool) [][]byte
 	Everything() [][]byte
-	// Follow applies a text, in memory whatever becomes of the error.
-	Follow(text []byte) error
+	// Apply applies a text, in memory whatever becomes of the error.
+	Apply(text []byte) error
 }
 
 // Settings can change while the server runs.

@@ -81,7 +81,7 @@ func (n *Node) Attach(c replicas.Client, reads int, history string, offset int64
 	return start, nil
 }
 
-// attachLocked adds a replica, and returns what it is told at least.
+// attachLocked adds a replica, and returns what it is answered at least.
 func (n *Node) attachLocked(c *replicas.Client) (*replica, replicas.Start) {
 	if before := n.replicas[c.ID]; before != nil {
 		n.detachLocked(before)

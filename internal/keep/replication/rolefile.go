@@ -222,7 +222,7 @@ type roleFile struct {
 	written *keptRole // nil if unknown
 }
 
-// roleStage tells whether the role in the directory may be written.
+// roleStage is whether the role in the directory may be written.
 type roleStage uint8
 
 const (

@@ -37,7 +37,7 @@ func (n *Node) start(ctx context.Context, c Conn, takes bool) (*leaderLink, erro
 		return nil, errEmptyLeader
 	}
 	f := &leaderLink{node: n, conn: c, start: start, received: start.Offset}
-	n.config.Clock.Follow(start.ClockNs)
+	n.config.Clock.SetTo(start.ClockNs)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.latestNs, n.heard = max(n.latestNs, start.ClockNs), time.Now()
