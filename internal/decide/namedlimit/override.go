@@ -160,9 +160,8 @@ var ErrReloaded = errors.New("the file of limits was reloaded since this cursor;
 // lower one. It returns none for an unknown limit, and ErrReloaded.
 func (r *Registry) FileOverrides(limit string, cursor uint64) (next uint64, some []Override, err error) {
 	const half = 32
-	r.mu.Lock()
-	all, reload := r.byFile[limit].Overrides, uint64(uint32(r.reloads.done.Load()))
-	r.mu.Unlock()
+	t := r.current.Load() // without the lock, as EXEC may hold keys, and a change waits for the disk
+	all, reload := t.byFile[limit].Overrides, uint64(t.reload)
 	if cursor != 0 && cursor>>half != reload {
 		return 0, nil, ErrReloaded
 	}

@@ -273,7 +273,7 @@ func (r *Registry) keepLocked(next map[string]Definition, changed string) error 
 	} else {
 		delete(now, changed)
 	}
-	r.current.Store(newTable(now))
+	r.storeLocked(now)
 	return nil
 }
 
@@ -348,7 +348,13 @@ func (r *Registry) publishLocked() {
 			now[name] = build.limit(d, Source(source), before[name], r.overrides[name])
 		}
 	}
-	r.current.Store(newTable(now))
+	r.storeLocked(now)
+}
+
+func (r *Registry) storeLocked(all map[string]*Limit) {
+	t := newTable(all)
+	t.byFile, t.reload = r.byFile, uint32(r.reloads.done.Load())
+	r.current.Store(t)
 }
 
 // warnOfMissingLocked logs overrides by commands whose plans are gone.

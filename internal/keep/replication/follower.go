@@ -39,7 +39,7 @@ func (n *Node) follow(ctx context.Context, leader replicas.Address) {
 	n.mu.Lock()
 	n.leader, n.link, n.downNs = leader, replicas.LinkConnect, n.config.Clock.Now()
 	n.heard, n.trips = time.Time{}, trips{}
-	n.mu.Unlock()
+	n.unlock()
 	var second sync.WaitGroup
 	second.Go(func() { n.standBy(ctx, leader) })
 	defer second.Wait()
@@ -77,7 +77,7 @@ func (n *Node) follow(ctx context.Context, leader replicas.Address) {
 
 func (n *Node) linkDown(err error) {
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	if n.link == replicas.LinkConnected || n.downNs == 0 {
 		n.downNs = n.config.Clock.Now()
 	}
@@ -86,7 +86,7 @@ func (n *Node) linkDown(err error) {
 
 func (n *Node) setLink(l replicas.Link) {
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	n.link = l
 }
 
@@ -121,7 +121,7 @@ func (n *Node) followOnce(ctx context.Context, leader replicas.Address) (wasUp b
 // forgetPlace has the next connection take all states.
 func (n *Node) forgetPlace() {
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	n.history, n.parent, n.branch = newHistory(), "", -1
 }
 
@@ -167,14 +167,14 @@ type leaderLink struct {
 // mayAcknowledge reports whether the leader may count on this replica: a start would find the states.
 func (f *leaderLink) mayAcknowledge() bool {
 	f.node.mu.Lock()
-	defer f.node.mu.Unlock()
-	return f.beside == nil && f.node.statusOfKeptLocked() != replicas.KeptLater
+	defer f.node.unlock()
+	return f.beside == nil && f.node.statusOfKept(f.node.missing, f.node.replacing) != replicas.KeptLater
 }
 
 // linkUp follows an answer to an acknowledgement: only then may the leader hand over.
 func (n *Node) linkUp() {
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	if n.link != replicas.LinkConnected {
 		n.link, n.downNs, n.syncBytes = replicas.LinkConnected, 0, 0
 	}
@@ -228,7 +228,7 @@ func (f *leaderLink) take(clockNs int64, frames []byte) error {
 	} else if len(frames) < takeBytes/2 { // else more waits there
 		n.lastFullNs = n.lastIONs
 	}
-	n.mu.Unlock()
+	n.unlock()
 	for len(frames) > 0 {
 		one, raw, rest, err := readFrame(frames)
 		if err != nil {
@@ -283,7 +283,7 @@ func (f *leaderLink) endRound(clockNs int64) error {
 	}
 	f.define()
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	n.backlog.add(f.round)
 	f.records, f.round = nil, nil
 	return nil
@@ -296,7 +296,7 @@ func (f *leaderLink) isDue() (bool, error) {
 		begin -= int64(len(raw))
 	}
 	f.node.mu.Lock()
-	defer f.node.mu.Unlock()
+	defer f.node.unlock()
 	at := f.node.backlog.end
 	if f.history != "" && f.history != f.node.history || begin > at || begin < at && f.received > at {
 		return false, errFrame
@@ -327,7 +327,7 @@ func (f *leaderLink) complete() error {
 	n.replace(f)
 	f.define()
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	n.adoptLocked(&f.start)
 	n.backlog.reset(f.received)
 	n.complete, n.linkErr = true, nil

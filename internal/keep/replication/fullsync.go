@@ -59,7 +59,7 @@ func (n *Node) runSync(ctx context.Context, r *replica, s *fullSync) {
 // wakeReplica answers a replica if it waits.
 func (n *Node) wakeReplica(r *replica) {
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	r.wake()
 }
 
@@ -129,11 +129,11 @@ func (n *Node) sendStream(s *fullSync, send func(chunk []byte)) error {
 	for {
 		n.mu.Lock()
 		if !n.backlog.covers(s.offset) {
-			n.mu.Unlock()
+			n.unlock()
 			return replicas.ErrBehind
 		}
 		frames, next := n.backlog.from(s.buffer(), s.offset, chunkBytes)
-		n.mu.Unlock()
+		n.unlock()
 		if len(frames) == 0 {
 			return nil
 		}
@@ -146,7 +146,7 @@ func (n *Node) sendStream(s *fullSync, send func(chunk []byte)) error {
 func (n *Node) awaitRound(ctx context.Context) error {
 	n.mu.Lock()
 	leads := n.role.isLeader() && n.feed != nil
-	n.mu.Unlock()
+	n.unlock()
 	if !leads {
 		n.applying.Lock()
 		defer n.applying.Unlock()

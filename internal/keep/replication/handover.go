@@ -29,7 +29,7 @@ type handover struct {
 func (n *Node) HandOver(q replicas.Handover, done func(clockNs int64, frames []byte, err error)) {
 	refuse := func(err error) { go done(0, nil, err) }
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	switch {
 	case n.role.handsOver():
 		refuse(replicas.ErrHandingOver)
@@ -73,11 +73,11 @@ func (h *handover) answer(offset int64) {
 	n := h.node
 	n.mu.Lock()
 	if n.handing != h || !n.role.take(onAnswer) {
-		n.mu.Unlock()
+		n.unlock()
 		return
 	}
 	clockNs, frames := n.restLocked(offset)
-	n.mu.Unlock()
+	n.unlock()
 	h.done(clockNs, frames, nil)
 }
 
@@ -99,7 +99,7 @@ func (n *Node) TakeOver(client, offset int64) (clockNs int64, frames []byte, err
 	case offset != n.backlog.end:
 		clockNs, frames = n.restLocked(offset)
 	}
-	n.mu.Unlock()
+	n.unlock()
 	if err == nil && len(frames) == 0 && !h.end(nil) {
 		err = replicas.ErrNoHandover
 	}
@@ -155,7 +155,7 @@ func (h *handover) end(err error) bool {
 	n, to := h.node, h.to.client.Address
 	n.mu.Lock()
 	if n.handing != h {
-		n.mu.Unlock()
+		n.unlock()
 		return false
 	}
 	release, goesOn := h.detachLocked(), errors.Is(err, replicas.ErrReplicaGone)
@@ -167,7 +167,7 @@ func (h *handover) end(err error) bool {
 	} else {
 		n.giveLocked(to, err)
 	}
-	n.mu.Unlock()
+	n.unlock()
 	if goesOn {
 		n.config.Log.Warn("the handover has failed", "error", err)
 		release(err)
@@ -211,7 +211,7 @@ func (n *Node) giveLocked(to replicas.Address, err error) {
 // Measured notes the round trip of a replica's link, as it says.
 func (n *Node) Measured(to replicas.Address, roundTrip time.Duration) {
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	for _, r := range n.replicas {
 		if r.client.Address == to {
 			r.roundTrip = roundTrip

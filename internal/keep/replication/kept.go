@@ -25,27 +25,25 @@ type Disk interface {
 //	Missing           the operator has it lead with what there is          IsKept
 //
 // Only with IsKept does ROLE name files, and so lead after a start. A replica with KeptLater is not online.
-func (n *Node) keptLocked(st *store.Durability) replicas.Kept {
+func keptAs(st *store.Durability, missing, replacing bool) replicas.Kept {
 	switch {
-	case n.config.Disk == nil:
-		return replicas.NotKept
-	case n.missing:
+	case missing:
 		return replicas.Missing
 	case st.Fault != nil:
 		return replicas.KeptFaulty
-	case n.replacing || st.Renewing || st.Generation == 0:
+	case replacing || st.Renewing || st.Generation == 0:
 		return replicas.KeptLater
 	}
 	return replicas.IsKept
 }
 
-// statusOfKeptLocked is keptLocked by the disk's present status.
-func (n *Node) statusOfKeptLocked() replicas.Kept {
+// statusOfKept is keptAs by the disk's present status.
+func (n *Node) statusOfKept(missing, replacing bool) replicas.Kept {
 	if n.config.Disk == nil {
 		return replicas.NotKept
 	}
 	st := n.config.Disk.Status()
-	return n.keptLocked(&st)
+	return keptAs(&st, missing, replacing)
 }
 
 // KeepRole writes the role in the background, without a place: more may change. It is called after what a
@@ -96,7 +94,7 @@ func (n *Node) replace(by *leaderLink) {
 
 func (n *Node) setReplacing(replacing bool) {
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	if n.replacing = replacing; replacing {
 		return
 	}

@@ -3,7 +3,6 @@ package replication
 import (
 	"cmp"
 	"context"
-	"maps"
 	"slices"
 	"time"
 
@@ -46,7 +45,7 @@ func (n *Node) lead(ctx context.Context) {
 func (n *Node) becomeLeader() bool {
 	n.mu.Lock()
 	isPromoted := n.role.state == promoted
-	n.mu.Unlock()
+	n.unlock()
 	if isPromoted {
 		n.keepRoleFirst(changeWait) // a start after a crash must not find one that follows
 	}
@@ -59,7 +58,7 @@ func (n *Node) becomeLeader() bool {
 		n.link, n.complete, n.leader, n.gave = replicas.LinkConnect, true, replicas.Address{}, false
 	}
 	leads, isBranch := n.role.leads(), n.parent != ""
-	n.mu.Unlock()
+	n.unlock()
 	if !leads {
 		return false
 	}
@@ -71,7 +70,7 @@ func (n *Node) becomeLeader() bool {
 	if n.role.state == leading && !n.missing { // else it follows next, hands over or leads nobody
 		n.config.Gate.Open(gate.Replica)
 	}
-	n.mu.Unlock()
+	n.unlock()
 	if isPromoted {
 		n.config.Log.Info("this server leads now")
 	}
@@ -84,14 +83,14 @@ func (n *Node) beginStream() {
 	defer n.streaming.Unlock()
 	n.mu.Lock()
 	needed := n.feed == nil && n.role.leads()
-	n.mu.Unlock()
+	n.unlock()
 	if !needed {
 		return
 	}
 	feed := n.config.Changes.NewFeed(n.kick, mostWaiting)
 	n.config.Definitions.Record(true)
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	n.feed = feed
 }
 
@@ -102,7 +101,7 @@ func (n *Node) endStream() {
 	n.mu.Lock()
 	feed := n.feed
 	n.feed = nil
-	n.mu.Unlock()
+	n.unlock()
 	if feed != nil {
 		feed.Close()
 		n.config.Definitions.Record(false)
@@ -113,19 +112,19 @@ func (n *Node) endStream() {
 func (n *Node) resign() {
 	n.mu.Lock()
 	hasEverything := n.role.state == handedOver
-	n.mu.Unlock()
+	n.unlock()
 	if !hasEverything {
 		n.Round()
 	}
 	n.mu.Lock()
 	isOver := n.role.take(onResign)
-	n.mu.Unlock()
+	n.unlock()
 	if !isOver { // the server ends, or leads on
 		return
 	}
 	n.endStream()
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	for _, r := range n.replicas {
 		n.detachLocked(r)
 		r.client.Kill()
@@ -151,7 +150,7 @@ func (n *Node) Round() (pause time.Duration) {
 		}
 	}
 	mustHave := len(waits) > 0 || n.role.leader != (replicas.Address{}) // all definitions, however slow the disk is
-	n.mu.Unlock()
+	n.unlock()
 	var frames [][]byte
 	complete := true
 	if feed != nil {
@@ -167,7 +166,7 @@ func (n *Node) Round() (pause time.Duration) {
 		frames[len(frames)-1][4] |= flagEnd
 	}
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	if !complete {
 		n.counts.Incomplete++
 		n.config.Log.Warn("all keys were replaced, or more were deleted at once than are listed one by one; replicas take all states again", "replicas", len(n.replicas))
@@ -254,7 +253,7 @@ func (n *Node) checkReplicasLocked() {
 	n.config.Gate.Close(gate.TooFew, fromNs, noReplicas)
 	n.lease = time.AfterFunc(time.Duration(fromNs-nowNs), func() { // scripts are held to the time of their beginning
 		n.mu.Lock()
-		defer n.mu.Unlock()
+		defer n.unlock()
 		n.checkReplicasLocked()
 	})
 }
@@ -263,22 +262,6 @@ func (n *Node) stopLeaseLocked() {
 	if n.lease != nil {
 		n.lease.Stop()
 	}
-}
-
-// replicaStatusLocked returns the replicas by age, and the number of good ones.
-func (n *Node) replicaStatusLocked(nowNs int64) (all []replicas.ReplicaStatus, good int) {
-	for _, id := range slices.Sorted(maps.Keys(n.replicas)) {
-		r := n.replicas[id]
-		st := replicas.ReplicaStatus{
-			Address: r.client.Address, State: r.state(), Offset: r.acked, LagBytes: n.backlog.end - r.acked,
-			LagNs: max(0, nowNs-r.ackNs), ClientID: id,
-		}
-		if r.online && st.LagNs <= int64(n.settings.MaxLag) {
-			good++
-		}
-		all = append(all, st)
-	}
-	return all, good
 }
 
 // waiter waits until replicas have what was changed before it came.
@@ -294,7 +277,7 @@ type waiter struct {
 func (n *Node) Wait(count int, done func()) (acknowledged func() int) {
 	w := &waiter{target: -1, replicas: count, done: done}
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	n.waiters[w] = struct{}{}
 	if !n.role.isLeader() {
 		n.endWaitLocked(w)
@@ -302,7 +285,7 @@ func (n *Node) Wait(count int, done func()) (acknowledged func() int) {
 	n.kick()
 	return func() int {
 		n.mu.Lock()
-		defer n.mu.Unlock()
+		defer n.unlock()
 		delete(n.waiters, w)
 		return n.acknowledgedLocked(w)
 	}

@@ -6,7 +6,6 @@ package replication
 import (
 	"context"
 	"log/slog"
-	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -72,9 +71,11 @@ type Node struct {
 	kicked chan struct{} // a round is wanted
 
 	file      roleFile
-	unkept    atomic.Bool // definitions of the leader are not in the data directory
-	streaming sync.Mutex  // held while recording begins or ends
-	applying  sync.Mutex  // held while a replica applies a round and adds it to the backlog
+	unkept    atomic.Bool  // definitions of the leader are not in the data directory
+	streaming sync.Mutex   // held while recording begins or ends
+	applying  sync.Mutex   // held while a replica applies a round and adds it to the backlog
+	starting  atomic.Int32 // see startingWords
+	published atomic.Pointer[published]
 
 	mu       sync.Mutex // guards all below
 	settings Settings
@@ -102,7 +103,6 @@ type Node struct {
 	lastFullNs int64 // when this replica last had everything
 	syncBytes  int64
 	leader     replicas.Address
-	starting   int              // see startingWords
 	complete   bool             // has all states of some time
 	last       replicas.Address // whom this server has followed latest
 	missing    bool             // the directory lacks the states that ROLE names
@@ -130,6 +130,7 @@ func New(c Config) *Node {
 		replicas: map[int64]*replica{}, waiters: map[*waiter]struct{}{}, requested: make(chan struct{}, 1),
 	}
 	n.backlog.max = max(c.Settings.Backlog, 1)
+	n.publishLocked()
 	return n
 }
 
@@ -141,7 +142,7 @@ func (n *Node) Run(ctx context.Context) {
 		n.mu.Lock()
 		n.endRole = end
 		r := n.role
-		n.mu.Unlock()
+		n.unlock()
 		switch {
 		case r.leader == (replicas.Address{}):
 			n.lead(ctx)
@@ -158,11 +159,11 @@ func (n *Node) Run(ctx context.Context) {
 func (n *Node) Follow(leader replicas.Address) {
 	n.mu.Lock()
 	if n.role.leader == leader {
-		n.mu.Unlock()
+		n.unlock()
 		return
 	}
 	n.orderLocked(onFollow, leader)
-	n.mu.Unlock()
+	n.unlock()
 	n.config.Log.Info("this server follows another one", "leader", leader.String())
 	n.KeepRole()
 }
@@ -192,7 +193,7 @@ func (n *Node) orderLocked(e event, leader replicas.Address) {
 // goes on following if that fails. It refuses a link that is too slow.
 func (n *Node) Lead() error {
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	switch isSilent := n.isSilentLocked(); {
 	case n.role.state == requesting:
 	case n.role.leader == (replicas.Address{}):
@@ -227,7 +228,7 @@ func (n *Node) leadLocked() {
 func (n *Node) leadOnceSilentLocked(number int, wasSilent bool) {
 	time.AfterFunc(max(leastRetry, replicas.Bound(n.trips.longest())-time.Since(n.heard)), func() {
 		n.mu.Lock()
-		defer n.mu.Unlock()
+		defer n.unlock()
 		switch isSilent := n.isSilentLocked(); {
 		case n.role.state != requesting || n.role.number != number:
 		case !isSilent || n.isAsked && !wasSilent:
@@ -259,45 +260,10 @@ func (n *Node) kick() {
 // Change changes the settings.
 func (n *Node) Change(change func(s *Settings)) {
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	change(&n.settings)
 	n.backlog.max = max(n.settings.Backlog, 1)
 	n.backlog.add(nil)
 	n.checkReplicasLocked()
 	n.kick()
-}
-
-// Settings returns the present ones.
-func (n *Node) Settings() Settings {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.settings
-}
-
-// Status returns the present state.
-func (n *Node) Status() replicas.Status {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	nowNs := n.config.Clock.Now()
-	st := replicas.Status{
-		Role: replicas.Replica, History: n.history, Parent: n.parent, BranchOffset: n.branch, Offset: n.backlog.end,
-		Backlog: n.backlog.bytes, MaxBacklog: n.settings.Backlog, Priority: n.settings.Priority,
-		MinReplicas: n.settings.MinReplicas, MaxLagNs: int64(n.settings.MaxLag), HandingOver: n.role.handsOver() || n.role.state == requesting,
-		HandoverError: n.refusal, RoundTrip: n.trips.longest(), PeerLeads: n.peerLeads, Counts: n.counts, Kept: n.statusOfKeptLocked(),
-	}
-	if n.role.isLeader() {
-		st.Role = replicas.Leader
-		st.RoundTrip = n.slowestLocked()
-		st.Replicas, st.Good = n.replicaStatusLocked(nowNs)
-		return st
-	}
-	st.Leader, st.Link, st.LinkDownSinceNs, st.LastIONs = n.leader, n.link, n.downNs, n.lastIONs
-	st.SyncBytes, st.LinkError, st.LatestNs = n.syncBytes, n.linkErr, n.latestNs
-	if st.LagNs = math.MaxInt64; n.lastFullNs > 0 {
-		st.LagNs = max(0, nowNs-n.lastFullNs)
-	}
-	if !n.complete || st.Kept == replicas.KeptLater || st.Kept == replicas.Missing {
-		st.Priority = 0
-	}
-	return st
 }

@@ -54,7 +54,7 @@ func (n *Node) Attach(c replicas.Client, reads int, history string, offset int64
 		n.beginStream()
 	}
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	switch {
 	case !takes && n.role.handsOver() && !n.missing:
 		return replicas.Start{}, replicas.ErrHandingOver
@@ -114,7 +114,7 @@ func (n *Node) reasonLocked(history string, offset int64) string {
 // Detach ends the service of a replica whose connection has ended.
 func (n *Node) Detach(client int64) {
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	if r := n.replicas[client]; r != nil {
 		n.detachLocked(r)
 	}
@@ -141,7 +141,7 @@ func (n *Node) detachLocked(r *replica) {
 // ready once, from any goroutine, when there is more for it; Take returns that.
 func (n *Node) Next(client, applied int64, ready func()) error {
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	r := n.replicas[client]
 	if r == nil {
 		return replicas.ErrNotSynced
@@ -176,7 +176,7 @@ const takeBytes = 512 << 10
 // Take returns the leader's time and what a replica has to apply next, perhaps nothing.
 func (n *Node) Take(client int64) (clockNs int64, frames []byte, err error) {
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	r := n.replicas[client]
 	switch {
 	case r == nil && !n.role.isLeader():

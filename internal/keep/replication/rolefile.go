@@ -201,7 +201,7 @@ func (n *Node) loadRole(found persist.Found) (*keptRole, error) {
 	n.file.exists = true
 	n.file.mu.Unlock()
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	n.missing, n.last = !isFound, kept.last
 	if p := &kept.place; p.history != "" {
 		if kept.leader == (replicas.Address{}) {
@@ -275,7 +275,7 @@ func (r *keptRole) is(next *keptRole) bool {
 // roleToKeep returns the latest role, and whether there never was another one.
 func (n *Node) roleToKeep(withPlace bool) (kept keptRole, never bool) {
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	if kept.leader = n.role.leader; kept.leader == (replicas.Address{}) {
 		kept.last = n.last
 	}
@@ -284,7 +284,7 @@ func (n *Node) roleToKeep(withPlace bool) (kept keptRole, never bool) {
 		return kept, never
 	}
 	st := n.config.Disk.Status()
-	if n.keptLocked(&st) != replicas.IsKept {
+	if keptAs(&st, n.missing, n.replacing) != replicas.IsKept {
 		return kept, never
 	}
 	kept.states = st.Generation
