@@ -60,7 +60,7 @@ func newStore(shardBits int) *Store {
 }
 
 type shard struct {
-	mu       sync.Mutex // guards all below
+	mu       sync.Mutex // rank 50, in order: guards all below
 	frozenNs int64      // time from which requests change nothing
 	inline   table      // of funnels with short names
 	long     table      // of all other limiters

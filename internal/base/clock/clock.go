@@ -19,7 +19,7 @@ type Clock struct {
 	// suspended returns bounds for the time that the machine has been suspended since its boot.
 	suspended func() (leastNs, mostNs int64)
 
-	mu          sync.Mutex // guards suspendedNs; held from comparing to adding
+	mu          sync.Mutex // rank 90: guards suspendedNs; held from comparing to adding
 	suspendedNs int64      // the suspended time included in the clock
 }
 

@@ -52,7 +52,7 @@ type Registry struct {
 		lastFailed   atomic.Bool
 	}
 
-	mu         sync.Mutex // guards the fields below; held while writing to disk
+	mu         sync.Mutex // rank 25: guards the fields below; held while writing to disk
 	byFile     map[string]Definition
 	byCommand  map[string]Definition
 	plans      map[string][]Rule                  // of the file

@@ -23,7 +23,7 @@ type Gatherer struct {
 	tracker store.Tracker
 	now     func() int64
 
-	mu     sync.Mutex // guards all below, but not hurrying
+	mu     sync.Mutex // rank 35: guards all below, but not hurrying
 	feeds  []*Feed
 	cursor int // of the current round; 0 between rounds
 	ended  uint64
@@ -31,7 +31,7 @@ type Gatherer struct {
 	begun  bool   // a piece of the round was complete
 	free   [][]byte
 
-	hurrying sync.RWMutex // guards hurries: the store calls them under its locks
+	hurrying sync.RWMutex // rank 60: guards hurries: the store calls them under its locks
 	hurries  []func()
 }
 

@@ -63,9 +63,9 @@ type Keeper struct {
 	loaded  atomic.Int64  // bytes so far
 	kick    chan struct{} // a sync or a snapshot is awaited
 
-	freezing sync.Mutex // held while telling the gate about a fault
+	freezing sync.Mutex // rank 35: held while telling the gate about a fault
 
-	mu      sync.Mutex // guards all below
+	mu      sync.Mutex // rank 85: guards all below
 	status  store.Durability
 	waiting []waiter // for the next sync
 	syncing []waiter // for the current sync

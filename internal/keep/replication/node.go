@@ -72,12 +72,12 @@ type Node struct {
 
 	file      roleFile
 	unkept    atomic.Bool  // definitions of the leader are not in the data directory
-	streaming sync.Mutex   // held while recording begins or ends
-	applying  sync.Mutex   // held while a replica applies a round and adds it to the backlog
+	streaming sync.Mutex   // rank 20: held while recording begins or ends
+	applying  sync.Mutex   // rank 20: held while a replica applies a round and adds it to the backlog
 	starting  atomic.Int32 // see startingWords
 	published atomic.Pointer[published]
 
-	mu       sync.Mutex // guards all below
+	mu       sync.Mutex // rank 30: guards all below
 	settings Settings
 	role     role
 	endRole  context.CancelFunc // ends what Run does for the role

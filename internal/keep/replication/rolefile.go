@@ -216,7 +216,7 @@ func (n *Node) loadRole(found persist.Found) (*keptRole, error) {
 
 // roleFile is what a Node knows of the file.
 type roleFile struct {
-	mu      sync.Mutex // guards all below, and is held while writing
+	mu      sync.Mutex // rank 20: guards all below, and is held while writing
 	stage   roleStage
 	exists  bool
 	written *keptRole // nil if unknown
