@@ -39,7 +39,7 @@ var ErrStuck = conn.ErrStuck
 type Server struct {
 	config     Config
 	host       conn.Host
-	limitsMu   sync.Mutex // serializes SetLimits
+	limitsMu   sync.Mutex // rank 20: serializes SetLimits
 	driver     conn.Driver
 	goroutines *goroutines.Driver // always serves TLS
 
@@ -54,7 +54,7 @@ type Server struct {
 
 	refusedLines, refusedAddressLines, deniedLines often.Counter // rate-limited log lines
 
-	mu        sync.Mutex // guards all below
+	mu        sync.Mutex // rank 90: guards all below
 	listeners map[net.Listener]struct{}
 	closing   bool
 }

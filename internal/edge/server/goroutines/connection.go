@@ -31,7 +31,7 @@ type connection struct {
 	evicted  atomic.Bool
 	reset    bool // the client takes no more replies
 
-	mu          sync.Mutex // guards all below
+	mu          sync.Mutex // rank 85: guards all below
 	conn.Life              // OpenedNs and reason belong to the goroutine
 	readsFor    readPurpose
 	poked       bool // Wake set the read deadline

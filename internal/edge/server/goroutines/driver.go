@@ -18,7 +18,7 @@ type Driver struct {
 	host     *conn.Host
 	draining chan struct{} // closed when Shutdown begins
 
-	mu    sync.Mutex // guards conns, past and additions to wg; taken before a connection's
+	mu    sync.Mutex // rank 60: guards conns, past and additions to wg; taken before a connection's
 	conns map[*connection]struct{}
 	past  conn.Traffic // of ended connections
 	wg    sync.WaitGroup
