@@ -29,7 +29,7 @@ type prober struct {
 	Shards func() // returns after acquiring every shard's lock once
 	Log    *slog.Logger
 
-	mu     sync.Mutex    // guards all below
+	mu     sync.Mutex    // rank 90: guards all below
 	asking chan struct{} // closed when Shards returns; nil while it is not called
 	silent int           // consecutive failed probes
 	last   error         // of the last of them

@@ -85,7 +85,7 @@ func (a *app) shutdown() error {
 type parts struct {
 	wg sync.WaitGroup
 
-	mu      sync.Mutex // guards running
+	mu      sync.Mutex // rank 90: guards running
 	running []string   // names
 }
 

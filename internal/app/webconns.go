@@ -19,7 +19,7 @@ type webConns struct {
 	log      *slog.Logger
 	now      func() int64
 
-	mu     sync.Mutex // guards all below
+	mu     sync.Mutex // rank 90: guards all below
 	turn   uint64     // counts the changes
 	conns  map[net.Conn]webConn
 	closed often.Counter

@@ -21,7 +21,7 @@ type cache struct {
 	commands       native.Commands
 	compiled       atomic.Int64 // number of compiled scripts, the cache's clock
 
-	mu        sync.RWMutex // guards the rest, and Script.at
+	mu        sync.RWMutex // rank 90: guards the rest, and Script.at
 	scripts   map[scriptKey]*Script
 	evaluated partition // seen by EVAL only
 	loaded    partition // by SCRIPT LOAD

@@ -41,7 +41,7 @@ type Engine struct {
 	cache          *cache
 	idle           sync.Pool // of *interpreter
 
-	mu      sync.Mutex // guards running
+	mu      sync.Mutex // rank 90: guards running
 	running map[*interpreter]struct{}
 }
 

@@ -173,7 +173,7 @@ func (s *Store) Changes(nowNs int64, cursor int, visit func(c store.Change)) (ne
 	}
 	var lost bool
 	g.more, lost = g.some(&s.shards[done%shards])
-	g.tell()
+	g.report()
 	if g.more {
 		return done + 1, !lost
 	}
@@ -190,7 +190,7 @@ func (s *Store) States(ctx context.Context, nowNs int64, visit func(c store.Chan
 		for _, t := range s.shards[i].tables() {
 			for at, more := uint64(0), true; more && ctx.Err() == nil; {
 				at, more = g.statesAt(&s.shards[i], t, at)
-				g.tell()
+				g.report()
 				if between != nil {
 					between()
 				}
@@ -235,7 +235,7 @@ func (s *Store) Restore(nowNs int64, part, parts int, changes []store.Change) {
 		s.shards[part].touched = sum
 		for _, c := range window[:n] {
 			switch {
-			case c.Flushed && parts == 1: // told to trackers
+			case c.Flushed && parts == 1: // as reported to trackers
 				s.flushAllLocked()
 				continue
 			case c.Flushed:

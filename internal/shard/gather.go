@@ -36,8 +36,8 @@ func (g *gather) some(sh *shard) (more, lost bool) {
 	g.clear()
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if n := g.store.flushes; n != g.store.told { // flushes hold all locks
-		g.flushed, g.store.told = true, n
+	if n := g.store.flushes; n != g.store.reported { // flushes hold all locks
+		g.flushed, g.store.reported = true, n
 	}
 	for _, t := range sh.tables() {
 		lost = lost || t.changes.lost
@@ -91,7 +91,7 @@ func (g *gather) copy(t *table, b *bucket, slot int) {
 	g.states = append(g.states, gathered{nameEnd, len(g.bytes), b.tatNs(slot), t.dbAt(b, slot), t.kindAt(b, slot)})
 }
 
-func (g *gather) tell() {
+func (g *gather) report() {
 	if g.flushed {
 		g.visit(store.Change{Flushed: true})
 	}

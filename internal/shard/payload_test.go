@@ -38,20 +38,20 @@ func same(a, b limiter.State) bool {
 // payloadRun is a run with states that have no meaning.
 type payloadRun struct {
 	*testing.T
-	rng     *rand.Rand
-	s       *Store
-	m       states
-	told    states // by Changes
-	now     int64
-	bounded bool // by eviction
-	sweeper *Sweeper
+	rng      *rand.Rand
+	s        *Store
+	m        states
+	reported states // by Changes
+	now      int64
+	bounded  bool // by eviction
+	sweeper  *Sweeper
 }
 
 func newPayloadRun(t *testing.T, seed uint64) *payloadRun {
 	s := newStore(2)
 	s.Track(func() {})
 	return &payloadRun{
-		T: t, rng: rand.New(rand.NewPCG(seed, 7)), s: s, m: states{}, told: states{}, now: t0, sweeper: NewSweeper(s),
+		T: t, rng: rand.New(rand.NewPCG(seed, 7)), s: s, m: states{}, reported: states{}, now: t0, sweeper: NewSweeper(s),
 	}
 }
 
@@ -187,11 +187,11 @@ func (r *payloadRun) follow() {
 	r.Helper()
 	complete := store.Round(r.s, r.now, func(c store.Change) {
 		if c.Flushed {
-			clear(r.told)
+			clear(r.reported)
 			return
 		}
 		c.State.Payload = bytes.Clone(c.State.Payload)
-		r.told.set(r.now, c.Key, c.State)
+		r.reported.set(r.now, c.Key, c.State)
 	})
 	all := states{}
 	r.s.States(context.Background(), r.now, func(c store.Change) {
@@ -199,21 +199,21 @@ func (r *payloadRun) follow() {
 		all.set(r.now, c.Key, c.State)
 	}, nil)
 	if !complete {
-		clear(r.told)
+		clear(r.reported)
 		for i, s := range all {
-			r.told[i] = s
+			r.reported[i] = s
 		}
 	}
 	for i, s := range all {
 		r.check(key(i.db, i.name), s, true)
-		if got := r.told[i]; !same(got, s) {
+		if got := r.reported[i]; !same(got, s) {
 			r.Fatalf("%.30q was told to be of kind %d, %d bytes, and is of kind %d, %d bytes", i.name, got.Kind, len(got.Payload), s.Kind, len(s.Payload))
 		}
 	}
 	if r.bounded {
 		return // evicted keys may be reported in an old state
 	}
-	for i, s := range r.told {
+	for i, s := range r.reported {
 		if _, ok := all[i]; !ok && s.ExpiresNs > r.now {
 			r.Fatalf("%.30q is gone, and that was not told", i.name)
 		}
@@ -230,9 +230,9 @@ func (r *payloadRun) forgetEvicted() {
 	for i := range r.m {
 		r.look(r.s, key(i.db, i.name))
 	}
-	for i := range r.told {
+	for i := range r.reported {
 		if _, live := r.m.live(r.now, key(i.db, i.name)); !live {
-			delete(r.told, i)
+			delete(r.reported, i)
 		}
 	}
 }
@@ -343,7 +343,7 @@ func TestGatheredInParts(t *testing.T) {
 				t.Fatalf("%d bytes of payload", len(c.State.Payload))
 			}
 		}
-		g.tell()
+		g.report()
 	}
 	seen, changed := map[string]int{}, map[string]int{}
 	for i := range s.shards {

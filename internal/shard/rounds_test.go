@@ -10,8 +10,8 @@ import (
 // roundRun is a store whose changes are told round by round; at one step of a round something is done.
 type roundRun struct {
 	*testing.T
-	s    *Store
-	told states
+	s        *Store
+	reported states
 }
 
 func (r *roundRun) set(ks store.Keys, name string, expiresNs int64) {
@@ -27,7 +27,7 @@ func (r *roundRun) round(at int, do func()) (has bool) {
 			do()
 		}
 		var complete bool
-		cursor, complete = r.s.Changes(t0, cursor, func(c store.Change) { r.told.set(t0, c.Key, c.State) })
+		cursor, complete = r.s.Changes(t0, cursor, func(c store.Change) { r.reported.set(t0, c.Key, c.State) })
 		if !complete {
 			r.Fatal("a round is incomplete")
 		}
@@ -35,7 +35,7 @@ func (r *roundRun) round(at int, do func()) (has bool) {
 	return has
 }
 
-func (r *roundRun) has(name string) int64 { return r.told[idOf(key(0, name))].ExpiresNs }
+func (r *roundRun) has(name string) int64 { return r.reported[idOf(key(0, name))].ExpiresNs }
 
 // TestRoundsHaveWhatWasBefore: what was changed before a round is in it, or something later, whatever happens
 // to its key meanwhile.

@@ -20,15 +20,15 @@ import (
 // Store implements store.Store, Walker, Watcher, Transactor and Bounded. A Sweeper frees the memory of
 // expired keys.
 type Store struct {
-	seed    maphash.Seed // secret, against keys chosen for one shard or segment
-	shift   uint8        // leaves the shard's bits of a hash
-	shards  []shard
-	budget  budget        // of limiters
-	flushes int           // guarded by all locks; any one suffices to read
-	told    int           // flushes reported by Changes
-	moves   atomic.Uint64 // transactions that removed a key and stored another
-	changed gather        // of Changes, whose calls do not overlap
-	scans   sync.Pool     // of *scanBuffer
+	seed     maphash.Seed // secret, against keys chosen for one shard or segment
+	shift    uint8        // leaves the shard's bits of a hash
+	shards   []shard
+	budget   budget        // of limiters
+	flushes  int           // guarded by all locks; any one suffices to read
+	reported int           // flushes, by Changes
+	moves    atomic.Uint64 // transactions that removed a key and stored another
+	changed  gather        // of Changes, whose calls do not overlap
+	scans    sync.Pool     // of *scanBuffer
 
 	valueBudget budget
 }
@@ -60,7 +60,7 @@ func newStore(shardBits int) *Store {
 }
 
 type shard struct {
-	mu       sync.Mutex // guards all below
+	mu       sync.Mutex // rank 50, in order: guards all below
 	frozenNs int64      // time from which requests change nothing
 	inline   table      // of funnels with short names
 	long     table      // of all other limiters

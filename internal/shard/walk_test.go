@@ -95,11 +95,11 @@ func TestWalksMeetWhatMoves(t *testing.T) {
 		}
 	})
 	t.Run("States", func(t *testing.T) {
-		m, told := newMovers(t), states{}
+		m, reported := newMovers(t), states{}
 		m.s.Track(func() {})
 		visit := func(c store.Change) {
 			c.State.Payload = bytes.Clone(c.State.Payload)
-			told.set(t0, c.Key, c.State)
+			reported.set(t0, c.Key, c.State)
 		}
 		store.Round(m.s, t0, func(store.Change) {})
 		m.s.States(t.Context(), t0, visit, func() {
@@ -107,13 +107,13 @@ func TestWalksMeetWhatMoves(t *testing.T) {
 				m.move()
 			}
 		})
-		if len(told) == movingKeys {
+		if len(reported) == movingKeys {
 			t.Error("the walk has missed none of what moved: is what follows of use?")
 		}
 		store.Round(m.s, t0, visit)
 		for i, name := range m.names {
 			want, ok, _ := m.s.State(t0, key(0, name))
-			if got := told[id{0, name}]; !ok || !same(got, want) {
+			if got := reported[id{0, name}]; !ok || !same(got, want) {
 				t.Fatalf("%s (%d) was told to be %+v, want %+v", name, i, got, want)
 			}
 		}

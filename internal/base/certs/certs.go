@@ -35,7 +35,7 @@ type Keeper struct {
 	log     *slog.Logger
 	current atomic.Pointer[tls.Config] // never modified, only replaced
 
-	mu      sync.Mutex // guards the fields below
+	mu      sync.Mutex // rank 90: guards the fields below
 	checked time.Time
 	seen    contents
 	problem string // last logged error, or empty

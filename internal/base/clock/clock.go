@@ -19,7 +19,7 @@ type Clock struct {
 	// suspended returns bounds for the time that the machine has been suspended since its boot.
 	suspended func() (leastNs, mostNs int64)
 
-	mu          sync.Mutex // guards suspendedNs; held from comparing to adding
+	mu          sync.Mutex // rank 90: guards suspendedNs; held from comparing to adding
 	suspendedNs int64      // the suspended time included in the clock
 }
 
@@ -48,9 +48,9 @@ func (c *Clock) NotBefore(ns int64) (offsetNs int64) {
 	return offsetNs
 }
 
-// Follow sets the clock by another server's, also back, where it is ahead by more than a delay explains. It
+// SetTo sets the clock by another server's, also back, where it is ahead by more than a delay explains. It
 // is never set before a time given.
-func (c *Clock) Follow(ns int64) {
+func (c *Clock) SetTo(ns int64) {
 	const delay = int64(50 * time.Millisecond)
 	c.mu.Lock()
 	defer c.mu.Unlock()

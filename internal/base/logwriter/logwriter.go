@@ -25,7 +25,7 @@ type Writer struct {
 	wake chan struct{} // holds one wake-up
 	done chan struct{} // closed at the goroutine's end
 
-	mu      sync.Mutex // guards all below
+	mu      sync.Mutex // rank 95: guards all below
 	waiting []byte
 	spare   []byte // the goroutine's idle buffer
 	dropped uint64 // number of lines

@@ -11,7 +11,7 @@ const interval = time.Minute
 
 // Counter counts events. The zero value is ready.
 type Counter struct {
-	mu     sync.Mutex // guards all below
+	mu     sync.Mutex // rank 95: guards all below
 	begun  bool       // a line was written
 	lastNs int64      // of the last line
 	since  int        // events since then
@@ -33,7 +33,7 @@ func (c *Counter) Due(nowNs int64) (count int) {
 
 // Rate counts events within a second. The zero value is ready.
 type Rate struct {
-	mu     sync.Mutex // guards all below
+	mu     sync.Mutex // rank 95: guards all below
 	second int64
 	count  int
 }

@@ -29,7 +29,7 @@ type Client struct {
 	register *Register               // nil before Add
 	account  atomic.Pointer[account] // nil while it holds little
 
-	mu   sync.Mutex // guards info
+	mu   sync.Mutex // rank 80: guards info
 	info Info
 }
 

@@ -16,7 +16,7 @@ type Group struct {
 
 	pool buffers.Pool // of the lines
 
-	mu  sync.Mutex // guards all
+	mu  sync.Mutex // rank 60: guards all
 	all map[*Listener]struct{}
 }
 
@@ -26,7 +26,7 @@ type Listener struct {
 
 	group *Group
 
-	mu    sync.Mutex // guards all below
+	mu    sync.Mutex // rank 65: guards all below
 	lines buffers.Queue
 	woken bool // the session has been woken
 }

@@ -38,7 +38,7 @@ const (
 )
 
 type account struct {
-	mu   sync.Mutex // guards all below
+	mu   sync.Mutex // rank 80: guards all below
 	held Held
 	sum  int
 	left bool // not counted: gone or being closed
@@ -135,7 +135,7 @@ type memory struct {
 	// passAbove is the total that starts the next pass over all clients. It exceeds the limit if the
 	// remaining clients are exempt; else each of their bytes would start a pass.
 	passAbove atomic.Int64
-	passing   sync.Mutex // held during a pass
+	passing   sync.Mutex // rank 70: held during a pass
 }
 
 // Memory returns the bytes held by all clients except those being closed for it.

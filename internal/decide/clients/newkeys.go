@@ -15,7 +15,7 @@ type NewKeys struct {
 	limit   atomic.Pointer[funnel.Limit] // nil for none
 	refused atomic.Uint64
 
-	mu      sync.Mutex // guards all below
+	mu      sync.Mutex // rank 90: guards all below
 	tatsNs  map[netip.Addr]int64
 	sweptNs int64 // of the last removal of idle addresses
 }

@@ -17,7 +17,7 @@ type Register struct {
 	memory  memory
 	blocked atomic.Int64
 
-	mu     sync.Mutex // guards all below
+	mu     sync.Mutex // rank 75: guards all below
 	byID   map[int64]*Client
 	lastID int64
 }

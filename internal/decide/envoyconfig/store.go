@@ -79,7 +79,7 @@ type Store struct {
 	rules  atomic.Pointer[Rules]
 	failed atomic.Bool // the last load
 
-	mu   sync.Mutex // guards seen, and serializes loading
+	mu   sync.Mutex // rank 15: guards seen, and serializes loading
 	seen string     // the files of the last Reload
 }
 

@@ -65,7 +65,7 @@ func (r *Registry) overrideLocked(o KeyOverride) error {
 			return fmt.Errorf("the data directory cannot be written, and nothing was changed: %w", err)
 		}
 	}
-	r.told.overrideLocked(&o)
+	r.recorded.overrideLocked(&o)
 	r.publishOverrideLocked(&o)
 	return nil
 }
@@ -160,9 +160,8 @@ var ErrReloaded = errors.New("the file of limits was reloaded since this cursor;
 // lower one. It returns none for an unknown limit, and ErrReloaded.
 func (r *Registry) FileOverrides(limit string, cursor uint64) (next uint64, some []Override, err error) {
 	const half = 32
-	r.mu.Lock()
-	all, reload := r.byFile[limit].Overrides, uint64(uint32(r.reloads.done.Load()))
-	r.mu.Unlock()
+	t := r.current.Load() // without the lock, as EXEC may hold keys, and a change waits for the disk
+	all, reload := t.byFile[limit].Overrides, uint64(t.reload)
 	if cursor != 0 && cursor>>half != reload {
 		return 0, nil, ErrReloaded
 	}

@@ -52,7 +52,7 @@ type Registry struct {
 		lastFailed   atomic.Bool
 	}
 
-	mu         sync.Mutex // guards the fields below; held while writing to disk
+	mu         sync.Mutex // rank 25: guards the fields below; held while writing to disk
 	byFile     map[string]Definition
 	byCommand  map[string]Definition
 	plans      map[string][]Rule                  // of the file
@@ -61,7 +61,7 @@ type Registry struct {
 	unsure     bool                               // about the directory's contents, after a failed write
 	unsureKeys bool                               // about the file of overrides, after a failed write
 	closed     bool
-	told       told // to replicas
+	recorded   recorded // for replicas
 }
 
 // Reloads reports attempts to read the file, including the first.
@@ -168,7 +168,7 @@ func (r *Registry) Reload() error {
 	return r.change(r.reloadLocked)
 }
 
-// command makes a command's change. After a refusal has begun, TakeTold returns all changes before it.
+// command makes a command's change. After a refusal has begun, TakeRecorded returns all changes before it.
 func (r *Registry) command(do func() error) error {
 	return r.change(func() error {
 		if r.config.Refusal != nil {
@@ -276,14 +276,14 @@ func (r *Registry) keepLocked(next map[string]Definition, changed string) error 
 		return fmt.Errorf("the data directory cannot be written, and nothing was changed: %w", err)
 	}
 	r.byCommand = next
-	r.told.definitionsLocked()
+	r.recorded.definitionsLocked()
 	now := maps.Clone(r.current.Load().all)
 	if d, ok := next[changed]; ok {
 		now[changed] = r.builderLocked().limit(d, ByCommand, now[changed], r.overrides[changed])
 	} else {
 		delete(now, changed)
 	}
-	r.current.Store(newTable(now))
+	r.storeLocked(now)
 	return nil
 }
 
@@ -341,7 +341,7 @@ func (r *Registry) takeOverLocked() {
 		r.config.Log.Error("cannot persist that these limits now come from the file", "error", err)
 	}
 	r.byCommand = next
-	r.told.definitionsLocked()
+	r.recorded.definitionsLocked()
 }
 
 func (r *Registry) builderLocked() *builder {
@@ -358,7 +358,13 @@ func (r *Registry) publishLocked() {
 			now[name] = build.limit(d, Source(source), before[name], r.overrides[name])
 		}
 	}
-	r.current.Store(newTable(now))
+	r.storeLocked(now)
+}
+
+func (r *Registry) storeLocked(all map[string]*Limit) {
+	t := newTable(all)
+	t.byFile, t.reload = r.byFile, uint32(r.reloads.done.Load())
+	r.current.Store(t)
 }
 
 // warnOfMissingLocked logs overrides by commands whose plans are gone.

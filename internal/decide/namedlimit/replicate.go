@@ -4,54 +4,54 @@ import (
 	"errors"
 )
 
-// maxTold bounds the changes of overrides that wait to be told; with more, everything is told.
-const maxTold = 1000
+// maxRecorded bounds the changes of overrides that are recorded; with more, everything counts as changed.
+const maxRecorded = 1000
 
-// told is what replicas have to be told of limits defined by commands.
-type told struct {
+// recorded is what has changed of limits defined by commands, for replicas.
+type recorded struct {
 	on          bool
 	all         bool // instead of the others
 	definitions bool
 	overrides   []KeyOverride
 }
 
-func (t *told) definitionsLocked() { t.definitions = t.definitions || t.on }
+func (c *recorded) definitionsLocked() { c.definitions = c.definitions || c.on }
 
-func (t *told) overrideLocked(o *KeyOverride) {
+func (c *recorded) overrideLocked(o *KeyOverride) {
 	switch {
-	case !t.on || t.all:
-	case len(t.overrides) == maxTold:
-		t.all, t.overrides = true, nil
+	case !c.on || c.all:
+	case len(c.overrides) == maxRecorded:
+		c.all, c.overrides = true, nil
 	default:
-		t.overrides = append(t.overrides, *o)
+		c.overrides = append(c.overrides, *o)
 	}
 }
 
-// Told is a change of what commands have defined.
-type Told struct {
+// Changes is a change of what commands have defined.
+type Changes struct {
 	All         bool         // replaces everything
 	Definitions []Definition // all of them, by name; nil for no change
 	Overrides   []KeyOverride
 }
 
-// Tell starts recording changes for TakeTold, which first returns everything, or stops it.
-func (r *Registry) Tell(on bool) {
+// Record starts recording changes for TakeRecorded, which first returns everything, or stops it.
+func (r *Registry) Record(on bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.told = told{on: on, all: on}
+	r.recorded = recorded{on: on, all: on}
 }
 
-// TakeTold returns the changes since its last call, and false if there are none. It waits for one that is
-// being written only if told to.
-func (r *Registry) TakeTold(wait bool) (t Told, has bool) {
+// TakeRecorded returns the changes since its last call, and false if there are none. It skips one that is
+// being written, unless wait is set.
+func (r *Registry) TakeRecorded(wait bool) (t Changes, has bool) {
 	if wait {
 		r.mu.Lock()
 	} else if !r.mu.TryLock() {
 		return t, false
 	}
 	defer r.mu.Unlock()
-	now := r.told
-	r.told = told{on: now.on}
+	now := r.recorded
+	r.recorded = recorded{on: now.on}
 	switch {
 	case now.all:
 		return r.everythingLocked(), true
@@ -63,23 +63,23 @@ func (r *Registry) TakeTold(wait bool) (t Told, has bool) {
 }
 
 // Everything returns all that commands have defined.
-func (r *Registry) Everything() Told {
+func (r *Registry) Everything() Changes {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.everythingLocked()
 }
 
-func (r *Registry) everythingLocked() Told {
-	t := Told{All: true, Definitions: sortedByName(r.byCommand)}
+func (r *Registry) everythingLocked() Changes {
+	t := Changes{All: true, Definitions: sortedByName(r.byCommand)}
 	for o := range r.eachOverrideLocked() {
 		t.Overrides = append(t.Overrides, o)
 	}
 	return t
 }
 
-// Follow adopts what another server has told. In memory it does so whatever becomes of the error, which is of
+// Apply adopts the changes of another server. In memory it does so whatever becomes of the error, which is of
 // the data directory.
-func (r *Registry) Follow(t Told) (err error) {
+func (r *Registry) Apply(t Changes) (err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if t.Definitions != nil || t.All {
@@ -91,16 +91,16 @@ func (r *Registry) Follow(t Told) (err error) {
 		}
 		err = r.writeLocked(next)
 		r.byCommand = next
-		r.told.definitionsLocked()
+		r.recorded.definitionsLocked()
 	}
 	if t.All {
 		clear(r.overrides)
 		r.overridden.Store(0)
-		r.told.all = r.told.on
+		r.recorded.all = r.recorded.on
 	}
 	for _, o := range t.Overrides {
 		r.setOverrideLocked(o)
-		r.told.overrideLocked(&o)
+		r.recorded.overrideLocked(&o)
 	}
 	if t.Definitions != nil || t.All {
 		r.publishLocked()
@@ -109,11 +109,11 @@ func (r *Registry) Follow(t Told) (err error) {
 			r.publishOverrideLocked(&o)
 		}
 	}
-	return errors.Join(err, r.keepFollowedLocked(&t))
+	return errors.Join(err, r.keepAppliedLocked(&t))
 }
 
-// keepFollowedLocked writes followed overrides to the data directory.
-func (r *Registry) keepFollowedLocked(t *Told) error {
+// keepAppliedLocked writes applied overrides to the data directory.
+func (r *Registry) keepAppliedLocked(t *Changes) error {
 	if r.config.Keeper == nil {
 		return nil
 	}

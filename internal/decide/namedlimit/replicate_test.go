@@ -24,51 +24,51 @@ func mustOverride(t *testing.T, r *Registry, o KeyOverride) {
 }
 
 // expectTold compares the next change.
-func expectTold(t *testing.T, r *Registry, want Told, wantAny bool) {
+func expectRecorded(t *testing.T, r *Registry, want Changes, wantAny bool) {
 	t.Helper()
-	got, has := r.TakeTold(true)
+	got, has := r.TakeRecorded(true)
 	if has != wantAny || !reflect.DeepEqual(got.Overrides, want.Overrides) || len(got.Definitions) != len(want.Definitions) || got.All != want.All ||
 		(got.Definitions == nil) != (want.Definitions == nil) {
-		t.Errorf("told %+v, %t, want %+v", got, has, want)
+		t.Errorf("recorded %+v, %t, want %+v", got, has, want)
 	}
 }
 
-// TestTold: first everything, then changes in their order, once each; nothing while it is off.
-func TestTold(t *testing.T) {
+// TestRecord: first everything, then changes in their order, once each; nothing while it is off.
+func TestRecord(t *testing.T) {
 	r := newRegistry()
 	mustSet(t, r, definition("a", 5))
 	mustOverride(t, r, deny("x"))
-	expectTold(t, r, Told{}, false)
-	r.Tell(true)
-	expectTold(t, r, Told{All: true, Definitions: make([]Definition, 1), Overrides: []KeyOverride{deny("x")}}, true)
-	expectTold(t, r, Told{}, false)
+	expectRecorded(t, r, Changes{}, false)
+	r.Record(true)
+	expectRecorded(t, r, Changes{All: true, Definitions: make([]Definition, 1), Overrides: []KeyOverride{deny("x")}}, true)
+	expectRecorded(t, r, Changes{}, false)
 	ended := deny("x")
 	ended.Removed, ended.Policy = true, Policy{}
 	mustOverride(t, r, deny("y"))
 	mustOverride(t, r, ended)
-	expectTold(t, r, Told{Overrides: []KeyOverride{deny("y"), ended}}, true)
+	expectRecorded(t, r, Changes{Overrides: []KeyOverride{deny("y"), ended}}, true)
 	mustSet(t, r, definition("b", 5))
-	expectTold(t, r, Told{Definitions: make([]Definition, 2)}, true)
+	expectRecorded(t, r, Changes{Definitions: make([]Definition, 2)}, true)
 	for _, name := range []string{"a", "b"} {
 		if _, err := r.Delete(name); err != nil {
 			t.Fatal(err)
 		}
 	}
-	expectTold(t, r, Told{Definitions: []Definition{}}, true) // none are left
-	for i := range maxTold + 1 {
-		r.told.overrideLocked(&KeyOverride{Limit: "a", Key: fmt.Sprint(i)})
+	expectRecorded(t, r, Changes{Definitions: []Definition{}}, true) // none are left
+	for i := range maxRecorded + 1 {
+		r.recorded.overrideLocked(&KeyOverride{Limit: "a", Key: fmt.Sprint(i)})
 	}
-	expectTold(t, r, Told{All: true, Definitions: []Definition{}, Overrides: []KeyOverride{deny("y")}}, true)
-	r.Tell(false)
+	expectRecorded(t, r, Changes{All: true, Definitions: []Definition{}, Overrides: []KeyOverride{deny("y")}}, true)
+	r.Record(false)
 	mustSet(t, r, definition("c", 5))
-	expectTold(t, r, Told{}, false)
+	expectRecorded(t, r, Changes{}, false)
 }
 
 // follows has a registry follow all that another one tells.
 func follows(t *testing.T, from, to *Registry) {
 	t.Helper()
-	if told, has := from.TakeTold(true); has {
-		if err := to.Follow(told); err != nil {
+	if changes, has := from.TakeRecorded(true); has {
+		if err := to.Apply(changes); err != nil {
 			t.Error(err)
 		}
 	}
@@ -77,13 +77,13 @@ func follows(t *testing.T, from, to *Registry) {
 	}
 }
 
-// TestFollow: what is told replaces what was there, decides at once, and is told on.
-func TestFollow(t *testing.T) {
+// TestApply: changes replace what was there, decide at once, and are recorded again.
+func TestApply(t *testing.T) {
 	leader, replica, next := newRegistry(), newRegistry(), newRegistry()
 	mustSet(t, replica, definition("old", 5))
 	mustOverride(t, replica, KeyOverride{Limit: "old", Key: "k", Policy: Policy{Constant: limiter.Deny}})
-	leader.Tell(true)
-	replica.Tell(true)
+	leader.Record(true)
+	replica.Record(true)
 	mustSet(t, leader, definition("a", 5))
 	mustOverride(t, leader, deny("x"))
 	follows(t, leader, replica)
@@ -134,13 +134,13 @@ func (f *failing) KeepOverride(KeyOverride, int, iter.Seq[KeyOverride]) error {
 func TestFollowOnAFullDisk(t *testing.T) {
 	disk := &failing{}
 	r := New(Config{Keeper: disk, Log: slog.New(slog.DiscardHandler)})
-	for _, told := range []Told{
+	for _, changes := range []Changes{
 		{All: true, Definitions: []Definition{definition("a", 5)}, Overrides: []KeyOverride{deny("x")}},
 		{Definitions: []Definition{definition("a", 6)}}, {Overrides: []KeyOverride{deny("y"), deny("z")}},
 	} {
 		before := disk.calls
-		if err := r.Follow(told); !errors.Is(err, errFull) || disk.calls == before {
-			t.Errorf("%+v: %v", told, err)
+		if err := r.Apply(changes); !errors.Is(err, errFull) || disk.calls == before {
+			t.Errorf("%+v: %v", changes, err)
 		}
 	}
 	if l := r.Lookup([]byte("a")); !has(r, definition("a", 6)) || r.NumOverrides() != 3 || named(l, "z").Constant != limiter.Deny {

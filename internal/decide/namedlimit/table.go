@@ -7,6 +7,9 @@ import "math/bits"
 type table struct {
 	all   map[string]*Limit
 	slots []*Limit // by the hash of the name, or behind; a power of two of them, at most half of them used
+
+	byFile map[string]Definition // of the last reading of the file
+	reload uint32                // its number
 }
 
 func newTable(all map[string]*Limit) *table {

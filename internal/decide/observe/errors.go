@@ -12,7 +12,7 @@ import (
 
 // ErrorReplies counts error replies by code and keeps the last one. It is safe for concurrent use.
 type ErrorReplies struct {
-	mu     sync.Mutex // guards all below
+	mu     sync.Mutex // rank 90: guards all below
 	byCode map[string]*int64
 	total  int64
 	ever   uint64 // since the start, despite resets

@@ -8,7 +8,7 @@ import (
 // Latencies are LATENCY's records of durations above latency-monitor-threshold. It is safe for concurrent
 // use.
 type Latencies struct {
-	mu     sync.Mutex // guards events
+	mu     sync.Mutex // rank 90: guards events
 	events map[string]*LatencyEvent
 }
 

@@ -84,7 +84,7 @@ func (r *Records) Latency(event string, nowNs, ns int64) {
 type Slowlog struct {
 	maxLen atomic.Int64
 
-	mu      sync.Mutex // guards all below
+	mu      sync.Mutex // rank 90: guards all below
 	entries list.List  // of SlowEntry, newest first
 	lastID  int64
 }

@@ -12,7 +12,7 @@ import (
 // Tally counts for some of the sessions. There are more tallies than processors, so that sessions seldom wait
 // for one another's lock. It is safe for concurrent use.
 type Tally struct {
-	mu        sync.Mutex     // guards all below
+	mu        sync.Mutex     // rank 90: guards all below
 	commands  []commandTally // by catalog.Command.ID
 	durations [families]*histogram.Durations
 	batches   batchSizes

@@ -33,13 +33,13 @@ type Queue struct {
 	waiting atomic.Int64
 	parts   [parts]part
 
-	remoteMu    sync.Mutex // guards the fields below
+	remoteMu    sync.Mutex // rank 35: guards the fields below
 	remote      map[*Waiter]struct{}
 	remoteEnded bool
 }
 
 type part struct {
-	mu    sync.Mutex // guards the fields below, the lines and their contents
+	mu    sync.Mutex // rank 35: guards the fields below, the lines and their contents
 	lines map[name]*line
 	ended bool
 }

@@ -84,7 +84,7 @@ type Tracker struct {
 	gaps     uint64        // seeds the samplers' gaps, with
 	samplers atomic.Uint64 // the number of samplers begun
 
-	mu       sync.Mutex // guards all below
+	mu       sync.Mutex // rank 90: guards all below
 	sketches [rankings]*Sketch
 	totals   [rankings]float64
 	squares  float64 // variance added by sampling: mean of the weights, per request

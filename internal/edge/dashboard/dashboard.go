@@ -103,7 +103,7 @@ type Page struct {
 
 	compressors sync.Pool // of *gzip.Writer
 
-	mu     sync.Mutex // guards sampled
+	mu     sync.Mutex // rank 15: guards sampled
 	latest sampled
 }
 

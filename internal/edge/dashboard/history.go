@@ -44,7 +44,7 @@ func (p *point) limitedShare() (share float64, ok bool) {
 }
 
 type history struct {
-	mu        sync.Mutex // guards all below
+	mu        sync.Mutex // rank 90: guards all below
 	ring      [historyCount]point
 	added     int // points since the start
 	lastNs    int64

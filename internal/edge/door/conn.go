@@ -28,10 +28,10 @@ type Conn struct {
 	shaken   bool    // hands, over TLS
 	frames   *frames // nil unless it speaks HTTP/2
 
-	submitting sync.Mutex // held by the request that is executed
+	submitting sync.Mutex // rank 10: held by the request that is executed
 	holding    holding
 
-	mu     sync.Mutex // guards all below
+	mu     sync.Mutex // rank 60: guards all below
 	peer   *peer.Peer // nil before the end of the handshake
 	main   *client    // the one that holds what the connection does; nil before peer is known
 	idle   []*client

@@ -14,7 +14,7 @@ type frames struct {
 	next   []byte // of buf, read ahead
 	ledger ledger
 
-	mu    sync.Mutex // guards all below
+	mu    sync.Mutex // rank 60: guards all below
 	held  []byte
 	timer *time.Timer // writes what is held, if no more comes
 	err   error       // of an earlier write

@@ -69,7 +69,7 @@ type ledger struct {
 	in, out parser
 	answers bool // the last frame out is of an answer that goes on
 
-	mu sync.Mutex // guards all below
+	mu sync.Mutex // rank 90: guards all below
 
 	open   map[uint32]int // bytes of the header of each stream whose answer has not ended
 	newest uint32

@@ -83,7 +83,7 @@ type holding struct {
 	request  atomic.Int64 // of bytes, those of a request of HTTP/1
 	reported atomic.Int64
 
-	mu sync.Mutex // held while it is reported
+	mu sync.Mutex // rank 15: held while it is reported
 }
 
 const (

@@ -32,7 +32,7 @@ type Stats struct {
 	scale *histogram.Scale
 	since time.Time
 
-	mu        sync.Mutex // guards all below
+	mu        sync.Mutex // rank 90: guards all below
 	durations *histogram.Durations
 	counts    [outcomes]uint64
 }

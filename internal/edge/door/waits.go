@@ -12,7 +12,7 @@ import (
 // maximum the one that has waited longest ends, so that nobody keeps others from sending theirs. The zero
 // value is empty.
 type waits struct {
-	mu    sync.Mutex // guards all below, and the links of bodies
+	mu    sync.Mutex // rank 90: guards all below, and the links of bodies
 	hosts map[string]*line
 }
 
@@ -136,7 +136,7 @@ func (w *waits) leaveLocked(b *body) {
 // pauses are the answers to strangers that are under way, apart from the requests of known users. The zero
 // value has none.
 type pauses struct {
-	mu    sync.Mutex // guards all below
+	mu    sync.Mutex // rank 90: guards all below
 	hosts map[string]int
 	all   int
 }

@@ -53,7 +53,7 @@ type Row struct {
 type Metrics struct {
 	notFound atomic.Uint64
 
-	mu     sync.RWMutex // guards all below
+	mu     sync.RWMutex // rank 90: guards all below
 	counts map[rule]*Counts
 	values int // of counts, of rules with values of requests
 }

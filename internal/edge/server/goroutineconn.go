@@ -28,7 +28,7 @@ type goroutineConn struct {
 	killOnce sync.Once
 	evicted  atomic.Bool
 
-	mu          sync.Mutex // guards all below; a leaf
+	mu          sync.Mutex // rank 85: guards all below
 	life                   // openedNs, phase, hangup and reason belong to the goroutine
 	reads       readPurpose
 	hasDeadline bool

@@ -17,7 +17,7 @@ type goroutines struct {
 	server   *Server
 	draining chan struct{} // closed when Shutdown begins
 
-	mu    sync.Mutex // guards conns, past and additions to wg; taken before goroutineConn.mu and addresses.mu
+	mu    sync.Mutex // rank 60: guards conns, past and additions to wg
 	conns map[*goroutineConn]struct{}
 	past  traffic // of ended connections
 	wg    sync.WaitGroup
@@ -136,7 +136,7 @@ func (g *goroutines) probe(ctx context.Context) error {
 type evictions struct {
 	open atomic.Int32 // evicted connections that have not ended
 
-	mu    sync.Mutex // taken to wait, and to change open; a leaf
+	mu    sync.Mutex // rank 85: taken to wait, and to change open
 	ended sync.Cond  // on mu
 }
 

@@ -52,7 +52,7 @@ func (p *poller) wait(timeoutMs int) []unix.EpollEvent {
 
 // inbox carries messages of other goroutines to a loop.
 type inbox struct {
-	mu     sync.Mutex // guards all below; a leaf
+	mu     sync.Mutex // rank 85: guards all below
 	wakeup int        // an eventfd
 	mail
 	evicted []*loopConn

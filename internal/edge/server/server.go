@@ -47,7 +47,7 @@ type Limits struct {
 type Server struct {
 	config     Config
 	limits     atomic.Pointer[Limits] // what it points to is never changed
-	limitsMu   sync.Mutex             // serializes SetLimits; taken before the drivers' locks
+	limitsMu   sync.Mutex             // rank 20: serializes SetLimits
 	pool       buffers.Pool           // for input and for unsent replies
 	handshakes *Handshakes
 	driver     driver
@@ -69,7 +69,7 @@ type Server struct {
 	refusedLines, refusedAddressLines, deniedLines, handshakeLines often.Counter
 	panicLines, halfSentLines, unreadLines, unservedLines          often.Counter
 
-	mu        sync.Mutex // guards all below; a leaf
+	mu        sync.Mutex // rank 90: guards all below
 	listeners map[net.Listener]struct{}
 	closing   bool
 }

@@ -22,7 +22,7 @@ type Gatherer struct {
 	tracker store.Tracker
 	now     func() int64
 
-	mu     sync.Mutex // guards all below, but not hurrying
+	mu     sync.Mutex // rank 35: guards all below, but not hurrying
 	feeds  []*Feed
 	cursor int // of the current round; 0 between rounds
 	ended  uint64
@@ -30,7 +30,7 @@ type Gatherer struct {
 	begun  bool   // a piece of the round was complete
 	free   [][]byte
 
-	hurrying sync.RWMutex // guards hurries: the store calls them under its locks
+	hurrying sync.RWMutex // rank 60: guards hurries: the store calls them under its locks
 	hurries  []func()
 }
 
@@ -61,9 +61,9 @@ type Feed struct {
 	lost      bool // changes
 }
 
-// Follow returns a Feed of all later changes. hurry is called, from any goroutine and under locks, when a
+// NewFeed returns a Feed of all later changes. hurry is called, from any goroutine and under locks, when a
 // round is needed soon; it must not wait. A Feed with more than mostBytes of pieces loses all.
-func (g *Gatherer) Follow(hurry func(), mostBytes int) *Feed {
+func (g *Gatherer) NewFeed(hurry func(), mostBytes int) *Feed {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(g.feeds) == 0 {

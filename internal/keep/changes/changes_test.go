@@ -31,7 +31,7 @@ type follower struct {
 }
 
 func follow(t *testing.T, g *Gatherer, mostBytes int) *follower {
-	return &follower{t, g.Follow(func() {}, mostBytes), map[string]int64{}, true}
+	return &follower{t, g.NewFeed(func() {}, mostBytes), map[string]int64{}, true}
 }
 
 // replay replays a piece.
@@ -259,7 +259,7 @@ func TestTooManyGone(t *testing.T) {
 	s := shard.New()
 	g := New(s, now)
 	hurried := 0
-	first, second := follow(t, g, ample), &follower{t, g.Follow(func() { hurried++ }, ample), map[string]int64{}, true}
+	first, second := follow(t, g, ample), &follower{t, g.NewFeed(func() { hurried++ }, ample), map[string]int64{}, true}
 	const n = 20_000
 	for i := range n {
 		charge(s, strings.Repeat("x", 2000)+long(i))

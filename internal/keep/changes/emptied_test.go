@@ -18,7 +18,7 @@ func TestEmptiedDuringARound(t *testing.T) {
 			t.Fatal(err)
 		}
 		s, atNs := shard.New(), nowNs
-		feed := New(s, func() int64 { return atNs }).Follow(func() {}, ample)
+		feed := New(s, func() int64 { return atNs }).NewFeed(func() {}, ample)
 		call := func(quantity int64) {
 			s.Throttle(atNs, []store.Request{{Key: store.Key{Name: []byte("key")}, Rule: rule, Quantity: quantity}})
 		}

@@ -32,7 +32,7 @@ const MaxKeyBytes = 1 << 20
 // ErrFormat reports bytes of another format.
 var ErrFormat = errors.New("record: not a record of this format")
 
-// Append appends the record of a change that is told at a time.
+// Append appends the record of a change that is gathered at a time.
 func Append(buf []byte, nowNs int64, c *store.Change) []byte {
 	switch {
 	case c.Flushed:

@@ -116,7 +116,7 @@ type Bound struct {
 	available   int64 // as of Available
 	systemLimit int64 // of the collector, by GOMEMLIMIT
 
-	mu           sync.Mutex // guards all below
+	mu           sync.Mutex // rank 60: guards all below
 	state        State
 	limitClients func(bytes int64) // nil before OnClients
 }
@@ -249,7 +249,7 @@ const recent = time.Minute
 // Shortage detects new keys without space, by growing counters. The zero value has seen none. It is safe for
 // concurrent use.
 type Shortage struct {
-	mu                   sync.Mutex // guards all below
+	mu                   sync.Mutex // rank 90: guards all below
 	evicted, refused     uint64     // at the last Note
 	evictedNs, refusedNs int64      // time of the last growth, 0 for never
 }

@@ -69,7 +69,7 @@ func (k *Keeper) keep(ctx context.Context, l loaded, ready func()) error {
 		offsetNs := k.config.Loaded(l.next.clockNs)
 		k.update(func(st *store.Durability) { st.ClockOffsetNs, st.LoadBeganNs = offsetNs, st.LoadBeganNs+offsetNs })
 	}
-	r.feed = k.config.Changes.Follow(k.wake, mostWaiting)
+	r.feed = k.config.Changes.NewFeed(k.wake, mostWaiting)
 	r.begin(l)
 	k.ready(l)
 	ready()
@@ -161,7 +161,7 @@ func (r *keeping) standing() {
 	r.stands = r.log.manifest.clone()
 	r.next.generation = r.log.number() + 1
 	r.update(func(st *store.Durability) { st.Generation, st.Sequence = r.log.number(), r.log.w.next.sequence })
-	r.tell()
+	r.announce()
 }
 
 // round persists changes and wakes those who wait for them.
@@ -272,7 +272,7 @@ func (r *keeping) fail(err error) {
 	r.mu.Unlock()
 	r.freeze()
 	if first {
-		r.tell()
+		r.announce()
 	}
 	r.lost = r.lost || errors.Is(err, disk.ErrGone)
 	if first || isDue(nowNs, r.saidNs, time.Minute) {
@@ -292,7 +292,7 @@ func (r *keeping) mended() {
 	r.update(func(st *store.Durability) { st.Fault, st.FaultSinceNs = nil, 0 })
 	r.backoff = leastRetry
 	r.freeze()
-	r.tell()
+	r.announce()
 	r.config.Log.Info("what changes is kept again", "after", time.Duration(nowNs-st.FaultSinceNs).Round(time.Millisecond))
 }
 

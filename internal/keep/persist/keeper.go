@@ -63,9 +63,9 @@ type Keeper struct {
 	loaded  atomic.Int64  // bytes so far
 	kick    chan struct{} // a sync or a snapshot is awaited
 
-	freezing sync.Mutex // held while telling the gate about a fault
+	freezing sync.Mutex // rank 35: held while telling the gate about a fault
 
-	mu      sync.Mutex // guards all below
+	mu      sync.Mutex // rank 85: guards all below
 	status  store.Durability
 	waiting []waiter // for the next sync
 	syncing []waiter // for the current sync
@@ -164,7 +164,7 @@ func (k *Keeper) Run(ctx context.Context, ready func()) error {
 	return k.keep(ctx, l, ready)
 }
 
-// end answers those who wait for a snapshot, but not for a sync: nobody may be told of an unfinished one.
+// end answers those who wait for a snapshot, but not for a sync: an unfinished one confirms nothing.
 func (k *Keeper) end() {
 	k.mu.Lock()
 	k.ended = true

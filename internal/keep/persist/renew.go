@@ -33,8 +33,8 @@ func (r *keeping) renew() {
 	}
 }
 
-// tell tells that a start would find something else.
-func (k *Keeper) tell() {
+// announce reports that a start would find something else.
+func (k *Keeper) announce() {
 	if k.config.Stands != nil {
 		k.config.Stands()
 	}

@@ -11,7 +11,7 @@ import (
 // waiter waits until its changes are on disk.
 type waiter struct {
 	done   func(kept bool)
-	lateNs int64 // when it is told of a failure; 0 for never
+	lateNs int64 // when it learns of a failure; 0 for never
 }
 
 // Sync calls done once, from any goroutine, when all earlier changes are on disk, and never if that fails
@@ -86,7 +86,7 @@ func (k *Keeper) answerLate() {
 	k.mu.Unlock()
 	if hangs {
 		k.freeze()
-		k.tell()
+		k.announce()
 		k.config.Log.Error("what changes is not kept: the disk does not answer in time",
 			"timeout", k.config.Timeout.String(), "hint",
 			"changes are refused until it does; see what else uses that disk, and whether it fails")

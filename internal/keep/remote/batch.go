@@ -17,7 +17,7 @@ type batch struct {
 
 	before, behind *batch // in the store's deadlines, guarded by its lock
 
-	mu       sync.Mutex      // guards all below
+	mu       sync.Mutex      // rank 50: guards all below
 	requests []store.Request // names, rules and quantities are constant
 	items    []item          // the ones that wait, or waited
 	left     int             // unanswered items

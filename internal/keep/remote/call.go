@@ -45,7 +45,7 @@ type caller struct {
 	engine.Job // the engine's until answered
 	answered   chan struct{}
 
-	mu    sync.Mutex // guards all below until answered
+	mu    sync.Mutex // rank 50: guards all below until answered
 	ended bool
 	attempt
 	err    error

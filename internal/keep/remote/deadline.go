@@ -9,7 +9,7 @@ import (
 type deadlines struct {
 	expire func(b *batch)
 
-	mu          sync.Mutex // guards all below
+	mu          sync.Mutex // rank 60: guards all below
 	first, last *batch
 	timer       *time.Timer // nil until first used
 	armed       bool

@@ -37,9 +37,9 @@ const (
 // follow takes the leader's states and changes until ctx ends.
 func (n *Node) follow(ctx context.Context, leader replicas.Address) {
 	n.mu.Lock()
-	n.role, n.leader, n.link, n.downNs = replicas.Replica, leader, replicas.LinkConnect, n.config.Clock.Now()
+	n.leader, n.link, n.downNs = leader, replicas.LinkConnect, n.config.Clock.Now()
 	n.heard, n.trips = time.Time{}, trips{}
-	n.mu.Unlock()
+	n.unlock()
 	var second sync.WaitGroup
 	second.Go(func() { n.standBy(ctx, leader) })
 	defer second.Wait()
@@ -77,7 +77,7 @@ func (n *Node) follow(ctx context.Context, leader replicas.Address) {
 
 func (n *Node) linkDown(err error) {
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	if n.link == replicas.LinkConnected || n.downNs == 0 {
 		n.downNs = n.config.Clock.Now()
 	}
@@ -86,7 +86,7 @@ func (n *Node) linkDown(err error) {
 
 func (n *Node) setLink(l replicas.Link) {
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	n.link = l
 }
 
@@ -121,7 +121,7 @@ func (n *Node) followOnce(ctx context.Context, leader replicas.Address) (wasUp b
 // forgetPlace has the next connection take all states.
 func (n *Node) forgetPlace() {
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	n.history, n.parent, n.branch = newHistory(), "", -1
 }
 
@@ -151,8 +151,8 @@ func (n *Node) introduce(ctx context.Context, c Conn) error {
 	return err
 }
 
-// following is the state of one connection to the leader.
-type following struct {
+// leaderLink is one connection to the leader.
+type leaderLink struct {
 	node     *Node
 	conn     Conn
 	start    replicas.Start
@@ -165,23 +165,23 @@ type following struct {
 }
 
 // mayAcknowledge reports whether the leader may count on this replica: a start would find the states.
-func (f *following) mayAcknowledge() bool {
+func (f *leaderLink) mayAcknowledge() bool {
 	f.node.mu.Lock()
-	defer f.node.mu.Unlock()
-	return f.beside == nil && f.node.statusOfKeptLocked() != replicas.KeptLater
+	defer f.node.unlock()
+	return f.beside == nil && f.node.statusOfKept(f.node.missing, f.node.replacing) != replicas.KeptLater
 }
 
 // linkUp follows an answer to an acknowledgement: only then may the leader hand over.
 func (n *Node) linkUp() {
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	if n.link != replicas.LinkConnected {
 		n.link, n.downNs, n.syncBytes = replicas.LinkConnected, 0, 0
 	}
 }
 
 // next asks for what follows, and applies it.
-func (f *following) next(ctx context.Context) error {
+func (f *leaderLink) next(ctx context.Context) error {
 	applied, acknowledges := int64(-1), f.mayAcknowledge()
 	if acknowledges {
 		applied = f.received
@@ -204,7 +204,7 @@ func (f *following) next(ctx context.Context) error {
 }
 
 // takeReply applies a time and frames.
-func (f *following) takeReply(reply any) error {
+func (f *leaderLink) takeReply(reply any) error {
 	parts, _ := reply.([]any)
 	if len(parts) != 2 {
 		return errFrame
@@ -218,9 +218,9 @@ func (f *following) takeReply(reply any) error {
 }
 
 // take applies what the leader has sent.
-func (f *following) take(clockNs int64, frames []byte) error {
+func (f *leaderLink) take(clockNs int64, frames []byte) error {
 	n := f.node
-	n.config.Clock.Follow(clockNs)
+	n.config.Clock.SetTo(clockNs)
 	n.mu.Lock()
 	n.lastIONs, n.latestNs, n.heard = n.config.Clock.Now(), max(n.latestNs, clockNs), time.Now()
 	if f.beside != nil {
@@ -228,7 +228,7 @@ func (f *following) take(clockNs int64, frames []byte) error {
 	} else if len(frames) < takeBytes/2 { // else more waits there
 		n.lastFullNs = n.lastIONs
 	}
-	n.mu.Unlock()
+	n.unlock()
 	for len(frames) > 0 {
 		one, raw, rest, err := readFrame(frames)
 		if err != nil {
@@ -242,7 +242,7 @@ func (f *following) take(clockNs int64, frames []byte) error {
 	return nil
 }
 
-func (f *following) frame(one *frame, raw []byte) error {
+func (f *leaderLink) frame(one *frame, raw []byte) error {
 	if one.flags&flagState == 0 {
 		f.received += int64(len(raw))
 	}
@@ -268,7 +268,7 @@ func (f *following) frame(one *frame, raw []byte) error {
 }
 
 // endRound applies a whole round. During a planned change it may have come by the other connection before.
-func (f *following) endRound(clockNs int64) error {
+func (f *leaderLink) endRound(clockNs int64) error {
 	n := f.node
 	n.applying.Lock()
 	defer n.applying.Unlock()
@@ -283,20 +283,20 @@ func (f *following) endRound(clockNs int64) error {
 	}
 	f.define()
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	n.backlog.add(f.round)
 	f.records, f.round = nil, nil
 	return nil
 }
 
 // isDue reports whether a round is the next one; one that is not has been applied, or does not follow.
-func (f *following) isDue() (bool, error) {
+func (f *leaderLink) isDue() (bool, error) {
 	begin := f.received
 	for _, raw := range f.round {
 		begin -= int64(len(raw))
 	}
 	f.node.mu.Lock()
-	defer f.node.mu.Unlock()
+	defer f.node.unlock()
 	at := f.node.backlog.end
 	if f.history != "" && f.history != f.node.history || begin > at || begin < at && f.received > at {
 		return false, errFrame
@@ -305,9 +305,9 @@ func (f *following) isDue() (bool, error) {
 }
 
 // define applies definitions. A full disk is no reason to follow no more: they hold in memory.
-func (f *following) define() {
+func (f *leaderLink) define() {
 	for _, text := range f.texts {
-		if err := f.node.config.Definitions.Follow(text); err != nil {
+		if err := f.node.config.Definitions.Apply(text); err != nil {
 			f.node.unkept.Store(true)
 			f.node.config.Log.Error("the leader's definitions of limits are not kept here", "error", err)
 		}
@@ -316,7 +316,7 @@ func (f *following) define() {
 }
 
 // complete swaps in the states of a full sync.
-func (f *following) complete() error {
+func (f *leaderLink) complete() error {
 	if f.beside == nil {
 		return errFrame
 	}
@@ -327,7 +327,7 @@ func (f *following) complete() error {
 	n.replace(f)
 	f.define()
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	n.adoptLocked(&f.start)
 	n.backlog.reset(f.received)
 	n.complete, n.linkErr = true, nil

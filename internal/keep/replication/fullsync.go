@@ -59,7 +59,7 @@ func (n *Node) runSync(ctx context.Context, r *replica, s *fullSync) {
 // wakeReplica answers a replica if it waits.
 func (n *Node) wakeReplica(r *replica) {
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	r.wake()
 }
 
@@ -129,11 +129,11 @@ func (n *Node) sendStream(s *fullSync, send func(chunk []byte)) error {
 	for {
 		n.mu.Lock()
 		if !n.backlog.covers(s.offset) {
-			n.mu.Unlock()
+			n.unlock()
 			return replicas.ErrBehind
 		}
 		frames, next := n.backlog.from(s.buffer(), s.offset, chunkBytes)
-		n.mu.Unlock()
+		n.unlock()
 		if len(frames) == 0 {
 			return nil
 		}
@@ -145,8 +145,8 @@ func (n *Node) sendStream(s *fullSync, send func(chunk []byte)) error {
 // awaitRound waits for the end of a round that begins now. A replica's states change by its leader's rounds.
 func (n *Node) awaitRound(ctx context.Context) error {
 	n.mu.Lock()
-	leads := n.role == replicas.Leader && n.feed != nil
-	n.mu.Unlock()
+	leads := n.role.isLeader() && n.feed != nil
+	n.unlock()
 	if !leads {
 		n.applying.Lock()
 		defer n.applying.Unlock()

@@ -20,21 +20,7 @@ type handover struct {
 	drain *waiter
 	late  *time.Timer
 	done  func(clockNs int64, frames []byte, err error)
-	stage handoverStage
 }
-
-// handoverStage is how far a planned change is.
-//
-//	draining  a round has everything, which the replica is sent   answered
-//	answered  the replica takes over                              over
-//	any       the bound has passed, or somebody leads otherwise   over
-type handoverStage uint8
-
-const (
-	draining handoverStage = iota
-	answered               // done was called
-	over
-)
 
 // HandOver holds changes for a replica that is to lead, and calls done once, from any goroutine, with what
 // the replica does not have. The change ends by TakeOver; after the bound this server goes on, unless the
@@ -43,13 +29,13 @@ const (
 func (n *Node) HandOver(q replicas.Handover, done func(clockNs int64, frames []byte, err error)) {
 	refuse := func(err error) { go done(0, nil, err) }
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	switch {
-	case n.role != replicas.Leader || n.wanted.leader != (replicas.Address{}):
-		refuse(replicas.ErrNotLeader)
-		return
-	case n.handing != nil:
+	case n.role.handsOver():
 		refuse(replicas.ErrHandingOver)
+		return
+	case n.role.state != leading:
+		refuse(replicas.ErrNotLeader)
 		return
 	}
 	knows := q.Within == 0 || q.History == n.history && n.backlog.has(q.Offset)
@@ -66,6 +52,7 @@ func (n *Node) beginHandoverLocked(r *replica, q *replicas.Handover, done func(c
 	n.config.Log.Info("handing over to a replica", "replica", r.client.Address.String(), "offset", n.backlog.end)
 	h := &handover{node: n, to: r, done: done}
 	n.handing = h
+	n.role.take(onHandOver)
 	n.config.EndTurns()
 	n.config.Gate.Hold()
 	n.config.Gate.Close(gate.Replica, 0, n.readOnlyLocked(r.client.Address))
@@ -85,13 +72,12 @@ func (n *Node) beginHandoverLocked(r *replica, q *replicas.Handover, done func(c
 func (h *handover) answer(offset int64) {
 	n := h.node
 	n.mu.Lock()
-	if h.stage != draining {
-		n.mu.Unlock()
+	if n.handing != h || !n.role.take(onAnswer) {
+		n.unlock()
 		return
 	}
-	h.stage = answered
 	clockNs, frames := n.restLocked(offset)
-	n.mu.Unlock()
+	n.unlock()
 	h.done(clockNs, frames, nil)
 }
 
@@ -106,14 +92,14 @@ func (n *Node) TakeOver(client, offset int64) (clockNs int64, frames []byte, err
 	n.mu.Lock()
 	h := n.handing
 	switch {
-	case h == nil || h.asker != client || h.stage != answered:
+	case h == nil || h.asker != client || n.role.state != answered:
 		err = replicas.ErrNoHandover
 	case !n.backlog.has(offset):
 		err = replicas.ErrBehind
 	case offset != n.backlog.end:
 		clockNs, frames = n.restLocked(offset)
 	}
-	n.mu.Unlock()
+	n.unlock()
 	if err == nil && len(frames) == 0 && !h.end(nil) {
 		err = replicas.ErrNoHandover
 	}
@@ -143,8 +129,8 @@ func (h *handover) gone() {
 	go func() { h.end(h.node.becomes(h.to.client.Address)) }()
 }
 
-// becomes asks a replica of an older version that has left during a change: it leads, as it was told to, or
-// is gone. It waits for its change to end.
+// becomes asks a replica of an older version that has left during a change: it leads, by order, or is
+// gone. It waits for its change to end.
 func (n *Node) becomes(to replicas.Address) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*oldBound)
 	defer cancel()
@@ -166,61 +152,66 @@ func (n *Node) becomes(to replicas.Address) error {
 
 // end ends the change: this server follows the replica, or goes on. It reports whether it has ended it so.
 func (h *handover) end(err error) bool {
-	n := h.node
+	n, to := h.node, h.to.client.Address
 	n.mu.Lock()
-	if h.stage == over {
-		n.mu.Unlock()
+	if n.handing != h {
+		n.unlock()
 		return false
 	}
-	wasAnswered := h.stage == answered
-	h.stage = over
+	release, goesOn := h.detachLocked(), errors.Is(err, replicas.ErrReplicaGone)
+	if goesOn {
+		n.role.take(onFail)
+		n.doubted = to // it may lead yet
+		n.counts.HandoverFailures++
+		n.config.Gate.Open(gate.Replica)
+	} else {
+		n.giveLocked(to, err)
+	}
+	n.unlock()
+	if goesOn {
+		n.config.Log.Warn("the handover has failed", "error", err)
+		release(err)
+		return false
+	}
+	n.keepRoleFirst(changeWait) // a start after a crash must not find one that leads
+	n.config.Log.Info("handed over; this server follows the new leader", "leader", to.String(), "complete", err == nil)
+	release(err)
+	n.config.KillClients()
+	return true
+}
+
+// detachLocked ends the change for the Node. The function that it returns lets clients go on, without the
+// lock.
+func (h *handover) detachLocked() (release func(err error)) {
+	n := h.node
+	wasAnswered := n.role.state == answered
 	h.late.Stop()
 	n.handing = nil
 	delete(n.waiters, h.drain)
-	said, goesOn := n.wanted.leader != (replicas.Address{}), errors.Is(err, replicas.ErrReplicaGone)
-	switch {
-	case said: // by somebody else, whom to follow
-	case goesOn:
-		n.doubted = h.to.client.Address // it may lead yet
-		n.counts.HandoverFailures++
-		n.config.Gate.Open(gate.Replica)
-	default:
-		n.handedLocked(h.to.client.Address, err)
+	return func(err error) {
+		n.config.Gate.Release()
+		if !wasAnswered {
+			h.done(0, nil, err)
+		}
 	}
-	n.mu.Unlock()
-	switch {
-	case said:
-	case goesOn:
-		n.config.Log.Warn("the handover has failed", "error", err)
-	default:
-		n.keepRoleFirst(changeWait) // a start after a crash must not find one that leads
-		n.config.Log.Info("handed over; this server follows the new leader", "leader", h.to.client.Address.String(), "complete", err == nil)
-	}
-	n.config.Gate.Release()
-	if !wasAnswered {
-		h.done(0, nil, err)
-	}
-	if said || !goesOn {
-		n.config.KillClients()
-	}
-	return !said && !goesOn
 }
 
-// handedLocked has this server follow a replica, which has everything if there is no error.
-func (n *Node) handedLocked(to replicas.Address, err error) {
+// giveLocked has this server follow a replica, which has everything if there is no error.
+func (n *Node) giveLocked(to replicas.Address, err error) {
+	n.gave = true
 	if err == nil {
 		n.counts.Handovers++
+		n.orderLocked(onTakeOver, to)
 	} else {
 		n.counts.HandoverTimeouts++
+		n.orderLocked(onLate, to)
 	}
-	n.handed, n.gave = err == nil, true
-	n.wantLocked(to)
 }
 
 // Measured notes the round trip of a replica's link, as it says.
 func (n *Node) Measured(to replicas.Address, roundTrip time.Duration) {
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	for _, r := range n.replicas {
 		if r.client.Address == to {
 			r.roundTrip = roundTrip

@@ -25,27 +25,25 @@ type Disk interface {
 //	Missing           the operator has it lead with what there is          IsKept
 //
 // Only with IsKept does ROLE name files, and so lead after a start. A replica with KeptLater is not online.
-func (n *Node) keptLocked(st *store.Durability) replicas.Kept {
+func keptAs(st *store.Durability, missing, replacing bool) replicas.Kept {
 	switch {
-	case n.config.Disk == nil:
-		return replicas.NotKept
-	case n.missing:
+	case missing:
 		return replicas.Missing
 	case st.Fault != nil:
 		return replicas.KeptFaulty
-	case n.replacing || st.Renewing || st.Generation == 0:
+	case replacing || st.Renewing || st.Generation == 0:
 		return replicas.KeptLater
 	}
 	return replicas.IsKept
 }
 
-// statusOfKeptLocked is keptLocked by the disk's present status.
-func (n *Node) statusOfKeptLocked() replicas.Kept {
+// statusOfKept is keptAs by the disk's present status.
+func (n *Node) statusOfKept(missing, replacing bool) replicas.Kept {
 	if n.config.Disk == nil {
 		return replicas.NotKept
 	}
 	st := n.config.Disk.Status()
-	return n.keptLocked(&st)
+	return keptAs(&st, missing, replacing)
 }
 
 // KeepRole writes the role in the background, without a place: more may change. It is called after what a
@@ -82,7 +80,7 @@ func (n *Node) keepRoleFirst(most time.Duration) {
 
 // replace replaces the states by those of a full sync. Until a manifest names a snapshot of them, a start
 // would find others, so ROLE names none.
-func (n *Node) replace(by *following) {
+func (n *Node) replace(by *leaderLink) {
 	n.setReplacing(true)
 	n.keepRoleFirst(roleWait)
 	n.config.Store.Replace(by.beside)
@@ -96,19 +94,19 @@ func (n *Node) replace(by *following) {
 
 func (n *Node) setReplacing(replacing bool) {
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	if n.replacing = replacing; replacing {
 		return
 	}
 	if n.hasHad = true; n.missing {
 		n.missing = false
-		if n.wanted.leader != (replicas.Address{}) {
-			n.config.Gate.Close(gate.Replica, 0, n.readOnlyLocked(n.wanted.leader))
+		if n.role.leader != (replicas.Address{}) {
+			n.config.Gate.Close(gate.Replica, 0, n.readOnlyLocked(n.role.leader))
 		}
 	}
 }
 
-// acceptLocked has this server lead with what it has, as it was told to.
+// acceptLocked has this server lead with what it has, by order.
 func (n *Node) acceptLocked() {
 	n.hasHad = true
 	if !n.missing {
@@ -116,13 +114,13 @@ func (n *Node) acceptLocked() {
 	}
 	n.missing = false
 	n.config.Log.Warn("this server leads with what it has found, as it was told to")
-	if n.wanted.leader == (replicas.Address{}) {
+	if n.role.leader == (replicas.Address{}) {
 		n.config.Gate.Open(gate.Replica)
 	}
 	n.KeepRole()
 }
 
-// hasHadStatesLocked reports whether this server has, or ever had, a state, or was told to lead without.
+// hasHadStatesLocked reports whether this server has, or ever had, a state, or leads without by order.
 func (n *Node) hasHadStatesLocked() bool { return n.hasHad || n.config.Store.Touched() }
 
 // beginWithout has a server that has not found its states lead nobody.

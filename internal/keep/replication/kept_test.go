@@ -44,8 +44,8 @@ func TestRoleOnAFullDiskOutlastsACrash(t *testing.T) {
 	for seed := range uint64(20) {
 		dir := disktest.New()
 		n := newNode(dir)
-		n.config.Disk, n.roleStage = soundDisk{}, roleKept
-		n.wanted = intent{replicas.Address{Host: "a", Port: 1}, 1}
+		n.config.Disk, n.file.stage = soundDisk{}, roleKept
+		n.role = role{state: following, leader: replicas.Address{Host: "a", Port: 1}, number: 1}
 		n.writeRole(false)
 		dir.Before = func(op disktest.Op, _ string) error {
 			if op == disktest.Create {

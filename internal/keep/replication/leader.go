@@ -3,7 +3,6 @@ package replication
 import (
 	"cmp"
 	"context"
-	"maps"
 	"slices"
 	"time"
 
@@ -25,7 +24,9 @@ const (
 
 // lead gathers rounds for replicas until ctx ends.
 func (n *Node) lead(ctx context.Context) {
-	n.becomeLeader()
+	if !n.becomeLeader() {
+		return
+	}
 	timer := time.NewTimer(leastInterval)
 	defer timer.Stop()
 	for {
@@ -40,30 +41,40 @@ func (n *Node) lead(ctx context.Context) {
 	}
 }
 
-// becomeLeader promotes a replica.
-func (n *Node) becomeLeader() {
+// becomeLeader makes the server ready for changes, and reports whether it still is to lead.
+func (n *Node) becomeLeader() bool {
 	n.mu.Lock()
-	wasReplica := n.role == replicas.Replica
-	if wasReplica {
-		n.mu.Unlock()
+	isPromoted := n.role.state == promoted
+	n.unlock()
+	if isPromoted {
 		n.keepRoleFirst(changeWait) // a start after a crash must not find one that follows
-		n.mu.Lock()
-		n.role, n.parent, n.branch, n.history = replicas.Leader, n.history, n.backlog.end, newHistory()
+	}
+	n.mu.Lock()
+	isReady := n.role.take(onReady)
+	if isReady && isPromoted {
+		n.parent, n.branch, n.history = n.history, n.backlog.end, newHistory()
 		n.counts.Promotions++
 		n.config.Clock.NotBefore(n.latestNs)
 		n.link, n.complete, n.leader, n.gave = replicas.LinkConnect, true, replicas.Address{}, false
 	}
-	n.mu.Unlock()
-	n.beginLeading()
+	leads, isBranch := n.role.leads(), n.parent != ""
+	n.unlock()
+	if !leads {
+		return false
+	}
+	if isBranch { // a replica may know the place, and go on from it
+		n.beginStream()
+	}
 	n.mu.Lock()
-	if n.wanted.leader == (replicas.Address{}) && !n.missing { // else it follows next, or leads nobody
+	n.checkReplicasLocked()
+	if n.role.state == leading && !n.missing { // else it follows next, hands over or leads nobody
 		n.config.Gate.Open(gate.Replica)
 	}
-	n.mu.Unlock()
-	n.config.Gate.Release()
-	if wasReplica {
+	n.unlock()
+	if isPromoted {
 		n.config.Log.Info("this server leads now")
 	}
+	return true
 }
 
 // beginStream starts recording a leader's changes for replicas.
@@ -71,15 +82,15 @@ func (n *Node) beginStream() {
 	n.streaming.Lock()
 	defer n.streaming.Unlock()
 	n.mu.Lock()
-	needed := n.feed == nil && n.role == replicas.Leader
-	n.mu.Unlock()
+	needed := n.feed == nil && n.role.leads()
+	n.unlock()
 	if !needed {
 		return
 	}
-	feed := n.config.Changes.Follow(n.kick, mostWaiting)
-	n.config.Definitions.Tell(true)
+	feed := n.config.Changes.NewFeed(n.kick, mostWaiting)
+	n.config.Definitions.Record(true)
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	n.feed = feed
 }
 
@@ -89,30 +100,31 @@ func (n *Node) endStream() {
 	defer n.streaming.Unlock()
 	n.mu.Lock()
 	feed := n.feed
-	n.feed, n.role = nil, replicas.Replica
-	n.mu.Unlock()
+	n.feed = nil
+	n.unlock()
 	if feed != nil {
 		feed.Close()
-		n.config.Definitions.Tell(false)
+		n.config.Definitions.Record(false)
 	}
 }
 
 // resign ends leading, with everything that has changed in the stream.
 func (n *Node) resign() {
-	if n.mu.Lock(); !n.handed {
-		n.mu.Unlock()
+	n.mu.Lock()
+	hasEverything := n.role.state == handedOver
+	n.unlock()
+	if !hasEverything {
 		n.Round()
-		n.mu.Lock()
 	}
-	n.handed = false
-	ends := n.wanted.leader == (replicas.Address{}) // the server
-	n.mu.Unlock()
-	if ends {
+	n.mu.Lock()
+	isOver := n.role.take(onResign)
+	n.unlock()
+	if !isOver { // the server ends, or leads on
 		return
 	}
 	n.endStream()
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	for _, r := range n.replicas {
 		n.detachLocked(r)
 		r.client.Kill()
@@ -137,12 +149,12 @@ func (n *Node) Round() (pause time.Duration) {
 			waits = append(waits, w)
 		}
 	}
-	mustHave := len(waits) > 0 || n.wanted.leader != (replicas.Address{}) // all definitions, however slow the disk is
-	n.mu.Unlock()
+	mustHave := len(waits) > 0 || n.role.leader != (replicas.Address{}) // all definitions, however slow the disk is
+	n.unlock()
 	var frames [][]byte
 	complete := true
 	if feed != nil {
-		for _, text := range n.config.Definitions.TakeTold(mustHave) {
+		for _, text := range n.config.Definitions.TakeRecorded(mustHave) {
 			frames = append(frames, appendFrame(nil, flagDefinitions, beganNs, text))
 		}
 		complete, _ = feed.Round(func(p changes.Piece) error { // which does not fail
@@ -154,7 +166,7 @@ func (n *Node) Round() (pause time.Duration) {
 		frames[len(frames)-1][4] |= flagEnd
 	}
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	if !complete {
 		n.counts.Incomplete++
 		n.config.Log.Warn("all keys were replaced, or more were deleted at once than are listed one by one; replicas take all states again", "replicas", len(n.replicas))
@@ -212,7 +224,7 @@ func (n *Node) evictLocked(r *replica, why string) {
 // checkReplicasLocked refuses changes from the time on at which too few replicas have acknowledged lately.
 func (n *Node) checkReplicasLocked() {
 	n.stopLeaseLocked()
-	if n.role != replicas.Leader || n.settings.MinReplicas == 0 {
+	if !n.role.isLeader() || n.settings.MinReplicas == 0 {
 		n.config.Gate.Open(gate.TooFew)
 		return
 	}
@@ -239,7 +251,7 @@ func (n *Node) checkReplicasLocked() {
 	n.config.Gate.Close(gate.TooFew, fromNs, noReplicas)
 	n.lease = time.AfterFunc(time.Duration(fromNs-nowNs), func() { // scripts are held to the time of their beginning
 		n.mu.Lock()
-		defer n.mu.Unlock()
+		defer n.unlock()
 		n.checkReplicasLocked()
 	})
 }
@@ -248,22 +260,6 @@ func (n *Node) stopLeaseLocked() {
 	if n.lease != nil {
 		n.lease.Stop()
 	}
-}
-
-// replicaStatusLocked returns the replicas by age, and the number of good ones.
-func (n *Node) replicaStatusLocked(nowNs int64) (all []replicas.ReplicaStatus, good int) {
-	for _, id := range slices.Sorted(maps.Keys(n.replicas)) {
-		r := n.replicas[id]
-		st := replicas.ReplicaStatus{
-			Address: r.client.Address, State: r.state(), Offset: r.acked, LagBytes: n.backlog.end - r.acked,
-			LagNs: max(0, nowNs-r.ackNs), ClientID: id,
-		}
-		if r.online && st.LagNs <= int64(n.settings.MaxLag) {
-			good++
-		}
-		all = append(all, st)
-	}
-	return all, good
 }
 
 // waiter waits until replicas have what was changed before it came.
@@ -279,15 +275,15 @@ type waiter struct {
 func (n *Node) Wait(count int, done func()) (acknowledged func() int) {
 	w := &waiter{target: -1, replicas: count, done: done}
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	n.waiters[w] = struct{}{}
-	if n.role == replicas.Replica {
+	if !n.role.isLeader() {
 		n.endWaitLocked(w)
 	}
 	n.kick()
 	return func() int {
 		n.mu.Lock()
-		defer n.mu.Unlock()
+		defer n.unlock()
 		delete(n.waiters, w)
 		return n.acknowledgedLocked(w)
 	}

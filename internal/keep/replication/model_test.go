@@ -34,7 +34,7 @@ type fakeClock struct{ offsetNs atomic.Int64 }
 
 func (c *fakeClock) Now() int64 { return time.Now().UnixNano() + c.offsetNs.Load() }
 
-func (c *fakeClock) Follow(ns int64) { c.offsetNs.Add(ns - c.Now()) }
+func (c *fakeClock) SetTo(ns int64) { c.offsetNs.Add(ns - c.Now()) }
 
 func (c *fakeClock) NotBefore(ns int64) (offsetNs int64) {
 	offsetNs = max(0, ns-c.Now())
@@ -45,10 +45,10 @@ func (c *fakeClock) NotBefore(ns int64) (offsetNs int64) {
 // noDefinitions are those of servers whose limits have no name.
 type noDefinitions struct{}
 
-func (noDefinitions) Tell(bool)              {}
-func (noDefinitions) TakeTold(bool) [][]byte { return nil }
-func (noDefinitions) Everything() [][]byte   { return nil }
-func (noDefinitions) Follow([]byte) error    { return nil }
+func (noDefinitions) Record(bool)                {}
+func (noDefinitions) TakeRecorded(bool) [][]byte { return nil }
+func (noDefinitions) Everything() [][]byte       { return nil }
+func (noDefinitions) Apply([]byte) error         { return nil }
 
 // host is a server of the model.
 type host struct {
@@ -70,10 +70,10 @@ type model struct {
 	a, b  *host
 	calls atomic.Int64 // connections
 
-	up       *following // b's link to a; nil while it is cut
-	client   int64      // of up, at a
-	inFlight []byte     // sent to b, not applied
-	sentNs   int64      // a's clock then
+	up       *leaderLink // b's link to a; nil while it is cut
+	client   int64       // of up, at a
+	inFlight []byte      // sent to b, not applied
+	sentNs   int64       // a's clock then
 	isSent   bool
 	isApart  atomic.Bool // neither server reaches the other
 	isOld    bool        // a's version does not know the second connection
@@ -255,7 +255,7 @@ func newModel(t *testing.T, skew time.Duration, minReplicas int) *model {
 	m := &model{t: t, waiting: -1, branch: -1}
 	m.a, m.b = newHost("a", 0, m, minReplicas), newHost("b", skew, m, 0)
 	m.a.node.becomeLeader()
-	m.b.node.wanted.leader, m.b.node.role = m.a.at, replicas.Replica
+	m.b.node.role = role{state: following, leader: m.a.at}
 	m.b.gate.Close(gate.Replica, 0, m.b.node.readOnlyLocked(m.a.at))
 	m.up, m.client = m.join(m.b, m.a)
 	m.b.node.setAsked(true)
@@ -266,7 +266,7 @@ func newModel(t *testing.T, skew time.Duration, minReplicas int) *model {
 }
 
 // join connects a replica, and has it take what is there.
-func (m *model) join(replica, leader *host) (f *following, client int64) {
+func (m *model) join(replica, leader *host) (f *leaderLink, client int64) {
 	ctx := m.t.Context()
 	c, err := replica.node.connect(ctx, leader.at)
 	if err == nil {
@@ -320,7 +320,6 @@ func (m *model) cut() {
 func (m *model) followNew() {
 	st, full := m.a.node.Status(), m.b.node.Status().Counts.FullSyncs
 	isBeyond := st.Offset > m.b.node.Status().BranchOffset || m.a.clock.Now()-m.b.clock.Now() > int64(mostAhead)
-	m.a.node.role = replicas.Replica
 	m.join(m.a, m.b)
 	if got := m.b.node.Status().Counts.FullSyncs > full; got != isBeyond {
 		m.fail("a takes all states: %t; it is at %d, and the branch at %d", got, st.Offset, m.b.node.Status().BranchOffset)
@@ -335,7 +334,7 @@ func (m *model) settle() {
 	synctest.Wait()
 	b := m.b.node
 	b.mu.Lock()
-	leads := b.role == replicas.Replica && b.wanted.leader == (replicas.Address{}) && !b.requesting
+	leads := b.role.state == promoted
 	b.mu.Unlock()
 	if leads {
 		b.becomeLeader()
@@ -350,7 +349,7 @@ func (m *model) settle() {
 	synctest.Wait()
 	a := m.a.node
 	a.mu.Lock()
-	resigns := a.role == replicas.Leader && a.wanted.leader != (replicas.Address{}) && !m.a.isDown.Load()
+	resigns := a.role.isLeader() && !a.role.leads() && !m.a.isDown.Load()
 	a.mu.Unlock()
 	if resigns {
 		a.resign()

@@ -283,7 +283,7 @@ func (w *web) change(t *testing.T, at int) {
 func (w *web) leads(h *host) bool {
 	h.node.mu.Lock()
 	defer h.node.mu.Unlock()
-	return h.node.role == replicas.Leader && h.node.wanted.leader == (replicas.Address{})
+	return h.node.role.leads()
 }
 
 // TestModelOfSlowLinks: at each round trip and with any message lost, late or the last one before a crash, a

@@ -135,7 +135,7 @@ func (m *model) endChange() {
 	if _, ok := m.a.charge(1); ok {
 		m.fail("both charge")
 	}
-	if m.a.node.wanted.leader != m.b.at {
+	if m.a.node.role.leader != m.b.at {
 		m.fail("a does not follow")
 	}
 	m.followNew()

@@ -23,7 +23,7 @@ var (
 			m.charged++
 		}
 	}}
-	round = step{"round", func(m *model) bool { return !m.a.isDown.Load() && m.a.node.role == replicas.Leader }, func(m *model) {
+	round = step{"round", func(m *model) bool { return !m.a.isDown.Load() && m.a.node.role.isLeader() }, func(m *model) {
 		m.gathered = m.charged
 		m.a.node.Round()
 	}}
@@ -86,7 +86,7 @@ var (
 	roundB = step{"round b", func(m *model) bool { return m.branch >= 0 }, func(m *model) { m.b.node.Round() }}
 	// comeBack has the old leader follow.
 	comeBack = step{"a follows b", func(m *model) bool {
-		return m.branch >= 0 && !m.a.isDown.Load() && m.a.node.wanted.leader == (replicas.Address{})
+		return m.branch >= 0 && !m.a.isDown.Load() && m.a.node.role.leader == (replicas.Address{})
 	}, func(m *model) {
 		m.isApart.Store(false)
 		m.a.node.Follow(m.b.at)

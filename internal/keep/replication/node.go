@@ -6,7 +6,6 @@ package replication
 import (
 	"context"
 	"log/slog"
-	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,22 +20,22 @@ import (
 // Clock is a server's clock.
 type Clock interface {
 	Now() int64
-	// Follow sets the clock to a leader's time, also back.
-	Follow(ns int64)
+	// SetTo sets the clock to a leader's time, also back.
+	SetTo(ns int64)
 	// NotBefore sets the clock forward.
 	NotBefore(ns int64) (offsetNs int64)
 }
 
 // Definitions are texts beside keys, which replicas have to apply in their order.
 type Definitions interface {
-	// Tell starts recording changes, the first of which is everything, or stops it.
-	Tell(on bool)
-	// TakeTold returns the changes since its last call. It waits for one that is being written only if told
-	// to.
-	TakeTold(wait bool) [][]byte
+	// Record starts recording changes, the first of which is everything, or stops it.
+	Record(on bool)
+	// TakeRecorded returns the changes since its last call. It skips one that is being written, unless wait
+	// is set.
+	TakeRecorded(wait bool) [][]byte
 	Everything() [][]byte
-	// Follow applies a text, in memory whatever becomes of the error.
-	Follow(text []byte) error
+	// Apply applies a text, in memory whatever becomes of the error.
+	Apply(text []byte) error
 }
 
 // Settings can change while the server runs.
@@ -70,18 +69,16 @@ type Node struct {
 	config Config
 	kicked chan struct{} // a round is wanted
 
-	writing   sync.Mutex  // held while writing the role
-	unkept    atomic.Bool // definitions of the leader are not in the data directory
-	roleStage roleStage   // guarded by writing
-	hasRole   bool        // there is a role in the directory; guarded by writing
-	written   *keptRole   // in the directory; nil if unknown; guarded by writing
-	streaming sync.Mutex  // held while recording begins or ends
-	applying  sync.Mutex  // held while a replica applies a round and adds it to the backlog
+	file      roleFile
+	unkept    atomic.Bool  // definitions of the leader are not in the data directory
+	streaming sync.Mutex   // rank 20: held while recording begins or ends
+	applying  sync.Mutex   // rank 20: held while a replica applies a round and adds it to the backlog
+	starting  atomic.Int32 // see startingWords
+	published atomic.Pointer[published]
 
-	mu       sync.Mutex // guards all below
+	mu       sync.Mutex // rank 30: guards all below
 	settings Settings
-	role     replicas.Role
-	wanted   intent
+	role     role
 	endRole  context.CancelFunc // ends what Run does for the role
 	history  string
 	parent   string
@@ -93,8 +90,7 @@ type Node struct {
 	feed     *changes.Feed // nil before the first replica
 	replicas map[int64]*replica
 	waiters  map[*waiter]struct{}
-	handing  *handover // under way
-	handed   bool      // a replica has everything, and leads
+	handing  *handover // while it is draining or answered
 	interval time.Duration
 	lease    *time.Timer // ends when too few replicas are good
 
@@ -106,14 +102,12 @@ type Node struct {
 	lastFullNs int64 // when this replica last had everything
 	syncBytes  int64
 	leader     replicas.Address
-	starting   int              // see startingWords
 	complete   bool             // has all states of some time
 	last       replicas.Address // whom this server has followed latest
 	missing    bool             // the directory lacks the states that ROLE names
 	replacing  bool             // the states are about to be replaced
 	hasHad     bool             // states of an earlier process or of another server, or leads without by an operator's word
 	counts     replicas.Counts
-	requesting bool          // a planned change, as the one to lead
 	requested  chan struct{} // wakes the second connection for it
 	refusal    error         // of the last one
 	trips      trips         // of the link
@@ -128,12 +122,6 @@ type Node struct {
 	gave      bool             // has handed over, and followed nobody since
 }
 
-// intent is the role that is wanted.
-type intent struct {
-	leader replicas.Address // zero to lead
-	n      int              // distinguishes intents
-}
-
 // New returns the Node of a server that leads, until Run.
 func New(c Config) *Node {
 	n := &Node{
@@ -141,22 +129,26 @@ func New(c Config) *Node {
 		replicas: map[int64]*replica{}, waiters: map[*waiter]struct{}{}, requested: make(chan struct{}, 1),
 	}
 	n.backlog.max = max(c.Settings.Backlog, 1)
+	n.publishLocked()
 	return n
 }
 
-// Run plays the role that is wanted until ctx ends.
+// Run does what the role is until ctx ends.
 func (n *Node) Run(ctx context.Context) {
 	go n.watchOthers(ctx)
 	for ctx.Err() == nil {
-		role, end := context.WithCancel(ctx)
+		ctx, end := context.WithCancel(ctx)
 		n.mu.Lock()
 		n.endRole = end
-		leader := n.wanted.leader
-		n.mu.Unlock()
-		if leader == (replicas.Address{}) {
-			n.lead(role)
-		} else {
-			n.follow(role, leader)
+		r := n.role
+		n.unlock()
+		switch {
+		case r.leader == (replicas.Address{}):
+			n.lead(ctx)
+		case r.isLeader():
+			n.resign()
+		default:
+			n.follow(ctx, r.leader)
 		}
 		end()
 	}
@@ -165,23 +157,28 @@ func (n *Node) Run(ctx context.Context) {
 // Follow makes the server a replica. Changes are refused from now on.
 func (n *Node) Follow(leader replicas.Address) {
 	n.mu.Lock()
-	if n.wanted.leader == leader {
-		n.mu.Unlock()
+	if n.role.leader == leader {
+		n.unlock()
 		return
 	}
-	n.wantLocked(leader)
-	n.mu.Unlock()
+	n.orderLocked(onFollow, leader)
+	n.unlock()
 	n.config.Log.Info("this server follows another one", "leader", leader.String())
 	n.KeepRole()
 }
 
-// wantLocked sets the wanted role, and ends the present one.
-func (n *Node) wantLocked(leader replicas.Address) {
-	n.wanted = intent{leader, n.wanted.n + 1}
-	n.requesting = false
-	if n.handing != nil {
-		go n.handing.end(replicas.ErrReplicaGone)
+// orderLocked takes an event that has the server follow another one, or lead, for a zero address. It ends
+// what Run does.
+func (n *Node) orderLocked(e event, leader replicas.Address) {
+	if h := n.handing; h != nil {
+		release := h.detachLocked()
+		go func() {
+			release(replicas.ErrReplicaGone)
+			n.config.KillClients()
+		}()
 	}
+	n.role.take(e)
+	n.role.leader, n.role.number = leader, n.role.number+1
 	if leader != (replicas.Address{}) {
 		n.last = leader
 		n.config.Gate.Close(gate.Replica, 0, n.readOnlyLocked(leader))
@@ -195,20 +192,20 @@ func (n *Node) wantLocked(leader replicas.Address) {
 // goes on following if that fails. It refuses a link that is too slow.
 func (n *Node) Lead() error {
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	switch isSilent := n.isSilentLocked(); {
-	case n.requesting:
-	case n.wanted.leader == (replicas.Address{}):
+	case n.role.state == requesting:
+	case n.role.leader == (replicas.Address{}):
 		n.acceptLocked()
-	case isSilent && !n.isAsked:
+	case n.role.isLeader() || isSilent && !n.isAsked:
 		n.leadLocked()
 	case !isSilent && n.trips.longest() > replicas.MostRoundTrip:
 		n.refusal = replicas.SlowLinkError{RoundTrip: n.trips.longest()}
 		n.counts.HandoverFailures++
 		return n.refusal
 	default:
-		n.requesting = true
-		n.leadOnceSilentLocked(n.wanted.n, isSilent)
+		n.role.take(onRequest)
+		n.leadOnceSilentLocked(n.role.number, isSilent)
 		select {
 		case n.requested <- struct{}{}:
 		default:
@@ -221,7 +218,7 @@ func (n *Node) Lead() error {
 func (n *Node) leadLocked() {
 	n.acceptLocked()
 	n.refusal = nil
-	n.wantLocked(replicas.Address{})
+	n.orderLocked(onLead, replicas.Address{})
 	n.KeepRole()
 }
 
@@ -230,9 +227,9 @@ func (n *Node) leadLocked() {
 func (n *Node) leadOnceSilentLocked(number int, wasSilent bool) {
 	time.AfterFunc(max(leastRetry, replicas.Bound(n.trips.longest())-time.Since(n.heard)), func() {
 		n.mu.Lock()
-		defer n.mu.Unlock()
+		defer n.unlock()
 		switch isSilent := n.isSilentLocked(); {
-		case !n.requesting || n.wanted.n != number:
+		case n.role.state != requesting || n.role.number != number:
 		case !isSilent || n.isAsked && !wasSilent:
 			n.leadOnceSilentLocked(number, isSilent)
 		default:
@@ -262,44 +259,10 @@ func (n *Node) kick() {
 // Change changes the settings.
 func (n *Node) Change(change func(s *Settings)) {
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	change(&n.settings)
 	n.backlog.max = max(n.settings.Backlog, 1)
 	n.backlog.add(nil)
 	n.checkReplicasLocked()
 	n.kick()
-}
-
-// Settings returns the present ones.
-func (n *Node) Settings() Settings {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.settings
-}
-
-// Status returns the present state.
-func (n *Node) Status() replicas.Status {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	nowNs := n.config.Clock.Now()
-	st := replicas.Status{
-		Role: n.role, History: n.history, Parent: n.parent, BranchOffset: n.branch, Offset: n.backlog.end,
-		Backlog: n.backlog.bytes, MaxBacklog: n.settings.Backlog, Priority: n.settings.Priority,
-		MinReplicas: n.settings.MinReplicas, MaxLagNs: int64(n.settings.MaxLag), HandingOver: n.handing != nil || n.requesting,
-		HandoverError: n.refusal, RoundTrip: n.trips.longest(), PeerLeads: n.peerLeads, Counts: n.counts, Kept: n.statusOfKeptLocked(),
-	}
-	if n.role == replicas.Leader {
-		st.RoundTrip = n.slowestLocked()
-		st.Replicas, st.Good = n.replicaStatusLocked(nowNs)
-		return st
-	}
-	st.Leader, st.Link, st.LinkDownSinceNs, st.LastIONs = n.leader, n.link, n.downNs, n.lastIONs
-	st.SyncBytes, st.LinkError, st.LatestNs = n.syncBytes, n.linkErr, n.latestNs
-	if st.LagNs = math.MaxInt64; n.lastFullNs > 0 {
-		st.LagNs = max(0, nowNs-n.lastFullNs)
-	}
-	if !n.complete || st.Kept == replicas.KeptLater || st.Kept == replicas.Missing {
-		st.Priority = 0
-	}
-	return st
 }

@@ -38,8 +38,8 @@ func (n *Node) lookAtOthers(ctx context.Context) {
 // that has begun a planned change and not come back.
 func (n *Node) mayLead() (others []replicas.Address) {
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.role != replicas.Leader || n.wanted.leader != (replicas.Address{}) || n.handing != nil {
+	defer n.unlock()
+	if n.role.state != leading {
 		n.peerLeads = false
 		return nil
 	}
@@ -72,7 +72,7 @@ func (n *Node) meetLeader(peer replicas.Address, other *Other) {
 	was := n.peerLeads
 	n.peerLeads = leads && !isNewer && !isOlder
 	is := n.peerLeads
-	n.mu.Unlock()
+	n.unlock()
 	switch {
 	case leads && isNewer && !isOlder:
 		n.config.Log.Warn("two servers lead; the other one's states go on from this server's, which follows it now", "other", peer.String())
@@ -104,8 +104,8 @@ func (n *Node) endsCircle(ctx context.Context, since *time.Time, leader replicas
 		return false
 	}
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.wanted.leader != leader || !n.leadsCircleLocked(&other) {
+	defer n.unlock()
+	if n.role.leader != leader || !n.leadsCircleLocked(&other) {
 		return false
 	}
 	n.config.Log.Warn("this server and its leader follow each other; it leads now", "leader", leader.String())

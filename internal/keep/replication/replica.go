@@ -54,13 +54,13 @@ func (n *Node) Attach(c replicas.Client, reads int, history string, offset int64
 		n.beginStream()
 	}
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	switch leads := n.role == replicas.Leader && n.wanted.leader == (replicas.Address{}) && !n.missing; {
-	case !takes && leads && n.handing != nil:
+	defer n.unlock()
+	switch {
+	case !takes && n.role.handsOver() && !n.missing:
 		return replicas.Start{}, replicas.ErrHandingOver
-	case takes && (n.role == replicas.Leader || !n.complete || n.missing):
+	case takes && (n.role.isLeader() || !n.complete || n.missing):
 		return replicas.Start{}, replicas.ErrNotGiven
-	case !takes && !leads:
+	case !takes && (!n.role.leads() || n.missing):
 		return replicas.Start{}, replicas.ErrNotLeader
 	}
 	if c.Address == n.doubted {
@@ -81,7 +81,7 @@ func (n *Node) Attach(c replicas.Client, reads int, history string, offset int64
 	return start, nil
 }
 
-// attachLocked adds a replica, and returns what it is told at least.
+// attachLocked adds a replica, and returns what it is answered at least.
 func (n *Node) attachLocked(c *replicas.Client) (*replica, replicas.Start) {
 	if before := n.replicas[c.ID]; before != nil {
 		n.detachLocked(before)
@@ -114,7 +114,7 @@ func (n *Node) reasonLocked(history string, offset int64) string {
 // Detach ends the service of a replica whose connection has ended.
 func (n *Node) Detach(client int64) {
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	if r := n.replicas[client]; r != nil {
 		n.detachLocked(r)
 	}
@@ -129,7 +129,7 @@ func (n *Node) detachLocked(r *replica) {
 	}
 	delete(n.replicas, r.client.ID)
 	r.wake()
-	if n.role == replicas.Leader {
+	if n.role.isLeader() {
 		n.checkReplicasLocked()
 	}
 	if n.handing != nil && n.handing.to == r && n.handing.asker == 0 {
@@ -141,7 +141,7 @@ func (n *Node) detachLocked(r *replica) {
 // ready once, from any goroutine, when there is more for it; Take returns that.
 func (n *Node) Next(client, applied int64, ready func()) error {
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	r := n.replicas[client]
 	if r == nil {
 		return replicas.ErrNotSynced
@@ -176,10 +176,10 @@ const takeBytes = 512 << 10
 // Take returns the leader's time and what a replica has to apply next, perhaps nothing.
 func (n *Node) Take(client int64) (clockNs int64, frames []byte, err error) {
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	r := n.replicas[client]
 	switch {
-	case r == nil && n.role != replicas.Leader:
+	case r == nil && !n.role.isLeader():
 		return 0, nil, replicas.ErrNotLeader
 	case r == nil:
 		return 0, nil, replicas.ErrBehind // it was evicted

@@ -1,272 +1,109 @@
 package replication
 
-import (
-	"bytes"
-	"cmp"
-	"errors"
-	"fmt"
-	"io/fs"
-	"strconv"
-	"strings"
+import "cellserver/internal/store/replicas"
 
-	"cellserver/internal/keep/persist"
-	"cellserver/internal/keep/persist/disk"
-	"cellserver/internal/store/replicas"
-)
+// state is what a server does in replication, and how far a change of that is.
+type state uint8
 
-// RoleName is the file in the data directory with the role, the files that have its states, and at a graceful
-// end the place in a history:
-//
-//	cellserver role, format 2
-//	leader                                   or: replica 10.0.0.1:6380
-//	last 10.0.0.2:6380                       of a leader: whom it has followed
-//	states 7                                 the newest log; not while these states are in no file
-//	history 0123456789abcdef... 52340 9 1017 only of an end without a fault: offset, newest log, next frame
-//	crc32c 1a2b3c4d
-//
-// Format 1 has neither last, states nor checksum, and a history without its log and frame.
+// States, in the first six of which INFO calls the server a leader:
 const (
-	RoleName = "ROLE"
-	// statelessRoleName has the role while a full disk lets no file be written, but renamed: without states.
-	statelessRoleName = "ROLE.without-states"
-
-	roleFormat   = 2
-	roleHeader   = "cellserver role, format "
-	maxRoleBytes = 4 << 10
+	starting   state = iota // Begin has not decided yet
+	leading                 //
+	draining                // hands over: changes are held, and a round is to have the last ones
+	answered                // hands over: the replica is sent everything, and takes over
+	handedOver              // the replica has everything and leads; this server is about to follow it
+	resigning               // is about to follow another server; replicas lack the last changes
+	following               //
+	requesting              // follows, and has the leader hand over
+	promoted                // is about to lead; its role may not be on the disk
+	states                  // how many there are
 )
 
-type keptRole struct {
-	isOld  bool             // of format 1
-	leader replicas.Address // zero to lead
-	last   replicas.Address // of a leader; zero for none
-	states uint64           // 0 for none
-	place  place
-}
+// event is what changes a state.
+type event uint8
 
-// place is a place in a history, and the files that have its states.
-type place struct {
-	history  string // "" for none
-	offset   int64
-	log      uint64
-	sequence uint64
-}
-
-var errRole = errors.New("replication: " + RoleName + " in the data directory is not readable; remove it to start with --replica-of, or to lead without")
-
-func (r *keptRole) text() []byte {
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "%s%d\n", roleHeader, roleFormat)
-	if r.leader == (replicas.Address{}) {
-		b.WriteString("leader\n")
-	} else {
-		fmt.Fprintf(&b, "replica %s\n", r.leader)
-	}
-	if r.last != (replicas.Address{}) {
-		fmt.Fprintf(&b, "last %s\n", r.last)
-	}
-	if r.states != 0 {
-		fmt.Fprintf(&b, "states %d\n", r.states)
-	}
-	if p := &r.place; p.history != "" {
-		fmt.Fprintf(&b, "history %s %d %d %d\n", p.history, p.offset, p.log, p.sequence)
-	}
-	return disk.AppendSum(b.Bytes())
-}
-
-func parseRole(text []byte) (*keptRole, error) {
-	if body, isOld := strings.CutPrefix(string(text), roleHeader+"1\n"); isOld {
-		return parseRoleLines(body, true)
-	}
-	summed, ok := disk.CutSum(text)
-	if !ok {
-		return nil, errRole
-	}
-	header, body, _ := strings.Cut(string(summed), "\n")
-	number, isRole := strings.CutPrefix(header, roleHeader)
-	version, err := strconv.ParseUint(number, 10, 31)
-	switch {
-	case !isRole || err != nil:
-		return nil, errRole
-	case version > roleFormat:
-		return nil, fmt.Errorf("replication: %s in the data directory is of format %d, and this version reads formats up to %d; start the later version, or remove the file",
-			RoleName, version, roleFormat)
-	}
-	r, err := parseRoleLines(body, false)
-	if err == nil && !bytes.Equal(r.text(), text) { // nothing twice, nothing unknown
-		return nil, errRole
-	}
-	return r, err
-}
-
-func parseRoleLines(body string, isOld bool) (*keptRole, error) {
-	r, hasRole := &keptRole{isOld: isOld}, false
-	for line := range strings.Lines(body) {
-		if !strings.HasSuffix(line, "\n") { // it is cut
-			return nil, errRole
-		}
-		words := strings.Fields(line)
-		var err error
-		switch name := line[:max(0, strings.IndexAny(line, " \n"))]; {
-		case name == "leader" && len(words) == 1:
-			hasRole = true
-		case name == "replica" && len(words) == 2:
-			hasRole = true
-			r.leader, err = replicas.ParseAddress(words[1])
-		case name == "last" && len(words) == 2 && !isOld:
-			r.last, err = replicas.ParseAddress(words[1])
-		case name == "states" && len(words) == 2 && !isOld:
-			r.states, err = strconv.ParseUint(words[1], 10, 64)
-		case name == "history":
-			r.place, err = parsePlace(words[1:], isOld)
-		default:
-			err = errRole
-		}
-		if err != nil {
-			return nil, errRole
-		}
-	}
-	if !hasRole {
-		return nil, errRole
-	}
-	return r, nil
-}
-
-func parsePlace(words []string, isOld bool) (p place, err error) {
-	numbers := 3
-	if isOld {
-		numbers = 1
-	}
-	if len(words) != 1+numbers || len(words[0]) != len(newHistory()) {
-		return p, errRole
-	}
-	offset, err := strconv.ParseUint(words[1], 10, 63)
-	if p = (place{history: words[0], offset: int64(offset)}); isOld || err != nil {
-		return p, err
-	}
-	log, err := strconv.ParseUint(words[2], 10, 64)
-	sequence, err2 := strconv.ParseUint(words[3], 10, 64)
-	p.log, p.sequence = log, sequence
-	return p, cmp.Or(err, err2)
-}
-
-// readRole reads the kept role, nil for none.
-func (n *Node) readRole() (*keptRole, error) {
-	if n.config.Dir == nil {
-		return nil, nil
-	}
-	text, err := disk.ReadAll(n.config.Dir, RoleName, maxRoleBytes)
-	isStateless := errors.Is(err, fs.ErrNotExist)
-	if isStateless {
-		text, err = disk.ReadAll(n.config.Dir, statelessRoleName, maxRoleBytes)
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	kept, err := parseRole(text)
-	if err == nil && isStateless {
-		*kept = keptRole{leader: kept.leader, last: kept.last}
-	}
-	return kept, err
-}
-
-// loadRole reads the kept role, nil for none, and notes whether a start has found its states. The place in a
-// history holds for the files that it names.
-func (n *Node) loadRole(found persist.Found) (*keptRole, error) {
-	kept, err := n.readRole()
-	if kept == nil || err != nil {
-		return nil, err
-	}
-	isFound := n.config.Disk == nil || kept.isOld && found.Sequence > 0 || kept.states > 0 && found.Generation >= kept.states
-	if p := &kept.place; !isFound || n.config.Disk != nil && !kept.isOld && (p.log != found.Generation || p.sequence != found.Sequence) {
-		*p = place{}
-	}
-	n.writing.Lock()
-	n.hasRole = true
-	n.writing.Unlock()
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.missing, n.last = !isFound, kept.last
-	if p := &kept.place; p.history != "" {
-		if kept.leader == (replicas.Address{}) {
-			n.parent, n.branch = p.history, p.offset
-		} else {
-			n.history = p.history
-		}
-		n.backlog.reset(p.offset)
-	}
-	return kept, nil
-}
-
-// roleStage tells whether the role in the directory may be written.
-type roleStage uint8
-
+// Events:
 const (
-	roleUnread roleStage = iota // not yet: it is the last process's
-	roleKept                    // at each change
-	rolePlaced                  // no more: the last version is written, with the place
+	onFollow   event = iota // another server is to be followed
+	onLead                  // this one is to lead at once
+	onRequest               // this one is to lead once its leader has handed over
+	onReady                 // Begin or Run lets it lead
+	onHandOver              // a replica is to lead
+	onAnswer                // the replica is sent what it lacks
+	onTakeOver              // the replica has everything, and leads
+	onLate                  // the replica leads with what it has
+	onFail                  // the planned change has failed
+	onResign                // Run has ended leading
+	events                  // how many there are
 )
 
-// KeepPlace writes the role and the place in the history at the end, after the last change is on the disk.
-func (n *Node) KeepPlace() { n.writeRole(true) }
-
-// writeRole writes the latest role, finally with the place.
-func (n *Node) writeRole(place bool) {
-	n.writing.Lock()
-	defer n.writing.Unlock()
-	if n.roleStage != roleKept {
-		return
-	}
-	if place {
-		n.roleStage = rolePlaced
-	}
-	role, never := n.roleToKeep(place)
-	if never && !n.hasRole || n.config.Dir == nil || n.written != nil && n.written.is(&role) {
-		return
-	}
-	n.written, n.hasRole = nil, true
-	err := disk.Replace(n.config.Dir, RoleName, role.text())
-	if err == nil {
-		n.written = &role
-		_ = n.config.Dir.Remove(statelessRoleName) // there is mostly none
-		return
-	}
-	if role.states == 0 { // a full disk has room for another name
-		_ = n.config.Dir.Rename(RoleName, statelessRoleName)
-		_ = n.config.Dir.SyncDir()
-	}
-	n.config.Log.Error("cannot keep the role in the data directory; a restart may have another one", "error", err)
+// transition is a row of the table.
+type transition struct {
+	from state
+	on   event
+	to   state
 }
 
-// is reports whether a role need not be written again: a newer log has the states of an older one.
-func (r *keptRole) is(next *keptRole) bool {
-	same := *next
-	if r.states > 0 && same.states > 0 {
-		same.states = r.states
+// transitions is the table. An event without a row is refused, and changes nothing.
+func transitions() []transition {
+	return []transition{
+		{starting, onReady, leading},
+		{starting, onFollow, following},
+
+		{leading, onHandOver, draining},
+		{draining, onAnswer, answered},
+		{draining, onTakeOver, handedOver}, // by the link, of an older version
+		{draining, onLate, resigning},
+		{draining, onFail, leading},
+		{answered, onTakeOver, handedOver},
+		{answered, onLate, resigning},
+		{answered, onFail, leading},
+
+		{leading, onFollow, resigning},
+		{draining, onFollow, resigning},
+		{answered, onFollow, resigning},
+		{resigning, onFollow, resigning},
+		{resigning, onLead, leading},
+		{resigning, onResign, following},
+		{handedOver, onFollow, handedOver},
+		{handedOver, onLead, leading},
+		{handedOver, onResign, following},
+
+		{following, onFollow, following},
+		{following, onRequest, requesting},
+		{following, onLead, promoted},
+		{requesting, onFollow, following},
+		{requesting, onFail, following},
+		{requesting, onLead, promoted},
+
+		{promoted, onFollow, following},
+		{promoted, onReady, leading},
 	}
-	return *r == same
 }
 
-// roleToKeep returns the latest role, and whether there never was another one.
-func (n *Node) roleToKeep(withPlace bool) (kept keptRole, never bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if kept.leader = n.wanted.leader; kept.leader == (replicas.Address{}) {
-		kept.last = n.last
-	}
-	never = kept == keptRole{} && n.wanted.n == 0
-	if n.config.Disk == nil {
-		return kept, never
-	}
-	st := n.config.Disk.Status()
-	if n.keptLocked(&st) != replicas.IsKept {
-		return kept, never
-	}
-	kept.states = st.Generation
-	if withPlace && n.complete && !n.unkept.Load() && (n.feed != nil || n.role == replicas.Replica) {
-		kept.place, never = place{n.history, n.backlog.end, st.Generation, st.Sequence}, false
-	}
-	return kept, never
+// role is a server's state, and whom it follows.
+type role struct {
+	state  state
+	leader replicas.Address // to follow; zero for none
+	number int              // of the orders so far, to lead or to follow
 }
+
+// take takes an event, and reports whether it is possible.
+func (r *role) take(e event) bool {
+	for _, t := range transitions() {
+		if t.from == r.state && t.on == e {
+			r.state = t.to
+			return true
+		}
+	}
+	return false
+}
+
+// isLeader reports whether the server still has the stream of changes.
+func (r *role) isLeader() bool { return r.state <= resigning }
+
+// leads reports whether the server leads, and is to do so.
+func (r *role) leads() bool { return r.state <= answered }
+
+// handsOver reports whether a planned change is under way, on the old leader.
+func (r *role) handsOver() bool { return r.state == draining || r.state == answered }

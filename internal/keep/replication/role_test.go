@@ -1,169 +1,209 @@
 package replication
 
 import (
-	"bytes"
-	"errors"
-	"log/slog"
-	"strings"
+	"context"
+	"fmt"
+	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
-	"cellserver/internal/keep/persist/disk"
-	"cellserver/internal/keep/persist/disk/disktest"
-	"cellserver/internal/shard"
-	"cellserver/internal/store/gate"
 	"cellserver/internal/store/replicas"
-	"cellserver/internal/test/patience"
 )
 
-const someHistory = "0123456789abcdef0123456789abcdef01234567"
-
-func keptRoles() []keptRole {
-	leader, last := replicas.Address{Host: "10.0.0.1", Port: 6380}, replicas.Address{Host: "limits-0.limits.svc", Port: 1}
-	at := place{someHistory, 52_340, 9, 1017}
-	return []keptRole{
-		{}, {leader: leader}, {place: at}, {leader: leader, place: at, states: 9}, {leader: replicas.Address{Host: "::1", Port: 65535}},
-		{leader: last, place: place{someHistory, 1<<63 - 1, 1<<64 - 1, 1<<64 - 1}, states: 1<<64 - 1}, {last: last, states: 7},
-	}
+// part is a server whose role changes, and what the other ones say.
+type part struct {
+	*host
+	replicaLeads bool // else it is gone
+	followed     int  // servers so far
 }
 
-const oldHeader = "cellserver role, format 1\n"
+// said is a connection to a server that answers INFO.
+type said string
 
-// summed returns a text of the present format with its checksum.
-func summed(text string) string {
-	return string(disk.AppendSum([]byte(text)))
-}
+func (s said) Do(context.Context, ...any) (any, error) { return string(s), nil }
+func (said) Close() error                              { return nil }
 
-func TestRoleIsReadBack(t *testing.T) {
-	for _, want := range keptRoles() {
-		if got, err := parseRole(want.text()); err != nil || *got != want {
-			t.Errorf("%s is read as %+v, %v", want.text(), got, err)
+const asker = 2
+
+func newPart(t *testing.T) *part {
+	p := &part{host: newHost("a", 0, &model{t: t}, 0)}
+	p.node.config.Dial = func(context.Context, replicas.Address) (Conn, error) {
+		if p.replicaLeads {
+			return said("role:master\r\n"), nil
 		}
+		return nil, errCut
 	}
+	return p
 }
 
-// TestOldRole: format 1 is read.
-func TestOldRole(t *testing.T) {
-	leader := replicas.Address{Host: "10.0.0.1", Port: 6380}
-	for text, want := range map[string]keptRole{
-		"leader\n": {isOld: true}, "replica 10.0.0.1:6380\n": {isOld: true, leader: leader},
-		"leader\nhistory " + someHistory + " 52340\n": {isOld: true, place: place{history: someHistory, offset: 52_340}},
-	} {
-		if got, err := parseRole([]byte(oldHeader + text)); err != nil || *got != want {
-			t.Errorf("%s is read as %+v, %v", text, got, err)
-		}
+// handOver has a replica with everything ask for it.
+func (p *part) handOver(within time.Duration) {
+	n := p.node
+	n.mu.Lock()
+	to, offset := replicas.Address{Host: "r", Port: 1}, n.backlog.end
+	if !n.role.handsOver() {
+		c := replicas.Client{ID: 1, Address: to, Kill: func() {}}
+		n.replicas = map[int64]*replica{1: {client: c, online: true, sentTo: offset, activeNs: n.config.Clock.Now()}}
 	}
+	n.mu.Unlock()
+	n.HandOver(replicas.Handover{Client: asker, To: to, History: n.history, Offset: offset, Within: within}, func(int64, []byte, error) {})
 }
 
-func TestRoleRefusals(t *testing.T) {
-	const header = "cellserver role, format 2\n"
-	for _, text := range []string{
-		"", "leader\n", header + "leader\n", oldHeader, oldHeader + "leader", oldHeader + "replica 10.0.0.1:638", oldHeader + "leader\nstates 7\n",
-		oldHeader + "follower\n", oldHeader + "replica\n", oldHeader + "replica 10.0.0.1\n",
-		oldHeader + "replica 10.0.0.1:0\n", oldHeader + "replica a b:1\n", oldHeader + "leader\nhistory abc 1\n", oldHeader + "\n",
-		oldHeader + "leader\nhistory " + someHistory + "\n", oldHeader + "leader\nhistory " + someHistory + " -1\n",
-		oldHeader + "leader\nhistory " + someHistory + " 12x\n", oldHeader + "leader\nhistory " + someHistory + " 9223372036854775808\n",
-		summed(header), summed(header + "states 7\n"), summed(header + "leader\nstates 0\n"), summed(header + "leader\nstates 7\nstates 7\n"),
-		summed(header + "leader\nlast x\n"), summed(header + "leader\nhistory " + someHistory + " 1\n"), summed(header + "leader\nwhat 1\n"),
-		summed("cellserver role, format x\nleader\n"), summed("leader\n"), summed(header+"leader\n") + "\n",
-	} {
-		if got, err := parseRole([]byte(text)); !errors.Is(err, errRole) {
-			t.Errorf("%q is read as %+v, %v", text, got, err)
-		}
-	}
+func (p *part) hands(toOld bool) bool {
+	return p.node.handing != nil && (p.node.handing.asker == 0) == toOld
 }
 
-// TestDamagedRole: a damaged or cut role is never taken for another one, nor for one of a later version.
-func TestDamagedRole(t *testing.T) {
-	for _, r := range keptRoles() {
-		text := r.text()
-		for i := range text {
-			if got, err := parseRole(text[:i]); !errors.Is(err, errRole) {
-				t.Errorf("%q is read as %+v, %v", text[:i], got, err)
+// heard sets the link's state, and when the leader was last heard.
+func (p *part) heard(link replicas.Link, at time.Time) {
+	p.node.mu.Lock()
+	defer p.node.mu.Unlock()
+	p.node.link, p.node.heard = link, at
+}
+
+// cause is something that happens to a server, and the events that it is, by state; else it is none.
+type cause struct {
+	name string
+	do   func(p *part)
+	is   map[state]event
+}
+
+func causes() []cause {
+	lead := func(p *part) { _ = p.node.Lead() }
+	all := map[state]event{}
+	for s := range states {
+		all[s] = onFollow
+	}
+	return []cause{
+		{"Begin or Run lets it lead", func(p *part) { p.node.becomeLeader() }, map[state]event{starting: onReady, promoted: onReady}},
+		{"Run ends leading", func(p *part) {
+			if !p.hands(true) { // which a round ends
+				p.node.resign()
 			}
-			for bit := range 8 {
-				broken := bytes.Clone(text)
-				broken[i] ^= 1 << bit
-				if got, err := parseRole(broken); !errors.Is(err, errRole) {
-					t.Errorf("%q is read as %+v, %v", broken, got, err)
+		}, map[state]event{handedOver: onResign, resigning: onResign, draining: onAnswer}},
+		{"it is to follow", func(p *part) {
+			p.followed++
+			p.node.Follow(replicas.Address{Host: "x", Port: p.followed})
+		}, all},
+		{"it is to lead, without a leader", func(p *part) {
+			p.heard(replicas.LinkConnect, time.Time{})
+			lead(p)
+		}, map[state]event{handedOver: onLead, resigning: onLead, following: onLead}},
+		{"it is to lead, and the leader answers", func(p *part) {
+			p.heard(replicas.LinkConnected, time.Now())
+			lead(p)
+		}, map[state]event{handedOver: onLead, resigning: onLead, following: onRequest}},
+		{"the leader is silent", func(p *part) {
+			if p.node.role.handsOver() { // which time would end
+				return
+			}
+			p.heard(replicas.LinkConnect, time.Time{})
+			time.Sleep(2 * replicas.LeastBound)
+		}, map[state]event{requesting: onLead}},
+		{"the leader cannot be asked", func(p *part) {
+			(&second{node: p.node}).takeOver(context.Background())
+		}, map[state]event{requesting: onFail}},
+		{"a replica is to lead", func(p *part) { p.handOver(time.Minute) }, map[state]event{leading: onHandOver}},
+		{"an older replica is to lead", func(p *part) { p.handOver(0) }, map[state]event{leading: onHandOver}},
+		{"a round", func(p *part) {
+			if !p.hands(true) {
+				p.node.Round()
+			}
+		}, map[state]event{draining: onAnswer}},
+		{"the replica takes over", func(p *part) { _, _, _ = p.node.TakeOver(asker, p.node.backlog.end) }, map[state]event{answered: onTakeOver}},
+		{"the older replica has everything", func(p *part) {
+			if p.hands(true) {
+				p.node.Round()
+				_ = p.node.Next(1, p.node.backlog.end, func() {})
+			}
+		}, map[state]event{draining: onTakeOver}},
+		{"the replica leads, after the bound", func(p *part) {
+			p.replicaLeads = true
+			time.Sleep(time.Minute)
+		}, map[state]event{draining: onLate, answered: onLate}},
+		{"the replica is gone", func(p *part) {
+			p.node.Detach(asker)
+			p.node.Detach(1)
+		}, map[state]event{draining: onFail, answered: onFail}},
+	}
+}
+
+// TestTransitions: whatever happens in whatever state, the table has it, and all of the table happens.
+func TestTransitions(t *testing.T) {
+	type place struct {
+		state state
+		isOld bool
+	}
+	seen, paths, queue := map[transition]bool{}, map[place][]int{{}: nil}, []place{{}}
+	for ; len(queue) > 0; queue = queue[1:] {
+		path := paths[queue[0]]
+		for i := range causes() {
+			synctest.Test(t, func(t *testing.T) {
+				p := newPart(t)
+				for _, i := range path {
+					causes()[i].do(p)
+					synctest.Wait()
 				}
+				c, was := causes()[i], p.node.role.state
+				on, is := c.is[was]
+				if was == draining { // an older replica is not answered, and takes over by its link
+					is = is && (on != onAnswer || p.hands(false)) && (on != onTakeOver || p.hands(true))
+				}
+				want := role{state: was}
+				if is {
+					if !want.take(on) {
+						t.Fatalf("%v, then %s: the table does not have it", path, c.name)
+					}
+					seen[transition{was, on, want.state}] = true
+				}
+				c.do(p)
+				synctest.Wait()
+				if got := p.node.role.state; got != want.state {
+					t.Fatalf("%v, then %s: from %d to %d, want %d", path, c.name, was, got, want.state)
+				}
+				p.check(t, fmt.Sprint(path, c.name))
+				if to := (place{want.state, p.hands(true)}); paths[to] == nil && to != (place{}) {
+					paths[to] = append(slices.Clone(path), i)
+					queue = append(queue, to)
+				}
+				p.node.Follow(replicas.Address{Host: "end", Port: 1}) // what looks for silence ends
+				time.Sleep(time.Minute)
+			})
+		}
+	}
+	for _, row := range transitions() {
+		if !seen[row] {
+			t.Errorf("nothing takes %v", row)
+		}
+	}
+}
+
+// check holds what goes with a state.
+func (p *part) check(t *testing.T, after string) {
+	n, r, st := p.node, &p.node.role, p.node.Status()
+	follows := slices.Contains([]state{handedOver, resigning, following, requesting}, r.state)
+	switch {
+	case follows != (r.leader != replicas.Address{}), (n.handing != nil) != r.handsOver(), p.gate.Holds() != r.handsOver():
+		t.Errorf("%s: it is %+v, handing over %t, clients are held: %t", after, *r, n.handing != nil, p.gate.Holds())
+	case p.gate.Refusal() == nil && r.state != starting && r.state != leading:
+		t.Errorf("%s: in state %d it accepts changes", after, r.state)
+	case (st.Role == replicas.Leader) != r.isLeader(), st.HandingOver != (r.handsOver() || r.state == requesting):
+		t.Errorf("%s: in state %d it is %+v", after, r.state, st)
+	}
+}
+
+// TestTableOfTransitions: it says one thing about each event in each state, and nothing else changes a state.
+func TestTableOfTransitions(t *testing.T) {
+	for from := range states {
+		for on := range events {
+			rows := slices.DeleteFunc(transitions(), func(t transition) bool { return t.from != from || t.on != on })
+			r := role{state: from}
+			switch took := r.take(on); {
+			case len(rows) > 1:
+				t.Errorf("%v", rows)
+			case took != (len(rows) == 1), took && r.state != rows[0].to, !took && r.state != from:
+				t.Errorf("in state %d event %d leads to %d: %t; the table has %v", from, on, r.state, took, rows)
 			}
 		}
-	}
-	later := summed("cellserver role, format 3\nleader\nwhatever\n")
-	if _, err := parseRole([]byte(later)); err == nil || errors.Is(err, errRole) || !strings.Contains(err.Error(), "is of format 3, and this version reads formats up to 2") {
-		t.Errorf("a later version's role: %v", err)
-	}
-}
-
-// FuzzRole: what is read is written and read again as the same.
-func FuzzRole(f *testing.F) {
-	for _, r := range keptRoles() {
-		f.Add(string(r.text()))
-	}
-	f.Add(oldHeader + "replica 10.0.0.1:6380\nhistory " + someHistory + " 7\n")
-	f.Fuzz(func(t *testing.T, text string) {
-		first, err := parseRole([]byte(text))
-		if err != nil {
-			return
-		}
-		if first.isOld {
-			*first = keptRole{leader: first.leader}
-		}
-		if second, err := parseRole(first.text()); err != nil || *second != *first {
-			t.Errorf("%q is %+v, and then %+v, %v", text, first, second, err)
-		}
-	})
-}
-
-// newNode returns a node without others, which keeps its role.
-func newNode(dir *disktest.Dir) *Node {
-	c, s := &fakeClock{}, shard.New()
-	return New(Config{
-		Store: s, Gate: gate.New(s, c.Now), Clock: c, Definitions: noDefinitions{}, Dir: dir, Log: slog.New(slog.DiscardHandler), KillClients: func() {}, EndTurns: func() {},
-		Settings: Settings{Backlog: 1000},
-	})
-}
-
-// TestRoleIsKept: a change of role outlasts the process at once, and a place in a history one start after a
-// graceful end.
-func TestRoleIsKept(t *testing.T) {
-	dir := disktest.New()
-	is := func(want *keptRole) bool {
-		text := dir.Contents(RoleName)
-		return want == nil && text == nil || want != nil && string(text) == string(want.text())
-	}
-	kept := func() string { return string(dir.Contents(RoleName)) }
-	first := newNode(dir)
-	if err := first.Begin(t.Context(), Beginning{}); err != nil || !is(nil) {
-		t.Fatalf("a new leader has kept %q, %v", kept(), err)
-	}
-	if first.KeepPlace(); !is(nil) {
-		t.Errorf("one that was never followed has kept %q", kept())
-	}
-	a := replicas.Address{Host: "a", Port: 1}
-	n := newNode(dir)
-	if err := n.Begin(t.Context(), Beginning{}); err != nil {
-		t.Fatal(err)
-	}
-	n.Follow(a)
-	if !patience.Until(func() bool { return is(&keptRole{leader: a}) }) { // in the background
-		t.Errorf("it keeps %q", kept())
-	}
-	dir.SetContents(RoleName, []byte(oldHeader+"replica a:1\nhistory "+someHistory+" 77\n"))
-
-	next := newNode(dir)
-	if err := next.Begin(t.Context(), Beginning{}); err != nil || next.wanted.leader != a || next.history != someHistory || next.backlog.end != 77 {
-		t.Errorf("it begins as %+v at %s %d, %v", next.wanted, next.history, next.backlog.end, err)
-	}
-	if !is(&keptRole{leader: a}) {
-		t.Errorf("after the start there is still %q", kept())
-	}
-	next.complete = false // of a full sync under way
-	if next.KeepPlace(); !is(&keptRole{leader: a}) {
-		t.Errorf("without all states it keeps %q", kept())
-	}
-	dir.SetContents(RoleName, []byte("what?"))
-	if err := newNode(dir).Begin(t.Context(), Beginning{}); !errors.Is(err, errRole) {
-		t.Errorf("a damaged file: %v", err)
 	}
 }

@@ -30,7 +30,7 @@ type attempts struct {
 
 func (n *Node) beginAttempt(end context.CancelFunc) (number int) {
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	n.attempts.n++
 	n.attempts.end = end
 	return n.attempts.n
@@ -39,7 +39,7 @@ func (n *Node) beginAttempt(end context.CancelFunc) (number int) {
 // endAttempt notes the answer to CL.SYNC START.
 func (n *Node) endAttempt(number int, err error) {
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	switch {
 	case err == nil:
 		n.attempts.accepted = number
@@ -53,7 +53,7 @@ func (n *Node) endAttempt(number int, err error) {
 // setAsked notes that the leader is asked, or has answered.
 func (n *Node) setAsked(isAsked bool) {
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	if n.isAsked = isAsked; isAsked {
 		n.heard = time.Now()
 	}
@@ -114,7 +114,7 @@ func (s *second) close() {
 func (s *second) stand(ctx context.Context) {
 	s.node.mu.Lock()
 	follows := s.node.link >= replicas.LinkSync
-	s.node.mu.Unlock()
+	s.node.unlock()
 	switch {
 	case s.conn != nil:
 		_ = s.measure(ctx)
@@ -136,7 +136,7 @@ func (s *second) connect(ctx context.Context) (err error) {
 func (s *second) measure(ctx context.Context) error {
 	s.node.mu.Lock()
 	last := s.node.trips.longest()
-	s.node.mu.Unlock()
+	s.node.unlock()
 	began := time.Now()
 	if _, err := s.do(ctx, answerTime, "CL.SYNC", "PING", last.Microseconds()); err != nil {
 		if !isReply(err, "") {
@@ -145,7 +145,7 @@ func (s *second) measure(ctx context.Context) error {
 		s.isOld = true
 	}
 	s.node.mu.Lock()
-	defer s.node.mu.Unlock()
+	defer s.node.unlock()
 	s.node.trips.add(time.Since(began))
 	return nil
 }
@@ -165,14 +165,14 @@ func (s *second) do(ctx context.Context, most time.Duration, args ...any) (any, 
 // bound returns the time that a planned change may take.
 func (s *second) bound() time.Duration {
 	s.node.mu.Lock()
-	defer s.node.mu.Unlock()
+	defer s.node.unlock()
 	return replicas.Bound(s.node.trips.longest())
 }
 
 // hears reports whether the leader answers by the link.
 func (s *second) hears() bool {
 	s.node.mu.Lock()
-	defer s.node.mu.Unlock()
+	defer s.node.unlock()
 	return s.node.link >= replicas.LinkSync && !s.node.isSilentLocked()
 }
 
@@ -181,20 +181,20 @@ func (s *second) hears() bool {
 func (s *second) takeOver(ctx context.Context) {
 	n := s.node
 	n.mu.Lock()
-	number, wanted := n.wanted.n, n.requesting
-	n.mu.Unlock()
-	if !wanted {
+	number, isRequested := n.role.number, n.role.state == requesting
+	n.unlock()
+	if !isRequested {
 		return
 	}
 	leads, err := s.change(ctx)
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.wanted.n != number || !n.requesting {
+	defer n.unlock()
+	if n.role.number != number || n.role.state != requesting {
 		return
 	}
-	n.requesting = false
 	switch {
 	case !leads:
+		n.role.take(onFail)
 		n.refusal = err
 		n.counts.HandoverFailures++
 		n.config.Log.Warn("the leader has not handed over; this server goes on following it", "leader", s.leader.String(), "error", err)
@@ -241,9 +241,9 @@ func (s *second) change(ctx context.Context) (leads bool, err error) {
 func (s *second) ask(ctx context.Context) (asked bool, err error) {
 	n := s.node
 	n.mu.Lock()
-	f := &following{node: n, history: n.history, received: n.backlog.end}
+	f := &leaderLink{node: n, history: n.history, received: n.backlog.end}
 	trip := n.trips.longest()
-	n.mu.Unlock()
+	n.unlock()
 	if trip > replicas.MostRoundTrip {
 		return false, replicas.SlowLinkError{RoundTrip: trip}
 	}
@@ -276,11 +276,11 @@ func (s *second) settle(ctx context.Context, cause error) (leads bool, err error
 	if n.attempts.end != nil {
 		n.attempts.end()
 	}
-	n.mu.Unlock()
+	n.unlock()
 	for ctx.Err() == nil {
 		n.mu.Lock()
 		said := n.attempts
-		n.mu.Unlock()
+		n.unlock()
 		switch {
 		case said.refused > from && s.took:
 			return true, nil

@@ -14,7 +14,8 @@ import (
 // heardNode returns a replica that has last heard its leader some time ago.
 func heardNode(link replicas.Link, isAsked bool, ago time.Duration) *Node {
 	n := newNode(disktest.New())
-	n.role, n.wanted.leader, n.last = replicas.Replica, replicas.Address{Host: "a", Port: 1}, replicas.Address{Host: "a", Port: 1}
+	n.last = replicas.Address{Host: "a", Port: 1}
+	n.role = role{state: following, leader: n.last}
 	n.link, n.isAsked, n.heard = link, isAsked, time.Now().Add(-ago)
 	return n
 }
@@ -22,7 +23,7 @@ func heardNode(link replicas.Link, isAsked bool, ago time.Duration) *Node {
 func (n *Node) wantsToLead() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.wanted.leader == (replicas.Address{})
+	return n.role.leader == (replicas.Address{})
 }
 
 // TestSilence: a leader is silent that leaves a question unanswered for the bound, or to which there is no

@@ -59,7 +59,7 @@ func (n *Node) Begin(ctx context.Context, b Beginning) error {
 		n.beginWithout(b.ReplicaOf)
 	}
 	if b.ReplicaOf == (replicas.Address{}) {
-		n.beginLeading()
+		n.becomeLeader()
 	} else {
 		n.Follow(b.ReplicaOf)
 	}
@@ -76,36 +76,23 @@ func (n *Node) beginRole(b *Beginning, kept *keptRole) {
 	}
 	n.mu.Lock()
 	n.hasHad = b.HasStates
-	n.mu.Unlock()
-	n.writing.Lock()
-	defer n.writing.Unlock()
-	n.roleStage = roleKept
+	n.unlock()
+	n.file.mu.Lock()
+	defer n.file.mu.Unlock()
+	n.file.stage = roleKept
 }
 
 func (n *Node) isMissing() bool {
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	return n.missing
-}
-
-// beginLeading makes a new leader ready for changes: those after a known place in a history are recorded.
-func (n *Node) beginLeading() {
-	n.mu.Lock()
-	needed := n.parent != ""
-	n.mu.Unlock()
-	if needed {
-		n.beginStream()
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.checkReplicasLocked()
 }
 
 // Other is what another server says of itself in INFO.
 type Other struct {
 	RunID    string
 	Loading  bool
-	starting int // in Begin
+	starting int32 // in Begin
 	Role     replicas.Role
 	Leader   replicas.Address // of a replica
 	LinkUp   bool
@@ -142,7 +129,7 @@ func (o *Other) read(info string) {
 		case "loading":
 			o.Loading = value == "1"
 		case "cell_starting":
-			o.starting = slices.Index(startingWords(), value)
+			o.starting = int32(slices.Index(startingWords(), value))
 		case "role":
 			if o.Role = replicas.Leader; value == "slave" {
 				o.Role = replicas.Replica
@@ -187,7 +174,7 @@ const (
 )
 
 // startingOf returns this server's place in that order.
-func (n *Node) startingOf(b *Beginning) int {
+func (n *Node) startingOf(b *Beginning) int32 {
 	switch {
 	case n.isMissing():
 		return lostStates
@@ -200,22 +187,12 @@ func (n *Node) startingOf(b *Beginning) int {
 }
 
 // Starting is INFO's word for a server in Begin.
-func (n *Node) Starting() string {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return startingWords()[n.starting]
-}
-
-func (n *Node) setStarting(starting int) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.starting = starting
-}
+func (n *Node) Starting() string { return startingWords()[n.starting.Load()] }
 
 // meet asks the peer whom to follow.
 func (n *Node) meet(ctx context.Context, b *Beginning) (leader replicas.Address, err error) {
-	n.setStarting(n.startingOf(b))
-	defer n.setStarting(notStarting)
+	n.starting.Store(n.startingOf(b))
+	defer n.starting.Store(notStarting)
 	silentNs, wait := n.config.Clock.Now(), b.PeerWait
 	if b.HasStates {
 		wait = min(wait, statesWait)
@@ -293,13 +270,13 @@ func (n *Node) takeStates(ctx context.Context, from replicas.Address) error {
 	defer c.Close() //nolint:errcheck // nothing was written
 	n.mu.Lock()
 	n.last = from // ROLE has it, before this server leads
-	n.mu.Unlock()
+	n.unlock()
 	f, err := n.start(ctx, c, true)
 	for err == nil && f.beside != nil {
 		err = f.next(ctx)
 	}
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	n.complete = true
 	if err != nil {
 		return err

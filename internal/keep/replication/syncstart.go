@@ -11,12 +11,12 @@ import (
 )
 
 // start asks for the stream from where this server is, or, to take states only, for all of them.
-func (n *Node) start(ctx context.Context, c Conn, takes bool) (*following, error) {
+func (n *Node) start(ctx context.Context, c Conn, takes bool) (*leaderLink, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	n.mu.Lock()
 	history, offset := n.placeLocked()
-	n.mu.Unlock()
+	n.unlock()
 	args := []any{"CL.SYNC", "START", Format, history, offset}
 	if takes {
 		args = append(args, "TAKE")
@@ -36,10 +36,10 @@ func (n *Node) start(ctx context.Context, c Conn, takes bool) (*following, error
 	if start.Full && !start.HasHad && !n.isEmpty() {
 		return nil, errEmptyLeader
 	}
-	f := &following{node: n, conn: c, start: start, received: start.Offset}
-	n.config.Clock.Follow(start.ClockNs)
+	f := &leaderLink{node: n, conn: c, start: start, received: start.Offset}
+	n.config.Clock.SetTo(start.ClockNs)
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	n.latestNs, n.heard = max(n.latestNs, start.ClockNs), time.Now()
 	if start.Full {
 		for _, r := range n.replicas { // they take the states that are replaced
@@ -51,7 +51,7 @@ func (n *Node) start(ctx context.Context, c Conn, takes bool) (*following, error
 		return f, nil
 	}
 	n.adoptLocked(&start)
-	if n.statusOfKeptLocked() == replicas.KeptLater { // as before the connection ended
+	if n.statusOfKept(n.missing, n.replacing) == replicas.KeptLater { // as before the connection ended
 		n.link = replicas.LinkSync
 	}
 	n.complete, n.linkErr = true, nil

@@ -17,7 +17,7 @@ type Task struct {
 	wake   func()
 	timer  *time.Timer // nil without a delay
 
-	mu      sync.Mutex  // guards all below
+	mu      sync.Mutex  // rank 85: guards all below
 	leave   func() bool // leaves the queue for a slot; may be nil
 	stage   stage
 	workNs  int64

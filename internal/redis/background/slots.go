@@ -18,7 +18,7 @@ type Who struct {
 type Slots struct {
 	now func() int64
 
-	mu       sync.Mutex // guards all below
+	mu       sync.Mutex // rank 90: guards all below
 	free     int
 	all      share // the root
 	shares   map[shareKey]*share

@@ -12,7 +12,7 @@ import (
 
 // Failures records failed logins. The zero value is empty.
 type Failures struct {
-	mu     sync.Mutex // guards all below
+	mu     sync.Mutex // rank 90: guards all below
 	byHost map[string]host
 	total  uint64
 	recent int64 // since Reset

@@ -31,7 +31,7 @@ type backgroundCommand struct {
 	executor *execute.Executor // has executed it
 	err      error             // of the handler
 
-	mu    sync.Mutex   // guards all below
+	mu    sync.Mutex   // rank 90: guards all below
 	turn  *chargedTurn // to wait for; nil if none or taken
 	ended bool         // nobody waits for it
 }

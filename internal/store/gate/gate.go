@@ -49,7 +49,7 @@ type Gate struct {
 	current    atomic.Pointer[closed] // of the earliest reason
 	held       atomic.Pointer[hold]   // nil while nothing is held
 
-	mu sync.Mutex // guards by, and is held while telling the store
+	mu sync.Mutex // rank 40: guards by, and is held while telling the store
 	by [reasons]closed
 }
 
@@ -115,7 +115,7 @@ func (g *Gate) Loading() bool { return g.loading.Load() > 0 }
 
 // hold makes callers wait.
 type hold struct {
-	mu      sync.Mutex // guards all below
+	mu      sync.Mutex // rank 90: guards all below
 	over    bool
 	waiting []func()
 }

@@ -42,7 +42,7 @@ func (e *LogEntry) AgeSeconds(nowNs int64) float64 {
 
 // Log keeps the latest denials.
 type Log struct {
-	mu         sync.Mutex // guards all below
+	mu         sync.Mutex // rank 90: guards all below
 	entries    list.List  // of *LogEntry, the latest first
 	nextID     int64
 	maxEntries int

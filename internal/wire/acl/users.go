@@ -20,7 +20,7 @@ const DefaultName = "default"
 type Users struct {
 	catalog *catalog
 
-	mu     sync.RWMutex // guards the map, and serializes changes of rules
+	mu     sync.RWMutex // rank 90: guards the map, and serializes changes of rules
 	byName map[string]*User
 	// open has the default user's rules without an aclfile: everything, with the password set, if any.
 	open *ruleSet

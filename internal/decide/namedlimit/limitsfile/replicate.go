@@ -7,22 +7,22 @@ import (
 	"cellserver/internal/decide/namedlimit"
 )
 
-// Between servers, changes are told in texts, in the order in which they are to be applied:
+// Between servers, changes are sent as texts, in the order in which they are to be applied:
 //
 //	ALL                      if it replaces everything
 //	a file of definitions    all of them, if they have changed
 //	lines of overrides       as in the file of overrides
 const (
 	allLine = "ALL\n"
-	// toldBytes bounds a text, approximately.
-	toldBytes = 128 << 10
+	// textBytes bounds a text, approximately.
+	textBytes = 128 << 10
 )
 
-// ErrTold reports a text of another format.
-var ErrTold = errors.New("limitsfile: not a text of this format")
+// ErrChanges reports a text of another format.
+var ErrChanges = errors.New("limitsfile: not a text of this format")
 
-// ToldTexts returns the texts of a change.
-func ToldTexts(t namedlimit.Told) (texts [][]byte) {
+// ChangeTexts returns the texts of a change.
+func ChangeTexts(t namedlimit.Changes) (texts [][]byte) {
 	var b []byte
 	if t.All {
 		b = append(b, allLine...)
@@ -31,7 +31,7 @@ func ToldTexts(t namedlimit.Told) (texts [][]byte) {
 		b = append(b, keptText(t.Definitions)...)
 	}
 	for i := range t.Overrides {
-		if len(b) >= toldBytes {
+		if len(b) >= textBytes {
 			texts, b = append(texts, b), nil
 		}
 		b = appendOverride(b, &t.Overrides[i])
@@ -42,17 +42,17 @@ func ToldTexts(t namedlimit.Told) (texts [][]byte) {
 	return texts
 }
 
-// ReadTold reads a text of ToldTexts.
-func ReadTold(text []byte) (t namedlimit.Told, err error) {
+// ReadChanges reads a text of ChangeTexts.
+func ReadChanges(text []byte) (t namedlimit.Changes, err error) {
 	text, t.All = bytes.CutPrefix(text, []byte(allLine))
 	if bytes.HasPrefix(text, []byte("cellserver limits,")) {
 		end := bytes.Index(text, []byte("\ncrc32c "))
 		if end < 0 {
-			return t, ErrTold
+			return t, ErrChanges
 		}
 		line := bytes.IndexByte(text[end+1:], '\n')
 		if line < 0 {
-			return t, ErrTold
+			return t, ErrChanges
 		}
 		end += 1 + line + 1
 		if t.Definitions, err = parseKept(text[:end]); err != nil {
@@ -67,7 +67,7 @@ func ReadTold(text []byte) (t namedlimit.Told, err error) {
 	for line := range bytes.Lines(text) {
 		o, ok := lines.change(line)
 		if !ok {
-			return t, ErrTold
+			return t, ErrChanges
 		}
 		t.Overrides = append(t.Overrides, o)
 	}

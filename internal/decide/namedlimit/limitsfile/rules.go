@@ -216,7 +216,7 @@ func (p *fileReader) readSet(n *yaml.Node, what string, f form) []namedlimit.Rul
 	set := &p.sets
 	p.Items(n, what, func(item *yaml.Node) {
 		r, ok := p.readRule(item, f)
-		if !ok || len(set.rules) == namedlimit.MaxRules { // too many, as told below
+		if !ok || len(set.rules) == namedlimit.MaxRules { // too many, as is reported below
 			return
 		}
 		if set = set.with(r); set.wrong != nil {

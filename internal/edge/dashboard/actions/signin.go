@@ -41,7 +41,7 @@ type guest struct{ host, name string }
 
 // guests counts the sign-ins under way.
 type guests struct {
-	mu     sync.Mutex // guards all below
+	mu     sync.Mutex // rank 90: guards all below
 	all    int
 	byHost map[string]int
 	byName map[guest]int

@@ -19,7 +19,7 @@ type OS struct {
 	path string
 	mark string // written to LOCK to recognize the directory
 
-	mu   sync.RWMutex // guards all below
+	mu   sync.RWMutex // rank 90: guards all below
 	held held
 }
 

@@ -48,7 +48,7 @@ type Engine struct {
 	natives natives
 	swaps   swaps
 
-	mu      sync.RWMutex // guards all below
+	mu      sync.RWMutex // rank 50: guards all below
 	senders map[*servers.Server]*Sender
 }
 

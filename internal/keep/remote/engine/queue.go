@@ -51,7 +51,7 @@ const tableParts = 64
 type table struct {
 	seed  maphash.Seed
 	parts [tableParts]struct {
-		mu     sync.Mutex // guards all below
+		mu     sync.Mutex // rank 60: guards all below
 		queues map[string]*queue
 		_      [48]byte // a part has a cache line of its own
 	}

@@ -29,7 +29,7 @@ func (r *reading) nowNs() int64 { return timeline.After(r.serverNs, int64(time.S
 
 // seen remembers values of keys without waiting jobs.
 type seen struct {
-	mu   sync.Mutex // guards all below
+	mu   sync.Mutex // rank 90: guards all below
 	keys map[string]reading
 }
 

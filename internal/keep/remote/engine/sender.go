@@ -48,7 +48,7 @@ type lane struct {
 	sender *Sender
 	bounds bounds
 
-	mu          sync.Mutex // guards all below
+	mu          sync.Mutex // rank 60: guards all below
 	first, last *queue     // waiting; the lane owns them
 	ready       int        // number of them
 	flying      int        // pipelines, each with a goroutine

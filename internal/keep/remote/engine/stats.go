@@ -92,7 +92,7 @@ func (e *Engine) Leave(name []byte, s *Sender) {
 
 // working counts goroutines, running and scheduled.
 type working struct {
-	mu   sync.Mutex // guards all below
+	mu   sync.Mutex // rank 90: guards all below
 	n    int
 	idle sync.Cond
 }

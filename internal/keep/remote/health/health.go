@@ -47,7 +47,7 @@ type Checker struct {
 	faults   often.Counter
 	failures map[store.Reason]*failures // used by Run only
 
-	mu     sync.Mutex   // guards all below
+	mu     sync.Mutex   // rank 40: guards all below
 	last   store.Health // without Stats
 	logged bool         // the log has that no server answers
 }

@@ -27,7 +27,7 @@ type table struct {
 }
 
 type part struct {
-	mu      sync.Mutex
+	mu      sync.Mutex // rank 90: guards buckets
 	buckets []bucket
 	_       [64]byte // no two parts' locks share a line
 }

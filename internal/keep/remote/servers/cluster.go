@@ -86,7 +86,7 @@ func (c *cluster) of(ctx context.Context, key string) (*Server, error) {
 }
 
 func (c *cluster) masters(ctx context.Context) ([]*Server, error) {
-	var mu sync.Mutex
+	var mu sync.Mutex // rank 60: guards what the callbacks add
 	var all []*Server
 	err := c.client.ForEachMaster(ctx, func(_ context.Context, client *redis.Client) error {
 		mu.Lock()

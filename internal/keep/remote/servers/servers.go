@@ -68,7 +68,7 @@ type Pool struct {
 	cluster *cluster
 
 	byAddr atomic.Pointer[map[string]*Server] // copied on write: each request reads it
-	mu     sync.Mutex                         // for replacing it, or a server's client
+	mu     sync.Mutex                         // rank 85: for replacing it, or a server's client
 
 	surplus *Server // for all beyond maxServers; guarded by mu
 }

@@ -27,7 +27,7 @@ const (
 
 // Timeline has the bounds of a server's clock. The zero Timeline has none.
 type Timeline struct {
-	mu    sync.Mutex            // for replacing known
+	mu    sync.Mutex            // rank 90: for replacing known
 	known atomic.Pointer[known] // immutable; nil before the first reply
 }
 

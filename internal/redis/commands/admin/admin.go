@@ -41,7 +41,7 @@ type Server struct {
 	StartedNs int64
 	Zones     zones.Source // of quotas
 
-	setting       sync.Mutex // serializes changes of settings
+	setting       sync.Mutex // rank 15: serializes changes of settings
 	saveScheduled atomic.Bool
 	syncs         syncQueue
 }

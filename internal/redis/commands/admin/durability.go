@@ -201,7 +201,7 @@ func (k *Server) saveWhenFree(ctx context.Context, done func(error)) {
 // syncQueue lets many callers share one sync at a time. Callers that give up take no memory while the disk
 // hangs. The zero value is ready. It is safe for concurrent use.
 type syncQueue struct {
-	mu        sync.Mutex // guards all below
+	mu        sync.Mutex // rank 90: guards all below
 	syncing   bool       // on behalf of now
 	now, next map[*syncWaiter]struct{}
 }
