@@ -63,7 +63,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	if errors.Is(err, pflag.ErrHelp) {
 		return err
 	}
-	return usage.Mistake(usage.FlagMistake(cmd.CommandPath(), cmd.Flags(), err))
+	return usage.FlagError(cmd.CommandPath(), cmd.Flags(), err)
 }
 
 // setFlags sets the remaining flags from the environment, and from the config file if the command has
@@ -71,7 +71,7 @@ func flagError(cmd *cobra.Command, err error) error {
 func setFlags(cmd *cobra.Command, _ []string) error {
 	_, file, wrong := settings.SetRest(cmd.Flags(), os.LookupEnv)
 	if err := wrong.Err(); err != nil {
-		return usage.Mistake(err)
+		return usage.Errorf("%w", err)
 	}
 	if file != nil && len(file.Wrong) > 0 {
 		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "cellserver: %v; going on without that\n", file.Wrong)
@@ -98,5 +98,5 @@ func unknownCommand(parent *cobra.Command, name string) error {
 	if strings.ContainsAny(name, "./") && !parent.HasParent() { // Redis takes its config file as an argument
 		meant = "a config file is named by --config"
 	}
-	return usage.Mistake(fmt.Errorf("unknown command %q; %s", name, meant))
+	return usage.Errorf("unknown command %q; %s", name, meant)
 }

@@ -190,7 +190,7 @@ func TestHelpHasExitCodes(t *testing.T) {
 			t.Errorf("%s: %s", cmd.CommandPath(), table)
 		}
 	})
-	for code, err := range []error{nil, errors.New("failed"), fmt.Errorf("top: %w", usage.Mistake(errors.New("mistaken")))} {
+	for code, err := range []error{nil, errors.New("failed"), fmt.Errorf("top: %w", usage.Errorf("mistaken"))} {
 		if got := usage.ExitCode(err); got != code {
 			t.Errorf("%v: %d, want %d", err, got, code)
 		}

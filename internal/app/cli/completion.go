@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"io"
 	"strings"
 
@@ -46,7 +45,7 @@ func writeCompletion(root *cobra.Command, shell string, out io.Writer) error {
 	case "powershell":
 		return root.GenPowerShellCompletionWithDesc(out)
 	}
-	return usage.Mistake(fmt.Errorf("completion: want %s, got %q", flagvalue.Or(shells()), shell))
+	return usage.Errorf("completion: want %s, got %q", flagvalue.Or(shells()), shell)
 }
 
 // shortenUsages cuts each flag's usage to fit beside a completion.

@@ -24,7 +24,7 @@ func configCommand(p Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "config COMMAND", Short: "check or show the settings", Long: configHelp, Args: onlySubcommands,
 		RunE: func(*cobra.Command, []string) error {
-			return usage.Mistake(errors.New("config requires a command: check, show or example; see cellserver config --help"))
+			return usage.Errorf("config requires a command: check, show or example; see cellserver config --help")
 		},
 	}
 	cmd.AddCommand(configCheckCommand(p), configShowCommand(), configExampleCommand())

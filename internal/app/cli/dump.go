@@ -47,7 +47,7 @@ func dumpCommand() *cobra.Command {
 
 func (c *dumpCall) dump(ctx context.Context, stdout, stderr io.Writer) error {
 	if c.file == "-" && c.format == formatStream && isTerminal(stdout) {
-		return usage.Mistake(errors.New("dump: standard output is a terminal; name a FILE, or use --format csv"))
+		return usage.Errorf("dump: standard output is a terminal; name a FILE, or use --format csv")
 	}
 	keys, err := c.run(ctx, stdout, stderr)
 	var usage usage.Error

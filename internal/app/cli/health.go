@@ -50,7 +50,7 @@ func healthCommand() *cobra.Command {
 func checkHealth(ctx context.Context, addr string, overTLS, asJSON bool, stdout io.Writer) error {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
-		return usage.Mistake(errors.New("health: --metrics-addr is empty, so there is no server to ask"))
+		return usage.Errorf("health: --metrics-addr is empty, so there is no server to ask")
 	}
 	// A server on all addresses is reached on loopback.
 	switch ip := net.ParseIP(host); {

@@ -47,7 +47,7 @@ func importCommand() *cobra.Command {
 				c.from = args[0]
 			}
 			if err := c.check(); err != nil {
-				return usage.Mistake(err)
+				return usage.Errorf("%w", err)
 			}
 			return c.importAll(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},

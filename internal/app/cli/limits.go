@@ -27,7 +27,7 @@ func limitsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "limits COMMAND", Short: "check, compare and import files of limits", Long: limitsHelp,
 		RunE: func(*cobra.Command, []string) error {
-			return usage.Mistake(errors.New("limits requires a command: check, convert, diff or import; see cellserver limits --help"))
+			return usage.Errorf("limits requires a command: check, convert, diff or import; see cellserver limits --help")
 		},
 	}
 	cmd.AddCommand(limitsCheckCommand(), limitsConvertCommand(), limitsDiffCommand(), limitsImportCommand())
@@ -39,7 +39,7 @@ func limitsCommand() *cobra.Command {
 		for _, below := range cmd.Commands() {
 			names = append(names, below.Name())
 		}
-		return usage.Mistake(fmt.Errorf("unknown command %q; %s", args[0], usage.Hint(args[0], names, nil, "see cellserver limits --help")))
+		return usage.Errorf("unknown command %q; %s", args[0], usage.Hint(args[0], names, nil, "see cellserver limits --help"))
 	}
 	return cmd
 }

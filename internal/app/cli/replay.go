@@ -103,7 +103,7 @@ func replayCommand() *cobra.Command {
 				c.file = args[0]
 			}
 			if err := c.check(); err != nil {
-				return usage.Mistake(err)
+				return usage.Errorf("%w", err)
 			}
 			return c.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},

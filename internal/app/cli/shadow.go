@@ -68,7 +68,7 @@ func shadowCommand() *cobra.Command {
 		Args: usage.NoArguments, Annotations: usage.Exits("no differences", "differences, or an error"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := c.check(); err != nil {
-				return usage.Mistake(fmt.Errorf("shadow: %w", err))
+				return usage.Errorf("shadow: %w", err)
 			}
 			return c.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},

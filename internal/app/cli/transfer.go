@@ -68,7 +68,7 @@ func openServer(ctx context.Context, flag, url string) (*transfer.Server, error)
 	logging.Disable() // the returned errors say the same as go-redis's log
 	s, err := transfer.Open(ctx, url)
 	if err != nil {
-		return nil, usage.Mistake(fmt.Errorf("%s: %w", flag, err))
+		return nil, usage.Errorf("%s: %w", flag, err)
 	}
 	return s, nil
 }
@@ -80,7 +80,7 @@ func openTarget(ctx context.Context, url string) (*transfer.Server, error) {
 		return nil, err
 	}
 	if _, ok := s.NamesDB(); ok {
-		return nil, usage.Mistake(errors.New("--into: leave out the database; keys stay in their database"))
+		return nil, usage.Errorf("--into: leave out the database; keys stay in their database")
 	}
 	return s, nil
 }

@@ -208,7 +208,7 @@ func (o *Options) Complete(fs *pflag.FlagSet, getenv func(string) (string, bool)
 	}
 	wrong = slices.Concat(wrong, removedVariables(getenv), o.check())
 	if err := wrong.Err(); err != nil {
-		return usage.Mistake(err)
+		return usage.Errorf("%w", err)
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ func parseOptions(args []string) (*Options, error) {
 	o := &Options{}
 	fs := o.FlagSet(o.FlagGroups())
 	if err := fs.Parse(args); err != nil {
-		return nil, usage.Mistake(usage.FlagMistake(fs.Name(), fs, err))
+		return nil, usage.FlagError(fs.Name(), fs, err)
 	}
 	return o, o.Complete(fs, os.LookupEnv)
 }

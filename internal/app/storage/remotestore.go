@@ -41,7 +41,7 @@ func storeMistake(err error) error {
 	if err == nil {
 		return nil
 	}
-	return usage.Mistake(fmt.Errorf("--store: %w", err))
+	return usage.Errorf("--store: %w", err)
 }
 
 // CheckRemote checks --store and its files without connecting.

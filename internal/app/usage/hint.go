@@ -2,7 +2,6 @@ package usage
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -49,21 +48,21 @@ func Hint(name string, names []string, show func(name string) string, otherwise 
 	return otherwise
 }
 
-// FlagMistake replaces pflag's text of an error.
-func FlagMistake(command string, fs *pflag.FlagSet, err error) error {
+// FlagError returns a mistake in the flags for pflag's error, whose text it replaces.
+func FlagError(command string, fs *pflag.FlagSet, err error) error {
 	see := "see " + command + " --help"
 	var unknown *pflag.NotExistError
 	var invalid *pflag.InvalidValueError
 	var bare *pflag.ValueRequiredError
 	switch {
 	case errors.As(err, &invalid):
-		return flagvalue.Describe("--"+invalid.GetFlag().Name, invalid.GetValue(), err)
+		return Errorf("%w", flagvalue.Describe("--"+invalid.GetFlag().Name, invalid.GetValue(), err))
 	case errors.As(err, &bare):
-		return fmt.Errorf("--%s requires a value; %s", bare.GetFlag().Name, see)
+		return Errorf("--%s requires a value; %s", bare.GetFlag().Name, see)
 	case errors.As(err, &unknown):
 		return unknownFlag(fs, unknown, see)
 	}
-	return fmt.Errorf("%w; %s", err, see)
+	return Errorf("%w; %s", err, see)
 }
 
 func unknownFlag(fs *pflag.FlagSet, unknown *pflag.NotExistError, see string) error {
@@ -75,5 +74,5 @@ func unknownFlag(fs *pflag.FlagSet, unknown *pflag.NotExistError, see string) er
 		name, _, _ = strings.Cut(short, "=")
 		given = "-" + name
 	}
-	return fmt.Errorf("unknown flag %s; %s", given, Hint(name, names, func(name string) string { return "--" + name }, see))
+	return Errorf("unknown flag %s; %s", given, Hint(name, names, func(name string) string { return "--" + name }, see))
 }

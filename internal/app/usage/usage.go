@@ -15,8 +15,8 @@ type Error struct{ err error }
 // Error implements error.
 func (e Error) Error() string { return e.err.Error() }
 
-// Mistake marks a non-nil error as a mistake in the command line.
-func Mistake(err error) error { return Error{err} }
+// Errorf returns a mistake in the command line, worded as by fmt.Errorf.
+func Errorf(format string, args ...any) error { return Error{fmt.Errorf(format, args...)} }
 
 // Unwrap returns the mistake itself.
 func (e Error) Unwrap() error { return e.err }
@@ -24,7 +24,7 @@ func (e Error) Unwrap() error { return e.err }
 // NoArguments refuses arguments.
 func NoArguments(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return Mistake(fmt.Errorf("%s takes no argument, got %q", strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" "), args[0]))
+		return Errorf("%s takes no argument, got %q", strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" "), args[0])
 	}
 	return nil
 }
@@ -33,7 +33,7 @@ func NoArguments(cmd *cobra.Command, args []string) error {
 func AtMostOne(name string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > 1 {
-			return Mistake(fmt.Errorf("%s: want at most one %s, got %d", cmd.Name(), name, len(args)))
+			return Errorf("%s: want at most one %s, got %d", cmd.Name(), name, len(args))
 		}
 		return nil
 	}
@@ -43,7 +43,7 @@ func AtMostOne(name string) cobra.PositionalArgs {
 func ExactlyOne(name string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != 1 {
-			return Mistake(fmt.Errorf("%s: want one %s; see %s --help", cmd.Name(), name, cmd.CommandPath()))
+			return Errorf("%s: want one %s; see %s --help", cmd.Name(), name, cmd.CommandPath())
 		}
 		return nil
 	}
