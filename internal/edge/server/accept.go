@@ -160,7 +160,7 @@ func (s *Server) release(p peer.Peer) {
 
 // addresses counts connections by address, except those over unix sockets. The zero value is ready to use.
 type addresses struct {
-	mu        sync.Mutex // guards connected
+	mu        sync.Mutex // guards connected; a leaf
 	connected map[netip.Addr]int
 }
 

@@ -10,7 +10,7 @@ import (
 type evictions struct {
 	open atomic.Int32 // evicted connections that have not ended
 
-	mu    sync.Mutex // taken to wait, and to change open
+	mu    sync.Mutex // taken to wait, and to change open; a leaf
 	ended sync.Cond  // on mu
 }
 

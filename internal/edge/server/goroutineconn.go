@@ -18,7 +18,6 @@ type goroutineConn struct {
 	peer    peer.Peer
 	session peer.Session // nil until the client is admitted
 	in      input
-	inErr   error   // why no more can be read; input read before is still executed
 	out     *output // to nc
 	// what the session was last told about the input buffer
 	reportedInput, reportedFree int
@@ -28,22 +27,21 @@ type goroutineConn struct {
 	killed   chan struct{}
 	killOnce sync.Once
 	evicted  atomic.Bool
-	reset    bool // the client takes no more replies
 
-	mu          sync.Mutex // guards all below
-	life                   // openedNs and reason belong to the goroutine
-	readsFor    readPurpose
-	poked       bool // Wake set the read deadline
+	mu          sync.Mutex // guards all below; a leaf
+	life                   // openedNs, phase, hangup and reason belong to the goroutine
+	reads       readPurpose
 	hasDeadline bool
 }
 
-// readPurpose is why a connection is read from; it decides the read deadline.
+// readPurpose is why a connection is read from, or was last. It decides the read deadline.
 type readPurpose uint8
 
 const (
-	readForInput  readPurpose = iota
-	readForHangup             // the session is Waiting, so the client may be silent
-	readToLinger              // until the client closes, or lingerTimeout
+	readForInput    readPurpose = iota
+	readForHangup               // the session is Waiting, so the client may be silent
+	readToLinger                // until the client closes, or lingerTimeout
+	readInterrupted             // a read ends at once, by Wake or Shutdown
 )
 
 // replies is a reply buffer. Connections share a few, as most are idle.
@@ -68,10 +66,7 @@ func (c *goroutineConn) Wake() {
 	case c.woken <- struct{}{}:
 	default: // one wake-up is pending already
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.poked = true
-	c.interruptReadLocked()
+	c.interruptRead()
 }
 
 // wasWoken reports whether to feed the session without input.
@@ -120,15 +115,39 @@ func (c *goroutineConn) run() {
 			c.because(c.killReason())
 		}
 	}()
+	for c.phase != phaseClosed {
+		c.live()
+	}
+}
+
+// live does what the connection's phase is about, until it has moved to another.
+func (c *goroutineConn) live() {
+	switch c.phase {
+	case phaseStarting:
+		c.begin()
+	case phaseIdle:
+		c.read()
+	case phaseExecuting:
+		c.process()
+	case phaseWaiting:
+		c.awaitWake()
+	case phaseFlushing, phaseFinishing:
+		c.flush()
+	case phaseLingering:
+		c.linger()
+	default: // process itself waits while the connection is blocked
+	}
+}
+
+// begin makes the session, after TLS's handshake.
+func (c *goroutineConn) begin() {
 	if c.secured != nil && !c.handshake() {
-		c.finish()
+		c.move(onEndGently)
 		return
 	}
 	c.session = c.driver.server.config.NewSession(c.peer, c)
 	c.out.reportTo(c.session.HoldsOutput)
-	for alive := true; alive; {
-		alive = c.read() && c.process()
-	}
+	c.move(onAdmitted)
 }
 
 // killReason returns why the connection ends if it is killed now.
@@ -152,58 +171,48 @@ func (c *goroutineConn) traffic() traffic {
 	return traffic{received: c.received.Load(), sent: c.out.sent.Load()}
 }
 
-// process executes what has been read. It returns false when the connection is to end.
-func (c *goroutineConn) process() bool {
-	for {
-		n, status, sent := c.feed()
-		c.in.consumed(n)
-		switch {
-		case status == peer.Abort:
-			c.because(ReasonSession)
-			return false
-		case !sent:
-			return false
-		}
-		if left := len(c.in.unread()); left > halfSentBytes || c.halfSentNs != 0 {
-			c.mu.Lock()
-			c.fed(n, left, status, c.nowNs)
-			c.mu.Unlock()
-		}
-		switch status {
-		case peer.NeedInput:
-			return true
-		case peer.More:
-			if c.isKilled() {
-				return false
-			}
-		case peer.Waiting:
-			if !c.awaitWake() {
-				return false
-			}
-		default:
-			c.end(ReasonSession)
-			return false
-		}
+// process executes what has been read.
+func (c *goroutineConn) process() {
+	n, status, pending, err := c.feed()
+	c.in.consumed(n)
+	switch {
+	case status == peer.Abort:
+		c.closeFor(ReasonSession)
+		return
+	case err != nil || !c.awaitReader(pending):
+		c.move(onClose)
+		return
+	}
+	if left := len(c.in.unread()); left > halfSentBytes || c.halfSentNs != 0 {
+		c.mu.Lock()
+		c.fed(n, left, status, c.nowNs)
+		c.mu.Unlock()
+	}
+	switch {
+	case status == peer.Close:
+		c.endFor(ReasonSession)
+	case status == peer.More && c.isKilled():
+		c.move(onClose)
+	default:
+		c.move(fedEvent(status))
 	}
 }
 
-// feed feeds the session once and sends its replies.
-func (c *goroutineConn) feed() (consumed int, status peer.Status, sent bool) {
+// feed feeds the session once and sends its replies, of which pending bytes are queued.
+func (c *goroutineConn) feed() (consumed int, status peer.Status, pending int, err error) {
 	r, _ := c.driver.replies.Get().(*replies)
 	if r == nil {
 		r = &replies{}
 	}
 	consumed, out, status := c.session.Feed(c.in.unread(), r.buf[:0])
-	var pending int
-	var err error
-	if len(out) > 0 && !c.reset && status != peer.Abort {
+	if len(out) > 0 && c.hangup != hangupReset && status != peer.Abort {
 		pending, err = c.write(out)
 	}
-	if cap(out) <= maxKeptReplies { // before awaitRead: the client may leave replies unread for long
+	if cap(out) <= maxKeptReplies {
 		r.buf = out
 		c.driver.replies.Put(r)
 	}
-	return consumed, status, err == nil && c.awaitRead(pending)
+	return consumed, status, pending, err
 }
 
 // reportInput tells the session how much memory the read buffer takes.
@@ -215,9 +224,9 @@ func (c *goroutineConn) reportInput() {
 	}
 }
 
-// awaitRead waits while the client has left too many bytes of replies unread. It returns false if the
+// awaitReader waits while the client has left too many bytes of replies unread. It returns false if the
 // connection is to end.
-func (c *goroutineConn) awaitRead(pending int) bool {
+func (c *goroutineConn) awaitReader(pending int) bool {
 	limits := c.limits()
 	switch limits.judgeOutput(pending, c.session.Authenticated()) {
 	case outputFits:
@@ -225,7 +234,9 @@ func (c *goroutineConn) awaitRead(pending int) bool {
 		c.because(ReasonOutput)
 		return false
 	case outputBlocks:
+		c.move(onBlocked)
 		if c.out.await(limits.resumeBytes(), limits.OutputTimeout) {
+			c.move(onResumed)
 			return true
 		}
 		if !c.out.broken() && !c.isKilled() {
@@ -244,39 +255,48 @@ func (c *goroutineConn) write(b []byte) (pending int, err error) {
 	return c.out.send(b)
 }
 
-// end sends pending replies and makes sure the client can receive them.
-func (c *goroutineConn) end(r Reason) {
+// closeFor closes the connection at once.
+func (c *goroutineConn) closeFor(r Reason) {
 	c.because(r)
-	switch {
-	case r == ReasonOutput: // it would not read them
-	case r.Lingers():
-		c.finish()
-	default:
-		c.flush()
-	}
+	c.move(onClose)
 }
 
-// finish sends pending replies, closes the sending side, and waits for the client to close.
-func (c *goroutineConn) finish() {
-	half, ok := c.nc.(interface{ CloseWrite() error })
-	if !c.flush() || !ok || half.CloseWrite() != nil {
+// endFor sends pending replies and closes the connection.
+func (c *goroutineConn) endFor(r Reason) {
+	if r == ReasonOutput { // it would not read them
+		c.closeFor(r)
 		return
 	}
-	c.mu.Lock()
-	c.readsFor = readToLinger
-	_ = c.nc.SetReadDeadline(deadlineIn(lingerTimeout))
-	c.mu.Unlock()
-	for scrap := c.in.scrap(&c.driver.server.pool); ; {
-		if _, err := c.nc.Read(scrap); err != nil {
-			return
-		}
-	}
+	c.because(r)
+	c.move(endEvent(r))
 }
 
-// flush waits until all replies are sent and, over TLS, close_notify.
-func (c *goroutineConn) flush() bool {
+// flush waits until all replies are sent and, over TLS, close_notify. To linger it closes the sending side.
+func (c *goroutineConn) flush() {
 	if c.secured != nil {
 		c.secured.closeNotify()
 	}
-	return c.out.await(0, c.limits().OutputTimeout)
+	if !c.out.await(0, c.limits().OutputTimeout) || c.phase == phaseFinishing && !c.closeWrite() {
+		c.move(onClose)
+		return
+	}
+	c.move(onFlushed)
+}
+
+func (c *goroutineConn) closeWrite() (ok bool) {
+	half, ok := c.nc.(interface{ CloseWrite() error })
+	return ok && half.CloseWrite() == nil
+}
+
+// linger waits for the client to close.
+func (c *goroutineConn) linger() {
+	c.mu.Lock()
+	c.reads = readToLinger
+	_ = c.nc.SetReadDeadline(deadlineIn(lingerTimeout))
+	c.mu.Unlock()
+	scrap := c.in.scrap(&c.driver.server.pool)
+	for err := error(nil); err == nil; {
+		_, err = c.nc.Read(scrap)
+	}
+	c.move(onClose)
 }

@@ -9,35 +9,38 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// read waits for input. It returns false when the connection is to end.
-func (c *goroutineConn) read() bool {
-	if c.inErr != nil {
-		c.end(ReasonClient)
-		return false
-	}
-	if !c.prepareRead(readForInput) {
-		c.end(ReasonShutdown)
-		return false
-	}
-	if c.wasWoken() {
-		return true
+// read waits for input.
+func (c *goroutineConn) read() {
+	switch {
+	case c.hangup != hangupNone:
+		c.endFor(ReasonClient)
+		return
+	case !c.prepareRead():
+		c.endFor(ReasonShutdown)
+		return
+	case c.wasWoken():
+		c.move(onWoken)
+		return
 	}
 	free, ok := c.freeInput()
 	if !ok {
-		return false
+		c.move(onClose)
+		return
 	}
-	err := c.readInto(free)
-	if err == nil || errors.Is(err, os.ErrDeadlineExceeded) && c.isPoked() && !c.driver.isDraining() {
-		return true
+	switch err := c.readInto(free); {
+	case err == nil:
+		c.move(onInput)
+	case errors.Is(err, os.ErrDeadlineExceeded) && c.isInterrupted() && !c.driver.isDraining():
+		c.move(onWoken)
+	default:
+		c.endFor(c.reasonUnread(err))
 	}
-	c.end(c.reasonUnread(err))
-	return false
 }
 
 // freeInput returns buffer space to read into. Space for a long command is reported before it is taken, and
 // waits for evicted connections to end; ok is false if c is killed meanwhile.
 func (c *goroutineConn) freeInput() (free []byte, ok bool) {
-	if bytes := c.in.grownBytes(); bytes > maxKeptInput && c.session != nil {
+	if bytes := c.in.grownBytes(); bytes > maxKeptInput {
 		c.reportedInput, c.reportedFree = len(c.in.unread()), bytes-len(c.in.unread())
 		c.session.HoldsInput(c.reportedInput, c.reportedFree)
 		if c.driver.evictions.await(c); c.isKilled() {
@@ -50,48 +53,49 @@ func (c *goroutineConn) freeInput() (free []byte, ok bool) {
 }
 
 // awaitWake waits until the session, which is Waiting, is woken. It reads on meanwhile, up to a bound, to
-// notice a hangup. It returns false when the connection is to end.
-func (c *goroutineConn) awaitWake() bool {
-	for {
-		reads := c.prepareRead(readForHangup)
-		if c.wasWoken() {
-			return true
+// notice a hangup.
+func (c *goroutineConn) awaitWake() {
+	reads := c.prepareRead()
+	if c.wasWoken() {
+		c.move(onWoken)
+		return
+	}
+	left := maxKeptInput - len(c.in.unread())
+	if !reads || c.hangup != hangupNone || left <= 0 {
+		select {
+		case <-c.woken:
+			c.move(onWoken)
+		case <-c.killed:
+			c.move(onClose)
 		}
-		left := maxKeptInput - len(c.in.unread())
-		if !reads || c.inErr != nil || left <= 0 {
-			select {
-			case <-c.woken:
-				return true
-			case <-c.killed:
-				return false
-			}
-		}
-		free, ok := c.freeInput()
-		if !ok {
-			return false
-		}
-		switch err := c.readInto(free[:min(len(free), left)]); {
-		case err == nil, errors.Is(err, os.ErrDeadlineExceeded):
-		case c.isKilled():
-			return false
-		case errors.Is(err, errUnread):
-			c.end(ReasonOutput)
-			return false
-		default:
-			c.hungUp(err)
-		}
+		return
+	}
+	free, ok := c.freeInput()
+	if !ok {
+		c.move(onClose)
+		return
+	}
+	switch err := c.readInto(free[:min(len(free), left)]); {
+	case err == nil, errors.Is(err, os.ErrDeadlineExceeded): // still Waiting
+	case c.isKilled():
+		c.move(onClose)
+	case errors.Is(err, errUnread):
+		c.endFor(ReasonOutput)
+	default:
+		c.hungUp(err)
 	}
 }
 
 // hungUp tells the session, which is Waiting, that nothing more can be read.
 func (c *goroutineConn) hungUp(err error) {
-	c.inErr = err
 	half := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) // the second is TLS's: EOF within a record
 	if half && !c.out.broken() {                                          // a write may have seen the reset first
+		c.hangup = hangupHalf
 		c.session.HungUp(peer.HalfClosed)
 		return
 	}
-	c.reset = true
+	c.hangup = hangupReset
+	c.move(onReset)
 	c.session.HungUp(peer.Reset)
 }
 
@@ -127,13 +131,17 @@ func (c *goroutineConn) reasonUnread(err error) Reason {
 
 // prepareRead sets the read deadline, undoing that of Wake. It returns false if the driver is draining, when
 // an expired deadline ends the connection.
-func (c *goroutineConn) prepareRead(purpose readPurpose) bool {
+func (c *goroutineConn) prepareRead() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if purpose == readForInput && c.session != nil {
+	c.reads = readForInput
+	switch c.phase {
+	case phaseIdle:
 		c.observe(c.session)
+	case phaseWaiting:
+		c.reads = readForHangup
+	default: // TLS's handshake
 	}
-	c.readsFor, c.poked = purpose, false
 	c.setDeadlineLocked()
 	return !c.driver.isDraining()
 }
@@ -141,14 +149,14 @@ func (c *goroutineConn) prepareRead(purpose readPurpose) bool {
 func (c *goroutineConn) limitsChanged() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.poked && c.readsFor != readToLinger { // a poked connection sets its deadline itself
+	if c.reads == readForInput { // one that is interrupted sets its deadline itself
 		c.setDeadlineLocked()
 	}
 }
 
 func (c *goroutineConn) setDeadlineLocked() {
 	var deadline time.Time
-	if c.readsFor == readForInput {
+	if c.reads == readForInput {
 		nowNs := c.nowNs()
 		if dueNs := c.inputDueNs(c.limits(), nowNs); dueNs != 0 {
 			deadline = deadlineIn(time.Duration(dueNs - nowNs))
@@ -164,18 +172,14 @@ func (c *goroutineConn) setDeadlineLocked() {
 func (c *goroutineConn) interruptRead() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.interruptReadLocked()
-}
-
-func (c *goroutineConn) interruptReadLocked() {
-	if c.readsFor != readToLinger {
+	if c.reads != readToLinger {
 		_ = c.nc.SetReadDeadline(time.Unix(1, 0))
-		c.hasDeadline = true
+		c.reads, c.hasDeadline = readInterrupted, true
 	}
 }
 
-func (c *goroutineConn) isPoked() bool {
+func (c *goroutineConn) isInterrupted() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.poked
+	return c.reads == readInterrupted
 }

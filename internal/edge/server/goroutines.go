@@ -16,7 +16,7 @@ type goroutines struct {
 	server   *Server
 	draining chan struct{} // closed when Shutdown begins
 
-	mu    sync.Mutex // guards conns, past and additions to wg; taken before a connection's
+	mu    sync.Mutex // guards conns, past and additions to wg; taken before goroutineConn.mu and addresses.mu
 	conns map[*goroutineConn]struct{}
 	past  traffic // of ended connections
 	wg    sync.WaitGroup

@@ -193,6 +193,29 @@ func TestBlockedClientIsReset(t *testing.T) {
 	}
 }
 
+// TestBlockedClientHalfCloses checks that a loop does not spin on a FIN of a client that was woken while its
+// replies were unread.
+func TestBlockedClientHalfCloses(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("has no event loops")
+	}
+	var readings atomic.Int64
+	s := start(t, 1, listen(t, "tcp"), func(c *Config) {
+		counting(&readings)(c)
+		c.Limits.MaxOutputBytes = 1 << 20
+	})
+	nc := s.dial(t)
+	ask(t, nc, "slow\n", "x")
+	w := s.all()[0]
+	w.release()
+	if err := s.Probe(t.Context()); err != nil { // the wake-up was handled
+		t.Fatal(err)
+	}
+	closeWrite(t, nc)
+	expectRest(t, w, &readings)
+	w.expectHangups(t)
+}
+
 // onHangup is a session that reacts to a hangup.
 type onHangup struct {
 	*echoes

@@ -7,15 +7,26 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// life decides, the same for every driver, by when the client must send something and why a connection ends.
-// Time is an argument; drivers keep the timers. It is not safe for concurrent use.
+// life decides, the same for every driver, how a connection goes on, by when its client must send something
+// and why it ends. Time is an argument; drivers keep the timers. It is not safe for concurrent use.
 type life struct {
 	openedNs      int64
 	halfSentNs    int64 // when a long command became half-sent; 0 if none is
+	phase         phase
+	hangup        hangup
 	reason        Reason
 	handshakeDone bool // the client has authenticated at least once
 	listens       bool // the client is in MONITOR or has subscribed
 }
+
+// hangup is what the session was told of its client's end. It only rises.
+type hangup uint8
+
+const (
+	hangupNone  hangup = iota
+	hangupHalf         // peer.HalfClosed
+	hangupReset        // peer.Reset: there is nobody to reply to
+)
 
 // lingerTimeout bounds the reading and dropping of input after the last reply.
 const lingerTimeout = time.Second

@@ -23,7 +23,7 @@ type loop struct {
 	open     int         // number of conns
 	ready    []*loopConn // connections with input that the poller does not report
 	timers   timers
-	draining bool
+	draining bool // the inbox's stage says so, and the connections know
 
 	traffic traffic // of all connections, past and present
 
@@ -56,14 +56,14 @@ func (l *loop) run() {
 			if fd := int(e.Fd); fd == l.poll.wakeup {
 				l.readInbox()
 			} else if c := l.conns[fd]; c != nil {
-				c.guarded(e.Events, (*loopConn).happened)
+				c.guarded(e.Events, (*loopConn).handleEvents)
 				l.closeEvicted()
 			}
 		}
 		l.processReady()
 		nowNs := l.nowNs()
 		for c := l.timers.take(nowNs); c != nil; c = l.timers.take(nowNs) {
-			c.expired()
+			c.guarded(0, (*loopConn).expired)
 		}
 		l.publish()
 		l.yield(nowNs)
@@ -131,11 +131,11 @@ func (l *loop) readInbox() {
 	for _, answer := range m.probes {
 		close(answer)
 	}
-	if m.drained && !l.draining {
+	if m.stage != stageServing && !l.draining {
 		l.draining = true
 		l.each((*loopConn).drain)
 	}
-	if m.ended {
+	if m.stage == stageEnding {
 		l.each(func(c *loopConn, _ uint32) { c.closeFor(ReasonShutdown) })
 	}
 }
@@ -168,7 +168,7 @@ func (l *loop) processReady() {
 	turn := l.ready
 	l.ready = nil
 	for _, c := range turn {
-		c.guarded(0, (*loopConn).goOn)
+		c.guarded(0, (*loopConn).runTurn)
 		l.closeEvicted()
 	}
 	if l.ready == nil {

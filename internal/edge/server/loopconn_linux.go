@@ -12,22 +12,15 @@ import (
 // loopConn belongs to its loop's goroutine, but for Wake, Kill and Evict.
 type loopConn struct {
 	// The fields of every request come first: with thousands of clients, each cache line is a memory access.
-	loop     *loop
-	session  peer.Session
-	in       input // unprocessed bytes; has no buffer while there are none
-	fd       int32
-	timer    int32  // see timers
-	interest uint32 // events registered with the poller
-	phase    phase
-	waiting  bool // the session is Waiting, to be woken through the inbox
-	hungUp   bool // the session was told that the client sends no more
-	reset    bool // the client takes no more replies, and the poller no longer watches
-	more     bool // the session may have more to execute of its input
-	readable bool // there may be input that the poller does not report again
-	toTheEnd bool // read until EAGAIN: a short read need not have got all
-	queued   bool // in loop.ready
-	holds    bool // the session was told of memory that the connection holds
-	blocked  bool // too much output is pending: not read, not processed
+	loop       *loop
+	session    peer.Session
+	in         input // unprocessed bytes; has no buffer while there are none
+	fd         int32
+	timer      int32  // see timers
+	interest   uint32 // events registered with the poller
+	unreported unreported
+	queued     bool // in loop.ready
+	holds      bool // the session was told of memory that the connection holds
 	life
 	dueNs   int64 // deadline for expired; 0 is none
 	traffic traffic
@@ -37,14 +30,13 @@ type loopConn struct {
 	timerNs int64 // see timers
 }
 
-type phase uint8
+// unreported is input that the poller does not report again.
+type unreported uint8
 
 const (
-	phaseOpen      phase = iota
-	phaseFlushing        // closes when its replies are sent
-	phaseFinishing       // lingers when its replies are sent
-	phaseLingering       // drops input until the client closes too
-	phaseClosed
+	unreportedNone     unreported = iota
+	unreportedPerhaps             // there may be some
+	unreportedToTheEnd            // there may be some until EAGAIN, as a short read need not have got all
 )
 
 func newLoopConn(l *loop, fd int, p peer.Peer) *loopConn {
@@ -91,20 +83,40 @@ func (c *loopConn) start(uint32) {
 		c.closeFor(ReasonSystem)
 		return
 	}
-	c.awaitInput()
+	c.on(onAdmitted)
 	if c.loop.draining {
 		c.drain(0)
 	}
 }
 
-// awaitInput sets the deadline for input.
+// on moves the connection by an event and sets its new deadline.
+func (c *loopConn) on(e event) {
+	switch c.move(e) {
+	case awaitInput:
+		c.awaitInput()
+	case awaitWake:
+		c.setDue(0)
+	case awaitReader:
+		c.dueIn(c.loop.server.limits.Load().OutputTimeout)
+	case awaitHangup:
+		c.dueIn(lingerTimeout)
+	case release:
+		c.release()
+	case keepDeadline, illegal:
+	}
+}
+
+// awaitInput sets the deadline for input, if there may be one. Feed may have authenticated the client.
 func (c *loopConn) awaitInput() {
-	c.observe(c.session)
-	c.setDue(c.inputDueNs(c.loop.server.limits.Load(), c.loop.nowNs()))
+	limits := c.loop.server.limits.Load()
+	if !c.handshakeDone || c.dueNs != 0 || c.halfSentNs != 0 || limits.IdleTimeout > 0 {
+		c.observe(c.session)
+		c.setDue(c.inputDueNs(limits, c.loop.nowNs()))
+	}
 }
 
 func (c *loopConn) limitsChanged(uint32) {
-	if c.phase == phaseOpen && !c.waiting && !c.blocked {
+	if c.phase.isOpen() {
 		c.awaitInput()
 	}
 }
@@ -123,13 +135,13 @@ func (c *loopConn) dueIn(d time.Duration) {
 }
 
 // expired ends a connection whose deadline has passed.
-func (c *loopConn) expired() {
+func (c *loopConn) expired(uint32) {
 	switch {
-	case c.phase != phaseOpen:
-		c.close()
-	case c.blocked:
+	case c.phase.isBlocked():
 		c.loop.server.logUnread(c.peer, c.out.Len())
 		c.closeFor(ReasonOutput)
+	case !c.phase.isOpen():
+		c.on(onClose)
 	default:
 		reason := c.silenceReason(c.loop.server.limits.Load(), c.loop.nowNs())
 		if reason == ReasonInput {
@@ -152,61 +164,62 @@ func (c *loopConn) reportHeld() {
 // gone holds the events that report, unasked, that both directions are closed.
 const gone = unix.EPOLLERR | unix.EPOLLHUP
 
-// happened handles events of the poller.
-func (c *loopConn) happened(events uint32) {
+// handleEvents handles events of the poller.
+func (c *loopConn) handleEvents(events uint32) {
 	switch {
-	case c.waiting:
-		c.happenedWaiting(events)
+	case c.phase.isWaiting():
+		c.handleEventsWaiting(events)
 		return
 	case events&unix.EPOLLOUT != 0 && !c.flush():
 		return
 	case c.interest&unix.EPOLLIN == 0:
 		if events&gone != 0 {
-			c.close()
+			c.on(onClose)
 		}
 		return
 	}
-	if events&(unix.EPOLLRDHUP|unix.EPOLLPRI|gone) != 0 {
-		c.toTheEnd = true // neither EOF nor what follows urgent data is reported again
-	}
-	if events&(toRead|gone) != 0 {
-		c.readable = true
-		if !c.queued {
-			c.read()
-		}
+	if c.noteUnreported(events); events&(toRead|gone) != 0 && !c.queued {
+		c.read()
 	}
 }
 
-// happenedWaiting handles events while the session is Waiting and nothing is read.
-func (c *loopConn) happenedWaiting(events uint32) {
-	if c.interest&unix.EPOLLET != 0 && events&toRead != 0 {
-		c.readable = true // edge-triggered: not reported again
-		c.toTheEnd = c.toTheEnd || events&(unix.EPOLLRDHUP|unix.EPOLLPRI) != 0
+// handleEventsWaiting handles events while the session is Waiting and nothing is read.
+func (c *loopConn) handleEventsWaiting(events uint32) {
+	if c.interest&unix.EPOLLET != 0 { // else they are reported again
+		c.noteUnreported(events)
 	}
 	switch {
 	case events&gone != 0:
 		c.lost()
 	case events&unix.EPOLLOUT != 0 && !c.flush():
-	case events&unix.EPOLLRDHUP != 0 && !c.hungUp:
-		c.hungUp = true
+	case events&unix.EPOLLRDHUP != 0 && c.hangup == hangupNone:
+		c.hangup = hangupHalf
 		c.session.HungUp(peer.HalfClosed)
 		c.listen() // drop the event, which would repeat
+	}
+}
+
+// noteUnreported notes what events of input leave to read.
+func (c *loopConn) noteUnreported(events uint32) {
+	switch {
+	case events&(unix.EPOLLRDHUP|unix.EPOLLPRI|gone) != 0:
+		c.unreported = unreportedToTheEnd // neither EOF nor what follows urgent data is reported again
+	case events&unix.EPOLLIN != 0:
+		c.unreported = max(c.unreported, unreportedPerhaps)
 	}
 }
 
 // lost handles a client that is gone in both directions. A Waiting session is told, and input read before is
 // still executed; the poller would report the hangup again and again meanwhile.
 func (c *loopConn) lost() {
-	if !c.waiting || c.loop.poll.control(unix.EPOLL_CTL_DEL, int(c.fd), 0) != nil {
-		c.close()
+	if !c.phase.isWaiting() || c.loop.poll.control(unix.EPOLL_CTL_DEL, int(c.fd), 0) != nil {
+		c.on(onClose)
 		return
 	}
-	c.reset, c.interest = true, 0
-	c.readable, c.toTheEnd = true, true
+	c.on(onReset)
+	c.hangup, c.interest, c.unreported = hangupReset, 0, unreportedToTheEnd
 	c.out.Clear(&c.loop.server.pool)
-	c.blocked = false
 	c.reportHeld()
-	c.setDue(0)
 	c.session.HungUp(peer.Reset)
 }
 
@@ -218,22 +231,23 @@ func (c *loopConn) read() {
 		buf = c.in.free(&l.server.pool)
 	}
 	n, again, err := readOnce(int(c.fd), buf)
-	c.readable = n == len(buf) || c.toTheEnd && !again
+	switch {
+	case n == len(buf):
+		c.unreported = max(c.unreported, unreportedPerhaps)
+	case again || c.unreported == unreportedPerhaps:
+		c.unreported = unreportedNone
+	}
 	switch {
 	case again:
-		if c.reset {
-			c.close()
+		if c.hangup == hangupReset {
+			c.on(onClose)
 		}
+		return
+	case err != nil, n == 0 && c.phase == phaseLingering:
+		c.on(onClose)
 		return
 	case c.phase == phaseLingering:
-		if n == 0 {
-			c.close()
-			return
-		}
 		c.queue()
-		return
-	case err != nil:
-		c.close()
 		return
 	case n == 0:
 		c.endFor(ReasonClient)
@@ -241,6 +255,7 @@ func (c *loopConn) read() {
 	}
 	c.traffic.received += uint64(n)
 	l.traffic.received += uint64(n)
+	c.on(onInput)
 	if own {
 		c.in.filled(n)
 		c.process(c.in.unread(), true)
@@ -249,11 +264,11 @@ func (c *loopConn) read() {
 	}
 }
 
-// process feeds the session once with b, from the connection's own buffer or the loop's, and keeps the rest.
+// process feeds the session, which is executing, once with b, from the connection's own buffer or the loop's,
+// and keeps the rest.
 func (c *loopConn) process(b []byte, own bool) {
 	l := c.loop
 	n, replies, status := c.session.Feed(b, l.out[:0])
-	c.more = status == peer.More
 	if cap(replies) <= maxKeptReplies {
 		l.out = replies
 	}
@@ -275,24 +290,14 @@ func (c *loopConn) process(b []byte, own bool) {
 		c.fed(n, left, status, l.nowNs)
 	}
 	c.reportHeld()
-	if !c.blocked && (!c.handshakeDone || c.dueNs != 0 || c.halfSentNs != 0 || l.server.limits.Load().IdleTimeout > 0) {
-		c.awaitInput() // after Feed, which may have authenticated the client
-	}
-	switch status {
-	case peer.Close:
+	if status == peer.Close {
 		c.endFor(ReasonSession)
 		return
-	case peer.Waiting:
-		c.waiting = true
-		if !c.blocked {
-			c.setDue(0)
-		}
-	case peer.NeedInput:
-		if l.draining && !c.blocked {
-			c.endFor(ReasonShutdown)
-			return
-		}
-	case peer.More, peer.Abort: // handled above
+	}
+	c.on(fedEvent(status))
+	if l.draining && c.phase == phaseIdle {
+		c.endFor(ReasonShutdown)
+		return
 	}
 	c.listen()
 	c.queue()
@@ -300,42 +305,36 @@ func (c *loopConn) process(b []byte, own bool) {
 
 // queue schedules another turn if the connection has a use for one.
 func (c *loopConn) queue() {
-	if (c.more || c.readable) && !c.queued && c.takesInput() {
+	if !c.queued && c.phase.takesInput() && (c.unreported != unreportedNone || c.phase == phaseExecuting) {
 		c.queued = true
 		c.loop.ready = append(c.loop.ready, c)
 	}
 }
 
-// goOn is that turn.
-func (c *loopConn) goOn(uint32) {
+// runTurn is that turn.
+func (c *loopConn) runTurn(uint32) {
 	c.queued = false
 	switch {
-	case !c.takesInput():
-	case c.more:
+	case c.phase == phaseExecuting:
 		c.process(c.in.unread(), true)
-	case c.readable:
+	case c.phase.takesInput() && c.unreported != unreportedNone:
 		c.read()
 	}
 }
 
-func (c *loopConn) takesInput() bool {
-	return c.phase == phaseLingering || c.phase == phaseOpen && !c.waiting && !c.blocked
-}
-
+// woken handles Wake, also of a session that is not Waiting: it may send unasked.
 func (c *loopConn) woken(uint32) {
-	if c.phase != phaseOpen {
-		return
+	switch c.on(onWoken); c.phase {
+	case phaseExecuting:
+		c.process(c.in.unread(), true)
+	case phaseBlocked:
+		c.listen() // not for a FIN, which would be reported again and again
+	default:
 	}
-	c.waiting = false // or the session sends unasked
-	if c.blocked {
-		return // unblock resumes it
-	}
-	c.awaitInput()
-	c.process(c.in.unread(), true)
 }
 
 func (c *loopConn) drain(uint32) {
-	if c.phase == phaseOpen && !c.waiting && !c.more && !c.blocked {
+	if c.phase == phaseIdle {
 		c.endFor(ReasonShutdown)
 	}
 }
@@ -355,41 +354,38 @@ func (c *loopConn) edge() uint32 {
 func (c *loopConn) listen() {
 	var interest uint32
 	switch {
-	case c.waiting && c.interest == toRead|unix.EPOLLET && !c.toTheEnd && c.out.Len() == 0:
+	case c.phase.isWaiting() && c.interest == toRead|unix.EPOLLET && c.unreported != unreportedToTheEnd && c.out.Len() == 0:
 		return // one spurious event costs less than two changes
-	case c.takesInput():
+	case c.phase.takesInput():
 		interest = toRead
 		if c.out.Len() == 0 {
 			interest |= c.edge()
 		}
-	case c.waiting && !c.hungUp:
+	case c.phase.isWaiting() && c.hangup == hangupNone:
 		interest = unix.EPOLLRDHUP
 	}
 	if c.out.Len() > 0 {
 		interest |= unix.EPOLLOUT
 	}
-	if interest == c.interest || c.reset || c.phase == phaseClosed {
+	if interest == c.interest || c.hangup == hangupReset || c.phase == phaseClosed {
 		return
 	}
 	c.interest = interest
 	if err := c.loop.poll.control(unix.EPOLL_CTL_MOD, int(c.fd), interest); err != nil {
-		c.close()
+		c.on(onClose)
 	}
 }
 
+// closeFor closes the connection at once.
 func (c *loopConn) closeFor(r Reason) {
 	c.because(r)
-	c.close()
+	c.on(onClose)
 }
 
-// close closes the connection at once.
-func (c *loopConn) close() {
-	if c.phase != phaseClosed {
-		c.phase = phaseClosed
-		c.in.release(&c.loop.server.pool)
-		c.out.Clear(&c.loop.server.pool)
-		c.loop.server.closeSession(c.session, c.peer)
-		c.loop.server.ended(c.session, c.peer, &c.life, c.traffic)
-		c.loop.forget(c)
-	}
+func (c *loopConn) release() {
+	c.in.release(&c.loop.server.pool)
+	c.out.Clear(&c.loop.server.pool)
+	c.loop.server.closeSession(c.session, c.peer)
+	c.loop.server.ended(c.session, c.peer, &c.life, c.traffic)
+	c.loop.forget(c)
 }

@@ -1,19 +1,17 @@
 package server
 
-import (
-	"golang.org/x/sys/unix"
-)
+import "golang.org/x/sys/unix"
 
 // send writes replies and queues what the client does not take. It returns false if the connection was
 // closed.
 func (c *loopConn) send(replies []byte) bool {
-	if c.reset {
+	if c.hangup == hangupReset {
 		return true
 	}
 	if len(replies) > 0 && c.out.Len() == 0 {
 		n, err := writeOnce(int(c.fd), replies)
 		if err != nil {
-			c.close()
+			c.on(onClose)
 			return false
 		}
 		replies = replies[n:]
@@ -23,17 +21,13 @@ func (c *loopConn) send(replies []byte) bool {
 		return true
 	}
 	c.out.Add(&c.loop.server.pool, replies)
-	limits := c.loop.server.limits.Load()
-	switch limits.judgeOutput(c.out.Len(), c.session.Authenticated()) {
+	switch c.loop.server.limits.Load().judgeOutput(c.out.Len(), c.session.Authenticated()) {
 	case outputFits:
 	case outputOverruns:
 		c.closeFor(ReasonOutput)
 		return false
 	case outputBlocks:
-		if !c.blocked {
-			c.blocked = true
-			c.dueIn(limits.OutputTimeout)
-		}
+		c.on(onBlocked)
 	}
 	return true
 }
@@ -60,28 +54,17 @@ func (c *loopConn) flush() bool {
 		}
 	}
 	c.reportHeld()
-	if c.out.Len() == 0 && c.phase != phaseOpen {
+	if c.out.Len() == 0 && c.phase.isFlushing() {
 		c.flushed()
 		return c.phase != phaseClosed
 	}
-	if c.blocked && c.phase == phaseOpen && c.out.Len() <= c.loop.server.limits.Load().resumeBytes() {
-		c.unblock()
+	if c.phase.isBlocked() && c.out.Len() <= c.loop.server.limits.Load().resumeBytes() {
+		c.halfSentNs = 0 // the client could not send meanwhile
+		c.on(onResumed)
+		c.queue()
 	}
 	c.listen()
 	return true
-}
-
-// unblock resumes a client that has read enough of its replies.
-func (c *loopConn) unblock() {
-	c.blocked = false
-	c.halfSentNs = 0 // it could not send meanwhile
-	if c.waiting {
-		c.setDue(0)
-		return
-	}
-	c.awaitInput()
-	c.more = true
-	c.queue()
 }
 
 // loopOutputBytes bounds how much is written to a connection in one turn.
@@ -90,29 +73,25 @@ const loopOutputBytes = 1 << 20
 // endFor sends pending replies and closes the connection; no more commands are read.
 func (c *loopConn) endFor(r Reason) {
 	c.because(r)
-	c.phase, c.more = phaseFlushing, false
-	if r.Lingers() {
-		c.phase = phaseFinishing
-	}
+	c.on(endEvent(r))
 	c.in.release(&c.loop.server.pool)
 	c.reportHeld()
 	if c.out.Len() == 0 {
 		c.flushed()
 		return
 	}
-	c.dueIn(c.loop.server.limits.Load().OutputTimeout)
 	c.listen()
 }
 
 // flushed continues endFor when all replies are sent.
 func (c *loopConn) flushed() {
-	if c.phase == phaseFlushing || unix.Shutdown(int(c.fd), unix.SHUT_WR) != nil {
-		c.close()
+	if c.phase == phaseFinishing && unix.Shutdown(int(c.fd), unix.SHUT_WR) != nil {
+		c.on(onClose)
 		return
 	}
-	c.phase = phaseLingering
-	c.dueIn(lingerTimeout)
-	c.readable = true // earlier input may have been reported already
-	c.queue()
-	c.listen()
+	if c.on(onFlushed); c.phase == phaseLingering {
+		c.unreported = max(c.unreported, unreportedPerhaps) // earlier input may have been reported already
+		c.queue()
+		c.listen()
+	}
 }

@@ -84,7 +84,7 @@ func takeDescriptor(nc net.Conn) (fd int, err error) {
 
 func (d *loops) limitsChanged() {
 	for _, l := range d.all {
-		l.inbox.raise(&l.inbox.limited)
+		l.inbox.limitsChanged()
 	}
 	d.fallback.limitsChanged()
 }
@@ -99,7 +99,7 @@ func (d *loops) traffic() traffic {
 
 func (d *loops) shutdown(ctx context.Context) error {
 	for _, l := range d.all {
-		l.inbox.raise(&l.inbox.drained)
+		l.inbox.raise(stageDraining)
 	}
 	err := d.fallback.shutdown(ctx)
 	own := await(ctx, &d.wg, d.endAll, d.hanging)
@@ -114,7 +114,7 @@ func (d *loops) shutdown(ctx context.Context) error {
 
 func (d *loops) endAll() {
 	for _, l := range d.all {
-		l.inbox.raise(&l.inbox.ended)
+		l.inbox.raise(stageEnding)
 	}
 }
 

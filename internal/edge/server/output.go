@@ -18,7 +18,7 @@ type output struct {
 	now  nonblocking   // used by the connection's goroutine while the queue is empty
 	sent atomic.Uint64 // bytes
 
-	mu      sync.Mutex // guards all below
+	mu      sync.Mutex // guards all below; taken before the locks of decide/clients
 	queue   buffers.Queue
 	writing bool // the goroutine runs
 	err     error

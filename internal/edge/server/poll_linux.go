@@ -52,12 +52,11 @@ func (p *poller) wait(timeoutMs int) []unix.EpollEvent {
 
 // inbox carries messages of other goroutines to a loop.
 type inbox struct {
-	mu     sync.Mutex // guards all below
+	mu     sync.Mutex // guards all below; a leaf
 	wakeup int        // an eventfd
 	mail
 	evicted []*loopConn
 	rung    bool // the loop is about to read
-	closed  bool // the loop has ended
 }
 
 // mail is the content of a loop's inbox, taken at once.
@@ -65,15 +64,24 @@ type mail struct {
 	added, woken, killed []*loopConn
 	probes               []chan<- struct{} // to close
 	limited              bool              // the limits have changed
-	drained              bool              // finish and take no more connections; stays set
-	ended                bool              // close what is left; stays set
+	stage                stage
 }
+
+// stage is how far a loop's end has come. It only rises.
+type stage uint8
+
+const (
+	stageServing  stage = iota
+	stageDraining       // it finishes and takes no more connections
+	stageEnding         // it closes what is left
+	stageEnded
+)
 
 // add returns false if the loop takes no more connections.
 func (b *inbox) add(c *loopConn) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.drained || b.closed {
+	if b.stage != stageServing {
 		return false
 	}
 	b.added = append(b.added, c)
@@ -84,21 +92,28 @@ func (b *inbox) add(c *loopConn) bool {
 func (b *inbox) put(list *[]*loopConn, c *loopConn) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.closed { // else nobody would take it
+	if b.stage != stageEnded { // else nobody would take it
 		*list = append(*list, c)
 		b.ringLocked()
 	}
 }
 
-func (b *inbox) raise(flag *bool) {
+func (b *inbox) limitsChanged() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	*flag = true
+	b.limited = true
+	b.ringLocked()
+}
+
+func (b *inbox) raise(to stage) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.stage = max(b.stage, to)
 	b.ringLocked()
 }
 
 func (b *inbox) ringLocked() {
-	if b.rung || b.closed {
+	if b.rung || b.stage == stageEnded {
 		return
 	}
 	b.rung = true
@@ -115,7 +130,7 @@ func (b *inbox) take() mail {
 		b.rung = false
 	}
 	m := b.mail
-	b.mail = mail{drained: m.drained, ended: m.ended}
+	b.mail = mail{stage: m.stage}
 	return m
 }
 
@@ -140,12 +155,15 @@ func (b *inbox) takeEvicted() []*loopConn {
 func (b *inbox) close() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.closed = len(b.added) == 0
-	return b.closed
+	if len(b.added) > 0 {
+		return false
+	}
+	b.stage = stageEnded
+	return true
 }
 
 func (b *inbox) isClosed() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.closed
+	return b.stage == stageEnded
 }

@@ -32,7 +32,7 @@ type Config struct {
 type Server struct {
 	config     Config
 	limits     atomic.Pointer[Limits] // what it points to is never changed
-	limitsMu   sync.Mutex             // serializes SetLimits
+	limitsMu   sync.Mutex             // serializes SetLimits; taken before the drivers' locks
 	pool       buffers.Pool           // for input and for unsent replies
 	handshakes *Handshakes
 	driver     driver
@@ -54,7 +54,7 @@ type Server struct {
 	refusedLines, refusedAddressLines, deniedLines, handshakeLines often.Counter
 	panicLines, halfSentLines, unreadLines, unservedLines          often.Counter
 
-	mu        sync.Mutex // guards all below
+	mu        sync.Mutex // guards all below; a leaf
 	listeners map[net.Listener]struct{}
 	closing   bool
 }

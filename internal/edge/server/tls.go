@@ -95,7 +95,7 @@ func (s *secured) closeNotify() {
 // handshake performs the TLS handshake and asks whether the client is admitted. It returns false if the
 // connection is to end.
 func (c *goroutineConn) handshake() bool {
-	if !c.prepareRead(readForInput) {
+	if !c.prepareRead() {
 		return false
 	}
 	s := c.driver.server
