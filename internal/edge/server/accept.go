@@ -164,15 +164,15 @@ type addresses struct {
 	connected map[netip.Addr]int
 }
 
-// take counts a connection. It returns false if its address has most already; 0 is no limit.
-func (a *addresses) take(p *peer.Peer, most int) bool {
+// take counts a connection. It returns false if its address has maxClients already; 0 is no limit.
+func (a *addresses) take(p *peer.Peer, maxClients int) bool {
 	origin, ok := p.Origin()
 	if !ok {
 		return true
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if most > 0 && a.connected[origin] >= most {
+	if maxClients > 0 && a.connected[origin] >= maxClients {
 		return false
 	}
 	if a.connected == nil {

@@ -107,10 +107,10 @@ func TestKill(t *testing.T) {
 	}
 }
 
-func awaitGoroutines(t *testing.T, most int) {
+func awaitGoroutines(t *testing.T, maxCount int) {
 	t.Helper()
-	if !patience.Until(func() bool { return runtime.NumGoroutine() <= most }) {
-		t.Fatalf("%d goroutines, want %d at most", runtime.NumGoroutine(), most)
+	if !patience.Until(func() bool { return runtime.NumGoroutine() <= maxCount }) {
+		t.Fatalf("%d goroutines, want %d at most", runtime.NumGoroutine(), maxCount)
 	}
 }
 
@@ -163,9 +163,9 @@ func TestBytesAreCounted(t *testing.T) {
 		ask(t, two, "0123456789\n", "0123456789\n")
 		one.Close()
 		s.awaitClients(t, 1)
-		const least = 2 * 11
+		const bytes = 2 * 11
 		s.await(t, func(st Stats) bool {
-			return s.tls == nil && st.Received == least && st.Sent == least || s.tls != nil && st.Received > 500 && st.Sent > 500
+			return s.tls == nil && st.Received == bytes && st.Sent == bytes || s.tls != nil && st.Received > 500 && st.Sent > 500
 		})
 	})
 }

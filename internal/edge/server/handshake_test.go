@@ -15,7 +15,7 @@ func (r reader) Read(b []byte) (int, error) { return r(b) }
 // client.
 func TestHandshakesHaveTurns(t *testing.T) {
 	all := NewHandshakes()
-	most := max(1, runtime.GOMAXPROCS(0)/2)
+	turns := max(1, runtime.GOMAXPROCS(0)/2)
 	come := reader(func(b []byte) (int, error) { return len(b), nil })
 	waits := make(chan struct{})
 	var now, highest atomic.Int64
@@ -43,8 +43,8 @@ func TestHandshakesHaveTurns(t *testing.T) {
 	other.End()
 	close(waits)
 	done.Wait()
-	if int(highest.Load()) > most {
-		t.Errorf("%d at once, want %d", highest.Load(), most)
+	if int(highest.Load()) > turns {
+		t.Errorf("%d at once, want %d", highest.Load(), turns)
 	}
 	if n := len(all.turns); n != 0 {
 		t.Errorf("%d turns are left", n)

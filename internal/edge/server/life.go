@@ -100,6 +100,30 @@ func later(nowNs int64, d time.Duration) int64 {
 	return nowNs + int64(d)
 }
 
+// outputVerdict says what to do about unread replies.
+type outputVerdict uint8
+
+// The verdicts:
+const (
+	outputFits     outputVerdict = iota
+	outputBlocks                 // the client is not read from until at most resumeBytes are pending
+	outputOverruns               // the connection is closed
+)
+
+// judgeOutput judges the number of pending reply bytes.
+func (l *Limits) judgeOutput(pendingBytes int, authenticated bool) outputVerdict {
+	switch {
+	case !authenticated && pendingBytes > peer.UnauthenticatedOutput:
+		return outputOverruns
+	case authenticated && pendingBytes > l.MaxOutputBytes:
+		return outputBlocks
+	}
+	return outputFits
+}
+
+// resumeBytes is the pending output at which a blocked client is read from again.
+func (l *Limits) resumeBytes() int { return l.MaxOutputBytes / 2 }
+
 // deadlineIn converts a remaining time into a net.Conn deadline. The runtime's poller has its own clock.
 func deadlineIn(left time.Duration) time.Time { return time.Now().Add(left) }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -50,16 +51,11 @@ func (d *loops) serve(nc net.Conn, p peer.Peer) {
 		d.fallback.serve(nc, p)
 		return
 	}
-	least := d.all[0]
-	for _, l := range d.all[1:] {
-		if l.load.Load() < least.load.Load() {
-			least = l
-		}
-	}
-	least.load.Add(1)
-	c := newLoopConn(least, fd, p)
+	l := slices.MinFunc(d.all, func(a, b *loop) int { return cmp.Compare(a.load.Load(), b.load.Load()) })
+	l.load.Add(1)
+	c := newLoopConn(l, fd, p)
 	_ = nc.Close() // the duplicate stays open
-	if !least.inbox.add(c) {
+	if !l.inbox.add(c) {
 		c.refuse()
 	}
 }

@@ -115,9 +115,9 @@ func (o *output) notify() {
 	}
 }
 
-// await waits until at most most bytes are pending. It returns false after the timeout (0 is none), or if the
+// await waits until at most maxBytes are pending. It returns false after the timeout (0 is none), or if the
 // connection is broken.
-func (o *output) await(most int, timeout time.Duration) bool {
+func (o *output) await(maxBytes int, timeout time.Duration) bool {
 	var expired <-chan time.Time
 	if timeout > 0 {
 		timer := time.NewTimer(timeout)
@@ -128,7 +128,7 @@ func (o *output) await(most int, timeout time.Duration) bool {
 		o.mu.Lock()
 		pending, err := o.queue.Len(), o.err
 		o.mu.Unlock()
-		if err != nil || pending <= most {
+		if err != nil || pending <= maxBytes {
 			return err == nil
 		}
 		select {

@@ -9,6 +9,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"cellserver/internal/base/buffers"
 	"cellserver/internal/base/often"
@@ -26,6 +27,20 @@ type Config struct {
 	// Now returns Unix nanoseconds of a clock without steps; all decisions by time use it. Required.
 	Now func() int64
 	Log *slog.Logger
+}
+
+// Limits bounds what clients may take. SetLimits changes it while the server runs; a duration of 0 is no
+// limit.
+type Limits struct {
+	MaxClients int
+	// MaxClientsPerAddress bounds the clients of one IPv4 address or IPv6 /64; 0 is no limit. Clients on unix
+	// sockets do not count.
+	MaxClientsPerAddress int
+	MaxOutputBytes       int           // unread replies; beyond it the client is not read from
+	OutputTimeout        time.Duration // time a client may stay beyond MaxOutputBytes
+	InputTimeout         time.Duration // time more than 16 KiB of a command may stay half-sent
+	IdleTimeout          time.Duration // silence of a client that is not in MONITOR and has not subscribed
+	HandshakeTimeout     time.Duration // time for TLS and, where required, AUTH
 }
 
 // Server serves any number of listeners.

@@ -40,11 +40,11 @@ func (s *secured) Read(b []byte) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		most := maxOwnOutput
+		maxPending := maxOwnOutput
 		if s.conn.authenticated() {
-			most += s.conn.limits().MaxOutputBytes
+			maxPending += s.conn.limits().MaxOutputBytes
 		}
-		if pending > most {
+		if pending > maxPending {
 			return 0, errUnread
 		}
 	}
