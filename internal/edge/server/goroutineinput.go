@@ -40,7 +40,7 @@ func (c *goroutineConn) read() {
 // freeInput returns buffer space to read into. Space for a long command is reported before it is taken, and
 // waits for evicted connections to end; ok is false if c is killed meanwhile.
 func (c *goroutineConn) freeInput() (free []byte, ok bool) {
-	if bytes := c.in.grownBytes(); bytes > maxKeptInput && c.session != nil {
+	if bytes := c.in.grownBytes(); bytes > maxKeptInput {
 		c.reportedInput, c.reportedFree = len(c.in.unread()), bytes-len(c.in.unread())
 		c.session.HoldsInput(c.reportedInput, c.reportedFree)
 		if c.driver.evictions.await(c); c.isKilled() {
