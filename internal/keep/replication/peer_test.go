@@ -42,25 +42,25 @@ func TestTwoLeaders(t *testing.T) {
 // TestCircle: of two servers that follow each other, as when the one that was to lead has forgotten it, the
 // one leads that has more, or else one of them; of unrelated ones the one that has handed over.
 func TestCircle(t *testing.T) {
+	nothing, more := func(*Node) {}, func(n *Node) { n.backlog.reset(n.backlog.end + 1) }
 	for _, tt := range []struct {
 		name  string
-		does  func(a, b *Node)
+		a, b  func(n *Node)
 		leads string // "" for either
 	}{
-		{"equal", func(_, _ *Node) {}, ""},
-		{"b has more", func(_, b *Node) { b.backlog.reset(b.backlog.end + 1) }, "b"},
-		{"a has more", func(a, _ *Node) { a.backlog.reset(a.backlog.end + 1) }, "a"},
-		{"a has handed over, b was started again", func(a, b *Node) { a.gave, b.history = true, newHistory() }, "a"},
+		{"equal", nothing, nothing, ""},
+		{"b has more", nothing, more, "b"},
+		{"a has more", more, nothing, "a"},
+		{"a has handed over, b was started again", func(a *Node) { a.gave = true }, func(b *Node) { b.history = newHistory() }, "a"},
 	} {
 		inWeb(t, 10*time.Millisecond, mishaps()[0], false, func(w *web) {
 			w.a.node.Follow(w.b.at)
 			time.Sleep(time.Second)
-			a, b := w.a.node, w.b.node
-			a.mu.Lock()
-			b.mu.Lock()
-			tt.does(a, b)
-			b.mu.Unlock()
-			a.mu.Unlock()
+			for n, do := range map[*Node]func(n *Node){w.a.node: tt.a, w.b.node: tt.b} {
+				n.mu.Lock()
+				do(n)
+				n.unlock()
+			}
 			time.Sleep(30 * time.Second)
 			if w.leads(w.a) == w.leads(w.b) || tt.leads != "" && w.leads(w.a) != (tt.leads == "a") {
 				t.Errorf("%s: a leads: %t, b: %t", tt.name, w.leads(w.a), w.leads(w.b))
