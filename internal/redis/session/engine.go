@@ -9,7 +9,6 @@ import (
 	"cellserver/internal/base/often"
 	"cellserver/internal/decide/clients"
 	"cellserver/internal/redis/execute"
-	"cellserver/internal/redis/script"
 	"cellserver/internal/resp"
 	"cellserver/internal/wire/acl"
 	"cellserver/internal/wire/glob"
@@ -29,7 +28,7 @@ func NewEngine(c execute.Config) (*Engine, error) {
 	e := &Engine{}
 	handlers := maps.Clone(c.Handlers)
 	maps.Copy(handlers, ownHandlers())
-	maps.Copy(handlers, script.Handlers())
+	maps.Copy(handlers, execute.ScriptHandlers())
 	c.Handlers = handlers
 	c.Clients.OnEvict = e.reportEviction
 	var err error

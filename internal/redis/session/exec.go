@@ -5,7 +5,6 @@ import (
 
 	"cellserver/internal/decide/clients"
 	"cellserver/internal/redis/execute"
-	"cellserver/internal/redis/multi"
 	"cellserver/internal/redis/reply"
 	"cellserver/internal/wire/peer"
 )
@@ -18,7 +17,7 @@ func exec(s *Session, args [][]byte) error {
 	case s.multi.Failed:
 		return s.refuseExec(name, reply.ErrExecFailed)
 	}
-	x := multi.New(&s.x, s.multi.Steps, s.watched, name)
+	x := execute.NewExecution(&s.x, s.multi.Steps, s.watched, name)
 	if s.multi.Arguments() <= plannedArguments {
 		x.MakePlan()
 		return s.beginExec(x)
@@ -31,7 +30,7 @@ func exec(s *Session, args [][]byte) error {
 const plannedArguments = 8000
 
 // beginExec executes a planned transaction, or refuses it.
-func (s *Session) beginExec(x *multi.Execution) error {
+func (s *Session) beginExec(x *execute.Execution) error {
 	if refused := x.Plan.Refused(); refused != nil {
 		return s.refuseExec(x.Name, reply.ExecAborted(reply.NotWithKeys(refused)))
 	}
@@ -61,7 +60,7 @@ func (s *Session) refuseExec(name string, err error) error {
 }
 
 // finishExec replies and takes over the session state left by the commands.
-func (s *Session) finishExec(x *multi.Execution) error {
+func (s *Session) finishExec(x *execute.Execution) error {
 	s.unwatch(&s.x)
 	s.x.Client.Change(func(i *clients.Info) { i.Queued = -1 })
 	s.x.Client.Hold(clients.Queue, 0)

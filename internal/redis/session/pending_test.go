@@ -10,7 +10,6 @@ import (
 
 	"cellserver/internal/redis/background"
 	"cellserver/internal/redis/execute"
-	"cellserver/internal/redis/multi"
 	"cellserver/internal/redis/reply"
 	"cellserver/internal/store"
 	"cellserver/internal/test/resptest"
@@ -153,7 +152,7 @@ func TestExecOfAClientThatIsGone(t *testing.T) {
 	// The client leaves after EXEC began, before it checks its watched keys.
 	s := r.session()
 	s.say(t, "WATCH w\r\nMULTI\r\nCL.THROTTLE a 4 1 10\r\n")
-	x := multi.New(&s.x, s.multi.Steps, s.watched, "EXEC")
+	x := execute.NewExecution(&s.x, s.multi.Steps, s.watched, "EXEC")
 	x.MakePlan()
 	ctx, cancel := context.WithCancel(t.Context())
 	s.Close()

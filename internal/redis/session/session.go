@@ -58,7 +58,7 @@ func (s *Session) HungUp(h peer.Hangup) {
 
 func (s *Session) Close() {
 	if s.pending != nil {
-		s.pending.wait.abandon() // before its watch ends: see multi.Execution
+		s.pending.wait.abandon() // before its watch ends: see execute.Execution
 		s.x.Client.Await(nil)
 		s.pending = nil // a waker would keep it alive
 	}

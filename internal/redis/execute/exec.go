@@ -1,6 +1,4 @@
-// Package multi executes EXEC: the queued commands run as one step, on snapshots of their keys or while
-// others wait, in the background if that takes long.
-package multi
+package execute
 
 import (
 	"context"
@@ -9,9 +7,7 @@ import (
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/lua"
 	"cellserver/internal/redis/background"
-	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
-	"cellserver/internal/redis/script"
 	"cellserver/internal/redis/transact"
 	"cellserver/internal/store"
 	"cellserver/internal/wire/acl"
@@ -24,35 +20,35 @@ type Execution struct {
 	Steps []transact.Step
 	Plan  *transact.Plan // after MakePlan
 
-	Executor *execute.Executor // nil if a watched key had changed
-	Err      error             // set if nothing was executed
-	Replies  execute.ReplyMode // at the start
-	Parts    execute.Parts     // the reply
+	Executor *Executor // nil if a watched key had changed
+	Err      error     // set if nothing was executed
+	Replies  ReplyMode // at the start
+	Parts    Parts     // the reply
 
-	client  *execute.Executor // waits for the outcome
-	watch   store.Watch       // nil without WATCH
-	watched []store.Key       // of watch
-	scripts script.Compiled
+	client  *Executor   // waits for the outcome
+	watch   store.Watch // nil without WATCH
+	watched []store.Key // of watch
+	scripts compiledScripts
 	time    lua.Allowance // for all scripts together
-	newKeys execute.NewKeys
+	newKeys NewKeys
 	refused []error // denials of steps; nil if there are none
-	left    *execute.Kept
+	left    *Kept
 	endless error // a value is left without an expiry, so nothing is executed
 	onLoop  bool  // others wait for the attempt
-	ending  ending
+	ending  execEnding
 }
 
-// ending is why an attempt has ended before its last command.
-type ending uint8
+// execEnding is why an attempt has ended before its last command.
+type execEnding uint8
 
 const (
-	notEnded  ending = iota
-	isLong           // its reply, or what it copies, is long for an event loop
-	isTooLong        // its reply is longer than --max-output-bytes, so nothing is executed
+	notEnded  execEnding = iota
+	isLong               // its reply, or what it copies, is long for an event loop
+	isTooLong            // its reply is longer than --max-output-bytes, so nothing is executed
 )
 
-// New returns an Execution for a client. watched is nil without WATCH.
-func New(client *execute.Executor, steps []transact.Step, watched *transact.Watched, name string) *Execution {
+// NewExecution returns an Execution for a client. watched is nil without WATCH.
+func NewExecution(client *Executor, steps []transact.Step, watched *transact.Watched, name string) *Execution {
 	x := &Execution{client: client, Replies: client.Replies.Inside(), Steps: steps, Name: name}
 	if watched != nil {
 		x.watch, x.watched = watched.Watch, watched.Keys
@@ -95,7 +91,7 @@ func (x *Execution) Slots() *background.Slots {
 
 // compiles reports whether a script must be compiled, which needs a processor.
 func (x *Execution) compiles() bool {
-	return slices.ContainsFunc(x.Steps, func(q transact.Step) bool { return script.NeedsCompiling(x.client.Engine.Config.Scripts, q) })
+	return slices.ContainsFunc(x.Steps, func(q transact.Step) bool { return needsCompiling(x.client.Engine.Config.Scripts, q) })
 }
 
 // Run executes the commands as one step, unless a watched key has changed. It also applies their effects,
@@ -103,7 +99,7 @@ func (x *Execution) compiles() bool {
 func (x *Execution) Run(ctx context.Context) {
 	e := x.client.Engine
 	if x.Plan.Scripts {
-		x.scripts = script.Compile(e, x.Steps)
+		x.scripts = compileScripts(e, x.Steps)
 	}
 	if x.refused == nil {
 		x.checkAccess(ctx)
@@ -117,7 +113,7 @@ func (x *Execution) Run(ctx context.Context) {
 	case x.Err == nil:
 		x.Err = x.endless
 	}
-	left, db := &execute.Kept{}, x.client.DB
+	left, db := &Kept{}, x.client.DB
 	if x.Executor != nil {
 		left, db = x.left, x.Executor.DB
 	}
@@ -153,11 +149,11 @@ func (x *Execution) carryOut(ctx context.Context) error {
 		return err
 	}
 	steps := x.Plan.Steps(stage)
-	c := script.Contention{Context: ctx, Steps: steps, Scripts: &x.time}
+	c := contention{Context: ctx, Steps: steps, Scripts: &x.time}
 	if stage.Optimistically(x.Plan.Keys(), func(in *transact.Space) transact.Verdict {
-		attempted := x.execute(ctx, in)
+		outcome := x.execute(ctx, in)
 		c.Steps = steps + x.Parts.Bytes() // a byte of values takes about a nanosecond
-		return c.Judge(attempted)
+		return c.Judge(outcome)
 	}, c.Next) && (x.Executor != nil || ctx.Err() == nil) {
 		return nil
 	}
@@ -202,7 +198,7 @@ const leastScriptSteps = 1_000_000
 func (x *Execution) hold(ctx context.Context, stage transact.Stage) error {
 	most := transact.MaxHeldSteps
 	if x.Plan.Scripts {
-		script.Hold(&x.time, x.Plan.Steps(stage))
+		holdScripts(&x.time, x.Plan.Steps(stage))
 		most -= leastScriptSteps
 	}
 	return x.Plan.Hold(stage, most, func(in *transact.Space) transact.Verdict {
@@ -215,18 +211,18 @@ func (x *Execution) hold(ctx context.Context, stage transact.Stage) error {
 
 // execute executes the steps and reports the outcome. It runs them all while others wait, and wherever an
 // undo is impossible or would cut a transaction in half.
-func (x *Execution) execute(ctx context.Context, in *transact.Space) script.Attempted {
+func (x *Execution) execute(ctx context.Context, in *transact.Space) attempted {
 	x.Executor, x.ending = nil, notEnded
 	x.Parts.Drop(x.client.Engine)
 	// A session that has ended watches nothing, and its ctx is done.
 	if x.watch != nil && (x.watch.Dirty(in.NowNs) || ctx.Err() != nil) {
-		return script.Attempted{}
+		return attempted{}
 	}
 	if in.Held || !x.Plan.MayEnd() {
 		ctx = context.WithoutCancel(ctx)
 	}
-	role := &role{NestedRole: execute.NestedRole{Context: ctx}, scripts: x.scripts, time: &x.time, of: x}
-	s, left := x.client.Within(execute.InExec, role, in)
+	role := &execRole{NestedRole: NestedRole{Context: ctx}, scripts: x.scripts, time: &x.time, of: x}
+	s, left := x.client.Within(InExec, role, in)
 	s.NewKeys = &x.newKeys
 	s.Begin()
 	defer s.End()
@@ -236,7 +232,7 @@ func (x *Execution) execute(ctx context.Context, in *transact.Space) script.Atte
 	}
 	for i, q := range x.Steps {
 		if ctx.Err() != nil {
-			return script.Attempted{Ended: true}
+			return attempted{Ended: true}
 		}
 		err := x.mayExecute(s, q)
 		if err == nil && x.refused != nil {
@@ -249,7 +245,7 @@ func (x *Execution) execute(ctx context.Context, in *transact.Space) script.Atte
 		s.Run(q.Command, q.Args)
 		s.Flush()
 		if x.Parts.Take(s); x.ends(s) {
-			return script.Attempted{Ended: true}
+			return attempted{Ended: true}
 		}
 	}
 	x.Parts.End(s)
@@ -258,36 +254,36 @@ func (x *Execution) execute(ctx context.Context, in *transact.Space) script.Atte
 		left.Uncount()
 		undo()
 	}
-	return script.Attempted{TimedOut: role.timedOut}
+	return attempted{TimedOut: role.timedOut}
 }
 
-type role struct {
-	execute.NestedRole
-	scripts  script.Compiled
+type execRole struct {
+	NestedRole
+	scripts  compiledScripts
 	time     *lua.Allowance // of the scripts
 	timedOut bool
 	of       *Execution
 }
 
 // InTurns replies at once, but for a reply that is too long in any case.
-func (r *role) InTurns(x *execute.Executor, next execute.Pieces) {
+func (r *execRole) InTurns(x *Executor, next Pieces) {
 	for x.AppendPieces(next) > 0 && !r.of.ends(x) {
 		r.of.Parts.Take(x)
 	}
 }
 
-func (r *role) Script(source []byte) (*lua.Script, error) { return r.scripts.Get(source) }
+func (r *execRole) Script(source []byte) (*lua.Script, error) { return r.scripts.Get(source) }
 
-func (r *role) Allowance() *lua.Allowance { return r.time }
+func (r *execRole) Allowance() *lua.Allowance { return r.time }
 
-func (r *role) TimedOut() { r.timedOut = true }
+func (r *execRole) TimedOut() { r.timedOut = true }
 
 // mostCopiedBytes of states are copied on an event loop.
 const mostCopiedBytes = 256 << 10
 
 // ends reports whether an attempt has to end, as its reply is too long. It does so only if nothing remains of
 // it.
-func (x *Execution) ends(s *execute.Executor) bool {
+func (x *Execution) ends(s *Executor) bool {
 	if !x.Plan.MayEnd() || x.Plan.Keys() == nil || x.Plan.Whole() != nil {
 		return false
 	}
@@ -301,7 +297,7 @@ func (x *Execution) ends(s *execute.Executor) bool {
 }
 
 // mayExecute refuses steps that have become impossible.
-func (x *Execution) mayExecute(s *execute.Executor, q transact.Step) error {
+func (x *Execution) mayExecute(s *Executor, q transact.Step) error {
 	if err := s.Engine.MayUse(q.Command); err != nil {
 		return err
 	}
@@ -321,7 +317,7 @@ func (x *Execution) checkAccess(ctx context.Context) {
 	if x.client.User.Unrestricted() {
 		return
 	}
-	s, _ := x.client.Within(execute.InExec, execute.NestedRole{Context: ctx}, &transact.Space{NowNs: x.client.Engine.Config.Now()})
+	s, _ := x.client.Within(InExec, NestedRole{Context: ctx}, &transact.Space{NowNs: x.client.Engine.Config.Now()})
 	x.refused = make([]error, len(x.Steps))
 	for i, q := range x.Steps {
 		x.refused[i] = stillAllowed(s, q)
@@ -329,7 +325,7 @@ func (x *Execution) checkAccess(ctx context.Context) {
 }
 
 // stillAllowed refuses a step that is no longer allowed.
-func stillAllowed(s *execute.Executor, q transact.Step) error {
+func stillAllowed(s *Executor, q transact.Step) error {
 	switch reason, _, _ := s.Denied(q.Command, q.Args); reason {
 	case acl.Allowed:
 		return nil

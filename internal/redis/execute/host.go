@@ -1,32 +1,31 @@
-package script
+package execute
 
 import (
 	"context"
 	"log/slog"
 
-	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
 	"cellserver/internal/resp"
 	"cellserver/internal/wire/acl"
 	"cellserver/internal/wire/catalog"
 )
 
-type role struct{ execute.NestedRole }
+type scriptRole struct{ NestedRole }
 
-func (role) Words() execute.Words { return words{} }
+func (scriptRole) Words() Words { return scriptWords{} }
 
-// words has the wording of refusals in scripts.
-type words struct{}
+// scriptWords has the wording of refusals in scripts.
+type scriptWords struct{}
 
-func (words) Unknown([][]byte) error { return reply.ErrUnknownInScript }
+func (scriptWords) Unknown([][]byte) error { return reply.ErrUnknownInScript }
 
-func (words) UnknownSubcommand(*catalog.Command, []byte) error { return reply.ErrUnknownInScript }
+func (scriptWords) UnknownSubcommand(*catalog.Command, []byte) error { return reply.ErrUnknownInScript }
 
-func (words) Arity(*catalog.Command, int) error { return reply.ErrArityInScript }
+func (scriptWords) Arity(*catalog.Command, int) error { return reply.ErrArityInScript }
 
-func (words) Forbidden() error { return reply.ErrNotInScript }
+func (scriptWords) Forbidden() error { return reply.ErrNotInScript }
 
-func (words) Denied(reason acl.Reason, _ string) string {
+func (scriptWords) Denied(reason acl.Reason, _ string) string {
 	switch reason {
 	case acl.DeniedCommand:
 		return "ERR The user executing the script can't run this command or subcommand"
@@ -37,12 +36,12 @@ func (words) Denied(reason acl.Reason, _ string) string {
 	}
 }
 
-func (words) Context() string { return "lua" }
+func (scriptWords) Context() string { return "lua" }
 
-// host serves redis.call.
-type host struct{ x *execute.Executor }
+// scriptHost serves redis.call.
+type scriptHost struct{ x *Executor }
 
-func (h host) Call(args [][]byte, resp3 bool, buf []byte) []byte {
+func (h scriptHost) Call(args [][]byte, resp3 bool, buf []byte) []byte {
 	x := h.x
 	x.W = resp.Writer{Buf: buf, RESP3: resp3}
 	c, err := x.Admit(x.Lookup(args[0]), args)
@@ -57,7 +56,7 @@ func (h host) Call(args [][]byte, resp3 bool, buf []byte) []byte {
 }
 
 // Allows leaves no entry in ACL LOG.
-func (h host) Allows(args [][]byte) (allowed, known bool) {
+func (h scriptHost) Allows(args [][]byte) (allowed, known bool) {
 	x := h.x
 	c, err := x.Find(x.Engine.Config.Catalog.Lookup(args[0]), args, len(args))
 	if err != nil {
@@ -71,10 +70,10 @@ func (h host) Allows(args [][]byte) (allowed, known bool) {
 }
 
 // Log writes the line when the script has released its keys.
-func (h host) Log(level int, message string) {
+func (h scriptHost) Log(level int, message string) {
 	levels := [...]slog.Level{slog.LevelDebug, slog.LevelDebug, slog.LevelInfo, slog.LevelWarn}
-	line := execute.LogLine{Level: levels[min(max(level, 0), len(levels)-1)], Message: "script: " + message}
+	line := LogLine{Level: levels[min(max(level, 0), len(levels)-1)], Message: "script: " + message}
 	if h.x.Engine.Config.Log.Enabled(context.Background(), line.Level) {
-		h.x.Effects.Log([]execute.LogLine{line}, 0)
+		h.x.Effects.Log([]LogLine{line}, 0)
 	}
 }

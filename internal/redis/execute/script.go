@@ -1,6 +1,4 @@
-// Package script executes Lua scripts: it compiles them, runs them on snapshots of their keys, and executes
-// their calls. An Executor does everything else.
-package script
+package execute
 
 import (
 	"bytes"
@@ -12,7 +10,6 @@ import (
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/lua"
 	"cellserver/internal/redis/argument"
-	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
 	"cellserver/internal/redis/transact"
 	"cellserver/internal/resp"
@@ -20,18 +17,18 @@ import (
 	"cellserver/internal/wire/catalog"
 )
 
-func Handlers() map[string]execute.Handler {
-	return map[string]execute.Handler{
-		"eval":        {Own: func(x *execute.Executor, args [][]byte) error { return eval(x, args, false) }},
-		"eval_ro":     {Own: func(x *execute.Executor, args [][]byte) error { return eval(x, args, true) }},
-		"evalsha":     {Own: func(x *execute.Executor, args [][]byte) error { return evalSHA(x, args, false) }},
-		"evalsha_ro":  {Own: func(x *execute.Executor, args [][]byte) error { return evalSHA(x, args, true) }},
+func ScriptHandlers() map[string]Handler {
+	return map[string]Handler{
+		"eval":        {Own: func(x *Executor, args [][]byte) error { return eval(x, args, false) }},
+		"eval_ro":     {Own: func(x *Executor, args [][]byte) error { return eval(x, args, true) }},
+		"evalsha":     {Own: func(x *Executor, args [][]byte) error { return evalSHA(x, args, false) }},
+		"evalsha_ro":  {Own: func(x *Executor, args [][]byte) error { return evalSHA(x, args, true) }},
 		"script|load": {Own: load},
 	}
 }
 
-// Transaction is a role that compiles scripts beforehand and shares their time.
-type Transaction interface {
+// transaction is a role that compiles scripts beforehand and shares their time.
+type transaction interface {
 	// Script returns nil and nil for a source that was not compiled.
 	Script(source []byte) (*lua.Script, error)
 	Allowance() *lua.Allowance
@@ -39,13 +36,13 @@ type Transaction interface {
 	TimedOut()
 }
 
-func eval(x *execute.Executor, args [][]byte, readOnly bool) error {
+func eval(x *Executor, args [][]byte, readOnly bool) error {
 	keys, argv, err := argument.Script(args)
 	if err != nil {
 		return err
 	}
 	var script *lua.Script
-	if in, ok := x.Role.(Transaction); ok {
+	if in, ok := x.Role.(transaction); ok {
 		script, err = in.Script(args[1])
 	} else {
 		script = x.Engine.Config.Scripts.Cached(args[1])
@@ -62,7 +59,7 @@ func eval(x *execute.Executor, args [][]byte, readOnly bool) error {
 }
 
 // load is SCRIPT LOAD. Compiling may take milliseconds, so it runs like a script.
-func load(x *execute.Executor, args [][]byte) error {
+func load(x *Executor, args [][]byte) error {
 	scripts := x.Engine.Config.Scripts
 	if script := scripts.Loaded(args[2]); script != nil {
 		x.W.BulkString(script.SHA1)
@@ -71,7 +68,7 @@ func load(x *execute.Executor, args [][]byte) error {
 	source := bytes.Clone(args[2])
 	var script *lua.Script
 	var problem error
-	return x.Role.Background(x, x.Engine.Scripts, func(context.Context) { script, problem = scripts.Load(source) }, func(x *execute.Executor) error {
+	return x.Role.Background(x, x.Engine.Scripts, func(context.Context) { script, problem = scripts.Load(source) }, func(x *Executor) error {
 		if problem != nil {
 			return problem
 		}
@@ -80,7 +77,7 @@ func load(x *execute.Executor, args [][]byte) error {
 	})
 }
 
-func evalSHA(x *execute.Executor, args [][]byte, readOnly bool) error {
+func evalSHA(x *Executor, args [][]byte, readOnly bool) error {
 	if len(args[1]) != 2*sha1.Size { // Redis checks nothing else then
 		return reply.ErrNoScript
 	}
@@ -97,14 +94,14 @@ func evalSHA(x *execute.Executor, args [][]byte, readOnly bool) error {
 }
 
 // runScript runs a script, in the background unless it needs no interpreter.
-func runScript(x *execute.Executor, name []byte, script *lua.Script, keys, argv [][]byte, readOnly bool) error {
+func runScript(x *Executor, name []byte, script *lua.Script, keys, argv [][]byte, readOnly bool) error {
 	if err := mayRun(script, readOnly); err != nil {
 		return err
 	}
 	if !x.Engine.Can.Holds && script.Native == nil {
 		return reply.ErrOneCallScript
 	}
-	in, isStep := x.Role.(Transaction)
+	in, isStep := x.Role.(transaction)
 	// On a remote store, the interpreter only produces errors.
 	native := !x.Engine.Can.Holds || !isStep && x.User.Unrestricted()
 	if native && !readOnly && !script.Flags.NoWrites && x.RunNative(name, script, keys, argv) {
@@ -122,7 +119,7 @@ func runScript(x *execute.Executor, name []byte, script *lua.Script, keys, argv 
 	}
 	run := newRun(x, name, keys, argv, readOnly)
 	run.script = script
-	if !isStep && x.Mode != execute.InBackground && run.short() {
+	if !isStep && x.Mode != InBackground && run.short() {
 		return run.finish(x)
 	}
 	return run.begin()
@@ -136,39 +133,39 @@ func mayRun(script *lua.Script, readOnly bool) error {
 }
 
 // newRun returns a run without its script or source.
-func newRun(x *execute.Executor, name []byte, keys, argv [][]byte, readOnly bool) *run {
-	return &run{
+func newRun(x *Executor, name []byte, keys, argv [][]byte, readOnly bool) *scriptRun {
+	return &scriptRun{
 		client: x, command: x.Engine.Config.Catalog.Lookup(name), readOnly: readOnly,
-		keys: execute.Keep(keys), argv: execute.Keep(argv),
+		keys: Keep(keys), argv: Keep(argv),
 	}
 }
 
 // begin starts the script in its turn.
-func (r *run) begin() error {
+func (r *scriptRun) begin() error {
 	return r.client.Role.Background(r.client, r.client.Engine.Scripts, r.run, r.finish)
 }
 
-type run struct {
-	client     *execute.Executor // waits for the outcome
-	command    *catalog.Command  // that runs the script
+type scriptRun struct {
+	client     *Executor        // waits for the outcome
+	command    *catalog.Command // that runs the script
 	script     *lua.Script
 	source     []byte // if it must be compiled
 	readOnly   bool
 	keys, argv [][]byte
-	bounds     execute.Bounds
+	bounds     Bounds
 
-	scripts lua.Allowance   // of all attempts, outside EXEC
-	newKeys execute.NewKeys // likewise
+	scripts lua.Allowance // of all attempts, outside EXEC
+	newKeys NewKeys       // likewise
 
 	problem error  // compilation error
 	reply   []byte // nil if not run
 	ended   bool   // by a bound
 	wrote   bool
-	left    *execute.Kept // effects of the last attempt, and its error
+	left    *Kept // effects of the last attempt, and its error
 	failure string
 }
 
-func (r *run) run(ctx context.Context) {
+func (r *scriptRun) run(ctx context.Context) {
 	if r.source != nil {
 		e := r.client.Engine
 		r.script, r.problem = e.Config.Scripts.Evaluate(r.source)
@@ -177,7 +174,7 @@ func (r *run) run(ctx context.Context) {
 		}
 	}
 	r.bind()
-	if in, ok := r.client.Role.(Transaction); ok {
+	if in, ok := r.client.Role.(transaction); ok {
 		r.runInExec(ctx, in)
 	} else {
 		r.runOutsideExec(ctx)
@@ -186,7 +183,7 @@ func (r *run) run(ctx context.Context) {
 }
 
 // bind restricts the script to its keys.
-func (r *run) bind() {
+func (r *scriptRun) bind() {
 	r.bounds.Keys = make([]store.Key, len(r.keys))
 	for i, name := range r.keys {
 		r.bounds.Keys[i] = store.Key{DB: r.client.DB, Name: name}
@@ -194,7 +191,7 @@ func (r *run) bind() {
 }
 
 // settle counts the run and applies the effects of the last attempt.
-func (r *run) settle() {
+func (r *scriptRun) settle() {
 	outcome := observe.ScriptCompleted
 	switch {
 	case r.ended:
@@ -214,7 +211,7 @@ const (
 
 // short runs the script at once. It returns false, without effect, if that takes too long, or others change
 // the keys: then it runs in the background, as a script does from then on that has taken too long.
-func (r *run) short() (done bool) {
+func (r *scriptRun) short() (done bool) {
 	e := r.client.Engine
 	if e.Stage.Txs == nil || len(r.keys)+len(r.argv) > shortArgs || r.script.IsLong() {
 		return false
@@ -240,7 +237,7 @@ func (r *run) short() (done bool) {
 	return true
 }
 
-func (r *run) runOutsideExec(ctx context.Context) {
+func (r *scriptRun) runOutsideExec(ctx context.Context) {
 	e := r.client.Engine
 	if err := transact.CheckKeys(r.bounds.Keys); err != nil {
 		r.fail(err)
@@ -252,7 +249,7 @@ func (r *run) runOutsideExec(ctx context.Context) {
 		r.attempt(ctx, &transact.Space{Keys: transact.NoKeys{}, NowNs: e.Config.Now()}, &r.scripts)
 		return
 	}
-	c := Contention{Context: ctx, Scripts: &r.scripts}
+	c := contention{Context: ctx, Scripts: &r.scripts}
 	if !e.Stage.Optimistically(r.bounds.Keys, func(in *transact.Space) transact.Verdict {
 		return c.Judge(r.attempt(ctx, in, &r.scripts))
 	}, c.Next) {
@@ -261,14 +258,14 @@ func (r *run) runOutsideExec(ctx context.Context) {
 }
 
 // fail replies why the script's changes are dropped.
-func (r *run) fail(err error) {
+func (r *scriptRun) fail(err error) {
 	w := resp.Writer{}
 	w.Error(reply.Text(err))
-	r.reply, r.ended, r.left, r.failure = w.Buf, true, &execute.Kept{}, ""
+	r.reply, r.ended, r.left, r.failure = w.Buf, true, &Kept{}, ""
 }
 
 // runInExec runs the script within a transaction, and undoes its writes if it was ended.
-func (r *run) runInExec(ctx context.Context, in Transaction) {
+func (r *scriptRun) runInExec(ctx context.Context, in transaction) {
 	r.bounds.Index()
 	transact.OrUndo(r.client.Space, func() (keep bool) {
 		a := r.attempt(ctx, r.client.Space, in.Allowance())
@@ -280,8 +277,8 @@ func (r *run) runInExec(ctx context.Context, in Transaction) {
 }
 
 // attempt runs the script. Its writes stay even after an error, as in Redis, unless it was ended.
-func (r *run) attempt(ctx context.Context, in *transact.Space, scripts *lua.Allowance) Attempted {
-	x, kept := r.client.Within(execute.InScript, role{execute.NestedRole{Context: ctx}}, in)
+func (r *scriptRun) attempt(ctx context.Context, in *transact.Space, scripts *lua.Allowance) attempted {
+	x, kept := r.client.Within(InScript, scriptRole{NestedRole{Context: ctx}}, in)
 	r.bounds.ReadOnly = r.readOnly || r.script.Flags.NoWrites
 	x.Bind(&r.bounds)
 	if x.NewKeys == nil {
@@ -290,8 +287,8 @@ func (r *run) attempt(ctx context.Context, in *transact.Space, scripts *lua.Allo
 	x.Begin()
 	defer x.End()
 	scriptEngine := x.Engine.Config.Scripts
-	replied, err := scriptEngine.RunWithin(ctx, scripts, r.script, r.keys, r.argv, host{x}, x.W.RESP3, nil)
-	if r.client.Mode == execute.InExec {
+	replied, err := scriptEngine.RunWithin(ctx, scripts, r.script, r.keys, r.argv, scriptHost{x}, x.W.RESP3, nil)
+	if r.client.Mode == InExec {
 		r.client.Endless = append(r.client.Endless, x.Endless...)
 	} else if endless := x.CheckEndless(); err == nil && endless != nil {
 		w := resp.Writer{}
@@ -302,11 +299,11 @@ func (r *run) attempt(ctx context.Context, in *transact.Space, scripts *lua.Allo
 		kept.Uncount() // it is undone
 	}
 	r.reply, r.ended, r.left, r.failure, r.wrote = replied, err != nil, kept, x.Scratch.LastError, x.Wrote
-	return Attempted{Ended: r.ended, TimedOut: r.ended && scripts.Left() <= 0}
+	return attempted{Ended: r.ended, TimedOut: r.ended && scripts.Left() <= 0}
 }
 
 // finish replies to the waiting client.
-func (r *run) finish(x *execute.Executor) error {
+func (r *scriptRun) finish(x *Executor) error {
 	switch {
 	case r.problem != nil:
 		return r.problem
@@ -316,7 +313,7 @@ func (r *run) finish(x *execute.Executor) error {
 	failed := r.reply[0] == '-'
 	x.Wrote = x.Wrote || r.wrote
 	if !failed {
-		execute.Later(x).TakeOver(r.reply)
+		Later(x).TakeOver(r.reply)
 		return nil
 	}
 	x.W.Buf = append(x.W.Buf, r.reply...)

@@ -1,4 +1,4 @@
-package script
+package execute
 
 import (
 	"context"
@@ -34,7 +34,7 @@ func TestContention(t *testing.T) {
 		{name: "a short script among many", steps: 6_000_000, scriptsMs: 1, limitMs: 50, snapshots: 50},
 	} {
 		a := lua.Allowance{Limit: time.Duration(tt.limitMs) * ms}
-		c := Contention{Context: context.Background(), Steps: tt.steps, Scripts: &a}
+		c := contention{Context: context.Background(), Steps: tt.steps, Scripts: &a}
 		snapshots, mode := 0, transact.Snapshot
 		for ; mode == transact.Snapshot && snapshots < 1000; mode = c.Next(snapshots) {
 			snapshots++
@@ -45,7 +45,7 @@ func TestContention(t *testing.T) {
 			if timedOut {
 				want = transact.Again
 			}
-			if got := c.Judge(Attempted{TimedOut: timedOut, Ended: timedOut}); got != want {
+			if got := c.Judge(attempted{TimedOut: timedOut, Ended: timedOut}); got != want {
 				t.Errorf("%s: verdict on attempt %d: got %d, want %d", tt.name, snapshots, got, want)
 			}
 		}
@@ -61,14 +61,14 @@ func TestContention(t *testing.T) {
 // TestContentionGoesOn after attempts that held their keys for too long, fewer and fewer.
 func TestContentionGoesOn(t *testing.T) {
 	a := lua.Allowance{Limit: 50 * time.Millisecond}
-	c := Contention{Context: context.Background(), Scripts: &a}
+	c := contention{Context: context.Background(), Scripts: &a}
 	var modes []transact.Mode
 	for n, mode := 1, transact.Snapshot; mode != transact.GiveUp && n < 100; n++ {
 		timedOut := mode == transact.Held
 		if a.Spent += time.Millisecond; timedOut {
 			a.Spent = a.Limit
 		}
-		if c.Judge(Attempted{TimedOut: timedOut, Ended: timedOut}) == transact.Drop {
+		if c.Judge(attempted{TimedOut: timedOut, Ended: timedOut}) == transact.Drop {
 			t.Fatalf("attempt %d: got Drop, want a contention error", n)
 		}
 		mode = c.Next(n)
@@ -86,7 +86,7 @@ func TestContentionGoesOn(t *testing.T) {
 func TestContentionOfAGoneClient(t *testing.T) {
 	ctx, end := context.WithCancel(context.Background())
 	end()
-	if c := (Contention{Context: ctx, Scripts: &lua.Allowance{}}); c.Next(1) != transact.GiveUp {
+	if c := (contention{Context: ctx, Scripts: &lua.Allowance{}}); c.Next(1) != transact.GiveUp {
 		t.Error("attempt for a gone client: got another, want none")
 	}
 }

@@ -1,4 +1,4 @@
-package script
+package execute
 
 import (
 	"context"
@@ -8,11 +8,11 @@ import (
 	"cellserver/internal/redis/transact"
 )
 
-// Contention bounds the attempts of a script or transaction on snapshots whose keys others change. The last
+// contention bounds the attempts of a script or transaction on snapshots whose keys others change. The last
 // attempt, after the scripts' time or else maxConflicts, may hold the keys, at most for
 // transact.MaxHeldSteps. If attempts are short, so may the third; if that takes too long after all, one after
 // four times as many.
-type Contention struct {
+type contention struct {
 	Context context.Context
 	Steps   int            // of an attempt, without scripts
 	Scripts *lua.Allowance // of all attempts
@@ -34,14 +34,14 @@ const (
 	maxConflicts   = 32
 )
 
-// Attempted is an attempt's end.
-type Attempted struct {
+// attempted is an attempt's end.
+type attempted struct {
 	TimedOut bool // at the end of its allowance
 	Ended    bool // early, for another reason
 }
 
 // Judge returns an attempt's verdict. A script without time left would have exceeded it without others, too.
-func (c *Contention) Judge(a Attempted) transact.Verdict {
+func (c *contention) Judge(a attempted) transact.Verdict {
 	tookNs := int64(c.Scripts.Spent-c.spent) + int64(c.Steps)
 	c.spent = c.Scripts.Spent
 	switch {
@@ -55,7 +55,7 @@ func (c *Contention) Judge(a Attempted) transact.Verdict {
 }
 
 // Next returns the mode of the next attempt.
-func (c *Contention) Next(conflicts int) transact.Mode {
+func (c *contention) Next(conflicts int) transact.Mode {
 	c.conflicts = conflicts
 	if c.Scripts.Held {
 		c.own.Spent += c.Scripts.Spent
@@ -68,14 +68,14 @@ func (c *Contention) Next(conflicts int) transact.Mode {
 	case spent || conflicts >= max(shortConflicts, c.patience) && c.tookNs <= shortNs:
 		c.last, c.patience = spent, 4*conflicts
 		c.own, c.spent = *c.Scripts, 0
-		Hold(c.Scripts, c.Steps)
+		holdScripts(c.Scripts, c.Steps)
 		return transact.Held
 	}
 	return transact.Snapshot
 }
 
-// Hold bounds scripts to the time that a transaction's steps leave others to wait.
-func Hold(scripts *lua.Allowance, steps int) {
+// holdScripts bounds scripts to the time that a transaction's steps leave others to wait.
+func holdScripts(scripts *lua.Allowance, steps int) {
 	const unit = 100 * time.Microsecond // keeps nanoseconds out of errors
 	left := (time.Duration(max(maxHeldNs-steps, 0)) / unit) * unit
 	hint := "others wait for its transaction, which can not take longer: send the script on its own"
