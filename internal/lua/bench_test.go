@@ -17,7 +17,7 @@ var benchScripts = []struct{ name, source string }{
 
 func BenchmarkRun(b *testing.B) {
 	e := patientEngine()
-	host := &fakeHost{onCall: func(_ [][]byte, buf []byte) []byte { return append(buf, nativeAnswers[0]...) }}
+	host := &fakeHost{onCall: func(_ [][]byte, buf []byte) []byte { return appendAnswer(buf, nativeAnswers[0]) }}
 	keys, argv := byteSlices("user:1"), byteSlices("15", "30", "60")
 	for _, c := range benchScripts {
 		s, err := e.Load([]byte(c.source))
@@ -44,7 +44,7 @@ func BenchmarkNative(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		args, _ = n.Args(args, keys, argv)
-		buf = n.AppendReply([]byte(nativeAnswers[0]), buf[:0], false)
+		buf = n.AppendReply(nativeAnswers[0], buf[:0], false)
 	}
 }
 

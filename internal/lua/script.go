@@ -73,7 +73,7 @@ func compile(key scriptKey, source []byte, commands native.Commands) (*Script, e
 	if err != nil {
 		return nil, errors.New(compileError + err.Error())
 	}
-	s.Native, s.Program = commands.Recognize(chunk, s.SHA1), native.Compile(chunk)
+	s.Native, s.Program = commands.Recognize(chunk), native.Compile(chunk)
 	chunk, s.guards, err = vm.Rewrite(chunk, body)
 	if err != nil {
 		return nil, errors.New(compileError + vm.AtLine(1) + err.Error())

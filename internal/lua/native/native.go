@@ -4,8 +4,6 @@
 package native
 
 import (
-	"bytes"
-
 	"cellserver/internal/lua/vm"
 	"cellserver/internal/resp"
 )
@@ -16,11 +14,8 @@ type Commands map[string]bool
 // Call is a script that only calls such a command and returns its reply or one element, as sent by clients
 // without such a command.
 type Call struct {
-	sha1      string // of the script
-	args      []argument
-	index     int  // of the returned element from 1; 0 is the whole reply
-	protected bool // redis.pcall: errors have no position
-	line      int  // of the call
+	args  []argument
+	index int // of the returned element from 1; 0 is the whole reply
 }
 
 type source int
@@ -95,59 +90,20 @@ func numberArgument(text []byte) ([]byte, bool) {
 	return vm.AppendExactNumber(nil, f), true
 }
 
-// AppendReply appends the script's reply for the command's error or array of integers, in RESP2.
-func (c *Call) AppendReply(answer, buf []byte, resp3 bool) []byte {
-	if len(answer) > 0 && answer[0] == '-' {
-		return c.appendError(answer, buf, resp3)
-	}
+// AppendReply appends the script's reply for the command's integers.
+func (c *Call) AppendReply(answer []int64, buf []byte, resp3 bool) []byte {
 	w := resp.Writer{Buf: buf, RESP3: resp3}
-	count, rest, ok := readInteger(answer, '*')
-	if ok && c.index == 0 {
-		w.Array(int(count))
-	}
-	for i := int64(1); ok && i <= count; i++ {
-		var value int64
-		value, rest, ok = readInteger(rest, ':')
-		value = vm.TruncateNumber(float64(value)) // Lua numbers are doubles
-		switch c.index {
-		case 0:
-			w.Int(value)
-		case int(i):
-			w.Int(value)
-			return w.Buf
-		}
-	}
-	if !ok {
-		w.Buf = buf
-		w.Error("ERR the command gave a reply that is none")
-		return w.Buf
-	}
-	if c.index > 0 {
-		w.Null()
-	}
-	return w.Buf
-}
-
-func (c *Call) appendError(answer, buf []byte, resp3 bool) []byte {
-	text := string(bytes.TrimRight(answer[1:], "\r\n"))
-	w := resp.Writer{Buf: buf, RESP3: resp3}
+	number := func(n int64) { w.Int(vm.TruncateNumber(float64(n))) } // Lua numbers are doubles
 	switch {
-	case !c.protected:
-		w.Error(vm.InScript(text, c.sha1, c.line))
-	case c.index > 0:
-		w.Null()
+	case c.index == 0:
+		w.Array(len(answer))
+		for _, n := range answer {
+			number(n)
+		}
+	case c.index <= len(answer):
+		number(answer[c.index-1])
 	default:
-		w.Error(vm.OneLine(text))
+		w.Null()
 	}
 	return w.Buf
-}
-
-// readInteger reads an integer's line of a kind, and returns the rest.
-func readInteger(b []byte, kind byte) (n int64, rest []byte, ok bool) {
-	end := bytes.IndexByte(b, '\r')
-	if end < 2 || b[0] != kind || end+1 >= len(b) {
-		return 0, nil, false
-	}
-	n, ok = resp.ParseInt(b[1:end])
-	return n, b[end+2:], ok
 }

@@ -11,15 +11,14 @@ import (
 // recognizer follows plain local assignments up to a chunk's return.
 type recognizer struct {
 	commands Commands
-	sha1     string
 	values   map[string]argument // locals that are arguments
 	call     *Call               // once found
 	result   string              // the local with its reply
 }
 
-// Recognize returns the call that a parsed script consists of, or nil. The SHA-1 is for messages.
-func (c Commands) Recognize(chunk []ast.Stmt, sha1 string) *Call {
-	r := recognizer{commands: c, sha1: sha1, values: map[string]argument{}}
+// Recognize returns the call that a parsed script consists of, or nil.
+func (c Commands) Recognize(chunk []ast.Stmt) *Call {
+	r := recognizer{commands: c, values: map[string]argument{}}
 	for i, s := range chunk {
 		switch x := s.(type) {
 		case *ast.LocalAssignStmt:
@@ -102,7 +101,7 @@ func (r *recognizer) command(e ast.Expr) (*Call, bool) {
 	if !ok || method.Value != "call" && method.Value != "pcall" {
 		return nil, false
 	}
-	call := &Call{sha1: r.sha1, protected: method.Value == "pcall", line: x.Line()}
+	call := &Call{}
 	for i, a := range x.Args {
 		value, ok := r.argument(a)
 		if !ok && i == len(x.Args)-1 {

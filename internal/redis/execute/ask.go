@@ -168,11 +168,11 @@ func precise(q *store.Request) {
 // Operation is another command about a key, or about none. Its Do may be called in the background and more than
 // once, and leaves its results with its owner.
 type Operation struct {
-	Command string          // the full name of the command that is like it
-	Key     []byte          // nil for none
-	Words   func() [][]byte // of that command, for those who watch and the log
+	Command string             // the full name of the command that is like it
+	Key     []byte             // nil for none
+	Words   func() [][]byte    // of that command, for those who watch and the log
 	Do      func(c Call) error // nil to learn only whether the user might
-	Err     reply.Error // empty if it was done
+	Err     reply.Error        // empty if it was done
 
 	begun, done bool
 }

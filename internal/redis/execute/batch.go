@@ -133,11 +133,16 @@ func (x *Executor) replyBatch(c *catalog.Command, batch []store.Request) error {
 	return nil
 }
 
-func (x *Executor) replyRequest(c *catalog.Command, q *store.Request) {
+// noteChange notes what an answered request has changed, for the replies and for those who wait.
+func (x *Executor) noteChange(q *store.Request) {
 	x.Wrote = x.Wrote || changes(q)
 	if q.Quantity < 0 {
 		x.lookAt(q.Key)
 	}
+}
+
+func (x *Executor) replyRequest(c *catalog.Command, q *store.Request) {
+	x.noteChange(q)
 	switch {
 	case q.Rule.Kind == limiter.Value:
 		if err := x.replyValue(q); err != nil {
@@ -186,11 +191,13 @@ func Result(w *resp.Writer, r *funnel.Result) {
 
 // Integers writes them as part of an array.
 func Integers(w *resp.Writer, r *funnel.Result) {
-	w.Int(LimitedInt(r.Limited))
-	w.Int(r.Limit)
-	w.Int(r.Remaining)
-	w.Int(r.RetryAfter)
-	w.Int(r.ResetAfter)
+	for _, n := range integers(r) {
+		w.Int(n)
+	}
+}
+
+func integers(r *funnel.Result) [5]int64 {
+	return [...]int64{LimitedInt(r.Limited), r.Limit, r.Remaining, r.RetryAfter, r.ResetAfter}
 }
 
 // LimitedInt returns the first of the integers.

@@ -18,12 +18,12 @@ import (
 // Executor executes commands with a user's rights on the keys of a Space. Its role may change the fields.
 type Executor struct {
 	// Fields of every command come first: with thousands of clients, each cache line is a memory access.
-	Engine        *Engine
-	Scratch       *Scratch // set between Begin and End
-	User          *acl.User
-	Space         *transact.Space
-	Role          Role
-	bounds        *Bounds // nil outside scripts
+	Engine    *Engine
+	Scratch   *Scratch // set between Begin and End
+	User      *acl.User
+	Space     *transact.Space
+	Role      Role
+	bounds    *Bounds     // nil outside scripts
 	W         resp.Writer // takes the replies
 	DB        uint16
 	Mode      Mode

@@ -72,12 +72,10 @@ func (x *Executor) replyNative(c *catalog.Command, script *lua.Script, one []sto
 		return reply.StoreFailed(q.Err)
 	}
 	x.Scratch.Local.NativeScript()
-	from := len(x.W.Buf)
-	x.replyRequest(c, q)
+	x.noteChange(q)
 	x.countNamed(one)
-	to := len(x.W.Buf)
-	x.W.Buf = script.Native.AppendReply(x.W.Buf[from:], x.W.Buf, x.W.RESP3)
-	x.W.Buf = append(x.W.Buf[:from], x.W.Buf[to:]...)
+	numbers := integers(&q.Result)
+	x.W.Buf = script.Native.AppendReply(numbers[:], x.W.Buf, x.W.RESP3)
 	return nil
 }
 
