@@ -56,7 +56,7 @@ func (t *trace) add(n int, r rates) {
 
 // traces keeps the last minutes of the hottest keys and of the named limits, whether or not anybody looks.
 type traces struct {
-	mu     sync.Mutex // rank 15: guards all below
+	mu     sync.Mutex // rank 20: guards all below
 	now    int        // number of the newest point, from 1
 	keys   map[traceKey]*trace
 	limits map[string]*limitTrace

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,8 +15,8 @@ import (
 // part is a server whose role changes, and what the other ones say.
 type part struct {
 	*host
-	replicaLeads bool // else it is gone
-	followed     int  // servers so far
+	replicaLeads atomic.Bool // else it is gone
+	followed     int         // servers so far
 }
 
 // said is a connection to a server that answers INFO.
@@ -29,7 +30,7 @@ const asker = 2
 func newPart(t *testing.T) *part {
 	p := &part{host: newHost("a", 0, &model{t: t}, 0)}
 	p.node.config.Dial = func(context.Context, replicas.Address) (Conn, error) {
-		if p.replicaLeads {
+		if p.replicaLeads.Load() {
 			return said("role:master\r\n"), nil
 		}
 		return nil, errCut
@@ -50,8 +51,21 @@ func (p *part) handOver(within time.Duration) {
 	n.HandOver(replicas.Handover{Client: asker, To: to, History: n.history, Offset: offset, Within: within}, func(int64, []byte, error) {})
 }
 
+// now returns the role, and the handover under way.
+func (p *part) now() (role, *handover) {
+	p.node.mu.Lock()
+	defer p.node.mu.Unlock()
+	return p.node.role, p.node.handing
+}
+
+func (p *part) state() state {
+	r, _ := p.now()
+	return r.state
+}
+
 func (p *part) hands(toOld bool) bool {
-	return p.node.handing != nil && (p.node.handing.asker == 0) == toOld
+	_, h := p.now()
+	return h != nil && (h.asker == 0) == toOld
 }
 
 // heard sets the link's state, and when the leader was last heard.
@@ -94,7 +108,7 @@ func causes() []cause {
 			lead(p)
 		}, map[state]event{handedOver: onLead, resigning: onLead, following: onRequest}},
 		{"the leader is silent", func(p *part) {
-			if p.node.role.handsOver() { // which time would end
+			if r, _ := p.now(); r.handsOver() { // which time would end
 				return
 			}
 			p.heard(replicas.LinkConnect, time.Time{})
@@ -118,7 +132,7 @@ func causes() []cause {
 			}
 		}, map[state]event{draining: onTakeOver}},
 		{"the replica leads, after the bound", func(p *part) {
-			p.replicaLeads = true
+			p.replicaLeads.Store(true)
 			time.Sleep(time.Minute)
 		}, map[state]event{draining: onLate, answered: onLate}},
 		{"the replica is gone", func(p *part) {
@@ -144,7 +158,7 @@ func TestTransitions(t *testing.T) {
 					causes()[i].do(p)
 					synctest.Wait()
 				}
-				c, was := causes()[i], p.node.role.state
+				c, was := causes()[i], p.state()
 				on, is := c.is[was]
 				if was == draining { // an older replica is not answered, and takes over by its link
 					is = is && (on != onAnswer || p.hands(false)) && (on != onTakeOver || p.hands(true))
@@ -158,7 +172,7 @@ func TestTransitions(t *testing.T) {
 				}
 				c.do(p)
 				synctest.Wait()
-				if got := p.node.role.state; got != want.state {
+				if got := p.state(); got != want.state {
 					t.Fatalf("%v, then %s: from %d to %d, want %d", path, c.name, was, got, want.state)
 				}
 				p.check(t, fmt.Sprint(path, c.name))
@@ -180,11 +194,12 @@ func TestTransitions(t *testing.T) {
 
 // check holds what goes with a state.
 func (p *part) check(t *testing.T, after string) {
-	n, r, st := p.node, &p.node.role, p.node.Status()
+	r, h := p.now()
+	st := p.node.Status()
 	follows := slices.Contains([]state{handedOver, resigning, following, requesting}, r.state)
 	switch {
-	case follows != (r.leader != replicas.Address{}), (n.handing != nil) != r.handsOver(), p.gate.Holds() != r.handsOver():
-		t.Errorf("%s: it is %+v, handing over %t, clients are held: %t", after, *r, n.handing != nil, p.gate.Holds())
+	case follows != (r.leader != replicas.Address{}), (h != nil) != r.handsOver(), p.gate.Holds() != r.handsOver():
+		t.Errorf("%s: it is %+v, handing over %t, clients are held: %t", after, r, h != nil, p.gate.Holds())
 	case p.gate.Refusal() == nil && r.state != starting && r.state != leading:
 		t.Errorf("%s: in state %d it accepts changes", after, r.state)
 	case (st.Role == replicas.Leader) != r.isLeader(), st.HandingOver != (r.handsOver() || r.state == requesting):

@@ -29,7 +29,7 @@ type digest = [sha256.Size]byte
 type sessions struct {
 	users *acl.Users
 
-	mu   sync.Mutex // rank 90: guards all below
+	mu   sync.Mutex // rank 85: guards all below
 	open map[digest]*session
 }
 
