@@ -149,7 +149,7 @@ func (w *natives) reply(p *pipeline, q *queue) error {
 	}
 	r.Found = script.FoundIn(rest[0])
 	v.last = r
-	if w.decideAt(q, q.count, r.serverNs, nil) {
+	if w.decideAt(q, q.count, r.serverNs) {
 		v.last.State = v.next
 		v.last.Absent = v.next.ExpiresNs <= r.serverNs
 		if v.last.Value = ""; !v.last.Absent {

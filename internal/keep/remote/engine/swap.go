@@ -13,7 +13,8 @@ import (
 // is not, the swap returns that.
 //
 // Only the server knows when a swap is executed. So grants are decided at a time that is certainly not later,
-// and stamped by the script; denials at the time of a reply to a later call.
+// and again at a later one, up to which the script writes what lies between: see script.Patch. Denials are
+// decided at the time of a reply to a later call.
 type swaps struct{ *Engine }
 
 // maxSwapped bounds the jobs of a call.
@@ -35,7 +36,7 @@ func (w *swaps) call(_ *pipeline, q *queue) bool {
 		q.call.Script, q.call.Args = w.Scripts.Read, w.Scripts.ReadArgs(q.taken.first.NowNs, v.last.large)
 		return true
 	}
-	if n := q.coveredJobs(); n > 0 && !w.decideAt(q, n, v.last.serverNs, nil) {
+	if n := q.coveredJobs(); n > 0 && !w.decideAt(q, n, v.last.serverNs) {
 		w.answer(q, false) // all of them waited when the value was read
 		return false
 	}
@@ -54,16 +55,15 @@ func (q *queue) coveredJobs() (n int) {
 // callSwap makes a swap that writes the jobs' changes, or checks that the value has not changed.
 func (w *swaps) callSwap(q *queue) {
 	v := q.value
-	nowNs := v.last.nowNs()
-	course := limiter.Follow(&v.last.State, nowNs)
-	v.changed = w.decideAt(q, q.count, nowNs, &course)
+	v.changed = w.decideAt(q, q.count, v.last.nowNs())
 	c := w.Scripts.NewSwap(v.nextNs, 1, true)
-	var to *limiter.State
-	if v.stamps = nil; v.changed {
-		to = &v.next
-		v.stamps = course.Stamps(to)
+	if v.changed {
+		change := w.change(q)
+		v.next, v.patches = change.To, change.Patches
+		c.Change(q.key, &v.last.Found, &change)
+	} else {
+		c.Keep(q.key, &v.last.Found)
 	}
-	c.Key(q.key, &v.last.Found, to, v.stamps, v.nextNs)
 	q.call.Script, q.call.Args = c.Call.Script, c.Call.Args
 }
 
@@ -113,15 +113,15 @@ func (w *swaps) written(q *queue, r reading) {
 	v := q.value
 	decidedNs, next := v.nextNs, v.next
 	if r.Absent = next.ExpiresNs <= decidedNs; !r.Absent {
-		v.stamps.Apply(&next, max(0, r.serverNs-decidedNs))
+		v.patches.Apply(&next, max(0, r.serverNs-decidedNs))
 		r.Value, r.State = script.ValueOf(&next), next
 		r.Err = limiter.Accept(&r.State)
 	}
 	was := slices.Clone(v.outcomes)
-	w.decideAt(q, q.count, r.serverNs, nil)
+	w.decideAt(q, q.count, r.serverNs)
 	same := slices.EqualFunc(v.outcomes, was, func(is, was outcome) bool { return is.did == was.did })
 	if !same {
-		w.decideAt(q, q.count, decidedNs, nil)
+		w.decideAt(q, q.count, decidedNs)
 	}
 	q.found(r)
 	w.answer(q, !same)

@@ -1,6 +1,9 @@
 package engine
 
 import (
+	"time"
+
+	"cellserver/internal/funnel"
 	"cellserver/internal/keep/remote/script"
 	"cellserver/internal/keep/remote/servers"
 	"cellserver/internal/limiter"
@@ -15,7 +18,7 @@ type value struct {
 	changed  bool // it writes another value
 	next     limiter.State
 	nextNs   int64
-	stamps   limiter.Stamps // of next, for a write later than nextNs
+	patches  script.Patches // of next, for a write later than nextNs
 	outcomes []outcome      // of the first jobs
 }
 
@@ -43,9 +46,8 @@ func (q *queue) inVain() {
 	}
 }
 
-// decideAt applies the first n jobs to the last reading, at serverNs or at the callers' times. A course, if
-// not nil, follows the state.
-func (e *Engine) decideAt(q *queue, n int, serverNs int64, course *limiter.Course) (changed bool) {
+// decideAt applies the first n jobs to the last reading, at serverNs or at the callers' times.
+func (e *Engine) decideAt(q *queue, n int, serverNs int64) (changed bool) {
 	v := q.value
 	v.nextNs, v.outcomes = serverNs, v.outcomes[:0]
 	v.next = limiter.Shifted(v.last.State, 0)
@@ -57,12 +59,37 @@ func (e *Engine) decideAt(q *queue, n int, serverNs int64, course *limiter.Cours
 		if o.err == nil {
 			o = j.do(&v.next, v.nextNs)
 		}
-		if changed = changed || o.changed; o.changed && course != nil {
-			*course = Follow(*course, j.step(), &v.next)
-		}
+		changed = changed || o.changed
 		v.outcomes = append(v.outcomes, o)
 	}
 	return changed
+}
+
+// change returns the change to the next state.
+func (e *Engine) change(q *queue) script.Change {
+	v := q.value
+	return script.ChangeOf(v.last.State, v.next, v.nextNs, e.LastNs(v.nextNs, v.nextNs), func(s *limiter.State, nowNs int64) bool {
+		j := q.taken.first
+		for i := range v.outcomes {
+			if v.outcomes[i].changed && !j.again(s, v.nextNs, nowNs) {
+				return false
+			}
+			j = j.next
+		}
+		return true
+	})
+}
+
+// slack is for what clocks differ by: a swap that is executed within the timeout is in time.
+const slack = 50 * time.Millisecond
+
+// LastNs returns the time until which a swap that is sent at nowNs is executed. It is the time of the decision
+// if scripts take that for their own.
+func (e *Engine) LastNs(decidedNs, nowNs int64) int64 {
+	if e.CallersTime {
+		return decidedNs
+	}
+	return funnel.After(nowNs, uint64(e.Timeout+slack))
 }
 
 // answer answers the decided jobs, with onlyWritten only those that are part of the written state.
