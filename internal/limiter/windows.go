@@ -97,4 +97,6 @@ func (approxWindows) clocked(s State, visit Visit) {
 	}
 }
 
-func (approxWindows) endNs(s State, _ int64) int64 { return window.ApproxEndNs(s.Payload, s.ExpiresNs) }
+func (approxWindows) endNs(s State, nowNs int64) int64 {
+	return window.ApproxEndNs(s.Payload, s.ExpiresNs, nowNs)
+}

@@ -151,11 +151,13 @@ func ShiftApprox(payload []byte, byNs int64) {
 // ApproxStartAt is the position of the current period's start in an approximate window's payload.
 const ApproxStartAt = 0
 
-// ApproxEndNs returns the end of an approximate window's current period.
-func ApproxEndNs(payload []byte, expiresNs int64) int64 {
-	c := counters{startNs: expiresNs}
-	if c.read(payload); c.current == 0 {
-		return expiresNs
+// ApproxEndNs returns the end of an approximate window's period at nowNs, the counters' or the one after it.
+func ApproxEndNs(payload []byte, expiresNs, nowNs int64) int64 {
+	var c counters
+	if c.read(payload); c.current > 0 { // emptyNs is two periods later
+		if endNs := funnel.After(c.startNs, funnel.Since(c.startNs, expiresNs)/2); endNs > nowNs {
+			return endNs
+		}
 	}
-	return funnel.After(c.startNs, funnel.Since(c.startNs, expiresNs)/2) // emptyNs is two periods later
+	return expiresNs
 }

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"cellserver/internal/keep/remote/prefilter"
 	"cellserver/internal/keep/remote/servers"
-	"cellserver/internal/keep/remote/timeline"
 )
 
 // bounds limits the pipelines of a lane.
@@ -36,7 +36,7 @@ type Sender struct {
 	engine *Engine
 	server *servers.Server
 
-	Timeline timeline.Timeline // of the server's clock
+	Timeline prefilter.Timeline // of the server's clock
 
 	waiting      waiting // requests, including those in pipelines
 	small, large lane

@@ -133,6 +133,9 @@ func TestPatchedStates(t *testing.T) {
 						did, outcomes = append(did, do), append(outcomes, o)
 					}
 				}
+				if endNs := min(limiter.EndNs(&s, nowNs), limiter.EndNs(&after, nowNs)); endNs <= nowNs {
+					t.Fatalf("%+v or %+v ends at %d, before %d", s, after, endNs, nowNs)
+				}
 				if len(did) == 0 || after.ExpiresNs <= nowNs {
 					continue
 				}
