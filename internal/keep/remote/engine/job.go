@@ -20,13 +20,13 @@ type Job struct {
 }
 
 type outcome struct {
-	did
+	effect
 	result funnel.Result // of a Request
 	err    error
 }
 
-// did is a job's effect: jobs with equal ones have equal answers.
-type did struct {
+// effect is what a job does: jobs with equal effects have equal answers.
+type effect struct {
 	changed bool // the state
 	limiter.Outcome
 }

@@ -22,36 +22,36 @@ type value struct {
 	outcomes []outcome      // of the first jobs
 }
 
-func (q *queue) hasValue() *value {
-	if q.value == nil {
-		q.value = &value{}
+func (k *turn) hasValue() *value {
+	if k.value == nil {
+		k.value = &value{}
 	}
-	return q.value
+	return k.value
 }
 
 // found notes a reading, which covers all jobs taken.
-func (q *queue) found(r reading) {
+func (k *turn) found(r reading) {
 	r.large = len(r.Value) > script.LargeBytes
-	q.value.last = r
-	for j := q.taken.first; j != nil; j = j.next {
+	k.value.last = r
+	for j := k.taken.first; j != nil; j = j.next {
 		j.covered = true
 	}
 }
 
 var errContended = &servers.Failed{Reason: servers.Timeout, Text: "others have changed the key each time"}
 
-func (q *queue) inVain() {
-	for j := q.taken.first; j != nil; j = j.next {
+func (k *turn) inVain() {
+	for j := k.taken.first; j != nil; j = j.next {
 		j.Waiter.SentInVain(errContended)
 	}
 }
 
 // decideAt applies the first n jobs to the last reading, at serverNs or at the callers' times.
-func (e *Engine) decideAt(q *queue, n int, serverNs int64) (changed bool) {
-	v := q.value
+func (e *Engine) decideAt(k *turn, n int, serverNs int64) (changed bool) {
+	v := k.value
 	v.nextNs, v.outcomes = serverNs, v.outcomes[:0]
 	v.next = limiter.Shifted(v.last.State, 0)
-	for j := q.taken.first; len(v.outcomes) < n; j = j.next {
+	for j := k.taken.first; len(v.outcomes) < n; j = j.next {
 		if e.CallersTime {
 			v.nextNs = j.NowNs
 		}
@@ -66,10 +66,10 @@ func (e *Engine) decideAt(q *queue, n int, serverNs int64) (changed bool) {
 }
 
 // change returns the change to the next state.
-func (e *Engine) change(q *queue) script.Change {
-	v := q.value
+func (e *Engine) change(k *turn) script.Change {
+	v := k.value
 	return script.ChangeOf(v.last.State, v.next, v.nextNs, e.LastNs(v.nextNs, v.nextNs), func(s *limiter.State, nowNs int64) bool {
-		j := q.taken.first
+		j := k.taken.first
 		for i := range v.outcomes {
 			if v.outcomes[i].changed && !j.again(s, v.nextNs, nowNs) {
 				return false
@@ -93,12 +93,12 @@ func (e *Engine) LastNs(decidedNs, nowNs int64) int64 {
 }
 
 // answer answers the decided jobs, with onlyWritten only those that are part of the written state.
-func (e *Engine) answer(q *queue, onlyWritten bool) {
-	v := q.value
+func (e *Engine) answer(k *turn, onlyWritten bool) {
+	v := k.value
 	var answered, rest list
 	outcomes := v.outcomes[:0]
 	for _, o := range v.outcomes {
-		j := q.taken.pop()
+		j := k.taken.pop()
 		if onlyWritten && !j.written(&o) {
 			rest.push(j)
 			continue
@@ -106,12 +106,12 @@ func (e *Engine) answer(q *queue, onlyWritten bool) {
 		answered.push(j)
 		outcomes = append(outcomes, o)
 	}
-	q.taken.putBefore(&rest)
+	k.taken.putBefore(&rest)
 	if len(outcomes) == 0 {
 		return
 	}
-	q.bySwap = false
-	e.Filter.Learn(q.key, answered.effect(), &v.last.State, q.sentNs)
+	k.bySwap = false
+	e.Filter.Learn(k.key, answered.effect(), &v.last.State, k.sentNs)
 	e.counts.decided(len(outcomes))
 	for _, o := range outcomes {
 		answered.pop().Waiter.Done(o.result, o.err)
