@@ -83,8 +83,8 @@ func (e *Engine) change(k *turn) script.Change {
 // slack is for what clocks differ by: a swap that is executed within the timeout is in time.
 const slack = 50 * time.Millisecond
 
-// LastNs returns the time until which a swap that is sent at nowNs is executed. It is the time of the decision
-// if scripts take that for their own.
+// LastNs returns the time until which a swap that is sent at nowNs is executed. It is the time of the
+// decision if scripts take that for their own.
 func (e *Engine) LastNs(decidedNs, nowNs int64) int64 {
 	if e.CallersTime {
 		return decidedNs

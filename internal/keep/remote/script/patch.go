@@ -33,9 +33,9 @@ type Change struct {
 	LastNs  int64 // it must not be written later
 }
 
-// ChangeOf returns the change from a state to the next one, which steps made of it at nowNs, for a swap that is
-// executed until mostNs, or as long as the steps have the same effect. again takes the steps on a copy at a
-// later time, and reports whether each has changed it.
+// ChangeOf returns the change from a state to the next one, which steps made of it at nowNs, for a swap that
+// is executed until mostNs, or as long as the steps have the same effect. again takes the steps on a copy at
+// a later time, and reports whether each has changed it.
 func ChangeOf(before, to limiter.State, nowNs, mostNs int64, again func(s *limiter.State, nowNs int64) bool) Change {
 	endNs := min(limiter.EndNs(&before, nowNs), limiter.EndNs(&to, nowNs))
 	c := Change{To: to, LastNs: max(nowNs, min(mostNs, endNs-1))}
@@ -50,8 +50,8 @@ func ChangeOf(before, to limiter.State, nowNs, mostNs int64, again func(s *limit
 	return c
 }
 
-// patchesOf returns the patches of a state that was made of another at nowNs, for writing until laterNs, where
-// the same steps make the later one. In s it replaces numbers that are to be those of the later state.
+// patchesOf returns the patches of a state that was made of another at nowNs, for writing until laterNs,
+// where the same steps make the later one. In s it replaces numbers that are to be those of the later state.
 func patchesOf(before, s, later *limiter.State, nowNs, laterNs int64) (all Patches) {
 	if s.ExpiresNs <= nowNs {
 		return nil

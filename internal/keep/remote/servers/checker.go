@@ -36,8 +36,8 @@ type CheckerConfig struct {
 	Log    *slog.Logger
 }
 
-// Checker checks once a second whether a remote store's servers answer, for readiness, metrics, the live page,
-// INFO and the log. It is safe for concurrent use.
+// Checker checks once a second whether a remote store's servers answer, for readiness, metrics, the live
+// page, INFO and the log. It is safe for concurrent use.
 type Checker struct {
 	config CheckerConfig
 
