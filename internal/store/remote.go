@@ -8,6 +8,8 @@ import "context"
 // Times of keys, in an Entry or a State, are converted to the caller's clock by nowNs.
 type Remote interface {
 	Store
+	// Abilities returns what it can do in spite of that.
+	Abilities() Abilities
 	// Begin reads keys and returns a transaction on these states, like a released one: Commit detects changes
 	// by others. The error is a Failure, such as CROSSSLOT for keys that cannot be changed in one step.
 	Begin(ctx context.Context, nowNs int64, keys []Key) (RemoteTransaction, error)

@@ -1,0 +1,24 @@
+package store
+
+// Abilities are what not every store can do. Who needs one asks for it, and not for the kind of store.
+type Abilities struct {
+	// AtOnce reports whether transactions and single steps wait for no other machine, so that event loops may
+	// make them.
+	AtOnce bool
+	// Texts reports whether there are values of Redis beside limiters.
+	Texts bool
+	// Steps reports whether several steps, as of a script, can be taken while nobody else changes their keys.
+	// Elsewhere a transaction is repeated until nobody has.
+	Steps bool
+	// Databases reports whether there are several.
+	Databases bool
+}
+
+// AbilitiesOf returns a store's abilities.
+func AbilitiesOf(s Store) Abilities {
+	if r, ok := s.(Remote); ok {
+		return r.Abilities()
+	}
+	_, holds := s.(Transactor)
+	return Abilities{AtOnce: true, Texts: true, Steps: holds, Databases: true}
+}
