@@ -143,8 +143,8 @@ func (leases) valid(s State) bool { return lease.Valid(s.Payload, s.ExpiresNs) }
 func (leases) shift(payload []byte, byNs int64) { lease.Shift(payload, byNs) }
 
 func (leases) clocked(s State, visit Visit) {
-	visit(0, ExpiresAt, LatestOfAll)
-	lease.Each(s.Payload, func(id uint64, at int) { visit(id, at, FromNow) })
+	visit(Part{}, ExpiresAt, LatestOfAll)
+	lease.Each(s.Payload, func(id uint64, at int) { visit(Part{Of: id}, at, FromNow) })
 }
 
 type funnels struct{ defaults }
@@ -189,16 +189,17 @@ func (reservations) shift(payload []byte, byNs int64) { reserve.Shift(payload, b
 // clocked has the expiry, which depends on all other numbers, and least debts as at the later time: Accept
 // corrects the former, and less of the latter returns a little less.
 func (reservations) clocked(s State, visit Visit) {
-	visit(0, ExpiresAt, AsLater)
+	visit(Part{}, ExpiresAt, AsLater)
 	reserve.Each(s.Payload, func(id uint64, at int, part reserve.Part) {
+		form := Latest
 		switch part {
 		case reserve.First:
-			visit(id, at, Earliest)
+			form = Earliest
 		case reserve.LeastDebt:
-			visit(^id, at, AsLater)
+			form = AsLater
 		case reserve.TAT, reserve.Last, reserve.Expiry:
-			visit(id, at, Latest)
 		}
+		visit(Part{uint8(part), id}, at, form)
 	})
 }
 

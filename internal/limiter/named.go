@@ -337,14 +337,14 @@ func (namedLimits) shift(payload []byte, byNs int64) {
 	}
 }
 
-// clocked has the numbers of each rule's state, under its ID, and ^ID for those of its payload.
+// clocked has each rule's expiry, and the numbers of its payload.
 func (namedLimits) clocked(s State, visit Visit) {
-	visit(0, ExpiresAt, LatestOfAll)
+	visit(Part{}, ExpiresAt, LatestOfAll)
 	eachEntry(s.Payload, func(at int, e entry) {
-		visit(e.id, at+entryExpires, Latest)
-		e.kind().of().clocked(e.state(), func(_ uint64, of int, form Form) {
+		visit(Part{Of: e.id}, at+entryExpires, Latest)
+		e.kind().of().clocked(e.state(), func(_ Part, of int, form Form) {
 			if of != ExpiresAt {
-				visit(^e.id, at+e.headBytes()+of, form)
+				visit(Part{1, e.id}, at+e.headBytes()+of, form)
 			}
 		})
 	})

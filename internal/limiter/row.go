@@ -115,7 +115,7 @@ func (defaults) valid(State) bool             { return false }
 func (defaults) shift([]byte, int64)          {}
 func (defaults) intervalNs(Rule) uint64       { return 0 }
 func (defaults) endNs(State, int64) int64     { return NeverNs }
-func (defaults) clocked(_ State, visit Visit) { visit(0, ExpiresAt, Latest) }
+func (defaults) clocked(_ State, visit Visit) { visit(Part{}, ExpiresAt, Latest) }
 
 // noKind stands for unknown numbers.
 type noKind struct{ defaults }

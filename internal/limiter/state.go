@@ -92,9 +92,15 @@ const (
 // ExpiresAt is the position of the expiry, which is not in the payload.
 const ExpiresAt = -1
 
-// Visit takes a number of eight bytes: what it is of, which is the same after a change at another time, and
-// its position in the payload.
-type Visit func(of uint64, at int, form Form)
+// Part tells a number from all others of a state, also after a change at another time: what it is, and of
+// which entry.
+type Part struct {
+	What uint8
+	Of   uint64
+}
+
+// Visit takes a number of eight bytes, by its position in the payload.
+type Visit func(part Part, at int, form Form)
 
 // EachClocked visits the numbers of a live state that depend on the time of the last changes. If no EndNs of
 // the state before and after them lies between two times, all else is the same after changes at either, but

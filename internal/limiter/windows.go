@@ -74,8 +74,8 @@ func (slidingWindows) shift(payload []byte, byNs int64) { window.ShiftSliding(pa
 // clocked has the newest record. Others keep their times, and leave the window at any time: a state lists
 // those that have left, too.
 func (slidingWindows) clocked(s State, visit Visit) {
-	visit(0, ExpiresAt, Latest)
-	window.EachNewest(s.Payload, func(at int) { visit(0, at, Latest) })
+	visit(Part{}, ExpiresAt, Latest)
+	window.EachNewest(s.Payload, func(at int) { visit(Part{}, at, Latest) })
 }
 
 type approxWindows struct{ windows }
@@ -91,9 +91,9 @@ func (approxWindows) valid(s State) bool { return window.ValidApprox(s.Payload, 
 func (approxWindows) shift(payload []byte, byNs int64) { window.ShiftApprox(payload, byNs) }
 
 func (approxWindows) clocked(s State, visit Visit) {
-	visit(0, ExpiresAt, Latest)
+	visit(Part{}, ExpiresAt, Latest)
 	if window.ValidApprox(s.Payload, s.ExpiresNs) {
-		visit(0, window.ApproxStartAt, Latest)
+		visit(Part{}, window.ApproxStartAt, Latest)
 	}
 }
 

@@ -248,15 +248,14 @@ const (
 	LeastDebt // of a reservation
 )
 
-// Each calls f for each number that depends on the time of changes, with the ID of a reservation's, and the
-// part for those of all.
+// Each calls f for each number that depends on the time of changes, with the ID of a reservation's.
 func Each(payload []byte, f func(id uint64, at int, part Part)) {
 	l, ok := Open(payload)
 	if !ok {
 		return
 	}
 	for part := TAT; part <= Last; part++ {
-		f(uint64(part), int(part)*8, part)
+		f(0, int(part)*8, part)
 	}
 	for i := range l.Len() {
 		at := headerBytes + i*recordBytes

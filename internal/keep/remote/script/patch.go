@@ -65,15 +65,15 @@ func patchesOf(before, s, later *limiter.State, nowNs, laterNs int64) (all Patch
 	}
 	p := patching{s: s, apartNs: laterNs - nowNs, lastNs: math.MinInt64}
 	var expiry limiter.Form
-	limiter.EachClocked(s, func(of uint64, at int, form limiter.Form) {
+	limiter.EachClocked(s, func(part limiter.Part, at int, form limiter.Form) {
 		ns := numberAt(s, at)
-		thenNs, found := will.find(of)
+		thenNs, found := will.find(part)
 		switch {
 		case at == limiter.ExpiresAt:
 			expiry = form
 			return
 		case form == limiter.FromNow:
-			if thenNs = ns + p.apartNs; was.has(of, ns) {
+			if thenNs = ns + p.apartNs; was.has(part, ns) {
 				thenNs = ns
 			}
 		case !found:
@@ -122,20 +122,20 @@ type numbers struct {
 }
 
 type number struct {
-	of uint64
-	ns int64
+	part limiter.Part
+	ns   int64
 }
 
 // find returns a number, most likely the one last found or one behind it.
-func (n *numbers) find(of uint64) (ns int64, ok bool) {
+func (n *numbers) find(part limiter.Part) (ns int64, ok bool) {
 	if n.all == nil {
-		limiter.EachClocked(n.of, func(of uint64, at int, _ limiter.Form) {
+		limiter.EachClocked(n.of, func(part limiter.Part, at int, _ limiter.Form) {
 			if at != limiter.ExpiresAt {
-				n.all = append(n.all, number{of, numberAt(n.of, at)})
+				n.all = append(n.all, number{part, numberAt(n.of, at)})
 			}
 		})
 	}
-	is := func(n number) bool { return n.of == of }
+	is := func(n number) bool { return n.part == part }
 	if i := slices.IndexFunc(n.all[n.next:], is); i >= 0 {
 		n.next += i
 	} else if i = slices.IndexFunc(n.all, is); i >= 0 {
@@ -147,8 +147,8 @@ func (n *numbers) find(of uint64) (ns int64, ok bool) {
 }
 
 // has reports whether a number is there with this value.
-func (n *numbers) has(of uint64, ns int64) bool {
-	is, ok := n.find(of)
+func (n *numbers) has(part limiter.Part, ns int64) bool {
+	is, ok := n.find(part)
 	return ok && is == ns
 }
 

@@ -112,8 +112,9 @@ func TestPatchedStates(t *testing.T) {
 	for kind := range limiter.Kinds {
 		t.Run(fmt.Sprintf("%d %s", kind, kind), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(uint64(kind), 3))
-			equal, denies, ids := 0, 0, uint64(0)
+			equal, denies := 0, 0
 			for range 8000 {
+				ids := uint64(0)
 				var s limiter.State
 				nowNs := t0
 				for range random.IntN(12) {
