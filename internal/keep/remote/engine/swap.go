@@ -107,8 +107,9 @@ func read(p *pipeline, k *turn) (rest []any, r reading, err error) {
 	return rest, reading{is: true, serverNs: serverNs, at: time.Now()}, nil
 }
 
-// written answers jobs after a swap, by the swap's time. If a job that was limited is not limited at that
-// time, only the written jobs are answered, as they were decided, and the rest are decided again.
+// written answers jobs after a swap: as they were decided, if all are allowed and written, else by the swap's
+// time. If a job that was limited is not limited at that time, only the written jobs are answered, as they
+// were decided, and the rest are decided again.
 func (w *swaps) written(k *turn, r reading) {
 	v := k.value
 	decidedNs, next := v.nextNs, v.next
@@ -117,11 +118,14 @@ func (w *swaps) written(k *turn, r reading) {
 		r.Value, r.State = script.ValueOf(&next), next
 		r.Err = limiter.Accept(&r.State)
 	}
-	was := slices.Clone(v.outcomes)
-	w.decideAt(k, k.count, r.serverNs)
-	same := slices.EqualFunc(v.outcomes, was, func(is, was outcome) bool { return is.effect == was.effect })
+	same := !slices.ContainsFunc(v.outcomes, func(o outcome) bool { return o.Limited || !o.changed })
 	if !same {
-		w.decideAt(k, k.count, decidedNs)
+		was := slices.Clone(v.outcomes)
+		w.decideAt(k, k.count, r.serverNs)
+		same = slices.EqualFunc(v.outcomes, was, func(is, was outcome) bool { return is.effect == was.effect })
+		if !same {
+			w.decideAt(k, k.count, decidedNs)
+		}
 	}
 	k.found(r)
 	w.answer(k, !same)

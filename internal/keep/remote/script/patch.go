@@ -67,17 +67,15 @@ func patchesOf(before, s, later *limiter.State, nowNs, laterNs int64) (all Patch
 	var expiry limiter.Form
 	limiter.EachClocked(s, func(part limiter.Part, at int, form limiter.Form) {
 		ns := numberAt(s, at)
-		thenNs, found := will.find(part)
+		thenNs := ns
 		switch {
 		case at == limiter.ExpiresAt:
 			expiry = form
 			return
-		case form == limiter.FromNow:
-			if thenNs = ns + p.apartNs; was.has(part, ns) {
-				thenNs = ns
-			}
-		case !found:
-			thenNs = ns
+		case form != limiter.FromNow:
+			thenNs = will.find(part, ns)
+		case was.find(part, ns+1) != ns:
+			thenNs = ns + p.apartNs
 		}
 		p.add(at, form, ns, thenNs)
 	})
@@ -121,14 +119,18 @@ type numbers struct {
 	next int
 }
 
+// numberBytes are about as many of a payload as have one number.
+const numberBytes = 16
+
 type number struct {
 	part limiter.Part
 	ns   int64
 }
 
-// find returns a number, most likely the one last found or one behind it.
-func (n *numbers) find(part limiter.Part) (ns int64, ok bool) {
+// find returns a number, most likely the one last found or one behind it, and otherNs if there is none.
+func (n *numbers) find(part limiter.Part, otherNs int64) (ns int64) {
 	if n.all == nil {
+		n.all = make([]number, 0, 1+len(n.of.Payload)/numberBytes)
 		limiter.EachClocked(n.of, func(part limiter.Part, at int, _ limiter.Form) {
 			if at != limiter.ExpiresAt {
 				n.all = append(n.all, number{part, numberAt(n.of, at)})
@@ -141,15 +143,9 @@ func (n *numbers) find(part limiter.Part) (ns int64, ok bool) {
 	} else if i = slices.IndexFunc(n.all, is); i >= 0 {
 		n.next = i
 	} else {
-		return 0, false
+		return otherNs
 	}
-	return n.all[n.next].ns, true
-}
-
-// has reports whether a number is there with this value.
-func (n *numbers) has(part limiter.Part, ns int64) bool {
-	is, ok := n.find(part)
-	return ok && is == ns
+	return n.all[n.next].ns
 }
 
 func numberAt(s *limiter.State, at int) int64 {
