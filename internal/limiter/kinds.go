@@ -142,10 +142,9 @@ func (leases) valid(s State) bool { return lease.Valid(s.Payload, s.ExpiresNs) }
 
 func (leases) shift(payload []byte, byNs int64) { lease.Shift(payload, byNs) }
 
-func (leases) stamp(to *stamping) {
-	lease.Written(to.course.payloadBefore(Concurrency), to.state.Payload, func(at int, endNs int64) {
-		to.follow(at, endNs, 0)
-	})
+func (leases) clocked(s State, visit Visit) {
+	visit(Part{}, ExpiresAt, LatestOfAll)
+	lease.Each(s.Payload, func(id uint64, at int) { visit(Part{Of: id}, at, FromNow) })
 }
 
 type funnels struct{ defaults }
@@ -172,15 +171,6 @@ func (funnels) share(r Rule, share float64) Rule {
 
 func (funnels) valid(s State) bool { return len(s.Payload) == 0 }
 
-func (funnels) eachTAT(s State, nowNs int64, f func(at int, periodNs, tatNs int64)) {
-	tatNs, _ := s.TAT(nowNs)
-	f(0, 0, tatNs)
-}
-
-func (funnels) stamp(to *stamping) {
-	to.lastNs = funnel.Shift(to.state.ExpiresNs, -debtOf(to.course.debts, 0).leastNs)
-}
-
 type reservations struct{ funnels }
 
 func (reservations) row() Row {
@@ -196,11 +186,24 @@ func (reservations) valid(s State) bool { return reserve.Valid(s.Payload, s.Expi
 
 func (reservations) shift(payload []byte, byNs int64) { reserve.Shift(payload, byNs) }
 
-func (reservations) stamp(to *stamping) {
-	d := debtOf(to.course.debts, 0)
-	course := reserve.Course{FirstDebtNs: d.firstNs, LeastDebtNs: d.leastNs, Debited: to.course.debited}
-	course.Written(to.course.payloadBefore(Reserving), to.state.Payload, to.follow, to.all.add)
+// clocked has the expiry, which depends on all other numbers, and least debts as at the later time: Accept
+// corrects the former, and less of the latter returns a little less.
+func (reservations) clocked(s State, visit Visit) {
+	visit(Part{}, ExpiresAt, AsLater)
+	reserve.Each(s.Payload, func(id uint64, at int, part reserve.Part) {
+		form := Latest
+		switch part {
+		case reserve.First:
+			form = Earliest
+		case reserve.LeastDebt:
+			form = AsLater
+		case reserve.TAT, reserve.Last, reserve.Expiry:
+		}
+		visit(Part{uint8(part), id}, at, form)
+	})
 }
+
+func (reservations) endNs(s State, nowNs int64) int64 { return reserve.NextExpiryNs(s.Payload, nowNs) }
 
 // decides reports whether decideSmall decides requests of the kind.
 func (k Kind) decides() bool {

@@ -97,6 +97,17 @@ func (r *Rule) DecideInto(s *State, nowNs, quantity int64, result *funnel.Result
 	return changed, nil
 }
 
+// Again is Decide that leaves no result, not even in a Precise limit.
+func (r *Rule) Again(s *State, nowNs, quantity int64) (changed bool) {
+	if n := r.named(); n != nil && n.results != nil {
+		own, as := *r, *n
+		as.results, own.Shared = nil, &as
+		r = &own
+	}
+	_, changed, _ = r.Decide(s, nowNs, quantity) // an error is no change
+	return changed
+}
+
 func (r *Rule) decideNamed(s *State, nowNs, quantity int64, result *funnel.Result) (changed bool, err error) {
 	n := r.named()
 	*result = funnel.Result{}

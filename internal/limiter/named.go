@@ -337,34 +337,25 @@ func (namedLimits) shift(payload []byte, byNs int64) {
 	}
 }
 
-func (namedLimits) eachTAT(s State, _ int64, f func(at int, id, tatNs int64)) {
+// clocked has each rule's expiry, and the numbers of its payload.
+func (namedLimits) clocked(s State, visit Visit) {
+	visit(Part{}, ExpiresAt, LatestOfAll)
 	eachEntry(s.Payload, func(at int, e entry) {
-		if e.kind() == Funnel {
-			f(at+entryExpires, int64(e.id), e.expiresNs)
-		}
+		visit(Part{Of: e.id}, at+entryExpires, Latest)
+		e.kind().of().clocked(e.state(), func(_ Part, of int, form Form) {
+			if of != ExpiresAt {
+				visit(Part{1, e.id}, at+e.headBytes()+of, form)
+			}
+		})
 	})
 }
 
-// stamp stamps each rule's state as its kind does.
-func (namedLimits) stamp(to *stamping) {
-	before := to.course.payloadBefore(Named)
-	eachEntry(to.state.Payload, func(at int, e entry) {
-		was := entryOf(before, e.id)
-		course := Course{nowNs: to.course.nowNs, before: was.state()}
-		if d := debtOf(to.course.debts, int64(e.id)); e.kind() == Funnel {
-			course.debts = []debt{{0, d.firstNs, d.leastNs, d.lastNs}}
-		}
-		state := e.state()
-		own := stamping{course: &course, state: &state, lastNs: math.MinInt64}
-		state.Kind.of().stamp(&own)
-		for _, p := range own.all {
-			if !p.Ends {
-				p.At += at + e.headBytes()
-			}
-			to.all = append(to.all, p)
-		}
-		if own.lastNs != math.MinInt64 {
-			to.follow(at+entryExpires, e.expiresNs, e.expiresNs-own.lastNs)
+func (namedLimits) endNs(s State, nowNs int64) int64 {
+	endNs := int64(NeverNs)
+	eachEntry(s.Payload, func(_ int, e entry) {
+		if e.expiresNs > nowNs {
+			endNs = min(endNs, e.kind().of().endNs(e.state(), nowNs))
 		}
 	})
+	return endNs
 }

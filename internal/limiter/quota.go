@@ -47,8 +47,4 @@ func (quotas) left(payload []byte) int64 { return math.MaxInt64 - window.Count(p
 
 func (quotas) valid(s State) bool { return window.ValidFixed(s.Payload) }
 
-// stamp changes no time, as a window's end does not depend on that of a call. But a call after it belongs to
-// the next window.
-func (quotas) stamp(to *stamping) {
-	to.all = append(to.all, Stamp{Ends: true, FromNs: int64(funnel.Since(to.course.nowNs, to.state.ExpiresNs))})
-}
+func (quotas) endNs(s State, _ int64) int64 { return s.ExpiresNs }

@@ -96,10 +96,10 @@ type kind interface {
 	// valid reports whether requests or operations can make the state.
 	valid(s State) bool
 	shift(payload []byte, byNs int64)
-	// eachTAT calls f with the position and value of each TAT of a live state.
-	eachTAT(s State, nowNs int64, f func(at int, periodNs, tatNs int64))
-	// stamp adds the payload's stamps and follows the key's expiry.
-	stamp(to *stamping)
+	// clocked is EachClocked of a live state.
+	clocked(s State, visit Visit)
+	// endNs is EndNs of a live state.
+	endNs(s State, nowNs int64) int64
 }
 
 // defaults is the behavior common to kinds.
@@ -113,10 +113,9 @@ func (defaults) full(Rule, int64) State       { return State{} }
 func (defaults) left([]byte) int64            { return 0 }
 func (defaults) valid(State) bool             { return false }
 func (defaults) shift([]byte, int64)          {}
-func (defaults) stamp(*stamping)              {}
-
-func (defaults) intervalNs(Rule) uint64                        { return 0 }
-func (defaults) eachTAT(State, int64, func(int, int64, int64)) {}
+func (defaults) intervalNs(Rule) uint64       { return 0 }
+func (defaults) endNs(State, int64) int64     { return NeverNs }
+func (defaults) clocked(_ State, visit Visit) { visit(Part{}, ExpiresAt, Latest) }
 
 // noKind stands for unknown numbers.
 type noKind struct{ defaults }

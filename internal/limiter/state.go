@@ -53,7 +53,7 @@ func (s *State) begin(nowNs int64, kind Kind) bool {
 func (s *State) Left() int64 { return s.Kind.of().left(s.Payload) }
 
 // Accept is Valid for foreign states. It corrects a funnel with reservations that expires too late: at its
-// TAT, as in the first versions, or by Stamps.
+// TAT, as in the first versions, or as after a later change.
 func Accept(s *State) error {
 	if s.Kind == Reserving {
 		s.ExpiresNs = min(s.ExpiresNs, reserve.AsNewNs(s.Payload))
@@ -75,6 +75,45 @@ func Shift(s *State, byNs int64) {
 		s.ExpiresNs = funnel.Shift(s.ExpiresNs, byNs)
 	}
 	s.Kind.of().shift(s.Payload, byNs)
+}
+
+// Form is how a number of a state depends on the time at which the state was last changed.
+type Form uint8
+
+// Forms:
+const (
+	Latest      Form = iota // the latest of times, some of them so much after the change
+	Earliest                // the earliest of such times
+	LatestOfAll             // the latest number of the state
+	FromNow                 // a time that is so much after the change, if the change has set it
+	AsLater                 // another; the number after a later change is safe before
+)
+
+// ExpiresAt is the position of the expiry, which is not in the payload.
+const ExpiresAt = -1
+
+// Part tells a number from all others of a state, also after a change at another time: what it is, and of
+// which entry.
+type Part struct {
+	What uint8
+	Of   uint64
+}
+
+// Visit takes a number of eight bytes, by its position in the payload.
+type Visit func(part Part, at int, form Form)
+
+// EachClocked visits the numbers of a live state that depend on the time of the last changes. If no EndNs of
+// the state before and after them lies between two times, all else is the same after changes at either, but
+// for what has expired in between.
+func EachClocked(s *State, visit Visit) { s.Kind.of().clocked(*s, visit) }
+
+// EndNs returns the next time at which a period or a reservation of a state ends: a change after it is
+// another one. It is NeverNs for none.
+func EndNs(s *State, nowNs int64) int64 {
+	if s.ExpiresNs <= nowNs {
+		return NeverNs
+	}
+	return s.Kind.of().endNs(*s, nowNs)
 }
 
 // Shifted returns a shifted copy.

@@ -30,7 +30,7 @@ type Traits struct {
 	Kind         Kind   // most likely the key's
 	TAT          Effect // on a funnel's TAT
 	KeepsPayload bool   // replaces payloads, never overwrites them
-	Absolute     bool   // times of the new state are right whenever it is written
+	Absolute     bool   // no time of the new state depends on that of the step
 	CountsDenied bool   // limited requests change the state, too
 	IntervalNs   uint64 // shortest interval of a unit; 0 for none
 }
@@ -75,7 +75,7 @@ func (Base) Outcome() Outcome { return Outcome{} }
 func (r *Rule) Traits(quantity int64) Traits {
 	return Traits{
 		Kind: r.Kind, TAT: effectOf(quantity), CountsDenied: r.Flags&(CountDenied|Debit) != 0, IntervalNs: r.IntervalNs(),
-		KeepsPayload: r.Kind == Value && !r.Writes(),
+		KeepsPayload: r.Kind == Value && !r.Writes(), Absolute: r.Kind == Value,
 	}
 }
 

@@ -54,11 +54,7 @@ func (fixedWindows) left(payload []byte) int64 { return math.MaxInt64 - window.C
 
 func (fixedWindows) valid(s State) bool { return window.ValidFixed(s.Payload) }
 
-func (fixedWindows) stamp(to *stamping) {
-	if to.lastNs = to.course.nowNs + 1; to.course.payloadBefore(FixedWindow) == nil {
-		to.lastNs = to.state.ExpiresNs
-	}
-}
+func (fixedWindows) endNs(s State, _ int64) int64 { return s.ExpiresNs }
 
 type slidingWindows struct{ windows }
 
@@ -75,11 +71,11 @@ func (slidingWindows) valid(s State) bool { return window.ValidSliding(s.Payload
 
 func (slidingWindows) shift(payload []byte, byNs int64) { window.ShiftSliding(payload, byNs) }
 
-func (slidingWindows) stamp(to *stamping) {
-	window.WrittenAt(to.state.Payload, to.course.nowNs, func(at int) {
-		to.all.add(at, to.course.nowNs, 0, math.MaxInt64, false)
-		to.lastNs = to.state.ExpiresNs
-	})
+// clocked has the newest record. Others keep their times, and leave the window at any time: a state lists
+// those that have left, too.
+func (slidingWindows) clocked(s State, visit Visit) {
+	visit(Part{}, ExpiresAt, Latest)
+	window.EachNewest(s.Payload, func(at int) { visit(Part{}, at, Latest) })
 }
 
 type approxWindows struct{ windows }
@@ -94,10 +90,13 @@ func (approxWindows) valid(s State) bool { return window.ValidApprox(s.Payload, 
 
 func (approxWindows) shift(payload []byte, byNs int64) { window.ShiftApprox(payload, byNs) }
 
-func (approxWindows) stamp(to *stamping) {
-	endNs := to.state.ExpiresNs
-	if startNs, fromNs, ok := window.ApproxStart(to.state.Payload, endNs, to.course.nowNs); ok {
-		to.all.add(0, startNs, fromNs, math.MaxInt64, false)
-		to.lastNs = funnel.Shift(endNs, -fromNs)
+func (approxWindows) clocked(s State, visit Visit) {
+	visit(Part{}, ExpiresAt, Latest)
+	if window.ValidApprox(s.Payload, s.ExpiresNs) {
+		visit(Part{}, window.ApproxStartAt, Latest)
 	}
+}
+
+func (approxWindows) endNs(s State, nowNs int64) int64 {
+	return window.ApproxEndNs(s.Payload, s.ExpiresNs, nowNs)
 }

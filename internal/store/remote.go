@@ -8,6 +8,8 @@ import "context"
 // Times of keys, in an Entry or a State, are converted to the caller's clock by nowNs.
 type Remote interface {
 	Store
+	// Abilities returns what it can do in spite of that.
+	Abilities() Abilities
 	// Begin reads keys and returns a transaction on these states, like a released one: Commit detects changes
 	// by others. The error is a Failure, such as CROSSSLOT for keys that cannot be changed in one step.
 	Begin(ctx context.Context, nowNs int64, keys []Key) (RemoteTransaction, error)
@@ -15,19 +17,6 @@ type Remote interface {
 	Size(ctx context.Context) (keys int, err error)
 	// Scan is Walker.Scan for a store of one machine; otherwise it returns an error.
 	Scan(ctx context.Context, nowNs int64, cursor uint64, count int, visit func(key Key, e Entry)) (next uint64, err error)
-}
-
-// Capabilities are what commands can expect of a store.
-type Capabilities struct {
-	Answers bool // at once; else a call is a round trip, and waits off the event loops
-	Holds   bool // keys, so that others wait while a script or a transaction of all keys has them
-	Values  bool // keeps texts and numbers beside limiters
-}
-
-// CapabilitiesOf returns those of a store.
-func CapabilitiesOf(s Store) Capabilities {
-	_, remote := s.(Remote)
-	return Capabilities{Answers: !remote, Holds: !remote, Values: !remote}
 }
 
 // RemoteTransaction is a Transaction whose Commit may wait.

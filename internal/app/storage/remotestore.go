@@ -8,7 +8,6 @@ import (
 	"cellserver/internal/app/settings"
 	"cellserver/internal/app/usage"
 	"cellserver/internal/keep/remote"
-	"cellserver/internal/keep/remote/health"
 	"cellserver/internal/keep/remote/servers"
 	"cellserver/internal/store"
 )
@@ -17,7 +16,7 @@ import (
 type Remote struct {
 	*remote.Store
 	Pool   *servers.Pool
-	Health *health.Checker
+	Health *servers.Checker
 }
 
 // poolConfig reads the password files and returns the configuration of --store's servers.
@@ -82,7 +81,7 @@ func (s *Storage) openRemote() (*Remote, error) {
 		_ = pool.Close()
 		return nil, err
 	}
-	w := health.New(health.Config{Store: pool.String(), Policy: r.Policy, Pool: pool, Stats: opened.Stats, Size: opened.Size, Now: s.clock.Now, Log: s.log})
+	w := servers.NewChecker(servers.CheckerConfig{Store: pool.String(), Policy: r.Policy, Pool: pool, Stats: opened.Stats, Size: opened.Size, Now: s.clock.Now, Log: s.log})
 	return &Remote{opened, pool, w}, nil
 }
 

@@ -49,26 +49,26 @@ type exactCase struct {
 	kind limiter.Kind
 	name string
 	step func(i uint64) store.Step
-	// reread is for kinds that continue in the period that they found if it ends during a swap: they are
-	// compared with the state before each call.
-	reread bool
+	// leaves is for payloads in which units that have left may stay.
+	leaves bool
 }
 
-const exactPeriodMs, exactLate = 210, 15 * time.Millisecond
+const exactUnits, exactPeriodMs, exactLate = 3, 210, 15 * time.Millisecond
 
 // exactCases has all kinds that swaps decide.
-func exactCases(t *testing.T) []exactCase {
-	const units = 3
-	l, err := funnel.NewLimitIn(funnel.Milliseconds, funnel.Capacity, units, units, exactPeriodMs)
+func exactCases(t *testing.T, periodMs int64) []exactCase {
+	t.Helper()
+	const units = exactUnits
+	l, err := funnel.NewLimitIn(funnel.Milliseconds, funnel.Capacity, units, units, periodMs)
 	if err != nil {
 		t.Fatal(err)
 	}
-	one, err := funnel.NewLimitIn(funnel.Milliseconds, funnel.Capacity, 1, 1, exactPeriodMs/units)
+	one, err := funnel.NewLimitIn(funnel.Milliseconds, funnel.Capacity, 1, 1, periodMs/units)
 	if err != nil {
 		t.Fatal(err)
 	}
 	windowOf := func(maxCount int64) window.Limit {
-		w, err := window.NewLimit(funnel.Milliseconds, maxCount, exactPeriodMs)
+		w, err := window.NewLimit(funnel.Milliseconds, maxCount, periodMs)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,23 +86,25 @@ func exactCases(t *testing.T) []exactCase {
 		}
 	}
 	named := func(l funnel.Limit) limiter.Rule {
-		return inMs(limiter.PlainRule(l, exactPeriodMs*1e6))
+		return inMs(limiter.PlainRule(l, periodMs*1e6))
 	}
 	cases := []exactCase{
 		{kind: limiter.SlidingWindow, name: "sliding",
 			step: request(limiter.Rule{Kind: limiter.SlidingWindow, Packed: windowOf(units).Packed()}, 1)},
 		{kind: limiter.SlidingWindow, name: "of one",
 			step: request(limiter.Rule{Kind: limiter.SlidingWindow, Packed: windowOf(1).Packed()}, 1)},
-		{kind: limiter.ApproxWindow, name: "approx", reread: true,
+		{kind: limiter.ApproxWindow, name: "approx",
 			step: request(limiter.Rule{Kind: limiter.ApproxWindow, Packed: windowOf(units).Packed()}, 1)},
-		{kind: limiter.FixedWindow, name: "large", reread: true,
+		{kind: limiter.FixedWindow, name: "large",
 			step: request(limiter.Rule{Kind: limiter.FixedWindow, Packed: windowOf(units * script.NativeMost).Packed()}, script.NativeMost)},
 		{kind: limiter.Named, name: "named", step: request(named(l), 1)},
 		{kind: limiter.Named, name: "of one unit", step: request(named(one), 1)},
-		{kind: limiter.Named, name: "of two quotas", reread: true, step: request(inMs(
-			limiter.OtherRule(quotaOf(t, units*1000, time.Hour), "long"), limiter.OtherRule(quotaOf(t, units, time.Second), "short")), 1)},
+		{kind: limiter.Named, name: "of an exact window, too", leaves: true, step: request(inMs(limiter.PlainRule(l, periodMs*1e6),
+			limiter.OtherRule(limiter.OfWindow(limiter.SlidingWindow, windowOf(units)), "window")), 1)},
+		{kind: limiter.Named, name: "of two quotas", step: request(inMs(
+			limiter.OtherRule(quotaOf(t, units*1000, 10_000*time.Hour), "long"), limiter.OtherRule(quotaOf(t, units, time.Duration(max(periodMs, 1000))*time.Millisecond), "short")), 1)},
 		{kind: limiter.Concurrency, name: "places", step: operation(func(i uint64) limiter.Operation {
-			return limiter.Operation{Verb: limiter.Acquire, Max: units, ID: i, TTLNs: exactPeriodMs * 1e6}
+			return limiter.Operation{Verb: limiter.Acquire, Max: units, ID: i, TTLNs: periodMs * 1e6}
 		})},
 		{kind: limiter.Funnel, name: "turns", step: operation(func(i uint64) limiter.Operation {
 			return limiter.Operation{Verb: limiter.Wait, Funnel: l, Quantity: 1, TTLNs: int64(i%2) * 20e6}
@@ -111,19 +113,18 @@ func exactCases(t *testing.T) []exactCase {
 			if i%4 == 3 {
 				return limiter.Operation{Verb: limiter.Commit, ID: i - 1, Quantity: int64(i % 3)}
 			}
-			const ttlNs = exactPeriodMs * 1e6 / 2
-			return limiter.Operation{Verb: limiter.Reserve, Funnel: l, Quantity: 1, ID: i, TTLNs: ttlNs}
+			return limiter.Operation{Verb: limiter.Reserve, Funnel: l, Quantity: 1, ID: i, TTLNs: periodMs * 1e6 / 2}
 		})},
 	}
 	for kind := limiter.Named + 1; kind < limiter.Kinds; kind++ {
 		if notSwapped(kind) {
 			continue
 		}
-		r, err := limitertest.RuleIn(funnel.Milliseconds, kind, units, units, exactPeriodMs)
+		r, err := limitertest.RuleIn(funnel.Milliseconds, kind, units, units, periodMs)
 		if err != nil {
 			t.Fatal(err)
 		}
-		cases = append(cases, exactCase{kind: kind, name: kind.String(), reread: true, step: request(r, 1)})
+		cases = append(cases, exactCase{kind: kind, name: kind.String(), step: request(r, 1)})
 	}
 	return cases
 }
@@ -156,7 +157,7 @@ func TestExactWhereRepliesAreLate(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
-	cases := exactCases(t)
+	cases := exactCases(t, exactPeriodMs)
 	for kind := range limiter.Kinds {
 		seen := notSwapped(kind)
 		for _, c := range cases {
@@ -188,6 +189,45 @@ func TestExactWhereRepliesAreLate(t *testing.T) {
 	}
 }
 
+// TestAnEmptyLimitAllowsAllOfItsUnits at once, whose number falls by one a call, where replies are late.
+func TestAnEmptyLimitAllowsAllOfItsUnits(t *testing.T) {
+	const neverMs = 1000 * 3600 * 1000
+	p := redistest.Server(t)
+	proxy := redistest.NewProxy(t, p.Addr)
+	proxy.LateByTurns(exactLate)
+	s := onPool(t, Config{}, "redis://"+proxy.Addr)
+	for _, c := range exactCases(t, neverMs) {
+		for _, inTransactions := range []bool{false, true} {
+			e := exact{t: t, exactCase: c, key: named(fmt.Sprintf("%s %t", c.name, inTransactions)), inTransactions: inTransactions}
+			for i, calls := uint64(4), int64(1); calls <= exactUnits+1; i++ {
+				d := c.step(i)
+				if !d.Outcome().Requests { // a commit
+					continue
+				}
+				if err := e.do(s, s.Now(), d); err != nil {
+					t.Fatal(err)
+				}
+				limit, left := unitsOf(d)
+				if limited := d.Outcome().Limited; limited != (calls > limit) || left != max(0, limit-calls) {
+					t.Errorf("%s, in transactions %t: call %d: limited %t, %d left", c.name, inTransactions, calls, limited, left)
+				}
+				calls++
+			}
+		}
+	}
+}
+
+// unitsOf returns the limit and the remaining units of a request for one, which may be of NativeMost.
+func unitsOf(d store.Step) (limit, left int64) {
+	switch d := d.(type) {
+	case *store.Request:
+		return d.Result.Limit / d.Quantity, d.Result.Remaining / d.Quantity
+	case *limiter.Operation:
+		return d.Result.Limit, d.Result.Remaining
+	}
+	return 0, 0
+}
+
 // exact repeats a case until enough was allowed.
 type exact struct {
 	t *testing.T
@@ -203,9 +243,6 @@ type exact struct {
 func (e *exact) run() {
 	allowed, limited, rested := 0, 0, false
 	for i := uint64(1); allowed < 15 || limited < 3 && allowed < 300; i++ {
-		if e.reread {
-			e.model = e.stored()
-		}
 		o, isRequest := e.once(i)
 		if !isRequest {
 			continue
@@ -256,7 +293,7 @@ func (e *exact) once(i uint64) (o exactOutcome, isRequest bool) {
 	if o.limited != want.limited || !e.inTransactions && (o.retryMs < want.retryMs || longer) {
 		e.t.Fatalf("call %d: %+v, want %+v by the server's time", i, o, want)
 	}
-	if stored := e.stored(); !e.reread && e.model.ExpiresNs > s.Now() && !o.limited && !e.same(&stored) {
+	if stored := e.stored(); e.model.ExpiresNs > s.Now() && !o.limited && !e.same(&stored) {
 		e.t.Fatalf("call %d at %d: the state is %+v, want %+v", i, atNs, stored, e.model)
 	}
 	return o, isRequest
@@ -273,7 +310,7 @@ func (e *exact) same(stored *limiter.State) bool {
 		modelNs, _ := e.model.TAT(nowNs)
 		return storedNs >= modelNs && reservationsAt(stored, nowNs) == reservationsAt(&e.model, nowNs)
 	default:
-		return stored.ExpiresNs == e.model.ExpiresNs && bytes.Equal(stored.Payload, e.model.Payload)
+		return stored.ExpiresNs == e.model.ExpiresNs && (e.leaves || bytes.Equal(stored.Payload, e.model.Payload))
 	}
 }
 

@@ -74,6 +74,10 @@ func Open(c Config) (*Store, error) {
 	return s, nil
 }
 
+// Abilities implements store.Remote: it has none. Keys are not held on the servers, as a cellserver that is
+// lost would hold them for ever.
+func (s *Store) Abilities() store.Abilities { return store.Abilities{} }
+
 // Close has the policy decide all waiting and later requests, and returns once no call is under way.
 func (s *Store) Close() {
 	s.deadlines.close()

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"slices"
+	"time"
 
+	"cellserver/internal/funnel"
 	"cellserver/internal/keep/remote/engine"
 	"cellserver/internal/keep/remote/script"
 	"cellserver/internal/limiter"
@@ -12,9 +14,11 @@ import (
 )
 
 // tx implements store.RemoteTransaction: it reads states in one step, changes copies, and writes them in one
-// step if all still are as they were read. It belongs to one goroutine.
+// step if all still are as they were read. The steps that changed a state are taken a second time on commit,
+// for script.ChangeOf. It belongs to one goroutine.
 type tx struct {
 	store    *Store
+	readAt   time.Time
 	serverNs int64 // of the read
 	byNs     int64 // lead of the caller's clock
 	index    map[string]int
@@ -28,8 +32,48 @@ type txState struct {
 	name    string // on the servers
 	found   script.Found
 	state   limiter.State // in the transaction, by the servers' clock
-	course  limiter.Course
 	written bool
+
+	from  limiter.State // from which the steps have made the state
+	steps []txStep
+}
+
+// txStep is consecutive equal steps.
+type txStep struct {
+	step  store.Step // a copy
+	times int
+}
+
+// took adds a step that has changed the state.
+func (st *txState) took(step store.Step) {
+	if step.Traits().Absolute {
+		st.replaced()
+		return
+	}
+	if q, is := step.(*store.Request); is && len(st.steps) > 0 {
+		last := &st.steps[len(st.steps)-1]
+		if as, is := last.step.(*store.Request); is && as.Rule == q.Rule && as.Quantity == q.Quantity {
+			last.times++
+			return
+		}
+	}
+	c, _ := step.Copy()
+	st.steps = append(st.steps, txStep{c, 1})
+}
+
+// replaced notes that the state is the same at all times.
+func (st *txState) replaced() { st.from, st.steps = st.state, nil }
+
+// again takes the steps on another state, and reports whether each has changed it.
+func (st *txState) again(s *limiter.State, nowNs, byNs int64) bool {
+	for _, t := range st.steps {
+		for range t.times {
+			if !engine.Again(t.step, s, nowNs, byNs) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 func (s *Store) Begin(ctx context.Context, nowNs int64, keys []store.Key) (store.RemoteTransaction, error) {
@@ -52,10 +96,9 @@ func (s *Store) Begin(ctx context.Context, nowNs int64, keys []store.Key) (store
 	if err != nil {
 		return nil, err
 	}
-	t.serverNs, t.byNs, t.states = serverNs, nowNs-serverNs, make([]txState, len(names))
+	t.readAt, t.serverNs, t.byNs, t.states = time.Now(), serverNs, nowNs-serverNs, make([]txState, len(names))
 	for i, name := range names {
-		course := limiter.Follow(&found[i].State, serverNs)
-		t.states[i] = txState{name: name, found: found[i], state: found[i].State, course: course}
+		t.states[i] = txState{name: name, found: found[i], state: found[i].State, from: found[i].State}
 		t.held += len(found[i].State.Payload)
 	}
 	return t, nil
@@ -95,7 +138,7 @@ func (t *tx) do(st *txState, step store.Step) error {
 		if !t.keep(st, s) {
 			return store.ErrTooLarge
 		}
-		st.course = engine.Follow(st.course, step, &st.state)
+		st.took(step)
 	}
 	if err == nil {
 		t.counts = append(t.counts, step.Outcome())
@@ -155,7 +198,7 @@ func (t *tx) Delete(_ int64, keys []store.Key) (deleted int, err error) {
 		st := t.state(&keys[i])
 		if live, _ := t.live(st); live {
 			t.keep(st, limiter.State{ExpiresNs: t.serverNs})
-			st.course = st.course.Did(&st.state)
+			st.replaced()
 			deleted++
 		}
 	}
@@ -191,13 +234,17 @@ func (t *tx) Commit(ctx context.Context) (done bool, err error) {
 
 func (t *tx) write(ctx context.Context) (done bool, err error) {
 	w := t.store.scripts.NewSwap(t.serverNs, len(t.states), false)
+	mostNs := t.store.engine.LastNs(t.serverNs, funnel.Shift(t.serverNs, int64(time.Since(t.readAt))))
 	for i := range t.states {
 		st := &t.states[i]
 		if !st.written {
-			w.Key(st.name, &st.found, nil, nil, t.serverNs)
+			w.Keep(st.name, &st.found)
 			continue
 		}
-		w.Key(st.name, &st.found, &st.state, st.course.Stamps(&st.state), t.serverNs)
+		c := script.ChangeOf(st.from, st.state, t.serverNs, mostNs, func(s *limiter.State, nowNs int64) bool {
+			return st.again(s, nowNs, t.byNs)
+		})
+		w.Change(st.name, &st.found, &c)
 	}
 	rest, _, err := t.store.call(ctx, w.Call.Keys[0], &w.Call)
 	if err == nil {

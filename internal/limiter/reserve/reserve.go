@@ -12,6 +12,7 @@ package reserve
 
 import (
 	"encoding/binary"
+	"math"
 	"math/bits"
 
 	"cellserver/internal/funnel"
@@ -233,4 +234,44 @@ func Shift(payload []byte, byNs int64) {
 	for i := range l.Len() {
 		shift(l.at(i)[8:]) // the expiry
 	}
+}
+
+// Part is what a number of a payload is.
+type Part uint8
+
+// Parts:
+const (
+	TAT Part = iota
+	First
+	Last
+	Expiry    // of a reservation
+	LeastDebt // of a reservation
+)
+
+// Each calls f for each number that depends on the time of changes, with the ID of a reservation's.
+func Each(payload []byte, f func(id uint64, at int, part Part)) {
+	l, ok := Open(payload)
+	if !ok {
+		return
+	}
+	for part := TAT; part <= Last; part++ {
+		f(0, int(part)*8, part)
+	}
+	for i := range l.Len() {
+		at := headerBytes + i*recordBytes
+		f(l.at(i).id(), at+8, Expiry)
+		f(l.at(i).id(), at+32, LeastDebt)
+	}
+}
+
+// NextExpiryNs returns the first expiry after nowNs, math.MaxInt64 for none.
+func NextExpiryNs(payload []byte, nowNs int64) int64 {
+	nextNs := int64(math.MaxInt64)
+	l, _ := Open(payload)
+	for i := range l.Len() {
+		if ns := l.at(i).expiresNs(); ns > nowNs {
+			nextNs = min(nextNs, ns)
+		}
+	}
+	return nextNs
 }

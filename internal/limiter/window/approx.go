@@ -148,16 +148,16 @@ func ShiftApprox(payload []byte, byNs int64) {
 	}
 }
 
-// ApproxStart returns the start of an approximate window's current period, and the time from now to its last
-// moment, 0 if it begins now. It returns false if no units were counted in it.
-func ApproxStart(payload []byte, expiresNs, nowNs int64) (startNs, leftNs int64, ok bool) {
+// ApproxStartAt is the position of the current period's start in an approximate window's payload.
+const ApproxStartAt = 0
+
+// ApproxEndNs returns the end of an approximate window's period at nowNs, the counters' or the one after it.
+func ApproxEndNs(payload []byte, expiresNs, nowNs int64) int64 {
 	var c counters
-	if c.read(payload); c.current == 0 || expiresNs <= c.startNs {
-		return 0, 0, false
+	if c.read(payload); c.current > 0 { // emptyNs is two periods later
+		if endNs := funnel.After(c.startNs, funnel.Since(c.startNs, expiresNs)/2); endNs > nowNs {
+			return endNs
+		}
 	}
-	if c.startNs == nowNs {
-		return nowNs, 0, true
-	}
-	periodNs := funnel.Since(c.startNs, expiresNs) / 2 // emptyNs is two periods later
-	return c.startNs, int64(funnel.Since(nowNs+1, funnel.After(c.startNs, periodNs))), true
+	return expiresNs
 }

@@ -239,14 +239,13 @@ func ShiftSliding(payload []byte, byNs int64) {
 	g.close()
 }
 
-// WrittenAt calls f with each position of atNs in an exact window's payload if it is the newest record's
-// time, as units were counted then.
-func WrittenAt(payload []byte, atNs int64, f func(at int)) {
+// EachNewest calls f with each position of the newest record's time in an exact window's payload.
+func EachNewest(payload []byte, f func(at int)) {
 	g := openRing(payload)
-	if g.length == 0 || g.newestNs != atNs {
+	if g.length == 0 {
 		return
 	}
-	if g.oldestNs == atNs {
+	if g.length == 1 {
 		f(oldestAt)
 	}
 	f(newestAt)

@@ -54,7 +54,7 @@ func NewEngine(c Config) (*Engine, error) {
 		c.Catalog = c.Catalog.Without("scripts are off: start the server without --lua=off",
 			"eval", "evalsha", "eval_ro", "evalsha_ro", "script")
 	}
-	if !store.CapabilitiesOf(c.Store).Holds {
+	if !store.AbilitiesOf(c.Store).Databases {
 		c.Catalog, c.Databases = c.Catalog.OverRemote(), 1
 	}
 	if c.Keeper == nil {

@@ -83,7 +83,7 @@ type Engine struct {
 	Stage    transact.Stage
 	Decider  decide.Decider
 	Queue    *queue.Queue // clients waiting in CL.BTHROTTLE
-	Can      store.Capabilities
+	Can      store.Abilities
 	Remote   *Remote // of a store that cannot hold keys; else nil
 	// Slots bound the background work, to leave processors to the event loops.
 	Background *background.Slots // of long commands
@@ -126,7 +126,7 @@ func NewEngine(c Config) (*Engine, error) {
 		requests:   make([]argument.Request, len(c.Catalog.Commands())),
 		inPrograms: make([]bool, len(c.Catalog.Commands())),
 		Live:       transact.Space{Keys: c.Store},
-		Can:        store.CapabilitiesOf(c.Store),
+		Can:        store.AbilitiesOf(c.Store),
 		Decider:    decide.Decider{Now: c.Now, Records: c.Records},
 		Background: background.NewSlots(c.BackgroundThreads, c.Now),
 		Scripts:    background.NewSlots(c.BackgroundThreads, c.Now),
@@ -144,7 +144,7 @@ func NewEngine(c Config) (*Engine, error) {
 	e.Watcher, _ = c.Store.(store.Watcher)
 	txs, _ := c.Store.(store.Transactor)
 	e.Stage = transact.Stage{Store: c.Store, Txs: txs, Now: c.Now, Clients: c.Clients.Len, MaxKeyBytes: c.MaxKeyBytes}
-	if !e.Can.Holds {
+	if !e.Can.AtOnce {
 		e.Remote = &Remote{transact.NewRemote(c.Store.(store.Remote), c.StoreTimeout), background.NewSlots(remoteSlots, c.Now)}
 		e.Config.NewKeys = &clients.NewKeys{} // others need to know whether a key is new
 	}
@@ -161,7 +161,7 @@ func (e *Engine) bind() error {
 		if err := h.fits(command); err != nil {
 			return fmt.Errorf("session: bind %s: %w", command.FullName(), err)
 		}
-		h.waitsForStore = !e.Can.Answers && h.usesStore(command)
+		h.waitsForStore = !e.Can.AtOnce && h.usesStore(command)
 		e.Handlers[command.ID] = h
 		e.inPrograms[command.ID] = isInPrograms(command, h)
 		if e.requests[command.ID] = requests[command.FullName()]; command.Batches != (e.requests[command.ID] != nil) {
@@ -176,7 +176,7 @@ func (e *Engine) newScratch() *Scratch {
 }
 
 // Transacts reports whether the store changes several keys in one step.
-func (e *Engine) Transacts() bool { return e.Stage.Txs != nil || !e.Can.Holds }
+func (e *Engine) Transacts() bool { return e.Stage.Txs != nil || !e.Can.AtOnce }
 
 // EndBackground ends background work, present and future, before the server ends.
 func (e *Engine) EndBackground() {

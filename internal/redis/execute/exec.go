@@ -77,11 +77,11 @@ func (x *Execution) MakePlan() {
 func (x *Execution) Slots() *background.Slots {
 	e := x.client.Engine
 	switch {
-	case x.Plan.Scripts && (e.Can.Holds || x.compiles()):
+	case x.Plan.Scripts && (e.Can.AtOnce || x.compiles()):
 		return e.Scripts
 	case x.Plan.Long && !x.Plan.Scripts: // needs a processor
 		return e.Background
-	case !e.Can.Answers && x.Plan.Keys() != nil:
+	case !e.Can.AtOnce && x.Plan.Keys() != nil:
 		return e.Remote.Slots
 	case x.Plan.Long:
 		return e.Background
@@ -138,7 +138,7 @@ func (x *Execution) RunShort() (done bool) {
 
 // carryOut makes all attempts. On an error nothing was executed.
 func (x *Execution) carryOut(ctx context.Context) error {
-	if !x.client.Engine.Can.Holds {
+	if !x.client.Engine.Can.AtOnce {
 		return x.carryOutRemote(ctx)
 	}
 	stage := x.client.Engine.Stage

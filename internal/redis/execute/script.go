@@ -98,12 +98,12 @@ func runScript(x *Executor, name []byte, script *lua.Script, keys, argv [][]byte
 	if err := mayRun(script, readOnly); err != nil {
 		return err
 	}
-	if !x.Engine.Can.Holds && script.Native == nil {
+	if !x.Engine.Can.AtOnce && script.Native == nil {
 		return reply.ErrOneCallScript
 	}
 	in, isStep := x.Role.(transaction)
 	// On a remote store, the interpreter only produces errors.
-	native := !x.Engine.Can.Holds || !isStep && x.User.Unrestricted()
+	native := !x.Engine.Can.AtOnce || !isStep && x.User.Unrestricted()
 	if native && !readOnly && !script.Flags.NoWrites && x.RunNative(name, script, keys, argv) {
 		return nil
 	}
@@ -245,7 +245,7 @@ func (r *scriptRun) runOutsideExec(ctx context.Context) {
 	}
 	r.bounds.Index()
 	r.scripts = e.Config.Scripts.Allowance()
-	if !e.Can.Holds {
+	if !e.Can.AtOnce {
 		r.attempt(ctx, &transact.Space{Keys: transact.NoKeys{}, NowNs: e.Config.Now()}, &r.scripts)
 		return
 	}

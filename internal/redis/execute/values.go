@@ -15,12 +15,12 @@ import (
 const sinkBytes = 16 << 10
 
 // KeepsValues reports whether the store has values; one on other machines has only limiters.
-func (c Call) KeepsValues() bool { return c.x.Engine.Can.Values }
+func (c Call) KeepsValues() bool { return c.x.Engine.Can.Texts }
 
 // prepareValue completes a batched request about a value.
 func (x *Executor) prepareValue(q *store.Request) {
 	if !q.Rule.Writes() {
-		if !x.Engine.Can.Values { // has no texts, and may answer later
+		if !x.Engine.Can.Texts { // has no texts, and may answer later
 			return
 		}
 		if x.Scratch.sink.Texts == nil {

@@ -47,7 +47,7 @@ type chargedTurn struct {
 func (x *backgroundCommand) run(ctx context.Context) {
 	e := x.client.engine
 	in := e.Live
-	if in.NowNs = e.Config.Now(); !e.Can.Answers {
+	if in.NowNs = e.Config.Now(); !e.Can.AtOnce {
 		in.All = e.Remote.Walk(ctx)
 	}
 	s, left := x.client.x.Within(execute.InBackground, backgroundRole{execute.NestedRole{Context: ctx}, x}, &in)
@@ -81,7 +81,7 @@ func (backgroundRole) Words() execute.Words { return execute.ClientWords("toplev
 
 // Together may change the requests in each attempt.
 func (r backgroundRole) Together(x *execute.Executor, j *execute.Joint) error {
-	if x.Engine.Can.Holds {
+	if x.Engine.Can.AtOnce {
 		return r.command.client.x.Role.Together(x, j)
 	}
 	requests := slices.Clone(j.Batch)

@@ -34,7 +34,7 @@ func (s *Session) beginExec(x *execute.Execution) error {
 	if refused := x.Plan.Refused(); refused != nil {
 		return s.refuseExec(x.Name, reply.ExecAborted(reply.NotWithKeys(refused)))
 	}
-	if whole := x.Plan.Whole(); whole != nil && !s.engine.Can.Holds {
+	if whole := x.Plan.Whole(); whole != nil && !s.engine.Can.AtOnce {
 		return s.refuseExec(x.Name, reply.ExecAborted(reply.WholeInExec(whole)))
 	}
 	s.setMulti(nil) // commands inside EXEC are not queued

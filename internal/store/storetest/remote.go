@@ -60,6 +60,9 @@ func (r *RemoteStore) locked(do func()) {
 	do()
 }
 
+// Abilities implements store.Remote.
+func (r *RemoteStore) Abilities() store.Abilities { return store.Abilities{} }
+
 // Cluster makes it a cluster: keys are changed together only with equal {tag}s, and Scan is refused.
 func (r *RemoteStore) Cluster() { r.locked(func() { r.clustered = true }) }
 

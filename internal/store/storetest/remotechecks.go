@@ -15,6 +15,7 @@ func remoteChecks() []check {
 	all := []check{
 		{"remote: a conflict changes nothing", checkRemoteConflict},
 		{"remote: nobody is kept out", checkRemoteKeepsNobody},
+		{"remote: Abilities", checkRemoteAbilities},
 		{"remote: Size", checkRemoteSize},
 		{"remote: Scan", checkRemoteScan},
 		{"remote: failures are lines", checkFailures},
@@ -136,6 +137,13 @@ func checkRemoteKeepsNobody(t reporter, s store.Store) {
 		put(t, s, t0, a, 60)
 	}
 	wantTAT(t, s, t0, a, t0+300*sec)
+}
+
+// checkRemoteAbilities: its calls wait for machines, and its transactions hold nothing.
+func checkRemoteAbilities(t reporter, s store.Store) {
+	if a := need[store.Remote](t, s).Abilities(); a.AtOnce || a != store.AbilitiesOf(s) {
+		t.Errorf("it says that it can do %+v", a)
+	}
 }
 
 func checkRemoteSize(t reporter, s store.Store) {

@@ -63,161 +63,161 @@ func New(c Config) *Engine {
 }
 
 // Starting lists the keys that queued jobs have made busy, until Start.
-type Starting struct{ first, last *queue }
+type Starting struct{ first, last *turn }
 
 // Queue appends a job to those of its key. It does not keep name. The sender may be nil.
 func (e *Engine) Queue(to *Starting, name []byte, j *Job, sender *Sender) {
-	q := e.table.push(name, j)
-	if q == nil {
+	k := e.table.push(name, j)
+	if k == nil {
 		return
 	}
-	q.sender = sender
+	k.sender = sender
 	if to.last == nil {
-		to.first = q
+		to.first = k
 	} else {
-		to.last.next = q
+		to.last.next = k
 	}
-	to.last = q
+	to.last = k
 }
 
 // Start has queued jobs decided.
 func (e *Engine) Start(all Starting) {
-	for q := all.first; q != nil; {
-		next := q.next
-		if q.next = nil; q.sender != nil {
-			q.sender.push(q)
+	for k := all.first; k != nil; {
+		next := k.next
+		if k.next = nil; k.sender != nil {
+			k.sender.push(k)
 		} else {
-			e.dispatch(q)
+			e.dispatch(k)
 		}
-		q = next
+		k = next
 	}
 }
 
 // dispatch queues a key for its server.
-func (e *Engine) dispatch(q *queue) {
-	if q.to != nil {
-		e.Sender(e.Pool.At(q.to.Addr)).push(q)
+func (e *Engine) dispatch(k *turn) {
+	if k.to != nil {
+		e.Sender(e.Pool.At(k.to.Addr)).push(k)
 		return
 	}
-	server, err := e.Pool.Of(context.Background(), q.key)
+	server, err := e.Pool.Of(context.Background(), k.key)
 	if err == nil {
-		e.Sender(server).push(q)
+		e.Sender(server).push(k)
 		return
 	}
-	if e.takePresent(q); q.count == 0 {
-		e.goOn(q)
+	if e.takePresent(k); k.count == 0 {
+		e.resume(k)
 		return
 	}
-	e.failed(q, servers.FailedOf(err))
+	e.failed(k, servers.FailedOf(err))
 }
 
 // prepare makes the next call of a key. If it returns false, this pipeline sends none and no longer owns the
 // key.
-func (e *Engine) prepare(p *pipeline, q *queue) bool {
-	for e.take(p, q) {
-		if q.way.call(p, q) {
+func (e *Engine) prepare(p *pipeline, k *turn) bool {
+	for e.take(p, k) {
+		if k.strategy.call(p, k) {
 			return true
 		}
-		e.putBack(q) // what is not decided
+		e.putBack(k) // what is not decided
 	}
-	e.goOn(q)
+	e.resume(k)
 	return false
 }
 
 // take takes the jobs for the next call of a key. It drops jobs that nobody waits for or that are denied
 // without asking. It returns false if there are none, or if the key belongs to the server's other lane.
-func (e *Engine) take(p *pipeline, q *queue) bool {
-	all := e.table.takeAll(q)
-	for q.count = 0; all.first != nil; {
+func (e *Engine) take(p *pipeline, k *turn) bool {
+	all := e.table.takeAll(k)
+	for k.count = 0; all.first != nil; {
 		j := all.first
-		if q.count == 0 {
-			q.way = e.wayOf(q, j)
-			q.way.begin(q, j)
-			if q.isLarge() != p.isLarge() {
+		if k.count == 0 {
+			k.strategy = e.strategyOf(k, j)
+			k.strategy.begin(k, j)
+			if k.isLarge() != p.isLarge() {
 				break
 			}
-		} else if !q.way.takes(q, j) {
+		} else if !k.strategy.takes(k, j) {
 			break
 		}
 		switch all.pop(); {
 		case !j.Waiter.Waits(p.sender.server):
 			j.Waiter.Fail(errGone)
-		case q.way.add(p, q, j):
-			q.taken.push(j)
-			q.count++
+		case k.strategy.add(p, k, j):
+			k.taken.push(j)
+			k.count++
 		}
 	}
-	e.table.putBack(q, &all)
-	return q.count > 0
+	e.table.putBack(k, &all)
+	return k.count > 0
 }
 
 // takePresent takes all jobs that somebody waits for.
-func (e *Engine) takePresent(q *queue) {
-	all := e.table.takeAll(q)
-	for q.count, q.way = 0, nil; all.first != nil; {
+func (e *Engine) takePresent(k *turn) {
+	all := e.table.takeAll(k)
+	for k.count, k.strategy = 0, nil; all.first != nil; {
 		j := all.pop()
 		if !j.Waiter.Waits(nil) {
 			j.Waiter.Fail(errGone)
 			continue
 		}
-		q.taken.push(j)
-		q.count++
+		k.taken.push(j)
+		k.count++
 	}
 }
 
 // putBack leaves the undecided jobs to the next call.
-func (e *Engine) putBack(q *queue) {
-	e.table.putBack(q, &q.taken)
-	q.count = 0
+func (e *Engine) putBack(k *turn) {
+	e.table.putBack(k, &k.taken)
+	k.count = 0
 }
 
-// goOn continues with a key's waiting jobs, or releases the key.
-func (e *Engine) goOn(q *queue) {
-	if e.putBack(q); !e.table.release(q, &e.seen) {
-		e.dispatch(q)
+// resume continues with a key's waiting jobs, or releases the key.
+func (e *Engine) resume(k *turn) {
+	if e.putBack(k); !e.table.release(k, &e.seen) {
+		e.dispatch(k)
 	}
 }
 
-func (e *Engine) answered(p *pipeline, q *queue) {
-	q.sentNs = p.sentNs
-	if q.call.Err != nil {
-		e.failed(q, servers.FailedOf(q.call.Err))
+func (e *Engine) answered(p *pipeline, k *turn) {
+	k.sentNs = p.sentNs
+	if k.call.Err != nil {
+		e.failed(k, servers.FailedOf(k.call.Err))
 		return
 	}
-	if err := q.way.reply(p, q); err != nil {
-		e.failed(q, &servers.Failed{Reason: servers.Refused, Executed: servers.Maybe, Text: err.Error()})
+	if err := k.strategy.reply(p, k); err != nil {
+		e.failed(k, &servers.Failed{Reason: servers.Refused, Executed: servers.Maybe, Text: err.Error()})
 		return
 	}
-	q.tries, q.to = 0, nil
-	e.goOn(q)
+	k.tries, k.to = 0, nil
+	e.resume(k)
 }
 
 // maxRedirects bounds the redirections followed without a pause.
 const maxRedirects = 5
 
 // failed sends jobs again if they were certainly not executed, for a reason that may pass; else they fail.
-func (e *Engine) failed(q *queue, f *servers.Failed) {
+func (e *Engine) failed(k *turn, f *servers.Failed) {
 	if !f.Again() {
-		e.fail(q, f)
-		q.tries, q.to = 0, nil
-		e.goOn(q)
+		e.fail(k, f)
+		k.tries, k.to = 0, nil
+		e.resume(k)
 		return
 	}
 	e.counts.resent.Add(f.Reason)
-	for j := q.taken.first; j != nil; j = j.next {
+	for j := k.taken.first; j != nil; j = j.next {
 		j.Waiter.SentInVain(f)
 	}
-	e.putBack(q)
-	q.tries++
-	if q.to = f.Redirect; q.to != nil && q.tries <= maxRedirects {
-		e.dispatch(q)
+	e.putBack(k)
+	k.tries++
+	if k.to = f.Redirect; k.to != nil && k.tries <= maxRedirects {
+		e.dispatch(k)
 		return
 	}
-	q.to = nil
+	k.to = nil
 	e.working.begin()
-	time.AfterFunc(pause(q.tries), func() {
+	time.AfterFunc(pause(k.tries), func() {
 		defer e.working.end()
-		e.dispatch(q)
+		e.dispatch(k)
 	})
 }
 
@@ -226,23 +226,23 @@ func pause(tries int) time.Duration {
 }
 
 // fail fails the jobs taken. A call that writes nothing counts as not executed.
-func (e *Engine) fail(q *queue, f *servers.Failed) {
-	if f.Executed != servers.No && q.way != nil && !q.way.writes(q) {
+func (e *Engine) fail(k *turn, f *servers.Failed) {
+	if f.Executed != servers.No && k.strategy != nil && !k.strategy.writes(k) {
 		as := *f
 		as.Executed = servers.No
 		f = &as
 	}
 	if f.Executed != servers.No {
-		e.Filter.Learn(q.key, q.taken.effect(), nil, 0)
+		e.Filter.Learn(k.key, k.taken.effect(), nil, 0)
 	}
-	if q.bySwap = false; q.value != nil {
-		q.value.last = reading{}
+	if k.bySwap = false; k.value != nil {
+		k.value.last = reading{}
 	}
-	if q.way != nil {
-		e.counts.decided(q.count)
+	if k.strategy != nil {
+		e.counts.decided(k.count)
 	}
-	for q.taken.first != nil {
-		q.taken.pop().Waiter.Fail(f)
+	for k.taken.first != nil {
+		k.taken.pop().Waiter.Fail(f)
 	}
-	q.count = 0
+	k.count = 0
 }

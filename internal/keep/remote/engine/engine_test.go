@@ -91,13 +91,13 @@ func TestRefundForgetsWhatWasReadBefore(t *testing.T) {
 	}
 	line := &e.Sender(e.Pool.At("a:1")).Timeline
 	line.Note(nowNs, nowNs, nowNs)
-	q := &queue{key: "k", sentNs: nowNs + 1, count: 1}
-	q.taken.push(&Job{Request: ask(-1), Waiter: nobody{}})
+	k := &turn{key: "k", sentNs: nowNs + 1, count: 1}
+	k.taken.push(&Job{Request: ask(-1), Waiter: nobody{}})
 	table.Note([]byte("k"), nowNs+3600*sec, nowNs)
 	if !table.Decide(ask(1), line, nowNs+1) {
 		t.Fatal("it is not denied before")
 	}
-	e.funnels.replay(q, script.FunnelReply{TATNs: nowNs + 3600*sec, NowNs: nowNs})
+	e.funnels.replay(k, script.FunnelReply{TATNs: nowNs + 3600*sec, NowNs: nowNs})
 	if r := ask(1); table.Decide(r, line, nowNs+2) {
 		t.Errorf("it is denied still: %+v", r)
 	}

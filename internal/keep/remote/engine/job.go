@@ -20,13 +20,13 @@ type Job struct {
 }
 
 type outcome struct {
-	did
+	effect
 	result funnel.Result // of a Request
 	err    error
 }
 
-// did is a job's effect: jobs with equal ones have equal answers.
-type did struct {
+// effect is what a job does: jobs with equal effects have equal answers.
+type effect struct {
 	changed bool // the state
 	limiter.Outcome
 }
@@ -56,12 +56,13 @@ func Do(step store.Step, s *limiter.State, nowNs, byNs int64) (changed bool, err
 	return step.Do(s, nowNs)
 }
 
-// Follow returns the course of a state after a step has changed it.
-func Follow(c limiter.Course, step store.Step, s *limiter.State) limiter.Course {
-	if step.Traits().Absolute {
-		return c.Set(s)
+// Again is Do for a step that has changed a state, at a later time. A step but a request loses its answer.
+func Again(step store.Step, s *limiter.State, nowNs, byNs int64) (changed bool) {
+	if q, is := step.(*store.Request); is {
+		return q.Rule.Again(s, nowNs, q.Quantity)
 	}
-	return c.Did(s)
+	changed, _ = Do(step, s, nowNs, byNs) // an error is no change
+	return changed
 }
 
 // do applies a job to a state, by the server's clock. A later call, for another state, supersedes it.
@@ -77,6 +78,15 @@ func (j *Job) do(s *limiter.State, serverNs int64) (o outcome) {
 		o.result = funnel.Result{}
 	}
 	return o
+}
+
+// again applies a job that has changed a state at nowNs to another state, later.
+func (j *Job) again(s *limiter.State, nowNs, laterNs int64) (changed bool) {
+	step := j.step()
+	if j.Request == nil {
+		step, _ = step.Copy()
+	}
+	return Again(step, s, laterNs, j.NowNs-nowNs)
 }
 
 // step returns the step to apply. For a request it is a copy, as its result belongs to the waiter.

@@ -8,41 +8,55 @@ import (
 	"cellserver/internal/keep/remote/servers"
 )
 
-// queue has the undecided jobs of a key in the order of their arrival. It has one owner at a time, a lane or
-// a goroutine, so there is at most one call under way for a key: all jobs that arrive meanwhile go with the
-// next one, and those of a connection stay in order.
+// queue has the undecided jobs of a key in the order of their arrival. Everybody may add some.
 type queue struct {
-	key     string
-	waiting list // the lock of the queue's part of the table guards it
+	waiting list // guarded by the lock of its part of the table
+}
 
-	next   *queue // in a lane, or in Starting; the owner's, as all below
+// turn is the right to decide a key's jobs. Who has it is its owner, and alone uses its fields: so a key has
+// one call under way at most, all jobs that arrive meanwhile go with the next one, and those of a connection
+// stay in order. A turn goes from one owner to the next:
+//
+//	from       to         when
+//	the table  Starting   a key's first job is queued
+//	Starting   a lane     Start: the key's server is known
+//	a lane     pipeline   there is room for its call
+//	pipeline   a lane     jobs wait for another call, or are sent again
+//	pipeline   a timer    jobs are sent again after a pause
+//	a timer    a lane     the pause is over
+//	any        the table  no job waits: the key is released
+type turn struct {
+	queue // the table's, until the turn is released
+	key   string
+
+	next   *turn // in a lane, or in Starting
 	sender *Sender
 	tries  int               // since the last answer
 	to     *servers.Redirect // of the last try
 
 	// Of the call under way:
-	taken  list // jobs that it decides
-	count  int  // of taken
-	way    way
-	call   servers.Call
-	sentNs int64 // by the local clock
+	taken    list // jobs that it decides
+	count    int  // of taken
+	strategy strategy
+	call     servers.Call
+	sentNs   int64 // by the local clock
 
-	runs     script.Runs // of the way funnels
+	runs     script.Runs // of the strategy funnels
 	refunded bool        // a job gives units back
 
 	bySwap bool   // only a swap can do the next job
-	value  *value // nil unless a way reads it
+	value  *value // nil unless a strategy reads it
 }
 
 // isLarge reports whether a key's value is large, or may be.
-func (q *queue) isLarge() bool { return q.value != nil && q.value.last.large }
+func (k *turn) isLarge() bool { return k.value != nil && k.value.last.large }
 
 // bytes estimates the size of the key's next call with its reply.
-func (q *queue) bytes() int {
-	if q.value == nil {
-		return len(q.key)
+func (k *turn) bytes() int {
+	if k.value == nil {
+		return len(k.key)
 	}
-	return len(q.key) + 2*len(q.value.last.Value)
+	return len(k.key) + 2*len(k.value.last.Value)
 }
 
 const tableParts = 64
@@ -55,7 +69,7 @@ type table struct {
 		queues map[string]*queue
 		_      [48]byte // a part has a cache line of its own
 	}
-	unused sync.Pool // of *queue
+	unused sync.Pool // of *turn
 }
 
 func (t *table) init() {
@@ -67,9 +81,9 @@ func (t *table) init() {
 
 func (t *table) part(key string) int { return int(maphash.String(t.seed, key) % tableParts) }
 
-// push puts a job behind those for a key, whose name it does not keep. It returns the key's queue if it
-// belongs to the caller now.
-func (t *table) push(name []byte, j *Job) *queue {
+// push puts a job behind those for a key, whose name it does not keep. If they are the first, it returns the
+// key's turn.
+func (t *table) push(name []byte, j *Job) *turn {
 	p := &t.parts[maphash.Bytes(t.seed, name)%tableParts]
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -77,56 +91,56 @@ func (t *table) push(name []byte, j *Job) *queue {
 		q.waiting.push(j)
 		return nil
 	}
-	q, _ := t.unused.Get().(*queue)
-	if q == nil {
-		q = &queue{}
-		q.call.Keys = make([]string, 1)
+	k, _ := t.unused.Get().(*turn)
+	if k == nil {
+		k = &turn{}
+		k.call.Keys = make([]string, 1)
 	}
 	key := string(name)
-	q.key, q.call.Keys[0] = key, key
-	q.waiting.push(j)
-	p.queues[key] = q
-	return q
+	k.key, k.call.Keys[0] = key, key
+	k.waiting.push(j)
+	p.queues[key] = &k.queue
+	return k
 }
 
-// release drops a queue without jobs, and returns false for others. The key's value is remembered before
-// another queue can be made.
-func (t *table) release(q *queue, remembered *seen) bool {
-	p := &t.parts[t.part(q.key)]
+// release ends the turn of a key without jobs, and returns false for others. The key's value is remembered
+// before another turn can be made.
+func (t *table) release(k *turn, remembered *seen) bool {
+	p := &t.parts[t.part(k.key)]
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if q.waiting.first != nil {
+	if k.waiting.first != nil {
 		return false
 	}
-	if q.value != nil {
-		remembered.add(q.key, q.value.last)
+	if k.value != nil {
+		remembered.add(k.key, k.value.last)
 	}
-	delete(p.queues, q.key)
-	q.runs.Clear()
-	*q = queue{call: servers.Call{Keys: q.call.Keys}, runs: q.runs}
-	t.unused.Put(q)
+	delete(p.queues, k.key)
+	k.runs.Clear()
+	*k = turn{call: servers.Call{Keys: k.call.Keys}, runs: k.runs}
+	t.unused.Put(k)
 	return true
 }
 
 // takeAll removes and returns all waiting jobs.
-func (t *table) takeAll(q *queue) list {
-	p := &t.parts[t.part(q.key)]
+func (t *table) takeAll(k *turn) list {
+	p := &t.parts[t.part(k.key)]
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	all := q.waiting
-	q.waiting = list{}
+	all := k.waiting
+	k.waiting = list{}
 	return all
 }
 
 // putBack puts jobs back, before all that arrived since.
-func (t *table) putBack(q *queue, l *list) {
+func (t *table) putBack(k *turn, l *list) {
 	if l.first == nil {
 		return
 	}
-	p := &t.parts[t.part(q.key)]
+	p := &t.parts[t.part(k.key)]
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	q.waiting.putBefore(l)
+	k.waiting.putBefore(l)
 }
 
 // Keys returns the number of keys with waiting jobs.

@@ -4,8 +4,8 @@ import (
 	"sync"
 	"time"
 
+	"cellserver/internal/keep/remote/prefilter"
 	"cellserver/internal/keep/remote/script"
-	"cellserver/internal/keep/remote/timeline"
 )
 
 const (
@@ -25,7 +25,7 @@ type reading struct {
 }
 
 // nowNs returns the server's time or a slightly earlier one; a later one would allow too much.
-func (r *reading) nowNs() int64 { return timeline.After(r.serverNs, int64(time.Since(r.at))) }
+func (r *reading) nowNs() int64 { return prefilter.After(r.serverNs, int64(time.Since(r.at))) }
 
 // seen remembers values of keys without waiting jobs.
 type seen struct {

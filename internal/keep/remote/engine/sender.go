@@ -7,8 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"cellserver/internal/keep/remote/prefilter"
 	"cellserver/internal/keep/remote/servers"
-	"cellserver/internal/keep/remote/timeline"
 )
 
 // bounds limits the pipelines of a lane.
@@ -36,7 +36,7 @@ type Sender struct {
 	engine *Engine
 	server *servers.Server
 
-	Timeline timeline.Timeline // of the server's clock
+	Timeline prefilter.Timeline // of the server's clock
 
 	waiting      waiting // requests, including those in pipelines
 	small, large lane
@@ -49,7 +49,7 @@ type lane struct {
 	bounds bounds
 
 	mu          sync.Mutex // rank 60: guards all below
-	first, last *queue     // waiting; the lane owns them
+	first, last *turn      // waiting; the lane owns them
 	ready       int        // number of them
 	flying      int        // pipelines, each with a goroutine
 }
@@ -85,24 +85,24 @@ func (l *lane) busy() bool {
 	return l.flying > 0
 }
 
-func (s *Sender) push(q *queue) {
-	if q.isLarge() {
-		s.large.push(q)
+func (s *Sender) push(k *turn) {
+	if k.isLarge() {
+		s.large.push(k)
 		return
 	}
-	s.small.push(q)
+	s.small.push(k)
 }
 
-// push queues a key, and begins another pipeline if enough keys wait.
-func (l *lane) push(q *queue) {
+// push turns a key, and begins another pipeline if enough keys wait.
+func (l *lane) push(k *turn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.last == nil {
-		l.first = q
+		l.first = k
 	} else {
-		l.last.next = q
+		l.last.next = k
 	}
-	l.last = q
+	l.last = k
 	l.ready++
 	if l.flying < l.bounds.pipelines && l.ready > l.flying*l.bounds.more {
 		l.flying++
@@ -112,28 +112,28 @@ func (l *lane) push(q *queue) {
 }
 
 // next takes keys for a pipeline. Without any, the caller's pipeline ends.
-func (l *lane) next(queues []*queue) []*queue {
+func (l *lane) next(turns []*turn) []*turn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for bytes := 0; l.first != nil && len(queues) < l.bounds.calls && bytes < l.bounds.bytes; l.ready-- {
-		q := l.first
-		if l.first, q.next = q.next, nil; l.first == nil {
+	for bytes := 0; l.first != nil && len(turns) < l.bounds.calls && bytes < l.bounds.bytes; l.ready-- {
+		k := l.first
+		if l.first, k.next = k.next, nil; l.first == nil {
 			l.last = nil
 		}
-		bytes += q.bytes()
-		queues = append(queues, q)
+		bytes += k.bytes()
+		turns = append(turns, k)
 	}
-	if len(queues) == 0 {
+	if len(turns) == 0 {
 		l.flying--
 	}
-	return queues
+	return turns
 }
 
 type pipeline struct {
 	*lane
-	queues []*queue
-	calls  []*servers.Call
-	wait   int // number of replicas
+	turns []*turn
+	calls []*servers.Call
+	wait  int // number of replicas
 
 	localNs          int64 // of its making
 	sentNs, answerNs int64
@@ -147,14 +147,14 @@ func (l *lane) work() {
 	p := pipeline{lane: l}
 	for {
 		runtime.Gosched() // lets goroutines with more requests go first
-		p.queues = l.next(p.queues[:0])
-		if len(p.queues) == 0 {
+		p.turns = l.next(p.turns[:0])
+		if len(p.turns) == 0 {
 			return
 		}
-		if e.fill(&p); len(p.queues) > 0 {
+		if e.fill(&p); len(p.turns) > 0 {
 			e.send(&p)
 		}
-		clear(p.queues)
+		clear(p.turns)
 	}
 }
 
@@ -163,20 +163,20 @@ func (p *pipeline) isLarge() bool { return p.lane == &p.sender.large }
 
 // fill makes the calls of a pipeline's keys, and drops keys without one.
 func (e *Engine) fill(p *pipeline) {
-	kept := p.queues[:0]
+	kept := p.turns[:0]
 	p.calls, p.wait, p.answered, p.localNs = p.calls[:0], 0, false, e.Now()
-	for _, q := range p.queues {
-		if !e.prepare(p, q) {
+	for _, k := range p.turns {
+		if !e.prepare(p, k) {
 			continue
 		}
-		q.call.Asking, q.call.Large = q.to != nil && q.to.Asking, p.isLarge()
-		if q.way.writes(q) {
+		k.call.Asking, k.call.Large = k.to != nil && k.to.Asking, p.isLarge()
+		if k.strategy.writes(k) {
 			p.wait = e.Wait
 		}
-		kept = append(kept, q)
-		p.calls = append(p.calls, &q.call)
+		kept = append(kept, k)
+		p.calls = append(p.calls, &k.call)
 	}
-	p.queues = kept
+	p.turns = kept
 }
 
 func (e *Engine) send(p *pipeline) {
@@ -188,8 +188,8 @@ func (e *Engine) send(p *pipeline) {
 	p.sentNs = e.Now()
 	e.Pool.Send(ctx, p.sender.server, p.calls, p.wait)
 	p.answerNs = e.Now()
-	for _, q := range p.queues {
-		e.answered(p, q)
+	for _, k := range p.turns {
+		e.answered(p, k)
 	}
 	if p.answered && !p.isLarge() {
 		p.sender.took(p.answerNs - p.sentNs)

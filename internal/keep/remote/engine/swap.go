@@ -13,93 +13,93 @@ import (
 // is not, the swap returns that.
 //
 // Only the server knows when a swap is executed. So grants are decided at a time that is certainly not later,
-// and stamped by the script; denials at the time of a reply to a later call.
+// and again at a later one, up to which the script writes what lies between: see script.Patch. Denials are
+// decided at the time of a reply to a later call.
 type swaps struct{ *Engine }
 
 // maxSwapped bounds the jobs of a call.
 const maxSwapped = 1024
 
-func (w *swaps) begin(q *queue, _ *Job) {
-	if v := q.hasValue(); !v.last.is && !v.last.large {
-		v.last = w.seen.take(q.key)
+func (w *swaps) begin(k *turn, _ *Job) {
+	if v := k.hasValue(); !v.last.is && !v.last.large {
+		v.last = w.seen.take(k.key)
 	}
 }
 
-func (w *swaps) takes(q *queue, _ *Job) bool { return q.count < maxSwapped }
+func (w *swaps) takes(k *turn, _ *Job) bool { return k.count < maxSwapped }
 
-func (w *swaps) add(*pipeline, *queue, *Job) bool { return true }
+func (w *swaps) add(*pipeline, *turn, *Job) bool { return true }
 
-func (w *swaps) call(_ *pipeline, q *queue) bool {
-	v := q.value
+func (w *swaps) call(_ *pipeline, k *turn) bool {
+	v := k.value
 	if v.reads = !v.last.is; v.reads {
-		q.call.Script, q.call.Args = w.Scripts.Read, w.Scripts.ReadArgs(q.taken.first.NowNs, v.last.large)
+		k.call.Script, k.call.Args = w.Scripts.Read, w.Scripts.ReadArgs(k.taken.first.NowNs, v.last.large)
 		return true
 	}
-	if n := q.coveredJobs(); n > 0 && !w.decideAt(q, n, v.last.serverNs, nil) {
-		w.answer(q, false) // all of them waited when the value was read
+	if n := k.coveredJobs(); n > 0 && !w.decideAt(k, n, v.last.serverNs) {
+		w.answer(k, false) // all of them waited when the value was read
 		return false
 	}
-	w.callSwap(q)
+	w.callSwap(k)
 	return true
 }
 
 // coveredJobs counts the first jobs that had arrived before the value was requested.
-func (q *queue) coveredJobs() (n int) {
-	for j := q.taken.first; j != nil && j.covered; j = j.next {
+func (k *turn) coveredJobs() (n int) {
+	for j := k.taken.first; j != nil && j.covered; j = j.next {
 		n++
 	}
 	return n
 }
 
 // callSwap makes a swap that writes the jobs' changes, or checks that the value has not changed.
-func (w *swaps) callSwap(q *queue) {
-	v := q.value
-	nowNs := v.last.nowNs()
-	course := limiter.Follow(&v.last.State, nowNs)
-	v.changed = w.decideAt(q, q.count, nowNs, &course)
+func (w *swaps) callSwap(k *turn) {
+	v := k.value
+	v.changed = w.decideAt(k, k.count, v.last.nowNs())
 	c := w.Scripts.NewSwap(v.nextNs, 1, true)
-	var to *limiter.State
-	if v.stamps = nil; v.changed {
-		to = &v.next
-		v.stamps = course.Stamps(to)
+	if v.changed {
+		change := w.change(k)
+		v.next, v.patches = change.To, change.Patches
+		c.Change(k.key, &v.last.Found, &change)
+	} else {
+		c.Keep(k.key, &v.last.Found)
 	}
-	c.Key(q.key, &v.last.Found, to, v.stamps, v.nextNs)
-	q.call.Script, q.call.Args = c.Call.Script, c.Call.Args
+	k.call.Script, k.call.Args = c.Call.Script, c.Call.Args
 }
 
-func (w *swaps) writes(q *queue) bool { return !q.value.reads && q.value.changed }
+func (w *swaps) writes(k *turn) bool { return !k.value.reads && k.value.changed }
 
-func (w *swaps) reply(p *pipeline, q *queue) error {
-	rest, r, err := read(p, q)
+func (w *swaps) reply(p *pipeline, k *turn) error {
+	rest, r, err := read(p, k)
 	if err != nil {
 		return err
 	}
-	v := q.value
+	v := k.value
 	if v.reads {
 		if len(rest) == 0 { // it is read again
 			v.last = reading{large: true, at: r.at}
 			return nil
 		}
 		r.Found = script.FoundIn(rest[0])
-		q.found(r)
+		k.found(r)
 		return nil
 	}
 	switch done, now := script.Swapped(rest); {
 	case !done:
 		r.Found = now
-		q.inVain()
-		q.found(r)
+		k.inVain()
+		k.found(r)
 	case v.changed:
-		w.written(q, r)
+		w.written(k, r)
 	default: // decided again at that time, at which something may be granted
 		r.Found = v.last.Found
-		q.found(r)
+		k.found(r)
 	}
 	return nil
 }
 
-func read(p *pipeline, q *queue) (rest []any, r reading, err error) {
-	rest, serverNs, err := script.ReplyOf(q.call.Reply)
+func read(p *pipeline, k *turn) (rest []any, r reading, err error) {
+	rest, serverNs, err := script.ReplyOf(k.call.Reply)
 	if err != nil {
 		return nil, r, err
 	}
@@ -107,22 +107,26 @@ func read(p *pipeline, q *queue) (rest []any, r reading, err error) {
 	return rest, reading{is: true, serverNs: serverNs, at: time.Now()}, nil
 }
 
-// written answers jobs after a swap, by the swap's time. If a job that was limited is not limited at that
-// time, only the written jobs are answered, as they were decided, and the rest are decided again.
-func (w *swaps) written(q *queue, r reading) {
-	v := q.value
+// written answers jobs after a swap: as they were decided, if all are allowed and written, else by the swap's
+// time. If a job that was limited is not limited at that time, only the written jobs are answered, as they
+// were decided, and the rest are decided again.
+func (w *swaps) written(k *turn, r reading) {
+	v := k.value
 	decidedNs, next := v.nextNs, v.next
 	if r.Absent = next.ExpiresNs <= decidedNs; !r.Absent {
-		v.stamps.Apply(&next, max(0, r.serverNs-decidedNs))
+		v.patches.Apply(&next, max(0, r.serverNs-decidedNs))
 		r.Value, r.State = script.ValueOf(&next), next
 		r.Err = limiter.Accept(&r.State)
 	}
-	was := slices.Clone(v.outcomes)
-	w.decideAt(q, q.count, r.serverNs, nil)
-	same := slices.EqualFunc(v.outcomes, was, func(is, was outcome) bool { return is.did == was.did })
+	same := !slices.ContainsFunc(v.outcomes, func(o outcome) bool { return o.Limited || !o.changed })
 	if !same {
-		w.decideAt(q, q.count, decidedNs, nil)
+		was := slices.Clone(v.outcomes)
+		w.decideAt(k, k.count, r.serverNs)
+		same = slices.EqualFunc(v.outcomes, was, func(is, was outcome) bool { return is.effect == was.effect })
+		if !same {
+			w.decideAt(k, k.count, decidedNs)
+		}
 	}
-	q.found(r)
-	w.answer(q, !same)
+	k.found(r)
+	w.answer(k, !same)
 }

@@ -1,6 +1,9 @@
 package engine
 
 import (
+	"time"
+
+	"cellserver/internal/funnel"
 	"cellserver/internal/keep/remote/script"
 	"cellserver/internal/keep/remote/servers"
 	"cellserver/internal/limiter"
@@ -15,41 +18,40 @@ type value struct {
 	changed  bool // it writes another value
 	next     limiter.State
 	nextNs   int64
-	stamps   limiter.Stamps // of next, for a write later than nextNs
+	patches  script.Patches // of next, for a write later than nextNs
 	outcomes []outcome      // of the first jobs
 }
 
-func (q *queue) hasValue() *value {
-	if q.value == nil {
-		q.value = &value{}
+func (k *turn) hasValue() *value {
+	if k.value == nil {
+		k.value = &value{}
 	}
-	return q.value
+	return k.value
 }
 
 // found notes a reading, which covers all jobs taken.
-func (q *queue) found(r reading) {
+func (k *turn) found(r reading) {
 	r.large = len(r.Value) > script.LargeBytes
-	q.value.last = r
-	for j := q.taken.first; j != nil; j = j.next {
+	k.value.last = r
+	for j := k.taken.first; j != nil; j = j.next {
 		j.covered = true
 	}
 }
 
 var errContended = &servers.Failed{Reason: servers.Timeout, Text: "others have changed the key each time"}
 
-func (q *queue) inVain() {
-	for j := q.taken.first; j != nil; j = j.next {
+func (k *turn) inVain() {
+	for j := k.taken.first; j != nil; j = j.next {
 		j.Waiter.SentInVain(errContended)
 	}
 }
 
-// decideAt applies the first n jobs to the last reading, at serverNs or at the callers' times. A course, if
-// not nil, follows the state.
-func (e *Engine) decideAt(q *queue, n int, serverNs int64, course *limiter.Course) (changed bool) {
-	v := q.value
+// decideAt applies the first n jobs to the last reading, at serverNs or at the callers' times.
+func (e *Engine) decideAt(k *turn, n int, serverNs int64) (changed bool) {
+	v := k.value
 	v.nextNs, v.outcomes = serverNs, v.outcomes[:0]
 	v.next = limiter.Shifted(v.last.State, 0)
-	for j := q.taken.first; len(v.outcomes) < n; j = j.next {
+	for j := k.taken.first; len(v.outcomes) < n; j = j.next {
 		if e.CallersTime {
 			v.nextNs = j.NowNs
 		}
@@ -57,21 +59,46 @@ func (e *Engine) decideAt(q *queue, n int, serverNs int64, course *limiter.Cours
 		if o.err == nil {
 			o = j.do(&v.next, v.nextNs)
 		}
-		if changed = changed || o.changed; o.changed && course != nil {
-			*course = Follow(*course, j.step(), &v.next)
-		}
+		changed = changed || o.changed
 		v.outcomes = append(v.outcomes, o)
 	}
 	return changed
 }
 
+// change returns the change to the next state.
+func (e *Engine) change(k *turn) script.Change {
+	v := k.value
+	return script.ChangeOf(v.last.State, v.next, v.nextNs, e.LastNs(v.nextNs, v.nextNs), func(s *limiter.State, nowNs int64) bool {
+		j := k.taken.first
+		for i := range v.outcomes {
+			if v.outcomes[i].changed && !j.again(s, v.nextNs, nowNs) {
+				return false
+			}
+			j = j.next
+		}
+		return true
+	})
+}
+
+// slack is for what clocks differ by: a swap that is executed within the timeout is in time.
+const slack = 50 * time.Millisecond
+
+// LastNs returns the time until which a swap that is sent at nowNs is executed. It is the time of the
+// decision if scripts take that for their own.
+func (e *Engine) LastNs(decidedNs, nowNs int64) int64 {
+	if e.CallersTime {
+		return decidedNs
+	}
+	return funnel.After(nowNs, uint64(e.Timeout+slack))
+}
+
 // answer answers the decided jobs, with onlyWritten only those that are part of the written state.
-func (e *Engine) answer(q *queue, onlyWritten bool) {
-	v := q.value
+func (e *Engine) answer(k *turn, onlyWritten bool) {
+	v := k.value
 	var answered, rest list
 	outcomes := v.outcomes[:0]
 	for _, o := range v.outcomes {
-		j := q.taken.pop()
+		j := k.taken.pop()
 		if onlyWritten && !j.written(&o) {
 			rest.push(j)
 			continue
@@ -79,12 +106,12 @@ func (e *Engine) answer(q *queue, onlyWritten bool) {
 		answered.push(j)
 		outcomes = append(outcomes, o)
 	}
-	q.taken.putBefore(&rest)
+	k.taken.putBefore(&rest)
 	if len(outcomes) == 0 {
 		return
 	}
-	q.bySwap = false
-	e.Filter.Learn(q.key, answered.effect(), &v.last.State, q.sentNs)
+	k.bySwap = false
+	e.Filter.Learn(k.key, answered.effect(), &v.last.State, k.sentNs)
 	e.counts.decided(len(outcomes))
 	for _, o := range outcomes {
 		answered.pop().Waiter.Done(o.result, o.err)

@@ -1,11 +1,10 @@
-// Package prefilter denies requests of funnels without asking a server, by TATs that were read lately. A
-// Filter is safe for concurrent use.
+// Package prefilter denies requests of funnels without asking a server, by TATs that were read lately and by
+// what the server's clock may show. A Filter and a Timeline are safe for concurrent use.
 package prefilter
 
 import (
 	"sync/atomic"
 
-	"cellserver/internal/keep/remote/timeline"
 	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
@@ -35,7 +34,7 @@ func (f *Filter) Denied() uint64 {
 }
 
 // Decide reports whether it has denied a request. line is the server's clock.
-func (f *Filter) Decide(q *store.Request, line *timeline.Timeline, localNs int64) bool {
+func (f *Filter) Decide(q *store.Request, line *Timeline, localNs int64) bool {
 	if f == nil || q.Rule.Kind != limiter.Funnel || q.Rule.Flags != 0 || q.Quantity <= 0 {
 		return false
 	}

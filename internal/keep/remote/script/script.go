@@ -24,12 +24,11 @@ type Scripts struct {
 	Read *servers.Script
 	// Swap writes keys if all have the expected values. Otherwise it returns the number and value of each
 	// that differs, or only the first number if ARGV[2] is 1. ARGV[3] and ARGV[4] are the time of the
-	// decision in seconds and nanoseconds, or nothing if no stamps apply; before that time it acts as if
-	// all keys differed. A key has four arguments: the expected value ('-' for none, '?' for a foreign one,
-	// or '=' and the value), the milliseconds to keep the new one (nothing to write nothing, '-' to delete,
-	// '0' forever), the new value, and its stamps for the time of writing: each with a sign ('*' for twice
-	// as much), a position, and its start and largest change; from the start of one with '!' on it acts as
-	// if the key differed.
+	// decision in seconds and nanoseconds, or nothing if it is the time of writing, and ARGV[5] the
+	// nanoseconds after it, or nothing for any: before or later it acts as if all keys differed. A key has
+	// four arguments: the expected value ('-' for none, '?' for a foreign one, or '=' and the value), the
+	// milliseconds to keep the new one (nothing to write nothing, '-' to delete, '0' forever), the new value,
+	// and its patches: each a position, and its start and largest change.
 	Swap *servers.Script
 	// Remove deletes keys and returns the head of each value, or only the time if one is foreign. It spares
 	// decimal numbers that are no TAT after now, which may be somebody's counters. ARGV[2] is the length of a

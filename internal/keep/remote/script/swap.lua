@@ -1,13 +1,14 @@
 -- See keyScripts.swap.
 --TIME
 --GET
-local d = 0
+local d, inTime = 0, true
 if ARGV[3] ~= '' then
   d = (string.sub(now, 1, -10) - ARGV[3]) * 1e9 + (string.sub(now, -9) - ARGV[4])
+  inTime = d >= 0 and (ARGV[5] == '' or d <= ARGV[5] + 0)
 end
 local r = {now}
 for i = 1, #KEYS do
-  local want, same = ARGV[4 * i + 1], false
+  local want, same = ARGV[4 * i + 2], false
   local v = get(KEYS[i])
   if type(v) == 'table' then return v end
   local how = string.sub(want, 1, 1)
@@ -18,21 +19,17 @@ for i = 1, #KEYS do
   elseif type(v) == 'string' then
     same = #v == #want - 1 and v == string.sub(want, 2)
   end
-  for ends in string.gmatch(ARGV[4 * i + 4], '!%d+ (%d+)') do
-    same = same and d < ends + 0
-  end
-  if not same or d < 0 then
+  if not (same and inTime) then
     r[#r + 1] = i
     if ARGV[2] == '1' then return r end
     r[#r + 1] = v
   end
 end
 if #r > 1 then return r end
-local function later(v, stamps)
+local function later(v, patches)
   local parts, last = {}, 1
-  for sign, at, from, most in string.gmatch(stamps, '([-+*])(%d+) (%d+) (%d+)') do
-    local by = math.max(0, math.min((sign == '*' and 2 * d or d) - from, most + 0))
-    if sign == '-' then by = -by end
+  for at, from, most in string.gmatch(patches, '(%d+) (%d+) (%d+)') do
+    local by = math.max(0, math.min(d - from, most + 0))
     if string.sub(v, 1, 4) ~= 'cl1:' then
       local s, n = string.sub(v, 1, -10) + 0, string.sub(v, -9) + by
       return string.format('%d%09d', s + math.floor(n / 1e9), n % 1e9)
@@ -47,14 +44,14 @@ local function later(v, stamps)
   return table.concat(parts)
 end
 for i = 1, #KEYS do
-  local px, value = ARGV[4 * i + 2], ARGV[4 * i + 3]
-  if d > 0 and ARGV[4 * i + 4] ~= '' then value = later(value, ARGV[4 * i + 4]) end
+  local px, value, patches = ARGV[4 * i + 3], ARGV[4 * i + 4], ARGV[4 * i + 5]
+  if d > 0 and patches ~= '' then value = later(value, patches) end
   if px == '-' then
     redis.call('DEL', KEYS[i])
   elseif px == '0' then
     redis.call('SET', KEYS[i], value)
   elseif px ~= '' then
-    redis.call('SET', KEYS[i], value, 'PX', px + math.ceil(d / 1e6))
+    redis.call('SET', KEYS[i], value, 'PX', px)
   end
 end
 return r

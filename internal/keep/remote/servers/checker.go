@@ -1,6 +1,4 @@
-// Package health checks once a second whether a remote store's servers answer, for readiness, metrics, the
-// live page, INFO and the log. A Checker is safe for concurrent use.
-package health
+package servers
 
 import (
 	"context"
@@ -12,38 +10,39 @@ import (
 	"time"
 
 	"cellserver/internal/base/often"
-	"cellserver/internal/keep/remote/servers"
 	"cellserver/internal/store"
 )
 
 const (
-	interval = time.Second
+	checkEvery = time.Second
 	// lookTimeout is longer than a decision may take, so that a slow server counts as up.
 	lookTimeout = time.Second
 )
 
-// Pool is the part of a *servers.Pool that a Checker uses.
-type Pool interface {
-	Masters(ctx context.Context) ([]*servers.Server, error)
-	Send(ctx context.Context, s *servers.Server, calls []*servers.Call, wait int)
+// Checked is the part of a *Pool that a Checker uses.
+type Checked interface {
+	Masters(ctx context.Context) ([]*Server, error)
+	Send(ctx context.Context, s *Server, calls []*Call, wait int)
 	Stats() []store.ServerStats
 }
 
-type Config struct {
+type CheckerConfig struct {
 	Store  string // its URL, without a password
 	Policy store.Fallback
-	Pool   Pool
+	Pool   Checked
 	Stats  func() store.RemoteStats
 	Size   func(context.Context) (int, error) // number of keys on the servers
 	Now    func() int64                       // Unix nanoseconds
 	Log    *slog.Logger
 }
 
+// Checker checks once a second whether a remote store's servers answer, for readiness, metrics, the live
+// page, INFO and the log. It is safe for concurrent use.
 type Checker struct {
-	config Config
+	config CheckerConfig
 
-	writing  *servers.Script // see run
-	plain    *servers.Script
+	writing  *Script // see run
+	plain    *Script
 	faults   often.Counter
 	failures map[store.Reason]*failures // used by Run only
 
@@ -52,16 +51,16 @@ type Checker struct {
 	logged bool         // the log has that no server answers
 }
 
-func New(c Config) *Checker {
+func NewChecker(c CheckerConfig) *Checker {
 	return &Checker{
-		config: c, writing: servers.NewScript("#!lua\nreturn 1"), plain: servers.NewScript("return 1"),
+		config: c, writing: NewScript("#!lua\nreturn 1"), plain: NewScript("return 1"),
 		failures: map[store.Reason]*failures{}, last: store.Health{Store: c.Store, Policy: c.Policy},
 	}
 }
 
 // Run checks the store until ctx is done.
 func (w *Checker) Run(ctx context.Context) {
-	ticker := time.NewTicker(interval)
+	ticker := time.NewTicker(checkEvery)
 	defer ticker.Stop()
 	for {
 		w.look(ctx)
@@ -94,10 +93,10 @@ func (w *Checker) ask(ctx context.Context) (up, masters int, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	calls := make([]*servers.Call, len(all))
+	calls := make([]*Call, len(all))
 	var asked sync.WaitGroup
 	for i, s := range all {
-		calls[i] = &servers.Call{}
+		calls[i] = &Call{}
 		asked.Go(func() { w.run(ctx, s, calls[i]) })
 	}
 	asked.Wait()
@@ -113,12 +112,12 @@ func (w *Checker) ask(ctx context.Context) (up, masters int, err error) {
 
 // run runs a script that is declared as writing, so that replicas and full servers refuse it. Redis before 7
 // cannot parse that declaration and gets a script without it.
-func (w *Checker) run(ctx context.Context, s *servers.Server, c *servers.Call) {
+func (w *Checker) run(ctx context.Context, s *Server, c *Call) {
 	c.Script = w.writing
-	w.config.Pool.Send(ctx, s, []*servers.Call{c}, 0)
-	if f, ok := errors.AsType[*servers.Failed](c.Err); ok && f.Reason == servers.NoScripting && strings.Contains(f.Text, "compiling") {
+	w.config.Pool.Send(ctx, s, []*Call{c}, 0)
+	if f, ok := errors.AsType[*Failed](c.Err); ok && f.Reason == NoScripting && strings.Contains(f.Text, "compiling") {
 		c.Script = w.plain
-		w.config.Pool.Send(ctx, s, []*servers.Call{c}, 0)
+		w.config.Pool.Send(ctx, s, []*Call{c}, 0)
 	}
 }
 

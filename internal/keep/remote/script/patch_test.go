@@ -1,4 +1,4 @@
-package limiter_test
+package script
 
 import (
 	"bytes"
@@ -61,7 +61,7 @@ func doings(t *testing.T, random *rand.Rand, kind limiter.Kind, ids *uint64) doi
 	case limiter.Named:
 		rule = limitertest.Named(limiter.PlainRule(l, 1), limiter.PlainRule(l.Share(0.7), 2))
 		if random.IntN(2) == 0 {
-			rule = limitertest.Named(limiter.PlainRule(l, 1), limiter.OtherRule(limiter.OfWindow(limiter.FixedWindow, w), "w"))
+			rule = limitertest.Named(limiter.PlainRule(l, 1), someWindow(random, w))
 		}
 	case limiter.Quota:
 		rule.Shared = limitertest.Calendar(1e18)
@@ -88,6 +88,12 @@ func doings(t *testing.T, random *rand.Rand, kind limiter.Kind, ids *uint64) doi
 	return decide(rule, quantity)
 }
 
+// someWindow draws a rule of a named limit, of some kind of window.
+func someWindow(random *rand.Rand, w window.Limit) limiter.NamedRule {
+	kind := []limiter.Kind{limiter.FixedWindow, limiter.SlidingWindow, limiter.ApproxWindow}[random.IntN(3)]
+	return limiter.OtherRule(limiter.OfWindow(kind, w), kind.String())
+}
+
 // remove deletes the key.
 func remove(s *limiter.State, nowNs int64) outcome {
 	changed := s.ExpiresNs > nowNs
@@ -99,60 +105,68 @@ func cloned(s *limiter.State) limiter.State {
 	return limiter.State{Kind: s.Kind, ExpiresNs: s.ExpiresNs, Payload: bytes.Clone(s.Payload)}
 }
 
-// TestStamps: a stamped state is as if all had been done later. If something expired in between, it denies no
-// less, and nothing expires after a deletion.
-func TestStamps(t *testing.T) {
+// TestPatchedStates are as if all had been done at the time of writing, or, if something expired in between,
+// deny no less.
+func TestPatchedStates(t *testing.T) {
 	racetest.SkipAlone(t)
 	for kind := range limiter.Kinds {
 		t.Run(fmt.Sprintf("%d %s", kind, kind), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(uint64(kind), 3))
-			equal, denies, ids := 0, 0, uint64(0)
+			equal, denies := 0, 0
 			for range 8000 {
+				ids := uint64(0)
 				var s limiter.State
-				nowNs := int64(t0)
+				nowNs := t0
 				for range random.IntN(12) {
 					nowNs += random.Int64N(5 * ms)
 					doings(t, random, kind, &ids)(&s, nowNs)
 				}
 				nowNs += random.Int64N(5 * ms)
-				after, course := cloned(&s), limiter.Follow(&s, nowNs)
+				after := cloned(&s)
 				var did []doing
 				var outcomes []outcome
-				isNew := false
 				for range 1 + random.IntN(4) {
 					do := doings(t, random, kind, &ids)
 					if random.IntN(8) == 0 {
-						do, isNew = remove, true
+						do = remove
 					}
 					if o := do(&after, nowNs); o.changed {
-						did, outcomes, course = append(did, do), append(outcomes, o), course.Did(&after)
+						did, outcomes = append(did, do), append(outcomes, o)
 					}
 				}
-				laterNs := random.Int64N(8 * ms)
-				stamped := cloned(&after)
-				course.Stamps(&stamped).Apply(&stamped, laterNs)
+				if endNs := min(limiter.EndNs(&s, nowNs), limiter.EndNs(&after, nowNs)); endNs <= nowNs {
+					t.Fatalf("%+v or %+v ends at %d, before %d", s, after, endNs, nowNs)
+				}
+				if len(did) == 0 || after.ExpiresNs <= nowNs {
+					continue
+				}
+				c := ChangeOf(s, cloned(&after), nowNs, nowNs+random.Int64N(8*ms), func(s *limiter.State, nowNs int64) bool {
+					for _, do := range did {
+						if !do(s, nowNs).changed {
+							return false
+						}
+					}
+					return true
+				})
+				patched, written := c.To, nowNs+random.Int64N(c.LastNs-nowNs+1)
+				c.Patches.Apply(&patched, written-nowNs)
+				if err := limiter.Accept(&patched); err != nil {
+					t.Fatalf("%+v: %v", patched, err)
+				}
 				want, same := cloned(&s), true
 				for i, do := range did {
-					same = do(&want, nowNs+laterNs) == outcomes[i] && same
+					same = do(&want, written) == outcomes[i] && same
 				}
-				if err := limiter.Accept(&stamped); stamped.ExpiresNs > nowNs && err != nil {
-					t.Fatalf("%+v: %v", stamped, err)
-				}
-				if len(did) == 0 || !same {
-					continue
-				}
-				if sameAt(&stamped, &want, nowNs+laterNs) {
+				switch {
+				case !same:
+				case sameAt(&patched, &want, written):
 					equal++
-					continue
-				}
-				if isNew {
-					t.Fatalf("%+v, deleted: got %+v, want %+v", s, stamped, want)
-				}
-				denies++
-				if kind != limiter.ApproxWindow && kind != limiter.FixedWindow && kind <= limiter.Named { // periods of the others continue
-					deniesAsMuch(t, random, &stamped, &want, nowNs+laterNs)
+				default:
+					denies++
+					deniesAsMuch(t, random, &patched, &want, written)
 				}
 			}
+			t.Logf("%d equal, %d deny as long", equal, denies)
 			least := map[limiter.Kind]int{limiter.Reserving: 4, limiter.Concurrency: 3}[kind]
 			if equal < max(least, 1)*denies {
 				t.Errorf("%d equal, %d only deny as long", equal, denies)
@@ -195,6 +209,10 @@ func deniesAsMuch(t *testing.T, random *rand.Rand, s, than *limiter.State, nowNs
 		}
 		w, _ := window.NewLimit(funnel.Milliseconds, 1+random.Int64N(6), 20)
 		r := limiter.Rule{Kind: kind, Packed: w.Packed()}
+		if kind == limiter.Named {
+			l, _ := funnel.NewLimitIn(funnel.Milliseconds, funnel.Capacity, 1+random.Int64N(6), 1, 1+random.Int64N(9))
+			r = limitertest.Named(limiter.PlainRule(l, 1), limiter.PlainRule(l, 2), someWindow(random, w))
+		}
 		a, b := cloned(s), cloned(than)
 		gotA, _, errA := r.Decide(&a, nowNs, 1)
 		if gotB, _, errB := r.Decide(&b, nowNs, 1); errA == nil && errB == nil && gotB.Limited && !gotA.Limited {

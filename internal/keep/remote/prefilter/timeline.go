@@ -1,10 +1,4 @@
-// Package timeline bounds the time of a server's clock by the times in its replies. A Timeline is safe for
-// concurrent use.
-//
-// The server's clock has shown the time in a reply between its request and its receipt. Afterwards both
-// clocks run almost equally fast. So each reply bounds the lead of the server's clock over ours, and the
-// bounds of several replies hold together.
-package timeline
+package prefilter
 
 import (
 	"sync"
@@ -25,7 +19,12 @@ const (
 	periodNs = 1_000_000_000
 )
 
-// Timeline has the bounds of a server's clock. The zero Timeline has none.
+// Timeline has the bounds of a server's clock, by the times in its replies. The zero Timeline has none. It is
+// safe for concurrent use.
+//
+// The server's clock has shown the time in a reply between its request and its receipt. Afterwards both
+// clocks run almost equally fast. So each reply bounds the lead of the server's clock over ours, and the
+// bounds of several replies hold together.
 type Timeline struct {
 	mu    sync.Mutex            // rank 90: for replacing known
 	known atomic.Pointer[known] // immutable; nil before the first reply

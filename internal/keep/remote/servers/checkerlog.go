@@ -1,8 +1,7 @@
-package health
+package servers
 
 import (
 	"cellserver/internal/base/often"
-	"cellserver/internal/keep/remote/servers"
 	"cellserver/internal/store"
 )
 
@@ -16,7 +15,7 @@ type failures struct {
 func (w *Checker) noteFailures(all map[store.Reason]uint64) {
 	nowNs := w.config.Now()
 	for reason, total := range all {
-		if reason == servers.WrongType { // a mistake of the client, which has the error
+		if reason == WrongType { // a mistake of the client, which has the error
 			continue
 		}
 		f := w.failures[reason]
@@ -36,25 +35,25 @@ func (w *Checker) noteFailures(all map[store.Reason]uint64) {
 // hintOn says what to do about a reason.
 func hintOn(reason store.Reason) string {
 	switch reason {
-	case servers.Timeout:
+	case Timeout:
 		return "find out why its servers, or the network, take longer than --store-timeout; such a call may have been charged"
-	case servers.Network, servers.CircuitOpen:
+	case Network, CircuitOpen:
 		return "find out why its servers cannot be reached"
-	case servers.QueueFull:
+	case QueueFull:
 		return "the servers are overloaded: add some"
-	case servers.Auth:
+	case Auth:
 		return "correct the user or password of --store, or that user's rights, which docs/TUNING.md lists"
-	case servers.NoScripting:
+	case NoScripting:
 		return "its servers must have EVALSHA and SCRIPT LOAD, and allow them; docs/TUNING.md lists the rights"
-	case servers.OutOfMemory:
+	case OutOfMemory:
 		return "its servers are full: raise their maxmemory, or set their maxmemory-policy to volatile-ttl"
-	case servers.ReadOnly:
+	case ReadOnly:
 		return "the server is a replica: --store must name a master, sentinels or a cluster"
-	case servers.Cluster:
+	case Cluster:
 		return "the cluster moves slots, or some have no master: see CLUSTER INFO there"
-	case servers.Loading:
+	case Loading:
 		return "a server loads its data; wait"
-	case servers.Replicas:
+	case Replicas:
 		return "fewer replicas than --store-wait have answered in time; the calls were charged"
 	default:
 		return "with --on-store-error=error, calls get the server's own words"

@@ -1,15 +1,11 @@
-package timeline
+package prefilter
 
 import (
 	"math/rand/v2"
 	"testing"
 )
 
-const (
-	us  = int64(1_000)
-	ms  = 1_000 * us
-	sec = 1_000 * ms
-)
+const us = int64(1_000)
 
 func TestBounds(t *testing.T) {
 	var l Timeline
@@ -117,7 +113,7 @@ func TestLateReply(t *testing.T) {
 	}
 }
 
-func TestAllocations(t *testing.T) {
+func TestTimelineAllocations(t *testing.T) {
 	var l Timeline
 	local := int64(0)
 	l.Note(local, local+10*us, 5*sec)

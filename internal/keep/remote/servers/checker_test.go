@@ -1,4 +1,4 @@
-package health
+package servers
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"cellserver/internal/keep/remote/servers"
 	"cellserver/internal/store"
 	"cellserver/internal/test/processtest"
 )
@@ -18,13 +17,13 @@ import (
 // pool is servers of which some answer.
 type pool struct {
 	mu    sync.Mutex // guards all below
-	all   []*servers.Server
-	away  map[*servers.Server]bool
+	all   []*Server
+	away  map[*Server]bool
 	err   error // of Masters
 	hangs bool
 }
 
-func (p *pool) Masters(context.Context) ([]*servers.Server, error) {
+func (p *pool) Masters(context.Context) ([]*Server, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.all, p.err
@@ -32,7 +31,7 @@ func (p *pool) Masters(context.Context) ([]*servers.Server, error) {
 
 func (p *pool) Stats() []store.ServerStats { return nil }
 
-func (p *pool) Send(ctx context.Context, s *servers.Server, calls []*servers.Call, _ int) {
+func (p *pool) Send(ctx context.Context, s *Server, calls []*Call, _ int) {
 	p.mu.Lock()
 	away, hangs := p.away[s], p.hangs
 	p.mu.Unlock()
@@ -41,7 +40,7 @@ func (p *pool) Send(ctx context.Context, s *servers.Server, calls []*servers.Cal
 	}
 	for _, c := range calls {
 		if away || hangs {
-			c.Err = &servers.Failed{Reason: servers.Network, Text: s.Addr + ": connection refused"}
+			c.Err = &Failed{Reason: Network, Text: s.Addr + ": connection refused"}
 		}
 	}
 }
@@ -52,7 +51,7 @@ func (p *pool) size(context.Context) (int, error) {
 	return 7, p.err
 }
 
-// become changes the servers.
+// become changes the
 func (p *pool) become(change func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -61,12 +60,12 @@ func (p *pool) become(change func()) {
 
 // watched returns a Checker of three servers with its log.
 func watched() (*Checker, *pool, *store.RemoteStats, *processtest.Log) {
-	p := &pool{away: map[*servers.Server]bool{}}
+	p := &pool{away: map[*Server]bool{}}
 	for _, addr := range []string{"a:1", "b:1", "c:1"} {
-		p.all = append(p.all, &servers.Server{Addr: addr})
+		p.all = append(p.all, &Server{Addr: addr})
 	}
 	stats, log := &store.RemoteStats{}, &processtest.Log{}
-	return New(Config{
+	return NewChecker(CheckerConfig{
 		Store: "redis-cluster://a:1", Policy: store.FallbackDeny, Pool: p, Stats: func() store.RemoteStats { return *stats },
 		Size: p.size, Now: func() int64 { return time.Now().UnixNano() },
 		Log: slog.New(slog.NewTextHandler(log, nil)),
@@ -84,7 +83,7 @@ func TestWatch(t *testing.T) {
 		go w.Run(ctx)
 		step := func(want store.Health, lines ...string) {
 			t.Helper()
-			time.Sleep(interval)
+			time.Sleep(checkEvery)
 			synctest.Wait()
 			st := w.Health()
 			if !st.Asked || st.Up != want.Up || st.Masters != want.Masters || (st.Fault == nil) != (want.Fault == nil) || st.Away() != (want.Up == 0) {
@@ -114,7 +113,7 @@ func TestWatch(t *testing.T) {
 		step(store.Health{Up: 3, Masters: 3}, `msg="the store answers again" store=redis-cluster://a:1 after=2s`)
 		p.become(func() { p.all, p.err = nil, fault })
 		step(store.Health{Fault: fault})
-		p.become(func() { p.all, p.err, p.hangs = []*servers.Server{{Addr: "a:1"}}, nil, true })
+		p.become(func() { p.all, p.err, p.hangs = []*Server{{Addr: "a:1"}}, nil, true })
 		time.Sleep(lookTimeout)
 		step(store.Health{Masters: 1, Fault: fault})
 		stop()
@@ -143,7 +142,7 @@ func TestFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, _, stats, log := watched()
 		for i := range uint64(90) {
-			stats.Failed = map[store.Reason]uint64{servers.OutOfMemory: 10 * (i + 1), servers.WrongType: i, servers.Auth: 0}
+			stats.Failed = map[store.Reason]uint64{OutOfMemory: 10 * (i + 1), WrongType: i, Auth: 0}
 			w.noteFailures(stats.Failed)
 			time.Sleep(time.Second)
 		}
@@ -152,7 +151,7 @@ func TestFailures(t *testing.T) {
 			t.Errorf("the log is\n%s", text)
 		}
 	})
-	for _, reason := range servers.Reasons() {
+	for _, reason := range Reasons() {
 		if hintOn(reason) == "" {
 			t.Errorf("no hint on %s", reason)
 		}

@@ -1,0 +1,186 @@
+package script
+
+import (
+	"cmp"
+	"encoding/binary"
+	"math"
+	"slices"
+	"strconv"
+
+	"cellserver/internal/limiter"
+)
+
+// Only a script knows when it writes a state: not before the time at which that was decided, and not after
+// another at which the same has been decided for comparison. A number that differs between the two states
+// depends on the time of writing, in one of the forms of package limiter, so the two values tell what it is
+// at any time between. The latest of times a and t + b is max(a, t + b), also after it was moved by a charge
+// or a refund and bounded by t again; so it is max(first value, t + second value - second time).
+
+// Patch is the change of a number of a state by the time of writing: that since the decision, less fromNs,
+// but at least 0 and at most mostNs.
+type Patch struct {
+	At             int // of its eight bytes in the payload, or limiter.ExpiresAt
+	FromNs, MostNs int64
+}
+
+// Patches are all patches of a state by position.
+type Patches []Patch
+
+// Change is a key's next state, for a swap.
+type Change struct {
+	To      limiter.State
+	Patches Patches
+	LastNs  int64 // it must not be written later
+}
+
+// ChangeOf returns the change from a state to the next one, which steps made of it at nowNs, for a swap that
+// is executed until mostNs, or as long as the steps have the same effect. again takes the steps on a copy at
+// a later time, and reports whether each has changed it.
+func ChangeOf(before, to limiter.State, nowNs, mostNs int64, again func(s *limiter.State, nowNs int64) bool) Change {
+	endNs := min(limiter.EndNs(&before, nowNs), limiter.EndNs(&to, nowNs))
+	c := Change{To: to, LastNs: max(nowNs, min(mostNs, endNs-1))}
+	for c.LastNs > nowNs {
+		later := limiter.Shifted(before, 0)
+		if again(&later, c.LastNs) {
+			c.Patches = patchesOf(&before, &c.To, &later, nowNs, c.LastNs)
+			break
+		}
+		c.LastNs = nowNs + (c.LastNs-nowNs)/2
+	}
+	return c
+}
+
+// patchesOf returns the patches of a state that was made of another at nowNs, for writing until laterNs,
+// where the same steps make the later one. In s it replaces numbers that are to be those of the later state.
+func patchesOf(before, s, later *limiter.State, nowNs, laterNs int64) (all Patches) {
+	if s.ExpiresNs <= nowNs {
+		return nil
+	}
+	was, will := numbers{of: before}, numbers{of: later}
+	if before.Kind != s.Kind {
+		was.of = &limiter.State{Kind: s.Kind}
+	}
+	if later.Kind != s.Kind || later.ExpiresNs <= laterNs {
+		will.of = &limiter.State{Kind: s.Kind}
+	}
+	p := patching{s: s, apartNs: laterNs - nowNs, lastNs: math.MinInt64}
+	var expiry limiter.Form
+	limiter.EachClocked(s, func(part limiter.Part, at int, form limiter.Form) {
+		ns := numberAt(s, at)
+		thenNs := ns
+		switch {
+		case at == limiter.ExpiresAt:
+			expiry = form
+			return
+		case form != limiter.FromNow:
+			thenNs = will.find(part, ns)
+		case was.find(part, ns+1) != ns:
+			thenNs = ns + p.apartNs
+		}
+		p.add(at, form, ns, thenNs)
+	})
+	if expiry != limiter.LatestOfAll {
+		p.lastNs = max(s.ExpiresNs, will.of.ExpiresNs)
+	}
+	p.add(limiter.ExpiresAt, expiry, s.ExpiresNs, p.lastNs)
+	slices.SortFunc(p.all, func(a, b Patch) int { return cmp.Compare(a.At, b.At) })
+	return p.all
+}
+
+// patching is the patches of a state, for writing until apartNs after the decision.
+type patching struct {
+	s       *limiter.State
+	apartNs int64
+	lastNs  int64 // the latest number then
+	all     Patches
+}
+
+// add adds a number, and what it is at the later time.
+func (p *patching) add(at int, form limiter.Form, ns, thenNs int64) {
+	moreNs := thenNs - ns
+	switch {
+	case form == limiter.AsLater:
+		setNumber(p.s, at, thenNs)
+		return
+	case moreNs <= 0 || moreNs > p.apartNs: // the same at all times, or expired in the later state
+		moreNs = 0
+	case form == limiter.Earliest:
+		p.all = append(p.all, Patch{at, 0, moreNs})
+	default:
+		p.all = append(p.all, Patch{at, p.apartNs - moreNs, moreNs})
+	}
+	p.lastNs = max(p.lastNs, ns+moreNs)
+}
+
+// numbers finds the numbers of a state.
+type numbers struct {
+	of   *limiter.State
+	all  []number // once one was asked for
+	next int
+}
+
+// numberBytes are about as many of a payload as have one number.
+const numberBytes = 16
+
+type number struct {
+	part limiter.Part
+	ns   int64
+}
+
+// find returns a number, most likely the one last found or one behind it, and otherNs if there is none.
+func (n *numbers) find(part limiter.Part, otherNs int64) (ns int64) {
+	if n.all == nil {
+		n.all = make([]number, 0, 1+len(n.of.Payload)/numberBytes)
+		limiter.EachClocked(n.of, func(part limiter.Part, at int, _ limiter.Form) {
+			if at != limiter.ExpiresAt {
+				n.all = append(n.all, number{part, numberAt(n.of, at)})
+			}
+		})
+	}
+	is := func(n number) bool { return n.part == part }
+	if i := slices.IndexFunc(n.all[n.next:], is); i >= 0 {
+		n.next += i
+	} else if i = slices.IndexFunc(n.all, is); i >= 0 {
+		n.next = i
+	} else {
+		return otherNs
+	}
+	return n.all[n.next].ns
+}
+
+func numberAt(s *limiter.State, at int) int64 {
+	if at == limiter.ExpiresAt {
+		return s.ExpiresNs
+	}
+	return int64(binary.LittleEndian.Uint64(s.Payload[at:]))
+}
+
+func setNumber(s *limiter.State, at int, n int64) {
+	if at == limiter.ExpiresAt {
+		s.ExpiresNs = n
+		return
+	}
+	binary.LittleEndian.PutUint64(s.Payload[at:], uint64(n))
+}
+
+// Apply changes a state, and its payload in place, to what the script writes sinceNs after the decision.
+func (all Patches) Apply(s *limiter.State, sinceNs int64) {
+	for _, p := range all {
+		setNumber(s, p.At, numberAt(s, p.At)+max(0, min(sinceNs-p.FromNs, p.MostNs)))
+	}
+}
+
+// arg encodes the patches of a value whose payload begins at payloadAt.
+func (all Patches) arg(payloadAt int) string {
+	var b []byte
+	for _, p := range all {
+		at := payloadAt + p.At
+		if p.At == limiter.ExpiresAt {
+			at = expiresAt
+		}
+		for _, n := range [...]int64{int64(at), p.FromNs, p.MostNs} {
+			b = append(strconv.AppendInt(b, n, 10), ' ')
+		}
+	}
+	return string(b)
+}
