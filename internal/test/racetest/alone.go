@@ -18,6 +18,6 @@ func SkipAlone(t testing.TB) {
 // where IsQuick.
 func OmitsLong() bool { return Enabled || IsQuick() }
 
-// IsQuick reports whether tests have -short, unless UNRACED is set, as make verify does for its only run without
+// IsQuick reports whether tests have -short, unless UNRACED is set, as in the only run of make verify without
 // the race detector.
 func IsQuick() bool { return testing.Short() && os.Getenv("UNRACED") == "" }
