@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"cellserver/internal/test/redistest"
@@ -90,6 +91,16 @@ func (o *valuesOptions) beside(ctx context.Context, dir string, out io.Writer) e
 	return nil
 }
 
+// awaitFlood waits for a while, and on a busy machine up to twenty times as long for that many values, most
+// of which are then evicted.
+func awaitFlood(ctx context.Context, atLeast time.Duration, values *atomic.Int64, want int64) {
+	for began := time.Now(); ctx.Err() == nil; time.Sleep(10 * time.Millisecond) {
+		if waited := time.Since(began); waited > 20*atLeast || waited > atLeast && values.Load() >= want {
+			return
+		}
+	}
+}
+
 // flood floods a server of little memory with values, beside honest funnels and counters.
 func (o *valuesOptions) flood(ctx context.Context, dir string, out io.Writer) error {
 	server, err := target.Start(ctx, target.Spec{Binary: o.binary, Dir: dir, Plain: true,
@@ -104,7 +115,7 @@ func (o *valuesOptions) flood(ctx context.Context, dir string, out io.Writer) er
 		return err
 	}
 	_, _ = fmt.Fprintf(out, "%d values without a time to live fill the server; more were refused\n", kept)
-	flooding, end := context.WithTimeout(ctx, o.time)
+	flooding, end := context.WithCancel(ctx)
 	defer end()
 	var f values.Flood
 	var running sync.WaitGroup
@@ -113,6 +124,8 @@ func (o *valuesOptions) flood(ctx context.Context, dir string, out io.Writer) er
 		running.Go(func() { f.Throttle(flooding, server.TCP, newRandom(10+i), i) })
 		running.Go(func() { f.Increase(flooding, server.TCP, i) })
 	}
+	awaitFlood(ctx, o.time, &f.Values, 3*int64(kept))
+	end()
 	running.Wait()
 	rank, err := f.Rank(ctx, server.TCP)
 	_, _ = fmt.Fprintf(out,
