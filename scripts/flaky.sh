@@ -27,7 +27,7 @@ cd "$(dirname "$script")/.."
 root=$PWD
 if [[ -z ${MODULES:-} ]]; then
 	MODULES=.
-	[[ -n ${PACKAGES:-} ]] || MODULES=". adapters/go adapters/go/cellgrpc bench browser clients deploy/test release soak"
+	[[ -n ${PACKAGES:-} ]] || MODULES=". adapters/go adapters/go/cellgrpc bench lab"
 fi
 read -ra modules <<<"$MODULES"
 read -ra packages <<<"${PACKAGES:-./...}"

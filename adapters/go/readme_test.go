@@ -58,14 +58,7 @@ func TestReadmeCode(t *testing.T) {
 
 // TestReadmeRuns runs the first example as printed, apart from the ports.
 func TestReadmeRuns(t *testing.T) {
-	for _, tool := range []string{"redis-cli", "curl", "bash"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			if os.Getenv("CI") != "" {
-				t.Fatal(err)
-			}
-			t.Skip(err)
-		}
-	}
+	servertest.Need(t, "redis-cli", "curl", "bash")
 	s := servertest.Start(t, binary)
 	_, port, _ := net.SplitHostPort(s.Addr)
 	web := serve(t, port)

@@ -14,12 +14,7 @@ import (
 )
 
 func TestSentinel(t *testing.T) {
-	if _, err := exec.LookPath("redis-server"); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
+	servertest.Need(t, "redis-server")
 	s := servertest.Start(t, binary)
 	s.Do(t, "cl.limit set api funnel 1 1 3600")
 	_, port, _ := net.SplitHostPort(s.Addr)

@@ -86,13 +86,13 @@ func TestRedisCLIByURL(t *testing.T) {
 		{"-u rediss://app:s3cret" + over + " --cacert " + files.ClientCA + " --cert " + certFile + " --key " + keyFile + " ping", "PONG\n"},
 		{"-p " + p.Port() + " --user app --pass s3cret ping", "PONG\n"},
 	} {
-		cmd := processtest.Command(t, harness.Need(t, "redis-cli"), append([]string{"--no-auth-warning"}, strings.Fields(tt.args)...)...)
+		cmd := processtest.Command(t, processtest.Need(t, "redis-cli"), append([]string{"--no-auth-warning"}, strings.Fields(tt.args)...)...)
 		cmd.Env = []string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH")}
 		if out, _ := cmd.CombinedOutput(); string(out) != tt.want {
 			t.Errorf("redis-cli %s printed %q, want %q", tt.args, out, tt.want)
 		}
 	}
-	untrusted := processtest.Command(t, harness.Need(t, "redis-cli"), "-u", "rediss://localhost:"+tlsPort, "ping")
+	untrusted := processtest.Command(t, processtest.Need(t, "redis-cli"), "-u", "rediss://localhost:"+tlsPort, "ping")
 	if out, err := untrusted.CombinedOutput(); err == nil || !strings.Contains(string(out), "certificate verify failed") {
 		t.Errorf("without the authority redis-cli printed %q, %v", out, err)
 	}

@@ -37,7 +37,7 @@ func TestRedisCLIOneShot(t *testing.T) {
 	}
 	socket := filepath.Join(t.TempDir(), "cell.sock")
 	harness.StartServer(t, "--addr", "", "--unixsocket", socket)
-	if out, err := processtest.Command(t, harness.Need(t, "redis-cli"), "-s", socket, "ping").CombinedOutput(); err != nil || string(out) != "PONG\n" {
+	if out, err := processtest.Command(t, processtest.Need(t, "redis-cli"), "-s", socket, "ping").CombinedOutput(); err != nil || string(out) != "PONG\n" {
 		t.Errorf("over the unix socket redis-cli printed %q, %v", out, err)
 	}
 }

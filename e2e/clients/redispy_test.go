@@ -16,7 +16,7 @@ const python = "/usr/bin/python3"
 func TestRedisPy(t *testing.T) {
 	t.Parallel()
 	if err := processtest.Command(t, python, "-c", "import redis").Run(); err != nil {
-		processtest.SkipUnlessCI(t, "needs "+python+" with redis, of Debian's package python3-redis")
+		processtest.SkipWithout(t, python+" with redis")
 	}
 	socket := filepath.Join(t.TempDir(), "cell.sock")
 	open := harness.StartServer(t, "--unixsocket", socket)

@@ -44,6 +44,9 @@ func TestCommandsAsRedis(t *testing.T) {
 	if racetest.OmitsLong() {
 		sequences = 60
 	}
+	if racetest.IsQuick() {
+		sequences = 30
+	}
 	if text := os.Getenv(sequencesEnv); text != "" {
 		var err error
 		if sequences, err = strconv.Atoi(text); err != nil {

@@ -219,6 +219,9 @@ func TestFloatsAsRedis(t *testing.T) {
 	if racetest.OmitsLong() {
 		pairs = 20_000
 	}
+	if racetest.IsQuick() {
+		pairs = 5_000
+	}
 	const batch = 250
 	seed := randtest.Seed(t, 1)
 	p := &pair{ours: harness.StartServer(t), redis: harness.StartRedis(t)}

@@ -17,17 +17,9 @@ import (
 // RedisTool returns one of Redis's programs, connected to p and without the user's own settings.
 func RedisTool(t *testing.T, p *Process, tool string, args ...string) *exec.Cmd {
 	t.Helper()
-	cmd := processtest.Command(t, Need(t, tool), append([]string{"-h", "127.0.0.1", "-p", p.Port()}, args...)...)
+	cmd := processtest.Command(t, processtest.Need(t, tool), append([]string{"-h", "127.0.0.1", "-p", p.Port()}, args...)...)
 	cmd.Env = []string{"TERM=xterm", "HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH")}
 	return cmd
-}
-
-func Need(t *testing.T, tool string) (path string) {
-	t.Helper()
-	if tool == "redis-server" {
-		return processtest.Need(t, tool, tool)
-	}
-	return processtest.Need(t, tool, "redis-tools")
 }
 
 // GoRedis returns a client, and fails the test if go-redis logs anything.

@@ -11,7 +11,7 @@ import (
 // StartRedis starts a redis-server that writes nothing to disk.
 func StartRedis(t *testing.T, args ...string) *Process {
 	t.Helper()
-	path := Need(t, "redis-server")
+	path := processtest.Need(t, "redis-server")
 	for range 5 { // another process may take the free port first
 		addr := processtest.FreeAddr(t)
 		_, port, _ := net.SplitHostPort(addr)

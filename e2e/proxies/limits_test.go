@@ -189,6 +189,6 @@ func TestHAProxyLogsIn(t *testing.T) {
 	}
 	s.password = ""
 	s.front = processtest.FreeAddr(t)
-	startHAProxy(t, processtest.Need(t, r.program, r.program), s, mode{closed: true, patient: true})
+	startHAProxy(t, processtest.Need(t, r.program), s, mode{closed: true, patient: true})
 	s.expect(t, visit{path: "/"}, http.StatusServiceUnavailable)
 }

@@ -34,7 +34,7 @@ type stack struct {
 // startStack starts the site, cellserver, and a recipe's proxy.
 func startStack(t *testing.T, r recipe, how mode) *stack {
 	t.Helper()
-	program := processtest.Need(t, r.program, r.program)
+	program := processtest.Need(t, r.program)
 	s := &stack{t: t, front: processtest.FreeAddr(t), httpAddr: processtest.FreeAddr(t), redisAddr: processtest.FreeAddr(t), limits: limitsFile(t)}
 	s.site = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		s.served.Add(1)

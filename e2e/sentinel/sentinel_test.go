@@ -24,7 +24,7 @@ const (
 // of silence, to call the server down. Of further lines of its file the name of the group is left out.
 func startSentinel(t *testing.T, master *harness.Process, lines ...string) *harness.Process {
 	t.Helper()
-	path := harness.Need(t, "redis-server")
+	path := processtest.Need(t, "redis-server")
 	for range 5 { // another process may take the free port first
 		addr := processtest.FreeAddr(t)
 		_, port, _ := net.SplitHostPort(addr)

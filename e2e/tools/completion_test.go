@@ -42,7 +42,7 @@ func TestCompletionScripts(t *testing.T) {
 		if err := os.WriteFile(file, script.Bytes(), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		cmd := processtest.Command(t, processtest.Need(t, shell, shell), append(args, file)...)
+		cmd := processtest.Command(t, processtest.Need(t, shell), append(args, file)...)
 		cmd.Env = slices.Concat(program.Env, []string{"PATH=" + dir + ":" + os.Getenv("PATH"), "HOME=" + dir})
 		out, err := cmd.Output()
 		words := strings.Fields(string(out))

@@ -321,7 +321,7 @@ func TestWireMaxClients(t *testing.T) {
 func TestNoFilesLeft(t *testing.T) {
 	t.Parallel()
 	harness.OnEachDriver(t, func(t *testing.T, startServer harness.Starter) {
-		prlimit := processtest.Need(t, "prlimit", "util-linux")
+		prlimit := processtest.Need(t, "prlimit")
 		p := startServer(t)
 		nc := p.Dial(t)
 		harness.Exchange(t, nc, "PING\r\n", "+PONG\r\n")

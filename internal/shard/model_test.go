@@ -36,6 +36,9 @@ func TestAgainstPlainMap(t *testing.T) {
 		"up to an arena": func(i int) int { return arenaKeyBytes - 5 + i%10 },
 		"mixed":          func(i int) int { return 5 + i%13 + []int{0, 0, 0, 7, 20, 50, 1000, 5000}[i/13%8] },
 	} {
+		if racetest.IsQuick() && name != "mixed" {
+			continue
+		}
 		t.Run(name, func(t *testing.T) { againstPlainMap(t, nameBytes) })
 	}
 }

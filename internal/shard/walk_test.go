@@ -71,7 +71,9 @@ func (m *movers) move() {
 
 // TestWalksMeetWhatMoves: a walk neither misses nor repeats keys that change tables.
 func TestWalksMeetWhatMoves(t *testing.T) {
-	racetest.SkipAlone(t)
+	if racetest.OmitsLong() {
+		t.Skip("takes seconds, and has one goroutine")
+	}
 	t.Run("Count", func(t *testing.T) {
 		m, counts := newMovers(t), make([]store.KeyCount, 1)
 		if m.s.Count(between{t.Context(), m.move}, t0, counts); counts[0].Keys != movingKeys {

@@ -14,6 +14,7 @@ import (
 	"cellserver/bench/internal/control"
 	"cellserver/bench/internal/load"
 	"cellserver/internal/test/patience"
+	"cellserver/internal/test/processtest"
 )
 
 // TestMain also is the program of controls.
@@ -31,7 +32,7 @@ func kit(t *testing.T) *Kit {
 		Binary: "/bin/true", Control: []string{os.Args[0], "control"}, RateLimit: os.Getenv("RATELIMIT_BIN"),
 	})
 	if err != nil {
-		t.Skip(err)
+		processtest.SkipWithout(t, err.Error())
 	}
 	t.Cleanup(k.Close)
 	return k
@@ -148,7 +149,7 @@ func TestContextEndsIt(t *testing.T) {
 func TestMissingPeersAreNamed(t *testing.T) {
 	k, err := Prepare(t.Context(), Source{Binary: "/bin/true", Dir: filepath.Join("..", "..", ".."), Throttlecrab: "/nowhere"})
 	if err != nil {
-		t.Skip(err)
+		processtest.SkipWithout(t, err.Error())
 	}
 	defer k.Close()
 	if !strings.Contains(k.Missing[RedisCell], "REDIS_CELL_SO") || !strings.Contains(k.Missing[Throttlecrab], "/nowhere") {
@@ -162,11 +163,11 @@ func TestMissingPeersAreNamed(t *testing.T) {
 func TestFloor(t *testing.T) {
 	k, err := Prepare(t.Context(), Source{Binary: "/bin/true", Dir: filepath.Join("..", "..", "..")})
 	if err != nil {
-		t.Skip(err)
+		processtest.SkipWithout(t, err.Error())
 	}
 	defer k.Close()
 	if why := k.Missing[Floor]; why != "" {
-		t.Skip(why)
+		processtest.SkipWithout(t, why)
 	}
 	s, err := k.StartFloor(t.Context())
 	if err != nil {

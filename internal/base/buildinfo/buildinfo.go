@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Version is the released version of this source. A test at the root compares all other places with it.
+// Version is the released version of this source. docs/check compares all other places with it.
 const Version = "0.3.0"
 
 type Info struct {

@@ -133,6 +133,9 @@ func openAt(t *testing.T, url, prefix string) *Store {
 
 func TestConformanceOfOneServer(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	p := redistest.Server(t)
 	storetest.Test(t, func(t *testing.T) store.Store { return manyDBs{openAt(t, "redis://"+p.Addr, "one*[%d]:")} })
 }

@@ -150,6 +150,9 @@ func withKey(t *testing.T, s store.Store, makeKey agedKey, afterNs int64) *comma
 func TestAsNewIsAbsent(t *testing.T) {
 	keys := agedKeys(t)
 	for where, open := range bothStores(t) {
+		if testing.Short() && where == "remote" {
+			continue
+		}
 		eachCall(func(c *catalog.Command, _ []string) {
 			if call, ok := agedCall(c); ok {
 				t.Run(where+"/"+c.FullName(), func(t *testing.T) { testAsNewIsAbsent(t, open, keys, c, call) })

@@ -153,22 +153,3 @@ func (p *Process) Logged(t *testing.T, text string) (log string) {
 	})
 	return log
 }
-
-// Need finds a tool. Without it, the test is skipped; in CI it fails.
-func Need(t *testing.T, tool, debianPackage string) (path string) {
-	t.Helper()
-	path, err := exec.LookPath(tool)
-	if err != nil {
-		SkipUnlessCI(t, "requires "+tool+" from Debian's package "+debianPackage+": run scripts/deps.sh")
-	}
-	return path
-}
-
-// SkipUnlessCI skips a test that cannot run; in CI it fails it.
-func SkipUnlessCI(t *testing.T, why string) {
-	t.Helper()
-	if os.Getenv("CI") != "" {
-		t.Fatal(why)
-	}
-	t.Skip(why)
-}

@@ -15,5 +15,9 @@ func SkipAlone(t testing.TB) {
 }
 
 // OmitsLong reports whether to omit a long test that is worth nothing under the race detector: under it, and
-// with -short, unless UNRACED is set. make test sets it for its short run without the detector.
-func OmitsLong() bool { return Enabled || testing.Short() && os.Getenv("UNRACED") == "" }
+// where IsQuick.
+func OmitsLong() bool { return Enabled || IsQuick() }
+
+// IsQuick reports whether tests have -short, unless UNRACED is set, as in the only run of make verify without
+// the race detector.
+func IsQuick() bool { return testing.Short() && os.Getenv("UNRACED") == "" }

@@ -12,11 +12,11 @@ import (
 	"cellserver/internal/test/processtest"
 )
 
-// Start runs a redis-server on a unix socket until the test ends, and returns a client. Without redis-server
-// it skips the test, in CI it fails it.
+// Start runs a redis-server, which the test then needs, on a unix socket until the test ends, and returns a
+// client.
 func Start(t *testing.T, args ...string) *redis.Client {
 	t.Helper()
-	path := processtest.Need(t, "redis-server", "redis-server")
+	path := processtest.Need(t, "redis-server")
 	dir, err := os.MkdirTemp("", "redis") // t.TempDir's path may be too long for a socket
 	if err != nil {
 		t.Fatal(err)

@@ -39,6 +39,25 @@ func Run(m *testing.M, root string, binary *string) (code int) {
 	return m.Run()
 }
 
+// Need skips a test without its programs. make test lists them by the file TEST_SKIPPED; TEST_VERIFY lets
+// nothing be skipped.
+func Need(t *testing.T, programs ...string) {
+	t.Helper()
+	for _, program := range programs {
+		if _, err := exec.LookPath(program); err == nil {
+			continue
+		}
+		if os.Getenv("TEST_VERIFY") != "" {
+			t.Fatal("requires " + program)
+		}
+		if f, err := os.OpenFile(os.Getenv("TEST_SKIPPED"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err == nil {
+			_, _ = fmt.Fprintln(f, program)
+			_ = f.Close()
+		}
+		t.Skip("requires " + program)
+	}
+}
+
 func build(root, dir string) (binary string, err error) {
 	binary = filepath.Join(dir, "cellserver")
 	args := []string{"build", "-pgo=off", "-trimpath", "-o", binary, "./cmd/cellserver"}

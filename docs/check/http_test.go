@@ -1,0 +1,78 @@
+package check
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"cellserver/internal/test/processtest"
+)
+
+// TestDoorTranscripts runs the commands of docs/HTTP.md and docs/ENVOY.md on the servers that they start.
+// With UPDATE_DOCS set, it writes their output.
+func TestDoorTranscripts(t *testing.T) {
+	processtest.Need(t, "bash", "curl", "sed")
+	for _, tt := range []struct{ document, file string }{{"docs/HTTP.md", "limits.yml"}, {"docs/ENVOY.md", "limits/site.yaml"}} {
+		t.Run(filepath.Base(tt.document), func(t *testing.T) {
+			var ran string
+			for range 3 { // a stall between commands changes replies by a second
+				ran = followDoor(t, tt.document, tt.file)
+				if ran == strings.Join(consoleBlock.FindAllString(read(t, tt.document), -1), "") {
+					break
+				}
+			}
+			compareBlocks(t, tt.document, ran)
+		})
+	}
+}
+
+// followDoor returns a document's blocks with the output of a new server, which has the YAML before them as a
+// file.
+func followDoor(t *testing.T, document, file string) string {
+	t.Helper()
+	dir, grpc := filepath.Dir(build(t)), processtest.FreeAddr(t)
+	if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(file)), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	const grpcAddr = "127.0.0.1:6382"
+	var s server
+	var ran strings.Builder
+	for _, f := range fences(t, document) {
+		if f.language == "yaml" {
+			write(t, dir, file, f.text)
+		}
+		if f.language != "console" {
+			continue
+		}
+		ran.WriteString("```console\n")
+		for _, step := range strings.Split(f.text, "$ ")[1:] {
+			command, _, _ := strings.Cut(step, "\n")
+			ran.WriteString("$ " + command + "\n")
+			if args, ok := strings.CutSuffix(command, " &"); ok {
+				args = anyPort.ReplaceAllStringFunc(args, func(addr string) string {
+					if addr == grpcAddr {
+						return grpc
+					}
+					return "127.0.0.1:0"
+				})
+				s = start(t, "bash", "-c", "cd "+dir+" && exec "+args)
+				continue
+			}
+			command = strings.ReplaceAll(s.ports(command), grpcAddr, grpc)
+			ran.WriteString(run(t, dir, "bash", "-c", "exec 2>&1; "+command+"; true")) // a mistake has an exit code
+		}
+		ran.WriteString("```\n")
+	}
+	return ran.String()
+}
+
+// TestEnvoyLimits: docs/ENVOY.md shows deploy/envoy/limits.yaml.
+func TestEnvoyLimits(t *testing.T) {
+	_, text, _ := strings.Cut(read(t, "deploy/envoy/limits.yaml"), "\n")
+	for _, f := range fences(t, "docs/ENVOY.md") {
+		if f.language == "yaml" && f.text != text {
+			t.Errorf("docs/ENVOY.md has\n%s\nand deploy/envoy/limits.yaml\n%s", f.text, text)
+		}
+	}
+}
