@@ -85,8 +85,8 @@ func New(c Config) *Registry {
 	return r
 }
 
-// Limits are the limits in force at one moment: what a call with several names decides by, so that they are of
-// one file.
+// Limits are the limits in force at one moment: what a call with several names decides by, so that they are
+// of one file.
 type Limits struct{ table *table }
 
 // Limits returns those in force now.

@@ -241,8 +241,8 @@ func (c *Conn) refuseToken(r *http.Request) {
 	}
 }
 
-// Ask has something executed by a user, nil for the default one. It fails if the request or its connection ends
-// before; else what is asked is decided. It is the caller's no more if Ask fails.
+// Ask has something executed by a user, nil for the default one. It fails if the request or its connection
+// ends before; else what is asked is decided. It is the caller's no more if Ask fails.
 func (c *Conn) Ask(ctx context.Context, user *acl.User, a execute.Ask) error {
 	if err := c.door.enterRequest(); err != nil {
 		return err

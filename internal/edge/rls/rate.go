@@ -117,9 +117,9 @@ func (s *Service) request(r *rate, key []byte, hits int64, together bool) (q exe
 // around the limit, as Envoy lets requests pass when the service fails.
 const maxKeyBytes = 512
 
-// appendKey appends the key of a descriptor: rls:, the unit of a quota or the algorithm and the seconds of another
-// limit, and the domain, keys and values, each behind its length. So no two lists of entries have the same
-// key, and neither do limits whose states differ in kind.
+// appendKey appends the key of a descriptor: rls:, the unit of a quota or the algorithm and the seconds of
+// another limit, and the domain, keys and values, each behind its length. So no two lists of entries have the
+// same key, and neither do limits whose states differ in kind.
 //
 //	rls:minute:2:rl3:foo4:bar1
 //	rls:funnel-60:2:rl3:foo4:bar1

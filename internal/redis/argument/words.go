@@ -7,8 +7,8 @@ import (
 	"cellserver/internal/limiter"
 )
 
-// Words returns the command, as its client would spell it, that asks what a value does: the reverse of the parsers.
-// Envoy's door writes units in lower case.
+// Words returns the command, as its client would spell it, that asks what a value does: the reverse of the
+// parsers. Envoy's door writes units in lower case.
 func Words(command string, limit, key []byte, s *limiter.Spec, quantity int64, lower bool) [][]byte {
 	words := [][]byte{[]byte(command)}
 	add := func(word string) { words = append(words, []byte(word)) }

@@ -29,9 +29,9 @@ func (x *Executor) Admit(c *catalog.Command, args [][]byte) (*catalog.Command, e
 	return c, x.mayUse(c, c.Keys.Longest(args))
 }
 
-// admitKey is Admit of a request by value: about a key, or one under the name of a limit. returns reports that it
-// returns units. The first of the words is that by which rules may tell calls apart, if it is not the name or the
-// key.
+// admitKey is Admit of a request by value: about a key, or one under the name of a limit. returns reports
+// that it returns units. The first of the words is that by which rules may tell calls apart, if it is not the
+// name or the key.
 func (x *Executor) admitKey(c *catalog.Command, limit, key []byte, returns bool, words ...[]byte) error {
 	if err := x.authenticate(c); err != nil {
 		return err

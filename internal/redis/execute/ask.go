@@ -12,12 +12,12 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// Protocols other than RESP know a limit, a key and a number, and ask by values: nothing is written as words for
-// another room to parse, and no reply is read back. RESP's arguments are parsed straight into the batch. Both
-// ways join in Executor.enter.
+// Protocols other than RESP know a limit, a key and a number, and ask by values: nothing is written as words
+// for another room to parse, and no reply is read back. RESP's arguments are parsed straight into the batch.
+// Both ways join in Executor.enter.
 
-// Ask is what a client asks by value: Requests, Together or an Operation. Its user owns it, and what it refers
-// to, until the session has executed all of it.
+// Ask is what a client asks by value: Requests, Together or an Operation. Its user owns it, and what it
+// refers to, until the session has executed all of it.
 type Ask interface {
 	// Left reports whether a part has not been executed.
 	Left() bool
@@ -165,8 +165,8 @@ func precise(q *store.Request) {
 	}
 }
 
-// Operation is another command about a key, or about none. Its Do may be called in the background and more than
-// once, and leaves its results with its owner.
+// Operation is another command about a key, or about none. Its Do may be called in the background and more
+// than once, and leaves its results with its owner.
 type Operation struct {
 	Command string             // the full name of the command that is like it
 	Key     []byte             // nil for none

@@ -28,8 +28,8 @@ func needsCompiling(e *lua.Engine, q transact.Step) bool {
 	return hasSource(q.Command) && e.Cached(q.Args[1]) == nil
 }
 
-// compileScripts compiles a transaction's scripts before it holds keys, independent of the cache. Compiling has the
-// time of running.
+// compileScripts compiles a transaction's scripts before it holds keys, independent of the cache. Compiling
+// has the time of running.
 func compileScripts(e *Engine, steps []transact.Step) compiledScripts {
 	all, scripts := compiledScripts{}, e.Config.Scripts
 	beganNs := e.Config.Now()

@@ -6,9 +6,9 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// Ask is Feed for a client that asks by values. The status is that of Feed: while it is More, or Waiting and the
-// connection has been woken, the client asks again for the same; then all of it is decided. A session is either
-// fed or asked.
+// Ask is Feed for a client that asks by values. The status is that of Feed: while it is More, or Waiting and
+// the connection has been woken, the client asks again for the same; then all of it is decided. A session is
+// either fed or asked.
 func (s *Session) Ask(a execute.Ask) peer.Status {
 	x := &s.x
 	x.Asked = a

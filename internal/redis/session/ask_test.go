@@ -149,8 +149,8 @@ func TestResults(t *testing.T) {
 	})
 }
 
-// TestOperation: an operation leaves its results with its owner, or its error, and is counted, watched and logged as
-// the command that it is like.
+// TestOperation: an operation leaves its results with its owner, or its error, and is counted, watched and
+// logged as the command that it is like.
 func TestOperation(t *testing.T) {
 	onStores(t, func(t *testing.T, r *commandstest.Harness) {
 		s, monitor := r.Session(), r.Session()

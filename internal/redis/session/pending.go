@@ -11,7 +11,8 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// A session that is blocked consumes nothing, so that replies stay in order. What it waits for is one of four:
+// A session that is blocked consumes nothing, so that replies stay in order. What it waits for is one of
+// four:
 //
 //	wait    begins with                           ends with                 the client hangs up
 //	task    work aside, a delay, a signal, or a   its outcome               it is cancelled; running work only
@@ -22,7 +23,8 @@ import (
 //	                                              CLIENT UNBLOCK
 //	pieces  a reply that is longer than a turn    the last of them          the rest is given out all the same
 //
-// Then the command that was stashed behind it, if there is one, is dispatched; it may block the session again.
+// Then the command that was stashed behind it, if there is one, is dispatched; it may block the session
+// again.
 type wait interface {
 	// done returns what finishes the command, or nil before.
 	done(s *Session) execute.Finish
