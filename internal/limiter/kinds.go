@@ -144,7 +144,7 @@ func (leases) shift(payload []byte, byNs int64) { lease.Shift(payload, byNs) }
 
 func (leases) clocked(s State, visit Visit) {
 	visit(Part{}, ExpiresAt, LatestOfAll)
-	lease.Each(s.Payload, func(id uint64, at int) { visit(Part{Of: id}, at, FromNow) })
+	lease.Each(s.Payload, func(id uint64, at int) { visit(Part{Of: id}, at, Latest) })
 }
 
 type funnels struct{ defaults }

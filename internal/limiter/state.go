@@ -85,7 +85,6 @@ const (
 	Latest      Form = iota // the latest of times, some of them so much after the change
 	Earliest                // the earliest of such times
 	LatestOfAll             // the latest number of the state
-	FromNow                 // a time that is so much after the change, if the change has set it
 	AsLater                 // another; the number after a later change is safe before
 )
 

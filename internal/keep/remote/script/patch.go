@@ -42,7 +42,7 @@ func ChangeOf(before, to limiter.State, nowNs, mostNs int64, again func(s *limit
 	for c.LastNs > nowNs {
 		later := limiter.Shifted(before, 0)
 		if again(&later, c.LastNs) {
-			c.Patches = patchesOf(&before, &c.To, &later, nowNs, c.LastNs)
+			c.Patches = patchesOf(&c.To, &later, nowNs, c.LastNs)
 			break
 		}
 		c.LastNs = nowNs + (c.LastNs-nowNs)/2
@@ -50,34 +50,25 @@ func ChangeOf(before, to limiter.State, nowNs, mostNs int64, again func(s *limit
 	return c
 }
 
-// patchesOf returns the patches of a state that was made of another at nowNs, for writing until laterNs,
-// where the same steps make the later one. In s it replaces numbers that are to be those of the later state.
-func patchesOf(before, s, later *limiter.State, nowNs, laterNs int64) (all Patches) {
+// patchesOf returns the patches of a state that was made at nowNs, for writing until laterNs, where the same
+// steps make the later one. In s it replaces numbers that are to be those of the later state.
+func patchesOf(s, later *limiter.State, nowNs, laterNs int64) (all Patches) {
 	if s.ExpiresNs <= nowNs {
 		return nil
 	}
-	was, will := numbers{of: before}, numbers{of: later}
-	if before.Kind != s.Kind {
-		was.of = &limiter.State{Kind: s.Kind}
-	}
+	will := numbers{of: later}
 	if later.Kind != s.Kind || later.ExpiresNs <= laterNs {
 		will.of = &limiter.State{Kind: s.Kind}
 	}
 	p := patching{s: s, apartNs: laterNs - nowNs, lastNs: math.MinInt64}
 	var expiry limiter.Form
 	limiter.EachClocked(s, func(part limiter.Part, at int, form limiter.Form) {
-		ns := numberAt(s, at)
-		thenNs := ns
-		switch {
-		case at == limiter.ExpiresAt:
+		if at == limiter.ExpiresAt {
 			expiry = form
-			return
-		case form != limiter.FromNow:
-			thenNs = will.find(part, ns)
-		case was.find(part, ns+1) != ns:
-			thenNs = ns + p.apartNs
+		} else {
+			ns := numberAt(s, at)
+			p.add(at, form, ns, will.find(part, ns))
 		}
-		p.add(at, form, ns, thenNs)
 	})
 	if expiry != limiter.LatestOfAll {
 		p.lastNs = max(s.ExpiresNs, will.of.ExpiresNs)
