@@ -13,10 +13,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"cellserver/internal/decide"
 	"cellserver/internal/decide/clients"
 	"cellserver/internal/edge/door"
 	"cellserver/internal/edge/server"
-	"cellserver/internal/redis/execute"
 	"cellserver/internal/test/patience"
 	"cellserver/internal/wire/acl"
 	"cellserver/internal/wire/catalog"
@@ -32,13 +32,13 @@ func TestManyRequests(t *testing.T) {
 	var all sync.WaitGroup
 	for range most {
 		all.Go(func() {
-			r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, h.url+"CL.BTHROTTLE,slow,0,1,3600,1,9000000", http.NoBody)
+			r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, h.url+slow, http.NoBody)
 			if response, err := waiting.Do(r); err == nil {
 				response.Body.Close()
 			}
 		})
 	}
-	until(t, "all wait", func() bool { return h.Engine.Clients.Blocked() == most })
+	until(t, "all wait", func() bool { return h.waiting.Load() == most })
 	if got := h.get(t, h.client, throttle, ""); !strings.Contains(got, "--maxclients") {
 		t.Errorf("one more request got %s", got)
 	}
@@ -47,7 +47,7 @@ func TestManyRequests(t *testing.T) {
 		c.Conn.Kill()
 	}
 	all.Wait()
-	until(t, "nobody waits", func() bool { return h.Engine.Clients.Blocked() == 0 })
+	until(t, "nobody waits", func() bool { return h.waiting.Load() == 0 })
 	if got := h.get(t, h.client, throttle, ""); strings.Contains(got, "--maxclients") {
 		t.Errorf("then: %s", got)
 	}
@@ -56,7 +56,7 @@ func TestManyRequests(t *testing.T) {
 // slowSession yields while it is asked, and records how many are at once.
 type slowSession struct{ now, most *atomic.Int64 }
 
-func (s slowSession) Ask(execute.Ask) peer.Status {
+func (s slowSession) Ask(decide.Ask) peer.Status {
 	n := s.now.Add(1)
 	defer s.now.Add(-1)
 	for most := s.most.Load(); n > most && !s.most.CompareAndSwap(most, n); most = s.most.Load() {

@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"cellserver/internal/decide"
 	"cellserver/internal/edge/server"
-	"cellserver/internal/redis/execute"
 	"cellserver/internal/wire/acl"
 	"cellserver/internal/wire/peer"
 )
@@ -243,7 +243,7 @@ func (c *Conn) refuseToken(r *http.Request) {
 
 // Ask has something executed by a user, nil for the default one. It fails if the request or its connection
 // ends before; else what is asked is decided. It is the caller's no more if Ask fails.
-func (c *Conn) Ask(ctx context.Context, user *acl.User, a execute.Ask) error {
+func (c *Conn) Ask(ctx context.Context, user *acl.User, a decide.Ask) error {
 	if err := c.door.enterRequest(); err != nil {
 		return err
 	}
@@ -275,7 +275,7 @@ func (c *Conn) Ask(ctx context.Context, user *acl.User, a execute.Ask) error {
 	}
 }
 
-func (c *Conn) inTurn(s Session, a execute.Ask) peer.Status {
+func (c *Conn) inTurn(s Session, a decide.Ask) peer.Status {
 	c.BeginTurn()
 	defer c.EndTurn()
 	return s.Ask(a)

@@ -18,8 +18,8 @@ import (
 	"time"
 
 	"cellserver/internal/base/often"
+	"cellserver/internal/decide"
 	"cellserver/internal/edge/server"
-	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/login"
 	"cellserver/internal/wire/acl"
 	"cellserver/internal/wire/peer"
@@ -27,7 +27,7 @@ import (
 
 // Session is a client's session that is asked by values; see session.Session.
 type Session interface {
-	Ask(a execute.Ask) peer.Status
+	Ask(a decide.Ask) peer.Status
 	Become(user *acl.User)
 	HungUp(h peer.Hangup)
 	HoldsInput(bytes, free int)

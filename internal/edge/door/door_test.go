@@ -14,11 +14,11 @@ import (
 	"testing"
 	"time"
 
+	"cellserver/internal/decide"
 	"cellserver/internal/decide/clients"
 	"cellserver/internal/edge/door"
 	"cellserver/internal/edge/server"
 	"cellserver/internal/redis/commands/commandstest"
-	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/login"
 	"cellserver/internal/test/patience"
 	"cellserver/internal/wire/peer"
@@ -31,6 +31,7 @@ type house struct {
 	server  *server.Server
 	tokens  door.Tokens
 	refuses atomic.Bool // what Admit says
+	waiting atomic.Int64
 	url     string
 	client  *http.Client
 }
@@ -43,7 +44,9 @@ func open(t *testing.T, limits server.Limits) *house {
 	h.server = server.New(server.Config{Now: now, Log: log, Limits: limits, NewSession: func(p peer.Peer, c peer.Conn) peer.Session { return h.Engine.NewSession(p, c) }})
 	h.door = door.New(door.Config{
 		Name: peer.HTTP, Server: h.server, Users: h.Config.Users, Tokens: &h.tokens, Logins: &login.Failures{}, Now: now, Log: log,
-		NewSession: func(p peer.Peer, c peer.Conn) door.Session { return h.Engine.NewSession(p, c) },
+		NewSession: func(p peer.Peer, c peer.Conn) door.Session {
+			return &waitingSession{Session: h.Engine.NewSession(p, c), now: &h.waiting}
+		},
 		Admit: func(peer.Peer) string {
 			if h.refuses.Load() {
 				return "DENIED"
@@ -86,6 +89,32 @@ func newClient(t *testing.T, http2 bool) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
+// slow is a call that waits until its request ends.
+const slow = "CL.THROTTLE,slow,15,30,60"
+
+// waitingSession has it wait, as a store that does not answer would.
+type waitingSession struct {
+	door.Session
+	now     *atomic.Int64 // that wait
+	waiting bool
+}
+
+func (s *waitingSession) Ask(a decide.Ask) peer.Status {
+	if r, ok := a.(*decide.Requests); ok && len(r.All) > 0 && string(r.All[0].Key) == "slow" {
+		s.waiting = true
+		s.now.Add(1)
+		return peer.Waiting
+	}
+	return s.Session.Ask(a)
+}
+
+func (s *waitingSession) Close() {
+	if s.waiting {
+		s.now.Add(-1)
+	}
+	s.Session.Close()
+}
+
 // answer asks for the call in a request's path, with its token.
 func answer(w http.ResponseWriter, r *http.Request) {
 	c := door.ConnOf(r)
@@ -99,21 +128,19 @@ func answer(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	call := strings.Split(r.URL.Path[1:], ",")
-	twice := &execute.Requests{}
-	asked := []execute.Ask{twice}
+	twice := &decide.Requests{}
 	if q, ok := commandstest.Request(call...); ok {
-		twice.All = []execute.Request{q, q}
-	} else if len(call) > 1 {
-		asked = []execute.Ask{commandstest.Wait(call[1]), commandstest.Wait(call[1])}
+		twice.All = []decide.Request{q, q}
 	}
-	for _, a := range asked {
-		if err := c.Ask(r.Context(), user, a); err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
-			return
-		}
+	if err := c.Ask(r.Context(), user, twice); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
 	}
 	for _, q := range twice.All {
-		_, _ = fmt.Fprint(w, string(q.Err), q.Result.Remaining, ";")
+		if q.Err != nil {
+			_, _ = fmt.Fprint(w, q.Err)
+		}
+		_, _ = fmt.Fprint(w, q.Result.Remaining, ";")
 	}
 }
 
@@ -221,16 +248,16 @@ func TestWaitingEndsWithItsRequest(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			r, _ := http.NewRequestWithContext(ctx, http.MethodGet, h.url+"CL.BTHROTTLE,slow,0,1,3600,1,9000000", http.NoBody)
+			r, _ := http.NewRequestWithContext(ctx, http.MethodGet, h.url+slow, http.NoBody)
 			if response, err := client.Do(r); err == nil {
 				response.Body.Close()
 				t.Error("the second turn came")
 			}
 		}()
-		until(t, "the client waits", func() bool { return h.Engine.Clients.Blocked() == 1 })
+		until(t, "the client waits", func() bool { return h.waiting.Load() == 1 })
 		cancel()
 		<-ended
-		until(t, "nobody waits", func() bool { return h.Engine.Clients.Blocked() == 0 })
+		until(t, "nobody waits", func() bool { return h.waiting.Load() == 0 })
 		if got := h.get(t, client, throttle, ""); !strings.HasPrefix(got, "13;") {
 			t.Errorf("then: %s", got)
 		}

@@ -5,34 +5,31 @@ import (
 	"net/http"
 	"strconv"
 
+	"cellserver/internal/decide"
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
 	"cellserver/internal/redis/argument"
-	"cellserver/internal/redis/execute"
-	"cellserver/internal/store"
 )
 
 // do has an operation executed.
-func (q *request) do(o execute.Operation) error {
-	if err := q.conn.Ask(q.Context(), q.user, &o); err != nil {
+func (q *request) do(o *decide.Operation) error {
+	if err := q.conn.Ask(q.Context(), q.user, o); err != nil {
 		return err
 	}
-	if o.Err != "" {
+	if o.Err != nil {
 		return failed(o.Err)
 	}
 	return nil
 }
 
 // said returns the words of a command for those who watch: text, keys and numbers.
-func said(words ...any) func() [][]byte {
-	return func() [][]byte {
-		all := make([][]byte, len(words))
-		for i, word := range words {
-			all[i] = fmt.Append(nil, word)
-		}
-		return all
+func said(words ...any) []string {
+	all := make([]string, len(words))
+	for i, word := range words {
+		all[i] = fmt.Sprint(word)
 	}
+	return all
 }
 
 // reset is POST /v1/reset: {"limit", "key"} or {"key"}.
@@ -47,20 +44,16 @@ func (a *api) reset(q *request, body *object) (answer, error) {
 			return answer{}, a.noReset(q, limit, key)
 		}
 	}
-	deleted := 0
-	err := q.do(execute.Operation{Command: "del", Key: []byte(key), Words: said("DEL", key), Do: func(c execute.Call) (err error) {
-		deleted, err = c.Delete([]store.Key{c.Key([]byte(key))})
-		return err
-	}})
-	if err != nil {
+	o := &decide.Operation{Command: "del", Said: said("DEL", key), Key: []byte(key), Do: decide.Delete}
+	if err := q.do(o); err != nil {
 		return answer{}, err
 	}
-	return done([]byte(`{"deleted":` + strconv.FormatBool(deleted > 0) + "}\n")), nil
+	return done([]byte(`{"deleted":` + strconv.FormatBool(o.Deleted) + "}\n")), nil
 }
 
 // noReset refuses to reset a key of an unknown limit. Only who might reset the key is told that.
 func (a *api) noReset(q *request, limit, key string) error {
-	if err := q.do(execute.Operation{Command: "del", Key: []byte(key), Words: said("DEL", key)}); err != nil {
+	if err := q.do(&decide.Operation{Command: "del", Said: said("DEL", key), Key: []byte(key), Do: decide.Admit}); err != nil {
 		return err
 	}
 	return a.noLimit(q, limit)
@@ -74,24 +67,23 @@ func (a *api) reserve(q *request, body *object) (answer, error) {
 	if err := body.end(); err != nil {
 		return answer{}, err
 	}
-	var o limiter.Operation
-	err := q.do(execute.Operation{
-		Command: "cl.reserve", Key: []byte(key), Words: said("CL.RESERVE", key, f.maxBurst, f.count, f.periodSec, quantity, ttlMs),
-		Do: func(c execute.Call) error {
-			ttlNs, err := argument.Milliseconds("ttl_ms", ttlMs)
-			if err == nil {
-				o, err = argument.Reserve(f.limit, quantity, ttlNs, funnel.Milliseconds)
-			}
-			if err != nil {
-				return err
-			}
-			return c.Operate([]byte(key), &o)
-		},
-	})
+	ttlNs, err := argument.Milliseconds("ttl_ms", ttlMs)
 	if err != nil {
+		return answer{}, failed(err)
+	}
+	o, err := argument.Reserve(f.limit, quantity, ttlNs, funnel.Milliseconds)
+	if err != nil {
+		return answer{}, failed(err)
+	}
+	if err := q.apply("cl.reserve", key, said("CL.RESERVE", key, f.maxBurst, f.count, f.periodSec, quantity, ttlMs), &o); err != nil {
 		return answer{}, err
 	}
 	return granted(&o.Result, "id", strconv.FormatUint(o.ID, 10), rate{name: ownName, windowSec: drainSec(f.limit)}), nil
+}
+
+// apply has an operation on a key executed, which has the answers.
+func (q *request) apply(command, key string, said []string, o *limiter.Operation) error {
+	return q.do(&decide.Operation{Command: command, Said: said, Key: []byte(key), Step: o})
 }
 
 // ownFunnel is a funnel of the caller's own.
@@ -116,8 +108,8 @@ func (a *api) readOwnFunnel(body *object) (f ownFunnel) {
 
 // acquire is POST /v1/acquire.
 func (a *api) acquire(q *request, body *object) (answer, error) {
-	key, most, leaseMs := body.must("key"), body.integer("max"), body.integer("lease_ms")
-	words := []any{"CL.CONCURRENCY", "ACQUIRE", key, most, leaseMs}
+	key, maxHolders, leaseMs := body.must("key"), body.integer("max"), body.integer("lease_ms")
+	words := []any{"CL.CONCURRENCY", "ACQUIRE", key, maxHolders, leaseMs}
 	var token []byte
 	if body.has("token") {
 		token = []byte(body.text("token"))
@@ -126,19 +118,15 @@ func (a *api) acquire(q *request, body *object) (answer, error) {
 	if err := body.end(); err != nil {
 		return answer{}, err
 	}
-	var o limiter.Operation
-	var holder []byte
-	err := q.do(execute.Operation{Command: "cl.concurrency|acquire", Key: []byte(key), Words: said(words...), Do: func(c execute.Call) error {
-		leaseNs, err := argument.Milliseconds("lease_ms", leaseMs)
-		if err == nil {
-			o, holder, err = argument.Acquire(most, leaseNs, token, funnel.Milliseconds)
-		}
-		if err != nil {
-			return err
-		}
-		return c.Operate([]byte(key), &o)
-	}})
+	leaseNs, err := argument.Milliseconds("lease_ms", leaseMs)
 	if err != nil {
+		return answer{}, failed(err)
+	}
+	o, holder, err := argument.Acquire(maxHolders, leaseNs, token, funnel.Milliseconds)
+	if err != nil {
+		return answer{}, failed(err)
+	}
+	if err := q.apply("cl.concurrency|acquire", key, said(words...), &o); err != nil {
 		return answer{}, err
 	}
 	return granted(&o.Result, "token", string(holder), rate{name: ownName, unit: "concurrent-requests"}), nil
@@ -178,11 +166,14 @@ func (a *api) commit(q *request, body *object) (answer, error) {
 	if err := body.end(); err != nil {
 		return answer{}, err
 	}
-	n, err := q.count("cl.commit", key, said(words...), func() (limiter.Operation, error) { return argument.Commit([]byte(id), quantity, late) })
+	o, err := argument.Commit([]byte(id), quantity, late)
 	if err != nil {
+		return answer{}, failed(err)
+	}
+	if err := q.apply("cl.commit", key, said(words...), &o); err != nil {
 		return answer{}, err
 	}
-	return done([]byte(`{"committed":` + strconv.FormatBool(n > 0) + `,"late":` + strconv.FormatBool(n > 1) + "}\n")), nil
+	return done([]byte(`{"committed":` + strconv.FormatBool(o.Count > 0) + `,"late":` + strconv.FormatBool(o.Count > 1) + "}\n")), nil
 }
 
 // release is POST /v1/release.
@@ -191,23 +182,12 @@ func (a *api) release(q *request, body *object) (answer, error) {
 	if err := body.end(); err != nil {
 		return answer{}, err
 	}
-	n, err := q.count("cl.concurrency|release", key, said("CL.CONCURRENCY", "RELEASE", key, token), func() (limiter.Operation, error) { return argument.Release([]byte(token)) })
+	o, err := argument.Release([]byte(token))
 	if err != nil {
+		return answer{}, failed(err)
+	}
+	if err := q.apply("cl.concurrency|release", key, said("CL.CONCURRENCY", "RELEASE", key, token), &o); err != nil {
 		return answer{}, err
 	}
-	return done([]byte(`{"released":` + strconv.FormatBool(n > 0) + "}\n")), nil
-}
-
-// count has an operation on a key executed, and returns its count.
-func (q *request) count(command, key string, words func() [][]byte, make func() (limiter.Operation, error)) (n int64, err error) {
-	err = q.do(execute.Operation{Command: command, Key: []byte(key), Words: words, Do: func(c execute.Call) error {
-		o, err := make()
-		if err != nil {
-			return err
-		}
-		err = c.Operate([]byte(key), &o)
-		n = o.Count
-		return err
-	}})
-	return n, err
+	return done([]byte(`{"released":` + strconv.FormatBool(o.Count > 0) + "}\n")), nil
 }

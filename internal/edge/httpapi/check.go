@@ -4,10 +4,10 @@ import (
 	"net/http"
 	"strconv"
 
+	"cellserver/internal/decide"
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
-	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
 )
 
@@ -23,7 +23,7 @@ const (
 
 // check is a request about one key.
 type check struct {
-	execute.Request
+	decide.Request
 	windowSec int64 // of a limit of the caller's own; 0 for none
 }
 
@@ -36,7 +36,7 @@ func (a *api) check(q *request, body *object) (answer, error) {
 		if err != nil {
 			return answer{}, err
 		}
-		return a.decide(q, c, http.StatusTooManyRequests)
+		return a.ask(q, c, http.StatusTooManyRequests)
 	}
 	checks, err := a.readChecks(body)
 	each := body.flag("each")
@@ -46,14 +46,14 @@ func (a *api) check(q *request, body *object) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	asked := &execute.Together{All: make([]execute.Request, len(checks)), Each: each}
+	asked := &decide.Together{All: make([]decide.Request, len(checks)), Each: each}
 	for i := range checks {
 		asked.All[i] = checks[i].Request
 	}
 	if err := q.conn.Ask(q.Context(), q.user, asked); err != nil {
 		return answer{}, err
 	}
-	if asked.Err != "" {
+	if asked.Err != nil {
 		return answer{}, a.refused(q, asked.Err, asked.All)
 	}
 	for i := range checks {
@@ -88,18 +88,18 @@ func (a *api) one(do verb) call {
 		if err != nil {
 			return answer{}, err
 		}
-		return a.decide(q, c, http.StatusOK)
+		return a.ask(q, c, http.StatusOK)
 	}
 }
 
-// decide asks about one key, and answers a denial with a status.
-func (a *api) decide(q *request, c check, denial int) (answer, error) {
-	asked := &execute.Requests{All: []execute.Request{c.Request}}
+// ask asks about one key, and answers a denial with a status.
+func (a *api) ask(q *request, c check, denial int) (answer, error) {
+	asked := &decide.Requests{All: []decide.Request{c.Request}}
 	if err := q.conn.Ask(q.Context(), q.user, asked); err != nil {
 		return answer{}, err
 	}
 	c.Request = asked.All[0]
-	if c.Err != "" {
+	if c.Err != nil {
 		return answer{}, a.refused(q, c.Err, asked.All)
 	}
 	r := &c.Result
@@ -139,8 +139,8 @@ func together(checks []check) answer {
 }
 
 // refused returns why requests were not decided.
-func (a *api) refused(q *request, err reply.Error, requests []execute.Request) error {
-	if err.Code() == "ERR" {
+func (a *api) refused(q *request, err error, requests []decide.Request) error {
+	if said, _ := err.(reply.Error); said.Code() == "ERR" { //nolint:errorlint // it is never wrapped
 		for i := range requests {
 			if limit := requests[i].Limit; limit != nil && a.Limits.Lookup(limit) == nil {
 				return a.noLimit(q, string(limit))
@@ -189,13 +189,13 @@ func (a *api) readCheck(o *object, do verb) (c check, err error) {
 }
 
 // named returns a request under the name of a limit.
-func named(limit string, key []byte, quantity int64) execute.Request {
-	return execute.Request{Command: "CL.CHECK", Limit: []byte(limit), Key: key, Quantity: quantity}
+func named(limit string, key []byte, quantity int64) decide.Request {
+	return decide.Request{Command: "CL.CHECK", Limit: []byte(limit), Key: key, Quantity: quantity}
 }
 
 // own returns a request by a limit that the caller gave.
-func (a *api) own(r *namedlimit.Rule, key []byte, quantity int64, do verb) (q execute.Request, err error) {
-	q = execute.Request{Command: commands[r.Algorithm], Key: key, Quantity: quantity}
+func (a *api) own(r *namedlimit.Rule, key []byte, quantity int64, do verb) (q decide.Request, err error) {
+	q = decide.Request{Command: commands[r.Algorithm], Key: key, Quantity: quantity}
 	reading := a.Reading
 	isFunnel := r.Algorithm == namedlimit.Funnel
 	switch {

@@ -10,8 +10,8 @@ import (
 
 	"log/slog"
 
+	"cellserver/internal/decide"
 	"cellserver/internal/decide/namedlimit"
-	"cellserver/internal/redis/argument"
 )
 
 func newAPI() *api {
@@ -50,7 +50,7 @@ func FuzzBody(f *testing.F) {
 			if err := json.Unmarshal(body, &want); err != nil || string(c.Key) != want.Key {
 				t.Errorf("read %q of %s: %v", c.Key, body, err)
 			}
-			if words := argument.Words(c.Command, c.Limit, c.Key, &c.Spec, c.Quantity, false); len(words) < 4 {
+			if words := decide.Words(c.Command, c.Limit, c.Key, &c.Spec, c.Quantity, false); len(words) < 4 {
 				t.Errorf("%s makes %q", body, words)
 			}
 		}

@@ -8,10 +8,9 @@ import (
 	"net/http"
 	"strconv"
 
+	"cellserver/internal/decide"
 	"cellserver/internal/decide/namedlimit"
-	"cellserver/internal/redis/commands/throttle"
-	"cellserver/internal/redis/execute"
-	"cellserver/internal/wire/catalog"
+	"cellserver/internal/redis/argument"
 )
 
 //go:embed openapi.json
@@ -32,16 +31,11 @@ func (a *api) limits(q *request, _ string) (answer, error) {
 	if q.URL.RawQuery != "" {
 		return answer{}, errNoQuery
 	}
-	var all []*namedlimit.Limit
-	err := q.do(execute.Operation{Command: "cl.limit|list", Words: said("CL.LIMIT", "LIST"), Do: func(execute.Call) error {
-		all = a.Limits.All()
-		return nil
-	}})
-	if err != nil {
+	if err := q.do(&decide.Operation{Command: "cl.limit|list", Said: said("CL.LIMIT", "LIST"), Do: decide.Read}); err != nil {
 		return answer{}, err
 	}
 	b := []byte(`{"limits":[`)
-	for i, l := range all {
+	for i, l := range a.Limits.All() {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -55,21 +49,17 @@ func (a *api) limit(q *request, name string) (answer, error) {
 	if q.URL.RawQuery != "" {
 		return answer{}, errNoQuery
 	}
-	var limit *namedlimit.Limit
-	err := q.do(execute.Operation{Command: "cl.limit|get", Words: said("CL.LIMIT", "GET", name), Do: func(execute.Call) error {
-		limit = a.Limits.Lookup([]byte(name))
-		return nil
-	}})
-	if err != nil {
+	if err := q.do(&decide.Operation{Command: "cl.limit|get", Said: said("CL.LIMIT", "GET", name), Do: decide.Read}); err != nil {
 		return answer{}, err
 	}
+	limit := a.Limits.Lookup([]byte(name))
 	if limit == nil {
 		return answer{}, a.noLimit(q, name)
 	}
 	var b bytes.Buffer
 	to := json.NewEncoder(&b)
 	to.SetEscapeHTML(false)
-	err = to.Encode(limit.Describe(a.Reading))
+	err := to.Encode(limit.Describe(a.Reading))
 	return done(b.Bytes()), err
 }
 
@@ -86,22 +76,28 @@ func (a *api) explain(q *request, name string) (answer, error) {
 	if !ok {
 		return answer{}, bad("the parameter key is missing")
 	}
-	var e throttle.Explained
-	joined := catalog.AppendJoined(nil, []byte(name), []byte(key))
-	err = q.do(execute.Operation{Command: "cl.limit|explain", Key: joined, Words: said("CL.LIMIT", "EXPLAIN", name, key), Do: func(c execute.Call) (err error) {
-		e, err = throttle.Explain(c, a.Limits, a.Reading, []byte(name), []byte(key))
-		return err
-	}})
-	if refused := (*refusal)(nil); errors.As(err, &refused) && refused.status == http.StatusBadRequest && a.Limits.Lookup([]byte(name)) == nil {
+	o := &decide.Operation{
+		Command: "cl.limit|explain", Said: said("CL.LIMIT", "EXPLAIN", name, key),
+		Key: []byte(name + ":" + key), // as a named limit's key is called
+	}
+	e := &namedlimit.Explained{}
+	if limit, err := argument.Limit(a.Limits, []byte(name)); err != nil {
+		o.Do, o.Refusal = decide.Refuse, err
+	} else {
+		e = limit.Explained([]byte(key), a.Limits.Now, a.Reading)
+		o.Step = e
+	}
+	err = q.do(o)
+	if refused := (*refusal)(nil); o.Refusal != nil && errors.As(err, &refused) && refused.status == http.StatusBadRequest {
 		err = a.noLimit(q, name)
 	}
 	if err != nil {
 		return answer{}, err
 	}
-	return done(explained(&e)), nil
+	return done(explained(e)), nil
 }
 
-func explained(e *throttle.Explained) []byte {
+func explained(e *namedlimit.Explained) []byte {
 	b := []byte(`{"override":`)
 	if e.Override == "" {
 		b = append(b, "null"...)

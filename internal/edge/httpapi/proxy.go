@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"cellserver/internal/redis/execute"
+	"cellserver/internal/decide"
 )
 
 // checkForProxy is GET /v1/check/NAME?key=K or ?by=PARTS, with quantity= and denied=.
@@ -49,7 +49,7 @@ func (a *api) checkForProxy(q *request, name string) (answer, error) {
 	if len(b) == limit {
 		return answer{}, bad("key= is empty")
 	}
-	return a.decide(q, check{Request: execute.Request{Command: "CL.CHECK", Limit: b[:limit:limit], Key: b[limit:], Quantity: units}}, status)
+	return a.ask(q, check{Request: decide.Request{Command: "CL.CHECK", Limit: b[:limit:limit], Key: b[limit:], Quantity: units}}, status)
 }
 
 // statusFor returns the status of denied=, or 0.

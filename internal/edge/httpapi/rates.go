@@ -157,7 +157,7 @@ func (r *rate) appendLimit(b []byte, from int, denied bool) []byte {
 
 // appendRates appends the rates of a decided check.
 func (c *check) appendRates(to []rate) []rate {
-	result, by, limit := &c.Result, c.By, string(c.Limit)
+	result, by, limit := &c.Result, c.Named, string(c.Limit)
 	switch {
 	case by == nil:
 		return append(to, rate{name: ownName, windowSec: c.windowSec, result: result, denies: result.Limited})

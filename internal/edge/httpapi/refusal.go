@@ -60,7 +60,8 @@ func appendProblem(b []byte, kind, title string, status int, detail string) []by
 }
 
 // failed turns an error reply into a refusal.
-func failed(err reply.Error) error {
+func failed(because error) error {
+	err, _ := because.(reply.Error) //nolint:errorlint // it is never wrapped
 	text := string(err)
 	for _, prefix := range []string{"ERR ", "Cell error: Store error: "} {
 		text = strings.TrimPrefix(text, prefix)

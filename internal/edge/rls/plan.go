@@ -4,11 +4,11 @@ import (
 	"context"
 	"slices"
 
+	"cellserver/internal/decide"
 	"cellserver/internal/decide/envoyconfig"
 	"cellserver/internal/edge/door"
 	"cellserver/internal/edge/rls/rlspb"
 	"cellserver/internal/funnel"
-	"cellserver/internal/redis/execute"
 	"cellserver/internal/wire/acl"
 )
 
@@ -16,9 +16,9 @@ import (
 type plan struct {
 	request  *rlspb.RateLimitRequest
 	applied  []applied
-	calls    []execute.Request // decided in order, each by itself
-	together []execute.Request // which charge all or none
-	limited  bool              // one of together is limited, so that none of them was charged
+	calls    []decide.Request // decided in order, each by itself
+	together []decide.Request // which charge all or none
+	limited  bool             // one of together is limited, so that none of them was charged
 }
 
 // applied is what applies to a descriptor.
@@ -136,7 +136,7 @@ func (p *plan) replace() {
 // compose makes the requests. Limits that alone deny nothing are no part of all or nothing.
 func (s *Service) compose(p *plan, allOrNothing bool) error {
 	keys := make([]byte, 0, 64*len(p.applied))
-	p.calls = make([]execute.Request, 0, len(p.applied))
+	p.calls = make([]decide.Request, 0, len(p.applied))
 	for i := range p.applied {
 		a := &p.applied[i]
 		if a.what != asked {
@@ -165,11 +165,11 @@ func (a *applied) isQuota() bool  { return a.match.Descriptor != nil && a.match.
 // ask has the requests decided.
 func (p *plan) ask(ctx context.Context, c *door.Conn, user *acl.User) error {
 	if len(p.together) > 0 {
-		asked := &execute.Together{All: p.together}
+		asked := &decide.Together{All: p.together}
 		if err := c.Ask(ctx, user, asked); err != nil {
 			return err
 		}
-		if asked.Err != "" {
+		if asked.Err != nil {
 			return asked.Err
 		}
 		if err := p.take(askedTogether, asked.All); err != nil {
@@ -179,16 +179,16 @@ func (p *plan) ask(ctx context.Context, c *door.Conn, user *acl.User) error {
 	if len(p.calls) == 0 {
 		return nil
 	}
-	if err := c.Ask(ctx, user, &execute.Requests{All: p.calls}); err != nil {
+	if err := c.Ask(ctx, user, &decide.Requests{All: p.calls}); err != nil {
 		return err
 	}
 	return p.take(asked, p.calls)
 }
 
 // take takes the results of decided requests.
-func (p *plan) take(of what, requests []execute.Request) error {
+func (p *plan) take(of what, requests []decide.Request) error {
 	for i := range requests {
-		if err := requests[i].Err; err != "" {
+		if err := requests[i].Err; err != nil {
 			return err
 		}
 	}

@@ -6,13 +6,13 @@ import (
 	"math"
 	"strconv"
 
+	"cellserver/internal/decide"
 	"cellserver/internal/decide/envoyconfig"
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/edge/rls/rlspb"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
 	"cellserver/internal/limiter/calendar"
-	"cellserver/internal/redis/execute"
 )
 
 // rate is a number of requests in a unit of time, with the way to count them.
@@ -88,8 +88,8 @@ func (r *rate) message() *rlspb.RateLimitResponse_RateLimit {
 }
 
 // request returns the request for hits. Denied ones count in a quota, as there, unless all are together.
-func (s *Service) request(r *rate, key []byte, hits int64, together bool) (q execute.Request, err error) {
-	q = execute.Request{Key: key, Quantity: hits}
+func (s *Service) request(r *rate, key []byte, hits int64, together bool) (q decide.Request, err error) {
+	q = decide.Request{Key: key, Quantity: hits}
 	count := int64(r.count)
 	window := limiter.Spec{Unit: funnel.WholeSeconds, Numbers: limiter.Numbers{count, r.periodSec}}
 	switch r.algorithm {

@@ -149,7 +149,7 @@ func (x *Executor) replyRequest(c *catalog.Command, q *store.Request) {
 			x.FailCommand(c, nil, err)
 		}
 	case x.Asked != nil:
-		x.Asked.decide(q)
+		x.Asked.Decide(q)
 	default:
 		Result(&x.W, &q.Result)
 	}

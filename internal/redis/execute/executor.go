@@ -2,6 +2,7 @@ package execute
 
 import (
 	"cellserver/internal/base/often"
+	"cellserver/internal/decide"
 	"cellserver/internal/decide/clients"
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/limiter"
@@ -33,7 +34,7 @@ type Executor struct {
 	Status    peer.Status
 	Replies   ReplyMode
 
-	Asked   Ask // by value, and takes the decisions instead of W; nil for a client of RESP
+	Asked   decide.Ask // by value, and takes the decisions instead of W; nil for a client of RESP
 	Client  *clients.Client
 	Effects Effects
 	NewKeys *NewKeys // made in attempts of EXEC or a script; else nil
@@ -277,7 +278,7 @@ func (x *Executor) Fail(c *catalog.Command, args [][]byte, err error) {
 	text := reply.Text(err)
 	x.noteError(observe.ErrorReply{Text: text, Command: c, Args: args, By: x.Client})
 	if x.Asked != nil {
-		x.Asked.fail(reply.Error(text))
+		x.Asked.Fail(reply.Error(text))
 		return
 	}
 	x.W.Error(text)

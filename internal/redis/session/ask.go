@@ -1,7 +1,7 @@
 package session
 
 import (
-	"cellserver/internal/redis/execute"
+	"cellserver/internal/decide"
 	"cellserver/internal/wire/acl"
 	"cellserver/internal/wire/peer"
 )
@@ -9,7 +9,7 @@ import (
 // Ask is Feed for a client that asks by values. The status is that of Feed: while it is More, or Waiting and
 // the connection has been woken, the client asks again for the same; then all of it is decided. A session is
 // either fed or asked.
-func (s *Session) Ask(a execute.Ask) peer.Status {
+func (s *Session) Ask(a decide.Ask) peer.Status {
 	x := &s.x
 	x.Asked = a
 	s.begin()

@@ -1,17 +1,18 @@
 package session_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
+	"cellserver/internal/decide"
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/funnel"
 	"cellserver/internal/keep/persist/disk/disktest"
 	"cellserver/internal/redis/argument"
 	"cellserver/internal/redis/commands"
 	"cellserver/internal/redis/commands/commandstest"
-	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
@@ -20,7 +21,7 @@ import (
 )
 
 // requests reads one call a line.
-func requests(t *testing.T, text string) (all []execute.Request) {
+func requests(t *testing.T, text string) (all []decide.Request) {
 	t.Helper()
 	for line := range strings.Lines(text) {
 		q, ok := commandstest.Request(strings.Fields(line)...)
@@ -33,7 +34,7 @@ func requests(t *testing.T, text string) (all []execute.Request) {
 }
 
 // ask asks until all is decided.
-func ask(s *commandstest.Client, a execute.Ask) {
+func ask(s *commandstest.Client, a decide.Ask) {
 	for {
 		switch s.Ask(a) {
 		case peer.Waiting:
@@ -48,19 +49,19 @@ func ask(s *commandstest.Client, a execute.Ask) {
 // together has calls decided in one step and returns the decisions in words.
 func together(t *testing.T, s *commandstest.Client, all bool, text string) string {
 	t.Helper()
-	asked := &execute.Together{All: requests(t, text), Each: !all}
-	if ask(s, asked); asked.Err != "" {
-		return "-" + string(asked.Err)
+	asked := &decide.Together{All: requests(t, text), Each: !all}
+	if ask(s, asked); asked.Err != nil {
+		return "-" + asked.Err.Error()
 	}
 	return words(asked.All)
 }
 
-func words(decided []execute.Request) string {
+func words(decided []decide.Request) string {
 	var all []string
 	for _, q := range decided {
 		r := &q.Result
-		if q.Err != "" {
-			all = append(all, "-"+string(q.Err))
+		if q.Err != nil {
+			all = append(all, "-"+q.Err.Error())
 		} else {
 			all = append(all, fmt.Sprint(r.Limited, r.Limit, r.Remaining, r.RetryAfter, r.ResetAfter))
 		}
@@ -140,9 +141,9 @@ func TestResults(t *testing.T) {
 			{"l", "[{true 0 2 0 500 1000} {false 0 10 7 -1 18000}]"},
 			{"m", "[{true 0 2 0 500 1000} {false 0 10 7 -1 60000}]"},
 		} {
-			asked := &execute.Together{All: requests(t, "CL.CHECK "+tt.name+" k")}
+			asked := &decide.Together{All: requests(t, "CL.CHECK "+tt.name+" k")}
 			ask(s, asked)
-			if got := fmt.Sprint(asked.All[0].By.Results()); got != tt.want {
+			if got := fmt.Sprint(asked.All[0].Named.Results()); got != tt.want {
 				t.Errorf("%s: got %s, want %s", tt.name, got, tt.want)
 			}
 		}
@@ -155,32 +156,24 @@ func TestOperation(t *testing.T) {
 	onStores(t, func(t *testing.T, r *commandstest.Harness) {
 		s, monitor := r.Session(), r.Session()
 		commandstest.Say(t, monitor, "CONFIG SET slowlog-log-slower-than 0 slowlog-max-len 100\r\nMONITOR\r\n")
-		ask(s, &execute.Requests{All: requests(t, "CL.THROTTLE k 15 30 60")})
-		deleted := 0
-		del := func(key string) *execute.Operation {
-			return &execute.Operation{Command: "del", Key: []byte(key), Words: func() [][]byte { return [][]byte{[]byte("DEL"), []byte(key)} }, Do: func(c execute.Call) (err error) {
-				deleted, err = c.Delete([]store.Key{c.Key([]byte(key))})
-				return err
-			}}
+		ask(s, &decide.Requests{All: requests(t, "CL.THROTTLE k 15 30 60")})
+		del := func(key string, do decide.Verb) *decide.Operation {
+			o := &decide.Operation{Command: "del", Said: []string{"DEL", key}, Key: []byte(key), Do: do, Refusal: reply.ErrSyntax}
+			ask(s, o)
+			return o
 		}
-		o := del("k")
-		if ask(s, o); o.Err != "" || deleted != 1 {
-			t.Errorf("deleted %d: %s", deleted, o.Err)
+		if o := del("k", decide.Delete); o.Err != nil || !o.Deleted {
+			t.Errorf("deleted %t: %v", o.Deleted, o.Err)
 		}
 		long := strings.Repeat("k", commandstest.MaxKeyBytes+1)
-		o = del(long)
-		if ask(s, o); !strings.HasPrefix(string(o.Err), "ERR key is longer") {
-			t.Errorf("a long key: %s", o.Err)
+		if o := del(long, decide.Delete); o.Err == nil || !strings.HasPrefix(o.Err.Error(), "ERR key is longer") {
+			t.Errorf("a long key: %v", o.Err)
 		}
-		o = del("other")
-		o.Do = func(execute.Call) error { return reply.ErrSyntax }
-		if ask(s, o); o.Err != reply.ErrSyntax {
-			t.Errorf("one that fails: %s", o.Err)
+		if o := del("other", decide.Refuse); !errors.Is(o.Err, reply.ErrSyntax) {
+			t.Errorf("one that fails: %v", o.Err)
 		}
-		o = del("other")
-		o.Do = nil
-		if ask(s, o); o.Err != "" {
-			t.Errorf("one that is not executed: %s", o.Err)
+		if o := del("other", decide.Admit); o.Err != nil {
+			t.Errorf("one that is not executed: %v", o.Err)
 		}
 		lines, _, _ := commandstest.Feed(t, monitor, "")
 		if !strings.Contains(lines, `"DEL" "k"`) || strings.Count(lines, `"DEL"`) != 2 {
@@ -224,7 +217,7 @@ func TestBecome(t *testing.T) {
 	s := r.Session()
 	const mine, other = "CL.THROTTLE mine 15 30 60", "CL.THROTTLE k 15 30 60"
 	ask := func(call string) string {
-		asked := &execute.Requests{All: requests(t, call)}
+		asked := &decide.Requests{All: requests(t, call)}
 		ask(s, asked)
 		return strings.SplitN(words(asked.All), " ", 2)[0]
 	}

@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"cellserver/internal/decide"
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/keep/persist"
 	"cellserver/internal/keep/persist/disk/disktest"
-	"cellserver/internal/redis/argument"
 	"cellserver/internal/redis/commands"
 	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/redis/execute"
@@ -62,7 +62,7 @@ func (d door) feed(t *testing.T, calls [][]string) (replies []string) {
 
 // ask asks for calls by value and returns the decisions in words, or nil if a call has no like.
 func (d door) ask(_ *testing.T, calls [][]string) (replies []string) {
-	asked := &execute.Requests{}
+	asked := &decide.Requests{}
 	for _, call := range calls {
 		q, ok := commandstest.Request(call...)
 		if !ok {
@@ -74,8 +74,8 @@ func (d door) ask(_ *testing.T, calls [][]string) (replies []string) {
 		continue
 	}
 	for i, q := range asked.All {
-		if q.Err != "" {
-			replies = append(replies, "-"+string(q.Err))
+		if q.Err != nil {
+			replies = append(replies, "-"+q.Err.Error())
 			continue
 		}
 		seconds := seconds
@@ -336,7 +336,7 @@ func spelled(call []string) []string {
 		return call
 	}
 	call = nil
-	for _, word := range argument.Words(q.Command, q.Limit, q.Key, &q.Spec, q.Quantity, false) {
+	for _, word := range decide.Words(q.Command, q.Limit, q.Key, &q.Spec, q.Quantity, false) {
 		call = append(call, string(word))
 	}
 	return call
@@ -392,11 +392,11 @@ func TestAskDoesNotAllocate(t *testing.T) {
 	}
 	s := commandstest.New().Session()
 	q, _ := commandstest.Request("CL.THROTTLE", "k", "1000000", "1000000", "1")
-	all := slices.Repeat([]execute.Request{q}, 128)
-	asked := &execute.Requests{}
+	all := slices.Repeat([]decide.Request{q}, 128)
+	asked := &decide.Requests{}
 	allocs := testing.AllocsPerRun(100, func() {
-		*asked = execute.Requests{All: all}
-		if status := s.Ask(asked); status != peer.NeedInput || asked.Left() || all[127].Err != "" {
+		*asked = decide.Requests{All: all}
+		if status := s.Ask(asked); status != peer.NeedInput || asked.Left() || all[127].Err != nil {
 			t.Fatalf("status %d, %+v", status, all[127])
 		}
 	})

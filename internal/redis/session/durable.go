@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"cellserver/internal/decide"
 	"cellserver/internal/decide/clients"
 	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
@@ -30,7 +31,7 @@ type unsynced struct {
 	state   atomic.Int32              // isUnsynced, then finally another
 	conn    atomic.Pointer[peer.Conn] // nil after the client's end, as the log keeps u
 	replies []byte
-	asked   execute.Ask    // whose decisions wait, instead of replies; else nil
+	asked   decide.Ask     // whose decisions wait, instead of replies; else nil
 	from    int            // of those decisions
 	told    []execute.Told // those that report a change
 	status  peer.Status    // of their Feed

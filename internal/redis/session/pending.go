@@ -11,20 +11,18 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// A session that is blocked consumes nothing, so that replies stay in order. What it waits for is one of
-// four:
+// A session that is blocked consumes nothing, so that replies stay in order. It waits for one of four:
 //
-//	wait    begins with                           ends with                 the client hangs up
-//	task    work aside, a delay, a signal, or a   its outcome               it is cancelled; running work only
-//	        change while the gate holds changes                             if the client reads no more
-//	batch   requests that the store answers       the store's answers       it is decided all the same
-//	        later
-//	turn    a turn in the queue of a key          the turn, its end, or     it leaves the queue
-//	                                              CLIENT UNBLOCK
-//	pieces  a reply that is longer than a turn    the last of them          the rest is given out all the same
+//	wait    begins with                      ends with              the client hangs up
+//	task    work aside, a delay, a signal,   its outcome            cancelled; running work only if
+//	        changes that the gate holds                             the client reads no more
+//	batch   requests to a store that         the store's answers    decided all the same
+//	        answers later
+//	turn    a turn in the queue of a key     the turn, its end,     leaves the queue
+//	                                         CLIENT UNBLOCK
+//	pieces  a reply longer than a turn       the last of them       given out all the same
 //
-// Then the command that was stashed behind it, if there is one, is dispatched; it may block the session
-// again.
+// Then the command that was stashed behind it, if any, is dispatched; it may block the session again.
 type wait interface {
 	// done returns what finishes the command, or nil before.
 	done(s *Session) execute.Finish

@@ -3,17 +3,17 @@ package commandstest
 import (
 	"strconv"
 
+	"cellserver/internal/decide"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
-	"cellserver/internal/redis/execute"
 )
 
 // Request returns the request that is like a call, and false for a call that has no like.
-func Request(call ...string) (q execute.Request, ok bool) {
+func Request(call ...string) (q decide.Request, ok bool) {
 	if len(call) < 3 {
 		return q, false
 	}
-	q = execute.Request{Command: call[0], Key: []byte(call[1]), Quantity: 1}
+	q = decide.Request{Command: call[0], Key: []byte(call[1]), Quantity: 1}
 	numbers, rest := 2, call[2:]
 	s := &q.Spec
 	switch s.Unit = funnel.WholeSeconds; call[0] {
@@ -53,18 +53,4 @@ func Request(call ...string) (q execute.Request, ok bool) {
 		q.Quantity = -q.Quantity
 	}
 	return q, true
-}
-
-// Wait returns the operation that waits for a unit of a funnel that lets one pass in an hour.
-func Wait(key string) *execute.Operation {
-	return &execute.Operation{
-		Command: "cl.bthrottle", Key: []byte(key), Words: func() [][]byte { return [][]byte{[]byte("CL.BTHROTTLE"), []byte(key)} },
-		Do: func(c execute.Call) error {
-			l, err := funnel.NewLimit(funnel.Burst, 0, 1, 3600)
-			if err != nil {
-				return err
-			}
-			return c.AwaitTurn([]byte(key), &limiter.Operation{Verb: limiter.Wait, Funnel: l, Quantity: 1, TTLNs: 1 << 62})
-		},
-	}
 }

@@ -8,7 +8,6 @@ import (
 
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/funnel"
-	"cellserver/internal/limiter"
 	"cellserver/internal/redis/argument"
 	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
@@ -224,8 +223,12 @@ func (k handlers) mayRead(user *acl.User, limit, key string) bool {
 
 // limitExplain is CL.LIMIT EXPLAIN name key.
 func (k handlers) limitExplain(c execute.Call, args [][]byte) error {
-	e, err := Explain(c, k.NamedLimits, k.Reading, args[2], args[3])
+	limit, err := argument.Limit(k.NamedLimits, args[2])
 	if err != nil {
+		return err
+	}
+	e := limit.Explained(args[3], k.NamedLimits.Now, k.Reading)
+	if err := c.Apply(catalog.AppendJoined(nil, args[2], args[3]), e); err != nil {
 		return err
 	}
 	w := c.Reply()
@@ -241,43 +244,4 @@ func (k handlers) limitExplain(c execute.Call, args [][]byte) error {
 		execute.Result(w, &e.Rules[i].Result)
 	}
 	return nil
-}
-
-// Explained is what decides a key's requests, and what is left.
-type Explained struct {
-	Override string // as text; "" for none
-	Rules    []ExplainedRule
-}
-
-// ExplainedRule is a rule as text, and its answer to a look for one unit, in seconds.
-type ExplainedRule struct {
-	Rule   string
-	Result funnel.Result
-}
-
-// Explain tells what decides the requests of a key under the name of a limit.
-func Explain(c execute.Call, limits *namedlimit.Registry, reading funnel.Reading, name, key []byte) (e Explained, err error) {
-	limit, err := argument.Limit(limits, name)
-	if err != nil {
-		return e, err
-	}
-	by := limit.Explain(key, limits.Now, reading)
-	state, _, err := c.State(catalog.AppendJoined(nil, name, key))
-	if err != nil {
-		return e, err
-	}
-	if state.ExpiresNs > c.Now() && state.Kind != limiter.Named {
-		return e, reply.StoreFailed(limiter.ErrWrongType)
-	}
-	e.Override = by.Override
-	if by.Named.Constant != limiter.ByRules {
-		rule := limiter.OfNamed(by.Named)
-		result, _ := rule.Constantly()
-		e.Rules = []ExplainedRule{{strings.Join(by.Words(reading), " "), result}}
-		return e, nil
-	}
-	for i := range by.Rules {
-		e.Rules = append(e.Rules, ExplainedRule{by.Rules[i].Text(reading), by.Named.Look(i, &state, c.Now(), 1)})
-	}
-	return e, nil
 }
