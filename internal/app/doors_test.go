@@ -15,6 +15,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	"cellserver/internal/decide/clients"
 	"cellserver/internal/decide/envoyconfig"
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/edge/door"
@@ -26,7 +27,6 @@ import (
 	"cellserver/internal/keep/persist/disk/disktest"
 	"cellserver/internal/redis/commands"
 	"cellserver/internal/redis/commands/commandstest"
-	"cellserver/internal/redis/login"
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
 	"cellserver/internal/store/storetest"
@@ -90,7 +90,7 @@ func openHouse(t *testing.T, maxClients int, change func(*commands.Config)) *hou
 		peer.GRPC: rls.New(rls.Config{Rules: func() *envoyconfig.Rules { return rules }, Calendars: h.Config.NamedLimits.Calendars(), Log: log}),
 	} {
 		d := door.New(door.Config{
-			Name: name, Server: h.server, Users: h.Config.Users, Tokens: &h.tokens, Logins: &login.Failures{}, Now: now, Log: log,
+			Name: name, Server: h.server, Users: h.Config.Users, Tokens: &h.tokens, Logins: &clients.Logins{}, Now: now, Log: log,
 			NewSession: func(p peer.Peer, c peer.Conn) door.Session { return h.Engine.NewSession(p, c) },
 			Admit:      h.admit,
 		}, handler)

@@ -19,8 +19,8 @@ import (
 
 	"cellserver/internal/base/often"
 	"cellserver/internal/decide"
+	"cellserver/internal/decide/clients"
 	"cellserver/internal/edge/server"
-	"cellserver/internal/redis/login"
 	"cellserver/internal/wire/acl"
 	"cellserver/internal/wire/peer"
 )
@@ -41,7 +41,7 @@ type Config struct {
 	NewSession func(p peer.Peer, conn peer.Conn) Session
 	Users      *acl.Users
 	Tokens     *Tokens
-	Logins     *login.Failures
+	Logins     *clients.Logins
 	// Admit returns why a client without a name of its own is refused, as in protected mode, or "".
 	Admit func(peer.Peer) (refusal string)
 	Now   func() int64
@@ -72,7 +72,7 @@ type Door struct {
 	pauses  pauses        // those of strangers
 	turns   chan struct{} // has as many as may be executed at once
 
-	flooders login.Failures // hosts whose connections were closed for floods
+	flooders clients.Logins // hosts whose connections were closed for floods
 
 	problems, badTokens, floods often.Counter // rate-limited log lines
 }

@@ -19,7 +19,6 @@ import (
 	"cellserver/internal/edge/door"
 	"cellserver/internal/edge/server"
 	"cellserver/internal/redis/commands/commandstest"
-	"cellserver/internal/redis/login"
 	"cellserver/internal/test/patience"
 	"cellserver/internal/wire/peer"
 )
@@ -43,7 +42,7 @@ func open(t *testing.T, limits server.Limits) *house {
 	log := slog.New(slog.DiscardHandler)
 	h.server = server.New(server.Config{Now: now, Log: log, Limits: limits, NewSession: func(p peer.Peer, c peer.Conn) peer.Session { return h.Engine.NewSession(p, c) }})
 	h.door = door.New(door.Config{
-		Name: peer.HTTP, Server: h.server, Users: h.Config.Users, Tokens: &h.tokens, Logins: &login.Failures{}, Now: now, Log: log,
+		Name: peer.HTTP, Server: h.server, Users: h.Config.Users, Tokens: &h.tokens, Logins: &clients.Logins{}, Now: now, Log: log,
 		NewSession: func(p peer.Peer, c peer.Conn) door.Session {
 			return &waitingSession{Session: h.Engine.NewSession(p, c), now: &h.waiting}
 		},

@@ -10,16 +10,16 @@ import (
 	"strings"
 	"testing"
 
+	"cellserver/internal/decide/clients"
 	"cellserver/internal/edge/door"
 	"cellserver/internal/edge/server"
-	"cellserver/internal/redis/login"
 	"cellserver/internal/wire/peer"
 )
 
 // noted is a body that notes how many wrong tokens were counted when it was closed.
 type noted struct {
 	io.ReadCloser
-	logins *login.Failures
+	logins *clients.Logins
 	at     []uint64
 }
 
@@ -33,7 +33,7 @@ func (n *noted) Close() error {
 // not read ahead, and closing it would wait for the rest.
 func TestPausesHoldNoBody(t *testing.T) {
 	h := open(t, server.Limits{MaxClients: 10})
-	logins := &login.Failures{}
+	logins := &clients.Logins{}
 	d := door.New(door.Config{
 		Name: peer.HTTP, Server: h.server, Users: h.Config.Users, Tokens: &h.tokens, Logins: logins, Now: h.Clock.Now, Log: slog.New(slog.DiscardHandler),
 		NewSession: func(p peer.Peer, c peer.Conn) door.Session { return h.Engine.NewSession(p, c) },

@@ -14,13 +14,13 @@ import (
 	"strings"
 	"testing"
 
+	"cellserver/internal/decide/clients"
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/edge/door"
 	"cellserver/internal/edge/httpapi"
 	"cellserver/internal/edge/server"
 	"cellserver/internal/redis/commands"
 	"cellserver/internal/redis/commands/commandstest"
-	"cellserver/internal/redis/login"
 	"cellserver/internal/test/patience"
 	"cellserver/internal/wire/peer"
 )
@@ -99,7 +99,7 @@ func (h *harness) doorConfig(t testing.TB, o *options) door.Config {
 		o.server(&of)
 	}
 	c := door.Config{
-		Name: peer.HTTP, Server: server.New(of), Users: h.Config.Users, Tokens: tokens, Logins: &login.Failures{},
+		Name: peer.HTTP, Server: server.New(of), Users: h.Config.Users, Tokens: tokens, Logins: &clients.Logins{},
 		NewSession: func(p peer.Peer, conn peer.Conn) door.Session { return h.Engine.NewSession(p, conn) },
 		Admit:      func(peer.Peer) string { return "" }, Now: h.Clock.Now, Log: quiet,
 	}

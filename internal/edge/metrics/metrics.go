@@ -23,7 +23,6 @@ import (
 	"cellserver/internal/edge/door"
 	"cellserver/internal/edge/rls"
 	"cellserver/internal/edge/server"
-	"cellserver/internal/redis/login"
 	"cellserver/internal/store"
 	"cellserver/internal/store/replicas"
 )
@@ -32,7 +31,7 @@ import (
 type Config struct {
 	Store   store.Store
 	Records *observe.Records
-	Logins  *login.Failures
+	Logins  *clients.Logins
 	Clients *clients.Register
 	NewKeys *clients.NewKeys
 	Now     func() int64 // Unix nanoseconds

@@ -16,13 +16,13 @@ import (
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"cellserver/internal/decide/clients"
 	"cellserver/internal/decide/envoyconfig"
 	"cellserver/internal/edge/door"
 	"cellserver/internal/edge/rls/rlspb"
 	"cellserver/internal/edge/server"
 	"cellserver/internal/redis/commands"
 	"cellserver/internal/redis/commands/commandstest"
-	"cellserver/internal/redis/login"
 	"cellserver/internal/wire/peer"
 )
 
@@ -57,7 +57,7 @@ func open(t testing.TB, c Config, limits server.Limits, change ...func(*commands
 	h.service = New(c)
 	h.server = server.New(server.Config{Now: now, Log: c.Log, Limits: limits})
 	h.door = door.New(door.Config{
-		Name: peer.GRPC, Server: h.server, Users: h.Config.Users, Tokens: &h.tokens, Logins: &login.Failures{}, Now: now, Log: c.Log,
+		Name: peer.GRPC, Server: h.server, Users: h.Config.Users, Tokens: &h.tokens, Logins: &clients.Logins{}, Now: now, Log: c.Log,
 		NewSession: func(p peer.Peer, c peer.Conn) door.Session { return h.Engine.NewSession(p, c) },
 		Admit:      func(peer.Peer) string { return h.refuse },
 	}, h.service)

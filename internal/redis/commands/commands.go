@@ -17,7 +17,6 @@ import (
 	"cellserver/internal/redis/commands/operator"
 	"cellserver/internal/redis/commands/throttle"
 	"cellserver/internal/redis/execute"
-	"cellserver/internal/redis/login"
 	"cellserver/internal/redis/session"
 	"cellserver/internal/store"
 	"cellserver/internal/wire/acl"
@@ -41,7 +40,7 @@ type Keeper interface {
 type Engine struct {
 	*session.Engine
 	Records *observe.Records
-	Logins  *login.Failures
+	Logins  *clients.Logins
 	Clients *clients.Register
 	NewKeys *clients.NewKeys
 
@@ -68,7 +67,7 @@ func NewEngine(c Config) (*Engine, error) {
 	c.Records, c.ACLLog = observe.New(c.Catalog, c.Now()), acl.NewLog(acl.DefaultLogEntries)
 	c.Clients, c.NewKeys = &clients.Register{}, &clients.NewKeys{}
 	c.Channel = &clients.Group{Held: clients.Messages}
-	e := &Engine{Records: c.Records, Logins: &login.Failures{}, Clients: c.Clients, NewKeys: c.NewKeys}
+	e := &Engine{Records: c.Records, Logins: &clients.Logins{}, Clients: c.Clients, NewKeys: c.NewKeys}
 	c.RunID = cmp.Or(c.RunID, admin.NewRunID())
 	e.admin = &admin.Server{
 		Config: c.Config, Options: c.Options, Keeper: c.Keeper, Logins: e.Logins, StartedNs: c.Now(),

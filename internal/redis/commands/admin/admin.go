@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 
 	"cellserver/internal/base/zones"
+	"cellserver/internal/decide/clients"
 	"cellserver/internal/redis/execute"
-	"cellserver/internal/redis/login"
 	"cellserver/internal/store"
 	"cellserver/internal/wire/peer"
 )
@@ -37,7 +37,7 @@ type Server struct {
 	execute.Config
 	Options
 	Keeper    Keeper // nil without persistence
-	Logins    *login.Failures
+	Logins    *clients.Logins
 	StartedNs int64
 	Zones     zones.Source // of quotas
 

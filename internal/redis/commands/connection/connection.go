@@ -7,10 +7,10 @@ import (
 	"strings"
 
 	"cellserver/internal/base/often"
+	"cellserver/internal/decide/clients"
 	"cellserver/internal/redis/argument"
 	"cellserver/internal/redis/commands/docs"
 	"cellserver/internal/redis/execute"
-	"cellserver/internal/redis/login"
 	"cellserver/internal/redis/reply"
 	"cellserver/internal/resp"
 	"cellserver/internal/wire/acl"
@@ -20,12 +20,12 @@ import (
 
 type handlers struct {
 	execute.Config
-	logins       *login.Failures
+	logins       *clients.Logins
 	failedLogins often.Counter
 }
 
 // Handlers returns the handlers by their commands' full names.
-func Handlers(c execute.Config, logins *login.Failures) map[string]execute.Handler {
+func Handlers(c execute.Config, logins *clients.Logins) map[string]execute.Handler {
 	k := &handlers{Config: c, logins: logins}
 	plain, onConnection := execute.Plain, execute.OnConnection
 	return map[string]execute.Handler{
