@@ -223,7 +223,7 @@ func (x *Execution) execute(ctx context.Context, in *transact.Space) attempted {
 	}
 	role := &execRole{NestedRole: NestedRole{Context: ctx}, scripts: x.scripts, time: &x.time, of: x}
 	s, left := x.client.Within(InExec, role, in)
-	s.NewKeys = &x.newKeys
+	s.NewKeys, s.Replies = &x.newKeys, x.Replies
 	s.Begin()
 	defer s.End()
 	undo := func() {}
