@@ -117,7 +117,8 @@ func useLimits(t *testing.T, source *dashboard.Source, r *namedlimit.Registry) {
 		if !strings.HasPrefix(string(key.Name), "api:") || key.DB != 0 {
 			return others(nowNs, key)
 		}
-		rule := limiter.OfNamed(r.Lookup([]byte("api")).Named(nil, r.Now))
+		named, _ := r.Lookup([]byte("api")).Named(nil, r.Now)
+		rule := limiter.OfNamed(named)
 		_, _, err = rule.Decide(&s, nowNs, 3)
 		return s, true, err
 	}
