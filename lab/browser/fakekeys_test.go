@@ -153,7 +153,8 @@ func crowdedServer(t *testing.T) *fake {
 
 // callLimit counts calls of absent keys.
 func callLimit(r *namedlimit.Registry, name string, quantity int64, times int) {
-	rule := limiter.OfNamed(r.Lookup([]byte(name)).Named(nil, r.Now))
+	named, _ := r.Lookup([]byte(name)).Named(nil, r.Now)
+	rule := limiter.OfNamed(named)
 	var tally limiter.Tally
 	for range times {
 		var s limiter.State
