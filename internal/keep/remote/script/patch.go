@@ -38,17 +38,21 @@ type Change struct {
 // a later time, and reports whether each has changed it.
 func ChangeOf(before, to limiter.State, nowNs, mostNs int64, again func(s *limiter.State, nowNs int64) bool) Change {
 	endNs := min(limiter.EndNs(&before, nowNs), limiter.EndNs(&to, nowNs))
-	c := Change{To: to, LastNs: max(nowNs, min(mostNs, endNs-1))}
+	c := Change{To: to, LastNs: wholeUs(nowNs, min(mostNs, endNs-1))}
 	for c.LastNs > nowNs {
 		later := limiter.Shifted(before, 0)
 		if again(&later, c.LastNs) {
 			c.Patches = patchesOf(&c.To, &later, nowNs, c.LastNs)
 			break
 		}
-		c.LastNs = nowNs + (c.LastNs-nowNs)/2
+		c.LastNs = wholeUs(nowNs, nowNs+(c.LastNs-nowNs)/2)
 	}
 	return c
 }
+
+// wholeUs returns a time that is whole microseconds after nowNs, as the servers' clocks show: what is rounded
+// to one moves as much as the clock.
+func wholeUs(nowNs, laterNs int64) int64 { return nowNs + max(0, laterNs-nowNs)/1000*1000 }
 
 // patchesOf returns the patches of a state that was made at nowNs, for writing until laterNs, where the same
 // steps make the later one. In s it replaces numbers that are to be those of the later state.
