@@ -195,7 +195,7 @@ func named(limit string, key []byte, quantity int64) decide.Request {
 
 // own returns a request by a limit that the caller gave.
 func (a *api) own(r *namedlimit.Rule, key []byte, quantity int64, do verb) (q decide.Request, err error) {
-	q = decide.Request{Command: commands[r.Algorithm], Key: key, Quantity: quantity}
+	q = decide.Request{Command: commandOf(r.Algorithm), Key: key, Quantity: quantity}
 	reading := a.Reading
 	isFunnel := r.Algorithm == namedlimit.Funnel
 	switch {
@@ -212,8 +212,10 @@ func (a *api) own(r *namedlimit.Rule, key []byte, quantity int64, do verb) (q de
 	return q, err
 }
 
-// commands are those that decide by an algorithm.
-var commands = [...]string{
-	namedlimit.Funnel: "CL.THROTTLE", namedlimit.TokenBucket: "CL.TOKENBUCKET", namedlimit.FixedWindow: "CL.FIXEDWINDOW",
-	namedlimit.SlidingWindow: "CL.SLIDINGWINDOW", namedlimit.ApproximateWindow: "CL.SLIDINGWINDOW", namedlimit.Quota: "CL.QUOTA",
+// commandOf returns the command that decides by an algorithm.
+func commandOf(a namedlimit.Algorithm) string {
+	return [...]string{
+		namedlimit.Funnel: "CL.THROTTLE", namedlimit.TokenBucket: "CL.TOKENBUCKET", namedlimit.FixedWindow: "CL.FIXEDWINDOW",
+		namedlimit.SlidingWindow: "CL.SLIDINGWINDOW", namedlimit.ApproximateWindow: "CL.SLIDINGWINDOW", namedlimit.Quota: "CL.QUOTA",
+	}[a]
 }

@@ -147,8 +147,9 @@ func (x *Executor) operation(o *decide.Operation) {
 			n, err := c.Delete([]store.Key{c.Key(o.Key)})
 			o.Deleted = n > 0
 			return err
+		default:
+			return o.Refusal
 		}
-		return o.Refusal
 	})
 	if x.Monitored {
 		x.Tell(c, said)

@@ -168,10 +168,9 @@ type waiting struct {
 }
 
 // wait makes the session wait for the running command.
-func (w *waiting) wait(x *execute.Executor, what wait) *pending {
+func (w *waiting) wait(x *execute.Executor, what wait) {
 	w.pending = &pending{wait: what, of: deferred{handedNs: x.Engine.Config.Now()}}
 	x.Status = peer.Waiting
-	return w.pending
 }
 
 // waitForTask makes the session wait for a task.
