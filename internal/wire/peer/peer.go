@@ -60,9 +60,6 @@ type Session interface {
 	Close()
 }
 
-// Call is a command's name and arguments, for a session that is not fed bytes.
-type Call [][]byte
-
 // Status tells a driver what to do after Feed.
 type Status uint8
 
