@@ -196,7 +196,8 @@ func rulesOfStores() []rule {
 		{name: "a disk that fails", still: true, change: kept(time.Millisecond, true), then: func(t *testing.T, r *commandstest.Harness) {
 			disk.fails.Store(true)
 			commandstest.Say(t, r.Session(), "CL.THROTTLE a 15 30 60\r\n")
-			for r.Config.Keeper.Gate().Refusal() == nil {
+			// The second failure follows what the first one has led to; before, the disk may merely be late.
+			for disk.failures.Load() < 2 || r.Config.Keeper.Gate().Refusal() == nil {
 				time.Sleep(time.Millisecond)
 			}
 		}, calls: call16 + "\n" + call16 + " 0\nCL.THROTTLE a 15 30 60 -1", want: []string{"-MISCONF the data directory", "[0 16 16", "-MISCONF the data directory"}},
@@ -215,18 +216,23 @@ func rulesOfStores() []rule {
 }
 
 // slowDisk is a directory that blocks while it hangs and refuses writes while it fails.
-type slowDisk struct{ hangs, fails atomic.Bool }
+type slowDisk struct {
+	hangs, fails atomic.Bool
+	failures     atomic.Int64
+}
 
 // keep persists a store to the disk.
 func (d *slowDisk) keep(t *testing.T, c *commands.Config, timeout time.Duration, runs bool) {
 	d.hangs.Store(false)
 	d.fails.Store(false)
+	d.failures.Store(0)
 	dir := disktest.New()
 	dir.Before = func(op disktest.Op, _ string) error {
 		for d.hangs.Load() {
 			time.Sleep(time.Millisecond)
 		}
 		if d.fails.Load() && op != disktest.Remove {
+			d.failures.Add(1)
 			return errors.New("input/output error")
 		}
 		return nil
