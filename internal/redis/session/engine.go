@@ -1,6 +1,6 @@
 // Package session is a client's conversation: it finds commands in bytes, has them admitted and executed in
-// order, and replies; or is asked by values, and takes decisions. A Session belongs to one goroutine at a time; an
-// Engine is shared and safe for concurrent use.
+// order, and replies; or is asked by values, and takes decisions. A Session belongs to one goroutine at a
+// time; an Engine is shared and safe for concurrent use.
 package session
 
 import (
