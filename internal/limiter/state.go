@@ -82,8 +82,8 @@ type Form uint8
 
 // Forms:
 const (
-	Latest      Form = iota // the latest of times, some of them so much after the change
-	Earliest                // the earliest of such times
+	Latest      Form = iota // the latest of some times, each fixed or at a fixed distance after the change
+	Earliest                // the earliest of some such times
 	LatestOfAll             // the latest number of the state
 	AsLater                 // another; the number after a later change is safe before
 )

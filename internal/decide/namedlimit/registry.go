@@ -85,16 +85,6 @@ func New(c Config) *Registry {
 	return r
 }
 
-// Limits are the limits in force at one moment: what a call with several names decides by, so that they are
-// of one file.
-type Limits struct{ table *table }
-
-// Limits returns those in force now.
-func (r *Registry) Limits() Limits { return Limits{r.current.Load()} }
-
-// Lookup returns a limit, or nil.
-func (l Limits) Lookup(name []byte) *Limit { return l.table.find(name) }
-
 // Lookup returns a limit in force now, or nil.
 func (r *Registry) Lookup(name []byte) *Limit { return r.Limits().Lookup(name) }
 

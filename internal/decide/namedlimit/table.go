@@ -36,3 +36,13 @@ func (t *table) find(name []byte) *Limit {
 		}
 	}
 }
+
+// Limits are the limits in force at one moment: what a call with several names decides by, so that they are
+// of one file.
+type Limits struct{ table *table }
+
+// Limits returns those in force now.
+func (r *Registry) Limits() Limits { return Limits{r.current.Load()} }
+
+// Lookup returns a limit, or nil.
+func (l Limits) Lookup(name []byte) *Limit { return l.table.find(name) }

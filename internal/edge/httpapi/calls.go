@@ -67,23 +67,25 @@ func (a *api) reserve(q *request, body *object) (answer, error) {
 	if err := body.end(); err != nil {
 		return answer{}, err
 	}
-	ttlNs, err := argument.Milliseconds("ttl_ms", ttlMs)
-	if err != nil {
-		return answer{}, failed(err)
+	var o limiter.Operation
+	ttlNs, wrong := argument.Milliseconds("ttl_ms", ttlMs)
+	if wrong == nil {
+		o, wrong = argument.Reserve(f.limit, quantity, ttlNs, funnel.Milliseconds)
 	}
-	o, err := argument.Reserve(f.limit, quantity, ttlNs, funnel.Milliseconds)
-	if err != nil {
-		return answer{}, failed(err)
-	}
-	if err := q.apply("cl.reserve", key, said("CL.RESERVE", key, f.maxBurst, f.count, f.periodSec, quantity, ttlMs), &o); err != nil {
+	if err := q.apply("cl.reserve", key, said("CL.RESERVE", key, f.maxBurst, f.count, f.periodSec, quantity, ttlMs), &o, wrong); err != nil {
 		return answer{}, err
 	}
 	return granted(&o.Result, "id", strconv.FormatUint(o.ID, 10), rate{name: ownName, windowSec: drainSec(f.limit)}), nil
 }
 
-// apply has an operation on a key executed, which has the answers.
-func (q *request) apply(command, key string, said []string, o *limiter.Operation) error {
-	return q.do(&decide.Operation{Command: command, Said: said, Key: []byte(key), Step: o})
+// apply has an operation on a key executed, which has the answers. One that is wrong fails after the rights
+// to it were checked, and is counted.
+func (q *request) apply(command, key string, said []string, o *limiter.Operation, wrong error) error {
+	do := decide.Apply
+	if wrong != nil {
+		do = decide.Refuse
+	}
+	return q.do(&decide.Operation{Command: command, Said: said, Key: []byte(key), Do: do, Step: o, Refusal: wrong})
 }
 
 // ownFunnel is a funnel of the caller's own.
@@ -118,18 +120,15 @@ func (a *api) acquire(q *request, body *object) (answer, error) {
 	if err := body.end(); err != nil {
 		return answer{}, err
 	}
-	leaseNs, err := argument.Milliseconds("lease_ms", leaseMs)
-	if err != nil {
-		return answer{}, failed(err)
+	var o limiter.Operation
+	leaseNs, wrong := argument.Milliseconds("lease_ms", leaseMs)
+	if wrong == nil {
+		o, token, wrong = argument.Acquire(maxHolders, leaseNs, token, funnel.Milliseconds)
 	}
-	o, holder, err := argument.Acquire(maxHolders, leaseNs, token, funnel.Milliseconds)
-	if err != nil {
-		return answer{}, failed(err)
-	}
-	if err := q.apply("cl.concurrency|acquire", key, said(words...), &o); err != nil {
+	if err := q.apply("cl.concurrency|acquire", key, said(words...), &o, wrong); err != nil {
 		return answer{}, err
 	}
-	return granted(&o.Result, "token", string(holder), rate{name: ownName, unit: "concurrent-requests"}), nil
+	return granted(&o.Result, "token", string(token), rate{name: ownName, unit: "concurrent-requests"}), nil
 }
 
 // granted answers with a result, and the text by which what is granted is known.
@@ -166,11 +165,8 @@ func (a *api) commit(q *request, body *object) (answer, error) {
 	if err := body.end(); err != nil {
 		return answer{}, err
 	}
-	o, err := argument.Commit([]byte(id), quantity, late)
-	if err != nil {
-		return answer{}, failed(err)
-	}
-	if err := q.apply("cl.commit", key, said(words...), &o); err != nil {
+	o, wrong := argument.Commit([]byte(id), quantity, late)
+	if err := q.apply("cl.commit", key, said(words...), &o, wrong); err != nil {
 		return answer{}, err
 	}
 	return done([]byte(`{"committed":` + strconv.FormatBool(o.Count > 0) + `,"late":` + strconv.FormatBool(o.Count > 1) + "}\n")), nil
@@ -182,11 +178,8 @@ func (a *api) release(q *request, body *object) (answer, error) {
 	if err := body.end(); err != nil {
 		return answer{}, err
 	}
-	o, err := argument.Release([]byte(token))
-	if err != nil {
-		return answer{}, failed(err)
-	}
-	if err := q.apply("cl.concurrency|release", key, said("CL.CONCURRENCY", "RELEASE", key, token), &o); err != nil {
+	o, wrong := argument.Release([]byte(token))
+	if err := q.apply("cl.concurrency|release", key, said("CL.CONCURRENCY", "RELEASE", key, token), &o, wrong); err != nil {
 		return answer{}, err
 	}
 	return done([]byte(`{"released":` + strconv.FormatBool(o.Count > 0) + "}\n")), nil

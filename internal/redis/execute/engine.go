@@ -1,7 +1,7 @@
 // Package execute executes commands: an Executor admits, batches, calls and counts them for its Role, which
-// is a client, EXEC, a script or background work. The commands of EXEC and of a script run as one step, on
-// snapshots of their keys or while others wait, in the background if that takes long. An Executor belongs to
-// one goroutine at a time; an Engine is shared and safe for concurrent use.
+// is a client, EXEC, a script or background work. EXEC and a script are each one step: on copies of their
+// keys, or while other clients wait for them. An Executor belongs to one goroutine at a time; an Engine is
+// shared and safe for concurrent use.
 package execute
 
 import (
