@@ -230,11 +230,11 @@ func (f *leaderLink) take(clockNs int64, frames []byte) error {
 	}
 	n.unlock()
 	for len(frames) > 0 {
-		one, raw, rest, err := readFrame(frames)
+		sent, raw, rest, err := readFrame(frames)
 		if err != nil {
 			return err
 		}
-		if err := f.frame(&one, raw); err != nil {
+		if err := f.frame(&sent, raw); err != nil {
 			return err
 		}
 		frames = rest
@@ -242,29 +242,29 @@ func (f *leaderLink) take(clockNs int64, frames []byte) error {
 	return nil
 }
 
-func (f *leaderLink) frame(one *frame, raw []byte) error {
-	if one.flags&flagState == 0 {
+func (f *leaderLink) frame(sent *frame, raw []byte) error {
+	if sent.flags&flagState == 0 {
 		f.received += int64(len(raw))
 	}
 	switch {
-	case one.flags&flagComplete != 0:
+	case sent.flags&flagComplete != 0:
 		return f.complete()
-	case one.flags&flagDefinitions != 0:
-		f.texts = append(f.texts, one.content)
+	case sent.flags&flagDefinitions != 0:
+		f.texts = append(f.texts, sent.content)
 	case f.beside != nil:
-		if err := apply(f.beside, one.clockNs, one.content); err != nil {
+		if err := apply(f.beside, sent.clockNs, sent.content); err != nil {
 			return err
 		}
 	default:
-		f.records = append(f.records, one.content)
+		f.records = append(f.records, sent.content)
 	}
 	if f.beside != nil {
 		return nil
 	}
-	if f.round = append(f.round, raw); one.flags&flagEnd == 0 {
+	if f.round = append(f.round, raw); sent.flags&flagEnd == 0 {
 		return nil
 	}
-	return f.endRound(one.clockNs)
+	return f.endRound(sent.clockNs)
 }
 
 // endRound applies a whole round. During a planned change it may have come by the other connection before.

@@ -78,8 +78,8 @@ func (m *Meter) Begin(gone <-chan struct{}, limit time.Duration, maxBytes int) {
 	m.Terms(false, limit, "see --lua-time-limit")
 }
 
-// Terms sets whether others wait for the run, which then keeps its processor, and the limit and hint in its
-// error, as its own limit is the rest of a common one.
+// Terms sets whether others wait for the run, which then keeps its processor. The error of a run that takes
+// too long tells limit and hint: the run's own limit may be what earlier runs have left of it.
 func (m *Meter) Terms(held bool, limit time.Duration, hint string) {
 	m.held, m.toldNs, m.hint = held, int64(limit), hint
 }

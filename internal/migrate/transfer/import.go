@@ -104,7 +104,7 @@ func (im *Import) database(ctx context.Context, db int, keys int64) error {
 	})
 }
 
-// wait keeps to Rate.
+// wait pauses until no more keys have been read than Rate permits.
 func (im *Import) wait(ctx context.Context) error {
 	if im.Rate == 0 {
 		return ctx.Err()

@@ -31,16 +31,8 @@ const (
 	maxBlockBytes = 1<<30 + 1<<20
 )
 
-// StreamWriter writes a stream: a header, blocks, and an end.
-//
-//	"CELLDUMP" | format: u32 | clock: i64 | sum: u32
-//	"KEYS" | length: u32 | that many bytes of records | sum: u32
-//	"END\n" | 8: u32 | number of records: u64 | sum: u32
-//
-// A record is database: uvarint | length of the key: uvarint | key | state by limiter.AppendState, or TAT:
-// i64 in format 1. Numbers are little endian, times Unix nanoseconds; the clock is the source's at the start
-// of the dump. A sum is the CRC32C of all preceding bytes except sums, so that a missing, repeated or moved
-// block is noticed.
+// StreamWriter writes a stream: a header, blocks of records, and an end; see docs/design/dump-format.md.
+// limiter.AppendState encodes the states in the records.
 type StreamWriter struct {
 	w     io.Writer
 	block []byte

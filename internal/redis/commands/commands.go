@@ -90,5 +90,5 @@ func NewEngine(c Config) (*Engine, error) {
 // have changed.
 func (e *Engine) ReloadUsers() error { return e.admin.ReloadUsers() }
 
-// ChangeSettings runs change while no CONFIG SET does.
+// ChangeSettings runs change; a CONFIG SET waits until it is done.
 func (e *Engine) ChangeSettings(change func()) { e.admin.Change(change) }

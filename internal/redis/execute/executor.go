@@ -72,7 +72,7 @@ const (
 	RepliesSkipping // that of the command under way, unless it turns replies on
 )
 
-// Inside returns the mode of the commands inside one.
+// Inside returns the mode for the commands that a script or EXEC executes.
 func (m ReplyMode) Inside() ReplyMode {
 	if m == RepliesSkipping {
 		return RepliesOn

@@ -18,7 +18,7 @@ func confirms(x *execute.Executor) bool {
 	return k != nil && k.Confirms()
 }
 
-// untold runs do without replies.
+// untold runs do where a client gets no reply, so that none waits for the disk.
 func untold(x *execute.Executor, do func()) {
 	notes := x.Scratch.NotesTold
 	x.Scratch.NotesTold = false

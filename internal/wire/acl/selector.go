@@ -167,7 +167,7 @@ func (r *ruleReader) allow(s *selector, given string) error {
 	case here && r.subs[id] == nil:
 		s.addFirstArg(id, arg)
 		return nil
-	case inRedis && !divided && !isSub: // an argument of a command that is missing or has subcommands only here
+	case inRedis && !divided && !isSub: // Redis has it undivided; here it is missing, or has subcommands
 		r.ignored = append(r.ignored, name)
 		return nil
 	}

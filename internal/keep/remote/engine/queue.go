@@ -36,7 +36,7 @@ type turn struct {
 
 	// Of the call under way:
 	taken    list // jobs that it decides
-	count    int  // of taken
+	count    int  // number of taken jobs
 	strategy strategy
 	call     servers.Call
 	sentNs   int64 // by the local clock

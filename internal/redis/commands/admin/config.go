@@ -118,7 +118,7 @@ func (k *Server) settings(pairs [][]byte) (found []*Setting, err error) {
 	return found, nil
 }
 
-// Change runs change while no CONFIG SET does.
+// Change runs change; a CONFIG SET waits until it is done.
 func (k *Server) Change(change func()) {
 	k.setting.Lock()
 	defer k.setting.Unlock()
