@@ -53,6 +53,15 @@ func open(t testing.TB, c Config, limits server.Limits, change ...func(*commands
 	t.Helper()
 	h := &house{Harness: commandstest.New(change...)}
 	c.Log, c.Calendars = slog.New(slog.DiscardHandler), h.Engine.Config.NamedLimits.Calendars()
+	if c.Rules == nil {
+		c.Rules = func() *envoyconfig.Rules { return nil }
+	}
+	if c.Ready == nil {
+		c.Ready = func() error { return nil }
+	}
+	if c.Loading == nil {
+		c.Loading = func() bool { return false }
+	}
 	now := h.Clock.Now
 	h.service = New(c)
 	h.server = server.New(server.Config{Now: now, Log: c.Log, Limits: limits})

@@ -65,9 +65,6 @@ func (s *Service) plan(m message) (*plan, error) {
 
 // domain returns the configuration of a domain, or nil.
 func (s *Service) domain(name string) *envoyconfig.Domain {
-	if s.config.Rules == nil {
-		return nil
-	}
 	rules := s.config.Rules()
 	if rules == nil {
 		return nil

@@ -2,5 +2,6 @@
 // cellserver reads or writes, under their names and numbers. Quotas are left out, as Envoy does not use them.
 package rlspb
 
-// The files below envoy/ name the messages; the Go code is made of them.
+// rls.proto has all messages; Envoy has those of other services in packages of their own, of which nothing
+// is on the wire.
 //go:generate sh generate.sh
