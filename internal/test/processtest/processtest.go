@@ -60,28 +60,14 @@ func Command(t *testing.T, path string, args ...string) *exec.Cmd {
 // killAfter is the time for a process to print its goroutines before it is killed.
 const killAfter = 3 * time.Second
 
-// Start starts a command, and prints its output if the test fails. The command must not exit before Stop, nor
-// with an error.
+// Start starts a command, and prints its output if the test fails, unless the command has another place for
+// it. The command must not exit before Stop, nor with an error.
 func Start(t *testing.T, cmd *exec.Cmd) *Process {
 	t.Helper()
 	p := &Process{Cmd: cmd, exited: make(chan struct{})}
-	cmd.Stdout, cmd.Stderr = &p.Log, &p.Log
-	p.start(t)
-	return p
-}
-
-// StartWithOutput is Start with output to a file.
-func StartWithOutput(t *testing.T, cmd *exec.Cmd, output *os.File) *Process {
-	t.Helper()
-	p := &Process{Cmd: cmd, exited: make(chan struct{})}
-	cmd.Stdout, cmd.Stderr = output, output
-	p.start(t)
-	return p
-}
-
-func (p *Process) start(t *testing.T) {
-	t.Helper()
-	cmd := p.Cmd
+	if cmd.Stdout == nil {
+		cmd.Stdout, cmd.Stderr = &p.Log, &p.Log
+	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -101,6 +87,7 @@ func (p *Process) start(t *testing.T) {
 			t.Logf("the log of %s:\n%s", cmd.Path, p.Log.String())
 		}
 	})
+	return p
 }
 
 func (p *Process) HasExited() bool {

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+
+	"cellserver/internal/test/processtest"
 )
 
 const (
@@ -39,7 +41,7 @@ func ProxiedCluster(t *testing.T, args ...string) *ClusterNodes {
 
 func cluster(t *testing.T, proxied bool, args []string) *ClusterNodes {
 	t.Helper()
-	need(t)
+	processtest.Need(t, "redis-server")
 	c, err := launchCluster(t.Context(), t.TempDir(), proxied, args)
 	if err != nil {
 		t.Fatal(err)

@@ -38,7 +38,7 @@ type Process struct {
 // Server runs a redis-server, which the test then needs, until the test ends.
 func Server(t *testing.T, args ...string) *Process {
 	t.Helper()
-	need(t)
+	processtest.Need(t, "redis-server")
 	p, err := Launch(t.Context(), t.TempDir(), args...)
 	if err != nil {
 		t.Fatal(err)
@@ -46,8 +46,6 @@ func Server(t *testing.T, args ...string) *Process {
 	endWith(t, p)
 	return p
 }
-
-func need(t *testing.T) { processtest.Need(t, "redis-server") }
 
 // endWith ends processes with the test, and prints their logs on failure.
 func endWith(t *testing.T, processes ...*Process) {

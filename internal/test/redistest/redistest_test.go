@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"cellserver/internal/test/patience"
+	"cellserver/internal/test/processtest"
 )
 
 func TestServerKeepsItsPortAfterAKill(t *testing.T) {
@@ -147,7 +148,7 @@ func TestSentinelsReplaceTheMaster(t *testing.T) {
 }
 
 func TestPortTaken(t *testing.T) {
-	need(t)
+	processtest.Need(t, "redis-server")
 	other, attempts := Server(t), 0
 	p, err := launch(t.Context(), t.TempDir(), nil, func(p *Process) error {
 		if attempts++; attempts == 1 {

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"cellserver/internal/test/processtest"
 )
 
 const (
@@ -27,7 +29,7 @@ type SentinelNodes struct {
 // second of silence. args are the servers' arguments.
 func Sentinels(t *testing.T, args ...string) *SentinelNodes {
 	t.Helper()
-	need(t)
+	processtest.Need(t, "redis-server")
 	s := &SentinelNodes{}
 	err := s.launch(t.Context(), t.TempDir(), args)
 	endWith(t, s.All()...)
