@@ -136,8 +136,7 @@ func (c *change) call(ctx context.Context) {
 	for ; ctx.Err() == nil; time.Sleep(time.Millisecond) {
 		rdb, hangUp, err := dial(ctx, c.run[1].Addr, 0)
 		for err == nil && ctx.Err() == nil {
-			args, _, _ := funnel.change(newKey(len(c.calls)), 0, 1)
-			if err = rdb.Do(context.WithoutCancel(ctx), args...).Err(); err == nil {
+			if err = rdb.Do(context.WithoutCancel(ctx), funnel.charge(newKey(len(c.calls)), 1)...).Err(); err == nil {
 				c.calls = append(c.calls, time.Now())
 				time.Sleep(time.Millisecond)
 			}
