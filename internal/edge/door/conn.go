@@ -231,10 +231,10 @@ func (c *Conn) refuseToken(r *http.Request) {
 		c.door.Log.Warn("a request with an unknown token, or one of a disabled user, is refused", "door", c.door.Name.String(), "client", c.peer.Addr, "count", count,
 			"hint", "see --http-tokens-file; SIGHUP reloads it")
 	}
-	if !c.door.pauses.take(c.host) { // as many wait as may; one more pause would not slow a guesser down
+	if !c.door.pauses.Take(c.host, maxPauses, maxPausesOfHost) { // as many wait as may; one more pause would not slow a guesser down
 		return
 	}
-	defer c.door.pauses.leave(c.host)
+	defer c.door.pauses.Leave(c.host)
 	select {
 	case <-time.After(pause):
 	case <-r.Context().Done():

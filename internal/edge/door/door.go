@@ -67,10 +67,10 @@ type Door struct {
 	handler http.Handler
 	http    *http.Server
 	refused atomic.Int32
-	running atomic.Int64  // requests that are executed or wait in a command
-	waits   waits         // those that wait for their body
-	pauses  pauses        // those of strangers
-	turns   chan struct{} // has as many as may be executed at once
+	running atomic.Int64         // requests that are executed or wait in a command
+	waits   waits                // those that wait for their body
+	pauses  server.Tally[string] // answers to strangers that wait, by host
+	turns   chan struct{}        // has as many as may be executed at once
 
 	flooders clients.Logins // hosts whose connections were closed for floods
 

@@ -7,6 +7,7 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -51,8 +52,8 @@ type Server struct {
 	pool       buffers.Pool           // for input and for unsent replies
 	handshakes *Handshakes
 	driver     driver
-	goroutines *goroutines // always serves TLS
-	addresses  addresses
+	goroutines *goroutines       // always serves TLS
+	addresses  Tally[netip.Addr] // connections, but for those over unix sockets
 
 	connected        atomic.Int64
 	accepted         atomic.Uint64
