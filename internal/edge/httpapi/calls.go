@@ -137,11 +137,10 @@ func granted(result *funnel.Result, name, id string, r rate) answer {
 	r.result, r.denies = result, result.Limited
 	to.rates = rates{items: []rate{r}, denied: result.Limited, worst: result}
 	if result.Limited {
-		to.deny(http.StatusTooManyRequests)
-		to.body = append(to.body, "}\n"...)
+		to.deny(http.StatusTooManyRequests, nil)
 		return to
 	}
-	b := append(append(appendResult([]byte{'{'}, result), `,"`...), name...)
+	b := append(append(appendResult([]byte{'{'}, result, "ms"), `,"`...), name...)
 	to.body = append(appendText(append(b, `":`...), id), "}\n"...)
 	return to
 }
