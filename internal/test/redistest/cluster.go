@@ -118,18 +118,6 @@ func (c *ClusterNodes) URL() string {
 	return "redis-cluster://" + strings.Join(addrs, ",")
 }
 
-func (c *ClusterNodes) CPUSeconds() (float64, error) {
-	var sum float64
-	for _, p := range c.All() {
-		s, err := p.CPUSeconds()
-		if err != nil {
-			return 0, err
-		}
-		sum += s
-	}
-	return sum, nil
-}
-
 func (c *ClusterNodes) form(ctx context.Context) error {
 	for i, p := range c.All() {
 		// Nodes with equal epochs need seconds to settle, which delays a failover.

@@ -29,9 +29,6 @@ func TestServerKeepsItsPortAfterAKill(t *testing.T) {
 	if got, err := p.Client().Get(t.Context(), "k").Result(); got != "1" {
 		t.Errorf("after the restart: %q, %v", got, err)
 	}
-	if s, err := p.CPUSeconds(); s <= 0 || err != nil {
-		t.Errorf("CPU seconds %v, %v", s, err)
-	}
 }
 
 func timedOut(err error) bool {
