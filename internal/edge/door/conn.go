@@ -103,7 +103,8 @@ func (c *Conn) Read(b []byte) (int, error) {
 		}
 	}
 	if c.frames == nil {
-		c.holdRequest(n)
+		c.holding.request.Add(int64(n))
+		c.hold(n)
 	}
 	return n, err
 }

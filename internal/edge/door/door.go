@@ -120,6 +120,15 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.handler.ServeHTTP(w, r)
 }
 
+// CloseDoubtful has an HTTP/1 connection closed after a request whose end a proxy may see elsewhere, so that
+// nothing behind it is taken for a request: one with Transfer-Encoding, as RFC 9112, 6.1, demands beside
+// Content-Length, and one of HTTP/1.0, in which net/http ignores that header.
+func CloseDoubtful(w http.ResponseWriter, r *http.Request) {
+	if len(r.TransferEncoding) > 0 && r.ProtoMajor == 1 || !r.ProtoAtLeast(1, 1) {
+		w.Header().Set("Connection", "close")
+	}
+}
+
 // enterRequest counts a request that is executed, unless there are as many as clients may be: each takes
 // memory, and those of HTTP/2 are many to a connection.
 func (d *Door) enterRequest() error {

@@ -104,13 +104,7 @@ func (c *Conn) hold(change int) {
 	}
 }
 
-// holdRequest is hold for bytes of a request of HTTP/1, until its end.
-func (c *Conn) holdRequest(bytes int) {
-	c.holding.request.Add(int64(bytes))
-	c.hold(bytes)
-}
-
-// endRequest ends what holdRequest has added.
+// endRequest ends what the connection holds of a request of HTTP/1.
 func (c *Conn) endRequest() { c.hold(-int(c.holding.request.Swap(0))) }
 
 // report tells the connection's first session what is held.

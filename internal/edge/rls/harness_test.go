@@ -184,8 +184,9 @@ func textOf(r *rlspb.RateLimitResponse, err error) string {
 
 // rows returns the metrics as "DOMAIN|DESCRIPTOR total within near over shadow".
 func (h *house) rows() (rows []string) {
-	h.service.Metrics.Each(func(r Row) {
-		rows = append(rows, fmt.Sprint(r.Domain, "|", r.Descriptor, " ", r.TotalHits, " ", r.WithinLimit, " ", r.NearLimit, " ", r.OverLimit, " ", r.ShadowMode))
+	h.service.Metrics.Each(func(domain, descriptor string, c *Counts) {
+		rows = append(rows, fmt.Sprint(domain, "|", descriptor, " ", c.TotalHits.Load(), " ", c.WithinLimit.Load(), " ",
+			c.NearLimit.Load(), " ", c.OverLimit.Load(), " ", c.ShadowMode.Load()))
 	})
 	slices.Sort(rows)
 	return rows
