@@ -205,7 +205,7 @@ func (c *goroutineConn) feed() (consumed int, status peer.Status, pending int, e
 		r = &replies{}
 	}
 	consumed, out, status := c.session.Feed(c.in.unread(), r.buf[:0])
-	if len(out) > 0 && c.hangup != hangupReset && status != peer.Abort {
+	if len(out) > 0 && c.hangup != peer.Reset && status != peer.Abort {
 		pending, err = c.write(out)
 	}
 	if cap(out) <= maxKeptReplies {

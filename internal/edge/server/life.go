@@ -13,20 +13,11 @@ type life struct {
 	openedNs      int64
 	halfSentNs    int64 // when a long command became half-sent; 0 if none is
 	phase         phase
-	hangup        hangup
+	hangup        peer.Hangup // what the session was told of its client's end; it only rises
 	reason        Reason
 	handshakeDone bool // the client has authenticated at least once
 	listens       bool // the client is in MONITOR or has subscribed
 }
-
-// hangup is what the session was told of its client's end. It only rises.
-type hangup uint8
-
-const (
-	hangupNone  hangup = iota
-	hangupHalf         // peer.HalfClosed
-	hangupReset        // peer.Reset: there is nobody to reply to
-)
 
 // lingerTimeout bounds the reading and dropping of input after the last reply.
 const lingerTimeout = time.Second

@@ -192,8 +192,8 @@ func (c *loopConn) handleEventsWaiting(events uint32) {
 	case events&gone != 0:
 		c.lost()
 	case events&unix.EPOLLOUT != 0 && !c.flush():
-	case events&unix.EPOLLRDHUP != 0 && c.hangup == hangupNone:
-		c.hangup = hangupHalf
+	case events&unix.EPOLLRDHUP != 0 && c.hangup == peer.Connected:
+		c.hangup = peer.HalfClosed
 		c.session.HungUp(peer.HalfClosed)
 		c.listen() // drop the event, which would repeat
 	}
@@ -217,7 +217,7 @@ func (c *loopConn) lost() {
 		return
 	}
 	c.on(onReset)
-	c.hangup, c.interest, c.unreported = hangupReset, 0, unreportedToTheEnd
+	c.hangup, c.interest, c.unreported = peer.Reset, 0, unreportedToTheEnd
 	c.out.Clear(&c.loop.server.pool)
 	c.reportHeld()
 	c.session.HungUp(peer.Reset)
@@ -239,7 +239,7 @@ func (c *loopConn) read() {
 	}
 	switch {
 	case again:
-		if c.hangup == hangupReset {
+		if c.hangup == peer.Reset {
 			c.on(onClose)
 		}
 		return
@@ -361,13 +361,13 @@ func (c *loopConn) listen() {
 		if c.out.Len() == 0 {
 			interest |= c.edge()
 		}
-	case c.phase.isWaiting() && c.hangup == hangupNone:
+	case c.phase.isWaiting() && c.hangup == peer.Connected:
 		interest = unix.EPOLLRDHUP
 	}
 	if c.out.Len() > 0 {
 		interest |= unix.EPOLLOUT
 	}
-	if interest == c.interest || c.hangup == hangupReset || c.phase == phaseClosed {
+	if interest == c.interest || c.hangup == peer.Reset || c.phase == phaseClosed {
 		return
 	}
 	c.interest = interest

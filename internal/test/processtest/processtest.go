@@ -60,21 +60,30 @@ func Command(t *testing.T, path string, args ...string) *exec.Cmd {
 // killAfter is the time for a process to print its goroutines before it is killed.
 const killAfter = 3 * time.Second
 
-// Start starts a command, and prints its output if the test fails, unless the command has another place for
-// it. The command must not exit before Stop, nor with an error.
-func Start(t *testing.T, cmd *exec.Cmd) *Process {
-	t.Helper()
+// Run starts a command, for programs. Its output goes to Log, unless the command has another place for it.
+func Run(cmd *exec.Cmd) (*Process, error) {
 	p := &Process{Cmd: cmd, exited: make(chan struct{})}
 	if cmd.Stdout == nil {
 		cmd.Stdout, cmd.Stderr = &p.Log, &p.Log
 	}
 	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	go func() {
 		_ = cmd.Wait()
 		close(p.exited)
 	}()
+	return p, nil
+}
+
+// Start is Run for a test, which prints Log if it fails. The command must not exit before Stop, nor with an
+// error.
+func Start(t *testing.T, cmd *exec.Cmd) *Process {
+	t.Helper()
+	p, err := Run(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
 		if p.HasExited() && !p.stopped {
 			t.Errorf("%s exited unexpectedly, with %d", cmd.Path, cmd.ProcessState.ExitCode())
@@ -97,6 +106,12 @@ func (p *Process) HasExited() bool {
 	default:
 		return false
 	}
+}
+
+// Kill ends the process, and returns once it has ended.
+func (p *Process) Kill() {
+	_ = p.Cmd.Process.Kill()
+	<-p.exited
 }
 
 // Stop sends a signal and then calls Await.

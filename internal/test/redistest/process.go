@@ -29,8 +29,7 @@ type Process struct {
 	port, busPort int
 	dir           string
 	args          []string
-	cmd           *exec.Cmd
-	exited        chan struct{}
+	running       *processtest.Process // nil before the first start
 	log           processtest.Log
 	client        *redis.Client
 }
@@ -118,17 +117,13 @@ func (p *Process) password() string {
 // Restart starts a killed server with the same port and files.
 func (p *Process) Restart(ctx context.Context) error {
 	// Arguments after the file name are settings. A sentinel requires a file that it may write.
-	p.cmd = exec.CommandContext(context.WithoutCancel(ctx), "redis-server", p.args...)
-	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
-	endWithParent(p.cmd)
-	if err := p.cmd.Start(); err != nil {
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), "redis-server", p.args...)
+	cmd.Stdout, cmd.Stderr = &p.log, &p.log
+	endWithParent(cmd)
+	var err error
+	if p.running, err = processtest.Run(cmd); err != nil {
 		return fmt.Errorf("redistest: start redis-server: %w", err)
 	}
-	p.exited = make(chan struct{})
-	go func(cmd *exec.Cmd, exited chan struct{}) {
-		_ = cmd.Wait()
-		close(exited)
-	}(p.cmd, p.exited)
 	return p.await(ctx, "answer", func(ctx context.Context) bool {
 		err := p.client.Ping(ctx).Err()
 		var refused redis.Error
@@ -142,12 +137,12 @@ func (p *Process) await(ctx context.Context, what string, cond func(context.Cont
 		asking, done := context.WithTimeout(ctx, askAgain)
 		defer done()
 		met = cond(asking)
-		return met || p.hasExited() || ctx.Err() != nil
+		return met || p.running.HasExited() || ctx.Err() != nil
 	})
 	switch {
 	case met:
 		return nil
-	case p.hasExited():
+	case p.running.HasExited():
 		return fmt.Errorf("redistest: redis-server at %s ended: %s", p.Addr, p.log.String())
 	default:
 		err := cmp.Or(ctx.Err(), patience.ErrIdle)
@@ -158,27 +153,16 @@ func (p *Process) await(ctx context.Context, what string, cond func(context.Cont
 // askAgain limits an unanswered question, whose connection may lead to a server that has ended.
 const askAgain = 10 * time.Second
 
-func (p *Process) hasExited() bool {
-	select {
-	case <-p.exited:
-		return true
-	default:
-		return false
-	}
-}
-
 // Client returns a client without retries that bypasses the proxy. It is closed with the server.
 func (p *Process) Client() *redis.Client { return p.client }
 
 func (p *Process) Kill() {
-	if p.exited == nil {
-		return
+	if p.running != nil {
+		p.running.Kill()
 	}
-	_ = p.cmd.Process.Kill()
-	<-p.exited
 }
 
-func (p *Process) PID() int { return p.cmd.Process.Pid }
+func (p *Process) PID() int { return p.running.Cmd.Process.Pid }
 
 func (p *Process) Close() {
 	_ = p.client.Close()
