@@ -150,6 +150,25 @@ func (p *Process) await(ctx context.Context, what string, cond func(context.Cont
 	}
 }
 
+// awaitAll awaits a condition of each process.
+func awaitAll(ctx context.Context, all []*Process, what string, cond func(ctx context.Context, c *redis.Client) bool) error {
+	for _, p := range all {
+		if err := p.await(ctx, what, func(ctx context.Context) bool { return cond(ctx, p.client) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// url returns the value for --store of several servers.
+func url(scheme string, all []*Process) string {
+	addrs := make([]string, len(all))
+	for i, p := range all {
+		addrs[i] = p.Addr
+	}
+	return scheme + "://" + strings.Join(addrs, ",")
+}
+
 // askAgain limits an unanswered question, whose connection may lead to a server that has ended.
 const askAgain = 10 * time.Second
 

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
+
 	"cellserver/internal/test/processtest"
 )
 
@@ -107,34 +109,22 @@ func (s *SentinelNodes) All() []*Process {
 
 // URL returns the value for --store.
 func (s *SentinelNodes) URL() string {
-	var addrs []string
-	for _, p := range s.Sentinels {
-		addrs = append(addrs, p.Addr)
-	}
-	return "redis-sentinel://" + strings.Join(addrs, ",") + "/" + sentinelMaster
+	return url("redis-sentinel", s.Sentinels) + "/" + sentinelMaster
 }
 
 // Await waits until all sentinels know one another and the replicas, and the replicas follow.
 func (s *SentinelNodes) Await(ctx context.Context) error {
-	for _, p := range s.Sentinels {
-		err := p.await(ctx, "know the others", func(ctx context.Context) bool {
-			m, err := p.client.Do(ctx, "SENTINEL", "MASTER", sentinelMaster).Slice()
-			text := fmt.Sprint(m)
-			return err == nil && strings.Contains(text, fmt.Sprintf("num-slaves %d ", sentinelReplicas)) &&
-				strings.Contains(text, fmt.Sprintf("num-other-sentinels %d ", sentinels-1)) && strings.Contains(text, "flags master ")
-		})
-		if err != nil {
-			return err
-		}
+	known := func(ctx context.Context, sentinel *redis.Client) bool {
+		m, err := sentinel.Do(ctx, "SENTINEL", "MASTER", sentinelMaster).Slice()
+		text := fmt.Sprint(m)
+		return err == nil && strings.Contains(text, fmt.Sprintf("num-slaves %d ", sentinelReplicas)) &&
+			strings.Contains(text, fmt.Sprintf("num-other-sentinels %d ", sentinels-1)) && strings.Contains(text, "flags master ")
 	}
-	for _, p := range s.Replicas {
-		err := p.await(ctx, "follow its master", func(ctx context.Context) bool {
-			info, err := p.client.Info(ctx, "replication").Result()
-			return err == nil && strings.Contains(info, "master_link_status:up")
-		})
-		if err != nil {
-			return err
-		}
+	if err := awaitAll(ctx, s.Sentinels, "know the others", known); err != nil {
+		return err
 	}
-	return nil
+	return awaitAll(ctx, s.Replicas, "follow its master", func(ctx context.Context, replica *redis.Client) bool {
+		info, err := replica.Info(ctx, "replication").Result()
+		return err == nil && strings.Contains(info, "master_link_status:up")
+	})
 }
