@@ -60,7 +60,6 @@ type wire struct {
 	handshake *server.Handshake // nil without TLS
 }
 
-// Read implements net.Conn.
 func (w *wire) Read(b []byte) (int, error) {
 	n, err := w.handshake.Read(b, w.Conn)
 	if w.guest != nil {
@@ -69,7 +68,6 @@ func (w *wire) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write implements net.Conn.
 func (w *wire) Write(b []byte) (int, error) {
 	w.handshake.Write()
 	n, err := w.Conn.Write(b)
@@ -82,13 +80,11 @@ func (w *wire) Write(b []byte) (int, error) {
 // Count counts a request of the connection that began at a time of Config.Now.
 func (c *Conn) Count(o Outcome, beganNs int64) { c.door.Stats.Count(o, c.door.Now()-beganNs) }
 
-// Now returns the time by Config.Now.
 func (c *Conn) Now() int64 { return c.door.Now() }
 
 // Peer describes the client.
 func (c *Conn) Peer() peer.Peer { return *c.peer }
 
-// Read implements net.Conn.
 func (c *Conn) Read(b []byte) (int, error) {
 	if c.frames != nil {
 		return c.frames.read(b, c.receive)
@@ -132,7 +128,6 @@ func (c *Conn) flooded(err error) error {
 	return err
 }
 
-// Write implements net.Conn.
 func (c *Conn) Write(b []byte) (int, error) {
 	if c.frames == nil {
 		return c.send(b)
@@ -144,7 +139,6 @@ func (c *Conn) Write(b []byte) (int, error) {
 
 func (c *Conn) send(b []byte) (int, error) { return c.Conn.Write(b) }
 
-// Close implements net.Conn.
 func (c *Conn) Close() error {
 	err := c.Conn.Close()
 	c.mu.Lock()

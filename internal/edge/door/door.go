@@ -228,10 +228,8 @@ func (c *Conn) shakeHands() error {
 	case err != nil:
 		c.wire.guest.HandshakeFailed(err)
 	default:
-		p, state := c.wire.guest.Peer, secured.ConnectionState()
-		if p.TLS = true; len(state.PeerCertificates) > 0 {
-			p.CertName = state.PeerCertificates[0].Subject.CommonName
-		}
+		p := c.wire.guest.Peer
+		p.TLS, p.CertName = true, server.CertName(secured.ConnectionState())
 		c.know(p)
 	}
 	return err
@@ -260,7 +258,6 @@ func (e *RefusedError) Error() string { return e.Reason }
 // problemLog logs messages of net/http at a limited rate, as clients can cause any number of them.
 type problemLog struct{ door *Door }
 
-// Write implements io.Writer.
 func (p problemLog) Write(line []byte) (int, error) {
 	if count := p.door.problems.Due(p.door.Now()); count > 0 {
 		p.door.Log.Warn("a client of a door caused a problem", "door", p.door.Name.String(), "problem", strings.TrimSpace(string(line)), "count", count)

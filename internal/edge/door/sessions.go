@@ -55,7 +55,6 @@ func (c *Conn) putBack(s *client, reusable bool) {
 	c.report()
 }
 
-// Wake implements peer.Conn.
 func (s *client) Wake() {
 	select {
 	case s.woken <- struct{}{}:
@@ -63,10 +62,8 @@ func (s *client) Wake() {
 	}
 }
 
-// Kill implements peer.Conn.
 func (s *client) Kill() { s.end(server.ReasonKilled) }
 
-// Evict implements peer.Conn.
 func (s *client) Evict() { s.end(server.ReasonMemory) }
 
 func (s *client) end(reason server.Reason) {

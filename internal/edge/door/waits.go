@@ -29,7 +29,6 @@ type body struct {
 	place  *list.Element // among the waiting ones; nil unless it waits
 }
 
-// Read implements io.Reader.
 func (b *body) Read(to []byte) (int, error) {
 	if !b.begun {
 		b.begun = true

@@ -74,7 +74,6 @@ func (m *Metrics) Each(visit func(domain, descriptor string, c *Counts)) {
 	}
 }
 
-// of returns the counts of a configured rule.
 func (m *Metrics) of(domain, descriptor string) *Counts {
 	if c := m.find(rule{domain, descriptor}, false); c != nil {
 		return c

@@ -65,7 +65,6 @@ type Service struct {
 	errors  *connect.ErrorWriter
 }
 
-// New returns a Service.
 func New(c Config) *Service {
 	s := &Service{Metrics: newMetrics(), config: c, errors: connect.NewErrorWriter()}
 	common := connect.WithHandlerOptions(
@@ -199,7 +198,6 @@ func tokenOf(header http.Header) (string, error) {
 	return token, nil
 }
 
-// Check implements grpchealth.Checker.
 func (s *Service) Check(_ context.Context, r *grpchealth.CheckRequest) (*grpchealth.CheckResponse, error) {
 	if r.Service != "" && r.Service != ServiceName {
 		return nil, connect.NewError(connect.CodeNotFound, errors.New("there is "+ServiceName))

@@ -10,7 +10,6 @@ import (
 // them: half of the processors, so that clients have the others.
 type Handshakes struct{ turns chan struct{} }
 
-// NewHandshakes returns Handshakes for GOMAXPROCS processors.
 func NewHandshakes() *Handshakes {
 	return &Handshakes{make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))}
 }
@@ -23,7 +22,6 @@ type Handshake struct {
 	ended bool
 }
 
-// Begin returns a handshake that begins.
 func (h *Handshakes) Begin() *Handshake { return &Handshake{of: h} }
 
 // Read reads from the client, and then waits for a turn.

@@ -9,7 +9,7 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// loopConn belongs to its loop's goroutine, but for Wake, Kill and Evict.
+// loopConn is a peer.Conn that belongs to its loop's goroutine, but for Wake, Kill and Evict.
 type loopConn struct {
 	// The fields of every request come first: with thousands of clients, each cache line is a memory access.
 	loop       *loop
@@ -47,18 +47,13 @@ func newLoopConn(l *loop, fd int, p peer.Peer) *loopConn {
 func (c *loopConn) refuse() {
 	_ = unix.Close(int(c.fd))
 	c.loop.load.Add(-1)
-	c.because(ReasonShutdown)
-	c.loop.server.ended(nil, c.peer, &c.life, traffic{})
-	c.loop.server.release(c.peer)
+	c.loop.server.left(c.peer, c.openedNs, ReasonShutdown, traffic{})
 }
 
-// Wake implements peer.Conn.
 func (c *loopConn) Wake() { c.loop.inbox.put(&c.loop.inbox.woken, c) }
 
-// Kill implements peer.Conn.
 func (c *loopConn) Kill() { c.loop.inbox.put(&c.loop.inbox.killed, c) }
 
-// Evict implements peer.Conn.
 func (c *loopConn) Evict() {
 	c.loop.inbox.put(&c.loop.inbox.evicted, c)
 	c.loop.evicts.Store(true)
@@ -134,7 +129,6 @@ func (c *loopConn) dueIn(d time.Duration) {
 	c.setDue(later(c.loop.nowNs(), d))
 }
 
-// expired ends a connection whose deadline has passed.
 func (c *loopConn) expired(uint32) {
 	switch {
 	case c.phase.isBlocked():
@@ -164,7 +158,6 @@ func (c *loopConn) reportHeld() {
 // gone holds the events that report, unasked, that both directions are closed.
 const gone = unix.EPOLLERR | unix.EPOLLHUP
 
-// handleEvents handles events of the poller.
 func (c *loopConn) handleEvents(events uint32) {
 	switch {
 	case c.phase.isWaiting():
@@ -311,7 +304,6 @@ func (c *loopConn) queue() {
 	}
 }
 
-// runTurn is that turn.
 func (c *loopConn) runTurn(uint32) {
 	c.queued = false
 	switch {

@@ -75,7 +75,6 @@ type Server struct {
 	closing   bool
 }
 
-// New returns a Server.
 func New(c Config) *Server {
 	s := &Server{config: c, handshakes: NewHandshakes(), listeners: map[net.Listener]struct{}{}}
 	s.limits.Store(&c.Limits)
@@ -90,7 +89,6 @@ func New(c Config) *Server {
 // Handshakes returns the bound of TLS's handshakes, which doors share.
 func (s *Server) Handshakes() *Handshakes { return s.handshakes }
 
-// Limits returns the current limits.
 func (s *Server) Limits() Limits { return *s.limits.Load() }
 
 // SetLimits changes the limits, also for connected clients, whose idle time starts again. A client beyond

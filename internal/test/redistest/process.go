@@ -84,14 +84,12 @@ func launch(ctx context.Context, dir string, args []string, configure func(p *Pr
 }
 
 func prepare(dir string, args []string) (*Process, error) {
-	var ports [2]int
-	for i := range ports {
-		var err error
-		if ports[i], err = freePort(); err != nil {
-			return nil, err
-		}
+	port, err := freePort()
+	busPort, busErr := freePort()
+	if err := errors.Join(err, busErr); err != nil {
+		return nil, err
 	}
-	p := &Process{port: ports[0], busPort: ports[1], dir: dir}
+	p := &Process{port: port, busPort: busPort, dir: dir}
 	p.Addr = p.ownAddr()
 	p.args = append([]string{"--port", strconv.Itoa(p.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", dir}, args...)
 	options := &redis.Options{
