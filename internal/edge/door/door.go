@@ -191,7 +191,7 @@ func (d *Door) enter(nc net.Conn, config *tls.Config) *Conn {
 	c := &Conn{wire: &wire{Conn: nc, guest: guest}, door: d, refusal: refusal}
 	c.Conn = c.wire
 	if config != nil {
-		c.Conn, c.wire.handshake = tls.Server(c.wire, config), d.Server.Handshakes().Begin()
+		c.Conn, c.wire.handshake = tls.Server(c.wire, config), d.Server.BeginHandshake()
 	}
 	if guest == nil {
 		return c

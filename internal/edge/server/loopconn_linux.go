@@ -147,10 +147,11 @@ func (c *loopConn) expired(uint32) {
 
 // reportHeld tells the session how much memory the connection holds, if it holds or held any.
 func (c *loopConn) reportHeld() {
-	if !c.in.hasBuffer() && c.out.Len() == 0 && !c.holds {
+	holds := c.in.buf != nil || c.out.Len() > 0
+	if !holds && !c.holds {
 		return
 	}
-	c.holds = c.in.hasBuffer() || c.out.Len() > 0
+	c.holds = holds
 	c.session.HoldsInput(len(c.in.unread()), c.in.spare())
 	c.session.HoldsOutput(c.out.Held())
 }
@@ -267,8 +268,9 @@ func (c *loopConn) process(b []byte, own bool) {
 	}
 	switch {
 	case own:
-		c.in.consumed(n)
-		c.in.releaseIfEmpty(&l.server.pool)
+		if c.in.consumed(n); len(c.in.unread()) == 0 {
+			c.in.release(&l.server.pool)
+		}
 	case n < len(b):
 		c.in.keep(&l.server.pool, b[n:])
 	}

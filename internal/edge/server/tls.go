@@ -25,7 +25,7 @@ const maxOwnOutput = 64 << 10
 
 // secure makes the connection begin with a handshake.
 func (c *goroutineConn) secure(config *tls.Config) {
-	c.secured = &secured{Conn: c.nc, conn: c, handshake: c.driver.server.handshakes.Begin()}
+	c.secured = &secured{Conn: c.nc, conn: c, handshake: c.driver.server.BeginHandshake()}
 	c.secured.tls = tls.Server(c.secured, config)
 	c.source = c.secured.tls
 }
