@@ -102,12 +102,10 @@ func prepare(dir string, args []string) (*Process, error) {
 
 func (p *Process) ownAddr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(p.port)) }
 
-// password returns the effective password, the last one given.
+// password returns the value of --requirepass.
 func (p *Process) password() string {
-	for i, arg := range slices.Backward(p.args) {
-		if arg == "--requirepass" && i+1 < len(p.args) {
-			return p.args[i+1]
-		}
+	if i := slices.Index(p.args, "--requirepass"); i >= 0 {
+		return p.args[i+1]
 	}
 	return ""
 }

@@ -127,9 +127,9 @@ func TestClusterMovesSlotsAndReplacesAMaster(t *testing.T) {
 }
 
 func TestSentinelsReplaceTheMaster(t *testing.T) {
-	s := Sentinels(t, "--requirepass", "secret")
+	s := Sentinels(t)
 	addrs := strings.Split(strings.TrimSuffix(strings.TrimPrefix(s.URL(), "redis-sentinel://"), "/mymaster"), ",")
-	client := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "mymaster", SentinelAddrs: addrs, Password: "secret", DisableIdentity: true})
+	client := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "mymaster", SentinelAddrs: addrs, DisableIdentity: true})
 	t.Cleanup(func() { _ = client.Close() })
 	if err := client.Set(t.Context(), "k", 1, 0).Err(); err != nil {
 		t.Fatal(err)
