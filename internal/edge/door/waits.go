@@ -10,8 +10,8 @@ import (
 )
 
 // waits holds the requests that wait for the rest of their body, by host, the one that has waited longest
-// first. Beyond a host's maximum that one ends, so that nobody keeps others from sending theirs. The zero value
-// is empty.
+// first. Beyond a host's maximum that one ends, so that nobody keeps others from sending theirs. The zero
+// value is empty.
 type waits struct {
 	mu    sync.Mutex // rank 90: guards all below, and the places of bodies
 	hosts map[string]*list.List

@@ -41,8 +41,8 @@ func (a *api) admit(q *request) (err error) {
 	return nil
 }
 
-// admitBrowser refuses requests that a browser makes for a page, which could else use it to reach a server that
-// trusts its host or its network. Pages of another port count as the same site, and may be anybody's.
+// admitBrowser refuses requests that a browser makes for a page, which could else use it to reach a server
+// that trusts its host or its network. Pages of another port count as the same site, and may be anybody's.
 func (a *api) admitBrowser(r *http.Request) error {
 	forbid := func(detail string) error {
 		return &refusal{status: http.StatusForbidden, detail: detail + ", or send a token: see --http-tokens-file"}

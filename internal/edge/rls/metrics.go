@@ -64,8 +64,8 @@ func newMetrics() *Metrics { return &Metrics{counts: map[rule]*Counts{}} }
 // NotFound returns the number of requests for domains that are not in the configuration.
 func (m *Metrics) NotFound() uint64 { return m.notFound.Load() }
 
-// Each visits the rows, in no order. A descriptor is a rule's keys and values from the top, as "key_value.key".
-// The row for all rules beyond the bound has neither domain nor descriptor.
+// Each visits the rows, in no order. A descriptor is a rule's keys and values from the top, as
+// "key_value.key". The row for all rules beyond the bound has neither domain nor descriptor.
 func (m *Metrics) Each(visit func(domain, descriptor string, c *Counts)) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()

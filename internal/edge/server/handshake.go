@@ -6,8 +6,9 @@ import (
 )
 
 // Handshake is a connection's handshake of TLS. It has a turn whenever it waits for neither side of the
-// network: strangers can have any number of them, so half of the processors compute them, and clients have the
-// others. A nil Handshake is of a connection without TLS. Read and End belong to the goroutine that makes it.
+// network: strangers can have any number of them, so half of the processors compute them, and clients have
+// the others. A nil Handshake is of a connection without TLS. Read and End belong to the goroutine that
+// makes it.
 type Handshake struct {
 	turns chan struct{} // the server's
 	has   atomic.Bool
