@@ -20,7 +20,7 @@ type Conn struct {
 	net.Conn // TLS's, if there is
 	wire     *wire
 	door     *Door
-	host     string // its network, of which all connections count together
+	host     string // its network, whose connections count together
 	refusal  string // why it is not a client, or empty
 	reason   atomic.Int32
 	matched  int     // bytes of the preface that it has sent
@@ -158,7 +158,7 @@ func (c *Conn) Close() error {
 	return err
 }
 
-// Full returns ErrFull if the connection is none of the clients.
+// Full returns ErrFull if the connection is not one of the clients.
 func (c *Conn) Full() error {
 	if c.refusal != "" {
 		return ErrFull
@@ -277,8 +277,8 @@ func (c *Conn) inTurn(s Session, a decide.Ask) peer.Status {
 }
 
 // BeginTurn waits for a turn to compute something. A step may hold locks of the store for long, as 32 sliding
-// windows at once do: one connection's requests wait for each other, and all but a few for their turn, lest
-// RESP's loops wait behind each of them.
+// windows at once do. One connection's requests wait for each other, and all but a few for their turn, else
+// RESP's loops would wait behind each of them.
 func (c *Conn) BeginTurn() {
 	c.submitting.Lock()
 	c.door.turns <- struct{}{}

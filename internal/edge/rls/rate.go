@@ -116,7 +116,7 @@ func appendPart(b []byte, s string) []byte {
 	return append(b, s...)
 }
 
-// hitsOf returns the units of a descriptor: its own, of which 0 only looks, or the request's.
+// hitsOf returns the units of a descriptor: its own, where 0 only looks, or the request's.
 func hitsOf(r *rlspb.RateLimitRequest, d *rlspb.RateLimitDescriptor) int64 {
 	hits := max(1, int64(r.HitsAddend))
 	if d.HitsAddend != nil {

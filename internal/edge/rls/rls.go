@@ -112,7 +112,7 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// refuse answers and counts a request of which no message was read.
+// refuse answers and counts a request whose message was not read.
 func (s *Service) refuse(w http.ResponseWriter, r *http.Request, err error, beganNs int64) {
 	door.ConnOf(r).Count(outcomeOf(err), beganNs)
 	_ = s.errors.Write(w, r, errorOf(err))

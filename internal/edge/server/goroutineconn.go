@@ -195,7 +195,7 @@ func (c *goroutineConn) process() {
 	}
 }
 
-// feed feeds the session once and sends its replies, of which pending bytes are queued.
+// feed feeds the session once and sends its replies; pending bytes of them are queued.
 func (c *goroutineConn) feed() (consumed int, status peer.Status, pending int, err error) {
 	r, _ := c.driver.replies.Get().(*replies)
 	if r == nil {

@@ -37,7 +37,7 @@ func (c *goroutineConn) read() {
 }
 
 // freeInput returns buffer space to read into. Space for a long command is reported before it is taken, and
-// waits for evicted connections to end. If c is killed meanwhile, it is closed, and there is none.
+// waits for evicted connections to end. If c is killed meanwhile, it is closed, and there is no space.
 func (c *goroutineConn) freeInput() (free []byte) {
 	if bytes := c.in.grownBytes(); bytes > maxKeptInput {
 		c.reportedInput, c.reportedFree = len(c.in.unread()), bytes-len(c.in.unread())

@@ -41,7 +41,7 @@ func (l *life) fed(consumed, left int, status peer.Status, now func() int64) {
 	}
 }
 
-// inputDueNs returns the deadline for input of a client that is waited for from now on; 0 is none.
+// inputDueNs returns the deadline for input of a client that is waited for from now on; 0 is no deadline.
 func (l *life) inputDueNs(limits *Limits, nowNs int64) (dueNs int64) {
 	if limits.IdleTimeout > 0 && !l.listens {
 		dueNs = later(nowNs, limits.IdleTimeout)
@@ -57,7 +57,7 @@ func (l *life) inputDueNs(limits *Limits, nowNs int64) (dueNs int64) {
 	return dueNs
 }
 
-// halfSentDueNs returns the deadline for the rest of a half-sent command; 0 is none.
+// halfSentDueNs returns the deadline for the rest of a half-sent command; 0 is no deadline.
 func (l *life) halfSentDueNs(limits *Limits) (dueNs int64) {
 	if limits.InputTimeout == 0 || l.halfSentNs == 0 || l.listens {
 		return 0

@@ -22,7 +22,7 @@ type loopConn struct {
 	queued     bool // in loop.ready
 	holds      bool // the session was told of memory that the connection holds
 	life
-	dueNs   int64 // deadline for expired; 0 is none
+	dueNs   int64 // deadline for expired; 0 for none
 	traffic traffic
 	out     buffers.Queue
 

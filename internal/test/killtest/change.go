@@ -172,7 +172,7 @@ func (c *change) info(ctx context.Context, server int) (map[string]string, error
 	return fields, err
 }
 
-// settle waits until the servers have their roles: whoever leads does, and whoever follows has a link. If
+// settle waits until the servers have their roles: the leader leads, and a follower has a link. If
 // neither leads, the one that has its states is told to, as an operator would.
 func (c *change) settle(ctx context.Context) (told bool, err error) {
 	silent, most := 0, 40

@@ -2,6 +2,5 @@
 // cellserver reads or writes, under their names and numbers. Quotas are left out, as Envoy does not use them.
 package rlspb
 
-// rls.proto has all messages; Envoy has those of other services in packages of their own, of which nothing
-// is on the wire.
+// rls.proto has all messages in one package. Envoy has four, but the wire has no names of packages.
 //go:generate sh generate.sh
