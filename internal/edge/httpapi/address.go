@@ -207,7 +207,7 @@ func cutValue(rest string) (value, after string, ok bool) {
 	return "", "", false
 }
 
-// readNode reads the address of a node; the port may be a name, such as _x. A name or "unknown" has no address.
+// readNode reads the address of a node; the port may be a name, such as _x. Other names have no address.
 func readNode(node string) (netip.Addr, bool) {
 	if colon := strings.LastIndex(node, ":_"); colon > 0 {
 		node = node[:colon]
