@@ -45,7 +45,8 @@ func startWithLog(t *testing.T, log *os.File, args ...string) (p *harness.Proces
 	t.Helper()
 	addr := processtest.FreeAddr(t)
 	cmd := harness.Command(t, append([]string{"--addr", addr, "--metrics-addr", "", "--log-level", "debug"}, args...)...)
-	p = &harness.Process{Process: processtest.StartWithOutput(t, cmd, log), Addr: addr}
+	cmd.Stdout, cmd.Stderr = log, log
+	p = &harness.Process{Process: processtest.Start(t, cmd), Addr: addr}
 	p.Eventually(t, "listen", func() bool {
 		nc, err := net.Dial("tcp", addr)
 		if err == nil {
@@ -164,7 +165,9 @@ func TestMistakeThatNobodyReads(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"--nope"}, {"--addr", "no port"}} {
 		log, _ := fullPipe(t)
-		p := processtest.StartWithOutput(t, harness.Command(t, args...), log)
+		cmd := harness.Command(t, args...)
+		cmd.Stdout, cmd.Stderr = log, log
+		p := processtest.Start(t, cmd)
 		if code := p.Await(t); code == 0 {
 			t.Errorf("%q: ended with %d", args, code)
 		}

@@ -87,7 +87,7 @@ func openHouse(t *testing.T, maxClients int, change func(*commands.Config)) *hou
 	go func() { _ = h.server.Serve(resp) }()
 	for name, handler := range map[peer.Door]http.Handler{
 		peer.HTTP: httpapi.New(httpapi.Config{Limits: h.Config.NamedLimits, BoundTo: resp.Addr()}),
-		peer.GRPC: rls.New(rls.Config{Rules: func() *envoyconfig.Rules { return rules }, Calendars: h.Config.NamedLimits.Calendars(), Log: log}),
+		peer.GRPC: rls.New(rls.Config{Rules: func() *envoyconfig.Rules { return rules }, Calendars: h.Config.NamedLimits.Calendars(), Loading: func() bool { return false }, Log: log}),
 	} {
 		d := door.New(door.Config{
 			Name: name, Server: h.server, Users: h.Config.Users, Tokens: &h.tokens, Logins: &clients.Logins{}, Now: now, Log: log,

@@ -1,6 +1,10 @@
 package resp
 
-import "bytes"
+import (
+	"bytes"
+	"strconv"
+	"strings"
+)
 
 // inline decodes an inline command, a line of text.
 func (d *Decoder) inline(buf []byte, args [][]byte) (n int, cmd [][]byte, err error) {
@@ -89,37 +93,17 @@ func unquote(line []byte, r, w int, quote byte) (int, int, bool) {
 
 // unescape reads the rest of an escape after a backslash at r-1.
 func unescape(line []byte, r int) (c byte, next int) {
-	switch c = line[r]; c {
-	case 'n':
-		return '\n', r + 1
-	case 'r':
-		return '\r', r + 1
-	case 't':
-		return '\t', r + 1
-	case 'b':
-		return '\b', r + 1
-	case 'a':
-		return '\a', r + 1
-	case 'x':
-		if r+2 < len(line) {
-			if hi, lo := hexDigit(line[r+1]), hexDigit(line[r+2]); hi >= 0 && lo >= 0 {
-				return byte(hi<<4 | lo), r + 3
-			}
+	const names, values = "nrtba", "\n\r\t\b\a"
+	c = line[r]
+	if i := strings.IndexByte(names, c); i >= 0 {
+		return values[i], r + 1
+	}
+	if c == 'x' && r+2 < len(line) {
+		if n, err := strconv.ParseUint(string(line[r+1:r+3]), 16, 8); err == nil {
+			return byte(n), r + 3
 		}
 	}
 	return c, r + 1
-}
-
-func hexDigit(c byte) int {
-	switch {
-	case c >= '0' && c <= '9':
-		return int(c - '0')
-	case c >= 'a' && c <= 'f':
-		return int(c-'a') + 10
-	case c >= 'A' && c <= 'F':
-		return int(c-'A') + 10
-	}
-	return -1
 }
 
 func isSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }

@@ -2,7 +2,6 @@ package resp
 
 import (
 	"bytes"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -51,7 +50,7 @@ func isPlain(b []byte) bool {
 	if len(b) == 0 || b[0] == '"' || b[0] == ' ' || b[len(b)-1] == ' ' || !utf8.Valid(b) {
 		return false
 	}
-	return !slices.ContainsFunc([]rune(string(b)), func(r rune) bool { return !unicode.IsPrint(r) })
+	return !bytes.ContainsFunc(b, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
 // Unquote reverses Quote: text that begins with a double quote is parsed like a word of an inline command,

@@ -37,20 +37,20 @@ func (w *Writer) BulkString(s string) { w.Buf = redcon.AppendBulkString(w.Buf, s
 func (w *Writer) Array(n int) { w.prefix('*', int64(n)) }
 
 // Map begins a map; n pairs of key and value follow.
-func (w *Writer) Map(n int) {
-	if w.RESP3 {
-		w.prefix('%', int64(n))
-	} else {
-		w.Array(2 * n)
-	}
-}
+func (w *Writer) Map(n int) { w.aggregate('%', n, 2*n) }
 
 // Set begins a set; its n elements follow.
-func (w *Writer) Set(n int) {
+func (w *Writer) Set(n int) { w.aggregate('~', n, n) }
+
+// Push begins a push message of n elements, which is not a reply.
+func (w *Writer) Push(n int) { w.aggregate('>', n, n) }
+
+// aggregate begins an aggregate of RESP3, in RESP2 an array.
+func (w *Writer) aggregate(marker byte, n, elements int) {
 	if w.RESP3 {
-		w.prefix('~', int64(n))
+		w.prefix(marker, int64(n))
 	} else {
-		w.Array(n)
+		w.Array(elements)
 	}
 }
 
@@ -86,35 +86,22 @@ func (w *Writer) Bool(b bool) {
 }
 
 // Double appends a floating-point number.
-func (w *Writer) Double(x float64) {
-	text := strconv.FormatFloat(x, 'g', -1, 64)
+func (w *Writer) Double(x float64) { w.number(',', strconv.FormatFloat(x, 'g', -1, 64)) }
+
+// BigNumber appends an integer of any length, given in decimal.
+func (w *Writer) BigNumber(digits string) { w.number('(', digits) }
+
+// number appends a number of RESP3, in RESP2 a bulk string.
+func (w *Writer) number(marker byte, text string) {
 	if w.RESP3 {
-		w.Buf = append(append(append(w.Buf, ','), text...), "\r\n"...)
+		w.Buf = append(append(append(w.Buf, marker), text...), "\r\n"...)
 	} else {
 		w.BulkString(text)
 	}
 }
 
-// BigNumber appends an integer of any length, given in decimal.
-func (w *Writer) BigNumber(digits string) {
-	if w.RESP3 {
-		w.Buf = append(append(append(w.Buf, '('), digits...), "\r\n"...)
-	} else {
-		w.BulkString(digits)
-	}
-}
-
 // Attribute begins n pairs of metadata of the next reply. It is for RESP3 only.
 func (w *Writer) Attribute(n int) { w.prefix('|', int64(n)) }
-
-// Push begins a push message of n elements, which is not a reply.
-func (w *Writer) Push(n int) {
-	if w.RESP3 {
-		w.prefix('>', int64(n))
-	} else {
-		w.Array(n)
-	}
-}
 
 // Verbatim appends text that clients show without quoting.
 func (w *Writer) Verbatim(text string) {

@@ -88,7 +88,7 @@ func shouldRateLimit() http.Handler {
 				Statuses: []*rlspb.RateLimitResponse_DescriptorStatus{{
 					Code: rlspb.RateLimitResponse_OK,
 					CurrentLimit: &rlspb.RateLimitResponse_RateLimit{
-						RequestsPerUnit: 1_000_000, Unit: rlspb.RateLimitResponse_RateLimit_HOUR,
+						RequestsPerUnit: 1_000_000, Unit: rlspb.RateLimitUnit_HOUR,
 					},
 					LimitRemaining:     999_999,
 					DurationUntilReset: &durationpb.Duration{Seconds: 1800},

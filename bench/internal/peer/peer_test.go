@@ -211,7 +211,7 @@ func TestDoorControls(t *testing.T) {
 	if r := run(t, s, call); r.Requests != 40 || r.Limited != 0 {
 		t.Errorf("%s: %+v", call, r)
 	}
-	alone, err := s.ownCPU()
+	alone, err := cpuTime(s.cmd.Process.Pid)
 	if err != nil {
 		t.Fatal(err)
 	}

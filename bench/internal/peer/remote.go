@@ -42,9 +42,15 @@ func (c *Cluster) Stop() { c.nodes.Close() }
 func (c *Cluster) URL() string { return c.nodes.URL() }
 
 // CPU returns the CPU time of all servers so far.
-func (c *Cluster) CPU() (time.Duration, error) {
-	seconds, err := c.nodes.CPUSeconds()
-	return time.Duration(seconds * float64(time.Second)), err
+func (c *Cluster) CPU() (sum time.Duration, err error) {
+	for _, p := range c.nodes.All() {
+		one, err := cpuTime(p.PID())
+		if err != nil {
+			return 0, fmt.Errorf("peer: CPU time of the cluster: %w", err)
+		}
+		sum += one
+	}
+	return sum, nil
 }
 
 // ScriptCalls returns the number of scripts and functions called by clients.

@@ -140,23 +140,23 @@ func (s *Server) Err() error {
 
 // CPU returns the user and system time of the processes so far, to the nanosecond.
 func (s *Server) CPU() (time.Duration, error) {
-	own, err := s.ownCPU()
-	if err != nil || s.beside == nil {
-		return own, err
+	own, err := cpuTime(s.cmd.Process.Pid)
+	if err != nil {
+		return 0, fmt.Errorf("peer: CPU time of %s: %w", s.Name, errors.Join(err, s.Err()))
+	}
+	if s.beside == nil {
+		return own, nil
 	}
 	other, err := s.beside.CPU()
 	return own + other, err
 }
 
-func (s *Server) ownCPU() (time.Duration, error) {
-	// The CPU clock of a process: the complement of its id, shifted past CPUCLOCK_SCHED (2); see
-	// clock_getcpuclockid.
-	clock := int32(^s.cmd.Process.Pid)<<3 | 2
+// cpuTime reads the CPU clock of a process: the complement of its id, shifted past CPUCLOCK_SCHED (2); see
+// clock_getcpuclockid.
+func cpuTime(pid int) (time.Duration, error) {
 	var t unix.Timespec
-	if err := unix.ClockGettime(clock, &t); err != nil {
-		return 0, fmt.Errorf("peer: CPU time of %s: %w", s.Name, errors.Join(err, s.Err()))
-	}
-	return time.Duration(t.Nano()), nil
+	err := unix.ClockGettime(int32(^pid)<<3|2, &t)
+	return time.Duration(t.Nano()), err
 }
 
 // RSS returns the resident bytes of the processes.

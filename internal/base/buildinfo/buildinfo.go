@@ -20,7 +20,6 @@ type Info struct {
 	Platform string    `json:"platform"`
 }
 
-// Read returns the description in the binary.
 func Read() Info {
 	info := Info{Version: Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	build, ok := debug.ReadBuildInfo()

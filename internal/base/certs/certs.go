@@ -51,16 +51,9 @@ func (c contents) equal(d contents) bool {
 // certificate's dates.
 func Open(files Files, now func() time.Time, log *slog.Logger) (*Keeper, error) {
 	k := &Keeper{files: files, now: now, log: log, checked: now()}
-	read, err := files.read()
-	if err != nil {
+	if _, err := k.loadLocked(); err != nil {
 		return nil, err
 	}
-	config, err := files.parse(read)
-	if err != nil {
-		return nil, err
-	}
-	k.seen = read
-	k.current.Store(config)
 	k.warnOfDates()
 	return k, nil
 }
@@ -106,24 +99,31 @@ func (k *Keeper) Reload() {
 }
 
 func (k *Keeper) reloadLocked() {
-	read, err := k.files.read()
-	switch {
-	case err != nil:
-		k.reportLocked(err)
-		return
-	case read.equal(k.seen):
-		k.problem = ""
-		return
-	}
-	config, err := k.files.parse(read)
+	changed, err := k.loadLocked()
 	if err != nil {
 		k.reportLocked(err)
 		return
 	}
-	k.seen, k.problem = read, ""
+	k.problem = ""
+	if changed {
+		k.log.Info("using new TLS files", "certificate", k.files.Cert, "not_after", k.leaf().NotAfter)
+		k.warnOfDates()
+	}
+}
+
+// loadLocked uses the files as they are now, and reports whether they have changed.
+func (k *Keeper) loadLocked() (changed bool, err error) {
+	read, err := k.files.read()
+	if err != nil || k.current.Load() != nil && read.equal(k.seen) {
+		return false, err
+	}
+	config, err := k.files.parse(read)
+	if err != nil {
+		return false, err
+	}
+	k.seen = read
 	k.current.Store(config)
-	k.log.Info("using new TLS files", "certificate", k.files.Cert, "not_after", k.leaf().NotAfter)
-	k.warnOfDates()
+	return true, nil
 }
 
 // reportLocked logs a problem once.

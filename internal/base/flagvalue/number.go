@@ -11,12 +11,6 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// number is a whole number within bounds.
-type number[T ~int | ~int64] struct {
-	to                   *T
-	least, most, example T
-}
-
 // NumberVar defines a flag for a decimal whole number.
 func NumberVar[T ~int | ~int64](fs *pflag.FlagSet, p *T, name string, initial, least, most T, usage string) {
 	NumberVarP(fs, p, name, "", initial, least, most, usage)
@@ -29,80 +23,62 @@ func NumberVarP[T ~int | ~int64](fs *pflag.FlagSet, p *T, name, letter string, i
 	if initial <= 0 {
 		example = min(10, most)
 	}
-	fs.VarP(&number[T]{p, least, most, example}, name, letter, usage)
-}
-
-func (n *number[T]) String() string { return strconv.FormatInt(int64(*n.to), 10) }
-
-func (n *number[T]) Type() string { return "number" }
-
-func (n *number[T]) Set(text string) error {
-	v, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || v < int64(n.least) || v > int64(n.most) {
-		bounds := fmt.Sprintf("from %d to %d", n.least, n.most)
-		if int64(n.most) == math.MaxInt64 || int64(n.most) == math.MaxInt {
-			bounds = fmt.Sprintf("of at least %d", n.least)
-		}
-		return &Wrong{Takes: fmt.Sprintf("a whole number %s, such as %d", bounds, n.example)}
+	bounds := fmt.Sprintf("from %d to %d", least, most)
+	if int64(most) == math.MaxInt64 || int64(most) == math.MaxInt {
+		bounds = fmt.Sprintf("of at least %d", least)
 	}
-	*n.to = T(v)
-	return nil
-}
-
-// duration is a time within bounds.
-type duration struct {
-	to                   *time.Duration
-	least, most, example time.Duration
-	needsUnit            bool
+	fs.VarP(&funcValue{Func{
+		Kind: "number", Takes: fmt.Sprintf("a whole number %s, such as %d", bounds, example),
+		Get: func() string { return strconv.FormatInt(int64(*p), 10) },
+		Set: func(text string) bool {
+			n, err := strconv.ParseInt(text, 10, 64)
+			if err != nil || n < int64(least) || n > int64(most) {
+				return false
+			}
+			*p = T(n)
+			return true
+		},
+	}}, name, letter, usage)
 }
 
 // DurationVar defines a flag for a duration: seconds, possibly with a fraction, or numbers with units. A
 // maximum of math.MaxInt64 bounds nothing.
 func DurationVar(fs *pflag.FlagSet, p *time.Duration, name string, initial, least, most time.Duration, usage string) {
-	defineDuration(fs, &duration{to: p, least: least, most: most}, name, initial, usage)
+	durationVar(fs, p, name, initial, least, most, usage, ParseDuration, func(example time.Duration) string {
+		return ", or seconds, such as " + strconv.FormatFloat(example.Seconds(), 'f', -1, 64)
+	})
 }
 
 // UnitDurationVar is DurationVar for settings that Redis has in milliseconds: it refuses ambiguous numbers
 // without a unit.
 func UnitDurationVar(fs *pflag.FlagSet, p *time.Duration, name string, initial, least, most time.Duration, usage string) {
-	defineDuration(fs, &duration{to: p, least: least, most: most, needsUnit: true}, name, initial, usage)
+	durationVar(fs, p, name, initial, least, most, usage, parseWithUnit, func(time.Duration) string { return ", with its unit" })
 }
 
-func defineDuration(fs *pflag.FlagSet, d *duration, name string, initial time.Duration, usage string) {
-	*d.to, d.example = initial, initial
+func durationVar(fs *pflag.FlagSet, p *time.Duration, name string, initial, least, most time.Duration, usage string,
+	parse func(text string) (time.Duration, bool), form func(example time.Duration) string,
+) {
+	*p = initial
+	example := initial
 	if initial == 0 {
-		d.example = min(30*time.Second, d.most)
+		example = min(30*time.Second, most)
 	}
-	fs.Var(d, name, usage)
-}
-
-func (d *duration) String() string { return FormatDuration(*d.to) }
-
-func (d *duration) Type() string { return "duration" }
-
-func (d *duration) Set(text string) error {
-	parse := ParseDuration
-	if d.needsUnit {
-		parse = parseWithUnit
+	bounds := "from " + FormatDuration(least) + " to " + FormatDuration(most)
+	if most == math.MaxInt64 {
+		bounds = "of at least " + FormatDuration(least)
 	}
-	v, ok := parse(text)
-	if !ok || v < d.least || v > d.most {
-		return &Wrong{Takes: d.takes()}
-	}
-	*d.to = v
-	return nil
-}
-
-func (d *duration) takes() string {
-	takes := "a time from " + FormatDuration(d.least) + " to " + FormatDuration(d.most)
-	if d.most == math.MaxInt64 {
-		takes = "a time of at least " + FormatDuration(d.least)
-	}
-	takes += ", such as " + FormatDuration(d.example)
-	if d.needsUnit {
-		return takes + ", with its unit"
-	}
-	return takes + ", or seconds, such as " + strconv.FormatFloat(d.example.Seconds(), 'f', -1, 64)
+	FuncVar(fs, Func{
+		Kind: "duration", Takes: "a time " + bounds + ", such as " + FormatDuration(example) + form(example),
+		Get: func() string { return FormatDuration(*p) },
+		Set: func(text string) bool {
+			d, ok := parse(text)
+			if !ok || d < least || d > most {
+				return false
+			}
+			*p = d
+			return true
+		},
+	}, name, usage)
 }
 
 // ParseDuration reads seconds, possibly with a fraction, or numbers with units.

@@ -58,7 +58,6 @@ func (f *File) Root(text []byte) *yaml.Node {
 	return document.Content[0]
 }
 
-// next returns the next document.
 func (f *File) next(loader *yaml.Loader) (document *yaml.Node, found bool) {
 	document = &yaml.Node{}
 	err := loader.Load(document)
@@ -148,7 +147,6 @@ func (f *File) FailAt(line int, problem string) {
 // Count returns the number of errors so far.
 func (f *File) Count() int { return len(f.problems) }
 
-// Err returns the Problems, or nil.
 func (f *File) Err() error {
 	if len(f.problems) == 0 {
 		return nil

@@ -3,12 +3,13 @@
 package zones
 
 import (
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 	_ "time/tzdata" // the embedded zones, about 450 KB
+
+	"cellserver/internal/base/smallfile"
 )
 
 // embeddedVersion is the version of Go's time/tzdata, which has none to read.
@@ -78,12 +79,7 @@ func firstLine(path string) string {
 	if !isFile(path) { // opening a pipe would wait
 		return ""
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, 64))
+	text, err := smallfile.Read(path)
 	if err != nil {
 		return ""
 	}

@@ -20,7 +20,7 @@ type Conn struct {
 	net.Conn // TLS's, if there is
 	wire     *wire
 	door     *Door
-	host     string // its network, of which all connections count together
+	host     string // its network, whose connections count together
 	refusal  string // why it is not a client, or empty
 	reason   atomic.Int32
 	matched  int     // bytes of the preface that it has sent
@@ -60,7 +60,6 @@ type wire struct {
 	handshake *server.Handshake // nil without TLS
 }
 
-// Read implements net.Conn.
 func (w *wire) Read(b []byte) (int, error) {
 	n, err := w.handshake.Read(b, w.Conn)
 	if w.guest != nil {
@@ -69,7 +68,6 @@ func (w *wire) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write implements net.Conn.
 func (w *wire) Write(b []byte) (int, error) {
 	w.handshake.Write()
 	n, err := w.Conn.Write(b)
@@ -82,13 +80,11 @@ func (w *wire) Write(b []byte) (int, error) {
 // Count counts a request of the connection that began at a time of Config.Now.
 func (c *Conn) Count(o Outcome, beganNs int64) { c.door.Stats.Count(o, c.door.Now()-beganNs) }
 
-// Now returns the time by Config.Now.
 func (c *Conn) Now() int64 { return c.door.Now() }
 
 // Peer describes the client.
 func (c *Conn) Peer() peer.Peer { return *c.peer }
 
-// Read implements net.Conn.
 func (c *Conn) Read(b []byte) (int, error) {
 	if c.frames != nil {
 		return c.frames.read(b, c.receive)
@@ -103,7 +99,8 @@ func (c *Conn) Read(b []byte) (int, error) {
 		}
 	}
 	if c.frames == nil {
-		c.holdRequest(n)
+		c.holding.request.Add(int64(n))
+		c.hold(n)
 	}
 	return n, err
 }
@@ -131,7 +128,6 @@ func (c *Conn) flooded(err error) error {
 	return err
 }
 
-// Write implements net.Conn.
 func (c *Conn) Write(b []byte) (int, error) {
 	if c.frames == nil {
 		return c.send(b)
@@ -143,7 +139,6 @@ func (c *Conn) Write(b []byte) (int, error) {
 
 func (c *Conn) send(b []byte) (int, error) { return c.Conn.Write(b) }
 
-// Close implements net.Conn.
 func (c *Conn) Close() error {
 	err := c.Conn.Close()
 	c.mu.Lock()
@@ -163,7 +158,7 @@ func (c *Conn) Close() error {
 	return err
 }
 
-// Full returns ErrFull if the connection is none of the clients.
+// Full returns ErrFull if the connection is not one of the clients.
 func (c *Conn) Full() error {
 	if c.refusal != "" {
 		return ErrFull
@@ -231,10 +226,10 @@ func (c *Conn) refuseToken(r *http.Request) {
 		c.door.Log.Warn("a request with an unknown token, or one of a disabled user, is refused", "door", c.door.Name.String(), "client", c.peer.Addr, "count", count,
 			"hint", "see --http-tokens-file; SIGHUP reloads it")
 	}
-	if !c.door.pauses.take(c.host) { // as many wait as may; one more pause would not slow a guesser down
+	if !c.door.pauses.Take(c.host, maxPauses, maxPausesOfHost) { // as many wait as may; one more pause would not slow a guesser down
 		return
 	}
-	defer c.door.pauses.leave(c.host)
+	defer c.door.pauses.Leave(c.host)
 	select {
 	case <-time.After(pause):
 	case <-r.Context().Done():
@@ -282,8 +277,8 @@ func (c *Conn) inTurn(s Session, a decide.Ask) peer.Status {
 }
 
 // BeginTurn waits for a turn to compute something. A step may hold locks of the store for long, as 32 sliding
-// windows at once do: one connection's requests wait for each other, and all but a few for their turn, lest
-// RESP's loops wait behind each of them.
+// windows at once do. One connection's requests wait for each other, and all but a few for their turn, else
+// RESP's loops would wait behind each of them.
 func (c *Conn) BeginTurn() {
 	c.submitting.Lock()
 	c.door.turns <- struct{}{}

@@ -67,10 +67,10 @@ type Door struct {
 	handler http.Handler
 	http    *http.Server
 	refused atomic.Int32
-	running atomic.Int64  // requests that are executed or wait in a command
-	waits   waits         // those that wait for their body
-	pauses  pauses        // those of strangers
-	turns   chan struct{} // has as many as may be executed at once
+	running atomic.Int64         // requests that are executed or wait in a command
+	waits   waits                // those that wait for their body
+	pauses  server.Tally[string] // answers to strangers that wait, by host
+	turns   chan struct{}        // has as many as may be executed at once
 
 	flooders clients.Logins // hosts whose connections were closed for floods
 
@@ -118,6 +118,15 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer c.endRequest()
 	CloseDoubtful(w, r)
 	d.handler.ServeHTTP(w, r)
+}
+
+// CloseDoubtful has an HTTP/1 connection closed after a request whose end a proxy may see elsewhere, so that
+// nothing behind it is taken for a request: one with Transfer-Encoding, as RFC 9112, 6.1, demands beside
+// Content-Length, and one of HTTP/1.0, in which net/http ignores that header.
+func CloseDoubtful(w http.ResponseWriter, r *http.Request) {
+	if len(r.TransferEncoding) > 0 && r.ProtoMajor == 1 || !r.ProtoAtLeast(1, 1) {
+		w.Header().Set("Connection", "close")
+	}
 }
 
 // enterRequest counts a request that is executed, unless there are as many as clients may be: each takes
@@ -182,7 +191,7 @@ func (d *Door) enter(nc net.Conn, config *tls.Config) *Conn {
 	c := &Conn{wire: &wire{Conn: nc, guest: guest}, door: d, refusal: refusal}
 	c.Conn = c.wire
 	if config != nil {
-		c.Conn, c.wire.handshake = tls.Server(c.wire, config), d.Server.Handshakes().Begin()
+		c.Conn, c.wire.handshake = tls.Server(c.wire, config), d.Server.BeginHandshake()
 	}
 	if guest == nil {
 		return c
@@ -219,10 +228,8 @@ func (c *Conn) shakeHands() error {
 	case err != nil:
 		c.wire.guest.HandshakeFailed(err)
 	default:
-		p, state := c.wire.guest.Peer, secured.ConnectionState()
-		if p.TLS = true; len(state.PeerCertificates) > 0 {
-			p.CertName = state.PeerCertificates[0].Subject.CommonName
-		}
+		p := c.wire.guest.Peer
+		p.TLS, p.CertName = true, server.CertName(secured.ConnectionState())
 		c.know(p)
 	}
 	return err
@@ -251,7 +258,6 @@ func (e *RefusedError) Error() string { return e.Reason }
 // problemLog logs messages of net/http at a limited rate, as clients can cause any number of them.
 type problemLog struct{ door *Door }
 
-// Write implements io.Writer.
 func (p problemLog) Write(line []byte) (int, error) {
 	if count := p.door.problems.Due(p.door.Now()); count > 0 {
 		p.door.Log.Warn("a client of a door caused a problem", "door", p.door.Name.String(), "problem", strings.TrimSpace(string(line)), "count", count)

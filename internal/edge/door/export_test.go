@@ -5,7 +5,7 @@ func (d *Door) Waiting() (n int) {
 	d.waits.mu.Lock()
 	defer d.waits.mu.Unlock()
 	for _, l := range d.waits.hosts {
-		n += l.n
+		n += l.Len()
 	}
 	return n
 }

@@ -1,6 +1,7 @@
 package door
 
 import (
+	"encoding/binary"
 	"errors"
 	"sync"
 	"time"
@@ -19,6 +20,8 @@ const (
 	kindData, kindHeaders, kindReset, kindWindow, kindContinuation = 0, 1, 3, 8, 9
 
 	endStream = 1
+
+	reserved = 1 << 31 // the first bit of a stream or a window
 )
 
 // parser finds the frames of one direction.
@@ -42,25 +45,17 @@ func (p *parser) next(b []byte) (f frame, rest []byte, ok bool) {
 			continue
 		}
 		h := &p.begun
-		f = frame{kind: h[3], flags: h[4], stream: uint32(number(h[5:9])), length: number(h[0:3])}
+		f = frame{kind: h[3], flags: h[4], stream: binary.BigEndian.Uint32(h[5:]) &^ reserved, length: int(binary.BigEndian.Uint32(h[:]) >> 8)}
 		if f.kind == kindWindow && f.length == 4 && need == 9 {
 			continue
 		}
 		if need == 13 {
-			f.window = number(h[9:13])
+			f.window = int(binary.BigEndian.Uint32(h[9:]) &^ reserved)
 		}
 		p.skip, p.known = f.length-(need-9), 0
 		return f, b, true
 	}
 	return frame{}, nil, false
-}
-
-// number reads up to 4 bytes, of which HTTP/2 reserves the first bit of 4.
-func number(b []byte) (n int) {
-	for _, one := range b {
-		n = n<<8 | int(one)
-	}
-	return n & (1<<31 - 1)
 }
 
 // ledger follows the frames of a connection of HTTP/2 in both directions: what net/http holds for it, and

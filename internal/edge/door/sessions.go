@@ -55,7 +55,6 @@ func (c *Conn) putBack(s *client, reusable bool) {
 	c.report()
 }
 
-// Wake implements peer.Conn.
 func (s *client) Wake() {
 	select {
 	case s.woken <- struct{}{}:
@@ -63,10 +62,8 @@ func (s *client) Wake() {
 	}
 }
 
-// Kill implements peer.Conn.
 func (s *client) Kill() { s.end(server.ReasonKilled) }
 
-// Evict implements peer.Conn.
 func (s *client) Evict() { s.end(server.ReasonMemory) }
 
 func (s *client) end(reason server.Reason) {
@@ -104,13 +101,7 @@ func (c *Conn) hold(change int) {
 	}
 }
 
-// holdRequest is hold for bytes of a request of HTTP/1, until its end.
-func (c *Conn) holdRequest(bytes int) {
-	c.holding.request.Add(int64(bytes))
-	c.hold(bytes)
-}
-
-// endRequest ends what holdRequest has added.
+// endRequest ends what the connection holds of a request of HTTP/1.
 func (c *Conn) endRequest() { c.hold(-int(c.holding.request.Swap(0))) }
 
 // report tells the connection's first session what is held.

@@ -19,10 +19,8 @@ const (
 	outcomes
 )
 
-// Outcomes returns all outcomes.
 func Outcomes() []Outcome { return []Outcome{Allowed, Limited, Refused, Failed} }
 
-// String returns the outcome's label.
 func (o Outcome) String() string {
 	return [...]string{"allowed", "limited", "refused", "failed"}[o]
 }
@@ -47,7 +45,6 @@ type Counts struct {
 // Of returns the number of requests of an outcome.
 func (c *Counts) Of(o Outcome) uint64 { return c.counts[o] }
 
-// NewStats returns empty Stats.
 func NewStats() *Stats {
 	scale := histogram.NewScale()
 	return &Stats{scale: scale, since: time.Now(), durations: scale.NewDurations()}
@@ -61,7 +58,6 @@ func (s *Stats) Count(o Outcome, ns int64) {
 	s.durations.Observe(ns, 1)
 }
 
-// Counts returns the counts.
 func (s *Stats) Counts() Counts {
 	s.mu.Lock()
 	defer s.mu.Unlock()

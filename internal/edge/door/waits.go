@@ -1,6 +1,7 @@
 package door
 
 import (
+	"container/list"
 	"errors"
 	"io"
 	"net/http"
@@ -8,35 +9,26 @@ import (
 	"time"
 )
 
-// waits holds the requests that wait for the rest of their body, in their order, by host. Beyond a host's
-// maximum the one that has waited longest ends, so that nobody keeps others from sending theirs. The zero
+// waits holds the requests that wait for the rest of their body, by host, the one that has waited longest
+// first. Beyond a host's maximum that one ends, so that nobody keeps others from sending theirs. The zero
 // value is empty.
 type waits struct {
-	mu    sync.Mutex // rank 90: guards all below, and the links of bodies
-	hosts map[string]*line
+	mu    sync.Mutex // rank 90: guards all below, and the places of bodies
+	hosts map[string]*list.List
 }
 
-// line is the bodies of a host, the one that has waited longest first.
-type line struct {
-	first, last *body
-	n           int
-}
-
-// body is a request's body. It belongs to the request's goroutine but for its links.
+// body is a request's body. It belongs to the request's goroutine but for its place.
 type body struct {
 	io.ReadCloser
 	conn   *Conn
 	answer http.ResponseWriter
 	left   int64 // bytes that may be read
 	begun  bool
-	ended  bool // all of it is read, or no more can be
-	read   int  // bytes that are held
-
-	line       *line // nil unless it waits
-	prev, next *body
+	ended  bool          // all of it is read, or no more can be
+	read   int           // bytes that are held
+	place  *list.Element // among the waiting ones; nil unless it waits
 }
 
-// Read implements io.Reader.
 func (b *body) Read(to []byte) (int, error) {
 	if !b.begun {
 		b.begun = true
@@ -86,20 +78,14 @@ func (w *waits) join(b *body, most int) {
 	l := w.hosts[b.conn.host]
 	if l == nil {
 		if w.hosts == nil {
-			w.hosts = map[string]*line{}
+			w.hosts = map[string]*list.List{}
 		}
-		l = &line{}
+		l = list.New()
 		w.hosts[b.conn.host] = l
 	}
-	b.line, b.prev = l, l.last
-	if l.last == nil {
-		l.first = b
-	} else {
-		l.last.next = b
-	}
-	l.last = b
-	if l.n++; l.n > most {
-		longest := l.first
+	b.place = l.PushBack(b)
+	if l.Len() > most {
+		longest := l.Front().Value.(*body)
 		w.leaveLocked(longest)
 		// under the lock, for which its end waits: net/http forgets a request that has ended
 		_ = http.NewResponseController(longest.answer).SetReadDeadline(time.Unix(1, 0))
@@ -113,32 +99,15 @@ func (w *waits) leave(b *body) {
 }
 
 func (w *waits) leaveLocked(b *body) {
-	l := b.line
-	if l == nil {
+	if b.place == nil {
 		return
 	}
-	if b.prev == nil {
-		l.first = b.next
-	} else {
-		b.prev.next = b.next
-	}
-	if b.next == nil {
-		l.last = b.prev
-	} else {
-		b.next.prev = b.prev
-	}
-	b.line, b.prev, b.next = nil, nil, nil
-	if l.n--; l.n == 0 {
+	l := w.hosts[b.conn.host]
+	l.Remove(b.place)
+	b.place = nil
+	if l.Len() == 0 {
 		delete(w.hosts, b.conn.host)
 	}
-}
-
-// pauses are the answers to strangers that are under way, apart from the requests of known users. The zero
-// value has none.
-type pauses struct {
-	mu    sync.Mutex // rank 90: guards all below
-	hosts map[string]int
-	all   int
 }
 
 // Answers to wrong tokens that wait at once, in all and of a host; further ones do not wait.
@@ -146,28 +115,3 @@ const (
 	maxPauses       = 64
 	maxPausesOfHost = 16
 )
-
-// take returns false if too many wait.
-func (p *pauses) take(host string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.all >= maxPauses || p.hosts[host] >= maxPausesOfHost {
-		return false
-	}
-	if p.hosts == nil {
-		p.hosts = map[string]int{}
-	}
-	p.hosts[host]++
-	p.all++
-	return true
-}
-
-// leave undoes take.
-func (p *pauses) leave(host string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.all--
-	if p.hosts[host]--; p.hosts[host] == 0 {
-		delete(p.hosts, host)
-	}
-}

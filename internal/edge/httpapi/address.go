@@ -24,7 +24,7 @@ func (f *forwarded) peer() (netip.Addr, bool) {
 func normal(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
 
 func (f *forwarded) trusts(a netip.Addr) bool {
-	return slices.ContainsFunc(f.trusted, func(p netip.Prefix) bool { return p.Contains(a) })
+	return slices.ContainsFunc(f.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
 // ip returns the visitor's address, or its network of IPv6: the connection's, or what a trusted proxy tells,
@@ -45,10 +45,10 @@ func (f *forwarded) ip(header string) (string, error) {
 
 // network returns the key of an address. A host has a network of IPv6 addresses.
 func (f *forwarded) network(a netip.Addr) string {
-	if a.Is4() || f.v6PrefixBits >= a.BitLen() {
+	if a.Is4() || f.IPv6PrefixBits >= a.BitLen() {
 		return a.String()
 	}
-	p, _ := a.Prefix(f.v6PrefixBits) // never fails for IPv6
+	p, _ := a.Prefix(f.IPv6PrefixBits) // never fails for IPv6
 	return p.String()
 }
 
@@ -207,7 +207,7 @@ func cutValue(rest string) (value, after string, ok bool) {
 	return "", "", false
 }
 
-// readNode reads the address of a node; the port may be a name, such as _x. Names and unknown are none.
+// readNode reads the address of a node; the port may be a name, such as _x. Other names have no address.
 func readNode(node string) (netip.Addr, bool) {
 	if colon := strings.LastIndex(node, ":_"); colon > 0 {
 		node = node[:colon]

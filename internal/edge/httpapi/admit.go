@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -31,7 +32,7 @@ func (a *api) admit(q *request) (err error) {
 	if q.user, err = q.conn.User(q.Request, token); err != nil || q.user != nil {
 		return err
 	}
-	if err := a.hosts.admit(q.Request); err != nil {
+	if err := a.admitBrowser(q.Request); err != nil {
 		return err
 	}
 	if q.conn.IsStranger(nil) {
@@ -40,20 +41,9 @@ func (a *api) admit(q *request) (err error) {
 	return nil
 }
 
-// hosts keeps web pages from using a browser to reach the server, which trusts its host or its network.
-type hosts struct {
-	names    []string // in addition to localhost
-	loopback bool     // the server listens on loopback only
-}
-
-func newHosts(names []string, boundTo net.Addr) hosts {
-	tcp, ok := boundTo.(*net.TCPAddr)
-	return hosts{names, ok && tcp.IP.IsLoopback()}
-}
-
-// admit refuses requests that a browser makes for a page. Pages of another port count as the same site, and
-// may be anybody's.
-func (h *hosts) admit(r *http.Request) error {
+// admitBrowser refuses requests that a browser makes for a page, which could else use it to reach a server
+// that trusts its host or its network. Pages of another port count as the same site, and may be anybody's.
+func (a *api) admitBrowser(r *http.Request) error {
 	forbid := func(detail string) error {
 		return &refusal{status: http.StatusForbidden, detail: detail + ", or send a token: see --http-tokens-file"}
 	}
@@ -63,15 +53,15 @@ func (h *hosts) admit(r *http.Request) error {
 	if site := r.Header["Sec-Fetch-Site"]; len(site) > 0 && (len(site) > 1 || site[0] == "cross-site" || site[0] == "same-site") {
 		return forbid("a request with this Sec-Fetch-Site comes from a web page; have the proxy clear that header")
 	}
-	if !h.allow(r.Host) {
+	if !a.allows(r.Host) {
 		return forbid("the host " + quote(r.Host) + " is not allowed, as a web page's name may resolve to this address; use an IP address or localhost, add the host to --http-allowed-hosts")
 	}
 	return nil
 }
 
-// allow checks a Host header, with or without a port. A page that resolves its name to this address (DNS
+// allows checks a Host header, with or without a port. A page that resolves its name to this address (DNS
 // rebinding) sends its name, never an IP address.
-func (h *hosts) allow(host string) bool {
+func (a *api) allows(host string) bool {
 	name := host
 	if colon := strings.LastIndexByte(host, ':'); colon >= 0 && !strings.HasSuffix(host, "]") {
 		name = host[:colon]
@@ -86,12 +76,10 @@ func (h *hosts) allow(host string) bool {
 		if ip.Unmap().IsUnspecified() { // this machine, and no site of its own to a browser, which says less of its pages
 			return false
 		}
-		return !h.loopback || ip.Unmap().IsLoopback()
+		tcp, ok := a.BoundTo.(*net.TCPAddr)
+		return !ok || !tcp.IP.IsLoopback() || ip.Unmap().IsLoopback()
 	}
-	for _, allowed := range h.names {
-		if strings.EqualFold(name, allowed) || strings.EqualFold(host, allowed) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(a.AllowedHosts, func(allowed string) bool {
+		return strings.EqualFold(name, allowed) || strings.EqualFold(host, allowed)
+	})
 }

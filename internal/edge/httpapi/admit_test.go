@@ -194,7 +194,7 @@ func (h *harness) raw(t *testing.T, text string) string {
 	return string(all)
 }
 
-// TestOversized headers, bodies and requests that are none.
+// TestOversized: headers and bodies that are too long, and input that is not a request, are refused.
 func TestOversized(t *testing.T) {
 	t.Parallel()
 	h := withLimits(t, options{})

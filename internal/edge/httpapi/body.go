@@ -66,15 +66,19 @@ func (o *object) take(name string) (v any, ok bool) {
 	return v, ok
 }
 
-// text reads a field that is text, "" if it is absent.
-func (o *object) text(name string) string {
+// optional reads a field that has a type's zero value if it is absent.
+func optional[T any](o *object, name, must string) T {
 	v, ok := o.take(name)
-	text, isText := v.(string)
-	if ok && !isText {
-		o.fail(o.at + name + " must be text")
+	value, isOne := v.(T)
+	if ok && !isOne {
+		o.fail(o.at + name + " must be " + must)
 	}
-	return text
+	return value
 }
+
+func (o *object) text(name string) string { return optional[string](o, name, "text") }
+
+func (o *object) flag(name string) bool { return optional[bool](o, name, "true or false") }
 
 // must is text of a required field.
 func (o *object) must(name string) string {
@@ -82,15 +86,6 @@ func (o *object) must(name string) string {
 		o.fail("the field " + quote(o.at+name) + " is missing")
 	}
 	return o.text(name)
-}
-
-func (o *object) flag(name string) bool {
-	v, ok := o.take(name)
-	flag, isFlag := v.(bool)
-	if ok && !isFlag {
-		o.fail(o.at + name + " must be true or false")
-	}
-	return flag
 }
 
 // integer reads a required field.

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"net/http"
-	"net/netip"
 	"strconv"
 	"strings"
 )
@@ -17,7 +16,7 @@ const (
 // appendBy appends the key that is composed of parts of the visitor's request. Each has its length in front,
 // as in 9:192.0.2.1,3:GET, so that no two different lists make one key.
 func (a *api) appendBy(b []byte, q *request, by string) ([]byte, error) {
-	f := forwarded{request: q, trusted: a.TrustedProxies, v6PrefixBits: a.IPv6PrefixBits}
+	f := forwarded{q, &a.Config}
 	n := 0
 	for part := range strings.SplitSeq(by, ",") {
 		if n++; n > maxParts {
@@ -38,8 +37,7 @@ func (a *api) appendBy(b []byte, q *request, by string) ([]byte, error) {
 // forwarded tells what a proxy says about its visitor's request.
 type forwarded struct {
 	*request
-	trusted      []netip.Prefix
-	v6PrefixBits int // of an IPv6 address that make the key
+	*Config
 }
 
 func (f *forwarded) part(part string) (string, error) {

@@ -32,31 +32,28 @@ func said(words ...any) []string {
 	return all
 }
 
-// reset is POST /v1/reset: {"limit", "key"} or {"key"}.
+// reset is POST /v1/reset: {"limit", "key"} or {"key"}. A user who may not reset the key does
+// not learn that its limit is unknown.
 func (a *api) reset(q *request, body *object) (answer, error) {
 	key, of, limit := body.must("key"), body.has("limit"), body.text("limit")
 	if err := body.end(); err != nil {
 		return answer{}, err
 	}
+	do := decide.Delete
 	if of {
 		key = limit + ":" + key // the name of a named limit's key
 		if a.Limits.Lookup([]byte(limit)) == nil {
-			return answer{}, a.noReset(q, limit, key)
+			do = decide.Admit
 		}
 	}
-	o := &decide.Operation{Command: "del", Said: said("DEL", key), Key: []byte(key), Do: decide.Delete}
+	o := &decide.Operation{Command: "del", Said: said("DEL", key), Key: []byte(key), Do: do}
 	if err := q.do(o); err != nil {
 		return answer{}, err
 	}
-	return done([]byte(`{"deleted":` + strconv.FormatBool(o.Deleted) + "}\n")), nil
-}
-
-// noReset refuses to reset a key of an unknown limit. Only who might reset the key is told that.
-func (a *api) noReset(q *request, limit, key string) error {
-	if err := q.do(&decide.Operation{Command: "del", Said: said("DEL", key), Key: []byte(key), Do: decide.Admit}); err != nil {
-		return err
+	if do == decide.Admit {
+		return answer{}, a.noLimit(q, limit)
 	}
-	return a.noLimit(q, limit)
+	return done([]byte(`{"deleted":` + strconv.FormatBool(o.Deleted) + "}\n")), nil
 }
 
 // reserve is POST /v1/reserve.
@@ -137,11 +134,10 @@ func granted(result *funnel.Result, name, id string, r rate) answer {
 	r.result, r.denies = result, result.Limited
 	to.rates = rates{items: []rate{r}, denied: result.Limited, worst: result}
 	if result.Limited {
-		to.deny(http.StatusTooManyRequests)
-		to.body = append(to.body, "}\n"...)
+		to.deny(http.StatusTooManyRequests, nil)
 		return to
 	}
-	b := append(append(appendResult([]byte{'{'}, result), `,"`...), name...)
+	b := append(append(appendResult([]byte{'{'}, result, "ms"), `,"`...), name...)
 	to.body = append(appendText(append(b, `":`...), id), "}\n"...)
 	return to
 }

@@ -106,11 +106,10 @@ func (a *api) ask(q *request, c check, denial int) (answer, error) {
 	to := done(nil)
 	to.rates = rates{items: c.appendRates(make([]rate, 0, 1)), denied: r.Limited, worst: r}
 	if !r.Limited || denial == http.StatusOK {
-		to.body = append(appendResult(append(make([]byte, 0, 128), '{'), r), "}\n"...)
+		to.body = append(appendResult(append(make([]byte, 0, 128), '{'), r, "ms"), "}\n"...)
 		return to, nil
 	}
-	to.deny(denial)
-	to.body = append(to.body, "}\n"...)
+	to.deny(denial, nil)
 	return to, nil
 }
 
@@ -124,17 +123,18 @@ func together(checks []check) answer {
 		if i > 0 {
 			list = append(list, ',')
 		}
-		list = append(appendResult(append(list, '{'), r), '}')
+		list = append(appendResult(append(list, '{'), r, "ms"), '}')
 		to.rates.items = c.appendRates(to.rates.items)
 		to.rates.denied = to.rates.denied || r.Limited
 		if i == 0 || limiter.Tighter(r, to.rates.worst) {
 			to.rates.worst = r
 		}
 	}
-	if to.body = []byte(`{"allowed":true`); to.rates.denied {
-		to.deny(http.StatusTooManyRequests)
+	if list = append(list, ']'); to.rates.denied {
+		to.deny(http.StatusTooManyRequests, list)
+	} else {
+		to.body = append(append([]byte(`{"allowed":true`), list...), "}\n"...)
 	}
-	to.body = append(append(to.body, list...), "]}\n"...)
 	return to
 }
 

@@ -32,7 +32,6 @@ type Config struct {
 // api is the handler.
 type api struct {
 	Config
-	hosts   hosts
 	calls   map[string]call
 	noStore []string // values of headers, shared by all answers
 	noSniff []string
@@ -49,8 +48,7 @@ type list func(q *request, name string) (answer, error)
 // New returns the handler of a door.
 func New(c Config) http.Handler {
 	a := &api{
-		Config: c, hosts: newHosts(c.AllowedHosts, c.BoundTo),
-		noStore: []string{"no-store"}, noSniff: []string{"nosniff"},
+		Config: c, noStore: []string{"no-store"}, noSniff: []string{"nosniff"},
 		json: []string{"application/json"}, problem: []string{"application/problem+json"},
 	}
 	a.calls = map[string]call{
@@ -126,6 +124,12 @@ func (a *api) serve(w http.ResponseWriter, q *request) (answer, error) {
 	if err := q.gets(); err != nil {
 		return answer{}, err
 	}
+	if limit, explains := strings.CutSuffix(name, "/explain"); explains {
+		return a.explain(q, limit)
+	}
+	if q.URL.RawQuery != "" {
+		return answer{}, bad("this path takes no query")
+	}
 	return f(q, name)
 }
 
@@ -137,14 +141,10 @@ func (a *api) listOf(path string) (f list, name string) {
 	case "limits":
 		return a.limits, ""
 	}
-	name, ok := strings.CutPrefix(path, "limits/")
-	if !ok || name == "" {
-		return nil, ""
+	if name, ok := strings.CutPrefix(path, "limits/"); ok && name != "" {
+		return a.limit, name
 	}
-	if of, explains := strings.CutSuffix(name, "/explain"); explains {
-		return a.explain, of
-	}
-	return a.limit, name
+	return nil, ""
 }
 
 // gets refuses methods other than GET and HEAD.

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"strconv"
 
 	"cellserver/internal/decide"
 	"cellserver/internal/decide/namedlimit"
@@ -17,20 +16,10 @@ import (
 var openAPI []byte
 
 // describe is GET /v1/openapi.json.
-func describe(q *request, _ string) (answer, error) {
-	if q.URL.RawQuery != "" {
-		return answer{}, errNoQuery
-	}
-	return done(openAPI), nil
-}
-
-var errNoQuery = bad("this path takes no query")
+func describe(*request, string) (answer, error) { return done(openAPI), nil }
 
 // limits is GET /v1/limits.
 func (a *api) limits(q *request, _ string) (answer, error) {
-	if q.URL.RawQuery != "" {
-		return answer{}, errNoQuery
-	}
 	if err := q.do(&decide.Operation{Command: "cl.limit|list", Said: said("CL.LIMIT", "LIST"), Do: decide.Read}); err != nil {
 		return answer{}, err
 	}
@@ -46,9 +35,6 @@ func (a *api) limits(q *request, _ string) (answer, error) {
 
 // limit is GET /v1/limits/NAME.
 func (a *api) limit(q *request, name string) (answer, error) {
-	if q.URL.RawQuery != "" {
-		return answer{}, errNoQuery
-	}
 	if err := q.do(&decide.Operation{Command: "cl.limit|get", Said: said("CL.LIMIT", "GET", name), Do: decide.Read}); err != nil {
 		return answer{}, err
 	}
@@ -110,11 +96,8 @@ func explained(e *namedlimit.Explained) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = strconv.AppendBool(append(appendText(append(b, `{"rule":`...), e.Rules[i].Rule), `,"allowed":`...), !r.Limited)
-		b = strconv.AppendInt(append(b, `,"limit":`...), r.Limit, 10)
-		b = strconv.AppendInt(append(b, `,"remaining":`...), r.Remaining, 10)
-		b = strconv.AppendInt(append(b, `,"retry_after_seconds":`...), r.RetryAfter, 10)
-		b = append(strconv.AppendInt(append(b, `,"reset_after_seconds":`...), r.ResetAfter, 10), '}')
+		b = append(appendText(append(b, `{"rule":`...), e.Rules[i].Rule), ',')
+		b = append(appendResult(b, r, "seconds"), '}')
 	}
 	return append(b, "]}\n"...)
 }

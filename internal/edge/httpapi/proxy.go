@@ -29,10 +29,14 @@ func (a *api) checkForProxy(q *request, name string) (answer, error) {
 		}
 	}
 	status := http.StatusTooManyRequests
-	if isChosen {
-		if status = statusFor(denied); status == 0 {
-			return answer{}, bad("denied must be 401, 403 or 429, the status of a denial, got " + quote(denied))
-		}
+	switch {
+	case !isChosen, denied == "429":
+	case denied == "401":
+		status = http.StatusUnauthorized
+	case denied == "403":
+		status = http.StatusForbidden
+	default:
+		return answer{}, bad("denied must be 401, 403 or 429, the status of a denial, got " + quote(denied))
 	}
 	b := append(make([]byte, 0, 128), name...)
 	limit := len(b)
@@ -50,20 +54,6 @@ func (a *api) checkForProxy(q *request, name string) (answer, error) {
 		return answer{}, bad("key= is empty")
 	}
 	return a.ask(q, check{Request: decide.Request{Command: "CL.CHECK", Limit: b[:limit:limit], Key: b[limit:], Quantity: units}}, status)
-}
-
-// statusFor returns the status of denied=, or 0.
-func statusFor(denied string) int {
-	switch denied {
-	case "401":
-		return http.StatusUnauthorized
-	case "403":
-		return http.StatusForbidden
-	case "429":
-		return http.StatusTooManyRequests
-	default:
-		return 0
-	}
 }
 
 const maxParameters = 4 // that a path has

@@ -211,7 +211,6 @@ func quotaSec(every calendar.Every) int64 {
 	return 0
 }
 
-// fullName returns the policy's name.
 func (r *rate) fullName() string {
 	return strings.Trim(string(r.appendName(nil, 0)), `"`)
 }

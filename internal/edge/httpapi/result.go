@@ -8,14 +8,15 @@ import (
 	"cellserver/internal/funnel"
 )
 
-// appendResult appends the members of a decision.
-func appendResult(b []byte, r *funnel.Result) []byte {
+// appendResult appends the members of a decision, with times in the unit of their names.
+func appendResult(b []byte, r *funnel.Result, unit string) []byte {
 	b = append(b, `"allowed":`...)
 	b = strconv.AppendBool(b, !r.Limited)
 	b = strconv.AppendInt(append(b, `,"limit":`...), r.Limit, 10)
 	b = strconv.AppendInt(append(b, `,"remaining":`...), r.Remaining, 10)
-	b = strconv.AppendInt(append(b, `,"retry_after_ms":`...), r.RetryAfter, 10)
-	return strconv.AppendInt(append(b, `,"reset_after_ms":`...), r.ResetAfter, 10)
+	b = append(append(append(b, `,"retry_after_`...), unit...), `":`...)
+	b = append(strconv.AppendInt(b, r.RetryAfter, 10), `,"reset_after_`...)
+	return strconv.AppendInt(append(append(b, unit...), `":`...), r.ResetAfter, 10)
 }
 
 const (
@@ -23,8 +24,8 @@ const (
 	quotaTitle    = "Request cannot be satisfied as assigned quota has been exceeded"
 )
 
-// deny makes the answer a denial. Its body is a problem detail without the brace at its end.
-func (to *answer) deny(status int) {
+// deny makes the answer a denial, whose problem detail has further members at its end.
+func (to *answer) deny(status int, more []byte) {
 	worst := to.rates.worst
 	detail := "this many are never allowed at once"
 	switch {
@@ -44,7 +45,8 @@ func (to *answer) deny(status int) {
 			b = appendText(b, r.fullName())
 		}
 	}
-	to.body = appendResult(append(b, "],"...), worst)
+	b = append(appendResult(append(b, "],"...), worst, "ms"), more...)
+	to.body = append(b, "}\n"...)
 	to.status, to.problem, to.outcome, to.retryMs = status, true, door.Limited, worst.RetryAfter
 }
 

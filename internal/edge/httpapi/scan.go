@@ -127,59 +127,54 @@ func (s *scanner) object(at string, depth int) (*object, error) {
 	if at != "" {
 		o.at += "."
 	}
-	s.at++
-	if s.passes('}') {
-		return o, nil
-	}
-	for {
+	return o, s.elements('}', func() error {
 		if s.next() != '"' {
-			return nil, s.invalid()
+			return s.invalid()
 		}
 		name, err := s.text()
-		if err != nil {
-			return nil, err
+		switch {
+		case err != nil:
+			return err
+		case !isField(name):
+			return unknownField(o.at + name)
+		case o.has(name):
+			return bad("the field " + quote(o.at+name) + " is there twice")
+		case !s.passes(':'):
+			return s.invalid()
 		}
-		if !isField(name) {
-			return nil, unknownField(o.at + name)
-		}
-		if o.has(name) {
-			return nil, bad("the field " + quote(o.at+name) + " is there twice")
-		}
-		if !s.passes(':') {
-			return nil, s.invalid()
-		}
-		if o.fields[name], err = s.value(o.at+name, depth+1); err != nil {
-			return nil, err
-		}
-		if s.passes('}') {
-			return o, nil
-		}
-		if !s.passes(',') {
-			return nil, s.invalid()
-		}
-	}
+		o.fields[name], err = s.value(o.at+name, depth+1)
+		return err
+	})
 }
 
 func (s *scanner) array(at string, depth int) (all []any, err error) {
 	all = []any{}
-	s.at++
-	if s.passes(']') {
-		return all, nil
-	}
-	for {
+	err = s.elements(']', func() error {
 		if len(all) == maxChecks {
-			return nil, tooMany(at)
+			return tooMany(at)
 		}
 		v, err := s.value(at+"["+strconv.Itoa(len(all))+"]", depth+1)
-		if err != nil {
-			return nil, err
-		}
 		all = append(all, v)
-		if s.passes(']') {
-			return all, nil
+		return err
+	})
+	return all, err
+}
+
+// elements reads those of an object or array that begins here, with commas between them.
+func (s *scanner) elements(end byte, read func() error) error {
+	s.at++
+	if s.passes(end) {
+		return nil
+	}
+	for {
+		if err := read(); err != nil {
+			return err
+		}
+		if s.passes(end) {
+			return nil
 		}
 		if !s.passes(',') {
-			return nil, s.invalid()
+			return s.invalid()
 		}
 	}
 }

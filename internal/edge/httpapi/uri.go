@@ -1,9 +1,9 @@
 package httpapi
 
 import (
-	"encoding/hex"
 	"net/netip"
 	"path"
+	"strconv"
 	"strings"
 
 	"cellserver/internal/wire/glob"
@@ -89,9 +89,8 @@ func escapedByte(escape string) (c byte, ok bool) {
 	if len(escape) < len("%XX") {
 		return 0, false
 	}
-	var b [1]byte
-	_, err := hex.Decode(b[:], []byte(escape[1:len("%XX")]))
-	return b[0], err == nil
+	n, err := strconv.ParseUint(escape[1:len("%XX")], 16, 8)
+	return byte(n), err == nil
 }
 
 // hostOf returns a host in lower case, without the port and the last dot, or an address in brackets.

@@ -173,7 +173,7 @@ func TestOthers(t *testing.T) {
 	}
 }
 
-// TestBodyOfHTTP1: the body of who does not speak HTTP/2 is not awaited, so the answer closes the connection.
+// TestBodyOfHTTP1: the body of a client without HTTP/2 is not awaited, so the answer closes the connection.
 func TestBodyOfHTTP1(t *testing.T) {
 	h := open(t, Config{}, server.Limits{MaxClients: 10})
 	client := &http.Client{Transport: &http.Transport{}}

@@ -53,6 +53,15 @@ func open(t testing.TB, c Config, limits server.Limits, change ...func(*commands
 	t.Helper()
 	h := &house{Harness: commandstest.New(change...)}
 	c.Log, c.Calendars = slog.New(slog.DiscardHandler), h.Engine.Config.NamedLimits.Calendars()
+	if c.Rules == nil {
+		c.Rules = func() *envoyconfig.Rules { return nil }
+	}
+	if c.Ready == nil {
+		c.Ready = func() error { return nil }
+	}
+	if c.Loading == nil {
+		c.Loading = func() bool { return false }
+	}
 	now := h.Clock.Now
 	h.service = New(c)
 	h.server = server.New(server.Config{Now: now, Log: c.Log, Limits: limits})
@@ -175,8 +184,9 @@ func textOf(r *rlspb.RateLimitResponse, err error) string {
 
 // rows returns the metrics as "DOMAIN|DESCRIPTOR total within near over shadow".
 func (h *house) rows() (rows []string) {
-	h.service.Metrics.Each(func(r Row) {
-		rows = append(rows, fmt.Sprint(r.Domain, "|", r.Descriptor, " ", r.TotalHits, " ", r.WithinLimit, " ", r.NearLimit, " ", r.OverLimit, " ", r.ShadowMode))
+	h.service.Metrics.Each(func(domain, descriptor string, c *Counts) {
+		rows = append(rows, fmt.Sprint(domain, "|", descriptor, " ", c.TotalHits.Load(), " ", c.WithinLimit.Load(), " ",
+			c.NearLimit.Load(), " ", c.OverLimit.Load(), " ", c.ShadowMode.Load()))
 	})
 	slices.Sort(rows)
 	return rows

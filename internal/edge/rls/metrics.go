@@ -40,15 +40,6 @@ func (a *applied) count(charged bool) {
 	}
 }
 
-// Row is a copy of a rule's Counts.
-type Row struct {
-	Domain string
-	// Descriptor is the rule's keys and values from the top, as "key_value.key". The row for all rules beyond
-	// the bound has neither.
-	Descriptor                                               string
-	TotalHits, WithinLimit, NearLimit, OverLimit, ShadowMode uint64
-}
-
 // Metrics counts by rule. Bounds keep clients from adding rows without end.
 type Metrics struct {
 	notFound atomic.Uint64
@@ -73,19 +64,16 @@ func newMetrics() *Metrics { return &Metrics{counts: map[rule]*Counts{}} }
 // NotFound returns the number of requests for domains that are not in the configuration.
 func (m *Metrics) NotFound() uint64 { return m.notFound.Load() }
 
-// Each visits the rows, in no order.
-func (m *Metrics) Each(visit func(Row)) {
+// Each visits the rows, in no order. A descriptor is a rule's keys and values from the top, as
+// "key_value.key". The row for all rules beyond the bound has neither domain nor descriptor.
+func (m *Metrics) Each(visit func(domain, descriptor string, c *Counts)) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	for r, c := range m.counts {
-		visit(Row{
-			r.domain, r.descriptor,
-			c.TotalHits.Load(), c.WithinLimit.Load(), c.NearLimit.Load(), c.OverLimit.Load(), c.ShadowMode.Load(),
-		})
+		visit(r.domain, r.descriptor, c)
 	}
 }
 
-// of returns the counts of a configured rule.
 func (m *Metrics) of(domain, descriptor string) *Counts {
 	if c := m.find(rule{domain, descriptor}, false); c != nil {
 		return c

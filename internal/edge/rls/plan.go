@@ -63,11 +63,7 @@ func (s *Service) plan(m message) (*plan, error) {
 	return p, s.compose(p, domain != nil && domain.AllOrNothing)
 }
 
-// domain returns the configuration of a domain, or nil.
 func (s *Service) domain(name string) *envoyconfig.Domain {
-	if s.config.Rules == nil {
-		return nil
-	}
 	rules := s.config.Rules()
 	if rules == nil {
 		return nil

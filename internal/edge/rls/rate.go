@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"math"
 	"strconv"
+	"strings"
 
 	"cellserver/internal/decide"
 	"cellserver/internal/decide/envoyconfig"
@@ -31,11 +32,11 @@ func rateOf(r *envoyconfig.Rate) rate {
 // overrideOf returns the rate that a request brings. Several units together are a fixed window, as a quota
 // has one.
 func overrideOf(o *rlspb.RateLimitDescriptor_RateLimitOverride) (rate, error) {
-	r := rate{count: o.RequestsPerUnit, unit: overrideUnit(o.Unit), algorithm: namedlimit.Quota}
-	if r.unit == "" {
-		return r, errUnit
+	if o.Unit < rlspb.RateLimitUnit_SECOND || o.Unit > rlspb.RateLimitUnit_YEAR {
+		return rate{}, errUnit
 	}
-	r.periodSec = envoyconfig.UnitSec(r.unit)
+	unit := strings.ToLower(o.Unit.String())
+	r := rate{count: o.RequestsPerUnit, unit: unit, periodSec: envoyconfig.UnitSec(unit), algorithm: namedlimit.Quota}
 	if units := int64(o.UnitMultiplier.GetValue()); units > 1 {
 		const most = 1 << 32 // seconds, less than the 146 years of a window
 		if units > most/r.periodSec {
@@ -46,45 +47,10 @@ func overrideOf(o *rlspb.RateLimitDescriptor_RateLimitOverride) (rate, error) {
 	return r, nil
 }
 
-func overrideUnit(u rlspb.RateLimitUnit) string {
-	switch u {
-	case rlspb.RateLimitUnit_SECOND:
-		return "second"
-	case rlspb.RateLimitUnit_MINUTE:
-		return "minute"
-	case rlspb.RateLimitUnit_HOUR:
-		return "hour"
-	case rlspb.RateLimitUnit_DAY:
-		return "day"
-	case rlspb.RateLimitUnit_MONTH:
-		return "month"
-	case rlspb.RateLimitUnit_YEAR:
-		return "year"
-	case rlspb.RateLimitUnit_UNKNOWN:
-	}
-	return ""
-}
-
 // message returns the rate for a response.
 func (r *rate) message() *rlspb.RateLimitResponse_RateLimit {
-	m := &rlspb.RateLimitResponse_RateLimit{RequestsPerUnit: r.count, Name: r.name}
-	switch r.unit {
-	case "second":
-		m.Unit = rlspb.RateLimitResponse_RateLimit_SECOND
-	case "minute":
-		m.Unit = rlspb.RateLimitResponse_RateLimit_MINUTE
-	case "hour":
-		m.Unit = rlspb.RateLimitResponse_RateLimit_HOUR
-	case "day":
-		m.Unit = rlspb.RateLimitResponse_RateLimit_DAY
-	case "week":
-		m.Unit = rlspb.RateLimitResponse_RateLimit_WEEK
-	case "month":
-		m.Unit = rlspb.RateLimitResponse_RateLimit_MONTH
-	case "year":
-		m.Unit = rlspb.RateLimitResponse_RateLimit_YEAR
-	}
-	return m
+	unit := rlspb.RateLimitUnit(rlspb.RateLimitUnit_value[strings.ToUpper(r.unit)])
+	return &rlspb.RateLimitResponse_RateLimit{RequestsPerUnit: r.count, Unit: unit, Name: r.name}
 }
 
 // request returns the request for hits. Denied ones count in a quota, as there, unless all are together.
@@ -150,7 +116,7 @@ func appendPart(b []byte, s string) []byte {
 	return append(b, s...)
 }
 
-// hitsOf returns the units of a descriptor: its own, of which 0 only looks, or the request's.
+// hitsOf returns the units of a descriptor: its own, where 0 only looks, or the request's.
 func hitsOf(r *rlspb.RateLimitRequest, d *rlspb.RateLimitDescriptor) int64 {
 	hits := max(1, int64(r.HitsAddend))
 	if d.HitsAddend != nil {

@@ -45,7 +45,6 @@ func (s *Service) respond(p *plan, nowNs int64) *rlspb.RateLimitResponse {
 	return r
 }
 
-// status returns the status of a descriptor.
 func (a *applied) status(nowNs int64) *rlspb.RateLimitResponse_DescriptorStatus {
 	status := &rlspb.RateLimitResponse_DescriptorStatus{Code: rlspb.RateLimitResponse_OK}
 	switch a.what {

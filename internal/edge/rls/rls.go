@@ -24,9 +24,9 @@ import (
 	"cellserver/internal/wire/acl"
 )
 
-// Config configures a Service. Calendars and Log are required.
+// Config configures a Service. All but the switches are required.
 type Config struct {
-	// Rules returns the configuration. Without it, or without rules, only limits that requests bring apply.
+	// Rules returns the configuration. Without one only limits that requests bring apply.
 	Rules func() *envoyconfig.Rules
 	// Calendars has the windows of quotas.
 	Calendars *calendar.Set
@@ -34,9 +34,9 @@ type Config struct {
 	Headers bool
 	// Metadata adds dynamic metadata to responses, as RESPONSE_DYNAMIC_METADATA does.
 	Metadata bool
-	// Ready returns why requests would fail, such as loading, or nil. It may be nil.
+	// Ready returns why requests would fail, such as loading, or nil.
 	Ready func() error
-	// Loading reports whether the states are still being loaded. It may be nil.
+	// Loading reports whether the states are still being loaded.
 	Loading func() bool
 	Log     *slog.Logger
 }
@@ -65,7 +65,6 @@ type Service struct {
 	errors  *connect.ErrorWriter
 }
 
-// New returns a Service.
 func New(c Config) *Service {
 	s := &Service{Metrics: newMetrics(), config: c, errors: connect.NewErrorWriter()}
 	common := connect.WithHandlerOptions(
@@ -113,7 +112,7 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// refuse answers and counts a request of which no message was read.
+// refuse answers and counts a request whose message was not read.
 func (s *Service) refuse(w http.ResponseWriter, r *http.Request, err error, beganNs int64) {
 	door.ConnOf(r).Count(outcomeOf(err), beganNs)
 	_ = s.errors.Write(w, r, errorOf(err))
@@ -134,7 +133,7 @@ func (s *Service) admit(c *door.Conn, r *http.Request) (*acl.User, error) {
 		return nil, err
 	case c.IsStranger(user):
 		return nil, errNoToken
-	case s.config.Loading != nil && s.config.Loading():
+	case s.config.Loading():
 		return nil, reply.ErrLoading
 	}
 	return user, nil
@@ -199,13 +198,12 @@ func tokenOf(header http.Header) (string, error) {
 	return token, nil
 }
 
-// Check implements grpchealth.Checker.
 func (s *Service) Check(_ context.Context, r *grpchealth.CheckRequest) (*grpchealth.CheckResponse, error) {
 	if r.Service != "" && r.Service != ServiceName {
 		return nil, connect.NewError(connect.CodeNotFound, errors.New("there is "+ServiceName))
 	}
 	status := grpchealth.StatusServing
-	if s.config.Ready != nil && s.config.Ready() != nil {
+	if s.config.Ready() != nil {
 		status = grpchealth.StatusNotServing
 	}
 	return &grpchealth.CheckResponse{Status: status}, nil

@@ -113,6 +113,7 @@ descriptors:
 			{"d new=1!5/MINUTE*5", "OK: OK 4/5 MINUTE 300"},
 			{"other new=1!5/HOUR", "OK: OK 4/5 HOUR 2800"},
 			{"d new=1!5/UNKNOWN", "invalid_argument: " + errUnit.Error()},
+			{"d new=1!5/WEEK", "invalid_argument: " + errUnit.Error()},
 			{"d new=1!5/YEAR*4000000000", "invalid_argument: " + errLong.Error()},
 		}},
 		"algorithms": {`

@@ -3,8 +3,8 @@ package server
 import (
 	"crypto/tls"
 	"errors"
+	"log/slog"
 	"net"
-	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -112,7 +112,7 @@ func (s *Server) reserve(p peer.Peer) (refusal string) {
 	if s.connected.Add(1) > int64(limits.MaxClients) {
 		return s.overMaximum(p, "clients", "--maxclients", &s.refused, &s.refusedLines)
 	}
-	if !s.addresses.take(&p, limits.MaxClientsPerAddress) {
+	if origin, ok := p.Origin(); ok && !s.addresses.Take(origin, 0, limits.MaxClientsPerAddress) {
 		return s.overMaximum(p, "clients per address", "--maxclients-per-address", &s.refusedAddresses, &s.refusedAddressLines)
 	}
 	return ""
@@ -121,10 +121,7 @@ func (s *Server) reserve(p peer.Peer) (refusal string) {
 func (s *Server) overMaximum(p peer.Peer, what, flag string, refused *atomic.Uint64, lines *often.Counter) (refusal string) {
 	s.connected.Add(-1)
 	refused.Add(1)
-	if count := lines.Due(s.config.Now()); count > 0 {
-		s.config.Log.Warn("connection refused: maximum number of "+what+" reached", "client", p.Addr, "count", count,
-			"hint", "raise "+flag+", or see CLIENT LIST")
-	}
+	s.log(slog.LevelWarn, lines, "connection refused: maximum number of "+what+" reached", p, "hint", "raise "+flag+", or see CLIENT LIST")
 	return "ERR max number of " + what + " reached"
 }
 
@@ -137,9 +134,7 @@ func (s *Server) refusal(p peer.Peer) (refusal string) {
 		s.accepted.Add(1)
 	} else {
 		s.denied.Add(1)
-		if count := s.deniedLines.Due(s.config.Now()); count > 0 {
-			s.config.Log.Warn("connection refused", "client", p.Addr, "count", count, "reply", refusal)
-		}
+		s.log(slog.LevelWarn, &s.deniedLines, "connection refused", p, "reply", refusal)
 	}
 	return refusal
 }
@@ -154,48 +149,43 @@ func refuse(nc net.Conn, refusal string) {
 func errorLine(text string) []byte { return []byte("-" + text + "\r\n") }
 
 func (s *Server) release(p peer.Peer) {
-	s.addresses.leave(&p)
+	if origin, ok := p.Origin(); ok {
+		s.addresses.Leave(origin)
+	}
 	s.connected.Add(-1)
 }
 
-// addresses counts connections by address, except those over unix sockets. The zero value is ready to use.
-type addresses struct {
-	mu        sync.Mutex // rank 90: guards connected
-	connected map[netip.Addr]int
+// Tally counts what is under way, by key. The zero value is empty. It is safe for concurrent use.
+type Tally[K comparable] struct {
+	mu    sync.Mutex // rank 90: guards all below
+	byKey map[K]int
+	all   int
 }
 
-// take counts a connection. It returns false if its address has maxClients already; 0 is no limit.
-func (a *addresses) take(p *peer.Peer, maxClients int) bool {
-	origin, ok := p.Origin()
-	if !ok {
-		return true
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if maxClients > 0 && a.connected[origin] >= maxClients {
+// Take counts one more. It returns false if there are most already, or mostOfKey of its key; 0 is no maximum.
+func (t *Tally[K]) Take(key K, most, mostOfKey int) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if most > 0 && t.all >= most || mostOfKey > 0 && t.byKey[key] >= mostOfKey {
 		return false
 	}
-	if a.connected == nil {
-		a.connected = map[netip.Addr]int{}
+	if t.byKey == nil {
+		t.byKey = map[K]int{}
 	}
-	a.connected[origin]++
+	t.byKey[key]++
+	t.all++
 	return true
 }
 
-// leave undoes take.
-func (a *addresses) leave(p *peer.Peer) {
-	origin, ok := p.Origin()
-	if !ok {
-		return
+// Leave undoes Take.
+func (t *Tally[K]) Leave(key K) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.all--
+	if t.byKey[key]--; t.byKey[key] == 0 {
+		delete(t.byKey, key)
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.connected[origin]--
-	if a.connected[origin] > 0 {
-		return
-	}
-	delete(a.connected, origin)
-	if len(a.connected) == 0 {
-		a.connected = nil // a map keeps its largest size
+	if t.all == 0 {
+		t.byKey = nil // a map keeps its largest size
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// goroutineConn belongs to its goroutine, but for the fields that say otherwise.
+// goroutineConn is a peer.Conn that belongs to its goroutine, but for the fields that say otherwise.
 type goroutineConn struct {
 	driver  *goroutines
 	nc      net.Conn
@@ -60,7 +60,6 @@ func newGoroutineConn(g *goroutines, nc net.Conn, p peer.Peer) *goroutineConn {
 	}
 }
 
-// Wake implements peer.Conn.
 func (c *goroutineConn) Wake() {
 	select {
 	case c.woken <- struct{}{}:
@@ -72,7 +71,6 @@ func (c *goroutineConn) Wake() {
 // wasWoken reports whether to feed the session without input.
 func (c *goroutineConn) wasWoken() bool { return ready(c.woken) }
 
-// Kill implements peer.Conn.
 func (c *goroutineConn) Kill() {
 	c.killOnce.Do(func() {
 		close(c.killed)
@@ -80,7 +78,6 @@ func (c *goroutineConn) Kill() {
 	})
 }
 
-// Evict implements peer.Conn.
 func (c *goroutineConn) Evict() {
 	first := !c.evicted.Swap(true)
 	c.Kill()
@@ -198,14 +195,14 @@ func (c *goroutineConn) process() {
 	}
 }
 
-// feed feeds the session once and sends its replies, of which pending bytes are queued.
+// feed feeds the session once and sends its replies; pending bytes of them are queued.
 func (c *goroutineConn) feed() (consumed int, status peer.Status, pending int, err error) {
 	r, _ := c.driver.replies.Get().(*replies)
 	if r == nil {
 		r = &replies{}
 	}
 	consumed, out, status := c.session.Feed(c.in.unread(), r.buf[:0])
-	if len(out) > 0 && c.hangup != hangupReset && status != peer.Abort {
+	if len(out) > 0 && c.hangup != peer.Reset && status != peer.Abort {
 		pending, err = c.write(out)
 	}
 	if cap(out) <= maxKeptReplies {

@@ -12,7 +12,7 @@ import (
 // read waits for input.
 func (c *goroutineConn) read() {
 	switch {
-	case c.hangup != hangupNone:
+	case c.hangup != peer.Connected:
 		c.endFor(ReasonClient)
 		return
 	case !c.prepareRead():
@@ -22,9 +22,8 @@ func (c *goroutineConn) read() {
 		c.move(onWoken)
 		return
 	}
-	free, ok := c.freeInput()
-	if !ok {
-		c.move(onClose)
+	free := c.freeInput()
+	if free == nil {
 		return
 	}
 	switch err := c.readInto(free); {
@@ -38,18 +37,19 @@ func (c *goroutineConn) read() {
 }
 
 // freeInput returns buffer space to read into. Space for a long command is reported before it is taken, and
-// waits for evicted connections to end; ok is false if c is killed meanwhile.
-func (c *goroutineConn) freeInput() (free []byte, ok bool) {
+// waits for evicted connections to end. If c is killed meanwhile, it is closed, and there is no space.
+func (c *goroutineConn) freeInput() (free []byte) {
 	if bytes := c.in.grownBytes(); bytes > maxKeptInput {
 		c.reportedInput, c.reportedFree = len(c.in.unread()), bytes-len(c.in.unread())
 		c.session.HoldsInput(c.reportedInput, c.reportedFree)
 		if c.driver.evictions.await(c); c.isKilled() {
-			return nil, false
+			c.move(onClose)
+			return nil
 		}
 	}
 	free = c.in.free(&c.driver.server.pool)
 	c.reportInput()
-	return free, true
+	return free
 }
 
 // awaitWake waits until the session, which is Waiting, is woken. It reads on meanwhile, up to a bound, to
@@ -61,7 +61,7 @@ func (c *goroutineConn) awaitWake() {
 		return
 	}
 	left := maxKeptInput - len(c.in.unread())
-	if !reads || c.hangup != hangupNone || left <= 0 {
+	if !reads || c.hangup != peer.Connected || left <= 0 {
 		select {
 		case <-c.woken:
 			c.move(onWoken)
@@ -70,9 +70,8 @@ func (c *goroutineConn) awaitWake() {
 		}
 		return
 	}
-	free, ok := c.freeInput()
-	if !ok {
-		c.move(onClose)
+	free := c.freeInput()
+	if free == nil {
 		return
 	}
 	switch err := c.readInto(free[:min(len(free), left)]); {
@@ -90,11 +89,11 @@ func (c *goroutineConn) awaitWake() {
 func (c *goroutineConn) hungUp(err error) {
 	half := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) // the second is TLS's: EOF within a record
 	if half && !c.out.broken() {                                          // a write may have seen the reset first
-		c.hangup = hangupHalf
-		c.session.HungUp(peer.HalfClosed)
+		c.hangup = peer.HalfClosed
+		c.session.HungUp(c.hangup)
 		return
 	}
-	c.hangup = hangupReset
+	c.hangup = peer.Reset
 	c.move(onReset)
 	c.session.HungUp(peer.Reset)
 }

@@ -26,14 +26,12 @@ type goroutines struct {
 	replies   sync.Pool // of *replies
 }
 
-// newGoroutines returns a driver without connections.
 func newGoroutines(s *Server) *goroutines {
 	g := &goroutines{server: s, draining: make(chan struct{}), conns: map[*goroutineConn]struct{}{}}
 	g.evictions.ended.L = &g.evictions.mu
 	return g
 }
 
-// serve implements driver.
 func (g *goroutines) serve(nc net.Conn, p peer.Peer) { g.start(newGoroutineConn(g, nc, p)) }
 
 // serveTLS serves a connection that begins with a TLS handshake.
@@ -49,10 +47,10 @@ func (g *goroutines) start(c *goroutineConn) {
 	if g.isDraining() {
 		_ = c.nc.Close()
 		if c.secured == nil {
-			c.because(ReasonShutdown)
-			g.server.ended(nil, c.peer, &c.life, traffic{})
+			g.server.left(c.peer, c.openedNs, ReasonShutdown, traffic{})
+		} else { // nobody has accepted it
+			g.server.release(c.peer)
 		}
-		g.server.release(c.peer)
 		return
 	}
 	g.conns[c] = struct{}{}
@@ -76,7 +74,6 @@ func (g *goroutines) remove(c *goroutineConn) {
 	g.server.release(c.peer)
 }
 
-// limitsChanged implements driver.
 func (g *goroutines) limitsChanged() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -88,7 +85,6 @@ func (g *goroutines) limitsChanged() {
 	}
 }
 
-// traffic implements driver.
 func (g *goroutines) traffic() traffic {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -99,7 +95,6 @@ func (g *goroutines) traffic() traffic {
 	return sum
 }
 
-// shutdown implements driver.
 func (g *goroutines) shutdown(ctx context.Context) error {
 	g.mu.Lock()
 	if !g.isDraining() {

@@ -45,9 +45,5 @@ func (g *Guest) HandshakeFailed(err error) { g.server.handshakeFailed(err, g.Pee
 
 // Leave counts the end of the connection. It is called once.
 func (g *Guest) Leave(reason Reason) {
-	life := life{openedNs: g.openedNs}
-	life.because(reason)
-	t := traffic{received: g.received.Load(), sent: g.sent.Load()}
-	g.server.ended(nil, g.Peer, &life, t)
-	g.server.release(g.Peer)
+	g.server.left(g.Peer, g.openedNs, reason, traffic{received: g.received.Load(), sent: g.sent.Load()})
 }

@@ -2,29 +2,21 @@ package server
 
 import (
 	"io"
-	"runtime"
 	"sync/atomic"
 )
 
-// Handshakes bounds the handshakes of TLS that are computed at once, as strangers can have any number of
-// them: half of the processors, so that clients have the others.
-type Handshakes struct{ turns chan struct{} }
-
-// NewHandshakes returns Handshakes for GOMAXPROCS processors.
-func NewHandshakes() *Handshakes {
-	return &Handshakes{make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))}
-}
-
-// Handshake is a connection's own. It has a turn whenever it waits for neither side of the network. A nil
-// Handshake is of a connection without TLS. Read and End belong to the goroutine that makes it.
+// Handshake is a connection's handshake of TLS. It has a turn whenever it waits for neither side of the
+// network: strangers can have any number of them, so half of the processors compute them, and clients have
+// the others. A nil Handshake is of a connection without TLS. Read and End belong to the goroutine that
+// makes it.
 type Handshake struct {
-	of    *Handshakes
+	turns chan struct{} // the server's
 	has   atomic.Bool
 	ended bool
 }
 
-// Begin returns a handshake that begins.
-func (h *Handshakes) Begin() *Handshake { return &Handshake{of: h} }
+// BeginHandshake returns a handshake, also for doors.
+func (s *Server) BeginHandshake() *Handshake { return &Handshake{turns: s.handshakes} }
 
 // Read reads from the client, and then waits for a turn.
 func (h *Handshake) Read(b []byte, client io.Reader) (int, error) {
@@ -34,7 +26,7 @@ func (h *Handshake) Read(b []byte, client io.Reader) (int, error) {
 	h.leave()
 	n, err := client.Read(b)
 	if n > 0 {
-		h.of.turns <- struct{}{}
+		h.turns <- struct{}{}
 		h.has.Store(true)
 	}
 	return n, err
@@ -55,6 +47,6 @@ func (h *Handshake) End() {
 
 func (h *Handshake) leave() {
 	if h.has.Swap(false) {
-		<-h.of.turns
+		<-h.turns
 	}
 }

@@ -59,8 +59,6 @@ func (b *input) filled(n int) {
 	b.full = b.end == len(b.buf)
 }
 
-func (b *input) hasBuffer() bool { return b.buf != nil }
-
 // unread returns the unconsumed bytes.
 func (b *input) unread() []byte { return b.buf[b.start:b.end] }
 
@@ -80,13 +78,6 @@ func (b *input) scrap(pool *buffers.Pool) []byte {
 func (b *input) keep(pool *buffers.Pool, rest []byte) {
 	b.buf = pool.Get(max(minInputBytes, len(rest)+1))
 	b.start, b.end = 0, copy(b.buf, rest)
-}
-
-// releaseIfEmpty releases the buffer once all of it is consumed.
-func (b *input) releaseIfEmpty(pool *buffers.Pool) {
-	if b.start == b.end {
-		b.release(pool)
-	}
 }
 
 // release returns the buffer, with whatever it holds, to the pool.

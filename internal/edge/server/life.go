@@ -13,20 +13,11 @@ type life struct {
 	openedNs      int64
 	halfSentNs    int64 // when a long command became half-sent; 0 if none is
 	phase         phase
-	hangup        hangup
+	hangup        peer.Hangup // what the session was told of its client's end; it only rises
 	reason        Reason
 	handshakeDone bool // the client has authenticated at least once
 	listens       bool // the client is in MONITOR or has subscribed
 }
-
-// hangup is what the session was told of its client's end. It only rises.
-type hangup uint8
-
-const (
-	hangupNone  hangup = iota
-	hangupHalf         // peer.HalfClosed
-	hangupReset        // peer.Reset: there is nobody to reply to
-)
 
 // lingerTimeout bounds the reading and dropping of input after the last reply.
 const lingerTimeout = time.Second
@@ -50,7 +41,7 @@ func (l *life) fed(consumed, left int, status peer.Status, now func() int64) {
 	}
 }
 
-// inputDueNs returns the deadline for input of a client that is waited for from now on; 0 is none.
+// inputDueNs returns the deadline for input of a client that is waited for from now on; 0 is no deadline.
 func (l *life) inputDueNs(limits *Limits, nowNs int64) (dueNs int64) {
 	if limits.IdleTimeout > 0 && !l.listens {
 		dueNs = later(nowNs, limits.IdleTimeout)
@@ -66,7 +57,7 @@ func (l *life) inputDueNs(limits *Limits, nowNs int64) (dueNs int64) {
 	return dueNs
 }
 
-// halfSentDueNs returns the deadline for the rest of a half-sent command; 0 is none.
+// halfSentDueNs returns the deadline for the rest of a half-sent command; 0 is no deadline.
 func (l *life) halfSentDueNs(limits *Limits) (dueNs int64) {
 	if limits.InputTimeout == 0 || l.halfSentNs == 0 || l.listens {
 		return 0

@@ -10,7 +10,7 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// ended counts and logs the end of an accepted connection; session is nil if none was made.
+// ended counts and logs the end of an accepted connection; session is nil if it has none here.
 func (s *Server) ended(session peer.Session, p peer.Peer, l *life, t traffic) {
 	s.closed[l.reason].Add(1)
 	if !s.config.Log.Enabled(context.Background(), slog.LevelDebug) {
@@ -23,6 +23,12 @@ func (s *Server) ended(session peer.Session, p peer.Peer, l *life, t traffic) {
 	age := time.Duration(s.config.Now() - l.openedNs).Round(time.Microsecond)
 	s.config.Log.Debug("client disconnected", "client", p.Addr, "name", name, "tls", p.TLS, "reason", l.reason.String(),
 		"received_bytes", t.received, "sent_bytes", t.sent, "age", age.String())
+}
+
+// left counts and logs the end of a connection without a session, and releases it.
+func (s *Server) left(p peer.Peer, openedNs int64, reason Reason, t traffic) {
+	s.ended(nil, p, &life{openedNs: openedNs, reason: reason}, t)
+	s.release(p)
 }
 
 func (s *Server) log(level slog.Level, lines *often.Counter, message string, p peer.Peer, args ...any) {

@@ -9,7 +9,7 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// loopConn belongs to its loop's goroutine, but for Wake, Kill and Evict.
+// loopConn is a peer.Conn that belongs to its loop's goroutine, but for Wake, Kill and Evict.
 type loopConn struct {
 	// The fields of every request come first: with thousands of clients, each cache line is a memory access.
 	loop       *loop
@@ -22,7 +22,7 @@ type loopConn struct {
 	queued     bool // in loop.ready
 	holds      bool // the session was told of memory that the connection holds
 	life
-	dueNs   int64 // deadline for expired; 0 is none
+	dueNs   int64 // deadline for expired; 0 for none
 	traffic traffic
 	out     buffers.Queue
 
@@ -47,18 +47,13 @@ func newLoopConn(l *loop, fd int, p peer.Peer) *loopConn {
 func (c *loopConn) refuse() {
 	_ = unix.Close(int(c.fd))
 	c.loop.load.Add(-1)
-	c.because(ReasonShutdown)
-	c.loop.server.ended(nil, c.peer, &c.life, traffic{})
-	c.loop.server.release(c.peer)
+	c.loop.server.left(c.peer, c.openedNs, ReasonShutdown, traffic{})
 }
 
-// Wake implements peer.Conn.
 func (c *loopConn) Wake() { c.loop.inbox.put(&c.loop.inbox.woken, c) }
 
-// Kill implements peer.Conn.
 func (c *loopConn) Kill() { c.loop.inbox.put(&c.loop.inbox.killed, c) }
 
-// Evict implements peer.Conn.
 func (c *loopConn) Evict() {
 	c.loop.inbox.put(&c.loop.inbox.evicted, c)
 	c.loop.evicts.Store(true)
@@ -134,7 +129,6 @@ func (c *loopConn) dueIn(d time.Duration) {
 	c.setDue(later(c.loop.nowNs(), d))
 }
 
-// expired ends a connection whose deadline has passed.
 func (c *loopConn) expired(uint32) {
 	switch {
 	case c.phase.isBlocked():
@@ -153,10 +147,11 @@ func (c *loopConn) expired(uint32) {
 
 // reportHeld tells the session how much memory the connection holds, if it holds or held any.
 func (c *loopConn) reportHeld() {
-	if !c.in.hasBuffer() && c.out.Len() == 0 && !c.holds {
+	holds := c.in.buf != nil || c.out.Len() > 0
+	if !holds && !c.holds {
 		return
 	}
-	c.holds = c.in.hasBuffer() || c.out.Len() > 0
+	c.holds = holds
 	c.session.HoldsInput(len(c.in.unread()), c.in.spare())
 	c.session.HoldsOutput(c.out.Held())
 }
@@ -164,7 +159,6 @@ func (c *loopConn) reportHeld() {
 // gone holds the events that report, unasked, that both directions are closed.
 const gone = unix.EPOLLERR | unix.EPOLLHUP
 
-// handleEvents handles events of the poller.
 func (c *loopConn) handleEvents(events uint32) {
 	switch {
 	case c.phase.isWaiting():
@@ -192,8 +186,8 @@ func (c *loopConn) handleEventsWaiting(events uint32) {
 	case events&gone != 0:
 		c.lost()
 	case events&unix.EPOLLOUT != 0 && !c.flush():
-	case events&unix.EPOLLRDHUP != 0 && c.hangup == hangupNone:
-		c.hangup = hangupHalf
+	case events&unix.EPOLLRDHUP != 0 && c.hangup == peer.Connected:
+		c.hangup = peer.HalfClosed
 		c.session.HungUp(peer.HalfClosed)
 		c.listen() // drop the event, which would repeat
 	}
@@ -217,7 +211,7 @@ func (c *loopConn) lost() {
 		return
 	}
 	c.on(onReset)
-	c.hangup, c.interest, c.unreported = hangupReset, 0, unreportedToTheEnd
+	c.hangup, c.interest, c.unreported = peer.Reset, 0, unreportedToTheEnd
 	c.out.Clear(&c.loop.server.pool)
 	c.reportHeld()
 	c.session.HungUp(peer.Reset)
@@ -239,7 +233,7 @@ func (c *loopConn) read() {
 	}
 	switch {
 	case again:
-		if c.hangup == hangupReset {
+		if c.hangup == peer.Reset {
 			c.on(onClose)
 		}
 		return
@@ -274,8 +268,9 @@ func (c *loopConn) process(b []byte, own bool) {
 	}
 	switch {
 	case own:
-		c.in.consumed(n)
-		c.in.releaseIfEmpty(&l.server.pool)
+		if c.in.consumed(n); len(c.in.unread()) == 0 {
+			c.in.release(&l.server.pool)
+		}
 	case n < len(b):
 		c.in.keep(&l.server.pool, b[n:])
 	}
@@ -311,7 +306,6 @@ func (c *loopConn) queue() {
 	}
 }
 
-// runTurn is that turn.
 func (c *loopConn) runTurn(uint32) {
 	c.queued = false
 	switch {
@@ -361,13 +355,13 @@ func (c *loopConn) listen() {
 		if c.out.Len() == 0 {
 			interest |= c.edge()
 		}
-	case c.phase.isWaiting() && c.hangup == hangupNone:
+	case c.phase.isWaiting() && c.hangup == peer.Connected:
 		interest = unix.EPOLLRDHUP
 	}
 	if c.out.Len() > 0 {
 		interest |= unix.EPOLLOUT
 	}
-	if interest == c.interest || c.hangup == hangupReset || c.phase == phaseClosed {
+	if interest == c.interest || c.hangup == peer.Reset || c.phase == phaseClosed {
 		return
 	}
 	c.interest = interest

@@ -1,11 +1,15 @@
 package server
 
-import "golang.org/x/sys/unix"
+import (
+	"golang.org/x/sys/unix"
+
+	"cellserver/internal/wire/peer"
+)
 
 // send writes replies and queues what the client does not take. It returns false if the connection was
 // closed.
 func (c *loopConn) send(replies []byte) bool {
-	if c.hangup == hangupReset {
+	if c.hangup == peer.Reset {
 		return true
 	}
 	if len(replies) > 0 && c.out.Len() == 0 {

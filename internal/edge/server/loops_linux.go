@@ -79,9 +79,7 @@ func takeDescriptor(nc net.Conn) (fd int, err error) {
 }
 
 func (d *loops) limitsChanged() {
-	for _, l := range d.all {
-		l.inbox.limitsChanged()
-	}
+	d.post(func(m *mail) { m.limited = true })
 	d.fallback.limitsChanged()
 }
 
@@ -94,11 +92,9 @@ func (d *loops) traffic() traffic {
 }
 
 func (d *loops) shutdown(ctx context.Context) error {
-	for _, l := range d.all {
-		l.inbox.raise(stageDraining)
-	}
+	d.raise(stageDraining)
 	err := d.fallback.shutdown(ctx)
-	own := await(ctx, &d.wg, d.endAll, d.hanging)
+	own := await(ctx, &d.wg, func() { d.raise(stageEnding) }, d.hanging)
 	if errors.Is(err, ErrStuck) && errors.Is(own, ErrStuck) {
 		return fmt.Errorf("%w, %s", err, d.hanging())
 	}
@@ -108,9 +104,12 @@ func (d *loops) shutdown(ctx context.Context) error {
 	return cmp.Or(err, own)
 }
 
-func (d *loops) endAll() {
+func (d *loops) raise(to stage) { d.post(func(m *mail) { m.stage = max(m.stage, to) }) }
+
+// post changes the mail of all loops.
+func (d *loops) post(change func(m *mail)) {
 	for _, l := range d.all {
-		l.inbox.raise(stageEnding)
+		l.inbox.post(change)
 	}
 }
 
@@ -129,7 +128,7 @@ func (d *loops) probe(ctx context.Context) error {
 	answers := make([]chan struct{}, len(d.all))
 	for i, l := range d.all { // ask all before waiting for the first
 		answers[i] = make(chan struct{})
-		l.inbox.probe(answers[i])
+		l.inbox.post(func(m *mail) { m.probes = append(m.probes, answers[i]) })
 	}
 	for i, answer := range answers {
 		select {

@@ -126,8 +126,8 @@ func TestAddressesAreForgotten(t *testing.T) {
 		s.awaitClients(t, 0)
 		s.addresses.mu.Lock()
 		defer s.addresses.mu.Unlock()
-		if s.addresses.connected != nil {
-			t.Errorf("without clients: got %v, want nil", s.addresses.connected)
+		if s.addresses.byKey != nil {
+			t.Errorf("without clients: got %v, want nil", s.addresses.byKey)
 		}
 	})
 }

@@ -115,8 +115,8 @@ func (o *output) notify() {
 	}
 }
 
-// await waits until at most maxBytes are pending. It returns false after the timeout (0 is none), or if the
-// connection is broken.
+// await waits until at most maxBytes are pending. It returns false after the timeout, if it is not 0, or if
+// the connection is broken.
 func (o *output) await(maxBytes int, timeout time.Duration) bool {
 	var expired <-chan time.Time
 	if timeout > 0 {

@@ -62,7 +62,7 @@ type inbox struct {
 // mail is the content of a loop's inbox, taken at once.
 type mail struct {
 	added, woken, killed []*loopConn
-	probes               []chan<- struct{} // to close
+	probes               []chan<- struct{} // to close when the loop comes around
 	limited              bool              // the limits have changed
 	stage                stage
 }
@@ -98,17 +98,11 @@ func (b *inbox) put(list *[]*loopConn, c *loopConn) {
 	}
 }
 
-func (b *inbox) limitsChanged() {
+// post changes the mail and has the loop read it.
+func (b *inbox) post(change func(m *mail)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.limited = true
-	b.ringLocked()
-}
-
-func (b *inbox) raise(to stage) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.stage = max(b.stage, to)
+	change(&b.mail)
 	b.ringLocked()
 }
 
@@ -132,14 +126,6 @@ func (b *inbox) take() mail {
 	m := b.mail
 	b.mail = mail{stage: m.stage}
 	return m
-}
-
-// probe makes the loop close answer when it comes around, unless it has ended.
-func (b *inbox) probe(answer chan<- struct{}) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.probes = append(b.probes, answer)
-	b.ringLocked()
 }
 
 // takeEvicted takes the evicted connections, which do not wait for the rest of the mail.

@@ -7,6 +7,8 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"net/netip"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -49,10 +51,10 @@ type Server struct {
 	limits     atomic.Pointer[Limits] // what it points to is never changed
 	limitsMu   sync.Mutex             // rank 20: serializes SetLimits
 	pool       buffers.Pool           // for input and for unsent replies
-	handshakes *Handshakes
+	handshakes chan struct{}          // of TLS that are computed at once; see Handshake
 	driver     driver
-	goroutines *goroutines // always serves TLS
-	addresses  addresses
+	goroutines *goroutines       // always serves TLS
+	addresses  Tally[netip.Addr] // connections, but for those over unix sockets
 
 	connected        atomic.Int64
 	accepted         atomic.Uint64
@@ -74,9 +76,8 @@ type Server struct {
 	closing   bool
 }
 
-// New returns a Server.
 func New(c Config) *Server {
-	s := &Server{config: c, handshakes: NewHandshakes(), listeners: map[net.Listener]struct{}{}}
+	s := &Server{config: c, handshakes: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)), listeners: map[net.Listener]struct{}{}}
 	s.limits.Store(&c.Limits)
 	s.goroutines = newGoroutines(s)
 	s.driver = s.goroutines
@@ -86,10 +87,6 @@ func New(c Config) *Server {
 	return s
 }
 
-// Handshakes returns the bound of TLS's handshakes, which doors share.
-func (s *Server) Handshakes() *Handshakes { return s.handshakes }
-
-// Limits returns the current limits.
 func (s *Server) Limits() Limits { return *s.limits.Load() }
 
 // SetLimits changes the limits, also for connected clients, whose idle time starts again. A client beyond

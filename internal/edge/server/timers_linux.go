@@ -3,7 +3,8 @@ package server
 import "container/heap"
 
 // timers holds connections by deadline, earliest first. One whose deadline moves back, as an idle timeout
-// does with each byte, keeps its place until that time; take then moves it.
+// does with each byte, keeps its place until that time; take then moves it. As a heap.Interface it orders by
+// timerNs; loopConn.timer is the place in it, counted from 1.
 type timers []*loopConn
 
 func (t *timers) update(c *loopConn) {
@@ -11,17 +12,17 @@ func (t *timers) update(c *loopConn) {
 	case c.timer == 0:
 		if c.dueNs != 0 {
 			c.timerNs = c.dueNs
-			heap.Push((*timerHeap)(t), c)
+			heap.Push(t, c)
 		}
 	case c.dueNs != 0 && c.dueNs < c.timerNs:
 		c.timerNs = c.dueNs
-		heap.Fix((*timerHeap)(t), int(c.timer)-1)
+		heap.Fix(t, int(c.timer)-1)
 	}
 }
 
 func (t *timers) remove(c *loopConn) {
 	if c.timer != 0 {
-		heap.Remove((*timerHeap)(t), int(c.timer)-1)
+		heap.Remove(t, int(c.timer)-1)
 	}
 }
 
@@ -32,7 +33,7 @@ func (t *timers) take(nowNs int64) *loopConn {
 		switch {
 		case c.dueNs != 0 && c.dueNs > nowNs:
 			c.timerNs = c.dueNs
-			heap.Fix((*timerHeap)(t), 0)
+			heap.Fix(t, 0)
 		case c.dueNs == 0:
 			t.remove(c)
 		default:
@@ -43,28 +44,25 @@ func (t *timers) take(nowNs int64) *loopConn {
 	return nil
 }
 
-// timerHeap orders by timerNs. loopConn.timer is the place in it, counted from 1.
-type timerHeap []*loopConn
+func (t timers) Len() int           { return len(t) }
+func (t timers) Less(i, j int) bool { return t[i].timerNs < t[j].timerNs }
 
-func (h timerHeap) Len() int           { return len(h) }
-func (h timerHeap) Less(i, j int) bool { return h[i].timerNs < h[j].timerNs }
-
-func (h timerHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].timer, h[j].timer = int32(i+1), int32(j+1)
+func (t timers) Swap(i, j int) {
+	t[i], t[j] = t[j], t[i]
+	t[i].timer, t[j].timer = int32(i+1), int32(j+1)
 }
 
-func (h *timerHeap) Push(x any) {
+func (t *timers) Push(x any) {
 	c := x.(*loopConn)
-	*h = append(*h, c)
-	c.timer = int32(len(*h))
+	*t = append(*t, c)
+	c.timer = int32(len(*t))
 }
 
-func (h *timerHeap) Pop() any {
-	last := len(*h) - 1
-	c := (*h)[last]
-	(*h)[last] = nil
-	*h = (*h)[:last]
+func (t *timers) Pop() any {
+	last := len(*t) - 1
+	c := (*t)[last]
+	(*t)[last] = nil
+	*t = (*t)[:last]
 	c.timer = 0
 	return c
 }

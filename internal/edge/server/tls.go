@@ -25,7 +25,7 @@ const maxOwnOutput = 64 << 10
 
 // secure makes the connection begin with a handshake.
 func (c *goroutineConn) secure(config *tls.Config) {
-	c.secured = &secured{Conn: c.nc, conn: c, handshake: c.driver.server.handshakes.Begin()}
+	c.secured = &secured{Conn: c.nc, conn: c, handshake: c.driver.server.BeginHandshake()}
 	c.secured.tls = tls.Server(c.secured, config)
 	c.source = c.secured.tls
 }
@@ -111,7 +111,7 @@ func (c *goroutineConn) handshake() bool {
 		return false
 	}
 	c.secured.sealed = nil // later records are shorter
-	c.peer.TLS, c.peer.CertName = true, certName(c.secured.tls.ConnectionState())
+	c.peer.TLS, c.peer.CertName = true, CertName(c.secured.tls.ConnectionState())
 	if refusal := s.refusal(c.peer); refusal != "" {
 		_, _ = c.secured.send(errorLine(refusal))
 		return false
@@ -119,8 +119,8 @@ func (c *goroutineConn) handshake() bool {
 	return true
 }
 
-// certName returns the common name of a verified client certificate, or "".
-func certName(state tls.ConnectionState) string {
+// CertName returns the common name of a verified client certificate, or "".
+func CertName(state tls.ConnectionState) string {
 	if len(state.VerifiedChains) == 0 || len(state.VerifiedChains[0]) == 0 {
 		return ""
 	}

@@ -165,7 +165,7 @@ func (r *recorded) Read(b []byte) (int, error) {
 func TestTLSItselfIsBounded(t *testing.T) {
 	client, server := net.Pipe()
 	defer client.Close()
-	g := newGoroutines(&Server{config: Config{Now: func() int64 { return 0 }}, handshakes: NewHandshakes()})
+	g := newGoroutines(&Server{config: Config{Now: func() int64 { return 0 }}, handshakes: make(chan struct{}, 1)})
 	c := newGoroutineConn(g, server, peer.Peer{})
 	c.secure(&tls.Config{})
 	defer c.out.wait()

@@ -29,7 +29,6 @@ const (
 	EndHeaders = 4
 )
 
-// Frame returns a frame.
 func Frame(kind, flags byte, stream uint32, payload string) []byte {
 	b := binary.BigEndian.AppendUint32(nil, uint32(len(payload))<<8|uint32(kind))
 	return append(binary.BigEndian.AppendUint32(append(b, flags), stream), payload...)
@@ -45,12 +44,7 @@ func Fields(namesAndValues ...string) string {
 		if len(text) < 127 {
 			b = append(b, byte(len(text)))
 		} else { // an integer with a prefix of 7 bits
-			b = append(b, 127)
-			rest := len(text) - 127
-			for ; rest >= 128; rest >>= 7 {
-				b = append(b, byte(rest)|128)
-			}
-			b = append(b, byte(rest))
+			b = binary.AppendUvarint(append(b, 127), uint64(len(text)-127))
 		}
 		b = append(b, text...)
 	}
@@ -96,7 +90,6 @@ type Received struct {
 	Payload     string
 }
 
-// Next returns the next frame.
 func (c *Conn) Next() (r Received, err error) {
 	var h [9]byte
 	if _, err := io.ReadFull(c.read, h[:]); err != nil {

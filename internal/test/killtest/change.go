@@ -136,8 +136,7 @@ func (c *change) call(ctx context.Context) {
 	for ; ctx.Err() == nil; time.Sleep(time.Millisecond) {
 		rdb, hangUp, err := dial(ctx, c.run[1].Addr, 0)
 		for err == nil && ctx.Err() == nil {
-			args, _, _ := funnel.change(newKey(len(c.calls)), 0, 1)
-			if err = rdb.Do(context.WithoutCancel(ctx), args...).Err(); err == nil {
+			if err = rdb.Do(context.WithoutCancel(ctx), funnel.charge(newKey(len(c.calls)), 1)...).Err(); err == nil {
 				c.calls = append(c.calls, time.Now())
 				time.Sleep(time.Millisecond)
 			}
@@ -173,7 +172,7 @@ func (c *change) info(ctx context.Context, server int) (map[string]string, error
 	return fields, err
 }
 
-// settle waits until the servers have their roles: whoever leads does, and whoever follows has a link. If
+// settle waits until the servers have their roles: the leader leads, and a follower has a link. If
 // neither leads, the one that has its states is told to, as an operator would.
 func (c *change) settle(ctx context.Context) (told bool, err error) {
 	silent, most := 0, 40

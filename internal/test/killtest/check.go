@@ -41,22 +41,17 @@ func (c *client) check(ctx context.Context, addr string) (Found, error) {
 
 // Charge charges one unit to each funnel of database 0.
 func Charge(ctx context.Context, addr string, keys ...string) error {
-	rdb, hangUp, err := dial(ctx, addr, 0)
-	if err != nil {
-		return err
-	}
-	defer hangUp()
-	p := rdb.Pipeline()
-	for _, key := range keys {
-		args, _, _ := funnel.change(key, 0, 1)
-		p.Do(ctx, args...)
-	}
-	_, err = p.Exec(ctx)
+	_, err := ask(ctx, addr, keys, 1)
 	return err
 }
 
 // Charged returns the units charged to funnels of database 0.
 func Charged(ctx context.Context, addr string, keys ...string) ([]int64, error) {
+	return ask(ctx, addr, keys, 0)
+}
+
+// ask charges units to funnels of database 0, and returns those that they have then.
+func ask(ctx context.Context, addr string, keys []string, units int64) ([]int64, error) {
 	rdb, hangUp, err := dial(ctx, addr, 0)
 	if err != nil {
 		return nil, err
@@ -64,7 +59,7 @@ func Charged(ctx context.Context, addr string, keys ...string) ([]int64, error) 
 	defer hangUp()
 	calls := make([][]any, len(keys))
 	for i, key := range keys {
-		calls[i] = funnel.look(key)
+		calls[i] = funnel.charge(key, units)
 	}
 	return unitsBy(ctx, rdb, calls)
 }

@@ -179,7 +179,7 @@ func (l *Load) confirm(ctx context.Context, addr string) error {
 func waitAOF(ctx context.Context, rdb *redis.Conn) error {
 	synced, err := rdb.Do(ctx, "WAITAOF", 1, 0, waitAtMost.Milliseconds()).Int64Slice()
 	if err != nil && strings.HasPrefix(err.Error(), "ERR the command was ended before it was done") {
-		return errors.New(err.Error()) // no refusal: whoever waits when the server is asked to end is told so
+		return errors.New(err.Error()) // not a refusal: a server that is asked to end says so to waiting clients
 	}
 	if err != nil {
 		return fmt.Errorf("WAITAOF: %w", err)

@@ -40,22 +40,31 @@ func (k kind) max() int64 {
 	return maxUnits
 }
 
+// charge returns a call that charges units of a kind that is charged by one command, or looks with none.
+func (k kind) charge(key string, units int64) []any {
+	switch k {
+	case funnel:
+		return []any{"CL.THROTTLE", key, maxBurst, 1, periodSec, units}
+	case fixedWindow:
+		return []any{"CL.FIXEDWINDOW", key, maxUnits, periodSec, units}
+	default:
+		return []any{"CL.SLIDINGWINDOW", key, maxEntries, periodSec, units}
+	}
+}
+
 // change returns a call that adds or removes units, the remaining units, and the prefix of its reply.
 func (k kind) change(key string, units, by int64) (args []any, left int64, want string) {
 	switch k {
-	case funnel:
-		args, left = []any{"CL.THROTTLE", key, maxBurst, 1, periodSec, by}, max(units+by, 0)
-	case fixedWindow: // stays without units after a refund
-		by = max(by, -by)
-		args, left = []any{"CL.FIXEDWINDOW", key, maxUnits, periodSec, by}, units+by
-	case ring:
-		args, left = []any{"CL.SLIDINGWINDOW", key, maxEntries, periodSec, by}, max(units+by, 0)
 	case bucket:
 		return changeBucket(key, units, by)
-	default:
+	case leases:
 		return changeLeases(key, units, by)
+	case fixedWindow: // stays without units after a refund
+		by = max(by, -by)
+	default:
 	}
-	return args, left, fmt.Sprintf("[0 %d %d -1 ", k.max(), k.max()-left)
+	left = max(units+by, 0)
+	return k.charge(key, by), left, fmt.Sprintf("[0 %d %d -1 ", k.max(), k.max()-left)
 }
 
 func changeBucket(key string, units, by int64) (args []any, left int64, want string) {
@@ -78,16 +87,12 @@ func changeLeases(key string, units, by int64) (args []any, left int64, want str
 // look returns a call whose reply reports a key's units.
 func (k kind) look(key string) []any {
 	switch k {
-	case funnel:
-		return []any{"CL.THROTTLE", key, maxBurst, 1, periodSec, 0}
-	case fixedWindow:
-		return []any{"CL.FIXEDWINDOW", key, maxUnits, periodSec, 0}
-	case ring:
-		return []any{"CL.SLIDINGWINDOW", key, maxEntries, periodSec, 0}
 	case bucket:
 		return []any{"CL.BUCKET", "LEN", key}
-	default:
+	case leases:
 		return []any{"CL.CONCURRENCY", "LEN", key}
+	default:
+		return k.charge(key, 0)
 	}
 }
 

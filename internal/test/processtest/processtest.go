@@ -60,35 +60,30 @@ func Command(t *testing.T, path string, args ...string) *exec.Cmd {
 // killAfter is the time for a process to print its goroutines before it is killed.
 const killAfter = 3 * time.Second
 
-// Start starts a command, and prints its output if the test fails. The command must not exit before Stop, nor
-// with an error.
-func Start(t *testing.T, cmd *exec.Cmd) *Process {
-	t.Helper()
+// Run starts a command, for programs. Its output goes to Log, unless the command has another place for it.
+func Run(cmd *exec.Cmd) (*Process, error) {
 	p := &Process{Cmd: cmd, exited: make(chan struct{})}
-	cmd.Stdout, cmd.Stderr = &p.Log, &p.Log
-	p.start(t)
-	return p
-}
-
-// StartWithOutput is Start with output to a file.
-func StartWithOutput(t *testing.T, cmd *exec.Cmd, output *os.File) *Process {
-	t.Helper()
-	p := &Process{Cmd: cmd, exited: make(chan struct{})}
-	cmd.Stdout, cmd.Stderr = output, output
-	p.start(t)
-	return p
-}
-
-func (p *Process) start(t *testing.T) {
-	t.Helper()
-	cmd := p.Cmd
+	if cmd.Stdout == nil {
+		cmd.Stdout, cmd.Stderr = &p.Log, &p.Log
+	}
 	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	go func() {
 		_ = cmd.Wait()
 		close(p.exited)
 	}()
+	return p, nil
+}
+
+// Start is Run for a test, which prints Log if it fails. The command must not exit before Stop, nor with an
+// error.
+func Start(t *testing.T, cmd *exec.Cmd) *Process {
+	t.Helper()
+	p, err := Run(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
 		if p.HasExited() && !p.stopped {
 			t.Errorf("%s exited unexpectedly, with %d", cmd.Path, cmd.ProcessState.ExitCode())
@@ -101,6 +96,7 @@ func (p *Process) start(t *testing.T) {
 			t.Logf("the log of %s:\n%s", cmd.Path, p.Log.String())
 		}
 	})
+	return p
 }
 
 func (p *Process) HasExited() bool {
@@ -110,6 +106,12 @@ func (p *Process) HasExited() bool {
 	default:
 		return false
 	}
+}
+
+// Kill ends the process, and returns once it has ended.
+func (p *Process) Kill() {
+	_ = p.Cmd.Process.Kill()
+	<-p.exited
 }
 
 // Stop sends a signal and then calls Await.

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+
+	"cellserver/internal/test/processtest"
 )
 
 const (
@@ -39,7 +41,7 @@ func ProxiedCluster(t *testing.T, args ...string) *ClusterNodes {
 
 func cluster(t *testing.T, proxied bool, args []string) *ClusterNodes {
 	t.Helper()
-	need(t)
+	processtest.Need(t, "redis-server")
 	c, err := launchCluster(t.Context(), t.TempDir(), proxied, args)
 	if err != nil {
 		t.Fatal(err)
@@ -108,25 +110,7 @@ func (c *ClusterNodes) Close() {
 }
 
 // URL returns the value for --store.
-func (c *ClusterNodes) URL() string {
-	var addrs []string
-	for _, p := range c.All() {
-		addrs = append(addrs, p.Addr)
-	}
-	return "redis-cluster://" + strings.Join(addrs, ",")
-}
-
-func (c *ClusterNodes) CPUSeconds() (float64, error) {
-	var sum float64
-	for _, p := range c.All() {
-		s, err := p.CPUSeconds()
-		if err != nil {
-			return 0, err
-		}
-		sum += s
-	}
-	return sum, nil
-}
+func (c *ClusterNodes) URL() string { return url("redis-cluster", c.All()) }
 
 func (c *ClusterNodes) form(ctx context.Context) error {
 	for i, p := range c.All() {
@@ -147,10 +131,8 @@ func (c *ClusterNodes) form(ctx context.Context) error {
 			return fmt.Errorf("redistest: slots: %w", err)
 		}
 	}
-	for _, p := range c.All() {
-		if err := p.await(ctx, "know all nodes", func(ctx context.Context) bool { return knowsAll(ctx, p.client) }); err != nil {
-			return err
-		}
+	if err := awaitAll(ctx, c.All(), "know all nodes", knowsAll); err != nil {
+		return err
 	}
 	for i, p := range c.Replicas {
 		id, err := c.Masters[i].nodeID(ctx)
@@ -180,24 +162,18 @@ func (p *Process) nodeID(ctx context.Context) (string, error) {
 
 // Await waits until every node reports a healthy cluster and has its peer.
 func (c *ClusterNodes) Await(ctx context.Context) error {
-	for _, p := range c.All() {
-		err := p.await(ctx, "find the cluster in order", func(ctx context.Context) bool {
-			info, err := p.client.ClusterInfo(ctx).Result()
-			if err != nil || !strings.Contains(info, "cluster_state:ok") {
-				return false
-			}
-			nodes, err := p.client.ClusterNodes(ctx).Result()
-			if err != nil || strings.Count(nodes, " master ")+strings.Count(nodes, "myself,master ") != masters || strings.Contains(nodes, "fail") {
-				return false
-			}
-			replication, err := p.client.Info(ctx, "replication").Result()
-			return err == nil && (strings.Contains(replication, "master_link_status:up") || strings.Contains(replication, "state=online"))
-		})
-		if err != nil {
-			return err
+	return awaitAll(ctx, c.All(), "find the cluster in order", func(ctx context.Context, node *redis.Client) bool {
+		info, err := node.ClusterInfo(ctx).Result()
+		if err != nil || !strings.Contains(info, "cluster_state:ok") {
+			return false
 		}
-	}
-	return nil
+		nodes, err := node.ClusterNodes(ctx).Result()
+		if err != nil || strings.Count(nodes, " master ")+strings.Count(nodes, "myself,master ") != masters || strings.Contains(nodes, "fail") {
+			return false
+		}
+		replication, err := node.Info(ctx, "replication").Result()
+		return err == nil && (strings.Contains(replication, "master_link_status:up") || strings.Contains(replication, "state=online"))
+	})
 }
 
 // Master returns the current master of a key's slot, according to the first node that answers.

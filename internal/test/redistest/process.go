@@ -29,8 +29,7 @@ type Process struct {
 	port, busPort int
 	dir           string
 	args          []string
-	cmd           *exec.Cmd
-	exited        chan struct{}
+	running       *processtest.Process // nil before the first start
 	log           processtest.Log
 	client        *redis.Client
 }
@@ -38,7 +37,7 @@ type Process struct {
 // Server runs a redis-server, which the test then needs, until the test ends.
 func Server(t *testing.T, args ...string) *Process {
 	t.Helper()
-	need(t)
+	processtest.Need(t, "redis-server")
 	p, err := Launch(t.Context(), t.TempDir(), args...)
 	if err != nil {
 		t.Fatal(err)
@@ -46,8 +45,6 @@ func Server(t *testing.T, args ...string) *Process {
 	endWith(t, p)
 	return p
 }
-
-func need(t *testing.T) { processtest.Need(t, "redis-server") }
 
 // endWith ends processes with the test, and prints their logs on failure.
 func endWith(t *testing.T, processes ...*Process) {
@@ -87,14 +84,12 @@ func launch(ctx context.Context, dir string, args []string, configure func(p *Pr
 }
 
 func prepare(dir string, args []string) (*Process, error) {
-	var ports [2]int
-	for i := range ports {
-		var err error
-		if ports[i], err = freePort(); err != nil {
-			return nil, err
-		}
+	port, err := freePort()
+	busPort, busErr := freePort()
+	if err := errors.Join(err, busErr); err != nil {
+		return nil, err
 	}
-	p := &Process{port: ports[0], busPort: ports[1], dir: dir}
+	p := &Process{port: port, busPort: busPort, dir: dir}
 	p.Addr = p.ownAddr()
 	p.args = append([]string{"--port", strconv.Itoa(p.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", dir}, args...)
 	options := &redis.Options{
@@ -107,12 +102,10 @@ func prepare(dir string, args []string) (*Process, error) {
 
 func (p *Process) ownAddr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(p.port)) }
 
-// password returns the effective password, the last one given.
+// password returns the value of --requirepass.
 func (p *Process) password() string {
-	for i, arg := range slices.Backward(p.args) {
-		if arg == "--requirepass" && i+1 < len(p.args) {
-			return p.args[i+1]
-		}
+	if i := slices.Index(p.args, "--requirepass"); i >= 0 {
+		return p.args[i+1]
 	}
 	return ""
 }
@@ -120,17 +113,13 @@ func (p *Process) password() string {
 // Restart starts a killed server with the same port and files.
 func (p *Process) Restart(ctx context.Context) error {
 	// Arguments after the file name are settings. A sentinel requires a file that it may write.
-	p.cmd = exec.CommandContext(context.WithoutCancel(ctx), "redis-server", p.args...)
-	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
-	endWithParent(p.cmd)
-	if err := p.cmd.Start(); err != nil {
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), "redis-server", p.args...)
+	cmd.Stdout, cmd.Stderr = &p.log, &p.log
+	endWithParent(cmd)
+	var err error
+	if p.running, err = processtest.Run(cmd); err != nil {
 		return fmt.Errorf("redistest: start redis-server: %w", err)
 	}
-	p.exited = make(chan struct{})
-	go func(cmd *exec.Cmd, exited chan struct{}) {
-		_ = cmd.Wait()
-		close(exited)
-	}(p.cmd, p.exited)
 	return p.await(ctx, "answer", func(ctx context.Context) bool {
 		err := p.client.Ping(ctx).Err()
 		var refused redis.Error
@@ -144,12 +133,12 @@ func (p *Process) await(ctx context.Context, what string, cond func(context.Cont
 		asking, done := context.WithTimeout(ctx, askAgain)
 		defer done()
 		met = cond(asking)
-		return met || p.hasExited() || ctx.Err() != nil
+		return met || p.running.HasExited() || ctx.Err() != nil
 	})
 	switch {
 	case met:
 		return nil
-	case p.hasExited():
+	case p.running.HasExited():
 		return fmt.Errorf("redistest: redis-server at %s ended: %s", p.Addr, p.log.String())
 	default:
 		err := cmp.Or(ctx.Err(), patience.ErrIdle)
@@ -157,30 +146,38 @@ func (p *Process) await(ctx context.Context, what string, cond func(context.Cont
 	}
 }
 
+// awaitAll awaits a condition of each process.
+func awaitAll(ctx context.Context, all []*Process, what string, cond func(ctx context.Context, c *redis.Client) bool) error {
+	for _, p := range all {
+		if err := p.await(ctx, what, func(ctx context.Context) bool { return cond(ctx, p.client) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// url returns the value for --store of several servers.
+func url(scheme string, all []*Process) string {
+	addrs := make([]string, len(all))
+	for i, p := range all {
+		addrs[i] = p.Addr
+	}
+	return scheme + "://" + strings.Join(addrs, ",")
+}
+
 // askAgain limits an unanswered question, whose connection may lead to a server that has ended.
 const askAgain = 10 * time.Second
-
-func (p *Process) hasExited() bool {
-	select {
-	case <-p.exited:
-		return true
-	default:
-		return false
-	}
-}
 
 // Client returns a client without retries that bypasses the proxy. It is closed with the server.
 func (p *Process) Client() *redis.Client { return p.client }
 
 func (p *Process) Kill() {
-	if p.exited == nil {
-		return
+	if p.running != nil {
+		p.running.Kill()
 	}
-	_ = p.cmd.Process.Kill()
-	<-p.exited
 }
 
-func (p *Process) CPUSeconds() (float64, error) { return cpuSeconds(p.cmd.Process.Pid) }
+func (p *Process) PID() int { return p.running.Cmd.Process.Pid }
 
 func (p *Process) Close() {
 	_ = p.client.Close()

@@ -207,23 +207,20 @@ func (p *Proxy) pass(from, to net.Conn, delay func() time.Duration) {
 
 func (p *Proxy) sleepUntil(due time.Time) bool {
 	d := time.Until(due)
-	if d <= 0 {
-		return true
-	}
-	select {
-	case <-time.After(d):
-		return true
-	case <-p.ctx.Done():
-		return false
-	}
+	return d <= 0 || awaits(p, time.After(d))
 }
 
 func (p *Proxy) awaitFlow() bool {
 	p.mu.Lock()
 	flowing := p.flowing
 	p.mu.Unlock()
+	return awaits(p, flowing)
+}
+
+// awaits returns false if the proxy is closed before.
+func awaits[T any](p *Proxy, ch <-chan T) bool {
 	select {
-	case <-flowing:
+	case <-ch:
 		return true
 	case <-p.ctx.Done():
 		return false

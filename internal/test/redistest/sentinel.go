@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/redis/go-redis/v9"
 )
 
 const (
@@ -18,56 +21,43 @@ const (
 
 // SentinelNodes holds a master, its replicas and their sentinels in their initial roles.
 type SentinelNodes struct {
-	Master    *Process
-	Replicas  []*Process
-	Sentinels []*Process
+	Master              *Process
+	replicas, sentinels []*Process
 }
 
 // Sentinels runs a master, two replicas and three sentinels until the test ends. A master is replaced after a
-// second of silence. args are the servers' arguments.
-func Sentinels(t *testing.T, args ...string) *SentinelNodes {
+// second of silence.
+func Sentinels(t *testing.T) *SentinelNodes {
 	t.Helper()
-	need(t)
-	s := &SentinelNodes{}
-	err := s.launch(t.Context(), t.TempDir(), args)
-	endWith(t, s.All()...)
+	s := &SentinelNodes{Master: Server(t, "--repl-diskless-sync-delay", "0")}
+	err := s.launch(t.Context(), t.TempDir())
+	endWith(t, slices.Concat(s.replicas, s.sentinels)...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-func (s *SentinelNodes) launch(ctx context.Context, dir string, args []string) error {
-	for i := range 1 + sentinelReplicas {
-		own, err := subdirectory(dir, "server"+strconv.Itoa(i))
+func (s *SentinelNodes) launch(ctx context.Context, dir string) error {
+	for i := range sentinelReplicas {
+		own, err := subdirectory(dir, "replica"+strconv.Itoa(i))
 		if err != nil {
 			return err
 		}
-		all := append([]string{"--repl-diskless-sync-delay", "0"}, args...)
-		if i > 0 {
-			all = append(all, "--replicaof", "127.0.0.1 "+strconv.Itoa(s.Master.port))
-			if password := s.Master.password(); password != "" {
-				all = append(all, "--masterauth", password)
-			}
-		}
-		p, err := Launch(ctx, own, all...)
+		p, err := Launch(ctx, own, "--repl-diskless-sync-delay", "0", "--replicaof", "127.0.0.1 "+strconv.Itoa(s.Master.port))
 		if err != nil {
 			return err
 		}
-		if i == 0 {
-			s.Master = p
-		} else {
-			s.Replicas = append(s.Replicas, p)
-		}
+		s.replicas = append(s.replicas, p)
 	}
 	for i := range sentinels {
 		p, err := s.launchSentinel(ctx, dir, i)
 		if err != nil {
 			return err
 		}
-		s.Sentinels = append(s.Sentinels, p)
+		s.sentinels = append(s.sentinels, p)
 	}
-	return s.Await(ctx)
+	return s.await(ctx)
 }
 
 // launchSentinel starts a sentinel with its own writable file, which it requires.
@@ -83,9 +73,6 @@ func (s *SentinelNodes) launchSentinel(ctx context.Context, dir string, i int) (
 			"sentinel down-after-milliseconds " + sentinelMaster + " 1000",
 			"sentinel failover-timeout " + sentinelMaster + " 5000",
 		}
-		if password := s.Master.password(); password != "" {
-			lines = append(lines, "sentinel auth-pass "+sentinelMaster+" "+password)
-		}
 		file := filepath.Join(own, "sentinel.conf")
 		if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
 			return fmt.Errorf("redistest: %w", err)
@@ -95,44 +82,24 @@ func (s *SentinelNodes) launchSentinel(ctx context.Context, dir string, i int) (
 	})
 }
 
-func (s *SentinelNodes) All() []*Process {
-	var all []*Process
-	if s.Master != nil {
-		all = append(all, s.Master)
-	}
-	return append(append(all, s.Replicas...), s.Sentinels...)
-}
-
 // URL returns the value for --store.
 func (s *SentinelNodes) URL() string {
-	var addrs []string
-	for _, p := range s.Sentinels {
-		addrs = append(addrs, p.Addr)
-	}
-	return "redis-sentinel://" + strings.Join(addrs, ",") + "/" + sentinelMaster
+	return url("redis-sentinel", s.sentinels) + "/" + sentinelMaster
 }
 
-// Await waits until all sentinels know one another and the replicas, and the replicas follow.
-func (s *SentinelNodes) Await(ctx context.Context) error {
-	for _, p := range s.Sentinels {
-		err := p.await(ctx, "know the others", func(ctx context.Context) bool {
-			m, err := p.client.Do(ctx, "SENTINEL", "MASTER", sentinelMaster).Slice()
-			text := fmt.Sprint(m)
-			return err == nil && strings.Contains(text, fmt.Sprintf("num-slaves %d ", sentinelReplicas)) &&
-				strings.Contains(text, fmt.Sprintf("num-other-sentinels %d ", sentinels-1)) && strings.Contains(text, "flags master ")
-		})
-		if err != nil {
-			return err
-		}
+// await waits until all sentinels know one another and the replicas, and the replicas follow.
+func (s *SentinelNodes) await(ctx context.Context) error {
+	known := func(ctx context.Context, sentinel *redis.Client) bool {
+		m, err := sentinel.Do(ctx, "SENTINEL", "MASTER", sentinelMaster).Slice()
+		text := fmt.Sprint(m)
+		return err == nil && strings.Contains(text, fmt.Sprintf("num-slaves %d ", sentinelReplicas)) &&
+			strings.Contains(text, fmt.Sprintf("num-other-sentinels %d ", sentinels-1)) && strings.Contains(text, "flags master ")
 	}
-	for _, p := range s.Replicas {
-		err := p.await(ctx, "follow its master", func(ctx context.Context) bool {
-			info, err := p.client.Info(ctx, "replication").Result()
-			return err == nil && strings.Contains(info, "master_link_status:up")
-		})
-		if err != nil {
-			return err
-		}
+	if err := awaitAll(ctx, s.sentinels, "know the others", known); err != nil {
+		return err
 	}
-	return nil
+	return awaitAll(ctx, s.replicas, "follow its master", func(ctx context.Context, replica *redis.Client) bool {
+		info, err := replica.Info(ctx, "replication").Result()
+		return err == nil && strings.Contains(info, "master_link_status:up")
+	})
 }

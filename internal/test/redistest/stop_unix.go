@@ -5,6 +5,6 @@ package redistest
 import "syscall"
 
 // Stop suspends the server, with its connections open, until Continue.
-func (p *Process) Stop() { _ = p.cmd.Process.Signal(syscall.SIGSTOP) }
+func (p *Process) Stop() { _ = p.running.Cmd.Process.Signal(syscall.SIGSTOP) }
 
-func (p *Process) Continue() { _ = p.cmd.Process.Signal(syscall.SIGCONT) }
+func (p *Process) Continue() { _ = p.running.Cmd.Process.Signal(syscall.SIGCONT) }

@@ -81,8 +81,10 @@ const (
 type Hangup uint8
 
 const (
+	// Connected is no way: the client may still send.
+	Connected Hangup = iota
 	// HalfClosed is a FIN: the client may still read.
-	HalfClosed Hangup = iota
+	HalfClosed
 	// Reset is the end of both directions: replies are discarded.
 	Reset
 )

@@ -2,7 +2,7 @@
 // versions:
 // 	protoc-gen-go v1.36.12
 // 	protoc        (unknown)
-// source: envoy/service/ratelimit/v3/rls.proto
+// source: rls.proto
 
 package rlspb
 
@@ -11,6 +11,7 @@ import (
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	structpb "google.golang.org/protobuf/types/known/structpb"
+	wrapperspb "google.golang.org/protobuf/types/known/wrapperspb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -22,6 +23,70 @@ const (
 	// Verify that runtime/protoimpl is sufficiently up-to-date.
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
+
+type RateLimitUnit int32
+
+const (
+	RateLimitUnit_UNKNOWN RateLimitUnit = 0
+	RateLimitUnit_SECOND  RateLimitUnit = 1
+	RateLimitUnit_MINUTE  RateLimitUnit = 2
+	RateLimitUnit_HOUR    RateLimitUnit = 3
+	RateLimitUnit_DAY     RateLimitUnit = 4
+	RateLimitUnit_MONTH   RateLimitUnit = 5
+	RateLimitUnit_YEAR    RateLimitUnit = 6
+	RateLimitUnit_WEEK    RateLimitUnit = 7 // in responses only
+)
+
+// Enum value maps for RateLimitUnit.
+var (
+	RateLimitUnit_name = map[int32]string{
+		0: "UNKNOWN",
+		1: "SECOND",
+		2: "MINUTE",
+		3: "HOUR",
+		4: "DAY",
+		5: "MONTH",
+		6: "YEAR",
+		7: "WEEK",
+	}
+	RateLimitUnit_value = map[string]int32{
+		"UNKNOWN": 0,
+		"SECOND":  1,
+		"MINUTE":  2,
+		"HOUR":    3,
+		"DAY":     4,
+		"MONTH":   5,
+		"YEAR":    6,
+		"WEEK":    7,
+	}
+)
+
+func (x RateLimitUnit) Enum() *RateLimitUnit {
+	p := new(RateLimitUnit)
+	*p = x
+	return p
+}
+
+func (x RateLimitUnit) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (RateLimitUnit) Descriptor() protoreflect.EnumDescriptor {
+	return file_rls_proto_enumTypes[0].Descriptor()
+}
+
+func (RateLimitUnit) Type() protoreflect.EnumType {
+	return &file_rls_proto_enumTypes[0]
+}
+
+func (x RateLimitUnit) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use RateLimitUnit.Descriptor instead.
+func (RateLimitUnit) EnumDescriptor() ([]byte, []int) {
+	return file_rls_proto_rawDescGZIP(), []int{0}
+}
 
 type RateLimitResponse_Code int32
 
@@ -56,11 +121,11 @@ func (x RateLimitResponse_Code) String() string {
 }
 
 func (RateLimitResponse_Code) Descriptor() protoreflect.EnumDescriptor {
-	return file_envoy_service_ratelimit_v3_rls_proto_enumTypes[0].Descriptor()
+	return file_rls_proto_enumTypes[1].Descriptor()
 }
 
 func (RateLimitResponse_Code) Type() protoreflect.EnumType {
-	return &file_envoy_service_ratelimit_v3_rls_proto_enumTypes[0]
+	return &file_rls_proto_enumTypes[1]
 }
 
 func (x RateLimitResponse_Code) Number() protoreflect.EnumNumber {
@@ -69,76 +134,13 @@ func (x RateLimitResponse_Code) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use RateLimitResponse_Code.Descriptor instead.
 func (RateLimitResponse_Code) EnumDescriptor() ([]byte, []int) {
-	return file_envoy_service_ratelimit_v3_rls_proto_rawDescGZIP(), []int{1, 0}
-}
-
-type RateLimitResponse_RateLimit_Unit int32
-
-const (
-	RateLimitResponse_RateLimit_UNKNOWN RateLimitResponse_RateLimit_Unit = 0
-	RateLimitResponse_RateLimit_SECOND  RateLimitResponse_RateLimit_Unit = 1
-	RateLimitResponse_RateLimit_MINUTE  RateLimitResponse_RateLimit_Unit = 2
-	RateLimitResponse_RateLimit_HOUR    RateLimitResponse_RateLimit_Unit = 3
-	RateLimitResponse_RateLimit_DAY     RateLimitResponse_RateLimit_Unit = 4
-	RateLimitResponse_RateLimit_MONTH   RateLimitResponse_RateLimit_Unit = 5
-	RateLimitResponse_RateLimit_YEAR    RateLimitResponse_RateLimit_Unit = 6
-	RateLimitResponse_RateLimit_WEEK    RateLimitResponse_RateLimit_Unit = 7
-)
-
-// Enum value maps for RateLimitResponse_RateLimit_Unit.
-var (
-	RateLimitResponse_RateLimit_Unit_name = map[int32]string{
-		0: "UNKNOWN",
-		1: "SECOND",
-		2: "MINUTE",
-		3: "HOUR",
-		4: "DAY",
-		5: "MONTH",
-		6: "YEAR",
-		7: "WEEK",
-	}
-	RateLimitResponse_RateLimit_Unit_value = map[string]int32{
-		"UNKNOWN": 0,
-		"SECOND":  1,
-		"MINUTE":  2,
-		"HOUR":    3,
-		"DAY":     4,
-		"MONTH":   5,
-		"YEAR":    6,
-		"WEEK":    7,
-	}
-)
-
-func (x RateLimitResponse_RateLimit_Unit) Enum() *RateLimitResponse_RateLimit_Unit {
-	p := new(RateLimitResponse_RateLimit_Unit)
-	*p = x
-	return p
-}
-
-func (x RateLimitResponse_RateLimit_Unit) String() string {
-	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
-}
-
-func (RateLimitResponse_RateLimit_Unit) Descriptor() protoreflect.EnumDescriptor {
-	return file_envoy_service_ratelimit_v3_rls_proto_enumTypes[1].Descriptor()
-}
-
-func (RateLimitResponse_RateLimit_Unit) Type() protoreflect.EnumType {
-	return &file_envoy_service_ratelimit_v3_rls_proto_enumTypes[1]
-}
-
-func (x RateLimitResponse_RateLimit_Unit) Number() protoreflect.EnumNumber {
-	return protoreflect.EnumNumber(x)
-}
-
-// Deprecated: Use RateLimitResponse_RateLimit_Unit.Descriptor instead.
-func (RateLimitResponse_RateLimit_Unit) EnumDescriptor() ([]byte, []int) {
-	return file_envoy_service_ratelimit_v3_rls_proto_rawDescGZIP(), []int{1, 0, 0}
+	return file_rls_proto_rawDescGZIP(), []int{2, 0}
 }
 
 type RateLimitRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Domain        string                 `protobuf:"bytes,1,opt,name=domain" json:"domain,omitempty"` // as keys and values
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What is not UTF-8 is counted as the bytes that it is: Envoy lets a call pass that fails.
+	Domain        string                 `protobuf:"bytes,1,opt,name=domain" json:"domain,omitempty"`
 	Descriptors   []*RateLimitDescriptor `protobuf:"bytes,2,rep,name=descriptors" json:"descriptors,omitempty"`
 	HitsAddend    uint32                 `protobuf:"varint,3,opt,name=hits_addend,json=hitsAddend" json:"hits_addend,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -147,7 +149,7 @@ type RateLimitRequest struct {
 
 func (x *RateLimitRequest) Reset() {
 	*x = RateLimitRequest{}
-	mi := &file_envoy_service_ratelimit_v3_rls_proto_msgTypes[0]
+	mi := &file_rls_proto_msgTypes[0]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -159,7 +161,7 @@ func (x *RateLimitRequest) String() string {
 func (*RateLimitRequest) ProtoMessage() {}
 
 func (x *RateLimitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_envoy_service_ratelimit_v3_rls_proto_msgTypes[0]
+	mi := &file_rls_proto_msgTypes[0]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -172,7 +174,7 @@ func (x *RateLimitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RateLimitRequest.ProtoReflect.Descriptor instead.
 func (*RateLimitRequest) Descriptor() ([]byte, []int) {
-	return file_envoy_service_ratelimit_v3_rls_proto_rawDescGZIP(), []int{0}
+	return file_rls_proto_rawDescGZIP(), []int{0}
 }
 
 func (x *RateLimitRequest) GetDomain() string {
@@ -196,13 +198,79 @@ func (x *RateLimitRequest) GetHitsAddend() uint32 {
 	return 0
 }
 
+type RateLimitDescriptor struct {
+	state          protoimpl.MessageState                 `protogen:"open.v1"`
+	Entries        []*RateLimitDescriptor_Entry           `protobuf:"bytes,1,rep,name=entries" json:"entries,omitempty"`
+	Limit          *RateLimitDescriptor_RateLimitOverride `protobuf:"bytes,2,opt,name=limit" json:"limit,omitempty"`
+	HitsAddend     *wrapperspb.UInt64Value                `protobuf:"bytes,3,opt,name=hits_addend,json=hitsAddend" json:"hits_addend,omitempty"`
+	IsNegativeHits bool                                   `protobuf:"varint,4,opt,name=is_negative_hits,json=isNegativeHits" json:"is_negative_hits,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *RateLimitDescriptor) Reset() {
+	*x = RateLimitDescriptor{}
+	mi := &file_rls_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RateLimitDescriptor) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RateLimitDescriptor) ProtoMessage() {}
+
+func (x *RateLimitDescriptor) ProtoReflect() protoreflect.Message {
+	mi := &file_rls_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RateLimitDescriptor.ProtoReflect.Descriptor instead.
+func (*RateLimitDescriptor) Descriptor() ([]byte, []int) {
+	return file_rls_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *RateLimitDescriptor) GetEntries() []*RateLimitDescriptor_Entry {
+	if x != nil {
+		return x.Entries
+	}
+	return nil
+}
+
+func (x *RateLimitDescriptor) GetLimit() *RateLimitDescriptor_RateLimitOverride {
+	if x != nil {
+		return x.Limit
+	}
+	return nil
+}
+
+func (x *RateLimitDescriptor) GetHitsAddend() *wrapperspb.UInt64Value {
+	if x != nil {
+		return x.HitsAddend
+	}
+	return nil
+}
+
+func (x *RateLimitDescriptor) GetIsNegativeHits() bool {
+	if x != nil {
+		return x.IsNegativeHits
+	}
+	return false
+}
+
 type RateLimitResponse struct {
 	state                protoimpl.MessageState                `protogen:"open.v1"`
 	OverallCode          RateLimitResponse_Code                `protobuf:"varint,1,opt,name=overall_code,json=overallCode,enum=envoy.service.ratelimit.v3.RateLimitResponse_Code" json:"overall_code,omitempty"`
 	Statuses             []*RateLimitResponse_DescriptorStatus `protobuf:"bytes,2,rep,name=statuses" json:"statuses,omitempty"`
 	ResponseHeadersToAdd []*HeaderValue                        `protobuf:"bytes,3,rep,name=response_headers_to_add,json=responseHeadersToAdd" json:"response_headers_to_add,omitempty"`
-	RequestHeadersToAdd  []*HeaderValue                        `protobuf:"bytes,4,rep,name=request_headers_to_add,json=requestHeadersToAdd" json:"request_headers_to_add,omitempty"`
-	RawBody              []byte                                `protobuf:"bytes,5,opt,name=raw_body,json=rawBody" json:"raw_body,omitempty"`
 	DynamicMetadata      *structpb.Struct                      `protobuf:"bytes,6,opt,name=dynamic_metadata,json=dynamicMetadata" json:"dynamic_metadata,omitempty"`
 	unknownFields        protoimpl.UnknownFields
 	sizeCache            protoimpl.SizeCache
@@ -210,7 +278,7 @@ type RateLimitResponse struct {
 
 func (x *RateLimitResponse) Reset() {
 	*x = RateLimitResponse{}
-	mi := &file_envoy_service_ratelimit_v3_rls_proto_msgTypes[1]
+	mi := &file_rls_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -222,7 +290,7 @@ func (x *RateLimitResponse) String() string {
 func (*RateLimitResponse) ProtoMessage() {}
 
 func (x *RateLimitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_envoy_service_ratelimit_v3_rls_proto_msgTypes[1]
+	mi := &file_rls_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -235,7 +303,7 @@ func (x *RateLimitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RateLimitResponse.ProtoReflect.Descriptor instead.
 func (*RateLimitResponse) Descriptor() ([]byte, []int) {
-	return file_envoy_service_ratelimit_v3_rls_proto_rawDescGZIP(), []int{1}
+	return file_rls_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *RateLimitResponse) GetOverallCode() RateLimitResponse_Code {
@@ -259,20 +327,6 @@ func (x *RateLimitResponse) GetResponseHeadersToAdd() []*HeaderValue {
 	return nil
 }
 
-func (x *RateLimitResponse) GetRequestHeadersToAdd() []*HeaderValue {
-	if x != nil {
-		return x.RequestHeadersToAdd
-	}
-	return nil
-}
-
-func (x *RateLimitResponse) GetRawBody() []byte {
-	if x != nil {
-		return x.RawBody
-	}
-	return nil
-}
-
 func (x *RateLimitResponse) GetDynamicMetadata() *structpb.Struct {
 	if x != nil {
 		return x.DynamicMetadata
@@ -280,18 +334,182 @@ func (x *RateLimitResponse) GetDynamicMetadata() *structpb.Struct {
 	return nil
 }
 
+type HeaderValue struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           string                 `protobuf:"bytes,1,opt,name=key" json:"key,omitempty"`
+	Value         string                 `protobuf:"bytes,2,opt,name=value" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HeaderValue) Reset() {
+	*x = HeaderValue{}
+	mi := &file_rls_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HeaderValue) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HeaderValue) ProtoMessage() {}
+
+func (x *HeaderValue) ProtoReflect() protoreflect.Message {
+	mi := &file_rls_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HeaderValue.ProtoReflect.Descriptor instead.
+func (*HeaderValue) Descriptor() ([]byte, []int) {
+	return file_rls_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *HeaderValue) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *HeaderValue) GetValue() string {
+	if x != nil {
+		return x.Value
+	}
+	return ""
+}
+
+type RateLimitDescriptor_Entry struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           string                 `protobuf:"bytes,1,opt,name=key" json:"key,omitempty"`
+	Value         string                 `protobuf:"bytes,2,opt,name=value" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RateLimitDescriptor_Entry) Reset() {
+	*x = RateLimitDescriptor_Entry{}
+	mi := &file_rls_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RateLimitDescriptor_Entry) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RateLimitDescriptor_Entry) ProtoMessage() {}
+
+func (x *RateLimitDescriptor_Entry) ProtoReflect() protoreflect.Message {
+	mi := &file_rls_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RateLimitDescriptor_Entry.ProtoReflect.Descriptor instead.
+func (*RateLimitDescriptor_Entry) Descriptor() ([]byte, []int) {
+	return file_rls_proto_rawDescGZIP(), []int{1, 0}
+}
+
+func (x *RateLimitDescriptor_Entry) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *RateLimitDescriptor_Entry) GetValue() string {
+	if x != nil {
+		return x.Value
+	}
+	return ""
+}
+
+type RateLimitDescriptor_RateLimitOverride struct {
+	state           protoimpl.MessageState  `protogen:"open.v1"`
+	RequestsPerUnit uint32                  `protobuf:"varint,1,opt,name=requests_per_unit,json=requestsPerUnit" json:"requests_per_unit,omitempty"`
+	Unit            RateLimitUnit           `protobuf:"varint,2,opt,name=unit,enum=envoy.service.ratelimit.v3.RateLimitUnit" json:"unit,omitempty"`
+	UnitMultiplier  *wrapperspb.UInt32Value `protobuf:"bytes,3,opt,name=unit_multiplier,json=unitMultiplier" json:"unit_multiplier,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *RateLimitDescriptor_RateLimitOverride) Reset() {
+	*x = RateLimitDescriptor_RateLimitOverride{}
+	mi := &file_rls_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RateLimitDescriptor_RateLimitOverride) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RateLimitDescriptor_RateLimitOverride) ProtoMessage() {}
+
+func (x *RateLimitDescriptor_RateLimitOverride) ProtoReflect() protoreflect.Message {
+	mi := &file_rls_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RateLimitDescriptor_RateLimitOverride.ProtoReflect.Descriptor instead.
+func (*RateLimitDescriptor_RateLimitOverride) Descriptor() ([]byte, []int) {
+	return file_rls_proto_rawDescGZIP(), []int{1, 1}
+}
+
+func (x *RateLimitDescriptor_RateLimitOverride) GetRequestsPerUnit() uint32 {
+	if x != nil {
+		return x.RequestsPerUnit
+	}
+	return 0
+}
+
+func (x *RateLimitDescriptor_RateLimitOverride) GetUnit() RateLimitUnit {
+	if x != nil {
+		return x.Unit
+	}
+	return RateLimitUnit_UNKNOWN
+}
+
+func (x *RateLimitDescriptor_RateLimitOverride) GetUnitMultiplier() *wrapperspb.UInt32Value {
+	if x != nil {
+		return x.UnitMultiplier
+	}
+	return nil
+}
+
 type RateLimitResponse_RateLimit struct {
-	state           protoimpl.MessageState           `protogen:"open.v1"`
-	RequestsPerUnit uint32                           `protobuf:"varint,1,opt,name=requests_per_unit,json=requestsPerUnit" json:"requests_per_unit,omitempty"`
-	Unit            RateLimitResponse_RateLimit_Unit `protobuf:"varint,2,opt,name=unit,enum=envoy.service.ratelimit.v3.RateLimitResponse_RateLimit_Unit" json:"unit,omitempty"`
-	Name            string                           `protobuf:"bytes,3,opt,name=name" json:"name,omitempty"`
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	RequestsPerUnit uint32                 `protobuf:"varint,1,opt,name=requests_per_unit,json=requestsPerUnit" json:"requests_per_unit,omitempty"`
+	Unit            RateLimitUnit          `protobuf:"varint,2,opt,name=unit,enum=envoy.service.ratelimit.v3.RateLimitUnit" json:"unit,omitempty"`
+	Name            string                 `protobuf:"bytes,3,opt,name=name" json:"name,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
 
 func (x *RateLimitResponse_RateLimit) Reset() {
 	*x = RateLimitResponse_RateLimit{}
-	mi := &file_envoy_service_ratelimit_v3_rls_proto_msgTypes[2]
+	mi := &file_rls_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -303,7 +521,7 @@ func (x *RateLimitResponse_RateLimit) String() string {
 func (*RateLimitResponse_RateLimit) ProtoMessage() {}
 
 func (x *RateLimitResponse_RateLimit) ProtoReflect() protoreflect.Message {
-	mi := &file_envoy_service_ratelimit_v3_rls_proto_msgTypes[2]
+	mi := &file_rls_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -316,7 +534,7 @@ func (x *RateLimitResponse_RateLimit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RateLimitResponse_RateLimit.ProtoReflect.Descriptor instead.
 func (*RateLimitResponse_RateLimit) Descriptor() ([]byte, []int) {
-	return file_envoy_service_ratelimit_v3_rls_proto_rawDescGZIP(), []int{1, 0}
+	return file_rls_proto_rawDescGZIP(), []int{2, 0}
 }
 
 func (x *RateLimitResponse_RateLimit) GetRequestsPerUnit() uint32 {
@@ -326,11 +544,11 @@ func (x *RateLimitResponse_RateLimit) GetRequestsPerUnit() uint32 {
 	return 0
 }
 
-func (x *RateLimitResponse_RateLimit) GetUnit() RateLimitResponse_RateLimit_Unit {
+func (x *RateLimitResponse_RateLimit) GetUnit() RateLimitUnit {
 	if x != nil {
 		return x.Unit
 	}
-	return RateLimitResponse_RateLimit_UNKNOWN
+	return RateLimitUnit_UNKNOWN
 }
 
 func (x *RateLimitResponse_RateLimit) GetName() string {
@@ -352,7 +570,7 @@ type RateLimitResponse_DescriptorStatus struct {
 
 func (x *RateLimitResponse_DescriptorStatus) Reset() {
 	*x = RateLimitResponse_DescriptorStatus{}
-	mi := &file_envoy_service_ratelimit_v3_rls_proto_msgTypes[3]
+	mi := &file_rls_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -364,7 +582,7 @@ func (x *RateLimitResponse_DescriptorStatus) String() string {
 func (*RateLimitResponse_DescriptorStatus) ProtoMessage() {}
 
 func (x *RateLimitResponse_DescriptorStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_envoy_service_ratelimit_v3_rls_proto_msgTypes[3]
+	mi := &file_rls_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -377,7 +595,7 @@ func (x *RateLimitResponse_DescriptorStatus) ProtoReflect() protoreflect.Message
 
 // Deprecated: Use RateLimitResponse_DescriptorStatus.ProtoReflect.Descriptor instead.
 func (*RateLimitResponse_DescriptorStatus) Descriptor() ([]byte, []int) {
-	return file_envoy_service_ratelimit_v3_rls_proto_rawDescGZIP(), []int{1, 1}
+	return file_rls_proto_rawDescGZIP(), []int{2, 1}
 }
 
 func (x *RateLimitResponse_DescriptorStatus) GetCode() RateLimitResponse_Code {
@@ -408,38 +626,38 @@ func (x *RateLimitResponse_DescriptorStatus) GetDurationUntilReset() *durationpb
 	return nil
 }
 
-var File_envoy_service_ratelimit_v3_rls_proto protoreflect.FileDescriptor
+var File_rls_proto protoreflect.FileDescriptor
 
-const file_envoy_service_ratelimit_v3_rls_proto_rawDesc = "" +
+const file_rls_proto_rawDesc = "" +
 	"\n" +
-	"$envoy/service/ratelimit/v3/rls.proto\x12\x1aenvoy.service.ratelimit.v3\x1a\x1fenvoy/config/core/v3/base.proto\x1a4envoy/extensions/common/ratelimit/v3/ratelimit.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\"\xaf\x01\n" +
+	"\trls.proto\x12\x1aenvoy.service.ratelimit.v3\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1egoogle/protobuf/wrappers.proto\"\xa5\x01\n" +
 	"\x10RateLimitRequest\x12\x1d\n" +
-	"\x06domain\x18\x01 \x01(\tB\x05\xaa\x01\x02 \x03R\x06domain\x12[\n" +
-	"\vdescriptors\x18\x02 \x03(\v29.envoy.extensions.common.ratelimit.v3.RateLimitDescriptorR\vdescriptors\x12\x1f\n" +
+	"\x06domain\x18\x01 \x01(\tB\x05\xaa\x01\x02 \x03R\x06domain\x12Q\n" +
+	"\vdescriptors\x18\x02 \x03(\v2/.envoy.service.ratelimit.v3.RateLimitDescriptorR\vdescriptors\x12\x1f\n" +
 	"\vhits_addend\x18\x03 \x01(\rR\n" +
-	"hitsAddend\"\xb4\b\n" +
+	"hitsAddend\"\xaf\x04\n" +
+	"\x13RateLimitDescriptor\x12O\n" +
+	"\aentries\x18\x01 \x03(\v25.envoy.service.ratelimit.v3.RateLimitDescriptor.EntryR\aentries\x12W\n" +
+	"\x05limit\x18\x02 \x01(\v2A.envoy.service.ratelimit.v3.RateLimitDescriptor.RateLimitOverrideR\x05limit\x12=\n" +
+	"\vhits_addend\x18\x03 \x01(\v2\x1c.google.protobuf.UInt64ValueR\n" +
+	"hitsAddend\x12(\n" +
+	"\x10is_negative_hits\x18\x04 \x01(\bR\x0eisNegativeHits\x1a=\n" +
+	"\x05Entry\x12\x17\n" +
+	"\x03key\x18\x01 \x01(\tB\x05\xaa\x01\x02 \x03R\x03key\x12\x1b\n" +
+	"\x05value\x18\x02 \x01(\tB\x05\xaa\x01\x02 \x03R\x05value\x1a\xc5\x01\n" +
+	"\x11RateLimitOverride\x12*\n" +
+	"\x11requests_per_unit\x18\x01 \x01(\rR\x0frequestsPerUnit\x12=\n" +
+	"\x04unit\x18\x02 \x01(\x0e2).envoy.service.ratelimit.v3.RateLimitUnitR\x04unit\x12E\n" +
+	"\x0funit_multiplier\x18\x03 \x01(\v2\x1c.google.protobuf.UInt32ValueR\x0eunitMultiplier\"\xd5\x06\n" +
 	"\x11RateLimitResponse\x12U\n" +
 	"\foverall_code\x18\x01 \x01(\x0e22.envoy.service.ratelimit.v3.RateLimitResponse.CodeR\voverallCode\x12Z\n" +
-	"\bstatuses\x18\x02 \x03(\v2>.envoy.service.ratelimit.v3.RateLimitResponse.DescriptorStatusR\bstatuses\x12X\n" +
-	"\x17response_headers_to_add\x18\x03 \x03(\v2!.envoy.config.core.v3.HeaderValueR\x14responseHeadersToAdd\x12V\n" +
-	"\x16request_headers_to_add\x18\x04 \x03(\v2!.envoy.config.core.v3.HeaderValueR\x13requestHeadersToAdd\x12\x19\n" +
-	"\braw_body\x18\x05 \x01(\fR\arawBody\x12B\n" +
-	"\x10dynamic_metadata\x18\x06 \x01(\v2\x17.google.protobuf.StructR\x0fdynamicMetadata\x1a\xfc\x01\n" +
+	"\bstatuses\x18\x02 \x03(\v2>.envoy.service.ratelimit.v3.RateLimitResponse.DescriptorStatusR\bstatuses\x12^\n" +
+	"\x17response_headers_to_add\x18\x03 \x03(\v2'.envoy.service.ratelimit.v3.HeaderValueR\x14responseHeadersToAdd\x12B\n" +
+	"\x10dynamic_metadata\x18\x06 \x01(\v2\x17.google.protobuf.StructR\x0fdynamicMetadata\x1a\x8a\x01\n" +
 	"\tRateLimit\x12*\n" +
-	"\x11requests_per_unit\x18\x01 \x01(\rR\x0frequestsPerUnit\x12P\n" +
-	"\x04unit\x18\x02 \x01(\x0e2<.envoy.service.ratelimit.v3.RateLimitResponse.RateLimit.UnitR\x04unit\x12\x12\n" +
-	"\x04name\x18\x03 \x01(\tR\x04name\"]\n" +
-	"\x04Unit\x12\v\n" +
-	"\aUNKNOWN\x10\x00\x12\n" +
-	"\n" +
-	"\x06SECOND\x10\x01\x12\n" +
-	"\n" +
-	"\x06MINUTE\x10\x02\x12\b\n" +
-	"\x04HOUR\x10\x03\x12\a\n" +
-	"\x03DAY\x10\x04\x12\t\n" +
-	"\x05MONTH\x10\x05\x12\b\n" +
-	"\x04YEAR\x10\x06\x12\b\n" +
-	"\x04WEEK\x10\a\x1a\xae\x02\n" +
+	"\x11requests_per_unit\x18\x01 \x01(\rR\x0frequestsPerUnit\x12=\n" +
+	"\x04unit\x18\x02 \x01(\x0e2).envoy.service.ratelimit.v3.RateLimitUnitR\x04unit\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\x1a\xae\x02\n" +
 	"\x10DescriptorStatus\x12F\n" +
 	"\x04code\x18\x01 \x01(\x0e22.envoy.service.ratelimit.v3.RateLimitResponse.CodeR\x04code\x12\\\n" +
 	"\rcurrent_limit\x18\x02 \x01(\v27.envoy.service.ratelimit.v3.RateLimitResponse.RateLimitR\fcurrentLimit\x12'\n" +
@@ -449,79 +667,99 @@ const file_envoy_service_ratelimit_v3_rls_proto_rawDesc = "" +
 	"\aUNKNOWN\x10\x00\x12\x06\n" +
 	"\x02OK\x10\x01\x12\x0e\n" +
 	"\n" +
-	"OVER_LIMIT\x10\x022\x82\x01\n" +
+	"OVER_LIMIT\x10\x02\"5\n" +
+	"\vHeaderValue\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value*f\n" +
+	"\rRateLimitUnit\x12\v\n" +
+	"\aUNKNOWN\x10\x00\x12\n" +
+	"\n" +
+	"\x06SECOND\x10\x01\x12\n" +
+	"\n" +
+	"\x06MINUTE\x10\x02\x12\b\n" +
+	"\x04HOUR\x10\x03\x12\a\n" +
+	"\x03DAY\x10\x04\x12\t\n" +
+	"\x05MONTH\x10\x05\x12\b\n" +
+	"\x04YEAR\x10\x06\x12\b\n" +
+	"\x04WEEK\x10\a2\x82\x01\n" +
 	"\x10RateLimitService\x12n\n" +
 	"\x0fShouldRateLimit\x12,.envoy.service.ratelimit.v3.RateLimitRequest\x1a-.envoy.service.ratelimit.v3.RateLimitResponseB\x1eZ\x17internal/edge/rls/rlspb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
 
 var (
-	file_envoy_service_ratelimit_v3_rls_proto_rawDescOnce sync.Once
-	file_envoy_service_ratelimit_v3_rls_proto_rawDescData []byte
+	file_rls_proto_rawDescOnce sync.Once
+	file_rls_proto_rawDescData []byte
 )
 
-func file_envoy_service_ratelimit_v3_rls_proto_rawDescGZIP() []byte {
-	file_envoy_service_ratelimit_v3_rls_proto_rawDescOnce.Do(func() {
-		file_envoy_service_ratelimit_v3_rls_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_envoy_service_ratelimit_v3_rls_proto_rawDesc), len(file_envoy_service_ratelimit_v3_rls_proto_rawDesc)))
+func file_rls_proto_rawDescGZIP() []byte {
+	file_rls_proto_rawDescOnce.Do(func() {
+		file_rls_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_rls_proto_rawDesc), len(file_rls_proto_rawDesc)))
 	})
-	return file_envoy_service_ratelimit_v3_rls_proto_rawDescData
+	return file_rls_proto_rawDescData
 }
 
-var file_envoy_service_ratelimit_v3_rls_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_envoy_service_ratelimit_v3_rls_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
-var file_envoy_service_ratelimit_v3_rls_proto_goTypes = []any{
-	(RateLimitResponse_Code)(0),                // 0: envoy.service.ratelimit.v3.RateLimitResponse.Code
-	(RateLimitResponse_RateLimit_Unit)(0),      // 1: envoy.service.ratelimit.v3.RateLimitResponse.RateLimit.Unit
-	(*RateLimitRequest)(nil),                   // 2: envoy.service.ratelimit.v3.RateLimitRequest
-	(*RateLimitResponse)(nil),                  // 3: envoy.service.ratelimit.v3.RateLimitResponse
-	(*RateLimitResponse_RateLimit)(nil),        // 4: envoy.service.ratelimit.v3.RateLimitResponse.RateLimit
-	(*RateLimitResponse_DescriptorStatus)(nil), // 5: envoy.service.ratelimit.v3.RateLimitResponse.DescriptorStatus
-	(*RateLimitDescriptor)(nil),                // 6: envoy.extensions.common.ratelimit.v3.RateLimitDescriptor
-	(*HeaderValue)(nil),                        // 7: envoy.config.core.v3.HeaderValue
-	(*structpb.Struct)(nil),                    // 8: google.protobuf.Struct
-	(*durationpb.Duration)(nil),                // 9: google.protobuf.Duration
+var file_rls_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_rls_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_rls_proto_goTypes = []any{
+	(RateLimitUnit)(0),                            // 0: envoy.service.ratelimit.v3.RateLimitUnit
+	(RateLimitResponse_Code)(0),                   // 1: envoy.service.ratelimit.v3.RateLimitResponse.Code
+	(*RateLimitRequest)(nil),                      // 2: envoy.service.ratelimit.v3.RateLimitRequest
+	(*RateLimitDescriptor)(nil),                   // 3: envoy.service.ratelimit.v3.RateLimitDescriptor
+	(*RateLimitResponse)(nil),                     // 4: envoy.service.ratelimit.v3.RateLimitResponse
+	(*HeaderValue)(nil),                           // 5: envoy.service.ratelimit.v3.HeaderValue
+	(*RateLimitDescriptor_Entry)(nil),             // 6: envoy.service.ratelimit.v3.RateLimitDescriptor.Entry
+	(*RateLimitDescriptor_RateLimitOverride)(nil), // 7: envoy.service.ratelimit.v3.RateLimitDescriptor.RateLimitOverride
+	(*RateLimitResponse_RateLimit)(nil),           // 8: envoy.service.ratelimit.v3.RateLimitResponse.RateLimit
+	(*RateLimitResponse_DescriptorStatus)(nil),    // 9: envoy.service.ratelimit.v3.RateLimitResponse.DescriptorStatus
+	(*wrapperspb.UInt64Value)(nil),                // 10: google.protobuf.UInt64Value
+	(*structpb.Struct)(nil),                       // 11: google.protobuf.Struct
+	(*wrapperspb.UInt32Value)(nil),                // 12: google.protobuf.UInt32Value
+	(*durationpb.Duration)(nil),                   // 13: google.protobuf.Duration
 }
-var file_envoy_service_ratelimit_v3_rls_proto_depIdxs = []int32{
-	6,  // 0: envoy.service.ratelimit.v3.RateLimitRequest.descriptors:type_name -> envoy.extensions.common.ratelimit.v3.RateLimitDescriptor
-	0,  // 1: envoy.service.ratelimit.v3.RateLimitResponse.overall_code:type_name -> envoy.service.ratelimit.v3.RateLimitResponse.Code
-	5,  // 2: envoy.service.ratelimit.v3.RateLimitResponse.statuses:type_name -> envoy.service.ratelimit.v3.RateLimitResponse.DescriptorStatus
-	7,  // 3: envoy.service.ratelimit.v3.RateLimitResponse.response_headers_to_add:type_name -> envoy.config.core.v3.HeaderValue
-	7,  // 4: envoy.service.ratelimit.v3.RateLimitResponse.request_headers_to_add:type_name -> envoy.config.core.v3.HeaderValue
-	8,  // 5: envoy.service.ratelimit.v3.RateLimitResponse.dynamic_metadata:type_name -> google.protobuf.Struct
-	1,  // 6: envoy.service.ratelimit.v3.RateLimitResponse.RateLimit.unit:type_name -> envoy.service.ratelimit.v3.RateLimitResponse.RateLimit.Unit
-	0,  // 7: envoy.service.ratelimit.v3.RateLimitResponse.DescriptorStatus.code:type_name -> envoy.service.ratelimit.v3.RateLimitResponse.Code
-	4,  // 8: envoy.service.ratelimit.v3.RateLimitResponse.DescriptorStatus.current_limit:type_name -> envoy.service.ratelimit.v3.RateLimitResponse.RateLimit
-	9,  // 9: envoy.service.ratelimit.v3.RateLimitResponse.DescriptorStatus.duration_until_reset:type_name -> google.protobuf.Duration
-	2,  // 10: envoy.service.ratelimit.v3.RateLimitService.ShouldRateLimit:input_type -> envoy.service.ratelimit.v3.RateLimitRequest
-	3,  // 11: envoy.service.ratelimit.v3.RateLimitService.ShouldRateLimit:output_type -> envoy.service.ratelimit.v3.RateLimitResponse
-	11, // [11:12] is the sub-list for method output_type
-	10, // [10:11] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+var file_rls_proto_depIdxs = []int32{
+	3,  // 0: envoy.service.ratelimit.v3.RateLimitRequest.descriptors:type_name -> envoy.service.ratelimit.v3.RateLimitDescriptor
+	6,  // 1: envoy.service.ratelimit.v3.RateLimitDescriptor.entries:type_name -> envoy.service.ratelimit.v3.RateLimitDescriptor.Entry
+	7,  // 2: envoy.service.ratelimit.v3.RateLimitDescriptor.limit:type_name -> envoy.service.ratelimit.v3.RateLimitDescriptor.RateLimitOverride
+	10, // 3: envoy.service.ratelimit.v3.RateLimitDescriptor.hits_addend:type_name -> google.protobuf.UInt64Value
+	1,  // 4: envoy.service.ratelimit.v3.RateLimitResponse.overall_code:type_name -> envoy.service.ratelimit.v3.RateLimitResponse.Code
+	9,  // 5: envoy.service.ratelimit.v3.RateLimitResponse.statuses:type_name -> envoy.service.ratelimit.v3.RateLimitResponse.DescriptorStatus
+	5,  // 6: envoy.service.ratelimit.v3.RateLimitResponse.response_headers_to_add:type_name -> envoy.service.ratelimit.v3.HeaderValue
+	11, // 7: envoy.service.ratelimit.v3.RateLimitResponse.dynamic_metadata:type_name -> google.protobuf.Struct
+	0,  // 8: envoy.service.ratelimit.v3.RateLimitDescriptor.RateLimitOverride.unit:type_name -> envoy.service.ratelimit.v3.RateLimitUnit
+	12, // 9: envoy.service.ratelimit.v3.RateLimitDescriptor.RateLimitOverride.unit_multiplier:type_name -> google.protobuf.UInt32Value
+	0,  // 10: envoy.service.ratelimit.v3.RateLimitResponse.RateLimit.unit:type_name -> envoy.service.ratelimit.v3.RateLimitUnit
+	1,  // 11: envoy.service.ratelimit.v3.RateLimitResponse.DescriptorStatus.code:type_name -> envoy.service.ratelimit.v3.RateLimitResponse.Code
+	8,  // 12: envoy.service.ratelimit.v3.RateLimitResponse.DescriptorStatus.current_limit:type_name -> envoy.service.ratelimit.v3.RateLimitResponse.RateLimit
+	13, // 13: envoy.service.ratelimit.v3.RateLimitResponse.DescriptorStatus.duration_until_reset:type_name -> google.protobuf.Duration
+	2,  // 14: envoy.service.ratelimit.v3.RateLimitService.ShouldRateLimit:input_type -> envoy.service.ratelimit.v3.RateLimitRequest
+	4,  // 15: envoy.service.ratelimit.v3.RateLimitService.ShouldRateLimit:output_type -> envoy.service.ratelimit.v3.RateLimitResponse
+	15, // [15:16] is the sub-list for method output_type
+	14, // [14:15] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
-func init() { file_envoy_service_ratelimit_v3_rls_proto_init() }
-func file_envoy_service_ratelimit_v3_rls_proto_init() {
-	if File_envoy_service_ratelimit_v3_rls_proto != nil {
+func init() { file_rls_proto_init() }
+func file_rls_proto_init() {
+	if File_rls_proto != nil {
 		return
 	}
-	file_envoy_config_core_v3_base_proto_init()
-	file_envoy_extensions_common_ratelimit_v3_ratelimit_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
-			RawDescriptor: unsafe.Slice(unsafe.StringData(file_envoy_service_ratelimit_v3_rls_proto_rawDesc), len(file_envoy_service_ratelimit_v3_rls_proto_rawDesc)),
+			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rls_proto_rawDesc), len(file_rls_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   4,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
-		GoTypes:           file_envoy_service_ratelimit_v3_rls_proto_goTypes,
-		DependencyIndexes: file_envoy_service_ratelimit_v3_rls_proto_depIdxs,
-		EnumInfos:         file_envoy_service_ratelimit_v3_rls_proto_enumTypes,
-		MessageInfos:      file_envoy_service_ratelimit_v3_rls_proto_msgTypes,
+		GoTypes:           file_rls_proto_goTypes,
+		DependencyIndexes: file_rls_proto_depIdxs,
+		EnumInfos:         file_rls_proto_enumTypes,
+		MessageInfos:      file_rls_proto_msgTypes,
 	}.Build()
-	File_envoy_service_ratelimit_v3_rls_proto = out.File
-	file_envoy_service_ratelimit_v3_rls_proto_goTypes = nil
-	file_envoy_service_ratelimit_v3_rls_proto_depIdxs = nil
+	File_rls_proto = out.File
+	file_rls_proto_goTypes = nil
+	file_rls_proto_depIdxs = nil
 }

@@ -2,5 +2,5 @@
 // cellserver reads or writes, under their names and numbers. Quotas are left out, as Envoy does not use them.
 package rlspb
 
-// The files below envoy/ name the messages; the Go code is made of them.
+// rls.proto has all messages in one package. Envoy has four, but the wire has no names of packages.
 //go:generate sh generate.sh
