@@ -102,10 +102,10 @@ func (t *tx) load(st *txState) error {
 	if t.phase == txReleased {
 		sh.mu.Lock()
 		defer sh.mu.Unlock()
-	}
-	if sh.identityLocked(t.nowNs, st.ref, &st.key) != st.found {
-		t.stale, st.loaded, st.state = true, true, limiter.State{ExpiresNs: t.nowNs}
-		return nil
+		if sh.identityLocked(t.nowNs, st.ref, &st.key) != st.found {
+			t.stale, st.loaded, st.state = true, true, limiter.State{ExpiresNs: t.nowNs}
+			return nil
+		}
 	}
 	table, b, slot := sh.find(st.ref, &st.key)
 	payload := table.payloadAt(b, slot)
