@@ -29,6 +29,7 @@ type Store struct {
 	moves    atomic.Uint64 // transactions that removed a key and stored another
 	changed  gather        // of Changes, whose calls do not overlap
 	scans    sync.Pool     // of *scanBuffer
+	txs      sync.Pool     // of *tx
 
 	valueBudget budget
 }
@@ -49,6 +50,7 @@ func New() *Store {
 
 func newStore(shardBits int) *Store {
 	s := &Store{seed: maphash.MakeSeed(), shift: uint8(64 - shardBits), shards: make([]shard, 1<<shardBits)}
+	s.txs.New = func() any { return &tx{store: s, buffer: make([]byte, 0, txBufferBytes)} }
 	for i := range s.shards {
 		sh := &s.shards[i]
 		sh.inline = table{seed: s.seed, skip: uint8(shardBits), budget: &s.budget}

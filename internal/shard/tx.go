@@ -15,7 +15,7 @@ type tx struct {
 	store      *Store
 	nowNs      int64
 	phase      txPhase
-	states     []txState // sorted by hash, so by shard, without duplicates; nil at the end
+	states     []txState // sorted by hash, so by shard, without duplicates; none at the end
 	added      int       // number of keys to create
 	bytes      int       // their approximate maximal size
 	valueBytes int       // of the values among them
@@ -24,12 +24,14 @@ type tx struct {
 	copies     copies
 	counts     counts        // credited to the first key's shard
 	work       limiter.State // of the current step
+	buffer     []byte        // holds the first short payloads
 }
 
 type txPhase uint8
 
 const (
-	txEnded txPhase = iota
+	txPooled txPhase = iota // after Rollback
+	txEnded                 // after Commit
 	txLocked
 	txReleased
 )
@@ -64,7 +66,9 @@ func (sh *shard) identityLocked(nowNs int64, k keyRef, key *store.Key) identity 
 func (s *Store) Begin(nowNs int64, keys []store.Key) store.Transaction { return s.begin(nowNs, keys) }
 
 func (s *Store) begin(nowNs int64, keys []store.Key) *tx {
-	t := &tx{store: s, nowNs: nowNs, states: s.arrange(keys)}
+	t := s.txs.Get().(*tx)
+	t.nowNs = nowNs
+	t.arrange(keys)
 	t.lock()
 	for i := range t.states {
 		t.touchLocked(i)
@@ -76,25 +80,24 @@ func (s *Store) begin(nowNs int64, keys []store.Key) *tx {
 	return t
 }
 
-// arrange sorts keys by hash and removes duplicates.
-func (s *Store) arrange(keys []store.Key) []txState {
+// arrange sets the states: of the keys, sorted by hash, without duplicates.
+func (t *tx) arrange(keys []store.Key) {
 	type place struct { // cheaper to sort than a state
 		hash uint64
 		i    int
 	}
 	order := make([]place, 0, 16) // on the stack for a few
 	for i := range keys {
-		order = append(order, place{hashKey(s.seed, keys[i].DB, keys[i].Name), i})
+		order = append(order, place{hashKey(t.store.seed, keys[i].DB, keys[i].Name), i})
 	}
 	slices.SortFunc(order, func(a, b place) int { return compareKeys(a.hash, &keys[a.i], b.hash, &keys[b.i]) })
-	states := make([]txState, 0, len(keys))
+	t.states = slices.Grow(t.states, len(keys))
 	for _, o := range order {
-		key, n := &keys[o.i], len(states)
-		if n == 0 || compareKeys(o.hash, key, states[n-1].ref.hash, &states[n-1].key) != 0 {
-			states = append(states, txState{key: *key, ref: refOf(key, o.hash)})
+		key, n := &keys[o.i], len(t.states)
+		if n == 0 || compareKeys(o.hash, key, t.states[n-1].ref.hash, &t.states[n-1].key) != 0 {
+			t.states = append(t.states, txState{key: *key, ref: refOf(key, o.hash)})
 		}
 	}
-	return states
 }
 
 func compareKeys(hashA uint64, a *store.Key, hashB uint64, b *store.Key) int {
@@ -245,10 +248,13 @@ func (t *tx) Save() (undo func()) {
 }
 
 func (t *tx) Commit() bool {
-	if t.phase == txEnded {
+	if t.phase <= txEnded {
 		return false
 	}
-	defer t.Rollback()
+	defer func() {
+		t.end()
+		t.phase = txEnded
+	}()
 	if t.phase == txReleased {
 		if t.stale {
 			return false
@@ -282,8 +288,29 @@ func (t *tx) Commit() bool {
 }
 
 func (t *tx) Rollback() {
+	if t.phase == txPooled {
+		return
+	}
+	t.end()
+	t.store.txs.Put(t)
+}
+
+const (
+	// maxPooledStates bounds the states for which a pooled transaction keeps room.
+	maxPooledStates = 16
+	// txBufferBytes hold a few counters.
+	txBufferBytes = 256
+)
+
+// end drops everything that the transaction refers to: names are the caller's.
+func (t *tx) end() {
 	t.Release()
-	t.phase, t.states = txEnded, nil // the caller's names
+	states := t.states
+	clear(states)
+	if cap(states) > maxPooledStates {
+		states = nil
+	}
+	*t = tx{store: t.store, states: states[:0], buffer: t.buffer[:0]}
 }
 
 // unchangedLocked compares identities, so a funnel changed back counts as unchanged. Rightly: a TAT is the

@@ -102,10 +102,10 @@ func (t *tx) load(st *txState) error {
 	if t.phase == txReleased {
 		sh.mu.Lock()
 		defer sh.mu.Unlock()
-	}
-	if sh.identityLocked(t.nowNs, st.ref, &st.key) != st.found {
-		t.stale, st.loaded, st.state = true, true, limiter.State{ExpiresNs: t.nowNs}
-		return nil
+		if sh.identityLocked(t.nowNs, st.ref, &st.key) != st.found {
+			t.stale, st.loaded, st.state = true, true, limiter.State{ExpiresNs: t.nowNs}
+			return nil
+		}
 	}
 	table, b, slot := sh.find(st.ref, &st.key)
 	payload := table.payloadAt(b, slot)
@@ -114,9 +114,19 @@ func (t *tx) load(st *txState) error {
 	}
 	t.held += len(payload)
 	st.loaded = true
-	st.state.Payload, st.own = append(make([]byte, 0, len(payload)+txSpare), payload...), true
+	st.state.Payload, st.own = append(t.room(len(payload)+txSpare), payload...), true
 	st.bytes = table.entryBytes(b, slot)
 	return nil
+}
+
+// room returns an empty buffer until the transaction's end.
+func (t *tx) room(bytes int) []byte {
+	from := len(t.buffer)
+	if from+bytes > cap(t.buffer) {
+		return make([]byte, 0, bytes)
+	}
+	t.buffer = t.buffer[:from+bytes]
+	return t.buffer[from:from:len(t.buffer)]
 }
 
 // surelyStores reports whether any resulting state can be written.

@@ -211,8 +211,8 @@ type Restorer interface {
 }
 
 // Transaction is several calls as one step at the time of its beginning, whatever time they are given. Keys
-// other than Begin's panic. It ends with Commit or Rollback, best a deferred Rollback, which does nothing
-// after Commit; until then its goroutine must use the store through it only, unless Released.
+// other than Begin's panic. It ends with Commit or Rollback; the last call, after Commit, too, is Rollback.
+// Until its end its goroutine must use the store through it only, unless Released.
 type Transaction interface {
 	Keys
 	Restorer

@@ -14,7 +14,8 @@ type Who struct {
 }
 
 // Slots bound concurrent work. The next turn goes to the address with the fewest slots, then the least recent
-// use, then the longest wait; likewise to its users and their connections. See share.next for new ones.
+// use, then the longest wait; within an address, by the same rule to its users, and to their connections. See
+// share.next for new ones.
 type Slots struct {
 	now func() int64
 

@@ -66,7 +66,7 @@ func (x *Executor) enter(q *store.Request) error {
 	return nil
 }
 
-// failBatched replies with the error of a call whose request is none of the batch, which is answered.
+// failBatched replies with the error of a call whose request has not joined the batch, which is answered.
 func (x *Executor) failBatched(c *catalog.Command, args [][]byte, err error) {
 	x.Scratch.forget(x.Scratch.batch[:1])
 	x.Scratch.Local.Called(c, 1)
@@ -95,7 +95,7 @@ func (x *Executor) Flush() (answered bool) {
 
 // exactSteps returns the cost of exact sliding windows among the rules of named limits.
 func exactSteps(batch []store.Request) (steps int) {
-	if batch[0].Rule.Kind != limiter.Named { // likewise for all requests of the command
+	if batch[0].Rule.Kind != limiter.Named { // as in all requests of the command
 		return 0
 	}
 	for i := range batch {
@@ -114,7 +114,7 @@ func (s *Scratch) forget(batch []store.Request) {
 
 // replyBatch replies to each request of a batch. Its error is always nil: each request has its own.
 func (x *Executor) replyBatch(c *catalog.Command, batch []store.Request) error {
-	if q := &batch[0]; q.Rule.Kind == limiter.Value && !q.Rule.Writes() { // likewise for all requests of the command
+	if q := &batch[0]; q.Rule.Kind == limiter.Value && !q.Rule.Writes() { // as in all requests of the command
 		x.replyReads(c, batch)
 		return nil
 	}
@@ -157,7 +157,7 @@ func (x *Executor) replyRequest(c *catalog.Command, q *store.Request) {
 
 // countNamed counts decisions by named limits.
 func (x *Executor) countNamed(batch []store.Request) {
-	if batch[0].Rule.Kind != limiter.Named { // likewise for all requests of the command
+	if batch[0].Rule.Kind != limiter.Named { // as in all requests of the command
 		return
 	}
 	tally := &x.Scratch.tally

@@ -64,7 +64,7 @@ const (
 	// maxInnerLineBytes bounds the lines of a script or EXEC for MONITOR: they arrive at once, and must not
 	// disconnect a client that reads as fast as it can.
 	maxInnerLineBytes = 1 << 20
-	// maxPublishedBytes bounds the messages of a script or EXEC, likewise.
+	// maxPublishedBytes bounds the messages of a script or EXEC, which arrive at once, too.
 	maxPublishedBytes = 1 << 20
 	// maxLoggedBytes bounds the log lines of a script or EXEC.
 	maxLoggedBytes = 64 << 10

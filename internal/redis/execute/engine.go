@@ -79,7 +79,7 @@ type Engine struct {
 	Config   Config
 	Handlers []Handler // by catalog.Command.ID
 	Live     transact.Space
-	Watcher  store.Watcher // nil if the store is none
+	Watcher  store.Watcher // nil if the store does not watch
 	Stage    transact.Stage
 	Decider  decide.Decider
 	Queue    *queue.Queue // clients waiting in CL.BTHROTTLE
@@ -93,7 +93,7 @@ type Engine struct {
 	endBackground context.CancelFunc
 	reset         *catalog.Command   // CL.RESET, the right to which is that to refill limiters
 	requests      []argument.Request // of batched commands, by catalog.Command.ID
-	inPrograms    []bool             // likewise
+	inPrograms    []bool             // whether programs call a command, by catalog.Command.ID
 	scratch       sync.Pool
 	parts         buffers.Pool // of Parts
 

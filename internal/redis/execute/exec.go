@@ -31,7 +31,7 @@ type Execution struct {
 	scripts compiledScripts
 	time    lua.Allowance // for all scripts together
 	newKeys NewKeys
-	refused []error // denials of steps; nil if there are none
+	refused []error // denials of steps; nil without any
 	left    *Kept
 	endless error // a value is left without an expiry, so nothing is executed
 	onLoop  bool  // others wait for the attempt
@@ -271,12 +271,6 @@ func (r *execRole) InTurns(x *Executor, next Pieces) {
 		r.of.Parts.Take(x)
 	}
 }
-
-func (r *execRole) Script(source []byte) (*lua.Script, error) { return r.scripts.Get(source) }
-
-func (r *execRole) Allowance() *lua.Allowance { return r.time }
-
-func (r *execRole) TimedOut() { r.timedOut = true }
 
 // mostCopiedBytes of states are copied on an event loop.
 const mostCopiedBytes = 256 << 10

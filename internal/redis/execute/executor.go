@@ -82,37 +82,44 @@ func (m ReplyMode) Inside() ReplyMode {
 
 // Scratch is needed only during execution, so executors share it.
 type Scratch struct {
+	Turn
 	Args  [][]byte
 	Local observe.Local
-	// NotesTold enables Told, for replies that may have to wait for the disk.
-	NotesTold bool
-	Told      []Told
-	// WatchedKeys counts keys watched and unwatched since the session's last turn.
-	WatchedKeys int
 
-	call    [8][]byte // of a script that is a single call
+	// the running command's, here to avoid allocations
+	call      [8][]byte // of a script that is a single call
+	operation limiter.Operation
+	setting   store.Setting
+	joint     Joint
+	beganNs   int64 // of an unbatched command; 0 once it is used
+
+	// the batch's, between Batch and Flush
 	batch   []store.Request
-	sink    limiter.Sink // texts read by the batch
-	reading reading      // the current one
-	// batchOf is the command of the batched calls.
 	batchOf *catalog.Command
-	// steps is the estimated cost since the session's last turn, in nanoseconds.
-	steps     int
-	operation limiter.Operation // the current one
-	setting   store.Setting     // the current one
-	joint     Joint             // the current one
-	tally     limiter.Tally     // of a batch of named limits
-	program   *programRun       // nil before the first
-	beganNs   int64             // time of the current unbatched command; 0 once it is used
-	endedNs   int64             // of the last command, if it was unbatched: a script that follows begins then
-	joined    []byte            // names of batched keys that are no argument's
-	// last is the previous command as spelled, most likely also the next.
-	last     *catalog.Command
-	lastName []byte
+	joined  []byte       // names that are no argument's
+	sink    limiter.Sink // texts that are read
+	reading reading
+	tally   limiter.Tally // of named limits
+
+	// of earlier commands, most likely also for the next
+	last       *catalog.Command
+	lastName   []byte      // as spelled
+	LastScript *lua.Script // of EVALSHA
+	program    *programRun // nil before the first
+}
+
+// Turn is what has happened since the session's last turn.
+type Turn struct {
+	// NotesTold enables Told, for replies that may have to wait for the disk.
+	NotesTold   bool
+	Told        []Told
+	WatchedKeys int    // and unwatched ones
+	LastError   string // of a reply
+
+	steps   int   // estimated cost in nanoseconds
+	endedNs int64 // of the last command, if it was unbatched: a script that follows begins then
 	// limitsNewKeys enables the check for new keys, which costs a lookup each.
 	limitsNewKeys bool
-	LastError     string      // of a reply
-	LastScript    *lua.Script // of EVALSHA, most likely also the next
 }
 
 // Told marks consecutive replies, by position, that report a change not yet on disk.
@@ -160,9 +167,7 @@ func (x *Executor) Authenticated() bool { return x.User != nil }
 // Begin lends the Executor its Scratch.
 func (x *Executor) Begin() {
 	s := x.Engine.scratch.Get().(*Scratch)
-	s.WatchedKeys, s.steps, s.LastError, s.endedNs = 0, 0, "", 0
-	s.limitsNewKeys = x.Engine.Config.NewKeys.Limited()
-	s.NotesTold, s.Told = false, s.Told[:0]
+	s.Turn = Turn{Told: s.Told[:0], limitsNewKeys: x.Engine.Config.NewKeys.Limited()}
 	x.Scratch = s
 }
 

@@ -13,9 +13,9 @@ import (
 	"cellserver/internal/wire/catalog"
 )
 
-// RunNative executes a script that is a single call of CL.THROTTLE or its like, from clients without such a
+// runNative executes a script that is a single call of CL.THROTTLE or its like, from clients without such a
 // command. It returns false where the interpreter is needed: for errors and missing permissions.
-func (x *Executor) RunNative(name []byte, script *lua.Script, keys, argv [][]byte) bool {
+func (x *Executor) runNative(name []byte, script *lua.Script, keys, argv [][]byte) bool {
 	if script.Native == nil || len(keys)+len(argv) > resp.LongArgs {
 		return false
 	}

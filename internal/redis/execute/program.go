@@ -3,6 +3,7 @@ package execute
 import (
 	"bytes"
 	"errors"
+	"slices"
 
 	"cellserver/internal/limiter"
 	"cellserver/internal/lua"
@@ -13,10 +14,10 @@ import (
 	"cellserver/internal/wire/catalog"
 )
 
-// RunProgram executes a script of a few commands without an interpreter: on one key as a single step of its
-// state, on several in a transaction, while others wait. It returns false, without effect, where the
-// interpreter is needed: for errors, missing permissions and everything unusual.
-func (x *Executor) RunProgram(script *lua.Script, keys, argv [][]byte) bool {
+// runProgram executes a script of a few commands without an interpreter, in a transaction that holds its keys.
+// It returns false, without effect, where the interpreter is needed: for errors, missing permissions and
+// everything unusual.
+func (x *Executor) runProgram(script *lua.Script, keys, argv [][]byte) bool {
 	e := x.Engine
 	switch {
 	case script.Program == nil || len(keys) == 0 || len(keys) > maxProgramKeys || !e.isShort(keys, argv):
@@ -50,32 +51,24 @@ const (
 	maxProgramBytes = 128 << 10 // of keys and arguments
 )
 
-// errProgram undoes a run for which the interpreter is needed.
+// errProgram ends a run for which the interpreter is needed.
 var errProgram = errors.New("execute: the script needs the interpreter")
 
-// programRun is a run of a program, and on one key a store.Step and the store.Keys of its commands.
+// programRun runs programs.
 type programRun struct {
 	machine native.Machine
 	inner   Executor // executes the commands
 	kept    Kept
 	space   transact.Space
-	scripts int                // not counted yet
-	called  []*catalog.Command // likewise
+	scripts int                // runs not counted yet
+	called  []*catalog.Command // by those runs
 	used    bool               // since forget
 
 	program    *native.Program
 	keys, argv [][]byte
-	reply      []byte
-	resp3      bool
+	names      []store.Key // of the keys
 	undeclared bool
 	declare    func(name []byte) // sets undeclared
-
-	state    *limiter.State // of the only key, during a step
-	key      store.Key
-	payload  []byte // the state's
-	changed  bool
-	requests int
-	outcome  limiter.Outcome
 }
 
 func newProgramRun(e *Engine) *programRun {
@@ -107,23 +100,19 @@ func (r *programRun) run(x *Executor, p *native.Program, keys, argv [][]byte) bo
 		r.kept = Kept{x: in}
 	}
 	in.User, in.Client, in.DB = x.User, x.Client, x.DB
-	in.Scratch.limitsNewKeys = x.Scratch.limitsNewKeys
-	r.used, r.program, r.keys, r.argv, r.reply, r.resp3 = true, p, keys, argv, x.W.Buf, x.W.RESP3
-	counted := len(r.called)
-	r.changed, in.Wrote = false, false
-	r.space = transact.Space{NowNs: nowNs, Held: true}
-	var done bool
-	if len(keys) == 1 || p.Keys == 1 {
-		done = r.runStep(x, nowNs)
-	} else {
-		done = r.runTransaction(x, nowNs)
+	in.Wrote, in.Endless = false, in.Endless[:0]
+	r.used, r.program, r.keys, r.argv, r.names = true, p, keys, argv, r.names[:0]
+	for _, name := range keys {
+		r.names = append(r.names, store.Key{DB: x.DB, Name: name})
 	}
-	if !done {
+	counted := len(r.called)
+	reply, ok := r.attempt(x, nowNs)
+	if !ok {
 		r.called = r.called[:counted]
 		return false
 	}
-	x.W.Buf = r.reply
-	x.Wrote = x.Wrote || r.changed
+	x.W.Buf = reply
+	x.Wrote = x.Wrote || in.Wrote
 	if r.scripts++; len(r.called) > maxUncounted {
 		r.count()
 	}
@@ -131,6 +120,26 @@ func (r *programRun) run(x *Executor, p *native.Program, keys, argv [][]byte) bo
 		r.kept.Settle(x)
 	}
 	return true
+}
+
+// attempt appends the program's reply to the client's.
+func (r *programRun) attempt(x *Executor, nowNs int64) (reply []byte, ok bool) {
+	tx := x.Engine.Stage.Txs.Begin(nowNs, r.names)
+	defer tx.Rollback()
+	if x.Scratch.limitsNewKeys && r.makesKey(tx, nowNs) {
+		return nil, false
+	}
+	r.space = transact.Space{Keys: tx, NowNs: nowNs, Held: true}
+	reply, ok = r.machine.Run(r.program, r.keys, r.argv, r, x.W.RESP3, x.W.Buf)
+	return reply, ok && r.inner.CheckEndless() == nil && tx.Commit()
+}
+
+// makesKey reports whether the program may create a key.
+func (r *programRun) makesKey(in store.Keys, nowNs int64) bool {
+	return slices.ContainsFunc(r.names, func(key store.Key) bool {
+		_, found, err := in.Entry(nowNs, key)
+		return !found || err != nil
+	})
 }
 
 // any reports whether the commands of programs have had effects.
@@ -144,61 +153,18 @@ func (r *programRun) forget() {
 	r.used = false
 	r.count()
 	r.machine.Forget()
-	r.inner.User, r.inner.Client, r.space, r.key = nil, nil, transact.Space{}, store.Key{}
-	r.program, r.keys, r.argv, r.reply, r.state = nil, nil, nil, nil, nil
-	if cap(r.payload) > keptPayload {
-		r.payload = nil
-	}
+	r.inner.User, r.inner.Client, r.space = nil, nil, transact.Space{}
+	r.program, r.keys, r.argv = nil, nil, nil
+	clear(r.names[:cap(r.names)])
 }
 
-const (
-	keptPayload = 8 << 10
-	// maxUncounted calls are counted together.
-	maxUncounted = 256
-)
+// maxUncounted calls are counted together.
+const maxUncounted = 256
 
 // count counts what has run since it was last called.
 func (r *programRun) count() {
 	r.inner.Scratch.Local.Programs(r.scripts, r.called)
 	r.scripts, r.called = 0, r.called[:0]
-}
-
-// runStep runs the program on its only key, in one step.
-func (r *programRun) runStep(x *Executor, nowNs int64) bool {
-	r.key = store.Key{DB: x.DB, Name: r.keys[0]}
-	if r.inner.Scratch.limitsNewKeys {
-		if _, found, err := x.Space.Keys.Entry(nowNs, r.key); !found || err != nil {
-			return false
-		}
-		r.inner.Scratch.limitsNewKeys = false // the key is there
-	}
-	r.space.Keys = oneKey{r}
-	return x.Space.Keys.Apply(nowNs, r.key, r) == nil
-}
-
-// runTransaction runs the program while others wait for its keys.
-func (r *programRun) runTransaction(x *Executor, nowNs int64) bool {
-	if r.inner.Scratch.limitsNewKeys {
-		return false
-	}
-	all := make([]store.Key, len(r.keys))
-	for i, name := range r.keys {
-		all[i] = store.Key{DB: x.DB, Name: name}
-	}
-	tx := x.Engine.Stage.Txs.Begin(nowNs, all)
-	defer tx.Rollback()
-	r.space.Keys = tx
-	if !r.interpret() {
-		return false
-	}
-	r.changed = r.inner.Wrote
-	return tx.Commit()
-}
-
-func (r *programRun) interpret() (ok bool) {
-	r.inner.Endless = r.inner.Endless[:0]
-	r.reply, ok = r.machine.Run(r.program, r.keys, r.argv, r, r.resp3, r.reply)
-	return ok && r.inner.CheckEndless() == nil
 }
 
 // Call implements native.Host.
@@ -272,36 +238,3 @@ func (x *Executor) callBatched(c *catalog.Command, args [][]byte) (ok bool) {
 	x.countNamed(one)
 	return true
 }
-
-// Do implements store.Step. Commands change a copy of the payload, so that nothing remains of a failed run.
-func (r *programRun) Do(s *limiter.State, nowNs int64) (changed bool, err error) {
-	was := *s
-	live := s.ExpiresNs > nowNs
-	if r.payload = r.payload[:0]; live {
-		r.payload = append(r.payload, s.Payload...)
-	}
-	s.Payload = r.payload
-	r.state, r.requests, r.outcome = s, 0, limiter.Outcome{}
-	ok := r.interpret()
-	r.state = nil
-	if !ok || r.requests > 1 || r.changed && !live && s.ExpiresNs <= nowNs {
-		*s = was
-		return false, errProgram
-	}
-	if !r.changed {
-		*s = was
-		return false, nil
-	}
-	return true, nil
-}
-
-func (r *programRun) Traits() limiter.Traits {
-	return limiter.Traits{Kind: limiter.Value, KeepsPayload: true}
-}
-
-func (r *programRun) MakesKey() bool { return true }
-
-func (r *programRun) Outcome() limiter.Outcome { return r.outcome }
-
-// Copy implements store.Step for stores on other machines, which run no programs.
-func (r *programRun) Copy() (c store.Step, take func()) { return r, func() {} }

@@ -27,23 +27,14 @@ func ScriptHandlers() map[string]Handler {
 	}
 }
 
-// transaction is a role that compiles scripts beforehand and shares their time.
-type transaction interface {
-	// Script returns nil and nil for a source that was not compiled.
-	Script(source []byte) (*lua.Script, error)
-	Allowance() *lua.Allowance
-	// TimedOut notes that the time of a script was over.
-	TimedOut()
-}
-
 func eval(x *Executor, args [][]byte, readOnly bool) error {
 	keys, argv, err := argument.Script(args)
 	if err != nil {
 		return err
 	}
 	var script *lua.Script
-	if in, ok := x.Role.(transaction); ok {
-		script, err = in.Script(args[1])
+	if in, ok := x.Role.(*execRole); ok {
+		script, err = in.scripts.Get(args[1])
 	} else {
 		script = x.Engine.Config.Scripts.Cached(args[1])
 	}
@@ -93,7 +84,8 @@ func evalSHA(x *Executor, args [][]byte, readOnly bool) error {
 	return runScript(x, args[0], script, keys, argv, readOnly)
 }
 
-// runScript runs a script, in the background unless it needs no interpreter.
+// runScript runs a script: as the single call that it is, or else at once on the event loop, by its program
+// or for a short time by the interpreter, or else in the background. In EXEC, all is in the background.
 func runScript(x *Executor, name []byte, script *lua.Script, keys, argv [][]byte, readOnly bool) error {
 	if err := mayRun(script, readOnly); err != nil {
 		return err
@@ -101,18 +93,17 @@ func runScript(x *Executor, name []byte, script *lua.Script, keys, argv [][]byte
 	if !x.Engine.Can.AtOnce && script.Native == nil {
 		return reply.ErrOneCallScript
 	}
-	in, isStep := x.Role.(transaction)
-	// On a remote store, the interpreter only produces errors.
-	native := !x.Engine.Can.AtOnce || !isStep && x.User.Unrestricted()
-	if native && !readOnly && !script.Flags.NoWrites && x.RunNative(name, script, keys, argv) {
-		return nil
-	}
-	if !isStep && !readOnly && !script.Flags.NoWrites && x.RunProgram(script, keys, argv) {
-		return nil
+	in, isStep := x.Role.(*execRole)
+	if !readOnly && !script.Flags.NoWrites {
+		// On a remote store, the interpreter only produces errors.
+		native := !x.Engine.Can.AtOnce || !isStep && x.User.Unrestricted()
+		if native && x.runNative(name, script, keys, argv) || !isStep && x.runProgram(script, keys, argv) {
+			return nil
+		}
 	}
 	switch {
-	case isStep && in.Allowance().Left() <= 0:
-		in.TimedOut()
+	case isStep && in.time.Left() <= 0:
+		in.timedOut = true
 		return reply.ErrScriptsTooLong
 	case !x.Engine.Transacts():
 		return reply.ErrNoTransactions
@@ -155,7 +146,7 @@ type scriptRun struct {
 	bounds     Bounds
 
 	scripts lua.Allowance // of all attempts, outside EXEC
-	newKeys NewKeys       // likewise
+	newKeys NewKeys       // of all attempts, outside EXEC
 
 	problem error  // compilation error
 	reply   []byte // nil if not run
@@ -174,7 +165,7 @@ func (r *scriptRun) run(ctx context.Context) {
 		}
 	}
 	r.bind()
-	if in, ok := r.client.Role.(transaction); ok {
+	if in, ok := r.client.Role.(*execRole); ok {
 		r.runInExec(ctx, in)
 	} else {
 		r.runOutsideExec(ctx)
@@ -265,13 +256,11 @@ func (r *scriptRun) fail(err error) {
 }
 
 // runInExec runs the script within a transaction, and undoes its writes if it was ended.
-func (r *scriptRun) runInExec(ctx context.Context, in transaction) {
+func (r *scriptRun) runInExec(ctx context.Context, in *execRole) {
 	r.bounds.Index()
 	transact.OrUndo(r.client.Space, func() (keep bool) {
-		a := r.attempt(ctx, r.client.Space, in.Allowance())
-		if a.TimedOut {
-			in.TimedOut()
-		}
+		a := r.attempt(ctx, r.client.Space, in.time)
+		in.timedOut = in.timedOut || a.TimedOut
 		return !a.Ended
 	})
 }

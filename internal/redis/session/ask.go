@@ -24,7 +24,7 @@ func (s *Session) Ask(a decide.Ask) peer.Status {
 	return x.Status
 }
 
-// Become sets the user of later calls; nil is whoever a new client would be.
+// Become sets the user of later calls; nil is that of a new client.
 func (s *Session) Become(user *acl.User) {
 	if user == nil {
 		if user = s.engine.Config.Users.Default(); user.NeedsPassword() || !user.Enabled() {

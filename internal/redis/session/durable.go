@@ -66,7 +66,7 @@ func (u *unsynced) abandon() {
 
 // confirming holds a session's unconfirmed replies.
 type confirming struct {
-	unsynced *unsynced // nil if there are none
+	unsynced *unsynced // nil without any
 }
 
 // confirm holds back the replies after from that report a change, until it is on disk.

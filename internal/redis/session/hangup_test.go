@@ -1,20 +1,16 @@
 package session
 
 import (
-	"errors"
 	"maps"
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"cellserver/internal/decide/clients"
-	"cellserver/internal/lua"
 	"cellserver/internal/redis/argument"
 	"cellserver/internal/redis/background"
 	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
-	"cellserver/internal/redis/transact"
 	"cellserver/internal/shard"
 	"cellserver/internal/store/storetest"
 	"cellserver/internal/test/resptest"
@@ -114,35 +110,6 @@ func TestScriptOutcomes(t *testing.T) {
 		}
 	}
 }
-
-// TestTimeOfScriptsTogether: in a transaction the next script is refused after the time of one.
-func TestTimeOfScriptsTogether(t *testing.T) {
-	// for an error from execution
-	r := newHarness(t, func(c *execute.Config) { c.Store = storetest.Bare(shard.New()) })
-	allowance := r.Config.Scripts.Allowance()
-	for taken, want := range map[time.Duration]error{
-		0: reply.ErrNoTransactions, allowance.Limit - 1: reply.ErrNoTransactions, allowance.Limit: reply.ErrScriptsTooLong, allowance.Limit + 1: reply.ErrScriptsTooLong,
-	} {
-		child, _ := r.session().x.Within(execute.InExec, scriptsTogether{time: &allowance}, &transact.Space{NowNs: t0})
-		allowance.Spent = taken
-		eval := r.Handlers[r.Config.Catalog.Lookup([]byte("eval")).ID]
-		if err := eval.Run(child, t0, [][]byte{[]byte("eval"), []byte("return 1"), []byte("0")}); !errors.Is(err, want) {
-			t.Errorf("%s: got %v, want %v", taken, err, want)
-		}
-	}
-}
-
-// scriptsTogether is a transaction of scripts that share a time limit.
-type scriptsTogether struct {
-	execute.NestedRole
-	time *lua.Allowance
-}
-
-func (scriptsTogether) Script([]byte) (*lua.Script, error) { return nil, nil }
-
-func (s scriptsTogether) Allowance() *lua.Allowance { return s.time }
-
-func (scriptsTogether) TimedOut() {}
 
 // withLaterStore returns a store that answers batches later.
 func withLaterStore() (*storetest.LaterStore, func(*execute.Config)) {

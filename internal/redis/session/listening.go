@@ -18,7 +18,7 @@ type listening struct {
 	channel *clients.Listener // nil without SUBSCRIBE
 }
 
-// listen returns the session's listening, which is about to begin if there is none yet.
+// listen returns the session's listening, new if it listens to nothing yet.
 func (r *clientRole) listen() *listening {
 	if r.listens == nil {
 		r.listens = &listening{}

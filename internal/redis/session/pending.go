@@ -164,7 +164,7 @@ func (*pieces) abandon() {}
 
 // waiting holds a session's unfinished command.
 type waiting struct {
-	pending *pending // nil where there is none
+	pending *pending // nil if the session is not blocked
 }
 
 // wait makes the session wait for the running command.

@@ -251,9 +251,9 @@ func TestProgramsAllocateNothing(t *testing.T) {
 	}
 	r := commandstest.New()
 	s := r.Session()
-	for _, script := range []string{countWithTTL, countAndLook} {
+	for _, script := range []string{countWithTTL, countAndLook, twoWindows} {
 		commandstest.Say(t, s, resptest.Encode("SCRIPT", "LOAD", script))
-		in := []byte(resptest.Encode("EVALSHA", commandstest.SHAOf(script), "1", "k", "100000", "1"))
+		in := []byte(resptest.Encode("EVALSHA", commandstest.SHAOf(script), "2", "k", "k2", "100000", "1"))
 		var out []byte
 		run := func() { _, out, _ = s.Feed(in, out[:0]) }
 		run()

@@ -28,7 +28,7 @@ type Plan struct {
 }
 
 const (
-	longSteps = 1000 // likewise keys
+	longSteps = 1000 // as many keys, too
 	// longCalls leaves room for the fixed cost of steps, so that short transactions are not refused for the
 	// time others would wait.
 	longCalls = MaxHeldSteps / 2

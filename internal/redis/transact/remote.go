@@ -17,7 +17,7 @@ import (
 // Remote is a store on other machines, where keys cannot be held.
 type Remote struct {
 	Store   store.Remote
-	policy  PolicyDecider // nil if the store is none
+	policy  PolicyDecider // nil if the store has no policy
 	timeout time.Duration
 	lanes   *lanes // of transactions
 }
@@ -53,7 +53,7 @@ func (r *Remote) Transact(ctx context.Context, now func() int64, keys []store.Ke
 		}
 		nowNs := now()
 		tx, err := r.Store.Begin(within, nowNs, keys)
-		if err != nil && conflicts > 1 && within.Err() != nil { // merely the end of its time
+		if err != nil && conflicts > 1 && within.Err() != nil { // the end of its time, not a fault of the store
 			return reply.ErrContended
 		}
 		if err != nil {

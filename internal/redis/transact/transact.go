@@ -89,7 +89,7 @@ func OrUndo(in *Space, do func() (keep bool)) {
 // Stage is the place of transactions.
 type Stage struct {
 	Store       store.Store
-	Txs         store.Transactor // nil if the store is none
+	Txs         store.Transactor // nil if the store has no transactions
 	Now         func() int64
 	Clients     func() int // number of connections
 	MaxKeyBytes int
