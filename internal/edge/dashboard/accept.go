@@ -31,12 +31,12 @@ func weightOf(accept, name string) (most float64) {
 }
 
 // textsFor returns the texts in the language of the query or, without one, of the browser.
-func textsFor(requested, acceptLanguage string) *words.Texts {
+func (p *Page) textsFor(requested, acceptLanguage string) *words.Texts {
 	prefersChinese := weightOf(acceptLanguage, "zh") > weightOf(acceptLanguage, "en")
 	if requested == "zh" || requested != "en" && prefersChinese {
-		return words.Chinese()
+		return p.chinese
 	}
-	return words.English()
+	return p.english
 }
 
 // fromElsewhere reports whether another site or another port of this one asks.

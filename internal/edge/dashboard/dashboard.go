@@ -101,7 +101,8 @@ type Page struct {
 	traces  traces
 	policy  string // Content-Security-Policy
 
-	compressors sync.Pool // of *gzip.Writer
+	english, chinese *words.Texts
+	compressors      sync.Pool // of *gzip.Writer
 
 	mu     sync.Mutex // rank 15: guards sampled
 	latest sampled
@@ -140,9 +141,10 @@ func New(s Source) *Page {
 		s.Calendars = calendar.NewSet(&calendar.Wall{}, zones.Load)
 	}
 	return &Page{
-		source: s,
-		boot:   rand.Text()[:8],
-		seed:   maphash.MakeSeed(),
+		source:  s,
+		boot:    rand.Text()[:8],
+		seed:    maphash.MakeSeed(),
+		english: words.English(), chinese: words.Chinese(),
 		traces: traces{keys: map[traceKey]*trace{}, limits: map[string]*limitTrace{}},
 		policy: "default-src 'none'; connect-src 'self'; img-src data:; script-src '" + digest(script()) +
 			"'; style-src '" + digest(style()) + "'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -263,7 +265,7 @@ type view struct {
 
 func (p *Page) view(r *http.Request) *view {
 	query := readQuery(r.URL.Query())
-	v := &view{page: p, t: textsFor(query.Get("lang"), r.Header.Get("Accept-Language")), query: query, sampled: p.newest()}
+	v := &view{page: p, t: p.textsFor(query.Get("lang"), r.Header.Get("Accept-Language")), query: query, sampled: p.newest()}
 	if p.source.Remote != nil {
 		st := p.source.Remote()
 		v.remote = &st

@@ -139,7 +139,7 @@ func (v *view) memoryFaults() (all []fault) {
 	s, t := &v.last, v.t
 	evicted, refused := v.within(evictedKey, keysEvicted.row().within), v.within(refusedKey, keysRefused.row().within)
 	filled := float64(s.TableBytes) / math.Max(1, float64(s.MaxTableBytes))
-	short := fault{alarm: memorySaturated, tile: "keymemory", meaning: t.LimitersShortMeans, todo: t.LimitersShortDo}
+	short := fault{alarm: memorySaturated, tile: "keymemory", meaning: t.MemoryShortMeans, todo: t.LimitersShortDo}
 	full := v.keysHaveMaximum() && memoryFull.over(filled) != calm
 	if full {
 		short.alarm = memoryFull

@@ -33,7 +33,7 @@ func (v *view) valueFaults() []fault {
 		return []fault{{alarm: valuesEvicted, what: t.ValuesFull, meaning: t.ValuesEvicts, figure: v.counted(valuesEvicted, evicted), todo: t.ValuesShortDo}}
 	case v.hasValues() && values.MaxBytes > 0 && memorySaturated.over(float64(values.Bytes)/float64(values.MaxBytes)) != calm:
 		what := fmt.Sprintf(t.ValuesShort, words.Percent(memorySaturated.row().above))
-		return []fault{{alarm: memorySaturated, tile: "valuememory", what: what, meaning: t.ValuesShortMeans, todo: t.ValuesShortDo}}
+		return []fault{{alarm: memorySaturated, tile: "valuememory", what: what, meaning: t.MemoryShortMeans, todo: t.ValuesShortDo}}
 	}
 	return nil
 }

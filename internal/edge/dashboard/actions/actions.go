@@ -59,12 +59,16 @@ type Handler struct {
 	guests   guests
 	running  chan struct{} // an element for each action under way
 
+	english, chinese *words.Texts
+
 	refused, wrong often.Counter // rate-limited log lines
 }
 
 // New returns a Handler.
 func New(c Config) *Handler {
-	return &Handler{config: c, sessions: sessions{users: c.Users}, running: make(chan struct{}, maxRunning)}
+	return &Handler{
+		config: c, sessions: sessions{users: c.Users}, running: make(chan struct{}, maxRunning), english: words.English(), chinese: words.Chinese(),
+	}
 }
 
 // ServeHTTP answers a page's script with JSON, and its forms by a redirection to the page.
@@ -76,7 +80,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header.Set("Referrer-Policy", "no-referrer")
 	header.Set("Cache-Control", "no-store")
 	header.Set("Connection", "close")
-	q := &request{Handler: h, w: w, r: r, t: words.English(), peer: peerOf(r)}
+	q := &request{Handler: h, w: w, r: r, t: h.english, peer: peerOf(r)}
 	if status, why := q.read(); why != "" {
 		q.refuse(status, why)
 		return
@@ -128,7 +132,7 @@ func (q *request) read() (status int, why string) {
 		return http.StatusBadRequest, "the body cannot be read"
 	}
 	if q.form.Get("lang") == "zh" {
-		q.t = words.Chinese()
+		q.t = q.chinese
 	}
 	return 0, ""
 }
