@@ -258,3 +258,20 @@ func (v *view) lastErrorPart() g.Node {
 		el("p", g.If(last.Command != "", g.Group{el("code", text(last.Command)), text(" · ")}), text(by)),
 	)
 }
+
+// valueFaults returns that values were evicted or refused lately, or that there will soon be no room for
+// more.
+func (v *view) valueFaults() []fault {
+	values, t := &v.last.Values, v.t
+	evicted, refused := v.within(evictedValue, valuesEvicted.row().within), v.within(refusedValue, valuesRefused.row().within)
+	switch {
+	case refused > 0:
+		return []fault{{alarm: valuesRefused, what: t.ValuesFull, meaning: t.ValuesRefuses, figure: v.counted(valuesRefused, refused), todo: t.ValuesRefusedDo}}
+	case evicted > 0:
+		return []fault{{alarm: valuesEvicted, what: t.ValuesFull, meaning: t.ValuesEvicts, figure: v.counted(valuesEvicted, evicted), todo: t.ValuesShortDo}}
+	case v.hasValues() && values.MaxBytes > 0 && memorySaturated.over(float64(values.Bytes)/float64(values.MaxBytes)) != calm:
+		what := fmt.Sprintf(t.ValuesShort, words.Percent(memorySaturated.row().above))
+		return []fault{{alarm: memorySaturated, tile: "valuememory", what: what, meaning: t.MemoryShortMeans, todo: t.ValuesShortDo}}
+	}
+	return nil
+}

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"embed"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -123,4 +124,50 @@ func (v *view) title() string {
 		title = "⚠ " + title
 	}
 	return title
+}
+
+func (p *Page) serveRunbook(v *view, _ *http.Request) (body []byte, err error) {
+	home, title := "/", "cellserver runbook"
+	if lang := v.query.Get("lang"); lang != "" {
+		home = "/?lang=" + v.t.Lang[:2]
+	}
+	html, err := render(g.Group{g.Raw("<!doctype html>"), el("html", attr("lang", "en"),
+		el("head",
+			el("meta", attr("charset", "utf-8")),
+			el("meta", attr("name", "viewport"), attr("content", "width=device-width, initial-scale=1")),
+			el("meta", attr("name", "color-scheme"), attr("content", "light dark")),
+			el("title", text(title)),
+			el("link", attr("rel", "icon"), attr("href", icon)),
+			el("style", g.Raw(style())),
+		),
+		el("body", class("runbook"),
+			el("header", el("a", attr("href", home), attr("lang", v.t.Lang), text(v.t.BackToPage))),
+			el("main", id("main"), g.Raw(p.source.Runbook))),
+	)})
+	return []byte(html), err
+}
+
+// anchorOf returns the id of a heading of one word.
+func anchorOf(title string) string { return strings.ToLower(title) }
+
+//go:embed style/*.css script/*.js
+var files embed.FS
+
+// style returns the page's style sheet: later files may override earlier ones.
+func style() string {
+	return joined("style", ".css", "base", "tiles", "charts", "tables", "drawer", "actions", "last")
+}
+
+// script returns the page's script: each file uses those before it.
+func script() string {
+	return "\"use strict\";\n{\n" + joined("script", ".js", "format", "samples", "morph", "chart", "board", "live", "drawer", "actions", "copy") + "}\n"
+}
+
+func joined(dir, extension string, names ...string) string {
+	var b strings.Builder
+	for _, name := range names {
+		text, _ := files.ReadFile(dir + "/" + name + extension) // embedded, so it exists
+		b.Write(text)
+	}
+	return b.String()
 }

@@ -2,11 +2,14 @@ package dashboard
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 
 	g "maragu.dev/gomponents"
 
 	"cellserver/internal/edge/dashboard/words"
+	"cellserver/internal/edge/door"
 	"cellserver/internal/limiter"
 )
 
@@ -97,4 +100,66 @@ func meter(filled, much float64) g.Node {
 		attr("min", "0"), attr("max", "1"),
 		attr("low", bound(much)), attr("high", bound(most)), attr("optimum", "0"),
 		attr("value", fmt.Sprintf("%.3f", filled)), attr("aria-hidden", "true"))
+}
+
+// valuesNote counts values, of which some never expire.
+func (v *view) valuesNote() g.Node {
+	if !v.hasValues() {
+		return nil
+	}
+	values := &v.bounded.Values
+	return el("p", text(fmt.Sprintf(v.t.ValuesNote, words.Grouped(int64(values.Keys)), words.Grouped(int64(values.Endless)))))
+}
+
+// doorsPart shows the requests of the protocols beside RESP since the start.
+func (v *view) doorsPart() g.Node {
+	doors, t := v.page.source.Doors, v.t
+	if len(doors) == 0 {
+		return nil
+	}
+	var rows g.Group
+	for _, name := range slices.Sorted(maps.Keys(doors)) {
+		counts := doors[name].Counts()
+		row := g.Group{attr("data-k", name), el("th", attr("scope", "row"), text(name))}
+		for _, outcome := range door.Outcomes() {
+			row = append(row, cells(words.Grouped(int64(counts.Of(outcome)))))
+		}
+		p99 := "–"
+		if counts.Durations.Count > 0 {
+			p99 = words.DurationNs.Text(float64(counts.Durations.Quantile(0.99)))
+		}
+		rows = append(rows, el("tr", append(row, cells(p99))))
+	}
+	return v.section("doors", t.DoorsHeading, scrolling(t.DoorsScroll, el("table",
+		headings(t.Door, t.Allowed, t.Limited, t.DoorRefused, t.DoorFailed, t.LatencyP99), el("tbody", rows))))
+}
+
+// Refusal counts calls of a command that the server does not have.
+type Refusal struct {
+	Command string // empty for all that are unknown, whose names clients choose
+	Reason  string // the error, which says what to send instead
+	Calls   uint64
+}
+
+const maxRefusals = 10
+
+// refusedPart shows which commands were refused, if any.
+func (v *view) refusedPart() g.Node {
+	t := v.t
+	if v.page.source.Refused == nil {
+		return nil
+	}
+	all := v.page.source.Refused()
+	if len(all) == 0 {
+		return nil
+	}
+	return v.section("refused", t.RefusedHeading, el("p", text(t.RefusedNote)), scrolling(t.RefusedScroll, el("table",
+		headings(t.Command, t.RefusedCalls), el("tbody", g.Map(all[:min(len(all), maxRefusals)], func(r Refusal) g.Node {
+			name := el("code", text(r.Command))
+			if r.Command == "" {
+				name = text(t.UnknownCommands)
+			}
+			return el("tr", attr("data-k", r.Command), el("th", attr("scope", "row"), name, g.If(r.Reason != "", g.Group{text(" "), el("small", text(r.Reason))})),
+				cells(words.Grouped(int64(r.Calls))))
+		})))))
 }

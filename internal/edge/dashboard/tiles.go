@@ -123,3 +123,16 @@ func (v *view) keeperTile() []tile {
 	}
 	return nil
 }
+
+// hasValues reports whether the server keeps values.
+func (v *view) hasValues() bool { return v.remote == nil && v.last.Values.Keys > 0 }
+
+// valueTiles returns the tile of the values' memory, which is a part of --maxmemory or has a maximum itself.
+func (v *view) valueTiles() []tile {
+	values := &v.last.Values
+	if !v.hasValues() || values.MaxBytes == 0 {
+		return nil
+	}
+	t := tile{id: "valuememory", name: v.t.ValueMemory}
+	return []tile{v.partOf(t, words.Bytes, uint64(values.Bytes), uint64(values.MaxBytes))}
+}

@@ -3,11 +3,14 @@ package limits
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"cellserver/internal/base/yamlfile"
 	"cellserver/internal/decide/envoyconfig"
+	"cellserver/internal/decide/namedlimit"
 )
 
 // Note names a construct that is not translated, or only in part, and what to do.
@@ -101,4 +104,85 @@ func lineStart(notes []Note, n Note) int {
 		from--
 	}
 	return from
+}
+
+// maxPatternBytes bounds a pattern of a file of limits.
+const maxPatternBytes = 1024
+
+// checkBounds refuses what a file of limits has no room for. Its overrides of exact keys are at most as many
+// as descriptors.
+func (t *translator) checkBounds() {
+	for i, l := range t.limits {
+		if i == namedlimit.MaxNames {
+			t.fail(l.at, fmt.Sprintf("with this descriptor there are more than %d limits, the most of a file; translate fewer domains at once", i))
+			return
+		}
+		patterns := 0
+		for _, o := range l.overrides {
+			if len(o.keys) == 0 {
+				patterns++
+			}
+			if len(o.pattern) > maxPatternBytes {
+				t.fail(l.at, fmt.Sprintf("a value below this descriptor needs a pattern of %d bytes, and a limit has at most %d; shorten it", len(o.pattern), maxPatternBytes))
+			}
+		}
+		if patterns > namedlimit.MaxPatterns {
+			t.fail(l.at, fmt.Sprintf("values with * below this descriptor need %d patterns, and a limit has at most %d; list fewer", patterns, namedlimit.MaxPatterns))
+		}
+	}
+}
+
+// untranslated notes what a level's descriptors say about more than a single request.
+func (t *translator) untranslated(l *envoyconfig.Level) {
+	for _, d := range l.All {
+		if d.Detailed {
+			t.untranslatedField(d, "detailed_metric", metricsAdvice)
+		}
+		if d.ValueToMetric {
+			t.untranslatedField(d, "value_to_metric", metricsAdvice)
+		}
+		if d.Quota {
+			t.untranslatedField(d, "quota_mode", "there a request passes while one of its quota_mode descriptors does; "+
+				"let the caller deny only if all of these checks do")
+		}
+		if d.Metadata != nil {
+			t.untranslatedField(d, "metadata", "replies here carry none; keep it where the reply is read")
+		}
+		if d.Shared {
+			value := yamlfile.Quote(d.Value)
+			t.untranslatedField(d, "share_threshold", "here each value like "+value+
+				" counts by itself; to count them together, send "+value+" instead of the value")
+		}
+		if isWildKey(d) {
+			t.note(d.At, "the key "+yamlfile.Quote(d.Key)+" with a wildcard is not translated, nor what is below it; "+
+				"list the keys it stands for")
+		}
+		t.untranslated(&d.Below)
+	}
+}
+
+const metricsAdvice = "metrics here count per limit, not per value; remove it, or count values where they are sent"
+
+func (t *translator) untranslatedField(d *descriptor, name, why string) {
+	t.note(d.FieldAt(name), name+" is not translated: "+why)
+}
+
+func isWildKey(d *descriptor) bool { return strings.Contains(d.Key, "*") }
+
+// byName adds a level's descriptors by the name of their rate limit.
+func byName(l *envoyconfig.Level, to map[string][]*descriptor) {
+	for _, d := range l.All {
+		if d.Rate != nil && d.Rate.Name != "" {
+			to[d.Rate.Name] = append(to[d.Rate.Name], d)
+		}
+		byName(&d.Below, to)
+	}
+}
+
+// prune removes descriptors whose key has a wildcard.
+func prune(l *envoyconfig.Level) {
+	l.All = slices.DeleteFunc(l.All, isWildKey)
+	for _, d := range l.All {
+		prune(&d.Below)
+	}
 }

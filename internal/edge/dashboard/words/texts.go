@@ -241,9 +241,242 @@ type Texts struct {
 	RefusedCalls    string `en:"calls" zh:"次数"`
 	UnknownCommands string `en:"unknown commands" zh:"未知的命令"`
 
-	Actions
-	Drawer
-	Severity
+	// Faults and their signs:
+	Warning     string `en:"Warning" zh:"警告"`
+	Critical    string `en:"Critical" zh:"严重"`
+	MoreFaults  string `en:"and %d more" zh:"另有 %d 项"`
+	Runbook     string `en:"Runbook: %s" zh:"处理手册（英文）：%s"`
+	BackToPage  string `en:"Back to the live page" zh:"返回实时状态"`
+	Counted     string `en:"%s within the last %d minutes." zh:"共 %s 次（最近 %d 分钟）。"`
+	Started     string `en:"started" zh:"启动"`
+	Restarted   string `en:"restarted" zh:"重启"`
+	Paused      string `en:"Paused: figures as of" zh:"已暂停，数据截至"`
+	PausedTitle string `en:"Paused" zh:"已暂停"`
+
+	DiskDo        string `en:"Free space on the disk, or repair it. The server tries again every few seconds: do not restart it." zh:"请释放磁盘空间或修复磁盘。服务器每隔几秒重试，请勿重启。"`
+	DiskSlow      string `en:"The disk does not keep up with the changes." zh:"磁盘写入跟不上变更。"`
+	DiskSlowDo    string `en:"Find what else writes to this disk." zh:"请查明还有什么程序在写该磁盘。"`
+	SnapshotFails string `en:"The last snapshot failed." zh:"最近一次快照失败。"`
+	SnapshotGrows string `en:"Nothing is lost, but the log grows until one succeeds." zh:"没有丢失数据，但日志会不断增长，直到快照成功。"`
+	SnapshotDo    string `en:"Make room for a second snapshot. The server tries again every minute." zh:"请为第二份快照腾出空间。服务器每分钟重试。"`
+
+	StoreDo       string `en:"Check that the store is up and reachable from here. A restart of this server does not help." zh:"请检查存储是否运行、能否从本机访问。重启本服务器没有帮助。"`
+	StoreServerDo string `en:"Check the server that is away, and the way to it: the table below names it." zh:"请检查无响应的服务器及网络，见下方列表。"`
+	StoreFails    string `en:"More than %s of the calls were not decided by the store." zh:"超过 %s 的请求未由存储判定。"`
+	StoreFailsDo  string `en:"Compare its round trip with --store-timeout; the log has the reasons." zh:"请比较往返时间与 --store-timeout；原因见日志。"`
+
+	TooFewDo   string `en:"Repair or add replicas. If another server leads, send the clients there." zh:"请修复或增加副本；如果另一台服务器已成为主节点，请让客户端连接那一台。"`
+	LinkDownDo string `en:"Check that the leader is up and reachable from here." zh:"请检查主节点是否运行、能否从本机访问。"`
+	Lags       string `en:"A replica is more than %s behind." zh:"副本落后超过 %s。"`
+	LagForgets string `en:"If the leader crashed now, what was charged in that time would be forgiven." zh:"如果主节点此时崩溃，这段时间的扣减会丢失。"`
+	LagDo      string `en:"Check the replica's machine, network and disk." zh:"请检查副本的机器、网络和磁盘。"`
+	LagNow     string `en:"It is %s behind." zh:"目前落后 %s。"`
+
+	HandoverLate    string `en:"A planned change of leader failed." zh:"计划内的主节点切换失败。"`
+	HandoverForgets string `en:"The leader leads on, or it was silent, and what the new one had not received is forgiven." zh:"原主节点继续工作；如果它没有响应，新主节点尚未收到的扣减会丢失。"`
+	HandoverDo      string `en:"Nothing has to be repaired; the log says why." zh:"无需修复，原因见日志。"`
+	PeerLeads       string `en:"The other server of the pair leads, too." zh:"另一台服务器也是主节点。"`
+	PeerLeadsMeans  string `en:"Clients of each are charged apart, and have up to twice their limits." zh:"两台各自扣减，客户端最多可用两倍限额。"`
+	PeerLeadsDo     string `en:"Decide which one's states to keep, and send REPLICAOF to the other one, whose own are replaced." zh:"请决定保留哪一台的状态，并对另一台执行 REPLICAOF，其状态将被替换。"`
+
+	CannotConnect         string `en:"Clients cannot connect." zh:"客户端无法连接。"`
+	CannotConnectMeans    string `en:"Connections are refused at --maxclients or --maxclients-per-address, or by protected mode." zh:"连接因 --maxclients、--maxclients-per-address 或保护模式被拒绝。"`
+	CannotConnectDo       string `en:"Find the client that opens so many, or raise the limit; against protected mode, set a password." zh:"请查明哪个客户端打开了大量连接，或提高上限；如因保护模式，请设置密码。"`
+	ConnectionsShort      string `en:"More than %s of --maxclients are connected." zh:"连接数超过 --maxclients 的 %s。"`
+	ConnectionsShortMeans string `en:"At 100 % new clients are refused." zh:"达到 100 % 时拒绝新客户端。"`
+	ConnectionsShortDo    string `en:"Find the client that leaks connections (CLIENT LIST), or raise maxclients." zh:"请用 CLIENT LIST 查明哪个客户端泄漏连接，或提高 maxclients。"`
+	ErrorsMany            string `en:"Calls get error replies, more than %s a second." zh:"请求收到错误返回，每秒超过 %s 次。"`
+	ErrorsMeans           string `en:"Some libraries take an error for \"allowed\", and then limit nobody." zh:"有些库会把错误当作放行，因而不再限流。"`
+	ErrorsDo              string `en:"The last error below has the call and its client." zh:"下方的最近一次错误含有请求及其客户端。"`
+	LatencyLong           string `en:"Calls are slow." zh:"请求变慢。"`
+	LatencyMeans          string `en:"The slowest 1 % take more than %s within the server." zh:"最慢的 1 % 在服务器内耗时超过 %s。"`
+	LatencyDo             string `en:"SLOWLOG GET 10 shows slow calls and their clients. Check the processors and scripts, too." zh:"SLOWLOG GET 10 列出慢请求及其客户端；请同时检查处理器和脚本。"`
+	Passwords             string `en:"Wrong passwords arrive." zh:"收到错误的密码。"`
+	PasswordsMeans        string `en:"A client has an old password, or somebody guesses." zh:"某个客户端使用旧密码，或有人在猜测密码。"`
+	PasswordsDo           string `en:"ACL LOG shows addresses and users." zh:"ACL LOG 列出地址和用户。"`
+	ScriptsEnd            string `en:"Scripts are ended at a limit." zh:"脚本因达到上限被终止。"`
+	ScriptsEndMeans       string `en:"Their callers get an error." zh:"调用者收到错误。"`
+	ScriptsEndDo          string `en:"Shorten the script, or raise --lua-time-limit." zh:"请缩短脚本，或提高 --lua-time-limit。"`
+	NewKeys               string `en:"Calls with new keys are refused by --max-new-keys-per-second." zh:"新 Key 的请求因 --max-new-keys-per-second 被拒绝。"`
+	NewKeysMeans          string `en:"Their callers get an error; existing keys are not affected." zh:"调用者收到错误；已有的 Key 不受影响。"`
+	NewKeysDo             string `en:"Find the client that creates so many keys." zh:"请查明哪个客户端创建了大量 Key。"`
+	FileRefused           string `en:"The changed file of limits was refused." zh:"修改后的限额文件被拒绝。"`
+	FileRefusedMeans      string `en:"The previous limits stay in use, but the server would not start with the file." zh:"原有限额继续生效，但服务器无法用该文件启动。"`
+	FileRefusedDo         string `en:"The log names each wrong line. Correct them and reload." zh:"日志列出每处错误，请更正后重新加载。"`
+	Panics                string `en:"A bug of the server closed a connection." zh:"服务器的缺陷导致连接关闭。"`
+	PanicsMeans           string `en:"Other clients were not affected." zh:"其他客户端不受影响。"`
+	PanicsDo              string `en:"The log has the stack: please report it." zh:"堆栈见日志，请报告。"`
+	LogLost               string `en:"Lines of the log are lost." zh:"日志行丢失。"`
+	LogLostMeans          string `en:"Clients are not affected." zh:"客户端不受影响。"`
+	LogLostDo             string `en:"Check what reads the log, and scripts that write to it." zh:"请检查读取日志的程序，以及写日志的脚本。"`
+
+	LimitersShort    string `en:"More than %s of the memory for limiters is in use." zh:"限流 Key 的内存已用超过 %s。"`
+	MemoryShortMeans string `en:"At 100 % new ones evict others, or are refused." zh:"达到 100 % 时，新的会淘汰其他的，或被拒绝。"`
+	LimitersShortDo  string `en:"Raise --maxmemory, or find the client that creates the keys." zh:"请增大 --maxmemory，或查明哪个客户端创建了这些 Key。"`
+	ValuesShort      string `en:"More than %s of the memory for values is in use." zh:"值的内存已用超过 %s。"`
+	ValuesShortDo    string `en:"Raise --maxmemory-values, or shorten times to live." zh:"请增大 --maxmemory-values，或缩短过期时间。"`
+	ValuesRefusedDo  string `en:"Raise --maxmemory-values, or set --require-ttl: values that never expire are not evicted." zh:"请增大 --maxmemory-values，或设置 --require-ttl：永不过期的值不会被淘汰。"`
+	ProcessLarge     string `en:"The process uses more memory than --maxmemory." zh:"进程占用的内存超过 --maxmemory。"`
+	ProcessDo        string `en:"Check the memory of clients below (CLIENT LIST has each), or raise --maxmemory." zh:"请检查下方客户端占用的内存（CLIENT LIST 列出每个客户端），或增大 --maxmemory。"`
+
+	// The search, the drawer, and the tables that lead to it:
+	Find       string `en:"Key or named limit" zh:"Key 或命名限额"`
+	FindHint   string `en:"Find a key or a limit" zh:"查找 Key 或命名限额"`
+	FindButton string `en:"Find" zh:"查找"`
+	KeyHint    string `en:"A key, a named limit, or a whole call such as cl.throttle user:1 15 30 60. A key in double quotes can contain escapes: \"a\\x00\\xff\"." zh:"Key、命名限额，或完整的命令，例如 cl.throttle user:1 15 30 60。双引号中的 Key 可以包含转义字符：\"a\\x00\\xff\"。"`
+	Close      string `en:"Close" zh:"关闭"`
+	LimitTitle string `en:"Limit %s" zh:"命名限额 %s"`
+	NoAnswer   string `en:"No answer" zh:"无法查看"`
+
+	Key              string `en:"Key" zh:"Key"`
+	KeyMissing       string `en:"Enter a key, or \"\" for the empty key." zh:"请填写 Key；空 Key 写作 \"\"。"`
+	KeyQuotes        string `en:"A key that begins with a double quote must end with one; write \\\" for quotes inside it." zh:"以双引号开头的 Key 必须以双引号结尾，其中的双引号写作 \\\"。"`
+	KeyTooLong       string `en:"The key is longer than %d bytes, the maximum of this server." zh:"Key 超过 %d 字节，这是本服务器允许的最大长度。"`
+	Database         string `en:"Database" zh:"数据库"`
+	DatabaseTooLarge string `en:"The database must be from 0 to %d." zh:"数据库编号须在 0 到 %d 之间。"`
+	AlsoIn           string `en:"Also in database %d" zh:"数据库 %d 中也有"`
+
+	NumberTooSmall string `en:"It must be at least %s." zh:"不能小于 %s。"`
+	ZeroRate       string `en:"This would not limit anything: count and period must be at least 1, and count at most one per nanosecond." zh:"这样不会有任何限制：count 和 period 至少为 1，且 count 不得超过每纳秒一个。"`
+	TooSlow        string `en:"This funnel would take more than 146 years to drain: enter a smaller max_burst or period, or a larger count." zh:"这个漏斗需要 146 年以上才能漏空：请减小 max_burst 或 period，或增大 count。"`
+	TooLong        string `en:"This window would be longer than 146 years: enter a smaller period." zh:"这个窗口超过 146 年：请减小 period。"`
+	WrongKind      string `en:"The key is of another kind than this limit: calls get WRONGTYPE." zh:"该 Key 的类型与此限额不符：请求会得到 WRONGTYPE。"`
+	StoreDown      string `en:"The store did not answer in time. Looking changes nothing: try again." zh:"存储未及时响应。查看不会改变任何数据，请重试。"`
+	LimitUnknown   string `en:"There is no limit of this name." zh:"没有此名称的命名限额。"`
+
+	NoSuchKey         string `en:"No such key: nothing is charged to it" zh:"没有这个 Key：没有任何扣减"`
+	NoSuchKeyHint     string `en:"To see how its next call would be decided, enter the whole call, such as cl.throttle user:1 15 30 60." zh:"若要查看下一次请求的判定，请填写完整的命令，例如 cl.throttle user:1 15 30 60。"`
+	Alike             string `en:"Keys with this in their name" zh:"名称中含有它的 Key"`
+	LimitNotKnown     string `en:"The limit is not known" zh:"限额未知"`
+	LimitNotKnownHint string `en:"The server stores a key's state but not its limit, and the key is not among the most requested now. Enter a whole call, such as cl.throttle user:1 15 30 60." zh:"服务器只保存 Key 的状态，不保存限额，而该 Key 目前不在请求最多的 Key 之中。请填写完整的命令，例如 cl.throttle user:1 15 30 60。"`
+	LimitGoneHint     string `en:"The named limit that the key was charged under is not defined now." zh:"该 Key 所属的命名限额目前没有定义。"`
+	NoState           string `en:"The server has no state for this key: nothing is charged to it." zh:"服务器没有该 Key 的状态：没有任何扣减。"`
+
+	AllowedNow           string `en:"Allowed: %s at once" zh:"放行：一次最多 %s 个"`
+	LimitedFor           string `en:"Limited; allowed in %s" zh:"限流；%s 后放行"`
+	LimitedAlways        string `en:"Limited; waiting does not help" zh:"限流；等待无效"`
+	LimitedUntilFilled   string `en:"Limited until it is filled" zh:"限流；补充后放行"`
+	LimitedUntilReleased string `en:"Limited until a place is released or its lease ends" zh:"限流；释放名额或租约到期后放行"`
+	ShadowedNext         string `en:"The limit is a shadow, else the next call would be limited." zh:"这是影子限额，否则下一次请求会被限流。"`
+	ByLimit              string `en:"By the named limit" zh:"命名限额"`
+	ByOverride           string `en:"An override decides:" zh:"由覆盖规则判定："`
+	LimitOfLink          string `en:"By the limit in the URL." zh:"按本页网址中的限额。"`
+	LimitOfLastCall      string `en:"By the limit of its last call." zh:"按最近一次请求的限额。"`
+	LinkToKey            string `en:"Link to this key" zh:"此 Key 的链接"`
+	LinkToLimit          string `en:"Link to this limit" zh:"此命名限额的链接"`
+
+	FunnelPicture  string `en:"A funnel that is %s full: %s." zh:"漏斗已满 %s：%s。"`
+	BucketPicture  string `en:"A bucket that is %s full: %s." zh:"桶中有 %s：%s。"`
+	WindowPicture  string `en:"A window of which %s is used: %s." zh:"窗口已用 %s：%s。"`
+	PlacesPicture  string `en:"Places of which %s are taken: %s." zh:"名额已占用 %s：%s。"`
+	UnitsOf        string `en:"%s of %s units" zh:"%s / %s 单位"`
+	LeakRate       string `en:"%s every %s" zh:"%s 单位 / %s"`
+	In             string `en:"in %s" zh:"%s 后"`
+	Now            string `en:"now" zh:"现在"`
+	Level          string `en:"Level" zh:"水位"`
+	Used           string `en:"Used" zh:"已用"`
+	Leak           string `en:"Leak rate" zh:"漏出速率"`
+	UntilFree      string `en:"One unit available" zh:"可用一个单位"`
+	UntilEmpty     string `en:"Empty" zh:"漏空"`
+	Available      string `en:"Available" zh:"可用"`
+	ResetAfter     string `en:"Nothing used" zh:"全部恢复"`
+	NoRetry        string `en:"never" zh:"永不"`
+	Kind           string `en:"Kind" zh:"类型"`
+	UnitsStored    string `en:"Units" zh:"单位"`
+	ReplyHeading   string `en:"%s with quantity 1 would reply" zh:"%s 在 quantity 为 1 时将返回"`
+	Course         string `en:"Last minutes" zh:"最近几分钟"`
+	CourseText     string `en:"In %s about %s calls, of which %s limited" zh:"%s内约 %s 次请求，其中限流 %s 次"`
+	CourseUnknown  string `en:"Not known: only the most requested keys are followed." zh:"未知：只跟踪请求最多的 Key。"`
+	CourseSoon     string `en:"Not known yet: calls are counted every ten seconds." zh:"暂无数据：每 10 秒统计一次。"`
+	Rule           string `en:"rule" zh:"规则"`
+	Together       string `en:"together" zh:"合计"`
+	RulesSince     string `en:"Rules, with their counts since the limit was defined" zh:"规则，及自定义以来的次数"`
+	ShadowNote     string `en:"This limit is a shadow: it denies nothing, and counts what it would have limited." zh:"这是影子限额：并不限流，只统计本应限流的次数。"`
+	OverNote       string `en:"%s of the limited calls were debits, charged beyond the limit." zh:"限流的次数中，%s 次为超额扣减。"`
+	OverriddenNote string `en:"%s of all calls were decided by an override." zh:"全部次数中，%s 次由覆盖规则判定。"`
+	Busiest        string `en:"Busiest keys" zh:"请求最多的 Key"`
+	Overrides      string `en:"overrides" zh:"覆盖规则"`
+	NoOverrides    string `en:"None." zh:"没有。"`
+	MoreOverrides  string `en:"%s more: CL.LIMIT OVERRIDES %s" zh:"另有 %s 个：CL.LIMIT OVERRIDES %s"`
+	ByCommand      string `en:"command" zh:"命令"`
+	ByFile         string `en:"file" zh:"文件"`
+	SetBy          string `en:"set by" zh:"来源"`
+	Ends           string `en:"ends" zh:"结束"`
+	NoEnd          string `en:"never" zh:"永不"`
+
+	TopNone     string `en:"No key stands out." zh:"没有突出的 Key。"`
+	TopNote     string `en:"Rates cover the last 10 seconds, with the error of an estimate, and shares all calls of the last minutes; – means not known yet. Select a key to see its limiter." zh:"速率按最近 10 秒计算，估计值附带误差；占比为最近几分钟全部请求中的占比；– 表示暂无数据。点击 Key 可查看其限流器。"`
+	PerSec      string `en:"calls per second" zh:"请求/秒"`
+	LimitedRate string `en:"limited per second" zh:"限流/秒"`
+	LimitHit    string `en:"limit" zh:"限额"`
+	Share       string `en:"share of all calls" zh:"占全部请求"`
+	ShareBar    string `en:"share, with the limited part" zh:"占比及限流部分"`
+	KindsNote   string `en:"Counts since the start. CL.THROTTLE includes CL.TOKENBUCKET, CL.DEBIT, CL.RESERVE and CL.BTHROTTLE, whose keys are funnels, too." zh:"启动以来的次数。CL.THROTTLE 包括 CL.TOKENBUCKET、CL.DEBIT、CL.RESERVE 和 CL.BTHROTTLE：它们的 Key 也是漏斗。"`
+	LimitsNote  string `en:"The share of the last five minutes that was limited, and that was allowed near the limit (by default from 80 % on). A shadow limits nothing: its share is what it would have limited." zh:"最近五分钟的限流比例，以及接近限额（默认 80 %）而放行的比例。影子限额并不限流，其比例为本应限流的部分。"`
+	LimitsMore  string `en:"And %d more; CL.LIMIT LIST has all." zh:"另有 %d 个命名限额；完整列表见 CL.LIMIT LIST。"`
+	RuleCount   string `en:"all of %s rules" zh:"同时满足 %s 条规则"`
+	Near        string `en:"near" zh:"接近"`
+	FiveMinutes string `en:"5 minutes" zh:"5 分钟"`
+	Filter      string `en:"Filter by name" zh:"按名称筛选"`
+	NoneMatches string `en:"No limit has this in its name." zh:"没有名称匹配的命名限额。"`
+	Fold        string `en:"Show only ten" zh:"只显示 10 个"`
+	Unfold      string `en:"Show %d more" zh:"再显示 %d 个"`
+	APeriod     string `en:"%s a window of the calendar" zh:"每个自然窗口 %s 个"`
+
+	// Actions:
+	ActHeading    string `en:"Actions" zh:"操作"`
+	ActReplica    string `en:"This server is a read-only replica: act on its leader's page." zh:"本服务器是只读副本：请在主节点的页面上操作。"`
+	ActNotTrusted string `en:"Actions require HTTPS or localhost: set --metrics-tls-cert and --metrics-tls-key, or open the page through an SSH tunnel." zh:"操作需要 HTTPS 或 localhost：请设置 --metrics-tls-cert 和 --metrics-tls-key，或通过 SSH 隧道打开本页。"`
+	ActNoReply    string `en:"The server does not answer. Nothing was done." zh:"服务器无响应。未执行任何操作。"`
+	ActUnknown    string `en:"There was no answer, so the outcome is not known: look before you try again." zh:"没有收到响应，结果未知：请先查看，再决定是否重试。"`
+	ActBusy       string `en:"Too many actions at once. Nothing was done; try again." zh:"同时进行的操作过多。未执行任何操作，请重试。"`
+	ActNone       string `en:"There is no such action." zh:"没有这种操作。"`
+	NotConfirmed  string `en:"Nothing was done: this confirmation is too old, was used already, or is not yours. Ask again." zh:"未执行任何操作：此确认已过期、已使用过，或不属于您。请重新操作。"`
+
+	SignIn       string `en:"Sign in" zh:"登录"`
+	SignInNote   string `en:"Sign in as a user of the server's access control list to act here." zh:"以服务器访问控制列表（ACL）中的用户登录后即可操作。"`
+	SignOut      string `en:"Sign out" zh:"退出登录"`
+	SignedInAs   string `en:"Signed in as %s" zh:"已登录：%s"`
+	UserName     string `en:"User" zh:"用户名"`
+	Password     string `en:"Password" zh:"密码"`
+	SignInWrong  string `en:"Wrong name or password, or the user is disabled." zh:"用户名或密码错误，或该用户已停用。"`
+	SignInOpen   string `en:"This user has no password, so anybody could act as it. Give it one in --aclfile, and send ACL LOAD or SIGHUP; the user default gets one by --requirepass." zh:"该用户没有密码，任何人都能以其身份操作。请在 --aclfile 中为其设置密码，然后发送 ACL LOAD 或 SIGHUP；default 用户请用 --requirepass。"`
+	SignInBusy   string `en:"Too many sign-ins at once from your host. Try again in some seconds." zh:"来自您的主机的登录过多，请几秒后重试。"`
+	SignInFailed string `en:"The server did not answer in time. Try again." zh:"服务器未及时响应，请重试。"`
+	SignInEnded  string `en:"You are not signed in, or no longer: sign in again. Nothing was done." zh:"您尚未登录，或登录已失效：请重新登录。未执行任何操作。"`
+
+	ActUser        string `en:"As user" zh:"用户"`
+	ActReset       string `en:"Reset" zh:"重置"`
+	ActRefund      string `en:"Refund" zh:"退还"`
+	ActOverride    string `en:"Set override" zh:"设置覆盖规则"`
+	ActEndOverride string `en:"End override" zh:"结束覆盖规则"`
+	ActCancel      string `en:"Cancel" zh:"取消"`
+	ActShadow      string `en:"Make it a shadow" zh:"设为影子限额"`
+	ActEndShadow   string `en:"Enforce it" zh:"恢复限流"`
+	ActByFile      string `en:"This limit is defined in --limits-file: change it there, and send CL.LIMIT RELOAD or SIGHUP." zh:"该限额在 --limits-file 中定义：请在文件中修改，然后发送 CL.LIMIT RELOAD 或 SIGHUP。"`
+	ActOverRemote  string `en:"Over a store on other machines, overrides are in --limits-file only." zh:"使用其他机器上的存储时，覆盖规则只在 --limits-file 中定义。"`
+	ActUnits       string `en:"Units" zh:"数量"`
+	ActPolicy      string `en:"DENY, UNLIMITED, PLAN name, or rules" zh:"DENY、UNLIMITED、PLAN 名称，或规则"`
+	ActSeconds     string `en:"Seconds (empty for no end)" zh:"秒数（留空则不结束）"`
+	UnitsWrong     string `en:"Units must be a whole number, at least 1." zh:"数量须为不小于 1 的整数。"`
+	SecondsWrong   string `en:"Seconds must be a whole number, at least 1, or empty." zh:"秒数须为不小于 1 的整数，或留空。"`
+	PolicyRest     string `en:"Not understood: %s" zh:"无法识别：%s"`
+
+	AskReset           string `en:"Reset %s? Its state is deleted: a limiter begins anew, a bucket is empty, a value is gone." zh:"重置 %s？其状态将被删除：限流器重新开始，桶变空，值消失。"`
+	AskRefund          string `en:"Refund %s units to %s?" zh:"退还 %s 个给 %s？"`
+	AskOverride        string `en:"Set an override for %s? It decides in place of the limit's rules." zh:"为 %s 设置覆盖规则？它将取代该限额的规则。"`
+	AskEndOverride     string `en:"End the override of %s that was set by command?" zh:"结束 %s 由命令设置的覆盖规则？"`
+	AskShadow          string `en:"Turn the limit %s into a shadow? It no longer limits, and only counts what it would." zh:"将限额 %s 设为影子？它不再限流，只统计本应限流的请求。"`
+	AskEndShadow       string `en:"Enforce the limit %s? It limits requests from then on." zh:"让限额 %s 生效？此后它将限流。"`
+	ResetDone          string `en:"%s is reset." zh:"%s 已重置。"`
+	ResetNothing       string `en:"There was nothing to reset: %s has no state." zh:"无需重置：%s 没有状态。"`
+	RefundDone         string `en:"Refunded to %s: %s of %s units are available." zh:"已退还给 %s：可用 %s / %s。"`
+	RefundNothing      string `en:"Nothing was refunded to %s: an override decides, and counts nothing." zh:"未退还给 %s：由覆盖规则判定，不计数。"`
+	OverrideDone       string `en:"The override of %s holds." zh:"%s 的覆盖规则已生效。"`
+	EndOverrideDone    string `en:"The override of %s has ended." zh:"%s 的覆盖规则已结束。"`
+	EndOverrideNothing string `en:"%s had no override that was set by command." zh:"%s 没有由命令设置的覆盖规则。"`
+	ShadowDone         string `en:"%s is a shadow: it only counts." zh:"%s 现为影子限额：只统计。"`
+	EndShadowDone      string `en:"%s is enforced." zh:"%s 已生效。"`
 }
 
 // English returns the texts in English, read from the tags.
@@ -252,21 +485,14 @@ func English() *Texts { return textsOf("en") }
 // Chinese returns the texts in Chinese, read from the tags.
 func Chinese() *Texts { return textsOf("zh") }
 
+// textsOf returns the texts of a language, by its name in the tags.
 func textsOf(language string) *Texts {
 	var t Texts
-	read(reflect.ValueOf(&t).Elem(), language)
-	return &t
-}
-
-// read sets texts to those of a language, by its name in their tags.
-func read(texts reflect.Value, language string) {
+	texts := reflect.ValueOf(&t).Elem()
 	for i := range texts.NumField() {
-		if field := texts.Type().Field(i); field.Anonymous {
-			read(texts.Field(i), language)
-		} else {
-			texts.Field(i).SetString(field.Tag.Get(language))
-		}
+		texts.Field(i).SetString(texts.Type().Field(i).Tag.Get(language))
 	}
+	return &t
 }
 
 // ForScript returns the texts of the page's script.
