@@ -17,7 +17,6 @@ import (
 	"sync"
 	"time"
 
-	"cellserver/internal/base/zones"
 	"cellserver/internal/decide/histogram"
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/decide/observe"
@@ -26,30 +25,20 @@ import (
 	"cellserver/internal/edge/dashboard/ask"
 	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/edge/door"
-	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
-	"cellserver/internal/limiter/calendar"
 	"cellserver/internal/store"
 	"cellserver/internal/store/replicas"
 )
 
-// Source provides what a Page shows. Its functions are safe for concurrent use; State, Calendars, Limits,
-// Refused, Persistence, Remote, Replication and Facts may be nil.
+// Source provides what a Page shows. Its functions are safe for concurrent use; Persistence, Remote and
+// Replication may be nil.
 type Source struct {
+	ask.Source // without LastSeen and OneDatabase, which the page sets
+
 	Version string
-	Now     func() int64 // Unix nanoseconds
 	Sample  func() Sample
 	Facts   func() Facts
-	// State returns a key's state without changing it.
-	State     func(nowNs int64, key store.Key) (s limiter.State, ok bool, err error)
-	Calendars *calendar.Set // of quotas
-
-	Reading     funnel.Reading
-	Databases   int
-	MaxKeyBytes int
-
-	Refused func() []Refusal           // most called first
-	Limits  func() []*namedlimit.Limit // by name
+	Refused func() []Refusal // most called first
 	// Overrides returns some of a limit's overrides, by commands and by the file.
 	Overrides   func(limit string) ([]namedlimit.KeyOverride, []namedlimit.Override)
 	Doors       map[string]*door.Stats // by name
@@ -140,9 +129,6 @@ const (
 
 // New returns the live page of a server.
 func New(s Source) *Page {
-	if s.Calendars == nil {
-		s.Calendars = calendar.NewSet(&calendar.Wall{}, zones.Load)
-	}
 	return &Page{
 		source:  s,
 		boot:    rand.Text()[:8],
@@ -282,11 +268,9 @@ func (p *Page) view(r *http.Request) *view {
 }
 
 func (v *view) newAsker() *ask.Source {
-	s := &v.page.source
-	return &ask.Source{
-		Now: s.Now, State: s.State, Limits: s.Limits, Calendars: s.Calendars, LastSeen: v.lastSeen,
-		Reading: s.Reading, Databases: s.Databases, MaxKeyBytes: s.MaxKeyBytes, Remote: s.Remote != nil,
-	}
+	asker := v.page.source.Source
+	asker.LastSeen, asker.OneDatabase = v.lastSeen, v.remote != nil
+	return &asker
 }
 
 // lastSeen returns the terms of a key's last counted call, if it is one of the hottest.

@@ -283,7 +283,7 @@ func (v *view) overrides(l *namedlimit.Limit) g.Node {
 		return el("section", el("h3", text(t.Overrides)), el("p", class("soft"), text(t.NoOverrides)))
 	}
 	var rows g.Group
-	if keys+patterns <= manyOverrides && source.Overrides != nil {
+	if keys+patterns <= manyOverrides {
 		byCommand, byFile := source.Overrides(l.Name)
 		for _, o := range byCommand[:min(len(byCommand), maxOverrides)] {
 			until := t.NoEnd

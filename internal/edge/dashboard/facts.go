@@ -33,15 +33,8 @@ const (
 	warnings
 )
 
-func (p *Page) facts() Facts {
-	if p.source.Facts == nil {
-		return Facts{Client: "redis-cli"}
-	}
-	return p.source.Facts()
-}
-
 func (v *view) factsPart() g.Node {
-	f, t := v.page.facts(), v.t
+	f, t := v.page.source.Facts(), v.t
 	version := v.page.source.Version
 	if f.Revision != "" {
 		version += " (" + f.Revision[:min(len(f.Revision), 9)] + ")"

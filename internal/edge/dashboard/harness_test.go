@@ -6,9 +6,13 @@ import (
 	"strings"
 	"testing"
 
+	"cellserver/internal/base/zones"
 	"cellserver/internal/decide/histogram"
+	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/decide/topkeys"
+	"cellserver/internal/edge/dashboard/ask"
 	"cellserver/internal/limiter"
+	"cellserver/internal/limiter/calendar"
 	"cellserver/internal/store"
 )
 
@@ -21,13 +25,18 @@ func testSource(tats map[string]int64) Source {
 		Facts: func() Facts {
 			return Facts{Host: "throttle-1", Listens: []Listener{{"tcp", "127.0.0.1:6380"}}, Client: "redis-cli -p 6380", StartedNs: testNowNs - 3_720_000_000_000}
 		},
-		Now:         func() int64 { return testNowNs },
-		Sample:      func() Sample { return Sample{} },
-		Latency:     histogram.NewScale().NewSnapshot,
-		Top:         func(topkeys.Ranking, int) []topkeys.Entry { return nil },
-		State:       testKeys(tats).State,
-		Databases:   16,
-		MaxKeyBytes: 100,
+		Source: ask.Source{
+			Now:         func() int64 { return testNowNs },
+			State:       testKeys(tats).State,
+			Limits:      func() []*namedlimit.Limit { return nil },
+			Calendars:   calendar.NewSet(&calendar.Wall{}, zones.Load),
+			Databases:   16,
+			MaxKeyBytes: 100,
+		},
+		Sample:  func() Sample { return Sample{} },
+		Refused: func() []Refusal { return nil },
+		Latency: histogram.NewScale().NewSnapshot,
+		Top:     func(topkeys.Ranking, int) []topkeys.Entry { return nil },
 	}
 }
 

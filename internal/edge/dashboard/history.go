@@ -1,18 +1,12 @@
 package dashboard
 
 import (
-	"fmt"
 	"math"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
-	g "maragu.dev/gomponents"
-
 	"cellserver/internal/decide/histogram"
 	"cellserver/internal/decide/observe"
-	"cellserver/internal/edge/dashboard/words"
 )
 
 const (
@@ -34,7 +28,8 @@ type point struct {
 	writtenBytes                float64
 	syncNs                      int64
 	latency                     latencies
-	mishaps                     tally // since the point before
+	storeRequests               uint64 // this and tally since the point before
+	tally                       tally
 }
 
 // limitedShare returns the limited share of decisions; ok is false without decisions.
@@ -78,7 +73,8 @@ func (h *history) add(nowNs int64, s Sample, durations histogram.Snapshot) {
 			writtenBytes:   perSec(s.WrittenBytes, last.WrittenBytes),
 			syncNs:         s.SyncNs,
 			latency:        percentiles(durations.Since(h.durations)),
-			mishaps:        s.tally().since(last.tally()),
+			storeRequests:  gained(s.StoreRequests, last.StoreRequests),
+			tally:          newTally(&s, last),
 		}
 		h.added++
 	}
@@ -120,124 +116,49 @@ func percentiles(of histogram.Snapshot) latencies {
 	return latencies{p50: at(0.5), p99: at(0.99), p999: at(0.999), ok: of.Count > 0}
 }
 
-func (v *view) historySection(minutes g.Node) g.Node {
-	return v.section("history", v.t.HistoryHeading,
-		el("div", class("scripted"), ranges(v.t), el("div", class("wall"), el("div", class("charts"), g.Map(v.charts(), v.figure)))),
-		el("details", el("summary", text(v.t.TableSummary)), el("p", text(v.t.TableCaption)), scrolling(v.t.TableScroll, el("table",
-			headings(v.t.Minute, v.t.Allowed, v.t.Limited, v.t.P50, v.t.P99, v.t.Connections, v.t.Keys, v.t.Memory),
-			el("tbody", id("minutes"), flag("data-live"), minutes),
-		))),
-	)
-}
+// tally counts what alarms have counters for.
+type tally [alarms]uint64
 
-// ranges returns the choice of the charts' time range.
-func ranges(t *words.Texts) g.Node {
-	return el("fieldset", id("ranges"), el("legend", class("unseen"), text(t.Range)),
-		g.Map([]time.Duration{time.Minute, 5 * time.Minute, historySpan}, func(d time.Duration) g.Node {
-			return el("label",
-				el("input", attr("type", "radio"), attr("name", "range"), attr("value", strconv.FormatInt(d.Milliseconds(), 10)), g.If(d == historySpan, flag("checked"))),
-				text(fmt.Sprintf(t.Minutes, int(d.Minutes()))))
-		}),
-		el("button", id("whole"), attr("type", "button"), flag("hidden"), text(t.WholeRange)),
-	)
-}
-
-// figure returns a chart without its curves, which the script draws.
-func (v *view) figure(c chart) g.Node {
-	classes := "chart"
-	if c.ID == "decisions" {
-		classes += " wide"
-	}
-	var legend g.Group
-	var values []string
-	for _, l := range c.Lines {
-		value := v.newestOf(l.Column, c.Kind)
-		name := l.name
-		if name != "" {
-			name += " "
-		}
-		legend = append(legend, el("li", attr("data-col", l.Column), el("span", class("swatch "+l.Ink)), text(name), el("b", text(value))))
-		values = append(values, name+value)
-	}
-	return el("figure", id("chart-"+c.ID), class(classes),
-		el("figcaption", el("h3", text(c.title)), el("ul", class("legend"), legend)),
-		el("div", class("plot"), attr("tabindex", "0"), attr("role", "img"), attr("aria-label", c.title+v.t.Colon+strings.Join(values, v.t.Comma))),
-	)
-}
-
-// newestOf formats the newest value of a column.
-func (v *view) newestOf(name string, q words.Quantity) string {
-	if now := v.now(); now != nil {
-		for _, c := range v.page.columns() {
-			if c.name != name {
-				continue
-			}
-			if n, ok := c.value(now); ok {
-				return q.OfColumn(n)
-			}
-		}
-	}
-	return "–"
-}
-
-// mishap is a kind of event that faults are found by.
-type mishap uint8
-
-const (
-	evictedKey mishap = iota
-	refusedKey
-	evictedValue
-	refusedValue
-	ownError
-	refusedConnection
-	refusedNewKey
-	endedScript
-	lostLogLine
-	panicking
-	wrongPassword
-	decidedByPolicy
-	askedOfStore
-	timedOutHandover
-	refusedChanges
-	mishaps
-)
-
-// tally counts mishaps.
-type tally [mishaps]uint64
-
-func (s *Sample) tally() *tally {
-	return &tally{
-		evictedKey: s.Evicted, refusedKey: s.Refused, evictedValue: s.Values.Evicted, refusedValue: s.Values.Refused,
-		ownError: s.OwnErrors, refusedConnection: s.ConnectionsRefused, refusedNewKey: s.NewKeysRefused, endedScript: s.ScriptsEnded,
-		lostLogLine: s.LogLinesLost, panicking: s.Panics, wrongPassword: s.WrongPasswords, decidedByPolicy: s.ByPolicy,
-		askedOfStore: s.StoreRequests, timedOutHandover: s.HandoversTimedOut, refusedChanges: s.ChangesRefused,
-	}
-}
-
-// since returns the difference to an earlier tally. A counter that was reset began at 0.
-func (t *tally) since(before *tally) (n tally) {
-	for i := range n {
-		if n[i] = t[i]; t[i] >= before[i] {
-			n[i] -= before[i]
+// newTally returns the alarms' counts of a sample since the one before.
+func newTally(s, before *Sample) (n tally) {
+	for a, r := range severityRows() {
+		if r.count != nil {
+			n[a] = gained(r.count(s), r.count(before))
 		}
 	}
 	return n
 }
 
-// within counts mishaps of a kind within a time before the newest point.
-func (v *view) within(m mishap, span time.Duration) (n uint64) {
-	for i := len(v.points) - 1; i >= 0 && v.points[i].atNs > v.points[len(v.points)-1].atNs-int64(span); i-- {
-		n += v.points[i].mishaps[m]
+// gained returns a counter's difference to an earlier reading. One that was reset began at 0.
+func gained(now, before uint64) uint64 {
+	if now < before {
+		return now
+	}
+	return now - before
+}
+
+// within sums up an alarm's counter over its time before the newest point.
+func (v *view) within(a alarm) (n uint64) {
+	for _, p := range v.pointsWithin(a.row().within) {
+		n += p.tally[a]
 	}
 	return n
 }
 
-// rate returns the rate per second of mishaps of a kind within a time, or since the first point, but at least
-// a minute.
-func (v *view) rate(m mishap, span time.Duration) float64 {
+// pointsWithin returns the points within a time before the newest one, and it.
+func (v *view) pointsWithin(span time.Duration) []point {
+	from := len(v.points)
+	for from > 0 && v.points[from-1].atNs > v.now().atNs-int64(span) {
+		from--
+	}
+	return v.points[from:]
+}
+
+// rate returns an alarm's counter per second within its time, or since the first point, but at least a minute.
+func (v *view) rate(a alarm) float64 {
 	if len(v.points) == 0 {
 		return 0
 	}
-	known := time.Duration(v.points[len(v.points)-1].atNs-v.points[0].atNs) + sampleInterval
-	return float64(v.within(m, span)) / max(time.Minute, min(span, known)).Seconds()
+	known := time.Duration(v.now().atNs-v.points[0].atNs) + sampleInterval
+	return float64(v.within(a)) / max(time.Minute, min(a.row().within, known)).Seconds()
 }

@@ -146,7 +146,7 @@ func (v *view) replicationFaults() []fault {
 	if st == nil {
 		return nil
 	}
-	again := v.within(refusedChanges, tooFewReplicas.row().within)
+	again := v.within(tooFewReplicas)
 	lagNs := farthestNs(st)
 	switch {
 	case st.PeerLeads:

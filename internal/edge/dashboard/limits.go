@@ -32,9 +32,6 @@ type limitRow struct {
 
 // limitRows returns the named limits.
 func (p *Page) limitRows() []limitRow {
-	if p.source.Limits == nil {
-		return nil
-	}
 	var rows []limitRow
 	for _, l := range p.source.Limits() {
 		r := limitRow{Limit: l, Counts: l.Counts(), course: p.traces.ofLimit(l.Name, sparkPoints)}

@@ -31,7 +31,7 @@ type update struct {
 func (p *Page) newUpdate(v *view, query url.Values) (*update, error) {
 	points, whole := v.after(query.Get("boot") == p.boot, query.Get("after"))
 	u := &update{
-		Boot: p.boot, Seq: v.added, AtMs: p.source.Now() / 1e6, StepMs: sampleInterval.Milliseconds(), StartMs: p.facts().StartedNs / 1e6, Whole: whole,
+		Boot: p.boot, Seq: v.added, AtMs: p.source.Now() / 1e6, StepMs: sampleInterval.Milliseconds(), StartMs: p.source.Facts().StartedNs / 1e6, Whole: whole,
 		Points: map[string]json.RawMessage{}, Parts: map[string]string{}, Title: v.title(),
 	}
 	for _, c := range p.columns() {

@@ -145,11 +145,7 @@ const maxRefusals = 10
 
 // refusedPart shows which commands were refused, if any.
 func (v *view) refusedPart() g.Node {
-	t := v.t
-	if v.page.source.Refused == nil {
-		return nil
-	}
-	all := v.page.source.Refused()
+	t, all := v.t, v.page.source.Refused()
 	if len(all) == 0 {
 		return nil
 	}

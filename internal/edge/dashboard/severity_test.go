@@ -67,7 +67,7 @@ func TestAlarmsAreAlerts(t *testing.T) {
 		if above := strconv.FormatFloat(r.above, 'f', -1, 64); !bounds(alert.Expr, above) {
 			t.Errorf("%s: the page's threshold is %s, and the alert says %s", r.alert, above, alert.Expr)
 		}
-		if r.within > 0 && !strings.Contains(alert.Expr, fmt.Sprintf("[%dm]", r.minutes())) {
+		if r.within > 0 && !strings.Contains(alert.Expr, fmt.Sprintf("[%dm]", int(r.within.Minutes()))) {
 			t.Errorf("%s: the page looks at %s, and the alert says %s", r.alert, r.within, alert.Expr)
 		}
 	}

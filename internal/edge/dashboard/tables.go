@@ -104,7 +104,7 @@ func (v *view) sortable(param, value, name string, isSorted bool) g.Node {
 
 // firstCall shows a command to try, while there was no call. A replica would refuse it.
 func (v *view) firstCall() g.Node {
-	call := v.page.facts().Client + " cl.throttle laoqian:reply 15 30 60 1"
+	call := v.page.source.Facts().Client + " cl.throttle laoqian:reply 15 30 60 1"
 	return el("div", class("first"), el("p", text(v.t.FirstCall)), el("p", el("code", text(call)), copyButton(v.t, call)))
 }
 

@@ -83,7 +83,7 @@ func (v *view) tiles(now *point) []tile {
 	}
 	return append(tiles, tile{
 		id: "errors", name: t.ErrorsPerSec, text: words.Rate.Text(now.errors), column: "errors",
-		urgent: errorReplies.over(float64(now.mishaps[ownError]) / sampleInterval.Seconds()),
+		urgent: errorReplies.over(float64(now.tally[errorReplies]) / sampleInterval.Seconds()),
 	})
 }
 

@@ -80,9 +80,6 @@ func (p *Page) record() {
 	defer t.mu.Unlock()
 	t.now++
 	t.recordKeysLocked(requested, limited)
-	if p.source.Limits == nil {
-		return
-	}
 	all := p.source.Limits()
 	known := t.limits
 	t.limits = make(map[string]*limitTrace, len(all))
@@ -102,10 +99,7 @@ func (p *Page) record() {
 
 // perStep returns the rate of a counter, which begins again if its limit was deleted and defined anew.
 func perStep(now, before uint64) float32 {
-	if now < before {
-		before = 0
-	}
-	return float32(float64(now-before) / traceStep.Seconds())
+	return float32(float64(gained(now, before)) / traceStep.Seconds())
 }
 
 func (t *traces) recordKeysLocked(requested, limited []topkeys.Entry) {
