@@ -116,12 +116,8 @@ func (v *view) acts(target string, forms func() g.Node) g.Node {
 // form returns a form to one of the actions' paths, which sends the browser back to this address. Scripts
 // write into its last paragraph.
 func (v *view) form(name, path string, inside ...g.Node) g.Node {
-	lang := "en"
-	if v.t.Lang != "en" {
-		lang = "zh"
-	}
 	return el("form", attr("data-k", "act-"+name), attr("data-act", name), attr("method", "post"), attr("action", path+strings.TrimPrefix(v.withChoice("signin", ""), "/")),
-		hidden("lang", lang), g.Group(inside), el("p", class("told"), flag("data-own")))
+		hidden("lang", v.t.Lang[:2]), g.Group(inside), el("p", class("told"), flag("data-own")))
 }
 
 func hidden(name, value string) g.Node {

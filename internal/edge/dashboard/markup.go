@@ -54,7 +54,8 @@ func (p *Page) servePage(v *view, _ *http.Request) (body []byte, err error) {
 		return nil, err
 	}
 	before, after, _ := strings.Cut(v.t.Lost, "%s")
-	html, err := render(g.Group{g.Raw("<!doctype html>"), el("html", attr("lang", v.t.Lang), v.head(), el("body",
+	refresh := g.If(v.query.Get("refresh") != "", el("noscript", el("meta", attr("http-equiv", "refresh"), attr("content", "5"))))
+	html, err := render(g.Group{g.Raw("<!doctype html>"), el("html", attr("lang", v.t.Lang), head(v.title(), refresh), el("body",
 		el("a", class("skip"), attr("href", "#main"), text(v.t.Skip)),
 		v.header(parts["facts"]),
 		el("p", id("lost"), class("alarm critical what"), attr("role", "alert"), flag("hidden"), critical.sign(v.t), text(before), el("span", id("lost-at")), text(after)),
@@ -89,13 +90,13 @@ func (v *view) scriptData() (string, error) {
 
 const icon = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Cpath d='M1 2h14L9 9v6H7V9z' fill='%230b5cad'/%3E%3C/svg%3E"
 
-func (v *view) head() g.Node {
+func head(title string, more ...g.Node) g.Node {
 	return el("head",
 		el("meta", attr("charset", "utf-8")),
 		el("meta", attr("name", "viewport"), attr("content", "width=device-width, initial-scale=1")),
 		el("meta", attr("name", "color-scheme"), attr("content", "light dark")),
-		g.If(v.query.Get("refresh") != "", el("noscript", el("meta", attr("http-equiv", "refresh"), attr("content", "5")))),
-		el("title", text(v.title())),
+		g.Group(more),
+		el("title", text(title)),
 		el("link", attr("rel", "icon"), attr("href", icon)),
 		el("style", g.Raw(style())),
 	)
@@ -127,19 +128,11 @@ func (v *view) title() string {
 }
 
 func (p *Page) serveRunbook(v *view, _ *http.Request) (body []byte, err error) {
-	home, title := "/", "cellserver runbook"
+	home := "/"
 	if lang := v.query.Get("lang"); lang != "" {
 		home = "/?lang=" + v.t.Lang[:2]
 	}
-	html, err := render(g.Group{g.Raw("<!doctype html>"), el("html", attr("lang", "en"),
-		el("head",
-			el("meta", attr("charset", "utf-8")),
-			el("meta", attr("name", "viewport"), attr("content", "width=device-width, initial-scale=1")),
-			el("meta", attr("name", "color-scheme"), attr("content", "light dark")),
-			el("title", text(title)),
-			el("link", attr("rel", "icon"), attr("href", icon)),
-			el("style", g.Raw(style())),
-		),
+	html, err := render(g.Group{g.Raw("<!doctype html>"), el("html", attr("lang", "en"), head("cellserver runbook"),
 		el("body", class("runbook"),
 			el("header", el("a", attr("href", home), attr("lang", v.t.Lang), text(v.t.BackToPage))),
 			el("main", id("main"), g.Raw(p.source.Runbook))),

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -31,27 +32,17 @@ type rates struct{ calls, limited, near float32 }
 
 // trace is the course of a key's or a limit's calls.
 type trace struct {
-	rates [tracePoints]rates
-	first int // number of the oldest point
-	last  int // number of the newest
+	points course // the newest
+	last   int    // number of the newest
 }
 
-// at returns the rates of a point, which has to be one of the trace or after it.
-func (t *trace) at(n int) rates {
-	if n < t.first || n > t.last || n <= t.last-tracePoints {
-		return rates{}
-	}
-	return t.rates[n%tracePoints]
-}
-
+// add adds a point, after empty ones for those that were left out.
 func (t *trace) add(n int, r rates) {
-	if t.last == 0 {
-		t.first = n
+	if t.last > 0 {
+		t.points = append(t.points, make(course, n-t.last-1)...)
 	}
-	for gap := max(t.last+1, n-tracePoints); t.last > 0 && gap < n; gap++ {
-		t.rates[gap%tracePoints] = rates{}
-	}
-	t.rates[n%tracePoints], t.last = r, n
+	t.points, t.last = append(t.points, r), n
+	t.points = slices.Delete(t.points, 0, max(0, len(t.points)-tracePoints))
 }
 
 // traces keeps the last minutes of the hottest keys and of the named limits, whether or not anybody looks.
@@ -157,11 +148,10 @@ func (t *traces) ofLimit(name string, points int) course {
 	return t.courseLocked(&is.trace, points)
 }
 
-func (t *traces) courseLocked(is *trace, points int) (c course) {
-	for n := max(is.first, t.now-points+1); n <= t.now; n++ {
-		c = append(c, is.at(n))
-	}
-	return c
+// courseLocked returns up to a number of points before and now, which are empty after the trace's last.
+func (t *traces) courseLocked(is *trace, points int) course {
+	c := slices.Concat(is.points, make(course, t.now-is.last))
+	return c[max(0, len(c)-points):]
 }
 
 // sums returns the calls of a course.

@@ -46,36 +46,44 @@ type guest struct{ host, name string }
 
 // guests counts the sign-ins under way.
 type guests struct {
-	mu     sync.Mutex // rank 90: guards all below
-	all    int
-	byHost map[string]int
-	byName map[guest]int
+	mu sync.Mutex // rank 90: guards in
+	in map[circle]int
+}
+
+// circle is a bound, and the guests that it is for: all, those of a host, or those of a name from it.
+type circle struct {
+	most int
+	of   guest
+}
+
+func (of guest) circles() [3]circle {
+	return [3]circle{{maxGuests, guest{}}, {maxGuestsPerHost, guest{host: of.host}}, {maxGuestsPerName, of}}
 }
 
 func (g *guests) enter(of guest) (ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.all >= maxGuests || g.byHost[of.host] >= maxGuestsPerHost || g.byName[of] >= maxGuestsPerName {
-		return false
+	for _, c := range of.circles() {
+		if g.in[c] >= c.most {
+			return false
+		}
 	}
-	if g.byName == nil {
-		g.byHost, g.byName = map[string]int{}, map[guest]int{}
+	if g.in == nil {
+		g.in = map[circle]int{}
 	}
-	g.all++
-	g.byHost[of.host]++
-	g.byName[of]++
+	for _, c := range of.circles() {
+		g.in[c]++
+	}
 	return true
 }
 
 func (g *guests) leave(of guest) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.all--
-	if g.byHost[of.host]--; g.byHost[of.host] == 0 {
-		delete(g.byHost, of.host)
-	}
-	if g.byName[of]--; g.byName[of] == 0 {
-		delete(g.byName, of)
+	for _, c := range of.circles() {
+		if g.in[c]--; g.in[c] == 0 {
+			delete(g.in, c)
+		}
 	}
 }
 
