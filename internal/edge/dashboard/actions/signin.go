@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
+	"maps"
 	"net"
 	"net/http"
 	"slices"
@@ -41,7 +42,7 @@ const (
 	maxGuestsPerName = 2
 )
 
-// guest is who signs in. The name is cut, as it may be long.
+// guest is somebody who signs in. The name is cut, as it may be long.
 type guest struct{ host, name string }
 
 // guests counts the sign-ins under way.
@@ -203,7 +204,7 @@ type session struct {
 	openedNs, usedNs int64
 	questions        []question // oldest first
 	shown            *Question  // by the page, for a browser without scripts
-	outcome          *Outcome   // likewise, once
+	outcome          *Outcome   // shown once, to such a browser
 }
 
 // question is an action that waits for its confirmation.
@@ -218,7 +219,7 @@ func (s *sessions) begin(user *acl.User, password digest, nowNs int64) (token st
 	token = rand.Text()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.purgeLocked(nowNs)
+	maps.DeleteFunc(s.open, func(_ digest, of *session) bool { return !s.isValid(of, nowNs) })
 	s.endOldestLocked(maxSessionsPerUser, func(of *session) bool { return of.user == user })
 	s.endOldestLocked(maxSessions, func(*session) bool { return true })
 	if s.open == nil {
@@ -226,14 +227,6 @@ func (s *sessions) begin(user *acl.User, password digest, nowNs int64) (token st
 	}
 	s.open[sha256.Sum256([]byte(token))] = &session{user: user, password: password, openedNs: nowNs, usedNs: nowNs}
 	return token
-}
-
-func (s *sessions) purgeLocked(nowNs int64) {
-	for token, of := range s.open {
-		if !s.isValid(of, nowNs) {
-			delete(s.open, token)
-		}
-	}
 }
 
 // endOldestLocked makes room for another session of those that are meant.
@@ -267,82 +260,69 @@ func (s *sessions) findLocked(token string, nowNs int64) *session {
 	return of
 }
 
-// use returns the user of a session, or nil, and starts its idle time anew.
-func (s *sessions) use(token string, nowNs int64) *acl.User {
+// with does something with a session, if there is one.
+func (s *sessions) with(token string, nowNs int64, do func(of *session)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	of := s.findLocked(token, nowNs)
-	if of == nil {
-		return nil
+	if of := s.findLocked(token, nowNs); of != nil {
+		do(of)
 	}
-	of.usedNs, of.shown, of.outcome = nowNs, nil, nil
-	return of.user
+}
+
+// use returns the user of a session, or nil, and starts its idle time anew.
+func (s *sessions) use(token string, nowNs int64) (user *acl.User) {
+	s.with(token, nowNs, func(of *session) {
+		of.usedNs, of.shown, of.outcome = nowNs, nil, nil
+		user = of.user
+	})
+	return user
 }
 
 // end ends a session, and returns its user or nil.
-func (s *sessions) end(token string, nowNs int64) *acl.User {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	of := s.findLocked(token, nowNs)
-	if of == nil {
-		return nil
-	}
-	delete(s.open, sha256.Sum256([]byte(token)))
-	return of.user
+func (s *sessions) end(token string, nowNs int64) (user *acl.User) {
+	s.with(token, nowNs, func(of *session) {
+		delete(s.open, sha256.Sum256([]byte(token)))
+		user = of.user
+	})
+	return user
 }
 
 // ask keeps an action until it is confirmed with the token that ask returns.
 func (s *sessions) ask(token string, a action, nowNs int64) (confirmation string) {
 	confirmation = rand.Text()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if of := s.findLocked(token, nowNs); of != nil {
+	s.with(token, nowNs, func(of *session) {
 		if n := len(of.questions); n >= maxQuestions {
 			of.questions = slices.Delete(of.questions, 0, n-maxQuestions+1)
 		}
 		of.questions = append(of.questions, question{sha256.Sum256([]byte(confirmation)), nowNs, a})
-	}
+	})
 	return confirmation
 }
 
 // confirmed returns the action of a session's question, once.
 func (s *sessions) confirmed(token, confirmation string, nowNs int64) (a action, ok bool) {
 	id := sha256.Sum256([]byte(confirmation))
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	of := s.findLocked(token, nowNs)
-	if of == nil {
-		return a, false
-	}
-	i := slices.IndexFunc(of.questions, func(q question) bool { return q.token == id })
-	if i < 0 {
-		return a, false
-	}
-	asked := of.questions[i]
-	of.questions = slices.Delete(of.questions, i, i+1)
-	return asked.action, nowNs-asked.askedNs <= int64(questionTime)
+	s.with(token, nowNs, func(of *session) {
+		if i := slices.IndexFunc(of.questions, func(q question) bool { return q.token == id }); i >= 0 {
+			a, ok = of.questions[i].action, nowNs-of.questions[i].askedNs <= int64(questionTime)
+			of.questions = slices.Delete(of.questions, i, i+1)
+		}
+	})
+	return a, ok
 }
 
 // show has the page show a question, or an outcome once.
 func (s *sessions) show(token string, q *Question, o *Outcome, nowNs int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if of := s.findLocked(token, nowNs); of != nil {
-		of.shown, of.outcome = q, o
-	}
+	s.with(token, nowNs, func(of *session) { of.shown, of.outcome = q, o })
 }
 
 // look returns what the page shows. It does not count as use.
 func (s *sessions) look(token string, takes bool, nowNs int64) (user string, q *Question, o *Outcome) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	of := s.findLocked(token, nowNs)
-	if of == nil {
-		return "", nil, nil
-	}
-	q, o = of.shown, of.outcome
-	if takes {
-		of.outcome = nil
-	}
-	return of.user.Name(), q, o
+	s.with(token, nowNs, func(of *session) {
+		user, q, o = of.user.Name(), of.shown, of.outcome
+		if takes {
+			of.outcome = nil
+		}
+	})
+	return user, q, o
 }
