@@ -31,7 +31,7 @@ type entry interface {
 const clientAddress = "remote_addr"
 
 func newLogTrace(in *input, o Options) (*logTrace, error) {
-	t := &logTrace{lines: lines{name: o.Name, in: in}, quantity: 1, keys: o.KeyFields}
+	t := &logTrace{lines: newLines(in, o), quantity: 1, keys: o.KeyFields}
 	if len(t.keys) == 0 {
 		t.keys = []string{clientAddress}
 	}

@@ -17,16 +17,13 @@ var (
 
 // csvTrace reads CSV as encoding/csv does: it skips empty lines and turns CR LF into LF, even within quotes.
 type csvTrace struct {
-	name   string
-	source *source
-	csv    *csv.Reader
-	line   int // where the last row begins
-	header columns
+	position // of the row's first line
+	csv      *csv.Reader
+	header   columns
 }
 
 func newCSVTrace(in *input, o Options) (*csvTrace, error) {
-	t := &csvTrace{name: o.Name, source: in.source}
-	t.csv = csv.NewReader(in.text)
+	t := &csvTrace{position: position{name: o.Name, source: in.source}, csv: csv.NewReader(in.text)}
 	t.csv.ReuseRecord = true
 	header, err := t.record()
 	if errors.Is(err, errEnd) {
@@ -78,9 +75,6 @@ func syntaxError(e *csv.ParseError, fields, columns int) error {
 		return e.Err
 	}
 }
-
-func (t *csvTrace) bad(err error) error { return badAt(t.name, t.line, err) }
-func (t *csvTrace) bytes() int64        { return t.source.bytes() }
 
 // resultColumns are appended by a replay and replace the trace's columns of the same names.
 func resultColumns() []string {

@@ -59,7 +59,7 @@ func (w *rowWriter) write() error {
 	return nil
 }
 
-func (w *rowWriter) flush() error {
+func (w *rowWriter) end(Skipped, bool) error {
 	w.csv.Flush()
 	if err := w.csv.Error(); err != nil {
 		return fmt.Errorf("write rows: %w", err)
