@@ -83,8 +83,8 @@ type column struct {
 func (p *Page) columns() []column {
 	all := []column{
 		{"t", func(p *point) (int64, bool) { return p.atNs / 1e6, true }},
-		{"allowed", rateOf(func(p *point) float64 { return p.allowed })},
-		{"limited", rateOf(func(p *point) float64 { return p.limited })},
+		{"allowed", rateOf(allowed)},
+		{"limited", rateOf(limited)},
 		{"share", func(p *point) (int64, bool) {
 			share, ok := p.limitedShare()
 			return thousandths(share), ok
@@ -92,33 +92,35 @@ func (p *Page) columns() []column {
 		{"p50", latencyOf(func(l *latencies) float64 { return l.p50 })},
 		{"p99", latencyOf(func(l *latencies) float64 { return l.p99 })},
 		{"p999", latencyOf(func(l *latencies) float64 { return l.p999 })},
-		{"connections", func(p *point) (int64, bool) { return int64(p.connections), true }},
-		{"keys", func(p *point) (int64, bool) { return int64(p.keys), true }},
-		{"memory", func(p *point) (int64, bool) { return int64(p.memoryBytes), true }},
-		{"maxmemory", func(p *point) (int64, bool) { return int64(p.maxMemoryBytes), p.maxMemoryBytes > 0 }},
-		{"keymemory", func(p *point) (int64, bool) { return int64(p.tableBytes), p.tableBytes > 0 }},
-		{"evicted", rateOf(func(p *point) float64 { return p.evicted })},
-		{"refused", rateOf(func(p *point) float64 { return p.refused })},
-		{"errors", rateOf(func(p *point) float64 { return p.errors })},
+		{"connections", func(p *point) (int64, bool) { return int64(p.Connections), true }},
+		{"keys", func(p *point) (int64, bool) { return int64(p.Keys), true }},
+		{"memory", func(p *point) (int64, bool) { return int64(p.MemoryBytes), true }},
+		{"maxmemory", func(p *point) (int64, bool) { return int64(p.MaxMemoryBytes), p.MaxMemoryBytes > 0 }},
+		{"keymemory", func(p *point) (int64, bool) { return int64(p.TableBytes), p.TableBytes > 0 }},
+		{"evicted", rateOf(func(s *Sample) uint64 { return s.Evicted })},
+		{"refused", rateOf(func(s *Sample) uint64 { return s.Refused })},
+		{"errors", rateOf(func(s *Sample) uint64 { return s.Errors })},
 	}
 	if p.source.Remote != nil {
 		all = append(all,
-			column{"roundtrip", func(p *point) (int64, bool) { return p.roundTripNs, p.roundTripNs > 0 }},
-			column{"prefiltered", rateOf(func(p *point) float64 { return p.prefiltered })},
-			column{"bypolicy", rateOf(func(p *point) float64 { return p.byPolicy })})
+			column{"roundtrip", func(p *point) (int64, bool) { return p.RoundTripNs, p.RoundTripNs > 0 }},
+			column{"prefiltered", rateOf(func(s *Sample) uint64 { return s.Prefiltered })},
+			column{"bypolicy", rateOf(func(s *Sample) uint64 { return s.ByPolicy })})
 	}
 	if p.source.Persistence != nil {
 		all = append(all,
-			column{"written", func(p *point) (int64, bool) { return int64(p.writtenBytes), true }},
-			column{"sync", func(p *point) (int64, bool) { return p.syncNs, p.syncNs > 0 }})
+			column{"written", func(p *point) (int64, bool) {
+				return int64(p.perSec(func(s *Sample) uint64 { return s.WrittenBytes })), true
+			}},
+			column{"sync", func(p *point) (int64, bool) { return p.SyncNs, p.SyncNs > 0 }})
 	}
 	return all
 }
 
 func thousandths(v float64) int64 { return int64(math.Round(1000 * v)) }
 
-func rateOf(perSec func(p *point) float64) func(p *point) (int64, bool) {
-	return func(p *point) (int64, bool) { return thousandths(perSec(p)), true }
+func rateOf(c counter) func(p *point) (int64, bool) {
+	return func(p *point) (int64, bool) { return thousandths(p.perSec(c)), true }
 }
 
 func latencyOf(ns func(l *latencies) float64) func(p *point) (int64, bool) {

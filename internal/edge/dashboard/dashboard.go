@@ -104,11 +104,11 @@ type Page struct {
 type sampled struct {
 	added      int // points since the start
 	points     []point
-	last       Sample
+	last       *Sample
 	hot        []hotKey
 	limits     []limitRow
 	minutes    []minute
-	bounded    Sample // of which the use of resources is shown
+	bounded    *Sample // of which the use of resources is shown
 	lastError  observe.LastError
 	erredNs    int64            // time of lastError; 0 for never
 	replicated *replicas.Status // nil for a server without replication
@@ -201,7 +201,7 @@ func (p *Page) newest() sampled {
 		now.minutes = minutes(points)
 	}
 	if renews(renewedStates) {
-		now.lastError, now.erredNs = p.history.lastError()
+		now.lastError, now.erredNs = p.history.lastErrorAt()
 		now.replicated = p.replicationStatus()
 	}
 	p.latest = now

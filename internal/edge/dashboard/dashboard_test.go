@@ -287,8 +287,8 @@ func TestRun(t *testing.T) {
 				t.Errorf("%d points, want %d", len(points), tt.want)
 			}
 			for i, point := range points {
-				if point.allowed != 50 {
-					t.Fatalf("%g a second, want 50", point.allowed)
+				if point.perSec(allowed) != 50 {
+					t.Fatalf("%g a second, want 50", point.perSec(allowed))
 				}
 				if i > 0 && point.atNs-points[i-1].atNs != int64(sampleInterval) {
 					t.Fatalf("point %d is not after the one before", i)

@@ -126,7 +126,7 @@ func (v *view) storeFaults() []fault {
 	}
 	r, all := storeFailing.row(), uint64(0)
 	for _, p := range v.pointsWithin(r.within) {
-		all += p.storeRequests
+		all += p.since(func(s *Sample) uint64 { return s.StoreRequests })
 	}
 	if all == 0 || storeFailing.over(float64(v.within(storeFailing))/float64(all)) == calm {
 		return nil
@@ -143,7 +143,7 @@ func errorText(err error) string {
 
 // memoryFaults returns at most one fault of the memory for limiters, and one of the process's.
 func (v *view) memoryFaults() (all []fault) {
-	s, t := &v.last, v.t
+	s, t := v.last, v.t
 	refused := v.lately(fault{alarm: keysRefused, what: t.MemoryFull, meaning: t.MemoryRefuses, todo: t.LimitersShortDo})
 	evicted := v.lately(fault{alarm: keysEvicted, what: t.MemoryFull, meaning: t.MemoryEvicts, todo: t.LimitersShortDo})
 	filled := float64(s.TableBytes) / math.Max(1, float64(s.MaxTableBytes))
@@ -171,7 +171,7 @@ func (v *view) memoryFaults() (all []fault) {
 
 // clientFaults returns what is wrong with clients, or for them.
 func (v *view) clientFaults() (all []fault) {
-	s, t := &v.last, v.t
+	s, t := v.last, v.t
 	share := float64(s.Connections) / math.Max(1, float64(s.MaxConnections))
 	all = v.lately(fault{alarm: connectionsRefused, what: t.CannotConnect, meaning: t.CannotConnectMeans, todo: t.CannotConnectDo})
 	if all == nil && s.MaxConnections > 0 && connectionsSaturated.over(share) != calm {
@@ -212,7 +212,7 @@ func (v *view) isSlow() bool {
 }
 
 func (p *point) isSlow() bool {
-	return p.latency.ok && p.allowed+p.limited > leastCallsPerSec && latencyHigh.over(p.latency.p99/1e9) != calm
+	return p.latency.ok && p.perSec(allowed)+p.perSec(limited) > leastCallsPerSec && latencyHigh.over(p.latency.p99/1e9) != calm
 }
 
 // operatorFaults returns what is wrong with files, scripts, secrets, the log and the server itself.

@@ -1,7 +1,7 @@
 package dashboard
 
 import (
-	"math"
+	"cmp"
 	"sync"
 	"time"
 
@@ -15,27 +15,40 @@ const (
 	historyCount   = int(historySpan / sampleInterval)
 )
 
-// point holds gauges of a sample, and counters per second since the sample before.
+// point is a sample beside the one before.
 type point struct {
-	atNs                        int64
-	allowed, limited            float64
-	connections, keys           int
-	memoryBytes, maxMemoryBytes uint64
-	tableBytes                  uint64
-	evicted, refused, errors    float64
-	byPolicy, prefiltered       float64
-	roundTripNs                 int64
-	writtenBytes                float64
-	syncNs                      int64
-	latency                     latencies
-	storeRequests               uint64 // this and tally since the point before
-	tally                       tally
+	*Sample
+	before  *Sample
+	atNs    int64
+	sec     float64   // between the two
+	latency latencies // of the calls between the two
+}
+
+// counter is a counter of a sample.
+type counter func(s *Sample) uint64
+
+func allowed(s *Sample) uint64 { return s.Allowed }
+func limited(s *Sample) uint64 { return s.Limited }
+
+// since returns a counter's difference between the two samples.
+func (p *point) since(c counter) uint64 { return gained(c(p.Sample), c(p.before)) }
+
+// perSec returns a counter's rate between the two samples.
+func (p *point) perSec(c counter) float64 { return float64(p.since(c)) / p.sec }
+
+// gained returns a counter's difference to an earlier reading. One that was reset began at 0.
+func gained(now, before uint64) uint64 {
+	if now < before {
+		return now
+	}
+	return now - before
 }
 
 // limitedShare returns the limited share of decisions; ok is false without decisions.
 func (p *point) limitedShare() (share float64, ok bool) {
-	all := p.allowed + p.limited
-	return p.limited / max(all, math.SmallestNonzeroFloat64), all > 0
+	limited := float64(p.since(limited))
+	all := float64(p.since(allowed)) + limited
+	return limited / max(all, 1), all > 0
 }
 
 type history struct {
@@ -43,8 +56,9 @@ type history struct {
 	ring      [historyCount]point
 	added     int // points since the start
 	lastNs    int64
-	last      Sample
+	last      *Sample // nil before the first
 	durations histogram.Snapshot
+	lastError observe.LastError
 	erredNs   int64 // time of the last sample with new error replies; 0 for never
 }
 
@@ -52,47 +66,26 @@ type history struct {
 func (h *history) add(nowNs int64, s Sample, durations histogram.Snapshot) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if sec := float64(nowNs-h.lastNs) / 1e9; h.lastNs != 0 && sec > 0 {
-		last := &h.last
-		perSec := func(now, before uint64) float64 { return float64(now-before) / sec }
-		h.ring[h.added%historyCount] = point{
-			atNs:           nowNs,
-			allowed:        perSec(s.Allowed, last.Allowed),
-			limited:        perSec(s.Limited, last.Limited),
-			connections:    s.Connections,
-			keys:           s.Keys,
-			memoryBytes:    s.MemoryBytes,
-			maxMemoryBytes: s.MaxMemoryBytes,
-			tableBytes:     s.TableBytes,
-			evicted:        perSec(s.Evicted, last.Evicted),
-			refused:        perSec(s.Refused, last.Refused),
-			errors:         perSec(s.Errors, last.Errors),
-			byPolicy:       perSec(s.ByPolicy, last.ByPolicy),
-			prefiltered:    perSec(s.Prefiltered, last.Prefiltered),
-			roundTripNs:    s.RoundTripNs,
-			writtenBytes:   perSec(s.WrittenBytes, last.WrittenBytes),
-			syncNs:         s.SyncNs,
-			latency:        percentiles(durations.Since(h.durations)),
-			storeRequests:  gained(s.StoreRequests, last.StoreRequests),
-			tally:          newTally(&s, last),
-		}
+	h.lastError, s.LastError = s.LastError, observe.LastError{} // whose texts no point has to keep
+	if sec := float64(nowNs-h.lastNs) / 1e9; h.last != nil && sec > 0 {
+		h.ring[h.added%historyCount] = point{&s, h.last, nowNs, sec, percentiles(durations.Since(h.durations))}
 		h.added++
 	}
-	if s.Errors != h.last.Errors {
+	if s.Errors != cmp.Or(h.last, &Sample{}).Errors {
 		h.erredNs = nowNs
 	}
-	h.lastNs, h.last, h.durations = nowNs, s, durations
+	h.lastNs, h.last, h.durations = nowNs, &s, durations
 }
 
-// lastError returns the last error reply and its time.
-func (h *history) lastError() (e observe.LastError, atNs int64) {
+// lastErrorAt returns the last error reply and its time.
+func (h *history) lastErrorAt() (e observe.LastError, atNs int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.last.LastError, h.erredNs
+	return h.lastError, h.erredNs
 }
 
 // points returns the points, oldest first, the newest sample, and the number of points since the start.
-func (h *history) points() (points []point, last Sample, added int) {
+func (h *history) points() (points []point, last *Sample, added int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	// After a suspension of the process, samples are too far apart and the ring reaches back too far.
@@ -102,7 +95,7 @@ func (h *history) points() (points []point, last Sample, added int) {
 			points = append(points, *p)
 		}
 	}
-	return points, h.last, h.added
+	return points, cmp.Or(h.last, &Sample{}), h.added
 }
 
 // latencies holds percentiles in nanoseconds; ok is false without calls.
@@ -116,31 +109,10 @@ func percentiles(of histogram.Snapshot) latencies {
 	return latencies{p50: at(0.5), p99: at(0.99), p999: at(0.999), ok: of.Count > 0}
 }
 
-// tally counts what alarms have counters for.
-type tally [alarms]uint64
-
-// newTally returns the alarms' counts of a sample since the one before.
-func newTally(s, before *Sample) (n tally) {
-	for a, r := range severityRows() {
-		if r.count != nil {
-			n[a] = gained(r.count(s), r.count(before))
-		}
-	}
-	return n
-}
-
-// gained returns a counter's difference to an earlier reading. One that was reset began at 0.
-func gained(now, before uint64) uint64 {
-	if now < before {
-		return now
-	}
-	return now - before
-}
-
 // within sums up an alarm's counter over its time before the newest point.
 func (v *view) within(a alarm) (n uint64) {
 	for _, p := range v.pointsWithin(a.row().within) {
-		n += p.tally[a]
+		n += p.since(a.row().count)
 	}
 	return n
 }

@@ -3,7 +3,6 @@ package dashboard
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"cellserver/internal/edge/dashboard/words"
 )
@@ -11,9 +10,12 @@ import (
 // TestMinutes checks that a row is a minute of the clock, and that the current one is left out unless it is
 // the only one.
 func TestMinutes(t *testing.T) {
+	at := func(i int) point {
+		return point{&Sample{Allowed: uint64(i), Keys: i}, &Sample{}, int64(i) * int64(sampleInterval), 1, latencies{}}
+	}
 	var points []point
 	for i := range 75 { // two and a half minutes
-		points = append(points, point{atNs: int64(i) * int64(sampleInterval), allowed: float64(i), keys: i})
+		points = append(points, at(i))
 	}
 	v := &view{t: words.English(), sampled: sampled{minutes: minutes(points)}}
 	rows, err := render(v.minutesPart())
@@ -33,15 +35,15 @@ func TestMinutes(t *testing.T) {
 		{"none", nil, nil},
 		{"the first minute", points[:3], []int{2}},
 		{"the second minute", points[:33], []int{29}},
-		{"a gap", []point{{atNs: 0, keys: 1}, {atNs: int64(5 * time.Minute), keys: 2}, {atNs: int64(6 * time.Minute), keys: 3}}, []int{2, 1}},
+		{"a gap", []point{at(0), at(150), at(180)}, []int{150, 0}},
 	} {
 		got := minutes(tt.points)
 		if len(got) != len(tt.keys) {
 			t.Fatalf("%s: %d minutes, want %d", tt.name, len(got), len(tt.keys))
 		}
 		for i, keys := range tt.keys {
-			if got[i].most.keys != keys {
-				t.Errorf("%s: %d keys in minute %d, want %d", tt.name, got[i].most.keys, i, keys)
+			if got[i].keys != keys {
+				t.Errorf("%s: %d keys in minute %d, want %d", tt.name, got[i].keys, i, keys)
 			}
 		}
 	}

@@ -59,7 +59,7 @@ func (v *view) capacityPart() g.Node {
 	if v.now() == nil {
 		return nil
 	}
-	s, t := &v.bounded, v.t
+	s, t := v.bounded, v.t
 	resources := []resource{newResource(t.ClientMemory, words.Bytes, s.ClientBytes, s.MaxClientBytes)}
 	switch {
 	case v.keysHaveMaximum():

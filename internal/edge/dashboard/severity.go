@@ -69,10 +69,10 @@ const (
 type severityRow struct {
 	alert  string // without the prefix Cellserver
 	urgent urgency
-	above  float64                // the threshold, in the unit of the alert
-	count  func(s *Sample) uint64 // nil for what has a value now
-	within time.Duration          // over which the counter is summed
-	tile   string                 // that is coloured, if it is shown
+	above  float64       // the threshold, in the unit of the alert
+	count  counter       // nil for what has a value now
+	within time.Duration // over which the counter is summed
+	tile   string        // that is coloured, if it is shown
 	// section of the runbook for what has no alert of its own
 	section string
 }

@@ -18,9 +18,11 @@ import (
 
 // minute sums up a minute of the clock: the mean of decisions, the maximum of everything else.
 type minute struct {
-	atNs, points     int64
-	allowed, limited float64
-	most             point
+	atNs, points      int64
+	allowed, limited  float64
+	connections, keys int
+	memoryBytes       uint64
+	latency           latencies
 }
 
 // minutes returns the minutes, newest first. The current one is left out unless it is the only one, so that
@@ -42,14 +44,14 @@ func minutes(points []point) []minute {
 
 func (m *minute) add(p *point) {
 	m.points++
-	m.allowed += p.allowed
-	m.limited += p.limited
-	m.most.connections = max(m.most.connections, p.connections)
-	m.most.keys = max(m.most.keys, p.keys)
-	m.most.memoryBytes = max(m.most.memoryBytes, p.memoryBytes)
-	m.most.latency.p50 = max(m.most.latency.p50, p.latency.p50)
-	m.most.latency.p99 = max(m.most.latency.p99, p.latency.p99)
-	m.most.latency.ok = m.most.latency.ok || p.latency.ok
+	m.allowed += p.perSec(allowed)
+	m.limited += p.perSec(limited)
+	m.connections = max(m.connections, p.Connections)
+	m.keys = max(m.keys, p.Keys)
+	m.memoryBytes = max(m.memoryBytes, p.MemoryBytes)
+	m.latency.p50 = max(m.latency.p50, p.latency.p50)
+	m.latency.p99 = max(m.latency.p99, p.latency.p99)
+	m.latency.ok = m.latency.ok || p.latency.ok
 }
 
 func (v *view) minutesPart() g.Node {
@@ -59,14 +61,14 @@ func (v *view) minutesPart() g.Node {
 func (m minute) row() g.Node {
 	at := time.Unix(0, m.atNs).UTC()
 	p50, p99 := "–", "–"
-	if m.most.latency.ok {
-		p50, p99 = words.DurationNs.Text(m.most.latency.p50), words.DurationNs.Text(m.most.latency.p99)
+	if m.latency.ok {
+		p50, p99 = words.DurationNs.Text(m.latency.p50), words.DurationNs.Text(m.latency.p99)
 	}
 	return el("tr",
 		attr("data-k", at.Format("15:04")),
 		el("th", attr("scope", "row"), el("time", attr("datetime", at.Format("2006-01-02T15:04Z")), text(at.Format("15:04")))),
 		cells(words.Rate.Text(m.allowed/float64(m.points)), words.Rate.Text(m.limited/float64(m.points)), p50, p99,
-			words.Count.Text(float64(m.most.connections)), words.Count.Text(float64(m.most.keys)), words.Bytes.Text(float64(m.most.memoryBytes))),
+			words.Count.Text(float64(m.connections)), words.Count.Text(float64(m.keys)), words.Bytes.Text(float64(m.memoryBytes))),
 	)
 }
 

@@ -23,8 +23,8 @@ func (v *view) nowPart() g.Node {
 	if now == nil {
 		return el("p", text(v.t.Waiting))
 	}
-	summary := fmt.Sprintf(v.t.Summary, words.Rate.Text(now.allowed), words.Rate.Text(now.limited), words.Count.Text(float64(now.connections)),
-		words.Count.Text(float64(now.keys)), words.Bytes.Text(float64(now.memoryBytes)))
+	summary := fmt.Sprintf(v.t.Summary, words.Rate.Text(now.perSec(allowed)), words.Rate.Text(now.perSec(limited)), words.Count.Text(float64(now.Connections)),
+		words.Count.Text(float64(now.Keys)), words.Bytes.Text(float64(now.MemoryBytes)))
 	return g.Group{
 		el("dl", class("tiles"), g.Map(v.tiles(now), v.tileNode)),
 		el("p", id("summary"), class("unseen"), text(summary)),
@@ -47,14 +47,14 @@ func (v *view) tileNode(t tile) g.Node {
 
 func (v *view) tiles(now *point) []tile {
 	t := v.t
-	limited := tile{id: "share", name: t.LimitedShare, text: "–", column: "share"}
+	part := tile{id: "share", name: t.LimitedShare, text: "–", column: "share"}
 	if share, ok := now.limitedShare(); ok {
-		limited.text = words.Percent(share)
+		part.text = words.Percent(share)
 	}
 	tiles := []tile{
-		{id: "allowed", name: t.AllowedPerSec, text: words.Rate.Text(now.allowed), column: "allowed"},
-		{id: "limited", name: t.LimitedPerSec, text: words.Rate.Text(now.limited), column: "limited"},
-		limited,
+		{id: "allowed", name: t.AllowedPerSec, text: words.Rate.Text(now.perSec(allowed)), column: "allowed"},
+		{id: "limited", name: t.LimitedPerSec, text: words.Rate.Text(now.perSec(limited)), column: "limited"},
+		part,
 	}
 	if now.latency.ok {
 		p99 := tile{id: "p99", name: t.LatencyP99, text: words.DurationNs.Text(now.latency.p99), column: "p99"}
@@ -64,26 +64,22 @@ func (v *view) tiles(now *point) []tile {
 		tiles = append(tiles, p99)
 	}
 	tiles = append(tiles,
-		v.partOf(tile{id: "connections", name: t.Connections, much: connectionsSaturated.row().above, column: "connections"}, words.Count, uint64(now.connections), uint64(v.last.MaxConnections)),
-		tile{id: "keys", name: t.Keys, text: words.Count.Text(float64(now.keys)), column: "keys"},
+		v.partOf(tile{id: "connections", name: t.Connections, much: connectionsSaturated.row().above, column: "connections"}, words.Count, uint64(now.Connections), uint64(v.last.MaxConnections)),
+		tile{id: "keys", name: t.Keys, text: words.Count.Text(float64(now.Keys)), column: "keys"},
 		v.memoryTile(now))
 	tiles = append(tiles, v.valueTiles()...)
 	tiles = append(append(tiles, v.replicationTile()...), v.keeperTile()...)
 	for _, rare := range []struct {
 		id, name string
-		perSec   float64
-		urgent   urgency
-	}{
-		{"evicted", t.Evicted, now.evicted, keysEvicted.row().urgent}, {"refused", t.Refused, now.refused, keysRefused.row().urgent},
-		{"bypolicy", t.ByPolicy, now.byPolicy, storeFailing.row().urgent},
-	} {
-		if rare.perSec > 0 {
-			tiles = append(tiles, tile{id: rare.id, name: rare.name, text: words.Rate.Text(rare.perSec), column: rare.id, urgent: rare.urgent})
+		alarm
+	}{{"evicted", t.Evicted, keysEvicted}, {"refused", t.Refused, keysRefused}, {"bypolicy", t.ByPolicy, storeFailing}} {
+		if r := rare.row(); now.since(r.count) > 0 {
+			tiles = append(tiles, tile{id: rare.id, name: rare.name, text: words.Rate.Text(now.perSec(r.count)), column: rare.id, urgent: r.urgent})
 		}
 	}
 	return append(tiles, tile{
-		id: "errors", name: t.ErrorsPerSec, text: words.Rate.Text(now.errors), column: "errors",
-		urgent: errorReplies.over(float64(now.tally[errorReplies]) / sampleInterval.Seconds()),
+		id: "errors", name: t.ErrorsPerSec, text: words.Rate.Text(now.perSec(func(s *Sample) uint64 { return s.Errors })), column: "errors",
+		urgent: errorReplies.over(float64(now.since(errorReplies.row().count)) / sampleInterval.Seconds()),
 	})
 }
 
@@ -93,10 +89,10 @@ func (v *view) keysHaveMaximum() bool { return v.remote == nil && v.last.MaxTabl
 func (v *view) memoryTile(now *point) tile {
 	if v.keysHaveMaximum() {
 		t := tile{id: "keymemory", name: v.t.TableMemory, column: "keymemory"}
-		return v.partOf(t, words.Bytes, now.tableBytes, v.last.MaxTableBytes)
+		return v.partOf(t, words.Bytes, now.TableBytes, v.last.MaxTableBytes)
 	}
 	t := tile{id: "memory", name: v.t.Memory, column: "memory"}
-	return v.partOf(t, words.Bytes, now.memoryBytes, now.maxMemoryBytes)
+	return v.partOf(t, words.Bytes, now.MemoryBytes, now.MaxMemoryBytes)
 }
 
 // partOf sets a tile's value and, if there is a maximum, its share.
