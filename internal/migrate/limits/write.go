@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"cellserver/internal/decide/envoyconfig"
+	"cellserver/internal/decide/namedlimit"
 )
 
 // maxColumns bounds lines that can be split.
@@ -129,9 +130,6 @@ func commented(s string) string {
 	return s
 }
 
-// maxNameBytes bounds a limit's name.
-const maxNameBytes = 64
-
 const hashDigits = 8
 
 // name returns a limit's name: the domain and the keys joined by dots, with _ for each character that a name
@@ -140,9 +138,9 @@ const hashDigits = 8
 func (t *translator) name(domain string, keys []string) string {
 	full := strings.Map(permitted, domain+"."+strings.Join(keys, "."))
 	name, hashed := full, joined(append([]string{domain}, keys...))
-	for ; len(name) > maxNameBytes || t.names[name]; hashed += "+" {
+	for ; len(name) > namedlimit.MaxNameBytes || t.names[name]; hashed += "+" {
 		sum := sha256.Sum256([]byte(hashed))
-		name = full[:min(len(full), maxNameBytes-hashDigits-1)] + "-" + hex.EncodeToString(sum[:])[:hashDigits]
+		name = full[:min(len(full), namedlimit.MaxNameBytes-hashDigits-1)] + "-" + hex.EncodeToString(sum[:])[:hashDigits]
 	}
 	t.names[name] = true
 	return name
@@ -154,10 +152,6 @@ func permitted(c rune) rune {
 		return c
 	}
 	return '_'
-}
-
-func validName(name string) bool {
-	return name != "" && len(name) <= maxNameBytes && strings.Map(permitted, name) == name
 }
 
 // separator joins the values of a key.

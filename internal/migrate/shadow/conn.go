@@ -47,15 +47,11 @@ func (e errReply) Error() string { return string(e) }
 func (s Source) dial(ctx context.Context, timeout time.Duration) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	dialer := &net.Dialer{}
-	nc, err := dialer.DialContext(ctx, "tcp", s.Addr)
-	if err == nil && s.TLS != nil {
-		secure := tls.Client(nc, s.TLS)
-		if err = secure.HandshakeContext(ctx); err != nil {
-			_ = nc.Close()
-		}
-		nc = secure
+	dial := (&net.Dialer{}).DialContext
+	if s.TLS != nil {
+		dial = (&tls.Dialer{Config: s.TLS}).DialContext
 	}
+	nc, err := dial(ctx, "tcp", s.Addr)
 	if err != nil {
 		return nil, err
 	}

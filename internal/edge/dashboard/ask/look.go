@@ -199,11 +199,6 @@ func (in *search) lookAtPlaces(f *found, places int64) *Answer {
 	return &Answer{found: *f, Kind: limiter.Concurrency, By: by, Rules: []RuleLook{look}, Next: look.Outcome}
 }
 
-// lookWithoutLimit tells what a state says by itself.
-func (in *search) lookWithoutLimit(f *found) *Answer {
-	return &Answer{found: *f, Kind: f.State.Kind}
-}
-
 // UnitsOf returns the units that a state counts; ok is false for one that counts time.
 func UnitsOf(s *limiter.State, nowNs int64) (units int64, ok bool) {
 	switch s.Kind {

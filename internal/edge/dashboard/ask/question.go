@@ -262,16 +262,13 @@ func (in *search) askKey(f *found, by string) (*Answer, error) {
 		return nil, err
 	}
 	if !isGiven {
-		if seen.Numbers[0] == 0 {
-			return in.lookWithoutLimit(f), nil
-		}
 		spec = specOf(seen)
 	}
-	if f.Known && !sameKind(f.State.Kind, spec.Kind) {
-		if isGiven {
-			return nil, limiter.ErrWrongType
-		}
-		return in.lookWithoutLimit(f), nil
+	switch fits := !f.Known || sameKind(f.State.Kind, spec.Kind); {
+	case isGiven && !fits:
+		return nil, limiter.ErrWrongType
+	case !isGiven && (!fits || seen.Numbers[0] == 0): // only what the state says by itself
+		return &Answer{found: *f, Kind: f.State.Kind}, nil
 	}
 	a, err := in.lookBy(f, spec)
 	if err != nil {
