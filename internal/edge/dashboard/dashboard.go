@@ -182,11 +182,8 @@ func (p *Page) newest() sampled {
 	if added > 0 && before.added == added {
 		return *before
 	}
-	now := sampled{
-		added: added, points: points, last: last,
-		limits: before.limits, minutes: before.minutes, bounded: before.bounded, lastError: before.lastError, erredNs: before.erredNs,
-		replicated: before.replicated, hot: before.hot,
-	}
+	now := *before
+	now.added, now.points, now.last, now.renewed = added, points, last, renewedAll
 	if before.added > 0 && added-before.added <= watched {
 		now.renewed = before.renewed%(renewals-1) + 1
 	}

@@ -47,17 +47,13 @@ func (v *view) drawerPart() g.Node {
 
 func (v *view) keyBody(a *ask.Answer) g.Node {
 	t := v.t
-	target := keyTarget{Key: a.Name, DB: a.DB, Kind: a.Kind}
-	if a.Limit != nil {
-		target.Limit = a.Limit.Name
-	}
 	return g.Group{
 		v.verdict(a), v.about(a),
 		g.Iff(len(a.Rules) == 1, func() g.Node { return drawn(t, &a.Rules[0], 0) }),
 		g.Iff(len(a.Rules) > 1, func() g.Node { return v.rulesDrawn(a) }),
 		v.alike(a), keyFacts(t, a, v.page.source.Now()),
 		g.If(a.Value == nil, el("section", class("minutes"), el("h3", text(t.Course)), coursePart(t, v.page.traces.ofKey(a.Key), t.CourseUnknown))),
-		v.keyActions(target),
+		v.keyActions(a),
 		v.selfLink(a),
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	g "maragu.dev/gomponents"
 
@@ -42,18 +41,14 @@ func ruleText(t *words.Texts, r *namedlimit.Rule) string {
 
 func limitText(t *words.Texts, r *namedlimit.Rule) string {
 	most := words.Grouped(r.Capacity)
-	switch r.Algorithm {
-	case namedlimit.FixedWindow:
-		return rateText(t, most, r.PeriodSec) + t.Comma + t.Fixed
-	case namedlimit.SlidingWindow:
-		return rateText(t, most, r.PeriodSec) + t.Comma + t.Sliding
-	case namedlimit.ApproximateWindow:
-		return rateText(t, most, r.PeriodSec) + t.Comma + t.Approximate
-	case namedlimit.Quota:
+	windows := map[namedlimit.Algorithm]string{namedlimit.FixedWindow: t.Fixed, namedlimit.SlidingWindow: t.Sliding, namedlimit.ApproximateWindow: t.Approximate}
+	switch window := windows[r.Algorithm]; {
+	case window != "":
+		return rateText(t, most, r.PeriodSec) + t.Comma + window
+	case r.Algorithm == namedlimit.Quota:
 		return quotaText(t, most, r.Calendar)
-	default:
-		return fmt.Sprintf(t.AtOnce, most) + t.Comma + rateText(t, words.Grouped(r.Count), r.PeriodSec)
 	}
+	return fmt.Sprintf(t.AtOnce, most) + t.Comma + rateText(t, words.Grouped(r.Count), r.PeriodSec)
 }
 
 // callText tells the limit of a call of a kind.
@@ -69,18 +64,10 @@ func callText(t *words.Texts, kind limiter.Kind, r *namedlimit.Rule) string {
 
 // rateText names the usual periods.
 func rateText(t *words.Texts, count string, periodSec int64) string {
-	switch periodSec {
-	case 1:
-		return fmt.Sprintf(t.PerSecond, count)
-	case int64(time.Minute / time.Second):
-		return fmt.Sprintf(t.PerMinute, count)
-	case int64(time.Hour / time.Second):
-		return fmt.Sprintf(t.PerHour, count)
-	case int64(24 * time.Hour / time.Second):
-		return fmt.Sprintf(t.PerDay, count)
-	default:
-		return fmt.Sprintf(t.PerPeriod, count, t.Period(periodSec))
+	if usual := map[int64]string{1: t.PerSecond, 60: t.PerMinute, 60 * 60: t.PerHour, 24 * 60 * 60: t.PerDay}[periodSec]; usual != "" {
+		return fmt.Sprintf(usual, count)
 	}
+	return fmt.Sprintf(t.PerPeriod, count, t.Period(periodSec))
 }
 
 // quotaText names the zone of windows that depend on it, and a start that is not the natural one.
