@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"cellserver/internal/limiter"
 )
@@ -81,47 +82,82 @@ func resultColumns() []string {
 	return []string{"limited", "limit", "remaining", "retry_after", "reset_after"}
 }
 
-// columns holds the header's column indexes; -1 for a missing one.
+// columns holds the header's columns.
 type columns struct {
-	at, atNs int // one of them is -1
-	key      int
-	limits   []number     // of the algorithm
-	spec     limiter.Spec // limits holds its numbers
-	quantity number
-	windows  *windows // of a quota; else nil
-	debit    text
-	options  Options
+	at, atNs, key   column
+	limits          []column     // of the algorithm
+	spec            limiter.Spec // limits holds its numbers
+	windows         *windows     // of a quota; else nil
+	quantity, debit column
+	options         Options
 
 	kept  []int // all columns except the results
 	names []string
 }
 
-// number is an integer column, or its fallback.
-type number struct {
-	name, flag string
-	column     int
-	fallback   *int64
+// column is a column of the trace, or its fallback.
+type column struct {
+	name     string
+	at       int    // its place in a record; -1 if it is missing
+	fallback string // for a missing column or an empty field; empty for none
+}
+
+// flag returns the flag that sets the fallback.
+func (c *column) flag() string { return "--" + strings.ReplaceAll(c.name, "_", "-") }
+
+func (c *column) text(record []string) string {
+	if c.at >= 0 && record[c.at] != "" {
+		return record[c.at]
+	}
+	return c.fallback
+}
+
+// filled returns a text that must not be empty.
+func (c *column) filled(record []string) (string, error) {
+	text := c.text(record)
+	if text == "" {
+		return "", fmt.Errorf("%s: the field is empty: fill it in or give %s", c.name, c.flag())
+	}
+	return text, nil
+}
+
+func (c *column) integer(record []string) (n int64, err error) {
+	text, err := c.filled(record)
+	if err == nil {
+		n, err = parseInteger(text)
+		err = inColumn(c.name, err)
+	}
+	return n, err
+}
+
+// yes reads 0 or 1, by default 0.
+func (c *column) yes(record []string) (bool, error) {
+	switch text := c.text(record); text {
+	case "", "0":
+		return false, nil
+	case "1":
+		return true, nil
+	default:
+		return false, fmt.Errorf("%s: %s is neither 0 nor 1", c.name, quoted(text))
+	}
+}
+
+// columns returns the columns that a header may have.
+func (o *Options) columns() columns {
+	return columns{
+		at: o.column("at"), atNs: o.column("at_ns"), key: o.column("key"), limits: o.limits(), spec: o.spec(), windows: newWindows(o),
+		quantity: o.column("quantity"), debit: o.column("debit"), options: *o,
+	}
 }
 
 func newColumns(header []string, o Options) (columns, error) {
-	quantity := o.Quantity
-	if quantity == nil {
-		one := int64(1)
-		quantity = &one
-	}
-	c := columns{
-		at: -1, atNs: -1, key: -1, options: o, limits: o.limits(), spec: o.spec(), quantity: number{"quantity", "--quantity", -1, quantity},
-		debit: yesText("debit", o.Debit),
-	}
-	known := map[string]*int{"at": &c.at, "at_ns": &c.atNs, "key": &c.key, "quantity": &c.quantity.column, "debit": &c.debit.column}
+	c := o.columns()
+	all := []*column{&c.at, &c.atNs, &c.key, &c.quantity, &c.debit}
 	for i := range c.limits {
-		known[c.limits[i].name] = &c.limits[i].column
+		all = append(all, &c.limits[i])
 	}
-	if c.spec.Kind == limiter.Quota {
-		c.windows = newWindows(&o)
-		for _, t := range c.windows.columns() {
-			known[t.name] = &t.column
-		}
+	if w := c.windows; w != nil {
+		all = append(all, &w.every, &w.zone, &w.start, &w.epoch)
 	}
 	for i, name := range header {
 		if slices.Contains(resultColumns(), name) {
@@ -129,34 +165,43 @@ func newColumns(header []string, o Options) (columns, error) {
 		}
 		c.kept = append(c.kept, i)
 		c.names = append(c.names, name)
-		column := known[name]
-		if column == nil {
+		at := slices.IndexFunc(all, func(c *column) bool { return c.name == name })
+		if at < 0 {
 			continue
 		}
-		if *column >= 0 {
+		if all[at].at >= 0 {
 			return columns{}, fmt.Errorf("column %s appears twice", name)
 		}
-		*column = i
+		all[at].at = i
 	}
 	return c, c.check()
 }
 
 func (c *columns) check() error {
 	switch {
-	case c.at < 0 && c.atNs < 0:
+	case c.at.at < 0 && c.atNs.at < 0:
 		return errors.New("no time column: the header must name at_ns (Unix nanoseconds) or at (RFC 3339 or Unix seconds); for a log that is not CSV, give --format")
-	case c.at >= 0 && c.atNs >= 0:
+	case c.at.at >= 0 && c.atNs.at >= 0:
 		return errors.New("columns at and at_ns are both present: keep one")
-	case c.key < 0:
+	case c.key.at < 0:
 		return errors.New("column key is missing: add it to the header")
 	}
-	for _, n := range c.limits {
-		if n.column < 0 && n.fallback == nil {
-			return fmt.Errorf("column %s is missing: add it to the header or give %s", n.name, n.flag)
-		}
+	if unset := c.unset(); unset != nil {
+		return fmt.Errorf("column %s is missing: add it to the header or give %s", unset.name, unset.flag())
 	}
-	if w := c.windows; w != nil && w.every.column < 0 && w.every.fallback == "" {
-		return errors.New("column every is missing: add it to the header or give --every")
+	return nil
+}
+
+// unset returns the first column of the limit that is missing and has no fallback, or nil.
+func (c *columns) unset() *column {
+	required := c.limits
+	if c.windows != nil {
+		required = append(slices.Clip(required), c.windows.every)
+	}
+	for i, r := range required {
+		if r.at < 0 && r.fallback == "" {
+			return &required[i]
+		}
 	}
 	return nil
 }
@@ -166,12 +211,12 @@ func (c *columns) parse(record []string, r *row) (err error) {
 	if r.atNs, err = c.parseTime(record); err != nil {
 		return err
 	}
-	r.key = record[c.key]
+	r.key = record[c.key.at]
 	limit, err := c.parseLimit(record)
 	if err != nil {
 		return err
 	}
-	if r.quantity, err = c.quantity.parse(record); err != nil {
+	if r.quantity, err = c.quantity.integer(record); err != nil {
 		return err
 	}
 	debits, err := c.debit.yes(record)
@@ -194,7 +239,7 @@ func (c *columns) parse(record []string, r *row) (err error) {
 func (c *columns) parseLimit(record []string) (limit limiter.Spec, err error) {
 	limit = c.spec
 	for i := range c.limits {
-		if limit.Numbers[i], err = c.limits[i].parse(record); err != nil {
+		if limit.Numbers[i], err = c.limits[i].integer(record); err != nil {
 			return limit, err
 		}
 	}
@@ -205,27 +250,12 @@ func (c *columns) parseLimit(record []string) (limit limiter.Spec, err error) {
 }
 
 func (c *columns) parseTime(record []string) (int64, error) {
-	if c.at >= 0 {
-		atNs, err := parseTime(record[c.at])
+	if c.at.at >= 0 {
+		atNs, err := parseTime(record[c.at.at])
 		return atNs, inColumn("at", err)
 	}
-	atNs, err := parseInteger(record[c.atNs])
+	atNs, err := parseInteger(record[c.atNs.at])
 	return atNs, inColumn("at_ns", err)
-}
-
-func (n *number) parse(record []string) (int64, error) {
-	field := ""
-	if n.column >= 0 {
-		field = record[n.column]
-	}
-	if field != "" {
-		v, err := parseInteger(field)
-		return v, inColumn(n.name, err)
-	}
-	if n.fallback == nil {
-		return 0, fmt.Errorf("%s: the field is empty: fill it in or give %s", n.name, n.flag)
-	}
-	return *n.fallback, nil
 }
 
 func inColumn(name string, err error) error {
