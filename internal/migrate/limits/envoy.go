@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"cellserver/internal/base/yamlfile"
@@ -13,27 +12,18 @@ import (
 	"cellserver/internal/decide/namedlimit"
 )
 
-// Note names a construct that is not translated, or only in part, and what to do.
-type Note struct {
-	Path string
-	Line int
-	Text string
-}
-
-func (n Note) String() string { return n.Path + ":" + strconv.Itoa(n.Line) + ": " + n.Text }
-
 // Translate returns the limits file for configurations of envoyproxy/ratelimit, and notes in the order of
 // files and lines. The error has one line and names all invalid lines, as FILE:LINE.
 //
 // Each sequence of descriptor keys in a domain becomes a limit; a request sends the descriptor's values as
 // the key, joined by |. Values choose overrides as they choose descriptors there: an exact value first, then
 // wildcards in the file's order, then the key alone, on each level, without going back. What has no
-// equivalent becomes a Note.
+// equivalent, or only in part, becomes a Note with what to do.
 //
 // The model is src/config/config_impl.go and src/limiter/cache_key.go of envoyproxy/ratelimit at f2fb157. It
 // compares "key_value" as a whole, so that its key a with the value b_c is also its key a_b with the value c;
 // here keys are separate, and a Note names keys of a level that it may confuse.
-func Translate(files []envoyconfig.File, options envoyconfig.Options) (out []byte, notes []Note, err error) {
+func Translate(files []envoyconfig.File, options envoyconfig.Options) (out []byte, notes []envoyconfig.Note, err error) {
 	if len(files) == 0 {
 		return nil, nil, errors.New("no configuration to translate")
 	}
@@ -41,10 +31,7 @@ func Translate(files []envoyconfig.File, options envoyconfig.Options) (out []byt
 	if err != nil {
 		return nil, nil, err
 	}
-	t := &translator{names: map[string]bool{}, index: index{}}
-	for _, n := range config.Notes {
-		t.note(n.At, n.Text)
-	}
+	t := &translator{names: map[string]bool{}, index: index{}, notes: config.Notes}
 	for _, d := range config.Domains {
 		if len(t.problems) == 0 {
 			t.translate(d)
@@ -64,20 +51,14 @@ type translator struct {
 	limits   []*limit
 	names    map[string]bool // of limits
 	index    index
-	notes    []located
+	notes    []envoyconfig.Note
 	problems yamlfile.Problems
 
 	overrides int // so far
 }
 
-// located is a note with its file's position.
-type located struct {
-	Note
-	file int
-}
-
 func (t *translator) note(a at, text string) {
-	t.notes = append(t.notes, located{Note{a.Path, a.Line, text}, a.File})
+	t.notes = append(t.notes, envoyconfig.Note{At: a, Text: text})
 }
 
 func (t *translator) fail(a at, problem string) {
@@ -85,25 +66,16 @@ func (t *translator) fail(a at, problem string) {
 }
 
 // sorted returns the notes in order, once each: aliases may repeat one.
-func (t *translator) sorted() (notes []Note) {
-	slices.SortStableFunc(t.notes, func(a, b located) int {
-		return cmp.Or(cmp.Compare(a.file, b.file), cmp.Compare(a.Line, b.Line))
+func (t *translator) sorted() []envoyconfig.Note {
+	slices.SortStableFunc(t.notes, func(a, b envoyconfig.Note) int {
+		return cmp.Or(cmp.Compare(a.At.File, b.At.File), cmp.Compare(a.At.Line, b.At.Line))
 	})
-	for _, n := range t.notes {
-		if !slices.Contains(notes[lineStart(notes, n.Note):], n.Note) {
-			notes = append(notes, n.Note)
-		}
-	}
-	return notes
-}
-
-// lineStart returns the position of the first of the last notes that share a line with n.
-func lineStart(notes []Note, n Note) int {
-	from := len(notes)
-	for from > 0 && notes[from-1].Path == n.Path && notes[from-1].Line == n.Line {
-		from--
-	}
-	return from
+	seen := map[envoyconfig.Note]bool{}
+	return slices.DeleteFunc(t.notes, func(n envoyconfig.Note) bool {
+		again := seen[n]
+		seen[n] = true
+		return again
+	})
 }
 
 // maxPatternBytes bounds a pattern of a file of limits.

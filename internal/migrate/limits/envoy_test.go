@@ -235,7 +235,7 @@ func FuzzTranslate(f *testing.F) {
 			return
 		}
 		for _, n := range notes {
-			if strings.Contains(n.String(), "\n") || n.Line < 1 {
+			if strings.Contains(n.String(), "\n") || n.At.Line < 1 {
 				t.Errorf("got note %q", n)
 			}
 		}
