@@ -32,7 +32,6 @@ type Listener struct{ Name, Addr string }
 // Warning is a problem that the operator should know.
 type Warning uint8
 
-// The warnings:
 const (
 	NoPassword      Warning = iota // other hosts can use the server without a password
 	RefusesHosts                   // protected mode refuses other hosts, as no password is set

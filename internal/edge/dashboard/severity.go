@@ -21,14 +21,12 @@ const (
 // String returns a class of the style sheet.
 func (u urgency) String() string { return [...]string{"", "warning", "critical"}[u] }
 
-func (u urgency) word(t *words.Texts) string { return [...]string{"", t.Warning, t.Critical}[u] }
-
 // sign is shown beside the colour of an urgency.
 func (u urgency) sign(t *words.Texts) g.Node {
 	if u == calm {
 		return nil
 	}
-	return el("span", class("sign "+u.String()), attr("role", "img"), attr("aria-label", u.word(t)))
+	return el("span", class("sign "+u.String()), attr("role", "img"), attr("aria-label", [...]string{"", t.Warning, t.Critical}[u]))
 }
 
 // alarm is a kind of fault. The most urgent comes first, then the one of the largest consequence.

@@ -89,7 +89,6 @@ func (to sink) count(d *prometheus.Desc, n uint64, labels ...string) {
 // NameStyle is the form of key names in labels.
 type NameStyle string
 
-// The name styles:
 const (
 	PlainNames  NameStyle = "plain"
 	HashedNames NameStyle = "hash" // first 16 hex digits of SHA-256, which hide the key but let a guess be verified

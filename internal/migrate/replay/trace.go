@@ -50,7 +50,6 @@ type position struct {
 	source *source
 }
 
-// bad implements trace.
 func (p *position) bad(err error) error {
 	if err == nil {
 		return nil
@@ -58,7 +57,6 @@ func (p *position) bad(err error) error {
 	return &rowError{name: p.name, line: p.line, err: err}
 }
 
-// bytes implements trace.
 func (p *position) bytes() int64 { return p.source.counter.bytes }
 
 // order sorts rows by time, stably. It holds only the rows of the window and reuses their memory.

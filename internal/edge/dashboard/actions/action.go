@@ -30,12 +30,12 @@ type action struct {
 	db    uint16
 	limit string // a named one; empty for none
 	units int64
-	words [][]byte // the command
+	words []string // the command
 }
 
 // act asks for a confirmation or, with one, executes the action.
 func (q *request) act() {
-	nowNs, token := q.config.Now(), q.token()
+	nowNs, token := q.config.Now(), tokenOf(q.r)
 	user := q.sessions.use(token, nowNs)
 	if user == nil {
 		q.answer(http.StatusUnauthorized, answer{Error: q.t.SignInEnded, problem: problemSignedIn})
@@ -71,9 +71,9 @@ func (q *request) execute(a *action, user *acl.User) {
 		q.answer(http.StatusServiceUnavailable, answer{Error: q.t.ActBusy})
 		return
 	}
-	calls := [][][]byte{a.words}
+	calls := [][]string{a.words}
 	if a.db > 0 {
-		calls = [][][]byte{{[]byte("SELECT"), strconv.AppendUint(nil, uint64(a.db), 10)}, a.words}
+		calls = [][]string{{"SELECT", strconv.Itoa(int(a.db))}, a.words}
 	}
 	reply, err := q.run(q.peer, user, calls...)
 	switch problem := failure(reply); {
@@ -105,10 +105,10 @@ func (q *request) audit(a *action, user *acl.User, result string) {
 	q.config.Log.Info(logged, attributes...)
 }
 
-func commandText(words [][]byte) string {
+func commandText(words []string) string {
 	quoted := make([]string, len(words))
 	for i, word := range words {
-		quoted[i] = resp.QuoteWord(word)
+		quoted[i] = resp.QuoteWord([]byte(word))
 	}
 	return strings.Join(quoted, " ")
 }
@@ -175,13 +175,13 @@ func (q *request) readAction() (a action, problem string) {
 	}
 	switch {
 	case a.name == Reset && a.key != nil:
-		a.words = command("CL.RESET", a.joined())
+		a.words = []string{"CL.RESET", a.joined()}
 	case a.name == Refund && a.key != nil:
 		return a, q.readRefund(&a)
 	case a.name == Override && a.limit != "" && a.key != nil:
 		return a, q.readOverride(&a)
 	case a.name == EndOverride && a.limit != "" && a.key != nil:
-		a.words = command("CL.LIMIT", "OVERRIDE", a.limit, string(a.key), "DEL")
+		a.words = []string{"CL.LIMIT", "OVERRIDE", a.limit, string(a.key), "DEL"}
 	case (a.name == Shadow || a.name == EndShadow) && a.limit != "":
 		a.key = nil
 		q.setShadow(&a)
@@ -189,14 +189,6 @@ func (q *request) readAction() (a action, problem string) {
 		return a, q.t.ActNone
 	}
 	return a, ""
-}
-
-func command(all ...string) [][]byte {
-	list := make([][]byte, len(all))
-	for i, word := range all {
-		list[i] = []byte(word)
-	}
-	return list
 }
 
 // joined returns the key with its limit's name.
@@ -241,7 +233,7 @@ func (q *request) readRefund(a *action) (problem string) {
 	}
 	units, key := strconv.FormatInt(a.units, 10), string(a.key)
 	if a.limit != "" {
-		a.words = command("CL.CHECK", a.limit, key, "-"+units)
+		a.words = []string{"CL.CHECK", a.limit, key, "-" + units}
 		return ""
 	}
 	of := strings.Fields(q.form.Get("of"))
@@ -268,7 +260,7 @@ func (q *request) readRefund(a *action) (problem string) {
 	if row.Option != "" {
 		all = append(all, strings.ToUpper(row.Option))
 	}
-	a.words = command(all...)
+	a.words = all
 	return ""
 }
 
@@ -300,7 +292,7 @@ func (q *request) readOverride(a *action) (problem string) {
 		}
 		all = append(all, "EX", strconv.FormatInt(sec, 10))
 	}
-	a.words = command(all...)
+	a.words = all
 	return ""
 }
 
@@ -316,5 +308,5 @@ func (q *request) setShadow(a *action) {
 	if a.name == Shadow {
 		all = append(all, "SHADOW")
 	}
-	a.words = command(append(all, "SAMERULES")...)
+	a.words = append(all, "SAMERULES")
 }

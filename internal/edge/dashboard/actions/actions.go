@@ -202,7 +202,7 @@ func (q *request) answer(status int, a answer) {
 	if text := a.Done + a.Error; text != "" {
 		outcome = &Outcome{Text: text, Failed: a.Error != ""}
 	}
-	q.sessions.show(q.token(), a.Ask, outcome, q.config.Now())
+	q.sessions.show(tokenOf(q.r), a.Ask, outcome, q.config.Now())
 	back := q.r.URL.Query() // of the page, which the form's address repeats
 	back.Del("signin")
 	if a.problem != "" {

@@ -102,7 +102,7 @@ func (q *request) signIn() {
 		q.notSignedIn(http.StatusForbidden, problemOpen, name)
 		return
 	}
-	reply, err := q.run(q.peer, nil, [][]byte{[]byte("AUTH"), []byte(name), []byte(password)})
+	reply, err := q.run(q.peer, nil, []string{"AUTH", name, password})
 	switch {
 	case err != nil:
 		q.notSignedIn(http.StatusServiceUnavailable, problemUnknown, name)
@@ -116,7 +116,7 @@ func (q *request) signIn() {
 		q.notSignedIn(http.StatusForbidden, problemWrong, name)
 		return
 	}
-	q.sessions.end(q.token(), q.config.Now())
+	q.sessions.end(tokenOf(q.r), q.config.Now())
 	http.SetCookie(q.w, q.cookie(q.sessions.begin(user, sum, q.config.Now()), 0))
 	q.config.Log.Info(logged, "action", "signin", "user", name, "client", q.peer.Addr, "result", "ok")
 	q.answer(http.StatusOK, answer{User: name})
@@ -133,7 +133,7 @@ func (q *request) notSignedIn(status int, problem, name string) {
 }
 
 func (q *request) signOut() {
-	if user := q.sessions.end(q.token(), q.config.Now()); user != nil {
+	if user := q.sessions.end(tokenOf(q.r), q.config.Now()); user != nil {
 		q.config.Log.Info(logged, "action", "signout", "user", user.Name(), "client", q.peer.Addr, "result", "ok")
 	}
 	http.SetCookie(q.w, q.cookie("", -1))
@@ -161,9 +161,7 @@ func cookieName(r *http.Request, secure bool) string {
 	return name
 }
 
-// token returns the session's token from the cookie, or "".
-func (q *request) token() string { return tokenOf(q.r) }
-
+// tokenOf returns the session's token from the cookie, or "".
 func tokenOf(r *http.Request) string {
 	c, err := r.Cookie(cookieName(r, true))
 	if err != nil && r.TLS == nil && !strings.HasPrefix(r.Header.Get("Origin"), "https:") {

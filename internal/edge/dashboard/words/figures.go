@@ -10,7 +10,6 @@ import (
 // Quantity is the kind of a number, which decides its format: the largest unit that fits.
 type Quantity uint8
 
-// The quantities:
 const (
 	Count Quantity = iota
 	Rate           // per second
