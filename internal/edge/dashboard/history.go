@@ -126,7 +126,7 @@ func (v *view) pointsWithin(span time.Duration) []point {
 	return v.points[from:]
 }
 
-// rate returns an alarm's counter per second within its time, or since the first point, but at least a minute.
+// rate returns an alarm's counter per second within its time, or since the first point, but a minute at least.
 func (v *view) rate(a alarm) float64 {
 	if len(v.points) == 0 {
 		return 0
