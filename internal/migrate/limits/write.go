@@ -81,7 +81,7 @@ func (l *limit) comment(b *bytes.Buffer) {
 }
 
 func (o *override) write(b *bytes.Buffer) {
-	selector := "pattern: " + quoted(o.pattern)
+	selector := "pattern: " + strconv.Quote(o.pattern)
 	words := make([]string, len(o.keys))
 	for i, key := range o.keys {
 		words[i] = scalar(key)
@@ -104,28 +104,25 @@ func (o *override) write(b *bytes.Buffer) {
 	}
 }
 
-// scalar returns a text for YAML, quoted where it may be read as something else.
+// scalar returns a text for YAML, quoted where it may be read as something else. YAML's escapes include Go's.
 func scalar(s string) string {
 	switch strings.ToLower(s) {
 	case "", "true", "false", "yes", "no", "on", "off", "y", "n", "null":
-		return quoted(s)
+		return strconv.Quote(s)
 	}
 	for i, c := range s {
 		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '_'
 		if !letter && (i == 0 || !strings.ContainsRune("0123456789.-/", c)) {
-			return quoted(s)
+			return strconv.Quote(s)
 		}
 	}
 	return s
 }
 
-// quoted returns a text in YAML's double quotes, whose escapes include those of Go.
-func quoted(s string) string { return strconv.Quote(s) }
-
 // commented returns a text for a comment.
 func commented(s string) string {
 	if s == "" || strings.ContainsFunc(s, func(c rune) bool { return !unicode.IsPrint(c) || c == '"' }) {
-		return quoted(s)
+		return strconv.Quote(s)
 	}
 	return s
 }

@@ -121,10 +121,7 @@ type player struct {
 
 func newPlayer(t trace, s sink, o Options) *player {
 	states := shard.New()
-	return &player{
-		trace: t, sink: s, options: o, order: newOrder(o.ReorderWindow),
-		store: states, sweeper: shard.NewSweeper(states),
-	}
+	return &player{trace: t, sink: s, options: o, order: newOrder(o.ReorderWindow), store: states, sweeper: shard.NewSweeper(states)}
 }
 
 func (p *player) run(ctx context.Context) error {
@@ -147,7 +144,9 @@ func (p *player) readAll(ctx context.Context) error {
 		case errors.Is(err, errEnd):
 			return nil
 		case p.options.SkipBad && errors.As(err, &bad):
-			p.skip(bad)
+			if p.skipped.Rows++; p.skipped.Rows == 1 {
+				p.skipped.First = bad
+			}
 		case err != nil:
 			return err
 		}
@@ -171,13 +170,6 @@ func (p *player) readOne() error {
 		p.order.recycle(r)
 	}
 	return err
-}
-
-func (p *player) skip(bad *rowError) {
-	if p.skipped.Rows == 0 {
-		p.skipped.First = bad
-	}
-	p.skipped.Rows++
 }
 
 // answerReady answers the rows that no later input can precede.
