@@ -16,6 +16,7 @@ import (
 	"cellserver/internal/edge/dashboard"
 	"cellserver/internal/edge/dashboard/actions"
 	"cellserver/internal/edge/dashboard/ask"
+	"cellserver/internal/edge/dashboard/history"
 	"cellserver/internal/store"
 	"cellserver/internal/wire/acl"
 	"cellserver/internal/wire/peer"
@@ -139,11 +140,11 @@ func (a *app) clientCommand() string {
 	return call
 }
 
-func (a *app) sample() dashboard.Sample {
+func (a *app) sample() history.Sample {
 	var st store.Stats
 	a.storage.Store.UpdateStats(&st)
 	server, records := a.server.Stats(), a.engine.Records
-	sample := dashboard.Sample{
+	sample := history.Sample{
 		Allowed:            st.Allowed,
 		Limited:            st.Limited,
 		Outcomes:           st.Outcomes,
@@ -175,7 +176,7 @@ func (a *app) sample() dashboard.Sample {
 }
 
 // sampleStorage adds the figures of replicas, of a store on other machines and of the disk.
-func (a *app) sampleStorage(sample *dashboard.Sample) {
+func (a *app) sampleStorage(sample *history.Sample) {
 	if replication := a.replicationStatus(); replication != nil {
 		n := replication().Counts
 		sample.HandoversTimedOut, sample.ChangesRefused = n.HandoverTimeouts+n.HandoverFailures, n.RefusedWithout

@@ -17,6 +17,7 @@ import (
 	"cellserver/internal/decide/topkeys"
 	"cellserver/internal/edge/dashboard"
 	"cellserver/internal/edge/dashboard/ask"
+	"cellserver/internal/edge/dashboard/history"
 	"cellserver/internal/limiter/calendar"
 	"cellserver/internal/store"
 )
@@ -45,7 +46,7 @@ func emptyServer(t *testing.T) *fake {
 	t.Helper()
 	f := &fake{}
 	source := f.source()
-	source.Sample = func() dashboard.Sample { return dashboard.Sample{MemoryBytes: 9 << 20} }
+	source.Sample = func() history.Sample { return history.Sample{MemoryBytes: 9 << 20} }
 	source.Latency = histogram.NewScale().NewSnapshot
 	source.Persistence = nil
 	source.Top = func(topkeys.Ranking, int) []topkeys.Entry { return nil }
@@ -109,9 +110,9 @@ func (f *fake) source() dashboard.Source {
 			MaxKeyBytes: 4096,
 		},
 		Refused: func() []dashboard.Refusal { return nil },
-		Sample: func() dashboard.Sample {
+		Sample: func() history.Sample {
 			n := f.calls.Add(1)
-			return dashboard.Sample{Allowed: n * n * 1000, Limited: n * 100, Connections: 12, Keys: int(n), MemoryBytes: n << 20, Errors: 200 * n, OwnErrors: 200 * n}
+			return history.Sample{Allowed: n * n * 1000, Limited: n * 100, Connections: 12, Keys: int(n), MemoryBytes: n << 20, Errors: 200 * n, OwnErrors: 200 * n}
 		},
 		Persistence: func() store.Durability {
 			fault := errors.New(hostile + strings.Repeat("/directory", 20) + "/log-1: no space left on device")

@@ -1,6 +1,6 @@
-// Package dashboard serves the live page: figures and charts of the last 15 minutes, hot keys, named limits,
-// and a drawer that tells what the next call with a key gets. It keeps a history of one sample every two
-// seconds; everything it shows comes from the functions of its Source. A Page is safe for concurrent use.
+// Package dashboard draws and serves the live page: figures and charts of its history, hot keys, named limits,
+// and a drawer that tells what the next call with a key gets. Everything that it shows comes from the functions
+// of its Source, which it samples every two seconds. A Page is safe for concurrent use.
 package dashboard
 
 import (
@@ -23,6 +23,7 @@ import (
 	"cellserver/internal/decide/topkeys"
 	"cellserver/internal/edge/dashboard/actions"
 	"cellserver/internal/edge/dashboard/ask"
+	"cellserver/internal/edge/dashboard/history"
 	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/edge/door"
 	"cellserver/internal/limiter"
@@ -36,7 +37,7 @@ type Source struct {
 	ask.Source // without LastSeen and OneDatabase, which the page sets
 
 	Version string
-	Sample  func() Sample
+	Sample  func() history.Sample
 	Facts   func() Facts
 	Refused func() []Refusal // most called first
 	// Overrides returns some of a limit's overrides, by commands and by the file.
@@ -54,43 +55,13 @@ type Source struct {
 	Top     func(ranking topkeys.Ranking, n int) []topkeys.Entry // hottest first
 }
 
-// Sample is the server's state at one time. Counters count since the start; a maximum of 0 is none.
-type Sample struct {
-	Allowed, Limited            uint64 // the sums of Outcomes
-	Outcomes                    [limiter.Kinds]store.Outcomes
-	Connections, MaxConnections int
-	Keys                        int
-	MemoryBytes, MaxMemoryBytes uint64
-	TableBytes, MaxTableBytes   uint64
-	ClientBytes, MaxClientBytes uint64
-	Evicted, Refused            uint64 // limiters
-	Values                      store.ValueStats
-	Errors                      uint64 // replies
-	OwnErrors                   uint64 // of these, with codes of the server's own but NOSCRIPT
-	LastError                   observe.LastError
-	ConnectionsRefused          uint64
-	NewKeysRefused              uint64 // by --max-new-keys-per-second
-	ScriptsEnded                uint64 // at a limit
-	LogLinesLost                uint64
-	Panics                      uint64 // that ended a connection
-	WrongPasswords              uint64
-	FilesRefused                bool // the last file of limits, or of rules for Envoy
-	HandoversTimedOut           uint64
-	ChangesRefused              uint64 // times that it began, for lack of replicas
-	StoreRequests               uint64 // to the store on other machines
-	ByPolicy, Prefiltered       uint64 // requests decided without the store on other machines
-	RoundTripNs                 int64  // of the slowest store server
-	WrittenBytes                uint64 // to the disk
-	SyncNs                      int64  // duration of the last sync
-}
-
 // Page handles / and /live.json, from which the page's script updates it.
 type Page struct {
 	source  Source
 	boot    string // identifies this Page
 	seed    maphash.Seed
-	history history
-	traces  traces
+	history history.History
+	traces  history.Traces
 	policy  string // Content-Security-Policy
 
 	english, chinese *words.Texts
@@ -103,12 +74,12 @@ type Page struct {
 // sampled is the page's part of the newest sample, fetched once for all browsers.
 type sampled struct {
 	added      int // points since the start
-	points     []point
-	last       *Sample
+	points     []history.Point
+	last       *history.Sample
 	hot        []hotKey
 	limits     []limitRow
-	minutes    []minute
-	bounded    *Sample // of which the use of resources is shown
+	minutes    []history.Minute
+	bounded    *history.Sample // of which the use of resources is shown
 	lastError  observe.LastError
 	erredNs    int64            // time of lastError; 0 for never
 	replicated *replicas.Status // nil for a server without replication
@@ -134,7 +105,6 @@ func New(s Source) *Page {
 		boot:    rand.Text()[:8],
 		seed:    maphash.MakeSeed(),
 		english: words.English(), chinese: words.Chinese(),
-		traces: traces{keys: map[traceKey]*trace{}, limits: map[string]*limitTrace{}},
 		policy: "default-src 'none'; connect-src 'self'; img-src data:; script-src '" + digest(script()) +
 			"'; style-src '" + digest(style()) + "'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
 	}
@@ -148,7 +118,7 @@ func digest(text string) string {
 
 // Run takes samples until ctx is done.
 func (p *Page) Run(ctx context.Context) {
-	ticker := time.NewTicker(sampleInterval)
+	ticker := time.NewTicker(history.Interval)
 	defer ticker.Stop()
 	p.sample()
 	for {
@@ -162,9 +132,14 @@ func (p *Page) Run(ctx context.Context) {
 }
 
 func (p *Page) sample() {
-	if p.history.add(p.source.Now(), p.source.Sample(), p.source.Latency()); p.history.added%traceEvery == 0 {
+	if p.history.Add(p.source.Now(), p.source.Sample(), p.source.Latency()) {
 		p.record()
 	}
+}
+
+// record adds a point to the traces.
+func (p *Page) record() {
+	p.traces.Record(p.source.Top(topkeys.Requested, history.TracedTop), p.source.Top(topkeys.Limited, history.TracedTop), p.source.Limits())
 }
 
 const topKeyCount = 10
@@ -175,7 +150,7 @@ const watched = 5
 
 // newest returns the newest sample.
 func (p *Page) newest() sampled {
-	points, last, added := p.history.points()
+	points, last, added := p.history.Points()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	before := &p.latest
@@ -195,10 +170,10 @@ func (p *Page) newest() sampled {
 		now.hot = hotKeys(p.source.Top(topkeys.Requested, topkeys.Counters), p.source.Top(topkeys.Limited, topkeys.Counters))
 	}
 	if renews(renewedMinutes) {
-		now.minutes = minutes(points)
+		now.minutes = history.Minutes(points)
 	}
 	if renews(renewedStates) {
-		now.lastError, now.erredNs = p.history.lastErrorAt()
+		now.lastError, now.erredNs = p.history.LastError()
 		now.replicated = p.replicationStatus()
 	}
 	p.latest = now
@@ -281,7 +256,7 @@ func (v *view) lastSeen(key store.Key) limiter.Terms {
 }
 
 // now returns the newest point, or nil if there is none.
-func (v *view) now() *point {
+func (v *view) now() *history.Point {
 	if len(v.points) == 0 {
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/edge/dashboard/ask"
+	"cellserver/internal/edge/dashboard/history"
 	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
@@ -52,7 +53,7 @@ func (v *view) keyBody(a *ask.Answer) g.Node {
 		g.Iff(len(a.Rules) == 1, func() g.Node { return drawn(t, &a.Rules[0], 0) }),
 		g.Iff(len(a.Rules) > 1, func() g.Node { return v.rulesDrawn(a) }),
 		v.alike(a), keyFacts(t, a, v.page.source.Now()),
-		g.If(a.Value == nil, el("section", class("minutes"), el("h3", text(t.Course)), coursePart(t, v.page.traces.ofKey(a.Key), t.CourseUnknown))),
+		g.If(a.Value == nil, el("section", class("minutes"), el("h3", text(t.Course)), coursePart(t, v.page.traces.OfKey(a.Key), t.CourseUnknown))),
 		v.keyActions(a),
 		v.selfLink(a),
 	}
@@ -229,7 +230,7 @@ func (v *view) limitBody(l *namedlimit.Limit) g.Node {
 	}
 	return g.Group{
 		shadow,
-		el("section", class("minutes"), el("h3", text(t.Course)), coursePart(t, v.page.traces.ofLimit(l.Name, tracePoints), t.CourseSoon)),
+		el("section", class("minutes"), el("h3", text(t.Course)), coursePart(t, v.page.traces.OfLimit(l.Name, history.TracePoints), t.CourseSoon)),
 		el("section", el("h3", text(t.RulesSince)), el("table", headings(t.Rule, t.Allowed, t.Limited, t.Near), el("tbody", rules)),
 			g.If(c.Over > 0, el("p", text(fmt.Sprintf(t.OverNote, words.Grouped(int64(c.Over)))))),
 			g.If(c.Overridden > 0, el("p", text(fmt.Sprintf(t.OverriddenNote, words.Grouped(int64(c.Overridden))))))),
@@ -241,7 +242,7 @@ func (v *view) limitBody(l *namedlimit.Limit) g.Node {
 // countCells returns the cells of counts: allowed, limited, near.
 func countCells(c *namedlimit.Counts) g.Node {
 	number := func(n uint64) string { return words.Count.Text(float64(n)) }
-	return cells(number(c.Allowed), number(denied(c)), number(c.Near))
+	return cells(number(c.Allowed), number(history.Denied(c)), number(c.Near))
 }
 
 // Bounds of a limit's lists:

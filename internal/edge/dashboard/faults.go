@@ -9,6 +9,7 @@ import (
 
 	g "maragu.dev/gomponents"
 
+	"cellserver/internal/edge/dashboard/history"
 	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/store"
 )
@@ -74,7 +75,7 @@ func (f *fault) node(v *view, figure string, announced ...g.Node) g.Node {
 	}
 }
 
-// lately returns a fault, with its figure, if its counter is above the threshold.
+// lately returns a fault, with its figure, if its history.Counter is above the threshold.
 func (v *view) lately(f fault) []fault {
 	if n := v.within(f.alarm); f.over(float64(n)) == calm {
 		return nil
@@ -82,7 +83,7 @@ func (v *view) lately(f fault) []fault {
 	return []fault{v.counted(f)}
 }
 
-// counted returns a fault with the sum of its counter as its figure.
+// counted returns a fault with the sum of its history.Counter as its figure.
 func (v *view) counted(f fault) fault {
 	f.figure = fmt.Sprintf(v.t.Counted, words.Grouped(int64(v.within(f.alarm))), int(f.row().within.Minutes()))
 	return f
@@ -126,7 +127,7 @@ func (v *view) storeFaults() []fault {
 	}
 	r, all := storeFailing.row(), uint64(0)
 	for _, p := range v.pointsWithin(r.within) {
-		all += p.since(func(s *Sample) uint64 { return s.StoreRequests })
+		all += p.Since(func(s *history.Sample) uint64 { return s.StoreRequests })
 	}
 	if all == 0 || storeFailing.over(float64(v.within(storeFailing))/float64(all)) == calm {
 		return nil
@@ -199,20 +200,20 @@ const leastCallsPerSec = 1
 // isSlow reports whether P99 has been above the threshold for a minute, with enough calls.
 func (v *view) isSlow() bool {
 	newest, calls, slow := v.now(), 0, true
-	if newest == nil || newest.atNs-v.points[0].atNs < int64(time.Minute) {
+	if newest == nil || newest.AtNs-v.points[0].AtNs < int64(time.Minute) {
 		return false
 	}
 	for _, p := range v.pointsWithin(time.Minute) {
-		if p.latency.ok {
+		if p.Latency.OK {
 			calls++
-			slow = slow && p.isSlow()
+			slow = slow && isSlow(&p)
 		}
 	}
 	return calls > 0 && slow
 }
 
-func (p *point) isSlow() bool {
-	return p.latency.ok && p.perSec(allowed)+p.perSec(limited) > leastCallsPerSec && latencyHigh.over(p.latency.p99/1e9) != calm
+func isSlow(p *history.Point) bool {
+	return p.Latency.OK && p.PerSec(history.Allowed)+p.PerSec(history.Limited) > leastCallsPerSec && latencyHigh.over(p.Latency.P99/1e9) != calm
 }
 
 // operatorFaults returns what is wrong with files, scripts, secrets, the log and the server itself.
@@ -240,7 +241,7 @@ func utc(ns int64) string { return time.Unix(0, ns).UTC().Format("2006-01-02 15:
 func (v *view) lastErrorPart() g.Node {
 	last, t := &v.lastError, v.t
 	age := time.Duration(v.page.source.Now() - v.erredNs)
-	if v.erredNs == 0 || age > historySpan {
+	if v.erredNs == 0 || age > history.Span {
 		return nil
 	}
 	by := last.Client
@@ -267,4 +268,30 @@ func (v *view) valueFaults() []fault {
 		return []fault{{alarm: memorySaturated, tile: "valuememory", what: what, meaning: t.MemoryShortMeans, todo: t.ValuesShortDo}}
 	}
 	return all
+}
+
+// within sums up an alarm's history.Counter over its time before the newest point.
+func (v *view) within(a alarm) (n uint64) {
+	for _, p := range v.pointsWithin(a.row().within) {
+		n += p.Since(a.row().count)
+	}
+	return n
+}
+
+// pointsWithin returns the points within a time before the newest one, and it.
+func (v *view) pointsWithin(span time.Duration) []history.Point {
+	from := len(v.points)
+	for from > 0 && v.points[from-1].AtNs > v.now().AtNs-int64(span) {
+		from--
+	}
+	return v.points[from:]
+}
+
+// rate returns an alarm's history.Counter per second within its time, or since the first point, but a minute at least.
+func (v *view) rate(a alarm) float64 {
+	if len(v.points) == 0 {
+		return 0
+	}
+	known := time.Duration(v.now().AtNs-v.points[0].AtNs) + history.Interval
+	return float64(v.within(a)) / max(time.Minute, min(a.row().within, known)).Seconds()
 }

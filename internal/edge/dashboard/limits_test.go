@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"cellserver/internal/decide/namedlimit"
+	"cellserver/internal/edge/dashboard/history"
 	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/limiter"
 	"cellserver/internal/limiter/calendar"
@@ -144,7 +145,7 @@ func TestLimitsDefinedAnew(t *testing.T) {
 		}
 		decided(r, "api", true, 20)
 	})
-	if calls, limited, _ := p.traces.ofLimit("api", tracePoints).sums(); calls != 520 || limited != 520 {
+	if calls, limited, _ := p.traces.OfLimit("api", history.TracePoints).Sums(); calls != 520 || limited != 520 {
 		t.Errorf("%g calls, %g limited", calls, limited)
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	g "maragu.dev/gomponents"
 
+	"cellserver/internal/edge/dashboard/history"
 	"cellserver/internal/edge/dashboard/words"
 )
 
@@ -123,7 +124,7 @@ func (v *view) header(facts g.Node) g.Node {
 func (v *view) title() string {
 	title := "cellserver"
 	if now := v.now(); now != nil {
-		if share, ok := now.limitedShare(); ok {
+		if share, ok := now.LimitedShare(); ok {
 			title = fmt.Sprintf(v.t.ShareTitle, words.WholePercent(share)) + " · cellserver"
 		}
 	}
@@ -190,7 +191,7 @@ type update struct {
 func (p *Page) newUpdate(v *view, query url.Values) (*update, error) {
 	points, whole := v.after(query.Get("boot") == p.boot, query.Get("after"))
 	u := &update{
-		Boot: p.boot, Seq: v.added, AtMs: p.source.Now() / 1e6, StepMs: sampleInterval.Milliseconds(), StartMs: p.source.Facts().StartedNs / 1e6, Whole: whole,
+		Boot: p.boot, Seq: v.added, AtMs: p.source.Now() / 1e6, StepMs: history.Interval.Milliseconds(), StartMs: p.source.Facts().StartedNs / 1e6, Whole: whole,
 		Points: map[string]json.RawMessage{}, Parts: map[string]string{}, Title: v.title(),
 	}
 	for _, c := range p.columns() {
@@ -213,7 +214,7 @@ func (p *Page) newUpdate(v *view, query url.Values) (*update, error) {
 
 // after returns the points after seq, or all of them, with whole set, if the history does not continue from
 // there.
-func (v *view) after(sameBoot bool, seq string) (points []point, whole bool) {
+func (v *view) after(sameBoot bool, seq string) (points []history.Point, whole bool) {
 	n, err := strconv.Atoi(seq)
 	missing := v.added - n
 	if !sameBoot || err != nil || missing < 0 || missing > len(v.points) {

@@ -6,6 +6,7 @@ import (
 
 	g "maragu.dev/gomponents"
 
+	"cellserver/internal/edge/dashboard/history"
 	"cellserver/internal/edge/dashboard/words"
 )
 
@@ -67,10 +68,10 @@ const (
 type severityRow struct {
 	alert  string // without the prefix Cellserver
 	urgent urgency
-	above  float64       // the threshold, in the unit of the alert
-	count  counter       // nil for what has a value now
-	within time.Duration // over which the counter is summed
-	tile   string        // that is coloured, if it is shown
+	above  float64         // the threshold, in the unit of the alert
+	count  history.Counter // nil for what has a value now
+	within time.Duration   // over which the history.Counter is summed
+	tile   string          // that is coloured, if it is shown
 	// section of the runbook for what has no alert of its own
 	section string
 }
@@ -80,31 +81,31 @@ func (a alarm) row() severityRow { return severityRows()[a] }
 func severityRows() [alarms]severityRow {
 	return [alarms]severityRow{
 		notDurable:           {alert: "NotDurable", urgent: critical, above: 10, tile: "durability"},
-		tooFewReplicas:       {alert: "TooFewReplicas", urgent: critical, above: 3, count: func(s *Sample) uint64 { return s.ChangesRefused }, within: 5 * time.Minute, tile: "replicas"},
+		tooFewReplicas:       {alert: "TooFewReplicas", urgent: critical, above: 3, count: func(s *history.Sample) uint64 { return s.ChangesRefused }, within: 5 * time.Minute, tile: "replicas"},
 		peerLeads:            {alert: "PeerLeads", urgent: critical},
 		storeAway:            {alert: "StoreAway", urgent: critical, tile: "store"},
 		storeServerAway:      {alert: "StoreServerAway", urgent: critical, tile: "store"},
-		connectionsRefused:   {alert: "ConnectionsRefused", urgent: critical, above: 10, count: func(s *Sample) uint64 { return s.ConnectionsRefused }, within: 5 * time.Minute, tile: "connections"},
-		keysRefused:          {alert: "KeysRefused", urgent: critical, count: func(s *Sample) uint64 { return s.Refused }, within: 5 * time.Minute, tile: "keymemory"},
-		valuesRefused:        {alert: "ValuesRefused", urgent: critical, count: func(s *Sample) uint64 { return s.Values.Refused }, within: 5 * time.Minute, tile: "valuememory"},
+		connectionsRefused:   {alert: "ConnectionsRefused", urgent: critical, above: 10, count: func(s *history.Sample) uint64 { return s.ConnectionsRefused }, within: 5 * time.Minute, tile: "connections"},
+		keysRefused:          {alert: "KeysRefused", urgent: critical, count: func(s *history.Sample) uint64 { return s.Refused }, within: 5 * time.Minute, tile: "keymemory"},
+		valuesRefused:        {alert: "ValuesRefused", urgent: critical, count: func(s *history.Sample) uint64 { return s.Values.Refused }, within: 5 * time.Minute, tile: "valuememory"},
 		memoryFull:           {alert: "MemoryFull", urgent: critical, above: 0.9, tile: "keymemory"},
-		storeFailing:         {alert: "StoreFailing", urgent: warning, above: 0.01, count: func(s *Sample) uint64 { return s.ByPolicy }, within: 5 * time.Minute, tile: "store"},
+		storeFailing:         {alert: "StoreFailing", urgent: warning, above: 0.01, count: func(s *history.Sample) uint64 { return s.ByPolicy }, within: 5 * time.Minute, tile: "store"},
 		replicaLinkDown:      {alert: "ReplicaLinkDown", urgent: warning, tile: "link"},
 		replicationLag:       {alert: "ReplicationLag", urgent: warning, above: 10, tile: "lag"},
-		errorReplies:         {alert: "ErrorReplies", urgent: warning, above: 1, count: func(s *Sample) uint64 { return s.OwnErrors }, within: 5 * time.Minute},
-		keysEvicted:          {alert: "KeysEvicted", urgent: warning, count: func(s *Sample) uint64 { return s.Evicted }, within: 5 * time.Minute, tile: "keymemory"},
-		valuesEvicted:        {alert: "ValuesEvicted", urgent: warning, count: func(s *Sample) uint64 { return s.Values.Evicted }, within: 5 * time.Minute, tile: "valuememory"},
+		errorReplies:         {alert: "ErrorReplies", urgent: warning, above: 1, count: func(s *history.Sample) uint64 { return s.OwnErrors }, within: 5 * time.Minute},
+		keysEvicted:          {alert: "KeysEvicted", urgent: warning, count: func(s *history.Sample) uint64 { return s.Evicted }, within: 5 * time.Minute, tile: "keymemory"},
+		valuesEvicted:        {alert: "ValuesEvicted", urgent: warning, count: func(s *history.Sample) uint64 { return s.Values.Evicted }, within: 5 * time.Minute, tile: "valuememory"},
 		latencyHigh:          {alert: "LatencyHigh", urgent: warning, above: 0.01, tile: "p99"},
 		memorySaturated:      {alert: "MemorySaturated", urgent: warning, above: 0.75},
 		connectionsSaturated: {alert: "ConnectionsSaturated", urgent: warning, above: 0.8, tile: "connections"},
-		newKeysRefused:       {alert: "NewKeysRefused", urgent: warning, count: func(s *Sample) uint64 { return s.NewKeysRefused }, within: 5 * time.Minute, section: "ErrorReplies"},
-		scriptsEnded:         {alert: "ScriptsEnded", urgent: warning, count: func(s *Sample) uint64 { return s.ScriptsEnded }, within: 5 * time.Minute, section: "ErrorReplies"},
+		newKeysRefused:       {alert: "NewKeysRefused", urgent: warning, count: func(s *history.Sample) uint64 { return s.NewKeysRefused }, within: 5 * time.Minute, section: "ErrorReplies"},
+		scriptsEnded:         {alert: "ScriptsEnded", urgent: warning, count: func(s *history.Sample) uint64 { return s.ScriptsEnded }, within: 5 * time.Minute, section: "ErrorReplies"},
 		snapshotFailing:      {alert: "SnapshotFailing", urgent: warning, tile: "durability"},
 		limitsFileRefused:    {alert: "LimitsFileRefused", urgent: warning},
-		handoverTimedOut:     {alert: "HandoverTimedOut", urgent: warning, count: func(s *Sample) uint64 { return s.HandoversTimedOut }, within: 15 * time.Minute},
-		panicked:             {alert: "Panicked", urgent: warning, count: func(s *Sample) uint64 { return s.Panics }, within: 15 * time.Minute},
-		authFailures:         {alert: "AuthFailures", urgent: warning, above: 20, count: func(s *Sample) uint64 { return s.WrongPasswords }, within: 5 * time.Minute},
-		logLinesLost:         {alert: "LogLinesLost", urgent: warning, count: func(s *Sample) uint64 { return s.LogLinesLost }, within: 15 * time.Minute},
+		handoverTimedOut:     {alert: "HandoverTimedOut", urgent: warning, count: func(s *history.Sample) uint64 { return s.HandoversTimedOut }, within: 15 * time.Minute},
+		panicked:             {alert: "Panicked", urgent: warning, count: func(s *history.Sample) uint64 { return s.Panics }, within: 15 * time.Minute},
+		authFailures:         {alert: "AuthFailures", urgent: warning, above: 20, count: func(s *history.Sample) uint64 { return s.WrongPasswords }, within: 5 * time.Minute},
+		logLinesLost:         {alert: "LogLinesLost", urgent: warning, count: func(s *history.Sample) uint64 { return s.LogLinesLost }, within: 15 * time.Minute},
 	}
 }
 

@@ -14,64 +14,27 @@ import (
 
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/decide/topkeys"
+	"cellserver/internal/edge/dashboard/history"
 	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/limiter"
 	"cellserver/internal/resp"
 )
 
-// minute sums up a minute of the clock: the mean of decisions, the maximum of everything else.
-type minute struct {
-	atNs, points      int64
-	allowed, limited  float64
-	connections, keys int
-	memoryBytes       uint64
-	latency           latencies
-}
-
-// minutes returns the minutes, newest first. The current one is left out unless it is the only one, so that
-// the table changes once a minute.
-func minutes(points []point) []minute {
-	var all []minute
-	for i := len(points) - 1; i >= 0; i-- {
-		p := &points[i]
-		if atNs := p.atNs - p.atNs%int64(time.Minute); len(all) == 0 || all[len(all)-1].atNs != atNs {
-			all = append(all, minute{atNs: atNs})
-		}
-		all[len(all)-1].add(p)
-	}
-	if len(all) > 1 {
-		return all[1:]
-	}
-	return all
-}
-
-func (m *minute) add(p *point) {
-	m.points++
-	m.allowed += p.perSec(allowed)
-	m.limited += p.perSec(limited)
-	m.connections = max(m.connections, p.Connections)
-	m.keys = max(m.keys, p.Keys)
-	m.memoryBytes = max(m.memoryBytes, p.MemoryBytes)
-	m.latency.p50 = max(m.latency.p50, p.latency.p50)
-	m.latency.p99 = max(m.latency.p99, p.latency.p99)
-	m.latency.ok = m.latency.ok || p.latency.ok
-}
-
 func (v *view) minutesPart() g.Node {
-	return g.Map(v.minutes, minute.row)
+	return g.Map(v.minutes, minuteRow)
 }
 
-func (m minute) row() g.Node {
-	at := time.Unix(0, m.atNs).UTC()
+func minuteRow(m history.Minute) g.Node {
+	at := time.Unix(0, m.AtNs).UTC()
 	p50, p99 := "–", "–"
-	if m.latency.ok {
-		p50, p99 = words.DurationNs.Text(m.latency.p50), words.DurationNs.Text(m.latency.p99)
+	if m.Latency.OK {
+		p50, p99 = words.DurationNs.Text(m.Latency.P50), words.DurationNs.Text(m.Latency.P99)
 	}
 	return el("tr",
 		attr("data-k", at.Format("15:04")),
 		el("th", attr("scope", "row"), el("time", attr("datetime", at.Format("2006-01-02T15:04Z")), text(at.Format("15:04")))),
-		cells(words.Rate.Text(m.allowed/float64(m.points)), words.Rate.Text(m.limited/float64(m.points)), p50, p99,
-			words.Count.Text(float64(m.connections)), words.Count.Text(float64(m.keys)), words.Bytes.Text(float64(m.memoryBytes))),
+		cells(words.Rate.Text(m.Allowed()), words.Rate.Text(m.Limited()), p50, p99,
+			words.Count.Text(float64(m.Connections)), words.Count.Text(float64(m.Keys)), words.Bytes.Text(float64(m.MemoryBytes))),
 	)
 }
 
@@ -121,13 +84,17 @@ type hotKey struct {
 
 // hotKeys joins the rankings: the most requested keys, then the others of the most limited.
 func hotKeys(requested, limited []topkeys.Entry) (all []hotKey) {
-	places := make(map[traceKey]int, len(requested))
+	type place struct {
+		db   uint16
+		name string
+	}
+	places := make(map[place]int, len(requested))
 	for i, e := range requested {
-		places[traceKey{e.DB, e.Name}] = i
+		places[place{e.DB, e.Name}] = i
 		all = append(all, hotKey{Entry: e})
 	}
 	for _, e := range limited {
-		if i, ok := places[traceKey{e.DB, e.Name}]; ok {
+		if i, ok := places[place{e.DB, e.Name}]; ok {
 			all[i].limited = e
 			continue
 		}
@@ -219,37 +186,35 @@ const (
 	fewLimits     = 10  // beyond, the others are folded
 	manyLimits    = 200 // unfolded
 	maxFilterSize = 64
+	sparkPoints   = int(5 * time.Minute / history.TraceStep)
 )
 
 // limitRow is a named limit with its counts and last minutes.
 type limitRow struct {
 	*namedlimit.Limit
 	namedlimit.Counts
-	course   course
-	now      rates
-	lately   rates // calls of the course in all
-	override int   // keys and patterns
+	course   history.Course
+	now      history.Rates
+	lately   history.Rates // calls of the course in all
+	override int           // keys and patterns
 }
 
 // limitRows returns the named limits.
 func (p *Page) limitRows() []limitRow {
 	var rows []limitRow
 	for _, l := range p.source.Limits() {
-		r := limitRow{Limit: l, Counts: l.Counts(), course: p.traces.ofLimit(l.Name, sparkPoints)}
+		r := limitRow{Limit: l, Counts: l.Counts(), course: p.traces.OfLimit(l.Name, sparkPoints)}
 		if n := len(r.course); n > 0 {
 			r.now = r.course[n-1]
 		}
-		calls, limited, near := r.course.sums()
-		r.lately = rates{float32(calls), float32(limited), float32(near)}
+		calls, limited, near := r.course.Sums()
+		r.lately = history.Rates{Calls: float32(calls), Limited: float32(limited), Near: float32(near)}
 		keys, patterns := l.NumOverrides()
 		r.override = keys + patterns
 		rows = append(rows, r)
 	}
 	return rows
 }
-
-// denied returns the limited calls, with those that a shadow would have limited.
-func denied(c *namedlimit.Counts) uint64 { return c.Limited + c.ShadowLimited }
 
 // chosenLimits returns the rows that the address asks for, in its order, and how many it leaves out.
 func (v *view) chosenLimits() (rows []limitRow, folded int) {
@@ -262,14 +227,14 @@ func (v *view) chosenLimits() (rows []limitRow, folded int) {
 	by := func(of func(r *limitRow) float32) func(a, b limitRow) int {
 		return func(a, b limitRow) int { return cmp.Or(cmp.Compare(of(&b), of(&a)), cmp.Compare(a.Name, b.Name)) }
 	}
-	order := by(func(r *limitRow) float32 { return r.lately.calls })
+	order := by(func(r *limitRow) float32 { return r.lately.Calls })
 	switch v.query.Get("sort") {
 	case "name":
 		order = by(func(*limitRow) float32 { return 0 })
 	case "limited":
-		order = by(func(r *limitRow) float32 { return r.lately.limited / max(1, r.lately.calls) })
+		order = by(func(r *limitRow) float32 { return r.lately.Limited / max(1, r.lately.Calls) })
 	case "near":
-		order = by(func(r *limitRow) float32 { return r.lately.near / max(1, r.lately.calls) })
+		order = by(func(r *limitRow) float32 { return r.lately.Near / max(1, r.lately.Calls) })
 	}
 	slices.SortFunc(rows, order)
 	most := fewLimits
@@ -337,15 +302,15 @@ func (v *view) limitLine(r *limitRow) g.Node {
 		rules = fmt.Sprintf(v.t.RuleCount, words.Grouped(int64(len(r.Rules))))
 	}
 	if len(r.course) > 0 {
-		rate = words.Estimate(float64(r.now.calls))
+		rate = words.Estimate(float64(r.now.Calls))
 	}
-	if r.lately.calls > 0 {
-		limited, near = words.Percent(float64(r.lately.limited/r.lately.calls)), words.Percent(float64(r.lately.near/r.lately.calls))
+	if r.lately.Calls > 0 {
+		limited, near = words.Percent(float64(r.lately.Limited/r.lately.Calls)), words.Percent(float64(r.lately.Near/r.lately.Calls))
 	}
 	if r.override > 0 {
 		overrides = words.Grouped(int64(r.override))
 	}
 	return el("tr", attr("data-k", r.Name), el("th", attr("scope", "row"), v.limitLink(r.Name), g.If(r.Shadow, el("span", class("badge"), text(v.t.Shadow)))),
-		el("td", class("words minor"), text(rules)), cells(rate), el("td", class("minor"), r.course.svg("course", sparkPoints, attr("aria-hidden", "true"))),
+		el("td", class("words minor"), text(rules)), cells(rate), el("td", class("minor"), courseSVG(r.course, "course", sparkPoints, attr("aria-hidden", "true"))),
 		cells(limited, near), el("td", class("minor"), text(overrides)))
 }

@@ -6,6 +6,7 @@ import (
 
 	g "maragu.dev/gomponents"
 
+	"cellserver/internal/edge/dashboard/history"
 	"cellserver/internal/edge/dashboard/words"
 )
 
@@ -23,7 +24,7 @@ func (v *view) nowPart() g.Node {
 	if now == nil {
 		return el("p", text(v.t.Waiting))
 	}
-	summary := fmt.Sprintf(v.t.Summary, words.Rate.Text(now.perSec(allowed)), words.Rate.Text(now.perSec(limited)), words.Count.Text(float64(now.Connections)),
+	summary := fmt.Sprintf(v.t.Summary, words.Rate.Text(now.PerSec(history.Allowed)), words.Rate.Text(now.PerSec(history.Limited)), words.Count.Text(float64(now.Connections)),
 		words.Count.Text(float64(now.Keys)), words.Bytes.Text(float64(now.MemoryBytes)))
 	return g.Group{
 		el("dl", class("tiles"), g.Map(v.tiles(now), v.tileNode)),
@@ -45,20 +46,20 @@ func (v *view) tileNode(t tile) g.Node {
 	)
 }
 
-func (v *view) tiles(now *point) []tile {
+func (v *view) tiles(now *history.Point) []tile {
 	t := v.t
 	part := tile{id: "share", name: t.LimitedShare, text: "–", column: "share"}
-	if share, ok := now.limitedShare(); ok {
+	if share, ok := now.LimitedShare(); ok {
 		part.text = words.Percent(share)
 	}
 	tiles := []tile{
-		{id: "allowed", name: t.AllowedPerSec, text: words.Rate.Text(now.perSec(allowed)), column: "allowed"},
-		{id: "limited", name: t.LimitedPerSec, text: words.Rate.Text(now.perSec(limited)), column: "limited"},
+		{id: "allowed", name: t.AllowedPerSec, text: words.Rate.Text(now.PerSec(history.Allowed)), column: "allowed"},
+		{id: "limited", name: t.LimitedPerSec, text: words.Rate.Text(now.PerSec(history.Limited)), column: "limited"},
 		part,
 	}
-	if now.latency.ok {
-		p99 := tile{id: "p99", name: t.LatencyP99, text: words.DurationNs.Text(now.latency.p99), column: "p99"}
-		if now.isSlow() {
+	if now.Latency.OK {
+		p99 := tile{id: "p99", name: t.LatencyP99, text: words.DurationNs.Text(now.Latency.P99), column: "p99"}
+		if isSlow(now) {
 			p99.urgent = latencyHigh.row().urgent
 		}
 		tiles = append(tiles, p99)
@@ -73,20 +74,20 @@ func (v *view) tiles(now *point) []tile {
 		id, name string
 		alarm
 	}{{"evicted", t.Evicted, keysEvicted}, {"refused", t.Refused, keysRefused}, {"bypolicy", t.ByPolicy, storeFailing}} {
-		if r := rare.row(); now.since(r.count) > 0 {
-			tiles = append(tiles, tile{id: rare.id, name: rare.name, text: words.Rate.Text(now.perSec(r.count)), column: rare.id, urgent: r.urgent})
+		if r := rare.row(); now.Since(r.count) > 0 {
+			tiles = append(tiles, tile{id: rare.id, name: rare.name, text: words.Rate.Text(now.PerSec(r.count)), column: rare.id, urgent: r.urgent})
 		}
 	}
 	return append(tiles, tile{
-		id: "errors", name: t.ErrorsPerSec, text: words.Rate.Text(now.perSec(func(s *Sample) uint64 { return s.Errors })), column: "errors",
-		urgent: errorReplies.over(float64(now.since(errorReplies.row().count)) / sampleInterval.Seconds()),
+		id: "errors", name: t.ErrorsPerSec, text: words.Rate.Text(now.PerSec(func(s *history.Sample) uint64 { return s.Errors })), column: "errors",
+		urgent: errorReplies.over(float64(now.Since(errorReplies.row().count)) / history.Interval.Seconds()),
 	})
 }
 
 // keysHaveMaximum reports whether keys are evicted or refused at a part of --maxmemory.
 func (v *view) keysHaveMaximum() bool { return v.remote == nil && v.last.MaxTableBytes > 0 }
 
-func (v *view) memoryTile(now *point) tile {
+func (v *view) memoryTile(now *history.Point) tile {
 	if v.keysHaveMaximum() {
 		t := tile{id: "keymemory", name: v.t.TableMemory, column: "keymemory"}
 		return v.partOf(t, words.Bytes, now.TableBytes, v.last.MaxTableBytes)

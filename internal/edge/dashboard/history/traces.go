@@ -1,52 +1,44 @@
-package dashboard
+package history
 
 import (
-	"fmt"
-	"math"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
-	"time"
 
-	g "maragu.dev/gomponents"
-
+	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/decide/topkeys"
-	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/store"
 )
 
 // Bounds of traces:
 const (
 	traceEvery  = 5 // samples
-	traceStep   = traceEvery * sampleInterval
-	tracePoints = int(historySpan / traceStep)
-	sparkPoints = int(5 * time.Minute / traceStep)
+	TraceStep   = traceEvery * Interval
+	TracePoints = int(Span / TraceStep)
 
-	tracedTop = 100 // keys of each ranking
+	TracedTop = 100 // keys of each ranking
 	maxTraces = 500 // keys
 )
 
-// rates are calls per second.
-type rates struct{ calls, limited, near float32 }
+// Rates are calls per second.
+type Rates struct{ Calls, Limited, Near float32 }
 
 // trace is the course of a key's or a limit's calls.
 type trace struct {
-	points course // the newest
+	points Course // the newest
 	last   int    // number of the newest
 }
 
 // add adds a point, after empty ones for those that were left out.
-func (t *trace) add(n int, r rates) {
+func (t *trace) add(n int, r Rates) {
 	if t.last > 0 {
-		t.points = append(t.points, make(course, n-t.last-1)...)
+		t.points = append(t.points, make(Course, n-t.last-1)...)
 	}
 	t.points, t.last = append(t.points, r), n
-	t.points = slices.Delete(t.points, 0, max(0, len(t.points)-tracePoints))
+	t.points = slices.Delete(t.points, 0, max(0, len(t.points)-TracePoints))
 }
 
-// traces keeps the last minutes of the hottest keys and of the named limits, whether or not anybody looks.
-type traces struct {
+// Traces keeps the last minutes of the hottest keys and of the named limits. It is safe for concurrent use.
+type Traces struct {
 	mu     sync.Mutex // rank 20: guards all below
 	now    int        // number of the newest point, from 1
 	keys   map[traceKey]*trace
@@ -63,15 +55,12 @@ type limitTrace struct {
 	allowed, limited, near uint64 // counts of the newest point
 }
 
-// record adds a point.
-func (p *Page) record() {
-	t := &p.traces
-	requested, limited := p.source.Top(topkeys.Requested, tracedTop), p.source.Top(topkeys.Limited, tracedTop)
+// Record adds a point: of the keys of both rankings, up to TracedTop each, and of all named limits.
+func (t *Traces) Record(requested, limited []topkeys.Entry, all []*namedlimit.Limit) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.now++
 	t.recordKeysLocked(requested, limited)
-	all := p.source.Limits()
 	known := t.limits
 	t.limits = make(map[string]*limitTrace, len(all))
 	for _, l := range all {
@@ -80,33 +69,36 @@ func (p *Page) record() {
 		if is == nil {
 			is = &limitTrace{}
 		} else {
-			limited := perStep(denied(&c), is.limited)
-			is.add(t.now, rates{calls: perStep(c.Allowed, is.allowed) + limited, limited: limited, near: perStep(c.Near, is.near)})
+			limited := perStep(Denied(&c), is.limited)
+			is.add(t.now, Rates{Calls: perStep(c.Allowed, is.allowed) + limited, Limited: limited, Near: perStep(c.Near, is.near)})
 		}
-		is.allowed, is.limited, is.near = c.Allowed, denied(&c), c.Near
+		is.allowed, is.limited, is.near = c.Allowed, Denied(&c), c.Near
 		t.limits[l.Name] = is
 	}
 }
 
 // perStep returns the rate of a counter, which begins again if its limit was deleted and defined anew.
 func perStep(now, before uint64) float32 {
-	return float32(float64(gained(now, before)) / traceStep.Seconds())
+	return float32(float64(gained(now, before)) / TraceStep.Seconds())
 }
 
-func (t *traces) recordKeysLocked(requested, limited []topkeys.Entry) {
-	now := map[traceKey]rates{}
+func (t *Traces) recordKeysLocked(requested, limited []topkeys.Entry) {
+	if t.keys == nil {
+		t.keys = map[traceKey]*trace{}
+	}
+	now := map[traceKey]Rates{}
 	for _, e := range limited {
 		if !e.Cut {
-			now[traceKey{e.DB, e.Name}] = rates{calls: float32(e.Recent), limited: float32(e.Recent)}
+			now[traceKey{e.DB, e.Name}] = Rates{Calls: float32(e.Recent), Limited: float32(e.Recent)}
 		}
 	}
 	for _, e := range requested {
 		if key := (traceKey{e.DB, e.Name}); !e.Cut {
-			now[key] = rates{calls: float32(e.Recent), limited: min(now[key].limited, float32(e.Recent))}
+			now[key] = Rates{Calls: float32(e.Recent), Limited: min(now[key].Limited, float32(e.Recent))}
 		}
 	}
 	for key, is := range t.keys {
-		if is.last <= t.now-tracePoints || len(t.keys) > maxTraces-len(now) && is.last < t.now-1 {
+		if is.last <= t.now-TracePoints || len(t.keys) > maxTraces-len(now) && is.last < t.now-1 {
 			delete(t.keys, key)
 		}
 	}
@@ -123,22 +115,22 @@ func (t *traces) recordKeysLocked(requested, limited []topkeys.Entry) {
 	}
 }
 
-// course is a copy of the newest points of a trace, oldest first.
-type course []rates
+// Course is a copy of the newest points of a trace, oldest first.
+type Course []Rates
 
-// ofKey returns the course of a key, nil if it is not known.
-func (t *traces) ofKey(key store.Key) course {
+// OfKey returns the course of a key, nil if it is not known.
+func (t *Traces) OfKey(key store.Key) Course {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	is := t.keys[traceKey{key.DB, string(key.Name)}]
 	if is == nil {
 		return nil
 	}
-	return t.courseLocked(is, tracePoints)
+	return t.courseLocked(is, TracePoints)
 }
 
-// ofLimit returns the course of a named limit.
-func (t *traces) ofLimit(name string, points int) course {
+// OfLimit returns the course of a named limit.
+func (t *Traces) OfLimit(name string, points int) Course {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	is := t.limits[name]
@@ -149,66 +141,28 @@ func (t *traces) ofLimit(name string, points int) course {
 }
 
 // courseLocked returns up to a number of points before and now, which are empty after the trace's last.
-func (t *traces) courseLocked(is *trace, points int) course {
-	c := slices.Concat(is.points, make(course, t.now-is.last))
+func (t *Traces) courseLocked(is *trace, points int) Course {
+	c := slices.Concat(is.points, make(Course, t.now-is.last))
 	return c[max(0, len(c)-points):]
 }
 
-// sums returns the calls of a course.
-func (c course) sums() (calls, limited, near float64) {
+// Sums returns the calls of a course.
+func (c Course) Sums() (calls, limited, near float64) {
 	for _, r := range c {
-		calls += float64(r.calls)
-		limited += float64(r.limited)
-		near += float64(r.near)
+		calls += float64(r.Calls)
+		limited += float64(r.Limited)
+		near += float64(r.Near)
 	}
-	sec := traceStep.Seconds()
+	sec := TraceStep.Seconds()
 	return calls * sec, limited * sec, near * sec
 }
 
-func (c course) most() (calls float32) {
+func (c Course) Most() (calls float32) {
 	for _, r := range c {
-		calls = max(calls, r.calls)
+		calls = max(calls, r.Calls)
 	}
 	return calls
 }
 
-// svg draws a course of up to points points, the newest at the right: all calls, and those limited.
-func (c course) svg(classes string, points int, inside ...g.Node) g.Node {
-	const high = 24
-	most := float64(max(c.most(), math.SmallestNonzeroFloat32))
-	path := func(of func(r rates) float32) g.Node {
-		var d strings.Builder
-		for i, r := range c {
-			x, y := points-len(c)+i, high-int(math.Round(float64(of(r))/most*(high-1)))
-			if i == 0 {
-				d.WriteString("M" + strconv.Itoa(x) + " " + strconv.Itoa(high))
-			}
-			d.WriteString("L" + strconv.Itoa(x) + " " + strconv.Itoa(y))
-		}
-		if len(c) > 0 {
-			d.WriteString("V" + strconv.Itoa(high) + "Z")
-		}
-		return attr("d", d.String())
-	}
-	return el("svg", class(classes), attr("viewBox", fmt.Sprintf("0 0 %d %d", points-1, high)), attr("preserveAspectRatio", "none"), g.Group(inside),
-		el("path", class("calls"), path(func(r rates) float32 { return r.calls })),
-		el("path", class("limited"), path(func(r rates) float32 { return r.limited })))
-}
-
-// coursePart shows the last minutes of a key or a limit, or why there are none.
-func coursePart(t *words.Texts, c course, none string) g.Node {
-	if len(c) == 0 {
-		return el("p", class("soft"), text(none))
-	}
-	calls, limited, _ := c.sums()
-	span := words.Wait(uint64(len(c)) * uint64(traceStep))
-	if lasts := time.Duration(len(c)) * traceStep; lasts >= time.Minute {
-		span = t.Span(lasts)
-	}
-	told := fmt.Sprintf(t.CourseText, span, words.About(calls), words.About(limited))
-	return g.Group{
-		el("p", text(told)),
-		c.svg("course", tracePoints, attr("role", "img"), attr("aria-label", told)),
-		el("p", class("axis"), el("span", text(fmt.Sprintf(t.Ago, t.Span(historySpan)))), el("span", text(t.Now))),
-	}
-}
+// Denied returns the limited calls, with those that a shadow would have limited.
+func Denied(c *namedlimit.Counts) uint64 { return c.Limited + c.ShadowLimited }
