@@ -179,7 +179,7 @@ func keyFacts(t *words.Texts, a *ask.Answer, nowNs int64) g.Node {
 	switch {
 	case !a.Known:
 	case a.LeftNs(nowNs) > foreverNs:
-		all = append(all, entry(t.Expires, t.NeverExpires))
+		all = append(all, entry(t.Expires, t.NoTime))
 	default:
 		all = append(all, entry(t.Expires, after(t, a.LeftNs(nowNs))))
 	}
@@ -283,18 +283,18 @@ func (v *view) overrides(l *namedlimit.Limit) g.Node {
 	if keys+patterns <= manyOverrides {
 		byCommand, byFile := source.Overrides(l.Name)
 		for _, o := range byCommand[:min(len(byCommand), maxOverrides)] {
-			until := t.NoEnd
+			until := t.NoTime
 			if o.UntilNs != 0 {
 				until = after(t, uint64(max(0, o.UntilNs-source.Now())))
 			}
-			rows = append(rows, v.overrideRow(l, o.Key, &o.Policy, t.ByCommand, until))
+			rows = append(rows, v.overrideRow(l, o.Key, &o.Policy, t.Command, until))
 		}
 		for _, o := range byFile[:min(len(byFile), maxOverrides-len(rows))] {
 			name := o.Pattern
 			if len(o.Keys) > 0 {
 				name = o.Keys[0]
 			}
-			rows = append(rows, v.overrideRow(l, name, &o.Policy, t.ByFile, t.NoEnd))
+			rows = append(rows, v.overrideRow(l, name, &o.Policy, t.ByFile, t.NoTime))
 		}
 	}
 	return el("section", el("h3", text(t.Overrides)),

@@ -85,7 +85,7 @@ func (v *view) storePart() g.Node {
 }
 
 func circuitText(t *words.Texts, state string) string {
-	return cmp.Or(map[string]string{"open": t.CircuitOpen, "half-open": t.CircuitHalfOpen}[state], t.CircuitClosed)
+	return cmp.Or(map[string]string{"open": t.CircuitOpen, "half-open": t.CircuitHalfOpen}[state], t.StoreAnswers)
 }
 
 // storeState summarizes the store's health in a few words.

@@ -161,7 +161,7 @@ func ruleEntries(t *words.Texts, r *ask.RuleLook) []g.Node {
 // freeText tells when a unit is available.
 func freeText(t *words.Texts, o *ask.Outcome) string {
 	if o.Never {
-		return t.NoRetry
+		return t.NoTime
 	}
 	return after(t, o.FreeNs)
 }

@@ -59,7 +59,7 @@ func (v *view) topPart() g.Node {
 	return el("table", el("thead", el("tr",
 		el("th", attr("scope", "col"), text(t.Key)),
 		v.sortable("top", "", t.PerSec, !byLimited), v.sortable("top", "limited", t.LimitedRate, byLimited),
-		el("th", attr("scope", "col"), class("wide"), text(t.LimitHit)),
+		el("th", attr("scope", "col"), class("wide"), text(t.Limit)),
 		el("th", attr("scope", "col"), class("minor"), text(t.Share)), el("th", attr("scope", "col"), class("bar"), el("span", class("unseen"), text(t.ShareBar))))),
 		el("tbody", g.Map(keys, func(k hotKey) g.Node { return v.hotRow(&k, most) })))
 }

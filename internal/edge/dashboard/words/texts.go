@@ -118,7 +118,6 @@ type Texts struct {
 	StoreScroll     string `en:"Table of the store's servers" zh:"存储服务器列表"`
 	StoreServer     string `en:"server" zh:"服务器"`
 	Circuit         string `en:"state" zh:"状态"`
-	CircuitClosed   string `en:"answers" zh:"正常"`
 	CircuitOpen     string `en:"fails, paused" zh:"故障，暂停请求"`
 	CircuitHalfOpen string `en:"being tried" zh:"试探中"`
 	Queued          string `en:"keys queued" zh:"排队的 Key"`
@@ -233,7 +232,7 @@ type Texts struct {
 	TextLength    string `en:"length" zh:"长度"`
 	Bytes         string `en:"%s bytes" zh:"%s 字节"`
 	Expires       string `en:"expires" zh:"过期"`
-	NeverExpires  string `en:"never" zh:"永不"`
+	NoTime        string `en:"never" zh:"永不"`
 
 	RefusedHeading  string `en:"Commands refused" zh:"拒绝的命令"`
 	RefusedNote     string `en:"Clients send commands that this server does not have. Some libraries take the error for \"allowed\" and limit nobody." zh:"客户端发送了本服务器没有的命令。有些库会把错误当作放行，因而不再限流。"`
@@ -380,7 +379,6 @@ type Texts struct {
 	UntilEmpty     string `en:"Empty" zh:"漏空"`
 	Available      string `en:"Available" zh:"可用"`
 	ResetAfter     string `en:"Nothing used" zh:"全部恢复"`
-	NoRetry        string `en:"never" zh:"永不"`
 	Kind           string `en:"Kind" zh:"类型"`
 	UnitsStored    string `en:"Units" zh:"单位"`
 	ReplyHeading   string `en:"%s with quantity 1 would reply" zh:"%s 在 quantity 为 1 时将返回"`
@@ -398,17 +396,14 @@ type Texts struct {
 	Overrides      string `en:"overrides" zh:"覆盖规则"`
 	NoOverrides    string `en:"None." zh:"没有。"`
 	MoreOverrides  string `en:"%s more: CL.LIMIT OVERRIDES %s" zh:"另有 %s 个：CL.LIMIT OVERRIDES %s"`
-	ByCommand      string `en:"command" zh:"命令"`
 	ByFile         string `en:"file" zh:"文件"`
 	SetBy          string `en:"set by" zh:"来源"`
 	Ends           string `en:"ends" zh:"结束"`
-	NoEnd          string `en:"never" zh:"永不"`
 
 	TopNone     string `en:"No key stands out." zh:"没有突出的 Key。"`
 	TopNote     string `en:"Rates cover the last 10 seconds, with the error of an estimate, and shares all calls of the last minutes; – means not known yet. Select a key to see its limiter." zh:"速率按最近 10 秒计算，估计值附带误差；占比为最近几分钟全部请求中的占比；– 表示暂无数据。点击 Key 可查看其限流器。"`
 	PerSec      string `en:"calls per second" zh:"请求/秒"`
 	LimitedRate string `en:"limited per second" zh:"限流/秒"`
-	LimitHit    string `en:"limit" zh:"限额"`
 	Share       string `en:"share of all calls" zh:"占全部请求"`
 	ShareBar    string `en:"share, with the limited part" zh:"占比及限流部分"`
 	KindsNote   string `en:"Counts since the start. CL.THROTTLE includes CL.TOKENBUCKET, CL.DEBIT, CL.RESERVE and CL.BTHROTTLE, whose keys are funnels, too." zh:"启动以来的次数。CL.THROTTLE 包括 CL.TOKENBUCKET、CL.DEBIT、CL.RESERVE 和 CL.BTHROTTLE：它们的 Key 也是漏斗。"`
