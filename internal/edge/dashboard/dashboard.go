@@ -211,13 +211,13 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // view is the page for one request.
 type view struct {
-	page   *Page
-	t      *words.Texts
-	query  url.Values
-	remote *store.Health // nil with a store in memory
-	// replication is nil for a server without.
-	replication *replicas.Status
-	faults      []fault // the most urgent first
+	page        *Page
+	t           *words.Texts
+	query       url.Values
+	remote      *store.Health     // nil with a store in memory
+	durable     *store.Durability // nil without a disk
+	replication *replicas.Status  // nil for a server without
+	faults      []fault           // the most urgent first
 	asker       *ask.Source
 	asked       ask.Question
 	acting      actions.State
@@ -227,22 +227,23 @@ type view struct {
 func (p *Page) view(r *http.Request) *view {
 	query := readQuery(r.URL.Query())
 	v := &view{page: p, t: p.textsFor(query.Get("lang"), r.Header.Get("Accept-Language")), query: query, sampled: p.newest()}
-	if p.source.Remote != nil {
-		st := p.source.Remote()
-		v.remote = &st
-	}
-	v.replication = p.replicationStatus()
+	v.remote, v.durable, v.replication = reading(p.source.Remote), reading(p.source.Persistence), p.replicationStatus()
 	v.faults = v.findFaults()
-	v.asker = v.newAsker()
+	asker := p.source.Source
+	asker.LastSeen, asker.OneDatabase = v.lastSeen, v.remote != nil
+	v.asker = &asker
 	v.asked = v.asker.Ask(v.t, v.query)
 	v.acting = p.acting(r)
 	return v
 }
 
-func (v *view) newAsker() *ask.Source {
-	asker := v.page.source.Source
-	asker.LastSeen, asker.OneDatabase = v.lastSeen, v.remote != nil
-	return &asker
+// reading returns what a function of the Source tells, or nil without one.
+func reading[T any](f func() T) *T {
+	if f == nil {
+		return nil
+	}
+	st := f()
+	return &st
 }
 
 // lastSeen returns the terms of a key's last counted call, if it is one of the hottest.

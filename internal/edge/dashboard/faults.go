@@ -94,10 +94,10 @@ func (v *view) keeperFaults() []fault {
 	if v.remote != nil {
 		return v.storeFaults()
 	}
-	if v.page.source.Persistence == nil {
+	st, t := v.durable, v.t
+	if st == nil {
 		return nil
 	}
-	st, t := v.page.source.Persistence(), v.t
 	meaning := t.FaultForgets
 	if st.Interval == 0 {
 		meaning = t.FaultRefuses

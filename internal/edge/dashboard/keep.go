@@ -15,17 +15,15 @@ import (
 )
 
 // durability summarizes persistence in a few words.
-func (p *Page) durability(t *words.Texts) string {
-	if p.source.Persistence == nil {
+func (v *view) durability() string {
+	t := v.t
+	switch st := v.durable; {
+	case st == nil:
 		return t.DurabilityOff
-	}
-	switch st := p.source.Persistence(); {
-	case st.Loading && st.LoadBytes == 0:
-		return fmt.Sprintf(t.LoadingPart, words.Percent(0))
 	case st.Loading:
-		return fmt.Sprintf(t.LoadingPart, words.Percent(min(1, float64(st.LoadedBytes)/float64(st.LoadBytes))))
+		return fmt.Sprintf(t.LoadingPart, words.Percent(min(1, float64(st.LoadedBytes)/max(1, float64(st.LoadBytes)))))
 	case st.Fault != nil:
-		return fmt.Sprintf(t.FaultFor, time.Duration(p.source.Now()-st.FaultSinceNs).Round(time.Second))
+		return fmt.Sprintf(t.FaultFor, time.Duration(v.page.source.Now()-st.FaultSinceNs).Round(time.Second))
 	case st.Interval == store.NoSync:
 		return t.SyncBySystem
 	case st.Interval == 0:
@@ -36,10 +34,10 @@ func (p *Page) durability(t *words.Texts) string {
 }
 
 func (v *view) durabilityPart() g.Node {
-	if v.page.source.Persistence == nil {
+	st, t := v.durable, v.t
+	if st == nil {
 		return nil
 	}
-	st, t := v.page.source.Persistence(), v.t
 	ago := func(ns int64) string {
 		if ns == 0 {
 			return t.Never
@@ -54,7 +52,7 @@ func (v *view) durabilityPart() g.Node {
 		saved = fmt.Sprintf(t.SaveFailed, st.LastSaveErr)
 	}
 	return v.section("durability", t.Durability, list("list",
-		entry(t.Sync, v.page.durability(t)),
+		entry(t.Sync, v.durability()),
 		entry(t.LastSync, words.DurationNs.Text(float64(st.LastSyncTookNs))),
 		entry(t.Written, words.Bytes.Text(float64(st.WrittenBytes))),
 		entry(t.LogSize, words.Bytes.Text(float64(st.LogBytes))),
@@ -104,14 +102,11 @@ func storeState(t *words.Texts, st *store.Health, nowNs int64) string {
 // replicationStatus returns the state of replication, or nil for a server that has nothing to do with it: a
 // leader that has had no replica since its start and requires none.
 func (p *Page) replicationStatus() *replicas.Status {
-	if p.source.Replication == nil {
+	st := reading(p.source.Replication)
+	if st != nil && st.Role == replicas.Leader && len(st.Replicas) == 0 && st.MinReplicas == 0 && st.Counts == (replicas.Counts{}) {
 		return nil
 	}
-	st := p.source.Replication()
-	if st.Role == replicas.Leader && len(st.Replicas) == 0 && st.MinReplicas == 0 && st.Counts == (replicas.Counts{}) {
-		return nil
-	}
-	return &st
+	return st
 }
 
 // isReplica reports whether the server is a replica, which answers only calls that change nothing.

@@ -59,7 +59,7 @@ func (v *view) factsPart() g.Node {
 		facts = append(facts, entry(t.Role, role(t, v.replication)))
 	}
 	if v.remote == nil {
-		facts = append(facts, entry(t.Durability, v.page.durability(t)))
+		facts = append(facts, entry(t.Durability, v.durability()))
 	}
 	notices := v.replicaNotices()
 	for _, w := range f.Warnings {

@@ -115,8 +115,8 @@ func (v *view) keeperTile() []tile {
 	switch {
 	case v.remote != nil:
 		return []tile{{id: "store", name: v.t.Store, text: storeState(v.t, v.remote, v.page.source.Now())}}
-	case v.page.source.Persistence != nil:
-		return []tile{{id: "durability", name: v.t.Durability, text: v.page.durability(v.t)}}
+	case v.durable != nil:
+		return []tile{{id: "durability", name: v.t.Durability, text: v.durability()}}
 	}
 	return nil
 }
