@@ -75,7 +75,7 @@ func (f *fault) node(v *view, figure string, announced ...g.Node) g.Node {
 	}
 }
 
-// lately returns a fault, with its figure, if its history.Counter is above the threshold.
+// lately returns a fault, with its figure, if its counter is above the threshold.
 func (v *view) lately(f fault) []fault {
 	if n := v.within(f.alarm); f.over(float64(n)) == calm {
 		return nil
@@ -83,7 +83,7 @@ func (v *view) lately(f fault) []fault {
 	return []fault{v.counted(f)}
 }
 
-// counted returns a fault with the sum of its history.Counter as its figure.
+// counted returns a fault with the sum of its counter as its figure.
 func (v *view) counted(f fault) fault {
 	f.figure = fmt.Sprintf(v.t.Counted, words.Grouped(int64(v.within(f.alarm))), int(f.row().within.Minutes()))
 	return f
@@ -270,7 +270,7 @@ func (v *view) valueFaults() []fault {
 	return all
 }
 
-// within sums up an alarm's history.Counter over its time before the newest point.
+// within sums up an alarm's counter over its time before the newest point.
 func (v *view) within(a alarm) (n uint64) {
 	for _, p := range v.pointsWithin(a.row().within) {
 		n += p.Since(a.row().count)
@@ -287,7 +287,7 @@ func (v *view) pointsWithin(span time.Duration) []history.Point {
 	return v.points[from:]
 }
 
-// rate returns an alarm's history.Counter per second within its time, or since the first point, but a minute at least.
+// rate returns an alarm's counter per second within its time, or since the first point, at least a minute.
 func (v *view) rate(a alarm) float64 {
 	if len(v.points) == 0 {
 		return 0

@@ -63,14 +63,14 @@ const (
 	alarms
 )
 
-// severityRow has an alarm's threshold. Most are alerts of deploy/prometheus, and then as there; the page
-// does not wait, as an alert does (its for), but for latency.
+// severityRow has an alarm's threshold. Most alarms are alerts of deploy/prometheus, with the same threshold; an
+// alert waits (its for), the page only for latency.
 type severityRow struct {
 	alert  string // without the prefix Cellserver
 	urgent urgency
 	above  float64         // the threshold, in the unit of the alert
 	count  history.Counter // nil for what has a value now
-	within time.Duration   // over which the history.Counter is summed
+	within time.Duration   // over which the counter is summed
 	tile   string          // that is coloured, if it is shown
 	// section of the runbook for what has no alert of its own
 	section string

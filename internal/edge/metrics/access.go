@@ -75,8 +75,7 @@ type share struct {
 }
 
 const (
-	// renderTimeout bounds the wait for a turn, and for figures, of which there are none while a shard is
-	// locked.
+	// renderTimeout bounds the wait for a turn, and for figures, which a locked shard withholds.
 	renderTimeout = 5 * time.Second
 	// longestRest bounds the rest after such a wait.
 	longestRest = time.Second

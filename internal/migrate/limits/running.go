@@ -256,7 +256,7 @@ func (r *reader) explainPlan(ctx context.Context, limit, plan string, key any) e
 	return err
 }
 
-// each visits the elements of all pages of a command, whose cursor is between its words.
+// each visits the elements of all pages of a command with the cursor between its words.
 func (r *reader) each(ctx context.Context, before, after []any, visit func(element []any) error) error {
 	cursor := "0"
 	for {

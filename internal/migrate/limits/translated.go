@@ -64,7 +64,7 @@ type path struct {
 	at   at
 }
 
-// paths returns, in the order of the files, the sequences of keys at whose end is a limit or nothing further,
+// paths returns, in the order of the files, the sequences of keys that end in a limit or in nothing further,
 // which permits all requests.
 func paths(l *level) (found []path) {
 	seen := map[string]bool{}

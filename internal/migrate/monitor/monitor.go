@@ -212,7 +212,7 @@ func (c *Calls) Use(args [][]byte) (use Use, name string) {
 	return use, name
 }
 
-// Request reads a call whose use is Decides. The key is a slice of the line's arguments.
+// Request reads a call of use Decides. The key is a slice of the line's arguments.
 func (c *Calls) Request(name string, line *Line) (q store.Request, err error) {
 	if err := c.requests[name](&q, line.DB, line.Args, c.reading, nil); err != nil {
 		return q, callError{name, err}

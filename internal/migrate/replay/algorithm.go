@@ -189,7 +189,7 @@ func (o *Options) checkDebit(quantity int64) error {
 	return nil
 }
 
-// debit marks a rule if its algorithm has debits. Refunds and looks are none.
+// debit marks a rule if its algorithm has debits. Refunds and looks are not debits.
 func (o *Options) debit(r *limiter.Rule, quantity int64) {
 	if quantity > 0 && o.Algorithm.Debits() {
 		r.Flags = limiter.Debit

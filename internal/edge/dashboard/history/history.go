@@ -20,7 +20,7 @@ const (
 	MaxPoints = int(Span / Interval)
 )
 
-// Sample is the server's state at one time. Counters count since the start; a maximum of 0 is none.
+// Sample is the server's state at one time. Counters count since the start; a maximum of 0 stands for no maximum.
 type Sample struct {
 	Allowed, Limited            uint64 // the sums of Outcomes
 	Outcomes                    [limiter.Kinds]store.Outcomes
