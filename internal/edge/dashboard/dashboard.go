@@ -1,6 +1,6 @@
-// Package dashboard draws and serves the live page: figures and charts of its history, hot keys, named limits,
-// and a drawer that tells what the next call with a key gets. Everything that it shows comes from the functions
-// of its Source, which it samples every two seconds. A Page is safe for concurrent use.
+// Package dashboard draws and serves the live page: figures and charts of its history, hot keys, named
+// limits, and a drawer that tells what the next call with a key gets. Everything that it shows comes from the
+// functions of its Source, which it samples every two seconds. A Page is safe for concurrent use.
 package dashboard
 
 import (

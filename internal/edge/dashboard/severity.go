@@ -63,8 +63,8 @@ const (
 	alarms
 )
 
-// severityRow has an alarm's threshold. Most alarms are alerts of deploy/prometheus, with the same threshold; an
-// alert waits (its for), the page only for latency.
+// severityRow has an alarm's threshold. Most alarms are alerts of deploy/prometheus, with the same threshold;
+// an alert waits (its for), the page only for latency.
 type severityRow struct {
 	alert  string // without the prefix Cellserver
 	urgent urgency

@@ -179,7 +179,7 @@ func TestFaults(t *testing.T) {
 	wantText(t, page, `<div class="alarm critical">`+announced(connectionsRefused, "Clients cannot connect."), `<a href="/runbook#cellserverconnectionsrefused">`,
 		`<li data-k="ReplicationLag"><p class="what" data-k="what-ReplicationLag"><span`)
 	lacksText(t, page, announced(connectionsSaturated, ""))
-	p.addSample(41, history.Sample{ConnectionsRefused: 3}) // a reset history.Counter
+	p.addSample(41, history.Sample{ConnectionsRefused: 3}) // a reset counter
 	wantText(t, body(t, p, ""), "<p>14 within the last 5 minutes.")
 }
 

@@ -1,5 +1,5 @@
-// Package history keeps the last minutes of a server, whether or not anybody looks at its page: samples, and the
-// calls of the hottest keys and of the named limits.
+// Package history keeps the last minutes of a server, whether or not anybody looks at its page: samples, and
+// the calls of the hottest keys and of the named limits. Its types are safe for concurrent use.
 package history
 
 import (
@@ -20,7 +20,7 @@ const (
 	MaxPoints = int(Span / Interval)
 )
 
-// Sample is the server's state at one time. Counters count since the start; a maximum of 0 stands for no maximum.
+// Sample is the server's state at one time. Counters count since the start; a maximum of 0 is unlimited.
 type Sample struct {
 	Allowed, Limited            uint64 // the sums of Outcomes
 	Outcomes                    [limiter.Kinds]store.Outcomes
@@ -88,7 +88,7 @@ func (p *Point) LimitedShare() (share float64, ok bool) {
 	return limited / max(all, 1), all > 0
 }
 
-// History keeps the samples of its Span. It is safe for concurrent use.
+// History keeps the samples of its Span.
 type History struct {
 	mu        sync.Mutex // rank 90: guards all below
 	ring      [MaxPoints]Point

@@ -37,7 +37,7 @@ func (t *trace) add(n int, r Rates) {
 	t.points = slices.Delete(t.points, 0, max(0, len(t.points)-TracePoints))
 }
 
-// Traces keeps the last minutes of the hottest keys and of the named limits. It is safe for concurrent use.
+// Traces keeps the last minutes of the hottest keys and of the named limits.
 type Traces struct {
 	mu     sync.Mutex // rank 20: guards all below
 	now    int        // number of the newest point, from 1
